@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# One Makefile for the whole tree, not recursive; each folder lists itself in its build.mk.
+# `make help` names the targets. Variables worth knowing:
+#
+#   DEV=1        warnings are errors          V=1      show the commands
+#   CC, CXX      gcc or clang                 PREFIX, DESTDIR, LIBDIR, MANDIR, SYSCONFDIR
+#   VARIANT      default, asan, ubsan, tsan, cov or fuzz; each has its own build/obj/VARIANT/
+#
+# What is built for the default variant lies in build/: leatd, leat, libleat.{so,a},
+# librpcrdma.{so,a}. Generated code lies in build/gen. Nothing outside build/ is ever written.
+
+VERSION := 0.1.0
+SOVERSION := 0
+
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+VARIANT ?= default
+ifeq ($(origin CC),default)
+CC := $(if $(filter cov fuzz,$(VARIANT)),clang,gcc)
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+AR ?= ar
+OBJCOPY ?= objcopy
+RPCGEN ?= rpcgen
+PKG_CONFIG ?= pkg-config
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+B := build
+GEN := $(B)/gen
+O := $(B)/obj/$(VARIANT)
+OUT := $(if $(filter default,$(VARIANT)),$(B),$(O))
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' $1 $2;)
+SUB = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
+
+# Goals that see to their own dependencies, or need none: nothing is looked up for them here.
+FRONT := check demo bench asan ubsan tsan interop cov fuzz mutants deps clean distclean help layers dist
+GOALS := $(or $(MAKECMDGOALS),all)
+
+ifneq ($(filter-out $(FRONT),$(GOALS)),)
+MISSING := $(shell scripts/deps.sh --missing build)
+ifneq ($(MISSING),)
+$(error missing: $(MISSING) - run `make deps`)
+endif
+endif
+
+# ---- flags ---------------------------------------------------------------------------------------
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+	-Wold-style-definition -Wvla -Wundef -Wwrite-strings -Wpointer-arith -Wcast-align \
+	-Wformat=2 -Wimplicit-fallthrough $(if $(DEV),-Werror)
+
+OPT_default := -O2 -g -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection
+OPT_asan := -O1 -g -fsanitize=address -fno-omit-frame-pointer
+OPT_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPT_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+OPT_cov := -O0 -g -fprofile-instr-generate -fcoverage-mapping
+OPT_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
+CFLAGS ?= $(OPT_$(VARIANT))
+ifneq ($(CFLAGS),$(OPT_$(VARIANT)))
+override CFLAGS += $(filter -fsanitize% -fno-sanitize% -fprofile% -fcoverage%,$(OPT_$(VARIANT)))
+endif
+
+# Only sub-makes and plain builds need to know what is installed.
+ifneq ($(filter-out $(FRONT),$(GOALS)),)
+pkg = $(shell $(PKG_CONFIG) --exists $1 2>/dev/null && echo 1)
+HAVE_VERBS := $(if $(wildcard rpcrdma/verbs*.c),$(call pkg,libibverbs librdmacm))
+HAVE_AIO := $(if $(wildcard server/store_aio.c),$(wildcard /usr/include/libaio.h))
+TIRPC_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags libtirpc))
+TIRPC_LIBS := $(shell $(PKG_CONFIG) --libs libtirpc)
+INIH_LIBS := $(shell $(PKG_CONFIG) --libs inih)
+VERBS_LIBS := $(if $(HAVE_VERBS),$(shell $(PKG_CONFIG) --libs libibverbs librdmacm))
+AIO_LIBS := $(if $(HAVE_AIO),-laio)
+endif
+
+DEFS := -D_GNU_SOURCE -DLEAT_VERSION='"$(VERSION)"' \
+	$(if $(HAVE_VERBS),-DHAVE_VERBS) $(if $(HAVE_AIO),-DHAVE_AIO)
+BASE := -std=gnu17 $(DEFS) $(WARN) -fPIC -fvisibility=hidden -pthread
+INC := -Iinclude -I$(GEN) $(TIRPC_CFLAGS)
+LINK = $(CC) $(CFLAGS) -pthread -Wl,-z,relro,-z,now $(LDFLAGS)
+
+# ---- what there is -------------------------------------------------------------------------------
+
+# The walls: a folder sees include/, the generated headers and itself; server/ and client/ see xdr/.
+INC_xdr := -Ixdr
+INC_rpcrdma := -Irpcrdma
+INC_server := -Iserver -Ixdr
+INC_client := -Iclient -Ixdr
+INC_tests := -Irpcrdma -Ixdr -Iserver -Iclient -Itests/lib -I.
+
+include xdr/build.mk rpcrdma/build.mk server/build.mk client/build.mk tests/build.mk doc/build.mk
+
+.PHONY: all
+all: $(OUT)/leatd $(OUT)/leat $(LIBS)
+
+# ---- compiling -----------------------------------------------------------------------------------
+
+# Objects are made anew when the flags change.
+ifneq ($(filter-out $(FRONT),$(GOALS)),)
+FLAGS_NOW := $(CC) $(BASE) $(INC) $(CPPFLAGS) $(CFLAGS)
+$(shell mkdir -p $(O) $(GEN); \
+	printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $(O)/flags || \
+	printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' >$(O)/flags)
+endif
+
+folder = $(firstword $(subst /, ,$1))
+
+$(O)/gen/%.o: $(GEN)/%.c $(O)/flags | $(GEN_HDRS)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(BASE) -Wno-unused-variable $(INC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(O)/%.o: %.c $(O)/flags | $(GEN_HDRS)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(BASE) $(INC) $(INC_$(call folder,$<)) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+define archive
+@mkdir -p $(@D)
+@rm -f $@
+$(call say,AR,$@)$(AR) rcs $@ $(filter %.o,$^)
+endef
+
+# ---- goals ---------------------------------------------------------------------------------------
+
+.PHONY: help deps clean distclean
+help:
+	@sed -n 's/^#: //p' Makefile */build.mk
+
+#: all          build/leatd, build/leat, build/libleat.{so,a}, build/librpcrdma.{so,a}
+#: demo         a file travels: private server, copies in and out, checksums, speeds
+#: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
+#: bench        the measurements of doc/testing.md
+#: interop      tests against other implementations
+#: asan ubsan   the tests of `check` under a sanitizer
+#: tsan         the flow tests under the thread sanitizer
+#: fuzz         each harness for FUZZ_SECONDS (60)
+#: mutants      breaks the code on purpose and sees the named test fail
+#: cov          coverage of `check`, in build/cov
+#: tidy cppcheck format layers hdr-check check-doc   one look each
+#: deps         installs what is missing, by apt-get
+#: install uninstall dist compdb clean help
+deps:
+	@scripts/deps.sh install build check
+
+clean:
+	rm -rf $(B)
+distclean: clean
+
+.PHONY: demo bench mutants interop
+demo:
+	@scripts/deps.sh install build
+	@$(SUB) all
+	@LEAT=$(B)/leat LEATD=$(B)/leatd scripts/demo.sh
+
+bench:
+	@scripts/deps.sh install build
+	@$(SUB) all bench-tools
+	@scripts/bench.sh
+
+mutants:
+	@scripts/deps.sh install build check
+	@scripts/mutants.sh
+
+interop:
+	@echo 'SKIP: no interop tests before the verbs fabric'
+
+.PHONY: layers hdr-check tidy cppcheck format compdb dist
+layers:
+	@scripts/check-layers.sh
+
+hdr-check: $(GEN_HDRS)
+	@CC="$(CC)" CXX="$(CXX)" INC="$(INC)" scripts/check-headers.sh
+
+tidy: $(GEN_HDRS)
+	@command -v clang-tidy >/dev/null || { echo 'tidy: no clang-tidy here (apt-get install clang-tidy)'; exit 1; }
+	$(Q)$(foreach s,$(ALL_SRCS),clang-tidy --quiet $(s) -- -std=gnu17 $(DEFS) $(INC) $(INC_$(call folder,$(s))) &&) :
+
+cppcheck: $(GEN_HDRS)
+	@command -v cppcheck >/dev/null || { echo 'cppcheck: not here (apt-get install cppcheck)'; exit 1; }
+	$(Q)cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr \
+		--suppress=missingIncludeSystem --error-exitcode=1 -j$(JOBS) $(DEFS) \
+		-Iinclude -I$(GEN) -Irpcrdma -Iserver -Iclient -Ixdr $(LIB_SRCS)
+
+# Only what differs from the last commit: a reviewed line is not moved for its looks.
+format:
+	@command -v git-clang-format >/dev/null || { echo 'format: no git-clang-format here (apt-get install clang-format)'; exit 1; }
+	$(Q)git clang-format --extensions c,h HEAD || :
+
+define newline
+
+
+endef
+compdb: $(GEN_HDRS)
+	$(file >$(B)/compile_commands.json,[$(foreach s,$(ALL_SRCS),$(newline){"directory":"$(CURDIR)","file":"$(s)","command":"$(CC) $(subst ",\",$(BASE)) $(INC) $(INC_$(call folder,$(s))) -c $(s)"}$(if $(filter $(s),$(lastword $(ALL_SRCS))),,$(comma)))])
+	@echo "$(B)/compile_commands.json"
+comma := ,
+
+dist:
+	@mkdir -p $(B)
+	git archive --format=tar.gz --prefix=leat-$(VERSION)/ -o $(B)/leat-$(VERSION).tar.gz HEAD
+
+# ---- installing ----------------------------------------------------------------------------------
+
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+SBINDIR ?= $(PREFIX)/sbin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+
+# mode : what : where
+INSTALLS := \
+	755:$(B)/leat:$(BINDIR)/leat \
+	755:$(B)/leatd:$(SBINDIR)/leatd \
+	755:$(B)/libleat.so:$(LIBDIR)/libleat.so.$(VERSION) \
+	755:$(B)/librpcrdma.so:$(LIBDIR)/librpcrdma.so.$(VERSION) \
+	644:$(B)/libleat.a:$(LIBDIR)/libleat.a \
+	644:$(B)/librpcrdma.a:$(LIBDIR)/librpcrdma.a \
+	644:$(B)/leat.pc:$(LIBDIR)/pkgconfig/leat.pc \
+	644:$(B)/rpcrdma.pc:$(LIBDIR)/pkgconfig/rpcrdma.pc \
+	$(foreach h,leat.h rpcrdma.h rpcrdma_payload.h,644:include/$h:$(INCLUDEDIR)/$h) \
+	$(foreach m,$(MAN_PAGES),644:$m:$(MANDIR)/man$(subst .,,$(suffix $m))/$(notdir $m))
+LINKS := $(foreach l,libleat librpcrdma, \
+	$l.so.$(VERSION):$(LIBDIR)/$l.so.$(SOVERSION) $l.so.$(SOVERSION):$(LIBDIR)/$l.so)
+word_of = $(word $1,$(subst :, ,$2))
+
+$(B)/leat.pc: Makefile
+	$(Q)printf '%s\n' 'Name: leat' 'Description: files on a leat or NFSv3 server, without a mount' \
+		'Version: $(VERSION)' 'Requires.private: rpcrdma libtirpc' \
+		'Libs: -L$(LIBDIR) -lleat' 'Libs.private: -lrpcrdma -pthread' 'Cflags: -I$(INCLUDEDIR)' >$@
+$(B)/rpcrdma.pc: Makefile
+	$(Q)printf '%s\n' 'Name: rpcrdma' 'Description: ONC RPC over RDMA, the local fabric and TCP' \
+		'Version: $(VERSION)' 'Requires: libtirpc' \
+		'Libs: -L$(LIBDIR) -lrpcrdma' 'Libs.private: -pthread $(VERBS_LIBS)' 'Cflags: -I$(INCLUDEDIR)' >$@
+
+.PHONY: install uninstall
+install: all $(B)/leat.pc $(B)/rpcrdma.pc
+	$(Q)$(foreach i,$(INSTALLS),install -D -m $(call word_of,1,$i) $(call word_of,2,$i) $(DESTDIR)$(call word_of,3,$i) &&) :
+	$(Q)$(foreach l,$(LINKS),ln -sf $(call word_of,1,$l) $(DESTDIR)$(call word_of,2,$l) &&) :
+
+uninstall:
+	$(Q)rm -f $(foreach i,$(INSTALLS),$(DESTDIR)$(call word_of,3,$i)) $(foreach l,$(LINKS),$(DESTDIR)$(call word_of,2,$l))
+
+ifneq ($(filter-out $(FRONT),$(GOALS)),)
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
+endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * attr.c - attributes: NFS's (RFC 1813 sections 2.5, 2.6) and the C library's
+ *
+ * Operation:  Pure conversions.
+ * Memory:     None.
+ * Threads:    Any.
+ * Errors:     NFSv3 knows seconds from 0 to 2^32-1 only; other times cannot be set and say so.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "attr.h"
+#include "base/clock.h"
+
+#define STATVFS_BLOCK_BYTES 4096u
+
+static mode_t type_bits(ftype3 type)
+{
+	switch (type) {
+	case NF3REG:
+		return S_IFREG;
+	case NF3DIR:
+		return S_IFDIR;
+	case NF3BLK:
+		return S_IFBLK;
+	case NF3CHR:
+		return S_IFCHR;
+	case NF3LNK:
+		return S_IFLNK;
+	case NF3SOCK:
+		return S_IFSOCK;
+	case NF3FIFO:
+		return S_IFIFO;
+	}
+	return 0;
+}
+
+static struct timespec time_from(const nfstime3 *t)
+{
+	struct timespec ts = { .tv_sec = (time_t)t->seconds };
+
+	ts.tv_nsec = t->nseconds < NS_PER_S ? (long)t->nseconds : (long)NS_PER_S - 1;
+	return ts;
+}
+
+/** lt_attr_stat - see attr.h */
+void lt_attr_stat(const fattr3 *a, uint32_t blksize, struct stat *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	/* fsid is 64 bits of the server's choice: fold them, so that equal stays equal */
+	ret->st_dev = (dev_t)(a->fsid ^ a->fsid >> 32);
+	ret->st_ino = (ino_t)a->fileid;
+	ret->st_mode = type_bits(a->type) | (a->mode & 07777);
+	ret->st_nlink = a->nlink;
+	ret->st_uid = a->uid;
+	ret->st_gid = a->gid;
+	if (a->type == NF3BLK || a->type == NF3CHR)
+		ret->st_rdev = makedev(a->rdev.specdata1, a->rdev.specdata2);
+	ret->st_size = a->size > INT64_MAX ? INT64_MAX : (off_t)a->size;
+	ret->st_blksize = (blksize_t)blksize;
+	ret->st_blocks = (blkcnt_t)(a->used / 512 + (a->used % 512 != 0));
+	ret->st_atim = time_from(&a->atime);
+	ret->st_mtim = time_from(&a->mtime);
+	ret->st_ctim = time_from(&a->ctime);
+}
+
+/** lt_attr_statvfs - see attr.h */
+void lt_attr_statvfs(const FSSTAT3resok *fs, uint32_t name_max, struct statvfs *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->f_bsize = ret->f_frsize = STATVFS_BLOCK_BYTES;
+	ret->f_blocks = fs->tbytes / STATVFS_BLOCK_BYTES;
+	ret->f_bfree = fs->fbytes / STATVFS_BLOCK_BYTES;
+	ret->f_bavail = fs->abytes / STATVFS_BLOCK_BYTES;
+	ret->f_files = fs->tfiles;
+	ret->f_ffree = fs->ffiles;
+	ret->f_favail = fs->afiles;
+	ret->f_namemax = name_max;
+}
+
+/** lt_attr_mode - see attr.h */
+sattr3 lt_attr_mode(mode_t mode)
+{
+	sattr3 s = { .mode = { .set_it = TRUE } };
+
+	s.mode.set_mode3_u.mode = mode & 07777;
+	return s;
+}
+
+/** lt_attr_size - see attr.h */
+sattr3 lt_attr_size(uint64_t size)
+{
+	sattr3 s = { .size = { .set_it = TRUE } };
+
+	s.size.set_size3_u.size = size;
+	return s;
+}
+
+/** lt_attr_owner - see attr.h */
+sattr3 lt_attr_owner(uid_t uid, gid_t gid)
+{
+	sattr3 s = { .uid = { .set_it = uid != (uid_t)-1 }, .gid = { .set_it = gid != (gid_t)-1 } };
+
+	s.uid.set_uid3_u.uid = uid;
+	s.gid.set_gid3_u.gid = gid;
+	return s;
+}
+
+static int time_to(const struct timespec *ts, time_how *ret_how, nfstime3 *ret)
+{
+	if (ts->tv_nsec == UTIME_OMIT) {
+		*ret_how = DONT_CHANGE;
+		return 0;
+	}
+	if (ts->tv_nsec == UTIME_NOW) {
+		*ret_how = SET_TO_SERVER_TIME;
+		return 0;
+	}
+	if (ts->tv_nsec < 0 || ts->tv_nsec >= (long)NS_PER_S)
+		return -EINVAL;
+	if (ts->tv_sec < 0 || ts->tv_sec > (time_t)UINT32_MAX)
+		return -EOVERFLOW;
+	*ret_how = SET_TO_CLIENT_TIME;
+	ret->seconds = (uint32_t)ts->tv_sec;
+	ret->nseconds = (uint32_t)ts->tv_nsec;
+	return 0;
+}
+
+/** lt_attr_times - see attr.h */
+int lt_attr_times(const struct timespec times[2], sattr3 *ret)
+{
+	static const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
+	sattr3 s = { 0 };
+	int rc;
+
+	if (!times)
+		times = now;
+	rc = time_to(&times[0], &s.atime.set_it, &s.atime.set_atime_u.atime);
+	if (!rc)
+		rc = time_to(&times[1], &s.mtime.set_it, &s.mtime.set_mtime_u.mtime);
+	if (!rc)
+		*ret = s;
+	return rc;
+}

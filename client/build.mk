@@ -1,0 +1,29 @@
+# client/: libleat, and in tools/ the leat command, which uses nothing but include/
+
+CLIENT_SRCS := $(wildcard client/*.c)
+CLIENT_OBJS := $(CLIENT_SRCS:%.c=$(O)/%.o)
+TOOLS_SRCS := $(wildcard client/tools/*.c)
+TOOLS_OBJS := $(TOOLS_SRCS:%.c=$(O)/%.o)
+
+# The command is a user of the library like any other: it sees leat.h and its own folder.
+$(TOOLS_OBJS): INC_client := -Iclient/tools
+
+$(O)/libleat.a: $(CLIENT_OBJS)
+	$(archive)
+
+ifeq ($(VARIANT),default)
+LIBS += $(B)/libleat.so $(B)/libleat.a
+endif
+
+$(B)/libleat.so: $(CLIENT_OBJS) $(O)/libxdr.a $(B)/librpcrdma.so include/leat.map
+	$(call say,LD,$@)$(LINK) -shared -Wl,-z,defs -Wl,-soname,$(@F).$(SOVERSION) \
+		-Wl,--version-script=include/leat.map $(CLIENT_OBJS) $(O)/libxdr.a \
+		$(B)/librpcrdma.so -Wl,-rpath,'$$ORIGIN' $(TIRPC_LIBS) -o $@
+	$(Q)ln -sf $(@F) $@.$(SOVERSION)
+
+$(B)/libleat.a: $(CLIENT_OBJS) $(XDR_OBJS)
+	$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(O)/leat-all.o && \
+		$(OBJCOPY) --localize-hidden $(O)/leat-all.o && $(AR) rcs $@ $(O)/leat-all.o
+
+$(OUT)/leat: $(TOOLS_OBJS) $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
+	$(call say,LD,$@)$(LINK) -pie $^ $(RPCRDMA_LIBS) -o $@

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * call.c - the one place where NFS calls start, and where their answers become errnos
+ *
+ * Operation:  lt_call_start() looks the procedure up in a table of codecs and sizes, picks the
+ *             next of the handle's connections, and gives the call to librpcrdma. When the reply
+ *             is there: RPC error or NFS status to errno; NFS3ERR_JUKEBOX ("not now") is asked
+ *             again after 100 ms, doubling to 5 s, for as long as the mount is patient.
+ * Memory:     Caller's. Handles in results are decoded into fh_room, so nothing of these results
+ *             is ever to be freed; READDIR and READDIRPLUS alone allocate (dir.c frees).
+ * Threads:    The handle's owner.
+ * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). A call that cannot even be started
+ *             is reported by done() from a timer, so that callers have one path only.
+ * See:        doc/tour.md, the life of a READ.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "call.h"
+#include "handle.h"
+#include "nfs3_names.h"
+#include "nfs_errno.h"
+
+#define JUKEBOX_FIRST_MS 100u
+#define JUKEBOX_MAX_MS 5000u
+
+/* XDR bytes of parts of results (RFC 1813 section 2.5), every option present */
+#define STATUS_BYTES 4u
+#define FATTR_BYTES 84u
+#define POA_BYTES (4u + FATTR_BYTES)
+#define WCC_BYTES (4u + 24u + POA_BYTES)
+#define FH_BYTES (4u + NFS3_FHSIZE)
+#define CREATED_BYTES (STATUS_BYTES + 4u + FH_BYTES + POA_BYTES + WCC_BYTES)
+
+struct proc {
+	xdrproc_t encode, decode;
+	size_t res_bytes;
+	uint32_t reply_max; /* results without payload and without what @reply_extra tells */
+};
+
+#define PROC(name, max)                                                                        \
+	{ (xdrproc_t)xdr_##name##args, (xdrproc_t)xdr_##name##res, sizeof(name##res), (max) }
+
+static const struct proc procs[] = {
+	[NFSPROC3_NULL] = { (xdrproc_t)lt_call_xdr_nothing, (xdrproc_t)lt_call_xdr_nothing, 0, 0 },
+	[NFSPROC3_GETATTR] = PROC(GETATTR3, STATUS_BYTES + FATTR_BYTES),
+	[NFSPROC3_SETATTR] = PROC(SETATTR3, STATUS_BYTES + WCC_BYTES),
+	[NFSPROC3_LOOKUP] = PROC(LOOKUP3, STATUS_BYTES + FH_BYTES + 2 * POA_BYTES),
+	[NFSPROC3_ACCESS] = PROC(ACCESS3, STATUS_BYTES + POA_BYTES + 4),
+	[NFSPROC3_READLINK] = PROC(READLINK3, STATUS_BYTES + POA_BYTES + 4),
+	[NFSPROC3_READ] = PROC(READ3, STATUS_BYTES + POA_BYTES + 12),
+	[NFSPROC3_WRITE] = PROC(WRITE3, STATUS_BYTES + WCC_BYTES + 8 + NFS3_WRITEVERFSIZE),
+	[NFSPROC3_CREATE] = PROC(CREATE3, CREATED_BYTES),
+	[NFSPROC3_MKDIR] = PROC(MKDIR3, CREATED_BYTES),
+	[NFSPROC3_SYMLINK] = PROC(SYMLINK3, CREATED_BYTES),
+	[NFSPROC3_MKNOD] = PROC(MKNOD3, CREATED_BYTES),
+	[NFSPROC3_REMOVE] = PROC(REMOVE3, STATUS_BYTES + WCC_BYTES),
+	[NFSPROC3_RMDIR] = PROC(RMDIR3, STATUS_BYTES + WCC_BYTES),
+	[NFSPROC3_RENAME] = PROC(RENAME3, STATUS_BYTES + 2 * WCC_BYTES),
+	[NFSPROC3_LINK] = PROC(LINK3, STATUS_BYTES + POA_BYTES + WCC_BYTES),
+	[NFSPROC3_READDIR] = PROC(READDIR3, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
+	[NFSPROC3_READDIRPLUS] =
+		PROC(READDIRPLUS3, STATUS_BYTES + POA_BYTES + NFS3_COOKIEVERFSIZE + 8),
+	[NFSPROC3_FSSTAT] = PROC(FSSTAT3, STATUS_BYTES + POA_BYTES + 52),
+	[NFSPROC3_FSINFO] = PROC(FSINFO3, STATUS_BYTES + POA_BYTES + 48),
+	[NFSPROC3_PATHCONF] = PROC(PATHCONF3, STATUS_BYTES + POA_BYTES + 24),
+	[NFSPROC3_COMMIT] = PROC(COMMIT3, STATUS_BYTES + WCC_BYTES + NFS3_WRITEVERFSIZE),
+};
+
+static void send_call(struct lt_call *c);
+
+/** lt_call_xdr_nothing - see call.h */
+bool_t lt_call_xdr_nothing(XDR *xdrs, void *nothing)
+{
+	(void)xdrs;
+	(void)nothing;
+	return TRUE;
+}
+
+/* Zero the results and point the handle in them, where there is one, at memory of ours. */
+static void prepare_results(struct lt_call *c)
+{
+	void *res = c->rpc.res;
+
+	memset(res, 0, procs[c->proc].res_bytes);
+	switch (c->proc) {
+	case NFSPROC3_LOOKUP:
+		((LOOKUP3res *)res)->LOOKUP3res_u.resok.object.data.data_val = c->fh_room;
+		break;
+	case NFSPROC3_CREATE:
+		((CREATE3res *)res)->CREATE3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
+			c->fh_room;
+		break;
+	case NFSPROC3_MKDIR:
+		((MKDIR3res *)res)->MKDIR3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
+			c->fh_room;
+		break;
+	case NFSPROC3_SYMLINK:
+		((SYMLINK3res *)res)->SYMLINK3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
+			c->fh_room;
+		break;
+	case NFSPROC3_MKNOD:
+		((MKNOD3res *)res)->MKNOD3res_u.resok.obj.post_op_fh3_u.handle.data.data_val =
+			c->fh_room;
+		break;
+	default:
+		break;
+	}
+}
+
+static void failed_at_start(struct rpcrdma_timer *t)
+{
+	struct lt_call *c = container_of(t, struct lt_call, timer);
+
+	c->done(c, c->err);
+}
+
+static void ask_again(struct rpcrdma_timer *t)
+{
+	send_call(container_of(t, struct lt_call, timer));
+}
+
+static bool wait_for_jukebox(struct lt_call *c)
+{
+	if (c->give_up_ns && clock_now_ns() >= c->give_up_ns)
+		return false;
+	c->delay_ms = c->delay_ms ? MIN(c->delay_ms * 2, JUKEBOX_MAX_MS) : JUKEBOX_FIRST_MS;
+	c->timer.fn = ask_again;
+	rpcrdma_timer_set(c->m->engine, &c->timer, c->delay_ms * NS_PER_MS);
+	return true;
+}
+
+static void replied(struct rpcrdma_call *rpc, int err)
+{
+	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
+
+	c->status = NFS3_OK;
+	/* every result of NFSv3 but NULL's begins with its status */
+	if (!err && procs[c->proc].res_bytes) {
+		nfsstat3 status;
+
+		memcpy(&status, c->rpc.res, sizeof(status));
+		if (status == NFS3ERR_JUKEBOX && wait_for_jukebox(c))
+			return;
+		c->status = status;
+		err = nfs3_errno(status);
+	}
+	c->err = err;
+	c->done(c, err);
+}
+
+static void replied_other(struct rpcrdma_call *rpc, int err)
+{
+	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
+
+	c->err = err;
+	c->done(c, err);
+}
+
+static void send_call(struct lt_call *c)
+{
+	struct leat *m = c->m;
+	struct rpcrdma_clnt *clnt = m->clnt[m->clnt_next];
+
+	if (++m->clnt_next >= m->clnts)
+		m->clnt_next = 0;
+	if (c->rpc.prog == NFS_PROGRAM)
+		prepare_results(c);
+	c->rpc.why = NULL;
+	c->rpc.deadline_ms = m->url.soft ? m->timeo_ms : 0;
+	c->err = rpcrdma_clnt_call(clnt, &c->rpc);
+	if (c->err) {
+		c->timer.fn = failed_at_start;
+		rpcrdma_timer_set(m->engine, &c->timer, 0);
+	}
+}
+
+/** lt_call_init - see call.h */
+void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
+{
+	memset(c, 0, sizeof(*c));
+	c->m = m;
+	c->fh_room = fh_room;
+}
+
+/** lt_call_start - see call.h */
+void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res,
+		   uint32_t reply_extra, const struct iovec *sink, int sinkcnt,
+		   void (*done)(struct lt_call *c, int err))
+{
+	const struct proc *p = &procs[proc];
+
+	c->proc = proc;
+	c->done = done;
+	c->delay_ms = 0;
+	c->give_up_ns = c->m->url.soft ? clock_now_ns() + c->m->timeo_ms * NS_PER_MS : 0;
+	c->rpc = (struct rpcrdma_call){
+		.prog = NFS_PROGRAM,
+		.vers = NFS_V3,
+		.proc = proc,
+		.encode = p->encode,
+		.args = args,
+		.decode = p->decode,
+		.res = res,
+		.sink = sink,
+		.sinkcnt = sinkcnt,
+		.reply_max = p->reply_max + reply_extra,
+		.done = replied,
+	};
+	send_call(c);
+}
+
+/** lt_call_start_other - see call.h */
+void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,
+			 xdrproc_t decode, void *res, uint32_t reply_max,
+			 void (*done)(struct lt_call *c, int err))
+{
+	c->proc = proc;
+	c->status = 0;
+	c->done = done;
+	c->rpc = (struct rpcrdma_call){
+		.prog = prog,
+		.vers = vers,
+		.proc = proc,
+		.encode = (xdrproc_t)lt_call_xdr_nothing,
+		.decode = decode,
+		.res = res,
+		.reply_max = reply_max,
+		.done = replied_other,
+	};
+	send_call(c);
+}
+
+/** lt_call_explain - see call.h */
+char *lt_call_explain(const struct lt_call *c, char *buf, size_t cap)
+{
+	const char *proc = nfs3_proc_name(c->rpc.prog, c->proc);
+
+	if (c->status)
+		snprintf(buf, cap, "%s: %s", proc, nfs3_stat_name(c->status));
+	else if (c->rpc.why)
+		snprintf(buf, cap, "%s: %s", proc, c->rpc.why);
+	else
+		snprintf(buf, cap, "%s", proc);
+	return buf;
+}

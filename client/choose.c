@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * choose.c - which way to the server, and why
+ *
+ * Operation:  rdma://, tcp:// and local:// URLs name the way. leat:// asks: it connects over TCP
+ *             to the address, asks INFO (ctl.x) for the instance id and the listeners of the
+ *             leatd there, and tries the better ones: its local sockets, then RDMA. On each it
+ *             asks INFO again, and only if the same instance answers, it moves over. So a socket
+ *             of the same name that belongs to another leatd, of this host or another, is never
+ *             taken. Any other NFS server stays on TCP. What was chosen, and why nothing better,
+ *             is kept as text (leat_info.chosen).
+ * Memory:     Connections that lost are destroyed at once.
+ * Threads:    The mounting thread; blocks (sync.c).
+ * Errors:     A way that does not work out is a reason in the text, as long as TCP works.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "choose.h"
+#include "ctl.h"
+#include "sync.h"
+
+#define UPGRADE_CONNECT_MS 3000u
+#define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
+
+static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, struct rpcrdma_clnt *c,
+		    const struct rpcrdma_call *call, int err)
+{
+	struct rpcrdma_clnt_info info = { 0 };
+	const char *cause = call->why;
+	char text[300];
+
+	if (c)
+		rpcrdma_clnt_info(c, &info);
+	if (!cause || !cause[0])
+		cause = info.why;
+	snprintf(why, cap, "%s: %s%s%s%s", rpcrdma_addr_print(addr, text, sizeof(text)),
+		 strerror(-err), cause[0] ? " (" : "", cause, cause[0] ? ")" : "");
+}
+
+static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t connect_ms,
+		       struct rpcrdma_clnt **ret)
+{
+	const struct rpcrdma_clnt_attr attr = {
+		.addr = *addr,
+		.cred = m->cred,
+		.inline_bytes = m->url.inline_bytes,
+		.credits = m->url.credits,
+		.timeout_ms = m->timeo_ms,
+		.connect_ms = connect_ms,
+		.registration = m->url.registration[0] ? m->url.registration : NULL,
+	};
+
+	return rpcrdma_clnt_create(m->engine, &attr, ret);
+}
+
+/** lt_choose_open - see choose.h */
+int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
+		   struct rpcrdma_clnt **ret, char *why, size_t cap)
+{
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = prog,
+			.vers = vers,
+			.encode = (xdrproc_t)lt_call_xdr_nothing,
+			.decode = (xdrproc_t)lt_call_xdr_nothing,
+		},
+	};
+	struct rpcrdma_clnt *c = NULL;
+	int rc = create_clnt(m, addr, MIN(m->timeo_ms, 10000u), &c);
+
+	if (!rc)
+		rc = lt_sync_rpc(m, c, &rpc);
+	if (rc) {
+		explain(why, cap, addr, c, &rpc.call, rc);
+		rpcrdma_clnt_destroy(c);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
+
+/* What a leatd says of itself; freed by xdr_free. */
+static int ask_info(struct leat *m, struct rpcrdma_clnt *c, ctl_info *ret)
+{
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = LEAT_CTL,
+			.vers = LEAT_CTL_V1,
+			.proc = CTL_INFO,
+			.encode = (xdrproc_t)lt_call_xdr_nothing,
+			.decode = (xdrproc_t)xdr_ctl_info,
+			.res = ret,
+			.reply_max = INFO_REPLY_BYTES,
+		},
+	};
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	rc = lt_sync_rpc(m, c, &rpc);
+	if (rc)
+		xdr_free((xdrproc_t)xdr_ctl_info, ret);
+	return rc;
+}
+
+static void note_server(struct leat *m, const ctl_info *info)
+{
+	char hex[2 * sizeof(m->instance) + 1];
+
+	m->is_leatd = true;
+	memcpy(m->instance, info->instance, sizeof(m->instance));
+	for (size_t i = 0; i < sizeof(m->instance); i++)
+		snprintf(hex + 2 * i, 3, "%02x", m->instance[i]);
+	snprintf(m->server, sizeof(m->server), "leatd %.16s instance %.16s", info->release, hex);
+}
+
+/* Does the same leatd answer on @c? Return: 0, or a negative errno with @why. */
+static int check_instance(struct leat *m, struct rpcrdma_clnt *c, char *why, size_t cap)
+{
+	ctl_info info;
+	int rc = ask_info(m, c, &info);
+
+	if (rc) {
+		snprintf(why, cap, "%s", strerror(-rc));
+		return rc;
+	}
+	if (memcmp(info.instance, m->instance, sizeof(m->instance)) != 0) {
+		snprintf(why, cap, "another leatd answers there");
+		rc = -EXDEV;
+	}
+	xdr_free((xdrproc_t)xdr_ctl_info, &info);
+	return rc;
+}
+
+static bool is_wildcard(const char *host)
+{
+	return !host[0] || !strcmp(host, "0.0.0.0") || !strcmp(host, "::") || !strcmp(host, "*");
+}
+
+/* Try to move from m->clnt[0] to @addr. */
+static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, char *why, size_t cap)
+{
+	struct rpcrdma_clnt *c = NULL;
+	struct stat st;
+	int rc;
+
+	if (addr->transport == RPCRDMA_LOCAL &&
+	    (stat(addr->host, &st) || !S_ISSOCK(st.st_mode))) {
+		snprintf(why, cap, "no socket %.60s on this host", addr->host);
+		return -ENOENT;
+	}
+	rc = create_clnt(m, addr, UPGRADE_CONNECT_MS, &c);
+	if (rc)
+		snprintf(why, cap, "%s", strerror(-rc));
+	else
+		rc = check_instance(m, c, why, cap);
+	if (rc) {
+		rpcrdma_clnt_destroy(c);
+		return rc;
+	}
+	rpcrdma_clnt_destroy(m->clnt[0]);
+	m->clnt[0] = c;
+	m->addr = *addr;
+	return 0;
+}
+
+/* Try all listeners of kind @t that @info lists. Return: 0 when one was taken. */
+static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *info, char *why,
+		      size_t cap)
+{
+	int rc = -ENOENT;
+
+	snprintf(why, cap, "the server has no such listener");
+	for (unsigned i = 0; i < info->listeners.listeners_len; i++) {
+		const char *url = info->listeners.listeners_val[i].url;
+		struct rpcrdma_addr addr;
+
+		if (rpcrdma_addr_parse(url, &addr) || addr.transport != t)
+			continue;
+		if (t == RPCRDMA_RDMA && is_wildcard(addr.host))
+			memcpy(addr.host, m->url.host, sizeof(addr.host));
+		rc = try_upgrade(m, &addr, why, cap);
+		if (!rc)
+			return 0;
+	}
+	return rc;
+}
+
+static void choose_best(struct leat *m)
+{
+	char why_local[96], why_rdma[96];
+	ctl_info info;
+
+	if (ask_info(m, m->clnt[0], &info)) {
+		snprintf(m->chosen, sizeof(m->chosen),
+			 "tcp: the server is no leatd, so it cannot be asked for better ways");
+		return;
+	}
+	note_server(m, &info);
+	if (!upgrade_to(m, RPCRDMA_LOCAL, &info, why_local, sizeof(why_local)))
+		snprintf(m->chosen, sizeof(m->chosen), "local: the server runs on this host");
+	else if (!upgrade_to(m, RPCRDMA_RDMA, &info, why_rdma, sizeof(why_rdma)))
+		snprintf(m->chosen, sizeof(m->chosen), "rdma: no local (%s)", why_local);
+	else
+		snprintf(m->chosen, sizeof(m->chosen), "tcp: no local (%s), no rdma (%s)",
+			 why_local, why_rdma);
+	xdr_free((xdrproc_t)xdr_ctl_info, &info);
+}
+
+static int address_of(struct leat *m, char *why, size_t cap)
+{
+	static const enum rpcrdma_transport transports[] = {
+		[LT_SCHEME_LEAT] = RPCRDMA_TCP,
+		[LT_SCHEME_TCP] = RPCRDMA_TCP,
+		[LT_SCHEME_RDMA] = RPCRDMA_RDMA,
+		[LT_SCHEME_LOCAL] = RPCRDMA_LOCAL,
+	};
+	struct lt_url *u = &m->url;
+	char rest[LT_PATH_MAX];
+	int rc;
+
+	m->addr.transport = transports[u->scheme];
+	if (u->scheme != LT_SCHEME_LOCAL) {
+		memcpy(m->addr.host, u->host, sizeof(m->addr.host));
+		m->addr.port = u->port;
+		if (!u->port)
+			m->addr.port = m->addr.transport == RPCRDMA_RDMA ? 20049 : 2049;
+		return 0;
+	}
+	rc = lt_url_split_socket(u->path, m->addr.host, sizeof(m->addr.host), rest);
+	if (rc) {
+		snprintf(why, cap, "%s: %s", u->path,
+			 rc == -ENOENT ? "no part of this path is a socket: does leatd run?" :
+					 strerror(-rc));
+		return rc;
+	}
+	strcpy(u->path, rest);
+	return 0;
+}
+
+/** lt_choose_connect - see choose.h */
+int lt_choose_connect(struct leat *m, char *why, size_t cap)
+{
+	ctl_info info;
+	int rc = address_of(m, why, cap);
+
+	if (rc)
+		return rc;
+	snprintf(m->server, sizeof(m->server), "unknown NFS server");
+	rc = lt_choose_open(m, &m->addr, NFS_PROGRAM, NFS_V3, &m->clnt[0], why, cap);
+	if (rc)
+		return rc;
+	m->clnts = 1;
+	if (m->url.scheme == LT_SCHEME_LEAT) {
+		choose_best(m);
+		return 0;
+	}
+	snprintf(m->chosen, sizeof(m->chosen), "%s: the URL asks for it",
+		 rpcrdma_transport_name(m->addr.transport));
+	if (!ask_info(m, m->clnt[0], &info)) {
+		note_server(m, &info);
+		xdr_free((xdrproc_t)xdr_ctl_info, &info);
+	}
+	return 0;
+}
+
+/** lt_choose_more - see choose.h */
+int lt_choose_more(struct leat *m, char *why, size_t cap)
+{
+	while (m->clnts < m->url.conns) {
+		int rc = lt_choose_open(m, &m->addr, NFS_PROGRAM, NFS_V3, &m->clnt[m->clnts], why,
+					cap);
+
+		if (rc)
+			return rc;
+		m->clnts++;
+	}
+	return 0;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * dir.c - directories, read whole
+ *
+ * Operation:  leat_aio_opendir(): walk, then READDIRPLUS after READDIRPLUS from cookie to cookie,
+ *             a small one first, large ones after it; READDIR where the server has no
+ *             READDIRPLUS, or refuses it for this directory. A cookie that the server disowns
+ *             (BAD_COOKIE: it changed its mind about the order) begins the reading anew.
+ *             leat_readdir() only walks the array.
+ * Memory:     struct leat_dir: an array of entries and one block of names, both growing by
+ *             doubling, so that a million entries cost linear time. While it grows an entry holds
+ *             the offset of its name; the pointers are set when nothing moves any more.
+ *             Results of these two procedures are allocated by their codec and freed here.
+ * Threads:    The reading is the owner's; the directory then belongs to whoever got it.
+ * Errors:     Names with '/' in them, an answer without progress: -EREMOTEIO.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "attr.h"
+#include "base/checked.h"
+#include "handle.h"
+#include "op.h"
+
+#define FIRST_BYTES (32u << 10)
+#define RESTARTS_MAX 3u
+/* READDIRPLUS counts all of its results, READDIR too; some servers are a little over */
+#define REPLY_SLACK 128u
+
+struct leat_dir {
+	struct leat_dirent *ents;
+	size_t count, room, at;
+	char *names;
+	size_t names_len, names_room;
+
+	/* while it is read */
+	struct leat *m;
+	struct lt_fh fh;
+	uint64_t cookie;
+	cookieverf3 verf;
+	bool plain;          /* READDIR: no READDIRPLUS here */
+	uint32_t bytes;
+};
+
+static void ask(struct lt_op *op);
+
+static void free_dir(struct leat_dir *d)
+{
+	if (!d)
+		return;
+	free(d->ents);
+	free(d->names);
+	free(d);
+}
+
+static void finish(struct lt_op *op, int err)
+{
+	struct leat_dir *d = op->dir;
+
+	if (err) {
+		free_dir(d);
+		lt_op_finish(op, err);
+		return;
+	}
+	for (size_t i = 0; i < d->count; i++)
+		d->ents[i].name = d->names + (uintptr_t)d->ents[i].name;
+	*op->ret_dir = d;
+	lt_op_finish(op, 0);
+}
+
+static int grow(void **mem, size_t *room, size_t need, size_t item)
+{
+	size_t n = *room ? *room : 64, bytes;
+	void *p;
+
+	if (need <= *room)
+		return 0;
+	while (n < need) {
+		if (!mul_size(n, 2, &n))
+			return -ENOMEM;
+	}
+	if (!mul_size(n, item, &bytes))
+		return -ENOMEM;
+	p = realloc(*mem, bytes);
+	if (!p)
+		return -ENOMEM;
+	*mem = p;
+	*room = n;
+	return 0;
+}
+
+static int add_entry(struct leat_dir *d, uint64_t ino, const char *name, uint64_t cookie,
+		     const post_op_attr *attr)
+{
+	size_t len = strlen(name) + 1;
+	void *ents = d->ents, *names = d->names;
+	struct leat_dirent *e;
+	int rc;
+
+	if (!name[0] || strchr(name, '/') || len > LT_NAME_MAX + 1)
+		return -EREMOTEIO;
+	rc = grow(&ents, &d->room, d->count + 1, sizeof(*e));
+	d->ents = ents;
+	if (rc)
+		return rc;
+	rc = grow(&names, &d->names_room, d->names_len + len, 1);
+	d->names = names;
+	if (rc)
+		return rc;
+	memcpy(d->names + d->names_len, name, len);
+	e = &d->ents[d->count++];
+	memset(e, 0, sizeof(*e));
+	e->name = (const char *)(uintptr_t)d->names_len; /* an offset until finish() */
+	e->ino = ino;
+	e->cookie = cookie;
+	e->has_stat = attr && attr->attributes_follow;
+	if (e->has_stat)
+		lt_attr_stat(&attr->post_op_attr_u.attributes, d->m->rsize, &e->st);
+	d->names_len += len;
+	d->cookie = cookie;
+	return 0;
+}
+
+/* Return: 1 when the directory is at its end, 0 when more is to come, -errno. */
+static int take_plus(struct leat_dir *d, const READDIRPLUS3resok *ok)
+{
+	uint64_t before = d->cookie;
+	size_t count = d->count;
+
+	memcpy(d->verf, ok->cookieverf, sizeof(d->verf));
+	for (const entryplus3 *e = ok->reply.entries; e; e = e->nextentry) {
+		int rc = add_entry(d, e->fileid, e->name, e->cookie, &e->name_attributes);
+
+		if (rc)
+			return rc;
+	}
+	if (ok->reply.eof)
+		return 1;
+	return d->count == count || d->cookie == before ? -EREMOTEIO : 0;
+}
+
+static int take_plain(struct leat_dir *d, const READDIR3resok *ok)
+{
+	uint64_t before = d->cookie;
+	size_t count = d->count;
+
+	memcpy(d->verf, ok->cookieverf, sizeof(d->verf));
+	for (const entry3 *e = ok->reply.entries; e; e = e->nextentry) {
+		int rc = add_entry(d, e->fileid, e->name, e->cookie, NULL);
+
+		if (rc)
+			return rc;
+	}
+	if (ok->reply.eof)
+		return 1;
+	return d->count == count || d->cookie == before ? -EREMOTEIO : 0;
+}
+
+static void start_over(struct leat_dir *d)
+{
+	d->count = 0;
+	d->names_len = 0;
+	d->cookie = 0;
+	memset(d->verf, 0, sizeof(d->verf));
+}
+
+/* Return: whether the failure was of a kind that another way of asking may cure. */
+static bool ask_otherwise(struct lt_op *op, int err)
+{
+	struct leat_dir *d = op->dir;
+	uint32_t status = op->call.status;
+
+	if (!d->plain && (status == NFS3ERR_NOTSUPP || err == -EOPNOTSUPP)) {
+		d->plain = true;
+		start_over(d);
+	} else if (status == NFS3ERR_BAD_COOKIE && op->tries < RESTARTS_MAX) {
+		op->tries++;
+		start_over(d);
+	} else if (status == NFS3ERR_TOOSMALL && d->bytes < op->task.m->dirsize) {
+		d->bytes = op->task.m->dirsize;
+	} else {
+		return false;
+	}
+	ask(op);
+	return true;
+}
+
+static void answered(struct lt_op *op, int err)
+{
+	struct leat_dir *d = op->dir;
+	int rc = err;
+
+	if (!err)
+		rc = d->plain ? take_plain(d, &op->res.readdir.READDIR3res_u.resok) :
+				take_plus(d, &op->res.readdirplus.READDIRPLUS3res_u.resok);
+	if (d->plain)
+		xdr_free((xdrproc_t)xdr_READDIR3res, &op->res);
+	else
+		xdr_free((xdrproc_t)xdr_READDIRPLUS3res, &op->res);
+	if (err && ask_otherwise(op, err))
+		return;
+	if (rc) {
+		if (!err && rc == -EREMOTEIO)
+			lt_task_explain(&op->task, "READDIR: an answer that makes no sense");
+		finish(op, rc < 0 ? rc : 0);
+		return;
+	}
+	d->bytes = op->task.m->dirsize;
+	ask(op);
+}
+
+static void ask(struct lt_op *op)
+{
+	struct leat_dir *d = op->dir;
+
+	if (d->plain) {
+		READDIR3args *args = &op->args.readdir;
+
+		args->dir = lt_fh_wire(&d->fh);
+		args->cookie = d->cookie;
+		memcpy(args->cookieverf, d->verf, sizeof(d->verf));
+		args->count = d->bytes;
+		lt_op_call_dir(op, NFSPROC3_READDIR, d->bytes + REPLY_SLACK, answered);
+	} else {
+		READDIRPLUS3args *args = &op->args.readdirplus;
+
+		args->dir = lt_fh_wire(&d->fh);
+		args->cookie = d->cookie;
+		memcpy(args->cookieverf, d->verf, sizeof(d->verf));
+		args->dircount = d->bytes;
+		args->maxcount = d->bytes;
+		lt_op_call_dir(op, NFSPROC3_READDIRPLUS, d->bytes + REPLY_SLACK, answered);
+	}
+}
+
+static void opendir_typed(struct lt_op *op, int err)
+{
+	struct leat_dir *d;
+
+	if (!err && op->walk.attr.type != NF3DIR)
+		err = -ENOTDIR;
+	d = err ? NULL : calloc(1, sizeof(*d));
+	if (!d) {
+		lt_op_finish(op, err ? err : -ENOMEM);
+		return;
+	}
+	d->m = op->task.m;
+	d->fh = op->walk.fh;
+	d->bytes = MIN(FIRST_BYTES, d->m->dirsize);
+	op->dir = d;
+	ask(op);
+}
+
+static void opendir_walked(struct lt_op *op, int err)
+{
+	if (err)
+		lt_op_finish(op, err);
+	else
+		lt_walk_getattr(op, opendir_typed);
+}
+
+static void opendir_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, opendir_walked);
+}
+
+/** leat_aio_opendir - see leat.h */
+int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
+		     struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!path)
+		return lt_task_refuse(cb, -EINVAL);
+	rc = lt_op_create(m, "opendir", path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->ret_dir = ret_dir;
+	return lt_op_submit(op, opendir_start);
+}
+
+/** leat_readdir - see leat.h */
+const struct leat_dirent *leat_readdir(struct leat_dir *d)
+{
+	return d->at < d->count ? &d->ents[d->at++] : NULL;
+}
+
+/** leat_rewinddir - see leat.h; to the first entry of what was read, nothing is read again */
+void leat_rewinddir(struct leat_dir *d)
+{
+	d->at = 0;
+}
+
+/** leat_closedir - see leat.h */
+void leat_closedir(struct leat_dir *d)
+{
+	free_dir(d);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * file.c - open files: what of them is stable, fsync, close, and calls by handle
+ *
+ * Operation:  Writes go out UNSTABLE (FILE_SYNC or DATA_SYNC for O_SYNC and O_DSYNC): the server
+ *             may keep them in memory. Each reply carries the server's write verifier, which
+ *             changes when the server may have lost such data (RFC 1813 section 4.8). fsync and
+ *             close send COMMIT and compare. The library keeps no copy of what was written, so
+ *             after a loss it cannot write again: it says so, with EIO, at the next fsync and at
+ *             every one after that until the file is closed, and at close. A program that still
+ *             has the data writes it again through a newly opened file.
+ *
+ *             clean --WRITE unstable--> has_unstable --COMMIT, same verifier--> clean
+ *                                             `-- any other verifier --> lost (for good)
+ * Memory:     struct leat_file lives from open to the end of close.
+ * Threads:    The owner's, but for the public functions.
+ * Errors:     Whoever closes a file while I/O is in flight on it gets the I/O's callbacks first:
+ *             close waits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "attr.h"
+#include "file.h"
+#include "handle.h"
+#include "op.h"
+#include "readahead.h"
+
+/** lt_file_hold - see file.h */
+void lt_file_hold(struct leat_file *f)
+{
+	f->busy++;
+}
+
+static void go_on_closing(struct rpcrdma_msg *msg);
+
+/** lt_file_release - see file.h
+ * A close that waited goes on by a message, so that the callback of the operation that released
+ * comes before that of the close.
+ */
+void lt_file_release(struct leat_file *f)
+{
+	if (--f->busy || !f->close_op)
+		return;
+	f->close_op->task.msg.fn = go_on_closing;
+	rpcrdma_engine_post(f->m->engine, &f->close_op->task.msg);
+}
+
+/** lt_file_wrote - see file.h */
+int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3resok *ok)
+{
+	if (ok->committed < asked || ok->committed > FILE_SYNC)
+		return -EIO;
+	if (asked != UNSTABLE || ok->committed == FILE_SYNC)
+		return 0; /* as stable as this file's writes have to be */
+	if (f->has_unstable && memcmp(f->verf, ok->verf, sizeof(f->verf)) != 0)
+		f->lost = true; /* what was written before belongs to another life of the server */
+	memcpy(f->verf, ok->verf, sizeof(f->verf));
+	f->has_unstable = true;
+	f->unstable_seq++;
+	return 0;
+}
+
+static int explain_loss(struct lt_op *op)
+{
+	lt_task_explain(&op->task, "the server lost data that was written but not yet stable");
+	return -EIO;
+}
+
+static void start_commit(struct lt_op *op, lt_op_step next)
+{
+	struct leat_file *f = op->file;
+
+	op->seq = f->unstable_seq;
+	op->args.commit.file = lt_fh_wire(&f->fh);
+	op->args.commit.offset = 0;
+	op->args.commit.count = 0; /* all of it */
+	lt_op_call(op, NFSPROC3_COMMIT, next);
+}
+
+/* After COMMIT: the truth about what was written before it was sent. */
+static int judge_commit(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->file;
+	const COMMIT3resok *ok = &op->res.commit.COMMIT3res_u.resok;
+
+	if (err) {
+		f->lost = f->lost || f->has_unstable;
+		return err;
+	}
+	if (f->has_unstable && memcmp(f->verf, ok->verf, sizeof(f->verf)) != 0)
+		f->lost = true;
+	if (op->seq == f->unstable_seq)
+		f->has_unstable = false;
+	return f->lost ? explain_loss(op) : 0;
+}
+
+static void fsync_done(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->file;
+
+	err = judge_commit(op, err);
+	lt_op_finish(op, err);
+	lt_file_release(f);
+}
+
+static void fsync_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_file_hold(op->file);
+	start_commit(op, fsync_done);
+}
+
+static void fsync_nothing(struct lt_op *op, int err)
+{
+	lt_op_finish(op, err);
+}
+
+static int create_file_op(struct leat_file *f, const char *verb, struct leat_cb cb,
+			  struct lt_op **ret)
+{
+	int rc;
+
+	if (!f)
+		return lt_task_refuse(cb, -EBADF);
+	rc = lt_op_create(f->m, verb, NULL, NULL, cb, ret);
+	if (rc)
+		return rc;
+	(*ret)->file = f;
+	(*ret)->task.path = f->path;
+	return 0;
+}
+
+/** leat_aio_fsync - see leat.h; covers the writes whose callbacks have run */
+int leat_aio_fsync(struct leat_file *f, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_file_op(f, "fsync", cb, &op);
+
+	if (rc)
+		return rc;
+	/* A server need not let a reader commit, and a reader has written nothing. */
+	return lt_op_submit(op, lt_file_can_write(f) ? fsync_start : fsync_nothing);
+}
+
+static void free_file(struct leat_file *f)
+{
+	list_del(&f->link);
+	lt_readahead_destroy(f);
+	pthread_mutex_destroy(&f->pos_lock);
+	free(f->path);
+	free(f);
+}
+
+static void close_finish(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->file;
+
+	/* the text of a failure names the file's path: keep it with the operation */
+	op->path2_copy = f->path;
+	f->path = NULL;
+	free_file(f);
+	lt_op_finish(op, err);
+}
+
+static void close_committed(struct lt_op *op, int err)
+{
+	close_finish(op, judge_commit(op, err));
+}
+
+static void close_idle(struct lt_op *op)
+{
+	struct leat_file *f = op->file;
+
+	if (f->has_unstable)
+		start_commit(op, close_committed);
+	else
+		close_finish(op, f->lost ? explain_loss(op) : 0);
+}
+
+static void go_on_closing(struct rpcrdma_msg *msg)
+{
+	close_idle(container_of(msg, struct lt_op, task.msg));
+}
+
+static void close_start(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->file;
+
+	(void)err; /* a first step */
+	if (f->busy)
+		f->close_op = op;
+	else
+		close_idle(op);
+}
+
+/** leat_aio_close - see leat.h; the file must not be used again, whatever the outcome */
+int leat_aio_close(struct leat_file *f, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_file_op(f, "close", cb, &op);
+
+	if (rc)
+		return rc;
+	return lt_op_submit(op, close_start);
+}
+
+static void ftruncate_done(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->file;
+
+	lt_op_finish(op, err);
+	lt_file_release(f);
+}
+
+static void ftruncate_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_file_hold(op->file);
+	lt_readahead_drop(op->file);
+	op->args.setattr.object = lt_fh_wire(&op->file->fh);
+	op->args.setattr.new_attributes = op->sattr;
+	op->args.setattr.guard.check = FALSE;
+	lt_op_call(op, NFSPROC3_SETATTR, ftruncate_done);
+}
+
+/** leat_aio_ftruncate - see leat.h */
+int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (f && (!lt_file_can_write(f) || f->is_dir || size > INT64_MAX))
+		return lt_task_refuse(cb, -EINVAL);
+	rc = create_file_op(f, "ftruncate", cb, &op);
+	if (rc)
+		return rc;
+	op->sattr = lt_attr_size(size);
+	return lt_op_submit(op, ftruncate_start);
+}
+
+static void fstat_done(struct lt_op *op, int err)
+{
+	struct leat_file *f = op->file;
+
+	if (!err)
+		lt_attr_stat(&op->res.getattr.GETATTR3res_u.resok.obj_attributes, f->m->rsize,
+			     op->ret_st);
+	lt_op_finish(op, err);
+	lt_file_release(f);
+}
+
+static void fstat_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_file_hold(op->file);
+	op->args.getattr.object = lt_fh_wire(&op->file->fh);
+	lt_op_call(op, NFSPROC3_GETATTR, fstat_done);
+}
+
+/** leat_aio_fstat - see leat.h */
+int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_file_op(f, "fstat", cb, &op);
+
+	if (rc)
+		return rc;
+	op->ret_st = ret_st;
+	return lt_op_submit(op, fstat_start);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * handle.c - create and destroy handles; the service thread; the last error
+ *
+ * Operation:  mount.c builds a handle with lt_handle_create() and fills it. Each has a domain and
+ *             an engine of its own, so that two mounts of a process share nothing.
+ * Memory:     lt_handle_destroy() undoes in reverse order whatever was done.
+ * Threads:    Without the service thread, the caller's thread owns the engine. leat_service_start()
+ *             hands it over, leat_service_stop() takes it back after all messages posted so far.
+ * Errors:     leat_error() gives each thread a copy of its own, so no text changes under a reader.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "handle.h"
+#include "io.h"
+
+#define TIMEO_DEFAULT_MS 60000u
+
+/* In a service thread: the handle it serves. */
+static _Thread_local const struct leat *serving;
+
+/* Who we are, in the words of AUTH_SYS. The stamp tells two handles of one host apart in the
+ * server's duplicate request cache. */
+static void fill_cred(struct leat *m)
+{
+	struct rpcrdma_cred *cred = &m->cred;
+	gid_t groups[256];
+	int n;
+
+	if (getrandom(&cred->stamp, sizeof(cred->stamp), 0) != sizeof(cred->stamp))
+		cred->stamp = (uint32_t)getpid();
+	if (gethostname(cred->machine, sizeof(cred->machine) - 1) < 0)
+		snprintf(cred->machine, sizeof(cred->machine), "unknown");
+	cred->uid = m->url.has_uid ? m->url.uid : geteuid();
+	cred->gid = m->url.has_gid ? m->url.gid : getegid();
+	if (m->url.has_uid || m->url.has_gid)
+		return; /* someone else, whose groups are not ours */
+	n = getgroups((int)ARRAY_SIZE(groups), groups);
+	for (int i = 0; i < n && cred->ngids < ARRAY_SIZE(cred->gids); i++)
+		cred->gids[cred->ngids++] = groups[i];
+}
+
+static int create_engine(struct leat *m, const char *capture)
+{
+	const struct rpcrdma_domain_attr domain_attr = { .capture = capture };
+	struct rpcrdma_engine_attr attr = { .spin_us = m->url.spin_us };
+	int rc;
+
+	switch (m->url.poll) {
+	case LT_URL_POLL_ADAPTIVE:
+		attr.poll = RPCRDMA_POLL_ADAPTIVE;
+		break;
+	case LT_URL_POLL_BUSY:
+		attr.poll = RPCRDMA_POLL_BUSY;
+		break;
+	case LT_URL_POLL_EVENT:
+		attr.poll = RPCRDMA_POLL_EVENT;
+		break;
+	}
+	rc = rpcrdma_domain_create(&domain_attr, &m->domain);
+	if (rc)
+		return rc;
+	return rpcrdma_engine_create(m->domain, &attr, &m->engine);
+}
+
+/** lt_handle_create - see handle.h
+ *
+ * Return: 0, -ENOMEM, or the errno of opening devices or the capture file.
+ */
+int lt_handle_create(const struct lt_url *url, const char *capture, struct leat **ret)
+{
+	struct leat *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return -ENOMEM;
+	m->url = *url;
+	m->timeo_ms = url->timeo_ms ? url->timeo_ms : TIMEO_DEFAULT_MS;
+	list_init(&m->files);
+	atomic_init(&m->has_service, false);
+	rc = -pthread_mutex_init(&m->lock, NULL);
+	if (rc) {
+		free(m);
+		return rc;
+	}
+	fill_cred(m);
+	rc = create_engine(m, capture);
+	if (rc) {
+		lt_handle_destroy(m);
+		return rc;
+	}
+	*ret = m;
+	return 0;
+}
+
+/** lt_handle_destroy - see handle.h */
+void lt_handle_destroy(struct leat *m)
+{
+	if (!m)
+		return;
+	for (unsigned i = m->clnts; i-- > 0;)
+		rpcrdma_clnt_destroy(m->clnt[i]);
+	lt_io_free_pools(m);
+	rpcrdma_engine_destroy(m->engine);
+	rpcrdma_domain_destroy(m->domain);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+/** lt_handle_is_mine - see handle.h */
+bool lt_handle_is_mine(const struct leat *m)
+{
+	return !atomic_load_explicit(&m->has_service, memory_order_acquire) ||
+	       serving == m;
+}
+
+/** lt_handle_set_error - see handle.h */
+void lt_handle_set_error(struct leat *m, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	pthread_mutex_lock(&m->lock);
+	vsnprintf(m->error, sizeof(m->error), fmt, ap);
+	pthread_mutex_unlock(&m->lock);
+	va_end(ap);
+}
+
+/** leat_error - see leat.h */
+const char *leat_error(const struct leat *m)
+{
+	static _Thread_local char copy[sizeof(m->error)];
+	struct leat *w = (struct leat *)(uintptr_t)m; /* the lock is not part of what const promises */
+
+	pthread_mutex_lock(&w->lock);
+	memcpy(copy, m->error, sizeof(copy));
+	pthread_mutex_unlock(&w->lock);
+	return copy;
+}
+
+static void *service_main(void *arg)
+{
+	struct leat *m = arg;
+
+	serving = m;
+	while (!m->service_stop)
+		(void)rpcrdma_engine_wait(m->engine, -1); /* 0 after a signal: just wait again */
+	return NULL;
+}
+
+static void service_stopped(struct rpcrdma_msg *msg)
+{
+	container_of(msg, struct leat, service_msg)->service_stop = true;
+}
+
+/** leat_service_start - see leat.h
+ *
+ * Return: 0; -EALREADY: it runs; -EDEADLK: from a callback; -EAGAIN: no thread to be had.
+ */
+int leat_service_start(struct leat *m)
+{
+	int rc;
+
+	if (atomic_load(&m->has_service))
+		return -EALREADY;
+	if (m->in_callback)
+		return -EDEADLK;
+	m->service_stop = false;
+	atomic_store(&m->has_service, true);
+	rc = pthread_create(&m->service, NULL, service_main, m);
+	if (rc)
+		atomic_store(&m->has_service, false);
+	return -rc;
+}
+
+/** leat_service_stop - see leat.h; harmless when it does not run, or from a callback */
+void leat_service_stop(struct leat *m)
+{
+	if (!atomic_load(&m->has_service) || lt_handle_is_mine(m))
+		return;
+	m->service_msg.fn = service_stopped;
+	rpcrdma_engine_post(m->engine, &m->service_msg);
+	pthread_join(m->service, NULL);
+	atomic_store(&m->has_service, false);
+}
+
+/** leat_version - see leat.h */
+const char *leat_version(void)
+{
+	return LEAT_VERSION;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * handle.h - a mount: its connections, its thread, its last error
+ */
+#ifndef LT_HANDLE_H
+#define LT_HANDLE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "call.h"
+#include "leat.h"
+#include "rpcrdma.h"
+#include "url.h"
+
+struct lt_io;
+struct lt_piece;
+
+struct leat {
+	/* set by leat_mount(), constant afterwards */
+	struct lt_url url;
+	uint32_t timeo_ms;
+	struct rpcrdma_domain *domain;
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_addr addr;          /* of the transport that was chosen */
+	struct rpcrdma_cred cred;
+	struct rpcrdma_clnt *clnt[LT_CONNS_MAX];
+	unsigned clnts;
+	struct lt_fh root, base;           /* of the export; of the URL's path when has_base */
+	bool has_base;                     /* false: that path is no directory (yet) */
+	char export[LT_PATH_MAX];
+	char path[LT_PATH_MAX];            /* of the URL, inside the export: no '/' at either end */
+	char server_url[512], chosen[256], server[64];
+	bool is_leatd;
+	uint8_t instance[16];
+	uint32_t rsize, wsize, dirsize;
+	uint32_t name_max, link_max;
+	uint64_t file_max;
+
+	/* the owner's thread only */
+	unsigned clnt_next;
+	unsigned tasks;                    /* started, callback not yet run */
+	bool in_callback;
+	struct list files;
+	struct lt_piece *free_pieces;
+
+	/* the service thread */
+	atomic_bool has_service;           /* changed by start and stop, which nothing else may race */
+	pthread_t service;
+	bool service_stop;                 /* its own */
+	struct rpcrdma_msg service_msg;
+
+	pthread_mutex_t lock;              /* the leaves below; no other lock is taken under it */
+	char error[768];
+	struct lt_io *free_ios;
+	unsigned free_ios_count;
+};
+
+/** lt_handle_create - an engine and nothing connected */
+must_check int lt_handle_create(const struct lt_url *url, const char *capture, struct leat **ret);
+
+/** lt_handle_destroy - accepts half-built ones and NULL; nothing may be in flight */
+void lt_handle_destroy(struct leat *m);
+
+/** lt_handle_is_mine - may the calling thread touch what belongs to the owner? */
+bool lt_handle_is_mine(const struct leat *m);
+
+/** lt_handle_set_error - what leat_error() will say */
+void lt_handle_set_error(struct leat *m, const char *fmt, ...) printf_like(2, 3);
+
+#endif

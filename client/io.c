@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * io.c - pread and pwrite: cut into calls, many in flight, joined again
+ *
+ * Operation:  lt_io_start() -> start_io() -> issue(): a piece is at most rsize (wsize) bytes, ends
+ *             at a multiple of that size where the whole needs several, and covers at most
+ *             LT_IO_PIECE_IOV parts of the caller's memory. Its bytes are the caller's memory
+ *             itself: marked as the call's payload, moved by the transport, copied by nobody here.
+ *             As pieces are done, further ones go out, up to `window` at once; a short one asks
+ *             for its rest. `end` is the lowest offset at which something came to an end:
+ *             nothing at or above it counts, whatever else arrived.
+ * Memory:     The first piece lies in struct lt_io, further ones come from a list of the handle;
+ *             both are recycled: a steady stream of I/O allocates nothing.
+ * Threads:    lt_io_start() any; the rest the owner's. The pool of struct lt_io is locked.
+ * Errors:     Read: an error anywhere below the end of file is the result, since a short count
+ *             means end of file. Write: what was written before the error counts, if anything.
+ * See:        doc/tour.md, the life of a READ and of a WRITE.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "handle.h"
+#include "io.h"
+#include "readahead.h"
+#include "task.h"
+
+#define POOLED_IOS_MAX 256u
+#define WINDOW_DEFAULT 64u
+
+struct lt_piece {
+	struct lt_call call;
+	struct lt_io *io;
+	struct lt_piece *next;     /* in m->free_pieces */
+	uint64_t off;
+	uint32_t len;              /* still to be moved */
+	struct iovec iov[LT_IO_PIECE_IOV]; /* where: [iov_first, iov_first + iov_cnt) */
+	int iov_first, iov_cnt;
+	union {
+		READ3args read;
+		WRITE3args write;
+	} args;
+	union {
+		READ3res read;
+		WRITE3res write;
+	} res;
+};
+
+struct lt_io {
+	struct lt_task task;
+	struct leat_file *f;
+	struct lt_io *next_free;
+	bool write;
+	stable_how stable;
+	uint64_t off, size;        /* as asked */
+	uint64_t next;             /* first byte that no piece covers yet */
+	uint64_t end;              /* see above */
+	int end_err;               /* why: 0 is end of file */
+	unsigned flying, window;
+	bool has_first;            /* `first` is not in use */
+	struct lt_piece first;
+	/* cursor in the caller's memory: where `next` goes */
+	const struct iovec *iov;
+	int iov_at, iov_cnt;
+	size_t iov_off;
+	struct iovec one, *many;   /* our copy: `one`, or allocated */
+};
+
+static void issue(struct lt_io *io);
+
+static struct lt_io *get_io(struct leat *m)
+{
+	struct lt_io *io;
+
+	pthread_mutex_lock(&m->lock);
+	io = m->free_ios;
+	if (io) {
+		m->free_ios = io->next_free;
+		m->free_ios_count--;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return io ? io : malloc(sizeof(*io));
+}
+
+static void put_io(struct leat *m, struct lt_io *io)
+{
+	if (io->many)
+		free(io->many);
+	pthread_mutex_lock(&m->lock);
+	if (m->free_ios_count < POOLED_IOS_MAX) {
+		io->next_free = m->free_ios;
+		m->free_ios = io;
+		m->free_ios_count++;
+		io = NULL;
+	}
+	pthread_mutex_unlock(&m->lock);
+	free(io);
+}
+
+/** lt_io_free_pools - see io.h */
+void lt_io_free_pools(struct leat *m)
+{
+	while (m->free_ios) {
+		struct lt_io *io = m->free_ios;
+
+		m->free_ios = io->next_free;
+		free(io);
+	}
+	m->free_ios_count = 0;
+	while (m->free_pieces) {
+		struct lt_piece *p = m->free_pieces;
+
+		m->free_pieces = p->next;
+		free(p);
+	}
+}
+
+static struct lt_piece *get_piece(struct lt_io *io)
+{
+	struct leat *m = io->task.m;
+	struct lt_piece *p;
+
+	if (io->has_first) {
+		io->has_first = false;
+		p = &io->first;
+	} else if (m->free_pieces) {
+		p = m->free_pieces;
+		m->free_pieces = p->next;
+	} else {
+		p = malloc(sizeof(*p));
+		if (!p)
+			return NULL;
+	}
+	p->io = io;
+	lt_call_init(&p->call, m, NULL);
+	return p;
+}
+
+static void put_piece(struct lt_piece *p)
+{
+	struct lt_io *io = p->io;
+
+	if (p == &io->first) {
+		io->has_first = true;
+		return;
+	}
+	p->next = io->task.m->free_pieces;
+	io->task.m->free_pieces = p;
+}
+
+static void release_io(struct lt_task *t)
+{
+	struct lt_io *io = container_of(t, struct lt_io, task);
+	struct leat_file *f = io->f;
+
+	put_io(t->m, io);
+	lt_file_release(f);
+}
+
+static void finish_io(struct lt_io *io)
+{
+	uint64_t good = io->end - io->off;
+
+	if (io->write)
+		lt_readahead_drop(io->f); /* what was read meanwhile may be from before the write */
+	if (io->end_err && (!io->write || !good))
+		lt_task_finish(&io->task, io->end_err);
+	else
+		lt_task_finish(&io->task, (int64_t)good);
+}
+
+static void stop_at(struct lt_io *io, uint64_t off, int err)
+{
+	if (off < io->end) {
+		io->end = off;
+		io->end_err = err;
+	}
+}
+
+/* The next part of the caller's memory, at most @max bytes: into @p. */
+static uint32_t take_memory(struct lt_io *io, struct lt_piece *p, uint64_t max)
+{
+	uint32_t len = 0;
+
+	p->iov_first = 0;
+	p->iov_cnt = 0;
+	while (len < max && p->iov_cnt < LT_IO_PIECE_IOV) {
+		const struct iovec *v = &io->iov[io->iov_at];
+		size_t n = MIN(v->iov_len - io->iov_off, (size_t)(max - len));
+
+		if (n) {
+			p->iov[p->iov_cnt].iov_base = (char *)v->iov_base + io->iov_off;
+			p->iov[p->iov_cnt].iov_len = n;
+			p->iov_cnt++;
+			len += (uint32_t)n;
+			io->iov_off += n;
+		}
+		if (io->iov_off == v->iov_len) {
+			io->iov_at++;
+			io->iov_off = 0;
+		}
+	}
+	return len;
+}
+
+/* @n bytes of @p are done: its memory begins behind them. */
+static void drop_memory(struct lt_piece *p, uint32_t n)
+{
+	p->off += n;
+	p->len -= n;
+	while (n) {
+		struct iovec *v = &p->iov[p->iov_first];
+		size_t step = MIN(v->iov_len, (size_t)n);
+
+		v->iov_base = (char *)v->iov_base + step;
+		v->iov_len -= step;
+		n -= (uint32_t)step;
+		if (!v->iov_len) {
+			p->iov_first++;
+			p->iov_cnt--;
+		}
+	}
+}
+
+static void piece_done(struct lt_call *call, int err);
+
+static void send_piece(struct lt_piece *p)
+{
+	struct lt_io *io = p->io;
+	struct leat_file *f = io->f;
+	const struct iovec *iov = p->iov + p->iov_first;
+
+	if (io->write) {
+		p->args.write.file = lt_fh_wire(&f->fh);
+		p->args.write.offset = p->off;
+		p->args.write.count = p->len;
+		p->args.write.stable = io->stable;
+		p->args.write.data.length = p->len;
+		p->args.write.data.iov = iov;
+		p->args.write.data.iovcnt = p->iov_cnt;
+		lt_call_start(&p->call, NFSPROC3_WRITE, &p->args, &p->res, 0, NULL, 0, piece_done);
+	} else {
+		p->args.read.file = lt_fh_wire(&f->fh);
+		p->args.read.offset = p->off;
+		p->args.read.count = p->len;
+		lt_call_start(&p->call, NFSPROC3_READ, &p->args, &p->res, 0, iov, p->iov_cnt,
+			      piece_done);
+	}
+}
+
+/* Return: true when the piece is finished, false when its rest was asked for. */
+static bool piece_read(struct lt_piece *p)
+{
+	const READ3resok *ok = &p->res.read.READ3res_u.resok;
+	uint32_t n = ok->data.length; /* <= p->len: the sink was no larger */
+
+	if (n > p->len) {
+		lt_task_explain(&p->io->task, "READ: %u bytes in answer to %u", n, p->len);
+		stop_at(p->io, p->off, -EREMOTEIO);
+		return true;
+	}
+	drop_memory(p, n);
+	if (!p->len)
+		return true;
+	if (ok->eof || !n) {
+		stop_at(p->io, p->off, 0);
+		return true;
+	}
+	if (p->off >= p->io->end)
+		return true; /* of no interest any more */
+	send_piece(p);
+	return false;
+}
+
+static bool piece_written(struct lt_piece *p)
+{
+	const WRITE3resok *ok = &p->res.write.WRITE3res_u.resok;
+	int err = lt_file_wrote(p->io->f, p->io->stable, ok);
+
+	if (err) {
+		lt_task_explain(&p->io->task, "WRITE: the server did not make it stable");
+		stop_at(p->io, p->off, err);
+		return true;
+	}
+	if (!ok->count || ok->count > p->len) {
+		lt_task_explain(&p->io->task, "WRITE: %u of %u bytes written", ok->count, p->len);
+		stop_at(p->io, p->off, -EREMOTEIO);
+		return true;
+	}
+	drop_memory(p, ok->count);
+	if (!p->len || p->off >= p->io->end)
+		return true;
+	send_piece(p);
+	return false;
+}
+
+static void piece_done(struct lt_call *call, int err)
+{
+	struct lt_piece *p = container_of(call, struct lt_piece, call);
+	struct lt_io *io = p->io;
+
+	if (err) {
+		char text[128];
+
+		if (p->off < io->end)
+			lt_task_explain(&io->task, "%s at offset %llu",
+					lt_call_explain(call, text, sizeof(text)),
+					(unsigned long long)p->off);
+		stop_at(io, p->off, err);
+	} else if (!(io->write ? piece_written(p) : piece_read(p))) {
+		return;
+	}
+	put_piece(p);
+	io->flying--;
+	issue(io);
+}
+
+/* Send pieces while there are any and the window is open; finish when all have come back. */
+static void issue(struct lt_io *io)
+{
+	struct leat *m = io->task.m;
+	uint32_t unit = io->write ? m->wsize : m->rsize;
+
+	while (io->next < io->end && io->flying < io->window) {
+		struct lt_piece *p = get_piece(io);
+		uint64_t max = io->end - io->next;
+
+		if (!p) {
+			if (!io->flying)
+				stop_at(io, io->next, -ENOMEM);
+			break;
+		}
+		/* all in one call if it fits; else cut where a multiple of the unit lies */
+		if (max > unit)
+			max = unit - io->next % unit;
+		else if (io->next > io->off && io->next % unit + max > unit)
+			max = unit - io->next % unit;
+		p->off = io->next;
+		p->len = take_memory(io, p, max);
+		io->next += p->len;
+		io->flying++;
+		send_piece(p);
+	}
+	if (!io->flying)
+		finish_io(io);
+}
+
+static void start_io(struct lt_task *t)
+{
+	struct lt_io *io = container_of(t, struct lt_io, task);
+
+	lt_file_hold(io->f);
+	if (io->write)
+		lt_readahead_drop(io->f);
+	issue(io);
+}
+
+static int copy_iov(struct lt_io *io, const struct iovec *iov, int cnt)
+{
+	io->many = NULL;
+	io->iov_at = 0;
+	io->iov_off = 0;
+	io->iov_cnt = cnt;
+	if (cnt <= 1) {
+		io->one = cnt ? iov[0] : (struct iovec){ 0 };
+		io->iov = &io->one;
+		return 0;
+	}
+	io->many = malloc((size_t)cnt * sizeof(*iov));
+	if (!io->many)
+		return -ENOMEM;
+	memcpy(io->many, iov, (size_t)cnt * sizeof(*iov));
+	io->iov = io->many;
+	return 0;
+}
+
+/* Return: 0 with the sum of the parts, or why this I/O cannot be. */
+static int check_io(const struct leat_file *f, bool write, const struct iovec *iov, int cnt,
+		    uint64_t off, uint64_t *ret_size)
+{
+	uint64_t size = 0;
+
+	if (f->is_dir)
+		return -EISDIR;
+	if (write ? !lt_file_can_write(f) : !lt_file_can_read(f))
+		return -EBADF;
+	if (cnt < 0 || cnt > IOV_MAX)
+		return -EINVAL;
+	for (int i = 0; i < cnt; i++) {
+		if (!add_u64(size, iov[i].iov_len, &size))
+			return -EINVAL;
+	}
+	if (off > INT64_MAX)
+		return -EINVAL;
+	if (size > INT64_MAX - off)
+		return write ? -EFBIG : -EINVAL;
+	*ret_size = size;
+	return 0;
+}
+
+/** lt_io_start - see io.h */
+int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cnt, uint64_t off,
+		struct leat_cb cb)
+{
+	struct leat *m;
+	struct lt_io *io;
+	uint64_t size;
+	int rc;
+
+	if (!f)
+		return lt_task_refuse(cb, -EBADF);
+	m = f->m;
+	rc = check_io(f, write, iov, cnt, off, &size);
+	if (rc) {
+		lt_handle_set_error(m, "%s %s: %s", write ? "write" : "read", f->path,
+				    strerror(-rc));
+		return lt_task_refuse(cb, rc);
+	}
+	io = get_io(m);
+	if (!io)
+		return lt_task_refuse(cb, -ENOMEM);
+	rc = copy_iov(io, iov, cnt);
+	if (rc) {
+		put_io(m, io);
+		return lt_task_refuse(cb, rc);
+	}
+	io->task.m = m;
+	io->task.cb = cb;
+	io->task.verb = write ? "write" : "read";
+	io->task.path = f->path;
+	io->task.start = start_io;
+	io->task.release = release_io;
+	io->f = f;
+	io->write = write;
+	io->stable = UNSTABLE;
+	if ((f->flags & O_SYNC) == O_SYNC)
+		io->stable = FILE_SYNC;
+	else if (f->flags & O_DSYNC)
+		io->stable = DATA_SYNC;
+	io->off = io->next = off;
+	io->size = size;
+	io->end = off + size;
+	io->end_err = 0;
+	io->flying = 0;
+	io->window = (m->url.credits ? m->url.credits : WINDOW_DEFAULT) * m->clnts;
+	io->has_first = true;
+	lt_task_submit(&io->task);
+	return 0;
+}
+
+/** leat_aio_pread - see leat.h */
+int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, struct leat_cb cb)
+{
+	const struct iovec iov = { .iov_base = buf, .iov_len = len };
+
+	return lt_io_start(f, false, &iov, 1, off, cb);
+}
+
+/** leat_aio_pwrite - see leat.h */
+int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off,
+		    struct leat_cb cb)
+{
+	/* iovec has no const, but nothing stores through it on this way */
+	const struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return lt_io_start(f, true, &iov, 1, off, cb);
+}
+
+/** leat_aio_preadv - see leat.h */
+int leat_aio_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
+		    struct leat_cb cb)
+{
+	return lt_io_start(f, false, iov, cnt, off, cb);
+}
+
+/** leat_aio_pwritev - see leat.h */
+int leat_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
+		     struct leat_cb cb)
+{
+	return lt_io_start(f, true, iov, cnt, off, cb);
+}

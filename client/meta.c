@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * meta.c - what a path's object is and how that is changed: stat, access, chmod, ... statvfs
+ *
+ * Operation:  Each: walk the path, then one call on the object found. See op.h for the form.
+ * Memory:     op.c's.
+ * Threads:    The public functions any (task.h); the steps the owner's.
+ * Errors:     As the system calls of the same names.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "attr.h"
+#include "handle.h"
+#include "op.h"
+
+/* ---- stat ---- */
+
+static void stat_finish(struct lt_op *op, int err)
+{
+	if (!err)
+		lt_attr_stat(&op->walk.attr, op->task.m->rsize, op->ret_st);
+	lt_op_finish(op, err);
+}
+
+static void stat_walked(struct lt_op *op, int err)
+{
+	if (err)
+		lt_op_finish(op, err);
+	else
+		lt_walk_getattr(op, stat_finish); /* LOOKUP has told already, but for the root */
+}
+
+static void stat_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, (enum lt_walk_mode)op->flags, stat_walked);
+}
+
+static int submit_stat(struct leat *m, const char *verb, const char *path, enum lt_walk_mode mode,
+		       struct stat *ret_st, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!path)
+		return lt_task_refuse(cb, -EINVAL);
+	rc = lt_op_create(m, verb, path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->flags = (int)mode;
+	op->ret_st = ret_st;
+	return lt_op_submit(op, stat_start);
+}
+
+/** leat_aio_stat - see leat.h */
+int leat_aio_stat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_stat(m, "stat", path, LT_WALK_FOLLOW, ret_st, cb);
+}
+
+/** leat_aio_lstat - see leat.h */
+int leat_aio_lstat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_stat(m, "lstat", path, LT_WALK_NOFOLLOW, ret_st, cb);
+}
+
+/* ---- attributes: truncate, chmod, chown, utimens ---- */
+
+static void setattr_call(struct lt_op *op)
+{
+	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
+	op->args.setattr.new_attributes = op->sattr;
+	op->args.setattr.guard.check = FALSE;
+	lt_op_call(op, NFSPROC3_SETATTR, lt_op_end);
+}
+
+static void setattr_typed(struct lt_op *op, int err)
+{
+	if (!err && op->walk.attr.type != NF3REG)
+		err = op->walk.attr.type == NF3DIR ? -EISDIR : -EINVAL;
+	if (err)
+		lt_op_finish(op, err);
+	else
+		setattr_call(op);
+}
+
+static void setattr_walked(struct lt_op *op, int err)
+{
+	if (err)
+		lt_op_finish(op, err);
+	else if (op->sattr.size.set_it)
+		lt_walk_getattr(op, setattr_typed);
+	else
+		setattr_call(op);
+}
+
+static void setattr_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, (enum lt_walk_mode)op->flags, setattr_walked);
+}
+
+static int submit_setattr(struct leat *m, const char *verb, const char *path,
+			  enum lt_walk_mode mode, const sattr3 *sattr, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!path)
+		return lt_task_refuse(cb, -EINVAL);
+	rc = lt_op_create(m, verb, path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->flags = (int)mode;
+	op->sattr = *sattr;
+	return lt_op_submit(op, setattr_start);
+}
+
+/** leat_aio_truncate - see leat.h */
+int leat_aio_truncate(struct leat *m, const char *path, uint64_t size, struct leat_cb cb)
+{
+	const sattr3 sattr = lt_attr_size(size);
+
+	if (size > INT64_MAX)
+		return lt_task_refuse(cb, -EINVAL);
+	return submit_setattr(m, "truncate", path, LT_WALK_FOLLOW, &sattr, cb);
+}
+
+/** leat_aio_chmod - see leat.h */
+int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
+{
+	const sattr3 sattr = lt_attr_mode(mode);
+
+	return submit_setattr(m, "chmod", path, LT_WALK_FOLLOW, &sattr, cb);
+}
+
+/** leat_aio_chown - see leat.h; a symbolic link itself, not what it points at */
+int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struct leat_cb cb)
+{
+	const sattr3 sattr = lt_attr_owner(uid, gid);
+
+	return submit_setattr(m, "chown", path, LT_WALK_NOFOLLOW, &sattr, cb);
+}
+
+/** leat_aio_utimens - see leat.h
+ *
+ * Return: as the others; -EINVAL: nanoseconds out of range; -EOVERFLOW: before 1970 or after 2106.
+ */
+int leat_aio_utimens(struct leat *m, const char *path, const struct timespec times[2],
+		     struct leat_cb cb)
+{
+	sattr3 sattr;
+	int rc = lt_attr_times(times, &sattr);
+
+	if (rc)
+		return lt_task_refuse(cb, rc);
+	return submit_setattr(m, "utimens", path, LT_WALK_FOLLOW, &sattr, cb);
+}
+
+/* ---- access ---- */
+
+static void access_judge(struct lt_op *op, int err)
+{
+	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access)
+		err = -EACCES;
+	lt_op_finish(op, err);
+}
+
+static void access_ask(struct lt_op *op, int err)
+{
+	bool is_dir = op->walk.attr.type == NF3DIR;
+	uint32_t want = 0;
+
+	if (err || op->mode == F_OK) {
+		lt_op_finish(op, err);
+		return;
+	}
+	if (op->mode & R_OK)
+		want |= ACCESS3_READ;
+	if (op->mode & W_OK)
+		want |= ACCESS3_MODIFY | ACCESS3_EXTEND;
+	if (op->mode & X_OK)
+		want |= is_dir ? ACCESS3_LOOKUP : ACCESS3_EXECUTE;
+	op->args.access.object = lt_fh_wire(&op->walk.fh);
+	op->args.access.access = want;
+	lt_op_call(op, NFSPROC3_ACCESS, access_judge);
+}
+
+static void access_walked(struct lt_op *op, int err)
+{
+	if (err)
+		lt_op_finish(op, err);
+	else
+		lt_walk_getattr(op, access_ask);
+}
+
+static void access_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, access_walked);
+}
+
+/** leat_aio_access - see leat.h; for the user that the mount claims to be */
+int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!path || mode & ~(R_OK | W_OK | X_OK))
+		return lt_task_refuse(cb, -EINVAL);
+	rc = lt_op_create(m, "access", path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->mode = (mode_t)mode;
+	return lt_op_submit(op, access_start);
+}
+
+/* ---- readlink ---- */
+
+static void readlink_got(struct lt_op *op, int err)
+{
+	size_t len;
+
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	len = MIN(strlen(op->link_text), op->cap);
+	memcpy(op->buf, op->link_text, len);
+	lt_op_finish(op, (int64_t)len);
+}
+
+static void readlink_typed(struct lt_op *op, int err)
+{
+	if (!err && op->walk.attr.type != NF3LNK)
+		err = -EINVAL;
+	if (err)
+		lt_op_finish(op, err);
+	else
+		lt_op_call_readlink(op, &op->walk.fh, readlink_got);
+}
+
+static void readlink_walked(struct lt_op *op, int err)
+{
+	if (err)
+		lt_op_finish(op, err);
+	else
+		lt_walk_getattr(op, readlink_typed);
+}
+
+static void readlink_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, readlink_walked);
+}
+
+/** leat_aio_readlink - see leat.h; cut at @cap, as readlink(2) does */
+int leat_aio_readlink(struct leat *m, const char *path, char *buf, size_t cap, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!path || !cap)
+		return lt_task_refuse(cb, -EINVAL);
+	rc = lt_op_create(m, "readlink", path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->buf = buf;
+	op->cap = cap;
+	return lt_op_submit(op, readlink_start);
+}
+
+/* ---- statvfs ---- */
+
+static void statvfs_done(struct lt_op *op, int err)
+{
+	if (!err)
+		lt_attr_statvfs(&op->res.fsstat.FSSTAT3res_u.resok, op->task.m->name_max,
+				op->ret_vfs);
+	lt_op_finish(op, err);
+}
+
+static void statvfs_walked(struct lt_op *op, int err)
+{
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	op->args.fsstat.fsroot = lt_fh_wire(&op->walk.fh);
+	lt_op_call(op, NFSPROC3_FSSTAT, statvfs_done);
+}
+
+static void statvfs_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, statvfs_walked);
+}
+
+/** leat_aio_statvfs - see leat.h */
+int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!path)
+		return lt_task_refuse(cb, -EINVAL);
+	rc = lt_op_create(m, "statvfs", path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->ret_vfs = ret_st;
+	return lt_op_submit(op, statvfs_start);
+}
+
+/* ---- the NULL procedure ---- */
+
+static void null_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_op_call(op, NFSPROC3_NULL, lt_op_end);
+}
+
+/** leat_aio_null - see leat.h */
+int leat_aio_null(struct leat *m, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = lt_op_create(m, "null", NULL, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	return lt_op_submit(op, null_start);
+}

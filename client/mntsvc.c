@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mntsvc.c - the MOUNT service (RFC 1813 appendix I): from a path to the handle of an export
+ *
+ * Operation:  The service is looked for on the NFS connection itself (leatd answers there), or
+ *             where mountport= says; failing both, rpcbind (RFC 1833, version 2) on port 111 of
+ *             the host is asked for it. EXPORT then tells what is exported, and the longest entry
+ *             that is a prefix of the URL's path is mounted by MNT. If the list does not help (it
+ *             may be withheld), MNT is tried with the path, its parent, and so on.
+ *             UMNT is not sent: no server needs it, and one that is gone would delay the end.
+ * Memory:     A connection to a separate service lives only as long as this.
+ * Threads:    The mounting thread; blocks (sync.c).
+ * Errors:     The server's answer to MNT, or why the service was not found.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "choose.h"
+#include "mntsvc.h"
+#include "mount3.h"
+#include "nfs_errno.h"
+#include "path.h"
+#include "sync.h"
+
+#define PMAP_PORT 111
+#define PMAP_PROG 100000u
+#define PMAP_VERS 2u
+#define PMAP_GETPORT 3u
+#define PMAP_TCP 6u
+
+#define MNT_REPLY_BYTES (4u + 68u + 4u + 32u * 4u)
+#define EXPORT_REPLY_BYTES (256u << 10)
+
+struct pmap_args {
+	uint32_t prog, vers, prot, port;
+};
+
+static bool_t xdr_pmap_args(XDR *xdrs, struct pmap_args *a)
+{
+	return xdr_uint32_t(xdrs, &a->prog) && xdr_uint32_t(xdrs, &a->vers) &&
+	       xdr_uint32_t(xdrs, &a->prot) && xdr_uint32_t(xdrs, &a->port);
+}
+
+static bool_t xdr_pmap_port(XDR *xdrs, uint32_t *port)
+{
+	return xdr_uint32_t(xdrs, port);
+}
+
+/* Ask rpcbind where the MOUNT service is. */
+static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
+{
+	static const struct rpcrdma_cred nobody = { .none = true };
+	const struct pmap_args args = { MOUNT_PROGRAM, MOUNT_V3, PMAP_TCP, 0 };
+	uint32_t port = 0;
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = PMAP_PROG,
+			.vers = PMAP_VERS,
+			.proc = PMAP_GETPORT,
+			.cred = &nobody,
+			.encode = (xdrproc_t)xdr_pmap_args,
+			.args = &args,
+			.decode = (xdrproc_t)xdr_pmap_port,
+			.res = &port,
+			.reply_max = 4,
+		},
+	};
+	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = PMAP_PORT };
+	struct rpcrdma_clnt *c = NULL;
+	char detail[400];
+	int rc;
+
+	memcpy(addr.host, m->url.host, sizeof(addr.host));
+	rc = lt_choose_open(m, &addr, PMAP_PROG, PMAP_VERS, &c, detail, sizeof(detail));
+	if (rc) {
+		snprintf(why, cap, "no MOUNT service on the NFS port, and rpcbind does not tell "
+			 "where it is: %.300s; mountport=N would", detail);
+		return rc;
+	}
+	rc = lt_sync_rpc(m, c, &rpc);
+	rpcrdma_clnt_destroy(c);
+	if (!rc && (!port || port > UINT16_MAX))
+		rc = -ECONNREFUSED;
+	if (rc)
+		snprintf(why, cap, "rpcbind of %s knows no MOUNT service", m->url.host);
+	else
+		*ret = (uint16_t)port;
+	return rc;
+}
+
+static int open_elsewhere(struct leat *m, uint16_t port, struct rpcrdma_clnt **ret, char *why,
+			  size_t cap)
+{
+	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = port };
+
+	memcpy(addr.host, m->url.host, sizeof(addr.host));
+	return lt_choose_open(m, &addr, MOUNT_PROGRAM, MOUNT_V3, ret, why, cap);
+}
+
+/* Does the NFS connection serve MOUNT too? */
+static int probe(struct leat *m)
+{
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = MOUNT_PROGRAM,
+			.vers = MOUNT_V3,
+			.proc = MOUNTPROC3_NULL,
+			.encode = (xdrproc_t)lt_call_xdr_nothing,
+			.decode = (xdrproc_t)lt_call_xdr_nothing,
+		},
+	};
+
+	return lt_sync_rpc(m, m->clnt[0], &rpc);
+}
+
+/* @ret_own: the connection must be destroyed by the caller */
+static int find_service(struct leat *m, struct rpcrdma_clnt **ret, bool *ret_own, char *why,
+			size_t cap)
+{
+	uint16_t port = m->url.mountport;
+	int rc;
+
+	if (!port) {
+		rc = probe(m);
+		if (!rc) {
+			*ret = m->clnt[0];
+			*ret_own = false;
+			return 0;
+		}
+		if (rc != -EPROTONOSUPPORT || m->url.scheme == LT_SCHEME_LOCAL) {
+			snprintf(why, cap, "the MOUNT service: %s", strerror(-rc));
+			return rc;
+		}
+		rc = find_port(m, &port, why, cap);
+		if (rc)
+			return rc;
+	} else if (m->url.scheme == LT_SCHEME_LOCAL) {
+		snprintf(why, cap, "mountport=: a local URL names no host to have such a port");
+		return -EINVAL;
+	}
+	rc = open_elsewhere(m, port, ret, why, cap);
+	if (!rc)
+		*ret_own = true;
+	return rc;
+}
+
+static int mnt(struct leat *m, struct rpcrdma_clnt *c, const char *path)
+{
+	char copy[MNTPATHLEN + 1];
+	dirpath arg = copy;
+	mountres3 res = { 0 };
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = MOUNT_PROGRAM,
+			.vers = MOUNT_V3,
+			.proc = MOUNTPROC3_MNT,
+			.encode = (xdrproc_t)xdr_dirpath,
+			.args = &arg,
+			.decode = (xdrproc_t)xdr_mountres3,
+			.res = &res,
+			.reply_max = MNT_REPLY_BYTES,
+		},
+	};
+	int rc;
+
+	if (strlen(path) >= sizeof(copy))
+		return -ENAMETOOLONG;
+	strcpy(copy, path);
+	rc = lt_sync_rpc(m, c, &rpc);
+	if (!rc)
+		rc = mount3_errno(res.fhs_status);
+	if (!rc) {
+		const mountres3_ok *ok = &res.mountres3_u.mountinfo;
+
+		m->root.len = ok->fhandle.fhandle3_len; /* <= FHSIZE3: the codec saw to it */
+		memcpy(m->root.data, ok->fhandle.fhandle3_val, m->root.len);
+	}
+	xdr_free((xdrproc_t)xdr_mountres3, &res);
+	return rc;
+}
+
+/* The longest export that @path lies in, from the server's list. Return: found? */
+static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path,
+			char ret[LT_PATH_MAX])
+{
+	mountexports list = NULL;
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = MOUNT_PROGRAM,
+			.vers = MOUNT_V3,
+			.proc = MOUNTPROC3_EXPORT,
+			.encode = (xdrproc_t)lt_call_xdr_nothing,
+			.decode = (xdrproc_t)xdr_mountexports,
+			.res = &list,
+			.reply_max = EXPORT_REPLY_BYTES,
+		},
+	};
+	bool found = false;
+
+	if (!lt_sync_rpc(m, c, &rpc)) {
+		size_t shortest = SIZE_MAX;
+
+		for (const struct exportnode *e = list; e; e = e->ex_next) {
+			const char *rest;
+
+			/* the longer the export, the less is left */
+			if (!lt_path_has_prefix(path, e->ex_dir, &rest) || strlen(rest) >= shortest)
+				continue;
+			shortest = strlen(rest);
+			strcpy(ret, e->ex_dir); /* <= MNTPATHLEN */
+			found = true;
+		}
+	}
+	xdr_free((xdrproc_t)xdr_mountexports, &list);
+	return found;
+}
+
+/* Without a list: the path itself, then each parent. The first refusal is the one to tell. */
+static int mount_by_trial(struct leat *m, struct rpcrdma_clnt *c, char try[LT_PATH_MAX])
+{
+	int first = 0;
+
+	for (;;) {
+		size_t len = strlen(try);
+		int rc;
+
+		while (len > 1 && try[len - 1] == '/')
+			try[--len] = '\0';
+		rc = mnt(m, c, try);
+		if (!rc)
+			return 0;
+		if (!first)
+			first = rc;
+		if (len <= 1 || (rc != -ENOENT && rc != -EACCES && rc != -ENOTDIR))
+			return first;
+		while (len > 1 && try[len - 1] != '/')
+			len--;
+		try[len] = '\0';
+	}
+}
+
+/** lt_mntsvc_mount - see mntsvc.h */
+int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
+{
+	struct rpcrdma_clnt *c;
+	const char *rest;
+	bool own;
+	int rc = find_service(m, &c, &own, why, cap);
+
+	if (rc)
+		return rc;
+	if (find_export(m, c, m->url.path, m->export)) {
+		rc = mnt(m, c, m->export);
+	} else {
+		strcpy(m->export, m->url.path);
+		rc = mount_by_trial(m, c, m->export);
+		if (rc)
+			strcpy(m->export, m->url.path);
+	}
+	if (own)
+		rpcrdma_clnt_destroy(c);
+	if (rc) {
+		snprintf(why, cap, "%.300s: %s%s", m->export,
+			 rc == -ENOENT ? "the server exports no such path" : strerror(-rc),
+			 rc == -EACCES ? " (not for this address, or only from a port below 1024: "
+					 "\"insecure\" in the server's export)" : "");
+		return rc;
+	}
+	if (!lt_path_has_prefix(m->url.path, m->export, &rest))
+		rest = "";
+	return lt_path_trim(rest, m->path, sizeof(m->path));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mntsvc.h - the MOUNT service: from a path to the handle of an export
+ */
+#ifndef LT_MNTSVC_H
+#define LT_MNTSVC_H
+
+#include "handle.h"
+
+/** lt_mntsvc_mount - ask for the export that m->url.path lies in: m->root, m->export, m->path
+ * @why: a line for people on failure
+ *
+ * Return: 0 or -errno.
+ */
+must_check int lt_mntsvc_mount(struct leat *m, char *why, size_t cap);
+
+#endif

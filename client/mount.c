@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mount.c - leat_mount() and leat_umount()
+ *
+ * Operation:  URL -> engine -> connection (choose.c) -> export's handle (mntsvc.c) -> FSINFO and
+ *             PATHCONF for the sizes -> the other connections -> the URL's path inside the
+ *             export, which becomes the base of relative names if it is a directory.
+ * Memory:     The handle; half-built ones are destroyed on failure.
+ * Threads:    The caller's; blocks.
+ * Errors:     leat_mount_error() keeps the reason, one line per thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "choose.h"
+#include "file.h"
+#include "handle.h"
+#include "mntsvc.h"
+#include "nfs_errno.h"
+#include "op.h"
+#include "sync.h"
+
+#define IO_BYTES_MAX (1u << 20)    /* what every server takes in one call if it says no less */
+#define IO_BYTES_MIN 512u
+#define DIR_BYTES_MAX (256u << 10)
+#define DIR_BYTES_MIN 8192u
+#define PAGE_BYTES 4096u
+
+static _Thread_local char mount_error[1024];
+
+/** leat_mount_error - see leat.h */
+const char *leat_mount_error(void)
+{
+	return mount_error;
+}
+
+/* The smaller of what the server takes and what we want, whole pages where there is one. */
+static uint32_t io_bytes(uint32_t server_max, uint32_t wanted)
+{
+	uint32_t n = MIN(server_max, wanted ? wanted : IO_BYTES_MAX);
+
+	n = MIN(n, NFS3_DATA_MAX);
+	return n >= PAGE_BYTES ? n / PAGE_BYTES * PAGE_BYTES : n;
+}
+
+static int ask_fsinfo(struct leat *m, char *why, size_t cap)
+{
+	FSINFO3args args = { .fsroot = lt_fh_wire(&m->root) };
+	FSINFO3res res = { 0 };
+	const FSINFO3resok *ok = &res.FSINFO3res_u.resok;
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = NFS_PROGRAM,
+			.vers = NFS_V3,
+			.proc = NFSPROC3_FSINFO,
+			.encode = (xdrproc_t)xdr_FSINFO3args,
+			.args = &args,
+			.decode = (xdrproc_t)xdr_FSINFO3res,
+			.res = &res,
+			.reply_max = 256,
+		},
+	};
+	int rc = lt_sync_rpc(m, m->clnt[0], &rpc);
+
+	if (!rc)
+		rc = nfs3_errno(res.status);
+	if (rc) {
+		snprintf(why, cap, "FSINFO of the export: %s", strerror(-rc));
+		return rc;
+	}
+	if (ok->rtmax < IO_BYTES_MIN || ok->wtmax < IO_BYTES_MIN) {
+		snprintf(why, cap, "the server takes only %u bytes to read and %u to write at once",
+			 ok->rtmax, ok->wtmax);
+		return -EREMOTEIO;
+	}
+	m->rsize = io_bytes(ok->rtmax, m->url.rsize);
+	m->wsize = io_bytes(ok->wtmax, m->url.wsize);
+	m->dirsize = MIN(MAX(ok->dtpref, DIR_BYTES_MIN), DIR_BYTES_MAX);
+	m->file_max = ok->maxfilesize;
+	return 0;
+}
+
+/* Nice to know only: a server that does not say gets the usual limits. */
+static void ask_pathconf(struct leat *m)
+{
+	PATHCONF3args args = { .object = lt_fh_wire(&m->root) };
+	PATHCONF3res res = { 0 };
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = NFS_PROGRAM,
+			.vers = NFS_V3,
+			.proc = NFSPROC3_PATHCONF,
+			.encode = (xdrproc_t)xdr_PATHCONF3args,
+			.args = &args,
+			.decode = (xdrproc_t)xdr_PATHCONF3res,
+			.res = &res,
+			.reply_max = 256,
+		},
+	};
+
+	m->name_max = LT_NAME_MAX;
+	if (!lt_sync_rpc(m, m->clnt[0], &rpc) && res.status == NFS3_OK)
+		m->name_max = res.PATHCONF3res_u.resok.name_max;
+}
+
+static void name_server(struct leat *m)
+{
+	char addr[320];
+
+	snprintf(m->server_url, sizeof(m->server_url), "%.250s%s%.250s",
+		 rpcrdma_addr_print(&m->addr, addr, sizeof(addr)),
+		 m->export[0] == '/' ? "" : "/", m->export);
+}
+
+static void base_found(struct lt_op *op, int err)
+{
+	struct leat *m = op->task.m;
+
+	if (!err && op->walk.attr.type == NF3DIR) {
+		m->base = op->walk.fh;
+		m->has_base = true;
+	}
+	lt_op_finish(op, err);
+}
+
+static void base_walked(struct lt_op *op, int err)
+{
+	if (err)
+		lt_op_finish(op, err);
+	else
+		lt_walk_getattr(op, base_found);
+}
+
+static void base_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, "", LT_WALK_FOLLOW, base_walked);
+}
+
+/* That the URL's path is no directory, or not there (yet), is for the calls that use it to find
+ * out. But no other failure may pass: the base must not depend on luck. */
+static int find_base(struct leat *m, char *why, size_t cap)
+{
+	struct lt_wait w;
+	struct lt_op *op;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = lt_op_create(m, "mount", NULL, NULL, w.cb, &op);
+	if (!rc)
+		rc = lt_op_submit(op, base_start);
+	rc = (int)lt_sync_end(&w, rc);
+	if (rc == -ENOENT || rc == -ENOTDIR || rc == -EACCES || rc == -ELOOP)
+		return 0;
+	if (rc)
+		snprintf(why, cap, "%.300s: %s", m->path, strerror(-rc));
+	return rc;
+}
+
+static int mount_steps(struct leat *m, char *why, size_t cap)
+{
+	int rc = lt_choose_connect(m, why, cap);
+
+	if (!rc)
+		rc = lt_mntsvc_mount(m, why, cap);
+	if (!rc)
+		rc = ask_fsinfo(m, why, cap);
+	if (rc)
+		return rc;
+	ask_pathconf(m);
+	name_server(m);
+	rc = lt_choose_more(m, why, cap);
+	if (!rc)
+		rc = find_base(m, why, cap);
+	m->error[0] = '\0';
+	return rc;
+}
+
+/** leat_mount - see leat.h */
+int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
+{
+	struct lt_url u;
+	struct leat *m;
+	char why[sizeof(mount_error) - 300] = "";
+	int rc;
+
+	mount_error[0] = '\0';
+	rc = lt_url_parse(url, opts, &u, mount_error, sizeof(mount_error));
+	if (rc)
+		return rc;
+	rc = lt_handle_create(&u, opts ? opts->capture : NULL, &m);
+	if (rc) {
+		snprintf(mount_error, sizeof(mount_error), "%.250s: %s", url, strerror(-rc));
+		return rc;
+	}
+	rc = mount_steps(m, why, sizeof(why));
+	if (rc) {
+		snprintf(mount_error, sizeof(mount_error), "cannot mount %.250s: %s", url,
+			 why[0] ? why : strerror(-rc));
+		lt_handle_destroy(m);
+		return rc;
+	}
+	*ret = m;
+	return 0;
+}
+
+/** leat_umount - see leat.h; commits and closes files that are still open */
+void leat_umount(struct leat *m)
+{
+	if (!m)
+		return;
+	leat_service_stop(m);
+	lt_sync_drain(m);
+	while (!list_is_empty(&m->files)) {
+		/* who wanted to know whether it became stable has closed it himself */
+		(void)leat_close(list_first_entry(&m->files, struct leat_file, link));
+	}
+	lt_sync_drain(m);
+	lt_handle_destroy(m);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * names.c - make, remove and move names: mkdir, rmdir, unlink, rename, link, symlink, mknod
+ *
+ * Operation:  Each: walk to the directory of the last component, look at what that component is,
+ *             then one call. What a kernel would refuse by the text of the path alone (".", "..",
+ *             the root, a slash behind a name that is to be a file) is refused here in the same
+ *             words, since a server sees only a directory handle and a name.
+ * Memory:     op.c's.
+ * Threads:    The public functions any (task.h); the steps the owner's.
+ * Errors:     As the system calls of the same names.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+
+#include "attr.h"
+#include "handle.h"
+#include "op.h"
+
+/* The walk's directory and last name, for the call's arguments. */
+static diropargs3 last_name(struct lt_op *op)
+{
+	diropargs3 d = { .dir = lt_fh_wire(&op->walk.fh), .name = op->walk.part.name };
+
+	return d;
+}
+
+static int create_op(struct leat *m, const char *verb, const char *path, const char *path2,
+		     struct leat_cb cb, struct lt_op **ret)
+{
+	if (!path)
+		return lt_task_refuse(cb, -EINVAL);
+	return lt_op_create(m, verb, path, path2, cb, ret);
+}
+
+/* ---- mkdir ---- */
+
+static void mkdir_walked(struct lt_op *op, int err)
+{
+	if (!err && op->walk.part.kind != LT_PATH_NAME)
+		err = -EEXIST;
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	op->args.mkdir.where = last_name(op);
+	op->args.mkdir.attributes = lt_attr_mode(op->mode);
+	lt_op_call(op, NFSPROC3_MKDIR, lt_op_end);
+}
+
+static void mkdir_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, mkdir_walked);
+}
+
+/** leat_aio_mkdir - see leat.h */
+int leat_aio_mkdir(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_op(m, "mkdir", path, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	op->mode = mode;
+	return lt_op_submit(op, mkdir_start);
+}
+
+/* ---- rmdir ---- */
+
+static void rmdir_walked(struct lt_op *op, int err)
+{
+	if (!err) {
+		switch (op->walk.part.kind) {
+		case LT_PATH_NAME:
+			break;
+		case LT_PATH_END:
+			err = -EBUSY;
+			break;
+		case LT_PATH_DOT:
+			err = -EINVAL;
+			break;
+		case LT_PATH_DOTDOT:
+			err = -ENOTEMPTY;
+			break;
+		}
+	}
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	op->args.rmdir.object = last_name(op);
+	lt_op_call(op, NFSPROC3_RMDIR, lt_op_end);
+}
+
+static void rmdir_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, rmdir_walked);
+}
+
+/** leat_aio_rmdir - see leat.h */
+int leat_aio_rmdir(struct leat *m, const char *path, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_op(m, "rmdir", path, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	return lt_op_submit(op, rmdir_start);
+}
+
+/* ---- unlink ---- */
+
+/* With a slash behind it the name had to be a directory, and then unlink is wrong: which is it? */
+static void unlink_slash(struct lt_op *op, int err)
+{
+	const post_op_attr *a = &op->res.lookup.LOOKUP3res_u.resok.obj_attributes;
+
+	if (!err)
+		err = a->attributes_follow && a->post_op_attr_u.attributes.type == NF3DIR ?
+			-EISDIR : -ENOTDIR;
+	lt_op_finish(op, err);
+}
+
+static void unlink_walked(struct lt_op *op, int err)
+{
+	if (!err && op->walk.part.kind != LT_PATH_NAME)
+		err = -EISDIR;
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	if (op->walk.part.slash) {
+		op->args.lookup.what = last_name(op);
+		lt_op_call(op, NFSPROC3_LOOKUP, unlink_slash);
+		return;
+	}
+	op->args.remove.object = last_name(op);
+	lt_op_call(op, NFSPROC3_REMOVE, lt_op_end);
+}
+
+static void unlink_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, unlink_walked);
+}
+
+/** leat_aio_unlink - see leat.h */
+int leat_aio_unlink(struct leat *m, const char *path, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_op(m, "unlink", path, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	return lt_op_submit(op, unlink_start);
+}
+
+/* ---- rename ---- */
+
+static void rename_call(struct lt_op *op)
+{
+	op->args.rename.from.dir = lt_fh_wire(&op->fh2);
+	op->args.rename.from.name = op->name2;
+	op->args.rename.to = last_name(op);
+	lt_op_call(op, NFSPROC3_RENAME, lt_op_end);
+}
+
+/* A slash behind either name: what is moved must be a directory. */
+static void rename_typed(struct lt_op *op, int err)
+{
+	const post_op_attr *a = &op->res.lookup.LOOKUP3res_u.resok.obj_attributes;
+
+	if (!err && a->attributes_follow && a->post_op_attr_u.attributes.type != NF3DIR)
+		err = -ENOTDIR;
+	if (err)
+		lt_op_finish(op, err);
+	else
+		rename_call(op);
+}
+
+static void rename_walked_new(struct lt_op *op, int err)
+{
+	if (!err && op->walk.part.kind != LT_PATH_NAME)
+		err = -EBUSY;
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	if (op->walk.part.slash || op->flags) {
+		op->args.lookup.what.dir = lt_fh_wire(&op->fh2);
+		op->args.lookup.what.name = op->name2;
+		lt_op_call(op, NFSPROC3_LOOKUP, rename_typed);
+		return;
+	}
+	rename_call(op);
+}
+
+static void rename_walked_old(struct lt_op *op, int err)
+{
+	if (!err && op->walk.part.kind != LT_PATH_NAME)
+		err = -EBUSY;
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	op->fh2 = op->walk.fh;
+	memcpy(op->name2, op->walk.part.name, sizeof(op->name2));
+	op->flags = op->walk.part.slash;
+	lt_walk_start(op, op->path2_copy, LT_WALK_PARENT, rename_walked_new);
+}
+
+static void rename_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, rename_walked_old);
+}
+
+/** leat_aio_rename - see leat.h */
+int leat_aio_rename(struct leat *m, const char *from, const char *to, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!to)
+		return lt_task_refuse(cb, -EINVAL);
+	rc = create_op(m, "rename", from, to, cb, &op);
+	if (rc)
+		return rc;
+	return lt_op_submit(op, rename_start);
+}
+
+/* ---- what may not have a slash behind it: link, symlink, mknod ---- */
+
+static void slash_looked_up(struct lt_op *op, int err)
+{
+	lt_op_finish(op, err ? err : -EEXIST);
+}
+
+/* Is the last component of the walk fit to become a file? If not, @op is being finished. */
+static bool is_new_file_name(struct lt_op *op, int err)
+{
+	if (!err && op->walk.part.kind != LT_PATH_NAME)
+		err = -EEXIST;
+	if (err) {
+		lt_op_finish(op, err);
+		return false;
+	}
+	if (op->walk.part.slash) {
+		op->args.lookup.what = last_name(op);
+		lt_op_call(op, NFSPROC3_LOOKUP, slash_looked_up);
+		return false;
+	}
+	return true;
+}
+
+static void link_walked_new(struct lt_op *op, int err)
+{
+	if (!is_new_file_name(op, err))
+		return;
+	op->args.link.file = lt_fh_wire(&op->fh2);
+	op->args.link.link = last_name(op);
+	lt_op_call(op, NFSPROC3_LINK, lt_op_end);
+}
+
+static void link_walked_old(struct lt_op *op, int err)
+{
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	op->fh2 = op->walk.fh;
+	lt_walk_start(op, op->path2_copy, LT_WALK_PARENT, link_walked_new);
+}
+
+static void link_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, link_walked_old);
+}
+
+/** leat_aio_link - see leat.h; a symbolic link @from gets another name itself */
+int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!to)
+		return lt_task_refuse(cb, -EINVAL);
+	rc = create_op(m, "link", from, to, cb, &op);
+	if (rc)
+		return rc;
+	return lt_op_submit(op, link_start);
+}
+
+static void symlink_walked(struct lt_op *op, int err)
+{
+	SYMLINK3args *args = &op->args.symlink;
+
+	if (!is_new_file_name(op, err))
+		return;
+	args->where = last_name(op);
+	args->symlink.symlink_attributes = lt_attr_mode(0777);
+	/* a READLINK on the way may have borrowed op->iov: it is set only now */
+	op->iov.iov_base = op->path2_copy;
+	op->iov.iov_len = strlen(op->path2_copy);
+	args->symlink.symlink_data.length = (uint32_t)op->iov.iov_len;
+	args->symlink.symlink_data.iov = &op->iov;
+	args->symlink.symlink_data.iovcnt = 1;
+	lt_op_call(op, NFSPROC3_SYMLINK, lt_op_end);
+}
+
+static void symlink_start(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, symlink_walked);
+}
+
+/** leat_aio_symlink - see leat.h */
+int leat_aio_symlink(struct leat *m, const char *target, const char *path, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!target)
+		return lt_task_refuse(cb, -EINVAL);
+	if (!*target)
+		return lt_task_refuse(cb, -ENOENT);
+	rc = create_op(m, "symlink", path, target, cb, &op);
+	if (rc)
+		return rc;
+	return lt_op_submit(op, symlink_start);
+}
+
+/* ---- mknod ---- */
+
+static void mknod_walked(struct lt_op *op, int err)
+{
+	MKNOD3args *args = &op->args.mknod;
+	sattr3 attr = lt_attr_mode(op->mode);
+
+	if (!is_new_file_name(op, err))
+		return;
+	args->where = last_name(op);
+	switch (op->mode & S_IFMT) {
+	case S_IFIFO:
+		args->what.type = NF3FIFO;
+		args->what.mknoddata3_u.pipe_attributes = attr;
+		break;
+	case S_IFSOCK:
+		args->what.type = NF3SOCK;
+		args->what.mknoddata3_u.pipe_attributes = attr;
+		break;
+	default:
+		args->what.type = S_ISCHR(op->mode) ? NF3CHR : NF3BLK;
+		args->what.mknoddata3_u.device.dev_attributes = attr;
+		args->what.mknoddata3_u.device.spec.specdata1 = major(op->dev);
+		args->what.mknoddata3_u.device.spec.specdata2 = minor(op->dev);
+		break;
+	}
+	lt_op_call(op, NFSPROC3_MKNOD, lt_op_end);
+}
+
+/* mknod(2) of a regular file is a CREATE. */
+static void mknod_walked_file(struct lt_op *op, int err)
+{
+	if (!is_new_file_name(op, err))
+		return;
+	op->args.create.where = last_name(op);
+	op->args.create.how.mode = GUARDED;
+	op->args.create.how.createhow3_u.obj_attributes = lt_attr_mode(op->mode);
+	lt_op_call(op, NFSPROC3_CREATE, lt_op_end);
+}
+
+static void mknod_start(struct lt_op *op, int err)
+{
+	bool file = S_ISREG(op->mode) || !(op->mode & S_IFMT);
+
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, file ? mknod_walked_file : mknod_walked);
+}
+
+/** leat_aio_mknod - see leat.h
+ *
+ * Return: as the others; -EINVAL: a type that mknod(2) does not make; -EPERM: a directory.
+ */
+int leat_aio_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	switch (mode & S_IFMT) {
+	case 0:
+	case S_IFREG:
+	case S_IFCHR:
+	case S_IFBLK:
+	case S_IFIFO:
+	case S_IFSOCK:
+		break;
+	case S_IFDIR:
+		return lt_task_refuse(cb, -EPERM);
+	default:
+		return lt_task_refuse(cb, -EINVAL);
+	}
+	rc = create_op(m, "mknod", path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->mode = mode;
+	op->dev = dev;
+	return lt_op_submit(op, mknod_start);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * op.c - create, drive and free metadata operations
+ *
+ * Operation:  see op.h.
+ * Memory:     One allocation for the operation, one per path. release_op() frees all of it before
+ *             the callback runs.
+ * Threads:    lt_op_create() and lt_op_submit() on the caller's, the steps on the owner's.
+ * Errors:     A failed call leaves its explanation in the task, which turns it into leat_error().
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+#include "op.h"
+
+static void release_op(struct lt_task *t)
+{
+	struct lt_op *op = container_of(t, struct lt_op, task);
+
+	free(op->walk.text);
+	free(op->link_text);
+	free(op->path_copy);
+	free(op->path2_copy);
+	free(op);
+}
+
+static int copy_path(const char *path, char **ret)
+{
+	char *copy;
+
+	if (!path)
+		return 0;
+	if (strnlen(path, LT_PATH_MAX) >= LT_PATH_MAX)
+		return -ENAMETOOLONG;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+static void start_op(struct lt_task *t)
+{
+	struct lt_op *op = container_of(t, struct lt_op, task);
+
+	op->next(op, 0);
+}
+
+/** lt_op_create - see op.h */
+int lt_op_create(struct leat *m, const char *verb, const char *path, const char *path2,
+		 struct leat_cb cb, struct lt_op **ret)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!m)
+		return lt_task_refuse(cb, -EINVAL);
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return lt_task_refuse(cb, -ENOMEM);
+	rc = copy_path(path, &op->path_copy);
+	if (!rc)
+		rc = copy_path(path2, &op->path2_copy);
+	if (rc) {
+		lt_handle_set_error(m, "%s %.64s...: %s", verb, path ? path : "", strerror(-rc));
+		release_op(&op->task);
+		return lt_task_refuse(cb, rc);
+	}
+	op->task.m = m;
+	op->task.cb = cb;
+	op->task.verb = verb;
+	op->task.path = op->path_copy;
+	op->task.start = start_op;
+	op->task.release = release_op;
+	lt_call_init(&op->call, m, op->fh_room);
+	*ret = op;
+	return 0;
+}
+
+/** lt_op_submit - see op.h */
+int lt_op_submit(struct lt_op *op, lt_op_step first)
+{
+	op->next = first;
+	lt_task_submit(&op->task);
+	return 0;
+}
+
+static void call_done(struct lt_call *c, int err)
+{
+	struct lt_op *op = container_of(c, struct lt_op, call);
+
+	if (err) {
+		char text[128];
+
+		lt_task_explain(&op->task, "%s", lt_call_explain(c, text, sizeof(text)));
+	}
+	op->next(op, err);
+}
+
+/** lt_op_call - see op.h */
+void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next)
+{
+	op->next = next;
+	lt_call_start(&op->call, proc, &op->args, &op->res, 0, NULL, 0, call_done);
+}
+
+/** lt_op_call_dir - see op.h */
+void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next)
+{
+	op->next = next;
+	lt_call_start(&op->call, proc, &op->args, &op->res, reply_bytes, NULL, 0, call_done);
+}
+
+static void readlink_done(struct lt_call *c, int err)
+{
+	struct lt_op *op = container_of(c, struct lt_op, call);
+	uint32_t len = op->res.readlink.READLINK3res_u.resok.data.length;
+
+	if (!err) {
+		op->link_text[len] = '\0'; /* len <= NFS3_PATH_MAX: the codec saw to it */
+		if (!len || strlen(op->link_text) != len) {
+			lt_task_explain(&op->task, "READLINK: an empty target, or a NUL in it");
+			op->next(op, -EREMOTEIO);
+			return;
+		}
+	}
+	call_done(c, err);
+}
+
+/** lt_op_call_readlink - see op.h */
+void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
+{
+	if (!op->link_text) {
+		op->link_text = malloc(NFS3_PATH_MAX + 1);
+		if (!op->link_text) {
+			next(op, -ENOMEM);
+			return;
+		}
+	}
+	op->next = next;
+	op->args.readlink.symlink = lt_fh_wire(fh);
+	op->iov.iov_base = op->link_text;
+	op->iov.iov_len = NFS3_PATH_MAX;
+	lt_call_start(&op->call, NFSPROC3_READLINK, &op->args, &op->res, 0, &op->iov, 1,
+		      readlink_done);
+}
+
+/** lt_op_finish - see op.h */
+void lt_op_finish(struct lt_op *op, int64_t result)
+{
+	lt_task_finish(&op->task, result);
+}
+
+/** lt_op_end - see op.h */
+void lt_op_end(struct lt_op *op, int err)
+{
+	lt_op_finish(op, err);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * open.c - open and create files
+ *
+ * Operation:  NFS has no open: what open(2) would refuse must be found out by asking.
+ *
+ *             without O_CREAT       walk -> judge type -> ACCESS -> [truncate] -> file
+ *             O_CREAT               walk -+-> as above
+ *                                         `-> missing: CREATE GUARDED with the mode -> file
+ *                                             (EEXIST: someone was faster; walk again)
+ *             O_CREAT | O_EXCL      walk to the directory -> CREATE EXCLUSIVE with a random
+ *                                   verifier, so that a repeated call finds its own file and
+ *                                   nobody else's -> SETATTR mode -> file
+ *             What we created we may use whatever its mode says, as with open(2); there is no
+ *             ACCESS for it.
+ * Memory:     The file is made at the end; nothing of it is visible to the caller before.
+ * Threads:    The steps on the owner's.
+ * Errors:     As open(2): EACCES, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, ... The mode is used as
+ *             given: the umask belongs to the process and is not asked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "attr.h"
+#include "file.h"
+#include "handle.h"
+#include "op.h"
+
+#define RACES_MAX 8u /* lost against others that create and remove the same name */
+
+static void open_walk(struct lt_op *op, int err);
+
+static bool wants_write(const struct lt_op *op)
+{
+	return (op->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static void open_finish(struct lt_op *op, int err)
+{
+	struct leat *m = op->task.m;
+	struct leat_file *f;
+
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	f = calloc(1, sizeof(*f));
+	if (!f) {
+		lt_op_finish(op, -ENOMEM);
+		return;
+	}
+	err = -pthread_mutex_init(&f->pos_lock, NULL);
+	f->path = err ? NULL : strdup(op->path_copy);
+	if (!f->path) {
+		if (!err)
+			pthread_mutex_destroy(&f->pos_lock);
+		free(f);
+		lt_op_finish(op, -ENOMEM);
+		return;
+	}
+	f->m = m;
+	f->fh = op->walk.fh;
+	f->flags = op->flags;
+	f->sequential_pos = UINT64_MAX;
+	f->is_dir = op->walk.has_attr && op->walk.attr.type == NF3DIR;
+	list_add_tail(&m->files, &f->link);
+	*op->ret_file = f;
+	lt_op_finish(op, 0);
+}
+
+static void open_truncate(struct lt_op *op, int err)
+{
+	if (err || !(op->flags & O_TRUNC) || op->created || op->walk.attr.type != NF3REG) {
+		open_finish(op, err);
+		return;
+	}
+	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
+	op->args.setattr.new_attributes = lt_attr_size(0);
+	op->args.setattr.guard.check = FALSE;
+	lt_op_call(op, NFSPROC3_SETATTR, open_finish);
+}
+
+static void open_judge_access(struct lt_op *op, int err)
+{
+	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access)
+		err = -EACCES;
+	open_truncate(op, err);
+}
+
+/* The object is there: may it be opened in this way? */
+static void open_judge(struct lt_op *op, int err)
+{
+	ftype3 type = op->walk.attr.type;
+	uint32_t access = 0;
+
+	if (!err) {
+		if (type == NF3LNK)
+			err = -ELOOP; /* only O_NOFOLLOW lets a walk end at a link */
+		else if (op->flags & O_DIRECTORY && type != NF3DIR)
+			err = -ENOTDIR;
+		else if (type == NF3DIR && (wants_write(op) || op->flags & (O_CREAT | O_TRUNC)))
+			err = -EISDIR;
+		else if (type != NF3DIR && type != NF3REG)
+			err = -ENXIO; /* pipes and devices work where they are, not over a wire */
+	}
+	if (err) {
+		open_finish(op, err);
+		return;
+	}
+	if ((op->flags & O_ACCMODE) != O_WRONLY)
+		access |= ACCESS3_READ;
+	if (wants_write(op) || op->flags & O_TRUNC)
+		access |= ACCESS3_MODIFY;
+	op->args.access.object = lt_fh_wire(&op->walk.fh);
+	op->args.access.access = access;
+	lt_op_call(op, NFSPROC3_ACCESS, open_judge_access);
+}
+
+static void open_set_mode(struct lt_op *op, int err)
+{
+	if (err || !(op->flags & O_EXCL)) {
+		open_finish(op, err);
+		return;
+	}
+	/* EXCLUSIVE left the attributes to the server, times with the verifier in them included */
+	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
+	op->args.setattr.new_attributes = lt_attr_mode(op->mode);
+	op->args.setattr.new_attributes.atime.set_it = SET_TO_SERVER_TIME;
+	op->args.setattr.new_attributes.mtime.set_it = SET_TO_SERVER_TIME;
+	op->args.setattr.guard.check = FALSE;
+	lt_op_call(op, NFSPROC3_SETATTR, open_finish);
+}
+
+static void open_created_looked_up(struct lt_op *op, int err)
+{
+	if (!err)
+		lt_fh_take(&op->walk.fh, &op->res.lookup.LOOKUP3res_u.resok.object);
+	open_set_mode(op, err);
+}
+
+static void open_created(struct lt_op *op, int err)
+{
+	const CREATE3resok *ok = &op->res.create.CREATE3res_u.resok;
+
+	if (err == -EEXIST && !(op->flags & O_EXCL) && op->tries++ < RACES_MAX) {
+		open_walk(op, 0);
+		return;
+	}
+	if (err) {
+		open_finish(op, err);
+		return;
+	}
+	op->created = true;
+	op->walk.has_attr = false;
+	if (!ok->obj.handle_follows) {
+		/* a server may leave it out (RFC 1813 section 3.3.8): ask for it */
+		op->args.lookup.what.dir = lt_fh_wire(&op->walk.fh);
+		op->args.lookup.what.name = op->walk.part.name;
+		lt_op_call(op, NFSPROC3_LOOKUP, open_created_looked_up);
+		return;
+	}
+	lt_fh_take(&op->walk.fh, &ok->obj.post_op_fh3_u.handle);
+	open_set_mode(op, 0);
+}
+
+static void open_create(struct lt_op *op)
+{
+	CREATE3args *args = &op->args.create;
+
+	args->where.dir = lt_fh_wire(&op->walk.fh);
+	args->where.name = op->walk.part.name;
+	if (op->flags & O_EXCL) {
+		args->how.mode = EXCLUSIVE;
+		memcpy(args->how.createhow3_u.verf, op->name2, NFS3_CREATEVERFSIZE);
+	} else {
+		args->how.mode = GUARDED;
+		args->how.createhow3_u.obj_attributes = lt_attr_mode(op->mode);
+	}
+	lt_op_call(op, NFSPROC3_CREATE, open_created);
+}
+
+static void open_walked(struct lt_op *op, int err)
+{
+	if (op->flags & O_CREAT) {
+		if (op->walk.part.slash && op->walk.part.last && (!err || op->walk.missing))
+			err = -EISDIR;
+		else if (op->walk.missing && err == -ENOENT) {
+			open_create(op);
+			return;
+		}
+	}
+	if (err) {
+		lt_op_finish(op, err);
+		return;
+	}
+	lt_walk_getattr(op, open_judge);
+}
+
+static void open_walked_excl(struct lt_op *op, int err)
+{
+	if (!err && op->walk.part.slash)
+		err = -EISDIR;
+	else if (!err && op->walk.part.kind != LT_PATH_NAME)
+		err = -EEXIST;
+	if (err)
+		lt_op_finish(op, err);
+	else
+		open_create(op);
+}
+
+static void open_walk(struct lt_op *op, int err)
+{
+	bool excl = op->flags & O_CREAT && op->flags & O_EXCL;
+
+	(void)err; /* a first step */
+	if (excl)
+		lt_walk_start(op, op->path_copy, LT_WALK_PARENT, open_walked_excl);
+	else
+		lt_walk_start(op, op->path_copy,
+			      op->flags & O_NOFOLLOW ? LT_WALK_NOFOLLOW : LT_WALK_FOLLOW,
+			      open_walked);
+}
+
+/** leat_aio_open - see leat.h
+ *
+ * Flags honoured: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY,
+ * O_NOFOLLOW, O_SYNC, O_DSYNC. O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK
+ * mean nothing here and are accepted.
+ *
+ * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE, O_PATH;
+ * -ENAMETOOLONG, -ENOMEM.
+ */
+int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
+		  struct leat_file **ret_file, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc;
+
+	if (!path || (flags & O_ACCMODE) == O_ACCMODE)
+		return lt_task_refuse(cb, -EINVAL);
+	if ((flags & O_TMPFILE) == O_TMPFILE || flags & O_PATH)
+		return lt_task_refuse(cb, -EOPNOTSUPP);
+	if (flags & O_CREAT && flags & O_DIRECTORY)
+		return lt_task_refuse(cb, -EINVAL);
+	if (!(flags & O_CREAT))
+		flags &= ~O_EXCL;
+	rc = lt_op_create(m, "open", path, NULL, cb, &op);
+	if (rc)
+		return rc;
+	op->flags = flags;
+	op->mode = mode;
+	op->ret_file = ret_file;
+	if (flags & O_EXCL &&
+	    getrandom(op->name2, NFS3_CREATEVERFSIZE, 0) != NFS3_CREATEVERFSIZE) {
+		op->task.release(&op->task);
+		return lt_task_refuse(cb, -EIO);
+	}
+	return lt_op_submit(op, open_walk);
+}

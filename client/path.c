@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * path.c - cut paths into components
+ *
+ * Operation:  walk.c asks for one component after the other; mount.c finds exports by prefix.
+ *             A component may be any bytes but NUL and '/'. Nothing is normalised by text alone:
+ *             "a/.." is the parent of wherever `a` leads, which only the server knows.
+ * Memory:     lt_path_join() allocates, the rest does not.
+ * Threads:    Any.
+ * Errors:     Lengths only.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "path.h"
+#include "url.h"
+
+static size_t skip_slashes(const char *path, size_t at)
+{
+	while (path[at] == '/')
+		at++;
+	return at;
+}
+
+/** lt_path_next - see path.h */
+int lt_path_next(const char *path, size_t at, struct lt_path_part *ret)
+{
+	size_t start = skip_slashes(path, at);
+	size_t len = strcspn(path + start, "/");
+	size_t next = skip_slashes(path, start + len);
+
+	if (len > LT_NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(ret->name, path + start, len);
+	ret->name[len] = '\0';
+	ret->next = next;
+	ret->last = !path[next];
+	ret->slash = path[start + len] == '/';
+	if (!len)
+		ret->kind = LT_PATH_END;
+	else if (!strcmp(ret->name, "."))
+		ret->kind = LT_PATH_DOT;
+	else if (!strcmp(ret->name, ".."))
+		ret->kind = LT_PATH_DOTDOT;
+	else
+		ret->kind = LT_PATH_NAME;
+	return 0;
+}
+
+/** lt_path_join - see path.h */
+int lt_path_join(const char *a, const char *b, char **ret)
+{
+	size_t la = strlen(a), lb = b ? 1 + strlen(b) : 0;
+	char *joined;
+
+	if (la >= LT_PATH_MAX || lb >= LT_PATH_MAX - la)
+		return -ENAMETOOLONG;
+	joined = malloc(la + lb + 1);
+	if (!joined)
+		return -ENOMEM;
+	memcpy(joined, a, la);
+	if (b) {
+		joined[la] = '/';
+		memcpy(joined + la + 1, b, lb - 1);
+	}
+	joined[la + lb] = '\0';
+	*ret = joined;
+	return 0;
+}
+
+/** lt_path_trim - see path.h */
+int lt_path_trim(const char *path, char *buf, size_t cap)
+{
+	size_t start = skip_slashes(path, 0);
+	size_t len = strlen(path + start);
+
+	while (len && path[start + len - 1] == '/')
+		len--;
+	if (len >= cap)
+		return -ENAMETOOLONG;
+	memcpy(buf, path + start, len);
+	buf[len] = '\0';
+	return 0;
+}
+
+/** lt_path_has_prefix - see path.h */
+bool lt_path_has_prefix(const char *path, const char *prefix, const char **ret_rest)
+{
+	size_t p = skip_slashes(path, 0), q = skip_slashes(prefix, 0);
+
+	while (prefix[q]) {
+		size_t len = strcspn(prefix + q, "/");
+
+		if (strcspn(path + p, "/") != len || memcmp(path + p, prefix + q, len) != 0)
+			return false;
+		p = skip_slashes(path, p + len);
+		q = skip_slashes(prefix, q + len);
+	}
+	*ret_rest = path + p;
+	return true;
+}

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * sync.c - synchronous calls: the asynchronous ones, and waiting
+ *
+ * Operation:  lt_sync_begin() prepares a callback, the asynchronous function is called with it,
+ *             lt_sync_end() waits: by running the engine where the caller owns the handle, on a
+ *             condition variable where the service thread does.
+ * Memory:     struct lt_wait lies on the waiter's stack; the callback does not touch it any more
+ *             once the waiter can see `done`.
+ * Threads:    Any with the service thread, else the owner's.
+ * Errors:     Those of the asynchronous functions; -EDEADLK inside a callback.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "readahead.h"
+#include "sync.h"
+
+static void wait_done(void *arg, int64_t result)
+{
+	struct lt_wait *w = arg;
+
+	if (!w->service) {
+		w->result = result;
+		w->done = true;
+		return;
+	}
+	pthread_mutex_lock(&w->lock);
+	w->result = result;
+	w->done = true;
+	pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/** lt_sync_begin - see sync.h */
+int lt_sync_begin(struct lt_wait *w, struct leat *m)
+{
+	if (!m)
+		return -EINVAL;
+	w->m = m;
+	w->cb = (struct leat_cb){ .fn = wait_done, .user_data = w };
+	w->done = false;
+	w->service = !lt_handle_is_mine(m);
+	if (!w->service && (m->in_callback || atomic_load(&m->has_service)))
+		return -EDEADLK;
+	if (w->service) {
+		pthread_mutex_init(&w->lock, NULL);
+		pthread_cond_init(&w->cond, NULL);
+	}
+	return 0;
+}
+
+/** lt_sync_end - see sync.h */
+int64_t lt_sync_end(struct lt_wait *w, int rc)
+{
+	if (!w->service) {
+		while (!rc && !w->done)
+			(void)rpcrdma_engine_wait(w->m->engine, -1); /* 0: a signal; wait again */
+		return rc ? rc : w->result;
+	}
+	if (!rc) {
+		pthread_mutex_lock(&w->lock);
+		while (!w->done)
+			pthread_cond_wait(&w->cond, &w->lock);
+		pthread_mutex_unlock(&w->lock);
+	}
+	pthread_cond_destroy(&w->cond);
+	pthread_mutex_destroy(&w->lock);
+	return rc ? rc : w->result;
+}
+
+static void rpc_done(struct rpcrdma_call *call, int err)
+{
+	struct lt_rpc *rpc = container_of(call, struct lt_rpc, call);
+
+	rpc->err = err;
+	rpc->done = true;
+}
+
+/** lt_sync_rpc - see sync.h */
+int lt_sync_rpc(struct leat *m, struct rpcrdma_clnt *c, struct lt_rpc *rpc)
+{
+	int rc;
+
+	rpc->done = false;
+	rpc->call.done = rpc_done;
+	rpc->call.why = NULL;
+	rpc->call.deadline_ms = m->timeo_ms;
+	rc = rpcrdma_clnt_call(c, &rpc->call);
+	if (rc)
+		return rc;
+	while (!rpc->done)
+		(void)rpcrdma_engine_wait(m->engine, -1); /* 0: a signal; wait again */
+	return rpc->err;
+}
+
+struct run_wait {
+	struct rpcrdma_msg msg;
+	struct lt_wait wait;
+	void (*fn)(struct leat *m, void *arg);
+	void *arg;
+};
+
+static void run_it(struct rpcrdma_msg *msg)
+{
+	struct run_wait *r = container_of(msg, struct run_wait, msg);
+
+	r->fn(r->wait.m, r->arg);
+	wait_done(&r->wait, 0);
+}
+
+/** lt_sync_run - see sync.h */
+void lt_sync_run(struct leat *m, void (*fn)(struct leat *m, void *arg), void *arg)
+{
+	struct run_wait r = { .fn = fn, .arg = arg, .msg = { .fn = run_it } };
+
+	if (lt_handle_is_mine(m) || lt_sync_begin(&r.wait, m)) {
+		fn(m, arg);
+		return;
+	}
+	rpcrdma_engine_post(m->engine, &r.msg);
+	(void)lt_sync_end(&r.wait, 0);
+}
+
+/** lt_sync_drain - see sync.h */
+void lt_sync_drain(struct leat *m)
+{
+	while (m->tasks)
+		(void)rpcrdma_engine_wait(m->engine, -1); /* 0: a signal; wait again */
+}
+
+/* ---- the public functions, in the order of leat.h ---- */
+
+/** leat_open - see leat.h */
+int leat_open(struct leat *m, const char *path, int flags, mode_t mode, struct leat_file **ret)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_open(m, path, flags, mode, ret, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_creat - see leat.h */
+int leat_creat(struct leat *m, const char *path, mode_t mode, struct leat_file **ret)
+{
+	return leat_open(m, path, O_CREAT | O_WRONLY | O_TRUNC, mode, ret);
+}
+
+/** leat_close - see leat.h */
+int leat_close(struct leat_file *f)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_close(f, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_pread - see leat.h */
+ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_pread(f, buf, len, off, w.cb);
+	return (ssize_t)lt_sync_end(&w, rc);
+}
+
+/** leat_pwrite - see leat.h */
+ssize_t leat_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_pwrite(f, buf, len, off, w.cb);
+	return (ssize_t)lt_sync_end(&w, rc);
+}
+
+/** leat_preadv - see leat.h */
+ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_preadv(f, iov, cnt, off, w.cb);
+	return (ssize_t)lt_sync_end(&w, rc);
+}
+
+/** leat_pwritev - see leat.h */
+ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_pwritev(f, iov, cnt, off, w.cb);
+	return (ssize_t)lt_sync_end(&w, rc);
+}
+
+static ssize_t read_at_pos(struct leat_file *f, void *buf, size_t len)
+{
+	struct lt_wait w;
+	ssize_t n;
+	int rc = lt_sync_begin(&w, f->m);
+
+	if (rc)
+		return rc;
+	rc = lt_readahead_read(f, buf, len, f->pos, w.cb);
+	n = (ssize_t)lt_sync_end(&w, rc);
+	if (n > 0)
+		f->pos += (uint64_t)n;
+	return n;
+}
+
+/** leat_read - see leat.h */
+ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (!f)
+		return -EBADF;
+	pthread_mutex_lock(&f->pos_lock);
+	n = read_at_pos(f, buf, len);
+	pthread_mutex_unlock(&f->pos_lock);
+	return n;
+}
+
+static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (f->flags & O_APPEND) {
+		struct stat st;
+		int rc = leat_fstat(f, &st);
+
+		if (rc)
+			return rc;
+		f->pos = (uint64_t)st.st_size;
+	}
+	n = leat_pwrite(f, buf, len, f->pos);
+	if (n > 0)
+		f->pos += (uint64_t)n;
+	return n;
+}
+
+/** leat_write - see leat.h; O_APPEND asks for the size first: another client may be in between */
+ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (!f)
+		return -EBADF;
+	pthread_mutex_lock(&f->pos_lock);
+	n = write_at_pos(f, buf, len);
+	pthread_mutex_unlock(&f->pos_lock);
+	return n;
+}
+
+static int64_t seek(struct leat_file *f, int64_t off, int whence)
+{
+	int64_t base, pos;
+	struct stat st;
+	int rc;
+
+	switch (whence) {
+	case SEEK_SET:
+		base = 0;
+		break;
+	case SEEK_CUR:
+		base = (int64_t)f->pos; /* never beyond INT64_MAX: no I/O ends there */
+		break;
+	case SEEK_END:
+		rc = leat_fstat(f, &st);
+		if (rc)
+			return rc;
+		base = st.st_size;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (__builtin_add_overflow(base, off, &pos))
+		return -EOVERFLOW;
+	if (pos < 0)
+		return -EINVAL;
+	f->pos = (uint64_t)pos;
+	return pos;
+}
+
+/** leat_lseek - see leat.h; SEEK_SET, SEEK_CUR, SEEK_END */
+int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
+{
+	int64_t pos;
+
+	if (!f)
+		return -EBADF;
+	pthread_mutex_lock(&f->pos_lock);
+	pos = seek(f, off, whence);
+	pthread_mutex_unlock(&f->pos_lock);
+	return pos;
+}
+
+/** leat_fsync - see leat.h */
+int leat_fsync(struct leat_file *f)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_fsync(f, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_ftruncate - see leat.h */
+int leat_ftruncate(struct leat_file *f, uint64_t size)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_ftruncate(f, size, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_fstat - see leat.h */
+int leat_fstat(struct leat_file *f, struct stat *ret_st)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_fstat(f, ret_st, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_stat - see leat.h */
+int leat_stat(struct leat *m, const char *path, struct stat *ret_st)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_stat(m, path, ret_st, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_lstat - see leat.h */
+int leat_lstat(struct leat *m, const char *path, struct stat *ret_st)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_lstat(m, path, ret_st, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_truncate - see leat.h */
+int leat_truncate(struct leat *m, const char *path, uint64_t size)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_truncate(m, path, size, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_mkdir - see leat.h */
+int leat_mkdir(struct leat *m, const char *path, mode_t mode)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_mkdir(m, path, mode, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_rmdir - see leat.h */
+int leat_rmdir(struct leat *m, const char *path)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_rmdir(m, path, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_unlink - see leat.h */
+int leat_unlink(struct leat *m, const char *path)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_unlink(m, path, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_rename - see leat.h */
+int leat_rename(struct leat *m, const char *from, const char *to)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_rename(m, from, to, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_link - see leat.h */
+int leat_link(struct leat *m, const char *from, const char *to)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_link(m, from, to, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_symlink - see leat.h */
+int leat_symlink(struct leat *m, const char *target, const char *path)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_symlink(m, target, path, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_readlink - see leat.h */
+ssize_t leat_readlink(struct leat *m, const char *path, char *buf, size_t cap)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_readlink(m, path, buf, cap, w.cb);
+	return (ssize_t)lt_sync_end(&w, rc);
+}
+
+/** leat_mknod - see leat.h */
+int leat_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_mknod(m, path, mode, dev, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_chmod - see leat.h */
+int leat_chmod(struct leat *m, const char *path, mode_t mode)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_chmod(m, path, mode, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_chown - see leat.h */
+int leat_chown(struct leat *m, const char *path, uid_t uid, gid_t gid)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_chown(m, path, uid, gid, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_utimens - see leat.h */
+int leat_utimens(struct leat *m, const char *path, const struct timespec times[2])
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_utimens(m, path, times, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_access - see leat.h */
+int leat_access(struct leat *m, const char *path, int mode)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_access(m, path, mode, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_statvfs - see leat.h */
+int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_statvfs(m, path, ret_st, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_null - see leat.h */
+int leat_null(struct leat *m)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_null(m, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_opendir - see leat.h */
+int leat_opendir(struct leat *m, const char *path, struct leat_dir **ret)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_opendir(m, path, ret, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * task.c - start operations on the thread that owns the handle, and run their callbacks
+ *
+ * Operation:  lt_task_submit() -> start() ... -> lt_task_finish() -> release() -> fn() -> free().
+ *             When the library's service thread owns the handle and someone else calls, the start
+ *             travels as a message; messages keep their order.
+ * Memory:     The task frees itself by release() before its callback runs, so a callback may
+ *             unmount nothing but start anything.
+ * Threads:    submit from any thread once leat_service_start() was called; all else the owner's.
+ * Errors:     A callback never runs inside the function that started its operation: what finishes
+ *             while it starts (nothing to send, bad path) is finished by a message to ourselves.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "handle.h"
+#include "task.h"
+
+static void run_start(struct rpcrdma_msg *msg)
+{
+	struct lt_task *t = container_of(msg, struct lt_task, msg);
+
+	t->m->tasks++;
+	t->start(t);
+}
+
+static void complete(struct lt_task *t)
+{
+	struct leat *m = t->m;
+	struct leat_cb cb = t->cb;
+	int64_t result = t->result;
+	bool nested = m->in_callback;
+
+	if (result < 0)
+		lt_handle_set_error(m, "%s%s%s: %s%s%s%s (%s)", t->verb, t->path ? " " : "",
+				    t->path ? t->path : "", strerror((int)-result),
+				    t->cause[0] ? " [" : "", t->cause, t->cause[0] ? "]" : "",
+				    m->server_url);
+	t->release(t);
+	m->tasks--;
+	m->in_callback = true;
+	if (cb.fn)
+		cb.fn(cb.user_data, result);
+	if (cb.free)
+		cb.free(cb.user_data);
+	m->in_callback = nested;
+}
+
+static void run_complete(struct rpcrdma_msg *msg)
+{
+	complete(container_of(msg, struct lt_task, msg));
+}
+
+/** lt_task_submit - see task.h */
+void lt_task_submit(struct lt_task *t)
+{
+	struct leat *m = t->m;
+
+	t->cause[0] = '\0';
+	t->starting = false;
+	if (!lt_handle_is_mine(m)) {
+		t->msg.fn = run_start;
+		rpcrdma_engine_post(m->engine, &t->msg);
+		return;
+	}
+	m->tasks++;
+	t->starting = true;
+	t->start(t);
+	/* Nothing that runs inside start() completes a task, so @t is still there. */
+	t->starting = false;
+}
+
+/** lt_task_finish - see task.h */
+void lt_task_finish(struct lt_task *t, int64_t result)
+{
+	t->result = result;
+	if (t->starting) {
+		t->msg.fn = run_complete;
+		rpcrdma_engine_post(t->m->engine, &t->msg);
+		return;
+	}
+	complete(t);
+}
+
+/** lt_task_explain - see task.h */
+void lt_task_explain(struct lt_task *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(t->cause, sizeof(t->cause), fmt, ap);
+	va_end(ap);
+}
+
+/** lt_task_refuse - see task.h */
+int lt_task_refuse(struct leat_cb cb, int err)
+{
+	if (cb.free)
+		cb.free(cb.user_data);
+	return err;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * bench.c - leat bench: how fast, how late, at what cost
+ *
+ * Operation:  Makes sure that there is a file to read, starts the jobs, takes the costs of both
+ *             sides before and after, prints. The server's costs come from a leatd by
+ *             leat_server_stats(); of other servers they are not known.
+ * Memory:     The jobs.
+ * Threads:    main prepares and measures on a mount of its own, and meets the jobs (bench_job.c) at
+ *             three barriers: all are ready; go; all have finished.
+ * Errors:     The first job's that failed is told; status 1.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "bench.h"
+
+#define GIB ((double)(1u << 30))
+
+/* What a run has cost. */
+struct costs {
+	uint64_t ns;
+	uint64_t client_us, server_us;
+	uint64_t client_copied, server_copied;
+	bool has_server;
+};
+
+struct results {
+	struct hist hist;
+	uint64_t ops, bytes;
+	struct costs costs;
+	char transport[8];
+};
+
+static uint64_t own_cpu_us(void)
+{
+	struct rusage ru;
+
+	getrusage(RUSAGE_SELF, &ru);
+	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+}
+
+/* Bytes nobody can leave out by being clever: no two words alike. */
+static int fill_file(struct leat *m, const char *path, uint64_t size)
+{
+	uint64_t word = UINT64_C(0x2545f4914f6cdd1d);
+	struct leat_file *f;
+	size_t block = 1u << 20;
+	uint64_t *buf;
+	int rc, err;
+
+	rc = leat_open(m, path, O_RDWR | O_CREAT, 0644, &f);
+	if (rc)
+		return rc;
+	rc = leat_buf_alloc(m, block, (void **)&buf);
+	for (uint64_t off = 0; !rc && off < size && !tool_interrupted(); off += block) {
+		size_t len = (size_t)MIN((uint64_t)block, size - off);
+		ssize_t n;
+
+		for (size_t i = 0; i < block / sizeof(*buf); i++) {
+			word ^= word << 13;
+			word ^= word >> 7;
+			word ^= word << 17;
+			buf[i] = word;
+		}
+		n = leat_pwrite(f, buf, len, off);
+		if (n != (ssize_t)len)
+			rc = n < 0 ? (int)n : -EIO;
+	}
+	if (!rc)
+		leat_buf_free(m, buf);
+	err = leat_close(f);
+	return rc ? rc : err;
+}
+
+/* The file to work on, at least a block long; a directory gets one named leat-bench. */
+static int prepare_file(struct leat *m, struct bench_plan *plan)
+{
+	struct stat st = { 0 };
+	struct tool_path *p;
+	int rc;
+
+	rc = leat_stat(m, plan->path, &st);
+	if (!rc && S_ISDIR(st.st_mode)) {
+		p = malloc(sizeof(*p));
+		rc = p ? tool_path_init(p, plan->path) : -ENOMEM;
+		if (!rc)
+			rc = tool_path_push(p, "leat-bench");
+		if (!rc)
+			snprintf(plan->path, sizeof(plan->path), "%s", p->text);
+		free(p);
+		if (!rc)
+			rc = leat_stat(m, plan->path, &st);
+	}
+	if (rc && rc != -ENOENT)
+		return rc;
+	if (!rc && !S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (rc || (uint64_t)st.st_size < plan->block ||
+	    (plan->kind->writes && (uint64_t)st.st_size < plan->size))
+		return fill_file(m, plan->path, plan->size);
+	plan->size = MIN(plan->size, (uint64_t)st.st_size);
+	return 0;
+}
+
+static int prepare_dir(struct leat *m, const struct bench_plan *plan)
+{
+	struct stat st;
+	int rc = leat_stat(m, plan->path, &st);
+
+	return rc ? rc : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+static void take_costs(struct leat *m, struct costs *ret)
+{
+	struct leat_server_stats s = { 0 };
+
+	ret->has_server = !leat_server_stats(m, &s);
+	ret->server_us = s.cpu_us;
+	ret->server_copied = s.bytes_copied;
+	ret->client_us = own_cpu_us();
+	ret->ns = clock_now_ns();
+}
+
+static int run_jobs(struct leat *m, const struct bench_plan *plan, struct results *res)
+{
+	pthread_barrier_t ready, go, finished;
+	struct bench_job *jobs = calloc(plan->jobs, sizeof(*jobs));
+	struct costs before, after;
+	int rc = TOOL_OK;
+	unsigned started;
+
+	if (!jobs)
+		return tool_fail(NULL, plan->url, -ENOMEM);
+	pthread_barrier_init(&ready, NULL, plan->jobs + 1);
+	pthread_barrier_init(&go, NULL, plan->jobs + 1);
+	pthread_barrier_init(&finished, NULL, plan->jobs + 1);
+	for (started = 0; started < plan->jobs; started++) {
+		struct bench_job *job = &jobs[started];
+
+		job->plan = plan;
+		job->number = started;
+		job->ready = &ready;
+		job->go = &go;
+		job->finished = &finished;
+		rc = pthread_create(&job->thread, NULL, bench_job_run, job);
+		if (rc) /* those that run wait at a barrier that will never open */
+			exit(tool_fail(NULL, "thread", -rc));
+	}
+	pthread_barrier_wait(&ready);
+	take_costs(m, &before);
+	pthread_barrier_wait(&go);
+	pthread_barrier_wait(&finished);
+	after.ns = clock_now_ns(); /* before the question to the server */
+	res->costs.ns = after.ns - before.ns;
+	take_costs(m, &after);
+	res->costs.client_us = after.client_us - before.client_us;
+	res->costs.has_server = before.has_server && after.has_server;
+	res->costs.server_us = after.server_us - before.server_us;
+	res->costs.server_copied = after.server_copied - before.server_copied;
+
+	for (unsigned i = 0; i < started; i++) {
+		pthread_join(jobs[i].thread, NULL);
+		if (jobs[i].err && rc == TOOL_OK) {
+			log_err("%s: %s", plan->url, jobs[i].why);
+			rc = TOOL_FAILED;
+		}
+		hist_merge(&res->hist, &jobs[i].hist);
+		res->ops += jobs[i].ops;
+		res->bytes += jobs[i].bytes;
+		res->costs.client_copied += jobs[i].copied;
+	}
+	pthread_barrier_destroy(&ready);
+	pthread_barrier_destroy(&go);
+	pthread_barrier_destroy(&finished);
+	free(jobs);
+	return rc;
+}
+
+static double ratio(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+static double percentile_us(const struct results *r, double part)
+{
+	return (double)hist_percentile(&r->hist, part) / (double)NS_PER_US;
+}
+
+static void print_text(const struct bench_plan *plan, const struct results *r)
+{
+	const struct costs *c = &r->costs;
+	double s = (double)c->ns / (double)NS_PER_S, gib = (double)r->bytes / GIB;
+	char size[16];
+
+	printf("%s over %s, ", plan->kind->name, r->transport);
+	if (plan->kind->data)
+		printf("%s blocks, ", tool_print_size(plan->block, size));
+	printf("qd %u, %u job%s, %.1f s\n", plan->qd, plan->jobs, plan->jobs == 1 ? "" : "s", s);
+	if (plan->kind->data)
+		printf("  %-10s %.1f MB/s\n", "throughput", ratio((double)r->bytes / 1e6, s));
+	printf("  %-10s %.0f op/s\n", "rate", ratio((double)r->ops, s));
+	printf("  %-10s p50 %.1f us, p99 %.1f us, p99.9 %.1f us\n", "latency", percentile_us(r, 0.5),
+	       percentile_us(r, 0.99), percentile_us(r, 0.999));
+	if (plan->kind->data)
+		printf("  %-10s client %.3f s/GiB", "CPU", ratio((double)c->client_us / 1e6, gib));
+	else
+		printf("  %-10s client %.2f us/op", "CPU", ratio((double)c->client_us, (double)r->ops));
+	if (!c->has_server)
+		printf(", server not known\n");
+	else if (plan->kind->data)
+		printf(", server %.3f s/GiB\n", ratio((double)c->server_us / 1e6, gib));
+	else
+		printf(", server %.2f us/op\n", ratio((double)c->server_us, (double)r->ops));
+	if (!plan->kind->data)
+		return;
+	printf("  %-10s client %.3f", "copied", ratio((double)c->client_copied, (double)r->bytes));
+	if (c->has_server)
+		printf(" + server %.3f", ratio((double)c->server_copied, (double)r->bytes));
+	printf(" bytes per byte\n");
+}
+
+static void print_json(const struct bench_plan *plan, const struct results *r)
+{
+	const struct costs *c = &r->costs;
+	double s = (double)c->ns / (double)NS_PER_S, gib = (double)r->bytes / GIB;
+
+	printf("{\"kind\":\"%s\",\"transport\":\"%s\",\"bs\":%" PRIu64 ",\"qd\":%u,\"jobs\":%u,"
+	       "\"buf\":\"%s\",\"seconds\":%.3f,\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64 ",",
+	       plan->kind->name, r->transport, plan->kind->data ? plan->block : 0, plan->qd, plan->jobs,
+	       plan->malloc_buf ? "malloc" : "leat", s, r->bytes, r->ops);
+	printf("\"mb_s\":%.1f,\"ops_s\":%.0f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,",
+	       ratio((double)r->bytes / 1e6, s), ratio((double)r->ops, s), percentile_us(r, 0.5),
+	       percentile_us(r, 0.99), percentile_us(r, 0.999));
+	printf("\"client_cpu_s\":%.6f,\"client_cpu_s_gib\":%.4f,\"client_copied_per_byte\":%.4f",
+	       (double)c->client_us / 1e6, ratio((double)c->client_us / 1e6, gib),
+	       ratio((double)c->client_copied, (double)r->bytes));
+	if (c->has_server)
+		printf(",\"server_cpu_s\":%.6f,\"server_cpu_s_gib\":%.4f,"
+		       "\"server_copied_per_byte\":%.4f,\"copied_per_byte\":%.4f",
+		       (double)c->server_us / 1e6, ratio((double)c->server_us / 1e6, gib),
+		       ratio((double)c->server_copied, (double)r->bytes),
+		       ratio((double)(c->client_copied + c->server_copied), (double)r->bytes));
+	printf("}\n");
+}
+
+static const struct bench_kind *find_kind(const char *name)
+{
+	for (size_t i = 0; i < bench_kinds_count; i++) {
+		if (!strcmp(bench_kinds[i].name, name))
+			return &bench_kinds[i];
+	}
+	return NULL;
+}
+
+static bool parse(struct bench_plan *plan, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "bs", required_argument, NULL, 'b' },
+		{ "qd", required_argument, NULL, 'q' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "size", required_argument, NULL, 's' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "buf", required_argument, NULL, 'm' },
+		{ "json", no_argument, NULL, 'J' },
+		{ 0 },
+	};
+	unsigned seconds = 5;
+	bool ok = true;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 'b':
+			ok = ok && tool_parse_size(optarg, &plan->block) && plan->block >= 8 &&
+			     plan->block <= 1u << 30;
+			break;
+		case 'q':
+			ok = ok && tool_parse_count(optarg, 1, 4096, &plan->qd);
+			break;
+		case 'j':
+			ok = ok && tool_parse_count(optarg, 1, 256, &plan->jobs);
+			break;
+		case 's':
+			ok = ok && tool_parse_size(optarg, &plan->size);
+			break;
+		case 't':
+			ok = ok && tool_parse_count(optarg, 1, 86400, &seconds);
+			break;
+		case 'm':
+			plan->malloc_buf = !strcmp(optarg, "malloc");
+			ok = ok && (plan->malloc_buf || !strcmp(optarg, "leat"));
+			break;
+		case 'J':
+			plan->json = true;
+			break;
+		default:
+			return false;
+		}
+	}
+	plan->seconds = seconds;
+	if (!ok || argc - optind != 2)
+		return false;
+	plan->kind = find_kind(argv[optind]);
+	plan->url = argv[optind + 1];
+	return plan->kind && plan->size >= plan->block;
+}
+
+static int bench_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct bench_plan plan = { .block = 1u << 20, .size = 1u << 30, .qd = 8, .jobs = 1 };
+	struct tool_target t = { 0 };
+	struct leat_info *info;
+	struct results *res;
+	int rc = TOOL_FAILED, err = 0;
+
+	if (!parse(&plan, argc, argv))
+		return tool_usage(self);
+	if (tool_attach(plan.url, &t))
+		return TOOL_FAILED;
+	res = calloc(1, sizeof(*res));
+	info = malloc(sizeof(*info));
+	if (!res || !info) {
+		rc = tool_fail(NULL, plan.url, -ENOMEM);
+		goto out;
+	}
+	leat_info(t.m, info);
+	snprintf(res->transport, sizeof(res->transport), "%s", info->transport);
+	snprintf(plan.path, sizeof(plan.path), "%s", t.path);
+	if (plan.kind->data)
+		err = prepare_file(t.m, &plan);
+	else if (plan.kind->writes)
+		err = prepare_dir(t.m, &plan);
+	if (err) {
+		rc = tool_fail(t.m, plan.url, err);
+		goto out;
+	}
+	rc = run_jobs(t.m, &plan, res);
+	if (rc == TOOL_OK && plan.json)
+		print_json(&plan, res);
+	else if (rc == TOOL_OK)
+		print_text(&plan, res);
+out:
+	free(info);
+	free(res);
+	tool_detach(&t);
+	return rc;
+}
+
+const struct tool_cmd cmd_bench = {
+	"bench",
+	"{read|write|randread|randwrite|null|meta} URL [--bs 1M] [--qd 8] [--jobs 1]\n"
+	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--json]",
+	"throughput, latency, CPU and copies",
+	bench_run,
+};

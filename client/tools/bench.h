@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * bench.h - one job of `leat bench`: a thread with a mount of its own and QD requests in flight
+ */
+#ifndef LEAT_TOOL_BENCH_H
+#define LEAT_TOOL_BENCH_H
+
+#include <pthread.h>
+
+#include "hist.h"
+#include "tool.h"
+
+struct bench_job;
+struct bench_slot;
+
+/* What is measured. */
+struct bench_kind {
+	const char *name;
+	bool data;      /* moves bytes of a file */
+	bool writes, random;
+	int (*start)(struct bench_slot *s); /* the next operation; 0 or -errno, its end by callback */
+};
+
+struct bench_plan {
+	const struct bench_kind *kind;
+	const char *url;
+	uint64_t block, size, seconds;
+	unsigned qd, jobs;
+	bool malloc_buf, json;
+	char path[TOOL_PATH_MAX + 2]; /* of the file, or of the directory that meta works in */
+};
+
+struct bench_job {
+	const struct bench_plan *plan;
+	unsigned number;
+	pthread_t thread;
+	pthread_barrier_t *ready, *go, *finished;
+
+	struct leat *m;
+	struct leat_file *file;
+	struct bench_slot *slots;
+	uint64_t next_off, random, deadline_ns, serial;
+	unsigned busy;
+
+	/* results, the thread's until it has ended */
+	struct hist hist;
+	uint64_t ops, bytes, copied;
+	int err;
+	char why[768];
+};
+
+extern const struct bench_kind bench_kinds[];
+extern const size_t bench_kinds_count;
+
+/** bench_job_run - the thread of a job: mount, wait for `go`, work until it is time, unmount */
+void *bench_job_run(void *job);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * bench_job.c - one job of `leat bench`
+ *
+ * Operation:  A slot is one request in flight with its buffer; when the request ends, its callback
+ *             takes the time and starts the next one, until the deadline. A meta slot goes round
+ *             create, close, stat, unlink with a file name of its own; close is not counted.
+ * Memory:     Buffers from leat_buf_alloc() or malloc(), as asked for.
+ * Threads:    One per job; everything in the job is that thread's, up to its end.
+ * Errors:     The first is kept in the job with its text; the job then waits for what is in flight
+ *             and comes to its barriers, so that nobody waits for it in vain.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "bench.h"
+
+struct bench_slot {
+	struct bench_job *job;
+	void *buf;
+	uint64_t start_ns;
+	/* meta */
+	int (*step)(struct bench_slot *s);
+	struct leat_file *made;
+	struct stat st;
+	char path[TOOL_PATH_MAX + 64];
+};
+
+static void job_fail(struct bench_job *job, int err)
+{
+	if (job->err)
+		return;
+	job->err = err;
+	snprintf(job->why, sizeof(job->why), "%s (%s)", strerror(-err),
+		 job->m ? leat_error(job->m) : leat_mount_error());
+}
+
+static void start(struct bench_slot *s)
+{
+	struct bench_job *job = s->job;
+	int rc;
+
+	s->start_ns = clock_now_ns();
+	if (job->err || s->start_ns >= job->deadline_ns || tool_interrupted())
+		return;
+	job->busy++;
+	rc = job->plan->kind->start(s);
+	if (rc) {
+		job->busy--;
+		job_fail(job, rc);
+	}
+}
+
+static void on_done(void *user_data, int64_t result)
+{
+	struct bench_slot *s = user_data;
+	struct bench_job *job = s->job;
+
+	job->busy--;
+	if (result < 0) {
+		job_fail(job, (int)result);
+		return;
+	}
+	hist_add(&job->hist, clock_now_ns() - s->start_ns);
+	job->ops++;
+	if (job->plan->kind->data)
+		job->bytes += (uint64_t)result;
+	start(s);
+}
+
+static uint64_t next_random(struct bench_job *job)
+{
+	/* xorshift64: repeatable, and far more random than a disk can tell */
+	job->random ^= job->random << 13;
+	job->random ^= job->random >> 7;
+	job->random ^= job->random << 17;
+	return job->random;
+}
+
+static uint64_t next_offset(struct bench_job *job)
+{
+	const struct bench_plan *plan = job->plan;
+	uint64_t blocks = plan->size / plan->block;
+
+	if (plan->kind->random)
+		return next_random(job) % blocks * plan->block;
+	return job->next_off++ % blocks * plan->block;
+}
+
+static int start_read(struct bench_slot *s)
+{
+	struct bench_job *job = s->job;
+	struct leat_cb cb = { .fn = on_done, .user_data = s };
+
+	return leat_aio_pread(job->file, s->buf, job->plan->block, next_offset(job), cb);
+}
+
+static int start_write(struct bench_slot *s)
+{
+	struct bench_job *job = s->job;
+	struct leat_cb cb = { .fn = on_done, .user_data = s };
+
+	return leat_aio_pwrite(job->file, s->buf, job->plan->block, next_offset(job), cb);
+}
+
+static int start_null(struct bench_slot *s)
+{
+	struct leat_cb cb = { .fn = on_done, .user_data = s };
+
+	return leat_aio_null(s->job->m, cb);
+}
+
+static int meta_create(struct bench_slot *s);
+static int meta_close(struct bench_slot *s);
+
+static int meta_unlink(struct bench_slot *s)
+{
+	struct leat_cb cb = { .fn = on_done, .user_data = s };
+
+	s->step = meta_create;
+	return leat_aio_unlink(s->job->m, s->path, cb);
+}
+
+static int meta_stat(struct bench_slot *s)
+{
+	struct leat_cb cb = { .fn = on_done, .user_data = s };
+
+	s->step = meta_unlink;
+	return leat_aio_stat(s->job->m, s->path, &s->st, cb);
+}
+
+static void on_closed(void *user_data, int64_t result)
+{
+	struct bench_slot *s = user_data;
+
+	s->job->busy--;
+	if (result < 0)
+		job_fail(s->job, (int)result);
+	start(s);
+}
+
+static int meta_close(struct bench_slot *s)
+{
+	struct leat_cb cb = { .fn = on_closed, .user_data = s };
+
+	s->step = meta_stat;
+	return leat_aio_close(s->made, cb);
+}
+
+static int meta_create(struct bench_slot *s)
+{
+	struct bench_job *job = s->job;
+	struct leat_cb cb = { .fn = on_done, .user_data = s };
+	int n;
+
+	n = snprintf(s->path, sizeof(s->path), "%s/.leat-bench-%d-%u-%" PRIu64, job->plan->path,
+		     (int)getpid(), job->number, job->serial++);
+	if (n < 0 || (size_t)n >= sizeof(s->path))
+		return -ENAMETOOLONG;
+	s->step = meta_close;
+	return leat_aio_open(job->m, s->path, O_CREAT | O_EXCL | O_WRONLY, 0600, &s->made, cb);
+}
+
+static int start_meta(struct bench_slot *s)
+{
+	return s->step(s);
+}
+
+/* The deadline falls anywhere in the round: put things away. */
+static void meta_finish(struct bench_slot *s)
+{
+	if (s->step == meta_close)
+		(void)leat_close(s->made); /* an empty file: nothing to lose */
+	if (s->step && s->step != meta_create)
+		leat_unlink(s->job->m, s->path);
+}
+
+const struct bench_kind bench_kinds[] = {
+	{ "read", true, false, false, start_read },
+	{ "write", true, true, false, start_write },
+	{ "randread", true, false, true, start_read },
+	{ "randwrite", true, true, true, start_write },
+	{ "null", false, false, false, start_null },
+	{ "meta", false, true, false, start_meta },
+};
+const size_t bench_kinds_count = ARRAY_SIZE(bench_kinds);
+
+static int alloc_slots(struct bench_job *job)
+{
+	const struct bench_plan *plan = job->plan;
+	int rc = 0;
+
+	job->slots = calloc(plan->qd, sizeof(*job->slots));
+	if (!job->slots)
+		return -ENOMEM;
+	for (unsigned i = 0; i < plan->qd && !rc; i++) {
+		struct bench_slot *s = &job->slots[i];
+
+		s->job = job;
+		s->step = meta_create;
+		if (!plan->kind->data)
+			continue;
+		if (plan->malloc_buf)
+			rc = -posix_memalign(&s->buf, 64, plan->block);
+		else
+			rc = leat_buf_alloc(job->m, plan->block, &s->buf);
+		if (!rc && plan->kind->writes) {
+			uint64_t *word = s->buf;
+
+			for (size_t w = 0; w < plan->block / sizeof(*word); w++)
+				word[w] = next_random(job);
+		}
+	}
+	return rc;
+}
+
+static void free_slots(struct bench_job *job)
+{
+	if (!job->slots)
+		return;
+	for (unsigned i = 0; i < job->plan->qd; i++) {
+		if (job->plan->malloc_buf)
+			free(job->slots[i].buf);
+		else
+			leat_buf_free(job->m, job->slots[i].buf);
+	}
+	free(job->slots);
+}
+
+static int prepare(struct bench_job *job)
+{
+	const struct bench_plan *plan = job->plan;
+	int rc;
+
+	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
+	if (plan->kind->data)
+		job->next_off = plan->size / plan->block / plan->jobs * job->number;
+	rc = leat_mount(plan->url, NULL, &job->m);
+	if (!rc && plan->kind->data)
+		rc = leat_open(job->m, plan->path, plan->kind->writes ? O_RDWR : O_RDONLY, 0, &job->file);
+	return rc ? rc : alloc_slots(job);
+}
+
+static void work(struct bench_job *job)
+{
+	const struct bench_plan *plan = job->plan;
+	int rc;
+
+	job->deadline_ns = clock_now_ns() + plan->seconds * NS_PER_S;
+	for (unsigned i = 0; i < plan->qd; i++)
+		start(&job->slots[i]);
+	while (job->busy) {
+		rc = leat_poll(job->m, -1);
+		if (rc < 0) {
+			job_fail(job, rc);
+			break;
+		}
+	}
+	/* what was written counts when it is stable */
+	if (!job->err && plan->kind->data && plan->kind->writes) {
+		rc = leat_fsync(job->file);
+		if (rc)
+			job_fail(job, rc);
+	}
+}
+
+void *bench_job_run(void *arg)
+{
+	struct bench_job *job = arg;
+	struct leat_stats stats;
+	uint64_t before;
+	int rc;
+
+	rc = prepare(job);
+	if (rc)
+		job_fail(job, rc);
+	pthread_barrier_wait(job->ready);
+	pthread_barrier_wait(job->go);
+	if (!job->err) {
+		leat_stats(job->m, &stats);
+		before = stats.bytes_copied;
+		work(job);
+		leat_stats(job->m, &stats);
+		job->copied = stats.bytes_copied - before;
+	}
+	pthread_barrier_wait(job->finished);
+
+	if (job->slots && !job->plan->kind->data && job->plan->kind->writes && !job->busy) {
+		for (unsigned i = 0; i < job->plan->qd; i++)
+			meta_finish(&job->slots[i]);
+	}
+	if (job->file) {
+		rc = leat_close(job->file);
+		if (rc)
+			job_fail(job, rc);
+	}
+	if (!job->busy)
+		free_slots(job);
+	leat_umount(job->m);
+	return NULL;
+}

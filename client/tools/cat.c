@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cat.c - leat cat: files to standard output
+ *
+ * Operation:  An ordered copy to descriptor 1: reads run ahead, writes keep their order.
+ * Memory:     The copier's.
+ * Threads:    One.
+ * Errors:     Told, and the next file is tried; status 1. A closed pipe ends it in silence.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "copy.h"
+
+static int cat_one(struct tool_target *t, void *ctx)
+{
+	struct fs_file in, out = { .fd = STDOUT_FILENO };
+	struct copier *copier = NULL;
+	struct progress quiet = { 0 };
+	enum copy_side side = COPY_FROM;
+	struct stat st;
+	int rc, err;
+
+	(void)ctx;
+	rc = fs_stat(t->m, t->path, &st);
+	if (!rc && S_ISDIR(st.st_mode))
+		return tool_fail(NULL, t->arg, -EISDIR);
+	if (!rc)
+		rc = fs_open(t->m, t->path, O_RDONLY, 0, &in);
+	if (rc)
+		return tool_fail(t->m, t->arg, rc);
+	rc = copier_create(t->m, NULL, &quiet, &copier);
+	if (!rc)
+		rc = copier_run(copier, &in, &out, (uint64_t)st.st_size, true, &side);
+	copier_destroy(copier);
+	err = fs_close(&in);
+	if (rc == -EPIPE || rc == -EINTR)
+		return TOOL_FAILED;
+	if (rc && side == COPY_TO)
+		return tool_fail(NULL, "standard output", rc);
+	if (rc || err)
+		return tool_fail(t->m, t->arg, rc ? rc : err);
+	return TOOL_OK;
+}
+
+static int cat_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	if (getopt(argc, argv, "+") != -1 || optind == argc)
+		return tool_usage(self);
+	return tool_each(argc - optind, argv + optind, cat_one, NULL);
+}
+
+const struct tool_cmd cmd_cat = { "cat", "URL...", "files to standard output", cat_run };

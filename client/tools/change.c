@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * change.c - leat mkdir, rm, mv, ln: change names, move no data
+ *
+ * Operation:  As mkdir(1), rm(1), mv(1) and ln(1) would, inside one export.
+ * Memory:     rm -r: the entries of the directories on the way down.
+ * Threads:    One.
+ * Errors:     What failed is told, the other arguments are done; status 1.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "tool.h"
+
+static mode_t dir_mode(void)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return 0777 & ~mask;
+}
+
+static int mkdir_parents(struct leat *m, const char *path)
+{
+	struct tool_path p;
+	struct stat st;
+	char *slash;
+	int rc;
+
+	rc = tool_path_init(&p, path);
+	for (slash = p.text; !rc && slash; ) {
+		slash = strchr(slash + 1, '/');
+		if (slash)
+			*slash = '\0';
+		rc = leat_mkdir(m, p.text, dir_mode());
+		/* one that cannot be made may be there all the same, and then what follows tells */
+		if (rc && !leat_stat(m, p.text, &st))
+			rc = S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+		if (slash)
+			*slash = '/';
+	}
+	return rc;
+}
+
+static int mkdir_one(struct tool_target *t, void *ctx)
+{
+	const bool *parents = ctx;
+	int rc;
+
+	rc = *parents ? mkdir_parents(t->m, t->path) : leat_mkdir(t->m, t->path, dir_mode());
+	return rc ? tool_fail(t->m, t->arg, rc) : TOOL_OK;
+}
+
+static int mkdir_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	bool parents = false;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "+p")) != -1) {
+		if (opt != 'p')
+			return tool_usage(self);
+		parents = true;
+	}
+	if (optind == argc)
+		return tool_usage(self);
+	return tool_each(argc - optind, argv + optind, mkdir_one, &parents);
+}
+
+struct rm {
+	bool recursive, force;
+};
+
+static int remove_tree(struct leat *m, struct tool_path *p)
+{
+	struct tool_entries e;
+	size_t len = p->len;
+	int rc, worst = TOOL_OK;
+
+	rc = tool_list(m, p->text, &e);
+	if (rc)
+		return tool_fail(m, p->text, rc);
+	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
+		rc = tool_path_push(p, e.v[i].name);
+		if (rc) {
+			worst = tool_fail(NULL, e.v[i].name, rc);
+			continue;
+		}
+		if (S_ISDIR(e.v[i].st.st_mode)) {
+			rc = remove_tree(m, p);
+			worst = MAX(worst, rc);
+		} else {
+			rc = leat_unlink(m, p->text);
+			if (rc && rc != -ENOENT)
+				worst = tool_fail(m, p->text, rc);
+		}
+		tool_path_cut(p, len);
+	}
+	tool_entries_fini(&e);
+	if (worst != TOOL_OK || tool_interrupted())
+		return TOOL_FAILED;
+	rc = leat_rmdir(m, p->text);
+	return rc && rc != -ENOENT ? tool_fail(m, p->text, rc) : TOOL_OK;
+}
+
+static int rm_one(struct tool_target *t, void *ctx)
+{
+	const struct rm *rm = ctx;
+	struct tool_path p;
+	struct stat st;
+	int rc;
+
+	rc = leat_lstat(t->m, t->path, &st);
+	if (rc == -ENOENT && rm->force)
+		return TOOL_OK;
+	if (!rc && !strcmp(t->path, "/"))
+		rc = -EBUSY; /* the root of an export is the server's to remove */
+	if (!rc && S_ISDIR(st.st_mode)) {
+		if (!rm->recursive) {
+			log_err("%s: is a directory: -r is wanted", t->arg);
+			return TOOL_FAILED;
+		}
+		rc = tool_path_init(&p, t->path);
+		if (!rc)
+			return remove_tree(t->m, &p);
+	}
+	if (!rc)
+		rc = leat_unlink(t->m, t->path);
+	return rc ? tool_fail(t->m, t->arg, rc) : TOOL_OK;
+}
+
+static int rm_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct rm rm = { 0 };
+	int opt;
+
+	while ((opt = getopt(argc, argv, "+rRf")) != -1) {
+		switch (opt) {
+		case 'r':
+		case 'R':
+			rm.recursive = true;
+			break;
+		case 'f':
+			rm.force = true;
+			break;
+		default:
+			return tool_usage(self);
+		}
+	}
+	if (optind == argc)
+		return tool_usage(self);
+	return tool_each(argc - optind, argv + optind, rm_one, &rm);
+}
+
+/* When @to is a directory, what is meant is the entry of that name inside it. */
+static int into_dir(const struct tool_target *from, const struct tool_target *to, struct tool_path *ret)
+{
+	char name[256];
+	struct stat st;
+	int rc;
+
+	rc = tool_path_init(ret, to->path);
+	if (!rc && !leat_stat(to->m, to->path, &st) && S_ISDIR(st.st_mode) && from) {
+		tool_base_name(from->path, name, sizeof(name));
+		if (*name)
+			rc = tool_path_push(ret, name);
+	}
+	return rc;
+}
+
+static int mv_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct tool_target from = { 0 }, to = { 0 };
+	struct tool_path p;
+	int rc = TOOL_FAILED, err;
+
+	if (getopt(argc, argv, "+") != -1 || argc - optind != 2)
+		return tool_usage(self);
+	if (tool_attach(argv[optind], &from) || tool_attach(argv[optind + 1], &to) ||
+	    !tool_same_export(&from, &to))
+		goto out;
+	err = into_dir(&from, &to, &p);
+	if (!err)
+		err = leat_rename(from.m, from.path, p.text);
+	rc = err ? tool_fail(from.m, from.arg, err) : TOOL_OK;
+out:
+	tool_detach(&to);
+	tool_detach(&from);
+	return rc;
+}
+
+static int ln_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct tool_target from = { 0 }, to = { 0 };
+	bool symbolic = false;
+	struct tool_path p;
+	int rc = TOOL_FAILED, err, opt;
+
+	while ((opt = getopt(argc, argv, "+s")) != -1) {
+		if (opt != 's')
+			return tool_usage(self);
+		symbolic = true;
+	}
+	if (argc - optind != 2)
+		return tool_usage(self);
+	if (tool_attach(argv[optind + 1], &to))
+		goto out;
+	if (symbolic) {
+		err = leat_symlink(to.m, argv[optind], to.path);
+	} else {
+		if (tool_attach(argv[optind], &from) || !tool_same_export(&from, &to))
+			goto out;
+		err = into_dir(&from, &to, &p);
+		if (!err)
+			err = leat_link(to.m, from.path, p.text);
+	}
+	rc = err ? tool_fail(to.m, to.arg, err) : TOOL_OK;
+out:
+	tool_detach(&from);
+	tool_detach(&to);
+	return rc;
+}
+
+const struct tool_cmd cmd_mkdir = { "mkdir", "[-p] URL...", "make directories, -p with parents",
+				    mkdir_run };
+const struct tool_cmd cmd_rm = { "rm", "[-rf] URL...", "remove files, -r with all below", rm_run };
+const struct tool_cmd cmd_mv = { "mv", "URL URL", "rename, or move inside an export", mv_run };
+const struct tool_cmd cmd_ln = { "ln", "[-s] URL|TARGET URL", "link, -s by name", ln_run };

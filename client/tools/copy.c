@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * copy.c - move the bytes of one file into another, many requests in flight
+ *
+ * Operation:  A ring of slots, each with a buffer. A slot is FREE, then READING, then (READ, while
+ *             an ordered copy waits for its turn,) WRITING, then FREE again. Server ends are
+ *             asynchronous, files of this machine are read and written at once, so a slot may make
+ *             the whole round inside fill(). Reads are issued up to the size that the file is
+ *             believed to have, then one at a time until one comes back short: that is the end.
+ * Memory:     Slots and buffers live as long as the copier; buffers come from leat_buf_alloc(), so
+ *             that data goes from the server's disk to our write() or back without further copies.
+ * Threads:    One; callbacks run inside leat_poll().
+ * Errors:     The first one is kept, nothing new is started, what is in flight is waited for.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "copy.h"
+
+#define SLOTS 8u
+#define BLOCK_MIN 65536u
+#define BLOCK_MAX (1u << 20)
+
+enum slot_state { SLOT_FREE, SLOT_READING, SLOT_READ, SLOT_WRITING };
+
+struct slot {
+	struct copier *c;
+	enum slot_state state;
+	void *buf;
+	uint64_t off;
+	size_t len, written;
+};
+
+struct copier {
+	struct leat *from_m, *to_m, *buf_m; /* buf_m: where the buffers come from; NULL: malloc */
+	struct progress *progress;
+	size_t block;
+	struct slot slots[SLOTS];
+
+	/* of the copy that runs */
+	const struct fs_file *from, *to;
+	uint64_t size, next_off;
+	unsigned next_read, next_write;     /* ordered: slots are taken in turn */
+	unsigned busy;                      /* slots not free */
+	bool ordered, at_end;
+	int err;
+	enum copy_side side;
+};
+
+static size_t block_size(struct leat *from, struct leat *to)
+{
+	struct leat_info *info = malloc(sizeof(*info));
+	size_t block = BLOCK_MAX;
+
+	if (info && from) {
+		leat_info(from, info);
+		block = MIN(block, MAX((size_t)info->rsize, (size_t)BLOCK_MIN));
+	}
+	if (info && to) {
+		leat_info(to, info);
+		block = MIN(block, MAX((size_t)info->wsize, (size_t)BLOCK_MIN));
+	}
+	free(info);
+	return block;
+}
+
+int copier_create(struct leat *from, struct leat *to, struct progress *progress,
+		  struct copier **ret)
+{
+	struct copier *c = calloc(1, sizeof(*c));
+	int rc = 0;
+
+	if (!c)
+		return -ENOMEM;
+	c->from_m = from;
+	c->to_m = to;
+	c->buf_m = from ? from : to;
+	c->progress = progress;
+	c->block = block_size(from, to);
+	for (unsigned i = 0; i < SLOTS && !rc; i++) {
+		c->slots[i].c = c;
+		if (c->buf_m)
+			rc = leat_buf_alloc(c->buf_m, c->block, &c->slots[i].buf);
+		else
+			rc = -posix_memalign(&c->slots[i].buf, 4096, c->block);
+	}
+	if (rc) {
+		copier_destroy(c);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
+
+void copier_destroy(struct copier *c)
+{
+	/* busy after copier_run(): the mount is beyond use, and may still write to our memory */
+	if (!c || c->busy)
+		return;
+	for (unsigned i = 0; i < SLOTS; i++) {
+		if (c->buf_m)
+			leat_buf_free(c->buf_m, c->slots[i].buf);
+		else
+			free(c->slots[i].buf);
+	}
+	free(c);
+}
+
+static void fail(struct copier *c, enum copy_side side, int err)
+{
+	if (!c->err) {
+		c->err = err;
+		c->side = side;
+	}
+}
+
+static void release(struct slot *s)
+{
+	s->state = SLOT_FREE;
+	s->c->busy--;
+}
+
+static void written(struct slot *s)
+{
+	progress_add(s->c->progress, s->len);
+	release(s);
+}
+
+static void start_write(struct slot *s);
+
+static void on_written(void *user_data, int64_t result)
+{
+	struct slot *s = user_data;
+
+	if (result <= 0) {
+		fail(s->c, COPY_TO, result ? (int)result : -EIO);
+		release(s);
+		return;
+	}
+	s->written += (size_t)result;
+	if (s->written < s->len)
+		start_write(s); /* the error that cut it short shows now, or the rest goes */
+	else
+		written(s);
+}
+
+static int write_local(const struct slot *s)
+{
+	const char *p = s->buf;
+
+	for (size_t done = 0; done < s->len;) {
+		ssize_t n = s->c->ordered ?
+			write(s->c->to->fd, p + done, s->len - done) :
+			pwrite(s->c->to->fd, p + done, s->len - done, (off_t)(s->off + done));
+
+		if (n < 0 && errno == EINTR && !tool_interrupted())
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static void start_write(struct slot *s)
+{
+	struct leat_cb cb = { .fn = on_written, .user_data = s };
+	struct copier *c = s->c;
+	int rc;
+
+	s->state = SLOT_WRITING;
+	if (c->to_m) {
+		rc = leat_aio_pwrite(c->to->remote, (const char *)s->buf + s->written,
+				     s->len - s->written, s->off + s->written, cb);
+		if (!rc)
+			return;
+	} else {
+		rc = write_local(s);
+		if (!rc) {
+			written(s);
+			return;
+		}
+	}
+	fail(c, COPY_TO, rc);
+	release(s);
+}
+
+/* Ordered: write what has been read, as far as it is the next in turn. */
+static void write_in_turn(struct copier *c)
+{
+	for (;;) {
+		struct slot *s = &c->slots[c->next_write % SLOTS];
+
+		if (s->state != SLOT_READ)
+			return;
+		c->next_write++;
+		if (c->err)
+			release(s);
+		else
+			start_write(s);
+	}
+}
+
+static void on_read(void *user_data, int64_t result)
+{
+	struct slot *s = user_data;
+	struct copier *c = s->c;
+
+	if (result < 0)
+		fail(c, COPY_FROM, (int)result);
+	if (result < (int64_t)s->len)
+		c->at_end = true;
+	s->len = result > 0 ? (size_t)result : 0;
+	s->written = 0;
+	if (c->ordered) {
+		s->state = SLOT_READ;
+		write_in_turn(c);
+	} else if (c->err || !s->len) {
+		release(s);
+	} else {
+		start_write(s);
+	}
+}
+
+/* A full block, unless the file ends: a pipe gives what it has. */
+static int64_t read_local(const struct slot *s)
+{
+	char *p = s->buf;
+	size_t done = 0;
+
+	while (done < s->len) {
+		ssize_t n = pread(s->c->from->fd, p + done, s->len - done, (off_t)(s->off + done));
+
+		if (n < 0 && errno == ESPIPE)
+			n = read(s->c->from->fd, p + done, s->len - done);
+		if (n < 0 && errno == EINTR && !tool_interrupted())
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		done += (size_t)n;
+	}
+	return (int64_t)done;
+}
+
+static void start_read(struct copier *c, struct slot *s)
+{
+	struct leat_cb cb = { .fn = on_read, .user_data = s };
+	int rc;
+
+	s->state = SLOT_READING;
+	s->off = c->next_off;
+	s->len = c->block;
+	c->next_off += c->block;
+	c->busy++;
+	if (!c->from_m) {
+		on_read(s, read_local(s));
+		return;
+	}
+	rc = leat_aio_pread(c->from->remote, s->buf, s->len, s->off, cb);
+	if (rc)
+		on_read(s, rc);
+}
+
+static struct slot *find_slot(struct copier *c)
+{
+	struct slot *s;
+
+	if (c->ordered) {
+		s = &c->slots[c->next_read % SLOTS];
+		if (s->state != SLOT_FREE)
+			return NULL;
+		c->next_read++;
+		return s;
+	}
+	for (unsigned i = 0; i < SLOTS; i++) {
+		if (c->slots[i].state == SLOT_FREE)
+			return &c->slots[i];
+	}
+	return NULL;
+}
+
+static void fill(struct copier *c)
+{
+	struct slot *s;
+
+	while (!c->err && !c->at_end && (c->next_off < c->size || !c->busy)) {
+		s = find_slot(c);
+		if (!s)
+			return;
+		start_read(c, s);
+		if (tool_interrupted())
+			fail(c, COPY_TO, -EINTR);
+	}
+}
+
+/* Let something complete. */
+static int wait_some(struct copier *c)
+{
+	struct leat *a = c->from_m ? c->from_m : c->to_m, *b = c->from_m ? c->to_m : NULL;
+	struct pollfd fds[2];
+	int ran, rc;
+
+	if (!b || a == b)
+		return leat_poll(a, -1);
+	ran = leat_poll(a, 0);
+	if (ran < 0)
+		return ran;
+	rc = leat_poll(b, 0);
+	if (rc < 0 || rc + ran > 0)
+		return rc;
+	fds[0] = (struct pollfd){ .fd = leat_fd(a), .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = leat_fd(b), .events = POLLIN };
+	if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		return -errno;
+	return 0;
+}
+
+int copier_run(struct copier *c, const struct fs_file *from, const struct fs_file *to, uint64_t size,
+	       bool ordered, enum copy_side *ret_side)
+{
+	int rc;
+
+	c->from = from;
+	c->to = to;
+	c->size = size;
+	c->ordered = ordered;
+	c->next_off = 0;
+	c->next_read = c->next_write = 0;
+	c->at_end = false;
+	c->err = 0;
+	for (;;) {
+		fill(c);
+		if (!c->busy)
+			break;
+		rc = wait_some(c);
+		if (rc < 0) {
+			fail(c, COPY_FROM, rc);
+			break;
+		}
+		if (tool_interrupted())
+			fail(c, COPY_TO, -EINTR);
+	}
+	if (c->err)
+		*ret_side = c->side;
+	return c->err;
+}

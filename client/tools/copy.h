@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * copy.h - move the bytes of one file into another, many requests in flight
+ */
+#ifndef LEAT_TOOL_COPY_H
+#define LEAT_TOOL_COPY_H
+
+#include "fs.h"
+#include "progress.h"
+
+struct copier;
+
+/** copier_create - buffers for copies between @from and @to
+ * @from, @to: mounts, or NULL for this machine
+ * @progress: told of every byte
+ *
+ * Return: 0 or -ENOMEM.
+ */
+must_check int copier_create(struct leat *from, struct leat *to, struct progress *progress,
+			     struct copier **ret);
+
+/** copier_destroy - NULL is fine */
+void copier_destroy(struct copier *c);
+
+/* Which side it was that failed. */
+enum copy_side { COPY_FROM, COPY_TO };
+
+/** copier_run - copy all of @from to @to; both are open, at position 0, and stay open
+ * @size: what @from is believed to hold; it is read to its end all the same
+ * @ordered: @to is a stream (a pipe, a terminal): write from beginning to end
+ * @ret_side: written on failure
+ *
+ * Return: 0; -errno; -EINTR: the user wanted no more. Nothing is in flight any more, unless the
+ * mount itself has failed: then the copier is good for copier_destroy() only.
+ */
+must_check int copier_run(struct copier *c, const struct fs_file *from, const struct fs_file *to,
+			  uint64_t size, bool ordered, enum copy_side *ret_side);
+
+#endif

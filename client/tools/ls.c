@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * ls.c - leat ls, stat, df: look, change nothing
+ *
+ * Operation:  ls lists as ls(1) does: sorted by name, -l with attributes, -R with what is below,
+ *             -a with what begins with a dot. stat and df print one fact per line.
+ * Memory:     A directory's entries while it is printed; with -R those of its ancestors too.
+ * Threads:    One.
+ * Errors:     What could not be looked at is told and the rest is listed; status 1.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "tool.h"
+
+struct ls {
+	bool is_long, recursive, all, headings, printed;
+};
+
+static char type_letter(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return 'd';
+	case S_IFLNK:
+		return 'l';
+	case S_IFBLK:
+		return 'b';
+	case S_IFCHR:
+		return 'c';
+	case S_IFIFO:
+		return 'p';
+	case S_IFSOCK:
+		return 's';
+	default:
+		return '-';
+	}
+}
+
+/* One of the three groups of "rwx"; @special is 's' or 't' if that bit is set, else 0. */
+static void put_rwx(char *to, mode_t bits, char special)
+{
+	to[0] = bits & 4 ? 'r' : '-';
+	to[1] = bits & 2 ? 'w' : '-';
+	to[2] = bits & 1 ? 'x' : '-';
+	if (special)
+		to[2] = bits & 1 ? special : (char)(special - 'a' + 'A');
+}
+
+static void print_mode(mode_t mode, char buf[11])
+{
+	buf[0] = type_letter(mode);
+	put_rwx(buf + 1, mode >> 6 & 7, mode & S_ISUID ? 's' : 0);
+	put_rwx(buf + 4, mode >> 3 & 7, mode & S_ISGID ? 's' : 0);
+	put_rwx(buf + 7, mode & 7, mode & S_ISVTX ? 't' : 0);
+	buf[10] = '\0';
+}
+
+static const char *user_name(uid_t uid, char buf[32])
+{
+	const struct passwd *pw = getpwuid(uid);
+
+	if (pw)
+		snprintf(buf, 32, "%s", pw->pw_name);
+	else
+		snprintf(buf, 32, "%u", uid);
+	return buf;
+}
+
+static const char *group_name(gid_t gid, char buf[32])
+{
+	const struct group *gr = getgrgid(gid);
+
+	if (gr)
+		snprintf(buf, 32, "%s", gr->gr_name);
+	else
+		snprintf(buf, 32, "%u", gid);
+	return buf;
+}
+
+static void print_time(const struct timespec *ts, char *buf, size_t cap)
+{
+	struct tm tm;
+
+	if (!localtime_r(&ts->tv_sec, &tm) || !strftime(buf, cap, "%Y-%m-%d %H:%M:%S", &tm))
+		snprintf(buf, cap, "%lld", (long long)ts->tv_sec);
+}
+
+static void put_target(struct leat *m, const char *path)
+{
+	char target[TOOL_PATH_MAX + 1];
+	ssize_t n = leat_readlink(m, path, target, sizeof(target) - 1);
+
+	fputs(" -> ", stdout);
+	if (n < 0) {
+		fputs("?", stdout);
+		return;
+	}
+	target[n] = '\0';
+	tool_put_name(target);
+}
+
+/* @path: of the entry itself, for the target of a link */
+static void print_entry(const struct ls *ls, struct leat *m, const char *path, const char *name,
+			const struct stat *st)
+{
+	char mode[11], user[32], group[32], when[32], size[32];
+
+	if (ls->is_long) {
+		print_mode(st->st_mode, mode);
+		print_time(&st->st_mtim, when, sizeof(when));
+		if (S_ISBLK(st->st_mode) || S_ISCHR(st->st_mode))
+			snprintf(size, sizeof(size), "%u, %u", major(st->st_rdev), minor(st->st_rdev));
+		else
+			snprintf(size, sizeof(size), "%lld", (long long)st->st_size);
+		printf("%s %3ju %-8s %-8s %12s %.16s ", mode, (uintmax_t)st->st_nlink,
+		       user_name(st->st_uid, user), group_name(st->st_gid, group), size, when);
+	}
+	tool_put_name(name);
+	if (ls->is_long && S_ISLNK(st->st_mode))
+		put_target(m, path);
+	putchar('\n');
+}
+
+static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p)
+{
+	struct tool_entries e;
+	size_t len = p->len;
+	int rc, worst = TOOL_OK;
+
+	rc = tool_list(m, p->text, &e);
+	if (rc)
+		return tool_fail(m, p->text, rc);
+	if (ls->headings) {
+		if (ls->printed)
+			putchar('\n');
+		tool_put_name(p->text);
+		fputs(":\n", stdout);
+	}
+	ls->printed = true;
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
+			if (e.v[i].name[0] == '.' && !ls->all)
+				continue;
+			if (pass && !(ls->recursive && S_ISDIR(e.v[i].st.st_mode)))
+				continue;
+			rc = tool_path_push(p, e.v[i].name);
+			if (rc) {
+				worst = tool_fail(NULL, e.v[i].name, rc);
+				continue;
+			}
+			if (pass)
+				rc = list_dir(ls, m, p);
+			else
+				print_entry(ls, m, p->text, e.v[i].name, &e.v[i].st);
+			worst = MAX(worst, pass ? rc : TOOL_OK);
+			tool_path_cut(p, len);
+		}
+	}
+	tool_entries_fini(&e);
+	return worst;
+}
+
+static int ls_one(struct tool_target *t, void *ctx)
+{
+	struct ls *ls = ctx;
+	struct tool_path p;
+	struct stat st;
+	int rc;
+
+	/* a link to a directory is listed as what it points at, unless its own line is wanted */
+	rc = leat_lstat(t->m, t->path, &st);
+	if (!rc && S_ISLNK(st.st_mode) && !ls->is_long) {
+		struct stat target;
+
+		if (!leat_stat(t->m, t->path, &target))
+			st = target;
+	}
+	if (!rc)
+		rc = tool_path_init(&p, t->path);
+	if (rc)
+		return tool_fail(t->m, t->arg, rc);
+	if (S_ISDIR(st.st_mode))
+		return list_dir(ls, t->m, &p);
+	print_entry(ls, t->m, t->path, t->path, &st);
+	ls->printed = true;
+	return TOOL_OK;
+}
+
+static int ls_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct ls ls = { 0 };
+	int opt;
+
+	while ((opt = getopt(argc, argv, "+alR")) != -1) {
+		switch (opt) {
+		case 'a':
+			ls.all = true;
+			break;
+		case 'l':
+			ls.is_long = true;
+			break;
+		case 'R':
+			ls.recursive = true;
+			break;
+		default:
+			return tool_usage(self);
+		}
+	}
+	if (optind == argc)
+		return tool_usage(self);
+	ls.headings = ls.recursive || argc - optind > 1;
+	return tool_each(argc - optind, argv + optind, ls_one, &ls);
+}
+
+static void print_timestamp(const char *what, const struct timespec *ts)
+{
+	char when[32];
+
+	print_time(ts, when, sizeof(when));
+	printf("%-9s %s.%09ld\n", what, when, ts->tv_nsec);
+}
+
+static int stat_one(struct tool_target *t, void *ctx)
+{
+	char mode[11], user[32], group[32];
+	struct stat st;
+	int rc;
+
+	(void)ctx;
+	rc = leat_lstat(t->m, t->path, &st);
+	if (rc)
+		return tool_fail(t->m, t->arg, rc);
+	print_mode(st.st_mode, mode);
+	printf("%-9s ", "path");
+	tool_put_name(t->path);
+	if (S_ISLNK(st.st_mode))
+		put_target(t->m, t->path);
+	printf("\n%-9s %s\n", "export", t->at);
+	printf("%-9s %lld\n", "size", (long long)st.st_size);
+	printf("%-9s %lld\n", "used", (long long)st.st_blocks * 512);
+	printf("%-9s %s %04o\n", "mode", mode, st.st_mode & 07777u);
+	printf("%-9s %u %s\n", "owner", st.st_uid, user_name(st.st_uid, user));
+	printf("%-9s %u %s\n", "group", st.st_gid, group_name(st.st_gid, group));
+	printf("%-9s %ju\n", "links", (uintmax_t)st.st_nlink);
+	printf("%-9s %ju\n", "fileid", (uintmax_t)st.st_ino);
+	if (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode))
+		printf("%-9s %u,%u\n", "device", major(st.st_rdev), minor(st.st_rdev));
+	print_timestamp("accessed", &st.st_atim);
+	print_timestamp("modified", &st.st_mtim);
+	print_timestamp("changed", &st.st_ctim);
+	return TOOL_OK;
+}
+
+static int stat_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	if (getopt(argc, argv, "+") != -1 || optind == argc)
+		return tool_usage(self);
+	return tool_each(argc - optind, argv + optind, stat_one, NULL);
+}
+
+static int df_one(struct tool_target *t, void *ctx)
+{
+	char size[16], used[16], avail[16];
+	struct statvfs v;
+	uint64_t total, unused;
+	int rc;
+
+	(void)ctx;
+	rc = leat_statvfs(t->m, t->path, &v);
+	if (rc)
+		return tool_fail(t->m, t->arg, rc);
+	total = (uint64_t)v.f_blocks * v.f_frsize;
+	unused = (uint64_t)v.f_bfree * v.f_frsize;
+	tool_print_size(total, size);
+	tool_print_size(total >= unused ? total - unused : 0, used);
+	tool_print_size((uint64_t)v.f_bavail * v.f_frsize, avail);
+	printf("%8s %8s %8s %3u%%  %s\n", size, used, avail,
+	       total ? (unsigned)((double)(total - MIN(unused, total)) * 100 / (double)total) : 0, t->at);
+	return TOOL_OK;
+}
+
+static int df_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	if (getopt(argc, argv, "+") != -1 || optind == argc)
+		return tool_usage(self);
+	printf("%8s %8s %8s %4s  %s\n", "size", "used", "avail", "use", "export");
+	return tool_each(argc - optind, argv + optind, df_one, NULL);
+}
+
+const struct tool_cmd cmd_ls = { "ls", "[-alR] URL...", "list directories", ls_run };
+const struct tool_cmd cmd_stat = { "stat", "URL...", "attributes of a file or link", stat_run };
+const struct tool_cmd cmd_df = { "df", "URL...", "space on an export", df_run };

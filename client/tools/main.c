@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * main.c - the leat command: find the subcommand, run it
+ *
+ * Operation:  Each family of commands is a file of its own that ends in its const table entries;
+ *             here they only stand in a row.
+ * Memory:     None.
+ * Threads:    One.
+ * Errors:     Exit status 0; 1: something failed and was told; 2: wrong usage.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+LOG_DEFINE("leat");
+
+static const struct tool_cmd *const commands[] = {
+	&cmd_ping, &cmd_ls, &cmd_stat, &cmd_cat, &cmd_cp, &cmd_put, &cmd_get,
+	&cmd_mkdir, &cmd_rm, &cmd_mv, &cmd_ln, &cmd_df, &cmd_bench,
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+bool tool_interrupted(void)
+{
+	return interrupted;
+}
+
+static const struct tool_cmd *find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	}
+	return NULL;
+}
+
+static void help(FILE *to)
+{
+	fprintf(to, "usage: leat COMMAND ...\n");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(to, "  %-6s %s\n         %s\n", commands[i]->name, commands[i]->args,
+			commands[i]->what);
+	fprintf(to, "A URL is leat://HOST[:PORT]/EXPORT/PATH, tcp://..., rdma://... or\n"
+		    "local:///SOCKET/EXPORT/PATH, with ?option=value&... behind it; see leat(1).\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+	const struct tool_cmd *cmd;
+	int rc;
+
+	if (argc < 2) {
+		help(stderr);
+		return TOOL_USAGE;
+	}
+	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		cmd = argc > 2 ? find(argv[2]) : NULL;
+		if (cmd)
+			printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
+		else
+			help(stdout);
+		return TOOL_OK;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("leat %s\n", leat_version());
+		return TOOL_OK;
+	}
+	cmd = find(argv[1]);
+	if (!cmd) {
+		log_err("no command '%s'; `leat help` names them", argv[1]);
+		return TOOL_USAGE;
+	}
+
+	/* a closed pipe is an error of write(), a second ^C ends at once */
+	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGINT, &interrupt, NULL);
+	sigaction(SIGTERM, &interrupt, NULL);
+
+	rc = cmd->run(cmd, argc - 1, argv + 1);
+	if (fflush(stdout) && errno != EPIPE) {
+		log_err("standard output: %s", strerror(errno));
+		rc = rc ? rc : TOOL_FAILED;
+	}
+	return rc;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * ping.c - leat ping: is it there, by which way, why by no better one, how far is it
+ *
+ * Operation:  Mounts, makes NULL calls one after the other, prints what the handle knows.
+ * Memory:     The times of the calls.
+ * Threads:    One.
+ * Errors:     Status 1 if it cannot be mounted or a call fails.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tool.h"
+
+#define PINGS_DEFAULT 100u
+#define PINGS_MAX 1000000u
+
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double us(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_US;
+}
+
+static int ping_calls(struct leat *m, uint64_t *ns, unsigned count)
+{
+	int rc;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t start = clock_now_ns();
+
+		rc = leat_null(m);
+		if (rc)
+			return rc;
+		ns[i] = clock_now_ns() - start;
+		if (tool_interrupted())
+			return -EINTR;
+	}
+	return 0;
+}
+
+static int ping_one(struct tool_target *t, void *ctx)
+{
+	unsigned count = *(const unsigned *)ctx;
+	struct leat_info *info = malloc(sizeof(*info));
+	uint64_t *ns = calloc(count, sizeof(*ns));
+	int rc = TOOL_FAILED, err = -ENOMEM;
+
+	if (info && ns)
+		err = ping_calls(t->m, ns, count);
+	if (err) {
+		rc = tool_fail(err == -ENOMEM ? NULL : t->m, t->arg, err);
+		goto out;
+	}
+	qsort(ns, count, sizeof(*ns), compare_times);
+	leat_info(t->m, info);
+	printf("%-12s %s\n", "export", info->url);
+	printf("%-12s %s\n", "server", info->server);
+	if (info->device[0] && strcmp(info->device, info->transport) != 0)
+		printf("%-12s %s (%s)\n", "transport", info->transport, info->device);
+	else
+		printf("%-12s %s\n", "transport", info->transport);
+	printf("%-12s %s\n", "because", info->chosen);
+	printf("%-12s p50 %.1f us, best %.1f, worst %.1f, of %u calls\n", "round trip",
+	       us(ns[count / 2]), us(ns[0]), us(ns[count - 1]), count);
+	printf("%-12s %" PRIu32 ", lowest %" PRIu32 ", on %u connection%s\n", "credits",
+	       info->credits, info->credits_low, info->conns, info->conns == 1 ? "" : "s");
+	if (info->send_inline)
+		printf("%-12s send %" PRIu32 ", receive %" PRIu32 " bytes\n", "inline",
+		       info->send_inline, info->recv_inline);
+	else
+		printf("%-12s all of it: a stream\n", "inline");
+	printf("%-12s read %" PRIu32 ", write %" PRIu32 " bytes at once\n", "sizes", info->rsize,
+	       info->wsize);
+	if (info->registration[0])
+		printf("%-12s %s, remote invalidation %s\n", "registration", info->registration,
+		       info->remote_inv ? "yes" : "no");
+	rc = TOOL_OK;
+out:
+	free(ns);
+	free(info);
+	return rc;
+}
+
+static int ping_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	unsigned count = PINGS_DEFAULT;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "+c:")) != -1) {
+		if (opt != 'c' || !tool_parse_count(optarg, 1, PINGS_MAX, &count))
+			return tool_usage(self);
+	}
+	if (optind == argc)
+		return tool_usage(self);
+	return tool_each(argc - optind, argv + optind, ping_one, &count);
+}
+
+const struct tool_cmd cmd_ping = { "ping", "[-c COUNT] URL...",
+				   "which transport, why no better one, round-trip time", ping_run };

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * tool.c - what the commands of `leat` share
+ *
+ * Operation:  See tool.h.
+ * Memory:     A target owns its mount; entries own their names.
+ * Threads:    One.
+ * Errors:     As each function says: told here, or left to the caller.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "tool.h"
+
+int tool_usage(const struct tool_cmd *c)
+{
+	fprintf(stderr, "usage: leat %s %s\n", c->name, c->args);
+	return TOOL_USAGE;
+}
+
+bool tool_is_url(const char *arg)
+{
+	static const char *const schemes[] = { "leat://", "rdma://", "tcp://", "local://" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+		if (!strncmp(arg, schemes[i], strlen(schemes[i])))
+			return true;
+	}
+	return false;
+}
+
+int tool_attach(const char *url, struct tool_target *ret)
+{
+	struct leat_info *info;
+	struct leat *m;
+	int rc;
+
+	if (!tool_is_url(url)) {
+		log_err("%s: not a URL: leat://, rdma://, tcp:// or local:// is wanted here", url);
+		return -EINVAL;
+	}
+	rc = leat_mount(url, NULL, &m);
+	if (rc < 0) {
+		log_err("%s", leat_mount_error());
+		return rc;
+	}
+	info = malloc(sizeof(*info));
+	if (!info) {
+		leat_umount(m);
+		tool_fail(NULL, url, -ENOMEM);
+		return -ENOMEM;
+	}
+	leat_info(m, info);
+	ret->arg = url;
+	ret->m = m;
+	snprintf(ret->at, sizeof(ret->at), "%s", info->url);
+	snprintf(ret->path, sizeof(ret->path), "/%s", info->path);
+	free(info);
+	return 0;
+}
+
+void tool_detach(struct tool_target *t)
+{
+	leat_umount(t->m);
+	t->m = NULL;
+}
+
+bool tool_same_export(const struct tool_target *a, const struct tool_target *b)
+{
+	if (!strcmp(a->at, b->at))
+		return true;
+	log_err("%s and %s are not on the same export", a->arg, b->arg);
+	return false;
+}
+
+int tool_fail(const struct leat *m, const char *name, int err)
+{
+	const char *more = m ? leat_error(m) : "", *what = strerror(-err);
+
+	/* what the library tells names the path and the cause already, but it may be of a later
+	 * failure than the one we are about */
+	if (!strstr(more, what))
+		log_err("%s: %s", name, what);
+	else if (strstr(more, name))
+		log_err("%s", more);
+	else
+		log_err("%s: %s", name, more);
+	return TOOL_FAILED;
+}
+
+int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx)
+{
+	int worst = TOOL_OK;
+
+	for (int i = 0; i < argc && !tool_interrupted(); i++) {
+		struct tool_target t = { 0 };
+		int rc = TOOL_FAILED;
+
+		if (!tool_attach(argv[i], &t))
+			rc = fn(&t, ctx);
+		tool_detach(&t);
+		worst = MAX(worst, rc);
+	}
+	return worst;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	return strcmp(((const struct tool_entry *)a)->name, ((const struct tool_entry *)b)->name);
+}
+
+static int add_entry(struct tool_entries *e, size_t *cap, const char *name, const struct stat *st)
+{
+	if (e->count == *cap) {
+		size_t more = *cap ? 2 * *cap : 64;
+		struct tool_entry *v = reallocarray(e->v, more, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		e->v = v;
+		*cap = more;
+	}
+	e->v[e->count].name = strdup(name);
+	if (!e->v[e->count].name)
+		return -ENOMEM;
+	e->v[e->count++].st = *st;
+	return 0;
+}
+
+int tool_list(struct leat *m, const char *path, struct tool_entries *ret)
+{
+	struct tool_entries e = { 0 };
+	const struct leat_dirent *ent;
+	struct leat_dir *dir;
+	struct tool_path *full;
+	size_t cap = 0, len;
+	int rc;
+
+	full = malloc(sizeof(*full));
+	if (!full)
+		return -ENOMEM;
+	rc = tool_path_init(full, path);
+	if (!rc)
+		rc = leat_opendir(m, path, &dir);
+	if (rc) {
+		free(full);
+		return rc;
+	}
+	len = full->len;
+	while (!rc && (ent = leat_readdir(dir))) {
+		struct stat st = { 0 };
+
+		if (!strcmp(ent->name, ".") || !strcmp(ent->name, ".."))
+			continue;
+		if (ent->has_stat) {
+			st = ent->st;
+		} else {
+			rc = tool_path_push(full, ent->name);
+			if (!rc)
+				rc = leat_lstat(m, full->text, &st);
+			tool_path_cut(full, len);
+			if (rc == -ENOENT) { /* gone since it was read */
+				rc = 0;
+				continue;
+			}
+		}
+		if (!rc)
+			rc = add_entry(&e, &cap, ent->name, &st);
+	}
+	leat_closedir(dir);
+	free(full);
+	if (rc) {
+		tool_entries_fini(&e);
+		return rc;
+	}
+	if (e.count)
+		qsort(e.v, e.count, sizeof(*e.v), compare_entries);
+	*ret = e;
+	return 0;
+}
+
+void tool_entries_fini(struct tool_entries *e)
+{
+	for (size_t i = 0; i < e->count; i++)
+		free(e->v[i].name);
+	free(e->v);
+	*e = (struct tool_entries){ 0 };
+}
+
+int tool_path_init(struct tool_path *p, const char *text)
+{
+	p->len = strlen(text);
+	if (p->len >= sizeof(p->text))
+		return -ENAMETOOLONG;
+	memcpy(p->text, text, p->len + 1);
+	while (p->len > 1 && p->text[p->len - 1] == '/')
+		p->text[--p->len] = '\0';
+	return 0;
+}
+
+int tool_path_push(struct tool_path *p, const char *name)
+{
+	size_t len = strlen(name);
+	bool slash = p->len && p->text[p->len - 1] != '/';
+
+	if (p->len + slash + len >= sizeof(p->text))
+		return -ENAMETOOLONG;
+	if (slash)
+		p->text[p->len++] = '/';
+	memcpy(p->text + p->len, name, len + 1);
+	p->len += len;
+	return 0;
+}
+
+void tool_path_cut(struct tool_path *p, size_t len)
+{
+	p->len = len;
+	p->text[len] = '\0';
+}
+
+const char *tool_base_name(const char *path, char *buf, size_t cap)
+{
+	size_t end = strlen(path), start;
+
+	while (end && path[end - 1] == '/')
+		end--;
+	for (start = end; start && path[start - 1] != '/';)
+		start--;
+	snprintf(buf, cap, "%.*s", (int)MIN(end - start, cap - 1), path + start);
+	return buf;
+}
+
+void tool_put_name(const char *name)
+{
+	if (!isatty(STDOUT_FILENO)) {
+		fputs(name, stdout);
+		return;
+	}
+	for (; *name; name++)
+		putchar((unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name);
+}
+
+bool tool_parse_size(const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	unsigned long long n;
+	uint64_t bytes, factor = 1;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno)
+		return false;
+	if (*end) {
+		unit = strchr(units, toupper((unsigned char)*end));
+		if (!unit || end[1])
+			return false;
+		factor = UINT64_C(1) << (10 * (unit - units + 1));
+	}
+	if (!mul_u64(n, factor, &bytes))
+		return false;
+	*ret = bytes;
+	return true;
+}
+
+bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *ret)
+{
+	uint64_t n;
+
+	if (!tool_parse_size(text, &n) || n < min || n > max)
+		return false;
+	*ret = (unsigned)n;
+	return true;
+}
+
+char *tool_print_size(uint64_t bytes, char buf[16])
+{
+	static const char units[] = "KMGTPE";
+	double n = (double)bytes;
+	int unit = -1;
+
+	while (n >= 1024 && unit < 5) {
+		n /= 1024;
+		unit++;
+	}
+	if (unit < 0)
+		snprintf(buf, 16, "%u", (unsigned)bytes);
+	else
+		snprintf(buf, 16, n < 10 ? "%.1f%c" : "%.0f%c", n, units[unit]);
+	return buf;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * tool.h - what the commands of `leat` share: their table, URLs, messages, numbers
+ *
+ * Threads:  One, but for bench.c, which says its own.
+ * Errors:   A command's function returns its exit status. What failed has been told by then, once,
+ *           as one line on stderr that names what and why.
+ */
+#ifndef LEAT_TOOL_H
+#define LEAT_TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "leat.h"
+
+#define TOOL_PATH_MAX 4096
+
+enum tool_exit { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
+
+struct tool_cmd {
+	const char *name;
+	const char *args;   /* as in the page: "[-lR] URL..." */
+	const char *what;   /* one line of help */
+	int (*run)(const struct tool_cmd *self, int argc, char **argv); /* argv[0] is the name */
+};
+
+/* main.c's table, in the order of `leat help` */
+extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_put, cmd_get, cmd_mkdir,
+	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench;
+
+/** tool_usage - tell how @c is used; Return: TOOL_USAGE */
+int tool_usage(const struct tool_cmd *c);
+
+/** tool_is_url - does @arg name a server, rather than a file of this machine? */
+bool tool_is_url(const char *arg);
+
+/* A mounted URL and what it names there. */
+struct tool_target {
+	const char *arg;           /* as the user wrote it */
+	struct leat *m;
+	char at[512];              /* server and export */
+	char path[TOOL_PATH_MAX + 2]; /* from the root of the export, starts with '/' */
+};
+
+/** tool_attach - mount @url; Return: 0, or -errno, told */
+must_check int tool_attach(const char *url, struct tool_target *ret);
+
+/** tool_detach - undo tool_attach(); harmless on a zeroed target */
+void tool_detach(struct tool_target *t);
+
+/** tool_same_export - may one operation name both? If not, it has been told. */
+bool tool_same_export(const struct tool_target *a, const struct tool_target *b);
+
+/** tool_fail - tell that something about @name went wrong
+ * @m: where, or NULL for this machine
+ * @err: -errno
+ *
+ * Return: TOOL_FAILED
+ */
+int tool_fail(const struct leat *m, const char *name, int err);
+
+/** tool_each - run @fn on each URL of @argv, attached; Return: the worst exit status */
+int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx);
+
+/* Directory entries, copied: name first, sorted by it; without "." and "..". */
+struct tool_entry {
+	char *name;
+	struct stat st; /* of the entry itself, links not followed */
+};
+
+struct tool_entries {
+	struct tool_entry *v;
+	size_t count;
+};
+
+/** tool_list - all of a directory; Return: 0, with tool_entries_fini() to come; or -errno, not told */
+must_check int tool_list(struct leat *m, const char *path, struct tool_entries *ret);
+void tool_entries_fini(struct tool_entries *e);
+
+/* A path that grows and shrinks at its end, so that walking a deep tree needs one buffer. */
+struct tool_path {
+	char text[TOOL_PATH_MAX];
+	size_t len;
+};
+
+/** tool_path_init - Return: 0 or -ENAMETOOLONG, as all below that add */
+must_check int tool_path_init(struct tool_path *p, const char *text);
+must_check int tool_path_push(struct tool_path *p, const char *name);
+/** tool_path_cut - back to a length it had */
+void tool_path_cut(struct tool_path *p, size_t len);
+
+/** tool_base_name - the last component of @path, without slashes behind it, in @buf; "" for a root */
+const char *tool_base_name(const char *path, char *buf, size_t cap);
+
+/** tool_put_name - write a name to stdout: as it is, but on a terminal without control characters */
+void tool_put_name(const char *name);
+
+/** tool_parse_size - "4096", "64K", "1M", "2G", "1T" (powers of 1024) */
+must_check bool tool_parse_size(const char *text, uint64_t *ret);
+
+/** tool_parse_count - a number from @min to @max */
+must_check bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *ret);
+
+/** tool_print_size - 1536 as "1.5K"; Return: @buf */
+char *tool_print_size(uint64_t bytes, char buf[16]);
+
+/** tool_interrupted - has the user typed ^C? From then on commands clean up and end. */
+bool tool_interrupted(void);
+
+#endif

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * url.c - parse SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...
+ *
+ * Operation:  mount.c calls lt_url_parse() first of all, then, for local URLs,
+ *             lt_url_split_socket(), the only function here that looks at the world.
+ *             Paths and option values are percent-decoded. A '?' in a path is written %3F.
+ * Memory:     Caller's structures only; nothing is allocated.
+ * Threads:    Any.
+ * Errors:     -EINVAL with a line that names the part that is wrong: these lines are what a person
+ *             who mistyped a command sees.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "url.h"
+
+static const char *const scheme_names[] = {
+	[LT_SCHEME_LEAT] = "leat",
+	[LT_SCHEME_RDMA] = "rdma",
+	[LT_SCHEME_TCP] = "tcp",
+	[LT_SCHEME_LOCAL] = "local",
+};
+
+/* Where refusals go. */
+struct complaint {
+	char *why;
+	size_t cap;
+};
+
+static printf_like(2, 3) int refuse(struct complaint *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->why, c->cap, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+const char *lt_url_scheme_name(enum lt_scheme s)
+{
+	return (size_t)s < ARRAY_SIZE(scheme_names) ? scheme_names[s] : "unknown";
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* @what names the part in complaints. A %00 would cut every C string short, so it is refused. */
+static int decode_percent(struct complaint *c, const char *what, const char *from, size_t len,
+			  char *to, size_t cap)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		char ch = from[i];
+
+		if (ch == '%') {
+			int hi = i + 1 < len ? hex_digit(from[i + 1]) : -1;
+			int lo = i + 2 < len ? hex_digit(from[i + 2]) : -1;
+
+			if (hi < 0 || lo < 0)
+				return refuse(c, "%s: '%%' must be followed by two hexadecimal digits",
+					      what);
+			ch = (char)(hi << 4 | lo);
+			if (!ch)
+				return refuse(c, "%s: %%00 cannot be part of it", what);
+			i += 2;
+		}
+		if (n + 1 >= cap) {
+			refuse(c, "%s is longer than %zu bytes", what, cap - 1);
+			return -ENAMETOOLONG;
+		}
+		to[n++] = ch;
+	}
+	to[n] = '\0';
+	return 0;
+}
+
+/* Decimal, with k, m or g for powers of 1024 where @units. */
+static int parse_number(struct complaint *c, const char *name, const char *text, uint64_t min,
+			uint64_t max, bool units, uint64_t *ret)
+{
+	uint64_t v;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return refuse(c, "%s=%s: a number is needed", name, text);
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno)
+		return refuse(c, "%s=%s: number too large", name, text);
+	if (units && *end) {
+		static const char letters[] = "kmg";
+		const char *unit = strchr(letters, *end | 0x20);
+		unsigned shift = unit ? 10 * (unsigned)(unit - letters + 1) : 0;
+
+		if (!shift || end[1])
+			return refuse(c, "%s=%s: not a number of bytes", name, text);
+		if (v > UINT64_MAX >> shift)
+			return refuse(c, "%s=%s: number too large", name, text);
+		v <<= shift;
+		end++;
+	}
+	if (*end)
+		return refuse(c, "%s=%s: not a number", name, text);
+	if (v < min || v > max)
+		return refuse(c, "%s=%s: must be %llu..%llu", name, text, (unsigned long long)min,
+			      (unsigned long long)max);
+	*ret = v;
+	return 0;
+}
+
+static int parse_poll(struct complaint *c, const char *text, enum lt_url_poll *ret)
+{
+	if (!strcmp(text, "adaptive"))
+		*ret = LT_URL_POLL_ADAPTIVE;
+	else if (!strcmp(text, "busy"))
+		*ret = LT_URL_POLL_BUSY;
+	else if (!strcmp(text, "event"))
+		*ret = LT_URL_POLL_EVENT;
+	else
+		return refuse(c, "poll=%s: must be adaptive, busy or event", text);
+	return 0;
+}
+
+static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
+{
+	if (strlen(text) >= sizeof(u->registration))
+		return refuse(c, "registration=%s: no such strategy", text);
+	strcpy(u->registration, text);
+	return 0;
+}
+
+/* Ranges are here once, for the URL and for struct leat_opts. */
+enum number {
+	NUM_CONNS,
+	NUM_CREDITS,
+	NUM_INLINE,
+	NUM_READAHEAD,
+	NUM_TIMEO,
+	NUM_MOUNTPORT,
+	NUM_SPIN,
+	NUM_UID,
+	NUM_GID,
+	NUM_RSIZE,
+	NUM_WSIZE,
+};
+
+static const struct {
+	const char *name;
+	uint64_t min, max;
+	bool units;
+} numbers[] = {
+	[NUM_CONNS] = { "conns", 1, LT_CONNS_MAX, false },
+	[NUM_CREDITS] = { "credits", 1, 4096, false },
+	[NUM_INLINE] = { "inline", 1024, 65536, true },
+	[NUM_READAHEAD] = { "readahead", 0, 1u << 30, true },
+	[NUM_TIMEO] = { "timeo", 1, INT32_MAX, false },
+	[NUM_MOUNTPORT] = { "mountport", 1, 65535, false },
+	[NUM_SPIN] = { "spin", 1, 1000000, false },
+	[NUM_UID] = { "uid", 0, UINT32_MAX - 1, false },
+	[NUM_GID] = { "gid", 0, UINT32_MAX - 1, false },
+	[NUM_RSIZE] = { "rsize", 512, 4u << 20, true },
+	[NUM_WSIZE] = { "wsize", 512, 4u << 20, true },
+};
+
+static void set_number(struct lt_url *u, enum number which, uint64_t v)
+{
+	switch (which) {
+	case NUM_CONNS:
+		u->conns = (unsigned)v;
+		break;
+	case NUM_CREDITS:
+		u->credits = (unsigned)v;
+		break;
+	case NUM_INLINE:
+		u->inline_bytes = (uint32_t)v;
+		break;
+	case NUM_READAHEAD:
+		u->readahead_bytes = (uint32_t)v;
+		break;
+	case NUM_TIMEO:
+		u->timeo_ms = (uint32_t)v;
+		break;
+	case NUM_MOUNTPORT:
+		u->mountport = (uint16_t)v;
+		break;
+	case NUM_SPIN:
+		u->spin_us = (unsigned)v;
+		break;
+	case NUM_UID:
+		u->uid = (uint32_t)v;
+		u->has_uid = true;
+		break;
+	case NUM_GID:
+		u->gid = (uint32_t)v;
+		u->has_gid = true;
+		break;
+	case NUM_RSIZE:
+		u->rsize = (uint32_t)v;
+		break;
+	case NUM_WSIZE:
+		u->wsize = (uint32_t)v;
+		break;
+	}
+}
+
+static int parse_option(struct complaint *c, const char *name, const char *value, struct lt_url *u)
+{
+	uint64_t v;
+	int rc;
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		if (strcmp(name, numbers[i].name) != 0)
+			continue;
+		rc = parse_number(c, name, value, numbers[i].min, numbers[i].max, numbers[i].units,
+				  &v);
+		if (rc)
+			return rc;
+		set_number(u, (enum number)i, v);
+		return 0;
+	}
+	if (!strcmp(name, "retry")) {
+		if (strcmp(value, "hard") != 0 && strcmp(value, "soft") != 0)
+			return refuse(c, "retry=%s: must be hard or soft", value);
+		u->soft = value[0] == 's';
+		return 0;
+	}
+	if (!strcmp(name, "registration"))
+		return set_registration(c, value, u);
+	if (!strcmp(name, "poll"))
+		return parse_poll(c, value, &u->poll);
+	return refuse(c, "unknown option \"%s\"", name);
+}
+
+static int parse_options(struct complaint *c, const char *text, struct lt_url *u)
+{
+	char name[32], value[128];
+	int rc;
+
+	while (*text) {
+		size_t len = strcspn(text, "&");
+		const char *eq = memchr(text, '=', len);
+		size_t name_len = eq ? (size_t)(eq - text) : len;
+
+		if (len) {
+			if (!eq)
+				return refuse(c, "option \"%.*s\" needs a value", (int)MIN(len, 64u),
+					      text);
+			rc = decode_percent(c, "option name", text, name_len, name, sizeof(name));
+			if (!rc)
+				rc = decode_percent(c, "option value", eq + 1, len - name_len - 1,
+						    value, sizeof(value));
+			if (!rc)
+				rc = parse_option(c, name, value, u);
+			if (rc)
+				return rc;
+		}
+		text += len;
+		if (*text == '&')
+			text++;
+	}
+	return 0;
+}
+
+static int take_opt(struct complaint *c, struct lt_url *u, enum number which, uint64_t v)
+{
+	if (!v)
+		return 0;
+	if (v < numbers[which].min || v > numbers[which].max)
+		return refuse(c, "%s=%llu in struct leat_opts: must be %llu..%llu",
+			      numbers[which].name, (unsigned long long)v,
+			      (unsigned long long)numbers[which].min,
+			      (unsigned long long)numbers[which].max);
+	set_number(u, which, v);
+	return 0;
+}
+
+static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_url *u)
+{
+	int rc = take_opt(c, u, NUM_CONNS, o->conns);
+
+	if (!rc)
+		rc = take_opt(c, u, NUM_CREDITS, o->credits);
+	if (!rc)
+		rc = take_opt(c, u, NUM_INLINE, o->inline_bytes);
+	if (!rc)
+		rc = take_opt(c, u, NUM_READAHEAD, o->readahead_bytes);
+	if (!rc)
+		rc = take_opt(c, u, NUM_TIMEO, o->timeo_ms);
+	if (!rc)
+		rc = take_opt(c, u, NUM_MOUNTPORT, o->mountport);
+	if (!rc)
+		rc = take_opt(c, u, NUM_SPIN, o->spin_us);
+	if (!rc)
+		rc = take_opt(c, u, NUM_RSIZE, o->rsize);
+	if (!rc)
+		rc = take_opt(c, u, NUM_WSIZE, o->wsize);
+	if (!rc && o->registration)
+		rc = set_registration(c, o->registration, u);
+	if (!rc && o->poll)
+		rc = parse_poll(c, o->poll, &u->poll);
+	if (rc)
+		return rc;
+	if (o->no_readahead)
+		u->readahead_bytes = 0;
+	u->soft = o->soft;
+	if (o->has_ids) {
+		u->has_uid = u->has_gid = true;
+		u->uid = o->uid;
+		u->gid = o->gid;
+	}
+	return 0;
+}
+
+static int parse_scheme(struct complaint *c, const char *url, enum lt_scheme *ret,
+			const char **ret_rest)
+{
+	const char *sep = strstr(url, "://");
+	size_t len = sep ? (size_t)(sep - url) : 0;
+
+	if (!sep)
+		return refuse(c, "\"%.200s\" is no URL: SCHEME://HOST[:PORT]/PATH is needed, SCHEME "
+			      "being leat, rdma, tcp or local", url);
+	for (size_t i = 0; i < ARRAY_SIZE(scheme_names); i++) {
+		if (strlen(scheme_names[i]) == len && !strncmp(url, scheme_names[i], len)) {
+			*ret = (enum lt_scheme)i;
+			*ret_rest = sep + 3;
+			return 0;
+		}
+	}
+	return refuse(c, "unknown scheme \"%.*s\": leat, rdma, tcp and local are known",
+		      (int)MIN(len, 64u), url);
+}
+
+/* HOST, HOST:PORT, [V6] or [V6]:PORT in @text[0..len) */
+static int parse_authority(struct complaint *c, const char *text, size_t len, struct lt_url *u)
+{
+	const char *host = text, *port = NULL, *end = text + len;
+	char digits[8];
+	size_t host_len;
+	uint64_t v;
+	int rc;
+
+	if (memchr(text, '@', len))
+		return refuse(c, "\"%.*s\": a user is given by uid= and gid=, not before '@'",
+			      (int)MIN(len, 200u), text);
+	if (len && text[0] == '[') {
+		const char *close = memchr(text, ']', len);
+
+		if (!close)
+			return refuse(c, "\"%.*s\": ']' is missing", (int)MIN(len, 200u), text);
+		host = text + 1;
+		host_len = (size_t)(close - host);
+		if (close + 1 < end) {
+			if (close[1] != ':')
+				return refuse(c, "\"%.*s\": only :PORT may follow ']'",
+					      (int)MIN(len, 200u), text);
+			port = close + 2;
+		}
+	} else {
+		const char *colon = memchr(text, ':', len);
+
+		if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
+			return refuse(c, "\"%.*s\": an IPv6 address must stand in brackets",
+				      (int)MIN(len, 200u), text);
+		host_len = colon ? (size_t)(colon - text) : len;
+		port = colon ? colon + 1 : NULL;
+	}
+	if (!host_len)
+		return refuse(c, "no host between \"//\" and the path");
+	rc = decode_percent(c, "host", host, host_len, u->host, sizeof(u->host));
+	if (rc || !port)
+		return rc;
+	if ((size_t)(end - port) >= sizeof(digits))
+		return refuse(c, "port \"%.*s\": must be 1..65535", (int)MIN(end - port, 64), port);
+	memcpy(digits, port, (size_t)(end - port));
+	digits[end - port] = '\0';
+	rc = parse_number(c, "port", digits, 1, 65535, false, &v);
+	if (!rc)
+		u->port = (uint16_t)v;
+	return rc;
+}
+
+/** lt_url_parse - see url.h */
+int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *ret, char *why,
+		 size_t cap)
+{
+	struct lt_url u = { .conns = 1, .readahead_bytes = 1u << 20 };
+	struct complaint c = { .why = why, .cap = cap };
+	const char *rest = url, *path;
+	size_t len;
+	int rc;
+
+	if (opts) {
+		rc = take_opts(&c, opts, &u);
+		if (rc)
+			return rc;
+	}
+	rc = parse_scheme(&c, url, &u.scheme, &rest);
+	if (rc)
+		return rc;
+	len = strcspn(rest, "/?");
+	if (u.scheme == LT_SCHEME_LOCAL) {
+		if (len)
+			return refuse(&c, "local: no host is named: local:///PATH/OF/SOCKET/EXPORT");
+	} else {
+		rc = parse_authority(&c, rest, len, &u);
+		if (rc)
+			return rc;
+	}
+	path = rest + len;
+	len = strcspn(path, "?");
+	rc = decode_percent(&c, "path", path, len, u.path, sizeof(u.path));
+	if (rc)
+		return rc;
+	if (!u.path[0])
+		strcpy(u.path, "/");
+	if (path[len] == '?') {
+		rc = parse_options(&c, path + len + 1, &u);
+		if (rc)
+			return rc;
+	}
+	*ret = u;
+	return 0;
+}
+
+/** lt_url_split_socket - see url.h */
+int lt_url_split_socket(const char *path, char *socket, size_t cap, char rest[LT_PATH_MAX])
+{
+	char prefix[LT_PATH_MAX];
+	size_t len = strlen(path);
+	struct stat st;
+
+	if (len >= sizeof(prefix))
+		return -ENAMETOOLONG;
+	memcpy(prefix, path, len + 1);
+	for (;;) {
+		while (len > 1 && prefix[len - 1] == '/')
+			len--;
+		prefix[len] = '\0';
+		if (len < 2)
+			return -ENOENT;
+		if (!stat(prefix, &st) && S_ISSOCK(st.st_mode))
+			break;
+		while (len && prefix[len - 1] != '/')
+			len--;
+	}
+	if (len >= cap)
+		return -ENAMETOOLONG;
+	memcpy(socket, prefix, len + 1);
+	strcpy(rest, path[len] ? path + len : "/");
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * url.h - what a leat URL and struct leat_opts say, in one checked structure
+ */
+#ifndef LT_URL_H
+#define LT_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+#include "leat.h"
+
+#define LT_PATH_MAX 4096 /* of a path with its NUL, as PATH_MAX is */
+#define LT_CONNS_MAX 16
+
+enum lt_scheme { LT_SCHEME_LEAT, LT_SCHEME_RDMA, LT_SCHEME_TCP, LT_SCHEME_LOCAL };
+
+enum lt_url_poll { LT_URL_POLL_ADAPTIVE, LT_URL_POLL_BUSY, LT_URL_POLL_EVENT };
+
+struct lt_url {
+	/* the place */
+	enum lt_scheme scheme;
+	char host[256];         /* "" for local; an IPv6 address without its brackets */
+	uint16_t port;          /* 0: the scheme's own */
+	char path[LT_PATH_MAX]; /* decoded, starts with '/'; local: begins with the socket's path */
+
+	/* the settings; zero: the default of whoever uses it */
+	unsigned conns;         /* 1..LT_CONNS_MAX */
+	unsigned credits;
+	uint32_t inline_bytes;
+	uint32_t readahead_bytes;
+	uint32_t timeo_ms;
+	bool soft;
+	uint16_t mountport;
+	char registration[16];
+	enum lt_url_poll poll;
+	unsigned spin_us;
+	bool has_uid, has_gid;
+	uint32_t uid, gid;
+	uint32_t rsize, wsize;
+};
+
+/** lt_url_parse - see leat.h for the grammar
+ * @opts: what holds where the URL says nothing; may be NULL
+ * @why: receives a line for people on failure
+ *
+ * Return: 0, or -EINVAL (@why names the part that is wrong), -ENAMETOOLONG.
+ */
+must_check int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *ret,
+			    char *why, size_t cap);
+
+/** lt_url_split_socket - divide the path of a local URL at the longest prefix that is a socket
+ * @socket: receives that prefix; @rest: what follows, at least "/"
+ *
+ * Return: 0; -ENOENT: no prefix is a socket; -ENAMETOOLONG: it does not fit @cap.
+ */
+must_check int lt_url_split_socket(const char *path, char *socket, size_t cap,
+				   char rest[LT_PATH_MAX]);
+
+/** lt_url_scheme_name - "leat", "rdma", "tcp", "local" */
+const char *lt_url_scheme_name(enum lt_scheme s);
+
+#endif

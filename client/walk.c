@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * walk.c - find the file handle that a path names
+ *
+ * Operation:  One LOOKUP per component, on the server's word each time: nothing is cached, so what
+ *             another client renamed a moment ago is found where it is now. "." is passed over,
+ *             ".." is asked of the server except at the root of the export, where it leads
+ *             nowhere. A symbolic link in the middle (or at the end, where the operation follows)
+ *             is read and its target walked in its place; an absolute target begins at the root
+ *             of the export.
+ *
+ *             advance() -> LOOKUP -> looked_up() -> [GETATTR] -> arrived() -> advance() ...
+ *                                                                 `-> READLINK -> got_target() -^
+ * Memory:     walk.text: the path yet to be walked, replaced when a link is followed.
+ * Threads:    The owner's.
+ * Errors:     As path_resolution(7): ENOENT, ENOTDIR, ELOOP after 40 links, ENAMETOOLONG; and
+ *             whatever the server answers.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+#include "op.h"
+
+#define LINKS_MAX 40u
+
+static void advance(struct lt_op *op);
+
+static void walk_done(struct lt_op *op, int err)
+{
+	op->walk.next(op, err);
+}
+
+static void set_attr(struct lt_walk *w, const post_op_attr *a)
+{
+	w->has_attr = a->attributes_follow;
+	if (w->has_attr)
+		w->attr = a->post_op_attr_u.attributes;
+}
+
+static void got_target(struct lt_op *op, int err)
+{
+	struct lt_walk *w = &op->walk;
+	bool alone = w->part.last && !w->part.slash;
+	char *text;
+
+	if (!err)
+		err = lt_path_join(op->link_text, alone ? NULL : w->text + w->at, &text);
+	if (err) {
+		walk_done(op, err);
+		return;
+	}
+	free(w->text);
+	w->text = text;
+	w->at = 0;
+	/* w->fh went on to the link: back to where its target is relative to */
+	w->fh = text[0] == '/' ? op->task.m->root : w->dir;
+	w->has_attr = false;
+	advance(op);
+}
+
+/* w->fh and w->attr are those of the component just looked up; its directory is w->dir. */
+static void arrived(struct lt_op *op, int err)
+{
+	struct lt_walk *w = &op->walk;
+	bool follow = w->mode == LT_WALK_FOLLOW || !w->part.last || w->part.slash;
+
+	if (err) {
+		walk_done(op, err);
+		return;
+	}
+	if (w->attr.type == NF3LNK && follow) {
+		if (++w->links > LINKS_MAX) {
+			walk_done(op, -ELOOP);
+			return;
+		}
+		lt_op_call_readlink(op, &w->fh, got_target);
+		return;
+	}
+	if (w->part.slash && w->attr.type != NF3DIR) {
+		walk_done(op, -ENOTDIR);
+		return;
+	}
+	advance(op);
+}
+
+static void looked_up(struct lt_op *op, int err)
+{
+	struct lt_walk *w = &op->walk;
+	const LOOKUP3resok *ok = &op->res.lookup.LOOKUP3res_u.resok;
+
+	if (err) {
+		w->missing = err == -ENOENT && w->part.last;
+		walk_done(op, err);
+		return;
+	}
+	w->dir = w->fh;
+	lt_fh_take(&w->fh, &ok->object);
+	set_attr(w, &ok->obj_attributes);
+	lt_walk_getattr(op, arrived);
+}
+
+static void advance(struct lt_op *op)
+{
+	struct lt_walk *w = &op->walk;
+	int err;
+
+	for (;;) {
+		err = lt_path_next(w->text, w->at, &w->part);
+		if (err)
+			break;
+		if (w->part.kind == LT_PATH_END)
+			break;
+		if (w->mode == LT_WALK_PARENT && w->part.last)
+			break;
+		err = w->has_attr && w->attr.type != NF3DIR ? -ENOTDIR : 0;
+		if (err)
+			break;
+		w->at = w->part.next;
+		if (w->part.kind == LT_PATH_DOT)
+			continue;
+		if (w->part.kind == LT_PATH_DOTDOT &&
+		    lt_fh_is_equal(&w->fh, &op->task.m->root))
+			continue;
+		op->args.lookup.what.dir = lt_fh_wire(&w->fh);
+		op->args.lookup.what.name = w->part.name;
+		lt_op_call(op, NFSPROC3_LOOKUP, looked_up);
+		return;
+	}
+	walk_done(op, err);
+}
+
+static void got_attr(struct lt_op *op, int err)
+{
+	struct lt_walk *w = &op->walk;
+
+	if (!err) {
+		w->attr = op->res.getattr.GETATTR3res_u.resok.obj_attributes;
+		w->has_attr = true;
+	}
+	w->after_attr(op, err);
+}
+
+/** lt_walk_getattr - see op.h */
+void lt_walk_getattr(struct lt_op *op, lt_op_step next)
+{
+	if (op->walk.has_attr) {
+		next(op, 0);
+		return;
+	}
+	op->walk.after_attr = next;
+	op->args.getattr.object = lt_fh_wire(&op->walk.fh);
+	lt_op_call(op, NFSPROC3_GETATTR, got_attr);
+}
+
+/** lt_walk_start - see op.h */
+void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next)
+{
+	struct leat *m = op->task.m;
+	struct lt_walk *w = &op->walk;
+	bool relative = path[0] != '/';
+	int err;
+
+	free(w->text);
+	memset(w, 0, sizeof(*w));
+	w->mode = mode;
+	w->next = next;
+	w->fh = relative && m->has_base ? m->base : m->root;
+	if (relative && !m->has_base)
+		err = lt_path_join(m->path, path[0] ? path : NULL, &w->text);
+	else
+		err = lt_path_join(path, NULL, &w->text);
+	if (err) {
+		walk_done(op, err);
+		return;
+	}
+	advance(op);
+}

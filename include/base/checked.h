@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * checked.h - arithmetic on numbers that a peer had a hand in
+ *
+ * Every length, count or offset from the wire, a file or a command line goes through these. Each
+ * returns false, and leaves its result alone, when the true result does not fit.
+ */
+#ifndef LEAT_BASE_CHECKED_H
+#define LEAT_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+
+#define CHECKED_OP(name, type, op)                                                             \
+	static inline must_check bool name(type a, type b, type *ret)                          \
+	{                                                                                      \
+		type r;                                                                        \
+                                                                                               \
+		if (__builtin_##op##_overflow(a, b, &r))                                       \
+			return false;                                                          \
+		*ret = r;                                                                      \
+		return true;                                                                   \
+	}
+
+CHECKED_OP(add_u32, uint32_t, add)
+CHECKED_OP(add_u64, uint64_t, add)
+CHECKED_OP(add_size, size_t, add)
+CHECKED_OP(sub_u64, uint64_t, sub)
+CHECKED_OP(mul_u64, uint64_t, mul)
+CHECKED_OP(mul_size, size_t, mul)
+
+#undef CHECKED_OP
+
+/** range_fits - is [@off, @off + @len) inside [0, @size), with no wrap on the way? */
+static inline bool range_fits(uint64_t off, uint64_t len, uint64_t size)
+{
+	return off <= size && len <= size - off;
+}
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * leat.h - files on a leat (or any NFSv3) server, from a program, without a kernel mount
+ *
+ *     struct leat *m;
+ *     struct leat_file *f;
+ *     if (leat_mount("leat://server/export", NULL, &m) < 0) ...
+ *     if (leat_open(m, "/dir/file", O_RDONLY, 0, &f) < 0) ...
+ *     ssize_t n = leat_pread(f, buf, sizeof(buf), 0);
+ *
+ * URLs:     SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...  with SCHEME one of
+ *             leat   connects by address, then takes the best way that the same server instance
+ *                    answers on: local, RDMA, TCP (`leat ping` says which, and why no better)
+ *             rdma, tcp   that transport only
+ *             local  local:///run/leat/leatd.sock/EXPORT/PATH: the socket is the longest prefix of
+ *                    the path that is a socket
+ *           The export is the longest prefix of the path that the server exports; what follows is
+ *           a path inside it.
+ * Options:  (in the URL, or struct leat_opts)
+ *             conns=N          connections, 1..16; large I/O is spread over them (1)
+ *             credits=N        calls at once per connection (64)
+ *             inline=BYTES     1024..65536 (4096)
+ *             readahead=BYTES  for sequential readers by leat_read(); 0 is none (1 MiB)
+ *             timeo=MS         no answer: reconnect and ask again (60000)
+ *             retry=hard|soft  soft: give up after timeo with ETIMEDOUT (hard)
+ *             mountport=N      MOUNT service, where it is not on the NFS port
+ *             registration=NAME, poll=adaptive|busy|event, spin=US
+ *             uid=N, gid=N     claimed by AUTH_SYS (own); rsize=, wsize=BYTES (what the server says)
+ * Threads:  A handle and all its files belong to one thread at a time. With leat_service_start()
+ *           the library's own thread owns it instead: every function may then be called from any
+ *           thread, and callbacks run on the service thread.
+ * Memory:   Buffers, paths and structures given to a function stay the caller's. Data buffers and
+ *           ret_ outputs of asynchronous calls must stay valid until the callback has run. Any
+ *           memory will do for data; that from leat_buf_alloc() is the fastest.
+ * Errors:   0 (or a count) or -errno, never errno itself; leat_error() tells more.
+ */
+#ifndef LEAT_H
+#define LEAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+struct leat;      /* a mount */
+struct leat_file; /* an open file of it */
+struct leat_dir;  /* an open directory */
+
+/** leat_version - "0.1.0" */
+const char *leat_version(void);
+
+/* ---- mounting ----------------------------------------------------------------------------- */
+
+struct leat_opts {         /* zero-initialise; zero means the default; the URL's options win */
+	unsigned conns, credits;
+	uint32_t inline_bytes;
+	uint32_t readahead_bytes;
+	bool no_readahead;
+	uint32_t timeo_ms;
+	bool soft;
+	uint16_t mountport;
+	const char *registration;
+	const char *poll;          /* "adaptive", "busy", "event" */
+	unsigned spin_us;
+	bool has_ids;              /* use uid and gid below instead of the process's */
+	uint32_t uid, gid;
+	uint32_t rsize, wsize;
+	const char *capture;       /* pcap of local-fabric traffic */
+};
+
+/** leat_mount - connect and mount; blocks
+ * @url: see above; its path inside the export, if any, becomes the root of relative names
+ * @opts: may be NULL
+ *
+ * Return: 0; -EINVAL: the URL (leat_mount_error() tells); -ECONNREFUSED, -EHOSTUNREACH, -ENOENT
+ * (no such export), -EACCES, -ETIMEDOUT, -ENOMEM ...
+ */
+int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret);
+
+/** leat_mount_error - why the last leat_mount() of this thread failed: one line naming what and why */
+const char *leat_mount_error(void);
+
+/** leat_umount - waits for what is in flight, closes everything. NULL is fine. */
+void leat_umount(struct leat *m);
+
+/** leat_error - text of the last failure on this handle: procedure, path, server, cause */
+const char *leat_error(const struct leat *m);
+
+struct leat_info {
+	char transport[8];         /* "local", "rdma", "tcp" */
+	char url[512];             /* server and export as mounted */
+	char path[4096];           /* part of the URL inside the export, "" for its root */
+	char chosen[256];          /* why this transport, and why no better one */
+	char server[64];           /* "leatd 0.1.0 instance 1a2b...", or "unknown NFS server" */
+	bool is_leatd;
+	uint32_t credits, credits_low, send_inline, recv_inline;
+	uint32_t rsize, wsize;
+	unsigned conns;
+	bool remote_inv;
+	char registration[16];
+	char device[64];
+	uint64_t reconnects;
+};
+void leat_info(struct leat *m, struct leat_info *ret);
+
+/* ---- loops -------------------------------------------------------------------------------- */
+
+/** leat_fd - for poll or epoll: readable when leat_poll() has work */
+int leat_fd(const struct leat *m);
+
+/** leat_poll - run what is ready; callbacks run in here
+ * @timeout_ms: 0 not to wait, -1 for ever
+ * Before sleeping on leat_fd() call it with 0 until it returns 0: that arms the descriptor.
+ *
+ * Return: number of things that ran, or -errno.
+ */
+int leat_poll(struct leat *m, int timeout_ms);
+
+/** leat_service_start - hand the handle to a thread of the library; until leat_service_stop()
+ * leat_poll() is not for the caller */
+int leat_service_start(struct leat *m);
+void leat_service_stop(struct leat *m);
+
+/* ---- callbacks ---------------------------------------------------------------------------- */
+
+/* What an asynchronous call is given. fn(user_data, result) runs once, result is what the
+ * synchronous call would return; then free(user_data), if set. All of it is consumed in every
+ * outcome: when the call itself returns an error, fn does not run but free does. */
+struct leat_cb {
+	void (*fn)(void *user_data, int64_t result);
+	void *user_data;
+	void (*free)(void *user_data);
+};
+
+/* ---- data buffers ------------------------------------------------------------------------- */
+
+/** leat_buf_alloc - page-aligned memory that moves without copies: registered once, and mapped by
+ * a server on the same host. Return: 0, -ENOMEM, -EINVAL. */
+int leat_buf_alloc(struct leat *m, size_t bytes, void **ret);
+/** leat_buf_free - nothing may be in flight in it. NULL is fine. */
+void leat_buf_free(struct leat *m, void *buf);
+
+/* ---- files: asynchronous ------------------------------------------------------------------ */
+
+/* Each starts the operation and returns 0, or -errno at once (-ENOMEM, -EINVAL). Paths: absolute
+ * from the root of the export, or relative to the path of the URL. Requests on one handle may
+ * complete in any order. pread and pwrite of any length: split by rsize/wsize, joined again; a
+ * short count means end of file (read) or an error further on (write). */
+int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
+		  struct leat_file **ret_file, struct leat_cb cb);
+int leat_aio_close(struct leat_file *f, struct leat_cb cb); /* commits what is not yet stable */
+int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, struct leat_cb cb);
+int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off,
+		    struct leat_cb cb);
+int leat_aio_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
+		    struct leat_cb cb);
+int leat_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
+		     struct leat_cb cb);
+int leat_aio_fsync(struct leat_file *f, struct leat_cb cb);
+int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb);
+int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb);
+
+int leat_aio_stat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb);
+int leat_aio_lstat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb);
+int leat_aio_truncate(struct leat *m, const char *path, uint64_t size, struct leat_cb cb);
+int leat_aio_mkdir(struct leat *m, const char *path, mode_t mode, struct leat_cb cb);
+int leat_aio_rmdir(struct leat *m, const char *path, struct leat_cb cb);
+int leat_aio_unlink(struct leat *m, const char *path, struct leat_cb cb);
+int leat_aio_rename(struct leat *m, const char *from, const char *to, struct leat_cb cb);
+int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_cb cb);
+int leat_aio_symlink(struct leat *m, const char *target, const char *path, struct leat_cb cb);
+int leat_aio_readlink(struct leat *m, const char *path, char *buf, size_t cap,
+		      struct leat_cb cb); /* result: length; not NUL-terminated */
+int leat_aio_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev, struct leat_cb cb);
+int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb cb);
+int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struct leat_cb cb);
+int leat_aio_utimens(struct leat *m, const char *path, const struct timespec times[2],
+		     struct leat_cb cb); /* NULL: now; UTIME_NOW and UTIME_OMIT honoured */
+int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb);
+int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb);
+int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
+		     struct leat_cb cb); /* reads it whole */
+int leat_aio_null(struct leat *m, struct leat_cb cb); /* the NULL procedure: a round trip */
+
+/* ---- files: synchronous = the above + wait -------------------------------------------------- */
+
+int leat_open(struct leat *m, const char *path, int flags, mode_t mode, struct leat_file **ret);
+int leat_creat(struct leat *m, const char *path, mode_t mode, struct leat_file **ret);
+int leat_close(struct leat_file *f); /* 0, or the error of data that did not become stable */
+ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off);
+ssize_t leat_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off);
+ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off);
+ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off);
+/** leat_read, leat_write - at the file's own position (O_APPEND honoured as NFS can: at the end as
+ * last seen); leat_read of a sequential reader is fed by readahead */
+ssize_t leat_read(struct leat_file *f, void *buf, size_t len);
+ssize_t leat_write(struct leat_file *f, const void *buf, size_t len);
+int64_t leat_lseek(struct leat_file *f, int64_t off, int whence);
+int leat_fsync(struct leat_file *f);
+int leat_ftruncate(struct leat_file *f, uint64_t size);
+int leat_fstat(struct leat_file *f, struct stat *ret_st);
+
+int leat_stat(struct leat *m, const char *path, struct stat *ret_st);
+int leat_lstat(struct leat *m, const char *path, struct stat *ret_st);
+int leat_truncate(struct leat *m, const char *path, uint64_t size);
+int leat_mkdir(struct leat *m, const char *path, mode_t mode);
+int leat_rmdir(struct leat *m, const char *path);
+int leat_unlink(struct leat *m, const char *path);
+int leat_rename(struct leat *m, const char *from, const char *to);
+int leat_link(struct leat *m, const char *from, const char *to);
+int leat_symlink(struct leat *m, const char *target, const char *path);
+ssize_t leat_readlink(struct leat *m, const char *path, char *buf, size_t cap);
+int leat_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev);
+int leat_chmod(struct leat *m, const char *path, mode_t mode);
+int leat_chown(struct leat *m, const char *path, uid_t uid, gid_t gid); /* the link itself */
+int leat_utimens(struct leat *m, const char *path, const struct timespec times[2]);
+int leat_access(struct leat *m, const char *path, int mode);
+int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st);
+int leat_null(struct leat *m);
+
+/* A directory entry; name is valid until the directory is closed. */
+struct leat_dirent {
+	const char *name;
+	uint64_t ino, cookie;
+	bool has_stat;
+	struct stat st;
+};
+int leat_opendir(struct leat *m, const char *path, struct leat_dir **ret);
+/** leat_readdir - the next entry, "." and ".." among them; NULL at the end */
+const struct leat_dirent *leat_readdir(struct leat_dir *d);
+void leat_rewinddir(struct leat_dir *d);
+void leat_closedir(struct leat_dir *d); /* NULL is fine */
+
+/* ---- what it cost ------------------------------------------------------------------------- */
+
+struct leat_stats {
+	uint64_t calls;
+	uint64_t bytes_read, bytes_written;
+	uint64_t bytes_copied;     /* by a CPU on this side, sockets and process_vm included */
+	uint64_t reconnects, timeouts, credit_waits, regs, sleeps;
+};
+void leat_stats(struct leat *m, struct leat_stats *ret);
+
+/* The same, asked from a leatd (not from other servers: -EOPNOTSUPP). */
+struct leat_server_stats {
+	uint64_t cpu_us;           /* user + system of the whole process */
+	uint64_t bytes_in, bytes_out, bytes_copied, bytes_placed, bytes_pulled, bytes_direct;
+	uint64_t calls, conns;
+};
+int leat_server_stats(struct leat *m, struct leat_server_stats *ret);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * rpcrdma.h - ONC RPC over RDMA (RFC 8166), over the same-host fabric, and over TCP (RFC 5531)
+ *
+ * Objects, from the outside in:
+ *   domain   what a process opens once: devices, pinned memory, the pool of data buffers
+ *   engine   one thread's event loop: completion queue, sockets, timers, inbox
+ *   clnt     a requester's connection to one server, which survives reconnects
+ *   listener, conn, req   a responder's
+ *
+ * Threads:  A domain may be used by several threads. An engine and all that lives on it belong to
+ *           one thread at a time; only rpcrdma_engine_post() may be called from elsewhere.
+ *           Callbacks run inside rpcrdma_engine_poll()/_wait() of the owning thread, never inside
+ *           the call that started an operation.
+ * Memory:   What a caller hands in stays the caller's and must stay put until the callback that
+ *           says it is finished. Strings and attributes are copied.
+ * Errors:   0 or -errno; outputs (ret_*, *ret) are written on success only.
+ */
+#ifndef RPCRDMA_H
+#define RPCRDMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "rpcrdma_payload.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* ---- addresses ---------------------------------------------------------------------------- */
+
+enum rpcrdma_transport { RPCRDMA_TCP, RPCRDMA_LOCAL, RPCRDMA_RDMA };
+
+struct rpcrdma_addr {
+	enum rpcrdma_transport transport;
+	char host[256]; /* TCP, RDMA: name or literal address; LOCAL: path of the socket */
+	uint16_t port;  /* TCP, RDMA */
+};
+
+/** rpcrdma_transport_name - "tcp", "local", "rdma" */
+const char *rpcrdma_transport_name(enum rpcrdma_transport t);
+
+/** rpcrdma_addr_parse - "tcp://HOST[:PORT]", "rdma://HOST[:PORT]", "local:///PATH"
+ * A literal IPv6 address stands in brackets. Ports default to 2049 and 20049.
+ *
+ * Return: 0, or -EINVAL (scheme, port or brackets), -ENAMETOOLONG.
+ */
+int rpcrdma_addr_parse(const char *url, struct rpcrdma_addr *ret);
+
+/** rpcrdma_addr_print - the reverse; Return: @buf */
+char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap);
+
+/* ---- domain ------------------------------------------------------------------------------- */
+
+struct rpcrdma_domain;
+struct rr_local_attr;
+
+struct rpcrdma_domain_attr {
+	size_t pool_bytes_max;  /* most memory the buffer pool may take; 0: 256 MiB */
+	const char *capture;    /* pcap of everything this process sends and receives over the local
+	                         * fabric, as RoCEv2; NULL: none */
+	const struct rr_local_attr *local; /* tests: hooks of the local fabric; NULL: plain */
+	mode_t socket_mode;     /* of local listeners; 0: 0666 (identity is the kernel's word) */
+};
+
+/** rpcrdma_domain_create - open; devices are opened when first needed
+ * @attr: NULL for the defaults
+ *
+ * Return: 0, -ENOMEM, or the errno of creating the capture file.
+ */
+int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma_domain **ret);
+
+/** rpcrdma_domain_destroy - every engine of it must be gone. NULL is fine. */
+void rpcrdma_domain_destroy(struct rpcrdma_domain *d);
+
+/** rpcrdma_mem_alloc - memory that moves best: page-aligned, pre-faulted, registered once, and on
+ * the same host mapped by the server, so that data is placed in it without any copy in between
+ * @bytes: rounded up to pages
+ *
+ * Return: 0, -ENOMEM, -EINVAL (0 bytes).
+ */
+int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
+
+/** rpcrdma_mem_free - nothing may be in flight in it. NULL is fine. */
+void rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem);
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+/* Sums over a domain's engines since it was created. */
+struct rpcrdma_stats {
+	uint64_t calls, replies;         /* RPCs started and finished, either role */
+	uint64_t bytes_in, bytes_out;    /* payload received and sent by this side, however it moved */
+	uint64_t bytes_copied;           /* payload bytes touched by a CPU: memcpy, socket copies,
+	                                  * process_vm and memfd copies; a service adds its own */
+	uint64_t bytes_placed;           /* by RDMA Write (server) */
+	uint64_t bytes_pulled;           /* by RDMA Read (server) */
+	uint64_t bytes_direct;           /* put by the kernel straight into the caller's memory */
+	uint64_t chunks_read, chunks_write, chunks_reply, long_calls, inline_msgs;
+	uint64_t err_chunk, err_vers, garbage, dropped; /* answers to bad messages */
+	uint64_t credits_low;            /* smallest grant in force seen by a requester; 0: none yet */
+	uint64_t credit_waits, buf_waits, sq_waits; /* shortages: each a queue, never an error */
+	uint64_t rnr, reconnects, timeouts;
+	uint64_t regs, deregs, invalidations;
+	uint64_t conns, conns_total;     /* open now; ever */
+	uint64_t sleeps, spins;          /* engine: blocking waits; waits that polling satisfied */
+};
+
+void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret);
+
+/* ---- engine ------------------------------------------------------------------------------- */
+
+struct rpcrdma_engine;
+
+enum rpcrdma_poll {
+	RPCRDMA_POLL_ADAPTIVE, /* poll for spin_us after the last event, then sleep */
+	RPCRDMA_POLL_BUSY,     /* never sleep */
+	RPCRDMA_POLL_EVENT,    /* never spin */
+};
+
+struct rpcrdma_engine_attr {
+	enum rpcrdma_poll poll;
+	unsigned spin_us; /* 0: 50 */
+};
+
+int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
+			  struct rpcrdma_engine **ret);
+
+/** rpcrdma_engine_destroy - clients, listeners and connections on it must be gone. NULL is fine. */
+void rpcrdma_engine_destroy(struct rpcrdma_engine *e);
+
+/** rpcrdma_engine_domain - where it lives */
+struct rpcrdma_domain *rpcrdma_engine_domain(const struct rpcrdma_engine *e);
+
+/** rpcrdma_engine_fd - for someone else's loop: readable when rpcrdma_engine_poll() has work,
+ * provided that rpcrdma_engine_arm() returned 0 since the last poll */
+int rpcrdma_engine_fd(const struct rpcrdma_engine *e);
+
+/** rpcrdma_engine_arm - before sleeping on the fd; Return: 0, or 1: there is work, poll first */
+int rpcrdma_engine_arm(struct rpcrdma_engine *e);
+
+/** rpcrdma_engine_poll - run everything that is ready, without blocking
+ *
+ * Return: how many things ran; 0 means nothing was ready.
+ */
+int rpcrdma_engine_poll(struct rpcrdma_engine *e);
+
+/** rpcrdma_engine_wait - poll until something ran, spinning and then sleeping as the engine's
+ * polling mode says
+ * @timeout_ms: -1 for ever
+ *
+ * Return: as rpcrdma_engine_poll(); 0 on time-out or signal.
+ */
+int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms);
+
+/* A message to an engine from any thread; embedded in what it is about. */
+struct rpcrdma_msg {
+	struct rpcrdma_msg *next;
+	void (*fn)(struct rpcrdma_msg *msg);
+};
+
+/** rpcrdma_engine_post - have @msg->fn run on the engine's thread; any thread, FIFO, no malloc */
+void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+
+/* A file descriptor watched by an engine; embedded, owned by the caller. */
+struct rpcrdma_watch {
+	int fd;
+	void (*fn)(struct rpcrdma_watch *w, uint32_t events); /* EPOLLIN ... */
+};
+
+int rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
+int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
+/** rpcrdma_engine_unwatch - its fn does not run any more, not even for an event already fetched */
+void rpcrdma_engine_unwatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w);
+
+/* A timer; embedded, owned by the caller, zero-initialised before first use. */
+struct rpcrdma_timer {
+	uint64_t due_ns; /* CLOCK_MONOTONIC; private */
+	struct rpcrdma_timer *next, **link;
+	void (*fn)(struct rpcrdma_timer *t);
+};
+
+/** rpcrdma_timer_set - (re)arm; fires once, no earlier than @delay_ns from now */
+void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns);
+/** rpcrdma_timer_cancel - harmless when not armed */
+void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t);
+
+/** rpcrdma_count_copied - a service tells of payload bytes that it had a CPU copy (page cache and
+ * such), so that "copied bytes per byte moved" is the truth */
+void rpcrdma_count_copied(struct rpcrdma_engine *e, uint64_t bytes);
+
+/* ---- data buffers ------------------------------------------------------------------------- */
+
+/* Page-aligned, registered with every open device for local use only: no peer can reach it. */
+struct rpcrdma_buf {
+	void *addr;
+	size_t bytes; /* of its size class, >= what was asked */
+};
+
+#define RPCRDMA_BUF_MAX (4u << 20)
+
+/** rpcrdma_buf_get - a buffer of at least @bytes, at most RPCRDMA_BUF_MAX
+ *
+ * Return: 0; -ENOBUFS when the pool is at its limit: wait for a put (rpcrdma_buf_wait); -ENOMEM.
+ */
+int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret);
+void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf);
+
+/* Waits its turn for memory; embedded, zero-initialised. */
+struct rpcrdma_buf_waiter {
+	struct rpcrdma_buf_waiter *next, **link;
+	void (*fn)(struct rpcrdma_buf_waiter *w);
+};
+
+/** rpcrdma_buf_wait - after -ENOBUFS: fn runs once on this engine when memory may be there again
+ * (first come, first served; it may have to wait again) */
+void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
+void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
+
+/* ---- requester ---------------------------------------------------------------------------- */
+
+struct rpcrdma_clnt;
+
+/* AUTH_SYS (RFC 5531 appendix A), or AUTH_NONE when `none` */
+struct rpcrdma_cred {
+	bool none;
+	uint32_t stamp;         /* makes this requester distinct from others on its host */
+	char machine[64];
+	uint32_t uid, gid, ngids;
+	uint32_t gids[16];
+};
+
+enum rpcrdma_clnt_state {
+	RPCRDMA_CLNT_CONNECTING,
+	RPCRDMA_CLNT_UP,
+	RPCRDMA_CLNT_DOWN,   /* waiting to reconnect */
+};
+
+struct rpcrdma_clnt_attr {
+	struct rpcrdma_addr addr;
+	struct rpcrdma_cred cred;      /* copied; a call may bring its own */
+	uint32_t inline_bytes;         /* Send and receive buffers; 1024..65536; 0: 4096 */
+	uint32_t credits;              /* wanted; also calls at once on TCP; 0: 64 */
+	uint32_t timeout_ms;           /* no answer: disconnect, reconnect, send again; 0: 60000 */
+	uint32_t connect_ms;           /* one attempt; 0: 10000 */
+	uint32_t backoff_ms;           /* first wait between attempts, doubles to 64 x; 0: 50 */
+	bool no_private_data;          /* tests: as a peer that knows nothing of RFC 8797 */
+	bool force_chunks;             /* tests: chunks even for what would fit inline */
+	const char *registration;      /* strategy by name: "auto", "dynamic", "slab"; NULL: auto */
+	/* told of each change, with the reason as text; may be NULL */
+	void (*state)(void *ctx, enum rpcrdma_clnt_state s, const char *why);
+	void *ctx;
+};
+
+/* One call. Caller-owned from start to done; zero-initialised before it is filled. */
+struct rpcrdma_call {
+	uint32_t prog, vers, proc;
+	const struct rpcrdma_cred *cred;   /* NULL: the client's */
+	xdrproc_t encode;                  /* arguments; called again if the call is sent again */
+	const void *args;
+	xdrproc_t decode;                  /* results */
+	void *res;
+	const struct iovec *sink;          /* memory for the results' payload; sum is its maximum */
+	int sinkcnt;
+	uint32_t reply_max;                /* largest results, XDR bytes without payload and RPC header */
+	uint32_t deadline_ms;              /* give up with -ETIMEDOUT; 0: never */
+	void (*done)(struct rpcrdma_call *call, int err);
+
+	/* valid in done() */
+	uint32_t xid;
+	uint32_t payload_bytes;            /* of the results, now in sink */
+	const char *why;                   /* on failure: for people, static or the client's */
+	void *priv;                        /* the library's */
+};
+
+/** rpcrdma_clnt_create - start connecting; calls may be made at once
+ *
+ * Until the first connection stands, a failure to connect fails every waiting call with its errno
+ * (and later ones are tried afresh). From then on the connection is repaired for ever, with the
+ * same XIDs and fresh registrations; a call fails only by its deadline or its reply.
+ *
+ * Return: 0, -EINVAL (attributes), -ENOMEM, -EOPNOTSUPP (no such transport in this build).
+ */
+int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			struct rpcrdma_clnt **ret);
+
+/** rpcrdma_clnt_destroy - calls not done yet are done with -ECANCELED before it returns; after it
+ * no peer can reach any memory of theirs. NULL is fine. */
+void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
+
+/** rpcrdma_clnt_call - start a call; done() runs exactly once, later, unless an error is returned
+ *
+ * done(err): 0, results decoded; -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO, -EACCES as
+ * the reply header said (call->why); -EMSGSIZE: reply or call too long for the peer (ERR_CHUNK);
+ * -EBADMSG: the results did not decode; -EPROTO: the reply broke the protocol, connection dropped;
+ * -ETIMEDOUT: deadline; -ECANCELED; or a connect error before the first connection.
+ *
+ * Return: 0; -EMSGSIZE: the arguments exceed what a call may be; -EINVAL: they do not encode;
+ * -ENOMEM.
+ */
+int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
+
+/** rpcrdma_clnt_cancel - done(-ECANCELED) runs before this returns, and the call's memory is out of
+ * the peer's reach by then (if need be the connection is dropped and the other calls sent again) */
+void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
+
+/* What `leat ping` tells. */
+struct rpcrdma_clnt_info {
+	struct rpcrdma_addr addr;
+	enum rpcrdma_clnt_state state;
+	char why[128];                 /* last trouble */
+	uint32_t credits, credits_low;
+	uint32_t send_inline, recv_inline;
+	bool remote_inv;
+	const char *registration;
+	char device[64];
+	uint64_t reconnects;
+};
+void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
+
+/* ---- responder ---------------------------------------------------------------------------- */
+
+struct rpcrdma_listener;
+struct rpcrdma_conn;
+
+/* Who is at the other end: an address on a network, credentials from the kernel on one host. */
+struct rpcrdma_peer {
+	enum rpcrdma_transport transport;
+	struct sockaddr_storage addr; /* AF_UNSPEC on LOCAL */
+	bool has_cred;                /* LOCAL: the fields below are the kernel's word */
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+	unsigned ngroups;
+	gid_t groups[64];
+	char text[64];
+};
+
+struct rpcrdma_req;
+
+struct rpcrdma_svc_ops {
+	/* A peer asks in; runs on the listener's engine. Choose the engine that will own the connection
+	 * and give it a context. Return 0, or -errno to turn it away. */
+	int (*accept)(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
+		      void **ret_conn_ctx);
+	/* A call has come; runs on the connection's engine. Whoever takes it ends it with exactly one
+	 * of rpcrdma_req_reply, _reply_error, _reject or _drop, now or later. */
+	void (*call)(void *conn_ctx, struct rpcrdma_req *req);
+	/* The connection is gone and no req of it is left; free the context. */
+	void (*closed)(void *conn_ctx);
+};
+
+struct rpcrdma_svc_attr {
+	uint32_t inline_bytes;   /* 1024..65536; 0: 4096 */
+	uint32_t credits;        /* most calls of one connection at once; 0: 64 */
+	uint32_t call_bytes_max; /* longest call; 0: 1 MiB + 8 KiB */
+	uint32_t conns_max;      /* of this listener; 0: 1024 */
+	uint32_t first_call_ms;  /* a peer that connects and says nothing; 0: 30000 */
+	bool no_private_data;    /* tests */
+	bool no_remote_inv;      /* never send Send-With-Invalidate */
+};
+
+/** rpcrdma_listen - accept connections on @addr; port 0 picks one
+ *
+ * Return: 0; -EADDRINUSE, -EACCES and the like; -ENODEV: no such device here; -EINVAL.
+ */
+int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
+		   const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops, void *ctx,
+		   struct rpcrdma_listener **ret);
+
+/** rpcrdma_listener_addr - where it listens, with the port it was given */
+const struct rpcrdma_addr *rpcrdma_listener_addr(const struct rpcrdma_listener *l);
+
+/** rpcrdma_listener_close - no new connections; those that stand go on. On the engine's thread. */
+void rpcrdma_listener_close(struct rpcrdma_listener *l);
+
+/* A connection, for its owner; only on its engine. */
+void rpcrdma_conn_close(struct rpcrdma_conn *c); /* as if the peer had gone; closed() follows */
+const struct rpcrdma_peer *rpcrdma_conn_peer(const struct rpcrdma_conn *c);
+/** rpcrdma_engine_close_conns - close every connection this engine owns; for the end of a server
+ * Return: how many there still are; closed() follows for each. */
+unsigned rpcrdma_engine_close_conns(struct rpcrdma_engine *e);
+
+/* A call being served. The public part is read-only for the service. */
+struct rpcrdma_req {
+	struct rpcrdma_conn *conn;
+	struct rpcrdma_engine *engine;
+	const struct rpcrdma_peer *peer;
+	uint32_t xid, prog, vers, proc;
+	uint32_t cred_flavor, cred_len;
+	const uint8_t *cred_body;     /* valid until the req is ended */
+	void *user;                   /* the service's; NULL at first */
+};
+
+/** rpcrdma_req_decode - arguments, once; payload of them is left where it is
+ *
+ * Return: 0; -EBADMSG: garbage (answer RPCRDMA_GARBAGE_ARGS); -EAGAIN: not all of it is here yet,
+ * svc_ops.call comes again with the same req.
+ */
+int rpcrdma_req_decode(struct rpcrdma_req *req, xdrproc_t decode, void *args);
+
+/** rpcrdma_req_conn_alive - false: the peer is gone, the answer will not be read */
+bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req);
+
+/* A piece of payload on its way; embedded in the service's own, one owner at a time. */
+struct rpcrdma_piece {
+	struct rpcrdma_buf *buf;
+	size_t buf_off;
+	uint32_t off, len;      /* within the payload */
+	/* NULL allowed for place: then nothing is told before the req's done */
+	void (*done)(struct rpcrdma_piece *p, int err);
+	struct rpcrdma_piece *next; /* private from here */
+	struct rpcrdma_req *req;
+	void *priv[2];
+	int err;
+};
+
+/** rpcrdma_req_pull - bring bytes [off, off+len) of the arguments' payload into a buffer
+ * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the pieces must be asked in order.
+ *
+ * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN.
+ */
+int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
+
+/** rpcrdma_req_room - the longest payload that the caller has room for in the results */
+uint32_t rpcrdma_req_room(const struct rpcrdma_req *req);
+
+/** rpcrdma_req_sink - the caller's own memory for bytes [off, off+len) of the results' payload,
+ * for the kernel to read into; never for loads or stores of ours
+ * @iov, @cnt: in: room; out: entries used
+ *
+ * What is put there counts as placed. The memory stays reachable until the req is ended.
+ *
+ * Return: 0; -EOPNOTSUPP: read into a buffer and place it (the usual case); -EMSGSIZE: no room.
+ */
+int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
+		     int *cnt);
+
+/** rpcrdma_req_place - put a piece of the results' payload where the caller wants it
+ * In any order. The buffer belongs to the transport until piece->done, or the req's done. Where the
+ * payload travels with the reply (inline, Reply chunk, TCP) piece->done comes only after the reply.
+ *
+ * Return: 0; -EMSGSIZE: beyond the caller's room (answer rpcrdma_req_reject); -ENOTCONN.
+ */
+int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
+
+enum rpcrdma_accept_stat { /* RFC 5531 section 9 */
+	RPCRDMA_SUCCESS = 0,
+	RPCRDMA_PROG_UNAVAIL = 1,
+	RPCRDMA_PROG_MISMATCH = 2,
+	RPCRDMA_PROC_UNAVAIL = 3,
+	RPCRDMA_GARBAGE_ARGS = 4,
+	RPCRDMA_SYSTEM_ERR = 5,
+};
+
+/* Ends of a req. @done runs once, on the req's engine, when no memory of the service is in use any
+ * more; the req itself is gone when the function returns. A reply on a dead connection is
+ * forgotten, done runs all the same. */
+
+/** rpcrdma_req_reply - success: results by @encode
+ * The payload marked in them carries the length that counts: bytes that were placed or sunk, from
+ * 0 up (more may have been placed than are told), or iov for one that was not placed.
+ * A reply that is too long for the caller becomes ERR_CHUNK (RDMA) or SYSTEM_ERR (TCP).
+ */
+void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *res,
+		       void (*done)(void *arg), void *arg);
+
+/** rpcrdma_req_reply_error - PROG_UNAVAIL and so on; @low, @high for PROG_MISMATCH */
+void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low,
+			     uint32_t high, void (*done)(void *arg), void *arg);
+
+/** rpcrdma_req_reply_auth - AUTH_ERROR with @why (enum auth_stat of RFC 5531) */
+void rpcrdma_req_reply_auth(struct rpcrdma_req *req, uint32_t why, void (*done)(void *arg),
+			    void *arg);
+
+/** rpcrdma_req_reject - the caller left too little room: ERR_CHUNK (SYSTEM_ERR on TCP) */
+void rpcrdma_req_reject(struct rpcrdma_req *req, void (*done)(void *arg), void *arg);
+
+/** rpcrdma_req_drop - no answer */
+void rpcrdma_req_drop(struct rpcrdma_req *req, void (*done)(void *arg), void *arg);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,23 @@
+# rpcrdma/: the transport. verbs*.c only where libibverbs and librdmacm are.
+
+RPCRDMA_SRCS := $(filter-out $(if $(HAVE_VERBS),,rpcrdma/verbs%),$(wildcard rpcrdma/*.c))
+RPCRDMA_OBJS := $(RPCRDMA_SRCS:%.c=$(O)/%.o)
+RPCRDMA_LIBS := $(TIRPC_LIBS) $(VERBS_LIBS)
+
+# Inside the tree everything links with this one: tests reach what the map would hide.
+$(O)/librpcrdma.a: $(RPCRDMA_OBJS)
+	$(archive)
+
+ifeq ($(VARIANT),default)
+LIBS += $(B)/librpcrdma.so $(B)/librpcrdma.a
+endif
+
+$(B)/librpcrdma.so: $(RPCRDMA_OBJS) rpcrdma/rpcrdma.map
+	$(call say,LD,$@)$(LINK) -shared -Wl,-z,defs -Wl,-soname,$(@F).$(SOVERSION) \
+		-Wl,--version-script=rpcrdma/rpcrdma.map $(RPCRDMA_OBJS) $(RPCRDMA_LIBS) -o $@
+	$(Q)ln -sf $(@F) $@.$(SOVERSION)
+
+# For others: one object, in which only what the public header names is still global.
+$(B)/librpcrdma.a: $(RPCRDMA_OBJS)
+	$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(O)/rpcrdma-all.o && \
+		$(OBJCOPY) --localize-hidden $(O)/rpcrdma-all.o && $(AR) rcs $@ $(O)/rpcrdma-all.o

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_msg.c - the RPC message of a call and of its reply, the same on every transport
+ *
+ * Operation:  rr_clnt_encode() writes header and arguments into a stream that leaves the payload
+ *             out; the transport moves that as it sees fit. rr_clnt_decode() reads a reply through
+ *             a stream that the transport has told where the payload is.
+ * Memory:     The client's own credential is encoded once; a call's own is encoded with the call.
+ *             Payload that came with the message is copied to the caller's sink and counted.
+ * Threads:    The engine's.
+ * Errors:     -EMSGSIZE from encoding means a bigger buffer may help (the stream's `overflow`).
+ * See:        RFC 5531 sections 9 and appendix A; rpc_msg.h, stream.h.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "clnt_int.h"
+#include "engine_int.h"
+
+/* Return: bytes of the AUTH_SYS body; -EINVAL when the kernel's limits of RFC 5531 are exceeded */
+static int put_cred(const struct rpcrdma_cred *cred, uint8_t body[RR_AUTH_BYTES_MAX])
+{
+	struct rr_auth_sys sys = {
+		.stamp = cred->stamp, .uid = cred->uid, .gid = cred->gid, .ngids = cred->ngids,
+	};
+	int n;
+
+	if (cred->ngids > ARRAY_SIZE(sys.gids))
+		return -EINVAL;
+	memcpy(sys.gids, cred->gids, sizeof(sys.gids));
+	sys.machine_len = (uint32_t)strnlen(cred->machine, sizeof(cred->machine));
+	memcpy(sys.machine, cred->machine, sys.machine_len);
+	n = rr_rpc_put_auth_sys(&sys, body, RR_AUTH_BYTES_MAX);
+	return n < 0 ? -EINVAL : n;
+}
+
+/** rr_clnt_cred - see clnt_int.h */
+int rr_clnt_cred(struct rpcrdma_clnt *c)
+{
+	int n = c->attr.cred.none ? 0 : put_cred(&c->attr.cred, c->cred_body);
+
+	if (n < 0)
+		return n;
+	c->cred_len = (uint32_t)n;
+	return 0;
+}
+
+/** rr_clnt_encode - see clnt_int.h
+ * @call: whose
+ * @s: stream, set up here; its buffer holds the reduced message afterwards
+ * @buf, @cap: for the message without its payload
+ *
+ * Return: 0, -EMSGSIZE or -EINVAL.
+ */
+int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
+{
+	const struct rpcrdma_clnt *c = call->clnt;
+	const struct rpcrdma_call *user = call->user;
+	const struct rpcrdma_cred *cred = user->cred ? user->cred : &c->attr.cred;
+	uint8_t own[RR_AUTH_BYTES_MAX];
+	struct rr_rpc_call head = {
+		.xid = call->xid, .rpcvers = RR_RPC_VERS,
+		.prog = user->prog, .vers = user->vers, .proc = user->proc,
+		.cred = { .flavor = cred->none ? RR_AUTH_NONE : RR_AUTH_SYS,
+			  .len = c->cred_len, .body = c->cred_body },
+		.verf = { .flavor = RR_AUTH_NONE },
+	};
+	struct wire_put p;
+	int n;
+
+	if (user->cred) {
+		n = cred->none ? 0 : put_cred(cred, own);
+		if (n < 0)
+			return n;
+		head.cred.len = (uint32_t)n;
+		head.cred.body = own;
+	}
+	rr_stream_encode(s, buf, cap);
+	wire_put_init(&p, buf, cap);
+	rr_rpc_put_call(&p, &head);
+	if (!wire_put_ok(&p)) {
+		s->overflow = true;
+		return -EMSGSIZE;
+	}
+	s->pos = wire_put_len(&p);
+	/* filters take their data without const, since the same one decodes */
+	if (user->encode && !user->encode(&s->xdr, (void *)(uintptr_t)user->args))
+		return s->overflow ? -EMSGSIZE : -EINVAL;
+	return 0;
+}
+
+/** rr_clnt_decode - see clnt_int.h
+ * @call: whose; its results are written
+ * @s: a decoding stream over the reply, from the XID on
+ * @ret_why: always set
+ *
+ * A payload longer than the sink is -EPROTO: the peer was told how much there may be.
+ *
+ * Return: 0, what the reply header says, -EBADMSG or -EPROTO.
+ */
+int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_why)
+{
+	struct rpcrdma_call *user = call->user;
+	struct rr_rpc_reply head;
+	struct wire_get g;
+	int rc;
+
+	wire_get_init(&g, s->buf, s->cap);
+	rc = rr_rpc_get_reply(&g, &head);
+	if (rc || head.xid != call->xid) {
+		*ret_why = "malformed reply header";
+		return -EPROTO;
+	}
+	*ret_why = rr_rpc_strerror(&head);
+	rc = rr_rpc_errno(&head);
+	if (rc)
+		return rc;
+	s->pos = (size_t)(g.at - s->buf);
+	if (user->decode && !user->decode(&s->xdr, user->res)) {
+		*ret_why = s->mismatch ? "payload disagrees with its chunk" : "results do not decode";
+		return s->mismatch ? -EPROTO : -EBADMSG;
+	}
+	if (rr_stream_decode_done(s)) {
+		*ret_why = "chunk was used, but the results have no payload";
+		return -EPROTO;
+	}
+	if (!s->has_payload)
+		return 0;
+	if (s->payload.length > rr_clnt_sink_bytes(call)) {
+		*ret_why = "payload longer than the room for it";
+		return -EPROTO;
+	}
+	user->payload_bytes = s->payload.length;
+	return 0;
+}
+
+/** rr_clnt_sink_bytes - see clnt_int.h */
+uint64_t rr_clnt_sink_bytes(const struct rr_call *call)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < call->user->sinkcnt; i++)
+		sum += call->user->sink[i].iov_len;
+	return sum;
+}
+
+/** rr_clnt_sink_put - see clnt_int.h */
+void rr_clnt_sink_put(struct rr_call *call, uint64_t off, const void *src, size_t len)
+{
+	const struct iovec *iov = call->user->sink;
+	const uint8_t *from = src;
+
+	rr_count(call->clnt->engine, bytes_copied, len);
+	for (; len; iov++) {
+		size_t n;
+
+		if (off >= iov->iov_len) {
+			off -= iov->iov_len;
+			continue;
+		}
+		n = MIN(len, iov->iov_len - (size_t)off);
+		memcpy((uint8_t *)iov->iov_base + off, from, n);
+		from += n;
+		len -= n;
+		off = 0;
+	}
+}

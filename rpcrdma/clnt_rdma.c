@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_rdma.c - the requester over a fabric: a link's life
+ *
+ * Operation:  A client has one link at a time, and a link is one attempt and, if that succeeds, one
+ *             connection:
+ *
+ *                 dial -> ROUTED: endpoint, receives posted, connect -> ESTABLISHED: up
+ *                   '--------------> FAILED ---.                           |
+ *                                              v                           v  (first error, or
+ *                                    end_msg: down, free  <-- drained <-- ending    disconnect)
+ *
+ *             The end always comes by end_msg or by the endpoint's `drained`, outside the callbacks
+ *             of the manager and of single completions, so a link may be freed there. Then, and
+ *             before the core hears `down`, every registration is gone: no peer reaches memory of a
+ *             call that waits to be sent again.
+ * Memory:     Everything a connection needs hangs on its link: manager, protection domain, endpoint,
+ *             registrations, calls. A client that is destroyed leaves its link behind to drain.
+ * Threads:    The engine's.
+ * Errors:     A device that loses a completion would keep an endpoint from draining for ever; after
+ *             DRAIN_MS the queue pair is destroyed all the same, which ends all it could do.
+ * See:        RFC 8797; protocol.md section 3.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "clnt_rdma.h"
+
+#define MSGS_FIRST 8u
+/* Receives for what is not a reply: calls in the reverse direction, RDMA_DONE. */
+#define RECVS_EXTRA 4u
+/* Some responders send longer replies than the peer said it takes (protocol.md 2.3). */
+#define RECV_BYTES_MIN 4096u
+#define READS_SERVED_MAX 128u
+#define DRAIN_MS 1000u
+
+/* ---- the end of a link -------------------------------------------------------------------- */
+
+static void link_free(struct rr_link *l)
+{
+	rpcrdma_timer_cancel(l->engine, &l->drain_timer);
+	rr_rcall_free_all(l);
+	rr_reg_fini(&l->reg);
+	if (l->connected)
+		l->engine->qps--;
+	if (l->ep)
+		rr_ep_destroy(l->ep);
+	else
+		rr_qp_destroy(l->qp);
+	if (l->cm) {
+		rpcrdma_engine_unwatch(l->engine, &l->cm_watch);
+		rr_cm_destroy(l->cm);
+	}
+	rr_pd_destroy(l->pd);
+	free(l->scratch);
+	free(l);
+}
+
+/* Nothing is outstanding: free, and tell the client if there is one. */
+static void link_end(struct rr_link *l)
+{
+	struct rpcrdma_clnt *c = l->clnt;
+	int err = l->err ? l->err : -ECONNRESET;
+	char why[sizeof(l->why)];
+
+	memcpy(why, l->why, sizeof(why));
+	link_free(l);
+	if (!c)
+		return;
+	c->xprt = NULL;
+	rr_clnt_down(c, err, why);
+}
+
+static void on_end(struct rpcrdma_msg *msg)
+{
+	struct rr_link *l = container_of(msg, struct rr_link, end_msg);
+
+	if (l->ep && l->ep->msg_out)
+		rr_engine_defer(l->engine, &l->end_msg); /* it holds a pointer to the endpoint */
+	else
+		link_end(l);
+}
+
+static void end_soon(struct rr_link *l)
+{
+	if (l->end_queued)
+		return;
+	l->end_queued = true;
+	l->end_msg.fn = on_end;
+	rr_engine_defer(l->engine, &l->end_msg);
+}
+
+static void on_drain_timer(struct rpcrdma_timer *t)
+{
+	struct rr_link *l = container_of(t, struct rr_link, drain_timer);
+
+	/* The endpoint owes a message only when its account is even, and then it drains by itself. */
+	if (!l->ep->msg_out)
+		link_end(l);
+}
+
+/** rr_link_fail - see clnt_rdma.h */
+void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (l->ending)
+		return;
+	l->ending = true;
+	l->err = err;
+	va_start(ap, fmt);
+	vsnprintf(l->why, sizeof(l->why), fmt, ap);
+	va_end(ap);
+	if (!l->connected) {
+		end_soon(l);
+		return;
+	}
+	rr_ep_disconnect(l->ep);
+	l->drain_timer.fn = on_drain_timer;
+	rpcrdma_timer_set(l->engine, &l->drain_timer, DRAIN_MS * NS_PER_MS);
+}
+
+static const char *wc_text(enum rr_wc_status status)
+{
+	switch (status) {
+	case RR_WC_OK:
+		break;
+	case RR_WC_FLUSHED:
+		return "connection closed by the server";
+	case RR_WC_LOCAL:
+		return "local error of a work request";
+	case RR_WC_REM_ACCESS:
+		return "server refused access to its memory";
+	case RR_WC_REM_OP:
+		return "call too long for the server's receive buffers";
+	case RR_WC_RNR:
+		return "server had no receive posted";
+	case RR_WC_LOST:
+		return "server or path gone";
+	}
+	return "connection lost";
+}
+
+static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
+{
+	rr_link_fail(ep->owner, -ECONNRESET, "%s", wc_text(status));
+}
+
+static void on_drained(struct rr_ep *ep)
+{
+	struct rr_link *l = ep->owner;
+
+	if (!l->end_queued)
+		link_end(l);
+}
+
+const struct rr_ep_ops rr_link_ep_ops = {
+	.recv = rr_link_recv,
+	.dead = on_dead,
+	.drained = on_drained,
+};
+
+/* ---- connecting --------------------------------------------------------------------------- */
+
+/* The endpoint's receives stand before the peer can have a reason to send (protocol.md 3.1). */
+static int link_connect(struct rr_link *l)
+{
+	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
+	struct rr_ep_attr ea = {
+		.ops = &rr_link_ep_ops,
+		.owner = l,
+		.msgs = MIN(MSGS_FIRST, a->credits),
+		.msgs_max = a->credits,
+		.extra_recvs = RECVS_EXTRA,
+		.sq_depth = a->credits + RECVS_EXTRA,
+		.recv_bytes = MAX(a->inline_bytes, RECV_BYTES_MIN),
+		.send_bytes = a->inline_bytes,
+	};
+	struct rr_priv mine = { .present = true, .send_bytes = a->inline_bytes,
+				.recv_bytes = a->inline_bytes };
+	uint8_t priv[RR_PRIV_BYTES];
+	struct rr_conn_param param = {
+		.priv = priv,
+		.priv_len = a->no_private_data ? 0 : sizeof(priv),
+		.initiator_depth = 0,
+		.responder_resources =
+			MAX(MIN(l->dev->fabric->attr.rd_atom_max, READS_SERVED_MAX), 1u),
+		.rnr_retry = 0, /* credits see to it that a receive is posted */
+	};
+	int rc;
+
+	rc = rr_ep_create(l->engine, l->dev, l->pd, l->qp, &ea, &l->ep);
+	if (rc)
+		return rc;
+	rr_priv_encode(&mine, priv);
+	return rr_qp_connect(l->qp, &param);
+}
+
+static void link_up(struct rr_link *l, const struct rr_cm_event *ev)
+{
+	struct rpcrdma_clnt *c = l->clnt;
+	struct rr_priv peer;
+
+	rr_priv_decode(ev->priv, c->attr.no_private_data ? 0 : ev->priv_len, &peer);
+	c->send_inline = MIN(c->attr.inline_bytes, peer.recv_bytes);
+	c->recv_inline = MIN(c->attr.inline_bytes, peer.send_bytes);
+	if (c->attr.no_private_data)
+		c->send_inline = c->recv_inline = RR_INLINE_DEFAULT;
+	c->remote_inv = false; /* not every handle we offer is a window (protocol.md 5) */
+	l->connected = true;
+	l->engine->qps++;
+	rr_clnt_up(c);
+}
+
+static void on_cm_event(void *ctx, const struct rr_cm_event *ev)
+{
+	struct rr_link *l = ctx;
+	int rc;
+
+	if (l->ending)
+		return;
+	switch (ev->type) {
+	case RR_CM_ROUTED:
+		rc = link_connect(l);
+		if (rc)
+			rr_link_fail(l, rc, "connect: %s", strerror(-rc));
+		break;
+	case RR_CM_ESTABLISHED:
+		link_up(l, ev);
+		break;
+	case RR_CM_FAILED:
+		rr_link_fail(l, ev->status, "connect: %s", strerror(-ev->status));
+		break;
+	case RR_CM_REQUEST:
+		break; /* nobody listens here */
+	}
+}
+
+static void on_cm(struct rpcrdma_watch *w, uint32_t events)
+{
+	(void)events;
+	rr_cm_process(container_of(w, struct rr_link, cm_watch)->cm);
+}
+
+static int watch_cm(struct rr_link *l)
+{
+	struct rr_cm *cm;
+	int rc;
+
+	rc = rr_cm_create(l->dev->fabric, on_cm_event, l, &cm);
+	if (rc)
+		return rc;
+	l->cm_watch = (struct rpcrdma_watch){ .fd = rr_cm_fd(cm), .fn = on_cm };
+	rc = rpcrdma_engine_watch(l->engine, &l->cm_watch, EPOLLIN);
+	if (rc) {
+		rr_cm_destroy(cm);
+		return rc;
+	}
+	l->cm = cm;
+	return 0;
+}
+
+static int dial(struct rr_link *l, const struct rpcrdma_addr *addr)
+{
+	char name[sizeof(addr->host) + sizeof("[]:65535")];
+
+	if (addr->transport == RPCRDMA_LOCAL)
+		snprintf(name, sizeof(name), "%s", addr->host);
+	else
+		snprintf(name, sizeof(name), strchr(addr->host, ':') ? "[%s]:%u" : "%s:%u",
+			 addr->host, addr->port);
+	return rr_qp_dial(l->cm, name, &l->qp);
+}
+
+static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
+{
+	struct rr_link *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	l->engine = c->engine;
+	list_init(&l->calls);
+	list_init(&l->free_calls);
+	list_init(&l->bounces);
+	rr_reg_init(&l->reg, c->engine, NULL, c->attr.registration);
+	rc = rr_domain_dev(c->engine->domain, c->attr.addr.transport, &l->dev);
+	if (!rc)
+		rc = rr_pd_create(l->dev->fabric, &l->pd);
+	if (!rc)
+		rc = watch_cm(l);
+	if (!rc)
+		rc = dial(l, &c->attr.addr);
+	if (rc) {
+		link_free(l);
+		return rc;
+	}
+	l->reg.pd = l->pd;
+	l->clnt = c;
+	*ret = l;
+	return 0;
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static int clnt_rdma_init(struct rpcrdma_clnt *c)
+{
+	struct rr_dev *dev;
+	int rc;
+
+	rc = rr_domain_dev(c->engine->domain, c->attr.addr.transport, &dev);
+	if (rc)
+		return rc;
+	/* each call may have a receive of its own posted */
+	c->attr.credits = MIN(c->attr.credits, dev->fabric->attr.qp_wr_max - RECVS_EXTRA);
+	c->credit.wanted = c->attr.credits;
+	return 0;
+}
+
+static int clnt_rdma_connect(struct rpcrdma_clnt *c)
+{
+	struct rr_link *l;
+	int rc;
+
+	assert(!c->xprt);
+	rc = link_create(c, &l);
+	if (rc)
+		return rc;
+	c->xprt = l;
+	return 0;
+}
+
+static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
+{
+	struct rr_rcall *rc = call->xprt;
+	struct rr_link *l = rr_link_of(c);
+
+	call->xprt = NULL;
+	if (!rr_rcall_release(rc)) {
+		rr_reg_revoke(&l->reg);
+		rr_link_fail(l, -ECONNABORTED, "a call was given up and its memory taken back");
+	}
+	rr_rcall_detach(rc);
+	return false;
+}
+
+static void clnt_rdma_disconnect(struct rpcrdma_clnt *c, const char *why)
+{
+	rr_link_fail(rr_link_of(c), -ECONNABORTED, "%s", why);
+}
+
+static void clnt_rdma_fini(struct rpcrdma_clnt *c)
+{
+	struct rr_link *l = rr_link_of(c);
+
+	if (!l)
+		return;
+	l->clnt = NULL;
+	c->xprt = NULL;
+	rr_reg_revoke(&l->reg);
+	rr_link_fail(l, -ECANCELED, "client destroyed");
+}
+
+static const char *clnt_rdma_device(const struct rpcrdma_clnt *c)
+{
+	const struct rr_link *l = rr_link_of(c);
+
+	return l ? l->dev->fabric->attr.device : "";
+}
+
+static const char *clnt_rdma_registration(const struct rpcrdma_clnt *c)
+{
+	return c->attr.registration;
+}
+
+const struct rr_clnt_ops rr_clnt_rdma_ops = {
+	.name = "rdma",
+	.init = clnt_rdma_init,
+	.connect = clnt_rdma_connect,
+	.send = rr_rcall_send,
+	.cancel = clnt_rdma_cancel,
+	.disconnect = clnt_rdma_disconnect,
+	.fini = clnt_rdma_fini,
+	.device = clnt_rdma_device,
+	.registration = clnt_rdma_registration,
+};

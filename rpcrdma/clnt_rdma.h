@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_rdma.h - the requester over a fabric: its links and what a call holds while it is out
+ *
+ *   clnt_rdma.c  links      clnt_rdma_send.c  calls out      clnt_rdma_reply.c  replies in
+ */
+#ifndef RR_CLNT_RDMA_H
+#define RR_CLNT_RDMA_H
+
+#include "clnt_int.h"
+#include "ep.h"
+#include "hdr.h"
+#include "reg.h"
+
+/* One life of a connection, from dialling to the last completion. It may outlive its client, which
+ * it then knows no more of. */
+struct rr_link {
+	struct rpcrdma_clnt *clnt;    /* NULL: nobody's any more */
+	struct rpcrdma_engine *engine;
+	struct rr_dev *dev;
+	struct rr_pd *pd;             /* keys of one connection are worth nothing on another */
+	struct rr_cm *cm;
+	struct rpcrdma_watch cm_watch;
+	struct rr_qp *qp;             /* until it is the endpoint's */
+	struct rr_ep *ep;
+	struct rr_reg reg;
+
+	bool connected;               /* only then does the endpoint have to drain */
+	bool ending;                  /* no more calls; end_msg or `drained` will follow */
+	bool end_queued;
+	int err;                      /* why it ends */
+	char why[128];
+	struct rpcrdma_msg end_msg;   /* frees a link outside its own callbacks */
+	struct rpcrdma_timer drain_timer;
+
+	struct list calls;            /* rr_rcall: out, or their Send is */
+	struct list free_calls;
+	uint8_t *scratch;             /* messages are encoded here before their form is known */
+	size_t scratch_bytes;
+	struct list bounces;          /* idle ones */
+};
+
+/* Memory of our own that goes into a chunk in place of the caller's: long calls and replies, and
+ * payload in too many pieces or where the strategy cannot register it. */
+struct rr_bounce {
+	struct list link;             /* link->bounces when idle */
+	uint8_t *mem;
+	size_t bytes;
+	struct rr_reg_piece piece;
+	bool offered;
+};
+
+/* Memory offered in one chunk. */
+struct rr_offer {
+	struct rr_reg_piece pieces[RR_REG_PIECES_MAX];
+	unsigned n;
+	struct rr_bounce *bounce;     /* instead of the pieces */
+};
+
+/* A call on a link. */
+struct rr_rcall {
+	struct list link;             /* link->calls or free_calls */
+	struct rr_link *conn;
+	struct rr_call *call;         /* NULL: answered or given up, but the Send is still out */
+	struct rr_send_ctx *sc;       /* while the Send is out */
+	struct rr_post post;
+	struct rr_wr wr;
+	struct rr_sge sge;
+	struct rr_offer args, sink, message, reply;
+	bool has_write, has_reply;
+	struct rr_chunk write_chunk, reply_chunk; /* as offered */
+};
+
+/* ---- clnt_rdma.c ---------------------------------------------------------------------------- */
+
+/** rr_link_fail - end the link; rr_clnt_down() follows, not from inside */
+printf_like(3, 4) void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...);
+
+/** rr_link_of - the present one, or NULL */
+static inline struct rr_link *rr_link_of(const struct rpcrdma_clnt *c)
+{
+	return c->xprt;
+}
+
+extern const struct rr_ep_ops rr_link_ep_ops;
+
+/* ---- clnt_rdma_send.c ----------------------------------------------------------------------- */
+
+must_check int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call);
+
+/** rr_rcall_release - take all memory of @rc out of the peer's reach
+ * Return: false when some stays within it (a `lasting` strategy) */
+bool rr_rcall_release(struct rr_rcall *rc);
+
+/** rr_rcall_detach - @rc's call is over: it is recycled as soon as its Send is */
+void rr_rcall_detach(struct rr_rcall *rc);
+
+/** rr_rcall_free_all - of a link that is at its end */
+void rr_rcall_free_all(struct rr_link *l);
+
+/* ---- clnt_rdma_reply.c ---------------------------------------------------------------------- */
+
+void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_rdma_reply.c - a message comes in: whose it is, whether it keeps the rules, what it says
+ *
+ * Operation:  rr_link_recv() is the spine. A message is first matched by its XID; only then is it
+ *             held against the rules (protocol.md 7.1), for what concerns no call of ours costs
+ *             nothing but a counter. For a call: the chunk lists are compared with the offer, the
+ *             call's memory is taken back, and only then the message is decoded and payload that
+ *             came with it copied to the sink.
+ *
+ *                 RDMA_MSG    in the Send; payload there too, or in the Write chunk
+ *                 RDMA_NOMSG  in the Reply chunk; payload there too, or in the Write chunk
+ *                 RDMA_ERROR  final for its call; the connection goes on
+ *
+ * Memory:     The receive buffer goes back to the device before done() runs, so that a receive is
+ *             posted for each call that done() may start.
+ * Threads:    The engine's.
+ * Errors:     A reply that breaks a rule fails its call with -EPROTO and ends the connection: what
+ *             such a peer does with the other calls' memory is not to be waited for.
+ * See:        RFC 8166 section 4.5; protocol.md sections 1.4, 1.5, 5, 6, 7.1.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/wire.h"
+#include "chunk.h"
+#include "clnt_rdma.h"
+
+/* What a reply comes to: an error of its own, or where message and payload are. */
+struct verdict {
+	int err;
+	const char *why;
+	bool drop;           /* the connection, too */
+	uint8_t *msg;
+	size_t msg_bytes;
+	uint64_t placed;     /* payload bytes in the Write chunk */
+};
+
+static void broken(struct verdict *v, const char *why)
+{
+	*v = (struct verdict){ .err = -EPROTO, .why = why, .drop = true };
+}
+
+static void check_error(const struct rr_hdr *h, struct verdict *v)
+{
+	if (h->err == RR_ERR_CHUNK)
+		*v = (struct verdict){ .err = -EMSGSIZE, .why = "server refused the chunks (ERR_CHUNK)" };
+	else if (h->err == RR_ERR_VERS)
+		*v = (struct verdict){ .err = -EPROTONOSUPPORT,
+				       .why = "server speaks another RPC-over-RDMA version" };
+	else
+		broken(v, "unknown RDMA_ERROR");
+}
+
+/* Lists returned against lists offered: RFC 8166 section 3.4.6. */
+static bool check_lists(const struct rr_rcall *rc, const struct rr_hdr *h, struct verdict *v,
+			uint64_t *ret_replied)
+{
+	*ret_replied = 0;
+	if (h->nreads) {
+		broken(v, "Read list in a reply");
+		return false;
+	}
+	if (h->nwrites != rc->has_write) {
+		broken(v, "Write list returned is not the one offered");
+		return false;
+	}
+	if (rc->has_write &&
+	    rr_chunk_check_returned(&rc->write_chunk, &h->writes[0], &v->placed)) {
+		broken(v, "Write chunk returned is not the one offered");
+		return false;
+	}
+	if (!h->has_reply)
+		return true;
+	if (!rc->has_reply ||
+	    rr_chunk_check_returned(&rc->reply_chunk, &h->reply, ret_replied)) {
+		broken(v, "Reply chunk returned is not the one offered");
+		return false;
+	}
+	return true;
+}
+
+static void check_reply(const struct rr_rcall *rc, const struct rr_hdr *h, uint8_t *msg,
+			size_t msg_bytes, struct verdict *v)
+{
+	uint64_t replied;
+
+	if (!check_lists(rc, h, v, &replied))
+		return;
+	if (h->proc == RR_MSG && replied) {
+		broken(v, "Reply chunk used by a message that came inline");
+	} else if (h->proc == RR_MSG) {
+		v->msg = msg;
+		v->msg_bytes = msg_bytes;
+	} else if (!replied || replied % 4) {
+		broken(v, "long reply without a message");
+	} else {
+		v->msg = rc->reply.bounce->mem;
+		v->msg_bytes = (size_t)replied;
+	}
+}
+
+/* ---- results ------------------------------------------------------------------------------ */
+
+/* Payload that was placed in memory of ours goes on to the caller's. */
+static void unbounce(struct rr_rcall *rc, uint64_t placed)
+{
+	if (rc->sink.bounce)
+		rr_clnt_sink_put(rc->call, 0, rc->sink.bounce->mem, (size_t)placed);
+}
+
+static void decode(struct rr_rcall *rc, struct verdict *v)
+{
+	struct rr_stream s;
+
+	if (v->placed)
+		rr_stream_decode_chunk(&s, v->msg, v->msg_bytes, RR_STREAM_ANY_POSITION,
+				       (size_t)v->placed);
+	else
+		rr_stream_decode(&s, v->msg, v->msg_bytes);
+	v->err = rr_clnt_decode(rc->call, &s, &v->why);
+	v->drop = v->err == -EPROTO;
+	if (v->err || !s.has_payload)
+		return;
+	if (v->placed)
+		unbounce(rc, v->placed);
+	else
+		rr_clnt_sink_put(rc->call, 0, s.buf + s.payload_pos, s.payload.length);
+	rr_count(rc->conn->engine, bytes_in, s.payload.length);
+}
+
+/* ---- whose -------------------------------------------------------------------------------- */
+
+/* A server that calls back uses XIDs of its own, which may equal one of ours. */
+static bool is_reverse_call(const struct rr_hdr *h, const uint8_t *msg, size_t bytes)
+{
+	return h->proc == RR_MSG && bytes >= 8 && get_be32(msg + 4) == RR_RPC_CALL;
+}
+
+static uint32_t granted(struct rr_link *l, uint32_t credits)
+{
+	uint32_t want = MIN(MAX(credits, 1u), l->clnt->credit.wanted);
+
+	rr_ep_grow(l->ep, want);
+	return MIN(want, l->ep->msgs); /* no more calls than receives */
+}
+
+static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx *recv,
+		     const struct rr_hdr *h, struct verdict *v)
+{
+	struct rpcrdma_clnt *c = l->clnt;
+	struct rr_call *call = rc->call;
+	uint32_t grant;
+
+	/* from here on the peer reaches none of it, whatever it still means to do */
+	(void)rr_rcall_release(rc);
+	if (!v->err)
+		decode(rc, v);
+	rr_rcall_detach(rc);
+	call->xprt = NULL;
+	rr_ep_repost(recv);
+	if (v->drop)
+		rr_link_fail(l, -EPROTO, "%s", v->why);
+	grant = l->ending ? 1 : granted(l, h->credits);
+	rr_clnt_replied(c, call, v->err, v->why, grant);
+}
+
+/* With no window on offer nobody may invalidate: the key is gone, and perhaps one that was to
+ * last. The reply that came with it is good all the same. */
+static void check_invalidation(struct rr_link *l, const struct rr_wc *wc)
+{
+	if (!wc->with_inv)
+		return;
+	rr_count(l->engine, invalidations, 1);
+	rr_link_fail(l, -EPROTO, "server invalidated memory without leave");
+}
+
+/** rr_link_recv - rr_ep_ops.recv of a requester */
+void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc *wc)
+{
+	struct rr_link *l = ep->owner;
+	struct verdict v = { 0 };
+	struct rr_call *call;
+	struct rr_hdr h;
+	size_t hdr_bytes = 0;
+	int rc;
+
+	check_invalidation(l, wc);
+	rc = rr_hdr_decode(recv->buf, recv->len, &h, &hdr_bytes);
+	if (!l->clnt || (!rc && h.proc == RR_DONE) ||
+	    (!rc && is_reverse_call(&h, recv->buf + hdr_bytes, recv->len - hdr_bytes))) {
+		rr_count(l->engine, dropped, 1);
+		rr_ep_repost(recv);
+		return;
+	}
+	call = rr_clnt_find(l->clnt, h.xid);
+	if (!call || !call->xprt) {
+		uint32_t grant = rc ? 1 : granted(l, h.credits);
+
+		rr_ep_repost(recv);
+		rr_clnt_stray(l->clnt, h.xid, grant);
+		return;
+	}
+	if (rc)
+		broken(&v, "malformed transport header");
+	else if (h.proc == RR_ERROR)
+		check_error(&h, &v);
+	else
+		check_reply(call->xprt, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes, &v);
+	on_reply(l, call->xprt, recv, &h, &v);
+}

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_rdma_send.c - a call goes out: encode, plan, offer memory, write the header, post the Send
+ *
+ * Operation:  rr_rcall_send() is the spine. The message is encoded without its payload, plan.c
+ *             decides the form, then memory is offered and the Send is built in one buffer:
+ *
+ *                 INLINE      header | message up to the payload | payload pad | rest
+ *                 READ_CHUNK  header with Read chunk  | message without the payload
+ *                 LONG_READ   header with position-zero chunk and Read chunk
+ *                 LONG        header with position-zero chunk over the whole message
+ *
+ * Memory:     The caller's own memory is what chunks describe, one segment per iov entry. Memory of
+ *             ours stands in (a bounce) for messages, and for payload in more than 16 pieces or that
+ *             the strategy does not take; those copies are counted. A bounce is registered for its
+ *             one call, like anything `dynamic`.
+ *             The Send's buffer is the endpoint's until its completion, which may come after the
+ *             reply: the rr_rcall waits for both.
+ * Threads:    The engine's.
+ * Errors:     Short of registrations while other calls are out is -ENOBUFS: their end makes room.
+ * See:        protocol.md sections 1.2 to 1.4; plan.h.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "chunk.h"
+#include "clnt_rdma.h"
+#include "plan.h"
+
+#define SCRATCH_BYTES 16384u
+#define BOUNCE_BYTES_MIN 4096u
+
+/* ---- memory of our own -------------------------------------------------------------------- */
+
+static struct rr_bounce *bounce_create(size_t bytes)
+{
+	struct rr_bounce *b = calloc(1, sizeof(*b));
+	size_t size = BOUNCE_BYTES_MIN;
+	void *map;
+
+	if (!b)
+		return NULL;
+	while (size < bytes)
+		size *= 2;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		   -1, 0);
+	if (map == MAP_FAILED) {
+		free(b);
+		return NULL;
+	}
+	b->mem = map;
+	b->bytes = size;
+	list_init(&b->link);
+	return b;
+}
+
+static void bounce_destroy(struct rr_bounce *b)
+{
+	list_del(&b->link);
+	munmap(b->mem, b->bytes);
+	free(b);
+}
+
+/* An idle one that is big enough, the smallest such, or a new one. */
+static struct rr_bounce *bounce_get(struct rr_link *l, size_t bytes)
+{
+	struct rr_bounce *best = NULL;
+
+	list_for_each(node, &l->bounces) {
+		struct rr_bounce *b = list_entry(node, struct rr_bounce, link);
+
+		if (b->bytes >= bytes && (!best || b->bytes < best->bytes))
+			best = b;
+	}
+	if (!best)
+		return bounce_create(bytes);
+	list_del(&best->link);
+	return best;
+}
+
+/* ---- offers ------------------------------------------------------------------------------- */
+
+static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, unsigned access)
+{
+	struct rr_bounce *b = bounce_get(l, bytes);
+	int rc;
+
+	if (!b)
+		return -ENOMEM;
+	rc = rr_reg_dynamic_ops.get(&l->reg, b->mem, bytes, access, &b->piece);
+	if (rc) {
+		list_add_head(&l->bounces, &b->link);
+		return rc;
+	}
+	b->offered = true;
+	o->bounce = b;
+	return 0;
+}
+
+/* The caller's memory itself, or ours in its place. */
+static int offer_iov(struct rr_link *l, struct rr_offer *o, const struct iovec *iov, int iovcnt,
+		     uint64_t len, unsigned access)
+{
+	int rc = rr_reg_get(&l->reg, iov, iovcnt, len, access, o->pieces, &o->n);
+
+	if (rc == -ENOENT || rc == -ENOBUFS)
+		rc = offer_bounce(l, o, len, access);
+	return rc;
+}
+
+/* Return: false when some of it stays within reach */
+static bool offer_close(struct rr_link *l, struct rr_offer *o)
+{
+	bool out_of_reach = rr_reg_put(&l->reg, o->pieces, o->n);
+
+	o->n = 0;
+	if (o->bounce && o->bounce->offered) {
+		o->bounce->offered = false;
+		rr_reg_put(&l->reg, &o->bounce->piece, 1);
+	}
+	return out_of_reach;
+}
+
+static void offer_drop(struct rr_link *l, struct rr_offer *o)
+{
+	if (o->bounce)
+		list_add_head(&l->bounces, &o->bounce->link);
+	o->bounce = NULL;
+}
+
+static void put_write_chunk(const struct rr_offer *o, struct rr_chunk *chunk)
+{
+	chunk->nsegs = o->bounce ? 1 : o->n;
+	if (o->bounce)
+		chunk->segs[0] = o->bounce->piece.seg;
+	for (unsigned i = 0; i < o->n; i++)
+		chunk->segs[i] = o->pieces[i].seg;
+}
+
+static void put_read_chunk(const struct rr_offer *o, uint32_t position, struct rr_hdr *h)
+{
+	if (o->bounce)
+		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->bounce->piece.seg };
+	for (unsigned i = 0; i < o->n; i++)
+		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->pieces[i].seg };
+}
+
+/* ---- calls on a link ---------------------------------------------------------------------- */
+
+static void recycle(struct rr_rcall *rc)
+{
+	list_del(&rc->link);
+	list_add_head(&rc->conn->free_calls, &rc->link);
+}
+
+static void on_sent(struct rr_post *post, enum rr_wc_status status)
+{
+	struct rr_rcall *rc = container_of(post, struct rr_rcall, post);
+	struct rr_link *l = rc->conn;
+
+	(void)status; /* a bad one makes the endpoint dead */
+	rr_ep_put_send(rc->sc);
+	rc->sc = NULL;
+	if (!rc->call)
+		recycle(rc);
+	if (l->clnt && l->clnt->blocked && !l->ending)
+		rr_clnt_resume(l->clnt);
+}
+
+static struct rr_rcall *rcall_get(struct rr_link *l)
+{
+	struct list *node = list_pop(&l->free_calls);
+	struct rr_rcall *rc;
+
+	if (node)
+		return list_entry(node, struct rr_rcall, link);
+	rc = calloc(1, sizeof(*rc)); /* once per credit in use */
+	if (!rc)
+		return NULL;
+	list_init(&rc->link);
+	list_init(&rc->post.link);
+	rc->conn = l;
+	rc->post.fn = on_sent;
+	return rc;
+}
+
+/** rr_rcall_release - see clnt_rdma.h */
+bool rr_rcall_release(struct rr_rcall *rc)
+{
+	struct rr_link *l = rc->conn;
+	bool out_of_reach = offer_close(l, &rc->args);
+
+	out_of_reach &= offer_close(l, &rc->sink);
+	out_of_reach &= offer_close(l, &rc->message);
+	out_of_reach &= offer_close(l, &rc->reply);
+	return out_of_reach;
+}
+
+/** rr_rcall_detach - see clnt_rdma.h */
+void rr_rcall_detach(struct rr_rcall *rc)
+{
+	struct rr_link *l = rc->conn;
+
+	offer_drop(l, &rc->args);
+	offer_drop(l, &rc->sink);
+	offer_drop(l, &rc->message);
+	offer_drop(l, &rc->reply);
+	rc->call = NULL;
+	if (!rc->sc)
+		recycle(rc);
+}
+
+/** rr_rcall_free_all - see clnt_rdma.h */
+void rr_rcall_free_all(struct rr_link *l)
+{
+	list_for_each_safe(node, &l->calls) {
+		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
+
+		if (rc->call)
+			rc->call->xprt = NULL;
+		(void)rr_rcall_release(rc); /* what lasts goes with the link */
+		rc->sc = NULL;              /* the endpoint's, and it goes too */
+		rr_rcall_detach(rc);
+	}
+	list_for_each_safe(node, &l->free_calls)
+		free(list_entry(node, struct rr_rcall, link));
+	list_for_each_safe(node, &l->bounces)
+		bounce_destroy(list_entry(node, struct rr_bounce, link));
+}
+
+/* ---- the message -------------------------------------------------------------------------- */
+
+/* Encode into the link's scratch buffer, which grows to the longest call there ever was. */
+static int encode(struct rr_link *l, struct rr_call *call, struct rr_stream *s)
+{
+	size_t bytes = l->scratch_bytes ? l->scratch_bytes : SCRATCH_BYTES;
+	uint8_t *bigger;
+	int rc;
+
+	for (;;) {
+		if (bytes > l->scratch_bytes) {
+			bigger = realloc(l->scratch, bytes);
+			if (!bigger)
+				return -ENOMEM;
+			l->scratch = bigger;
+			l->scratch_bytes = bytes;
+		}
+		rc = rr_clnt_encode(call, s, l->scratch, l->scratch_bytes);
+		if (rc != -EMSGSIZE || bytes >= RR_CALL_BYTES_MAX)
+			return rc;
+		bytes = MIN(bytes * 4, (size_t)RR_CALL_BYTES_MAX);
+	}
+}
+
+static bool payload_is_there(const struct rpcrdma_payload *p)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < p->iovcnt; i++)
+		sum += p->iov[i].iov_len;
+	return sum >= p->length;
+}
+
+static unsigned segments(const struct iovec *iov, int iovcnt, uint64_t len)
+{
+	unsigned n = rr_reg_count(iov, iovcnt, len);
+
+	return n > RR_REG_PIECES_MAX ? 1 : n; /* a bounce */
+}
+
+static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
+		const struct rr_stream *s, struct rr_plan_call *p)
+{
+	uint64_t room = rr_clnt_sink_bytes(call);
+
+	if (s->has_payload && !payload_is_there(&s->payload))
+		return -EINVAL;
+	if (room > UINT32_MAX)
+		return -EINVAL;
+	*p = (struct rr_plan_call){
+		.head_bytes = rr_stream_len(s),
+		.has_arg = s->has_payload,
+		.arg_bytes = s->has_payload ? s->payload.length : 0,
+		.head_segs = 1,
+		.reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max,
+		.has_result = room > 0,
+		.result_max = (uint32_t)room,
+		.result_segs = segments(call->user->sink, call->user->sinkcnt, room),
+		.reply_segs = 1,
+		.send_max = c->send_inline,
+		.recv_max = c->recv_inline,
+		.force_chunks = c->attr.force_chunks,
+	};
+	if (p->arg_bytes)
+		p->arg_segs = segments(s->payload.iov, s->payload.iovcnt, p->arg_bytes);
+	return rr_plan_call(p);
+}
+
+/* Copy payload bytes out of the caller's memory, and say so. */
+static uint8_t *gather(struct rpcrdma_clnt *c, const struct rpcrdma_payload *p, uint8_t *to)
+{
+	size_t left = p->length;
+
+	rr_count(c->engine, bytes_copied, left);
+	for (int i = 0; left; i++) {
+		size_t n = MIN(p->iov[i].iov_len, left);
+
+		if (n)
+			memcpy(to, p->iov[i].iov_base, n);
+		to += n;
+		left -= n;
+	}
+	return to;
+}
+
+/* The un-reduced message: the payload back in its place, with its pad. */
+static size_t put_whole(struct rpcrdma_clnt *c, const struct rr_stream *s, uint8_t *to)
+{
+	size_t head = s->has_payload ? s->payload_pos : rr_stream_len(s);
+	uint8_t *at = to + head;
+	size_t pad;
+
+	memcpy(to, s->buf, head);
+	if (!s->has_payload)
+		return head;
+	at = gather(c, &s->payload, at);
+	pad = round_up4(s->payload.length) - s->payload.length;
+	memset(at, 0, pad);
+	at += pad;
+	memcpy(at, s->buf + head, rr_stream_len(s) - head);
+	return (size_t)(at - to) + rr_stream_len(s) - head;
+}
+
+static size_t put_head(const struct rr_stream *s, uint8_t *to)
+{
+	memcpy(to, s->buf, rr_stream_len(s));
+	return rr_stream_len(s);
+}
+
+/* ---- the chunks --------------------------------------------------------------------------- */
+
+static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p)
+{
+	const struct rpcrdma_call *user = rc->call->user;
+	const unsigned access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE;
+	int err = 0;
+
+	rc->has_write = p->write_chunk;
+	rc->has_reply = p->reply_chunk;
+	if (p->write_chunk) {
+		err = offer_iov(l, &rc->sink, user->sink, user->sinkcnt, p->result_max, access);
+		if (err)
+			return err;
+		put_write_chunk(&rc->sink, &rc->write_chunk);
+		rr_count(l->engine, chunks_write, 1);
+	}
+	if (p->reply_chunk) {
+		err = offer_bounce(l, &rc->reply, p->reply_chunk_bytes, access);
+		if (err)
+			return err;
+		put_write_chunk(&rc->reply, &rc->reply_chunk);
+		rr_count(l->engine, chunks_reply, 1);
+	}
+	return 0;
+}
+
+static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p,
+		      const struct rr_stream *s)
+{
+	int err;
+
+	if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ) {
+		err = offer_iov(l, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
+				RR_ACCESS_REMOTE_READ);
+		if (err)
+			return err;
+		if (rc->args.bounce)
+			gather(l->clnt, &s->payload, rc->args.bounce->mem);
+		rr_count(l->engine, chunks_read, 1);
+	}
+	if (p->form == RR_CALL_LONG || p->form == RR_CALL_LONG_READ) {
+		bool whole = p->form == RR_CALL_LONG;
+
+		err = offer_bounce(l, &rc->message, whole ? rr_stream_bytes(s) : rr_stream_len(s),
+				   RR_ACCESS_REMOTE_READ);
+		if (err)
+			return err;
+		if (whole)
+			put_whole(l->clnt, s, rc->message.bounce->mem);
+		else
+			put_head(s, rc->message.bounce->mem);
+		rr_count(l->engine, long_calls, 1);
+	}
+	return 0;
+}
+
+/* Header and, unless it is a long call, message in the Send's buffer; Return: bytes */
+static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_plan_call *p,
+		 const struct rr_stream *s, uint8_t *buf, size_t *ret_len)
+{
+	bool nomsg = p->form == RR_CALL_LONG || p->form == RR_CALL_LONG_READ;
+	struct rr_hdr h;
+	size_t n;
+	int err;
+
+	rr_hdr_init(&h, rc->call->xid, l->clnt->credit.wanted, nomsg ? RR_NOMSG : RR_MSG);
+	if (nomsg)
+		put_read_chunk(&rc->message, 0, &h);
+	if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ)
+		put_read_chunk(&rc->args, (uint32_t)s->payload_pos, &h);
+	if (rc->has_write) {
+		h.nwrites = 1;
+		h.writes[0] = rc->write_chunk;
+	}
+	if (rc->has_reply) {
+		h.has_reply = true;
+		h.reply = rc->reply_chunk;
+	}
+	err = rr_hdr_encode(&h, buf, l->clnt->send_inline, &n);
+	if (err)
+		return err;
+	if (p->form == RR_CALL_INLINE)
+		n += put_whole(l->clnt, s, buf + n);
+	else if (p->form == RR_CALL_READ_CHUNK)
+		n += put_head(s, buf + n);
+	assert(n <= l->clnt->send_inline);
+	*ret_len = n;
+	return 0;
+}
+
+static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
+{
+	rc->sge = (struct rr_sge){ .addr = rc->sc->buf, .len = (uint32_t)len, .mr = rc->sc->mr };
+	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };
+	rc->post.first = &rc->wr;
+	rc->post.n = 1;
+	rr_ep_post(l->ep, &rc->post);
+}
+
+/* Short of something that other calls hold? Then it is a matter of waiting. */
+static int shortage(const struct rr_link *l, int err)
+{
+	return err == -ENOMEM && !list_is_empty(&l->calls) ? -ENOBUFS : err;
+}
+
+/** rr_rcall_send - rr_clnt_ops.send
+ * @c: connected
+ * @call: waiting; on success call->xprt is its struct rr_rcall
+ *
+ * Return: 0; -ENOTCONN; -ENOBUFS: resumed by the next completion or reply; for good: -EMSGSIZE,
+ * -EINVAL, -ENOMEM, -EFAULT.
+ */
+int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
+{
+	struct rr_link *l = rr_link_of(c);
+	struct rr_plan_call p;
+	struct rr_stream s;
+	struct rr_rcall *rc;
+	size_t len = 0;
+	int err;
+
+	if (!l || l->ending)
+		return -ENOTCONN;
+	err = encode(l, call, &s);
+	if (!err)
+		err = plan(c, call, &s, &p);
+	if (err)
+		return err;
+	rc = rcall_get(l);
+	if (!rc)
+		return -ENOMEM;
+	rc->call = call;
+	rc->sc = rr_ep_get_send(l->ep);
+	if (!rc->sc) {
+		/* replies overtook the completions of their calls' Sends */
+		err = -ENOBUFS;
+		goto fail;
+	}
+	err = offer_result(l, rc, &p);
+	if (!err)
+		err = offer_args(l, rc, &p, &s);
+	if (!err)
+		err = build(l, rc, &p, &s, rc->sc->buf, &len);
+	if (err) {
+		err = shortage(l, err);
+		goto fail;
+	}
+	if (p.form == RR_CALL_INLINE)
+		rr_count(c->engine, inline_msgs, 1);
+	rr_count(c->engine, bytes_out, p.arg_bytes);
+	list_add_tail(&l->calls, &rc->link);
+	call->xprt = rc;
+	post(l, rc, len);
+	return 0;
+fail:
+	(void)rr_rcall_release(rc); /* nobody was told of it */
+	if (rc->sc)
+		rr_ep_put_send(rc->sc);
+	rc->sc = NULL;
+	rr_rcall_detach(rc);
+	return err;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_tcp.c - the requester over TCP: connecting, and the end of it
+ *
+ * Operation:  The addresses of a name are tried in turn, each with a connect that does not block.
+ *             The end of a connection has two halves: the socket is closed at once, so that none of
+ *             a caller's memory is read or written any more; the core hears of it from end_msg,
+ *             outside whatever call found out.
+ * Memory:     One struct rr_tclnt per client, for all its connections.
+ * Threads:    The engine's. Resolving a name may block it; an address in numbers does not.
+ * Errors:     Any error of the socket is the end of the connection.
+ * See:        RFC 5531 section 11 (record marking).
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "clnt_tcp.h"
+
+/* Servers of old take a low port for a sign of root's word; below 665 are well-known services. */
+#define PORT_LOW 665u
+#define PORT_HIGH 1023u
+
+static void tcp_free(struct rr_tclnt *t)
+{
+	rr_tclnt_outs_free(t);
+	if (t->addrs)
+		freeaddrinfo(t->addrs);
+	free(t->buf);
+	free(t);
+}
+
+static void close_socket(struct rr_tclnt *t)
+{
+	if (t->watch.fd < 0)
+		return;
+	rpcrdma_engine_unwatch(t->engine, &t->watch);
+	close(t->watch.fd);
+	t->watch.fd = -1;
+}
+
+static void on_end(struct rpcrdma_msg *msg)
+{
+	struct rr_tclnt *t = container_of(msg, struct rr_tclnt, end_msg);
+	char why[sizeof(t->why)];
+
+	if (!t->clnt) {
+		tcp_free(t);
+		return;
+	}
+	memcpy(why, t->why, sizeof(why));
+	t->ending = false;
+	t->up = false;
+	rr_tclnt_outs_reset(t);
+	rr_tclnt_recv_reset(t);
+	rr_clnt_down(t->clnt, t->err, why);
+}
+
+/** rr_tclnt_fail - see clnt_tcp.h */
+void rr_tclnt_fail(struct rr_tclnt *t, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (t->ending)
+		return;
+	t->ending = true;
+	t->err = err;
+	va_start(ap, fmt);
+	vsnprintf(t->why, sizeof(t->why), fmt, ap);
+	va_end(ap);
+	close_socket(t);
+	t->end_msg.fn = on_end;
+	rr_engine_defer(t->engine, &t->end_msg);
+}
+
+/** rr_tclnt_want_out - see clnt_tcp.h */
+void rr_tclnt_want_out(struct rr_tclnt *t, bool want)
+{
+	uint32_t events = EPOLLIN | (want ? (uint32_t)EPOLLOUT : 0u);
+	int rc;
+
+	if (t->ending || events == t->events)
+		return;
+	rc = rpcrdma_engine_rewatch(t->engine, &t->watch, events);
+	if (rc)
+		rr_tclnt_fail(t, rc, "epoll: %s", strerror(-rc));
+	t->events = events;
+}
+
+/* ---- connecting --------------------------------------------------------------------------- */
+
+/* A reserved port, if we may have one; else the kernel chooses at connect. */
+static void bind_low(int fd, int family)
+{
+	struct sockaddr_storage ss = { .ss_family = (sa_family_t)family };
+	unsigned n = PORT_HIGH - PORT_LOW + 1;
+	unsigned start = (unsigned)(clock_now_ns() / NS_PER_US % n); /* anywhere but in order */
+
+	if (geteuid() != 0)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		in_port_t port = htons((uint16_t)(PORT_LOW + (start + i) % n));
+		socklen_t len;
+
+		if (family == AF_INET6) {
+			((struct sockaddr_in6 *)(void *)&ss)->sin6_port = port;
+			len = sizeof(struct sockaddr_in6);
+		} else {
+			((struct sockaddr_in *)(void *)&ss)->sin_port = port;
+			len = sizeof(struct sockaddr_in);
+		}
+		if (!bind(fd, (struct sockaddr *)&ss, len) || errno != EADDRINUSE)
+			return;
+	}
+}
+
+static int start_connect(const struct addrinfo *ai, bool low, int *ret_fd)
+{
+	int fd, one = 1, rc = 0;
+
+	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	/* a call is written in one piece: to wait for more of them is to wait for nothing */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (low)
+		bind_low(fd, ai->ai_family);
+	if (connect(fd, ai->ai_addr, ai->ai_addrlen) < 0 && errno != EINPROGRESS)
+		rc = -errno;
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The next address that takes a connect. A low port may have talked to it just now. */
+static int next_address(struct rr_tclnt *t, int rc)
+{
+	for (; t->addr_next; t->addr_next = t->addr_next->ai_next) {
+		rc = start_connect(t->addr_next, true, &t->watch.fd);
+		if (rc == -EADDRNOTAVAIL || rc == -EADDRINUSE)
+			rc = start_connect(t->addr_next, false, &t->watch.fd);
+		if (rc)
+			continue;
+		t->addr_next = t->addr_next->ai_next;
+		t->events = EPOLLOUT;
+		rc = rpcrdma_engine_watch(t->engine, &t->watch, t->events);
+		if (rc) {
+			close(t->watch.fd);
+			t->watch.fd = -1;
+		}
+		return rc;
+	}
+	return rc;
+}
+
+static int resolve(struct rr_tclnt *t, const struct rpcrdma_addr *a)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	char port[8];
+	int rc;
+
+	if (t->addrs)
+		freeaddrinfo(t->addrs);
+	t->addrs = NULL;
+	snprintf(port, sizeof(port), "%u", a->port);
+	rc = getaddrinfo(a->host, port, &hints, &t->addrs);
+	switch (rc) {
+	case 0:
+		return 0;
+	case EAI_SYSTEM:
+		return -errno;
+	case EAI_MEMORY:
+		return -ENOMEM;
+	default:
+		return -EHOSTUNREACH;
+	}
+}
+
+/* The attempt is decided, one way or the other. */
+static void on_connected(struct rr_tclnt *t)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (getsockopt(t->watch.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		err = errno;
+	if (err) {
+		close_socket(t);
+		err = next_address(t, -err);
+		if (err)
+			rr_tclnt_fail(t, err, "connect: %s", strerror(-err));
+		return;
+	}
+	t->up = true;
+	rr_tclnt_want_out(t, false);
+	if (!t->ending)
+		rr_clnt_up(t->clnt);
+}
+
+static void on_socket(struct rpcrdma_watch *w, uint32_t events)
+{
+	struct rr_tclnt *t = container_of(w, struct rr_tclnt, watch);
+
+	if (!t->up) {
+		on_connected(t);
+		return;
+	}
+	if (events & EPOLLOUT)
+		rr_tclnt_flush(t);
+	/* a hang-up or error is found by reading, after what came before it */
+	if (!t->ending && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		rr_tclnt_recv(t);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static int tcp_init(struct rpcrdma_clnt *c)
+{
+	struct rr_tclnt *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->clnt = c;
+	t->engine = c->engine;
+	t->watch = (struct rpcrdma_watch){ .fd = -1, .fn = on_socket };
+	list_init(&t->queue);
+	list_init(&t->sent);
+	list_init(&t->free_outs);
+	c->xprt = t;
+	return 0;
+}
+
+static int tcp_connect(struct rpcrdma_clnt *c)
+{
+	struct rr_tclnt *t = rr_tclnt_of(c);
+	int rc;
+
+	rc = resolve(t, &c->attr.addr);
+	if (rc)
+		return rc;
+	t->addr_next = t->addrs;
+	return next_address(t, -EHOSTUNREACH);
+}
+
+static void tcp_disconnect(struct rpcrdma_clnt *c, const char *why)
+{
+	rr_tclnt_fail(rr_tclnt_of(c), -ECONNABORTED, "%s", why);
+}
+
+static void tcp_fini(struct rpcrdma_clnt *c)
+{
+	struct rr_tclnt *t = rr_tclnt_of(c);
+
+	close_socket(t);
+	c->xprt = NULL;
+	t->clnt = NULL;
+	if (!t->ending)
+		tcp_free(t);
+}
+
+static const char *tcp_device(const struct rpcrdma_clnt *c)
+{
+	(void)c;
+	return "tcp";
+}
+
+static const char *tcp_registration(const struct rpcrdma_clnt *c)
+{
+	(void)c;
+	return "none";
+}
+
+const struct rr_clnt_ops rr_clnt_tcp_ops = {
+	.name = "tcp",
+	.init = tcp_init,
+	.connect = tcp_connect,
+	.send = rr_tclnt_send,
+	.cancel = rr_tclnt_cancel,
+	.disconnect = tcp_disconnect,
+	.fini = tcp_fini,
+	.device = tcp_device,
+	.registration = tcp_registration,
+};

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_tcp_recv.c - replies come in: records, whose they are, payload straight to its sink
+ *
+ * Operation:  rr_tclnt_recv() reads into a small buffer and takes records out of it:
+ *
+ *                 MARK --> HEAD --(whole record there)--> done
+ *                   |        |----(payload reaches beyond)--> PAYLOAD --> done
+ *                   |        '----(nobody's)--> SKIP
+ *                   '--(more fragments follow)--> GATHER --> as HEAD with all of it
+ *
+ *             As soon as the results can be decoded up to the payload, they are, and the rest of it
+ *             is read from the socket into the caller's memory; what follows it in the stream lands
+ *             in the buffer by the same system call. So the payload must be the last item of results
+ *             that are longer than the buffer.
+ * Memory:     The buffer grows to the longest results without payload that a call of ours asked
+ *             for, never by what a record mark claims: a gathered record grows with what has come.
+ * Threads:    The engine's. Other calls' done() may change everything but this state, which is
+ *             therefore complete before rr_clnt_replied(); after it only `ending` is looked at.
+ * Errors:     A reply longer than its call left room for, or malformed, fails the call with -EPROTO
+ *             and ends the connection; so do impossible record marks.
+ * See:        RFC 5531 section 11; stream.h (RR_AWAY_TAIL).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/checked.h"
+#include "clnt_tcp.h"
+
+#define BUF_BYTES 4096u
+#define SINK_IOV 60
+/* An RPC reply header at its longest: verifier of 400 bytes, mismatch information. */
+#define REPLY_HDR_MAX (RR_RPC_REPLY_HDR_BYTES + RR_AUTH_BYTES_MAX + 8u)
+#define GATHER_MAX (RPCRDMA_BUF_MAX + 65536u)
+/* One wake-up does not keep the engine for ever. */
+#define READS_PER_EVENT 32
+
+static size_t unread(const struct rr_tclnt *t)
+{
+	return t->end - t->at;
+}
+
+static void broken(struct rr_tclnt *t, const char *why)
+{
+	rr_tclnt_fail(t, -EPROTO, "%s", why);
+}
+
+/** rr_tclnt_recv_reset - a new connection begins with a record mark */
+void rr_tclnt_recv_reset(struct rr_tclnt *t)
+{
+	t->rx = RR_RX_MARK;
+	t->at = t->end = 0;
+	t->record_bytes = 0;
+	t->rx_call = NULL;
+	t->skip_stray = false;
+}
+
+/* Room for @bytes from t->at on. */
+static bool make_room(struct rr_tclnt *t, size_t bytes)
+{
+	uint8_t *bigger;
+
+	if (t->at) {
+		memmove(t->buf, t->buf + t->at, unread(t));
+		t->end -= t->at;
+		t->at = 0;
+	}
+	bytes = MAX(bytes, (size_t)BUF_BYTES);
+	if (bytes <= t->cap)
+		return true;
+	bigger = realloc(t->buf, bytes);
+	if (!bigger) {
+		rr_tclnt_fail(t, -ENOMEM, "no memory for a reply");
+		return false;
+	}
+	t->buf = bigger;
+	t->cap = bytes;
+	return true;
+}
+
+/* ---- the end of a record ------------------------------------------------------------------ */
+
+static void skip(struct rr_tclnt *t, size_t bytes)
+{
+	t->rx = bytes ? RR_RX_SKIP : RR_RX_MARK;
+	t->skip_left = bytes;
+	t->record_bytes = 0;
+}
+
+static void finish(struct rr_tclnt *t, struct rr_call *call, int err, const char *why)
+{
+	struct rr_tclnt_out *out = call->xprt;
+
+	if (!err) {
+		rr_count(t->engine, bytes_in, call->user->payload_bytes);
+		rr_count(t->engine, bytes_copied, call->user->payload_bytes);
+	}
+	call->xprt = NULL;
+	/* answered before it was asked to the end: the record can no more be finished */
+	if (!rr_tclnt_out_end(t, out))
+		broken(t, "reply to a call that was not written yet");
+	if (err == -EPROTO)
+		broken(t, why);
+	rr_clnt_replied(t->clnt, call, err, why, 0);
+}
+
+/** rr_tclnt_recv_forget - see clnt_tcp.h */
+void rr_tclnt_recv_forget(struct rr_tclnt *t, const struct rr_call *call)
+{
+	if (t->rx_call != call)
+		return;
+	t->rx_call = NULL;
+	t->skip_stray = true;
+	t->skip_xid = call->xid;
+	skip(t, t->payload_left + t->pad_left);
+}
+
+/* ---- the beginning of a record ------------------------------------------------------------ */
+
+/* The longest reply that @call left room for; a little more is forgiven. */
+static uint64_t reply_limit(const struct rr_call *call)
+{
+	return (uint64_t)REPLY_HDR_MAX + call->user->reply_max + rr_clnt_sink_bytes(call) + 64;
+}
+
+/* How much of the record has to be there before it can be decoded up to its payload; 0: it is
+ * malformed. @have bytes of @total are. */
+static size_t head_needs(const struct rr_tclnt *t, const struct rr_call *call, size_t have,
+			 size_t total)
+{
+	struct rr_rpc_reply head;
+	struct wire_get g;
+
+	wire_get_init(&g, t->buf + t->at, have);
+	if (rr_rpc_get_reply(&g, &head))
+		return have < REPLY_HDR_MAX ? MIN(total, (size_t)REPLY_HDR_MAX) : 0;
+	if (rr_rpc_errno(&head))
+		return total <= REPLY_HDR_MAX ? total : 0;
+	return MIN(total, have - wire_get_left(&g) + call->user->reply_max);
+}
+
+/* @have bytes of the record are in the buffer, enough to decode. */
+static void take_reply(struct rr_tclnt *t, struct rr_call *call, size_t have, size_t total)
+{
+	uint8_t *msg = t->buf + t->at;
+	const char *why;
+	struct rr_stream s;
+	int rc;
+
+	if (have == total)
+		rr_stream_decode(&s, msg, have);
+	else
+		rr_stream_decode_tail(&s, msg, have, total);
+	rc = rr_clnt_decode(call, &s, &why);
+	t->at += have;
+	if (rc) {
+		skip(t, total - have);
+		finish(t, call, rc, why);
+		return;
+	}
+	if (s.has_payload)
+		rr_clnt_sink_put(call, 0, msg + s.payload_pos, s.payload_here);
+	t->sink_at = s.payload_here;
+	t->payload_left = s.has_payload ? s.payload.length - s.payload_here : 0;
+	if (t->payload_left) {
+		t->pad_left = total - have - t->payload_left;
+		t->rx_call = call;
+		t->rx = RR_RX_PAYLOAD;
+		return;
+	}
+	skip(t, total - have);
+	finish(t, call, 0, why);
+}
+
+/* A record's beginning is in the buffer. Return: false if more of it is needed. */
+static bool take_head(struct rr_tclnt *t)
+{
+	size_t total = t->record_bytes, have = MIN(unread(t), total), need;
+	struct rr_call *call;
+	uint32_t xid;
+
+	if (have < MIN(total, t->need))
+		return false;
+	xid = get_be32(t->buf + t->at);
+	call = get_be32(t->buf + t->at + 4) == RR_RPC_REPLY ? rr_clnt_find(t->clnt, xid) : NULL;
+	if (!call) {
+		t->at += have;
+		skip(t, total - have);
+		rr_clnt_stray(t->clnt, xid, 0);
+		return true;
+	}
+	if (total > reply_limit(call)) {
+		finish(t, call, -EPROTO, "reply longer than the room for it");
+		return true;
+	}
+	need = have == total ? total : head_needs(t, call, have, total);
+	if (!need) {
+		finish(t, call, -EPROTO, "malformed reply header");
+		return true;
+	}
+	if (have < need) {
+		t->need = need;
+		return false;
+	}
+	take_reply(t, call, have, total);
+	return true;
+}
+
+static bool take_mark(struct rr_tclnt *t)
+{
+	uint32_t mark, bytes;
+
+	if (unread(t) < RR_MARK_BYTES)
+		return false;
+	mark = get_be32(t->buf + t->at);
+	bytes = mark & ~RR_MARK_LAST;
+	t->at += RR_MARK_BYTES;
+	if (mark & RR_MARK_LAST) {
+		if (bytes < RR_RPC_REPLY_HDR_BYTES - 4) {
+			broken(t, "record too short for a reply");
+			return false;
+		}
+		t->rx = RR_RX_HEAD;
+		t->record_bytes = bytes;
+		t->need = RR_RPC_REPLY_HDR_BYTES;
+		return true;
+	}
+	t->rx = RR_RX_GATHER;
+	t->record_bytes = 0;
+	t->frag_left = bytes;
+	t->frag_last = false;
+	return true;
+}
+
+/* Marks are taken out as they come, so that [at, at + record_bytes) is message and the rest of the
+ * buffer what follows it in the stream. Return: false if more is needed. */
+static bool take_fragment(struct rr_tclnt *t)
+{
+	size_t rest = unread(t) - t->record_bytes, n = MIN(rest, t->frag_left);
+	uint8_t *at;
+	uint32_t mark;
+
+	t->record_bytes += n;
+	t->frag_left -= n;
+	rest -= n;
+	if (t->record_bytes > GATHER_MAX) {
+		broken(t, "record too long");
+		return false;
+	}
+	if (t->frag_left)
+		return false;
+	if (t->frag_last) {
+		if (t->record_bytes < RR_RPC_REPLY_HDR_BYTES - 4) {
+			broken(t, "record too short for a reply");
+			return false;
+		}
+		t->rx = RR_RX_HEAD;
+		t->need = t->record_bytes;
+		return true;
+	}
+	if (rest < RR_MARK_BYTES)
+		return false;
+	at = t->buf + t->at + t->record_bytes;
+	mark = get_be32(at);
+	memmove(at, at + RR_MARK_BYTES, rest - RR_MARK_BYTES);
+	t->end -= RR_MARK_BYTES;
+	t->frag_left = mark & ~RR_MARK_LAST;
+	t->frag_last = (mark & RR_MARK_LAST) != 0;
+	return true;
+}
+
+static bool take_skip(struct rr_tclnt *t)
+{
+	size_t n = MIN(unread(t), t->skip_left);
+
+	t->at += n;
+	t->skip_left -= n;
+	if (t->skip_left)
+		return false;
+	t->rx = RR_RX_MARK;
+	return true;
+}
+
+/* The payload's bytes went past the buffer; its pad did not. */
+static bool take_pad(struct rr_tclnt *t)
+{
+	struct rr_call *call = t->rx_call;
+
+	if (t->payload_left || unread(t) < t->pad_left)
+		return false;
+	t->at += t->pad_left;
+	t->rx_call = NULL;
+	t->rx = RR_RX_MARK;
+	finish(t, call, 0, "success");
+	return true;
+}
+
+/* One step with what is in the buffer; Return: false if more has to be read first. */
+static bool step(struct rr_tclnt *t)
+{
+	switch (t->rx) {
+	case RR_RX_MARK:
+		if (t->skip_stray) {
+			t->skip_stray = false;
+			rr_clnt_stray(t->clnt, t->skip_xid, 0);
+			return true;
+		}
+		return take_mark(t);
+	case RR_RX_HEAD:
+		return take_head(t);
+	case RR_RX_GATHER:
+		return take_fragment(t);
+	case RR_RX_PAYLOAD:
+		return take_pad(t);
+	case RR_RX_SKIP:
+		return take_skip(t);
+	}
+	return false;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* What is missing of the payload, as far as it fits one system call. Return: entries */
+static int sink_rest(const struct rr_tclnt *t, struct iovec *iov, size_t *ret_bytes)
+{
+	const struct rpcrdma_call *user = t->rx_call->user;
+	uint64_t off = t->sink_at;
+	size_t left = t->payload_left;
+	int n = 0;
+
+	for (int i = 0; left && n < SINK_IOV; i++) {
+		const struct iovec *s = &user->sink[i];
+		size_t len;
+
+		if (off >= s->iov_len) {
+			off -= s->iov_len;
+			continue;
+		}
+		len = MIN(left, s->iov_len - (size_t)off);
+		iov[n++] = (struct iovec){ (uint8_t *)s->iov_base + off, len };
+		left -= len;
+		off = 0;
+	}
+	*ret_bytes = t->payload_left - left;
+	return n;
+}
+
+/* How much room the state of the record asks for. */
+static size_t wanted_room(const struct rr_tclnt *t)
+{
+	if (t->rx == RR_RX_HEAD)
+		return MIN(t->need, t->record_bytes);
+	if (t->rx == RR_RX_GATHER) /* grow with what is there, not with what is claimed */
+		return unread(t) >= t->cap - t->cap / 4 ? t->cap * 2 : t->cap;
+	return RR_MARK_BYTES;
+}
+
+/* Return: true if something came */
+static bool read_some(struct rr_tclnt *t)
+{
+	struct iovec iov[SINK_IOV + 1];
+	size_t direct = 0, room, past;
+	ssize_t n;
+	int cnt = 0;
+
+	if (t->rx == RR_RX_PAYLOAD)
+		cnt = sink_rest(t, iov, &direct);
+	if (!make_room(t, wanted_room(t)))
+		return false;
+	room = t->cap - t->end;
+	if (direct == (t->rx == RR_RX_PAYLOAD ? t->payload_left : 0))
+		iov[cnt++] = (struct iovec){ t->buf + t->end, room };
+	n = readv(t->watch.fd, iov, cnt);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n < 0) {
+		rr_tclnt_fail(t, -errno, "recv: %s", strerror(errno));
+		return false;
+	}
+	if (!n) {
+		rr_tclnt_fail(t, -ECONNRESET, "connection closed by the server");
+		return false;
+	}
+	past = MIN((size_t)n, direct);
+	t->sink_at += past;
+	if (direct)
+		t->payload_left -= past;
+	t->end += (size_t)n - past;
+	return true;
+}
+
+/** rr_tclnt_recv - the socket has something to say */
+void rr_tclnt_recv(struct rr_tclnt *t)
+{
+	for (int i = 0; i < READS_PER_EVENT && !t->ending; i++) {
+		if (!read_some(t))
+			return;
+		while (!t->ending && t->clnt && step(t))
+			;
+	}
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_tcp_send.c - a call goes out: one record, written with gather from where its bytes are
+ *
+ * Operation:  rr_tclnt_send() encodes the message without its payload behind a record mark, queues
+ *             it, and writes as much as the socket takes; the rest goes when there is room. Calls
+ *             follow each other without waiting for replies.
+ *
+ *                 mark | message up to the payload | payload pad | rest of the message
+ *
+ * Memory:     The payload is written from the caller's memory, which may be an iov of any length;
+ *             the kernel's copy is counted, there is no other. Buffers for messages are recycled.
+ * Threads:    The engine's.
+ * Errors:     A record that has begun must be written to its end: a call that is given up in the
+ *             middle of its payload costs the connection.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "clnt_tcp.h"
+
+#define HEAD_BYTES 512u
+#define IOV_BATCH 64
+
+static void out_free(struct rr_tclnt_out *out)
+{
+	free(out->head);
+	free(out);
+}
+
+static struct rr_tclnt_out *out_get(struct rr_tclnt *t)
+{
+	struct list *node = list_pop(&t->free_outs);
+	struct rr_tclnt_out *out;
+
+	if (node)
+		return list_entry(node, struct rr_tclnt_out, link);
+	out = calloc(1, sizeof(*out)); /* once per call at a time */
+	if (out)
+		list_init(&out->link);
+	return out;
+}
+
+static void out_put(struct rr_tclnt *t, struct rr_tclnt_out *out)
+{
+	out->call = NULL;
+	list_del(&out->link);
+	list_add_head(&t->free_outs, &out->link);
+}
+
+/** rr_tclnt_outs_reset - see clnt_tcp.h */
+void rr_tclnt_outs_reset(struct rr_tclnt *t)
+{
+	list_splice_tail(&t->free_outs, &t->queue);
+	list_splice_tail(&t->free_outs, &t->sent);
+}
+
+/** rr_tclnt_outs_free - every one, whatever it is doing */
+void rr_tclnt_outs_free(struct rr_tclnt *t)
+{
+	rr_tclnt_outs_reset(t);
+	list_for_each_safe(node, &t->free_outs)
+		out_free(list_entry(node, struct rr_tclnt_out, link));
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+struct gather {
+	struct iovec iov[IOV_BATCH];
+	size_t skip; /* bytes in front that are written already */
+	int n;
+};
+
+static void add(struct gather *g, const void *base, size_t len)
+{
+	size_t skip = MIN(g->skip, len);
+
+	g->skip -= skip;
+	if (len == skip || g->n == IOV_BATCH)
+		return;
+	/* sendmsg() does not write to it, but iovec has no const */
+	g->iov[g->n++] = (struct iovec){ (uint8_t *)(uintptr_t)base + skip, len - skip };
+}
+
+/* What is left of a record, as far as it fits one system call. */
+static void gather(const struct rr_tclnt_out *out, struct gather *g)
+{
+	static const uint8_t zeros[4];
+	size_t left = out->payload.length;
+
+	g->n = 0;
+	g->skip = out->done;
+	add(g, out->head, out->split);
+	for (int i = 0; left && g->n < IOV_BATCH; i++) {
+		size_t len = MIN(out->payload.iov[i].iov_len, left);
+
+		add(g, out->payload.iov[i].iov_base, len);
+		left -= len;
+	}
+	if (left)
+		return;
+	add(g, zeros, round_up4(out->payload.length) - out->payload.length);
+	add(g, out->head + out->split, out->head_bytes - out->split);
+}
+
+/* Return: true if the record is written to its end */
+static bool write_some(struct rr_tclnt *t, struct rr_tclnt_out *out)
+{
+	struct gather g;
+	struct msghdr msg = { .msg_iov = g.iov };
+	ssize_t n;
+
+	while (out->done < out->total) {
+		gather(out, &g);
+		msg.msg_iovlen = (size_t)g.n;
+		n = sendmsg(t->watch.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno != EAGAIN)
+			rr_tclnt_fail(t, -errno, "send: %s", strerror(errno));
+		if (n < 0)
+			return false;
+		out->done += (size_t)n;
+	}
+	return true;
+}
+
+/** rr_tclnt_flush - write what is queued, as far as the socket takes it */
+void rr_tclnt_flush(struct rr_tclnt *t)
+{
+	struct rr_tclnt_out *out;
+
+	while (!t->ending && (out = list_first_entry(&t->queue, struct rr_tclnt_out, link))) {
+		if (!write_some(t, out))
+			break;
+		if (!out->call) {
+			out_put(t, out);
+			continue;
+		}
+		list_del(&out->link);
+		list_add_tail(&t->sent, &out->link);
+	}
+	if (!t->ending)
+		rr_tclnt_want_out(t, !list_is_empty(&t->queue));
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static int encode(struct rr_tclnt_out *out, struct rr_call *call, struct rr_stream *s)
+{
+	size_t cap = out->cap ? out->cap : HEAD_BYTES;
+	uint8_t *bigger;
+	int rc;
+
+	for (;;) {
+		if (cap > out->cap) {
+			bigger = realloc(out->head, cap);
+			if (!bigger)
+				return -ENOMEM;
+			out->head = bigger;
+			out->cap = cap;
+		}
+		rc = rr_clnt_encode(call, s, out->head + RR_MARK_BYTES, out->cap - RR_MARK_BYTES);
+		if (rc != -EMSGSIZE || cap >= RR_CALL_BYTES_MAX)
+			return rc;
+		cap = MIN(cap * 4, (size_t)RR_CALL_BYTES_MAX);
+	}
+}
+
+static int take_payload(struct rr_tclnt_out *out, const struct rr_stream *s)
+{
+	uint64_t sum = 0;
+
+	out->payload = (struct rpcrdma_payload){ 0 };
+	out->split = out->head_bytes;
+	if (!s->has_payload)
+		return 0;
+	for (int i = 0; i < s->payload.iovcnt; i++)
+		sum += s->payload.iov[i].iov_len;
+	if (sum < s->payload.length)
+		return -EINVAL;
+	out->payload = s->payload;
+	if (s->payload.iov == &s->payload.here)
+		out->payload.iov = &out->payload.here;
+	out->split = RR_MARK_BYTES + s->payload_pos;
+	return 0;
+}
+
+/** rr_tclnt_send - rr_clnt_ops.send
+ *
+ * Return: 0; -ENOTCONN; for good: -EMSGSIZE, -EINVAL, -ENOMEM.
+ */
+int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
+{
+	struct rr_tclnt *t = rr_tclnt_of(c);
+	struct rr_tclnt_out *out;
+	struct rr_stream s;
+	int rc;
+
+	if (!t->up || t->ending)
+		return -ENOTCONN;
+	out = out_get(t);
+	if (!out)
+		return -ENOMEM;
+	rc = encode(out, call, &s);
+	if (rc)
+		goto fail;
+	out->head_bytes = RR_MARK_BYTES + rr_stream_len(&s);
+	rc = take_payload(out, &s);
+	if (rc)
+		goto fail;
+	out->total = RR_MARK_BYTES + rr_stream_bytes(&s);
+	if (out->total - RR_MARK_BYTES >= RR_MARK_LAST) {
+		rc = -EMSGSIZE;
+		goto fail;
+	}
+	put_be32(out->head, RR_MARK_LAST | (uint32_t)(out->total - RR_MARK_BYTES));
+	out->done = 0;
+	out->call = call;
+	call->xprt = out;
+	rr_count(c->engine, bytes_out, out->payload.length);
+	rr_count(c->engine, bytes_copied, out->payload.length);
+	list_add_tail(&t->queue, &out->link);
+	if (list_first(&t->queue) == &out->link)
+		rr_tclnt_flush(t);
+	return 0; /* also if the socket failed just now: down follows, and sends it again */
+fail:
+	out_put(t, out);
+	return rc;
+}
+
+/** rr_tclnt_out_end - see clnt_tcp.h */
+bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out)
+{
+	bool is_written = out->done == out->total;
+	bool needs_caller = !is_written && out->payload.length;
+
+	if (is_written || needs_caller)
+		out_put(t, out);
+	else
+		out->call = NULL; /* only memory of ours is left to write */
+	return !needs_caller;
+}
+
+/** rr_tclnt_cancel - rr_clnt_ops.cancel */
+bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
+{
+	struct rr_tclnt *t = rr_tclnt_of(c);
+	struct rr_tclnt_out *out = call->xprt;
+
+	call->xprt = NULL;
+	rr_tclnt_recv_forget(t, call);
+	if (!out->done && !t->ending) {
+		out_put(t, out);
+		rr_tclnt_flush(t); /* nothing may be left to watch for room for */
+		return true;
+	}
+	if (!rr_tclnt_out_end(t, out))
+		rr_tclnt_fail(t, -ECONNABORTED, "a call was given up in the middle of its payload");
+	return false;
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * engine.c - one thread's event loop: completions, descriptors, timers, messages
+ *
+ * Operation:  rpcrdma_engine_poll() is one pass: own deferred messages, the inbox, the completion
+ *             queues, then (not on every pass: it is a system call) the descriptors, then timers.
+ *             rpcrdma_engine_wait() repeats it, spinning as long as the last event is young and
+ *             there is a queue pair worth spinning for, and then sleeps in epoll.
+ *
+ *             Going to sleep loses nothing: `sleeping` is set before the inbox is looked at for the
+ *             last time and before the queues are armed; whoever pushes afterwards rings the bell,
+ *             whatever completes afterwards makes the queue's descriptor readable.
+ * Memory:     Messages, watches and timers are embedded in their owners' structures.
+ * Threads:    The owner's, but for rpcrdma_engine_post().
+ * Errors:     None on the way; creation may lack descriptors or memory.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine_int.h"
+
+#define SPIN_US_DEFAULT 50
+#define READY_MAX 64
+#define WC_BATCH 32
+#define CQ_DEPTH 32768u
+/* Longest that a device may take to flush the last connections. */
+#define DRAIN_NS (5 * NS_PER_S)
+/* A pass that finds no completion looks at the descriptors only this often while it spins: an
+ * epoll_wait costs as much as 30 looks at a ring in memory. */
+#define IDLE_POLLS_PER_EPOLL 32
+#define BUSY_POLLS_PER_EPOLL 8
+/* Spinning must not keep the peer off this CPU when both share it. */
+#define SPINS_PER_YIELD 16
+
+static void on_bell(struct rpcrdma_watch *w, uint32_t events)
+{
+	uint64_t n;
+
+	(void)events;
+	if (read(w->fd, &n, sizeof(n)) < 0)
+		return; /* EAGAIN: somebody's ring was seen already; the inbox is looked at anyway */
+}
+
+static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
+{
+	struct rpcrdma_engine *e = container_of(w, struct rpcrdma_engine, alarm);
+	uint64_t n;
+
+	(void)events;
+	e->alarm_ns = 0;
+	if (read(w->fd, &n, sizeof(n)) < 0)
+		return;
+}
+
+/* The queue itself is polled in every pass; this only ends the sleep. */
+static void on_cq(struct rpcrdma_watch *w, uint32_t events)
+{
+	(void)w;
+	(void)events;
+}
+
+static int add_fd(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+
+	return epoll_ctl(e->epfd, EPOLL_CTL_ADD, w->fd, &ev) < 0 ? -errno : 0;
+}
+
+int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
+			  struct rpcrdma_engine **ret)
+{
+	struct rpcrdma_engine *e = calloc(1, sizeof(*e));
+	int rc = -ENOMEM;
+
+	if (!e)
+		return -ENOMEM;
+	e->domain = d;
+	list_init(&e->link);
+	list_init(&e->conns);
+	if (attr)
+		e->attr = *attr;
+	if (!e->attr.spin_us)
+		e->attr.spin_us = SPIN_US_DEFAULT;
+	e->deferred_tail = &e->deferred;
+	e->waiters_tail = &e->waiters;
+	e->pool_msg.fn = rr_pool_msg;
+	e->bell = (struct rpcrdma_watch){ .fd = -1, .fn = on_bell };
+	e->alarm = (struct rpcrdma_watch){ .fd = -1, .fn = on_alarm };
+	e->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (e->epfd < 0) {
+		rc = -errno;
+		goto fail;
+	}
+	e->ready = calloc(READY_MAX, sizeof(*e->ready));
+	if (!e->ready)
+		goto fail;
+	e->bell.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e->alarm.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (e->bell.fd < 0 || e->alarm.fd < 0) {
+		rc = -errno;
+		goto fail;
+	}
+	rc = add_fd(e, &e->bell, EPOLLIN);
+	if (!rc)
+		rc = add_fd(e, &e->alarm, EPOLLIN);
+	if (rc)
+		goto fail;
+	rr_domain_add_engine(d, e);
+	*ret = e;
+	return 0;
+fail:
+	rpcrdma_engine_destroy(e);
+	return rc;
+}
+
+/* Only what was there at the start: what these defer in turn waits for the next pass. */
+static int run_deferred(struct rpcrdma_engine *e)
+{
+	unsigned n = e->ndeferred;
+
+	if (!n)
+		return 0;
+	while (n-- > 0 && e->deferred) {
+		struct rpcrdma_msg *m = e->deferred;
+
+		rr_engine_undefer(e, m);
+		m->fn(m); /* may free it */
+	}
+	return 1;
+}
+
+static int run_inbox(struct rpcrdma_engine *e)
+{
+	struct rpcrdma_msg *m, *fifo = NULL;
+
+	if (!atomic_load_explicit(&e->inbox, memory_order_relaxed))
+		return 0;
+	m = atomic_exchange_explicit(&e->inbox, NULL, memory_order_acquire);
+	/* pushed as a stack, run as a queue */
+	while (m) {
+		struct rpcrdma_msg *next = m->next;
+
+		m->next = fifo;
+		fifo = m;
+		m = next;
+	}
+	while (fifo) {
+		m = fifo;
+		fifo = m->next;
+		m->fn(m); /* may free it, or post it again */
+	}
+	return 1;
+}
+
+void rpcrdma_engine_destroy(struct rpcrdma_engine *e)
+{
+	uint64_t give_up_ns = clock_now_ns() + DRAIN_NS;
+
+	if (!e)
+		return;
+	/* what was deferred or posted by the last objects to go, and the last completions of the
+	 * connections they left behind */
+	while (e->epfd >= 0 && (run_deferred(e) || run_inbox(e) ||
+				(e->qps > 0 && clock_now_ns() < give_up_ns)))
+		rpcrdma_engine_poll(e);
+	rr_pool_drain(e);
+	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
+		rr_cq_destroy(atomic_load(&e->cq[i]));
+	if (list_is_linked(&e->link))
+		rr_domain_del_engine(e->domain, e);
+	if (e->alarm.fd >= 0)
+		close(e->alarm.fd);
+	if (e->bell.fd >= 0)
+		close(e->bell.fd);
+	if (e->epfd >= 0)
+		close(e->epfd);
+	free(e->ready);
+	free(e);
+}
+
+struct rpcrdma_domain *rpcrdma_engine_domain(const struct rpcrdma_engine *e)
+{
+	return e->domain;
+}
+
+int rpcrdma_engine_fd(const struct rpcrdma_engine *e)
+{
+	return e->epfd;
+}
+
+int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **ret)
+{
+	struct rpcrdma_watch *w = &e->cq_watch[dev->idx];
+	struct rr_cq *cq;
+	int rc = 0;
+
+	pthread_mutex_lock(&e->domain->lock);
+	cq = atomic_load(&e->cq[dev->idx]);
+	if (!cq) {
+		rc = rr_cq_create(dev->fabric, MIN(CQ_DEPTH, dev->fabric->attr.cq_max), &cq);
+		if (rc)
+			goto out;
+		*w = (struct rpcrdma_watch){ .fd = rr_cq_fd(cq), .fn = on_cq };
+		rc = add_fd(e, w, EPOLLIN);
+		if (rc) {
+			rr_cq_destroy(cq);
+			goto out;
+		}
+		atomic_store(&e->cq[dev->idx], cq);
+	}
+	*ret = cq;
+out:
+	pthread_mutex_unlock(&e->domain->lock);
+	return rc;
+}
+
+void rr_engine_defer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
+{
+	msg->next = NULL;
+	*e->deferred_tail = msg;
+	e->deferred_tail = &msg->next;
+	e->ndeferred++;
+}
+
+void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_msg **at = &e->deferred;
+
+	while (*at && *at != msg)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = msg->next;
+	if (!*at)
+		e->deferred_tail = at;
+	e->ndeferred--;
+}
+
+void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_msg *head = atomic_load_explicit(&e->inbox, memory_order_relaxed);
+	uint64_t one = 1;
+
+	do
+		msg->next = head;
+	while (!atomic_compare_exchange_weak_explicit(&e->inbox, &head, msg, memory_order_seq_cst,
+						      memory_order_relaxed));
+	/* A full counter means that the bell is ringing: nothing to do about a failed write. */
+	if (atomic_load(&e->sleeping) && write(e->bell.fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* ---- descriptors ---- */
+
+int rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
+{
+	int rc = add_fd(e, w, events);
+
+	if (!rc)
+		e->watches++;
+	return rc;
+}
+
+int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+
+	return epoll_ctl(e->epfd, EPOLL_CTL_MOD, w->fd, &ev) < 0 ? -errno : 0;
+}
+
+void rpcrdma_engine_unwatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w)
+{
+	epoll_ctl(e->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	e->watches--;
+	for (int i = e->at_ready; i < e->nready; i++)
+		if (e->ready[i].data.ptr == w)
+			e->ready[i].data.ptr = NULL;
+}
+
+static int run_ready(struct rpcrdma_engine *e, int timeout_ms)
+{
+	int n = epoll_wait(e->epfd, e->ready, READY_MAX, timeout_ms), ran = 0;
+
+	if (n <= 0)
+		return 0;
+	e->nready = n;
+	for (e->at_ready = 0; e->at_ready < e->nready;) {
+		struct epoll_event *ev = &e->ready[e->at_ready++];
+		struct rpcrdma_watch *w = ev->data.ptr;
+
+		if (!w)
+			continue;
+		w->fn(w, ev->events);
+		/* the engine's own are no work by themselves: what they announce is counted */
+		ran += w->fn != on_bell && w->fn != on_cq && w->fn != on_alarm;
+	}
+	e->nready = 0;
+	return ran;
+}
+
+/* ---- timers ---- */
+
+static void timer_unlink(struct rpcrdma_timer *t)
+{
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	t->link = NULL;
+}
+
+void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t)
+{
+	(void)e;
+	if (t->link)
+		timer_unlink(t);
+}
+
+/* A list in order of time: there are a few per client or connection, and most are the last. */
+void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns)
+{
+	struct rpcrdma_timer **at = &e->timers;
+
+	rpcrdma_timer_cancel(e, t);
+	t->due_ns = clock_now_ns() + delay_ns;
+	while (*at && (*at)->due_ns <= t->due_ns)
+		at = &(*at)->next;
+	t->next = *at;
+	t->link = at;
+	if (t->next)
+		t->next->link = &t->next;
+	*at = t;
+}
+
+static int run_timers(struct rpcrdma_engine *e)
+{
+	uint64_t now;
+	int ran = 0;
+
+	if (!e->timers)
+		return 0;
+	now = clock_now_ns();
+	while (e->timers && e->timers->due_ns <= now) {
+		struct rpcrdma_timer *t = e->timers;
+
+		timer_unlink(t);
+		t->fn(t);
+		ran++;
+	}
+	return ran;
+}
+
+/* ---- the pass ---- */
+
+static int run_cqs(struct rpcrdma_engine *e)
+{
+	struct rr_wc wc[WC_BATCH];
+	int ran = 0;
+
+	for (unsigned i = 0; i < RR_DEVS_MAX; i++) {
+		struct rr_cq *cq = atomic_load_explicit(&e->cq[i], memory_order_acquire);
+		int n;
+
+		if (!cq)
+			continue;
+		n = rr_cq_poll(cq, wc, WC_BATCH);
+		for (int k = 0; k < n; k++)
+			wc[k].done->fn(wc[k].done, &wc[k]);
+		ran += n;
+	}
+	return ran;
+}
+
+int rpcrdma_engine_poll(struct rpcrdma_engine *e)
+{
+	int ran = run_deferred(e) + run_inbox(e) + run_cqs(e);
+
+	e->idle_polls++;
+	if (e->watches > 0 || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
+		e->idle_polls = 0;
+		ran += run_ready(e, 0) + run_timers(e);
+	}
+	ran += run_deferred(e);
+	return ran;
+}
+
+/* Everything that could wake a sleeper is armed, and a last look taken. */
+static bool prepare_sleep(struct rpcrdma_engine *e)
+{
+	bool work = e->deferred != NULL;
+
+	atomic_store(&e->sleeping, true);
+	atomic_thread_fence(memory_order_seq_cst);
+	work |= atomic_load(&e->inbox) != NULL;
+	for (unsigned i = 0; !work && i < RR_DEVS_MAX; i++) {
+		struct rr_cq *cq = atomic_load(&e->cq[i]);
+
+		work = cq && rr_cq_arm(cq);
+	}
+	if (work)
+		atomic_store(&e->sleeping, false);
+	return !work;
+}
+
+int rpcrdma_engine_arm(struct rpcrdma_engine *e)
+{
+	if (!prepare_sleep(e))
+		return 1;
+	/* `sleeping` stays set: the next push rings, which costs a system call and no more */
+	if (e->timers && e->alarm_ns != e->timers->due_ns) {
+		struct itimerspec at = { .it_value = {
+			.tv_sec = (time_t)(e->timers->due_ns / NS_PER_S),
+			.tv_nsec = (long)(e->timers->due_ns % NS_PER_S) } };
+
+		e->alarm_ns = e->timers->due_ns;
+		timerfd_settime(e->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
+	}
+	return e->timers && e->timers->due_ns <= clock_now_ns();
+}
+
+/* How long epoll may sleep: to the caller's limit or the first timer, rounded up. */
+static int sleep_ms(const struct rpcrdma_engine *e, uint64_t now, uint64_t limit_ns)
+{
+	uint64_t until = limit_ns, ns;
+
+	if (e->timers)
+		until = MIN(until, e->timers->due_ns);
+	if (until == UINT64_MAX)
+		return -1;
+	ns = until > now ? until - now : 0;
+	return (int)MIN((ns + NS_PER_MS - 1) / NS_PER_MS, UINT64_C(3600000));
+}
+
+int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
+{
+	uint64_t start = clock_now_ns(), now = start;
+	uint64_t limit = timeout_ms < 0 ? UINT64_MAX : start + (uint64_t)timeout_ms * NS_PER_MS;
+	uint64_t spin_ns = e->attr.spin_us * NS_PER_US;
+	unsigned spins = 0;
+	int ran;
+
+	for (;;) {
+		ran = rpcrdma_engine_poll(e);
+		if (ran) {
+			e->last_event_ns = clock_now_ns();
+			rr_count(e, spins, 1);
+			return ran;
+		}
+		now = clock_now_ns();
+		if (now >= limit)
+			return 0;
+		/* Descriptors alone (TCP) are not worth spinning for: each look is a system call. */
+		if (e->attr.poll == RPCRDMA_POLL_BUSY ||
+		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 &&
+		     now - MAX(e->last_event_ns, start) < spin_ns)) {
+			if (++spins % SPINS_PER_YIELD == 0)
+				sched_yield();
+			continue;
+		}
+		if (!prepare_sleep(e))
+			continue;
+		rr_count(e, sleeps, 1);
+		ran = run_ready(e, sleep_ms(e, now, limit));
+		atomic_store(&e->sleeping, false);
+		e->idle_polls = 0;
+		ran += run_deferred(e) + run_inbox(e) + run_cqs(e) + run_timers(e) + run_deferred(e);
+		e->last_event_ns = clock_now_ns();
+		if (ran || e->last_event_ns >= limit)
+			return ran;
+	}
+}
+
+void rpcrdma_count_copied(struct rpcrdma_engine *e, uint64_t bytes)
+{
+	rr_count(e, bytes_copied, bytes);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * engine_int.h - domain and engine as the rest of the library sees them
+ *
+ * Threads:  `struct rpcrdma_domain` is shared: `lock` guards devices, the pool's chunks, the lists
+ *           of engines and of memory regions. An engine is its thread's own, save the inbox.
+ */
+#ifndef RR_ENGINE_INT_H
+#define RR_ENGINE_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "fabric.h"
+#include "rpcrdma.h"
+
+#define RR_DEVS_MAX 2       /* local, verbs */
+#define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
+#define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself */
+
+/* A device of a domain: opened at first use, closed with the domain. */
+struct rr_dev {
+	struct rr_fabric *fabric;
+	struct rr_pd *pd;         /* of the pool's buffers; nothing in it has remote rights */
+	unsigned idx;             /* in domain->devs and in a chunk's mr[] */
+	enum rpcrdma_transport transport;
+};
+
+struct rr_pool_chunk;
+
+/* A pool buffer as the library sees it. */
+struct rr_buf {
+	struct rpcrdma_buf pub;
+	struct rr_buf *next;      /* free list or magazine */
+	struct rr_pool_chunk *chunk;
+};
+
+struct rr_pool {
+	size_t bytes, bytes_max;
+	struct list chunks[RR_POOL_CLASSES];
+	unsigned waiting;         /* engines with waiters; read without the lock */
+};
+
+struct rpcrdma_domain {
+	pthread_mutex_t lock;
+	struct rpcrdma_domain_attr attr;
+	char *capture;
+	struct rr_dev devs[RR_DEVS_MAX];
+	unsigned ndevs;
+	struct rr_pool pool;
+	struct list engines;
+	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
+	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
+};
+
+struct rpcrdma_engine {
+	struct rpcrdma_domain *domain;
+	struct list link;                /* domain->engines */
+	struct rpcrdma_engine_attr attr;
+	int epfd;
+
+	_Atomic(struct rpcrdma_msg *) inbox; /* pushed by anyone, taken whole by the owner */
+	atomic_bool sleeping;                /* the pusher must ring */
+	struct rpcrdma_watch bell;
+	struct rpcrdma_msg *deferred, **deferred_tail; /* own messages, next poll */
+	unsigned ndeferred;
+
+	_Atomic(struct rr_cq *) cq[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
+	struct rpcrdma_watch cq_watch[RR_DEVS_MAX];
+	unsigned qps;                    /* on any of the queues: worth spinning for */
+	unsigned watches;                /* of users of the engine */
+	struct list conns;               /* rpcrdma_conn: adopted */
+
+	struct rpcrdma_timer *timers;    /* by due time */
+	struct rpcrdma_watch alarm;      /* timerfd, for those who sleep on the engine's fd */
+	uint64_t alarm_ns;
+
+	struct epoll_event *ready;       /* batch being dispatched */
+	int nready, at_ready;
+	uint64_t last_event_ns;
+	unsigned idle_polls;
+	bool polling;                    /* inside rpcrdma_engine_poll */
+
+	struct rr_buf *magazine[RR_POOL_CLASSES];
+	unsigned in_magazine[RR_POOL_CLASSES];
+	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
+	struct rpcrdma_buf_waiter *pool_retry; /* whose turn it is; NULL once it waits again */
+	bool pool_running, pool_waiting;       /* inside rr_pool_msg; counted in pool.waiting */
+	struct rpcrdma_msg pool_msg;     /* memory came back, or others starve: give up the magazine */
+	atomic_bool pool_msg_out;
+
+	struct rpcrdma_stats stats;      /* written by the owner only; read by rpcrdma_domain_stats */
+};
+
+/* A counter has one writer, its engine, and any number of readers. */
+#define rr_count(engine, counter, n)                                                           \
+	__atomic_store_n(&(engine)->stats.counter, (engine)->stats.counter + (uint64_t)(n),    \
+			 __ATOMIC_RELAXED)
+#define rr_count_set(engine, counter, n)                                                       \
+	__atomic_store_n(&(engine)->stats.counter, (uint64_t)(n), __ATOMIC_RELAXED)
+
+/** rr_domain_dev - the device for @transport, opened if it is not yet
+ * Return: 0; -ENODEV: none on this machine; -EOPNOTSUPP: not in this build; -ENOMEM */
+must_check int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
+			     struct rr_dev **ret);
+
+/** rr_domain_add_engine, rr_domain_del_engine - whose counters are summed; the latter keeps them */
+void rr_domain_add_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);
+void rr_domain_del_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);
+
+/** rr_engine_cq - this engine's completion queue on @dev, made if there is none yet */
+must_check int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **ret);
+
+/** rr_engine_defer - have @msg->fn run at the next poll of this (own) engine; for callbacks that
+ * must not run inside the call that caused them */
+void rr_engine_defer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+/** rr_engine_undefer - take it back, if it has not run */
+void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+
+/** rr_buf_mr - the region that covers a pool buffer on @dev */
+struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev);
+
+/** rr_pool_init, rr_pool_fini, rr_pool_attach (a device opened: register all chunks) */
+void rr_pool_init(struct rpcrdma_domain *d);
+void rr_pool_fini(struct rpcrdma_domain *d);
+must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
+/** rr_pool_drain - give an engine's magazine back; called with its last buffer returned */
+void rr_pool_drain(struct rpcrdma_engine *e);
+void rr_pool_msg(struct rpcrdma_msg *msg);
+
+/* mem.c */
+struct rr_mem {
+	struct list link;   /* domain->mems */
+	void *addr;
+	size_t bytes;
+	int fd;             /* memfd sealed against shrinking */
+	uint64_t id;        /* never used twice: a cached registration cannot mistake a successor */
+	struct list mrs;    /* reg_slab.c: its registrations, one per connection */
+};
+/** rr_mem_find - the region that contains [addr, addr+len) whole, or NULL; takes the lock */
+struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len);
+struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len);
+void rr_mem_fini(struct rpcrdma_domain *d);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * ep.c - an endpoint: one queue pair with its message buffers and the account of its queues
+ *
+ * Operation:  see ep.h. The account: a chain of n requests takes n entries of the send queue and
+ *             gives them back when its last, signalled one completes; a chain is posted when it fits
+ *             whole, in the order of rr_ep_post(). Receives are counted where they are: at the
+ *             device (`posted`), with the upper layer (`held`), or idle once the endpoint is dead.
+ * Memory:     A batch is one mapping: so many receive buffers, then as many send buffers, registered
+ *             once without remote rights.
+ * Threads:    ep.h
+ * Errors:     The first completion that is not RR_WC_OK makes the endpoint dead; which request it
+ *             belonged to does not matter, since nothing after it was carried out.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/trace.h"
+#include "ep.h"
+
+/* Requests one message may need beside its Send: a Write or Read per segment and page-class piece. */
+#define SQ_PER_MSG 4u
+#define SQ_MIN 64u
+
+struct batch {
+	struct list link;
+	void *map;
+	size_t bytes;
+	struct rr_mr *mr;
+	struct rr_recv_ctx *recvs;
+	struct rr_send_ctx *sends;
+};
+
+static void ep_die(struct rr_ep *ep, enum rr_wc_status status);
+static void ep_check_drained(struct rr_ep *ep);
+static void pump(struct rr_ep *ep);
+
+static void on_recv(struct rr_done *done, const struct rr_wc *wc)
+{
+	struct rr_recv_ctx *rc = container_of(done, struct rr_recv_ctx, done);
+	struct rr_ep *ep = rc->ep;
+
+	ep->posted--;
+	if (wc->status != RR_WC_OK || ep->dead) {
+		list_add_tail(&ep->idle_recvs, &rc->link);
+		ep_die(ep, wc->status);
+		ep_check_drained(ep);
+		return;
+	}
+	ep->held++;
+	rc->len = wc->byte_len;
+	ep->ops->recv(ep, rc, wc);
+}
+
+static void post_recv(struct rr_recv_ctx *rc)
+{
+	struct rr_ep *ep = rc->ep;
+	struct rr_recv recv = { .done = &rc->done,
+				.sge = { .addr = rc->buf, .len = ep->recv_bytes, .mr = rc->mr } };
+
+	if (ep->dead || rr_post_recv(ep->qp, &recv)) {
+		list_add_tail(&ep->idle_recvs, &rc->link);
+		ep_check_drained(ep);
+		return;
+	}
+	ep->posted++;
+}
+
+void rr_ep_repost(struct rr_recv_ctx *rc)
+{
+	rc->ep->held--;
+	post_recv(rc);
+}
+
+/* A request in the middle of a chain: only errors come here, and the last one speaks for all. */
+static void on_err(struct rr_done *done, const struct rr_wc *wc)
+{
+	struct rr_ep *ep = container_of(done, struct rr_ep, err_done);
+
+	if (wc->status != RR_WC_OK)
+		ep_die(ep, wc->status);
+}
+
+static void on_post(struct rr_done *done, const struct rr_wc *wc)
+{
+	struct rr_post *post = container_of(done, struct rr_post, done);
+	struct rr_ep *ep = post->ep;
+	enum rr_wc_status status = wc->status;
+
+	ep->in_flight--;
+	ep->sq_free += post->n;
+	if (status != RR_WC_OK)
+		ep_die(ep, status);
+	post->fn(post, status); /* may free the post */
+	pump(ep);
+	ep_check_drained(ep);
+}
+
+static bool post_now(struct rr_ep *ep, struct rr_post *post)
+{
+	if (rr_post_send(ep->qp, post->first))
+		return false;
+	ep->sq_free -= post->n;
+	ep->in_flight++;
+	return true;
+}
+
+/* Post what waits as far as the queue has room; on a dead endpoint end all of it. */
+static void pump(struct rr_ep *ep)
+{
+	struct rr_post *post;
+
+	while ((post = list_first_entry(&ep->waiting, struct rr_post, link)) != NULL) {
+		if (!ep->dead) {
+			if (post->n > ep->sq_free)
+				return;
+			list_del(&post->link);
+			if (post_now(ep, post))
+				continue;
+			ep_die(ep, RR_WC_LOCAL);
+		} else {
+			list_del(&post->link);
+		}
+		post->fn(post, RR_WC_FLUSHED);
+	}
+}
+
+/* fn must not run inside rr_ep_post(): the dead endpoint's chains end at the next poll. */
+static void on_drain_msg(struct rpcrdma_msg *msg)
+{
+	struct rr_ep *ep = container_of(msg, struct rr_ep, drained_msg);
+
+	ep->msg_out = false;
+	if (ep->die_soon) {
+		ep->die_soon = false;
+		ep_die(ep, RR_WC_FLUSHED);
+	}
+	pump(ep);
+	if (!list_is_empty(&ep->waiting) || ep->posted || ep->held || ep->in_flight || !ep->dead ||
+	    ep->drained)
+		return;
+	ep->drained = true;
+	ep->ops->drained(ep);
+}
+
+static void kick(struct rr_ep *ep)
+{
+	if (ep->msg_out)
+		return;
+	ep->msg_out = true;
+	rr_engine_defer(ep->engine, &ep->drained_msg);
+}
+
+static void ep_check_drained(struct rr_ep *ep)
+{
+	if (ep->dead && !ep->posted && !ep->held && !ep->in_flight && !ep->drained)
+		kick(ep);
+}
+
+static void ep_die(struct rr_ep *ep, enum rr_wc_status status)
+{
+	if (ep->dead)
+		return;
+	ep->dead = true;
+	TRACE2(ep_dead, ep, status);
+	if (status == RR_WC_RNR)
+		rr_count(ep->engine, rnr, 1);
+	rr_qp_disconnect(ep->qp);
+	ep->ops->dead(ep, status);
+	kick(ep);
+}
+
+void rr_ep_disconnect(struct rr_ep *ep)
+{
+	if (ep->dead)
+		return;
+	ep->die_soon = true;
+	kick(ep);
+}
+
+void rr_ep_post(struct rr_ep *ep, struct rr_post *post)
+{
+	struct rr_wr *wr = post->first;
+
+	post->ep = ep;
+	post->done.fn = on_post;
+	for (; wr->next; wr = wr->next) {
+		wr->done = &ep->err_done;
+		wr->flags &= ~(unsigned)RR_WR_SIGNALED;
+	}
+	wr->done = &post->done;
+	wr->flags |= RR_WR_SIGNALED;
+	if (!ep->dead && list_is_empty(&ep->waiting) && post->n <= ep->sq_free &&
+	    post_now(ep, post))
+		return;
+	if (!ep->dead && post->n > ep->sq_free)
+		rr_count(ep->engine, sq_waits, 1);
+	list_add_tail(&ep->waiting, &post->link);
+	if (ep->dead || post->n <= ep->sq_free)
+		kick(ep);
+}
+
+struct rr_send_ctx *rr_ep_get_send(struct rr_ep *ep)
+{
+	struct list *n = list_pop(&ep->free_sends);
+
+	return n ? list_entry(n, struct rr_send_ctx, link) : NULL;
+}
+
+void rr_ep_put_send(struct rr_send_ctx *sc)
+{
+	list_add_head(&sc->ep->free_sends, &sc->link);
+}
+
+static void batch_free(struct batch *b)
+{
+	rr_mr_dereg(b->mr);
+	if (b->map)
+		munmap(b->map, b->bytes);
+	free(b->recvs);
+	free(b->sends);
+	free(b);
+}
+
+static int batch_add(struct rr_ep *ep, unsigned nrecvs, unsigned nsends)
+{
+	struct batch *b = calloc(1, sizeof(*b));
+	struct rr_mr_attr attr = { .access = RR_ACCESS_LOCAL_WRITE, .fd = -1 };
+	uint8_t *at;
+	int rc = -ENOMEM;
+
+	if (!b)
+		return -ENOMEM;
+	b->recvs = calloc(nrecvs, sizeof(*b->recvs));
+	b->sends = calloc(nsends, sizeof(*b->sends));
+	if (!b->recvs || !b->sends)
+		goto fail;
+	b->bytes = (size_t)nrecvs * ep->recv_bytes + (size_t)nsends * ep->send_bytes;
+	b->map = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (b->map == MAP_FAILED) {
+		b->map = NULL;
+		goto fail;
+	}
+	attr.addr = b->map;
+	attr.len = b->bytes;
+	rc = rr_mr_reg(ep->pd, &attr, &b->mr);
+	if (rc)
+		goto fail;
+	at = b->map;
+	for (unsigned i = 0; i < nsends; i++, at += ep->send_bytes) {
+		b->sends[i] = (struct rr_send_ctx){ .ep = ep, .buf = at, .mr = b->mr };
+		list_add_tail(&ep->free_sends, &b->sends[i].link);
+	}
+	list_add_tail(&ep->batches, &b->link);
+	for (unsigned i = 0; i < nrecvs; i++, at += ep->recv_bytes) {
+		b->recvs[i] = (struct rr_recv_ctx){ .ep = ep, .buf = at, .mr = b->mr };
+		b->recvs[i].done.fn = on_recv;
+		list_init(&b->recvs[i].link);
+		post_recv(&b->recvs[i]);
+	}
+	return 0;
+fail:
+	batch_free(b);
+	return rc;
+}
+
+void rr_ep_grow(struct rr_ep *ep, unsigned msgs)
+{
+	msgs = MIN(msgs, ep->msgs_max);
+	if (ep->dead || msgs <= ep->msgs)
+		return;
+	if (batch_add(ep, msgs - ep->msgs, msgs - ep->msgs) == 0)
+		ep->msgs = msgs;
+}
+
+int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd, struct rr_qp *qp,
+		 const struct rr_ep_attr *attr, struct rr_ep **ret)
+{
+	struct rr_qp_attr qa = { .pd = pd };
+	struct rr_ep *ep;
+	int rc;
+
+	rc = rr_engine_cq(e, dev, &qa.cq);
+	if (rc)
+		return rc;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -ENOMEM;
+	ep->engine = e;
+	ep->dev = dev;
+	ep->pd = pd;
+	ep->ops = attr->ops;
+	ep->owner = attr->owner;
+	ep->recv_bytes = attr->recv_bytes;
+	ep->send_bytes = attr->send_bytes;
+	ep->msgs_max = attr->msgs_max;
+	ep->sge_max = MIN(16u, dev->fabric->attr.sge_max);
+	ep->sq_depth = attr->sq_depth ? attr->sq_depth : MAX(SQ_MIN, attr->msgs_max * SQ_PER_MSG);
+	ep->sq_depth = MIN(ep->sq_depth, dev->fabric->attr.qp_wr_max);
+	ep->err_done.fn = on_err;
+	ep->drained_msg.fn = on_drain_msg;
+	list_init(&ep->waiting);
+	list_init(&ep->idle_recvs);
+	list_init(&ep->free_sends);
+	list_init(&ep->batches);
+	qa.sq_depth = ep->sq_depth;
+	qa.rq_depth = attr->msgs_max + attr->extra_recvs;
+	qa.sge_max = ep->sge_max;
+	qa.recv_bytes = ep->recv_bytes;
+	rc = rr_qp_setup(qp, &qa);
+	if (rc) {
+		free(ep);
+		return rc;
+	}
+	ep->qp = qp;
+	qp->owner = ep;
+	ep->sq_free = ep->sq_depth;
+	rc = batch_add(ep, attr->msgs + attr->extra_recvs, attr->msgs + attr->extra_recvs);
+	if (rc) {
+		ep->qp = NULL; /* stays the caller's */
+		rr_ep_destroy(ep);
+		return rc;
+	}
+	ep->msgs = attr->msgs;
+	*ret = ep;
+	return 0;
+}
+
+void rr_ep_destroy(struct rr_ep *ep)
+{
+	if (!ep)
+		return;
+	rr_engine_undefer(ep->engine, &ep->drained_msg);
+	rr_qp_destroy(ep->qp);
+	list_for_each_safe(n, &ep->batches)
+		batch_free(list_entry(n, struct batch, link));
+	free(ep);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * ep.h - an endpoint: one queue pair with its message buffers and the account of its queues
+ *
+ * Operation:  Shared by both ends. rr_ep_create() sets up a queue pair that was dialled or
+ *             requested, and posts the first receives; the caller then connects or accepts.
+ *             Messages come by ops->recv with their buffer, which goes back by rr_ep_repost().
+ *             Work goes out by rr_ep_post(), a chain at a time, in order; what does not fit the
+ *             send queue waits in a FIFO, so a full queue is never an error.
+ *
+ *                 up --(first error completion, flush, or rr_ep_disconnect)--> dead --> drained
+ *
+ *             ops->dead runs once, when nothing more can be sent; ops->drained once, when no work
+ *             request is outstanding and all receive contexts are back: rr_ep_destroy() may be called.
+ * Memory:     Message buffers come in batches (receive and send buffers in one registered piece,
+ *             local access only) and grow with the credits in use; they live as long as the endpoint.
+ *             A posted chain belongs to the endpoint until its fn has run.
+ * Threads:    The engine's; except rr_ep_create() up to accept, see fabric.h.
+ * Errors:     After `dead`, posts are taken and end with RR_WC_FLUSHED, so that callers have one
+ *             path only.
+ */
+#ifndef RR_EP_H
+#define RR_EP_H
+
+#include "base/list.h"
+#include "engine_int.h"
+#include "fabric.h"
+
+struct rr_ep;
+
+struct rr_recv_ctx {
+	struct rr_done done;
+	struct rr_ep *ep;
+	struct list link;      /* idle ones, of an endpoint that is dead */
+	uint8_t *buf;          /* ep->recv_bytes of room */
+	struct rr_mr *mr;
+	uint32_t len;          /* of the message that is in it */
+};
+
+/* Room for one outgoing message. */
+struct rr_send_ctx {
+	struct list link;      /* free ones */
+	struct rr_ep *ep;
+	uint8_t *buf;          /* ep->send_bytes of room */
+	struct rr_mr *mr;
+};
+
+/* A chain of work requests, last one signalled; embedded in whatever it is for. */
+struct rr_post {
+	struct rr_done done;
+	struct list link;
+	struct rr_ep *ep;
+	struct rr_wr *first;
+	unsigned n;            /* requests in the chain, <= sq_depth */
+	void (*fn)(struct rr_post *post, enum rr_wc_status status);
+};
+
+struct rr_ep_ops {
+	/* A message of rc->len bytes is in rc->buf. Ends with rr_ep_repost(), now or later. */
+	void (*recv)(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+	void (*dead)(struct rr_ep *ep, enum rr_wc_status status);
+	void (*drained)(struct rr_ep *ep);
+};
+
+struct rr_ep_attr {
+	const struct rr_ep_ops *ops;
+	void *owner;
+	unsigned msgs;         /* receives (and send buffers) to begin with ... */
+	unsigned msgs_max;     /* ... and at most */
+	unsigned extra_recvs;  /* receives over and above those granted as credits */
+	unsigned sq_depth;     /* 0: enough for msgs_max */
+	uint32_t recv_bytes, send_bytes;
+};
+
+struct rr_ep {
+	struct rpcrdma_engine *engine;
+	struct rr_dev *dev;
+	struct rr_qp *qp;
+	const struct rr_ep_ops *ops;
+	void *owner;
+	struct rr_pd *pd;
+	uint32_t recv_bytes, send_bytes;
+	unsigned sge_max;
+	unsigned msgs, msgs_max;   /* message pairs there are, and may be */
+	unsigned posted;           /* receives at the device */
+	unsigned held;             /* receives with the upper layer */
+	unsigned sq_depth, sq_free;
+	unsigned in_flight;        /* chains at the device */
+	bool dead, drained, die_soon;
+	bool msg_out;              /* drained_msg is deferred: must run before the endpoint is freed */
+	struct list waiting;       /* rr_post: chains that found the queue full */
+	struct list idle_recvs;    /* when dead */
+	struct list free_sends;
+	struct list batches;
+	struct rr_done err_done;   /* of requests that are not the last of their chain */
+	struct rpcrdma_msg drained_msg;
+};
+
+/** rr_ep_create - set up @qp on @engine, post the first receives
+ * @pd: whose registrations its work requests will use
+ *
+ * Return: 0; -ENOMEM; what the device said. On failure @qp is still the caller's.
+ */
+must_check int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
+			    struct rr_qp *qp, const struct rr_ep_attr *attr, struct rr_ep **ret);
+
+/** rr_ep_destroy - of one that is drained or was never connected; destroys the queue pair too */
+void rr_ep_destroy(struct rr_ep *ep);
+
+/** rr_ep_disconnect - begin the end: dead (at the next poll, if it was not yet), then drained */
+void rr_ep_disconnect(struct rr_ep *ep);
+
+/** rr_ep_grow - have up to @msgs receives and send buffers; fewer if memory or the limit says so */
+void rr_ep_grow(struct rr_ep *ep, unsigned msgs);
+
+/** rr_ep_repost - give a receive buffer back to the device */
+void rr_ep_repost(struct rr_recv_ctx *rc);
+
+/** rr_ep_get_send - room for a message, or NULL: as many exist as messages may be outstanding, so
+ * a caller that respects credits finds one */
+struct rr_send_ctx *rr_ep_get_send(struct rr_ep *ep);
+void rr_ep_put_send(struct rr_send_ctx *sc);
+
+/** rr_ep_post - send a chain; @post->fn runs once, not from inside, also on a dead endpoint
+ * Of the requests only the last may (and will) be signalled; done pointers are set here.
+ */
+void rr_ep_post(struct rr_ep *ep, struct rr_post *post);
+
+#endif

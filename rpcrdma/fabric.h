@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fabric.h - the NIC seam: what a reliable-connected RDMA device does, and nothing more
+ *
+ * Operation:  A fabric is an opened device (or the same-host stand-in). Beneath it: protection
+ *             domains with registered memory and windows, completion queues, connection managers,
+ *             and queue pairs. Shaped like verbs so that the verbs side is a thin skin; everything
+ *             above this seam is the same code on every fabric.
+ *
+ *             A connection's life, active side:   qp_dial -> event ROUTED -> qp_setup, post_recv...
+ *             -> qp_connect -> event ESTABLISHED | FAILED.
+ *             Passive side: event REQUEST -> qp_setup, post_recv... -> qp_accept | qp_reject.
+ *             Either: qp_disconnect -> every posted work request completes (flushed if it has to
+ *             be) -> qp_destroy.
+ *
+ *             The one way to learn of a peer's end: every posted receive completes with
+ *             RR_WC_FLUSHED. There is no separate event, so there is nothing to race with; the
+ *             owner of the completion queue always posts at least one receive while connected.
+ *
+ * Memory:     Work requests, their SGE arrays and inline messages are copied by the post; what the
+ *             SGEs point at belongs to the fabric until the completion of that request (or of a
+ *             later signalled one on the same queue). Receive buffers until their completion.
+ * Threads:    A completion queue and all queue pairs on it belong to one thread at a time, except
+ *             that qp_setup, post_recv and qp_accept/qp_connect may be called by a connection
+ *             manager's thread before the connection is up. A connection manager belongs to one
+ *             thread. A protection domain may be used by several (registration takes its lock).
+ * Errors:     0 or -errno. A failed post posts nothing. A completion with an error status moves
+ *             the queue pair to the error state: all else posted on it completes RR_WC_FLUSHED.
+ *             On an error only `done` and `status` of a completion are valid.
+ * See:        design.md section 2 (seam 1); the wrappers below assert the contract on both sides.
+ */
+#ifndef RR_FABRIC_H
+#define RR_FABRIC_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/list.h"
+#include "base/util.h"
+
+/* What an SGE or a remote key may be used for; the names and meanings are those of verbs. */
+enum rr_access {
+	RR_ACCESS_LOCAL_WRITE = 1u << 0,
+	RR_ACCESS_REMOTE_READ = 1u << 1,
+	RR_ACCESS_REMOTE_WRITE = 1u << 2,
+	RR_ACCESS_MW_BIND = 1u << 3, /* windows may be bound over this region */
+};
+#define RR_ACCESS_REMOTE (RR_ACCESS_REMOTE_READ | RR_ACCESS_REMOTE_WRITE)
+
+/* Limits of a device, as it enforces them. */
+struct rr_fabric_attr {
+	unsigned sge_max;            /* entries of one work request */
+	unsigned qp_wr_max;          /* depth of a send or a receive queue */
+	unsigned cq_max;             /* entries of a completion queue */
+	unsigned rd_atom_max;        /* RDMA Reads outstanding, as initiator and as target */
+	uint32_t msg_bytes_max;      /* length of one RDMA Read or Write */
+	bool windows;                /* type-2B memory windows */
+	bool send_inv;               /* Send-With-Invalidate may be sent */
+	bool client_direct;          /* qp_direct may succeed: the peer's memory can be mapped */
+	char device[64];             /* "local", "rxe0", "mlx5_0" */
+};
+
+/* Who is at the other end. Addresses identify on a network, credentials on the same host. */
+struct rr_peer {
+	struct sockaddr_storage addr; /* ss_family AF_UNSPEC on the local fabric */
+	bool has_cred;                /* the fields below come from the kernel */
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+	unsigned ngroups;             /* supplementary groups, as many as fit */
+	gid_t groups[64];
+	char text[64];                /* for people: "10.0.0.7:1023", "pid 811 uid 1000" */
+};
+
+struct rr_fabric {
+	const struct rr_fabric_ops *ops;
+	struct rr_fabric_attr attr;
+};
+
+/* A protection domain: registrations and queue pairs that may use them. */
+struct rr_pd {
+	struct rr_fabric *fabric;
+};
+
+/* What mr_reg is asked for. [addr, addr+len) must stay mapped until mr_dereg has returned. */
+struct rr_mr_attr {
+	void *addr;
+	size_t len;
+	unsigned access; /* enum rr_access */
+	int fd;          /* memfd that backs the range from fd_off on, sealed F_SEAL_SHRINK; or -1 */
+	uint64_t fd_off;
+};
+
+struct rr_mr {
+	struct rr_pd *pd;
+	void *addr;
+	size_t len;
+	unsigned access;
+	uint32_t rkey; /* 0 where no remote access was asked for: then nothing of it is reachable */
+};
+
+/* A type-2B window: a remote key that lives from a bind to its invalidation. */
+struct rr_mw {
+	struct rr_pd *pd;
+	uint32_t rkey; /* key of the latest bind posted */
+};
+
+struct rr_wc;
+
+/* Embedded in whatever operation is posted; fn runs on the thread that polls the queue. */
+struct rr_done {
+	void (*fn)(struct rr_done *done, const struct rr_wc *wc);
+};
+
+enum rr_wc_status {
+	RR_WC_OK,
+	RR_WC_FLUSHED,      /* the queue pair died before this request was carried out */
+	RR_WC_LOCAL,        /* our own mistake or memory (length, protection, bind) */
+	RR_WC_REM_ACCESS,   /* wrong key, out of bounds, or right missing at the peer */
+	RR_WC_REM_OP,       /* the peer could not take it (receive buffer too short) */
+	RR_WC_RNR,          /* no receive was posted at the peer */
+	RR_WC_LOST,         /* no acknowledgement: peer or path gone */
+};
+
+/* One completion. */
+struct rr_wc {
+	struct rr_done *done;
+	enum rr_wc_status status;
+	uint32_t byte_len;   /* receives: bytes of the message */
+	bool with_inv;       /* receives: came with an invalidation of inv_rkey */
+	uint32_t inv_rkey;
+};
+
+struct rr_sge {
+	void *addr;
+	uint32_t len;
+	struct rr_mr *mr; /* region that covers [addr, addr+len) */
+};
+
+enum rr_wr_op { RR_WR_SEND, RR_WR_SEND_INV, RR_WR_WRITE, RR_WR_READ, RR_WR_BIND, RR_WR_LOCAL_INV };
+
+enum rr_wr_flags {
+	RR_WR_SIGNALED = 1u << 0, /* completes in the queue; errors always do */
+	RR_WR_FENCE = 1u << 1,    /* waits for earlier RDMA Reads of this queue pair */
+	RR_WR_INLINE = 1u << 2,   /* payload copied at the post; needs no mr; <= qp attr inline_max */
+};
+
+/* A send-queue request. Unsignalled ones are finished when a later signalled one completes. */
+struct rr_wr {
+	struct rr_wr *next; /* posted as one chain; NULL ends it */
+	struct rr_done *done;
+	enum rr_wr_op op;
+	unsigned flags;
+	struct rr_sge *sge;
+	unsigned nsge;
+	uint64_t raddr;     /* WRITE, READ: offset as the peer advertised it */
+	uint32_t rkey;      /* WRITE, READ: peer's key. SEND_INV: key to invalidate at the peer.
+	                     * LOCAL_INV: own key to invalidate. BIND: the new key */
+	struct {
+		struct rr_mw *mw;
+		struct rr_mr *mr;
+		void *addr;
+		size_t len;
+		unsigned access;
+	} bind;             /* BIND only */
+};
+
+struct rr_recv {
+	struct rr_done *done;
+	struct rr_sge sge; /* one buffer; the message must fit */
+};
+
+struct rr_cq {
+	struct rr_fabric *fabric;
+};
+
+struct rr_qp_attr {
+	struct rr_pd *pd;
+	struct rr_cq *cq;        /* both directions complete here */
+	unsigned sq_depth, rq_depth;
+	unsigned sge_max;
+	uint32_t recv_bytes;     /* size of every receive buffer that will be posted */
+	uint32_t inline_max;     /* in: wanted RR_WR_INLINE bytes; out: what the device gives */
+};
+
+/* What goes with a connect or an accept. */
+struct rr_conn_param {
+	const void *priv;        /* private data, copied */
+	size_t priv_len;         /* <= RR_PRIV_MAX */
+	unsigned initiator_depth;     /* RDMA Reads this side will have outstanding */
+	unsigned responder_resources; /* RDMA Reads this side will serve at once */
+	unsigned rnr_retry;      /* 0: no receive posted at the peer is an error at once */
+};
+#define RR_PRIV_MAX 56
+
+enum rr_qp_state { RR_QP_IDLE, RR_QP_READY, RR_QP_ERROR };
+
+struct rr_qp {
+	struct rr_fabric *fabric;
+	struct rr_pd *pd; /* since qp_setup */
+	struct rr_cq *cq;
+	void *owner;      /* for the user of the seam; the fabric never looks at it */
+};
+
+enum rr_cm_event_type {
+	RR_CM_ROUTED,      /* dialled peer can be reached: set up, post receives, connect */
+	RR_CM_ESTABLISHED, /* active side: the peer accepted; priv holds its private data */
+	RR_CM_FAILED,      /* active side: status says why; the queue pair is only good for destroy */
+	RR_CM_REQUEST,     /* passive side: a peer wants in; qp is new and the receiver's to destroy */
+};
+
+struct rr_cm_event {
+	enum rr_cm_event_type type;
+	struct rr_qp *qp;
+	void *listener_ctx;      /* REQUEST: as given to listen() */
+	int status;              /* FAILED: -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT, ... */
+	const void *priv;        /* valid during the callback; zero-padded on some devices */
+	size_t priv_len;
+	unsigned initiator_depth;     /* RDMA Reads the receiver of this event may have outstanding */
+	unsigned responder_resources;
+	const struct rr_peer *peer;   /* REQUEST */
+};
+
+typedef void (*rr_cm_fn)(void *ctx, const struct rr_cm_event *ev);
+
+/* A source of connection events: one file descriptor and a function to run when it is readable. */
+struct rr_cm {
+	struct rr_fabric *fabric;
+	rr_cm_fn fn;
+	void *ctx;
+};
+
+struct rr_listener {
+	struct rr_cm *cm;
+	void *ctx;
+};
+
+/*
+ * The table. Every member is mandatory; a device that lacks a thing answers -EOPNOTSUPP.
+ * None blocks, save where said.
+ */
+struct rr_fabric_ops {
+	const char *name;
+
+	void (*close)(struct rr_fabric *fabric);
+
+	int (*pd_create)(struct rr_fabric *fabric, struct rr_pd **ret);
+	void (*pd_destroy)(struct rr_pd *pd);
+
+	/* -ENOMEM: pinned limit; -EFAULT: not mapped or not writable. May take a system call. */
+	int (*mr_reg)(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
+	/* After the return no remote access touches the range: waits for one that is in progress.
+	 * -EBUSY: a window is still bound over it. */
+	int (*mr_dereg)(struct rr_mr *mr);
+	int (*mw_create)(struct rr_pd *pd, struct rr_mw **ret);
+	/* Also takes back a key that is still bound, as verbs' deallocation does. */
+	void (*mw_destroy)(struct rr_mw *mw);
+
+	int (*cq_create)(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
+	void (*cq_destroy)(struct rr_cq *cq);
+	/* Readable after an arm that returned 0 when a completion may wait. */
+	int (*cq_fd)(struct rr_cq *cq);
+	/* Up to @max completions, in order per queue pair; 0 when there is none. */
+	int (*cq_poll)(struct rr_cq *cq, struct rr_wc *wc, int max);
+	/* 0: armed, sleep on the fd; 1: something came meanwhile, poll again. */
+	int (*cq_arm)(struct rr_cq *cq);
+
+	int (*cm_create)(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);
+	void (*cm_destroy)(struct rr_cm *cm);
+	int (*cm_fd)(struct rr_cm *cm);
+	/* Runs fn for what has happened; the callback may call anything but cm_destroy. */
+	void (*cm_process)(struct rr_cm *cm);
+
+	/* @addr: a socket path (local) or "host:port" (verbs). May resolve a name: blocks. */
+	int (*listen)(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
+	void (*unlisten)(struct rr_listener *l);
+
+	int (*qp_dial)(struct rr_cm *cm, const char *addr, struct rr_qp **ret);
+	int (*qp_setup)(struct rr_qp *qp, struct rr_qp_attr *attr);
+	int (*qp_connect)(struct rr_qp *qp, const struct rr_conn_param *param);
+	int (*qp_accept)(struct rr_qp *qp, const struct rr_conn_param *param);
+	/* Says no to a REQUEST; the queue pair is still to be destroyed. */
+	int (*qp_reject)(struct rr_qp *qp);
+	/* To the error state, and the peer is told. Completions of all posted work follow. Harmless
+	 * when repeated. */
+	void (*qp_disconnect)(struct rr_qp *qp);
+	/* No posted work may be left without its completion, unless it was never connected. */
+	void (*qp_destroy)(struct rr_qp *qp);
+
+	/* -ENOMEM: the queue is full (a caller's accounting bug: it must count). -ENOTCONN: dead. */
+	int (*post_send)(struct rr_qp *qp, const struct rr_wr *wr);
+	int (*post_recv)(struct rr_qp *qp, const struct rr_recv *recv);
+
+	/* Map the peer's memory [raddr, +len) of key @rkey for data that the kernel will place there
+	 * (read or O_DIRECT into it; never a load or store of ours). -EOPNOTSUPP: this memory cannot
+	 * be mapped, place it by RDMA Write. The key stays busy until qp_direct_end(token). */
+	int (*qp_direct)(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
+			 void **ret_addr, uint32_t *ret_token);
+	void (*qp_direct_end)(struct rr_qp *qp, uint32_t token);
+};
+
+/* The wrappers: how everyone calls the table. */
+
+static inline void rr_fabric_close(struct rr_fabric *f)
+{
+	if (f)
+		f->ops->close(f);
+}
+
+static inline must_check int rr_pd_create(struct rr_fabric *f, struct rr_pd **ret)
+{
+	int rc = f->ops->pd_create(f, ret);
+
+	assert(rc || (*ret)->fabric == f);
+	return rc;
+}
+
+static inline void rr_pd_destroy(struct rr_pd *pd)
+{
+	if (pd)
+		pd->fabric->ops->pd_destroy(pd);
+}
+
+static inline must_check int rr_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr,
+				       struct rr_mr **ret)
+{
+	int rc;
+
+	assert(attr->len > 0);
+	/* verbs refuses remote write without local write */
+	assert(!(attr->access & RR_ACCESS_REMOTE_WRITE) || (attr->access & RR_ACCESS_LOCAL_WRITE));
+	rc = pd->fabric->ops->mr_reg(pd, attr, ret);
+	assert(rc || (*ret)->pd == pd);
+	assert(rc || (attr->access & RR_ACCESS_REMOTE) || (*ret)->rkey == 0);
+	return rc;
+}
+
+static inline int rr_mr_dereg(struct rr_mr *mr)
+{
+	return mr ? mr->pd->fabric->ops->mr_dereg(mr) : 0;
+}
+
+static inline must_check int rr_mw_create(struct rr_pd *pd, struct rr_mw **ret)
+{
+	return pd->fabric->ops->mw_create(pd, ret);
+}
+
+static inline void rr_mw_destroy(struct rr_mw *mw)
+{
+	if (mw)
+		mw->pd->fabric->ops->mw_destroy(mw);
+}
+
+/** rr_mw_next_rkey - the key a next bind will have: only its low byte moves (as ibv_inc_rkey) */
+static inline uint32_t rr_mw_next_rkey(uint32_t rkey)
+{
+	return (rkey & 0xffffff00u) | ((rkey + 1) & 0xffu);
+}
+
+static inline must_check int rr_cq_create(struct rr_fabric *f, unsigned depth, struct rr_cq **ret)
+{
+	return f->ops->cq_create(f, depth, ret);
+}
+
+static inline void rr_cq_destroy(struct rr_cq *cq)
+{
+	if (cq)
+		cq->fabric->ops->cq_destroy(cq);
+}
+
+static inline int rr_cq_fd(struct rr_cq *cq)
+{
+	return cq->fabric->ops->cq_fd(cq);
+}
+
+static inline int rr_cq_poll(struct rr_cq *cq, struct rr_wc *wc, int max)
+{
+	int n = cq->fabric->ops->cq_poll(cq, wc, max);
+
+	assert(n >= 0 && n <= max);
+	return n;
+}
+
+static inline must_check int rr_cq_arm(struct rr_cq *cq)
+{
+	return cq->fabric->ops->cq_arm(cq);
+}
+
+static inline must_check int rr_cm_create(struct rr_fabric *f, rr_cm_fn fn, void *ctx,
+					  struct rr_cm **ret)
+{
+	return f->ops->cm_create(f, fn, ctx, ret);
+}
+
+static inline void rr_cm_destroy(struct rr_cm *cm)
+{
+	if (cm)
+		cm->fabric->ops->cm_destroy(cm);
+}
+
+static inline int rr_cm_fd(struct rr_cm *cm)
+{
+	return cm->fabric->ops->cm_fd(cm);
+}
+
+static inline void rr_cm_process(struct rr_cm *cm)
+{
+	cm->fabric->ops->cm_process(cm);
+}
+
+static inline must_check int rr_listen(struct rr_cm *cm, const char *addr, void *ctx,
+				       struct rr_listener **ret)
+{
+	return cm->fabric->ops->listen(cm, addr, ctx, ret);
+}
+
+static inline void rr_unlisten(struct rr_listener *l)
+{
+	if (l)
+		l->cm->fabric->ops->unlisten(l);
+}
+
+static inline must_check int rr_qp_dial(struct rr_cm *cm, const char *addr, struct rr_qp **ret)
+{
+	return cm->fabric->ops->qp_dial(cm, addr, ret);
+}
+
+static inline must_check int rr_qp_setup(struct rr_qp *qp, struct rr_qp_attr *attr)
+{
+	int rc;
+
+	assert(attr->sq_depth && attr->rq_depth && attr->sge_max && attr->recv_bytes);
+	rc = qp->fabric->ops->qp_setup(qp, attr);
+	assert(rc || (qp->cq == attr->cq && qp->pd == attr->pd));
+	return rc;
+}
+
+static inline must_check int rr_qp_connect(struct rr_qp *qp, const struct rr_conn_param *param)
+{
+	assert(qp->cq && param->priv_len <= RR_PRIV_MAX);
+	return qp->fabric->ops->qp_connect(qp, param);
+}
+
+static inline must_check int rr_qp_accept(struct rr_qp *qp, const struct rr_conn_param *param)
+{
+	assert(qp->cq && param->priv_len <= RR_PRIV_MAX);
+	return qp->fabric->ops->qp_accept(qp, param);
+}
+
+static inline int rr_qp_reject(struct rr_qp *qp)
+{
+	return qp->fabric->ops->qp_reject(qp);
+}
+
+static inline void rr_qp_disconnect(struct rr_qp *qp)
+{
+	qp->fabric->ops->qp_disconnect(qp);
+}
+
+static inline void rr_qp_destroy(struct rr_qp *qp)
+{
+	if (qp)
+		qp->fabric->ops->qp_destroy(qp);
+}
+
+static inline must_check int rr_post_send(struct rr_qp *qp, const struct rr_wr *wr)
+{
+	assert(qp->cq);
+	return qp->fabric->ops->post_send(qp, wr);
+}
+
+static inline must_check int rr_post_recv(struct rr_qp *qp, const struct rr_recv *recv)
+{
+	assert(qp->cq && recv->done);
+	return qp->fabric->ops->post_recv(qp, recv);
+}
+
+static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr,
+					  uint32_t len, void **ret_addr, uint32_t *ret_token)
+{
+	return qp->fabric->ops->qp_direct(qp, rkey, raddr, len, ret_addr, ret_token);
+}
+
+static inline void rr_qp_direct_end(struct rr_qp *qp, uint32_t token)
+{
+	qp->fabric->ops->qp_direct_end(qp, token);
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * hdr_print.c - a transport header as one line of text
+ *
+ * Operation:  rr_hdr_print() is called by debug output and by tests that compare captures; never on
+ *             the data path. One READ[...] per run of equal positions, one WRITE[...] per chunk.
+ * Memory:     The caller's buffer; a text too long for it is cut, always NUL-terminated.
+ * Threads:    Pure.
+ * Errors:     None: a header whose decoding failed has empty lists and prints what it has.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "hdr.h"
+
+struct text {
+	char *at;
+	size_t left; /* room including the NUL */
+};
+
+static printf_like(2, 3) void say(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->at, t->left, fmt, ap);
+	va_end(ap);
+	if (n < 0 || !t->left)
+		return;
+	if ((size_t)n >= t->left)
+		n = (int)(t->left - 1);
+	t->at += n;
+	t->left -= (size_t)n;
+}
+
+static void say_proc(struct text *t, uint32_t proc)
+{
+	static const char *const names[] = {
+		[RR_MSG] = "RDMA_MSG",	 [RR_NOMSG] = "RDMA_NOMSG", [RR_MSGP] = "RDMA_MSGP",
+		[RR_DONE] = "RDMA_DONE", [RR_ERROR] = "RDMA_ERROR",
+	};
+
+	if (proc < ARRAY_SIZE(names))
+		say(t, "%s", names[proc]);
+	else
+		say(t, "proc=%u", proc);
+}
+
+static void say_reads(struct text *t, const struct rr_hdr *h)
+{
+	for (uint32_t i = 0; i < h->nreads; i++) {
+		bool first = i == 0 || h->reads[i].position != h->reads[i - 1].position;
+
+		if (first)
+			say(t, "%s READ[pos=%u: ", i ? "]" : "", h->reads[i].position);
+		say(t, "%s%u", first ? "" : "+", h->reads[i].seg.length);
+	}
+	if (h->nreads)
+		say(t, "]");
+}
+
+static void say_chunk(struct text *t, const char *name, const struct rr_chunk *c)
+{
+	say(t, " %s[%u:", name, c->nsegs);
+	for (uint32_t i = 0; i < c->nsegs; i++)
+		say(t, "%c%u", i ? '+' : ' ', c->segs[i].length);
+	say(t, "]");
+}
+
+static void say_error(struct text *t, const struct rr_hdr *h)
+{
+	if (h->err == RR_ERR_VERS)
+		say(t, " ERR_VERS %u..%u", h->vers_low, h->vers_high);
+	else if (h->err == RR_ERR_CHUNK)
+		say(t, " ERR_CHUNK");
+	else
+		say(t, " err=%u", h->err);
+}
+
+/** rr_hdr_print - describe @h for people
+ * @h: decoded, or our own
+ * @buf: gets the text
+ * @cap: its size, at least 1
+ *
+ * Return: @buf.
+ */
+char *rr_hdr_print(const struct rr_hdr *h, char *buf, size_t cap)
+{
+	struct text t = { buf, cap };
+
+	say_proc(&t, h->proc);
+	say(&t, " xid=0x%x", h->xid);
+	if (h->vers != RR_VERS)
+		say(&t, " vers=%u", h->vers);
+	say(&t, " cred=%u hdr=%zu", h->credits, rr_hdr_bytes(h));
+	if (h->proc == RR_ERROR) {
+		say_error(&t, h);
+		return buf;
+	}
+	say_reads(&t, h);
+	for (uint32_t i = 0; i < h->nwrites; i++)
+		say_chunk(&t, "WRITE", &h->writes[i]);
+	if (h->has_reply)
+		say_chunk(&t, "REPLY", &h->reply);
+	return buf;
+}

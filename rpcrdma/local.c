@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local.c - the local fabric: RDMA between processes of one host, with no device and no privilege
+ *
+ * Operation:  The same contract as a NIC's (fabric.h), carried by four things:
+ *             - a UNIX SOCK_SEQPACKET socket (local_sock.c, local_cm.c): rendezvous, private data,
+ *               the kernel's word on who the peer is, passing of descriptors; afterwards it is
+ *               the doorbell of a sleeping peer, and its hang-up is the peer's death;
+ *             - a memfd that the passive side creates and seals (local_ring.c): a ring of messages
+ *               and a key table for each direction. While both sides poll, nothing else is
+ *               touched: no system call;
+ *             - the keys (local_mem.c): the owner's private table is the truth, the shared one is
+ *               what the peer reads. A peer marks an entry busy, checks the key, moves bytes,
+ *               unmarks it; the owner clears the key and then waits for the mark to go: as on a
+ *               NIC, no access survives an invalidation;
+ *             - three ways for bytes to move (local_move.c), chosen per key by what the side that
+ *               reaches out is able to do and has told in the handshake:
+ *               slab:  memory inside a sealed memfd, whose descriptor the peer is given;
+ *               vm:    process_vm_readv/writev, only between equal uids and only where this
+ *                      process holds no CAP_SYS_PTRACE (else the kernel would not refuse it a peer
+ *                      that has since executed a setuid program), and within one process;
+ *               agent: neither is possible: the owner is asked, by a request in shared memory, to
+ *                      copy through a bounce area while it polls. A message is delivered after
+ *                      all requests that precede it, so Write-then-Send means what it says.
+ *               The queues, completions and the engine that carries out work requests are in
+ *               local_qp.c and local_cq.c. capture.c writes what a wire would have carried.
+ * Memory:     All of a connection's memory is allocated by qp_setup and at the connect; the data
+ *             path allocates nothing. Shared pages are sealed against resizing. A peer's slab is
+ *             never loaded from or stored to, only read and written by system calls, so a hole
+ *             punched into it is an error or zeroes, not a signal.
+ * Threads:    As fabric.h says. Locks, in order: pd->lock, fabric->lock; cq->lock alone.
+ *             Counters are kept per queue pair and summed when asked for.
+ * Errors:     What a peer writes is checked when it is read; a peer that breaks a rule loses its
+ *             connection and nothing else happens (counters.hostile).
+ * See:        design.md section 2; local.h for the hooks; doc/testing.md for what this cannot show.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+#define DEFAULT_KEYS 4096u
+#define DEFAULT_QP_WR 16384u
+#define DEFAULT_CQ (1u << 20)
+#define DEFAULT_RD_ATOM 128u
+#define DEFAULT_MAPPED (UINT64_C(64) << 30)
+#define DEFAULT_CONNS 65536u
+#define DEFAULT_BOUNCE (UINT64_C(32) << 20)
+
+/** rr_local_mutex_init - a plain mutex; failing would be a bug of ours, not a shortage */
+void rr_local_mutex_init(pthread_mutex_t *m)
+{
+	int rc = pthread_mutex_init(m, NULL);
+
+	assert(rc == 0);
+	(void)rc;
+}
+
+/** rr_local_memfd - memory to share: of a fixed size, and sealed so
+ * @name: shown in /proc/PID/maps
+ * @size: in bytes
+ *
+ * Return: the descriptor, or -errno of the call that failed.
+ */
+int rr_local_memfd(const char *name, uint64_t size)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/** rr_local_memfd_ok - can @fd never become shorter than the @size its giver claims? */
+bool rr_local_memfd_ok(int fd, uint64_t size)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st))
+		return false;
+	return st.st_size > 0 && size > 0 && size <= (uint64_t)st.st_size;
+}
+
+/** rr_local_count_reg - count a registration, or the end of one */
+void rr_local_count_reg(struct local_fabric *f, bool dereg)
+{
+	pthread_mutex_lock(&f->lock);
+	if (dereg)
+		f->gone.deregs++;
+	else
+		f->gone.regs++;
+	pthread_mutex_unlock(&f->lock);
+}
+
+/** rr_local_link_due - rate hook: when a transfer of @bytes that starts now is through
+ *
+ * One link per fabric, as one NIC has: transfers of all its queue pairs follow each other.
+ *
+ * Return: a time of clock_now_ns(), or 0 when no rate is set.
+ */
+uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes)
+{
+	const struct rr_local_hooks *h = &f->attr.hooks;
+	uint64_t ns = h->op_ns, now, due;
+
+	if (!h->rate_bytes_s && !h->op_ns)
+		return 0;
+	if (h->rate_bytes_s)
+		ns += (uint64_t)((double)bytes * (double)NS_PER_S / (double)h->rate_bytes_s);
+	now = clock_now_ns();
+	pthread_mutex_lock(&f->lock);
+	f->link_free_ns = MAX(f->link_free_ns, now) + ns;
+	due = f->link_free_ns;
+	pthread_mutex_unlock(&f->lock);
+	return due;
+}
+
+/** rr_local_spin_ns - be busy for @ns, as registering with a device would make us */
+void rr_local_spin_ns(uint64_t ns)
+{
+	uint64_t end;
+
+	if (!ns)
+		return;
+	end = clock_now_ns() + ns;
+	while (clock_now_ns() < end)
+		;
+}
+
+/** rr_local_rand - the next number below @below of a seeded sequence (xorshift64*) */
+uint32_t rr_local_rand(uint64_t *state, uint32_t below)
+{
+	uint64_t x = *state;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	*state = x;
+	return (uint32_t)((x * UINT64_C(0x2545f4914f6cdd1d)) >> 32) % below;
+}
+
+static void local_close(struct rr_fabric *fabric)
+{
+	struct local_fabric *f = to_fabric(fabric);
+
+	assert(list_is_empty(&f->qps));
+	rr_capture_close(f->capture);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+static const struct rr_fabric_ops fabric_local_ops = {
+	.name = "local",
+	.close = local_close,
+	.pd_create = rr_local_pd_create,
+	.pd_destroy = rr_local_pd_destroy,
+	.mr_reg = rr_local_mr_reg,
+	.mr_dereg = rr_local_mr_dereg,
+	.mw_create = rr_local_mw_create,
+	.mw_destroy = rr_local_mw_destroy,
+	.cq_create = rr_local_cq_create,
+	.cq_destroy = rr_local_cq_destroy,
+	.cq_fd = rr_local_cq_fd,
+	.cq_poll = rr_local_cq_poll,
+	.cq_arm = rr_local_cq_arm,
+	.cm_create = rr_local_cm_create,
+	.cm_destroy = rr_local_cm_destroy,
+	.cm_fd = rr_local_cm_fd,
+	.cm_process = rr_local_cm_process,
+	.listen = rr_local_listen,
+	.unlisten = rr_local_unlisten,
+	.qp_dial = rr_local_qp_dial,
+	.qp_setup = rr_local_qp_setup,
+	.qp_connect = rr_local_qp_connect,
+	.qp_accept = rr_local_qp_accept,
+	.qp_reject = rr_local_qp_reject,
+	.qp_disconnect = rr_local_qp_disconnect,
+	.qp_destroy = rr_local_qp_destroy,
+	.post_send = rr_local_post_send,
+	.post_recv = rr_local_post_recv,
+	.qp_direct = rr_local_qp_direct,
+	.qp_direct_end = rr_local_qp_direct_end,
+};
+
+static void fill_limits(struct local_fabric *f)
+{
+	struct rr_local_limits *l = &f->attr.limits;
+
+	l->sge_max = l->sge_max ? MIN(l->sge_max, LOCAL_SGE_MAX) : LOCAL_SGE_MAX;
+	l->sq_max = l->sq_max ? l->sq_max : DEFAULT_QP_WR;
+	l->rq_max = l->rq_max ? l->rq_max : DEFAULT_QP_WR;
+	l->cq_max = l->cq_max ? l->cq_max : DEFAULT_CQ;
+	l->rd_atom_max = l->rd_atom_max ? l->rd_atom_max : DEFAULT_RD_ATOM;
+	l->keys_max = l->keys_max ? MIN(l->keys_max, LOCAL_KEYS_MAX) : DEFAULT_KEYS;
+	l->mapped_bytes_max = l->mapped_bytes_max ? l->mapped_bytes_max : DEFAULT_MAPPED;
+	l->conns_max = l->conns_max ? l->conns_max : DEFAULT_CONNS;
+	/* at least a few requests in flight, and whole ones */
+	l->bounce_bytes = l->bounce_bytes ? l->bounce_bytes : DEFAULT_BOUNCE;
+	l->bounce_bytes = MAX(l->bounce_bytes & ~(uint64_t)4095, UINT64_C(2) * LOCAL_REQ_BYTES);
+	f->base.attr = (struct rr_fabric_attr){
+		.sge_max = l->sge_max,
+		.qp_wr_max = MIN(l->sq_max, l->rq_max),
+		.cq_max = l->cq_max,
+		.rd_atom_max = l->rd_atom_max,
+		.msg_bytes_max = 1u << 30,
+		.windows = true,
+		.send_inv = true,
+		.client_direct = true,
+		.device = "local",
+	};
+}
+
+/** rr_local_open - open the local fabric
+ * @attr: may be NULL for the plain fabric; copied
+ * @ret: closed with rr_fabric_close() when nothing of it is in use
+ *
+ * Return: 0, -ENOMEM, or the errno of opening the capture file.
+ */
+int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
+{
+	struct local_fabric *f = calloc(1, sizeof(*f));
+	uint32_t start;
+	int rc;
+
+	if (!f)
+		return -ENOMEM;
+	f->base.ops = &fabric_local_ops;
+	if (attr)
+		f->attr = *attr;
+	fill_limits(f);
+	if (getrandom(&f->id, sizeof(f->id), 0) != sizeof(f->id)) {
+		rc = -errno;
+		goto out_free;
+	}
+	/* keys of two fabrics, or of a restarted peer, should not be equal by counting alike */
+	start = (uint32_t)(f->id >> 32);
+	atomic_init(&f->next_salt, start);
+	atomic_init(&f->next_qpn, 0x11 + (start & 0xffff00));
+	atomic_init(&f->next_region, 1);
+	list_init(&f->qps);
+	rr_local_mutex_init(&f->lock);
+	if (f->attr.capture) {
+		rc = rr_capture_open(f->attr.capture, &f->capture);
+		if (rc)
+			goto out_mutex;
+		f->attr.capture = NULL; /* the caller's string may go away */
+	}
+	*ret = &f->base;
+	return 0;
+
+out_mutex:
+	pthread_mutex_destroy(&f->lock);
+out_free:
+	free(f);
+	return rc;
+}
+
+/** rr_local_hooks - the hooks of an open fabric; change them only while its thread is not inside */
+struct rr_local_hooks *rr_local_hooks(struct rr_fabric *fabric)
+{
+	return &to_fabric(fabric)->attr.hooks;
+}
+
+/* A struct of uint64_t and nothing else, so the sum goes by index. */
+_Static_assert(sizeof(struct rr_local_counters) % sizeof(uint64_t) == 0, "only uint64_t counters");
+
+static void add_counters(struct rr_local_counters *to, const struct rr_local_counters *n)
+{
+	uint64_t *sum = (uint64_t *)to;
+	const uint64_t *from = (const uint64_t *)n;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*sum); i++)
+		sum[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+/** rr_local_qp_counted - a queue pair is about to be freed: keep what it counted */
+void rr_local_qp_counted(struct local_qp *qp)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+
+	pthread_mutex_lock(&f->lock);
+	list_del(&qp->fabric_node);
+	add_counters(&f->gone, &qp->n);
+	pthread_mutex_unlock(&f->lock);
+}
+
+/** rr_local_counters - the sums of all queue pairs, present and past
+ *
+ * Return: a snapshot; from any thread.
+ */
+struct rr_local_counters rr_local_counters(const struct rr_fabric *fabric)
+{
+	struct rr_local_counters sum;
+	struct local_fabric *f = to_fabric(fabric);
+
+	pthread_mutex_lock(&f->lock);
+	sum = f->gone;
+	list_for_each(node, &f->qps)
+		add_counters(&sum, &list_entry(node, struct local_qp, fabric_node)->n);
+	pthread_mutex_unlock(&f->lock);
+	return sum;
+}
+
+/** rr_local_cut - cut the link of @qp as a pulled cable would: both ends flush */
+void rr_local_cut(struct rr_qp *qp)
+{
+	rr_local_qp_kill(to_qp(qp));
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_cq.c - the local fabric's completion queues: who is looked at, and how one sleeps
+ *
+ * Operation:  A queue pair is *active* (every poll looks at its peer's line of the shared area) or
+ *             *dormant* (its `asleep` flag is set, its socket is what wakes us). With few
+ *             connections all stay active; with many, those idle for long go dormant, so that a
+ *             poll costs the active ones only. Arming makes all dormant, then looks once more.
+ *             cq_fd is an epoll instance over the sockets (doorbells and hang-ups), an eventfd by
+ *             which this process wakes itself (a completion made while armed, a queue pair handed
+ *             over by a connection manager's thread) and a timer (rates, receiver-not-ready,
+ *             re-tries against a busy agent). A caller who never sleeps is served too: every
+ *             FDS_EVERY polls look at the epoll instance.
+ *             Queue pairs with completions wait in `ready`, and are emptied in turn.
+ * Memory:     The queue itself is a count; completions lie in the rings of the queue pairs.
+ * Threads:    One owner. rr_local_cq_add() may be called by another thread (lock: incoming).
+ * Errors:     More completions waiting than the depth: every queue pair on it dies, as on a NIC,
+ *             but their completions are still delivered, so that a test can end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+#define FDS_EVERY 1024u
+#define IDLE_POLLS 2048u
+#define ACTIVE_KEPT 8u
+#define TICK_NS NS_PER_MS /* waiting for what nobody announces */
+
+static int watch(struct local_cq *cq, int fd, uint32_t events, void *ptr)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = ptr };
+
+	return epoll_ctl(cq->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/** rr_local_cq_create - a completion queue for @depth completions
+ *
+ * Return: 0, -EINVAL beyond the device's limit, -ENOMEM, -EMFILE.
+ */
+int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret)
+{
+	struct local_fabric *f = to_fabric(fabric);
+	struct local_cq *cq;
+	int rc;
+
+	if (!depth || depth > fabric->attr.cq_max)
+		return -EINVAL;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	cq->base.fabric = fabric;
+	cq->depth = depth;
+	/* a seed of its own for each queue, the same in each run */
+	cq->rng = f->attr.hooks.chaos_seed * UINT64_C(0x9e3779b97f4a7c15) +
+		  atomic_fetch_add(&f->next_cq, 1) + 1;
+	cq->rng = cq->rng ? cq->rng : 1;
+	list_init(&cq->active);
+	list_init(&cq->dormant);
+	list_init(&cq->ready);
+	list_init(&cq->work);
+	list_init(&cq->incoming);
+	rr_local_mutex_init(&cq->lock);
+	cq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	cq->selffd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	cq->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (cq->epfd < 0 || cq->selffd < 0 || cq->timerfd < 0)
+		rc = -errno;
+	else
+		rc = watch(cq, cq->selffd, EPOLLIN, &cq->selffd);
+	if (!rc)
+		rc = watch(cq, cq->timerfd, EPOLLIN, &cq->timerfd);
+	if (rc) {
+		rr_local_cq_destroy(&cq->base);
+		return rc;
+	}
+	*ret = &cq->base;
+	return 0;
+}
+
+/** rr_local_cq_destroy - its queue pairs are destroyed before */
+void rr_local_cq_destroy(struct rr_cq *base)
+{
+	struct local_cq *cq = to_cq(base);
+
+	assert(list_is_empty(&cq->active) && list_is_empty(&cq->dormant));
+	assert(list_is_empty(&cq->ready) && list_is_empty(&cq->incoming));
+	if (cq->epfd >= 0)
+		close(cq->epfd);
+	if (cq->selffd >= 0)
+		close(cq->selffd);
+	if (cq->timerfd >= 0)
+		close(cq->timerfd);
+	pthread_mutex_destroy(&cq->lock);
+	free(cq);
+}
+
+/** rr_local_cq_fd - readable, after an arm, when a completion may wait */
+int rr_local_cq_fd(struct rr_cq *base)
+{
+	return to_cq(base)->epfd;
+}
+
+static void kick(struct local_cq *cq)
+{
+	uint64_t one = 1;
+	ssize_t n = write(cq->selffd, &one, sizeof(one));
+
+	(void)n; /* a full counter is readable, which is all we want */
+}
+
+/** rr_local_cq_signal - owner: something to poll for has come up outside a poll */
+void rr_local_cq_signal(struct local_cq *cq)
+{
+	if (likely(!cq->armed) || cq->signalled)
+		return;
+	cq->signalled = true;
+	kick(cq);
+}
+
+/** rr_local_cq_add - hand a connected queue pair over to the owner; from any thread */
+void rr_local_cq_add(struct local_cq *cq, struct local_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	list_add_tail(&cq->incoming, &qp->cq_node);
+	atomic_store(&cq->has_incoming, 1);
+	kick(cq);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+static void make_active(struct local_cq *cq, struct local_qp *qp)
+{
+	qp->idle = 0;
+	if (qp->is_active)
+		return;
+	atomic_store(&qp->me->asleep, 0);
+	qp->is_active = true;
+	cq->nactive++;
+	list_del(&qp->cq_node);
+	list_add_tail(&cq->active, &qp->cq_node);
+}
+
+static void make_dormant(struct local_cq *cq, struct local_qp *qp)
+{
+	qp->is_active = false;
+	cq->nactive--;
+	list_del(&qp->cq_node);
+	list_add_tail(&cq->dormant, &qp->cq_node);
+	atomic_store(&qp->me->asleep, 1);
+}
+
+static void take_incoming(struct local_cq *cq)
+{
+	struct list all = LIST_INIT(all);
+
+	pthread_mutex_lock(&cq->lock);
+	list_splice_tail(&all, &cq->incoming);
+	atomic_store(&cq->has_incoming, 0);
+	pthread_mutex_unlock(&cq->lock);
+	for (;;) {
+		struct local_qp *qp = list_first_entry(&all, struct local_qp, cq_node);
+
+		if (!qp)
+			break;
+		make_active(cq, qp);
+		if (qp->phase == PHASE_UP && watch(cq, qp->sock, EPOLLIN | EPOLLRDHUP, qp))
+			rr_local_qp_kill(qp); /* no memory to watch it: do not keep it unseen */
+	}
+}
+
+/** rr_local_cq_unwatch - a queue pair has died: its socket wakes nobody any more */
+void rr_local_cq_unwatch(struct local_cq *cq, struct local_qp *qp)
+{
+	/* -ENOENT when it has not been taken in yet */
+	(void)epoll_ctl(cq->epfd, EPOLL_CTL_DEL, qp->sock, NULL);
+}
+
+/** rr_local_cq_remove - a dead queue pair is destroyed: forget it and what was not polled */
+void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	list_del(&qp->cq_node);
+	pthread_mutex_unlock(&cq->lock);
+	if (qp->is_active)
+		cq->nactive--;
+	qp->is_active = false;
+	list_del(&qp->ready_node);
+	list_del(&qp->work_node);
+	cq->outstanding -= qp->cqe_head - qp->cqe_tail;
+	qp->cqe_tail = qp->cqe_head;
+}
+
+/* Doorbells, hang-ups, kicks and ticks. */
+static void look_at_fds(struct local_cq *cq)
+{
+	struct epoll_event ev[64];
+	int n;
+
+	do {
+		n = epoll_wait(cq->epfd, ev, ARRAY_SIZE(ev), 0);
+		for (int i = 0; i < n; i++) {
+			void *ptr = ev[i].data.ptr;
+			struct local_qp *qp = ptr;
+			uint64_t count;
+
+			if (ptr == &cq->selffd || ptr == &cq->timerfd) {
+				ssize_t got = read(*(int *)ptr, &count, sizeof(count));
+
+				(void)got; /* only to make it unreadable */
+				continue;
+			}
+			if (!rr_local_move_drain(qp) || ev[i].events & (EPOLLHUP | EPOLLERR))
+				qp->peer_gone = true;
+			make_active(cq, qp);
+			if (qp->peer_gone)
+				rr_local_cq_unwatch(cq, qp);
+		}
+	} while (n == (int)ARRAY_SIZE(ev));
+}
+
+static void disarm(struct local_cq *cq)
+{
+	cq->armed = cq->signalled = false;
+	if (cq->timer_set) {
+		struct itimerspec off = { { 0, 0 }, { 0, 0 } };
+
+		(void)timerfd_settime(cq->timerfd, 0, &off, NULL);
+		cq->timer_set = false;
+	}
+	look_at_fds(cq);
+}
+
+static void overrun(struct local_cq *cq)
+{
+	cq->overrun = false;
+	list_for_each_safe(node, &cq->active)
+		rr_local_qp_kill(list_entry(node, struct local_qp, cq_node));
+	list_for_each_safe(node, &cq->dormant)
+		rr_local_qp_kill(list_entry(node, struct local_qp, cq_node));
+	cq->overrun = false; /* the flushes are no new fault */
+}
+
+/* Lets every queue pair that is behind with its sends go on. */
+static void run_work(struct local_cq *cq, bool chaos)
+{
+	struct list todo = LIST_INIT(todo);
+	uint32_t n = 0;
+
+	list_for_each(node, &cq->work)
+		n++;
+	if (chaos) /* start anywhere; rotate the list itself */
+		for (uint32_t skip = rr_local_rand(&cq->rng, n); skip; skip--)
+			list_add_tail(&cq->work, list_pop(&cq->work));
+	list_splice_tail(&todo, &cq->work);
+	for (;;) {
+		struct list *node = list_pop(&todo);
+		struct local_qp *qp;
+
+		if (!node)
+			break;
+		list_add_tail(&cq->work, node);
+		qp = list_entry(node, struct local_qp, work_node);
+		if (!chaos || rr_local_rand(&cq->rng, 4))
+			rr_local_qp_run(qp);
+	}
+}
+
+static int deliver(struct local_cq *cq, struct rr_wc *wc, int max)
+{
+	int n = 0;
+
+	while (n < max) {
+		struct list *node = list_first(&cq->ready);
+		struct local_qp *qp;
+
+		if (!node)
+			break;
+		qp = list_entry(node, struct local_qp, ready_node);
+		/* a run of one queue pair, then the next: none may starve the others */
+		for (int run = 0; run < 16 && n < max && qp->cqe_tail != qp->cqe_head; run++) {
+			const struct local_cqe *c = &qp->cqe[qp->cqe_tail++ & qp->cqe_mask];
+
+			wc[n++] = c->wc;
+			qp->sq_used -= c->sq_free;
+			qp->rq_used -= c->rq_free;
+			cq->outstanding--;
+		}
+		list_del(node);
+		if (qp->cqe_tail != qp->cqe_head)
+			list_add_tail(&cq->ready, node);
+	}
+	return n;
+}
+
+static void pull_active(struct local_cq *cq)
+{
+	list_for_each_safe(node, &cq->active) {
+		struct local_qp *qp = list_entry(node, struct local_qp, cq_node);
+
+		if (qp->phase != PHASE_UP)
+			continue;
+		if (rr_local_ring_pull(qp)) {
+			qp->idle = 0;
+			continue;
+		}
+		if (likely(++qp->idle < IDLE_POLLS || cq->nactive <= ACTIVE_KEPT))
+			continue;
+		make_dormant(cq, qp);
+		if (!rr_local_ring_idle(qp))
+			make_active(cq, qp);
+	}
+}
+
+/** rr_local_cq_poll - take up to @max completions; no system call while there is nothing to do
+ *
+ * Return: how many, in order per queue pair.
+ */
+int rr_local_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
+{
+	struct local_cq *cq = to_cq(base);
+
+	if (unlikely(atomic_load_explicit(&cq->has_incoming, memory_order_acquire)))
+		take_incoming(cq);
+	if (unlikely(cq->armed))
+		disarm(cq);
+	else if (unlikely(++cq->polls % FDS_EVERY == 0))
+		look_at_fds(cq);
+	if (!list_is_empty(&cq->work))
+		run_work(cq, to_fabric(base->fabric)->attr.hooks.chaos_seed != 0);
+	pull_active(cq);
+	if (unlikely(cq->overrun))
+		overrun(cq);
+	return deliver(cq, wc, max);
+}
+
+/* When the oldest unfinished send of a queue pair may go on without a doorbell. */
+static uint64_t next_due(const struct local_qp *qp, uint64_t now)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (uint32_t i = qp->sq_tail; i != qp->sq_head; i++) {
+		const struct local_sqe *e = &qp->sqe[i & qp->sq_mask];
+
+		if (e->reqs)
+			continue; /* the answer rings */
+		if (e->due_ns > now)
+			due = MIN(due, e->due_ns);
+		else if (e->state != SQE_MOVED)
+			due = MIN(due, now + TICK_NS);
+	}
+	return due;
+}
+
+static void set_timer(struct local_cq *cq)
+{
+	uint64_t now = clock_now_ns(), due = UINT64_MAX;
+	struct itimerspec its = { { 0, 0 }, { 0, 0 } };
+
+	list_for_each(node, &cq->work)
+		due = MIN(due, next_due(list_entry(node, struct local_qp, work_node), now));
+	if (due == UINT64_MAX)
+		return;
+	its.it_value.tv_sec = (time_t)(due / NS_PER_S);
+	its.it_value.tv_nsec = (long)(due % NS_PER_S);
+	(void)timerfd_settime(cq->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
+	cq->timer_set = true;
+}
+
+/** rr_local_cq_arm - get ready to sleep on the descriptor
+ *
+ * Return: 0: sleep; 1: something came meanwhile, poll again.
+ */
+int rr_local_cq_arm(struct rr_cq *base)
+{
+	struct local_cq *cq = to_cq(base);
+	bool chaos = to_fabric(base->fabric)->attr.hooks.chaos_seed != 0;
+
+	if (atomic_load(&cq->has_incoming) || !list_is_empty(&cq->ready) || cq->overrun ||
+	    (chaos && !list_is_empty(&cq->work)))
+		return 1;
+	list_for_each_safe(node, &cq->active) {
+		struct local_qp *qp = list_entry(node, struct local_qp, cq_node);
+
+		if (qp->phase != PHASE_UP)
+			continue;
+		make_dormant(cq, qp);
+		if (!rr_local_ring_idle(qp)) {
+			make_active(cq, qp);
+			return 1;
+		}
+	}
+	if (!list_is_empty(&cq->work))
+		set_timer(cq);
+	cq->armed = true;
+	return 0;
+}

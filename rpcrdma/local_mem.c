@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_mem.c - the local fabric's memory, on the owner's side: keys, registrations, windows
+ *
+ * Operation:  A protection domain has one key space. A key is slot, the domain's salt, and eight
+ *             bits that change with every use of the slot, so a key of one domain means nothing in
+ *             another, and a freed one is not seen again before all other slots had their turn.
+ *             pd->keys is the truth. What a peer reads is a copy in the shared area of each queue
+ *             pair (publish); a window is published to its one queue pair only.
+ *             Taking a key back: make it invalid here, clear the copies, wait until no peer has
+ *             one marked busy. The same for mr_dereg, LOCAL_INV and a peer's invalidation.
+ *             rr_local_mem_serve() is the other way in: the peer asked us to copy.
+ * Memory:     Registrations hold no reference on the user's pages. A memfd slab is duplicated once
+ *             per domain and given to a peer when its first key is published there.
+ * Threads:    pd->lock covers all of it; serving copies under it, so that a deregistration by
+ *             another thread waits.
+ * Errors:     A peer that keeps an entry busy and lives: after BUSY_MAX_NS its link is cut.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+#define BUSY_SPINS 1000
+#define BUSY_MAX_NS (30 * NS_PER_S) /* a slow disk writing into our memory is no crime */
+
+/* ---- keys ---- */
+
+static uint32_t key_slot(const struct local_pd *pd, uint32_t key)
+{
+	return key >> 8 & ((1u << pd->key_bits) - 1);
+}
+
+static struct local_key *find_key(struct local_pd *pd, uint32_t key)
+{
+	uint32_t slot = key_slot(pd, key);
+
+	if (!slot || slot >= pd->nkeys || !pd->keys[slot].valid || pd->keys[slot].key != key)
+		return NULL;
+	return &pd->keys[slot];
+}
+
+static int take_slot(struct local_pd *pd, uint32_t *ret_slot)
+{
+	uint32_t slot = pd->free_head;
+	struct local_key *k;
+
+	if (!slot)
+		return -ENOMEM;
+	k = &pd->keys[slot];
+	pd->free_head = k->next_free;
+	if (!pd->free_head)
+		pd->free_tail = 0;
+	k->key = rr_mw_next_rkey(k->key);
+	*ret_slot = slot;
+	return 0;
+}
+
+static void give_slot(struct local_pd *pd, uint32_t slot)
+{
+	struct local_key *k = &pd->keys[slot];
+
+	*k = (struct local_key){ .key = k->key };
+	if (pd->free_tail)
+		pd->keys[pd->free_tail].next_free = slot;
+	else
+		pd->free_head = slot;
+	pd->free_tail = slot;
+}
+
+/** rr_local_pd_create - a protection domain with an empty key space
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rr_local_pd_create(struct rr_fabric *fabric, struct rr_pd **ret)
+{
+	struct local_fabric *f = to_fabric(fabric);
+	struct local_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return -ENOMEM;
+	pd->base.fabric = fabric;
+	pd->nkeys = f->attr.limits.keys_max + 1; /* slot 0 is never used: no key is 0 */
+	while (1u << pd->key_bits < pd->nkeys)
+		pd->key_bits++;
+	pd->keys = calloc(pd->nkeys, sizeof(*pd->keys));
+	if (!pd->keys) {
+		free(pd);
+		return -ENOMEM;
+	}
+	rr_local_mutex_init(&pd->lock);
+	list_init(&pd->qps);
+	list_init(&pd->mrs);
+	pd->salt = atomic_fetch_add(&f->next_salt, 1);
+	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
+		pd->region[i].fd = -1;
+	for (uint32_t slot = 1; slot < pd->nkeys; slot++) {
+		pd->keys[slot].key = (pd->salt << pd->key_bits | slot) << 8 | (pd->salt & 0xff);
+		give_slot(pd, slot);
+	}
+	*ret = &pd->base;
+	return 0;
+}
+
+/** rr_local_pd_destroy - its registrations and queue pairs are gone before */
+void rr_local_pd_destroy(struct rr_pd *base)
+{
+	struct local_pd *pd = to_pd(base);
+
+	assert(list_is_empty(&pd->qps) && list_is_empty(&pd->mrs));
+	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
+		assert(pd->region[i].fd < 0);
+	pthread_mutex_destroy(&pd->lock);
+	free(pd->keys);
+	free(pd);
+}
+
+/* ---- slabs ---- */
+
+static int get_region(struct local_pd *pd, const struct rr_mr_attr *attr, unsigned *ret)
+{
+	struct local_fabric *f = to_fabric(pd->base.fabric);
+	unsigned at = LOCAL_REGIONS_MAX;
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(attr->fd, &st) || !rr_local_memfd_ok(attr->fd, (uint64_t)st.st_size) ||
+	    !range_fits(attr->fd_off, attr->len, (uint64_t)st.st_size))
+		return -EINVAL;
+	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++) {
+		struct local_region *r = &pd->region[i];
+
+		if (r->fd < 0) {
+			at = MIN(at, i);
+		} else if (r->dev == st.st_dev && r->ino == st.st_ino) {
+			r->refs++;
+			*ret = i;
+			return 0;
+		}
+	}
+	*ret = LOCAL_REGIONS_MAX;
+	/* too many slabs, or one that cannot be written to by pwrite: it is ordinary memory */
+	if (at == LOCAL_REGIONS_MAX || fstatfs(attr->fd, &fs) || fs.f_type == HUGETLBFS_MAGIC)
+		return 0;
+	*ret = at;
+	pd->region[at] = (struct local_region){
+		.fd = fcntl(attr->fd, F_DUPFD_CLOEXEC, 0),
+		.id = atomic_fetch_add(&f->next_region, 1),
+		.dev = st.st_dev, .ino = st.st_ino, .size = (uint64_t)st.st_size, .refs = 1,
+	};
+	return pd->region[at].fd < 0 ? -errno : 0;
+}
+
+static bool tell_region(struct local_qp *qp, const struct local_region *r, enum hs_type type)
+{
+	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = type,
+			     .region = r->id, .size = r->size };
+
+	return !rr_local_sock_send(qp->sock, &hs, &r->fd, type == HS_REGION ? 1 : 0);
+}
+
+static void put_region(struct local_pd *pd, unsigned idx)
+{
+	struct local_region *r = &pd->region[idx];
+
+	if (idx == LOCAL_REGIONS_MAX || --r->refs)
+		return;
+	list_for_each(node, &pd->qps) {
+		struct local_qp *qp = list_entry(node, struct local_qp, pd_node);
+
+		if (qp->regions_sent >> idx & 1)
+			(void)tell_region(qp, r, HS_REGION_GONE); /* courtesy: it may let go */
+		qp->regions_sent &= ~(UINT64_C(1) << idx);
+	}
+	close(r->fd);
+	r->fd = -1;
+}
+
+/* ---- the copies that peers see ---- */
+
+static void publish(struct local_pd *pd, struct local_qp *qp, uint32_t slot)
+{
+	const struct local_key *k = &pd->keys[slot];
+	struct shm_key *s = &qp->my_keys[slot];
+	unsigned idx = k->mr->region;
+
+	s->addr = k->addr;
+	s->len = k->len;
+	s->access = k->access;
+	s->place = qp->peer_vm ? PLACE_VM : PLACE_AGENT;
+	if (idx != LOCAL_REGIONS_MAX) {
+		if (!(qp->regions_sent >> idx & 1) && tell_region(qp, &pd->region[idx], HS_REGION))
+			qp->regions_sent |= UINT64_C(1) << idx;
+		if (qp->regions_sent >> idx & 1) {
+			s->place = PLACE_SLAB;
+			s->region = pd->region[idx].id;
+			s->off = k->mr->off + (k->addr - (uintptr_t)k->mr->base.addr);
+		}
+	}
+	atomic_store(&s->key, k->key);
+}
+
+/* No access through the entry of @slot survives this. */
+static void withdraw(struct local_qp *qp, uint32_t slot)
+{
+	struct shm_key *s = &qp->my_keys[slot];
+	uint64_t end = 0;
+
+	atomic_store(&s->key, 0);
+	for (unsigned n = 0; atomic_load(&s->busy); n++) {
+		uint64_t now;
+
+		if (n < BUSY_SPINS) {
+			sched_yield();
+			continue;
+		}
+		if (rr_local_sock_wait(qp->sock, 1))
+			return; /* its process is gone, and so is its access */
+		now = clock_now_ns();
+		end = end ? end : now + BUSY_MAX_NS;
+		if (now > end) {
+			struct local_fabric *f = to_fabric(qp->base.fabric);
+
+			/* perhaps not our thread: let the owner find a dead socket */
+			(void)shutdown(qp->sock, SHUT_RDWR);
+			pthread_mutex_lock(&f->lock);
+			f->gone.hostile++;
+			pthread_mutex_unlock(&f->lock);
+			return;
+		}
+	}
+}
+
+static void end_window(struct local_pd *pd, struct local_key *k)
+{
+	k->valid = false;
+	k->mr->windows--;
+	withdraw(k->qp, (uint32_t)(k - pd->keys));
+	k->mr = NULL;
+	k->qp = NULL;
+}
+
+/** rr_local_mem_attach - a connection is up: its peer sees the registrations there are */
+void rr_local_mem_attach(struct local_qp *qp)
+{
+	struct local_pd *pd = to_pd(qp->base.pd);
+
+	pthread_mutex_lock(&pd->lock);
+	list_add_tail(&pd->qps, &qp->pd_node);
+	list_for_each(node, &pd->mrs)
+		publish(pd, qp, list_entry(node, struct local_mr, node)->slot);
+	pthread_mutex_unlock(&pd->lock);
+}
+
+/** rr_local_mem_detach - a connection ends: withdraw what its peer saw, end its windows */
+void rr_local_mem_detach(struct local_qp *qp)
+{
+	struct local_pd *pd = to_pd(qp->base.pd);
+
+	pthread_mutex_lock(&pd->lock);
+	for (uint32_t slot = 1; slot < pd->nkeys; slot++) {
+		struct local_key *k = &pd->keys[slot];
+
+		if (!k->valid)
+			continue;
+		if (!k->mw)
+			withdraw(qp, slot);
+		else if (k->qp == qp)
+			end_window(pd, k);
+	}
+	list_del(&qp->pd_node);
+	pthread_mutex_unlock(&pd->lock);
+}
+
+/* ---- registrations ---- */
+
+/* What a NIC's driver finds out by pinning: is the range there, and writable if need be? */
+static int check_range(const struct rr_mr_attr *attr)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)attr->addr & ~(page - 1), end;
+	int how = attr->access & RR_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (__builtin_add_overflow((uintptr_t)attr->addr, attr->len, &end))
+		return -EFAULT;
+	end = (end - 1) & ~(page - 1);
+	/* a hole in the middle fails an msync; the ends are also tried for being writable */
+	if (msync((void *)start, end - start + page, MS_ASYNC) ||
+	    madvise((void *)start, page, how) || madvise((void *)end, page, how))
+		return -EFAULT;
+	return 0;
+}
+
+/** rr_local_mr_reg - register memory
+ *
+ * Return: 0, -ENOMEM (also by hook, or when the key space is full), -EFAULT if the range is not
+ * mapped or not writable, -EINVAL if attr->fd is not a sealed memfd that covers it.
+ */
+int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr_mr **ret)
+{
+	struct local_pd *pd = to_pd(base);
+	struct local_fabric *f = to_fabric(base->fabric);
+	struct rr_local_hooks *h = &f->attr.hooks;
+	struct local_mr *mr;
+	int rc;
+
+	if (unlikely(h->fail_reg) && --h->fail_reg == 0)
+		return -ENOMEM;
+	rr_local_spin_ns(h->reg_ns);
+	rc = check_range(attr);
+	if (rc)
+		return rc;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	mr->base = (struct rr_mr){ .pd = base, .addr = attr->addr, .len = attr->len,
+				   .access = attr->access };
+	mr->region = LOCAL_REGIONS_MAX;
+	mr->off = attr->fd_off;
+	list_init(&mr->node);
+	pthread_mutex_lock(&pd->lock);
+	if (attr->fd >= 0 && attr->access & (RR_ACCESS_REMOTE | RR_ACCESS_MW_BIND)) {
+		rc = get_region(pd, attr, &mr->region);
+		if (rc)
+			goto out_unlock;
+	}
+	if (attr->access & RR_ACCESS_REMOTE) {
+		struct local_key *k;
+
+		rc = take_slot(pd, &mr->slot);
+		if (rc) {
+			put_region(pd, mr->region);
+			goto out_unlock;
+		}
+		k = &pd->keys[mr->slot];
+		k->addr = (uintptr_t)attr->addr;
+		k->len = attr->len;
+		k->access = attr->access;
+		k->mr = mr;
+		k->valid = true;
+		mr->base.rkey = k->key;
+		list_add_tail(&pd->mrs, &mr->node);
+		list_for_each(node, &pd->qps)
+			publish(pd, list_entry(node, struct local_qp, pd_node), mr->slot);
+	}
+	pthread_mutex_unlock(&pd->lock);
+	rr_local_count_reg(f, false);
+	*ret = &mr->base;
+	return 0;
+
+out_unlock:
+	pthread_mutex_unlock(&pd->lock);
+	free(mr);
+	return rc;
+}
+
+/** rr_local_mr_dereg - end a registration; no access is under way when this returns
+ *
+ * Return: 0, -EBUSY while a window is bound over it.
+ */
+int rr_local_mr_dereg(struct rr_mr *base)
+{
+	struct local_mr *mr = to_mr(base);
+	struct local_pd *pd = to_pd(base->pd);
+	struct local_fabric *f = to_fabric(pd->base.fabric);
+
+	pthread_mutex_lock(&pd->lock);
+	if (mr->windows) {
+		pthread_mutex_unlock(&pd->lock);
+		return -EBUSY;
+	}
+	if (mr->slot) {
+		pd->keys[mr->slot].valid = false;
+		/* all at once first: a peer that is busy must not delay the others' end */
+		list_for_each(node, &pd->qps)
+			atomic_store(&list_entry(node, struct local_qp, pd_node)
+					      ->my_keys[mr->slot].key, 0);
+		list_for_each(node, &pd->qps)
+			withdraw(list_entry(node, struct local_qp, pd_node), mr->slot);
+		list_del(&mr->node);
+		give_slot(pd, mr->slot);
+	}
+	put_region(pd, mr->region);
+	pthread_mutex_unlock(&pd->lock);
+	rr_local_spin_ns(f->attr.hooks.dereg_ns);
+	rr_local_count_reg(f, true);
+	free(mr);
+	return 0;
+}
+
+/* ---- windows ---- */
+
+/** rr_local_mw_create - a window, not bound
+ *
+ * Return: 0, -ENOMEM.
+ */
+int rr_local_mw_create(struct rr_pd *base, struct rr_mw **ret)
+{
+	struct local_pd *pd = to_pd(base);
+	struct local_mw *mw = calloc(1, sizeof(*mw));
+	int rc;
+
+	if (!mw)
+		return -ENOMEM;
+	mw->base.pd = base;
+	pthread_mutex_lock(&pd->lock);
+	rc = take_slot(pd, &mw->slot);
+	if (!rc) {
+		pd->keys[mw->slot].mw = mw;
+		mw->base.rkey = pd->keys[mw->slot].key;
+	}
+	pthread_mutex_unlock(&pd->lock);
+	if (rc) {
+		free(mw);
+		return rc;
+	}
+	*ret = &mw->base;
+	return 0;
+}
+
+/** rr_local_mw_destroy - also takes back a key that is still bound */
+void rr_local_mw_destroy(struct rr_mw *base)
+{
+	struct local_mw *mw = to_mw(base);
+	struct local_pd *pd = to_pd(base->pd);
+
+	pthread_mutex_lock(&pd->lock);
+	if (pd->keys[mw->slot].valid)
+		end_window(pd, &pd->keys[mw->slot]);
+	give_slot(pd, mw->slot);
+	pthread_mutex_unlock(&pd->lock);
+	free(mw);
+}
+
+static bool bind_ok(const struct local_pd *pd, const struct local_key *k,
+		    const struct local_sqe *e)
+{
+	const struct rr_mr *mr = &e->mr->base;
+	uint64_t off;
+
+	if (k->valid || k->mw != e->mw || key_slot(pd, e->rkey) != e->mw->slot ||
+	    (e->rkey ^ k->key) >> 8)
+		return false;
+	if (mr->pd != &pd->base || !(mr->access & RR_ACCESS_MW_BIND) ||
+	    !(e->bind_access & RR_ACCESS_REMOTE) || e->bind_access & ~(unsigned)RR_ACCESS_REMOTE ||
+	    (e->bind_access & RR_ACCESS_REMOTE_WRITE && !(mr->access & RR_ACCESS_LOCAL_WRITE)))
+		return false;
+	return e->bind_len && sub_u64(e->bind_addr, (uintptr_t)mr->addr, &off) &&
+	       range_fits(off, e->bind_len, mr->len);
+}
+
+/** rr_local_mem_bind - carry out a BIND of @qp's send queue
+ *
+ * Return: RR_WC_OK, or RR_WC_LOCAL: still bound, or beyond the region or its rights.
+ */
+enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe *e)
+{
+	struct local_pd *pd = to_pd(qp->base.pd);
+	enum rr_wc_status status = RR_WC_LOCAL;
+	struct local_key *k;
+
+	if (e->mw->base.pd != &pd->base)
+		return RR_WC_LOCAL;
+	pthread_mutex_lock(&pd->lock);
+	k = &pd->keys[e->mw->slot];
+	if (bind_ok(pd, k, e)) {
+		k->key = e->rkey;
+		k->mr = e->mr;
+		k->qp = qp;
+		k->addr = e->bind_addr;
+		k->len = e->bind_len;
+		k->access = e->bind_access;
+		k->valid = true;
+		e->mr->windows++;
+		publish(pd, qp, e->mw->slot);
+		status = RR_WC_OK;
+	}
+	pthread_mutex_unlock(&pd->lock);
+	return status;
+}
+
+/** rr_local_mem_invalidate - end the bind of @key, at our wish or the peer's
+ *
+ * Return: whether it was the valid key of a window bound to @qp; anything else is an error.
+ */
+bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key)
+{
+	struct local_pd *pd = to_pd(qp->base.pd);
+	struct local_key *k;
+	bool ok;
+
+	pthread_mutex_lock(&pd->lock);
+	k = find_key(pd, key);
+	ok = k && k->mw && k->qp == qp;
+	if (ok)
+		end_window(pd, k);
+	pthread_mutex_unlock(&pd->lock);
+	return ok;
+}
+
+static bool copy_stage(int fd, uint8_t *user, uint64_t off, size_t len, bool write)
+{
+	while (len) {
+		ssize_t n = write ? pread(fd, user, len, (off_t)off)
+				  : pwrite(fd, user, len, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		user += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+/** rr_local_mem_serve - copy between our memory and the bounce area, as the peer asks
+ * @qp: whose peer asks
+ * @req: a private copy; off and len are checked
+ * @stage: the bounce area, the peer's: its pages may fail, so they are not mapped
+ *
+ * Return: RR_WC_OK or RR_WC_REM_ACCESS, for the peer.
+ */
+enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req, int stage)
+{
+	struct local_pd *pd = to_pd(qp->base.pd);
+	enum rr_wc_status status = RR_WC_REM_ACCESS;
+	unsigned need = req->write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ;
+	const struct local_key *k;
+	uint64_t off;
+
+	pthread_mutex_lock(&pd->lock);
+	k = find_key(pd, req->key);
+	if (k && (!k->mw || k->qp == qp) && k->access & need &&
+	    sub_u64(req->addr, k->addr, &off) && range_fits(off, req->len, k->len) &&
+	    copy_stage(stage, (uint8_t *)(uintptr_t)req->addr, req->off, req->len, req->write))
+		status = RR_WC_OK;
+	pthread_mutex_unlock(&pd->lock);
+	return status;
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_move.c - the local fabric's memory, on the side that reaches out: RDMA Read and Write
+ *
+ * Operation:  rr_local_move() marks the peer's key entry busy, compares the key, copies the entry,
+ *             checks bounds and rights, moves the bytes, and unmarks it. Moving is a system call
+ *             on a slab's descriptor or on the peer's process; where neither is possible it is a
+ *             request to the peer (the agent), which answers while it polls: Writes go through the
+ *             bounce area first, Reads come out of it when answered (rr_local_move_answers).
+ *             rr_local_move_serve() is the agent's own side.
+ *             rr_local_qp_direct() maps a slab, for the kernel to read a disk into it.
+ * Memory:     The bounce area is made by the side that reaches out, when first needed, used as a
+ *             ring, and mapped by nobody. Slabs of the peer are kept by descriptor, mapped
+ *             only for qp_direct and counted against mapped_bytes_max.
+ * Threads:    The owner of the queue pair.
+ * Errors:     A wrong key, bound or right is RR_WC_REM_ACCESS; a peer that is gone RR_WC_LOST.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+#define DRAIN_MAX 128 /* datagrams at once; a flooding peer must not keep us */
+
+/* ---- what the peer has given us ---- */
+
+static void region_close(struct local_qp *qp, struct peer_region *r)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+
+	if (r->fd < 0)
+		return;
+	if (r->map) {
+		(void)munmap(r->map, r->size);
+		atomic_fetch_sub(&f->mapped_bytes, r->size);
+	}
+	close(r->fd);
+	*r = (struct peer_region){ .fd = -1 };
+}
+
+static struct peer_region *region_find(struct local_qp *qp, uint64_t id)
+{
+	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
+		if (qp->region[i].fd >= 0 && qp->region[i].id == id)
+			return &qp->region[i];
+	return NULL;
+}
+
+/* Takes @fd over if it returns true. */
+static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int fd)
+{
+	if (!rr_local_memfd_ok(fd, hs->size) || region_find(qp, hs->region))
+		return false;
+	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++) {
+		struct peer_region *r = &qp->region[i];
+
+		if (r->fd < 0) {
+			*r = (struct peer_region){ .fd = fd, .id = hs->region, .size = hs->size };
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool stage_add(struct local_qp *qp, const struct hs_msg *hs, int fd)
+{
+	if (qp->peer_stage.fd >= 0 || !rr_local_memfd_ok(fd, hs->size))
+		return false;
+	qp->peer_stage = (struct peer_region){ .fd = fd, .size = hs->size };
+	return true;
+}
+
+static bool hear(struct local_qp *qp, const struct hs_msg *hs, int *fd)
+{
+	struct peer_region *r;
+	bool ok = false;
+
+	switch (hs->type) {
+	case 0: /* a doorbell: being awake is the answer */
+		return true;
+	case HS_REGION:
+	case HS_BOUNCE:
+		if (*fd >= 0)
+			ok = hs->type == HS_REGION ? region_add(qp, hs, *fd)
+						   : stage_add(qp, hs, *fd);
+		if (ok)
+			*fd = -1;
+		return ok;
+	case HS_REGION_GONE:
+		r = region_find(qp, hs->region);
+		if (!r)
+			return false;
+		r->gone = true;
+		if (!r->refs)
+			region_close(qp, r);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/** rr_local_move_drain - read what is in the socket: doorbells, slabs, a bounce area
+ *
+ * Return: false if the peer has hung up. A peer that talks nonsense is dead afterwards.
+ */
+bool rr_local_move_drain(struct local_qp *qp)
+{
+	for (int i = 0; i < DRAIN_MAX; i++) {
+		struct hs_msg hs;
+		int fd = -1, nfds, rc;
+		bool ok;
+
+		rc = rr_local_sock_recv(qp->sock, &hs, &fd, 1, &nfds);
+		if (!nfds)
+			fd = -1;
+		ok = !rc && hear(qp, &hs, &fd);
+		if (fd >= 0)
+			close(fd);
+		if (rc == -EAGAIN)
+			return true;
+		if (rc == -ECONNRESET)
+			return false;
+		if (!ok) {
+			rr_local_qp_hostile(qp);
+			return true;
+		}
+	}
+	return true;
+}
+
+/* The slab of a key; it may still be in the socket. */
+static struct peer_region *region_get(struct local_qp *qp, uint64_t id)
+{
+	struct peer_region *r = region_find(qp, id);
+
+	if (!r && rr_local_move_drain(qp))
+		r = region_find(qp, id);
+	return r;
+}
+
+/* ---- reaching for a key ---- */
+
+struct reach {
+	struct shm_key *entry;
+	enum local_place place;
+	uint64_t region, off; /* SLAB: where raddr is */
+};
+
+static void reach_end(struct reach *r)
+{
+	atomic_fetch_sub(&r->entry->busy, 1);
+}
+
+/* The busy mark of the entry is ours after true. */
+static bool reach_begin(struct local_qp *qp, uint32_t key, uint64_t raddr, uint64_t len,
+			unsigned need, struct reach *ret)
+{
+	uint32_t bits = 0, slot;
+	const volatile struct shm_key *v;
+	uint64_t addr, size, off, into;
+	unsigned access;
+
+	while (1u << bits < qp->peer_nkeys)
+		bits++;
+	slot = key >> 8 & ((1u << bits) - 1);
+	if (!slot || slot >= qp->peer_nkeys)
+		return false;
+	ret->entry = &qp->peer_keys[slot];
+	atomic_fetch_add(&ret->entry->busy, 1);
+	if (atomic_load(&ret->entry->key) != key)
+		goto out_end;
+	v = ret->entry; /* the owner holds still while we are busy; a liar is read once */
+	addr = v->addr;
+	size = v->len;
+	access = v->access;
+	off = v->off;
+	ret->region = v->region;
+	ret->place = (enum local_place)v->place;
+	if (!(access & need) || !sub_u64(raddr, addr, &into) || !range_fits(into, len, size) ||
+	    !add_u64(off, into, &ret->off))
+		goto out_end;
+	return true;
+
+out_end:
+	reach_end(ret);
+	return false;
+}
+
+/** rr_local_move_gather - the local memory of a part of a request, as an iovec
+ * @e: checked
+ * @off: of the part
+ * @len: of the part
+ * @iov: LOCAL_SGE_MAX entries
+ * @ret_n: how many are used
+ *
+ * Return: false if the part is not all there.
+ */
+bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
+			  struct iovec *iov, int *ret_n)
+{
+	int n = 0;
+
+	if (e->flags & RR_WR_INLINE) {
+		iov[0] = (struct iovec){ .iov_base = e->inl + off, .iov_len = len };
+		*ret_n = 1;
+		return range_fits(off, len, e->len);
+	}
+	for (unsigned i = 0; i < e->nsge && len; i++) {
+		const struct rr_sge *s = &e->sge[i];
+		uint32_t here;
+
+		if (off >= s->len) {
+			off -= s->len;
+			continue;
+		}
+		here = MIN(len, s->len - off);
+		iov[n++] = (struct iovec){ .iov_base = (uint8_t *)s->addr + off, .iov_len = here };
+		len -= here;
+		off = 0;
+	}
+	*ret_n = n;
+	return !len;
+}
+
+static void iov_advance(struct iovec **iov, int *n, size_t done)
+{
+	while (*n && done >= (*iov)->iov_len) {
+		done -= (*iov)->iov_len;
+		(*iov)++;
+		(*n)--;
+	}
+	if (*n) {
+		(*iov)->iov_base = (uint8_t *)(*iov)->iov_base + done;
+		(*iov)->iov_len -= done;
+	}
+}
+
+/* All of the iovec to or from @fd at @off. */
+static bool move_fd(int fd, struct iovec *iov, int n, uint64_t off, bool write)
+{
+	while (n) {
+		ssize_t got = write ? pwritev(fd, iov, n, (off_t)off)
+				    : preadv(fd, iov, n, (off_t)off);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		off += (uint64_t)got;
+		iov_advance(&iov, &n, (size_t)got);
+	}
+	return true;
+}
+
+static bool move_vm(pid_t pid, struct iovec *iov, int n, uint64_t raddr, uint64_t len, bool write)
+{
+	while (n) {
+		struct iovec theirs = { .iov_base = (void *)(uintptr_t)raddr, .iov_len = len };
+		ssize_t got = write ? process_vm_writev(pid, iov, (unsigned long)n, &theirs, 1, 0)
+				    : process_vm_readv(pid, iov, (unsigned long)n, &theirs, 1, 0);
+
+		if (got <= 0)
+			return false;
+		raddr += (uint64_t)got;
+		len -= (uint64_t)got;
+		iov_advance(&iov, &n, (size_t)got);
+	}
+	return true;
+}
+
+/* ---- asking the agent ---- */
+
+static int stage_open(struct local_qp *qp)
+{
+	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = HS_BOUNCE };
+	int rc;
+
+	if (qp->stage.fd >= 0)
+		return 0;
+	qp->stage.size = to_fabric(qp->base.fabric)->attr.limits.bounce_bytes;
+	rc = rr_local_memfd("leat-bounce", qp->stage.size);
+	if (rc < 0)
+		return rc;
+	qp->stage.fd = rc;
+	hs.size = qp->stage.size;
+	rc = rr_local_sock_send(qp->sock, &hs, &qp->stage.fd, 1);
+	if (rc) {
+		close(qp->stage.fd);
+		qp->stage.fd = -1;
+	}
+	return rc;
+}
+
+/* Room for @len contiguous bytes of the ring: false until answers free it. */
+static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
+{
+	uint64_t head = qp->stage_head, at = head % qp->stage.size;
+
+	if (at + len > qp->stage.size) { /* skip the rest of this lap */
+		head += qp->stage.size - at;
+		at = 0;
+	}
+	if (head + len - qp->stage_tail > qp->stage.size)
+		return false;
+	qp->stage_head = head + len;
+	*ret_off = at;
+	return true;
+}
+
+/* Hands [e->handed, len) to the agent, as far as there is room; *ret_again if not all. */
+static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uint32_t off,
+				   uint32_t len, bool *ret_again)
+{
+	bool write = e->op == RR_WR_WRITE, asked = false;
+	enum rr_wc_status status = RR_WC_OK;
+	int rc = stage_open(qp);
+
+	*ret_again = rc == -EAGAIN;
+	if (rc)
+		return rc == -EAGAIN ? RR_WC_OK : RR_WC_LOST;
+	while (e->handed < len) {
+		uint32_t part = MIN(len - e->handed, LOCAL_REQ_BYTES), at = off + e->handed;
+		struct iovec iov[LOCAL_SGE_MAX];
+		struct shm_req *r = &qp->me->req[qp->req_head % LOCAL_REQS];
+		uint64_t stage;
+		int n;
+
+		if (qp->req_head - qp->req_acked == LOCAL_REQS || !stage_alloc(qp, part, &stage)) {
+			*ret_again = true;
+			break;
+		}
+		if (write && (!rr_local_move_gather(e, at, part, iov, &n) ||
+			      !move_fd(qp->stage.fd, iov, n, stage, true))) {
+			status = RR_WC_LOCAL;
+			break;
+		}
+		r->write = write;
+		r->key = e->rkey;
+		r->addr = e->raddr + at;
+		r->off = stage;
+		r->len = part;
+		qp->req[qp->req_head % LOCAL_REQS] = (struct local_req){
+			.sqe = (uint32_t)(e - qp->sqe), .off = at, .len = part,
+			.stage_end = qp->stage_head };
+		e->handed += part;
+		e->reqs++;
+		asked = true;
+		rr_local_count(qp, bytes_copied, part);
+		atomic_store(&qp->me->req_head, ++qp->req_head);
+	}
+	if (asked)
+		rr_local_ring_bell(qp);
+	if (!*ret_again)
+		e->handed = 0; /* the next piece, if there is one, counts anew */
+	return status;
+}
+
+/** rr_local_move_answers - take in what the agent has done of what we asked */
+void rr_local_move_answers(struct local_qp *qp)
+{
+	uint32_t done = atomic_load(&qp->other->req_done);
+
+	if (done - qp->req_acked > qp->req_head - qp->req_acked) {
+		rr_local_qp_hostile(qp);
+		return;
+	}
+	for (; qp->req_acked != done; qp->req_acked++) {
+		const struct local_req *q = &qp->req[qp->req_acked % LOCAL_REQS];
+		struct shm_req *r = &qp->me->req[qp->req_acked % LOCAL_REQS];
+		struct local_sqe *e = &qp->sqe[q->sqe];
+		uint32_t status = atomic_load_explicit(&r->status, memory_order_relaxed);
+		struct iovec iov[LOCAL_SGE_MAX];
+		int n;
+
+		if (status == RR_WC_OK && e->op == RR_WR_READ) {
+			uint64_t at = (q->stage_end - q->len) % qp->stage.size;
+
+			if (!rr_local_move_gather(e, q->off, q->len, iov, &n) ||
+			    !move_fd(qp->stage.fd, iov, n, at, false))
+				status = RR_WC_LOCAL;
+			rr_local_count(qp, bytes_copied, q->len);
+		}
+		if (status != RR_WC_OK && !e->status) {
+			e->status = RR_WC_REM_ACCESS;
+			qp->sq_stuck = true;
+		}
+		rr_local_count(qp, bounce_bytes, q->len);
+		qp->stage_tail = q->stage_end;
+		e->reqs--;
+		if (e->op == RR_WR_READ && e->state == SQE_MOVED && !e->reqs)
+			rr_local_qp_capture(qp, e);
+	}
+}
+
+/** rr_local_move_serve - be the agent: carry out the peer's requests before number @until
+ *
+ * Return: false if one was refused; then the connection is dead, as a NIC's would be.
+ */
+bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
+{
+	bool served = qp->req_taken != until;
+
+	while (qp->req_taken != until) {
+		struct shm_req *r = &qp->other->req[qp->req_taken % LOCAL_REQS];
+		const volatile struct shm_req *v = r; /* each word once: the peer may change it */
+		struct shm_req q = { .write = v->write, .key = v->key, .addr = v->addr,
+				     .off = v->off, .len = v->len };
+		enum rr_wc_status status = RR_WC_REM_ACCESS;
+
+		if (qp->peer_stage.fd < 0)
+			(void)rr_local_move_drain(qp); /* its coming is checked below */
+		if (qp->phase != PHASE_UP)
+			return false;
+		if (qp->peer_stage.fd < 0 || q.len > LOCAL_REQ_BYTES ||
+		    !range_fits(q.off, q.len, qp->peer_stage.size)) {
+			rr_local_qp_hostile(qp);
+			return false;
+		}
+		status = rr_local_mem_serve(qp, &q, qp->peer_stage.fd);
+		rr_local_count(qp, bytes_copied, q.len);
+		atomic_store_explicit(&r->status, status, memory_order_relaxed);
+		atomic_store(&qp->me->req_done, ++qp->req_taken);
+		if (status != RR_WC_OK) {
+			rr_local_qp_kill(qp); /* rings */
+			return false;
+		}
+	}
+	if (served)
+		rr_local_ring_bell(qp);
+	return true;
+}
+
+/* ---- moving ---- */
+
+/** rr_local_move - move a part of an RDMA Read or Write
+ * @qp: up
+ * @e: the request; its SGEs are checked
+ * @off: of the part
+ * @len: of the part; 0 checks nothing, as on a NIC
+ * @ret_again: set if not all of it could be handed over yet: come again
+ *
+ * Return: RR_WC_OK (then perhaps e->reqs tells what is still to be answered), RR_WC_REM_ACCESS,
+ * RR_WC_LOST, RR_WC_LOCAL.
+ */
+enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,
+				uint32_t len, bool *ret_again)
+{
+	bool write = e->op == RR_WR_WRITE, ok = false;
+	enum rr_wc_status status = RR_WC_REM_ACCESS;
+	struct iovec iov[LOCAL_SGE_MAX];
+	struct peer_region *region;
+	struct reach r;
+	uint64_t raddr;
+	int n;
+
+	if (!len)
+		return RR_WC_OK;
+	if (!add_u64(e->raddr, off, &raddr) ||
+	    !reach_begin(qp, e->rkey, raddr, len,
+			 write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ, &r))
+		return RR_WC_REM_ACCESS;
+	if (r.place == PLACE_AGENT) {
+		reach_end(&r); /* the agent looks at the key itself */
+		return ask_agent(qp, e, off, len, ret_again);
+	}
+	if (!rr_local_move_gather(e, off, len, iov, &n)) {
+		status = RR_WC_LOCAL;
+	} else if (r.place == PLACE_SLAB) {
+		region = region_get(qp, r.region);
+		ok = region && range_fits(r.off, len, region->size) &&
+		     move_fd(region->fd, iov, n, r.off, write);
+		if (ok)
+			rr_local_count(qp, slab_bytes, len);
+	} else if (r.place == PLACE_VM && qp->my_vm) {
+		/* a dead peer's pid may be somebody else's; a live socket is still the peer's */
+		if (rr_local_sock_gone(qp->sock))
+			status = RR_WC_LOST;
+		else
+			ok = move_vm(qp->peer.pid, iov, n, raddr, len, write);
+		if (ok)
+			rr_local_count(qp, vm_bytes, len);
+	}
+	reach_end(&r);
+	if (!ok)
+		return status;
+	rr_local_count(qp, bytes_copied, len);
+	return RR_WC_OK;
+}
+
+/* ---- mapping ---- */
+
+static bool region_map(struct local_qp *qp, struct peer_region *r)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+	uint64_t before;
+	void *map;
+
+	if (r->map)
+		return true;
+	before = atomic_fetch_add(&f->mapped_bytes, r->size);
+	if (!range_fits(before, r->size, f->attr.limits.mapped_bytes_max))
+		goto out_uncount;
+	map = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
+	if (map == MAP_FAILED)
+		goto out_uncount;
+	r->map = map;
+	return true;
+
+out_uncount:
+	atomic_fetch_sub(&f->mapped_bytes, r->size);
+	return false;
+}
+
+/** rr_local_qp_direct - map peer memory for the kernel to write to (fabric.h)
+ *
+ * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in a slab or
+ * too much is mapped or out already.
+ */
+int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32_t len,
+		       void **ret_addr, uint32_t *ret_token)
+{
+	struct local_qp *qp = to_qp(base);
+	struct peer_region *region;
+	struct reach r;
+	uint32_t slot = 0;
+
+	if (qp->phase != PHASE_UP)
+		return -ENOTCONN;
+	while (slot < LOCAL_DIRECT_MAX && qp->direct[slot].key)
+		slot++;
+	if (slot == LOCAL_DIRECT_MAX)
+		return -EOPNOTSUPP;
+	if (!reach_begin(qp, rkey, raddr, len, RR_ACCESS_REMOTE_WRITE, &r))
+		return -EACCES;
+	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
+	if (!region || !range_fits(r.off, len, region->size) || !region_map(qp, region)) {
+		reach_end(&r);
+		return -EOPNOTSUPP;
+	}
+	region->refs++;
+	qp->ndirect++;
+	qp->direct[slot] = (struct local_direct){ .key = r.entry, .region = region };
+	*ret_addr = (uint8_t *)region->map + r.off;
+	*ret_token = slot;
+	return 0;
+}
+
+/** rr_local_qp_direct_end - the kernel is done with a mapping */
+void rr_local_qp_direct_end(struct rr_qp *base, uint32_t token)
+{
+	struct local_qp *qp = to_qp(base);
+	struct local_direct *d = &qp->direct[token];
+
+	assert(token < LOCAL_DIRECT_MAX && d->key);
+	atomic_fetch_sub(&d->key->busy, 1);
+	if (!--d->region->refs && d->region->gone)
+		region_close(qp, d->region);
+	d->key = NULL;
+	qp->ndirect--;
+}
+
+/** rr_local_move_fini - let go of everything the peer gave us, and of our bounce area */
+void rr_local_move_fini(struct local_qp *qp)
+{
+	assert(!qp->ndirect); /* the kernel may still be writing there */
+	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
+		region_close(qp, &qp->region[i]);
+	region_close(qp, &qp->stage);
+	region_close(qp, &qp->peer_stage);
+}

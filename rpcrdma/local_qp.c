@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_qp.c - the local fabric's queue pairs: posting, carrying out, completing, dying
+ *
+ * Operation:  A post copies the request into its queue and runs the engine (run_moves, then
+ *             run_completions). An entry is *moved* when its bytes or its effect have gone over,
+ *             strictly in order of posting, except that RDMA Reads may still be under way when
+ *             later requests move (not when these are fenced); it *completes* in order, when it is
+ *             moved, the peer has answered what it was asked to do for it, and its time has come
+ *             (rate hook). Plainly, all of this is over when the post returns. What is not over
+ *             (no receive at the peer, a busy agent, a rate, chaos) stays on the completion
+ *             queue's work list and is run again by every poll.
+ *             Chaos moves one random piece at a time and completes when it likes.
+ * Memory:     Everything is allocated by qp_setup. The completion ring has room for every entry of
+ *             both queues, so a completion can always be written; the depth of the completion
+ *             queue is checked by count.
+ * Threads:    The owner of the completion queue. Before the connection is up: any one thread.
+ * Errors:     The first failing request completes with its status and everything else is flushed
+ *             (rr_local_qp_kill). The peer learns by the `closed` word, or by the hang-up.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+#define POISON 0xa5
+#define RNR_WAIT_NS (10 * NS_PER_MS) /* per unit of rnr_retry */
+
+/** rr_local_qp_new - an empty queue pair, not yet set up
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
+{
+	struct local_fabric *f = to_fabric(fabric);
+	struct local_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return -ENOMEM;
+	qp->base.fabric = fabric;
+	qp->sock = -1;
+	qp->stage.fd = qp->peer_stage.fd = -1;
+	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
+		qp->region[i].fd = -1;
+	list_init(&qp->cm_node);
+	list_init(&qp->cq_node);
+	list_init(&qp->ready_node);
+	list_init(&qp->work_node);
+	list_init(&qp->pd_node);
+	qp->qpn = atomic_fetch_add(&f->next_qpn, 1) & 0xffffff;
+	atomic_fetch_add(&f->conns, 1);
+	pthread_mutex_lock(&f->lock);
+	list_add_tail(&f->qps, &qp->fabric_node);
+	pthread_mutex_unlock(&f->lock);
+	*ret = qp;
+	return 0;
+}
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static int alloc_queues(struct local_qp *qp)
+{
+	uint32_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
+	uint32_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth);
+
+	qp->sqe = calloc(sq, sizeof(*qp->sqe));
+	qp->sge_mem = calloc((size_t)sq * qp->sge_max, sizeof(*qp->sge_mem));
+	qp->inl_mem = calloc(sq, MAX(qp->inline_max, 1u));
+	qp->rqe = calloc(rq, sizeof(*qp->rqe));
+	qp->cqe = calloc(cq, sizeof(*qp->cqe));
+	if (!qp->sqe || !qp->sge_mem || !qp->inl_mem || !qp->rqe || !qp->cqe)
+		return -ENOMEM;
+	qp->sq_mask = sq - 1;
+	qp->rq_mask = rq - 1;
+	qp->cqe_mask = cq - 1;
+	for (uint32_t i = 0; i < sq; i++) {
+		qp->sqe[i].sge = qp->sge_mem + (size_t)i * qp->sge_max;
+		qp->sqe[i].inl = qp->inl_mem + (size_t)i * qp->inline_max;
+	}
+	return 0;
+}
+
+static void free_queues(struct local_qp *qp)
+{
+	free(qp->sqe);
+	free(qp->sge_mem);
+	free(qp->inl_mem);
+	free(qp->rqe);
+	free(qp->cqe);
+	qp->sqe = NULL;
+	qp->sge_mem = NULL;
+	qp->inl_mem = NULL;
+	qp->rqe = NULL;
+	qp->cqe = NULL;
+}
+
+/** rr_local_qp_setup - give a dialled or requested queue pair its queues
+ *
+ * Return: 0, -EINVAL beyond the fabric's limits or when repeated, -ENOMEM.
+ */
+int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
+{
+	struct local_qp *qp = to_qp(base);
+	const struct rr_local_limits *l = &to_fabric(base->fabric)->attr.limits;
+	uint64_t ring;
+	int rc;
+
+	if (base->cq || attr->sq_depth > l->sq_max || attr->rq_depth > l->rq_max ||
+	    attr->sge_max > l->sge_max || attr->recv_bytes > LOCAL_RING_BYTES_MAX)
+		return -EINVAL;
+	ring = (uint64_t)pow2_at_least(attr->rq_depth) *
+	       round_up_pow2(sizeof(struct shm_msg) + attr->recv_bytes, LOCAL_LINE);
+	if (ring > LOCAL_RING_BYTES_MAX)
+		return -EINVAL;
+	attr->inline_max = MIN(attr->inline_max, LOCAL_INLINE_MAX);
+	qp->sq_depth = attr->sq_depth;
+	qp->rq_depth = attr->rq_depth;
+	qp->sge_max = attr->sge_max;
+	qp->inline_max = attr->inline_max;
+	qp->my_recv_bytes = attr->recv_bytes;
+	rc = alloc_queues(qp);
+	if (rc) {
+		free_queues(qp);
+		return rc;
+	}
+	base->pd = attr->pd;
+	base->cq = attr->cq;
+	return 0;
+}
+
+/** rr_local_qp_attach - the connection is up: the completion queue's owner takes over
+ *
+ * The last thing its maker does with the queue pair.
+ */
+void rr_local_qp_attach(struct local_qp *qp)
+{
+	qp->attached = true;
+	qp->phase = PHASE_UP;
+	atomic_store(&qp->me->posted, qp->rq_posted);
+	rr_local_mem_attach(qp);
+	rr_local_cq_add(to_cq(qp->base.cq), qp);
+}
+
+/* Hooks that count completions: true if this one must not appear. */
+static bool hook_completion(struct local_qp *qp, struct rr_wc *wc)
+{
+	struct rr_local_hooks *h = hooks_of(qp);
+
+	if (unlikely(h->drop_completion) && --h->drop_completion == 0)
+		return true;
+	if (unlikely(h->fail_completion) && --h->fail_completion == 0)
+		wc->status = RR_WC_LOST;
+	return false;
+}
+
+/** rr_local_qp_complete - a request is over; the completion waits to be polled
+ * @qp: to whose owner it belongs
+ * @wc: copied
+ * @sq_free: send-queue slots given back when it is polled
+ * @rq_free: receive-queue slots, likewise
+ *
+ * The caller has taken the request off its queue. May kill the queue pair (hook).
+ */
+void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t sq_free,
+			  uint32_t rq_free)
+{
+	struct local_cq *cq = to_cq(qp->base.cq);
+	struct local_cqe *c = &qp->cqe[qp->cqe_head & qp->cqe_mask];
+	bool was_ok = wc->status == RR_WC_OK;
+
+	c->wc = *wc;
+	c->sq_free = sq_free;
+	c->rq_free = rq_free;
+	if (unlikely(hook_completion(qp, &c->wc)))
+		return;
+	qp->cqe_head++;
+	rr_local_count(qp, completions, 1);
+	if (!list_is_linked(&qp->ready_node))
+		list_add_tail(&cq->ready, &qp->ready_node);
+	if (++cq->outstanding > cq->depth)
+		cq->overrun = true; /* noticed by the next poll */
+	rr_local_cq_signal(cq);
+	if (was_ok && c->wc.status != RR_WC_OK)
+		rr_local_qp_kill(qp);
+}
+
+static void complete_sqe(struct local_qp *qp, enum rr_wc_status status)
+{
+	struct local_sqe *e = &qp->sqe[qp->sq_tail & qp->sq_mask];
+	struct rr_wc wc = { .done = e->done, .status = status };
+	uint32_t give_back = ++qp->sq_unreleased;
+
+	qp->sq_tail++;
+	if (status == RR_WC_OK && !(e->flags & RR_WR_SIGNALED))
+		return;
+	qp->sq_unreleased = 0;
+	rr_local_qp_complete(qp, &wc, give_back, 0);
+}
+
+/** rr_local_qp_kill - to the error state: flush everything, tell the peer
+ *
+ * Harmless when repeated, and on a queue pair that never was up.
+ */
+void rr_local_qp_kill(struct local_qp *qp)
+{
+	bool poison = in_chaos(qp);
+
+	if (qp->phase != PHASE_UP) {
+		qp->phase = PHASE_DEAD;
+		return;
+	}
+	qp->phase = PHASE_DEAD;
+	rr_local_cq_unwatch(to_cq(qp->base.cq), qp);
+	while (qp->sq_tail != qp->sq_head) {
+		const struct local_sqe *e = &qp->sqe[qp->sq_tail & qp->sq_mask];
+
+		complete_sqe(qp, e->state == SQE_MOVED && e->status ? e->status : RR_WC_FLUSHED);
+	}
+	while (qp->rq_taken != qp->rq_posted) {
+		const struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
+		struct rr_wc wc = { .done = r->done, .status = RR_WC_FLUSHED };
+
+		if (poison)
+			memset(r->sge.addr, POISON, r->sge.len);
+		qp->rq_taken++;
+		rr_local_qp_complete(qp, &wc, 0, 1);
+	}
+	list_del(&qp->work_node);
+	atomic_store(&qp->me->closed, 1);
+	rr_local_ring_bell(qp);
+}
+
+/** rr_local_qp_hostile - the peer broke a rule of the shared memory: only it suffers */
+void rr_local_qp_hostile(struct local_qp *qp)
+{
+	if (qp->phase != PHASE_UP)
+		return;
+	rr_local_count(qp, hostile, 1);
+	rr_local_qp_kill(qp);
+}
+
+/** rr_local_qp_disconnect - to the error state; completions of all posted work follow */
+void rr_local_qp_disconnect(struct rr_qp *base)
+{
+	struct local_qp *qp = to_qp(base);
+
+	if (qp->phase == PHASE_UP) {
+		/* what has arrived has arrived: a NIC would have completed it by now */
+		(void)rr_local_ring_pull(qp);
+		rr_local_qp_kill(qp);
+		return;
+	}
+	rr_local_cm_forget(qp);
+	if (!qp->attached)
+		qp->phase = PHASE_DEAD;
+}
+
+/** rr_local_qp_destroy - free a queue pair whose work is all completed, or that was never up */
+void rr_local_qp_destroy(struct rr_qp *base)
+{
+	struct local_qp *qp = to_qp(base);
+	struct local_fabric *f = to_fabric(base->fabric);
+
+	rr_local_cm_forget(qp);
+	if (qp->attached) {
+		rr_local_qp_kill(qp);
+		rr_local_mem_detach(qp);
+		rr_local_cq_remove(to_cq(base->cq), qp);
+	}
+	rr_local_move_fini(qp);
+	rr_local_ring_unmap(qp);
+	if (qp->sock >= 0)
+		close(qp->sock);
+	rr_local_qp_counted(qp);
+	atomic_fetch_sub(&f->conns, 1);
+	free_queues(qp);
+	free(qp);
+}
+
+/* ---- posting ---- */
+
+static bool hook_post(struct local_qp *qp)
+{
+	struct rr_local_hooks *h = hooks_of(qp);
+
+	rr_local_count(qp, posts, 1);
+	return unlikely(h->fail_post) && --h->fail_post == 0;
+}
+
+static bool sge_ok(const struct local_qp *qp, const struct rr_sge *s, bool write)
+{
+	const struct rr_mr *mr = s->mr;
+	uint64_t off;
+
+	if (!s->len)
+		return true;
+	if (!mr || mr->pd != qp->base.pd || (write && !(mr->access & RR_ACCESS_LOCAL_WRITE)))
+		return false;
+	return sub_u64((uintptr_t)s->addr, (uintptr_t)mr->addr, &off) &&
+	       range_fits(off, s->len, mr->len);
+}
+
+/** rr_local_post_recv - post one receive buffer
+ *
+ * Return: 0, -ENOMEM if the queue is full (or by hook), -EINVAL if the buffer is shorter than
+ * recv_bytes or not writable memory of the protection domain, -ENOTCONN.
+ */
+int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
+{
+	struct local_qp *qp = to_qp(base);
+	struct local_rqe *r = &qp->rqe[qp->rq_posted & qp->rq_mask];
+
+	if (qp->phase == PHASE_DEAD)
+		return -ENOTCONN;
+	if (recv->sge.len < qp->my_recv_bytes || !sge_ok(qp, &recv->sge, true))
+		return -EINVAL;
+	if (hook_post(qp) || qp->rq_used == qp->rq_depth)
+		return -ENOMEM;
+	r->done = recv->done;
+	r->sge = recv->sge;
+	if (unlikely(in_chaos(qp)))
+		memset(r->sge.addr, POISON, r->sge.len);
+	qp->rq_used++;
+	qp->rq_posted++;
+	if (qp->phase == PHASE_UP)
+		atomic_store_explicit(&qp->me->posted, qp->rq_posted, memory_order_release);
+	return 0;
+}
+
+static int check_wr(const struct local_qp *qp, const struct rr_wr *wr)
+{
+	uint64_t len = 0;
+
+	if (wr->nsge > qp->sge_max || !wr->done)
+		return -EINVAL;
+	for (unsigned i = 0; i < wr->nsge; i++)
+		len += wr->sge[i].len;
+	if (len > qp->base.fabric->attr.msg_bytes_max)
+		return -EINVAL;
+	if (wr->flags & RR_WR_INLINE && (len > qp->inline_max || wr->op == RR_WR_READ))
+		return -EINVAL;
+	return 0;
+}
+
+static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
+{
+	struct local_sqe *e = &qp->sqe[qp->sq_head & qp->sq_mask];
+	struct rr_sge *sge = e->sge;
+	uint8_t *inl = e->inl;
+
+	*e = (struct local_sqe){ .done = wr->done, .op = wr->op, .flags = wr->flags,
+				 .nsge = wr->nsge, .sge = sge, .inl = inl,
+				 .raddr = wr->raddr, .rkey = wr->rkey };
+	for (unsigned i = 0; i < wr->nsge; i++) {
+		if (wr->flags & RR_WR_INLINE && wr->sge[i].len)
+			memcpy(inl + e->len, wr->sge[i].addr, wr->sge[i].len);
+		sge[i] = wr->sge[i];
+		e->len += wr->sge[i].len;
+	}
+	if (wr->op == RR_WR_BIND) {
+		e->mw = to_mw(wr->bind.mw);
+		e->mr = to_mr(wr->bind.mr);
+		e->bind_addr = (uintptr_t)wr->bind.addr;
+		e->bind_len = wr->bind.len;
+		e->bind_access = wr->bind.access;
+		wr->bind.mw->rkey = wr->rkey;
+	} else if (wr->op != RR_WR_LOCAL_INV) {
+		e->due_ns = rr_local_link_due(to_fabric(qp->base.fabric), e->len);
+	}
+	if (in_chaos(qp) && wr->op == RR_WR_READ)
+		for (unsigned i = 0; i < e->nsge; i++)
+			if (sge_ok(qp, &sge[i], true) && sge[i].len)
+				memset(sge[i].addr, POISON, sge[i].len);
+	qp->sq_used++;
+	qp->sq_head++;
+}
+
+/** rr_local_post_send - post a chain, all of it or nothing
+ *
+ * Return: 0, -ENOMEM if the queue has not room for the chain (or by hook), -EINVAL beyond the
+ * limits of the queue pair, -ENOTCONN.
+ */
+int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
+{
+	struct local_qp *qp = to_qp(base);
+	struct local_cq *cq = to_cq(base->cq);
+	uint32_t n = 0;
+
+	if (qp->phase != PHASE_UP)
+		return -ENOTCONN;
+	if (hook_post(qp))
+		return -ENOMEM;
+	for (const struct rr_wr *w = wr; w; w = w->next, n++) {
+		int rc = check_wr(qp, w);
+
+		if (rc)
+			return rc;
+	}
+	if (n > qp->sq_depth - qp->sq_used)
+		return -ENOMEM;
+	for (; wr; wr = wr->next)
+		copy_wr(qp, wr);
+	if (!in_chaos(qp))
+		rr_local_qp_run(qp);
+	if (qp->phase == PHASE_UP && qp->sq_tail != qp->sq_head) {
+		if (!list_is_linked(&qp->work_node))
+			list_add_tail(&cq->work, &qp->work_node);
+		rr_local_cq_signal(cq); /* somebody must poll it on, or set a timer */
+	}
+	return 0;
+}
+
+/* ---- the engine ---- */
+
+static bool sges_ok(const struct local_qp *qp, const struct local_sqe *e)
+{
+	if (e->flags & RR_WR_INLINE)
+		return true;
+	for (unsigned i = 0; i < e->nsge; i++)
+		if (!sge_ok(qp, &e->sge[i], e->op == RR_WR_READ))
+			return false;
+	return true;
+}
+
+/* Hook: after N more Sends the cable is pulled. True if this Send must not go out. */
+static bool hook_cut(struct local_qp *qp, bool *ret_cut)
+{
+	struct rr_local_hooks *h = hooks_of(qp);
+
+	if (likely(!h->cut_after_sends) || --h->cut_after_sends)
+		return false;
+	*ret_cut = true;
+	return !h->cut_delivers;
+}
+
+static void move_send(struct local_qp *qp, struct local_sqe *e)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+	bool cut = false;
+	int room;
+
+	if (e->due_ns && e->due_ns > clock_now_ns())
+		return;
+	if (e->len > qp->peer_recv_bytes) {
+		e->status = RR_WC_REM_OP;
+		e->state = SQE_MOVED;
+		return;
+	}
+	room = rr_local_ring_room(qp);
+	if (room < 0) {
+		rr_local_qp_hostile(qp);
+		return;
+	}
+	if (!room) {
+		uint64_t now = clock_now_ns();
+
+		if (!e->rnr_ns)
+			e->rnr_ns = now + qp->rnr_retry * RNR_WAIT_NS;
+		if (now < e->rnr_ns)
+			return;
+		e->status = RR_WC_RNR;
+		e->state = SQE_MOVED;
+		return;
+	}
+	if (!hook_cut(qp, &cut)) {
+		rr_local_ring_send(qp, e);
+		if (f->capture) {
+			struct iovec iov[LOCAL_SGE_MAX];
+			int n;
+
+			if (rr_local_move_gather(e, 0, e->len, iov, &n))
+				rr_capture_send(f->capture, &qp->cap, true, iov, n,
+						e->op == RR_WR_SEND_INV, e->rkey);
+		}
+	}
+	e->state = SQE_MOVED;
+	if (cut)
+		rr_local_qp_kill(qp);
+}
+
+/** rr_local_qp_capture - a Write or Read of ours has gone over: write down what the wire carried */
+void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+	struct iovec iov[LOCAL_SGE_MAX];
+	int n;
+
+	if (!f->capture || e->status || !rr_local_move_gather(e, 0, e->len, iov, &n))
+		return;
+	if (e->op == RR_WR_WRITE)
+		rr_capture_write(f->capture, &qp->cap, iov, n, e->raddr, e->rkey);
+	else
+		rr_capture_read(f->capture, &qp->cap, iov, n, e->raddr, e->rkey);
+}
+
+/* Chaos: one random part of the transfer that has not gone yet. */
+static void move_piece(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
+{
+	uint32_t pick, off, len;
+	bool again = false;
+
+	if (!e->pieces) {
+		e->piece_bytes = MAX(1u, e->len / (1 + rr_local_rand(rng, 8)));
+		e->piece_bytes = MAX(e->piece_bytes, e->len / LOCAL_PIECES_MAX + 1);
+		e->piece_bytes = MIN(e->piece_bytes, LOCAL_REQ_BYTES);
+		e->pieces = MAX(1u, (e->len + e->piece_bytes - 1) / e->piece_bytes);
+		if (e->pieces > LOCAL_PIECES_MAX) { /* a huge transfer: big pieces */
+			e->piece_bytes = e->len / LOCAL_PIECES_MAX + 1;
+			e->pieces = (e->len + e->piece_bytes - 1) / e->piece_bytes;
+		}
+	}
+	pick = e->piece_now;
+	if (!e->handed)
+		do {
+			pick = rr_local_rand(rng, e->pieces);
+		} while (e->piece_done >> pick & 1);
+	e->piece_now = pick;
+	off = pick * e->piece_bytes;
+	len = MIN(e->piece_bytes, e->len - off);
+	e->status = rr_local_move(qp, e, off, len, &again);
+	if (again)
+		return;
+	e->piece_done |= 1u << pick;
+	if (e->status || (unsigned)__builtin_popcount(e->piece_done) == e->pieces)
+		e->state = SQE_MOVED;
+}
+
+static void move_transfer(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
+{
+	if (!sges_ok(qp, e) || (e->op == RR_WR_READ && !qp->read_depth)) {
+		e->status = RR_WC_LOCAL;
+		e->state = SQE_MOVED;
+		return;
+	}
+	if (rng) {
+		move_piece(qp, e, rng);
+	} else {
+		bool again = false;
+
+		e->status = rr_local_move(qp, e, 0, e->len, &again);
+		if (!again)
+			e->state = SQE_MOVED;
+	}
+	/* a Read through the agent is written down when its bytes are here */
+	if (e->state == SQE_MOVED && (e->op == RR_WR_WRITE || !e->reqs))
+		rr_local_qp_capture(qp, e);
+}
+
+static void move_one(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
+{
+	switch (e->op) {
+	case RR_WR_SEND:
+	case RR_WR_SEND_INV:
+		if (sges_ok(qp, e)) {
+			move_send(qp, e);
+			return;
+		}
+		e->status = RR_WC_LOCAL;
+		break;
+	case RR_WR_WRITE:
+	case RR_WR_READ:
+		move_transfer(qp, e, rng);
+		return;
+	case RR_WR_BIND:
+		e->status = rr_local_mem_bind(qp, e);
+		break;
+	case RR_WR_LOCAL_INV:
+		e->status = rr_local_mem_invalidate(qp, e->rkey) ? RR_WC_OK : RR_WC_LOCAL;
+		break;
+	}
+	e->state = SQE_MOVED;
+}
+
+/* Moves what may move now; with @rng, at most one step, and not always the next. */
+static void run_moves(struct local_qp *qp, uint64_t *rng)
+{
+	uint32_t reads = 0; /* under way, before the entry looked at */
+
+	for (uint32_t i = qp->sq_tail; i != qp->sq_head && !qp->sq_stuck; i++) {
+		struct local_sqe *e = &qp->sqe[i & qp->sq_mask];
+		bool read = e->op == RR_WR_READ;
+
+		if (e->state == SQE_MOVED) {
+			reads += read && e->reqs;
+			continue;
+		}
+		if ((e->flags & RR_WR_FENCE && reads) || (read && reads && reads >= qp->read_depth))
+			return;
+		if (rng && read && rr_local_rand(rng, 2)) {
+			/* let a later Write or Send overtake it; Reads keep their order */
+			reads = UINT32_MAX / 2;
+			continue;
+		}
+		move_one(qp, e, rng);
+		if (qp->phase != PHASE_UP)
+			return;
+		if (e->state == SQE_MOVED && e->status)
+			qp->sq_stuck = true;
+		if (rng || e->state != SQE_MOVED)
+			return;
+		reads += read && e->reqs;
+	}
+}
+
+static void run_completions(struct local_qp *qp, uint64_t *rng)
+{
+	while (qp->phase == PHASE_UP && qp->sq_tail != qp->sq_head) {
+		const struct local_sqe *e = &qp->sqe[qp->sq_tail & qp->sq_mask];
+
+		if (e->state != SQE_MOVED || e->reqs)
+			return;
+		if (e->due_ns && !e->status && e->due_ns > clock_now_ns())
+			return;
+		if (rng && !e->status && rr_local_rand(rng, 2))
+			return;
+		if (e->status) {
+			rr_local_qp_kill(qp); /* completes it first, with its status */
+			return;
+		}
+		complete_sqe(qp, RR_WC_OK);
+	}
+}
+
+/** rr_local_qp_run - carry the send queue on as far as it goes (chaos: a random step) */
+void rr_local_qp_run(struct local_qp *qp)
+{
+	uint64_t *rng = in_chaos(qp) ? &to_cq(qp->base.cq)->rng : NULL;
+
+	run_moves(qp, rng);
+	run_completions(qp, rng);
+	if (qp->sq_tail == qp->sq_head)
+		list_del(&qp->work_node);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_ring.c - the local fabric's shared area: messages, doorbells, and who may sleep
+ *
+ * Operation:  The passive side creates the area with the sizes of the handshake, both map it. It
+ *             holds, for each side, its struct shm_side, its key table and the ring of messages
+ *             addressed to it, one slot per receive it may post. Message n goes to slot n and is
+ *             matched with receive n, so "a receive is posted" implies "the slot is free", and
+ *             one counter (posted) is both flow control and RNR detection.
+ *             A side that wants to sleep sets `asleep`, then looks once more; a side that has
+ *             published something then reads `asleep`. All four accesses are sequentially
+ *             consistent, so at least one of the two sees the other. Who finds the flag set
+ *             clears it and rings, so that a sleeper is rung once.
+ * Memory:     One memfd, sealed; the descriptor is closed after the map. A message is copied out
+ *             of the ring into the posted receive before anybody looks at it.
+ * Threads:    The owner of the queue pair.
+ * Errors:     Indices and lengths from the peer are checked; see rr_local_qp_hostile().
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+static uint32_t ring_slots(uint32_t rq_depth)
+{
+	uint32_t n = 1;
+
+	while (n < rq_depth)
+		n *= 2;
+	return n;
+}
+
+static size_t ring_stride(uint32_t recv_bytes)
+{
+	return round_up_pow2(sizeof(struct shm_msg) + recv_bytes, LOCAL_LINE);
+}
+
+/** rr_local_ring_check - are the sizes a peer asks for within bounds? */
+bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f)
+{
+	if (!hs->rq_depth || hs->rq_depth > MAX(f->attr.limits.rq_max, 16384u) || !hs->recv_bytes ||
+	    hs->recv_bytes > LOCAL_RING_BYTES_MAX || !hs->keys || hs->keys > LOCAL_KEYS_MAX + 1)
+		return false;
+	return (uint64_t)ring_slots(hs->rq_depth) * ring_stride(hs->recv_bytes) <=
+	       LOCAL_RING_BYTES_MAX;
+}
+
+/* Lays the area out, the passive side's half first, and finds it in @base unless that is NULL. Both
+ * sides compute the same. Return: its size. */
+static size_t ring_layout(struct local_qp *qp, uint8_t *base)
+{
+	size_t at = 0;
+
+	for (int half = 0; half < 2; half++) {
+		bool mine = qp->passive == (half == 0);
+		size_t keys = round_up_pow2(sizeof(struct shm_side), LOCAL_LINE);
+		size_t ring = keys;
+
+		ring += sizeof(struct shm_key) * (mine ? qp->my_nkeys : qp->peer_nkeys);
+		if (base) {
+			*(mine ? &qp->me : &qp->other) = (void *)(base + at);
+			*(mine ? &qp->my_keys : &qp->peer_keys) = (void *)(base + at + keys);
+			*(mine ? &qp->my_ring : &qp->peer_ring) = base + at + ring;
+		}
+		at += ring;
+		at += mine ? qp->my_slots * qp->my_stride : qp->peer_slots * qp->peer_stride;
+	}
+	return at;
+}
+
+static size_t ring_sizes(struct local_qp *qp)
+{
+	qp->my_nkeys = to_pd(qp->base.pd)->nkeys;
+	qp->my_slots = ring_slots(qp->rq_depth);
+	qp->my_stride = ring_stride(qp->my_recv_bytes);
+	qp->peer_nkeys = qp->hs.keys;
+	qp->peer_slots = ring_slots(qp->hs.rq_depth);
+	qp->peer_recv_bytes = qp->hs.recv_bytes;
+	qp->peer_stride = ring_stride(qp->peer_recv_bytes);
+	return ring_layout(qp, NULL);
+}
+
+static int ring_mmap(struct local_qp *qp, int fd, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	qp->shm = p;
+	qp->shm_bytes = bytes;
+	ring_layout(qp, p);
+	return 0;
+}
+
+/** rr_local_ring_create - passive side: make and map the area for qp->hs, the peer's REQ
+ * @qp: set up
+ * @ret_fd: to be passed to the peer, then closed
+ *
+ * Return: 0, or what memfd_create(), ftruncate() or mmap() say.
+ */
+int rr_local_ring_create(struct local_qp *qp, int *ret_fd)
+{
+	size_t bytes = ring_sizes(qp);
+	int rc, fd = rr_local_memfd("leat-rings", bytes);
+
+	if (fd < 0)
+		return fd;
+	rc = ring_mmap(qp, fd, bytes);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/** rr_local_ring_map - active side: map the area that came with qp->hs, the peer's ACCEPT
+ *
+ * Return: 0, -EPROTO if the area could shrink under us, or what mmap() says.
+ */
+int rr_local_ring_map(struct local_qp *qp, int fd)
+{
+	size_t bytes = ring_sizes(qp);
+
+	if (!rr_local_memfd_ok(fd, bytes))
+		return -EPROTO;
+	return ring_mmap(qp, fd, bytes);
+}
+
+/** rr_local_ring_unmap - end of the connection; harmless without an area */
+void rr_local_ring_unmap(struct local_qp *qp)
+{
+	if (qp->shm)
+		(void)munmap(qp->shm, qp->shm_bytes); /* cannot fail for a range we mapped */
+	qp->shm = NULL;
+}
+
+/** rr_local_ring_bell - something was published: wake the peer if it sleeps */
+void rr_local_ring_bell(struct local_qp *qp)
+{
+	if (likely(!atomic_load(&qp->other->asleep)) || !atomic_exchange(&qp->other->asleep, 0))
+		return;
+	rr_local_count(qp, doorbells, 1);
+	/* a full socket is readable at the peer, a dead one is noticed by its hang-up */
+	(void)rr_local_sock_send(qp->sock, NULL, NULL, 0);
+}
+
+static struct shm_msg *ring_slot(uint8_t *ring, uint32_t n, uint32_t slots, size_t stride)
+{
+	return (struct shm_msg *)(void *)(ring + (size_t)(n & (slots - 1)) * stride);
+}
+
+/** rr_local_ring_room - has the peer posted a receive for our next message?
+ *
+ * Return: 1, 0 if not, -EPROTO if its counter makes no sense.
+ */
+int rr_local_ring_room(struct local_qp *qp)
+{
+	if (qp->peer_posted == qp->msg_head) {
+		qp->peer_posted = atomic_load_explicit(&qp->other->posted, memory_order_acquire);
+		if (qp->peer_posted - qp->msg_head > qp->peer_slots) {
+			qp->peer_posted = qp->msg_head;
+			return -EPROTO;
+		}
+	}
+	return qp->peer_posted != qp->msg_head;
+}
+
+/** rr_local_ring_send - copy a Send into the peer's ring and publish it
+ * @qp: for which rr_local_ring_room() has just said 1
+ * @e: length already checked against the peer's receive buffers
+ */
+void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
+{
+	struct shm_msg *m = ring_slot(qp->peer_ring, qp->msg_head, qp->peer_slots,
+				      qp->peer_stride);
+	uint8_t *to = m->data;
+
+	m->len = e->len;
+	m->with_inv = e->op == RR_WR_SEND_INV;
+	m->inv_rkey = e->rkey;
+	m->req_seq = qp->req_head;
+	if (e->flags & RR_WR_INLINE) {
+		memcpy(to, e->inl, e->len);
+	} else {
+		for (unsigned i = 0; i < e->nsge; i++) {
+			memcpy(to, e->sge[i].addr, e->sge[i].len);
+			to += e->sge[i].len;
+		}
+	}
+	rr_local_count(qp, bytes_copied, e->len);
+	atomic_store(&qp->me->msg_head, ++qp->msg_head);
+	rr_local_ring_bell(qp);
+}
+
+/* One message out of the ring into the oldest posted receive. */
+static bool take_message(struct local_qp *qp)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+	const struct shm_msg *m = ring_slot(qp->my_ring, qp->rq_taken, qp->my_slots,
+					    qp->my_stride);
+	const volatile struct shm_msg *v = m; /* each word is read once, whatever the peer does */
+	struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
+	struct rr_wc wc = { .done = r->done, .status = RR_WC_OK, .byte_len = v->len,
+			    .with_inv = v->with_inv != 0, .inv_rkey = v->inv_rkey };
+	uint32_t seq = v->req_seq;
+
+	if (wc.byte_len > qp->my_recv_bytes || seq - qp->req_taken > LOCAL_REQS) {
+		rr_local_qp_hostile(qp);
+		return false;
+	}
+	if (!rr_local_move_serve(qp, seq))
+		return false;
+	if (!wc.with_inv)
+		wc.inv_rkey = 0;
+	if (wc.byte_len)
+		memcpy(r->sge.addr, m->data, wc.byte_len);
+	rr_local_count(qp, bytes_copied, wc.byte_len);
+	if (f->capture && qp->cap_recv) {
+		struct iovec iov = { .iov_base = r->sge.addr, .iov_len = wc.byte_len };
+
+		rr_capture_send(f->capture, &qp->cap, false, &iov, 1, wc.with_inv, wc.inv_rkey);
+	}
+	qp->rq_taken++;
+	if (wc.with_inv && !rr_local_mem_invalidate(qp, wc.inv_rkey)) {
+		wc.status = RR_WC_LOCAL; /* as a NIC: the message is lost, and so are we */
+		rr_local_qp_complete(qp, &wc, 0, 1);
+		rr_local_qp_kill(qp);
+		return false;
+	}
+	rr_local_qp_complete(qp, &wc, 0, 1);
+	return true;
+}
+
+/** rr_local_ring_idle - is there nothing new from the peer? Also for the look before sleeping */
+bool rr_local_ring_idle(const struct local_qp *qp)
+{
+	const struct shm_side *o = qp->other;
+
+	return atomic_load(&o->msg_head) == qp->rq_taken &&
+	       atomic_load(&o->req_head) == qp->req_taken &&
+	       atomic_load(&o->req_done) == qp->req_acked && !atomic_load(&o->closed) &&
+	       !qp->peer_gone;
+}
+
+/** rr_local_ring_pull - take in all that the peer has published
+ *
+ * Return: whether there was anything. The queue pair may be dead afterwards.
+ */
+bool rr_local_ring_pull(struct local_qp *qp)
+{
+	bool closed;
+	uint32_t head;
+
+	if (likely(rr_local_ring_idle(qp)))
+		return false;
+	/* what was sent before the end is delivered before it */
+	closed = atomic_load(&qp->other->closed) || qp->peer_gone;
+	rr_local_move_answers(qp);
+	if (qp->phase == PHASE_UP)
+		rr_local_qp_run(qp);
+	if (qp->phase != PHASE_UP)
+		return true;
+	head = atomic_load_explicit(&qp->other->msg_head, memory_order_acquire);
+	if (head - qp->rq_taken > qp->rq_posted - qp->rq_taken) {
+		rr_local_qp_hostile(qp);
+		return true;
+	}
+	while (qp->rq_taken != head)
+		if (!take_message(qp))
+			break;
+	if (qp->phase != PHASE_UP)
+		return true;
+	head = atomic_load_explicit(&qp->other->req_head, memory_order_acquire);
+	if (head - qp->req_taken > LOCAL_REQS)
+		rr_local_qp_hostile(qp);
+	else
+		(void)rr_local_move_serve(qp, head); /* a failure has been answered */
+	if (closed && qp->phase == PHASE_UP)
+		rr_local_qp_kill(qp);
+	return true;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_sock.c - the local fabric's socket: datagrams with descriptors, and who the peer is
+ *
+ * Operation:  Sockets are made by listen and dial, carry the handshake (local_cm.c), then the
+ *             descriptors of slabs and the doorbells (local_ring.c). Everything is non-blocking
+ *             by call, since a peer could change the mode of a description it shares with us; it
+ *             shares none of these. That is also why a doorbell is a datagram and not an eventfd:
+ *             the peer could fill one and make it blocking, and our ring would hang in a write().
+ * Memory:     No allocation but for a peer's group list. Received descriptors are the caller's.
+ * Threads:    Any; one reader per socket.
+ * Errors:     -errno. A datagram that is not ours is -EPROTO.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+#define FDS_MAX 4
+
+/** rr_local_sock_send - send one datagram
+ * @sock: the connection
+ * @msg: NULL for a doorbell
+ * @fds: passed along; still the caller's
+ * @nfds: how many, <= FDS_MAX
+ *
+ * Return: 0, -EAGAIN if the peer does not read, -EPIPE or -ECONNRESET if it is gone.
+ */
+int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int nfds)
+{
+	char bell = 'D';
+	struct iovec iov = { .iov_base = &bell, .iov_len = 1 };
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} ctl;
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	assert(nfds <= FDS_MAX);
+	if (msg) {
+		iov.iov_base = (void *)(uintptr_t)msg; /* sendmsg does not write to it */
+		iov.iov_len = sizeof(*msg);
+	}
+	if (nfds) {
+		struct cmsghdr *c;
+
+		memset(&ctl, 0, sizeof(ctl));
+		mh.msg_control = ctl.buf;
+		mh.msg_controllen = CMSG_SPACE((size_t)nfds * sizeof(int));
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, (size_t)nfds * sizeof(int));
+	}
+	for (;;) {
+		if (sendmsg(sock, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+			return 0;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+/* Takes the descriptors out of a control message; what does not fit in @fds is closed. */
+static int take_fds(struct msghdr *mh, int *fds, int max)
+{
+	int n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+		size_t count;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (n < max)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+/** rr_local_sock_recv - take one datagram
+ * @sock: the connection
+ * @msg: its content; type 0 for a doorbell
+ * @fds: descriptors that came along, the caller's to close
+ * @max: room in @fds
+ * @ret_nfds: how many came
+ *
+ * Return: 0, -EAGAIN if there is none, -ECONNRESET if the peer is gone, -EPROTO if it was not ours.
+ */
+int rr_local_sock_recv(int sock, struct hs_msg *msg, int *fds, int max, int *ret_nfds)
+{
+	struct iovec iov = { .iov_base = msg, .iov_len = sizeof(*msg) };
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} ctl;
+	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1,
+			     .msg_control = ctl.buf, .msg_controllen = sizeof(ctl.buf) };
+	ssize_t n;
+
+	*ret_nfds = 0;
+	memset(msg, 0, sizeof(*msg));
+	do {
+		n = recvmsg(sock, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK ? -EAGAIN : -ECONNRESET;
+	*ret_nfds = take_fds(&mh, fds, max);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n == 1) {
+		memset(msg, 0, sizeof(*msg));
+		return 0;
+	}
+	if (n != sizeof(*msg) || mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
+	    msg->magic != HS_MAGIC || msg->version != HS_VERSION || !msg->type ||
+	    msg->priv_len > RR_PRIV_MAX)
+		return -EPROTO;
+	return 0;
+}
+
+static int make_addr(const char *path, struct sockaddr_un *sun)
+{
+	size_t len = strlen(path);
+
+	if (!len)
+		return -EINVAL;
+	if (len >= sizeof(sun->sun_path))
+		return -ENAMETOOLONG;
+	memset(sun, 0, sizeof(*sun));
+	sun->sun_family = AF_UNIX;
+	memcpy(sun->sun_path, path, len);
+	return 0;
+}
+
+/** rr_local_sock_dial - connect to the socket at @path
+ *
+ * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if the listener's queue is full,
+ * -ENAMETOOLONG, or what socket() and connect() say.
+ */
+int rr_local_sock_dial(const char *path, int *ret_fd)
+{
+	struct sockaddr_un sun;
+	int fd, rc = make_addr(path, &sun);
+
+	if (rc)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun))) {
+		/* a server that is being restarted has no socket for a moment */
+		rc = errno == ENOENT ? -ECONNREFUSED : -errno;
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/** rr_local_sock_listen - listen at @path; a socket file that nobody serves is replaced
+ * @path: of the socket
+ * @mode: its permission bits
+ * @ret_fd: the listening socket
+ *
+ * Return: 0, -EADDRINUSE if somebody serves it, -ENAMETOOLONG, or what the calls say.
+ */
+int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd)
+{
+	struct sockaddr_un sun;
+	int fd, other, rc = make_addr(path, &sun);
+
+	if (rc)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	rc = bind(fd, (struct sockaddr *)&sun, sizeof(sun)) ? -errno : 0;
+	if (rc == -EADDRINUSE) {
+		rc = rr_local_sock_dial(path, &other);
+		if (rc == 0)
+			close(other);
+		if (rc != -ECONNREFUSED) {
+			rc = -EADDRINUSE;
+			goto out_close;
+		}
+		(void)unlink(path); /* if it is gone meanwhile, bind says so */
+		rc = bind(fd, (struct sockaddr *)&sun, sizeof(sun)) ? -errno : 0;
+	}
+	if (rc)
+		goto out_close;
+	/* before listen(): nobody gets in under the umask's idea of the mode */
+	if (chmod(path, mode) || listen(fd, SOMAXCONN)) {
+		rc = -errno;
+		(void)unlink(path);
+		goto out_close;
+	}
+	*ret_fd = fd;
+	return 0;
+
+out_close:
+	close(fd);
+	return rc;
+}
+
+/** rr_local_sock_wait - sleep until the peer hangs up, or @ms
+ *
+ * Return: 1 if it has hung up, 0 if not.
+ */
+int rr_local_sock_wait(int sock, int ms)
+{
+	struct pollfd p = { .fd = sock };
+
+	return poll(&p, 1, ms) > 0 && (p.revents & (POLLHUP | POLLERR)) ? 1 : 0;
+}
+
+/** rr_local_sock_gone - has the peer's process closed its end? */
+bool rr_local_sock_gone(int sock)
+{
+	return sock < 0 || rr_local_sock_wait(sock, 0);
+}
+
+/** rr_local_sock_peer - fill in who is at the other end, by the kernel's word */
+void rr_local_sock_peer(int sock, struct rr_peer *peer)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	gid_t *groups;
+
+	memset(peer, 0, sizeof(*peer));
+	peer->addr.ss_family = AF_UNSPEC;
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return;
+	peer->has_cred = true;
+	peer->pid = cred.pid;
+	peer->uid = cred.uid;
+	peer->gid = cred.gid;
+	snprintf(peer->text, sizeof(peer->text), "pid %d uid %u", (int)cred.pid,
+		 (unsigned)cred.uid);
+	len = sizeof(peer->groups);
+	if (!getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, peer->groups, &len)) {
+		peer->ngroups = (unsigned)(len / sizeof(gid_t));
+		return;
+	}
+	if (errno != ERANGE)
+		return;
+	/* more than fit: the kernel gives all or none, we keep the first */
+	groups = malloc(len);
+	if (!groups)
+		return;
+	if (!getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, groups, &len)) {
+		peer->ngroups = MIN((unsigned)(len / sizeof(gid_t)), ARRAY_SIZE(peer->groups));
+		memcpy(peer->groups, groups, peer->ngroups * sizeof(gid_t));
+	}
+	free(groups);
+}
+
+static bool may_ptrace_anyone(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	if (syscall(SYS_capget, &hdr, data))
+		return true; /* unknown: assume the worse */
+	return data[CAP_TO_INDEX(CAP_SYS_PTRACE)].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
+}
+
+/** rr_local_sock_try_vm - may this process reach the peer's memory by process_vm_*?
+ * @mode: what the fabric was opened with
+ * @peer: who it is
+ * @hs: its HELLO or REQ, which says where a cookie lies
+ *
+ * With CAP_SYS_PTRACE the kernel would let us into any process, so also into a setuid program that
+ * the peer has become since. Without it and with equal uids, the kernel draws the line itself.
+ */
+bool rr_local_sock_try_vm(enum rr_local_vm mode, const struct rr_peer *peer,
+			  const struct hs_msg *hs)
+{
+	uint8_t got[sizeof(hs->cookie)];
+	struct iovec mine = { .iov_base = got, .iov_len = sizeof(got) };
+	struct iovec theirs = { .iov_base = (void *)(uintptr_t)hs->cookie_addr,
+				.iov_len = sizeof(got) };
+
+	if (mode == RR_LOCAL_VM_NEVER || !peer->has_cred || peer->pid <= 0)
+		return false;
+	if (mode == RR_LOCAL_VM_AUTO && peer->pid != getpid() &&
+	    (peer->uid != geteuid() || may_ptrace_anyone()))
+		return false;
+	return process_vm_readv(peer->pid, &mine, 1, &theirs, 1, 0) == (ssize_t)sizeof(got) &&
+	       memcmp(got, hs->cookie, sizeof(got)) == 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * plan.h - which form a message takes: a pure function of sizes (RFC 8166 sections 3.4, 3.5)
+ *
+ * See: protocol.md 1.2 for the forms, 2.3 for why the judgement is by the *largest possible* reply.
+ */
+#ifndef RR_PLAN_H
+#define RR_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+#include "proto.h"
+
+enum rr_call_form {
+	RR_CALL_INLINE,     /* RDMA_MSG, everything after the header */
+	RR_CALL_READ_CHUNK, /* RDMA_MSG, payload in a Read chunk */
+	RR_CALL_LONG,       /* RDMA_NOMSG, whole call (with its payload) in a position-zero chunk */
+	RR_CALL_LONG_READ,  /* RDMA_NOMSG, reduced call in a position-zero chunk, payload in a Read
+	                     * chunk of its own: the head alone is over the threshold */
+};
+
+struct rr_plan_call {
+	/* in */
+	size_t head_bytes;       /* RPC call without its payload and pad */
+	bool has_arg;            /* arguments contain a payload ... */
+	uint32_t arg_bytes;      /* ... of so many bytes, without pad */
+	unsigned arg_segs;       /* segments its memory will take in a chunk */
+	unsigned head_segs;      /* segments the message itself will take as a long call */
+	size_t reply_max;        /* largest RPC reply without its payload */
+	bool has_result;         /* results contain a payload ... */
+	uint32_t result_max;     /* ... of at most so many bytes */
+	unsigned result_segs, reply_segs;
+	uint32_t send_max;       /* largest Send this way (call inline threshold) */
+	uint32_t recv_max;       /* largest Send the other way (reply inline threshold) */
+	bool no_reduce;          /* RPCSEC_GSS integrity or privacy: nothing may be taken out */
+	bool force_chunks;       /* tests and `ddp=always`: reduce even what would fit inline */
+	/* out */
+	enum rr_call_form form;
+	bool write_chunk;        /* offer the result's memory */
+	bool reply_chunk;        /* offer room for reply_chunk_bytes */
+	size_t reply_chunk_bytes;/* multiple of 4 */
+};
+
+/** rr_plan_call - decide how a call goes out and what room its reply is offered
+ *
+ * A Write or Reply chunk is offered whenever the largest reply could exceed recv_max; the header's
+ * own growth by the chunk lists is part of the sum. arg_bytes 0 is never a chunk (a zero-length
+ * Read segment must not be sent).
+ *
+ * Return: 0, or -EMSGSIZE if not even the header with its chunk lists fits send_max.
+ */
+must_check int rr_plan_call(struct rr_plan_call *p);
+
+enum rr_reply_form {
+	RR_REPLY_INLINE,       /* RDMA_MSG, payload (if any) after the head */
+	RR_REPLY_WRITE_CHUNK,  /* RDMA_MSG, payload placed in the Write chunk */
+	RR_REPLY_LONG,         /* RDMA_NOMSG, whole reply with its payload in the Reply chunk */
+	RR_REPLY_LONG_WRITE,   /* RDMA_NOMSG, head in the Reply chunk, payload in the Write chunk */
+	RR_REPLY_TOO_LONG,     /* ERR_CHUNK, nothing written */
+};
+
+struct rr_plan_reply {
+	/* in */
+	size_t hdr_bytes;        /* transport header with all offered chunks returned */
+	size_t head_bytes;       /* RPC reply without its payload and pad */
+	bool has_payload;
+	uint32_t payload_bytes;
+	bool has_write_chunk;    /* a non-empty one (nsegs > 0) was offered for the payload */
+	uint64_t write_chunk_bytes;
+	bool has_reply_chunk;
+	uint64_t reply_chunk_bytes;
+	uint32_t send_max;       /* largest Send this way */
+	/* out */
+	enum rr_reply_form form;
+};
+
+/** rr_plan_reply - decide how a reply goes out
+ *
+ * An eligible result goes to a non-empty Write chunk whenever one was offered, even for one byte;
+ * a reply that fits is sent inline with the Reply chunk returned unused.
+ */
+void rr_plan_reply(struct rr_plan_reply *p);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reg_dynamic.c - a registration for each operation, and none after it
+ *
+ * Operation:  The baseline that every other strategy is measured against: dear, and exact. The
+ *             peer reaches what it was offered, with the right it was offered for, as long as the
+ *             call lasts.
+ * Memory:     The region is the piece's.
+ * Threads:    The connection's; deregistration waits for a remote access that is in progress.
+ * Errors:     As rr_mr_reg().
+ */
+#include <assert.h>
+
+#include "reg.h"
+
+static int dynamic_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
+		       struct rr_reg_piece *ret)
+{
+	struct rr_mr_attr attr = { .addr = addr, .len = len, .access = access, .fd = -1 };
+	struct rr_mr *mr;
+	int rc;
+
+	rc = rr_mr_reg(reg->pd, &attr, &mr);
+	if (rc)
+		return rc;
+	rr_count(reg->engine, regs, 1);
+	*ret = (struct rr_reg_piece){
+		.ops = &rr_reg_dynamic_ops,
+		.mr = mr,
+		.seg = { .handle = mr->rkey, .length = (uint32_t)len, .offset = (uintptr_t)addr },
+	};
+	return 0;
+}
+
+static void dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	int rc = rr_mr_dereg(piece->mr);
+
+	assert(!rc); /* -EBUSY needs a window bound over it, and nobody binds over these */
+	(void)rc;
+	piece->mr = NULL;
+	rr_count(reg->engine, deregs, 1);
+}
+
+static void dynamic_revoke(struct rr_reg *reg)
+{
+	(void)reg; /* nothing lasts */
+}
+
+const struct rr_reg_ops rr_reg_dynamic_ops = {
+	.name = "dynamic",
+	.get = dynamic_get,
+	.put = dynamic_put,
+	.revoke = dynamic_revoke,
+	.lasting = false,
+};

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reg_slab.c - memory of rpcrdma_mem_alloc(), registered once per connection
+ *
+ * Operation:  The first use of a region over a connection registers it whole, both ways; every
+ *             later one is a look-up: usually the one found last time, by address, without a lock.
+ *             On the local fabric the region's memfd goes along, so that the server can map it.
+ * Memory:     A slab_mr belongs to its region and to its connection; whichever ends first frees it.
+ * Threads:    Both lists are guarded by the domain's lock. `last` is the connection's own and is
+ *             believed only while no region of the process has been freed since it was set.
+ * Errors:     -ENOENT for memory that is not ours; -ENOMEM.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "reg.h"
+
+struct slab_mr {
+	struct list by_mem; /* rr_mem.mrs */
+	struct list by_reg; /* rr_reg.slabs */
+	struct rr_mem *mem;
+	struct rr_mr *mr;
+};
+
+/* Regions freed by this process so far. */
+static atomic_ulong freed;
+
+static bool covers(const struct slab_mr *s, const void *addr, size_t len)
+{
+	uintptr_t at = (uintptr_t)addr, start = (uintptr_t)s->mr->addr;
+
+	return at >= start && at - start <= s->mr->len && len <= s->mr->len - (at - start);
+}
+
+static void slab_free(struct slab_mr *s)
+{
+	int rc = rr_mr_dereg(s->mr);
+
+	assert(!rc); /* no windows are bound over slabs */
+	(void)rc;
+	list_del(&s->by_mem);
+	list_del(&s->by_reg);
+	free(s);
+}
+
+static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret)
+{
+	struct rr_mr_attr attr = { .addr = mem->addr, .len = mem->bytes, .fd = mem->fd,
+				   .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE };
+	struct slab_mr *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	rc = rr_mr_reg(reg->pd, &attr, &s->mr);
+	if (rc) {
+		free(s);
+		return rc;
+	}
+	rr_count(reg->engine, regs, 1);
+	s->mem = mem;
+	list_add_tail(&mem->mrs, &s->by_mem);
+	list_add_tail(&reg->slabs, &s->by_reg);
+	*ret = s;
+	return 0;
+}
+
+/* Under the lock: this connection's registration of the region that holds the range. */
+static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct slab_mr **ret)
+{
+	struct rr_mem *mem;
+
+	list_for_each(node, &reg->slabs) {
+		struct slab_mr *s = list_entry(node, struct slab_mr, by_reg);
+
+		if (covers(s, addr, len)) {
+			*ret = s;
+			return 0;
+		}
+	}
+	mem = rr_mem_find_locked(reg->engine->domain, addr, len);
+	return mem ? slab_add(reg, mem, ret) : -ENOENT;
+}
+
+static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
+		    struct rr_reg_piece *ret)
+{
+	unsigned long gen = atomic_load_explicit(&freed, memory_order_acquire);
+	struct slab_mr *s = reg->last;
+	int rc = 0;
+
+	(void)access; /* the region has every right that a call may offer */
+	if (!s || reg->freed != gen || !covers(s, addr, len)) {
+		pthread_mutex_lock(&reg->engine->domain->lock);
+		rc = slab_find(reg, addr, len, &s);
+		pthread_mutex_unlock(&reg->engine->domain->lock);
+		if (rc)
+			return rc;
+		reg->last = s;
+		reg->freed = gen;
+	}
+	*ret = (struct rr_reg_piece){
+		.ops = &rr_reg_slab_ops,
+		.mr = s->mr,
+		.seg = { .handle = s->mr->rkey, .length = (uint32_t)len,
+			 .offset = (uintptr_t)addr },
+	};
+	return 0;
+}
+
+static void slab_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	(void)reg;
+	piece->mr = NULL;
+}
+
+static void slab_revoke(struct rr_reg *reg)
+{
+	reg->last = NULL;
+	pthread_mutex_lock(&reg->engine->domain->lock);
+	list_for_each_safe(node, &reg->slabs) {
+		slab_free(list_entry(node, struct slab_mr, by_reg));
+		rr_count(reg->engine, deregs, 1);
+	}
+	pthread_mutex_unlock(&reg->engine->domain->lock);
+}
+
+/** rr_reg_slab_forget - see reg.h; not counted, for the thread may be nobody's engine */
+void rr_reg_slab_forget(struct rr_mem *mem)
+{
+	list_for_each_safe(node, &mem->mrs)
+		slab_free(list_entry(node, struct slab_mr, by_mem));
+	atomic_fetch_add_explicit(&freed, 1, memory_order_release);
+}
+
+const struct rr_reg_ops rr_reg_slab_ops = {
+	.name = "slab",
+	.get = slab_get,
+	.put = slab_put,
+	.revoke = slab_revoke,
+	.lasting = true,
+};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * rpc_msg.h - ONC RPC call and reply headers (RFC 5531 section 9)
+ *
+ * Decoded bodies point into the message; they live as long as it does.
+ */
+#ifndef RR_RPC_MSG_H
+#define RR_RPC_MSG_H
+
+#include "base/wire.h"
+#include "base/util.h"
+#include "proto.h"
+
+struct rr_auth {
+	uint32_t flavor;
+	uint32_t len; /* <= RR_AUTH_BYTES_MAX */
+	const uint8_t *body;
+};
+
+struct rr_rpc_call {
+	uint32_t xid, rpcvers, prog, vers, proc;
+	struct rr_auth cred, verf;
+};
+
+struct rr_rpc_reply {
+	uint32_t xid;
+	enum rr_reply_stat stat;
+	uint32_t accept;         /* enum rr_accept_stat when accepted */
+	uint32_t reject;         /* enum rr_reject_stat when denied */
+	uint32_t low, high;      /* PROG_MISMATCH, RPC_MISMATCH */
+	uint32_t why;            /* AUTH_ERROR: enum rr_auth_stat */
+	struct rr_auth verf;
+};
+
+void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c);
+
+/** rr_rpc_get_call - parse a call header
+ *
+ * Return: 0; -EBADMSG when it is no call, or truncated, or a credential is over 400 bytes (the
+ * fields up to there are set); -EPROTONOSUPPORT when rpcvers is not 2 (xid is set).
+ */
+must_check int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c);
+
+/** rr_rpc_put_reply - any reply header, accepted or denied, AUTH_NONE verifier */
+void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r);
+
+/** rr_rpc_get_reply - parse a reply header up to the results
+ *
+ * Return: 0, whatever the reply says, or -EBADMSG when it is not a well-formed reply.
+ */
+must_check int rr_rpc_get_reply(struct wire_get *g, struct rr_rpc_reply *r);
+
+/** rr_rpc_errno - what a reply header means for the caller: 0 for success,
+ * -EPROTONOSUPPORT (PROG_UNAVAIL, PROG_MISMATCH, RPC_MISMATCH), -EOPNOTSUPP (PROC_UNAVAIL),
+ * -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR, anything unknown), -EACCES (AUTH_ERROR) */
+int rr_rpc_errno(const struct rr_rpc_reply *r);
+
+/** rr_rpc_strerror - the same for people, e.g. "program unavailable" */
+const char *rr_rpc_strerror(const struct rr_rpc_reply *r);
+
+/* AUTH_SYS body (RFC 5531 appendix A) */
+struct rr_auth_sys {
+	uint32_t stamp, uid, gid, ngids;
+	uint32_t gids[16];
+	uint32_t machine_len;
+	char machine[256]; /* NUL-terminated copy; may contain any byte before that */
+};
+
+must_check int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret);
+/** rr_rpc_put_auth_sys - encode a body; Return: its length, or -EMSGSIZE */
+must_check int rr_rpc_put_auth_sys(const struct rr_auth_sys *s, void *buf, size_t cap);
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv.c - the responder: listeners, the life of a connection, and the public functions
+ *
+ * Operation:  A listener's transport accepts, asks the service (svc_ops.accept) which engine is to
+ *             own the connection, sets it up and hands it over with rr_conn_adopt(). From then on
+ *             messages become requests (rr_req_deliver) and requests answers (conn_ops->answer).
+ *
+ *             adopted and drained and no request out --> svc_ops.closed, freed
+ * Memory:     srv_int.h
+ * Threads:    srv_int.h
+ * Errors:     What a peer does wrong is answered, counted, and at worst ends that peer's connection.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/trace.h"
+#include "srv_int.h"
+
+static const struct rpcrdma_svc_attr attr_defaults = {
+	.inline_bytes = 4096,
+	.credits = 64,
+	.call_bytes_max = RR_CALL_BYTES_MAX,
+	.conns_max = 1024,
+	.first_call_ms = 30000,
+};
+
+static void fill_defaults(struct rpcrdma_svc_attr *a)
+{
+	const struct rpcrdma_svc_attr *d = &attr_defaults;
+
+	a->inline_bytes = a->inline_bytes ? a->inline_bytes : d->inline_bytes;
+	a->credits = a->credits ? a->credits : d->credits;
+	a->call_bytes_max = a->call_bytes_max ? a->call_bytes_max : d->call_bytes_max;
+	a->conns_max = a->conns_max ? a->conns_max : d->conns_max;
+	a->first_call_ms = a->first_call_ms ? a->first_call_ms : d->first_call_ms;
+}
+
+void rr_svc_put(struct rr_svc *svc)
+{
+	if (atomic_fetch_sub(&svc->refs, 1) == 1)
+		free(svc);
+}
+
+bool rr_svc_admit(struct rr_svc *svc)
+{
+	if (atomic_fetch_add(&svc->conns, 1) < svc->attr.conns_max)
+		return true;
+	atomic_fetch_sub(&svc->conns, 1);
+	return false;
+}
+
+int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
+		   const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops, void *ctx,
+		   struct rpcrdma_listener **ret)
+{
+	struct rr_svc *svc = calloc(1, sizeof(*svc));
+	int rc;
+
+	if (!svc)
+		return -ENOMEM;
+	atomic_init(&svc->refs, 1);
+	svc->ops = ops;
+	svc->ctx = ctx;
+	if (attr)
+		svc->attr = *attr;
+	fill_defaults(&svc->attr);
+	rc = -EINVAL;
+	if (svc->attr.inline_bytes >= RR_INLINE_MIN && svc->attr.inline_bytes <= RR_INLINE_MAX &&
+	    svc->attr.inline_bytes % 1024 == 0 &&
+	    svc->attr.call_bytes_max <= RPCRDMA_BUF_MAX && svc->attr.credits <= 4096)
+		rc = addr->transport == RPCRDMA_TCP ? rr_tcp_listen(e, addr, svc, ret)
+						    : rr_rdma_listen(e, addr, svc, ret);
+	if (rc)
+		rr_svc_put(svc);
+	return rc;
+}
+
+const struct rpcrdma_addr *rpcrdma_listener_addr(const struct rpcrdma_listener *l)
+{
+	return &l->addr;
+}
+
+void rpcrdma_listener_close(struct rpcrdma_listener *l)
+{
+	struct rr_svc *svc;
+
+	if (!l)
+		return;
+	svc = l->svc;
+	l->close(l);
+	rr_svc_put(svc);
+}
+
+/* ---- connections ---- */
+
+static void maybe_free(struct rpcrdma_conn *c)
+{
+	struct rr_svc *svc = c->svc;
+
+	if (!c->adopted || !c->drained || c->reqs)
+		return;
+	rpcrdma_timer_cancel(c->engine, &c->timer);
+	list_del(&c->link);
+	rr_count_set(c->engine, conns, c->engine->stats.conns - 1);
+	svc->ops->closed(c->ctx);
+	c->ops->free(c);
+	atomic_fetch_sub(&svc->conns, 1);
+	rr_svc_put(svc);
+}
+
+static void on_silent(struct rpcrdma_timer *t)
+{
+	struct rpcrdma_conn *c = container_of(t, struct rpcrdma_conn, timer);
+
+	if (!c->heard)
+		rpcrdma_conn_close(c);
+}
+
+static void on_adopt(struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, adopt_msg);
+
+	c->adopted = true;
+	list_add_tail(&c->engine->conns, &c->link);
+	rr_count_set(c->engine, conns, c->engine->stats.conns + 1);
+	rr_count(c->engine, conns_total, 1);
+	c->ops->adopted(c);
+	if (!c->heard && !c->drained)
+		rpcrdma_timer_set(c->engine, &c->timer, c->svc->attr.first_call_ms * NS_PER_MS);
+	maybe_free(c);
+}
+
+void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, const struct rr_conn_ops *ops,
+		  struct rpcrdma_engine *engine, const struct rpcrdma_peer *peer, void *ctx)
+{
+	atomic_fetch_add(&svc->refs, 1);
+	c->svc = svc;
+	c->ops = ops;
+	c->engine = engine;
+	c->peer = *peer;
+	c->ctx = ctx;
+	c->adopt_msg.fn = on_adopt;
+	c->timer.fn = on_silent;
+	list_init(&c->free_reqs);
+	list_init(&c->link);
+}
+
+void rr_conn_adopt(struct rpcrdma_conn *c)
+{
+	rpcrdma_engine_post(c->engine, &c->adopt_msg);
+}
+
+void rr_conn_heard(struct rpcrdma_conn *c)
+{
+	if (c->heard)
+		return;
+	c->heard = true;
+	rpcrdma_timer_cancel(c->engine, &c->timer);
+}
+
+bool rr_conn_bad(struct rpcrdma_conn *c)
+{
+	if (++c->bad < RR_BAD_MAX)
+		return true;
+	rpcrdma_conn_close(c);
+	return false;
+}
+
+void rr_conn_drained(struct rpcrdma_conn *c)
+{
+	c->drained = true;
+	maybe_free(c);
+}
+
+void rpcrdma_conn_close(struct rpcrdma_conn *c)
+{
+	if (!c->dead)
+		c->ops->close(c);
+}
+
+unsigned rpcrdma_engine_close_conns(struct rpcrdma_engine *e)
+{
+	unsigned n = 0;
+
+	list_for_each_safe(l, &e->conns) {
+		rpcrdma_conn_close(list_entry(l, struct rpcrdma_conn, link));
+		n++;
+	}
+	return n;
+}
+
+const struct rpcrdma_peer *rpcrdma_conn_peer(const struct rpcrdma_conn *c)
+{
+	return &c->peer;
+}
+
+/* ---- requests: from the transport ---- */
+
+void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
+{
+	c->reqs++;
+	r->pub = (struct rpcrdma_req){ .conn = c, .engine = c->engine, .peer = &c->peer };
+	r->ended = r->again = false;
+	r->done = NULL;
+	r->done_arg = NULL;
+}
+
+int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
+{
+	struct rpcrdma_conn *c = r->pub.conn;
+	struct wire_get g;
+	int rc;
+
+	wire_get_init(&g, msg, len);
+	rc = rr_rpc_get_call(&g, &r->call);
+	if (rc == -EBADMSG)
+		return rc;
+	r->pub.xid = r->call.xid;
+	rr_count(c->engine, calls, !r->again);
+	if (rc) {
+		struct rr_answer a = { .kind = RR_ANSWER_MISMATCH };
+
+		r->ended = true;
+		c->ops->answer(r, &a);
+		return 0;
+	}
+	r->pub.prog = r->call.prog;
+	r->pub.vers = r->call.vers;
+	r->pub.proc = r->call.proc;
+	r->pub.cred_flavor = r->call.cred.flavor;
+	r->pub.cred_len = r->call.cred.len;
+	r->pub.cred_body = r->call.cred.body;
+	r->args.pos = (size_t)(g.at - (const uint8_t *)msg);
+	TRACE3(req_call, r, r->pub.xid, r->pub.proc);
+	c->svc->ops->call(c->ctx, &r->pub);
+	return 0;
+}
+
+void rr_req_finish(struct rr_req *r)
+{
+	void (*done)(void *) = r->done;
+
+	r->done = NULL;
+	if (done)
+		done(r->done_arg);
+}
+
+void rr_req_back(struct rr_req *r)
+{
+	struct rpcrdma_conn *c = r->pub.conn;
+
+	list_add_head(&c->free_reqs, &r->link);
+	c->reqs--;
+	maybe_free(c);
+}
+
+int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_stream *s, void *buf,
+		   size_t cap, size_t *ret_len)
+{
+	struct rr_rpc_reply head = { .xid = r->pub.xid, .stat = RR_ACCEPTED, .accept = RR_SUCCESS };
+	struct wire_put p;
+
+	switch (a->kind) {
+	case RR_ANSWER_ERROR:
+		head.accept = a->stat;
+		head.low = a->low;
+		head.high = a->high;
+		break;
+	case RR_ANSWER_AUTH:
+		head.stat = RR_DENIED;
+		head.reject = RR_AUTH_ERROR;
+		head.why = a->why;
+		break;
+	case RR_ANSWER_MISMATCH:
+		head.stat = RR_DENIED;
+		head.reject = RR_RPC_MISMATCH;
+		head.low = head.high = RR_RPC_VERS;
+		break;
+	case RR_ANSWER_REJECT:
+		head.accept = RR_SYSTEM_ERR;
+		break;
+	case RR_ANSWER_RESULTS:
+	case RR_ANSWER_NONE:
+		break;
+	}
+	wire_put_init(&p, buf, cap);
+	rr_rpc_put_reply(&p, &head);
+	if (!wire_put_ok(&p))
+		return -EMSGSIZE;
+	rr_stream_encode(s, buf, cap);
+	s->pos = wire_put_len(&p);
+	if (a->kind == RR_ANSWER_RESULTS &&
+	    !((bool_t(*)(XDR *, void *))a->encode)(&s->xdr, (void *)(uintptr_t)a->res))
+		return s->overflow ? -EMSGSIZE : -EINVAL;
+	*ret_len = rr_stream_len(s);
+	return 0;
+}
+
+/* ---- requests: from the service ---- */
+
+static struct rr_req *req_of(const struct rpcrdma_req *req)
+{
+	struct rpcrdma_req *r = (struct rpcrdma_req *)(uintptr_t)req;
+
+	assert(!container_of(r, struct rr_req, pub)->ended);
+	return container_of(r, struct rr_req, pub);
+}
+
+int rpcrdma_req_decode(struct rpcrdma_req *req, xdrproc_t decode, void *args)
+{
+	return req->conn->ops->decode(req_of(req), decode, args);
+}
+
+bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req)
+{
+	return !req->conn->dead;
+}
+
+int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
+{
+	struct rr_req *r = req_of(req);
+
+	if (!r->args.has_payload ||
+	    (uint64_t)piece->off + piece->len > r->args.payload.length || !piece->len)
+		return -EINVAL;
+	if (req->conn->dead)
+		return -ENOTCONN;
+	piece->req = req;
+	piece->err = 0;
+	return req->conn->ops->pull(r, piece);
+}
+
+uint32_t rpcrdma_req_room(const struct rpcrdma_req *req)
+{
+	return req->conn->ops->room(req_of(req));
+}
+
+int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
+		     int *cnt)
+{
+	return req->conn->dead ? -EOPNOTSUPP : req->conn->ops->sink(req_of(req), off, len, iov, cnt);
+}
+
+int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
+{
+	if (req->conn->dead)
+		return -ENOTCONN;
+	piece->req = req;
+	piece->err = 0;
+	piece->next = NULL;
+	return req->conn->ops->place(req_of(req), piece);
+}
+
+static void answer(struct rpcrdma_req *req, const struct rr_answer *a, void (*done)(void *arg),
+		   void *arg)
+{
+	struct rr_req *r = req_of(req);
+
+	TRACE3(req_answer, r, r->pub.xid, a->kind);
+	r->ended = true;
+	r->done = done;
+	r->done_arg = arg;
+	rr_count(req->engine, replies, a->kind != RR_ANSWER_NONE);
+	if (a->kind == RR_ANSWER_ERROR && a->stat == RR_GARBAGE_ARGS)
+		rr_count(req->engine, garbage, 1);
+	req->conn->ops->answer(r, a);
+}
+
+void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *res,
+		       void (*done)(void *arg), void *arg)
+{
+	struct rr_answer a = { .kind = RR_ANSWER_RESULTS, .encode = encode, .res = res };
+
+	answer(req, &a, done, arg);
+}
+
+void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low,
+			     uint32_t high, void (*done)(void *arg), void *arg)
+{
+	struct rr_answer a = { .kind = RR_ANSWER_ERROR, .stat = stat, .low = low, .high = high };
+
+	answer(req, &a, done, arg);
+}
+
+void rpcrdma_req_reply_auth(struct rpcrdma_req *req, uint32_t why, void (*done)(void *arg),
+			    void *arg)
+{
+	struct rr_answer a = { .kind = RR_ANSWER_AUTH, .why = why };
+
+	answer(req, &a, done, arg);
+}
+
+void rpcrdma_req_reject(struct rpcrdma_req *req, void (*done)(void *arg), void *arg)
+{
+	struct rr_answer a = { .kind = RR_ANSWER_REJECT };
+
+	answer(req, &a, done, arg);
+}
+
+void rpcrdma_req_drop(struct rpcrdma_req *req, void (*done)(void *arg), void *arg)
+{
+	struct rr_answer a = { .kind = RR_ANSWER_NONE };
+
+	answer(req, &a, done, arg);
+}

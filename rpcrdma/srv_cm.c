@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_cm.c - the responder over a fabric: listening, accepting, closing
+ *
+ * Operation:  A REQUEST event names a peer and a new queue pair. The service chooses the engine;
+ *             the endpoint is set up on that engine's queue, its first receives posted, the private
+ *             data exchanged (RFC 8797), and the peer accepted. rr_conn_adopt() then gives the
+ *             connection to its engine; a call may be there before that message is.
+ * Memory:     A refused queue pair is destroyed here; an accepted one goes with its endpoint.
+ * Threads:    The listener's engine up to the adoption.
+ * Errors:     A peer that cannot be served is rejected and told so by the fabric; the service hears
+ *             of it by svc_ops.closed if it had admitted it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/trace.h"
+#include "srv_rdma.h"
+
+/* Receives (and credits) of a connection that has just come; it grows with use. */
+#define MSGS_FIRST 8u
+/* Receives for what is not a call: RDMA_DONE, stray replies, nonsense. */
+#define RECVS_EXTRA 4u
+#define RD_DEPTH_MAX 16u
+
+struct rdma_listener {
+	struct rpcrdma_listener base;
+	struct rr_dev *dev;
+	struct rr_cm *cm;
+	struct rr_listener *l;
+	struct rpcrdma_watch watch;
+};
+
+static void conn_adopted(struct rpcrdma_conn *c)
+{
+	c->engine->qps++;
+}
+
+static void conn_close(struct rpcrdma_conn *c)
+{
+	rr_ep_disconnect(rr_rconn_of(c)->ep);
+}
+
+static void conn_free(struct rpcrdma_conn *base)
+{
+	struct rr_rconn *c = rr_rconn_of(base);
+
+	base->engine->qps--;
+	rr_ep_destroy(c->ep);
+	list_for_each_safe(n, &base->free_reqs)
+		free(rr_rreq_of(list_entry(n, struct rr_req, link)));
+	list_for_each_safe(n, &c->free_rws)
+		free(list_entry(n, struct rr_rw, link));
+	free(c);
+}
+
+static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
+{
+	struct rr_rconn *c = ep->owner;
+
+	(void)status;
+	c->base.dead = true;
+	rr_srv_reads_pump(c);
+}
+
+static void on_drained(struct rr_ep *ep)
+{
+	struct rr_rconn *c = ep->owner;
+
+	rr_conn_drained(&c->base);
+}
+
+const struct rr_ep_ops rr_rconn_ep_ops = {
+	.recv = rr_srv_recv,
+	.dead = on_dead,
+	.drained = on_drained,
+};
+
+const struct rr_conn_ops rr_rconn_ops = {
+	.name = "rdma",
+	.adopted = conn_adopted,
+	.close = conn_close,
+	.decode = rr_srv_decode,
+	.pull = rr_srv_pull,
+	.room = rr_srv_room,
+	.sink = rr_srv_sink,
+	.place = rr_srv_place,
+	.answer = rr_srv_answer,
+	.free = conn_free,
+};
+
+static void peer_from_fabric(enum rpcrdma_transport transport, const struct rr_peer *from,
+			     struct rpcrdma_peer *to)
+{
+	*to = (struct rpcrdma_peer){
+		.transport = transport,
+		.addr = from->addr,
+		.has_cred = from->has_cred,
+		.pid = from->pid,
+		.uid = from->uid,
+		.gid = from->gid,
+		.ngroups = MIN(from->ngroups, (unsigned)ARRAY_SIZE(to->groups)),
+	};
+	memcpy(to->groups, from->groups, to->ngroups * sizeof(to->groups[0]));
+	memcpy(to->text, from->text, sizeof(to->text));
+	to->text[sizeof(to->text) - 1] = 0;
+}
+
+/* Everything from the thresholds to the accept; on failure the endpoint is gone again. */
+static int set_up(struct rr_rconn *c, struct rr_dev *dev, const struct rr_cm_event *ev)
+{
+	const struct rpcrdma_svc_attr *attr = &c->base.svc->attr;
+	struct rr_ep_attr ea = { .ops = &rr_rconn_ep_ops,
+				 .owner = c,
+				 .msgs = MIN(MSGS_FIRST, attr->credits),
+				 .msgs_max = attr->credits,
+				 .extra_recvs = RECVS_EXTRA,
+				 .recv_bytes = attr->inline_bytes,
+				 .send_bytes = attr->inline_bytes };
+	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
+	struct rr_conn_param param = { .rnr_retry = 0 };
+	uint8_t priv[RR_PRIV_BYTES];
+	struct rr_priv theirs;
+	int rc;
+
+	rr_priv_decode(ev->priv, ev->priv_len, &theirs);
+	c->send_inline = MIN(attr->inline_bytes, theirs.recv_bytes);
+	c->remote_inv = theirs.remote_inv && !attr->no_remote_inv && dev->fabric->attr.send_inv;
+	c->rd_depth = MIN(ev->initiator_depth, MIN(RD_DEPTH_MAX, dev->fabric->attr.rd_atom_max));
+	if (!c->rd_depth)
+		return -EPROTO; /* it would let us read nothing: no WRITE could ever work */
+	rc = rr_ep_create(c->base.engine, dev, dev->pd, ev->qp, &ea, &c->ep);
+	if (rc)
+		return rc;
+	param.initiator_depth = c->rd_depth;
+	if (!attr->no_private_data) {
+		rr_priv_encode(&mine, priv);
+		param.priv = priv;
+		param.priv_len = sizeof(priv);
+	}
+	return rr_qp_accept(ev->qp, &param);
+}
+
+static void refuse(struct rr_qp *qp)
+{
+	(void)rr_qp_reject(qp); /* it may be gone already; either way it is out */
+	rr_qp_destroy(qp);
+}
+
+static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
+{
+	struct rr_svc *svc = l->base.svc;
+	struct rpcrdma_engine *engine = NULL;
+	struct rpcrdma_peer peer;
+	struct rr_rconn *c;
+	void *ctx = NULL;
+
+	peer_from_fabric(l->base.addr.transport, ev->peer, &peer);
+	if (!rr_svc_admit(svc)) {
+		refuse(ev->qp);
+		return;
+	}
+	if (svc->ops->accept(svc->ctx, &peer, &engine, &ctx))
+		goto out_refuse;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		goto out_closed;
+	list_init(&c->reads);
+	list_init(&c->free_rws);
+	rr_conn_init(&c->base, svc, &rr_rconn_ops, engine, &peer, ctx);
+	if (set_up(c, l->dev, ev) == 0) {
+		rr_conn_adopt(&c->base);
+		return;
+	}
+	if (c->ep) {
+		(void)rr_qp_reject(ev->qp);
+		rr_ep_destroy(c->ep); /* never connected: takes the queue pair with it */
+	} else {
+		refuse(ev->qp);
+	}
+	free(c);
+	rr_svc_put(svc);
+	svc->ops->closed(ctx);
+	atomic_fetch_sub(&svc->conns, 1);
+	return;
+out_closed:
+	svc->ops->closed(ctx);
+out_refuse:
+	atomic_fetch_sub(&svc->conns, 1);
+	refuse(ev->qp);
+}
+
+static void on_event(void *ctx, const struct rr_cm_event *ev)
+{
+	struct rdma_listener *l = ctx;
+
+	if (ev->type == RR_CM_REQUEST)
+		on_request(l, ev);
+}
+
+static void on_cm_fd(struct rpcrdma_watch *w, uint32_t events)
+{
+	(void)events;
+	rr_cm_process(container_of(w, struct rdma_listener, watch)->cm);
+}
+
+static void listener_close(struct rpcrdma_listener *base)
+{
+	struct rdma_listener *l = container_of(base, struct rdma_listener, base);
+
+	if (l->watch.fd >= 0)
+		rpcrdma_engine_unwatch(base->engine, &l->watch);
+	rr_unlisten(l->l);
+	rr_cm_destroy(l->cm);
+	free(l);
+}
+
+int rr_rdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr, struct rr_svc *svc,
+		   struct rpcrdma_listener **ret)
+{
+	struct rdma_listener *l = calloc(1, sizeof(*l));
+	char where[sizeof(addr->host) + 8];
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	l->base = (struct rpcrdma_listener){
+		.engine = e, .svc = svc, .addr = *addr, .close = listener_close };
+	l->watch = (struct rpcrdma_watch){ .fd = -1, .fn = on_cm_fd };
+	rc = rr_domain_dev(e->domain, addr->transport, &l->dev);
+	if (rc)
+		goto fail;
+	rc = rr_cm_create(l->dev->fabric, on_event, l, &l->cm);
+	if (rc)
+		goto fail;
+	if (addr->transport == RPCRDMA_LOCAL)
+		snprintf(where, sizeof(where), "%s", addr->host);
+	else
+		snprintf(where, sizeof(where), "%s:%u", addr->host, addr->port);
+	rc = rr_listen(l->cm, where, l, &l->l);
+	if (rc)
+		goto fail;
+	l->watch.fd = rr_cm_fd(l->cm);
+	rc = rpcrdma_engine_watch(e, &l->watch, EPOLLIN);
+	if (rc) {
+		l->watch.fd = -1;
+		goto fail;
+	}
+	*ret = &l->base;
+	return 0;
+fail:
+	listener_close(&l->base);
+	return rc;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_int.h - inside the responder: what connections and requests are made of
+ *
+ * Operation:  srv.c      listeners, life of a connection, the public functions
+ *             srv_recv.c a message arrives: check, parse, pull a long call, hand it to the service
+ *             srv_rw.c   pull, place, sink: the payload between buffers and the peer's memory
+ *             srv_send.c the reply in its form, and the end of a request
+ *             srv_tcp.c  the same over a byte stream
+ * Memory:     A request belongs to its connection's free list, the transport (arriving), the
+ *             service (svc_ops.call to the function that ends it), the transport (replying), in turn.
+ *             A connection lives until its endpoint is drained and its last request is back.
+ * Threads:    The connection's engine, except that accepting runs on the listener's; a new
+ *             connection becomes its engine's by a message, and nobody else touches it after that.
+ */
+#ifndef RR_SRV_INT_H
+#define RR_SRV_INT_H
+
+#include "base/list.h"
+#include "chunk.h"
+#include "ep.h"
+#include "rpc_msg.h"
+#include "stream.h"
+
+struct rr_conn_ops;
+
+/* What listeners and their connections share; the last of them frees it. */
+struct rr_svc {
+	atomic_uint refs;
+	atomic_uint conns;
+	const struct rpcrdma_svc_ops *ops;
+	void *ctx;
+	struct rpcrdma_svc_attr attr; /* defaults filled in */
+};
+
+struct rpcrdma_conn {
+	struct list link;             /* engine->conns, while adopted */
+	struct rpcrdma_engine *engine;
+	struct rr_svc *svc;
+	const struct rr_conn_ops *ops;
+	struct rpcrdma_peer peer;
+	void *ctx;                    /* the service's */
+	struct rpcrdma_msg adopt_msg; /* makes it its engine's */
+	struct rpcrdma_timer timer;   /* deadline of the first call */
+	bool adopted, heard, dead, drained;
+	unsigned reqs;                /* not in the free list */
+	unsigned bad;                 /* malformed messages so far */
+	struct list free_reqs;
+};
+
+/* More nonsense than this from one peer ends its connection (protocol.md 7.3). */
+#define RR_BAD_MAX 64u
+
+/* What a reply says. */
+struct rr_answer {
+	enum { RR_ANSWER_RESULTS, RR_ANSWER_ERROR, RR_ANSWER_AUTH, RR_ANSWER_MISMATCH,
+	       RR_ANSWER_REJECT, RR_ANSWER_NONE } kind;
+	xdrproc_t encode;
+	const void *res;
+	uint32_t stat, low, high, why;
+};
+
+struct rr_req {
+	struct rpcrdma_req pub;
+	struct list link;          /* conn->free_reqs */
+	struct rr_stream args;     /* over the message */
+	struct rr_rpc_call call;
+	bool ended;
+	bool again;                /* TCP: delivered a second time, with the whole record */
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+struct rr_conn_ops {
+	const char *name;
+	/* on its own engine now: start watching the socket, say that it is worth spinning for */
+	void (*adopted)(struct rpcrdma_conn *c);
+	/* only when not dead yet; rr_conn_drained() follows, not inside */
+	void (*close)(struct rpcrdma_conn *c);
+	/* Prepare req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
+	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
+	int (*pull)(struct rr_req *r, struct rpcrdma_piece *p);
+	uint32_t (*room)(const struct rr_req *r);
+	int (*sink)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
+	int (*place)(struct rr_req *r, struct rpcrdma_piece *p);
+	/* r->done is set; runs rr_req_finish() when nothing of the service is in use, not inside */
+	void (*answer)(struct rr_req *r, const struct rr_answer *a);
+	void (*free)(struct rpcrdma_conn *c); /* transport's parts and the connection itself */
+};
+
+/* srv.c */
+
+/** rr_conn_init - common part of a new connection; takes a reference to @svc */
+void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, const struct rr_conn_ops *ops,
+		  struct rpcrdma_engine *engine, const struct rpcrdma_peer *peer, void *ctx);
+/** rr_conn_adopt - hand it to its engine; from here on only that thread may touch it */
+void rr_conn_adopt(struct rpcrdma_conn *c);
+/** rr_conn_heard - a message came: the peer is alive */
+void rr_conn_heard(struct rpcrdma_conn *c);
+/** rr_conn_bad - a malformed message came; false: too many, the connection is being closed */
+bool rr_conn_bad(struct rpcrdma_conn *c);
+/** rr_conn_drained - the transport is through with it; freed now or with its last request */
+void rr_conn_drained(struct rpcrdma_conn *c);
+/** rr_svc_admit - may one more connection of @svc be? Counts it */
+bool rr_svc_admit(struct rr_svc *svc);
+void rr_svc_put(struct rr_svc *svc);
+
+/** rr_req_init - a request that is about to be handed to the service */
+void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c);
+/** rr_req_deliver - parse the RPC header of @len message bytes and call the service, or answer
+ * RPC_MISMATCH by itself
+ * Return: 0; -EBADMSG: not an RPC call: nothing was done */
+must_check int rr_req_deliver(struct rr_req *r, const void *msg, size_t len);
+/** rr_req_finish - run the service's done; the caller recycles @r afterwards */
+void rr_req_finish(struct rr_req *r);
+/** rr_req_back - @r is in the free list again */
+void rr_req_back(struct rr_req *r);
+
+/** rr_answer_head - RPC reply header and results into @buf
+ * @s: describes the results' payload afterwards; its positions count from @buf
+ * Return: 0 with *ret_len (reduced length); -EMSGSIZE: @cap is too small; -EINVAL: they do not encode */
+must_check int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_stream *s,
+			      void *buf, size_t cap, size_t *ret_len);
+
+/* srv_tcp.c, srv_cm.c: listeners of either kind */
+struct rpcrdma_listener {
+	struct rpcrdma_engine *engine;
+	struct rr_svc *svc;
+	struct rpcrdma_addr addr;
+	void (*close)(struct rpcrdma_listener *l); /* frees it */
+};
+must_check int rr_tcp_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
+			     struct rr_svc *svc, struct rpcrdma_listener **ret);
+must_check int rr_rdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
+			      struct rr_svc *svc, struct rpcrdma_listener **ret);
+
+#endif

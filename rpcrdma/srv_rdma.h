@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_rdma.h - the responder over a fabric: its connection, its request, its transfers
+ *
+ *   srv_cm.c  accept      srv_recv.c  message in      srv_rw.c  payload      srv_send.c  answer out
+ */
+#ifndef RR_SRV_RDMA_H
+#define RR_SRV_RDMA_H
+
+#include "srv_int.h"
+
+#define RR_RW_WRS 16u
+
+/* A chain of RDMA Writes or one RDMA Read, or a piece that was already at hand. */
+struct rr_rw {
+	struct rr_post post;
+	struct rpcrdma_msg msg;       /* at hand: done comes at the next poll */
+	struct list link;             /* conn->free_rws, conn->reads */
+	struct rr_rconn *conn;
+	struct rr_rreq *req;
+	struct rpcrdma_piece *piece;  /* NULL: nobody needs to know */
+	struct rr_send_ctx *sc;       /* an error message's */
+	unsigned n;
+	struct rr_wr wr[RR_RW_WRS];
+	struct rr_sge sge[RR_RW_WRS];
+};
+
+struct rr_rconn {
+	struct rpcrdma_conn base;
+	struct rr_ep *ep;
+	uint32_t send_inline;         /* largest Send the peer can take (and we want to send) */
+	bool remote_inv;              /* it asked for Send-With-Invalidate, and gets it */
+	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
+	struct list reads;            /* rr_rw: waiting for a place among them */
+	struct list free_rws;
+};
+
+struct rr_rreq {
+	struct rr_req base;
+	struct rr_recv_ctx *rc;       /* holds the message; NULL once it is reposted */
+	struct rr_read_info reads;
+	struct rpcrdma_buf *call_buf; /* a long call */
+	struct rpcrdma_piece call_piece;
+	struct rpcrdma_buf *reply_buf;/* a long reply, or payload that was not in a buffer yet */
+	struct rpcrdma_buf_waiter waiter;
+	struct rpcrdma_msg end_msg;
+	struct rpcrdma_piece *placed; /* no Write chunk: they go with the reply; newest first */
+	struct rr_answer answer;      /* kept while it waits for a buffer */
+	struct rr_send_ctx *sc;
+	struct rr_post post;
+	struct rr_wr send_wr;
+	struct rr_sge send_sge;
+	unsigned ops_out;             /* transfers and the Send, at the fabric */
+	unsigned ntokens;             /* mapped pieces of the peer's memory */
+	uint32_t tokens[RR_CHUNK_SEGS_MAX];
+	struct rr_hdr hdr;            /* of the call; large, so last */
+};
+
+static inline struct rr_rconn *rr_rconn_of(const struct rpcrdma_conn *c)
+{
+	return container_of((struct rpcrdma_conn *)(uintptr_t)c, struct rr_rconn, base);
+}
+
+static inline struct rr_rreq *rr_rreq_of(const struct rr_req *r)
+{
+	return container_of((struct rr_req *)(uintptr_t)r, struct rr_rreq, base);
+}
+
+static inline struct rr_rconn *rr_rreq_conn(const struct rr_rreq *rr)
+{
+	return rr_rconn_of(rr->base.pub.conn);
+}
+
+extern const struct rr_conn_ops rr_rconn_ops;
+extern const struct rr_ep_ops rr_rconn_ep_ops;
+
+/* srv_recv.c */
+void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);
+
+/* srv_rw.c */
+struct rr_rw *rr_rw_get(struct rr_rconn *c);
+void rr_rw_put(struct rr_rw *rw);
+/** rr_srv_read - pull bytes of a read chunk into memory; done as for a piece
+ * @first, @nsegs: the chunk in rr->hdr.reads */
+must_check int rr_srv_read(struct rr_rreq *rr, unsigned first, unsigned nsegs, uint32_t off,
+			   struct rpcrdma_piece *piece);
+/** rr_srv_write - RDMA Write @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
+ * @piece: told of the end, or NULL */
+must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
+			    uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece);
+void rr_srv_reads_pump(struct rr_rconn *c);
+int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p);
+uint32_t rr_srv_room(const struct rr_req *r);
+int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
+int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p);
+/** rr_srv_has_write_chunk - a non-empty Write chunk was offered */
+static inline bool rr_srv_has_write_chunk(const struct rr_rreq *rr)
+{
+	return rr->hdr.nwrites > 0 && rr->hdr.writes[0].nsegs > 0;
+}
+
+/* srv_send.c */
+void rr_srv_answer(struct rr_req *r, const struct rr_answer *a);
+/** rr_srv_send_error - RDMA_ERROR for a message that became no request; @rc goes back */
+void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
+		       enum rr_err err);
+/** rr_srv_reply_hdr_bytes - transport header of the reply: all chunks of the call returned */
+size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr);
+/** rr_srv_op_ended - one transfer of @rr is over; ends the request if it was the last */
+void rr_srv_op_ended(struct rr_rreq *rr);
+/** rr_srv_release - recycle a request whose service is through with it (or never saw it) */
+void rr_srv_release(struct rr_rreq *rr);
+
+#endif

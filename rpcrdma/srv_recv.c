@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_recv.c - a message arrives at the responder: check, parse, hand over
+ *
+ * Operation:  Two passes over hostile bytes: rr_hdr_decode() bounds-checks the header and its lists,
+ *             rr_chunk_check_*() makes sense of them; only then is a request taken. A long call
+ *             (position-zero Read chunk) is pulled into a buffer first. What remains is an RPC
+ *             message in one piece, of which the reduced argument may be missing.
+ *
+ *                 drop          under 8 bytes; RDMA_DONE, RDMA_ERROR; a reply nobody asked for
+ *                 ERR_VERS      another version
+ *                 ERR_CHUNK     malformed, contradictory, or over our limits
+ *                 else          svc_ops.call
+ * Memory:     The receive buffer stays with the request until its answer is sent (the message is
+ *             decoded in place), which is what the credits count.
+ * Threads:    The connection's engine.
+ * Errors:     Each answer to nonsense is counted; RR_BAD_MAX of them end the connection.
+ * See:        RFC 8166 sections 4.4, 4.5; protocol.md 1.5, 7.1
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "srv_rdma.h"
+
+static void drop(struct rr_rconn *c, struct rr_recv_ctx *rc)
+{
+	rr_count(c->base.engine, dropped, 1);
+	rr_ep_repost(rc);
+}
+
+static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
+{
+	struct list *n = list_pop(&c->base.free_reqs);
+	struct rr_rreq *rr = n ? rr_rreq_of(list_entry(n, struct rr_req, link))
+			       : calloc(1, sizeof(*rr));
+
+	if (!rr)
+		return NULL;
+	list_init(&rr->base.link);
+	rr_req_init(&rr->base, &c->base);
+	rr->rc = rc;
+	rr->call_buf = rr->reply_buf = NULL;
+	rr->placed = NULL;
+	rr->sc = NULL;
+	rr->ops_out = 0;
+	rr->ntokens = 0;
+	return rr;
+}
+
+/* The service never saw it. When this is the end of the call's own pull, that is still counted. */
+static void forget_request(struct rr_rreq *rr)
+{
+	rr->base.ended = true;
+	if (!rr->ops_out)
+		rr_srv_release(rr);
+}
+
+/* The header is fine, what follows is no RPC call: nothing that could be answered by RPC. */
+static void refuse_request(struct rr_rreq *rr, enum rr_err err)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rr_recv_ctx *rc = rr->rc;
+
+	rr->rc = NULL;
+	rr_srv_send_error(c, rc, rr->hdr.xid, rr->hdr.vers, err);
+	forget_request(rr);
+}
+
+static void deliver(struct rr_rreq *rr, uint8_t *msg, size_t len)
+{
+	struct rr_req *r = &rr->base;
+
+	if (rr->reads.has_item)
+		rr_stream_decode_chunk(&r->args, msg, len, rr->reads.item_position,
+				       rr->reads.item_bytes);
+	else
+		rr_stream_decode(&r->args, msg, len);
+	if (rr_req_deliver(r, msg, len))
+		refuse_request(rr, RR_ERR_CHUNK);
+}
+
+/* ---- long calls ---- */
+
+static void on_long_pulled(struct rpcrdma_piece *p, int err)
+{
+	struct rr_rreq *rr = container_of(p, struct rr_rreq, call_piece);
+
+	if (err) {
+		rr_ep_repost(rr->rc);
+		rr->rc = NULL;
+		forget_request(rr);
+		return;
+	}
+	deliver(rr, rr->call_buf->addr, rr->reads.pzrc_bytes);
+}
+
+static void pull_long(struct rr_rreq *rr)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	int rc = rpcrdma_buf_get(c->base.engine, rr->reads.pzrc_bytes, &rr->call_buf);
+
+	if (rc == -ENOBUFS && !c->base.dead) {
+		rpcrdma_buf_wait(c->base.engine, &rr->waiter);
+		return;
+	}
+	if (!rc) {
+		rr->call_piece = (struct rpcrdma_piece){ .buf = rr->call_buf,
+							 .len = rr->reads.pzrc_bytes,
+							 .done = on_long_pulled,
+							 .req = &rr->base.pub };
+		rc = rr_srv_read(rr, rr->reads.pzrc_first, rr->reads.pzrc_nsegs, 0,
+				 &rr->call_piece);
+	}
+	if (rc)
+		refuse_request(rr, RR_ERR_CHUNK); /* no memory: this call cannot be had */
+	else
+		rr_count(c->base.engine, long_calls, 1);
+}
+
+static void on_buf(struct rpcrdma_buf_waiter *w)
+{
+	pull_long(container_of(w, struct rr_rreq, waiter));
+}
+
+/* ---- every message ---- */
+
+/* Has it anything but a call after the header? (RFC 8167 lets a peer call or answer backwards) */
+static bool is_reply(const struct rr_hdr *h, const uint8_t *msg, size_t len)
+{
+	return h->proc == RR_MSG && len >= 8 && get_be32(msg + 4) == RR_RPC_REPLY;
+}
+
+static void demand(struct rr_rconn *c, uint32_t asked)
+{
+	struct rr_ep *ep = c->ep;
+
+	if (asked > ep->msgs && ep->msgs < ep->msgs_max && ep->held + 1 >= ep->msgs)
+		rr_ep_grow(ep, ep->msgs * 2);
+}
+
+void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+{
+	struct rr_rconn *c = ep->owner;
+	struct rpcrdma_engine *e = ep->engine;
+	struct rr_rreq *rr;
+	struct rr_hdr *h;
+	size_t hdr_len = 0, msg_len;
+	int err;
+
+	(void)wc;
+	rr_conn_heard(&c->base);
+	rr = take_request(c, rc);
+	if (!rr) {
+		drop(c, rc);
+		return;
+	}
+	h = &rr->hdr;
+	err = rr_hdr_decode(rc->buf, rc->len, h, &hdr_len);
+	if (err == -EMSGSIZE) {
+		rr->rc = NULL;
+		rr_srv_release(rr);
+		drop(c, rc);
+		(void)rr_conn_bad(&c->base);
+		return;
+	}
+	if (err && h->proc == RR_ERROR) {
+		/* not even a malformed one is answered: two ends could send errors to and fro for ever */
+		rr->rc = NULL;
+		rr_srv_release(rr);
+		drop(c, rc);
+		return;
+	}
+	if (err) {
+		refuse_request(rr, err == -EPROTONOSUPPORT ? RR_ERR_VERS : RR_ERR_CHUNK);
+		return;
+	}
+	msg_len = rc->len - hdr_len;
+	if (h->proc == RR_DONE || h->proc == RR_ERROR || is_reply(h, rc->buf + hdr_len, msg_len)) {
+		rr->rc = NULL;
+		rr_srv_release(rr);
+		drop(c, rc);
+		return;
+	}
+	if (rr_chunk_check_reads(h, msg_len, c->base.svc->attr.call_bytes_max, &rr->reads) ||
+	    rr_chunk_check_writes(h, (uint64_t)RPCRDMA_BUF_MAX * 2) ||
+	    (h->proc == RR_NOMSG) != rr->reads.has_pzrc || (h->proc == RR_MSG && !msg_len)) {
+		refuse_request(rr, RR_ERR_CHUNK);
+		return;
+	}
+	demand(c, h->credits);
+	rr_count(e, chunks_read, rr->reads.has_item);
+	rr_count(e, chunks_write, h->nwrites);
+	rr_count(e, chunks_reply, h->has_reply);
+	if (rr->reads.has_pzrc) {
+		rr->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
+		pull_long(rr);
+		return;
+	}
+	rr_count(e, inline_msgs, 1);
+	deliver(rr, rc->buf + hdr_len, msg_len);
+}
+
+int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args)
+{
+	struct rr_stream *s = &r->args;
+
+	if (!((bool_t(*)(XDR *, void *))decode)(&s->xdr, args) || rr_stream_decode_done(s))
+		return -EBADMSG;
+	if (s->has_payload)
+		rr_count(r->pub.engine, bytes_in, s->payload.length);
+	return 0;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_rw.c - the responder's payload: pull, place, sink
+ *
+ * Operation:  pull   RDMA Reads of the call's Read chunk into a pool buffer; at most rd_depth of a
+ *                    connection are under way, the rest wait in a FIFO. A payload that came with
+ *                    the message is copied.
+ *             place  RDMA Writes of a pool buffer to the caller's Write chunk, posted at once, in
+ *                    whatever order the pieces come. Without a Write chunk the pieces wait and go
+ *                    with the reply.
+ *             sink   where the fabric can map the caller's memory: its address, for the kernel to
+ *                    read into.
+ *             The Send is posted last and completes last (RC ordering), so a request's buffers are
+ *             free when its Send is done.
+ * Memory:     Pieces and their buffers are the service's, lent until piece->done or the req's done.
+ *             Transfers (rr_rw) are recycled per connection.
+ * Threads:    The connection's engine.
+ * Errors:     A transfer that fails ends the connection (RFC 8166 section 4.5: no message can help);
+ *             pieces under way end with -EIO.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "srv_rdma.h"
+
+static void on_rw(struct rr_post *post, enum rr_wc_status status);
+static void on_at_hand(struct rpcrdma_msg *msg);
+
+struct rr_rw *rr_rw_get(struct rr_rconn *c)
+{
+	struct list *n = list_pop(&c->free_rws);
+	struct rr_rw *rw = n ? list_entry(n, struct rr_rw, link) : malloc(sizeof(*rw));
+
+	if (!rw)
+		return NULL;
+	list_init(&rw->link);
+	list_init(&rw->post.link);
+	rw->post.fn = on_rw;
+	rw->msg.fn = on_at_hand;
+	rw->conn = c;
+	rw->req = NULL;
+	rw->piece = NULL;
+	rw->sc = NULL;
+	rw->n = 0;
+	return rw;
+}
+
+void rr_rw_put(struct rr_rw *rw)
+{
+	list_add_head(&rw->conn->free_rws, &rw->link);
+}
+
+/* The pieces count their transfers in priv[0]; the last one tells. */
+static void piece_add(struct rpcrdma_piece *p)
+{
+	if (p)
+		p->priv[0] = (void *)((uintptr_t)p->priv[0] + 1); /* a count, no address */
+}
+
+static void piece_sub(struct rpcrdma_piece *p, int err)
+{
+	if (!p)
+		return;
+	if (err)
+		p->err = err;
+	p->priv[0] = (void *)((uintptr_t)p->priv[0] - 1);
+	if (!p->priv[0] && p->done)
+		p->done(p, p->err);
+}
+
+static void on_rw(struct rr_post *post, enum rr_wc_status status)
+{
+	struct rr_rw *rw = container_of(post, struct rr_rw, post);
+	struct rpcrdma_piece *p = rw->piece;
+	struct rr_rreq *rr = rw->req;
+	struct rr_rconn *c = rw->conn;
+	bool read = rw->wr[0].op == RR_WR_READ;
+
+	rr_rw_put(rw);
+	if (read) {
+		c->reads_out--;
+		rr_srv_reads_pump(c);
+	}
+	piece_sub(p, status == RR_WC_OK ? 0 : -EIO);
+	rr_srv_op_ended(rr); /* may free the request, and with it the connection */
+}
+
+/* Post Reads that were waiting for their turn; on a dead connection all of them: they end flushed. */
+void rr_srv_reads_pump(struct rr_rconn *c)
+{
+	struct rr_rw *rw;
+
+	while ((c->reads_out < c->rd_depth || c->base.dead) &&
+	       (rw = list_first_entry(&c->reads, struct rr_rw, link)) != NULL) {
+		list_del(&rw->link);
+		c->reads_out++;
+		rr_ep_post(c->ep, &rw->post);
+	}
+}
+
+static void fill_wr(struct rr_rw *rw, enum rr_wr_op op, const struct rr_span *span, void *mem,
+		    struct rr_mr *mr)
+{
+	unsigned i = rw->n++;
+
+	rw->sge[i] = (struct rr_sge){ .addr = mem, .len = span->length, .mr = mr };
+	rw->wr[i] = (struct rr_wr){ .op = op,
+				    .sge = &rw->sge[i],
+				    .nsge = 1,
+				    .raddr = span->offset,
+				    .rkey = span->handle };
+	if (i)
+		rw->wr[i - 1].next = &rw->wr[i];
+	rw->post.first = rw->wr;
+	rw->post.n = rw->n;
+}
+
+/* Transfers already made for a range of which a later one cannot be: they just go back. */
+static void put_chain(struct list *chain)
+{
+	struct list *n;
+
+	while ((n = list_pop(chain)) != NULL)
+		rr_rw_put(list_entry(n, struct rr_rw, link));
+}
+
+static void take(struct rr_rreq *rr, struct rr_rw *rw, struct rpcrdma_piece *piece)
+{
+	rw->req = rr;
+	rw->piece = piece;
+	rr->ops_out++;
+	piece_add(piece);
+}
+
+int rr_srv_read(struct rr_rreq *rr, unsigned first, unsigned nsegs, uint32_t off,
+		struct rpcrdma_piece *piece)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rr_span spans[RR_READ_SEGS_MAX];
+	struct rr_mr *mr = rr_buf_mr(piece->buf, c->ep->dev);
+	uint8_t *mem = (uint8_t *)piece->buf->addr + piece->buf_off;
+	struct list chain, *n;
+	int nspans = rr_chunk_read_spans(&rr->hdr.reads[first], nsegs, off, piece->len, spans,
+					 RR_READ_SEGS_MAX);
+
+	if (nspans < 0)
+		return -EINVAL;
+	list_init(&chain);
+	for (int i = 0; i < nspans; i++) {
+		struct rr_rw *rw = rr_rw_get(c);
+
+		if (!rw) {
+			put_chain(&chain);
+			return -ENOMEM;
+		}
+		fill_wr(rw, RR_WR_READ, &spans[i], mem + spans[i].skip, mr);
+		list_add_tail(&chain, &rw->link);
+	}
+	piece->priv[0] = NULL;
+	list_for_each(m, &chain)
+		take(rr, list_entry(m, struct rr_rw, link), piece);
+	while ((n = list_pop(&chain)) != NULL)
+		list_add_tail(&c->reads, n);
+	rr_count(c->base.engine, bytes_pulled, piece->len);
+	rr_srv_reads_pump(c);
+	return 0;
+}
+
+int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
+		 uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rr_span spans[RR_CHUNK_SEGS_MAX];
+	struct list chain, *n;
+	struct rr_rw *rw = NULL;
+	int nspans;
+
+	nspans = rr_chunk_spans(chunk->segs, chunk->nsegs, off, len, spans, RR_CHUNK_SEGS_MAX);
+	if (nspans < 0)
+		return -EMSGSIZE;
+	list_init(&chain);
+	for (int i = 0; i < nspans; i++) {
+		if (!rw || rw->n == RR_RW_WRS) {
+			rw = rr_rw_get(c);
+			if (!rw) {
+				put_chain(&chain);
+				return -ENOMEM;
+			}
+			list_add_tail(&chain, &rw->link);
+		}
+		fill_wr(rw, RR_WR_WRITE, &spans[i], (uint8_t *)mem + spans[i].skip, mr);
+	}
+	if (piece)
+		piece->priv[0] = NULL;
+	list_for_each(m, &chain)
+		take(rr, list_entry(m, struct rr_rw, link), piece);
+	while ((n = list_pop(&chain)) != NULL)
+		rr_ep_post(c->ep, &list_entry(n, struct rr_rw, link)->post);
+	rr_count(c->base.engine, bytes_placed, len);
+	return 0;
+}
+
+/* ---- for the service ---- */
+
+static void on_at_hand(struct rpcrdma_msg *msg)
+{
+	struct rr_rw *rw = container_of(msg, struct rr_rw, msg);
+	struct rpcrdma_piece *p = rw->piece;
+	struct rr_rreq *rr = rw->req;
+
+	rr_rw_put(rw);
+	piece_sub(p, 0);
+	rr_srv_op_ended(rr);
+}
+
+/* The payload came with the message (inline or long call). */
+static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_piece *p)
+{
+	const struct rr_stream *s = &rr->base.args;
+	struct rr_rw *rw = rr_rw_get(rr_rreq_conn(rr));
+
+	if (!rw)
+		return -ENOMEM;
+	memcpy((uint8_t *)p->buf->addr + p->buf_off, s->buf + s->payload_pos + p->off, p->len);
+	rr_count(rr->base.pub.engine, bytes_copied, p->len);
+	p->priv[0] = NULL;
+	take(rr, rw, p);
+	rr_engine_defer(rr->base.pub.engine, &rw->msg);
+	return 0;
+}
+
+int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
+{
+	struct rr_rreq *rr = rr_rreq_of(r);
+
+	if (!r->args.chunk_used)
+		return pull_at_hand(rr, p);
+	return rr_srv_read(rr, rr->reads.item_first, rr->reads.item_nsegs, p->off, p);
+}
+
+/* Without a Write chunk the reply has to hold it: the larger of what an inline reply and the Reply
+ * chunk leave beside the smallest head. A reply that turns out too long is refused when it is made. */
+uint32_t rr_srv_room(const struct rr_req *r)
+{
+	const struct rr_rreq *rr = rr_rreq_of(r);
+	const struct rr_rconn *c = rr_rreq_conn(rr);
+	uint64_t hdr = rr_srv_reply_hdr_bytes(rr), room;
+
+	if (rr_srv_has_write_chunk(rr))
+		return (uint32_t)MIN(rr_chunk_bytes(&rr->hdr.writes[0]), (uint64_t)UINT32_MAX);
+	room = c->send_inline > hdr ? c->send_inline - hdr : 0;
+	if (rr->hdr.has_reply)
+		room = MAX(room, rr_chunk_bytes(&rr->hdr.reply));
+	room = MIN(room, (uint64_t)RPCRDMA_BUF_MAX);
+	return room > RR_RPC_REPLY_HDR_BYTES ? (uint32_t)room - RR_RPC_REPLY_HDR_BYTES : 0;
+}
+
+int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
+{
+	struct rr_rreq *rr = rr_rreq_of(r);
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	const struct rr_chunk *chunk = &rr->hdr.writes[0];
+	struct rr_span spans[RR_CHUNK_SEGS_MAX];
+	unsigned had = rr->ntokens;
+	int n, rc;
+
+	if (!rr_srv_has_write_chunk(rr) || !c->ep->dev->fabric->attr.client_direct)
+		return -EOPNOTSUPP;
+	n = rr_chunk_spans(chunk->segs, chunk->nsegs, off, len, spans, RR_CHUNK_SEGS_MAX);
+	if (n < 0)
+		return -EMSGSIZE;
+	if (n > *cnt || had + (unsigned)n > RR_CHUNK_SEGS_MAX)
+		return -EOPNOTSUPP;
+	for (int i = 0; i < n; i++) {
+		rc = rr_qp_direct(c->ep->qp, spans[i].handle, spans[i].offset, spans[i].length,
+				  &iov[i].iov_base, &rr->tokens[rr->ntokens]);
+		if (rc)
+			goto out_end;
+		iov[i].iov_len = spans[i].length;
+		rr->ntokens++;
+	}
+	*cnt = n;
+	rr_count(c->base.engine, bytes_direct, len);
+	return 0;
+out_end:
+	/* a bad key is found out by the RDMA Write that follows, as on any other fabric */
+	while (rr->ntokens > had)
+		rr_qp_direct_end(c->ep->qp, rr->tokens[--rr->ntokens]);
+	return -EOPNOTSUPP;
+}
+
+int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p)
+{
+	struct rr_rreq *rr = rr_rreq_of(r);
+	struct rr_rconn *c = rr_rreq_conn(rr);
+
+	if ((uint64_t)p->off + p->len > rr_srv_room(r))
+		return -EMSGSIZE;
+	if (rr_srv_has_write_chunk(rr))
+		return rr_srv_write(rr, &rr->hdr.writes[0], p->off,
+				    (uint8_t *)p->buf->addr + p->buf_off, p->len,
+				    rr_buf_mr(p->buf, c->ep->dev), p->done ? p : NULL);
+	p->next = rr->placed;
+	rr->placed = p;
+	return 0;
+}

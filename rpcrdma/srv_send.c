@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_send.c - the responder's answer: in its form, with its credits, and the end of the request
+ *
+ * Operation:  The RPC reply is encoded right behind the room its transport header will take. If it
+ *             does not fit and a Reply chunk was offered, it is encoded again into a pool buffer.
+ *             rr_plan_reply() then says which form it takes; what is not placed yet is written; the
+ *             receive buffer goes back to the device (so that the credit the reply gives is backed
+ *             by it); the Send is posted last.
+ *
+ *             answered and no transfer out --> service's done --> free list
+ * Memory:     Everything a request borrowed (receive and send buffer, pool buffers, mapped memory of
+ *             the peer, the service's pieces) is given back when its last transfer, the Send, has
+ *             completed; RC ordering makes that the end of all.
+ * Threads:    The connection's engine.
+ * Errors:     Shortage of a pool buffer waits in line. A reply that fits nowhere becomes ERR_CHUNK.
+ *             On a dead connection the same path runs with flushed completions, or none.
+ * See:        RFC 8166 sections 3.4.6, 3.5, 4.5
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "credit.h"
+#include "plan.h"
+#include "srv_rdma.h"
+
+/* ---- the end of a request ---- */
+
+void rr_srv_release(struct rr_rreq *rr)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rpcrdma_engine *e = c->base.engine;
+
+	assert(!rr->rc && !rr->ops_out);
+	while (rr->ntokens > 0)
+		rr_qp_direct_end(c->ep->qp, rr->tokens[--rr->ntokens]);
+	if (rr->sc)
+		rr_ep_put_send(rr->sc);
+	if (rr->call_buf)
+		rpcrdma_buf_put(e, rr->call_buf);
+	if (rr->reply_buf)
+		rpcrdma_buf_put(e, rr->reply_buf);
+	rr->sc = NULL;
+	rr->call_buf = rr->reply_buf = NULL;
+	rr_req_back(&rr->base); /* may free the connection */
+}
+
+void rr_srv_op_ended(struct rr_rreq *rr)
+{
+	assert(rr->ops_out > 0);
+	if (--rr->ops_out || !rr->base.ended)
+		return;
+	while (rr->placed) {
+		struct rpcrdma_piece *p = rr->placed;
+
+		rr->placed = p->next;
+		if (p->done)
+			p->done(p, 0);
+	}
+	rr_req_finish(&rr->base);
+	rr_srv_release(rr);
+}
+
+static void on_end(struct rpcrdma_msg *msg)
+{
+	rr_srv_op_ended(container_of(msg, struct rr_rreq, end_msg));
+}
+
+static void on_sent(struct rr_post *post, enum rr_wc_status status)
+{
+	(void)status; /* a failure has made the endpoint dead: nothing to add */
+	rr_srv_op_ended(container_of(post, struct rr_rreq, post));
+}
+
+static void give_back_recv(struct rr_rreq *rr)
+{
+	if (rr->rc)
+		rr_ep_repost(rr->rc);
+	rr->rc = NULL;
+}
+
+/* No message goes out: the end comes at the next poll, or with the last transfer. */
+static void end_silently(struct rr_rreq *rr)
+{
+	give_back_recv(rr);
+	rr->ops_out++;
+	rr->end_msg.fn = on_end;
+	rr_engine_defer(rr->base.pub.engine, &rr->end_msg);
+}
+
+/* ---- the Send ---- */
+
+static uint32_t grant(struct rr_rconn *c, uint32_t asked)
+{
+	return rr_credit_grant(asked, c->ep->msgs, c->base.svc->attr.credits);
+}
+
+/* One handle of this call, never on an error: the first segment of the first chunk, since the last
+ * one may be a pad segment that the client keeps for good (protocol.md section 5). */
+static bool handle_to_invalidate(const struct rr_rreq *rr, uint32_t *ret)
+{
+	const struct rr_hdr *h = &rr->hdr;
+
+	if (!rr_rreq_conn(rr)->remote_inv)
+		return false;
+	if (rr_srv_has_write_chunk(rr))
+		*ret = h->writes[0].segs[0].handle;
+	else if (h->nreads)
+		*ret = h->reads[0].seg.handle;
+	else if (h->has_reply && h->reply.nsegs)
+		*ret = h->reply.segs[0].handle;
+	else
+		return false;
+	return true;
+}
+
+static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	uint32_t handle = 0;
+	bool inv = !is_error && handle_to_invalidate(rr, &handle);
+
+	rr->send_sge = (struct rr_sge){ .addr = rr->sc->buf, .len = (uint32_t)len, .mr = rr->sc->mr };
+	rr->send_wr = (struct rr_wr){ .op = inv ? RR_WR_SEND_INV : RR_WR_SEND,
+				      .sge = &rr->send_sge,
+				      .nsge = 1,
+				      .rkey = handle };
+	rr_count(c->base.engine, invalidations, inv);
+	rr->post.fn = on_sent;
+	rr->post.first = &rr->send_wr;
+	rr->post.n = 1;
+	list_init(&rr->post.link);
+	rr->ops_out++;
+	give_back_recv(rr);
+	rr_ep_post(c->ep, &rr->post);
+}
+
+static void send_err_chunk(struct rr_rreq *rr)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	size_t len;
+
+	rr_count(c->base.engine, err_chunk, 1);
+	if (rr_hdr_encode_error(rr->hdr.xid, rr->hdr.vers, grant(c, rr->hdr.credits), RR_ERR_CHUNK,
+				rr->sc->buf, c->send_inline, &len)) {
+		end_silently(rr);
+		return;
+	}
+	send_message(rr, len, true);
+}
+
+static void on_error_sent(struct rr_post *post, enum rr_wc_status status)
+{
+	struct rr_rw *rw = container_of(post, struct rr_rw, post);
+
+	(void)status;
+	rr_ep_put_send(rw->sc);
+	rr_rw_put(rw);
+}
+
+void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
+		       enum rr_err err)
+{
+	struct rr_rw *rw = c->base.dead ? NULL : rr_rw_get(c);
+	struct rr_send_ctx *sc = rw ? rr_ep_get_send(c->ep) : NULL;
+	size_t len;
+
+	if (err == RR_ERR_VERS)
+		rr_count(c->base.engine, err_vers, 1);
+	else
+		rr_count(c->base.engine, err_chunk, 1);
+	rr_ep_repost(rc);
+	if (!sc || rr_hdr_encode_error(xid, vers, grant(c, 1), err, sc->buf, c->send_inline, &len)) {
+		/* more nonsense at once than messages may be outstanding: no answer is due */
+		if (sc)
+			rr_ep_put_send(sc);
+		if (rw)
+			rr_rw_put(rw);
+	} else {
+		rw->sc = sc;
+		rw->sge[0] = (struct rr_sge){ .addr = sc->buf, .len = (uint32_t)len, .mr = sc->mr };
+		rw->wr[0] = (struct rr_wr){ .op = RR_WR_SEND, .sge = rw->sge, .nsge = 1 };
+		rw->post.fn = on_error_sent;
+		rw->post.first = rw->wr;
+		rw->post.n = 1;
+		rr_ep_post(c->ep, &rw->post);
+	}
+	(void)rr_conn_bad(&c->base);
+}
+
+/* ---- the reply ---- */
+
+size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr)
+{
+	size_t n = RR_HDR_MIN;
+
+	for (unsigned i = 0; i < rr->hdr.nwrites; i++)
+		n += RR_CHUNK_HEAD_BYTES + rr->hdr.writes[i].nsegs * RR_SEGMENT_BYTES;
+	if (rr->hdr.has_reply)
+		n += RR_CHUNK_HEAD_BYTES - 4 + rr->hdr.reply.nsegs * RR_SEGMENT_BYTES;
+	return n;
+}
+
+/* Payload bytes into @to: from the pieces that were placed, or from the service's iov. */
+static void gather_payload(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to)
+{
+	uint32_t left = payload->length;
+
+	for (const struct rpcrdma_piece *p = rr->placed; p; p = p->next)
+		if (p->off < payload->length)
+			memcpy(to + p->off, (uint8_t *)p->buf->addr + p->buf_off,
+			       MIN(p->len, payload->length - p->off));
+	for (int i = 0; i < payload->iovcnt && left; i++) {
+		size_t n = MIN(payload->iov[i].iov_len, (size_t)left);
+
+		memcpy(to, payload->iov[i].iov_base, n);
+		to += n;
+		left -= (uint32_t)n;
+	}
+	rr_count(rr->base.pub.engine, bytes_copied, payload->length);
+}
+
+/* Open a gap for payload and pad at its place in the reply and fill it. Return: the whole length. */
+static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint8_t *msg, size_t len)
+{
+	size_t bytes = s->payload.length, padded = round_up4(bytes);
+
+	memmove(msg + s->payload_pos + padded, msg + s->payload_pos, len - s->payload_pos);
+	gather_payload(rr, &s->payload, msg + s->payload_pos);
+	memset(msg + s->payload_pos + bytes, 0, padded - bytes);
+	return len + padded;
+}
+
+static int get_reply_buf(struct rr_rreq *rr, size_t bytes)
+{
+	return rr->reply_buf ? 0 : rpcrdma_buf_get(rr->base.pub.engine, bytes, &rr->reply_buf);
+}
+
+/* The payload belongs in the Write chunk and was in no pool buffer: it is copied into one. */
+static int write_from_iov(struct rr_rreq *rr, const struct rpcrdma_payload *payload)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rpcrdma_buf *buf = rr->reply_buf;
+
+	gather_payload(rr, payload, buf->addr);
+	return rr_srv_write(rr, &rr->hdr.writes[0], 0, buf->addr, payload->length,
+			    rr_buf_mr(buf, c->ep->dev), NULL);
+}
+
+static int write_reply_chunk(struct rr_rreq *rr, void *msg, size_t len)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+
+	return rr_srv_write(rr, &rr->hdr.reply, 0, msg, (uint32_t)len,
+			    rr_buf_mr(rr->reply_buf, c->ep->dev), NULL);
+}
+
+static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t reply_written,
+			size_t inline_len)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	const struct rr_hdr *in = &rr->hdr;
+	struct rr_hdr out;
+	size_t len = 0;
+	int rc;
+
+	rr_hdr_init(&out, in->xid, grant(c, in->credits), nomsg ? RR_NOMSG : RR_MSG);
+	out.nwrites = in->nwrites;
+	for (unsigned i = 0; i < in->nwrites; i++)
+		rr_chunk_return(&in->writes[i], i ? 0 : written, &out.writes[i]);
+	out.has_reply = in->has_reply;
+	if (in->has_reply)
+		rr_chunk_return(&in->reply, reply_written, &out.reply);
+	rc = rr_hdr_encode(&out, rr->sc->buf, c->send_inline, &len);
+	assert(!rc && len == rr_srv_reply_hdr_bytes(rr)); /* it was planned for */
+	send_message(rr, len + inline_len, false);
+}
+
+/* Return: 0, or -ENOBUFS: a pool buffer is needed and there is none */
+static int try_answer(struct rr_rreq *rr)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	const struct rr_hdr *in = &rr->hdr;
+	struct rr_answer *a = &rr->answer;
+	struct rr_plan_reply plan = { .hdr_bytes = rr_srv_reply_hdr_bytes(rr), .send_max = c->send_inline };
+	uint8_t *msg = rr->sc->buf + plan.hdr_bytes;
+	bool in_buf = false;
+	struct rr_stream s;
+	size_t len = 0, total;
+	int rc;
+
+	if (a->kind == RR_ANSWER_REJECT || plan.hdr_bytes > c->send_inline) {
+		send_err_chunk(rr);
+		return 0;
+	}
+	if (in->has_reply)
+		plan.reply_chunk_bytes = MIN(rr_chunk_bytes(&in->reply), (uint64_t)RPCRDMA_BUF_MAX);
+	plan.has_reply_chunk = in->has_reply && plan.reply_chunk_bytes > 0;
+	rc = rr_answer_head(&rr->base, a, &s, msg, c->send_inline - plan.hdr_bytes, &len);
+	if (rc == -EMSGSIZE && plan.has_reply_chunk) {
+		rc = get_reply_buf(rr, plan.reply_chunk_bytes);
+		if (rc)
+			goto out_short;
+		msg = rr->reply_buf->addr;
+		in_buf = true;
+		rc = rr_answer_head(&rr->base, a, &s, msg, plan.reply_chunk_bytes, &len);
+	}
+	if (rc == -EINVAL) { /* results that do not encode: the service's bug, told as such */
+		*a = (struct rr_answer){ .kind = RR_ANSWER_ERROR, .stat = RR_SYSTEM_ERR };
+		return try_answer(rr);
+	}
+	if (rc) {
+		send_err_chunk(rr);
+		return 0;
+	}
+	plan.head_bytes = len;
+	plan.has_payload = s.has_payload;
+	plan.payload_bytes = s.has_payload ? s.payload.length : 0;
+	plan.has_write_chunk = rr_srv_has_write_chunk(rr);
+	plan.write_chunk_bytes = plan.has_write_chunk ? rr_chunk_bytes(&in->writes[0]) : 0;
+	rr_plan_reply(&plan);
+	total = len + round_up4(plan.payload_bytes);
+	rc = 0;
+	switch (plan.form) {
+	case RR_REPLY_INLINE:
+		if (plan.payload_bytes)
+			len = insert_payload(rr, &s, msg, len);
+		rr_count(c->base.engine, bytes_out, plan.payload_bytes);
+		send_header(rr, false, 0, 0, len);
+		return 0;
+	case RR_REPLY_WRITE_CHUNK:
+	case RR_REPLY_LONG_WRITE:
+		if (plan.payload_bytes && s.payload.iovcnt) {
+			if (in_buf) /* the buffer holds the head already: no service of ours does this */
+				break;
+			rc = get_reply_buf(rr, plan.payload_bytes);
+			if (!rc)
+				rc = write_from_iov(rr, &s.payload);
+			if (rc)
+				goto out_short;
+		}
+		rr_count(c->base.engine, bytes_out, plan.payload_bytes);
+		if (plan.form == RR_REPLY_WRITE_CHUNK) {
+			send_header(rr, false, plan.payload_bytes, 0, len);
+			return 0;
+		}
+		if (!in_buf || write_reply_chunk(rr, msg, len))
+			break;
+		send_header(rr, true, plan.payload_bytes, len, 0);
+		return 0;
+	case RR_REPLY_LONG:
+		if (!in_buf) {
+			rc = get_reply_buf(rr, total);
+			if (rc)
+				goto out_short;
+			memcpy(rr->reply_buf->addr, msg, len);
+			msg = rr->reply_buf->addr;
+		}
+		if (plan.payload_bytes)
+			len = insert_payload(rr, &s, msg, len);
+		if (write_reply_chunk(rr, msg, len))
+			break;
+		rr_count(c->base.engine, bytes_out, plan.payload_bytes);
+		send_header(rr, true, 0, len, 0);
+		return 0;
+	case RR_REPLY_TOO_LONG:
+		break;
+	}
+	send_err_chunk(rr);
+	return 0;
+out_short:
+	if (rc == -ENOBUFS && !c->base.dead)
+		return rc;
+	send_err_chunk(rr);
+	return 0;
+}
+
+static void on_buf(struct rpcrdma_buf_waiter *w)
+{
+	struct rr_rreq *rr = container_of(w, struct rr_rreq, waiter);
+
+	if (try_answer(rr) == -ENOBUFS)
+		rpcrdma_buf_wait(rr->base.pub.engine, &rr->waiter);
+}
+
+void rr_srv_answer(struct rr_req *r, const struct rr_answer *a)
+{
+	struct rr_rreq *rr = rr_rreq_of(r);
+	struct rr_rconn *c = rr_rreq_conn(rr);
+
+	if (a->kind == RR_ANSWER_NONE || c->base.dead) {
+		end_silently(rr);
+		return;
+	}
+	rr->sc = rr_ep_get_send(c->ep);
+	if (!rr->sc) {
+		/* cannot be while every message out has a receive behind it; better a lost peer than a
+		 * lost request */
+		rpcrdma_conn_close(&c->base);
+		end_silently(rr);
+		return;
+	}
+	rr->answer = *a;
+	rr->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
+	if (try_answer(rr) == -ENOBUFS)
+		rpcrdma_buf_wait(rr->base.pub.engine, &rr->waiter);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_tcp.c - the responder over TCP: listening, accepting, the end of a connection
+ *
+ * Operation:  A listening socket on the listener's engine; an accepted one is adopted by the engine
+ *             that the service chose, and read from there (srv_tcp_in.c).
+ * Memory:     A connection's staging buffer is part of it; requests are recycled.
+ * Threads:    The listener's engine up to the adoption, then the connection's.
+ * Errors:     End of file, an error of the socket, or a record that cannot be: the connection dies.
+ *             Its requests go on to their end; their answers go nowhere.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "srv_tcp.h"
+
+#define BACKLOG 128
+
+struct tcp_listener {
+	struct rpcrdma_listener base;
+	struct rpcrdma_watch watch;
+};
+
+void rr_tconn_interest(struct rr_tconn *c)
+{
+	uint32_t events = (rr_tconn_wants_input(c) ? (uint32_t)EPOLLIN : 0) |
+			  (list_is_empty(&c->sendq) ? 0 : (uint32_t)EPOLLOUT);
+
+	if (c->base.dead || !c->base.adopted || events == c->events)
+		return;
+	c->events = events;
+	if (rpcrdma_engine_rewatch(c->base.engine, &c->watch, events))
+		rr_tconn_die(c);
+}
+
+void rr_tconn_die(struct rr_tconn *c)
+{
+	struct rr_treq *t;
+
+	if (c->base.dead)
+		return;
+	c->base.dead = true;
+	if (c->base.adopted)
+		rpcrdma_engine_unwatch(c->base.engine, &c->watch);
+	close(c->watch.fd);
+	c->watch.fd = -1;
+	while ((t = list_first_entry(&c->sendq, struct rr_treq, send_link)) != NULL) {
+		list_del(&t->send_link);
+		rr_treq_end(t);
+	}
+	/* ends the pulls of the request that is being read, and says drained; not from inside */
+	rr_tconn_kick(c);
+}
+
+static void on_socket(struct rpcrdma_watch *w, uint32_t events)
+{
+	struct rr_tconn *c = container_of(w, struct rr_tconn, watch);
+
+	if (events & EPOLLOUT)
+		rr_tcp_flush(c);
+	if (!c->base.dead && events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
+		if (!rr_tconn_wants_input(c) && events & (EPOLLERR | EPOLLHUP))
+			rr_tconn_die(c);
+		else
+			rr_tconn_pump(c);
+	}
+}
+
+static void conn_adopted(struct rpcrdma_conn *base)
+{
+	struct rr_tconn *c = rr_tconn_of(base);
+
+	c->events = EPOLLIN;
+	if (!base->dead && rpcrdma_engine_watch(base->engine, &c->watch, c->events)) {
+		base->adopted = false; /* nothing is watched that would have to be unwatched */
+		rr_tconn_die(c);
+		base->adopted = true;
+	}
+}
+
+static void conn_close(struct rpcrdma_conn *base)
+{
+	rr_tconn_die(rr_tconn_of(base));
+}
+
+static void conn_free(struct rpcrdma_conn *base)
+{
+	struct rr_tconn *c = rr_tconn_of(base);
+
+	rr_engine_undefer(base->engine, &c->pump_msg);
+	list_for_each_safe(n, &base->free_reqs) {
+		struct rr_treq *t = rr_treq_of(list_entry(n, struct rr_req, link));
+
+		free(t->msg);
+		free(t->out);
+		free(t->iov);
+		free(t);
+	}
+	free(c);
+}
+
+static const struct rr_conn_ops tcp_ops = {
+	.name = "tcp",
+	.adopted = conn_adopted,
+	.close = conn_close,
+	.decode = rr_tcp_decode,
+	.pull = rr_tcp_pull,
+	.room = rr_tcp_room,
+	.sink = rr_tcp_sink,
+	.place = rr_tcp_place,
+	.answer = rr_tcp_answer,
+	.free = conn_free,
+};
+
+static void on_pump_msg(struct rpcrdma_msg *msg)
+{
+	struct rr_tconn *c = container_of(msg, struct rr_tconn, pump_msg);
+
+	c->pump_out = false;
+	rr_tconn_pump(c);
+}
+
+static void name_peer(struct rpcrdma_peer *p)
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	uint16_t port = 0;
+
+	if (p->addr.ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)&p->addr;
+
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		port = ntohs(in->sin_port);
+	} else if (p->addr.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const void *)&p->addr;
+
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		port = ntohs(in6->sin6_port);
+	}
+	snprintf(p->text, sizeof(p->text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+}
+
+static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_storage *addr)
+{
+	struct rpcrdma_peer peer = { .transport = RPCRDMA_TCP, .addr = *addr };
+	struct rpcrdma_engine *engine = NULL;
+	struct rr_svc *svc = l->svc;
+	struct rr_tconn *c;
+	void *ctx = NULL;
+	int one = 1;
+
+	name_peer(&peer);
+	if (!rr_svc_admit(svc))
+		goto out_close;
+	if (svc->ops->accept(svc->ctx, &peer, &engine, &ctx))
+		goto out_admit;
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		svc->ops->closed(ctx);
+		goto out_admit;
+	}
+	/* a reply is one write, so delaying small ones could only hurt; a socket that lacks the option
+	 * works all the same */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	c->watch = (struct rpcrdma_watch){ .fd = fd, .fn = on_socket };
+	c->pump_msg.fn = on_pump_msg;
+	list_init(&c->sendq);
+	rr_conn_init(&c->base, svc, &tcp_ops, engine, &peer, ctx);
+	rr_conn_adopt(&c->base);
+	return;
+out_admit:
+	atomic_fetch_sub(&svc->conns, 1);
+out_close:
+	close(fd);
+}
+
+static void on_incoming(struct rpcrdma_watch *w, uint32_t events)
+{
+	struct tcp_listener *l = container_of(w, struct tcp_listener, watch);
+
+	(void)events;
+	for (;;) {
+		struct sockaddr_storage addr = { 0 };
+		socklen_t len = sizeof(addr);
+		int fd = accept4(w->fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0)
+			take_peer(&l->base, fd, &addr);
+		else if (errno != ECONNABORTED && errno != EINTR)
+			return; /* EAGAIN, or out of descriptors: those that close will free some */
+	}
+}
+
+static void listener_close(struct rpcrdma_listener *base)
+{
+	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
+
+	rpcrdma_engine_unwatch(base->engine, &l->watch);
+	close(l->watch.fd);
+	free(l);
+}
+
+static int bind_and_listen(const struct addrinfo *ai)
+{
+	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	int one = 1, rc;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	    (ai->ai_family == AF_INET6 &&
+	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0) ||
+	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static uint16_t bound_port(int fd)
+{
+	struct sockaddr_storage addr = { 0 };
+	socklen_t len = sizeof(addr);
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
+		return 0;
+	return ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
+						: ((struct sockaddr_in *)&addr)->sin_port);
+}
+
+int rr_tcp_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr, struct rr_svc *svc,
+		  struct rpcrdma_listener **ret)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC,
+				  .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+	struct tcp_listener *l;
+	struct addrinfo *ai;
+	char port[8];
+	int rc;
+
+	snprintf(port, sizeof(port), "%u", addr->port);
+	if (getaddrinfo(addr->host[0] ? addr->host : NULL, port, &hints, &ai))
+		return -EADDRNOTAVAIL;
+	rc = bind_and_listen(ai);
+	freeaddrinfo(ai);
+	if (rc < 0)
+		return rc;
+	l = calloc(1, sizeof(*l));
+	if (!l) {
+		close(rc);
+		return -ENOMEM;
+	}
+	l->watch = (struct rpcrdma_watch){ .fd = rc, .fn = on_incoming };
+	l->base = (struct rpcrdma_listener){
+		.engine = e, .svc = svc, .addr = *addr, .close = listener_close };
+	l->base.addr.port = bound_port(rc);
+	rc = rpcrdma_engine_watch(e, &l->watch, EPOLLIN);
+	if (rc) {
+		close(l->watch.fd);
+		free(l);
+		return rc;
+	}
+	*ret = &l->base;
+	return 0;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_tcp_in.c - records arrive at the responder over TCP
+ *
+ * Operation:  Bytes are read into a small staging buffer, so that many small calls cost one system
+ *             call. A record up to RR_TCP_WHOLE, or one of several fragments, is put together in the
+ *             request's message buffer and handed over whole. Of a longer one only the head is: its
+ *             bulk stays in the socket until the service pulls it, piece by piece and in order,
+ *             straight into the service's buffers. A service that finds the head too short (its
+ *             arguments are long and are no payload) gets the record again, whole. What nobody
+ *             pulled is skipped when the request is answered.
+ *
+ *                 READING --(head or whole is there)--> SERVED --(pulled or skipped)--> THROUGH
+ *
+ *             One record at a time: while its bulk waits for the service, nothing behind it is read,
+ *             and so a peer's haste ends in its own socket buffer.
+ * Memory:     Message buffers belong to requests and are kept with them.
+ * Threads:    The connection's engine.
+ * Errors:     A length over the limit, an empty fragment, or an RPC header that is none: the
+ *             connection dies (there is no telling where the next record would begin).
+ * See:        RFC 5531 section 11
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "srv_tcp.h"
+
+/* A recycled request keeps its message buffer up to this size. */
+#define MSG_KEEP ((size_t)64 << 10)
+
+bool rr_tconn_wants_input(const struct rr_tconn *c)
+{
+	const struct rr_treq *t = c->in;
+
+	if (c->base.dead)
+		return false;
+	if (!t)
+		return c->base.reqs < c->base.svc->attr.credits;
+	return t->in == RR_TREQ_READING || t->pulls || t->base.ended;
+}
+
+void rr_tconn_kick(struct rr_tconn *c)
+{
+	if (c->pump_out)
+		return;
+	c->pump_out = true;
+	rr_engine_defer(c->base.engine, &c->pump_msg);
+}
+
+static size_t staged(const struct rr_tconn *c)
+{
+	return c->stage_len - c->stage_at;
+}
+
+/* Return: > 0 bytes, 0: nothing now, -1: the connection died */
+static ssize_t receive(struct rr_tconn *c, void *to, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = recv(c->watch.fd, to, len, 0);
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		return n;
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return 0;
+	rr_tconn_die(c);
+	return -1;
+}
+
+/* Up to @len bytes, staged ones first; reads ahead only when @ahead. Result as receive(). */
+static ssize_t take(struct rr_tconn *c, void *to, size_t len, bool ahead)
+{
+	size_t n = MIN(len, staged(c));
+	ssize_t got;
+
+	if (!n && !ahead)
+		return receive(c, to, len);
+	if (!n) {
+		got = receive(c, c->stage, sizeof(c->stage));
+		if (got <= 0)
+			return got;
+		c->stage_at = 0;
+		c->stage_len = (size_t)got;
+		n = MIN(len, (size_t)got);
+	}
+	memcpy(to, c->stage + c->stage_at, n);
+	c->stage_at += n;
+	return (ssize_t)n;
+}
+
+static struct rr_treq *take_request(struct rr_tconn *c)
+{
+	struct list *n = list_pop(&c->base.free_reqs);
+	struct rr_treq *t = n ? rr_treq_of(list_entry(n, struct rr_req, link)) : calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	list_init(&t->base.link);
+	list_init(&t->send_link);
+	rr_req_init(&t->base, &c->base);
+	t->in = RR_TREQ_READING;
+	t->skipping = false;
+	t->msg_len = t->msg_want = 0;
+	t->left = 0;
+	t->last_fragment = false;
+	t->pulls = NULL;
+	t->pulls_tail = &t->pulls;
+	t->pull_at = 0;
+	t->pull_next = 0;
+	t->placed = NULL;
+	return t;
+}
+
+static bool reserve(struct rr_treq *t, size_t bytes)
+{
+	uint8_t *p;
+
+	if (bytes <= t->msg_cap)
+		return true;
+	bytes = MAX(bytes, (size_t)RR_TCP_HEAD * 2);
+	p = realloc(t->msg, bytes);
+	if (!p)
+		return false;
+	t->msg = p;
+	t->msg_cap = bytes;
+	return true;
+}
+
+/* A fragment begins: how much of the record is wanted before the service sees it? */
+static bool begin_fragment(struct rr_tconn *c, struct rr_treq *t, uint32_t mark)
+{
+	size_t len = mark & ~RR_TCP_LAST, total = t->msg_len + len;
+
+	t->last_fragment = mark & RR_TCP_LAST;
+	t->left = len;
+	if ((!len && !t->last_fragment) || total > c->base.svc->attr.call_bytes_max || !total)
+		return false;
+	t->msg_want = t->last_fragment && !t->msg_len && len > RR_TCP_WHOLE ? RR_TCP_HEAD : total;
+	return reserve(t, t->msg_want);
+}
+
+/* The next record or fragment. Return: 1, 0: not all of its mark is there, -1: dead */
+static int read_mark(struct rr_tconn *c)
+{
+	while (c->mark_len < sizeof(c->mark)) {
+		ssize_t n = take(c, c->mark + c->mark_len, sizeof(c->mark) - c->mark_len, true);
+
+		if (n <= 0)
+			return (int)n;
+		c->mark_len += (unsigned)n;
+	}
+	c->mark_len = 0;
+	if (!c->in)
+		c->in = take_request(c);
+	if (c->in && begin_fragment(c, c->in, get_be32(c->mark)))
+		return 1;
+	rr_tconn_die(c);
+	return -1;
+}
+
+static int deliver(struct rr_tconn *c, struct rr_treq *t)
+{
+	size_t total = t->msg_len + t->left;
+	int rc;
+
+	if (t->left)
+		rr_stream_decode_tail(&t->base.args, t->msg, t->msg_len, total);
+	else
+		rr_stream_decode(&t->base.args, t->msg, t->msg_len);
+	t->in = t->left ? RR_TREQ_SERVED : RR_TREQ_THROUGH;
+	if (t->in == RR_TREQ_THROUGH)
+		c->in = NULL;
+	rr_conn_heard(&c->base);
+	rr_count(c->base.engine, inline_msgs, !t->base.again);
+	rc = rr_req_deliver(&t->base, t->msg, t->msg_len);
+	if (rc) {
+		c->in = NULL;
+		rr_count(c->base.engine, dropped, 1);
+		rr_tconn_die(c);
+		rr_treq_release(t);
+		return -1;
+	}
+	return c->base.dead ? -1 : 1;
+}
+
+/* Return: as read_mark() */
+static int read_message(struct rr_tconn *c, struct rr_treq *t)
+{
+	while (t->msg_len < t->msg_want) {
+		size_t want = t->msg_want - t->msg_len;
+		ssize_t n = take(c, t->msg + t->msg_len, want, want < RR_TCP_STAGE);
+
+		if (n <= 0)
+			return (int)n;
+		t->msg_len += (size_t)n;
+		t->left -= (size_t)n;
+	}
+	return t->last_fragment ? deliver(c, t) : read_mark(c);
+}
+
+/* ---- the bulk of a long record ---- */
+
+static uint8_t *piece_mem(const struct rpcrdma_piece *p, size_t at)
+{
+	return (uint8_t *)p->buf->addr + p->buf_off + at;
+}
+
+static void finish_pull(struct rr_treq *t, int err)
+{
+	struct rpcrdma_piece *p = t->pulls;
+
+	t->pulls = p->next;
+	if (!t->pulls)
+		t->pulls_tail = &t->pulls;
+	t->pull_at = 0;
+	p->done(p, err);
+}
+
+/* Return: 1: a pull was finished, 0, -1 */
+static int fill_pull(struct rr_tconn *c, struct rr_treq *t)
+{
+	const struct rr_stream *s = &t->base.args;
+	struct rpcrdma_piece *p = t->pulls;
+
+	while (t->pull_at < p->len) {
+		size_t off = p->off + t->pull_at, want = p->len - t->pull_at;
+		uint8_t *to = piece_mem(p, t->pull_at);
+		ssize_t n;
+
+		if (off < s->payload_here) { /* came with the head */
+			n = (ssize_t)MIN(want, s->payload_here - off);
+			memcpy(to, s->buf + s->payload_pos + off, (size_t)n);
+		} else {
+			n = take(c, to, want, false);
+			if (n <= 0)
+				return (int)n;
+			t->left -= (size_t)n;
+		}
+		rr_count(c->base.engine, bytes_copied, n);
+		t->pull_at += (size_t)n;
+	}
+	finish_pull(t, 0);
+	return 1;
+}
+
+static int skip_rest(struct rr_tconn *c, struct rr_treq *t)
+{
+	uint8_t waste[4096];
+
+	while (t->left) {
+		ssize_t n = take(c, waste, MIN(t->left, sizeof(waste)), false);
+
+		if (n <= 0)
+			return (int)n;
+		t->left -= (size_t)n;
+	}
+	return 1;
+}
+
+/* The service has the record's head. Return: 1: go on, 0: wait, -1: dead */
+static int serve_rest(struct rr_tconn *c, struct rr_treq *t)
+{
+	const struct rr_stream *s = &t->base.args;
+	int rc;
+
+	if (t->pulls)
+		return fill_pull(c, t);
+	/* all of the payload is pulled, or nobody wants it any more: pad and leftovers go */
+	if (!t->base.ended && !(s->has_payload && t->pull_next == s->payload.length))
+		return 0;
+	rc = skip_rest(c, t);
+	if (rc <= 0)
+		return rc;
+	t->in = RR_TREQ_THROUGH;
+	c->in = NULL;
+	if (t->skipping)
+		rr_treq_release(t);
+	return 1;
+}
+
+void rr_treq_release(struct rr_treq *t)
+{
+	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
+
+	rr_engine_undefer(c->base.engine, &t->pull_msg);
+	if (t->msg_cap > MSG_KEEP) {
+		free(t->msg);
+		t->msg = NULL;
+		t->msg_cap = 0;
+	}
+	if (!c->base.dead)
+		rr_tconn_kick(c); /* there is room for another request */
+	rr_req_back(&t->base); /* may free the connection */
+}
+
+/* The service was promised the whole record, and the connection broke: it gets what there is, whose
+ * arguments do not decode, and ends the request. */
+static void give_up(struct rr_treq *t)
+{
+	t->in = RR_TREQ_THROUGH;
+	rr_stream_decode(&t->base.args, t->msg, t->msg_len);
+	if (rr_req_deliver(&t->base, t->msg, t->msg_len))
+		rr_treq_release(t);
+}
+
+static void end_reading(struct rr_tconn *c)
+{
+	struct rr_treq *t = c->in;
+
+	c->in = NULL;
+	if (t) {
+		while (t->pulls)
+			finish_pull(t, -EIO);
+		if (t->skipping || (t->in == RR_TREQ_READING && !t->base.again))
+			rr_treq_release(t); /* the service never saw it, or is through with it */
+		else if (t->in == RR_TREQ_READING)
+			give_up(t);
+		else
+			t->in = RR_TREQ_THROUGH;
+	}
+	rr_conn_drained(&c->base); /* may free the connection */
+}
+
+void rr_tconn_pump(struct rr_tconn *c)
+{
+	int rc = 1;
+
+	while (rc > 0 && !c->base.dead) {
+		struct rr_treq *t = c->in;
+
+		if (t && t->in == RR_TREQ_SERVED)
+			rc = serve_rest(c, t);
+		else if (t && t->msg_want)
+			rc = read_message(c, t);
+		else if (c->base.reqs < c->base.svc->attr.credits)
+			rc = read_mark(c);
+		else
+			rc = 0;
+	}
+	if (!c->base.dead)
+		rr_tconn_interest(c);
+	else if (!c->pump_out && !c->base.drained)
+		end_reading(c);
+}
+
+/* ---- for the service ---- */
+
+int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
+{
+	struct rr_treq *t = rr_treq_of(r);
+	struct rr_stream *s = &r->args;
+
+	if (((bool_t(*)(XDR *, void *))decode)(&s->xdr, args) && !rr_stream_decode_done(s)) {
+		if (s->has_payload)
+			rr_count(r->pub.engine, bytes_in, s->payload.length);
+		return 0;
+	}
+	if (!s->short_read || r->again)
+		return -EBADMSG;
+	t->msg_want = t->msg_len + t->left;
+	if (!reserve(t, t->msg_want))
+		return -EBADMSG;
+	r->again = true;
+	t->in = RR_TREQ_READING;
+	rr_tconn_kick(rr_tconn_of(r->pub.conn));
+	return -EAGAIN;
+}
+
+/* All of the payload is in msg. The last finish may end the request, so it is counted beforehand. */
+static void on_pull_msg(struct rpcrdma_msg *msg)
+{
+	struct rr_treq *t = container_of(msg, struct rr_treq, pull_msg);
+	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
+	unsigned n = 0;
+
+	for (const struct rpcrdma_piece *p = t->pulls; p; p = p->next)
+		n++;
+	while (n-- > 0)
+		(void)fill_pull(c, t); /* cannot wait, and cannot fail */
+}
+
+int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p)
+{
+	struct rr_treq *t = rr_treq_of(r);
+	struct rr_tconn *c = rr_tconn_of(r->pub.conn);
+
+	if (p->off != t->pull_next)
+		return -EINVAL;
+	t->pull_next += p->len;
+	p->next = NULL;
+	*t->pulls_tail = p;
+	t->pulls_tail = &p->next;
+	if (t->in == RR_TREQ_SERVED) {
+		rr_tconn_kick(c);
+	} else if (t->pulls == p) {
+		t->pull_msg.fn = on_pull_msg;
+		rr_engine_defer(c->base.engine, &t->pull_msg);
+	}
+	return 0;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * stream.c - an XDR stream over one buffer that takes the payload out (RFC 8166 section 3.4)
+ *
+ * Operation:  libtirpc's filters, and those rpcgen makes, reach us through struct xdr_ops; they see
+ *             a plain memory stream. Only rpcrdma_xdr_payload() knows more: it tells our stream by
+ *             its ops and then leaves the payload where it is (encoding) or finds out where it is
+ *             (decoding). On any other stream it copies, and so the codec serves all of them.
+ * Memory:     Never allocates. s->pos never exceeds s->cap; s->xdr.x_handy is the furthest position
+ *             an encoder reached, up to which x_setpostn may go, so that bytes never written cannot
+ *             become part of a message.
+ * Threads:    One at a time; a stream holds no global state.
+ * Errors:     Filters return FALSE; overflow, short_read and mismatch in the stream say why. A
+ *             FALSE with none of them set is the codec's own refusal (a bound, an enum, a second
+ *             payload).
+ * See:        protocol.md sections 1.3, 1.4; xdr(3).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/wire.h"
+#include "stream.h"
+
+static struct rr_stream *of_xdr(XDR *xdrs)
+{
+	return xdrs->x_private;
+}
+
+/* The next @n bytes of the buffer, taken; or NULL and the reason noted. */
+static uint8_t *take(struct rr_stream *s, size_t n)
+{
+	uint8_t *at = s->buf + s->pos;
+
+	if (n > s->cap - s->pos) {
+		if (s->xdr.x_op == XDR_ENCODE)
+			s->overflow = true;
+		else
+			s->short_read = true;
+		return NULL;
+	}
+	s->pos += n;
+	if (s->pos > s->xdr.x_handy)
+		s->xdr.x_handy = (u_int)s->pos;
+	return at;
+}
+
+static bool_t stream_getlong(XDR *xdrs, long *lp)
+{
+	const uint8_t *at = take(of_xdr(xdrs), 4);
+
+	if (!at)
+		return FALSE;
+	*lp = (long)(int32_t)get_be32(at);
+	return TRUE;
+}
+
+static bool_t stream_putlong(XDR *xdrs, const long *lp)
+{
+	uint8_t *at = take(of_xdr(xdrs), 4);
+
+	if (!at)
+		return FALSE;
+	put_be32(at, (uint32_t)*lp);
+	return TRUE;
+}
+
+static bool_t stream_getbytes(XDR *xdrs, char *to, u_int n)
+{
+	const uint8_t *at = take(of_xdr(xdrs), n);
+
+	if (!at)
+		return FALSE;
+	if (n)
+		memcpy(to, at, n);
+	return TRUE;
+}
+
+static bool_t stream_putbytes(XDR *xdrs, const char *from, u_int n)
+{
+	uint8_t *at = take(of_xdr(xdrs), n);
+
+	if (!at)
+		return FALSE;
+	if (n)
+		memcpy(at, from, n);
+	return TRUE;
+}
+
+static u_int stream_getpostn(XDR *xdrs)
+{
+	return (u_int)of_xdr(xdrs)->pos;
+}
+
+static bool_t stream_setpostn(XDR *xdrs, u_int pos)
+{
+	struct rr_stream *s = of_xdr(xdrs);
+	size_t end = xdrs->x_op == XDR_ENCODE ? xdrs->x_handy : s->cap;
+
+	if (pos > end)
+		return FALSE;
+	s->pos = pos;
+	return TRUE;
+}
+
+/* Generated code writes and reads runs of words through the pointer. NULL is no failure: it then
+ * takes them one by one, and the one that does not fit is the one that notes the reason. */
+static int32_t *stream_inline(XDR *xdrs, u_int n)
+{
+	struct rr_stream *s = of_xdr(xdrs);
+	void *at = s->buf + s->pos;
+
+	if (n % 4 || n > s->cap - s->pos || (uintptr_t)at % _Alignof(int32_t))
+		return NULL;
+	return (int32_t *)(void *)take(s, n);
+}
+
+static void stream_destroy(XDR *xdrs)
+{
+	(void)xdrs; /* nothing was allocated */
+}
+
+static bool_t stream_control(XDR *xdrs, int request, void *info)
+{
+	(void)xdrs;
+	(void)request;
+	(void)info;
+	return FALSE; /* no request is known to a stream of one buffer */
+}
+
+static const struct xdr_ops stream_ops = {
+	.x_getlong = stream_getlong,
+	.x_putlong = stream_putlong,
+	.x_getbytes = stream_getbytes,
+	.x_putbytes = stream_putbytes,
+	.x_getpostn = stream_getpostn,
+	.x_setpostn = stream_setpostn,
+	.x_inline = stream_inline,
+	.x_destroy = stream_destroy,
+	.x_control = stream_control,
+};
+
+static void stream_init(struct rr_stream *s, enum xdr_op op, void *buf, size_t cap)
+{
+	assert(cap <= UINT_MAX); /* XDR positions are unsigned ints */
+	memset(s, 0, sizeof(*s));
+	s->xdr.x_op = op;
+	s->xdr.x_ops = &stream_ops;
+	s->xdr.x_private = s;
+	s->buf = buf;
+	s->cap = cap;
+}
+
+/** rr_stream_encode - start encoding into @buf, of @cap bytes */
+void rr_stream_encode(struct rr_stream *s, void *buf, size_t cap)
+{
+	stream_init(s, XDR_ENCODE, buf, cap);
+}
+
+/** rr_stream_decode - start decoding a message that is whole */
+void rr_stream_decode(struct rr_stream *s, void *buf, size_t len)
+{
+	stream_init(s, XDR_DECODE, buf, len);
+}
+
+/** rr_stream_decode_chunk - start decoding a message whose payload lies in a chunk
+ * @s: stream
+ * @buf: the message without that payload and its pad
+ * @len: bytes there
+ * @position: of a Read chunk; RR_STREAM_ANY_POSITION for a Write chunk
+ * @chunk_bytes: what the chunk holds
+ */
+void rr_stream_decode_chunk(struct rr_stream *s, void *buf, size_t len, size_t position,
+			    size_t chunk_bytes)
+{
+	stream_init(s, XDR_DECODE, buf, len);
+	s->away = RR_AWAY_CHUNK;
+	s->chunk_position = position;
+	s->chunk_bytes = chunk_bytes;
+}
+
+/** rr_stream_decode_tail - start decoding the first @len bytes of a record of @total */
+void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t total)
+{
+	stream_init(s, XDR_DECODE, buf, len);
+	s->away = RR_AWAY_TAIL;
+	s->total = total;
+}
+
+/** rr_stream_bytes - size of the un-reduced message encoded so far */
+size_t rr_stream_bytes(const struct rr_stream *s)
+{
+	return s->pos + (s->has_payload ? round_up4(s->payload.length) : 0);
+}
+
+/** rr_stream_decode_done - did the chunk, if there was one, meet an item that may be in a chunk?
+ * @s: filters ran and succeeded
+ *
+ * Return: 0 or -EBADMSG.
+ */
+int rr_stream_decode_done(const struct rr_stream *s)
+{
+	return s->away == RR_AWAY_CHUNK && !s->chunk_used ? -EBADMSG : 0;
+}
+
+/* Remember what was marked; a payload that describes itself by `here` keeps doing so. */
+static void note_payload(struct rr_stream *s, const struct rpcrdma_payload *p, size_t pos)
+{
+	s->has_payload = true;
+	s->payload = *p;
+	if (p->iov == &p->here)
+		s->payload.iov = &s->payload.here;
+	s->payload_pos = pos;
+}
+
+static bool_t stream_mark(struct rr_stream *s, const struct rpcrdma_payload *p)
+{
+	uint8_t *at = take(s, 4);
+
+	if (!at)
+		return FALSE;
+	put_be32(at, p->length);
+	note_payload(s, p, s->pos);
+	return TRUE;
+}
+
+/* The bytes are in the buffer, or at least the first of them. */
+static void find_here(struct rr_stream *s, struct rpcrdma_payload *p, size_t here)
+{
+	if (here == p->length) {
+		p->here.iov_base = s->buf + s->pos;
+		p->here.iov_len = here;
+		p->iov = &p->here;
+		p->iovcnt = 1;
+	}
+	s->payload_here = here;
+}
+
+static bool chunk_is_here(const struct rr_stream *s)
+{
+	return s->away == RR_AWAY_CHUNK &&
+	       (s->chunk_position == RR_STREAM_ANY_POSITION || s->chunk_position == s->pos);
+}
+
+/* A Read chunk may hold the pad, a Write chunk never does (protocol.md 1.3, 1.4). */
+static bool chunk_agrees(const struct rr_stream *s, uint32_t length)
+{
+	if (s->chunk_bytes == length)
+		return true;
+	return s->chunk_position != RR_STREAM_ANY_POSITION && s->chunk_bytes == round_up4(length);
+}
+
+static bool_t stream_find(struct rr_stream *s, struct rpcrdma_payload *p, uint32_t max)
+{
+	const uint8_t *word = take(s, 4);
+	size_t left, whole, pos = s->pos, end;
+
+	if (!word)
+		return FALSE;
+	*p = (struct rpcrdma_payload){ .length = get_be32(word) };
+	if (p->length > max)
+		return FALSE;
+
+	left = s->cap - pos;
+	whole = round_up4(p->length);
+	if (chunk_is_here(s)) {
+		if (!chunk_agrees(s, p->length)) {
+			s->mismatch = true;
+			return FALSE;
+		}
+		s->chunk_used = true;
+	} else if (whole <= left) {
+		find_here(s, p, p->length);
+		s->pos += whole;
+	} else if (s->away == RR_AWAY_TAIL && add_size(pos, whole, &end) && end == s->total) {
+		find_here(s, p, MIN((size_t)p->length, left));
+		s->pos = s->cap;
+	} else {
+		s->short_read = true;
+		return FALSE;
+	}
+	note_payload(s, p, pos);
+	return TRUE;
+}
+
+/* Other streams: straight copies through their own ops. */
+
+static bool iov_holds(const struct rpcrdma_payload *p, uint32_t length)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < p->iovcnt && sum < length; i++)
+		sum += p->iov[i].iov_len;
+	return sum >= length;
+}
+
+static bool_t foreign_copy(XDR *xdrs, const struct rpcrdma_payload *p)
+{
+	uint32_t left = p->length;
+	char pad[4] = { 0 };
+	u_int npad = (u_int)(round_up4(left) - left);
+
+	for (int i = 0; left; i++) {
+		u_int n = (u_int)MIN(p->iov[i].iov_len, (size_t)left);
+		char *base = p->iov[i].iov_base;
+
+		if (n && !(xdrs->x_op == XDR_ENCODE ? XDR_PUTBYTES(xdrs, base, n)
+						    : XDR_GETBYTES(xdrs, base, n)))
+			return FALSE;
+		left -= n;
+	}
+	if (!npad)
+		return TRUE;
+	return xdrs->x_op == XDR_ENCODE ? XDR_PUTBYTES(xdrs, pad, npad)
+					: XDR_GETBYTES(xdrs, pad, npad);
+}
+
+static bool_t foreign_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max)
+{
+	uint32_t length = p->length;
+
+	/* nothing of an item that cannot be written whole gets into the message */
+	if (xdrs->x_op == XDR_ENCODE && !iov_holds(p, length))
+		return FALSE;
+	if (!xdr_u_int(xdrs, &length) || length > max || !iov_holds(p, length))
+		return FALSE;
+	p->length = length;
+	return foreign_copy(xdrs, p);
+}
+
+/** rpcrdma_xdr_payload - XDR filter of a payload: length word, bytes, pad (RFC 4506 section 4.10)
+ * @xdrs: any XDR stream; on ours nothing is copied
+ * @p: see rpcrdma_payload.h
+ * @max: longest length allowed
+ *
+ * Return: TRUE, or FALSE if the length exceeds @max, the stream is at its end, a message has a
+ * second payload, a chunk disagrees with the length, or @p has no room on a stream of another kind.
+ */
+bool_t rpcrdma_xdr_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max)
+{
+	struct rr_stream *s;
+
+	if (xdrs->x_op == XDR_FREE)
+		return TRUE;
+	if (xdrs->x_op == XDR_ENCODE && p->length > max)
+		return FALSE;
+	if (xdrs->x_ops != &stream_ops)
+		return foreign_payload(xdrs, p, max);
+	s = of_xdr(xdrs);
+	if (s->has_payload)
+		return FALSE;
+	return xdrs->x_op == XDR_ENCODE ? stream_mark(s, p) : stream_find(s, p, max);
+}

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# check-doc.sh - pages are well formed, and nothing public is undocumented
+#
+#   - mandoc -Tlint has nothing to say about doc/man/
+#   - the version maps name exactly the functions of the public headers
+#   - each function of leat.h is in a page of doc/man/ or has a comment in the header; each of
+#     rpcrdma.h has one in the header
+#   - each option of `leat` and `leatd` is in its page
+#   - doc/*.md and README.md name only files that exist
+
+set -u
+bad=0
+say() { echo "check-doc: $*"; bad=1; }
+
+if command -v mandoc >/dev/null; then
+	out=$(mandoc -Tlint -Wwarning doc/man/*.[1-8] 2>&1) || say "mandoc: $out"
+else
+	echo 'check-doc: no mandoc here: pages not looked at'
+fi
+
+functions() { # HEADER... PREFIX last
+	for last; do :; done
+	sed -nE "s/^[a-z][^(]*[ *](${last}_[a-z0-9_]+)\\(.*/\\1/p" "$1" | LC_ALL=C sort -u
+}
+
+for pair in include/leat.h:include/leat.map:leat include/rpcrdma.h:rpcrdma/rpcrdma.map:rpcrdma; do
+	header=${pair%%:*} rest=${pair#*:}
+	map=${rest%%:*} prefix=${rest#*:}
+	in_header=$(functions "$header" "$prefix")
+	[ "$prefix" != rpcrdma ] ||
+		in_header=$(printf '%s\n' "$in_header" "$(functions include/rpcrdma_payload.h rpcrdma)" | LC_ALL=C sort -u)
+	in_map=$(sed -nE 's/^[[:space:]]+([a-z][a-z0-9_]*);$/\1/p' "$map" | LC_ALL=C sort -u)
+	for f in $in_header; do
+		echo "$in_map" | grep -qx "$f" || say "$f of $header is not in $map"
+	done
+	for f in $in_map; do
+		echo "$in_header" | grep -qx "$f" || say "$f of $map is not in $header"
+	done
+done
+
+for f in $(functions include/leat.h leat); do
+	grep -qw "$f" doc/man/*.[1-8] || grep -qE "/\\*\\*.*\\b$f\\b" include/leat.h ||
+		say "$f is in no page of doc/man"
+done
+for f in $(functions include/rpcrdma.h rpcrdma) $(functions include/rpcrdma_payload.h rpcrdma); do
+	# documented: a comment, or a comment of the group that it stands in, without a blank between
+	awk -v f="$f" '/^$/ { comment = 0 } /\/\*/ { comment = 1 }
+		index($0, f "(") && /^[a-z]/ { if (comment) ok = 1 } END { exit !ok }' \
+		include/rpcrdma.h include/rpcrdma_payload.h || say "$f has no comment in its header"
+done
+
+for doc in README.md doc/*.md; do
+	[ -e "$doc" ] || continue
+	grep -oE '\b(include|xdr|rpcrdma|server|client|tests|scripts|doc)/[A-Za-z0-9_./-]+\.(c|h|x|md|sh|map|py|supp)\b' "$doc" |
+		sort -u | while read -r f; do
+		[ -e "$f" ] || echo "$f"
+	done >"${TMPDIR:-/tmp}/doc.$$"
+	while read -r f; do say "$doc names $f, which is not there"; done <"${TMPDIR:-/tmp}/doc.$$"
+	rm -f "${TMPDIR:-/tmp}/doc.$$"
+done
+
+[ "$bad" -ne 0 ] || echo 'check-doc: pages, maps and headers agree'
+exit "$bad"

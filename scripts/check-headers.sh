@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# check-headers.sh - each header compiles alone; the public ones as plain C11 and as C++ too
+#
+# From the Makefile: CC, CXX, and INC, the -I options of the tree.
+
+set -u
+: "${CC:=gcc}" "${CXX:=g++}"
+: "${INC:=-Iinclude -Ibuild/gen -isystem /usr/include/tirpc}"
+bad=0 n=0
+
+# try COMPILER HEADER OPTION...
+try() {
+	compiler=$1 header=$2
+	shift 2
+	n=$((n + 1))
+	"$compiler" -fsyntax-only -Wall -Wextra -Wpedantic -Werror -Wno-unused-function \
+		-include "$header" "$@" /dev/null && return
+	echo "hdr-check: $header does not stand alone ($compiler $*)"
+	bad=1
+}
+
+# INC is a list of options
+# shellcheck disable=SC2086
+{
+	for h in include/*.h; do
+		try "$CC" "$h" -x c -std=c11 -D_GNU_SOURCE $INC
+		if command -v "$CXX" >/dev/null; then
+			try "$CXX" "$h" -x c++ -std=c++11 $INC
+		else
+			echo "hdr-check: no $CXX here: $h not tried as C++"
+		fi
+	done
+	for h in include/base/*.h; do
+		try "$CC" "$h" -x c -std=gnu17 -D_GNU_SOURCE $INC
+	done
+	for dir in xdr rpcrdma server client client/tools; do
+		for h in "$dir"/*.h; do
+			[ -e "$h" ] || continue
+			case $dir in
+			server | client) more="-I$dir -Ixdr" ;;
+			*) more=-I$dir ;;
+			esac
+			try "$CC" "$h" -x c -std=gnu17 -D_GNU_SOURCE $INC $more
+		done
+	done
+}
+[ "$bad" -ne 0 ] || echo "hdr-check: $n times, all stand alone"
+exit "$bad"

@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# deps.sh - what the build needs and this machine lacks
+#
+#   deps.sh --missing SET...   name the missing packages on one line; nothing if all is there
+#   deps.sh install SET...     install them by apt-get, as root or by `sudo -n`; where that cannot
+#                              be, print the one line to type and fail
+#
+# SETs: build, check, fuzz. A thing is looked for by what it does, not by its package's name, so
+# that a machine with another distribution or its own compiler passes as well.
+
+set -eu
+
+has_cmd() { command -v "$1" >/dev/null 2>&1; }
+has_pkg() { has_cmd pkg-config && pkg-config --exists "$1"; }
+has_header() { [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]; }
+
+need_build() {
+	has_cmd "${CC:-gcc}" || echo gcc
+	has_header stdio.h || echo libc6-dev
+	has_cmd ld && has_cmd objcopy || echo binutils
+	has_cmd pkg-config || echo pkg-config
+	has_cmd rpcgen || echo rpcsvc-proto
+	has_pkg libtirpc || echo libtirpc-dev
+	has_pkg inih || echo libinih-dev
+}
+
+need_check() {
+	has_pkg cmocka || echo libcmocka-dev
+	has_cmd "${CXX:-g++}" || echo g++
+	has_cmd mandoc || echo mandoc
+	has_cmd patch || echo patch
+	has_cmd tshark || echo tshark
+}
+
+need_fuzz() {
+	has_cmd clang || echo clang
+	has_cmd llvm-profdata || echo llvm
+	ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer* >/dev/null 2>&1 || echo libclang-rt-dev
+}
+
+missing() {
+	for set in "$@"; do
+		case $set in
+		build | check | fuzz) need_"$set" ;;
+		*) echo "deps.sh: no set named $set" >&2; exit 2 ;;
+		esac
+	done | sort -u | tr '\n' ' ' | sed 's/ $//'
+}
+
+mode=${1:-}
+[ $# -gt 0 ] && shift
+list=$(missing "$@")
+
+case $mode in
+--missing)
+	[ -z "$list" ] || echo "$list"
+	exit 0
+	;;
+install) ;;
+*)
+	echo 'usage: deps.sh --missing|install SET...' >&2
+	exit 2
+	;;
+esac
+
+[ -n "$list" ] || exit 0
+
+line="apt-get install -y --no-install-recommends $list"
+if ! has_cmd apt-get; then
+	echo "deps: missing: $list (names of Debian; there is no apt-get here)" >&2
+	exit 1
+fi
+if [ "$(id -u)" -eq 0 ]; then
+	as_root='env'
+elif has_cmd sudo && sudo -n true 2>/dev/null; then
+	as_root='sudo -n env'
+else
+	echo "deps: missing: $list" >&2
+	echo "deps: type: sudo $line" >&2
+	exit 1
+fi
+
+echo "deps: installing $list"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() { $as_root DEBIAN_FRONTEND=noninteractive apt-get "$@" </dev/null >"$log" 2>&1; }
+
+# $list is a list of package names
+# shellcheck disable=SC2086
+if ! apt install -y --no-install-recommends $list; then
+	# most often the package lists are missing or old
+	apt update || { cat "$log" >&2; echo 'deps: apt-get update failed' >&2; exit 1; }
+	apt install -y --no-install-recommends $list || { cat "$log" >&2; echo "deps: failed: $line" >&2; exit 1; }
+fi

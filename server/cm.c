@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cm.c - the thread that listens, sets up connections and hands them to reactors
+ *
+ * Operation: listeners start before the thread does, so that a failure is a failure to start. A
+ *            listener that was asked for by name must start; without any name the ones that this
+ *            machine can have are tried, and what is missing is said with its reason.
+ * Memory:    owns its engine and listeners.
+ * Threads:   setting up a connection takes milliseconds on RDMA; no reactor should wait for it.
+ * Errors:    logged here, where it is known what they mean.
+ */
+#include "cm.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conn.h"
+#include "server_int.h"
+
+#define URL_BYTES 300
+
+struct cm {
+	struct server *srv;
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_svc_attr attr;
+	struct rpcrdma_listener *listeners[CONF_LISTEN_MAX];
+	/* copies: others ask while the listeners are being closed */
+	struct rpcrdma_addr addrs[CONF_LISTEN_MAX];
+	size_t n;
+	pthread_t thread;
+	bool running, stop;
+	struct rpcrdma_msg stop_msg;
+};
+
+static int listen_on(struct cm *cm, const struct rpcrdma_addr *addr)
+{
+	int err;
+
+	if (cm->n == CONF_LISTEN_MAX)
+		return -E2BIG;
+	err = rpcrdma_listen(cm->engine, addr, &cm->attr, &conn_ops, cm->srv, &cm->listeners[cm->n]);
+	if (err)
+		return err;
+	cm->addrs[cm->n] = *rpcrdma_listener_addr(cm->listeners[cm->n]);
+	cm->n++;
+	return 0;
+}
+
+static const char *reason(const struct rpcrdma_addr *addr, int err)
+{
+	if (addr->transport == RPCRDMA_RDMA && (err == -ENODEV || err == -EOPNOTSUPP))
+		return "no RDMA device, or none that this build can use";
+	return strerror(-err);
+}
+
+static int listen_named(struct cm *cm, const struct conf *conf)
+{
+	char url[URL_BYTES];
+
+	for (size_t i = 0; i < conf->nlisten; i++) {
+		int err = listen_on(cm, &conf->listen[i]);
+
+		if (err) {
+			log_err("cannot listen on %s: %s",
+				rpcrdma_addr_print(&conf->listen[i], url, sizeof(url)),
+				reason(&conf->listen[i], err));
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* where the socket goes if nobody says */
+static int default_local(struct rpcrdma_addr *addr)
+{
+	const char *run = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
+	char dir[sizeof(addr->host) - sizeof("/leatd.sock")];
+
+	if (!run || !*run)
+		return -ENOENT;
+	if (snprintf(dir, sizeof(dir), "%s/leat", run) >= (int)sizeof(dir))
+		return -ENAMETOOLONG;
+	if (mkdir(dir, 0755) && errno != EEXIST)
+		return -errno;
+	addr->transport = RPCRDMA_LOCAL;
+	(void)snprintf(addr->host, sizeof(addr->host), "%s/leatd.sock", dir);
+	return 0;
+}
+
+static void try_default(struct cm *cm, const struct rpcrdma_addr *addr)
+{
+	char url[URL_BYTES];
+	int err = listen_on(cm, addr);
+
+	if (err)
+		log_warn("not listening on %s: %s", rpcrdma_addr_print(addr, url, sizeof(url)),
+			 reason(addr, err));
+}
+
+static int listen_defaults(struct cm *cm, const struct conf *conf)
+{
+	struct rpcrdma_addr tcp = { .transport = RPCRDMA_TCP, .host = "127.0.0.1", .port = 2049 };
+	struct rpcrdma_addr rdma = { .transport = RPCRDMA_RDMA, .host = "0.0.0.0", .port = 20049 };
+	struct rpcrdma_addr local = { 0 };
+	bool all_named = true;
+	int err;
+
+	err = default_local(&local);
+	if (err)
+		log_warn("not listening on a local socket: %s",
+			 err == -ENOENT ? "XDG_RUNTIME_DIR is not set" : strerror(-err));
+	else
+		try_default(cm, &local);
+	try_default(cm, &tcp);
+	for (size_t i = 0; i < conf->nexports; i++)
+		all_named &= conf->exports[i].nclients > 0;
+	if (all_named)
+		try_default(cm, &rdma);
+	else
+		log_info("not listening on rdma: an export without clients= is for this host only");
+	if (!cm->n)
+		log_err("nothing to listen on");
+	return cm->n ? 0 : -EADDRNOTAVAIL;
+}
+
+static void on_stop(struct rpcrdma_msg *msg)
+{
+	struct cm *cm = container_of(msg, struct cm, stop_msg);
+
+	cm->stop = true;
+}
+
+static void close_listeners(struct cm *cm)
+{
+	for (size_t i = 0; i < CONF_LISTEN_MAX; i++) {
+		rpcrdma_listener_close(cm->listeners[i]);
+		cm->listeners[i] = NULL;
+	}
+}
+
+static void *cm_main(void *arg)
+{
+	struct cm *cm = arg;
+
+	while (!cm->stop)
+		(void)rpcrdma_engine_wait(cm->engine, -1);
+	close_listeners(cm);
+	return NULL;
+}
+
+/** cm_create - see cm.h */
+int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
+{
+	const struct rpcrdma_engine_attr attr = { .poll = RPCRDMA_POLL_EVENT };
+	struct cm *cm = calloc(1, sizeof(*cm));
+	int err;
+
+	if (!cm)
+		return -ENOMEM;
+	cm->srv = srv;
+	cm->attr.inline_bytes = conf->inline_bytes;
+	cm->attr.credits = conf->credits;
+	err = rpcrdma_engine_create(srv->domain, &attr, &cm->engine);
+	if (!err)
+		err = conf->nlisten ? listen_named(cm, conf) : listen_defaults(cm, conf);
+	if (!err) {
+		*ret = cm; /* before the first client can ask for it */
+		cm->running = true;
+		err = -pthread_create(&cm->thread, NULL, cm_main, cm);
+	}
+	if (err) {
+		*ret = NULL;
+		cm_destroy(cm);
+	}
+	return err;
+}
+
+/** cm_close - see cm.h */
+void cm_close(struct cm *cm)
+{
+	if (!cm || !cm->running)
+		return;
+	cm->stop_msg.fn = on_stop;
+	rpcrdma_engine_post(cm->engine, &cm->stop_msg);
+	pthread_join(cm->thread, NULL);
+	cm->running = false;
+}
+
+/** cm_destroy - see cm.h */
+void cm_destroy(struct cm *cm)
+{
+	if (!cm)
+		return;
+	close_listeners(cm);
+	rpcrdma_engine_destroy(cm->engine);
+	free(cm);
+}
+
+/** cm_listeners - how many there are */
+size_t cm_listeners(const struct cm *cm)
+{
+	return cm->n;
+}
+
+/** cm_listener - where one of them listens */
+const struct rpcrdma_addr *cm_listener(const struct cm *cm, size_t i)
+{
+	return &cm->addrs[i];
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cm.h - the thread that listens, sets up connections and hands them to reactors
+ */
+#ifndef LEAT_SERVER_CM_H
+#define LEAT_SERVER_CM_H
+
+#include <stddef.h>
+
+#include "base/util.h"
+#include "conf.h"
+#include "rpcrdma.h"
+
+struct cm;
+struct server;
+
+/** cm_create - start listening and its thread
+ *
+ * Return: 0, or -errno after saying what is wrong.
+ */
+int must_check cm_create(struct server *srv, const struct conf *conf, struct cm **ret);
+
+/** cm_close - no new connections, from when it returns on */
+void cm_close(struct cm *cm);
+
+/** cm_destroy - after cm_close(). NULL is fine. */
+void cm_destroy(struct cm *cm);
+
+size_t cm_listeners(const struct cm *cm);
+const struct rpcrdma_addr *cm_listener(const struct cm *cm, size_t i);
+
+#endif

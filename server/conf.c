@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * conf.c - what leatd was asked to do, by command line and file
+ *
+ * Operation: one table of options serves both: --NAME VALUE on the command line is NAME = VALUE in
+ *            the [server] section. Exports are an option there and sections here. The file is read
+ *            line by line, so that every complaint has a line number, also about a section that
+ *            has no keys.
+ * Memory:    struct conf owns its strings.
+ * Threads:   one, before any other.
+ * Errors:    a text for the person who wrote it. Nothing is ignored: what is not understood is an
+ *            error.
+ */
+#include "conf.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <ini.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define LINE_BYTES 1024
+#define STATE_DIR_ROOT "/var/lib/leat"
+
+static printf_like(2, 3) int say(char *why, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, CONF_WHY_BYTES, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/** conf_init - see conf.h */
+void conf_init(struct conf *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->poll = RPCRDMA_POLL_ADAPTIVE;
+	c->log_level = LOG_LEVEL_INFO;
+}
+
+/** conf_fini - free what it points at */
+void conf_fini(struct conf *c)
+{
+	for (size_t i = 0; i < c->nexports; i++)
+		export_conf_fini(&c->exports[i]);
+	c->nexports = 0;
+	free(c->capture);
+	free(c->state_dir);
+	c->capture = c->state_dir = NULL;
+}
+
+/* ---- the options -------------------------------------------------------------------------- */
+
+static int parse_number(const char *value, unsigned long min, unsigned long max, unsigned long *ret)
+{
+	unsigned long v;
+	char *end;
+
+	if (*value < '0' || *value > '9')
+		return -EINVAL;
+	errno = 0;
+	v = strtoul(value, &end, 10);
+	if (errno || *end || v < min || v > max)
+		return -EINVAL;
+	*ret = v;
+	return 0;
+}
+
+static int set_count(const char *name, const char *value, unsigned max, unsigned *ret, char *why)
+{
+	unsigned long v = 0;
+
+	if (strcmp(value, "auto") && parse_number(value, 1, max, &v))
+		return say(why, "%s: '%s' is neither auto nor a number from 1 to %u", name, value,
+			   max);
+	*ret = (unsigned)v;
+	return 0;
+}
+
+static int set_reactors(struct conf *c, const char *value, char *why)
+{
+	return set_count("reactors", value, 1024, &c->reactors, why);
+}
+
+static int set_workers(struct conf *c, const char *value, char *why)
+{
+	return set_count("workers", value, 4096, &c->workers, why);
+}
+
+static int set_poll(struct conf *c, const char *value, char *why)
+{
+	if (!strcmp(value, "adaptive"))
+		c->poll = RPCRDMA_POLL_ADAPTIVE;
+	else if (!strcmp(value, "busy"))
+		c->poll = RPCRDMA_POLL_BUSY;
+	else if (!strcmp(value, "event"))
+		c->poll = RPCRDMA_POLL_EVENT;
+	else
+		return say(why, "poll: '%s' is none of adaptive, busy, event", value);
+	return 0;
+}
+
+static int set_inline(struct conf *c, const char *value, char *why)
+{
+	unsigned long v;
+
+	if (parse_number(value, 1024, 65536, &v) || v % 1024)
+		return say(why, "inline: '%s' is not a multiple of 1024 from 1024 to 65536", value);
+	c->inline_bytes = (uint32_t)v;
+	return 0;
+}
+
+static int set_credits(struct conf *c, const char *value, char *why)
+{
+	unsigned long v;
+
+	if (parse_number(value, 1, 4096, &v))
+		return say(why, "credits: '%s' is not a number from 1 to 4096", value);
+	c->credits = (uint32_t)v;
+	return 0;
+}
+
+static int set_text(char **text, const char *name, const char *value, char *why)
+{
+	char *copy;
+
+	if (!*value)
+		return say(why, "%s: empty", name);
+	copy = strdup(value);
+	if (!copy)
+		return say(why, "out of memory");
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
+static int set_capture(struct conf *c, const char *value, char *why)
+{
+	return set_text(&c->capture, "capture", value, why);
+}
+
+static int set_state_dir(struct conf *c, const char *value, char *why)
+{
+	return set_text(&c->state_dir, "state-dir", value, why);
+}
+
+static int add_listen(struct conf *c, const char *value, char *why)
+{
+	int err;
+
+	if (c->nlisten == CONF_LISTEN_MAX)
+		return say(why, "more than %d listeners", CONF_LISTEN_MAX);
+	err = rpcrdma_addr_parse(value, &c->listen[c->nlisten]);
+	if (err)
+		return say(why, "listen: '%s' is not a URL like tcp://HOST:PORT, local:///PATH or "
+				"rdma://HOST:PORT%s", value,
+			   err == -ENAMETOOLONG ? ": too long" : "");
+	c->nlisten++;
+	return 0;
+}
+
+static int set_level(struct conf *c, const char *value, enum log_level level, const char *name,
+		     char *why)
+{
+	if (value && strcmp(value, "yes"))
+		return strcmp(value, "no") ? say(why, "%s: '%s' is neither yes nor no", name, value)
+					   : 0;
+	c->log_level = level;
+	return 0;
+}
+
+static int set_verbose(struct conf *c, const char *value, char *why)
+{
+	return set_level(c, value, LOG_LEVEL_DEBUG, "verbose", why);
+}
+
+static int set_quiet(struct conf *c, const char *value, char *why)
+{
+	return set_level(c, value, LOG_LEVEL_WARN, "quiet", why);
+}
+
+static const struct conf_option {
+	const char *name;
+	char letter;
+	bool flag;
+	int (*set)(struct conf *c, const char *value, char *why);
+} options[] = {
+	{ "listen", 'l', false, add_listen },
+	{ "reactors", 0, false, set_reactors },
+	{ "workers", 0, false, set_workers },
+	{ "poll", 0, false, set_poll },
+	{ "inline", 0, false, set_inline },
+	{ "credits", 0, false, set_credits },
+	{ "capture", 0, false, set_capture },
+	{ "state-dir", 0, false, set_state_dir },
+	{ "verbose", 'v', true, set_verbose },
+	{ "quiet", 'q', true, set_quiet },
+};
+
+static const struct conf_option *find_option(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (!strcmp(options[i].name, name))
+			return &options[i];
+	}
+	return NULL;
+}
+
+static int add_export(struct conf *c, const char *value, char *why)
+{
+	int err;
+
+	if (c->nexports == CONF_EXPORTS_MAX)
+		return say(why, "more than %d exports", CONF_EXPORTS_MAX);
+	err = export_conf_parse(value, &c->exports[c->nexports], why, CONF_WHY_BYTES);
+	if (!err)
+		c->nexports++;
+	return err;
+}
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+struct file_reader {
+	struct conf *conf;
+	FILE *f;
+	unsigned line;
+	unsigned bad_line;        /* 0: none so far */
+	bool in_server;
+	struct export_conf *exp;  /* of the [export NAME] section we are in */
+	unsigned exp_line;
+	char *why;
+};
+
+static void complain(struct file_reader *r, unsigned line)
+{
+	if (!r->bad_line)
+		r->bad_line = line;
+}
+
+static void begin_export(struct file_reader *r, const char *name)
+{
+	struct conf *c = r->conf;
+
+	for (size_t i = 0; i < c->nexports; i++) {
+		if (c->exports[i].name && !strcmp(c->exports[i].name, name)) {
+			(void)say(r->why, "export %s: there is one already", name);
+			complain(r, r->line);
+			return;
+		}
+	}
+	if (c->nexports == CONF_EXPORTS_MAX) {
+		(void)say(r->why, "more than %d exports", CONF_EXPORTS_MAX);
+		complain(r, r->line);
+		return;
+	}
+	r->exp = &c->exports[c->nexports++];
+	r->exp_line = r->line;
+	export_conf_init(r->exp);
+	r->exp->name = strdup(name);
+	if (!r->exp->name) {
+		(void)say(r->why, "out of memory");
+		complain(r, r->line);
+	}
+}
+
+static void end_export(struct file_reader *r)
+{
+	if (r->exp && !r->bad_line && export_conf_finish(r->exp, r->why, CONF_WHY_BYTES))
+		complain(r, r->exp_line);
+	r->exp = NULL;
+}
+
+static char *trim(char *s)
+{
+	char *end = s + strlen(s);
+
+	while (*s == ' ' || *s == '\t')
+		s++;
+	while (end > s && strchr(" \t\r\n", end[-1]))
+		end--;
+	*end = '\0';
+	return s;
+}
+
+static void begin_section(struct file_reader *r, char *text)
+{
+	char *name = trim(text);
+
+	end_export(r);
+	r->in_server = !strcmp(name, "server");
+	if (r->in_server || r->bad_line)
+		return;
+	if (!strncmp(name, "export", 6) && (name[6] == ' ' || name[6] == '\t') && *trim(name + 6)) {
+		begin_export(r, trim(name + 6));
+		return;
+	}
+	(void)say(r->why, "no such section: [%s]; there are [server] and [export NAME]", name);
+	complain(r, r->line);
+}
+
+/* inih asks for lines here, which is how we know where it is, and see sections without keys */
+static char *read_line(char *buf, int cap, void *stream)
+{
+	struct file_reader *r = stream;
+	char copy[LINE_BYTES], *at, *end;
+	size_t n;
+
+	if (r->bad_line || !fgets(buf, cap, r->f))
+		return NULL;
+	r->line++;
+	n = strlen(buf);
+	if (n && buf[n - 1] != '\n' && !feof(r->f)) {
+		(void)say(r->why, "line longer than %d bytes", cap - 2);
+		complain(r, r->line);
+		return NULL;
+	}
+	(void)snprintf(copy, sizeof(copy), "%s", buf);
+	at = trim(copy);
+	if (*at == '[' && (end = strchr(at, ']'))) {
+		*end = '\0';
+		begin_section(r, at + 1);
+	}
+	return r->bad_line ? NULL : buf;
+}
+
+static int on_key(void *user, const char *section, const char *key, const char *value)
+{
+	struct file_reader *r = user;
+	const struct conf_option *o;
+	int err;
+
+	if (r->bad_line)
+		return 0;
+	if (r->exp) {
+		err = export_conf_option(r->exp, key, value, r->why, CONF_WHY_BYTES);
+	} else if (!r->in_server) {
+		err = say(r->why, "'%s' stands in no section", key);
+	} else {
+		o = find_option(key);
+		err = o ? o->set(r->conf, value, r->why)
+			: say(r->why, "no such key in [%s]: '%s'", section, key);
+	}
+	if (err)
+		complain(r, r->line);
+	return !err;
+}
+
+/** conf_file - see conf.h */
+int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
+{
+	char reason[CONF_WHY_BYTES] = "neither a section nor key = value";
+	struct file_reader r = { .conf = c, .f = fopen(path, "re"), .why = reason };
+	int line;
+
+	if (!r.f) {
+		int err = -errno;
+
+		(void)say(why, "%s: %s", path, strerror(errno));
+		return err;
+	}
+	line = ini_parse_stream(read_line, &r, on_key, &r);
+	end_export(&r);
+	fclose(r.f);
+	if (!r.bad_line && line)
+		r.bad_line = line > 0 ? (unsigned)line : r.line;
+	if (!r.bad_line)
+		return 0;
+	(void)snprintf(why, CONF_WHY_BYTES, "%.200s:%u: %.280s", path, r.bad_line, reason);
+	return -EINVAL;
+}
+
+/* ---- the command line --------------------------------------------------------------------- */
+
+enum { OPT_FIRST = 256, OPT_HELP = 500, OPT_VERSION, OPT_EXPORT };
+
+static const char short_options[] = "+:c:e:l:vqhV";
+
+static void build_long(struct option v[ARRAY_SIZE(options) + 5])
+{
+	size_t n = 0;
+
+	for (; n < ARRAY_SIZE(options); n++)
+		v[n] = (struct option){ options[n].name, options[n].flag ? no_argument
+									 : required_argument,
+					NULL, (int)(OPT_FIRST + n) };
+	v[n++] = (struct option){ "config", required_argument, NULL, 'c' };
+	v[n++] = (struct option){ "export", required_argument, NULL, OPT_EXPORT };
+	v[n++] = (struct option){ "help", no_argument, NULL, OPT_HELP };
+	v[n++] = (struct option){ "version", no_argument, NULL, OPT_VERSION };
+	v[n] = (struct option){ 0 };
+}
+
+static const struct conf_option *option_of(int opt)
+{
+	if (opt >= OPT_FIRST && opt < OPT_FIRST + (int)ARRAY_SIZE(options))
+		return &options[opt - OPT_FIRST];
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		if (options[i].letter && options[i].letter == opt)
+			return &options[i];
+	}
+	return NULL;
+}
+
+/* One pass over the command line: the first finds the file, the second applies the rest over it. */
+static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **ret_file, char *why)
+{
+	struct option longs[ARRAY_SIZE(options) + 5];
+	bool apply = !ret_file, listens = false;
+	int opt;
+
+	build_long(longs);
+	optind = 1;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, short_options, longs, NULL)) != -1) {
+		const struct conf_option *o = option_of(opt);
+		int err = 0;
+
+		if (opt == '?' || opt == ':') {
+			(void)say(why, opt == '?' ? "no such option: %s" : "%s needs a value",
+				  argv[optind - 1]);
+			return CONF_USAGE;
+		}
+		if (opt == OPT_HELP || opt == 'h')
+			return CONF_HELP;
+		if (opt == OPT_VERSION || opt == 'V')
+			return CONF_VERSION;
+		if (opt == 'c' && !apply)
+			*ret_file = optarg;
+		if (!apply)
+			continue;
+		if (o && o->set == add_listen && !listens) {
+			c->nlisten = 0; /* the command line's are instead of the file's */
+			listens = true;
+		}
+		if (o)
+			err = o->set(c, optarg, why);
+		else if (opt == OPT_EXPORT || opt == 'e')
+			err = add_export(c, optarg, why);
+		if (err) /* the directory may be missing, all else is how it was written */
+			return err == -EINVAL ? CONF_USAGE : CONF_BAD;
+	}
+	if (optind < argc) {
+		(void)say(why, "unexpected argument: %s", argv[optind]);
+		return CONF_USAGE;
+	}
+	return CONF_RUN;
+}
+
+/** conf_args - see conf.h */
+enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WHY_BYTES])
+{
+	const char *file = NULL;
+	enum conf_todo todo = pass(c, argc, argv, &file, why);
+
+	if (todo != CONF_RUN)
+		return todo;
+	if (file && conf_file(c, file, why))
+		return CONF_BAD;
+	todo = pass(c, argc, argv, NULL, why);
+	if (todo != CONF_RUN)
+		return todo;
+	if (!c->state_dir && geteuid() == 0)
+		c->state_dir = strdup(STATE_DIR_ROOT); /* without memory: a key for this run */
+	if (!c->nexports) {
+		(void)say(why, "nothing to export: say --export DIR");
+		return CONF_USAGE;
+	}
+	return conf_check(c, why) ? CONF_BAD : CONF_RUN;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+/* would others than this host reach it? What cannot be resolved fails later, with its reason */
+static bool is_reachable(const struct rpcrdma_addr *addr)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+	struct addrinfo *list, *a;
+	bool reachable = false;
+
+	if (addr->transport == RPCRDMA_LOCAL)
+		return false;
+	if (!*addr->host)
+		return true;
+	if (getaddrinfo(addr->host, NULL, &hints, &list))
+		return true;
+	for (a = list; a; a = a->ai_next)
+		reachable |= !export_addr_is_loopback(a->ai_addr);
+	freeaddrinfo(list);
+	return reachable;
+}
+
+/** conf_check - see conf.h */
+int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
+{
+	char url[300];
+
+	for (size_t i = 0; i < c->nexports; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (!strcmp(c->exports[i].name, c->exports[k].name))
+				return say(why, "export %s: there is one already",
+					   c->exports[i].name);
+		}
+	}
+	for (size_t i = 0; i < c->nlisten; i++) {
+		if (!is_reachable(&c->listen[i]))
+			continue;
+		for (size_t k = 0; k < c->nexports; k++) {
+			if (!c->exports[k].nclients)
+				return say(why, "%s would be reached by other hosts, but export %s has "
+						"no clients=: say who they are, or listen on a "
+						"loopback address",
+					   rpcrdma_addr_print(&c->listen[i], url, sizeof(url)),
+					   c->exports[k].name);
+		}
+	}
+	return 0;
+}

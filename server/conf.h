@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * conf.h - what leatd was asked to do, by command line and file
+ */
+#ifndef LEAT_SERVER_CONF_H
+#define LEAT_SERVER_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "export.h"
+#include "rpcrdma.h"
+
+#define CONF_EXPORTS_MAX 256
+#define CONF_LISTEN_MAX 32
+
+/* Owned by whoever called conf_init(); conf_fini() frees what it points at. */
+struct conf {
+	struct export_conf exports[CONF_EXPORTS_MAX];
+	size_t nexports;
+	struct rpcrdma_addr listen[CONF_LISTEN_MAX];
+	size_t nlisten;        /* 0: whatever the machine has */
+	unsigned reactors;     /* 0: one per core */
+	unsigned workers;      /* 0: twice the cores, at least 4 */
+	enum rpcrdma_poll poll;
+	uint32_t inline_bytes; /* 0: the library's default */
+	uint32_t credits;      /* 0: the library's default */
+	char *capture;         /* NULL: none */
+	char *state_dir;       /* keeps the key that signs handles; NULL: a key for this run only */
+	enum log_level log_level;
+};
+
+/** conf_init - the defaults */
+void conf_init(struct conf *c);
+void conf_fini(struct conf *c);
+
+#define CONF_WHY_BYTES 512
+
+/** conf_file - read an INI file: [server] and [export NAME] sections, the names of the options
+ * @why: gets "FILE:LINE: reason" on failure
+ *
+ * Return: 0, -EINVAL, or the errno of opening it.
+ */
+int must_check conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES]);
+
+enum conf_todo { CONF_RUN, CONF_HELP, CONF_VERSION, CONF_USAGE, CONF_BAD };
+
+/** conf_args - the command line, and the file that it names; options on it win over the file
+ *
+ * Return: CONF_RUN; CONF_HELP, CONF_VERSION: that is asked for; CONF_USAGE: @why tells what the
+ * command line lacks (exit status 2); CONF_BAD: what it says cannot be (exit status 1).
+ */
+enum conf_todo must_check conf_args(struct conf *c, int argc, char **argv,
+				    char why[CONF_WHY_BYTES]);
+
+/** conf_check - does it make sense as a whole?
+ *
+ * Return: 0, -EINVAL with @why.
+ */
+int must_check conf_check(const struct conf *c, char why[CONF_WHY_BYTES]);
+
+#endif

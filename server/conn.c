@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * conn.c - a client's connection, on its reactor
+ *
+ * Operation: accepted on the listener's thread, given to the reactors in turn, where it stays. Which
+ *            exports let this peer in is decided once: by his address, which does not change while
+ *            he is connected.
+ * Memory:    freed by closed(), when the transport has none of its requests left.
+ * Threads:   on_accept() on the listener's, on_call() on the reactor's, on_closed() on either: a
+ *            connection may fail before the reactor hears of it.
+ * Errors:    a peer whom no export would let in is turned away at the door.
+ */
+#include "conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "reactor.h"
+#include "req.h"
+#include "server_int.h"
+
+static bool is_admitted_anywhere(const struct server *srv, struct conn *c)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < srv->exports.n; i++) {
+		const struct export *exp = &srv->exports.v[i];
+
+		c->admitted[exp->idx] = export_admits(&exp->conf, &c->peer);
+		any |= c->admitted[exp->idx];
+	}
+	return any;
+}
+
+static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
+		     void **ret_conn_ctx)
+{
+	struct server *srv = ctx;
+	struct conn *c = calloc(1, sizeof(*c));
+	unsigned i;
+
+	if (!c)
+		return -ENOMEM;
+	c->peer = *peer;
+	if (!is_admitted_anywhere(srv, c)) {
+		free(c);
+		return -EACCES;
+	}
+	i = atomic_fetch_add_explicit(&srv->next_reactor, 1, memory_order_relaxed);
+	c->reactor = srv->reactors[i % srv->nreactors];
+	atomic_fetch_add(&c->reactor->nconns, 1);
+	*ret_engine = c->reactor->engine;
+	*ret_conn_ctx = c;
+	return 0;
+}
+
+static void on_call(void *conn_ctx, struct rpcrdma_req *req)
+{
+	req_call(conn_ctx, req);
+}
+
+static void on_closed(void *conn_ctx)
+{
+	struct conn *c = conn_ctx;
+	struct reactor *re = c->reactor;
+
+	free(c);
+	atomic_fetch_sub(&re->nconns, 1);
+}
+
+const struct rpcrdma_svc_ops conn_ops = {
+	.accept = on_accept,
+	.call = on_call,
+	.closed = on_closed,
+};

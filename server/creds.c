@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * creds.c - who is calling, and acting as he would
+ *
+ * Operation: req.c asks creds_of_call() and creds_squash() once for each call; what runs on a worker
+ *            wraps the system calls that need the caller's rights in creds_assume()/_resume(), so
+ *            that mode bits, ACLs, quotas, capabilities and the owner of what is created are the
+ *            kernel's decisions, not a copy of its rules.
+ * Memory:    none but the caller's.
+ * Threads:   identity is a property of a thread in Linux; glibc's setuid() family changes all
+ *            threads of a process, so these are raw system calls. Leaving fsuid 0 takes the file
+ *            system capabilities out of the effective set, coming back restores them
+ *            (capabilities(7)); handles are therefore opened before, not inside.
+ * Errors:    setfsuid() cannot report failure; it is asked again what it is.
+ */
+#include "creds.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/wire.h"
+#include "siphash.h"
+
+#define MACHINE_NAME_MAX 255
+#define SYS_GROUPS_MAX 16
+
+static bool can_assume;
+static struct siphash_key hash_key;
+
+/** creds_init - see creds.h */
+void creds_init(void)
+{
+	const struct creds nobody = {
+		.uid = EXPORT_ANON_ID, .gid = EXPORT_ANON_ID,
+	};
+	gid_t groups[65536 / sizeof(gid_t)];
+	int n;
+
+	if (getrandom(&hash_key, sizeof(hash_key), 0) != (ssize_t)sizeof(hash_key))
+		memset(&hash_key, 0x5a, sizeof(hash_key)); /* early boot: weaker, not broken */
+	can_assume = false;
+	if (geteuid() != 0)
+		return;
+	n = getgroups((int)ARRAY_SIZE(groups), groups);
+	can_assume = true;
+	can_assume = creds_assume(&nobody) == 0;
+	creds_resume();
+	if (n >= 0) /* only this thread was changed; it is the one others inherit from */
+		(void)syscall(SYS_setgroups, (size_t)n, groups);
+}
+
+/** creds_can_assume - see creds.h */
+bool creds_can_assume(void)
+{
+	return can_assume;
+}
+
+/** creds_parse_sys - see creds.h */
+int creds_parse_sys(const uint8_t *body, uint32_t len, struct creds *ret)
+{
+	struct creds c = { 0 };
+	struct wire_get g;
+	uint32_t n;
+
+	wire_get_init(&g, body, len);
+	(void)wire_get_u32(&g); /* stamp */
+	n = wire_get_u32(&g);
+	if (n > MACHINE_NAME_MAX)
+		return -EBADMSG;
+	(void)wire_get_bytes(&g, round_up4(n));
+	c.uid = wire_get_u32(&g);
+	c.gid = wire_get_u32(&g);
+	c.ngroups = wire_get_u32(&g);
+	if (!wire_get_ok(&g) || c.ngroups > SYS_GROUPS_MAX)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < c.ngroups; i++)
+		c.groups[i] = wire_get_u32(&g);
+	if (!wire_get_ok(&g) || wire_get_left(&g))
+		return -EBADMSG;
+	*ret = c;
+	return 0;
+}
+
+static void from_kernel(const struct rpcrdma_peer *peer, struct creds *c)
+{
+	c->anon = false;
+	c->uid = peer->uid;
+	c->gid = peer->gid;
+	c->ngroups = MIN(peer->ngroups, CREDS_GROUPS_MAX);
+	for (uint32_t i = 0; i < c->ngroups; i++)
+		c->groups[i] = peer->groups[i];
+}
+
+/** creds_of_call - see creds.h */
+enum creds_auth_stat creds_of_call(const struct rpcrdma_req *req, struct creds *ret)
+{
+	const struct rpcrdma_peer *peer = req->peer;
+	struct creds c = { .anon = true };
+
+	switch (req->cred_flavor) {
+	case CREDS_AUTH_NONE:
+		if (req->cred_len)
+			return CREDS_AUTH_BADCRED;
+		break;
+	case CREDS_AUTH_SYS:
+		if (creds_parse_sys(req->cred_body, req->cred_len, &c))
+			return CREDS_AUTH_BADCRED;
+		break;
+	default:
+		return CREDS_AUTH_REJECTEDCRED;
+	}
+	if (peer->has_cred && (peer->uid != 0 || c.anon))
+		from_kernel(peer, &c);
+	*ret = c;
+	return CREDS_AUTH_OK;
+}
+
+/** creds_squash - see creds.h */
+void creds_squash(struct creds *c, const struct export_conf *exp)
+{
+	/* (uint32_t)-1 is no id: setfsuid() would leave the server's own in force */
+	bool bogus = c->uid == UINT32_MAX || c->gid == UINT32_MAX;
+
+	if (c->anon || bogus || exp->squash == EXPORT_SQUASH_ALL) {
+		c->anon = true;
+		c->uid = exp->anonuid;
+		c->gid = exp->anongid;
+		c->ngroups = 0;
+		return;
+	}
+	if (exp->squash == EXPORT_SQUASH_NONE)
+		return;
+	if (c->uid == 0)
+		c->uid = exp->anonuid;
+	if (c->gid == 0)
+		c->gid = exp->anongid;
+	for (uint32_t i = 0; i < c->ngroups; i++) {
+		if (c->groups[i] == 0)
+			c->groups[i] = exp->anongid;
+	}
+}
+
+/** creds_has_group - see creds.h */
+bool creds_has_group(const struct creds *c, uint32_t gid)
+{
+	if (c->gid == gid)
+		return true;
+	for (uint32_t i = 0; i < c->ngroups; i++) {
+		if (c->groups[i] == gid)
+			return true;
+	}
+	return false;
+}
+
+/** creds_hash - see creds.h */
+uint64_t creds_hash(const struct creds *c)
+{
+	uint32_t words[3 + CREDS_GROUPS_MAX] = { c->uid, c->gid, c->ngroups };
+
+	memcpy(words + 3, c->groups, c->ngroups * sizeof(c->groups[0]));
+	return siphash(&hash_key, words, (3 + c->ngroups) * sizeof(words[0]));
+}
+
+/** creds_assume - see creds.h */
+int creds_assume(const struct creds *c)
+{
+	if (!can_assume)
+		return 0;
+	if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups))
+		return -EPERM;
+	(void)syscall(SYS_setfsgid, c->gid);
+	(void)syscall(SYS_setfsuid, c->uid);
+	if (syscall(SYS_setfsuid, -1) == (long)c->uid && syscall(SYS_setfsgid, -1) == (long)c->gid)
+		return 0;
+	creds_resume();
+	return -EPERM;
+}
+
+/** creds_resume - see creds.h */
+void creds_resume(void)
+{
+	int saved = errno;
+
+	if (can_assume) {
+		/* the supplementary groups may stay: fsuid 0 needs none */
+		(void)syscall(SYS_setfsuid, 0);
+		(void)syscall(SYS_setfsgid, getegid());
+	}
+	errno = saved;
+}

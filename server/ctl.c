@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * ctl.c - what a leatd says about itself (xdr/ctl.x)
+ *
+ * Operation: INFO says which running server this is and where else it listens, so that a client may
+ *            change to a better way to it; STATS gives counters by name.
+ * Memory:    results in r->scratch.
+ * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
+ * Errors:    without memory the lists are empty.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cm.h"
+#include "prog.h"
+#include "req.h"
+#include "server_int.h"
+
+#ifndef LEAT_VERSION
+#define LEAT_VERSION "unknown"
+#endif
+
+struct info {
+	ctl_listener listeners[CONF_LISTEN_MAX];
+	char urls[CONF_LISTEN_MAX][CTL_NAME_MAX + 1];
+};
+
+static void info(struct req *r)
+{
+	static char release[] = LEAT_VERSION;
+	ctl_info *res = &r->res.info;
+	struct info *m = calloc(1, sizeof(*m));
+	size_t n = m ? MIN(server_listeners(r->srv), CONF_LISTEN_MAX) : 0;
+
+	r->scratch = m;
+	res->release = release;
+	memcpy(res->instance, r->srv->instance, sizeof(res->instance));
+	for (size_t i = 0; i < n; i++) {
+		(void)rpcrdma_addr_print(server_listener(r->srv, i), m->urls[i], sizeof(m->urls[i]));
+		m->listeners[i].url = m->urls[i];
+	}
+	res->listeners.listeners_val = m ? m->listeners : NULL;
+	res->listeners.listeners_len = (u_int)n;
+}
+
+/* ---- STATS -------------------------------------------------------------------------------- */
+
+struct list_of_stats {
+	ctl_stat *v;
+	u_int n, max;
+};
+
+static void add(struct list_of_stats *l, const char *name, uint64_t value)
+{
+	if (l->n == l->max)
+		return;
+	l->v[l->n].name = (char *)(uintptr_t)name; /* only read */
+	l->v[l->n++].value = value;
+}
+
+static void add_process(struct list_of_stats *l)
+{
+	struct rusage ru;
+	uint64_t us;
+
+	if (getrusage(RUSAGE_SELF, &ru))
+		return;
+	us = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000u +
+	     (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+	add(l, "cpu_us", us);
+	add(l, "max_rss_kib", (uint64_t)ru.ru_maxrss);
+}
+
+#define ADD(l, s, field) add(l, #field, (s)->field)
+
+static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain)
+{
+	struct rpcrdma_stats stats, *s = &stats;
+
+	rpcrdma_domain_stats(domain, s);
+	ADD(l, s, calls);
+	ADD(l, s, replies);
+	ADD(l, s, bytes_in);
+	ADD(l, s, bytes_out);
+	ADD(l, s, bytes_copied);
+	ADD(l, s, bytes_placed);
+	ADD(l, s, bytes_pulled);
+	ADD(l, s, bytes_direct);
+	ADD(l, s, chunks_read);
+	ADD(l, s, chunks_write);
+	ADD(l, s, chunks_reply);
+	ADD(l, s, long_calls);
+	ADD(l, s, inline_msgs);
+	ADD(l, s, err_chunk);
+	ADD(l, s, err_vers);
+	ADD(l, s, garbage);
+	ADD(l, s, dropped);
+	ADD(l, s, buf_waits);
+	ADD(l, s, sq_waits);
+	ADD(l, s, rnr);
+	ADD(l, s, regs);
+	ADD(l, s, deregs);
+	ADD(l, s, invalidations);
+	ADD(l, s, conns);
+	ADD(l, s, conns_total);
+	ADD(l, s, sleeps);
+	ADD(l, s, spins);
+}
+
+static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
+{
+	struct worker_stats s;
+
+	worker_pool_stats(workers, &s);
+	add(l, "worker_jobs", s.jobs);
+	add(l, "worker_waits", s.waits);
+	add(l, "worker_depth_max", s.depth_max);
+}
+
+#define ADD_SUM(l, srv, field)                                                                 \
+	do {                                                                                   \
+		uint64_t sum = 0;                                                              \
+                                                                                               \
+		for (unsigned i = 0; i < (srv)->nreactors; i++)                                \
+			sum += atomic_load_explicit(&(srv)->reactors[i]->counters.field,       \
+						    memory_order_relaxed);                     \
+		add(l, #field, sum);                                                           \
+	} while (0)
+
+static void add_reactors(struct list_of_stats *l, const struct server *srv)
+{
+	add(l, "reactors", srv->nreactors);
+	ADD_SUM(l, srv, reqs);
+	ADD_SUM(l, srv, admit_waits);
+	ADD_SUM(l, srv, admit_wait_max);
+	ADD_SUM(l, srv, run_waits);
+	ADD_SUM(l, srv, file_hits);
+	ADD_SUM(l, srv, file_misses);
+	ADD_SUM(l, srv, store_now);
+	ADD_SUM(l, srv, store_worker);
+	ADD_SUM(l, srv, submit_blocked);
+	ADD_SUM(l, srv, sync_failed);
+	ADD_SUM(l, srv, refused);
+}
+
+static void stats(struct req *r)
+{
+	struct list_of_stats l = { .max = 256 };
+
+	l.v = calloc(l.max, sizeof(*l.v));
+	r->scratch = l.v;
+	if (l.v) {
+		add_process(&l);
+		add_transport(&l, r->srv->domain);
+		add_workers(&l, r->srv->workers);
+		add_reactors(&l, r->srv);
+	}
+	r->res.stats.stats.stats_val = l.v;
+	r->res.stats.stats.stats_len = l.n;
+}
+
+static const struct prog_proc procs[] = {
+	[CTL_NULL] = {
+		.name = "NULL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+	},
+	[CTL_INFO] = {
+		.name = "INFO",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_info,
+		.res_bytes = sizeof(ctl_info),
+		.work = info,
+	},
+	[CTL_STATS] = {
+		.name = "STATS",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_stats,
+		.res_bytes = sizeof(ctl_stats),
+		.work = stats,
+	},
+};
+
+const struct prog prog_ctl = {
+	.number = LEAT_CTL,
+	.vers = LEAT_CTL_V1,
+	.name = "CTL",
+	.procs = procs,
+	.nprocs = ARRAY_SIZE(procs),
+};

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * export.c - which directories are served, to whom, and how their callers are seen
+ *
+ * Operation: conf.c collects struct export_conf from the command line and the file; leatd_start()
+ *            turns them into the table that everything else only reads.
+ * Memory:    strings belong to their export_conf; the table owns deep copies and one descriptor
+ *            for each directory.
+ * Threads:   the table is built before any other thread runs and does not change.
+ * Errors:    a text for the person who wrote the option; nothing is logged here.
+ */
+#include "export.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, bytes, fmt, ap);
+	va_end(ap);
+}
+
+/** export_conf_init - the defaults: read and write, root squashed, this host only */
+void export_conf_init(struct export_conf *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->squash = EXPORT_SQUASH_ROOT;
+	c->anonuid = c->anongid = EXPORT_ANON_ID;
+}
+
+/** export_conf_fini - free the strings */
+void export_conf_fini(struct export_conf *c)
+{
+	free(c->name);
+	free(c->path);
+	c->name = c->path = NULL;
+}
+
+/** export_cidr_parse - see export.h */
+int export_cidr_parse(const char *text, struct export_cidr *ret)
+{
+	struct export_cidr c = { .family = AF_INET };
+	char host[INET6_ADDRSTRLEN + 1];
+	const char *slash = strchr(text, '/');
+	size_t n = slash ? (size_t)(slash - text) : strlen(text);
+	unsigned max;
+
+	if (!n || n >= sizeof(host))
+		return -EINVAL;
+	memcpy(host, text, n);
+	host[n] = '\0';
+	if (inet_pton(AF_INET, host, c.addr) != 1) {
+		c.family = AF_INET6;
+		if (inet_pton(AF_INET6, host, c.addr) != 1)
+			return -EINVAL;
+	}
+	max = c.family == AF_INET ? 32 : 128;
+	c.bits = max;
+	if (slash) {
+		char *end;
+		unsigned long bits;
+
+		if (slash[1] < '0' || slash[1] > '9')
+			return -EINVAL;
+		errno = 0;
+		bits = strtoul(slash + 1, &end, 10);
+		if (errno || *end || bits > max)
+			return -EINVAL;
+		c.bits = (unsigned)bits;
+	}
+	*ret = c;
+	return 0;
+}
+
+/* one address or network, or several with commas or blanks between them */
+static int add_clients(struct export_conf *c, const char *value, char *why, size_t why_bytes)
+{
+	char *copy = strdup(value), *save = NULL;
+	size_t before = c->nclients;
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *t = strtok_r(copy, ", \t", &save); t && !err; t = strtok_r(NULL, ", \t", &save)) {
+		if (c->nclients == EXPORT_CLIENTS_MAX) {
+			say(why, why_bytes, "more than %d clients", EXPORT_CLIENTS_MAX);
+			err = -E2BIG;
+		} else if (export_cidr_parse(t, &c->clients[c->nclients])) {
+			say(why, why_bytes, "'%s' is not an address or network", t);
+			err = -EINVAL;
+		} else {
+			c->nclients++;
+		}
+	}
+	free(copy);
+	if (!err && c->nclients == before) {
+		say(why, why_bytes, "clients: no address or network given");
+		err = -EINVAL;
+	}
+	return err;
+}
+
+/* "yes" and "no" of the file; a bare flag of the command line means yes */
+static int parse_flag(const char *key, const char *value, bool *ret, char *why, size_t why_bytes)
+{
+	static const char *const yes[] = { "yes", "true", "on", "1" };
+	static const char *const no[] = { "no", "false", "off", "0" };
+
+	if (!value) {
+		*ret = true;
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+		if (!strcmp(value, yes[i])) {
+			*ret = true;
+			return 0;
+		}
+		if (!strcmp(value, no[i])) {
+			*ret = false;
+			return 0;
+		}
+	}
+	say(why, why_bytes, "%s: '%s' is neither yes nor no", key, value);
+	return -EINVAL;
+}
+
+static int parse_id(const char *key, const char *value, uint32_t *ret, char *why, size_t why_bytes)
+{
+	unsigned long long v;
+	char *end;
+
+	errno = 0;
+	v = value ? strtoull(value, &end, 10) : 0;
+	/* (uint32_t)-1 means "leave it" to chown() and setfsuid() */
+	if (!value || *value < '0' || *value > '9' || errno || *end || v >= UINT32_MAX) {
+		say(why, why_bytes, "%s: '%s' is not a number below %u", key, value ? value : "",
+		    UINT32_MAX);
+		return -EINVAL;
+	}
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+/** export_conf_option - see export.h */
+int export_conf_option(struct export_conf *c, const char *key, const char *value, char *why,
+		       size_t why_bytes)
+{
+	static const struct {
+		const char *key;
+		enum export_squash yes, no;
+	} squashes[] = {
+		{ "root_squash", EXPORT_SQUASH_ROOT, EXPORT_SQUASH_NONE },
+		{ "no_root_squash", EXPORT_SQUASH_NONE, EXPORT_SQUASH_ROOT },
+		{ "all_squash", EXPORT_SQUASH_ALL, EXPORT_SQUASH_ROOT },
+	};
+	bool flag = false;
+	int err;
+
+	if (!strcmp(key, "ro") || !strcmp(key, "rw")) {
+		err = parse_flag(key, value, &flag, why, why_bytes);
+		if (!err)
+			c->ro = (key[1] == 'o') == flag;
+		return err;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(squashes); i++) {
+		if (strcmp(key, squashes[i].key))
+			continue;
+		err = parse_flag(key, value, &flag, why, why_bytes);
+		if (!err)
+			c->squash = flag ? squashes[i].yes : squashes[i].no;
+		return err;
+	}
+	if (!strcmp(key, "anonuid"))
+		return parse_id(key, value, &c->anonuid, why, why_bytes);
+	if (!strcmp(key, "anongid"))
+		return parse_id(key, value, &c->anongid, why, why_bytes);
+	if (!strcmp(key, "clients"))
+		return add_clients(c, value ? value : "", why, why_bytes);
+	if (!strcmp(key, "path")) {
+		char *path = strdup(value ? value : "");
+
+		if (!path)
+			return -ENOMEM;
+		free(c->path);
+		c->path = path;
+		return 0;
+	}
+	say(why, why_bytes, "no such export option: '%s'", key);
+	return -ENOENT;
+}
+
+/* a token after clients=... that is one more network and not an option */
+static bool continues_clients(const char *token)
+{
+	struct export_cidr c;
+
+	return export_cidr_parse(token, &c) == 0;
+}
+
+static int parse_options(struct export_conf *c, char *options, char *why, size_t why_bytes)
+{
+	bool in_clients = false;
+	char *save = NULL;
+
+	for (char *t = strtok_r(options, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
+		char *value = strchr(t, '=');
+		int err;
+
+		if (in_clients && continues_clients(t)) {
+			err = add_clients(c, t, why, why_bytes);
+		} else if (!strncmp(t, "path=", 5)) {
+			say(why, why_bytes, "no such export option: 'path'");
+			err = -ENOENT;
+		} else {
+			if (value)
+				*value++ = '\0';
+			in_clients = !strcmp(t, "clients");
+			err = export_conf_option(c, t, value, why, why_bytes);
+		}
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/** export_conf_parse - see export.h */
+int export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_t why_bytes)
+{
+	struct export_conf c;
+	char *copy = strdup(arg), *dir = copy, *comma, *eq;
+	int err = -ENOMEM;
+
+	export_conf_init(&c);
+	if (!copy)
+		goto fail;
+	comma = strchr(copy, ',');
+	if (comma)
+		*comma++ = '\0';
+	eq = strchr(copy, '=');
+	if (eq) {
+		*eq = '\0';
+		dir = eq + 1;
+		c.name = strdup(copy);
+		if (!c.name)
+			goto fail;
+	}
+	err = export_conf_option(&c, "path", dir, why, why_bytes);
+	if (!err && comma)
+		err = parse_options(&c, comma, why, why_bytes);
+	if (!err)
+		err = export_conf_finish(&c, why, why_bytes);
+	if (err)
+		goto fail;
+	free(copy);
+	*ret = c;
+	return 0;
+
+fail:
+	if (err == -ENOMEM)
+		say(why, why_bytes, "out of memory");
+	export_conf_fini(&c);
+	free(copy);
+	return err;
+}
+
+/** export_conf_finish - see export.h */
+int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
+{
+	struct stat st;
+	char *real;
+	size_t n;
+
+	if (!c->path || !*c->path) {
+		say(why, why_bytes, "export%s%s: no directory given", c->name ? " " : "",
+		    c->name ? c->name : "");
+		return -EINVAL;
+	}
+	real = realpath(c->path, NULL);
+	if (!real || stat(real, &st)) {
+		int err = -errno;
+
+		say(why, why_bytes, "%s: %s", c->path, strerror(errno));
+		free(real);
+		return err;
+	}
+	free(c->path);
+	c->path = real;
+	if (!S_ISDIR(st.st_mode)) {
+		say(why, why_bytes, "%s: not a directory", c->path);
+		return -ENOTDIR;
+	}
+	if (!c->name) {
+		c->name = strdup(c->path);
+		if (!c->name)
+			return -ENOMEM;
+	}
+	n = strlen(c->name);
+	while (n > 1 && c->name[n - 1] == '/')
+		c->name[--n] = '\0';
+	if (c->name[0] != '/' || strstr(c->name, "//") || n > EXPORT_NAME_MAX) {
+		say(why, why_bytes,
+		    "export name '%s' is not an absolute path of at most %d bytes", c->name,
+		    EXPORT_NAME_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* an IPv4 peer of an IPv6 socket is an IPv4 peer */
+static bool peer_bytes(const struct sockaddr *sa, int *ret_family, uint8_t ret[16])
+{
+	if (sa->sa_family == AF_INET) {
+		struct sockaddr_in in;
+
+		memcpy(&in, sa, sizeof(in));
+		*ret_family = AF_INET;
+		memcpy(ret, &in.sin_addr, 4);
+		return true;
+	}
+	if (sa->sa_family == AF_INET6) {
+		struct sockaddr_in6 in6;
+
+		memcpy(&in6, sa, sizeof(in6));
+		if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+			*ret_family = AF_INET;
+			memcpy(ret, in6.sin6_addr.s6_addr + 12, 4);
+		} else {
+			*ret_family = AF_INET6;
+			memcpy(ret, &in6.sin6_addr, 16);
+		}
+		return true;
+	}
+	return false;
+}
+
+static bool cidr_holds(const struct export_cidr *c, int family, const uint8_t addr[16])
+{
+	unsigned whole = c->bits / 8, rest = c->bits % 8;
+	uint8_t mask = (uint8_t)(0xff00u >> rest);
+
+	if (c->family != family || memcmp(c->addr, addr, whole))
+		return false;
+	return !rest || !((c->addr[whole] ^ addr[whole]) & mask);
+}
+
+/** export_addr_is_loopback - see export.h */
+bool export_addr_is_loopback(const struct sockaddr *sa)
+{
+	static const uint8_t one[16] = { [15] = 1 };
+	uint8_t addr[16];
+	int family;
+
+	if (!peer_bytes(sa, &family, addr))
+		return false;
+	return family == AF_INET ? addr[0] == 127 : !memcmp(addr, one, sizeof(one));
+}
+
+/** export_admits - see export.h */
+bool export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer)
+{
+	const struct sockaddr *sa = (const struct sockaddr *)&peer->addr;
+	uint8_t addr[16];
+	int family;
+
+	if (peer->transport == RPCRDMA_LOCAL)
+		return true;
+	if (!c->nclients)
+		return export_addr_is_loopback(sa);
+	if (!peer_bytes(sa, &family, addr))
+		return false;
+	for (size_t i = 0; i < c->nclients; i++) {
+		if (cidr_holds(&c->clients[i], family, addr))
+			return true;
+	}
+	return false;
+}
+
+/* FNV-1a: no secret, only the same number for the same name at every start */
+static uint32_t name_id(const char *name)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 16777619u;
+	return h;
+}
+
+static int open_one(const struct export_conf *conf, struct export *e)
+{
+	struct stat st;
+
+	e->conf = *conf;
+	e->conf.name = strdup(conf->name);
+	e->conf.path = strdup(conf->path);
+	e->id = name_id(conf->name);
+	if (!e->conf.name || !e->conf.path)
+		return -ENOMEM;
+	e->root_fd = open(conf->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (e->root_fd < 0 || fstat(e->root_fd, &st))
+		return -errno;
+	e->root_dev = st.st_dev;
+	e->root_ino = st.st_ino;
+	return 0;
+}
+
+/** export_table_open - see export.h */
+int export_table_open(const struct export_conf *confs, size_t n, struct export_table *ret,
+		      char *why, size_t why_bytes)
+{
+	struct export_table t = { .v = calloc(n ? n : 1, sizeof(*t.v)) };
+
+	if (!t.v)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct export *e = &t.v[i], *twin;
+		int err;
+
+		e->root_fd = -1;
+		e->idx = (unsigned)i;
+		t.n = i + 1;
+		err = open_one(&confs[i], e);
+		if (err) {
+			say(why, why_bytes, "export %s: %s: %s", confs[i].name, confs[i].path,
+			    strerror(-err));
+			export_table_close(&t);
+			return err;
+		}
+		twin = export_find_id(&t, e->id);
+		if (twin != e) {
+			/* equal names, or the one chance in four thousand million */
+			say(why, why_bytes, "exports %s and %s: names clash, rename one",
+			    twin->conf.name, e->conf.name);
+			export_table_close(&t);
+			return -EEXIST;
+		}
+	}
+	*ret = t;
+	return 0;
+}
+
+/** export_table_close - close the directories and free the table */
+void export_table_close(struct export_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->v[i].root_fd >= 0)
+			close(t->v[i].root_fd);
+		export_conf_fini(&t->v[i].conf);
+	}
+	free(t->v);
+	t->v = NULL;
+	t->n = 0;
+}
+
+/** export_find_id - see export.h */
+struct export *export_find_id(const struct export_table *t, uint32_t id)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->v[i].id == id)
+			return &t->v[i];
+	}
+	return NULL;
+}
+
+/** export_find_path - see export.h */
+struct export *export_find_path(const struct export_table *t, const char *path,
+				const char **ret_rest)
+{
+	struct export *best = NULL;
+	size_t best_len = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const char *name = t->v[i].conf.name;
+		size_t n = strlen(name);
+
+		if (n == 1) /* "/" is above everything */
+			n = 0;
+		if (strncmp(path, name, n) || (path[n] && path[n] != '/'))
+			continue;
+		if (!best || n > best_len) {
+			best = &t->v[i];
+			best_len = n;
+		}
+	}
+	if (best) {
+		*ret_rest = path + best_len;
+		while (**ret_rest == '/')
+			(*ret_rest)++;
+	}
+	return best;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fdcache.c - open files by handle, and what their callers may do with them
+ *
+ * Operation: a READ or WRITE of a file that was used lately finds its descriptor and its permission
+ *            here and visits no worker. Beyond `max` entries the one used longest ago goes; files
+ *            that are not used for a while are closed, so that a file removed behind our back does
+ *            not keep its space for ever.
+ * Memory:    entries are recycled through malloc at opening and closing of files, never on a hit.
+ * Threads:   each reactor has its own; no lock. Two reactors may have one file open twice: the
+ *            kernel keeps a loss of data until some descriptor of the file has reported it.
+ * Errors:    without memory a file is not cached.
+ */
+#include "fdcache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+struct fdcache {
+	size_t max, n, nbuckets;
+	const struct fdcache_ops *ops;
+	void *ctx;
+	struct siphash_key key;
+	struct list lru; /* the one used longest ago first; entries in the table */
+	struct fdcache_entry *buckets[];
+};
+
+/** fdcache_create - see fdcache.h; Return: 0, -ENOMEM, -EIO (no randomness) */
+int fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx, struct fdcache **ret)
+{
+	size_t nbuckets = 64;
+	struct fdcache *c;
+	int err;
+
+	while (nbuckets < max)
+		nbuckets *= 2;
+	c = calloc(1, sizeof(*c) + nbuckets * sizeof(c->buckets[0]));
+	if (!c)
+		return -ENOMEM;
+	err = fh_key_random(&c->key);
+	if (err) {
+		free(c);
+		return err;
+	}
+	c->max = max;
+	c->nbuckets = nbuckets;
+	c->ops = ops;
+	c->ctx = ctx;
+	list_init(&c->lru);
+	*ret = c;
+	return 0;
+}
+
+static struct fdcache_entry **bucket(struct fdcache *c, const void *fh, uint32_t len)
+{
+	return &c->buckets[siphash(&c->key, fh, len) & (c->nbuckets - 1)];
+}
+
+static struct fdcache_entry *find(struct fdcache *c, const void *fh, uint32_t len)
+{
+	struct fdcache_entry *e;
+
+	if (len > FH_MAX)
+		return NULL;
+	for (e = *bucket(c, fh, len); e; e = e->hash_next) {
+		if (e->fh.len == len && !memcmp(e->fh.data, fh, len))
+			return e;
+	}
+	return NULL;
+}
+
+static void entry_free(struct fdcache_entry *e)
+{
+	store_close(e->ops, &e->file);
+	free(e);
+}
+
+/* out of the table; freed now or by its last holder */
+static void drop(struct fdcache_entry *e)
+{
+	struct fdcache *c = e->cache;
+	struct fdcache_entry **p = bucket(c, e->fh.data, e->fh.len);
+
+	while (*p != e)
+		p = &(*p)->hash_next;
+	*p = e->hash_next;
+	list_del(&e->lru);
+	c->n--;
+	e->dropped = true;
+	if (!e->pins)
+		entry_free(e);
+}
+
+static void flush(struct fdcache_entry *e)
+{
+	if (e->flushing)
+		return;
+	e->flushing = true;
+	e->pins++;
+	e->cache->ops->flush(e->cache->ctx, e);
+}
+
+/* Make room for one more. What is held or dirty stays, so the limit is a wish. */
+static void trim(struct fdcache *c)
+{
+	if (c->n < c->max)
+		return;
+	list_for_each_safe(n, &c->lru) {
+		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
+
+		if (e->pins)
+			continue;
+		if (!e->dirty) {
+			drop(e);
+			return;
+		}
+		flush(e);
+	}
+}
+
+/** fdcache_find - see fdcache.h */
+struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t len, bool write)
+{
+	struct fdcache_entry *e = find(c, fh, len);
+
+	if (!e || (write && !e->file.writable))
+		return NULL;
+	e->pins++;
+	e->used_ns = clock_now_ns();
+	list_del(&e->lru);
+	list_add_tail(&c->lru, &e->lru);
+	return e;
+}
+
+/** fdcache_insert - see fdcache.h */
+struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
+				     const struct store_ops *ops, const struct store_file *file,
+				     uint64_t dev, uint64_t ino)
+{
+	struct fdcache_entry *old = find(c, fh->data, fh->len), *e, **b;
+	struct store_file mine = *file;
+
+	if (old && old->file.writable >= file->writable) {
+		store_close(ops, &mine);
+		return fdcache_find(c, fh->data, fh->len, file->writable);
+	}
+	trim(c);
+	e = calloc(1, sizeof(*e));
+	if (!e) {
+		store_close(ops, &mine);
+		return NULL;
+	}
+	e->cache = c;
+	e->fh = *fh;
+	e->ops = ops;
+	e->file = *file;
+	e->dev = dev;
+	e->ino = ino;
+	e->pins = 1;
+	e->used_ns = clock_now_ns();
+	old = find(c, fh->data, fh->len);
+	if (old)
+		drop(old); /* it could not be written by, so it is not dirty */
+	b = bucket(c, fh->data, fh->len);
+	e->hash_next = *b;
+	*b = e;
+	list_add_tail(&c->lru, &e->lru);
+	c->n++;
+	return e;
+}
+
+/** fdcache_put - see fdcache.h */
+void fdcache_put(struct fdcache_entry *e)
+{
+	if (--e->pins == 0 && e->dropped)
+		entry_free(e);
+}
+
+/** fdcache_drop_file - see fdcache.h */
+void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino)
+{
+	list_for_each_safe(n, &c->lru) {
+		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
+
+		if (e->ino == ino && e->dev == dev)
+			drop(e);
+	}
+}
+
+/** fdcache_expire - see fdcache.h */
+void fdcache_expire(struct fdcache *c, uint64_t before_ns)
+{
+	list_for_each_safe(n, &c->lru) {
+		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
+
+		if (e->used_ns >= before_ns)
+			return;
+		if (e->pins)
+			continue;
+		if (e->dirty)
+			flush(e);
+		else
+			drop(e);
+	}
+}
+
+/** fdcache_cleaned - see fdcache.h */
+void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq)
+{
+	if (e->dirty_seq == seq && !e->writing)
+		e->dirty = false;
+}
+
+/** fdcache_flushed - see fdcache.h */
+void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
+{
+	e->flushing = false;
+	fdcache_cleaned(e, seq);
+	fdcache_put(e);
+}
+
+/** fdcache_may - see fdcache.h */
+bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write)
+{
+	for (unsigned i = 0; i < FDCACHE_PERMS; i++) {
+		const struct fdcache_perm *p = &e->perms[i];
+
+		if (p->who == who && p->ctime_s == stx->stx_ctime.tv_sec &&
+		    p->ctime_ns == stx->stx_ctime.tv_nsec && (write ? p->write : p->read))
+			return true;
+	}
+	return false;
+}
+
+/** fdcache_learn - see fdcache.h */
+void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write)
+{
+	struct fdcache_perm *p = NULL;
+
+	for (unsigned i = 0; i < FDCACHE_PERMS && !p; i++) {
+		if (e->perms[i].who == who)
+			p = &e->perms[i];
+	}
+	if (!p)
+		p = &e->perms[e->perm_next++ % FDCACHE_PERMS];
+	if (p->who != who || p->ctime_s != stx->stx_ctime.tv_sec ||
+	    p->ctime_ns != stx->stx_ctime.tv_nsec)
+		*p = (struct fdcache_perm){
+			.who = who,
+			.ctime_s = stx->stx_ctime.tv_sec,
+			.ctime_ns = stx->stx_ctime.tv_nsec,
+		};
+	if (write)
+		p->write = true;
+	else
+		p->read = true;
+}
+
+/** fdcache_count - see fdcache.h */
+size_t fdcache_count(const struct fdcache *c)
+{
+	return c->n;
+}
+
+/** fdcache_destroy - see fdcache.h */
+void fdcache_destroy(struct fdcache *c)
+{
+	if (!c)
+		return;
+	list_for_each_safe(n, &c->lru)
+		drop(list_entry(n, struct fdcache_entry, lru));
+	free(c);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fdcache.h - open files by handle, and what their callers may do with them
+ *
+ * Invariants: at most one entry answers for a handle. An entry that somebody holds (pins > 0) is
+ * neither closed nor freed; one that was dropped meanwhile goes with its last holder. A dirty entry
+ * (unstable writes not yet committed) is never just closed: the descriptor that was open when the
+ * data went in is the one to which the kernel tells their loss. It is synced first, on a worker.
+ */
+#ifndef LEAT_SERVER_FDCACHE_H
+#define LEAT_SERVER_FDCACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "creds.h"
+#include "fh.h"
+#include "store.h"
+
+#define FDCACHE_PERMS 4
+
+struct fdcache;
+
+/* What someone was found to be allowed, true while the file's ctime stays what it was. */
+struct fdcache_perm {
+	uint64_t who; /* creds_hash(); 0: free */
+	int64_t ctime_s;
+	uint32_t ctime_ns;
+	bool read, write;
+};
+
+/* Owned by the cache; lent by _find() and _insert() until fdcache_put(). */
+struct fdcache_entry {
+	struct fdcache *cache;
+	struct fdcache_entry *hash_next;
+	struct list lru;
+	struct fh fh;
+	const struct store_ops *ops;
+	struct store_file file;
+	uint64_t dev, ino;
+	unsigned pins;
+	bool dropped;         /* not in the table any more */
+	bool dirty;
+	bool flushing;
+	uint64_t dirty_seq;   /* counts unstable writes that ended */
+	unsigned writing;     /* unstable writes under way */
+	uint64_t used_ns;
+	struct fdcache_perm perms[FDCACHE_PERMS];
+	unsigned perm_next;
+};
+
+struct fdcache_ops {
+	/* Have a dirty entry synced and call fdcache_flushed(), later. It is pinned meanwhile. */
+	void (*flush)(void *ctx, struct fdcache_entry *e);
+};
+
+int must_check fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx,
+			      struct fdcache **ret);
+
+/** fdcache_destroy - nobody holds an entry; all are closed, dirty ones too. NULL is fine. */
+void fdcache_destroy(struct fdcache *c);
+
+/** fdcache_find - the entry of a handle, held for the caller; or NULL
+ * @write: one that can be written by
+ */
+struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t len, bool write);
+
+/** fdcache_insert - take over an open file and hold it for the caller
+ *
+ * If the handle has an entry that serves as well, that one is returned and @file is closed; one
+ * that cannot be written by gives way to one that can.
+ *
+ * Return: the entry; NULL without memory: @file is closed.
+ */
+struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
+				     const struct store_ops *ops, const struct store_file *file,
+				     uint64_t dev, uint64_t ino);
+
+/** fdcache_put - the caller is through with it */
+void fdcache_put(struct fdcache_entry *e);
+
+/** fdcache_drop_file - the file is gone: let go of it */
+void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino);
+
+/** fdcache_expire - close what nobody used since @before_ns, flush what is dirty */
+void fdcache_expire(struct fdcache *c, uint64_t before_ns);
+
+/** fdcache_flushed - the answer to fdcache_ops.flush
+ * @seq: dirty_seq when the sync began
+ */
+void fdcache_flushed(struct fdcache_entry *e, uint64_t seq);
+
+/** fdcache_cleaned - what was written up to @seq is on disk */
+void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);
+
+/** fdcache_may - is it known that @who may? False: ask */
+bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
+
+/** fdcache_learn - @who was found to be allowed while the file was as in @stx */
+void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
+
+/** fdcache_count - entries in the table */
+size_t fdcache_count(const struct fdcache *c);
+
+#endif

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fh.c - file handles: what a client holds instead of a descriptor
+ *
+ * Operation: On the wire, at most 64 bytes:
+ *
+ *            version 1 | kind | body bytes | key id | export u32 | body ... | signature u64
+ *
+ *            FH_KERNEL  body = type u32 and bytes of the kernel's own handle, which finds the file
+ *                       by number wherever it was moved to, and over restarts. It would find any
+ *                       file of the file system, exported or not: hence the signature. Only handles
+ *                       that a lookup below an export's root gave out are ever opened.
+ *            FH_MAP     body = salt u64, node u64. The map knows names that lead there; each open
+ *                       walks from the root without following links or crossing mounts, and takes
+ *                       only the very file the handle was made for (device, inode and generation).
+ *                       A file that a local process renamed is STALE until a client looks it up
+ *                       under its new name; it then has its old handle again.
+ * Memory:    handles are values; a struct fh_obj owns its O_PATH descriptor.
+ * Threads:   any. Opening needs the server's own rights (creds.c is not in force); looking up takes
+ *            those of the thread.
+ * Errors:    -EBADF is NFS3ERR_BADHANDLE: the signature is wrong. A handle signed with a key that is
+ *            not ours any more is stale: its client did nothing wrong.
+ */
+#include "fh.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/wire.h"
+#include "fh_map.h"
+
+#define FH_VERSION 1
+#define HEAD_BYTES 8u
+#define MAC_BYTES 8u
+#define BODY_MAX (FH_MAX - HEAD_BYTES - MAC_BYTES)
+#define KERNEL_MAX (BODY_MAX - 4u)
+#define MAP_BODY_BYTES 16u
+#define RETRIES 16
+
+struct fh_set {
+	struct export_table *exports;
+	struct siphash_key key;
+	uint8_t key_id;
+	uint64_t salt; /* of this run: node numbers begin again at each start */
+	struct fh_map *map;
+};
+
+union kernel_handle {
+	struct file_handle h;
+	uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+};
+
+static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = { .flags = flags, .resolve = resolve };
+	long fd = -1;
+
+	/* EAGAIN: somebody renamed something on the way; the walk cannot be trusted, once more */
+	for (int i = 0; i < RETRIES; i++) {
+		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	return fd >= 0 ? (int)fd : -errno;
+}
+
+#define WALK_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
+#define WALK_RESOLVE \
+	(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
+
+static int stat_fd(int fd, struct statx *ret)
+{
+	return statx(fd, "", AT_EMPTY_PATH, FH_STATX_MASK, ret) ? -errno : 0;
+}
+
+static uint64_t stx_dev(const struct statx *stx)
+{
+	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
+}
+
+/* @name "" is @fd itself */
+static int kernel_handle_get(int fd, const char *name, union kernel_handle *ret)
+{
+	int mount_id;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->h.handle_bytes = MAX_HANDLE_SZ;
+	return name_to_handle_at(fd, name, &ret->h, &mount_id, *name ? 0 : AT_EMPTY_PATH) ? -errno
+											  : 0;
+}
+
+/* ---- wire form ---------------------------------------------------------------------------- */
+
+static void seal(const struct fh_set *s, const struct export *exp, enum fh_kind kind,
+		 const void *body, uint32_t body_len, struct fh *ret)
+{
+	uint8_t *p = ret->data;
+
+	memset(ret, 0, sizeof(*ret));
+	p[0] = FH_VERSION;
+	p[1] = (uint8_t)kind;
+	p[2] = (uint8_t)body_len;
+	p[3] = s->key_id;
+	put_be32(p + 4, exp->id);
+	memcpy(p + HEAD_BYTES, body, body_len);
+	put_be64(p + HEAD_BYTES + body_len, siphash(&s->key, p, HEAD_BYTES + body_len));
+	ret->len = HEAD_BYTES + body_len + MAC_BYTES;
+}
+
+static int unseal(const struct fh_set *s, const void *data, uint32_t len, struct export **ret,
+		  const uint8_t **ret_body, uint32_t *ret_len)
+{
+	const uint8_t *p = data;
+	uint32_t body_len;
+	struct export *exp;
+
+	if (len < HEAD_BYTES + MAC_BYTES || len > FH_MAX || p[0] != FH_VERSION)
+		return -EBADF;
+	body_len = p[2];
+	if (len != HEAD_BYTES + body_len + MAC_BYTES)
+		return -EBADF;
+	if (p[3] != s->key_id)
+		return -ESTALE;
+	if (get_be64(p + HEAD_BYTES + body_len) != siphash(&s->key, p, HEAD_BYTES + body_len))
+		return -EBADF;
+	exp = export_find_id(s->exports, get_be32(p + 4));
+	if (!exp || exp->fh_kind != p[1])
+		return -ESTALE;
+	*ret = exp;
+	*ret_body = p + HEAD_BYTES;
+	*ret_len = body_len;
+	return 0;
+}
+
+/** fh_export - see fh.h */
+int fh_export(struct fh_set *s, const void *data, uint32_t len, struct export **ret)
+{
+	const uint8_t *body;
+	uint32_t body_len;
+
+	return unseal(s, data, len, ret, &body, &body_len);
+}
+
+/* ---- the two kinds ------------------------------------------------------------------------ */
+
+/* Tells a file from a later one with its number. The kernel's handle has the generation in it and
+ * asks for no privilege to be read; the time of birth is the next best. */
+static uint64_t generation(int fd, const char *name, const struct statx *stx)
+{
+	static const struct siphash_key plain = { 1, 2 };
+	union kernel_handle kh;
+
+	if (!kernel_handle_get(fd, name, &kh))
+		return siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
+	if (stx->stx_mask & STATX_BTIME)
+		return (uint64_t)stx->stx_btime.tv_sec * 1000000000u + stx->stx_btime.tv_nsec;
+	return 0;
+}
+
+static struct fh_map_key map_key(const struct export *exp, int fd, const char *name,
+				 const struct statx *stx)
+{
+	return (struct fh_map_key){
+		.dev = stx_dev(stx),
+		.ino = stx->stx_ino,
+		.gen = generation(fd, name, stx),
+		.exp = exp->idx,
+	};
+}
+
+static int make_kernel(const struct fh_set *s, const struct export *exp, int fd, const char *name,
+		       struct fh *ret)
+{
+	uint8_t body[BODY_MAX];
+	union kernel_handle kh;
+	int err = kernel_handle_get(fd, name, &kh);
+
+	if (err)
+		return err;
+	if (kh.h.handle_bytes > KERNEL_MAX)
+		return -EOVERFLOW;
+	put_be32(body, (uint32_t)kh.h.handle_type);
+	memcpy(body + 4, kh.h.f_handle, kh.h.handle_bytes);
+	seal(s, exp, FH_KERNEL, body, 4 + kh.h.handle_bytes, ret);
+	return 0;
+}
+
+static void make_map(const struct fh_set *s, const struct export *exp, uint64_t node, struct fh *ret)
+{
+	uint8_t body[MAP_BODY_BYTES];
+
+	put_be64(body, s->salt);
+	put_be64(body + 8, node);
+	seal(s, exp, FH_MAP, body, sizeof(body), ret);
+}
+
+static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, struct fh_obj *o)
+{
+	union kernel_handle kh;
+
+	if (len < 4 || len > BODY_MAX)
+		return -EBADF;
+	memset(&kh, 0, sizeof(kh));
+	kh.h.handle_bytes = len - 4;
+	kh.h.handle_type = (int)get_be32(body);
+	memcpy(kh.h.f_handle, body + 4, len - 4);
+	o->fd = open_by_handle_at(exp->root_fd, &kh.h, WALK_FLAGS);
+	if (o->fd < 0) /* EINVAL: the file system does not know the form any more */
+		return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
+	return 0;
+}
+
+/* one system call but for paths longer than the system takes at once */
+static int walk(int root_fd, char *path)
+{
+	int fd = root_fd, next;
+
+	for (;;) {
+		char *cut = NULL;
+
+		if (strlen(path) >= PATH_MAX) {
+			cut = path + PATH_MAX - 1;
+			while (*cut != '/') /* names have at most 255 bytes */
+				cut--;
+			*cut = '\0';
+		}
+		next = sys_openat2(fd, *path ? path : ".", WALK_FLAGS, WALK_RESOLVE);
+		if (fd != root_fd)
+			close(fd);
+		if (next < 0 || !cut)
+			return next;
+		*cut = '/';
+		fd = next;
+		path = cut + 1;
+	}
+}
+
+/* the file may be somewhere else, or be another */
+static bool says_moved(int err)
+{
+	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP || err == -EXDEV;
+}
+
+static int open_one_way(struct export *exp, struct fh_map_path *path, struct fh_obj *o)
+{
+	struct fh_map_key key;
+	int err;
+
+	o->fd = walk(exp->root_fd, path->text);
+	if (o->fd < 0)
+		return o->fd;
+	err = stat_fd(o->fd, &o->stx);
+	if (!err) {
+		key = map_key(exp, o->fd, "", &o->stx);
+		if (!memcmp(&key, &path->key, sizeof(key)))
+			return 0;
+		err = -ENOENT;
+	}
+	close(o->fd);
+	o->fd = -1;
+	return err;
+}
+
+static int open_node(struct fh_set *s, struct export *exp, uint64_t node, struct fh_obj *o)
+{
+	for (unsigned nth = 0;; nth++) {
+		struct fh_map_path path;
+		int err = fh_map_path(s->map, node, nth, &path);
+
+		if (err)
+			return err == -ENOENT ? -ESTALE : err;
+		err = open_one_way(exp, &path, o);
+		free(path.text);
+		if (!err) {
+			o->node = node;
+			return 0;
+		}
+		if (!says_moved(err))
+			return err;
+	}
+}
+
+/** fh_open - see fh.h */
+int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret)
+{
+	struct fh_obj o = { .fd = -1 };
+	const uint8_t *body;
+	uint32_t body_len;
+	int err;
+
+	err = unseal(s, data, len, &o.exp, &body, &body_len);
+	if (err)
+		return err;
+	if (o.exp->fh_kind == FH_KERNEL) {
+		err = open_kernel(o.exp, body, body_len, &o);
+		if (!err)
+			err = stat_fd(o.fd, &o.stx);
+		if (!err && !o.stx.stx_nlink)
+			err = -ESTALE; /* removed, but held open by somebody */
+	} else if (body_len != MAP_BODY_BYTES) {
+		err = -EBADF;
+	} else if (get_be64(body) != s->salt) {
+		err = -ESTALE;
+	} else {
+		err = open_node(s, o.exp, get_be64(body + 8), &o);
+	}
+	if (err) {
+		fh_close(&o);
+		return err;
+	}
+	*ret = o;
+	return 0;
+}
+
+/** fh_open_root - see fh.h */
+int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)
+{
+	struct fh_obj o = { .exp = exp };
+	struct fh_map_key key;
+	int err;
+
+	o.fd = sys_openat2(exp->root_fd, ".", WALK_FLAGS, WALK_RESOLVE);
+	if (o.fd < 0)
+		return o.fd;
+	err = stat_fd(o.fd, &o.stx);
+	if (!err && exp->fh_kind == FH_MAP) {
+		key = map_key(exp, o.fd, "", &o.stx);
+		err = fh_map_root(s->map, &key, &o.node);
+	}
+	if (err) {
+		fh_close(&o);
+		return err;
+	}
+	*ret = o;
+	return 0;
+}
+
+static bool is_root(const struct fh_obj *o)
+{
+	return o->stx.stx_ino == o->exp->root_ino && stx_dev(&o->stx) == o->exp->root_dev;
+}
+
+/* Where does the kernel say that a descriptor is? The text is for comparison only. */
+static bool fd_path(int fd, char *buf, size_t cap)
+{
+	char link[32];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, buf, cap);
+	if (n < 0 || (size_t)n >= cap)
+		return false;
+	buf[n] = '\0';
+	return true;
+}
+
+/* A directory that a local process moved out of the export still has a handle; its parent is not
+ * the client's business. */
+static bool is_below_root(const struct export *exp, int fd)
+{
+	char root[PATH_MAX], path[PATH_MAX];
+	size_t n;
+
+	if (!fd_path(exp->root_fd, root, sizeof(root)) || !fd_path(fd, path, sizeof(path)))
+		return false;
+	n = strlen(root);
+	if (n == 1)
+		return true;
+	return !strncmp(path, root, n) && (!path[n] || path[n] == '/');
+}
+
+static int lookup_parent(struct fh_set *s, const struct fh_obj *dir, struct fh_obj *o)
+{
+	int err;
+
+	if (is_root(dir))
+		return fh_open_root(s, dir->exp, o);
+	if (dir->exp->fh_kind == FH_MAP) {
+		uint64_t parent = fh_map_parent(s->map, dir->node);
+
+		return parent ? open_node(s, dir->exp, parent, o) : -ESTALE;
+	}
+	o->fd = openat(dir->fd, "..", WALK_FLAGS | O_DIRECTORY);
+	if (o->fd < 0)
+		return -errno;
+	if (!is_below_root(dir->exp, o->fd))
+		return -ENOENT;
+	err = stat_fd(o->fd, &o->stx);
+	return err;
+}
+
+static int lookup_child(struct fh_set *s, const struct fh_obj *dir, const char *name,
+			struct fh_obj *o)
+{
+	struct fh_map_key key;
+	int err;
+
+	o->fd = sys_openat2(dir->fd, name, WALK_FLAGS, WALK_RESOLVE);
+	if (o->fd < 0)
+		return o->fd == -EXDEV ? -EACCES : o->fd;
+	err = stat_fd(o->fd, &o->stx);
+	if (err || dir->exp->fh_kind != FH_MAP)
+		return err;
+	if (!strcmp(name, ".")) {
+		o->node = dir->node;
+		return 0;
+	}
+	key = map_key(dir->exp, o->fd, "", &o->stx);
+	return fh_map_add(s->map, dir->node, name, S_ISDIR(o->stx.stx_mode), &key, &o->node);
+}
+
+/** fh_lookup - see fh.h */
+int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, struct fh_obj *ret)
+{
+	struct fh_obj o = { .exp = dir->exp, .fd = -1 };
+	int err;
+
+	if (!S_ISDIR(dir->stx.stx_mode))
+		return -ENOTDIR;
+	err = strcmp(name, "..") ? lookup_child(s, dir, name, &o) : lookup_parent(s, dir, &o);
+	if (err) {
+		fh_close(&o);
+		return err;
+	}
+	*ret = o;
+	return 0;
+}
+
+/** fh_close - see fh.h */
+void fh_close(struct fh_obj *o)
+{
+	if (o && o->fd >= 0) {
+		close(o->fd);
+		o->fd = -1;
+	}
+}
+
+/** fh_make - see fh.h */
+int fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret)
+{
+	if (o->exp->fh_kind == FH_KERNEL)
+		return make_kernel(s, o->exp, o->fd, "", ret);
+	make_map(s, o->exp, o->node, ret);
+	return 0;
+}
+
+/** fh_make_at - see fh.h */
+int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
+	       const struct statx *stx, struct fh *ret)
+{
+	struct fh_map_key key;
+	uint64_t node;
+	int err;
+
+	if (dir->exp->fh_kind == FH_KERNEL)
+		return make_kernel(s, dir->exp, dir->fd, name, ret);
+	key = map_key(dir->exp, dir->fd, name, stx);
+	err = fh_map_add(s->map, dir->node, name, S_ISDIR(stx->stx_mode), &key, &node);
+	if (!err)
+		make_map(s, dir->exp, node, ret);
+	return err;
+}
+
+/** fh_note_moved - see fh.h */
+void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *from,
+		   const char *from_name, const struct fh_obj *to, const char *to_name)
+{
+	struct fh_map_key key;
+	uint64_t node;
+
+	if (o->exp->fh_kind != FH_MAP || !o->node)
+		return;
+	key = map_key(o->exp, o->fd, "", &o->stx);
+	/* without memory for it the file is found again by the next lookup */
+	if (!fh_map_add(s->map, to->node, to_name, S_ISDIR(o->stx.stx_mode), &key, &node))
+		fh_map_drop(s->map, node, from->node, from_name);
+}
+
+/** fh_note_unlinked - see fh.h */
+void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
+		      const char *name, bool gone)
+{
+	if (o->exp->fh_kind != FH_MAP || !o->node)
+		return;
+	if (gone)
+		fh_map_gone(s->map, o->node);
+	else
+		fh_map_drop(s->map, o->node, dir->node, name);
+}
+
+/* ---- which kind works --------------------------------------------------------------------- */
+
+static int probe_kernel(const struct export *exp)
+{
+	union kernel_handle kh;
+	int fd, err = kernel_handle_get(exp->root_fd, "", &kh);
+
+	if (err)
+		return err;
+	if (kh.h.handle_bytes > KERNEL_MAX)
+		return -EOVERFLOW;
+	fd = open_by_handle_at(exp->root_fd, &kh.h, WALK_FLAGS);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int choose_kind(struct export *exp, enum fh_kind kind)
+{
+	int err = kind == FH_MAP ? 0 : probe_kernel(exp);
+
+	if (kind == FH_KERNEL && err)
+		return -EOPNOTSUPP;
+	exp->fh_kind = err || kind == FH_MAP ? FH_MAP : FH_KERNEL;
+	return 0;
+}
+
+/** fh_set_create - see fh.h */
+int fh_set_create(struct export_table *t, const struct siphash_key *key, enum fh_kind kind,
+		  struct fh_set **ret)
+{
+	struct fh_set *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (!s)
+		return err;
+	s->exports = t;
+	s->key = *key;
+	s->key_id = (uint8_t)siphash(key, "key id", 6);
+	if (getrandom(&s->salt, sizeof(s->salt), 0) < 0)
+		err = -errno;
+	else
+		err = fh_map_create(&s->map);
+	for (size_t i = 0; i < t->n && !err; i++) {
+		struct fh_obj root;
+
+		err = choose_kind(&t->v[i], kind);
+		if (!err)
+			err = fh_open_root(s, &t->v[i], &root);
+		if (!err)
+			fh_close(&root);
+	}
+	if (err) {
+		fh_set_destroy(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+/** fh_set_destroy - NULL is fine */
+void fh_set_destroy(struct fh_set *s)
+{
+	if (!s)
+		return;
+	fh_map_destroy(s->map);
+	free(s);
+}
+
+/** fh_kind_name - see fh.h */
+const char *fh_kind_name(enum fh_kind kind)
+{
+	return kind == FH_KERNEL ? "kernel handles" : "handles by name";
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fh_key.c - the key that signs file handles, kept in the state directory
+ *
+ * Operation: read it, or make it once: written to a file of its own, synced, then linked under its
+ *            name, so that of two servers starting at once both end with the same key.
+ * Memory:    none.
+ * Threads:   at start only.
+ * Errors:    returned; the caller decides whether to go on with a key for this run.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "fh.h"
+
+/** fh_key_random - see fh.h */
+int fh_key_random(struct siphash_key *ret)
+{
+	struct siphash_key key;
+
+	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
+		return -EIO;
+	*ret = key;
+	return 0;
+}
+
+static int read_key(const char *path, struct siphash_key *ret)
+{
+	struct siphash_key key;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, &key, sizeof(key));
+	close(fd);
+	if (n != (ssize_t)sizeof(key))
+		return -EINVAL;
+	*ret = key;
+	return 0;
+}
+
+static int write_key(const char *path, const struct siphash_key *key)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, key, sizeof(*key)) != (ssize_t)sizeof(*key))
+		err = -EIO;
+	else if (fsync(fd))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int make_key(const char *dir, const char *path)
+{
+	char tmp[PATH_MAX];
+	struct siphash_key key;
+	int err = fh_key_random(&key), fd;
+
+	if (err)
+		return err;
+	if (snprintf(tmp, sizeof(tmp), "%s/handle.key.%ld", dir, (long)getpid()) >= (int)sizeof(tmp))
+		return -ENAMETOOLONG;
+	(void)unlink(tmp); /* of a server that died here with our number */
+	err = write_key(tmp, &key);
+	if (!err && link(tmp, path) && errno != EEXIST)
+		err = -errno;
+	(void)unlink(tmp);
+	if (err)
+		return err;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/** fh_key_load - see fh.h */
+int fh_key_load(const char *dir, struct siphash_key *ret)
+{
+	char path[PATH_MAX];
+	int err;
+
+	if (snprintf(path, sizeof(path), "%s/handle.key", dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	err = read_key(path, ret);
+	if (err != -ENOENT)
+		return err;
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return -errno;
+	err = make_key(dir, path);
+	return err ? err : read_key(path, ret);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fh_map.h - which names lead to a file, for handles where the kernel's own may not be opened
+ *
+ * Invariants: a node is one file of one export, told from a later file with the same inode number
+ * by `gen`. Its id is never used again. A directory has at most one name, the one seen last; any
+ * other file all names seen and not yet found wrong. A node lives until its file is known to be
+ * gone, not until memory is scarce: a handle that a client holds must not die because others were
+ * made. So the map grows with the number of different files that clients have looked up, by about
+ * 150 bytes and a name each.
+ */
+#ifndef LEAT_SERVER_FH_MAP_H
+#define LEAT_SERVER_FH_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+
+struct fh_map;
+
+/* Which file. */
+struct fh_map_key {
+	uint64_t dev, ino, gen;
+	uint64_t exp; /* index of the export */
+};
+
+/* How to get there: names with slashes between them, from the export's root; "" is the root. */
+struct fh_map_path {
+	char *text; /* the caller frees it */
+	size_t len;
+	struct fh_map_key key;
+	uint64_t parent;      /* node of the directory of the last name */
+	const char *last;     /* the last name, inside text */
+};
+
+int must_check fh_map_create(struct fh_map **ret);
+void fh_map_destroy(struct fh_map *m);
+
+/** fh_map_root - the root of an export
+ *
+ * Return: 0, -ENOMEM.
+ */
+int must_check fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id);
+
+/** fh_map_add - @name in directory @parent was seen to be file @key
+ *
+ * Return: 0; -ESTALE: the parent is gone; -ENOMEM.
+ */
+int must_check fh_map_add(struct fh_map *m, uint64_t parent, const char *name, bool is_dir,
+			  const struct fh_map_key *key, uint64_t *ret_id);
+
+/** fh_map_find - Return: the node of @key, or 0 */
+uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key);
+
+/** fh_map_path - the @nth way to node @id, 0 being the one seen last
+ *
+ * Return: 0; -ESTALE: no such node; -ENOENT: no such way; -ENOMEM.
+ */
+int must_check fh_map_path(struct fh_map *m, uint64_t id, unsigned nth, struct fh_map_path *ret);
+
+/** fh_map_parent - the directory a node was last seen in; Return: its node, or 0 */
+uint64_t fh_map_parent(struct fh_map *m, uint64_t id);
+
+/** fh_map_drop - @name in @parent is not node @id, or not any more */
+void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *name);
+
+/** fh_map_gone - the file of node @id does not exist any more */
+void fh_map_gone(struct fh_map *m, uint64_t id);
+
+/** fh_map_count - nodes alive */
+size_t fh_map_count(struct fh_map *m);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * main.c - leatd: options, signals, and the lines that scripts wait for
+ *
+ * Operation: reads what it is asked to do, starts a server (server.c), tells on standard output
+ *            where it listens and that it is ready, and waits for a signal to end.
+ * Memory:    struct conf until the end.
+ * Threads:   this one only waits for signals, which all others have blocked.
+ * Errors:    exit status 2: the command line is wrong; 1: what it asks for cannot be.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "conf.h"
+#include "server.h"
+
+#ifndef LEAT_VERSION
+#define LEAT_VERSION "unknown"
+#endif
+
+#define DRAIN_MS 10000
+
+static const char usage[] =
+	"usage: leatd [-c FILE] [--export DIR | --export /NAME=DIR][,option...]... [--listen URL]...\n"
+	"\n"
+	"  -c, --config FILE    read FILE first: sections [server] and [export /NAME]\n"
+	"  -e, --export SPEC    serve a directory; options after it:\n"
+	"                         ro, rw, root_squash, no_root_squash, all_squash,\n"
+	"                         anonuid=N, anongid=N, clients=CIDR[,CIDR...]\n"
+	"                       without clients= this host only\n"
+	"  -l, --listen URL     tcp://HOST:PORT, local:///PATH, rdma://HOST:PORT; without any:\n"
+	"                       whatever this machine has, for this host\n"
+	"      --reactors N     threads that serve connections; auto: one per core\n"
+	"      --workers N      threads for calls that block; auto: twice the cores\n"
+	"      --poll HOW       adaptive, busy or event\n"
+	"      --inline BYTES   largest message without chunks, 1024 to 65536 (4096)\n"
+	"      --credits N      calls of one connection at once (64)\n"
+	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"
+	"      --state-dir DIR  keeps the key that signs file handles (root: /var/lib/leat)\n"
+	"  -v, --verbose        say more        -q, --quiet    say less\n"
+	"  -h, --help           this text       -V, --version  which leatd this is\n";
+
+static int run(const struct conf *conf)
+{
+	struct server *s;
+	char url[300];
+	sigset_t set;
+	int sig = 0, err;
+
+	/* threads inherit the mask: signals come to this one, when it asks for them */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file too large is the writer's error */
+
+	err = server_start(conf, &s);
+	if (err)
+		return 1;
+	for (size_t i = 0; i < server_listeners(s); i++)
+		printf("leatd: listening on %s\n",
+		       rpcrdma_addr_print(server_listener(s, i), url, sizeof(url)));
+	printf("leatd: ready\n");
+	fflush(stdout);
+
+	while (sigwait(&set, &sig))
+		;
+	log_info("%s: ending", sig == SIGTERM ? "SIGTERM" : "SIGINT");
+	if (!server_stop(s, DRAIN_MS))
+		return 0;
+	log_warn("calls are still being served after %d s: ending without them", DRAIN_MS / 1000);
+	fflush(NULL);
+	_exit(1); /* threads are inside system calls: nothing may be torn down around them */
+}
+
+int main(int argc, char **argv)
+{
+	char why[CONF_WHY_BYTES] = "";
+	struct conf *conf = malloc(sizeof(*conf)); /* too large for a stack */
+	int status = 2;
+
+	if (!conf)
+		return 1;
+	conf_init(conf);
+	switch (conf_args(conf, argc, argv, why)) {
+	case CONF_RUN:
+		log_state.level = conf->log_level;
+		status = run(conf);
+		break;
+	case CONF_HELP:
+		status = fputs(usage, stdout) < 0;
+		break;
+	case CONF_VERSION:
+		status = printf("leatd %s\n", LEAT_VERSION) < 0;
+		break;
+	case CONF_USAGE:
+		fprintf(stderr, "leatd: %s\n%s", why, "Try 'leatd --help'.\n");
+		break;
+	case CONF_BAD:
+		log_err("%s", why);
+		status = 1;
+		break;
+	}
+	conf_fini(conf);
+	free(conf);
+	return status;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mount3.c - the MOUNT protocol, version 3 (RFC 1813 appendix I)
+ *
+ * Operation: MNT turns the path of an export, or of a directory below one, into a handle. It is the
+ *            only door; but every later call is checked against the export's rules again, so a
+ *            handle alone opens nothing.
+ * Memory:    results in the request, lists in r->scratch.
+ * Threads:   workers: paths are walked.
+ * Errors:    an export that does not admit the caller answers ACCES, as one that is not there
+ *            would answer NOENT: EXPORT tells the names anyway.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conn.h"
+#include "mount_table.h"
+#include "nfs_errno.h"
+#include "prog.h"
+#include "req.h"
+#include "server_int.h"
+
+static void preset_path(struct req *r)
+{
+	r->args.mnt = r->mem.path;
+}
+
+/* who he is, for DUMP */
+static const char *host_of(const struct req *r, char buf[INET6_ADDRSTRLEN])
+{
+	const struct sockaddr_storage *ss = &r->conn->peer.addr;
+	const void *addr = NULL;
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+
+	if (ss->ss_family == AF_INET) {
+		memcpy(&in, ss, sizeof(in));
+		addr = &in.sin_addr;
+	} else if (ss->ss_family == AF_INET6) {
+		memcpy(&in6, ss, sizeof(in6));
+		addr = &in6.sin6_addr;
+	}
+	if (!addr || !inet_ntop(ss->ss_family, addr, buf, INET6_ADDRSTRLEN))
+		return "local";
+	return buf;
+}
+
+/* down from the export's root, name by name; nothing on the way may lead out */
+static int walk(struct req *r, struct fh_obj *o, char *rest)
+{
+	char *save = NULL;
+	int err = 0;
+
+	for (char *t = strtok_r(rest, "/", &save); t && !err; t = strtok_r(NULL, "/", &save)) {
+		struct fh_obj next = { .fd = -1 };
+
+		if (!strcmp(t, ".."))
+			return -EACCES;
+		err = vfs_check_name(t);
+		if (!err)
+			err = fh_lookup(r->srv->fhs, o, t, &next);
+		if (err)
+			return err;
+		fh_close(o);
+		*o = next;
+	}
+	return S_ISDIR(o->stx.stx_mode) ? err : -ENOTDIR;
+}
+
+static int find_dir(struct req *r, const char *path, struct fh *ret)
+{
+	struct export *exp;
+	struct fh_obj o = { .fd = -1 };
+	const char *rest;
+	char *copy;
+	int err;
+
+	exp = export_find_path(&r->srv->exports, path, &rest);
+	if (!exp)
+		return -ENOENT;
+	if (!r->conn->admitted[exp->idx])
+		return -EACCES;
+	copy = strdup(rest);
+	if (!copy)
+		return -ENOMEM;
+	err = fh_open_root(r->srv->fhs, exp, &o);
+	if (!err)
+		err = walk(r, &o, copy);
+	if (!err)
+		err = fh_make(r->srv->fhs, &o, ret);
+	fh_close(&o);
+	free(copy);
+	return err;
+}
+
+/* 5.2.1 MNT */
+static void mnt(struct req *r)
+{
+	mountres3_ok *ok = &r->res.mnt.mountres3_u.mountinfo;
+	char host[INET6_ADDRSTRLEN];
+	struct fh fh;
+	int err = find_dir(r, r->args.mnt, &fh);
+
+	r->res.mnt.fhs_status = mount3_status(err);
+	if (err)
+		return;
+	memcpy(r->mem.fh_res, fh.data, fh.len);
+	ok->fhandle.fhandle3_val = r->mem.fh_res;
+	ok->fhandle.fhandle3_len = fh.len;
+	r->mem.flavors[0] = CREDS_AUTH_SYS;
+	r->mem.flavors[1] = CREDS_AUTH_NONE;
+	ok->auth_flavors.auth_flavors_val = r->mem.flavors;
+	ok->auth_flavors.auth_flavors_len = ARRAY_SIZE(r->mem.flavors);
+	mount_table_add(r->srv->mounts, host_of(r, host), r->args.mnt);
+}
+
+/* 5.2.2 DUMP; without memory an empty list */
+static void dump(struct req *r)
+{
+	if (mount_table_dump(r->srv->mounts, &r->scratch, &r->res.dump))
+		r->res.dump = NULL;
+}
+
+/* 5.2.3 UMNT */
+static void umnt(struct req *r)
+{
+	char host[INET6_ADDRSTRLEN];
+
+	mount_table_remove(r->srv->mounts, host_of(r, host), r->args.mnt);
+}
+
+/* 5.2.4 UMNTALL */
+static void umntall(struct req *r)
+{
+	char host[INET6_ADDRSTRLEN];
+
+	mount_table_remove(r->srv->mounts, host_of(r, host), NULL);
+}
+
+/* One export with its clients, in one piece. */
+struct export_entry {
+	struct exportnode node;
+	struct groupnode groups[EXPORT_CLIENTS_MAX];
+	char text[EXPORT_CLIENTS_MAX][INET6_ADDRSTRLEN + 4];
+};
+
+static void fill_entry(const struct export *exp, struct export_entry *e)
+{
+	e->node.ex_dir = exp->conf.name;
+	for (size_t i = 0; i < exp->conf.nclients; i++) {
+		const struct export_cidr *c = &exp->conf.clients[i];
+		char addr[INET6_ADDRSTRLEN] = "";
+
+		(void)inet_ntop(c->family, c->addr, addr, sizeof(addr));
+		(void)snprintf(e->text[i], sizeof(e->text[i]), "%s/%u", addr, c->bits);
+		e->groups[i].gr_name = e->text[i];
+		e->groups[i].gr_next = i + 1 < exp->conf.nclients ? &e->groups[i + 1] : NULL;
+	}
+	e->node.ex_groups = exp->conf.nclients ? e->groups : NULL;
+}
+
+/* 5.2.5 EXPORT; without memory an empty list */
+static void list_exports(struct req *r)
+{
+	const struct export_table *t = &r->srv->exports;
+	struct export_entry *v = calloc(t->n ? t->n : 1, sizeof(*v));
+
+	r->res.exports = NULL;
+	r->scratch = v;
+	if (!v)
+		return;
+	for (size_t i = 0; i < t->n; i++) {
+		fill_entry(&t->v[i], &v[i]);
+		v[i].node.ex_next = i + 1 < t->n ? &v[i + 1].node : NULL;
+	}
+	r->res.exports = t->n ? &v[0].node : NULL;
+}
+
+static const struct prog_proc procs[] = {
+	[MOUNTPROC3_NULL] = {
+		.name = "NULL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+	},
+	[MOUNTPROC3_MNT] = {
+		.name = "MNT",
+		.decode = (xdrproc_t)xdr_dirpath,
+		.encode = (xdrproc_t)xdr_mountres3,
+		.args_bytes = sizeof(dirpath),
+		.res_bytes = sizeof(mountres3),
+		.preset = preset_path,
+		.work = mnt,
+	},
+	[MOUNTPROC3_DUMP] = {
+		.name = "DUMP",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_mountlist,
+		.res_bytes = sizeof(mountlist),
+		.work = dump,
+	},
+	[MOUNTPROC3_UMNT] = {
+		.name = "UMNT",
+		.decode = (xdrproc_t)xdr_dirpath,
+		.encode = (xdrproc_t)prog_xdr_void,
+		.args_bytes = sizeof(dirpath),
+		.preset = preset_path,
+		.work = umnt,
+	},
+	[MOUNTPROC3_UMNTALL] = {
+		.name = "UMNTALL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+		.work = umntall,
+	},
+	[MOUNTPROC3_EXPORT] = {
+		.name = "EXPORT",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_mountexports,
+		.res_bytes = sizeof(mountexports),
+		.work = list_exports,
+	},
+};
+
+const struct prog prog_mount3 = {
+	.number = MOUNT_PROGRAM,
+	.vers = MOUNT_V3,
+	.name = "MOUNT",
+	.procs = procs,
+	.nprocs = ARRAY_SIZE(procs),
+};

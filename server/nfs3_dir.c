@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_dir.c - READDIR and READDIRPLUS (RFC 1813 sections 3.3.16, 3.3.17)
+ *
+ * Operation: the kernel's d_off is the cookie: a place in the directory that stays valid whatever
+ *            is created and removed around it, so the cookie verifier is a constant. Entries are
+ *            encoded as they are found, straight into the bytes of the reply, and each is measured
+ *            before it is taken: the reply keeps to the limit it was given to the byte.
+ *
+ *            list of entries: { 1 | fileid U | name s | cookie U | [poa] [pofh] } ... | 0 | eof
+ * Memory:    the entries lie in r->scratch until the request ends.
+ * Threads:   workers, with the caller's rights where attributes are looked at.
+ * Errors:    BAD_COOKIE if the directory has no such place; TOOSMALL if not one entry fits. An
+ *            entry that vanishes meanwhile is listed without attributes.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/wire.h"
+#include "nfs3_conv.h"
+#include "nfs3_io.h"
+#include "nfs3_meta.h"
+#include "req.h"
+#include "server_int.h"
+
+/* status, attributes, verifier, end of the list, eof */
+#define HEAD_BYTES (4u + 4u + 84u + NFS3_COOKIEVERFSIZE + 4u + 4u)
+#define DENTS_BYTES (32u << 10)
+
+struct listing {
+	struct req *r;
+	const struct fh_obj *dir;
+	bool plus;
+	struct wire_put out;
+	uint32_t dircount_left; /* READDIRPLUS: names and numbers, a wish of the client's */
+	unsigned n;
+	bool full;
+	bool eof;
+	uint64_t parent_ino; /* 0: as the directory says */
+};
+
+struct kernel_dirent { /* getdents64(2) */
+	uint64_t d_ino;
+	int64_t d_off;
+	uint16_t d_reclen;
+	uint8_t d_type;
+	char d_name[];
+};
+
+static void put_time(struct wire_put *p, const nfstime3 *t)
+{
+	wire_put_u32(p, t->seconds);
+	wire_put_u32(p, t->nseconds);
+}
+
+static void put_attr(struct wire_put *p, const struct statx *stx)
+{
+	fattr3 a;
+
+	nfs3_conv_attr(stx, &a);
+	wire_put_u32(p, 1);
+	wire_put_u32(p, (uint32_t)a.type);
+	wire_put_u32(p, a.mode);
+	wire_put_u32(p, a.nlink);
+	wire_put_u32(p, a.uid);
+	wire_put_u32(p, a.gid);
+	wire_put_u64(p, a.size);
+	wire_put_u64(p, a.used);
+	wire_put_u32(p, a.rdev.specdata1);
+	wire_put_u32(p, a.rdev.specdata2);
+	wire_put_u64(p, a.fsid);
+	wire_put_u64(p, a.fileid);
+	put_time(p, &a.atime);
+	put_time(p, &a.mtime);
+	put_time(p, &a.ctime);
+}
+
+static void put_opaque(struct wire_put *p, const void *data, uint32_t len)
+{
+	static const uint8_t zero[4];
+
+	wire_put_u32(p, len);
+	wire_put_bytes(p, data, len);
+	wire_put_bytes(p, zero, round_up4(len) - len);
+}
+
+/* Attributes and handle of an entry, if the caller may see them and nothing is mounted there. */
+static bool look(struct listing *l, const char *name, struct statx *stx, struct fh *fh)
+{
+	bool ok;
+
+	if (!strcmp(name, "..")) /* its handle costs a walk, and no client asks for it here */
+		return false;
+	if (creds_assume(&l->r->creds))
+		return false;
+	ok = !statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, FH_STATX_MASK,
+		    stx) &&
+	     (!(stx->stx_attributes & STATX_ATTR_MOUNT_ROOT) || !strcmp(name, "."));
+	creds_resume();
+	if (!ok)
+		return false;
+	if (!strcmp(name, "."))
+		return !fh_make(l->r->srv->fhs, l->dir, fh);
+	return !fh_make_at(l->r->srv->fhs, l->dir, name, stx, fh);
+}
+
+static void put_plus(struct listing *l, const char *name)
+{
+	struct statx stx;
+	struct fh fh;
+
+	if (!look(l, name, &stx, &fh)) {
+		wire_put_u32(&l->out, 0);
+		wire_put_u32(&l->out, 0);
+		return;
+	}
+	put_attr(&l->out, &stx);
+	wire_put_u32(&l->out, 1);
+	put_opaque(&l->out, fh.data, fh.len);
+}
+
+/* Return: false: it did not fit, and nothing was written */
+static bool put_entry(struct listing *l, const struct kernel_dirent *d)
+{
+	struct wire_put before = l->out;
+	uint32_t len = (uint32_t)strlen(d->d_name);
+	uint32_t info = (uint32_t)(8 + 4 + round_up4(len) + 8);
+	uint64_t ino = d->d_ino;
+
+	if (l->plus && l->n && info > l->dircount_left)
+		return false;
+	if (l->parent_ino && !strcmp(d->d_name, ".."))
+		ino = l->parent_ino;
+	wire_put_u32(&l->out, 1);
+	wire_put_u64(&l->out, ino);
+	put_opaque(&l->out, d->d_name, len);
+	wire_put_u64(&l->out, (uint64_t)d->d_off);
+	if (l->plus && wire_put_ok(&l->out))
+		put_plus(l, d->d_name);
+	if (!wire_put_ok(&l->out)) {
+		l->out = before;
+		return false;
+	}
+	l->dircount_left -= MIN(l->dircount_left, info);
+	l->n++;
+	return true;
+}
+
+static int list_some(struct listing *l, int fd, char *dents)
+{
+	long n = syscall(SYS_getdents64, fd, dents, DENTS_BYTES);
+
+	if (n <= 0) {
+		l->eof = !n;
+		return n ? -errno : 0;
+	}
+	for (long at = 0; at < n && !l->full;) {
+		const struct kernel_dirent *d = (const void *)(dents + at);
+
+		l->full = !put_entry(l, d);
+		at += d->d_reclen;
+	}
+	return 0;
+}
+
+/* Cookie 0 is the beginning. A place that the directory does not know is the client's mistake. */
+static int list_from(struct listing *l, int fd, uint64_t cookie)
+{
+	char *dents;
+	int err = 0;
+
+	if (cookie > INT64_MAX || (cookie && lseek(fd, (off_t)cookie, SEEK_SET) < 0))
+		return -EILSEQ;
+	dents = malloc(DENTS_BYTES);
+	if (!dents)
+		return -ENOMEM;
+	while (!err && !l->full && !l->eof)
+		err = list_some(l, fd, dents);
+	free(dents);
+	if (l->n) /* what was found is an answer; the next call meets the error again */
+		return 0;
+	if (err == -EINVAL || err == -ENOENT)
+		return err == -EINVAL ? -EILSEQ : -ESTALE;
+	return err ? err : l->full ? -EOVERFLOW : 0;
+}
+
+static nfsstat3 status_of(const struct req *r, int err)
+{
+	if (err == -EILSEQ)
+		return NFS3ERR_BAD_COOKIE;
+	return err == -EOVERFLOW ? NFS3ERR_TOOSMALL : nfs3_conv_status(r, err);
+}
+
+static int list(struct listing *l, uint64_t cookie, uint32_t limit)
+{
+	struct req *r = l->r;
+	int fd, err;
+
+	limit = MIN(limit, NFS3_IO_MAX);
+	if (limit <= HEAD_BYTES)
+		return -EOVERFLOW;
+	fd = vfs_open_dir(l->dir, &r->creds);
+	if (fd < 0)
+		return fd;
+	r->scratch = malloc(limit - HEAD_BYTES);
+	if (r->scratch) {
+		wire_put_init(&l->out, r->scratch, limit - HEAD_BYTES);
+		err = list_from(l, fd, cookie);
+	} else {
+		err = -ENOMEM;
+	}
+	close(fd);
+	return err;
+}
+
+static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, uint32_t dircount)
+{
+	struct req_dir_res *res = &r->res.dir;
+	struct fh_obj dir;
+	struct listing l = { .r = r, .dir = &dir, .plus = plus, .dircount_left = dircount };
+	int err;
+
+	res->status = nfs3_open(r, &r->args.fh, &dir);
+	if (res->status != NFS3_OK)
+		return;
+	if (dir.stx.stx_ino == r->exp->root_ino) /* above the root there is nothing to know */
+		l.parent_ino = dir.stx.stx_ino;
+	err = list(&l, cookie, limit);
+	if (err) {
+		res->status = status_of(r, err);
+	} else {
+		res->entries = r->scratch;
+		res->entries_len = (uint32_t)wire_put_len(&l.out);
+		res->eof = l.eof ? TRUE : FALSE;
+	}
+	nfs3_post_op(&dir, &res->attr);
+	fh_close(&dir);
+}
+
+/** nfs3_readdir - 3.3.16 */
+void nfs3_readdir(struct req *r)
+{
+	const READDIR3args *a = &r->args.readdir;
+
+	read_dir(r, false, a->cookie, a->count, UINT32_MAX);
+}
+
+/** nfs3_readdirplus - 3.3.17 */
+void nfs3_readdirplus(struct req *r)
+{
+	const READDIRPLUS3args *a = &r->args.readdirplus;
+
+	read_dir(r, true, a->cookie, a->maxcount, a->dircount);
+}
+
+/** nfs3_encode_dir - READDIR3res and READDIRPLUS3res around entries that are encoded already */
+bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res)
+{
+	static char verf[NFS3_COOKIEVERFSIZE];
+	bool_t more = FALSE;
+
+	if (!xdr_nfsstat3(xdrs, &res->status) || !xdr_post_op_attr(xdrs, &res->attr))
+		return FALSE;
+	if (res->status != NFS3_OK)
+		return TRUE;
+	return xdr_opaque(xdrs, verf, sizeof(verf)) &&
+	       xdr_opaque(xdrs, (char *)(uintptr_t)res->entries, res->entries_len) &&
+	       xdr_bool(xdrs, &more) && xdr_bool(xdrs, &res->eof);
+}

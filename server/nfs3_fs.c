@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_fs.c - FSSTAT, FSINFO, PATHCONF (RFC 1813 sections 3.3.18 to 3.3.20)
+ *
+ * Operation: what the file system says of itself, and what this server can move at once.
+ * Memory:    none.
+ * Threads:   workers: statfs() of a network file system may block.
+ * Errors:    as statuses in the results.
+ */
+#include <errno.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "nfs3_conv.h"
+#include "nfs3_io.h"
+#include "nfs3_meta.h"
+#include "req.h"
+
+/* Finds the file and fills in the attributes all three begin with. */
+static bool open_fs(struct req *r, struct fh_obj *o)
+{
+	r->res.status = nfs3_open(r, &r->args.fh, o);
+	if (r->res.status != NFS3_OK)
+		return false;
+	nfs3_conv_post_op(&o->stx, &r->res.fsstat.FSSTAT3res_u.resfail.obj_attributes);
+	return true;
+}
+
+/** nfs3_fsstat - 3.3.18 */
+void nfs3_fsstat(struct req *r)
+{
+	FSSTAT3resok *ok = &r->res.fsstat.FSSTAT3res_u.resok;
+	struct statvfs vfs;
+	struct fh_obj o;
+
+	if (!open_fs(r, &o))
+		return;
+	if (fstatvfs(o.fd, &vfs)) {
+		r->res.status = nfs3_conv_status(r, -errno);
+	} else {
+		ok->tbytes = vfs.f_blocks * vfs.f_frsize;
+		ok->fbytes = vfs.f_bfree * vfs.f_frsize;
+		ok->abytes = vfs.f_bavail * vfs.f_frsize;
+		ok->tfiles = vfs.f_files;
+		ok->ffiles = vfs.f_ffree;
+		ok->afiles = vfs.f_favail;
+		ok->invarsec = 0; /* others use this file system too */
+	}
+	fh_close(&o);
+}
+
+/** nfs3_fsinfo - 3.3.19 */
+void nfs3_fsinfo(struct req *r)
+{
+	FSINFO3resok *ok = &r->res.fsinfo.FSINFO3res_u.resok;
+	struct fh_obj o;
+
+	if (!open_fs(r, &o))
+		return;
+	ok->rtmax = ok->rtpref = NFS3_IO_MAX;
+	ok->wtmax = ok->wtpref = NFS3_IO_MAX;
+	ok->rtmult = ok->wtmult = 4096;
+	ok->dtpref = NFS3_IO_MAX;
+	ok->maxfilesize = INT64_MAX;
+	ok->time_delta = (nfstime3){ .seconds = 0, .nseconds = 1 };
+	ok->properties = FSF3_LINK | FSF3_SYMLINK | FSF3_HOMOGENEOUS | FSF3_CANSETTIME;
+	fh_close(&o);
+}
+
+/** nfs3_pathconf - 3.3.20 */
+void nfs3_pathconf(struct req *r)
+{
+	PATHCONF3resok *ok = &r->res.pathconf.PATHCONF3res_u.resok;
+	struct statvfs vfs;
+	struct fh_obj o;
+	long linkmax;
+
+	if (!open_fs(r, &o))
+		return;
+	linkmax = fpathconf(o.fd, _PC_LINK_MAX);
+	ok->linkmax = linkmax > 0 && linkmax < INT32_MAX ? (uint32_t)linkmax : INT32_MAX;
+	ok->name_max = VFS_NAME_MAX;
+	if (!fstatvfs(o.fd, &vfs) && vfs.f_namemax && vfs.f_namemax < VFS_NAME_MAX)
+		ok->name_max = (uint32_t)vfs.f_namemax;
+	ok->no_trunc = TRUE;
+	ok->chown_restricted = TRUE;
+	ok->case_insensitive = FALSE;
+	ok->case_preserving = TRUE;
+	fh_close(&o);
+}

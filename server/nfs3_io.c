@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_io.c - READ, WRITE and COMMIT (RFC 1813 sections 3.3.6, 3.3.7, 3.3.21)
+ *
+ * Operation: nfs3_io_begin() looks for descriptor and permission in the reactor's cache; if either
+ *            is missing, a worker opens the file and asks the kernel (nfs3_io_open), and begin runs
+ *            again with what it found. place.c moves the data; the _finish functions make the
+ *            answer.
+ * Durability: a stable WRITE is on disk, as far as was asked, before it is answered. An unstable
+ *            one makes the file dirty: its descriptor stays open until a COMMIT, or a sync of our
+ *            own, has told whether the data arrived. The write verifier changes whenever a sync
+ *            fails, whoever asked for it, since the kernel tells each loss only once; a WRITE
+ *            answers with the verifier that was in force before it took data, so that no change can
+ *            fall in between.
+ * Memory:    r->file is held from begin to the end of the request.
+ * Threads:   reactor, but for nfs3_io_open().
+ * Errors:    statuses as RFC 1813 lists them; what is no regular file gets INVAL.
+ */
+#include "nfs3_io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/checked.h"
+#include "base/wire.h"
+#include "nfs3_conv.h"
+#include "reactor.h"
+#include "req.h"
+#include "server_int.h"
+
+static bool is_write(const struct req *r)
+{
+	return r->proc->move != PLACE_READ;
+}
+
+/* COMMIT may be called by who may WRITE; a read-only descriptor syncs as well, but it may be newer
+ * than a loss that another one was told of */
+static bool wants_writable(const struct req *r)
+{
+	return r->proc->move == PLACE_WRITE;
+}
+
+static uint64_t who(const struct req *r)
+{
+	uint64_t h = creds_hash(&r->creds);
+
+	return h ? h : 1; /* 0 is a free slot */
+}
+
+static bool may_certainly(const struct req *r)
+{
+	return !creds_can_assume() || r->creds.uid == 0 || r->creds.uid == r->stx.stx_uid;
+}
+
+static enum nfs3_io_next answer(struct req *r, nfsstat3 status)
+{
+	req_fail(r, status);
+	return NFS3_IO_ANSWERED;
+}
+
+/* ---- the worker's part -------------------------------------------------------------------- */
+
+/** nfs3_io_open - see nfs3_io.h */
+void nfs3_io_open(struct worker_job *job)
+{
+	struct req *r = container_of(job, struct req, job);
+	const nfs_fh3 *fh = &r->args.fh;
+
+	r->err = fh_open(r->srv->fhs, fh->data.data_val, fh->data.data_len, &r->found);
+	if (!r->err)
+		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
+	if (!r->err && !r->file)
+		r->err = store_open(&store_cached_ops, &r->found, wants_writable(r), &r->opened);
+	if (!r->err)
+		r->stx = r->found.stx;
+	fh_close(&r->found);
+}
+
+/* ---- finding the file --------------------------------------------------------------------- */
+
+static void keep_opened(struct req *r)
+{
+	struct fh fh = { .len = r->args.fh.data.data_len };
+
+	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
+	r->file = fdcache_insert(r->reactor->files, &fh, &store_cached_ops, &r->opened,
+				 makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor),
+				 r->stx.stx_ino);
+	r->opened.fd = -1;
+}
+
+/* what the worker found out; Return: NFS3_IO_READY to go on */
+static enum nfs3_io_next take_opened(struct req *r)
+{
+	if (r->err)
+		return answer(r, nfs3_conv_status(r, r->err));
+	if (!r->file)
+		keep_opened(r);
+	if (!r->file)
+		return answer(r, NFS3ERR_JUKEBOX);
+	fdcache_learn(r->file, who(r), &r->stx, is_write(r));
+	return NFS3_IO_READY;
+}
+
+/* Return: NFS3_IO_READY with r->file and r->stx, and permission */
+static enum nfs3_io_next find_file(struct req *r)
+{
+	const nfs_fh3 *fh = &r->args.fh;
+	int err;
+
+	if (r->open_tried)
+		return take_opened(r);
+	r->open_tried = true;
+	r->file = fdcache_find(r->reactor->files, fh->data.data_val, fh->data.data_len,
+			       wants_writable(r));
+	if (r->file) {
+		err = vfs_stat(r->file->file.fd, &r->stx);
+		if (err)
+			return answer(r, nfs3_conv_status(r, err));
+		if (!r->stx.stx_nlink)
+			return answer(r, NFS3ERR_STALE);
+		if (may_certainly(r) || fdcache_may(r->file, who(r), &r->stx, is_write(r))) {
+			reactor_count(r->reactor, file_hits);
+			return NFS3_IO_READY;
+		}
+	}
+	reactor_count(r->reactor, file_misses);
+	return NFS3_IO_OPEN;
+}
+
+/* ---- READ --------------------------------------------------------------------------------- */
+
+static enum nfs3_io_next begin_read(struct req *r)
+{
+	const READ3args *a = &r->args.read;
+	uint32_t count = MIN(a->count, NFS3_IO_MAX);
+
+	if (a->offset >= r->stx.stx_size)
+		count = 0;
+	else if (count > r->stx.stx_size - a->offset)
+		count = (uint32_t)(r->stx.stx_size - a->offset);
+	place_start(r, PLACE_READ, count);
+	return NFS3_IO_READY;
+}
+
+/** nfs3_io_read_finish - see nfs3_io.h */
+void nfs3_io_read_finish(struct req *r)
+{
+	const struct place *pl = &r->place;
+	READ3resok *ok = &r->res.read.READ3res_u.resok;
+
+	if (pl->err && !pl->good) {
+		req_fail(r, nfs3_conv_status(r, pl->err));
+		return;
+	}
+	if (pl->short_read && vfs_stat(r->file->file.fd, &r->stx))
+		memset(&r->stx, 0, sizeof(r->stx)); /* truncated meanwhile, and then lost */
+	r->res.read.status = NFS3_OK;
+	nfs3_conv_post_op(&r->stx, &ok->file_attributes);
+	ok->count = pl->good;
+	ok->data.length = pl->good;
+	ok->eof = r->args.read.offset >= r->stx.stx_size ||
+		  pl->good >= r->stx.stx_size - r->args.read.offset;
+}
+
+/* ---- WRITE -------------------------------------------------------------------------------- */
+
+static enum nfs3_io_next begin_write(struct req *r)
+{
+	const WRITE3args *a = &r->args.write;
+	uint64_t end;
+
+	/* a stable write is as good as its own; only what is promised for later can be lost later */
+	r->verf = atomic_load(&r->srv->write_verf);
+	if (a->count != a->data.length || a->count > NFS3_IO_MAX || a->stable > FILE_SYNC)
+		return answer(r, NFS3ERR_INVAL);
+	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)
+		return answer(r, NFS3ERR_FBIG);
+	if (a->stable == UNSTABLE) {
+		r->file->dirty = true;
+		r->file->writing++;
+	}
+	place_start(r, PLACE_WRITE, a->count);
+	return NFS3_IO_READY;
+}
+
+static void sync_failed(struct req *r)
+{
+	reactor_count(r->reactor, sync_failed);
+	server_write_verf_change(r->srv);
+}
+
+/* no attributes of before: nothing kept others from the file in between (RFC 1813 section 2.6) */
+static void set_wcc(struct req *r, wcc_data *wcc)
+{
+	struct statx stx;
+
+	if (!vfs_stat(r->file->file.fd, &stx))
+		nfs3_conv_post_op(&stx, &wcc->after);
+}
+
+/** nfs3_io_write_finish - see nfs3_io.h */
+void nfs3_io_write_finish(struct req *r)
+{
+	const struct place *pl = &r->place;
+	WRITE3res *res = &r->res.write;
+	WRITE3resok *ok = &res->WRITE3res_u.resok;
+
+	if (r->args.write.stable == UNSTABLE) {
+		r->file->dirty_seq++;
+		r->file->writing--;
+	}
+	if (pl->sync_failed)
+		sync_failed(r);
+	if (pl->err && !pl->good) {
+		req_fail(r, nfs3_conv_status(r, pl->err));
+		set_wcc(r, &res->WRITE3res_u.resfail.file_wcc);
+		return;
+	}
+	res->status = NFS3_OK;
+	set_wcc(r, &ok->file_wcc);
+	ok->count = pl->good;
+	ok->committed = r->args.write.stable;
+	put_be64(ok->verf, r->verf);
+}
+
+/* ---- COMMIT ------------------------------------------------------------------------------- */
+
+/** nfs3_io_commit_finish - see nfs3_io.h; the range is not looked at: all of the file is synced */
+void nfs3_io_commit_finish(struct req *r)
+{
+	const struct place *pl = &r->place;
+	COMMIT3res *res = &r->res.commit;
+
+	if (pl->err) {
+		sync_failed(r);
+		req_fail(r, nfs3_conv_status(r, pl->err));
+		set_wcc(r, &res->COMMIT3res_u.resfail.file_wcc);
+		return;
+	}
+	fdcache_cleaned(r->file, r->sync_seq);
+	res->status = NFS3_OK;
+	set_wcc(r, &res->COMMIT3res_u.resok.file_wcc);
+	/* taken after the sync: a loss that somebody else was told of shows in it */
+	put_be64(res->COMMIT3res_u.resok.verf, atomic_load(&r->srv->write_verf));
+}
+
+/** nfs3_io_begin - see nfs3_io.h */
+enum nfs3_io_next nfs3_io_begin(struct req *r)
+{
+	enum nfs3_io_next next = find_file(r);
+
+	if (next != NFS3_IO_READY)
+		return next;
+	switch (r->proc->move) {
+	case PLACE_READ:
+		return begin_read(r);
+	case PLACE_WRITE:
+		return begin_write(r);
+	default:
+		r->sync_seq = r->file->dirty_seq;
+		place_start(r, PLACE_SYNC, 0);
+		return NFS3_IO_READY;
+	}
+}
+
+/* ---- syncing for the cache ---------------------------------------------------------------- */
+
+struct flush {
+	struct reactor *reactor;
+	struct fdcache_entry *entry;
+	uint64_t seq;
+	struct store_io io;
+};
+
+static void on_flushed(struct store_io *io)
+{
+	struct flush *f = container_of(io, struct flush, io);
+	struct reactor *re = f->reactor;
+
+	if (io->res < 0) {
+		reactor_count(re, sync_failed);
+		server_write_verf_change(re->srv);
+		/* told once, and the verifier tells it on: there is nothing more to keep it for */
+	}
+	fdcache_flushed(f->entry, f->seq);
+	re->flushing--;
+	free(f);
+}
+
+/** nfs3_io_flush - see nfs3_io.h */
+void nfs3_io_flush(void *reactor, struct fdcache_entry *e)
+{
+	struct reactor *re = reactor;
+	struct flush *f = calloc(1, sizeof(*f));
+
+	if (!f) { /* stays dirty, and is tried again */
+		fdcache_flushed(e, e->dirty_seq - 1);
+		return;
+	}
+	f->reactor = re;
+	f->entry = e;
+	f->seq = e->dirty_seq;
+	f->io = (struct store_io){ .op = STORE_SYNC, .file = &e->file, .done = on_flushed };
+	re->flushing++;
+	if (store_submit(re->stores[0], &f->io))
+		on_flushed(&f->io);
+}

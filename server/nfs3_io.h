@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_io.h - READ, WRITE and COMMIT: the procedures that use an open file
+ */
+#ifndef LEAT_SERVER_NFS3_IO_H
+#define LEAT_SERVER_NFS3_IO_H
+
+#include "base/util.h"
+#include "worker.h"
+
+struct fdcache_entry;
+struct req;
+
+#define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax: FSINFO says so */
+
+enum nfs3_io_next {
+	NFS3_IO_READY,    /* file and permission are there; place_start() was called */
+	NFS3_IO_OPEN,     /* a worker has to run nfs3_io_open() first */
+	NFS3_IO_ANSWERED, /* r->res says why not */
+};
+
+/** nfs3_io_begin - find the file and begin to move; on the reactor */
+enum nfs3_io_next must_check nfs3_io_begin(struct req *r);
+
+/** nfs3_io_open - open the file and ask for permission; on a worker */
+void nfs3_io_open(struct worker_job *job);
+
+/* What READ, WRITE and COMMIT answer, from what place.c left. */
+void nfs3_io_read_finish(struct req *r);
+void nfs3_io_write_finish(struct req *r);
+void nfs3_io_commit_finish(struct req *r);
+
+/** nfs3_io_flush - fdcache_ops.flush: sync a file whose entry is to be closed */
+void nfs3_io_flush(void *reactor, struct fdcache_entry *e);
+
+#endif

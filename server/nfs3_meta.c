@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_meta.c - GETATTR, SETATTR, LOOKUP, ACCESS, READLINK (RFC 1813 sections 3.3.1 to 3.3.5)
+ *
+ * Operation: find the file, do the thing (vfs.c), fill in what both outcomes carry.
+ * Memory:    results are zeroed: an attribute that is not filled in is an absent one. Handles and
+ *            paths in results lie in r->mem.
+ * Threads:   workers.
+ * Errors:    as statuses in the results.
+ */
+#include "nfs3_meta.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nfs3_conv.h"
+#include "req.h"
+#include "server_int.h"
+
+/** nfs3_open - see nfs3_meta.h */
+nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
+{
+	int err = fh_open(r->srv->fhs, fh->data.data_val, fh->data.data_len, ret);
+
+	return err ? nfs3_conv_status(r, err) : NFS3_OK;
+}
+
+/** nfs3_post_op - see nfs3_meta.h */
+void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret)
+{
+	struct statx stx;
+
+	if (o->fd >= 0 && !vfs_stat(o->fd, &stx))
+		nfs3_conv_post_op(&stx, ret);
+}
+
+/** nfs3_getattr - 3.3.1 */
+void nfs3_getattr(struct req *r)
+{
+	struct fh_obj o;
+
+	r->res.status = nfs3_open(r, &r->args.getattr.object, &o);
+	if (r->res.status != NFS3_OK)
+		return;
+	nfs3_conv_attr(&o.stx, &r->res.getattr.GETATTR3res_u.resok.obj_attributes);
+	fh_close(&o);
+}
+
+static bool guard_holds(const sattrguard3 *guard, const struct statx *stx)
+{
+	const nfstime3 *want = &guard->sattrguard3_u.obj_ctime;
+
+	return !guard->check || (want->seconds == (uint32_t)stx->stx_ctime.tv_sec &&
+				 want->nseconds == stx->stx_ctime.tv_nsec);
+}
+
+/** nfs3_setattr - 3.3.2 */
+void nfs3_setattr(struct req *r)
+{
+	const SETATTR3args *a = &r->args.setattr;
+	struct vfs_sattr sa;
+	struct fh_obj o;
+	int err;
+
+	r->res.status = nfs3_open(r, &a->object, &o);
+	if (r->res.status != NFS3_OK)
+		return;
+	err = nfs3_conv_sattr(&a->new_attributes, &sa);
+	if (!err && !guard_holds(&a->guard, &o.stx)) {
+		r->res.status = NFS3ERR_NOT_SYNC;
+	} else {
+		if (!err)
+			err = vfs_setattr(&o, &sa, &r->creds);
+		r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	}
+	/* success and failure begin alike */
+	nfs3_post_op(&o, &r->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
+	fh_close(&o);
+}
+
+/** nfs3_lookup - 3.3.3 */
+void nfs3_lookup(struct req *r)
+{
+	const diropargs3 *what = &r->args.lookup.what;
+	LOOKUP3resok *ok = &r->res.lookup.LOOKUP3res_u.resok;
+	struct fh_obj dir, o = { .fd = -1 };
+	struct fh fh;
+	int err;
+
+	r->res.status = nfs3_open(r, &what->dir, &dir);
+	if (r->res.status != NFS3_OK)
+		return;
+	err = vfs_lookup(r->srv->fhs, &dir, what->name, &r->creds, &o);
+	if (!err)
+		err = fh_make(r->srv->fhs, &o, &fh);
+	if (err) {
+		r->res.status = nfs3_conv_status(r, err);
+		nfs3_post_op(&dir, &r->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
+	} else {
+		memcpy(r->mem.fh_res, fh.data, fh.len);
+		ok->object.data.data_val = r->mem.fh_res;
+		ok->object.data.data_len = fh.len;
+		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
+		nfs3_post_op(&dir, &ok->dir_attributes);
+	}
+	fh_close(&o);
+	fh_close(&dir);
+}
+
+/* ACCESS's bits from the kernel's three (RFC 1813 section 3.3.4) */
+static uint32_t access_bits(const struct req *r, const struct fh_obj *o, int got)
+{
+	bool is_dir = S_ISDIR(o->stx.stx_mode), ro = r->exp->conf.ro;
+	uint32_t bits = 0;
+
+	if (got & R_OK)
+		bits |= ACCESS3_READ;
+	if (got & W_OK && !ro && (!is_dir || got & X_OK))
+		bits |= ACCESS3_MODIFY | ACCESS3_EXTEND | (is_dir ? ACCESS3_DELETE : 0);
+	if (got & X_OK)
+		bits |= is_dir ? ACCESS3_LOOKUP : ACCESS3_EXECUTE;
+	return bits;
+}
+
+/** nfs3_access - 3.3.4 */
+void nfs3_access(struct req *r)
+{
+	ACCESS3resok *ok = &r->res.access.ACCESS3res_u.resok;
+	struct fh_obj o;
+	int got, err;
+
+	r->res.status = nfs3_open(r, &r->args.access.object, &o);
+	if (r->res.status != NFS3_OK)
+		return;
+	err = vfs_access(&o, &r->creds, R_OK | W_OK | X_OK, &got);
+	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both outcomes begin so */
+	if (err)
+		r->res.status = nfs3_conv_status(r, err);
+	else
+		ok->access = access_bits(r, &o, got) & r->args.access.access;
+	fh_close(&o);
+}
+
+/** nfs3_readlink - 3.3.5 */
+void nfs3_readlink(struct req *r)
+{
+	READLINK3resok *ok = &r->res.readlink.READLINK3res_u.resok;
+	struct fh_obj o;
+	uint32_t len;
+	int err;
+
+	r->res.status = nfs3_open(r, &r->args.readlink.symlink, &o);
+	if (r->res.status != NFS3_OK)
+		return;
+	err = vfs_readlink(&o, r->mem.path, sizeof(r->mem.path), &len);
+	nfs3_conv_post_op(&o.stx, &ok->symlink_attributes); /* both outcomes begin so */
+	if (err) {
+		r->res.status = nfs3_conv_status(r, err);
+	} else {
+		ok->data.length = len;
+		ok->data.here = (struct iovec){ .iov_base = r->mem.path, .iov_len = len };
+		ok->data.iov = &ok->data.here;
+		ok->data.iovcnt = 1;
+	}
+	fh_close(&o);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_meta.h - the procedures of NFSv3 that run on a worker, as the table in nfs3_prog.c names them
+ */
+#ifndef LEAT_SERVER_NFS3_META_H
+#define LEAT_SERVER_NFS3_META_H
+
+#include <rpc/types.h>
+#include <rpc/xdr.h>
+
+#include "nfs3.h"
+
+struct fh_obj;
+struct req;
+struct req_dir_res;
+
+/* nfs3_meta.c: attributes */
+void nfs3_getattr(struct req *r);
+void nfs3_setattr(struct req *r);
+void nfs3_lookup(struct req *r);
+void nfs3_access(struct req *r);
+void nfs3_readlink(struct req *r);
+
+/** nfs3_open - find the file of a handle in the arguments; Return: status */
+nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret);
+
+/** nfs3_post_op - attributes of @o as they are now, or none */
+void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret);
+
+/* nfs3_name.c: names */
+void nfs3_create(struct req *r);
+void nfs3_create_finish(struct req *r);
+void nfs3_mkdir(struct req *r);
+void nfs3_symlink(struct req *r);
+void nfs3_mknod(struct req *r);
+void nfs3_remove(struct req *r);
+void nfs3_rmdir(struct req *r);
+void nfs3_rename(struct req *r);
+void nfs3_link(struct req *r);
+
+/* nfs3_dir.c: listings */
+void nfs3_readdir(struct req *r);
+void nfs3_readdirplus(struct req *r);
+bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res);
+
+/* nfs3_fs.c: the file system */
+void nfs3_fsstat(struct req *r);
+void nfs3_fsinfo(struct req *r);
+void nfs3_pathconf(struct req *r);
+
+#endif

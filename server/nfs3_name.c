@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_name.c - CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR, RENAME, LINK (RFC 1813 sections 3.3.8 to
+ *               3.3.15)
+ *
+ * Operation: find the directories, do the thing (vfs_name.c, durably), answer with attributes and
+ *            handle of what was made. The four that make something have one form of results, and so
+ *            one function that fills them.
+ * Memory:    as nfs3_meta.c. CREATE leaves its descriptor in r->made for the cache of open files:
+ *            the WRITE that follows need not open it, nor be permitted by a mode that came later.
+ * Threads:   workers; nfs3_create_finish() on the reactor.
+ * Errors:    as statuses in the results.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "nfs3_conv.h"
+#include "nfs3_meta.h"
+#include "req.h"
+#include "server_int.h"
+
+_Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) && sizeof(SYMLINK3res) == sizeof(CREATE3res) &&
+		       sizeof(MKNOD3res) == sizeof(CREATE3res),
+	       "four results of one form");
+
+/* @m: was made if @err is 0 */
+static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct vfs_made *m)
+{
+	CREATE3res *res = &r->res.create;
+	CREATE3resok *ok = &res->CREATE3res_u.resok;
+	struct fh fh;
+
+	if (err) {
+		res->status = nfs3_conv_status(r, err);
+		nfs3_post_op(dir, &res->CREATE3res_u.resfail.dir_wcc.after);
+		return;
+	}
+	/* a file without handle in the answer is looked up by the client */
+	if (!fh_make(r->srv->fhs, &m->obj, &fh))
+		nfs3_conv_post_op_fh(&fh, r->mem.fh_res, &ok->obj);
+	nfs3_conv_post_op(&m->obj.stx, &ok->obj_attributes);
+	nfs3_post_op(dir, &ok->dir_wcc.after);
+}
+
+/* the four begin with the directory and the name */
+static bool open_where(struct req *r, struct fh_obj *dir)
+{
+	r->res.status = nfs3_open(r, &r->args.create.where.dir, dir);
+	return r->res.status == NFS3_OK;
+}
+
+/** nfs3_create - 3.3.8 */
+void nfs3_create(struct req *r)
+{
+	static const enum vfs_create hows[] = {
+		[UNCHECKED] = VFS_UNCHECKED,
+		[GUARDED] = VFS_GUARDED,
+		[EXCLUSIVE] = VFS_EXCLUSIVE,
+	};
+	const CREATE3args *a = &r->args.create;
+	struct vfs_sattr sa = { 0 };
+	struct fh_obj dir;
+	int err = 0;
+
+	if (!open_where(r, &dir))
+		return;
+	if (a->how.mode != EXCLUSIVE)
+		err = nfs3_conv_sattr(&a->how.createhow3_u.obj_attributes, &sa);
+	if (!err)
+		err = vfs_create(r->srv->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
+				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &r->made);
+	answer_made(r, &dir, err, &r->made);
+	fh_close(&dir);
+}
+
+/** nfs3_create_finish - the open file goes to the cache */
+void nfs3_create_finish(struct req *r)
+{
+	const post_op_fh3 *obj = &r->res.create.CREATE3res_u.resok.obj;
+	struct store_file file = { .fd = r->made.fd, .writable = true };
+	struct fdcache_entry *e;
+	struct fh fh;
+
+	if (r->res.status != NFS3_OK || r->made.fd < 0 || !obj->handle_follows)
+		return;
+	fh.len = obj->post_op_fh3_u.handle.data.data_len;
+	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
+	e = fdcache_insert(r->reactor->files, &fh, &store_cached_ops, &file,
+			   makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
+			   r->made.obj.stx.stx_ino);
+	r->made.fd = -1; /* the cache's, whatever became of it */
+	if (e)
+		fdcache_put(e);
+}
+
+/** nfs3_mkdir - 3.3.9 */
+void nfs3_mkdir(struct req *r)
+{
+	const MKDIR3args *a = &r->args.mkdir;
+	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	struct vfs_sattr sa;
+	struct fh_obj dir;
+	int err;
+
+	if (!open_where(r, &dir))
+		return;
+	err = nfs3_conv_sattr(&a->attributes, &sa);
+	if (!err)
+		err = vfs_mkdir(r->srv->fhs, &dir, a->where.name, &sa, &r->creds, &m);
+	answer_made(r, &dir, err, &m);
+	vfs_made_close(&m);
+	fh_close(&dir);
+}
+
+/* The path is the caller's, any bytes but NUL; to the kernel it must end in one. */
+static int copy_target(struct req *r)
+{
+	uint32_t len = r->args.symlink.symlink.symlink_data.length;
+
+	if (!len || len >= sizeof(r->mem.path))
+		return len ? -ENAMETOOLONG : -EINVAL;
+	memcpy(r->mem.path, place_data(r), len);
+	r->mem.path[len] = '\0';
+	return strlen(r->mem.path) == len ? 0 : -EINVAL;
+}
+
+/** nfs3_symlink - 3.3.10; the path has been pulled */
+void nfs3_symlink(struct req *r)
+{
+	const SYMLINK3args *a = &r->args.symlink;
+	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	struct vfs_sattr sa;
+	struct fh_obj dir;
+	int err;
+
+	if (!open_where(r, &dir))
+		return;
+	err = nfs3_conv_sattr(&a->symlink.symlink_attributes, &sa);
+	if (!err)
+		err = copy_target(r);
+	if (!err)
+		err = vfs_symlink(r->srv->fhs, &dir, a->where.name, r->mem.path, &sa, &r->creds, &m);
+	answer_made(r, &dir, err, &m);
+	vfs_made_close(&m);
+	fh_close(&dir);
+}
+
+static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m)
+{
+	const MKNOD3args *a = &r->args.mknod;
+	const devicedata3 *dev = &a->what.mknoddata3_u.device;
+	bool is_dev = a->what.type == NF3CHR || a->what.type == NF3BLK;
+	struct vfs_sattr sa;
+	dev_t rdev = 0;
+	uint32_t type;
+	int err;
+
+	switch (a->what.type) {
+	case NF3CHR:
+		type = S_IFCHR;
+		break;
+	case NF3BLK:
+		type = S_IFBLK;
+		break;
+	case NF3SOCK:
+		type = S_IFSOCK;
+		break;
+	default:
+		type = S_IFIFO;
+		break;
+	}
+	if (is_dev)
+		rdev = makedev(dev->spec.specdata1, dev->spec.specdata2);
+	err = nfs3_conv_sattr(is_dev ? &dev->dev_attributes : &a->what.mknoddata3_u.pipe_attributes,
+			      &sa);
+	return err ? err : vfs_mknod(r->srv->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
+}
+
+/** nfs3_mknod - 3.3.11 */
+void nfs3_mknod(struct req *r)
+{
+	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	struct fh_obj dir;
+
+	if (!open_where(r, &dir))
+		return;
+	switch (r->args.mknod.what.type) {
+	case NF3CHR:
+	case NF3BLK:
+	case NF3SOCK:
+	case NF3FIFO:
+		answer_made(r, &dir, make_node(r, &dir, &m), &m);
+		break;
+	default:
+		r->res.status = NFS3ERR_BADTYPE;
+		nfs3_post_op(&dir, &r->res.mknod.MKNOD3res_u.resfail.dir_wcc.after);
+		break;
+	}
+	vfs_made_close(&m);
+	fh_close(&dir);
+}
+
+static void let_go(struct req *r, const struct vfs_gone *gone)
+{
+	if (gone->gone)
+		reactor_drop_file(r->srv, gone->dev, gone->ino);
+}
+
+/* REMOVE and RMDIR: same arguments, same results */
+static void remove_name(struct req *r, bool is_dir)
+{
+	const diropargs3 *what = &r->args.remove.object;
+	struct vfs_gone gone = { 0 };
+	struct fh_obj dir;
+	int err;
+
+	r->res.status = nfs3_open(r, &what->dir, &dir);
+	if (r->res.status != NFS3_OK)
+		return;
+	err = vfs_remove(r->srv->fhs, &dir, what->name, is_dir, &r->creds, &gone);
+	if (err)
+		r->res.status = nfs3_conv_status(r, err);
+	let_go(r, &gone);
+	nfs3_post_op(&dir, &r->res.remove.REMOVE3res_u.resok.dir_wcc.after);
+	fh_close(&dir);
+}
+
+/** nfs3_remove - 3.3.12 */
+void nfs3_remove(struct req *r)
+{
+	remove_name(r, false);
+}
+
+/** nfs3_rmdir - 3.3.13 */
+void nfs3_rmdir(struct req *r)
+{
+	remove_name(r, true);
+}
+
+/** nfs3_rename - 3.3.14 */
+void nfs3_rename(struct req *r)
+{
+	const RENAME3args *a = &r->args.rename;
+	RENAME3resok *ok = &r->res.rename.RENAME3res_u.resok;
+	struct fh_obj from, to = { .fd = -1 };
+	struct vfs_gone gone = { 0 };
+	int err;
+
+	r->res.status = nfs3_open(r, &a->from.dir, &from);
+	if (r->res.status != NFS3_OK)
+		return;
+	r->res.status = nfs3_open(r, &a->to.dir, &to);
+	if (r->res.status == NFS3_OK) {
+		err = vfs_rename(r->srv->fhs, &from, a->from.name, &to, a->to.name, &r->creds, &gone);
+		if (err)
+			r->res.status = nfs3_conv_status(r, err);
+		let_go(r, &gone);
+		/* a directory of another export is not this call's to tell of */
+		if (to.exp == from.exp)
+			nfs3_post_op(&to, &ok->todir_wcc.after);
+	}
+	nfs3_post_op(&from, &ok->fromdir_wcc.after); /* both outcomes are alike */
+	fh_close(&to);
+	fh_close(&from);
+}
+
+/** nfs3_link - 3.3.15 */
+void nfs3_link(struct req *r)
+{
+	const LINK3args *a = &r->args.link;
+	LINK3resok *ok = &r->res.link.LINK3res_u.resok;
+	struct fh_obj o, dir = { .fd = -1 };
+	int err;
+
+	r->res.status = nfs3_open(r, &a->file, &o);
+	if (r->res.status != NFS3_OK)
+		return;
+	r->res.status = nfs3_open(r, &a->link.dir, &dir);
+	if (r->res.status == NFS3_OK) {
+		err = vfs_link(r->srv->fhs, &o, &dir, a->link.name, &r->creds);
+		if (err)
+			r->res.status = nfs3_conv_status(r, err);
+		if (dir.exp == o.exp)
+			nfs3_post_op(&dir, &ok->linkdir_wcc.after);
+	}
+	nfs3_post_op(&o, &ok->file_attributes); /* both outcomes are alike */
+	fh_close(&dir);
+	fh_close(&o);
+}

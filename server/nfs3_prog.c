@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_prog.c - the procedures of NFS version 3
+ *
+ * Operation: one row for each; prog.h says what a row means, req.c what is done with it.
+ * Memory:    the preset functions point what the decoders would allocate at the request's own
+ *            memory (xdr/nfs3.x says how).
+ * Threads:   constant.
+ * Errors:    none.
+ */
+#include "nfs3_io.h"
+#include "nfs3_meta.h"
+#include "prog.h"
+#include "req.h"
+
+static void preset_fh(struct req *r)
+{
+	r->args.fh.data.data_val = r->mem.fh[0];
+}
+
+/* LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR: all begin with directory and name */
+static void preset_dirop(struct req *r)
+{
+	preset_fh(r);
+	r->args.lookup.what.name = r->mem.name[0];
+}
+
+static void preset_rename(struct req *r)
+{
+	preset_dirop(r);
+	r->args.rename.to.dir.data.data_val = r->mem.fh[1];
+	r->args.rename.to.name = r->mem.name[1];
+}
+
+static void preset_link(struct req *r)
+{
+	preset_fh(r);
+	r->args.link.link.dir.data.data_val = r->mem.fh[1];
+	r->args.link.link.name = r->mem.name[0];
+}
+
+#define CODEC(proc)                                                                            \
+	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)xdr_##proc##3res,         \
+	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(proc##3res)
+
+#define CODEC_DIR(proc)                                                                        \
+	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)nfs3_encode_dir,          \
+	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(struct req_dir_res)
+
+static const struct prog_proc procs[] = {
+	[NFSPROC3_NULL] = {
+		.name = "NULL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+	},
+	[NFSPROC3_GETATTR] = {
+		.name = "GETATTR",
+		CODEC(GETATTR),
+		.preset = preset_fh,
+		.work = nfs3_getattr,
+	},
+	[NFSPROC3_SETATTR] = {
+		.name = "SETATTR",
+		CODEC(SETATTR),
+		.preset = preset_fh,
+		.modifies = true,
+		.work = nfs3_setattr,
+	},
+	[NFSPROC3_LOOKUP] = {
+		.name = "LOOKUP",
+		CODEC(LOOKUP),
+		.preset = preset_dirop,
+		.work = nfs3_lookup,
+	},
+	[NFSPROC3_ACCESS] = {
+		.name = "ACCESS",
+		CODEC(ACCESS),
+		.preset = preset_fh,
+		.work = nfs3_access,
+	},
+	[NFSPROC3_READLINK] = {
+		.name = "READLINK",
+		CODEC(READLINK),
+		.preset = preset_fh,
+		.work = nfs3_readlink,
+	},
+	[NFSPROC3_READ] = {
+		.name = "READ",
+		CODEC(READ),
+		.preset = preset_fh,
+		.move = PLACE_READ,
+		.finish = nfs3_io_read_finish,
+	},
+	[NFSPROC3_WRITE] = {
+		.name = "WRITE",
+		CODEC(WRITE),
+		.preset = preset_fh,
+		.move = PLACE_WRITE,
+		.modifies = true,
+		.finish = nfs3_io_write_finish,
+	},
+	[NFSPROC3_CREATE] = {
+		.name = "CREATE",
+		CODEC(CREATE),
+		.preset = preset_dirop,
+		.modifies = true,
+		.work = nfs3_create,
+		.finish = nfs3_create_finish,
+	},
+	[NFSPROC3_MKDIR] = {
+		.name = "MKDIR",
+		CODEC(MKDIR),
+		.preset = preset_dirop,
+		.modifies = true,
+		.work = nfs3_mkdir,
+	},
+	[NFSPROC3_SYMLINK] = {
+		.name = "SYMLINK",
+		CODEC(SYMLINK),
+		.preset = preset_dirop,
+		.move = PLACE_PULL,
+		.modifies = true,
+		.work = nfs3_symlink,
+	},
+	[NFSPROC3_MKNOD] = {
+		.name = "MKNOD",
+		CODEC(MKNOD),
+		.preset = preset_dirop,
+		.modifies = true,
+		.work = nfs3_mknod,
+	},
+	[NFSPROC3_REMOVE] = {
+		.name = "REMOVE",
+		CODEC(REMOVE),
+		.preset = preset_dirop,
+		.modifies = true,
+		.work = nfs3_remove,
+	},
+	[NFSPROC3_RMDIR] = {
+		.name = "RMDIR",
+		CODEC(RMDIR),
+		.preset = preset_dirop,
+		.modifies = true,
+		.work = nfs3_rmdir,
+	},
+	[NFSPROC3_RENAME] = {
+		.name = "RENAME",
+		CODEC(RENAME),
+		.preset = preset_rename,
+		.modifies = true,
+		.work = nfs3_rename,
+	},
+	[NFSPROC3_LINK] = {
+		.name = "LINK",
+		CODEC(LINK),
+		.preset = preset_link,
+		.modifies = true,
+		.work = nfs3_link,
+	},
+	[NFSPROC3_READDIR] = {
+		.name = "READDIR",
+		CODEC_DIR(READDIR),
+		.preset = preset_fh,
+		.work = nfs3_readdir,
+	},
+	[NFSPROC3_READDIRPLUS] = {
+		.name = "READDIRPLUS",
+		CODEC_DIR(READDIRPLUS),
+		.preset = preset_fh,
+		.work = nfs3_readdirplus,
+	},
+	[NFSPROC3_FSSTAT] = {
+		.name = "FSSTAT",
+		CODEC(FSSTAT),
+		.preset = preset_fh,
+		.work = nfs3_fsstat,
+	},
+	[NFSPROC3_FSINFO] = {
+		.name = "FSINFO",
+		CODEC(FSINFO),
+		.preset = preset_fh,
+		.work = nfs3_fsinfo,
+	},
+	[NFSPROC3_PATHCONF] = {
+		.name = "PATHCONF",
+		CODEC(PATHCONF),
+		.preset = preset_fh,
+		.work = nfs3_pathconf,
+	},
+	[NFSPROC3_COMMIT] = {
+		.name = "COMMIT",
+		CODEC(COMMIT),
+		.preset = preset_fh,
+		.move = PLACE_SYNC,
+		.modifies = true,
+		.finish = nfs3_io_commit_finish,
+	},
+};
+
+const struct prog prog_nfs3 = {
+	.number = NFS_PROGRAM,
+	.vers = NFS_V3,
+	.name = "NFS",
+	.is_nfs = true,
+	.procs = procs,
+	.nprocs = ARRAY_SIZE(procs),
+};

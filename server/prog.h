@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * prog.h - the programs that leatd serves, as tables
+ */
+#ifndef LEAT_SERVER_PROG_H
+#define LEAT_SERVER_PROG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rpc/types.h>
+#include <rpc/xdr.h>
+
+#include "place.h"
+
+struct req;
+
+/* Everything about a procedure. req.c runs it:
+ *
+ *   decode arguments -> [file and permission, for `file`] -> [move payload] -> [work] -> finish -> reply
+ */
+struct prog_proc {
+	const char *name;
+	xdrproc_t decode, encode;
+	size_t args_bytes, res_bytes;    /* of struct req's unions: what is zeroed */
+	void (*preset)(struct req *r);   /* points the arguments' pointers at the request's memory */
+	enum place_kind move;            /* READ, WRITE and SYNC find the file first */
+	bool modifies;                   /* refused on a read-only export */
+	void (*work)(struct req *r);     /* on a worker; NULL: nothing blocks */
+	void (*finish)(struct req *r);   /* on the reactor, before the reply; NULL: nothing to do */
+};
+
+struct prog {
+	uint32_t number, vers;
+	const char *name;
+	bool is_nfs; /* arguments begin with a handle, results with a status */
+	const struct prog_proc *procs;
+	uint32_t nprocs;
+};
+
+extern const struct prog prog_nfs3, prog_mount3, prog_ctl;
+
+/** prog_xdr_void - xdr_void() with the arguments that xdrproc_t promises */
+bool_t prog_xdr_void(XDR *xdrs, void *nothing);
+
+enum prog_found { PROG_FOUND, PROG_NO_PROG, PROG_NO_VERS, PROG_NO_PROC };
+
+/** prog_find - the row of a procedure
+ * @ret_low, @ret_high: versions there are, for PROG_NO_VERS
+ */
+enum prog_found prog_find(uint32_t prog, uint32_t vers, uint32_t proc, const struct prog **ret_prog,
+			  const struct prog_proc **ret_proc, uint32_t *ret_low, uint32_t *ret_high);
+
+#endif

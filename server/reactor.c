@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reactor.c - a thread with an engine, and what its connections share
+ *
+ * Operation: the thread does nothing but rpcrdma_engine_wait(): calls, completions, messages of
+ *            workers and timers all come from there. It ends in order: no further calls are taken,
+ *            those being served are answered (or their time is up), connections are closed, and
+ *            when the last of them is gone the loop ends.
+ * Memory:    owns its stores, its open files and its recycled requests.
+ * Threads:   one; others reach it by rpcrdma_engine_post() only.
+ * Errors:    at creation only.
+ */
+#include "reactor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "nfs3_io.h"
+#include "req.h"
+#include "server_int.h"
+
+#define EXPIRE_EVERY_NS (10 * NS_PER_S)
+#define EXPIRE_AFTER_NS (30 * NS_PER_S)
+#define DRAIN_EVERY_NS (2 * NS_PER_MS)
+
+static const struct fdcache_ops file_ops = { .flush = nfs3_io_flush };
+
+static void on_expire(struct rpcrdma_timer *t)
+{
+	struct reactor *r = container_of(t, struct reactor, expire);
+
+	fdcache_expire(r->files, clock_now_ns() - EXPIRE_AFTER_NS);
+	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
+}
+
+static int create_stores(struct reactor *r)
+{
+	const struct export_table *exports = &r->srv->exports;
+	int err = 0;
+
+	r->stores = calloc(exports->n, sizeof(struct store *));
+	if (!r->stores)
+		return -ENOMEM;
+	for (size_t i = 0; i < exports->n && !err; i++)
+		err = store_create(&store_cached_ops, r, &exports->v[i], &r->stores[i]);
+	return err;
+}
+
+/** reactor_create - see reactor.h; Return: 0 or -errno */
+int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, size_t files_max,
+		   struct reactor **ret)
+{
+	const struct rpcrdma_engine_attr attr = { .poll = poll };
+	struct reactor *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->srv = srv;
+	r->idx = idx;
+	r->workers = srv->workers;
+	list_init(&r->free_reqs);
+	list_init(&r->admission);
+	err = rpcrdma_engine_create(srv->domain, &attr, &r->engine);
+	if (!err)
+		err = fdcache_create(files_max, &file_ops, r, &r->files);
+	if (!err)
+		err = create_stores(r);
+	if (err) {
+		reactor_destroy(r);
+		return err;
+	}
+	r->expire.fn = on_expire;
+	*ret = r;
+	return 0;
+}
+
+static void *reactor_main(void *arg)
+{
+	struct reactor *r = arg;
+
+	rpcrdma_timer_set(r->engine, &r->expire, EXPIRE_EVERY_NS);
+	while (!r->stop)
+		(void)rpcrdma_engine_wait(r->engine, -1);
+	rpcrdma_timer_cancel(r->engine, &r->expire);
+	return NULL;
+}
+
+/** reactor_run - see reactor.h; Return: 0, -EAGAIN (no more threads) */
+int reactor_run(struct reactor *r)
+{
+	int err = -pthread_create(&r->thread, NULL, reactor_main, r);
+
+	r->running = !err;
+	return err;
+}
+
+/* One step of the end at a time, until all is gone. What is on a worker or in the transport cannot
+ * be hurried: reactor_join() gives up on it, this does not. */
+static void on_drain(struct rpcrdma_timer *t)
+{
+	struct reactor *r = container_of(t, struct reactor, drain);
+	bool busy = r->taken || r->flushing;
+
+	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
+		r->closing = true;
+		(void)rpcrdma_engine_close_conns(r->engine);
+	}
+	if (r->closing && !busy && !atomic_load(&r->nconns))
+		r->stop = true;
+	else
+		rpcrdma_timer_set(r->engine, t, DRAIN_EVERY_NS);
+}
+
+static void on_stop(struct rpcrdma_msg *msg)
+{
+	struct reactor *r = container_of(msg, struct reactor, stop_msg);
+
+	r->draining = true;
+	r->drain.fn = on_drain;
+	on_drain(&r->drain);
+}
+
+/** reactor_stop - see reactor.h */
+void reactor_stop(struct reactor *r, uint64_t until_ns)
+{
+	r->drain_until_ns = until_ns;
+	r->stop_msg.fn = on_stop;
+	rpcrdma_engine_post(r->engine, &r->stop_msg);
+}
+
+/** reactor_join - see reactor.h */
+int reactor_join(struct reactor *r, uint64_t until_ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S),
+	};
+
+	if (!r->running)
+		return 0;
+	if (pthread_clockjoin_np(r->thread, NULL, CLOCK_MONOTONIC, &ts))
+		return -ETIMEDOUT;
+	r->running = false;
+	return 0;
+}
+
+/** reactor_destroy - see reactor.h */
+void reactor_destroy(struct reactor *r)
+{
+	if (!r)
+		return;
+	/* first the engine: it runs what others had still posted to us */
+	rpcrdma_engine_destroy(r->engine);
+	req_pool_fini(r);
+	fdcache_destroy(r->files);
+	for (size_t i = 0; r->stores && i < r->srv->exports.n; i++)
+		store_destroy(r->stores[i]);
+	free(r->stores);
+	free(r);
+}
+
+struct drop_msg {
+	struct rpcrdma_msg msg;
+	struct reactor *reactor;
+	uint64_t dev, ino;
+};
+
+static void on_drop(struct rpcrdma_msg *msg)
+{
+	struct drop_msg *d = container_of(msg, struct drop_msg, msg);
+
+	fdcache_drop_file(d->reactor->files, d->dev, d->ino);
+	free(d);
+}
+
+/** reactor_drop_file - see reactor.h; without memory the file goes when nobody uses it for a while */
+void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino)
+{
+	for (unsigned i = 0; i < srv->nreactors; i++) {
+		struct drop_msg *d = malloc(sizeof(*d));
+
+		if (!d)
+			return;
+		*d = (struct drop_msg){
+			.msg.fn = on_drop, .reactor = srv->reactors[i], .dev = dev, .ino = ino,
+		};
+		rpcrdma_engine_post(srv->reactors[i]->engine, &d->msg);
+	}
+}

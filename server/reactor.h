@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reactor.h - a thread with an engine, and what its connections share
+ */
+#ifndef LEAT_SERVER_REACTOR_H
+#define LEAT_SERVER_REACTOR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "fdcache.h"
+#include "rpcrdma.h"
+#include "store.h"
+#include "worker.h"
+
+struct server;
+
+/* One writer, the reactor; anyone may read. */
+struct reactor_counters {
+	_Atomic uint64_t reqs;           /* calls taken */
+	_Atomic uint64_t admit_waits;    /* calls that waited for admission */
+	_Atomic uint64_t admit_wait_max; /* most that waited at once */
+	_Atomic uint64_t run_waits;      /* calls that visited a worker */
+	_Atomic uint64_t file_hits, file_misses; /* READ and WRITE: descriptor and permission known? */
+	_Atomic uint64_t store_now, store_worker; /* disk operations done on the spot, by a worker */
+	_Atomic uint64_t submit_blocked; /* store_submit() calls that took longer than they should */
+	_Atomic uint64_t sync_failed;    /* the write verifier changed */
+	_Atomic uint64_t refused;        /* calls by peers whom the export does not admit */
+};
+
+#define reactor_count(r, field) \
+	atomic_fetch_add_explicit(&(r)->counters.field, 1, memory_order_relaxed)
+
+/* Owned by its own thread from reactor_create() to the end of that thread, counters excepted. */
+struct reactor {
+	struct server *srv;
+	unsigned idx;
+	struct rpcrdma_engine *engine;
+	struct worker_pool *workers;
+	struct fdcache *files;
+	struct store **stores;    /* by index of the export */
+	struct list free_reqs;    /* recycled requests */
+	struct list admission;    /* requests waiting for it, the oldest first */
+	unsigned nadmission;
+	unsigned live;            /* requests admitted and not yet free */
+	unsigned taken;           /* requests not free, admitted or not */
+	unsigned flushing;        /* files being synced for the cache */
+	_Atomic unsigned nconns;  /* counted up by the listener's thread when it promises one */
+	bool admitting;           /* inside req_admit_next() */
+	bool draining;            /* takes no further calls */
+	bool closing;             /* its connections were told to close */
+	bool stop;
+	struct rpcrdma_timer expire;
+	struct rpcrdma_timer drain;
+	struct rpcrdma_msg stop_msg;
+	uint64_t drain_until_ns;
+	struct reactor_counters counters;
+	pthread_t thread;
+	bool running;
+};
+
+/** reactor_create - engine, caches and stores; no thread yet */
+int must_check reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll,
+			      size_t files_max, struct reactor **ret);
+
+/** reactor_run - start its thread */
+int must_check reactor_run(struct reactor *r);
+
+/** reactor_stop - ask it to drain and end; any thread
+ * @until_ns: CLOCK_MONOTONIC, when to close connections whatever still runs
+ */
+void reactor_stop(struct reactor *r, uint64_t until_ns);
+
+/** reactor_join - wait for its thread to end
+ *
+ * Return: 0, -ETIMEDOUT: something that cannot be cancelled still runs.
+ */
+int must_check reactor_join(struct reactor *r, uint64_t until_ns);
+
+/** reactor_destroy - its thread has ended, or never ran; no worker runs. NULL is fine. */
+void reactor_destroy(struct reactor *r);
+
+/** reactor_drop_file - tell all reactors of a server that a file is gone; any thread */
+void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino);
+
+#endif

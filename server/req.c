@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * req.c - the spine: what happens to a call, from its arrival to the end of its answer
+ *
+ * Operation: a request is a state machine and its own continuation: no thread waits for it, and
+ *            whoever completes something for it calls req_run() on its reactor. Each state is a
+ *            function that does what can be done now and returns the next state, or the same one if
+ *            something is awaited; req_run() loops until nothing changes.
+ *
+ *                  +--(refused, garbage, no such procedure)------------------+
+ *                  |                                                         v
+ *     call --> NEW +--> ADMITTED --(payload)--> MOVING --------------> REPLYING --> FREE
+ *                         |  ^                    |                          ^
+ *                         |  |                    | (SYMLINK)                |
+ *                         |  +--(file opened)--+  v                          |
+ *                         +--(work)---------> RUNNING ----------------------+
+ *
+ *     from      to        by               when
+ *     NEW       NEW       state_new        arguments not all here (TCP), or no admission yet
+ *     NEW       ADMITTED  state_new        understood, permitted, and fewer than LIVE_MAX live
+ *     NEW       REPLYING  state_new        it is an answer already that it is refused
+ *     ADMITTED  RUNNING   state_admitted   the file must be opened or asked for permission; or work
+ *     ADMITTED  MOVING    state_admitted   payload can move: place.c, piece by piece
+ *     ADMITTED  REPLYING  state_admitted   nothing to wait for at all, or refused
+ *     MOVING    RUNNING   state_moving     arguments are whole now, and work is to be done on them
+ *     MOVING    REPLYING  state_moving     nothing is under way any more
+ *     RUNNING   ADMITTED  state_running    the worker found the file
+ *     RUNNING   REPLYING  state_running    the worker has the results
+ *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
+ *
+ *     true in   admission   memory held                      waits in
+ *     NEW       no          args                             reactor->admission (FIFO), or transport
+ *     ADMITTED  yes         args, perhaps file               -
+ *     MOVING    yes         file, pieces and their buffers   pool (FIFO), transport, store
+ *     RUNNING   yes         args; worker owns res            worker pool (FIFO)
+ *     REPLYING  yes/no      res, pieces' buffers             transport
+ *     FREE      no          none                             -
+ *
+ *            Shortage is never an error: the queues above have counters (reactor_counters,
+ *            worker_stats, rpcrdma_stats.buf_waits) that tell how often and how long they were.
+ * Memory:    requests are recycled per reactor; arguments decode into the request itself. Whoever
+ *            took a rpcrdma_req ends it exactly once, in state_replying().
+ * Threads:   the reactor's; work() of a procedure runs on a worker.
+ * Errors:    what a caller does wrong is answered and at worst refused; nothing here asserts on it.
+ * See:       doc/tour.md; prog.h for the tables; RFC 5531 section 9; RFC 1813.
+ */
+#include "req.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/trace.h"
+#include "conn.h"
+#include "nfs3_io.h"
+#include "nfs_errno.h"
+#include "reactor.h"
+#include "server_int.h"
+
+#define LIVE_MAX 1024u /* admitted at once, of one reactor: bounds what queues at the workers */
+
+static enum req_state state_new(struct req *r);
+static enum req_state state_admitted(struct req *r);
+static enum req_state state_moving(struct req *r);
+static enum req_state state_running(struct req *r);
+static enum req_state state_replying(struct req *r);
+
+static enum req_state (*const states[])(struct req *r) = {
+	[REQ_NEW] = state_new,
+	[REQ_ADMITTED] = state_admitted,
+	[REQ_MOVING] = state_moving,
+	[REQ_RUNNING] = state_running,
+	[REQ_REPLYING] = state_replying,
+};
+
+/** req_state_name - see req.h */
+const char *req_state_name(enum req_state s)
+{
+	static const char *const names[] = {
+		[REQ_NEW] = "NEW",
+		[REQ_ADMITTED] = "ADMITTED",
+		[REQ_MOVING] = "MOVING",
+		[REQ_RUNNING] = "RUNNING",
+		[REQ_REPLYING] = "REPLYING",
+		[REQ_FREE] = "FREE",
+	};
+
+	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
+}
+
+/* ---- birth and death ---------------------------------------------------------------------- */
+
+static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
+{
+	struct reactor *re = c->reactor;
+	struct list *n = list_pop(&re->free_reqs);
+	struct req *r = n ? list_entry(n, struct req, link) : calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	list_init(&r->link);
+	r->state = REQ_NEW;
+	r->reactor = re;
+	r->srv = re->srv;
+	r->conn = c;
+	r->rpc = rpc;
+	r->xid = rpc->xid;
+	r->prog = NULL;
+	r->proc = NULL;
+	r->understood = r->admitted = r->running = r->replied = r->open_tried = false;
+	r->exp = NULL;
+	r->file = NULL;
+	r->found.fd = r->opened.fd = r->made.fd = r->made.obj.fd = -1;
+	r->err = 0;
+	r->scratch = NULL;
+	r->end = REQ_END_REPLY;
+	r->place.kind = PLACE_NONE;
+	re->taken++;
+	reactor_count(re, reqs);
+	return r;
+}
+
+static void req_put(struct req *r)
+{
+	struct reactor *re = r->reactor;
+
+	place_fini(r);
+	if (r->file)
+		fdcache_put(r->file);
+	vfs_made_close(&r->made);
+	free(r->scratch);
+	if (r->admitted)
+		re->live--;
+	re->taken--;
+	list_add_head(&re->free_reqs, &r->link);
+}
+
+/** req_pool_fini - see req.h */
+void req_pool_fini(struct reactor *re)
+{
+	struct list *n;
+
+	while ((n = list_pop(&re->free_reqs)))
+		free(list_entry(n, struct req, link));
+}
+
+/* Let in those who wait, in their order; a request that ends at once makes room for the next, so
+ * this loops instead of nesting. */
+static void admit_next(struct reactor *re)
+{
+	if (re->admitting)
+		return;
+	re->admitting = true;
+	while (re->live < LIVE_MAX && !list_is_empty(&re->admission)) {
+		struct req *r = list_entry(list_pop(&re->admission), struct req, link);
+
+		re->nadmission--;
+		req_run(r);
+	}
+	re->admitting = false;
+}
+
+/** req_call - see req.h */
+void req_call(struct conn *c, struct rpcrdma_req *rpc)
+{
+	struct req *r = rpc->user;
+
+	if (!r) {
+		r = c->reactor->draining ? NULL : req_get(c, rpc);
+		if (!r) { /* the client sends it again, to whoever serves then */
+			rpcrdma_req_drop(rpc, NULL, NULL);
+			return;
+		}
+		rpc->user = r;
+	}
+	req_run(r);
+}
+
+/** req_run - see req.h */
+void req_run(struct req *r)
+{
+	struct reactor *re = r->reactor;
+
+	for (;;) {
+		enum req_state next = states[r->state](r);
+
+		if (next == r->state)
+			return;
+		TRACE3(req_state, r->xid, r->state, next);
+		r->state = next;
+		if (next == REQ_FREE)
+			break;
+	}
+	req_put(r);
+	admit_next(re);
+}
+
+/* ---- NEW ---------------------------------------------------------------------------------- */
+
+static enum req_state end_error(struct req *r, enum rpcrdma_accept_stat stat)
+{
+	r->end = REQ_END_ERROR;
+	r->end_code = (uint32_t)stat;
+	return REQ_REPLYING;
+}
+
+/** req_fail - see req.h */
+void req_fail(struct req *r, nfsstat3 status)
+{
+	memset(&r->res, 0, r->proc->res_bytes);
+	r->res.status = status;
+}
+
+static enum req_state end_fail(struct req *r, nfsstat3 status)
+{
+	req_fail(r, status);
+	return REQ_REPLYING;
+}
+
+/* which procedure, or what to answer instead */
+static bool find_proc(struct req *r)
+{
+	static const enum rpcrdma_accept_stat stats[] = {
+		[PROG_NO_PROG] = RPCRDMA_PROG_UNAVAIL,
+		[PROG_NO_VERS] = RPCRDMA_PROG_MISMATCH,
+		[PROG_NO_PROC] = RPCRDMA_PROC_UNAVAIL,
+	};
+	enum prog_found found = prog_find(r->rpc->prog, r->rpc->vers, r->rpc->proc, &r->prog,
+					  &r->proc, &r->end_low, &r->end_high);
+
+	if (found != PROG_FOUND)
+		(void)end_error(r, stats[found]);
+	return found == PROG_FOUND;
+}
+
+static bool find_caller(struct req *r)
+{
+	enum creds_auth_stat why = creds_of_call(r->rpc, &r->creds);
+
+	if (why != CREDS_AUTH_OK) {
+		r->end = REQ_END_AUTH;
+		r->end_code = why;
+	}
+	return why == CREDS_AUTH_OK;
+}
+
+/* A call of NFS is about a file, and so about an export: is he let in there, and may he change it? */
+static nfsstat3 check_export(struct req *r)
+{
+	const nfs_fh3 *fh = &r->args.fh;
+	int err = fh_export(r->srv->fhs, fh->data.data_val, fh->data.data_len, &r->exp);
+
+	if (err)
+		return err == -EBADF ? NFS3ERR_BADHANDLE : NFS3ERR_STALE;
+	if (!r->conn->admitted[r->exp->idx]) {
+		reactor_count(r->reactor, refused);
+		return NFS3ERR_ACCES;
+	}
+	creds_squash(&r->creds, &r->exp->conf);
+	if (r->proc->modifies && r->exp->conf.ro)
+		return NFS3ERR_ROFS;
+	return NFS3_OK;
+}
+
+static enum req_state wait_for_admission(struct req *r)
+{
+	struct reactor *re = r->reactor;
+
+	if (!list_is_linked(&r->link)) {
+		list_add_tail(&re->admission, &r->link);
+		re->nadmission++;
+		reactor_count(re, admit_waits);
+		if (re->nadmission > atomic_load_explicit(&re->counters.admit_wait_max,
+							  memory_order_relaxed))
+			atomic_store_explicit(&re->counters.admit_wait_max, re->nadmission,
+					      memory_order_relaxed);
+	}
+	return REQ_NEW;
+}
+
+static enum req_state understand(struct req *r)
+{
+	nfsstat3 status;
+	int err;
+
+	if (!r->proc) {
+		if (!find_proc(r) || !find_caller(r))
+			return REQ_REPLYING;
+		memset(&r->args, 0, r->proc->args_bytes);
+		if (r->proc->preset)
+			r->proc->preset(r);
+	}
+	err = rpcrdma_req_decode(r->rpc, r->proc->decode, &r->args);
+	if (err == -EAGAIN)
+		return REQ_NEW;
+	if (err)
+		return end_error(r, RPCRDMA_GARBAGE_ARGS);
+	memset(&r->res, 0, r->proc->res_bytes);
+	if (r->prog->is_nfs && r->proc->args_bytes) {
+		status = check_export(r);
+		if (status != NFS3_OK)
+			return end_fail(r, status);
+	}
+	r->understood = true;
+	return REQ_ADMITTED;
+}
+
+static enum req_state state_new(struct req *r)
+{
+	struct reactor *re = r->reactor;
+
+	if (!r->understood) {
+		enum req_state next = understand(r);
+
+		if (next != REQ_ADMITTED)
+			return next;
+	}
+	/* nobody overtakes those who wait already */
+	if (re->live >= LIVE_MAX || (!re->admitting && !list_is_empty(&re->admission)))
+		return wait_for_admission(r);
+	r->admitted = true;
+	re->live++;
+	return REQ_ADMITTED;
+}
+
+/* ---- ADMITTED ----------------------------------------------------------------------------- */
+
+static void work_run(struct worker_job *job)
+{
+	struct req *r = container_of(job, struct req, job);
+
+	r->proc->work(r);
+}
+
+static void work_done(struct worker_job *job)
+{
+	struct req *r = container_of(job, struct req, job);
+
+	r->running = false;
+	req_run(r);
+}
+
+static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *job))
+{
+	r->running = true;
+	r->job.run = run;
+	r->job.done = work_done;
+	reactor_count(r->reactor, run_waits);
+	worker_submit(r->reactor->workers, r->reactor->engine, &r->job);
+	return REQ_RUNNING;
+}
+
+static enum req_state finish(struct req *r)
+{
+	if (r->proc->finish)
+		r->proc->finish(r);
+	return REQ_REPLYING;
+}
+
+static enum req_state state_admitted(struct req *r)
+{
+	switch (r->proc->move) {
+	case PLACE_READ:
+	case PLACE_WRITE:
+	case PLACE_SYNC:
+		switch (nfs3_io_begin(r)) {
+		case NFS3_IO_READY:
+			return REQ_MOVING;
+		case NFS3_IO_OPEN:
+			return to_worker(r, nfs3_io_open);
+		case NFS3_IO_ANSWERED:
+			break;
+		}
+		return REQ_REPLYING;
+	case PLACE_PULL:
+		place_start(r, PLACE_PULL, r->args.symlink.symlink.symlink_data.length);
+		return REQ_MOVING;
+	case PLACE_NONE:
+		break;
+	}
+	return r->proc->work ? to_worker(r, work_run) : finish(r);
+}
+
+/* ---- MOVING, RUNNING ---------------------------------------------------------------------- */
+
+static enum req_state state_moving(struct req *r)
+{
+	if (!place_run(r))
+		return REQ_MOVING;
+	if (r->place.no_room) {
+		r->end = REQ_END_REJECT;
+		return REQ_REPLYING;
+	}
+	if (r->place.err && r->place.kind == PLACE_PULL)
+		return end_fail(r, nfs3_status(r->place.err));
+	return r->proc->work ? to_worker(r, work_run) : finish(r);
+}
+
+static enum req_state state_running(struct req *r)
+{
+	if (r->running)
+		return REQ_RUNNING;
+	/* only the opening of a file comes back to go on from there */
+	return r->proc->work ? finish(r) : REQ_ADMITTED;
+}
+
+/* ---- REPLYING ----------------------------------------------------------------------------- */
+
+static void on_replied(void *arg)
+{
+	struct req *r = arg;
+
+	r->replied = true;
+	req_run(r);
+}
+
+static void send_end(struct req *r)
+{
+	struct rpcrdma_req *rpc = r->rpc;
+
+	r->rpc = NULL; /* gone when these return */
+	switch (r->end) {
+	case REQ_END_REPLY:
+		rpcrdma_req_reply(rpc, r->proc->encode, &r->res, on_replied, r);
+		return;
+	case REQ_END_ERROR:
+		rpcrdma_req_reply_error(rpc, (enum rpcrdma_accept_stat)r->end_code, r->end_low,
+					r->end_high, on_replied, r);
+		return;
+	case REQ_END_AUTH:
+		rpcrdma_req_reply_auth(rpc, r->end_code, on_replied, r);
+		return;
+	case REQ_END_REJECT:
+		rpcrdma_req_reject(rpc, on_replied, r);
+		return;
+	case REQ_END_DROP:
+		rpcrdma_req_drop(rpc, on_replied, r);
+		return;
+	}
+}
+
+static enum req_state state_replying(struct req *r)
+{
+	if (r->rpc)
+		send_end(r);
+	return r->replied ? REQ_FREE : REQ_REPLYING;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * req.h - a request; req.c is where to start reading
+ */
+#ifndef LEAT_SERVER_REQ_H
+#define LEAT_SERVER_REQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "creds.h"
+#include "ctl.h"
+#include "fdcache.h"
+#include "fh.h"
+#include "mount3.h"
+#include "nfs3.h"
+#include "place.h"
+#include "prog.h"
+#include "vfs.h"
+#include "worker.h"
+
+struct conn;
+struct reactor;
+struct server;
+
+enum req_state {
+	REQ_NEW,      /* a call: to be understood, and to be let in */
+	REQ_ADMITTED, /* counted among the live ones; what it needs is found out */
+	REQ_MOVING,   /* payload on its way between caller and store */
+	REQ_RUNNING,  /* on a worker */
+	REQ_REPLYING, /* the transport has the answer */
+	REQ_FREE,     /* recycled */
+};
+
+/** req_state_name - for people */
+const char *req_state_name(enum req_state s);
+
+/* How it ends. */
+enum req_end {
+	REQ_END_REPLY,  /* results */
+	REQ_END_ERROR,  /* accept_stat */
+	REQ_END_AUTH,   /* auth_stat */
+	REQ_END_REJECT, /* the caller's chunks are too small */
+	REQ_END_DROP,   /* no answer */
+};
+
+/* The procedures' arguments and results. */
+union req_args {
+	nfs_fh3 fh; /* what NFS arguments begin with */
+	GETATTR3args getattr;
+	SETATTR3args setattr;
+	LOOKUP3args lookup;
+	ACCESS3args access;
+	READLINK3args readlink;
+	READ3args read;
+	WRITE3args write;
+	CREATE3args create;
+	MKDIR3args mkdir;
+	SYMLINK3args symlink;
+	MKNOD3args mknod;
+	REMOVE3args remove;
+	RMDIR3args rmdir;
+	RENAME3args rename;
+	LINK3args link;
+	READDIR3args readdir;
+	READDIRPLUS3args readdirplus;
+	FSSTAT3args fsstat;
+	FSINFO3args fsinfo;
+	PATHCONF3args pathconf;
+	COMMIT3args commit;
+	dirpath mnt;
+};
+
+/* Results of READDIR and READDIRPLUS: entries are encoded as they are found (nfs3_dir.c). */
+struct req_dir_res {
+	nfsstat3 status;
+	post_op_attr attr;
+	const uint8_t *entries;
+	uint32_t entries_len;
+	bool_t eof;
+};
+
+union req_res {
+	nfsstat3 status; /* what NFS results begin with */
+	GETATTR3res getattr;
+	SETATTR3res setattr;
+	LOOKUP3res lookup;
+	ACCESS3res access;
+	READLINK3res readlink;
+	READ3res read;
+	WRITE3res write;
+	CREATE3res create;
+	MKDIR3res mkdir;
+	SYMLINK3res symlink;
+	MKNOD3res mknod;
+	REMOVE3res remove;
+	RMDIR3res rmdir;
+	RENAME3res rename;
+	LINK3res link;
+	struct req_dir_res dir;
+	FSSTAT3res fsstat;
+	FSINFO3res fsinfo;
+	PATHCONF3res pathconf;
+	COMMIT3res commit;
+	mountres3 mnt;
+	mountlist dump;
+	mountexports exports;
+	ctl_info info;
+	ctl_stats stats;
+};
+
+/* Where the arguments' pointers point: decoding allocates nothing. */
+struct req_memory {
+	char fh[2][NFS3_FHSIZE];
+	char name[2][FILENAME3_ROOM];
+	char path[NFS3_PATH_MAX + 1]; /* MOUNT's path; READLINK's answer; SYMLINK's with its NUL */
+	char fh_res[NFS3_FHSIZE];
+	int flavors[2];
+};
+
+/* Owned by the reactor of its connection; while RUNNING, and only for what its work needs, by a
+ * worker. Recycled, never freed before the reactor ends. */
+struct req {
+	enum req_state state;
+	struct list link;          /* reactor->admission or ->free_reqs */
+	struct reactor *reactor;
+	struct server *srv;
+	struct conn *conn;
+	struct rpcrdma_req *rpc;
+	uint32_t xid;
+	const struct prog *prog;
+	const struct prog_proc *proc;
+	bool understood;           /* NEW: decoded and permitted, only admission is missing */
+	bool admitted;
+	bool running;              /* RUNNING: a worker has it */
+	bool replied;              /* REPLYING: the transport is through */
+
+	struct creds creds;        /* as the export sees the caller */
+	struct export *exp;        /* NFS: of the first handle */
+	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */
+	struct statx stx;          /* of that file, when it was found */
+	struct fh_obj found;       /* by the worker that opened it */
+	struct store_file opened;
+	bool open_tried;
+	int err;                   /* of that worker */
+	uint64_t verf;             /* WRITE: in force when the data was taken */
+	uint64_t sync_seq;         /* COMMIT: what it covers */
+	struct vfs_made made;      /* CREATE: the descriptor goes to the cache */
+	void *scratch;             /* malloc'ed by work that answers with much; freed with the request */
+
+	enum req_end end;
+	uint32_t end_code, end_low, end_high;
+	struct worker_job job;
+	struct place place;
+	union req_args args;
+	union req_res res;
+	struct req_memory mem;
+};
+
+/** req_call - a call has come, or more of one that had come in part */
+void req_call(struct conn *c, struct rpcrdma_req *rpc);
+
+/** req_run - go on with it as far as it goes */
+void req_run(struct req *r);
+
+/** req_fail - NFS: answer @status and nothing else */
+void req_fail(struct req *r, nfsstat3 status);
+
+/** req_pool_fini - free the recycled requests of a reactor */
+void req_pool_fini(struct reactor *re);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * server.c - putting a server together and taking it apart
+ *
+ * Operation: exports and handles, then workers, reactors, and last the listeners: nobody can call
+ *            before all is there. The end is the reverse: listeners, reactors (which drain),
+ *            workers, and then what all of them used.
+ * Memory:    struct server owns everything; server_stop() frees it.
+ * Threads:   one per reactor, the workers, and cm.c's.
+ * Errors:    logged, and returned.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cm.h"
+#include "mount_table.h"
+#include "server_int.h"
+#include "vfs.h"
+
+#define FILES_RESERVED 256u  /* descriptors for anything but open files */
+#define FILES_MAX 16384u     /* open files of one reactor */
+#define JOIN_EXTRA_NS (2 * NS_PER_S)
+
+/** server_write_verf_change - see server_int.h */
+void server_write_verf_change(struct server *s)
+{
+	uint64_t verf;
+
+	/* without randomness any other value will do */
+	if (getrandom(&verf, sizeof(verf), 0) != (ssize_t)sizeof(verf))
+		verf = atomic_load(&s->write_verf) + 1;
+	atomic_store(&s->write_verf, verf);
+}
+
+static unsigned cores(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (unsigned)n : 1;
+}
+
+/* as many descriptors as we may have; Return: how many that is for the open files of a reactor */
+static size_t raise_file_limit(unsigned nreactors)
+{
+	struct rlimit rl;
+	size_t n = FILES_RESERVED * 2;
+
+	if (!getrlimit(RLIMIT_NOFILE, &rl)) {
+		rl.rlim_cur = rl.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &rl); /* if not, the limit is what it was */
+		if (!getrlimit(RLIMIT_NOFILE, &rl))
+			n = rl.rlim_cur > FILES_MAX * 4 ? FILES_MAX * 4 : (size_t)rl.rlim_cur;
+	}
+	/* half of them: handles being looked at need some, too, for a moment */
+	n = n > FILES_RESERVED * 2 ? n - FILES_RESERVED : FILES_RESERVED;
+	return MIN(MAX(n / 2 / nreactors, (size_t)16), (size_t)FILES_MAX);
+}
+
+static int load_key(const struct conf *conf, struct siphash_key *key)
+{
+	int err;
+
+	if (conf->state_dir) {
+		err = fh_key_load(conf->state_dir, key);
+		if (!err)
+			return 0;
+		log_warn("%s: %s; file handles will not outlive this run", conf->state_dir,
+			 strerror(-err));
+	}
+	return fh_key_random(key);
+}
+
+static int open_exports(struct server *s, const struct conf *conf)
+{
+	char why[CONF_WHY_BYTES] = "out of memory";
+	struct siphash_key key;
+	int err;
+
+	err = export_table_open(conf->exports, conf->nexports, &s->exports, why, sizeof(why));
+	if (err) {
+		log_err("%s", why);
+		return err;
+	}
+	err = load_key(conf, &key);
+	if (!err)
+		err = fh_set_create(&s->exports, &key, 0, &s->fhs);
+	if (err) {
+		log_err("file handles: %s", strerror(-err));
+		return err;
+	}
+	for (size_t i = 0; i < s->exports.n; i++) {
+		const struct export *e = &s->exports.v[i];
+
+		log_info("export %s: %s, %s, %s", e->conf.name, e->conf.path,
+			 e->conf.ro ? "read-only" : "read and write",
+			 fh_kind_name((enum fh_kind)e->fh_kind));
+	}
+	return 0;
+}
+
+static int create_reactors(struct server *s, const struct conf *conf)
+{
+	unsigned n = conf->reactors ? conf->reactors : cores();
+	size_t files_max = raise_file_limit(n);
+	int err = 0;
+
+	s->reactors = calloc(n, sizeof(struct reactor *));
+	if (!s->reactors)
+		return -ENOMEM;
+	while (s->nreactors < n && !err) {
+		err = reactor_create(s, s->nreactors, conf->poll, files_max,
+				     &s->reactors[s->nreactors]);
+		if (!err)
+			s->nreactors++;
+	}
+	for (unsigned i = 0; i < s->nreactors && !err; i++)
+		err = reactor_run(s->reactors[i]);
+	return err;
+}
+
+static int create_all(struct server *s, const struct conf *conf)
+{
+	const struct rpcrdma_domain_attr attr = { .capture = conf->capture };
+	unsigned workers = conf->workers ? conf->workers : MAX(4, 2 * cores());
+	int err;
+
+	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance))
+		return -EIO;
+	server_write_verf_change(s);
+	err = vfs_init();
+	if (err) {
+		log_err("/proc is needed: %s", strerror(-err));
+		return err;
+	}
+	err = open_exports(s, conf);
+	if (err)
+		return err;
+	err = mount_table_create(&s->mounts);
+	if (!err)
+		err = rpcrdma_domain_create(&attr, &s->domain);
+	if (!err)
+		err = worker_pool_create(workers, &s->workers);
+	if (!err)
+		err = create_reactors(s, conf);
+	if (err) {
+		log_err("cannot start: %s", strerror(-err));
+		return err;
+	}
+	return cm_create(s, conf, &s->cm); /* says itself what is wrong */
+}
+
+static void say_identity(void)
+{
+	if (creds_can_assume())
+		log_info("calls run as their callers");
+	else
+		log_info("not root: everything is done as uid %u, whoever calls",
+			 (unsigned)geteuid());
+}
+
+/* no thread runs any more */
+static void free_all(struct server *s)
+{
+	worker_pool_destroy(s->workers);
+	s->workers = NULL;
+	for (unsigned i = 0; i < s->nreactors; i++)
+		reactor_destroy(s->reactors[i]);
+	free(s->reactors);
+	cm_destroy(s->cm);
+	rpcrdma_domain_destroy(s->domain);
+	mount_table_destroy(s->mounts);
+	fh_set_destroy(s->fhs);
+	export_table_close(&s->exports);
+	free(s);
+}
+
+/** server_start - see server.h */
+int server_start(const struct conf *conf, struct server **ret)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	umask(0); /* modes are the callers' */
+	creds_init();
+	say_identity();
+	err = create_all(s, conf);
+	if (err) {
+		if (server_stop(s, 0))
+			log_err("cannot end cleanly");
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+/** server_stop - see server.h */
+int server_stop(struct server *s, unsigned timeout_ms)
+{
+	uint64_t until = clock_now_ns() + timeout_ms * NS_PER_MS;
+	int err = 0;
+
+	cm_close(s->cm);
+	for (unsigned i = 0; i < s->nreactors; i++) {
+		if (s->reactors[i]->running)
+			reactor_stop(s->reactors[i], until);
+	}
+	for (unsigned i = 0; i < s->nreactors; i++) {
+		if (reactor_join(s->reactors[i], until + JOIN_EXTRA_NS))
+			err = -ETIMEDOUT;
+	}
+	if (!err)
+		free_all(s);
+	return err;
+}
+
+/** server_listeners - see server.h */
+size_t server_listeners(const struct server *s)
+{
+	return s->cm ? cm_listeners(s->cm) : 0;
+}
+
+/** server_listener - see server.h */
+const struct rpcrdma_addr *server_listener(const struct server *s, size_t i)
+{
+	return cm_listener(s->cm, i);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store.h - the seam to what holds the bytes of files
+ *
+ * One store per export and reactor, of the kind the export asks for. The contract, which the
+ * wrappers below assert on both sides: a store never blocks the reactor; every member is there;
+ * completions run on the reactor's thread, once, and never inside store_submit().
+ */
+#ifndef LEAT_SERVER_STORE_H
+#define LEAT_SERVER_STORE_H
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/util.h"
+#include "creds.h"
+#include "fh.h"
+#include "worker.h"
+
+struct reactor;
+struct store;
+
+/* A file's contents, open. Owned by the descriptor cache (fdcache.c). */
+struct store_file {
+	int fd;
+	bool writable;
+	/* the file system cannot tell whether it would block; learnt from its first answer */
+	bool no_nowait_read, no_nowait_write;
+};
+
+enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
+
+enum store_stable { /* stable_how of RFC 1813 */
+	STORE_UNSTABLE,
+	STORE_DATA_SYNC,
+	STORE_FILE_SYNC,
+};
+
+/* An operation. Caller-owned from submit to done; the memory of iov stays put as long. */
+struct store_io {
+	enum store_op op;
+	struct store_file *file;
+	const struct iovec *iov;     /* READ, WRITE */
+	int iovcnt;
+	uint64_t off;
+	uint32_t bytes;              /* sum of iov */
+	uint64_t size_hint;          /* READ: the file's size a moment ago, so that a short answer is
+	                              * known to be its end */
+	enum store_stable stable;    /* WRITE */
+	bool has_setid;              /* WRITE: bits that the caller's identity decides about */
+	const struct creds *creds;   /* WRITE: whose quota it is */
+	void (*done)(struct store_io *io);
+
+	int32_t res;                 /* bytes, or -errno */
+	bool sync_failed;            /* something written earlier may be lost */
+	/* private to the store */
+	struct store *store;
+	struct worker_job job;
+	uint32_t head;               /* bytes that the reactor itself has moved */
+};
+
+struct store_ops {
+	const char *name;
+	/* Return: 0 or -errno */
+	int (*create)(struct reactor *r, struct export *exp, struct store **ret);
+	/* nothing is in flight */
+	void (*destroy)(struct store *s);
+	/* On a worker. Open a file found by its handle; Return: 0 or -errno */
+	int (*open)(const struct fh_obj *o, bool write, struct store_file *ret);
+	/* Any thread; nothing is in flight on it */
+	void (*close)(struct store_file *f);
+	/* Return: 1, finished already, io->res is valid and done() will not run; 0, it will */
+	int (*submit)(struct store *s, struct store_io *io);
+};
+
+struct store {
+	const struct store_ops *ops;
+	struct reactor *reactor;
+	struct export *exp;
+};
+
+extern const struct store_ops store_cached_ops;
+
+static inline int must_check store_create(const struct store_ops *ops, struct reactor *r,
+					  struct export *exp, struct store **ret)
+{
+	int err = ops->create(r, exp, ret);
+
+	assert(err <= 0);
+	return err;
+}
+
+static inline void store_destroy(struct store *s)
+{
+	if (s)
+		s->ops->destroy(s);
+}
+
+static inline int must_check store_open(const struct store_ops *ops, const struct fh_obj *o,
+					bool write, struct store_file *ret)
+{
+	int err = ops->open(o, write, ret);
+
+	assert(err ? err < 0 : ret->fd >= 0 && ret->writable >= write);
+	return err;
+}
+
+static inline void store_close(const struct store_ops *ops, struct store_file *f)
+{
+	ops->close(f);
+	f->fd = -1;
+}
+
+/** store_submit - start an operation
+ *
+ * Return: 1: it is finished, io->done() will not run; 0: it will.
+ */
+static inline int must_check store_submit(struct store *s, struct store_io *io)
+{
+	int now;
+
+	assert(io->file->fd >= 0 && io->done);
+	assert(io->op == STORE_READ || io->file->writable || io->op == STORE_SYNC);
+	io->store = s;
+	io->res = -EINPROGRESS;
+	io->sync_failed = false;
+	now = s->ops->submit(s, io);
+	assert(now == 0 || (io->res <= (int32_t)io->bytes && io->res != -EINPROGRESS));
+	return now;
+}
+
+#endif

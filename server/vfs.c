@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * vfs.c - looking at files and changing their attributes, as NFS means it
+ *
+ * Operation: a file is an O_PATH descriptor (fh.c). What the caller's rights decide runs inside
+ *            creds_assume(); what the server needs for itself (a descriptor to read by, to sync by)
+ *            runs outside. Contents are opened by way of /proc/self/fd, which finds the very file
+ *            whatever its name is by now.
+ * Memory:    none; descriptors are the caller's.
+ * Threads:   workers: everything here may block.
+ * Errors:    -errno as the system said it, turned into a status in one place (nfs3_conv.c).
+ * See:       vfs_name.c for what makes and removes names.
+ */
+#include "vfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "vfs_int.h"
+
+/** vfs_proc_path - a path that leads to what @fd has open; Return: @buf */
+const char *vfs_proc_path(int fd, char buf[VFS_PROC_PATH])
+{
+	(void)snprintf(buf, VFS_PROC_PATH, "/proc/self/fd/%d", fd);
+	return buf;
+}
+
+/** vfs_reopen - open what an O_PATH descriptor stands for; only regular files and directories */
+int vfs_reopen(int path_fd, int flags)
+{
+	char buf[VFS_PROC_PATH];
+	int fd = open(vfs_proc_path(path_fd, buf), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd >= 0 ? fd : -errno;
+}
+
+/** vfs_init - see vfs.h */
+int vfs_init(void)
+{
+	int fd = open("/", O_PATH | O_CLOEXEC), again;
+
+	if (fd < 0)
+		return -errno;
+	again = vfs_reopen(fd, O_RDONLY | O_DIRECTORY);
+	close(fd);
+	if (again < 0)
+		return again;
+	close(again);
+	return 0;
+}
+
+/** vfs_stat - see vfs.h */
+int vfs_stat(int fd, struct statx *ret)
+{
+	return statx(fd, "", AT_EMPTY_PATH, FH_STATX_MASK, ret) ? -errno : 0;
+}
+
+/** vfs_check_name - see vfs.h */
+int vfs_check_name(const char *name)
+{
+	if (!*name || strchr(name, '/'))
+		return -EACCES;
+	return strlen(name) > VFS_NAME_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* with the rights of the thread: AT_EACCESS makes the kernel look at fsuid, not at the real uid */
+static bool can(int fd, int mode)
+{
+	return syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+/** vfs_access - see vfs.h */
+int vfs_access(const struct fh_obj *o, const struct creds *cr, int mask, int *ret)
+{
+	static const int modes[] = { R_OK, W_OK, X_OK };
+	int got = 0;
+	int err = creds_assume(cr);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (mask & modes[i] && can(o->fd, modes[i]))
+			got |= modes[i];
+	}
+	creds_resume();
+	*ret = got;
+	return 0;
+}
+
+static bool is_owner(const struct fh_obj *o, const struct creds *cr)
+{
+	return o->stx.stx_uid == (creds_can_assume() ? cr->uid : geteuid());
+}
+
+/** vfs_may_io - see vfs.h */
+int vfs_may_io(const struct fh_obj *o, const struct creds *cr, bool write)
+{
+	int got, err;
+
+	if (!S_ISREG(o->stx.stx_mode))
+		return -EINVAL;
+	if (is_owner(o, cr))
+		return 0;
+	err = vfs_access(o, cr, write ? W_OK : R_OK | X_OK, &got);
+	return err ? err : got ? 0 : -EACCES;
+}
+
+/* An ordinary user cannot open a file of his own that has lost its mode bits; root can open all.
+ * The bits are there for as long as the open takes, and only the owner gains by them. */
+static int open_as_owner(const struct fh_obj *o, int flags)
+{
+	char buf[VFS_PROC_PATH];
+	const char *path = vfs_proc_path(o->fd, buf);
+	struct statx stx;
+	int fd, err = vfs_stat(o->fd, &stx);
+
+	if (err || stx.stx_uid != geteuid())
+		return err ? err : -EACCES;
+	if (chmod(path, (stx.stx_mode & 07777u) | S_IRUSR | S_IWUSR))
+		return -errno;
+	fd = vfs_reopen(o->fd, flags);
+	(void)chmod(path, stx.stx_mode & 07777u); /* what was possible a moment ago */
+	return fd;
+}
+
+/** vfs_open_io - see vfs.h */
+int vfs_open_io(const struct fh_obj *o, bool write)
+{
+	int flags = write ? O_RDWR : O_RDONLY, fd;
+
+	if (!S_ISREG(o->stx.stx_mode))
+		return -EINVAL;
+	fd = vfs_reopen(o->fd, flags);
+	return fd == -EACCES && !creds_can_assume() ? open_as_owner(o, flags) : fd;
+}
+
+/** vfs_open_dir - see vfs.h */
+int vfs_open_dir(const struct fh_obj *o, const struct creds *cr)
+{
+	int got, err;
+
+	if (!S_ISDIR(o->stx.stx_mode))
+		return -ENOTDIR;
+	err = vfs_access(o, cr, R_OK, &got);
+	if (err)
+		return err;
+	return got ? vfs_reopen(o->fd, O_RDONLY | O_DIRECTORY) : -EACCES;
+}
+
+/** vfs_lookup - fh_lookup() with the caller's rights */
+int vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct creds *cr,
+	       struct fh_obj *ret)
+{
+	int err = vfs_check_name(name);
+
+	if (!err)
+		err = creds_assume(cr);
+	if (err)
+		return err;
+	err = fh_lookup(s, dir, name, ret);
+	creds_resume();
+	return err;
+}
+
+/** vfs_readlink - the path in a symbolic link
+ *
+ * Return: 0; -EINVAL: not a symbolic link; -ENAMETOOLONG: @cap is too small; -errno.
+ */
+int vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_len)
+{
+	ssize_t n;
+
+	if (!S_ISLNK(o->stx.stx_mode))
+		return -EINVAL;
+	n = readlinkat(o->fd, "", buf, cap);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n == cap)
+		return -ENAMETOOLONG;
+	*ret_len = (uint32_t)n;
+	return 0;
+}
+
+/* ---- durability --------------------------------------------------------------------------- */
+
+static int sync_fs_of(const struct fh_obj *o)
+{
+	return syncfs(o->exp->root_fd) ? -errno : 0;
+}
+
+/** vfs_sync - attributes, and names of a directory, are on disk afterwards
+ *
+ * What cannot be opened without side effects (a device, a pipe) or without rights that we do not
+ * have is synced with its file system.
+ */
+int vfs_sync(const struct fh_obj *o)
+{
+	int fd, err;
+
+	if (!S_ISREG(o->stx.stx_mode) && !S_ISDIR(o->stx.stx_mode))
+		return sync_fs_of(o);
+	fd = vfs_reopen(o->fd, O_RDONLY);
+	if (fd == -EACCES)
+		return sync_fs_of(o);
+	if (fd < 0)
+		return fd;
+	err = fsync(fd) ? -errno : 0;
+	close(fd);
+	/* EINVAL: this file system has nothing to sync there */
+	return err == -EINVAL ? sync_fs_of(o) : err;
+}
+
+/* ---- attributes --------------------------------------------------------------------------- */
+
+static int set_size(const struct fh_obj *o, uint64_t size, const struct creds *cr)
+{
+	int fd, err;
+
+	if (S_ISDIR(o->stx.stx_mode))
+		return -EISDIR;
+	if (size > INT64_MAX)
+		return -EFBIG;
+	err = vfs_may_io(o, cr, true);
+	if (err)
+		return err;
+	fd = vfs_open_io(o, true);
+	if (fd < 0)
+		return fd;
+	err = creds_assume(cr); /* takes set-user-id bits away where it should */
+	if (!err) {
+		err = ftruncate(fd, (off_t)size) ? -errno : 0;
+		creds_resume();
+	}
+	close(fd);
+	return err;
+}
+
+static int set_owner(const struct fh_obj *o, const struct vfs_sattr *sa)
+{
+	uid_t uid = sa->set & VFS_SET_UID ? sa->uid : (uid_t)-1;
+	gid_t gid = sa->set & VFS_SET_GID ? sa->gid : (gid_t)-1;
+
+	if ((sa->set & VFS_SET_UID && uid == (uid_t)-1) || (sa->set & VFS_SET_GID && gid == (gid_t)-1))
+		return -EINVAL;
+	return fchownat(o->fd, "", uid, gid, AT_EMPTY_PATH) ? -errno : 0;
+}
+
+static int set_mode(const struct fh_obj *o, uint32_t mode)
+{
+	char buf[VFS_PROC_PATH];
+
+	if (S_ISLNK(o->stx.stx_mode)) /* has none that would mean anything */
+		return 0;
+	return chmod(vfs_proc_path(o->fd, buf), mode & 07777u) ? -errno : 0;
+}
+
+static int set_times(const struct fh_obj *o, const struct vfs_sattr *sa)
+{
+	const struct timespec omit = { .tv_nsec = UTIME_OMIT };
+	struct timespec ts[2] = {
+		sa->set & VFS_SET_ATIME ? sa->atime : omit,
+		sa->set & VFS_SET_MTIME ? sa->mtime : omit,
+	};
+
+	return utimensat(o->fd, "", ts, AT_EMPTY_PATH) ? -errno : 0;
+}
+
+/** vfs_apply - change attributes, not yet on disk; stops at the first that fails
+ *
+ * Truncation and a new owner take set-id bits away, so the mode comes after them; and everything
+ * touches times, so they come last.
+ */
+int vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
+{
+	int err = 0;
+
+	if (sa->set & VFS_SET_SIZE)
+		err = set_size(o, sa->size, cr);
+	if (!err)
+		err = creds_assume(cr);
+	if (err)
+		return err;
+	if (sa->set & (VFS_SET_UID | VFS_SET_GID))
+		err = set_owner(o, sa);
+	if (!err && sa->set & VFS_SET_MODE)
+		err = set_mode(o, sa->mode);
+	if (!err && sa->set & (VFS_SET_ATIME | VFS_SET_MTIME))
+		err = set_times(o, sa);
+	creds_resume();
+	return err;
+}
+
+/** vfs_setattr - change attributes; on disk when it returns 0 */
+int vfs_setattr(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
+{
+	int err;
+
+	if (!sa->set)
+		return 0;
+	err = vfs_apply(o, sa, cr);
+	return err ? err : vfs_sync(o);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * vfs_name.c - making, moving and removing names, as NFS means it
+ *
+ * Operation: each operation changes one or two directories with the caller's rights, finds what it
+ *            made, gives it the attributes asked for, and syncs file and directories before it
+ *            returns: what NFS has answered survives a crash. A failed sync is a failed operation,
+ *            though the name may be there.
+ * Memory:    struct vfs_made owns two descriptors until vfs_made_close().
+ * Threads:   workers.
+ * Errors:    -errno. Names "." and ".." are refused as RFC 1813 says for each procedure.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/wire.h"
+#include "vfs_int.h"
+
+#define MODE_FILE 0644u
+#define MODE_DIR 0755u
+
+static bool is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+static int check_new(const struct fh_obj *dir, const char *name)
+{
+	int err = vfs_check_name(name);
+
+	if (err)
+		return err;
+	if (!S_ISDIR(dir->stx.stx_mode))
+		return -ENOTDIR;
+	return is_dots(name) ? -EEXIST : 0;
+}
+
+/** vfs_made_close - see vfs.h */
+void vfs_made_close(struct vfs_made *m)
+{
+	fh_close(&m->obj);
+	if (m->fd >= 0)
+		close(m->fd);
+	m->fd = -1;
+}
+
+/* What is left to set on a new file. To give it to somebody else is root's privilege; a client that
+ * merely repeats who its user is should not fail for it. */
+static struct vfs_sattr remaining(const struct fh_obj *o, const struct vfs_sattr *sa,
+				  const struct creds *cr)
+{
+	struct vfs_sattr left = *sa;
+	bool may_give = creds_can_assume() && cr->uid == 0;
+
+	if (left.set & VFS_SET_MODE && (o->stx.stx_mode & 07777u) == (left.mode & 07777u))
+		left.set &= ~(unsigned)VFS_SET_MODE;
+	if (!may_give || o->stx.stx_uid == left.uid)
+		left.set &= ~(unsigned)VFS_SET_UID;
+	if ((!may_give && !creds_has_group(cr, left.gid)) || o->stx.stx_gid == left.gid)
+		left.set &= ~(unsigned)VFS_SET_GID;
+	return left;
+}
+
+/* attributes, sync, and a fresh look; @m->obj was found */
+static int finish(const struct fh_obj *dir, const struct vfs_sattr *sa, const struct creds *cr,
+		  struct vfs_made *m)
+{
+	struct vfs_sattr left = remaining(&m->obj, sa, cr);
+	int err = left.set ? vfs_apply(&m->obj, &left, cr) : 0;
+
+	if (!err && m->fd >= 0 && fsync(m->fd))
+		err = -errno;
+	/* a new directory, link or device is in the same transaction as its name; its own inode is
+	 * synced all the same where that is possible */
+	if (!err && S_ISDIR(m->obj.stx.stx_mode))
+		err = vfs_sync(&m->obj);
+	if (!err)
+		err = vfs_sync(dir);
+	if (!err && left.set && m->fd < 0 && !S_ISDIR(m->obj.stx.stx_mode))
+		err = vfs_sync(&m->obj);
+	return err ? err : vfs_stat(m->obj.fd, &m->obj.stx);
+}
+
+static int made(int err, struct vfs_made *m, struct vfs_made *ret)
+{
+	if (err)
+		vfs_made_close(m);
+	else
+		*ret = *m;
+	return err;
+}
+
+/* ---- CREATE ------------------------------------------------------------------------------- */
+
+/* The verifier of an exclusive create rests in the times of the file until the client sets real
+ * ones (RFC 1813 section 3.3.8). Seconds are kept to 31 bits, which every file system can hold; the
+ * two bits left over go where only a file system with fractions keeps them. */
+struct verf_times {
+	struct timespec atime, mtime;
+};
+
+static struct verf_times verf_times(const uint8_t verf[VFS_VERF_BYTES])
+{
+	uint32_t a = get_be32(verf), m = get_be32(verf + 4);
+
+	return (struct verf_times){
+		.atime = { .tv_sec = a & 0x7fffffffu, .tv_nsec = (long)(a >> 31) * 1000000 },
+		.mtime = { .tv_sec = m & 0x7fffffffu, .tv_nsec = (long)(m >> 31) * 1000000 },
+	};
+}
+
+static bool time_is(const struct statx_timestamp *have, const struct timespec *want)
+{
+	return have->tv_sec == want->tv_sec && (!have->tv_nsec || have->tv_nsec == want->tv_nsec);
+}
+
+static bool is_same_create(const struct statx *stx, const struct verf_times *t)
+{
+	return S_ISREG(stx->stx_mode) && stx->stx_size == 0 && time_is(&stx->stx_atime, &t->atime) &&
+	       time_is(&stx->stx_mtime, &t->mtime);
+}
+
+static int open_new(const struct fh_obj *dir, const char *name, uint32_t mode,
+		    const struct creds *cr)
+{
+	int fd, err = creds_assume(cr);
+
+	if (err)
+		return err;
+	fd = openat(dir->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    mode & 07777u);
+	err = fd >= 0 ? fd : -errno;
+	creds_resume();
+	return err;
+}
+
+/* The name is there already. UNCHECKED: it does, and only a size is applied to it, as a local
+ * open(O_CREAT | O_TRUNC) would. */
+static int create_again(struct fh_set *s, const struct fh_obj *dir, const char *name,
+			enum vfs_create how, const struct vfs_sattr *sa, const struct verf_times *t,
+			const struct creds *cr, struct vfs_made *m)
+{
+	struct vfs_sattr size_only = { .set = sa->set & VFS_SET_SIZE, .size = sa->size };
+	int err;
+
+	if (how == VFS_GUARDED)
+		return -EEXIST;
+	err = vfs_lookup(s, dir, name, cr, &m->obj);
+	if (err)
+		return err;
+	if (how == VFS_EXCLUSIVE)
+		return is_same_create(&m->obj.stx, t) ? vfs_sync(dir) : -EEXIST;
+	if (!S_ISREG(m->obj.stx.stx_mode))
+		return -EEXIST;
+	err = vfs_setattr(&m->obj, &size_only, cr);
+	return err ? err : vfs_stat(m->obj.fd, &m->obj.stx);
+}
+
+/* the name led to another file a moment later: the descriptor counts */
+static int find_made(struct fh_set *s, const struct fh_obj *dir, const char *name,
+		     struct vfs_made *m)
+{
+	struct statx stx;
+	int err = vfs_stat(m->fd, &stx);
+
+	if (!err)
+		err = fh_lookup(s, dir, name, &m->obj);
+	if (!err && (m->obj.stx.stx_ino != stx.stx_ino ||
+		     m->obj.stx.stx_dev_minor != stx.stx_dev_minor))
+		err = -ESTALE;
+	return err;
+}
+
+/** vfs_create - a regular file
+ * @sa: attributes; not for VFS_EXCLUSIVE
+ * @verf: VFS_EXCLUSIVE only
+ */
+int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enum vfs_create how,
+	       const struct vfs_sattr *sa, const uint8_t verf[VFS_VERF_BYTES],
+	       const struct creds *cr, struct vfs_made *ret)
+{
+	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	struct vfs_sattr none = { 0 };
+	struct verf_times t = { 0 };
+	uint32_t mode = sa && sa->set & VFS_SET_MODE ? sa->mode : MODE_FILE;
+	int err = check_new(dir, name);
+
+	if (err)
+		return err;
+	if (how == VFS_EXCLUSIVE) {
+		t = verf_times(verf);
+		sa = &none;
+		mode = S_IRUSR | S_IWUSR;
+	}
+	m.fd = open_new(dir, name, mode, cr);
+	/* a directory there answers EISDIR, a dangling link ELOOP: a name that is taken */
+	if (m.fd == -EEXIST || m.fd == -EISDIR || m.fd == -ELOOP) {
+		m.fd = -1;
+		return made(create_again(s, dir, name, how, sa, &t, cr, &m), &m, ret);
+	}
+	if (m.fd < 0) {
+		err = m.fd;
+		m.fd = -1;
+		return err;
+	}
+	err = find_made(s, dir, name, &m);
+	if (!err && how == VFS_EXCLUSIVE) {
+		none.set = VFS_SET_ATIME | VFS_SET_MTIME;
+		none.atime = t.atime;
+		none.mtime = t.mtime;
+	}
+	if (!err)
+		err = finish(dir, sa, cr, &m);
+	return made(err, &m, ret);
+}
+
+/* ---- MKDIR, SYMLINK, MKNOD ---------------------------------------------------------------- */
+
+/** vfs_mkdir - see vfs.h */
+int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
+	      const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
+{
+	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	uint32_t mode = sa->set & VFS_SET_MODE ? sa->mode : MODE_DIR;
+	struct vfs_sattr rest = *sa;
+	int err = check_new(dir, name);
+
+	if (!err)
+		err = creds_assume(cr);
+	if (err)
+		return err;
+	if (mkdirat(dir->fd, name, mode & 07777u))
+		err = -errno;
+	creds_resume();
+	if (!err)
+		err = fh_lookup(s, dir, name, &m.obj);
+	if (err)
+		return made(err, &m, ret);
+	rest.set &= ~(unsigned)VFS_SET_SIZE;
+	/* in a directory with the set-group-id bit the new one has it too: not a thing to take away */
+	rest.mode |= m.obj.stx.stx_mode & S_ISGID;
+	return made(finish(dir, &rest, cr, &m), &m, ret);
+}
+
+/** vfs_symlink - see vfs.h */
+int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, const char *target,
+		const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
+{
+	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	struct vfs_sattr rest = *sa;
+	int err = check_new(dir, name);
+
+	if (!err)
+		err = creds_assume(cr);
+	if (err)
+		return err;
+	if (symlinkat(target, dir->fd, name))
+		err = -errno;
+	creds_resume();
+	if (!err)
+		err = fh_lookup(s, dir, name, &m.obj);
+	if (err)
+		return made(err, &m, ret);
+	rest.set &= ~(unsigned)(VFS_SET_MODE | VFS_SET_SIZE);
+	return made(finish(dir, &rest, cr, &m), &m, ret);
+}
+
+/** vfs_mknod - a device, socket or pipe: @type is S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO */
+int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint32_t type,
+	      dev_t rdev, const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
+{
+	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	uint32_t mode = sa->set & VFS_SET_MODE ? sa->mode : MODE_FILE;
+	struct vfs_sattr rest = *sa;
+	int err = check_new(dir, name);
+
+	if (!err)
+		err = creds_assume(cr);
+	if (err)
+		return err;
+	if (mknodat(dir->fd, name, type | (mode & 07777u), rdev))
+		err = -errno;
+	creds_resume();
+	if (!err)
+		err = fh_lookup(s, dir, name, &m.obj);
+	if (err)
+		return made(err, &m, ret);
+	rest.set &= ~(unsigned)VFS_SET_SIZE;
+	return made(finish(dir, &rest, cr, &m), &m, ret);
+}
+
+/* ---- REMOVE, RMDIR, RENAME, LINK ---------------------------------------------------------- */
+
+static void note_gone(const struct fh_obj *o, struct vfs_gone *ret)
+{
+	struct statx stx;
+
+	ret->gone = !vfs_stat(o->fd, &stx) && !stx.stx_nlink;
+	ret->dev = makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor);
+	ret->ino = o->stx.stx_ino;
+}
+
+/** vfs_remove - REMOVE, or RMDIR if @is_dir */
+int vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, bool is_dir,
+	       const struct creds *cr, struct vfs_gone *ret)
+{
+	struct vfs_gone gone = { 0 };
+	struct fh_obj o = { .fd = -1 };
+	int err = vfs_check_name(name);
+
+	if (err)
+		return err;
+	if (is_dots(name)) /* RFC 1813 section 3.3.13 names both */
+		return !is_dir ? -EISDIR : name[1] ? -EEXIST : -EINVAL;
+	err = vfs_lookup(s, dir, name, cr, &o);
+	if (!err)
+		err = creds_assume(cr);
+	if (err)
+		goto out;
+	if (unlinkat(dir->fd, name, is_dir ? AT_REMOVEDIR : 0))
+		err = -errno;
+	creds_resume();
+	if (err == -EPERM && S_ISDIR(o.stx.stx_mode) && !is_dir)
+		err = -EISDIR; /* POSIX lets unlink() of a directory fail so */
+	if (err)
+		goto out;
+	note_gone(&o, &gone);
+	fh_note_unlinked(s, &o, dir, name, gone.gone);
+	err = vfs_sync(dir);
+	*ret = gone;
+out:
+	fh_close(&o);
+	return err;
+}
+
+/** vfs_rename - see vfs.h; what had the new name may be gone afterwards */
+int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
+	       const struct fh_obj *to, const char *to_name, const struct creds *cr,
+	       struct vfs_gone *ret)
+{
+	struct fh_obj o = { .fd = -1 }, old = { .fd = -1 };
+	struct vfs_gone gone = { 0 };
+	int err = vfs_check_name(from_name);
+
+	if (!err)
+		err = vfs_check_name(to_name);
+	if (err)
+		return err;
+	if (is_dots(from_name) || is_dots(to_name))
+		return -EINVAL;
+	if (from->exp != to->exp)
+		return -EXDEV;
+	err = vfs_lookup(s, from, from_name, cr, &o);
+	if (!err) {
+		err = vfs_lookup(s, to, to_name, cr, &old);
+		err = err == -ENOENT ? 0 : err;
+	}
+	if (!err)
+		err = creds_assume(cr);
+	if (err)
+		goto out;
+	if (renameat(from->fd, from_name, to->fd, to_name))
+		err = -errno;
+	creds_resume();
+	if (err)
+		goto out;
+	if (old.fd >= 0) {
+		note_gone(&old, &gone);
+		if (gone.gone)
+			fh_note_unlinked(s, &old, to, to_name, true);
+	}
+	fh_note_moved(s, &o, from, from_name, to, to_name);
+	err = vfs_sync(to);
+	if (!err && from->stx.stx_ino != to->stx.stx_ino)
+		err = vfs_sync(from);
+	*ret = gone;
+out:
+	fh_close(&old);
+	fh_close(&o);
+	return err;
+}
+
+/** vfs_link - a further name for a file */
+int vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir, const char *name,
+	     const struct creds *cr)
+{
+	char buf[VFS_PROC_PATH];
+	struct fh_obj seen = { .fd = -1 };
+	int err = check_new(dir, name);
+
+	if (err)
+		return err;
+	if (o->exp != dir->exp)
+		return -EXDEV;
+	if (S_ISDIR(o->stx.stx_mode))
+		return -EISDIR;
+	err = creds_assume(cr);
+	if (err)
+		return err;
+	if (linkat(AT_FDCWD, vfs_proc_path(o->fd, buf), dir->fd, name, AT_SYMLINK_FOLLOW))
+		err = -errno;
+	creds_resume();
+	if (err)
+		return err;
+	if (!fh_lookup(s, dir, name, &seen)) /* tells the map of the name */
+		fh_close(&seen);
+	err = vfs_sync(o);
+	return err ? err : vfs_sync(dir);
+}

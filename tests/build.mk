@@ -1,0 +1,110 @@
+# tests/: a folder per kind. Each test_*.c becomes a program linked with the whole house; the other
+# .c files of its folder, and tests/lib/, are there to be used. A test may include the .c file that
+# it tests: the archive's copy is then not taken.
+
+TEST_KINDS := unit flow fault
+UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
+FLOW_SRCS := $(sort $(wildcard tests/flow/test_*.c))
+FAULT_SRCS := $(sort $(wildcard tests/fault/test_*.c))
+TEST_SRCS := $(UNIT_SRCS) $(FLOW_SRCS) $(FAULT_SRCS)
+HELP_SRCS := $(filter-out $(TEST_SRCS),$(wildcard tests/lib/*.c tests/unit/*.c tests/unit/stubs/*.c \
+	tests/flow/*.c tests/fault/*.c))
+TEST_PROGS := $(TEST_SRCS:%.c=$(O)/%)
+FLOW_PROGS := $(FLOW_SRCS:%.c=$(O)/%)
+TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh tests/fault/test_*.sh))
+HOUSE := $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
+HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
+
+$(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
+	$(archive)
+
+$(TEST_PROGS): %: %.o $(O)/libhelp.a $(HOUSE)
+	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_$(notdir $*)) $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
+
+# ---- fuzz harnesses: with libFuzzer in the variant fuzz, elsewhere with a main() that replays ----
+
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+REPLAY_PROGS := $(FUZZ_NAMES:%=$(O)/tests/fuzz/replay_%)
+FUZZ_PROGS := $(FUZZ_NAMES:%=$(O)/tests/fuzz/fuzz_%)
+FUZZ_LIB := $(filter-out tests/fuzz/fuzz_%.c tests/fuzz/replay_main.c,$(wildcard tests/fuzz/*.c))
+FUZZ_LIB_OBJS := $(FUZZ_LIB:%.c=$(O)/%.o)
+
+$(REPLAY_PROGS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_main.o \
+		$(FUZZ_LIB_OBJS) $(HOUSE)
+	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
+
+$(FUZZ_PROGS): %: %.o $(FUZZ_LIB_OBJS) $(HOUSE)
+	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
+
+REPLAYS := $(foreach n,$(FUZZ_NAMES),"$(O)/tests/fuzz/replay_$n tests/fuzz/corpus/$n")
+
+# ---- bench tools ---------------------------------------------------------------------------------
+
+BENCH_SRCS := $(wildcard tests/bench/*.c)
+BENCH_PROGS := $(BENCH_SRCS:tests/bench/%.c=$(B)/bench/%)
+
+.PHONY: bench-tools
+bench-tools: $(BENCH_PROGS)
+$(B)/bench/%: $(O)/tests/bench/%.o $(HOUSE)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(filter-out -lcmocka,$(HOUSE_LIBS)) -o $@
+
+# ---- running -------------------------------------------------------------------------------------
+
+TEST_ENV = O=$(O) LEATD=$(OUT)/leatd LEAT=$(OUT)/leat CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
+# Seconds for one program, and how many programs at once.
+TEST_TIMEOUT ?= 120
+TEST_JOBS ?= 2
+RUN = $(TEST_ENV) tests/run -j $(TEST_JOBS) -t $(TEST_TIMEOUT) -o $(O)/log
+
+.PHONY: check asan ubsan tsan cov fuzz run-check run-tests run-flow run-fuzz run-cov tests
+check:
+	@scripts/deps.sh install build check
+	@$(SUB) run-check
+
+tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)
+
+run-check: all tests $(GEN_HDRS)
+	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
+		scripts/check-layers.sh scripts/check-headers.sh scripts/check-doc.sh
+
+run-tests: tests
+	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS)
+
+run-flow: $(OUT)/leatd $(OUT)/leat $(FLOW_PROGS)
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp history_size=4 $$TSAN_OPTIONS" $(RUN) $(FLOW_PROGS)
+
+asan ubsan:
+	@scripts/deps.sh install build check
+	@$(SUB) VARIANT=$@ TEST_TIMEOUT=300 run-tests
+
+tsan:
+	@scripts/deps.sh install build check
+	@$(SUB) VARIANT=tsan TEST_TIMEOUT=300 run-flow
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	@scripts/deps.sh install build check fuzz
+	@$(SUB) VARIANT=fuzz run-fuzz
+
+# What libFuzzer finds new goes to build/; move what is worth keeping to tests/fuzz/corpus.
+run-fuzz: $(FUZZ_PROGS)
+	$(Q)set -e; for n in $(FUZZ_NAMES); do echo "  FUZZ    $$n"; \
+		mkdir -p $(O)/corpus/$$n tests/fuzz/corpus/$$n; dict=tests/fuzz/$$n.dict; \
+		$(O)/tests/fuzz/fuzz_$$n -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 \
+			-print_final_stats=0 -verbosity=0 -artifact_prefix=$(O)/$$n- \
+			$$(test -f $$dict && echo -dict=$$dict) $(O)/corpus/$$n tests/fuzz/corpus/$$n; done
+
+cov:
+	@scripts/deps.sh install build check fuzz
+	@$(SUB) VARIANT=cov run-cov
+
+run-cov: tests
+	@rm -rf $(O)/prof && mkdir -p $(O)/prof $(B)/cov
+	-@LLVM_PROFILE_FILE=$(CURDIR)/$(O)/prof/%p.raw $(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS)
+	$(Q)find $(O)/prof -name '*.raw' >$(O)/prof/list && llvm-profdata merge -sparse -f $(O)/prof/list -o $(O)/prof/all
+	$(Q)llvm-cov report $(OUT)/leatd $(patsubst %,-object %,$(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)) \
+		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
+
+LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
+ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS)

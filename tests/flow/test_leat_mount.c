@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_leat_mount.c - which server, which way, which export; what is said when it does not work;
+ * loops, callbacks and threads
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "leat_flow.h"
+
+LOG_DEFINE("test_leat_mount");
+
+static struct leat_flow flow;
+
+static void info(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, "conns=3&rsize=8192");
+	struct leat_info i;
+
+	(void)state;
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_string_equal(i.url, flow.tcp_url);
+	assert_string_equal(i.path, "");
+	assert_non_null(strstr(i.chosen, "URL"));
+	assert_true(i.is_leatd);
+	assert_non_null(strstr(i.server, "leatd "));
+	assert_int_equal(i.conns, 3);
+	assert_int_equal(i.rsize, 8192);
+	assert_int_equal(i.wsize, 1 << 20);
+	assert_int_equal(leat_null(m), 0);
+	leat_umount(m);
+	leat_umount(NULL);
+}
+
+/* leat:// finds the local socket of the server that it reached by address. */
+static void upgrade(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.leat_url, "conns=2");
+	struct leat_info i;
+
+	(void)state;
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "local");
+	assert_non_null(strstr(i.chosen, "this host"));
+	assert_int_equal(leat_null(m), 0);
+	leat_umount(m);
+}
+
+/* ... but not one that merely has the right name. */
+static void no_upgrade_to_another(void **state)
+{
+	struct leat_flow other;
+	char sock[128], moved[128], foreign[128];
+	struct leat_info i;
+	struct leat *m;
+
+	(void)state;
+	leat_flow_create(&other);
+	snprintf(sock, sizeof(sock), "%s/sock", flow.dir);
+	snprintf(moved, sizeof(moved), "%s/sock.away", flow.dir);
+	snprintf(foreign, sizeof(foreign), "%s/sock", other.dir);
+	assert_int_equal(rename(sock, moved), 0);
+	m = leat_flow_mount(flow.leat_url, NULL);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.chosen, "no socket"));
+	leat_umount(m);
+	assert_int_equal(symlink(foreign, sock), 0);
+	m = leat_flow_mount(flow.leat_url, NULL);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.chosen, "another leatd"));
+	leat_umount(m);
+	assert_int_equal(unlink(sock), 0);
+	assert_int_equal(rename(moved, sock), 0);
+	leat_flow_destroy(&other);
+}
+
+static void inner_paths(void **state)
+{
+	char url[256], path[256];
+	struct leat_file *f;
+	struct leat_info i;
+	struct leat *m;
+	struct stat st;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/sub", flow.export);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(url, sizeof(url), "%s/sub/", flow.tcp_url);
+	m = leat_flow_mount(url, NULL);
+	leat_info(m, &i);
+	assert_string_equal(i.path, "sub");
+	assert_int_equal(leat_open(m, "file", O_WRONLY | O_CREAT, 0600, &f), 0);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_stat(m, "/sub/file", &st), 0);
+	assert_int_equal(leat_stat(m, "/file", &st), -ENOENT);
+	assert_int_equal(leat_stat(m, "", &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	leat_umount(m);
+	/* a URL may name a file, or what is not there yet */
+	snprintf(url, sizeof(url), "%s/sub/file", flow.local_url);
+	m = leat_flow_mount(url, NULL);
+	assert_int_equal(leat_stat(m, "", &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	leat_umount(m);
+	snprintf(url, sizeof(url), "%s/sub/new", flow.local_url);
+	m = leat_flow_mount(url, NULL);
+	assert_int_equal(leat_stat(m, "", &st), -ENOENT);
+	assert_int_equal(leat_open(m, "", O_WRONLY | O_CREAT, 0600, &f), 0);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_stat(m, "/sub/new", &st), 0);
+	leat_umount(m);
+	leat_flow_remove(path);
+}
+
+static void refusals(void **state)
+{
+	struct leat *m = NULL;
+	char url[256];
+
+	(void)state;
+	assert_int_equal(leat_mount("nonsense", NULL, &m), -EINVAL);
+	assert_non_null(strstr(leat_mount_error(), "nonsense"));
+	snprintf(url, sizeof(url), "tcp://127.0.0.1:%u/y", flow.port);
+	assert_int_equal(leat_mount(url, NULL, &m), -ENOENT);
+	assert_non_null(strstr(leat_mount_error(), "/y"));
+	assert_int_equal(leat_mount("tcp://127.0.0.1:1/x", NULL, &m), -ECONNREFUSED);
+	assert_non_null(strstr(leat_mount_error(), "127.0.0.1:1"));
+	snprintf(url, sizeof(url), "local://%s/none/x", flow.dir);
+	assert_int_equal(leat_mount(url, NULL, &m), -ENOENT);
+	assert_non_null(strstr(leat_mount_error(), "socket"));
+	snprintf(url, sizeof(url), "%s?mountport=5", flow.local_url);
+	assert_int_equal(leat_mount(url, NULL, &m), -EINVAL);
+	snprintf(url, sizeof(url), "%s?registration=frob", flow.local_url);
+	assert_int_equal(leat_mount(url, NULL, &m), -EINVAL);
+	assert_null(m);
+}
+
+static void error_text(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	struct stat st;
+
+	(void)state;
+	assert_string_equal(leat_error(m), "");
+	assert_int_equal(leat_stat(m, "/no/such", &st), -ENOENT);
+	assert_non_null(strstr(leat_error(m), "stat /no/such"));
+	assert_non_null(strstr(leat_error(m), "LOOKUP: NFS3ERR_NOENT"));
+	assert_non_null(strstr(leat_error(m), flow.tcp_url));
+	leat_umount(m);
+}
+
+static void statistics(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	struct leat_server_stats a, b;
+	struct leat_stats s, t;
+	struct leat_file *f;
+	static char buf[100000];
+
+	(void)state;
+	leat_stats(m, &s);
+	assert_int_equal(leat_server_stats(m, &a), 0);
+	assert_int_equal(leat_open(m, "st", O_RDWR | O_CREAT, 0600, &f), 0);
+	assert_int_equal(leat_pwrite(f, buf, sizeof(buf), 0), sizeof(buf));
+	assert_int_equal(leat_pread(f, buf, sizeof(buf), 0), sizeof(buf));
+	assert_int_equal(leat_close(f), 0);
+	leat_stats(m, &t);
+	assert_int_equal(leat_server_stats(m, &b), 0);
+	assert_true(t.calls >= s.calls + 4);
+	assert_int_equal(t.bytes_read - s.bytes_read, sizeof(buf));
+	assert_int_equal(t.bytes_written - s.bytes_written, sizeof(buf));
+	assert_true(t.bytes_copied > s.bytes_copied);
+	assert_int_equal(b.bytes_in - a.bytes_in, sizeof(buf));
+	assert_int_equal(b.bytes_out - a.bytes_out, sizeof(buf));
+	assert_true(b.calls > a.calls);
+	assert_true(b.cpu_us >= a.cpu_us && b.cpu_us > 0);
+	assert_int_equal(leat_unlink(m, "st"), 0);
+	leat_umount(m);
+}
+
+/* ---- callbacks and loops ---- */
+
+struct count {
+	unsigned fn, free;
+	int64_t result;
+};
+
+static void count_fn(void *arg, int64_t result)
+{
+	struct count *c = arg;
+
+	assert_int_equal(c->free, 0);
+	c->fn++;
+	c->result = result;
+}
+
+static void count_free(void *arg)
+{
+	((struct count *)arg)->free++;
+}
+
+static void other_loop(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.local_url, NULL);
+	struct count c[64] = { 0 };
+	struct stat st[64];
+	unsigned done = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++)
+		assert_int_equal(leat_aio_stat(m, i % 2 ? "/" : "/none", &st[i],
+					       (struct leat_cb){ count_fn, &c[i], count_free }), 0);
+	while (done < ARRAY_SIZE(c)) {
+		struct pollfd p = { .fd = leat_fd(m), .events = POLLIN };
+
+		done = 0;
+		for (size_t i = 0; i < ARRAY_SIZE(c); i++)
+			done += c[i].free;
+		if (leat_poll(m, 0) == 0 && done < ARRAY_SIZE(c))
+			assert_int_equal(poll(&p, 1, 30000), 1);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+		assert_int_equal(c[i].fn, 1);
+		assert_int_equal(c[i].result, i % 2 ? 0 : -ENOENT);
+	}
+	leat_umount(m);
+}
+
+/* Each function that takes a callback frees it when it refuses at once. */
+static void refused_at_once(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.local_url, NULL);
+	char longest[5000];
+	struct count c = { 0 };
+	struct leat_cb cb = { count_fn, &c, count_free };
+	struct leat_dir *d;
+	struct leat_file *f;
+	struct statvfs vfs;
+	struct stat st;
+	unsigned n = 0;
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+#define REFUSED(call, err) \
+	do { \
+		c = (struct count){ 0 }; \
+		assert_int_equal(call, err); \
+		assert_true(c.fn == 0 && c.free == 1); \
+		n++; \
+	} while (0)
+	REFUSED(leat_aio_open(m, longest, O_RDONLY, 0, &f, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_open(m, "x", O_ACCMODE, 0, &f, cb), -EINVAL);
+	REFUSED(leat_aio_close(NULL, cb), -EBADF);
+	REFUSED(leat_aio_pread(NULL, longest, 1, 0, cb), -EBADF);
+	REFUSED(leat_aio_pwrite(NULL, longest, 1, 0, cb), -EBADF);
+	REFUSED(leat_aio_preadv(NULL, NULL, 0, 0, cb), -EBADF);
+	REFUSED(leat_aio_pwritev(NULL, NULL, 0, 0, cb), -EBADF);
+	REFUSED(leat_aio_fsync(NULL, cb), -EBADF);
+	REFUSED(leat_aio_ftruncate(NULL, 0, cb), -EBADF);
+	REFUSED(leat_aio_fstat(NULL, &st, cb), -EBADF);
+	REFUSED(leat_aio_stat(m, longest, &st, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_lstat(m, longest, &st, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_truncate(m, "x", UINT64_MAX, cb), -EINVAL);
+	REFUSED(leat_aio_mkdir(m, longest, 0, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_rmdir(m, longest, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_unlink(m, longest, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_rename(m, "x", longest, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_link(m, longest, "x", cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_symlink(m, longest, "x", cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_symlink(m, "", "x", cb), -ENOENT);
+	REFUSED(leat_aio_readlink(m, "x", longest, 0, cb), -EINVAL);
+	REFUSED(leat_aio_mknod(m, "x", S_IFDIR, 0, cb), -EPERM);
+	REFUSED(leat_aio_chmod(m, longest, 0, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_chown(m, longest, 0, 0, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_utimens(m, "x", &(struct timespec[2]){ { 0, -5 }, { 0, 0 } }[0], cb),
+		-EINVAL);
+	REFUSED(leat_aio_access(m, "x", 99, cb), -EINVAL);
+	REFUSED(leat_aio_statvfs(m, longest, &vfs, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_opendir(m, longest, &d, cb), -ENAMETOOLONG);
+	REFUSED(leat_aio_null(NULL, cb), -EINVAL);
+#undef REFUSED
+	assert_true(n >= 27); /* as many as leat.h has */
+	leat_umount(m);
+}
+
+/* What is in flight at leat_umount() is waited for; files left open are closed. */
+static void umount_waits(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, "credits=2");
+	struct count c[20] = { 0 };
+	static char buf[20][70000];
+	struct leat_file *f;
+
+	(void)state;
+	assert_int_equal(leat_open(m, "um", O_RDWR | O_CREAT, 0600, &f), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++)
+		assert_int_equal(leat_aio_pwrite(f, buf[i], sizeof(buf[i]), i * sizeof(buf[i]),
+						 (struct leat_cb){ count_fn, &c[i], count_free }), 0);
+	leat_umount(m);
+	for (size_t i = 0; i < ARRAY_SIZE(c); i++)
+		assert_true(c[i].fn == 1 && c[i].free == 1 && c[i].result == sizeof(buf[i]));
+	m = leat_flow_mount(flow.tcp_url, NULL);
+	assert_int_equal(leat_unlink(m, "um"), 0);
+	leat_umount(m);
+}
+
+/* ---- the service thread ---- */
+
+#define THREADS 4
+#define ROUNDS 60
+
+static struct leat *shared;
+static atomic_uint callbacks;
+
+static void count_callback(void *arg, int64_t result)
+{
+	(void)arg;
+	/* waiting would be for ever here, so it is refused */
+	if (result == 0 && leat_null(shared) == -EDEADLK)
+		atomic_fetch_add(&callbacks, 1);
+}
+
+static void *worker(void *arg)
+{
+	unsigned id = (unsigned)(uintptr_t)arg, bad = 0;
+	static _Thread_local char out[30000], in[30000];
+	struct leat_file *f;
+	struct leat_dir *d;
+	struct leat_info info;
+	struct leat_stats stats;
+	struct stat st;
+	char name[32];
+	void *buf;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		snprintf(name, sizeof(name), "t%u-%u", id, i);
+		leat_flow_fill(out, sizeof(out), id * 1000 + i);
+		bad += leat_open(shared, name, O_RDWR | O_CREAT | O_EXCL, 0600, &f) != 0;
+		if (bad)
+			break;
+		bad += leat_write(f, out, sizeof(out)) != sizeof(out);
+		bad += leat_lseek(f, 0, SEEK_SET) != 0;
+		for (size_t at = 0; at < sizeof(in); at += 5000)
+			bad += leat_read(f, in + at, 5000) != 5000;
+		bad += memcmp(in, out, sizeof(in)) != 0;
+		bad += leat_fstat(f, &st) != 0 || st.st_size != sizeof(out);
+		bad += leat_close(f) != 0;
+		bad += leat_stat(shared, "/absent", &st) != -ENOENT;
+		bad += !strstr(leat_error(shared), "("); /* someone's, but whole */
+		bad += leat_aio_null(shared, (struct leat_cb){ count_callback, NULL, NULL }) != 0;
+		bad += leat_opendir(shared, "/", &d) != 0;
+		if (!bad)
+			leat_closedir(d);
+		bad += leat_unlink(shared, name) != 0;
+		leat_info(shared, &info);
+		leat_stats(shared, &stats);
+		bad += leat_buf_alloc(shared, 10000, &buf) != 0;
+		leat_buf_free(shared, buf);
+		bad += leat_poll(shared, 0) != -EBUSY;
+	}
+	return (void *)(uintptr_t)bad;
+}
+
+static void service_over(const char *url, const char *options)
+{
+	pthread_t threads[THREADS];
+
+	shared = leat_flow_mount(url, options);
+	atomic_store(&callbacks, 0);
+	assert_int_equal(leat_service_start(shared), 0);
+	assert_int_equal(leat_service_start(shared), -EALREADY);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, worker, (void *)i), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		void *bad;
+
+		pthread_join(threads[i], &bad);
+		assert_null(bad);
+	}
+	leat_service_stop(shared);
+	leat_service_stop(shared);
+	/* taken back: the caller's again */
+	assert_int_equal(leat_null(shared), 0);
+	while (atomic_load(&callbacks) < THREADS * ROUNDS)
+		assert_true(leat_poll(shared, 1000) >= 0);
+	assert_int_equal(leat_service_start(shared), 0);
+	assert_int_equal(leat_null(shared), 0);
+	leat_umount(shared); /* stops it */
+}
+
+static void service_local(void **state)
+{
+	(void)state;
+	service_over(flow.local_url, "conns=2");
+}
+
+static void service_tcp(void **state)
+{
+	(void)state;
+	service_over(flow.tcp_url, NULL);
+}
+
+/* A server that goes and comes back: a hard mount goes on as if nothing had been. */
+static void server_restart(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	struct leat_info i;
+
+	(void)state;
+	assert_int_equal(leat_null(m), 0);
+	leat_flow_stop(&flow);
+	leat_flow_start(&flow);
+	assert_int_equal(leat_null(m), 0);
+	leat_info(m, &i);
+	assert_true(i.reconnects >= 1);
+	leat_umount(m);
+}
+
+static void soft_gives_up(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, "retry=soft&timeo=200");
+
+	(void)state;
+	leat_flow_stop(&flow);
+	assert_int_equal(leat_null(m), -ETIMEDOUT);
+	assert_non_null(strstr(leat_error(m), "null"));
+	leat_flow_start(&flow);
+	leat_umount(m);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	leat_flow_create(&flow);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	leat_flow_destroy(&flow);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(info),
+		cmocka_unit_test(upgrade),
+		cmocka_unit_test(no_upgrade_to_another),
+		cmocka_unit_test(inner_paths),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(error_text),
+		cmocka_unit_test(statistics),
+		cmocka_unit_test(other_loop),
+		cmocka_unit_test(refused_at_once),
+		cmocka_unit_test(umount_waits),
+		cmocka_unit_test(service_local),
+		cmocka_unit_test(service_tcp),
+		cmocka_unit_test(server_restart),
+		cmocka_unit_test(soft_gives_up),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

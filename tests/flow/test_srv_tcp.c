@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_srv_tcp.c - the responder over TCP against a peer that writes whatever bytes it likes
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/wire.h"
+#include "rpc_msg.h"
+#include "wire_svc.h"
+
+#define LAST 0x80000000u
+#define IDLE_ROUNDS 2000
+
+static struct wire_svc svc;
+static int fd = -1;
+static uint8_t out[3 << 20], in[3 << 20];
+static size_t out_len;
+
+static void pump(void)
+{
+	for (int idle = 0; idle < 50;)
+		idle = rpcrdma_engine_poll(svc.engine) ? 0 : idle + 1;
+}
+
+static void dial(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(rpcrdma_listener_addr(svc.listener)->port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	int one = 1;
+
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	/* each write is on its way at once, or "nothing moves any more" would be a matter of time */
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	pump();
+}
+
+static int set_up_grain(uint32_t grain)
+{
+	if (wire_svc_open(&svc, "tcp://127.0.0.1:0", NULL, NULL))
+		return -1;
+	svc.grain = grain;
+	dial();
+	out_len = 0;
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return set_up_grain(0);
+}
+
+static void call_at(size_t at, uint32_t xid, uint32_t proc)
+{
+	struct rr_rpc_call c = {
+		.xid = xid, .rpcvers = 2, .prog = WIRE_PROG, .vers = WIRE_VERS, .proc = proc };
+	struct wire_put p;
+
+	wire_put_init(&p, out + at, sizeof(out) - at);
+	rr_rpc_put_call(&p, &c);
+	out_len = at + wire_put_len(&p);
+}
+
+static void word_out(uint32_t v)
+{
+	put_be32(out + out_len, v);
+	out_len += 4;
+}
+
+/* one record of one fragment, from @at on */
+static void mark(size_t at)
+{
+	put_be32(out + at, LAST | (uint32_t)(out_len - at - 4));
+}
+
+/* Send without blocking for ever: the server is pumped while its side of the socket is full. */
+static void put_bytes(const uint8_t *p, size_t len)
+{
+	for (int idle = 0; len && idle < IDLE_ROUNDS;) {
+		ssize_t n = send(fd, p, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+			idle = 0;
+		} else {
+			assert_true(n < 0 && errno == EAGAIN);
+			idle++;
+		}
+		pump();
+	}
+	assert_int_equal(len, 0);
+}
+
+static bool get_bytes(uint8_t *p, size_t len)
+{
+	for (int idle = 0; len && idle < IDLE_ROUNDS; idle++) {
+		ssize_t n = recv(fd, p, len, MSG_DONTWAIT);
+
+		if (!n || (n < 0 && errno == ECONNRESET))
+			return false;
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+			idle = 0;
+		}
+		pump();
+	}
+	return !len;
+}
+
+/* The next reply, into `in`; its length. */
+static uint32_t reply(void)
+{
+	uint8_t m[4];
+	uint32_t len;
+
+	assert_true(get_bytes(m, 4));
+	assert_true(get_be32(m) & LAST);
+	len = get_be32(m) & ~LAST;
+	assert_true(len >= 24 && len <= sizeof(in));
+	assert_true(get_bytes(in, len));
+	return len;
+}
+
+static bool closed(void)
+{
+	uint8_t b;
+
+	return !get_bytes(&b, 1);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(fd);
+	pump();
+	dial(); /* whatever the first one did, the next is served */
+	call_at(4, 99, WIRE_NULL);
+	mark(0);
+	put_bytes(out, out_len);
+	assert_int_equal(reply(), 24);
+	assert_int_equal(get_be32(in), 99);
+	close(fd);
+	wire_svc_close(&svc);
+	return 0;
+}
+
+static void put_call(size_t at, uint32_t xid, uint32_t len)
+{
+	call_at(at + 4, xid, WIRE_PUT);
+	word_out(5);
+	word_out(len);
+	for (uint32_t i = 0; i < len; i++)
+		out[out_len + i] = wire_byte(i);
+	memset(out + out_len + len, 0, 3);
+	out_len += (len + 3) & ~3u;
+	mark(at);
+}
+
+static void assert_put(uint32_t xid, uint32_t len)
+{
+	assert_int_equal(reply(), 32);
+	assert_int_equal(get_be32(in), xid);
+	assert_int_equal(get_be32(in + 20), RR_SUCCESS);
+	assert_int_equal(get_be32(in + 24), len);
+	for (uint32_t i = 0; i < len; i++)
+		if (svc.put_data[i] != wire_byte(i))
+			fail_msg("byte %u", i);
+}
+
+static const uint32_t sizes[] = { 0, 1, 2, 3, 4, 5, 900, 1000, 1023, 1024, 1025, 4091, 4096, 8100,
+				  8140, 8192, 8193, 65535, 65536, 65537, 1048575, 1048576, 1048577 };
+
+static void puts_of_all_sizes(void **state)
+{
+	(void)state;
+	for (size_t g = 0; g < 3; g++) {
+		svc.grain = (const uint32_t[]){ 0, 3000, 65536 }[g];
+		for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+			if (svc.grain == 3000 && sizes[i] > 1048576)
+				continue;
+			put_call(0, (uint32_t)i, sizes[i]);
+			put_bytes(out, out_len);
+			assert_put((uint32_t)i, sizes[i]);
+		}
+	}
+}
+
+static void byte_by_byte(void **state)
+{
+	(void)state;
+	put_call(0, 7, 37);
+	for (size_t i = 0; i < out_len; i++)
+		put_bytes(out + i, 1);
+	assert_put(7, 37);
+	/* a long one, cut around the places where the parser changes its mind */
+	put_call(0, 8, 20000);
+	for (size_t i = 0, n; i < out_len; i += n) {
+		n = i < 1200 || (i > 4000 && i < 4200) ? 1 : 777;
+		n = n < out_len - i ? n : out_len - i;
+		put_bytes(out + i, n);
+	}
+	assert_put(8, 20000);
+}
+
+static void many_in_one_write(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 60; i++) {
+		size_t at = out_len;
+
+		if (i % 3 == 2) {
+			put_call(at, i, 9000 + i);
+		} else {
+			call_at(at + 4, i, WIRE_NULL);
+			mark(at);
+		}
+	}
+	put_bytes(out, out_len);
+	for (uint32_t i = 0; i < 60; i++) {
+		assert_int_equal(reply(), i % 3 == 2 ? 32 : 24);
+		assert_int_equal(get_be32(in + 20), RR_SUCCESS);
+	}
+	assert_int_equal(svc.calls, 60);
+}
+
+/* A record in several fragments is one record (RFC 5531 section 11). */
+static void fragments(void **state)
+{
+	static const size_t cuts[] = { 1, 4, 39, 44, 100, 5000 };
+	uint8_t m[4];
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_SIZE(cuts); c++) {
+		size_t total, at = 0;
+
+		put_call(0, (uint32_t)c, 12001);
+		total = out_len - 4;
+		while (at < total) {
+			size_t n = cuts[c] < total - at ? cuts[c] : total - at;
+
+			if (at > 200 && total - at > 4000)
+				n = 4000; /* enough of the small ones */
+			put_be32(m, (uint32_t)n | (at + n == total ? LAST : 0));
+			put_bytes(m, 4);
+			put_bytes(out + 4 + at, n);
+			at += n;
+		}
+		assert_put((uint32_t)c, 12001);
+	}
+}
+
+static void gets(void **state)
+{
+	(void)state;
+	svc.grain = 5000;
+	for (uint32_t mode = WIRE_PLACE; mode <= WIRE_ERROR; mode++) {
+		for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+			uint32_t len = sizes[i], told = mode == WIRE_SHORT ? len / 2 : len;
+
+			call_at(4, 3, WIRE_GET);
+			word_out(len);
+			word_out(mode);
+			mark(0);
+			put_bytes(out, out_len);
+			if (mode == WIRE_ERROR) {
+				assert_int_equal(reply(), 28); /* nothing of the data left the server */
+				assert_int_equal(get_be32(in + 24), 5);
+				continue;
+			}
+			assert_int_equal(reply(), 32 + round_up4(told));
+			assert_int_equal(get_be32(in + 28), told);
+			for (uint32_t k = 0; k < told; k++)
+				if (in[32 + k] != wire_byte(k))
+					fail_msg("mode %u, byte %u of %u", mode, k, told);
+		}
+	}
+}
+
+static void long_results(void **state)
+{
+	(void)state;
+	for (uint32_t len = 4; len < 2000000; len = len * 3 & ~3u) {
+		call_at(4, 3, WIRE_BIG);
+		word_out(len);
+		mark(0);
+		put_bytes(out, out_len);
+		assert_int_equal(reply(), 28 + len);
+	}
+}
+
+/* Arguments that are no payload and longer than the head: the service gets them in the end. */
+static void long_record_without_payload(void **state)
+{
+	(void)state;
+	call_at(4, 3, WIRE_PUT);
+	word_out(1);
+	word_out(0x7fffffff); /* a payload that cannot be */
+	out_len += 20000;
+	mark(0);
+	put_bytes(out, out_len);
+	reply();
+	assert_int_equal(get_be32(in + 20), RR_GARBAGE_ARGS);
+	call_at(4, 4, WIRE_NULL); /* more than the procedure takes: skipped */
+	out_len += 100000;
+	mark(0);
+	put_bytes(out, out_len);
+	assert_int_equal(reply(), 24);
+	put_call(0, 5, 100); /* and the stream is still in step */
+	put_bytes(out, out_len);
+	assert_put(5, 100);
+}
+
+static void reader_that_does_not_read(void **state)
+{
+	(void)state;
+	/* more answers than any socket buffer holds, asked for at once, read at the end */
+	for (uint32_t i = 0; i < 40; i++) {
+		size_t at = out_len;
+
+		call_at(at + 4, i, WIRE_GET);
+		word_out(1 << 20);
+		word_out(WIRE_PLACE);
+		mark(at);
+	}
+	put_bytes(out, out_len);
+	for (uint32_t i = 0; i < 40; i++) {
+		assert_int_equal(reply(), 32 + (1 << 20));
+		assert_int_equal(get_be32(in), i);
+	}
+}
+
+static void bad_marks(void **state)
+{
+	static const uint32_t marks[] = { 0, LAST, LAST | 0x7fffffff, 0x7fffffff, LAST | 0x200000 };
+	uint8_t m[4];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
+		put_be32(m, marks[i]);
+		put_bytes(m, 4);
+		assert_true(closed());
+		close(fd);
+		dial();
+	}
+	/* fragments whose sum exceeds what a call may be */
+	call_at(4, 1, WIRE_NULL);
+	put_be32(out, 0x100000);
+	put_bytes(out, 4 + 0x100000);
+	put_bytes(out, 4);
+	assert_true(closed());
+}
+
+static void not_rpc(void **state)
+{
+	(void)state;
+	memset(out, 0x41, 200);
+	put_be32(out, LAST | 196);
+	put_bytes(out, 200);
+	assert_true(closed());
+	assert_int_equal(svc.calls, 0);
+}
+
+static void peer_goes_in_the_middle(void **state)
+{
+	(void)state;
+	for (size_t cut = 1; cut < 30000; cut = cut * 2 + 1) {
+		put_call(0, 7, 30000);
+		put_bytes(out, cut);
+		close(fd);
+		pump();
+		dial();
+	}
+	/* and while answers are being written */
+	svc.hold = true;
+	call_at(4, 1, WIRE_GET);
+	word_out(1 << 20);
+	word_out(WIRE_PLACE);
+	mark(0);
+	put_bytes(out, out_len);
+	close(fd);
+	pump();
+	wire_svc_release(&svc);
+	pump();
+	dial();
+}
+
+static void silent_peers_are_let_go(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .first_call_ms = 1, .conns_max = 2 };
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", NULL, &attr), 0);
+	dial();
+	while (!svc.closed)
+		rpcrdma_engine_wait(svc.engine, 1000);
+	assert_true(closed());
+	close(fd);
+	dial();
+}
+
+static void no_more_than_so_many(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .conns_max = 2 };
+	int first, second;
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", NULL, &attr), 0);
+	dial();
+	first = fd;
+	dial();
+	second = fd;
+	dial();
+	assert_true(closed());
+	assert_int_equal(svc.conns, 2);
+	close(first);
+	close(second);
+	pump();
+}
+
+#define tcp_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		tcp_test(puts_of_all_sizes),
+		tcp_test(byte_by_byte),
+		tcp_test(many_in_one_write),
+		tcp_test(fragments),
+		tcp_test(gets),
+		tcp_test(long_results),
+		tcp_test(long_record_without_payload),
+		tcp_test(reader_that_does_not_read),
+		tcp_test(bad_marks),
+		tcp_test(not_rpc),
+		tcp_test(peer_goes_in_the_middle),
+		tcp_test(silent_peers_are_let_go),
+		tcp_test(no_more_than_so_many),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1146 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_srv_wire.c - the responder against a peer that says exactly what the test wants
+ *
+ * One test per rule of RFC 8166 for responders; the numbers are those of the checklist in
+ * doc/protocol.md. Every test ends with a second, well-behaved peer being served.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/wire.h"
+#include "chunk.h"
+#include "local.h"
+#include "raw_peer.h"
+#include "rpc_msg.h"
+#include "wire_svc.h"
+
+static char path[64], url[80];
+static struct wire_svc svc;
+static struct raw_peer peer;
+static const struct rr_priv priv4k = { .present = true, .send_bytes = 4096, .recv_bytes = 4096 };
+
+/* ---- what is said ---- */
+
+struct msg {
+	struct rr_hdr hdr;
+	uint8_t rpc[8192];
+	size_t rpc_len;
+	uint8_t raw[16384];
+	size_t raw_len;
+};
+
+static struct msg m;
+
+static void begin(uint32_t proc)
+{
+	rr_hdr_init(&m.hdr, 0x1234, 32, proc);
+	m.rpc_len = 0;
+}
+
+static void rpc_call(uint32_t prog, uint32_t vers, uint32_t proc)
+{
+	struct rr_rpc_call c = { .xid = 0x1234, .rpcvers = 2, .prog = prog, .vers = vers, .proc = proc };
+	struct wire_put p;
+
+	wire_put_init(&p, m.rpc, sizeof(m.rpc));
+	rr_rpc_put_call(&p, &c);
+	assert_true(wire_put_ok(&p));
+	m.rpc_len = wire_put_len(&p);
+}
+
+static void arg(uint32_t v)
+{
+	put_be32(m.rpc + m.rpc_len, v);
+	m.rpc_len += 4;
+}
+
+static void finish_msg(void)
+{
+	assert_int_equal(rr_hdr_encode(&m.hdr, m.raw, sizeof(m.raw), &m.raw_len), 0);
+	if (m.hdr.proc == RR_MSG) {
+		memcpy(m.raw + m.raw_len, m.rpc, m.rpc_len);
+		m.raw_len += m.rpc_len;
+	}
+}
+
+static void say(void)
+{
+	finish_msg();
+	assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+}
+
+/* Memory of the peer that the server may reach. */
+struct region {
+	uint8_t *mem;
+	size_t len;
+	struct rr_mr *mr;
+};
+
+static struct region regions[8];
+static unsigned nregions;
+
+static struct region *offer(size_t len, unsigned access)
+{
+	struct region *r = &regions[nregions++];
+	struct rr_mr_attr a = { .len = len, .access = access, .fd = -1 };
+
+	assert_true(nregions <= 8);
+	r->mem = malloc(len);
+	assert_non_null(r->mem);
+	memset(r->mem, 0xee, len);
+	r->len = len;
+	a.addr = r->mem;
+	assert_int_equal(rr_mr_reg(peer.pd, &a, &r->mr), 0);
+	return r;
+}
+
+#define READABLE (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_READ)
+#define WRITABLE (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE)
+
+static struct rr_segment seg(const struct region *r, size_t off, size_t len)
+{
+	return (struct rr_segment){ .handle = r->mr->rkey,
+				    .length = (uint32_t)len,
+				    .offset = (uint64_t)(uintptr_t)r->mem + off };
+}
+
+static void add_read(uint32_t position, struct rr_segment s)
+{
+	m.hdr.reads[m.hdr.nreads++] = (struct rr_read_seg){ position, s };
+}
+
+static void add_write_seg(unsigned chunk, struct rr_segment s)
+{
+	if (m.hdr.nwrites <= chunk) {
+		m.hdr.nwrites = chunk + 1;
+		m.hdr.writes[chunk].nsegs = 0;
+	}
+	m.hdr.writes[chunk].segs[m.hdr.writes[chunk].nsegs++] = s;
+}
+
+static void add_reply_seg(struct rr_segment s)
+{
+	if (!m.hdr.has_reply) {
+		m.hdr.has_reply = true;
+		m.hdr.reply.nsegs = 0;
+	}
+	m.hdr.reply.segs[m.hdr.reply.nsegs++] = s;
+}
+
+static void pattern(uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		p[i] = wire_byte(i);
+}
+
+static void assert_pattern(const uint8_t *p, size_t off, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (p[i] != wire_byte(off + i))
+			fail_msg("byte %zu is 0x%02x", off + i, p[i]);
+}
+
+static void assert_untouched(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (p[i] != 0xee)
+			fail_msg("byte %zu was written", i);
+}
+
+/* ---- what is heard ---- */
+
+static struct rr_hdr heard;
+static const uint8_t *body;
+static uint32_t body_len, send_len;
+
+static void listen_for(void)
+{
+	size_t hdr_len;
+	const uint8_t *got = raw_recv(&peer, &send_len);
+
+	assert_non_null(got);
+	assert_int_equal(rr_hdr_decode(got, send_len, &heard, &hdr_len), 0);
+	assert_int_equal(heard.xid, 0x1234);
+	assert_int_not_equal(heard.credits, 0); /* item 2 */
+	body = got + hdr_len;
+	body_len = send_len - (uint32_t)hdr_len;
+}
+
+static uint32_t word(unsigned i)
+{
+	assert_true(body_len >= 4 * (i + 1));
+	return get_be32(body + 4 * i);
+}
+
+static void expect_accepted(uint32_t stat)
+{
+	listen_for();
+	assert_int_equal(heard.proc, RR_MSG);
+	assert_int_equal(word(0), 0x1234);
+	assert_int_equal(word(1), RR_RPC_REPLY);
+	assert_int_equal(word(2), RR_ACCEPTED);
+	assert_int_equal(word(5), stat);
+}
+
+static void expect_err_chunk(void)
+{
+	listen_for();
+	assert_int_equal(heard.proc, RR_ERROR);
+	assert_int_equal(heard.err, RR_ERR_CHUNK);
+	assert_int_equal(send_len, RR_ERR_CHUNK_BYTES);
+}
+
+static void expect_nothing(void)
+{
+	uint32_t len;
+
+	assert_null(raw_recv(&peer, &len));
+}
+
+/* ---- around each test ---- */
+
+static void close_peer(void)
+{
+	raw_close(&peer);
+	while (nregions > 0) {
+		struct region *r = &regions[--nregions];
+
+		free(r->mem);
+	}
+}
+
+/* the regions go before the protection domain does */
+static void drop_regions(void)
+{
+	for (unsigned i = 0; i < nregions; i++) {
+		assert_int_equal(rr_mr_dereg(regions[i].mr), 0);
+		regions[i].mr = NULL;
+	}
+}
+
+static void connect_peer(const struct raw_opts *o)
+{
+	assert_int_equal(raw_open(&peer, svc.engine, path, o), 0);
+}
+
+static int set_up(void **state)
+{
+	static const struct raw_opts o = { .priv = &priv4k };
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/leat-wire-%d.sock", (int)getpid());
+	snprintf(url, sizeof(url), "local://%s", path);
+	if (wire_svc_open(&svc, url, NULL, NULL))
+		return -1;
+	connect_peer(&o);
+	return 0;
+}
+
+static void still_serves(void)
+{
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	say();
+	expect_accepted(RR_SUCCESS);
+}
+
+static int tear_down(void **state)
+{
+	static const struct raw_opts o = { .priv = &priv4k };
+
+	(void)state;
+	drop_regions();
+	close_peer();
+	/* whatever the first one did, the next is served */
+	connect_peer(&o);
+	still_serves();
+	close_peer();
+	wire_svc_close(&svc);
+	return 0;
+}
+
+static void get_args(uint32_t count, uint32_t mode)
+{
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_GET);
+	arg(count);
+	arg(mode);
+}
+
+/* PUT with the payload left to a chunk: position is that of the bytes in the un-reduced call */
+static uint32_t put_args(uint32_t proc, uint32_t declared)
+{
+	begin(proc);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_PUT);
+	arg(77);
+	arg(declared);
+	return (uint32_t)m.rpc_len;
+}
+
+static void expect_put(uint32_t len)
+{
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(word(6), len);
+	assert_int_equal(svc.put_bytes, len);
+	assert_pattern(svc.put_data, 0, len);
+}
+
+/* ---- header: items 1-10 ---- */
+
+static void null_call(void **state)
+{
+	(void)state;
+	still_serves();
+	assert_int_equal(send_len, 52); /* 28 + 24: as the sample */
+	assert_int_equal(heard.nreads + heard.nwrites + heard.has_reply, 0);
+}
+
+static void item4_other_version(void **state)
+{
+	(void)state;
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	finish_msg();
+	put_be32(m.raw + 4, 2);
+	assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+	{
+		uint32_t len;
+		const uint8_t *got = raw_recv(&peer, &len);
+
+		assert_non_null(got);
+		assert_int_equal(len, RR_ERR_VERS_BYTES);
+		assert_int_equal(get_be32(got), 0x1234);
+		assert_int_equal(get_be32(got + 4), 2); /* copied from the call */
+		assert_int_not_equal(get_be32(got + 8), 0);
+		assert_int_equal(get_be32(got + 12), RR_ERROR);
+		assert_int_equal(get_be32(got + 16), RR_ERR_VERS);
+		assert_int_equal(get_be32(got + 20), 1);
+		assert_int_equal(get_be32(got + 24), 1);
+	}
+	still_serves();
+}
+
+static void item5_msgp_and_unknown(void **state)
+{
+	(void)state;
+	for (uint32_t proc = 2; proc < 9; proc++) {
+		if (proc == RR_DONE || proc == RR_ERROR)
+			continue;
+		begin(RR_MSG);
+		rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+		finish_msg();
+		put_be32(m.raw + 12, proc);
+		assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+		expect_err_chunk();
+	}
+	still_serves();
+}
+
+static void item6_done_and_error_are_ignored(void **state)
+{
+	uint8_t done[16], err[28];
+	size_t len;
+
+	(void)state;
+	put_be32(done, 0x1234);
+	put_be32(done + 4, 1);
+	put_be32(done + 8, 1);
+	put_be32(done + 12, RR_DONE);
+	assert_int_equal(raw_send(&peer, done, sizeof(done)), RR_WC_OK);
+	expect_nothing();
+	assert_int_equal(rr_hdr_encode_error(0x1234, 1, 1, RR_ERR_CHUNK, err, sizeof(err), &len), 0);
+	assert_int_equal(raw_send(&peer, err, len), RR_WC_OK);
+	expect_nothing();
+	/* a malformed error is no better: two ends must not answer each other for ever */
+	assert_int_equal(raw_send(&peer, err, 16), RR_WC_OK);
+	expect_nothing();
+	still_serves();
+	assert_int_equal(svc.calls, 1);
+}
+
+static void item7_truncated_at_every_byte(void **state)
+{
+	struct region *r = offer(4096, READABLE | WRITABLE);
+	unsigned lists;
+
+	(void)state;
+	put_args(RR_MSG, 4096);
+	add_read(48, seg(r, 0, 4096));
+	add_write_seg(0, seg(r, 0, 1024));
+	add_write_seg(0, seg(r, 1024, 1024));
+	add_reply_seg(seg(r, 2048, 1024));
+	lists = (unsigned)rr_hdr_bytes(&m.hdr);
+	finish_msg();
+	for (unsigned len = 16; len < lists; len++) {
+		static const struct raw_opts o = { .priv = &priv4k };
+
+		assert_int_equal(raw_send(&peer, m.raw, len), RR_WC_OK);
+		expect_err_chunk();
+		if (len % 40 == 39) { /* nonsense is only borne so long: item 89 */
+			drop_regions();
+			close_peer();
+			connect_peer(&o);
+		}
+	}
+	assert_int_equal(svc.calls, 0);
+}
+
+static void item8_tiny_messages(void **state)
+{
+	static const uint8_t bytes[16] = { 0, 0, 0x12, 0x34, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0 };
+
+	(void)state;
+	for (size_t len = 0; len < 8; len++) {
+		assert_int_equal(raw_send(&peer, bytes, len), RR_WC_OK);
+		expect_nothing(); /* there is no XID to answer to */
+	}
+	for (size_t len = 8; len < 16; len++) {
+		assert_int_equal(raw_send(&peer, bytes, len), RR_WC_OK);
+		expect_err_chunk();
+	}
+	still_serves();
+}
+
+static void item9_nomsg_without_chunk(void **state)
+{
+	(void)state;
+	begin(RR_NOMSG);
+	say();
+	expect_err_chunk();
+	begin(RR_MSG); /* and a message with nothing in it */
+	say();
+	expect_err_chunk();
+	still_serves();
+}
+
+static void item10_booleans(void **state)
+{
+	(void)state;
+	for (unsigned at = 16; at < 28; at += 4) {
+		begin(RR_MSG);
+		rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+		finish_msg();
+		put_be32(m.raw + at, 2);
+		assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+		expect_err_chunk();
+	}
+	still_serves();
+}
+
+static void item88_reply_nobody_asked_for(void **state)
+{
+	(void)state;
+	begin(RR_MSG);
+	put_be32(m.rpc, 0x1234);
+	put_be32(m.rpc + 4, RR_RPC_REPLY);
+	memset(m.rpc + 8, 0, 16);
+	m.rpc_len = 24;
+	say();
+	expect_nothing();
+	still_serves();
+}
+
+static void item89_too_much_nonsense(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 200 && raw_alive(&peer); i++) {
+		begin(RR_NOMSG);
+		finish_msg();
+		if (raw_send(&peer, m.raw, m.raw_len) != RR_WC_OK)
+			break;
+	}
+	assert_in_range(i, 16, 199);
+	assert_false(raw_alive(&peer));
+}
+
+/* ---- Read chunks: items 15-25 ---- */
+
+static void read_chunk(uint32_t len, uint32_t room, const uint32_t *cuts, unsigned ncuts)
+{
+	struct region *r = offer(room ? room : 1, READABLE);
+	uint32_t pos = put_args(RR_MSG, len), at = 0;
+
+	pattern(r->mem, len);
+	for (unsigned i = 0; i < ncuts; i++) {
+		add_read(pos, seg(r, at, cuts[i]));
+		at += cuts[i];
+	}
+	if (at < room)
+		add_read(pos, seg(r, at, room - at));
+	say();
+}
+
+static void items15to17_read_chunk_shapes(void **state)
+{
+	static const uint32_t odd[] = { 1001, 1, 3, 17 };
+
+	(void)state;
+	read_chunk(5001, 5001, NULL, 0); /* 15: no pad */
+	expect_put(5001);
+	read_chunk(5001, 5004, NULL, 0); /* 16: pad included */
+	expect_put(5001);
+	read_chunk(5001, 5001, odd, 4); /* 17: odd segments */
+	expect_put(5001);
+	svc.grain = 700; /* and pulled in pieces that match nothing */
+	read_chunk(5001, 5004, odd, 4);
+	expect_put(5001);
+	drop_regions();
+}
+
+static void item18_segments_of_several_regions(void **state)
+{
+	uint32_t pos = put_args(RR_MSG, 5 * 1000 + 1), at = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		uint32_t len = i == 4 ? 1001 : 1000;
+		struct region *r = offer(len, READABLE);
+
+		for (uint32_t k = 0; k < len; k++)
+			r->mem[k] = wire_byte(at + k);
+		add_read(pos, seg(r, 0, len));
+		at += len;
+	}
+	say();
+	expect_put(5001);
+}
+
+static void item19_bad_positions(void **state)
+{
+	static const uint32_t bad[] = { 1, 2, 46, 47, 4096, 0xfffffffc };
+	struct region *r = offer(4096, READABLE);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		put_args(RR_MSG, 4096);
+		add_read(48, seg(r, 0, 4096));
+		finish_msg();
+		put_be32(m.raw + 20, bad[i]);
+		assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+		expect_err_chunk();
+	}
+	still_serves();
+}
+
+static void item20_chunk_and_length_disagree(void **state)
+{
+	static const uint32_t lengths[] = { 3995, 3996, 4001, 4004, 5001, 1 };
+	struct region *r = offer(8192, READABLE);
+
+	(void)state;
+	svc.put_bytes = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		uint32_t pos = put_args(RR_MSG, lengths[i]);
+
+		add_read(pos, seg(r, 0, 4000));
+		say();
+		expect_accepted(RR_GARBAGE_ARGS);
+	}
+	assert_int_equal(svc.put_bytes, 0);
+	still_serves();
+}
+
+static void item21_chunk_at_no_payload(void **state)
+{
+	struct region *r = offer(4096, READABLE);
+
+	(void)state;
+	begin(RR_MSG); /* GET takes no payload */
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_GET);
+	arg(16);
+	arg(0);
+	add_read((uint32_t)m.rpc_len, seg(r, 0, 4096));
+	say();
+	expect_accepted(RR_GARBAGE_ARGS);
+	begin(RR_MSG); /* PUT, but at the tag */
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_PUT);
+	add_read((uint32_t)m.rpc_len, seg(r, 0, 4));
+	arg(4);
+	arg(0);
+	say();
+	expect_accepted(RR_GARBAGE_ARGS);
+	still_serves();
+}
+
+/* The whole call, with its payload of @len bytes, in a position-zero chunk cut as told. */
+static void long_put(uint32_t len, const uint32_t *cuts, unsigned ncuts)
+{
+	struct region *r;
+	uint32_t pos = put_args(RR_NOMSG, len), total = pos + (uint32_t)round_up4(len), at = 0;
+
+	r = offer(total, READABLE);
+	memcpy(r->mem, m.rpc, pos);
+	memset(r->mem + pos, 0, total - pos);
+	pattern(r->mem + pos, len);
+	for (unsigned i = 0; i < ncuts; i++) {
+		add_read(0, seg(r, at, cuts[i]));
+		at += cuts[i];
+	}
+	add_read(0, seg(r, at, total - at));
+	say();
+}
+
+static void item22_long_calls(void **state)
+{
+	static const uint32_t cuts[] = { 10, 21 };
+
+	(void)state;
+	long_put(5, NULL, 0);
+	expect_put(5);
+	long_put(9001, cuts, 2);
+	expect_put(9001);
+	long_put(1048576, cuts, 2);
+	expect_put(1048576);
+	drop_regions();
+}
+
+static void item23_long_call_with_read_chunk(void **state)
+{
+	struct region *head, *data = offer(5001, READABLE);
+	uint32_t pos = put_args(RR_NOMSG, 5001);
+
+	(void)state;
+	head = offer(pos, READABLE);
+	memcpy(head->mem, m.rpc, pos);
+	pattern(data->mem, 5001);
+	add_read(0, seg(head, 0, 20));
+	add_read(0, seg(head, 20, pos - 20));
+	add_read(pos, seg(data, 0, 5001));
+	say();
+	expect_put(5001);
+}
+
+static void item24_oversize(void **state)
+{
+	struct region *r = offer(4096, READABLE);
+	uint64_t pulled;
+	struct rpcrdma_stats st;
+
+	(void)state;
+	rpcrdma_domain_stats(svc.domain, &st);
+	pulled = st.bytes_pulled;
+	for (unsigned form = 0; form < 4; form++) {
+		uint32_t pos = put_args(RR_MSG, 4096);
+		struct rr_segment s = seg(r, 0, 4096);
+
+		switch (form) {
+		case 0:
+			s.length = 0x7fffffff;
+			add_read(pos, s);
+			break;
+		case 1: /* the sum wraps 32 bits to something harmless */
+			s.length = 0x80000000;
+			add_read(pos, s);
+			s.length = 0x80000800;
+			add_read(pos, s);
+			break;
+		case 2: /* offset + length wraps 64 bits */
+			s.offset = UINT64_MAX - 100;
+			add_read(pos, s);
+			break;
+		case 3:
+			for (unsigned i = 0; i < 64; i++) {
+				s.length = 1 << 20;
+				add_read(pos, s);
+			}
+			break;
+		}
+		say();
+		expect_err_chunk();
+	}
+	rpcrdma_domain_stats(svc.domain, &st);
+	assert_int_equal(st.bytes_pulled, pulled);
+	still_serves();
+}
+
+static void item25_empty_segments(void **state)
+{
+	struct region *r = offer(4096, READABLE);
+	uint32_t pos = put_args(RR_MSG, 4000);
+
+	(void)state;
+	pattern(r->mem, 4000);
+	add_read(pos, seg(r, 0, 0));
+	add_read(pos, seg(r, 0, 2000));
+	add_read(pos, seg(r, 0, 0));
+	add_read(pos, seg(r, 2000, 2000));
+	say();
+	expect_put(4000);
+}
+
+static void read_of_a_wrong_key(void **state)
+{
+	struct region *r = offer(4096, READABLE);
+	uint32_t pos = put_args(RR_MSG, 4096);
+	struct rr_segment s = seg(r, 0, 4096);
+
+	(void)state;
+	s.handle ^= 0x80;
+	add_read(pos, s);
+	say();
+	assert_false(raw_alive(&peer)); /* no message can help: RFC 8166 section 4.5 */
+}
+
+/* ---- Write chunks and Reply chunks: items 26-37 ---- */
+
+static void assert_returned(const struct rr_chunk *offered, const struct rr_chunk *got, uint64_t used)
+{
+	uint64_t n;
+
+	assert_int_equal(rr_chunk_check_returned(offered, got, &n), 0);
+	assert_int_equal(n, used);
+}
+
+static void items26to28_write_chunk(void **state)
+{
+	static const uint32_t modes[] = { WIRE_PLACE, WIRE_PLACE_PIECES, WIRE_IOV, WIRE_SINK };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct region *a = offer(1001, WRITABLE), *b = offer(9000, WRITABLE);
+
+		svc.grain = 512;
+		get_args(5001, modes[i]);
+		add_write_seg(0, seg(a, 0, 1001));
+		add_write_seg(0, seg(b, 0, 4000));
+		add_write_seg(0, seg(b, 8000, 4)); /* 27: room for pad that must stay untouched */
+		add_write_seg(1, seg(b, 8500, 100)); /* 37 */
+		say();
+		expect_accepted(RR_SUCCESS);
+		assert_int_equal(body_len, 24 + 4 + 4); /* status and length word; no data, no pad */
+		assert_int_equal(word(7), 5001);
+		assert_int_equal(heard.nwrites, 2);
+		assert_returned(&m.hdr.writes[0], &heard.writes[0], 5001);
+		assert_int_equal(heard.writes[0].segs[2].length, 0);
+		assert_returned(&m.hdr.writes[1], &heard.writes[1], 0);
+		assert_pattern(a->mem, 0, 1001);
+		assert_pattern(b->mem, 1001, 4000);
+		assert_untouched(b->mem + 4000, 5000);
+		drop_regions();
+		for (; nregions > 0; nregions--)
+			free(regions[nregions - 1].mem);
+	}
+}
+
+static void item29_unused_chunks(void **state)
+{
+	struct region *r = offer(4096, WRITABLE);
+
+	(void)state;
+	get_args(0, WIRE_PLACE); /* zero-length data */
+	add_write_seg(0, seg(r, 0, 4096));
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 0);
+	get_args(4096, WIRE_ERROR); /* placed, then an error */
+	add_write_seg(0, seg(r, 0, 4096));
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(word(6), 5);
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 0);
+	begin(RR_MSG); /* a procedure without such a result */
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	add_write_seg(0, seg(r, 0, 1000));
+	add_write_seg(0, seg(r, 1000, 1000));
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 0);
+	rpc_call(WIRE_PROG + 1, WIRE_VERS, WIRE_NULL);
+	say();
+	expect_accepted(RR_PROG_UNAVAIL);
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 0);
+}
+
+static void item30_even_one_byte(void **state)
+{
+	struct region *r = offer(4096, WRITABLE);
+
+	(void)state;
+	get_args(1, WIRE_PLACE);
+	add_write_seg(0, seg(r, 0, 4096));
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(body_len, 32);
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 1);
+	assert_pattern(r->mem, 0, 1);
+	assert_untouched(r->mem + 1, 4095);
+}
+
+static void item31_empty_chunk_means_inline(void **state)
+{
+	(void)state;
+	get_args(101, WIRE_PLACE);
+	m.hdr.nwrites = 1;
+	m.hdr.writes[0].nsegs = 0;
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(body_len, 24 + 8 + 104);
+	assert_pattern(body + 32, 0, 101);
+	assert_int_equal(heard.nwrites, 1);
+	assert_int_equal(heard.writes[0].nsegs, 0);
+}
+
+static void item32_write_chunk_too_small(void **state)
+{
+	struct region *r = offer(4096, WRITABLE);
+
+	(void)state;
+	for (uint32_t mode = WIRE_PLACE; mode <= WIRE_SINK; mode++) {
+		get_args(8192, mode);
+		add_write_seg(0, seg(r, 0, 4096));
+		say();
+		expect_err_chunk();
+	}
+	assert_untouched(r->mem, 4096);
+	still_serves();
+}
+
+static void short_result(void **state)
+{
+	struct region *r = offer(8192, WRITABLE);
+
+	(void)state;
+	get_args(8192, WIRE_SHORT);
+	add_write_seg(0, seg(r, 0, 6000));
+	add_write_seg(0, seg(r, 6000, 2192));
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(word(7), 4096);
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 4096);
+	assert_pattern(r->mem, 0, 4096);
+}
+
+static void big_args(uint32_t bytes)
+{
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_BIG);
+	arg(bytes);
+}
+
+static void item33_reply_chunk(void **state)
+{
+	struct region *a = offer(100, WRITABLE), *b = offer(65536, WRITABLE);
+
+	(void)state;
+	big_args(20000);
+	add_reply_seg(seg(a, 0, 100));
+	add_reply_seg(seg(b, 0, 65536));
+	say();
+	listen_for();
+	assert_int_equal(heard.proc, RR_NOMSG);
+	assert_int_equal(body_len, 0);
+	assert_returned(&m.hdr.reply, &heard.reply, 24 + 4 + 20000);
+	assert_int_equal(get_be32(a->mem), 0x1234);
+	assert_int_equal(get_be32(a->mem + 24), 20000);
+	assert_untouched(b->mem + 24 + 4 + 20000 - 100, 100);
+}
+
+static void item34_reply_chunk_not_needed(void **state)
+{
+	struct region *r = offer(4096, WRITABLE);
+
+	(void)state;
+	big_args(100);
+	add_reply_seg(seg(r, 0, 4096));
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(body_len, 24 + 4 + 100);
+	assert_true(heard.has_reply);
+	assert_returned(&m.hdr.reply, &heard.reply, 0);
+	assert_untouched(r->mem, 4096);
+}
+
+static void item35_reply_too_long(void **state)
+{
+	struct region *r = offer(4096, WRITABLE);
+
+	(void)state;
+	big_args(20000); /* no chunk at all */
+	say();
+	expect_err_chunk();
+	big_args(20000); /* one that is too small */
+	add_reply_seg(seg(r, 0, 4096));
+	say();
+	expect_err_chunk();
+	assert_untouched(r->mem, 4096);
+	get_args(20000, WIRE_PLACE); /* payload with nowhere to go */
+	say();
+	expect_err_chunk();
+	still_serves();
+}
+
+static void item36_both_chunks(void **state)
+{
+	static const struct raw_opts without = { .priv = NULL };
+	struct region *w = offer(8192, WRITABLE), *r = offer(8192, WRITABLE);
+
+	(void)state;
+	get_args(8000, WIRE_PLACE);
+	add_write_seg(0, seg(w, 0, 8192));
+	add_reply_seg(seg(r, 0, 8192));
+	say();
+	expect_accepted(RR_SUCCESS); /* the rest fits inline */
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 8000);
+	assert_returned(&m.hdr.reply, &heard.reply, 0);
+	drop_regions();
+	close_peer();
+
+	/* 1024 inline, and a chunk list that leaves 24 bytes of it: the rest goes to the Reply chunk */
+	connect_peer(&without);
+	w = offer(8192, WRITABLE);
+	r = offer(8192, WRITABLE);
+	get_args(5900, WIRE_PLACE);
+	for (unsigned i = 0; i < 59; i++)
+		add_write_seg(0, seg(w, i * 100, 100));
+	add_reply_seg(seg(r, 0, 8192));
+	say();
+	listen_for();
+	assert_int_equal(heard.proc, RR_NOMSG);
+	assert_returned(&m.hdr.writes[0], &heard.writes[0], 5900);
+	assert_returned(&m.hdr.reply, &heard.reply, 32); /* counts only the rest */
+	assert_pattern(w->mem, 0, 5900);
+	assert_int_equal(get_be32(r->mem + 28), 5900);
+}
+
+static void payload_in_the_reply_chunk(void **state)
+{
+	struct region *r = offer(16384, WRITABLE);
+
+	(void)state;
+	svc.grain = 999;
+	for (uint32_t mode = WIRE_PLACE; mode <= WIRE_IOV; mode++) {
+		get_args(9001, mode);
+		add_reply_seg(seg(r, 0, 10));
+		add_reply_seg(seg(r, 10, 16374));
+		say();
+		listen_for();
+		assert_int_equal(heard.proc, RR_NOMSG);
+		assert_returned(&m.hdr.reply, &heard.reply, 24 + 8 + 9004);
+		assert_int_equal(get_be32(r->mem + 28), 9001);
+		assert_pattern(r->mem + 32, 0, 9001);
+		assert_int_equal(r->mem[32 + 9001], 0);
+		memset(r->mem, 0xee, r->len);
+	}
+}
+
+static void write_to_a_wrong_key(void **state)
+{
+	struct region *r = offer(4096, READABLE);
+
+	(void)state;
+	get_args(4096, WIRE_PLACE);
+	add_write_seg(0, seg(r, 0, 4096)); /* right key, no right to write */
+	say();
+	assert_false(raw_alive(&peer));
+	assert_untouched(r->mem, 4096);
+}
+
+/* ---- sizes, credits, connections: items 45-53 ---- */
+
+static void item47_thresholds(void **state)
+{
+	static const struct rr_priv small = { .present = true, .send_bytes = 65536, .recv_bytes = 2048 };
+	const struct raw_opts without = { .priv = NULL }, with = { .priv = &small };
+
+	(void)state;
+	/* 4096 agreed: 4096 - 28 - 24 - 4 bytes of BIG fit, 4 more do not */
+	big_args(4040);
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(send_len, 4096);
+	big_args(4044);
+	say();
+	expect_err_chunk();
+	close_peer();
+	connect_peer(&without); /* no private data: 1024 */
+	assert_int_equal(peer.server_priv.recv_bytes, 4096);
+	big_args(1024 - 56);
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(send_len, 1024);
+	big_args(1024 - 52);
+	say();
+	expect_err_chunk();
+	close_peer();
+	connect_peer(&with); /* what the client can receive, not what it can send */
+	big_args(2048 - 56);
+	say();
+	expect_accepted(RR_SUCCESS);
+	big_args(2048 - 52);
+	say();
+	expect_err_chunk();
+}
+
+static void item49_overrun(void **state)
+{
+	unsigned sent = 0;
+
+	(void)state;
+	svc.hold = true;
+	for (; sent < 300; sent++) {
+		get_args(16, WIRE_PLACE);
+		m.hdr.xid = sent;
+		m.hdr.credits = 1; /* asks for no more than it has */
+		finish_msg();
+		if (raw_send(&peer, m.raw, m.raw_len) != RR_WC_OK)
+			break;
+	}
+	assert_in_range(sent, 8, 64); /* what was granted, and the few for other messages */
+	assert_false(raw_alive(&peer));
+	wire_svc_release(&svc);
+}
+
+static void credits_grow_with_demand(void **state)
+{
+	(void)state;
+	still_serves();
+	assert_int_equal(heard.credits, 8);
+	svc.hold = true;
+	for (unsigned i = 0; i < 8; i++) {
+		get_args(16, WIRE_PLACE);
+		m.hdr.credits = 1000;
+		finish_msg();
+		assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+	}
+	raw_settle(&peer);
+	wire_svc_release(&svc);
+	for (unsigned i = 0; i < 8; i++)
+		expect_accepted(RR_SUCCESS);
+	assert_in_range(heard.credits, 16, 64);
+}
+
+static void item52_no_reads_offered(void **state)
+{
+	static const struct raw_opts o = { .priv = &priv4k, .no_reads = true };
+
+	(void)state;
+	close_peer();
+	assert_int_equal(raw_open(&peer, svc.engine, path, &o), -ECONNREFUSED);
+	assert_int_equal(svc.closed, 2);
+}
+
+static void message_too_long_for_the_receive(void **state)
+{
+	uint8_t big[4097] = { 0 };
+
+	(void)state;
+	assert_int_not_equal(raw_send(&peer, big, sizeof(big)), RR_WC_OK);
+	assert_false(raw_alive(&peer));
+}
+
+static void peer_dies_in_the_middle(void **state)
+{
+	(void)state;
+	svc.hold = true;
+	for (unsigned i = 0; i < 4; i++) {
+		struct region *r = offer(1 << 20, WRITABLE);
+
+		get_args(1 << 20, WIRE_PLACE);
+		add_write_seg(0, seg(r, 0, 1 << 20));
+		say();
+	}
+	raw_settle(&peer);
+	rr_local_cut(peer.qp);
+	raw_settle(&peer);
+	wire_svc_release(&svc); /* answers that nobody hears; memory comes back: see wire_svc_close */
+}
+
+/* ---- RPC: items 77, 20 ---- */
+
+static void rpc_errors(void **state)
+{
+	(void)state;
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, 9, WIRE_NULL);
+	say();
+	expect_accepted(RR_PROG_MISMATCH);
+	assert_int_equal(word(6), WIRE_VERS);
+	assert_int_equal(word(7), WIRE_VERS);
+	rpc_call(WIRE_PROG, WIRE_VERS, 999);
+	say();
+	expect_accepted(RR_PROC_UNAVAIL);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_GET); /* no arguments */
+	say();
+	expect_accepted(RR_GARBAGE_ARGS);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	put_be32(m.rpc + 8, 3); /* RPC version 3 */
+	say();
+	listen_for();
+	assert_int_equal(word(2), RR_DENIED);
+	assert_int_equal(word(3), RR_RPC_MISMATCH);
+	assert_int_equal(word(4), 2);
+	assert_int_equal(word(5), 2);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	put_be32(m.rpc + 24, 6); /* RPCSEC_GSS: none here */
+	say();
+	listen_for();
+	assert_int_equal(word(2), RR_DENIED);
+	assert_int_equal(word(3), RR_AUTH_ERROR);
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	m.rpc_len = 20; /* an RPC header that ends too soon */
+	say();
+	expect_err_chunk();
+	still_serves();
+}
+
+#define wire_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		wire_test(null_call),
+		wire_test(item4_other_version),
+		wire_test(item5_msgp_and_unknown),
+		wire_test(item6_done_and_error_are_ignored),
+		wire_test(item7_truncated_at_every_byte),
+		wire_test(item8_tiny_messages),
+		wire_test(item9_nomsg_without_chunk),
+		wire_test(item10_booleans),
+		wire_test(item88_reply_nobody_asked_for),
+		wire_test(item89_too_much_nonsense),
+		wire_test(items15to17_read_chunk_shapes),
+		wire_test(item18_segments_of_several_regions),
+		wire_test(item19_bad_positions),
+		wire_test(item20_chunk_and_length_disagree),
+		wire_test(item21_chunk_at_no_payload),
+		wire_test(item22_long_calls),
+		wire_test(item23_long_call_with_read_chunk),
+		wire_test(item24_oversize),
+		wire_test(item25_empty_segments),
+		wire_test(read_of_a_wrong_key),
+		wire_test(items26to28_write_chunk),
+		wire_test(item29_unused_chunks),
+		wire_test(item30_even_one_byte),
+		wire_test(item31_empty_chunk_means_inline),
+		wire_test(item32_write_chunk_too_small),
+		wire_test(short_result),
+		wire_test(item33_reply_chunk),
+		wire_test(item34_reply_chunk_not_needed),
+		wire_test(item35_reply_too_long),
+		wire_test(item36_both_chunks),
+		wire_test(payload_in_the_reply_chunk),
+		wire_test(write_to_a_wrong_key),
+		wire_test(item47_thresholds),
+		wire_test(item49_overrun),
+		wire_test(credits_grow_with_demand),
+		wire_test(item52_no_reads_offered),
+		wire_test(message_too_long_for_the_receive),
+		wire_test(peer_dies_in_the_middle),
+		wire_test(rpc_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

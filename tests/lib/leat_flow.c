@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * leat_flow.c - a leatd in this process, a directory that it exports, and a mount of it
+ *
+ * Operation:  leat_flow_create() before a group of tests, leat_flow_destroy() after it.
+ * Memory:     Caller's structure; the server is server.h's.
+ * Threads:    The server has its own; these functions belong to the test's.
+ * Errors:     Asserted with cmocka.
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "leat_flow.h"
+#include "server.h"
+
+#define STOP_MS 20000
+
+void leat_flow_start(struct leat_flow *f)
+{
+	static struct conf conf; /* too large for a stack */
+	char export[128], tcp[64], local[128], why[CONF_WHY_BYTES] = "";
+	char *argv[] = { (char[]){ "leatd" }, (char[]){ "--export" }, export, (char[]){ "--listen" },
+			 tcp, (char[]){ "--listen" }, local, NULL };
+	int rc;
+
+	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash", f->export);
+	snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%u", f->port);
+	snprintf(local, sizeof(local), "local://%s/sock", f->dir);
+	conf_init(&conf);
+	if (conf_args(&conf, 7, argv, why) != CONF_RUN || conf_check(&conf, why))
+		fail_msg("configuration: %s", why);
+	conf.reactors = 2;
+	conf.log_level = LOG_LEVEL_ERR;
+	log_state.level = LOG_LEVEL_ERR;
+	rc = server_start(&conf, &f->server);
+	if (rc)
+		fail_msg("server_start: %s", strerror(-rc));
+	conf_fini(&conf);
+	for (size_t i = 0; i < server_listeners(f->server); i++) {
+		if (server_listener(f->server, i)->transport == RPCRDMA_TCP)
+			f->port = server_listener(f->server, i)->port;
+	}
+	assert_int_not_equal(f->port, 0);
+	snprintf(f->tcp_url, sizeof(f->tcp_url), "tcp://127.0.0.1:%u/x", f->port);
+	snprintf(f->leat_url, sizeof(f->leat_url), "leat://127.0.0.1:%u/x", f->port);
+	snprintf(f->local_url, sizeof(f->local_url), "local://%s/sock/x", f->dir);
+}
+
+void leat_flow_stop(struct leat_flow *f)
+{
+	assert_int_equal(server_stop(f->server, STOP_MS), 0);
+	f->server = NULL;
+}
+
+void leat_flow_create(struct leat_flow *f)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	memset(f, 0, sizeof(*f));
+	snprintf(f->dir, sizeof(f->dir), "%s/leat-flow.XXXXXX",
+		 tmp && strlen(tmp) < 32 ? tmp : "/tmp");
+	assert_non_null(mkdtemp(f->dir));
+	snprintf(f->export, sizeof(f->export), "%s/export", f->dir);
+	snprintf(f->twin, sizeof(f->twin), "%s/twin", f->dir);
+	umask(0); /* modes go over the wire as they are; the local twin shall do the same */
+	assert_int_equal(mkdir(f->export, 0755), 0);
+	assert_int_equal(mkdir(f->twin, 0755), 0);
+	leat_flow_start(f);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)ftw;
+	return type == FTW_DP ? rmdir(path) : unlink(path);
+}
+
+void leat_flow_remove(const char *path)
+{
+	assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+void leat_flow_destroy(struct leat_flow *f)
+{
+	if (f->server)
+		leat_flow_stop(f);
+	leat_flow_remove(f->dir);
+}
+
+struct leat *leat_flow_mount(const char *base, const char *options)
+{
+	char url[512];
+	struct leat *m;
+
+	snprintf(url, sizeof(url), "%s%s%s", base, options ? "?" : "", options ? options : "");
+	if (leat_mount(url, NULL, &m))
+		fail_msg("%s", leat_mount_error());
+	return m;
+}
+
+void leat_flow_fill(void *buf, size_t len, unsigned seed)
+{
+	uint8_t *p = buf;
+	uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
+
+	for (size_t i = 0; i < len; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		p[i] = (uint8_t)(x >> 32);
+	}
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * leat_flow.h - a leatd in this process, a directory that it exports, and a mount of it
+ *
+ * The program that uses it says LOG_DEFINE("name") itself. Everything lies in a temporary directory:
+ * export/ is served as /x, twin/ is for comparison, and the local socket is there too.
+ */
+#ifndef LEAT_FLOW_H
+#define LEAT_FLOW_H
+
+#include <stddef.h>
+
+#include "leat.h"
+
+struct server;
+
+struct leat_flow {
+	char dir[64];               /* the temporary directory */
+	char export[96], twin[96];
+	char tcp_url[160];          /* tcp://127.0.0.1:PORT/x */
+	char leat_url[160];         /* leat://127.0.0.1:PORT/x */
+	char local_url[160];        /* local:///DIR/sock/x */
+	unsigned port;
+	struct server *server;
+	struct leat *m;             /* of the test that runs, or NULL */
+};
+
+/** leat_flow_create - directories and a server; whatever fails is asserted */
+void leat_flow_create(struct leat_flow *f);
+
+/** leat_flow_destroy - ends the server, removes everything */
+void leat_flow_destroy(struct leat_flow *f);
+
+/** leat_flow_start, leat_flow_stop - the server alone; a port once given is kept */
+void leat_flow_start(struct leat_flow *f);
+void leat_flow_stop(struct leat_flow *f);
+
+/** leat_flow_mount - mount "@base?@options" (options may be NULL) */
+struct leat *leat_flow_mount(const char *base, const char *options);
+
+/** leat_flow_remove - rm -r */
+void leat_flow_remove(const char *path);
+
+/** leat_flow_fill - @len bytes that depend on @seed and on nothing else */
+void leat_flow_fill(void *buf, size_t len, unsigned seed);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * raw_peer.h - a peer that says exactly what a test tells it to, over the local fabric
+ *
+ * One thread runs both ends: the server's engine is pumped while the peer waits. Every wait is
+ * bounded by what can still happen, not by time: it gives up after many idle rounds.
+ */
+#ifndef TESTS_RAW_PEER_H
+#define TESTS_RAW_PEER_H
+
+#include "fabric.h"
+#include "hdr.h"
+#include "rpcrdma.h"
+
+#define RAW_RECVS 64u
+
+struct raw_peer {
+	struct rpcrdma_engine *server;   /* pumped in every wait */
+	struct rr_fabric *fabric;
+	struct rr_pd *pd;
+	struct rr_cq *cq;
+	struct rr_cm *cm;
+	struct rr_qp *qp;
+	struct rr_mr *mr;
+	uint8_t *mem;                    /* receive buffers, then one send buffer */
+	uint32_t msg_bytes;
+	struct rr_done done[RAW_RECVS], send_done;
+	struct {
+		uint32_t len;
+		bool with_inv;
+		uint32_t inv_rkey;
+		uint8_t bytes[65536];
+	} got[RAW_RECVS];                /* messages, in order of arrival */
+	unsigned ngot, taken, posted;
+	struct rr_priv server_priv;
+	bool up, failed, flushed, sent;
+	enum rr_wc_status send_status;
+};
+
+struct raw_opts {
+	uint32_t msg_bytes;         /* receive buffers and room for a Send; 0: 4096 */
+	const struct rr_priv *priv; /* NULL: no private data */
+	unsigned recvs;             /* posted at first; 0: 8 */
+	bool no_reads;              /* offer no RDMA Reads */
+};
+
+/** raw_open - connect to the socket @path; Return: 0, or -errno when refused */
+int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path,
+	     const struct raw_opts *opts);
+void raw_close(struct raw_peer *p);
+
+/** raw_send - one Send of @len bytes, whatever they are; waits for its completion */
+enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len);
+
+/** raw_recv - the next message; NULL when none comes and nothing moves any more
+ * @ret_len: its length */
+const uint8_t *raw_recv(struct raw_peer *p, uint32_t *ret_len);
+
+/** raw_settle - pump both sides until nothing moves */
+void raw_settle(struct raw_peer *p);
+
+/** raw_alive - is the connection still up? (settles first) */
+bool raw_alive(struct raw_peer *p);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fake_rpc.h - the functions of rpcrdma.h that libleat calls, without a transport beneath
+ *
+ * For a test program to include: its definitions take the place of librpcrdma's. Calls wait in an
+ * array until the engine is run; then one of them, the oldest or by `fake.pick` any other, is
+ * answered by `fake.answer`, which sees arguments and results as the structures they are. Messages
+ * come before calls, calls before timers, which are due at once. An engine with nothing left to
+ * run fails the test: someone waits for ever.
+ */
+#ifndef FAKE_RPC_H
+#define FAKE_RPC_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "file.h"
+#include "handle.h"
+#include "nfs3.h"
+#include "op.h"
+#include "rpcrdma.h"
+#include "sync.h"
+
+#define FAKE_CALLS_MAX 4096
+
+struct fake {
+	/* to be set by the test */
+	int (*answer)(struct rpcrdma_call *call); /* Return: what done() is told */
+	unsigned (*pick)(unsigned count);         /* which of the waiting calls; NULL: the oldest */
+	int refuse_calls;                         /* rpcrdma_clnt_call() fails so */
+	/* what happened */
+	unsigned calls, most_waiting, timers_fired;
+	uint64_t last_delay_ns;
+	unsigned by_proc[22];
+	unsigned by_clnt[16];
+	/* private */
+	struct rpcrdma_call *waiting[FAKE_CALLS_MAX];
+	unsigned count;
+	struct rpcrdma_msg *msgs, **msgs_tail;
+	struct rpcrdma_timer *timers;
+};
+
+static struct fake fake;
+
+struct rpcrdma_domain {
+	int unused;
+};
+
+struct rpcrdma_engine {
+	int unused;
+};
+
+struct rpcrdma_clnt {
+	unsigned index;
+};
+
+static struct rpcrdma_domain fake_domain;
+static struct rpcrdma_engine fake_engine;
+static struct rpcrdma_clnt fake_clnts[16];
+
+int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma_domain **ret)
+{
+	(void)attr;
+	*ret = &fake_domain;
+	return 0;
+}
+
+void rpcrdma_domain_destroy(struct rpcrdma_domain *d)
+{
+	(void)d;
+}
+
+void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret)
+{
+	(void)d;
+	memset(ret, 0, sizeof(*ret));
+}
+
+int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
+{
+	(void)d;
+	*ret = malloc(bytes);
+	return *ret ? 0 : -ENOMEM;
+}
+
+void rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem)
+{
+	(void)d;
+	free(mem);
+}
+
+int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
+			  struct rpcrdma_engine **ret)
+{
+	(void)d;
+	(void)attr;
+	*ret = &fake_engine;
+	return 0;
+}
+
+void rpcrdma_engine_destroy(struct rpcrdma_engine *e)
+{
+	(void)e;
+}
+
+int rpcrdma_engine_fd(const struct rpcrdma_engine *e)
+{
+	(void)e;
+	return -1;
+}
+
+int rpcrdma_engine_arm(struct rpcrdma_engine *e)
+{
+	(void)e;
+	return 0;
+}
+
+void rpcrdma_count_copied(struct rpcrdma_engine *e, uint64_t bytes)
+{
+	(void)e;
+	(void)bytes;
+}
+
+void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
+{
+	(void)e;
+	msg->next = NULL;
+	if (!fake.msgs)
+		fake.msgs_tail = &fake.msgs;
+	*fake.msgs_tail = msg;
+	fake.msgs_tail = &msg->next;
+}
+
+void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns)
+{
+	(void)e;
+	fake.last_delay_ns = delay_ns;
+	t->next = fake.timers;
+	fake.timers = t;
+}
+
+int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			struct rpcrdma_clnt **ret)
+{
+	(void)e;
+	(void)attr;
+	(void)ret;
+	return -EOPNOTSUPP;
+}
+
+void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
+{
+	(void)c;
+}
+
+void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+{
+	(void)c;
+	memset(ret, 0, sizeof(*ret));
+}
+
+int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
+{
+	if (fake.refuse_calls)
+		return fake.refuse_calls;
+	assert_true(fake.count < FAKE_CALLS_MAX);
+	fake.waiting[fake.count++] = call;
+	fake.calls++;
+	fake.by_clnt[c->index]++;
+	if (call->prog == NFS_PROGRAM)
+		fake.by_proc[call->proc]++;
+	fake.most_waiting = MAX(fake.most_waiting, fake.count);
+	return 0;
+}
+
+static void fake_answer_one(void)
+{
+	unsigned i = fake.pick ? fake.pick(fake.count) : 0;
+	struct rpcrdma_call *call = fake.waiting[i];
+
+	memmove(&fake.waiting[i], &fake.waiting[i + 1],
+		(fake.count - i - 1) * sizeof(fake.waiting[0]));
+	fake.count--;
+	call->done(call, fake.answer(call));
+}
+
+int rpcrdma_engine_poll(struct rpcrdma_engine *e)
+{
+	(void)e;
+	if (fake.msgs) {
+		struct rpcrdma_msg *msg = fake.msgs;
+
+		fake.msgs = msg->next;
+		msg->fn(msg);
+		return 1;
+	}
+	if (fake.count) {
+		fake_answer_one();
+		return 1;
+	}
+	if (fake.timers) {
+		struct rpcrdma_timer *t = fake.timers;
+
+		fake.timers = t->next;
+		fake.timers_fired++;
+		t->fn(t);
+		return 1;
+	}
+	return 0;
+}
+
+int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
+{
+	int n = rpcrdma_engine_poll(e);
+
+	if (!n && timeout_ms < 0)
+		fail_msg("nothing is left to happen, and someone waits");
+	return n;
+}
+
+/* A mount with @conns connections, as leat_mount() would have left it. */
+static struct leat *fake_mount(unsigned conns)
+{
+	struct leat *m;
+	char why[256];
+	struct lt_url url;
+
+	memset(&fake, 0, sizeof(fake));
+	assert_int_equal(lt_url_parse("tcp://fake/export", NULL, &url, why, sizeof(why)), 0);
+	assert_int_equal(lt_handle_create(&url, NULL, &m), 0);
+	for (unsigned i = 0; i < conns; i++) {
+		fake_clnts[i].index = i;
+		m->clnt[i] = &fake_clnts[i];
+	}
+	m->clnts = conns;
+	m->rsize = m->wsize = 4096;
+	m->dirsize = 65536;
+	m->root.len = 4;
+	memcpy(m->root.data, "root", 4);
+	strcpy(m->server_url, "tcp://fake:2049/export");
+	return m;
+}
+
+/* A file opened on it, without any call. */
+static inline struct leat_file *fake_open(struct leat *m, int flags)
+{
+	struct leat_file *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->m = m;
+	f->flags = flags;
+	f->path = strdup("/file");
+	f->fh.len = 4;
+	memcpy(f->fh.data, "file", 4);
+	f->sequential_pos = UINT64_MAX;
+	pthread_mutex_init(&f->pos_lock, NULL);
+	list_add_tail(&m->files, &f->link);
+	return f;
+}
+
+#endif

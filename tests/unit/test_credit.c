@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_credit.c - credits: one until the first reply, then min(wanted, last grant)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "credit.h"
+
+static unsigned take_all(struct rr_credit *c)
+{
+	unsigned n = 0;
+
+	while (rr_credit_take(c))
+		n++;
+	return n;
+}
+
+/* checklist 43: one call until the first reply, after the connect and after each reconnect */
+static void test_first_call(void **state)
+{
+	struct rr_credit c;
+
+	(void)state;
+	rr_credit_init(&c, 32);
+	for (int connect = 0; connect < 3; connect++) {
+		rr_credit_connected(&c);
+		assert_int_equal(take_all(&c), 1);
+		assert_int_equal(c.out, 1);
+		rr_credit_answered(&c, 64);
+		assert_int_equal(c.out, 0);
+		assert_int_equal(take_all(&c), 32); /* wanted is the ceiling */
+	}
+	assert_int_equal(c.starved, 6);
+}
+
+/* checklist 44: outstanding <= min(wanted, last grant), falling and rising; 50: 0 counts as 1 */
+static void test_grants(void **state)
+{
+	static const struct {
+		uint32_t granted, limit;
+	} cases[] = {
+		{ 8, 8 }, { 3, 3 }, { 1, 1 }, { 0, 1 }, { 16, 16 }, { UINT32_MAX, 16 }, { 5, 5 },
+	};
+	struct rr_credit c;
+
+	(void)state;
+	rr_credit_init(&c, 16);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		rr_credit_connected(&c);
+		assert_true(rr_credit_take(&c));
+		rr_credit_answered(&c, cases[i].granted);
+		assert_int_equal(c.limit, cases[i].limit);
+		assert_int_equal(take_all(&c), cases[i].limit);
+		assert_int_equal(c.low_water, cases[i].limit);
+	}
+}
+
+/* checklist 44: a grant that falls below what is out takes nothing back and lets nothing more go */
+static void test_falling(void **state)
+{
+	struct rr_credit c;
+
+	(void)state;
+	rr_credit_init(&c, 8);
+	assert_true(rr_credit_take(&c));
+	rr_credit_answered(&c, 8);
+	assert_int_equal(take_all(&c), 8);
+	for (unsigned out = 8; out > 2; out--) {
+		rr_credit_answered(&c, 2);
+		assert_int_equal(c.out, out - 1);
+		if (out - 1 >= 2)
+			assert_false(rr_credit_take(&c));
+	}
+	assert_int_equal(c.out, 2);
+	rr_credit_answered(&c, 1);
+	assert_false(rr_credit_take(&c));
+	rr_credit_answered(&c, 1);
+	assert_true(rr_credit_take(&c)); /* one credit: slow, no stall */
+	rr_credit_answered(&c, 8);
+	assert_int_equal(take_all(&c), 8);
+	assert_int_equal(c.low_water, 1);
+}
+
+static void test_wanted_none(void **state)
+{
+	struct rr_credit c;
+
+	(void)state;
+	rr_credit_init(&c, 0);
+	assert_int_equal(c.wanted, 1); /* checklist 2: the field is never 0 */
+	assert_int_equal(take_all(&c), 1);
+}
+
+/* checklist 2, 45: a grant is at least 1 and never more than there are receives */
+static void test_grant(void **state)
+{
+	static const struct {
+		uint32_t asked, posted, cap, grant;
+	} cases[] = {
+		{ 128, 64, 64, 64 }, { 128, 10, 64, 10 },
+		{ 4, 64, 64, 4 },    { 0, 64, 64, 1 },
+		{ 128, 64, 0, 1 },   { 128, 0, 64, 1 },
+		{ 1, 1, 1, 1 },	     { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(rr_credit_grant(cases[i].asked, cases[i].posted, cases[i].cap),
+				 cases[i].grant);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_call), cmocka_unit_test(test_grants),
+		cmocka_unit_test(test_falling),	   cmocka_unit_test(test_wanted_none),
+		cmocka_unit_test(test_grant),
+	};
+
+	return cmocka_run_group_tests_name("credit", tests, NULL, NULL);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_engine.c - messages, timers and descriptors of an engine
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine_int.h"
+
+static struct rpcrdma_domain *d;
+static struct rpcrdma_engine *e;
+
+static int set_up(void **state)
+{
+	(void)state;
+	return rpcrdma_domain_create(NULL, &d) || rpcrdma_engine_create(d, NULL, &e);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	rpcrdma_engine_destroy(e);
+	rpcrdma_domain_destroy(d);
+	return 0;
+}
+
+struct note {
+	struct rpcrdma_msg msg;
+	int n;
+};
+
+static int seen[64], nseen;
+
+static void on_note(struct rpcrdma_msg *msg)
+{
+	seen[nseen++] = container_of(msg, struct note, msg)->n;
+}
+
+static void messages_run_in_order(void **state)
+{
+	struct note notes[20];
+
+	(void)state;
+	nseen = 0;
+	for (int i = 0; i < 20; i++) {
+		notes[i] = (struct note){ .msg.fn = on_note, .n = i };
+		rpcrdma_engine_post(e, &notes[i].msg);
+	}
+	assert_int_equal(nseen, 0); /* not inside the post */
+	assert_true(rpcrdma_engine_poll(e) > 0);
+	assert_int_equal(nseen, 20);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(seen[i], i);
+	assert_int_equal(rpcrdma_engine_poll(e), 0);
+}
+
+static struct note again;
+static int left;
+
+static void on_again(struct rpcrdma_msg *msg)
+{
+	on_note(msg);
+	if (left-- > 0)
+		rr_engine_defer(e, msg);
+}
+
+static void deferred_wait_for_the_next_pass(void **state)
+{
+	struct note notes[3];
+
+	(void)state;
+	nseen = 0;
+	left = 5;
+	again = (struct note){ .msg.fn = on_again, .n = 9 };
+	rr_engine_defer(e, &again.msg);
+	for (int i = 0; i < 3; i++) {
+		notes[i] = (struct note){ .msg.fn = on_note, .n = i };
+		rr_engine_defer(e, &notes[i].msg);
+	}
+	rr_engine_undefer(e, &notes[1].msg);
+	while (rpcrdma_engine_poll(e))
+		;
+	assert_int_equal(nseen, 8);
+	assert_int_equal(seen[0], 9);
+	assert_int_equal(seen[1], 0);
+	assert_int_equal(seen[2], 2);
+	for (int i = 3; i < 8; i++)
+		assert_int_equal(seen[i], 9);
+}
+
+#define POSTS 20000
+
+static struct note many[POSTS];
+
+static void *poster(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < POSTS; i++)
+		rpcrdma_engine_post(e, &many[i].msg);
+	return NULL;
+}
+
+static int in_order;
+
+static void on_many(struct rpcrdma_msg *msg)
+{
+	in_order += container_of(msg, struct note, msg)->n == in_order;
+}
+
+/* Nobody sleeps through a message: the waiting is without a limit. */
+static void posts_wake_a_sleeper(void **state)
+{
+	pthread_t t;
+
+	(void)state;
+	in_order = 0;
+	for (int i = 0; i < POSTS; i++)
+		many[i] = (struct note){ .msg.fn = on_many, .n = i };
+	assert_int_equal(pthread_create(&t, NULL, poster, NULL), 0);
+	while (in_order < POSTS)
+		assert_true(rpcrdma_engine_wait(e, -1) > 0);
+	pthread_join(t, NULL);
+	assert_int_equal(in_order, POSTS);
+}
+
+/* The same for those who sleep on the descriptor in a loop of their own. */
+static void posts_wake_a_foreign_loop(void **state)
+{
+	struct pollfd p = { .fd = rpcrdma_engine_fd(e), .events = POLLIN };
+	pthread_t t;
+
+	(void)state;
+	in_order = 0;
+	for (int i = 0; i < POSTS; i++)
+		many[i] = (struct note){ .msg.fn = on_many, .n = i };
+	assert_int_equal(pthread_create(&t, NULL, poster, NULL), 0);
+	while (in_order < POSTS) {
+		if (rpcrdma_engine_poll(e) || rpcrdma_engine_arm(e))
+			continue;
+		assert_int_equal(poll(&p, 1, -1), 1);
+	}
+	pthread_join(t, NULL);
+}
+
+struct alarm {
+	struct rpcrdma_timer t;
+	int n;
+};
+
+static void on_alarm(struct rpcrdma_timer *t)
+{
+	seen[nseen++] = container_of(t, struct alarm, t)->n;
+}
+
+static void timers_fire_in_order_of_time(void **state)
+{
+	struct alarm a[5] = { 0 };
+	uint64_t start = clock_now_ns();
+
+	(void)state;
+	nseen = 0;
+	for (int i = 0; i < 5; i++) {
+		a[i].n = i;
+		a[i].t.fn = on_alarm;
+		rpcrdma_timer_set(e, &a[i].t, (uint64_t)(5 - i) * NS_PER_MS);
+	}
+	rpcrdma_timer_cancel(e, &a[3].t);
+	rpcrdma_timer_cancel(e, &a[3].t);
+	rpcrdma_timer_set(e, &a[4].t, 8 * NS_PER_MS); /* moved to the end */
+	while (nseen < 4)
+		rpcrdma_engine_wait(e, -1);
+	assert_true(clock_now_ns() - start >= 8 * NS_PER_MS); /* no earlier than asked */
+	assert_int_equal(seen[0], 2);
+	assert_int_equal(seen[1], 1);
+	assert_int_equal(seen[2], 0);
+	assert_int_equal(seen[3], 4);
+}
+
+static void timers_wake_a_foreign_loop(void **state)
+{
+	struct pollfd p = { .fd = rpcrdma_engine_fd(e), .events = POLLIN };
+	struct alarm a = { .t.fn = on_alarm, .n = 1 };
+
+	(void)state;
+	nseen = 0;
+	rpcrdma_timer_set(e, &a.t, 3 * NS_PER_MS);
+	while (!nseen) {
+		if (rpcrdma_engine_poll(e) || rpcrdma_engine_arm(e))
+			continue;
+		assert_int_equal(poll(&p, 1, -1), 1);
+	}
+}
+
+static struct rpcrdma_watch w[2];
+static int fired[2];
+
+static void on_fd(struct rpcrdma_watch *at, uint32_t events)
+{
+	int i = (int)(at - w);
+
+	assert_true(events & EPOLLIN);
+	fired[i]++;
+	rpcrdma_engine_unwatch(e, &w[!i]); /* the other one is ready too, and must not run */
+}
+
+static void unwatched_means_silent(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		w[i] = (struct rpcrdma_watch){ .fd = eventfd(1, EFD_NONBLOCK), .fn = on_fd };
+		assert_true(w[i].fd >= 0);
+		assert_int_equal(rpcrdma_engine_watch(e, &w[i], EPOLLIN), 0);
+		fired[i] = 0;
+	}
+	while (!(fired[0] + fired[1]))
+		rpcrdma_engine_poll(e);
+	assert_int_equal(fired[0] + fired[1], 1);
+	rpcrdma_engine_unwatch(e, &w[fired[0] ? 0 : 1]);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(rpcrdma_engine_poll(e), 0);
+	close(w[0].fd);
+	close(w[1].fd);
+}
+
+static void counters_outlive_their_engine(void **state)
+{
+	struct rpcrdma_stats st;
+	struct rpcrdma_engine *other;
+
+	(void)state;
+	assert_int_equal(rpcrdma_engine_create(d, NULL, &other), 0);
+	rpcrdma_count_copied(other, 40);
+	rpcrdma_count_copied(e, 2);
+	rr_count_set(other, credits_low, 8);
+	rr_count_set(e, credits_low, 3);
+	rpcrdma_engine_destroy(other);
+	rpcrdma_domain_stats(d, &st);
+	assert_int_equal(st.bytes_copied, 42);
+	assert_int_equal(st.credits_low, 3);
+}
+
+#define engine_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		engine_test(messages_run_in_order),
+		engine_test(deferred_wait_for_the_next_pass),
+		engine_test(posts_wake_a_sleeper),
+		engine_test(posts_wake_a_foreign_loop),
+		engine_test(timers_fire_in_order_of_time),
+		engine_test(timers_wake_a_foreign_loop),
+		engine_test(unwatched_means_silent),
+		engine_test(counters_outlive_their_engine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_local_hostile.c - the local fabric: a client that scribbles over the shared memory
+ *
+ * The client's half is written to behind the fabric's back. The server must lose that connection,
+ * count it where a rule was broken, and serve another client as before.
+ */
+#include <fcntl.h>
+
+#include "local_int.h"
+#include "test_local_pair.h"
+
+enum scribble {
+	WILD_HEAD, WILD_LEN, WILD_SEQ, WILD_POSTED, WILD_REQ_HEAD, REQ_WITHOUT_AREA, WILD_REQ_DONE,
+	SOCKET_JUNK, REGION_JUNK, REGION_UNSEALED, SCRIBBLES,
+};
+
+static void publish(struct local_qp *q, uint32_t len, uint32_t seq)
+{
+	struct shm_msg *m = (struct shm_msg *)(void *)q->peer_ring;
+
+	m->len = len;
+	m->with_inv = 0;
+	m->req_seq = seq;
+	atomic_store(&q->me->msg_head, 1);
+}
+
+static void scribble(struct end *c, enum scribble what)
+{
+	struct local_qp *q = to_qp(c->qp);
+	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = HS_REGION,
+			     .size = 4096 };
+	int fd;
+
+	switch (what) {
+	case WILD_HEAD:
+		atomic_store(&q->me->msg_head, 0x80000000u);
+		break;
+	case WILD_LEN:
+		publish(q, UINT32_MAX, 0);
+		break;
+	case WILD_SEQ:
+		publish(q, 1, 0x7fffffff);
+		break;
+	case WILD_POSTED:
+		atomic_store(&q->me->posted, 0x7fffffff);
+		break;
+	case WILD_REQ_HEAD:
+		atomic_store(&q->me->req_head, 0x7fffffff);
+		break;
+	case REQ_WITHOUT_AREA:
+		atomic_store(&q->me->req_head, 1);
+		break;
+	case WILD_REQ_DONE:
+		atomic_store(&q->me->req_done, 5);
+		break;
+	case SOCKET_JUNK:
+		assert_int_equal(send(q->sock, "junk", 4, 0), 4);
+		break;
+	case REGION_JUNK:
+		assert_int_equal(rr_local_sock_send(q->sock, &hs, NULL, 0), 0);
+		break;
+	case REGION_UNSEALED:
+		fd = memfd_create("x", MFD_CLOEXEC);
+		assert_int_equal(ftruncate(fd, 4096), 0);
+		assert_int_equal(rr_local_sock_send(q->sock, &hs, &fd, 1), 0);
+		close(fd);
+		break;
+	case SCRIBBLES:
+		break;
+	}
+}
+
+static void test_scribbles(void **state)
+{
+	(void)state;
+	for (enum scribble what = 0; what < SCRIBBLES; what++) {
+		struct rr_fabric *f = open_fabric(NULL), *g = open_fabric(NULL);
+		struct rr_qp *bad;
+		struct end c, s, c2;
+
+		end_open(&c, f, 256);
+		end_open(&s, g, 256);
+		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
+		pair_connect(&c, &s);
+		bad = s.qp;
+		scribble(&c, what);
+		if (what == WILD_POSTED)
+			assert_int_equal(end_send(&s, 0, 1, 0), 0);
+		while (s.nwc < 16)
+			end_poll(&s);
+		assert_int_equal(s.wc[15].status, RR_WC_FLUSHED);
+		assert_int_equal(rr_local_counters(g).hostile, 1);
+		/* the next one is none the worse for it */
+		end_open(&c2, f, 256);
+		s.nevents = 0;
+		s.nrecv = 16;
+		pair_connect(&c2, &s);
+		s.nwc = 0;
+		assert_int_equal(end_send(&c2, 0, 3, RR_WR_SIGNALED), 0);
+		while (s.nwc < 1 || s.wc[s.nwc - 1].status != RR_WC_OK)
+			end_poll(&s);
+		rr_qp_destroy(bad);
+		end_close(&c2);
+		end_close(&c);
+		end_close(&s);
+		rr_fabric_close(f);
+		rr_fabric_close(g);
+	}
+}
+
+/* Lies in the key table: at worst the client's own memory is hit. */
+static void test_key_lies(void **state)
+{
+	(void)state;
+	for (int lie = 0; lie < 7; lie++) {
+		struct rr_fabric *f = open_fabric(NULL), *g = open_fabric(NULL);
+		struct rr_mr *mr;
+		struct shm_key *k;
+		struct end c, s;
+		uint64_t addr;
+
+		end_open(&c, f, 256);
+		end_open(&s, g, 256);
+		assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
+		pair_connect(&c, &s);
+		mr = end_reg(&c, end_msg(&c, 0), RECV_BYTES,
+			     RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, -1);
+		k = &to_qp(c.qp)->my_keys[to_mr(mr)->slot];
+		addr = k->addr;
+		switch (lie) {
+		case 0:
+			k->place = 77;
+			break;
+		case 1:
+			k->place = PLACE_SLAB;
+			break;
+		case 2:
+			k->place = PLACE_SLAB;
+			k->region = 12345;
+			k->off = UINT64_MAX - 2;
+			break;
+		case 3:
+			k->addr = 0;
+			k->len = UINT64_MAX;
+			addr = 8; /* not mapped */
+			break;
+		case 4:
+			k->len = 0;
+			break;
+		case 5:
+			k->access = 0;
+			break;
+		default:
+			k->addr = UINT64_MAX - 4;
+			k->len = UINT64_MAX;
+			break;
+		}
+		assert_int_equal(end_rdma(&s, RR_WR_WRITE, end_msg(&s, 0), 64, s.mr,
+					  (void *)(uintptr_t)addr, mr->rkey), 0);
+		pair_wait(&s, &c, 1);
+		assert_int_equal(s.wc[0].status, RR_WC_REM_ACCESS);
+		assert_int_equal(atomic_load(&k->busy), 0);
+		assert_int_equal(rr_mr_dereg(mr), 0);
+		end_close(&c);
+		end_close(&s);
+		rr_fabric_close(f);
+		rr_fabric_close(g);
+	}
+}
+
+/* Holes punched into the rings and into a slab: zeroes or errors, no signal. */
+static void test_punched(void **state)
+{
+	const size_t len = 64 * 1024;
+	struct rr_fabric *f = open_fabric(NULL);
+	struct rr_mr *mr;
+	struct end c, s;
+	uint8_t *mem;
+	int fd = memfd_create("slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)len), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memset(mem, 1, len);
+	pair_open(&c, &s, f);
+	mr = end_reg(&c, mem, len, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, fd);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+				   (off_t)len), 0);
+	assert_int_equal(ftruncate(fd, 1), -1);
+	assert_int_equal(end_rdma(&s, RR_WR_READ, end_msg(&s, 0), 64, s.mr, mem, mr->rkey), 0);
+	pair_wait(&s, &c, 1);
+	assert_int_equal(s.wc[0].status, RR_WC_OK);
+	assert_int_equal(end_msg(&s, 0)[0], 0);
+	assert_int_equal(end_rdma(&s, RR_WR_WRITE, end_msg(&s, 0), 64, s.mr, mem, mr->rkey), 0);
+	pair_wait(&s, &c, 2);
+	assert_int_equal(s.wc[1].status, RR_WC_OK);
+	/* the whole shared area turns to zeroes; nobody falls over */
+	assert_int_equal(madvise(to_qp(c.qp)->shm, to_qp(c.qp)->shm_bytes & ~(size_t)4095,
+				 MADV_REMOVE), 0);
+	(void)end_send(&s, 0, 8, 0); /* may fail, must return */
+	(void)end_send(&c, 0, 8, 0);
+	for (int i = 0; i < 5000; i++) {
+		end_poll(&c);
+		end_poll(&s);
+	}
+	assert_int_equal(rr_mr_dereg(mr), 0);
+	pair_close(&c, &s);
+	rr_fabric_close(f);
+	munmap(mem, len);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scribbles),
+		cmocka_unit_test(test_key_lies),
+		cmocka_unit_test(test_punched),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_url.c - leat URLs: what is understood, and what is refused in which words
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "url.h"
+
+static struct lt_url u;
+static char why[512];
+
+static int parse(const char *text)
+{
+	memset(&u, 0xa5, sizeof(u));
+	why[0] = '\0';
+	return lt_url_parse(text, NULL, &u, why, sizeof(why));
+}
+
+static void places(void **state)
+{
+	static const struct {
+		const char *text;
+		enum lt_scheme scheme;
+		const char *host;
+		uint16_t port;
+		const char *path;
+	} rows[] = {
+		{ "leat://host/export", LT_SCHEME_LEAT, "host", 0, "/export" },
+		{ "leat://host", LT_SCHEME_LEAT, "host", 0, "/" },
+		{ "leat://host?conns=2", LT_SCHEME_LEAT, "host", 0, "/" },
+		{ "tcp://10.1.2.3:2050/", LT_SCHEME_TCP, "10.1.2.3", 2050, "/" },
+		{ "rdma://node-7.example:20049/a/b/", LT_SCHEME_RDMA, "node-7.example", 20049,
+		  "/a/b/" },
+		{ "tcp://[::1]:2049/x", LT_SCHEME_TCP, "::1", 2049, "/x" },
+		{ "tcp://[fe80::1]/x", LT_SCHEME_TCP, "fe80::1", 0, "/x" },
+		{ "tcp://[fe80::1%25eth0]/x", LT_SCHEME_TCP, "fe80::1%eth0", 0, "/x" },
+		{ "local:///run/leat.sock/export/a", LT_SCHEME_LOCAL, "", 0,
+		  "/run/leat.sock/export/a" },
+		{ "tcp://h/a%20b%3fc%2F%ff", LT_SCHEME_TCP, "h", 0, "/a b?c/\xff" },
+		{ "tcp://h/a#b&c=d", LT_SCHEME_TCP, "h", 0, "/a#b&c=d" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(parse(rows[i].text), 0);
+		assert_int_equal(u.scheme, rows[i].scheme);
+		assert_string_equal(u.host, rows[i].host);
+		assert_int_equal(u.port, rows[i].port);
+		assert_string_equal(u.path, rows[i].path);
+		assert_int_equal(u.conns, u.conns == 2 ? 2 : 1);
+	}
+}
+
+static void options(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("leat://h/e?conns=4&credits=128&inline=64k&readahead=2m&timeo=1500&"
+			       "retry=soft&mountport=635&registration=dynamic&poll=busy&spin=7&"
+			       "uid=0&gid=4294967294&rsize=65536&wsize=4m"), 0);
+	assert_int_equal(u.conns, 4);
+	assert_int_equal(u.credits, 128);
+	assert_int_equal(u.inline_bytes, 65536);
+	assert_int_equal(u.readahead_bytes, 2 << 20);
+	assert_int_equal(u.timeo_ms, 1500);
+	assert_true(u.soft);
+	assert_int_equal(u.mountport, 635);
+	assert_string_equal(u.registration, "dynamic");
+	assert_int_equal(u.poll, LT_URL_POLL_BUSY);
+	assert_int_equal(u.spin_us, 7);
+	assert_true(u.has_uid && u.uid == 0 && u.has_gid && u.gid == 4294967294u);
+	assert_int_equal(u.rsize, 65536);
+	assert_int_equal(u.wsize, 4 << 20);
+	assert_int_equal(parse("leat://h/e?readahead=0&retry=hard&&poll=event&"), 0);
+	assert_int_equal(u.readahead_bytes, 0);
+	assert_false(u.soft);
+	assert_int_equal(u.poll, LT_URL_POLL_EVENT);
+	assert_int_equal(parse("leat://h/e"), 0);
+	assert_int_equal(u.readahead_bytes, 1 << 20);
+	assert_int_equal(u.conns, 1);
+	assert_false(u.has_uid || u.has_gid || u.soft);
+}
+
+/* Each refusal must name the part that is wrong. */
+static void refusals(void **state)
+{
+	static const struct {
+		const char *text, *word;
+	} rows[] = {
+		{ "", "SCHEME://" },
+		{ "/just/a/path", "/just/a/path" },
+		{ "nfs://h/e", "\"nfs\"" },
+		{ "LEAT://h/e", "\"LEAT\"" },
+		{ "leat:///e", "no host" },
+		{ "leat://:2049/e", "no host" },
+		{ "local://host/run/x", "local" },
+		{ "tcp://h:0/e", "port" },
+		{ "tcp://h:65536/e", "port" },
+		{ "tcp://h:/e", "port" },
+		{ "tcp://h:20a/e", "port" },
+		{ "tcp://h:123456789/e", "port" },
+		{ "tcp://::1/e", "brackets" },
+		{ "tcp://[::1/e", "']'" },
+		{ "tcp://[::1]x/e", "may follow" },
+		{ "tcp://me@h/e", "uid=" },
+		{ "tcp://h/a%0", "hexadecimal" },
+		{ "tcp://h/a%zz", "hexadecimal" },
+		{ "tcp://h/a%00b", "%00" },
+		{ "tcp://h/e?frob=1", "frob" },
+		{ "tcp://h/e?conns", "conns" },
+		{ "tcp://h/e?conns=0", "conns" },
+		{ "tcp://h/e?conns=17", "1..16" },
+		{ "tcp://h/e?conns=-1", "conns" },
+		{ "tcp://h/e?conns=2k", "conns" },
+		{ "tcp://h/e?conns=99999999999999999999", "conns" },
+		{ "tcp://h/e?inline=1023", "inline" },
+		{ "tcp://h/e?inline=65537", "inline" },
+		{ "tcp://h/e?rsize=9g", "rsize" },
+		{ "tcp://h/e?rsize=1kk", "rsize" },
+		{ "tcp://h/e?rsize=99999999999999999g", "rsize" },
+		{ "tcp://h/e?retry=maybe", "retry" },
+		{ "tcp://h/e?poll=never", "poll" },
+		{ "tcp://h/e?registration=0123456789abcdef", "registration" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (parse(rows[i].text) != -EINVAL || !strstr(why, rows[i].word))
+			fail_msg("%s: \"%s\" does not name \"%s\"", rows[i].text, why, rows[i].word);
+	}
+}
+
+static void too_long(void **state)
+{
+	char text[LT_PATH_MAX + 64] = "tcp://h/";
+
+	(void)state;
+	memset(text + 8, 'x', LT_PATH_MAX);
+	text[8 + LT_PATH_MAX - 2] = '\0'; /* '/' and so many x: LT_PATH_MAX - 1 bytes */
+	assert_int_equal(parse(text), 0);
+	assert_int_equal(strlen(u.path), LT_PATH_MAX - 1);
+	text[8 + LT_PATH_MAX - 2] = 'x';
+	text[8 + LT_PATH_MAX - 1] = '\0';
+	assert_int_equal(parse(text), -ENAMETOOLONG);
+	assert_non_null(strstr(why, "path"));
+	memset(text + 6, 'h', 300);
+	text[306] = '\0';
+	assert_int_equal(parse(text), -ENAMETOOLONG);
+	assert_non_null(strstr(why, "host"));
+}
+
+static void struct_options(void **state)
+{
+	struct leat_opts o = {
+		.conns = 3,
+		.readahead_bytes = 65536,
+		.soft = true,
+		.has_ids = true,
+		.uid = 7,
+		.gid = 8,
+		.poll = "event",
+		.registration = "slab",
+		.rsize = 4096,
+	};
+
+	(void)state;
+	assert_int_equal(lt_url_parse("tcp://h/e?conns=2&uid=9", &o, &u, why, sizeof(why)), 0);
+	assert_int_equal(u.conns, 2); /* the URL wins */
+	assert_int_equal(u.uid, 9);
+	assert_int_equal(u.gid, 8);
+	assert_int_equal(u.readahead_bytes, 65536);
+	assert_true(u.soft);
+	assert_int_equal(u.poll, LT_URL_POLL_EVENT);
+	assert_string_equal(u.registration, "slab");
+	assert_int_equal(u.rsize, 4096);
+	o.no_readahead = true;
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), 0);
+	assert_int_equal(u.readahead_bytes, 0);
+	o.conns = 99;
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "conns=99"));
+	o.conns = 0;
+	o.poll = "x";
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "poll"));
+}
+
+/* A directory with a socket in it, and a second one where its name goes on. */
+static void sockets(void **state)
+{
+	char dir[64] = "/tmp/leat-url.XXXXXX", path[256], sock[256], rest[LT_PATH_MAX];
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/s", dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+
+	snprintf(path, sizeof(path), "%s/s/export/file", dir);
+	assert_int_equal(lt_url_split_socket(path, sock, sizeof(sock), rest), 0);
+	assert_string_equal(sock, sun.sun_path);
+	assert_string_equal(rest, "/export/file");
+	snprintf(path, sizeof(path), "%s/s", dir);
+	assert_int_equal(lt_url_split_socket(path, sock, sizeof(sock), rest), 0);
+	assert_string_equal(rest, "/");
+	snprintf(path, sizeof(path), "%s/s//", dir);
+	assert_int_equal(lt_url_split_socket(path, sock, sizeof(sock), rest), 0);
+	assert_string_equal(sock, sun.sun_path);
+	assert_string_equal(rest, "//");
+	snprintf(path, sizeof(path), "%s/t/export", dir);
+	assert_int_equal(lt_url_split_socket(path, sock, sizeof(sock), rest), -ENOENT);
+	assert_int_equal(lt_url_split_socket("/", sock, sizeof(sock), rest), -ENOENT);
+	snprintf(path, sizeof(path), "%s/s/x", dir);
+	assert_int_equal(lt_url_split_socket(path, sock, 8, rest), -ENAMETOOLONG);
+	close(fd);
+	unlink(sun.sun_path);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places),
+		cmocka_unit_test(options),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(too_long),
+		cmocka_unit_test(struct_options),
+		cmocka_unit_test(sockets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

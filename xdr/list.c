@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * list.c - XDR lists (node, "one more follows", node, ...) without recursion
+ *
+ * Operation:  rpcgen's filter for a linked list calls itself for each node, so whoever sends the
+ *             list chooses the depth of our stack. These walk. Decoding a list that ends early
+ *             leaves what was read, well linked, for xdr_free() of the whole.
+ * Memory:     Decoding allocates each node (zeroed) and what its filter allocates; XDR_FREE frees
+ *             them. Encoding only reads: nodes may lie anywhere. The number of nodes is bounded by
+ *             the message, each having taken at least 4 bytes of it.
+ * Threads:    Any.
+ * Errors:     FALSE: the stream ended, a node was bad, or no memory.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "mount3.h"
+#include "nfs3.h"
+
+struct node_type {
+	size_t bytes, next_off;
+	bool_t (*body)(XDR *xdrs, void *node); /* everything but the link */
+};
+
+/* The link is a pointer to the node's own type: memcpy, as void * may not alias it. */
+static void *get_next(const struct node_type *t, const void *node)
+{
+	void *next;
+
+	memcpy(&next, (const char *)node + t->next_off, sizeof(next));
+	return next;
+}
+
+static void set_next(const struct node_type *t, void *node, void *next)
+{
+	memcpy((char *)node + t->next_off, &next, sizeof(next));
+}
+
+static bool_t encode_list(XDR *xdrs, void *node, const struct node_type *t)
+{
+	bool_t more;
+
+	for (; node; node = get_next(t, node)) {
+		more = TRUE;
+		if (!xdr_bool(xdrs, &more) || !t->body(xdrs, node))
+			return FALSE;
+	}
+	more = FALSE;
+	return xdr_bool(xdrs, &more);
+}
+
+static bool_t decode_list(XDR *xdrs, void **head, const struct node_type *t)
+{
+	void *node, *last = NULL;
+	bool_t more;
+
+	*head = NULL;
+	for (;;) {
+		if (!xdr_bool(xdrs, &more))
+			return FALSE;
+		if (!more)
+			return TRUE;
+		node = calloc(1, t->bytes);
+		if (!node)
+			return FALSE;
+		if (last)
+			set_next(t, last, node);
+		else
+			*head = node;
+		last = node;
+		if (!t->body(xdrs, node))
+			return FALSE;
+	}
+}
+
+static bool_t free_list(XDR *xdrs, void **head, const struct node_type *t)
+{
+	while (*head) {
+		void *node = *head;
+
+		*head = get_next(t, node);
+		(void)t->body(xdrs, node); /* freeing has no way to fail */
+		free(node);
+	}
+	return TRUE;
+}
+
+static bool_t code_list(XDR *xdrs, void **head, const struct node_type *t)
+{
+	switch (xdrs->x_op) {
+	case XDR_ENCODE:
+		return encode_list(xdrs, *head, t);
+	case XDR_DECODE:
+		return decode_list(xdrs, head, t);
+	case XDR_FREE:
+		return free_list(xdrs, head, t);
+	}
+	return FALSE;
+}
+
+static bool_t code_entry3(XDR *xdrs, void *node)
+{
+	entry3 *e = node;
+
+	return xdr_fileid3(xdrs, &e->fileid) && xdr_filename3(xdrs, &e->name) &&
+	       xdr_cookie3(xdrs, &e->cookie);
+}
+
+static const struct node_type entry3_type = {
+	sizeof(entry3), offsetof(entry3, nextentry), code_entry3,
+};
+
+/** xdr_dirlist3 - READDIR's dirlist3: entry3 *entries; bool eof (RFC 1813 section 3.3.16) */
+bool_t xdr_dirlist3(XDR *xdrs, dirlist3 *list)
+{
+	void *head = list->entries;
+	bool_t ok = code_list(xdrs, &head, &entry3_type);
+
+	list->entries = head;
+	return ok && xdr_bool(xdrs, &list->eof);
+}
+
+static bool_t code_entryplus3(XDR *xdrs, void *node)
+{
+	entryplus3 *e = node;
+
+	return xdr_fileid3(xdrs, &e->fileid) && xdr_filename3(xdrs, &e->name) &&
+	       xdr_cookie3(xdrs, &e->cookie) && xdr_post_op_attr(xdrs, &e->name_attributes) &&
+	       xdr_post_op_fh3(xdrs, &e->name_handle);
+}
+
+static const struct node_type entryplus3_type = {
+	sizeof(entryplus3), offsetof(entryplus3, nextentry), code_entryplus3,
+};
+
+/** xdr_dirlistplus3 - READDIRPLUS's dirlistplus3 (RFC 1813 section 3.3.17) */
+bool_t xdr_dirlistplus3(XDR *xdrs, dirlistplus3 *list)
+{
+	void *head = list->entries;
+	bool_t ok = code_list(xdrs, &head, &entryplus3_type);
+
+	list->entries = head;
+	return ok && xdr_bool(xdrs, &list->eof);
+}
+
+static bool_t code_mountbody(XDR *xdrs, void *node)
+{
+	struct mountbody *b = node;
+
+	return xdr_mountname(xdrs, &b->ml_hostname) && xdr_dirpath(xdrs, &b->ml_directory);
+}
+
+static const struct node_type mountbody_type = {
+	sizeof(struct mountbody), offsetof(struct mountbody, ml_next), code_mountbody,
+};
+
+/** xdr_mountlist - who has mounted what: DUMP (RFC 1813 section 5.2.2) */
+bool_t xdr_mountlist(XDR *xdrs, mountlist *list)
+{
+	void *head = *list;
+	bool_t ok = code_list(xdrs, &head, &mountbody_type);
+
+	*list = head;
+	return ok;
+}
+
+static bool_t code_groupnode(XDR *xdrs, void *node)
+{
+	struct groupnode *g = node;
+
+	return xdr_mountname(xdrs, &g->gr_name);
+}
+
+static const struct node_type groupnode_type = {
+	sizeof(struct groupnode), offsetof(struct groupnode, gr_next), code_groupnode,
+};
+
+/** xdr_mountgroups - the clients of an export */
+bool_t xdr_mountgroups(XDR *xdrs, mountgroups *list)
+{
+	void *head = *list;
+	bool_t ok = code_list(xdrs, &head, &groupnode_type);
+
+	*list = head;
+	return ok;
+}
+
+static bool_t code_exportnode(XDR *xdrs, void *node)
+{
+	struct exportnode *e = node;
+
+	return xdr_dirpath(xdrs, &e->ex_dir) && xdr_mountgroups(xdrs, &e->ex_groups);
+}
+
+static const struct node_type exportnode_type = {
+	sizeof(struct exportnode), offsetof(struct exportnode, ex_next), code_exportnode,
+};
+
+/** xdr_mountexports - what the server exports: EXPORT (RFC 1813 section 5.2.5) */
+bool_t xdr_mountexports(XDR *xdrs, mountexports *list)
+{
+	void *head = *list;
+	bool_t ok = code_list(xdrs, &head, &exportnode_type);
+
+	*list = head;
+	return ok;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * name.c - file names and paths on the wire: XDR strings whose peer is not trusted
+ *
+ * Operation:  Filters that the generated codecs call by name. libtirpc's xdr_string() would cut a
+ *             name at a NUL inside it, so that "a\0b" became "a"; and a name that is too long would
+ *             make the whole message garbage, where NFS has a status for it. So a filename3 that
+ *             cannot name a file still decodes, into something that every server refuses:
+ *               longer than NFS3_MAXNAMLEN, up to NAME_WIRE_MAX: its first 256 bytes, which are
+ *               more than NFS3_MAXNAMLEN, so the answer is NFS3ERR_NAMETOOLONG;
+ *               with a NUL inside: "/", which as a name is NFS3ERR_INVAL.
+ * Memory:     Into *name if that is not NULL (FILENAME3_ROOM, MNTPATHLEN + 1, MNTNAMLEN + 1 bytes);
+ *             allocated otherwise, and then freed by XDR_FREE.
+ * Threads:    Any.
+ * Errors:     FALSE: too long, or the stream ended, or no memory. What was allocated before the
+ *             failure stays in *name, for xdr_free().
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "mount3.h"
+#include "nfs3.h"
+
+#define NAME_WIRE_MAX 4096u
+
+static bool skip_bytes(XDR *xdrs, uint32_t n)
+{
+	char sink[64];
+
+	while (n) {
+		uint32_t step = MIN(n, (uint32_t)sizeof(sink));
+
+		if (!xdr_opaque(xdrs, sink, step))
+			return false;
+		n -= step;
+	}
+	return true;
+}
+
+/* @keep: bytes to store at most; @max: bytes to accept; the name has room for @keep + 1 */
+static bool_t decode_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
+{
+	uint32_t len, stored, padded;
+
+	if (!xdr_uint32_t(xdrs, &len) || len > max)
+		return FALSE;
+	stored = MIN(len, keep);
+	if (!*name) {
+		*name = malloc(stored + 1);
+		if (!*name)
+			return FALSE;
+	}
+	(*name)[0] = '\0';
+	if (stored == len) {
+		if (!xdr_opaque(xdrs, *name, len))
+			return FALSE;
+	} else {
+		/* keep is a multiple of 4: xdr_opaque() looks for no pad in between */
+		padded = (uint32_t)round_up4(len);
+		if (!xdr_opaque(xdrs, *name, stored) || !skip_bytes(xdrs, padded - stored))
+			return FALSE;
+	}
+	(*name)[stored] = '\0';
+	if (strlen(*name) != stored)
+		strcpy(*name, "/"); /* shorter than what it replaces: at least a NUL was stored */
+	return TRUE;
+}
+
+static bool_t code_name(XDR *xdrs, char **name, uint32_t keep, uint32_t wire_max,
+			uint32_t encode_max)
+{
+	size_t len;
+	uint32_t word;
+
+	switch (xdrs->x_op) {
+	case XDR_DECODE:
+		return decode_name(xdrs, name, keep, wire_max);
+	case XDR_ENCODE:
+		if (!*name)
+			return FALSE;
+		len = strlen(*name);
+		if (len > encode_max)
+			return FALSE;
+		word = (uint32_t)len;
+		return xdr_uint32_t(xdrs, &word) && xdr_opaque(xdrs, *name, word);
+	case XDR_FREE:
+		free(*name);
+		*name = NULL;
+		return TRUE;
+	}
+	return FALSE;
+}
+
+/** xdr_filename3 - filename3: string<NFS3_MAXNAMLEN>, forgiving as above when decoding
+ *
+ * Encoding takes up to NAME_WIRE_MAX bytes too: it is the server that says NAMETOOLONG.
+ */
+bool_t xdr_filename3(XDR *xdrs, filename3 *name)
+{
+	return code_name(xdrs, name, NFS3_MAXNAMLEN + 1, NAME_WIRE_MAX, NAME_WIRE_MAX);
+}
+
+/** xdr_dirpath - MOUNT's dirpath: string<MNTPATHLEN> */
+bool_t xdr_dirpath(XDR *xdrs, dirpath *path)
+{
+	return code_name(xdrs, path, MNTPATHLEN, MNTPATHLEN, MNTPATHLEN);
+}
+
+/** xdr_mountname - MOUNT's name: string<MNTNAMLEN> */
+bool_t xdr_mountname(XDR *xdrs, mountname *name)
+{
+	return code_name(xdrs, name, MNTNAMLEN, MNTNAMLEN, MNTNAMLEN);
+}
