@@ -220,7 +220,8 @@ static void fill_limits(struct local_fabric *f)
 		.msg_bytes_max = 1u << 30,
 		.windows = true,
 		.send_inv = true,
-		.client_direct = true,
+		/* what the kernel puts there itself no wire would have carried */
+		.client_direct = !f->attr.capture,
 		.device = "local",
 	};
 }

@@ -17,7 +17,8 @@ leatd_start() {
 	# both ends, so that neither opening nor a server that dies can block us
 	exec 3<>"$work/words"
 	{
-		"$LEATD" --state-dir "$work/state" --export "/demo=$1,rw,no_root_squash" \
+		# shellcheck disable=SC2086
+		"$LEATD" ${leatd_options-} --state-dir "$work/state" --export "/demo=$1,rw,no_root_squash" \
 			--listen "local://$work/leatd.sock" --listen tcp://127.0.0.1:0 &
 		echo "pid $!"
 		wait $!
