@@ -112,6 +112,7 @@ struct rpcrdma_stats {
 	uint64_t sleeps, spins;          /* engine: blocking waits; waits that polling satisfied */
 };
 
+/** rpcrdma_domain_stats - the counters so far; any thread, of no one moment */
 void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret);
 
 /* ---- engine ------------------------------------------------------------------------------- */
@@ -129,6 +130,11 @@ struct rpcrdma_engine_attr {
 	unsigned spin_us; /* 0: 50 */
 };
 
+/** rpcrdma_engine_create - an event loop for one thread
+ * @attr: NULL for the defaults
+ *
+ * Return: 0, -ENOMEM, or the errno of a descriptor that could not be had.
+ */
 int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
 			  struct rpcrdma_engine **ret);
 
@@ -174,7 +180,10 @@ struct rpcrdma_watch {
 	void (*fn)(struct rpcrdma_watch *w, uint32_t events); /* EPOLLIN ... */
 };
 
+/** rpcrdma_engine_watch - have @w->fn run whenever @w->fd is ready for @events (as epoll's)
+ * Return: 0, or the -errno of epoll_ctl(). */
 int rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
+/** rpcrdma_engine_rewatch - the same descriptor, other events; Return: as above */
 int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
 /** rpcrdma_engine_unwatch - its fn does not run any more, not even for an event already fetched */
 void rpcrdma_engine_unwatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w);
@@ -424,7 +433,7 @@ struct rpcrdma_piece {
 /** rpcrdma_req_pull - bring bytes [off, off+len) of the arguments' payload into a buffer
  * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the pieces must be asked in order.
  *
- * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN.
+ * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN; -ENOMEM.
  */
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
 
@@ -446,7 +455,7 @@ int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct
  * In any order. The buffer belongs to the transport until piece->done, or the req's done. Where the
  * payload travels with the reply (inline, Reply chunk, TCP) piece->done comes only after the reply.
  *
- * Return: 0; -EMSGSIZE: beyond the caller's room (answer rpcrdma_req_reject); -ENOTCONN.
+ * Return: 0; -EMSGSIZE: beyond the caller's room (answer rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
  */
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
 

@@ -113,10 +113,16 @@ static void pull_long(struct rr_rreq *rr)
 		rc = rr_srv_read(rr, rr->reads.pzrc_first, rr->reads.pzrc_nsegs, 0,
 				 &rr->call_piece);
 	}
-	if (rc)
-		refuse_request(rr, RR_ERR_CHUNK); /* no memory: this call cannot be had */
-	else
+	if (!rc) {
 		rr_count(c->base.engine, long_calls, 1);
+		return;
+	}
+	/* No memory. ERR_CHUNK would be final for the caller: the connection goes, and
+	 * the call comes again on the next. */
+	rpcrdma_conn_close(&c->base);
+	rr_ep_repost(rr->rc);
+	rr->rc = NULL;
+	rr_srv_release(rr);
 }
 
 static void on_buf(struct rpcrdma_buf_waiter *w)

@@ -14,7 +14,8 @@
  *             the peer, the service's pieces) is given back when its last transfer, the Send, has
  *             completed; RC ordering makes that the end of all.
  * Threads:    The connection's engine.
- * Errors:     Shortage of a pool buffer waits in line. A reply that fits nowhere becomes ERR_CHUNK.
+ * Errors:     Shortage of a pool buffer waits in line. A reply that fits nowhere becomes ERR_CHUNK;
+ *             one for which the machine has no memory ends the connection, since ERR_CHUNK is final.
  *             On a dead connection the same path runs with flushed completions, or none.
  * See:        RFC 8166 sections 3.4.6, 3.5, 4.5
  */
@@ -278,6 +279,14 @@ static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t
 	send_message(rr, len + inline_len, false);
 }
 
+/* No memory for the answer. ERR_CHUNK would be final for the caller, which a passing
+ * shortage must not be: the connection goes, and the call comes again on the next. */
+static void give_up(struct rr_rreq *rr)
+{
+	rpcrdma_conn_close(rr->base.pub.conn);
+	end_silently(rr);
+}
+
 /* Return: 0, or -ENOBUFS: a pool buffer is needed and there is none */
 static int try_answer(struct rr_rreq *rr)
 {
@@ -346,8 +355,11 @@ static int try_answer(struct rr_rreq *rr)
 			send_header(rr, false, plan.payload_bytes, 0, len);
 			return 0;
 		}
-		if (!in_buf || write_reply_chunk(rr, msg, len))
+		if (!in_buf)
 			break;
+		rc = write_reply_chunk(rr, msg, len);
+		if (rc)
+			goto out_short;
 		send_header(rr, true, plan.payload_bytes, len, 0);
 		return 0;
 	case RR_REPLY_LONG:
@@ -360,8 +372,9 @@ static int try_answer(struct rr_rreq *rr)
 		}
 		if (plan.payload_bytes)
 			len = insert_payload(rr, &s, msg, len);
-		if (write_reply_chunk(rr, msg, len))
-			break;
+		rc = write_reply_chunk(rr, msg, len);
+		if (rc)
+			goto out_short;
 		rr_count(c->base.engine, bytes_out, plan.payload_bytes);
 		send_header(rr, true, 0, len, 0);
 		return 0;
@@ -373,7 +386,7 @@ static int try_answer(struct rr_rreq *rr)
 out_short:
 	if (rc == -ENOBUFS && !c->base.dead)
 		return rc;
-	send_err_chunk(rr);
+	give_up(rr);
 	return 0;
 }
 

@@ -97,43 +97,43 @@ int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p)
 
 /* ---- the answer ---- */
 
-static bool add_iov(struct rr_treq *t, const void *base, size_t len)
+static int add_iov(struct rr_treq *t, const void *base, size_t len)
 {
 	if (!len)
-		return true;
+		return 0;
 	if (t->iovcnt == t->iov_cap) {
 		unsigned cap = t->iov_cap ? t->iov_cap * 2 : 8;
 		struct iovec *iov = realloc(t->iov, cap * sizeof(*iov));
 
 		if (!iov)
-			return false;
+			return -ENOMEM;
 		t->iov = iov;
 		t->iov_cap = cap;
 	}
 	t->iov[t->iovcnt++] = (struct iovec){ .iov_base = (void *)(uintptr_t)base, .iov_len = len };
-	return true;
+	return 0;
 }
 
-static bool add_payload(struct rr_treq *t, const struct rpcrdma_payload *payload)
+/* Return: 0, -ENOMEM; -EINVAL: less was placed than the results say */
+static int add_payload(struct rr_treq *t, const struct rpcrdma_payload *payload)
 {
 	uint32_t at = 0;
+	int rc = 0;
 
-	for (int i = 0; i < payload->iovcnt && at < payload->length; i++) {
+	for (int i = 0; !rc && i < payload->iovcnt && at < payload->length; i++) {
 		size_t n = MIN(payload->iov[i].iov_len, (size_t)(payload->length - at));
 
-		if (!add_iov(t, payload->iov[i].iov_base, n))
-			return false;
+		rc = add_iov(t, payload->iov[i].iov_base, n);
 		at += (uint32_t)n;
 	}
 	for (const struct rpcrdma_piece *p = payload->iovcnt ? NULL : t->placed;
-	     p && at < payload->length; p = p->next) {
+	     !rc && p && at < payload->length; p = p->next) {
 		uint32_t n = MIN(p->len, payload->length - at);
 
-		if (p->off != at || !add_iov(t, (uint8_t *)p->buf->addr + p->buf_off, n))
-			return false;
+		rc = p->off == at ? add_iov(t, (uint8_t *)p->buf->addr + p->buf_off, n) : -EINVAL;
 		at += n;
 	}
-	return at == payload->length;
+	return rc ? rc : at == payload->length ? 0 : -EINVAL;
 }
 
 /* Encode into the head buffer, which grows until the results fit. */
@@ -172,9 +172,15 @@ static int build(struct rr_treq *t, const struct rr_answer *a)
 	split = s.has_payload ? s.payload_pos : len;
 	put_be32(t->out, RR_TCP_LAST | (uint32_t)(len + payload + pad));
 	t->iovcnt = t->iov_at = 0;
-	if (!add_iov(t, t->out, 4 + split) || (payload && !add_payload(t, &s.payload)) ||
-	    !add_iov(t, zeros, pad) || !add_iov(t, t->out + 4 + split, len - split))
-		return -EINVAL;
+	rc = add_iov(t, t->out, 4 + split);
+	if (!rc && payload)
+		rc = add_payload(t, &s.payload);
+	if (!rc)
+		rc = add_iov(t, zeros, pad);
+	if (!rc)
+		rc = add_iov(t, t->out + 4 + split, len - split);
+	if (rc)
+		return rc;
 	rr_count(t->base.pub.engine, bytes_out, payload);
 	rr_count(t->base.pub.engine, bytes_copied, payload); /* into the socket */
 	return 0;

@@ -15,6 +15,11 @@ TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh test
 HOUSE := $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
 HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
+# What a test's program needs beyond the house: LDFLAGS_NAME.
+LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
+LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 	$(archive)
 

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_nomem.c - the Nth allocation fails, for N from 1 until none is left to fail
+ *
+ * A client and a server in one thread do everything that moves data: inline, Read, Write and Reply
+ * chunks, a long call. Whatever fails, every call ends exactly once, with its data right or with an
+ * error, and nothing is lost (the sanitizers see to that). The service's own memory is static.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "rpcrdma.h"
+#include "wire_svc.h"
+
+static unsigned long countdown; /* 0: nothing fails */
+static bool failed;
+
+static bool fails(void)
+{
+	if (!countdown || --countdown)
+		return false;
+	failed = true;
+	return true;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t m);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t m);
+void *__wrap_realloc(void *p, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+	return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t m)
+{
+	return fails() ? NULL : __real_calloc(n, m);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return fails() ? NULL : __real_realloc(p, n);
+}
+
+/* ---- the service: PUT is pulled whole, GET placed, BIG encoded ---- */
+
+#define JOBS 32
+#define BULK (96u << 10)
+
+struct job {
+	bool busy;
+	struct rpcrdma_req *req;
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_buf *buf;
+	struct rpcrdma_piece piece;
+	struct wire_put_args put;
+	struct wire_put_res put_res;
+	struct wire_get_args get;
+	struct wire_get_res get_res;
+	uint32_t big;
+	struct wire_big_res big_res;
+};
+
+static struct job jobs[JOBS];
+static struct rpcrdma_engine *engine;
+static unsigned opened, closed;
+
+static void job_done(void *arg)
+{
+	struct job *j = arg;
+
+	if (j->buf)
+		rpcrdma_buf_put(j->engine, j->buf);
+	j->buf = NULL;
+	j->busy = false;
+}
+
+static void on_pulled(struct rpcrdma_piece *p, int err)
+{
+	struct job *j = container_of(p, struct job, piece);
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; !err && i < p->len; i++)
+		sum += ((uint8_t *)j->buf->addr)[i];
+	j->put_res = (struct wire_put_res){ p->len, sum };
+	if (err)
+		rpcrdma_req_drop(j->req, job_done, j);
+	else
+		rpcrdma_req_reply(j->req, (xdrproc_t)xdr_wire_put_res, &j->put_res, job_done, j);
+}
+
+static void serve(struct job *j)
+{
+	struct rpcrdma_req *r = j->req;
+
+	if (r->proc == WIRE_BIG) {
+		if (rpcrdma_req_decode(r, (xdrproc_t)xdr_u_int, &j->big))
+			goto sorry;
+		j->big_res.length = j->big;
+		rpcrdma_req_reply(r, (xdrproc_t)xdr_wire_big_res, &j->big_res, job_done, j);
+		return;
+	}
+	if (rpcrdma_buf_get(j->engine, BULK, &j->buf))
+		goto sorry;
+	j->piece = (struct rpcrdma_piece){ .buf = j->buf };
+	if (r->proc == WIRE_PUT) {
+		if (rpcrdma_req_decode(r, (xdrproc_t)xdr_wire_put_args, &j->put))
+			goto sorry;
+		j->piece.len = j->put.data.length;
+		j->piece.done = on_pulled;
+		if (rpcrdma_req_pull(r, &j->piece))
+			goto sorry;
+		return;
+	}
+	if (rpcrdma_req_decode(r, (xdrproc_t)xdr_wire_get_args, &j->get))
+		goto sorry;
+	for (uint32_t i = 0; i < j->get.count; i++)
+		((uint8_t *)j->buf->addr)[i] = wire_byte(i);
+	j->piece.len = j->get.count;
+	if (rpcrdma_req_place(r, &j->piece))
+		goto sorry;
+	j->get_res = (struct wire_get_res){ .data.length = j->get.count };
+	rpcrdma_req_reply(r, (xdrproc_t)xdr_wire_get_res, &j->get_res, job_done, j);
+	return;
+sorry:
+	rpcrdma_req_drop(r, job_done, j); /* the client asks again */
+}
+
+static void svc_call(void *ctx, struct rpcrdma_req *req)
+{
+	struct job *j = jobs;
+
+	(void)ctx;
+	while (j->busy)
+		assert_true(++j < jobs + JOBS);
+	*j = (struct job){ .busy = true, .req = req, .engine = req->engine };
+	serve(j);
+}
+
+static int svc_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
+		      void **ret_ctx)
+{
+	(void)ctx;
+	(void)peer;
+	*ret_engine = engine;
+	*ret_ctx = NULL;
+	opened++;
+	return 0;
+}
+
+static void svc_closed(void *ctx)
+{
+	(void)ctx;
+	closed++;
+}
+
+static const struct rpcrdma_svc_ops ops = { svc_accept, svc_call, svc_closed };
+
+/* ---- the calls ---- */
+
+struct ask {
+	struct rpcrdma_call call;
+	unsigned done;
+	int err;
+	union {
+		struct wire_put_args put;
+		struct wire_get_args get;
+		uint32_t big;
+	} args;
+	union {
+		struct wire_put_res put;
+		struct wire_get_res get;
+		struct wire_big_res big;
+	} res;
+	struct iovec iov;
+};
+
+static uint8_t out[BULK], in[2][BULK];
+
+static void on_done(struct rpcrdma_call *call, int err)
+{
+	struct ask *a = container_of(call, struct ask, call);
+
+	a->done++;
+	a->err = err;
+}
+
+static void fill(struct ask *a, enum wire_proc proc, uint32_t bytes, uint8_t *sink)
+{
+	*a = (struct ask){ .call = { .prog = WIRE_PROG, .vers = WIRE_VERS, .proc = proc,
+				     .args = &a->args, .res = &a->res, .done = on_done,
+				     .reply_max = 64, .deadline_ms = 20000 } };
+	switch (proc) {
+	case WIRE_PUT:
+		a->iov = (struct iovec){ out, bytes };
+		a->args.put.data = (struct rpcrdma_payload){ bytes, 1, &a->iov, { NULL, 0 } };
+		a->call.encode = (xdrproc_t)xdr_wire_put_args;
+		a->call.decode = (xdrproc_t)xdr_wire_put_res;
+		break;
+	case WIRE_GET:
+		a->iov = (struct iovec){ sink, bytes };
+		a->args.get.count = bytes;
+		a->call.sink = &a->iov;
+		a->call.sinkcnt = 1;
+		a->call.encode = (xdrproc_t)xdr_wire_get_args;
+		a->call.decode = (xdrproc_t)xdr_wire_get_res;
+		break;
+	default:
+		a->args.big = bytes;
+		a->call.reply_max = bytes + 64;
+		a->call.encode = (xdrproc_t)xdr_u_int;
+		a->call.decode = (xdrproc_t)xdr_wire_big_res;
+	}
+}
+
+static void check(const struct ask *a)
+{
+	uint32_t sum = 0;
+
+	assert_int_equal(a->done, 1);
+	if (a->err) /* one allocation failed, and everything else was repaired */
+		assert_true(a->err == -ENOMEM || a->err == -ETIMEDOUT || a->err == -ECONNREFUSED);
+	if (a->err)
+		return;
+	if (a->call.proc == WIRE_PUT) {
+		for (uint32_t i = 0; i < a->args.put.data.length; i++)
+			sum += out[i];
+		assert_int_equal(a->res.put.sum, sum);
+	} else if (a->call.proc == WIRE_GET) {
+		assert_int_equal(a->call.payload_bytes, a->iov.iov_len);
+		for (size_t i = 0; i < a->iov.iov_len; i++)
+			if (((uint8_t *)a->iov.iov_base)[i] != wire_byte(i))
+				fail_msg("byte %zu", i);
+	}
+}
+
+static void finish(struct rpcrdma_domain *d, struct rpcrdma_listener *l, struct rpcrdma_clnt *c)
+{
+	rpcrdma_clnt_destroy(c);
+	if (l)
+		rpcrdma_listener_close(l);
+	if (engine) {
+		rpcrdma_engine_close_conns(engine);
+		for (int idle = 0; idle < 2000 && closed < opened;)
+			idle = rpcrdma_engine_poll(engine) ? 0 : idle + 1;
+	}
+	assert_int_equal(closed, opened);
+	rpcrdma_engine_destroy(engine);
+	rpcrdma_domain_destroy(d);
+	for (struct job *j = jobs; j < jobs + JOBS; j++)
+		assert_false(j->busy);
+}
+
+/* From nothing to nothing; whatever fails on the way. */
+static void everything(const char *url)
+{
+	static struct ask asks[7];
+	struct rpcrdma_domain *d = NULL;
+	struct rpcrdma_listener *l = NULL;
+	struct rpcrdma_clnt *c = NULL;
+	struct rpcrdma_clnt_attr attr = { .timeout_ms = 200, .backoff_ms = 1, .credits = 8 };
+	struct rpcrdma_addr addr;
+	unsigned started = 0, ended = 0;
+
+	engine = NULL;
+	opened = closed = 0;
+	memset(in, 0, sizeof(in));
+	assert_int_equal(rpcrdma_addr_parse(url, &addr), 0);
+	if (rpcrdma_domain_create(NULL, &d))
+		return;
+	if (rpcrdma_engine_create(d, NULL, &engine) ||
+	    rpcrdma_listen(engine, &addr, NULL, &ops, NULL, &l)) {
+		finish(d, l, c);
+		return;
+	}
+	attr.addr = *rpcrdma_listener_addr(l);
+	attr.cred.none = true;
+	if (rpcrdma_clnt_create(engine, &attr, &c)) {
+		finish(d, l, NULL);
+		return;
+	}
+	fill(&asks[0], WIRE_PUT, 100, NULL);
+	fill(&asks[1], WIRE_PUT, BULK, NULL);
+	fill(&asks[2], WIRE_GET, 100, in[0]);
+	fill(&asks[3], WIRE_GET, BULK, in[1]);
+	fill(&asks[4], WIRE_BIG, 100, NULL);
+	fill(&asks[5], WIRE_BIG, 60000, NULL);
+	for (int i = 0; i < 6; i++) {
+		int rc = rpcrdma_clnt_call(c, &asks[i].call);
+
+		if (rc)
+			assert_int_equal(rc, -ENOMEM);
+		asks[i].call.priv = rc ? NULL : asks[i].call.priv;
+		started += !rc;
+		asks[i].done = rc ? 1 : 0;
+		asks[i].err = rc;
+	}
+	do {
+		rpcrdma_engine_wait(engine, 100);
+		ended = 0;
+		for (int i = 0; i < 6; i++)
+			ended += asks[i].done;
+	} while (ended < 6);
+	for (int i = 0; i < 6; i++)
+		check(&asks[i]);
+	finish(d, l, c);
+}
+
+static void until_nothing_fails(const char *url)
+{
+	unsigned long n = 0;
+
+	for (size_t i = 0; i < sizeof(out); i++)
+		out[i] = wire_byte(i);
+	do {
+		failed = false;
+		countdown = ++n;
+		everything(url);
+		countdown = 0;
+		assert_in_range(n, 1, 5000);
+	} while (failed);
+	print_message("%lu allocations, each failed once\n", n - 1);
+	assert_in_range(n, 10, 5000);
+}
+
+static void over_local(void **state)
+{
+	char url[64];
+
+	(void)state;
+	snprintf(url, sizeof(url), "local:///tmp/leat-nomem-%d.sock", (int)getpid());
+	until_nothing_fails(url);
+}
+
+static void over_tcp(void **state)
+{
+	(void)state;
+	until_nothing_fails("tcp://127.0.0.1:0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(over_local),
+		cmocka_unit_test(over_tcp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
