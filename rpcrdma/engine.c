@@ -263,11 +263,7 @@ void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
 
 int rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
 {
-	int rc = add_fd(e, w, events);
-
-	if (!rc)
-		e->watches++;
-	return rc;
+	return add_fd(e, w, events);
 }
 
 int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
@@ -280,7 +276,6 @@ int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, ui
 void rpcrdma_engine_unwatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w)
 {
 	epoll_ctl(e->epfd, EPOLL_CTL_DEL, w->fd, NULL);
-	e->watches--;
 	for (int i = e->at_ready; i < e->nready; i++)
 		if (e->ready[i].data.ptr == w)
 			e->ready[i].data.ptr = NULL;
@@ -384,7 +379,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 	int ran = run_deferred(e) + run_inbox(e) + run_cqs(e);
 
 	e->idle_polls++;
-	if (e->watches > 0 || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
+	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
 		e->idle_polls = 0;
 		ran += run_ready(e, 0) + run_timers(e);
 	}

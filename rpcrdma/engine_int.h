@@ -70,7 +70,6 @@ struct rpcrdma_engine {
 	_Atomic(struct rr_cq *) cq[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
 	struct rpcrdma_watch cq_watch[RR_DEVS_MAX];
 	unsigned qps;                    /* on any of the queues: worth spinning for */
-	unsigned watches;                /* of users of the engine */
 	struct list conns;               /* rpcrdma_conn: adopted */
 
 	struct rpcrdma_timer *timers;    /* by due time */

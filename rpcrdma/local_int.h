@@ -299,7 +299,6 @@ struct local_qp {
 	uint8_t *inl_mem;
 	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;
 	unsigned sge_max, inline_max;
-	bool sq_stuck;          /* an entry failed: nothing behind it may move */
 	uint32_t msg_head, peer_posted;
 	bool peer_gone, dying;
 

@@ -383,10 +383,8 @@ void rr_local_move_answers(struct local_qp *qp)
 				status = RR_WC_LOCAL;
 			rr_local_count(qp, bytes_copied, q->len);
 		}
-		if (status != RR_WC_OK && !e->status) {
+		if (status != RR_WC_OK && !e->status)
 			e->status = RR_WC_REM_ACCESS;
-			qp->sq_stuck = true;
-		}
 		rr_local_count(qp, bounce_bytes, q->len);
 		qp->stage_tail = q->stage_end;
 		e->reqs--;

@@ -586,10 +586,14 @@ static void run_moves(struct local_qp *qp, uint64_t *rng)
 {
 	uint32_t reads = 0; /* under way, before the entry looked at */
 
-	for (uint32_t i = qp->sq_tail; i != qp->sq_head && !qp->sq_stuck; i++) {
+	for (uint32_t i = qp->sq_tail; i != qp->sq_head; i++) {
 		struct local_sqe *e = &qp->sqe[i & qp->sq_mask];
 		bool read = e->op == RR_WR_READ;
 
+		/* nothing behind a failed one is carried out; a Read in front of it, that it overtook,
+		 * has to be, or the failure could never complete */
+		if (e->state == SQE_MOVED && e->status)
+			return;
 		if (e->state == SQE_MOVED) {
 			reads += read && e->reqs;
 			continue;
@@ -604,9 +608,7 @@ static void run_moves(struct local_qp *qp, uint64_t *rng)
 		move_one(qp, e, rng);
 		if (qp->phase != PHASE_UP)
 			return;
-		if (e->state == SQE_MOVED && e->status)
-			qp->sq_stuck = true;
-		if (rng || e->state != SQE_MOVED)
+		if (rng || e->state != SQE_MOVED || e->status)
 			return;
 		reads += read && e->reqs;
 	}

@@ -232,7 +232,7 @@ static bool take_message(struct local_qp *qp)
 		return false;
 	}
 	rr_local_qp_complete(qp, &wc, 0, 1);
-	return true;
+	return qp->phase == PHASE_UP; /* a hook may have killed it, and flushed all receives */
 }
 
 /** rr_local_ring_idle - is there nothing new from the peer? Also for the look before sleeping */

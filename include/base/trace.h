@@ -12,6 +12,10 @@
 #if defined(__has_include)
 #if __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>
+#ifdef __clang__
+/* the system's macros, expanded in our lines, are pedantically wanting */
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
 #define TRACE2(point, a, b) DTRACE_PROBE2(leat, point, a, b)
 #define TRACE3(point, a, b, c) DTRACE_PROBE3(leat, point, a, b, c)
 #endif

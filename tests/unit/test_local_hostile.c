@@ -213,12 +213,84 @@ static void test_punched(void **state)
 	close(fd);
 }
 
+/* What a peer asks for that its own side would never let it ask: the owner of the memory copies for
+ * it through the bounce area, and is the last to look at key, bounds and rights. */
+static void test_requests_forged(void **state)
+{
+	enum { FAIR, STALE_KEY, BEYOND, BEFORE, WRITE_TO_READABLE, READ_FROM_WRITABLE, FORGERIES };
+	const struct rr_local_attr never = { .vm = RR_LOCAL_VM_NEVER };
+
+	(void)state;
+	for (int what = FAIR; what < FORGERIES; what++) {
+		struct rr_fabric *f = open_fabric(&never);
+		unsigned access = what == WRITE_TO_READABLE ? RR_ACCESS_REMOTE_READ :
+				  what == READ_FROM_WRITABLE ? RR_ACCESS_REMOTE_WRITE :
+							       RR_ACCESS_REMOTE;
+		struct local_qp *q;
+		struct shm_req *r;
+		struct end c, s;
+		struct rr_mr *old, *mr;
+		uint8_t *mem, *window;
+		uint32_t stale;
+
+		pair_open(&c, &s, f);
+		q = to_qp(s.qp);
+		mem = end_msg(&c, 0);
+		window = mem + RECV_BYTES;
+		/* a fair write first: it opens the bounce area, and leaves its 64 bytes there */
+		old = end_reg(&c, mem, RECV_BYTES, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, -1);
+		stale = old->rkey;
+		memset(end_msg(&s, 0), 0xee, 64);
+		assert_int_equal(end_rdma(&s, RR_WR_WRITE, end_msg(&s, 0), 64, s.mr, mem, stale), 0);
+		pair_wait(&s, &c, 1);
+		assert_int_equal(s.wc[0].status, RR_WC_OK);
+		assert_int_equal(mem[63], 0xee);
+		assert_int_equal(rr_mr_dereg(old), 0);
+		memset(mem, 0x11, 3 * RECV_BYTES);
+		/* until the table gives the same place again, with another key */
+		mr = end_reg(&c, window, RECV_BYTES, RR_ACCESS_LOCAL_WRITE | access, -1);
+		while (mr->rkey >> 8 != stale >> 8) {
+			assert_int_equal(rr_mr_dereg(mr), 0);
+			mr = end_reg(&c, window, RECV_BYTES, RR_ACCESS_LOCAL_WRITE | access, -1);
+		}
+		assert_int_not_equal(mr->rkey, stale);
+
+		r = &q->me->req[q->req_head % LOCAL_REQS];
+		r->write = what != READ_FROM_WRITABLE;
+		r->key = what == STALE_KEY ? stale : mr->rkey;
+		r->addr = (uintptr_t)window;
+		if (what == BEYOND)
+			r->addr += RECV_BYTES - 32;
+		if (what == BEFORE)
+			r->addr -= 32;
+		r->off = 0;
+		r->len = 64;
+		atomic_store(&r->status, 99u);
+		atomic_store(&q->me->req_head, q->req_head + 1);
+		rr_local_ring_bell(q);
+		while (atomic_load(&r->status) == 99u)
+			end_poll(&c);
+		if (what == FAIR) {
+			assert_int_equal(atomic_load(&r->status), RR_WC_OK);
+			assert_int_equal(window[63], 0xee);
+		} else {
+			assert_int_equal(atomic_load(&r->status), RR_WC_REM_ACCESS);
+			for (unsigned i = 0; i < 3 * RECV_BYTES; i++)
+				assert_int_equal(mem[i], 0x11);
+		}
+		assert_int_equal(rr_mr_dereg(mr), 0);
+		pair_close(&c, &s);
+		rr_fabric_close(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scribbles),
 		cmocka_unit_test(test_key_lies),
 		cmocka_unit_test(test_punched),
+		cmocka_unit_test(test_requests_forged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fuzz_nfs3.c - libFuzzer harness: the arguments of every procedure of every program of leatd
+ *
+ * Operation:  Byte 0 chooses the procedure, byte 1 how the payload is missing (not, in a chunk, in
+ *             the rest of a record), bytes 2 and 3 where and how much; the rest are the arguments.
+ *             They are decoded as req.c does it, into a request's own memory.
+ * Memory:     Nothing may be allocated: nothing is freed here, and the leak checker watches.
+ * Errors:     abort() on a broken promise.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prog.h"
+#include "req.h"
+#include "rpcrdma/stream.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct req r; /* large, and recycled as the server does */
+
+static void must(bool promise)
+{
+	if (!promise)
+		abort();
+}
+
+static const struct prog_proc *choose(uint8_t n)
+{
+	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl };
+
+	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
+		if (n < progs[i]->nprocs)
+			return &progs[i]->procs[n];
+		n = (uint8_t)(n - progs[i]->nprocs);
+	}
+	return &prog_nfs3.procs[n % prog_nfs3.nprocs];
+}
+
+static void start(struct rr_stream *s, uint8_t *args, size_t len, uint8_t away, size_t extra)
+{
+	switch (away % 3) {
+	case 0:
+		rr_stream_decode(s, args, len);
+		break;
+	case 1:
+		rr_stream_decode_chunk(s, args, len, extra & ~(size_t)3, extra * 17);
+		break;
+	default:
+		rr_stream_decode_tail(s, args, len, len + extra);
+	}
+}
+
+static void check_payload(const struct rr_stream *s, size_t len)
+{
+	if (!s->has_payload)
+		return;
+	must(s->payload.iovcnt == 0 || s->payload.iovcnt == 1);
+	if (s->payload.iovcnt) {
+		const uint8_t *p = s->payload.iov[0].iov_base;
+
+		must(p >= s->buf && s->payload.length <= len &&
+		     (size_t)(p - s->buf) <= len - s->payload.length);
+	}
+	must(s->payload_here <= s->payload.length);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct prog_proc *proc;
+	struct rr_stream s;
+	uint8_t *args;
+	size_t len;
+
+	if (size < 4)
+		return 0;
+	proc = choose(data[0]);
+	if (!proc->decode)
+		return 0;
+	len = (size - 4) & ~(size_t)3;
+	args = malloc(len ? len : 1); /* of its exact size, so that an overrun is seen */
+	must(args);
+	memcpy(args, data + 4, len);
+	memset(&r.args, 0, proc->args_bytes);
+	if (proc->preset)
+		proc->preset(&r);
+	start(&s, args, len, data[1], (size_t)data[2] << 8 | data[3]);
+	if (((bool_t(*)(XDR *, void *))proc->decode)(&s.xdr, &r.args) && !rr_stream_decode_done(&s))
+		check_payload(&s, len);
+	free(args);
+	return 0;
+}
