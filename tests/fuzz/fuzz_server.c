@@ -302,8 +302,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static struct conf conf;
 	char why[CONF_WHY_BYTES], spec[160], url[160], path[96];
-	char *args[] = { "leatd", "--export", spec, "--listen", url, "--reactors", "1", "--workers", "2",
-			 NULL };
+	char argv0[] = "leatd", exp[] = "--export", listen[] = "--listen", reactors[] = "--reactors=1",
+	     workers[] = "--workers=2";
+	char *args[] = { argv0, exp, spec, listen, url, reactors, workers, NULL };
 
 	(void)argc;
 	(void)argv;
@@ -316,7 +317,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	snprintf(spec, sizeof(spec), "/fuzz=%s,no_root_squash", path);
 	snprintf(url, sizeof(url), "local://%s", sock);
 	conf_init(&conf);
-	must(conf_args(&conf, 9, args, why) == CONF_RUN);
+	must(conf_args(&conf, 7, args, why) == CONF_RUN);
 	must(!server_start(&conf, &server));
 	conf_fini(&conf);
 	must(!rr_local_open(NULL, &fabric));

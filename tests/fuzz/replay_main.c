@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* only some harnesses have it */
+__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static int replay_file(const char *path, size_t size)
 {
@@ -79,6 +81,8 @@ int main(int argc, char **argv)
 {
 	int total = 0;
 
+	if (LLVMFuzzerInitialize)
+		LLVMFuzzerInitialize(&argc, &argv);
 	for (int i = 1; i < argc; i++) {
 		int n = replay(argv[i]);
 
