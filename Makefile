@@ -148,7 +148,7 @@ help:
 #: deps         installs what is missing, by apt-get
 #: install uninstall dist compdb clean help
 deps:
-	@scripts/deps.sh install build check
+	@scripts/deps.sh install build rdma check
 
 clean:
 	rm -rf $(B)
@@ -156,17 +156,17 @@ distclean: clean
 
 .PHONY: demo bench mutants interop
 demo:
-	@scripts/deps.sh install build
+	@scripts/deps.sh install build rdma
 	@$(SUB) all
 	@LEAT=$(B)/leat LEATD=$(B)/leatd scripts/demo.sh
 
 bench:
-	@scripts/deps.sh install build
+	@scripts/deps.sh install build rdma
 	@$(SUB) all bench-tools
 	@scripts/bench.sh
 
 mutants:
-	@scripts/deps.sh install build check
+	@scripts/deps.sh install build rdma check
 	@scripts/mutants.sh
 
 interop:

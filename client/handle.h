@@ -36,8 +36,7 @@ struct leat {
 	bool is_leatd;
 	uint8_t instance[16];
 	uint32_t rsize, wsize, dirsize;
-	uint32_t name_max, link_max;
-	uint64_t file_max;
+	uint32_t name_max;
 
 	/* the owner's thread only */
 	unsigned clnt_next;

@@ -77,7 +77,6 @@ static int ask_fsinfo(struct leat *m, char *why, size_t cap)
 	m->rsize = io_bytes(ok->rtmax, m->url.rsize);
 	m->wsize = io_bytes(ok->wtmax, m->url.wsize);
 	m->dirsize = MIN(MAX(ok->dtpref, DIR_BYTES_MIN), DIR_BYTES_MAX);
-	m->file_max = ok->maxfilesize;
 	return 0;
 }
 

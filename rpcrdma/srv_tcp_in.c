@@ -359,7 +359,7 @@ int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
 			rr_count(r->pub.engine, bytes_in, s->payload.length);
 		return 0;
 	}
-	if (!s->short_read || r->again)
+	if (!s->short_read || r->again || !t->left) /* all there is was there */
 		return -EBADMSG;
 	t->msg_want = t->msg_len + t->left;
 	if (!reserve(t, t->msg_want))

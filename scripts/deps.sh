@@ -8,7 +8,7 @@
 #   deps.sh install SET...     install them by apt-get, as root or by `sudo -n`; where that cannot
 #                              be, print the one line to type and fail
 #
-# SETs: build, check, fuzz. A thing is looked for by what it does, not by its package's name, so
+# SETs: build, rdma, check, fuzz. A thing is looked for by what it does, not by its package's name, so
 # that a machine with another distribution or its own compiler passes as well.
 
 set -eu
@@ -25,6 +25,12 @@ need_build() {
 	has_cmd rpcgen || echo rpcsvc-proto
 	has_pkg libtirpc || echo libtirpc-dev
 	has_pkg inih || echo libinih-dev
+}
+
+# What the build can do without, and then has no RDMA devices.
+need_rdma() {
+	has_pkg libibverbs || echo libibverbs-dev
+	has_pkg librdmacm || echo librdmacm-dev
 }
 
 need_check() {
@@ -44,7 +50,7 @@ need_fuzz() {
 missing() {
 	for set in "$@"; do
 		case $set in
-		build | check | fuzz) need_"$set" ;;
+		build | rdma | check | fuzz) need_"$set" ;;
 		*) echo "deps.sh: no set named $set" >&2; exit 2 ;;
 		esac
 	done | sort -u | tr '\n' ' ' | sed 's/ $//'

@@ -46,7 +46,8 @@ static int listen_on(struct cm *cm, const struct rpcrdma_addr *addr)
 
 	if (cm->n == CONF_LISTEN_MAX)
 		return -E2BIG;
-	err = rpcrdma_listen(cm->engine, addr, &cm->attr, &conn_ops, cm->srv, &cm->listeners[cm->n]);
+	err = rpcrdma_listen(cm->engine, addr, &cm->attr, &conn_ops, cm->srv,
+			     &cm->listeners[cm->n]);
 	if (err)
 		return err;
 	cm->addrs[cm->n] = *rpcrdma_listener_addr(cm->listeners[cm->n]);

@@ -161,9 +161,10 @@ static int add_listen(struct conf *c, const char *value, char *why)
 		return say(why, "more than %d listeners", CONF_LISTEN_MAX);
 	err = rpcrdma_addr_parse(value, &c->listen[c->nlisten]);
 	if (err)
-		return say(why, "listen: '%s' is not a URL like tcp://HOST:PORT, local:///PATH or "
-				"rdma://HOST:PORT%s", value,
-			   err == -ENAMETOOLONG ? ": too long" : "");
+		return say(why,
+			   "listen: '%s' is not a URL like tcp://HOST:PORT, local:///PATH or "
+			   "rdma://HOST:PORT%s",
+			   value, err == -ENAMETOOLONG ? ": too long" : "");
 	c->nlisten++;
 	return 0;
 }
@@ -194,16 +195,11 @@ static const struct conf_option {
 	bool flag;
 	int (*set)(struct conf *c, const char *value, char *why);
 } options[] = {
-	{ "listen", 'l', false, add_listen },
-	{ "reactors", 0, false, set_reactors },
-	{ "workers", 0, false, set_workers },
-	{ "poll", 0, false, set_poll },
-	{ "inline", 0, false, set_inline },
-	{ "credits", 0, false, set_credits },
-	{ "capture", 0, false, set_capture },
-	{ "state-dir", 0, false, set_state_dir },
-	{ "verbose", 'v', true, set_verbose },
-	{ "quiet", 'q', true, set_quiet },
+	{ "listen", 'l', false, add_listen },  { "reactors", 0, false, set_reactors },
+	{ "workers", 0, false, set_workers },  { "poll", 0, false, set_poll },
+	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
+	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
+	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
 };
 
 static const struct conf_option *find_option(const char *name)
@@ -233,9 +229,9 @@ struct file_reader {
 	struct conf *conf;
 	FILE *f;
 	unsigned line;
-	unsigned bad_line;        /* 0: none so far */
+	unsigned bad_line; /* 0: none so far */
 	bool in_server;
-	struct export_conf *exp;  /* of the [export NAME] section we are in */
+	struct export_conf *exp; /* of the [export NAME] section we are in */
 	unsigned exp_line;
 	char *why;
 };
@@ -389,9 +385,9 @@ static void build_long(struct option v[ARRAY_SIZE(options) + 5])
 	size_t n = 0;
 
 	for (; n < ARRAY_SIZE(options); n++)
-		v[n] = (struct option){ options[n].name, options[n].flag ? no_argument
-									 : required_argument,
-					NULL, (int)(OPT_FIRST + n) };
+		v[n] = (struct option){ options[n].name,
+					options[n].flag ? no_argument : required_argument, NULL,
+					(int)(OPT_FIRST + n) };
 	v[n++] = (struct option){ "config", required_argument, NULL, 'c' };
 	v[n++] = (struct option){ "export", required_argument, NULL, OPT_EXPORT };
 	v[n++] = (struct option){ "help", no_argument, NULL, OPT_HELP };
@@ -445,8 +441,9 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 			err = o->set(c, optarg, why);
 		else if (opt == OPT_EXPORT || opt == 'e')
 			err = add_export(c, optarg, why);
-		if (err) /* the directory may be missing, all else is how it was written */
-			return err == -EINVAL ? CONF_USAGE : CONF_BAD;
+		/* a wrong URL or export is no misuse of the command line */
+		if (err)
+			return o && o->set != add_listen ? CONF_USAGE : CONF_BAD;
 	}
 	if (optind < argc) {
 		(void)say(why, "unexpected argument: %s", argv[optind]);
@@ -515,9 +512,10 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 			continue;
 		for (size_t k = 0; k < c->nexports; k++) {
 			if (!c->exports[k].nclients)
-				return say(why, "%s would be reached by other hosts, but export %s has "
-						"no clients=: say who they are, or listen on a "
-						"loopback address",
+				return say(why,
+					   "%s would be reached by other hosts, but export %s has "
+					   "no clients=: say who they are, or listen on a "
+					   "loopback address",
 					   rpcrdma_addr_print(&c->listen[i], url, sizeof(url)),
 					   c->exports[k].name);
 		}

@@ -23,13 +23,13 @@ struct conf {
 	struct export_conf exports[CONF_EXPORTS_MAX];
 	size_t nexports;
 	struct rpcrdma_addr listen[CONF_LISTEN_MAX];
-	size_t nlisten;        /* 0: whatever the machine has */
-	unsigned reactors;     /* 0: one per core */
-	unsigned workers;      /* 0: twice the cores, at least 4 */
+	size_t nlisten;	   /* 0: whatever the machine has */
+	unsigned reactors; /* 0: one per core */
+	unsigned workers;  /* 0: twice the cores, at least 4 */
 	enum rpcrdma_poll poll;
 	uint32_t inline_bytes; /* 0: the library's default */
 	uint32_t credits;      /* 0: the library's default */
-	char *capture;         /* NULL: none */
+	char *capture;	       /* NULL: none */
 	char *state_dir;       /* keeps the key that signs handles; NULL: a key for this run only */
 	enum log_level log_level;
 };

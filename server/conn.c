@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
@@ -44,6 +45,8 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		return -ENOMEM;
 	c->peer = *peer;
 	if (!is_admitted_anywhere(srv, c)) {
+		if (log_limit_ok(&srv->refusals))
+			log_warn("%s turned away: no export admits it", peer->text);
 		free(c);
 		return -EACCES;
 	}

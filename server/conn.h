@@ -19,7 +19,8 @@ struct server;
 struct conn {
 	struct reactor *reactor;
 	struct rpcrdma_peer peer;
-	bool admitted[CONF_EXPORTS_MAX]; /* by index of the export: do its rules let this peer in? */
+	bool admitted
+		[CONF_EXPORTS_MAX]; /* by index of the export: do its rules let this peer in? */
 };
 
 /** conn_ops - what the transport calls; the listener's context is the struct server */

@@ -35,7 +35,8 @@ static struct siphash_key hash_key;
 void creds_init(void)
 {
 	const struct creds nobody = {
-		.uid = EXPORT_ANON_ID, .gid = EXPORT_ANON_ID,
+		.uid = EXPORT_ANON_ID,
+		.gid = EXPORT_ANON_ID,
 	};
 	gid_t groups[65536 / sizeof(gid_t)];
 	int n;

@@ -23,15 +23,15 @@ struct creds {
 };
 
 enum creds_flavor { /* RFC 5531 section 8.2 */
-	CREDS_AUTH_NONE = 0,
-	CREDS_AUTH_SYS = 1,
+		    CREDS_AUTH_NONE = 0,
+		    CREDS_AUTH_SYS = 1,
 };
 
 enum creds_auth_stat { /* RFC 5531 section 9: auth_stat, as far as we use it */
-	CREDS_AUTH_OK = 0,
-	CREDS_AUTH_BADCRED = 1,
-	CREDS_AUTH_REJECTEDCRED = 2,
-	CREDS_AUTH_TOOWEAK = 5,
+		       CREDS_AUTH_OK = 0,
+		       CREDS_AUTH_BADCRED = 1,
+		       CREDS_AUTH_REJECTEDCRED = 2,
+		       CREDS_AUTH_TOOWEAK = 5,
 };
 
 /** creds_init - find out, once, before any other thread runs, whether calls can run as their callers

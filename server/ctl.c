@@ -38,7 +38,8 @@ static void info(struct req *r)
 	res->release = release;
 	memcpy(res->instance, r->srv->instance, sizeof(res->instance));
 	for (size_t i = 0; i < n; i++) {
-		(void)rpcrdma_addr_print(server_listener(r->srv, i), m->urls[i], sizeof(m->urls[i]));
+		(void)rpcrdma_addr_print(server_listener(r->srv, i), m->urls[i],
+					 sizeof(m->urls[i]));
 		m->listeners[i].url = m->urls[i];
 	}
 	res->listeners.listeners_val = m ? m->listeners : NULL;
@@ -119,14 +120,14 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 	add(l, "worker_depth_max", s.depth_max);
 }
 
-#define ADD_SUM(l, srv, field)                                                                 \
-	do {                                                                                   \
-		uint64_t sum = 0;                                                              \
-                                                                                               \
-		for (unsigned i = 0; i < (srv)->nreactors; i++)                                \
-			sum += atomic_load_explicit(&(srv)->reactors[i]->counters.field,       \
-						    memory_order_relaxed);                     \
-		add(l, #field, sum);                                                           \
+#define ADD_SUM(l, srv, field)                                                                     \
+	do {                                                                                       \
+		uint64_t sum = 0;                                                                  \
+                                                                                                   \
+		for (unsigned i = 0; i < (srv)->nreactors; i++)                                    \
+			sum += atomic_load_explicit(&(srv)->reactors[i]->counters.field,           \
+						    memory_order_relaxed);                         \
+		add(l, #field, sum);                                                               \
 	} while (0)
 
 static void add_reactors(struct list_of_stats *l, const struct server *srv)

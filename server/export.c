@@ -94,7 +94,8 @@ static int add_clients(struct export_conf *c, const char *value, char *why, size
 
 	if (!copy)
 		return -ENOMEM;
-	for (char *t = strtok_r(copy, ", \t", &save); t && !err; t = strtok_r(NULL, ", \t", &save)) {
+	for (char *t = strtok_r(copy, ", \t", &save); t && !err;
+	     t = strtok_r(NULL, ", \t", &save)) {
 		if (c->nclients == EXPORT_CLIENTS_MAX) {
 			say(why, why_bytes, "more than %d clients", EXPORT_CLIENTS_MAX);
 			err = -E2BIG;
@@ -311,9 +312,8 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 	while (n > 1 && c->name[n - 1] == '/')
 		c->name[--n] = '\0';
 	if (c->name[0] != '/' || strstr(c->name, "//") || n > EXPORT_NAME_MAX) {
-		say(why, why_bytes,
-		    "export name '%s' is not an absolute path of at most %d bytes", c->name,
-		    EXPORT_NAME_MAX);
+		say(why, why_bytes, "export name '%s' is not an absolute path of at most %d bytes",
+		    c->name, EXPORT_NAME_MAX);
 		return -EINVAL;
 	}
 	return 0;

@@ -44,11 +44,12 @@ struct export_conf {
 
 /* An export in service. Read-only from export_table_open() to export_table_close(), so that every
  * thread may look at it. */
-struct export {
+struct export
+{
 	struct export_conf conf;
-	uint32_t id;      /* of the name, the same at every start: part of each file handle */
-	unsigned idx;     /* in its table */
-	int root_fd;      /* O_RDONLY on the directory */
+	uint32_t id;  /* of the name, the same at every start: part of each file handle */
+	unsigned idx; /* in its table */
+	int root_fd;  /* O_RDONLY on the directory */
 	uint64_t root_dev, root_ino;
 	unsigned fh_kind; /* how its handles are made: enum fh_kind */
 };

@@ -41,11 +41,11 @@ struct fdcache_entry {
 	struct store_file file;
 	uint64_t dev, ino;
 	unsigned pins;
-	bool dropped;         /* not in the table any more */
+	bool dropped; /* not in the table any more */
 	bool dirty;
 	bool flushing;
-	uint64_t dirty_seq;   /* counts unstable writes that ended */
-	unsigned writing;     /* unstable writes under way */
+	uint64_t dirty_seq; /* counts unstable writes that ended */
+	unsigned writing;   /* unstable writes under way */
 	uint64_t used_ns;
 	struct fdcache_perm perms[FDCACHE_PERMS];
 	unsigned perm_next;

@@ -75,7 +75,7 @@ static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t res
 }
 
 #define WALK_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
-#define WALK_RESOLVE \
+#define WALK_RESOLVE                                                                               \
 	(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
 static int stat_fd(int fd, struct statx *ret)
@@ -195,7 +195,8 @@ static int make_kernel(const struct fh_set *s, const struct export *exp, int fd,
 	return 0;
 }
 
-static void make_map(const struct fh_set *s, const struct export *exp, uint64_t node, struct fh *ret)
+static void make_map(const struct fh_set *s, const struct export *exp, uint64_t node,
+		     struct fh *ret)
 {
 	uint8_t body[MAP_BODY_BYTES];
 

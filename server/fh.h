@@ -29,8 +29,8 @@ struct fh {
 /* A file, found. Owned by whoever opened it until fh_close(). */
 struct fh_obj {
 	struct export *exp;
-	int fd;           /* O_PATH: gives no right to the contents */
-	uint64_t node;    /* FH_MAP */
+	int fd;		  /* O_PATH: gives no right to the contents */
+	uint64_t node;	  /* FH_MAP */
 	struct statx stx; /* as it was when found */
 };
 

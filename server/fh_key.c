@@ -68,7 +68,8 @@ static int make_key(const char *dir, const char *path)
 
 	if (err)
 		return err;
-	if (snprintf(tmp, sizeof(tmp), "%s/handle.key.%ld", dir, (long)getpid()) >= (int)sizeof(tmp))
+	if (snprintf(tmp, sizeof(tmp), "%s/handle.key.%ld", dir, (long)getpid()) >=
+	    (int)sizeof(tmp))
 		return -ENAMETOOLONG;
 	(void)unlink(tmp); /* of a server that died here with our number */
 	err = write_key(tmp, &key);

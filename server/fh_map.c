@@ -172,7 +172,8 @@ static void drop_names(struct node *n)
 	}
 }
 
-static bool name_is(const struct name *name, const struct node *parent, const char *text, size_t len)
+static bool name_is(const struct name *name, const struct node *parent, const char *text,
+		    size_t len)
 {
 	return name->parent == parent && name->len == len && !memcmp(name->text, text, len);
 }

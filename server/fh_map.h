@@ -32,8 +32,8 @@ struct fh_map_path {
 	char *text; /* the caller frees it */
 	size_t len;
 	struct fh_map_key key;
-	uint64_t parent;      /* node of the directory of the last name */
-	const char *last;     /* the last name, inside text */
+	uint64_t parent;  /* node of the directory of the last name */
+	const char *last; /* the last name, inside text */
 };
 
 int must_check fh_map_create(struct fh_map **ret);

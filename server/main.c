@@ -27,7 +27,8 @@
 #define DRAIN_MS 10000
 
 static const char usage[] =
-	"usage: leatd [-c FILE] [--export DIR | --export /NAME=DIR][,option...]... [--listen URL]...\n"
+	"usage: leatd [-c FILE] [--export DIR | --export /NAME=DIR][,option...]... [--listen "
+	"URL]...\n"
 	"\n"
 	"  -c, --config FILE    read FILE first: sections [server] and [export /NAME]\n"
 	"  -e, --export SPEC    serve a directory; options after it:\n"
@@ -69,6 +70,8 @@ static int run(const struct conf *conf)
 		       rpcrdma_addr_print(server_listener(s, i), url, sizeof(url)));
 	printf("leatd: ready\n");
 	fflush(stdout);
+	if (chdir("/")) /* keep no file system busy that is not ours to serve */
+		log_debug("chdir: %s", strerror(errno));
 
 	while (sigwait(&set, &sig))
 		;

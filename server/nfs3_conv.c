@@ -133,7 +133,8 @@ int nfs3_conv_sattr(const sattr3 *sa, struct vfs_sattr *ret)
 		v.set |= VFS_SET_SIZE;
 		v.size = sa->size.set_size3_u.size;
 	}
-	err = conv_time(sa->atime.set_it, &sa->atime.set_atime_u.atime, VFS_SET_ATIME, &v, &v.atime);
+	err = conv_time(sa->atime.set_it, &sa->atime.set_atime_u.atime, VFS_SET_ATIME, &v,
+			&v.atime);
 	if (!err)
 		err = conv_time(sa->mtime.set_it, &sa->mtime.set_mtime_u.mtime, VFS_SET_MTIME, &v,
 				&v.mtime);

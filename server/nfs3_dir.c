@@ -99,8 +99,7 @@ static bool look(struct listing *l, const char *name, struct statx *stx, struct 
 		return false;
 	if (creds_assume(&l->r->creds))
 		return false;
-	ok = !statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, FH_STATX_MASK,
-		    stx) &&
+	ok = !statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, FH_STATX_MASK, stx) &&
 	     (!(stx->stx_attributes & STATX_ATTR_MOUNT_ROOT) || !strcmp(name, "."));
 	creds_resume();
 	if (!ok)

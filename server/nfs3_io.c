@@ -86,9 +86,9 @@ static void keep_opened(struct req *r)
 	struct fh fh = { .len = r->args.fh.data.data_len };
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
-	r->file = fdcache_insert(r->reactor->files, &fh, &store_cached_ops, &r->opened,
-				 makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor),
-				 r->stx.stx_ino);
+	r->file =
+		fdcache_insert(r->reactor->files, &fh, &store_cached_ops, &r->opened,
+			       makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
 	r->opened.fd = -1;
 }
 

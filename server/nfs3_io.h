@@ -15,8 +15,8 @@ struct req;
 #define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax: FSINFO says so */
 
 enum nfs3_io_next {
-	NFS3_IO_READY,    /* file and permission are there; place_start() was called */
-	NFS3_IO_OPEN,     /* a worker has to run nfs3_io_open() first */
+	NFS3_IO_READY,	  /* file and permission are there; place_start() was called */
+	NFS3_IO_OPEN,	  /* a worker has to run nfs3_io_open() first */
 	NFS3_IO_ANSWERED, /* r->res says why not */
 };
 

@@ -21,7 +21,8 @@
 #include "req.h"
 #include "server_int.h"
 
-_Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) && sizeof(SYMLINK3res) == sizeof(CREATE3res) &&
+_Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
+		       sizeof(SYMLINK3res) == sizeof(CREATE3res) &&
 		       sizeof(MKNOD3res) == sizeof(CREATE3res),
 	       "four results of one form");
 
@@ -141,7 +142,8 @@ void nfs3_symlink(struct req *r)
 	if (!err)
 		err = copy_target(r);
 	if (!err)
-		err = vfs_symlink(r->srv->fhs, &dir, a->where.name, r->mem.path, &sa, &r->creds, &m);
+		err = vfs_symlink(r->srv->fhs, &dir, a->where.name, r->mem.path, &sa, &r->creds,
+				  &m);
 	answer_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
@@ -175,7 +177,8 @@ static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m
 		rdev = makedev(dev->spec.specdata1, dev->spec.specdata2);
 	err = nfs3_conv_sattr(is_dev ? &dev->dev_attributes : &a->what.mknoddata3_u.pipe_attributes,
 			      &sa);
-	return err ? err : vfs_mknod(r->srv->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
+	return err ? err
+		   : vfs_mknod(r->srv->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
 }
 
 /** nfs3_mknod - 3.3.11 */
@@ -253,7 +256,8 @@ void nfs3_rename(struct req *r)
 		return;
 	r->res.status = nfs3_open(r, &a->to.dir, &to);
 	if (r->res.status == NFS3_OK) {
-		err = vfs_rename(r->srv->fhs, &from, a->from.name, &to, a->to.name, &r->creds, &gone);
+		err = vfs_rename(r->srv->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
+				 &gone);
 		if (err)
 			r->res.status = nfs3_conv_status(r, err);
 		let_go(r, &gone);

@@ -40,12 +40,12 @@ static void preset_link(struct req *r)
 	r->args.link.link.name = r->mem.name[0];
 }
 
-#define CODEC(proc)                                                                            \
-	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)xdr_##proc##3res,         \
+#define CODEC(proc)                                                                                \
+	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)xdr_##proc##3res,             \
 	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(proc##3res)
 
-#define CODEC_DIR(proc)                                                                        \
-	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)nfs3_encode_dir,          \
+#define CODEC_DIR(proc)                                                                            \
+	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)nfs3_encode_dir,              \
 	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(struct req_dir_res)
 
 static const struct prog_proc procs[] = {

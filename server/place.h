@@ -15,7 +15,7 @@
 
 struct req;
 
-#define PLACE_PIECES 4   /* of one request under way at once */
+#define PLACE_PIECES 4	 /* of one request under way at once */
 #define PLACE_IOV_MAX 64 /* parts of a caller's memory that one piece may lie in */
 
 enum place_kind {
@@ -27,18 +27,18 @@ enum place_kind {
 };
 
 enum place_state {
-	PLACE_IDLE,     /* no piece */
+	PLACE_IDLE,	/* no piece */
 	PLACE_NEED_BUF, /* waits for memory, unless the caller's own can be used */
-	PLACE_PULLING,  /* from the caller */
-	PLACE_DISK,     /* to or from the store */
-	PLACE_PUTTING,  /* to the caller */
+	PLACE_PULLING,	/* from the caller */
+	PLACE_DISK,	/* to or from the store */
+	PLACE_PUTTING,	/* to the caller */
 	PLACE_DONE,
 };
 
 struct place_piece {
 	enum place_state state;
-	bool busy;      /* its operation is out; the completion goes on with it */
-	bool started;   /* the operation of this state was begun */
+	bool busy;	   /* its operation is out; the completion goes on with it */
+	bool started;	   /* the operation of this state was begun */
 	uint32_t off, len; /* within the payload */
 	struct req *req;
 	struct rpcrdma_buf *buf;
@@ -53,13 +53,13 @@ struct place_piece {
 struct place {
 	enum place_kind kind;
 	uint32_t total, next_off;
-	uint32_t grain;   /* bytes of a piece: today the whole */
-	uint32_t good;    /* the prefix of the payload that is as it should be */
-	int err;          /* why it ends there */
-	bool short_read;  /* the file ended before the payload did */
-	bool no_room;     /* the caller left too little room */
+	uint32_t grain;	 /* bytes of a piece: today the whole */
+	uint32_t good;	 /* the prefix of the payload that is as it should be */
+	int err;	 /* why it ends there */
+	bool short_read; /* the file ended before the payload did */
+	bool no_room;	 /* the caller left too little room */
 	bool sync_failed;
-	unsigned out;     /* pieces under way */
+	unsigned out; /* pieces under way */
 	struct place_piece pieces[PLACE_PIECES];
 };
 

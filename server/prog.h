@@ -24,12 +24,12 @@ struct req;
 struct prog_proc {
 	const char *name;
 	xdrproc_t decode, encode;
-	size_t args_bytes, res_bytes;    /* of struct req's unions: what is zeroed */
-	void (*preset)(struct req *r);   /* points the arguments' pointers at the request's memory */
-	enum place_kind move;            /* READ, WRITE and SYNC find the file first */
-	bool modifies;                   /* refused on a read-only export */
-	void (*work)(struct req *r);     /* on a worker; NULL: nothing blocks */
-	void (*finish)(struct req *r);   /* on the reactor, before the reply; NULL: nothing to do */
+	size_t args_bytes, res_bytes;  /* of struct req's unions: what is zeroed */
+	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory */
+	enum place_kind move;	       /* READ, WRITE and SYNC find the file first */
+	bool modifies;		       /* refused on a read-only export */
+	void (*work)(struct req *r);   /* on a worker; NULL: nothing blocks */
+	void (*finish)(struct req *r); /* on the reactor, before the reply; NULL: nothing to do */
 };
 
 struct prog {

@@ -62,6 +62,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	r->srv = srv;
 	r->idx = idx;
 	r->workers = srv->workers;
+	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
 	list_init(&r->admission);
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->engine);
@@ -86,6 +87,7 @@ static void *reactor_main(void *arg)
 	while (!r->stop)
 		(void)rpcrdma_engine_wait(r->engine, -1);
 	rpcrdma_timer_cancel(r->engine, &r->expire);
+	sem_post(&r->ended);
 	return NULL;
 }
 
@@ -103,13 +105,13 @@ int reactor_run(struct reactor *r)
 static void on_drain(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, drain);
-	bool busy = r->taken || r->flushing;
+	bool busy = r->taken > r->partial || r->flushing;
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
 		r->closing = true;
 		(void)rpcrdma_engine_close_conns(r->engine);
 	}
-	if (r->closing && !busy && !atomic_load(&r->nconns))
+	if (r->closing && !r->taken && !r->flushing && !atomic_load(&r->nconns))
 		r->stop = true;
 	else
 		rpcrdma_timer_set(r->engine, t, DRAIN_EVERY_NS);
@@ -136,13 +138,17 @@ void reactor_stop(struct reactor *r, uint64_t until_ns)
 int reactor_join(struct reactor *r, uint64_t until_ns)
 {
 	struct timespec ts = {
-		.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S),
+		.tv_sec = (time_t)(until_ns / NS_PER_S),
+		.tv_nsec = (long)(until_ns % NS_PER_S),
 	};
 
 	if (!r->running)
 		return 0;
-	if (pthread_clockjoin_np(r->thread, NULL, CLOCK_MONOTONIC, &ts))
-		return -ETIMEDOUT;
+	while (sem_clockwait(&r->ended, CLOCK_MONOTONIC, &ts)) {
+		if (errno != EINTR)
+			return -ETIMEDOUT;
+	}
+	pthread_join(r->thread, NULL);
 	r->running = false;
 	return 0;
 }
@@ -159,6 +165,7 @@ void reactor_destroy(struct reactor *r)
 	for (size_t i = 0; r->stores && i < r->srv->exports.n; i++)
 		store_destroy(r->stores[i]);
 	free(r->stores);
+	sem_destroy(&r->ended);
 	free(r);
 }
 
@@ -185,7 +192,10 @@ void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino)
 		if (!d)
 			return;
 		*d = (struct drop_msg){
-			.msg.fn = on_drop, .reactor = srv->reactors[i], .dev = dev, .ino = ino,
+			.msg.fn = on_drop,
+			.reactor = srv->reactors[i],
+			.dev = dev,
+			.ino = ino,
 		};
 		rpcrdma_engine_post(srv->reactors[i]->engine, &d->msg);
 	}

@@ -7,6 +7,7 @@
 #define LEAT_SERVER_REACTOR_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,18 +22,21 @@ struct server;
 
 /* One writer, the reactor; anyone may read. */
 struct reactor_counters {
-	_Atomic uint64_t reqs;           /* calls taken */
-	_Atomic uint64_t admit_waits;    /* calls that waited for admission */
+	_Atomic uint64_t reqs;		 /* calls taken */
+	_Atomic uint64_t admit_waits;	 /* calls that waited for admission */
 	_Atomic uint64_t admit_wait_max; /* most that waited at once */
-	_Atomic uint64_t run_waits;      /* calls that visited a worker */
-	_Atomic uint64_t file_hits, file_misses; /* READ and WRITE: descriptor and permission known? */
-	_Atomic uint64_t store_now, store_worker; /* disk operations done on the spot, by a worker */
-	_Atomic uint64_t submit_blocked; /* store_submit() calls that took longer than they should */
-	_Atomic uint64_t sync_failed;    /* the write verifier changed */
-	_Atomic uint64_t refused;        /* calls by peers whom the export does not admit */
+	_Atomic uint64_t run_waits;	 /* calls that visited a worker */
+	_Atomic uint64_t file_hits,
+		file_misses; /* READ and WRITE: descriptor and permission known? */
+	_Atomic uint64_t store_now,
+		store_worker; /* disk operations done on the spot, by a worker */
+	_Atomic uint64_t
+		submit_blocked;	      /* store_submit() calls that took longer than they should */
+	_Atomic uint64_t sync_failed; /* the write verifier changed */
+	_Atomic uint64_t refused;     /* calls by peers whom the export does not admit */
 };
 
-#define reactor_count(r, field) \
+#define reactor_count(r, field)                                                                    \
 	atomic_fetch_add_explicit(&(r)->counters.field, 1, memory_order_relaxed)
 
 /* Owned by its own thread from reactor_create() to the end of that thread, counters excepted. */
@@ -42,17 +46,18 @@ struct reactor {
 	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
 	struct fdcache *files;
-	struct store **stores;    /* by index of the export */
-	struct list free_reqs;    /* recycled requests */
-	struct list admission;    /* requests waiting for it, the oldest first */
+	struct store **stores; /* by index of the export */
+	struct list free_reqs; /* recycled requests */
+	struct list admission; /* requests waiting for it, the oldest first */
 	unsigned nadmission;
-	unsigned live;            /* requests admitted and not yet free */
-	unsigned taken;           /* requests not free, admitted or not */
-	unsigned flushing;        /* files being synced for the cache */
-	_Atomic unsigned nconns;  /* counted up by the listener's thread when it promises one */
-	bool admitting;           /* inside req_admit_next() */
-	bool draining;            /* takes no further calls */
-	bool closing;             /* its connections were told to close */
+	unsigned live;		 /* requests admitted and not yet free */
+	unsigned taken;		 /* requests not free, admitted or not */
+	unsigned partial;	 /* of them, those whose call is not all here yet */
+	unsigned flushing;	 /* files being synced for the cache */
+	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
+	bool admitting;		 /* inside req_admit_next() */
+	bool draining;		 /* takes no further calls */
+	bool closing;		 /* its connections were told to close */
 	bool stop;
 	struct rpcrdma_timer expire;
 	struct rpcrdma_timer drain;
@@ -61,6 +66,7 @@ struct reactor {
 	struct reactor_counters counters;
 	pthread_t thread;
 	bool running;
+	sem_t ended; /* posted by the thread when it is through */
 };
 
 /** reactor_create - engine, caches and stores; no thread yet */

@@ -67,23 +67,16 @@ static enum req_state state_running(struct req *r);
 static enum req_state state_replying(struct req *r);
 
 static enum req_state (*const states[])(struct req *r) = {
-	[REQ_NEW] = state_new,
-	[REQ_ADMITTED] = state_admitted,
-	[REQ_MOVING] = state_moving,
-	[REQ_RUNNING] = state_running,
-	[REQ_REPLYING] = state_replying,
+	[REQ_NEW] = state_new,	       [REQ_ADMITTED] = state_admitted, [REQ_MOVING] = state_moving,
+	[REQ_RUNNING] = state_running, [REQ_REPLYING] = state_replying,
 };
 
 /** req_state_name - see req.h */
 const char *req_state_name(enum req_state s)
 {
 	static const char *const names[] = {
-		[REQ_NEW] = "NEW",
-		[REQ_ADMITTED] = "ADMITTED",
-		[REQ_MOVING] = "MOVING",
-		[REQ_RUNNING] = "RUNNING",
-		[REQ_REPLYING] = "REPLYING",
-		[REQ_FREE] = "FREE",
+		[REQ_NEW] = "NEW",	   [REQ_ADMITTED] = "ADMITTED", [REQ_MOVING] = "MOVING",
+		[REQ_RUNNING] = "RUNNING", [REQ_REPLYING] = "REPLYING", [REQ_FREE] = "FREE",
 	};
 
 	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
@@ -108,7 +101,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->xid = rpc->xid;
 	r->prog = NULL;
 	r->proc = NULL;
-	r->understood = r->admitted = r->running = r->replied = r->open_tried = false;
+	r->understood = r->partial = r->admitted = r->running = r->replied = r->open_tried = false;
 	r->exp = NULL;
 	r->file = NULL;
 	r->found.fd = r->opened.fd = r->made.fd = r->made.obj.fd = -1;
@@ -271,12 +264,22 @@ static enum req_state wait_for_admission(struct req *r)
 		list_add_tail(&re->admission, &r->link);
 		re->nadmission++;
 		reactor_count(re, admit_waits);
-		if (re->nadmission > atomic_load_explicit(&re->counters.admit_wait_max,
-							  memory_order_relaxed))
+		if (re->nadmission >
+		    atomic_load_explicit(&re->counters.admit_wait_max, memory_order_relaxed))
 			atomic_store_explicit(&re->counters.admit_wait_max, re->nadmission,
 					      memory_order_relaxed);
 	}
 	return REQ_NEW;
+}
+
+/* The rest of a call may never come; the end of a server does not wait for it. */
+static void note_partial(struct req *r, bool partial)
+{
+	if (partial && !r->partial)
+		r->reactor->partial++;
+	if (!partial && r->partial)
+		r->reactor->partial--;
+	r->partial = partial;
 }
 
 static enum req_state understand(struct req *r)
@@ -292,6 +295,7 @@ static enum req_state understand(struct req *r)
 			r->proc->preset(r);
 	}
 	err = rpcrdma_req_decode(r->rpc, r->proc->decode, &r->args);
+	note_partial(r, err == -EAGAIN);
 	if (err == -EAGAIN)
 		return REQ_NEW;
 	if (err)

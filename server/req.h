@@ -39,11 +39,11 @@ const char *req_state_name(enum req_state s);
 
 /* How it ends. */
 enum req_end {
-	REQ_END_REPLY,  /* results */
-	REQ_END_ERROR,  /* accept_stat */
-	REQ_END_AUTH,   /* auth_stat */
+	REQ_END_REPLY,	/* results */
+	REQ_END_ERROR,	/* accept_stat */
+	REQ_END_AUTH,	/* auth_stat */
 	REQ_END_REJECT, /* the caller's chunks are too small */
-	REQ_END_DROP,   /* no answer */
+	REQ_END_DROP,	/* no answer */
 };
 
 /* The procedures' arguments and results. */
@@ -124,7 +124,7 @@ struct req_memory {
  * worker. Recycled, never freed before the reactor ends. */
 struct req {
 	enum req_state state;
-	struct list link;          /* reactor->admission or ->free_reqs */
+	struct list link; /* reactor->admission or ->free_reqs */
 	struct reactor *reactor;
 	struct server *srv;
 	struct conn *conn;
@@ -132,23 +132,24 @@ struct req {
 	uint32_t xid;
 	const struct prog *prog;
 	const struct prog_proc *proc;
-	bool understood;           /* NEW: decoded and permitted, only admission is missing */
+	bool understood; /* NEW: decoded and permitted, only admission is missing */
+	bool partial;	 /* NEW: not all of the call is here yet */
 	bool admitted;
-	bool running;              /* RUNNING: a worker has it */
-	bool replied;              /* REPLYING: the transport is through */
+	bool running; /* RUNNING: a worker has it */
+	bool replied; /* REPLYING: the transport is through */
 
-	struct creds creds;        /* as the export sees the caller */
-	struct export *exp;        /* NFS: of the first handle */
+	struct creds creds;	    /* as the export sees the caller */
+	struct export *exp;	    /* NFS: of the first handle */
 	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */
-	struct statx stx;          /* of that file, when it was found */
-	struct fh_obj found;       /* by the worker that opened it */
+	struct statx stx;	    /* of that file, when it was found */
+	struct fh_obj found;	    /* by the worker that opened it */
 	struct store_file opened;
 	bool open_tried;
-	int err;                   /* of that worker */
-	uint64_t verf;             /* WRITE: in force when the data was taken */
-	uint64_t sync_seq;         /* COMMIT: what it covers */
-	struct vfs_made made;      /* CREATE: the descriptor goes to the cache */
-	void *scratch;             /* malloc'ed by work that answers with much; freed with the request */
+	int err;	      /* of that worker */
+	uint64_t verf;	      /* WRITE: in force when the data was taken */
+	uint64_t sync_seq;    /* COMMIT: what it covers */
+	struct vfs_made made; /* CREATE: the descriptor goes to the cache */
+	void *scratch;	      /* malloc'ed by work that answers with much; freed with the request */
 
 	enum req_end end;
 	uint32_t end_code, end_low, end_high;

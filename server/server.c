@@ -25,8 +25,8 @@
 #include "server_int.h"
 #include "vfs.h"
 
-#define FILES_RESERVED 256u  /* descriptors for anything but open files */
-#define FILES_MAX 16384u     /* open files of one reactor */
+#define FILES_RESERVED 256u /* descriptors for anything but open files */
+#define FILES_MAX 16384u    /* open files of one reactor */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
 /** server_write_verf_change - see server_int.h */
@@ -190,6 +190,7 @@ int server_start(const struct conf *conf, struct server **ret)
 
 	if (!s)
 		return -ENOMEM;
+	s->refusals = (struct log_limit)LOG_LIMIT_INIT;
 	umask(0); /* modes are the callers' */
 	creds_init();
 	say_identity();

@@ -21,8 +21,9 @@ struct server {
 	struct worker_pool *workers;
 	struct reactor **reactors;
 	unsigned nreactors;
-	atomic_uint next_reactor;     /* for the next connection */
+	atomic_uint next_reactor; /* for the next connection */
 	struct cm *cm;
+	struct log_limit refusals; /* cm's thread: peers turned away */
 	struct mount_table *mounts;
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: which running server this is */
 	/* Of unstable writes: changes when something that was written may be lost, and with each

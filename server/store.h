@@ -35,32 +35,32 @@ struct store_file {
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
 
 enum store_stable { /* stable_how of RFC 1813 */
-	STORE_UNSTABLE,
-	STORE_DATA_SYNC,
-	STORE_FILE_SYNC,
+		    STORE_UNSTABLE,
+		    STORE_DATA_SYNC,
+		    STORE_FILE_SYNC,
 };
 
 /* An operation. Caller-owned from submit to done; the memory of iov stays put as long. */
 struct store_io {
 	enum store_op op;
 	struct store_file *file;
-	const struct iovec *iov;     /* READ, WRITE */
+	const struct iovec *iov; /* READ, WRITE */
 	int iovcnt;
 	uint64_t off;
-	uint32_t bytes;              /* sum of iov */
-	uint64_t size_hint;          /* READ: the file's size a moment ago, so that a short answer is
+	uint32_t bytes;		   /* sum of iov */
+	uint64_t size_hint;	   /* READ: the file's size a moment ago, so that a short answer is
 	                              * known to be its end */
-	enum store_stable stable;    /* WRITE */
-	bool has_setid;              /* WRITE: bits that the caller's identity decides about */
-	const struct creds *creds;   /* WRITE: whose quota it is */
+	enum store_stable stable;  /* WRITE */
+	bool has_setid;		   /* WRITE: bits that the caller's identity decides about */
+	const struct creds *creds; /* WRITE: whose quota it is */
 	void (*done)(struct store_io *io);
 
-	int32_t res;                 /* bytes, or -errno */
-	bool sync_failed;            /* something written earlier may be lost */
+	int32_t res;	  /* bytes, or -errno */
+	bool sync_failed; /* something written earlier may be lost */
 	/* private to the store */
 	struct store *store;
 	struct worker_job job;
-	uint32_t head;               /* bytes that the reactor itself has moved */
+	uint32_t head; /* bytes that the reactor itself has moved */
 };
 
 struct store_ops {

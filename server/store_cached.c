@@ -132,7 +132,9 @@ static int32_t sync_after(const struct store_io *io, int32_t res)
 static void run_write(struct worker_job *job)
 {
 	static const int flags[] = {
-		[STORE_UNSTABLE] = 0, [STORE_DATA_SYNC] = RWF_DSYNC, [STORE_FILE_SYNC] = RWF_SYNC,
+		[STORE_UNSTABLE] = 0,
+		[STORE_DATA_SYNC] = RWF_DSYNC,
+		[STORE_FILE_SYNC] = RWF_SYNC,
 	};
 	struct store_io *io = container_of(job, struct store_io, job);
 

@@ -246,7 +246,8 @@ static int set_owner(const struct fh_obj *o, const struct vfs_sattr *sa)
 	uid_t uid = sa->set & VFS_SET_UID ? sa->uid : (uid_t)-1;
 	gid_t gid = sa->set & VFS_SET_GID ? sa->gid : (gid_t)-1;
 
-	if ((sa->set & VFS_SET_UID && uid == (uid_t)-1) || (sa->set & VFS_SET_GID && gid == (gid_t)-1))
+	if ((sa->set & VFS_SET_UID && uid == (uid_t)-1) ||
+	    (sa->set & VFS_SET_GID && gid == (gid_t)-1))
 		return -EINVAL;
 	return fchownat(o->fd, "", uid, gid, AT_EMPTY_PATH) ? -errno : 0;
 }

@@ -18,12 +18,12 @@
 #define VFS_NAME_MAX 255
 
 enum { /* struct vfs_sattr.set */
-	VFS_SET_MODE = 1u << 0,
-	VFS_SET_UID = 1u << 1,
-	VFS_SET_GID = 1u << 2,
-	VFS_SET_SIZE = 1u << 3,
-	VFS_SET_ATIME = 1u << 4, /* tv_nsec may be UTIME_NOW */
-	VFS_SET_MTIME = 1u << 5,
+       VFS_SET_MODE = 1u << 0,
+       VFS_SET_UID = 1u << 1,
+       VFS_SET_GID = 1u << 2,
+       VFS_SET_SIZE = 1u << 3,
+       VFS_SET_ATIME = 1u << 4, /* tv_nsec may be UTIME_NOW */
+       VFS_SET_MTIME = 1u << 5,
 };
 
 struct vfs_sattr {

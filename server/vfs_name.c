@@ -121,8 +121,8 @@ static bool time_is(const struct statx_timestamp *have, const struct timespec *w
 
 static bool is_same_create(const struct statx *stx, const struct verf_times *t)
 {
-	return S_ISREG(stx->stx_mode) && stx->stx_size == 0 && time_is(&stx->stx_atime, &t->atime) &&
-	       time_is(&stx->stx_mtime, &t->mtime);
+	return S_ISREG(stx->stx_mode) && stx->stx_size == 0 &&
+	       time_is(&stx->stx_atime, &t->atime) && time_is(&stx->stx_mtime, &t->mtime);
 }
 
 static int open_new(const struct fh_obj *dir, const char *name, uint32_t mode,
@@ -170,8 +170,8 @@ static int find_made(struct fh_set *s, const struct fh_obj *dir, const char *nam
 
 	if (!err)
 		err = fh_lookup(s, dir, name, &m->obj);
-	if (!err && (m->obj.stx.stx_ino != stx.stx_ino ||
-		     m->obj.stx.stx_dev_minor != stx.stx_dev_minor))
+	if (!err &&
+	    (m->obj.stx.stx_ino != stx.stx_ino || m->obj.stx.stx_dev_minor != stx.stx_dev_minor))
 		err = -ESTALE;
 	return err;
 }

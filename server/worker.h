@@ -34,8 +34,8 @@ void worker_pool_destroy(struct worker_pool *p);
 void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job);
 
 struct worker_stats {
-	uint64_t jobs;     /* submitted */
-	uint64_t waits;    /* of them, with no idle worker at the time */
+	uint64_t jobs;	    /* submitted */
+	uint64_t waits;	    /* of them, with no idle worker at the time */
 	uint64_t depth_max; /* most that waited at once */
 };
 

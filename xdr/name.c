@@ -65,7 +65,7 @@ static bool_t decode_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
 	}
 	(*name)[stored] = '\0';
 	if (strlen(*name) != stored)
-		strcpy(*name, "/"); /* shorter than what it replaces: at least a NUL was stored */
+		memcpy(*name, "/", 2); /* fits: at least one byte was stored, and the NUL behind it */
 	return TRUE;
 }
 

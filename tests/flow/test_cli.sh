@@ -11,6 +11,7 @@ set -eu
 work=$(mktemp -d)
 finish() {
 	leatd_stop
+	chmod -R u+w "$work" # some of it is read-only on purpose
 	rm -rf "$work"
 }
 trap finish EXIT
@@ -27,12 +28,12 @@ ok() { # COMMAND...: succeeds, and says nothing on stderr
 	checks=$((checks + 1))
 }
 bad() { # STATUS PATTERN COMMAND...: fails with that status and one line that matches
-	want=$1 pattern=$2
+	status=$1 pattern=$2
 	shift 2
 	rc=0
 	"$@" >"$work/out" 2>"$work/err" || rc=$?
-	[ "$rc" -eq "$want" ] || fail "$* -> $rc instead of $want"
-	[ "$want" -eq 2 ] || [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$*: not one line: $(cat "$work/err")"
+	[ "$rc" -eq "$status" ] || fail "$* -> $rc instead of $status"
+	[ "$status" -eq 2 ] || [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$*: not one line: $(cat "$work/err")"
 	grep -qE -e "$pattern" "$work/err" || fail "$* said: $(cat "$work/err")"
 	checks=$((checks + 1))
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_leat_io.c - bytes written and read by libleat against the same bytes in the exported directory
+ * test_leat_io.c - bytes that libleat writes and reads against those in the exported directory
  *
  * Each test runs over TCP, over the local fabric, and over both with other sizes and several
  * connections.

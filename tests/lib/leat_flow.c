@@ -28,16 +28,17 @@
 void leat_flow_start(struct leat_flow *f)
 {
 	static struct conf conf; /* too large for a stack */
-	char export[128], tcp[64], local[128], why[CONF_WHY_BYTES] = "";
+	char export[128], tcp[64], local[128], keys[96], why[CONF_WHY_BYTES] = "";
 	char *argv[] = { (char[]){ "leatd" }, (char[]){ "--export" }, export, (char[]){ "--listen" },
-			 tcp, (char[]){ "--listen" }, local, NULL };
+			 tcp, (char[]){ "--listen" }, local, (char[]){ "--state-dir" }, keys, NULL };
 	int rc;
 
 	snprintf(export, sizeof(export), "/x=%s,rw,no_root_squash", f->export);
 	snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%u", f->port);
 	snprintf(local, sizeof(local), "local://%s/sock", f->dir);
+	snprintf(keys, sizeof(keys), "%s/state", f->dir); /* handles survive a restart */
 	conf_init(&conf);
-	if (conf_args(&conf, 7, argv, why) != CONF_RUN || conf_check(&conf, why))
+	if (conf_args(&conf, (int)ARRAY_SIZE(argv) - 1, argv, why) != CONF_RUN || conf_check(&conf, why))
 		fail_msg("configuration: %s", why);
 	conf.reactors = 2;
 	conf.log_level = LOG_LEVEL_ERR;
@@ -65,6 +66,7 @@ void leat_flow_stop(struct leat_flow *f)
 void leat_flow_create(struct leat_flow *f)
 {
 	const char *tmp = getenv("TMPDIR");
+	char state[96];
 
 	memset(f, 0, sizeof(*f));
 	snprintf(f->dir, sizeof(f->dir), "%s/leat-flow.XXXXXX",
@@ -75,6 +77,8 @@ void leat_flow_create(struct leat_flow *f)
 	umask(0); /* modes go over the wire as they are; the local twin shall do the same */
 	assert_int_equal(mkdir(f->export, 0755), 0);
 	assert_int_equal(mkdir(f->twin, 0755), 0);
+	snprintf(state, sizeof(state), "%s/state", f->dir);
+	assert_int_equal(mkdir(state, 0700), 0);
 	leat_flow_start(f);
 }
 

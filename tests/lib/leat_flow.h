@@ -3,7 +3,7 @@
  *
  * leat_flow.h - a leatd in this process, a directory that it exports, and a mount of it
  *
- * The program that uses it says LOG_DEFINE("name") itself. Everything lies in a temporary directory:
+ * The program that uses it says LOG_DEFINE("name") itself. All lies in a temporary directory:
  * export/ is served as /x, twin/ is for comparison, and the local socket is there too.
  */
 #ifndef LEAT_FLOW_H

@@ -34,13 +34,18 @@ struct fake {
 	int (*answer)(struct rpcrdma_call *call); /* Return: what done() is told */
 	unsigned (*pick)(unsigned count);         /* which of the waiting calls; NULL: the oldest */
 	int refuse_calls;                         /* rpcrdma_clnt_call() fails so */
+	bool early;                               /* answered at once, but told later */
 	/* what happened */
 	unsigned calls, most_waiting, timers_fired;
 	uint64_t last_delay_ns;
 	unsigned by_proc[22];
 	unsigned by_clnt[16];
 	/* private */
-	struct rpcrdma_call *waiting[FAKE_CALLS_MAX];
+	struct fake_waiting {
+		struct rpcrdma_call *call;
+		bool answered;
+		int err;
+	} waiting[FAKE_CALLS_MAX];
 	unsigned count;
 	struct rpcrdma_msg *msgs, **msgs_tail;
 	struct rpcrdma_timer *timers;
@@ -170,7 +175,11 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 	if (fake.refuse_calls)
 		return fake.refuse_calls;
 	assert_true(fake.count < FAKE_CALLS_MAX);
-	fake.waiting[fake.count++] = call;
+	fake.waiting[fake.count++] = (struct fake_waiting){
+		.call = call,
+		.answered = fake.early,
+		.err = fake.early ? fake.answer(call) : 0,
+	};
 	fake.calls++;
 	fake.by_clnt[c->index]++;
 	if (call->prog == NFS_PROGRAM)
@@ -182,12 +191,12 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 static void fake_answer_one(void)
 {
 	unsigned i = fake.pick ? fake.pick(fake.count) : 0;
-	struct rpcrdma_call *call = fake.waiting[i];
+	struct fake_waiting w = fake.waiting[i];
 
 	memmove(&fake.waiting[i], &fake.waiting[i + 1],
 		(fake.count - i - 1) * sizeof(fake.waiting[0]));
 	fake.count--;
-	call->done(call, fake.answer(call));
+	w.call->done(w.call, w.answered ? w.err : fake.answer(w.call));
 }
 
 int rpcrdma_engine_poll(struct rpcrdma_engine *e)

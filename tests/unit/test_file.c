@@ -12,7 +12,7 @@ static nfsstat3 commit_status;
 static stable_how committed;               /* at least; else as asked */
 static stable_how asked;
 static uint64_t file_size;
-static unsigned reads_beyond;
+static uint8_t life;                       /* added to each byte: changes with each write */
 
 static int answer(struct rpcrdma_call *call)
 {
@@ -26,6 +26,7 @@ static int answer(struct rpcrdma_call *call)
 		r->WRITE3res_u.resok.committed = MAX(a->stable, committed);
 		memcpy(r->WRITE3res_u.resok.verf, verf_write, 8);
 		file_size = MAX(file_size, a->offset + a->count);
+		life++;
 	} else if (call->proc == NFSPROC3_COMMIT) {
 		COMMIT3res *r = call->res;
 
@@ -37,9 +38,8 @@ static int answer(struct rpcrdma_call *call)
 		uint32_t n = a->offset < file_size ?
 			(uint32_t)MIN((uint64_t)a->count, file_size - a->offset) : 0;
 
-		reads_beyond += !n;
 		for (uint32_t i = 0; i < n; i++)
-			((uint8_t *)call->sink[0].iov_base)[i] = (uint8_t)((a->offset + i) % 251);
+			((uint8_t *)call->sink[0].iov_base)[i] = (uint8_t)((a->offset + i) % 251 + life);
 		r->status = NFS3_OK;
 		r->READ3res_u.resok.count = r->READ3res_u.resok.data.length = n;
 		r->READ3res_u.resok.eof = a->offset + n >= file_size;
@@ -61,7 +61,7 @@ static int setup(void **state)
 	commit_status = NFS3_OK;
 	committed = UNSTABLE;
 	file_size = 0;
-	reads_beyond = 0;
+	life = 0;
 	return 0;
 }
 
@@ -245,7 +245,7 @@ static void check_read(char *buf, size_t len, uint64_t pos, ssize_t want)
 {
 	assert_int_equal(leat_read(f, buf, len), want);
 	for (ssize_t i = 0; i < want; i++)
-		assert_int_equal((uint8_t)buf[i], (pos + (uint64_t)i) % 251);
+		assert_int_equal((uint8_t)buf[i], (uint8_t)((pos + (uint64_t)i) % 251 + life));
 }
 
 static void sequential(void **state)
@@ -310,6 +310,61 @@ static void readahead_is_dropped(void **state)
 	check_read(buf, 4000, 8000, 100);
 }
 
+/* ... nor what the server answered before the write, however late it arrives. */
+static void late_answers(void **state)
+{
+	static char buf[4096];
+	uint64_t pos = 0;
+
+	(void)state;
+	m->url.readahead_bytes = 32768;
+	file_size = 1000000;
+	fake.early = true;
+	for (unsigned i = 0; i < 100; i++) {
+		fake.pick = i % 20 < 10 ? NULL : pick_last; /* writes overtake reads, and not */
+		if (i % 10 == 9)
+			write_some();
+		check_read(buf, sizeof(buf), pos, sizeof(buf));
+		pos += sizeof(buf);
+	}
+	assert_true(fake.by_proc[NFSPROC3_READ] > 100);
+}
+
+/* @quiet: what was read ahead has come back before the write is sent; else after it is done */
+static void write_among_reads(bool quiet)
+{
+	static char buf[4096];
+	int64_t wrote = -1;
+	uint64_t pos = 0;
+
+	life = 0;
+	assert_int_equal(leat_lseek(f, 0, SEEK_SET), 0);
+	for (; pos < 10 * sizeof(buf); pos += sizeof(buf))
+		check_read(buf, sizeof(buf), pos, sizeof(buf));
+	while (quiet && fake.count)
+		leat_poll(m, -1);
+	assert_int_equal(leat_aio_pwrite(f, "abc", 3, 0, (struct leat_cb){ note, &wrote, NULL }), 0);
+	fake.pick = pick_last;
+	for (; pos < 20 * sizeof(buf); pos += sizeof(buf))
+		check_read(buf, sizeof(buf), pos, sizeof(buf));
+	assert_int_equal(wrote, -1);
+	fake.pick = NULL;
+	while (wrote < 0)
+		leat_poll(m, -1);
+	for (; pos < 30 * sizeof(buf); pos += sizeof(buf))
+		check_read(buf, sizeof(buf), pos, sizeof(buf));
+}
+
+/* ... nor what was asked while the write was on its way. */
+static void reads_during_a_write(void **state)
+{
+	(void)state;
+	m->url.readahead_bytes = 32768;
+	file_size = 1000000;
+	write_among_reads(false);
+	write_among_reads(true);
+}
+
 static void positions(void **state)
 {
 	char buf[16];
@@ -345,6 +400,8 @@ int main(void)
 		TEST(sequential),
 		TEST(small_file_costs_little),
 		TEST(readahead_is_dropped),
+		TEST(late_answers),
+		TEST(reads_during_a_write),
 		TEST(positions),
 	};
 #undef TEST

@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# test_leatd.sh - leatd as a program: what it says, when it refuses, and how it ends
+
+set -eu
+: "${LEATD:=build/leatd}"
+
+work=$(mktemp -d)
+pid=
+finish() {
+	[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
+	rm -rf "$work"
+}
+trap finish EXIT
+mkdir "$work/exp"
+
+checks=0
+fail() {
+	echo "FAILED after $checks checks: $*"
+	exit 1
+}
+
+bad() { # STATUS PATTERN ARGUMENT...: refuses with that status, and words that match
+	status=$1 pattern=$2
+	shift 2
+	rc=0
+	timeout 10 "$LEATD" --state-dir "$work/state" "$@" >"$work/out" 2>"$work/err" || rc=$?
+	[ "$rc" -eq "$status" ] || fail "leatd $* -> $rc instead of $status: $(cat "$work/err")"
+	grep -qE -e "$pattern" "$work/err" || fail "leatd $* said: $(cat "$work/err")"
+	! grep -q . "$work/out" || fail "leatd $* was not silent: $(cat "$work/out")"
+	checks=$((checks + 1))
+}
+
+# wait until leatd, in the background, has said that it is ready
+start() {
+	rm -f "$work/out"
+	mkfifo "$work/pipe"
+	"$LEATD" --state-dir "$work/state" "$@" >"$work/pipe" 2>"$work/err" &
+	pid=$!
+	while read -r line; do
+		echo "$line" >>"$work/out"
+		[ "$line" != "leatd: ready" ] || break
+	done <"$work/pipe"
+	rm "$work/pipe"
+	grep -q ready "$work/out" || fail "leatd $* did not start: $(cat "$work/err")"
+}
+stop() { # SIGNAL
+	kill "-$1" "$pid"
+	rc=0
+	wait "$pid" || rc=$?
+	pid=
+	[ "$rc" -eq 0 ] || fail "SIG$1 -> $rc: $(cat "$work/err")"
+	checks=$((checks + 1))
+}
+
+# usage
+bad 2 'nothing to export'
+bad 2 'no such option: --wrong' --wrong
+bad 2 'needs a value' --export
+bad 1 'not a URL' --export "$work/exp" --listen nonsense
+bad 2 "'none' is neither auto nor a number" --export "$work/exp" --reactors none
+
+# what cannot be
+bad 1 'No such file or directory' --export "$work/none"
+bad 1 'not a directory' --export "$LEATD"
+bad 1 'no such export option' --export "$work/exp,fast"
+bad 1 'clients=' --export "$work/exp" --listen tcp://0.0.0.0:0
+bad 1 'No such file or directory' -c "$work/none"
+bad 1 'cannot listen on local://.*: ' --export "$work/exp" --listen "local://$work/none/sock"
+bad 1 'cannot listen on rdma://127.0.0.1' --export "$work/exp" --listen rdma://127.0.0.1:20049
+
+# a configuration that is refused, with file and line, and nothing bound before
+printf '[server]\nlisten = local://%s/sock\nlisten = tcp://127.0.0.1:0\ncolour = blue\n' "$work" >"$work/conf"
+bad 1 "$work/conf:4: .*colour" -c "$work/conf" --export "$work/exp"
+[ ! -e "$work/sock" ] || fail "a socket was bound"
+
+# one line for each listener, with the port that was given
+printf '[server]\nlisten = local://%s/sock\nlisten = tcp://127.0.0.1:0\n[export /x]\npath = %s/exp\n' \
+	"$work" "$work" >"$work/conf"
+start -c "$work/conf"
+grep -qE '^leatd: listening on tcp://127\.0\.0\.1:[1-9][0-9]*$' "$work/out" || fail "$(cat "$work/out")"
+grep -qE "^leatd: listening on local://$work/sock\$" "$work/out" || fail "$(cat "$work/out")"
+[ "$(wc -l <"$work/out")" -eq 3 ] || fail "not three lines: $(cat "$work/out")"
+port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$work/out" | head -n 1)
+
+# somebody is there already
+bad 1 'cannot listen on tcp://.*: Address already in use' --export "$work/exp" \
+	--listen "tcp://127.0.0.1:$port"
+bad 1 'cannot listen on local://.*: Address already in use' --export "$work/exp" \
+	--listen "local://$work/sock"
+stop TERM
+
+# the socket of one that is gone is no hindrance, nor is the port
+start --export "/x=$work/exp,ro" --listen "local://$work/sock" --listen "tcp://127.0.0.1:$port"
+stop INT
+
+# one that was killed leaves its socket, and that is no hindrance either
+start --export "/x=$work/exp" --listen "local://$work/sock"
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null || :
+pid=
+start --export "/x=$work/exp" --listen "local://$work/sock"
+stop TERM
+
+# IPv6, where there is any
+if [ -e /proc/net/if_inet6 ] && grep -q ' lo$' /proc/net/if_inet6; then
+	start --export "$work/exp" --listen 'tcp://[::1]:0'
+	grep -q 'listening on tcp://\[::1\]:' "$work/out" || fail "$(cat "$work/out")"
+	stop TERM
+fi
+
+# without --listen: what there is, for this host; and why not the rest
+if XDG_RUNTIME_DIR=$work timeout 10 "$LEATD" --help >"$work/out"; then
+	grep -q '^usage: leatd' "$work/out" || fail "help: $(cat "$work/out")"
+fi
+"$LEATD" --version | grep -qE '^leatd [0-9]' || fail "version"
+checks=$((checks + 2))
+
+echo "$checks checks passed"

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_server_callers.c - leatd and its callers: exports, identities, rights; what it tells; how it ends
+ *
+ * Everything runs over TCP and over the local fabric.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nfs_peer.h"
+#include "server.h"
+
+static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
+				       "rw,clients=192.0.2.1",
+				       "rw,all_squash,anonuid=4711,anongid=4712" };
+
+static int setup_tcp(void **state)
+{
+	struct nfs_peer *p = malloc(sizeof(*p));
+
+	nfs_peer_create(p, RPCRDMA_TCP, options);
+	*state = p;
+	return 0;
+}
+
+static int setup_local(void **state)
+{
+	struct nfs_peer *p = malloc(sizeof(*p));
+
+	nfs_peer_create(p, RPCRDMA_LOCAL, options);
+	*state = p;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	nfs_peer_destroy(*state);
+	free(*state);
+	return 0;
+}
+
+static bool_t xdr_nothing(XDR *xdrs, void *p)
+{
+	(void)xdrs;
+	(void)p;
+	return TRUE;
+}
+
+static int plain(struct nfs_peer *p, uint32_t prog, uint32_t vers, uint32_t proc)
+{
+	return nfs_peer_rpc(p, prog, vers, proc, (xdrproc_t)xdr_nothing, NULL,
+			    (xdrproc_t)xdr_nothing, NULL, NULL, 0);
+}
+
+/* ---- exports and callers ---- */
+
+static void read_only_export(void **state)
+{
+	struct nfs_peer *p = *state;
+	ACCESS3args aa = { .access = 0x3f };
+	ACCESS3res ares = { 0 };
+	struct nfs_fh root, f;
+	uint8_t byte = 0;
+	uint32_t got;
+	bool eof;
+
+	tmp_dir_write(&p->dir, "e1/f", "x");
+	assert_int_equal(nfs_peer_mount(p, "/e1", &root), MNT3_OK);
+	assert_int_equal(nfs_peer_create_file(p, &root, "new", &f), NFS3ERR_ROFS);
+	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3_OK);
+	assert_int_equal(nfs_peer_write(p, &f, 0, &byte, 1, FILE_SYNC, NULL), NFS3ERR_ROFS);
+	assert_int_equal(nfs_peer_read(p, &f, 0, &byte, 1, &got, &eof), NFS3_OK);
+	assert_int_equal(byte, 'x');
+	aa.object = nfs_peer_fh(&f);
+	NFS_PEER_CALL(p, ACCESS, &aa, &ares, NULL, 0);
+	assert_int_equal(ares.status, NFS3_OK);
+	assert_int_equal(ares.ACCESS3res_u.resok.access, ACCESS3_READ);
+}
+
+/* over TCP from a loopback address; the local fabric always may */
+static void not_admitted(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct nfs_fh root, f;
+
+	nfs_peer_disconnect(p);
+	nfs_peer_connect(p, RPCRDMA_TCP, 0);
+	assert_int_equal(nfs_peer_mount(p, "/e2", &root), MNT3ERR_ACCES);
+	nfs_peer_disconnect(p);
+	nfs_peer_connect(p, RPCRDMA_LOCAL, 0);
+	assert_int_equal(nfs_peer_mount(p, "/e2", &root), MNT3_OK);
+	assert_int_equal(nfs_peer_create_file(p, &root, "f", &f),
+			 geteuid() ? NFS3_OK : NFS3ERR_ACCES);
+	nfs_peer_disconnect(p);
+	nfs_peer_connect(p, RPCRDMA_TCP, 0);
+	/* to have the handle is not to be let in */
+	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3ERR_ACCES);
+}
+
+static void squashed(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct nfs_fh root, f;
+	struct stat st;
+
+	if (geteuid())
+		skip();
+	assert_int_equal(nfs_peer_mount(p, "/e3", &root), MNT3_OK);
+	assert_int_equal(nfs_peer_create_file(p, &root, "f", &f), NFS3ERR_ACCES);
+	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e3"), 0777), 0);
+	assert_int_equal(nfs_peer_create_file(p, &root, "f", &f), NFS3_OK);
+	assert_int_equal(stat(tmp_dir_path(&p->dir, "e3/f"), &st), 0);
+	assert_int_equal(st.st_uid, 4711);
+	assert_int_equal(st.st_gid, 4712);
+	/* as somebody, in an export that believes him */
+	p->cred.uid = 1234;
+	p->cred.gid = 1235;
+	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e0"), 0777), 0);
+	assert_int_equal(nfs_peer_create_file(p, &p->root, "g", &f), NFS3_OK);
+	assert_int_equal(stat(tmp_dir_path(&p->dir, "e0/g"), &st), 0);
+	assert_int_equal(st.st_uid, 1234);
+	assert_int_equal(st.st_gid, 1235);
+}
+
+/* a right that was taken away is gone with the next call, descriptor and cache or not */
+static void rights_change(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct nfs_fh f;
+	uint8_t byte = 0;
+	uint32_t got;
+	bool eof;
+
+	if (geteuid())
+		skip();
+	tmp_dir_write(&p->dir, "e0/f", "x");
+	p->cred.uid = 1234;
+	p->cred.gid = 1235;
+	assert_int_equal(nfs_peer_lookup(p, &p->root, "f", &f), NFS3_OK);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(nfs_peer_read(p, &f, 0, &byte, 1, &got, &eof), NFS3_OK);
+		assert_int_equal(nfs_peer_write(p, &f, 0, &byte, 1, UNSTABLE, NULL), NFS3ERR_ACCES);
+	}
+	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e0/f"), 0600), 0);
+	assert_int_equal(nfs_peer_read(p, &f, 0, &byte, 1, &got, &eof), NFS3ERR_ACCES);
+	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e0/f"), 0606), 0);
+	assert_int_equal(nfs_peer_write(p, &f, 0, &byte, 1, UNSTABLE, NULL), NFS3_OK);
+	assert_int_equal(nfs_peer_write(p, &f, 0, &byte, 1, FILE_SYNC, NULL), NFS3_OK);
+}
+
+/* ---- the control program, and the end ---- */
+
+static void about_itself(void **state)
+{
+	struct nfs_peer *p = *state;
+	ctl_info info = { 0 }, again = { 0 };
+	ctl_stats stats = { 0 };
+	bool cpu = false;
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_INFO,
+					      (xdrproc_t)xdr_nothing, NULL, (xdrproc_t)xdr_ctl_info,
+					      i ? &again : &info, NULL, 0),
+				 0);
+	assert_memory_equal(info.instance, again.instance, sizeof(info.instance));
+	assert_int_equal(info.listeners.listeners_len, 2);
+	assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_STATS, (xdrproc_t)xdr_nothing,
+				      NULL, (xdrproc_t)xdr_ctl_stats, &stats, NULL, 0),
+			 0);
+	for (u_int i = 0; i < stats.stats.stats_len; i++)
+		cpu |= !strcmp(stats.stats.stats_val[i].name, "cpu_us");
+	assert_true(cpu);
+	xdr_free((xdrproc_t)xdr_ctl_stats, (char *)&stats);
+	xdr_free((xdrproc_t)xdr_ctl_info, (char *)&info);
+	xdr_free((xdrproc_t)xdr_ctl_info, (char *)&again);
+}
+
+struct burst {
+	struct rpcrdma_call call;
+	GETATTR3args args;
+	GETATTR3res res;
+	unsigned *left;
+};
+
+static void on_burst(struct rpcrdma_call *call, int err)
+{
+	struct burst *b = container_of(call, struct burst, call);
+
+	assert_true(!err || err == -ECANCELED);
+	--*b->left;
+}
+
+/* A server that ends answers what it has taken, and a client that stays connected is no reason to
+ * wait. */
+static void ends_busy(void **state)
+{
+	enum { N = 200 };
+	struct nfs_peer *p = *state;
+	struct burst *b = calloc(N, sizeof(*b));
+	unsigned left = N;
+
+	for (int i = 0; i < N; i++) {
+		b[i].left = &left;
+		b[i].args.object = nfs_peer_fh(&p->root);
+		b[i].call = (struct rpcrdma_call){
+			.prog = NFS_PROGRAM,
+			.vers = NFS_V3,
+			.proc = NFSPROC3_GETATTR,
+			.encode = (xdrproc_t)xdr_GETATTR3args,
+			.args = &b[i].args,
+			.decode = (xdrproc_t)xdr_GETATTR3res,
+			.res = &b[i].res,
+			.reply_max = 200,
+			.done = on_burst,
+		};
+		assert_int_equal(rpcrdma_clnt_call(p->clnt, &b[i].call), 0);
+	}
+	while (left > N - 5)
+		(void)rpcrdma_engine_wait(p->engine, -1);
+	nfs_peer_stop(p);
+	nfs_peer_disconnect(p); /* gives up the rest */
+	assert_int_equal(left, 0);
+	free(b);
+}
+
+/* silent and half-open connections neither */
+static void ends_with_silent_peers(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct rpcrdma_clnt_attr attr = { .addr = p->tcp };
+	struct rpcrdma_clnt *mute[2];
+
+	assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &mute[0]), 0);
+	attr.addr = p->local;
+	assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &mute[1]), 0);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
+	nfs_peer_stop(p);
+	rpcrdma_clnt_destroy(mute[0]);
+	rpcrdma_clnt_destroy(mute[1]);
+}
+
+#define BOTH(f)                                                                                    \
+	{ #f " (tcp)", f, setup_tcp, teardown, NULL },                                             \
+	{                                                                                          \
+#f " (local)", f, setup_local, teardown, NULL                                      \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(read_only_export),	      BOTH(not_admitted), BOTH(squashed),
+		BOTH(rights_change),	      BOTH(about_itself), BOTH(ends_busy),
+		BOTH(ends_with_silent_peers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

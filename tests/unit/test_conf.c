@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_conf.c - leatd's command line and file: what is taken, and what is refused with which words
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conf.h"
+#include "tmp_dir.h"
+
+#define ARGS_MAX 16
+
+struct ctx {
+	struct tmp_dir dir;
+	struct conf conf;
+	char why[CONF_WHY_BYTES];
+};
+
+static int setup(void **state)
+{
+	struct ctx *c = calloc(1, sizeof(*c));
+
+	tmp_dir_create(&c->dir);
+	conf_init(&c->conf);
+	*state = c;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct ctx *c = *state;
+
+	conf_fini(&c->conf);
+	tmp_dir_destroy(&c->dir);
+	free(c);
+	return 0;
+}
+
+/* words with blanks between them; %s is the directory */
+static printf_like(2, 3) enum conf_todo args(struct ctx *c, const char *fmt, ...)
+{
+	char line[1024], *argv[ARGS_MAX + 1] = { (char[]){ "leatd" } }, *save = NULL;
+	va_list ap;
+	int argc = 1;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	for (char *t = strtok_r(line, " ", &save); t; t = strtok_r(NULL, " ", &save)) {
+		assert_true(argc < ARGS_MAX);
+		argv[argc++] = t;
+	}
+	conf_fini(&c->conf);
+	conf_init(&c->conf);
+	c->why[0] = '\0';
+	return conf_args(&c->conf, argc, argv, c->why);
+}
+
+static void command_line(void **state)
+{
+	struct ctx *c = *state;
+
+	assert_int_equal(
+		args(c,
+		     "--export /x=%s,ro --listen tcp://127.0.0.1:0 --reactors 3 --workers auto "
+		     "--poll busy --inline 8192 --credits 7 -v",
+		     c->dir.path),
+		CONF_RUN);
+	assert_int_equal(c->conf.nexports, 1);
+	assert_string_equal(c->conf.exports[0].name, "/x");
+	assert_true(c->conf.exports[0].ro);
+	assert_int_equal(c->conf.nlisten, 1);
+	assert_int_equal(c->conf.listen[0].transport, RPCRDMA_TCP);
+	assert_int_equal(c->conf.reactors, 3);
+	assert_int_equal(c->conf.workers, 0);
+	assert_int_equal(c->conf.poll, RPCRDMA_POLL_BUSY);
+	assert_int_equal(c->conf.inline_bytes, 8192);
+	assert_int_equal(c->conf.credits, 7);
+	assert_int_equal(c->conf.log_level, LOG_LEVEL_DEBUG);
+	assert_int_equal(args(c, "--help"), CONF_HELP);
+	assert_int_equal(args(c, "--version"), CONF_VERSION);
+}
+
+static void command_line_refused(void **state)
+{
+	static const struct {
+		const char *line, *word;
+		enum conf_todo todo;
+	} rows[] = {
+		{ "", "nothing to export", CONF_USAGE },
+		{ "--nonsense", "--nonsense", CONF_USAGE },
+		{ "--export", "needs a value", CONF_USAGE },
+		{ "--export /tmp stray", "stray", CONF_USAGE },
+		{ "--export /tmp --reactors 0", "reactors", CONF_USAGE },
+		{ "--export /tmp --reactors many", "many", CONF_USAGE },
+		{ "--export /tmp --inline 1000", "inline", CONF_USAGE },
+		{ "--export /tmp --inline 131072", "inline", CONF_USAGE },
+		{ "--export /tmp --credits 0", "credits", CONF_USAGE },
+		{ "--export /tmp --poll often", "often", CONF_USAGE },
+		{ "--export /tmp --listen ftp://x", "ftp://x", CONF_BAD },
+		{ "--export /tmp,shiny", "shiny", CONF_BAD },
+		{ "--export /tmp,ro=maybe", "maybe", CONF_BAD },
+		{ "--export /nonexistent-directory", "/nonexistent-directory", CONF_BAD },
+		{ "--export /tmp -c /nonexistent-file", "/nonexistent-file", CONF_BAD },
+		{ "--export /a=/tmp --export /a=/", "one already", CONF_BAD },
+	};
+	struct ctx *c = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		enum conf_todo todo = args(c, "%s", rows[i].line);
+
+		if (todo != rows[i].todo || !strstr(c->why, rows[i].word))
+			fail_msg("'%s': %d, '%s'", rows[i].line, (int)todo, c->why);
+	}
+}
+
+static void others_need_clients(void **state)
+{
+	struct ctx *c = *state;
+
+	assert_int_equal(args(c, "--export /tmp --listen tcp://0.0.0.0:2049"), CONF_BAD);
+	assert_non_null(strstr(c->why, "clients="));
+	assert_int_equal(args(c, "--export /tmp --listen rdma://10.0.0.1"), CONF_BAD);
+	assert_int_equal(args(c, "--export /tmp --listen tcp://[::]:2049"), CONF_BAD);
+	assert_int_equal(args(c, "--export /tmp --listen tcp://[::1]:2049"), CONF_RUN);
+	assert_int_equal(args(c, "--export /tmp --listen local:///x/y"), CONF_RUN);
+	assert_int_equal(args(c, "--export /tmp,clients=10.0.0.0/8 --listen tcp://0.0.0.0:2049"),
+			 CONF_RUN);
+	/* one export that is for this host is enough to refuse */
+	assert_int_equal(args(c, "--export /a=/tmp,clients=10.0.0.0/8 --export /b=/tmp "
+				 "--listen tcp://0.0.0.0:2049"),
+			 CONF_BAD);
+	assert_non_null(strstr(c->why, "/b"));
+}
+
+static void file(void **state)
+{
+	struct ctx *c = *state;
+	char text[1024];
+
+	tmp_dir_mkdir(&c->dir, "d");
+	snprintf(text, sizeof(text),
+		 "; a comment\n[server]\nlisten = tcp://127.0.0.1:1\nlisten = local:///x\nreactors "
+		 "= 2\n"
+		 "quiet = yes\n\n[export /data]\npath = %s/d\nro = yes\nroot_squash = no\n"
+		 "clients = 10.0.0.0/8, fd00::/8\nanonuid = 5\n",
+		 c->dir.path);
+	tmp_dir_write(&c->dir, "conf", text);
+	assert_int_equal(args(c, "-c %s/conf", c->dir.path), CONF_RUN);
+	assert_int_equal(c->conf.nlisten, 2);
+	assert_int_equal(c->conf.reactors, 2);
+	assert_int_equal(c->conf.log_level, LOG_LEVEL_WARN);
+	assert_int_equal(c->conf.nexports, 1);
+	assert_string_equal(c->conf.exports[0].name, "/data");
+	assert_true(c->conf.exports[0].ro);
+	assert_int_equal(c->conf.exports[0].squash, EXPORT_SQUASH_NONE);
+	assert_int_equal(c->conf.exports[0].nclients, 2);
+	assert_int_equal(c->conf.exports[0].anonuid, 5);
+	/* the command line wins, and its listeners stand instead of the file's */
+	assert_int_equal(args(c, "-c %s/conf --reactors 4 --listen tcp://127.0.0.1:2", c->dir.path),
+			 CONF_RUN);
+	assert_int_equal(c->conf.reactors, 4);
+	assert_int_equal(c->conf.nlisten, 1);
+	assert_int_equal(c->conf.listen[0].port, 2);
+}
+
+static void file_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned line;
+		const char *word;
+	} rows[] = {
+		{ "[server]\nreactors = x\n", 2, "reactors" },
+		{ "[server]\n\nbogus = 1\n", 3, "bogus" },
+		{ "[nonsense]\n", 1, "nonsense" },
+		{ "[server]\n[export]\npath = /tmp\n", 2, "export" },
+		{ "[export /x]\n", 1, "no directory" },
+		{ "[server]\n[export /x]\npath = /nonexistent-directory\n", 2,
+		  "/nonexistent-directory" },
+		{ "[export /x]\npath = /tmp\nshiny = yes\n", 3, "shiny" },
+		{ "[export /x]\npath = /tmp\nro = perhaps\n", 3, "perhaps" },
+		{ "[export /x]\npath = /tmp\nclients = here\n", 3, "here" },
+		{ "[export /x]\npath = /tmp\n[export /x]\npath = /\n", 3, "one already" },
+		{ "[export x]\npath = /tmp\n", 1, "absolute" },
+		{ "reactors = 2\n", 1, "reactors" },
+		{ "[server]\njust words\n", 2, "key = value" },
+		{ "[server]\npoll = never\n", 2, "never" },
+	};
+	struct ctx *c = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char where[256];
+		enum conf_todo todo;
+
+		tmp_dir_write(&c->dir, "conf", rows[i].text);
+		todo = args(c, "-c %s/conf", c->dir.path);
+		snprintf(where, sizeof(where), "%s/conf:%u: ", c->dir.path, rows[i].line);
+		if (todo != CONF_BAD || strncmp(c->why, where, strlen(where)) ||
+		    !strstr(c->why, rows[i].word))
+			fail_msg("row %zu: %d '%s'", i, (int)todo, c->why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(command_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(command_line_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(others_need_clients, setup, teardown),
+		cmocka_unit_test_setup_teardown(file, setup, teardown),
+		cmocka_unit_test_setup_teardown(file_refused, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_creds.c - who is calling: parsing, whom to believe, squashing, and acting as he would
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/wire.h"
+#include "creds.h"
+#include "tmp_dir.h"
+
+struct body {
+	uint8_t bytes[512];
+	uint32_t len;
+};
+
+static struct body auth_sys(const char *machine, uint32_t uid, uint32_t gid, uint32_t ngids)
+{
+	static const uint8_t zero[4];
+	struct body b;
+	struct wire_put p;
+	size_t n = strlen(machine);
+
+	wire_put_init(&p, b.bytes, sizeof(b.bytes));
+	wire_put_u32(&p, 0x1234);
+	wire_put_u32(&p, (uint32_t)n);
+	wire_put_bytes(&p, machine, n);
+	wire_put_bytes(&p, zero, round_up4(n) - n);
+	wire_put_u32(&p, uid);
+	wire_put_u32(&p, gid);
+	wire_put_u32(&p, ngids);
+	for (uint32_t i = 0; i < ngids; i++)
+		wire_put_u32(&p, 100 + i);
+	assert_true(wire_put_ok(&p));
+	b.len = (uint32_t)wire_put_len(&p);
+	return b;
+}
+
+static void parse(void **state)
+{
+	struct body b = auth_sys("machine", 1000, 1001, 16);
+	struct creds c;
+
+	(void)state;
+	assert_int_equal(creds_parse_sys(b.bytes, b.len, &c), 0);
+	assert_int_equal(c.uid, 1000);
+	assert_int_equal(c.gid, 1001);
+	assert_int_equal(c.ngroups, 16);
+	assert_int_equal(c.groups[15], 115);
+	assert_false(c.anon);
+	for (uint32_t len = 0; len < b.len; len++) {
+		uint8_t *exact = malloc(len ? len : 1); /* so that a sanitizer sees the end */
+
+		memcpy(exact, b.bytes, len);
+		assert_int_equal(creds_parse_sys(exact, len, &c), -EBADMSG);
+		free(exact);
+	}
+	assert_int_equal(creds_parse_sys(b.bytes, b.len + 4, &c), -EBADMSG);
+	b = auth_sys("machine", 1, 1, 17);
+	assert_int_equal(creds_parse_sys(b.bytes, b.len, &c), -EBADMSG);
+	put_be32(b.bytes + 4, 0xfffffffd);
+	assert_int_equal(creds_parse_sys(b.bytes, b.len, &c), -EBADMSG);
+}
+
+static void whom_to_believe(void **state)
+{
+	struct body b = auth_sys("m", 1000, 1000, 1);
+	struct rpcrdma_peer net = { .transport = RPCRDMA_TCP };
+	struct rpcrdma_peer user = { .transport = RPCRDMA_LOCAL,
+				     .has_cred = true,
+				     .uid = 7,
+				     .gid = 8,
+				     .ngroups = 2,
+				     .groups = { 8, 9 } };
+	struct rpcrdma_peer root = { .transport = RPCRDMA_LOCAL, .has_cred = true };
+	struct rpcrdma_req r = { .cred_flavor = CREDS_AUTH_SYS,
+				 .cred_body = b.bytes,
+				 .cred_len = b.len };
+	struct creds c;
+
+	(void)state;
+	r.peer = &net;
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
+	assert_int_equal(c.uid, 1000);
+	r.peer = &user; /* the kernel knows better */
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
+	assert_int_equal(c.uid, 7);
+	assert_int_equal(c.ngroups, 2);
+	assert_true(creds_has_group(&c, 9));
+	assert_false(creds_has_group(&c, 1000));
+	r.peer = &root; /* may be whom he likes */
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
+	assert_int_equal(c.uid, 1000);
+
+	r.cred_flavor = CREDS_AUTH_NONE;
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_BADCRED);
+	r.cred_len = 0;
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
+	assert_false(c.anon);
+	assert_int_equal(c.uid, 0);
+	r.peer = &net;
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
+	assert_true(c.anon);
+	r.cred_flavor = 6; /* RPCSEC_GSS */
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_REJECTEDCRED);
+	r.cred_flavor = CREDS_AUTH_SYS;
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_BADCRED);
+}
+
+static void squash(void **state)
+{
+	struct creds root = { .uid = 0, .gid = 0, .ngroups = 2, .groups = { 0, 5 } };
+	struct creds user = { .uid = 5, .gid = 6, .ngroups = 1, .groups = { 7 } };
+	struct creds bogus = { .uid = UINT32_MAX, .gid = 6 };
+	struct creds anon = { .anon = true };
+	struct export_conf e;
+	struct creds c;
+
+	(void)state;
+	export_conf_init(&e);
+	c = root;
+	creds_squash(&c, &e);
+	assert_int_equal(c.uid, EXPORT_ANON_ID);
+	assert_int_equal(c.gid, EXPORT_ANON_ID);
+	assert_int_equal(c.groups[0], EXPORT_ANON_ID);
+	assert_int_equal(c.groups[1], 5);
+	c = user;
+	creds_squash(&c, &e);
+	assert_int_equal(c.uid, 5);
+	assert_int_equal(c.groups[0], 7);
+	e.squash = EXPORT_SQUASH_NONE;
+	c = root;
+	creds_squash(&c, &e);
+	assert_int_equal(c.uid, 0);
+	c = anon; /* who says nothing is nobody, also where root may be root */
+	creds_squash(&c, &e);
+	assert_int_equal(c.uid, EXPORT_ANON_ID);
+	c = bogus;
+	creds_squash(&c, &e);
+	assert_int_equal(c.uid, EXPORT_ANON_ID);
+	e.squash = EXPORT_SQUASH_ALL;
+	e.anonuid = 11;
+	c = user;
+	creds_squash(&c, &e);
+	assert_int_equal(c.uid, 11);
+	assert_int_equal(c.ngroups, 0);
+}
+
+static void hash(void **state)
+{
+	struct creds a = { .uid = 5, .gid = 6, .ngroups = 1, .groups = { 7 } }, b = a;
+
+	(void)state;
+	b.groups[1] = 99; /* beyond ngroups: nothing */
+	assert_true(creds_hash(&a) == creds_hash(&b));
+	b.groups[0] = 8;
+	assert_true(creds_hash(&a) != creds_hash(&b));
+	b = a;
+	b.uid++;
+	assert_true(creds_hash(&a) != creds_hash(&b));
+}
+
+static void act(void **state)
+{
+	struct creds c = { .uid = 12345, .gid = 54321, .ngroups = 1, .groups = { 777 } };
+	struct tmp_dir t;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	if (!creds_can_assume())
+		skip();
+	tmp_dir_create(&t);
+	assert_int_equal(chmod(t.path, 0777), 0);
+	tmp_dir_write(&t, "roots", "secret");
+	assert_int_equal(chmod(tmp_dir_path(&t, "roots"), 0600), 0);
+	tmp_dir_write(&t, "groups", "shared");
+	assert_int_equal(chown(tmp_dir_path(&t, "groups"), 0, 777), 0);
+	assert_int_equal(chmod(tmp_dir_path(&t, "groups"), 0640), 0);
+
+	assert_int_equal(creds_assume(&c), 0);
+	fd = open(tmp_dir_path(&t, "mine"), O_CREAT | O_EXCL | O_WRONLY, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(open(tmp_dir_path(&t, "roots"), O_RDONLY), -1);
+	assert_int_equal(errno, EACCES);
+	fd = open(tmp_dir_path(&t, "groups"), O_RDONLY);
+	assert_true(fd >= 0);
+	close(fd);
+	creds_resume();
+
+	fd = open(tmp_dir_path(&t, "roots"), O_RDONLY);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(stat(tmp_dir_path(&t, "mine"), &st), 0);
+	assert_int_equal(st.st_uid, 12345);
+	assert_int_equal(st.st_gid, 54321);
+	tmp_dir_destroy(&t);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	creds_init();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse),  cmocka_unit_test(whom_to_believe),
+		cmocka_unit_test(squash), cmocka_unit_test(hash),
+		cmocka_unit_test(act),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_export.c - export options, client lists, and which export a path or an id means
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "export.h"
+#include "tmp_dir.h"
+
+static struct rpcrdma_peer peer_of(const char *addr)
+{
+	struct rpcrdma_peer p = { .transport = RPCRDMA_TCP };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	if (inet_pton(AF_INET, addr, &in.sin_addr) == 1) {
+		memcpy(&p.addr, &in, sizeof(in));
+	} else {
+		assert_int_equal(inet_pton(AF_INET6, addr, &in6.sin6_addr), 1);
+		memcpy(&p.addr, &in6, sizeof(in6));
+	}
+	return p;
+}
+
+static void cidrs(void **state)
+{
+	static const char *const bad[] = { "",		"/8",	       "10.0.0.0/33",
+					   "10.0.0.0/", "10.0.0.0/+8", "10.0.0/8",
+					   "::1/129",	"10.0.0.0/8x", "host",
+					   "fd00::/-1" };
+	static const struct {
+		const char *net, *addr;
+		bool in;
+	} rows[] = {
+		{ "10.0.0.0/8", "10.255.1.2", true },
+		{ "10.0.0.0/8", "11.0.0.0", false },
+		{ "10.1.2.3", "10.1.2.3", true },
+		{ "10.1.2.3", "10.1.2.4", false },
+		{ "10.1.2.128/25", "10.1.2.127", false },
+		{ "10.1.2.128/25", "10.1.2.129", true },
+		{ "0.0.0.0/0", "1.2.3.4", true },
+		{ "0.0.0.0/0", "::1", false },
+		{ "10.0.0.0/8", "::ffff:10.1.1.1", true },
+		{ "fd00::/8", "fdff::1", true },
+		{ "fd00::/8", "fe80::1", false },
+		{ "::/0", "2001:db8::1", true },
+		{ "2001:db8::/33", "2001:db8:8000::1", false },
+	};
+	struct export_cidr c;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(export_cidr_parse(bad[i], &c), -EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rpcrdma_peer p = peer_of(rows[i].addr);
+		struct export_conf conf;
+
+		export_conf_init(&conf);
+		assert_int_equal(export_cidr_parse(rows[i].net, &conf.clients[0]), 0);
+		conf.nclients = 1;
+		if (export_admits(&conf, &p) != rows[i].in)
+			fail_msg("%s in %s", rows[i].addr, rows[i].net);
+	}
+}
+
+static void without_clients(void **state)
+{
+	static const struct {
+		const char *addr;
+		bool in;
+	} rows[] = { { "127.0.0.1", true },	   { "127.9.9.9", true },  { "::1", true },
+		     { "::ffff:127.0.0.1", true }, { "128.0.0.1", false }, { "::2", false } };
+	struct rpcrdma_peer local = { .transport = RPCRDMA_LOCAL };
+	struct export_conf conf;
+
+	(void)state;
+	export_conf_init(&conf);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rpcrdma_peer p = peer_of(rows[i].addr);
+
+		assert_int_equal(export_admits(&conf, &p), rows[i].in);
+	}
+	assert_true(export_admits(&conf, &local));
+	assert_int_equal(export_cidr_parse("10.0.0.0/8", &conf.clients[0]), 0);
+	conf.nclients = 1;
+	assert_true(export_admits(&conf, &local));
+}
+
+static void options(void **state)
+{
+	struct tmp_dir t;
+	struct export_conf c;
+	char arg[512], why[256];
+
+	(void)state;
+	tmp_dir_create(&t);
+	snprintf(arg, sizeof(arg),
+		 "/data=%s,ro,all_squash,anonuid=7,anongid=8,clients=10.0.0.0/8,"
+		 "fd00::/8,192.168.1.1,rw",
+		 t.path);
+	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
+	assert_string_equal(c.name, "/data");
+	assert_false(c.ro);
+	assert_int_equal(c.squash, EXPORT_SQUASH_ALL);
+	assert_int_equal(c.anonuid, 7);
+	assert_int_equal(c.anongid, 8);
+	assert_int_equal(c.nclients, 3);
+	export_conf_fini(&c);
+
+	snprintf(arg, sizeof(arg), "%s,ro,no_root_squash", t.path);
+	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
+	assert_true(c.ro);
+	assert_int_equal(c.squash, EXPORT_SQUASH_NONE);
+	assert_int_equal(c.nclients, 0);
+	assert_string_equal(c.name, c.path);
+	export_conf_fini(&c);
+	tmp_dir_destroy(&t);
+}
+
+static void refused(void **state)
+{
+	static const char *const bad[] = { "",
+					   "=",
+					   "/x=",
+					   "/nonexistent-directory",
+					   "x=/tmp",
+					   "//x=/tmp",
+					   "/x=/tmp,wro",
+					   "/x=/tmp,anonuid",
+					   "/x=/tmp,anonuid=-1",
+					   "/x=/tmp,anonuid=4294967295",
+					   "/x=/tmp,clients=",
+					   "/x=/tmp,clients=foo",
+					   "/x=/tmp,10.0.0.0/8",
+					   "/x=/tmp,ro=maybe",
+					   "/x=/tmp,path=/etc",
+					   "/x=/dev/null" };
+	struct export_conf c;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		char why[256] = "";
+
+		if (export_conf_parse(bad[i], &c, why, sizeof(why)) >= 0 || !*why)
+			fail_msg("'%s' was not refused with a reason", bad[i]);
+	}
+}
+
+static void table(void **state)
+{
+	struct export_conf confs[3];
+	struct export_table t;
+	struct tmp_dir dir;
+	const char *rest;
+	char why[256];
+
+	(void)state;
+	tmp_dir_create(&dir);
+	for (int i = 0; i < 3; i++) {
+		export_conf_init(&confs[i]);
+		confs[i].path = dir.path;
+	}
+	confs[0].name = (char[]){ "/a" };
+	confs[1].name = (char[]){ "/a/b" };
+	confs[2].name = (char[]){ "/" };
+	assert_int_equal(export_table_open(confs, 3, &t, why, sizeof(why)), 0);
+	assert_ptr_equal(export_find_path(&t, "/a", &rest), &t.v[0]);
+	assert_string_equal(rest, "");
+	assert_ptr_equal(export_find_path(&t, "/a/c", &rest), &t.v[0]);
+	assert_string_equal(rest, "c");
+	assert_ptr_equal(export_find_path(&t, "/a//b/", &rest), &t.v[0]);
+	assert_ptr_equal(export_find_path(&t, "/a/b/c/d", &rest), &t.v[1]);
+	assert_string_equal(rest, "c/d");
+	assert_ptr_equal(export_find_path(&t, "/ab", &rest), &t.v[2]);
+	assert_string_equal(rest, "ab");
+	assert_null(export_find_path(&t, "a", &rest));
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(export_find_id(&t, t.v[i].id), &t.v[i]);
+	assert_null(export_find_id(&t, t.v[0].id + 1));
+	export_table_close(&t);
+
+	confs[2].name = confs[0].name;
+	assert_int_equal(export_table_open(confs, 3, &t, why, sizeof(why)), -EEXIST);
+	confs[2].name = (char[]){ "/c" };
+	confs[2].path = (char[]){ "/nonexistent-directory" };
+	assert_int_equal(export_table_open(confs, 3, &t, why, sizeof(why)), -ENOENT);
+	assert_non_null(strstr(why, "/nonexistent-directory"));
+	tmp_dir_destroy(&dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cidrs),   cmocka_unit_test(without_clients),
+		cmocka_unit_test(options), cmocka_unit_test(refused),
+		cmocka_unit_test(table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

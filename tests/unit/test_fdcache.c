@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_fdcache.c - open files by handle: who is held, who goes, and what dirty ones need first
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "fdcache.h"
+
+struct ctx {
+	struct fdcache *c;
+	unsigned flushes;
+	struct fdcache_entry *flushing;
+};
+
+static unsigned closed;
+
+static void count_close(struct store_file *f)
+{
+	assert_int_equal(close(f->fd), 0);
+	closed++;
+}
+
+static const struct store_ops ops = { .name = "test", .close = count_close };
+
+static void on_flush(void *ctx, struct fdcache_entry *e)
+{
+	struct ctx *c = ctx;
+
+	c->flushes++;
+	c->flushing = e;
+}
+
+static const struct fdcache_ops cache_ops = { .flush = on_flush };
+
+static int setup(void **state)
+{
+	struct ctx *c = calloc(1, sizeof(*c));
+
+	assert_int_equal(fdcache_create(4, &cache_ops, c, &c->c), 0);
+	closed = 0;
+	*state = c;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct ctx *c = *state;
+
+	fdcache_destroy(c->c);
+	free(c);
+	return 0;
+}
+
+static struct fh fh_of(unsigned n)
+{
+	struct fh fh = { .len = 20 };
+
+	memcpy(fh.data, &n, sizeof(n));
+	return fh;
+}
+
+static struct fdcache_entry *insert(struct ctx *c, unsigned n, bool writable)
+{
+	struct store_file f = { .fd = open("/dev/null", O_RDWR), .writable = writable };
+	struct fh fh = fh_of(n);
+
+	assert_true(f.fd >= 0);
+	return fdcache_insert(c->c, &fh, &ops, &f, 1, n);
+}
+
+static struct fdcache_entry *find(struct ctx *c, unsigned n, bool write)
+{
+	struct fh fh = fh_of(n);
+
+	return fdcache_find(c->c, fh.data, fh.len, write);
+}
+
+static void find_and_hold(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 1, false);
+	uint8_t junk[100] = { 0 };
+
+	assert_ptr_equal(find(c, 1, false), e);
+	assert_null(find(c, 1, true)); /* cannot be written by */
+	assert_null(find(c, 2, false));
+	assert_null(fdcache_find(c->c, junk, 100, false));
+	assert_null(fdcache_find(c->c, junk, 0, false));
+	fdcache_put(e);
+	fdcache_put(e);
+	assert_int_equal(closed, 0);
+}
+
+static void upgrade(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *r = insert(c, 1, false), *w = insert(c, 1, true);
+
+	assert_ptr_not_equal(r, w);
+	assert_int_equal(closed, 0); /* somebody reads by it */
+	fdcache_put(r);
+	assert_int_equal(closed, 1);
+	assert_ptr_equal(find(c, 1, false), w);
+	/* a second opener finds it there */
+	assert_ptr_equal(insert(c, 1, true), w);
+	assert_ptr_equal(insert(c, 1, false), w);
+	assert_int_equal(closed, 3);
+	for (int i = 0; i < 4; i++)
+		fdcache_put(w);
+	assert_int_equal(fdcache_count(c->c), 1);
+}
+
+static void least_recent_goes(void **state)
+{
+	struct ctx *c = *state;
+
+	for (unsigned i = 0; i < 4; i++)
+		fdcache_put(insert(c, i, false));
+	fdcache_put(find(c, 0, false));
+	fdcache_put(insert(c, 10, false));
+	assert_int_equal(closed, 1);
+	assert_null(find(c, 1, false));
+	fdcache_put(find(c, 0, false));
+	assert_int_equal(fdcache_count(c->c), 4);
+}
+
+static void held_stay(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e[8];
+
+	for (unsigned i = 0; i < 8; i++)
+		e[i] = insert(c, i, false);
+	assert_int_equal(closed, 0);
+	for (unsigned i = 0; i < 8; i++)
+		fdcache_put(e[i]);
+	for (unsigned i = 20; i < 30; i++)
+		fdcache_put(insert(c, i, false));
+	assert_int_equal(closed, 10);
+}
+
+static void dirty_flushed_first(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 0, true);
+	uint64_t seq;
+
+	e->dirty = true;
+	seq = ++e->dirty_seq;
+	fdcache_put(e);
+	for (unsigned i = 1; i < 5; i++)
+		fdcache_put(insert(c, i, false));
+	assert_int_equal(c->flushes, 1);
+	assert_ptr_equal(c->flushing, e);
+	fdcache_put(insert(c, 9, false));
+	assert_int_equal(c->flushes, 1); /* once is enough */
+	/* written again while it was being synced: still dirty */
+	e->dirty_seq++;
+	fdcache_flushed(e, seq);
+	assert_true(e->dirty);
+	fdcache_expire(c->c, UINT64_MAX);
+	assert_int_equal(c->flushes, 2);
+	/* a write under way when the sync began is not covered by it */
+	e->writing = 1;
+	fdcache_flushed(e, e->dirty_seq);
+	assert_true(e->dirty);
+	e->writing = 0;
+	fdcache_cleaned(e, e->dirty_seq);
+	assert_false(e->dirty);
+	fdcache_expire(c->c, UINT64_MAX);
+	assert_int_equal(fdcache_count(c->c), 0);
+}
+
+static void expire(void **state)
+{
+	struct ctx *c = *state;
+	uint64_t before;
+
+	fdcache_put(insert(c, 1, false));
+	before = clock_now_ns() + 1;
+	while (clock_now_ns() <= before)
+		;
+	fdcache_put(insert(c, 2, false));
+	fdcache_expire(c->c, before);
+	assert_null(find(c, 1, false));
+	fdcache_put(find(c, 2, false));
+}
+
+static void dropped_file(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 7, true);
+
+	e->dirty = true; /* the file is gone: nothing to keep */
+	fdcache_drop_file(c->c, 1, 7);
+	assert_null(find(c, 7, false));
+	assert_int_equal(closed, 0);
+	fdcache_put(e);
+	assert_int_equal(closed, 1);
+	fdcache_drop_file(c->c, 2, 7);
+}
+
+static void permissions(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 1, false);
+	struct statx stx = { .stx_ctime = { .tv_sec = 5, .tv_nsec = 6 } };
+
+	assert_false(fdcache_may(e, 77, &stx, false));
+	fdcache_learn(e, 77, &stx, false);
+	assert_true(fdcache_may(e, 77, &stx, false));
+	assert_false(fdcache_may(e, 77, &stx, true));
+	assert_false(fdcache_may(e, 78, &stx, false));
+	fdcache_learn(e, 77, &stx, true);
+	assert_true(fdcache_may(e, 77, &stx, false));
+	assert_true(fdcache_may(e, 77, &stx, true));
+	stx.stx_ctime.tv_nsec++; /* chmod, perhaps: nothing is known any more */
+	assert_false(fdcache_may(e, 77, &stx, false));
+	fdcache_learn(e, 77, &stx, false);
+	assert_false(fdcache_may(e, 77, &stx, true));
+	for (uint64_t who = 100; who < 104; who++)
+		fdcache_learn(e, who, &stx, false);
+	assert_false(fdcache_may(e, 77, &stx, false));
+	assert_true(fdcache_may(e, 103, &stx, false));
+	fdcache_put(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(find_and_hold, setup, teardown),
+		cmocka_unit_test_setup_teardown(upgrade, setup, teardown),
+		cmocka_unit_test_setup_teardown(least_recent_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(held_stay, setup, teardown),
+		cmocka_unit_test_setup_teardown(dirty_flushed_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(dropped_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(permissions, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_fh.c - file handles of both kinds: they find their file or nothing, never another one
+ *
+ * Each test runs with kernel handles, where the system allows them, and with handles by name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fh.h"
+#include "tmp_dir.h"
+
+struct ctx {
+	enum fh_kind kind;
+	struct tmp_dir dir;
+	struct export_table t;
+	struct siphash_key key;
+	struct fh_set *s;
+	struct fh_obj root;
+};
+
+static int setup_kind(void **state, enum fh_kind kind)
+{
+	struct ctx *c = calloc(1, sizeof(*c));
+	struct export_conf conf;
+	char why[256];
+
+	c->kind = kind;
+	c->root.fd = -1;
+	tmp_dir_create(&c->dir);
+	tmp_dir_mkdir(&c->dir, "exp");
+	tmp_dir_mkdir(&c->dir, "out");
+	export_conf_init(&conf);
+	conf.name = (char[]){ "/e" };
+	conf.path = (char *)(uintptr_t)tmp_dir_path(&c->dir, "exp");
+	assert_int_equal(fh_key_random(&c->key), 0);
+	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
+	*state = c;
+	if (fh_set_create(&c->t, &c->key, kind, &c->s)) {
+		assert_int_equal(kind, FH_KERNEL);
+		return 0; /* not allowed here: the tests skip */
+	}
+	assert_int_equal(c->t.v[0].fh_kind, kind);
+	assert_int_equal(fh_open_root(c->s, &c->t.v[0], &c->root), 0);
+	return 0;
+}
+
+static int setup_kernel(void **state)
+{
+	return setup_kind(state, FH_KERNEL);
+}
+
+static int setup_map(void **state)
+{
+	return setup_kind(state, FH_MAP);
+}
+
+static int teardown(void **state)
+{
+	struct ctx *c = *state;
+
+	fh_close(&c->root);
+	fh_set_destroy(c->s);
+	export_table_close(&c->t);
+	tmp_dir_destroy(&c->dir);
+	free(c);
+	return 0;
+}
+
+static struct ctx *need(void **state)
+{
+	struct ctx *c = *state;
+
+	if (!c->s)
+		skip();
+	return c;
+}
+
+static const char *in_exp(struct ctx *c, const char *name)
+{
+	char buf[512];
+
+	snprintf(buf, sizeof(buf), "exp/%s", name);
+	return tmp_dir_path(&c->dir, buf);
+}
+
+static struct fh handle(struct ctx *c, const struct fh_obj *dir, const char *name)
+{
+	struct fh_obj o;
+	struct fh fh, again;
+
+	assert_int_equal(fh_lookup(c->s, dir, name, &o), 0);
+	assert_int_equal(fh_make(c->s, &o, &fh), 0);
+	assert_true(fh.len <= FH_MAX);
+	/* listings make the same one without opening */
+	assert_int_equal(fh_make_at(c->s, dir, name, &o.stx, &again), 0);
+	assert_int_equal(again.len, fh.len);
+	assert_memory_equal(again.data, fh.data, fh.len);
+	fh_close(&o);
+	return fh;
+}
+
+static int try_open(struct ctx *c, const struct fh *fh, uint64_t *ret_ino)
+{
+	struct fh_obj o;
+	int err = fh_open(c->s, fh->data, fh->len, &o);
+
+	if (!err) {
+		*ret_ino = o.stx.stx_ino;
+		fh_close(&o);
+	}
+	return err;
+}
+
+static uint64_t ino_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	return st.st_ino;
+}
+
+static void finds(void **state)
+{
+	struct ctx *c = need(state);
+	struct fh_obj d;
+	struct fh fh;
+	uint64_t ino;
+
+	tmp_dir_mkdir(&c->dir, "exp/d");
+	tmp_dir_write(&c->dir, "exp/d/f", "x");
+	assert_int_equal(symlink("/etc", in_exp(c, "d/l")), 0);
+	assert_int_equal(mkfifo(in_exp(c, "d/p"), 0600), 0);
+	assert_int_equal(fh_lookup(c->s, &c->root, "d", &d), 0);
+	fh = handle(c, &c->root, "d");
+	assert_int_equal(try_open(c, &fh, &ino), 0);
+	assert_true(ino == ino_of(in_exp(c, "d")));
+	for (int i = 0; i < 3; i++) {
+		static const char *const names[] = { "f", "l", "p" };
+		char path[8];
+
+		snprintf(path, sizeof(path), "d/%s", names[i]);
+		fh = handle(c, &d, names[i]);
+		assert_int_equal(try_open(c, &fh, &ino), 0);
+		assert_true(ino == ino_of(in_exp(c, path)));
+	}
+	fh_close(&d);
+}
+
+static void forged(void **state)
+{
+	struct ctx *c = need(state);
+	struct export *exp;
+	struct fh fh, bad;
+	uint64_t ino;
+
+	tmp_dir_write(&c->dir, "exp/f", "x");
+	fh = handle(c, &c->root, "f");
+	for (uint32_t i = 0; i < fh.len; i++) {
+		bad = fh;
+		bad.data[i] ^= 1;
+		assert_int_equal(try_open(c, &bad, &ino), i == 3 ? -ESTALE : -EBADF);
+		assert_int_not_equal(fh_export(c->s, bad.data, bad.len, &exp), 0);
+	}
+	for (uint32_t len = 0; len < fh.len; len++) {
+		uint8_t *exact = malloc(len ? len : 1);
+
+		memcpy(exact, fh.data, len);
+		assert_int_equal(fh_export(c->s, exact, len, &exp), -EBADF);
+		free(exact);
+	}
+	bad = fh;
+	bad.len++;
+	assert_int_equal(try_open(c, &bad, &ino), -EBADF);
+	assert_int_equal(fh_export(c->s, fh.data, fh.len, &exp), 0);
+	assert_ptr_equal(exp, &c->t.v[0]);
+}
+
+static void stale(void **state)
+{
+	struct ctx *c = need(state);
+	struct fh old, new;
+	uint64_t ino;
+
+	/* the number of the inode is often the next file's */
+	for (int i = 0; i < 20; i++) {
+		tmp_dir_write(&c->dir, "exp/f", "x");
+		old = handle(c, &c->root, "f");
+		assert_int_equal(unlink(in_exp(c, "f")), 0);
+		assert_int_equal(try_open(c, &old, &ino), -ESTALE);
+		tmp_dir_write(&c->dir, "exp/f", "y");
+		assert_int_equal(try_open(c, &old, &ino), -ESTALE);
+		new = handle(c, &c->root, "f");
+		assert_true(new.len != old.len || memcmp(new.data, old.data, old.len));
+		assert_int_equal(try_open(c, &new, &ino), 0);
+		assert_int_equal(unlink(in_exp(c, "f")), 0);
+	}
+}
+
+static void other_key(void **state)
+{
+	struct ctx *c = need(state);
+	struct siphash_key key = c->key;
+	struct fh_set *other;
+	struct fh_obj o;
+	struct fh fh;
+	int err;
+
+	tmp_dir_write(&c->dir, "exp/f", "x");
+	fh = handle(c, &c->root, "f");
+	/* the same key, as after a restart */
+	assert_int_equal(fh_set_create(&c->t, &key, c->kind, &other), 0);
+	err = fh_open(other, fh.data, fh.len, &o);
+	assert_int_equal(err, c->kind == FH_KERNEL ? 0 : -ESTALE);
+	if (!err)
+		fh_close(&o);
+	fh_set_destroy(other);
+	/* another one */
+	key.k0++;
+	assert_int_equal(fh_set_create(&c->t, &key, c->kind, &other), 0);
+	err = fh_open(other, fh.data, fh.len, &o);
+	assert_true(err == -ESTALE || err == -EBADF);
+	fh_set_destroy(other);
+}
+
+static void renamed(void **state)
+{
+	struct ctx *c = need(state);
+	struct fh_obj o, d;
+	struct fh fh, again;
+	uint64_t ino;
+
+	tmp_dir_mkdir(&c->dir, "exp/d");
+	tmp_dir_write(&c->dir, "exp/f", "x");
+	fh = handle(c, &c->root, "f");
+	assert_int_equal(fh_lookup(c->s, &c->root, "d", &d), 0);
+	/* by the server */
+	assert_int_equal(fh_lookup(c->s, &c->root, "f", &o), 0);
+	assert_int_equal(rename(in_exp(c, "f"), in_exp(c, "d/g")), 0);
+	fh_note_moved(c->s, &o, &c->root, "f", &d, "g");
+	fh_close(&o);
+	assert_int_equal(try_open(c, &fh, &ino), 0);
+	/* by somebody else: found again by a lookup at the latest, with the handle it had */
+	assert_int_equal(rename(in_exp(c, "d/g"), in_exp(c, "h")), 0);
+	assert_int_equal(try_open(c, &fh, &ino), c->kind == FH_KERNEL ? 0 : -ESTALE);
+	again = handle(c, &c->root, "h");
+	assert_int_equal(again.len, fh.len);
+	assert_memory_equal(again.data, fh.data, fh.len);
+	assert_int_equal(try_open(c, &fh, &ino), 0);
+	/* and the directory above it */
+	tmp_dir_write(&c->dir, "exp/d/i", "x");
+	fh = handle(c, &d, "i");
+	assert_int_equal(rename(in_exp(c, "d"), in_exp(c, "e")), 0);
+	(void)handle(c, &c->root, "e");
+	assert_int_equal(try_open(c, &fh, &ino), 0);
+	fh_close(&d);
+}
+
+static void linked(void **state)
+{
+	struct ctx *c = need(state);
+	struct fh a, b;
+	uint64_t ino;
+
+	tmp_dir_write(&c->dir, "exp/a", "x");
+	assert_int_equal(link(in_exp(c, "a"), in_exp(c, "b")), 0);
+	a = handle(c, &c->root, "a");
+	b = handle(c, &c->root, "b");
+	assert_int_equal(a.len, b.len);
+	assert_memory_equal(a.data, b.data, a.len);
+	assert_int_equal(unlink(in_exp(c, "b")), 0);
+	assert_int_equal(try_open(c, &a, &ino), 0);
+	assert_true(ino == ino_of(in_exp(c, "a")));
+}
+
+static void stays_inside(void **state)
+{
+	struct ctx *c = need(state);
+	struct fh_obj o, d;
+
+	assert_int_equal(symlink("../out", in_exp(c, "l")), 0);
+	assert_int_equal(fh_lookup(c->s, &c->root, "..", &o), 0);
+	assert_true(o.stx.stx_ino == c->root.stx.stx_ino);
+	fh_close(&o);
+	assert_int_equal(fh_lookup(c->s, &c->root, "l", &o), 0);
+	assert_true(S_ISLNK(o.stx.stx_mode));
+	assert_int_equal(fh_lookup(c->s, &o, "x", &d), -ENOTDIR);
+	fh_close(&o);
+	assert_int_equal(fh_lookup(c->s, &c->root, "nothing", &o), -ENOENT);
+
+	tmp_dir_mkdir(&c->dir, "exp/d");
+	assert_int_equal(fh_lookup(c->s, &c->root, "d", &d), 0);
+	assert_int_equal(fh_lookup(c->s, &d, "..", &o), 0);
+	assert_true(o.stx.stx_ino == c->root.stx.stx_ino);
+	fh_close(&o);
+	/* moved out by somebody: above it is not ours to show */
+	assert_int_equal(rename(in_exp(c, "d"), tmp_dir_path(&c->dir, "out/d")), 0);
+	if (c->kind == FH_KERNEL)
+		assert_int_equal(fh_lookup(c->s, &d, "..", &o), -ENOENT);
+	else if (!fh_lookup(c->s, &d, "..", &o)) {
+		assert_true(o.stx.stx_ino ==
+			    c->root.stx.stx_ino); /* where it was, not where it is */
+		fh_close(&o);
+	}
+	fh_close(&d);
+}
+
+static void mounts_not_crossed(void **state)
+{
+	struct export_conf conf;
+	struct export_table t;
+	struct siphash_key key;
+	struct fh_set *s;
+	struct fh_obj root, o;
+	char why[256];
+
+	(void)state;
+	if (access("/proc/self", F_OK))
+		skip();
+	export_conf_init(&conf);
+	conf.name = (char[]){ "/r" };
+	conf.path = (char[]){ "/" };
+	assert_int_equal(fh_key_random(&key), 0);
+	assert_int_equal(export_table_open(&conf, 1, &t, why, sizeof(why)), 0);
+	assert_int_equal(fh_set_create(&t, &key, FH_MAP, &s), 0);
+	assert_int_equal(fh_open_root(s, &t.v[0], &root), 0);
+	assert_int_equal(fh_lookup(s, &root, "proc", &o), -EACCES);
+	fh_close(&root);
+	fh_set_destroy(s);
+	export_table_close(&t);
+}
+
+static void long_paths(void **state)
+{
+	enum { DEPTH = 30 }; /* 6000 bytes: more than the system takes at once */
+	struct ctx *c = need(state);
+	struct fh_obj at[DEPTH + 1];
+	char name[201];
+	struct fh fh;
+	uint64_t ino;
+
+	at[0] = c->root;
+	memset(name, 'n', 200);
+	name[200] = '\0';
+	for (int i = 0; i < DEPTH; i++) {
+		assert_int_equal(mkdirat(at[i].fd, name, 0755), 0);
+		assert_int_equal(fh_lookup(c->s, &at[i], name, &at[i + 1]), 0);
+	}
+	assert_int_equal(fh_make(c->s, &at[DEPTH], &fh), 0);
+	assert_int_equal(try_open(c, &fh, &ino), 0);
+	assert_true(ino == at[DEPTH].stx.stx_ino);
+	for (int i = DEPTH; i > 0; i--) {
+		fh_close(&at[i]);
+		assert_int_equal(unlinkat(at[i - 1].fd, name, AT_REMOVEDIR), 0);
+	}
+}
+
+static void key_file(void **state)
+{
+	struct siphash_key a, b;
+	struct tmp_dir t;
+	struct stat st;
+
+	(void)state;
+	tmp_dir_create(&t);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &a), 0);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &b), 0);
+	assert_memory_equal(&a, &b, sizeof(a));
+	assert_int_equal(stat(tmp_dir_path(&t, "state/handle.key"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	tmp_dir_write(&t, "state/handle.key", "short");
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &a), -EINVAL);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "no/such"), &a), -ENOENT);
+	tmp_dir_destroy(&t);
+}
+
+#define BOTH(f)                                                                                    \
+	{ #f " (kernel)", f, setup_kernel, teardown, NULL },                                       \
+	{                                                                                          \
+#f " (by name)", f, setup_map, teardown, NULL                                      \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(finds),
+		BOTH(forged),
+		BOTH(stale),
+		BOTH(other_key),
+		BOTH(renamed),
+		BOTH(linked),
+		BOTH(stays_inside),
+		BOTH(long_paths),
+		cmocka_unit_test(mounts_not_crossed),
+		cmocka_unit_test(key_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

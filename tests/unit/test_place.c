@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_place.c - the pieces of a payload: every order of completions, shortage, errors in the middle
+ *
+ * Includes the file it tests; transport, pool and store are here, and let the test complete what was
+ * begun in whatever order it wants. The payload is 26 bytes, a piece as long as the test says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "place.c"
+
+#define TOTAL 26u
+#define OPS_MAX 64
+
+enum op_kind { OP_BUF, OP_PULL, OP_DISK, OP_PUT };
+
+struct op {
+	enum op_kind kind;
+	void *what;
+	uint32_t off, len;
+	bool done;
+};
+
+static struct op ops[OPS_MAX];
+static unsigned nops, bufs_left, bufs_out, resumed;
+static uint32_t room;
+static bool direct, inline_disk;
+static char disk[TOTAL + 1], caller[TOTAL + 1], direct_mem[TOTAL];
+static struct req *running;
+
+/* ---- the fakes ---- */
+
+static void note(enum op_kind kind, void *what, uint32_t off, uint32_t len)
+{
+	assert_true(nops < OPS_MAX);
+	ops[nops++] = (struct op){ .kind = kind, .what = what, .off = off, .len = len };
+}
+
+int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret)
+{
+	struct rpcrdma_buf *b;
+
+	(void)e;
+	if (!bufs_left)
+		return -ENOBUFS;
+	bufs_left--;
+	bufs_out++;
+	b = malloc(sizeof(*b));
+	b->addr = malloc(bytes);
+	b->bytes = bytes;
+	*ret = b;
+	return 0;
+}
+
+void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *b)
+{
+	(void)e;
+	bufs_left++;
+	bufs_out--;
+	free(b->addr);
+	free(b);
+}
+
+void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
+{
+	(void)e;
+	note(OP_BUF, w, 0, 0);
+}
+
+uint32_t rpcrdma_req_room(const struct rpcrdma_req *req)
+{
+	(void)req;
+	return room;
+}
+
+int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
+		     int *cnt)
+{
+	(void)req;
+	if (!direct)
+		return -EOPNOTSUPP;
+	if (off + len > room)
+		return -EMSGSIZE;
+	iov[0] = (struct iovec){ .iov_base = direct_mem + off, .iov_len = len };
+	*cnt = 1;
+	return 0;
+}
+
+int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *p)
+{
+	(void)req;
+	note(OP_PULL, p, p->off, p->len);
+	return 0;
+}
+
+int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *p)
+{
+	(void)req;
+	if (p->off + p->len > room)
+		return -EMSGSIZE;
+	if (p->done) {
+		note(OP_PUT, p, p->off, p->len);
+		return 0;
+	}
+	memcpy(caller + p->off, p->buf->addr, p->len);
+	return 0;
+}
+
+static int fake_submit(struct store *s, struct store_io *io)
+{
+	(void)s;
+	if (io->op == STORE_SYNC) {
+		io->res = 0;
+		return 1;
+	}
+	if (!inline_disk) {
+		note(OP_DISK, io, (uint32_t)io->off, io->bytes);
+		return 0;
+	}
+	memcpy(io->iov[0].iov_base, disk + io->off, io->bytes);
+	io->res = (int32_t)io->bytes;
+	return 1;
+}
+
+static const struct store_ops fake_ops = { .name = "fake", .submit = fake_submit };
+
+void req_run(struct req *r)
+{
+	resumed++;
+	assert_ptr_equal(r, running);
+	(void)place_run(r);
+}
+
+/* ---- driving it ---- */
+
+static struct store store = { .ops = &fake_ops };
+static struct store *stores[] = { &store };
+static struct reactor reactor = { .stores = stores };
+static struct export exp0;
+static struct fdcache_entry file = { .file = { .fd = 3, .writable = true } };
+
+static int setup(void **state)
+{
+	struct req *r = calloc(1, sizeof(*r));
+
+	nops = resumed = bufs_out = 0;
+	bufs_left = 100;
+	room = 1000;
+	direct = inline_disk = false;
+	memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL + 1);
+	memset(caller, '.', TOTAL);
+	memset(direct_mem, '.', TOTAL);
+	r->reactor = &reactor;
+	r->exp = &exp0;
+	r->file = &file;
+	r->stx.stx_size = TOTAL;
+	running = r;
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct req *r = *state;
+
+	place_fini(r);
+	assert_int_equal(bufs_out, 0);
+	free(r);
+	return 0;
+}
+
+static void begin(struct req *r, enum place_kind kind, uint32_t grain)
+{
+	place_start(r, kind, TOTAL);
+	r->place.grain = grain;
+	(void)place_run(r);
+}
+
+static void complete(unsigned i, int err)
+{
+	struct op *op = &ops[i];
+	struct store_io *io = op->what;
+	struct rpcrdma_piece *p = op->what;
+
+	assert_true(i < nops && !op->done);
+	op->done = true;
+	switch (op->kind) {
+	case OP_BUF:
+		((struct rpcrdma_buf_waiter *)op->what)->fn(op->what);
+		return;
+	case OP_PULL:
+		memcpy((char *)p->buf->addr + p->buf_off, caller + p->off, p->len);
+		p->done(p, err);
+		return;
+	case OP_PUT:
+		memcpy(caller + p->off, p->buf->addr, p->len);
+		p->done(p, err);
+		return;
+	case OP_DISK:
+		if (err > 0) { /* so many bytes */
+			io->res = err;
+		} else {
+			io->res = err ? err : (int32_t)io->bytes;
+		}
+		if (io->res > 0 && io->op == STORE_READ)
+			memcpy(io->iov[0].iov_base, disk + io->off, (size_t)io->res);
+		if (io->res > 0 && io->op == STORE_WRITE)
+			memcpy(disk + io->off, io->iov[0].iov_base, (size_t)io->res);
+		io->done(io);
+		return;
+	}
+}
+
+/* all that is open, the last or the first begun first; Return: how many */
+static unsigned complete_all(bool last_first)
+{
+	unsigned n = 0;
+
+	for (;;) {
+		unsigned i, found = nops;
+
+		for (i = 0; i < nops; i++) {
+			if (!ops[i].done && (found == nops || last_first))
+				found = i;
+		}
+		if (found == nops)
+			return n;
+		complete(found, 0);
+		n++;
+	}
+}
+
+static void read_pieces(void **state)
+{
+	struct req *r = *state;
+
+	for (uint32_t grain = 1; grain <= TOTAL + 1; grain++) {
+		for (int order = 0; order < 2; order++) {
+			nops = 0;
+			if (grain * OPS_MAX < 2 * TOTAL)
+				continue;
+			memset(caller, '.', TOTAL);
+			begin(r, PLACE_READ, grain);
+			(void)complete_all(order);
+			assert_true(place_run(r));
+			assert_int_equal(r->place.good, TOTAL);
+			assert_int_equal(r->place.err, 0);
+			assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+			place_fini(r);
+			assert_int_equal(bufs_out, 0);
+		}
+	}
+}
+
+static void window(void **state)
+{
+	struct req *r = *state;
+
+	/* no more than PLACE_PIECES at once */
+	begin(r, PLACE_READ, 3);
+	assert_int_equal(nops, PLACE_PIECES);
+	assert_int_equal(bufs_out, PLACE_PIECES);
+	complete(2, 0); /* read: now it is being put, and its buffer is not free yet */
+	assert_int_equal(nops, PLACE_PIECES + 1);
+	assert_int_equal(ops[PLACE_PIECES].kind, OP_PUT);
+	complete(PLACE_PIECES, 0); /* put: the next begins */
+	assert_int_equal(nops, PLACE_PIECES + 2);
+	assert_int_equal(ops[PLACE_PIECES + 1].off, 12);
+	(void)complete_all(false);
+	assert_true(place_run(r));
+}
+
+static void write_pieces(void **state)
+{
+	struct req *r = *state;
+
+	for (int order = 0; order < 2; order++) {
+		nops = 0;
+		memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+		memset(disk, '.', TOTAL);
+		r->args.write.data.length = TOTAL;
+		begin(r, PLACE_WRITE, 4);
+		(void)complete_all(order);
+		assert_true(place_run(r));
+		assert_int_equal(r->place.good, TOTAL);
+		assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+		assert_int_equal(bufs_out, 0); /* a WRITE needs none beyond the disk */
+		place_fini(r);
+	}
+}
+
+static void pulled_in_order(void **state)
+{
+	struct req *r = *state;
+	uint32_t at = 0;
+
+	/* over a stream they can come in no other */
+	r->args.write.data.length = TOTAL;
+	begin(r, PLACE_WRITE, 4);
+	(void)complete_all(true);
+	for (unsigned i = 0; i < nops; i++) {
+		if (ops[i].kind != OP_PULL)
+			continue;
+		assert_int_equal(ops[i].off, at);
+		at += ops[i].len;
+	}
+	assert_int_equal(at, TOTAL);
+}
+
+static void data_that_came(void **state)
+{
+	struct req *r = *state;
+	struct rpcrdma_payload *data = &r->args.write.data;
+
+	data->length = TOTAL;
+	data->here = (struct iovec){ .iov_base = (char[]){ "0123456789abcdefghijklmnop" },
+				     .iov_len = TOTAL };
+	data->iov = &data->here;
+	data->iovcnt = 1;
+	begin(r, PLACE_WRITE, TOTAL);
+	assert_int_equal(bufs_out, 0);
+	assert_int_equal(ops[0].kind, OP_DISK);
+	(void)complete_all(false);
+	assert_memory_equal(disk, "0123456789abcdefghijklmnop", TOTAL);
+
+	r->args.symlink.symlink.symlink_data =
+		(struct rpcrdma_payload){ .length = 5,
+					  .iovcnt = 1,
+					  .iov = &r->args.symlink.symlink.symlink_data.here,
+					  .here = { .iov_base = (char[]){ "where" },
+						    .iov_len = 5 } };
+	place_start(r, PLACE_PULL, 5);
+	assert_true(place_run(r));
+	assert_memory_equal(place_data(r), "where", 5);
+}
+
+static void straight_to_the_caller(void **state)
+{
+	struct req *r = *state;
+
+	direct = inline_disk = true;
+	begin(r, PLACE_READ, TOTAL);
+	assert_true(place_run(r));
+	assert_int_equal(nops, 0);
+	assert_int_equal(bufs_out, 0);
+	assert_memory_equal(direct_mem, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+	assert_int_equal(resumed, 0); /* all on the spot */
+}
+
+static void shortage(void **state)
+{
+	struct req *r = *state;
+
+	bufs_left = 1;
+	begin(r, PLACE_READ, 8);
+	assert_int_equal(ops[0].kind, OP_DISK);
+	assert_int_equal(ops[1].kind, OP_BUF);
+	complete(1, 0); /* told too early: waits again */
+	assert_false(place_run(r));
+	bufs_left = 100;
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.good, TOTAL);
+	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+}
+
+static void error_in_the_middle(void **state)
+{
+	struct req *r = *state;
+
+	/* pieces at 0, 8, 16, 24: the third fails, the second is short, then the other way round */
+	begin(r, PLACE_READ, 8);
+	complete(2, -EIO);
+	assert_false(place_run(r)); /* others are under way: no answer yet */
+	complete(3, 0);
+	complete(1, 5);
+	complete(0, 0);
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.good, 13);
+	assert_int_equal(r->place.err, 0);
+	assert_true(r->place.short_read);
+	place_fini(r);
+
+	nops = 0;
+	begin(r, PLACE_READ, 8);
+	complete(2, 5);
+	complete(1, -EIO);
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.good, 8);
+	assert_int_equal(r->place.err, -EIO);
+	place_fini(r);
+
+	/* the first: nothing is good */
+	nops = 0;
+	begin(r, PLACE_READ, 4);
+	complete(0, -EIO);
+	assert_int_equal(r->place.next_off, TOTAL); /* and nothing more is begun */
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.good, 0);
+	assert_int_equal(r->place.err, -EIO);
+}
+
+static void broken_connection(void **state)
+{
+	struct req *r = *state;
+
+	memset(disk, '.', TOTAL);
+	r->args.write.data.length = TOTAL;
+	begin(r, PLACE_WRITE, 8);
+	complete(1, -EIO);
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.good, 8);
+	assert_memory_equal(disk + 8, "........", 8); /* what never came is not written */
+}
+
+static void no_room(void **state)
+{
+	struct req *r = *state;
+
+	room = TOTAL - 1;
+	begin(r, PLACE_READ, TOTAL);
+	assert_true(place_run(r));
+	assert_true(r->place.no_room);
+	assert_int_equal(nops, 0); /* nothing was read, nothing placed */
+	assert_int_equal(bufs_out, 0);
+}
+
+static void nothing_to_move(void **state)
+{
+	struct req *r = *state;
+
+	place_start(r, PLACE_READ, 0);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.good, 0);
+	assert_int_equal(r->place.err, 0);
+	place_fini(r);
+	place_start(r, PLACE_SYNC, 0);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.err, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(read_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(window, setup, teardown),
+		cmocka_unit_test_setup_teardown(write_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(pulled_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(data_that_came, setup, teardown),
+		cmocka_unit_test_setup_teardown(straight_to_the_caller, setup, teardown),
+		cmocka_unit_test_setup_teardown(shortage, setup, teardown),
+		cmocka_unit_test_setup_teardown(error_in_the_middle, setup, teardown),
+		cmocka_unit_test_setup_teardown(broken_connection, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_to_move, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
