@@ -31,7 +31,7 @@
 #define SPIN_US_DEFAULT 50
 #define READY_MAX 64
 #define WC_BATCH 32
-#define CQ_DEPTH 32768u
+#define CQ_DEPTH (1u << 20) /* a bound: fabrics take memory as queue pairs need it */
 /* Longest that a device may take to flush the last connections. */
 #define DRAIN_NS (5 * NS_PER_S)
 /* A pass that finds no completion looks at the descriptors only this often while it spins: an
@@ -39,7 +39,7 @@
 #define IDLE_POLLS_PER_EPOLL 32
 #define BUSY_POLLS_PER_EPOLL 8
 /* Spinning must not keep the peer off this CPU when both share it. */
-#define SPINS_PER_YIELD 16
+#define SPINS_PER_YIELD 64
 
 static void on_bell(struct rpcrdma_watch *w, uint32_t events)
 {

@@ -26,6 +26,22 @@
 
 #define NAME_WIRE_MAX 4096u
 
+/* Bytes and pad. xdr_opaque() would read the pad into one static buffer for all threads. */
+static bool get_bytes(XDR *xdrs, char *to, uint32_t len)
+{
+	uint32_t whole = len & ~UINT32_C(3);
+	char last[4];
+
+	if (!xdr_opaque(xdrs, to, whole))
+		return false;
+	if (whole == len)
+		return true;
+	if (!xdr_opaque(xdrs, last, sizeof(last)))
+		return false;
+	memcpy(to + whole, last, len - whole);
+	return true;
+}
+
 static bool skip_bytes(XDR *xdrs, uint32_t n)
 {
 	char sink[64];
@@ -55,7 +71,7 @@ static bool_t decode_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
 	}
 	(*name)[0] = '\0';
 	if (stored == len) {
-		if (!xdr_opaque(xdrs, *name, len))
+		if (!get_bytes(xdrs, *name, len))
 			return FALSE;
 	} else {
 		/* keep is a multiple of 4: xdr_opaque() looks for no pad in between */
