@@ -38,8 +38,10 @@
  * epoll_wait costs as much as 30 looks at a ring in memory. */
 #define IDLE_POLLS_PER_EPOLL 32
 #define BUSY_POLLS_PER_EPOLL 8
-/* Spinning must not keep the peer off this CPU when both share it. */
-#define SPINS_PER_YIELD 64
+/* Spinning must not keep the peer off this CPU when both share it: then a yield brings work, and the
+ * next comes after half as many looks; one that brings nothing doubles them. */
+#define YIELD_AFTER_MIN 2u
+#define YIELD_AFTER_MAX 64u
 
 static void on_bell(struct rpcrdma_watch *w, uint32_t events)
 {
@@ -90,6 +92,7 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 		e->attr = *attr;
 	if (!e->attr.spin_us)
 		e->attr.spin_us = SPIN_US_DEFAULT;
+	e->yield_after = YIELD_AFTER_MAX;
 	e->deferred_tail = &e->deferred;
 	e->waiters_tail = &e->waiters;
 	e->pool_msg.fn = rr_pool_msg;
@@ -439,11 +442,16 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 	uint64_t start = clock_now_ns(), now = start;
 	uint64_t limit = timeout_ms < 0 ? UINT64_MAX : start + (uint64_t)timeout_ms * NS_PER_MS;
 	uint64_t spin_ns = e->attr.spin_us * NS_PER_US;
+	bool yielded = false;
 	unsigned spins = 0;
 	int ran;
 
 	for (;;) {
 		ran = rpcrdma_engine_poll(e);
+		if (yielded)
+			e->yield_after = ran ? MAX(e->yield_after / 2, YIELD_AFTER_MIN)
+					     : MIN(e->yield_after * 2, YIELD_AFTER_MAX);
+		yielded = false;
 		if (ran) {
 			e->last_event_ns = clock_now_ns();
 			rr_count(e, spins, 1);
@@ -456,7 +464,8 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		if (e->attr.poll == RPCRDMA_POLL_BUSY ||
 		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 &&
 		     now - MAX(e->last_event_ns, start) < spin_ns)) {
-			if (++spins % SPINS_PER_YIELD == 0)
+			yielded = ++spins % e->yield_after == 0;
+			if (yielded)
 				sched_yield();
 			continue;
 		}

@@ -80,6 +80,7 @@ struct rpcrdma_engine {
 	int nready, at_ready;
 	uint64_t last_event_ns;
 	unsigned idle_polls;
+	unsigned yield_after;            /* looks in vain before the CPU is offered to others */
 	bool polling;                    /* inside rpcrdma_engine_poll */
 
 	struct rr_buf *magazine[RR_POOL_CLASSES];

@@ -43,6 +43,8 @@ run() {
 	esac
 	name=$1
 	shift
+	# a machine may take back pages that nobody has touched for a while
+	cat "$work/export/file" >/dev/null
 	"$@" >>"$work/$name.json"
 }
 
