@@ -232,6 +232,17 @@ struct rpcrdma_buf_waiter {
 void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 
+/* Buffers for one request: charged to its connection, of which none may hold more than a sixteenth of
+ * the pool (and one buffer always), so that peers who do not take their answers leave memory for
+ * others. Given back by rpcrdma_buf_put(), at the latest in the req's done. */
+
+struct rpcrdma_req;
+
+/** rpcrdma_req_buf_get - as rpcrdma_buf_get(); -ENOBUFS also when the connection has its share */
+int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret);
+/** rpcrdma_req_buf_wait - after that: fn runs once on the req's engine when it is worth another try */
+void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w);
+
 /* ---- requester ---------------------------------------------------------------------------- */
 
 struct rpcrdma_clnt;
@@ -371,6 +382,7 @@ struct rpcrdma_svc_attr {
 	uint32_t call_bytes_max; /* longest call; 0: 1 MiB + 8 KiB */
 	uint32_t conns_max;      /* of this listener; 0: 1024 */
 	uint32_t first_call_ms;  /* a peer that connects and says nothing; 0: 30000 */
+	uint32_t stall_ms;       /* a peer that neither takes nor gives what is under way; 0: 20000 */
 	bool no_private_data;    /* tests */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */
 };

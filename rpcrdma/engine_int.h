@@ -34,6 +34,7 @@ struct rr_pool_chunk;
 struct rr_buf {
 	struct rpcrdma_buf pub;
 	struct rr_buf *next;      /* free list or magazine */
+	struct rpcrdma_conn *conn; /* that it is charged to, or NULL */
 	struct rr_pool_chunk *chunk;
 };
 
@@ -126,6 +127,8 @@ struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 void rr_pool_init(struct rpcrdma_domain *d);
 void rr_pool_fini(struct rpcrdma_domain *d);
 must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
+/** rr_conn_buf_put - srv_buf.c: a buffer charged to this connection is given back */
+void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes);
 /** rr_pool_drain - give an engine's magazine back; called with its last buffer returned */
 void rr_pool_drain(struct rpcrdma_engine *e);
 void rr_pool_msg(struct rpcrdma_msg *msg);

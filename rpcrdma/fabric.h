@@ -28,7 +28,7 @@
  * Errors:     0 or -errno. A failed post posts nothing. A completion with an error status moves
  *             the queue pair to the error state: all else posted on it completes RR_WC_FLUSHED.
  *             On an error only `done` and `status` of a completion are valid.
- * See:        design.md section 2 (seam 1); the wrappers below assert the contract on both sides.
+ * See:        doc/design.md; the wrappers below assert the contract on both sides.
  */
 #ifndef RR_FABRIC_H
 #define RR_FABRIC_H

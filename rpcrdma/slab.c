@@ -247,6 +247,7 @@ int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf *
 			return rc;
 	}
 	b->next = NULL;
+	b->conn = NULL;
 	*ret = &b->pub;
 	return 0;
 }
@@ -254,8 +255,12 @@ int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf *
 void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 {
 	struct rr_buf *b = container_of(buf, struct rr_buf, pub);
+	struct rpcrdma_conn *conn = b->conn;
 	unsigned class = b->chunk->class;
 
+	b->conn = NULL;
+	if (conn)
+		rr_conn_buf_put(conn, buf->bytes);
 	if (e->in_magazine[class] < RR_MAGAZINE &&
 	    !__atomic_load_n(&e->domain->pool.waiting, __ATOMIC_RELAXED)) {
 		b->next = e->magazine[class];

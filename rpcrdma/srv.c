@@ -27,6 +27,7 @@ static const struct rpcrdma_svc_attr attr_defaults = {
 	.call_bytes_max = RR_CALL_BYTES_MAX,
 	.conns_max = 1024,
 	.first_call_ms = 30000,
+	.stall_ms = 20000,
 };
 
 static void fill_defaults(struct rpcrdma_svc_attr *a)
@@ -38,6 +39,7 @@ static void fill_defaults(struct rpcrdma_svc_attr *a)
 	a->call_bytes_max = a->call_bytes_max ? a->call_bytes_max : d->call_bytes_max;
 	a->conns_max = a->conns_max ? a->conns_max : d->conns_max;
 	a->first_call_ms = a->first_call_ms ? a->first_call_ms : d->first_call_ms;
+	a->stall_ms = a->stall_ms ? a->stall_ms : d->stall_ms;
 }
 
 void rr_svc_put(struct rr_svc *svc)
@@ -105,6 +107,7 @@ static void maybe_free(struct rpcrdma_conn *c)
 	if (!c->adopted || !c->drained || c->reqs)
 		return;
 	rpcrdma_timer_cancel(c->engine, &c->timer);
+	rr_conn_buf_fini(c);
 	list_del(&c->link);
 	rr_count_set(c->engine, conns, c->engine->stats.conns - 1);
 	svc->ops->closed(c->ctx);
@@ -113,12 +116,21 @@ static void maybe_free(struct rpcrdma_conn *c)
 	rr_svc_put(svc);
 }
 
-static void on_silent(struct rpcrdma_timer *t)
+/* A peer must say something first, and then bring on what only it can bring on. Looked at once per
+ * stall_ms, so a stall is noticed after one to two of them. */
+static void on_timer(struct rpcrdma_timer *t)
 {
 	struct rpcrdma_conn *c = container_of(t, struct rpcrdma_conn, timer);
 
-	if (!c->heard)
+	if (c->dead)
+		return;
+	if (!c->heard || (c->ops->owed(c) && c->progress == c->progress_seen)) {
 		rpcrdma_conn_close(c);
+		return;
+	}
+	/* what is not owed now may be by the next look, and has then had less time than it is due */
+	c->progress_seen = c->ops->owed(c) ? c->progress : c->progress - 1;
+	rpcrdma_timer_set(c->engine, &c->timer, c->svc->attr.stall_ms * NS_PER_MS);
 }
 
 static void on_adopt(struct rpcrdma_msg *msg)
@@ -145,7 +157,8 @@ void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, const struct rr_co
 	c->peer = *peer;
 	c->ctx = ctx;
 	c->adopt_msg.fn = on_adopt;
-	c->timer.fn = on_silent;
+	c->timer.fn = on_timer;
+	rr_conn_buf_init(c);
 	list_init(&c->free_reqs);
 	list_init(&c->link);
 }
@@ -160,7 +173,8 @@ void rr_conn_heard(struct rpcrdma_conn *c)
 	if (c->heard)
 		return;
 	c->heard = true;
-	rpcrdma_timer_cancel(c->engine, &c->timer);
+	c->progress_seen = c->progress - 1;
+	rpcrdma_timer_set(c->engine, &c->timer, c->svc->attr.stall_ms * NS_PER_MS);
 }
 
 bool rr_conn_bad(struct rpcrdma_conn *c)

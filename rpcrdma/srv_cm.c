@@ -45,6 +45,13 @@ static void conn_close(struct rpcrdma_conn *c)
 	rr_ep_disconnect(rr_rconn_of(c)->ep);
 }
 
+static bool conn_owed(const struct rpcrdma_conn *c)
+{
+	const struct rr_ep *ep = rr_rconn_of(c)->ep;
+
+	return ep->in_flight || !list_is_empty(&ep->waiting);
+}
+
 static void conn_free(struct rpcrdma_conn *base)
 {
 	struct rr_rconn *c = rr_rconn_of(base);
@@ -84,6 +91,7 @@ const struct rr_conn_ops rr_rconn_ops = {
 	.name = "rdma",
 	.adopted = conn_adopted,
 	.close = conn_close,
+	.owed = conn_owed,
 	.decode = rr_srv_decode,
 	.pull = rr_srv_pull,
 	.room = rr_srv_room,
@@ -170,6 +178,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	if (!c)
 		goto out_closed;
 	list_init(&c->reads);
+	list_init(&c->sends);
 	list_init(&c->free_rws);
 	rr_conn_init(&c->base, svc, &rr_rconn_ops, engine, &peer, ctx);
 	if (set_up(c, l->dev, ev) == 0) {

@@ -42,7 +42,13 @@ struct rpcrdma_conn {
 	struct rpcrdma_peer peer;
 	void *ctx;                    /* the service's */
 	struct rpcrdma_msg adopt_msg; /* makes it its engine's */
-	struct rpcrdma_timer timer;   /* deadline of the first call */
+	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
+	uint64_t progress, progress_seen; /* bytes or completions: counted, and at the last look */
+	size_t buf_bytes;             /* pool buffers charged to it */
+	struct rpcrdma_buf_waiter *buf_waiters, **buf_waiters_tail; /* for its own share to have room */
+	const struct rpcrdma_buf_waiter *buf_retry; /* whose turn it is; only compared */
+	struct rpcrdma_msg buf_msg;
+	bool buf_msg_out;
 	bool adopted, heard, dead, drained;
 	unsigned reqs;                /* not in the free list */
 	unsigned bad;                 /* malformed messages so far */
@@ -63,7 +69,7 @@ struct rr_answer {
 
 struct rr_req {
 	struct rpcrdma_req pub;
-	struct list link;          /* conn->free_reqs */
+	struct list link;          /* conn->free_reqs; a transport's line of those that wait */
 	struct rr_stream args;     /* over the message */
 	struct rr_rpc_call call;
 	bool ended;
@@ -78,6 +84,8 @@ struct rr_conn_ops {
 	void (*adopted)(struct rpcrdma_conn *c);
 	/* only when not dead yet; rr_conn_drained() follows, not inside */
 	void (*close)(struct rpcrdma_conn *c);
+	/* is something under way that only the peer can bring on? */
+	bool (*owed)(const struct rpcrdma_conn *c);
 	/* Prepare req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
 	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
 	int (*pull)(struct rr_req *r, struct rpcrdma_piece *p);
@@ -98,6 +106,11 @@ void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, const struct rr_co
 void rr_conn_adopt(struct rpcrdma_conn *c);
 /** rr_conn_heard - a message came: the peer is alive */
 void rr_conn_heard(struct rpcrdma_conn *c);
+/** rr_conn_progress - the peer took or gave something */
+static inline void rr_conn_progress(struct rpcrdma_conn *c)
+{
+	c->progress++;
+}
 /** rr_conn_bad - a malformed message came; false: too many, the connection is being closed */
 bool rr_conn_bad(struct rpcrdma_conn *c);
 /** rr_conn_drained - the transport is through with it; freed now or with its last request */
@@ -122,6 +135,10 @@ void rr_req_back(struct rr_req *r);
  * Return: 0 with *ret_len (reduced length); -EMSGSIZE: @cap is too small; -EINVAL: they do not encode */
 must_check int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_stream *s,
 			      void *buf, size_t cap, size_t *ret_len);
+
+/* srv_buf.c */
+void rr_conn_buf_init(struct rpcrdma_conn *c);
+void rr_conn_buf_fini(struct rpcrdma_conn *c);
 
 /* srv_tcp.c, srv_cm.c: listeners of either kind */
 struct rpcrdma_listener {

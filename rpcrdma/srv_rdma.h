@@ -33,6 +33,7 @@ struct rr_rconn {
 	bool remote_inv;              /* it asked for Send-With-Invalidate, and gets it */
 	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
 	struct list reads;            /* rr_rw: waiting for a place among them */
+	struct list sends;            /* rr_req: answered, waiting for a send buffer */
 	struct list free_rws;
 };
 

@@ -78,6 +78,7 @@ static void on_rw(struct rr_post *post, enum rr_wc_status status)
 	struct rr_rconn *c = rw->conn;
 	bool read = rw->wr[0].op == RR_WR_READ;
 
+	rr_conn_progress(&c->base);
 	rr_rw_put(rw);
 	if (read) {
 		c->reads_out--;

@@ -14,8 +14,9 @@
  *             the peer, the service's pieces) is given back when its last transfer, the Send, has
  *             completed; RC ordering makes that the end of all.
  * Threads:    The connection's engine.
- * Errors:     Shortage of a pool buffer waits in line. A reply that fits nowhere becomes ERR_CHUNK;
- *             one for which the machine has no memory ends the connection, since ERR_CHUNK is final.
+ * Errors:     Shortage of a pool buffer or of a send buffer waits in line. A reply that fits nowhere
+ *             becomes ERR_CHUNK; one for which the machine has no memory ends the connection, since
+ *             ERR_CHUNK is final.
  *             On a dead connection the same path runs with flushed completions, or none.
  * See:        RFC 8166 sections 3.4.6, 3.5, 4.5
  */
@@ -27,7 +28,20 @@
 #include "plan.h"
 #include "srv_rdma.h"
 
+static void start_answer(struct rr_rreq *rr);
+
 /* ---- the end of a request ---- */
+
+/* A send buffer is free again: whoever waits for one goes on, on a dead connection to his end. */
+static void put_send(struct rr_rconn *c, struct rr_send_ctx *sc)
+{
+	struct list *n;
+
+	rr_ep_put_send(sc);
+	n = list_pop(&c->sends);
+	if (n)
+		start_answer(rr_rreq_of(list_entry(n, struct rr_req, link)));
+}
 
 void rr_srv_release(struct rr_rreq *rr)
 {
@@ -38,7 +52,7 @@ void rr_srv_release(struct rr_rreq *rr)
 	while (rr->ntokens > 0)
 		rr_qp_direct_end(c->ep->qp, rr->tokens[--rr->ntokens]);
 	if (rr->sc)
-		rr_ep_put_send(rr->sc);
+		put_send(c, rr->sc);
 	if (rr->call_buf)
 		rpcrdma_buf_put(e, rr->call_buf);
 	if (rr->reply_buf)
@@ -72,6 +86,7 @@ static void on_end(struct rpcrdma_msg *msg)
 static void on_sent(struct rr_post *post, enum rr_wc_status status)
 {
 	(void)status; /* a failure has made the endpoint dead: nothing to add */
+	rr_conn_progress(container_of(post, struct rr_rreq, post)->base.pub.conn);
 	rr_srv_op_ended(container_of(post, struct rr_rreq, post));
 }
 
@@ -86,7 +101,6 @@ static void give_back_recv(struct rr_rreq *rr)
 static void end_silently(struct rr_rreq *rr)
 {
 	give_back_recv(rr);
-	rr->ops_out++;
 	rr->end_msg.fn = on_end;
 	rr_engine_defer(rr->base.pub.engine, &rr->end_msg);
 }
@@ -133,7 +147,6 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 	rr->post.first = &rr->send_wr;
 	rr->post.n = 1;
 	list_init(&rr->post.link);
-	rr->ops_out++;
 	give_back_recv(rr);
 	rr_ep_post(c->ep, &rr->post);
 }
@@ -157,7 +170,7 @@ static void on_error_sent(struct rr_post *post, enum rr_wc_status status)
 	struct rr_rw *rw = container_of(post, struct rr_rw, post);
 
 	(void)status;
-	rr_ep_put_send(rw->sc);
+	put_send(rw->conn, rw->sc);
 	rr_rw_put(rw);
 }
 
@@ -398,25 +411,31 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 		rpcrdma_buf_wait(rr->base.pub.engine, &rr->waiter);
 }
 
+/* A client may use the credit of a reply whose Send has not completed here yet, so more answers can
+ * be on their way than there are calls outstanding: then the last one waits for a buffer. */
+static void start_answer(struct rr_rreq *rr)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+
+	rr->sc = rr_ep_get_send(c->ep);
+	if (!rr->sc) {
+		rr_count(c->base.engine, sq_waits, 1);
+		list_add_tail(&c->sends, &rr->base.link);
+	} else if (try_answer(rr) == -ENOBUFS) {
+		rpcrdma_buf_wait(c->base.engine, &rr->waiter);
+	}
+}
+
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
-	struct rr_rconn *c = rr_rreq_conn(rr);
 
-	if (a->kind == RR_ANSWER_NONE || c->base.dead) {
-		end_silently(rr);
-		return;
-	}
-	rr->sc = rr_ep_get_send(c->ep);
-	if (!rr->sc) {
-		/* cannot be while every message out has a receive behind it; better a lost peer than a
-		 * lost request */
-		rpcrdma_conn_close(&c->base);
+	rr->ops_out++; /* the answer, from now on: it may have to wait before there is a Send */
+	if (a->kind == RR_ANSWER_NONE || rr_rreq_conn(rr)->base.dead) {
 		end_silently(rr);
 		return;
 	}
 	rr->answer = *a;
 	rr->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
-	if (try_answer(rr) == -ENOBUFS)
-		rpcrdma_buf_wait(rr->base.pub.engine, &rr->waiter);
+	start_answer(rr);
 }

@@ -21,13 +21,18 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "srv_tcp.h"
 
 #define BACKLOG 128
 
+/* Out of descriptors or memory: when to look at the listening socket again. */
+#define RETRY_NS (100 * NS_PER_MS)
+
 struct tcp_listener {
 	struct rpcrdma_listener base;
 	struct rpcrdma_watch watch;
+	struct rpcrdma_timer retry;
 };
 
 void rr_tconn_interest(struct rr_tconn *c)
@@ -87,6 +92,14 @@ static void conn_adopted(struct rpcrdma_conn *base)
 	}
 }
 
+static bool conn_owed(const struct rpcrdma_conn *base)
+{
+	const struct rr_tconn *c = rr_tconn_of(base);
+
+	return !list_is_empty(&c->sendq) ||
+	       (c->in && (c->in->in == RR_TREQ_READING || c->in->pulls || c->in->skipping));
+}
+
 static void conn_close(struct rpcrdma_conn *base)
 {
 	rr_tconn_die(rr_tconn_of(base));
@@ -112,6 +125,7 @@ static const struct rr_conn_ops tcp_ops = {
 	.name = "tcp",
 	.adopted = conn_adopted,
 	.close = conn_close,
+	.owed = conn_owed,
 	.decode = rr_tcp_decode,
 	.pull = rr_tcp_pull,
 	.room = rr_tcp_room,
@@ -170,6 +184,8 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	/* a reply is one write, so delaying small ones could only hurt; a socket that lacks the option
 	 * works all the same */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* an idle peer that is gone without a word is found out in the end */
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	c->watch = (struct rpcrdma_watch){ .fd = fd, .fn = on_socket };
 	c->pump_msg.fn = on_pump_msg;
 	list_init(&c->sendq);
@@ -194,15 +210,29 @@ static void on_incoming(struct rpcrdma_watch *w, uint32_t events)
 
 		if (fd >= 0)
 			take_peer(&l->base, fd, &addr);
+		else if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return;
 		else if (errno != ECONNABORTED && errno != EINTR)
-			return; /* EAGAIN, or out of descriptors: those that close will free some */
+			break;
 	}
+	/* the socket stays readable: not to be watched until somebody may have closed something */
+	if (rpcrdma_engine_rewatch(l->base.engine, w, 0) == 0)
+		rpcrdma_timer_set(l->base.engine, &l->retry, RETRY_NS);
+}
+
+static void on_retry(struct rpcrdma_timer *t)
+{
+	struct tcp_listener *l = container_of(t, struct tcp_listener, retry);
+
+	if (rpcrdma_engine_rewatch(l->base.engine, &l->watch, EPOLLIN))
+		rpcrdma_timer_set(l->base.engine, t, RETRY_NS);
 }
 
 static void listener_close(struct rpcrdma_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
 
+	rpcrdma_timer_cancel(base->engine, &l->retry);
 	rpcrdma_engine_unwatch(base->engine, &l->watch);
 	close(l->watch.fd);
 	free(l);
@@ -261,6 +291,7 @@ int rr_tcp_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr, str
 		return -ENOMEM;
 	}
 	l->watch = (struct rpcrdma_watch){ .fd = rc, .fn = on_incoming };
+	l->retry.fn = on_retry;
 	l->base = (struct rpcrdma_listener){
 		.engine = e, .svc = svc, .addr = *addr, .close = listener_close };
 	l->base.addr.port = bound_port(rc);

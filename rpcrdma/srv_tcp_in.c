@@ -63,8 +63,10 @@ static ssize_t receive(struct rr_tconn *c, void *to, size_t len)
 	do
 		n = recv(c->watch.fd, to, len, 0);
 	while (n < 0 && errno == EINTR);
-	if (n > 0)
+	if (n > 0) {
+		rr_conn_progress(&c->base);
 		return n;
+	}
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;
 	rr_tconn_die(c);

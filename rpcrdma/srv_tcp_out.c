@@ -198,6 +198,7 @@ static int send_some(struct rr_tconn *c, struct rr_treq *t)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+		rr_conn_progress(&c->base);
 		while (n > 0) {
 			struct iovec *v = &t->iov[t->iov_at];
 			size_t k = MIN((size_t)n, v->iov_len);

@@ -109,14 +109,13 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 
 static enum place_state use_buf(struct place_piece *p)
 {
-	struct rpcrdma_engine *e = p->req->reactor->engine;
 	int err;
 
-	err = p->buf ? 0 : rpcrdma_buf_get(e, p->len, &p->buf);
+	err = p->buf ? 0 : rpcrdma_req_buf_get(p->req->rpc, p->len, &p->buf);
 	if (err == -ENOBUFS) {
 		p->busy = true;
 		p->waiter.fn = on_buf;
-		rpcrdma_buf_wait(e, &p->waiter);
+		rpcrdma_req_buf_wait(p->req->rpc, &p->waiter);
 		return PLACE_NEED_BUF;
 	}
 	if (err)

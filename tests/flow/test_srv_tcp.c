@@ -439,6 +439,82 @@ static void no_more_than_so_many(void **state)
 	pump();
 }
 
+static const struct rpcrdma_domain_attr small_pool = { .pool_bytes_max = 32 << 20 };
+
+/* Ask for so many megabytes and take none of them. */
+static void ask_and_not_read(uint32_t calls)
+{
+	out_len = 0;
+	for (uint32_t i = 0; i < calls; i++) {
+		size_t at = out_len;
+
+		call_at(at + 4, i, WIRE_GET);
+		word_out(1 << 20);
+		word_out(WIRE_PLACE);
+		mark(at);
+	}
+	put_bytes(out, out_len);
+}
+
+/* Peers that do not take their answers hold their share of the pool, and no more: others are served. */
+static void a_share_of_the_pool(void **state)
+{
+	int greedy[4];
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small_pool, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		dial();
+		ask_and_not_read(60);
+		greedy[i] = fd;
+	}
+	dial();
+	out_len = 0;
+	put_call(0, 7, 1 << 20);
+	put_bytes(out, out_len);
+	assert_put(7, 1 << 20);
+	close(fd);
+	for (int i = 0; i < 4; i++) { /* and they get all of theirs, when they want it */
+		fd = greedy[i];
+		for (uint32_t k = 0; k < 60; k++)
+			assert_int_equal(reply(), 32 + (1 << 20));
+		close(fd);
+	}
+	dial();
+}
+
+/* ... and not for ever. */
+static void stalled_peers_are_let_go(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .stall_ms = 20 };
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small_pool, &attr), 0);
+	dial();
+	ask_and_not_read(60); /* takes nothing */
+	while (!svc.closed)
+		rpcrdma_engine_wait(svc.engine, 1000);
+	close(fd);
+	dial();
+	put_call(0, 7, 1 << 20);
+	put_bytes(out, 100000); /* gives no more */
+	while (svc.closed < 2)
+		rpcrdma_engine_wait(svc.engine, 1000);
+	close(fd);
+	dial();
+	call_at(4, 99, WIRE_NULL); /* one that owes nothing may be silent */
+	mark(0);
+	put_bytes(out, out_len);
+	assert_int_equal(reply(), 24);
+	for (int i = 0; i < 3; i++)
+		rpcrdma_engine_wait(svc.engine, 60);
+	assert_int_equal(svc.closed, 2);
+}
+
 #define tcp_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -457,6 +533,8 @@ int main(void)
 		tcp_test(peer_goes_in_the_middle),
 		tcp_test(silent_peers_are_let_go),
 		tcp_test(no_more_than_so_many),
+		tcp_test(a_share_of_the_pool),
+		tcp_test(stalled_peers_are_let_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

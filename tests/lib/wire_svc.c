@@ -22,6 +22,7 @@ struct wire_job {
 	struct rpcrdma_req *req;
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_buf *buf;
+	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_piece pieces[PIECES_MAX];
 	unsigned npieces, pulled;
 	int err;
@@ -148,11 +149,32 @@ static void cut_pieces(struct wire_job *j, uint32_t len)
 	}
 }
 
+static void run(struct wire_job *j);
+
+static void on_buf(struct rpcrdma_buf_waiter *w)
+{
+	run(container_of(w, struct wire_job, waiter));
+}
+
+/* false: run() comes again when there is one */
+static bool has_buf(struct wire_job *j, uint32_t len)
+{
+	int rc = j->buf ? 0 : rpcrdma_req_buf_get(j->req, len ? len : 1, &j->buf);
+
+	if (rc == 0)
+		return true;
+	assert_int_equal(rc, -ENOBUFS);
+	j->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
+	rpcrdma_req_buf_wait(j->req, &j->waiter);
+	return false;
+}
+
 static void put(struct wire_job *j)
 {
 	uint32_t len = j->args.put.data.length;
 
-	assert_int_equal(rpcrdma_buf_get(j->engine, len ? len : 1, &j->buf), 0);
+	if (!has_buf(j, len))
+		return;
 	cut_pieces(j, len);
 	if (!j->npieces) {
 		finish(j);
@@ -192,7 +214,8 @@ static void get(struct wire_job *j)
 		rpcrdma_req_reject(j->req, job_done, j);
 		return;
 	}
-	assert_int_equal(rpcrdma_buf_get(j->engine, count ? count : 1, &j->buf), 0);
+	if (!has_buf(j, count))
+		return;
 	for (uint32_t i = 0; i < count; i++)
 		((uint8_t *)j->buf->addr)[i] = wire_byte(i);
 	out->length = count;
@@ -322,7 +345,7 @@ static int svc_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma
 
 	(void)peer;
 	s->conns++;
-	*ret_engine = s->engine;
+	*ret_engine = s->conn_engine ? s->conn_engine : s->engine;
 	*ret_conn_ctx = s;
 	return 0;
 }
@@ -334,6 +357,8 @@ static void svc_closed(void *conn_ctx)
 
 static const struct rpcrdma_svc_ops ops = { svc_accept, svc_call, svc_closed };
 
+void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
+
 int wire_svc_open(struct wire_svc *s, const char *url, const struct rpcrdma_domain_attr *domain,
 		  const struct rpcrdma_svc_attr *attr)
 {
@@ -342,6 +367,8 @@ int wire_svc_open(struct wire_svc *s, const char *url, const struct rpcrdma_doma
 	memset(s, 0, sizeof(*s));
 	assert_int_equal(rpcrdma_addr_parse(url, &addr), 0);
 	assert_int_equal(rpcrdma_domain_create(domain, &s->domain), 0);
+	if (wire_svc_on_domain)
+		wire_svc_on_domain(s->domain);
 	assert_int_equal(rpcrdma_engine_create(s->domain, NULL, &s->engine), 0);
 	return rpcrdma_listen(s->engine, &addr, attr, &ops, s, &s->listener);
 }

@@ -69,6 +69,7 @@ struct wire_svc {
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_listener *listener;
+	struct rpcrdma_engine *conn_engine; /* that connections are given to; NULL: engine */
 	uint32_t grain;          /* 0: whole */
 	bool hold;               /* keep PUT and GET unanswered until wire_svc_release() */
 	struct wire_job *held;
@@ -77,6 +78,9 @@ struct wire_svc {
 	uint32_t put_bytes;
 	uint8_t *put_data;       /* its bytes */
 };
+
+/* Runs when the domain is there and nothing has been opened in it; for whoever wants to look on. */
+extern void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
 
 /** wire_svc_open - listen on @url; 0 or -errno */
 int wire_svc_open(struct wire_svc *s, const char *url, const struct rpcrdma_domain_attr *domain,

@@ -42,11 +42,11 @@ static void note(enum op_kind kind, void *what, uint32_t off, uint32_t len)
 	ops[nops++] = (struct op){ .kind = kind, .what = what, .off = off, .len = len };
 }
 
-int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret)
+int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret)
 {
 	struct rpcrdma_buf *b;
 
-	(void)e;
+	(void)req;
 	if (!bufs_left)
 		return -ENOBUFS;
 	bufs_left--;
@@ -67,9 +67,9 @@ void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *b)
 	free(b);
 }
 
-void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
+void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 {
-	(void)e;
+	(void)req;
 	note(OP_BUF, w, 0, 0);
 }
 

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_buf.c - a connection's share of the pool
+ *
+ * Operation:  Buffers that a request takes are charged to its connection until they are given back.
+ *             One that holds its share waits in a line of its own, in front of the pool's: whoever
+ *             does not take his answers waits for himself, and not the others for him.
+ * Memory:     Waiters are embedded in what waits.
+ * Threads:    The connection's engine.
+ * Errors:     Shortage is -ENOBUFS, and a line.
+ */
+#include <errno.h>
+
+#include "srv_int.h"
+
+/* Of the pool; a connection that holds nothing may always have one buffer. */
+#define SHARES 16u
+
+static bool is_over_share(const struct rpcrdma_conn *c, size_t bytes)
+{
+	size_t share = c->engine->domain->pool.bytes_max / SHARES;
+
+	return c->buf_bytes && (bytes > share || c->buf_bytes > share - bytes);
+}
+
+int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret)
+{
+	struct rpcrdma_conn *c = req->conn;
+	struct rpcrdma_buf *buf;
+	int rc;
+
+	if (is_over_share(c, bytes))
+		return -ENOBUFS;
+	rc = rpcrdma_buf_get(c->engine, bytes, &buf);
+	if (rc)
+		return rc;
+	container_of(buf, struct rr_buf, pub)->conn = c;
+	c->buf_bytes += buf->bytes;
+	*ret = buf;
+	return 0;
+}
+
+static void link_waiter(struct rpcrdma_conn *c, struct rpcrdma_buf_waiter **at,
+			struct rpcrdma_buf_waiter *w)
+{
+	w->next = *at;
+	w->link = at;
+	*at = w;
+	if (w->next)
+		w->next->link = &w->next;
+	else
+		c->buf_waiters_tail = &w->next;
+}
+
+void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
+{
+	struct rpcrdma_conn *c = req->conn;
+
+	if (!c->buf_bytes) { /* nothing of its own will come back: it is the pool that is short */
+		rpcrdma_buf_wait(c->engine, w);
+		return;
+	}
+	if (c->buf_retry == w) {
+		/* it was its turn and there is still not enough: it keeps its place, and no other tries */
+		c->buf_retry = NULL;
+		rr_engine_undefer(c->engine, &c->buf_msg);
+		c->buf_msg_out = false;
+		link_waiter(c, &c->buf_waiters, w);
+		return;
+	}
+	rr_count(c->engine, buf_waits, 1);
+	link_waiter(c, c->buf_waiters_tail, w);
+}
+
+/* Waiters try in turn, one a poll, until one has to wait again. */
+static void on_buf_msg(struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, buf_msg);
+	struct rpcrdma_buf_waiter *w = c->buf_waiters;
+
+	c->buf_msg_out = false;
+	c->buf_retry = NULL;
+	if (!w)
+		return;
+	c->buf_waiters = w->next;
+	if (w->next)
+		w->next->link = &c->buf_waiters;
+	else
+		c->buf_waiters_tail = &c->buf_waiters;
+	w->link = NULL;
+	if (c->buf_waiters) {
+		c->buf_msg_out = true;
+		rr_engine_defer(c->engine, &c->buf_msg);
+	}
+	c->buf_retry = w;
+	w->fn(w); /* may end the request, and the connection with it: c is not touched again */
+}
+
+void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes)
+{
+	c->buf_bytes -= bytes;
+	if (!c->buf_waiters || c->buf_msg_out)
+		return;
+	c->buf_msg_out = true;
+	rr_engine_defer(c->engine, &c->buf_msg);
+}
+
+void rr_conn_buf_init(struct rpcrdma_conn *c)
+{
+	c->buf_waiters_tail = &c->buf_waiters;
+	c->buf_msg.fn = on_buf_msg;
+}
+
+void rr_conn_buf_fini(struct rpcrdma_conn *c)
+{
+	rr_engine_undefer(c->engine, &c->buf_msg);
+}
