@@ -137,8 +137,11 @@ static void failing_registrations(void **state)
 
 static void lost_completions(void **state)
 {
+	/* each takes the second that an endpoint is given to drain: a variant looks at a few */
+	uint64_t step = getenv("LEAT_TEST_VARIANT") ? 4 : 1;
+
 	(void)state;
-	for (uint64_t n = 1; n <= 8; n++) {
+	for (uint64_t n = 1; n <= 8; n += step) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL, .clnt.timeout_ms = 100 };
 
 		a.clnt_local.hooks.drop_completion = n;

@@ -59,20 +59,26 @@ static void take(struct raw_peer *p, const struct rr_wc *wc)
 	post_recv(p, i);
 }
 
-static int pump(struct raw_peer *p)
+static int poll_cq(struct raw_peer *p)
 {
 	struct rr_wc wc[16];
-	int n = rpcrdma_engine_poll(p->server), k;
+	int k = rr_cq_poll(p->cq, wc, 16);
 
-	rr_cm_process(p->cm);
-	k = rr_cq_poll(p->cq, wc, 16);
 	for (int i = 0; i < k; i++) {
 		if (wc[i].done >= p->done && wc[i].done < p->done + RAW_RECVS)
 			take(p, &wc[i]);
 		else
 			wc[i].done->fn(wc[i].done, &wc[i]);
 	}
-	return n + k;
+	return k;
+}
+
+static int pump(struct raw_peer *p)
+{
+	int n = rpcrdma_engine_poll(p->server);
+
+	rr_cm_process(p->cm);
+	return n + poll_cq(p);
 }
 
 #define pump_until(p, cond)                                                                    \
@@ -86,6 +92,8 @@ static void on_cm(void *ctx, const struct rr_cm_event *ev)
 		p->sent = true;
 	} else if (ev->type == RR_CM_ESTABLISHED) {
 		p->up = true;
+		p->reads_of_server = ev->responder_resources;
+		p->reads_by_server = ev->initiator_depth;
 		rr_priv_decode(ev->priv, ev->priv_len, &p->server_priv);
 	} else {
 		p->failed = true;
@@ -131,6 +139,8 @@ int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path
 		param.priv = priv;
 		param.priv_len = sizeof(priv);
 	}
+	if (opts->reads)
+		param.responder_resources = opts->reads;
 	if (opts->no_reads)
 		param.responder_resources = 0;
 	if (rr_qp_connect(p->qp, &param))
@@ -159,7 +169,18 @@ void raw_close(struct raw_peer *p)
 	memset(p, 0, sizeof(*p));
 }
 
-enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len)
+static enum rr_wc_status post(struct raw_peer *p, const struct rr_wr *wr, bool blind)
+{
+	p->sent = false;
+	if (rr_post_send(p->qp, wr))
+		return RR_WC_FLUSHED;
+	for (int idle = 0; !p->sent && idle < IDLE_ROUNDS; idle++)
+		if (blind ? poll_cq(p) : pump(p))
+			idle = 0;
+	return p->sent ? p->send_status : RR_WC_LOST;
+}
+
+static enum rr_wc_status send_it(struct raw_peer *p, const void *msg, size_t len, bool blind)
 {
 	uint8_t *buf = p->mem + RAW_RECVS * (size_t)65536;
 	struct rr_sge sge = { .addr = buf, .len = (uint32_t)len, .mr = p->mr };
@@ -170,11 +191,37 @@ enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len)
 			    .nsge = 1 };
 
 	memcpy(buf, msg, len);
-	p->sent = false;
-	if (rr_post_send(p->qp, &wr))
-		return RR_WC_FLUSHED;
-	pump_until(p, p->sent);
-	return p->sent ? p->send_status : RR_WC_LOST;
+	return post(p, &wr, blind);
+}
+
+enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len)
+{
+	return send_it(p, msg, len, false);
+}
+
+enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len)
+{
+	return send_it(p, msg, len, true);
+}
+
+enum rr_wc_status raw_bind(struct raw_peer *p, struct rr_mw *mw, struct rr_mr *mr, void *addr,
+			   size_t len, unsigned access)
+{
+	struct rr_wr wr = { .done = &p->send_done,
+			    .op = RR_WR_BIND,
+			    .flags = RR_WR_SIGNALED,
+			    .rkey = rr_mw_next_rkey(mw->rkey),
+			    .bind = { .mw = mw, .mr = mr, .addr = addr, .len = len, .access = access } };
+
+	return post(p, &wr, false);
+}
+
+bool raw_last_inv(const struct raw_peer *p, uint32_t *ret_rkey)
+{
+	unsigned at = (p->taken - 1) % RAW_RECVS;
+
+	*ret_rkey = p->got[at].inv_rkey;
+	return p->got[at].with_inv;
 }
 
 const uint8_t *raw_recv(struct raw_peer *p, uint32_t *ret_len)

@@ -34,6 +34,8 @@ struct raw_peer {
 	} got[RAW_RECVS];                /* messages, in order of arrival */
 	unsigned ngot, taken, posted;
 	struct rr_priv server_priv;
+	unsigned reads_of_server;        /* RDMA Reads it says it will have outstanding */
+	unsigned reads_by_server;        /* ... and lets us have */
 	bool up, failed, flushed, sent;
 	enum rr_wc_status send_status;
 };
@@ -43,6 +45,7 @@ struct raw_opts {
 	const struct rr_priv *priv; /* NULL: no private data */
 	unsigned recvs;             /* posted at first; 0: 8 */
 	bool no_reads;              /* offer no RDMA Reads */
+	unsigned reads;             /* ... or so many; 0: 16 */
 };
 
 /** raw_open - connect to the socket @path; Return: 0, or -errno when refused */
@@ -53,9 +56,20 @@ void raw_close(struct raw_peer *p);
 /** raw_send - one Send of @len bytes, whatever they are; waits for its completion */
 enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len);
 
+/** raw_send_blind - the same without letting the server run meanwhile */
+enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len);
+
+/** raw_bind - put a window with a new key over [addr, addr+len) of @mr; asserts nothing
+ * Return: status of the bind; @mw->rkey is the key */
+enum rr_wc_status raw_bind(struct raw_peer *p, struct rr_mw *mw, struct rr_mr *mr, void *addr,
+			   size_t len, unsigned access);
+
 /** raw_recv - the next message; NULL when none comes and nothing moves any more
  * @ret_len: its length */
 const uint8_t *raw_recv(struct raw_peer *p, uint32_t *ret_len);
+
+/** raw_last_inv - the message that raw_recv() gave out last: was something invalidated with it? */
+bool raw_last_inv(const struct raw_peer *p, uint32_t *ret_rkey);
 
 /** raw_settle - pump both sides until nothing moves */
 void raw_settle(struct raw_peer *p);

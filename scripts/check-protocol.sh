@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# check-protocol.sh - the checklist of doc/protocol.md says what this run of the tests has shown
+#
+#   scripts/check-protocol.sh [-v] LOGDIR     LOGDIR as tests/run was given it; -v: print statistics
+#
+#   - items 1 to 90 are all there, once, in order
+#   - each names tests, or says "later:" and what it waits for, or both
+#   - each test named is in the file named, and its log says that it ran and passed, every time it
+#     ran (a test may run over several transports: `name over_tcp`, `tcp: name`, `name (tcp)`)
+#   - a file named without a test ran, and nothing in it failed or was skipped as a whole
+#   - `Item:` of a mutant is an item with tests, and the mutant's test is one of its
+
+set -u
+verbose=
+[ "${1:-}" != -v ] || { verbose=1; shift; }
+logs=${1:-}
+doc=doc/protocol.md
+[ -d "$logs" ] || { echo 'usage: scripts/check-protocol.sh [-v] LOGDIR' >&2; exit 2; }
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+say() { echo "check-protocol: $*"; echo . >>"$tmp/bad"; }
+
+# item TAB tests, separated by blanks, TAB what it waits for
+sed -n '/^## 8\./,$s/^| *\([0-9][0-9]*\) |.*| *\([^|]*\) |$/\1|\2/p' "$doc" >"$tmp/rows"
+awk -F'|' '{ if ($1 != NR) { print "item " NR " is not where it should be (" $1 ")"; exit } }
+	END { if (NR != 90) print NR " items, not 90" }' "$tmp/rows" >"$tmp/order"
+while read -r line; do say "$line"; done <"$tmp/order"
+
+log_of() { # unit/test_x.c -> LOGDIR/unit_test_x.log
+	echo "$logs/$(echo "$1" | sed 's/\.c$//; s,^fuzz/fuzz_,fuzz/replay_,' | tr / _)"
+}
+
+whole() { # ITEM FILE
+	base=$(log_of "$2")
+	if [ ! -e "$base.sum" ]; then
+		say "item $1: $2 did not run"
+	elif ! awk '$1 > 0 && $2 == 0 { ok = 1 } END { exit !ok }' "$base.sum"; then
+		say "item $1: $2 did not pass"
+	fi
+}
+
+one() { # ITEM FILE NAME
+	base=$(log_of "$2")
+	grep -qw "$3" "tests/$2" || say "item $1: no $3 in tests/$2"
+	if [ ! -e "$base.log" ]; then
+		say "item $1: $2 did not run"
+	elif grep -E "^\[  (FAILED|SKIPPED) +\] (.*: )?$3( .*)?\$" "$base.log" >"$tmp/grep"; then
+		say "item $1: $3 of $2 did not pass"
+	elif ! grep -qE "^\[       OK \] (.*: )?$3( .*)?\$" "$base.log"; then
+		say "item $1: $3 of $2 did not run"
+	fi
+}
+
+while IFS='|' read -r item cell; do
+	# shellcheck disable=SC2016 # the backquotes are the document's
+	tests=$(echo "$cell" | grep -oE '`[^`]*\.(c|sh)(:[^`]*)?`' | tr -d '`')
+	case $cell in
+	*later:*) echo "$item" >>"$tmp/later" ;;
+	*) [ -n "$tests" ] || say "item $item has neither a test nor a \"later:\"" ;;
+	esac
+	[ -z "$tests" ] || echo "$item" >>"$tmp/tested"
+	for t in $tests; do
+		file=${t%%:*}
+		echo "$item ${file%.c}" >>"$tmp/files"
+		if [ ! -e "tests/$file" ]; then
+			say "item $item: no tests/$file"
+		elif [ "$file" = "$t" ]; then
+			whole "$item" "$file"
+		else
+			one "$item" "$file" "${t#*:}"
+		fi
+	done
+done <"$tmp/rows"
+
+touch "$tmp/files" "$tmp/tested" "$tmp/later" "$tmp/mutated"
+for m in tests/mutants/*.patch; do
+	test=$(sed -n 's/^Test: *//p' "$m" | head -n 1)
+	sed -n 's/^Item: *//p' "$m" | while read -r item; do
+		echo "$item" >>"$tmp/mutated"
+		grep -qx "$item $test" "$tmp/files" || say "$m: $test is no test of item $item"
+	done
+done
+
+if [ -n "$verbose" ]; then
+	count() { sort -un "$1" | wc -l; }
+	echo "check-protocol: $(count "$tmp/tested") items with tests," \
+		"$(sort -un "$tmp/later" | grep -cvxF -f "$tmp/tested") later," \
+		"$(sort -un "$tmp/later" | grep -cxF -f "$tmp/tested") in part later;" \
+		"$(count "$tmp/mutated") items with mutants"
+	echo "check-protocol: without a mutant: $(sort -un "$tmp/tested" | grep -vxF -f "$tmp/mutated" | tr '\n' ' ')"
+fi
+[ ! -e "$tmp/bad" ]

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_srv_limits.c - the responder's order, credits, sizes and connections
+ *
+ * The numbers are those of the checklist in doc/protocol.md; test_srv_wire.c is about messages,
+ * test_srv_memory.c about what may touch whose memory.
+ */
+#include <dirent.h>
+
+#include "srv_talk.h"
+
+/* ---- order: item 42 ---- */
+
+static void item42_data_before_the_reply(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct rpcrdma_domain_attr domain = { .local = &local };
+
+		serve_with(&domain, NULL);
+		connect_peer(&opts4k);
+		for (uint32_t mode = WIRE_PLACE; mode <= WIRE_IOV; mode++) {
+			struct region *a = offer(4097, WRITABLE), *b = offer(65536, WRITABLE);
+
+			svc.grain = 4000;
+			get_args(60001, mode);
+			add_write_seg(0, seg(a, 0, 4097));
+			add_write_seg(0, seg(b, 0, 65536));
+			say();
+			expect_accepted(RR_SUCCESS); /* now all of it is there */
+			assert_returned(&m.hdr.writes[0], &heard.writes[0], 60001);
+			assert_pattern(a->mem, 0, 4097);
+			assert_pattern(b->mem, 4097, 60001 - 4097);
+			drop_regions();
+			for (; nregions > 0; nregions--)
+				free(regions[nregions - 1].mem);
+		}
+		{ /* a long reply, and buffers used again at once */
+			struct region *r = offer(65536, WRITABLE);
+
+			for (unsigned i = 0; i < 4; i++) {
+				memset(r->mem, 0xee, r->len);
+				big_args(20000 + 4 * i);
+				add_reply_seg(seg(r, 0, 65536));
+				say();
+				listen_for();
+				assert_int_equal(heard.proc, RR_NOMSG);
+				assert_returned(&m.hdr.reply, &heard.reply, 24 + 4 + 20000 + 4 * i);
+				assert_int_equal(get_be32(r->mem), 0x1234);
+				for (uint32_t k = 0; k < 20000 + 4 * i; k += 4)
+					assert_int_equal(get_be32(r->mem + 28 + k), k * 2654435761u);
+			}
+			drop_regions();
+			for (; nregions > 0; nregions--)
+				free(regions[nregions - 1].mem);
+		}
+	}
+}
+
+/* ---- credits and sizes: items 45, 48 ---- */
+
+/* As many calls as were granted find a receive, though the server does not run in between. */
+static void item45_as_many_as_granted(void **state)
+{
+	static const struct raw_opts o = { .priv = &priv4k, .recvs = 64 };
+	uint32_t granted;
+
+	(void)state;
+	close_peer();
+	connect_peer(&o);
+	still_serves();
+	granted = heard.credits;
+	for (unsigned round = 0; round < 6; round++) {
+		for (uint32_t i = 0; i < granted; i++) {
+			get_args(16, WIRE_PLACE);
+			m.hdr.credits = 1000;
+			finish_msg();
+			assert_int_equal(raw_send_blind(&peer, m.raw, m.raw_len), RR_WC_OK);
+		}
+		svc.hold = true; /* none of them makes room for another */
+		raw_settle(&peer);
+		wire_svc_release(&svc);
+		for (uint32_t i = 0; i < granted; i++)
+			expect_accepted(RR_SUCCESS);
+		granted = heard.credits;
+	}
+	assert_int_equal(granted, 64);
+	assert_int_equal(svc.conns, 2);
+}
+
+static void item48_receives_as_long_as_said(void **state)
+{
+	static const uint32_t inlines[] = { 1024, 4096, 65536 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(inlines); i++) {
+		struct rpcrdma_svc_attr attr = { .inline_bytes = inlines[i] };
+		uint32_t len = inlines[i] - RR_HDR_MIN - 48;
+		uint8_t *long_msg = calloc(1, inlines[i]);
+		size_t at;
+
+		assert_non_null(long_msg);
+		serve_with(NULL, &attr);
+		connect_peer(&opts4k);
+		assert_int_equal(peer.server_priv.recv_bytes, inlines[i]);
+		assert_int_equal(peer.server_priv.send_bytes, inlines[i]);
+		put_args(RR_MSG, len); /* PUT with its data inline */
+		finish_msg();
+		memcpy(long_msg, m.raw, m.raw_len);
+		at = m.raw_len;
+		assert_int_equal(at + len, inlines[i]);
+		pattern(long_msg + at, len);
+		assert_int_equal(raw_send(&peer, long_msg, inlines[i]), RR_WC_OK);
+		expect_put(len);
+		free(long_msg);
+	}
+}
+
+/* ---- connections: items 52, 54, 55 ---- */
+
+static void item52_reads_as_offered(void **state)
+{
+	static const unsigned offers[][2] = { { 1, 1 }, { 3, 3 }, { 16, 16 }, { 100, 16 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
+		struct raw_opts o = { .priv = &priv4k, .reads = offers[i][0] };
+		struct region *r;
+		uint32_t pos;
+
+		close_peer();
+		connect_peer(&o);
+		assert_int_equal(peer.reads_of_server, offers[i][1]);
+		assert_int_equal(peer.reads_by_server, 0);
+		r = offer(60 * 100, READABLE); /* many more segments than that */
+		pattern(r->mem, r->len);
+		pos = put_args(RR_MSG, 60 * 100);
+		for (unsigned k = 0; k < 60; k++)
+			add_read(pos, seg(r, k * 100, 100));
+		say();
+		expect_put(60 * 100);
+		drop_regions();
+	}
+}
+
+/* The connection's engine has not run at all when the first call is there. */
+static void item54_call_before_adoption(void **state)
+{
+	struct rpcrdma_engine *other;
+
+	(void)state;
+	close_peer();
+	assert_int_equal(rpcrdma_engine_create(svc.domain, NULL, &other), 0);
+	svc.conn_engine = other;
+	connect_peer(&opts4k);
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	say();
+	expect_nothing();
+	peer.server = other; /* only now it runs */
+	expect_accepted(RR_SUCCESS);
+	still_serves();
+	raw_close(&peer);
+	for (int idle = 0; idle < 1000; idle++)
+		if (rpcrdma_engine_poll(other))
+			idle = 0;
+	svc.conn_engine = NULL;
+	rpcrdma_engine_destroy(other);
+	connect_peer(&opts4k);
+}
+
+static unsigned open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void item55_a_thousand_connections(void **state)
+{
+	struct rpcrdma_stats st;
+	unsigned fds = 0;
+
+	(void)state;
+	close_peer();
+	for (unsigned i = 0; i < 1000; i++) {
+		connect_peer(&opts4k);
+		if (i % 3 != 1)
+			still_serves();
+		if (i % 7 == 3) { /* and one that goes with a call unanswered */
+			svc.hold = true;
+			get_args(16, WIRE_PLACE);
+			say();
+		}
+		if (i % 5 == 2)
+			rr_local_cut(peer.qp);
+		if (i == 10)
+			fds = open_fds();
+		else if (i == 999)
+			assert_int_equal(open_fds(), fds);
+		raw_close(&peer);
+		wire_svc_release(&svc);
+	}
+	for (int idle = 0; idle < 2000 && svc.closed < svc.conns;)
+		idle = rpcrdma_engine_poll(svc.engine) ? 0 : idle + 1;
+	rpcrdma_domain_stats(svc.domain, &st);
+	assert_int_equal(st.conns, 0);
+	assert_int_equal(st.conns_total, 1001);
+	assert_int_equal(svc.closed, 1001);
+	connect_peer(&opts4k);
+}
+
+/* ---- thresholds, overruns, ends: items 47, 49, 52 ---- */
+
+static void item47_thresholds(void **state)
+{
+	static const struct rr_priv small = { .present = true, .send_bytes = 65536, .recv_bytes = 2048 };
+	const struct raw_opts without = { .priv = NULL }, with = { .priv = &small };
+
+	(void)state;
+	/* 4096 agreed: 4096 - 28 - 24 - 4 bytes of BIG fit, 4 more do not */
+	big_args(4040);
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(send_len, 4096);
+	big_args(4044);
+	say();
+	expect_err_chunk();
+	close_peer();
+	connect_peer(&without); /* no private data: 1024 */
+	assert_int_equal(peer.server_priv.recv_bytes, 4096);
+	big_args(1024 - 56);
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(send_len, 1024);
+	big_args(1024 - 52);
+	say();
+	expect_err_chunk();
+	close_peer();
+	connect_peer(&with); /* what the client can receive, not what it can send */
+	big_args(2048 - 56);
+	say();
+	expect_accepted(RR_SUCCESS);
+	big_args(2048 - 52);
+	say();
+	expect_err_chunk();
+}
+
+static void item49_overrun(void **state)
+{
+	unsigned sent = 0;
+
+	(void)state;
+	svc.hold = true;
+	for (; sent < 300; sent++) {
+		get_args(16, WIRE_PLACE);
+		m.hdr.xid = sent;
+		m.hdr.credits = 1; /* asks for no more than it has */
+		finish_msg();
+		if (raw_send(&peer, m.raw, m.raw_len) != RR_WC_OK)
+			break;
+	}
+	assert_in_range(sent, 8, 64); /* what was granted, and the few for other messages */
+	assert_false(raw_alive(&peer));
+	wire_svc_release(&svc);
+}
+
+static void credits_grow_with_demand(void **state)
+{
+	(void)state;
+	still_serves();
+	assert_int_equal(heard.credits, 8);
+	svc.hold = true;
+	for (unsigned i = 0; i < 8; i++) {
+		get_args(16, WIRE_PLACE);
+		m.hdr.credits = 1000;
+		finish_msg();
+		assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+	}
+	raw_settle(&peer);
+	wire_svc_release(&svc);
+	for (unsigned i = 0; i < 8; i++)
+		expect_accepted(RR_SUCCESS);
+	assert_in_range(heard.credits, 16, 64);
+}
+
+static void item52_no_reads_offered(void **state)
+{
+	static const struct raw_opts o = { .priv = &priv4k, .no_reads = true };
+
+	(void)state;
+	close_peer();
+	assert_int_equal(raw_open(&peer, svc.engine, path, &o), -ECONNREFUSED);
+	assert_int_equal(svc.closed, 2);
+}
+
+static void message_too_long_for_the_receive(void **state)
+{
+	uint8_t big[4097] = { 0 };
+
+	(void)state;
+	assert_int_not_equal(raw_send(&peer, big, sizeof(big)), RR_WC_OK);
+	assert_false(raw_alive(&peer));
+}
+
+static void peer_dies_in_the_middle(void **state)
+{
+	(void)state;
+	svc.hold = true;
+	for (unsigned i = 0; i < 4; i++) {
+		struct region *r = offer(1 << 20, WRITABLE);
+
+		get_args(1 << 20, WIRE_PLACE);
+		add_write_seg(0, seg(r, 0, 1 << 20));
+		say();
+	}
+	raw_settle(&peer);
+	rr_local_cut(peer.qp);
+	raw_settle(&peer);
+	wire_svc_release(&svc); /* answers that nobody hears; memory comes back: see wire_svc_close */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		wire_test(item42_data_before_the_reply),
+		wire_test(item45_as_many_as_granted),
+		wire_test(item48_receives_as_long_as_said),
+		wire_test(item52_reads_as_offered),
+		wire_test(item54_call_before_adoption),
+		wire_test(item55_a_thousand_connections),
+		wire_test(item47_thresholds),
+		wire_test(item49_overrun),
+		wire_test(credits_grow_with_demand),
+		wire_test(item52_no_reads_offered),
+		wire_test(message_too_long_for_the_receive),
+		wire_test(peer_dies_in_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

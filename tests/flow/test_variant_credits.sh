@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# test_variant_credits.sh - the flow tests with grants of one, and falling ones
+
+set -u
+. tests/lib/variant.sh
+
+variant LEAT_TEST_CREDITS=1
+variant LEAT_TEST_CREDITS=falling
+variant_end

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * variant.c - the flow tests once more, with other thresholds, credits and private data
+ *
+ * Operation:  Flow tests are linked with --wrap of the four functions below; every client, listener
+ *             and local fabric of the program goes through here, and rr_credit_grant() of its
+ *             responders. Without the variables nothing changes:
+ *
+ *               LEAT_TEST_INLINE=N          inline threshold of both sides
+ *               LEAT_TEST_NO_PRIV=clnt|svc  that side sends and reads no private data
+ *               LEAT_TEST_CREDITS=N         no responder grants more
+ *               LEAT_TEST_CREDITS=falling   each grant is half of the one before, down to 1, then
+ *                                           it starts again
+ *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where there is none
+ *
+ *             A program in which a variable took effect says so on stderr, once; test_variant_*.sh
+ *             want to see that.
+ * Memory:     None.
+ * Threads:    Any.
+ * Errors:     Those of the functions themselves.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "credit.h"
+#include "local.h"
+#include "rpcrdma.h"
+
+int __real_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			       struct rpcrdma_clnt **ret);
+int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			       struct rpcrdma_clnt **ret);
+int __real_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
+			  const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops,
+			  void *ctx, struct rpcrdma_listener **ret);
+int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
+			  const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops,
+			  void *ctx, struct rpcrdma_listener **ret);
+int __real_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
+int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
+uint32_t __real_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
+uint32_t __wrap_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
+
+static const char *wanted(const char *name)
+{
+	static atomic_bool said;
+	const char *value = getenv(name);
+
+	if (value && !atomic_exchange(&said, true))
+		fprintf(stderr, "variant: %s=%s\n", name, value);
+	return value;
+}
+
+static uint32_t wanted_u32(const char *name, uint32_t otherwise)
+{
+	const char *value = wanted(name);
+
+	return value ? (uint32_t)strtoul(value, NULL, 10) : otherwise;
+}
+
+static bool is_without(const char *side)
+{
+	const char *value = wanted("LEAT_TEST_NO_PRIV");
+
+	return value && !strcmp(value, side);
+}
+
+int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			       struct rpcrdma_clnt **ret)
+{
+	struct rpcrdma_clnt_attr a = *attr;
+
+	a.inline_bytes = wanted_u32("LEAT_TEST_INLINE", a.inline_bytes);
+	a.no_private_data |= is_without("clnt");
+	return __real_rpcrdma_clnt_create(e, &a, ret);
+}
+
+int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
+			  const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops,
+			  void *ctx, struct rpcrdma_listener **ret)
+{
+	struct rpcrdma_svc_attr a = { 0 };
+
+	if (attr)
+		a = *attr;
+	a.inline_bytes = wanted_u32("LEAT_TEST_INLINE", a.inline_bytes);
+	a.no_private_data |= is_without("svc");
+	return __real_rpcrdma_listen(e, addr, &a, ops, ctx, ret);
+}
+
+int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
+{
+	struct rr_local_attr a = { 0 };
+
+	if (attr)
+		a = *attr;
+	if (!a.hooks.chaos_seed)
+		a.hooks.chaos_seed = wanted_u32("LEAT_TEST_CHAOS", 0);
+	return __real_rr_local_open(&a, ret);
+}
+
+uint32_t __wrap_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap)
+{
+	static atomic_uint serial;
+	const char *value = wanted("LEAT_TEST_CREDITS");
+	uint32_t grant = __real_rr_credit_grant(asked, posted, cap), most = grant;
+
+	if (value && !strcmp(value, "falling"))
+		most = grant >> (atomic_fetch_add(&serial, 1) % 8);
+	else if (value)
+		most = wanted_u32("LEAT_TEST_CREDITS", grant);
+	return MAX(MIN(grant, most), 1u);
+}
