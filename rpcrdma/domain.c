@@ -16,6 +16,9 @@
 
 #include "engine_int.h"
 #include "local.h"
+#ifdef HAVE_VERBS
+#include "verbs.h"
+#endif
 
 #define POOL_BYTES_DEFAULT ((size_t)256 << 20)
 
@@ -70,6 +73,10 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 {
 	struct rr_local_attr local = { 0 };
 
+#ifdef HAVE_VERBS
+	if (transport == RPCRDMA_RDMA)
+		return rr_verbs_open(NULL, ret);
+#endif
 	if (transport != RPCRDMA_LOCAL)
 		return -EOPNOTSUPP;
 	if (d->attr.local)

@@ -8,7 +8,7 @@
 #   deps.sh install SET...     install them by apt-get, as root or by `sudo -n`; where that cannot
 #                              be, print the one line to type and fail
 #
-# SETs: build, rdma, check, fuzz. A thing is looked for by what it does, not by its package's name, so
+# SETs: build, rdma, check, fuzz, interop. A thing is looked for by what it does, not by its package's name, so
 # that a machine with another distribution or its own compiler passes as well.
 
 set -eu
@@ -47,10 +47,28 @@ need_fuzz() {
 	ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer* >/dev/null 2>&1 || echo libclang-rt-dev
 }
 
+# The virtual machine of tests/interop, and the programs that run in it.
+need_interop() {
+	PATH=$PATH:/usr/sbin:/sbin
+	has_cmd qemu-system-x86_64 || echo qemu-system-x86
+	# one that needs no library: it is all there is when the machine starts
+	has_cmd busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1 || echo busybox-static
+	has_cmd cpio || echo cpio
+	has_cmd depmod || echo kmod
+	has_cmd ip && has_cmd rdma || echo iproute2
+	has_cmd mount.nfs || echo nfs-common
+	has_cmd rpc.nfsd || echo nfs-kernel-server
+	has_cmd rpcbind || echo rpcbind
+	has_cmd rping || echo rdmacm-utils
+	has_cmd tcpdump || echo tcpdump
+	has_cmd tshark || echo tshark
+	[ -d /etc/libibverbs.d ] || echo ibverbs-providers
+}
+
 missing() {
 	for set in "$@"; do
 		case $set in
-		build | rdma | check | fuzz) need_"$set" ;;
+		build | rdma | check | fuzz | interop) need_"$set" ;;
 		*) echo "deps.sh: no set named $set" >&2; exit 2 ;;
 		esac
 	done | sort -u | tr '\n' ' ' | sed 's/ $//'

@@ -18,13 +18,14 @@ HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 # What a test's program needs beyond the house: LDFLAGS_NAME.
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
+$(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_create,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_local_open
 
 $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 	$(archive)
 
 $(TEST_PROGS): %: %.o $(O)/libhelp.a $(HOUSE)
-	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_$(notdir $*)) $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_$(notdir $*)) $(LDFLAGS_flow) $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
 
 # ---- fuzz harnesses: with libFuzzer in the variant fuzz, elsewhere with a main() that replays ----
 
@@ -54,6 +55,16 @@ $(B)/bench/%: $(O)/tests/bench/%.o $(HOUSE)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(filter-out -lcmocka,$(HOUSE_LIBS)) -o $@
 
+# ---- programs of the interoperation tests (tests/interop/*.sh) ------------------------------------
+
+INTEROP_SRCS := $(filter-out $(if $(HAVE_VERBS),,tests/interop/verbs%),$(wildcard tests/interop/*.c))
+INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
+
+.PHONY: interop-tools
+interop-tools: $(INTEROP_PROGS)
+$(INTEROP_PROGS): %: %.o $(HOUSE)
+	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(HOUSE_LIBS) -o $@
+
 # ---- running -------------------------------------------------------------------------------------
 
 TEST_ENV = O=$(O) LEATD=$(OUT)/leatd LEAT=$(OUT)/leat CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
@@ -64,7 +75,7 @@ RUN = $(TEST_ENV) tests/run -j $(TEST_JOBS) -t $(TEST_TIMEOUT) -o $(O)/log
 
 .PHONY: check asan ubsan tsan cov fuzz run-check run-tests run-flow run-fuzz run-cov tests
 check:
-	@scripts/deps.sh install build check
+	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
 tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)
@@ -72,6 +83,7 @@ tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
 		scripts/check-layers.sh scripts/check-headers.sh scripts/check-doc.sh
+	@scripts/check-protocol.sh $(O)/log
 
 run-tests: tests
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS)
@@ -80,16 +92,16 @@ run-flow: $(OUT)/leatd $(OUT)/leat $(FLOW_PROGS)
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp history_size=4 $$TSAN_OPTIONS" $(RUN) $(FLOW_PROGS)
 
 asan ubsan:
-	@scripts/deps.sh install build check
+	@scripts/deps.sh install build rdma check
 	@$(SUB) VARIANT=$@ TEST_TIMEOUT=300 run-tests
 
 tsan:
-	@scripts/deps.sh install build check
+	@scripts/deps.sh install build rdma check
 	@$(SUB) VARIANT=tsan TEST_TIMEOUT=300 run-flow
 
 FUZZ_SECONDS ?= 60
 fuzz:
-	@scripts/deps.sh install build check fuzz
+	@scripts/deps.sh install build rdma check fuzz
 	@$(SUB) VARIANT=fuzz run-fuzz
 
 # What libFuzzer finds new goes to build/; move what is worth keeping to tests/fuzz/corpus.
@@ -101,7 +113,7 @@ run-fuzz: $(FUZZ_PROGS)
 			$$(test -f $$dict && echo -dict=$$dict) $(O)/corpus/$$n tests/fuzz/corpus/$$n; done
 
 cov:
-	@scripts/deps.sh install build check fuzz
+	@scripts/deps.sh install build rdma check fuzz
 	@$(SUB) VARIANT=cov run-cov
 
 run-cov: tests
@@ -112,4 +124,4 @@ run-cov: tests
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
 LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
-ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS)
+ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS)

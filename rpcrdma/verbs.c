@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * verbs.c - the verbs fabric: an RDMA device by way of libibverbs and librdmacm
+ *
+ * Operation:  The contract of fabric.h, which has the shape of verbs, so most of this is a thin
+ *             skin over reliable-connected queue pairs in the port space RDMA_PS_TCP. What is more
+ *             than skin, and where:
+ *             - a completion finds its way back by slot, generation and index, never by a pointer
+ *               that a device keeps (verbs_cq.c); the same account refuses what would overrun a
+ *               queue, which not every device notices;
+ *             - connections that are up are moved to an event channel of the fabric's own thread
+ *               (verbs_events.c), which answers a peer's end, or the device's, by moving the queue
+ *               pair to the error state: then the posted receives complete as flushed, which is the
+ *               one way in which the owner learns of it;
+ *             - the quirks of rxe, by name in verbs_int.h.
+ *
+ *             One fabric is one device. A peer that is reached by another one, or comes in by it, is
+ *             refused with -ENODEV.
+ * Memory:     Objects are their creator's. The device list of librdmacm is kept while the fabric is.
+ * Threads:    As fabric.h says; verbs_int.h for the locks.
+ * Errors:     errno of the libraries, negated. Where there is no device nothing of them is called: a
+ *             look into /sys decides, so that they can neither print, nor load modules, nor wait.
+ * See:        registration.md for what devices can and cannot do, design.md section 2 for the seam.
+ */
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs_int.h"
+
+#define SYS_DEVICES "/sys/class/infiniband"
+#define RXE_VENDOR_ID 0xffffffu
+#define SGE_MAX 32u
+#define QP_WR_MAX 16384u
+#define CQ_MAX (1u << 20)
+#define RD_ATOM_MAX 128u /* the connection manager has eight bits for it */
+
+/** rr_verbs_mutex_init - a plain mutex; failing would be a bug of ours, not a shortage */
+void rr_verbs_mutex_init(pthread_mutex_t *m)
+{
+	int rc = pthread_mutex_init(m, NULL);
+
+	assert(rc == 0);
+	(void)rc;
+}
+
+/* ---- protection domains --------------------------------------------------------------------- */
+
+static int verbs_pd_create(struct rr_fabric *fabric, struct rr_pd **ret)
+{
+	struct verbs_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return -ENOMEM;
+	pd->base.fabric = fabric;
+	pd->pd = ibv_alloc_pd(to_fabric(fabric)->ctx);
+	if (!pd->pd) {
+		int rc = verbs_err(errno);
+
+		free(pd);
+		return rc;
+	}
+	*ret = &pd->base;
+	return 0;
+}
+
+static void verbs_pd_destroy(struct rr_pd *base)
+{
+	struct verbs_pd *pd = to_pd(base);
+	int rc = ibv_dealloc_pd(pd->pd);
+
+	assert(rc != EBUSY); /* regions, windows and queue pairs go first */
+	(void)rc;
+	free(pd);
+}
+
+/* ---- what a NIC cannot do -------------------------------------------------------------------- */
+
+static int verbs_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
+			   void **ret_addr, uint32_t *ret_token)
+{
+	(void)qp;
+	(void)rkey;
+	(void)raddr;
+	(void)len;
+	(void)ret_addr;
+	(void)ret_token;
+	return -EOPNOTSUPP; /* the peer is on another machine: place by RDMA Write */
+}
+
+static void verbs_qp_direct_end(struct rr_qp *qp, uint32_t token)
+{
+	(void)qp;
+	(void)token; /* nobody has one */
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void verbs_close(struct rr_fabric *fabric)
+{
+	struct verbs_fabric *f = to_fabric(fabric);
+
+	rr_verbs_events_stop(f);
+	assert(list_is_empty(&f->cqs));
+	pthread_mutex_destroy(&f->lock);
+	rdma_free_devices(f->devices);
+	free(f);
+}
+
+static const struct rr_fabric_ops fabric_verbs_ops = {
+	.name = "verbs",
+	.close = verbs_close,
+	.pd_create = verbs_pd_create,
+	.pd_destroy = verbs_pd_destroy,
+	.mr_reg = rr_verbs_mr_reg,
+	.mr_dereg = rr_verbs_mr_dereg,
+	.mw_create = rr_verbs_mw_create,
+	.mw_destroy = rr_verbs_mw_destroy,
+	.cq_create = rr_verbs_cq_create,
+	.cq_destroy = rr_verbs_cq_destroy,
+	.cq_fd = rr_verbs_cq_fd,
+	.cq_poll = rr_verbs_cq_poll,
+	.cq_arm = rr_verbs_cq_arm,
+	.cm_create = rr_verbs_cm_create,
+	.cm_destroy = rr_verbs_cm_destroy,
+	.cm_fd = rr_verbs_cm_fd,
+	.cm_process = rr_verbs_cm_process,
+	.listen = rr_verbs_listen,
+	.unlisten = rr_verbs_unlisten,
+	.qp_dial = rr_verbs_qp_dial,
+	.qp_setup = rr_verbs_qp_setup,
+	.qp_connect = rr_verbs_qp_connect,
+	.qp_accept = rr_verbs_qp_accept,
+	.qp_reject = rr_verbs_qp_reject,
+	.qp_disconnect = rr_verbs_qp_disconnect,
+	.qp_destroy = rr_verbs_qp_destroy,
+	.post_send = rr_verbs_post_send,
+	.post_recv = rr_verbs_post_recv,
+	.qp_direct = verbs_qp_direct,
+	.qp_direct_end = verbs_qp_direct_end,
+};
+
+/* Is there any RDMA device? Asked of /sys: the libraries load modules and print when asked. */
+static bool any_device(void)
+{
+	DIR *dir = opendir(SYS_DEVICES);
+	const struct dirent *e;
+	bool found = false;
+
+	if (!dir)
+		return false;
+	while (!found && (e = readdir(dir)) != NULL)
+		found = e->d_name[0] != '.';
+	closedir(dir);
+	return found;
+}
+
+/* Software devices hang under /sys/devices/virtual. */
+static bool is_software(const char *name)
+{
+	char path[sizeof(SYS_DEVICES) + IBV_SYSFS_NAME_MAX], real[PATH_MAX];
+
+	snprintf(path, sizeof(path), SYS_DEVICES "/%s", name);
+	return realpath(path, real) && strstr(real, "/virtual/");
+}
+
+static uint8_t active_port(struct ibv_context *ctx, const struct ibv_device_attr *dev)
+{
+	struct ibv_port_attr port;
+
+	for (uint8_t i = 1; i <= dev->phys_port_cnt; i++)
+		if (!ibv_query_port(ctx, i, &port) && port.state == IBV_PORT_ACTIVE)
+			return i;
+	return 0;
+}
+
+static struct ibv_context *choose(struct ibv_context **devices, const char *name)
+{
+	struct ibv_context *best = NULL;
+	unsigned best_points = 0;
+
+	for (struct ibv_context **at = devices; *at; at++) {
+		const char *dev_name = ibv_get_device_name((*at)->device);
+		struct ibv_device_attr dev;
+		unsigned points = 1;
+
+		if (name) {
+			if (!strcmp(name, dev_name))
+				return *at;
+			continue;
+		}
+		if (ibv_query_device(*at, &dev))
+			continue;
+		points += active_port(*at, &dev) ? 2 : 0;
+		points += !is_software(dev_name);
+		if (points > best_points) {
+			best = *at;
+			best_points = points;
+		}
+	}
+	return best;
+}
+
+/* Type 2B windows, as far as a trial shows. */
+static bool windows_work(const struct verbs_fabric *f, const struct ibv_device_attr *dev)
+{
+	struct ibv_pd *pd;
+	struct ibv_mw *mw;
+
+	if (!(dev->device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) || dev->max_mw <= 0)
+		return false;
+	pd = ibv_alloc_pd(f->ctx);
+	if (!pd)
+		return false;
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	if (mw)
+		ibv_dealloc_mw(mw);
+	ibv_dealloc_pd(pd);
+	return mw != NULL;
+}
+
+static unsigned limit(int of_device, unsigned ours)
+{
+	return of_device > 0 ? MIN((unsigned)of_device, ours) : 1;
+}
+
+static int fill_attr(struct verbs_fabric *f, bool unsafe_inv)
+{
+	const char *name = ibv_get_device_name(f->ctx->device);
+	struct ibv_device_attr dev;
+	struct ibv_port_attr port;
+	uint8_t active;
+	bool inv_ok;
+	int rc;
+
+	rc = ibv_query_device(f->ctx, &dev);
+	if (rc)
+		return verbs_err(rc);
+	active = active_port(f->ctx, &dev);
+	rc = ibv_query_port(f->ctx, active ? active : 1, &port);
+	if (rc)
+		return verbs_err(rc);
+	f->iwarp = f->ctx->device->transport_type == IBV_TRANSPORT_IWARP;
+	if (dev.vendor_id == RXE_VENDOR_ID || !strncmp(name, "rxe", 3))
+		f->quirks = QUIRK_WITH_INV_IS_4 | QUIRK_UNSAFE_INV;
+	inv_ok = !(f->quirks & QUIRK_UNSAFE_INV) || unsafe_inv;
+	f->base.attr = (struct rr_fabric_attr){
+		.sge_max = limit(dev.max_sge_rd > 0 ? MIN(dev.max_sge, dev.max_sge_rd) :
+						      dev.max_sge, SGE_MAX),
+		.qp_wr_max = limit(dev.max_qp_wr, QP_WR_MAX),
+		.cq_max = CQ_MAX, /* made of as many of the device's as it takes */
+		.rd_atom_max = limit(MIN(dev.max_qp_rd_atom, dev.max_qp_init_rd_atom), RD_ATOM_MAX),
+		.msg_bytes_max = port.max_msg_sz,
+		.windows = inv_ok && windows_work(f, &dev),
+		.send_inv = inv_ok && (dev.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS),
+		.client_direct = false,
+	};
+	snprintf(f->base.attr.device, sizeof(f->base.attr.device), "%s", name);
+	return 0;
+}
+
+/** rr_verbs_open - see verbs.h */
+int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
+{
+	struct verbs_fabric *f;
+	int rc;
+
+	if (!any_device())
+		return -ENODEV;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->base.ops = &fabric_verbs_ops;
+	list_init(&f->node);
+	list_init(&f->cqs);
+	rr_verbs_mutex_init(&f->lock);
+	errno = 0;
+	f->devices = rdma_get_devices(NULL);
+	if (!f->devices) {
+		rc = errno == EACCES || errno == EPERM ? -EACCES : -ENODEV;
+		goto out_free;
+	}
+	f->ctx = choose(f->devices, attr ? attr->device : NULL);
+	rc = f->ctx ? fill_attr(f, attr && attr->unsafe_inv) : -ENODEV;
+	if (!rc)
+		rc = rr_verbs_events_start(f);
+	if (rc)
+		goto out_devices;
+	*ret = &f->base;
+	return 0;
+out_devices:
+	rdma_free_devices(f->devices);
+out_free:
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+	return rc;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * verbs_cm.c - the verbs fabric's connection manager, by librdmacm
+ *
+ * Operation:  active                                   passive
+ *             qp_dial: resolve address, then route     listen
+ *             ROUTED
+ *             qp_connect: rdma_connect       ----->    REQUEST
+ *             ESTABLISHED                    <-----    qp_accept: rdma_accept
+ *             FAILED                         <-----    qp_reject
+ *
+ *             A queue pair's events come by its manager's channel until it is up; then it moves to
+ *             the fabric's (verbs_events.c), where nobody has to look for them. The manager may be
+ *             destroyed after that, as a listener's is, and its connections live on.
+ *
+ *             An event is copied and acknowledged before the callback runs, since the callback may
+ *             destroy what it is about, and the library's destructor waits for acknowledgements.
+ * Memory:     A queue pair that was announced is the receiver's to destroy.
+ * Threads:    The manager's.
+ * Errors:     Those of the wire as errno: refused, unreachable, timed out. A peer behind another
+ *             device than the fabric's is -ENODEV.
+ * See:        RFC 8166 section 5; protocol.md section 3.
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs_int.h"
+
+#define EVENTS_PER_PROCESS 64
+#define RESOLVE_MS 5000
+#define BACKLOG 128
+#define RETRIES 7 /* of a lost packet; about the time after which it is the path that is lost */
+
+/** rr_verbs_channel - an event channel that never blocks
+ *
+ * Return: 0, -ENODEV where the kernel has no connection manager for users, -EMFILE, -ENOMEM.
+ */
+int rr_verbs_channel(struct rdma_event_channel **ret)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	int flags, rc;
+
+	if (!channel)
+		return errno == ENOENT ? -ENODEV : verbs_err(errno);
+	flags = fcntl(channel->fd, F_GETFL);
+	if (fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK)) {
+		rc = -errno;
+		rdma_destroy_event_channel(channel);
+		return rc;
+	}
+	*ret = channel;
+	return 0;
+}
+
+/** rr_verbs_cm_create - a source of connection events
+ *
+ * Return: 0, -ENOMEM, -EMFILE.
+ */
+int rr_verbs_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret)
+{
+	struct verbs_cm *cm = calloc(1, sizeof(*cm));
+	int rc;
+
+	if (!cm)
+		return -ENOMEM;
+	cm->base = (struct rr_cm){ .fabric = fabric, .fn = fn, .ctx = ctx };
+	list_init(&cm->qps);
+	rc = rr_verbs_channel(&cm->channel);
+	if (rc) {
+		free(cm);
+		return rc;
+	}
+	*ret = &cm->base;
+	return 0;
+}
+
+static int move_up(struct verbs_qp *qp)
+{
+	if (rdma_migrate_id(qp->id, to_fabric(qp->base.fabric)->up_channel))
+		return verbs_err(errno);
+	list_del(&qp->cm_node);
+	return 0;
+}
+
+/** rr_verbs_cm_destroy - listeners are gone; queue pairs that are not up are only good for destroy */
+void rr_verbs_cm_destroy(struct rr_cm *base)
+{
+	struct verbs_cm *cm = to_cm(base);
+
+	list_for_each_safe(node, &cm->qps) {
+		struct verbs_qp *qp = list_entry(node, struct verbs_qp, cm_node);
+
+		qp->phase = PHASE_OVER;
+		if (move_up(qp))
+			list_del(&qp->cm_node);
+	}
+	rdma_destroy_event_channel(cm->channel);
+	free(cm);
+}
+
+/** rr_verbs_cm_fd - readable when rr_verbs_cm_process() has something to do */
+int rr_verbs_cm_fd(struct rr_cm *base)
+{
+	return to_cm(base)->channel->fd;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------ */
+
+/* "host:port", "[v6]:port"; a literal is not looked up anywhere. */
+static int parse(const char *addr, bool passive, struct sockaddr_storage *ret)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST |
+					      (passive ? AI_PASSIVE : 0) };
+	const char *colon = strrchr(addr, ':');
+	struct addrinfo *ai;
+	char host[256];
+	size_t len;
+	int rc;
+
+	if (!colon)
+		return -EINVAL;
+	len = (size_t)(colon - addr);
+	if (len >= 2 && addr[0] == '[' && addr[len - 1] == ']') {
+		addr++;
+		len -= 2;
+	}
+	if (len >= sizeof(host))
+		return -ENAMETOOLONG;
+	memcpy(host, addr, len);
+	host[len] = 0;
+	rc = getaddrinfo(len ? host : NULL, colon + 1, &hints, &ai);
+	if (rc == EAI_NONAME) {
+		hints.ai_flags &= ~AI_NUMERICHOST;
+		rc = getaddrinfo(len ? host : NULL, colon + 1, &hints, &ai);
+	}
+	if (rc)
+		return rc == EAI_MEMORY ? -ENOMEM : rc == EAI_SYSTEM ? verbs_err(errno) :
+								       -EHOSTUNREACH;
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret, ai->ai_addr, ai->ai_addrlen);
+	freeaddrinfo(ai);
+	return 0;
+}
+
+static void describe(struct rdma_cm_id *id, struct rr_peer *peer)
+{
+	const struct sockaddr *sa = rdma_get_peer_addr(id);
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	if (sa->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *in6 = (const void *)sa;
+
+		memcpy(&peer->addr, in6, sizeof(*in6));
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(peer->text, sizeof(peer->text), "[%s]:%u", host, ntohs(in6->sin6_port));
+	} else if (sa->sa_family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)sa;
+
+		memcpy(&peer->addr, in, sizeof(*in));
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(peer->text, sizeof(peer->text), "%s:%u", host, ntohs(in->sin_port));
+	}
+}
+
+/** rr_verbs_listen - listen at an address of a device, or at all of them
+ *
+ * Return: 0, -EADDRINUSE, -EADDRNOTAVAIL or -ENODEV for an address that no device has, -EINVAL.
+ */
+int rr_verbs_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_listener **ret)
+{
+	struct verbs_cm *cm = to_cm(base);
+	struct verbs_listener *l;
+	struct sockaddr_storage ss;
+	int rc, on = 1;
+
+	rc = parse(addr, true, &ss);
+	if (rc)
+		return rc;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->base = (struct rr_listener){ .cm = base, .ctx = ctx };
+	if (rdma_create_id(cm->channel, &l->id, l, RDMA_PS_TCP)) {
+		rc = verbs_err(errno);
+		free(l);
+		return rc;
+	}
+	/* wishes: without the first a restart has to wait, without the second there is one socket */
+	(void)rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
+	if (ss.ss_family == AF_INET6)
+		(void)rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on));
+	if (rdma_bind_addr(l->id, (struct sockaddr *)&ss) || rdma_listen(l->id, BACKLOG)) {
+		rc = verbs_err(errno);
+		rr_verbs_unlisten(&l->base);
+		return rc;
+	}
+	*ret = &l->base;
+	return 0;
+}
+
+/** rr_verbs_unlisten - stop; requests that were not announced yet are rejected */
+void rr_verbs_unlisten(struct rr_listener *base)
+{
+	struct verbs_listener *l = container_of(base, struct verbs_listener, base);
+
+	(void)rdma_destroy_id(l->id);
+	free(l);
+}
+
+/** rr_verbs_qp_dial - begin to look for the way to "host:port"; ROUTED or FAILED follows
+ *
+ * Return: 0, -EINVAL, -EHOSTUNREACH for an unknown name, -ENODEV where no device leads there, -ENOMEM.
+ */
+int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_qp **ret)
+{
+	struct verbs_cm *cm = to_cm(base);
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+	struct verbs_qp *qp;
+	int rc = parse(addr, false, &ss);
+
+	if (rc)
+		return rc;
+	if (rdma_create_id(cm->channel, &id, NULL, RDMA_PS_TCP))
+		return verbs_err(errno);
+	rc = rr_verbs_qp_new(base->fabric, id, &qp);
+	if (rc) {
+		(void)rdma_destroy_id(id);
+		return rc;
+	}
+	qp->phase = PHASE_RESOLVING;
+	list_add_tail(&cm->qps, &qp->cm_node);
+	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&ss, RESOLVE_MS)) {
+		rc = verbs_err(errno);
+		rr_verbs_qp_destroy(&qp->base);
+		return rc;
+	}
+	*ret = &qp->base;
+	return 0;
+}
+
+/* ---- shaking hands ---------------------------------------------------------------------------------- */
+
+static void fill_param(const struct rr_conn_param *in, struct rdma_conn_param *out)
+{
+	*out = (struct rdma_conn_param){
+		.private_data = in->priv,
+		.private_data_len = (uint8_t)in->priv_len,
+		.initiator_depth = (uint8_t)MIN(in->initiator_depth, 255u),
+		.responder_resources = (uint8_t)MIN(in->responder_resources, 255u),
+		.retry_count = RETRIES,
+		/* each side tells the other how often to try again: ours are alike */
+		.rnr_retry_count = (uint8_t)MIN(in->rnr_retry, 7u),
+	};
+}
+
+/** rr_verbs_qp_connect - ask the dialled peer in; ESTABLISHED or FAILED follows
+ *
+ * Return: 0, -ENOTCONN if it is not routed, what the device said.
+ */
+int rr_verbs_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
+{
+	struct verbs_qp *qp = to_qp(base);
+	struct rdma_conn_param cp;
+
+	if (qp->phase != PHASE_ROUTED || qp->passive)
+		return -ENOTCONN;
+	fill_param(param, &cp);
+	if (rdma_connect(qp->id, &cp))
+		return verbs_err(errno);
+	qp->phase = PHASE_ASKED;
+	return 0;
+}
+
+static void set_up(struct verbs_qp *qp)
+{
+	qp->phase = PHASE_OVER;
+	atomic_store(&qp->up, true);
+	atomic_fetch_sub(&to_cq(qp->base.cq)->strangers, 1);
+}
+
+/** rr_verbs_qp_accept - let a REQUEST in; messages may complete before this returns
+ *
+ * Return: 0, -ENOTCONN if it was answered already, what the device said, also when the peer has gone.
+ */
+int rr_verbs_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
+{
+	struct verbs_qp *qp = to_qp(base);
+	struct rdma_conn_param cp;
+	int rc;
+
+	if (qp->phase != PHASE_ROUTED || !qp->passive)
+		return -ENOTCONN;
+	fill_param(param, &cp);
+	rc = move_up(qp);
+	if (rc)
+		return rc;
+	/* its completions wait for the outcome: of a failed accept nobody is to see any */
+	pthread_mutex_lock(&qp->lock);
+	if (rdma_accept(qp->id, &cp))
+		rc = verbs_err(errno);
+	else
+		set_up(qp);
+	pthread_mutex_unlock(&qp->lock);
+	qp->phase = PHASE_OVER;
+	return rc;
+}
+
+/** rr_verbs_qp_reject - say no to a REQUEST
+ *
+ * Return: 0, -ENOTCONN if it was answered already, what the device said.
+ */
+int rr_verbs_qp_reject(struct rr_qp *base)
+{
+	struct verbs_qp *qp = to_qp(base);
+
+	if (qp->phase != PHASE_ROUTED || !qp->passive)
+		return -ENOTCONN;
+	qp->phase = PHASE_OVER;
+	return rdma_reject(qp->id, NULL, 0) ? verbs_err(errno) : 0;
+}
+
+/* ---- events ------------------------------------------------------------------------------------------- */
+
+/* What is left of an event after its acknowledgement. */
+struct copy {
+	enum rdma_cm_event_type event;
+	struct rdma_cm_id *id, *listen_id;
+	int status;
+	unsigned initiator_depth, responder_resources;
+	size_t priv_len;
+	uint8_t priv[VERBS_PRIV_MAX];
+};
+
+static void take_copy(const struct rdma_cm_event *ev, struct copy *c)
+{
+	c->event = ev->event;
+	c->id = ev->id;
+	c->listen_id = ev->listen_id;
+	c->status = ev->status;
+	c->initiator_depth = ev->param.conn.initiator_depth;
+	c->responder_resources = ev->param.conn.responder_resources;
+	c->priv_len = 0;
+	if (ev->event != RDMA_CM_EVENT_CONNECT_REQUEST && ev->event != RDMA_CM_EVENT_ESTABLISHED)
+		return;
+	c->priv_len = MIN((size_t)ev->param.conn.private_data_len, sizeof(c->priv));
+	if (c->priv_len)
+		memcpy(c->priv, ev->param.conn.private_data, c->priv_len);
+}
+
+static int status_of(const struct copy *c)
+{
+	switch (c->event) {
+	case RDMA_CM_EVENT_REJECTED:
+		return -ECONNREFUSED; /* status is the reason: no listener, or no wish */
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return -ENODEV;
+	default: /* no address, no route, no answer: status is an errno, or a reason of the wire's */
+		return c->status < 0 ? c->status : -EHOSTUNREACH;
+	}
+}
+
+static void tell(struct verbs_cm *cm, struct verbs_qp *qp, enum rr_cm_event_type type, int status,
+		 const struct copy *c)
+{
+	struct rr_cm_event ev = {
+		.type = type,
+		.qp = &qp->base,
+		.listener_ctx = qp->listener_ctx,
+		.status = status,
+		.priv = c->priv,
+		.priv_len = c->priv_len,
+		.initiator_depth = c->initiator_depth,
+		.responder_resources = c->responder_resources,
+		.peer = &qp->peer,
+	};
+
+	cm->base.fn(cm->base.ctx, &ev);
+}
+
+static void fail(struct verbs_cm *cm, struct verbs_qp *qp, int status, const struct copy *c)
+{
+	qp->phase = PHASE_OVER;
+	tell(cm, qp, RR_CM_FAILED, status, c);
+}
+
+static void on_request(struct verbs_cm *cm, const struct copy *c)
+{
+	struct verbs_listener *l = c->listen_id->context;
+	struct verbs_qp *qp;
+
+	/* it came with the listener's context and channel */
+	if (c->id->verbs != to_fabric(cm->base.fabric)->ctx ||
+	    rr_verbs_qp_new(cm->base.fabric, c->id, &qp)) {
+		(void)rdma_reject(c->id, NULL, 0);
+		(void)rdma_destroy_id(c->id);
+		return;
+	}
+	qp->passive = true;
+	qp->phase = PHASE_ROUTED;
+	qp->listener_ctx = l->base.ctx;
+	describe(c->id, &qp->peer);
+	list_add_tail(&cm->qps, &qp->cm_node);
+	tell(cm, qp, RR_CM_REQUEST, 0, c);
+}
+
+static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct copy *c)
+{
+	int rc = 0;
+
+	if (c->event == RDMA_CM_EVENT_ADDR_RESOLVED && qp->phase == PHASE_RESOLVING) {
+		if (c->id->verbs != to_fabric(cm->base.fabric)->ctx)
+			rc = -ENODEV;
+		else if (rdma_resolve_route(c->id, RESOLVE_MS))
+			rc = verbs_err(errno);
+		if (rc)
+			fail(cm, qp, rc, c);
+	} else if (c->event == RDMA_CM_EVENT_ROUTE_RESOLVED && qp->phase == PHASE_RESOLVING) {
+		qp->phase = PHASE_ROUTED;
+		describe(c->id, &qp->peer);
+		tell(cm, qp, RR_CM_ROUTED, 0, c);
+	} else if (c->event == RDMA_CM_EVENT_ESTABLISHED && qp->phase == PHASE_ASKED) {
+		rc = move_up(qp);
+		if (rc) {
+			fail(cm, qp, rc, c);
+			return;
+		}
+		set_up(qp);
+		tell(cm, qp, RR_CM_ESTABLISHED, 0, c);
+	} else {
+		fail(cm, qp, status_of(c), c);
+	}
+}
+
+static bool is_noise(enum rdma_cm_event_type event)
+{
+	return event == RDMA_CM_EVENT_TIMEWAIT_EXIT || event == RDMA_CM_EVENT_ADDR_CHANGE;
+}
+
+/** rr_verbs_cm_process - handle what has happened; runs the callback */
+void rr_verbs_cm_process(struct rr_cm *base)
+{
+	struct verbs_cm *cm = to_cm(base);
+
+	for (int i = 0; i < EVENTS_PER_PROCESS; i++) {
+		struct rdma_cm_event *ev;
+		struct verbs_qp *qp;
+		struct copy c;
+
+		if (rdma_get_cm_event(cm->channel, &ev))
+			return;
+		take_copy(ev, &c);
+		rdma_ack_cm_event(ev);
+		if (c.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			on_request(cm, &c);
+			continue;
+		}
+		qp = NULL;
+		list_for_each(node, &cm->qps)
+			if (list_entry(node, struct verbs_qp, cm_node)->id == c.id)
+				qp = list_entry(node, struct verbs_qp, cm_node);
+		/* not one of ours: the listener's own, or of one that is over: nothing to tell */
+		if (qp && !qp->passive && qp->phase != PHASE_OVER && !is_noise(c.event))
+			on_active(cm, qp, &c);
+	}
+}

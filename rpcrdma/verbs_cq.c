@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * verbs_cq.c - completion queues of the verbs fabric, and the way back from a completion
+ *
+ * Operation:  One of ours is as many of the device's as its queue pairs need (parts): each queue
+ *             pair reserves an entry for everything it can have posted, so an overrun cannot be, and
+ *             small users do not pay for large ones. All parts ring one completion channel.
+ *
+ *             A wr_id is [generation 16 | slot 16 | receive 1 | count 31]. The slot leads to the queue
+ *             pair, the generation tells whether it is still the same one, the count is the position
+ *             in its ring, where the rr_done is. A signalled completion ends all unsignalled
+ *             requests before it; what does not fit into the account is dropped.
+ *
+ *             Sleeping: cq_arm() asks every part for an event and then looks once more; what it finds
+ *             goes to the stash, and the caller is told to poll. A part that was armed and has not
+ *             rung stays armed. Events are acknowledged in batches, for that takes a lock.
+ *
+ *             Strangers are queue pairs that are set up but not up: their connection manager's thread
+ *             may still destroy them. While there is one, completions are looked up under the lock;
+ *             one of a stranger waits for the accept in progress, and is dropped if that failed.
+ * Memory:     All of it is allocated by cq_create and by qp_setup (parts).
+ * Threads:    One owner; attach and detach also by a connection manager's thread (lock).
+ * Errors:     broken: the device overran the queue or is lost. Every request that is outstanding
+ *             then completes here as RR_WC_FLUSHED.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs_int.h"
+
+#define WC_BATCH 32
+#define ACK_BATCH 64u
+#define PART_DEPTH_MIN 1024u
+
+static int watch(int epfd, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/** rr_verbs_cq_create - a completion queue for at most @depth requests outstanding
+ *
+ * Return: 0, -EINVAL beyond the limit, -ENOMEM, -EMFILE, what the device said.
+ */
+int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret)
+{
+	struct verbs_fabric *f = to_fabric(fabric);
+	struct verbs_cq *cq;
+	int rc, flags;
+
+	if (!depth || depth > fabric->attr.cq_max)
+		return -EINVAL;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	cq->base.fabric = fabric;
+	cq->depth_max = depth;
+	list_init(&cq->node);
+	rr_verbs_mutex_init(&cq->lock);
+	cq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	cq->kickfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = cq->epfd < 0 || cq->kickfd < 0 ? -errno : watch(cq->epfd, cq->kickfd);
+	if (rc)
+		goto fail;
+	cq->channel = ibv_create_comp_channel(f->ctx);
+	if (!cq->channel) {
+		rc = verbs_err(errno);
+		goto fail;
+	}
+	flags = fcntl(cq->channel->fd, F_GETFL);
+	rc = fcntl(cq->channel->fd, F_SETFL, flags | O_NONBLOCK) ? -errno :
+								    watch(cq->epfd, cq->channel->fd);
+	if (rc)
+		goto fail;
+	pthread_mutex_lock(&f->lock);
+	list_add_tail(&f->cqs, &cq->node);
+	pthread_mutex_unlock(&f->lock);
+	*ret = &cq->base;
+	return 0;
+fail:
+	rr_verbs_cq_destroy(&cq->base);
+	return rc;
+}
+
+/** rr_verbs_cq_destroy - its queue pairs are destroyed before */
+void rr_verbs_cq_destroy(struct rr_cq *base)
+{
+	struct verbs_cq *cq = to_cq(base);
+	struct verbs_fabric *f = to_fabric(base->fabric);
+	unsigned n = atomic_load(&cq->nparts);
+
+	pthread_mutex_lock(&f->lock);
+	list_del(&cq->node);
+	pthread_mutex_unlock(&f->lock);
+	for (unsigned i = 0; i < n; i++) {
+		struct verbs_part *p = &cq->parts[i];
+		int rc;
+
+		assert(!p->reserved);
+		if (p->unacked)
+			ibv_ack_cq_events(p->cq, p->unacked);
+		rc = ibv_destroy_cq(p->cq);
+		assert(rc != EBUSY);
+		(void)rc;
+	}
+	if (cq->channel)
+		ibv_destroy_comp_channel(cq->channel);
+	if (cq->kickfd >= 0)
+		close(cq->kickfd);
+	if (cq->epfd >= 0)
+		close(cq->epfd);
+	pthread_mutex_destroy(&cq->lock);
+	free(cq);
+}
+
+/** rr_verbs_cq_fd - readable, after an arm, when a completion may wait */
+int rr_verbs_cq_fd(struct rr_cq *base)
+{
+	return to_cq(base)->epfd;
+}
+
+/** rr_verbs_cq_break - event thread: nothing more will come out of this queue; under fabric->lock */
+void rr_verbs_cq_break(struct verbs_cq *cq)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	atomic_store(&cq->broken, true);
+	n = write(cq->kickfd, &one, sizeof(one));
+	(void)n; /* a full counter is readable, which is all we want */
+}
+
+/* ---- queue pairs come and go ----------------------------------------------------------------- */
+
+/* A part with @need entries to spare, made if there is none; under the lock. */
+static int find_part(struct verbs_cq *cq, unsigned need, unsigned *ret)
+{
+	struct verbs_fabric *f = to_fabric(cq->base.fabric);
+	unsigned n = atomic_load(&cq->nparts), total = need, depth;
+	struct verbs_part *p;
+
+	for (unsigned i = 0; i < n; i++)
+		total += cq->parts[i].reserved;
+	if (total > cq->depth_max)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		p = &cq->parts[i];
+		if (p->depth - p->reserved >= need) {
+			*ret = i;
+			return 0;
+		}
+	}
+	if (n == VERBS_CQ_PARTS)
+		return -ENOMEM;
+	/* each larger than the last, as far as the device goes */
+	p = &cq->parts[n];
+	for (depth = PART_DEPTH_MIN << MIN(n, 8u); depth < need; depth *= 2)
+		;
+	do {
+		p->cq = ibv_create_cq(f->ctx, (int)depth, cq, cq->channel, 0);
+		if (!p->cq)
+			depth /= 2;
+	} while (!p->cq && depth >= need);
+	if (!p->cq)
+		return verbs_err(errno);
+	p->depth = (unsigned)p->cq->cqe;
+	p->reserved = p->unacked = 0;
+	/* its owner may be asleep: it is to be woken by this one as well */
+	if (ibv_req_notify_cq(p->cq, 0)) {
+		ibv_destroy_cq(p->cq);
+		return -EIO;
+	}
+	p->armed = true;
+	atomic_store(&cq->nparts, n + 1);
+	*ret = n;
+	return 0;
+}
+
+static int find_slot(struct verbs_cq *cq, unsigned *ret)
+{
+	for (unsigned i = 0; i < VERBS_CQ_SLOTS; i++) {
+		unsigned slot = (cq->next_slot + i) % VERBS_CQ_SLOTS;
+
+		if (!atomic_load_explicit(&cq->slots[slot], memory_order_relaxed)) {
+			cq->next_slot = slot + 1;
+			*ret = slot;
+			return 0;
+		}
+	}
+	return -ENOMEM;
+}
+
+/** rr_verbs_cq_attach - reserve what @qp needs and give it a slot; it is a stranger from now on
+ *
+ * Return: 0, -ENOMEM, -ENODEV if the device is lost, what it said.
+ */
+int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp)
+{
+	unsigned part, slot, need = qp->sq_depth + qp->rq_depth;
+	uint16_t gen;
+	int rc;
+
+	if (atomic_load(&cq->broken))
+		return -ENODEV;
+	pthread_mutex_lock(&cq->lock);
+	rc = find_slot(cq, &slot);
+	if (!rc)
+		rc = find_part(cq, need, &part);
+	if (!rc) {
+		cq->parts[part].reserved += need;
+		qp->part = part;
+		qp->slot = slot;
+		gen = (uint16_t)(atomic_load_explicit(&cq->gen[slot], memory_order_relaxed) + 1);
+		qp->tag = (uint64_t)gen << 48 | (uint64_t)slot << 32;
+		atomic_store_explicit(&cq->gen[slot], gen, memory_order_relaxed);
+		atomic_fetch_add(&cq->strangers, 1);
+		atomic_store_explicit(&cq->slots[slot], qp, memory_order_release);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return rc;
+}
+
+/** rr_verbs_cq_detach - the reverse: completions that are still to come are nobody's */
+void rr_verbs_cq_detach(struct verbs_cq *cq, struct verbs_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	atomic_store_explicit(&cq->slots[qp->slot], NULL, memory_order_release);
+	cq->parts[qp->part].reserved -= qp->sq_depth + qp->rq_depth;
+	pthread_mutex_unlock(&cq->lock);
+	if (!atomic_load(&qp->up))
+		atomic_fetch_sub(&cq->strangers, 1);
+}
+
+/* ---- from a completion to what was posted ------------------------------------------------------ */
+
+static enum rr_wc_status status_of(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_SUCCESS:
+		return RR_WC_OK;
+	case IBV_WC_WR_FLUSH_ERR:
+		return RR_WC_FLUSHED;
+	case IBV_WC_REM_ACCESS_ERR:
+		return RR_WC_REM_ACCESS;
+	case IBV_WC_REM_OP_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_INV_RD_REQ_ERR:
+		return RR_WC_REM_OP;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return RR_WC_RNR;
+	case IBV_WC_RETRY_EXC_ERR:
+	case IBV_WC_RESP_TIMEOUT_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+		return RR_WC_LOST;
+	default: /* lengths, protection, binds, and what a later library may add */
+		return RR_WC_LOCAL;
+	}
+}
+
+/* Take position @count off a ring. NULL: it is not outstanding. */
+static struct rr_done *take(struct rr_done **ring, uint32_t mask, uint32_t head, uint32_t *tail,
+			    uint32_t count)
+{
+	uint32_t ahead = (count - *tail) & VERBS_INDEX;
+
+	if (ahead >= head - *tail)
+		return NULL;
+	*tail += ahead + 1;
+	return ring[(*tail - 1) & mask];
+}
+
+static void fill_recv(struct verbs_qp *qp, const struct ibv_wc *in, struct rr_wc *out)
+{
+	const struct verbs_fabric *f = to_fabric(qp->base.fabric);
+	unsigned inv_flags = IBV_WC_WITH_INV;
+	struct verbs_mw *mw;
+
+	out->byte_len = in->byte_len;
+	if (f->quirks & QUIRK_WITH_INV_IS_4)
+		inv_flags |= 4;
+	if (!(in->wc_flags & inv_flags))
+		return;
+	out->with_inv = true;
+	out->inv_rkey = in->invalidated_rkey;
+	mw = rr_verbs_mw_find(qp, out->inv_rkey);
+	if (mw)
+		list_del(&mw->node);
+}
+
+/* Is @qp up? One whose accept is in progress is waited for: its peer may be quicker than ours. */
+static bool is_up(struct verbs_qp *qp)
+{
+	if (likely(atomic_load_explicit(&qp->up, memory_order_acquire)))
+		return true;
+	pthread_mutex_lock(&qp->lock);
+	pthread_mutex_unlock(&qp->lock);
+	return atomic_load(&qp->up);
+}
+
+static bool translate(struct verbs_cq *cq, const struct ibv_wc *in, struct rr_wc *out)
+{
+	unsigned slot = (in->wr_id >> 32) & 0xffff;
+	uint32_t count = (uint32_t)in->wr_id & VERBS_INDEX;
+	bool is_recv = (uint32_t)in->wr_id & ~VERBS_INDEX;
+	struct verbs_qp *qp;
+	struct rr_done *done;
+
+	if (slot >= VERBS_CQ_SLOTS)
+		return false;
+	qp = atomic_load_explicit(&cq->slots[slot], memory_order_acquire);
+	/* slot first: who sees a new queue pair there sees its generation, and keeps off */
+	if (!qp || atomic_load_explicit(&cq->gen[slot], memory_order_relaxed) != in->wr_id >> 48 ||
+	    !is_up(qp))
+		return false;
+	done = is_recv ? take(qp->rq, qp->rq_mask, qp->rq_head, &qp->rq_tail, count) :
+			 take(qp->sq, qp->sq_mask, qp->sq_head, &qp->sq_tail, count);
+	if (!done)
+		return false;
+	*out = (struct rr_wc){ .done = done, .status = status_of(in->status) };
+	if (is_recv && out->status == RR_WC_OK)
+		fill_recv(qp, in, out);
+	return true;
+}
+
+static int translate_all(struct verbs_cq *cq, const struct ibv_wc *in, int n, struct rr_wc *out)
+{
+	bool strangers = atomic_load(&cq->strangers) > 0;
+	int done = 0;
+
+	if (unlikely(strangers))
+		pthread_mutex_lock(&cq->lock);
+	for (int i = 0; i < n; i++)
+		done += translate(cq, &in[i], &out[done]);
+	if (unlikely(strangers))
+		pthread_mutex_unlock(&cq->lock);
+	return done;
+}
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+static struct verbs_part *part_of(struct verbs_cq *cq, const struct ibv_cq *ev)
+{
+	unsigned n = atomic_load(&cq->nparts);
+
+	for (unsigned i = 0; i < n; i++)
+		if (cq->parts[i].cq == ev)
+			return &cq->parts[i];
+	return NULL;
+}
+
+/* Takes what has rung off the channel; at most one event per armed part can be there. */
+static void drain_channel(struct verbs_cq *cq)
+{
+	struct verbs_part *p;
+	struct ibv_cq *ev;
+	void *ctx;
+
+	for (unsigned left = atomic_load(&cq->nparts); left > 0; left--) {
+		if (ibv_get_cq_event(cq->channel, &ev, &ctx))
+			return;
+		p = part_of(cq, ev);
+		assert(p);
+		p->armed = false;
+		if (++p->unacked >= ACK_BATCH) {
+			ibv_ack_cq_events(p->cq, p->unacked);
+			p->unacked = 0;
+		}
+	}
+}
+
+static int poll_device(struct verbs_cq *cq, struct ibv_wc *wc, int max)
+{
+	unsigned n = atomic_load_explicit(&cq->nparts, memory_order_acquire);
+	int got = 0;
+
+	if (!n || cq->broken_seen)
+		return 0;
+	for (unsigned i = 0; i < n && got < max; i++) {
+		struct verbs_part *p = &cq->parts[(cq->turn + i) % n];
+		int rc = ibv_poll_cq(p->cq, max - got, wc + got);
+
+		if (rc < 0)
+			atomic_store(&cq->broken, true);
+		else
+			got += rc;
+	}
+	cq->turn++;
+	return got;
+}
+
+/* Everything that is owed, one by one; the queue pairs are dead and nothing is posted any more. */
+static int flush_broken(struct verbs_cq *cq, struct rr_wc *wc, int max)
+{
+	int n = 0;
+
+	if (!cq->broken_seen) {
+		/* a lost device's channel is readable for ever */
+		(void)epoll_ctl(cq->epfd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
+		cq->broken_seen = true;
+	}
+	pthread_mutex_lock(&cq->lock);
+	for (unsigned i = 0; i < VERBS_CQ_SLOTS && n < max; i++) {
+		struct verbs_qp *qp = atomic_load(&cq->slots[i]);
+
+		if (!qp || !is_up(qp))
+			continue;
+		for (; n < max && qp->sq_tail != qp->sq_head; qp->sq_tail++)
+			wc[n++] = (struct rr_wc){ .done = qp->sq[qp->sq_tail & qp->sq_mask],
+						  .status = RR_WC_FLUSHED };
+		for (; n < max && qp->rq_tail != qp->rq_head; qp->rq_tail++)
+			wc[n++] = (struct rr_wc){ .done = qp->rq[qp->rq_tail & qp->rq_mask],
+						  .status = RR_WC_FLUSHED };
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return n;
+}
+
+/** rr_verbs_cq_poll - take up to @max completions
+ *
+ * Return: how many, in order per queue pair.
+ */
+int rr_verbs_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
+{
+	struct verbs_cq *cq = to_cq(base);
+	struct ibv_wc in[WC_BATCH];
+	int n = 0, got;
+
+	if (unlikely(cq->look)) {
+		cq->look = false;
+		drain_channel(cq);
+	}
+	while (unlikely(cq->stashed) && n < max) {
+		got = MIN(cq->stashed, max - n);
+		n += translate_all(cq, cq->stash, got, wc + n);
+		cq->stashed -= got;
+		for (int i = 0; i < cq->stashed; i++)
+			cq->stash[i] = cq->stash[i + got];
+	}
+	while (n < max) {
+		int want = MIN(max - n, WC_BATCH);
+
+		got = poll_device(cq, in, want);
+		n += translate_all(cq, in, got, wc + n);
+		if (got < want)
+			break;
+	}
+	if (unlikely(atomic_load_explicit(&cq->broken, memory_order_relaxed)) && n < max) {
+		uint64_t count;
+		ssize_t rc = read(cq->kickfd, &count, sizeof(count));
+
+		(void)rc; /* only to make it unreadable */
+		n += flush_broken(cq, wc + n, max - n);
+	}
+	return n;
+}
+
+/** rr_verbs_cq_arm - get ready to sleep on the descriptor
+ *
+ * Return: 0: sleep; 1: something came meanwhile, poll again.
+ */
+int rr_verbs_cq_arm(struct rr_cq *base)
+{
+	struct verbs_cq *cq = to_cq(base);
+	unsigned n = atomic_load(&cq->nparts);
+
+	if (cq->stashed)
+		return 1;
+	if (atomic_load(&cq->broken))
+		return !cq->broken_seen;
+	drain_channel(cq);
+	for (unsigned i = 0; i < n; i++) {
+		struct verbs_part *p = &cq->parts[i];
+
+		if (!p->armed && ibv_req_notify_cq(p->cq, 0))
+			return 1; /* better awake than deaf */
+		p->armed = true;
+	}
+	cq->look = true;
+	cq->stashed = poll_device(cq, cq->stash, VERBS_STASH);
+	return cq->stashed > 0;
+}

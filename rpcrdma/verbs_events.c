@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * verbs_events.c - the verbs fabric's own thread: ends of connections, and of the device
+ *
+ * Operation:  Sleeps on the event channel of all connections that are up, on the device's
+ *             asynchronous events, and on a descriptor that ends it. It never calls the user: what
+ *             happened becomes flushed completions. A peer that disconnects, or a queue pair that the
+ *             device gives up: the queue pair is moved to the error state. A completion queue that
+ *             was overrun, or a device that is gone: the queue is marked broken, and its owner makes
+ *             up the completions that will not come. A port that goes down ends nothing: it may come
+ *             back before the retries are used up.
+ * Memory:     None of its own. What an event names cannot go away before the event is acknowledged:
+ *             the libraries' destructors wait for that.
+ * Threads:    One per fabric, from open to close. The asynchronous events of a device come to
+ *             whichever of several fabrics on it asks first, hence the list of all.
+ * Errors:     A source that fails for good is not looked at again.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs_int.h"
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all = LIST_INIT(all);
+
+/** rr_verbs_up_event - what a connection that is up has to hear of */
+void rr_verbs_up_event(struct verbs_qp *qp, enum rdma_cm_event_type event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		break;
+	default: /* established, address change, end of time-wait */
+		return;
+	}
+	rr_verbs_qp_to_error(qp);
+	if (event != RDMA_CM_EVENT_DISCONNECTED)
+		return;
+	/* the peer waits for this answer */
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->gone)
+		(void)rdma_disconnect(qp->id);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+static bool take_cm_events(struct verbs_fabric *f)
+{
+	struct rdma_cm_event *ev;
+
+	while (!rdma_get_cm_event(f->up_channel, &ev)) {
+		rr_verbs_up_event(ev->id->context, ev->event);
+		rdma_ack_cm_event(ev);
+	}
+	return errno == EAGAIN || errno == EINTR;
+}
+
+static void device_lost(const struct ibv_context *ctx)
+{
+	pthread_mutex_lock(&all_lock);
+	list_for_each(node, &all) {
+		struct verbs_fabric *f = list_entry(node, struct verbs_fabric, node);
+
+		if (f->ctx != ctx)
+			continue;
+		pthread_mutex_lock(&f->lock);
+		list_for_each(cq, &f->cqs)
+			rr_verbs_cq_break(list_entry(cq, struct verbs_cq, node));
+		pthread_mutex_unlock(&f->lock);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+static void async_event(const struct verbs_fabric *f, const struct ibv_async_event *ev)
+{
+	struct verbs_qp *qp;
+
+	switch (ev->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		rr_verbs_qp_to_error(ev->element.qp->qp_context);
+		break;
+	case IBV_EVENT_COMM_EST:
+		/* the peer's first message has overtaken its last word of the handshake */
+		qp = ev->element.qp->qp_context;
+		(void)rdma_notify(qp->id, IBV_EVENT_COMM_EST);
+		break;
+	case IBV_EVENT_CQ_ERR:
+		rr_verbs_cq_break(ev->element.cq->cq_context);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		device_lost(f->ctx);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool take_async_events(struct verbs_fabric *f)
+{
+	struct ibv_async_event ev;
+
+	while (!ibv_get_async_event(f->ctx, &ev)) {
+		async_event(f, &ev);
+		ibv_ack_async_event(&ev);
+	}
+	return errno == EAGAIN || errno == EINTR;
+}
+
+static void *events_main(void *arg)
+{
+	struct verbs_fabric *f = arg;
+	struct pollfd fds[] = {
+		{ .fd = f->stopfd, .events = POLLIN },
+		{ .fd = f->up_channel->fd, .events = POLLIN },
+		{ .fd = f->ctx->async_fd, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
+			continue; /* EINTR: all signals are blocked, but a debugger may attach */
+		if (fds[0].revents)
+			return NULL;
+		if (fds[1].revents && !take_cm_events(f))
+			fds[1].fd = -1;
+		if (fds[2].revents && !take_async_events(f)) {
+			fds[2].fd = -1;
+			device_lost(f->ctx); /* it was unplugged */
+		}
+	}
+}
+
+static int start_thread(struct verbs_fabric *f)
+{
+	sigset_t everything, before;
+	int rc;
+
+	sigfillset(&everything);
+	pthread_sigmask(SIG_SETMASK, &everything, &before);
+	rc = pthread_create(&f->thread, NULL, events_main, f);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+/** rr_verbs_events_start - from here on connections of @f may be up
+ *
+ * Return: 0, -ENOMEM, -EMFILE, -ENODEV without a connection manager in the kernel, -EAGAIN.
+ */
+int rr_verbs_events_start(struct verbs_fabric *f)
+{
+	int flags = fcntl(f->ctx->async_fd, F_GETFL), rc;
+
+	if (fcntl(f->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
+		return -errno;
+	f->stopfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (f->stopfd < 0)
+		return -errno;
+	rc = rr_verbs_channel(&f->up_channel);
+	if (rc)
+		goto out_stopfd;
+	pthread_mutex_lock(&all_lock);
+	list_add_tail(&all, &f->node);
+	pthread_mutex_unlock(&all_lock);
+	rc = start_thread(f);
+	if (rc)
+		goto out_list;
+	return 0;
+out_list:
+	pthread_mutex_lock(&all_lock);
+	list_del(&f->node);
+	pthread_mutex_unlock(&all_lock);
+	rdma_destroy_event_channel(f->up_channel);
+out_stopfd:
+	close(f->stopfd);
+	return rc;
+}
+
+/** rr_verbs_events_stop - all queue pairs of @f are gone */
+void rr_verbs_events_stop(struct verbs_fabric *f)
+{
+	uint64_t one = 1;
+	ssize_t n = write(f->stopfd, &one, sizeof(one));
+
+	assert(n == sizeof(one));
+	(void)n;
+	pthread_join(f->thread, NULL);
+	pthread_mutex_lock(&all_lock);
+	list_del(&f->node);
+	pthread_mutex_unlock(&all_lock);
+	rdma_destroy_event_channel(f->up_channel);
+	close(f->stopfd);
+}

@@ -1,0 +1,173 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# leat_leatd.sh - leat against leatd over verbs: trees and files both ways, every awkward length, small
+# and large inline sizes, few credits, peers that die
+
+set -u
+cd "$(dirname "$0")/../.." || exit
+. tests/interop/lib.sh
+in_vm 240
+setup
+
+url=rdma://$addr/demo
+make_tree "$work/tree"
+tree=$(fingerprint "$work/tree")
+make_lengths "$work/lengths"
+lens=$(fingerprint "$work/lengths")
+head -c 33554433 /dev/urandom >"$work/big"
+big=$(cksum <"$work/big")
+
+if [ -x "$O/tests/interop/verbs_fabric" ]; then
+	section 'the contract of a fabric'
+	ok 'verbs_fabric' timeout 100 "$O/tests/interop/verbs_fabric"
+	sed -n 's/^\[  \(PASSED\|FAILED\) .*/          &/p' "$work/out"
+fi
+
+section 'trees and files'
+leatd_start
+ok ping timeout 20 "$LEAT" ping -c 5 "$url"
+said 'rdma' '^transport *rdma (rxe0)'
+ok 'the better way is found' timeout 20 "$LEAT" ping -c 1 "leat://$addr/demo"
+said 'and it is rdma' '^transport *rdma (rxe0)'
+bad 'IPv6 to a listener of IPv4' timeout 20 "$LEAT" ping -c 1 'rdma://[fd77::1]/demo'
+ok 'tree in' timeout 60 "$LEAT" cp -rp "$work/tree" "$url/tree"
+same 'tree in' "$(fingerprint "$work/export/tree")" "$tree"
+ok 'tree out' timeout 60 "$LEAT" get -rp "$url/tree" "$work/tree.back"
+same 'tree out' "$(fingerprint "$work/tree.back")" "$tree"
+ok 'tree across' timeout 60 "$LEAT" cp -rp "$url/tree" "$url/tree2"
+same 'tree across' "$(fingerprint "$work/export/tree2")" "$tree"
+ok 'lengths in' timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
+same 'lengths in' "$(fingerprint "$work/export/lengths")" "$lens"
+ok 'lengths out' timeout 60 "$LEAT" get -rp "$url/lengths" "$work/lengths.back"
+same 'lengths out' "$(fingerprint "$work/lengths.back")" "$lens"
+for n in 0 1 4095 4097 1048577; do
+	same "cat of $n bytes" "$(timeout 20 "$LEAT" cat "$url/lengths/len-$n" | cksum)" \
+		"$(cksum <"$work/lengths/len-$n")"
+done
+ok 'big file in' timeout 60 "$LEAT" put "$work/big" "$url/big"
+same 'big file in' "$(cksum <"$work/export/big")" "$big"
+ok 'big file out' timeout 60 "$LEAT" get "$url/big" "$work/big.back"
+same 'big file out' "$(cksum <"$work/big.back")" "$big"
+
+section 'names'
+ok mkdir "$LEAT" mkdir -p "$url/d/e/f"
+ok 'mkdir did' test -d "$work/export/d/e/f"
+ok mv "$LEAT" mv "$url/lengths/len-9" "$url/d/e/nine"
+ok 'mv did' cmp "$work/lengths/len-9" "$work/export/d/e/nine"
+ok 'link by name' "$LEAT" ln -s 'e/nine' "$url/d/link"
+same 'link by name' "$(readlink "$work/export/d/link")" e/nine
+ok 'second name' "$LEAT" ln "$url/d/e/nine" "$url/d/hard"
+same 'second name' "$(stat -c %h "$work/export/d/hard")" 2
+mkdir "$work/links"
+for n in 1 2 3 4 60 500 1000 2047 4000; do
+	ln -s "$(head -c "$n" /dev/zero | tr '\0' t)" "$work/links/link-$n"
+done
+ok 'links in' timeout 30 "$LEAT" cp -rp "$work/links" "$url/links"
+same 'links in' "$(fingerprint "$work/export/links")" "$(fingerprint "$work/links")"
+ok 'links out' timeout 30 "$LEAT" get -rp "$url/links" "$work/links.back"
+same 'links out' "$(fingerprint "$work/links.back")" "$(fingerprint "$work/links")"
+long=$(head -c 255 /dev/zero | tr '\0' n)
+ok 'longest name' "$LEAT" mkdir "$url/$long"
+ok 'longest name did' test -d "$work/export/$long"
+ok 'ls -l' "$LEAT" ls -l "$url/d"
+bad 'what is not there' timeout 20 "$LEAT" cat "$url/no such file"
+ok 'rm -r' timeout 60 "$LEAT" rm -r "$url/tree2"
+ok 'rm -r did' test ! -e "$work/export/tree2"
+mkdir "$work/export/many"
+(cd "$work/export/many" && seq -f 'entry-with-a-longish-name-%05g' 3000 | xargs touch)
+same 'ls of 3000' "$(timeout 60 "$LEAT" ls "$url/many" | cksum)" "$(ls "$work/export/many" | cksum)"
+ok df "$LEAT" df "$url"
+
+section 'pieces of memory: segments, registrations'
+if [ -x "$O/tests/interop/pieces" ]; then
+	for registration in auto dynamic; do
+		ok "pieces, $registration" timeout 60 "$O/tests/interop/pieces" \
+			"$url?registration=$registration"
+	done
+fi
+for bench in 'read --bs 1M --qd 4' 'write --bs 1M --qd 4' 'randread --bs 4k --qd 8' 'randwrite --bs 4k --qd 8' \
+	'read --bs 64k --qd 8 --buf malloc'; do
+	# shellcheck disable=SC2086
+	ok "bench $bench" timeout 30 "$LEAT" bench ${bench%% *} "$url/bench" ${bench#* } --size 16M --seconds 1
+done
+
+section 'eight at once'
+pids=''
+for i in 1 2 3 4 5 6 7 8; do
+	(timeout 60 "$LEAT" put "$work/lengths/len-3145731" "$url/par-$i" &&
+		timeout 60 "$LEAT" get "$url/par-$i" "$work/par-$i") >"$work/par-$i.log" 2>&1 &
+	pids="$pids $!"
+done
+# shellcheck disable=SC2086
+ok 'eight at once' wait $pids
+for i in 1 2 3 4 5 6 7 8; do
+	ok "what number $i has moved" cmp "$work/lengths/len-3145731" "$work/par-$i"
+done
+ok 'many connections of one' timeout 30 "$LEAT" ping -c 4 "$url?conns=8"
+
+section 'clients that die'
+for i in 1 2 3 4; do
+	"$LEAT" bench write "$url/victim-$i" --size 64M --seconds 20 >"$work/victim" 2>&1 &
+	victim=$!
+	wait_for 10 test -s "$work/export/victim-$i"
+	kill -KILL "$victim"
+	wait "$victim" 2>/dev/null
+	ok "another one after death $i" timeout 20 "$LEAT" get "$url/lengths/len-1048577" "$work/after"
+	ok "and its data" cmp "$work/after" "$work/lengths/len-1048577"
+done
+ok 'their queue pairs go' wait_for 15 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
+
+section 'a server that is started again'
+mkfifo "$work/pipe"
+timeout 120 "$LEAT" put - "$url/restarted" <"$work/pipe" >"$work/put.log" 2>&1 &
+put=$!
+exec 4>"$work/pipe"
+head -c 16777216 "$work/big" >&4
+wait_for 20 sh -c "ls '$work'/export/.leat-* '$work/export/restarted' 2>/dev/null | grep -q ."
+leatd_stop KILL
+leatd_start
+tail -c +16777217 "$work/big" >&4
+exec 4>&-
+# what was written and not yet stable went with the server, and a pipe cannot be asked again
+rc=0
+wait "$put" || rc=$?
+tr '\r' '\n' <"$work/put.log" >"$work/out"
+same 'a copy from a pipe whose server was killed' "$rc" 1
+said 'what it lost' 'server lost data'
+same 'and leaves nothing' "$(find "$work/export" -name 'restarted' -o -name '.leat-*')" ''
+"$LEAT" bench read "$url/big" --size 32M --seconds 12 >"$work/bench.log" 2>&1 &
+bench=$!
+for i in 1 2 3; do
+	sleep 1
+	leatd_stop
+	leatd_start
+done
+ended 'a reader that saw three restarts' "$bench" "$work/bench.log"
+leatd_stop
+
+section 'other sizes'
+for options in '--inline 1024' '--inline 65536' '--credits 1' '--reactors 1 --workers 1 --poll event'; do
+	rm -rf "$work/export" "$work/lengths.back" "$work/tree.back"
+	# shellcheck disable=SC2086
+	leatd_start $options
+	ok "lengths in, $options" timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
+	same "lengths in, $options" "$(fingerprint "$work/export/lengths")" "$lens"
+	ok "lengths out, $options" timeout 60 "$LEAT" get -rp "$url/lengths?inline=1024" "$work/lengths.back"
+	same "lengths out, $options" "$(fingerprint "$work/lengths.back")" "$lens"
+	ok "tree in, $options" timeout 60 "$LEAT" cp -rp "$work/tree" "$url/tree?credits=2"
+	same "tree in, $options" "$(fingerprint "$work/export/tree")" "$tree"
+	leatd_stop
+done
+rm -rf "$work/export" "$work/lengths.back"
+leatd_start --listen 'rdma://[::]:20050'
+ok 'IPv6' timeout 60 "$LEAT" cp -rp "$work/lengths" 'rdma://[fd77::1]:20050/demo/lengths'
+same 'IPv6' "$(fingerprint "$work/export/lengths")" "$lens"
+leatd_stop
+
+section 'no server'
+bad 'nobody listens' timeout 30 "$LEAT" ping -c 1 "$url"
+said 'and it is refused' 'refused'
+same 'no queue pair is left' "$(queue_pairs)" 0
+finish

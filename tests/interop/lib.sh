@@ -1,0 +1,193 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# lib.sh - what the interoperation tests share; they source this from the top of the tree
+#
+# Each test is one boot of the machine of tests/interop/vm: `in_vm SECONDS` starts the script again in
+# there, and what follows runs as root beside an RDMA device. Checks count and go on; `finish` tells
+# how many, in the line that scripts/interop.sh adds up.
+
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+addr=10.77.0.1
+passed=0 failed=0
+
+in_vm() { # SECONDS
+	[ -z "${LEAT_VM:-}" ] || return 0
+	for program in "$LEAT" "$LEATD"; do
+		[ -x "$program" ] || { echo "no $program: make all"; exit 1; }
+	done
+	exec tests/interop/vm/vm -t "$1" "VERBOSE='${VERBOSE:-}' LEAT='$LEAT' LEATD='$LEATD' O='${O:-build/obj/default}' sh '$0'"
+}
+
+# ok WHAT COMMAND...: one check
+ok() {
+	what=$1
+	shift
+	rc=0
+	[ -z "${VERBOSE:-}" ] || section "  $what"
+	"$@" >"$work/out" 2>&1 </dev/null || rc=$?
+	if [ "$rc" -eq 0 ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "  FAIL  $what: '$*' -> status $rc"
+		tail -n 8 "$work/out" | cut -c 1-300 | sed 's/^/        | /'
+	fi
+}
+
+# bad WHAT COMMAND...: it has to fail, and by itself
+bad() {
+	what=$1
+	shift
+	rc=0
+	"$@" >"$work/out" 2>&1 </dev/null || rc=$?
+	if [ "$rc" -gt 0 ] && [ "$rc" -lt 124 ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "  FAIL  $what: '$*' -> status $rc"
+	fi
+}
+
+# said WHAT PATTERN: the last command that was checked did
+said() {
+	if grep -qi -e "$2" "$work/out"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "  FAIL  $1: no '$2' in what was said:"
+		tail -n 8 "$work/out" | cut -c 1-300 | sed 's/^/        | /'
+	fi
+}
+
+# same WHAT A B
+same() {
+	if [ "$2" = "$3" ]; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "  FAIL  $1: '$(echo "$2" | head -c 200)' is not '$(echo "$3" | head -c 200)'"
+	fi
+}
+
+finish() {
+	leatd_stop
+	if [ "$failed" -gt 0 ] && [ -e "$work/leatd.log" ]; then
+		echo '  leatd said:'
+		tail -n 20 "$work/leatd.log" | sed 's/^/        | /'
+	fi
+	oops=$(dmesg | grep -cE 'BUG:|Oops|WARNING: CPU|general protection' || :)
+	[ "$oops" -eq 0 ] || dmesg | grep -E -A 12 'BUG:|Oops|WARNING: CPU|general protection' | head -n 40
+	same 'complaints of the kernel' "$oops" 0
+	echo "${0##*/}: $passed passed, $failed failed"
+	[ "$failed" -eq 0 ]
+	exit
+}
+
+now() { cut -d ' ' -f 1 /proc/uptime; }
+
+# section NAME: says what comes, and when
+section() { printf '  %6.1f  %s\n' "$(now)" "$1"; }
+
+# everything that makes a tree: names, kinds, permissions, targets of links, every byte
+fingerprint() { # DIR
+	(cd "$1" && find . ! -type l -printf '%y %m %P\n' | LC_ALL=C sort
+	find . -type l -printf 'l %P %l\n' | LC_ALL=C sort
+	find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r cksum) | cksum
+}
+
+# lengths that meet every edge: of XDR, of inline messages, of pages, of a request
+lengths='0 1 2 3 4 5 7 8 9 512 700 1015 1016 1017 1023 1024 1025 3500 3700 3900 4087 4088 4095 4096 4097
+8191 8192 8193 32769 65535 65536 65537 131073 262143 1048567 1048575 1048576 1048577 1048585 3145731'
+
+make_lengths() { # DIR: a file of each
+	mkdir -p "$1"
+	for n in $lengths; do
+		head -c "$n" "$work/random" >"$1/len-$n"
+	done
+}
+
+make_tree() { # DIR: a small one, with everything in it that a copy has to keep
+	mkdir -p "$1/a/b/c/d/e" "$1/empty directory"
+	for dir in include rpcrdma scripts; do
+		cp -r "$dir" "$1/"
+	done
+	printf 'x' >"$1/a/b/c/d/e/$(printf 'odd\tname with\001bytes \377')"
+	ln -s 'b/c/d' "$1/a/link"
+	ln -s '/nowhere/at all' "$1/a/dangling"
+	: >"$1/empty"
+	chmod 640 "$1/scripts/deps.sh"
+	chmod 555 "$1/a/b"
+}
+
+# ---- leatd ------------------------------------------------------------------------------------------
+
+leatd_pid=''
+
+# leatd_start [OPTION...]: serves $work/export as /demo over RDMA and TCP at the usual ports
+leatd_start() {
+	mkdir -p "$work/export"
+	rm -f "$work/words"
+	mkfifo "$work/words"
+	exec 3<>"$work/words"
+	"$LEATD" --state-dir "$work/state" \
+		--export "/demo=$work/export,rw,no_root_squash,clients=10.77.0.0/16,clients=fd77::/16" \
+		--listen "rdma://0.0.0.0:20049" --listen "tcp://0.0.0.0:2049" "$@" >"$work/words" 2>&1 3<&- 4>&- &
+	leatd_pid=$!
+	while read -r line <&3; do
+		echo "$line" >>"$work/leatd.log"
+		case $line in
+		'leatd: ready') break ;;
+		*[Ee]rror* | *cannot* | *failed*)
+			echo "  leatd: $line"
+			failed=$((failed + 1))
+			kill "$leatd_pid"
+			break
+			;;
+		esac
+	done
+	cat <&3 >>"$work/leatd.log" 3<&- 4>&- &
+	leatd_cat=$!
+	exec 3<&-
+}
+
+# leatd_stop [SIGNAL]
+leatd_stop() {
+	[ -n "$leatd_pid" ] || return 0
+	kill "-${1:-TERM}" "$leatd_pid" 2>/dev/null || :
+	rc=0
+	wait "$leatd_pid" 2>/dev/null || rc=$?
+	leatd_pid=''
+	kill "$leatd_cat" 2>/dev/null || :
+	wait "$leatd_cat" 2>/dev/null || :
+	[ "${1:-TERM}" = KILL ] || same 'exit status of leatd' "$rc" 0
+}
+
+# queue pairs of the programs in the machine: none may be left behind
+queue_pairs() { rdma resource show qp 2>/dev/null | grep -c 'type RC' || :; }
+
+# ended WHAT PID LOG: a program in the background is to end well
+ended() {
+	rc=0
+	wait "$2" || rc=$?
+	tr '\r' '\n' <"$3" >"$work/said"
+	ok "$1" sh -c "cat '$work/said'; exit $rc"
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for() {
+	tries=$(($1 * 10))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+setup() {
+	umask 022
+	work=$(mktemp -d)
+	head -c 4194304 /dev/urandom >"$work/random"
+}
