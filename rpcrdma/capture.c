@@ -19,11 +19,13 @@
  * See:        InfiniBand architecture volume 1, 9.2-9.3 (BTH), 12.6 (CM), annex A17 (RoCEv2).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/wire.h"
 #include "capture.h"
@@ -75,20 +77,28 @@ struct walk {
 
 /** rr_capture_open - start a capture file, replacing what is there
  *
- * Return: 0, -ENOMEM, or why @path cannot be written.
+ * Return: 0, -ENOMEM, -ELOOP for a symbolic link, or why @path cannot be written.
  */
 int rr_capture_open(const char *path, struct rr_capture **ret)
 {
 	const struct pcap_header h = { .magic = 0xa1b2c3d4, .major = 2, .minor = 4,
 				       .snaplen = 65535, .linktype = 1 };
 	struct rr_capture *c = calloc(1, sizeof(*c));
-	int rc;
+	int rc, fd;
 
 	if (!c)
 		return -ENOMEM;
-	c->file = fopen(path, "we");
-	if (!c->file)
+	/* what people say to their servers is in it: for its owner only, and where he said */
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
 		goto out_free;
+	c->file = fdopen(fd, "w");
+	if (!c->file) {
+		rc = errno;
+		close(fd);
+		errno = rc;
+		goto out_free;
+	}
 	if (fwrite(&h, sizeof(h), 1, c->file) != 1 || fflush(c->file))
 		goto out_close;
 	rc = pthread_mutex_init(&c->lock, NULL);

@@ -25,14 +25,18 @@
  *                      all requests that precede it, so Write-then-Send means what it says.
  *               The queues, completions and the engine that carries out work requests are in
  *               local_qp.c and local_cq.c. capture.c writes what a wire would have carried.
+ *             What a stranger hands us is let go of by a thread of its own (local_close.c).
  * Memory:     All of a connection's memory is allocated by qp_setup and at the connect; the data
  *             path allocates nothing. Shared pages are sealed against resizing. A peer's slab is
  *             never loaded from or stored to, only read and written by system calls, so a hole
- *             punched into it is an error or zeroes, not a signal.
+ *             punched into it is an error or zeroes, not a signal. How much of slabs is taken, and
+ *             mapped for the kernel, is limited: region_bytes_max of one peer, mapped_bytes_max of
+ *             all.
  * Threads:    As fabric.h says. Locks, in order: pd->lock, fabric->lock; cq->lock alone.
  *             Counters are kept per queue pair and summed when asked for.
  * Errors:     What a peer writes is checked when it is read; a peer that breaks a rule loses its
- *             connection and nothing else happens (counters.hostile).
+ *             connection and nothing else happens (counters.hostile). Unfinished handshakes
+ *             are few and short (handshakes_max, handshakes_uid_max, handshake_ms).
  * See:        design.md section 2; local.h for the hooks; doc/testing.md for what this cannot show.
  */
 #include <errno.h>
@@ -50,8 +54,12 @@
 #define DEFAULT_QP_WR 16384u
 #define DEFAULT_CQ (1u << 20)
 #define DEFAULT_RD_ATOM 128u
-#define DEFAULT_MAPPED (UINT64_C(64) << 30)
+#define DEFAULT_MAPPED (UINT64_C(4) << 30)
+#define DEFAULT_REGIONS (UINT64_C(1) << 30)
 #define DEFAULT_CONNS 65536u
+#define DEFAULT_HANDSHAKES 256u
+#define DEFAULT_HANDSHAKES_UID 64u
+#define DEFAULT_HANDSHAKE_MS 5000u
 #define DEFAULT_BOUNCE (UINT64_C(32) << 20)
 
 /** rr_local_mutex_init - a plain mutex; failing would be a bug of ours, not a shortage */
@@ -159,6 +167,7 @@ static void local_close(struct rr_fabric *fabric)
 	struct local_fabric *f = to_fabric(fabric);
 
 	assert(list_is_empty(&f->qps));
+	rr_local_closer_free(f->closer);
 	rr_capture_close(f->capture);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -208,7 +217,12 @@ static void fill_limits(struct local_fabric *f)
 	l->rd_atom_max = l->rd_atom_max ? l->rd_atom_max : DEFAULT_RD_ATOM;
 	l->keys_max = l->keys_max ? MIN(l->keys_max, LOCAL_KEYS_MAX) : DEFAULT_KEYS;
 	l->mapped_bytes_max = l->mapped_bytes_max ? l->mapped_bytes_max : DEFAULT_MAPPED;
+	l->region_bytes_max = l->region_bytes_max ? l->region_bytes_max : DEFAULT_REGIONS;
 	l->conns_max = l->conns_max ? l->conns_max : DEFAULT_CONNS;
+	l->handshakes_max = l->handshakes_max ? l->handshakes_max : DEFAULT_HANDSHAKES;
+	l->handshakes_uid_max = l->handshakes_uid_max ? l->handshakes_uid_max
+						      : DEFAULT_HANDSHAKES_UID;
+	l->handshake_ms = l->handshake_ms ? l->handshake_ms : DEFAULT_HANDSHAKE_MS;
 	/* at least a few requests in flight, and whole ones */
 	l->bounce_bytes = l->bounce_bytes ? l->bounce_bytes : DEFAULT_BOUNCE;
 	l->bounce_bytes = MAX(l->bounce_bytes & ~(uint64_t)4095, UINT64_C(2) * LOCAL_REQ_BYTES);
@@ -254,6 +268,9 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	atomic_init(&f->next_qpn, 0x11 + (start & 0xffff00));
 	atomic_init(&f->next_region, 1);
 	list_init(&f->qps);
+	rc = rr_local_closer_new(&f->closer);
+	if (rc)
+		goto out_free;
 	rr_local_mutex_init(&f->lock);
 	if (f->attr.capture) {
 		rc = rr_capture_open(f->attr.capture, &f->capture);
@@ -265,6 +282,7 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	return 0;
 
 out_mutex:
+	rr_local_closer_free(f->closer);
 	pthread_mutex_destroy(&f->lock);
 out_free:
 	free(f);

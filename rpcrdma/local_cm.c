@@ -14,6 +14,11 @@
  *             entered. The passive side is up when qp_accept returns.
  *             Sockets are in the epoll instance of the manager until the queue pair is up or its
  *             REQUEST is delivered; from then on its completion queue watches it.
+ *             Strangers cannot keep us busy: an accepted socket has handshake_ms to send its REQ,
+ *             there are only so many of them at once, and of one uid; and a listener whose
+ *             connections cannot be accepted (no descriptors, no memory, the closer far behind)
+ *             rests until the next tick of the manager's timer. It ticks only while one of both
+ *             is there to look after.
  * Memory:     Queue pairs that nobody has been told of are freed by the manager.
  * Threads:    One thread per manager; connect, accept and reject by the same, or by whoever was
  *             handed the queue pair by it.
@@ -25,15 +30,33 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "local_int.h"
 
 #define EVENTS_PER_PROCESS 256 /* then let the caller look at other things */
+#define TICK_NS (100 * NS_PER_MS)
 
 static struct local_cm *to_cm(struct rr_cm *cm)
 {
 	return container_of(cm, struct local_cm, base);
+}
+
+static int cm_watch(struct local_cm *cm, int fd, void *ptr)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = ptr };
+
+	return epoll_ctl(cm->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void cm_free(struct local_cm *cm)
+{
+	if (cm->timerfd >= 0)
+		close(cm->timerfd);
+	if (cm->epfd >= 0)
+		close(cm->epfd);
+	free(cm);
 }
 
 /** rr_local_cm_create - a source of connection events
@@ -50,14 +73,22 @@ int rr_local_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct 
 	cm->base = (struct rr_cm){ .fabric = fabric, .fn = fn, .ctx = ctx };
 	list_init(&cm->listeners);
 	list_init(&cm->qps);
+	cm->timerfd = -1;
 	cm->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (cm->epfd < 0) {
 		rc = -errno;
-		free(cm);
-		return rc;
+		goto out_close;
 	}
+	cm->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	rc = cm->timerfd < 0 ? -errno : cm_watch(cm, cm->timerfd, &cm->timerfd);
+	if (rc)
+		goto out_close;
 	*ret = &cm->base;
 	return 0;
+
+out_close:
+	cm_free(cm);
+	return rc;
 }
 
 /** rr_local_cm_destroy - listeners are gone; queue pairs the user knows are his to destroy */
@@ -74,21 +105,13 @@ void rr_local_cm_destroy(struct rr_cm *base)
 		else
 			rr_local_cm_forget(qp);
 	}
-	close(cm->epfd);
-	free(cm);
+	cm_free(cm);
 }
 
 /** rr_local_cm_fd - readable when rr_local_cm_process() has something to do */
 int rr_local_cm_fd(struct rr_cm *base)
 {
 	return to_cm(base)->epfd;
-}
-
-static int cm_watch(struct local_cm *cm, int fd, void *ptr)
-{
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = ptr };
-
-	return epoll_ctl(cm->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 /** rr_local_cm_forget - the manager has nothing more to do with @qp; harmless when repeated */
@@ -119,7 +142,7 @@ int rr_local_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 	if (rc)
 		goto out_free;
 	memcpy(l->path, addr, strlen(addr)); /* fits: it could be bound */
-	if (!stat(addr, &st)) {
+	if (!lstat(addr, &st)) {
 		l->dev = st.st_dev;
 		l->ino = st.st_ino;
 	}
@@ -131,8 +154,8 @@ int rr_local_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 	return 0;
 
 out_close:
-	close(l->fd);
 	(void)unlink(l->path);
+	rr_local_close_later(to_fabric(base->fabric)->closer, l->fd);
 out_free:
 	free(l);
 	return rc;
@@ -144,9 +167,13 @@ void rr_local_unlisten(struct rr_listener *base)
 	struct local_listener *l = container_of(base, struct local_listener, base);
 	struct stat st;
 
-	if (!stat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino)
+	if (!lstat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino)
 		(void)unlink(l->path);
-	close(l->fd); /* leaves the epoll instance with it */
+	if (!l->resting)
+		(void)epoll_ctl(to_cm(base->cm)->epfd, EPOLL_CTL_DEL, l->fd, NULL);
+	/* those who still wait to be accepted may have sent us anything */
+	(void)shutdown(l->fd, SHUT_RDWR);
+	rr_local_close_later(to_fabric(base->cm->fabric)->closer, l->fd);
 	list_del(&l->node);
 	free(l);
 }
@@ -171,6 +198,7 @@ static void hs_param(struct local_qp *qp, struct hs_msg *hs, const struct rr_con
 	hs->recv_bytes = qp->my_recv_bytes;
 	hs->keys = to_pd(qp->base.pd)->nkeys;
 	hs->vm = qp->my_vm;
+	hs->region_bytes = to_fabric(qp->base.fabric)->attr.limits.region_bytes_max;
 	hs->initiator_depth = param->initiator_depth;
 	hs->responder_resources = param->responder_resources;
 	hs->priv_len = (uint32_t)param->priv_len;
@@ -227,6 +255,7 @@ static void take_peer_hs(struct local_qp *qp, const struct hs_msg *hs)
 	qp->hs = *hs;
 	qp->peer_qpn = hs->qpn & 0xffffff;
 	qp->peer_vm = hs->vm != 0;
+	qp->peer_takes_bytes = hs->region_bytes;
 	qp->cap_recv = hs->fabric_id != f->id;
 	qp->cap = (struct rr_capture_conn){ .active = !qp->passive, .qpn = qp->qpn,
 					    .peer_qpn = qp->peer_qpn,
@@ -350,14 +379,18 @@ static bool vm_ok(struct local_qp *qp, const struct hs_msg *hs)
 }
 
 static void active_accepted(struct local_cm *cm, struct local_qp *qp, const struct hs_msg *hs,
-			    const int *fds, int nfds)
+			    int *fd)
 {
 	int rc;
 
 	take_peer_hs(qp, hs);
-	rc = nfds == 1 && rr_local_ring_check(hs, to_fabric(qp->base.fabric))
-		     ? rr_local_ring_map(qp, fds[0])
+	rc = *fd >= 0 && rr_local_ring_check(hs, to_fabric(qp->base.fabric))
+		     ? rr_local_ring_map(qp, *fd)
 		     : -EPROTO;
+	if (!rc) {
+		close(*fd); /* the map keeps it */
+		*fd = -1;
+	}
 	if (rc) {
 		fail(cm, qp, rc);
 		return;
@@ -373,10 +406,11 @@ static void active_accepted(struct local_cm *cm, struct local_qp *qp, const stru
 /* The one reader of what a peer says before the connection is up. */
 static void hear(struct local_cm *cm, struct local_qp *qp)
 {
+	struct local_closer *closer = to_fabric(cm->base.fabric)->closer;
 	struct hs_msg hs;
-	int fds[1], nfds, rc;
+	int fd, rc;
 
-	rc = rr_local_sock_recv(qp->sock, &hs, fds, ARRAY_SIZE(fds), &nfds);
+	rc = rr_local_sock_recv(closer, qp->sock, &hs, &fd);
 	if (rc == -EAGAIN)
 		return;
 	if (rc) {
@@ -391,7 +425,7 @@ static void hear(struct local_cm *cm, struct local_qp *qp)
 			fail(cm, qp, -EPERM);
 		}
 	} else if (!qp->passive && qp->phase == PHASE_CONNECT && hs.type == HS_ACCEPT) {
-		active_accepted(cm, qp, &hs, fds, nfds);
+		active_accepted(cm, qp, &hs, &fd);
 	} else if (!qp->passive && qp->phase == PHASE_CONNECT && hs.type == HS_REJECT) {
 		fail(cm, qp, -ECONNREFUSED);
 	} else if (qp->passive && qp->phase == PHASE_HELLO && hs.type == HS_REQ &&
@@ -404,40 +438,123 @@ static void hear(struct local_cm *cm, struct local_qp *qp)
 	} else {
 		fail(cm, qp, -EPROTO);
 	}
-	for (int i = 0; i < nfds; i++)
-		close(fds[i]);
+	if (fd >= 0)
+		rr_local_close_later(closer, fd);
 }
 
-/* Return: false if none could be taken: they stay queued for a better time. */
-static bool welcome(struct local_cm *cm, struct local_listener *l)
+/* ---- strangers ---- */
+
+static void tick(struct local_cm *cm, bool on)
+{
+	struct timespec every = { .tv_nsec = on ? (long)TICK_NS : 0 };
+	struct itimerspec its = { .it_interval = every, .it_value = every };
+
+	if (cm->ticking == on)
+		return;
+	cm->ticking = on;
+	(void)timerfd_settime(cm->timerfd, 0, &its, NULL); /* cannot fail: all of it is valid */
+}
+
+static void rest(struct local_cm *cm, struct local_listener *l)
+{
+	(void)epoll_ctl(cm->epfd, EPOLL_CTL_DEL, l->fd, NULL);
+	l->resting = true;
+	tick(cm, true);
+}
+
+/* Late handshakes end, resting listeners try again. */
+static void look_after(struct local_cm *cm)
+{
+	uint64_t count, now = clock_now_ns();
+	ssize_t got = read(cm->timerfd, &count, sizeof(count));
+	bool more = false;
+
+	(void)got; /* only to make it unreadable */
+	list_for_each_safe(node, &cm->qps) {
+		struct local_qp *qp = list_entry(node, struct local_qp, cm_node);
+
+		if (!qp->passive)
+			continue;
+		if (now >= qp->deadline_ns)
+			fail(cm, qp, -ETIMEDOUT);
+		else
+			more = true;
+	}
+	list_for_each(node, &cm->listeners) {
+		struct local_listener *l = list_entry(node, struct local_listener, node);
+
+		if (l->resting && !cm_watch(cm, l->fd, l))
+			l->resting = false;
+		more = more || l->resting;
+	}
+	tick(cm, more);
+}
+
+/* May one more shake hands with us? Those who do are few enough to be counted. */
+static bool may_enter(struct local_cm *cm, const struct rr_peer *peer)
+{
+	const struct local_fabric *f = to_fabric(cm->base.fabric);
+	unsigned all = 0, same = 0;
+
+	list_for_each(node, &cm->qps) {
+		const struct local_qp *qp = list_entry(node, struct local_qp, cm_node);
+
+		all += qp->passive;
+		same += qp->passive && qp->peer.uid == peer->uid;
+	}
+	return all < f->attr.limits.handshakes_max && same < f->attr.limits.handshakes_uid_max &&
+	       atomic_load(&f->conns) < f->attr.limits.conns_max;
+}
+
+static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 {
 	struct local_fabric *f = to_fabric(cm->base.fabric);
+	struct rr_peer peer;
 	struct local_qp *qp;
 	struct hs_msg hs;
-	int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0)
-		return errno == ECONNABORTED || errno == EINTR;
-	if (atomic_load(&f->conns) >= f->attr.limits.conns_max ||
-	    rr_local_qp_new(cm->base.fabric, &qp)) {
-		close(fd);
-		return true;
+	rr_local_sock_peer(fd, &peer);
+	if (!may_enter(cm, &peer) || rr_local_qp_new(cm->base.fabric, &qp)) {
+		rr_local_close_sock(f->closer, fd);
+		return;
 	}
 	qp->sock = fd;
 	qp->passive = true;
 	qp->phase = PHASE_HELLO;
 	qp->listener_ctx = l->base.ctx;
-	rr_local_sock_peer(fd, &qp->peer);
+	qp->peer = peer;
+	qp->deadline_ns = clock_now_ns() + f->attr.limits.handshake_ms * NS_PER_MS;
 	if (make_cookie(qp) || cm_watch(cm, fd, qp)) {
 		rr_local_qp_destroy(&qp->base);
-		return true;
+		return;
 	}
 	qp->cm = cm;
 	list_add_tail(&cm->qps, &qp->cm_node);
+	tick(cm, true);
 	hs_init(qp, &hs, HS_HELLO);
 	if (rr_local_sock_send(fd, &hs, NULL, 0))
 		rr_local_qp_destroy(&qp->base);
-	return true;
+}
+
+/* Return: false if none could be taken: they stay queued for a better time. */
+static bool welcome(struct local_cm *cm, struct local_listener *l)
+{
+	int fd;
+
+	if (rr_local_closer_full(to_fabric(cm->base.fabric)->closer)) {
+		rest(cm, l);
+		return false;
+	}
+	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		shake_hands(cm, l, fd);
+		return true;
+	}
+	if (errno == ECONNABORTED || errno == EINTR)
+		return true;
+	if (errno != EAGAIN && errno != EWOULDBLOCK)
+		rest(cm, l); /* no descriptor or no memory: it would stay readable */
+	return false;
 }
 
 static struct local_listener *find_listener(struct local_cm *cm, const void *ptr)
@@ -463,6 +580,10 @@ void rr_local_cm_process(struct rr_cm *base)
 
 		if (epoll_wait(cm->epfd, &ev, 1, 0) != 1)
 			return;
+		if (ev.data.ptr == &cm->timerfd) {
+			look_after(cm);
+			continue;
+		}
 		l = find_listener(cm, ev.data.ptr);
 		if (!l)
 			hear(cm, ev.data.ptr);

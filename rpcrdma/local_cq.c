@@ -29,6 +29,7 @@
 #include "local_int.h"
 
 #define FDS_EVERY 1024u
+#define FDS_AT_ONCE 64
 #define IDLE_POLLS 2048u
 #define ACTIVE_KEPT 8u
 #define TICK_NS NS_PER_MS /* waiting for what nobody announces */
@@ -196,32 +197,31 @@ void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp)
 	qp->cqe_tail = qp->cqe_head;
 }
 
-/* Doorbells, hang-ups, kicks and ticks. */
+/* Doorbells, hang-ups, kicks and ticks. One round, and the kernel goes on with others the next
+ * time: peers that ring without end must not keep the owner here. */
 static void look_at_fds(struct local_cq *cq)
 {
-	struct epoll_event ev[64];
-	int n;
+	struct epoll_event ev[FDS_AT_ONCE];
+	int n = epoll_wait(cq->epfd, ev, ARRAY_SIZE(ev), 0);
 
-	do {
-		n = epoll_wait(cq->epfd, ev, ARRAY_SIZE(ev), 0);
-		for (int i = 0; i < n; i++) {
-			void *ptr = ev[i].data.ptr;
-			struct local_qp *qp = ptr;
-			uint64_t count;
+	for (int i = 0; i < n; i++) {
+		void *ptr = ev[i].data.ptr;
+		struct local_qp *qp = ptr;
+		uint64_t count;
 
-			if (ptr == &cq->selffd || ptr == &cq->timerfd) {
-				ssize_t got = read(*(int *)ptr, &count, sizeof(count));
+		if (ptr == &cq->selffd || ptr == &cq->timerfd) {
+			ssize_t got = read(*(int *)ptr, &count, sizeof(count));
 
-				(void)got; /* only to make it unreadable */
-				continue;
-			}
-			if (!rr_local_move_drain(qp) || ev[i].events & (EPOLLHUP | EPOLLERR))
-				qp->peer_gone = true;
-			make_active(cq, qp);
-			if (qp->peer_gone)
-				rr_local_cq_unwatch(cq, qp);
+			(void)got; /* only to make it unreadable */
+			continue;
 		}
-	} while (n == (int)ARRAY_SIZE(ev));
+		if (!rr_local_move_drain(qp) || ev[i].events & (EPOLLHUP | EPOLLERR))
+			qp->peer_gone = true;
+		make_active(cq, qp);
+		if (qp->peer_gone)
+			rr_local_cq_unwatch(cq, qp);
+	}
+	cq->fds_left = n == (int)ARRAY_SIZE(ev);
 }
 
 static void disarm(struct local_cq *cq)
@@ -329,7 +329,7 @@ int rr_local_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 		take_incoming(cq);
 	if (unlikely(cq->armed))
 		disarm(cq);
-	else if (unlikely(++cq->polls % FDS_EVERY == 0))
+	else if (unlikely(cq->fds_left || ++cq->polls % FDS_EVERY == 0))
 		look_at_fds(cq);
 	if (!list_is_empty(&cq->work))
 		run_work(cq, to_fabric(base->fabric)->attr.hooks.chaos_seed != 0);

@@ -32,7 +32,9 @@
 #define LOCAL_PIECES_MAX 32u       /* chaos: parts of one transfer; a bit each */
 #define LOCAL_RING_BYTES_MAX (64u << 20)
 #define LOCAL_LINE 64
+#define LOCAL_STAGE_MAX (UINT64_C(1) << 30) /* a peer's bounce area */
 #define LOCAL_KEYS_MAX 65535u
+#define LOCAL_SLOW_FREE (UINT64_C(64) << 20) /* more memory than this takes long to free */
 
 /* ---- shared with the peer ---- */
 
@@ -94,6 +96,7 @@ struct hs_msg {
 	uint32_t magic, version, type;
 	uint32_t rq_depth, recv_bytes, keys; /* REQ, ACCEPT: of the sender's half */
 	uint32_t vm;                         /* REQ, ACCEPT: I reach your memory by process_vm_* */
+	uint64_t region_bytes;               /* REQ, ACCEPT: slabs of yours I take, in all */
 	uint32_t initiator_depth, responder_resources;
 	uint32_t qpn;
 	uint64_t fabric_id;
@@ -106,11 +109,14 @@ struct hs_msg {
 
 /* ---- ours ---- */
 
+struct local_closer;
+
 struct local_fabric {
 	struct rr_fabric base;
 	struct rr_local_attr attr; /* limits filled in */
 	uint64_t id;               /* random: are both ends of a connection ours? */
 	struct rr_capture *capture;
+	struct local_closer *closer;
 	_Atomic uint32_t conns, next_qpn, next_salt, next_region, next_cq;
 	_Atomic uint64_t mapped_bytes;
 	pthread_mutex_t lock;      /* the members below; taken last */
@@ -231,6 +237,7 @@ struct local_cq {
 	bool armed, signalled, timer_set;
 	int epfd, selffd, timerfd;
 	unsigned polls;
+	bool fds_left; /* more descriptors are ready than were looked at */
 	uint64_t rng;
 	struct list active, dormant; /* queue pairs by node */
 	unsigned nactive;
@@ -264,6 +271,7 @@ struct local_qp {
 	struct local_cm *cm;
 	struct list cm_node;
 	void *listener_ctx;
+	uint64_t deadline_ns; /* passive: of the handshake */
 	int sock;
 	struct rr_peer peer;
 	struct hs_msg hs;   /* the peer's latest */
@@ -310,17 +318,20 @@ struct local_qp {
 	uint64_t stage_head, stage_tail;
 	struct peer_region peer_stage; /* the peer's */
 	struct peer_region region[LOCAL_REGIONS_MAX];
+	uint64_t region_bytes;         /* of them all */
 	struct local_direct direct[LOCAL_DIRECT_MAX];
 	uint32_t ndirect;
 
 	/* owner of memory, under pd->lock */
 	struct list pd_node;
 	uint64_t regions_sent;
+	uint64_t regions_sent_bytes, peer_takes_bytes;
 };
 
 struct local_cm {
 	struct rr_cm base;
-	int epfd;
+	int epfd, timerfd;
+	bool ticking;
 	struct list listeners, qps;
 };
 
@@ -328,6 +339,7 @@ struct local_listener {
 	struct rr_listener base;
 	struct list node;
 	int fd;
+	bool resting; /* not watched: nothing could be accepted */
 	uint64_t dev, ino;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
@@ -462,9 +474,16 @@ int rr_local_qp_accept(struct rr_qp *qp, const struct rr_conn_param *param);
 int rr_local_qp_reject(struct rr_qp *qp);
 void rr_local_cm_forget(struct local_qp *qp);
 
+/* local_close.c */
+int rr_local_closer_new(struct local_closer **ret);
+void rr_local_closer_free(struct local_closer *c);
+bool rr_local_closer_full(struct local_closer *c);
+void rr_local_close_later(struct local_closer *c, int fd);
+void rr_local_close_sock(struct local_closer *c, int sock);
+
 /* local_sock.c */
 int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int nfds);
-int rr_local_sock_recv(int sock, struct hs_msg *msg, int *fds, int max, int *ret_nfds);
+int rr_local_sock_recv(struct local_closer *closer, int sock, struct hs_msg *msg, int *ret_fd);
 int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd);
 int rr_local_sock_dial(const char *path, int *ret_fd);
 bool rr_local_sock_gone(int sock);

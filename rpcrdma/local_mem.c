@@ -12,7 +12,8 @@
  *             one marked busy. The same for mr_dereg, LOCAL_INV and a peer's invalidation.
  *             rr_local_mem_serve() is the other way in: the peer asked us to copy.
  * Memory:     Registrations hold no reference on the user's pages. A memfd slab is duplicated once
- *             per domain and given to a peer when its first key is published there.
+ *             per domain and given to a peer when its first key is published there; not if that
+ *             were more bytes than the peer said it takes: then it is ordinary memory to him.
  * Threads:    pd->lock covers all of it; serving copies under it, so that a deregistration by
  *             another thread waits.
  * Errors:     A peer that keeps an entry busy and lives: after BUSY_MAX_NS its link is cut.
@@ -177,8 +178,9 @@ static void put_region(struct local_pd *pd, unsigned idx)
 	list_for_each(node, &pd->qps) {
 		struct local_qp *qp = list_entry(node, struct local_qp, pd_node);
 
-		if (qp->regions_sent >> idx & 1)
-			(void)tell_region(qp, r, HS_REGION_GONE); /* courtesy: it may let go */
+		/* a peer that could not be told still counts it against us */
+		if (qp->regions_sent >> idx & 1 && tell_region(qp, r, HS_REGION_GONE))
+			qp->regions_sent_bytes -= r->size;
 		qp->regions_sent &= ~(UINT64_C(1) << idx);
 	}
 	close(r->fd);
@@ -186,6 +188,19 @@ static void put_region(struct local_pd *pd, unsigned idx)
 }
 
 /* ---- the copies that peers see ---- */
+
+/* Does the peer have the slab, or can it be given it? */
+static bool share_region(struct local_qp *qp, const struct local_region *r, unsigned idx)
+{
+	if (qp->regions_sent >> idx & 1)
+		return true;
+	if (!range_fits(qp->regions_sent_bytes, r->size, qp->peer_takes_bytes) ||
+	    !tell_region(qp, r, HS_REGION))
+		return false;
+	qp->regions_sent |= UINT64_C(1) << idx;
+	qp->regions_sent_bytes += r->size;
+	return true;
+}
 
 static void publish(struct local_pd *pd, struct local_qp *qp, uint32_t slot)
 {
@@ -197,14 +212,10 @@ static void publish(struct local_pd *pd, struct local_qp *qp, uint32_t slot)
 	s->len = k->len;
 	s->access = k->access;
 	s->place = qp->peer_vm ? PLACE_VM : PLACE_AGENT;
-	if (idx != LOCAL_REGIONS_MAX) {
-		if (!(qp->regions_sent >> idx & 1) && tell_region(qp, &pd->region[idx], HS_REGION))
-			qp->regions_sent |= UINT64_C(1) << idx;
-		if (qp->regions_sent >> idx & 1) {
-			s->place = PLACE_SLAB;
-			s->region = pd->region[idx].id;
-			s->off = k->mr->off + (k->addr - (uintptr_t)k->mr->base.addr);
-		}
+	if (idx != LOCAL_REGIONS_MAX && share_region(qp, &pd->region[idx], idx)) {
+		s->place = PLACE_SLAB;
+		s->region = pd->region[idx].id;
+		s->off = k->mr->off + (k->addr - (uintptr_t)k->mr->base.addr);
 	}
 	atomic_store(&s->key, k->key);
 }

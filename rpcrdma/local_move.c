@@ -11,8 +11,11 @@
  *             rr_local_move_serve() is the agent's own side.
  *             rr_local_qp_direct() maps a slab, for the kernel to read a disk into it.
  * Memory:     The bounce area is made by the side that reaches out, when first needed, used as a
- *             ring, and mapped by nobody. Slabs of the peer are kept by descriptor, mapped
- *             only for qp_direct and counted against mapped_bytes_max.
+ *             ring, and mapped by nobody. Slabs of the peer are kept by descriptor: as many bytes
+ *             as we told it in the handshake (region_bytes_max), holes included, since filling
+ *             them is our doing. They are mapped only for qp_direct, counted against
+ *             mapped_bytes_max, and a page at a time, when the kernel gets to it: mapping a large
+ *             slab must not keep us.
  * Threads:    The owner of the queue pair.
  * Errors:     A wrong key, bound or right is RR_WC_REM_ACCESS; a peer that is gone RR_WC_LOST.
  */
@@ -37,7 +40,10 @@ static void region_close(struct local_qp *qp, struct peer_region *r)
 		(void)munmap(r->map, r->size);
 		atomic_fetch_sub(&f->mapped_bytes, r->size);
 	}
-	close(r->fd);
+	if (r->size > LOCAL_SLOW_FREE)
+		rr_local_close_later(f->closer, r->fd); /* perhaps the last to hold it */
+	else
+		close(r->fd);
 	*r = (struct peer_region){ .fd = -1 };
 }
 
@@ -52,13 +58,17 @@ static struct peer_region *region_find(struct local_qp *qp, uint64_t id)
 /* Takes @fd over if it returns true. */
 static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int fd)
 {
-	if (!rr_local_memfd_ok(fd, hs->size) || region_find(qp, hs->region))
+	const struct local_fabric *f = to_fabric(qp->base.fabric);
+
+	if (!rr_local_memfd_ok(fd, hs->size) || region_find(qp, hs->region) ||
+	    !range_fits(qp->region_bytes, hs->size, f->attr.limits.region_bytes_max))
 		return false;
 	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++) {
 		struct peer_region *r = &qp->region[i];
 
 		if (r->fd < 0) {
 			*r = (struct peer_region){ .fd = fd, .id = hs->region, .size = hs->size };
+			qp->region_bytes += hs->size;
 			return true;
 		}
 	}
@@ -67,7 +77,7 @@ static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int fd)
 
 static bool stage_add(struct local_qp *qp, const struct hs_msg *hs, int fd)
 {
-	if (qp->peer_stage.fd >= 0 || !rr_local_memfd_ok(fd, hs->size))
+	if (qp->peer_stage.fd >= 0 || hs->size > LOCAL_STAGE_MAX || !rr_local_memfd_ok(fd, hs->size))
 		return false;
 	qp->peer_stage = (struct peer_region){ .fd = fd, .size = hs->size };
 	return true;
@@ -93,6 +103,8 @@ static bool hear(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 		r = region_find(qp, hs->region);
 		if (!r)
 			return false;
+		if (!r->gone)
+			qp->region_bytes -= r->size;
 		r->gone = true;
 		if (!r->refs)
 			region_close(qp, r);
@@ -108,17 +120,19 @@ static bool hear(struct local_qp *qp, const struct hs_msg *hs, int *fd)
  */
 bool rr_local_move_drain(struct local_qp *qp)
 {
+	struct local_closer *closer = to_fabric(qp->base.fabric)->closer;
+
 	for (int i = 0; i < DRAIN_MAX; i++) {
 		struct hs_msg hs;
-		int fd = -1, nfds, rc;
+		int fd, rc;
 		bool ok;
 
-		rc = rr_local_sock_recv(qp->sock, &hs, &fd, 1, &nfds);
-		if (!nfds)
-			fd = -1;
+		rc = rr_local_sock_recv(closer, qp->sock, &hs, &fd);
 		ok = !rc && hear(qp, &hs, &fd);
-		if (fd >= 0)
-			close(fd);
+		if (fd >= 0) {
+			rr_local_close_later(closer, fd); /* who knows what it is */
+			ok = false;
+		}
 		if (rc == -EAGAIN)
 			return true;
 		if (rc == -ECONNRESET)
@@ -501,7 +515,7 @@ static bool region_map(struct local_qp *qp, struct peer_region *r)
 	before = atomic_fetch_add(&f->mapped_bytes, r->size);
 	if (!range_fits(before, r->size, f->attr.limits.mapped_bytes_max))
 		goto out_uncount;
-	map = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
+	map = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (map == MAP_FAILED)
 		goto out_uncount;
 	r->map = map;

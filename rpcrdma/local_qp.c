@@ -280,7 +280,7 @@ void rr_local_qp_destroy(struct rr_qp *base)
 	rr_local_move_fini(qp);
 	rr_local_ring_unmap(qp);
 	if (qp->sock >= 0)
-		close(qp->sock);
+		rr_local_close_sock(f->closer, qp->sock);
 	rr_local_qp_counted(qp);
 	atomic_fetch_sub(&f->conns, 1);
 	free_queues(qp);

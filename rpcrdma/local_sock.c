@@ -8,7 +8,10 @@
  *             by call, since a peer could change the mode of a description it shares with us; it
  *             shares none of these. That is also why a doorbell is a datagram and not an eventfd:
  *             the peer could fill one and make it blocking, and our ring would hang in a write().
- * Memory:     No allocation but for a peer's group list. Received descriptors are the caller's.
+ *             A listener replaces a dead socket file only under the lock of PATH.lock, which
+ *             exists no longer than that: of two servers started at once one gets in.
+ * Memory:     No allocation but for a peer's group list. A received descriptor is the caller's; one
+ *             too many goes to the closer (local_close.c).
  * Threads:    Any; one reader per socket.
  * Errors:     -errno. A datagram that is not ours is -EPROTO.
  */
@@ -19,13 +22,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "local_int.h"
 
-#define FDS_MAX 4
+#define FDS_MAX 4   /* sent at once */
+#define RIGHTS_MAX 253 /* received: the kernel would close here what finds no room */
 
 /** rr_local_sock_send - send one datagram
  * @sock: the connection
@@ -70,10 +75,10 @@ int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int n
 	}
 }
 
-/* Takes the descriptors out of a control message; what does not fit in @fds is closed. */
-static int take_fds(struct msghdr *mh, int *fds, int max)
+/* Takes the descriptors out of a control message. Return: the first, or -1; we never get more. */
+static int take_fds(struct local_closer *closer, struct msghdr *mh)
 {
-	int n = 0;
+	int first = -1;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
 		size_t count;
@@ -85,43 +90,43 @@ static int take_fds(struct msghdr *mh, int *fds, int max)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-			if (n < max)
-				fds[n++] = fd;
+			if (first < 0)
+				first = fd;
 			else
-				close(fd);
+				rr_local_close_later(closer, fd);
 		}
 	}
-	return n;
+	return first;
 }
 
 /** rr_local_sock_recv - take one datagram
+ * @closer: for descriptors after the first
  * @sock: the connection
  * @msg: its content; type 0 for a doorbell
- * @fds: descriptors that came along, the caller's to close
- * @max: room in @fds
- * @ret_nfds: how many came
+ * @ret_fd: the descriptor that came along, even with an error, or -1; unless it proves to be what
+ *          was expected, for rr_local_close_later()
  *
  * Return: 0, -EAGAIN if there is none, -ECONNRESET if the peer is gone, -EPROTO if it was not ours.
  */
-int rr_local_sock_recv(int sock, struct hs_msg *msg, int *fds, int max, int *ret_nfds)
+int rr_local_sock_recv(struct local_closer *closer, int sock, struct hs_msg *msg, int *ret_fd)
 {
 	struct iovec iov = { .iov_base = msg, .iov_len = sizeof(*msg) };
 	union {
 		struct cmsghdr align;
-		char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
+		char buf[CMSG_SPACE(RIGHTS_MAX * sizeof(int))];
 	} ctl;
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1,
 			     .msg_control = ctl.buf, .msg_controllen = sizeof(ctl.buf) };
 	ssize_t n;
 
-	*ret_nfds = 0;
+	*ret_fd = -1;
 	memset(msg, 0, sizeof(*msg));
 	do {
 		n = recvmsg(sock, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? -EAGAIN : -ECONNRESET;
-	*ret_nfds = take_fds(&mh, fds, max);
+	*ret_fd = take_fds(closer, &mh);
 	if (n == 0)
 		return -ECONNRESET;
 	if (n == 1) {
@@ -174,48 +179,89 @@ int rr_local_sock_dial(const char *path, int *ret_fd)
 	return 0;
 }
 
+/* Only the holder may take a dead socket file away. The file of the lock goes with the lock, so one
+ * that was locked too late is not it any more. */
+static int lock_path(const char *path, char *lock, size_t room)
+{
+	(void)snprintf(lock, room, "%s.lock", path);
+	for (;;) {
+		int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+		struct stat mine, there;
+		int rc;
+
+		if (fd < 0)
+			return -errno;
+		rc = fstat(fd, &mine) ? -errno : 0;
+		if (!rc && mine.st_uid != geteuid())
+			rc = -EACCES; /* a stranger's, who might never let go of it */
+		while (!rc && flock(fd, LOCK_EX))
+			rc = errno == EINTR ? 0 : -errno;
+		if (!rc && !lstat(lock, &there) && mine.st_dev == there.st_dev &&
+		    mine.st_ino == there.st_ino)
+			return fd;
+		close(fd);
+		if (rc)
+			return rc;
+	}
+}
+
+/* What is in the way at @path: 0 if it was a socket that nobody serves, and is gone. */
+static int clear_path(const char *path)
+{
+	struct stat st;
+	int other, rc;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	rc = rr_local_sock_dial(path, &other);
+	if (rc == 0)
+		close(other);
+	if (rc != -ECONNREFUSED)
+		return -EADDRINUSE;
+	return unlink(path) && errno != ENOENT ? -errno : 0;
+}
+
 /** rr_local_sock_listen - listen at @path; a socket file that nobody serves is replaced
  * @path: of the socket
  * @mode: its permission bits
  * @ret_fd: the listening socket
  *
- * Return: 0, -EADDRINUSE if somebody serves it, -ENAMETOOLONG, or what the calls say.
+ * Return: 0, -EADDRINUSE if somebody serves it, -EEXIST if something else than a socket is there,
+ * -ENAMETOOLONG, or what the calls say.
  */
 int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd)
 {
+	char lock[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(".lock")];
 	struct sockaddr_un sun;
-	int fd, other, rc = make_addr(path, &sun);
+	int fd, lockfd, rc = make_addr(path, &sun);
 
 	if (rc)
 		return rc;
+	lockfd = lock_path(path, lock, sizeof(lock));
+	if (lockfd < 0)
+		return lockfd;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	rc = bind(fd, (struct sockaddr *)&sun, sizeof(sun)) ? -errno : 0;
-	if (rc == -EADDRINUSE) {
-		rc = rr_local_sock_dial(path, &other);
-		if (rc == 0)
-			close(other);
-		if (rc != -ECONNREFUSED) {
-			rc = -EADDRINUSE;
-			goto out_close;
-		}
-		(void)unlink(path); /* if it is gone meanwhile, bind says so */
-		rc = bind(fd, (struct sockaddr *)&sun, sizeof(sun)) ? -errno : 0;
-	}
+	rc = fd < 0 ? -errno : clear_path(path);
 	if (rc)
-		goto out_close;
+		goto out;
+	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun))) {
+		rc = -errno;
+		goto out;
+	}
 	/* before listen(): nobody gets in under the umask's idea of the mode */
 	if (chmod(path, mode) || listen(fd, SOMAXCONN)) {
 		rc = -errno;
 		(void)unlink(path);
-		goto out_close;
+		goto out;
 	}
 	*ret_fd = fd;
-	return 0;
-
-out_close:
-	close(fd);
+out:
+	if (rc && fd >= 0)
+		close(fd);
+	(void)unlink(lock); /* while it is ours */
+	close(lockfd);
 	return rc;
 }
 

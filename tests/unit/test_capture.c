@@ -180,6 +180,29 @@ static void test_unwritable(void **state)
 	assert_null(f);
 }
 
+/* Whatever the umask: nobody else reads it, or turns the writing elsewhere. */
+static void test_private(void **state)
+{
+	struct rr_local_attr attr = { .capture = pcap };
+	struct rr_fabric *f = NULL;
+	mode_t mask = umask(0);
+	char link[sizeof(pcap) + 8];
+	struct stat st;
+
+	(void)state;
+	(void)unlink(pcap);
+	assert_int_equal(rr_local_open(&attr, &f), 0);
+	umask(mask);
+	rr_fabric_close(f);
+	assert_int_equal(stat(pcap, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	snprintf(link, sizeof(link), "%s.link", pcap);
+	assert_int_equal(symlink(pcap, link), 0);
+	attr.capture = link;
+	assert_int_equal(rr_local_open(&attr, &f), -ELOOP);
+	assert_int_equal(unlink(link), 0);
+}
+
 static int cleanup(void **state)
 {
 	(void)state;
@@ -193,6 +216,7 @@ int main(void)
 		cmocka_unit_test(test_server_side),
 		cmocka_unit_test(test_client_side),
 		cmocka_unit_test(test_unwritable),
+		cmocka_unit_test(test_private),
 	};
 
 	snprintf(pcap, sizeof(pcap), "/tmp/leat-test-%d.pcap", (int)getpid());

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_local_bounds.c - the local fabric: what strangers may take of us is bounded
+ *
+ * Time in handshakes, descriptors, address space, the attention of a thread; and files that are in
+ * the way of a listener. A descriptor whose close() sleeps is a TCP socket that lingers over data
+ * its receiver does not take: a thread that closes it in place stands still until the test does.
+ */
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "local_int.h"
+#include "test_local_pair.h"
+
+#define SLAB (512u << 10)
+
+/* A connected socket that nobody knows as a leat peer. */
+static int stranger(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(sun.sun_path, pair_path(), strlen(pair_path()));
+	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	return fd;
+}
+
+static bool hung_up(int fd)
+{
+	return rr_local_sock_gone(fd);
+}
+
+static void server_open(struct end *s, const struct rr_local_attr *attr)
+{
+	end_open(s, open_fabric(attr), 256);
+	assert_int_equal(rr_listen(s->cm, pair_path(), NULL, &s->l), 0);
+}
+
+static void server_close(struct end *s)
+{
+	struct rr_fabric *f = s->f;
+
+	end_close(s);
+	rr_fabric_close(f);
+}
+
+/* ---- listening ---- */
+
+static void test_file_in_the_way(void **state)
+{
+	struct rr_fabric *f = open_fabric(NULL);
+	struct stat st;
+	struct end s;
+	int fd;
+
+	(void)state;
+	end_open(&s, f, 16);
+	fd = open(pair_path(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(write(fd, "mine", 4), 4);
+	close(fd);
+	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), -EEXIST);
+	assert_int_equal(stat(pair_path(), &st), 0);
+	assert_int_equal(st.st_size, 4);
+	assert_int_equal(unlink(pair_path()), 0);
+	assert_int_equal(symlink("/nonexistent/leat", pair_path()), 0);
+	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), -EEXIST);
+	assert_int_equal(unlink(pair_path()), 0);
+	end_close(&s);
+	rr_fabric_close(f);
+}
+
+struct starter {
+	pthread_t thread;
+	pthread_barrier_t *together;
+	const char *path;
+	struct end e;
+	int rc;
+};
+
+static void *start(void *arg)
+{
+	struct starter *st = arg;
+
+	pthread_barrier_wait(st->together);
+	st->rc = rr_listen(st->e.cm, st->path, NULL, &st->e.l);
+	return NULL;
+}
+
+/* Two servers start at once where a dead one has left its socket: one gets in, and stays in. */
+static void test_started_at_once(void **state)
+{
+	static struct starter two[2];
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct rr_fabric *f = open_fabric(NULL);
+	pthread_barrier_t together;
+	char lock[80];
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(pthread_barrier_init(&together, NULL, 2), 0);
+	memcpy(sun.sun_path, pair_path(), strlen(pair_path()));
+	for (int i = 0; i < 2; i++) {
+		two[i].together = &together;
+		two[i].path = sun.sun_path;
+		end_open(&two[i].e, f, 16);
+	}
+	for (int round = 0; round < 300; round++) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), winner;
+
+		assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+		close(fd);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(pthread_create(&two[i].thread, NULL, start, &two[i]), 0);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(pthread_join(two[i].thread, NULL), 0);
+		winner = two[0].rc ? 1 : 0;
+		assert_int_equal(two[winner].rc, 0);
+		assert_int_equal(two[!winner].rc, -EADDRINUSE);
+		close(stranger());
+		rr_unlisten(two[winner].e.l);
+		two[winner].e.l = NULL;
+	}
+	snprintf(lock, sizeof(lock), "%s.lock", pair_path());
+	assert_int_equal(stat(lock, &st), -1);
+	for (int i = 0; i < 2; i++)
+		end_close(&two[i].e);
+	pthread_barrier_destroy(&together);
+	rr_fabric_close(f);
+}
+
+/* ---- memory ---- */
+
+static uint8_t *slab_map(int *ret_fd, size_t len)
+{
+	uint8_t *mem;
+
+	*ret_fd = memfd_create("slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(*ret_fd, (off_t)len), 0);
+	assert_int_equal(fcntl(*ret_fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *ret_fd, 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	return mem;
+}
+
+/* Whether a Write of the server to @mem goes into a slab; it gets there in any case. */
+static bool goes_by_slab(struct end *c, struct end *s, uint8_t *mem, const struct rr_mr *mr)
+{
+	uint64_t before = rr_local_counters(s->f).slab_bytes;
+
+	s->nwc = 0;
+	memset(end_msg(s, 0), 0x77, 64);
+	memset(mem, 0, 64);
+	assert_int_equal(end_rdma(s, RR_WR_WRITE, end_msg(s, 0), 64, s->mr, mem, mr->rkey), 0);
+	pair_wait(s, c, 1);
+	assert_int_equal(s->wc[0].status, RR_WC_OK);
+	assert_int_equal(mem[63], 0x77);
+	return rr_local_counters(s->f).slab_bytes != before;
+}
+
+/* A peer is told how much we take; what is beyond it moves in another way. */
+static void test_slab_limit(void **state)
+{
+	const struct rr_local_attr attr = { .limits.region_bytes_max = 2 * SLAB };
+	const unsigned access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE;
+	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = HS_REGION,
+			     .region = 12345, .size = 3 * SLAB };
+	struct rr_fabric *f = open_fabric(NULL);
+	struct rr_mr *mr[3], *big;
+	uint8_t *mem[3], *bigmem;
+	int fd[3], bigfd;
+	struct end c, s;
+	uint32_t token;
+	void *p;
+
+	(void)state;
+	server_open(&s, &attr);
+	end_open(&c, f, 256);
+	pair_connect(&c, &s);
+	bigmem = slab_map(&bigfd, 3 * SLAB);
+	big = end_reg(&c, bigmem, 3 * SLAB, access, bigfd);
+	assert_false(goes_by_slab(&c, &s, bigmem, big));
+	assert_int_equal(rr_qp_direct(s.qp, big->rkey, (uintptr_t)bigmem, 1, &p, &token),
+			 -EOPNOTSUPP);
+	for (int i = 0; i < 3; i++) {
+		mem[i] = slab_map(&fd[i], SLAB);
+		mr[i] = end_reg(&c, mem[i], SLAB, access, fd[i]);
+		assert_int_equal(goes_by_slab(&c, &s, mem[i], mr[i]), i < 2);
+	}
+	/* what is taken back makes room */
+	assert_int_equal(rr_mr_dereg(mr[0]), 0);
+	assert_int_equal(rr_mr_dereg(mr[2]), 0);
+	mr[2] = end_reg(&c, mem[2], SLAB, access, fd[2]);
+	assert_true(goes_by_slab(&c, &s, mem[2], mr[2]));
+	assert_int_equal(rr_local_counters(s.f).hostile, 0);
+	/* who does not listen is out */
+	assert_int_equal(rr_local_sock_send(to_qp(c.qp)->sock, &hs, &bigfd, 1), 0);
+	while (to_qp(s.qp)->phase == PHASE_UP) {
+		end_poll(&s);
+		end_poll(&c);
+	}
+	assert_int_equal(rr_local_counters(s.f).hostile, 1);
+	rr_qp_destroy(c.qp);
+	c.qp = NULL;
+	assert_int_equal(rr_mr_dereg(big), 0);
+	munmap(bigmem, 3 * SLAB);
+	close(bigfd);
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			assert_int_equal(rr_mr_dereg(mr[i]), 0);
+		munmap(mem[i], SLAB);
+		close(fd[i]);
+	}
+	end_close(&c);
+	server_close(&s);
+	rr_fabric_close(f);
+}
+
+/* Mapping a slab fills none of its holes, and there is a limit for all peers together. */
+static void test_sparse(void **state)
+{
+	const size_t len = 512u << 20;
+	const struct rr_local_attr attr = { .limits.mapped_bytes_max = len };
+	struct rr_fabric *f = open_fabric(NULL);
+	struct stat before, after;
+	uint8_t *mem, *mem2;
+	struct rr_mr *mr, *mr2;
+	uint32_t token;
+	struct end c, s;
+	int fd, fd2;
+	void *p;
+
+	(void)state;
+	server_open(&s, &attr);
+	end_open(&c, f, 256);
+	pair_connect(&c, &s);
+	mem = slab_map(&fd, len);
+	mr = end_reg(&c, mem, len, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, fd);
+	mem2 = slab_map(&fd2, SLAB);
+	mr2 = end_reg(&c, mem2, SLAB, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, fd2);
+	assert_int_equal(fstat(fd, &before), 0);
+	assert_int_equal(rr_qp_direct(s.qp, mr->rkey, (uintptr_t)mem, 4096, &p, &token), 0);
+	assert_int_equal(fstat(fd, &after), 0);
+	assert_int_equal(after.st_blocks, before.st_blocks);
+	rr_qp_direct_end(s.qp, token);
+	assert_int_equal(rr_qp_direct(s.qp, mr2->rkey, (uintptr_t)mem2, 4096, &p, &token),
+			 -EOPNOTSUPP);
+	assert_true(goes_by_slab(&c, &s, mem2, mr2));
+	rr_qp_disconnect(c.qp);
+	rr_qp_destroy(c.qp);
+	c.qp = NULL;
+	assert_int_equal(rr_mr_dereg(mr), 0);
+	assert_int_equal(rr_mr_dereg(mr2), 0);
+	end_close(&c);
+	server_close(&s);
+	rr_fabric_close(f);
+	munmap(mem, len);
+	munmap(mem2, SLAB);
+	close(fd);
+	close(fd2);
+}
+
+/* ---- descriptors ---- */
+
+/* A socket whose close() sleeps for an hour, or until *ret_sink is closed. */
+static int lingering(int *ret_sink)
+{
+	const struct linger hour = { .l_onoff = 1, .l_linger = 3600 };
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sin);
+	int l = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+	static const char fill[65536];
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(l, (struct sockaddr *)&sin, len), 0);
+	assert_int_equal(getsockname(l, (struct sockaddr *)&sin, &len), 0);
+	assert_int_equal(listen(l, 1), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, len), 0);
+	*ret_sink = accept(l, NULL, NULL);
+	assert_true(*ret_sink >= 0);
+	close(l);
+	while (send(fd, fill, sizeof(fill), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)), 0);
+	return fd;
+}
+
+/* The far ends of lingering sockets that were passed on. */
+struct sinks {
+	int fd[8], n;
+};
+
+static void sinks_close(struct sinks *s)
+{
+	while (s->n)
+		close(s->fd[--s->n]);
+}
+
+/* Hands lingering sockets to whoever reads from @sock, @n with each of two messages. */
+static void pass_lingering(int sock, int n, struct sinks *sinks)
+{
+	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = HS_REGION,
+			     .size = 4096 };
+
+	sinks->n = 0;
+	for (int i = 0; i < 2; i++) {
+		int fds[4];
+
+		for (int k = 0; k < n; k++)
+			fds[k] = lingering(&sinks->fd[sinks->n++]);
+		assert_int_equal(rr_local_sock_send(sock, &hs, fds, n), 0);
+		for (int k = 0; k < n; k++)
+			close(fds[k]); /* not the last one any more */
+	}
+}
+
+static void test_lingering_handshake(void **state)
+{
+	(void)state;
+	for (int n = 1; n <= 4; n++) {
+		struct sinks sinks;
+		struct end s;
+		int fd;
+
+		server_open(&s, NULL);
+		fd = stranger();
+		pass_lingering(fd, n, &sinks);
+		while (!hung_up(fd))
+			rr_cm_process(s.cm);
+		close(fd);
+		sinks_close(&sinks);
+		server_close(&s);
+	}
+}
+
+/* Nobody has even looked at it when the listener goes. */
+static void test_lingering_backlog(void **state)
+{
+	struct sinks sinks;
+	struct end s;
+	int fd;
+
+	(void)state;
+	server_open(&s, NULL);
+	fd = stranger();
+	pass_lingering(fd, 1, &sinks);
+	close(fd);
+	rr_unlisten(s.l);
+	s.l = NULL;
+	sinks_close(&sinks);
+	server_close(&s);
+}
+
+/* On a connection that is up: one is read, the other one is in the queue when it is destroyed. */
+static void test_lingering_connected(void **state)
+{
+	struct rr_fabric *f = open_fabric(NULL);
+	struct sinks sinks;
+	struct end c, s;
+
+	(void)state;
+	server_open(&s, NULL);
+	end_open(&c, f, 256);
+	pair_connect(&c, &s);
+	pass_lingering(to_qp(c.qp)->sock, 1, &sinks);
+	while (s.nwc < 16)
+		end_poll(&s);
+	assert_int_equal(rr_local_counters(s.f).hostile, 1);
+	rr_qp_destroy(s.qp);
+	s.qp = NULL;
+	sinks_close(&sinks);
+	end_close(&c);
+	server_close(&s);
+	rr_fabric_close(f);
+}
+
+static const struct local_listener *listener_of(const struct end *s)
+{
+	return container_of(s->l, struct local_listener, base);
+}
+
+static bool greeted(int fd)
+{
+	struct hs_msg hs;
+
+	return recv(fd, &hs, sizeof(hs), MSG_DONTWAIT) > 0;
+}
+
+static void process_until_greeted(struct end *s, int fd)
+{
+	struct pollfd p = { .fd = rr_cm_fd(s->cm), .events = POLLIN };
+
+	while (!greeted(fd)) {
+		assert_int_equal(poll(&p, 1, -1), 1);
+		rr_cm_process(s->cm);
+	}
+}
+
+/* While much waits to be closed nobody is let in; then those who waited are. */
+static void test_closer_full(void **state)
+{
+	struct local_closer *closer;
+	struct end s;
+	int fd, sink;
+
+	(void)state;
+	server_open(&s, NULL);
+	closer = to_fabric(s.f)->closer;
+	rr_local_close_later(closer, lingering(&sink));
+	while (!rr_local_closer_full(closer))
+		rr_local_close_later(closer, dup(sink));
+	fd = stranger();
+	rr_cm_process(s.cm);
+	assert_true(listener_of(&s)->resting);
+	assert_false(greeted(fd));
+	while (rr_local_closer_full(closer)) { /* until what lingers is all taken */
+		static char drop[65536];
+
+		(void)recv(sink, drop, sizeof(drop), MSG_DONTWAIT);
+	}
+	process_until_greeted(&s, fd);
+	close(fd);
+	close(sink);
+	server_close(&s);
+}
+
+/* ---- handshakes ---- */
+
+static void test_no_descriptors(void **state)
+{
+	struct rlimit rl, few;
+	struct end s;
+	int fd, next;
+
+	(void)state;
+	server_open(&s, NULL);
+	fd = stranger();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &rl), 0);
+	few = rl;
+	next = dup(fd); /* the lowest free one */
+	close(next);
+	few.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	rr_cm_process(s.cm);
+	assert_true(listener_of(&s)->resting);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &rl), 0);
+	process_until_greeted(&s, fd);
+	close(fd);
+	server_close(&s);
+}
+
+static void test_deadline(void **state)
+{
+	const struct rr_local_attr attr = { .limits.handshake_ms = 1 };
+	struct pollfd p = { .events = POLLIN };
+	struct end s;
+	int fd;
+
+	(void)state;
+	server_open(&s, &attr);
+	fd = stranger();
+	p.fd = rr_cm_fd(s.cm);
+	while (!hung_up(fd)) {
+		assert_int_equal(poll(&p, 1, -1), 1);
+		rr_cm_process(s.cm);
+	}
+	assert_int_equal(s.nevents, 0);
+	close(fd);
+	server_close(&s);
+}
+
+static void count_in(const struct rr_local_attr *attr)
+{
+	struct end s;
+	int fd[5], in = 0;
+
+	server_open(&s, attr);
+	for (int i = 0; i < 5; i++)
+		fd[i] = stranger();
+	rr_cm_process(s.cm);
+	for (int i = 0; i < 5; i++)
+		in += !hung_up(fd[i]);
+	assert_int_equal(in, 3);
+	close(fd[0]);
+	rr_cm_process(s.cm);
+	fd[0] = stranger();
+	rr_cm_process(s.cm);
+	assert_false(hung_up(fd[0]));
+	for (int i = 0; i < 5; i++)
+		close(fd[i]);
+	server_close(&s);
+}
+
+static void test_handshakes_at_once(void **state)
+{
+	const struct rr_local_attr of_uid = { .limits.handshakes_uid_max = 3 };
+	const struct rr_local_attr of_all = { .limits.handshakes_max = 3 };
+
+	(void)state;
+	count_in(&of_uid);
+	count_in(&of_all);
+}
+
+/* ---- attention ---- */
+
+#define FLOODERS 66
+#define RINGS 200
+
+/* However many ring, a poll is one round. */
+static void test_flood(void **state)
+{
+	struct rr_fabric *f = open_fabric(NULL);
+	struct rr_qp *cq[FLOODERS], *sq[FLOODERS];
+	int left = 0;
+	struct end c, s;
+
+	(void)state;
+	end_open(&c, f, FLOODERS * 8);
+	end_open(&s, f, FLOODERS * 8);
+	c.nrecv = s.nrecv = 1;
+	c.attr.sq_depth = c.attr.rq_depth = s.attr.sq_depth = s.attr.rq_depth = 2;
+	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
+	for (int i = 0; i < FLOODERS; i++) {
+		c.nevents = s.nevents = 0;
+		pair_connect(&c, &s);
+		cq[i] = c.qp;
+		sq[i] = s.qp;
+	}
+	while (rr_cq_arm(s.cq))
+		end_poll(&s);
+	for (int i = 0; i < FLOODERS; i++)
+		for (int k = 0; k < RINGS; k++)
+			assert_int_equal(rr_local_sock_send(to_qp(cq[i])->sock, NULL, NULL, 0), 0);
+	end_poll(&s);
+	for (int i = 0; i < FLOODERS; i++) {
+		int here = 0;
+
+		assert_int_equal(ioctl(to_qp(sq[i])->sock, SIOCINQ, &here), 0);
+		left += here;
+	}
+	assert_true(left > 0);
+	/* and the next ones see to the rest */
+	while (to_cq(s.cq)->fds_left)
+		end_poll(&s);
+	for (int i = 0; i < FLOODERS; i++) {
+		rr_qp_destroy(cq[i]);
+		rr_qp_destroy(sq[i]);
+	}
+	c.qp = s.qp = NULL;
+	end_close(&c);
+	end_close(&s);
+	rr_fabric_close(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_file_in_the_way),
+		cmocka_unit_test(test_started_at_once),
+		cmocka_unit_test(test_slab_limit),
+		cmocka_unit_test(test_sparse),
+		cmocka_unit_test(test_lingering_handshake),
+		cmocka_unit_test(test_lingering_backlog),
+		cmocka_unit_test(test_lingering_connected),
+		cmocka_unit_test(test_closer_full),
+		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_handshakes_at_once),
+		cmocka_unit_test(test_flood),
+	};
+
+	(void)unlink(pair_path()); /* of a killed run with our pid */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
