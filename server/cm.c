@@ -132,6 +132,21 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 	return cm->n ? 0 : -EADDRNOTAVAIL;
 }
 
+/* AUTH_SYS is believed on a network, and what runs as one user runs as him for all who get there. */
+static void say_who_acts(const struct cm *cm)
+{
+	char url[URL_BYTES];
+
+	if (creds_can_assume())
+		return;
+	for (size_t i = 0; i < cm->n; i++) {
+		if (cm->addrs[i].transport == RPCRDMA_LOCAL)
+			continue;
+		log_warn("whoever can reach %s, any user of this host too, acts as uid %u",
+			 rpcrdma_addr_print(&cm->addrs[i], url, sizeof(url)), (unsigned)geteuid());
+	}
+}
+
 static void on_stop(struct rpcrdma_msg *msg)
 {
 	struct cm *cm = container_of(msg, struct cm, stop_msg);
@@ -173,6 +188,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	if (!err)
 		err = conf->nlisten ? listen_named(cm, conf) : listen_defaults(cm, conf);
 	if (!err) {
+		say_who_acts(cm);
 		*ret = cm; /* before the first client can ask for it */
 		cm->running = true;
 		err = -pthread_create(&cm->thread, NULL, cm_main, cm);

@@ -189,6 +189,14 @@ static int set_quiet(struct conf *c, const char *value, char *why)
 	return set_level(c, value, LOG_LEVEL_WARN, "quiet", why);
 }
 
+static int set_everyone(struct conf *c, const char *value, char *why)
+{
+	if (value && strcmp(value, "yes") && strcmp(value, "no"))
+		return say(why, "everyone: '%s' is neither yes nor no", value);
+	c->everyone = !value || !strcmp(value, "yes");
+	return 0;
+}
+
 static const struct conf_option {
 	const char *name;
 	char letter;
@@ -200,6 +208,7 @@ static const struct conf_option {
 	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
+	{ "everyone", 0, true, set_everyone },
 };
 
 static const struct conf_option *find_option(const char *name)
@@ -303,28 +312,58 @@ static void begin_section(struct file_reader *r, char *text)
 	complain(r, r->line);
 }
 
+/* What inih would refuse without a word, or not refuse. */
+static void look_at_line(struct file_reader *r, char *at)
+{
+	char *end = strchr(at, ']'), *after;
+
+	if (*at == '\0' || *at == ';' || *at == '#')
+		return;
+	if (*at != '[') {
+		if (!strpbrk(at, "=:")) {
+			(void)say(r->why, "'%s' is neither a section nor key = value", at);
+			complain(r, r->line);
+		}
+		return;
+	}
+	after = end ? trim(end + 1) : NULL;
+	if (!end) {
+		(void)say(r->why, "'%s' lacks its ']'", at);
+		complain(r, r->line);
+	} else if (*after && *after != ';' && *after != '#') {
+		(void)say(r->why, "'%s' stands behind the ']'", after);
+		complain(r, r->line);
+	} else {
+		*end = '\0';
+		begin_section(r, at + 1);
+	}
+}
+
 /* inih asks for lines here, which is how we know where it is, and see sections without keys */
 static char *read_line(char *buf, int cap, void *stream)
 {
 	struct file_reader *r = stream;
-	char copy[LINE_BYTES], *at, *end;
+	char copy[LINE_BYTES], *at;
 	size_t n;
 
+	cap = MIN(cap, (int)sizeof(copy));
 	if (r->bad_line || !fgets(buf, cap, r->f))
 		return NULL;
 	r->line++;
 	n = strlen(buf);
-	if (n && buf[n - 1] != '\n' && !feof(r->f)) {
-		(void)say(r->why, "line longer than %d bytes", cap - 2);
+	if ((!n || buf[n - 1] != '\n') && !feof(r->f)) {
+		if ((int)n < cap - 1)
+			(void)say(r->why, "a NUL in the line");
+		else
+			(void)say(r->why, "line longer than %d bytes", cap - 2);
 		complain(r, r->line);
 		return NULL;
 	}
-	(void)snprintf(copy, sizeof(copy), "%s", buf);
+	memcpy(copy, buf, n + 1);
 	at = trim(copy);
-	if (*at == '[' && (end = strchr(at, ']'))) {
-		*end = '\0';
-		begin_section(r, at + 1);
-	}
+	/* inih would take what is indented for more of the value before it */
+	memmove(buf, buf + (at - copy), n + 1 - (size_t)(at - copy));
+	look_at_line(r, at);
 	return r->bad_line ? NULL : buf;
 }
 
@@ -465,8 +504,10 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 	todo = pass(c, argc, argv, NULL, why);
 	if (todo != CONF_RUN)
 		return todo;
-	if (!c->state_dir && geteuid() == 0)
+	if (!c->state_dir && geteuid() == 0) {
 		c->state_dir = strdup(STATE_DIR_ROOT); /* without memory: a key for this run */
+		c->state_dir_usual = true;
+	}
 	if (!c->nexports) {
 		(void)say(why, "nothing to export: say --export DIR");
 		return CONF_USAGE;

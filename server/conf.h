@@ -31,6 +31,8 @@ struct conf {
 	uint32_t credits;      /* 0: the library's default */
 	char *capture;	       /* NULL: none */
 	char *state_dir;       /* keeps the key that signs handles; NULL: a key for this run only */
+	bool state_dir_usual;  /* nobody asked for that one: it may be unusable */
+	bool everyone;	       /* not root: let other users of this host in, too, as ourselves */
 	enum log_level log_level;
 };
 

@@ -9,12 +9,14 @@
  * Memory:    freed by closed(), when the transport has none of its requests left.
  * Threads:   on_accept() on the listener's, on_call() on the reactor's, on_closed() on either: a
  *            connection may fail before the reactor hears of it.
- * Errors:    a peer whom no export would let in is turned away at the door.
+ * Errors:    a peer whom no export would let in is turned away at the door, and so is another user
+ *            of this host if his calls could not run as his.
  */
 #include "conn.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "reactor.h"
@@ -34,6 +36,15 @@ static bool is_admitted_anywhere(const struct server *srv, struct conn *c)
 	return any;
 }
 
+/* Who serves as himself serves himself. Only the kernel's word counts here; root could have become
+ * him anyway. Over a network there is no such word: cm.c says so at start. */
+static bool is_other_user(const struct server *srv, const struct rpcrdma_peer *peer)
+{
+	if (creds_can_assume() || srv->everyone || peer->transport != RPCRDMA_LOCAL)
+		return false;
+	return !peer->has_cred || (peer->uid != geteuid() && peer->uid != 0);
+}
+
 static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
 		     void **ret_conn_ctx)
 {
@@ -44,6 +55,14 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	if (!c)
 		return -ENOMEM;
 	c->peer = *peer;
+	if (is_other_user(srv, peer)) {
+		if (log_limit_ok(&srv->refusals))
+			log_warn("%s turned away: all is done as uid %u, for him and root only "
+				 "(--everyone lets others in)",
+				 peer->text, (unsigned)geteuid());
+		free(c);
+		return -EACCES;
+	}
 	if (!is_admitted_anywhere(srv, c)) {
 		if (log_limit_ok(&srv->refusals))
 			log_warn("%s turned away: no export admits it", peer->text);

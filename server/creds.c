@@ -32,7 +32,7 @@ static bool can_assume;
 static struct siphash_key hash_key;
 
 /** creds_init - see creds.h */
-void creds_init(void)
+int creds_init(void)
 {
 	const struct creds nobody = {
 		.uid = EXPORT_ANON_ID,
@@ -45,13 +45,14 @@ void creds_init(void)
 		memset(&hash_key, 0x5a, sizeof(hash_key)); /* early boot: weaker, not broken */
 	can_assume = false;
 	if (geteuid() != 0)
-		return;
+		return 0;
 	n = getgroups((int)ARRAY_SIZE(groups), groups);
 	can_assume = true;
 	can_assume = creds_assume(&nobody) == 0;
 	creds_resume();
 	if (n >= 0) /* only this thread was changed; it is the one others inherit from */
 		(void)syscall(SYS_setgroups, (size_t)n, groups);
+	return can_assume ? 0 : -EPERM;
 }
 
 /** creds_can_assume - see creds.h */

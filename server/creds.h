@@ -35,9 +35,13 @@ enum creds_auth_stat { /* RFC 5531 section 9: auth_stat, as far as we use it */
 };
 
 /** creds_init - find out, once, before any other thread runs, whether calls can run as their callers
- * (root may, and must be able to change the ids that file systems look at)
+ *
+ * Root may, and must be able to change the ids that file systems look at: whoever serves as root
+ * without that would serve everybody as root.
+ *
+ * Return: 0; -EPERM: we are root and cannot (CAP_SETUID and CAP_SETGID are missing).
  */
-void creds_init(void);
+int creds_init(void);
 
 /** creds_can_assume - did creds_init() find that they can? Otherwise all is done as our own user */
 bool creds_can_assume(void);

@@ -114,6 +114,18 @@ static int add_clients(struct export_conf *c, const char *value, char *why, size
 	return err;
 }
 
+/* of two that do not agree neither counts more */
+static int give_once(struct export_conf *c, unsigned bit, bool same, const char *key, char *why,
+		     size_t why_bytes)
+{
+	if (c->given & bit && !same) {
+		say(why, why_bytes, "%s: contradicts an option before it", key);
+		return -EINVAL;
+	}
+	c->given |= bit;
+	return 0;
+}
+
 /* "yes" and "no" of the file; a bare flag of the command line means yes */
 static int parse_flag(const char *key, const char *value, bool *ret, char *why, size_t why_bytes)
 {
@@ -138,7 +150,8 @@ static int parse_flag(const char *key, const char *value, bool *ret, char *why, 
 	return -EINVAL;
 }
 
-static int parse_id(const char *key, const char *value, uint32_t *ret, char *why, size_t why_bytes)
+static int set_id(struct export_conf *c, unsigned bit, const char *key, const char *value,
+		  uint32_t *id, char *why, size_t why_bytes)
 {
 	unsigned long long v;
 	char *end;
@@ -151,7 +164,9 @@ static int parse_id(const char *key, const char *value, uint32_t *ret, char *why
 		    UINT32_MAX);
 		return -EINVAL;
 	}
-	*ret = (uint32_t)v;
+	if (give_once(c, bit, *id == v, key, why, why_bytes))
+		return -EINVAL;
+	*id = (uint32_t)v;
 	return 0;
 }
 
@@ -167,37 +182,44 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 		{ "no_root_squash", EXPORT_SQUASH_NONE, EXPORT_SQUASH_ROOT },
 		{ "all_squash", EXPORT_SQUASH_ALL, EXPORT_SQUASH_ROOT },
 	};
-	bool flag = false;
+	bool flag = false, ro;
+	enum export_squash squash;
 	int err;
 
 	if (!strcmp(key, "ro") || !strcmp(key, "rw")) {
 		err = parse_flag(key, value, &flag, why, why_bytes);
+		ro = (key[1] == 'o') == flag;
 		if (!err)
-			c->ro = (key[1] == 'o') == flag;
+			err = give_once(c, EXPORT_GIVEN_RO, c->ro == ro, key, why, why_bytes);
+		if (!err)
+			c->ro = ro;
 		return err;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(squashes); i++) {
 		if (strcmp(key, squashes[i].key))
 			continue;
 		err = parse_flag(key, value, &flag, why, why_bytes);
+		squash = flag ? squashes[i].yes : squashes[i].no;
 		if (!err)
-			c->squash = flag ? squashes[i].yes : squashes[i].no;
+			err = give_once(c, EXPORT_GIVEN_SQUASH, c->squash == squash, key, why,
+					why_bytes);
+		if (!err)
+			c->squash = squash;
 		return err;
 	}
 	if (!strcmp(key, "anonuid"))
-		return parse_id(key, value, &c->anonuid, why, why_bytes);
+		return set_id(c, EXPORT_GIVEN_ANONUID, key, value, &c->anonuid, why, why_bytes);
 	if (!strcmp(key, "anongid"))
-		return parse_id(key, value, &c->anongid, why, why_bytes);
+		return set_id(c, EXPORT_GIVEN_ANONGID, key, value, &c->anongid, why, why_bytes);
 	if (!strcmp(key, "clients"))
 		return add_clients(c, value ? value : "", why, why_bytes);
 	if (!strcmp(key, "path")) {
-		char *path = strdup(value ? value : "");
-
-		if (!path)
-			return -ENOMEM;
-		free(c->path);
-		c->path = path;
-		return 0;
+		if (c->path) {
+			say(why, why_bytes, "path: there is one already, %s", c->path);
+			return -EINVAL;
+		}
+		c->path = strdup(value ? value : "");
+		return c->path ? 0 : -ENOMEM;
 	}
 	say(why, why_bytes, "no such export option: '%s'", key);
 	return -ENOENT;
@@ -481,6 +503,8 @@ struct export *export_find_path(const struct export_table *t, const char *path,
 	struct export *best = NULL;
 	size_t best_len = 0;
 
+	if (*path != '/') /* also what came with a NUL inside: xdr/name.c makes it empty */
+		return NULL;
 	for (size_t i = 0; i < t->n; i++) {
 		const char *name = t->v[i].conf.name;
 		size_t n = strlen(name);

@@ -24,6 +24,13 @@ enum export_squash {
 #define EXPORT_CLIENTS_MAX 64
 #define EXPORT_ANON_ID 65534u
 
+enum { /* struct export_conf.given */
+       EXPORT_GIVEN_RO = 1u << 0,
+       EXPORT_GIVEN_SQUASH = 1u << 1,
+       EXPORT_GIVEN_ANONUID = 1u << 2,
+       EXPORT_GIVEN_ANONGID = 1u << 3,
+};
+
 /* A network: the first @bits bits of an address. */
 struct export_cidr {
 	int family; /* AF_INET or AF_INET6 */
@@ -34,7 +41,8 @@ struct export_cidr {
 /* What was asked for; plain data, owned by whoever parsed it, freed by export_conf_fini(). */
 struct export_conf {
 	char *name; /* what a client mounts: absolute, without a slash at its end ("/" itself excepted) */
-	char *path; /* the directory */
+	char *path;	/* the directory */
+	unsigned given; /* what an option has said already, so that no second one contradicts */
 	bool ro;
 	enum export_squash squash;
 	uint32_t anonuid, anongid;
@@ -68,7 +76,7 @@ void export_conf_fini(struct export_conf *c);
  * @value: NULL for a bare flag
  * @why: gets a text on failure
  *
- * Return: 0, -ENOENT (no such option), -EINVAL, -ENOMEM, -E2BIG (too many clients).
+ * Return: 0, -ENOENT (no such option), -EINVAL (also: contradicts an earlier one), -ENOMEM, -E2BIG (too many clients).
  */
 int must_check export_conf_option(struct export_conf *c, const char *key, const char *value,
 				  char *why, size_t why_bytes);

@@ -44,6 +44,8 @@ static const char usage[] =
 	"      --credits N      calls of one connection at once (64)\n"
 	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"
 	"      --state-dir DIR  keeps the key that signs file handles (root: /var/lib/leat)\n"
+	"      --everyone       not run by root: let other users of this host in, too; all that\n"
+	"                       they do is done as the user who runs leatd\n"
 	"  -v, --verbose        say more        -q, --quiet    say less\n"
 	"  -h, --help           this text       -V, --version  which leatd this is\n";
 

@@ -7,7 +7,7 @@
  *            only door; but every later call is checked against the export's rules again, so a
  *            handle alone opens nothing.
  * Memory:    results in the request, lists in r->scratch.
- * Threads:   workers: paths are walked.
+ * Threads:   workers: paths are walked, with the caller's rights.
  * Errors:    an export that does not admit the caller answers ACCES, as one that is not there
  *            would answer NOENT: EXPORT tells the names anyway.
  */
@@ -50,7 +50,8 @@ static const char *host_of(const struct req *r, char buf[INET6_ADDRSTRLEN])
 	return buf;
 }
 
-/* down from the export's root, name by name; nothing on the way may lead out */
+/* Down from the export's root, name by name, as far as the caller himself may go; nothing on the
+ * way may lead out. */
 static int walk(struct req *r, struct fh_obj *o, char *rest)
 {
 	char *save = NULL;
@@ -61,9 +62,7 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 
 		if (!strcmp(t, ".."))
 			return -EACCES;
-		err = vfs_check_name(t);
-		if (!err)
-			err = fh_lookup(r->srv->fhs, o, t, &next);
+		err = vfs_lookup(r->srv->fhs, o, t, &r->creds, &next);
 		if (err)
 			return err;
 		fh_close(o);
@@ -85,6 +84,7 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 		return -ENOENT;
 	if (!r->conn->admitted[exp->idx])
 		return -EACCES;
+	creds_squash(&r->creds, &exp->conf);
 	copy = strdup(rest);
 	if (!copy)
 		return -ENOMEM;

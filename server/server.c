@@ -72,10 +72,18 @@ static int load_key(const struct conf *conf, struct siphash_key *key)
 		err = fh_key_load(conf->state_dir, key);
 		if (!err)
 			return 0;
+		if (!conf->state_dir_usual) {
+			log_err("state-dir %s: %s", conf->state_dir,
+				err == -EINVAL ? "its handle.key is not a key" : strerror(-err));
+			return err;
+		}
 		log_warn("%s: %s; file handles will not outlive this run", conf->state_dir,
 			 strerror(-err));
 	}
-	return fh_key_random(key);
+	err = fh_key_random(key);
+	if (err)
+		log_err("no randomness for the key of file handles: %s", strerror(-err));
+	return err;
 }
 
 static int open_exports(struct server *s, const struct conf *conf)
@@ -89,9 +97,10 @@ static int open_exports(struct server *s, const struct conf *conf)
 		log_err("%s", why);
 		return err;
 	}
-	err = load_key(conf, &key);
-	if (!err)
-		err = fh_set_create(&s->exports, &key, 0, &s->fhs);
+	err = load_key(conf, &key); /* says itself what is wrong */
+	if (err)
+		return err;
+	err = fh_set_create(&s->exports, &key, 0, &s->fhs);
 	if (err) {
 		log_err("file handles: %s", strerror(-err));
 		return err;
@@ -128,7 +137,11 @@ static int create_reactors(struct server *s, const struct conf *conf)
 
 static int create_all(struct server *s, const struct conf *conf)
 {
-	const struct rpcrdma_domain_attr attr = { .capture = conf->capture };
+	const struct rpcrdma_domain_attr attr = {
+		.capture = conf->capture,
+		/* as conn.c would decide, for who can open it at all */
+		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
+	};
 	unsigned workers = conf->workers ? conf->workers : MAX(4, 2 * cores());
 	int err;
 
@@ -143,9 +156,13 @@ static int create_all(struct server *s, const struct conf *conf)
 	err = open_exports(s, conf);
 	if (err)
 		return err;
-	err = mount_table_create(&s->mounts);
+	err = rpcrdma_domain_create(&attr, &s->domain);
+	if (err && conf->capture) {
+		log_err("cannot start, with %s to capture to: %s", conf->capture, strerror(-err));
+		return err;
+	}
 	if (!err)
-		err = rpcrdma_domain_create(&attr, &s->domain);
+		err = mount_table_create(&s->mounts);
 	if (!err)
 		err = worker_pool_create(workers, &s->workers);
 	if (!err)
@@ -157,13 +174,22 @@ static int create_all(struct server *s, const struct conf *conf)
 	return cm_create(s, conf, &s->cm); /* says itself what is wrong */
 }
 
-static void say_identity(void)
+/* as whom calls will run; root that cannot leave itself would serve everybody as root */
+static int find_identity(const struct conf *conf)
 {
-	if (creds_can_assume())
+	int err = creds_init();
+
+	if (err)
+		log_err("run by root without CAP_SETUID and CAP_SETGID, or where others have no "
+			"ids: calls cannot run as their callers, and must not run as root; give "
+			"it both, or run it as another user");
+	else if (creds_can_assume())
 		log_info("calls run as their callers");
 	else
-		log_info("not root: everything is done as uid %u, whoever calls",
-			 (unsigned)geteuid());
+		log_info("not root: everything is done as uid %u, for %s", (unsigned)geteuid(),
+			 conf->everyone ? "whoever calls"
+					: "this user, root, and who calls over a network");
+	return err;
 }
 
 /* no thread runs any more */
@@ -192,9 +218,10 @@ int server_start(const struct conf *conf, struct server **ret)
 		return -ENOMEM;
 	s->refusals = (struct log_limit)LOG_LIMIT_INIT;
 	umask(0); /* modes are the callers' */
-	creds_init();
-	say_identity();
-	err = create_all(s, conf);
+	s->everyone = conf->everyone;
+	err = find_identity(conf);
+	if (!err)
+		err = create_all(s, conf);
 	if (err) {
 		if (server_stop(s, 0))
 			log_err("cannot end cleanly");

@@ -24,6 +24,7 @@ struct server {
 	atomic_uint next_reactor; /* for the next connection */
 	struct cm *cm;
 	struct log_limit refusals; /* cm's thread: peers turned away */
+	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: which running server this is */
 	/* Of unstable writes: changes when something that was written may be lost, and with each

@@ -10,6 +10,8 @@
  *               longer than NFS3_MAXNAMLEN, up to NAME_WIRE_MAX: its first 256 bytes, which are
  *               more than NFS3_MAXNAMLEN, so the answer is NFS3ERR_NAMETOOLONG;
  *               with a NUL inside: "/", which as a name is NFS3ERR_INVAL.
+ *             A path with a NUL inside decodes into the empty one, which names no export; "/" would
+ *             be the name of one.
  * Memory:     Into *name if that is not NULL (FILENAME3_ROOM, MNTPATHLEN + 1, MNTNAMLEN + 1 bytes);
  *             allocated otherwise, and then freed by XDR_FREE.
  * Threads:    Any.
@@ -73,6 +75,11 @@ static bool_t decode_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
 	if (stored == len) {
 		if (!get_bytes(xdrs, *name, len))
 			return FALSE;
+		/* only what is refused for its length is accepted beyond what is kept: not paths */
+		if (keep == max && memchr(*name, '\0', len)) {
+			(*name)[0] = '\0';
+			return TRUE;
+		}
 	} else {
 		/* keep is a multiple of 4: xdr_opaque() looks for no pad in between */
 		padded = (uint32_t)round_up4(len);

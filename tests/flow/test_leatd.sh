@@ -5,10 +5,10 @@
 # test_leatd.sh - leatd as a program: what it says, when it refuses, and how it ends
 
 set -eu
-: "${LEATD:=build/leatd}"
+: "${LEATD:=build/leatd}" "${LEAT:=build/leat}"
 
 work=$(mktemp -d)
-pid=
+pid='' as='' # as: the command line that makes somebody else of us
 finish() {
 	[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
 	rm -rf "$work"
@@ -26,7 +26,8 @@ bad() { # STATUS PATTERN ARGUMENT...: refuses with that status, and words that m
 	status=$1 pattern=$2
 	shift 2
 	rc=0
-	timeout 10 "$LEATD" --state-dir "$work/state" "$@" >"$work/out" 2>"$work/err" || rc=$?
+	# shellcheck disable=SC2086
+	timeout 10 $as "$LEATD" --state-dir "$work/state" "$@" >"$work/out" 2>"$work/err" || rc=$?
 	[ "$rc" -eq "$status" ] || fail "leatd $* -> $rc instead of $status: $(cat "$work/err")"
 	grep -qE -e "$pattern" "$work/err" || fail "leatd $* said: $(cat "$work/err")"
 	! grep -q . "$work/out" || fail "leatd $* was not silent: $(cat "$work/out")"
@@ -37,7 +38,8 @@ bad() { # STATUS PATTERN ARGUMENT...: refuses with that status, and words that m
 start() {
 	rm -f "$work/out"
 	mkfifo "$work/pipe"
-	"$LEATD" --state-dir "$work/state" "$@" >"$work/pipe" 2>"$work/err" &
+	# shellcheck disable=SC2086
+	$as "$LEATD" --state-dir "$work/state" "$@" >"$work/pipe" 2>"$work/err" &
 	pid=$!
 	while read -r line; do
 		echo "$line" >>"$work/out"
@@ -103,6 +105,90 @@ wait "$pid" 2>/dev/null || :
 pid=
 start --export "/x=$work/exp" --listen "local://$work/sock"
 stop TERM
+
+# messages name what and why
+bad 1 "$work/none/c.pcap.*: No such file or directory" --export "$work/exp" \
+	--listen "local://$work/sock" --capture "$work/none/c.pcap"
+: >"$work/file"
+bad 1 "state-dir $work/file: Not a directory" --export "$work/exp" --listen "local://$work/sock" \
+	--state-dir "$work/file"
+mkdir "$work/badkey"
+: >"$work/badkey/handle.key"
+bad 1 "state-dir $work/badkey: .*not a key" --export "$work/exp" --listen "local://$work/sock" \
+	--state-dir "$work/badkey"
+bad 1 'rw: contradicts' --export "$work/exp,ro,rw"
+printf '[server]\n[export /a\npath = %s/exp\n' "$work" >"$work/conf"
+bad 1 "$work/conf:2: .*lacks its ']'" -c "$work/conf"
+printf '[server]\nreactors 2\ncolour = blue\n' >"$work/conf"
+bad 1 "$work/conf:2: 'reactors 2'" -c "$work/conf"
+printf '[server]\n# fine\n# %0250d\n' 0 >"$work/conf"
+bad 1 "$work/conf:3: line longer than" -c "$work/conf"
+printf '[server]\nreac\000tors = 2\n' >"$work/conf"
+bad 1 "$work/conf:2: a NUL in the line" -c "$work/conf"
+printf '[export /x]\npath = %s/exp\npath = /\n' "$work" >"$work/conf"
+bad 1 "$work/conf:3: .*one already" -c "$work/conf"
+[ ! -e "$work/sock" ] || fail "a socket was bound"
+
+# ---- as whom it serves ----
+
+mode() { stat -c %a "$1"; }
+
+# root that cannot become its callers would serve all of them as root
+if [ "$(id -u)" -eq 0 ] && setpriv --bounding-set -setuid,-setgid --inh-caps=-all true 2>/dev/null; then
+	as='setpriv --bounding-set -setuid,-setgid --inh-caps=-all'
+	bad 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
+	as='setpriv --bounding-set -setgid --inh-caps=-all'
+	bad 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
+	as='setpriv --bounding-set -setuid --inh-caps=-all'
+	bad 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
+	as=
+else
+	echo "skipped: root without capabilities"
+fi
+
+not_for_other() { # WHY
+	rc=0
+	# shellcheck disable=SC2086
+	timeout 60 $other "$LEAT" cat "$url" >"$work/got" 2>&1 || rc=$?
+	[ "$rc" -eq 1 ] || fail "another user: $rc: $(cat "$work/got")"
+	grep -q "$1" "$work/got" || fail "another user: $(cat "$work/got")"
+}
+
+# as another user, who serves himself (and root), and others if he is asked to
+user='setpriv --reuid 64001 --regid 64001 --clear-groups'
+other='setpriv --reuid 64002 --regid 64002 --clear-groups'
+if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$LEAT" --version >/dev/null 2>&1; then
+	chmod 755 "$work"
+	mkdir "$work/mine"
+	chown 64001:64001 "$work/mine"
+	echo secret >"$work/mine/f"
+	chown 64001:64001 "$work/mine/f"
+	chmod 600 "$work/mine/f"
+	url=local://$work/mine/sock/x/f
+	as=$user
+	start --state-dir "$work/mine/state" --export "/x=$work/mine" --listen "local://$work/mine/sock" \
+		--listen tcp://127.0.0.1:0
+	[ "$(mode "$work/mine/sock")" = 600 ] || fail "mode of the socket: $(mode "$work/mine/sock")"
+	grep -q 'whoever can reach tcp://127.0.0.1:[0-9]*, any user of this host too, acts as uid 64001' \
+		"$work/err" || fail "said nothing of TCP: $(cat "$work/err")"
+	[ "$($user "$LEAT" cat "$url")" = secret ] || fail "the user himself is not served"
+	[ "$("$LEAT" cat "$url")" = secret ] || fail "root is not served"
+	not_for_other 'Permission denied'
+	# he who gets past the mode of the socket is asked who he is
+	chmod 666 "$work/mine/sock"
+	not_for_other 'Connection refused'
+	grep -q 'uid 64002 turned away: all is done as uid 64001' "$work/err" || fail "$(cat "$work/err")"
+	stop TERM
+	start --state-dir "$work/mine/state" --export "/x=$work/mine" --listen "local://$work/mine/sock" --everyone
+	[ "$(mode "$work/mine/sock")" = 666 ] || fail "mode of the socket: $(mode "$work/mine/sock")"
+	# shellcheck disable=SC2086
+	[ "$(timeout 60 $other "$LEAT" cat "$url")" = secret ] || fail "--everyone serves not everyone"
+	stop TERM
+	as=
+	checks=$((checks + 10))
+else
+	echo "skipped: another user"
+fi
 
 # IPv6, where there is any
 if [ -e /proc/net/if_inet6 ] && grep -q ' lo$' /proc/net/if_inet6; then

@@ -158,6 +158,81 @@ static void rights_change(void **state)
 	assert_int_equal(nfs_peer_write(p, &f, 0, &byte, 1, FILE_SYNC, NULL), NFS3_OK);
 }
 
+/* MNT is no way around a directory that the caller may not search */
+static void mount_below(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct nfs_fh fh;
+
+	tmp_dir_mkdir(&p->dir, "e0/closed");
+	tmp_dir_mkdir(&p->dir, "e0/closed/below");
+	tmp_dir_mkdir(&p->dir, "e3/closed");
+	tmp_dir_mkdir(&p->dir, "e3/closed/below");
+	assert_int_equal(nfs_peer_mount(p, "/e0/closed/below", &fh), MNT3_OK);
+	assert_int_equal(nfs_peer_mount(p, "/e0/closed/../closed", &fh), MNT3ERR_ACCES);
+	assert_int_equal(nfs_peer_mount(p, "/e0/none", &fh), MNT3ERR_NOENT);
+	if (geteuid())
+		skip();
+	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e0/closed"), 0700), 0);
+	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e3/closed"), 0700), 0);
+	assert_int_equal(nfs_peer_mount(p, "/e0/closed/below", &fh), MNT3_OK);
+	/* squashed */
+	assert_int_equal(nfs_peer_mount(p, "/e3/closed/below", &fh), MNT3ERR_ACCES);
+	p->cred.uid = p->cred.gid = EXPORT_ANON_ID;
+	assert_int_equal(nfs_peer_mount(p, "/e0/closed/below", &fh), MNT3ERR_ACCES);
+	/* LOOKUP would give that one, too */
+	assert_int_equal(nfs_peer_mount(p, "/e0/closed", &fh), MNT3_OK);
+	assert_int_equal(nfs_peer_lookup(p, &fh, "below", &fh), NFS3ERR_ACCES);
+}
+
+/* the server again, with one export: "/" is DIR/e0 */
+static void restart_as_slash(struct nfs_peer *p)
+{
+	struct conf *conf = calloc(1, sizeof(*conf));
+	char arg[512], why[CONF_WHY_BYTES] = "";
+
+	nfs_peer_disconnect(p);
+	nfs_peer_stop(p);
+	assert_non_null(conf);
+	conf_init(conf);
+	snprintf(arg, sizeof(arg), "/=%s", tmp_dir_path(&p->dir, "e0"));
+	assert_int_equal(export_conf_parse(arg, &conf->exports[0], why, sizeof(why)), 0);
+	conf->nexports = 1;
+	conf->listen[0] = p->local;
+	conf->nlisten = 1;
+	assert_int_equal(server_start(conf, &p->srv), 0);
+	conf_fini(conf);
+	free(conf);
+	nfs_peer_connect(p, RPCRDMA_LOCAL, 0);
+}
+
+static bool_t xdr_path_with_nul(XDR *xdrs, void *bytes)
+{
+	char *path = bytes;
+	u_int len = 6;
+
+	return xdr_bytes(xdrs, &path, &len, len);
+}
+
+/* what cannot name a directory names none, also where "/" is one */
+static void mount_path_with_nul(void **state)
+{
+	char path[] = { '/', 'x', 0, 'y', 'z', '/' };
+	struct nfs_peer *p = *state;
+	mountres3 res = { 0 };
+	struct nfs_fh fh;
+
+	restart_as_slash(p);
+	assert_int_equal(nfs_peer_mount(p, "/", &fh), MNT3_OK);
+	assert_int_equal(nfs_peer_rpc(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT,
+				      (xdrproc_t)xdr_path_with_nul, path, (xdrproc_t)xdr_mountres3,
+				      &res, NULL, 0),
+			 0);
+	assert_int_equal(res.fhs_status, MNT3ERR_NOENT);
+	xdr_free((xdrproc_t)xdr_mountres3, (char *)&res);
+	assert_int_equal(nfs_peer_mount(p, "", &fh), MNT3ERR_NOENT);
+}
+
 /* ---- the control program, and the end ---- */
 
 static void about_itself(void **state)
@@ -261,7 +336,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(read_only_export),	      BOTH(not_admitted), BOTH(squashed),
 		BOTH(rights_change),	      BOTH(about_itself), BOTH(ends_busy),
-		BOTH(ends_with_silent_peers),
+		BOTH(ends_with_silent_peers), BOTH(mount_below),
+		cmocka_unit_test_setup_teardown(mount_path_with_nul, setup_local, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,8 @@
 #include "tmp_dir.h"
 
 #define ARGS_MAX 16
+#define TEN "0123456789"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
 struct ctx {
 	struct tmp_dir dir;
@@ -85,6 +87,9 @@ static void command_line(void **state)
 	assert_int_equal(c->conf.inline_bytes, 8192);
 	assert_int_equal(c->conf.credits, 7);
 	assert_int_equal(c->conf.log_level, LOG_LEVEL_DEBUG);
+	assert_false(c->conf.everyone);
+	assert_int_equal(args(c, "--export %s --everyone", c->dir.path), CONF_RUN);
+	assert_true(c->conf.everyone);
 	assert_int_equal(args(c, "--help"), CONF_HELP);
 	assert_int_equal(args(c, "--version"), CONF_VERSION);
 }
@@ -164,6 +169,16 @@ static void file(void **state)
 	assert_int_equal(c->conf.exports[0].squash, EXPORT_SQUASH_NONE);
 	assert_int_equal(c->conf.exports[0].nclients, 2);
 	assert_int_equal(c->conf.exports[0].anonuid, 5);
+	assert_false(c->conf.everyone);
+	/* an indented line is a line, not more of the one before it */
+	snprintf(text, sizeof(text),
+		 "  [server]  # one\n\teveryone = yes\n [export /data] ; two\n  path = %s/d\n"
+		 "\tro = yes\n\n",
+		 c->dir.path);
+	tmp_dir_write(&c->dir, "indented", text);
+	assert_int_equal(args(c, "-c %s/indented", c->dir.path), CONF_RUN);
+	assert_true(c->conf.everyone);
+	assert_true(c->conf.exports[0].ro);
 	/* the command line wins, and its listeners stand instead of the file's */
 	assert_int_equal(args(c, "-c %s/conf --reactors 4 --listen tcp://127.0.0.1:2", c->dir.path),
 			 CONF_RUN);
@@ -194,6 +209,16 @@ static void file_refused(void **state)
 		{ "reactors = 2\n", 1, "reactors" },
 		{ "[server]\njust words\n", 2, "key = value" },
 		{ "[server]\npoll = never\n", 2, "never" },
+		{ "[server]\neveryone = perhaps\n", 2, "perhaps" },
+		/* the first of several, in its own words */
+		{ "[server]\n\nreactors 2\nbogus = 1\n", 3, "'reactors 2'" },
+		{ "[export /x\npath = /tmp\n", 1, "lacks its ']'" },
+		{ "[server]\n[export /x\nbogus = 1\n", 2, "lacks its ']'" },
+		{ "[server] x\n", 1, "'x' stands behind" },
+		{ "[export /x]\npath = /tmp\npath = /\n", 3, "one already" },
+		{ "[export /x]\npath = /tmp\nro = yes\nrw = yes\n", 4, "contradicts" },
+		{ "[server]\ncapture = " HUNDRED HUNDRED "\n", 2, "longer than 198 bytes" },
+		{ "[server]\n# " HUNDRED HUNDRED "\n", 2, "longer than 198 bytes" },
 	};
 	struct ctx *c = *state;
 

@@ -107,11 +107,11 @@ static void options(void **state)
 	tmp_dir_create(&t);
 	snprintf(arg, sizeof(arg),
 		 "/data=%s,ro,all_squash,anonuid=7,anongid=8,clients=10.0.0.0/8,"
-		 "fd00::/8,192.168.1.1,rw",
+		 "fd00::/8,192.168.1.1,rw=no",
 		 t.path);
 	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
 	assert_string_equal(c.name, "/data");
-	assert_false(c.ro);
+	assert_true(c.ro);
 	assert_int_equal(c.squash, EXPORT_SQUASH_ALL);
 	assert_int_equal(c.anonuid, 7);
 	assert_int_equal(c.anongid, 8);
@@ -145,6 +145,13 @@ static void refused(void **state)
 					   "/x=/tmp,10.0.0.0/8",
 					   "/x=/tmp,ro=maybe",
 					   "/x=/tmp,path=/etc",
+					   "/x=/tmp,ro,rw",
+					   "/x=/tmp,rw,ro",
+					   "/x=/tmp,ro=yes,ro=no",
+					   "/x=/tmp,root_squash,no_root_squash",
+					   "/x=/tmp,all_squash,root_squash",
+					   "/x=/tmp,anonuid=1,anonuid=2",
+					   "/x=/tmp,anongid=1,anongid=2",
 					   "/x=/dev/null" };
 	struct export_conf c;
 
@@ -185,6 +192,7 @@ static void table(void **state)
 	assert_ptr_equal(export_find_path(&t, "/ab", &rest), &t.v[2]);
 	assert_string_equal(rest, "ab");
 	assert_null(export_find_path(&t, "a", &rest));
+	assert_null(export_find_path(&t, "", &rest));
 	for (int i = 0; i < 3; i++)
 		assert_ptr_equal(export_find_id(&t, t.v[i].id), &t.v[i]);
 	assert_null(export_find_id(&t, t.v[0].id + 1));
