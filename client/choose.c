@@ -15,6 +15,7 @@
  * Errors:     A way that does not work out is a reason in the text, as long as TCP works.
  */
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -25,19 +26,44 @@
 #define UPGRADE_CONNECT_MS 3000u
 #define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
 
+/* What an errno means that says little to a person when it comes from connecting; or NULL. */
+static const char *meaning(const struct rpcrdma_addr *addr, int err)
+{
+	struct addrinfo *ai = NULL;
+	int rc;
+
+	if (addr->transport == RPCRDMA_RDMA && err == -ENODEV)
+		return "this host has no RDMA device";
+	if (addr->transport == RPCRDMA_RDMA && err == -EOPNOTSUPP)
+		return "this build of leat has no RDMA support";
+	if (addr->transport == RPCRDMA_LOCAL || err != -EHOSTUNREACH)
+		return NULL;
+	/* the name, or the way there? */
+	rc = getaddrinfo(addr->host, NULL, NULL, &ai);
+	if (!rc)
+		freeaddrinfo(ai);
+	return rc ? "cannot resolve host" : NULL;
+}
+
 static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, struct rpcrdma_clnt *c,
 		    const struct rpcrdma_call *call, int err)
 {
 	struct rpcrdma_clnt_info info = { 0 };
-	const char *cause = call->why;
+	const char *cause = call->why, *known = meaning(addr, err);
 	char text[300];
 
+	rpcrdma_addr_print(addr, text, sizeof(text));
+	if (known) {
+		snprintf(why, cap, "%s: %s", text, known);
+		return;
+	}
 	if (c)
 		rpcrdma_clnt_info(c, &info);
 	if (!cause || !cause[0])
 		cause = info.why;
-	snprintf(why, cap, "%s: %s%s%s%s", rpcrdma_addr_print(addr, text, sizeof(text)),
-		 strerror(-err), cause[0] ? " (" : "", cause, cause[0] ? ")" : "");
+	if (!strcmp(cause, strerror(-err)))
+		cause = "";
+	snprintf(why, cap, "%s: %s%s%s%s", text, strerror(-err), cause[0] ? " (" : "", cause, cause[0] ? ")" : "");
 }
 
 static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t connect_ms,

@@ -137,8 +137,9 @@ static void base_start(struct lt_op *op, int err)
 	lt_walk_start(op, "", LT_WALK_FOLLOW, base_walked);
 }
 
-/* That the URL's path is no directory, or not there (yet), is for the calls that use it to find
- * out. But no other failure may pass: the base must not depend on luck. */
+/* That the URL's path is no directory, or not there (yet), or a link that leads nowhere, is for the
+ * calls that use it to find out: one that is about the link itself must get its mount. But no other
+ * failure may pass: the base must not depend on luck. */
 static int find_base(struct leat *m, char *why, size_t cap)
 {
 	struct lt_wait w;
@@ -151,11 +152,18 @@ static int find_base(struct leat *m, char *why, size_t cap)
 	if (!rc)
 		rc = lt_op_submit(op, base_start);
 	rc = (int)lt_sync_end(&w, rc);
-	if (rc == -ENOENT || rc == -ENOTDIR || rc == -EACCES || rc == -ELOOP)
+	switch (rc) {
+	case 0:
+	case -ENOENT:
+	case -ENOTDIR:
+	case -EACCES:
+	case -ELOOP:
+	case -ENAMETOOLONG:
 		return 0;
-	if (rc)
+	default:
 		snprintf(why, cap, "%.300s: %s", m->path, strerror(-rc));
-	return rc;
+		return rc;
+	}
 }
 
 static int mount_steps(struct leat *m, char *why, size_t cap)

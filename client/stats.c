@@ -53,7 +53,7 @@ void leat_info(struct leat *m, struct leat_info *ret)
 	snprintf(info.transport, sizeof(info.transport), "%s",
 		 rpcrdma_transport_name(m->addr.transport));
 	snprintf(info.url, sizeof(info.url), "%s", m->server_url);
-	snprintf(info.path, sizeof(info.path), "%.255s", m->path);
+	snprintf(info.path, sizeof(info.path), "%s", m->path);
 	snprintf(info.chosen, sizeof(info.chosen), "%s", m->chosen);
 	snprintf(info.server, sizeof(info.server), "%s", m->server);
 	lt_sync_run(m, look_info, &info);

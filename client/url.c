@@ -140,10 +140,15 @@ static int parse_poll(struct complaint *c, const char *text, enum lt_url_poll *r
 
 static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
 {
-	if (strlen(text) >= sizeof(u->registration))
-		return refuse(c, "registration=%s: no such strategy", text);
-	strcpy(u->registration, text);
-	return 0;
+	static const char *const names[] = { "auto", "dynamic", "slab" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(text, names[i])) {
+			strcpy(u->registration, names[i]);
+			return 0;
+		}
+	}
+	return refuse(c, "registration=%s: must be auto, dynamic or slab", text);
 }
 
 /* Ranges are here once, for the URL and for struct leat_opts. */
@@ -165,18 +170,19 @@ static const struct {
 	const char *name;
 	uint64_t min, max;
 	bool units;
+	uint64_t step; /* it must be a multiple of; 0: of nothing */
 } numbers[] = {
-	[NUM_CONNS] = { "conns", 1, LT_CONNS_MAX, false },
-	[NUM_CREDITS] = { "credits", 1, 4096, false },
-	[NUM_INLINE] = { "inline", 1024, 65536, true },
-	[NUM_READAHEAD] = { "readahead", 0, 1u << 30, true },
-	[NUM_TIMEO] = { "timeo", 1, INT32_MAX, false },
-	[NUM_MOUNTPORT] = { "mountport", 1, 65535, false },
-	[NUM_SPIN] = { "spin", 1, 1000000, false },
-	[NUM_UID] = { "uid", 0, UINT32_MAX - 1, false },
-	[NUM_GID] = { "gid", 0, UINT32_MAX - 1, false },
-	[NUM_RSIZE] = { "rsize", 512, 4u << 20, true },
-	[NUM_WSIZE] = { "wsize", 512, 4u << 20, true },
+	[NUM_CONNS] = { "conns", 1, LT_CONNS_MAX, false, 0 },
+	[NUM_CREDITS] = { "credits", 1, 4096, false, 0 },
+	[NUM_INLINE] = { "inline", 1024, 65536, true, 1024 },
+	[NUM_READAHEAD] = { "readahead", 0, 1u << 30, true, 0 },
+	[NUM_TIMEO] = { "timeo", 1, INT32_MAX, false, 0 },
+	[NUM_MOUNTPORT] = { "mountport", 1, 65535, false, 0 },
+	[NUM_SPIN] = { "spin", 1, 1000000, false, 0 },
+	[NUM_UID] = { "uid", 0, UINT32_MAX - 1, false, 0 },
+	[NUM_GID] = { "gid", 0, UINT32_MAX - 1, false, 0 },
+	[NUM_RSIZE] = { "rsize", 512, 4u << 20, true, 0 },
+	[NUM_WSIZE] = { "wsize", 512, 4u << 20, true, 0 },
 };
 
 static void set_number(struct lt_url *u, enum number which, uint64_t v)
@@ -220,6 +226,19 @@ static void set_number(struct lt_url *u, enum number which, uint64_t v)
 	}
 }
 
+/* Of a value in its range. @text: as it was written */
+static int check_step(struct complaint *c, enum number which, const char *text, uint64_t v)
+{
+	uint64_t step = numbers[which].step;
+
+	if (step && v % step)
+		return refuse(c, "%s=%s: must be a multiple of %llu, %llu..%llu", numbers[which].name,
+			      text, (unsigned long long)step,
+			      (unsigned long long)numbers[which].min,
+			      (unsigned long long)numbers[which].max);
+	return 0;
+}
+
 static int parse_option(struct complaint *c, const char *name, const char *value, struct lt_url *u)
 {
 	uint64_t v;
@@ -230,6 +249,8 @@ static int parse_option(struct complaint *c, const char *name, const char *value
 			continue;
 		rc = parse_number(c, name, value, numbers[i].min, numbers[i].max, numbers[i].units,
 				  &v);
+		if (!rc)
+			rc = check_step(c, (enum number)i, value, v);
 		if (rc)
 			return rc;
 		set_number(u, (enum number)i, v);
@@ -280,6 +301,9 @@ static int parse_options(struct complaint *c, const char *text, struct lt_url *u
 
 static int take_opt(struct complaint *c, struct lt_url *u, enum number which, uint64_t v)
 {
+	char text[48];
+	int rc;
+
 	if (!v)
 		return 0;
 	if (v < numbers[which].min || v > numbers[which].max)
@@ -287,6 +311,10 @@ static int take_opt(struct complaint *c, struct lt_url *u, enum number which, ui
 			      numbers[which].name, (unsigned long long)v,
 			      (unsigned long long)numbers[which].min,
 			      (unsigned long long)numbers[which].max);
+	snprintf(text, sizeof(text), "%llu in struct leat_opts", (unsigned long long)v);
+	rc = check_step(c, which, text, v);
+	if (rc)
+		return rc;
 	set_number(u, which, v);
 	return 0;
 }

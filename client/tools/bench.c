@@ -262,6 +262,49 @@ static const struct bench_kind *find_kind(const char *name)
 	return NULL;
 }
 
+/* @good, or one line that names what is not */
+static bool check(bool good, const char *option, const char *value, const char *allowed)
+{
+	if (!good)
+		log_err("%s %s: must be %s", option, value, allowed);
+	return good;
+}
+
+static bool parse_option(struct bench_plan *plan, int opt, const char *value)
+{
+	unsigned seconds;
+
+	switch (opt) {
+	case 'b':
+		return check(tool_parse_size(value, &plan->block) && plan->block >= 8 &&
+				     plan->block <= 1u << 30,
+			     "--bs", value, "a size from 8 to 1G");
+	case 'q':
+		return check(tool_parse_count(value, 1, 4096, &plan->qd), "--qd", value,
+			     "a number from 1 to 4096");
+	case 'j':
+		return check(tool_parse_count(value, 1, 256, &plan->jobs), "--jobs", value,
+			     "a number from 1 to 256");
+	case 's':
+		return check(tool_parse_size(value, &plan->size), "--size", value, "a size");
+	case 't':
+		if (!check(tool_parse_count(value, 1, 86400, &seconds), "--seconds", value,
+			   "a number from 1 to 86400"))
+			return false;
+		plan->seconds = seconds;
+		return true;
+	case 'm':
+		plan->malloc_buf = !strcmp(value, "malloc");
+		return check(plan->malloc_buf || !strcmp(value, "leat"), "--buf", value,
+			     "leat or malloc");
+	case 'J':
+		plan->json = true;
+		return true;
+	default:
+		return false; /* getopt has told */
+	}
+}
+
 static bool parse(struct bench_plan *plan, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -274,50 +317,30 @@ static bool parse(struct bench_plan *plan, int argc, char **argv)
 		{ "json", no_argument, NULL, 'J' },
 		{ 0 },
 	};
-	unsigned seconds = 5;
-	bool ok = true;
+	char size[24];
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (opt) {
-		case 'b':
-			ok = ok && tool_parse_size(optarg, &plan->block) && plan->block >= 8 &&
-			     plan->block <= 1u << 30;
-			break;
-		case 'q':
-			ok = ok && tool_parse_count(optarg, 1, 4096, &plan->qd);
-			break;
-		case 'j':
-			ok = ok && tool_parse_count(optarg, 1, 256, &plan->jobs);
-			break;
-		case 's':
-			ok = ok && tool_parse_size(optarg, &plan->size);
-			break;
-		case 't':
-			ok = ok && tool_parse_count(optarg, 1, 86400, &seconds);
-			break;
-		case 'm':
-			plan->malloc_buf = !strcmp(optarg, "malloc");
-			ok = ok && (plan->malloc_buf || !strcmp(optarg, "leat"));
-			break;
-		case 'J':
-			plan->json = true;
-			break;
-		default:
+		if (!parse_option(plan, opt, optarg))
 			return false;
-		}
 	}
-	plan->seconds = seconds;
-	if (!ok || argc - optind != 2)
+	if (argc - optind != 2)
 		return false;
 	plan->kind = find_kind(argv[optind]);
 	plan->url = argv[optind + 1];
-	return plan->kind && plan->size >= plan->block;
+	if (!plan->kind) {
+		log_err("%s: no such kind: read, write, randread, randwrite, null and meta are known",
+			argv[optind]);
+		return false;
+	}
+	snprintf(size, sizeof(size), "%" PRIu64, plan->size);
+	return check(plan->size >= plan->block, "--size", size, "at least a block");
 }
 
 static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	struct bench_plan plan = { .block = 1u << 20, .size = 1u << 30, .qd = 8, .jobs = 1 };
+	struct bench_plan plan = { .block = 1u << 20, .size = 1u << 30, .seconds = 5, .qd = 8,
+				   .jobs = 1 };
 	struct tool_target t = { 0 };
 	struct leat_info *info;
 	struct results *res;

@@ -27,11 +27,11 @@ static int cat_one(struct tool_target *t, void *ctx)
 	int rc, err;
 
 	(void)ctx;
-	rc = fs_stat(t->m, t->path, &st);
+	rc = fs_stat(fs_base(t->m), t->path, &st);
 	if (!rc && S_ISDIR(st.st_mode))
 		return tool_fail(NULL, t->arg, -EISDIR);
 	if (!rc)
-		rc = fs_open(t->m, t->path, O_RDONLY, 0, &in);
+		rc = fs_open(fs_base(t->m), t->path, O_RDONLY, 0, &in);
 	if (rc)
 		return tool_fail(t->m, t->arg, rc);
 	rc = copier_create(t->m, NULL, &quiet, &copier);

@@ -7,7 +7,13 @@
  *             A file that is new, or replaces one, is written under a name of its own beside the
  *             place where it belongs and renamed when it is complete and closed, so nobody ever
  *             finds half a file. What has several names, or is no regular file, or lies where we
- *             may not make a name, is written in place.
+ *             may not make a name, is written in place. If the server was restarted and lost what
+ *             was not yet stable, the file is copied again: here is who still has the data.
+ *             The target that the user wrote may be a link, and is followed. What is found below
+ *             is somebody else's: there no link is followed, neither in the source nor in
+ *             the target. In the target a link in a file's place is replaced, one in a
+ *             directory's place is an error. Of this machine's target directories each is held
+ *             open while we are in it, so nobody can put a link in our way meanwhile.
  *             With -r links are copied as links, and so are pipes, sockets and devices, as far as
  *             whoever copies may make them.
  * Memory:     One copier for each source argument; two paths that grow and shrink.
@@ -32,8 +38,20 @@ struct cp {
 
 	struct tool_target from_t, to_t; /* m is NULL for this machine */
 	struct tool_path from, to;
+	/* @base: where the last part of @to.text is a name, unless @to is what the user wrote */
+	struct fs_base from_base, to_base;
 	struct copier *copier;
 };
+
+#define COPIES_MAX 4 /* of one file, when the server loses what it was told */
+
+/* What cp->to is to cp->to_base. */
+static const char *to_name(const struct cp *cp)
+{
+	const char *slash = strrchr(cp->to.text, '/');
+
+	return cp->to_base.dir >= 0 && slash ? slash + 1 : cp->to.text;
+}
 
 static int complain(struct cp *cp, enum copy_side side, int err)
 {
@@ -46,10 +64,10 @@ static int complain(struct cp *cp, enum copy_side side, int err)
 				   tool_fail(cp->to_t.m, cp->to.text, err);
 }
 
-/* A name in the directory of cp->to that nobody uses. */
+/* A name beside that of cp->to that nobody uses. */
 static int temp_path(const struct cp *cp, struct tool_path *ret)
 {
-	const char *slash = strrchr(cp->to.text, '/');
+	const char *to = to_name(cp), *slash = strrchr(to, '/');
 	char name[32];
 	uint64_t r;
 
@@ -59,7 +77,7 @@ static int temp_path(const struct cp *cp, struct tool_path *ret)
 	if (!slash)
 		return tool_path_init(ret, name);
 	*ret = cp->to;
-	tool_path_cut(ret, (size_t)(slash - cp->to.text) + 1);
+	tool_path_cut(ret, (size_t)(slash - to) + 1);
 	return tool_path_push(ret, name);
 }
 
@@ -75,15 +93,15 @@ static int preserve(const struct cp *cp, const char *path, const struct stat *st
 	mode_t mode = st->st_mode & 07777;
 	int rc;
 
-	rc = fs_lchown(cp->to_t.m, path, st->st_uid, st->st_gid);
+	rc = fs_lchown(cp->to_base, path, st->st_uid, st->st_gid);
 	if (rc == -EPERM || rc == -EACCES || rc == -EINVAL) {
 		mode &= ~(mode_t)(S_ISUID | S_ISGID); /* not for another owner */
 		rc = 0;
 	}
 	if (!rc)
-		rc = fs_chmod(cp->to_t.m, path, mode);
+		rc = fs_chmod(cp->to_base, path, mode);
 	if (!rc)
-		rc = fs_utimens(cp->to_t.m, path, times);
+		rc = fs_utimens(cp->to_base, path, times);
 	return rc;
 }
 
@@ -93,7 +111,7 @@ static int copy_data(struct cp *cp, const struct stat *st, struct fs_file *out, 
 	struct fs_file in;
 	int rc, err;
 
-	rc = fs_open(cp->from_t.m, cp->from.text, O_RDONLY, 0, &in);
+	rc = fs_open(cp->from_base, cp->from.text, O_RDONLY, 0, &in);
 	if (rc) {
 		*side = COPY_FROM;
 	} else {
@@ -112,61 +130,89 @@ static int copy_data(struct cp *cp, const struct stat *st, struct fs_file *out, 
 	return rc;
 }
 
+/* Data that was written is gone, and we can read it once more. */
+static bool is_lost(const struct cp *cp, const struct stat *st, enum copy_side side, int rc)
+{
+	return rc == -EIO && side == COPY_TO && cp->to_t.m && S_ISREG(st->st_mode) &&
+	       strstr(leat_error(cp->to_t.m), "the server lost data");
+}
+
 static int copy_in_place(struct cp *cp, const struct stat *st)
 {
-	enum copy_side side = COPY_TO;
+	enum copy_side side;
 	struct fs_file out;
-	int rc;
+	int rc, copies = 0;
 
-	rc = fs_open(cp->to_t.m, cp->to.text, O_WRONLY | O_CREAT | O_TRUNC, new_mode(cp, st), &out);
-	if (!rc)
-		rc = copy_data(cp, st, &out, &side);
+	do {
+		side = COPY_TO;
+		rc = fs_open(cp->to_base, to_name(cp), O_WRONLY | O_CREAT | O_TRUNC,
+			     new_mode(cp, st), &out);
+		if (!rc)
+			rc = copy_data(cp, st, &out, &side);
+	} while (is_lost(cp, st, side, rc) && ++copies < COPIES_MAX);
 	if (!rc && cp->preserve)
-		rc = preserve(cp, cp->to.text, st);
+		rc = preserve(cp, to_name(cp), st);
 	return rc ? complain(cp, side, rc) : TOOL_OK;
 }
 
-static int copy_file(struct cp *cp, const struct stat *st)
+/* Into a new file, which takes the name of what is there when all is well.
+ *
+ * Return: an exit status; or -EAGAIN: the server lost it, it may be tried again unless @last;
+ * -EACCES, -EPERM: no file can be made there.
+ */
+static int copy_beside(struct cp *cp, const struct stat *st, mode_t mode, bool last)
 {
 	enum copy_side side = COPY_TO;
-	mode_t mode = new_mode(cp, st);
 	struct tool_path temp;
 	struct fs_file out;
-	struct stat old;
 	int rc;
 
-	progress_file(&cp->progress, cp->from.text, (uint64_t)st->st_size);
-	rc = fs_lstat(cp->to_t.m, cp->to.text, &old);
-	if (!rc) {
-		if (S_ISDIR(old.st_mode))
-			return complain(cp, COPY_TO, -EISDIR);
-		if (!S_ISREG(old.st_mode) || old.st_nlink > 1)
-			return copy_in_place(cp, st);
-		if (!cp->preserve)
-			mode = old.st_mode & 07777;
-	} else if (rc != -ENOENT) {
-		return complain(cp, COPY_TO, rc);
-	}
 	rc = temp_path(cp, &temp);
 	if (!rc)
-		rc = fs_open(cp->to_t.m, temp.text, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, &out);
+		rc = fs_open(cp->to_base, temp.text, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, &out);
 	if (rc == -EACCES || rc == -EPERM)
-		return copy_in_place(cp, st);
+		return rc;
 	if (rc)
 		return complain(cp, COPY_TO, rc);
 	rc = copy_data(cp, st, &out, &side);
 	if (!rc) {
 		side = COPY_TO;
 		rc = cp->preserve ? preserve(cp, temp.text, st) :
-				    fs_chmod(cp->to_t.m, temp.text, mode);
+				    fs_chmod(cp->to_base, temp.text, mode);
 		if (!rc)
-			rc = fs_rename(cp->to_t.m, temp.text, cp->to.text);
+			rc = fs_rename(cp->to_base, temp.text, to_name(cp));
 	}
 	if (rc) {
-		rc = complain(cp, side, rc);
-		fs_unlink(cp->to_t.m, temp.text); /* the failure is told already */
+		rc = !last && is_lost(cp, st, side, rc) ? -EAGAIN : complain(cp, side, rc);
+		fs_unlink(cp->to_base, temp.text); /* the failure is told already, or to be mended */
 	}
 	return rc;
+}
+
+static int copy_file(struct cp *cp, const struct stat *st)
+{
+	mode_t mode = new_mode(cp, st);
+	struct stat old;
+	int rc, copies = 1;
+
+	progress_file(&cp->progress, cp->from.text, (uint64_t)st->st_size);
+	rc = fs_lstat(cp->to_base, to_name(cp), &old);
+	if (!rc) {
+		bool is_link = S_ISLNK(old.st_mode) && cp->to_base.no_links;
+
+		if (S_ISDIR(old.st_mode))
+			return complain(cp, COPY_TO, -EISDIR);
+		if (!is_link && (!S_ISREG(old.st_mode) || old.st_nlink > 1))
+			return copy_in_place(cp, st);
+		if (!cp->preserve && !is_link)
+			mode = old.st_mode & 07777;
+	} else if (rc != -ENOENT) {
+		return complain(cp, COPY_TO, rc);
+	}
+	do
+		rc = copy_beside(cp, st, mode, copies == COPIES_MAX);
+	while (rc == -EAGAIN && copies++ < COPIES_MAX);
+	return rc == -EACCES || rc == -EPERM ? copy_in_place(cp, st) : rc;
 }
 
 static int copy_link(struct cp *cp)
@@ -175,18 +221,18 @@ static int copy_link(struct cp *cp)
 	struct tool_path temp;
 	int rc;
 
-	rc = fs_readlink(cp->from_t.m, cp->from.text, target, sizeof(target));
+	rc = fs_readlink(cp->from_base, cp->from.text, target, sizeof(target));
 	if (rc)
 		return complain(cp, COPY_FROM, rc);
-	rc = fs_symlink(cp->to_t.m, target, cp->to.text);
+	rc = fs_symlink(cp->to_base, target, to_name(cp));
 	if (rc == -EEXIST) {
 		rc = temp_path(cp, &temp);
 		if (!rc)
-			rc = fs_symlink(cp->to_t.m, target, temp.text);
+			rc = fs_symlink(cp->to_base, target, temp.text);
 		if (!rc) {
-			rc = fs_rename(cp->to_t.m, temp.text, cp->to.text);
+			rc = fs_rename(cp->to_base, temp.text, to_name(cp));
 			if (rc)
-				fs_unlink(cp->to_t.m, temp.text); /* rc tells */
+				fs_unlink(cp->to_base, temp.text); /* rc tells */
 		}
 	}
 	return rc ? complain(cp, COPY_TO, rc) : TOOL_OK;
@@ -194,25 +240,28 @@ static int copy_link(struct cp *cp)
 
 static int copy_special(struct cp *cp, const struct stat *st)
 {
-	int rc = fs_mknod(cp->to_t.m, cp->to.text, (st->st_mode & S_IFMT) | new_mode(cp, st),
+	int rc = fs_mknod(cp->to_base, to_name(cp), (st->st_mode & S_IFMT) | new_mode(cp, st),
 			  st->st_rdev);
 
 	if (!rc && cp->preserve)
-		rc = preserve(cp, cp->to.text, st);
+		rc = preserve(cp, to_name(cp), st);
 	return rc ? complain(cp, COPY_TO, rc) : TOOL_OK;
 }
 
 static int copy_any(struct cp *cp, const struct stat *st);
 
+/* cp->to_base is inside the target directory by now. */
 static int copy_children(struct cp *cp)
 {
 	size_t from_len = cp->from.len, to_len = cp->to.len;
+	bool from_no_links = cp->from_base.no_links;
 	struct tool_entries e;
 	int rc, worst = TOOL_OK;
 
-	rc = fs_list(cp->from_t.m, cp->from.text, &e);
+	rc = fs_list(cp->from_base, cp->from.text, &e);
 	if (rc)
 		return complain(cp, COPY_FROM, rc);
+	cp->from_base.no_links = true;
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
 		rc = tool_path_push(&cp->from, e.v[i].name);
 		if (!rc)
@@ -222,14 +271,40 @@ static int copy_children(struct cp *cp)
 		tool_path_cut(&cp->from, from_len);
 		tool_path_cut(&cp->to, to_len);
 	}
+	cp->from_base.no_links = from_no_links;
 	tool_entries_fini(&e);
 	return tool_interrupted() ? TOOL_FAILED : worst;
 }
 
+/* Make the directory cp->to, or find it, and be inside. A link to one is none, unless the user wrote
+ * it himself. */
+static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *ret_inside)
+{
+	struct stat old;
+	int rc;
+
+	/* we must get into it, whatever its mode will be */
+	rc = fs_mkdir(cp->to_base, to_name(cp), (mode & 0777) | 0700);
+	*ret_made = !rc;
+	if (rc && rc != -EEXIST)
+		return complain(cp, COPY_TO, rc);
+	rc = fs_enter(cp->to_base, to_name(cp), ret_inside);
+	if (!rc)
+		return TOOL_OK;
+	if (cp->to_base.no_links && !fs_lstat(cp->to_base, to_name(cp), &old) &&
+	    S_ISLNK(old.st_mode)) {
+		progress_hide(&cp->progress);
+		log_err("%s: is a symbolic link where a directory is to be: not followed",
+			cp->to.text);
+		return TOOL_FAILED;
+	}
+	return complain(cp, COPY_TO, rc);
+}
+
 static int copy_dir(struct cp *cp, const struct stat *st)
 {
+	struct fs_base inside, outside = cp->to_base;
 	mode_t mode = new_mode(cp, st);
-	struct stat old;
 	bool made;
 	int rc, worst;
 
@@ -238,21 +313,17 @@ static int copy_dir(struct cp *cp, const struct stat *st)
 		log_err("%s: is a directory: -r is wanted", cp->from.text);
 		return TOOL_FAILED;
 	}
-	/* we must get into it, whatever its mode will be */
-	rc = fs_mkdir(cp->to_t.m, cp->to.text, (mode & 0777) | 0700);
-	made = !rc;
-	if (rc == -EEXIST) {
-		rc = fs_stat(cp->to_t.m, cp->to.text, &old);
-		if (!rc && !S_ISDIR(old.st_mode))
-			rc = -ENOTDIR;
-	}
-	if (rc)
-		return complain(cp, COPY_TO, rc);
+	if (make_dir(cp, mode, &made, &inside))
+		return TOOL_FAILED;
+	cp->to_base = inside;
 	worst = copy_children(cp);
+	fs_leave(&inside);
+	cp->to_base = outside;
+	rc = 0;
 	if (cp->preserve)
-		rc = preserve(cp, cp->to.text, st);
+		rc = preserve(cp, to_name(cp), st);
 	else if (made && (mode & 0700) != 0700)
-		rc = fs_chmod(cp->to_t.m, cp->to.text, mode);
+		rc = fs_chmod(cp->to_base, to_name(cp), mode);
 	return rc ? complain(cp, COPY_TO, rc) : worst;
 }
 
@@ -319,20 +390,14 @@ static bool is_inside(const struct cp *cp)
 	return inside;
 }
 
-static int copy_source(struct cp *cp, bool into_dir)
+/* Both paths stand, cp->to_base is where the target's name is. */
+static int copy_found(struct cp *cp)
 {
-	char name[256];
 	struct stat st;
 	int rc;
 
-	rc = tool_path_init(&cp->from, cp->from_t.m ? cp->from_t.path : cp->from_t.arg);
-	if (!rc)
-		rc = tool_path_init(&cp->to, cp->to_t.m ? cp->to_t.path : cp->to_t.arg);
-	if (!rc && into_dir && source_name(cp, name, sizeof(name))[0])
-		rc = tool_path_push(&cp->to, name);
-	if (!rc)
-		rc = cp->recursive ? fs_lstat(cp->from_t.m, cp->from.text, &st) :
-				     fs_stat(cp->from_t.m, cp->from.text, &st);
+	rc = cp->recursive ? fs_lstat(cp->from_base, cp->from.text, &st) :
+			     fs_stat(cp->from_base, cp->from.text, &st);
 	if (rc)
 		return complain(cp, COPY_FROM, rc);
 	if (S_ISDIR(st.st_mode) && is_inside(cp)) {
@@ -345,6 +410,27 @@ static int copy_source(struct cp *cp, bool into_dir)
 	rc = copy_any(cp, &st);
 	copier_destroy(cp->copier);
 	cp->copier = NULL;
+	return rc;
+}
+
+static int copy_source(struct cp *cp, bool into_dir)
+{
+	char name[256];
+	int rc;
+
+	cp->from_base = fs_base(cp->from_t.m);
+	cp->to_base = fs_base(cp->to_t.m);
+	rc = tool_path_init(&cp->from, cp->from_t.m ? cp->from_t.path : cp->from_t.arg);
+	if (rc)
+		return complain(cp, COPY_FROM, rc);
+	rc = tool_path_init(&cp->to, cp->to_t.m ? cp->to_t.path : cp->to_t.arg);
+	if (!rc && into_dir && source_name(cp, name, sizeof(name))[0]) {
+		rc = fs_enter(cp->to_base, cp->to.text, &cp->to_base);
+		if (!rc)
+			rc = tool_path_push(&cp->to, name);
+	}
+	rc = rc ? complain(cp, COPY_TO, rc) : copy_found(cp);
+	fs_leave(&cp->to_base);
 	return rc;
 }
 
@@ -368,7 +454,7 @@ static int copy_all(struct cp *cp, char **sources, int count, const char *to)
 
 	if (attach_or_local(to, &cp->to_t))
 		return TOOL_FAILED;
-	rc = fs_stat(cp->to_t.m, cp->to_t.m ? cp->to_t.path : to, &st);
+	rc = fs_stat(fs_base(cp->to_t.m), cp->to_t.m ? cp->to_t.path : to, &st);
 	if (!rc)
 		into_dir = S_ISDIR(st.st_mode);
 	if (count > 1 && !into_dir) {

@@ -24,17 +24,29 @@ static int sys(int rc)
 	return rc < 0 ? -errno : 0;
 }
 
-int fs_open(struct leat *m, const char *path, int flags, mode_t mode, struct fs_file *ret)
+static int at_flags(struct fs_base b)
 {
-	struct fs_file f = { .m = m, .fd = -1 };
+	return b.no_links ? AT_SYMLINK_NOFOLLOW : 0;
+}
+
+struct fs_base fs_base(struct leat *m)
+{
+	return (struct fs_base){ .m = m, .dir = AT_FDCWD };
+}
+
+int fs_open(struct fs_base b, const char *path, int flags, mode_t mode, struct fs_file *ret)
+{
+	struct fs_file f = { .m = b.m, .fd = -1 };
 	int rc;
 
-	if (m) {
-		rc = leat_open(m, path, flags, mode, &f.remote);
+	if (b.no_links)
+		flags |= O_NOFOLLOW;
+	if (b.m) {
+		rc = leat_open(b.m, path, flags, mode, &f.remote);
 		if (rc)
 			return rc;
 	} else {
-		f.fd = open(path, flags | O_CLOEXEC, mode);
+		f.fd = openat(b.dir, path, flags | O_CLOEXEC, mode);
 		if (f.fd < 0)
 			return -errno;
 	}
@@ -47,46 +59,49 @@ int fs_close(struct fs_file *f)
 	return f->m ? leat_close(f->remote) : sys(close(f->fd));
 }
 
-int fs_stat(struct leat *m, const char *path, struct stat *ret)
+int fs_stat(struct fs_base b, const char *path, struct stat *ret)
 {
-	return m ? leat_stat(m, path, ret) : sys(stat(path, ret));
+	if (b.no_links)
+		return fs_lstat(b, path, ret);
+	return b.m ? leat_stat(b.m, path, ret) : sys(fstatat(b.dir, path, ret, 0));
 }
 
-int fs_lstat(struct leat *m, const char *path, struct stat *ret)
+int fs_lstat(struct fs_base b, const char *path, struct stat *ret)
 {
-	return m ? leat_lstat(m, path, ret) : sys(lstat(path, ret));
+	return b.m ? leat_lstat(b.m, path, ret) :
+		     sys(fstatat(b.dir, path, ret, AT_SYMLINK_NOFOLLOW));
 }
 
-int fs_mkdir(struct leat *m, const char *path, mode_t mode)
+int fs_mkdir(struct fs_base b, const char *path, mode_t mode)
 {
-	return m ? leat_mkdir(m, path, mode) : sys(mkdir(path, mode));
+	return b.m ? leat_mkdir(b.m, path, mode) : sys(mkdirat(b.dir, path, mode));
 }
 
-int fs_unlink(struct leat *m, const char *path)
+int fs_unlink(struct fs_base b, const char *path)
 {
-	return m ? leat_unlink(m, path) : sys(unlink(path));
+	return b.m ? leat_unlink(b.m, path) : sys(unlinkat(b.dir, path, 0));
 }
 
-int fs_rename(struct leat *m, const char *from, const char *to)
+int fs_rename(struct fs_base b, const char *from, const char *to)
 {
-	return m ? leat_rename(m, from, to) : sys(rename(from, to));
+	return b.m ? leat_rename(b.m, from, to) : sys(renameat(b.dir, from, b.dir, to));
 }
 
-int fs_symlink(struct leat *m, const char *target, const char *path)
+int fs_symlink(struct fs_base b, const char *target, const char *path)
 {
-	return m ? leat_symlink(m, target, path) : sys(symlink(target, path));
+	return b.m ? leat_symlink(b.m, target, path) : sys(symlinkat(target, b.dir, path));
 }
 
-int fs_readlink(struct leat *m, const char *path, char *buf, size_t cap)
+int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
 {
 	ssize_t n;
 
-	if (m) {
-		n = leat_readlink(m, path, buf, cap);
+	if (b.m) {
+		n = leat_readlink(b.m, path, buf, cap);
 		if (n < 0)
 			return (int)n;
 	} else {
-		n = readlink(path, buf, cap);
+		n = readlinkat(b.dir, path, buf, cap);
 		if (n < 0)
 			return -errno;
 	}
@@ -96,24 +111,56 @@ int fs_readlink(struct leat *m, const char *path, char *buf, size_t cap)
 	return 0;
 }
 
-int fs_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev)
+int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev)
 {
-	return m ? leat_mknod(m, path, mode, dev) : sys(mknod(path, mode, dev));
+	return b.m ? leat_mknod(b.m, path, mode, dev) : sys(mknodat(b.dir, path, mode, dev));
 }
 
-int fs_chmod(struct leat *m, const char *path, mode_t mode)
+int fs_chmod(struct fs_base b, const char *path, mode_t mode)
 {
-	return m ? leat_chmod(m, path, mode) : sys(chmod(path, mode));
+	return b.m ? leat_chmod(b.m, path, mode) : sys(fchmodat(b.dir, path, mode, at_flags(b)));
 }
 
-int fs_lchown(struct leat *m, const char *path, uid_t uid, gid_t gid)
+int fs_lchown(struct fs_base b, const char *path, uid_t uid, gid_t gid)
 {
-	return m ? leat_chown(m, path, uid, gid) : sys(lchown(path, uid, gid));
+	return b.m ? leat_chown(b.m, path, uid, gid) :
+		     sys(fchownat(b.dir, path, uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 
-int fs_utimens(struct leat *m, const char *path, const struct timespec times[2])
+int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2])
 {
-	return m ? leat_utimens(m, path, times) : sys(utimensat(AT_FDCWD, path, times, 0));
+	return b.m ? leat_utimens(b.m, path, times) :
+		     sys(utimensat(b.dir, path, times, at_flags(b)));
+}
+
+int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)
+{
+	struct fs_base in = { .m = b.m, .dir = AT_FDCWD, .no_links = true };
+	struct stat st;
+	int rc;
+
+	if (b.m) {
+		rc = fs_stat(b, path, &st);
+		if (!rc && !S_ISDIR(st.st_mode))
+			rc = -ENOTDIR;
+		if (rc)
+			return rc;
+	} else {
+		/* O_PATH: to be in a directory takes no right to read it */
+		in.dir = openat(b.dir, path,
+				O_PATH | O_DIRECTORY | O_CLOEXEC | (b.no_links ? O_NOFOLLOW : 0));
+		if (in.dir < 0)
+			return -errno;
+	}
+	*ret = in;
+	return 0;
+}
+
+void fs_leave(struct fs_base *b)
+{
+	if (b->dir >= 0)
+		close(b->dir);
+	*b = fs_base(b->m);
 }
 
 static int list_local(DIR *dir, struct tool_entries *ret)
@@ -160,16 +207,23 @@ fail:
 	return -err;
 }
 
-int fs_list(struct leat *m, const char *path, struct tool_entries *ret)
+int fs_list(struct fs_base b, const char *path, struct tool_entries *ret)
 {
+	struct fs_file f;
 	DIR *dir;
 	int rc;
 
-	if (m)
-		return tool_list(m, path, ret);
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
+	if (b.m)
+		return tool_list(b.m, path, ret);
+	rc = fs_open(b, path, O_RDONLY | O_DIRECTORY, 0, &f);
+	if (rc)
+		return rc;
+	dir = fdopendir(f.fd);
+	if (!dir) {
+		rc = -errno;
+		close(f.fd);
+		return rc;
+	}
 	rc = list_local(dir, ret);
 	closedir(dir);
 	return rc;

@@ -3,12 +3,22 @@
  *
  * fs.h - one set of names for files here and files on a server, for `leat cp`
  *
- * Everywhere: @m is a mount, or NULL for the files of this machine. Return: 0 or -errno.
+ * Everywhere: @b says where paths begin. Return: 0 or -errno.
  */
 #ifndef LEAT_TOOL_FS_H
 #define LEAT_TOOL_FS_H
 
 #include "tool.h"
+
+/* A mount, or for the files of this machine (m is NULL) a directory. */
+struct fs_base {
+	struct leat *m;
+	int dir;        /* paths that do not begin with '/' begin here; AT_FDCWD */
+	bool no_links;  /* here a path's last component is what it is: a link is not followed */
+};
+
+/** fs_base - @m, or where this process is; links are followed */
+struct fs_base fs_base(struct leat *m);
 
 /* An open file of either kind. */
 struct fs_file {
@@ -17,23 +27,29 @@ struct fs_file {
 	int fd;
 };
 
-must_check int fs_open(struct leat *m, const char *path, int flags, mode_t mode, struct fs_file *ret);
+must_check int fs_open(struct fs_base b, const char *path, int flags, mode_t mode,
+		       struct fs_file *ret);
 /** fs_close - Return: also the error of data that did not become stable */
 must_check int fs_close(struct fs_file *f);
 
-must_check int fs_stat(struct leat *m, const char *path, struct stat *ret);
-must_check int fs_lstat(struct leat *m, const char *path, struct stat *ret);
-must_check int fs_mkdir(struct leat *m, const char *path, mode_t mode);
-int fs_unlink(struct leat *m, const char *path);
-must_check int fs_rename(struct leat *m, const char *from, const char *to);
-must_check int fs_symlink(struct leat *m, const char *target, const char *path);
+must_check int fs_stat(struct fs_base b, const char *path, struct stat *ret);
+must_check int fs_lstat(struct fs_base b, const char *path, struct stat *ret);
+must_check int fs_mkdir(struct fs_base b, const char *path, mode_t mode);
+int fs_unlink(struct fs_base b, const char *path);
+must_check int fs_rename(struct fs_base b, const char *from, const char *to);
+must_check int fs_symlink(struct fs_base b, const char *target, const char *path);
 /** fs_readlink - @buf is NUL-terminated; -ENAMETOOLONG if it does not fit */
-must_check int fs_readlink(struct leat *m, const char *path, char *buf, size_t cap);
-must_check int fs_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev);
-must_check int fs_chmod(struct leat *m, const char *path, mode_t mode);
-must_check int fs_lchown(struct leat *m, const char *path, uid_t uid, gid_t gid);
-must_check int fs_utimens(struct leat *m, const char *path, const struct timespec times[2]);
+must_check int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap);
+must_check int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev);
+must_check int fs_chmod(struct fs_base b, const char *path, mode_t mode);
+must_check int fs_lchown(struct fs_base b, const char *path, uid_t uid, gid_t gid);
+must_check int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2]);
 /** fs_list - as tool_list(), in no order on this machine */
-must_check int fs_list(struct leat *m, const char *path, struct tool_entries *ret);
+must_check int fs_list(struct fs_base b, const char *path, struct tool_entries *ret);
+
+/** fs_enter - a base inside a directory, where links are not followed; it must be a directory, and
+ * where @b follows no links not a link to one. fs_leave() gives back what it took. */
+must_check int fs_enter(struct fs_base b, const char *path, struct fs_base *ret);
+void fs_leave(struct fs_base *b);
 
 #endif

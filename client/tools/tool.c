@@ -18,6 +18,8 @@
 #include "base/checked.h"
 #include "tool.h"
 
+#define NAME_TOLD_MAX 600
+
 int tool_usage(const struct tool_cmd *c)
 {
 	fprintf(stderr, "usage: leat %s %s\n", c->name, c->args);
@@ -85,8 +87,9 @@ int tool_fail(const struct leat *m, const char *name, int err)
 
 	/* what the library tells names the path and the cause already, but it may be of a later
 	 * failure than the one we are about */
-	if (!strstr(more, what))
-		log_err("%s: %s", name, what);
+	if (!strstr(more, what) || strlen(name) > NAME_TOLD_MAX)
+		log_err("%.*s%s: %s", NAME_TOLD_MAX, name, strlen(name) > NAME_TOLD_MAX ? "..." : "",
+			what); /* a long name must not push the reason off the line */
 	else if (strstr(more, name))
 		log_err("%s", more);
 	else
@@ -242,8 +245,12 @@ void tool_put_name(const char *name)
 		fputs(name, stdout);
 		return;
 	}
-	for (; *name; name++)
-		putchar((unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name);
+	for (unsigned char c, last = 0; (c = (unsigned char)*name); name++, last = c) {
+		/* the upper set of control characters, bare or in UTF-8 */
+		bool upper = c >= 0x80 && c < 0xa0 && (last < 0x80 || last == 0xc2);
+
+		putchar(c < 0x20 || c == 0x7f || upper ? '?' : c);
+	}
 }
 
 bool tool_parse_size(const char *text, uint64_t *ret)

@@ -162,8 +162,98 @@ go() { # URL
 	ok "$LEAT" rm "$url/leat-bench"
 }
 
+# Links that lie in wait in a target tree lead nowhere: nothing outside of it is touched.
+guard() { # TARGET TREE, as it is named and where it lies; COMMAND...
+	named=$1 lies=$2
+	shift 2
+	rm -rf "$work/trap" "$work/outside"
+	mkdir -p "$work/trap/t/d" "$work/outside/dir"
+	echo precious >"$work/outside/file"
+	ln -s "$work/outside/file" "$work/trap/t/f" # in a file's place
+	ln -s ../../../outside/file "$work/trap/t/d/g"
+	ln -s "$work/outside/none" "$work/trap/t/dangling"
+	ln -s "$work/outside/dir" "$work/trap/t/e"  # in a directory's place
+	rm -rf "$lies"
+	cp -a "$work/trap/t" "$lies"
+	bad 1 "/e: is a symbolic link where a directory is to be" "$LEAT" "$@" "$named"
+	same 'the file outside' "$(cat "$work/outside/file")" precious
+	same 'nothing else outside' "$(cd "$work/outside" && find . | LC_ALL=C sort | tr '\n' ' ')" '. ./dir ./file '
+	for name in f d/g dangling; do
+		same "$name" "$(stat -c %F "$lies/$name")" 'regular file'
+		same "$name" "$(cat "$lies/$name")" new
+	done
+	same 'its mode' "$(stat -c %a "$lies/f")" 644
+	same 'the link stays' "$(readlink "$lies/e")" "$work/outside/dir"
+	same 'no leftovers' "$(find "$lies" -name '.leat-*')" ''
+	rm -rf "$lies"
+}
+mkdir -p "$work/bait/d" "$work/bait/e"
+for name in f d/g dangling e/inner; do
+	echo new >"$work/bait/$name"
+done
+
+links() { # URL
+	url=$1
+	cp -a "$work/bait" "$export_dir/bait"
+	mkdir "$work/into"
+	guard "$work/into" "$work/into/bait" get -r "$url/bait"
+	guard "$work/into" "$work/into/bait" cp -rp "$url/bait"
+	# the same on the server, whose root the links' absolute targets begin at
+	mkdir "$export_dir/into"
+	guard "$url/into" "$export_dir/into/bait" put -r "$work/bait"
+	guard "$url/into" "$export_dir/into/bait" cp -rp "$url/bait"
+	# a link in the place of what is copied itself
+	mkdir "$work/outside2"
+	ln -s "$work/outside2" "$work/into/bait"
+	bad 1 'is a symbolic link' "$LEAT" get -r "$url/bait" "$work/into"
+	same 'nothing came' "$(ls -A "$work/outside2")" ''
+	rm -rf "$work/outside2" "$work/into/bait"
+	# but what the user names may be a link
+	mkdir "$work/real"
+	ln -s real "$work/named"
+	ok "$LEAT" get -r "$url/bait" "$work/named"
+	same 'through a named link' "$(cat "$work/real/bait/e/inner")" new
+	: >"$work/real/file"
+	ln -s real/file "$work/named file"
+	ok "$LEAT" get "$url/bait/f" "$work/named file"
+	same 'into a named link' "$(cat "$work/real/file")" new
+	ok test -L "$work/named file"
+	rm -rf "$work/real" "$work/named" "$work/named file" "$work/into" "$export_dir/into" "$export_dir/bait"
+
+	# links that lead nowhere, or can lead nowhere, are named as any other
+	far=$(awk 'BEGIN { for (i = 0; i < 4095; i++) printf "z" }')
+	deep=$(awk 'BEGIN { for (i = 0; i < 4095; i++) printf i % 100 ? "z" : "/" }')
+	for target in "$far" "$deep" gone loop; do
+		ln -s "$target" "$export_dir/loop"
+		ok "$LEAT" ls "$url/loop" >/dev/null
+		"$LEAT" ls -l "$url/loop" >"$work/line" || fail "ls -l of a link to $target"
+		same 'target' "$(sed 's/.* -> //' "$work/line")" "$target"
+		ok "$LEAT" stat "$url/loop" >/dev/null
+		bad 1 'too long|No such file|Too many' "$LEAT" cat "$url/loop"
+		ok "$LEAT" get -r "$url/loop" "$work/copied"
+		same 'copied' "$(readlink "$work/copied")" "$target"
+		ok "$LEAT" mv "$url/loop" "$url/moved"
+		ok "$LEAT" rm "$url/moved"
+		ok test ! -L "$export_dir/moved"
+		rm "$work/copied"
+	done
+
+	# a path that is long is used as a whole
+	path=$long/$long/$long
+	ok "$LEAT" mkdir -p "$url/$path"
+	ok test -d "$export_dir/$path"
+	echo bottom >"$export_dir/$path/file"
+	same 'at the bottom' "$("$LEAT" cat "$url/$path/file")" bottom
+	ok "$LEAT" rm -r "$url/$path"
+	ok test -d "$export_dir/$long/$long"
+	ok test ! -e "$export_dir/$path"
+	ok "$LEAT" rm -r "$url/$long"
+}
+
 go "$local_url"
 go "$tcp_url"
+links "$local_url"
+links "$tcp_url"
 
 # leat:// comes by address and goes by the better way
 leat_url=leat://${tcp_url#tcp://}
@@ -173,7 +263,32 @@ grep -qE '^transport +local' "$work/ping" || fail "leat:// took: $(cat "$work/pi
 bad 2 usage "$LEAT" ls
 bad 2 usage "$LEAT" cp one
 bad 2 usage "$LEAT" ls -x "$local_url"
-bad 2 usage "$LEAT" bench juggle "$local_url"
+first() { # PATTERN COMMAND...: wrong usage, the first line says what is wrong
+	first=$1
+	shift
+	bad 2 usage "$@"
+	head -n 1 "$work/err" | grep -qE -e "$first" || fail "$* said: $(cat "$work/err")"
+}
+first 'juggle: no such kind' "$LEAT" bench juggle "$local_url"
+first '--bs 0: must be' "$LEAT" bench read "$local_url" --bs 0
+first '--qd 0: must be' "$LEAT" bench read "$local_url" --qd 0
+first '--jobs x: must be' "$LEAT" bench read "$local_url" --jobs x
+first '--size 4096: must be' "$LEAT" bench read "$local_url" --bs 64K --size 4K
+first '--seconds 0: must be' "$LEAT" bench read "$local_url" --seconds 0
+first '--buf none: must be' "$LEAT" bench read "$local_url" --buf none
+bad 1 'registration=foo: must be auto, dynamic or slab' "$LEAT" ls "$local_url?registration=foo"
+bad 1 'inline=1500: must be a multiple of 1024' "$LEAT" ls "$local_url?inline=1500"
+bad 1 'cannot resolve host' "$LEAT" ls tcp://no-such-host.invalid/demo
+bad 1 'RDMA|127.0.0.1:1:' "$LEAT" ls rdma://127.0.0.1:1/demo
+[ -e /sys/class/infiniband ] || bad 1 'no RDMA (device|support)' "$LEAT" ls rdma://127.0.0.1:1/demo
+# on a terminal, names cannot steer it
+if command -v script >/dev/null; then
+	: >"$export_dir/$(printf 'a\033[1mb\233c')"
+	script -qec "'$LEAT' ls '$local_url'" /dev/null </dev/null >"$work/tty" 2>&1 || fail 'ls on a terminal'
+	same 'on a terminal' "$(tr -d '\r\004' <"$work/tty" | sed 's/\^D//; s/\x08//g')" 'a?[1mb?c'
+	same 'into a pipe' "$("$LEAT" ls "$local_url")" "$(printf 'a\033[1mb\233c')"
+	rm "$export_dir"/a*
+fi
 bad 2 'no command' "$LEAT" juggle
 bad 2 usage "$LEAT"
 bad 1 'not\b' "$LEAT" ls http://127.0.0.1/

@@ -199,6 +199,64 @@ static void statistics(void **state)
 	leat_umount(m);
 }
 
+/* ---- options that change how, not what ---- */
+
+/* Sleeps of a handle that waits @ms in vain. */
+static uint64_t sleeps_of(const char *options, int ms)
+{
+	struct leat *m = leat_flow_mount(flow.local_url, options);
+	struct leat_stats before, after;
+
+	assert_int_equal(leat_null(m), 0);
+	while (leat_poll(m, 0) > 0)
+		;
+	leat_stats(m, &before);
+	assert_int_equal(leat_poll(m, ms), 0);
+	leat_stats(m, &after);
+	leat_umount(m);
+	return after.sleeps - before.sleeps;
+}
+
+static void polling(void **state)
+{
+	(void)state;
+	assert_true(sleeps_of("poll=event", 1) > 0);
+	assert_true(sleeps_of("poll=event&spin=1000000", 1) > 0);
+	assert_int_equal(sleeps_of("poll=busy", 1), 0);
+	assert_int_equal(sleeps_of("poll=busy&spin=1", 20), 0);
+	/* adaptive: not before it has spun for so long */
+	assert_int_equal(sleeps_of("spin=1000000", 1), 0);
+	assert_true(sleeps_of("spin=1", 20) > 0);
+}
+
+/* Calls that two reads of 4 KiB, one behind the other, take. */
+static uint64_t calls_of(const char *options)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, options);
+	struct leat_stats before, after;
+	struct leat_file *f;
+	static char buf[131072];
+
+	assert_int_equal(leat_open(m, "ra", O_RDWR | O_CREAT, 0600, &f), 0);
+	assert_int_equal(leat_pwrite(f, buf, sizeof(buf), 0), sizeof(buf));
+	leat_stats(m, &before);
+	assert_int_equal(leat_read(f, buf, 4096), 4096);
+	assert_int_equal(leat_read(f, buf, 4096), 4096);
+	leat_stats(m, &after);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_unlink(m, "ra"), 0);
+	leat_umount(m);
+	return after.calls - before.calls;
+}
+
+static void reading_ahead(void **state)
+{
+	(void)state;
+	assert_int_equal(calls_of("readahead=0"), 2);
+	assert_true(calls_of("readahead=64k") > 2);
+	assert_true(calls_of("readahead=64k&rsize=4096") > 2);
+}
+
 /* ---- callbacks and loops ---- */
 
 struct count {
@@ -549,6 +607,8 @@ int main(void)
 		cmocka_unit_test(umount_waits),
 		cmocka_unit_test(service_local),
 		cmocka_unit_test(service_tcp),
+		cmocka_unit_test(polling),
+		cmocka_unit_test(reading_ahead),
 		cmocka_unit_test(server_restart),
 		cmocka_unit_test(restart_in_mid_io),
 		cmocka_unit_test(soft_gives_up),

@@ -132,6 +132,11 @@ static void refusals(void **state)
 		{ "tcp://h/e?retry=maybe", "retry" },
 		{ "tcp://h/e?poll=never", "poll" },
 		{ "tcp://h/e?registration=0123456789abcdef", "registration" },
+		{ "tcp://h/e?registration=foo", "registration=foo: must be auto, dynamic or slab" },
+		{ "tcp://h/e?registration=", "auto, dynamic or slab" },
+		{ "tcp://h/e?inline=1500", "inline=1500: must be a multiple of 1024" },
+		{ "tcp://h/e?inline=65000", "inline" },
+		{ "tcp://h/e?inline=0", "inline" },
 	};
 
 	(void)state;
@@ -191,6 +196,16 @@ static void struct_options(void **state)
 	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "conns=99"));
 	o.conns = 0;
+	o.inline_bytes = 1500;
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "inline=1500"));
+	o.inline_bytes = 3072;
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), 0);
+	assert_int_equal(u.inline_bytes, 3072);
+	o.registration = "foo";
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "registration=foo"));
+	o.registration = "auto";
 	o.poll = "x";
 	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "poll"));
