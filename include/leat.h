@@ -20,12 +20,12 @@
  * Options:  (in the URL, or struct leat_opts)
  *             conns=N          connections, 1..16; large I/O is spread over them (1)
  *             credits=N        calls at once per connection (64)
- *             inline=BYTES     1024..65536 (4096)
+ *             inline=BYTES     1024..65536, a multiple of 1024 (4096)
  *             readahead=BYTES  for sequential readers by leat_read(); 0 is none (1 MiB)
  *             timeo=MS         no answer: reconnect and ask again (60000)
  *             retry=hard|soft  soft: give up after timeo with ETIMEDOUT (hard)
  *             mountport=N      MOUNT service, where it is not on the NFS port
- *             registration=NAME, poll=adaptive|busy|event, spin=US
+ *             registration=auto|dynamic|slab, poll=adaptive|busy|event, spin=US
  *             uid=N, gid=N     claimed by AUTH_SYS (own); rsize=, wsize=BYTES (what the server says)
  * Threads:  A handle and all its files belong to one thread at a time. With leat_service_start()
  *           the library's own thread owns it instead: every function may then be called from any

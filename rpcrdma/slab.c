@@ -236,6 +236,8 @@ int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf *
 
 	if (bytes > RPCRDMA_BUF_MAX)
 		return -ENOMEM;
+	if (e->waiters && !e->pool_running)
+		return -ENOBUFS; /* nobody overtakes those who wait */
 	class = class_of(bytes);
 	b = e->magazine[class];
 	if (b) {

@@ -185,6 +185,12 @@ bool rr_conn_bad(struct rpcrdma_conn *c)
 	return false;
 }
 
+void rr_conn_unhold(struct rpcrdma_conn *c)
+{
+	c->reqs--;
+	maybe_free(c);
+}
+
 void rr_conn_drained(struct rpcrdma_conn *c)
 {
 	c->drained = true;
@@ -269,8 +275,7 @@ void rr_req_back(struct rr_req *r)
 	struct rpcrdma_conn *c = r->pub.conn;
 
 	list_add_head(&c->free_reqs, &r->link);
-	c->reqs--;
-	maybe_free(c);
+	rr_conn_unhold(c);
 }
 
 int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_stream *s, void *buf,

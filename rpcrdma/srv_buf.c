@@ -30,7 +30,8 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	struct rpcrdma_buf *buf;
 	int rc;
 
-	if (is_over_share(c, bytes))
+	/* nobody overtakes those who wait: while it is one's turn, buf_retry is set */
+	if (is_over_share(c, bytes) || (c->buf_waiters && !c->buf_retry))
 		return -ENOBUFS;
 	rc = rpcrdma_buf_get(c->engine, bytes, &buf);
 	if (rc)
@@ -56,21 +57,22 @@ static void link_waiter(struct rpcrdma_conn *c, struct rpcrdma_buf_waiter **at,
 void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 {
 	struct rpcrdma_conn *c = req->conn;
+	bool was_its_turn = c->buf_retry == w;
 
-	if (!c->buf_bytes) { /* nothing of its own will come back: it is the pool that is short */
-		rpcrdma_buf_wait(c->engine, w);
-		return;
-	}
-	if (c->buf_retry == w) {
-		/* it was its turn and there is still not enough: it keeps its place, and no other tries */
+	if (was_its_turn) {
+		/* there is still not enough: it keeps its place, and no other tries */
 		c->buf_retry = NULL;
 		rr_engine_undefer(c->engine, &c->buf_msg);
 		c->buf_msg_out = false;
-		link_waiter(c, &c->buf_waiters, w);
+	}
+	/* Where nothing of the connection's own will come back it is the pool that is short. Those behind
+	 * in its line go on when this one's buffer comes back. */
+	if (!c->buf_bytes && (was_its_turn || !c->buf_waiters)) {
+		rpcrdma_buf_wait(c->engine, w);
 		return;
 	}
-	rr_count(c->engine, buf_waits, 1);
-	link_waiter(c, c->buf_waiters_tail, w);
+	rr_count(c->engine, buf_waits, !was_its_turn);
+	link_waiter(c, was_its_turn ? &c->buf_waiters : c->buf_waiters_tail, w);
 }
 
 /* Waiters try in turn, one a poll, until one has to wait again. */
@@ -94,7 +96,10 @@ static void on_buf_msg(struct rpcrdma_msg *msg)
 		rr_engine_defer(c->engine, &c->buf_msg);
 	}
 	c->buf_retry = w;
-	w->fn(w); /* may end the request, and the connection with it: c is not touched again */
+	c->reqs++; /* fn may end the request; the connection must not go with it yet */
+	w->fn(w);
+	c->buf_retry = NULL;
+	rr_conn_unhold(c);
 }
 
 void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes)

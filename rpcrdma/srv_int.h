@@ -113,6 +113,8 @@ static inline void rr_conn_progress(struct rpcrdma_conn *c)
 }
 /** rr_conn_bad - a malformed message came; false: too many, the connection is being closed */
 bool rr_conn_bad(struct rpcrdma_conn *c);
+/** rr_conn_unhold - one request less (or one who held on to it like one); may free it */
+void rr_conn_unhold(struct rpcrdma_conn *c);
 /** rr_conn_drained - the transport is through with it; freed now or with its last request */
 void rr_conn_drained(struct rpcrdma_conn *c);
 /** rr_svc_admit - may one more connection of @svc be? Counts it */

@@ -53,6 +53,7 @@ struct rr_tconn {
 	uint8_t stage[RR_TCP_STAGE];
 	size_t stage_at, stage_len;
 	struct rr_treq *in;    /* the record being read or pulled from */
+	uint64_t calls;        /* handed to the service */
 	struct list sendq;
 	struct rpcrdma_msg pump_msg;
 	bool pump_out;         /* pump_msg is deferred */

@@ -28,6 +28,10 @@
 
 #include "srv_tcp.h"
 
+/* Calls taken in one go. What they gave back (buffers, still warm) is there for the next ones only
+ * when the engine has been round. */
+#define CALLS_PER_PUMP 4u
+
 /* A recycled request keeps its message buffer up to this size. */
 #define MSG_KEEP ((size_t)64 << 10)
 
@@ -177,6 +181,7 @@ static int deliver(struct rr_tconn *c, struct rr_treq *t)
 	if (t->in == RR_TREQ_THROUGH)
 		c->in = NULL;
 	rr_conn_heard(&c->base);
+	c->calls++;
 	rr_count(c->base.engine, inline_msgs, !t->base.again);
 	rc = rr_req_deliver(&t->base, t->msg, t->msg_len);
 	if (rc) {
@@ -329,10 +334,16 @@ static void end_reading(struct rr_tconn *c)
 
 void rr_tconn_pump(struct rr_tconn *c)
 {
+	uint64_t until = c->calls + CALLS_PER_PUMP;
 	int rc = 1;
 
 	while (rc > 0 && !c->base.dead) {
 		struct rr_treq *t = c->in;
+
+		if (c->calls == until) {
+			rr_tconn_kick(c);
+			break;
+		}
 
 		if (t && t->in == RR_TREQ_SERVED)
 			rc = serve_rest(c, t);

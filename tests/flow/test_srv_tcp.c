@@ -478,8 +478,10 @@ static void a_share_of_the_pool(void **state)
 	close(fd);
 	for (int i = 0; i < 4; i++) { /* and they get all of theirs, when they want it */
 		fd = greedy[i];
-		for (uint32_t k = 0; k < 60; k++)
+		for (uint32_t k = 0; k < 60; k++) {
 			assert_int_equal(reply(), 32 + (1 << 20));
+			assert_int_equal(get_be32(in), k); /* nobody overtook those who waited */
+		}
 		close(fd);
 	}
 	dial();
