@@ -64,25 +64,21 @@ void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 		c->buf_retry = NULL;
 		rr_engine_undefer(c->engine, &c->buf_msg);
 		c->buf_msg_out = false;
+	} else {
+		rr_count(c->engine, buf_waits, 1);
 	}
-	/* Where nothing of the connection's own will come back it is the pool that is short. Those behind
-	 * in its line go on when this one's buffer comes back. */
-	if (!c->buf_bytes && (was_its_turn || !c->buf_waiters)) {
-		rpcrdma_buf_wait(c->engine, w);
-		return;
-	}
-	rr_count(c->engine, buf_waits, !was_its_turn);
 	link_waiter(c, was_its_turn ? &c->buf_waiters : c->buf_waiters_tail, w);
+	/* nothing of its own will come back: it is the pool that is short, and the line stands there */
+	if (!c->buf_bytes && !c->pool_waiter.link)
+		rpcrdma_buf_wait(c->engine, &c->pool_waiter);
 }
 
-/* Waiters try in turn, one a poll, until one has to wait again. */
-static void on_buf_msg(struct rpcrdma_msg *msg)
+/* The first in the line tries; the next one's turn comes with the next poll, unless this one has to
+ * wait again. */
+static void next_turn(struct rpcrdma_conn *c)
 {
-	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, buf_msg);
 	struct rpcrdma_buf_waiter *w = c->buf_waiters;
 
-	c->buf_msg_out = false;
-	c->buf_retry = NULL;
 	if (!w)
 		return;
 	c->buf_waiters = w->next;
@@ -91,7 +87,7 @@ static void on_buf_msg(struct rpcrdma_msg *msg)
 	else
 		c->buf_waiters_tail = &c->buf_waiters;
 	w->link = NULL;
-	if (c->buf_waiters) {
+	if (c->buf_waiters && !c->buf_msg_out) {
 		c->buf_msg_out = true;
 		rr_engine_defer(c->engine, &c->buf_msg);
 	}
@@ -100,6 +96,19 @@ static void on_buf_msg(struct rpcrdma_msg *msg)
 	w->fn(w);
 	c->buf_retry = NULL;
 	rr_conn_unhold(c);
+}
+
+static void on_buf_msg(struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, buf_msg);
+
+	c->buf_msg_out = false;
+	next_turn(c);
+}
+
+static void on_pool(struct rpcrdma_buf_waiter *w)
+{
+	next_turn(container_of(w, struct rpcrdma_conn, pool_waiter));
 }
 
 void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes)
@@ -115,9 +124,11 @@ void rr_conn_buf_init(struct rpcrdma_conn *c)
 {
 	c->buf_waiters_tail = &c->buf_waiters;
 	c->buf_msg.fn = on_buf_msg;
+	c->pool_waiter.fn = on_pool;
 }
 
 void rr_conn_buf_fini(struct rpcrdma_conn *c)
 {
 	rr_engine_undefer(c->engine, &c->buf_msg);
+	rpcrdma_buf_unwait(c->engine, &c->pool_waiter);
 }

@@ -46,6 +46,7 @@ struct rpcrdma_conn {
 	uint64_t progress, progress_seen; /* bytes or completions: counted, and at the last look */
 	size_t buf_bytes;             /* pool buffers charged to it */
 	struct rpcrdma_buf_waiter *buf_waiters, **buf_waiters_tail; /* for its own share to have room */
+	struct rpcrdma_buf_waiter pool_waiter; /* stands in the pool's line for all of them */
 	const struct rpcrdma_buf_waiter *buf_retry; /* whose turn it is; only compared */
 	struct rpcrdma_msg buf_msg;
 	bool buf_msg_out;
