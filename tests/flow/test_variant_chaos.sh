@@ -8,4 +8,5 @@ set -u
 . tests/lib/variant.sh
 
 variant LEAT_TEST_CHAOS=11
+variant LEAT_TEST_CHAOS=2718
 variant_end
