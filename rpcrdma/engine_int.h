@@ -127,6 +127,29 @@ struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 void rr_pool_init(struct rpcrdma_domain *d);
 void rr_pool_fini(struct rpcrdma_domain *d);
 must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
+/* A line of waiters: its first one, and where the last one's successor goes. */
+static inline void rr_waiter_link(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter **at,
+				  struct rpcrdma_buf_waiter *w)
+{
+	w->next = *at;
+	w->link = at;
+	*at = w;
+	if (w->next)
+		w->next->link = &w->next;
+	else
+		*tail = &w->next;
+}
+
+static inline void rr_waiter_unlink(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter *w)
+{
+	*w->link = w->next;
+	if (w->next)
+		w->next->link = w->link;
+	else
+		*tail = w->link;
+	w->link = NULL;
+}
+
 /** rr_conn_buf_put - srv_buf.c: a buffer charged to this connection is given back */
 void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes);
 /** rr_pool_drain - give an engine's magazine back; called with its last buffer returned */

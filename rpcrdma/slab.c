@@ -305,37 +305,15 @@ static void note_waiting(struct rpcrdma_engine *e)
 	pthread_mutex_unlock(&d->lock);
 }
 
-static void waiter_link(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter **at,
-			struct rpcrdma_buf_waiter *w)
-{
-	w->next = *at;
-	w->link = at;
-	*at = w;
-	if (w->next)
-		w->next->link = &w->next;
-	else
-		e->waiters_tail = &w->next;
-}
-
-static void waiter_unlink(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
-{
-	*w->link = w->next;
-	if (w->next)
-		w->next->link = w->link;
-	else
-		e->waiters_tail = w->link;
-	w->link = NULL;
-}
-
 void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
 {
 	rr_count(e, buf_waits, 1);
 	if (e->pool_retry == w) {
 		/* it was its turn and there was still not enough: it keeps its place */
-		waiter_link(e, &e->waiters, w);
+		rr_waiter_link(&e->waiters_tail, &e->waiters, w);
 		e->pool_retry = NULL;
 	} else {
-		waiter_link(e, e->waiters_tail, w);
+		rr_waiter_link(&e->waiters_tail, e->waiters_tail, w);
 	}
 	if (!e->pool_running)
 		note_waiting(e);
@@ -345,7 +323,7 @@ void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
 {
 	if (!w->link)
 		return;
-	waiter_unlink(e, w);
+	rr_waiter_unlink(&e->waiters_tail, w);
 	if (!e->pool_running)
 		note_waiting(e);
 }
@@ -360,7 +338,7 @@ void rr_pool_msg(struct rpcrdma_msg *msg)
 	rr_pool_drain(e);
 	e->pool_running = true;
 	while ((w = e->waiters) != NULL) {
-		waiter_unlink(e, w);
+		rr_waiter_unlink(&e->waiters_tail, w);
 		e->pool_retry = w;
 		w->fn(w); /* may free w: from here on it is only compared */
 		if (!e->pool_retry)

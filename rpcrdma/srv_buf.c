@@ -42,18 +42,6 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	return 0;
 }
 
-static void link_waiter(struct rpcrdma_conn *c, struct rpcrdma_buf_waiter **at,
-			struct rpcrdma_buf_waiter *w)
-{
-	w->next = *at;
-	w->link = at;
-	*at = w;
-	if (w->next)
-		w->next->link = &w->next;
-	else
-		c->buf_waiters_tail = &w->next;
-}
-
 void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 {
 	struct rpcrdma_conn *c = req->conn;
@@ -67,7 +55,7 @@ void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 	} else {
 		rr_count(c->engine, buf_waits, 1);
 	}
-	link_waiter(c, was_its_turn ? &c->buf_waiters : c->buf_waiters_tail, w);
+	rr_waiter_link(&c->buf_waiters_tail, was_its_turn ? &c->buf_waiters : c->buf_waiters_tail, w);
 	/* nothing of its own will come back: it is the pool that is short, and the line stands there */
 	if (!c->buf_bytes && !c->pool_waiter.link)
 		rpcrdma_buf_wait(c->engine, &c->pool_waiter);
@@ -81,12 +69,7 @@ static void next_turn(struct rpcrdma_conn *c)
 
 	if (!w)
 		return;
-	c->buf_waiters = w->next;
-	if (w->next)
-		w->next->link = &c->buf_waiters;
-	else
-		c->buf_waiters_tail = &c->buf_waiters;
-	w->link = NULL;
+	rr_waiter_unlink(&c->buf_waiters_tail, w);
 	if (c->buf_waiters && !c->buf_msg_out) {
 		c->buf_msg_out = true;
 		rr_engine_defer(c->engine, &c->buf_msg);
