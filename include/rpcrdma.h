@@ -270,7 +270,7 @@ struct rpcrdma_clnt_attr {
 	uint32_t timeout_ms;           /* no answer: disconnect, reconnect, send again; 0: 60000 */
 	uint32_t connect_ms;           /* one attempt; 0: 10000 */
 	uint32_t backoff_ms;           /* first wait between attempts, doubles to 64 x; 0: 50 */
-	bool no_private_data;          /* tests: as a peer that knows nothing of RFC 8797 */
+	bool no_private_data;          /* as a peer that knows nothing of RFC 8797 */
 	bool force_chunks;             /* tests: chunks even for what would fit inline */
 	const char *registration;      /* strategy by name: "auto", "dynamic", "slab"; NULL: auto */
 	/* told of each change, with the reason as text; may be NULL */
@@ -383,7 +383,7 @@ struct rpcrdma_svc_attr {
 	uint32_t conns_max;      /* of this listener; 0: 1024 */
 	uint32_t first_call_ms;  /* a peer that connects and says nothing; 0: 30000 */
 	uint32_t stall_ms;       /* a peer that neither takes nor gives what is under way; 0: 20000 */
-	bool no_private_data;    /* tests */
+	bool no_private_data;    /* knows nothing of RFC 8797: 1024 bytes, whatever @inline_bytes is */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */
 };
 

@@ -35,6 +35,8 @@ static void fill_defaults(struct rpcrdma_svc_attr *a)
 	const struct rpcrdma_svc_attr *d = &attr_defaults;
 
 	a->inline_bytes = a->inline_bytes ? a->inline_bytes : d->inline_bytes;
+	if (a->no_private_data)
+		a->inline_bytes = RR_INLINE_DEFAULT; /* nobody could know of another */
 	a->credits = a->credits ? a->credits : d->credits;
 	a->call_bytes_max = a->call_bytes_max ? a->call_bytes_max : d->call_bytes_max;
 	a->conns_max = a->conns_max ? a->conns_max : d->conns_max;

@@ -135,7 +135,7 @@ static int set_up(struct rr_rconn *c, struct rr_dev *dev, const struct rr_cm_eve
 	struct rr_priv theirs;
 	int rc;
 
-	rr_priv_decode(ev->priv, ev->priv_len, &theirs);
+	rr_priv_decode(ev->priv, attr->no_private_data ? 0 : ev->priv_len, &theirs);
 	c->send_inline = MIN(attr->inline_bytes, theirs.recv_bytes);
 	c->remote_inv = theirs.remote_inv && !attr->no_remote_inv && dev->fabric->attr.send_inv;
 	c->rd_depth = MIN(ev->initiator_depth, MIN(RD_DEPTH_MAX, dev->fabric->attr.rd_atom_max));

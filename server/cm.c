@@ -184,6 +184,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->srv = srv;
 	cm->attr.inline_bytes = conf->inline_bytes;
 	cm->attr.credits = conf->credits;
+	cm->attr.no_private_data = conf->no_private_data;
 	err = rpcrdma_engine_create(srv->domain, &attr, &cm->engine);
 	if (!err)
 		err = conf->nlisten ? listen_named(cm, conf) : listen_defaults(cm, conf);

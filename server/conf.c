@@ -4,9 +4,9 @@
  * conf.c - what leatd was asked to do, by command line and file
  *
  * Operation: one table of options serves both: --NAME VALUE on the command line is NAME = VALUE in
- *            the [server] section. Exports are an option there and sections here. The file is read
- *            line by line, so that every complaint has a line number, also about a section that
- *            has no keys.
+ *            the [server] section, --NAME alone is NAME = yes, and --no-NAME is NAME = no. Exports
+ *            are an option there and sections here. The file is read line by line, so that every
+ *            complaint has a line number, also about a section that has no keys.
  * Memory:    struct conf owns its strings.
  * Threads:   one, before any other.
  * Errors:    a text for the person who wrote it. Nothing is ignored: what is not understood is an
@@ -129,6 +129,14 @@ static int set_credits(struct conf *c, const char *value, char *why)
 	return 0;
 }
 
+static int set_private_data(struct conf *c, const char *value, char *why)
+{
+	if (value && strcmp(value, "yes") && strcmp(value, "no"))
+		return say(why, "private-data: '%s' is neither yes nor no", value);
+	c->no_private_data = !value || !strcmp(value, "no");
+	return 0;
+}
+
 static int set_text(char **text, const char *name, const char *value, char *why)
 {
 	char *copy;
@@ -208,13 +216,19 @@ static const struct conf_option {
 	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
-	{ "everyone", 0, true, set_everyone },
+	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },
 };
 
-static const struct conf_option *find_option(const char *name)
+/* what the file says to it */
+static const char *key_of(const struct conf_option *o)
+{
+	return strncmp(o->name, "no-", 3) ? o->name : o->name + 3;
+}
+
+static const struct conf_option *find_option(const char *key)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (!strcmp(options[i].name, name))
+		if (!strcmp(key_of(&options[i]), key))
 			return &options[i];
 	}
 	return NULL;

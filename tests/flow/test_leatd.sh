@@ -197,6 +197,24 @@ if [ -e /proc/net/if_inet6 ] && grep -q ' lo$' /proc/net/if_inet6; then
 	stop TERM
 fi
 
+# what a peer is told of sizes
+sizes() { # OPTION...: the inline thresholds of a client with 8192
+	start --export "/x=$work/exp" --listen "local://$work/sock" "$@"
+	timeout 10 $as "$LEAT" ping -c 1 "local://$work/sock/x?inline=8192" | sed -n 's/^inline *//p'
+	stop TERM
+}
+same() { # WANTED OPTION...
+	want=$1
+	shift
+	got=$(sizes "$@")
+	[ "$got" = "$want" ] || fail "leatd $*: '$got' instead of '$want'"
+	checks=$((checks + 1))
+}
+same 'send 4096, receive 4096 bytes'
+same 'send 2048, receive 2048 bytes' --inline 2048
+same 'send 8192, receive 8192 bytes' --inline 16384
+same 'send 1024, receive 1024 bytes' --inline 16384 --no-private-data
+
 # without --listen: what there is, for this host; and why not the rest
 if XDG_RUNTIME_DIR=$work timeout 10 "$LEATD" --help >"$work/out"; then
 	grep -q '^usage: leatd' "$work/out" || fail "help: $(cat "$work/out")"

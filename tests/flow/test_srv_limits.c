@@ -253,6 +253,41 @@ static void item47_thresholds(void **state)
 	expect_err_chunk();
 }
 
+/* It tells nothing and believes nothing: 1024 both ways, though the client told of 65536. */
+static void item47_no_private_data_of_ours(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .inline_bytes = 65536, .no_private_data = true };
+	static const struct rr_priv rinv = { .present = true, .remote_inv = true, .send_bytes = 65536,
+					     .recv_bytes = 65536 };
+	const struct raw_opts o = { .priv = &rinv };
+	uint8_t big[1025] = { 0 };
+	struct region *r;
+	uint32_t key;
+
+	(void)state;
+	serve_with(NULL, &attr);
+	connect_peer(&o);
+	assert_false(peer.server_priv.present);
+	big_args(1024 - 56);
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_int_equal(send_len, 1024);
+	big_args(1024 - 52);
+	say();
+	expect_err_chunk();
+	/* nor does it invalidate what the client said could be */
+	r = offer(9000, WRITABLE);
+	get_args(9000, WIRE_PLACE);
+	add_write_seg(0, seg(r, 0, 9000));
+	say();
+	expect_accepted(RR_SUCCESS);
+	assert_pattern(r->mem, 0, 9000);
+	assert_false(raw_last_inv(&peer, &key));
+	drop_regions();
+	assert_int_not_equal(raw_send(&peer, big, sizeof(big)), RR_WC_OK);
+	assert_false(raw_alive(&peer));
+}
+
 static void item49_overrun(void **state)
 {
 	unsigned sent = 0;
@@ -337,6 +372,7 @@ int main(void)
 		wire_test(item54_call_before_adoption),
 		wire_test(item55_a_thousand_connections),
 		wire_test(item47_thresholds),
+		wire_test(item47_no_private_data_of_ours),
 		wire_test(item49_overrun),
 		wire_test(credits_grow_with_demand),
 		wire_test(item52_no_reads_offered),

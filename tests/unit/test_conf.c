@@ -88,8 +88,10 @@ static void command_line(void **state)
 	assert_int_equal(c->conf.credits, 7);
 	assert_int_equal(c->conf.log_level, LOG_LEVEL_DEBUG);
 	assert_false(c->conf.everyone);
-	assert_int_equal(args(c, "--export %s --everyone", c->dir.path), CONF_RUN);
+	assert_false(c->conf.no_private_data);
+	assert_int_equal(args(c, "--export %s --everyone --no-private-data", c->dir.path), CONF_RUN);
 	assert_true(c->conf.everyone);
+	assert_true(c->conf.no_private_data);
 	assert_int_equal(args(c, "--help"), CONF_HELP);
 	assert_int_equal(args(c, "--version"), CONF_VERSION);
 }
@@ -110,6 +112,8 @@ static void command_line_refused(void **state)
 		{ "--export /tmp --inline 131072", "inline", CONF_USAGE },
 		{ "--export /tmp --credits 0", "credits", CONF_USAGE },
 		{ "--export /tmp --poll often", "often", CONF_USAGE },
+		{ "--export /tmp --private-data", "--private-data", CONF_USAGE },
+		{ "--export /tmp --no-private-data=yes", "--no-private-data", CONF_USAGE },
 		{ "--export /tmp --listen ftp://x", "ftp://x", CONF_BAD },
 		{ "--export /tmp,shiny", "shiny", CONF_BAD },
 		{ "--export /tmp,ro=maybe", "maybe", CONF_BAD },
@@ -179,6 +183,16 @@ static void file(void **state)
 	assert_int_equal(args(c, "-c %s/indented", c->dir.path), CONF_RUN);
 	assert_true(c->conf.everyone);
 	assert_true(c->conf.exports[0].ro);
+	/* --no-NAME is NAME = no there */
+	for (int no = 0; no < 2; no++) {
+		snprintf(text, sizeof(text), "[server]\nprivate-data = %s\n[export /data]\npath = %s/d\n",
+			 no ? "no" : "yes", c->dir.path);
+		tmp_dir_write(&c->dir, "private", text);
+		assert_int_equal(args(c, "-c %s/private", c->dir.path), CONF_RUN);
+		assert_int_equal(c->conf.no_private_data, no);
+		assert_int_equal(args(c, "-c %s/private --no-private-data", c->dir.path), CONF_RUN);
+		assert_true(c->conf.no_private_data);
+	}
 	/* the command line wins, and its listeners stand instead of the file's */
 	assert_int_equal(args(c, "-c %s/conf --reactors 4 --listen tcp://127.0.0.1:2", c->dir.path),
 			 CONF_RUN);
@@ -210,6 +224,8 @@ static void file_refused(void **state)
 		{ "[server]\njust words\n", 2, "key = value" },
 		{ "[server]\npoll = never\n", 2, "never" },
 		{ "[server]\neveryone = perhaps\n", 2, "perhaps" },
+		{ "[server]\nprivate-data = some\n", 2, "'some'" },
+		{ "[server]\nno-private-data = yes\n", 2, "no-private-data" },
 		/* the first of several, in its own words */
 		{ "[server]\n\nreactors 2\nbogus = 1\n", 3, "'reactors 2'" },
 		{ "[export /x\npath = /tmp\n", 1, "lacks its ']'" },
