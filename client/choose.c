@@ -34,6 +34,8 @@ static const char *meaning(const struct rpcrdma_addr *addr, int err)
 
 	if (addr->transport == RPCRDMA_RDMA && err == -ENODEV)
 		return "this host has no RDMA device";
+	if (addr->transport == RPCRDMA_RDMA && err == -ENXIO)
+		return "no RDMA device of this host leads there";
 	if (addr->transport == RPCRDMA_RDMA && err == -EOPNOTSUPP)
 		return "this build of leat has no RDMA support";
 	if (addr->transport == RPCRDMA_LOCAL || err != -EHOSTUNREACH)

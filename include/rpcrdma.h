@@ -305,7 +305,12 @@ struct rpcrdma_call {
  * (and later ones are tried afresh). From then on the connection is repaired for ever, with the
  * same XIDs and fresh registrations; a call fails only by its deadline or its reply.
  *
- * Return: 0, -EINVAL (attributes), -ENOMEM, -EOPNOTSUPP (no such transport in this build).
+ * RDMA goes by the device that the kernel's routes lead to. A host that is a name is looked up at
+ * each connect, by getaddrinfo() on the engine's thread: for as long as the resolver takes, whatever
+ * else is on that engine waits. A literal address is looked up nowhere.
+ *
+ * Return: 0, -EINVAL (attributes), -ENOMEM, -EOPNOTSUPP (no such transport in this build); RDMA:
+ * -ENODEV without a device, -ENXIO if none leads there, and what the resolver came to.
  */
 int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 			struct rpcrdma_clnt **ret);
@@ -374,6 +379,10 @@ struct rpcrdma_svc_ops {
 	void (*call)(void *conn_ctx, struct rpcrdma_req *req);
 	/* The connection is gone and no req of it is left; free the context. */
 	void (*closed)(void *conn_ctx);
+	/* A peer was turned away for another reason than accept's: its RDMA device cannot be opened,
+	 * memory cannot be pinned, there are too many (-EUSERS). For people who wonder why; may be
+	 * NULL. On the listener's engine. */
+	void (*refused)(void *ctx, const struct rpcrdma_peer *peer, int err);
 };
 
 struct rpcrdma_svc_attr {
@@ -389,7 +398,11 @@ struct rpcrdma_svc_attr {
 
 /** rpcrdma_listen - accept connections on @addr; port 0 picks one
  *
- * Return: 0; -EADDRINUSE, -EACCES and the like; -ENODEV: no such device here; -EINVAL.
+ * RDMA: at an address, by the device that has it; at 0.0.0.0 or [::], by every device, which is
+ * opened when the first peer comes by it.
+ *
+ * Return: 0; -EADDRINUSE, -EACCES and the like; -ENODEV: no RDMA device here; -ENXIO: none that has
+ * the address; -EINVAL.
  */
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 		   const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops, void *ctx,
@@ -397,6 +410,9 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 
 /** rpcrdma_listener_addr - where it listens, with the port it was given */
 const struct rpcrdma_addr *rpcrdma_listener_addr(const struct rpcrdma_listener *l);
+
+/** rpcrdma_listener_device - the one device that leads to it: "local", "mlx5_0"; NULL: any, or TCP */
+const char *rpcrdma_listener_device(const struct rpcrdma_listener *l);
 
 /** rpcrdma_listener_close - no new connections; those that stand go on. On the engine's thread. */
 void rpcrdma_listener_close(struct rpcrdma_listener *l);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine_int.h"
 #include "rpcrdma.h"
 #include "proto.h"
 #include "base/util.h"
@@ -114,5 +115,16 @@ char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap)
 	else
 		snprintf(buf, cap, strchr(a->host, ':') ? "%s://[%s]:%u" : "%s://%s:%u",
 			 rpcrdma_transport_name(a->transport), a->host, a->port);
+	return buf;
+}
+
+/** rr_addr_where - see engine_int.h */
+const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES])
+{
+	if (a->transport == RPCRDMA_LOCAL)
+		snprintf(buf, RR_WHERE_BYTES, "%s", a->host);
+	else
+		snprintf(buf, RR_WHERE_BYTES, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host,
+			 a->port);
 	return buf;
 }

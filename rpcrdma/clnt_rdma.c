@@ -240,6 +240,7 @@ static void on_cm_event(void *ctx, const struct rr_cm_event *ev)
 		rr_link_fail(l, ev->status, "connect: %s", strerror(-ev->status));
 		break;
 	case RR_CM_REQUEST:
+	case RR_CM_REFUSED:
 		break; /* nobody listens here */
 	}
 }
@@ -268,37 +269,27 @@ static int watch_cm(struct rr_link *l)
 	return 0;
 }
 
-static int dial(struct rr_link *l, const struct rpcrdma_addr *addr)
-{
-	char name[sizeof(addr->host) + sizeof("[]:65535")];
-
-	if (addr->transport == RPCRDMA_LOCAL)
-		snprintf(name, sizeof(name), "%s", addr->host);
-	else
-		snprintf(name, sizeof(name), strchr(addr->host, ':') ? "[%s]:%u" : "%s:%u",
-			 addr->host, addr->port);
-	return rr_qp_dial(l->cm, name, &l->qp);
-}
-
 static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 {
 	struct rr_link *l = calloc(1, sizeof(*l));
+	char where[RR_WHERE_BYTES];
 	int rc;
 
 	if (!l)
 		return -ENOMEM;
+	rr_addr_where(&c->attr.addr, where);
 	l->engine = c->engine;
 	list_init(&l->calls);
 	list_init(&l->free_calls);
 	list_init(&l->bounces);
 	rr_reg_init(&l->reg, c->engine, NULL, c->attr.registration);
-	rc = rr_domain_dev(c->engine->domain, c->attr.addr.transport, &l->dev);
+	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport, where, false, &l->dev);
 	if (!rc)
 		rc = rr_pd_create(l->dev->fabric, &l->pd);
 	if (!rc)
 		rc = watch_cm(l);
 	if (!rc)
-		rc = dial(l, &c->attr.addr);
+		rc = rr_qp_dial(l->cm, where, &l->qp);
 	if (rc) {
 		link_free(l);
 		return rc;
@@ -313,10 +304,12 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 
 static int clnt_rdma_init(struct rpcrdma_clnt *c)
 {
+	char where[RR_WHERE_BYTES];
 	struct rr_dev *dev;
 	int rc;
 
-	rc = rr_domain_dev(c->engine->domain, c->attr.addr.transport, &dev);
+	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport,
+			      rr_addr_where(&c->attr.addr, where), false, &dev);
 	if (rc)
 		return rc;
 	/* each call may have a receive of its own posted */

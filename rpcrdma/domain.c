@@ -3,13 +3,16 @@
  *
  * domain.c - what a process opens once: devices, the buffer pool, and the sum of the counters
  *
- * Operation:  Devices are opened when a client or a listener first needs one and closed with the
- *             domain. Opening one registers the pool with it, so that every data buffer is good for
- *             every device and a request need not know which it came by.
+ * Operation:  Devices are opened when a client, a listener or a request first needs one and closed
+ *             with the domain. Opening one registers the pool with it, so that every data buffer is
+ *             good for every device and a request need not know which it came by. Which RDMA device
+ *             is needed, its address says (rr_verbs_device_of); a listener at all addresses may be
+ *             asked by any of them.
  * Memory:     Owns devices, pool and rpcrdma_mem_alloc() regions.
  * Threads:    Any; domain->lock. Nothing here is on the data path.
  * Errors:     A device that is not there is -ENODEV for the one who asked by name, nothing else.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,15 +71,36 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d)
 	free(d);
 }
 
+#ifdef HAVE_VERBS
+static int get_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport, const char *device,
+		   struct rr_dev **ret);
+
+/* A request came by a device that nothing was asked of before. */
+static int sibling(void *ctx, const char *device, struct rr_fabric **ret)
+{
+	struct rr_dev *dev;
+	int rc = get_dev(ctx, RPCRDMA_RDMA, device, &dev);
+
+	if (!rc)
+		*ret = dev->fabric;
+	return rc;
+}
+#endif
+
+/* @device: NULL for any, or one of verbs */
 static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
-		       struct rr_fabric **ret)
+		       const char *device, struct rr_fabric **ret)
 {
 	struct rr_local_attr local = { 0 };
 
 #ifdef HAVE_VERBS
-	if (transport == RPCRDMA_RDMA)
-		return rr_verbs_open(NULL, ret);
+	if (transport == RPCRDMA_RDMA) {
+		const struct rr_verbs_attr verbs = { .device = device, .sibling = sibling, .ctx = d };
+
+		return rr_verbs_open(&verbs, ret);
+	}
 #endif
+	(void)device;
 	if (transport != RPCRDMA_LOCAL)
 		return -EOPNOTSUPP;
 	if (d->attr.local)
@@ -88,9 +112,9 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 	return rr_local_open(&local, ret);
 }
 
-static int open_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport, struct rr_dev *dev)
+static int open_dev(struct rpcrdma_domain *d, const char *device, struct rr_dev *dev)
 {
-	int rc = open_fabric(d, transport, &dev->fabric);
+	int rc = open_fabric(d, dev->transport, device, &dev->fabric);
 
 	if (rc)
 		return rc;
@@ -108,22 +132,24 @@ out_close:
 	return rc;
 }
 
-int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport, struct rr_dev **ret)
+static int get_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport, const char *device,
+		   struct rr_dev **ret)
 {
 	struct rr_dev *dev;
 	int rc = 0;
 
 	pthread_mutex_lock(&d->lock);
 	for (dev = d->devs; dev < d->devs + d->ndevs; dev++)
-		if (dev->transport == transport)
+		if (dev->transport == transport &&
+		    (!device || !strcmp(dev->fabric->attr.device, device)))
 			break;
 	if (dev == d->devs + d->ndevs) {
 		if (d->ndevs == RR_DEVS_MAX) {
-			rc = -ENODEV;
+			rc = -ENOSPC;
 			goto out;
 		}
 		*dev = (struct rr_dev){ .idx = d->ndevs, .transport = transport };
-		rc = open_dev(d, transport, dev);
+		rc = open_dev(d, device, dev);
 		if (rc)
 			goto out;
 		d->ndevs++;
@@ -132,6 +158,39 @@ int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport, st
 out:
 	pthread_mutex_unlock(&d->lock);
 	return rc;
+}
+
+int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport, struct rr_dev **ret)
+{
+	return get_dev(d, transport, NULL, ret);
+}
+
+int rr_domain_dev_at(struct rpcrdma_domain *d, enum rpcrdma_transport transport, const char *where,
+		     bool passive, struct rr_dev **ret)
+{
+#ifdef HAVE_VERBS
+	char device[sizeof(((struct rr_fabric_attr *)0)->device)];
+	int rc;
+
+	if (transport == RPCRDMA_RDMA) {
+		rc = rr_verbs_device_of(where, passive, device, sizeof(device));
+		return rc ? rc : get_dev(d, transport, *device ? device : NULL, ret);
+	}
+#endif
+	(void)where;
+	(void)passive;
+	return get_dev(d, transport, NULL, ret);
+}
+
+struct rr_dev *rr_domain_dev_of(struct rpcrdma_domain *d, const struct rr_fabric *fabric)
+{
+	struct rr_dev *dev;
+
+	pthread_mutex_lock(&d->lock);
+	for (dev = d->devs; dev->fabric != fabric; dev++)
+		assert(dev < d->devs + d->ndevs);
+	pthread_mutex_unlock(&d->lock);
+	return dev;
 }
 
 /* The counters are a struct of uint64_t and nothing else, so sums go by index. */

@@ -219,6 +219,7 @@ int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **re
 			goto out;
 		}
 		atomic_store(&e->cq[dev->idx], cq);
+		atomic_store(&e->ncqs, MAX(atomic_load(&e->ncqs), dev->idx + 1));
 	}
 	*ret = cq;
 out:
@@ -363,7 +364,7 @@ static int run_cqs(struct rpcrdma_engine *e)
 	struct rr_wc wc[WC_BATCH];
 	int ran = 0;
 
-	for (unsigned i = 0; i < RR_DEVS_MAX; i++) {
+	for (unsigned i = 0; i < atomic_load_explicit(&e->ncqs, memory_order_acquire); i++) {
 		struct rr_cq *cq = atomic_load_explicit(&e->cq[i], memory_order_acquire);
 		int n;
 
@@ -398,7 +399,7 @@ static bool prepare_sleep(struct rpcrdma_engine *e)
 	atomic_store(&e->sleeping, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	work |= atomic_load(&e->inbox) != NULL;
-	for (unsigned i = 0; !work && i < RR_DEVS_MAX; i++) {
+	for (unsigned i = 0; !work && i < atomic_load(&e->ncqs); i++) {
 		struct rr_cq *cq = atomic_load(&e->cq[i]);
 
 		work = cq && rr_cq_arm(cq);

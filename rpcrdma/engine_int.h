@@ -16,7 +16,7 @@
 #include "fabric.h"
 #include "rpcrdma.h"
 
-#define RR_DEVS_MAX 2       /* local, verbs */
+#define RR_DEVS_MAX 8       /* local, and as many of verbs as a server may be reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
 #define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself */
 
@@ -69,6 +69,7 @@ struct rpcrdma_engine {
 	unsigned ndeferred;
 
 	_Atomic(struct rr_cq *) cq[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
+	atomic_uint ncqs;                /* there is none from this one on */
 	struct rpcrdma_watch cq_watch[RR_DEVS_MAX];
 	unsigned qps;                    /* on any of the queues: worth spinning for */
 	struct list conns;               /* rpcrdma_conn: adopted */
@@ -102,10 +103,25 @@ struct rpcrdma_engine {
 #define rr_count_set(engine, counter, n)                                                       \
 	__atomic_store_n(&(engine)->stats.counter, (uint64_t)(n), __ATOMIC_RELAXED)
 
-/** rr_domain_dev - the device for @transport, opened if it is not yet
+/** rr_domain_dev - a device for @transport, opened if there is none yet
  * Return: 0; -ENODEV: none on this machine; -EOPNOTSUPP: not in this build; -ENOMEM */
 must_check int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
 			     struct rr_dev **ret);
+
+/** rr_domain_dev_at - the device that has the address @where, or leads to it; opened if it is not yet
+ * @where: as rr_listen() and rr_qp_dial() take it; a name of verbs is looked up, which blocks
+ * @passive: an address of this host
+ *
+ * Return: 0; -ENXIO: no RDMA device has it or leads there; as rr_domain_dev(); of the resolver */
+must_check int rr_domain_dev_at(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
+				const char *where, bool passive, struct rr_dev **ret);
+
+/** rr_domain_dev_of - the device whose fabric this is */
+struct rr_dev *rr_domain_dev_of(struct rpcrdma_domain *d, const struct rr_fabric *fabric);
+
+/** rr_addr_where - an address as the fabrics take it: the path, "host:port", "[v6]:port" */
+#define RR_WHERE_BYTES (sizeof(((struct rpcrdma_addr *)0)->host) + sizeof("[]:65535"))
+const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES]);
 
 /** rr_domain_add_engine, rr_domain_del_engine - whose counters are summed; the latter keeps them */
 void rr_domain_add_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);

@@ -212,19 +212,21 @@ enum rr_cm_event_type {
 	RR_CM_ROUTED,      /* dialled peer can be reached: set up, post receives, connect */
 	RR_CM_ESTABLISHED, /* active side: the peer accepted; priv holds its private data */
 	RR_CM_FAILED,      /* active side: status says why; the queue pair is only good for destroy */
-	RR_CM_REQUEST,     /* passive side: a peer wants in; qp is new and the receiver's to destroy */
+	RR_CM_REQUEST,     /* passive side: a peer wants in; qp is new and the receiver's to destroy.
+			    * qp->fabric is the device that it came by, not always the manager's */
+	RR_CM_REFUSED,     /* passive side: a peer was turned away; status says why, qp is NULL */
 };
 
 struct rr_cm_event {
 	enum rr_cm_event_type type;
 	struct rr_qp *qp;
-	void *listener_ctx;      /* REQUEST: as given to listen() */
-	int status;              /* FAILED: -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT, ... */
+	void *listener_ctx;      /* REQUEST, REFUSED: as given to listen() */
+	int status;              /* FAILED: -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT, ...; REFUSED */
 	const void *priv;        /* valid during the callback; zero-padded on some devices */
 	size_t priv_len;
 	unsigned initiator_depth;     /* RDMA Reads the receiver of this event may have outstanding */
 	unsigned responder_resources;
-	const struct rr_peer *peer;   /* REQUEST */
+	const struct rr_peer *peer;   /* REQUEST, REFUSED */
 };
 
 typedef void (*rr_cm_fn)(void *ctx, const struct rr_cm_event *ev);
@@ -239,6 +241,8 @@ struct rr_cm {
 struct rr_listener {
 	struct rr_cm *cm;
 	void *ctx;
+	uint16_t port;    /* verbs: the one that it has, also if none was asked for */
+	bool any_device;  /* requests may come by other devices than the manager's */
 };
 
 /*

@@ -89,6 +89,11 @@ const struct rpcrdma_addr *rpcrdma_listener_addr(const struct rpcrdma_listener *
 	return &l->addr;
 }
 
+const char *rpcrdma_listener_device(const struct rpcrdma_listener *l)
+{
+	return l->device;
+}
+
 void rpcrdma_listener_close(struct rpcrdma_listener *l)
 {
 	struct rr_svc *svc;

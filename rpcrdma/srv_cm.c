@@ -10,7 +10,7 @@
  * Memory:     A refused queue pair is destroyed here; an accepted one goes with its endpoint.
  * Threads:    The listener's engine up to the adoption.
  * Errors:     A peer that cannot be served is rejected and told so by the fabric; the service hears
- *             of it by svc_ops.closed if it had admitted it.
+ *             why by svc_ops.refused, and svc_ops.closed follows if it had admitted it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,6 @@
 
 struct rdma_listener {
 	struct rpcrdma_listener base;
-	struct rr_dev *dev;
 	struct rr_cm *cm;
 	struct rr_listener *l;
 	struct rpcrdma_watch watch;
@@ -119,8 +118,9 @@ static void peer_from_fabric(enum rpcrdma_transport transport, const struct rr_p
 }
 
 /* Everything from the thresholds to the accept; on failure the endpoint is gone again. */
-static int set_up(struct rr_rconn *c, struct rr_dev *dev, const struct rr_cm_event *ev)
+static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev)
 {
+	struct rr_dev *dev = rr_domain_dev_of(c->base.engine->domain, ev->qp->fabric);
 	const struct rpcrdma_svc_attr *attr = &c->base.svc->attr;
 	struct rr_ep_attr ea = { .ops = &rr_rconn_ep_ops,
 				 .owner = c,
@@ -159,6 +159,12 @@ static void refuse(struct rr_qp *qp)
 	rr_qp_destroy(qp);
 }
 
+static void tell_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, int err)
+{
+	if (svc->ops->refused)
+		svc->ops->refused(svc->ctx, peer, err);
+}
+
 static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 {
 	struct rr_svc *svc = l->base.svc;
@@ -166,9 +172,11 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	struct rpcrdma_peer peer;
 	struct rr_rconn *c;
 	void *ctx = NULL;
+	int rc = -ENOMEM;
 
 	peer_from_fabric(l->base.addr.transport, ev->peer, &peer);
 	if (!rr_svc_admit(svc)) {
+		tell_refused(svc, &peer, -EUSERS);
 		refuse(ev->qp);
 		return;
 	}
@@ -181,7 +189,8 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	list_init(&c->sends);
 	list_init(&c->free_rws);
 	rr_conn_init(&c->base, svc, &rr_rconn_ops, engine, &peer, ctx);
-	if (set_up(c, l->dev, ev) == 0) {
+	rc = set_up(c, ev);
+	if (!rc) {
 		rr_conn_adopt(&c->base);
 		return;
 	}
@@ -192,11 +201,13 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 		refuse(ev->qp);
 	}
 	free(c);
+	tell_refused(svc, &peer, rc);
 	rr_svc_put(svc);
 	svc->ops->closed(ctx);
 	atomic_fetch_sub(&svc->conns, 1);
 	return;
 out_closed:
+	tell_refused(svc, &peer, rc);
 	svc->ops->closed(ctx);
 out_refuse:
 	atomic_fetch_sub(&svc->conns, 1);
@@ -207,8 +218,14 @@ static void on_event(void *ctx, const struct rr_cm_event *ev)
 {
 	struct rdma_listener *l = ctx;
 
-	if (ev->type == RR_CM_REQUEST)
+	if (ev->type == RR_CM_REQUEST) {
 		on_request(l, ev);
+	} else if (ev->type == RR_CM_REFUSED) {
+		struct rpcrdma_peer peer;
+
+		peer_from_fabric(l->base.addr.transport, ev->peer, &peer);
+		tell_refused(l->base.svc, &peer, ev->status);
+	}
 }
 
 static void on_cm_fd(struct rpcrdma_watch *w, uint32_t events)
@@ -232,7 +249,8 @@ int rr_rdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr, st
 		   struct rpcrdma_listener **ret)
 {
 	struct rdma_listener *l = calloc(1, sizeof(*l));
-	char where[sizeof(addr->host) + 8];
+	struct rr_dev *dev;
+	char where[RR_WHERE_BYTES];
 	int rc;
 
 	if (!l)
@@ -240,19 +258,20 @@ int rr_rdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr, st
 	l->base = (struct rpcrdma_listener){
 		.engine = e, .svc = svc, .addr = *addr, .close = listener_close };
 	l->watch = (struct rpcrdma_watch){ .fd = -1, .fn = on_cm_fd };
-	rc = rr_domain_dev(e->domain, addr->transport, &l->dev);
+	rr_addr_where(addr, where);
+	rc = rr_domain_dev_at(e->domain, addr->transport, where, true, &dev);
 	if (rc)
 		goto fail;
-	rc = rr_cm_create(l->dev->fabric, on_event, l, &l->cm);
+	rc = rr_cm_create(dev->fabric, on_event, l, &l->cm);
 	if (rc)
 		goto fail;
-	if (addr->transport == RPCRDMA_LOCAL)
-		snprintf(where, sizeof(where), "%s", addr->host);
-	else
-		snprintf(where, sizeof(where), "%s:%u", addr->host, addr->port);
 	rc = rr_listen(l->cm, where, l, &l->l);
 	if (rc)
 		goto fail;
+	if (l->l->port)
+		l->base.addr.port = l->l->port;
+	if (!l->l->any_device)
+		l->base.device = dev->fabric->attr.device;
 	l->watch.fd = rr_cm_fd(l->cm);
 	rc = rpcrdma_engine_watch(e, &l->watch, EPOLLIN);
 	if (rc) {

@@ -148,6 +148,7 @@ struct rpcrdma_listener {
 	struct rpcrdma_engine *engine;
 	struct rr_svc *svc;
 	struct rpcrdma_addr addr;
+	const char *device;   /* the only one that it is reached by, or NULL */
 	void (*close)(struct rpcrdma_listener *l); /* frees it */
 };
 must_check int rr_tcp_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,

@@ -15,8 +15,10 @@
  *               one way in which the owner learns of it;
  *             - the quirks of rxe, by name in verbs_int.h.
  *
- *             One fabric is one device. A peer that is reached by another one, or comes in by it, is
- *             refused with -ENODEV.
+ *             One fabric is one device, and who opens it by name has asked rr_verbs_device_of() which
+ *             one an address needs. A request that comes in by another device, which it can where a
+ *             listener has no address in particular, belongs to a sibling: the fabric of that
+ *             device, which whoever opened this one finds or opens.
  * Memory:     Objects are their creator's. The device list of librdmacm is kept while the fabric is.
  * Threads:    As fabric.h says; verbs_int.h for the locks.
  * Errors:     errno of the libraries, negated. Where there is no device nothing of them is called: a
@@ -145,8 +147,8 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.qp_direct_end = verbs_qp_direct_end,
 };
 
-/* Is there any RDMA device? Asked of /sys: the libraries load modules and print when asked. */
-static bool any_device(void)
+/** rr_verbs_any_device - is there any? Asked of /sys: the libraries load modules and print */
+bool rr_verbs_any_device(void)
 {
 	DIR *dir = opendir(SYS_DEVICES);
 	const struct dirent *e;
@@ -270,7 +272,7 @@ int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
 	struct verbs_fabric *f;
 	int rc;
 
-	if (!any_device())
+	if (!rr_verbs_any_device())
 		return -ENODEV;
 	f = calloc(1, sizeof(*f));
 	if (!f)
@@ -279,6 +281,10 @@ int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
 	list_init(&f->node);
 	list_init(&f->cqs);
 	rr_verbs_mutex_init(&f->lock);
+	if (attr) {
+		f->sibling = attr->sibling;
+		f->sibling_ctx = attr->ctx;
+	}
 	errno = 0;
 	f->devices = rdma_get_devices(NULL);
 	if (!f->devices) {

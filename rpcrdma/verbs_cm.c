@@ -19,14 +19,13 @@
  * Memory:     A queue pair that was announced is the receiver's to destroy.
  * Threads:    The manager's.
  * Errors:     Those of the wire as errno: refused, unreachable, timed out. A peer behind another
- *             device than the fabric's is -ENODEV.
+ *             device than the fabric's is -ENXIO; one that comes in by another is its fabric's.
  * See:        RFC 8166 section 5; protocol.md section 3.
  */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,44 +110,7 @@ int rr_verbs_cm_fd(struct rr_cm *base)
 	return to_cm(base)->channel->fd;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------ */
-
-/* "host:port", "[v6]:port"; a literal is not looked up anywhere. */
-static int parse(const char *addr, bool passive, struct sockaddr_storage *ret)
-{
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-				  .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST |
-					      (passive ? AI_PASSIVE : 0) };
-	const char *colon = strrchr(addr, ':');
-	struct addrinfo *ai;
-	char host[256];
-	size_t len;
-	int rc;
-
-	if (!colon)
-		return -EINVAL;
-	len = (size_t)(colon - addr);
-	if (len >= 2 && addr[0] == '[' && addr[len - 1] == ']') {
-		addr++;
-		len -= 2;
-	}
-	if (len >= sizeof(host))
-		return -ENAMETOOLONG;
-	memcpy(host, addr, len);
-	host[len] = 0;
-	rc = getaddrinfo(len ? host : NULL, colon + 1, &hints, &ai);
-	if (rc == EAI_NONAME) {
-		hints.ai_flags &= ~AI_NUMERICHOST;
-		rc = getaddrinfo(len ? host : NULL, colon + 1, &hints, &ai);
-	}
-	if (rc)
-		return rc == EAI_MEMORY ? -ENOMEM : rc == EAI_SYSTEM ? verbs_err(errno) :
-								       -EHOSTUNREACH;
-	memset(ret, 0, sizeof(*ret));
-	memcpy(ret, ai->ai_addr, ai->ai_addrlen);
-	freeaddrinfo(ai);
-	return 0;
-}
+/* ---- listening and dialling ------------------------------------------------------------------------ */
 
 static void describe(struct rdma_cm_id *id, struct rr_peer *peer)
 {
@@ -170,7 +132,7 @@ static void describe(struct rdma_cm_id *id, struct rr_peer *peer)
 	}
 }
 
-/** rr_verbs_listen - listen at an address of a device, or at all of them
+/** rr_verbs_listen - listen at an address of a device, or at all of them; port 0: one that is free
  *
  * Return: 0, -EADDRINUSE, -EADDRNOTAVAIL or -ENODEV for an address that no device has, -EINVAL.
  */
@@ -181,7 +143,7 @@ int rr_verbs_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 	struct sockaddr_storage ss;
 	int rc, on = 1;
 
-	rc = parse(addr, true, &ss);
+	rc = rr_verbs_addr_parse(addr, true, &ss);
 	if (rc)
 		return rc;
 	l = calloc(1, sizeof(*l));
@@ -202,6 +164,8 @@ int rr_verbs_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 		rr_verbs_unlisten(&l->base);
 		return rc;
 	}
+	l->base.port = ntohs(rdma_get_src_port(l->id));
+	l->base.any_device = rr_verbs_addr_is_any(&ss);
 	*ret = &l->base;
 	return 0;
 }
@@ -225,7 +189,7 @@ int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_qp **ret)
 	struct sockaddr_storage ss;
 	struct rdma_cm_id *id;
 	struct verbs_qp *qp;
-	int rc = parse(addr, false, &ss);
+	int rc = rr_verbs_addr_parse(addr, false, &ss);
 
 	if (rc)
 		return rc;
@@ -392,16 +356,52 @@ static void fail(struct verbs_cm *cm, struct verbs_qp *qp, int status, const str
 	tell(cm, qp, RR_CM_FAILED, status, c);
 }
 
+/* The fabric of the device that a request came by: a listener at all addresses hears every one. */
+static int fabric_of(const struct verbs_fabric *f, struct ibv_context *ctx, struct rr_fabric **ret)
+{
+	struct rr_fabric *sibling;
+	int rc;
+
+	if (!f->sibling || !ctx)
+		return -ENXIO;
+	rc = f->sibling(f->sibling_ctx, ibv_get_device_name(ctx->device), &sibling);
+	if (!rc && to_fabric(sibling)->ctx != ctx)
+		rc = -ENXIO; /* it went, and another one of its name came */
+	if (!rc)
+		*ret = sibling;
+	return rc;
+}
+
+static void refuse(struct verbs_cm *cm, struct verbs_listener *l, const struct copy *c, int status)
+{
+	struct rr_peer peer = { 0 };
+	const struct rr_cm_event ev = {
+		.type = RR_CM_REFUSED,
+		.listener_ctx = l->base.ctx,
+		.status = status,
+		.peer = &peer,
+	};
+
+	describe(c->id, &peer);
+	(void)rdma_reject(c->id, NULL, 0); /* it may be gone already */
+	(void)rdma_destroy_id(c->id);
+	cm->base.fn(cm->base.ctx, &ev);
+}
+
 static void on_request(struct verbs_cm *cm, const struct copy *c)
 {
 	struct verbs_listener *l = c->listen_id->context;
+	struct rr_fabric *fabric = cm->base.fabric;
 	struct verbs_qp *qp;
+	int rc = 0;
 
 	/* it came with the listener's context and channel */
-	if (c->id->verbs != to_fabric(cm->base.fabric)->ctx ||
-	    rr_verbs_qp_new(cm->base.fabric, c->id, &qp)) {
-		(void)rdma_reject(c->id, NULL, 0);
-		(void)rdma_destroy_id(c->id);
+	if (c->id->verbs != to_fabric(fabric)->ctx)
+		rc = fabric_of(to_fabric(fabric), c->id->verbs, &fabric);
+	if (!rc)
+		rc = rr_verbs_qp_new(fabric, c->id, &qp);
+	if (rc) {
+		refuse(cm, l, c, rc);
 		return;
 	}
 	qp->passive = true;
@@ -418,7 +418,7 @@ static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct cop
 
 	if (c->event == RDMA_CM_EVENT_ADDR_RESOLVED && qp->phase == PHASE_RESOLVING) {
 		if (c->id->verbs != to_fabric(cm->base.fabric)->ctx)
-			rc = -ENODEV;
+			rc = -ENXIO; /* the way has changed since the device was chosen */
 		else if (rdma_resolve_route(c->id, RESOLVE_MS))
 			rc = verbs_err(errno);
 		if (rc)

@@ -6,7 +6,8 @@
  * Operation:  verbs.c        opening a device, what it can do, its quirks, protection domains
  *             verbs_events.c the fabric's own thread: what happens to connections that are up, and
  *                            to the device
- *             verbs_cm.c     addresses, routes, connecting, listening
+ *             verbs_addr.c   addresses, and the device that each belongs to
+ *             verbs_cm.c     routes, connecting, listening
  *             verbs_cq.c     completion queues, and from a completion back to what was posted
  *             verbs_qp.c     queue pairs: set up, post, count, disconnect, destroy
  *             verbs_mem.c    regions and windows
@@ -68,6 +69,8 @@ struct verbs_fabric {
 	struct ibv_context *ctx;
 	unsigned quirks;
 	bool iwarp;
+	int (*sibling)(void *ctx, const char *device, struct rr_fabric **ret);
+	void *sibling_ctx;
 
 	/* verbs_events.c */
 	struct list node;               /* all fabrics of the process that are open */
@@ -217,6 +220,11 @@ static inline int verbs_err(int err)
 
 /* verbs.c */
 void rr_verbs_mutex_init(pthread_mutex_t *m);
+bool rr_verbs_any_device(void);
+
+/* verbs_addr.c */
+int rr_verbs_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ret);
+bool rr_verbs_addr_is_any(const struct sockaddr_storage *ss);
 
 /* verbs_events.c */
 int rr_verbs_events_start(struct verbs_fabric *f);

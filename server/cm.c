@@ -4,8 +4,9 @@
  * cm.c - the thread that listens, sets up connections and hands them to reactors
  *
  * Operation: listeners start before the thread does, so that a failure is a failure to start. A
- *            listener that was asked for by name must start; without any name the ones that this
- *            machine can have are tried, and what is missing is said with its reason.
+ *            listener that was asked for by name must start, but for RDMA where there is no device:
+ *            one configuration may serve machines with and without. Without any name the ones that
+ *            this machine can have are tried. What is missing is said with its reason.
  * Memory:    owns its engine and listeners.
  * Threads:   setting up a connection takes milliseconds on RDMA; no reactor should wait for it.
  * Errors:    logged here, where it is known what they mean.
@@ -55,10 +56,17 @@ static int listen_on(struct cm *cm, const struct rpcrdma_addr *addr)
 	return 0;
 }
 
+static bool lacks_device(const struct rpcrdma_addr *addr, int err)
+{
+	return addr->transport == RPCRDMA_RDMA && (err == -ENODEV || err == -EOPNOTSUPP);
+}
+
 static const char *reason(const struct rpcrdma_addr *addr, int err)
 {
-	if (addr->transport == RPCRDMA_RDMA && (err == -ENODEV || err == -EOPNOTSUPP))
+	if (lacks_device(addr, err))
 		return "no RDMA device, or none that this build can use";
+	if (addr->transport == RPCRDMA_RDMA && err == -ENXIO)
+		return "no RDMA device has this address";
 	return strerror(-err);
 }
 
@@ -67,14 +75,17 @@ static int listen_named(struct cm *cm, const struct conf *conf)
 	char url[URL_BYTES];
 
 	for (size_t i = 0; i < conf->nlisten; i++) {
-		int err = listen_on(cm, &conf->listen[i]);
+		const struct rpcrdma_addr *addr = &conf->listen[i];
+		int err = listen_on(cm, addr);
 
-		if (err) {
-			log_err("cannot listen on %s: %s",
-				rpcrdma_addr_print(&conf->listen[i], url, sizeof(url)),
-				reason(&conf->listen[i], err));
+		if (!err)
+			continue;
+		rpcrdma_addr_print(addr, url, sizeof(url));
+		if (!lacks_device(addr, err) || (!cm->n && i + 1 == conf->nlisten)) {
+			log_err("cannot listen on %s: %s", url, reason(addr, err));
 			return err;
 		}
+		log_warn("not listening on %s: %s", url, reason(addr, err));
 	}
 	return 0;
 }
@@ -130,6 +141,21 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 	if (!cm->n)
 		log_err("nothing to listen on");
 	return cm->n ? 0 : -EADDRNOTAVAIL;
+}
+
+/* A client that finds the server over TCP alone may be behind another device. */
+static void say_devices(const struct cm *cm)
+{
+	char url[URL_BYTES];
+
+	for (size_t i = 0; i < cm->n; i++) {
+		const char *device = rpcrdma_listener_device(cm->listeners[i]);
+
+		if (cm->addrs[i].transport == RPCRDMA_RDMA)
+			log_info("%s is reached by %s%s",
+				 rpcrdma_addr_print(&cm->addrs[i], url, sizeof(url)),
+				 device ? "device " : "every RDMA device", device ? device : "");
+	}
 }
 
 /* AUTH_SYS is believed on a network, and what runs as one user runs as him for all who get there. */
@@ -189,6 +215,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	if (!err)
 		err = conf->nlisten ? listen_named(cm, conf) : listen_defaults(cm, conf);
 	if (!err) {
+		say_devices(cm);
 		say_who_acts(cm);
 		*ret = cm; /* before the first client can ask for it */
 		cm->running = true;

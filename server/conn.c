@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -91,8 +92,31 @@ static void on_closed(void *conn_ctx)
 	atomic_fetch_sub(&re->nconns, 1);
 }
 
+static const char *refusal(int err)
+{
+	switch (err) {
+	case -ENOMEM:
+		return "no memory, or not enough that may be locked (leat doctor tells)";
+	case -EUSERS:
+		return "there are too many connections";
+	case -ENOSPC:
+		return "its RDMA device would be one too many";
+	default:
+		return strerror(-err);
+	}
+}
+
+static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
+{
+	struct server *srv = ctx;
+
+	if (log_limit_ok(&srv->refusals))
+		log_warn("%s turned away: %s", peer->text, refusal(err));
+}
+
 const struct rpcrdma_svc_ops conn_ops = {
 	.accept = on_accept,
 	.call = on_call,
 	.closed = on_closed,
+	.refused = on_refused,
 };

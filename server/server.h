@@ -20,8 +20,9 @@ struct server;
 
 /** server_start - open everything and serve, on threads of its own
  *
- * What goes wrong is logged. Of the listeners asked for, each must start; without any asked for,
- * those that can start do, and the log says what is missing and why.
+ * What goes wrong is logged. Of the listeners asked for, each must start, but RDMA on a machine
+ * without a device; without any asked for, those that can start do. The log says what is missing
+ * and why.
  *
  * Return: 0 or -errno.
  */

@@ -166,7 +166,8 @@ static void svc_closed(void *ctx)
 	closed++;
 }
 
-static const struct rpcrdma_svc_ops ops = { svc_accept, svc_call, svc_closed };
+static const struct rpcrdma_svc_ops ops = {
+	.accept = svc_accept, .call = svc_call, .closed = svc_closed };
 
 /* ---- the calls ---- */
 

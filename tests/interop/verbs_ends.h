@@ -107,6 +107,7 @@ static void on_event(void *ctx, const struct rr_cm_event *ev)
 		e->established++;
 		break;
 	case RR_CM_FAILED:
+	case RR_CM_REFUSED:
 		e->failed++;
 		e->status = ev->status;
 		break;

@@ -355,7 +355,8 @@ static void svc_closed(void *conn_ctx)
 	((struct wire_svc *)conn_ctx)->closed++;
 }
 
-static const struct rpcrdma_svc_ops ops = { svc_accept, svc_call, svc_closed };
+static const struct rpcrdma_svc_ops ops = {
+	.accept = svc_accept, .call = svc_call, .closed = svc_closed };
 
 void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
 

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * verbs_addr.c - addresses of the verbs fabric, and the device that each belongs to
+ *
+ * Operation:  An address of this host belongs to the device that librdmacm binds an identifier to.
+ *             That of a peer is led to by the device of the address that the kernel's routes give
+ *             as the source: a datagram socket that is connected there, and sends nothing, knows it.
+ * Memory:     None.
+ * Threads:    Any. A name blocks for as long as its resolver takes; a literal address does not.
+ * Errors:     -errno; -ENXIO where all is well but no RDMA device has the address.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs_int.h"
+
+/** rr_verbs_addr_parse - "host:port", "[v6]:port"; a literal is not looked up anywhere
+ *
+ * Return: 0, -EINVAL, -ENAMETOOLONG, -EHOSTUNREACH for an unknown name, -ENOMEM, an errno of the
+ * resolver.
+ */
+int rr_verbs_addr_parse(const char *addr, bool passive, struct sockaddr_storage *ret)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST |
+					      (passive ? AI_PASSIVE : 0) };
+	const char *colon = strrchr(addr, ':');
+	struct addrinfo *ai;
+	char host[256];
+	size_t len;
+	int rc;
+
+	if (!colon)
+		return -EINVAL;
+	len = (size_t)(colon - addr);
+	if (len >= 2 && addr[0] == '[' && addr[len - 1] == ']') {
+		addr++;
+		len -= 2;
+	}
+	if (len >= sizeof(host))
+		return -ENAMETOOLONG;
+	memcpy(host, addr, len);
+	host[len] = 0;
+	rc = getaddrinfo(len ? host : NULL, colon + 1, &hints, &ai);
+	if (rc == EAI_NONAME) {
+		hints.ai_flags &= ~AI_NUMERICHOST;
+		rc = getaddrinfo(len ? host : NULL, colon + 1, &hints, &ai);
+	}
+	if (rc)
+		return rc == EAI_MEMORY ? -ENOMEM : rc == EAI_SYSTEM ? verbs_err(errno) :
+								       -EHOSTUNREACH;
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret, ai->ai_addr, ai->ai_addrlen);
+	freeaddrinfo(ai);
+	return 0;
+}
+
+static in_port_t *port_of(struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)(void *)ss)->sin6_port :
+					   &((struct sockaddr_in *)(void *)ss)->sin_port;
+}
+
+/** rr_verbs_addr_is_any - is it every address of this host? */
+bool rr_verbs_addr_is_any(const struct sockaddr_storage *ss)
+{
+	if (ss->ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)ss)->sin6_addr);
+	return ((const struct sockaddr_in *)(const void *)ss)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+/* The address of this host from which @ss would be reached; it takes its place. */
+static int source_of(struct sockaddr_storage *ss)
+{
+	socklen_t len = ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+						    sizeof(struct sockaddr_in);
+	int fd = socket(ss->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)ss, len))
+		rc = -errno;
+	len = sizeof(*ss);
+	if (!rc && getsockname(fd, (struct sockaddr *)ss, &len))
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int device_that_has(struct sockaddr_storage *ss, char *device, size_t cap)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	int rc = rr_verbs_channel(&channel);
+
+	if (rc)
+		return rc;
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP)) {
+		rc = verbs_err(errno);
+		goto out;
+	}
+	*port_of(ss) = 0; /* whoever may have that one */
+	if (rdma_bind_addr(id, (struct sockaddr *)ss))
+		rc = errno == ENODEV ? -ENXIO : verbs_err(errno);
+	else if (!id->verbs)
+		rc = -ENXIO;
+	else
+		snprintf(device, cap, "%s", ibv_get_device_name(id->verbs->device));
+	(void)rdma_destroy_id(id);
+out:
+	rdma_destroy_event_channel(channel);
+	return rc;
+}
+
+/** rr_verbs_device_of - see verbs.h */
+int rr_verbs_device_of(const char *addr, bool passive, char *device, size_t cap)
+{
+	struct sockaddr_storage ss;
+	int rc;
+
+	if (!rr_verbs_any_device())
+		return -ENODEV;
+	rc = rr_verbs_addr_parse(addr, passive, &ss);
+	if (!rc && passive && rr_verbs_addr_is_any(&ss)) {
+		*device = '\0';
+		return 0;
+	}
+	if (!rc && !passive)
+		rc = source_of(&ss);
+	return rc ? rc : device_that_has(&ss, device, cap);
+}
