@@ -24,6 +24,9 @@
 /* Requests one message may need beside its Send: a Write or Read per segment and page-class piece. */
 #define SQ_PER_MSG 4u
 #define SQ_MIN 64u
+/* Entries of a request, each of which lies in one piece of memory here. A device makes room for so
+ * many in every slot of its queues, used or not. */
+#define SGE_MAX 1u
 
 struct batch {
 	struct list link;
@@ -298,8 +301,9 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->recv_bytes = attr->recv_bytes;
 	ep->send_bytes = attr->send_bytes;
 	ep->msgs_max = attr->msgs_max;
-	ep->sge_max = MIN(16u, dev->fabric->attr.sge_max);
-	ep->sq_depth = attr->sq_depth ? attr->sq_depth : MAX(SQ_MIN, attr->msgs_max * SQ_PER_MSG);
+	/* one less: devices keep a slot empty, and round up to a power of two */
+	ep->sq_depth = attr->sq_depth ? attr->sq_depth :
+					MAX(SQ_MIN, attr->msgs_max * SQ_PER_MSG) - 1;
 	ep->sq_depth = MIN(ep->sq_depth, dev->fabric->attr.qp_wr_max);
 	ep->err_done.fn = on_err;
 	ep->drained_msg.fn = on_drain_msg;
@@ -309,7 +313,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	list_init(&ep->batches);
 	qa.sq_depth = ep->sq_depth;
 	qa.rq_depth = attr->msgs_max + attr->extra_recvs;
-	qa.sge_max = ep->sge_max;
+	qa.sge_max = SGE_MAX;
 	qa.recv_bytes = ep->recv_bytes;
 	rc = rr_qp_setup(qp, &qa);
 	if (rc) {

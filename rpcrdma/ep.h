@@ -81,7 +81,6 @@ struct rr_ep {
 	void *owner;
 	struct rr_pd *pd;
 	uint32_t recv_bytes, send_bytes;
-	unsigned sge_max;
 	unsigned msgs, msgs_max;   /* message pairs there are, and may be */
 	unsigned posted;           /* receives at the device */
 	unsigned held;             /* receives with the upper layer */

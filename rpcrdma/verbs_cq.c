@@ -36,7 +36,9 @@
 
 #define WC_BATCH 32
 #define ACK_BATCH 64u
-#define PART_DEPTH_MIN 1024u
+/* Of the first part; one entry less is asked for, as devices keep one empty and round up to a power
+ * of two. Enough for a connection of the default size. */
+#define PART_DEPTH_MIN 512u
 
 static int watch(int epfd, int fd)
 {
@@ -161,13 +163,13 @@ static int find_part(struct verbs_cq *cq, unsigned need, unsigned *ret)
 		return -ENOMEM;
 	/* each larger than the last, as far as the device goes */
 	p = &cq->parts[n];
-	for (depth = PART_DEPTH_MIN << MIN(n, 8u); depth < need; depth *= 2)
+	for (depth = PART_DEPTH_MIN << MIN(n, 8u); depth - 1 < need; depth *= 2)
 		;
 	do {
-		p->cq = ibv_create_cq(f->ctx, (int)depth, cq, cq->channel, 0);
+		p->cq = ibv_create_cq(f->ctx, (int)depth - 1, cq, cq->channel, 0);
 		if (!p->cq)
 			depth /= 2;
-	} while (!p->cq && depth >= need);
+	} while (!p->cq && depth > need);
 	if (!p->cq)
 		return verbs_err(errno);
 	p->depth = (unsigned)p->cq->cqe;
