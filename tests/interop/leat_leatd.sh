@@ -3,15 +3,29 @@
 # Copyright (c) 2026 The leat authors
 #
 # leat_leatd.sh - leat against leatd over verbs: trees and files both ways, every awkward length, small
-# and large inline sizes, few credits, peers that die
+# and large inline sizes, few credits and many, what a connection costs, peers that die
 
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 240
+in_vm 500
 setup
 
 url=rdma://$addr/demo
+tools=$O/tests/interop
+for tool in pieces probe verbs_fabric verbs_long; do
+	[ -x "$tools/$tool" ] || echo "  SKIP: $tool is not built (libibverbs-dev, librdmacm-dev)"
+done
+# KiB that a process has registered; KiB of rxe's queues, which their owners map
+pinned() { awk '/^VmPin/ { print $2 }' "/proc/$1/status"; }
+rings() { awk '/rxe_queue_init/ { n += $2 - 4096 } END { print int(n / 1024) }' /proc/vmallocinfo; }
+# The file that a copy is being written to, as soon as there is something in it.
+arriving() { # DIR PID
+	until find "$1" -maxdepth 1 -name '.leat-*' -size +0 | grep -q .; do
+		kill -0 "$2" 2>/dev/null || return 1
+	done
+}
+
 make_tree "$work/tree"
 tree=$(fingerprint "$work/tree")
 make_lengths "$work/lengths"
@@ -19,9 +33,9 @@ lens=$(fingerprint "$work/lengths")
 head -c 33554433 /dev/urandom >"$work/big"
 big=$(cksum <"$work/big")
 
-if [ -x "$O/tests/interop/verbs_fabric" ]; then
+if [ -x "$tools/verbs_fabric" ]; then
 	section 'the contract of a fabric'
-	ok 'verbs_fabric' timeout 100 "$O/tests/interop/verbs_fabric"
+	ok 'verbs_fabric' timeout 100 "$tools/verbs_fabric"
 	sed -n 's/^\[  \(PASSED\|FAILED\) .*/          &/p' "$work/out"
 fi
 
@@ -76,14 +90,14 @@ bad 'what is not there' timeout 20 "$LEAT" cat "$url/no such file"
 ok 'rm -r' timeout 60 "$LEAT" rm -r "$url/tree2"
 ok 'rm -r did' test ! -e "$work/export/tree2"
 mkdir "$work/export/many"
-(cd "$work/export/many" && seq -f 'entry-with-a-longish-name-%05g' 3000 | xargs touch)
-same 'ls of 3000' "$(timeout 60 "$LEAT" ls "$url/many" | cksum)" "$(ls "$work/export/many" | cksum)"
+(cd "$work/export/many" && seq -f 'entry-with-a-longish-name-%05g' 10000 | xargs touch)
+same 'ls of 10000' "$(timeout 60 "$LEAT" ls "$url/many" | cksum)" "$(ls "$work/export/many" | cksum)"
 ok df "$LEAT" df "$url"
 
 section 'pieces of memory: segments, registrations'
-if [ -x "$O/tests/interop/pieces" ]; then
+if [ -x "$tools/pieces" ]; then
 	for registration in auto dynamic; do
-		ok "pieces, $registration" timeout 60 "$O/tests/interop/pieces" \
+		ok "pieces, $registration" timeout 60 "$tools/pieces" \
 			"$url?registration=$registration"
 	done
 fi
@@ -92,6 +106,34 @@ for bench in 'read --bs 1M --qd 4' 'write --bs 1M --qd 4' 'randread --bs 4k --qd
 	# shellcheck disable=SC2086
 	ok "bench $bench" timeout 30 "$LEAT" bench ${bench%% *} "$url/bench" ${bench#* } --size 16M --seconds 1
 done
+
+if [ -x "$tools/probe" ]; then
+	ok 'symlink and readlink of 1 to 4000' timeout 60 "$tools/probe" links "$url" 3
+	ok 'and in small messages' timeout 60 "$tools/probe" links "$url?inline=1024" 7
+fi
+
+if [ -x "$tools/probe" ]; then
+	section 'credits, and what a connection costs'
+	ok 'from 8 to 64 with demand' timeout 60 "$tools/probe" credits "$url" 64
+	ok 'but no more than are wanted' timeout 60 "$tools/probe" credits "$url?credits=20" 20
+	mkfifo "$work/line"
+	for n in 1 16; do
+		pins=$(pinned "$leatd_pid") rings=$(rings)
+		"$tools/probe" hold "$url" "$n" <"$work/line" >"$work/hold.log" 2>&1 &
+		hold=$!
+		exec 4>"$work/line"
+		ok "$n mounted" wait_for 60 grep -q mounted "$work/hold.log"
+		pins=$((($(pinned "$leatd_pid") - pins) / n))
+		mine=$(($(pinned "$hold") / n))
+		rings=$((($(rings) - rings) / n))
+		echo "          of $n: $pins KiB registered by leatd, $mine by leat; rings of both $rings KiB"
+		# the rings of two ends; a completion queue is made for several connections
+		ok "memory of one of $n, leatd's" test "$pins" -gt 0 -a $((pins + (rings + 1) / 2)) -le 256
+		ok "memory of one of $n, leat's" test "$mine" -gt 0 -a $((mine + (rings + 1) / 2)) -le 256
+		exec 4>&-
+		ended "$n held" "$hold" "$work/hold.log"
+	done
+fi
 
 section 'eight at once'
 pids=''
@@ -137,7 +179,31 @@ tr '\r' '\n' <"$work/put.log" >"$work/out"
 same 'a copy from a pipe whose server was killed' "$rc" 1
 said 'what it lost' 'server lost data'
 same 'and leaves nothing' "$(find "$work/export" -name 'restarted' -o -name '.leat-*')" ''
-"$LEAT" bench read "$url/big" --size 32M --seconds 12 >"$work/bench.log" 2>&1 &
+# a file can: the copy is made once more, and is right. It is stopped in its middle meanwhile
+for i in 1 2; do
+	"$LEAT" put "$work/big" "$url/again-$i?credits=2&wsize=16384" >"$work/put.log" 2>&1 &
+	put=$!
+	ok "copy $i is under way" arriving "$work/export" "$put"
+	kill -STOP "$put"
+	ok "copy $i is not done" test ! -e "$work/export/again-$i"
+	leatd_stop KILL
+	leatd_start
+	kill -CONT "$put"
+	ended "copy $i whose server was killed" "$put" "$work/put.log"
+	same "copy $i" "$(cksum <"$work/export/again-$i")" "$big"
+	"$LEAT" get "$url/again-$i?credits=2&rsize=16384" "$work/get-$i" >"$work/get.log" 2>&1 &
+	get=$!
+	ok "reader $i is under way" arriving "$work" "$get"
+	kill -STOP "$get"
+	ok "reader $i is not done" test ! -e "$work/get-$i"
+	leatd_stop KILL
+	leatd_start
+	kill -CONT "$get"
+	ended "reader $i whose server was killed" "$get" "$work/get.log"
+	same "reader $i" "$(cksum <"$work/get-$i")" "$big"
+done
+same 'nothing half done is left' "$(find "$work/export" -name '.leat-*')" ''
+"$LEAT" bench read "$url/big" --size 32M --seconds 8 >"$work/bench.log" 2>&1 &
 bench=$!
 for i in 1 2 3; do
 	sleep 1
@@ -148,10 +214,27 @@ ended 'a reader that saw three restarts' "$bench" "$work/bench.log"
 leatd_stop
 
 section 'other sizes'
-for options in '--inline 1024' '--inline 65536' '--credits 1' '--reactors 1 --workers 1 --poll event'; do
+for options in '--inline 1024' '--inline 65536' '--credits 1' '--credits 20 --reactors 1 --workers 1 --poll event'; do
 	rm -rf "$work/export" "$work/lengths.back" "$work/tree.back"
 	# shellcheck disable=SC2086
 	leatd_start $options
+	case $options in
+	--inline*)
+		for client in 1024 4096 65536; do
+			size=${options#--inline }
+			size=$((size < client ? size : client))
+			ok "ping, $options, leat $client" timeout 20 "$LEAT" ping -c 1 "$url?inline=$client"
+			said "$options, leat $client" "^inline *send $size, receive $size bytes"
+			[ ! -x "$tools/verbs_long" ] || ok "long calls and replies, $options, leat $client" \
+				timeout 60 "$tools/verbs_long" "$addr" 20049 2049 /demo "$client"
+		done
+		;;
+	--credits*)
+		size=${options#--credits }
+		[ ! -x "$tools/probe" ] ||
+			ok "credits, $options" timeout 60 "$tools/probe" credits "$url" "${size%% *}"
+		;;
+	esac
 	ok "lengths in, $options" timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
 	same "lengths in, $options" "$(fingerprint "$work/export/lengths")" "$lens"
 	ok "lengths out, $options" timeout 60 "$LEAT" get -rp "$url/lengths?inline=1024" "$work/lengths.back"

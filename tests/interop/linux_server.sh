@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# linux_server.sh - leat on Linux's own NFS server, over RDMA (MOUNT by way of rpcbind) and over TCP
+# linux_server.sh - leat on Linux's own NFS server, over RDMA (MOUNT by way of rpcbind) and over TCP:
+# trees, every awkward length, pieces, long calls, large directories, sizes of messages on both sides,
+# a server that is started again under readers and writers, and files that are gone or not to be had
 
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 200
+in_vm 500
 setup
 PATH=$PATH:/usr/sbin:/sbin
 for tool in rpcbind rpc.mountd rpc.nfsd exportfs; do
@@ -22,12 +24,41 @@ head -c 16777219 /dev/urandom >"$work/big"
 big=$(cksum <"$work/big")
 mkdir -p /run/export /run/rpcbind /run/sendsigs.omit.d /var/lib/nfs/sm
 
+tools=$O/tests/interop
+for tool in pieces probe verbs_long; do
+	[ -x "$tools/$tool" ] || echo "  SKIP: $tool is not built (libibverbs-dev, librdmacm-dev)"
+done
+
 knfsd_up() { # BYTES: largest READ and WRITE
 	modprobe nfsd
 	modprobe rpcrdma
 	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
 	echo "$1" >/proc/fs/nfsd/max_block_size
 	rpc.nfsd -N 4 -V 3 --rdma=20049 8
+}
+
+knfsd_again() {
+	rpc.nfsd 0
+	knfsd_up 1048576
+}
+
+# calls of one NFSv3 procedure that knfsd has answered since it was loaded
+answered() { # NUMBER
+	awk -v at=$(($1 + 3)) '$1 == "proc3" { print $at }' /proc/net/rpc/nfsd
+}
+
+# The file that a copy is being written to, as soon as there is something in it.
+arriving() { # NAME PID
+	until find /run/export -maxdepth 1 \( -name '.leat-*' -o -name "$1" \) -size +0 | grep -q .; do
+		kill -0 "$2" 2>/dev/null || return 1
+	done
+}
+
+# The same for a copy to here.
+reading() { # PID
+	until find "$work" -maxdepth 1 -name '.leat-*' -size +0 | grep -q .; do
+		kill -0 "$1" 2>/dev/null || return 1
+	done
 }
 
 section 'starting knfsd'
@@ -37,7 +68,7 @@ modprobe nfsd
 mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
 exportfs -ra
 ok 'knfsd' knfsd_up 1048576
-rpc.mountd
+rpc.mountd -p 20048
 ok 'it listens on RDMA' grep -q 'rdma 20049' /proc/fs/nfsd/portlist
 
 for url in "rdma://$addr/run/export" "tcp://$addr/run/export"; do
@@ -71,23 +102,51 @@ for url in "rdma://$addr/run/export" "tcp://$addr/run/export"; do
 	same 'links out' "$(fingerprint "$work/links.$way")" "$(fingerprint /run/export/links)"
 	bad 'what is not there' timeout 20 "$LEAT" cat "$url/no such file"
 	mkdir /run/export/many
-	(cd /run/export/many && seq -f 'entry-with-a-longish-name-%05g' 3000 | xargs touch)
-	same 'ls of 3000' "$(timeout 60 "$LEAT" ls "$url/many" | cksum)" "$(ls /run/export/many | cksum)"
-	for strategy in auto dynamic; do
-		[ ! -x "$O/tests/interop/pieces" ] ||
-			ok "pieces, $strategy" timeout 60 "$O/tests/interop/pieces" "$url?registration=$strategy"
+	(cd /run/export/many && seq -f 'entry-with-a-longish-name-%05g' 10000 | xargs touch)
+	same 'ls of 10000' "$(timeout 60 "$LEAT" ls "$url/many" | cksum)" "$(ls /run/export/many | cksum)"
+	rm -r /run/export/many
+	strategies='auto dynamic'
+	[ "$way" = rdma ] || strategies=auto # nothing is registered
+	for strategy in $strategies; do
+		[ ! -x "$tools/pieces" ] ||
+			ok "pieces, $strategy" timeout 60 "$tools/pieces" "$url?registration=$strategy"
 	done
 	ok 'rm -r' timeout 60 "$LEAT" rm -r "$url/tree"
 	ok 'rm -r did' test ! -e /run/export/tree
 done
 
-section 'smaller inline messages of ours'
 url=rdma://$addr/run/export
-rm -rf /run/export/*
-ok 'lengths in' timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/lengths?inline=1024"
-same 'lengths in' "$(fingerprint /run/export/lengths)" "$lens"
-ok 'lengths out' timeout 60 "$LEAT" get -rp "$url/lengths?inline=1024&credits=2" "$work/lengths.1024"
-same 'lengths out' "$(fingerprint "$work/lengths.1024")" "$lens"
+if [ -x "$tools/probe" ]; then
+	section 'links of every length'
+	ok 'symlink and readlink of 1 to 4000' timeout 100 "$tools/probe" links "$url" 1
+	ok 'some of them in small messages' timeout 60 "$tools/probe" links "$url?inline=1024" 7
+fi
+
+section 'sizes of messages, on both sides'
+size=$(cat /proc/sys/sunrpc/svc_rdma/max_req_size)
+for pair in '4096 1024' '4096 65536' '16384 4096' '65536 1024' '65536 65536'; do
+	server=${pair% *} client=${pair#* }
+	smaller=$((server < client ? server : client))
+	way="knfsd $server, leat $client"
+	rm -rf /run/export/*
+	rpc.nfsd 0
+	echo "$server" >/proc/sys/sunrpc/svc_rdma/max_req_size
+	ok "knfsd with $server" knfsd_up 1048576
+	ok "ping, $way" timeout 20 "$LEAT" ping -c 1 "$url?inline=$client"
+	said "$way" "^inline *send $smaller, receive $smaller bytes"
+	ok "lengths in, $way" timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/lengths?inline=$client"
+	same "lengths in, $way" "$(fingerprint /run/export/lengths)" "$lens"
+	ok "lengths out, $way" timeout 60 "$LEAT" get -rp "$url/lengths?inline=$client" "$work/back"
+	same "lengths out, $way" "$(fingerprint "$work/back")" "$lens"
+	rm -rf "$work/back"
+	[ ! -x "$tools/verbs_long" ] || ok "long calls and replies, $way" timeout 60 \
+		"$tools/verbs_long" "$addr" 20049 20048 /run/export "$client"
+done
+rpc.nfsd 0
+echo "$size" >/proc/sys/sunrpc/svc_rdma/max_req_size
+ok 'knfsd as it was' knfsd_up 1048576
+ok 'two credits' timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/two?inline=1024&credits=2"
+same 'two credits' "$(fingerprint /run/export/two)" "$lens"
 
 section 'knfsd that is started again'
 mkfifo "$work/pipe"
@@ -95,9 +154,8 @@ timeout 100 "$LEAT" put - "$url/restarted" <"$work/pipe" >"$work/put.log" 2>&1 &
 put=$!
 exec 4>"$work/pipe"
 head -c 8388608 "$work/big" >&4
-wait_for 20 sh -c "ls /run/export/.leat-* /run/export/restarted 2>/dev/null | grep -q ." || :
-rpc.nfsd 0
-ok 'knfsd again' knfsd_up 1048576
+ok 'a copy from a pipe is under way' arriving restarted "$put"
+ok 'knfsd again' knfsd_again
 tail -c +8388609 "$work/big" >&4
 exec 4>&-
 # as with a leatd: what was written and not yet stable went, and a pipe cannot be asked again
@@ -106,15 +164,73 @@ wait "$put" || rc=$?
 tr '\r' '\n' <"$work/put.log" >"$work/out"
 same 'a copy from a pipe whose server went' "$rc" 1
 said 'what it lost' 'server lost data'
-ok 'a file to read' timeout 60 "$LEAT" put "$work/big" "$url/big"
-"$LEAT" bench read "$url/big" --size 16M --seconds 8 >"$work/bench.log" 2>&1 &
+# a file can: the copy is made once more, and is right. It is stopped in its middle meanwhile
+for i in 1 2 3; do
+	"$LEAT" put "$work/big" "$url/again-$i?credits=2&wsize=16384" >"$work/put.log" 2>&1 &
+	put=$!
+	ok "copy $i is under way" arriving "again-$i" "$put"
+	kill -STOP "$put"
+	ok "copy $i is not done" test ! -e "/run/export/again-$i"
+	ok 'knfsd again' knfsd_again
+	kill -CONT "$put"
+	ended "copy $i of a file whose server went" "$put" "$work/put.log"
+	same "copy $i" "$(cksum <"/run/export/again-$i")" "$big"
+done
+same 'nothing half done is left' "$(find /run/export -name '.leat-*')" ''
+for i in 1 2; do
+	"$LEAT" get "$url/again-1?credits=2&rsize=16384" "$work/get-$i" >"$work/get.log" 2>&1 &
+	get=$!
+	ok "reader $i is under way" reading "$get"
+	kill -STOP "$get"
+	ok "reader $i is not done" test ! -e "$work/get-$i"
+	ok 'knfsd again' knfsd_again
+	kill -CONT "$get"
+	ended "reader $i whose server went" "$get" "$work/get.log"
+	same "reader $i" "$(cksum <"$work/get-$i")" "$big"
+done
+"$LEAT" bench read "$url/again-1" --size 16M --seconds 6 >"$work/bench.log" 2>&1 &
 bench=$!
 for i in 1 2; do
 	sleep 1
-	rpc.nfsd 0
-	ok 'knfsd again' knfsd_up 1048576
+	ok 'knfsd again' knfsd_again
 done
 ended 'a reader that saw its server go' "$bench" "$work/bench.log"
+
+if [ -x "$tools/probe" ]; then
+	section 'files that are gone, files that are not to be had now'
+	echo 'soon gone' >/run/export/gone
+	mkfifo "$work/line"
+	timeout 60 "$tools/probe" stale "$url" gone <"$work/line" >"$work/stale.log" 2>&1 &
+	stale=$!
+	exec 4>"$work/line"
+	ok 'a file is open' wait_for 20 grep -q open "$work/stale.log"
+	rm /run/export/gone
+	rpc.nfsd 0 # it may hold the file for some seconds yet
+	ok 'knfsd again' knfsd_up 1048576
+	echo >&4
+	exec 4>&-
+	ended 'a file that is gone' "$stale" "$work/stale.log"
+	cp "$work/stale.log" "$work/out"
+	said 'and what is said of it' 'READ.*[Ss]tale'
+	# knfsd answers "not now" to who reads a file that a program on its machine holds a lease on
+	head -c 70001 "$work/random" >/run/export/leased
+	"$tools/probe" lease /run/export/leased <"$work/line" >"$work/lease.log" 2>&1 &
+	lease=$!
+	exec 4>"$work/line"
+	ok 'a lease' wait_for 20 grep -q held "$work/lease.log"
+	before=$(answered 6)
+	"$LEAT" get "$url/leased" "$work/leased" >"$work/get.log" 2>&1 &
+	get=$!
+	ok 'the lease is asked back' wait_for 20 grep -q asked "$work/lease.log"
+	ok 'and again, since not now is not never' wait_for 20 sh -c \
+		"[ \$(awk '\$1 == \"proc3\" { print \$9 }' /proc/net/rpc/nfsd) -ge $((before + 3)) ]"
+	ok 'leat waits' kill -0 "$get"
+	echo >&4
+	exec 4>&-
+	ended 'the lease is given back' "$lease" "$work/lease.log"
+	ended 'a file that was not to be had' "$get" "$work/get.log"
+	ok 'what it was given then' cmp "$work/leased" /run/export/leased
+fi
 
 section 'leat and knfsd are done'
 rpc.nfsd 0

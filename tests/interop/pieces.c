@@ -4,7 +4,10 @@
  * pieces.c - pieces URL: files written from, and read into, many pieces of memory at odd places
  *
  * Each piece of an iov is a registration and a segment of its own, so this is how chunks come to
- * have several. Sources are also of memory that may not be written. Exit status 0: all was right.
+ * have several. Sources are also of memory that may not be written. Then every length around the
+ * edges of messages, pages and requests, at offsets that are aligned to nothing, whole and in nine
+ * segments (what an unaligned megabyte is to a peer that registers in steps of 128 KiB).
+ * Exit status 0: all was right.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +20,8 @@
 
 #define AREA ((size_t)4 << 20)
 #define PIECES_MAX 16
+#define AROUND 9
+#define SEGMENTS 9
 
 static uint32_t seed = 1;
 
@@ -100,6 +105,68 @@ static int one_round(struct leat_file *f, int round, uint8_t *from, uint8_t *to,
 	return 0;
 }
 
+/* [p, p + len) in nine pieces, none of a length that is a multiple of anything. */
+static int in_nine(uint8_t *p, size_t len, struct iovec *iov)
+{
+	size_t step = len / SEGMENTS, at = 0;
+
+	if (step < 2)
+		return iov[0] = (struct iovec){ p, len }, 1;
+	for (int i = 0; i < SEGMENTS; i++) {
+		size_t n = i == SEGMENTS - 1 ? len - at : i % 2 ? step - 1 : step;
+
+		iov[i] = (struct iovec){ p + at, n };
+		at += n;
+	}
+	return SEGMENTS;
+}
+
+/* One length at one offset: out of an odd address, into another; what lies around it stays. */
+static int one_length(struct leat_file *f, uint8_t *from, uint8_t *to, size_t len, uint64_t off,
+		      bool nine)
+{
+	struct iovec out[SEGMENTS], in[SEGMENTS];
+	int nout = 1, nin = 1;
+	ssize_t rc;
+
+	out[0] = (struct iovec){ from + 1, len };
+	in[0] = (struct iovec){ to + 3, len };
+	if (nine) {
+		nout = in_nine(from + 1, len, out);
+		nin = in_nine(to + 3, len, in);
+	}
+	memset(to, 0xee, len + 8);
+	rc = leat_pwritev(f, out, nout, off);
+	if (rc != (ssize_t)len)
+		return fail("pwritev", (int)len, rc);
+	rc = leat_preadv(f, in, nin, off);
+	if (rc != (ssize_t)len)
+		return fail("preadv", (int)len, rc);
+	if (memcmp(to + 3, from + 1, len) != 0 || to[2] != 0xee || to[len + 3] != 0xee)
+		return fail("data", (int)len, 0);
+	return 0;
+}
+
+static int lengths(struct leat_file *f, uint8_t *from, uint8_t *to)
+{
+	static const size_t edges[] = { 0, 1024, 4096, 1 << 20 };
+	static const uint64_t offsets[] = { 0, 1, 4093, 1048573 };
+
+	for (size_t e = 0; e < sizeof(edges) / sizeof(edges[0]); e++) {
+		for (size_t n = edges[e] ? edges[e] - AROUND : 0; n <= edges[e] + AROUND; n++) {
+			for (unsigned o = 0; o < 4; o++) {
+				/* each megabyte once, the others at every offset */
+				if (edges[e] > 4096 && o != n % 4)
+					continue;
+				fill(from, 64);
+				if (one_length(f, from, to, n, offsets[o], (n + o) % 2))
+					return 1;
+			}
+		}
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint8_t *from, *to, *want, *got;
@@ -129,6 +196,8 @@ int main(int argc, char **argv)
 	for (int round = 0; round < 60; round++)
 		if (one_round(f, round, from, to, want, got, round % 2))
 			return 1;
+	if (lengths(f, from, to))
+		return 1;
 	rc = leat_close(f);
 	if (rc)
 		return fail("close", 0, rc);
