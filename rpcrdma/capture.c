@@ -427,9 +427,9 @@ static void put_rep(uint8_t *p, uint32_t comm, uint32_t remote_comm, uint32_t qp
 	put_be32(p + 4, remote_comm);
 	put_be32(p + 12, qpn << 8);
 	put_be32(p + 20, (psn & PSN_MASK) << 8);
-	p[24] = 16; /* Reads it will serve, Reads it will ask for */
+	p[24] = 0; /* Reads it will serve, Reads it will ask for */
 	p[25] = 16;
-	p[27] = 7 << 5;
+	p[27] = 0; /* no second try for a receive that was missing */
 	put_be64(p + 28, UINT64_C(0x02000afffe000002));
 	if (len)
 		memcpy(p + 36, priv, MIN(len, (size_t)196));
@@ -448,7 +448,8 @@ void rr_capture_cm(struct rr_capture *c, const struct rr_capture_conn *conn,
 	static const uint16_t attribute[] = { [RR_CAPTURE_REQ] = 0x10, [RR_CAPTURE_REP] = 0x13,
 					      [RR_CAPTURE_RTU] = 0x14 };
 	bool from_active = what != RR_CAPTURE_REP, mine = from_active == conn->active;
-	uint32_t qpn = mine ? conn->qpn : conn->peer_qpn, psn = mine ? conn->psn : conn->peer_psn;
+	uint32_t qpn = mine ? conn->qpn : conn->peer_qpn;
+	uint32_t psn = mine ? conn->peer_psn : conn->psn; /* by which the other one is to begin */
 	uint32_t active_qpn = conn->active ? conn->qpn : conn->peer_qpn;
 	uint32_t comm = 0x10000000u | active_qpn, passive_comm = 0x20000000u | active_qpn;
 	uint8_t frame[HEADERS_MAX + MAD_BYTES], *p, *mad, *cm;
