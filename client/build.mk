@@ -5,8 +5,15 @@ CLIENT_OBJS := $(CLIENT_SRCS:%.c=$(O)/%.o)
 TOOLS_SRCS := $(wildcard client/tools/*.c)
 TOOLS_OBJS := $(TOOLS_SRCS:%.c=$(O)/%.o)
 
-# The command is a user of the library like any other: it sees leat.h and its own folder.
+# The command is a user of the library like any other: it sees leat.h and its own folder. What reads
+# captures is none, and knows the wire as those do who speak on it.
+DUMP_OBJS := $(filter $(O)/client/tools/dump%.o,$(TOOLS_OBJS))
 $(TOOLS_OBJS): INC_client := -Iclient/tools
+$(DUMP_OBJS): INC_client := -Iclient/tools -Irpcrdma -Ixdr
+
+# All of it but the command itself, for tests.
+$(O)/libdump.a: $(filter-out %/dump.o,$(DUMP_OBJS))
+	$(archive)
 
 $(O)/libleat.a: $(CLIENT_OBJS)
 	$(archive)

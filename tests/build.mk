@@ -12,7 +12,7 @@ HELP_SRCS := $(filter-out $(TEST_SRCS),$(wildcard tests/lib/*.c tests/unit/*.c t
 TEST_PROGS := $(TEST_SRCS:%.c=$(O)/%)
 FLOW_PROGS := $(FLOW_SRCS:%.c=$(O)/%)
 TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh tests/fault/test_*.sh))
-HOUSE := $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
+HOUSE := $(O)/libdump.a $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
 HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
 # What a test's program needs beyond the house: LDFLAGS_NAME.

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * dump.c - leat dump: what a capture of RoCEv2 says in RPC-over-RDMA
+ *
+ * Operation:  Opens the file, feeds its packets to dump_flow.c, tells what came of it. The capture is
+ *             one of tcpdump's on the wire, or of leatd's --capture, which writes down what the local
+ *             fabric carries.
+ * Memory:     See dump_conn.c.
+ * Threads:    One.
+ * Errors:     Status 1 if the file cannot be read, or is no capture, or with --check breaks a rule, or
+ *             has nothing in it that could. One that ends in the middle of a packet, as those do whose
+ *             writer was stopped, is read up to there.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dump.h"
+#include "tool.h"
+
+static int read_all(struct dump *d, struct dump_file *f, const char *name)
+{
+	struct dump_packet p;
+	int rc;
+
+	for (;;) {
+		rc = tool_interrupted() ? -EINTR : dump_file_next(f, &p);
+		if (rc <= 0)
+			break;
+		rc = dump_packet(d, &p);
+		if (rc)
+			break;
+	}
+	if (rc == -ENODATA) {
+		log_warn("%s ends in the middle of a packet", name);
+		return 0;
+	}
+	return rc;
+}
+
+static int dump_stream(FILE *in, const char *name, const struct dump_options *options)
+{
+	struct dump_file f;
+	struct dump d;
+	int rc;
+
+	rc = dump_file_init(&f, in);
+	if (rc == -EBADMSG) {
+		log_err("%s: neither pcap nor pcapng", name);
+		return TOOL_FAILED;
+	}
+	if (rc)
+		return tool_fail(NULL, name, rc);
+	dump_init(&d, stdout, options);
+	rc = read_all(&d, &f, name);
+	dump_print_end(&d);
+	dump_fini(&d);
+	dump_file_fini(&f);
+	if (rc == -EBADMSG) {
+		log_err("%s: a record is malformed, the rest was not read", name);
+		return TOOL_FAILED;
+	}
+	if (rc)
+		return tool_fail(NULL, name, rc);
+	if (options->check && !d.messages) {
+		log_err("%s: no RPC-over-RDMA in it", name);
+		return TOOL_FAILED;
+	}
+	return options->check && (d.broken || d.cut) ? TOOL_FAILED : TOOL_OK;
+}
+
+static int dump_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "check", no_argument, NULL, 'c' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct dump_options options = { .lines = true };
+	bool verbose = false;
+	int opt, rc;
+	FILE *in;
+
+	while ((opt = getopt_long(argc, argv, "cv", longs, NULL)) != -1) {
+		if (opt == 'c')
+			options.check = true;
+		else if (opt == 'v')
+			verbose = true;
+		else
+			return tool_usage(self);
+	}
+	if (argc - optind != 1)
+		return tool_usage(self);
+	options.lines = verbose || !options.check;
+	options.transfers = verbose;
+	if (!strcmp(argv[optind], "-"))
+		return dump_stream(stdin, "standard input", &options);
+	in = fopen(argv[optind], "re");
+	if (!in)
+		return tool_fail(NULL, argv[optind], -errno);
+	rc = dump_stream(in, argv[optind], &options);
+	fclose(in);
+	return rc;
+}
+
+const struct tool_cmd cmd_dump = {
+	.name = "dump",
+	.args = "[-v] [--check] FILE",
+	.what = "RPC-over-RDMA messages of a capture, or (--check) the rules they break",
+	.run = dump_run,
+};
