@@ -7,8 +7,8 @@ UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 FLOW_SRCS := $(sort $(wildcard tests/flow/test_*.c))
 FAULT_SRCS := $(sort $(wildcard tests/fault/test_*.c))
 TEST_SRCS := $(UNIT_SRCS) $(FLOW_SRCS) $(FAULT_SRCS)
-HELP_SRCS := $(filter-out $(TEST_SRCS),$(wildcard tests/lib/*.c tests/unit/*.c tests/unit/stubs/*.c \
-	tests/flow/*.c tests/fault/*.c))
+HELP_SRCS := $(filter-out $(TEST_SRCS) tests/tumble/tumble.c,$(wildcard tests/lib/*.c tests/unit/*.c \
+	tests/unit/stubs/*.c tests/flow/*.c tests/fault/*.c tests/tumble/*.c))
 TEST_PROGS := $(TEST_SRCS:%.c=$(O)/%)
 FLOW_PROGS := $(FLOW_SRCS:%.c=$(O)/%)
 TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh tests/fault/test_*.sh))
@@ -26,6 +26,14 @@ $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 
 $(TEST_PROGS): %: %.o $(O)/libhelp.a $(HOUSE)
 	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_$(notdir $*)) $(LDFLAGS_flow) $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
+
+# ---- the random tester: of flow tests and of tests/interop/long ------------------------------------
+
+TUMBLE_SRCS := $(sort $(wildcard tests/tumble/*.c))
+TUMBLE := $(O)/tests/tumble/tumble
+
+$(TUMBLE): $(TUMBLE_SRCS:%.c=$(O)/%.o) $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
+	$(call say,LD,$@)$(LINK) $^ $(RPCRDMA_LIBS) -o $@
 
 # ---- fuzz harnesses: with libFuzzer in the variant fuzz, elsewhere with a main() that replays ----
 
@@ -61,7 +69,7 @@ INTEROP_SRCS := $(filter-out $(if $(HAVE_VERBS),,tests/interop/verbs%),$(wildcar
 INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
 
 .PHONY: interop-tools
-interop-tools: $(INTEROP_PROGS)
+interop-tools: $(INTEROP_PROGS) $(TUMBLE)
 $(INTEROP_PROGS): %: %.o $(HOUSE)
 	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(HOUSE_LIBS) -o $@
 
@@ -78,7 +86,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)
+tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
@@ -124,4 +132,4 @@ run-cov: tests
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
 LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
-ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS)
+ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) tests/tumble/tumble.c
