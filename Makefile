@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $1 $2;)
 SUB = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
 
 # Goals that see to their own dependencies, or need none: nothing is looked up for them here.
-FRONT := check demo bench asan ubsan tsan interop cov fuzz mutants deps clean distclean help layers dist
+FRONT := check demo bench bench-vm asan ubsan tsan interop cov fuzz mutants deps clean distclean help layers dist
 GOALS := $(or $(MAKECMDGOALS),all)
 
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -138,6 +138,7 @@ help:
 #: demo         a file travels: private server, copies in and out, checksums, speeds
 #: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
 #: bench        the measurements of doc/testing.md
+#: bench-vm     leat and leatd beside Linux's NFS/RDMA, in the virtual machine of `make interop`
 #: interop      tests against other implementations
 #: asan ubsan   the tests of `check` under a sanitizer
 #: tsan         the flow tests under the thread sanitizer
@@ -154,7 +155,7 @@ clean:
 	rm -rf $(B)
 distclean: clean
 
-.PHONY: demo bench mutants interop
+.PHONY: demo bench bench-vm mutants interop
 demo:
 	@scripts/deps.sh install build rdma
 	@$(SUB) all
@@ -164,6 +165,11 @@ bench:
 	@scripts/deps.sh install build rdma
 	@$(SUB) all bench-tools
 	@scripts/bench.sh
+
+bench-vm:
+	@scripts/deps.sh install build rdma interop || echo 'bench-vm: something is missing; what cannot run says so'
+	@$(SUB) all bench-tools
+	@scripts/bench-vm.sh || [ $$? -eq 77 ]
 
 mutants:
 	@scripts/deps.sh install build rdma check

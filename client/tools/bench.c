@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "bench.h"
 
 #define GIB ((double)(1u << 30))
@@ -28,7 +29,7 @@
 /* What a run has cost. */
 struct costs {
 	uint64_t ns;
-	uint64_t client_us, server_us;
+	uint64_t client_us, server_us, machine_us;
 	uint64_t client_copied, server_copied;
 	bool has_server;
 };
@@ -128,6 +129,7 @@ static void take_costs(struct leat *m, struct costs *ret)
 	ret->server_us = s.cpu_us;
 	ret->server_copied = s.bytes_copied;
 	ret->client_us = own_cpu_us();
+	ret->machine_us = machine_cpu_us();
 	ret->ns = clock_now_ns();
 }
 
@@ -162,6 +164,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	pthread_barrier_wait(&finished);
 	after.ns = clock_now_ns(); /* before the question to the server */
 	res->costs.ns = after.ns - before.ns;
+	res->costs.machine_us = machine_cpu_us() - before.machine_us;
 	take_costs(m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
 	res->costs.has_server = before.has_server && after.has_server;
@@ -216,11 +219,15 @@ static void print_text(const struct bench_plan *plan, const struct results *r)
 	else
 		printf("  %-10s client %.2f us/op", "CPU", ratio((double)c->client_us, (double)r->ops));
 	if (!c->has_server)
-		printf(", server not known\n");
+		printf(", server not known");
 	else if (plan->kind->data)
-		printf(", server %.3f s/GiB\n", ratio((double)c->server_us / 1e6, gib));
+		printf(", server %.3f s/GiB", ratio((double)c->server_us / 1e6, gib));
 	else
-		printf(", server %.2f us/op\n", ratio((double)c->server_us, (double)r->ops));
+		printf(", server %.2f us/op", ratio((double)c->server_us, (double)r->ops));
+	if (plan->kind->data)
+		printf(", this machine %.3f s/GiB\n", ratio((double)c->machine_us / 1e6, gib));
+	else
+		printf(", this machine %.2f us/op\n", ratio((double)c->machine_us, (double)r->ops));
 	if (!plan->kind->data)
 		return;
 	printf("  %-10s client %.3f", "copied", ratio((double)c->client_copied, (double)r->bytes));
@@ -244,6 +251,8 @@ static void print_json(const struct bench_plan *plan, const struct results *r)
 	printf("\"client_cpu_s\":%.6f,\"client_cpu_s_gib\":%.4f,\"client_copied_per_byte\":%.4f",
 	       (double)c->client_us / 1e6, ratio((double)c->client_us / 1e6, gib),
 	       ratio((double)c->client_copied, (double)r->bytes));
+	printf(",\"machine_cpu_s\":%.6f,\"machine_cpu_s_gib\":%.4f", (double)c->machine_us / 1e6,
+	       ratio((double)c->machine_us / 1e6, gib));
 	if (c->has_server)
 		printf(",\"server_cpu_s\":%.6f,\"server_cpu_s_gib\":%.4f,"
 		       "\"server_copied_per_byte\":%.4f,\"copied_per_byte\":%.4f",
@@ -297,6 +306,9 @@ static bool parse_option(struct bench_plan *plan, int opt, const char *value)
 		plan->malloc_buf = !strcmp(value, "malloc");
 		return check(plan->malloc_buf || !strcmp(value, "leat"), "--buf", value,
 			     "leat or malloc");
+	case 'S':
+		plan->sync = true;
+		return true;
 	case 'J':
 		plan->json = true;
 		return true;
@@ -314,6 +326,7 @@ static bool parse(struct bench_plan *plan, int argc, char **argv)
 		{ "size", required_argument, NULL, 's' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "buf", required_argument, NULL, 'm' },
+		{ "sync", no_argument, NULL, 'S' },
 		{ "json", no_argument, NULL, 'J' },
 		{ 0 },
 	};
@@ -382,7 +395,7 @@ out:
 const struct tool_cmd cmd_bench = {
 	"bench",
 	"{read|write|randread|randwrite|null|meta} URL [--bs 1M] [--qd 8] [--jobs 1]\n"
-	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--json]",
+	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--sync] [--json]",
 	"throughput, latency, CPU and copies",
 	bench_run,
 };

@@ -27,7 +27,7 @@ struct bench_plan {
 	const char *url;
 	uint64_t block, size, seconds;
 	unsigned qd, jobs;
-	bool malloc_buf, json;
+	bool malloc_buf, sync, json;
 	char path[TOOL_PATH_MAX + 2]; /* of the file, or of the directory that meta works in */
 };
 

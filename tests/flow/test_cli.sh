@@ -155,6 +155,8 @@ go() { # URL
 		awk "BEGIN { exit !($(json bytes <"$work/json") > 0) }" || fail "bench $kind: $(cat "$work/json")"
 		[ -n "$(json server_copied_per_byte <"$work/json")" ] || fail "bench $kind: no word of the server"
 	done
+	"$LEAT" bench write "$url" --bs 64K --size 4M --seconds 1 --sync >"$work/out"
+	grep -q 'this machine [0-9.]* s/GiB$' "$work/out" || fail "bench --sync: $(cat "$work/out")"
 	"$LEAT" bench null "$url" --seconds 1 --json >"$work/json"
 	awk "BEGIN { exit !($(json ops_s <"$work/json") > 0) }" || fail "bench null: $(cat "$work/json")"
 	"$LEAT" bench meta "$url" --jobs 2 --seconds 1 | grep -q 'op/s$' || fail 'bench meta'

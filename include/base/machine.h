@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * machine.h - what the whole machine has spent, whoever spent it
+ */
+#ifndef LEAT_BASE_MACHINE_H
+#define LEAT_BASE_MACHINE_H
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/** machine_cpu_us - time that all CPUs have been busy since boot: programs, kernel, interrupts
+ * Counted by the kernel in ticks, so only differences over seconds mean something.
+ *
+ * Return: microseconds; 0 if the kernel does not say
+ */
+static inline uint64_t machine_cpu_us(void)
+{
+	uint64_t user, nice, kernel, idle, iowait, irq, softirq;
+	long hz = sysconf(_SC_CLK_TCK);
+	FILE *f = fopen("/proc/stat", "re");
+	int n;
+
+	if (!f)
+		return 0;
+	n = fscanf(f, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+		   " %" SCNu64, &user, &nice, &kernel, &idle, &iowait, &irq, &softirq);
+	fclose(f);
+	if (n != 7 || hz <= 0)
+		return 0;
+	return (user + nice + kernel + irq + softirq) * 1000000 / (uint64_t)hz;
+}
+
+#endif
