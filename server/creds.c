@@ -8,10 +8,11 @@
  *            that mode bits, ACLs, quotas, capabilities and the owner of what is created are the
  *            kernel's decisions, not a copy of its rules.
  * Memory:    none but the caller's.
- * Threads:   identity is a property of a thread in Linux; glibc's setuid() family changes all
- *            threads of a process, so these are raw system calls. Leaving fsuid 0 takes the file
- *            system capabilities out of the effective set, coming back restores them
- *            (capabilities(7)); handles are therefore opened before, not inside.
+ * Threads:   identity is a property of a thread in Linux, and `assumed` says whether this one has
+ *            another than its own; glibc's setuid() family changes all threads of a process, so these
+ *            are raw system calls. Leaving fsuid 0 takes the file system capabilities out of the
+ *            effective set, coming back restores them (capabilities(7)); handles are therefore opened
+ *            before, not inside.
  * Errors:    setfsuid() cannot report failure; it is asked again what it is.
  */
 #include "creds.h"
@@ -29,6 +30,8 @@
 #define SYS_GROUPS_MAX 16
 
 static bool can_assume;
+static gid_t own_gid;
+static _Thread_local bool assumed;
 static struct siphash_key hash_key;
 
 /** creds_init - see creds.h */
@@ -44,6 +47,7 @@ int creds_init(void)
 	if (getrandom(&hash_key, sizeof(hash_key), 0) != (ssize_t)sizeof(hash_key))
 		memset(&hash_key, 0x5a, sizeof(hash_key)); /* early boot: weaker, not broken */
 	can_assume = false;
+	own_gid = getegid();
 	if (geteuid() != 0)
 		return 0;
 	n = getgroups((int)ARRAY_SIZE(groups), groups);
@@ -170,10 +174,12 @@ uint64_t creds_hash(const struct creds *c)
 /** creds_assume - see creds.h */
 int creds_assume(const struct creds *c)
 {
-	if (!can_assume)
+	/* root among our own group is who we are, and needs no further groups */
+	if (!can_assume || (c->uid == 0 && c->gid == own_gid))
 		return 0;
 	if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups))
 		return -EPERM;
+	assumed = true;
 	(void)syscall(SYS_setfsgid, c->gid);
 	(void)syscall(SYS_setfsuid, c->uid);
 	if (syscall(SYS_setfsuid, -1) == (long)c->uid && syscall(SYS_setfsgid, -1) == (long)c->gid)
@@ -187,10 +193,11 @@ void creds_resume(void)
 {
 	int saved = errno;
 
-	if (can_assume) {
+	if (assumed) {
 		/* the supplementary groups may stay: fsuid 0 needs none */
 		(void)syscall(SYS_setfsuid, 0);
-		(void)syscall(SYS_setfsgid, getegid());
+		(void)syscall(SYS_setfsgid, own_gid);
+		assumed = false;
 	}
 	errno = saved;
 }

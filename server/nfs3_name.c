@@ -80,7 +80,7 @@ void nfs3_create(struct req *r)
 void nfs3_create_finish(struct req *r)
 {
 	const post_op_fh3 *obj = &r->res.create.CREATE3res_u.resok.obj;
-	struct store_file file = { .fd = r->made.fd, .writable = true };
+	struct store_file file;
 	struct fdcache_entry *e;
 	struct fh fh;
 
@@ -88,6 +88,7 @@ void nfs3_create_finish(struct req *r)
 		return;
 	fh.len = obj->post_op_fh3_u.handle.data.data_len;
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
+	store_adopt(&store_cached_ops, r->made.fd, &file);
 	e = fdcache_insert(r->reactor->files, &fh, &store_cached_ops, &file,
 			   makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
 			   r->made.obj.stx.stx_ino);

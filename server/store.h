@@ -30,6 +30,7 @@ struct store_file {
 	bool writable;
 	/* the file system cannot tell whether it would block; learnt from its first answer */
 	bool no_nowait_read, no_nowait_write;
+	bool in_memory; /* its file system is memory and nothing else: there is no device to wait for */
 };
 
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
@@ -71,6 +72,8 @@ struct store_ops {
 	void (*destroy)(struct store *s);
 	/* On a worker. Open a file found by its handle; Return: 0 or -errno */
 	int (*open)(const struct fh_obj *o, bool write, struct store_file *ret);
+	/* A descriptor for reading and writing that came by another way (CREATE) */
+	void (*adopt)(int fd, struct store_file *ret);
 	/* Any thread; nothing is in flight on it */
 	void (*close)(struct store_file *f);
 	/* Return: 1, finished already, io->res is valid and done() will not run; 0, it will */
@@ -107,6 +110,12 @@ static inline int must_check store_open(const struct store_ops *ops, const struc
 
 	assert(err ? err < 0 : ret->fd >= 0 && ret->writable >= write);
 	return err;
+}
+
+static inline void store_adopt(const struct store_ops *ops, int fd, struct store_file *ret)
+{
+	ops->adopt(fd, ret);
+	assert(ret->fd == fd && ret->writable);
 }
 
 static inline void store_close(const struct store_ops *ops, struct store_file *f)

@@ -7,15 +7,20 @@
  *            spot with RWF_NOWAIT: no other thread, one kernel copy, straight into the caller's own
  *            memory where place.c found that the transport offers it. What would block goes to a
  *            worker, from where the reactor left off. Stable writes go to a worker at once.
+ *            In a file system that is memory and nothing else (tmpfs, ramfs) nothing waits and a sync
+ *            is nothing, so all of it is done on the spot; Linux's tmpfs refuses RWF_NOWAIT.
  * Memory:    the caller's; a job rests inside each store_io.
- * Threads:   submit on the reactor, run_*() on a worker, completions on the reactor again.
+ * Threads:   submit on the reactor, run_*() on a worker (memory: on the reactor), completions on the
+ *            reactor again.
  * Errors:    a short write is a success of that many bytes; a write that failed after some bytes
  *            says how many went well, its error comes with the next. A failed sync sets
  *            sync_failed: the kernel tells each such loss once, so it must not be missed.
  */
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "reactor.h"
@@ -42,14 +47,26 @@ static void cached_destroy(struct store *s)
 	free(s);
 }
 
+static bool is_memory(int fd)
+{
+	struct statfs st;
+
+	return !fstatfs(fd, &st) && (st.f_type == TMPFS_MAGIC || st.f_type == RAMFS_MAGIC);
+}
+
 static int cached_open(const struct fh_obj *o, bool write, struct store_file *ret)
 {
 	int fd = vfs_open_io(o, write);
 
 	if (fd < 0)
 		return fd;
-	*ret = (struct store_file){ .fd = fd, .writable = write };
+	*ret = (struct store_file){ .fd = fd, .writable = write, .in_memory = is_memory(fd) };
 	return 0;
+}
+
+static void cached_adopt(int fd, struct store_file *ret)
+{
+	*ret = (struct store_file){ .fd = fd, .writable = true, .in_memory = is_memory(fd) };
 }
 
 static void cached_close(struct store_file *f)
@@ -187,6 +204,16 @@ static int to_worker(struct store *s, struct store_io *io, void (*run)(struct wo
 	return 0;
 }
 
+/* Nothing to wait for: what a worker would do, here and now. */
+static int on_the_spot(struct store *s, struct store_io *io, void (*run)(struct worker_job *))
+{
+	run(&io->job);
+	if (io->op != STORE_SYNC && io->res > 0)
+		count_copied(io, (uint32_t)io->res);
+	reactor_count(s->reactor, store_now);
+	return 1;
+}
+
 /* a short read that reached the end as it was known is the end */
 static bool is_complete(const struct store_io *io, uint32_t n)
 {
@@ -241,16 +268,18 @@ static int submit_write(struct store *s, struct store_io *io)
 
 static int cached_submit(struct store *s, struct store_io *io)
 {
+	bool now = io->file->in_memory;
+
 	io->head = 0;
 	switch (io->op) {
 	case STORE_READ:
-		return submit_read(s, io);
+		return now ? on_the_spot(s, io, run_read) : submit_read(s, io);
 	case STORE_WRITE:
-		return submit_write(s, io);
+		return now ? on_the_spot(s, io, run_write) : submit_write(s, io);
 	case STORE_SYNC:
 		break;
 	}
-	return to_worker(s, io, run_sync);
+	return now ? on_the_spot(s, io, run_sync) : to_worker(s, io, run_sync);
 }
 
 const struct store_ops store_cached_ops = {
@@ -258,6 +287,7 @@ const struct store_ops store_cached_ops = {
 	.create = cached_create,
 	.destroy = cached_destroy,
 	.open = cached_open,
+	.adopt = cached_adopt,
 	.close = cached_close,
 	.submit = cached_submit,
 };
