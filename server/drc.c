@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * drc.c - the duplicate request cache: what a call that comes again was answered the first time
+ *
+ * A caller whose connection broke cannot know whether his call was executed: he sends it again, with
+ * the XID it had. To execute a MKDIR twice is to tell him EEXIST of his own directory.
+ *
+ * Operation: one cache for a server, whatever its transports: a call may come again over another one.
+ *
+ *                     drc_enter                      drc_done
+ *            (absent) ---------> IN PROGRESS --------------------> DONE --> (evicted)
+ *                                  |   ^  |                         |
+ *                     drc_abandon, |   |  | drc_abandon,            +- drc_enter: DRC_REPLAY
+ *                     nobody joined|   |  | somebody did: he
+ *                                  v   +--+ executes it
+ *                              (absent)
+ *
+ *            A call that finds its like in progress joins: it is linked to the entry, and when that
+ *            one is done it is given a copy of the results before anything can evict them; so
+ *            whichever connection still stands gets the answer. Done entries are in the order in
+ *            which they ended, and the oldest give way to new ones; those in progress are never
+ *            evicted. If nothing else is left the limits are exceeded, by no more than there are
+ *            requests admitted, and drc_done() trims.
+ *            The table is split into shards by the hash of the key, so that reactors seldom meet.
+ * Memory:    an entry has room for its caller's credential and the longest results. It is recycled
+ *            by whoever takes its place; callers are alike, so nothing is allocated once the cache
+ *            is full. Limits are shared out evenly among the shards.
+ * Threads:   any. One mutex per shard, over all of it and over the calls that joined its entries; it
+ *            is held for a look and some copying, never around wake().
+ * Errors:    without memory a new call is not entered; whoever asked must not execute it.
+ * See:       once.c, which asks; doc/protocol.md section 3.3.
+ */
+#include "drc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "siphash.h"
+
+#define SHARDS_MAX 16u
+#define SHARD_ENTRIES_MIN 1024u /* of a smaller cache fewer shards are made, down to one */
+#define MALLOC_BYTES 16u	/* what an allocation costs beside itself */
+
+_Static_assert(sizeof(struct drc_key) == 64, "no padding");
+
+struct drc_entry {
+	struct drc_entry *next; /* in its bucket */
+	struct list link;	/* done: in shard->done; recycled: in shard->spare */
+	struct list joined;	/* in progress: calls, in the order they came */
+	uint64_t hash;
+	bool done;
+	uint32_t room, res_bytes;
+	struct drc_key key;
+	uint8_t data[]; /* credential, results */
+};
+
+struct shard {
+	pthread_mutex_t lock;
+	struct drc_entry **buckets;
+	size_t mask;
+	struct list done;  /* the oldest first */
+	struct list spare; /* not in the table */
+	size_t allocated, allocated_max;
+	size_t bytes, bytes_max; /* of all that are allocated */
+	struct drc_stats stats;	 /* but for bytes */
+} __attribute__((aligned(64)));
+
+struct drc {
+	struct siphash_key hash_key;
+	unsigned nshards; /* a power of two */
+	struct shard *shards;
+};
+
+/* ---- keys --------------------------------------------------------------------------------- */
+
+/** drc_hash - see drc.h */
+uint64_t drc_hash(const struct drc *d, const void *data, size_t bytes)
+{
+	return siphash(&d->hash_key, data, bytes);
+}
+
+/** drc_key_peer - see drc.h */
+void drc_key_peer(struct drc_key *key, const struct rpcrdma_peer *peer)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&peer->addr;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&peer->addr;
+
+	memset(key->host, 0, sizeof(key->host));
+	key->local = peer->transport == RPCRDMA_LOCAL;
+	key->who[0] = key->who[1] = 0;
+	if (key->local) {
+		key->who[0] = (uint32_t)peer->pid;
+		key->who[1] = peer->uid;
+	} else if (peer->addr.ss_family == AF_INET6) {
+		memcpy(key->host, &in6->sin6_addr, 16);
+		key->who[0] = in6->sin6_scope_id;
+	} else if (peer->addr.ss_family == AF_INET) {
+		key->host[10] = key->host[11] = 0xff;
+		memcpy(key->host + 12, &in->sin_addr, 4);
+	}
+}
+
+static struct shard *shard_of(const struct drc *d, uint64_t hash)
+{
+	return &d->shards[(hash >> 48) & (d->nshards - 1)];
+}
+
+static bool is_same(const struct drc_entry *e, const struct drc_call *c)
+{
+	return !memcmp(&e->key, &c->key, sizeof(e->key)) &&
+	       !memcmp(e->data, c->cred, c->key.cred_bytes);
+}
+
+static struct drc_entry **bucket_of(struct shard *s, uint64_t hash)
+{
+	return &s->buckets[hash & s->mask];
+}
+
+static struct drc_entry *find(struct shard *s, uint64_t hash, const struct drc_call *c)
+{
+	struct drc_entry *e = *bucket_of(s, hash);
+
+	while (e && (e->hash != hash || !is_same(e, c)))
+		e = e->next;
+	return e;
+}
+
+static void unhash(struct shard *s, struct drc_entry *e)
+{
+	struct drc_entry **at = bucket_of(s, e->hash);
+
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	s->stats.entries--;
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static size_t footprint(uint32_t room)
+{
+	return sizeof(struct drc_entry) + room + MALLOC_BYTES;
+}
+
+static void release(struct shard *s, struct drc_entry *e)
+{
+	s->allocated--;
+	s->bytes -= footprint(e->room);
+	free(e);
+}
+
+/* The oldest that is done, out of the table; NULL: all are in progress. */
+static struct drc_entry *evict(struct shard *s)
+{
+	struct list *n = list_pop(&s->done);
+	struct drc_entry *e;
+
+	if (!n)
+		return NULL;
+	e = list_entry(n, struct drc_entry, link);
+	unhash(s, e);
+	s->stats.evictions++;
+	return e;
+}
+
+static struct drc_entry *take_spare(struct shard *s)
+{
+	struct list *n = list_pop(&s->spare);
+
+	return n ? list_entry(n, struct drc_entry, link) : NULL;
+}
+
+/* An entry that is in no list; NULL: no memory. */
+static struct drc_entry *get_entry(struct shard *s, uint32_t room)
+{
+	struct drc_entry *e;
+
+	while ((e = take_spare(s))) {
+		if (e->room >= room)
+			return e;
+		release(s, e);
+	}
+	while (s->allocated >= s->allocated_max || s->bytes + footprint(room) > s->bytes_max) {
+		e = evict(s);
+		if (!e)
+			break; /* over the limit, until the first of them is done */
+		if (e->room >= room)
+			return e;
+		release(s, e);
+	}
+	e = malloc(sizeof(*e) + room);
+	if (!e)
+		return NULL;
+	e->room = room;
+	list_init(&e->link);
+	s->allocated++;
+	s->bytes += footprint(room);
+	return e;
+}
+
+static void trim(struct shard *s)
+{
+	while (s->allocated > s->allocated_max || s->bytes > s->bytes_max) {
+		struct drc_entry *e = take_spare(s);
+
+		if (!e)
+			e = evict(s);
+		if (!e)
+			return;
+		release(s, e);
+	}
+}
+
+static int init_shard(struct shard *s, size_t entries, size_t bytes)
+{
+	size_t buckets = 1;
+
+	while (buckets < entries)
+		buckets *= 2;
+	pthread_mutex_init(&s->lock, NULL);
+	list_init(&s->done);
+	list_init(&s->spare);
+	s->allocated_max = entries;
+	s->bytes_max = bytes;
+	s->mask = buckets - 1;
+	s->buckets = calloc(buckets, sizeof(struct drc_entry *));
+	return s->buckets ? 0 : -ENOMEM;
+}
+
+/** drc_create - see drc.h */
+int drc_create(size_t entries, size_t bytes, struct drc **ret)
+{
+	struct drc *d = calloc(1, sizeof(*d));
+	unsigned n = 1;
+	int err = 0;
+
+	if (!d)
+		return -ENOMEM;
+	while (n < SHARDS_MAX && entries / (n * 2) >= SHARD_ENTRIES_MIN)
+		n *= 2;
+	if (getrandom(&d->hash_key, sizeof(d->hash_key), 0) != (ssize_t)sizeof(d->hash_key))
+		err = -EIO;
+	d->shards = err ? NULL : aligned_alloc(64, n * sizeof(struct shard));
+	if (!err && !d->shards)
+		err = -ENOMEM;
+	if (d->shards)
+		memset(d->shards, 0, n * sizeof(struct shard));
+	while (!err && d->nshards < n)
+		err = init_shard(&d->shards[d->nshards++], MAX(entries / n, 1), bytes / n);
+	if (err) {
+		drc_destroy(d);
+		return err;
+	}
+	*ret = d;
+	return 0;
+}
+
+static void fini_shard(struct shard *s)
+{
+	struct drc_entry *e;
+
+	while ((e = take_spare(s)) || (e = evict(s)))
+		release(s, e);
+	assert(!s->allocated);
+	free(s->buckets);
+	pthread_mutex_destroy(&s->lock);
+}
+
+/** drc_destroy - see drc.h */
+void drc_destroy(struct drc *d)
+{
+	if (!d)
+		return;
+	for (unsigned i = 0; i < d->nshards; i++)
+		fini_shard(&d->shards[i]);
+	free(d->shards);
+	free(d);
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+/* his answer, before the entry can go */
+static void hand_out(const struct drc_entry *e, struct drc_call *c)
+{
+	c->verdict = DRC_REPLAY;
+	c->res_bytes = e->res_bytes;
+	memcpy(c->res, e->data + e->key.cred_bytes, e->res_bytes);
+}
+
+static enum drc_verdict found(struct shard *s, struct drc_entry *e, struct drc_call *c)
+{
+	if (!e->done) {
+		s->stats.joins++;
+		list_add_tail(&e->joined, &c->link);
+		return DRC_JOINED;
+	}
+	s->stats.hits++;
+	hand_out(e, c);
+	return DRC_REPLAY;
+}
+
+static enum drc_verdict enter_new(struct shard *s, uint64_t hash, struct drc_call *c)
+{
+	uint32_t room = (uint32_t)round_up_pow2(c->key.cred_bytes + DRC_RES_MAX, 64);
+	struct drc_entry *e = get_entry(s, room), **bucket = bucket_of(s, hash);
+
+	if (!e)
+		return DRC_NO_MEMORY;
+	e->key = c->key;
+	e->hash = hash;
+	e->done = false;
+	e->res_bytes = 0;
+	list_init(&e->joined);
+	memcpy(e->data, c->cred, c->key.cred_bytes);
+	e->next = *bucket;
+	*bucket = e;
+	s->stats.entries++;
+	c->entry = e;
+	return DRC_EXECUTE;
+}
+
+/* All of the key: who could leave a part of it out could fill one bucket with calls that differ in
+ * that part only. */
+static uint64_t hash_of(const struct drc *d, const struct drc_call *c)
+{
+	uint8_t all[sizeof(c->key) + DRC_CRED_MAX];
+
+	assert(c->key.cred_bytes <= DRC_CRED_MAX);
+	memcpy(all, &c->key, sizeof(c->key));
+	memcpy(all + sizeof(c->key), c->cred, c->key.cred_bytes);
+	return drc_hash(d, all, sizeof(c->key) + c->key.cred_bytes);
+}
+
+/** drc_enter - see drc.h */
+enum drc_verdict drc_enter(struct drc *d, struct drc_call *c)
+{
+	uint64_t hash = hash_of(d, c);
+	struct shard *s = shard_of(d, hash);
+	enum drc_verdict v;
+	struct drc_entry *e;
+
+	c->entry = NULL;
+	list_init(&c->link);
+	pthread_mutex_lock(&s->lock);
+	e = find(s, hash, c);
+	v = e ? found(s, e, c) : enter_new(s, hash, c);
+	pthread_mutex_unlock(&s->lock);
+	return v;
+}
+
+static void wake_all(struct list *calls)
+{
+	struct list *n;
+
+	while ((n = list_pop(calls))) {
+		struct drc_call *c = list_entry(n, struct drc_call, link);
+
+		c->wake(c); /* it may be gone when this returns */
+	}
+}
+
+/** drc_done - see drc.h */
+void drc_done(struct drc *d, struct drc_call *c)
+{
+	struct list woken = LIST_INIT(woken);
+	struct drc_entry *e = c->entry;
+	struct shard *s = shard_of(d, e->hash);
+
+	assert(c->res_bytes <= DRC_RES_MAX);
+	c->entry = NULL;
+	pthread_mutex_lock(&s->lock);
+	e->done = true;
+	e->res_bytes = c->res_bytes;
+	memcpy(e->data + e->key.cred_bytes, c->res, c->res_bytes);
+	list_for_each(n, &e->joined)
+		hand_out(e, list_entry(n, struct drc_call, link));
+	list_splice_tail(&woken, &e->joined);
+	list_add_tail(&s->done, &e->link);
+	trim(s);
+	pthread_mutex_unlock(&s->lock);
+	wake_all(&woken);
+}
+
+/** drc_abandon - see drc.h */
+void drc_abandon(struct drc *d, struct drc_call *c)
+{
+	struct drc_entry *e = c->entry;
+	struct shard *s = shard_of(d, e->hash);
+	struct drc_call *heir = NULL;
+	struct list *n;
+
+	c->entry = NULL;
+	pthread_mutex_lock(&s->lock);
+	n = list_pop(&e->joined);
+	if (n) {
+		heir = list_entry(n, struct drc_call, link);
+		heir->entry = e;
+		heir->verdict = DRC_EXECUTE;
+	} else {
+		unhash(s, e);
+		list_add_tail(&s->spare, &e->link);
+		trim(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (heir)
+		heir->wake(heir);
+}
+
+/** drc_stats - see drc.h */
+void drc_stats(struct drc *d, struct drc_stats *ret)
+{
+	struct drc_stats sum = { 0 };
+
+	for (unsigned i = 0; i < d->nshards; i++) {
+		struct shard *s = &d->shards[i];
+
+		pthread_mutex_lock(&s->lock);
+		sum.hits += s->stats.hits;
+		sum.joins += s->stats.joins;
+		sum.evictions += s->stats.evictions;
+		sum.entries += s->stats.entries;
+		sum.bytes += s->bytes;
+		pthread_mutex_unlock(&s->lock);
+	}
+	*ret = sum;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_drc.c - the duplicate request cache: what is the same call, who executes, who waits, what is kept
+ *
+ * Includes the file it tests, so that memory can be short. tests/flow/test_server_once.c has it in a
+ * server, test_server_twins.c under many threads.
+ */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static unsigned mallocs;
+static bool no_memory;
+
+static void *counted_malloc(size_t n)
+{
+	mallocs++;
+	return no_memory ? NULL : malloc(n);
+}
+
+#define malloc counted_malloc
+#include "drc.c"
+#undef malloc
+
+#include "base/wire.h"
+
+static const uint8_t cred[DRC_CRED_MAX] = "stamp, machine, ids";
+static unsigned woken;
+
+static void on_wake(struct drc_call *c)
+{
+	(void)c;
+	woken++;
+}
+
+static struct drc_call call(uint32_t xid)
+{
+	struct drc_call c = {
+		.key = { .local = 1, .who = { 100, 1000 }, .xid = xid, .prog = 100003, .vers = 3,
+			 .proc = 9, .args_bytes = 40, .args_hash = 77, .cred_flavor = 1,
+			 .cred_bytes = 20 },
+		.cred = cred,
+		.wake = on_wake,
+	};
+
+	return c;
+}
+
+static void answer(struct drc_call *c, uint32_t word)
+{
+	put_be32(c->res, word);
+	c->res_bytes = 4;
+}
+
+static void assert_answer(const struct drc_call *c, uint32_t word)
+{
+	assert_int_equal(c->res_bytes, 4);
+	assert_int_equal(get_be32(c->res), word);
+}
+
+static void execute(struct drc *d, uint32_t xid)
+{
+	struct drc_call c = call(xid);
+
+	assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
+	answer(&c, xid + 1);
+	drc_done(d, &c);
+}
+
+static bool is_kept(struct drc *d, uint32_t xid)
+{
+	struct drc_call c = call(xid);
+
+	if (drc_enter(d, &c) == DRC_REPLAY) {
+		assert_answer(&c, xid + 1);
+		return true;
+	}
+	drc_abandon(d, &c);
+	return false;
+}
+
+static struct drc_stats stats(struct drc *d)
+{
+	struct drc_stats s;
+
+	drc_stats(d, &s);
+	return s;
+}
+
+static struct drc *create(size_t entries)
+{
+	struct drc *d;
+
+	assert_int_equal(drc_create(entries, 1u << 20, &d), 0);
+	woken = 0;
+	return d;
+}
+
+static void once(void **state)
+{
+	struct drc *d = create(8);
+	struct drc_call c = call(1), again = call(1);
+
+	(void)state;
+	assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
+	memset(c.res, 0x5a, sizeof(c.res)); /* the longest there is */
+	c.res_bytes = sizeof(c.res);
+	drc_done(d, &c);
+	assert_null(c.entry);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(drc_enter(d, &again), DRC_REPLAY);
+		assert_null(again.entry);
+		assert_int_equal(again.res_bytes, sizeof(c.res));
+		assert_memory_equal(again.res, c.res, sizeof(c.res));
+		memset(again.res, 0, sizeof(again.res));
+	}
+	assert_int_equal(stats(d).hits, 3);
+	assert_int_equal(stats(d).entries, 1);
+	drc_destroy(d);
+}
+
+/* whatever of the key differs makes another call */
+static void all_of_the_key(void **state)
+{
+	struct drc *d = create(100);
+	uint8_t other[DRC_CRED_MAX];
+	struct drc_call c;
+
+	(void)state;
+	execute(d, 1);
+	for (size_t i = 0; i < sizeof(c.key); i++) {
+		if (i >= offsetof(struct drc_key, cred_bytes))
+			break; /* a length: below */
+		c = call(1);
+		((uint8_t *)&c.key)[i] ^= 0x80;
+		assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
+		drc_abandon(d, &c);
+	}
+	memcpy(other, cred, sizeof(other));
+	for (uint32_t i = 0; i < 20; i++) {
+		other[i] ^= 1;
+		c = call(1);
+		c.cred = other;
+		assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
+		drc_abandon(d, &c);
+		other[i] ^= 1;
+	}
+	c = call(1);
+	c.key.cred_bytes--;
+	assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
+	drc_abandon(d, &c);
+	assert_true(is_kept(d, 1));
+	drc_destroy(d);
+}
+
+/* The same hash is not the same call. */
+static void equal_hashes(void **state)
+{
+	struct drc *d = create(8);
+	struct drc_call c = call(2);
+	struct drc_entry *e;
+
+	(void)state;
+	execute(d, 1);
+	e = list_entry(d->shards[0].done.next, struct drc_entry, link);
+	unhash(&d->shards[0], e);
+	e->hash = hash_of(d, &c);
+	e->next = NULL;
+	*bucket_of(&d->shards[0], e->hash) = e;
+	d->shards[0].stats.entries++;
+	assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
+	drc_abandon(d, &c);
+	drc_destroy(d);
+}
+
+static struct drc_key key_of_peer(const struct rpcrdma_peer *peer)
+{
+	struct drc_key k;
+
+	memset(&k, 0x55, sizeof(k));
+	drc_key_peer(&k, peer);
+	return k;
+}
+
+static struct rpcrdma_peer inet_peer(enum rpcrdma_transport transport, const char *addr,
+				     uint16_t port)
+{
+	struct rpcrdma_peer p = { .transport = transport };
+	struct sockaddr_in *in = (struct sockaddr_in *)&p.addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&p.addr;
+
+	if (strchr(addr, ':')) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		assert_int_equal(inet_pton(AF_INET6, addr, &in6->sin6_addr), 1);
+	} else {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		assert_int_equal(inet_pton(AF_INET, addr, &in->sin_addr), 1);
+	}
+	return p;
+}
+
+static struct rpcrdma_peer local_peer(pid_t pid, uid_t uid)
+{
+	return (struct rpcrdma_peer){
+		.transport = RPCRDMA_LOCAL, .has_cred = true, .pid = pid, .uid = uid
+	};
+}
+
+static void who_is_calling(void **state)
+{
+	const struct {
+		struct rpcrdma_peer a, b;
+		bool same;
+	} rows[] = {
+		/* a reconnect has another port, perhaps another transport */
+		{ inet_peer(RPCRDMA_TCP, "10.0.0.1", 700), inet_peer(RPCRDMA_TCP, "10.0.0.1", 701),
+		  true },
+		{ inet_peer(RPCRDMA_TCP, "10.0.0.1", 700), inet_peer(RPCRDMA_RDMA, "10.0.0.1", 9),
+		  true },
+		{ inet_peer(RPCRDMA_TCP, "10.0.0.1", 700),
+		  inet_peer(RPCRDMA_TCP, "::ffff:10.0.0.1", 700), true },
+		{ inet_peer(RPCRDMA_TCP, "fd00::1", 1), inet_peer(RPCRDMA_RDMA, "fd00::1", 2), true },
+		{ inet_peer(RPCRDMA_TCP, "10.0.0.1", 1), inet_peer(RPCRDMA_TCP, "10.0.0.2", 1), false },
+		{ inet_peer(RPCRDMA_TCP, "fd00::1", 1), inet_peer(RPCRDMA_TCP, "fd01::1", 1), false },
+		{ local_peer(1, 2), local_peer(1, 2), true },
+		{ local_peer(1, 2), local_peer(3, 2), false },
+		{ local_peer(1, 2), local_peer(1, 3), false },
+		{ local_peer(0, 0), inet_peer(RPCRDMA_TCP, "::", 0), false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct drc_key a = key_of_peer(&rows[i].a), b = key_of_peer(&rows[i].b);
+
+		if (!memcmp(&a, &b, sizeof(a)) != rows[i].same)
+			fail_msg("row %zu", i);
+	}
+}
+
+static void joined(void **state)
+{
+	struct drc *d = create(1); /* what is done is evicted by the next */
+	struct drc_call first = call(1), more[3] = { call(1), call(1), call(1) };
+
+	(void)state;
+	assert_int_equal(drc_enter(d, &first), DRC_EXECUTE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(drc_enter(d, &more[i]), DRC_JOINED);
+	assert_int_equal(woken, 0);
+	answer(&first, 42);
+	drc_done(d, &first);
+	assert_int_equal(woken, 3);
+	execute(d, 2);
+	assert_false(is_kept(d, 1));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(more[i].verdict, DRC_REPLAY);
+		assert_null(more[i].entry);
+		assert_answer(&more[i], 42);
+	}
+	assert_int_equal(stats(d).joins, 3);
+	drc_destroy(d);
+}
+
+static void not_executed(void **state)
+{
+	struct drc *d = create(8);
+	struct drc_call first = call(1), second = call(1), third = call(1), fourth = call(1);
+
+	(void)state;
+	assert_int_equal(drc_enter(d, &first), DRC_EXECUTE);
+	assert_int_equal(drc_enter(d, &second), DRC_JOINED);
+	assert_int_equal(drc_enter(d, &third), DRC_JOINED);
+	drc_abandon(d, &first); /* one of the others it must be, and the other waits on */
+	assert_int_equal(woken, 1);
+	assert_int_equal(second.verdict, DRC_EXECUTE);
+	assert_non_null(second.entry);
+	assert_int_equal(drc_enter(d, &fourth), DRC_JOINED);
+	answer(&second, 9);
+	drc_done(d, &second);
+	assert_int_equal(woken, 3);
+	assert_int_equal(third.verdict, DRC_REPLAY);
+	assert_answer(&third, 9);
+	assert_answer(&fourth, 9);
+	/* nobody waits: it never was */
+	first = call(2);
+	assert_int_equal(drc_enter(d, &first), DRC_EXECUTE);
+	drc_abandon(d, &first);
+	assert_false(is_kept(d, 2));
+	assert_int_equal(stats(d).entries, 1);
+	drc_destroy(d);
+}
+
+static void so_many_entries(void **state)
+{
+	struct drc *d = create(8);
+
+	(void)state;
+	for (uint32_t xid = 0; xid < 20; xid++) {
+		execute(d, xid);
+		assert_true(stats(d).entries <= 8);
+	}
+	assert_int_equal(stats(d).evictions, 12);
+	for (uint32_t xid = 12; xid < 20; xid++)
+		assert_true(is_kept(d, xid));
+	assert_false(is_kept(d, 11)); /* and takes the place of one */
+	drc_destroy(d);
+}
+
+static void so_many_bytes(void **state)
+{
+	struct drc_call c;
+	struct drc *d;
+
+	(void)state;
+	assert_int_equal(drc_create(1000, 10000, &d), 0);
+	for (uint32_t xid = 0; xid < 100; xid++) {
+		execute(d, xid);
+		assert_true(stats(d).bytes <= 10000);
+	}
+	assert_in_range(stats(d).entries, 10, 30);
+	assert_true(is_kept(d, 99));
+	/* long credentials need more, and several give way to one */
+	for (uint32_t xid = 200; xid < 300; xid++) {
+		c = call(xid);
+		c.key.cred_bytes = DRC_CRED_MAX;
+		assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
+		answer(&c, 1);
+		drc_done(d, &c);
+		assert_true(stats(d).bytes <= 10000);
+	}
+	assert_int_equal(drc_enter(d, &c), DRC_REPLAY);
+	drc_destroy(d);
+}
+
+static void in_progress_stays(void **state)
+{
+	struct drc *d = create(4);
+	struct drc_call out[10], twin[10];
+
+	(void)state;
+	execute(d, 100);
+	for (uint32_t i = 0; i < 10; i++) {
+		out[i] = call(i);
+		assert_int_equal(drc_enter(d, &out[i]), DRC_EXECUTE);
+	}
+	assert_int_equal(stats(d).entries, 10);
+	assert_int_equal(stats(d).evictions, 1); /* the one that was done */
+	for (uint32_t i = 0; i < 10; i++) {
+		twin[i] = call(i);
+		assert_int_equal(drc_enter(d, &twin[i]), DRC_JOINED);
+	}
+	for (uint32_t i = 0; i < 10; i++) {
+		answer(&out[i], i + 1);
+		drc_done(d, &out[i]);
+		assert_answer(&twin[i], i + 1);
+	}
+	assert_int_equal(woken, 10);
+	assert_int_equal(stats(d).entries, 4);
+	for (uint32_t i = 6; i < 10; i++)
+		assert_true(is_kept(d, i));
+	drc_destroy(d);
+}
+
+static void recycled(void **state)
+{
+	struct drc *d = create(16);
+	unsigned before;
+
+	(void)state;
+	for (uint32_t xid = 0; xid < 16; xid++)
+		execute(d, xid);
+	before = mallocs;
+	for (uint32_t xid = 16; xid < 1000; xid++)
+		execute(d, xid);
+	for (uint32_t xid = 2000; xid < 2100; xid++)
+		assert_false(is_kept(d, xid)); /* given up, again and again */
+	assert_int_equal(mallocs, before);
+	drc_destroy(d);
+}
+
+static void without_memory(void **state)
+{
+	struct drc *d = create(16);
+	struct drc_call c = call(1);
+
+	(void)state;
+	no_memory = true;
+	assert_int_equal(drc_enter(d, &c), DRC_NO_MEMORY);
+	assert_null(c.entry);
+	assert_int_equal(stats(d).entries, 0);
+	no_memory = false;
+	execute(d, 1);
+	no_memory = true; /* what is kept needs none */
+	assert_int_equal(drc_enter(d, &c), DRC_REPLAY);
+	no_memory = false;
+	drc_destroy(d);
+}
+
+/* A large cache has several shards: together they keep what was asked for. */
+static void many_shards(void **state)
+{
+	struct drc *d;
+	unsigned kept = 0;
+
+	(void)state;
+	assert_int_equal(drc_create(32768, DRC_BYTES_DEFAULT, &d), 0);
+	assert_int_equal(d->nshards, SHARDS_MAX);
+	for (uint32_t xid = 0; xid < 40000; xid++)
+		execute(d, xid);
+	assert_true(stats(d).entries <= 32768);
+	assert_true(stats(d).bytes <= DRC_BYTES_DEFAULT);
+	for (unsigned i = 0; i < d->nshards; i++)
+		kept += d->shards[i].allocated > 1500;
+	assert_int_equal(kept, SHARDS_MAX); /* evenly filled */
+	for (uint32_t xid = 39000; xid < 40000; xid++)
+		assert_true(is_kept(d, xid));
+	drc_destroy(d);
+	drc_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(once),
+		cmocka_unit_test(all_of_the_key),
+		cmocka_unit_test(equal_hashes),
+		cmocka_unit_test(who_is_calling),
+		cmocka_unit_test(joined),
+		cmocka_unit_test(not_executed),
+		cmocka_unit_test(so_many_entries),
+		cmocka_unit_test(so_many_bytes),
+		cmocka_unit_test(in_progress_stays),
+		cmocka_unit_test(recycled),
+		cmocka_unit_test(without_memory),
+		cmocka_unit_test(many_shards),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
