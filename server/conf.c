@@ -26,6 +26,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "drc.h"
+
 #define LINE_BYTES 1024
 #define STATE_DIR_ROOT "/var/lib/leat"
 
@@ -45,6 +47,8 @@ void conf_init(struct conf *c)
 	memset(c, 0, sizeof(*c));
 	c->poll = RPCRDMA_POLL_ADAPTIVE;
 	c->log_level = LOG_LEVEL_INFO;
+	c->drc_entries = DRC_ENTRIES_DEFAULT;
+	c->drc_bytes = DRC_BYTES_DEFAULT;
 }
 
 /** conf_fini - free what it points at */
@@ -137,6 +141,28 @@ static int set_private_data(struct conf *c, const char *value, char *why)
 	return 0;
 }
 
+static int set_drc_entries(struct conf *c, const char *value, char *why)
+{
+	unsigned long v;
+
+	if (parse_number(value, 0, DRC_ENTRIES_MAX, &v))
+		return say(why, "drc-entries: '%s' is not a number from 0 to %u", value,
+			   DRC_ENTRIES_MAX);
+	c->drc_entries = (uint32_t)v;
+	return 0;
+}
+
+static int set_drc_bytes(struct conf *c, const char *value, char *why)
+{
+	unsigned long v;
+
+	if (parse_number(value, DRC_BYTES_MIN, DRC_BYTES_MAX, &v))
+		return say(why, "drc-bytes: '%s' is not a number from %u to %u", value,
+			   DRC_BYTES_MIN, DRC_BYTES_MAX);
+	c->drc_bytes = (uint32_t)v;
+	return 0;
+}
+
 static int set_text(char **text, const char *name, const char *value, char *why)
 {
 	char *copy;
@@ -214,6 +240,8 @@ static const struct conf_option {
 	{ "listen", 'l', false, add_listen },  { "reactors", 0, false, set_reactors },
 	{ "workers", 0, false, set_workers },  { "poll", 0, false, set_poll },
 	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
+	{ "drc-entries", 0, false, set_drc_entries },
+	{ "drc-bytes", 0, false, set_drc_bytes },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
 	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },

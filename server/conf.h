@@ -30,6 +30,8 @@ struct conf {
 	uint32_t inline_bytes; /* 0: the library's default */
 	uint32_t credits;      /* 0: the library's default */
 	bool no_private_data;  /* tell and believe no thresholds: 1024 bytes */
+	uint32_t drc_entries;  /* of the duplicate request cache; 0: none */
+	uint32_t drc_bytes;
 	char *capture;	       /* NULL: none */
 	char *state_dir;       /* keeps the key that signs handles; NULL: a key for this run only */
 	bool state_dir_usual;  /* nobody asked for that one: it may be unusable */

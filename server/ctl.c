@@ -146,6 +146,19 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 	ADD_SUM(l, srv, refused);
 }
 
+static void add_drc(struct list_of_stats *l, struct drc *drc)
+{
+	struct drc_stats s = { 0 };
+
+	if (drc)
+		drc_stats(drc, &s);
+	add(l, "drc_hits", s.hits);
+	add(l, "drc_joins", s.joins);
+	add(l, "drc_evictions", s.evictions);
+	add(l, "drc_entries", s.entries);
+	add(l, "drc_bytes", s.bytes);
+}
+
 static void stats(struct req *r)
 {
 	struct list_of_stats l = { .max = 256 };
@@ -157,6 +170,7 @@ static void stats(struct req *r)
 		add_transport(&l, r->srv->domain);
 		add_workers(&l, r->srv->workers);
 		add_reactors(&l, r->srv);
+		add_drc(&l, r->srv->drc);
 	}
 	r->res.stats.stats.stats_val = l.v;
 	r->res.stats.stats.stats_len = l.n;

@@ -43,6 +43,8 @@ static const char usage[] =
 	"      --inline BYTES   largest message without chunks, 1024 to 65536 (4096)\n"
 	"      --credits N      calls of one connection at once (64)\n"
 	"      --no-private-data  tell peers nothing of sizes, and believe nothing: 1024 bytes\n"
+	"      --drc-entries N  answers kept for calls that come again (32768); 0: none\n"
+	"      --drc-bytes N    memory for them (33554432)\n"
 	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"
 	"      --state-dir DIR  keeps the key that signs file handles (root: /var/lib/leat)\n"
 	"      --everyone       not run by root: let other users of this host in, too; all that\n"

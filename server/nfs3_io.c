@@ -3,7 +3,8 @@
  *
  * nfs3_io.c - READ, WRITE and COMMIT (RFC 1813 sections 3.3.6, 3.3.7, 3.3.21)
  *
- * Operation: nfs3_io_begin() looks for descriptor and permission in the reactor's cache; if either
+ * Operation: what a WRITE brings is pulled and its arguments are looked at before anything else
+ *            (nfs3_io_write_check). nfs3_io_begin() looks for descriptor and permission in the reactor's cache; if either
  *            is missing, a worker opens the file and asks the kernel (nfs3_io_open), and begin runs
  *            again with what it found. place.c moves the data; the _finish functions make the
  *            answer.
@@ -168,22 +169,28 @@ void nfs3_io_read_finish(struct req *r)
 
 /* ---- WRITE -------------------------------------------------------------------------------- */
 
-static enum nfs3_io_next begin_write(struct req *r)
+/** nfs3_io_write_check - see nfs3_io.h */
+nfsstat3 nfs3_io_write_check(const struct req *r)
 {
 	const WRITE3args *a = &r->args.write;
 	uint64_t end;
 
+	if (a->count != a->data.length || a->count > NFS3_IO_MAX || a->stable > FILE_SYNC)
+		return NFS3ERR_INVAL;
+	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)
+		return NFS3ERR_FBIG;
+	return NFS3_OK;
+}
+
+static enum nfs3_io_next begin_write(struct req *r)
+{
 	/* a stable write is as good as its own; only what is promised for later can be lost later */
 	r->verf = atomic_load(&r->srv->write_verf);
-	if (a->count != a->data.length || a->count > NFS3_IO_MAX || a->stable > FILE_SYNC)
-		return answer(r, NFS3ERR_INVAL);
-	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)
-		return answer(r, NFS3ERR_FBIG);
-	if (a->stable == UNSTABLE) {
+	if (r->args.write.stable == UNSTABLE) {
 		r->file->dirty = true;
 		r->file->writing++;
 	}
-	place_start(r, PLACE_WRITE, a->count);
+	place_open(r);
 	return NFS3_IO_READY;
 }
 

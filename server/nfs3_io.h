@@ -7,6 +7,7 @@
 #define LEAT_SERVER_NFS3_IO_H
 
 #include "base/util.h"
+#include "nfs3.h"
 #include "worker.h"
 
 struct fdcache_entry;
@@ -15,10 +16,14 @@ struct req;
 #define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax: FSINFO says so */
 
 enum nfs3_io_next {
-	NFS3_IO_READY,	  /* file and permission are there; place_start() was called */
+	NFS3_IO_READY,	  /* file and permission are there; place_run() goes on */
 	NFS3_IO_OPEN,	  /* a worker has to run nfs3_io_open() first */
 	NFS3_IO_ANSWERED, /* r->res says why not */
 };
+
+/** nfs3_io_write_check - arguments of a WRITE that make no sense are refused before it is pulled
+ * Return: NFS3_OK, or the status */
+nfsstat3 must_check nfs3_io_write_check(const struct req *r);
 
 /** nfs3_io_begin - find the file and begin to move; on the reactor */
 enum nfs3_io_next must_check nfs3_io_begin(struct req *r);

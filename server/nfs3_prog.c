@@ -65,6 +65,7 @@ static const struct prog_proc procs[] = {
 		CODEC(SETATTR),
 		.preset = preset_fh,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_setattr,
 	},
 	[NFSPROC3_LOOKUP] = {
@@ -98,6 +99,7 @@ static const struct prog_proc procs[] = {
 		.preset = preset_fh,
 		.move = PLACE_WRITE,
 		.modifies = true,
+		.once = true,
 		.finish = nfs3_io_write_finish,
 	},
 	[NFSPROC3_CREATE] = {
@@ -105,6 +107,7 @@ static const struct prog_proc procs[] = {
 		CODEC(CREATE),
 		.preset = preset_dirop,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_create,
 		.finish = nfs3_create_finish,
 	},
@@ -113,6 +116,7 @@ static const struct prog_proc procs[] = {
 		CODEC(MKDIR),
 		.preset = preset_dirop,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_mkdir,
 	},
 	[NFSPROC3_SYMLINK] = {
@@ -121,6 +125,7 @@ static const struct prog_proc procs[] = {
 		.preset = preset_dirop,
 		.move = PLACE_PULL,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_symlink,
 	},
 	[NFSPROC3_MKNOD] = {
@@ -128,6 +133,7 @@ static const struct prog_proc procs[] = {
 		CODEC(MKNOD),
 		.preset = preset_dirop,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_mknod,
 	},
 	[NFSPROC3_REMOVE] = {
@@ -135,6 +141,7 @@ static const struct prog_proc procs[] = {
 		CODEC(REMOVE),
 		.preset = preset_dirop,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_remove,
 	},
 	[NFSPROC3_RMDIR] = {
@@ -142,6 +149,7 @@ static const struct prog_proc procs[] = {
 		CODEC(RMDIR),
 		.preset = preset_dirop,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_rmdir,
 	},
 	[NFSPROC3_RENAME] = {
@@ -149,6 +157,7 @@ static const struct prog_proc procs[] = {
 		CODEC(RENAME),
 		.preset = preset_rename,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_rename,
 	},
 	[NFSPROC3_LINK] = {
@@ -156,6 +165,7 @@ static const struct prog_proc procs[] = {
 		CODEC(LINK),
 		.preset = preset_link,
 		.modifies = true,
+		.once = true,
 		.work = nfs3_link,
 	},
 	[NFSPROC3_READDIR] = {

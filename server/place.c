@@ -8,28 +8,34 @@
  *            may go on side by side:
  *
  *              READ   NEED_BUF --> DISK --> PUTTING --> DONE
- *              WRITE  NEED_BUF --> PULLING --> DISK --> DONE
+ *              WRITE  NEED_BUF --> PULLING --> PULLED --> DISK --> DONE
  *              PULL   NEED_BUF --> PULLING --> DONE
  *              SYNC   DISK --> DONE
  *
  *     from      to        by             when
  *     NEED_BUF  NEED_BUF  piece_need_buf the pool is empty: waits in its FIFO
  *     NEED_BUF  DISK      piece_need_buf READ: the caller's own memory can be read into, or a buffer
- *                                        is there. WRITE: the data came with the message
+ *                                        is there
+ *     NEED_BUF  PULLED    piece_need_buf WRITE: the data came with the message
  *     NEED_BUF  PULLING   piece_need_buf a buffer is there
- *     PULLING   DISK      piece_pulling  the data has come; WRITE
+ *     PULLING   PULLED    piece_pulling  the data has come; WRITE
  *     PULLING   DONE      piece_pulling  the data has come; PULL. Or it never will
+ *     PULLED    DISK      piece_pulled   place_open() was called
  *     DISK      PUTTING   piece_disk     READ into a buffer
  *     DISK      DONE      piece_disk     WRITE, SYNC, READ into the caller's memory, or an error
  *     PUTTING   DONE      piece_putting  the transport has the piece, and its buffer is not needed
  *                                        for another, or is free again
  *
+ *            What a WRITE brings waits in PULLED until place_open(): whether it may be executed is
+ *            found out when it is here, so that a connection that breaks meanwhile leaves
+ *            nothing half done.
  *            The grain is the whole payload today: read all, then place all. The answer waits for
  *            every operation that was begun, however early another failed.
  * Memory:    a piece's buffer belongs to pool, piece, transport or store, piece, pool in turn. What
  *            was placed without being waited for is the transport's until the reply is out;
  *            place_fini() runs after that.
  * Threads:   the reactor's.
+ *            Pieces that still wait in PULLED go with the request.
  * Errors:    place.good is the length of the prefix in which every piece did what it should;
  *            beyond it something failed (place.err) or the file ended. A piece that the caller has
  *            no room for makes the whole call one to reject, before anything is placed.
@@ -49,12 +55,14 @@
 
 static enum place_state piece_need_buf(struct place_piece *p);
 static enum place_state piece_pulling(struct place_piece *p);
+static enum place_state piece_pulled(struct place_piece *p);
 static enum place_state piece_disk(struct place_piece *p);
 static enum place_state piece_putting(struct place_piece *p);
 
 static enum place_state (*const piece_states[])(struct place_piece *p) = {
 	[PLACE_NEED_BUF] = piece_need_buf,
 	[PLACE_PULLING] = piece_pulling,
+	[PLACE_PULLED] = piece_pulled,
 	[PLACE_DISK] = piece_disk,
 	[PLACE_PUTTING] = piece_putting,
 };
@@ -125,16 +133,23 @@ static enum place_state use_buf(struct place_piece *p)
 	return place_of(p)->kind == PLACE_READ ? PLACE_DISK : PLACE_PULLING;
 }
 
-static const struct rpcrdma_payload *args_payload(const struct req *r)
+/** place_payload - see place.h */
+struct rpcrdma_payload *place_payload(struct req *r)
 {
-	return r->place.kind == PLACE_PULL ? &r->args.symlink.symlink.symlink_data
-					   : &r->args.write.data;
+	switch (r->place.kind) {
+	case PLACE_PULL:
+		return &r->args.symlink.symlink.symlink_data;
+	case PLACE_WRITE:
+		return &r->args.write.data;
+	default:
+		return NULL;
+	}
 }
 
 /* the arguments' bytes, if they came with the message */
-static char *arrived(const struct req *r)
+static char *arrived(struct req *r)
 {
-	const struct rpcrdma_payload *data = args_payload(r);
+	const struct rpcrdma_payload *data = place_payload(r);
 
 	return data->iovcnt ? data->iov[0].iov_base : NULL;
 }
@@ -161,10 +176,10 @@ static enum place_state piece_need_buf(struct place_piece *p)
 		return use_buf(p);
 	p->iov[0] = (struct iovec){ .iov_base = here + p->off, .iov_len = p->len };
 	p->iovcnt = 1;
-	return r->place.kind == PLACE_PULL ? PLACE_DONE : PLACE_DISK;
+	return r->place.kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
 }
 
-/* ---- PULLING ------------------------------------------------------------------------------ */
+/* ---- PULLING, PULLED ------------------------------------------------------------------- */
 
 static void on_xfer(struct rpcrdma_piece *xfer, int err)
 {
@@ -196,7 +211,15 @@ static enum place_state piece_pulling(struct place_piece *p)
 	}
 	if (p->xfer.err)
 		return piece_fail(p, p->xfer.err);
-	return place_of(p)->kind == PLACE_PULL ? PLACE_DONE : PLACE_DISK;
+	return place_of(p)->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+}
+
+static enum place_state piece_pulled(struct place_piece *p)
+{
+	if (place_of(p)->open)
+		return PLACE_DISK;
+	p->busy = true; /* until place_open() */
+	return PLACE_PULLED;
 }
 
 /* ---- DISK --------------------------------------------------------------------------------- */
@@ -317,6 +340,7 @@ void place_start(struct req *r, enum place_kind kind, uint32_t total)
 	pl->next_off = 0;
 	pl->err = 0;
 	pl->short_read = pl->no_room = pl->sync_failed = false;
+	pl->open = kind != PLACE_WRITE;
 	pl->out = 0;
 	for (unsigned i = 0; i < PLACE_PIECES; i++) {
 		pl->pieces[i].state = PLACE_IDLE;
@@ -389,6 +413,29 @@ bool place_run(struct req *r)
 	return !pl->out;
 }
 
+/** place_pulled - see place.h */
+bool place_pulled(const struct req *r)
+{
+	const struct place *pl = &r->place;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < PLACE_PIECES; i++)
+		n += pl->pieces[i].state == PLACE_PULLED;
+	return n == pl->out;
+}
+
+/** place_open - see place.h */
+void place_open(struct req *r)
+{
+	struct place *pl = &r->place;
+
+	pl->open = true;
+	for (unsigned i = 0; i < PLACE_PIECES; i++) {
+		if (pl->pieces[i].state == PLACE_PULLED)
+			pl->pieces[i].busy = false;
+	}
+}
+
 /** place_data - see place.h */
 const void *place_data(const struct req *r)
 {
@@ -400,7 +447,7 @@ void place_fini(struct req *r)
 {
 	if (r->place.kind == PLACE_NONE)
 		return;
-	assert(!r->place.out);
+	assert(place_pulled(r));
 	for (unsigned i = 0; i < PLACE_PIECES; i++) {
 		struct place_piece *p = &r->place.pieces[i];
 

@@ -30,6 +30,7 @@ enum place_state {
 	PLACE_IDLE,	/* no piece */
 	PLACE_NEED_BUF, /* waits for memory, unless the caller's own can be used */
 	PLACE_PULLING,	/* from the caller */
+	PLACE_PULLED,	/* waits for place_open() */
 	PLACE_DISK,	/* to or from the store */
 	PLACE_PUTTING,	/* to the caller */
 	PLACE_DONE,
@@ -58,6 +59,7 @@ struct place {
 	int err;	 /* why it ends there */
 	bool short_read; /* the file ended before the payload did */
 	bool no_room;	 /* the caller left too little room */
+	bool open;	 /* WRITE: what was pulled may go to the store */
 	bool sync_failed;
 	unsigned out; /* pieces under way */
 	struct place_piece pieces[PLACE_PIECES];
@@ -74,8 +76,17 @@ void place_start(struct req *r, enum place_kind kind, uint32_t total);
  */
 bool place_run(struct req *r);
 
-/** place_data - PLACE_PULL: the bytes */
+/** place_pulled - PLACE_WRITE, not open: is all there that can be before place_open()? */
+bool place_pulled(const struct req *r);
+
+/** place_open - PLACE_WRITE: the file is there; place_run() takes the data to it */
+void place_open(struct req *r);
+
+/** place_data - PLACE_PULL: the bytes; PLACE_WRITE, not open: the first of them */
 const void *place_data(const struct req *r);
+
+/** place_payload - the payload of arguments that have one, or NULL */
+struct rpcrdma_payload *place_payload(struct req *r);
 
 /** place_fini - the reply is out: give the buffers back */
 void place_fini(struct req *r);

@@ -19,7 +19,8 @@ struct req;
 
 /* Everything about a procedure. req.c runs it:
  *
- *   decode arguments -> [file and permission, for `file`] -> [move payload] -> [work] -> finish -> reply
+ *   decode arguments -> [pull payload] -> [seen before?] -> [file and permission] -> [move payload]
+ *       -> [work] -> finish -> reply
  */
 struct prog_proc {
 	const char *name;
@@ -28,6 +29,7 @@ struct prog_proc {
 	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory */
 	enum place_kind move;	       /* READ, WRITE and SYNC find the file first */
 	bool modifies;		       /* refused on a read-only export */
+	bool once;		       /* a call that comes again gets the answer of the first */
 	void (*work)(struct req *r);   /* on a worker; NULL: nothing blocks */
 	void (*finish)(struct req *r); /* on the reactor, before the reply; NULL: nothing to do */
 };

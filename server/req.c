@@ -8,42 +8,54 @@
  *            function that does what can be done now and returns the next state, or the same one if
  *            something is awaited; req_run() loops until nothing changes.
  *
- *                  +--(refused, garbage, no such procedure)------------------+
- *                  |                                                         v
- *     call --> NEW +--> ADMITTED --(payload)--> MOVING --------------> REPLYING --> FREE
- *                         |  ^                    |                          ^
- *                         |  |                    | (SYMLINK)                |
- *                         |  +--(file opened)--+  v                          |
- *                         +--(work)---------> RUNNING ----------------------+
+ *            +--(refused, garbage, no such procedure)-----------------------------------+
+ *            |                                                                          v
+ *     --> NEW +-> ADMITTED --(changes something)--> ENTERING --(came before)-------> REPLYING -> FREE
+ *                  |  |                              ^    |                          ^  ^
+ *                  |  +--(arguments have payload)--+ |    | (new)                    |  |
+ *                  |                               v |    v                          |  |
+ *                  +--(READ, COMMIT)----------> MOVING <--+-- (WRITE)                |  |
+ *                  |                              | ^     |                          |  |
+ *                  |                              | +--(file opened)--+              |  |
+ *                  |                              +-------|-----------|--------------+  |
+ *                  +--(work)--------------------------> RUNNING ------+-----------------+
  *
  *     from      to        by               when
  *     NEW       NEW       state_new        arguments not all here (TCP), or no admission yet
  *     NEW       ADMITTED  state_new        understood, permitted, and fewer than LIVE_MAX live
  *     NEW       REPLYING  state_new        it is an answer already that it is refused
- *     ADMITTED  RUNNING   state_admitted   the file must be opened or asked for permission; or work
- *     ADMITTED  MOVING    state_admitted   payload can move: place.c, piece by piece
- *     ADMITTED  REPLYING  state_admitted   nothing to wait for at all, or refused
- *     MOVING    RUNNING   state_moving     arguments are whole now, and work is to be done on them
- *     MOVING    REPLYING  state_moving     nothing is under way any more
- *     RUNNING   ADMITTED  state_running    the worker found the file
+ *     ADMITTED  MOVING    state_admitted   WRITE, SYMLINK: the payload is to be pulled first
+ *     ADMITTED  ENTERING  state_admitted   it changes something and is all here
+ *     MOVING    ENTERING  state_moving     WRITE, SYMLINK: now it is all here
+ *     MOVING    REPLYING  state_moving     nothing is under way any more, or the pull failed
+ *     ENTERING  ENTERING  state_entering   its like is being executed: it has joined that one
+ *     ENTERING  REPLYING  state_entering   it came before: it gets the answer of then
  *     RUNNING   REPLYING  state_running    the worker has the results
+ *     ADMITTED, ENTERING, RUNNING, by execute():
+ *               RUNNING                    the file must be opened or asked for permission; or work
+ *               MOVING                     the file is there, payload can move: place.c
+ *               REPLYING                   nothing to wait for at all, or refused
  *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
  *
  *     true in   admission   memory held                      waits in
  *     NEW       no          args                             reactor->admission (FIFO), or transport
- *     ADMITTED  yes         args, perhaps file               -
+ *     ADMITTED  yes         args                             -
  *     MOVING    yes         file, pieces and their buffers   pool (FIFO), transport, store
- *     RUNNING   yes         args; worker owns res            worker pool (FIFO)
+ *     ENTERING  yes         args, pieces' buffers            the cache's entry (FIFO; drc.c)
+ *     RUNNING   yes         args, pieces' buffers; worker    worker pool (FIFO)
+ *                           owns res
  *     REPLYING  yes/no      res, pieces' buffers             transport
  *     FREE      no          none                             -
  *
+ *            Whoever leaves ENTERING to execute the call owns an entry of the duplicate request cache,
+ *            and gives it back on entering REPLYING, executed or not: others may wait for that.
  *            Shortage is never an error: the queues above have counters (reactor_counters,
  *            worker_stats, rpcrdma_stats.buf_waits) that tell how often and how long they were.
  * Memory:    requests are recycled per reactor; arguments decode into the request itself. Whoever
  *            took a rpcrdma_req ends it exactly once, in state_replying().
  * Threads:   the reactor's; work() of a procedure runs on a worker.
  * Errors:    what a caller does wrong is answered and at worst refused; nothing here asserts on it.
- * See:       doc/tour.md; prog.h for the tables; RFC 5531 section 9; RFC 1813.
+ * See:       doc/tour.md; once.c and drc.c for calls that come again; prog.h for the tables; RFC 5531 section 9; RFC 1813.
  */
 #include "req.h"
 
@@ -53,8 +65,9 @@
 
 #include "base/trace.h"
 #include "conn.h"
+#include "nfs3_conv.h"
 #include "nfs3_io.h"
-#include "nfs_errno.h"
+#include "once.h"
 #include "reactor.h"
 #include "server_int.h"
 
@@ -63,20 +76,23 @@
 static enum req_state state_new(struct req *r);
 static enum req_state state_admitted(struct req *r);
 static enum req_state state_moving(struct req *r);
+static enum req_state state_entering(struct req *r);
 static enum req_state state_running(struct req *r);
 static enum req_state state_replying(struct req *r);
 
 static enum req_state (*const states[])(struct req *r) = {
 	[REQ_NEW] = state_new,	       [REQ_ADMITTED] = state_admitted, [REQ_MOVING] = state_moving,
-	[REQ_RUNNING] = state_running, [REQ_REPLYING] = state_replying,
+	[REQ_ENTERING] = state_entering, [REQ_RUNNING] = state_running,
+	[REQ_REPLYING] = state_replying,
 };
 
 /** req_state_name - see req.h */
 const char *req_state_name(enum req_state s)
 {
 	static const char *const names[] = {
-		[REQ_NEW] = "NEW",	   [REQ_ADMITTED] = "ADMITTED", [REQ_MOVING] = "MOVING",
-		[REQ_RUNNING] = "RUNNING", [REQ_REPLYING] = "REPLYING", [REQ_FREE] = "FREE",
+		[REQ_NEW] = "NEW",	     [REQ_ADMITTED] = "ADMITTED", [REQ_MOVING] = "MOVING",
+		[REQ_ENTERING] = "ENTERING", [REQ_RUNNING] = "RUNNING",
+		[REQ_REPLYING] = "REPLYING", [REQ_FREE] = "FREE",
 	};
 
 	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
@@ -109,6 +125,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->scratch = NULL;
 	r->end = REQ_END_REPLY;
 	r->place.kind = PLACE_NONE;
+	once_init(&r->once);
 	re->taken++;
 	reactor_count(re, reqs);
 	return r;
@@ -362,7 +379,8 @@ static enum req_state finish(struct req *r)
 	return REQ_REPLYING;
 }
 
-static enum req_state state_admitted(struct req *r)
+/* All that it needs from its caller is here, and nobody has executed it. */
+static enum req_state execute(struct req *r)
 {
 	switch (r->proc->move) {
 	case PLACE_READ:
@@ -378,27 +396,54 @@ static enum req_state state_admitted(struct req *r)
 		}
 		return REQ_REPLYING;
 	case PLACE_PULL:
-		place_start(r, PLACE_PULL, r->args.symlink.symlink.symlink_data.length);
-		return REQ_MOVING;
 	case PLACE_NONE:
 		break;
 	}
 	return r->proc->work ? to_worker(r, work_run) : finish(r);
 }
 
+static enum req_state state_admitted(struct req *r)
+{
+	nfsstat3 status;
+
+	switch (r->proc->move) {
+	case PLACE_WRITE:
+		status = nfs3_io_write_check(r);
+		if (status != NFS3_OK)
+			return end_fail(r, status);
+		place_start(r, PLACE_WRITE, r->args.write.count);
+		return REQ_MOVING;
+	case PLACE_PULL:
+		place_start(r, PLACE_PULL, r->args.symlink.symlink.symlink_data.length);
+		return REQ_MOVING;
+	default:
+		return r->proc->once ? REQ_ENTERING : execute(r);
+	}
+}
+
 /* ---- MOVING, RUNNING ---------------------------------------------------------------------- */
+
+/* the arguments' payload is here, or never will be */
+static enum req_state pulled(struct req *r)
+{
+	return r->place.err ? end_fail(r, nfs3_conv_status(r, r->place.err)) : REQ_ENTERING;
+}
 
 static enum req_state state_moving(struct req *r)
 {
-	if (!place_run(r))
+	bool through = place_run(r);
+
+	if (!r->place.open)
+		return place_pulled(r) ? pulled(r) : REQ_MOVING;
+	if (!through)
 		return REQ_MOVING;
+	if (r->place.kind == PLACE_PULL)
+		return pulled(r);
 	if (r->place.no_room) {
 		r->end = REQ_END_REJECT;
 		return REQ_REPLYING;
 	}
-	if (r->place.err && r->place.kind == PLACE_PULL)
-		return end_fail(r, nfs3_status(r->place.err));
-	return r->proc->work ? to_worker(r, work_run) : finish(r);
+	return finish(r);
 }
 
 static enum req_state state_running(struct req *r)
@@ -406,7 +451,24 @@ static enum req_state state_running(struct req *r)
 	if (r->running)
 		return REQ_RUNNING;
 	/* only the opening of a file comes back to go on from there */
-	return r->proc->work ? finish(r) : REQ_ADMITTED;
+	return r->proc->work ? finish(r) : execute(r);
+}
+
+/* ---- ENTERING ----------------------------------------------------------------------------- */
+
+static enum req_state state_entering(struct req *r)
+{
+	switch (once_enter(r)) {
+	case DRC_EXECUTE:
+		return execute(r);
+	case DRC_REPLAY:
+		return REQ_REPLYING;
+	case DRC_JOINED:
+		return REQ_ENTERING;
+	case DRC_NO_MEMORY:
+		break;
+	}
+	return end_fail(r, NFS3ERR_JUKEBOX);
 }
 
 /* ---- REPLYING ----------------------------------------------------------------------------- */
@@ -428,6 +490,9 @@ static void send_end(struct req *r)
 	case REQ_END_REPLY:
 		rpcrdma_req_reply(rpc, r->proc->encode, &r->res, on_replied, r);
 		return;
+	case REQ_END_KEPT:
+		rpcrdma_req_reply(rpc, (xdrproc_t)once_encode, &r->once, on_replied, r);
+		return;
 	case REQ_END_ERROR:
 		rpcrdma_req_reply_error(rpc, (enum rpcrdma_accept_stat)r->end_code, r->end_low,
 					r->end_high, on_replied, r);
@@ -446,7 +511,10 @@ static void send_end(struct req *r)
 
 static enum req_state state_replying(struct req *r)
 {
-	if (r->rpc)
+	if (r->rpc) {
+		if (once_end(r))
+			r->end = REQ_END_KEPT;
 		send_end(r);
+	}
 	return r->replied ? REQ_FREE : REQ_REPLYING;
 }

@@ -16,6 +16,7 @@
 #include "fh.h"
 #include "mount3.h"
 #include "nfs3.h"
+#include "once.h"
 #include "place.h"
 #include "prog.h"
 #include "vfs.h"
@@ -29,6 +30,7 @@ enum req_state {
 	REQ_NEW,      /* a call: to be understood, and to be let in */
 	REQ_ADMITTED, /* counted among the live ones; what it needs is found out */
 	REQ_MOVING,   /* payload on its way between caller and store */
+	REQ_ENTERING, /* it changes something: has it come before? */
 	REQ_RUNNING,  /* on a worker */
 	REQ_REPLYING, /* the transport has the answer */
 	REQ_FREE,     /* recycled */
@@ -40,6 +42,7 @@ const char *req_state_name(enum req_state s);
 /* How it ends. */
 enum req_end {
 	REQ_END_REPLY,	/* results */
+	REQ_END_KEPT,	/* results as the duplicate request cache has them */
 	REQ_END_ERROR,	/* accept_stat */
 	REQ_END_AUTH,	/* auth_stat */
 	REQ_END_REJECT, /* the caller's chunks are too small */
@@ -155,6 +158,7 @@ struct req {
 	uint32_t end_code, end_low, end_high;
 	struct worker_job job;
 	struct place place;
+	struct once once;
 	union req_args args;
 	union req_res res;
 	struct req_memory mem;

@@ -163,6 +163,8 @@ static int create_all(struct server *s, const struct conf *conf)
 	}
 	if (!err)
 		err = mount_table_create(&s->mounts);
+	if (!err && conf->drc_entries)
+		err = drc_create(conf->drc_entries, conf->drc_bytes, &s->drc);
 	if (!err)
 		err = worker_pool_create(workers, &s->workers);
 	if (!err)
@@ -203,6 +205,7 @@ static void free_all(struct server *s)
 	cm_destroy(s->cm);
 	rpcrdma_domain_destroy(s->domain);
 	mount_table_destroy(s->mounts);
+	drc_destroy(s->drc);
 	fh_set_destroy(s->fhs);
 	export_table_close(&s->exports);
 	free(s);

@@ -17,6 +17,7 @@ HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
 # What a test's program needs beyond the house: LDFLAGS_NAME.
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+LDFLAGS_test_server_twins := -Wl,--wrap=nfs3_mkdir,--wrap=pwritev2
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
 $(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_create,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_local_open

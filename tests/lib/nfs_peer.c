@@ -53,6 +53,8 @@ void nfs_peer_start(struct nfs_peer *p)
 	conf->nlisten = 2;
 	conf->reactors = 2;
 	conf->state_dir = strdup(tmp_dir_path(&p->dir, "state"));
+	if (p->tune)
+		p->tune(conf);
 	log_state.level = LOG_LEVEL_ERR;
 	assert_int_equal(server_start(conf, &p->srv), 0);
 	p->tcp = *server_listener(p->srv, 0);
@@ -67,12 +69,24 @@ void nfs_peer_stop(struct nfs_peer *p)
 	p->srv = NULL;
 }
 
+static void on_state(void *ctx, enum rpcrdma_clnt_state s, const char *why)
+{
+	struct nfs_peer *p = ctx;
+
+	(void)why;
+	if (s == RPCRDMA_CLNT_DOWN && p->down)
+		p->down(p);
+}
+
 void nfs_peer_connect(struct nfs_peer *p, enum rpcrdma_transport transport, uint32_t inline_bytes)
 {
 	struct rpcrdma_clnt_attr attr = {
 		.addr = transport == RPCRDMA_TCP ? p->tcp : p->local,
 		.cred = p->cred,
 		.inline_bytes = inline_bytes,
+		.backoff_ms = 1,
+		.state = on_state,
+		.ctx = p,
 	};
 
 	assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &p->clnt), 0);
@@ -87,7 +101,14 @@ void nfs_peer_disconnect(struct nfs_peer *p)
 void nfs_peer_create(struct nfs_peer *p, enum rpcrdma_transport transport,
 		     const char *const *options)
 {
+	nfs_peer_create_tuned(p, transport, options, NULL);
+}
+
+void nfs_peer_create_tuned(struct nfs_peer *p, enum rpcrdma_transport transport,
+			   const char *const *options, void (*tune)(struct conf *conf))
+{
 	memset(p, 0, sizeof(*p));
+	p->tune = tune;
 	tmp_dir_create(&p->dir);
 	for (int i = 0; i < NFS_PEER_EXPORTS && options[i]; i++) {
 		char name[8];

@@ -25,6 +25,9 @@ struct nfs_fh {
 	char data[NFS3_FHSIZE];
 };
 
+struct conf;
+struct rr_local_attr;
+
 struct nfs_peer {
 	struct tmp_dir dir;
 	const char *options[NFS_PEER_EXPORTS]; /* export /eN is DIR/eN with these; NULL ends */
@@ -36,6 +39,8 @@ struct nfs_peer {
 	struct rpcrdma_cred cred;
 	struct nfs_fh root; /* of /e0 */
 	const char *why;    /* of the last call that failed */
+	void (*tune)(struct conf *conf);      /* of the server, before it starts; or NULL */
+	void (*down)(struct nfs_peer *p);     /* the connection broke; before the next one; or NULL */
 };
 
 /** nfs_peer_create - directories, a server, and a connection over @transport
@@ -44,6 +49,10 @@ struct nfs_peer {
 void nfs_peer_create(struct nfs_peer *p, enum rpcrdma_transport transport,
 		     const char *const *options);
 void nfs_peer_destroy(struct nfs_peer *p);
+
+/** nfs_peer_create_tuned - the same with a server that @tune has a say in */
+void nfs_peer_create_tuned(struct nfs_peer *p, enum rpcrdma_transport transport,
+			   const char *const *options, void (*tune)(struct conf *conf));
 
 /** nfs_peer_start, nfs_peer_stop - the server alone, at the same addresses */
 void nfs_peer_start(struct nfs_peer *p);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * once.c - a call that changes something is executed once, however often it comes
+ *
+ * Operation: between req.c and the duplicate request cache (drc.c). once_enter() makes the key: who is
+ *            calling, with which credential, XID and procedure, and a checksum of the arguments,
+ *            which are encoded again for it, because a call that comes again may be cut into
+ *            messages differently. Of a payload the length counts and its first HEAD_BYTES: an XID
+ *            that comes around after four thousand million calls with other data is another call.
+ *            once_end() encodes the results into the request; what is kept, what goes to those who
+ *            joined and what is sent now are the same bytes, without RPC header and so for any
+ *            transport.
+ * Memory:    the request's.
+ * Threads:   the reactor's, but for wake(), which posts.
+ * Errors:    JUKEBOX promises that nothing happened: it is not kept, and who joined tries himself.
+ */
+#include "once.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "reactor.h"
+#include "req.h"
+#include "server_int.h"
+
+#define HEAD_BYTES 256u	/* of a WRITE's data */
+#define ARGS_MAX 1024u	/* longest arguments without payload: RENAME's have 656 bytes */
+
+/** once_init - see once.h */
+void once_init(struct once *o)
+{
+	o->asked = o->joined = false;
+	o->call.entry = NULL;
+}
+
+/* ---- the key ------------------------------------------------------------------------------ */
+
+/* The arguments with an empty payload, and then what stands for it: they have no other bytes that
+ * are not in memory. Return: bytes in @buf */
+static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
+{
+	struct rpcrdma_payload *data = place_payload(r);
+	uint32_t length = data ? data->length : 0;
+	uint32_t head = r->place.kind == PLACE_PULL ? 0 : MIN(length, HEAD_BYTES);
+	bool_t ok;
+	u_int n;
+	XDR x;
+
+	if (data)
+		data->length = 0;
+	xdrmem_create(&x, (char *)buf, ARGS_MAX - HEAD_BYTES - sizeof(length), XDR_ENCODE);
+	ok = ((bool_t(*)(XDR *, void *))r->proc->decode)(&x, &r->args);
+	assert(ok); /* they were decoded by the same filter */
+	n = xdr_getpos(&x);
+	xdr_destroy(&x);
+	if (data)
+		data->length = length;
+	memcpy(buf + n, &length, sizeof(length));
+	n += (u_int)sizeof(length);
+	if (head)
+		memcpy(buf + n, place_data(r), head);
+	return n + head;
+}
+
+static void make_key(struct req *r)
+{
+	struct drc_call *c = &r->once.call;
+	const struct rpcrdma_req *rpc = r->rpc;
+	uint8_t args[ARGS_MAX];
+	uint64_t hash;
+
+	drc_key_peer(&c->key, rpc->peer);
+	c->key.xid = rpc->xid;
+	c->key.prog = rpc->prog;
+	c->key.vers = rpc->vers;
+	c->key.proc = rpc->proc;
+	c->key.args_bytes = encode_args(r, args);
+	hash = drc_hash(r->srv->drc, args, c->key.args_bytes);
+	/* a path is arguments like the others, and is looked at whole */
+	if (r->place.kind == PLACE_PULL && r->place.total)
+		hash ^= drc_hash(r->srv->drc, place_data(r), r->place.total);
+	c->key.args_hash = hash;
+	c->key.cred_flavor = rpc->cred_flavor;
+	c->key.cred_bytes = rpc->cred_len;
+	c->cred = rpc->cred_body;
+}
+
+/* ---- entering ----------------------------------------------------------------------------- */
+
+static void on_woken(struct rpcrdma_msg *msg)
+{
+	struct req *r = container_of(msg, struct req, once.msg);
+
+	r->once.joined = false;
+	r->once.verdict = r->once.call.verdict;
+	req_run(r);
+}
+
+/* on the reactor of whoever executed the first one */
+static void wake(struct drc_call *c)
+{
+	struct req *r = container_of(c, struct req, once.call);
+
+	rpcrdma_engine_post(r->reactor->engine, &r->once.msg);
+}
+
+/** once_enter - see once.h */
+enum drc_verdict once_enter(struct req *r)
+{
+	struct once *o = &r->once;
+
+	if (!r->srv->drc)
+		return DRC_EXECUTE;
+	if (!o->asked) {
+		o->asked = true;
+		make_key(r);
+		o->call.wake = wake;
+		o->msg.fn = on_woken;
+		o->joined = true; /* before it may be woken */
+		o->verdict = drc_enter(r->srv->drc, &o->call);
+		o->joined = o->verdict == DRC_JOINED;
+	}
+	return o->joined ? DRC_JOINED : o->verdict;
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+static void encode_results(struct req *r)
+{
+	struct drc_call *c = &r->once.call;
+	bool_t ok;
+	XDR x;
+
+	xdrmem_create(&x, (char *)c->res, sizeof(c->res), XDR_ENCODE);
+	ok = ((bool_t(*)(XDR *, void *))r->proc->encode)(&x, &r->res);
+	assert(ok); /* DRC_RES_MAX is enough for every procedure that gets here */
+	c->res_bytes = xdr_getpos(&x);
+	xdr_destroy(&x);
+}
+
+/** once_end - see once.h */
+bool once_end(struct req *r)
+{
+	struct drc_call *c = &r->once.call;
+
+	if (!r->once.asked || r->once.verdict == DRC_NO_MEMORY)
+		return false;
+	if (!c->entry)
+		return true; /* a replay */
+	if (r->end != REQ_END_REPLY || r->res.status == NFS3ERR_JUKEBOX) {
+		drc_abandon(r->srv->drc, c);
+		return false;
+	}
+	encode_results(r);
+	drc_done(r->srv->drc, c);
+	return true;
+}
+
+/** once_encode - see once.h */
+bool_t once_encode(XDR *xdrs, struct once *o)
+{
+	return XDR_PUTBYTES(xdrs, (char *)o->call.res, o->call.res_bytes);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * once.h - a call that changes something is executed once, however often it comes
+ */
+#ifndef LEAT_SERVER_ONCE_H
+#define LEAT_SERVER_ONCE_H
+
+#include <stdbool.h>
+
+#include <rpc/types.h>
+#include <rpc/xdr.h>
+
+#include "drc.h"
+#include "rpcrdma.h"
+
+struct req;
+
+/* Part of a request. Owned by the reactor, `call` while joined by the cache. */
+struct once {
+	struct drc_call call;
+	bool asked;  /* the cache has been asked */
+	bool joined; /* and will tell */
+	enum drc_verdict verdict;
+	struct rpcrdma_msg msg;
+};
+
+/** once_init - of a new request */
+void once_init(struct once *o);
+
+/** once_enter - the cache is asked, or has been: what is to become of @r?
+ *
+ * Its arguments are decoded, its payload is there. After DRC_JOINED it is run again when the verdict
+ * is there, and asks again.
+ *
+ * Return: DRC_EXECUTE also if there is no cache.
+ */
+enum drc_verdict must_check once_enter(struct req *r);
+
+/** once_end - it has been executed, or not; before it is answered
+ *
+ * Return: true: it is to be answered by once_encode() and @r->once.
+ */
+bool must_check once_end(struct req *r);
+
+/** once_encode - the results as they are kept */
+bool_t once_encode(XDR *xdrs, struct once *o);
+
+#endif
