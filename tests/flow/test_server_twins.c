@@ -121,12 +121,23 @@ static struct drc_stats stats(const struct twins *w)
 
 /* run the clients until @cond; the server runs by itself */
 #define run_until(w, cond)                                                                         \
-	do {                                                                                       \
-		while (!(cond)) {                                                                  \
-			(void)rpcrdma_engine_poll((w)->peer.engine);                               \
-			sched_yield();                                                             \
-		}                                                                                  \
-	} while (0)
+	for (; !(cond); (void)rpcrdma_engine_poll((w)->peer.engine), sched_yield())
+
+/* @n calls are being executed, @joins wait for one of them, and none of the twins is done; what never
+ * comes to that fails, and does not hang */
+static void until_held(struct twins *w, unsigned n, unsigned joins)
+{
+	bool done = false;
+
+	run_until(w, done || (atomic_load(&executed) >= n && stats(w).joins >= joins)) {
+		for (unsigned i = 0; i < CLNTS; i++)
+			done |= w->t[i].done;
+		done |= atomic_load(&executed) > n;
+	}
+	assert_int_equal(atomic_load(&executed), n);
+	assert_int_equal(stats(w).joins, joins);
+	assert_false(done);
+}
 
 static void connect_one(struct twins *w, unsigned i, uint32_t stamp)
 {
@@ -180,7 +191,8 @@ static void start_mkdir(struct twins *w, unsigned i, uint32_t xid, const char *n
 
 static void assert_made(struct twins *w, unsigned i, nfsstat3 want)
 {
-	run_until(w, w->t[i].done);
+	run_until(w, w->t[i].done)
+		;
 	assert_int_equal(w->t[i].err, 0);
 	assert_int_equal(w->t[i].made.status, want);
 }
@@ -226,6 +238,8 @@ static int teardown(void **state)
 
 	atomic_store(&hold, false);
 	for (unsigned i = 0; i < CLNTS; i++)
+		let_one_go(); /* a test that failed may have left some */
+	for (unsigned i = 0; i < CLNTS; i++)
 		rpcrdma_clnt_destroy(w->clnt[i]);
 	nfs_peer_destroy(&w->peer);
 	sem_destroy(&let_go);
@@ -242,12 +256,10 @@ static void join(void **state)
 
 	hold_all();
 	start_mkdir(w, 0, 100, "d");
-	run_until(w, atomic_load(&executed) == 1);
+	until_held(w, 1, 0);
 	for (unsigned i = 1; i < CLNTS; i++)
 		start_mkdir(w, i, 100, "d");
-	run_until(w, stats(w).joins == CLNTS - 1);
-	for (unsigned i = 0; i < CLNTS; i++)
-		assert_false(w->t[i].done);
+	until_held(w, 1, CLNTS - 1);
 	assert_int_equal(stats(w).entries, 1);
 	let_one_go();
 	for (unsigned i = 0; i < CLNTS; i++)
@@ -266,11 +278,10 @@ static void newest_connection(void **state)
 	hold_all();
 	start_mkdir(w, 0, 100, "d");
 	for (unsigned i = 0; i < 3; i++) {
-		run_until(w, atomic_load(&executed) == 1 && stats(w).joins == i);
+		until_held(w, 1, i);
 		c->ops->disconnect(w->clnt[0], "cut");
 	}
-	run_until(w, stats(w).joins == 3);
-	assert_false(w->t[0].done);
+	until_held(w, 1, 3);
 	let_one_go();
 	assert_made(w, 0, NFS3_OK);
 	assert_int_equal(atomic_load(&executed), 1);
@@ -284,11 +295,11 @@ static void one_goes(void **state)
 
 	hold_all();
 	start_mkdir(w, 0, 100, "d");
-	run_until(w, atomic_load(&executed) == 1);
+	until_held(w, 1, 0);
 	start_mkdir(w, 1, 100, "d");
-	run_until(w, stats(w).joins == 1);
+	until_held(w, 1, 1);
 	start_mkdir(w, 2, 100, "d");
-	run_until(w, stats(w).joins == 2);
+	until_held(w, 1, 2);
 	rpcrdma_clnt_destroy(w->clnt[1]);
 	rpcrdma_clnt_destroy(w->clnt[0]);
 	w->clnt[0] = w->clnt[1] = NULL;
@@ -305,15 +316,15 @@ static void not_executed(void **state)
 	hold_all();
 	atomic_store(&jukebox, 1);
 	start_mkdir(w, 0, 100, "d");
-	run_until(w, atomic_load(&executed) == 1);
+	until_held(w, 1, 0);
 	start_mkdir(w, 1, 100, "d");
-	run_until(w, stats(w).joins == 1);
+	until_held(w, 1, 1);
 	start_mkdir(w, 2, 100, "d");
-	run_until(w, stats(w).joins == 2);
+	until_held(w, 1, 2);
 	let_one_go();
 	assert_made(w, 0, NFS3ERR_JUKEBOX);
-	run_until(w, atomic_load(&executed) == 2);
-	assert_false(w->t[1].done);
+	w->t[0].done = false;
+	until_held(w, 2, 2);
 	let_one_go();
 	assert_made(w, 1, NFS3_OK);
 	assert_made(w, 2, NFS3_OK);
@@ -338,15 +349,17 @@ static void equal_xids(void **state)
 	connect_one(w, 1, 8); /* another stamp */
 	hold_all();
 	start_mkdir(w, 0, 100, "d");
-	run_until(w, atomic_load(&executed) == 1);
+	until_held(w, 1, 0);
 	start_mkdir(w, 1, 100, "d");
 	start_mkdir(w, 2, 100, "e"); /* other arguments */
-	run_until(w, atomic_load(&executed) == 3);
+	run_until(w, atomic_load(&executed) + stats(w).joins == 3)
+		;
 	assert_int_equal(stats(w).joins, 0);
 	for (unsigned i = 0; i < 3; i++)
 		let_one_go();
 	for (unsigned i = 0; i < 3; i++)
-		run_until(w, w->t[i].done);
+		run_until(w, w->t[i].done)
+			;
 	assert_int_equal(w->t[2].made.status, NFS3_OK);
 	assert_true((w->t[0].made.status == NFS3_OK && w->t[1].made.status == NFS3ERR_EXIST) ||
 		    (w->t[1].made.status == NFS3_OK && w->t[0].made.status == NFS3ERR_EXIST));
@@ -378,13 +391,14 @@ static void join_write(void **state)
 	assert_int_equal(nfs_peer_create_file(&w->peer, &w->peer.root, "f", &f), NFS3_OK);
 	hold_all();
 	start_write(w, 0, &f, data, bytes);
-	run_until(w, atomic_load(&executed) == 1);
+	until_held(w, 1, 0);
 	for (unsigned i = 1; i < CLNTS; i++)
 		start_write(w, i, &f, data, bytes);
-	run_until(w, stats(w).joins == CLNTS - 1);
+	until_held(w, 1, CLNTS - 1);
 	let_one_go();
 	for (unsigned i = 0; i < CLNTS; i++) {
-		run_until(w, w->t[i].done);
+		run_until(w, w->t[i].done)
+			;
 		assert_int_equal(w->t[i].err, 0);
 		assert_int_equal(w->t[i].written.status, NFS3_OK);
 		assert_int_equal(w->t[i].written.WRITE3res_u.resok.count, bytes);
@@ -407,10 +421,10 @@ static void server_ends(void **state)
 
 	hold_all();
 	start_mkdir(w, 0, 100, "d");
-	run_until(w, atomic_load(&executed) == 1);
+	until_held(w, 1, 0);
 	for (unsigned i = 1; i < CLNTS; i++)
 		start_mkdir(w, i, 100, "d");
-	run_until(w, stats(w).joins == CLNTS - 1);
+	until_held(w, 1, CLNTS - 1);
 	assert_int_equal(pthread_create(&thread, NULL, stop, &w->peer), 0);
 	let_one_go();
 	for (unsigned i = 0; i < CLNTS; i++)

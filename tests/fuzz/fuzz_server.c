@@ -318,6 +318,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	snprintf(url, sizeof(url), "local://%s", sock);
 	conf_init(&conf);
 	must(conf_args(&conf, 7, args, why) == CONF_RUN);
+	conf.drc_entries = 4; /* not what another input was answered, unless it has just been */
 	must(!server_start(&conf, &server));
 	conf_fini(&conf);
 	must(!rr_local_open(NULL, &fabric));
