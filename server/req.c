@@ -8,17 +8,16 @@
  *            function that does what can be done now and returns the next state, or the same one if
  *            something is awaited; req_run() loops until nothing changes.
  *
- *            +--(refused, garbage, no such procedure)-----------------------------------+
- *            |                                                                          v
- *     --> NEW +-> ADMITTED --(changes something)--> ENTERING --(came before)-------> REPLYING -> FREE
- *                  |  |                              ^    |                          ^  ^
- *                  |  +--(arguments have payload)--+ |    | (new)                    |  |
- *                  |                               v |    v                          |  |
- *                  +--(READ, COMMIT)----------> MOVING <--+-- (WRITE)                |  |
- *                  |                              | ^     |                          |  |
- *                  |                              | +--(file opened)--+              |  |
- *                  |                              +-------|-----------|--------------+  |
- *                  +--(work)--------------------------> RUNNING ------+-----------------+
+ *                              (changes nothing)
+ *     call --> NEW --> ADMITTED -------------------------------> execute() <----------+
+ *               |       |    |                                    ^  | | |            | (the file
+ *               |       |    +--(changes something)--> ENTERING --+  | | +--> RUNNING-+  was opened)
+ *               |       |                                ^  |  (new) | |        |
+ *               |       +--(has payload)--> MOVING ------+  |        | +--> MOVING
+ *               |                              | (pulled)   |        |        ||
+ *               |                       (lost) |            | (came  |        ||
+ *               |                              |            | before)|        ||
+ *               +--(refused, garbage)----------+------------+--------+--------++--> REPLYING --> FREE
  *
  *     from      to        by               when
  *     NEW       NEW       state_new        arguments not all here (TCP), or no admission yet

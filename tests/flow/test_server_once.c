@@ -30,6 +30,7 @@
 #include "tcp_proxy.h"
 
 #define LARGE_BYTES 100000u
+#define FEW 6 /* entries of a small cache */
 #define LOST_COMPLETIONS 4 /* one of the first few is that of the reply */
 
 static const char *const options[] = { "rw,no_root_squash", NULL };
@@ -562,6 +563,57 @@ static void file_is_gone(void **state)
 	assert_int_equal(call_write(p), NFS3ERR_STALE);
 }
 
+static bool_t xdr_nothing(XDR *xdrs, void *arg)
+{
+	(void)xdrs;
+	(void)arg;
+	return TRUE;
+}
+
+static uint64_t counter(struct nfs_peer *p, const char *name)
+{
+	uint64_t value = UINT64_MAX;
+	ctl_stats res = { 0 };
+
+	assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_STATS, (xdrproc_t)xdr_nothing,
+				      NULL, (xdrproc_t)xdr_ctl_stats, &res, NULL, 0),
+			 0);
+	for (u_int i = 0; i < res.stats.stats_len; i++) {
+		if (!strcmp(res.stats.stats_val[i].name, name))
+			value = res.stats.stats_val[i].value;
+	}
+	xdr_free((xdrproc_t)xdr_ctl_stats, (char *)&res);
+	return value;
+}
+
+/* few answers are kept here, and whoever asks the server is told of it */
+static void bounds_and_counters(void **state)
+{
+	struct ctx *c = *state;
+	struct nfs_peer *p = &c->peer;
+
+	for (uint32_t i = 0; i < 20; i++) {
+		clean();
+		p->clnt->next_xid = i;
+		assert_int_equal(call_mkdir(p), NFS3_OK);
+	}
+	assert_int_equal(counter(p, "drc_entries"), FEW);
+	assert_int_equal(counter(p, "drc_evictions"), 20 - FEW);
+	assert_in_range(counter(p, "drc_bytes"), FEW * 300, FEW * 1000);
+	assert_int_equal(counter(p, "drc_hits"), 0);
+	assert_int_equal(counter(p, "drc_joins"), 0);
+	p->clnt->next_xid = 19;
+	assert_int_equal(call_mkdir(p), NFS3_OK);
+	assert_int_equal(counter(p, "drc_hits"), 1);
+	p->clnt->next_xid = 0; /* forgotten */
+	assert_int_equal(call_mkdir(p), NFS3ERR_EXIST);
+	/* what changes nothing is not kept */
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(nfs_peer_lookup(p, &p->root, x, NULL), NFS3_OK);
+	assert_int_equal(counter(p, "drc_evictions"), 21 - FEW);
+	clean();
+}
+
 /* ---- around each test ---- */
 
 static int setup(void **state, enum rpcrdma_transport transport, void (*tune)(struct conf *conf))
@@ -602,6 +654,16 @@ static void without_cache(struct conf *conf)
 	conf->drc_entries = 0;
 }
 
+static void few_entries(struct conf *conf)
+{
+	conf->drc_entries = FEW;
+}
+
+static int setup_few(void **state)
+{
+	return setup(state, RPCRDMA_LOCAL, few_entries);
+}
+
 static int setup_without(void **state)
 {
 	return setup(state, RPCRDMA_TCP, without_cache);
@@ -634,6 +696,7 @@ int main(void)
 		TCP(tcp_cut_behind_call),
 		TCP(tcp_reply_lost),
 		cmocka_unit_test_setup_teardown(tcp_without_cache, setup_without, teardown),
+		cmocka_unit_test_setup_teardown(bounds_and_counters, setup_few, teardown),
 		BOTH(same_bytes),
 		BOTH(other_calls),
 		BOTH(other_data),

@@ -16,7 +16,7 @@
 #include "conf.h"
 #include "tmp_dir.h"
 
-#define ARGS_MAX 16
+#define ARGS_MAX 24
 #define TEN "0123456789"
 #define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 
@@ -73,7 +73,8 @@ static void command_line(void **state)
 	assert_int_equal(
 		args(c,
 		     "--export /x=%s,ro --listen tcp://127.0.0.1:0 --reactors 3 --workers auto "
-		     "--poll busy --inline 8192 --credits 7 -v",
+		     "--poll busy --inline 8192 --credits 7 -v "
+		     "--drc-entries 0 --drc-bytes 65536",
 		     c->dir.path),
 		CONF_RUN);
 	assert_int_equal(c->conf.nexports, 1);
@@ -86,6 +87,8 @@ static void command_line(void **state)
 	assert_int_equal(c->conf.poll, RPCRDMA_POLL_BUSY);
 	assert_int_equal(c->conf.inline_bytes, 8192);
 	assert_int_equal(c->conf.credits, 7);
+	assert_int_equal(c->conf.drc_entries, 0);
+	assert_int_equal(c->conf.drc_bytes, 65536);
 	assert_int_equal(c->conf.log_level, LOG_LEVEL_DEBUG);
 	assert_false(c->conf.everyone);
 	assert_false(c->conf.no_private_data);
@@ -111,6 +114,10 @@ static void command_line_refused(void **state)
 		{ "--export /tmp --inline 1000", "inline", CONF_USAGE },
 		{ "--export /tmp --inline 131072", "inline", CONF_USAGE },
 		{ "--export /tmp --credits 0", "credits", CONF_USAGE },
+		{ "--export /tmp --drc-entries 16777217", "drc-entries", CONF_USAGE },
+		{ "--export /tmp --drc-entries many", "drc-entries", CONF_USAGE },
+		{ "--export /tmp --drc-bytes 65535", "drc-bytes", CONF_USAGE },
+		{ "--export /tmp --drc-bytes 0", "drc-bytes", CONF_USAGE },
 		{ "--export /tmp --poll often", "often", CONF_USAGE },
 		{ "--export /tmp --private-data", "--private-data", CONF_USAGE },
 		{ "--export /tmp --no-private-data=yes", "--no-private-data", CONF_USAGE },
