@@ -253,7 +253,7 @@ bool rr_local_ring_idle(const struct local_qp *qp)
 bool rr_local_ring_pull(struct local_qp *qp)
 {
 	bool closed;
-	uint32_t head;
+	uint32_t head, req;
 
 	if (likely(rr_local_ring_idle(qp)))
 		return false;
@@ -264,8 +264,14 @@ bool rr_local_ring_pull(struct local_qp *qp)
 		rr_local_qp_run(qp);
 	if (qp->phase != PHASE_UP)
 		return true;
+	/*
+	 * Requests before messages: what was sent before a request that is seen here is seen below.
+	 * The other way round a request could overtake the message before it.
+	 */
+	req = atomic_load_explicit(&qp->other->req_head, memory_order_acquire);
 	head = atomic_load_explicit(&qp->other->msg_head, memory_order_acquire);
-	if (head - qp->rq_taken > qp->rq_posted - qp->rq_taken) {
+	if (req - qp->req_taken > LOCAL_REQS ||
+	    head - qp->rq_taken > qp->rq_posted - qp->rq_taken) {
 		rr_local_qp_hostile(qp);
 		return true;
 	}
@@ -274,11 +280,9 @@ bool rr_local_ring_pull(struct local_qp *qp)
 			break;
 	if (qp->phase != PHASE_UP)
 		return true;
-	head = atomic_load_explicit(&qp->other->req_head, memory_order_acquire);
-	if (head - qp->req_taken > LOCAL_REQS)
-		rr_local_qp_hostile(qp);
-	else
-		(void)rr_local_move_serve(qp, head); /* a failure has been answered */
+	/* a message that came after we had looked may have asked for more than that */
+	if (req - qp->req_taken <= LOCAL_REQS)
+		(void)rr_local_move_serve(qp, req); /* a failure has been answered */
 	if (closed && qp->phase == PHASE_UP)
 		rr_local_qp_kill(qp);
 	return true;
