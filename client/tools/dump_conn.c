@@ -210,7 +210,7 @@ static struct dump_conn *conn_create(struct dump *d)
 	return c;
 }
 
-/** dump_conn_find - see dump.h */
+/** dump_conn_find - see dump.h. Queue pair numbers are used again: the last that had it comes first. */
 struct dump_conn *dump_conn_find(struct dump *d, const struct dump_frame *f, int *ret_from)
 {
 	list_for_each(node, &d->conns) {
@@ -319,25 +319,6 @@ static struct dump_conn *dialled(struct dump *d, const struct dump_addr *addr, u
 	return NULL;
 }
 
-/* Queue pair numbers are used again: whoever had this one is gone. */
-static void forget(struct dump *d, const struct dump_conn *but, int which)
-{
-	const struct dump_end *e = &but->end[which], *other = &but->end[!which];
-
-	list_for_each_safe(node, &d->conns) {
-		struct dump_conn *c = list_entry(node, struct dump_conn, node);
-
-		for (int i = 0; i < 2 && c != but; i++) {
-			if (c->end[i].qpn_known && c->end[i].qpn == e->qpn &&
-			    same_addr(&c->end[i].addr, &e->addr) &&
-			    same_addr(&c->end[!i].addr, &other->addr)) {
-				dump_conn_destroy(d, c);
-				break;
-			}
-		}
-	}
-}
-
 /* Return: 1 if it is news, 0 if it was said before, -ENOMEM. */
 static int request(struct dump *d, const uint8_t *p, struct dump_cm *cm)
 {
@@ -365,7 +346,6 @@ static int request(struct dump *d, const uint8_t *p, struct dump_cm *cm)
 	e->reads_asked = p[REQ_READS_ASKED];
 	rr_priv_decode(p + REQ_PRIVATE + IP_HEAD_BYTES, CM_BYTES - REQ_PRIVATE - IP_HEAD_BYTES,
 		       &e->priv);
-	forget(d, c, DUMP_DIALLED);
 	cm->conn = c;
 	cm->from = DUMP_DIALLED;
 	cm->port = (service & ~UINT64_C(0xffff)) == SERVICE_PORT_TCP ? (uint16_t)service : 0;
@@ -389,7 +369,6 @@ static int answer(struct dump *d, const uint8_t *p, struct dump_cm *cm)
 	e->reads_served = p[REP_READS_SERVED];
 	e->reads_asked = p[REP_READS_ASKED];
 	rr_priv_decode(p + REP_PRIVATE, CM_BYTES - REP_PRIVATE, &e->priv);
-	forget(d, c, DUMP_LISTENED);
 	c->up = true;
 	cm->conn = c;
 	cm->from = DUMP_LISTENED;

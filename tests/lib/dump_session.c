@@ -74,9 +74,14 @@ static void end_said(struct said *m, const struct wire_put *p)
 
 static void put_fattr(struct wire_put *p)
 {
-	wire_put_u32(p, 1);
 	for (int i = 0; i < 21; i++)
 		wire_put_u32(p, 1);
+}
+
+static void put_post_op(struct wire_put *p)
+{
+	wire_put_u32(p, 1);
+	put_fattr(p);
 }
 
 void said_null(struct said *m, uint32_t xid, bool call, uint32_t credits)
@@ -102,7 +107,7 @@ static void said_read_reply(struct said *m, uint32_t xid, uint32_t count, size_t
 	struct wire_put p = begin_reply(m, xid, 2);
 
 	wire_put_u32(&p, 0);
-	put_fattr(&p);
+	put_post_op(&p);
 	wire_put_u32(&p, count);
 	wire_put_u32(&p, 1);
 	wire_put_u32(&p, count);
@@ -127,7 +132,7 @@ static void said_write_reply(struct said *m, uint32_t xid, uint32_t count)
 
 	wire_put_u32(&p, 0);
 	wire_put_u32(&p, 0);
-	put_fattr(&p);
+	put_post_op(&p);
 	wire_put_u32(&p, count);
 	wire_put_u32(&p, 2);
 	wire_put_u64(&p, 77);
@@ -141,7 +146,7 @@ static void said_link_reply(struct said *m, uint32_t xid)
 
 	memset(path, 'p', PATH_BYTES);
 	wire_put_u32(&p, 0);
-	put_fattr(&p);
+	put_post_op(&p);
 	wire_put_u32(&p, PATH_BYTES);
 	wire_put_bytes(&p, path, sizeof(path));
 	end_said(m, &p);
@@ -232,9 +237,9 @@ static void connect_both(struct session *s)
 	if (s->doctor)
 		s->doctor(&p);
 	rr_priv_encode(&dialled, priv);
-	rr_capture_cm(s->capture, &s->client, RR_CAPTURE_REQ, priv, sizeof(priv));
+	rr_capture_cm(s->capture, &s->client, RR_CAPTURE_REQ, priv, dialled.present ? sizeof(priv) : 0);
 	rr_priv_encode(&listened, priv);
-	rr_capture_cm(s->capture, &s->client, RR_CAPTURE_REP, priv, sizeof(priv));
+	rr_capture_cm(s->capture, &s->client, RR_CAPTURE_REP, priv, listened.present ? sizeof(priv) : 0);
 	rr_capture_cm(s->capture, &s->client, RR_CAPTURE_RTU, NULL, 0);
 }
 
@@ -443,11 +448,11 @@ char *image_dump(const struct image *i, const struct dump_options *options, int 
 		dump_print_end(&d);
 		dump_file_fini(&f);
 	}
+	if (ret)
+		*ret = d;
 	dump_fini(&d);
 	fclose(out);
 	fclose(in);
 	*ret_rc = rc;
-	if (ret)
-		*ret = d;
 	return text;
 }

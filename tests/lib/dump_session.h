@@ -89,7 +89,7 @@ void image_remove(struct image *i, size_t at, size_t len);
 
 /** image_dump - run leat dump's insides over it; Return: the text, malloc()ed
  * @ret_rc: of the last call of dump_file_next(), or of dump_file_init()
- * @ret: counts; may be NULL
+ * @ret: its counts; may be NULL
  */
 char *image_dump(const struct image *i, const struct dump_options *options, int *ret_rc,
 		 struct dump *ret);

@@ -72,6 +72,7 @@ DOCTOR(grant_falls_at_once, STEP_LONG_REPLY, p->said->hdr.credits = 1)
 DOCTOR(same_xid_twice, STEP_PAIR_CALL_2, p->said->hdr.xid = 6; put_be32(p->said->rpc, 6))
 DOCTOR(long_send, STEP_PAIR_CALL, p->said->rpc_bytes = 4080)
 DOCTOR(small_buffers, STEP_CM, p->dialled->recv_bytes = 1024; p->dialled->remote_inv = true)
+DOCTOR(neither_inline_nor_chunk, STEP_WRITE_CALL, p->said->hdr.nreads = 0)
 DOCTOR(pad_in_line, STEP_WRITE_CALL, p->said->rpc_bytes += 4)
 DOCTOR(inline_length, STEP_PAIR_REPLY, p->said->rpc_bytes -= 4)
 DOCTOR(wrong_position, STEP_WRITE_CALL, p->said->hdr.reads[0].position -= 4;
@@ -175,8 +176,9 @@ static const struct {
 	{ "overrun", NULL, grant_falls_at_once },
 	{ "overrun", NULL, grant_fell },
 	{ "twice", "unasked", same_xid_twice },
-	{ "send-size", "call-length", long_send },
+	{ "send-size", NULL, long_send },
 	{ "send-size", "reply-length", long_inline_reply },
+	{ "call-length", "offer", neither_inline_nor_chunk },
 	{ "pad-inline", NULL, pad_in_line },
 	{ "reply-length", NULL, inline_length },
 	{ "position", NULL, wrong_position },
