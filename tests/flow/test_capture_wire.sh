@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_capture_wire.sh - what leat and leatd say to each other, read by a decoder nobody here wrote:
-# leatd --capture, then tshark; its chunk lists against what was meant
+# test_capture_wire.sh - what leat and leatd say to each other, by leatd --capture: whether it keeps
+# the rules, by leat dump --check; and read by a decoder nobody here wrote, tshark: the same headers,
+# and its chunk lists against what was meant
 set -u
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
 . scripts/private-leatd.sh
+. tests/lib/wire_lines.sh
 
-command -v tshark >/dev/null || {
-	echo "SKIP: no tshark here (apt-get install tshark)"
-	exit 77
-}
 work=$(mktemp -d)
 trap 'leatd_stop; rm -rf "$work"' EXIT
 passed=0 failed=0
@@ -39,6 +37,19 @@ done
 check "the link's path" "$("$LEAT" ls -l "$local_url" | sed -n 's/.* -> //p')" "$path"
 "$LEAT" ls "$local_url" >/dev/null || failed=$((failed + 1))
 leatd_stop
+
+"$LEAT" dump --check "$work/wire.pcap" >"$work/check" || failed=$((failed + 1))
+check "rules broken" "$(sed 's/.*, //' "$work/check")" "0 rules broken"
+of_dump "$work/wire.pcap" >"$work/ours"
+command -v tshark >/dev/null || {
+	echo "$passed passed, $failed failed"
+	[ "$failed" = 0 ] || exit 1
+	echo "SKIP: no tshark here (apt-get install tshark): nobody else has read the capture"
+	exit 77
+}
+of_tshark "$work/wire.pcap" >"$work/theirs" 2>"$work/err"
+check "messages of a decoder of our own" "$(wc -l <"$work/ours")" "$(wc -l <"$work/theirs")"
+diff "$work/ours" "$work/theirs" >"$work/diff" || { head -n 5 "$work/diff"; failed=$((failed + 1)); }
 
 # proc msgtyp type reads writes reply position lengths, one message per line. tshark shows a call that
 # has chunks where their data is complete; the Send itself then has neither proc nor msgtyp: "- -"
