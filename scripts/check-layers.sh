@@ -33,7 +33,7 @@ all=$(sources include xdr rpcrdma server client tests)
 	rule 'verbs only in rpcrdma/verbs*.c' "$inc<(infiniband|rdma)/" 'rpcrdma/verbs[a-z0-9_]*\.[ch]' $all
 	rule 'libaio only in server/store_aio.c' "$inc<libaio\\.h>" 'server/store_aio\.c' $all
 	rule '<rpc/> only where listed in scripts/check-layers.sh' "$inc<rpc/" \
-		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/stream[a-z_]*\.[ch]|rpcrdma/(clnt|svc)_rdma\.c|server/(prog|nfs3_meta)\.h|tests/.*' $all
+		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/stream[a-z_]*\.[ch]|rpcrdma/(clnt|svc)_rdma\.c|server/(prog|nfs3_meta)\.h|server/rpcbind\.c|tests/.*' $all
 	rule 'base/ knows nobody' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
 	rule 'rpcrdma/ knows no NFS, server or client' \
 		"$inc\"(leat|nfs3|mount3|ctl|nfs_errno|nfs3_names|block|volume)\\.h\"" 'none' $(sources rpcrdma)

@@ -231,6 +231,14 @@ static int set_everyone(struct conf *c, const char *value, char *why)
 	return 0;
 }
 
+static int set_rpcbind(struct conf *c, const char *value, char *why)
+{
+	if (value && strcmp(value, "yes") && strcmp(value, "no"))
+		return say(why, "rpcbind: '%s' is neither yes nor no", value);
+	c->rpcbind = !value || !strcmp(value, "yes");
+	return 0;
+}
+
 static const struct conf_option {
 	const char *name;
 	char letter;
@@ -245,6 +253,7 @@ static const struct conf_option {
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
 	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },
+	{ "rpcbind", 0, true, set_rpcbind },
 };
 
 /* what the file says to it */

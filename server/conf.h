@@ -36,6 +36,7 @@ struct conf {
 	char *state_dir;       /* keeps the key that signs handles; NULL: a key for this run only */
 	bool state_dir_usual;  /* nobody asked for that one: it may be unusable */
 	bool everyone;	       /* not root: let other users of this host in, too, as ourselves */
+	bool rpcbind;	       /* register with the local one */
 	enum log_level log_level;
 };
 

@@ -49,6 +49,7 @@ static const char usage[] =
 	"      --state-dir DIR  keeps the key that signs file handles (root: /var/lib/leat)\n"
 	"      --everyone       not run by root: let other users of this host in, too; all that\n"
 	"                       they do is done as the user who runs leatd\n"
+	"      --rpcbind        register NFS and MOUNT with this host's rpcbind\n"
 	"  -v, --verbose        say more        -q, --quiet    say less\n"
 	"  -h, --help           this text       -V, --version  which leatd this is\n";
 

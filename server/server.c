@@ -7,7 +7,7 @@
  *            before all is there. The end is the reverse: listeners, reactors (which drain),
  *            workers, and then what all of them used.
  * Memory:    struct server owns everything; server_stop() frees it.
- * Threads:   one per reactor, the workers, and cm.c's.
+ * Threads:   one per reactor, the workers, cm.c's, and for a moment rpcbind.c's.
  * Errors:    logged, and returned.
  */
 #include <errno.h>
@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "cm.h"
 #include "mount_table.h"
+#include "rpcbind.h"
 #include "server_int.h"
 #include "vfs.h"
 
@@ -194,6 +195,20 @@ static int find_identity(const struct conf *conf)
 	return err;
 }
 
+/* A wish: whoever cannot find us so can be told our ports. */
+static void register_ports(struct server *s)
+{
+	struct rpcrdma_addr addrs[CONF_LISTEN_MAX];
+	size_t n = MIN(cm_listeners(s->cm), (size_t)CONF_LISTEN_MAX);
+	int err;
+
+	for (size_t i = 0; i < n; i++)
+		addrs[i] = *cm_listener(s->cm, i);
+	err = rpcbind_start(addrs, n, &s->rpcbind);
+	if (err)
+		log_warn("not registering with rpcbind: %s", strerror(-err));
+}
+
 /* no thread runs any more */
 static void free_all(struct server *s)
 {
@@ -225,6 +240,8 @@ int server_start(const struct conf *conf, struct server **ret)
 	err = find_identity(conf);
 	if (!err)
 		err = create_all(s, conf);
+	if (!err && conf->rpcbind)
+		register_ports(s);
 	if (err) {
 		if (server_stop(s, 0))
 			log_err("cannot end cleanly");
@@ -249,6 +266,8 @@ int server_stop(struct server *s, unsigned timeout_ms)
 		if (reactor_join(s->reactors[i], until + JOIN_EXTRA_NS))
 			err = -ETIMEDOUT;
 	}
+	rpcbind_stop(s->rpcbind); /* calls are answered first: this may have to wait */
+	s->rpcbind = NULL;
 	if (!err)
 		free_all(s);
 	return err;

@@ -24,6 +24,7 @@ struct server {
 	unsigned nreactors;
 	atomic_uint next_reactor; /* for the next connection */
 	struct cm *cm;
+	struct rpcbind *rpcbind;  /* NULL: not asked for */
 	struct log_limit refusals; /* cm's thread: peers turned away */
 	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;

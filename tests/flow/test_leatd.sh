@@ -214,6 +214,30 @@ same 'send 4096, receive 4096 bytes'
 same 'send 2048, receive 2048 bytes' --inline 2048
 same 'send 8192, receive 8192 bytes' --inline 16384
 same 'send 1024, receive 1024 bytes' --inline 16384 --no-private-data
+# a machine without an RDMA device is not stopped by being asked for one: told once, the others serve
+if [ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ]; then
+	start --export "/x=$work/exp,clients=127.0.0.1" --listen rdma://0.0.0.0:20049 --listen "local://$work/sock"
+	[ "$(grep -c 'rdma://' "$work/err")" -eq 1 ] || fail "not told once: $(cat "$work/err")"
+	grep -q 'not listening on rdma://0.0.0.0:20049: no RDMA device' "$work/err" || fail "$(cat "$work/err")"
+	! grep -q rdma "$work/out" || fail "$(cat "$work/out")"
+	timeout 60 "$LEAT" ping -c 1 "local://$work/sock/x" >"$work/got" || fail "the other listener does not serve"
+	stop TERM
+	bad 1 'cannot listen on rdma://\[::1\]:20049: no RDMA device' --export "$work/exp" \
+		--listen rdma://127.0.0.1:20049 --listen 'rdma://[::1]:20049'
+	checks=$((checks + 4))
+else
+	echo "skipped: a machine without an RDMA device"
+fi
+
+# nor by a missing rpcbind; one that is there is not ours to play with
+if [ ! -e /run/rpcbind.sock ]; then
+	start --export "$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0 --rpcbind
+	stop TERM
+	grep -q 'no rpcbind to register with (No such file or directory)' "$work/err" || fail "$(cat "$work/err")"
+	checks=$((checks + 1))
+else
+	echo "skipped: a missing rpcbind"
+fi
 
 # without --listen: what there is, for this host; and why not the rest
 if XDG_RUNTIME_DIR=$work timeout 10 "$LEATD" --help >"$work/out"; then

@@ -95,6 +95,9 @@ static void command_line(void **state)
 	assert_int_equal(args(c, "--export %s --everyone --no-private-data", c->dir.path), CONF_RUN);
 	assert_true(c->conf.everyone);
 	assert_true(c->conf.no_private_data);
+	assert_false(c->conf.rpcbind);
+	assert_int_equal(args(c, "--export %s --rpcbind", c->dir.path), CONF_RUN);
+	assert_true(c->conf.rpcbind);
 	assert_int_equal(args(c, "--help"), CONF_HELP);
 	assert_int_equal(args(c, "--version"), CONF_VERSION);
 }
@@ -233,6 +236,7 @@ static void file_refused(void **state)
 		{ "[server]\neveryone = perhaps\n", 2, "perhaps" },
 		{ "[server]\nprivate-data = some\n", 2, "'some'" },
 		{ "[server]\nno-private-data = yes\n", 2, "no-private-data" },
+		{ "[server]\nrpcbind = perhaps\n", 2, "perhaps" },
 		/* the first of several, in its own words */
 		{ "[server]\n\nreactors 2\nbogus = 1\n", 3, "'reactors 2'" },
 		{ "[export /x\npath = /tmp\n", 1, "lacks its ']'" },
