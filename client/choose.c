@@ -9,7 +9,7 @@
  *             asks INFO again, and only if the same instance answers, it moves over. So a socket
  *             of the same name that belongs to another leatd, of this host or another, is never
  *             taken. Any other NFS server stays on TCP. What was chosen, and why nothing better,
- *             is kept as text (leat_info.chosen).
+ *             is kept as text (leat_info.chosen, and .refused way by way).
  * Memory:     Connections that lost are destroyed at once.
  * Threads:    The mounting thread; blocks (sync.c).
  * Errors:     A way that does not work out is a reason in the text, as long as TCP works.
@@ -181,7 +181,7 @@ static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, char *wh
 	}
 	rc = create_clnt(m, addr, UPGRADE_CONNECT_MS, &c);
 	if (rc)
-		snprintf(why, cap, "%s", strerror(-rc));
+		snprintf(why, cap, "%s", meaning(addr, rc) ? meaning(addr, rc) : strerror(-rc));
 	else
 		rc = check_instance(m, c, why, cap);
 	if (rc) {
@@ -194,11 +194,24 @@ static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, char *wh
 	return 0;
 }
 
+static void note_refused(struct leat *m, const char *url, const char *why)
+{
+	struct leat_way *w = &m->refused[m->nrefused];
+
+	if (m->nrefused == ARRAY_SIZE(m->refused))
+		return; /* more than anybody wants to read */
+	m->nrefused++;
+	snprintf(w->url, sizeof(w->url), "%s", url);
+	snprintf(w->why, sizeof(w->why), "%s", why);
+}
+
 /* Try all listeners of kind @t that @info lists. Return: 0 when one was taken. */
 static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *info, char *why,
 		      size_t cap)
 {
 	int rc = -ENOENT;
+	bool any = false;
+	char text[300];
 
 	snprintf(why, cap, "the server has no such listener");
 	for (unsigned i = 0; i < info->listeners.listeners_len; i++) {
@@ -212,7 +225,11 @@ static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *
 		rc = try_upgrade(m, &addr, why, cap);
 		if (!rc)
 			return 0;
+		note_refused(m, rpcrdma_addr_print(&addr, text, sizeof(text)), why);
+		any = true;
 	}
+	if (!any)
+		note_refused(m, rpcrdma_transport_name(t), why);
 	return rc;
 }
 
@@ -224,6 +241,8 @@ static void choose_best(struct leat *m)
 	if (ask_info(m, m->clnt[0], &info)) {
 		snprintf(m->chosen, sizeof(m->chosen),
 			 "tcp: the server is no leatd, so it cannot be asked for better ways");
+		note_refused(m, "rdma", "the server is no leatd and cannot be asked; an rdma:// URL "
+					"tries it");
 		return;
 	}
 	note_server(m, &info);

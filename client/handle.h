@@ -33,6 +33,8 @@ struct leat {
 	char export[LT_PATH_MAX];
 	char path[LT_PATH_MAX];            /* of the URL, inside the export: no '/' at either end */
 	char server_url[512], chosen[256], server[64];
+	struct leat_way refused[ARRAY_SIZE(((struct leat_info *)0)->refused)];
+	unsigned nrefused;
 	bool is_leatd;
 	uint8_t instance[16];
 	uint32_t rsize, wsize, dirsize;

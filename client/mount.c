@@ -166,10 +166,14 @@ static int find_base(struct leat *m, char *why, size_t cap)
 	}
 }
 
-static int mount_steps(struct leat *m, char *why, size_t cap)
+static int mount_steps(struct leat *m, bool connect_only, char *why, size_t cap)
 {
 	int rc = lt_choose_connect(m, why, cap);
 
+	if (!rc && connect_only) {
+		name_server(m);
+		return lt_choose_more(m, why, cap);
+	}
 	if (!rc)
 		rc = lt_mntsvc_mount(m, why, cap);
 	if (!rc)
@@ -202,7 +206,7 @@ int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 		snprintf(mount_error, sizeof(mount_error), "%.250s: %s", url, strerror(-rc));
 		return rc;
 	}
-	rc = mount_steps(m, why, sizeof(why));
+	rc = mount_steps(m, opts && opts->connect_only, why, sizeof(why));
 	if (rc) {
 		snprintf(mount_error, sizeof(mount_error), "cannot mount %.250s: %s", url,
 			 why[0] ? why : strerror(-rc));

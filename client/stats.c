@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ctl.h"
 #include "op.h"
@@ -38,6 +39,7 @@ static void look_info(struct leat *m, void *arg)
 	snprintf(info->registration, sizeof(info->registration), "%s",
 		 c.registration ? c.registration : "");
 	snprintf(info->device, sizeof(info->device), "%s", c.device);
+	snprintf(info->reach, sizeof(info->reach), "%s", c.reach);
 }
 
 /** leat_info - see leat.h; credits are the sum over the connections */
@@ -48,6 +50,7 @@ void leat_info(struct leat *m, struct leat_info *ret)
 		.rsize = m->rsize,
 		.wsize = m->wsize,
 		.conns = m->clnts,
+		.nrefused = m->nrefused,
 	};
 
 	snprintf(info.transport, sizeof(info.transport), "%s",
@@ -56,6 +59,7 @@ void leat_info(struct leat *m, struct leat_info *ret)
 	snprintf(info.path, sizeof(info.path), "%s", m->path);
 	snprintf(info.chosen, sizeof(info.chosen), "%s", m->chosen);
 	snprintf(info.server, sizeof(info.server), "%s", m->server);
+	memcpy(info.refused, m->refused, sizeof(info.refused));
 	lt_sync_run(m, look_info, &info);
 	*ret = info;
 }

@@ -76,6 +76,8 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 	uint32_t uid, gid;
 	uint32_t rsize, wsize;
 	const char *capture;       /* pcap of local-fabric traffic */
+	bool connect_only;         /* mount nothing: for leat_info() and leat_null() alone, whatever
+	                            * the server exports; all else fails */
 };
 
 /** leat_mount - connect and mount; blocks
@@ -109,6 +111,12 @@ struct leat_info {
 	bool remote_inv;
 	char registration[16];
 	char device[64];
+	char reach[96];            /* how the server reaches memory of this process, in words */
+	unsigned nrefused;         /* ways that were tried before, in this order, and why not */
+	struct leat_way {
+		char url[300];     /* "rdma://10.0.0.7:20049"; "rdma" if there is no such listener */
+		char why[160];
+	} refused[8];
 	uint64_t reconnects;
 };
 void leat_info(struct leat *m, struct leat_info *ret);

@@ -344,6 +344,7 @@ struct rpcrdma_clnt_info {
 	uint32_t send_inline, recv_inline;
 	bool remote_inv;
 	const char *registration;
+	const char *reach;             /* for people: how the server reaches our memory */
 	char device[64];
 	uint64_t reconnects;
 };

@@ -364,6 +364,7 @@ void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *r
 		.recv_inline = c->recv_inline,
 		.remote_inv = c->remote_inv,
 		.registration = c->ops->registration(c),
+		.reach = c->ops->reach(c),
 		.reconnects = c->reconnects,
 	};
 	snprintf(ret->why, sizeof(ret->why), "%s", c->why);

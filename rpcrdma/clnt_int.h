@@ -112,6 +112,7 @@ struct rr_clnt_ops {
 	void (*fini)(struct rpcrdma_clnt *c);
 	const char *(*device)(const struct rpcrdma_clnt *c);
 	const char *(*registration)(const struct rpcrdma_clnt *c);
+	const char *(*reach)(const struct rpcrdma_clnt *c); /* "" while not connected */
 };
 
 extern const struct rr_clnt_ops rr_clnt_rdma_ops; /* over any fabric */

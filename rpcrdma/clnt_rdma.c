@@ -374,6 +374,13 @@ static const char *clnt_rdma_registration(const struct rpcrdma_clnt *c)
 	return c->attr.registration;
 }
 
+static const char *clnt_rdma_reach(const struct rpcrdma_clnt *c)
+{
+	const struct rr_link *l = rr_link_of(c);
+
+	return l && l->connected ? rr_qp_reach(l->qp) : "";
+}
+
 const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.name = "rdma",
 	.init = clnt_rdma_init,
@@ -384,4 +391,5 @@ const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.fini = clnt_rdma_fini,
 	.device = clnt_rdma_device,
 	.registration = clnt_rdma_registration,
+	.reach = clnt_rdma_reach,
 };

@@ -276,6 +276,12 @@ static const char *tcp_device(const struct rpcrdma_clnt *c)
 	return "tcp";
 }
 
+static const char *tcp_reach(const struct rpcrdma_clnt *c)
+{
+	(void)c;
+	return "all memory by copies through a socket";
+}
+
 static const char *tcp_registration(const struct rpcrdma_clnt *c)
 {
 	(void)c;
@@ -292,4 +298,5 @@ const struct rr_clnt_ops rr_clnt_tcp_ops = {
 	.fini = tcp_fini,
 	.device = tcp_device,
 	.registration = tcp_registration,
+	.reach = tcp_reach,
 };

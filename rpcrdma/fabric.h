@@ -307,6 +307,9 @@ struct rr_fabric_ops {
 	int (*qp_direct)(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
 			 void **ret_addr, uint32_t *ret_token);
 	void (*qp_direct_end)(struct rr_qp *qp, uint32_t token);
+
+	/* For people: how the peer's data comes into our memory and ours to it, once connected. */
+	const char *(*qp_reach)(const struct rr_qp *qp);
 };
 
 /* The wrappers: how everyone calls the table. */
@@ -489,6 +492,11 @@ static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint6
 					  uint32_t len, void **ret_addr, uint32_t *ret_token)
 {
 	return qp->fabric->ops->qp_direct(qp, rkey, raddr, len, ret_addr, ret_token);
+}
+
+static inline const char *rr_qp_reach(const struct rr_qp *qp)
+{
+	return qp->fabric->ops->qp_reach(qp);
 }
 
 static inline void rr_qp_direct_end(struct rr_qp *qp, uint32_t token)

@@ -204,6 +204,7 @@ static const struct rr_fabric_ops fabric_local_ops = {
 	.post_recv = rr_local_post_recv,
 	.qp_direct = rr_local_qp_direct,
 	.qp_direct_end = rr_local_qp_direct_end,
+	.qp_reach = rr_local_qp_reach,
 };
 
 static void fill_limits(struct local_fabric *f)

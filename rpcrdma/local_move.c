@@ -583,3 +583,12 @@ void rr_local_move_fini(struct local_qp *qp)
 	region_close(qp, &qp->stage);
 	region_close(qp, &qp->peer_stage);
 }
+
+/** rr_local_qp_reach - what the peer does about memory of ours, as it told in the handshake */
+const char *rr_local_qp_reach(const struct rr_qp *base)
+{
+	const struct local_qp *qp = to_qp((struct rr_qp *)(uintptr_t)base);
+
+	return qp->peer_vm ? "leat_buf memory directly, other memory by process_vm calls" :
+			     "leat_buf memory directly, other memory by copies through a bounce area";
+}

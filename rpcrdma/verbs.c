@@ -101,6 +101,12 @@ static void verbs_qp_direct_end(struct rr_qp *qp, uint32_t token)
 	(void)token; /* nobody has one */
 }
 
+static const char *verbs_qp_reach(const struct rr_qp *qp)
+{
+	(void)qp;
+	return "all memory directly, by the device";
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static void verbs_close(struct rr_fabric *fabric)
@@ -145,6 +151,7 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.post_recv = rr_verbs_post_recv,
 	.qp_direct = verbs_qp_direct,
 	.qp_direct_end = verbs_qp_direct_end,
+	.qp_reach = verbs_qp_reach,
 };
 
 /** rr_verbs_any_device - is there any? Asked of /sys: the libraries load modules and print */

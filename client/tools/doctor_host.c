@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * doctor_host.c - leat doctor: what this machine has for leat, save RDMA devices
+ *
+ * Operation:  Reads /proc and /sys and tries out what is better tried than read: huge pages, the
+ *             MTU of a route, O_DIRECT. doctor_judge.c says what it means.
+ * Memory:     A trial mapping of 4 MiB, and smaps, for a moment.
+ * Threads:    One.
+ * Errors:     What cannot be found out is said to be so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor.h"
+
+#define TRIAL_BYTES ((size_t)4 << 20)
+#define HUGE_BYTES ((size_t)2 << 20)
+#define SMAPS_BYTES_MAX ((size_t)1 << 20)
+#define THP "/sys/kernel/mm/transparent_hugepage/"
+#define ALIGN_MAX 65536u
+
+int doctor_read(const char *path, char *buf, size_t cap)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		n = read(fd, buf + len, cap - 1 - len);
+		if (n < 0)
+			err = -errno;
+		else
+			len += (size_t)n;
+	} while (n > 0 && len < cap - 1);
+	close(fd);
+	if (len && buf[len - 1] == '\n')
+		len--;
+	buf[len] = '\0';
+	return err;
+}
+
+static uint64_t bytes_of(rlim_t limit)
+{
+	return limit == RLIM_INFINITY ? DOCTOR_UNLIMITED : (uint64_t)limit;
+}
+
+static void say_memlock(const char *status, bool has_device)
+{
+	struct rlimit rl = { .rlim_cur = 0 };
+	struct doctor_finding f;
+
+	(void)getrlimit(RLIMIT_MEMLOCK, &rl); /* fails for wrong arguments only */
+	doctor_judge_memlock(bytes_of(rl.rlim_cur), doctor_has_cap(status, DOCTOR_CAP_IPC_LOCK),
+			     has_device, &f);
+	doctor_say("memlock", &f);
+}
+
+static void say_ptrace(const char *status)
+{
+	struct doctor_finding f;
+	uint64_t scope;
+	char text[32];
+	bool yama = !doctor_read("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) &&
+		    doctor_number(text, &scope);
+
+	doctor_judge_ptrace(yama ? (int)scope : -1, doctor_has_cap(status, DOCTOR_CAP_SYS_PTRACE), &f);
+	doctor_say("ptrace", &f);
+}
+
+/* As the pool does it: how much of the trial lies in huge pages? */
+static uint64_t huge_kib(void)
+{
+	char *smaps = malloc(SMAPS_BYTES_MAX);
+	void *map = mmap(NULL, TRIAL_BYTES + HUGE_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t kib = 0;
+	uintptr_t at;
+
+	if (map != MAP_FAILED) {
+		at = ((uintptr_t)map + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+		(void)madvise((void *)at, TRIAL_BYTES, MADV_HUGEPAGE); /* whether it did is the question */
+		memset((void *)at, 1, TRIAL_BYTES);
+		if (!smaps || doctor_read("/proc/self/smaps", smaps, SMAPS_BYTES_MAX) ||
+		    !doctor_smaps_kib(smaps, at, "AnonHugePages", &kib))
+			kib = 0;
+		munmap(map, TRIAL_BYTES + HUGE_BYTES);
+	}
+	free(smaps);
+	return kib;
+}
+
+static void say_huge(void)
+{
+	char text[128], anon[32] = "", shmem[32] = "";
+	struct doctor_finding f;
+
+	if (!doctor_read(THP "enabled", text, sizeof(text)))
+		doctor_choice(text, anon, sizeof(anon));
+	if (!doctor_read(THP "shmem_enabled", text, sizeof(text)))
+		doctor_choice(text, shmem, sizeof(shmem));
+	doctor_judge_huge(anon, shmem, huge_kib(), TRIAL_BYTES >> 10, &f);
+	doctor_say("hugepages", &f);
+}
+
+static void say_files(void)
+{
+	struct rlimit rl = { .rlim_cur = 0 };
+	struct doctor_finding f;
+
+	(void)getrlimit(RLIMIT_NOFILE, &rl); /* fails for wrong arguments only */
+	doctor_judge_files(bytes_of(rl.rlim_cur), bytes_of(rl.rlim_max), &f);
+	doctor_say("files", &f);
+}
+
+static void say_aio(void)
+{
+	struct doctor_finding f;
+	char used[32], max[32];
+	uint64_t u, m;
+
+	if (doctor_read("/proc/sys/fs/aio-nr", used, sizeof(used)) || !doctor_number(used, &u) ||
+	    doctor_read("/proc/sys/fs/aio-max-nr", max, sizeof(max)) || !doctor_number(max, &m))
+		return; /* a kernel without it */
+	doctor_judge_aio(u, m, &f);
+	doctor_say("aio", &f);
+}
+
+static void say_cpus(void)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	struct doctor_finding f;
+	cpu_set_t set;
+	int usable = (int)online;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		usable = CPU_COUNT(&set);
+	doctor_judge_cpus((unsigned)usable, (unsigned)online, &f);
+	doctor_say("processors", &f);
+}
+
+bool doctor_host(void)
+{
+	char status[8192] = "";
+	bool has_device;
+
+	if (doctor_read("/proc/self/status", status, sizeof(status)))
+		status[0] = '\0';
+	has_device = doctor_rdma() > 0;
+	say_memlock(status, has_device);
+	say_ptrace(status);
+	say_huge();
+	say_files();
+	say_aio();
+	say_cpus();
+	return has_device;
+}
+
+/* ---- the way to a host ------------------------------------------------------------------------ */
+
+/* What the kernel would put into one packet; nothing is sent. Return: bytes or -errno */
+static int route_mtu(const struct addrinfo *ai)
+{
+	bool v6 = ai->ai_family == AF_INET6;
+	int fd = socket(ai->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = 0;
+	socklen_t len = sizeof(mtu);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, ai->ai_addr, ai->ai_addrlen) ||
+	    getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu, &len))
+		mtu = -errno;
+	close(fd);
+	return mtu;
+}
+
+void doctor_route(const char *host, bool rdma)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_DGRAM };
+	struct doctor_finding f;
+	struct addrinfo *ai;
+	int rc = getaddrinfo(host, "2049", &hints, &ai);
+
+	if (rc) {
+		doctor_find(&f, DOCTOR_MISSING, "%s: %s", host, gai_strerror(rc));
+		doctor_say("network", &f);
+		return;
+	}
+	rc = route_mtu(ai);
+	freeaddrinfo(ai);
+	if (rc < 0)
+		doctor_find(&f, DOCTOR_MISSING, "no way to %s: %s", host, strerror(-rc));
+	else
+		doctor_judge_mtu(host, (unsigned)rc, rdma, &f);
+	doctor_say("network", &f);
+}
+
+/* ---- O_DIRECT ---------------------------------------------------------------------------------- */
+
+/* The smallest length that a write past the page cache takes; 0 if none does. */
+static unsigned try_lengths(int fd, void *buf)
+{
+	for (unsigned align = 512; align <= ALIGN_MAX; align *= 2) {
+		if (pwrite(fd, buf, align, align) == (ssize_t)align)
+			return align;
+	}
+	return 0;
+}
+
+static void judge_direct(const char *path, int fd, struct doctor_finding *f)
+{
+	void *buf = NULL;
+	unsigned align = 0;
+#ifdef STATX_DIOALIGN
+	struct statx st;
+
+	if (!statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) && st.stx_mask & STATX_DIOALIGN &&
+	    st.stx_dio_offset_align) {
+		doctor_find(f, DOCTOR_OK, "%s: offsets of %u, memory of %u bytes, as the kernel says",
+			    path, st.stx_dio_offset_align, st.stx_dio_mem_align);
+		return;
+	}
+#endif
+	if (!posix_memalign(&buf, ALIGN_MAX, ALIGN_MAX)) {
+		memset(buf, 0, ALIGN_MAX);
+		align = try_lengths(fd, buf);
+	}
+	free(buf);
+	if (align)
+		doctor_find(f, DOCTOR_OK, "%s: offsets of %u bytes, by trial", path, align);
+	else
+		doctor_find(f, DOCTOR_SLOWER, "%s: this file system has no O_DIRECT", path);
+}
+
+int doctor_direct(const char *path)
+{
+	struct doctor_finding f;
+	struct stat st;
+	int fd, rc = 0;
+
+	if (stat(path, &st)) {
+		rc = -errno;
+		doctor_find(&f, DOCTOR_MISSING, "%s: %s", path, strerror(errno));
+		doctor_say("direct io", &f);
+		return rc;
+	}
+	/* a file of nobody, in the directory; an existing one is only asked, never written */
+	if (S_ISDIR(st.st_mode))
+		fd = open(path, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+	else
+		fd = open(path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == EINVAL)
+		doctor_find(&f, DOCTOR_SLOWER, "%s: this file system has no O_DIRECT", path);
+	else if (fd < 0)
+		doctor_find(&f, DOCTOR_OK, "%s: not known: %s", path, strerror(errno));
+	else
+		judge_direct(path, fd, &f);
+	if (fd >= 0)
+		close(fd);
+	doctor_say("direct io", &f);
+	return 0;
+}
