@@ -319,7 +319,10 @@ static void item84_no_more_than_so_many(void **state)
 	serve_with(NULL, &attr);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(raw_open(&more[i], svc.engine, path, &opts4k), 0);
+	assert_int_equal(svc.refused, 0);
 	assert_int_equal(raw_open(&peer, svc.engine, path, &opts4k), -ECONNREFUSED);
+	assert_int_equal(svc.refused, 1); /* the service can say why */
+	assert_int_equal(svc.refused_err, -EUSERS);
 	raw_close(&peer);
 	raw_close(&more[1]);
 	connect_peer(&o);

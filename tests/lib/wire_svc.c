@@ -355,8 +355,21 @@ static void svc_closed(void *conn_ctx)
 	((struct wire_svc *)conn_ctx)->closed++;
 }
 
+static void svc_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
+{
+	struct wire_svc *s = ctx;
+
+	assert_true(peer->text[0] != '\0');
+	s->refused++;
+	s->refused_err = err;
+}
+
 static const struct rpcrdma_svc_ops ops = {
-	.accept = svc_accept, .call = svc_call, .closed = svc_closed };
+	.accept = svc_accept,
+	.call = svc_call,
+	.closed = svc_closed,
+	.refused = svc_refused,
+};
 
 void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
 
