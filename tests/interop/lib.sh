@@ -50,6 +50,25 @@ bad() {
 	fi
 }
 
+# counted WHAT PROGRAM...: one that makes many checks itself, and tells in its last line how many
+counted() {
+	what=$1
+	shift
+	rc=0
+	[ -z "${VERBOSE:-}" ] || section "  $what"
+	"$@" >"$work/out" 2>&1 </dev/null || rc=$?
+	sum=$(sed -n '$s/.*: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/out")
+	if [ -z "$sum" ] || { [ "$rc" -ne 0 ] && [ "${sum#* }" -eq 0 ]; }; then
+		sum='0 1'
+	fi
+	passed=$((passed + ${sum% *}))
+	failed=$((failed + ${sum#* }))
+	if [ "${sum#* }" -gt 0 ]; then
+		echo "  FAIL  $what: '$*' -> status $rc"
+		head -n 12 "$work/out" | cut -c 1-300 | sed 's/^/        | /'
+	fi
+}
+
 # said WHAT PATTERN: the last command that was checked did
 said() {
 	if grep -qi -e "$2" "$work/out"; then
@@ -162,6 +181,38 @@ leatd_stop() {
 	kill "$leatd_cat" 2>/dev/null || :
 	wait "$leatd_cat" 2>/dev/null || :
 	[ "${1:-TERM}" = KILL ] || same 'exit status of leatd' "$rc" 0
+}
+
+# ---- Linux's client ---------------------------------------------------------------------------------
+
+# mounted DIR rdma|tcp [,OPTION...]: what leatd serves; from another address: from=ADDRESS mounted ...
+mounted() {
+	port=2049
+	[ "$2" = tcp ] || port=20049
+	mount -t nfs -o "vers=3,proto=$2,port=$port,mountport=2049,mountproto=tcp,nolock${3:-}" \
+		"${from:-$addr}:/demo" "$1"
+}
+
+cold() { echo 3 >/proc/sys/vm/drop_caches; }
+
+# of_mount DIR AWK: what the kernel counts for one mount; AWK sees its lines of mountstats
+of_mount() {
+	awk -v dir="$1" '$1 == "device" { on = $5 == dir } on'" { $2 } "'END { print n + 0 }' /proc/self/mountstats
+}
+
+# calls DIR PROCEDURE: how many it has made
+calls() { of_mount "$1" "if (\$1 == \"$2:\") n += \$2"; }
+
+# rdma_count DIR reads|writes|replies|long: its calls with Read chunks, Write chunks, a Reply chunk,
+# and those that went as a Position-Zero Read chunk
+rdma_count() {
+	case $2 in
+	reads) field=13 ;;
+	writes) field=14 ;;
+	replies) field=15 ;;
+	long) field=23 ;;
+	esac
+	of_mount "$1" "if (\$1 == \"xprt:\" && \$2 == \"rdma\") n += \$$field"
 }
 
 # queue pairs of the programs in the machine: none may be left behind
