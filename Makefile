@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $1 $2;)
 SUB = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
 
 # Goals that see to their own dependencies, or need none: nothing is looked up for them here.
-FRONT := check demo bench bench-vm asan ubsan tsan interop cov fuzz mutants deps clean distclean help layers dist
+FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz mutants deps clean distclean help layers dist
 GOALS := $(or $(MAKECMDGOALS),all)
 
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -140,6 +140,7 @@ help:
 #: bench        the measurements of doc/testing.md
 #: bench-vm     leat and leatd beside Linux's NFS/RDMA, in the virtual machine of `make interop`
 #: interop      tests against other implementations
+#: interop-long random operations by the hundred thousand, and a build on a mount: 20 minutes
 #: asan ubsan   the tests of `check` under a sanitizer
 #: tsan         the flow tests under the thread sanitizer
 #: fuzz         each harness for FUZZ_SECONDS (60)
@@ -155,7 +156,7 @@ clean:
 	rm -rf $(B)
 distclean: clean
 
-.PHONY: demo bench bench-vm mutants interop
+.PHONY: demo bench bench-vm mutants interop interop-long
 demo:
 	@scripts/deps.sh install build rdma
 	@$(SUB) all
@@ -180,6 +181,11 @@ interop:
 	@scripts/deps.sh install build rdma check interop || echo 'interop: something is missing; what cannot run says so'
 	@$(SUB) all interop-tools
 	@LEAT=$(B)/leat LEATD=$(B)/leatd O=$(O) scripts/interop.sh || [ $$? -eq 77 ]
+
+interop-long:
+	@scripts/deps.sh install build rdma check interop || echo 'interop: something is missing; what cannot run says so'
+	@$(SUB) all interop-tools
+	@LEAT=$(B)/leat LEATD=$(B)/leatd O=$(O) scripts/interop.sh --long || [ $$? -eq 77 ]
 
 .PHONY: layers hdr-check tidy cppcheck format compdb dist
 layers:

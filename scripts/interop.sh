@@ -4,18 +4,21 @@
 #
 # interop.sh - run the tests against other implementations, and add up
 #
-#   interop.sh [NAME...]     all of tests/interop/*.sh, or those named (leat_leatd)
+#   interop.sh [NAME...]     all of tests/interop/*.sh, or those named (leat_leatd, long/tumble)
+#   interop.sh --long        all of tests/interop/long/*.sh
 #
-# Each boots the virtual machine of tests/interop/vm once, one after the other. A test that cannot run
+# Most boot the virtual machine of tests/interop/vm once, one after the other. A test that cannot run
 # here says SKIP and why. Exit status 1 if a check failed or a test did not come to its end; 77 if
 # none could run.
 
 set -u
 cd "$(dirname "$0")/.." || exit
 
+dir=''
+[ "${1:-}" != --long ] || { dir=long/; shift; }
 if [ $# -eq 0 ]; then
-	for script in tests/interop/*.sh; do
-		name=$(basename "$script" .sh)
+	for script in "tests/interop/$dir"*.sh; do
+		name=$dir$(basename "$script" .sh)
 		[ "$name" = lib ] || set -- "$@" "$name"
 	done
 fi

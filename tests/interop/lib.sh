@@ -19,7 +19,8 @@ in_vm() {
 	for program in "$LEAT" "$LEATD"; do
 		[ -x "$program" ] || { echo "no $program: make all"; exit 1; }
 	done
-	command="VERBOSE='${VERBOSE:-}' LEAT='$LEAT' LEATD='$LEATD' O='${O:-build/obj/default}' sh '$0'"
+	command="VERBOSE='${VERBOSE:-}' ${TUMBLE_COUNT:+TUMBLE_COUNT=$TUMBLE_COUNT} ${TUMBLE_SEED:+TUMBLE_SEED=$TUMBLE_SEED}"
+	command="$command LEAT='$LEAT' LEATD='$LEATD' O='${O:-build/obj/default}' sh '$0'"
 	[ $# -gt 1 ] || exec tests/interop/vm/vm -t "$1" "$command"
 	# the status goes through a file: a pipe would lose it
 	{
