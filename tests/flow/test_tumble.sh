@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_tumble.sh - random operations on files of a leatd over the local fabric and TCP, every answer
-# verified; also while the leatd is killed and started again
+# test_tumble.sh - random operations on files and names of a leatd over the local fabric and TCP, every
+# answer verified; also while the leatd is killed and started again
 
 set -eu
 : "${LEATD:=build/leatd}" "${O:=build/obj/default}"
@@ -101,6 +101,9 @@ for url in "local://$work/sock/x/file" "tcp://127.0.0.1:$port/x/file"; do
 	go "$url"
 	go "$url?conns=3" -q 16
 	go "$url?inline=1024&rsize=4096&wsize=8192" -q 8 -l 100000
+	"$tumble" -N -s "$TUMBLE_SEED" -n $((TUMBLE_COUNT / 5)) -c 200 "${url%/*}/tree" || fail "tumble -N $url -> $?"
+	[ -z "$(ls -A "$work/export")" ] || fail "tumble -N $url left $(ls -A "$work/export")"
+	checks=$((checks + 1))
 	go "$url?credits=2&readahead=65536" -q 32 -l 3000000 -m 1500000 -n $((TUMBLE_COUNT / 3))
 done
 if [ "$(id -u)" -eq 0 ]; then

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * tumble.c - tumble [OPTION]... TARGET: random operations on a file, every answer verified
+ * tumble.c - tumble [OPTION]... TARGET: random operations, every answer verified
  *
  * TARGET is a path, which is used by system calls (of a kernel mount, say), or a URL of libleat. The
  * file is made, and removed when all was well.
@@ -14,6 +14,7 @@
  *   -M         some by mmap                  -r         the server may be killed and come back
  *   -o FILE    what the file has to be, in the end; the file stays
  *   -L FILE    where the log of a failure goes; -R FILE   do what such a log says
+ *   -N         names instead: TARGET is a directory that is made, and removed when all was well
  *   -v         tell how far it is
  *
  * Exit status: 0, 1 if something was wrong, 2 for wrong usage, 3 if it could not be tried.
@@ -27,11 +28,13 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "tree.h"
 #include "tumble.h"
 
 struct args {
 	struct tumble_opts o;
 	const char *target, *model, *replay;
+	bool names;
 };
 
 static volatile sig_atomic_t stopped;
@@ -45,7 +48,7 @@ static int usage(const char *what)
 {
 	fprintf(stderr,
 		"tumble: %s\nusage: tumble [-n COUNT] [-s SEED] [-l BYTES] [-m BYTES] [-q DEPTH] [-c COUNT] [-D] "
-		"[-A BYTES] [-M] [-r] [-o FILE] [-L FILE] [-R FILE] [-v] PATH|URL\n",
+		"[-A BYTES] [-M] [-N] [-r] [-o FILE] [-L FILE] [-R FILE] [-v] PATH|URL\n",
 		what);
 	return 2;
 }
@@ -102,13 +105,16 @@ static int parse(int argc, char **argv, struct args *a)
 	struct tumble_opts *o = &a->o;
 	int opt, rc = 0;
 
-	while (!rc && (opt = getopt(argc, argv, "n:s:l:m:q:c:A:DMro:L:R:v")) != -1) {
+	while (!rc && (opt = getopt(argc, argv, "n:s:l:m:q:c:A:DMNro:L:R:v")) != -1) {
 		switch (opt) {
 		case 'D':
 			o->direct = true;
 			break;
 		case 'M':
 			o->map = true;
+			break;
+		case 'N':
+			a->names = true;
 			break;
 		case 'r':
 			o->restarts = true;
@@ -139,6 +145,8 @@ static int parse(int argc, char **argv, struct args *a)
 	a->target = argv[optind];
 	if (back_is_url(a->target) && (o->direct || o->map))
 		return usage("O_DIRECT and mmap are for paths");
+	if (a->names && (o->direct || o->map || o->restarts || o->depth > 1 || o->log || a->model || a->replay))
+		return usage("of these options -N takes only -n, -s, -c");
 	if (!o->len_max || o->len_max > o->size_max)
 		o->len_max = o->size_max;
 	return 0;
@@ -180,6 +188,35 @@ static int run(struct args *a, struct back *b, const struct oplog *replay)
 	return 0;
 }
 
+static int run_names(struct args *a)
+{
+	uint64_t start = clock_now_ns(), done[2];
+	struct tree *t;
+	char why[512];
+	int rc;
+
+	if (back_is_url(a->target))
+		rc = tree_leat_create(a->target, &t, why, sizeof(why));
+	else
+		rc = tree_posix_create(a->target, &t, why, sizeof(why));
+	if (rc) {
+		fprintf(stderr, "tumble: %s\n", why);
+		return 3;
+	}
+	rc = tumble_names(t, &a->o, stdout, done);
+	if (rc < 0)
+		fprintf(stderr, "tumble: %s: %s\n", a->target, strerror(-rc));
+	else if (!rc && !stopped)
+		printf("tumble: all was right: names by %s, seed %" PRIu64 ": %" PRIu64 " changes, %" PRIu64
+		       " refusals; %.1f s\n",
+		       t->ops->name, a->o.seed, done[0], done[1],
+		       (double)(clock_now_ns() - start) / (double)NS_PER_S);
+	else if (!rc)
+		printf("tumble: stopped by a signal\n");
+	t->ops->destroy(t);
+	return rc < 0 ? 3 : rc || stopped ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct args a = { .o = { .count = 10000, .seed = (uint64_t)time(NULL), .size_max = 262144,
@@ -194,6 +231,8 @@ int main(int argc, char **argv)
 		return rc;
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
+	if (a.names)
+		return run_names(&a);
 	if (a.replay)
 		rc = oplog_load(a.replay, &a.o, &replay, why, sizeof(why));
 	if (!rc) {

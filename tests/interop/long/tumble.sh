@@ -28,6 +28,14 @@ tumbled() {
 	rm -f "$work/model" "$file"
 }
 
+# named WHAT TARGET: names instead
+named() {
+	section "$1: names"
+	ok "$1: names" timeout 900 "$tumble" -N -n $((TUMBLE_COUNT * 3 / 100)) -s "$TUMBLE_SEED" -c 500 "$2"
+	sed -n 's/^tumble: all was right: /          /p' "$work/out"
+	same "$1: names" "$(ls -A "$work/export")" ''
+}
+
 mounted() { # OPTIONS
 	mount -t nfs -o "vers=3,mountport=2049,mountproto=tcp,nolock,$1" "$addr:/demo" "$m"
 }
@@ -36,6 +44,7 @@ leatd_start
 tumbled 'leat over verbs' 20 "$url/one"
 tumbled 'leat over verbs, 16 at once' 60 "$url/many" -q 16
 tumbled 'leat over verbs, inline 1024, 2 connections' 20 "$url/small?inline=1024&conns=2" -q 8 -l 65536
+named 'leat over verbs' "$url/tree"
 for way in rdma tcp; do
 	port=20049
 	[ $way = rdma ] || port=2049
@@ -44,6 +53,7 @@ for way in rdma tcp; do
 	tumbled "Linux over $way, page cache" 15 "$m/cached"
 	tumbled "Linux over $way, O_DIRECT as well" 20 "$m/direct" -D
 	tumbled "Linux over $way, mmap as well" 15 "$m/mapped" -D -M
+	named "Linux over $way" "$m/tree"
 	ok umount timeout 60 umount "$m"
 done
 same 'no queue pair is left' "$(queue_pairs)" 0

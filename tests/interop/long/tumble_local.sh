@@ -45,6 +45,14 @@ for url in "$local_url" "$tcp_url"; do
 	tumbled "leat, $way, 16 at once" 30 "$url/file" -q 16
 	tumbled "leat, $way, small pieces" 30 "$url/file?inline=1024&rsize=4096&wsize=8192" -q 8
 	tumbled "leat, $way, 3 connections, 4 MiB" 20 "$url/file?conns=3" -q 16 -l 4000000 -m 2000000
+	if timeout 600 "$tumble" -N -n $((TUMBLE_COUNT / 5)) -s "$TUMBLE_SEED" "$url/tree" >"$work/out" 2>&1; then
+		passed=$((passed + 1))
+		sed -n 's/^tumble: all was right: /  /p' "$work/out"
+	else
+		failed=$((failed + 1))
+		echo "  FAIL  names, $way"
+		sed 's/^/        | /' "$work/out"
+	fi
 done
 leatd_stop
 echo "${0##*/}: $passed passed, $failed failed"
