@@ -74,10 +74,10 @@ static int start_data(struct remote *r, struct back_io *io, struct leat_cb cb)
 	if (op->how & HOW_SEQ)
 		return read_on(r, io);
 	if (op->how & HOW_VECTOR)
-		return write ? leat_aio_pwritev(r->f, io->iov, io->iovcnt, op->off, cb) :
-			       leat_aio_preadv(r->f, io->iov, io->iovcnt, op->off, cb);
-	return write ? leat_aio_pwrite(r->f, io->iov[0].iov_base, op->len, op->off, cb) :
-		       leat_aio_pread(r->f, io->iov[0].iov_base, op->len, op->off, cb);
+		return write ? leat_aio_pwritev(r->f, io->iov, io->iovcnt, op->off, cb)
+			     : leat_aio_preadv(r->f, io->iov, io->iovcnt, op->off, cb);
+	return write ? leat_aio_pwrite(r->f, io->iov[0].iov_base, op->len, op->off, cb)
+		     : leat_aio_pread(r->f, io->iov[0].iov_base, op->len, op->off, cb);
 }
 
 static int remote_start(struct back *b, struct back_io *io)
@@ -93,11 +93,11 @@ static int remote_start(struct back *b, struct back_io *io)
 	case OP_WRITE:
 		return start_data(r, io, cb);
 	case OP_TRUNCATE:
-		return path ? leat_aio_truncate(r->m, r->name, op->len, cb) :
-			      leat_aio_ftruncate(r->f, op->len, cb);
+		return path ? leat_aio_truncate(r->m, r->name, op->len, cb)
+			    : leat_aio_ftruncate(r->f, op->len, cb);
 	case OP_STAT:
-		return path ? leat_aio_stat(r->m, r->name, &io->st, cb) :
-			      leat_aio_fstat(r->f, &io->st, cb);
+		return path ? leat_aio_stat(r->m, r->name, &io->st, cb)
+			    : leat_aio_fstat(r->f, &io->st, cb);
 	case OP_FSYNC:
 		return leat_aio_fsync(r->f, cb);
 	default:
@@ -211,7 +211,8 @@ int back_leat_create(const char *url, struct back **ret, char *why, size_t room)
 	int rc = r ? back_leat_split(url, &dir, &r->name) : -ENOMEM;
 
 	if (rc) {
-		snprintf(why, room, "%s", rc == -EINVAL ? "a URL has to end in the name of a file" : strerror(-rc));
+		snprintf(why, room, "%s",
+			 rc == -EINVAL ? "a URL has to end in the name of a file" : strerror(-rc));
 		free(r);
 		return rc;
 	}

@@ -54,7 +54,8 @@ static int posix_open(struct back *b, int flags)
 		return -errno;
 	if (!p->direct)
 		return 0;
-	p->direct_fd = open(p->path, O_RDWR | O_CLOEXEC | O_DIRECT | (flags & ~(O_CREAT | O_TRUNC | O_EXCL)));
+	p->direct_fd = open(p->path, O_RDWR | O_CLOEXEC | O_DIRECT |
+					     (flags & ~(O_CREAT | O_TRUNC | O_EXCL)));
 	if (p->direct_fd < 0) {
 		int err = -errno;
 
@@ -97,15 +98,15 @@ static int64_t move(struct posix *p, const struct back_io *io)
 	if (op->how & HOW_MAP)
 		return map_move(p->fd, io);
 	if (op->how & HOW_VECTOR) {
-		n = write ? pwritev(fd, io->iov, io->iovcnt, (off_t)op->off) :
-			    preadv(fd, io->iov, io->iovcnt, (off_t)op->off);
+		n = write ? pwritev(fd, io->iov, io->iovcnt, (off_t)op->off)
+			  : preadv(fd, io->iov, io->iovcnt, (off_t)op->off);
 	} else if (op->how & HOW_SEQ) {
 		if (lseek(fd, (off_t)op->off, SEEK_SET) < 0)
 			return -errno;
 		n = read(fd, io->iov[0].iov_base, op->len);
 	} else {
-		n = write ? pwrite(fd, io->iov[0].iov_base, op->len, (off_t)op->off) :
-			    pread(fd, io->iov[0].iov_base, op->len, (off_t)op->off);
+		n = write ? pwrite(fd, io->iov[0].iov_base, op->len, (off_t)op->off)
+			  : pread(fd, io->iov[0].iov_base, op->len, (off_t)op->off);
 	}
 	return n < 0 ? -errno : n;
 }

@@ -73,7 +73,8 @@ static void tell_way(struct run *r)
 			op_print(r->out, &r->slots[i].op);
 		}
 	}
-	fprintf(r->out, "  the last of %zu operations, seed %" PRIu64 ":\n", r->log.count, r->o->seed);
+	fprintf(r->out, "  the last of %zu operations, seed %" PRIu64 ":\n", r->log.count,
+		r->o->seed);
 	for (size_t i = from; i < r->log.count; i++) {
 		fprintf(r->out, "    ");
 		op_print(r->out, &r->log.ops[i]);
@@ -117,7 +118,7 @@ static void fail_errno(struct run *r, const struct op *op, const char *what, int
 	fail(r, op, "%s: %s (%s)", what, strerror(-err), r->b->ops->why(r->b));
 }
 
-/* ---- judging ------------------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------- */
 
 static bool is_guarded(const struct slot *s)
 {
@@ -133,14 +134,16 @@ static void judge_read(struct run *r, struct slot *s)
 	uint64_t n = (uint64_t)s->io.result;
 
 	if (n != s->expect) {
-		fail(r, &s->op, "%" PRIu64 " bytes were read instead of %" PRIu64 ", the file has %" PRIu64, n,
+		fail(r, &s->op,
+		     "%" PRIu64 " bytes were read instead of %" PRIu64 ", the file has %" PRIu64, n,
 		     s->expect, r->model.size);
 		return;
 	}
 	r->sum.bytes_read += n;
 	if (n && memcmp(s->data, r->model.bytes + s->op.off, n) != 0) {
 		if (begin_failure(r, &s->op)) {
-			model_explain(&r->model, &r->log, r->o->seed, s->op.off, s->data, n, r->out);
+			model_explain(&r->model, &r->log, r->o->seed, s->op.off, s->data, n,
+				      r->out);
 			tell_way(r);
 		}
 		return;
@@ -165,7 +168,8 @@ static void judge(struct run *r, struct slot *s)
 
 	r->sum.ops[s->op.kind]++;
 	if (result < 0) {
-		if (s->op.kind == OP_FSYNC && r->o->restarts && r->b->ops->is_loss(r->b, (int)result))
+		if (s->op.kind == OP_FSYNC && r->o->restarts &&
+		    r->b->ops->is_loss(r->b, (int)result))
 			r->lost = true;
 		else
 			fail_errno(r, &s->op, "the back end", (int)result);
@@ -199,7 +203,7 @@ static void reap(struct run *r)
 	}
 }
 
-/* ---- on their way ---------------------------------------------------------------------------------- */
+/* ---- on their way ------------------------------------------------------------------------ */
 
 static bool wait_some(struct run *r)
 {
@@ -208,7 +212,8 @@ static bool wait_some(struct run *r)
 	if (r->o->stop && *r->o->stop) {
 		static const struct op none = { .kind = OP_CHECK };
 
-		fail(r, r->log.count ? &r->log.ops[r->log.count - 1] : &none, "stopped by a signal");
+		fail(r, r->log.count ? &r->log.ops[r->log.count - 1] : &none,
+		     "stopped by a signal");
 		return false;
 	}
 	rc = r->b->ops->wait(r->b);
@@ -361,7 +366,7 @@ static void submit(struct run *r, const struct op *op)
 		(void)drain(r); /* failures stay in r->failed */
 }
 
-/* ---- operations that are several -------------------------------------------------------------------- */
+/* ---- operations that are several --------------------------------------------------------- */
 
 static bool is_loss(struct run *r, int rc)
 {
@@ -428,7 +433,8 @@ static bool write_all(struct run *r, uint64_t number)
 
 		io.op = &op;
 		io.done = false;
-		io.iov[0] = (struct iovec){ .iov_base = r->model.bytes + op.off, .iov_len = op.len };
+		io.iov[0] =
+			(struct iovec){ .iov_base = r->model.bytes + op.off, .iov_len = op.len };
 		io.iovcnt = 1;
 		rc = r->b->ops->start(r->b, &io);
 		while (!rc && !io.done)
@@ -475,7 +481,7 @@ static void recover(struct run *r, const struct op *op)
 	fail(r, op, "data was lost %u times in a row", RECOVERIES_MAX);
 }
 
-/* ---- the run ------------------------------------------------------------------------------------------ */
+/* ---- the run ----------------------------------------------------------------------------- */
 
 static void run_op(struct run *r, struct op op)
 {
@@ -483,7 +489,7 @@ static void run_op(struct run *r, struct op op)
 
 	if (!settle(r, &op))
 		return;
-	/* what has been written meanwhile may change what is possible, and that in turn what collides */
+	/* what was written meanwhile may change what is possible, and that what collides */
 	fit(r, &op);
 	if (!settle(r, &op))
 		return;
@@ -621,7 +627,7 @@ int tumble_file(struct back *b, const struct tumble_opts *o, const struct oplog 
 		r->model = (struct model){ 0 };
 	}
 	if (r->busy)
-		return rc; /* stopped: the memory belongs to operations that may still come to an end */
+		return rc; /* stopped: the memory belongs to what is still in flight */
 	free_slots(r);
 	model_fini(&r->model);
 	oplog_fini(&r->log);

@@ -73,7 +73,8 @@ static void tell_origin(const struct oplog *log, uint64_t seed, uint64_t off, co
 
 		if (!covers(op, off))
 			continue;
-		while (n < len && n < 8 && covers(op, off + n) && p[n] == pattern_byte(key, off + n))
+		while (n < len && n < 8 && covers(op, off + n) &&
+		       p[n] == pattern_byte(key, off + n))
 			n++;
 		/* a byte alone may look like another's */
 		if (n == len || n >= 4 || !covers(op, off + n)) {

@@ -76,8 +76,8 @@ static void path_of(const struct names *n, const struct node *dir, int name, cha
 
 		while (dir->up->down[i] != dir)
 			i++;
-		if ((size_t)snprintf(longer, sizeof(longer), "%s%s%s", n->name[i], *tail ? "/" : "", tail) >=
-		    sizeof(longer))
+		if ((size_t)snprintf(longer, sizeof(longer), "%s%s%s", n->name[i], *tail ? "/" : "",
+				     tail) >= sizeof(longer))
 			abort(); /* DEPTH_MAX names fit by far */
 		memcpy(tail, longer, sizeof(tail));
 	}
@@ -95,12 +95,13 @@ static void printf_like(2, 3) fail(struct names *n, const char *fmt, ...)
 	va_start(ap, fmt);
 	vfprintf(n->out, fmt, ap);
 	va_end(ap);
-	fprintf(n->out, "\n  the last of %" PRIu64 " operations, seed %" PRIu64 ":\n", n->number, n->o->seed);
+	fprintf(n->out, "\n  the last of %" PRIu64 " operations, seed %" PRIu64 ":\n", n->number,
+		n->o->seed);
 	for (uint64_t i = n->number >= TOLD ? n->number - TOLD + 1 : 1; i <= n->number; i++)
 		fprintf(n->out, "    %s\n", n->told[i % TOLD]);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------ */
+/* ---- looking ----------------------------------------------------------------------------- */
 
 static void look_at_node(struct names *n, struct node *x, const char *path, const struct stat *st)
 {
@@ -109,9 +110,11 @@ static void look_at_node(struct names *n, struct node *x, const char *path, cons
 	int rc;
 
 	if ((st->st_mode & S_IFMT) != types[x->kind])
-		fail(n, "%s: a type of %o instead of %o", path, st->st_mode & S_IFMT, types[x->kind]);
+		fail(n, "%s: a type of %o instead of %o", path, st->st_mode & S_IFMT,
+		     types[x->kind]);
 	else if (x->ino && st->st_ino != x->ino)
-		fail(n, "%s: inode %ju instead of %ju", path, (uintmax_t)st->st_ino, (uintmax_t)x->ino);
+		fail(n, "%s: inode %ju instead of %ju", path, (uintmax_t)st->st_ino,
+		     (uintmax_t)x->ino);
 	else if (x->kind != LNK && (st->st_mode & 07777) != x->mode)
 		fail(n, "%s: mode %o instead of %o", path, st->st_mode & 07777, x->mode);
 	else if (x->kind != DIRECTORY && st->st_nlink != x->names)
@@ -119,7 +122,8 @@ static void look_at_node(struct names *n, struct node *x, const char *path, cons
 	else if (x->kind == REG && (uint64_t)st->st_size != x->size)
 		fail(n, "%s: size %ju instead of %" PRIu64, path, (uintmax_t)st->st_size, x->size);
 	else if (x->kind == REG && x->mtime >= 0 && st->st_mtim.tv_sec != x->mtime)
-		fail(n, "%s: time %jd instead of %" PRId64, path, (intmax_t)st->st_mtim.tv_sec, x->mtime);
+		fail(n, "%s: time %jd instead of %" PRId64, path, (intmax_t)st->st_mtim.tv_sec,
+		     x->mtime);
 	x->ino = st->st_ino;
 	if (x->kind != LNK || n->failed)
 		return;
@@ -139,7 +143,8 @@ static void look(struct names *n, struct place p)
 	path_of(n, p.dir, (int)p.name, path);
 	rc = n->t->ops->lstat(n->t, path, &st);
 	if (!x && rc != -ENOENT)
-		fail(n, "%s: stat says '%s' of what is not there", path, rc ? strerror(-rc) : "yes");
+		fail(n, "%s: stat says '%s' of what is not there", path,
+		     rc ? strerror(-rc) : "yes");
 	else if (x && rc)
 		fail(n, "%s: stat: %s", path, strerror(-rc));
 	else if (x)
@@ -178,7 +183,8 @@ static void look_at_all(struct names *n)
 		path_of(n, dir, -1, path);
 		rc = n->t->ops->list(n->t, path, each_name, &l);
 		if (rc || l.strange)
-			fail(n, "'%s': list: %s", path, rc ? strerror(-rc) : "names that nobody made");
+			fail(n, "'%s': list: %s", path,
+			     rc ? strerror(-rc) : "names that nobody made");
 		for (unsigned i = 0; i < NAMES && !n->failed; i++) {
 			if (l.seen[i] != (dir->down[i] ? 1 : 0))
 				fail(n, "'%s': %s is listed %u times", path, n->name[i], l.seen[i]);
@@ -188,7 +194,7 @@ static void look_at_all(struct names *n)
 	}
 }
 
-/* ---- the model ---------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------- */
 
 static unsigned depth(const struct node *dir)
 {
@@ -246,7 +252,9 @@ static struct node *new_node(struct names *n, enum kind kind, mode_t mode)
 
 	while (x->kind != FREE)
 		x++; /* choose_place() has left one free */
-	*x = (struct node){ .kind = kind, .mode = mode, .mtime = -1, .target = (unsigned)n->number };
+	*x = (struct node){
+		.kind = kind, .mode = mode, .mtime = -1, .target = (unsigned)n->number
+	};
 	return x;
 }
 
@@ -269,13 +277,26 @@ static struct place choose_place(struct names *n)
 	return (struct place){ dir, (unsigned)rnd_below(&n->rnd, NAMES) };
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations -------------------------------------------------------------------------- */
 
-enum verb { CREATE, CREATE_EXCL, MKDIR, SYMLINK, LINK, RENAME, UNLINK, RMDIR, CHMOD, SET_MTIME, TRUNCATE, VERBS };
+enum verb {
+	CREATE,
+	CREATE_EXCL,
+	MKDIR,
+	SYMLINK,
+	LINK,
+	RENAME,
+	UNLINK,
+	RMDIR,
+	CHMOD,
+	SET_MTIME,
+	TRUNCATE,
+	VERBS
+};
 
 static const char *const verbs[VERBS] = {
-	"create", "create_excl", "mkdir", "symlink", "link", "rename", "unlink", "rmdir", "chmod",
-	"set_mtime", "truncate",
+	"create", "create_excl", "mkdir", "symlink",   "link",	   "rename",
+	"unlink", "rmdir",	 "chmod", "set_mtime", "truncate",
 };
 
 /* What the model has against it. */
@@ -410,7 +431,8 @@ static void judge(struct names *n, int rc)
 			return;
 	}
 	if (rc)
-		fail(n, "it failed: %s; %s%s", strerror(-rc), n->may_count ? "expected was " : "nothing was in its way",
+		fail(n, "it failed: %s; %s%s", strerror(-rc),
+		     n->may_count ? "expected was " : "nothing was in its way",
 		     n->may_count ? strerror(-n->may[0]) : "");
 	else if (n->may_count)
 		fail(n, "it succeeded; expected was %s", strerror(-n->may[0]));
@@ -427,8 +449,8 @@ static void do_op(struct names *n, enum verb verb, struct place a, struct place 
 	path_of(n, a.dir, (int)a.name, from);
 	path_of(n, b.dir, (int)b.name, to);
 	/* names may be long; their beginnings tell enough */
-	snprintf(n->told[n->number % TOLD], LINE_MAX_BYTES, "%" PRIu64 " %s %.120s %.120s %" PRIu64, n->number,
-		 verbs[verb], from, verb == LINK || verb == RENAME ? to : "", value);
+	snprintf(n->told[n->number % TOLD], LINE_MAX_BYTES, "%" PRIu64 " %s %.120s %.120s %" PRIu64,
+		 n->number, verbs[verb], from, verb == LINK || verb == RENAME ? to : "", value);
 	expect(n, verb, a, b);
 	rc = carry_out(n, verb, from, to, value);
 	judge(n, rc);
@@ -519,7 +541,9 @@ int tumble_names(struct tree *t, const struct tumble_opts *o, FILE *out, uint64_
 
 	if (!n)
 		return -ENOMEM;
-	*n = (struct names){ .t = t, .o = o, .out = out, .rnd = { .state = o->seed }, .done = ret_done };
+	*n = (struct names){
+		.t = t, .o = o, .out = out, .rnd = { .state = o->seed }, .done = ret_done
+	};
 	ret_done[0] = ret_done[1] = 0;
 	name_names(n);
 	n->nodes[0] = (struct node){ .kind = DIRECTORY, .names = 1, .mode = 0755 };

@@ -19,11 +19,13 @@
 #include "tumble.h"
 
 static const char *const kinds[OP_KINDS] = {
-	[OP_READ] = "read", [OP_WRITE] = "write", [OP_TRUNCATE] = "truncate", [OP_STAT] = "stat",
-	[OP_FSYNC] = "fsync", [OP_REOPEN] = "reopen", [OP_CHECK] = "check",
+	[OP_READ] = "read",   [OP_WRITE] = "write", [OP_TRUNCATE] = "truncate",
+	[OP_STAT] = "stat",   [OP_FSYNC] = "fsync", [OP_REOPEN] = "reopen",
+	[OP_CHECK] = "check",
 };
 
-static const char *const hows[] = { "direct", "map", "path", "vector", "seq", "pool", "sync", "dsync", "busy" };
+static const char *const hows[] = { "direct", "map",  "path",  "vector", "seq",
+				    "pool",   "sync", "dsync", "busy" };
 
 /* One of @ways, of those in @can, in @percent of all cases. */
 static unsigned maybe(struct rnd *r, unsigned can, unsigned way, unsigned percent)
@@ -46,7 +48,8 @@ static void choose_data(struct chooser *c, const struct tumble_opts *o, unsigned
 	op->len = rnd_size(r, MIN(o->len_max, o->size_max - op->off));
 	op->how = maybe(r, can, HOW_DIRECT, 30) | maybe(r, can, HOW_POOL, 50) |
 		  maybe(r, can, HOW_VECTOR, 15);
-	op->how |= maybe(r, can, HOW_MAP, 15) | (op->kind == OP_READ ? maybe(r, can, HOW_SEQ, 30) : 0);
+	op->how |=
+		maybe(r, can, HOW_MAP, 15) | (op->kind == OP_READ ? maybe(r, can, HOW_SEQ, 30) : 0);
 	if (op->how & HOW_MAP)
 		op->how = HOW_MAP;
 	if (op->how & HOW_SEQ) {
@@ -54,7 +57,8 @@ static void choose_data(struct chooser *c, const struct tumble_opts *o, unsigned
 		op->how = HOW_SEQ;
 		if (c->seq_end < size && rnd_chance(r, 75)) {
 			op->off = c->seq_end;
-			op->len = 1 + rnd_below(r, MIN(MIN(o->len_max, 5000), o->size_max - op->off));
+			op->len =
+				1 + rnd_below(r, MIN(MIN(o->len_max, 5000), o->size_max - op->off));
 		}
 		c->seq_end = op->off + op->len;
 	}
@@ -102,18 +106,19 @@ int op_print(FILE *out, const struct op *op)
 
 	for (size_t i = 0; i < ARRAY_SIZE(hows); i++) {
 		if (op->how & 1u << i)
-			at += (size_t)snprintf(words + at, sizeof(words) - at, "%s%s", at ? "," : " ",
-					       hows[i]);
+			at += (size_t)snprintf(words + at, sizeof(words) - at, "%s%s",
+					       at ? "," : " ", hows[i]);
 	}
-	return fprintf(out, "%" PRIu64 " %s %" PRIu64 " %" PRIu64 "%s\n", op->number, kinds[op->kind],
-		       op->off, op->len, words);
+	return fprintf(out, "%" PRIu64 " %s %" PRIu64 " %" PRIu64 "%s\n", op->number,
+		       kinds[op->kind], op->off, op->len, words);
 }
 
 static bool parse_hows(char *words, unsigned *ret)
 {
 	unsigned how = 0;
 
-	for (char *save, *word = strtok_r(words, ",\n", &save); word; word = strtok_r(NULL, ",\n", &save)) {
+	for (char *save, *word = strtok_r(words, ",\n", &save); word;
+	     word = strtok_r(NULL, ",\n", &save)) {
 		size_t i = 0;
 
 		while (i < ARRAY_SIZE(hows) && strcmp(word, hows[i]) != 0)
@@ -133,8 +138,8 @@ int op_parse(const char *line, struct op *ret)
 	struct op op = { 0 };
 	unsigned k = 0;
 
-	if (sscanf(line, "%" SCNu64 " %15s %" SCNu64 " %" SCNu64 " %127s", &op.number, kind, &op.off,
-		   &op.len, words) < 4)
+	if (sscanf(line, "%" SCNu64 " %15s %" SCNu64 " %" SCNu64 " %127s", &op.number, kind,
+		   &op.off, &op.len, words) < 4)
 		return -EINVAL;
 	while (k < OP_KINDS && strcmp(kind, kinds[k]) != 0)
 		k++;
@@ -204,8 +209,9 @@ static int load_lines(FILE *f, struct tumble_opts *o, struct oplog *log, unsigne
 	if (!fgets(text, sizeof(text), f) ||
 	    sscanf(text, "seed %" SCNu64 " size %" SCNu64 " depth %u align %" SCNu32, &o->seed,
 		   &o->size_max, &o->depth, &o->direct_align) != 4 ||
-	    !o->size_max || o->size_max > TUMBLE_BYTES_MAX || !o->depth || o->depth > TUMBLE_DEPTH_MAX ||
-	    !o->direct_align || o->direct_align > 65536 || o->direct_align & (o->direct_align - 1))
+	    !o->size_max || o->size_max > TUMBLE_BYTES_MAX || !o->depth ||
+	    o->depth > TUMBLE_DEPTH_MAX || !o->direct_align || o->direct_align > 65536 ||
+	    o->direct_align & (o->direct_align - 1))
 		return -EINVAL;
 	o->len_max = o->size_max;
 	while (!rc && fgets(text, sizeof(text), f)) {

@@ -17,7 +17,8 @@
 #include "tumble.h"
 
 /* Where transports, pages and requests have their borders. */
-static const uint64_t edges[] = { 512, 1024, 4096, 8192, 32768, 65536, 131072, 262144, 524288, 1048576 };
+static const uint64_t edges[] = { 512,	 1024,	 4096,	 8192,	 32768,
+				  65536, 131072, 262144, 524288, 1048576 };
 
 /** rnd_mix - a number that looks like neither @a nor @b */
 uint64_t rnd_mix(uint64_t a, uint64_t b)

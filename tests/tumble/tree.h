@@ -27,7 +27,8 @@ struct tree_ops {
 	/* NUL-terminated */
 	int (*readlink)(struct tree *t, const char *path, char *buf, size_t room);
 	/* calls @each for every name but "." and ".." */
-	int (*list)(struct tree *t, const char *path, void (*each)(void *arg, const char *name), void *arg);
+	int (*list)(struct tree *t, const char *path, void (*each)(void *arg, const char *name),
+		    void *arg);
 	void (*destroy)(struct tree *t);
 };
 

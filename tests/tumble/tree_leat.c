@@ -136,11 +136,21 @@ static void remote_destroy(struct tree *t)
 }
 
 static const struct tree_ops tree_leat_ops = {
-	.name = "leat", .create = remote_create, .mkdir = remote_mkdir, .symlink = remote_symlink,
-	.link = remote_link, .rename = remote_rename, .unlink = remote_unlink,
-	.rmdir = remote_rmdir, .chmod = remote_chmod, .set_mtime = remote_set_mtime,
-	.truncate = remote_truncate, .lstat = remote_lstat, .readlink = remote_readlink,
-	.list = remote_list, .destroy = remote_destroy,
+	.name = "leat",
+	.create = remote_create,
+	.mkdir = remote_mkdir,
+	.symlink = remote_symlink,
+	.link = remote_link,
+	.rename = remote_rename,
+	.unlink = remote_unlink,
+	.rmdir = remote_rmdir,
+	.chmod = remote_chmod,
+	.set_mtime = remote_set_mtime,
+	.truncate = remote_truncate,
+	.lstat = remote_lstat,
+	.readlink = remote_readlink,
+	.list = remote_list,
+	.destroy = remote_destroy,
 };
 
 /** tree_leat_create - below the directory at @url, which may be missing
@@ -155,7 +165,9 @@ int tree_leat_create(const char *url, struct tree **ret, char *why, size_t room)
 	int rc = p ? back_leat_split(url, &dir, &p->root) : -ENOMEM;
 
 	if (rc) {
-		snprintf(why, room, "%s", rc == -EINVAL ? "a URL has to end in the name of a directory" : strerror(-rc));
+		snprintf(why, room, "%s",
+			 rc == -EINVAL ? "a URL has to end in the name of a directory"
+				       : strerror(-rc));
 		free(p);
 		return rc;
 	}

@@ -107,7 +107,8 @@ static int posix_readlink(struct tree *t, const char *path, char *buf, size_t ro
 	return 0;
 }
 
-static int posix_list(struct tree *t, const char *path, void (*each)(void *arg, const char *name), void *arg)
+static int posix_list(struct tree *t, const char *path, void (*each)(void *arg, const char *name),
+		      void *arg)
 {
 	DIR *dir = opendir(full(t, 0, path));
 	struct dirent *e;
@@ -133,10 +134,20 @@ static void posix_destroy(struct tree *t)
 }
 
 static const struct tree_ops tree_posix_ops = {
-	.name = "posix", .create = posix_create, .mkdir = posix_mkdir, .symlink = posix_symlink,
-	.link = posix_link, .rename = posix_rename, .unlink = posix_unlink, .rmdir = posix_rmdir,
-	.chmod = posix_chmod, .set_mtime = posix_set_mtime, .truncate = posix_truncate,
-	.lstat = posix_lstat, .readlink = posix_readlink, .list = posix_list,
+	.name = "posix",
+	.create = posix_create,
+	.mkdir = posix_mkdir,
+	.symlink = posix_symlink,
+	.link = posix_link,
+	.rename = posix_rename,
+	.unlink = posix_unlink,
+	.rmdir = posix_rmdir,
+	.chmod = posix_chmod,
+	.set_mtime = posix_set_mtime,
+	.truncate = posix_truncate,
+	.lstat = posix_lstat,
+	.readlink = posix_readlink,
+	.list = posix_list,
 	.destroy = posix_destroy,
 };
 

@@ -47,7 +47,8 @@ static void on_signal(int sig)
 static int usage(const char *what)
 {
 	fprintf(stderr,
-		"tumble: %s\nusage: tumble [-n COUNT] [-s SEED] [-l BYTES] [-m BYTES] [-q DEPTH] [-c COUNT] [-D] "
+		"tumble: %s\nusage: tumble [-n COUNT] [-s SEED] [-l BYTES] [-m BYTES] [-q DEPTH] "
+		"[-c COUNT] [-D] "
 		"[-A BYTES] [-M] [-N] [-r] [-o FILE] [-L FILE] [-R FILE] [-v] PATH|URL\n",
 		what);
 	return 2;
@@ -145,14 +146,16 @@ static int parse(int argc, char **argv, struct args *a)
 	a->target = argv[optind];
 	if (back_is_url(a->target) && (o->direct || o->map))
 		return usage("O_DIRECT and mmap are for paths");
-	if (a->names && (o->direct || o->map || o->restarts || o->depth > 1 || o->log || a->model || a->replay))
+	if (a->names &&
+	    (o->direct || o->map || o->restarts || o->depth > 1 || o->log || a->model || a->replay))
 		return usage("of these options -N takes only -n, -s, -c");
 	if (!o->len_max || o->len_max > o->size_max)
 		o->len_max = o->size_max;
 	return 0;
 }
 
-static void tell(const struct args *a, const struct back *b, const struct tumble_sum *s, uint64_t ns)
+static void tell(const struct args *a, const struct back *b, const struct tumble_sum *s,
+		 uint64_t ns)
 {
 	uint64_t all = 0;
 
@@ -160,8 +163,8 @@ static void tell(const struct args *a, const struct back *b, const struct tumble
 		all += s->ops[i];
 	printf("tumble: all was right: %" PRIu64 " answers by %s, seed %" PRIu64 ": %" PRIu64
 	       " reads (%" PRIu64 " KiB), %" PRIu64 " writes (%" PRIu64 " KiB), %" PRIu64
-	       " truncates, %" PRIu64 " reopens, %" PRIu64 " looks at all; %" PRIu64 " reconnects, %" PRIu64
-	       " losses mended; %.1f s\n",
+	       " truncates, %" PRIu64 " reopens, %" PRIu64 " looks at all; %" PRIu64
+	       " reconnects, %" PRIu64 " losses mended; %.1f s\n",
 	       all, b->ops->name, a->o.seed, s->ops[OP_READ], s->bytes_read >> 10, s->ops[OP_WRITE],
 	       s->bytes_written >> 10, s->ops[OP_TRUNCATE], s->ops[OP_REOPEN], s->ops[OP_CHECK],
 	       s->reconnects, s->losses, (double)ns / (double)NS_PER_S);
@@ -207,8 +210,8 @@ static int run_names(struct args *a)
 	if (rc < 0)
 		fprintf(stderr, "tumble: %s: %s\n", a->target, strerror(-rc));
 	else if (!rc && !stopped)
-		printf("tumble: all was right: names by %s, seed %" PRIu64 ": %" PRIu64 " changes, %" PRIu64
-		       " refusals; %.1f s\n",
+		printf("tumble: all was right: names by %s, seed %" PRIu64 ": %" PRIu64
+		       " changes, %" PRIu64 " refusals; %.1f s\n",
 		       t->ops->name, a->o.seed, done[0], done[1],
 		       (double)(clock_now_ns() - start) / (double)NS_PER_S);
 	else if (!rc)
@@ -219,8 +222,13 @@ static int run_names(struct args *a)
 
 int main(int argc, char **argv)
 {
-	struct args a = { .o = { .count = 10000, .seed = (uint64_t)time(NULL), .size_max = 262144,
-				 .depth = 1, .check_every = 1000, .direct_align = 1, .stop = &stopped } };
+	struct args a = { .o = { .count = 10000,
+				 .seed = (uint64_t)time(NULL),
+				 .size_max = 262144,
+				 .depth = 1,
+				 .check_every = 1000,
+				 .direct_align = 1,
+				 .stop = &stopped } };
 	const struct sigaction act = { .sa_handler = on_signal };
 	struct oplog replay = { 0 };
 	char why[512];

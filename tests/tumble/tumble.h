@@ -32,7 +32,7 @@ struct tumble_opts {
 	const volatile sig_atomic_t *stop;
 };
 
-/* ---- random.c: numbers, and bytes that can be told apart ------------------------------------- */
+/* ---- random.c: numbers, and bytes that can be told apart --------------------------------- */
 
 struct rnd {
 	uint64_t state;
@@ -47,7 +47,7 @@ uint64_t rnd_place(struct rnd *r, uint64_t size, uint64_t max);
 void pattern_fill(uint8_t *p, size_t len, uint64_t key, uint64_t off);
 uint8_t pattern_byte(uint64_t key, uint64_t off);
 
-/* ---- op.c: operations on a file, as numbers and as words ---------------------------------------- */
+/* ---- op.c: operations on a file, as numbers and as words --------------------------------- */
 
 enum op_kind { OP_READ, OP_WRITE, OP_TRUNCATE, OP_STAT, OP_FSYNC, OP_REOPEN, OP_CHECK, OP_KINDS };
 
@@ -89,7 +89,7 @@ void oplog_fini(struct oplog *log);
 int oplog_save(const struct oplog *log, const char *path, const struct tumble_opts *o);
 int oplog_load(const char *path, struct tumble_opts *o, struct oplog *ret, char *why, size_t room);
 
-/* ---- back ends --------------------------------------------------------------------------------- */
+/* ---- back ends --------------------------------------------------------------------------- */
 
 /* One operation on its way. The memory is the tester's, and stays in place until `done`. */
 struct back_io {
@@ -137,7 +137,7 @@ int back_leat_create(const char *url, struct back **ret, char *why, size_t room)
 bool back_is_url(const char *target);
 int back_leat_split(const char *url, char **ret_dir, char **ret_name);
 
-/* ---- model.c: what the file has to be --------------------------------------------------------------- */
+/* ---- model.c: what the file has to be ---------------------------------------------------- */
 
 struct model {
 	uint8_t *bytes;            /* zero from size to max */
@@ -153,7 +153,7 @@ void model_explain(const struct model *m, const struct oplog *log, uint64_t seed
 		   const uint8_t *got, uint64_t len, FILE *out);
 int model_save(const struct model *m, const char *path);
 
-/* ---- file.c ----------------------------------------------------------------------------------------- */
+/* ---- file.c ------------------------------------------------------------------------------ */
 
 struct tumble_sum {
 	uint64_t ops[OP_KINDS], bytes_read, bytes_written, reconnects, losses;

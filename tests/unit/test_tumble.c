@@ -274,15 +274,29 @@ static void liar_destroy(struct back *b)
 }
 
 static const struct back_ops liar_ops = {
-	.name = "liar", .async = true, .open = liar_open, .close = liar_close, .start = liar_start,
-	.wait = liar_wait, .unlink = liar_unlink, .alloc = liar_alloc, .free = liar_free,
-	.why = liar_why, .is_loss = liar_is_loss, .reconnects = liar_reconnects,
+	.name = "liar",
+	.async = true,
+	.open = liar_open,
+	.close = liar_close,
+	.start = liar_start,
+	.wait = liar_wait,
+	.unlink = liar_unlink,
+	.alloc = liar_alloc,
+	.free = liar_free,
+	.why = liar_why,
+	.is_loss = liar_is_loss,
+	.reconnects = liar_reconnects,
 	.destroy = liar_destroy,
 };
 
 static const struct tumble_opts usual = {
-	.seed = 1, .count = 3000, .size_max = FILE_MAX, .len_max = 20000, .depth = 1,
-	.check_every = 200, .direct_align = 1,
+	.seed = 1,
+	.count = 3000,
+	.size_max = FILE_MAX,
+	.len_max = 20000,
+	.depth = 1,
+	.check_every = 200,
+	.direct_align = 1,
 };
 
 /* One run. What was told is in @ret_told, of @room bytes. */
@@ -298,7 +312,12 @@ static int run(enum lie lie, const struct tumble_opts *o, const struct oplog *re
 	l->back.ops = &liar_ops;
 	l->back.can = HOW_PATH | HOW_VECTOR | HOW_SEQ | HOW_POOL | HOW_BUSY;
 	l->lie = lie;
-	l->period = l->countdown = lie == LOSS_TOLD || lie == FAILS_TO_SYNC ? 3 : lie == CLOSES_EARLY ? 1 : 20;
+	l->period = 20;
+	if (lie == LOSS_TOLD || lie == FAILS_TO_SYNC)
+		l->period = 3;
+	else if (lie == CLOSES_EARLY)
+		l->period = 1;
+	l->countdown = l->period;
 	rc = tumble_file(&l->back, o, replay, out, ret_sum, NULL);
 	fclose(out);
 	liar_ops.destroy(&l->back);
@@ -333,13 +352,23 @@ static void lies_are_found(void **state)
 		enum lie lie;
 		const char *word;  /* in what is told */
 	} cases[] = {
-		{ DROPS_A_BYTE, "" }, { WRITES_BESIDE, "" }, { LOSES_A_WRITE, "" },
-		{ LOSES_A_TRUNCATE, "" }, { LOSES_AN_APPEND, "" }, { NO_HOLES, "expected" },
-		{ STALE_READ, "bytes differ" }, { READS_BESIDE, "bytes differ" },
-		{ SHORT_READ, "bytes were read instead of" }, { SHORT_WRITE, "bytes were written" },
-		{ SPILLS, "memory beside" }, { UNREAD, "got      5c" },
-		{ WRONG_SIZE, "a size of" }, { FAILS_TO_SYNC, "No space left" }, { LOSS_UNTOLD, "" },
-		{ LOSS_TOLD, "Input/output" }, { CLOSES_EARLY, "close came back" },
+		{ DROPS_A_BYTE, "" },
+		{ WRITES_BESIDE, "" },
+		{ LOSES_A_WRITE, "" },
+		{ LOSES_A_TRUNCATE, "" },
+		{ LOSES_AN_APPEND, "" },
+		{ NO_HOLES, "expected" },
+		{ STALE_READ, "bytes differ" },
+		{ READS_BESIDE, "bytes differ" },
+		{ SHORT_READ, "bytes were read instead of" },
+		{ SHORT_WRITE, "bytes were written" },
+		{ SPILLS, "memory beside" },
+		{ UNREAD, "got      5c" },
+		{ WRONG_SIZE, "a size of" },
+		{ FAILS_TO_SYNC, "No space left" },
+		{ LOSS_UNTOLD, "" },
+		{ LOSS_TOLD, "Input/output" },
+		{ CLOSES_EARLY, "close came back" },
 	};
 	static char told[16384];
 	struct tumble_opts o = usual;
@@ -347,13 +376,15 @@ static void lies_are_found(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		for (o.depth = cases[i].lie == CLOSES_EARLY ? 4 : 1; o.depth <= WAITING_MAX; o.depth *= 4) {
+		for (o.depth = cases[i].lie == CLOSES_EARLY ? 4 : 1; o.depth <= WAITING_MAX;
+		     o.depth *= 4) {
 			for (o.seed = 1; o.seed <= 5; o.seed++) {
 				int rc = run(cases[i].lie, &o, NULL, told, sizeof(told), &sum);
 
 				if (rc != 1 || !strstr(told, cases[i].word))
-					print_error("lie %d, depth %u, seed %d: %d\n%s\n", (int)cases[i].lie,
-						    o.depth, (int)o.seed, rc, told);
+					print_error("lie %d, depth %u, seed %d: %d\n%s\n",
+						    (int)cases[i].lie, o.depth, (int)o.seed, rc,
+						    told);
 				assert_int_equal(rc, 1);
 				assert_non_null(strstr(told, "WRONG in operation"));
 				assert_non_null(strstr(told, cases[i].word));
@@ -366,7 +397,9 @@ static void lies_are_found(void **state)
 static void origins_are_told(void **state)
 {
 	static const struct op ops[] = {
-		{ 1, OP_WRITE, 0, 0, 1000 }, { 2, OP_WRITE, 0, 100, 500 }, { 7, OP_WRITE, 0, 2000, 10 },
+		{ 1, OP_WRITE, 0, 0, 1000 },
+		{ 2, OP_WRITE, 0, 100, 500 },
+		{ 7, OP_WRITE, 0, 2000, 10 },
 	};
 	struct oplog log = { .ops = (struct op *)(uintptr_t)ops, .count = 3 };
 	uint8_t data[1000], got[2010];
@@ -459,10 +492,16 @@ static void logs_are_replayed(void **state)
 static void bad_logs(void **state)
 {
 	static const char *const bad[] = {
-		"", "no log\n", "seed 1 size 0 depth 1 align 1\n", "seed 1 size 9999999999 depth 1 align 1\n",
-		"seed 1 size 100 depth 0 align 1\n", "seed 1 size 100 depth 65 align 1\n",
-		"seed 1 size 100 depth 1 align 3\n", "seed 1 size 100 depth 1 align 1\n1 write 0\n",
-		"seed 1 size 100 depth 1 align 1\n1 wrote 0 1\n", "seed 1 size 100 depth 1 align 1\n1 write 99 2\n",
+		"",
+		"no log\n",
+		"seed 1 size 0 depth 1 align 1\n",
+		"seed 1 size 9999999999 depth 1 align 1\n",
+		"seed 1 size 100 depth 0 align 1\n",
+		"seed 1 size 100 depth 65 align 1\n",
+		"seed 1 size 100 depth 1 align 3\n",
+		"seed 1 size 100 depth 1 align 1\n1 write 0\n",
+		"seed 1 size 100 depth 1 align 1\n1 wrote 0 1\n",
+		"seed 1 size 100 depth 1 align 1\n1 write 99 2\n",
 		"seed 1 size 100 depth 1 align 1\n1 read 18446744073709551615 2\n",
 		"seed 1 size 100 depth 1 align 1\n1 read 1 0\n",
 		"seed 1 size 100 depth 1 align 1\n1 truncate 0 101\n",
@@ -483,12 +522,15 @@ static void bad_logs(void **state)
 	}
 	close(fd);
 	unlink(path);
-	assert_int_equal(oplog_load(path, &(struct tumble_opts){ 0 }, &log, why, sizeof(why)), -ENOENT);
+	assert_int_equal(oplog_load(path, &(struct tumble_opts){ 0 }, &log, why, sizeof(why)),
+			 -ENOENT);
 }
 
 static void urls_are_split(void **state)
 {
-	static const char *const bad[] = { "tcp://h", "tcp://h/", "tcp://h/x/", "tcp://h/x/?conns=2", "/x/y", "" };
+	static const char *const bad[] = { "tcp://h",	 "tcp://h/",
+					   "tcp://h/x/", "tcp://h/x/?conns=2",
+					   "/x/y",	 "" };
 	char *dir, *name;
 
 	(void)state;

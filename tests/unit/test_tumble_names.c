@@ -30,7 +30,9 @@ static int lose_unlink(struct tree *t, const char *path)
 {
 	struct stat st;
 
-	return !honest->lstat(t, path, &st) && !S_ISDIR(st.st_mode) && lies() ? 0 : honest->unlink(t, path);
+	return !honest->lstat(t, path, &st) && !S_ISDIR(st.st_mode) && lies()
+		       ? 0
+		       : honest->unlink(t, path);
 }
 
 static int lose_rename(struct tree *t, const char *from, const char *to)
@@ -114,21 +116,24 @@ static void repeat_some(void *arg, const char *name)
 		s->each(s->arg, name);
 }
 
-static int list_less(struct tree *t, const char *path, void (*each)(void *arg, const char *name), void *arg)
+static int list_less(struct tree *t, const char *path, void (*each)(void *arg, const char *name),
+		     void *arg)
 {
 	struct skip s = { each, arg };
 
 	return honest->list(t, path, skip_some, &s);
 }
 
-static int list_more(struct tree *t, const char *path, void (*each)(void *arg, const char *name), void *arg)
+static int list_more(struct tree *t, const char *path, void (*each)(void *arg, const char *name),
+		     void *arg)
 {
 	struct skip s = { each, arg };
 
 	return honest->list(t, path, repeat_some, &s);
 }
 
-static int run(const struct tmp_dir *tmp, const struct tree_ops *lie, uint64_t seed, char *told, size_t room)
+static int run(const struct tmp_dir *tmp, const struct tree_ops *lie, uint64_t seed, char *told,
+	       size_t room)
 {
 	const struct tumble_opts o = { .seed = seed, .count = 800, .check_every = 50 };
 	char path[256], why[100];
