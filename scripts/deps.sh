@@ -17,8 +17,11 @@ has_cmd() { command -v "$1" >/dev/null 2>&1; }
 has_pkg() { has_cmd pkg-config && pkg-config --exists "$1"; }
 has_header() { [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]; }
 
+# first_word "ccache gcc -m64": what runs if that is a compiler
+first_word() { echo "${1%% *}"; }
+
 need_build() {
-	has_cmd "${CC:-gcc}" || echo gcc
+	has_cmd "$(first_word "${CC:-gcc}")" || echo gcc
 	has_header stdio.h || echo libc6-dev
 	has_cmd ld && has_cmd objcopy || echo binutils
 	has_cmd pkg-config || echo pkg-config
@@ -35,7 +38,7 @@ need_rdma() {
 
 need_check() {
 	has_pkg cmocka || echo libcmocka-dev
-	has_cmd "${CXX:-g++}" || echo g++
+	has_cmd "$(first_word "${CXX:-g++}")" || echo g++
 	has_cmd mandoc || echo mandoc
 	has_cmd patch || echo patch
 	has_cmd tshark || echo tshark
