@@ -24,6 +24,8 @@
 #define MEMLOCK_SERVER (320 * MIB)
 /* 64 receives and sends of 4 KiB, and eight calls of a MiB under way */
 #define MEMLOCK_CLIENT (16 * MIB)
+/* what a connection takes that has just been made, and a call or two */
+#define MEMLOCK_CONNECT (2 * MIB)
 #define FILES_ENOUGH 4096u
 #define AIO_ENOUGH 4096u
 /* IP, UDP and InfiniBand headers in front of a RoCE payload, as the kernel counts them */
@@ -143,8 +145,10 @@ void doctor_judge_memlock(uint64_t limit, bool privileged, bool has_device, stru
 			    "(%llu MiB for each device); %s", mib,
 			    (unsigned long long)(MEMLOCK_SERVER / MIB), advice);
 	else
-		doctor_find(f, DOCTOR_MISSING, "%llu MiB for this user: too little for RDMA (leat %llu, "
-			    "leatd %llu MiB for each device); %s", mib,
+		doctor_find(f, limit >= MEMLOCK_CONNECT ? DOCTOR_SLOWER : DOCTOR_MISSING,
+			    "%llu MiB for this user: %s RDMA (leat wants %llu, leatd %llu MiB for each "
+			    "device); %s", mib,
+			    limit >= MEMLOCK_CONNECT ? "large transfers may fail over" : "too little for",
 			    (unsigned long long)(MEMLOCK_CLIENT / MIB),
 			    (unsigned long long)(MEMLOCK_SERVER / MIB), advice);
 }
