@@ -10,6 +10,7 @@
 #     rpcrdma.h has one in the header
 #   - each option of `leat` and `leatd` is in its page
 #   - doc/*.md and README.md name only files that exist
+#   - each test of tests/interop is in doc/interop.md, which says what it proves
 
 set -u
 bad=0
@@ -60,6 +61,10 @@ for doc in README.md doc/*.md; do
 	done >"${TMPDIR:-/tmp}/doc.$$"
 	while read -r f; do say "$doc names $f, which is not there"; done <"${TMPDIR:-/tmp}/doc.$$"
 	rm -f "${TMPDIR:-/tmp}/doc.$$"
+done
+
+for f in tests/interop/*.sh; do
+	[ "$f" = tests/interop/lib.sh ] || grep -qF "\`$f\`" doc/interop.md || say "$f is not in doc/interop.md"
 done
 
 [ "$bad" -ne 0 ] || echo 'check-doc: pages, maps and headers agree'
