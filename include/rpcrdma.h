@@ -110,6 +110,7 @@ struct rpcrdma_stats {
 	uint64_t regs, deregs, invalidations;
 	uint64_t conns, conns_total;     /* open now; ever */
 	uint64_t sleeps, spins;          /* engine: blocking waits; waits that polling satisfied */
+	uint64_t posts, completions;     /* chains of requests given to a device; what came back */
 };
 
 /** rpcrdma_domain_stats - the counters so far; any thread, of no one moment */

@@ -373,6 +373,8 @@ static int run_cqs(struct rpcrdma_engine *e)
 		n = rr_cq_poll(cq, wc, WC_BATCH);
 		for (int k = 0; k < n; k++)
 			wc[k].done->fn(wc[k].done, &wc[k]);
+		if (n)
+			rr_count(e, completions, n);
 		ran += n;
 	}
 	return ran;

@@ -106,6 +106,7 @@ static bool post_now(struct rr_ep *ep, struct rr_post *post)
 {
 	if (rr_post_send(ep->qp, post->first))
 		return false;
+	rr_count(ep->engine, posts, 1);
 	ep->sq_free -= post->n;
 	ep->in_flight++;
 	return true;

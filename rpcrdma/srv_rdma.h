@@ -47,6 +47,7 @@ struct rr_rreq {
 	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_msg end_msg;
 	struct rpcrdma_piece *placed; /* no Write chunk: they go with the reply; newest first */
+	struct rr_rw *held;           /* Writes that are posted with the answer, in front of it */
 	struct rr_answer answer;      /* kept while it waits for a buffer */
 	struct rr_send_ctx *sc;
 	struct rr_post post;
@@ -88,9 +89,11 @@ void rr_rw_put(struct rr_rw *rw);
 must_check int rr_srv_read(struct rr_rreq *rr, unsigned first, unsigned nsegs, uint32_t off,
 			   struct rpcrdma_piece *piece);
 /** rr_srv_write - RDMA Write @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
- * @piece: told of the end, or NULL */
+ * @piece: told of the end; or NULL, and then it may be held back for the answer or the next Write */
 must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
 			    uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece);
+/** rr_srv_post_held - post what was held back, without an answer */
+void rr_srv_post_held(struct rr_rreq *rr);
 void rr_srv_reads_pump(struct rr_rconn *c);
 int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p);
 uint32_t rr_srv_room(const struct rr_req *r);

@@ -43,6 +43,7 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->rc = rc;
 	rr->call_buf = rr->reply_buf = NULL;
 	rr->placed = NULL;
+	rr->held = NULL;
 	rr->sc = NULL;
 	rr->ops_out = 0;
 	rr->ntokens = 0;

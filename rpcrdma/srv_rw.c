@@ -6,9 +6,10 @@
  * Operation:  pull   RDMA Reads of the call's Read chunk into a pool buffer; at most rd_depth of a
  *                    connection are under way, the rest wait in a FIFO. A payload that came with
  *                    the message is copied.
- *             place  RDMA Writes of a pool buffer to the caller's Write chunk, posted at once, in
- *                    whatever order the pieces come. Without a Write chunk the pieces wait and go
- *                    with the reply.
+ *             place  RDMA Writes of a pool buffer to the caller's Write chunk, in whatever order the
+ *                    pieces come; posted at once, but for the last that nobody waits for, which is
+ *                    one chain with the answer: one doorbell and one completion for both. Without
+ *                    a Write chunk the pieces wait and go with the reply.
  *             sink   where the fabric can map the caller's memory: its address, for the kernel to
  *                    read into.
  *             The Send is posted last and completes last (RC ordering), so a request's buffers are
@@ -169,6 +170,15 @@ int rr_srv_read(struct rr_rreq *rr, unsigned first, unsigned nsegs, uint32_t off
 	return 0;
 }
 
+void rr_srv_post_held(struct rr_rreq *rr)
+{
+	struct rr_rw *rw = rr->held;
+
+	rr->held = NULL;
+	if (rw)
+		rr_ep_post(rr_rreq_conn(rr)->ep, &rw->post);
+}
+
 int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
 		 uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece)
 {
@@ -197,8 +207,14 @@ int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off,
 		piece->priv[0] = NULL;
 	list_for_each(m, &chain)
 		take(rr, list_entry(m, struct rr_rw, link), piece);
-	while ((n = list_pop(&chain)) != NULL)
-		rr_ep_post(c->ep, &list_entry(n, struct rr_rw, link)->post);
+	rr_srv_post_held(rr);
+	while ((n = list_pop(&chain)) != NULL) {
+		rw = list_entry(n, struct rr_rw, link);
+		if (!piece && list_is_empty(&chain) && rw->n < c->ep->sq_depth)
+			rr->held = rw;
+		else
+			rr_ep_post(c->ep, &rw->post);
+	}
 	rr_count(c->base.engine, bytes_placed, len);
 	return 0;
 }

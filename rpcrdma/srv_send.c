@@ -7,7 +7,7 @@
  *             does not fit and a Reply chunk was offered, it is encoded again into a pool buffer.
  *             rr_plan_reply() then says which form it takes; what is not placed yet is written; the
  *             receive buffer goes back to the device (so that the credit the reply gives is backed
- *             by it); the Send is posted last.
+ *             by it); the Send is posted last, in one chain with the Writes that were held back for it.
  *
  *             answered and no transfer out --> service's done --> free list
  * Memory:     Everything a request borrowed (receive and send buffer, pool buffers, mapped memory of
@@ -85,9 +85,16 @@ static void on_end(struct rpcrdma_msg *msg)
 
 static void on_sent(struct rr_post *post, enum rr_wc_status status)
 {
+	struct rr_rreq *rr = container_of(post, struct rr_rreq, post);
+
 	(void)status; /* a failure has made the endpoint dead: nothing to add */
-	rr_conn_progress(container_of(post, struct rr_rreq, post)->base.pub.conn);
-	rr_srv_op_ended(container_of(post, struct rr_rreq, post));
+	rr_conn_progress(rr->base.pub.conn);
+	if (rr->held) { /* the Writes in front of it; the Send itself still counts */
+		rr_rw_put(rr->held);
+		rr->held = NULL;
+		rr->ops_out--;
+	}
+	rr_srv_op_ended(rr);
 }
 
 static void give_back_recv(struct rr_rreq *rr)
@@ -101,6 +108,7 @@ static void give_back_recv(struct rr_rreq *rr)
 static void end_silently(struct rr_rreq *rr)
 {
 	give_back_recv(rr);
+	rr_srv_post_held(rr);
 	rr->end_msg.fn = on_end;
 	rr_engine_defer(rr->base.pub.engine, &rr->end_msg);
 }
@@ -146,6 +154,11 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 	rr->post.fn = on_sent;
 	rr->post.first = &rr->send_wr;
 	rr->post.n = 1;
+	if (rr->held) {
+		rr->held->wr[rr->held->n - 1].next = &rr->send_wr;
+		rr->post.first = rr->held->wr;
+		rr->post.n += rr->held->n;
+	}
 	list_init(&rr->post.link);
 	give_back_recv(rr);
 	rr_ep_post(c->ep, &rr->post);

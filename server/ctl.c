@@ -108,6 +108,8 @@ static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain
 	ADD(l, s, conns_total);
 	ADD(l, s, sleeps);
 	ADD(l, s, spins);
+	ADD(l, s, posts);
+	ADD(l, s, completions);
 }
 
 static void add_workers(struct list_of_stats *l, struct worker_pool *workers)

@@ -282,6 +282,26 @@ static void slab_registers_once(void **state)
 	rpc_pair_destroy(p);
 }
 
+/* The Write of a payload that nobody waits for and the answer's Send are one chain. */
+static void payload_goes_with_its_answer(void **state)
+{
+	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL };
+	struct rpc_pair *p = rpc_pair_create(&a);
+	struct rpcrdma_stats s;
+
+	(void)state;
+	one(p, ECHO_SOURCE, 0, 100000, 100000, 0, SIZE_MAX);
+	s = rpc_pair_svc_stats(p);
+	assert_int_equal(s.bytes_placed, 100000);
+	assert_int_equal(s.posts, 1);
+	p->piece_bytes = 30000; /* pieces in front of the last go at once */
+	one(p, ECHO_SOURCE, 0, 100000, 100000, 0, SIZE_MAX);
+	s = rpc_pair_svc_stats(p);
+	assert_int_equal(s.bytes_placed, 200000);
+	assert_int_equal(s.posts, 1 + 4);
+	rpc_pair_destroy(p);
+}
+
 static void tcp_copies_once(void **state)
 {
 	struct rpc_pair_attr a = { .transport = RPCRDMA_TCP };
@@ -367,6 +387,7 @@ int main(void)
 	static const struct CMUnitTest counted[] = {
 		cmocka_unit_test(nothing_is_copied),
 		cmocka_unit_test(slab_registers_once),
+		cmocka_unit_test(payload_goes_with_its_answer),
 		cmocka_unit_test(tcp_copies_once),
 		cmocka_unit_test(no_receive_is_ever_missing),
 		cmocka_unit_test(says_what_it_is),
