@@ -442,9 +442,8 @@ static int sleep_ms(const struct rpcrdma_engine *e, uint64_t now, uint64_t limit
 
 int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 {
-	uint64_t start = clock_now_ns(), now = start;
-	uint64_t limit = timeout_ms < 0 ? UINT64_MAX : start + (uint64_t)timeout_ms * NS_PER_MS;
 	uint64_t spin_ns = e->attr.spin_us * NS_PER_US;
+	uint64_t start = 0, now, limit = UINT64_MAX;
 	bool yielded = false;
 	unsigned spins = 0;
 	int ran;
@@ -456,11 +455,20 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 					     : MIN(e->yield_after * 2, YIELD_AFTER_MAX);
 		yielded = false;
 		if (ran) {
-			e->last_event_ns = clock_now_ns();
+			e->busy = true;
 			rr_count(e, spins, 1);
 			return ran;
 		}
+		/* where there is work the time does not matter, and it may be dear to ask for */
 		now = clock_now_ns();
+		if (e->busy)
+			e->last_event_ns = now;
+		e->busy = false;
+		if (!start) {
+			start = now;
+			if (timeout_ms >= 0)
+				limit = start + (uint64_t)timeout_ms * NS_PER_MS;
+		}
 		if (now >= limit)
 			return 0;
 		/* Descriptors alone (TCP) are not worth spinning for: each look is a system call. */
@@ -479,8 +487,8 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		atomic_store(&e->sleeping, false);
 		e->idle_polls = 0;
 		ran += run_deferred(e) + run_inbox(e) + run_cqs(e) + run_timers(e) + run_deferred(e);
-		e->last_event_ns = clock_now_ns();
-		if (ran || e->last_event_ns >= limit)
+		e->busy = true;
+		if (ran || (limit != UINT64_MAX && clock_now_ns() >= limit))
 			return ran;
 	}
 }

@@ -81,6 +81,7 @@ struct rpcrdma_engine {
 	struct epoll_event *ready;       /* batch being dispatched */
 	int nready, at_ready;
 	uint64_t last_event_ns;
+	bool busy;                       /* since then; its time is taken when there is nothing to do */
 	unsigned idle_polls;
 	unsigned yield_after;            /* looks in vain before the CPU is offered to others */
 	bool polling;                    /* inside rpcrdma_engine_poll */
