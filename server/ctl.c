@@ -158,6 +158,7 @@ static void add_drc(struct list_of_stats *l, struct drc *drc)
 	add(l, "drc_joins", s.joins);
 	add(l, "drc_evictions", s.evictions);
 	add(l, "drc_entries", s.entries);
+	add(l, "drc_executing", s.executing);
 	add(l, "drc_bytes", s.bytes);
 }
 

@@ -321,6 +321,7 @@ static enum drc_verdict enter_new(struct shard *s, uint64_t hash, struct drc_cal
 	e->next = *bucket;
 	*bucket = e;
 	s->stats.entries++;
+	s->stats.executing++;
 	c->entry = e;
 	return DRC_EXECUTE;
 }
@@ -376,6 +377,7 @@ void drc_done(struct drc *d, struct drc_call *c)
 	c->entry = NULL;
 	pthread_mutex_lock(&s->lock);
 	e->done = true;
+	s->stats.executing--;
 	e->res_bytes = c->res_bytes;
 	memcpy(e->data + e->key.cred_bytes, c->res, c->res_bytes);
 	list_for_each(n, &e->joined)
@@ -404,6 +406,7 @@ void drc_abandon(struct drc *d, struct drc_call *c)
 		heir->verdict = DRC_EXECUTE;
 	} else {
 		unhash(s, e);
+		s->stats.executing--;
 		list_add_tail(&s->spare, &e->link);
 		trim(s);
 	}
@@ -425,6 +428,7 @@ void drc_stats(struct drc *d, struct drc_stats *ret)
 		sum.joins += s->stats.joins;
 		sum.evictions += s->stats.evictions;
 		sum.entries += s->stats.entries;
+		sum.executing += s->stats.executing;
 		sum.bytes += s->bytes;
 		pthread_mutex_unlock(&s->lock);
 	}

@@ -93,7 +93,9 @@ struct drc_stats {
 	uint64_t hits;	    /* answered with what is kept */
 	uint64_t joins;	    /* came while the first was being executed */
 	uint64_t evictions; /* kept answers that gave way to others */
-	uint64_t entries, bytes;
+	uint64_t entries;   /* now */
+	uint64_t executing; /* of them: in progress */
+	uint64_t bytes;	    /* that all of them take */
 };
 
 /** drc_stats - so far; any thread, of no one moment */

@@ -8,11 +8,9 @@
 
 #include <stdbool.h>
 
-#include <rpc/types.h>
-#include <rpc/xdr.h>
-
 #include "drc.h"
 #include "rpcrdma.h"
+#include "rpcrdma_payload.h" /* XDR */
 
 struct req;
 

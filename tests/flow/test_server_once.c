@@ -289,11 +289,21 @@ struct ctx {
 static const struct deed *now;
 static unsigned downs, undone;
 
+/* seen to be done, and no call is being executed: so it has ended */
+static bool has_ended(const struct nfs_peer *p)
+{
+	struct drc_stats s;
+
+	if (!now || !p->srv->drc || !now->is_done())
+		return false;
+	drc_stats(p->srv->drc, &s);
+	return !s.executing;
+}
+
 static void on_down(struct nfs_peer *p)
 {
-	(void)p;
 	downs++;
-	if (now && now->is_done()) {
+	if (has_ended(p)) {
 		now->undo();
 		undone++;
 	}

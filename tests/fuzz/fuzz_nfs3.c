@@ -5,7 +5,8 @@
  *
  * Operation:  Byte 0 chooses the procedure, byte 1 how the payload is missing (not, in a chunk, in
  *             the rest of a record), bytes 2 and 3 where and how much; the rest are the arguments.
- *             They are decoded as req.c does it, into a request's own memory.
+ *             They are decoded as req.c does it, into a request's own memory; what goes through the
+ *             duplicate request cache must encode again, as once.c relies on.
  * Memory:     Nothing may be allocated: nothing is freed here, and the leak checker watches.
  * Errors:     abort() on a broken promise.
  */
@@ -66,6 +67,21 @@ static void check_payload(const struct rr_stream *s, size_t len)
 	must(s->payload_here <= s->payload.length);
 }
 
+static void check_encodes(const struct prog_proc *proc)
+{
+	struct rpcrdma_payload *data;
+	char again[700]; /* less than once.c has */
+	XDR x;
+
+	r.place.kind = proc->move;
+	data = place_payload(&r);
+	if (data)
+		data->length = 0;
+	xdrmem_create(&x, again, sizeof(again), XDR_ENCODE);
+	must(((bool_t(*)(XDR *, void *))proc->decode)(&x, &r.args));
+	xdr_destroy(&x);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct prog_proc *proc;
@@ -86,8 +102,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (proc->preset)
 		proc->preset(&r);
 	start(&s, args, len, data[1], (size_t)data[2] << 8 | data[3]);
-	if (((bool_t(*)(XDR *, void *))proc->decode)(&s.xdr, &r.args) && !rr_stream_decode_done(&s))
+	if (((bool_t(*)(XDR *, void *))proc->decode)(&s.xdr, &r.args) &&
+	    !rr_stream_decode_done(&s)) {
 		check_payload(&s, len);
+		if (proc->once)
+			check_encodes(proc);
+	}
 	free(args);
 	return 0;
 }

@@ -295,6 +295,7 @@ static void not_executed(void **state)
 	drc_abandon(d, &first);
 	assert_false(is_kept(d, 2));
 	assert_int_equal(stats(d).entries, 1);
+	assert_int_equal(stats(d).executing, 0);
 	drc_destroy(d);
 }
 
@@ -352,6 +353,7 @@ static void in_progress_stays(void **state)
 		assert_int_equal(drc_enter(d, &out[i]), DRC_EXECUTE);
 	}
 	assert_int_equal(stats(d).entries, 10);
+	assert_int_equal(stats(d).executing, 10);
 	assert_int_equal(stats(d).evictions, 1); /* the one that was done */
 	for (uint32_t i = 0; i < 10; i++) {
 		twin[i] = call(i);
@@ -364,6 +366,7 @@ static void in_progress_stays(void **state)
 	}
 	assert_int_equal(woken, 10);
 	assert_int_equal(stats(d).entries, 4);
+	assert_int_equal(stats(d).executing, 0);
 	for (uint32_t i = 6; i < 10; i++)
 		assert_true(is_kept(d, i));
 	drc_destroy(d);
