@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 300
+in_vm 900
 setup
 hostile=$O/tests/interop/verbs_hostile
 [ -x "$hostile" ] || { echo 'SKIP: verbs_hostile is not built (libibverbs-dev, librdmacm-dev)'; exit 77; }
@@ -31,8 +31,8 @@ descriptors() { find "/proc/$leatd_pid/fd" | wc -l; }
 honest() {
 	n=0
 	while [ ! -e "$work/enough" ]; do
-		timeout 60 "$LEAT" put "$work/mine" "$url/mine" &&
-			timeout 60 "$LEAT" get "$url/mine" "$work/back" &&
+		timeout 300 "$LEAT" put "$work/mine" "$url/mine" &&
+			timeout 300 "$LEAT" get "$url/mine" "$work/back" &&
 			cmp "$work/mine" "$work/back" || { echo 'a copy went wrong'; return 1; }
 		n=$((n + 1))
 		echo "$n" >"$work/copies"
@@ -40,22 +40,22 @@ honest() {
 }
 copies() { cat "$work/copies"; }
 # since $1 another two have been made: one of them began after
-more_copies() { wait_for 60 sh -c "[ \$(cat '$work/copies') -ge $(($1 + 2)) ]"; }
+more_copies() { wait_for 100 sh -c "[ \$(cat '$work/copies') -ge $(($1 + 2)) ]"; }
 
 section 'an honest client, and what a leatd holds with nobody there'
 leatd_start
-ok 'a first copy' timeout 60 "$LEAT" put "$work/mine" "$url/mine"
-ok 'nobody there' wait_for 20 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
+ok 'a first copy' timeout 300 "$LEAT" put "$work/mine" "$url/mine"
+ok 'nobody there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
 echo 0 >"$work/copies"
 honest >"$work/honest.log" 2>&1 &
 honest_pid=$!
 
 section 'peers that say nothing, and half-open ones'
 mkfifo "$work/line" "$work/line2"
-timeout 200 "$hostile" "$addr:20049" /demo silent <"$work/line" >"$work/silent.log" 2>&1 &
+timeout 400 "$hostile" "$addr:20049" /demo silent <"$work/line" >"$work/silent.log" 2>&1 &
 silent=$!
 exec 4>"$work/line"
-ok 'they are in' wait_for 60 grep -q silent "$work/silent.log"
+ok 'they are in' wait_for 100 grep -q silent "$work/silent.log"
 ok 'leatd knows them' test "$(held_qps)" -ge 64
 n=$(copies)
 ok 'the honest client beside them' more_copies "$n"
@@ -63,7 +63,7 @@ ok 'the honest client beside them' more_copies "$n"
 for case in rows keys overrun killed; do
 	section "$case"
 	n=$(copies)
-	ok "$case" timeout 120 "$hostile" "$addr:20049" /demo "$case"
+	ok "$case" timeout 300 "$hostile" "$addr:20049" /demo "$case"
 	[ "$case" != rows ] || sed 's/^/          /' "$work/out"
 	ok "the honest client beside $case" more_copies "$n"
 done
@@ -73,8 +73,8 @@ deaf() {
 	"$hostile" "$addr:20049" /demo deaf <"$work/line2" >"$work/deaf.log" 2>&1 4>&- &
 	deaf=$!
 	exec 5>"$work/line2"
-	ok 'they have called' wait_for 60 grep -q deaf "$work/deaf.log"
-	ok 'their connections end' wait_for 60 sh -c \
+	ok 'they have called' wait_for 100 grep -q deaf "$work/deaf.log"
+	ok 'their connections end' wait_for 100 sh -c \
 		"[ \$(rdma resource show qp | grep 'pid $deaf ' | grep -c 'state ERR') -eq 3 ]"
 	exec 5>&-
 	ended 'and they go' "$deaf" "$work/deaf.log"
@@ -84,27 +84,27 @@ deaf
 ok 'the honest client beside them' more_copies "$n"
 
 section 'afterwards'
-ok 'silent peers are let go' wait_for 60 grep -q ended "$work/silent.log"
+ok 'silent peers are let go' wait_for 100 grep -q ended "$work/silent.log"
 : >"$work/enough"
 ended 'the honest client' "$honest_pid" "$work/honest.log"
-ok 'half-open ones too' wait_for 60 sh -c '[ "$(rdma resource show qp | grep -c "type RC.*comm leatd")" -eq 0 ]'
+ok 'half-open ones too' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC.*comm leatd")" -eq 0 ]'
 echo >&4
 exec 4>&-
 ended 'and they see it' "$silent" "$work/silent.log"
-ok 'nobody there' wait_for 20 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
+ok 'nobody there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
 # what is left of it is the pool, whose pieces are of 4 MiB: no buffer of a connection
 same 'registered memory is the pool alone' "$(($(pinned) % 4096))" 0
 same 'regions, too' "$(rdma resource show mr | grep -c 'comm leatd')" "$(($(pinned) / 4096))"
 again=$(pinned) fds=$(descriptors) # open files are kept for a while, so it is looked at twice
 for case in overrun killed keys; do
-	ok "$case once more" timeout 120 "$hostile" "$addr:20049" /demo "$case"
+	ok "$case once more" timeout 300 "$hostile" "$addr:20049" /demo "$case"
 done
 deaf
-ok 'nobody there' wait_for 60 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
+ok 'nobody there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
 ok "the pool has not grown: $again then $(pinned) KiB" test "$(pinned)" -le "$again"
 same 'descriptors' "$(descriptors)" "$fds"
 same 'files nobody was to write' "$(cksum "$work/export/small" "$work/export/big")" "$before"
-ok 'the same leatd' timeout 20 "$LEAT" get "$url/mine" "$work/back"
+ok 'the same leatd' timeout 100 "$LEAT" get "$url/mine" "$work/back"
 ok 'and data' cmp "$work/mine" "$work/back"
 leatd_stop
 same 'no queue pair is left' "$(queue_pairs)" 0

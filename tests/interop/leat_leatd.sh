@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 500
+in_vm 900
 setup
 
 url=rdma://$addr/demo
@@ -19,6 +19,10 @@ done
 # KiB that a process has registered; KiB of rxe's queues, which their owners map
 pinned() { awk '/^VmPin/ { print $2 }' "/proc/$1/status"; }
 rings() { awk '/rxe_queue_init/ { n += $2 - 4096 } END { print int(n / 1024) }' /proc/vmallocinfo; }
+# The rings are of two ends; a completion queue is made for several connections.
+is_cheap() { # REGISTERED RINGS
+	[ "$1" -gt 0 ] && [ $(($1 + ($2 + 1) / 2)) -le 256 ]
+}
 # The file that a copy is being written to, as soon as there is something in it.
 arriving() { # DIR PID
 	until find "$1" -maxdepth 1 -name '.leat-*' -size +0 | grep -q .; do
@@ -35,34 +39,34 @@ big=$(cksum <"$work/big")
 
 if [ -x "$tools/verbs_fabric" ]; then
 	section 'the contract of a fabric'
-	ok 'verbs_fabric' timeout 100 "$tools/verbs_fabric"
+	ok 'verbs_fabric' timeout 300 "$tools/verbs_fabric"
 	sed -n 's/^\[  \(PASSED\|FAILED\) .*/          &/p' "$work/out"
 fi
 
 section 'trees and files'
 leatd_start
-ok ping timeout 20 "$LEAT" ping -c 5 "$url"
+ok ping timeout 100 "$LEAT" ping -c 5 "$url"
 said 'rdma' '^transport *rdma (rxe0)'
-ok 'the better way is found' timeout 20 "$LEAT" ping -c 1 "leat://$addr/demo"
+ok 'the better way is found' timeout 100 "$LEAT" ping -c 1 "leat://$addr/demo"
 said 'and it is rdma' '^transport *rdma (rxe0)'
-bad 'IPv6 to a listener of IPv4' timeout 20 "$LEAT" ping -c 1 'rdma://[fd77::1]/demo'
-ok 'tree in' timeout 60 "$LEAT" cp -rp "$work/tree" "$url/tree"
+bad 'IPv6 to a listener of IPv4' timeout 100 "$LEAT" ping -c 1 'rdma://[fd77::1]/demo'
+ok 'tree in' timeout 300 "$LEAT" cp -rp "$work/tree" "$url/tree"
 same 'tree in' "$(fingerprint "$work/export/tree")" "$tree"
-ok 'tree out' timeout 60 "$LEAT" get -rp "$url/tree" "$work/tree.back"
+ok 'tree out' timeout 300 "$LEAT" get -rp "$url/tree" "$work/tree.back"
 same 'tree out' "$(fingerprint "$work/tree.back")" "$tree"
-ok 'tree across' timeout 60 "$LEAT" cp -rp "$url/tree" "$url/tree2"
+ok 'tree across' timeout 300 "$LEAT" cp -rp "$url/tree" "$url/tree2"
 same 'tree across' "$(fingerprint "$work/export/tree2")" "$tree"
-ok 'lengths in' timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
+ok 'lengths in' timeout 300 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
 same 'lengths in' "$(fingerprint "$work/export/lengths")" "$lens"
-ok 'lengths out' timeout 60 "$LEAT" get -rp "$url/lengths" "$work/lengths.back"
+ok 'lengths out' timeout 300 "$LEAT" get -rp "$url/lengths" "$work/lengths.back"
 same 'lengths out' "$(fingerprint "$work/lengths.back")" "$lens"
 for n in 0 1 4095 4097 1048577; do
-	same "cat of $n bytes" "$(timeout 20 "$LEAT" cat "$url/lengths/len-$n" | cksum)" \
+	same "cat of $n bytes" "$(timeout 100 "$LEAT" cat "$url/lengths/len-$n" | cksum)" \
 		"$(cksum <"$work/lengths/len-$n")"
 done
-ok 'big file in' timeout 60 "$LEAT" put "$work/big" "$url/big"
+ok 'big file in' timeout 300 "$LEAT" put "$work/big" "$url/big"
 same 'big file in' "$(cksum <"$work/export/big")" "$big"
-ok 'big file out' timeout 60 "$LEAT" get "$url/big" "$work/big.back"
+ok 'big file out' timeout 300 "$LEAT" get "$url/big" "$work/big.back"
 same 'big file out' "$(cksum <"$work/big.back")" "$big"
 
 section 'names'
@@ -78,58 +82,57 @@ mkdir "$work/links"
 for n in 1 2 3 4 60 500 1000 2047 4000; do
 	ln -s "$(head -c "$n" /dev/zero | tr '\0' t)" "$work/links/link-$n"
 done
-ok 'links in' timeout 30 "$LEAT" cp -rp "$work/links" "$url/links"
+ok 'links in' timeout 100 "$LEAT" cp -rp "$work/links" "$url/links"
 same 'links in' "$(fingerprint "$work/export/links")" "$(fingerprint "$work/links")"
-ok 'links out' timeout 30 "$LEAT" get -rp "$url/links" "$work/links.back"
+ok 'links out' timeout 100 "$LEAT" get -rp "$url/links" "$work/links.back"
 same 'links out' "$(fingerprint "$work/links.back")" "$(fingerprint "$work/links")"
 long=$(head -c 255 /dev/zero | tr '\0' n)
 ok 'longest name' "$LEAT" mkdir "$url/$long"
 ok 'longest name did' test -d "$work/export/$long"
 ok 'ls -l' "$LEAT" ls -l "$url/d"
-bad 'what is not there' timeout 20 "$LEAT" cat "$url/no such file"
-ok 'rm -r' timeout 60 "$LEAT" rm -r "$url/tree2"
+bad 'what is not there' timeout 100 "$LEAT" cat "$url/no such file"
+ok 'rm -r' timeout 300 "$LEAT" rm -r "$url/tree2"
 ok 'rm -r did' test ! -e "$work/export/tree2"
 mkdir "$work/export/many"
 (cd "$work/export/many" && seq -f 'entry-with-a-longish-name-%05g' 10000 | xargs touch)
-same 'ls of 10000' "$(timeout 60 "$LEAT" ls "$url/many" | cksum)" "$(ls "$work/export/many" | cksum)"
+same 'ls of 10000' "$(timeout 300 "$LEAT" ls "$url/many" | cksum)" "$(ls "$work/export/many" | cksum)"
 ok df "$LEAT" df "$url"
 
 section 'pieces of memory: segments, registrations'
 if [ -x "$tools/pieces" ]; then
 	for registration in auto dynamic; do
-		ok "pieces, $registration" timeout 60 "$tools/pieces" \
+		ok "pieces, $registration" timeout 300 "$tools/pieces" \
 			"$url?registration=$registration"
 	done
 fi
 for bench in 'read --bs 1M --qd 4' 'write --bs 1M --qd 4' 'randread --bs 4k --qd 8' 'randwrite --bs 4k --qd 8' \
 	'read --bs 64k --qd 8 --buf malloc'; do
 	# shellcheck disable=SC2086
-	ok "bench $bench" timeout 30 "$LEAT" bench ${bench%% *} "$url/bench" ${bench#* } --size 16M --seconds 1
+	ok "bench $bench" timeout 100 "$LEAT" bench ${bench%% *} "$url/bench" ${bench#* } --size 16M --seconds 1
 done
 
 if [ -x "$tools/probe" ]; then
-	ok 'symlink and readlink of 1 to 4000' timeout 60 "$tools/probe" links "$url" 3
-	ok 'and in small messages' timeout 60 "$tools/probe" links "$url?inline=1024" 7
+	ok 'symlink and readlink of 1 to 4000' timeout 300 "$tools/probe" links "$url" 3
+	ok 'and in small messages' timeout 300 "$tools/probe" links "$url?inline=1024" 7
 fi
 
 if [ -x "$tools/probe" ]; then
 	section 'credits, and what a connection costs'
-	ok 'from 8 to 64 with demand' timeout 60 "$tools/probe" credits "$url" 64
-	ok 'but no more than are wanted' timeout 60 "$tools/probe" credits "$url?credits=20" 20
+	ok 'from 8 to 64 with demand' timeout 300 "$tools/probe" credits "$url" 64
+	ok 'but no more than are wanted' timeout 300 "$tools/probe" credits "$url?credits=20" 20
 	mkfifo "$work/line"
 	for n in 1 16; do
 		pins=$(pinned "$leatd_pid") rings=$(rings)
 		"$tools/probe" hold "$url" "$n" <"$work/line" >"$work/hold.log" 2>&1 &
 		hold=$!
 		exec 4>"$work/line"
-		ok "$n mounted" wait_for 60 grep -q mounted "$work/hold.log"
+		ok "$n mounted" wait_for 100 grep -q mounted "$work/hold.log"
 		pins=$((($(pinned "$leatd_pid") - pins) / n))
 		mine=$(($(pinned "$hold") / n))
 		rings=$((($(rings) - rings) / n))
 		echo "          of $n: $pins KiB registered by leatd, $mine by leat; rings of both $rings KiB"
-		# the rings of two ends; a completion queue is made for several connections
-		ok "memory of one of $n, leatd's" test "$pins" -gt 0 -a $((pins + (rings + 1) / 2)) -le 256
-		ok "memory of one of $n, leat's" test "$mine" -gt 0 -a $((mine + (rings + 1) / 2)) -le 256
+		ok "memory of one of $n, leatd's" is_cheap "$pins" "$rings"
+		ok "memory of one of $n, leat's" is_cheap "$mine" "$rings"
 		exec 4>&-
 		ended "$n held" "$hold" "$work/hold.log"
 	done
@@ -138,8 +141,8 @@ fi
 section 'eight at once'
 pids=''
 for i in 1 2 3 4 5 6 7 8; do
-	(timeout 60 "$LEAT" put "$work/lengths/len-3145731" "$url/par-$i" &&
-		timeout 60 "$LEAT" get "$url/par-$i" "$work/par-$i") >"$work/par-$i.log" 2>&1 &
+	(timeout 300 "$LEAT" put "$work/lengths/len-3145731" "$url/par-$i" &&
+		timeout 300 "$LEAT" get "$url/par-$i" "$work/par-$i") >"$work/par-$i.log" 2>&1 &
 	pids="$pids $!"
 done
 # shellcheck disable=SC2086
@@ -147,27 +150,27 @@ ok 'eight at once' wait $pids
 for i in 1 2 3 4 5 6 7 8; do
 	ok "what number $i has moved" cmp "$work/lengths/len-3145731" "$work/par-$i"
 done
-ok 'many connections of one' timeout 30 "$LEAT" ping -c 4 "$url?conns=8"
+ok 'many connections of one' timeout 100 "$LEAT" ping -c 4 "$url?conns=8"
 
 section 'clients that die'
 for i in 1 2 3 4; do
 	"$LEAT" bench write "$url/victim-$i" --size 64M --seconds 20 >"$work/victim" 2>&1 &
 	victim=$!
-	wait_for 10 test -s "$work/export/victim-$i"
+	wait_for 100 test -s "$work/export/victim-$i"
 	kill -KILL "$victim"
 	wait "$victim" 2>/dev/null
-	ok "another one after death $i" timeout 20 "$LEAT" get "$url/lengths/len-1048577" "$work/after"
+	ok "another one after death $i" timeout 100 "$LEAT" get "$url/lengths/len-1048577" "$work/after"
 	ok "and its data" cmp "$work/after" "$work/lengths/len-1048577"
 done
-ok 'their queue pairs go' wait_for 15 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
+ok 'their queue pairs go' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
 
 section 'a server that is started again'
 mkfifo "$work/pipe"
-timeout 120 "$LEAT" put - "$url/restarted" <"$work/pipe" >"$work/put.log" 2>&1 &
+timeout 300 "$LEAT" put - "$url/restarted" <"$work/pipe" >"$work/put.log" 2>&1 &
 put=$!
 exec 4>"$work/pipe"
 head -c 16777216 "$work/big" >&4
-wait_for 20 sh -c "ls '$work'/export/.leat-* '$work/export/restarted' 2>/dev/null | grep -q ."
+wait_for 100 sh -c "ls '$work'/export/.leat-* '$work/export/restarted' 2>/dev/null | grep -q ."
 leatd_stop KILL
 leatd_start
 tail -c +16777217 "$work/big" >&4
@@ -181,7 +184,7 @@ said 'what it lost' 'server lost data'
 same 'and leaves nothing' "$(find "$work/export" -name 'restarted' -o -name '.leat-*')" ''
 # a file can: the copy is made once more, and is right. It is stopped in its middle meanwhile
 for i in 1 2; do
-	"$LEAT" put "$work/big" "$url/again-$i?credits=2&wsize=16384" >"$work/put.log" 2>&1 &
+	"$LEAT" put "$work/big" "$url/again-$i?credits=1&wsize=16384" >"$work/put.log" 2>&1 &
 	put=$!
 	ok "copy $i is under way" arriving "$work/export" "$put"
 	kill -STOP "$put"
@@ -191,7 +194,7 @@ for i in 1 2; do
 	kill -CONT "$put"
 	ended "copy $i whose server was killed" "$put" "$work/put.log"
 	same "copy $i" "$(cksum <"$work/export/again-$i")" "$big"
-	"$LEAT" get "$url/again-$i?credits=2&rsize=16384" "$work/get-$i" >"$work/get.log" 2>&1 &
+	"$LEAT" get "$url/again-$i?credits=1&rsize=16384" "$work/get-$i" >"$work/get.log" 2>&1 &
 	get=$!
 	ok "reader $i is under way" arriving "$work" "$get"
 	kill -STOP "$get"
@@ -223,34 +226,34 @@ for options in '--inline 1024' '--inline 65536' '--credits 1' '--credits 20 --re
 		for client in 1024 4096 65536; do
 			size=${options#--inline }
 			size=$((size < client ? size : client))
-			ok "ping, $options, leat $client" timeout 20 "$LEAT" ping -c 1 "$url?inline=$client"
+			ok "ping, $options, leat $client" timeout 100 "$LEAT" ping -c 1 "$url?inline=$client"
 			said "$options, leat $client" "^inline *send $size, receive $size bytes"
 			[ ! -x "$tools/verbs_long" ] || ok "long calls and replies, $options, leat $client" \
-				timeout 60 "$tools/verbs_long" "$addr" 20049 2049 /demo "$client"
+				timeout 300 "$tools/verbs_long" "$addr" 20049 2049 /demo "$client"
 		done
 		;;
 	--credits*)
 		size=${options#--credits }
 		[ ! -x "$tools/probe" ] ||
-			ok "credits, $options" timeout 60 "$tools/probe" credits "$url" "${size%% *}"
+			ok "credits, $options" timeout 300 "$tools/probe" credits "$url" "${size%% *}"
 		;;
 	esac
-	ok "lengths in, $options" timeout 60 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
+	ok "lengths in, $options" timeout 300 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
 	same "lengths in, $options" "$(fingerprint "$work/export/lengths")" "$lens"
-	ok "lengths out, $options" timeout 60 "$LEAT" get -rp "$url/lengths?inline=1024" "$work/lengths.back"
+	ok "lengths out, $options" timeout 300 "$LEAT" get -rp "$url/lengths?inline=1024" "$work/lengths.back"
 	same "lengths out, $options" "$(fingerprint "$work/lengths.back")" "$lens"
-	ok "tree in, $options" timeout 60 "$LEAT" cp -rp "$work/tree" "$url/tree?credits=2"
+	ok "tree in, $options" timeout 300 "$LEAT" cp -rp "$work/tree" "$url/tree?credits=2"
 	same "tree in, $options" "$(fingerprint "$work/export/tree")" "$tree"
 	leatd_stop
 done
 rm -rf "$work/export" "$work/lengths.back"
 leatd_start --listen 'rdma://[::]:20050'
-ok 'IPv6' timeout 60 "$LEAT" cp -rp "$work/lengths" 'rdma://[fd77::1]:20050/demo/lengths'
+ok 'IPv6' timeout 300 "$LEAT" cp -rp "$work/lengths" 'rdma://[fd77::1]:20050/demo/lengths'
 same 'IPv6' "$(fingerprint "$work/export/lengths")" "$lens"
 leatd_stop
 
 section 'no server'
-bad 'nobody listens' timeout 30 "$LEAT" ping -c 1 "$url"
+bad 'nobody listens' timeout 100 "$LEAT" ping -c 1 "$url"
 said 'and it is refused' 'refused'
 same 'no queue pair is left' "$(queue_pairs)" 0
 finish

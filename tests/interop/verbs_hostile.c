@@ -6,8 +6,8 @@
  * Operation:  Each CASE is one way to behave badly towards a leatd, with the answer that is due
  *             (doc/protocol.md 1.5 and 7). The export holds `small` (64 KiB), `big` (8 MiB),
  *             `target`, which may be written, and `link` (to 1500 bytes); hostile.sh makes them, has
- *             an honest client copy beside all this, and looks afterwards at what leatd still holds. Never said here, because kernels
- *             do not survive it: an invalidation.
+ *             an honest client copy beside all this, and looks afterwards at what leatd still holds.
+ *             Never said here, because kernels do not survive it: an invalidation.
  * Memory:     That of the peers (verbs_peer.h). Memory that a server has no business in is looked at.
  * Threads:    One. Those who are to be killed are children.
  * Errors:     Exit status 1 and a line that says what was not so.
@@ -507,7 +507,7 @@ static void silent(void)
 		peer_open(&up[i], NULL);
 	printf("silent\n");
 	fflush(stdout);
-	for (uint64_t give_up = clock_now_ns() + 60 * NS_PER_S; ended < SILENT;) {
+	for (uint64_t give_up = clock_now_ns() + 2 * PATIENCE; ended < SILENT;) {
 		must(clock_now_ns() < give_up);
 		ended = 0;
 		for (unsigned i = 0; i < SILENT; i++) {

@@ -54,7 +54,7 @@ struct waiting {
 
 static struct rpcrdma_engine *engine;
 
-static void die(const char *what, uint32_t n, int err)
+static _Noreturn void die(const char *what, uint32_t n, int err)
 {
 	fprintf(stderr, "verbs_long: %s, %u: %s\n", what, n,
 		err < 0 ? strerror(-err) : "not what it should be");

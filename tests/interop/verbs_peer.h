@@ -26,7 +26,7 @@
 #define RECVS 64u
 #define SENDS 512u
 #define DATA_BYTES (2u << 20)
-#define PATIENCE (30 * NS_PER_S)
+#define PATIENCE (100 * NS_PER_S)
 
 static struct rr_fabric *fabric;
 static const char *server, *doing = "?";
@@ -52,7 +52,7 @@ struct peer {
 	unsigned got[RECVS], got_len[RECVS], ngot, taken;
 };
 
-static inline void die(const char *fmt, ...)
+static inline _Noreturn printf_like(1, 2) void die(const char *fmt, ...)
 {
 	va_list ap;
 
