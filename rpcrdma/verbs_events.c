@@ -30,27 +30,35 @@
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = LIST_INIT(all);
 
+static void disconnect(struct verbs_qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->gone)
+		(void)rdma_disconnect(qp->id);
+	pthread_mutex_unlock(&qp->lock);
+}
+
 /** rr_verbs_up_event - what a connection that is up has to hear of */
 void rr_verbs_up_event(struct verbs_qp *qp, enum rdma_cm_event_type event)
 {
 	switch (event) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		/* passive: its owner may have had enough of it before */
+		if (atomic_load(&qp->leaving))
+			disconnect(qp);
+		return;
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		break;
-	default: /* established, address change, end of time-wait */
+	default: /* address change, end of time-wait */
 		return;
 	}
 	rr_verbs_qp_to_error(qp);
-	if (event != RDMA_CM_EVENT_DISCONNECTED)
-		return;
-	/* the peer waits for this answer */
-	pthread_mutex_lock(&qp->lock);
-	if (!qp->gone)
-		(void)rdma_disconnect(qp->id);
-	pthread_mutex_unlock(&qp->lock);
+	if (event == RDMA_CM_EVENT_DISCONNECTED)
+		disconnect(qp); /* the peer waits for this answer */
 }
 
 static bool take_cm_events(struct verbs_fabric *f)

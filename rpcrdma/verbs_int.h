@@ -165,6 +165,7 @@ struct verbs_qp {
 	bool gone;                      /* being destroyed: hands off */
 	atomic_bool up;                 /* accepted, or ESTABLISHED */
 	bool closed;                    /* owner: disconnected, no more posts */
+	atomic_bool leaving;            /* the same for the event thread, before the peer is told */
 
 	unsigned part, slot;            /* of base.cq */
 	uint64_t tag;                   /* upper half of its wr_ids */

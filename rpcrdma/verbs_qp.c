@@ -156,8 +156,11 @@ void rr_verbs_qp_disconnect(struct rr_qp *base)
 	qp->closed = true;
 	if (!atomic_load(&qp->up))
 		return;
+	atomic_store(&qp->leaving, true);
 	rr_verbs_qp_to_error(qp);
-	(void)rdma_disconnect(qp->id); /* tells the peer; fails if he told us first */
+	/* tells the peer; fails if he told us first, or if his last word of the handshake is still on
+	 * its way: then the event thread tells him when it is there */
+	(void)rdma_disconnect(qp->id);
 }
 
 /** rr_verbs_qp_destroy - windows, queue pair, identifier; blocks until events of it are handled */
