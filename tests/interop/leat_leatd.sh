@@ -217,7 +217,8 @@ ended 'a reader that saw three restarts' "$bench" "$work/bench.log"
 leatd_stop
 
 section 'other sizes'
-for options in '--inline 1024' '--inline 65536' '--credits 1' '--credits 20 --reactors 1 --workers 1 --poll event'; do
+for options in '--inline 1024' '--inline 65536' '--credits 1 --no-private-data' \
+	'--credits 20 --reactors 1 --workers 1 --poll event'; do
 	rm -rf "$work/export" "$work/lengths.back" "$work/tree.back"
 	# shellcheck disable=SC2086
 	leatd_start $options
@@ -236,6 +237,12 @@ for options in '--inline 1024' '--inline 65536' '--credits 1' '--credits 20 --re
 		size=${options#--credits }
 		[ ! -x "$tools/probe" ] ||
 			ok "credits, $options" timeout 300 "$tools/probe" credits "$url" "${size%% *}"
+		;;
+	esac
+	case $options in
+	*--no-private-data*)
+		ok "ping, $options" timeout 100 "$LEAT" ping -c 1 "$url"
+		said "$options" '^inline *send 1024, receive 1024 bytes'
 		;;
 	esac
 	ok "lengths in, $options" timeout 300 "$LEAT" cp -rp "$work/lengths" "$url/lengths"
