@@ -48,8 +48,10 @@ try() {
 				fi
 				;;
 			esac
-			case $dir in
-			server | client) more="-I$dir -Ixdr" ;;
+			case $h in
+			client/tools/dump.h) more="-I$dir -Irpcrdma" ;;
+			client/tools/*) more=-I$dir ;;
+			server/* | client/*) more="-I$dir -Ixdr" ;;
 			*) more=-I$dir ;;
 			esac
 			try "$CC" "$h" -x c -std=gnu17 -D_GNU_SOURCE $INC $more

@@ -6,7 +6,8 @@
  * Operation:  dump_packet() finds the connection of a frame. A request (Send, RDMA Write, RDMA Read)
  *             has a packet sequence number of its sender's, one after the other, a Read as many as
  *             its answer has packets: what is behind was seen before and is passed over, what is ahead
- *             shows that packets are missing, and what was coming together then is dropped. Sends are
+ *             waits, as at a receiver, to be sent again. If what is in front of it is acknowledged and
+ *             was not seen, the capture lacks it, and what was coming together is dropped. Sends are
  *             put together and handed on as messages; a Read or Write is told when it begins. Payload
  *             is looked at for its beginning only, where it is a message itself: a long call in answers
  *             to Reads, a long reply in Writes.
@@ -25,8 +26,7 @@
 
 #define SEND_MAX (256u << 10) /* RFC 8797 cannot say more */
 #define RETH_BYTES 16u
-#define AETH_BYTES 4u
-#define EXT_BYTES 4u /* immediate data, or a handle to invalidate */
+#define LOST_PACKETS 4096 /* nobody has so many under way: acknowledgements are not captured */
 
 enum {
 	SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM,
@@ -335,24 +335,43 @@ static bool strip(struct packet *p)
 	return wire_get_ok(&g);
 }
 
-/* The number of a request: false if it was seen before. */
+static void skip_to(struct dump *d, const struct packet *p, int sender, uint32_t psn)
+{
+	struct dump_end *e = &p->conn->end[sender];
+	uint32_t packets = (psn - e->psn) & 0xffffff;
+
+	d->missing += packets;
+	p->conn->whole = false;
+	e->in_send = false;
+	e->write_call = NULL;
+	e->psn = psn;
+	dump_check_gap(d, p->frame, packets);
+}
+
+/* Is it this request's turn? False if it was seen before, and if others have to come first: a receiver
+ * drops it then, and it will be sent again. That they do not come, because the capture lacks them, shows
+ * when they are acknowledged. */
 static bool in_turn(struct dump *d, const struct packet *p)
 {
 	struct dump_end *e = &p->conn->end[p->from];
 	int32_t ahead = e->psn_known ? dump_psn_ahead(p->frame->psn, e->psn) : 0;
 
-	if (ahead < 0)
+	if (ahead > LOST_PACKETS)
+		skip_to(d, p, p->from, p->frame->psn);
+	else if (ahead)
 		return false;
-	if (ahead > 0) {
-		d->missing += (uint32_t)ahead;
-		p->conn->whole = false;
-		e->in_send = false;
-		e->write_call = NULL;
-		dump_check_gap(d, p->frame, (uint32_t)ahead);
-	}
 	e->psn_known = true;
 	e->psn = (p->frame->psn + 1) & 0xffffff;
 	return true;
+}
+
+/* The receiver has what is in front of @psn. */
+static void acknowledged(struct dump *d, const struct packet *p, uint32_t psn)
+{
+	const struct dump_end *e = &p->conn->end[!p->from];
+
+	if (e->psn_known && dump_psn_ahead(psn, e->psn) > 0)
+		skip_to(d, p, !p->from, psn);
 }
 
 static void learn_mtu(const struct packet *p)
@@ -378,15 +397,19 @@ static int take_packet(struct dump *d, struct packet *p)
 	learn_mtu(p);
 	if (p->opcode == ACKNOWLEDGE) {
 		uint8_t syndrome = (uint8_t)(p->ext >> 24);
+		bool refused = syndrome >> 5 & 3;
 
-		if (syndrome >> 5 & 3) {
+		if (refused) {
 			dump_print_nak(d, p->frame, syndrome);
 			dump_check_nak(d, p->frame, syndrome);
 		}
+		acknowledged(d, p, (p->frame->psn + !refused) & 0xffffff);
 		return 0;
 	}
-	if (response)
+	if (response) {
+		acknowledged(d, p, p->frame->psn);
 		return take_read_data(p);
+	}
 	if (!in_turn(d, p))
 		return 0;
 	if (p->opcode == READ_REQUEST) {
