@@ -208,6 +208,7 @@ done
 same 'nothing half done is left' "$(find "$work/export" -name '.leat-*')" ''
 "$LEAT" bench read "$url/big" --size 32M --seconds 8 >"$work/bench.log" 2>&1 &
 bench=$!
+ok 'a reader is there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC.*RTS")" -ge 2 ]'
 for i in 1 2 3; do
 	sleep 1
 	leatd_stop
