@@ -5,8 +5,6 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 #include "test_local_pair.h"
 
@@ -535,70 +533,12 @@ static void test_local_protection(void **state)
 	rig_close(&r);
 }
 
-#define ROUNDS 1000u
-
-static atomic_uint reposted;
-
-/* Return: how many have completed, all of them well. */
-static unsigned poll_ok(struct end *e)
-{
-	int n;
-
-	e->nwc = 0;
-	n = end_poll(e);
-	for (int i = 0; i < n; i++)
-		assert_int_equal(e->wc[i].status, RR_WC_OK);
-	if (!n)
-		sched_yield(); /* where there is one CPU it is the other's turn */
-	return (unsigned)n;
-}
-
-/* A message and a request of the agent behind it, again and again, as fast as it goes. */
-static void *send_and_write(void *arg)
-{
-	struct rig *r = arg;
-	unsigned done = 0;
-
-	for (unsigned i = 0; i < ROUNDS; i++) {
-		while (i - atomic_load(&reposted) >= r->c.nrecv || 2 * i - done >= r->s.attr.sq_depth - 2)
-			done += poll_ok(&r->s);
-		assert_int_equal(end_send(&r->s, 0, 8, RR_WR_SIGNALED), 0);
-		assert_int_equal(end_rdma(&r->s, RR_WR_WRITE, r->data, 100, r->dm, r->mem, r->mr->rkey), 0);
-	}
-	while (done < 2 * ROUNDS)
-		done += poll_ok(&r->s);
-	return NULL;
-}
-
-/* The peer publishes while we look: a request must not be seen before the message before it. */
-static void test_messages_and_agent(void **state)
-{
-	struct rig r;
-	pthread_t t;
-
-	(void)state;
-	rig_open(&r, BY_AGENT, ALL);
-	atomic_store(&reposted, 0);
-	assert_int_equal(pthread_create(&t, NULL, send_and_write, &r), 0);
-	for (unsigned i = 0; i < ROUNDS;) {
-		for (unsigned n = poll_ok(&r.c); n; n--) {
-			assert_int_equal(rr_post_recv(r.c.qp, &r.c.recv[i++ % r.c.nrecv]), 0);
-			atomic_store(&reposted, i);
-		}
-	}
-	/* the last request may be behind the last message */
-	while (pthread_tryjoin_np(t, NULL) != 0)
-		(void)poll_ok(&r.c);
-	rig_close(&r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slab),
 		cmocka_unit_test(test_vm),
 		cmocka_unit_test(test_agent),
-		cmocka_unit_test(test_messages_and_agent),
 		cmocka_unit_test(test_write_then_send),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_wrong_keys),
