@@ -64,7 +64,7 @@ OPT_asan := -O1 -g -fsanitize=address -fno-omit-frame-pointer
 OPT_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 OPT_cov := -O0 -g -fprofile-instr-generate -fcoverage-mapping
-OPT_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
+OPT_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS ?= $(OPT_$(VARIANT))
 ifneq ($(CFLAGS),$(OPT_$(VARIANT)))
 override CFLAGS += $(filter -fsanitize% -fno-sanitize% -fprofile% -fcoverage%,$(OPT_$(VARIANT)))

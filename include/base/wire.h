@@ -67,10 +67,11 @@ struct wire_put {
 	bool bad;
 };
 
+/** wire_get_init - begin to read; of nothing, @buf may be NULL */
 static inline void wire_get_init(struct wire_get *g, const void *buf, size_t len)
 {
 	g->at = buf;
-	g->end = g->at + len;
+	g->end = len ? g->at + len : g->at; /* C adds not even 0 to NULL */
 	g->bad = false;
 }
 
