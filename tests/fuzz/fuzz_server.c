@@ -3,26 +3,39 @@
  *
  * fuzz_server.c - libFuzzer harness: a whole leatd, and peers that say whatever the input says
  *
- * Operation:  A leatd runs in this process, on a directory of its own, with one listener on the local
- *             fabric. The input is a script for up to four connections:
+ * Operation:  A leatd runs in this process, on a directory of its own, and listens on the local fabric
+ *             and on TCP. The input is a script for up to four connections:
  *
- *               0 c         (re)connect c                     2 c len bytes   Send these bytes
- *               1 c         disconnect c                      3 c             wait for its answers
- *               4 c len at n bytes   Send, with the handle and offset of region n put at `at`
+ *               0 c         (re)connect c, local               2 c len bytes   one message
+ *               1 c         disconnect c                       3 c             wait for its answers
+ *               4 c at n len bytes           one message, with the key and address of region n put
+ *                                            at word `at`
+ *               5 c         (re)connect c, TCP                 6 c len bytes   these bytes, no record
+ *                                                              7 c n           n KiB more of them
  *
- *             so that chunk lists may point at memory that exists. At the end of each script a
- *             well-behaved peer makes a NULL call and must be answered: nobody's nonsense is another
+ *             so that chunk lists may point at memory that exists. In a message the word FILE_WORD + n
+ *             stands for the handle of file n, so that calls may, too; MARK_WORD + n in front of
+ *             bytes without a record, for the mark of one that has them and n KiB more. A message is
+ *             a Send, or a record with its mark. At the end of each script a well-behaved
+ *             peer of each kind makes a NULL call and must be answered: nobody's nonsense is another
  *             one's trouble.
- * Memory:     Each connection offers two regions, one to be read and one to be written.
+ * Memory:     Each local connection offers two regions, one to be read and one to be written. What a
+ *             script did to the exported directory is undone after it.
  * Threads:    leatd has its own; waiting here is polling until an answer or the end of the
  *             connection.
- * Errors:     abort() if the last peer is not served.
+ * Errors:     abort() if the last peers are not served, or if a connection outlives its peer.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,13 +44,18 @@
 #include "base/wire.h"
 #include "rpcrdma/hdr.h"
 #include "rpcrdma/local.h"
-#include "server.h"
+#include "reactor.h"
+#include "server_int.h"
 
 #define CONNS 4
 #define MSG_BYTES 4096u
 #define RECVS 16u
 #define REGION_BYTES 65536u
 #define PATIENCE_NS (10 * NS_PER_S)
+#define MARK_LAST 0x80000000u
+#define FILES 4
+#define FILE_WORD 0xf17e0000u
+#define MARK_WORD 0xf17f0000u
 
 LOG_DEFINE("fuzz");
 
@@ -54,11 +72,30 @@ struct peer {
 	struct rr_done recv_done[RECVS], send_done;
 	unsigned posted, answers;
 	bool routed, up, over, sent;
+	int status;              /* of a connect that failed */
+	uint8_t *answer;         /* the last one; in mem */
+	size_t answer_bytes;
+
+	bool tcp, raw;           /* raw: bytes were sent that need not be a record */
+	int fd;
+	uint8_t mark[4];         /* of the record that is being read */
+	size_t mark_len;
+	uint32_t record_left;
+};
+
+/* A file handle as it travels: length, bytes, pad. */
+struct handle {
+	uint8_t xdr[68];
+	size_t bytes;
 };
 
 static struct rr_fabric *fabric;
-static char sock[128];
-static struct peer peers[CONNS + 1];
+static struct server *server;
+static char dir[64], sock[128], export_path[96];
+static struct sockaddr_in tcp_addr;
+static struct peer peers[CONNS + 2];
+static struct handle handles[FILES]; /* the root, a file, a directory, a link */
+static bool has_handles, dirty;
 
 static void must(bool promise)
 {
@@ -101,6 +138,8 @@ static void poll_peer(struct peer *p)
 			continue;
 		}
 		p->answers++;
+		p->answer = p->mem + (size_t)(wc[i].done - p->recv_done) * MSG_BYTES;
+		p->answer_bytes = wc[i].byte_len;
 		post_recv(p, (unsigned)(wc[i].done - p->recv_done));
 	}
 	if (!n)
@@ -119,10 +158,16 @@ static void on_cm(void *ctx, const struct rr_cm_event *ev)
 	p->routed |= ev->type == RR_CM_ROUTED;
 	p->up |= ev->type == RR_CM_ESTABLISHED;
 	p->over |= ev->type == RR_CM_FAILED;
+	if (ev->type == RR_CM_FAILED)
+		p->status = ev->status;
 }
 
 static void hang_up(struct peer *p)
 {
+	if (p->tcp) {
+		close(p->fd);
+		memset(p, 0, sizeof(*p));
+	}
 	if (!p->cm)
 		return;
 	if (p->qp) {
@@ -165,7 +210,8 @@ static void dial(struct peer *p)
 	reg(p, msgs, REGION_BYTES, RR_ACCESS_REMOTE_READ, &p->region[0]);
 	reg(p, msgs + REGION_BYTES, REGION_BYTES, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE,
 	    &p->region[1]);
-	if (rr_qp_dial(p->cm, sock, &p->qp)) {
+	p->status = rr_qp_dial(p->cm, sock, &p->qp);
+	if (p->status) {
 		p->over = true;
 		return;
 	}
@@ -181,9 +227,78 @@ static void dial(struct peer *p)
 	rr_priv_encode(&mine, priv);
 	cp.priv = priv;
 	cp.priv_len = sizeof(priv);
-	p->over |= rr_qp_connect(p->qp, &cp) != 0;
+	p->status = rr_qp_connect(p->qp, &cp);
+	p->over |= p->status != 0;
 	wait_for(p, p->up || p->over);
 }
+
+/* ---- TCP ---- */
+
+static void dial_tcp(struct peer *p)
+{
+	hang_up(p);
+	p->tcp = true;
+	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(p->fd >= 0);
+	p->up = !connect(p->fd, (struct sockaddr *)&tcp_addr, sizeof(tcp_addr));
+	p->over = !p->up;
+}
+
+/* Counts the records that came; what is in them is the server's business. */
+static void count_answers(struct peer *p, const uint8_t *at, size_t n)
+{
+	while (n) {
+		size_t step;
+
+		if (!p->record_left) {
+			p->mark[p->mark_len++] = *at++;
+			n--;
+			if (p->mark_len == sizeof(p->mark)) {
+				p->record_left = get_be32(p->mark) & ~MARK_LAST;
+				p->mark_len = 0;
+			}
+			continue;
+		}
+		step = MIN(n, p->record_left);
+		p->record_left -= (uint32_t)step;
+		p->answers += !p->record_left;
+		at += step;
+		n -= step;
+	}
+}
+
+static void poll_tcp(struct peer *p, int timeout_ms)
+{
+	struct pollfd fd = { .fd = p->fd, .events = POLLIN };
+	uint8_t buf[16384];
+	ssize_t n;
+
+	if (poll(&fd, 1, timeout_ms) <= 0)
+		return;
+	n = recv(p->fd, buf, sizeof(buf), MSG_DONTWAIT);
+	if (n > 0)
+		count_answers(p, buf, (size_t)n);
+	else if (!n || errno != EAGAIN)
+		p->over = true;
+}
+
+/* What cannot be sent for want of a reader is not sent: a server that is not read may wait. */
+static void say_tcp(struct peer *p, const uint8_t *msg, size_t len, bool record)
+{
+	uint8_t out[4 + MSG_BYTES];
+	size_t n = record ? 4 : 0;
+
+	if (!p->up || p->over)
+		return;
+	put_be32(out, MARK_LAST | (uint32_t)len);
+	memcpy(out + n, msg, len);
+	n += len; /* in one piece: two would wait for each other's ACK */
+	if (send(p->fd, out, n, MSG_NOSIGNAL | MSG_DONTWAIT) < (ssize_t)n)
+		p->over = true;
+	p->raw |= !record;
+}
+
+/* ---- messages ---- */
 
 static void say(struct peer *p, const uint8_t *msg, size_t len)
 {
@@ -191,6 +306,10 @@ static void say(struct peer *p, const uint8_t *msg, size_t len)
 	struct rr_wr wr = { .done = &p->send_done, .op = RR_WR_SEND, .flags = RR_WR_SIGNALED,
 			    .sge = &sge, .nsge = 1 };
 
+	if (p->tcp) {
+		say_tcp(p, msg, len, true);
+		return;
+	}
 	if (!p->up || p->over || len > MSG_BYTES)
 		return;
 	sge.addr = p->mem + RECVS * (size_t)MSG_BYTES;
@@ -201,23 +320,125 @@ static void say(struct peer *p, const uint8_t *msg, size_t len)
 	wait_for(p, p->sent || p->over);
 }
 
-/* A NULL call of NFS; the answer tells that everything in front of it has been looked at. */
-static bool null_call(struct peer *p)
-{
-	static const uint32_t words[] = { 1, 1, 4, 0, 0, 0, 0, 1, 0, 2, 100003, 3, 0, 0, 0, 0, 0 };
-	uint8_t msg[sizeof(words)];
-	unsigned before = p->answers;
+/* In front of a message over RDMA: what says that all of it is here. */
+static const uint32_t rdma_words[] = { 1, 1, 4, 0, 0, 0, 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		put_be32(msg + 4 * i, words[i]);
-	say(p, msg, sizeof(msg));
+static void say_words(struct peer *p, const uint32_t *words, size_t n, const struct handle *fh,
+		      const char *name)
+{
+	uint8_t msg[512];
+	struct wire_put w;
+
+	wire_put_init(&w, msg, sizeof(msg));
+	for (size_t i = 0; !p->tcp && i < ARRAY_SIZE(rdma_words); i++)
+		wire_put_u32(&w, rdma_words[i]);
+	for (size_t i = 0; i < n; i++)
+		wire_put_u32(&w, words[i]);
+	if (fh)
+		wire_put_bytes(&w, fh->xdr, fh->bytes);
+	if (name) {
+		wire_put_u32(&w, (uint32_t)strlen(name));
+		wire_put_bytes(&w, name, strlen(name));
+		wire_put_bytes(&w, "\0\0\0", round_up4(strlen(name)) - strlen(name));
+	}
+	must(wire_put_ok(&w));
+	say(p, msg, wire_put_len(&w));
+}
+
+/* One more than before; the end of a TCP connection where nothing else can be waited for. */
+static bool wait_for_answer(struct peer *p, unsigned before)
+{
+	uint64_t until = clock_now_ns() + PATIENCE_NS;
+
 	if (!p->up || p->over)
 		return false;
-	wait_for(p, p->answers > before || p->over);
+	if (!p->tcp) {
+		wait_for(p, p->answers > before || p->over);
+		return p->answers > before;
+	}
+	if (p->raw)
+		(void)shutdown(p->fd, SHUT_WR);
+	while (!p->over && (p->raw || p->answers == before) && clock_now_ns() < until)
+		poll_tcp(p, 100);
 	return p->answers > before;
 }
 
-static void say_with_region(struct peer *p, uint8_t *msg, size_t len, size_t at, unsigned n)
+/* A NULL call of NFS; the answer tells that everything in front of it has been looked at. */
+static bool null_call(struct peer *p)
+{
+	static const uint32_t words[] = { 1, 0, 2, 100003, 3, 0, 0, 0, 0, 0 };
+	unsigned before = p->answers;
+
+	say_words(p, words, ARRAY_SIZE(words), NULL, NULL);
+	return wait_for_answer(p, before);
+}
+
+/* ---- files ---- */
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	if (ftw->level)
+		(void)remove(path);
+	return 0;
+}
+
+static void make_files(void)
+{
+	char path[128];
+	int fd;
+
+	(void)chmod(export_path, 0777);
+	(void)nftw(export_path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	snprintf(path, sizeof(path), "%s/f", export_path);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	must(fd >= 0 && write(fd, "sixteen bytes...", 16) == 16);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/d", export_path);
+	must(!mkdir(path, 0777));
+	snprintf(path, sizeof(path), "%s/l", export_path);
+	must(!symlink("f", path));
+	dirty = has_handles = false;
+}
+
+/* From the results of MNT and of LOOKUP alike: status, handle. */
+static void take_handle(struct peer *p, unsigned before, struct handle *ret)
+{
+	const size_t head = 4 * ARRAY_SIZE(rdma_words) + 24;
+	uint32_t len;
+
+	must(wait_for_answer(p, before) && p->answer_bytes > head + 8);
+	must(!get_be32(p->answer + head));
+	len = get_be32(p->answer + head + 4);
+	ret->bytes = 4 + round_up4(len);
+	must(ret->bytes <= sizeof(ret->xdr) && head + 4 + ret->bytes <= p->answer_bytes);
+	memcpy(ret->xdr, p->answer + head + 4, ret->bytes);
+}
+
+static void get_handles(void)
+{
+	static const char *const names[FILES] = { "/fuzz", "f", "d", "l" };
+	static const uint32_t mnt[] = { 1, 0, 2, 100005, 3, 1, 1, 20, 0, 0, 0, 0, 0, 0, 0 };
+	static const uint32_t lookup[] = { 1, 0, 2, 100003, 3, 3, 1, 20, 0, 0, 0, 0, 0, 0, 0 };
+	struct peer *p = &peers[CONNS];
+
+	if (has_handles)
+		return;
+	dial(p);
+	for (int i = 0; i < FILES; i++) {
+		unsigned before = p->answers;
+
+		say_words(p, i ? lookup : mnt, ARRAY_SIZE(mnt), i ? &handles[0] : NULL, names[i]);
+		take_handle(p, before, &handles[i]);
+	}
+	hang_up(p);
+	has_handles = true;
+}
+
+/* ---- scripts ---- */
+
+static void put_region(struct peer *p, uint8_t *msg, size_t len, size_t at, unsigned n)
 {
 	const struct rr_mr *mr = p->region[n & 1];
 
@@ -226,7 +447,38 @@ static void say_with_region(struct peer *p, uint8_t *msg, size_t len, size_t at,
 		return;
 	put_be32(msg + at, mr->rkey);
 	put_be64(msg + at + 8, (uint64_t)(uintptr_t)mr->addr);
-	say(p, msg, len);
+}
+
+/* @src with its words for files replaced; Return: length */
+static size_t put_handles(uint8_t *msg, const uint8_t *src, size_t len)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < len; i += 4) {
+		size_t n = MIN(len - i, (size_t)4);
+		uint32_t file = n == 4 ? get_be32(src + i) - FILE_WORD : FILES;
+
+		if (file >= FILES) {
+			memcpy(msg + at, src + i, n);
+			at += n;
+			continue;
+		}
+		get_handles();
+		dirty = true;
+		if (at + handles[file].bytes + (len - i) > MSG_BYTES)
+			continue;
+		memcpy(msg + at, handles[file].xdr, handles[file].bytes);
+		at += handles[file].bytes;
+	}
+	return at;
+}
+
+static void put_mark(uint8_t *msg, size_t len)
+{
+	uint32_t kib = len < 4 ? UINT32_MAX : get_be32(msg) - MARK_WORD;
+
+	if (kib <= 255)
+		put_be32(msg, MARK_LAST | ((uint32_t)len - 4 + kib * 1024));
 }
 
 static uint8_t next_byte(struct wire_get *g)
@@ -236,55 +488,103 @@ static uint8_t next_byte(struct wire_get *g)
 	return b ? *b : 0;
 }
 
+static void run_step(struct wire_get *g)
+{
+	uint8_t op = next_byte(g) % 8;
+	struct peer *p = &peers[next_byte(g) % CONNS];
+	uint8_t msg[MSG_BYTES];
+	const uint8_t *bytes;
+	uint8_t at = 0, n = 0;
+	size_t len;
+
+	switch (op) {
+	case 0:
+		dial(p);
+		return;
+	case 1:
+		hang_up(p);
+		return;
+	case 3:
+		(void)null_call(p);
+		return;
+	case 4:
+		at = next_byte(g);
+		n = next_byte(g);
+		break;
+	case 5:
+		dial_tcp(p);
+		return;
+	case 7:
+		memset(msg, 'f', 1024);
+		for (n = next_byte(g); n && p->tcp; n--)
+			say_tcp(p, msg, 1024, false);
+		return;
+	}
+	len = (size_t)next_byte(g) * 4;
+	len = MIN(len, wire_get_left(g));
+	bytes = wire_get_bytes(g, len);
+	if (!len || !bytes)
+		return;
+	len = put_handles(msg, bytes, len);
+	if (op == 4)
+		put_region(p, msg, len, at, n);
+	if (op == 6 && p->tcp) {
+		put_mark(msg, len);
+		say_tcp(p, msg, len, false);
+	} else {
+		say(p, msg, len);
+	}
+}
+
+static unsigned conns_left(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < server->nreactors; i++)
+		n += atomic_load(&server->reactors[i]->nconns);
+	return n;
+}
+
+static void must_serve(struct peer *p)
+{
+	if (!null_call(p)) {
+		fprintf(stderr, "%s peer not served: routed %d, up %d, over %d (%s), %u answers; %u "
+			"connections\n",
+			p->tcp ? "TCP" : "local", p->routed, p->up, p->over, strerror(-p->status),
+			p->answers, conns_left());
+		abort();
+	}
+	hang_up(p);
+}
+
+static void wait_for_the_end(void)
+{
+	uint64_t until = clock_now_ns() + PATIENCE_NS;
+
+	while (conns_left() && clock_now_ns() < until)
+		sched_yield();
+	must(!conns_left());
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct peer *good = &peers[CONNS], *good_tcp = &peers[CONNS + 1];
 	struct wire_get g;
 
 	wire_get_init(&g, data, size);
-	while (wire_get_left(&g) >= 2) {
-		uint8_t op = next_byte(&g) % 5;
-		struct peer *p = &peers[next_byte(&g) % CONNS];
-		uint8_t msg[MSG_BYTES];
-		const uint8_t *bytes;
-		uint8_t at = 0, n = 0;
-		size_t len;
-
-		switch (op) {
-		case 0:
-			dial(p);
-			continue;
-		case 1:
-			hang_up(p);
-			continue;
-		case 3:
-			(void)null_call(p);
-			continue;
-		case 4:
-			at = next_byte(&g);
-			n = next_byte(&g);
-			break;
-		}
-		len = (size_t)next_byte(&g) * 4;
-		len = MIN(len, wire_get_left(&g));
-		bytes = wire_get_bytes(&g, len);
-		if (!bytes)
-			break;
-		memcpy(msg, bytes, len);
-		if (op == 4)
-			say_with_region(p, msg, len, at, n);
-		else
-			say(p, msg, len);
-	}
+	while (wire_get_left(&g) >= 2)
+		run_step(&g);
 	for (int i = 0; i < CONNS; i++)
 		hang_up(&peers[i]);
-	dial(&peers[CONNS]);
-	must(null_call(&peers[CONNS]));
-	hang_up(&peers[CONNS]);
+	dial(good);
+	must_serve(good);
+	dial_tcp(good_tcp);
+	must_serve(good_tcp);
+	wait_for_the_end();
+	if (dirty)
+		make_files();
 	return 0;
 }
-
-static struct server *server;
-static char dir[64];
 
 static void clean_up(void)
 {
@@ -298,26 +598,44 @@ static void clean_up(void)
 		_exit(1);
 }
 
+/* A port that is free now; nobody else is likely to take it before leatd does. */
+static void choose_port(void)
+{
+	socklen_t len = sizeof(tcp_addr);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	tcp_addr = (struct sockaddr_in){ .sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	must(fd >= 0 && !bind(fd, (struct sockaddr *)&tcp_addr, sizeof(tcp_addr)) &&
+	     !getsockname(fd, (struct sockaddr *)&tcp_addr, &len));
+	close(fd);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static struct conf conf;
-	char why[CONF_WHY_BYTES], spec[160], url[160], path[96];
+	char why[CONF_WHY_BYTES], spec[160], url[160], tcp[64];
 	char argv0[] = "leatd", exp[] = "--export", listen[] = "--listen", reactors[] = "--reactors=1",
-	     workers[] = "--workers=2";
-	char *args[] = { argv0, exp, spec, listen, url, reactors, workers, NULL };
+	     workers[] = "--workers=2", event[] = "--poll=event", state[96];
+	char *args[] = { argv0, exp,	 spec,	  listen, url,	 listen,
+			 tcp,	reactors, workers, event,	state, NULL };
 
 	(void)argc;
 	(void)argv;
 	log_state.level = LOG_LEVEL_ERR;
 	snprintf(dir, sizeof(dir), "/tmp/leat-fuzz-XXXXXX");
 	must(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/export", dir);
-	must(!mkdir(path, 0777));
+	snprintf(export_path, sizeof(export_path), "%s/export", dir);
+	must(!mkdir(export_path, 0777));
+	make_files();
+	choose_port();
 	snprintf(sock, sizeof(sock), "%s/sock", dir);
-	snprintf(spec, sizeof(spec), "/fuzz=%s,no_root_squash", path);
+	snprintf(spec, sizeof(spec), "/fuzz=%s,no_root_squash,clients=127.0.0.0/8", export_path);
+	snprintf(state, sizeof(state), "--state-dir=%s/state", dir);
 	snprintf(url, sizeof(url), "local://%s", sock);
+	snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%u", (unsigned)ntohs(tcp_addr.sin_port));
 	conf_init(&conf);
-	must(conf_args(&conf, 7, args, why) == CONF_RUN);
+	must(conf_args(&conf, (int)ARRAY_SIZE(args) - 1, args, why) == CONF_RUN);
 	conf.drc_entries = 4; /* not what another input was answered, unless it has just been */
 	must(!server_start(&conf, &server));
 	conf_fini(&conf);
