@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $1 $2;)
 SUB = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
 
 # Goals that see to their own dependencies, or need none: nothing is looked up for them here.
-FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz mutants deps clean distclean help layers dist
+FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz fuzz-cov mutants deps clean distclean help layers dist
 GOALS := $(or $(MAKECMDGOALS),all)
 
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -143,7 +143,8 @@ help:
 #: interop-long random operations by the hundred thousand, and a build on a mount: 20 minutes
 #: asan ubsan   the tests of `check` under a sanitizer
 #: tsan         the flow tests under the thread sanitizer
-#: fuzz         each harness for FUZZ_SECONDS (60)
+#: fuzz         each harness for SECONDS (60)
+#: fuzz-cov     what the corpora reach of the decoders, in build/cov/fuzz.txt
 #: mutants      breaks the code on purpose and sees the named test fail
 #: cov          coverage of `check`, in build/cov
 #: tidy cppcheck format layers hdr-check check-doc   one look each

@@ -44,12 +44,15 @@ FUZZ_PROGS := $(FUZZ_NAMES:%=$(O)/tests/fuzz/fuzz_%)
 FUZZ_LIB := $(filter-out tests/fuzz/fuzz_%.c tests/fuzz/replay_main.c,$(wildcard tests/fuzz/*.c))
 FUZZ_LIB_OBJS := $(FUZZ_LIB:%.c=$(O)/%.o)
 
+# What a harness needs beyond the house: LDFLAGS_fuzz_NAME.
+LDFLAGS_fuzz_client := -Wl,--wrap=rpcrdma_clnt_create
+
 $(REPLAY_PROGS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/replay_main.o \
 		$(FUZZ_LIB_OBJS) $(HOUSE)
-	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(LDFLAGS_fuzz_$*) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 $(FUZZ_PROGS): %: %.o $(FUZZ_LIB_OBJS) $(HOUSE)
-	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(LDFLAGS_$(notdir $*)) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 REPLAYS := $(foreach n,$(FUZZ_NAMES),"$(O)/tests/fuzz/replay_$n tests/fuzz/corpus/$n")
 
@@ -82,7 +85,8 @@ TEST_TIMEOUT ?= 120
 TEST_JOBS ?= 2
 RUN = $(TEST_ENV) tests/run -j $(TEST_JOBS) -t $(TEST_TIMEOUT) -o $(O)/log
 
-.PHONY: check asan ubsan tsan cov fuzz run-check run-tests run-flow run-fuzz run-cov tests
+.PHONY: check asan ubsan tsan cov fuzz fuzz-cov run-check run-tests run-flow run-fuzz run-fuzz-cov \
+	run-cov tests
 check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
@@ -108,7 +112,7 @@ tsan:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) VARIANT=tsan TEST_TIMEOUT=300 run-flow
 
-FUZZ_SECONDS ?= 60
+SECONDS ?= 60
 fuzz:
 	@scripts/deps.sh install build rdma check fuzz
 	@$(SUB) VARIANT=fuzz run-fuzz
@@ -117,9 +121,29 @@ fuzz:
 run-fuzz: $(FUZZ_PROGS)
 	$(Q)set -e; for n in $(FUZZ_NAMES); do echo "  FUZZ    $$n"; \
 		mkdir -p $(O)/corpus/$$n tests/fuzz/corpus/$$n; dict=tests/fuzz/$$n.dict; \
-		$(O)/tests/fuzz/fuzz_$$n -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 \
-			-print_final_stats=0 -verbosity=0 -artifact_prefix=$(O)/$$n- \
+		$(O)/tests/fuzz/fuzz_$$n -max_total_time=$(SECONDS) -timeout=60 -rss_limit_mb=2048 \
+			-print_final_stats=1 -verbosity=0 -artifact_prefix=$(O)/$$n- \
 			$$(test -f $$dict && echo -dict=$$dict) $(O)/corpus/$$n tests/fuzz/corpus/$$n; done
+
+# What the corpora reach of everything that decodes what a peer says.
+FUZZ_COV_SRCS := $(XDR_SRCS) $(GEN_NAMES:%=$(GEN)/%_xdr.c) $(addprefix rpcrdma/,hdr.c chunk.c plan.c \
+	rpc_msg.c stream.c srv_recv.c srv_tcp_in.c clnt_rdma_reply.c clnt_msg.c clnt_tcp_recv.c \
+	local_sock.c local_ring.c local_cm.c addr.c) \
+	$(addprefix server/,fh.c req.c $(notdir $(wildcard server/nfs3*.c)) mount3.c conf.c export.c) \
+	$(addprefix client/,url.c path.c dir.c call.c walk.c mntsvc.c attr.c)
+
+fuzz-cov:
+	@scripts/deps.sh install build rdma check fuzz
+	@$(SUB) VARIANT=cov run-fuzz-cov
+
+run-fuzz-cov: $(REPLAY_PROGS)
+	@rm -rf $(O)/fuzz-prof && mkdir -p $(O)/fuzz-prof $(B)/cov
+	$(Q)set -e; for n in $(FUZZ_NAMES); do \
+		LLVM_PROFILE_FILE=$(O)/fuzz-prof/$$n.raw $(O)/tests/fuzz/replay_$$n tests/fuzz/corpus/$$n; done
+	$(Q)llvm-profdata merge -sparse $(O)/fuzz-prof/*.raw -o $(O)/fuzz-prof/all
+	$(Q)llvm-cov report $(firstword $(REPLAY_PROGS)) $(patsubst %,-object %,$(wordlist 2,99,$(REPLAY_PROGS))) \
+		-instr-profile=$(O)/fuzz-prof/all -show-region-summary=0 $(abspath $(FUZZ_COV_SRCS)) | \
+		tee $(B)/cov/fuzz.txt
 
 cov:
 	@scripts/deps.sh install build rdma check fuzz

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fuzz_client.c - libFuzzer harness: the whole client against a server that says what the input says
+ *
+ * Operation:  Byte 0 chooses the transport, bytes 1 and 2 which operations follow the mount, one for
+ *             each bit; the rest is the server's script (hostile.h). Whatever it says, every operation
+ *             must return, with no more bytes than there is room for.
+ * Memory:     libleat's; the leak checker watches.
+ * Threads:    The server's own (hostile.c).
+ * Errors:     abort() on a broken promise.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hostile.h"
+#include "leat.h"
+#include "rpcrdma.h"
+
+LOG_DEFINE("fuzz");
+
+#define BUF_BYTES 9000u
+#define PATIENCE_MS 3000u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int __real_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			       struct rpcrdma_clnt **ret);
+int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			       struct rpcrdma_clnt **ret);
+
+static char sock[96];
+static char buf[BUF_BYTES + 1], text[BUF_BYTES + 1];
+
+static void must(bool promise)
+{
+	if (!promise)
+		abort();
+}
+
+/* A connection that broke is tried again at once: time is what a fuzzer has too little of. */
+int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			       struct rpcrdma_clnt **ret)
+{
+	struct rpcrdma_clnt_attr a = *attr;
+
+	a.backoff_ms = 1;
+	return __real_rpcrdma_clnt_create(e, &a, ret);
+}
+
+static void op_stat(struct leat *m)
+{
+	struct stat st;
+
+	(void)leat_stat(m, "/d/file", &st);
+	(void)leat_lstat(m, "/link", &st);
+}
+
+static void op_read(struct leat *m)
+{
+	struct leat_file *f;
+	ssize_t n;
+
+	if (leat_open(m, "/file", O_RDONLY, 0, &f))
+		return;
+	n = leat_pread(f, buf, 10, 0);
+	must(n <= 10);
+	n = leat_read(f, buf, BUF_BYTES); /* more than comes inline */
+	must(n <= (ssize_t)BUF_BYTES && buf[BUF_BYTES] == '~');
+	(void)leat_close(f);
+}
+
+static void op_write(struct leat *m)
+{
+	struct leat_file *f;
+	ssize_t n;
+
+	if (leat_open(m, "/file", O_RDWR | O_CREAT | O_TRUNC, 0644, &f))
+		return;
+	n = leat_pwrite(f, text, 100, 0);
+	must(n <= 100);
+	n = leat_pwrite(f, text, BUF_BYTES, 100);
+	must(n <= (ssize_t)BUF_BYTES);
+	(void)leat_fsync(f);
+	(void)leat_close(f);
+}
+
+static void op_readdir(struct leat *m)
+{
+	const struct leat_dirent *e;
+	struct leat_dir *d;
+
+	if (leat_opendir(m, "/", &d))
+		return;
+	while ((e = leat_readdir(d)))
+		must(strlen(e->name) <= 255 && !strchr(e->name, '/'));
+	leat_closedir(d);
+}
+
+static void op_readlink(struct leat *m)
+{
+	ssize_t n = leat_readlink(m, "/link", buf, 64);
+
+	must(n <= 64);
+}
+
+static void op_follow(struct leat *m)
+{
+	struct stat st;
+
+	(void)leat_stat(m, "/d/link/file", &st);
+}
+
+static void op_make(struct leat *m)
+{
+	(void)leat_mkdir(m, "/d/new", 0755);
+	(void)leat_rmdir(m, "/d/new");
+	(void)leat_unlink(m, "/file");
+}
+
+static void op_rename(struct leat *m)
+{
+	(void)leat_rename(m, "/file", "/d/file");
+	(void)leat_link(m, "/file", "/d/other");
+}
+
+static void op_symlink(struct leat *m)
+{
+	char target[3001];
+
+	(void)leat_symlink(m, "short", "/d/s");
+	memset(target, 'x', sizeof(target) - 1);
+	target[sizeof(target) - 1] = '\0';
+	(void)leat_symlink(m, target, "/d/s");
+}
+
+static void op_mknod(struct leat *m)
+{
+	struct leat_file *f;
+
+	(void)leat_mknod(m, "/fifo", S_IFIFO | 0600, 0);
+	if (!leat_open(m, "/new", O_WRONLY | O_CREAT | O_EXCL, 0600, &f))
+		(void)leat_close(f);
+}
+
+static void op_setattr(struct leat *m)
+{
+	(void)leat_chmod(m, "/file", 0600);
+	(void)leat_chown(m, "/link", 1, 1);
+	(void)leat_utimens(m, "/file", NULL);
+	(void)leat_truncate(m, "/file", 5);
+}
+
+static void op_access(struct leat *m)
+{
+	(void)leat_access(m, "/file", R_OK | W_OK);
+}
+
+static void op_statvfs(struct leat *m)
+{
+	struct statvfs v;
+
+	(void)leat_statvfs(m, "/", &v);
+}
+
+static void op_stats(struct leat *m)
+{
+	struct leat_server_stats st;
+	struct leat_info info;
+
+	(void)leat_server_stats(m, &st);
+	leat_info(m, &info);
+}
+
+static void op_null(struct leat *m)
+{
+	(void)leat_null(m);
+}
+
+static void op_append(struct leat *m)
+{
+	struct leat_file *f;
+	struct stat st;
+	ssize_t n;
+
+	if (leat_open(m, "/file", O_RDWR | O_APPEND, 0, &f))
+		return;
+	n = leat_write(f, text, 10);
+	must(n <= 10);
+	(void)leat_lseek(f, -5, SEEK_END);
+	(void)leat_ftruncate(f, 3);
+	(void)leat_fstat(f, &st);
+	(void)leat_close(f);
+}
+
+static void (*const ops[])(struct leat *m) = {
+	op_stat,    op_read,    op_write,   op_readdir, op_readlink, op_follow, op_make, op_rename,
+	op_symlink, op_mknod,   op_setattr, op_access,  op_statvfs,  op_stats,  op_null, op_append,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct leat_opts opts = { .conns = 1, .soft = true, .timeo_ms = PATIENCE_MS,
+				  .poll = "event" };
+	char url[160];
+	struct leat *m;
+
+	if (size < 3)
+		return 0;
+	if (data[0] & 1) {
+		snprintf(url, sizeof(url), "local://%s/e/d", sock);
+	} else {
+		opts.mountport = (uint16_t)hostile_port();
+		snprintf(url, sizeof(url), "tcp://127.0.0.1:%u/e/d", hostile_port());
+	}
+	memset(buf, '~', sizeof(buf));
+	hostile_start(data + 3, size - 3);
+	if (!leat_mount(url, &opts, &m)) {
+		for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+			if (data[1 + i / 8] & 1u << i % 8)
+				ops[i](m);
+		(void)leat_error(m);
+		leat_umount(m);
+	} else {
+		must(leat_mount_error()[0]);
+	}
+	hostile_stop();
+	return 0;
+}
+
+static void clean_up(void)
+{
+	hostile_fini();
+	unlink(sock);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	log_state.level = LOG_LEVEL_ERR;
+	memset(text, 'w', sizeof(text));
+	snprintf(sock, sizeof(sock), "/tmp/leat-fuzz-client-%d", (int)getpid());
+	hostile_init(sock);
+	atexit(clean_up);
+	return 0;
+}
