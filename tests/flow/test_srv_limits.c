@@ -253,6 +253,32 @@ static void item47_thresholds(void **state)
 	expect_err_chunk();
 }
 
+/* The least and the most that Linux's rdma_max_inline_read and _write can be set to. */
+static void item82_thresholds_of_linux(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .inline_bytes = 65536 };
+	static const uint32_t sizes[] = { 1024, 65536 };
+
+	(void)state;
+	serve_with(NULL, &attr);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const struct rr_priv p = { .present = true, .send_bytes = sizes[i],
+					   .recv_bytes = sizes[i] };
+		const struct raw_opts o = { .priv = &p, .msg_bytes = sizes[i] };
+
+		connect_peer(&o);
+		big_args(sizes[i] - 56);
+		say();
+		expect_accepted(RR_SUCCESS);
+		assert_int_equal(send_len, sizes[i]);
+		big_args(sizes[i] - 52);
+		say();
+		expect_err_chunk();
+		close_peer();
+	}
+	connect_peer(&opts4k);
+}
+
 /* It tells nothing and believes nothing: 1024 both ways, though the client told of 65536. */
 static void item47_no_private_data_of_ours(void **state)
 {
@@ -372,6 +398,7 @@ int main(void)
 		wire_test(item54_call_before_adoption),
 		wire_test(item55_a_thousand_connections),
 		wire_test(item47_thresholds),
+		wire_test(item82_thresholds_of_linux),
 		wire_test(item47_no_private_data_of_ours),
 		wire_test(item49_overrun),
 		wire_test(credits_grow_with_demand),
