@@ -364,6 +364,7 @@ static int run_cqs(struct rpcrdma_engine *e)
 	struct rr_wc wc[WC_BATCH];
 	int ran = 0;
 
+	e->looks++;
 	for (unsigned i = 0; i < atomic_load_explicit(&e->ncqs, memory_order_acquire); i++) {
 		struct rr_cq *cq = atomic_load_explicit(&e->cq[i], memory_order_acquire);
 		int n;

@@ -71,6 +71,7 @@ struct rpcrdma_engine {
 	_Atomic(struct rr_cq *) cq[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
 	atomic_uint ncqs;                /* there is none from this one on */
 	struct rpcrdma_watch cq_watch[RR_DEVS_MAX];
+	uint64_t looks;                  /* at the queues, so far */
 	unsigned qps;                    /* on any of the queues: worth spinning for */
 	struct list conns;               /* rpcrdma_conn: adopted */
 

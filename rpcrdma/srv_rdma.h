@@ -31,6 +31,9 @@ struct rr_rconn {
 	struct rr_ep *ep;
 	uint32_t send_inline;         /* largest Send the peer can take (and we want to send) */
 	bool remote_inv;              /* it asked for Send-With-Invalidate, and gets it */
+	uint64_t look;                /* of the engine, that found the last call */
+	unsigned calls;               /* since credits grew last */
+	bool overlap;                 /* among these one came before another was answered */
 	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
 	struct list reads;            /* rr_rw: waiting for a place among them */
 	struct list sends;            /* rr_req: answered, waiting for a send buffer */

@@ -139,12 +139,23 @@ static bool is_reply(const struct rr_hdr *h, const uint8_t *msg, size_t len)
 	return h->proc == RR_MSG && len >= 8 && get_be32(msg + 4) == RR_RPC_REPLY;
 }
 
+/* More is granted to who wants more and uses what he has: all of it at this moment; or, where calls are
+ * answered as fast as they come and never pile up, all of it twice over and not one after the other.
+ */
 static void demand(struct rr_rconn *c, uint32_t asked)
 {
 	struct rr_ep *ep = c->ep;
 
-	if (asked > ep->msgs && ep->msgs < ep->msgs_max && ep->held + 1 >= ep->msgs)
-		rr_ep_grow(ep, ep->msgs * 2);
+	c->calls++;
+	c->overlap |= ep->held > 1 || c->look == ep->engine->looks;
+	c->look = ep->engine->looks;
+	if (asked <= ep->msgs || ep->msgs >= ep->msgs_max)
+		return;
+	if (ep->held + 1 < ep->msgs && (!c->overlap || c->calls < ep->msgs * 2))
+		return;
+	rr_ep_grow(ep, ep->msgs * 2);
+	c->calls = 0;
+	c->overlap = false;
 }
 
 void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)

@@ -302,6 +302,33 @@ static void payload_goes_with_its_answer(void **state)
 	rpc_pair_destroy(p);
 }
 
+/* Calls that are answered at once never pile up, and are demand all the same if they overlap. */
+static void credits_grow_where_nothing_waits(void **state)
+{
+	static struct echo_call calls[64];
+	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL };
+	struct rpc_pair *p = rpc_pair_create(&a);
+	struct rpcrdma_clnt_info info;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++)
+		echo_run(p, 100, 0);
+	rpcrdma_clnt_info(p->clnt, &info);
+	assert_int_equal(info.credits, 8);
+	for (unsigned i = 0; i < 64; i++) {
+		echo_init(&calls[i], p, ECHO_SOURCE, 0, 100, 100, 0);
+		echo_start(&calls[i]);
+	}
+	for (unsigned i = 0; i < 64; i++) {
+		rpc_pair_until(p, &calls[i].done, 1);
+		echo_check(&calls[i], 0);
+		echo_fini(&calls[i]);
+	}
+	rpcrdma_clnt_info(p->clnt, &info);
+	assert_in_range(info.credits, 16, 64);
+	rpc_pair_destroy(p);
+}
+
 static void tcp_copies_once(void **state)
 {
 	struct rpc_pair_attr a = { .transport = RPCRDMA_TCP };
@@ -388,6 +415,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_copied),
 		cmocka_unit_test(slab_registers_once),
 		cmocka_unit_test(payload_goes_with_its_answer),
+		cmocka_unit_test(credits_grow_where_nothing_waits),
 		cmocka_unit_test(tcp_copies_once),
 		cmocka_unit_test(no_receive_is_ever_missing),
 		cmocka_unit_test(says_what_it_is),
