@@ -16,8 +16,9 @@ try() {
 	compiler=$1 header=$2
 	shift 2
 	n=$((n + 1))
+	# shellcheck disable=SC2086 # "ccache gcc" is one, too
 	echo 'extern int something; /* ISO C forbids an empty file */' |
-		"$compiler" -fsyntax-only -Wall -Wextra -Wpedantic -Werror -Wno-unused-function \
+		$compiler -fsyntax-only -Wall -Wextra -Wpedantic -Werror -Wno-unused-function \
 			-include "$header" "$@" - && return
 	echo "hdr-check: $header does not stand alone ($compiler $*)"
 	bad=1
