@@ -141,6 +141,14 @@ static int set_private_data(struct conf *c, const char *value, char *why)
 	return 0;
 }
 
+static int set_sign_handles(struct conf *c, const char *value, char *why)
+{
+	if (strcmp(value, "yes") && strcmp(value, "no"))
+		return say(why, "sign-handles: '%s' is neither yes nor no", value);
+	c->unsigned_handles = !strcmp(value, "no");
+	return 0;
+}
+
 static int set_drc_entries(struct conf *c, const char *value, char *why)
 {
 	unsigned long v;
@@ -251,6 +259,7 @@ static const struct conf_option {
 	{ "drc-entries", 0, false, set_drc_entries },
 	{ "drc-bytes", 0, false, set_drc_bytes },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
+	{ "sign-handles", 0, false, set_sign_handles },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
 	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },
 	{ "rpcbind", 0, true, set_rpcbind },
@@ -542,6 +551,24 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 	return CONF_RUN;
 }
 
+/* Root's, or in the user's own place for such things; Return: NULL: there is none */
+static char *usual_state_dir(void)
+{
+	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char *dir = NULL;
+	int n;
+
+	if (geteuid() == 0)
+		return strdup(STATE_DIR_ROOT);
+	if (base && *base == '/')
+		n = asprintf(&dir, "%s/leat", base);
+	else if (home && *home == '/')
+		n = asprintf(&dir, "%s/.local/state/leat", home);
+	else
+		return NULL;
+	return n < 0 ? NULL : dir;
+}
+
 /** conf_args - see conf.h */
 enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WHY_BYTES])
 {
@@ -555,8 +582,8 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 	todo = pass(c, argc, argv, NULL, why);
 	if (todo != CONF_RUN)
 		return todo;
-	if (!c->state_dir && geteuid() == 0) {
-		c->state_dir = strdup(STATE_DIR_ROOT); /* without memory: a key for this run */
+	if (!c->state_dir) {
+		c->state_dir = usual_state_dir(); /* without any: a key for this run */
 		c->state_dir_usual = true;
 	}
 	if (!c->nexports) {

@@ -33,7 +33,8 @@ struct conf {
 	uint32_t drc_entries;  /* of the duplicate request cache; 0: none */
 	uint32_t drc_bytes;
 	char *capture;	       /* NULL: none */
-	char *state_dir;       /* keeps the key that signs handles; NULL: a key for this run only */
+	bool unsigned_handles; /* by name only, without a signature */
+	char *state_dir;       /* keeps what makes handles outlive a restart; NULL: nothing does */
 	bool state_dir_usual;  /* nobody asked for that one: it may be unusable */
 	bool everyone;	       /* not root: let other users of this host in, too, as ourselves */
 	bool rpcbind;	       /* register with the local one */

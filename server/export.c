@@ -16,12 +16,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
@@ -410,13 +413,47 @@ bool export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer)
 	return false;
 }
 
-/* FNV-1a: no secret, only the same number for the same name at every start */
-static uint32_t name_id(const char *name)
+/* FNV-1a: no secret, only the same number for the same thing at every start */
+static uint32_t mix(uint32_t h, const void *data, size_t n)
 {
-	uint32_t h = 2166136261u;
+	const uint8_t *p = data;
 
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 16777619u;
+	while (n--)
+		h = (h ^ *p++) * 16777619u;
+	return h;
+}
+
+/* Which file system, by what it tells over mounts and reboots. Device numbers would not do. */
+static uint32_t mix_fs(uint32_t h, int fd)
+{
+	struct statfs fs;
+#ifdef FS_IOC_GETFSUUID
+	struct fsuuid2 uuid = { 0 };
+
+	if (!ioctl(fd, FS_IOC_GETFSUUID, &uuid) && uuid.len <= sizeof(uuid.uuid))
+		return mix(h, uuid.uuid, uuid.len);
+#endif
+	return fstatfs(fd, &fs) ? h : mix(h, &fs.f_fsid, sizeof(fs.f_fsid));
+}
+
+/* An export is its name and its directory: the directory may be renamed and the file system be
+ * mounted elsewhere, but another directory under the same name is another export, in which no handle
+ * of the first one is good for anything. */
+static uint32_t identity(const struct export *e, const struct stat *st)
+{
+	union {
+		struct file_handle h;
+		uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} kh;
+	uint64_t ino = st->st_ino;
+	uint32_t h = mix(2166136261u, e->conf.name, strlen(e->conf.name) + 1);
+	int mount_id;
+
+	h = mix(mix_fs(h, e->root_fd), &ino, sizeof(ino));
+	memset(&kh, 0, sizeof(kh));
+	kh.h.handle_bytes = MAX_HANDLE_SZ;
+	if (!name_to_handle_at(e->root_fd, "", &kh.h, &mount_id, AT_EMPTY_PATH))
+		h = mix(h, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
 	return h;
 }
 
@@ -427,7 +464,6 @@ static int open_one(const struct export_conf *conf, struct export *e)
 	e->conf = *conf;
 	e->conf.name = strdup(conf->name);
 	e->conf.path = strdup(conf->path);
-	e->id = name_id(conf->name);
 	if (!e->conf.name || !e->conf.path)
 		return -ENOMEM;
 	e->root_fd = open(conf->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -435,7 +471,18 @@ static int open_one(const struct export_conf *conf, struct export *e)
 		return -errno;
 	e->root_dev = st.st_dev;
 	e->root_ino = st.st_ino;
+	e->id = identity(e, &st);
 	return 0;
+}
+
+/* one of equal name, or, one chance in four thousand million, of equal id */
+static const struct export *find_twin(const struct export_table *t, const struct export *e)
+{
+	for (const struct export *other = t->v; other < e; other++) {
+		if (other->id == e->id || !strcmp(other->conf.name, e->conf.name))
+			return other;
+	}
+	return NULL;
 }
 
 /** export_table_open - see export.h */
@@ -447,7 +494,8 @@ int export_table_open(const struct export_conf *confs, size_t n, struct export_t
 	if (!t.v)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		struct export *e = &t.v[i], *twin;
+		struct export *e = &t.v[i];
+		const struct export *twin;
 		int err;
 
 		e->root_fd = -1;
@@ -460,9 +508,8 @@ int export_table_open(const struct export_conf *confs, size_t n, struct export_t
 			export_table_close(&t);
 			return err;
 		}
-		twin = export_find_id(&t, e->id);
-		if (twin != e) {
-			/* equal names, or the one chance in four thousand million */
+		twin = find_twin(&t, e);
+		if (twin) {
 			say(why, why_bytes, "exports %s and %s: names clash, rename one",
 			    twin->conf.name, e->conf.name);
 			export_table_close(&t);

@@ -55,7 +55,7 @@ struct export_conf {
 struct export
 {
 	struct export_conf conf;
-	uint32_t id;  /* of the name, the same at every start: part of each file handle */
+	uint32_t id;  /* of name and directory, the same at every start: part of each file handle */
 	unsigned idx; /* in its table */
 	int root_fd;  /* O_RDONLY on the directory */
 	uint64_t root_dev, root_ino;

@@ -11,11 +11,12 @@
  *                       by number wherever it was moved to, and over restarts. It would find any
  *                       file of the file system, exported or not: hence the signature. Only handles
  *                       that a lookup below an export's root gave out are ever opened.
- *            FH_MAP     body = salt u64, node u64. The map knows names that lead there; each open
- *                       walks from the root without following links or crossing mounts, and takes
- *                       only the very file the handle was made for (device, inode and generation).
- *                       A file that a local process renamed is STALE until a client looks it up
- *                       under its new name; it then has its old handle again.
+ *            FH_MAP     body = device, inode, generation and serial u64 each: which file, and nothing
+ *                       of how to get there. The map knows names that lead there; each open walks
+ *                       from the root without following links or crossing mounts, and takes only
+ *                       the very file the handle was made for. A file that a local process renamed
+ *                       is STALE until a client looks it up under its new name; it then has its old
+ *                       handle again, as it would if the map were lost.
  * Memory:    handles are values; a struct fh_obj owns its O_PATH descriptor.
  * Threads:   any. Opening needs the server's own rights (creds.c is not in force); looking up takes
  *            those of the thread.
@@ -31,7 +32,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -44,14 +44,13 @@
 #define MAC_BYTES 8u
 #define BODY_MAX (FH_MAX - HEAD_BYTES - MAC_BYTES)
 #define KERNEL_MAX (BODY_MAX - 4u)
-#define MAP_BODY_BYTES 16u
+#define MAP_BODY_BYTES 32u
 #define RETRIES 16
 
 struct fh_set {
 	struct export_table *exports;
-	struct siphash_key key;
-	uint8_t key_id;
-	uint64_t salt; /* of this run: node numbers begin again at each start */
+	struct fh_keys keys;
+	uint8_t key_ids[ARRAY_SIZE(((struct fh_keys *)0)->v)];
 	struct fh_map *map;
 };
 
@@ -110,11 +109,27 @@ static void seal(const struct fh_set *s, const struct export *exp, enum fh_kind 
 	p[0] = FH_VERSION;
 	p[1] = (uint8_t)kind;
 	p[2] = (uint8_t)body_len;
-	p[3] = s->key_id;
+	p[3] = s->key_ids[0];
 	put_be32(p + 4, exp->id);
 	memcpy(p + HEAD_BYTES, body, body_len);
-	put_be64(p + HEAD_BYTES + body_len, siphash(&s->key, p, HEAD_BYTES + body_len));
+	put_be64(p + HEAD_BYTES + body_len, siphash(&s->keys.v[0], p, HEAD_BYTES + body_len));
 	ret->len = HEAD_BYTES + body_len + MAC_BYTES;
+}
+
+/* -ESTALE: by a key that is not ours any more, or never was */
+static int check_signature(const struct fh_set *s, const uint8_t *p, uint32_t signed_bytes)
+{
+	uint64_t mac = get_be64(p + signed_bytes);
+	int err = -ESTALE;
+
+	for (unsigned i = 0; i < s->keys.n; i++) {
+		if (p[3] != s->key_ids[i])
+			continue;
+		if (mac == siphash(&s->keys.v[i], p, signed_bytes))
+			return 0;
+		err = -EBADF;
+	}
+	return err;
 }
 
 static int unseal(const struct fh_set *s, const void *data, uint32_t len, struct export **ret,
@@ -123,16 +138,16 @@ static int unseal(const struct fh_set *s, const void *data, uint32_t len, struct
 	const uint8_t *p = data;
 	uint32_t body_len;
 	struct export *exp;
+	int err;
 
 	if (len < HEAD_BYTES + MAC_BYTES || len > FH_MAX || p[0] != FH_VERSION)
 		return -EBADF;
 	body_len = p[2];
 	if (len != HEAD_BYTES + body_len + MAC_BYTES)
 		return -EBADF;
-	if (p[3] != s->key_id)
-		return -ESTALE;
-	if (get_be64(p + HEAD_BYTES + body_len) != siphash(&s->key, p, HEAD_BYTES + body_len))
-		return -EBADF;
+	err = check_signature(s, p, HEAD_BYTES + body_len);
+	if (err)
+		return err;
 	exp = export_find_id(s->exports, get_be32(p + 4));
 	if (!exp || exp->fh_kind != p[1])
 		return -ESTALE;
@@ -154,28 +169,24 @@ int fh_export(struct fh_set *s, const void *data, uint32_t len, struct export **
 /* ---- the two kinds ------------------------------------------------------------------------ */
 
 /* Tells a file from a later one with its number. The kernel's handle has the generation in it and
- * asks for no privilege to be read; the time of birth is the next best. */
-static uint64_t generation(int fd, const char *name, const struct statx *stx)
-{
-	static const struct siphash_key plain = { 1, 2 };
-	union kernel_handle kh;
-
-	if (!kernel_handle_get(fd, name, &kh))
-		return siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
-	if (stx->stx_mask & STATX_BTIME)
-		return (uint64_t)stx->stx_btime.tv_sec * 1000000000u + stx->stx_btime.tv_nsec;
-	return 0;
-}
-
+ * asks for no privilege to be read; the time of birth is the next best. Device numbers change when
+ * the machine starts anew, so only what lies in another volume than the root is told by its own. */
 static struct fh_map_key map_key(const struct export *exp, int fd, const char *name,
 				 const struct statx *stx)
 {
-	return (struct fh_map_key){
-		.dev = stx_dev(stx),
-		.ino = stx->stx_ino,
-		.gen = generation(fd, name, stx),
-		.exp = exp->idx,
-	};
+	static const struct siphash_key plain = { 1, 2 };
+	struct fh_map_key key = { .ino = stx->stx_ino, .exp = exp->id };
+	union kernel_handle kh;
+
+	if (!kernel_handle_get(fd, name, &kh)) {
+		key.gen = siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
+		return key;
+	}
+	if (stx_dev(stx) != exp->root_dev)
+		key.dev = stx_dev(stx);
+	if (stx->stx_mask & STATX_BTIME)
+		key.gen = (uint64_t)stx->stx_btime.tv_sec * 1000000000u + stx->stx_btime.tv_nsec;
+	return key;
 }
 
 static int make_kernel(const struct fh_set *s, const struct export *exp, int fd, const char *name,
@@ -195,14 +206,21 @@ static int make_kernel(const struct fh_set *s, const struct export *exp, int fd,
 	return 0;
 }
 
-static void make_map(const struct fh_set *s, const struct export *exp, uint64_t node,
-		     struct fh *ret)
+static int make_map(struct fh_set *s, const struct export *exp, uint64_t node, struct fh *ret)
 {
 	uint8_t body[MAP_BODY_BYTES];
+	struct fh_map_key key;
+	uint64_t serial;
+	int err = fh_map_key_of(s->map, node, &key, &serial);
 
-	put_be64(body, s->salt);
-	put_be64(body + 8, node);
+	if (err)
+		return err;
+	put_be64(body, key.dev);
+	put_be64(body + 8, key.ino);
+	put_be64(body + 16, key.gen);
+	put_be64(body + 24, serial);
 	seal(s, exp, FH_MAP, body, sizeof(body), ret);
+	return 0;
 }
 
 static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, struct fh_obj *o)
@@ -291,6 +309,21 @@ static int open_node(struct fh_set *s, struct export *exp, uint64_t node, struct
 	}
 }
 
+static int open_map(struct fh_set *s, struct export *exp, const uint8_t *body, uint32_t len,
+		    struct fh_obj *o)
+{
+	struct fh_map_key key = { .exp = exp->id };
+	uint64_t node;
+
+	if (len != MAP_BODY_BYTES)
+		return -EBADF;
+	key.dev = get_be64(body);
+	key.ino = get_be64(body + 8);
+	key.gen = get_be64(body + 16);
+	node = fh_map_find(s->map, &key, get_be64(body + 24));
+	return node ? open_node(s, exp, node, o) : -ESTALE;
+}
+
 /** fh_open - see fh.h */
 int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret)
 {
@@ -308,12 +341,8 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 			err = stat_fd(o.fd, &o.stx);
 		if (!err && !o.stx.stx_nlink)
 			err = -ESTALE; /* removed, but held open by somebody */
-	} else if (body_len != MAP_BODY_BYTES) {
-		err = -EBADF;
-	} else if (get_be64(body) != s->salt) {
-		err = -ESTALE;
 	} else {
-		err = open_node(s, o.exp, get_be64(body + 8), &o);
+		err = open_map(s, o.exp, body, body_len, &o);
 	}
 	if (err) {
 		fh_close(&o);
@@ -417,7 +446,10 @@ static int lookup_child(struct fh_set *s, const struct fh_obj *dir, const char *
 		return 0;
 	}
 	key = map_key(dir->exp, o->fd, "", &o->stx);
-	return fh_map_add(s->map, dir->node, name, S_ISDIR(o->stx.stx_mode), &key, &o->node);
+	err = fh_map_add(s->map, dir->node, name, S_ISDIR(o->stx.stx_mode), &key, &o->node);
+	if (!err)
+		fh_map_keep(s->map);
+	return err;
 }
 
 /** fh_lookup - see fh.h */
@@ -451,8 +483,7 @@ int fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret)
 {
 	if (o->exp->fh_kind == FH_KERNEL)
 		return make_kernel(s, o->exp, o->fd, "", ret);
-	make_map(s, o->exp, o->node, ret);
-	return 0;
+	return make_map(s, o->exp, o->node, ret);
 }
 
 /** fh_make_at - see fh.h */
@@ -467,9 +498,13 @@ int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		return make_kernel(s, dir->exp, dir->fd, name, ret);
 	key = map_key(dir->exp, dir->fd, name, stx);
 	err = fh_map_add(s->map, dir->node, name, S_ISDIR(stx->stx_mode), &key, &node);
-	if (!err)
-		make_map(s, dir->exp, node, ret);
-	return err;
+	return err ? err : make_map(s, dir->exp, node, ret);
+}
+
+/** fh_keep - see fh.h */
+void fh_keep(struct fh_set *s)
+{
+	fh_map_keep(s->map);
 }
 
 /** fh_note_moved - see fh.h */
@@ -485,6 +520,7 @@ void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj
 	/* without memory for it the file is found again by the next lookup */
 	if (!fh_map_add(s->map, to->node, to_name, S_ISDIR(o->stx.stx_mode), &key, &node))
 		fh_map_drop(s->map, node, from->node, from_name);
+	fh_map_keep(s->map);
 }
 
 /** fh_note_unlinked - see fh.h */
@@ -497,6 +533,7 @@ void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_
 		fh_map_gone(s->map, o->node);
 	else
 		fh_map_drop(s->map, o->node, dir->node, name);
+	fh_map_keep(s->map);
 }
 
 /* ---- which kind works --------------------------------------------------------------------- */
@@ -527,28 +564,38 @@ static int choose_kind(struct export *exp, enum fh_kind kind)
 	return 0;
 }
 
+static int create_map(struct fh_set *s, const char *dir, int *ret_map_err)
+{
+	bool needed = false;
+
+	for (size_t i = 0; i < s->exports->n; i++)
+		needed |= s->exports->v[i].fh_kind == FH_MAP;
+	if (needed && dir)
+		*ret_map_err = fh_map_open(dir, &s->map);
+	return s->map ? 0 : fh_map_create(&s->map);
+}
+
 /** fh_set_create - see fh.h */
-int fh_set_create(struct export_table *t, const struct siphash_key *key, enum fh_kind kind,
-		  struct fh_set **ret)
+int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
+		  const char *map_dir, int *ret_map_err, struct fh_set **ret)
 {
 	struct fh_set *s = calloc(1, sizeof(*s));
-	int err = -ENOMEM;
+	int err = 0;
 
 	if (!s)
-		return err;
+		return -ENOMEM;
 	s->exports = t;
-	s->key = *key;
-	s->key_id = (uint8_t)siphash(key, "key id", 6);
-	if (getrandom(&s->salt, sizeof(s->salt), 0) < 0)
-		err = -errno;
-	else
-		err = fh_map_create(&s->map);
+	s->keys = *keys;
+	for (unsigned i = 0; i < keys->n; i++)
+		s->key_ids[i] = (uint8_t)siphash(&keys->v[i], "key id", 6);
+	for (size_t i = 0; i < t->n && !err; i++)
+		err = choose_kind(&t->v[i], kind);
+	if (!err)
+		err = create_map(s, map_dir, ret_map_err);
 	for (size_t i = 0; i < t->n && !err; i++) {
 		struct fh_obj root;
 
-		err = choose_kind(&t->v[i], kind);
-		if (!err)
-			err = fh_open_root(s, &t->v[i], &root);
+		err = fh_open_root(s, &t->v[i], &root);
 		if (!err)
 			fh_close(&root);
 	}

@@ -18,7 +18,7 @@
 
 enum fh_kind {
 	FH_KERNEL = 1, /* name_to_handle_at(2), open_by_handle_at(2): follows a file anywhere */
-	FH_MAP = 2,    /* a node of fh_map.c: no privilege, as long as this server runs */
+	FH_MAP = 2,    /* a node of fh_map.c: no privilege */
 };
 
 struct fh {
@@ -36,14 +36,22 @@ struct fh_obj {
 
 struct fh_set;
 
+/* What signs handles: v[0]. The others were used before, and what they signed still passes. */
+struct fh_keys {
+	struct siphash_key v[2];
+	unsigned n;
+};
+
 /** fh_set_create - handles for the exports of @t, whose fh_kind is found out and set
- * @key: signs handles; the same key at the next start keeps kernel handles valid
+ * @keys: the same keys at the next start keep handles valid
  * @kind: FH_KERNEL or FH_MAP to try no other, 0 for the best that works
+ * @map_dir: keeps the map of FH_MAP, if an export needs one; NULL: in memory only
  *
- * Return: 0, -ENOMEM, -EOPNOTSUPP (@kind does not work here), or the errno of looking at a root.
+ * Return: 0, -ENOMEM, -EOPNOTSUPP (@kind does not work here), or the errno of looking at a root;
+ * what fh_map_open() says of @map_dir, if it is given, is in *@ret_map_err: then the map is in memory only.
  */
-int must_check fh_set_create(struct export_table *t, const struct siphash_key *key,
-			     enum fh_kind kind, struct fh_set **ret);
+int must_check fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
+			     const char *map_dir, int *ret_map_err, struct fh_set **ret);
 void fh_set_destroy(struct fh_set *s);
 
 /** fh_kind_name - for people */
@@ -81,10 +89,16 @@ void fh_close(struct fh_obj *o);
 int must_check fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret);
 
 /** fh_make_at - the handle of @name in @dir without opening it, for listings
+ *
+ * Whoever has made the last one calls fh_keep().
+ *
  * @stx: what it was seen to be; with STATX_BTIME asked for
  */
 int must_check fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			  const struct statx *stx, struct fh *ret);
+
+/** fh_keep - what fh_make_at() made so far may leave this process: the next one will know it */
+void fh_keep(struct fh_set *s);
 
 /* What the server did to names, so that the map learns of it. @o was found before. */
 void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *from,
@@ -92,12 +106,13 @@ void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj
 void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 		      const char *name, bool gone);
 
-/** fh_key_load - the signing key in @dir/handle.key, made on first use
+/** fh_key_load - the signing keys in @dir: handle.key, made on first use, and handle.key.old
  * @dir: created (mode 0700) if it does not exist
  *
- * Return: 0, or the errno of the first thing that failed; -EINVAL: the file is not a key.
+ * Return: 0, or the errno of the first thing that failed; -EINVAL: a file is not a key; -EKEYREJECTED:
+ * others than its owner may read or write it, or its owner is not us.
  */
-int must_check fh_key_load(const char *dir, struct siphash_key *ret);
+int must_check fh_key_load(const char *dir, struct fh_keys *ret);
 
 /** fh_key_random - a key for this run only */
 int must_check fh_key_random(struct siphash_key *ret);

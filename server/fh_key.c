@@ -4,7 +4,9 @@
  * fh_key.c - the key that signs file handles, kept in the state directory
  *
  * Operation: read it, or make it once: written to a file of its own, synced, then linked under its
- *            name, so that of two servers starting at once both end with the same key.
+ *            name, so that of two servers starting at once both end with the same key. To change the
+ *            key its owner renames handle.key to handle.key.old, and starts anew: a new key is made
+ *            and signs, what the old one signed is accepted until its file is removed, too.
  * Memory:    none.
  * Threads:   at start only.
  * Errors:    returned; the caller decides whether to go on with a key for this run.
@@ -13,7 +15,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fh.h"
@@ -32,17 +36,23 @@ int fh_key_random(struct siphash_key *ret)
 static int read_key(const char *path, struct siphash_key *ret)
 {
 	struct siphash_key key;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), err = 0;
+	struct stat st;
 
 	if (fd < 0)
-		return -errno;
-	n = read(fd, &key, sizeof(key));
+		return errno == ELOOP ? -EINVAL : -errno;
+	if (fstat(fd, &st))
+		err = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_size != (off_t)sizeof(key))
+		err = -EINVAL;
+	else if (st.st_mode & 077 || st.st_uid != geteuid())
+		err = -EKEYREJECTED; /* who could read it can make handles */
+	else if (read(fd, &key, sizeof(key)) != (ssize_t)sizeof(key))
+		err = -EINVAL;
 	close(fd);
-	if (n != (ssize_t)sizeof(key))
-		return -EINVAL;
-	*ret = key;
-	return 0;
+	if (!err)
+		*ret = key;
+	return err;
 }
 
 static int write_key(const char *path, const struct siphash_key *key)
@@ -87,19 +97,35 @@ static int make_key(const char *dir, const char *path)
 	return err;
 }
 
-/** fh_key_load - see fh.h */
-int fh_key_load(const char *dir, struct siphash_key *ret)
+static int load_now(const char *dir, const char *path, struct siphash_key *ret)
 {
-	char path[PATH_MAX];
-	int err;
+	int err = read_key(path, ret);
 
-	if (snprintf(path, sizeof(path), "%s/handle.key", dir) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	err = read_key(path, ret);
 	if (err != -ENOENT)
 		return err;
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return -errno;
 	err = make_key(dir, path);
 	return err ? err : read_key(path, ret);
+}
+
+/** fh_key_load - see fh.h */
+int fh_key_load(const char *dir, struct fh_keys *ret)
+{
+	struct fh_keys keys = { .n = 1 };
+	char path[PATH_MAX];
+	int err;
+
+	if (snprintf(path, sizeof(path), "%s/handle.key.old", dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	err = read_key(path, &keys.v[1]);
+	if (!err)
+		keys.n = 2;
+	else if (err != -ENOENT && err != -ENOTDIR)
+		return err;
+	path[strlen(path) - strlen(".old")] = '\0';
+	err = load_now(dir, path, &keys.v[0]);
+	if (!err)
+		*ret = keys;
+	return err;
 }

@@ -6,8 +6,9 @@
  * Operation: fh.c adds what lookups find and asks for paths to open; it verifies every file that it
  *            gets to, so nothing here needs to be true, only recent: names go stale whenever a
  *            local process renames something, and come back when a client looks there again.
- * Memory:    nodes by id in an array that only grows, by key in a hash table; a name belongs to its
- *            node and counts a reference on its directory. A node that is gone stays, without id
+ *            With a state directory each change is a record in a journal (fh_log.c), which is replayed
+ *            at the next start.
+ * Memory:    nodes by id and by key in hash tables; a name belongs to its node and counts a reference on its directory. A node that is gone stays, without id
  *            and key, until the last name in it has gone too.
  * Threads:   any; one mutex, never held over a system call on files.
  * Errors:    -ENOMEM leaves the map as it was.
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "fh_log.h"
 #include "siphash.h"
 
 #define DEPTH_MAX 4096u
@@ -35,9 +37,10 @@ struct name {
 };
 
 struct node {
-	struct node *hash_next;
+	struct node *hash_next, *id_next;
 	struct fh_map_key key;
-	uint64_t id; /* 0: gone */
+	uint64_t serial; /* 0, but for files without a generation */
+	uint64_t id;	 /* 0: gone */
 	struct name *names;
 	size_t names_inside; /* names of other nodes with this one as parent */
 	bool is_root;
@@ -46,13 +49,14 @@ struct node {
 struct fh_map {
 	pthread_mutex_t lock; /* over everything below */
 	struct siphash_key hash_key;
-	struct node **by_id; /* [id - 1] */
-	size_t ids, ids_cap;
+	struct fh_log *log;    /* NULL: for this process only */
 	struct node **buckets; /* by key */
+	struct node **by_id;   /* as many, by id */
 	size_t nbuckets, nnodes;
+	uint64_t last_id;
 };
 
-/** fh_map_create - an empty map; Return: 0, -ENOMEM */
+/** fh_map_create - see fh_map.h */
 int fh_map_create(struct fh_map **ret)
 {
 	struct fh_map *m = calloc(1, sizeof(*m));
@@ -61,7 +65,10 @@ int fh_map_create(struct fh_map **ret)
 		return -ENOMEM;
 	m->nbuckets = BUCKETS_MIN;
 	m->buckets = calloc(m->nbuckets, sizeof(*m->buckets));
-	if (!m->buckets) {
+	m->by_id = calloc(m->nbuckets, sizeof(*m->by_id));
+	if (!m->buckets || !m->by_id) {
+		free(m->buckets);
+		free(m->by_id);
 		free(m);
 		return -ENOMEM;
 	}
@@ -71,6 +78,60 @@ int fh_map_create(struct fh_map **ret)
 	*ret = m;
 	return 0;
 }
+
+/* ---- its journal --------------------------------------------------------------------------- */
+
+static struct fh_log_rec node_rec(const struct node *n)
+{
+	return (struct fh_log_rec){
+		.type = FH_LOG_NODE,
+		.flags = n->is_root ? FH_LOG_ROOT : 0,
+		.id = n->id,
+		.key = n->key,
+		.serial = n->serial,
+	};
+}
+
+static void note_node(struct fh_map *m, const struct node *n)
+{
+	const struct fh_log_rec rec = node_rec(n);
+
+	if (m->log)
+		fh_log_append(m->log, &rec);
+}
+
+static void note_name(struct fh_map *m, enum fh_log_type type, const struct node *n,
+		      const struct node *parent, const char *name, bool is_dir)
+{
+	const struct fh_log_rec rec = {
+		.type = type,
+		.flags = is_dir ? FH_LOG_DIR : 0,
+		.id = n->id,
+		.parent = parent->id,
+		.name = name,
+		.name_len = strlen(name),
+	};
+
+	if (m->log)
+		fh_log_append(m->log, &rec);
+}
+
+static void note_gone(struct fh_map *m, uint64_t id)
+{
+	const struct fh_log_rec rec = { .type = FH_LOG_GONE, .id = id };
+
+	if (m->log)
+		fh_log_append(m->log, &rec);
+}
+
+/** fh_map_keep - see fh_map.h */
+void fh_map_keep(struct fh_map *m)
+{
+	if (m->log)
+		fh_log_flush(m->log);
+}
+
+/* ---- nodes and names ----------------------------------------------------------------------- */
 
 static size_t bucket_of(const struct fh_map *m, const struct fh_map_key *key)
 {
@@ -91,59 +152,87 @@ static struct node *find_key(const struct fh_map *m, const struct fh_map_key *ke
 	return n;
 }
 
+static struct node **id_bucket(const struct fh_map *m, uint64_t id)
+{
+	return &m->by_id[id & (m->nbuckets - 1)];
+}
+
 static struct node *find_id(const struct fh_map *m, uint64_t id)
 {
-	return id && id <= m->ids ? m->by_id[id - 1] : NULL;
+	struct node *n = id ? *id_bucket(m, id) : NULL;
+
+	while (n && n->id != id)
+		n = n->id_next;
+	return n;
+}
+
+static void hash(struct fh_map *m, struct node *n)
+{
+	struct node **by_key = &m->buckets[bucket_of(m, &n->key)];
+	struct node **by_id = id_bucket(m, n->id);
+
+	n->hash_next = *by_key;
+	*by_key = n;
+	n->id_next = *by_id;
+	*by_id = n;
 }
 
 /* a table that cannot grow works on, slower */
 static void grow_buckets(struct fh_map *m)
 {
 	size_t old = m->nbuckets;
-	struct node **from = m->buckets, **to = calloc(old * 2, sizeof(*to));
+	struct node **from = m->buckets, **from_id = m->by_id;
+	struct node **to = calloc(old * 2, sizeof(*to)), **to_id = calloc(old * 2, sizeof(*to_id));
 
-	if (!to)
+	if (!to || !to_id) {
+		free(to);
+		free(to_id);
 		return;
+	}
 	m->buckets = to;
+	m->by_id = to_id;
 	m->nbuckets = old * 2;
 	for (size_t i = 0; i < old; i++) {
 		for (struct node *n = from[i], *next; n; n = next) {
-			size_t b = bucket_of(m, &n->key);
-
 			next = n->hash_next;
-			n->hash_next = to[b];
-			to[b] = n;
+			hash(m, n);
 		}
 	}
 	free(from);
+	free(from_id);
 }
 
-static struct node *node_create(struct fh_map *m, const struct fh_map_key *key)
+static struct node *node_create(struct fh_map *m, const struct fh_map_key *key, uint64_t id,
+				uint64_t serial)
 {
-	struct node *n;
-	size_t b;
+	struct node *n = calloc(1, sizeof(*n));
 
-	if (m->ids == m->ids_cap) {
-		size_t cap = m->ids_cap ? m->ids_cap * 2 : BUCKETS_MIN;
-		struct node **v = reallocarray(m->by_id, cap, sizeof(*v));
-
-		if (!v)
-			return NULL;
-		m->by_id = v;
-		m->ids_cap = cap;
-	}
-	n = calloc(1, sizeof(*n));
 	if (!n)
 		return NULL;
 	if (m->nnodes >= m->nbuckets)
 		grow_buckets(m);
 	n->key = *key;
-	m->by_id[m->ids++] = n;
-	n->id = m->ids;
-	b = bucket_of(m, key);
-	n->hash_next = m->buckets[b];
-	m->buckets[b] = n;
+	n->id = id;
+	n->serial = serial;
+	m->last_id = MAX(m->last_id, id);
+	hash(m, n);
 	m->nnodes++;
+	return n;
+}
+
+static struct node *node_new(struct fh_map *m, const struct fh_map_key *key, bool is_root)
+{
+	uint64_t serial = 0;
+	struct node *n;
+
+	/* without randomness it is at least another one for each file of this run */
+	if (!key->gen && getrandom(&serial, sizeof(serial), 0) != (ssize_t)sizeof(serial))
+		serial = m->last_id + 1;
+	n = node_create(m, key, m->last_id + 1, serial);
+	if (n) {
+		n->is_root = is_root;
+		note_node(m, n);
+	}
 	return n;
 }
 
@@ -178,16 +267,18 @@ static bool name_is(const struct name *name, const struct node *parent, const ch
 	return name->parent == parent && name->len == len && !memcmp(name->text, text, len);
 }
 
-/* put (parent, text) first among the names of @n */
+/* put (parent, text) first among the names of @n; Return: 0, 1: it was there, -ENOMEM */
 static int add_name(struct node *n, struct node *parent, const char *text, bool is_dir)
 {
 	size_t len = strlen(text);
 	struct name *name = NULL;
+	bool found = false;
 
 	for (struct name **p = &n->names; *p; p = &(*p)->next) {
 		if (name_is(*p, parent, text, len)) {
 			name = *p;
 			*p = name->next;
+			found = true;
 			break;
 		}
 	}
@@ -204,7 +295,7 @@ static int add_name(struct node *n, struct node *parent, const char *text, bool 
 		drop_names(n);
 	name->next = n->names;
 	n->names = name;
-	return 0;
+	return found;
 }
 
 static void unhash(struct fh_map *m, struct node *n)
@@ -214,7 +305,10 @@ static void unhash(struct fh_map *m, struct node *n)
 	while (*p != n)
 		p = &(*p)->hash_next;
 	*p = n->hash_next;
-	m->by_id[n->id - 1] = NULL;
+	p = id_bucket(m, n->id);
+	while (*p != n)
+		p = &(*p)->id_next;
+	*p = n->id_next;
 	m->nnodes--;
 	n->id = 0;
 }
@@ -227,11 +321,13 @@ int fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id
 	pthread_mutex_lock(&m->lock);
 	n = find_key(m, key);
 	if (!n)
-		n = node_create(m, key);
-	if (n) {
+		n = node_new(m, key, true);
+	if (n && !n->is_root) { /* known as a file until now */
 		n->is_root = true;
-		*ret_id = n->id;
+		note_node(m, n);
 	}
+	if (n)
+		*ret_id = n->id;
 	pthread_mutex_unlock(&m->lock);
 	return n ? 0 : -ENOMEM;
 }
@@ -248,27 +344,44 @@ int fh_map_add(struct fh_map *m, uint64_t parent, const char *name, bool is_dir,
 	n = find_key(m, key);
 	if (!dir)
 		err = -ESTALE;
-	else if (!n && !(n = node_create(m, key)))
+	else if (!n && !(n = node_new(m, key, false)))
 		err = -ENOMEM;
 	else if (!n->is_root && n != dir)
 		err = add_name(n, dir, name, is_dir);
-	if (!err)
+	if (err >= 0)
 		*ret_id = n->id;
+	if (!err && !n->is_root && n != dir)
+		note_name(m, FH_LOG_NAME, n, dir, name, is_dir);
 	pthread_mutex_unlock(&m->lock);
-	return err;
+	return err < 0 ? err : 0;
 }
 
 /** fh_map_find - see fh_map.h */
-uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key)
+uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key, uint64_t serial)
 {
 	struct node *n;
 	uint64_t id;
 
 	pthread_mutex_lock(&m->lock);
 	n = find_key(m, key);
-	id = n ? n->id : 0;
+	id = n && n->serial == serial ? n->id : 0;
 	pthread_mutex_unlock(&m->lock);
 	return id;
+}
+
+/** fh_map_key_of - see fh_map.h */
+int fh_map_key_of(struct fh_map *m, uint64_t id, struct fh_map_key *ret, uint64_t *ret_serial)
+{
+	struct node *n;
+
+	pthread_mutex_lock(&m->lock);
+	n = find_id(m, id);
+	if (n) {
+		*ret = n->key;
+		*ret_serial = n->serial;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return n ? 0 : -ESTALE;
 }
 
 static const struct name *nth_name(const struct node *n, unsigned nth)
@@ -349,25 +462,41 @@ uint64_t fh_map_parent(struct fh_map *m, uint64_t id)
 	return parent;
 }
 
-/** fh_map_drop - see fh_map.h */
-void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *name)
+/* Return: was it there? */
+static bool drop_name(struct node *n, const struct node *dir, const char *name, size_t len)
 {
-	struct node *n, *dir;
-	size_t len = strlen(name);
-
-	pthread_mutex_lock(&m->lock);
-	n = find_id(m, id);
-	dir = find_id(m, parent);
-	for (struct name **p = n && dir ? &n->names : NULL; p && *p; p = &(*p)->next) {
+	for (struct name **p = &n->names; *p; p = &(*p)->next) {
 		if (name_is(*p, dir, name, len)) {
 			struct name *old = *p;
 
 			*p = old->next;
 			name_free(old);
-			break;
+			return true;
 		}
 	}
+	return false;
+}
+
+/** fh_map_drop - see fh_map.h */
+void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *name)
+{
+	struct node *n, *dir;
+
+	pthread_mutex_lock(&m->lock);
+	n = find_id(m, id);
+	dir = find_id(m, parent);
+	if (n && dir && drop_name(n, dir, name, strlen(name)))
+		note_name(m, FH_LOG_DROP, n, dir, name, false);
 	pthread_mutex_unlock(&m->lock);
+}
+
+static void node_gone(struct fh_map *m, struct node *n)
+{
+	unhash(m, n);
+	n->names_inside++; /* keeps it while its own names go */
+	drop_names(n);
+	n->names_inside--;
+	free_if_unused(n);
 }
 
 /** fh_map_gone - see fh_map.h */
@@ -378,11 +507,8 @@ void fh_map_gone(struct fh_map *m, uint64_t id)
 	pthread_mutex_lock(&m->lock);
 	n = find_id(m, id);
 	if (n && !n->is_root) {
-		unhash(m, n);
-		n->names_inside++; /* keeps it while its own names go */
-		drop_names(n);
-		n->names_inside--;
-		free_if_unused(n);
+		note_gone(m, id);
+		node_gone(m, n);
 	}
 	pthread_mutex_unlock(&m->lock);
 }
@@ -398,18 +524,152 @@ size_t fh_map_count(struct fh_map *m)
 	return n;
 }
 
+/* ---- from and to the journal --------------------------------------------------------------- */
+
+static int replay_node(struct fh_map *m, const struct fh_log_rec *rec)
+{
+	struct node *n = find_id(m, rec->id), *old = find_key(m, &rec->key);
+
+	if (!n) {
+		if (old && !old->is_root) /* its GONE was in a part that could not be written */
+			node_gone(m, old);
+		else if (old)
+			return 0;
+		n = node_create(m, &rec->key, rec->id, rec->serial);
+	}
+	if (!n)
+		return -ENOMEM;
+	n->is_root |= (rec->flags & FH_LOG_ROOT) != 0;
+	return 0;
+}
+
+static int replay(void *ctx, const struct fh_log_rec *rec)
+{
+	struct fh_map *m = ctx;
+	struct node *n, *dir;
+	char *name;
+	int err = 0;
+
+	if (rec->type == FH_LOG_NODE)
+		return replay_node(m, rec);
+	n = find_id(m, rec->id);
+	if (rec->type == FH_LOG_GONE) {
+		if (n && !n->is_root)
+			node_gone(m, n);
+		return 0;
+	}
+	dir = find_id(m, rec->parent);
+	if (!n || !dir || n == dir || n->is_root)
+		return 0;
+	if (rec->type == FH_LOG_DROP) {
+		(void)drop_name(n, dir, rec->name, rec->name_len);
+		return 0;
+	}
+	name = strndup(rec->name, rec->name_len);
+	if (!name)
+		return -ENOMEM;
+	err = add_name(n, dir, name, rec->flags & FH_LOG_DIR);
+	free(name);
+	return err < 0 ? err : 0;
+}
+
+static void reverse_names(struct node *n)
+{
+	struct name *name = n->names, *next, *done = NULL;
+
+	for (; name; name = next) {
+		next = name->next;
+		name->next = done;
+		done = name;
+	}
+	n->names = done;
+}
+
+/* the one seen last must be replayed last */
+static int put_names(struct fh_log_buf *buf, struct node *n)
+{
+	struct fh_log_rec rec = { .type = FH_LOG_NAME, .id = n->id };
+	int err = 0;
+
+	reverse_names(n);
+	for (const struct name *name = n->names; name && !err; name = name->next) {
+		rec.parent = name->parent->id;
+		rec.name = name->text;
+		rec.name_len = name->len;
+		if (rec.parent)
+			err = fh_log_put(buf, &rec);
+	}
+	reverse_names(n);
+	return err;
+}
+
+static int put_all(struct fh_map *m, struct fh_log_buf *buf)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < m->nbuckets && !err; i++) {
+		for (const struct node *n = m->by_id[i]; n && !err; n = n->id_next) {
+			const struct fh_log_rec rec = node_rec(n);
+
+			err = fh_log_put(buf, &rec);
+		}
+	}
+	for (size_t i = 0; i < m->nbuckets && !err; i++) {
+		for (struct node *n = m->by_id[i]; n && !err; n = n->id_next)
+			err = put_names(buf, n);
+	}
+	return err;
+}
+
+static int snapshot(void *ctx, struct fh_log_buf *buf)
+{
+	struct fh_map *m = ctx;
+	int err;
+
+	pthread_mutex_lock(&m->lock);
+	err = put_all(m, buf);
+	pthread_mutex_unlock(&m->lock);
+	return err;
+}
+
+/** fh_map_open - see fh_map.h */
+int fh_map_open(const char *dir, struct fh_map **ret)
+{
+	struct fh_log_owner owner = { .replay = replay, .snapshot = snapshot };
+	struct fh_log *log;
+	struct fh_map *m;
+	int err = fh_map_create(&m);
+
+	if (err)
+		return err;
+	owner.ctx = m;
+	err = fh_log_open(dir, &owner, &log);
+	if (err) {
+		fh_map_destroy(m);
+		return err;
+	}
+	m->log = log;
+	*ret = m;
+	return 0;
+}
+
 /** fh_map_destroy - nobody uses it any more. NULL is fine. */
 void fh_map_destroy(struct fh_map *m)
 {
 	if (!m)
 		return;
+	fh_log_close(m->log);
 	/* all names first: a node that is gone already goes with the last name in it */
-	for (size_t i = 0; i < m->ids; i++) {
-		if (m->by_id[i])
-			drop_names(m->by_id[i]);
+	for (size_t i = 0; i < m->nbuckets; i++) {
+		for (struct node *n = m->by_id[i]; n; n = n->id_next)
+			drop_names(n);
 	}
-	for (size_t i = 0; i < m->ids; i++)
-		free(m->by_id[i]);
+	for (size_t i = 0; i < m->nbuckets; i++) {
+		for (struct node *n = m->by_id[i], *next; n; n = next) {
+			next = n->id_next;
+			free(n);
+		}
+	}
 	free(m->by_id);
 	free(m->buckets);
 	pthread_mutex_destroy(&m->lock);

@@ -4,7 +4,8 @@
  * fh_map.h - which names lead to a file, for handles where the kernel's own may not be opened
  *
  * Invariants: a node is one file of one export, told from a later file with the same inode number
- * by `gen`. Its id is never used again. A directory has at most one name, the one seen last; any
+ * by `gen`, or, where the file system has nothing to tell them by, by a random serial number of its
+ * own. Its id is never used again, but means nothing to the next process. A directory has at most one name, the one seen last; any
  * other file all names seen and not yet found wrong. A node lives until its file is known to be
  * gone, not until memory is scarce: a handle that a client holds must not die because others were
  * made. So the map grows with the number of different files that clients have looked up, by about
@@ -23,8 +24,8 @@ struct fh_map;
 
 /* Which file. */
 struct fh_map_key {
-	uint64_t dev, ino, gen;
-	uint64_t exp; /* index of the export */
+	uint64_t dev, ino, gen; /* dev 0: gen says it all, or the device of the root */
+	uint64_t exp;		/* id of the export */
 };
 
 /* How to get there: names with slashes between them, from the export's root; "" is the root. */
@@ -36,7 +37,19 @@ struct fh_map_path {
 	const char *last; /* the last name, inside text */
 };
 
+/** fh_map_create - an empty map, for this process only; Return: 0, -ENOMEM */
 int must_check fh_map_create(struct fh_map **ret);
+
+/** fh_map_open - the map that is kept in @dir, empty at first; what it learns is kept there
+ *
+ * Return: 0; -EBUSY: another process has it; -EINVAL: what is there is no map; -ENOMEM, or the
+ * errno of reading or writing.
+ */
+int must_check fh_map_open(const char *dir, struct fh_map **ret);
+
+/** fh_map_keep - what was learned so far is written and survives this process */
+void fh_map_keep(struct fh_map *m);
+
 void fh_map_destroy(struct fh_map *m);
 
 /** fh_map_root - the root of an export
@@ -52,8 +65,12 @@ int must_check fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint6
 int must_check fh_map_add(struct fh_map *m, uint64_t parent, const char *name, bool is_dir,
 			  const struct fh_map_key *key, uint64_t *ret_id);
 
-/** fh_map_find - Return: the node of @key, or 0 */
-uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key);
+/** fh_map_find - Return: the node of @key with this serial number, or 0 */
+uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key, uint64_t serial);
+
+/** fh_map_key_of - what fh_map_find() finds node @id by; Return: 0, -ESTALE */
+int must_check fh_map_key_of(struct fh_map *m, uint64_t id, struct fh_map_key *ret,
+			     uint64_t *ret_serial);
 
 /** fh_map_path - the @nth way to node @id, 0 being the one seen last
  *

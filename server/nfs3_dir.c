@@ -237,6 +237,8 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 		res->entries = r->scratch;
 		res->entries_len = (uint32_t)wire_put_len(&l.out);
 		res->eof = l.eof ? TRUE : FALSE;
+		if (plus)
+			fh_keep(r->srv->fhs);
 	}
 	nfs3_post_op(&dir, &res->attr);
 	fh_close(&dir);

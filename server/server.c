@@ -65,32 +65,94 @@ static size_t raise_file_limit(unsigned nreactors)
 	return MIN(MAX(n / 2 / nreactors, (size_t)16), (size_t)FILES_MAX);
 }
 
-static int load_key(const struct conf *conf, struct siphash_key *key)
+static const char *key_trouble(int err)
+{
+	if (err == -EINVAL)
+		return "its handle.key is not a key";
+	if (err == -EKEYREJECTED)
+		return "its handle.key must be its user's own, with mode 0600: who can read it can "
+		       "make handles of any file";
+	return strerror(-err);
+}
+
+/* of the usual directory only: ~/.local/state need not be there. What cannot be made shows later. */
+static void make_parents(const char *dir)
+{
+	char *copy = strdup(dir);
+
+	for (char *p = copy; p && (p = strchr(p + 1, '/')) != NULL; *p = '/') {
+		*p = '\0';
+		(void)mkdir(copy, 0700);
+	}
+	free(copy);
+}
+
+static int load_keys(const struct conf *conf, struct fh_keys *keys)
 {
 	int err;
 
 	if (conf->state_dir) {
-		err = fh_key_load(conf->state_dir, key);
+		err = fh_key_load(conf->state_dir, keys);
+		if (!err && keys->n > 1)
+			log_info("handles signed with %s/handle.key.old are accepted, too",
+				 conf->state_dir);
 		if (!err)
 			return 0;
-		if (!conf->state_dir_usual) {
-			log_err("state-dir %s: %s", conf->state_dir,
-				err == -EINVAL ? "its handle.key is not a key" : strerror(-err));
+		if (!conf->state_dir_usual || err == -EKEYREJECTED) {
+			log_err("state-dir %s: %s", conf->state_dir, key_trouble(err));
 			return err;
 		}
 		log_warn("%s: %s; file handles will not outlive this run", conf->state_dir,
-			 strerror(-err));
+			 key_trouble(err));
 	}
-	err = fh_key_random(key);
+	keys->n = 1;
+	err = fh_key_random(&keys->v[0]);
 	if (err)
 		log_err("no randomness for the key of file handles: %s", strerror(-err));
 	return err;
 }
 
+static const char *map_trouble(int err)
+{
+	if (err == -EBUSY)
+		return "its handles.map is in use by another leatd";
+	return err == -EINVAL ? "its handles.map is not one, or of another version" : strerror(-err);
+}
+
+static int create_handles(struct server *s, const struct conf *conf)
+{
+	/* what has no signature must not be opened by number: all numbers of the file system would do */
+	enum fh_kind kind = conf->unsigned_handles ? FH_MAP : 0;
+	struct fh_keys keys = { .n = 1 };
+	int map_err = 0, err = 0;
+
+	if (conf->state_dir && conf->state_dir_usual)
+		make_parents(conf->state_dir);
+	if (conf->unsigned_handles)
+		log_warn("sign-handles no: who can call can make handles of files below directories "
+			 "that he may not search");
+	else
+		err = load_keys(conf, &keys); /* says itself what is wrong */
+	if (err)
+		return err;
+	err = fh_set_create(&s->exports, &keys, kind, conf->state_dir, &map_err, &s->fhs);
+	if (err) {
+		log_err("file handles: %s", strerror(-err));
+		return err;
+	}
+	if (map_err && !conf->state_dir_usual) {
+		log_err("state-dir %s: %s", conf->state_dir, map_trouble(map_err));
+		return map_err;
+	}
+	if (map_err)
+		log_warn("%s: %s; handles by name will not outlive this run", conf->state_dir,
+			 map_trouble(map_err));
+	return 0;
+}
+
 static int open_exports(struct server *s, const struct conf *conf)
 {
 	char why[CONF_WHY_BYTES] = "out of memory";
-	struct siphash_key key;
 	int err;
 
 	err = export_table_open(conf->exports, conf->nexports, &s->exports, why, sizeof(why));
@@ -98,14 +160,9 @@ static int open_exports(struct server *s, const struct conf *conf)
 		log_err("%s", why);
 		return err;
 	}
-	err = load_key(conf, &key); /* says itself what is wrong */
+	err = create_handles(s, conf); /* says itself what is wrong */
 	if (err)
 		return err;
-	err = fh_set_create(&s->exports, &key, 0, &s->fhs);
-	if (err) {
-		log_err("file handles: %s", strerror(-err));
-		return err;
-	}
 	for (size_t i = 0; i < s->exports.n; i++) {
 		const struct export *e = &s->exports.v[i];
 

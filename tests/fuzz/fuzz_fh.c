@@ -118,15 +118,16 @@ static void clean_up(void)
 
 static void make_kind(struct kind *k, enum fh_kind kind)
 {
-	static const struct siphash_key key = { 1, 2 };
+	static const struct fh_keys keys = { .v = { { 1, 2 } }, .n = 1 };
 	struct export_conf conf;
 	struct fh_obj root, o;
 	char why[256];
+	int map_err;
 
 	must(!export_conf_parse(dir, &conf, why, sizeof(why)));
 	must(!export_table_open(&conf, 1, &k->exports, why, sizeof(why)));
 	export_conf_fini(&conf);
-	if (fh_set_create(&k->exports, &key, kind, &k->set)) {
+	if (fh_set_create(&k->exports, &keys, kind, NULL, &map_err, &k->set)) {
 		k->set = NULL; /* no privilege for kernel handles */
 		return;
 	}

@@ -47,7 +47,7 @@ static int setup_kind(void **state, enum fh_kind kind)
 	assert_int_equal(fh_key_random(&c->key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
 	*state = c;
-	if (fh_set_create(&c->t, &c->key, kind, &c->s)) {
+	if (fh_set_create(&c->t, &(struct fh_keys){ { c->key }, 1 }, kind, NULL, NULL, &c->s)) {
 		assert_int_equal(kind, FH_KERNEL);
 		return 0; /* not allowed here: the tests skip */
 	}
@@ -208,28 +208,74 @@ static void stale(void **state)
 	}
 }
 
+static struct fh_set *set_with(struct ctx *c, const struct siphash_key *now,
+			       const struct siphash_key *old, const char *dir)
+{
+	struct fh_keys keys = { .n = old ? 2 : 1 };
+	struct fh_set *s;
+	int map_err = 0;
+
+	keys.v[0] = *now;
+	if (old)
+		keys.v[1] = *old;
+	assert_int_equal(fh_set_create(&c->t, &keys, c->kind, dir, &map_err, &s), 0);
+	assert_int_equal(map_err, 0);
+	return s;
+}
+
+static int opens(struct fh_set *s, const struct fh *fh)
+{
+	struct fh_obj o;
+	int err = fh_open(s, fh->data, fh->len, &o);
+
+	if (!err)
+		fh_close(&o);
+	return err;
+}
+
 static void other_key(void **state)
 {
 	struct ctx *c = need(state);
+	const char *map = tmp_dir_path(&c->dir, "map");
 	struct siphash_key key = c->key;
 	struct fh_set *other;
-	struct fh_obj o;
+	struct fh_obj root, o;
 	struct fh fh;
 	int err;
 
 	tmp_dir_write(&c->dir, "exp/f", "x");
-	fh = handle(c, &c->root, "f");
-	/* the same key, as after a restart */
-	assert_int_equal(fh_set_create(&c->t, &key, c->kind, &other), 0);
-	err = fh_open(other, fh.data, fh.len, &o);
-	assert_int_equal(err, c->kind == FH_KERNEL ? 0 : -ESTALE);
-	if (!err)
-		fh_close(&o);
+	other = set_with(c, &c->key, NULL, map);
+	assert_int_equal(fh_open_root(other, &c->t.v[0], &root), 0);
+	assert_int_equal(fh_lookup(other, &root, "f", &o), 0);
+	assert_int_equal(fh_make(other, &o, &fh), 0);
+	fh_close(&o);
+	fh_close(&root);
 	fh_set_destroy(other);
-	/* another one */
+
+	/* the same key, as after a restart */
+	other = set_with(c, &c->key, NULL, map);
+	assert_int_equal(opens(other, &fh), 0);
+	fh_set_destroy(other);
+	/* without the map a name is not known until it is seen */
+	other = set_with(c, &c->key, NULL, NULL);
+	assert_int_equal(opens(other, &fh), c->kind == FH_KERNEL ? 0 : -ESTALE);
+	assert_int_equal(fh_open_root(other, &c->t.v[0], &root), 0);
+	assert_int_equal(fh_lookup(other, &root, "f", &o), 0);
+	fh_close(&o);
+	fh_close(&root);
+	assert_int_equal(opens(other, &fh), 0);
+	fh_set_destroy(other);
+	/* another one, and the first still accepted */
 	key.k0++;
-	assert_int_equal(fh_set_create(&c->t, &key, c->kind, &other), 0);
-	err = fh_open(other, fh.data, fh.len, &o);
+	other = set_with(c, &key, &c->key, map);
+	assert_int_equal(opens(other, &fh), 0);
+	fh.data[fh.len - 1] ^= 1;
+	assert_int_equal(opens(other, &fh), -EBADF);
+	fh.data[fh.len - 1] ^= 1;
+	fh_set_destroy(other);
+	/* and not any more */
+	other = set_with(c, &key, NULL, map);
+	err = opens(other, &fh);
 	assert_true(err == -ESTALE || err == -EBADF);
 	fh_set_destroy(other);
 }
@@ -333,7 +379,8 @@ static void mounts_not_crossed(void **state)
 	conf.path = (char[]){ "/" };
 	assert_int_equal(fh_key_random(&key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &t, why, sizeof(why)), 0);
-	assert_int_equal(fh_set_create(&t, &key, FH_MAP, &s), 0);
+	assert_int_equal(fh_set_create(&t, &(struct fh_keys){ { key }, 1 }, FH_MAP, NULL, NULL, &s),
+			 0);
 	assert_int_equal(fh_open_root(s, &t.v[0], &root), 0);
 	assert_int_equal(fh_lookup(s, &root, "proc", &o), -EACCES);
 	fh_close(&root);
@@ -368,7 +415,7 @@ static void long_paths(void **state)
 
 static void key_file(void **state)
 {
-	struct siphash_key a, b;
+	struct fh_keys a, b, c;
 	struct tmp_dir t;
 	struct stat st;
 
@@ -376,9 +423,40 @@ static void key_file(void **state)
 	tmp_dir_create(&t);
 	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &a), 0);
 	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &b), 0);
-	assert_memory_equal(&a, &b, sizeof(a));
+	assert_int_equal(a.n, 1);
+	assert_memory_equal(&a.v[0], &b.v[0], sizeof(a.v[0]));
 	assert_int_equal(stat(tmp_dir_path(&t, "state/handle.key"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
+	/* nobody else's to read, or to replace */
+	for (mode_t bit = 1; bit < 0100; bit <<= 1) {
+		assert_int_equal(chmod(tmp_dir_path(&t, "state/handle.key"), 0600 | bit), 0);
+		assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &b), -EKEYREJECTED);
+	}
+	assert_int_equal(chmod(tmp_dir_path(&t, "state/handle.key"), 0600), 0);
+	if (!geteuid()) {
+		assert_int_equal(chown(tmp_dir_path(&t, "state/handle.key"), 65534, 0), 0);
+		assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &b), -EKEYREJECTED);
+		assert_int_equal(chown(tmp_dir_path(&t, "state/handle.key"), 0, 0), 0);
+	}
+	/* another key takes over, and the first is remembered */
+	assert_int_equal(rename(tmp_dir_path(&t, "state/handle.key"),
+				tmp_dir_path(&t, "state/handle.key.old")),
+			 0);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &b), 0);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &c), 0);
+	assert_int_equal(b.n, 2);
+	assert_memory_equal(&b.v[1], &a.v[0], sizeof(a.v[0]));
+	assert_memory_not_equal(&b.v[0], &a.v[0], sizeof(a.v[0]));
+	assert_memory_equal(&b, &c, sizeof(b));
+	assert_int_equal(chmod(tmp_dir_path(&t, "state/handle.key.old"), 0640), 0);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &c), -EKEYREJECTED);
+	assert_int_equal(unlink(tmp_dir_path(&t, "state/handle.key.old")), 0);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &c), 0);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(unlink(tmp_dir_path(&t, "state/handle.key")), 0);
+	assert_int_equal(symlink("/etc/hostname", tmp_dir_path(&t, "state/handle.key")), 0);
+	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &c), -EINVAL);
+	assert_int_equal(unlink(tmp_dir_path(&t, "state/handle.key")), 0);
 	tmp_dir_write(&t, "state/handle.key", "short");
 	assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &a), -EINVAL);
 	assert_int_equal(fh_key_load(tmp_dir_path(&t, "no/such"), &a), -ENOENT);

@@ -119,10 +119,10 @@ static void gone(void **state)
 	struct fh_map_path p;
 	uint64_t id;
 
-	assert_true(fh_map_find(c->m, &k) == f);
+	assert_true(fh_map_find(c->m, &k, 0) == f);
 	fh_map_gone(c->m, f);
 	assert_int_equal(fh_map_path(c->m, f, 0, &p), -ESTALE);
-	assert_true(fh_map_find(c->m, &k) == 0);
+	assert_true(fh_map_find(c->m, &k, 0) == 0);
 	assert_true(add(c, a, "f", false, 11) != f); /* an id is never given twice */
 	/* a directory that goes before what was in it */
 	f = add(c, a, "f", false, 11);
@@ -134,6 +134,29 @@ static void gone(void **state)
 	expect_path(c, c->root, 0, "");
 	assert_int_equal(fh_map_path(c->m, 0, 0, &p), -ESTALE);
 	assert_int_equal(fh_map_path(c->m, UINT64_MAX, 0, &p), -ESTALE);
+}
+
+/* where files have no generation a number alone must not lead to the next file that has it */
+static void serials(void **state)
+{
+	struct ctx *c = *state;
+	struct fh_map_key k = { .ino = 77 }, got;
+	uint64_t id, again, serial, other;
+
+	assert_int_equal(fh_map_add(c->m, c->root, "f", false, &k, &id), 0);
+	assert_int_equal(fh_map_key_of(c->m, id, &got, &serial), 0);
+	assert_memory_equal(&got, &k, sizeof(k));
+	assert_true(serial != 0);
+	assert_true(fh_map_find(c->m, &k, serial) == id);
+	assert_true(fh_map_find(c->m, &k, serial + 1) == 0);
+	fh_map_gone(c->m, id);
+	assert_int_equal(fh_map_key_of(c->m, id, &got, &other), -ESTALE);
+	assert_int_equal(fh_map_add(c->m, c->root, "f", false, &k, &again), 0);
+	assert_true(fh_map_find(c->m, &k, serial) == 0);
+	k = key(12);
+	id = add(c, c->root, "g", false, 12);
+	assert_int_equal(fh_map_key_of(c->m, id, &got, &serial), 0);
+	assert_true(serial == 0);
 }
 
 static void circle(void **state)
@@ -165,7 +188,7 @@ static void many(void **state)
 	for (unsigned i = 1; i < 20000; i += 2) {
 		struct fh_map_key k = key(100 + i);
 
-		assert_true(fh_map_find(c->m, &k) == ids[i]);
+		assert_true(fh_map_find(c->m, &k, 0) == ids[i]);
 		snprintf(want, sizeof(want), "d/%u", i);
 		expect_path(c, ids[i], 0, want);
 	}
@@ -191,6 +214,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(paths, setup, teardown),
 		cmocka_unit_test_setup_teardown(moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(serials, setup, teardown),
 		cmocka_unit_test_setup_teardown(circle, setup, teardown),
 		cmocka_unit_test_setup_teardown(many, setup, teardown),
 		cmocka_unit_test_setup_teardown(deep, setup, teardown),

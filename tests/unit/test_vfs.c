@@ -49,7 +49,7 @@ static int setup(void **state)
 	conf.path = c->dir.path;
 	assert_int_equal(fh_key_random(&key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
-	assert_int_equal(fh_set_create(&c->t, &key, 0, &c->s), 0);
+	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ { key }, 1 }, 0, NULL, NULL, &c->s), 0);
 	assert_int_equal(fh_open_root(c->s, &c->t.v[0], &c->root), 0);
 	c->me = (struct creds){ .uid = geteuid(), .gid = getegid() };
 	c->other = (struct creds){ .uid = 4711, .gid = 4712, .ngroups = 1, .groups = { 4713 } };
