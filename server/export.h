@@ -60,6 +60,7 @@ struct export
 	int root_fd;  /* O_RDONLY on the directory */
 	uint64_t root_dev, root_ino;
 	unsigned fh_kind; /* how its handles are made: enum fh_kind */
+	int mount_id;	  /* of the root, for FH_KERNEL */
 };
 
 struct export_table {

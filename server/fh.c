@@ -29,6 +29,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@
 #define KERNEL_MAX (BODY_MAX - 4u)
 #define MAP_BODY_BYTES 32u
 #define RETRIES 16
+#define CLIMB_MAX 65536u
 
 struct fh_set {
 	struct export_table *exports;
@@ -88,13 +90,11 @@ static uint64_t stx_dev(const struct statx *stx)
 }
 
 /* @name "" is @fd itself */
-static int kernel_handle_get(int fd, const char *name, union kernel_handle *ret)
+static int kernel_handle_get(int fd, const char *name, union kernel_handle *ret, int *ret_mount)
 {
-	int mount_id;
-
 	memset(ret, 0, sizeof(*ret));
 	ret->h.handle_bytes = MAX_HANDLE_SZ;
-	return name_to_handle_at(fd, name, &ret->h, &mount_id, *name ? 0 : AT_EMPTY_PATH) ? -errno
+	return name_to_handle_at(fd, name, &ret->h, ret_mount, *name ? 0 : AT_EMPTY_PATH) ? -errno
 											  : 0;
 }
 
@@ -177,8 +177,9 @@ static struct fh_map_key map_key(const struct export *exp, int fd, const char *n
 	static const struct siphash_key plain = { 1, 2 };
 	struct fh_map_key key = { .ino = stx->stx_ino, .exp = exp->id };
 	union kernel_handle kh;
+	int mount;
 
-	if (!kernel_handle_get(fd, name, &kh)) {
+	if (!kernel_handle_get(fd, name, &kh, &mount)) {
 		key.gen = siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
 		return key;
 	}
@@ -194,10 +195,12 @@ static int make_kernel(const struct fh_set *s, const struct export *exp, int fd,
 {
 	uint8_t body[BODY_MAX];
 	union kernel_handle kh;
-	int err = kernel_handle_get(fd, name, &kh);
+	int mount, err = kernel_handle_get(fd, name, &kh, &mount);
 
 	if (err)
 		return err;
+	if (mount != exp->mount_id) /* something was mounted there since it was looked at */
+		return -EXDEV;
 	if (kh.h.handle_bytes > KERNEL_MAX)
 		return -EOVERFLOW;
 	put_be32(body, (uint32_t)kh.h.handle_type);
@@ -223,6 +226,73 @@ static int make_map(struct fh_set *s, const struct export *exp, uint64_t node, s
 	return 0;
 }
 
+/* Where does the kernel say that a descriptor is? The text is for comparison only. */
+static int fd_path(int fd, char *buf, size_t cap)
+{
+	char link[32];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, buf, cap);
+	if (n < 0 || (size_t)n >= cap)
+		return n < 0 ? -errno : -ENAMETOOLONG;
+	buf[n] = '\0';
+	return 0;
+}
+
+/* for a directory whose path is longer than the system tells */
+static int climb(const struct export *exp, int dir)
+{
+	uint64_t ino = 0, dev = 0;
+	int fd = dir, err = 0;
+
+	for (unsigned depth = 0; !err; depth++) {
+		struct stat st;
+		int up;
+
+		if (fstat(fd, &st)) {
+			err = -errno;
+			break;
+		}
+		if (st.st_ino == exp->root_ino && st.st_dev == exp->root_dev)
+			break;
+		if ((st.st_ino == ino && st.st_dev == dev) || depth > CLIMB_MAX) {
+			err = -ESTALE; /* above the root of all there is nothing */
+			break;
+		}
+		ino = st.st_ino;
+		dev = st.st_dev;
+		up = openat(fd, "..", WALK_FLAGS | O_DIRECTORY);
+		if (up < 0)
+			err = -errno;
+		if (fd != dir)
+			close(fd);
+		fd = up;
+	}
+	if (fd >= 0 && fd != dir)
+		close(fd);
+	return err;
+}
+
+/* Is a directory in the export now? One that a local process moved out still has its handle and its
+ * descriptor, and what is in it is not the clients' business any more. Return: 0, -ESTALE: it is
+ * not, or the errno of looking. */
+static int check_inside(const struct export *exp, int dir)
+{
+	char root[PATH_MAX], path[PATH_MAX];
+	int err = fd_path(exp->root_fd, root, sizeof(root));
+	size_t n;
+
+	if (!err)
+		err = fd_path(dir, path, sizeof(path));
+	if (err)
+		return err == -ENAMETOOLONG ? climb(exp, dir) : err;
+	n = strlen(root);
+	if (n == 1)
+		return *path == '/' ? 0 : -ESTALE;
+	return !strncmp(path, root, n) && (!path[n] || path[n] == '/') ? 0 : -ESTALE;
+}
+
 static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, struct fh_obj *o)
 {
 	union kernel_handle kh;
@@ -233,7 +303,13 @@ static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, st
 	kh.h.handle_bytes = len - 4;
 	kh.h.handle_type = (int)get_be32(body);
 	memcpy(kh.h.f_handle, body + 4, len - 4);
-	o->fd = open_by_handle_at(exp->root_fd, &kh.h, WALK_FLAGS);
+	/* ENOMEM is also what ext4 says while another file with the same number is being created */
+	for (int i = 0; i < RETRIES; i++) {
+		o->fd = open_by_handle_at(exp->root_fd, &kh.h, WALK_FLAGS);
+		if (o->fd >= 0 || errno != ENOMEM)
+			break;
+		(void)sched_yield();
+	}
 	if (o->fd < 0) /* EINVAL: the file system does not know the form any more */
 		return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
 	return 0;
@@ -341,6 +417,8 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 			err = stat_fd(o.fd, &o.stx);
 		if (!err && !o.stx.stx_nlink)
 			err = -ESTALE; /* removed, but held open by somebody */
+		if (!err && S_ISDIR(o.stx.stx_mode))
+			err = check_inside(o.exp, o.fd);
 	} else {
 		err = open_map(s, o.exp, body, body_len, &o);
 	}
@@ -380,39 +458,8 @@ static bool is_root(const struct fh_obj *o)
 	return o->stx.stx_ino == o->exp->root_ino && stx_dev(&o->stx) == o->exp->root_dev;
 }
 
-/* Where does the kernel say that a descriptor is? The text is for comparison only. */
-static bool fd_path(int fd, char *buf, size_t cap)
-{
-	char link[32];
-	ssize_t n;
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, buf, cap);
-	if (n < 0 || (size_t)n >= cap)
-		return false;
-	buf[n] = '\0';
-	return true;
-}
-
-/* A directory that a local process moved out of the export still has a handle; its parent is not
- * the client's business. */
-static bool is_below_root(const struct export *exp, int fd)
-{
-	char root[PATH_MAX], path[PATH_MAX];
-	size_t n;
-
-	if (!fd_path(exp->root_fd, root, sizeof(root)) || !fd_path(fd, path, sizeof(path)))
-		return false;
-	n = strlen(root);
-	if (n == 1)
-		return true;
-	return !strncmp(path, root, n) && (!path[n] || path[n] == '/');
-}
-
 static int lookup_parent(struct fh_set *s, const struct fh_obj *dir, struct fh_obj *o)
 {
-	int err;
-
 	if (is_root(dir))
 		return fh_open_root(s, dir->exp, o);
 	if (dir->exp->fh_kind == FH_MAP) {
@@ -423,10 +470,7 @@ static int lookup_parent(struct fh_set *s, const struct fh_obj *dir, struct fh_o
 	o->fd = openat(dir->fd, "..", WALK_FLAGS | O_DIRECTORY);
 	if (o->fd < 0)
 		return -errno;
-	if (!is_below_root(dir->exp, o->fd))
-		return -ENOENT;
-	err = stat_fd(o->fd, &o->stx);
-	return err;
+	return stat_fd(o->fd, &o->stx);
 }
 
 static int lookup_child(struct fh_set *s, const struct fh_obj *dir, const char *name,
@@ -461,6 +505,9 @@ int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, stru
 	if (!S_ISDIR(dir->stx.stx_mode))
 		return -ENOTDIR;
 	err = strcmp(name, "..") ? lookup_child(s, dir, name, &o) : lookup_parent(s, dir, &o);
+	/* dir was inside when it was opened; it must still have been when the name was looked up */
+	if (!err)
+		err = check_inside(dir->exp, strcmp(name, "..") ? dir->fd : o.fd);
 	if (err) {
 		fh_close(&o);
 		return err;
@@ -501,6 +548,12 @@ int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	return err ? err : make_map(s, dir->exp, node, ret);
 }
 
+/** fh_check_dir - see fh.h */
+int fh_check_dir(const struct fh_obj *dir)
+{
+	return check_inside(dir->exp, dir->fd);
+}
+
 /** fh_keep - see fh.h */
 void fh_keep(struct fh_set *s)
 {
@@ -538,10 +591,10 @@ void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_
 
 /* ---- which kind works --------------------------------------------------------------------- */
 
-static int probe_kernel(const struct export *exp)
+static int probe_kernel(struct export *exp)
 {
 	union kernel_handle kh;
-	int fd, err = kernel_handle_get(exp->root_fd, "", &kh);
+	int fd, err = kernel_handle_get(exp->root_fd, "", &kh, &exp->mount_id);
 
 	if (err)
 		return err;

@@ -77,7 +77,8 @@ int must_check fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj 
  *
  * The system looks with the rights of the calling thread.
  *
- * Return: 0; -ENOENT, -EACCES, ...; -EACCES also for a mount point.
+ * Return: 0; -ENOENT, -EACCES, ...; -EACCES also for a mount point; -ESTALE also for a directory
+ * that a local process has moved out of the export.
  */
 int must_check fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			 struct fh_obj *ret);
@@ -96,6 +97,14 @@ int must_check fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret)
  */
 int must_check fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			  const struct statx *stx, struct fh *ret);
+
+/** fh_check_dir - is a directory, opened before, still in the export?
+ *
+ * Whoever lists it asks when he has read it.
+ *
+ * Return: 0; -ESTALE: a local process moved it out; or the errno of looking.
+ */
+int must_check fh_check_dir(const struct fh_obj *dir);
 
 /** fh_keep - what fh_make_at() made so far may leave this process: the next one will know it */
 void fh_keep(struct fh_set *s);

@@ -334,6 +334,8 @@ static void stays_inside(void **state)
 {
 	struct ctx *c = need(state);
 	struct fh_obj o, d;
+	struct fh fh;
+	uint64_t ino;
 
 	assert_int_equal(symlink("../out", in_exp(c, "l")), 0);
 	assert_int_equal(fh_lookup(c->s, &c->root, "..", &o), 0);
@@ -350,16 +352,30 @@ static void stays_inside(void **state)
 	assert_int_equal(fh_lookup(c->s, &d, "..", &o), 0);
 	assert_true(o.stx.stx_ino == c->root.stx.stx_ino);
 	fh_close(&o);
-	/* moved out by somebody: above it is not ours to show */
+	/* moved out by somebody: nothing in it, and nothing above it, is ours to show */
+	tmp_dir_write(&c->dir, "exp/d/f", "x");
+	fh = handle(c, &c->root, "d");
 	assert_int_equal(rename(in_exp(c, "d"), tmp_dir_path(&c->dir, "out/d")), 0);
+	assert_int_equal(fh_lookup(c->s, &d, "f", &o), -ESTALE);
+	assert_int_equal(fh_lookup(c->s, &d, ".", &o), -ESTALE);
+	assert_int_equal(fh_check_dir(&d), -ESTALE);
+	assert_int_equal(try_open(c, &fh, &ino), -ESTALE);
 	if (c->kind == FH_KERNEL)
-		assert_int_equal(fh_lookup(c->s, &d, "..", &o), -ENOENT);
+		assert_int_equal(fh_lookup(c->s, &d, "..", &o), -ESTALE);
 	else if (!fh_lookup(c->s, &d, "..", &o)) {
 		assert_true(o.stx.stx_ino ==
 			    c->root.stx.stx_ino); /* where it was, not where it is */
 		fh_close(&o);
 	}
+	/* and back */
+	assert_int_equal(rename(tmp_dir_path(&c->dir, "out/d"), in_exp(c, "d")), 0);
+	assert_int_equal(try_open(c, &fh, &ino), 0);
+	assert_int_equal(fh_check_dir(&d), 0);
 	fh_close(&d);
+	/* a name that begins as the export's does not make it inside */
+	tmp_dir_mkdir(&c->dir, "exp2");
+	assert_int_equal(rename(in_exp(c, "d"), tmp_dir_path(&c->dir, "exp2/d")), 0);
+	assert_int_equal(try_open(c, &fh, &ino), -ESTALE);
 }
 
 static void mounts_not_crossed(void **state)
