@@ -274,19 +274,34 @@ static int climb(const struct export *exp, int dir)
 	return err;
 }
 
-/* Is a directory in the export now? One that a local process moved out still has its handle and its
- * descriptor, and what is in it is not the clients' business any more. Return: 0, -ESTALE: it is
- * not, or the errno of looking. */
-static int check_inside(const struct export *exp, int dir)
+/* the kernel's word for a file that has lost the name under which it was found */
+static bool is_deleted(const char *path, const char *name)
+{
+	static const char word[] = " (deleted)";
+	size_t n = strlen(path), word_len = sizeof(word) - 1;
+	const char *slash = strrchr(path, '/');
+
+	return n >= word_len && !strcmp(path + n - word_len, word) &&
+	       !(name && slash && !strcmp(slash + 1, name));
+}
+
+/* Is what was found as @name in the directory @dir, or @dir itself if @fd is that, in the export now?
+ * A directory that a local process moved out still has its handle and its descriptor, and what is in
+ * it is not the clients' business any more. It is asked of the file itself: the directory may have
+ * been back in time, and what was in it outside have been taken away.
+ * Return: 0, -ESTALE: it is not, or the errno of looking. */
+static int check_inside(const struct export *exp, int dir, int fd, const char *name)
 {
 	char root[PATH_MAX], path[PATH_MAX];
 	int err = fd_path(exp->root_fd, root, sizeof(root));
 	size_t n;
 
 	if (!err)
-		err = fd_path(dir, path, sizeof(path));
+		err = fd_path(fd, path, sizeof(path));
 	if (err)
 		return err == -ENAMETOOLONG ? climb(exp, dir) : err;
+	if (is_deleted(path, name))
+		return -ESTALE;
 	n = strlen(root);
 	if (n == 1)
 		return *path == '/' ? 0 : -ESTALE;
@@ -417,11 +432,11 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 			err = stat_fd(o.fd, &o.stx);
 		if (!err && !o.stx.stx_nlink)
 			err = -ESTALE; /* removed, but held open by somebody */
-		if (!err && S_ISDIR(o.stx.stx_mode))
-			err = check_inside(o.exp, o.fd);
 	} else {
 		err = open_map(s, o.exp, body, body_len, &o);
 	}
+	if (!err && S_ISDIR(o.stx.stx_mode))
+		err = check_inside(o.exp, o.fd, o.fd, NULL);
 	if (err) {
 		fh_close(&o);
 		return err;
@@ -505,9 +520,8 @@ int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, stru
 	if (!S_ISDIR(dir->stx.stx_mode))
 		return -ENOTDIR;
 	err = strcmp(name, "..") ? lookup_child(s, dir, name, &o) : lookup_parent(s, dir, &o);
-	/* dir was inside when it was opened; it must still have been when the name was looked up */
 	if (!err)
-		err = check_inside(dir->exp, strcmp(name, "..") ? dir->fd : o.fd);
+		err = check_inside(dir->exp, strcmp(name, "..") ? dir->fd : o.fd, o.fd, name);
 	if (err) {
 		fh_close(&o);
 		return err;
@@ -551,7 +565,7 @@ int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 /** fh_check_dir - see fh.h */
 int fh_check_dir(const struct fh_obj *dir)
 {
-	return check_inside(dir->exp, dir->fd);
+	return check_inside(dir->exp, dir->fd, dir->fd, NULL);
 }
 
 /** fh_keep - see fh.h */
