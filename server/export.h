@@ -14,6 +14,8 @@
 #include "base/util.h"
 #include "rpcrdma.h"
 
+struct commit;
+
 enum export_squash {
 	EXPORT_SQUASH_NONE, /* everyone is who he says */
 	EXPORT_SQUASH_ROOT, /* uid 0 and gid 0 become anonymous: the default */
@@ -61,6 +63,7 @@ struct export
 	uint64_t root_dev, root_ino;
 	unsigned fh_kind; /* how its handles are made: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
+	struct commit *commit; /* the server's, or NULL: calls share no syncs */
 };
 
 struct export_table {

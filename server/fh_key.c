@@ -70,11 +70,35 @@ static int write_key(const char *path, const struct siphash_key *key)
 	return err;
 }
 
+static int sync_dir(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* the directory's own name is worth no less than the key's in it */
+static int make_dir(const char *dir)
+{
+	char parent[PATH_MAX];
+
+	if (mkdir(dir, 0700))
+		return errno == EEXIST ? 0 : -errno;
+	if (snprintf(parent, sizeof(parent), "%s/..", dir) >= (int)sizeof(parent))
+		return -ENAMETOOLONG;
+	return sync_dir(parent);
+}
+
 static int make_key(const char *dir, const char *path)
 {
 	char tmp[PATH_MAX];
 	struct siphash_key key;
-	int err = fh_key_random(&key), fd;
+	int err = fh_key_random(&key);
 
 	if (err)
 		return err;
@@ -88,13 +112,7 @@ static int make_key(const char *dir, const char *path)
 	(void)unlink(tmp);
 	if (err)
 		return err;
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fsync(fd))
-		err = -errno;
-	close(fd);
-	return err;
+	return sync_dir(dir);
 }
 
 static int load_now(const char *dir, const char *path, struct siphash_key *ret)
@@ -103,9 +121,9 @@ static int load_now(const char *dir, const char *path, struct siphash_key *ret)
 
 	if (err != -ENOENT)
 		return err;
-	if (mkdir(dir, 0700) && errno != EEXIST)
-		return -errno;
-	err = make_key(dir, path);
+	err = make_dir(dir);
+	if (!err)
+		err = make_key(dir, path);
 	return err ? err : read_key(path, ret);
 }
 

@@ -11,7 +11,7 @@
  * Durability: a stable WRITE is on disk, as far as was asked, before it is answered. An unstable
  *            one makes the file dirty: its descriptor stays open until a COMMIT, or a sync of our
  *            own, has told whether the data arrived. The write verifier changes whenever a sync
- *            fails, whoever asked for it, since the kernel tells each loss only once; a WRITE
+ *            fails, whoever asked for it (commit.h), since the kernel tells each loss only once; a WRITE
  *            answers with the verifier that was in force before it took data, so that no change can
  *            fall in between.
  * Memory:    r->file is held from begin to the end of the request.
@@ -194,12 +194,6 @@ static enum nfs3_io_next begin_write(struct req *r)
 	return NFS3_IO_READY;
 }
 
-static void sync_failed(struct req *r)
-{
-	reactor_count(r->reactor, sync_failed);
-	server_write_verf_change(r->srv);
-}
-
 /* no attributes of before: nothing kept others from the file in between (RFC 1813 section 2.6) */
 static void set_wcc(struct req *r, wcc_data *wcc)
 {
@@ -221,7 +215,7 @@ void nfs3_io_write_finish(struct req *r)
 		r->file->writing--;
 	}
 	if (pl->sync_failed)
-		sync_failed(r);
+		reactor_count(r->reactor, sync_failed);
 	if (pl->err && !pl->good) {
 		req_fail(r, nfs3_conv_status(r, pl->err));
 		set_wcc(r, &res->WRITE3res_u.resfail.file_wcc);
@@ -243,7 +237,7 @@ void nfs3_io_commit_finish(struct req *r)
 	COMMIT3res *res = &r->res.commit;
 
 	if (pl->err) {
-		sync_failed(r);
+		reactor_count(r->reactor, sync_failed);
 		req_fail(r, nfs3_conv_status(r, pl->err));
 		set_wcc(r, &res->COMMIT3res_u.resfail.file_wcc);
 		return;
@@ -288,11 +282,8 @@ static void on_flushed(struct store_io *io)
 	struct flush *f = container_of(io, struct flush, io);
 	struct reactor *re = f->reactor;
 
-	if (io->res < 0) {
+	if (io->res < 0) /* told once, and the verifier tells it on: there is nothing more to keep it for */
 		reactor_count(re, sync_failed);
-		server_write_verf_change(re->srv);
-		/* told once, and the verifier tells it on: there is nothing more to keep it for */
-	}
 	fdcache_flushed(f->entry, f->seq);
 	re->flushing--;
 	free(f);

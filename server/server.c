@@ -41,6 +41,11 @@ void server_write_verf_change(struct server *s)
 	atomic_store(&s->write_verf, verf);
 }
 
+static void on_lost(void *ctx)
+{
+	server_write_verf_change(ctx);
+}
+
 static unsigned cores(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -160,6 +165,8 @@ static int open_exports(struct server *s, const struct conf *conf)
 		log_err("%s", why);
 		return err;
 	}
+	for (size_t i = 0; i < s->exports.n; i++)
+		s->exports.v[i].commit = s->commit;
 	err = create_handles(s, conf); /* says itself what is wrong */
 	if (err)
 		return err;
@@ -211,6 +218,9 @@ static int create_all(struct server *s, const struct conf *conf)
 		log_err("/proc is needed: %s", strerror(-err));
 		return err;
 	}
+	err = commit_create(on_lost, s, &s->commit);
+	if (err)
+		return err;
 	err = open_exports(s, conf);
 	if (err)
 		return err;
@@ -280,6 +290,7 @@ static void free_all(struct server *s)
 	drc_destroy(s->drc);
 	fh_set_destroy(s->fhs);
 	export_table_close(&s->exports);
+	commit_destroy(s->commit);
 	free(s);
 }
 

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "commit.h"
 #include "drc.h"
 #include "fh.h"
 #include "reactor.h"
@@ -28,6 +29,7 @@ struct server {
 	struct log_limit refusals; /* cm's thread: peers turned away */
 	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;
+	struct commit *commit;
 	struct drc *drc; /* NULL: calls that come again are executed again */
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: which running server this is */
 	/* Of unstable writes: changes when something that was written may be lost, and with each

@@ -23,6 +23,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "commit.h"
 #include "reactor.h"
 #include "store.h"
 #include "vfs.h"
@@ -107,16 +108,20 @@ static ssize_t move(const struct store_io *io, uint32_t skip, int flags)
 	return got >= 0 ? got : -errno;
 }
 
-/* Read to the end of @io or of the file, write to the end of @io: blocking. */
-static int32_t move_all(const struct store_io *io, int flags)
+/* Read to the end of @io or of the file, write to the end of @io: blocking.
+ * @ret_err: what it ended with, which the result does not say after some bytes; or 0 */
+static int32_t move_all(const struct store_io *io, int flags, int *ret_err)
 {
 	uint32_t at = io->head;
 
+	*ret_err = 0;
 	while (at < io->bytes) {
 		ssize_t n = move(io, at, flags);
 
-		if (n < 0)
+		if (n < 0) {
+			*ret_err = (int)n;
 			return at ? (int32_t)at : (int32_t)n;
+		}
 		if (!n)
 			break;
 		at += (uint32_t)n;
@@ -124,26 +129,51 @@ static int32_t move_all(const struct store_io *io, int flags)
 	return (int32_t)at;
 }
 
-static bool says_lost(int32_t res)
+/* At once, and not only when the reactor hears of it: from the moment on when the kernel has told
+ * us, a sync of the same file by another descriptor may go well. */
+static void sync_failed(struct store_io *io)
 {
-	return res == -EIO || res == -ENOSPC || res == -EDQUOT;
+	io->sync_failed = true;
+	commit_lost(io->store->exp->commit);
+}
+
+/* May a stable write have ended so because of a loss? The file system's own words for it differ: EIO,
+ * ENOSPC, EDQUOT, EROFS after it has given up. */
+static bool says_lost(int err)
+{
+	return err && err != -EFBIG && err != -EPERM && err != -EINVAL && err != -EFAULT;
 }
 
 static void run_read(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
+	int err;
 
-	io->res = move_all(io, 0);
+	io->res = move_all(io, 0, &err);
+}
+
+static int32_t write_as_caller(struct store_io *io, int flags, int *ret_err)
+{
+	int32_t res = creds_assume(io->creds);
+
+	*ret_err = 0;
+	if (res)
+		return res;
+	res = move_all(io, flags, ret_err);
+	creds_resume();
+	return res;
 }
 
 /* File systems without the per-write flags get the system call behind it. */
-static int32_t sync_after(const struct store_io *io, int32_t res)
+static void write_then_sync(struct store_io *io)
 {
-	int fd = io->file->fd;
+	int fd = io->file->fd, err;
 
-	if (res > 0 && (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd)))
-		return -errno;
-	return res;
+	io->res = write_as_caller(io, 0, &err);
+	if (io->res > 0 && (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd))) {
+		io->res = -errno;
+		sync_failed(io);
+	}
 }
 
 static void run_write(struct worker_job *job)
@@ -154,23 +184,15 @@ static void run_write(struct worker_job *job)
 		[STORE_FILE_SYNC] = RWF_SYNC,
 	};
 	struct store_io *io = container_of(job, struct store_io, job);
+	int err;
 
-	io->res = creds_assume(io->creds);
-	if (io->res)
-		return;
-	io->res = move_all(io, flags[io->stable]);
-	creds_resume();
+	io->res = write_as_caller(io, flags[io->stable], &err);
 	if (io->stable == STORE_UNSTABLE)
 		return;
-	if (io->res == -EOPNOTSUPP) {
-		io->res = creds_assume(io->creds);
-		if (io->res)
-			return;
-		io->res = move_all(io, 0);
-		creds_resume();
-		io->res = sync_after(io, io->res);
-	}
-	io->sync_failed = says_lost(io->res);
+	if (err == -EOPNOTSUPP)
+		write_then_sync(io);
+	else if (says_lost(err))
+		sync_failed(io);
 }
 
 static void run_sync(struct worker_job *job)
@@ -178,7 +200,8 @@ static void run_sync(struct worker_job *job)
 	struct store_io *io = container_of(job, struct store_io, job);
 
 	io->res = fsync(io->file->fd) ? -errno : 0;
-	io->sync_failed = io->res < 0;
+	if (io->res)
+		sync_failed(io);
 }
 
 static void count_copied(struct store_io *io, uint32_t bytes)

@@ -22,6 +22,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "commit.h"
 #include "vfs_int.h"
 
 /** vfs_proc_path - a path that leads to what @fd has open; Return: @buf */
@@ -191,16 +192,34 @@ int vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_le
 
 static int sync_fs_of(const struct fh_obj *o)
 {
-	return syncfs(o->exp->root_fd) ? -errno : 0;
+	int err = syncfs(o->exp->root_fd) ? -errno : 0;
+
+	if (err)
+		commit_lost(o->exp->commit);
+	return err;
 }
 
-/** vfs_sync - attributes, and names of a directory, are on disk afterwards
+/** vfs_sync_fd - fsync() of what @fd has open, which lies in @exp
  *
- * What cannot be opened without side effects (a device, a pipe) or without rights that we do not
- * have is synced with its file system.
+ * The kernel tells a loss of data once, to whoever syncs first: those whose data it was learn of it by
+ * the write verifier.
+ *
+ * Return: 0, -EINVAL: this file system has nothing to sync there; -errno.
  */
-int vfs_sync(const struct fh_obj *o)
+int vfs_sync_fd(const struct export *exp, int fd)
 {
+	int err = fsync(fd) ? -errno : 0;
+
+	if (err && err != -EINVAL)
+		commit_lost(exp->commit);
+	return err;
+}
+
+/* What cannot be opened without side effects (a device, a pipe) or without rights that we do not have
+ * is synced with its file system. */
+static int sync_now(const void *arg)
+{
+	const struct fh_obj *o = arg;
 	int fd, err;
 
 	if (!S_ISREG(o->stx.stx_mode) && !S_ISDIR(o->stx.stx_mode))
@@ -210,10 +229,21 @@ int vfs_sync(const struct fh_obj *o)
 		return sync_fs_of(o);
 	if (fd < 0)
 		return fd;
-	err = fsync(fd) ? -errno : 0;
+	err = vfs_sync_fd(o->exp, fd);
 	close(fd);
-	/* EINVAL: this file system has nothing to sync there */
 	return err == -EINVAL ? sync_fs_of(o) : err;
+}
+
+/** vfs_sync - attributes, and names of a directory, are on disk afterwards
+ *
+ * A directory that others have changed as well is synced once for all of them.
+ */
+int vfs_sync(const struct fh_obj *o)
+{
+	if (!S_ISDIR(o->stx.stx_mode))
+		return sync_now(o);
+	return commit_run(o->exp->commit, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
+			  o->stx.stx_ino, sync_now, o);
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */

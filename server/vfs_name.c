@@ -73,8 +73,8 @@ static int finish(const struct fh_obj *dir, const struct vfs_sattr *sa, const st
 	struct vfs_sattr left = remaining(&m->obj, sa, cr);
 	int err = left.set ? vfs_apply(&m->obj, &left, cr) : 0;
 
-	if (!err && m->fd >= 0 && fsync(m->fd))
-		err = -errno;
+	if (!err && m->fd >= 0)
+		err = vfs_sync_fd(dir->exp, m->fd);
 	/* a new directory, link or device is in the same transaction as its name; its own inode is
 	 * synced all the same where that is possible */
 	if (!err && S_ISDIR(m->obj.stx.stx_mode))
@@ -139,6 +139,15 @@ static int open_new(const struct fh_obj *dir, const char *name, uint32_t mode,
 	return err;
 }
 
+/* Whoever made it may not have come so far: another call that is still at it, or one that a crash of
+ * ours cut short, and which comes again now. */
+static int sync_made(const struct fh_obj *dir, const struct vfs_made *m)
+{
+	int err = vfs_sync(&m->obj);
+
+	return err ? err : vfs_sync(dir);
+}
+
 /* The name is there already. UNCHECKED: it does, and only a size is applied to it, as a local
  * open(O_CREAT | O_TRUNC) would. */
 static int create_again(struct fh_set *s, const struct fh_obj *dir, const char *name,
@@ -154,10 +163,12 @@ static int create_again(struct fh_set *s, const struct fh_obj *dir, const char *
 	if (err)
 		return err;
 	if (how == VFS_EXCLUSIVE)
-		return is_same_create(&m->obj.stx, t) ? vfs_sync(dir) : -EEXIST;
+		return is_same_create(&m->obj.stx, t) ? sync_made(dir, m) : -EEXIST;
 	if (!S_ISREG(m->obj.stx.stx_mode))
 		return -EEXIST;
-	err = vfs_setattr(&m->obj, &size_only, cr);
+	err = size_only.set ? vfs_apply(&m->obj, &size_only, cr) : 0;
+	if (!err)
+		err = sync_made(dir, m);
 	return err ? err : vfs_stat(m->obj.fd, &m->obj.stx);
 }
 

@@ -17,6 +17,8 @@ HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
 # What a test's program needs beyond the house: LDFLAGS_NAME.
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync
+LDFLAGS_test_vfs := -Wl,--wrap=fsync
 LDFLAGS_test_server_twins := -Wl,--wrap=nfs3_mkdir,--wrap=pwritev2
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.

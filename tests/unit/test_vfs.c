@@ -4,7 +4,8 @@
  * test_vfs.c - what NFS does to files, in terms of files: kinds of create, attributes, names, rights
  *
  * As root the callers are other users, and the kernel decides about them; as anybody else all is done
- * as oneself, and what needs two users is skipped.
+ * as oneself, and what needs two users is skipped. The program is linked with --wrap=fsync, to see
+ * what is synced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,6 +70,30 @@ static int teardown(void **state)
 	return 0;
 }
 
+static uint64_t synced[16]; /* inodes */
+static unsigned nsynced;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+	struct stat st;
+
+	if (nsynced < 16 && !fstat(fd, &st))
+		synced[nsynced++] = st.st_ino;
+	return __real_fsync(fd);
+}
+
+static bool was_synced(uint64_t ino)
+{
+	for (unsigned i = 0; i < nsynced; i++) {
+		if (synced[i] == ino)
+			return true;
+	}
+	return false;
+}
+
 static int create(struct ctx *c, const char *name, enum vfs_create how, const struct vfs_sattr *sa,
 		  const uint8_t *verf, const struct creds *cr, struct stat *ret)
 {
@@ -109,6 +134,26 @@ static void names(void **state)
 	name[255] = 'x';
 	name[256] = '\0';
 	assert_int_equal(vfs_check_name(name), -ENAMETOOLONG);
+}
+
+/* Whoever made the file may have died before it was on disk: who comes again and is told that all is
+ * well relies on it. */
+static void create_again_is_durable(void **state)
+{
+	static const enum vfs_create kinds[] = { VFS_UNCHECKED, VFS_EXCLUSIVE };
+	struct ctx *c = *state;
+	struct stat st;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *name = i ? "excl" : "file";
+
+		nsynced = 0;
+		assert_int_equal(create(c, name, kinds[i], NULL, verf_a, &c->me, &st), 0);
+		assert_true(was_synced(st.st_ino) && was_synced(c->root.stx.stx_ino));
+		nsynced = 0;
+		assert_int_equal(create(c, name, kinds[i], NULL, verf_a, &c->me, &st), 0);
+		assert_true(was_synced(st.st_ino) && was_synced(c->root.stx.stx_ino));
+	}
 }
 
 static void create_kinds(void **state)
@@ -388,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
 		cmocka_unit_test_setup_teardown(create_kinds, setup, teardown),
+		cmocka_unit_test_setup_teardown(create_again_is_durable, setup, teardown),
 		cmocka_unit_test_setup_teardown(exclusive, setup, teardown),
 		cmocka_unit_test_setup_teardown(attributes, setup, teardown),
 		cmocka_unit_test_setup_teardown(made, setup, teardown),

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * commit.c - syncs that several calls share, and what a failed one means
+ *
+ * Operation: thirty calls that make names in one directory need thirty names on disk, not thirty syncs.
+ *            Syncs of a file are numbered. Who comes needs the first that begins after he came:
+ *            `begun + 1`. If none runs he runs it himself; else he waits, and when the one that runs
+ *            has ended, one of those who waited meanwhile runs the next for all of them. Nobody waits
+ *            for company: a lone call syncs at once.
+ *            A failed sync fails everybody whom it was for, even if a later one went well by the time
+ *            he looks: the kernel tells each loss once.
+ * Memory:    a slot per file that is being synced, by malloc; without memory nothing is shared.
+ * Threads:   workers. A lock per bucket, over its slots and all that is in them; it is not held while
+ *            a sync runs.
+ * Errors:    those of the sync.
+ */
+#include "commit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define BUCKETS 64u
+
+struct slot {
+	struct slot *next;
+	uint64_t dev, ino;
+	unsigned users; /* gone with the last */
+	bool running;
+	uint64_t begun, ended; /* syncs; they run one after the other */
+	uint64_t failed;       /* the last that did; 0: none */
+	int err;	       /* of that one */
+};
+
+struct bucket {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	struct slot *slots;
+};
+
+struct commit {
+	void (*lost)(void *ctx);
+	void *ctx;
+	struct bucket buckets[BUCKETS];
+};
+
+/** commit_create - see commit.h */
+int commit_create(void (*lost)(void *ctx), void *ctx, struct commit **ret)
+{
+	struct commit *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->lost = lost;
+	c->ctx = ctx;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		pthread_mutex_init(&c->buckets[i].lock, NULL);
+		pthread_cond_init(&c->buckets[i].ended, NULL);
+	}
+	*ret = c;
+	return 0;
+}
+
+/** commit_destroy - see commit.h */
+void commit_destroy(struct commit *c)
+{
+	if (!c)
+		return;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		pthread_cond_destroy(&c->buckets[i].ended);
+		pthread_mutex_destroy(&c->buckets[i].lock);
+	}
+	free(c);
+}
+
+/** commit_lost - see commit.h */
+void commit_lost(const struct commit *c)
+{
+	if (c)
+		c->lost(c->ctx);
+}
+
+static struct slot *get(struct bucket *b, uint64_t dev, uint64_t ino)
+{
+	struct slot *s;
+
+	for (s = b->slots; s; s = s->next) {
+		if (s->ino == ino && s->dev == dev)
+			break;
+	}
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return NULL;
+		s->dev = dev;
+		s->ino = ino;
+		s->next = b->slots;
+		b->slots = s;
+	}
+	s->users++;
+	return s;
+}
+
+static void put(struct bucket *b, struct slot *s)
+{
+	struct slot **p = &b->slots;
+
+	if (--s->users)
+		return;
+	while (*p != s)
+		p = &(*p)->next;
+	*p = s->next;
+	free(s);
+}
+
+/* the lock is held, but while it runs */
+static void run_next(struct bucket *b, struct slot *s, int (*sync)(const void *arg), const void *arg)
+{
+	int err;
+
+	s->begun++;
+	s->running = true;
+	pthread_mutex_unlock(&b->lock);
+	err = sync(arg);
+	pthread_mutex_lock(&b->lock);
+	s->running = false;
+	s->ended++;
+	if (err) {
+		s->failed = s->ended;
+		s->err = err;
+	}
+	pthread_cond_broadcast(&b->ended);
+}
+
+/** commit_run - see commit.h */
+int commit_run(struct commit *c, uint64_t dev, uint64_t ino, int (*sync)(const void *arg),
+	       const void *arg)
+{
+	struct bucket *b;
+	struct slot *s;
+	uint64_t need;
+	int err;
+
+	if (!c)
+		return sync(arg);
+	b = &c->buckets[(ino ^ dev) % BUCKETS];
+	pthread_mutex_lock(&b->lock);
+	s = get(b, dev, ino);
+	if (!s) {
+		pthread_mutex_unlock(&b->lock);
+		return sync(arg);
+	}
+	need = s->begun + 1;
+	while (s->ended < need) {
+		if (s->running)
+			pthread_cond_wait(&b->ended, &b->lock);
+		else
+			run_next(b, s, sync, arg);
+	}
+	err = s->failed >= need ? s->err : 0;
+	put(b, s);
+	pthread_mutex_unlock(&b->lock);
+	return err;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_commit.c - who shares a sync, who must not, and who hears of one that failed
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "server/commit.c"
+
+#define FOLLOWERS 5u
+
+struct disk {
+	struct commit *c;
+	atomic_uint began, ended;
+	sem_t go;
+	int results[8]; /* of the first sync, the second ... */
+	atomic_uint lost;
+};
+
+struct caller {
+	pthread_t thread;
+	struct disk *d;
+	uint64_t ino;
+	int err;
+	unsigned ended; /* syncs, when he was answered */
+};
+
+static int held_sync(const void *arg)
+{
+	struct disk *d = (struct disk *)(uintptr_t)arg;
+	unsigned n = atomic_fetch_add(&d->began, 1);
+
+	while (sem_wait(&d->go))
+		;
+	atomic_fetch_add(&d->ended, 1);
+	return d->results[n];
+}
+
+static void *call(void *arg)
+{
+	struct caller *c = arg;
+
+	c->err = commit_run(c->d->c, 1, c->ino, held_sync, c->d);
+	c->ended = atomic_load(&c->d->ended);
+	return NULL;
+}
+
+static void start(struct disk *d, struct caller *c, uint64_t ino)
+{
+	*c = (struct caller){ .d = d, .ino = ino };
+	assert_int_equal(pthread_create(&c->thread, NULL, call, c), 0);
+}
+
+static void until(const atomic_uint *v, unsigned n)
+{
+	while (atomic_load(v) < n)
+		sched_yield();
+}
+
+static void on_lost(void *ctx)
+{
+	atomic_fetch_add(&((struct disk *)ctx)->lost, 1);
+}
+
+static int setup(void **state)
+{
+	struct disk *d = calloc(1, sizeof(*d));
+
+	sem_init(&d->go, 0, 0);
+	assert_int_equal(commit_create(on_lost, d, &d->c), 0);
+	*state = d;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct disk *d = *state;
+
+	commit_destroy(d->c);
+	sem_destroy(&d->go);
+	free(d);
+	return 0;
+}
+
+/* until so many are in commit_run() for the file */
+static void until_users(struct disk *d, uint64_t ino, unsigned n)
+{
+	struct bucket *b = &d->c->buckets[(ino ^ 1) % BUCKETS];
+	unsigned have;
+
+	do {
+		sched_yield();
+		pthread_mutex_lock(&b->lock);
+		have = b->slots ? b->slots->users : 0;
+		pthread_mutex_unlock(&b->lock);
+	} while (have < n);
+}
+
+/* One sync runs; those who come meanwhile need another, and one is enough for all who came before it
+ * began. */
+static void shares(void **state)
+{
+	struct disk *d = *state;
+	struct caller first, v[FOLLOWERS];
+
+	start(d, &first, 7);
+	until(&d->began, 1);
+	for (unsigned i = 0; i < FOLLOWERS; i++)
+		start(d, &v[i], 7);
+	until_users(d, 7, FOLLOWERS + 1);
+	assert_int_equal(atomic_load(&d->began), 1);
+	sem_post(&d->go);
+	pthread_join(first.thread, NULL);
+	for (unsigned i = 0; i < FOLLOWERS; i++)
+		sem_post(&d->go); /* one would do */
+	assert_int_equal(first.err, 0);
+	for (unsigned i = 0; i < FOLLOWERS; i++) {
+		pthread_join(v[i].thread, NULL);
+		assert_int_equal(v[i].err, 0);
+		assert_true(v[i].ended >= 2);
+	}
+	assert_int_equal(atomic_load(&d->began), 2);
+	assert_null(d->c->buckets[6].slots);
+}
+
+/* Another file waits for nobody. */
+static void other_file(void **state)
+{
+	struct disk *d = *state;
+	struct caller a, b;
+
+	start(d, &a, 7);
+	until(&d->began, 1);
+	start(d, &b, 8);
+	until(&d->began, 2);
+	sem_post(&d->go);
+	sem_post(&d->go);
+	pthread_join(a.thread, NULL);
+	pthread_join(b.thread, NULL);
+	assert_int_equal(atomic_load(&d->began), 2);
+}
+
+/* Each hears of his own sync and of no other. */
+static void failures(void **state)
+{
+	struct disk *d = *state;
+	struct caller a, b;
+
+	d->results[0] = -EIO;
+	start(d, &a, 7);
+	until(&d->began, 1);
+	start(d, &b, 7);
+	until_users(d, 7, 2);
+	sem_post(&d->go);
+	pthread_join(a.thread, NULL);
+	assert_int_equal(a.err, -EIO);
+	until(&d->began, 2);
+	sem_post(&d->go);
+	pthread_join(b.thread, NULL);
+	assert_int_equal(b.err, 0);
+	/* nothing is remembered beyond that */
+	sem_post(&d->go);
+	assert_int_equal(commit_run(d->c, 1, 7, held_sync, d), 0);
+}
+
+static void alone(void **state)
+{
+	struct disk *d = *state;
+
+	d->results[0] = -EROFS;
+	sem_post(&d->go);
+	assert_int_equal(commit_run(NULL, 1, 7, held_sync, d), -EROFS);
+	commit_lost(NULL);
+	commit_lost(d->c);
+	assert_int_equal(atomic_load(&d->lost), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(shares, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(failures, setup, teardown),
+		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
