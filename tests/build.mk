@@ -7,8 +7,9 @@ UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 FLOW_SRCS := $(sort $(wildcard tests/flow/test_*.c))
 FAULT_SRCS := $(sort $(wildcard tests/fault/test_*.c))
 TEST_SRCS := $(UNIT_SRCS) $(FLOW_SRCS) $(FAULT_SRCS)
-HELP_SRCS := $(filter-out $(TEST_SRCS) tests/tumble/tumble.c,$(wildcard tests/lib/*.c tests/unit/*.c \
-	tests/unit/stubs/*.c tests/flow/*.c tests/fault/*.c tests/tumble/*.c))
+HELP_SRCS := $(filter-out $(TEST_SRCS) tests/tumble/tumble.c tests/powercut/powercut.c,$(wildcard tests/lib/*.c tests/unit/*.c \
+	tests/unit/stubs/*.c tests/flow/*.c tests/fault/*.c tests/tumble/*.c \
+	tests/powercut/*.c))
 TEST_PROGS := $(TEST_SRCS:%.c=$(O)/%)
 FLOW_PROGS := $(FLOW_SRCS:%.c=$(O)/%)
 TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh tests/fault/test_*.sh))
@@ -17,6 +18,7 @@ HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
 # What a test's program needs beyond the house: LDFLAGS_NAME.
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_vfs := -Wl,--wrap=fsync
 LDFLAGS_test_server_twins := -Wl,--wrap=nfs3_mkdir,--wrap=pwritev2

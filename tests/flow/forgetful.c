@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * forgetful.c - a disk that forgets what was not synced
+ *
+ * Operation: each file and directory that a sync was asked for has a node: what of it has lasted. A sync
+ *            looks at the live file when it begins and copies what it covers. Which bytes were written
+ *            since then is known by their pwritev2(); a rename within or between directories happens
+ *            with the disk locked, as a directory that is looked at meanwhile would show neither name.
+ *            Nothing waits for a real disk; a sync takes a moment all the same, so that others come
+ *            while it runs.
+ * Memory:    nodes live from forgetful_start() to forgetful_stop().
+ * Threads:   any; one lock.
+ * Errors:    the harness's own are fatal.
+ */
+#include "forgetful.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+#define UNIT 512u /* what is written or not */
+#define UNITS 64u
+#define NAME_BYTES 32u
+#define TARGET_BYTES 128u
+
+/* An inode number is used again; with the time of its birth it is not. */
+struct id {
+	uint64_t ino, birth;
+};
+
+struct entry {
+	char name[NAME_BYTES], target[TARGET_BYTES];
+	struct id id;
+	mode_t type;
+};
+
+struct node {
+	struct node *next;
+	struct id id;
+	/* a file */
+	uint64_t size, dirty; /* a bit per unit */
+	uint8_t data[UNITS * UNIT];
+	bool has_attrs;
+	mode_t mode;
+	struct timespec times[2];
+	char restored[256]; /* its first name */
+	/* a directory */
+	struct entry *entries;
+	size_t n, room;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	bool on, cut;
+	struct id root;
+	char path[256];
+	unsigned syncs, left, fail, failed;
+	uint64_t seed;
+	struct node *nodes;
+} disk = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __real_syncfs(int fd);
+int __wrap_syncfs(int fd);
+int __real_renameat(int from_fd, const char *from, int to_fd, const char *to);
+int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to);
+ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+
+static void must(bool ok, const char *what)
+{
+	if (!ok) {
+		fprintf(stderr, "forgetful disk: %s: %s\n", what, strerror(errno));
+		abort();
+	}
+}
+
+static uint64_t draw(void)
+{
+	disk.seed ^= disk.seed << 13;
+	disk.seed ^= disk.seed >> 7;
+	disk.seed ^= disk.seed << 17;
+	return disk.seed >> 8;
+}
+
+static struct id id_of(const struct statx *stx)
+{
+	return (struct id){ stx->stx_ino, (uint64_t)stx->stx_btime.tv_sec * 1000000000u +
+						  stx->stx_btime.tv_nsec };
+}
+
+static struct node *find(struct id id)
+{
+	struct node *n;
+
+	for (n = disk.nodes; n; n = n->next) {
+		if (n->id.ino == id.ino && n->id.birth == id.birth)
+			return n;
+	}
+	return NULL;
+}
+
+static struct node *get(struct id id)
+{
+	struct node *n = find(id);
+
+	if (n)
+		return n;
+	n = calloc(1, sizeof(*n));
+	must(n, "memory");
+	n->id = id;
+	n->next = disk.nodes;
+	disk.nodes = n;
+	return n;
+}
+
+/* ---- what lasts of a file ----------------------------------------------------------------- */
+
+static void keep_units(struct node *n, int fd, uint64_t units, const struct statx *stx)
+{
+	char path[64];
+	int again;
+
+	must(stx->stx_size <= sizeof(n->data), "a file that is too long for this harness");
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME);
+	must(again >= 0, path);
+	for (unsigned i = 0; i < UNITS; i++) {
+		if (units & UINT64_C(1) << i)
+			must(pread(again, n->data + i * UNIT, UNIT, i * UNIT) >= 0, "pread");
+	}
+	close(again);
+	n->dirty &= ~units;
+	if (stx->stx_size < n->size)
+		memset(n->data + stx->stx_size, 0, n->size - stx->stx_size);
+	n->size = stx->stx_size;
+}
+
+static void keep_attrs(struct node *n, const struct statx *stx)
+{
+	n->has_attrs = true;
+	n->mode = stx->stx_mode & 07777u;
+	n->times[0] = (struct timespec){ stx->stx_atime.tv_sec, stx->stx_atime.tv_nsec };
+	n->times[1] = (struct timespec){ stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec };
+}
+
+/* ---- what lasts of a directory ------------------------------------------------------------ */
+
+static void keep_entry(struct node *n, int dir_fd, const char *name)
+{
+	struct entry e = { 0 };
+	struct statx stx;
+
+	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &stx))
+		return; /* removed this very moment */
+	must(strlen(name) < NAME_BYTES, "a name that is too long for this harness");
+	memcpy(e.name, name, strlen(name));
+	e.id = id_of(&stx);
+	e.type = stx.stx_mode & S_IFMT;
+	if (S_ISLNK(e.type) && readlinkat(dir_fd, name, e.target, sizeof(e.target) - 1) < 0)
+		return;
+	if (n->n == n->room) {
+		n->room = n->room ? n->room * 2 : 16;
+		n->entries = realloc(n->entries, n->room * sizeof(e));
+		must(n->entries, "memory");
+	}
+	n->entries[n->n++] = e;
+}
+
+static void keep_names(struct node *n, int fd)
+{
+	const struct dirent *d;
+	char path[64];
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	dir = opendir(path);
+	must(dir, path);
+	n->n = 0;
+	while ((d = readdir(dir))) {
+		if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
+			keep_entry(n, fd, d->d_name);
+	}
+	closedir(dir);
+}
+
+static void keep_all(int fd)
+{
+	struct statx stx;
+	struct node *n;
+
+	must(!statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx), "statx");
+	n = get(id_of(&stx));
+	keep_attrs(n, &stx);
+	if (S_ISREG(stx.stx_mode))
+		keep_units(n, fd, ~UINT64_C(0), &stx);
+	if (!S_ISDIR(stx.stx_mode))
+		return;
+	keep_names(n, fd);
+	for (size_t i = 0; i < n->n; i++) {
+		int below = openat(fd, n->entries[i].name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+		if (below < 0) /* a link, or gone */
+			continue;
+		keep_all(below);
+		close(below);
+	}
+}
+
+static void keep_root(void)
+{
+	int fd = open(disk.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	must(fd >= 0, disk.path);
+	keep_all(fd);
+	close(fd);
+}
+
+/* ---- the calls ---------------------------------------------------------------------------- */
+
+/* a sync begins, the lock is held; Return: it counts */
+static bool has_power(void)
+{
+	if (!disk.on || disk.cut)
+		return false;
+	disk.syncs++;
+	if (!disk.left)
+		disk.cut = true;
+	else
+		disk.left--;
+	return !disk.cut;
+}
+
+static bool loses(const struct node *n, uint64_t but)
+{
+	return disk.fail && n->dirty & ~but && draw() % disk.fail == 0;
+}
+
+static int sync_fd(int fd, bool attrs)
+{
+	struct statx stx;
+	struct node *n;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx))
+		return -1;
+	n = get(id_of(&stx));
+	if (S_ISDIR(stx.stx_mode)) {
+		keep_names(n, fd);
+		return 0;
+	}
+	if (loses(n, 0)) {
+		n->dirty = 0;
+		disk.failed++;
+		errno = EIO;
+		return -1;
+	}
+	keep_units(n, fd, n->dirty, &stx);
+	if (attrs)
+		keep_attrs(n, &stx);
+	return 0;
+}
+
+static void take_time(void)
+{
+	struct timespec ts = { .tv_nsec = 20000 };
+
+	(void)nanosleep(&ts, NULL); /* what a disk needs at least */
+}
+
+static int wrapped_sync(int fd, bool attrs)
+{
+	int rc = 0, err;
+
+	pthread_mutex_lock(&disk.lock);
+	if (has_power())
+		rc = sync_fd(fd, attrs);
+	err = errno;
+	pthread_mutex_unlock(&disk.lock);
+	take_time();
+	errno = err;
+	return rc;
+}
+
+int __wrap_fsync(int fd)
+{
+	return wrapped_sync(fd, true);
+}
+
+int __wrap_fdatasync(int fd)
+{
+	return wrapped_sync(fd, false);
+}
+
+int __wrap_syncfs(int fd)
+{
+	(void)fd;
+	pthread_mutex_lock(&disk.lock);
+	if (has_power())
+		keep_root();
+	pthread_mutex_unlock(&disk.lock);
+	return 0;
+}
+
+int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	int rc, err;
+
+	pthread_mutex_lock(&disk.lock);
+	rc = __real_renameat(from_fd, from, to_fd, to);
+	err = errno;
+	pthread_mutex_unlock(&disk.lock);
+	errno = err;
+	return rc;
+}
+
+/* @bytes at @off were written; Return: 0, -1: a sync of them failed */
+static int written(int fd, uint64_t off, uint64_t bytes, int flags)
+{
+	struct statx stx;
+	struct node *n;
+	uint64_t units = 0;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx))
+		return -1;
+	n = get(id_of(&stx));
+	must(off + bytes <= sizeof(n->data), "a write beyond what this harness keeps");
+	for (uint64_t i = off / UNIT; i * UNIT < off + bytes; i++)
+		units |= UINT64_C(1) << i;
+	n->dirty |= units;
+	if (!(flags & (RWF_SYNC | RWF_DSYNC)) || !has_power())
+		return 0;
+	if (loses(n, units)) {
+		n->dirty = 0;
+		disk.failed++;
+		errno = EIO;
+		return -1;
+	}
+	keep_units(n, fd, units, &stx);
+	if (flags & RWF_SYNC)
+		keep_attrs(n, &stx);
+	return 0;
+}
+
+ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+{
+	int plain = flags & ~(RWF_SYNC | RWF_DSYNC), err;
+	ssize_t got;
+
+	pthread_mutex_lock(&disk.lock);
+	got = __real_pwritev2(fd, iov, n, off, plain);
+	if (got > 0 && disk.on && written(fd, (uint64_t)off, (uint64_t)got, flags))
+		got = -1;
+	err = errno;
+	pthread_mutex_unlock(&disk.lock);
+	if (plain != flags)
+		take_time();
+	errno = err;
+	return got;
+}
+
+/* ---- for the test ------------------------------------------------------------------------- */
+
+void forgetful_start(const char *root, unsigned syncs, unsigned fail, uint64_t seed)
+{
+	struct statx stx;
+
+	must(!statx(AT_FDCWD, root, 0, STATX_BASIC_STATS | STATX_BTIME, &stx), root);
+	must(stx.stx_mask & STATX_BTIME, "a file system that knows when files were made");
+	(void)snprintf(disk.path, sizeof(disk.path), "%s", root);
+	pthread_mutex_lock(&disk.lock);
+	disk.root = id_of(&stx);
+	keep_root();
+	disk.left = syncs;
+	disk.fail = fail;
+	disk.seed = seed | 1;
+	disk.syncs = disk.failed = 0;
+	disk.cut = false;
+	disk.on = true;
+	pthread_mutex_unlock(&disk.lock);
+}
+
+bool forgetful_do(void (*fn)(void *arg), void *arg)
+{
+	bool on;
+
+	pthread_mutex_lock(&disk.lock);
+	on = !disk.cut;
+	if (on)
+		fn(arg);
+	pthread_mutex_unlock(&disk.lock);
+	return on;
+}
+
+void forgetful_cut(void)
+{
+	pthread_mutex_lock(&disk.lock);
+	disk.cut = true;
+	pthread_mutex_unlock(&disk.lock);
+}
+
+unsigned forgetful_syncs(void)
+{
+	return disk.syncs;
+}
+
+unsigned forgetful_failed(void)
+{
+	return disk.failed;
+}
+
+static void restore_file(struct node *n, const char *path)
+{
+	int fd;
+
+	if (n->restored[0]) {
+		must(!link(n->restored, path), path);
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	must(fd >= 0, path);
+	for (unsigned i = 0; i < UNITS; i++) {
+		uint64_t at = i * UNIT;
+
+		if (at < n->size)
+			must(pwrite(fd, n->data + at, MIN(UNIT, n->size - at), (off_t)at) > 0, path);
+	}
+	if (n->has_attrs)
+		must(!fchmod(fd, n->mode) && !futimens(fd, n->times), path);
+	close(fd);
+	(void)snprintf(n->restored, sizeof(n->restored), "%s", path);
+}
+
+static void restore_dir(const struct node *n, const char *to);
+
+static void restore_entry(const struct entry *e, const char *path)
+{
+	if (S_ISREG(e->type))
+		restore_file(get(e->id), path);
+	else if (S_ISDIR(e->type))
+		restore_dir(get(e->id), path);
+	else if (S_ISLNK(e->type))
+		must(!symlink(e->target, path), path);
+	else
+		must(!mknod(path, e->type | 0600, 0), path);
+}
+
+static void restore_dir(const struct node *n, const char *to)
+{
+	char path[256];
+
+	must(!mkdir(to, 0755), to);
+	for (size_t i = 0; i < n->n; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", to, n->entries[i].name);
+		restore_entry(&n->entries[i], path);
+	}
+}
+
+void forgetful_restore(const char *to)
+{
+	pthread_mutex_lock(&disk.lock);
+	restore_dir(get(disk.root), to);
+	pthread_mutex_unlock(&disk.lock);
+}
+
+void forgetful_stop(void)
+{
+	pthread_mutex_lock(&disk.lock);
+	disk.on = false;
+	while (disk.nodes) {
+		struct node *n = disk.nodes;
+
+		disk.nodes = n->next;
+		free(n->entries);
+		free(n);
+	}
+	pthread_mutex_unlock(&disk.lock);
+}
