@@ -40,6 +40,14 @@ TUMBLE := $(O)/tests/tumble/tumble
 $(TUMBLE): $(TUMBLE_SRCS:%.c=$(O)/%.o) $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
 	$(call say,LD,$@)$(LINK) $^ $(RPCRDMA_LIBS) -o $@
 
+# ---- the power cut tester: of flow/test_powercut and of tests/interop/long -------------------------
+
+POWERCUT_SRCS := $(sort $(wildcard tests/powercut/*.c))
+POWERCUT := $(O)/tests/powercut/powercut
+
+$(POWERCUT): $(POWERCUT_SRCS:%.c=$(O)/%.o) $(O)/libxdr.a $(O)/librpcrdma.a
+	$(call say,LD,$@)$(LINK) $^ $(RPCRDMA_LIBS) -o $@
+
 # ---- fuzz harnesses: with libFuzzer in the variant fuzz, elsewhere with a main() that replays ----
 
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
@@ -77,7 +85,7 @@ INTEROP_SRCS := $(filter-out $(if $(HAVE_VERBS),,tests/interop/verbs%),$(wildcar
 INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
 
 .PHONY: interop-tools
-interop-tools: $(INTEROP_PROGS) $(TUMBLE)
+interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT)
 $(INTEROP_PROGS): %: %.o $(HOUSE)
 	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(HOUSE_LIBS) -o $@
 
@@ -95,7 +103,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE)
+tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
@@ -161,4 +169,5 @@ run-cov: tests
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
 LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
-ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) tests/tumble/tumble.c
+ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) tests/tumble/tumble.c \
+	tests/powercut/powercut.c
