@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -43,6 +44,7 @@ struct bucket {
 struct commit {
 	void (*lost)(void *ctx);
 	void *ctx;
+	_Atomic uint64_t calls, syncs;
 	struct bucket buckets[BUCKETS];
 };
 
@@ -82,6 +84,13 @@ void commit_lost(const struct commit *c)
 		c->lost(c->ctx);
 }
 
+/** commit_count - see commit.h */
+void commit_count(const struct commit *c, uint64_t *ret_calls, uint64_t *ret_syncs)
+{
+	*ret_calls = atomic_load(&c->calls);
+	*ret_syncs = atomic_load(&c->syncs);
+}
+
 static struct slot *get(struct bucket *b, uint64_t dev, uint64_t ino)
 {
 	struct slot *s;
@@ -116,10 +125,12 @@ static void put(struct bucket *b, struct slot *s)
 }
 
 /* the lock is held, but while it runs */
-static void run_next(struct bucket *b, struct slot *s, int (*sync)(const void *arg), const void *arg)
+static void run_next(struct commit *c, struct bucket *b, struct slot *s,
+		     int (*sync)(const void *arg), const void *arg)
 {
 	int err;
 
+	atomic_fetch_add(&c->syncs, 1);
 	s->begun++;
 	s->running = true;
 	pthread_mutex_unlock(&b->lock);
@@ -145,6 +156,7 @@ int commit_run(struct commit *c, uint64_t dev, uint64_t ino, int (*sync)(const v
 
 	if (!c)
 		return sync(arg);
+	atomic_fetch_add(&c->calls, 1);
 	b = &c->buckets[(ino ^ dev) % BUCKETS];
 	pthread_mutex_lock(&b->lock);
 	s = get(b, dev, ino);
@@ -157,7 +169,7 @@ int commit_run(struct commit *c, uint64_t dev, uint64_t ino, int (*sync)(const v
 		if (s->running)
 			pthread_cond_wait(&b->ended, &b->lock);
 		else
-			run_next(b, s, sync, arg);
+			run_next(c, b, s, sync, arg);
 	}
 	err = s->failed >= need ? s->err : 0;
 	put(b, s);

@@ -35,6 +35,9 @@ void commit_destroy(struct commit *c);
 int must_check commit_run(struct commit *c, uint64_t dev, uint64_t ino, int (*sync)(const void *arg),
 			  const void *arg);
 
+/** commit_count - how often commit_run() was called, and how many syncs that took */
+void commit_count(const struct commit *c, uint64_t *ret_calls, uint64_t *ret_syncs);
+
 /** commit_lost - a sync failed. NULL is fine. */
 void commit_lost(const struct commit *c);
 

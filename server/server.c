@@ -207,7 +207,7 @@ static int create_all(struct server *s, const struct conf *conf)
 		/* as conn.c would decide, for who can open it at all */
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
 	};
-	unsigned workers = conf->workers ? conf->workers : MAX(4, 2 * cores());
+	unsigned workers = conf->workers ? conf->workers : MAX(16, 4 * cores());
 	int err;
 
 	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance))

@@ -73,16 +73,12 @@ static int finish(const struct fh_obj *dir, const struct vfs_sattr *sa, const st
 	struct vfs_sattr left = remaining(&m->obj, sa, cr);
 	int err = left.set ? vfs_apply(&m->obj, &left, cr) : 0;
 
-	if (!err && m->fd >= 0)
-		err = vfs_sync_fd(dir->exp, m->fd);
-	/* a new directory, link or device is in the same transaction as its name; its own inode is
-	 * synced all the same where that is possible */
-	if (!err && S_ISDIR(m->obj.stx.stx_mode))
-		err = vfs_sync(&m->obj);
+	/* As it was made it is in the same transaction as its name, and empty; what was changed since
+	 * then may be in a later one. */
+	if (!err && left.set)
+		err = m->fd >= 0 ? vfs_sync_fd(dir->exp, m->fd) : vfs_sync(&m->obj);
 	if (!err)
 		err = vfs_sync(dir);
-	if (!err && left.set && m->fd < 0 && !S_ISDIR(m->obj.stx.stx_mode))
-		err = vfs_sync(&m->obj);
 	return err ? err : vfs_stat(m->obj.fd, &m->obj.stx);
 }
 

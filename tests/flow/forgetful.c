@@ -52,7 +52,7 @@ struct node {
 	/* a file */
 	uint64_t size, dirty; /* a bit per unit */
 	uint8_t data[UNITS * UNIT];
-	bool has_attrs;
+	bool has_attrs, has_mode;
 	mode_t mode;
 	struct timespec times[2];
 	char restored[256]; /* its first name */
@@ -161,6 +161,19 @@ static void keep_attrs(struct node *n, const struct statx *stx)
 
 /* ---- what lasts of a directory ------------------------------------------------------------ */
 
+static bool is_equal(const struct statx_timestamp *a, const struct statx_timestamp *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* nothing was written and no attribute set since its birth, as far as the clock can tell */
+static bool is_as_made(const struct statx *stx)
+{
+	return is_equal(&stx->stx_ctime, &stx->stx_btime) &&
+	       is_equal(&stx->stx_mtime, &stx->stx_btime) &&
+	       is_equal(&stx->stx_atime, &stx->stx_btime);
+}
+
 static void keep_entry(struct node *n, int dir_fd, const char *name)
 {
 	struct entry e = { 0 };
@@ -174,6 +187,10 @@ static void keep_entry(struct node *n, int dir_fd, const char *name)
 	e.type = stx.stx_mode & S_IFMT;
 	if (S_ISLNK(e.type) && readlinkat(dir_fd, name, e.target, sizeof(e.target) - 1) < 0)
 		return;
+	if (S_ISREG(e.type) && is_as_made(&stx) && !get(e.id)->has_attrs) {
+		get(e.id)->has_mode = true;
+		get(e.id)->mode = stx.stx_mode & 07777u;
+	}
 	if (n->n == n->room) {
 		n->room = n->room ? n->room * 2 : 16;
 		n->entries = realloc(n->entries, n->room * sizeof(e));
@@ -439,8 +456,10 @@ static void restore_file(struct node *n, const char *path)
 		if (at < n->size)
 			must(pwrite(fd, n->data + at, MIN(UNIT, n->size - at), (off_t)at) > 0, path);
 	}
+	if (n->has_attrs || n->has_mode)
+		must(!fchmod(fd, n->mode), path);
 	if (n->has_attrs)
-		must(!fchmod(fd, n->mode) && !futimens(fd, n->times), path);
+		must(!futimens(fd, n->times), path);
 	close(fd);
 	(void)snprintf(n->restored, sizeof(n->restored), "%s", path);
 }

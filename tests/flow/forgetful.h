@@ -9,10 +9,10 @@
  *
  * - data that was written lasts from the fsync(), fdatasync() or syncfs() that began afterwards; of a
  *   write with RWF_SYNC or RWF_DSYNC its own bytes last, and nothing else of the file;
- * - attributes last by fsync() of the file (RWF_SYNC, syncfs()); until then the file has those that it
- *   would have without them;
+ * - attributes last by fsync() of the file (RWF_SYNC, syncfs());
  * - names last by fsync() of their directory, taken as they are when it begins; a file whose name lasts
- *   and which was never synced is there and empty;
+ *   and which was never synced is there as it was made, and empty: journals have both in one
+ *   transaction;
  * - what is lost when a sync fails is lost for good: only that one caller is told, and the next sync
  *   succeeds, as on Linux.
  *

@@ -112,6 +112,7 @@ static void shares(void **state)
 {
 	struct disk *d = *state;
 	struct caller first, v[FOLLOWERS];
+	uint64_t calls, syncs;
 
 	start(d, &first, 7);
 	until(&d->began, 1);
@@ -130,6 +131,9 @@ static void shares(void **state)
 		assert_true(v[i].ended >= 2);
 	}
 	assert_int_equal(atomic_load(&d->began), 2);
+	commit_count(d->c, &calls, &syncs);
+	assert_int_equal(calls, FOLLOWERS + 1);
+	assert_int_equal(syncs, 2);
 	assert_null(d->c->buckets[6].slots);
 }
 
