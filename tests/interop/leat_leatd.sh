@@ -23,6 +23,8 @@ rings() { awk '/rxe_queue_init/ { n += $2 - 4096 } END { print int(n / 1024) }' 
 is_cheap() { # REGISTERED RINGS
 	[ "$1" -gt 0 ] && [ $(($1 + ($2 + 1) / 2)) -le 256 ]
 }
+# The device's count of messages that no receive was posted for.
+not_ready() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_rnr_err; }
 # The file that a copy is being written to, as soon as there is something in it.
 arriving() { # DIR PID
 	until find "$1" -maxdepth 1 -name '.leat-*' -size +0 | grep -q .; do
@@ -42,6 +44,7 @@ if [ -x "$tools/verbs_fabric" ]; then
 	ok 'verbs_fabric' timeout 300 "$tools/verbs_fabric"
 	sed -n 's/^\[  \(PASSED\|FAILED\) .*/          &/p' "$work/out"
 fi
+not_ready=$(not_ready)
 
 section 'trees and files'
 leatd_start
@@ -260,8 +263,40 @@ ok 'IPv6' timeout 300 "$LEAT" cp -rp "$work/lengths" 'rdma://[fd77::1]:20050/dem
 same 'IPv6' "$(fingerprint "$work/export/lengths")" "$lens"
 leatd_stop
 
+section 'what leat doctor says'
+leatd_start
+ok doctor timeout 100 "$LEAT" doctor "leat://$addr/demo"
+said 'its device' '^rdma  *ok  *rxe0 port 1 is ACTIVE'
+said 'its way' '^way  *ok  *rdma (rxe0)'
+leatd_stop
+
 section 'no server'
 bad 'nobody listens' timeout 100 "$LEAT" ping -c 1 "$url"
 said 'and it is refused' 'refused'
 same 'no queue pair is left' "$(queue_pairs)" 0
+# nobody ever sent what no receive was posted for (retries for that are off: it would end a connection)
+same 'receivers that were not ready' "$(not_ready)" "$not_ready"
+
+# The kernel waits with the removal of a soft device until nobody has it open; the events come at once.
+section 'a device that goes'
+leatd_start
+ok 'a file' timeout 100 "$LEAT" put "$work/random" "$url/file"
+"$LEAT" bench read "$url/file" --size 4M --seconds 300 >"$work/bench.log" 2>&1 &
+bench=$!
+ok 'a reader is there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC.*RTS")" -ge 2 ]'
+rdma link delete rxe0 &
+removal=$!
+ok 'no registered memory keeps a connection' wait_for 100 sh -c "! ls -l /proc/$leatd_pid/fd | grep -q 'uverbs0$'"
+ok 'TCP goes on' timeout 100 "$LEAT" ping -c 1 "tcp://$addr/demo"
+ok 'and moves data' timeout 100 "$LEAT" get "tcp://$addr/demo/file" "$work/file"
+ok 'the same data' cmp "$work/file" "$work/random"
+bad 'RDMA is not to be had' timeout 100 "$LEAT" ping -c 1 "$url"
+kill "$bench"
+wait "$bench" 2>/dev/null
+leatd_stop
+wait "$removal"
+same 'it is gone' "$(rdma link | grep -c rxe0)" 0
+ok 'and comes back' rdma link add rxe0 type rxe netdev veth0
+leatd_start
+ok 'to a server that is started then' wait_for 50 timeout 100 "$LEAT" ping -c 1 "$url"
 finish
