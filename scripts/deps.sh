@@ -66,6 +66,10 @@ need_interop() {
 	has_cmd tcpdump || echo tcpdump
 	has_cmd tshark || echo tshark
 	[ -d /etc/libibverbs.d ] || echo ibverbs-providers
+	# tests/interop/filesystems.sh
+	has_cmd mkfs.ext4 || echo e2fsprogs
+	has_cmd mkfs.xfs || echo xfsprogs
+	has_cmd mkfs.btrfs || echo btrfs-progs
 }
 
 missing() {

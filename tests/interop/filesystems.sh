@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# filesystems.sh - handles on ext4, xfs, btrfs, tmpfs and overlayfs: they fit, they are the kernel's,
+# and Linux's client goes on with an open file when leatd was killed and what it holds was renamed
+
+set -u
+cd "$(dirname "$0")/../.." || exit
+. tests/interop/lib.sh
+in_vm 240
+setup
+m=$work/mnt
+mkdir "$m"
+PATH=$PATH:/usr/sbin:/sbin
+
+# image NAME MIB MKFS...: a file system of its own in a file, at $work/disk
+image() {
+	name=$1
+	rm -f "$work/image"
+	truncate -s "$2M" "$work/image"
+	shift 2
+	if ! command -v "$1" >/dev/null; then
+		echo "SKIP: $name: no $1 here (scripts/deps.sh install interop)"
+		return 1
+	fi
+	"$@" "$work/image" >"$work/mkfs.log" 2>&1 || { ok "$name: $1" cat "$work/mkfs.log" /no/such; return 1; }
+	modprobe -a loop "$name" overlay 2>/dev/null
+	mount -o loop "$work/image" "$work/disk" 2>"$work/mount.log" ||
+		{ echo "SKIP: $name: not in this kernel: $(head -n 1 "$work/mount.log")"; return 1; }
+}
+
+# what an open file has to go through; the descriptor is held by this shell
+try() { # NAME, of what is mounted at $fs
+	export=$fs/export
+	mkdir "$export" "$export/d" "$export/d/e"
+	echo "first of $1" >"$export/d/e/f"
+	: >"$work/leatd.log"
+	serve "$export"
+	ok "$1: kernel handles" grep -q "export /fs: .*kernel handles" "$work/leatd.log"
+	ok "$1: mount" timeout 30 mount -t nfs \
+		-o "vers=3,proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,noac" "$addr:/fs" "$m"
+	if ! [ -r "$m/d/e/f" ]; then # exec would end us
+		ok "$1: the file" cat "$m/d/e/f"
+		umount "$m"
+		kill -KILL "$leatd_pid"
+		leatd_pid=
+		return
+	fi
+	exec 5<"$m/d/e/f"
+	ok "$1: a listing with handles" ls -lR "$m"
+	kill -KILL "$leatd_pid"
+	wait "$leatd_pid" 2>/dev/null
+	mv "$export/d/e/f" "$export/g"
+	mv "$export/d" "$export/h"
+	echo "another of $1" >"$export/other"
+	mkdir "$export/d"
+	# the directory of the export moves, too, and is not the first any more
+	mv "$export" "$fs/moved"
+	serve "$fs/moved" --export "/a=$fs/moved/h,clients=10.77.0.0/16"
+	read -r line <&5
+	same "$1: the file that was open, renamed while leatd was down" "$line" "first of $1"
+	same "$1: all that is there" "$(cd "$m" && echo *)" 'd g h other'
+	exec 5<&-
+	rm "$fs/moved/g"
+	bad "$1: a file that was removed" cat "$m/g"
+	ok "$1: umount" umount "$m"
+	kill "$leatd_pid"
+	wait "$leatd_pid" 2>/dev/null
+	leatd_pid=
+}
+
+# serve DIR [OPTION...]: as /fs
+serve() {
+	dir=$1
+	shift
+	rm -f "$work/words"
+	mkfifo "$work/words"
+	"$LEATD" --state-dir "$work/state" "$@" \
+		--export "/fs=$dir,rw,no_root_squash,clients=10.77.0.0/16" \
+		--listen tcp://0.0.0.0:2049 >"$work/words" 2>>"$work/leatd.log" 5<&- &
+	leatd_pid=$!
+	while read -r line; do
+		[ "$line" != 'leatd: ready' ] || break
+	done <"$work/words"
+}
+
+mkdir "$work/disk" "$work/over" "$work/memory"
+for kind in ext4 xfs btrfs; do
+	section "$kind"
+	case $kind in
+	ext4) image ext4 64 mkfs.ext4 -q || continue ;;
+	xfs) image xfs 320 mkfs.xfs -q || continue ;;
+	btrfs) image btrfs 128 mkfs.btrfs -q || continue ;;
+	esac
+	fs=$work/disk
+	try "$kind"
+
+	# overlayfs puts its own around the handles of what is below
+	mkdir "$work/disk/upper" "$work/disk/work" "$work/disk/low"
+	if mount -t overlay -o "index=on,nfs_export=on,lowerdir=$work/disk/low,upperdir=$work/disk/upper,workdir=$work/disk/work" \
+		overlay "$work/over" 2>"$work/mount.log"; then
+		fs=$work/over
+		try "overlayfs on $kind"
+		umount "$work/over"
+	else
+		echo "SKIP: overlayfs on $kind: $(head -n 1 "$work/mount.log")"
+	fi
+	umount "$work/disk"
+done
+
+section tmpfs
+mount -t tmpfs tmpfs "$work/memory"
+fs=$work/memory
+try tmpfs
+finish
