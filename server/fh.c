@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/wire.h"
+#include "fh_inside.h"
 #include "fh_map.h"
 
 #define FH_VERSION 1
@@ -47,13 +48,13 @@
 #define KERNEL_MAX (BODY_MAX - 4u)
 #define MAP_BODY_BYTES 32u
 #define RETRIES 16
-#define CLIMB_MAX 65536u
 
 struct fh_set {
 	struct export_table *exports;
 	struct fh_keys keys;
 	uint8_t key_ids[ARRAY_SIZE(((struct fh_keys *)0)->v)];
 	struct fh_map *map;
+	int proc_fd; /* for fh_inside() */
 };
 
 union kernel_handle {
@@ -226,88 +227,6 @@ static int make_map(struct fh_set *s, const struct export *exp, uint64_t node, s
 	return 0;
 }
 
-/* Where does the kernel say that a descriptor is? The text is for comparison only. */
-static int fd_path(int fd, char *buf, size_t cap)
-{
-	char link[32];
-	ssize_t n;
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, buf, cap);
-	if (n < 0 || (size_t)n >= cap)
-		return n < 0 ? -errno : -ENAMETOOLONG;
-	buf[n] = '\0';
-	return 0;
-}
-
-/* for a directory whose path is longer than the system tells */
-static int climb(const struct export *exp, int dir)
-{
-	uint64_t ino = 0, dev = 0;
-	int fd = dir, err = 0;
-
-	for (unsigned depth = 0; !err; depth++) {
-		struct stat st;
-		int up;
-
-		if (fstat(fd, &st)) {
-			err = -errno;
-			break;
-		}
-		if (st.st_ino == exp->root_ino && st.st_dev == exp->root_dev)
-			break;
-		if ((st.st_ino == ino && st.st_dev == dev) || depth > CLIMB_MAX) {
-			err = -ESTALE; /* above the root of all there is nothing */
-			break;
-		}
-		ino = st.st_ino;
-		dev = st.st_dev;
-		up = openat(fd, "..", WALK_FLAGS | O_DIRECTORY);
-		if (up < 0)
-			err = -errno;
-		if (fd != dir)
-			close(fd);
-		fd = up;
-	}
-	if (fd >= 0 && fd != dir)
-		close(fd);
-	return err;
-}
-
-/* the kernel's word for a file that has lost the name under which it was found */
-static bool is_deleted(const char *path, const char *name)
-{
-	static const char word[] = " (deleted)";
-	size_t n = strlen(path), word_len = sizeof(word) - 1;
-	const char *slash = strrchr(path, '/');
-
-	return n >= word_len && !strcmp(path + n - word_len, word) &&
-	       !(name && slash && !strcmp(slash + 1, name));
-}
-
-/* Is what was found as @name in the directory @dir, or @dir itself if @fd is that, in the export now?
- * A directory that a local process moved out still has its handle and its descriptor, and what is in
- * it is not the clients' business any more. It is asked of the file itself: the directory may have
- * been back in time, and what was in it outside have been taken away.
- * Return: 0, -ESTALE: it is not, or the errno of looking. */
-static int check_inside(const struct export *exp, int dir, int fd, const char *name)
-{
-	char root[PATH_MAX], path[PATH_MAX];
-	int err = fd_path(exp->root_fd, root, sizeof(root));
-	size_t n;
-
-	if (!err)
-		err = fd_path(fd, path, sizeof(path));
-	if (err)
-		return err == -ENAMETOOLONG ? climb(exp, dir) : err;
-	if (is_deleted(path, name))
-		return -ESTALE;
-	n = strlen(root);
-	if (n == 1)
-		return *path == '/' ? 0 : -ESTALE;
-	return !strncmp(path, root, n) && (!path[n] || path[n] == '/') ? 0 : -ESTALE;
-}
-
 static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, struct fh_obj *o)
 {
 	union kernel_handle kh;
@@ -436,7 +355,7 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 		err = open_map(s, o.exp, body, body_len, &o);
 	}
 	if (!err && S_ISDIR(o.stx.stx_mode))
-		err = check_inside(o.exp, o.fd, o.fd, NULL);
+		err = fh_inside(s->proc_fd, o.exp, o.fd, o.fd, NULL);
 	if (err) {
 		fh_close(&o);
 		return err;
@@ -521,7 +440,8 @@ int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, stru
 		return -ENOTDIR;
 	err = strcmp(name, "..") ? lookup_child(s, dir, name, &o) : lookup_parent(s, dir, &o);
 	if (!err)
-		err = check_inside(dir->exp, strcmp(name, "..") ? dir->fd : o.fd, o.fd, name);
+		err = fh_inside(s->proc_fd, dir->exp, strcmp(name, "..") ? dir->fd : o.fd, o.fd,
+				name);
 	if (err) {
 		fh_close(&o);
 		return err;
@@ -563,9 +483,9 @@ int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 }
 
 /** fh_check_dir - see fh.h */
-int fh_check_dir(const struct fh_obj *dir)
+int fh_check_dir(struct fh_set *s, const struct fh_obj *dir)
 {
-	return check_inside(dir->exp, dir->fd, dir->fd, NULL);
+	return fh_inside(s->proc_fd, dir->exp, dir->fd, dir->fd, NULL);
 }
 
 /** fh_keep - see fh.h */
@@ -653,6 +573,9 @@ int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_ki
 		return -ENOMEM;
 	s->exports = t;
 	s->keys = *keys;
+	s->proc_fd = fh_inside_open();
+	if (s->proc_fd < 0)
+		err = s->proc_fd;
 	for (unsigned i = 0; i < keys->n; i++)
 		s->key_ids[i] = (uint8_t)siphash(&keys->v[i], "key id", 6);
 	for (size_t i = 0; i < t->n && !err; i++)
@@ -680,6 +603,8 @@ void fh_set_destroy(struct fh_set *s)
 	if (!s)
 		return;
 	fh_map_destroy(s->map);
+	if (s->proc_fd >= 0)
+		close(s->proc_fd);
 	free(s);
 }
 

@@ -104,7 +104,7 @@ int must_check fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char
  *
  * Return: 0; -ESTALE: a local process moved it out; or the errno of looking.
  */
-int must_check fh_check_dir(const struct fh_obj *dir);
+int must_check fh_check_dir(struct fh_set *s, const struct fh_obj *dir);
 
 /** fh_keep - what fh_make_at() made so far may leave this process: the next one will know it */
 void fh_keep(struct fh_set *s);

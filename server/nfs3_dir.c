@@ -215,7 +215,7 @@ static int list(struct listing *l, uint64_t cookie, uint32_t limit)
 		err = -ENOMEM;
 	}
 	close(fd);
-	return err ? err : fh_check_dir(l->dir);
+	return err ? err : fh_check_dir(r->srv->fhs, l->dir);
 }
 
 static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, uint32_t dircount)
