@@ -66,7 +66,7 @@ need_interop() {
 	has_cmd tcpdump || echo tcpdump
 	has_cmd tshark || echo tshark
 	[ -d /etc/libibverbs.d ] || echo ibverbs-providers
-	# tests/interop/filesystems.sh
+	# tests/interop/filesystems.sh, long/powercut.sh
 	has_cmd mkfs.ext4 || echo e2fsprogs
 	has_cmd mkfs.xfs || echo xfsprogs
 	has_cmd mkfs.btrfs || echo btrfs-progs

@@ -18,6 +18,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +29,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/util.h"
 
 #define UNIT 512u /* what is written or not */
 #define UNITS 64u
 #define NAME_BYTES 32u
 #define TARGET_BYTES 128u
+#define SYNC_NS 15000u /* by spinning: to sleep takes as long as others like */
 
 /* An inode number is used again; with the time of its birth it is not. */
 struct id {
@@ -250,10 +253,23 @@ static void keep_root(void)
 
 /* ---- the calls ---------------------------------------------------------------------------- */
 
-/* a sync begins, the lock is held; Return: it counts */
-static bool has_power(void)
+/* the server also syncs its own files */
+static bool is_below_root(int fd)
 {
-	if (!disk.on || disk.cut)
+	char proc[64], path[sizeof(disk.path) + 256];
+	size_t len = strlen(disk.path);
+	ssize_t n;
+
+	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	n = readlink(proc, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	return !strncmp(path, disk.path, len) && (!path[len] || path[len] == '/');
+}
+
+/* a sync begins, the lock is held; Return: it counts */
+static bool has_power(int fd)
+{
+	if (!disk.on || disk.cut || !is_below_root(fd))
 		return false;
 	disk.syncs++;
 	if (!disk.left)
@@ -294,9 +310,10 @@ static int sync_fd(int fd, bool attrs)
 
 static void take_time(void)
 {
-	struct timespec ts = { .tv_nsec = 20000 };
+	uint64_t until = clock_now_ns() + SYNC_NS;
 
-	(void)nanosleep(&ts, NULL); /* what a disk needs at least */
+	while (clock_now_ns() < until)
+		;
 }
 
 static int wrapped_sync(int fd, bool attrs)
@@ -304,7 +321,7 @@ static int wrapped_sync(int fd, bool attrs)
 	int rc = 0, err;
 
 	pthread_mutex_lock(&disk.lock);
-	if (has_power())
+	if (has_power(fd))
 		rc = sync_fd(fd, attrs);
 	err = errno;
 	pthread_mutex_unlock(&disk.lock);
@@ -325,9 +342,8 @@ int __wrap_fdatasync(int fd)
 
 int __wrap_syncfs(int fd)
 {
-	(void)fd;
 	pthread_mutex_lock(&disk.lock);
-	if (has_power())
+	if (has_power(fd))
 		keep_root();
 	pthread_mutex_unlock(&disk.lock);
 	return 0;
@@ -359,7 +375,7 @@ static int written(int fd, uint64_t off, uint64_t bytes, int flags)
 	for (uint64_t i = off / UNIT; i * UNIT < off + bytes; i++)
 		units |= UINT64_C(1) << i;
 	n->dirty |= units;
-	if (!(flags & (RWF_SYNC | RWF_DSYNC)) || !has_power())
+	if (!(flags & (RWF_SYNC | RWF_DSYNC)) || !has_power(fd))
 		return 0;
 	if (loses(n, units)) {
 		n->dirty = 0;
@@ -394,12 +410,14 @@ ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int f
 
 void forgetful_start(const char *root, unsigned syncs, unsigned fail, uint64_t seed)
 {
+	char real[PATH_MAX];
 	struct statx stx;
 
 	must(!statx(AT_FDCWD, root, 0, STATX_BASIC_STATS | STATX_BTIME, &stx), root);
 	must(stx.stx_mask & STATX_BTIME, "a file system that knows when files were made");
-	(void)snprintf(disk.path, sizeof(disk.path), "%s", root);
 	pthread_mutex_lock(&disk.lock);
+	must(realpath(root, real) && strlen(real) < sizeof(disk.path), root);
+	memcpy(disk.path, real, strlen(real) + 1);
 	disk.root = id_of(&stx);
 	keep_root();
 	disk.left = syncs;
