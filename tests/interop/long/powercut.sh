@@ -20,11 +20,11 @@ disk=/run/disk
 
 # ---- in the machine ---------------------------------------------------------------------------------
 
-check_last() { # ROUND: of which $OUT/log-ROUND tells
+check_last() { # ROUND: of which its log tells
 	work=$disk/$1
 	leatd_start
 	rc=0
-	"$powercut" check "$url" /demo "$OUT/log-$1" 4 "$work/export" >"$OUT/result" 2>&1 || rc=$?
+	"$powercut" check "$url" /demo "$OUT/log-$KIND-$1" 4 "$work/export" >"$OUT/result" 2>&1 || rc=$?
 	echo "status $rc" >>"$OUT/result"
 	leatd_stop
 	rm -rf "$work"
@@ -32,11 +32,11 @@ check_last() { # ROUND: of which $OUT/log-ROUND tells
 
 run_next() { # ROUND
 	work=$disk/$1
-	mkdir -p "$work" "$OUT/log-$1"
+	mkdir -p "$work" "$OUT/log-$KIND-$1"
 	leatd_start
 	sync
-	"$powercut" run "$url" /demo "$OUT/log-$1" 4 "$1" >"$OUT/ran" 2>&1 &
-	wait_for 60 test -s "$OUT/log-$1/t3"
+	"$powercut" run "$url" /demo "$OUT/log-$KIND-$1" 4 "$1" >"$OUT/ran" 2>&1 &
+	wait_for 60 test -s "$OUT/log-$KIND-$1/t3"
 	echo >"$OUT/running"
 	wait
 }
