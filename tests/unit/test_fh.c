@@ -280,6 +280,83 @@ static void other_key(void **state)
 	fh_set_destroy(other);
 }
 
+/* exports in this order, with these directories below that of the test */
+static void open_table(struct ctx *c, const char *const (*spec)[2], size_t n,
+		       struct export_table *ret)
+{
+	struct export_conf confs[4];
+	char paths[4][512], why[256];
+
+	for (size_t i = 0; i < n; i++) {
+		export_conf_init(&confs[i]);
+		snprintf(paths[i], sizeof(paths[i]), "%s/%s", c->dir.path, spec[i][1]);
+		confs[i].name = (char *)(uintptr_t)spec[i][0];
+		confs[i].path = paths[i];
+	}
+	assert_int_equal(export_table_open(confs, n, ret, why, sizeof(why)), 0);
+}
+
+static void other_exports(void **state)
+{
+	static const char *const made_by[][2] = { { "/e", "exp" }, { "/o", "out" } };
+	static const struct {
+		const char *exports[3][2];
+		size_t n;
+		const char *moved; /* where exp is meanwhile */
+		int want;
+	} table[] = {
+		{ { { "/e", "exp" }, { "/o", "out" } }, 2, NULL, 0 },
+		{ { { "/o", "out" }, { "/e", "exp" } }, 2, NULL, 0 },
+		{ { { "/new", "out" }, { "/o", "out" }, { "/e", "exp" } }, 3, NULL, 0 },
+		{ { { "/e", "elsewhere" } }, 1, "elsewhere", 0 },
+		/* no such export, two that have changed places, and a part of one */
+		{ { { "/o", "out" } }, 1, NULL, -ESTALE },
+		{ { { "/e", "out" }, { "/o", "exp" } }, 2, NULL, -ESTALE },
+		{ { { "/e", "exp/d" } }, 1, NULL, -ESTALE },
+	};
+	struct ctx *c = need(state);
+	const char *map = tmp_dir_path(&c->dir, "map");
+	struct export_table was = c->t, t;
+	struct fh_obj root, o;
+	struct fh_set *s;
+	struct fh fh;
+
+	tmp_dir_mkdir(&c->dir, "exp/d");
+	tmp_dir_write(&c->dir, "exp/f", "x");
+	tmp_dir_write(&c->dir, "out/f", "another");
+	open_table(c, made_by, 2, &t);
+	c->t = t;
+	s = set_with(c, &c->key, NULL, map);
+	assert_int_equal(fh_open_root(s, &t.v[0], &root), 0);
+	assert_int_equal(fh_lookup(s, &root, "f", &o), 0);
+	assert_int_equal(fh_make(s, &o, &fh), 0);
+	fh_close(&o);
+	fh_close(&root);
+	fh_set_destroy(s);
+	export_table_close(&t);
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+		if (table[i].moved)
+			assert_int_equal(rename(tmp_dir_path(&c->dir, "exp"),
+						tmp_dir_path(&c->dir, table[i].moved)),
+					 0);
+		open_table(c, table[i].exports, table[i].n, &t);
+		c->t = t;
+		s = set_with(c, &c->key, NULL, map);
+		assert_int_equal(fh_open(s, fh.data, fh.len, &o), table[i].want);
+		if (!table[i].want) {
+			assert_string_equal(o.exp->conf.name, "/e");
+			fh_close(&o);
+		}
+		fh_set_destroy(s);
+		export_table_close(&t);
+		if (table[i].moved)
+			assert_int_equal(rename(tmp_dir_path(&c->dir, table[i].moved),
+						tmp_dir_path(&c->dir, "exp")),
+					 0);
+	}
+	c->t = was;
+}
+
 static void renamed(void **state)
 {
 	struct ctx *c = need(state);
@@ -492,6 +569,7 @@ int main(void)
 		BOTH(forged),
 		BOTH(stale),
 		BOTH(other_key),
+		BOTH(other_exports),
 		BOTH(renamed),
 		BOTH(linked),
 		BOTH(stays_inside),
