@@ -135,7 +135,7 @@ static double median(double *v, unsigned n)
 
 static int prepare(char *dir)
 {
-	struct siphash_key key;
+	struct fh_keys keys = { .n = 1 };
 	struct export_conf conf;
 	char why[256];
 	int err;
@@ -145,11 +145,11 @@ static int prepare(char *dir)
 	conf.path = dir;
 	err = vfs_init();
 	if (!err)
-		err = fh_key_random(&key);
+		err = fh_key_random(&keys.v[0]);
 	if (!err)
 		err = export_table_open(&conf, 1, &bench.t, why, sizeof(why));
 	if (!err)
-		err = fh_set_create(&bench.t, &key, 0, &bench.s);
+		err = fh_set_create(&bench.t, &keys, 0, NULL, NULL, &bench.s);
 	if (!err)
 		err = fh_open_root(bench.s, &bench.t.v[0], &bench.root);
 	if (!err)
