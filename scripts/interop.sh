@@ -7,58 +7,56 @@
 #   interop.sh [NAME...]     all of tests/interop/*.sh, or those named (leat_leatd, long/tumble)
 #   interop.sh --long        all of tests/interop/long/*.sh
 #
-# Most boot the virtual machine of tests/interop/vm once, one after the other. A test that cannot run
-# here says SKIP and why. Where all were run, the checklist of doc/protocol.md is held against what
-# came of it. Exit status 1 if a check failed or a test did not come to its end; 77 if none could run.
+# Most boot the virtual machine of tests/interop/vm once. INTEROP_JOBS of them run side by side (2, since
+# one seldom keeps two processors busy; 1 where there is not memory for two machines of 3 GiB), and what
+# each has said is shown when it has ended. A test that cannot run here says SKIP and why. Where all were
+# run, the checklist of doc/protocol.md is held against what came of it. Exit status 1 if a check failed or
+# a test did not come to its end; 77 if none could run.
 
 set -u
 cd "$(dirname "$0")/.." || exit
+
+logs=${O:-build/obj/default}/log-interop
+
+# one script, from a process of its own: LOG.log is what it said, LOG.sum "passed failed skipped"
+if [ "${1:-}" = --one ]; then
+	name=$2 log=$logs/interop_$(echo "$2" | tr / _)
+	start=$(date +%s) status=0
+	echo '0 1 0' >"$log.sum"
+	sh "tests/interop/$name.sh" >"$log.log" 2>&1 || status=$?
+	sum=$(sed -n 's/.*: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log.log" | tail -n 1)
+	if [ "$status" -eq 77 ]; then
+		echo '0 0 1' >"$log.sum"
+	elif [ -z "$sum" ]; then
+		echo "  FAIL  $name did not come to its end (status $status)" >>"$log.log"
+	else
+		echo "$sum 0" >"$log.sum"
+	fi
+	# in one piece, so that two of them do not mix
+	printf 'interop: %s\n%s\n          %s s\n' "$name" "$(cat "$log.log")" "$(($(date +%s) - start))"
+	exit 0
+fi
 
 dir='' whole=''
 [ "${1:-}" != --long ] || { dir=long/; shift; }
 if [ $# -eq 0 ]; then
 	whole=1
-	for script in "tests/interop/$dir"*.sh; do
+	# the largest first: they take longest, more or less, and none is left to run alone at the end
+	for script in $(ls -S "tests/interop/$dir"*.sh); do
 		name=$dir$(basename "$script" .sh)
 		[ "$name" = lib ] || set -- "$@" "$name"
 	done
 fi
 
-logs=${O:-build/obj/default}/log-interop
+jobs=2
+[ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 7 ] || jobs=1
 mkdir -p "$logs"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0 failed=0 ran=0 skipped=0
-for name in "$@"; do
-	echo "interop: $name"
-	kept=$logs/interop_$(echo "$name" | tr / _).sum
-	echo '0 1 0' >"$kept"
-	start=$(date +%s)
-	# the status goes through the file: a pipe would lose it
-	{
-		sh "tests/interop/$name.sh" 2>&1 || echo "status $?"
-	} | tee "$log" | grep -v '^status '
-	seconds=$(($(date +%s) - start))
-	status=$(sed -n 's/^status //p' "$log")
-	sum=$(sed -n 's/.*: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -n 1)
-	if [ "${status:-0}" -eq 77 ]; then
-		skipped=$((skipped + 1))
-		echo '0 0 1' >"$kept"
-		continue
-	fi
-	ran=$((ran + 1))
-	if [ -z "$sum" ]; then
-		echo "  FAIL  $name did not come to its end (status ${status:-0})"
-		failed=$((failed + 1))
-		continue
-	fi
-	echo "          $seconds s"
-	echo "$sum 0" >"$kept"
-	passed=$((passed + ${sum% *}))
-	failed=$((failed + ${sum#* }))
-done
+rm -f "$logs"/*.sum
+printf '%s\n' "$@" | xargs -P "${INTEROP_JOBS:-$jobs}" -n 1 sh scripts/interop.sh --one
 
-echo "interop: $passed passed, $failed failed, $ran scripts, $skipped skipped"
+cat "$logs"/*.sum | awk '{ p += $1; f += $2; s += $3 }
+	END { printf "interop: %d passed, %d failed, %d scripts, %d skipped\n", p, f, NR - s, s; exit f > 0 }'
+failed=$?
 [ -z "$whole" ] || [ -n "$dir" ] || scripts/check-protocol.sh -i "$logs" || exit 1
 [ "$failed" -eq 0 ] || exit 1
-[ "$ran" -gt 0 ] || exit 77
+[ "$(cat "$logs"/*.sum | grep -vc '^0 0 1$')" -gt 0 ] || exit 77
