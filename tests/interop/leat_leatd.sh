@@ -291,7 +291,7 @@ ok 'TCP goes on' timeout 100 "$LEAT" ping -c 1 "tcp://$addr/demo"
 ok 'and moves data' timeout 100 "$LEAT" get "tcp://$addr/demo/file" "$work/file"
 ok 'the same data' cmp "$work/file" "$work/random"
 bad 'RDMA is not to be had' timeout 100 "$LEAT" ping -c 1 "$url"
-kill "$bench"
+kill -KILL "$bench" # it waits for its server
 wait "$bench" 2>/dev/null
 leatd_stop
 wait "$removal"
