@@ -4,8 +4,8 @@
  * conn.c - a client's connection, on its reactor
  *
  * Operation: accepted on the listener's thread, given to the reactors in turn, where it stays. Which
- *            exports let this peer in is decided once: by his address, which does not change while
- *            he is connected.
+ *            exports let this peer in is decided once, by his address, which does not change while
+ *            he is connected; and again when the exports change.
  * Memory:    freed by closed(), when the transport has none of its requests left.
  * Threads:   on_accept() on the listener's, on_call() on the reactor's, on_closed() on either: a
  *            connection may fail before the reactor hears of it.
@@ -24,16 +24,34 @@
 #include "req.h"
 #include "server_int.h"
 
-static bool is_admitted_anywhere(const struct server *srv, struct conn *c)
+static bool learn_admission(struct conn *c, const struct exports *exports)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < srv->exports.n; i++) {
-		const struct export *exp = &srv->exports.v[i];
+	c->serial = exports->serial;
+	for (size_t i = 0; i < exports->table.n; i++) {
+		const struct export *exp = &exports->table.v[i];
 
 		c->admitted[exp->idx] = export_admits(&exp->conf, &c->peer);
 		any |= c->admitted[exp->idx];
 	}
+	return any;
+}
+
+/** conn_admits - see conn.h */
+bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
+{
+	if (c->serial != exports->serial)
+		(void)learn_admission(c, exports);
+	return c->admitted[exp->idx];
+}
+
+static bool is_admitted_anywhere(struct server *srv, struct conn *c)
+{
+	struct exports *exports = exports_current(srv);
+	bool any = learn_admission(c, exports);
+
+	exports_put(exports);
 	return any;
 }
 

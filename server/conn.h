@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "conf.h"
+#include "exports.h"
 #include "rpcrdma.h"
 
 struct reactor;
@@ -19,9 +20,15 @@ struct server;
 struct conn {
 	struct reactor *reactor;
 	struct rpcrdma_peer peer;
+	uint64_t serial; /* of the exports that the next speaks of */
 	bool admitted
 		[CONF_EXPORTS_MAX]; /* by index of the export: do its rules let this peer in? */
 };
+
+/** conn_admits - do the rules of @exp let this peer in? On its reactor's thread
+ * @exports: those that @exp is one of
+ */
+bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp);
 
 /** conn_ops - what the transport calls; the listener's context is the struct server */
 extern const struct rpcrdma_svc_ops conn_ops;

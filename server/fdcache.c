@@ -67,7 +67,7 @@ static struct fdcache_entry *find(struct fdcache *c, const void *fh, uint32_t le
 	if (len > FH_MAX)
 		return NULL;
 	for (e = *bucket(c, fh, len); e; e = e->hash_next) {
-		if (e->fh.len == len && !memcmp(e->fh.data, fh, len))
+		if (!e->retired && e->fh.len == len && !memcmp(e->fh.data, fh, len))
 			return e;
 	}
 	return NULL;
@@ -102,6 +102,15 @@ static void flush(struct fdcache_entry *e)
 	e->flushing = true;
 	e->pins++;
 	e->cache->ops->flush(e->cache->ctx, e);
+}
+
+/* nobody holds it */
+static void let_go(struct fdcache_entry *e)
+{
+	if (e->dirty)
+		flush(e);
+	else
+		drop(e);
 }
 
 /* Make room for one more. What is held or dirty stays, so the limit is a wish. */
@@ -176,8 +185,12 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 /** fdcache_put - see fdcache.h */
 void fdcache_put(struct fdcache_entry *e)
 {
-	if (--e->pins == 0 && e->dropped)
+	if (--e->pins)
+		return;
+	if (e->dropped)
 		entry_free(e);
+	else if (e->retired)
+		let_go(e);
 }
 
 /** fdcache_drop_file - see fdcache.h */
@@ -191,6 +204,20 @@ void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino)
 	}
 }
 
+/** fdcache_retire - see fdcache.h */
+void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *fh), void *ctx)
+{
+	list_for_each_safe(n, &c->lru) {
+		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
+
+		if (e->retired || !gone(ctx, &e->fh))
+			continue;
+		e->retired = true;
+		if (!e->pins)
+			let_go(e);
+	}
+}
+
 /** fdcache_expire - see fdcache.h */
 void fdcache_expire(struct fdcache *c, uint64_t before_ns)
 {
@@ -199,12 +226,8 @@ void fdcache_expire(struct fdcache *c, uint64_t before_ns)
 
 		if (e->used_ns >= before_ns)
 			return;
-		if (e->pins)
-			continue;
-		if (e->dirty)
-			flush(e);
-		else
-			drop(e);
+		if (!e->pins)
+			let_go(e);
 	}
 }
 
@@ -220,7 +243,11 @@ void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
 {
 	e->flushing = false;
 	fdcache_cleaned(e, seq);
-	fdcache_put(e);
+	/* one that could not be synced waits for fdcache_expire(): trying at once might never end */
+	if (e->retired && e->dirty && e->pins == 1)
+		e->pins = 0;
+	else
+		fdcache_put(e);
 }
 
 /** fdcache_may - see fdcache.h */

@@ -42,6 +42,7 @@ struct fdcache_entry {
 	uint64_t dev, ino;
 	unsigned pins;
 	bool dropped; /* not in the table any more */
+	bool retired; /* answers for no handle; goes as soon as nobody needs it */
 	bool dirty;
 	bool flushing;
 	uint64_t dirty_seq; /* counts unstable writes that ended */
@@ -83,6 +84,12 @@ void fdcache_put(struct fdcache_entry *e);
 
 /** fdcache_drop_file - the file is gone: let go of it */
 void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino);
+
+/** fdcache_retire - let go of every file of which @gone is true; what is dirty is synced first
+ *
+ * From now on their handles find nothing here.
+ */
+void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *fh), void *ctx);
 
 /** fdcache_expire - close what nobody used since @before_ns, flush what is dirty */
 void fdcache_expire(struct fdcache *c, uint64_t before_ns);

@@ -54,7 +54,9 @@ struct fh_set {
 	struct fh_keys keys;
 	uint8_t key_ids[ARRAY_SIZE(((struct fh_keys *)0)->v)];
 	struct fh_map *map;
+	char *map_dir; /* NULL: in memory only */
 	int proc_fd; /* for fh_inside() */
+	bool is_view; /* all that is above but the exports is another's */
 };
 
 union kernel_handle {
@@ -491,7 +493,8 @@ int fh_check_dir(struct fh_set *s, const struct fh_obj *dir)
 /** fh_keep - see fh.h */
 void fh_keep(struct fh_set *s)
 {
-	fh_map_keep(s->map);
+	if (s->map) /* no export of kind FH_MAP was ever there, when these were set up */
+		fh_map_keep(s->map);
 }
 
 /** fh_note_moved - see fh.h */
@@ -551,15 +554,44 @@ static int choose_kind(struct export *exp, enum fh_kind kind)
 	return 0;
 }
 
-static int create_map(struct fh_set *s, const char *dir, int *ret_map_err)
+static int choose_kinds(struct export_table *t, enum fh_kind kind, bool *ret_map)
 {
-	bool needed = false;
+	int err = 0;
 
-	for (size_t i = 0; i < s->exports->n; i++)
-		needed |= s->exports->v[i].fh_kind == FH_MAP;
-	if (needed && dir)
-		*ret_map_err = fh_map_open(dir, &s->map);
-	return s->map ? 0 : fh_map_create(&s->map);
+	*ret_map = false;
+	for (size_t i = 0; i < t->n && !err; i++) {
+		err = choose_kind(&t->v[i], kind);
+		*ret_map |= t->v[i].fh_kind == FH_MAP;
+	}
+	return err;
+}
+
+/* Not before an export needs it: whoever has none leaves the file to others. */
+static int need_map(struct fh_set *base, bool must_keep, int *ret_map_err)
+{
+	int err = 0;
+
+	if (base->map)
+		return 0;
+	if (base->map_dir)
+		*ret_map_err = err = fh_map_open(base->map_dir, &base->map);
+	if (err && must_keep)
+		return err;
+	return base->map ? 0 : fh_map_create(&base->map);
+}
+
+static int check_roots(struct fh_set *s)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < s->exports->n && !err; i++) {
+		struct fh_obj root;
+
+		err = fh_open_root(s, &s->exports->v[i], &root);
+		if (!err)
+			fh_close(&root);
+	}
+	return err;
 }
 
 /** fh_set_create - see fh.h */
@@ -567,28 +599,54 @@ int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_ki
 		  const char *map_dir, int *ret_map_err, struct fh_set **ret)
 {
 	struct fh_set *s = calloc(1, sizeof(*s));
+	bool map;
 	int err = 0;
 
 	if (!s)
 		return -ENOMEM;
 	s->exports = t;
 	s->keys = *keys;
+	for (unsigned i = 0; i < keys->n; i++)
+		s->key_ids[i] = (uint8_t)siphash(&keys->v[i], "key id", 6);
 	s->proc_fd = fh_inside_open();
 	if (s->proc_fd < 0)
 		err = s->proc_fd;
-	for (unsigned i = 0; i < keys->n; i++)
-		s->key_ids[i] = (uint8_t)siphash(&keys->v[i], "key id", 6);
-	for (size_t i = 0; i < t->n && !err; i++)
-		err = choose_kind(&t->v[i], kind);
-	if (!err)
-		err = create_map(s, map_dir, ret_map_err);
-	for (size_t i = 0; i < t->n && !err; i++) {
-		struct fh_obj root;
-
-		err = fh_open_root(s, &t->v[i], &root);
-		if (!err)
-			fh_close(&root);
+	if (!err && map_dir) {
+		s->map_dir = strdup(map_dir);
+		err = s->map_dir ? 0 : -ENOMEM;
 	}
+	if (!err)
+		err = choose_kinds(t, kind, &map);
+	if (!err && map)
+		err = need_map(s, false, ret_map_err);
+	if (!err)
+		err = check_roots(s);
+	if (err) {
+		fh_set_destroy(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+/** fh_set_view - see fh.h */
+int fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind, bool must_keep,
+		int *ret_map_err, struct fh_set **ret)
+{
+	struct fh_set *s = malloc(sizeof(*s));
+	bool map;
+	int err = s ? choose_kinds(t, kind, &map) : -ENOMEM;
+
+	if (!err && map)
+		err = need_map(base, must_keep, ret_map_err);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*s = *base;
+	s->exports = t;
+	s->is_view = true;
+	err = check_roots(s);
 	if (err) {
 		fh_set_destroy(s);
 		return err;
@@ -602,9 +660,12 @@ void fh_set_destroy(struct fh_set *s)
 {
 	if (!s)
 		return;
-	fh_map_destroy(s->map);
-	if (s->proc_fd >= 0)
-		close(s->proc_fd);
+	if (!s->is_view) {
+		fh_map_destroy(s->map);
+		free(s->map_dir);
+		if (s->proc_fd >= 0)
+			close(s->proc_fd);
+	}
 	free(s);
 }
 

@@ -52,6 +52,17 @@ struct fh_keys {
  */
 int must_check fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
 			     const char *map_dir, int *ret_map_err, struct fh_set **ret);
+
+/** fh_set_view - the same for other exports, with the keys and the map of @base, which outlives it
+ * @must_keep: a map that cannot be kept in the directory of @base is an error, and no map
+ *
+ * A handle that @base or another view of it has made is good here, too, if its export is in @t. The
+ * map is opened for the first view that needs it. One thread at a time makes views of a base.
+ *
+ * Return: as above; with @must_keep also the error that is in *@ret_map_err.
+ */
+int must_check fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind,
+			   bool must_keep, int *ret_map_err, struct fh_set **ret);
 void fh_set_destroy(struct fh_set *s);
 
 /** fh_kind_name - for people */

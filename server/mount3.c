@@ -62,7 +62,7 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 
 		if (!strcmp(t, ".."))
 			return -EACCES;
-		err = vfs_lookup(r->srv->fhs, o, t, &r->creds, &next);
+		err = vfs_lookup(r->exports->exports->fhs, o, t, &r->creds, &next);
 		if (err)
 			return err;
 		fh_close(o);
@@ -79,20 +79,21 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	char *copy;
 	int err;
 
-	exp = export_find_path(&r->srv->exports, path, &rest);
+	exp = export_find_path(&r->exports->exports->table, path, &rest);
 	if (!exp)
 		return -ENOENT;
-	if (!r->conn->admitted[exp->idx])
+	/* what the connection knows of this belongs to its reactor */
+	if (!export_admits(&exp->conf, &r->conn->peer))
 		return -EACCES;
 	creds_squash(&r->creds, &exp->conf);
 	copy = strdup(rest);
 	if (!copy)
 		return -ENOMEM;
-	err = fh_open_root(r->srv->fhs, exp, &o);
+	err = fh_open_root(r->exports->exports->fhs, exp, &o);
 	if (!err)
 		err = walk(r, &o, copy);
 	if (!err)
-		err = fh_make(r->srv->fhs, &o, ret);
+		err = fh_make(r->exports->exports->fhs, &o, ret);
 	fh_close(&o);
 	free(copy);
 	return err;
@@ -167,7 +168,7 @@ static void fill_entry(const struct export *exp, struct export_entry *e)
 /* 5.2.5 EXPORT; without memory an empty list */
 static void list_exports(struct req *r)
 {
-	const struct export_table *t = &r->srv->exports;
+	const struct export_table *t = &r->exports->exports->table;
 	struct export_entry *v = calloc(t->n ? t->n : 1, sizeof(*v));
 
 	r->res.exports = NULL;

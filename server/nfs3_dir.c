@@ -105,8 +105,8 @@ static bool look(struct listing *l, const char *name, struct statx *stx, struct 
 	if (!ok)
 		return false;
 	if (!strcmp(name, "."))
-		return !fh_make(l->r->srv->fhs, l->dir, fh);
-	return !fh_make_at(l->r->srv->fhs, l->dir, name, stx, fh);
+		return !fh_make(l->r->exports->exports->fhs, l->dir, fh);
+	return !fh_make_at(l->r->exports->exports->fhs, l->dir, name, stx, fh);
 }
 
 static void put_plus(struct listing *l, const char *name)
@@ -215,7 +215,7 @@ static int list(struct listing *l, uint64_t cookie, uint32_t limit)
 		err = -ENOMEM;
 	}
 	close(fd);
-	return err ? err : fh_check_dir(r->srv->fhs, l->dir);
+	return err ? err : fh_check_dir(r->exports->exports->fhs, l->dir);
 }
 
 static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, uint32_t dircount)
@@ -238,7 +238,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 		res->entries_len = (uint32_t)wire_put_len(&l.out);
 		res->eof = l.eof ? TRUE : FALSE;
 		if (plus)
-			fh_keep(r->srv->fhs);
+			fh_keep(r->exports->exports->fhs);
 	}
 	nfs3_post_op(&dir, &res->attr);
 	fh_close(&dir);

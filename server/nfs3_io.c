@@ -70,7 +70,7 @@ void nfs3_io_open(struct worker_job *job)
 	struct req *r = container_of(job, struct req, job);
 	const nfs_fh3 *fh = &r->args.fh;
 
-	r->err = fh_open(r->srv->fhs, fh->data.data_val, fh->data.data_len, &r->found);
+	r->err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &r->found);
 	if (!r->err)
 		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
 	if (!r->err && !r->file)
@@ -273,6 +273,7 @@ enum nfs3_io_next nfs3_io_begin(struct req *r)
 struct flush {
 	struct reactor *reactor;
 	struct fdcache_entry *entry;
+	struct exports_use *exports;
 	uint64_t seq;
 	struct store_io io;
 };
@@ -286,6 +287,7 @@ static void on_flushed(struct store_io *io)
 		reactor_count(re, sync_failed);
 	fdcache_flushed(f->entry, f->seq);
 	re->flushing--;
+	exports_use_put(f->exports);
 	free(f);
 }
 
@@ -301,9 +303,10 @@ void nfs3_io_flush(void *reactor, struct fdcache_entry *e)
 	}
 	f->reactor = re;
 	f->entry = e;
+	f->exports = exports_use_hold(re->exports);
 	f->seq = e->dirty_seq;
 	f->io = (struct store_io){ .op = STORE_SYNC, .file = &e->file, .done = on_flushed };
 	re->flushing++;
-	if (store_submit(re->stores[0], &f->io))
+	if (store_submit(f->exports->stores[0], &f->io)) /* the descriptor says which file */
 		on_flushed(&f->io);
 }

@@ -22,7 +22,7 @@
 /** nfs3_open - see nfs3_meta.h */
 nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
-	int err = fh_open(r->srv->fhs, fh->data.data_val, fh->data.data_len, ret);
+	int err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, ret);
 
 	return err ? nfs3_conv_status(r, err) : NFS3_OK;
 }
@@ -92,9 +92,9 @@ void nfs3_lookup(struct req *r)
 	r->res.status = nfs3_open(r, &what->dir, &dir);
 	if (r->res.status != NFS3_OK)
 		return;
-	err = vfs_lookup(r->srv->fhs, &dir, what->name, &r->creds, &o);
+	err = vfs_lookup(r->exports->exports->fhs, &dir, what->name, &r->creds, &o);
 	if (!err)
-		err = fh_make(r->srv->fhs, &o, &fh);
+		err = fh_make(r->exports->exports->fhs, &o, &fh);
 	if (err) {
 		r->res.status = nfs3_conv_status(r, err);
 		nfs3_post_op(&dir, &r->res.lookup.LOOKUP3res_u.resfail.dir_attributes);

@@ -39,7 +39,7 @@ static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct
 		return;
 	}
 	/* a file without handle in the answer is looked up by the client */
-	if (!fh_make(r->srv->fhs, &m->obj, &fh))
+	if (!fh_make(r->exports->exports->fhs, &m->obj, &fh))
 		nfs3_conv_post_op_fh(&fh, r->mem.fh_res, &ok->obj);
 	nfs3_conv_post_op(&m->obj.stx, &ok->obj_attributes);
 	nfs3_post_op(dir, &ok->dir_wcc.after);
@@ -70,7 +70,7 @@ void nfs3_create(struct req *r)
 	if (a->how.mode != EXCLUSIVE)
 		err = nfs3_conv_sattr(&a->how.createhow3_u.obj_attributes, &sa);
 	if (!err)
-		err = vfs_create(r->srv->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
+		err = vfs_create(r->exports->exports->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
 				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &r->made);
 	answer_made(r, &dir, err, &r->made);
 	fh_close(&dir);
@@ -110,7 +110,7 @@ void nfs3_mkdir(struct req *r)
 		return;
 	err = nfs3_conv_sattr(&a->attributes, &sa);
 	if (!err)
-		err = vfs_mkdir(r->srv->fhs, &dir, a->where.name, &sa, &r->creds, &m);
+		err = vfs_mkdir(r->exports->exports->fhs, &dir, a->where.name, &sa, &r->creds, &m);
 	answer_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
@@ -143,7 +143,7 @@ void nfs3_symlink(struct req *r)
 	if (!err)
 		err = copy_target(r);
 	if (!err)
-		err = vfs_symlink(r->srv->fhs, &dir, a->where.name, r->mem.path, &sa, &r->creds,
+		err = vfs_symlink(r->exports->exports->fhs, &dir, a->where.name, r->mem.path, &sa, &r->creds,
 				  &m);
 	answer_made(r, &dir, err, &m);
 	vfs_made_close(&m);
@@ -179,7 +179,7 @@ static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m
 	err = nfs3_conv_sattr(is_dev ? &dev->dev_attributes : &a->what.mknoddata3_u.pipe_attributes,
 			      &sa);
 	return err ? err
-		   : vfs_mknod(r->srv->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
+		   : vfs_mknod(r->exports->exports->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
 }
 
 /** nfs3_mknod - 3.3.11 */
@@ -223,7 +223,7 @@ static void remove_name(struct req *r, bool is_dir)
 	r->res.status = nfs3_open(r, &what->dir, &dir);
 	if (r->res.status != NFS3_OK)
 		return;
-	err = vfs_remove(r->srv->fhs, &dir, what->name, is_dir, &r->creds, &gone);
+	err = vfs_remove(r->exports->exports->fhs, &dir, what->name, is_dir, &r->creds, &gone);
 	if (err)
 		r->res.status = nfs3_conv_status(r, err);
 	let_go(r, &gone);
@@ -257,7 +257,7 @@ void nfs3_rename(struct req *r)
 		return;
 	r->res.status = nfs3_open(r, &a->to.dir, &to);
 	if (r->res.status == NFS3_OK) {
-		err = vfs_rename(r->srv->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
+		err = vfs_rename(r->exports->exports->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
 				 &gone);
 		if (err)
 			r->res.status = nfs3_conv_status(r, err);
@@ -284,7 +284,7 @@ void nfs3_link(struct req *r)
 		return;
 	r->res.status = nfs3_open(r, &a->link.dir, &dir);
 	if (r->res.status == NFS3_OK) {
-		err = vfs_link(r->srv->fhs, &o, &dir, a->link.name, &r->creds);
+		err = vfs_link(r->exports->exports->fhs, &o, &dir, a->link.name, &r->creds);
 		if (err)
 			r->res.status = nfs3_conv_status(r, err);
 		if (dir.exp == o.exp)

@@ -263,7 +263,7 @@ static bool submit(struct place_piece *p)
 {
 	struct reactor *re = p->req->reactor;
 	uint64_t start = clock_now_ns();
-	int now = store_submit(re->stores[p->req->exp->idx], &p->io);
+	int now = store_submit(p->req->exports->stores[p->req->exp->idx], &p->io);
 
 	/* a megabyte from the page cache takes its time, and is none spent waiting */
 	if (clock_now_ns() - start > SUBMIT_SLOW_NS + p->len)

@@ -7,7 +7,7 @@
  *            workers and timers all come from there. It ends in order: no further calls are taken,
  *            those being served are answered (or their time is up), connections are closed, and
  *            when the last of them is gone the loop ends.
- * Memory:    owns its stores, its open files and its recycled requests.
+ * Memory:    owns its part of the exports, its open files and its recycled requests.
  * Threads:   one; others reach it by rpcrdma_engine_post() only.
  * Errors:    at creation only.
  */
@@ -36,19 +36,6 @@ static void on_expire(struct rpcrdma_timer *t)
 	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
 }
 
-static int create_stores(struct reactor *r)
-{
-	const struct export_table *exports = &r->srv->exports;
-	int err = 0;
-
-	r->stores = calloc(exports->n, sizeof(struct store *));
-	if (!r->stores)
-		return -ENOMEM;
-	for (size_t i = 0; i < exports->n && !err; i++)
-		err = store_create(&store_cached_ops, r, &exports->v[i], &r->stores[i]);
-	return err;
-}
-
 /** reactor_create - see reactor.h; Return: 0 or -errno */
 int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, size_t files_max,
 		   struct reactor **ret)
@@ -69,7 +56,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	if (!err)
 		err = fdcache_create(files_max, &file_ops, r, &r->files);
 	if (!err)
-		err = create_stores(r);
+		err = exports_use_create(r, srv->exports, &r->exports);
 	if (err) {
 		reactor_destroy(r);
 		return err;
@@ -162,9 +149,7 @@ void reactor_destroy(struct reactor *r)
 	rpcrdma_engine_destroy(r->engine);
 	req_pool_fini(r);
 	fdcache_destroy(r->files);
-	for (size_t i = 0; r->stores && i < r->srv->exports.n; i++)
-		store_destroy(r->stores[i]);
-	free(r->stores);
+	exports_use_put(r->exports);
 	sem_destroy(&r->ended);
 	free(r);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "exports.h"
 #include "fdcache.h"
 #include "rpcrdma.h"
 #include "store.h"
@@ -46,7 +47,7 @@ struct reactor {
 	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
 	struct fdcache *files;
-	struct store **stores; /* by index of the export */
+	struct exports_use *exports; /* of calls that come */
 	struct list free_reqs; /* recycled requests */
 	struct list admission; /* requests waiting for it, the oldest first */
 	unsigned nadmission;

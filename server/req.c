@@ -117,6 +117,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->prog = NULL;
 	r->proc = NULL;
 	r->understood = r->partial = r->admitted = r->running = r->replied = r->open_tried = false;
+	r->exports = NULL;
 	r->exp = NULL;
 	r->file = NULL;
 	r->found.fd = r->opened.fd = r->made.fd = r->made.obj.fd = -1;
@@ -139,6 +140,7 @@ static void req_put(struct req *r)
 		fdcache_put(r->file);
 	vfs_made_close(&r->made);
 	free(r->scratch);
+	exports_use_put(r->exports);
 	if (r->admitted)
 		re->live--;
 	re->taken--;
@@ -258,11 +260,11 @@ static bool find_caller(struct req *r)
 static nfsstat3 check_export(struct req *r)
 {
 	const nfs_fh3 *fh = &r->args.fh;
-	int err = fh_export(r->srv->fhs, fh->data.data_val, fh->data.data_len, &r->exp);
+	int err = fh_export(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &r->exp);
 
 	if (err)
 		return err == -EBADF ? NFS3ERR_BADHANDLE : NFS3ERR_STALE;
-	if (!r->conn->admitted[r->exp->idx]) {
+	if (!conn_admits(r->conn, r->exports->exports, r->exp)) {
 		reactor_count(r->reactor, refused);
 		return NFS3ERR_ACCES;
 	}
@@ -317,6 +319,7 @@ static enum req_state understand(struct req *r)
 	if (err)
 		return end_error(r, RPCRDMA_GARBAGE_ARGS);
 	memset(&r->res, 0, r->proc->res_bytes);
+	r->exports = exports_use_hold(r->reactor->exports);
 	if (r->prog->is_nfs && r->proc->args_bytes) {
 		status = check_export(r);
 		if (status != NFS3_OK)

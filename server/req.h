@@ -142,6 +142,7 @@ struct req {
 	bool replied; /* REPLYING: the transport is through */
 
 	struct creds creds;	    /* as the export sees the caller */
+	struct exports_use *exports; /* as they were when it was understood: held */
 	struct export *exp;	    /* NFS: of the first handle */
 	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */
 	struct statx stx;	    /* of that file, when it was found */

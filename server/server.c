@@ -117,22 +117,24 @@ static int load_keys(const struct conf *conf, struct fh_keys *keys)
 	return err;
 }
 
-static const char *map_trouble(int err)
-{
-	if (err == -EBUSY)
-		return "its handles.map is in use by another leatd";
-	return err == -EINVAL ? "its handles.map is not one, or of another version" : strerror(-err);
-}
-
 static int create_handles(struct server *s, const struct conf *conf)
 {
-	/* what has no signature must not be opened by number: all numbers of the file system would do */
-	enum fh_kind kind = conf->unsigned_handles ? FH_MAP : 0;
+	static struct export_table none;
 	struct fh_keys keys = { .n = 1 };
 	int map_err = 0, err = 0;
 
-	if (conf->state_dir && conf->state_dir_usual)
-		make_parents(conf->state_dir);
+	/* what has no signature must not be opened by number: all numbers of the file system would do */
+	s->fh_kind = conf->unsigned_handles ? FH_MAP : 0;
+	s->state_dir_usual = conf->state_dir_usual;
+	if (conf->state_dir) {
+		s->state_dir = strdup(conf->state_dir);
+		if (!s->state_dir) {
+			log_err("out of memory");
+			return -ENOMEM;
+		}
+		if (conf->state_dir_usual)
+			make_parents(conf->state_dir);
+	}
 	if (conf->unsigned_handles)
 		log_warn("sign-handles no: who can call can make handles of files below directories "
 			 "that he may not search");
@@ -140,43 +142,26 @@ static int create_handles(struct server *s, const struct conf *conf)
 		err = load_keys(conf, &keys); /* says itself what is wrong */
 	if (err)
 		return err;
-	err = fh_set_create(&s->exports, &keys, kind, conf->state_dir, &map_err, &s->fhs);
-	if (err) {
+	err = fh_set_create(&none, &keys, s->fh_kind, s->state_dir, &map_err, &s->fhs);
+	if (err)
 		log_err("file handles: %s", strerror(-err));
-		return err;
-	}
-	if (map_err && !conf->state_dir_usual) {
-		log_err("state-dir %s: %s", conf->state_dir, map_trouble(map_err));
-		return map_err;
-	}
-	if (map_err)
-		log_warn("%s: %s; handles by name will not outlive this run", conf->state_dir,
-			 map_trouble(map_err));
-	return 0;
+	return err;
 }
 
 static int open_exports(struct server *s, const struct conf *conf)
 {
-	char why[CONF_WHY_BYTES] = "out of memory";
+	char why[CONF_WHY_BYTES];
 	int err;
 
-	err = export_table_open(conf->exports, conf->nexports, &s->exports, why, sizeof(why));
+	err = create_handles(s, conf); /* says itself what is wrong */
+	if (err)
+		return err;
+	err = exports_create(s, conf, &s->exports, why, sizeof(why));
 	if (err) {
 		log_err("%s", why);
 		return err;
 	}
-	for (size_t i = 0; i < s->exports.n; i++)
-		s->exports.v[i].commit = s->commit;
-	err = create_handles(s, conf); /* says itself what is wrong */
-	if (err)
-		return err;
-	for (size_t i = 0; i < s->exports.n; i++) {
-		const struct export *e = &s->exports.v[i];
-
-		log_info("export %s: %s, %s, %s", e->conf.name, e->conf.path,
-			 e->conf.ro ? "read-only" : "read and write",
-			 fh_kind_name((enum fh_kind)e->fh_kind));
-	}
+	exports_announce(NULL, s->exports);
 	return 0;
 }
 
@@ -288,9 +273,12 @@ static void free_all(struct server *s)
 	rpcrdma_domain_destroy(s->domain);
 	mount_table_destroy(s->mounts);
 	drc_destroy(s->drc);
+	exports_put(s->exports);
 	fh_set_destroy(s->fhs);
-	export_table_close(&s->exports);
 	commit_destroy(s->commit);
+	free(s->state_dir);
+	pthread_mutex_destroy(&s->reload_lock);
+	pthread_mutex_destroy(&s->exports_lock);
 	free(s);
 }
 
@@ -303,6 +291,8 @@ int server_start(const struct conf *conf, struct server **ret)
 	if (!s)
 		return -ENOMEM;
 	s->refusals = (struct log_limit)LOG_LIMIT_INIT;
+	pthread_mutex_init(&s->exports_lock, NULL);
+	pthread_mutex_init(&s->reload_lock, NULL);
 	umask(0); /* modes are the callers' */
 	s->everyone = conf->everyone;
 	err = find_identity(conf);
@@ -325,6 +315,10 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	uint64_t until = clock_now_ns() + timeout_ms * NS_PER_MS;
 	int err = 0;
 
+	/* reactors are about to end: nobody may wait for what they do */
+	pthread_mutex_lock(&s->reload_lock);
+	s->stopping = true;
+	pthread_mutex_unlock(&s->reload_lock);
 	cm_close(s->cm);
 	for (unsigned i = 0; i < s->nreactors; i++) {
 		if (s->reactors[i]->running)
@@ -339,6 +333,18 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	if (!err)
 		free_all(s);
 	return err;
+}
+
+/** server_reload - see server.h */
+int server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes)
+{
+	return exports_replace(s, conf, why, why_bytes);
+}
+
+/** server_set_manager - see server.h */
+void server_set_manager(struct server *s, const struct server_manager *manager)
+{
+	atomic_store(&s->manager, manager);
 }
 
 /** server_listeners - see server.h */

@@ -10,6 +10,7 @@
 
 #include "commit.h"
 #include "drc.h"
+#include "exports.h"
 #include "fh.h"
 #include "reactor.h"
 #include "server.h"
@@ -18,8 +19,15 @@
 /* Written before the threads start and after they end; what changes in between is atomic. */
 struct server {
 	struct rpcrdma_domain *domain;
-	struct export_table exports;
-	struct fh_set *fhs;
+	struct fh_set *fhs; /* of no export; those of the exports are views of it */
+	enum fh_kind fh_kind; /* what exports get, or 0: what is best for each */
+	char *state_dir;      /* where the map of handles is, or NULL */
+	bool state_dir_usual; /* nobody asked for it: without it is fine */
+	pthread_mutex_t exports_lock; /* over the next */
+	struct exports *exports;      /* in force: exports_current() */
+	pthread_mutex_t reload_lock;  /* over the replacing of them, and: */
+	bool stopping;
+	const struct server_manager *_Atomic manager; /* NULL: there is none */
 	struct worker_pool *workers;
 	struct reactor **reactors;
 	unsigned nreactors;

@@ -140,15 +140,16 @@ void req_run(struct req *r)
 /* ---- driving it ---- */
 
 static struct store store = { .ops = &fake_ops };
-static struct store *stores[] = { &store };
-static struct reactor reactor = { .stores = stores };
+static struct reactor reactor;
 static struct export exp0;
 static struct fdcache_entry file = { .file = { .fd = 3, .writable = true } };
 
 static int setup(void **state)
 {
 	struct req *r = calloc(1, sizeof(*r));
+	struct exports_use *use = calloc(1, sizeof(*use) + sizeof(use->stores[0]));
 
+	use->stores[0] = &store;
 	nops = resumed = bufs_out = 0;
 	bufs_left = 100;
 	room = 1000;
@@ -157,6 +158,7 @@ static int setup(void **state)
 	memset(caller, '.', TOTAL);
 	memset(direct_mem, '.', TOTAL);
 	r->reactor = &reactor;
+	r->exports = use;
 	r->exp = &exp0;
 	r->file = &file;
 	r->stx.stx_size = TOTAL;
@@ -171,6 +173,7 @@ static int teardown(void **state)
 
 	place_fini(r);
 	assert_int_equal(bufs_out, 0);
+	free(r->exports);
 	free(r);
 	return 0;
 }

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * exports.c - the exports in service, and how others take their place
+ *
+ * Operation: export.c makes a table; here it gets handles and a place in the server. To replace it,
+ *            a whole new one is made, with stores for each reactor, so that nothing can fail any
+ *            more when the first of them changes over. Each is told by a message and changes between
+ *            two calls: calls understood before keep what they hold, calls that come later see the
+ *            new. Whoever asked waits until all have changed. Files that were open in an export
+ *            that is gone, or is another directory now, are closed when their last call has ended;
+ *            what was not on disk yet is synced first.
+ *            An export is known by its name. One that comes back under it has its old handles.
+ * Memory:    struct exports has holders in all threads, and so an atomic count; struct exports_use
+ *            has those of one reactor, and a plain one, so that a call touches nothing shared.
+ * Threads:   as exports.h says for each; exports_replace() under srv->reload_lock.
+ * Errors:    before anything has changed.
+ */
+#include "exports.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "conf.h"
+#include "reactor.h"
+#include "server_int.h"
+#include "store.h"
+
+static const char *map_trouble(int err)
+{
+	if (err == -EBUSY)
+		return "its handles.map is in use by another leatd";
+	return err == -EINVAL ? "its handles.map is not one, or of another version" : strerror(-err);
+}
+
+static int create_handles(struct server *srv, struct exports *e, char *why, size_t why_bytes)
+{
+	int map_err = 0, err;
+
+	err = fh_set_view(srv->fhs, &e->table, srv->fh_kind, !srv->state_dir_usual, &map_err,
+			  &e->fhs);
+	if (map_err && srv->state_dir_usual)
+		log_warn("%s: %s; handles by name will not outlive this run", srv->state_dir,
+			 map_trouble(map_err));
+	if (err && map_err && !srv->state_dir_usual)
+		(void)snprintf(why, why_bytes, "state-dir %s: %s", srv->state_dir,
+			       map_trouble(map_err));
+	else if (err)
+		(void)snprintf(why, why_bytes, "file handles: %s", strerror(-err));
+	return err;
+}
+
+/** exports_create - see exports.h */
+int exports_create(struct server *srv, const struct conf *conf, struct exports **ret, char *why,
+		   size_t why_bytes)
+{
+	static _Atomic uint64_t serials;
+	struct exports *e = calloc(1, sizeof(*e));
+	int err = -ENOMEM;
+
+	(void)snprintf(why, why_bytes, "out of memory");
+	if (!e)
+		return err;
+	atomic_init(&e->refs, 1);
+	e->serial = atomic_fetch_add(&serials, 1) + 1;
+	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
+	for (size_t i = 0; i < e->table.n; i++)
+		e->table.v[i].commit = srv->commit;
+	if (!err)
+		err = create_handles(srv, e, why, why_bytes);
+	if (err) {
+		exports_put(e);
+		return err;
+	}
+	*ret = e;
+	return 0;
+}
+
+/** exports_current - see exports.h */
+struct exports *exports_current(struct server *srv)
+{
+	struct exports *e;
+
+	pthread_mutex_lock(&srv->exports_lock);
+	e = srv->exports;
+	atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&srv->exports_lock);
+	return e;
+}
+
+/** exports_put - see exports.h */
+void exports_put(struct exports *e)
+{
+	if (!e || atomic_fetch_sub(&e->refs, 1) != 1)
+		return;
+	fh_set_destroy(e->fhs);
+	export_table_close(&e->table);
+	free(e);
+}
+
+/* ---- one reactor's ------------------------------------------------------------------------ */
+
+static void use_free(struct exports_use *u)
+{
+	for (size_t i = 0; i < u->exports->table.n; i++)
+		store_destroy(u->stores[i]);
+	exports_put(u->exports);
+	free(u);
+}
+
+/** exports_use_create - see exports.h */
+int exports_use_create(struct reactor *r, struct exports *e, struct exports_use **ret)
+{
+	struct exports_use *u = calloc(1, sizeof(*u) + e->table.n * sizeof(u->stores[0]));
+	int err = 0;
+
+	if (!u)
+		return -ENOMEM;
+	atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+	u->exports = e;
+	u->reactor = r;
+	u->holders = 1;
+	for (size_t i = 0; i < e->table.n && !err; i++)
+		err = store_create(&store_cached_ops, r, &e->table.v[i], &u->stores[i]);
+	if (err) {
+		use_free(u);
+		return err;
+	}
+	*ret = u;
+	return 0;
+}
+
+/** exports_use_hold - see exports.h */
+struct exports_use *exports_use_hold(struct exports_use *u)
+{
+	u->holders++;
+	return u;
+}
+
+/** exports_use_put - see exports.h */
+void exports_use_put(struct exports_use *u)
+{
+	if (u && !--u->holders)
+		use_free(u);
+}
+
+/* ---- changing over ------------------------------------------------------------------------ */
+
+struct change {
+	struct rpcrdma_msg msg;
+	struct reactor *reactor;
+	struct exports_use *use; /* the new one; the reactor takes it over */
+	sem_t *changed;
+};
+
+/* does a name that was served stand for the same directory? */
+static bool is_kept(const struct export *e, const struct exports *now)
+{
+	const struct export *same = export_find_id(&now->table, e->id);
+
+	return same && same->root_dev == e->root_dev && same->root_ino == e->root_ino &&
+	       same->fh_kind == e->fh_kind;
+}
+
+struct change_over {
+	const struct exports *old, *now;
+};
+
+static bool file_is_gone(void *ctx, const struct fh *fh)
+{
+	const struct change_over *c = ctx;
+	struct export *exp;
+
+	return fh_export(c->old->fhs, fh->data, fh->len, &exp) || !is_kept(exp, c->now);
+}
+
+static void on_change(struct rpcrdma_msg *msg)
+{
+	struct change *c = container_of(msg, struct change, msg);
+	struct reactor *r = c->reactor;
+	struct exports_use *old = r->exports;
+	struct change_over over = { old->exports, c->use->exports };
+	bool all_kept = true;
+
+	for (size_t i = 0; i < over.old->table.n; i++)
+		all_kept &= is_kept(&over.old->table.v[i], over.now);
+	r->exports = c->use;
+	c->use = NULL;
+	if (!all_kept)
+		fdcache_retire(r->files, file_is_gone, &over);
+	exports_use_put(old);
+	sem_post(c->changed);
+}
+
+static void change_all(struct server *srv, struct exports *now, struct change *v)
+{
+	sem_t changed;
+
+	sem_init(&changed, 0, 0);
+	pthread_mutex_lock(&srv->exports_lock);
+	srv->exports = now;
+	pthread_mutex_unlock(&srv->exports_lock);
+	for (unsigned i = 0; i < srv->nreactors; i++) {
+		v[i].msg.fn = on_change;
+		v[i].changed = &changed;
+		rpcrdma_engine_post(srv->reactors[i]->engine, &v[i].msg);
+	}
+	for (unsigned i = 0; i < srv->nreactors; i++) {
+		while (sem_wait(&changed))
+			;
+	}
+	sem_destroy(&changed);
+}
+
+/** exports_replace - see exports.h */
+int exports_replace(struct server *srv, const struct conf *conf, char *why, size_t why_bytes)
+{
+	struct change *v = calloc(srv->nreactors, sizeof(*v));
+	struct exports *now = NULL, *old;
+	int err = v ? 0 : -ENOMEM;
+
+	pthread_mutex_lock(&srv->reload_lock);
+	if (!err && srv->stopping)
+		err = -ESHUTDOWN;
+	(void)snprintf(why, why_bytes, "%s", err ? strerror(-err) : "");
+	if (!err)
+		err = exports_create(srv, conf, &now, why, why_bytes);
+	for (unsigned i = 0; i < srv->nreactors && !err; i++) {
+		v[i].reactor = srv->reactors[i];
+		err = exports_use_create(v[i].reactor, now, &v[i].use);
+		if (err)
+			(void)snprintf(why, why_bytes, "%s", strerror(-err));
+	}
+	if (!err) {
+		old = srv->exports;
+		change_all(srv, now, v);
+		exports_announce(old, now);
+		exports_put(old);
+	} else {
+		for (unsigned i = 0; v && i < srv->nreactors; i++)
+			exports_use_put(v[i].use);
+		exports_put(now);
+	}
+	pthread_mutex_unlock(&srv->reload_lock);
+	free(v);
+	return err;
+}
+
+/* ---- telling ------------------------------------------------------------------------------ */
+
+static bool says_the_same(const struct export_conf *a, const struct export_conf *b)
+{
+	return !strcmp(a->path, b->path) && a->ro == b->ro && a->squash == b->squash &&
+	       a->anonuid == b->anonuid && a->anongid == b->anongid && a->nclients == b->nclients &&
+	       !memcmp(a->clients, b->clients, a->nclients * sizeof(a->clients[0]));
+}
+
+/** exports_announce - see exports.h */
+void exports_announce(const struct exports *old, const struct exports *now)
+{
+	for (size_t i = 0; old && i < old->table.n; i++) {
+		const struct export *e = &old->table.v[i];
+
+		if (!export_find_id(&now->table, e->id))
+			log_info("export %s: not served any more", e->conf.name);
+	}
+	for (size_t i = 0; i < now->table.n; i++) {
+		const struct export *e = &now->table.v[i], *was;
+
+		was = old ? export_find_id(&old->table, e->id) : NULL;
+		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf))
+			continue;
+		log_info("export %s: %s, %s, %s", e->conf.name, e->conf.path,
+			 e->conf.ro ? "read-only" : "read and write",
+			 fh_kind_name((enum fh_kind)e->fh_kind));
+	}
+}
