@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stats.c - what a handle is connected to, and what it cost, here and at the server
+ * stats.c - what a handle is connected to, and what it cost here
  *
- * Operation:  leat_info() and leat_stats() look; leat_server_stats() asks a leatd (STATS, ctl.x),
- *             whose counters go by name: those not known here are passed over.
- * Memory:     The server's answer is allocated by its codec and freed here.
+ * Operation:  leat_info() and leat_stats() look. What a server can be asked is in leatd.c.
+ * Memory:     None.
  * Threads:    Any with the service thread (the looking is done on it), else the owner's.
- * Errors:     Only leat_server_stats() can fail.
+ * Errors:     None.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "ctl.h"
-#include "op.h"
 #include "sync.h"
-
-#define STATS_REPLY_BYTES (8u + 256u * (4u + 256u + 8u))
 
 static void look_info(struct leat *m, void *arg)
 {
@@ -86,94 +79,4 @@ void leat_stats(struct leat *m, struct leat_stats *ret)
 		.regs = s.regs,
 		.sleeps = s.sleeps,
 	};
-}
-
-struct ask {
-	struct lt_task task;
-	struct lt_call call;
-	ctl_stats res;
-	struct leat_server_stats *ret;
-};
-
-static void release_ask(struct lt_task *t)
-{
-	struct ask *a = container_of(t, struct ask, task);
-
-	xdr_free((xdrproc_t)xdr_ctl_stats, &a->res);
-	free(a);
-}
-
-static void take_stat(struct leat_server_stats *s, const char *name, uint64_t value)
-{
-	const struct {
-		const char *name;
-		uint64_t *to;
-	} known[] = {
-		{ "cpu_us", &s->cpu_us },
-		{ "bytes_in", &s->bytes_in },
-		{ "bytes_out", &s->bytes_out },
-		{ "bytes_copied", &s->bytes_copied },
-		{ "bytes_placed", &s->bytes_placed },
-		{ "bytes_pulled", &s->bytes_pulled },
-		{ "bytes_direct", &s->bytes_direct },
-		{ "calls", &s->calls },
-		{ "conns", &s->conns },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		if (!strcmp(name, known[i].name))
-			*known[i].to = value;
-	}
-}
-
-static void asked(struct lt_call *c, int err)
-{
-	struct ask *a = container_of(c, struct ask, call);
-
-	if (!err) {
-		struct leat_server_stats s = { 0 };
-
-		for (unsigned i = 0; i < a->res.stats.stats_len; i++)
-			take_stat(&s, a->res.stats.stats_val[i].name,
-				  a->res.stats.stats_val[i].value);
-		*a->ret = s;
-	}
-	lt_task_finish(&a->task, err);
-}
-
-static void start_ask(struct lt_task *t)
-{
-	struct ask *a = container_of(t, struct ask, task);
-
-	lt_call_start_other(&a->call, LEAT_CTL, LEAT_CTL_V1, CTL_STATS, (xdrproc_t)xdr_ctl_stats,
-			    &a->res, STATS_REPLY_BYTES, asked);
-}
-
-/** leat_server_stats - see leat.h
- *
- * Return: 0; -EOPNOTSUPP: the server is no leatd; -ENOMEM, -EDEADLK; what the call came to.
- */
-int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
-{
-	struct lt_wait w;
-	struct ask *a;
-	int rc;
-
-	if (!m->is_leatd)
-		return -EOPNOTSUPP;
-	rc = lt_sync_begin(&w, m);
-	if (rc)
-		return rc;
-	a = calloc(1, sizeof(*a));
-	if (a) {
-		a->task.m = m;
-		a->task.cb = w.cb;
-		a->task.verb = "server statistics";
-		a->task.start = start_ask;
-		a->task.release = release_ask;
-		a->ret = ret;
-		lt_call_init(&a->call, m, NULL);
-		lt_task_submit(&a->task);
-	}
-	return (int)lt_sync_end(&w, a ? 0 : -ENOMEM);
 }

@@ -76,8 +76,8 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 	uint32_t uid, gid;
 	uint32_t rsize, wsize;
 	const char *capture;       /* pcap of local-fabric traffic */
-	bool connect_only;         /* mount nothing: for leat_info() and leat_null() alone, whatever
-	                            * the server exports; all else fails */
+	bool connect_only;         /* mount nothing: for leat_info(), leat_null() and leat_server_...()
+	                            * alone, whatever the server exports; all else fails */
 };
 
 /** leat_mount - connect and mount; blocks
@@ -264,8 +264,33 @@ struct leat_server_stats {
 	uint64_t cpu_us;           /* user + system of the whole process */
 	uint64_t bytes_in, bytes_out, bytes_copied, bytes_placed, bytes_pulled, bytes_direct;
 	uint64_t calls, conns;
+	uint64_t instance[2];      /* random: another one's counters began anew */
 };
 int leat_server_stats(struct leat *m, struct leat_server_stats *ret);
+
+/* All its counters, by name; and the URLs it listens on. fn() is called before they return. */
+int leat_server_counters(struct leat *m,
+			 void (*fn)(void *ctx, const char *name, uint64_t value), void *ctx);
+int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url), void *ctx);
+
+/* ---- orders to a leatd -------------------------------------------------------------------- */
+
+/* For the user who runs it, and root, over local only: -EPERM for others. A leatd that runs inside
+ * a program may not be able to: -EOPNOTSUPP. */
+
+/** leat_server_reload - have it read its configuration again
+ * @said: receives what it says of that, in @cap bytes
+ *
+ * Return: 0, the new exports are in force; -EINVAL: there is something wrong with them,
+ * leat_error() tells what, and nothing has changed.
+ */
+int leat_server_reload(struct leat *m, char *said, size_t cap);
+
+/** leat_server_drain - have it end: it accepts no more, and answers what it was asked
+ *
+ * Return: 0 when it has begun.
+ */
+int leat_server_drain(struct leat *m);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ctl.c - what a leatd says about itself (xdr/ctl.x)
+ * ctl.c - what a leatd says about itself, and does with itself if asked (xdr/ctl.x)
  *
  * Operation: INFO says which running server this is and where else it listens, so that a client may
- *            change to a better way to it; STATS gives counters by name.
+ *            change to a better way to it; STATS gives counters by name. RELOAD and DRAIN are
+ *            passed on to who started the server (struct server_manager). They are for the server's
+ *            own user and for root, as the kernel knows them: over a network nobody is.
  * Memory:    results in r->scratch.
  * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
- * Errors:    without memory the lists are empty.
+ * Errors:    without memory the lists are empty; who may not ask is told so, and it is logged.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "base/log.h"
+#include "base/wire.h"
 #include "cm.h"
+#include "conn.h"
 #include "prog.h"
 #include "req.h"
 #include "server_int.h"
@@ -59,6 +65,13 @@ static void add(struct list_of_stats *l, const char *name, uint64_t value)
 		return;
 	l->v[l->n].name = (char *)(uintptr_t)name; /* only read */
 	l->v[l->n++].value = value;
+}
+
+/* Counters of two servers are not to be subtracted from each other. */
+static void add_instance(struct list_of_stats *l, const struct server *srv)
+{
+	add(l, "instance_0", get_be64(srv->instance));
+	add(l, "instance_1", get_be64(srv->instance + 8));
 }
 
 static void add_process(struct list_of_stats *l)
@@ -169,6 +182,7 @@ static void stats(struct req *r)
 	l.v = calloc(l.max, sizeof(*l.v));
 	r->scratch = l.v;
 	if (l.v) {
+		add_instance(&l, r->srv);
 		add_process(&l);
 		add_transport(&l, r->srv->domain);
 		add_workers(&l, r->srv->workers);
@@ -177,6 +191,77 @@ static void stats(struct req *r)
 	}
 	r->res.stats.stats.stats_val = l.v;
 	r->res.stats.stats.stats_len = l.n;
+}
+
+/* ---- RELOAD, DRAIN ------------------------------------------------------------------------ */
+
+static bool is_our_own(const struct rpcrdma_peer *peer)
+{
+	return peer->transport == RPCRDMA_LOCAL && peer->has_cred &&
+	       (peer->uid == geteuid() || peer->uid == 0);
+}
+
+static void tell_denial(const struct req *r, const char *what)
+{
+	bool tell;
+
+	pthread_mutex_lock(&r->srv->denials_lock);
+	tell = log_limit_ok(&r->srv->denials);
+	pthread_mutex_unlock(&r->srv->denials_lock);
+	if (tell)
+		log_warn("%s asked for a %s, which is not theirs to ask", r->conn->peer.text, what);
+}
+
+/* Return: whom to ask, or NULL with the answer in r->res */
+static const struct server_manager *find_manager(struct req *r, const char *what)
+{
+	static char denied[] = "for the server's own user and root, over its local socket";
+	static char nobody[] = "this server cannot";
+	ctl_answer *a = &r->res.answer;
+	const struct server_manager *m = atomic_load(&r->srv->manager);
+
+	if (!is_our_own(&r->conn->peer)) {
+		tell_denial(r, what);
+		a->status = CTL_DENIED;
+		a->said = denied;
+		return NULL;
+	}
+	log_info("%s asks for a %s", r->conn->peer.text, what);
+	a->status = CTL_UNABLE;
+	a->said = nobody;
+	return m;
+}
+
+static void reload(struct req *r)
+{
+	static char no_memory[] = "out of memory";
+	const struct server_manager *m = find_manager(r, "reload");
+	ctl_answer *a = &r->res.answer;
+	char *said;
+
+	if (!m)
+		return;
+	a->status = CTL_REFUSED;
+	a->said = no_memory;
+	said = r->scratch = calloc(1, CTL_SAID_MAX + 1);
+	if (!said)
+		return;
+	if (!m->reload(m, said, CTL_SAID_MAX + 1))
+		a->status = CTL_DONE;
+	a->said = said;
+}
+
+static void drain(struct req *r)
+{
+	static char ending[] = "ending";
+	const struct server_manager *m = find_manager(r, "drain");
+	ctl_answer *a = &r->res.answer;
+
+	if (!m)
+		return;
+	m->drain(m);
+	a->status = CTL_DONE;
+	a->said = ending;
 }
 
 static const struct prog_proc procs[] = {
@@ -198,6 +283,20 @@ static const struct prog_proc procs[] = {
 		.encode = (xdrproc_t)xdr_ctl_stats,
 		.res_bytes = sizeof(ctl_stats),
 		.work = stats,
+	},
+	[CTL_RELOAD] = {
+		.name = "RELOAD",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_answer,
+		.res_bytes = sizeof(ctl_answer),
+		.work = reload,
+	},
+	[CTL_DRAIN] = {
+		.name = "DRAIN",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_answer,
+		.res_bytes = sizeof(ctl_answer),
+		.work = drain,
 	},
 };
 

@@ -4,12 +4,15 @@
  * main.c - leatd: options, signals, and the lines that scripts wait for
  *
  * Operation: reads what it is asked to do, starts a server (server.c), tells on standard output
- *            where it listens and that it is ready, and waits for a signal to end.
+ *            where it listens and that it is ready, and waits for signals: to read the configuration
+ *            again, and to end. Callers may ask for both, too (ctl.c).
  * Memory:    struct conf until the end.
- * Threads:   this one only waits for signals, which all others have blocked.
+ * Threads:   this one only waits for signals, which all others have blocked; manager_reload() and
+ *            manager_drain() run on workers.
  * Errors:    exit status 2: the command line is wrong; 1: what it asks for cannot be.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,7 @@
 
 #include "base/log.h"
 #include "conf.h"
+#include "reload.h"
 #include "server.h"
 
 #ifndef LEAT_VERSION
@@ -55,17 +59,51 @@ static const char usage[] =
 	"  -v, --verbose        say more        -q, --quiet    say less\n"
 	"  -h, --help           this text       -V, --version  which leatd this is\n";
 
-static int run(const struct conf *conf)
+struct manager {
+	struct server_manager ops;
+	struct reload *reload;
+	pthread_t main;
+};
+
+static int manager_reload(const struct server_manager *m, char *said, size_t said_bytes)
 {
+	return reload_run(container_of(m, struct manager, ops)->reload, said, said_bytes);
+}
+
+static void manager_drain(const struct server_manager *m)
+{
+	pthread_kill(container_of(m, struct manager, ops)->main, SIGTERM);
+}
+
+/* Return: the signal that ends us */
+static int wait_for_end(const sigset_t *set, struct reload *reload)
+{
+	char said[CONF_WHY_BYTES];
+	int sig;
+
+	for (;;) {
+		if (sigwait(set, &sig))
+			continue;
+		if (sig != SIGHUP)
+			return sig;
+		if (reload_run(reload, said, sizeof(said)))
+			log_debug("SIGHUP: no change");
+	}
+}
+
+static int run(struct conf *conf, int argc, char **argv)
+{
+	struct manager manager = { { manager_reload, manager_drain }, NULL, pthread_self() };
 	struct server *s;
 	char url[300];
 	sigset_t set;
-	int sig = 0, err;
+	int sig, err;
 
 	/* threads inherit the mask: signals come to this one, when it asks for them */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file too large is the writer's error */
@@ -73,6 +111,14 @@ static int run(const struct conf *conf)
 	err = server_start(conf, &s);
 	if (err)
 		return 1;
+	err = reload_create(conf, argc, argv, s, &manager.reload);
+	if (err) {
+		log_err("cannot start: the working directory: %s", strerror(-err));
+		if (server_stop(s, 0))
+			log_err("cannot end cleanly");
+		return 1;
+	}
+	server_set_manager(s, &manager.ops);
 	for (size_t i = 0; i < server_listeners(s); i++)
 		printf("leatd: listening on %s\n",
 		       rpcrdma_addr_print(server_listener(s, i), url, sizeof(url)));
@@ -81,11 +127,12 @@ static int run(const struct conf *conf)
 	if (chdir("/")) /* keep no file system busy that is not ours to serve */
 		log_debug("chdir: %s", strerror(errno));
 
-	while (sigwait(&set, &sig))
-		;
+	sig = wait_for_end(&set, manager.reload);
 	log_info("%s: ending", sig == SIGTERM ? "SIGTERM" : "SIGINT");
-	if (!server_stop(s, DRAIN_MS))
+	if (!server_stop(s, DRAIN_MS)) {
+		reload_destroy(manager.reload);
 		return 0;
+	}
 	log_warn("calls are still being served after %d s: ending without them", DRAIN_MS / 1000);
 	fflush(NULL);
 	_exit(1); /* threads are inside system calls: nothing may be torn down around them */
@@ -102,8 +149,8 @@ int main(int argc, char **argv)
 	conf_init(conf);
 	switch (conf_args(conf, argc, argv, why)) {
 	case CONF_RUN:
-		log_state.level = conf->log_level;
-		status = run(conf);
+		log_set_level(conf->log_level);
+		status = run(conf, argc, argv);
 		break;
 	case CONF_HELP:
 		status = fputs(usage, stdout) < 0;

@@ -112,6 +112,7 @@ union req_res {
 	mountexports exports;
 	ctl_info info;
 	ctl_stats stats;
+	ctl_answer answer;
 };
 
 /* Where the arguments' pointers point: decoding allocates nothing. */

@@ -277,6 +277,7 @@ static void free_all(struct server *s)
 	fh_set_destroy(s->fhs);
 	commit_destroy(s->commit);
 	free(s->state_dir);
+	pthread_mutex_destroy(&s->denials_lock);
 	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->exports_lock);
 	free(s);
@@ -291,6 +292,8 @@ int server_start(const struct conf *conf, struct server **ret)
 	if (!s)
 		return -ENOMEM;
 	s->refusals = (struct log_limit)LOG_LIMIT_INIT;
+	s->denials = (struct log_limit)LOG_LIMIT_INIT;
+	pthread_mutex_init(&s->denials_lock, NULL);
 	pthread_mutex_init(&s->exports_lock, NULL);
 	pthread_mutex_init(&s->reload_lock, NULL);
 	umask(0); /* modes are the callers' */

@@ -35,6 +35,8 @@ struct server {
 	struct cm *cm;
 	struct rpcbind *rpcbind;  /* NULL: not asked for */
 	struct log_limit refusals; /* cm's thread: peers turned away */
+	pthread_mutex_t denials_lock; /* over the next */
+	struct log_limit denials;     /* orders that were not theirs to give */
 	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;
 	struct commit *commit;

@@ -5,7 +5,8 @@
  *
  * Operation:  Makes sure that there is a file to read, starts the jobs, takes the costs of both
  *             sides before and after, prints. The server's costs come from a leatd by
- *             leat_server_stats(); of other servers they are not known.
+ *             leat_server_stats(); of other servers they are not known, nor of one that was started
+ *             again meanwhile.
  * Memory:     The jobs.
  * Threads:    main prepares and measures on a mount of its own, and meets the jobs (bench_job.c) at
  *             three barriers: all are ready; go; all have finished.
@@ -32,6 +33,7 @@ struct costs {
 	uint64_t client_us, server_us, machine_us;
 	uint64_t client_copied, server_copied;
 	bool has_server;
+	uint64_t server[2]; /* which one */
 };
 
 struct results {
@@ -126,6 +128,8 @@ static void take_costs(struct leat *m, struct costs *ret)
 	struct leat_server_stats s = { 0 };
 
 	ret->has_server = !leat_server_stats(m, &s);
+	ret->server[0] = s.instance[0];
+	ret->server[1] = s.instance[1];
 	ret->server_us = s.cpu_us;
 	ret->server_copied = s.bytes_copied;
 	ret->client_us = own_cpu_us();
@@ -167,7 +171,10 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	res->costs.machine_us = machine_cpu_us() - before.machine_us;
 	take_costs(m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
-	res->costs.has_server = before.has_server && after.has_server;
+	/* one that was started meanwhile counts from its own start */
+	res->costs.has_server = before.has_server && after.has_server &&
+				before.server[0] == after.server[0] &&
+				before.server[1] == after.server[1];
 	res->costs.server_us = after.server_us - before.server_us;
 	res->costs.server_copied = after.server_copied - before.server_copied;
 

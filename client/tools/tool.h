@@ -32,7 +32,8 @@ struct tool_cmd {
 
 /* main.c's table, in the order of `leat help` */
 extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_put, cmd_get, cmd_mkdir,
-	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench, cmd_dump, cmd_doctor;
+	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench, cmd_dump, cmd_doctor,
+	cmd_ctl;
 
 /** tool_usage - tell how @c is used; Return: TOOL_USAGE */
 int tool_usage(const struct tool_cmd *c);

@@ -34,7 +34,8 @@ static inline printf_like(2, 3) void log_line(enum log_level level, const char *
 	va_list ap;
 	int n, m;
 
-	if (level > log_state.level)
+	/* another thread may be changing it: log_set_level() */
+	if (level > __atomic_load_n(&log_state.level, __ATOMIC_RELAXED))
 		return;
 	n = snprintf(line, sizeof(line), "%s: ", log_state.program);
 	if (n < 0 || (size_t)n >= sizeof(line))
@@ -44,6 +45,12 @@ static inline printf_like(2, 3) void log_line(enum log_level level, const char *
 	va_end(ap);
 	if (m >= 0)
 		fprintf(stderr, "%s\n", line);
+}
+
+/** log_set_level - while threads may be logging */
+static inline void log_set_level(enum log_level level)
+{
+	__atomic_store_n(&log_state.level, level, __ATOMIC_RELAXED);
 }
 
 #define log_err(...) log_line(LOG_LEVEL_ERR, __VA_ARGS__)

@@ -235,6 +235,59 @@ static void permissions(void **state)
 	fdcache_put(e);
 }
 
+static bool is_odd(void *ctx, const struct fh *fh)
+{
+	(void)ctx;
+	return fh->data[0] & 1;
+}
+
+/* what is gone answers no more, at once; who holds it keeps it; what is dirty is synced first */
+static void retired(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e, *again;
+
+	for (unsigned i = 1; i <= 4; i++)
+		fdcache_put(insert(c, i, true));
+	e = find(c, 1, true);
+	fdcache_retire(c->c, is_odd, NULL);
+	assert_int_equal(closed, 1);
+	assert_null(find(c, 1, false));
+	assert_null(find(c, 3, false));
+	fdcache_put(find(c, 2, true));
+
+	/* the handle can be good again while an old holder is still there */
+	again = insert(c, 1, true);
+	assert_ptr_not_equal(again, e);
+	assert_ptr_equal(find(c, 1, true), again);
+	fdcache_put(again);
+	fdcache_put(again);
+	assert_int_equal(closed, 1);
+	e->dirty = true;
+	e->dirty_seq = 1;
+	fdcache_put(e);
+	assert_int_equal(c->flushes, 1);
+	assert_ptr_equal(c->flushing, e);
+	assert_int_equal(closed, 1);
+	fdcache_flushed(e, e->dirty_seq);
+	assert_int_equal(closed, 2);
+	assert_int_equal(fdcache_count(c->c), 3);
+
+	/* a flush that could not begin is not tried for ever */
+	again->dirty = true;
+	again->dirty_seq = 1;
+	fdcache_retire(c->c, is_odd, NULL);
+	assert_int_equal(c->flushes, 2);
+	fdcache_flushed(again, 0);
+	assert_int_equal(c->flushes, 2);
+	assert_int_equal(closed, 2);
+	fdcache_expire(c->c, clock_now_ns() + 1);
+	assert_int_equal(c->flushes, 3);
+	fdcache_flushed(again, 1);
+	assert_int_equal(closed, 5);
+	assert_int_equal(fdcache_count(c->c), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +299,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(expire, setup, teardown),
 		cmocka_unit_test_setup_teardown(dropped_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(permissions, setup, teardown),
+		cmocka_unit_test_setup_teardown(retired, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

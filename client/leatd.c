@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * leatd.c - what only a leatd can be asked, and asked to do (ctl.x)
+ *
+ * Operation:  Each is one call without arguments. Counters go by name: of those that
+ *             leat_server_stats() does not know none is missed.
+ * Memory:     An answer is allocated by its codec, handed to the caller's stack, and freed there.
+ * Threads:    Any with the service thread, else the owner's; what is given to a caller's function is
+ *             given on the caller's thread.
+ * Errors:     What a leatd says of why it will not is in leat_error().
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl.h"
+#include "op.h"
+#include "sync.h"
+
+#define STATS_REPLY_BYTES (8u + 256u * (4u + 256u + 8u))
+#define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
+#define ANSWER_REPLY_BYTES (8u + CTL_SAID_MAX + 1u)
+
+union result {
+	ctl_info info;
+	ctl_stats stats;
+	ctl_answer answer;
+};
+
+struct question {
+	uint32_t proc, reply_max;
+	xdrproc_t decode;
+	const char *verb;
+};
+
+struct ask {
+	struct lt_task task;
+	struct lt_call call;
+	const struct question *q;
+	union result res, *ret;
+};
+
+static void release_ask(struct lt_task *t)
+{
+	struct ask *a = container_of(t, struct ask, task);
+
+	xdr_free(a->q->decode, (char *)&a->res);
+	free(a);
+}
+
+static int errno_of(ctl_status s)
+{
+	switch (s) {
+	case CTL_DONE:
+		return 0;
+	case CTL_DENIED:
+		return -EPERM;
+	case CTL_REFUSED:
+		return -EINVAL;
+	case CTL_UNABLE:
+		break;
+	}
+	return -EOPNOTSUPP;
+}
+
+static void asked(struct lt_call *c, int err)
+{
+	struct ask *a = container_of(c, struct ask, call);
+
+	if (!err) {
+		*a->ret = a->res;
+		memset(&a->res, 0, sizeof(a->res));
+	}
+	lt_task_finish(&a->task, err);
+}
+
+static void start_ask(struct lt_task *t)
+{
+	struct ask *a = container_of(t, struct ask, task);
+
+	lt_call_start_other(&a->call, LEAT_CTL, LEAT_CTL_V1, a->q->proc, a->q->decode, &a->res,
+			    a->q->reply_max, asked);
+}
+
+/* Return: 0, and the caller frees @ret by xdr_free(); -EOPNOTSUPP: no leatd; -ENOMEM, -EDEADLK; what
+ * the call came to */
+static int ask(struct leat *m, const struct question *q, union result *ret)
+{
+	struct lt_wait w;
+	struct ask *a;
+	int rc;
+
+	if (!m->is_leatd)
+		return -EOPNOTSUPP;
+	rc = lt_sync_begin(&w, m);
+	if (rc)
+		return rc;
+	a = calloc(1, sizeof(*a));
+	if (a) {
+		a->task.m = m;
+		a->task.cb = w.cb;
+		a->task.verb = q->verb;
+		a->task.start = start_ask;
+		a->task.release = release_ask;
+		a->q = q;
+		a->ret = ret;
+		lt_call_init(&a->call, m, NULL);
+		lt_task_submit(&a->task);
+	}
+	return (int)lt_sync_end(&w, a ? 0 : -ENOMEM);
+}
+
+/** leat_server_counters - see leat.h; Return: as ask() */
+int leat_server_counters(struct leat *m,
+			 void (*fn)(void *ctx, const char *name, uint64_t value), void *ctx)
+{
+	static const struct question q = { CTL_STATS, STATS_REPLY_BYTES, (xdrproc_t)xdr_ctl_stats,
+					   "server statistics" };
+	union result res;
+	int rc = ask(m, &q, &res);
+
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < res.stats.stats.stats_len; i++)
+		fn(ctx, res.stats.stats.stats_val[i].name, res.stats.stats.stats_val[i].value);
+	xdr_free(q.decode, (char *)&res);
+	return 0;
+}
+
+static void take_stat(void *ctx, const char *name, uint64_t value)
+{
+	struct leat_server_stats *s = ctx;
+	const struct {
+		const char *name;
+		uint64_t *to;
+	} known[] = {
+		{ "cpu_us", &s->cpu_us },
+		{ "bytes_in", &s->bytes_in },
+		{ "bytes_out", &s->bytes_out },
+		{ "bytes_copied", &s->bytes_copied },
+		{ "bytes_placed", &s->bytes_placed },
+		{ "bytes_pulled", &s->bytes_pulled },
+		{ "bytes_direct", &s->bytes_direct },
+		{ "calls", &s->calls },
+		{ "conns", &s->conns },
+		{ "instance_0", &s->instance[0] },
+		{ "instance_1", &s->instance[1] },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (!strcmp(name, known[i].name))
+			*known[i].to = value;
+	}
+}
+
+/** leat_server_stats - see leat.h; Return: as ask() */
+int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
+{
+	struct leat_server_stats s = { 0 };
+	int rc = leat_server_counters(m, take_stat, &s);
+
+	if (!rc)
+		*ret = s;
+	return rc;
+}
+
+/** leat_server_listeners - see leat.h; Return: as ask() */
+int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url), void *ctx)
+{
+	static const struct question q = { CTL_INFO, INFO_REPLY_BYTES, (xdrproc_t)xdr_ctl_info,
+					   "server information" };
+	union result res;
+	int rc = ask(m, &q, &res);
+
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < res.info.listeners.listeners_len; i++)
+		fn(ctx, res.info.listeners.listeners_val[i].url);
+	xdr_free(q.decode, (char *)&res);
+	return 0;
+}
+
+static int command(struct leat *m, const struct question *q, char *said, size_t cap)
+{
+	union result res;
+	int rc = ask(m, q, &res);
+
+	if (rc)
+		return rc;
+	if (cap)
+		snprintf(said, cap, "%s", res.answer.said);
+	rc = errno_of(res.answer.status);
+	if (rc)
+		lt_handle_set_error(m, "%s: %s [%s] (%s)", q->verb, strerror(-rc), res.answer.said,
+				    m->server_url);
+	xdr_free(q->decode, (char *)&res);
+	return rc;
+}
+
+/** leat_server_reload - see leat.h */
+int leat_server_reload(struct leat *m, char *said, size_t cap)
+{
+	static const struct question q = { CTL_RELOAD, ANSWER_REPLY_BYTES,
+					   (xdrproc_t)xdr_ctl_answer, "reload" };
+
+	return command(m, &q, said, cap);
+}
+
+/** leat_server_drain - see leat.h */
+int leat_server_drain(struct leat *m)
+{
+	static const struct question q = { CTL_DRAIN, ANSWER_REPLY_BYTES,
+					   (xdrproc_t)xdr_ctl_answer, "drain" };
+
+	return command(m, &q, NULL, 0);
+}

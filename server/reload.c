@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reload.c - reading the configuration again, while a server runs
+ *
+ * Operation: all is read and checked as at start, by the same functions, from the directory in which
+ *            leatd was started. Exports and the log level change; of the rest what differs from
+ *            what is in force is named, and stays as it is until a restart.
+ * Memory:    owns a copy of nothing: the configuration of the start, brought up to date.
+ * Threads:   any, one at a time: the reading of options (getopt) has only one state.
+ * Errors:    one line that says what is wrong, with file and line if it is in the file.
+ */
+#include "reload.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+struct reload {
+	pthread_mutex_t lock; /* over the rest */
+	struct conf *conf;    /* in force */
+	int argc;
+	char **argv;
+	struct server *srv;
+	char start_dir[PATH_MAX];
+};
+
+/** reload_create - see reload.h */
+int reload_create(struct conf *conf, int argc, char **argv, struct server *s, struct reload **ret)
+{
+	struct reload *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	if (!getcwd(r->start_dir, sizeof(r->start_dir))) {
+		int err = -errno;
+
+		free(r);
+		return err;
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	r->conf = conf;
+	r->argc = argc;
+	r->argv = argv;
+	r->srv = s;
+	*ret = r;
+	return 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool same_listen(const struct conf *a, const struct conf *b)
+{
+	char text_a[300], text_b[300];
+	bool same = a->nlisten == b->nlisten;
+
+	for (size_t i = 0; i < a->nlisten && same; i++)
+		same = !strcmp(rpcrdma_addr_print(&a->listen[i], text_a, sizeof(text_a)),
+			       rpcrdma_addr_print(&b->listen[i], text_b, sizeof(text_b)));
+	return same;
+}
+
+/* Which options would take a restart? Return: their names, or "" */
+static const char *name_others(const struct conf *a, const struct conf *b, char *buf, size_t cap)
+{
+	const struct {
+		const char *name;
+		bool same;
+	} v[] = {
+		{ "listen", same_listen(a, b) },
+		{ "reactors", a->reactors == b->reactors },
+		{ "workers", a->workers == b->workers },
+		{ "poll", a->poll == b->poll },
+		{ "inline", a->inline_bytes == b->inline_bytes },
+		{ "credits", a->credits == b->credits },
+		{ "private-data", a->no_private_data == b->no_private_data },
+		{ "drc-entries", a->drc_entries == b->drc_entries },
+		{ "drc-bytes", a->drc_bytes == b->drc_bytes },
+		{ "capture", same_text(a->capture, b->capture) },
+		{ "state-dir", same_text(a->state_dir, b->state_dir) },
+		{ "sign-handles", a->unsigned_handles == b->unsigned_handles },
+		{ "everyone", a->everyone == b->everyone },
+		{ "rpcbind", a->rpcbind == b->rpcbind },
+	};
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
+		int len = v[i].same ? 0 : snprintf(buf + n, cap - n, "%s%s", n ? ", " : "", v[i].name);
+
+		if (len > 0 && (size_t)len < cap - n)
+			n += (size_t)len;
+	}
+	return buf;
+}
+
+/* Relative paths are meant as they were at start. Nothing else of this process asks where it is. */
+static enum conf_todo read_there(struct reload *r, struct conf *c, char *why)
+{
+	enum conf_todo todo;
+
+	if (chdir(r->start_dir))
+		log_warn("%s: %s; relative paths start at /", r->start_dir, strerror(errno));
+	todo = conf_args(c, r->argc, r->argv, why);
+	if (chdir("/"))
+		log_debug("chdir: %s", strerror(errno));
+	return todo;
+}
+
+/* @c replaces what is in force, as far as it may */
+static void take(struct conf *now, struct conf *c)
+{
+	for (size_t i = 0; i < now->nexports; i++)
+		export_conf_fini(&now->exports[i]);
+	memcpy(now->exports, c->exports, sizeof(c->exports));
+	now->nexports = c->nexports;
+	c->nexports = 0;
+	now->log_level = c->log_level;
+	log_set_level(c->log_level);
+}
+
+static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes)
+{
+	char why[CONF_WHY_BYTES] = "", others[200];
+	int err = -EINVAL;
+
+	if (read_there(r, c, why) == CONF_RUN) {
+		name_others(r->conf, c, others, sizeof(others));
+		/* these listeners will be there, whatever the file says of them now */
+		memcpy(c->listen, r->conf->listen, sizeof(c->listen));
+		c->nlisten = r->conf->nlisten;
+		err = conf_check(c, why);
+	}
+	if (!err)
+		err = server_reload(r->srv, c, why, sizeof(why));
+	if (err) {
+		(void)snprintf(said, said_bytes, "%s", why);
+		log_err("nothing is changed: %s", why);
+		return err;
+	}
+	(void)snprintf(said, said_bytes, "%zu export%s%s%s", c->nexports,
+		       c->nexports == 1 ? "" : "s",
+		       *others ? "; as they were until a restart: " : "", others);
+	take(r->conf, c);
+	log_info("configuration read again: %zu export%s", r->conf->nexports,
+		 r->conf->nexports == 1 ? "" : "s");
+	if (*others)
+		log_warn("these stay as they were until a restart: %s", others);
+	return 0;
+}
+
+/** reload_run - see reload.h */
+int reload_run(struct reload *r, char *said, size_t said_bytes)
+{
+	struct conf *c = malloc(sizeof(*c)); /* too large for a stack */
+	int err;
+
+	if (!c) {
+		(void)snprintf(said, said_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	conf_init(c);
+	pthread_mutex_lock(&r->lock);
+	err = apply(r, c, said, said_bytes);
+	pthread_mutex_unlock(&r->lock);
+	conf_fini(c);
+	free(c);
+	return err;
+}
+
+/** reload_destroy - see reload.h */
+void reload_destroy(struct reload *r)
+{
+	if (!r)
+		return;
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
