@@ -135,6 +135,33 @@ static int open_new(const struct fh_obj *dir, const char *name, uint32_t mode,
 	return err;
 }
 
+/* A file that has its verifier before it has a name: else a server that ends in between would leave
+ * one that its own client, who asks again, is refused.
+ *
+ * Return: a descriptor; -EOPNOTSUPP: this file system makes no files without names; -EEXIST, ...
+ */
+static int open_exclusive(const struct fh_obj *dir, const char *name, const struct verf_times *t,
+			  const struct creds *cr)
+{
+	const struct timespec times[2] = { t->atime, t->mtime };
+	char buf[VFS_PROC_PATH];
+	int fd, err = creds_assume(cr);
+
+	if (err)
+		return err;
+	fd = openat(dir->fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	if (fd < 0)
+		err = errno == EISDIR || errno == EINVAL ? -EOPNOTSUPP : -errno;
+	else if (futimens(fd, times))
+		err = -errno;
+	else if (linkat(AT_FDCWD, vfs_proc_path(fd, buf), dir->fd, name, AT_SYMLINK_FOLLOW))
+		err = -errno;
+	creds_resume();
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
 /* Whoever made it may not have come so far: another call that is still at it, or one that a crash of
  * ours cut short, and which comes again now. */
 static int sync_made(const struct fh_obj *dir, const struct vfs_made *m)
@@ -204,7 +231,9 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 		sa = &none;
 		mode = S_IRUSR | S_IWUSR;
 	}
-	m.fd = open_new(dir, name, mode, cr);
+	m.fd = how == VFS_EXCLUSIVE ? open_exclusive(dir, name, &t, cr) : -EOPNOTSUPP;
+	if (m.fd == -EOPNOTSUPP)
+		m.fd = open_new(dir, name, mode, cr);
 	/* a directory there answers EISDIR, a dangling link ELOOP: a name that is taken */
 	if (m.fd == -EEXIST || m.fd == -EISDIR || m.fd == -ELOOP) {
 		m.fd = -1;

@@ -130,6 +130,23 @@ static int copy_data(struct cp *cp, const struct stat *st, struct fs_file *out, 
 	return rc;
 }
 
+/* @temp takes the name of the target. A server that ended when it had done that, and before it could
+ * say so, is asked again when it is back, and then finds nothing to rename: what has the name is ours,
+ * though. */
+static int rename_temp(const struct cp *cp, const char *temp)
+{
+	struct stat ours, there;
+	int rc = cp->to_t.m ? fs_lstat(cp->to_base, temp, &ours) : 0;
+
+	if (rc)
+		return rc;
+	rc = fs_rename(cp->to_base, temp, to_name(cp));
+	if (rc == -ENOENT && cp->to_t.m && !fs_lstat(cp->to_base, to_name(cp), &there) &&
+	    there.st_ino == ours.st_ino && there.st_dev == ours.st_dev)
+		rc = 0;
+	return rc;
+}
+
 /* Data that was written is gone, and we can read it once more. */
 static bool is_lost(const struct cp *cp, const struct stat *st, enum copy_side side, int rc)
 {
@@ -180,7 +197,7 @@ static int copy_beside(struct cp *cp, const struct stat *st, mode_t mode, bool l
 		rc = cp->preserve ? preserve(cp, temp.text, st) :
 				    fs_chmod(cp->to_base, temp.text, mode);
 		if (!rc)
-			rc = fs_rename(cp->to_base, temp.text, to_name(cp));
+			rc = rename_temp(cp, temp.text);
 	}
 	if (rc) {
 		rc = !last && is_lost(cp, st, side, rc) ? -EAGAIN : complain(cp, side, rc);
@@ -230,7 +247,7 @@ static int copy_link(struct cp *cp)
 		if (!rc)
 			rc = fs_symlink(cp->to_base, target, temp.text);
 		if (!rc) {
-			rc = fs_rename(cp->to_base, temp.text, to_name(cp));
+			rc = rename_temp(cp, temp.text);
 			if (rc)
 				fs_unlink(cp->to_base, temp.text); /* rc tells */
 		}
