@@ -208,6 +208,21 @@ for i in 1 2; do
 	ended "reader $i whose server was killed" "$get" "$work/get.log"
 	same "reader $i" "$(cksum <"$work/get-$i")" "$big"
 done
+# a tree: what was being made or renamed when the server was killed is there once, and right
+mkdir "$work/many"
+for i in $(seq 1000); do
+	echo "this is file $i" >"$work/many/f$i"
+done
+"$LEAT" cp -r "$work/many" "$url/many" >"$work/put.log" 2>&1 &
+put=$!
+ok 'a tree is under way' wait_for 20 sh -c "ls '$work/export/many' | grep -q '^f'"
+kill -STOP "$put"
+ok 'the tree is not done' test "$(ls "$work/export/many" | wc -l)" -lt 1000
+leatd_stop KILL
+leatd_start
+kill -CONT "$put"
+ended 'a tree whose server was killed' "$put" "$work/put.log"
+ok 'the tree' diff -r "$work/many" "$work/export/many"
 same 'nothing half done is left' "$(find "$work/export" -name '.leat-*')" ''
 "$LEAT" bench read "$url/big" --size 32M --seconds 8 >"$work/bench.log" 2>&1 &
 bench=$!

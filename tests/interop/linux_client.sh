@@ -109,14 +109,15 @@ for way in rdma tcp; do
 	fi
 
 	section 'a server that is started again'
-	(
+	write_files() { # NAME
 		i=0
 		while [ "$i" -lt 16 ]; do
-			head -c 1048577 "$work/big" >"$m/again-$i" || exit 1
+			head -c 1048577 "$work/big" >"$m/$1-$i" || return 1
 			i=$((i + 1))
 		done
-		sync "$m"/again-* || exit 1
-	) 2>"$work/again.log" &
+		sync "$m/$1"-*
+	}
+	write_files again 2>"$work/again.log" &
 	writer=$!
 	wait_for 10 test -s "$work/export/again-2"
 	leatd_stop KILL
@@ -124,6 +125,19 @@ for way in rdma tcp; do
 	ended 'a writer that saw its server killed' "$writer" "$work/again.log"
 	same 'what it wrote' "$(cat "$work"/export/again-* | cksum)" \
 		"$(for i in $(seq 16); do head -c 1048577 "$work/big"; done | cksum)"
+
+	section 'a server that reads its configuration again'
+	write_files reload 2>"$work/reload.log" &
+	writer=$!
+	n=$(grep -c 'configuration read again' "$work/leatd.log")
+	for i in $(seq 20); do
+		kill -HUP "$leatd_pid"
+		n=$((n + 1))
+		ok "for the ${i}th time" wait_for 10 sh -c \
+			"[ \$(grep -c 'configuration read again' '$work/leatd.log') -ge $n ]"
+	done
+	ended 'a writer meanwhile' "$writer" "$work/reload.log"
+	same 'what it wrote' "$(cat "$work"/export/reload-* | cksum)" "$(cat "$work"/export/again-* | cksum)"
 	ok umount timeout 30 umount "$m"
 done
 same 'no queue pair is left' "$(queue_pairs)" 0
