@@ -51,9 +51,12 @@ start() {
 }
 
 where=$work/export # where something is seen to grow
+enough=0           # bytes; above 0 some of them have been answered, for more than are under way at once
 growing() { # PATTERN; looked for without a process, since a copy is fast
 	for seen in "$where"/$1; do
-		[ ! -s "$seen" ] || return 0
+		[ -s "$seen" ] || continue
+		[ $enough -eq 0 ] || [ "$(stat -c %s "$seen")" -gt $enough ] || continue
+		return 0
 	done
 	return 1
 }
@@ -123,11 +126,11 @@ reads_on "local://$work/sock/x/file"
 reads_on "tcp://127.0.0.1:$port/x/file"
 rm "$work/export/file"
 
-# trees, in, across and out, killed when the 150th of 600 small files is seen: the names that were
+# trees, in, across and out, killed when the 150th of 300 small files is seen: the names that were
 # being made, too, are there once and right
 mkdir "$work/tree"
 n=0
-while [ $n -lt 600 ]; do
+while [ $n -lt 300 ]; do
 	[ $((n % 100)) -ne 0 ] || mkdir "$work/tree/d$((n / 100))"
 	echo "this is file $n" >"$work/tree/d$((n / 100))/f$n"
 	n=$((n + 1))
@@ -155,6 +158,7 @@ done
 where=$work/export
 
 # a pipe cannot be read again: that is told, and nothing pretends to be the file
+enough=16777216
 mkfifo "$work/words"
 cat "$work/big" >"$work/words" &
 interrupt '.leat-*' "$LEAT" put "$work/words" "$tcp_url"
