@@ -114,7 +114,7 @@ cp "$work/big" "$work/export/file"
 mkdir "$work/mine"
 where=$work/mine
 reads_on() { # URL
-	interrupt '.leat-*' "$LEAT" get "$1?rsize=1024&readahead=0&credits=1" "$work/mine/file"
+	interrupt '.leat-*' "$LEAT" get "$1?rsize=4096&readahead=0&credits=1" "$work/mine/file"
 	[ "$rc" -eq 0 ] || fail "get $1 -> $rc: $(cat "$work/err")"
 	[ ! -s "$work/err" ] || fail "get $1 said: $(cat "$work/err")"
 	cmp "$work/big" "$work/mine/file" || fail "get $1: other bytes"

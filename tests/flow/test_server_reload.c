@@ -329,7 +329,7 @@ static void clients(void **state)
 /* the door, and MNT behind it */
 static void door(void **state)
 {
-	struct leat_opts once = { .timeo_ms = 5000, .soft = true };
+	struct leat_opts once = { .timeo_ms = 500, .soft = true };
 	struct leat *m;
 
 	(void)state;

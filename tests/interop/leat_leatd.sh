@@ -213,16 +213,16 @@ mkdir "$work/many"
 for i in $(seq 1000); do
 	echo "this is file $i" >"$work/many/f$i"
 done
-"$LEAT" cp -r "$work/many" "$url/many" >"$work/put.log" 2>&1 &
+"$LEAT" cp -r "$work/many" "$url/killed" >"$work/put.log" 2>&1 &
 put=$!
-ok 'a tree is under way' wait_for 20 sh -c "ls '$work/export/many' | grep -q '^f'"
+ok 'a tree is under way' wait_for 20 sh -c "ls '$work/export/killed' | grep -q '^f'"
 kill -STOP "$put"
-ok 'the tree is not done' test "$(ls "$work/export/many" | wc -l)" -lt 1000
+ok 'the tree is not done' test "$(ls "$work/export/killed" | wc -l)" -lt 1000
 leatd_stop KILL
 leatd_start
 kill -CONT "$put"
 ended 'a tree whose server was killed' "$put" "$work/put.log"
-ok 'the tree' diff -r "$work/many" "$work/export/many"
+ok 'the tree' diff -r "$work/many" "$work/export/killed"
 same 'nothing half done is left' "$(find "$work/export" -name '.leat-*')" ''
 "$LEAT" bench read "$url/big" --size 32M --seconds 8 >"$work/bench.log" 2>&1 &
 bench=$!
