@@ -126,20 +126,20 @@ reads_on "local://$work/sock/x/file"
 reads_on "tcp://127.0.0.1:$port/x/file"
 rm "$work/export/file"
 
-# trees, in, across and out, killed when the 150th of 300 small files is seen: the names that were
+# trees, in, across and out, killed when the 75th of 150 small files is seen: the names that were
 # being made, too, are there once and right
 mkdir "$work/tree"
 n=0
-while [ $n -lt 300 ]; do
-	[ $((n % 100)) -ne 0 ] || mkdir "$work/tree/d$((n / 100))"
-	echo "this is file $n" >"$work/tree/d$((n / 100))/f$n"
+while [ $n -lt 150 ]; do
+	[ $((n % 50)) -ne 0 ] || mkdir "$work/tree/d$((n / 50))"
+	echo "this is file $n" >"$work/tree/d$((n / 50))/f$n"
 	n=$((n + 1))
 done
-ln -s d1/f100 "$work/tree/link"
+ln -s d1/f60 "$work/tree/link"
 tree_survives() { # RESULT COMMAND...
 	result=$1
 	shift
-	interrupt d1/f150 "$@"
+	interrupt d1/f75 "$@"
 	[ "$rc" -eq 0 ] || fail "$* -> $rc: $(cat "$work/err")"
 	[ ! -s "$work/err" ] || fail "$* said: $(cat "$work/err")"
 	diff -r --no-dereference "$work/tree" "$result" || fail "$*: another tree"
