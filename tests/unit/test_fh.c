@@ -556,6 +556,87 @@ static void key_file(void **state)
 	tmp_dir_destroy(&t);
 }
 
+/* an export's handle in one view, to be opened in another */
+static struct fh handle_in(struct fh_set *s, struct export *exp, const char *name)
+{
+	struct fh_obj root, o;
+	struct fh fh;
+
+	assert_int_equal(fh_open_root(s, exp, &root), 0);
+	assert_int_equal(fh_lookup(s, &root, name, &o), 0);
+	assert_int_equal(fh_make(s, &o, &fh), 0);
+	fh_close(&o);
+	fh_close(&root);
+	return fh;
+}
+
+/* a map that is there only if somebody needs it, and then for all who come later */
+static void views(void **state)
+{
+	static const char *const one[][2] = { { "/a", "exp" } };
+	static const char *const two[][2] = { { "/b", "out" }, { "/a", "exp" } };
+	struct ctx *c = need(state);
+	char *file = strdup(tmp_dir_path(&c->dir, "map/handles.map"));
+	char *dir = strdup(tmp_dir_path(&c->dir, "map"));
+	struct fh_keys keys = { { c->key }, 1 };
+	struct export_table none = { 0 }, t1, t2;
+	struct fh_set *base, *rival, *empty, *v1, *v2;
+	int map_err = 0;
+	struct fh fh;
+
+	assert_non_null(file);
+	assert_non_null(dir);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	tmp_dir_write(&c->dir, "exp/f", "x");
+	open_table(c, one, 1, &t1);
+	open_table(c, two, 2, &t2);
+	assert_int_equal(fh_set_create(&none, &keys, c->kind, dir, &map_err, &base), 0);
+	assert_int_equal(fh_set_view(base, &none, c->kind, true, &map_err, &empty), 0);
+	fh_keep(empty);
+	assert_int_equal(access(file, F_OK), -1);
+
+	assert_int_equal(fh_set_view(base, &t1, c->kind, true, &map_err, &v1), 0);
+	assert_int_equal(access(file, F_OK), c->kind == FH_MAP ? 0 : -1);
+	fh = handle_in(v1, &t1.v[0], "f");
+	fh_keep(v1);
+	fh_keep(empty);
+	assert_int_equal(opens(empty, &fh), -ESTALE);
+	assert_int_equal(fh_set_view(base, &t2, c->kind, true, &map_err, &v2), 0);
+	assert_int_equal(opens(v2, &fh), 0);
+	fh_set_destroy(v1);
+	assert_int_equal(opens(v2, &fh), 0);
+
+	/* who must have the map does not go on without, and may try again */
+	assert_int_equal(fh_set_create(&none, &keys, c->kind, dir, &map_err, &rival), 0);
+	assert_int_equal(map_err, 0);
+	if (c->kind == FH_MAP) {
+		assert_int_equal(fh_set_view(rival, &t1, c->kind, true, &map_err, &v1), -EBUSY);
+		assert_int_equal(map_err, -EBUSY);
+	}
+	fh_set_destroy(v2);
+	fh_set_destroy(empty);
+	fh_set_destroy(base);
+	map_err = 0;
+	assert_int_equal(fh_set_view(rival, &t1, c->kind, true, &map_err, &v1), 0);
+	assert_int_equal(map_err, 0);
+	assert_int_equal(opens(v1, &fh), 0);
+
+	/* who need not has one for this run */
+	assert_int_equal(fh_set_create(&none, &keys, c->kind, dir, &map_err, &base), 0);
+	assert_int_equal(fh_set_view(base, &t2, c->kind, false, &map_err, &v2), 0);
+	assert_int_equal(map_err, c->kind == FH_MAP ? -EBUSY : 0);
+	fh = handle_in(v2, &t2.v[1], "f");
+	assert_int_equal(opens(v2, &fh), 0);
+	fh_set_destroy(v2);
+	fh_set_destroy(base);
+	fh_set_destroy(v1);
+	fh_set_destroy(rival);
+	export_table_close(&t1);
+	export_table_close(&t2);
+	free(file);
+	free(dir);
+}
+
 #define BOTH(f)                                                                                    \
 	{ #f " (kernel)", f, setup_kernel, teardown, NULL },                                       \
 	{                                                                                          \
@@ -574,6 +655,7 @@ int main(void)
 		BOTH(linked),
 		BOTH(stays_inside),
 		BOTH(long_paths),
+		BOTH(views),
 		cmocka_unit_test(mounts_not_crossed),
 		cmocka_unit_test(key_file),
 	};
