@@ -94,7 +94,7 @@ $(INTEROP_PROGS): %: %.o $(HOUSE)
 
 TEST_ENV = O=$(O) LEATD=$(OUT)/leatd LEAT=$(OUT)/leat CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
 # Seconds for one program, and how many programs at once.
-TEST_TIMEOUT ?= 120
+TEST_TIMEOUT ?= 300
 TEST_JOBS ?= 2
 RUN = $(TEST_ENV) tests/run -j $(TEST_JOBS) -t $(TEST_TIMEOUT) -o $(O)/log
 
@@ -119,11 +119,11 @@ run-flow: $(OUT)/leatd $(OUT)/leat $(FLOW_PROGS)
 
 asan ubsan:
 	@scripts/deps.sh install build rdma check
-	@$(SUB) VARIANT=$@ TEST_TIMEOUT=300 run-tests
+	@$(SUB) VARIANT=$@ TEST_TIMEOUT=600 run-tests
 
 tsan:
 	@scripts/deps.sh install build rdma check
-	@$(SUB) VARIANT=tsan TEST_TIMEOUT=300 run-flow
+	@$(SUB) VARIANT=tsan TEST_TIMEOUT=600 run-flow
 
 SECONDS ?= 60
 fuzz:
