@@ -38,9 +38,10 @@
 #define TARGET_BYTES 128u
 #define SYNC_NS 15000u /* by spinning: to sleep takes as long as others like */
 
-/* An inode number is used again; with the time of its birth it is not. */
+/* An inode number is used again, perhaps within a tick of the clock that tells the time of birth; with
+ * the generation that file systems tell their own handles apart by it is not. */
 struct id {
-	uint64_t ino, birth;
+	uint64_t ino, birth, gen;
 };
 
 struct entry {
@@ -101,10 +102,23 @@ static uint64_t draw(void)
 	return disk.seed >> 8;
 }
 
-static struct id id_of(const struct statx *stx)
+/* of @name in @dir_fd; "" is @dir_fd itself */
+static struct id id_of(int dir_fd, const char *name, const struct statx *stx)
 {
-	return (struct id){ stx->stx_ino, (uint64_t)stx->stx_btime.tv_sec * 1000000000u +
-						  stx->stx_btime.tv_nsec };
+	struct id id = { stx->stx_ino, (uint64_t)stx->stx_btime.tv_sec * 1000000000u +
+					       stx->stx_btime.tv_nsec, 0 };
+	union {
+		struct file_handle h;
+		uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+	} kh = { .h.handle_bytes = MAX_HANDLE_SZ };
+	int mount;
+
+	/* a file system without handles has no generations: the time of birth has to do */
+	if (!name_to_handle_at(dir_fd, name, &kh.h, &mount, *name ? 0 : AT_EMPTY_PATH)) {
+		for (unsigned i = 0; i < kh.h.handle_bytes; i++)
+			id.gen = id.gen * 1099511628211u ^ kh.h.f_handle[i];
+	}
+	return id;
 }
 
 static struct node *find(struct id id)
@@ -112,7 +126,7 @@ static struct node *find(struct id id)
 	struct node *n;
 
 	for (n = disk.nodes; n; n = n->next) {
-		if (n->id.ino == id.ino && n->id.birth == id.birth)
+		if (n->id.ino == id.ino && n->id.birth == id.birth && n->id.gen == id.gen)
 			return n;
 	}
 	return NULL;
@@ -186,7 +200,7 @@ static void keep_entry(struct node *n, int dir_fd, const char *name)
 		return; /* removed this very moment */
 	must(strlen(name) < NAME_BYTES, "a name that is too long for this harness");
 	memcpy(e.name, name, strlen(name));
-	e.id = id_of(&stx);
+	e.id = id_of(dir_fd, name, &stx);
 	e.type = stx.stx_mode & S_IFMT;
 	if (S_ISLNK(e.type) && readlinkat(dir_fd, name, e.target, sizeof(e.target) - 1) < 0)
 		return;
@@ -225,7 +239,7 @@ static void keep_all(int fd)
 	struct node *n;
 
 	must(!statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx), "statx");
-	n = get(id_of(&stx));
+	n = get(id_of(fd, "", &stx));
 	keep_attrs(n, &stx);
 	if (S_ISREG(stx.stx_mode))
 		keep_units(n, fd, ~UINT64_C(0), &stx);
@@ -291,7 +305,7 @@ static int sync_fd(int fd, bool attrs)
 
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx))
 		return -1;
-	n = get(id_of(&stx));
+	n = get(id_of(fd, "", &stx));
 	if (S_ISDIR(stx.stx_mode)) {
 		keep_names(n, fd);
 		return 0;
@@ -370,7 +384,7 @@ static int written(int fd, uint64_t off, uint64_t bytes, int flags)
 
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx))
 		return -1;
-	n = get(id_of(&stx));
+	n = get(id_of(fd, "", &stx));
 	must(off + bytes <= sizeof(n->data), "a write beyond what this harness keeps");
 	for (uint64_t i = off / UNIT; i * UNIT < off + bytes; i++)
 		units |= UINT64_C(1) << i;
@@ -418,7 +432,7 @@ void forgetful_start(const char *root, unsigned syncs, unsigned fail, uint64_t s
 	pthread_mutex_lock(&disk.lock);
 	must(realpath(root, real) && strlen(real) < sizeof(disk.path), root);
 	memcpy(disk.path, real, strlen(real) + 1);
-	disk.root = id_of(&stx);
+	disk.root = id_of(AT_FDCWD, root, &stx);
 	keep_root();
 	disk.left = syncs;
 	disk.fail = fail;
