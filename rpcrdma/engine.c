@@ -381,9 +381,20 @@ static int run_cqs(struct rpcrdma_engine *e)
 	return ran;
 }
 
+/* One after the other: a connection that the inbox brings is there before its completions are. (The
+ * terms of a sum have no order in C.) */
+static int run_sources(struct rpcrdma_engine *e)
+{
+	int ran = run_deferred(e);
+
+	ran += run_inbox(e);
+	ran += run_cqs(e);
+	return ran;
+}
+
 int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 {
-	int ran = run_deferred(e) + run_inbox(e) + run_cqs(e);
+	int ran = run_sources(e);
 
 	e->idle_polls++;
 	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
@@ -487,7 +498,9 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		ran = run_ready(e, sleep_ms(e, now, limit));
 		atomic_store(&e->sleeping, false);
 		e->idle_polls = 0;
-		ran += run_deferred(e) + run_inbox(e) + run_cqs(e) + run_timers(e) + run_deferred(e);
+		ran += run_sources(e);
+		ran += run_timers(e);
+		ran += run_deferred(e);
 		e->busy = true;
 		if (ran || (limit != UINT64_MAX && clock_now_ns() >= limit))
 			return ran;

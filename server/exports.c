@@ -10,7 +10,7 @@
  *            new. Whoever asked waits until all have changed. Files that were open in an export
  *            that is gone, or is another directory now, are closed when their last call has ended;
  *            what was not on disk yet is synced first.
- *            An export is known by its name. One that comes back under it has its old handles.
+ *            An export is known by its name and its directory. One that comes back has its old handles.
  * Memory:    struct exports has holders in all threads, and so an atomic count; struct exports_use
  *            has those of one reactor, and a plain one, so that a call touches nothing shared.
  * Threads:   as exports.h says for each; exports_replace() under srv->reload_lock.
