@@ -42,6 +42,7 @@ void export_conf_init(struct export_conf *c)
 	memset(c, 0, sizeof(*c));
 	c->squash = EXPORT_SQUASH_ROOT;
 	c->anonuid = c->anongid = EXPORT_ANON_ID;
+	export_data_init(&c->data);
 }
 
 /** export_conf_fini - free the strings */
@@ -224,8 +225,10 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 		c->path = strdup(value ? value : "");
 		return c->path ? 0 : -ENOMEM;
 	}
-	say(why, why_bytes, "no such export option: '%s'", key);
-	return -ENOENT;
+	err = export_data_option(&c->data, key, value, why, why_bytes);
+	if (err == -ENOENT)
+		say(why, why_bytes, "no such export option: '%s'", key);
+	return err;
 }
 
 /* a token after clients=... that is one more network and not an option */
@@ -341,7 +344,7 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 		    c->name, EXPORT_NAME_MAX);
 		return -EINVAL;
 	}
-	return 0;
+	return export_data_check(&c->data, why, why_bytes);
 }
 
 /* an IPv4 peer of an IPv6 socket is an IPv4 peer */

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/util.h"
+#include "export_data.h"
 #include "rpcrdma.h"
 
 struct commit;
@@ -50,6 +51,7 @@ struct export_conf {
 	uint32_t anonuid, anongid;
 	struct export_cidr clients[EXPORT_CLIENTS_MAX];
 	size_t nclients; /* 0: this host only */
+	struct export_data data;
 };
 
 /* An export in service. Read-only from export_table_open() to export_table_close(), so that every
@@ -76,7 +78,7 @@ void export_conf_fini(struct export_conf *c);
 
 /** export_conf_option - apply one option, as the command line and the file name it
  * @key: "ro", "rw", "root_squash", "no_root_squash", "all_squash", "anonuid", "anongid", "clients",
- *       "path"
+ *       "path", and those of export_data_option()
  * @value: NULL for a bare flag
  * @why: gets a text on failure
  *

@@ -125,7 +125,7 @@ int exports_use_create(struct reactor *r, struct exports *e, struct exports_use 
 	u->reactor = r;
 	u->holders = 1;
 	for (size_t i = 0; i < e->table.n && !err; i++)
-		err = store_create(&store_cached_ops, r, &e->table.v[i], &u->stores[i]);
+		err = store_create(store_of(&e->table.v[i]), r, &e->table.v[i], &u->stores[i]);
 	if (err) {
 		use_free(u);
 		return err;
@@ -256,7 +256,8 @@ static bool says_the_same(const struct export_conf *a, const struct export_conf 
 {
 	return !strcmp(a->path, b->path) && a->ro == b->ro && a->squash == b->squash &&
 	       a->anonuid == b->anonuid && a->anongid == b->anongid && a->nclients == b->nclients &&
-	       !memcmp(a->clients, b->clients, a->nclients * sizeof(a->clients[0]));
+	       !memcmp(a->clients, b->clients, a->nclients * sizeof(a->clients[0])) &&
+	       export_data_same(&a->data, &b->data);
 }
 
 /** exports_announce - see exports.h */
@@ -270,12 +271,14 @@ void exports_announce(const struct exports *old, const struct exports *now)
 	}
 	for (size_t i = 0; i < now->table.n; i++) {
 		const struct export *e = &now->table.v[i], *was;
+		char how[EXPORT_DATA_PRINT_BYTES];
 
 		was = old ? export_find_id(&old->table, e->id) : NULL;
 		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf))
 			continue;
-		log_info("export %s: %s, %s, %s", e->conf.name, e->conf.path,
+		log_info("export %s: %s, %s, %s%s", e->conf.name, e->conf.path,
 			 e->conf.ro ? "read-only" : "read and write",
-			 fh_kind_name((enum fh_kind)e->fh_kind));
+			 fh_kind_name((enum fh_kind)e->fh_kind),
+			 export_data_print(&e->conf.data, how, sizeof(how)));
 	}
 }

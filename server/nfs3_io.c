@@ -74,7 +74,7 @@ void nfs3_io_open(struct worker_job *job)
 	if (!r->err)
 		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
 	if (!r->err && !r->file)
-		r->err = store_open(&store_cached_ops, &r->found, wants_writable(r), &r->opened);
+		r->err = store_open(store_of(r->exp), &r->found, wants_writable(r), &r->opened);
 	if (!r->err)
 		r->stx = r->found.stx;
 	fh_close(&r->found);
@@ -88,7 +88,7 @@ static void keep_opened(struct req *r)
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	r->file =
-		fdcache_insert(r->reactor->files, &fh, &store_cached_ops, &r->opened,
+		fdcache_insert(r->reactor->files, &fh, store_of(r->exp), &r->opened,
 			       makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
 	r->opened.fd = -1;
 }

@@ -49,6 +49,7 @@ struct store_io {
 	int iovcnt;
 	uint64_t off;
 	uint32_t bytes;		   /* sum of iov */
+	uint32_t pad_head, pad_tail; /* READ: bytes around iov that may be read over */
 	uint64_t size_hint;	   /* READ: the file's size a moment ago, so that a short answer is
 	                              * known to be its end */
 	enum store_stable stable;  /* WRITE */
@@ -87,6 +88,9 @@ struct store {
 };
 
 extern const struct store_ops store_cached_ops;
+
+/** store_of - the kind of store that an export asks for */
+const struct store_ops *store_of(const struct export *exp);
 
 static inline int must_check store_create(const struct store_ops *ops, struct reactor *r,
 					  struct export *exp, struct store **ret)

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/checked.h"
+#include "base/size.h"
 #include "tool.h"
 
 #define NAME_TOLD_MAX 600
@@ -255,28 +255,7 @@ void tool_put_name(const char *name)
 
 bool tool_parse_size(const char *text, uint64_t *ret)
 {
-	static const char units[] = "KMGT";
-	const char *unit;
-	unsigned long long n;
-	uint64_t bytes, factor = 1;
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno)
-		return false;
-	if (*end) {
-		unit = strchr(units, toupper((unsigned char)*end));
-		if (!unit || end[1])
-			return false;
-		factor = UINT64_C(1) << (10 * (unit - units + 1));
-	}
-	if (!mul_u64(n, factor, &bytes))
-		return false;
-	*ret = bytes;
-	return true;
+	return size_parse(text, ret);
 }
 
 bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *ret)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * export_data.h - how the bytes of an export's files travel: options and what they mean
+ */
+#ifndef LEAT_SERVER_EXPORT_DATA_H
+#define LEAT_SERVER_EXPORT_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+
+#define DATA_ALIGN 4096u /* file offsets at which a request may be cut */
+#define DATA_GRAIN_MAX (1u << 20)
+#define DATA_STREAMS_MAX 32u
+#define DATA_GRAIN_DEFAULT (16u << 10)
+#define DATA_CHUNK_DEFAULT (64u << 10)
+
+enum data_overlap {
+	DATA_OVERLAP_OFF,     /* the whole disk operation, then the whole transfer, or the other way */
+	DATA_OVERLAP_ORDERED, /* pieces are placed as a prefix that grows */
+	DATA_OVERLAP_STREAMS, /* pieces are placed when the disk delivers them, in any order */
+};
+
+enum { /* struct export_data.given */
+       DATA_GIVEN_OVERLAP = 1u << 0,
+       DATA_GIVEN_GRAIN = 1u << 1,
+       DATA_GIVEN_STREAMS = 1u << 2,
+       DATA_GIVEN_CHUNK = 1u << 3,
+};
+
+/* Part of struct export_conf: plain data. */
+struct export_data {
+	unsigned given;
+	enum data_overlap overlap;
+	uint32_t grain;	  /* bytes of a piece */
+	uint32_t streams; /* members of the disk that work side by side */
+	uint32_t chunk;	  /* bytes that lie on one member before the next one's turn */
+};
+
+/** export_data_init - the defaults */
+void export_data_init(struct export_data *d);
+
+/** export_data_option - apply one option, as the command line and the file name it
+ * @key: "overlap", "grain", "streams", "chunk"
+ * @value: NULL for a bare flag
+ * @why: gets a text on failure
+ *
+ * Return: 0, -ENOENT: not one of these; -EINVAL.
+ */
+int must_check export_data_option(struct export_data *d, const char *key, const char *value,
+				  char *why, size_t why_bytes);
+
+/** export_data_check - all options are there: do they go together?
+ *
+ * Return: 0, -EINVAL with @why.
+ */
+int must_check export_data_check(const struct export_data *d, char *why, size_t why_bytes);
+
+/** export_data_same - do two mean the same? */
+bool export_data_same(const struct export_data *a, const struct export_data *b);
+
+#define EXPORT_DATA_PRINT_BYTES 256
+
+/** export_data_print - ", overlap streams, ...": what is not the default, for the log; Return: @buf */
+const char *export_data_print(const struct export_data *d, char *buf, size_t bytes);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store.c - which store an export gets
+ *
+ * Operation: a choice by options.
+ * Memory:    none.
+ * Threads:   any.
+ * Errors:    none: export_data_check() has refused what there is not.
+ */
+#include "store.h"
+
+#include "export.h"
+
+/** store_of - see store.h */
+const struct store_ops *store_of(const struct export *exp)
+{
+	(void)exp;
+	return &store_cached_ops;
+}
