@@ -467,6 +467,10 @@ struct rpcrdma_piece {
  */
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
 
+/** rpcrdma_req_by_chunk - does payload move by itself, before the reply? That of the call or of the
+ * results, whichever there is: false where it is part of a message or of a stream. */
+bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req);
+
 /** rpcrdma_req_room - the longest payload that the caller has room for in the results */
 uint32_t rpcrdma_req_room(const struct rpcrdma_req *req);
 

@@ -361,6 +361,11 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
 	return req->conn->ops->pull(r, piece);
 }
 
+bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req)
+{
+	return req->conn->ops->by_chunk(req_of(req));
+}
+
 uint32_t rpcrdma_req_room(const struct rpcrdma_req *req)
 {
 	return req->conn->ops->room(req_of(req));

@@ -93,6 +93,7 @@ const struct rr_conn_ops rr_rconn_ops = {
 	.owed = conn_owed,
 	.decode = rr_srv_decode,
 	.pull = rr_srv_pull,
+	.by_chunk = rr_srv_by_chunk,
 	.room = rr_srv_room,
 	.sink = rr_srv_sink,
 	.place = rr_srv_place,

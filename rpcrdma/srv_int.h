@@ -90,6 +90,7 @@ struct rr_conn_ops {
 	/* Prepare req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
 	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
 	int (*pull)(struct rr_req *r, struct rpcrdma_piece *p);
+	bool (*by_chunk)(const struct rr_req *r);
 	uint32_t (*room)(const struct rr_req *r);
 	int (*sink)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 	int (*place)(struct rr_req *r, struct rpcrdma_piece *p);

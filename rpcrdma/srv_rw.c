@@ -257,6 +257,11 @@ int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
 	return rr_srv_read(rr, rr->reads.item_first, rr->reads.item_nsegs, p->off, p);
 }
 
+bool rr_srv_by_chunk(const struct rr_req *r)
+{
+	return r->args.chunk_used || rr_srv_has_write_chunk(rr_rreq_of(r));
+}
+
 /* Without a Write chunk the reply has to hold it: the larger of what an inline reply and the Reply
  * chunk leave beside the smallest head. A reply that turns out too long is refused when it is made. */
 uint32_t rr_srv_room(const struct rr_req *r)

@@ -128,6 +128,7 @@ static const struct rr_conn_ops tcp_ops = {
 	.owed = conn_owed,
 	.decode = rr_tcp_decode,
 	.pull = rr_tcp_pull,
+	.by_chunk = rr_tcp_by_chunk,
 	.room = rr_tcp_room,
 	.sink = rr_tcp_sink,
 	.place = rr_tcp_place,

@@ -89,6 +89,7 @@ int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args);
 int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p);
 
 /* srv_tcp_out.c */
+bool rr_tcp_by_chunk(const struct rr_req *r);
 uint32_t rr_tcp_room(const struct rr_req *r);
 int rr_tcp_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p);

@@ -66,6 +66,12 @@ void rr_treq_end(struct rr_treq *t)
 
 /* ---- for the service ---- */
 
+bool rr_tcp_by_chunk(const struct rr_req *r)
+{
+	(void)r;
+	return false;
+}
+
 uint32_t rr_tcp_room(const struct rr_req *r)
 {
 	(void)r;

@@ -143,7 +143,7 @@ static enum nfs3_io_next begin_read(struct req *r)
 		count = 0;
 	else if (count > r->stx.stx_size - a->offset)
 		count = (uint32_t)(r->stx.stx_size - a->offset);
-	place_start(r, PLACE_READ, count);
+	place_start(r, PLACE_READ, a->offset, count);
 	return NFS3_IO_READY;
 }
 
@@ -263,7 +263,7 @@ enum nfs3_io_next nfs3_io_begin(struct req *r)
 		return begin_write(r);
 	default:
 		r->sync_seq = r->file->dirty_seq;
-		place_start(r, PLACE_SYNC, 0);
+		place_start(r, PLACE_SYNC, 0, 0);
 		return NFS3_IO_READY;
 	}
 }

@@ -24,7 +24,7 @@
 #include "req.h"
 #include "server_int.h"
 
-#define HEAD_BYTES 256u	/* of a WRITE's data */
+#define HEAD_BYTES 256u	/* of a WRITE's data, if the first piece of it has so many (cut.c) */
 #define ARGS_MAX 1024u	/* longest arguments without payload: RENAME's have 656 bytes */
 
 /** once_init - see once.h */
@@ -36,13 +36,23 @@ void once_init(struct once *o)
 
 /* ---- the key ------------------------------------------------------------------------------ */
 
+/* How much of a WRITE's data is looked at: it is in the first piece, however it is cut. */
+static uint32_t head_bytes(const struct req *r, uint32_t length)
+{
+	uint64_t off = r->args.write.offset;
+
+	if (r->place.kind == PLACE_PULL)
+		return 0;
+	return MIN(MIN(length, HEAD_BYTES), DATA_ALIGN - (uint32_t)(off % DATA_ALIGN));
+}
+
 /* The arguments with an empty payload, and then what stands for it: they have no other bytes that
  * are not in memory. Return: bytes in @buf */
 static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 {
 	struct rpcrdma_payload *data = place_payload(r);
 	uint32_t length = data ? data->length : 0;
-	uint32_t head = r->place.kind == PLACE_PULL ? 0 : MIN(length, HEAD_BYTES);
+	uint32_t head = data ? head_bytes(r, length) : 0;
 	bool_t ok;
 	u_int n;
 	XDR x;

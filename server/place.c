@@ -3,11 +3,11 @@
  *
  * place.c - moving the payload of one request between store and transport, in pieces
  *
- * Operation: the payload is cut into pieces of `grain` bytes, up to PLACE_PIECES of them under way
- *            at once, each a small state machine of its own, so that reading, placing and sending
- *            may go on side by side:
+ * Operation: the payload is cut into pieces (cut.c), up to PLACE_WINDOW of them under way at once, each
+ *            a small state machine of its own, so that the disk, the network and the sending of the
+ *            answer go on side by side:
  *
- *              READ   NEED_BUF --> DISK --> PUTTING --> DONE
+ *              READ   NEED_BUF --> DISK --> TURN --> PUTTING --> DONE
  *              WRITE  NEED_BUF --> PULLING --> PULLED --> DISK --> DONE
  *              PULL   NEED_BUF --> PULLING --> DONE
  *              SYNC   DISK --> DONE
@@ -21,21 +21,31 @@
  *     PULLING   PULLED    piece_pulling  the data has come; WRITE
  *     PULLING   DONE      piece_pulling  the data has come; PULL. Or it never will
  *     PULLED    DISK      piece_pulled   place_open() was called
- *     DISK      PUTTING   piece_disk     READ into a buffer
+ *     DISK      TURN      piece_disk     READ into a buffer
  *     DISK      DONE      piece_disk     WRITE, SYNC, READ into the caller's memory, or an error
- *     PUTTING   DONE      piece_putting  the transport has the piece, and its buffer is not needed
- *                                        for another, or is free again
+ *     TURN      PUTTING   piece_turn     all before it has been put, or no order is kept
+ *     TURN      DONE      piece_turn     it lies beyond what can be answered
+ *     PUTTING   DONE      piece_putting  the transport has the piece
+ *
+ *            Without overlap there is one piece, the whole: all of it is read, then all of it is
+ *            placed. With it a READ's piece is placed when the disk delivers it, and a WRITE's goes
+ *            to the disk when it has landed: each of them uses disk and network at once. That
+ *            takes chunks of the caller's; what travels inside a message or on a stream is one
+ *            piece.
  *
  *            What a WRITE brings waits in PULLED until place_open(): whether it may be executed is
  *            found out when it is here, so that a connection that breaks meanwhile leaves
- *            nothing half done.
- *            The grain is the whole payload today: read all, then place all. The answer waits for
- *            every operation that was begun, however early another failed.
- * Memory:    a piece's buffer belongs to pool, piece, transport or store, piece, pool in turn. What
- *            was placed without being waited for is the transport's until the reply is out;
- *            place_fini() runs after that.
+ *            nothing half done. With overlap the first piece suffices for that; a connection that
+ *            breaks later leaves a WRITE done in part and not answered, which its caller sends again.
+ *            The answer waits for every operation that was begun, however early another failed;
+ *            but not for what the transport was given: it sends in order.
+ * Memory:    one buffer for the payload, of which the pieces have parts. If there is none and the
+ *            pieces are small ones, each gets its own, and gives it back when the transport is
+ *            through with it: a window's worth of memory is enough for any request. A buffer
+ *            belongs to pool, piece, transport or store, piece, pool in turn; what the transport
+ *            did not give back by itself is free when the reply is out: place_fini() runs after
+ *            that. Pieces are recycled per reactor.
  * Threads:   the reactor's.
- *            Pieces that still wait in PULLED go with the request.
  * Errors:    place.good is the length of the prefix in which every piece did what it should;
  *            beyond it something failed (place.err) or the file ended. A piece that the caller has
  *            no room for makes the whole call one to reject, before anything is placed.
@@ -44,6 +54,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -57,39 +68,70 @@ static enum place_state piece_need_buf(struct place_piece *p);
 static enum place_state piece_pulling(struct place_piece *p);
 static enum place_state piece_pulled(struct place_piece *p);
 static enum place_state piece_disk(struct place_piece *p);
+static enum place_state piece_turn(struct place_piece *p);
 static enum place_state piece_putting(struct place_piece *p);
 
 static enum place_state (*const piece_states[])(struct place_piece *p) = {
-	[PLACE_NEED_BUF] = piece_need_buf,
-	[PLACE_PULLING] = piece_pulling,
-	[PLACE_PULLED] = piece_pulled,
-	[PLACE_DISK] = piece_disk,
-	[PLACE_PUTTING] = piece_putting,
+	[PLACE_NEED_BUF] = piece_need_buf, [PLACE_PULLING] = piece_pulling,
+	[PLACE_PULLED] = piece_pulled,	   [PLACE_DISK] = piece_disk,
+	[PLACE_TURN] = piece_turn,	   [PLACE_PUTTING] = piece_putting,
 };
 
+static struct place *place_of(const struct place_piece *p)
+{
+	return &p->req->place;
+}
+
+/* Until it is woken, or ended: the states below that cannot go on for something else than an
+ * operation of theirs just return themselves, and whoever can change that makes them ready. */
 static void piece_run(struct place_piece *p)
 {
-	while (!p->busy && p->state != PLACE_IDLE && p->state != PLACE_DONE) {
-		enum place_state next = piece_states[p->state](p);
+	enum place_state next;
 
+	while (!p->busy && p->state != PLACE_DONE) {
+		next = piece_states[p->state](p);
 		if (next == p->state)
-			continue; /* busy now, or its operation ended at once */
+			return;
 		TRACE3(place_state, p->req->xid, p->off, next);
 		p->state = next;
 		p->started = false;
 	}
 }
 
+static void make_ready(struct place_piece *p)
+{
+	if (!list_is_linked(&p->ready))
+		list_add_tail(&place_of(p)->ready, &p->ready);
+}
+
+static void op_begins(struct place_piece *p)
+{
+	p->started = p->busy = true;
+	place_of(p)->busy++;
+}
+
+static void op_ended(struct place_piece *p)
+{
+	p->busy = false;
+	place_of(p)->busy--;
+}
+
 /* a completion: on with the piece, and with the request if that was the last */
 static void piece_wake(struct place_piece *p)
 {
-	p->busy = false;
+	op_ended(p);
+	make_ready(p);
 	req_run(p->req);
 }
 
-static struct place *place_of(const struct place_piece *p)
+static void wake_all(struct place *pl, enum place_state state)
 {
-	return &p->req->place;
+	list_for_each(n, &pl->pieces) {
+		struct place_piece *p = list_entry(n, struct place_piece, link);
+
+		if (p->state == state && !p->busy)
+			make_ready(p);
+	}
 }
 
 /* the payload is as it should be up to @end at most */
@@ -99,7 +141,8 @@ static void good_until(struct place *pl, uint32_t end, int err)
 		pl->good = end;
 		pl->err = err;
 	}
-	pl->next_off = pl->total; /* nothing further need be begun */
+	cut_stop(&pl->cut); /* nothing further need be begun */
+	wake_all(pl, PLACE_TURN);
 }
 
 static enum place_state piece_fail(struct place_piece *p, int err)
@@ -115,20 +158,58 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 	piece_wake(container_of(w, struct place_piece, waiter));
 }
 
+static int wait_for_buf(struct place_piece *p)
+{
+	op_begins(p);
+	p->waiter.fn = on_buf;
+	rpcrdma_req_buf_wait(p->req->rpc, &p->waiter);
+	return -EINPROGRESS;
+}
+
+/* Return: 0: p->here is memory for it; -EINPROGRESS: it waits; -errno */
+static int buf_for(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	struct rpcrdma_req *rpc = p->req->rpc;
+	size_t bytes = pl->shift + pl->total;
+	int err = 0;
+
+	if (!pl->buf && !pl->piecewise) {
+		err = rpcrdma_req_buf_get(rpc, bytes, &pl->buf);
+		if (err && pl->overlap) {
+			pl->piecewise = true;
+			err = 0;
+		}
+	}
+	if (!err && pl->piecewise && !p->buf) {
+		bytes = (p->off ? 0 : pl->shift) + p->len;
+		err = rpcrdma_req_buf_get(rpc, bytes, &p->buf);
+	}
+	return err == -ENOBUFS ? wait_for_buf(p) : err;
+}
+
+/* where its bytes lie in its buffer; Return: the buffer */
+static struct rpcrdma_buf *buf_of(const struct place_piece *p, size_t *ret_off)
+{
+	const struct place *pl = place_of(p);
+
+	*ret_off = p->buf && p->off ? 0 : pl->shift + (p->buf ? 0 : p->off);
+	return p->buf ? p->buf : pl->buf;
+}
+
 static enum place_state use_buf(struct place_piece *p)
 {
-	int err;
+	struct rpcrdma_buf *b;
+	size_t off;
+	int err = buf_for(p);
 
-	err = p->buf ? 0 : rpcrdma_req_buf_get(p->req->rpc, p->len, &p->buf);
-	if (err == -ENOBUFS) {
-		p->busy = true;
-		p->waiter.fn = on_buf;
-		rpcrdma_req_buf_wait(p->req->rpc, &p->waiter);
+	if (err == -EINPROGRESS)
 		return PLACE_NEED_BUF;
-	}
 	if (err)
 		return piece_fail(p, err);
-	p->iov[0] = (struct iovec){ .iov_base = p->buf->addr, .iov_len = p->len };
+	b = buf_of(p, &off);
+	p->here = (struct iovec){ .iov_base = (char *)b->addr + off, .iov_len = p->len };
+	p->iov = &p->here;
 	p->iovcnt = 1;
 	return place_of(p)->kind == PLACE_READ ? PLACE_DISK : PLACE_PULLING;
 }
@@ -154,6 +235,21 @@ static char *arrived(struct req *r)
 	return data->iovcnt ? data->iov[0].iov_base : NULL;
 }
 
+/* Straight into the caller's memory, where that can be had and is not moot: 0 or -errno. */
+static int sink(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	int err;
+
+	if (pl->overlap)
+		return -EOPNOTSUPP;
+	p->iov = pl->iov;
+	p->iovcnt = PLACE_IOV_MAX;
+	err = rpcrdma_req_sink(p->req->rpc, p->off, p->len, p->iov, &p->iovcnt);
+	pl->no_room |= err == -EMSGSIZE;
+	return err;
+}
+
 static enum place_state piece_need_buf(struct place_piece *p)
 {
 	struct req *r = p->req;
@@ -161,27 +257,23 @@ static enum place_state piece_need_buf(struct place_piece *p)
 	int err;
 
 	if (r->place.kind == PLACE_READ) {
-		p->iovcnt = PLACE_IOV_MAX;
-		err = rpcrdma_req_sink(r->rpc, p->off, p->len, p->iov, &p->iovcnt);
-		if (!err)
-			return PLACE_DISK;
-		if (err == -EMSGSIZE) {
-			r->place.no_room = true;
-			return piece_fail(p, err);
-		}
-		return use_buf(p);
+		err = sink(p);
+		if (err)
+			return err == -EMSGSIZE ? piece_fail(p, err) : use_buf(p);
+		return PLACE_DISK;
 	}
 	here = arrived(r);
 	if (!here)
 		return use_buf(p);
-	p->iov[0] = (struct iovec){ .iov_base = here + p->off, .iov_len = p->len };
+	p->here = (struct iovec){ .iov_base = here + p->off, .iov_len = p->len };
+	p->iov = &p->here;
 	p->iovcnt = 1;
 	return r->place.kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
 }
 
-/* ---- PULLING, PULLED ------------------------------------------------------------------- */
+/* ---- PULLING, PULLED ---------------------------------------------------------------------- */
 
-static void on_xfer(struct rpcrdma_piece *xfer, int err)
+static void on_pulled(struct rpcrdma_piece *xfer, int err)
 {
 	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
 
@@ -189,37 +281,36 @@ static void on_xfer(struct rpcrdma_piece *xfer, int err)
 	piece_wake(p);
 }
 
-static void describe(struct place_piece *p, uint32_t len)
+static void describe(struct place_piece *p, void (*done)(struct rpcrdma_piece *xfer, int err))
 {
-	p->xfer = (struct rpcrdma_piece){ .buf = p->buf, .off = p->off, .len = len };
+	p->xfer = (struct rpcrdma_piece){ .off = p->off, .len = p->len, .done = done };
+	p->xfer.buf = buf_of(p, &p->xfer.buf_off);
 }
 
 static enum place_state piece_pulling(struct place_piece *p)
 {
+	struct place *pl = place_of(p);
 	int err;
 
 	if (!p->started) {
-		p->started = true;
-		describe(p, p->len);
-		p->xfer.done = on_xfer;
-		p->busy = true;
+		describe(p, on_pulled);
+		op_begins(p);
 		err = rpcrdma_req_pull(p->req->rpc, &p->xfer);
 		if (!err)
 			return PLACE_PULLING;
-		p->busy = false;
+		op_ended(p);
 		p->xfer.err = err;
 	}
-	if (p->xfer.err)
+	if (p->xfer.err) {
+		pl->lost = pl->kind == PLACE_WRITE;
 		return piece_fail(p, p->xfer.err);
-	return place_of(p)->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+	}
+	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
 }
 
 static enum place_state piece_pulled(struct place_piece *p)
 {
-	if (place_of(p)->open)
-		return PLACE_DISK;
-	p->busy = true; /* until place_open() */
-	return PLACE_PULLED;
+	return place_of(p)->open ? PLACE_DISK : PLACE_PULLED;
 }
 
 /* ---- DISK --------------------------------------------------------------------------------- */
@@ -227,6 +318,23 @@ static enum place_state piece_pulled(struct place_piece *p)
 static void on_disk(struct store_io *io)
 {
 	piece_wake(container_of(io, struct place_piece, io));
+}
+
+/* what a read may spoil around the piece: the parts of one buffer have no space between them */
+static void fill_pads(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	const struct rpcrdma_buf *b;
+	size_t off, end;
+
+	p->io.pad_head = p->io.pad_tail = 0;
+	if (p->iov != &p->here)
+		return;
+	b = buf_of(p, &off);
+	end = off + p->len;
+	p->io.pad_head = p->off ? 0 : (uint32_t)off;
+	if (p->buf || p->off + p->len == pl->total)
+		p->io.pad_tail = (uint32_t)(b->bytes - end);
 }
 
 static void fill_io(struct place_piece *p)
@@ -237,18 +345,18 @@ static void fill_io(struct place_piece *p)
 	io->file = &r->file->file;
 	io->iov = p->iov;
 	io->iovcnt = p->iovcnt;
+	io->off = r->place.cut.base + p->off;
 	io->bytes = p->len;
 	io->done = on_disk;
 	io->creds = &r->creds;
 	switch (r->place.kind) {
 	case PLACE_READ:
 		io->op = STORE_READ;
-		io->off = r->args.read.offset + p->off;
 		io->size_hint = r->stx.stx_size;
+		fill_pads(p);
 		return;
 	case PLACE_WRITE:
 		io->op = STORE_WRITE;
-		io->off = r->args.write.offset + p->off;
 		io->stable = (enum store_stable)r->args.write.stable;
 		io->has_setid = r->stx.stx_mode & (S_ISUID | S_ISGID);
 		return;
@@ -277,12 +385,11 @@ static enum place_state piece_disk(struct place_piece *p)
 	uint32_t got;
 
 	if (!p->started) {
-		p->started = true;
 		fill_io(p);
-		p->busy = true;
+		op_begins(p);
 		if (!submit(p))
 			return PLACE_DISK;
-		p->busy = false;
+		op_ended(p);
 	}
 	if (p->io.sync_failed)
 		pl->sync_failed = true;
@@ -290,170 +397,281 @@ static enum place_state piece_disk(struct place_piece *p)
 		return piece_fail(p, p->io.res == -EFAULT ? -EIO : p->io.res);
 	got = (uint32_t)p->io.res;
 	if (got < p->len) {
-		pl->short_read = pl->kind == PLACE_READ;
+		pl->short_read |= pl->kind == PLACE_READ;
 		good_until(pl, p->off + got, 0);
 	}
-	if (pl->kind != PLACE_READ || !p->buf || !got)
+	if (pl->kind != PLACE_READ || p->iov != &p->here || !got)
 		return PLACE_DONE;
 	p->len = got;
-	return PLACE_PUTTING;
+	return PLACE_TURN;
 }
 
-/* ---- PUTTING ------------------------------------------------------------------------------ */
+/* ---- TURN, PUTTING ------------------------------------------------------------------------ */
 
-/* Only when there are more pieces than places for them must a buffer be waited for; otherwise the
- * reply follows at once, and its completion is the piece's too. */
-static bool must_recycle(const struct place *pl)
+static enum place_state piece_turn(struct place_piece *p)
 {
-	return pl->total > (uint64_t)pl->grain * PLACE_PIECES;
+	const struct place *pl = place_of(p);
+
+	if (p->off >= pl->good)
+		return PLACE_DONE;
+	return !pl->in_order || p->off == pl->turn ? PLACE_PUTTING : PLACE_TURN;
+}
+
+static bool has_free_window(const struct place *pl)
+{
+	return pl->out + pl->putting < PLACE_WINDOW;
+}
+
+static void piece_free(struct place_piece *p)
+{
+	struct req *r = p->req;
+
+	if (p->buf)
+		rpcrdma_buf_put(r->reactor->engine, p->buf);
+	p->buf = NULL;
+	list_del(&p->link);
+	list_del(&p->ready);
+	if (p != &r->place.first)
+		list_add_head(&r->reactor->free_pieces, &p->link);
+}
+
+/* The transport is through with it. The reply may be on its way by now; if there is more to begin, it
+ * is not. */
+static void on_put(struct rpcrdma_piece *xfer, int err)
+{
+	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
+	struct req *r = p->req;
+	struct place *pl = &r->place;
+	bool more = pl->cut.left;
+
+	pl->putting--;
+	if (err)
+		good_until(pl, p->off, err);
+	piece_free(p);
+	if (more)
+		req_run(r);
+}
+
+/* The last one goes in one chain with the answer, and is through when that is. */
+static bool is_last(const struct place *pl)
+{
+	return !pl->cut.left && pl->out == 1;
 }
 
 static enum place_state piece_putting(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
+	bool lend = is_last(pl);
 	int err;
 
-	if (!p->started) {
-		p->started = true;
-		describe(p, p->len);
-		p->xfer.done = must_recycle(pl) ? on_xfer : NULL;
-		p->busy = must_recycle(pl);
-		err = rpcrdma_req_place(p->req->rpc, &p->xfer);
-		if (!err)
-			return p->busy ? PLACE_PUTTING : PLACE_DONE;
-		p->busy = false;
-		p->xfer.err = err;
+	describe(p, lend ? NULL : on_put);
+	err = rpcrdma_req_place(p->req->rpc, &p->xfer);
+	if (err) {
 		pl->no_room |= err == -EMSGSIZE;
+		return piece_fail(p, err);
 	}
-	return p->xfer.err ? piece_fail(p, p->xfer.err) : PLACE_DONE;
+	p->lent = true;
+	pl->putting += !lend;
+	pl->turn = p->off + p->len;
+	if (pl->in_order)
+		wake_all(pl, PLACE_TURN);
+	return PLACE_DONE;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
+/* Do disk and network take turns, or work side by side? It takes chunks, and more than one piece. */
+static void plan(struct req *r, uint64_t off, uint32_t total)
+{
+	const struct export_data *d = &r->exp->conf.data;
+	struct place *pl = &r->place;
+
+	pl->overlap = d->overlap != DATA_OVERLAP_OFF && total > d->grain &&
+		      rpcrdma_req_by_chunk(r->rpc);
+	pl->in_order = pl->overlap && d->overlap == DATA_OVERLAP_ORDERED && pl->kind == PLACE_READ;
+	if (pl->overlap)
+		cut_start(&pl->cut, off, total, d->grain, d->streams, d->chunk);
+	else
+		cut_start(&pl->cut, off, total, 0, 1, 0);
+	pl->shift = r->exports->stores[r->exp->idx]->aligned ? off % DATA_ALIGN : 0;
+}
+
+static struct place_piece *piece_get(struct req *r)
+{
+	struct place *pl = &r->place;
+	struct list *n;
+	struct place_piece *p = &pl->first;
+
+	if (list_is_linked(&p->link)) {
+		n = list_pop(&r->reactor->free_pieces);
+		p = n ? list_entry(n, struct place_piece, link) : calloc(1, sizeof(*p));
+	}
+	if (!p)
+		return NULL;
+	list_init(&p->ready);
+	list_init(&p->link);
+	list_add_tail(&pl->pieces, &p->link);
+	p->req = r;
+	p->started = p->busy = p->lent = false;
+	p->buf = NULL;
+	pl->out++;
+	return p;
+}
+
+/* one piece without bytes */
+static void begin_sync(struct req *r)
+{
+	struct place_piece *p = piece_get(r);
+
+	p->state = PLACE_DISK;
+	p->off = p->len = 0;
+	p->stream = 0;
+	p->iovcnt = 0;
+	r->place.cut.streams[0].out++;
+	make_ready(p);
+}
+
 /** place_start - see place.h */
-void place_start(struct req *r, enum place_kind kind, uint32_t total)
+void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t total)
 {
 	struct place *pl = &r->place;
 
 	pl->kind = kind;
-	pl->total = pl->good = pl->grain = total;
-	pl->next_off = 0;
+	pl->total = pl->good = total;
+	pl->turn = 0;
 	pl->err = 0;
-	pl->short_read = pl->no_room = pl->sync_failed = false;
+	pl->short_read = pl->no_room = pl->sync_failed = pl->lost = pl->piecewise = false;
+	pl->overlap = pl->in_order = false;
 	pl->open = kind != PLACE_WRITE;
-	pl->out = 0;
-	for (unsigned i = 0; i < PLACE_PIECES; i++) {
-		pl->pieces[i].state = PLACE_IDLE;
-		pl->pieces[i].busy = false;
-		pl->pieces[i].buf = NULL;
-	}
+	pl->out = pl->busy = pl->putting = 0;
+	pl->shift = 0;
+	pl->buf = NULL;
+	list_init(&pl->pieces);
+	list_init(&pl->ready);
+	list_init(&pl->first.link);
+	list_init(&pl->first.ready);
+	pl->first.state = PLACE_DONE;
+	if (kind == PLACE_READ || kind == PLACE_WRITE)
+		plan(r, off, total);
+	else
+		cut_start(&pl->cut, off, total, 0, 1, 0);
+	if (kind == PLACE_SYNC)
+		begin_sync(r);
 	if (kind == PLACE_READ && total > rpcrdma_req_room(r->rpc)) {
 		pl->no_room = true;
-		pl->next_off = total;
-	}
-	if (kind == PLACE_SYNC) { /* one piece without bytes */
-		pl->pieces[0] = (struct place_piece){ .state = PLACE_DISK, .req = r };
-		pl->out = 1;
+		cut_stop(&pl->cut);
 	}
 }
 
-/* Return: was there something to begin? */
-static bool begin_piece(struct req *r, struct place_piece *p)
+/* Return: a piece that has just begun, or NULL */
+static struct place_piece *begin_piece(struct req *r)
 {
 	struct place *pl = &r->place;
+	struct place_piece *p;
 
-	if (pl->next_off >= pl->total)
-		return false;
-	p->req = r;
+	if (!pl->cut.left || !has_free_window(pl))
+		return NULL;
+	p = piece_get(r); /* never NULL for the only one */
+	if (!p)
+		return NULL;
 	p->state = PLACE_NEED_BUF;
-	p->started = p->busy = false;
-	p->off = pl->next_off;
-	p->len = MIN(pl->grain, pl->total - pl->next_off);
-	pl->next_off += p->len;
-	pl->out++;
-	return true;
+	if (cut_next(&pl->cut, &p->off, &p->len, &p->stream))
+		return p;
+	pl->out--;
+	piece_free(p);
+	return NULL;
 }
 
-/* Return: is its place free for another one? */
-static bool end_piece(struct req *r, struct place_piece *p)
+/* What the transport has comes back by on_put(), or with the reply. */
+static void end_piece(struct place_piece *p)
 {
-	r->place.out--;
-	if (p->buf && r->place.kind == PLACE_READ && !must_recycle(&r->place))
-		return false; /* the transport has it until the reply is out */
-	if (p->buf && r->place.kind != PLACE_PULL) {
-		rpcrdma_buf_put(r->reactor->engine, p->buf);
-		p->buf = NULL;
-	}
-	return true;
+	struct place *pl = place_of(p);
+
+	pl->out--;
+	cut_ended(&pl->cut, p->stream);
+	if (!p->lent && pl->kind != PLACE_PULL)
+		piece_free(p);
+}
+
+static struct place_piece *next_ready(struct req *r)
+{
+	struct list *n = list_pop(&r->place.ready);
+
+	return n ? list_entry(n, struct place_piece, ready) : begin_piece(r);
+}
+
+static void put_buf(struct req *r)
+{
+	if (r->place.buf)
+		rpcrdma_buf_put(r->reactor->engine, r->place.buf);
+	r->place.buf = NULL;
 }
 
 /** place_run - see place.h */
 bool place_run(struct req *r)
 {
 	struct place *pl = &r->place;
-	bool moved;
+	struct place_piece *p;
 
-	do {
-		moved = false;
-		for (unsigned i = 0; i < PLACE_PIECES; i++) {
-			struct place_piece *p = &pl->pieces[i];
-
-			if (p->state == PLACE_IDLE && !begin_piece(r, p))
-				continue;
-			if (p->state == PLACE_DONE || p->busy)
-				continue;
-			piece_run(p);
-			if (p->state != PLACE_DONE)
-				continue;
-			if (end_piece(r, p))
-				p->state = PLACE_IDLE;
-			moved = true;
-		}
-	} while (moved);
-	return !pl->out;
+	while ((p = next_ready(r))) {
+		piece_run(p);
+		if (p->state == PLACE_DONE)
+			end_piece(p);
+	}
+	if (!pl->out && !pl->cut.left && pl->kind == PLACE_WRITE) /* the store has it, and the answer is a small one */
+		put_buf(r);
+	return !pl->out && !pl->cut.left;
 }
 
-/** place_pulled - see place.h */
+/** place_pulled - see place.h; what has failed will not be more */
 bool place_pulled(const struct req *r)
 {
 	const struct place *pl = &r->place;
-	unsigned n = 0;
 
-	for (unsigned i = 0; i < PLACE_PIECES; i++)
-		n += pl->pieces[i].state == PLACE_PULLED;
-	return n == pl->out;
+	return pl->err || !pl->out || pl->first.state == PLACE_PULLED;
 }
 
 /** place_open - see place.h */
 void place_open(struct req *r)
 {
-	struct place *pl = &r->place;
+	r->place.open = true;
+	wake_all(&r->place, PLACE_PULLED);
+}
 
-	pl->open = true;
-	for (unsigned i = 0; i < PLACE_PIECES; i++) {
-		if (pl->pieces[i].state == PLACE_PULLED)
-			pl->pieces[i].busy = false;
-	}
+/** place_settle - see place.h */
+bool place_settle(struct req *r)
+{
+	if (r->place.kind == PLACE_NONE)
+		return true;
+	cut_stop(&r->place.cut);
+	return !r->place.busy;
 }
 
 /** place_data - see place.h */
 const void *place_data(const struct req *r)
 {
-	return r->place.pieces[0].iov[0].iov_base;
+	return r->place.first.iov[0].iov_base;
 }
 
 /** place_fini - see place.h */
 void place_fini(struct req *r)
 {
-	if (r->place.kind == PLACE_NONE)
-		return;
-	assert(place_pulled(r));
-	for (unsigned i = 0; i < PLACE_PIECES; i++) {
-		struct place_piece *p = &r->place.pieces[i];
+	struct place *pl = &r->place;
 
-		if (p->buf)
-			rpcrdma_buf_put(r->reactor->engine, p->buf);
-		p->buf = NULL;
-	}
-	r->place.kind = PLACE_NONE;
+	if (pl->kind == PLACE_NONE)
+		return;
+	assert(!pl->busy && !pl->putting);
+	list_for_each_safe(n, &pl->pieces)
+		piece_free(list_entry(n, struct place_piece, link));
+	put_buf(r);
+	pl->kind = PLACE_NONE;
+}
+
+/** place_pool_fini - see place.h */
+void place_pool_fini(struct reactor *re)
+{
+	struct list *n;
+
+	while ((n = list_pop(&re->free_pieces)))
+		free(list_entry(n, struct place_piece, link));
 }

@@ -51,6 +51,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	r->workers = srv->workers;
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
+	list_init(&r->free_pieces);
 	list_init(&r->admission);
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->engine);
 	if (!err)
@@ -148,6 +149,7 @@ void reactor_destroy(struct reactor *r)
 	/* first the engine: it runs what others had still posted to us */
 	rpcrdma_engine_destroy(r->engine);
 	req_pool_fini(r);
+	place_pool_fini(r);
 	fdcache_destroy(r->files);
 	exports_use_put(r->exports);
 	sem_destroy(&r->ended);

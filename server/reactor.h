@@ -48,7 +48,8 @@ struct reactor {
 	struct worker_pool *workers;
 	struct fdcache *files;
 	struct exports_use *exports; /* of calls that come */
-	struct list free_reqs; /* recycled requests */
+	struct list free_reqs;	 /* recycled requests */
+	struct list free_pieces; /* and pieces of their payloads */
 	struct list admission; /* requests waiting for it, the oldest first */
 	unsigned nadmission;
 	unsigned live;		 /* requests admitted and not yet free */

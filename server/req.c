@@ -25,7 +25,7 @@
  *     NEW       REPLYING  state_new        it is an answer already that it is refused
  *     ADMITTED  MOVING    state_admitted   WRITE, SYMLINK: the payload is to be pulled first
  *     ADMITTED  ENTERING  state_admitted   it changes something and is all here
- *     MOVING    ENTERING  state_moving     WRITE, SYMLINK: now it is all here
+ *     MOVING    ENTERING  state_moving     WRITE, SYMLINK: now it is all here, or (overlap) begins to be
  *     MOVING    REPLYING  state_moving     nothing is under way any more, or the pull failed
  *     ENTERING  ENTERING  state_entering   its like is being executed: it has joined that one
  *     ENTERING  REPLYING  state_entering   it came before: it gets the answer of then
@@ -34,6 +34,7 @@
  *               RUNNING                    the file must be opened or asked for permission; or work
  *               MOVING                     the file is there, payload can move: place.c
  *               REPLYING                   nothing to wait for at all, or refused
+ *     REPLYING  REPLYING  state_replying   payload is still being pulled: WRITE, not to be executed
  *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
  *
  *     true in   admission   memory held                      waits in
@@ -413,10 +414,10 @@ static enum req_state state_admitted(struct req *r)
 		status = nfs3_io_write_check(r);
 		if (status != NFS3_OK)
 			return end_fail(r, status);
-		place_start(r, PLACE_WRITE, r->args.write.count);
+		place_start(r, PLACE_WRITE, r->args.write.offset, r->args.write.count);
 		return REQ_MOVING;
 	case PLACE_PULL:
-		place_start(r, PLACE_PULL, r->args.symlink.symlink.symlink_data.length);
+		place_start(r, PLACE_PULL, 0, r->args.symlink.symlink.symlink_data.length);
 		return REQ_MOVING;
 	default:
 		return r->proc->once ? REQ_ENTERING : execute(r);
@@ -445,7 +446,10 @@ static enum req_state state_moving(struct req *r)
 		r->end = REQ_END_REJECT;
 		return REQ_REPLYING;
 	}
-	return finish(r);
+	(void)finish(r);
+	if (r->place.lost) /* done in part: whoever sends it again is not to be told of this */
+		r->end = REQ_END_DROP;
+	return REQ_REPLYING;
 }
 
 static enum req_state state_running(struct req *r)
@@ -514,6 +518,8 @@ static void send_end(struct req *r)
 static enum req_state state_replying(struct req *r)
 {
 	if (r->rpc) {
+		if (!place_settle(r)) /* the caller's memory is his again when he has his answer */
+			return REQ_REPLYING;
 		if (once_end(r))
 			r->end = REQ_END_KEPT;
 		send_end(r);

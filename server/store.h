@@ -85,6 +85,7 @@ struct store {
 	const struct store_ops *ops;
 	struct reactor *reactor;
 	struct export *exp;
+	bool aligned; /* likes memory to lie as the file does, modulo DATA_ALIGN */
 };
 
 extern const struct store_ops store_cached_ops;

@@ -3,7 +3,7 @@
  *
  * variant.c - the flow tests once more, with other thresholds, credits and private data
  *
- * Operation:  Flow tests are linked with --wrap of the four functions below; every client, listener
+ * Operation:  Flow tests are linked with --wrap of the functions below; every client, listener
  *             and local fabric of the program goes through here, and rr_credit_grant() of its
  *             responders. Without the variables nothing changes:
  *
@@ -13,6 +13,8 @@
  *               LEAT_TEST_CREDITS=falling   each grant is half of the one before, down to 1, then
  *                                           it starts again
  *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where there is none
+ *               LEAT_TEST_OVERLAP=streams|ordered  exports move data in pieces of 4 KiB, as if from
+ *                                           three members of 8 KiB each
  *
  *             A program in which a variable took effect says so on stderr, once; test_variant_*.sh
  *             want to see that.
@@ -26,6 +28,7 @@
 #include <string.h>
 
 #include "credit.h"
+#include "export_data.h"
 #include "local.h"
 #include "rpcrdma.h"
 
@@ -41,6 +44,8 @@ int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 			  void *ctx, struct rpcrdma_listener **ret);
 int __real_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
 int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
+void __real_export_data_init(struct export_data *d);
+void __wrap_export_data_init(struct export_data *d);
 uint32_t __real_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 uint32_t __wrap_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 
@@ -100,6 +105,19 @@ int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **re
 	if (!a.hooks.chaos_seed)
 		a.hooks.chaos_seed = wanted_u32("LEAT_TEST_CHAOS", 0);
 	return __real_rr_local_open(&a, ret);
+}
+
+void __wrap_export_data_init(struct export_data *d)
+{
+	const char *value = wanted("LEAT_TEST_OVERLAP");
+
+	__real_export_data_init(d);
+	if (!value)
+		return;
+	d->overlap = !strcmp(value, "ordered") ? DATA_OVERLAP_ORDERED : DATA_OVERLAP_STREAMS;
+	d->grain = 4096;
+	d->streams = 3;
+	d->chunk = 8192;
 }
 
 uint32_t __wrap_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap)

@@ -8,6 +8,7 @@
 #   variant LEAT_TEST_INLINE=1024
 #   variant_end
 #
+# $suite, if set before: patterns of the tests' names; by default all of them.
 # What the last line says is counted by tests/run: the tests of all variants together.
 
 : "${O:=build/obj/default}"
@@ -18,9 +19,10 @@ out=${TMPDIR:-/tmp}/variant.$$
 # what it wants (test_srv_wire and the like) choose their thresholds themselves; test_leatd.sh and
 # other scripts run programs that know nothing of these variables.
 suite() {
-	for f in tests/flow/test_clnt_plain.c tests/flow/test_clnt_repair.c tests/flow/test_leat_*.c \
-		tests/flow/test_server_*.c; do
-		[ ! -e "$f" ] || basename "$f" .c
+	for n in ${suite:-test_clnt_plain test_clnt_repair test_leat_* test_server_*}; do
+		for f in tests/flow/$n.c; do
+			[ ! -e "$f" ] || basename "$f" .c
+		done
 	done
 }
 

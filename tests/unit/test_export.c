@@ -207,12 +207,77 @@ static void table(void **state)
 	tmp_dir_destroy(&dir);
 }
 
+/* how data travels: words, sizes, and what does not go together */
+static void data_options(void **state)
+{
+	static const struct {
+		const char *options; /* of an export of / */
+		const char *why;     /* NULL: fine */
+	} rows[] = {
+		{ "overlap=off", NULL },
+		{ "overlap=streams", NULL },
+		{ "overlap=ordered,grain=4K", NULL },
+		{ "overlap=streams,grain=8192,streams=8,chunk=64K", NULL },
+		{ "overlap=streams,overlap=streams", NULL },
+		{ "overlap=streams,overlap=off", "contradicts" },
+		{ "overlap", "none of off ordered streams" },
+		{ "overlap=on", "none of off ordered streams" },
+		{ "grain=4096", "without overlap" },
+		{ "overlap=streams,grain=4095", "multiple of 4096" },
+		{ "overlap=streams,grain=0", "multiple of 4096" },
+		{ "overlap=streams,grain=6000", "multiple of 4096" },
+		{ "overlap=streams,grain=2M", "multiple of 4096" },
+		{ "overlap=streams,grain=99999999999999999999", "multiple of 4096" },
+		{ "overlap=streams,grain=", "multiple of 4096" },
+		{ "overlap=streams,grain", "multiple of 4096" },
+		{ "overlap=streams,streams=0", "from 1 to 32" },
+		{ "overlap=streams,streams=33", "from 1 to 32" },
+		{ "overlap=streams,chunk=64K", "without streams" },
+		{ "overlap=streams,streams=2,chunk=20K", "not a multiple of grain" },
+		{ "overlap=streams,grain=8K,grain=4K", "contradicts" },
+	};
+	struct export_conf c;
+	char arg[128], why[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		(void)snprintf(arg, sizeof(arg), "/,%s", rows[i].options);
+		if (!rows[i].why) {
+			assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
+			export_conf_fini(&c);
+			continue;
+		}
+		why[0] = '\0';
+		assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), -EINVAL);
+		if (!strstr(why, rows[i].why))
+			fail_msg("%s: '%s' does not say '%s'", arg, why, rows[i].why);
+	}
+}
+
+static void data_options_are_told(void **state)
+{
+	struct export_conf a, b;
+	char why[256], how[EXPORT_DATA_PRINT_BYTES];
+
+	(void)state;
+	assert_int_equal(export_conf_parse("/,overlap=streams,grain=8K", &a, why, sizeof(why)), 0);
+	assert_int_equal(export_conf_parse("/,overlap=streams", &b, why, sizeof(why)), 0);
+	assert_string_equal(export_data_print(&a.data, how, sizeof(how)),
+			    ", overlap streams, grain 8192");
+	assert_false(export_data_same(&a.data, &b.data));
+	assert_true(export_data_same(&a.data, &a.data));
+	export_conf_fini(&a);
+	export_conf_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cidrs),   cmocka_unit_test(without_clients),
 		cmocka_unit_test(options), cmocka_unit_test(refused),
 		cmocka_unit_test(table),
+		cmocka_unit_test(data_options),
+		cmocka_unit_test(data_options_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

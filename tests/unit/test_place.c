@@ -16,7 +16,7 @@
 #include "place.c"
 
 #define TOTAL 26u
-#define OPS_MAX 64
+#define OPS_MAX 70
 
 enum op_kind { OP_BUF, OP_PULL, OP_DISK, OP_PUT };
 
@@ -29,9 +29,11 @@ struct op {
 
 static struct op ops[OPS_MAX];
 static unsigned nops, bufs_left, bufs_out, resumed;
+static size_t buf_max; /* longer ones cannot be had now */
 static uint32_t room;
-static bool direct, inline_disk;
+static bool direct, inline_disk, by_chunk;
 static char disk[TOTAL + 1], caller[TOTAL + 1], direct_mem[TOTAL];
+static uint32_t stretch; /* the payload is longer, and nobody looks at it */
 static struct req *running;
 
 /* ---- the fakes ---- */
@@ -47,7 +49,7 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	struct rpcrdma_buf *b;
 
 	(void)req;
-	if (!bufs_left)
+	if (!bufs_left || bytes > buf_max)
 		return -ENOBUFS;
 	bufs_left--;
 	bufs_out++;
@@ -71,6 +73,12 @@ void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 {
 	(void)req;
 	note(OP_BUF, w, 0, 0);
+}
+
+bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req)
+{
+	(void)req;
+	return by_chunk;
 }
 
 uint32_t rpcrdma_req_room(const struct rpcrdma_req *req)
@@ -102,13 +110,14 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *p)
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *p)
 {
 	(void)req;
-	if (p->off + p->len > room)
+	if (p->off + p->len > room && !stretch)
 		return -EMSGSIZE;
 	if (p->done) {
 		note(OP_PUT, p, p->off, p->len);
 		return 0;
 	}
-	memcpy(caller + p->off, p->buf->addr, p->len);
+	if (!stretch)
+		memcpy(caller + p->off, (char *)p->buf->addr + p->buf_off, p->len);
 	return 0;
 }
 
@@ -123,7 +132,8 @@ static int fake_submit(struct store *s, struct store_io *io)
 		note(OP_DISK, io, (uint32_t)io->off, io->bytes);
 		return 0;
 	}
-	memcpy(io->iov[0].iov_base, disk + io->off, io->bytes);
+	if (!stretch)
+		memcpy(io->iov[0].iov_base, disk + io->off, io->bytes);
 	io->res = (int32_t)io->bytes;
 	return 1;
 }
@@ -153,7 +163,12 @@ static int setup(void **state)
 	nops = resumed = bufs_out = 0;
 	bufs_left = 100;
 	room = 1000;
+	stretch = 0;
+	buf_max = SIZE_MAX;
 	direct = inline_disk = false;
+	by_chunk = true;
+	list_init(&reactor.free_pieces);
+	exp0.conf.data = (struct export_data){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
 	memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL + 1);
 	memset(caller, '.', TOTAL);
 	memset(direct_mem, '.', TOTAL);
@@ -173,15 +188,17 @@ static int teardown(void **state)
 
 	place_fini(r);
 	assert_int_equal(bufs_out, 0);
+	place_pool_fini(&reactor);
 	free(r->exports);
 	free(r);
 	return 0;
 }
 
+/* pieces of @grain bytes, each going its own way; or all in one */
 static void begin(struct req *r, enum place_kind kind, uint32_t grain)
 {
-	place_start(r, kind, TOTAL);
-	r->place.grain = grain;
+	exp0.conf.data.grain = grain;
+	place_start(r, kind, 0, TOTAL);
 	if (kind == PLACE_WRITE)
 		place_open(r);
 	(void)place_run(r);
@@ -204,7 +221,8 @@ static void complete(unsigned i, int err)
 		p->done(p, err);
 		return;
 	case OP_PUT:
-		memcpy(caller + p->off, p->buf->addr, p->len);
+		if (!stretch)
+			memcpy(caller + p->off, (char *)p->buf->addr + p->buf_off, p->len);
 		p->done(p, err);
 		return;
 	case OP_DISK:
@@ -263,22 +281,140 @@ static void read_pieces(void **state)
 	}
 }
 
-static void window(void **state)
+/* a piece whose disk and whose network take their time, each by itself, in any order */
+static void side_by_side(void **state)
 {
 	struct req *r = *state;
 
-	/* no more than PLACE_PIECES at once */
+	begin(r, PLACE_READ, 9);
+	assert_int_equal(nops, 3);
+	assert_int_equal(bufs_out, 1); /* one for all of it */
+	complete(1, 0);
+	assert_int_equal(nops, 4);
+	assert_int_equal(ops[3].kind, OP_PUT); /* while the others are being read */
+	assert_int_equal(ops[3].off, 9);
+	complete(0, 0);
+	assert_int_equal(ops[4].off, 0);
+	assert_false(place_run(r));
+	complete(2, 0);
+	assert_int_equal(nops, 5); /* the last goes with the answer, which waits for none of them */
+	assert_true(place_run(r));
+	complete(4, 0);
+	complete(3, 0);
+	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+}
+
+static void in_order(void **state)
+{
+	struct req *r = *state;
+
+	exp0.conf.data.overlap = DATA_OVERLAP_ORDERED;
+	begin(r, PLACE_READ, 9);
+	complete(2, 0);
+	complete(1, 0);
+	assert_int_equal(nops, 3);
+	complete(0, 0); /* now all of them at once */
+	assert_int_equal(nops, 5);
+	assert_int_equal(ops[3].off, 0);
+	assert_int_equal(ops[4].off, 9);
+	assert_true(place_run(r));
+	complete(4, 0);
+	complete(3, 0);
+	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+	place_fini(r);
+
+	/* what waits for its turn is let go when that cannot come */
+	nops = 0;
+	memset(caller, '.', TOTAL);
+	begin(r, PLACE_READ, 9);
+	complete(2, 0);
+	complete(0, 0);
+	complete(1, -EIO);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.good, 9);
+	assert_int_equal(r->place.err, -EIO);
+	complete(3, 0);
+	assert_memory_equal(caller + 9, ".................", TOTAL - 9);
+}
+
+/* no memory for the whole: so many pieces as there are buffers, and a buffer is used again when the
+ * transport is through with it, not before */
+static void piecewise(void **state)
+{
+	struct req *r = *state;
+
+	buf_max = 3;
+	bufs_left = 4;
 	begin(r, PLACE_READ, 3);
-	assert_int_equal(nops, PLACE_PIECES);
-	assert_int_equal(bufs_out, PLACE_PIECES);
+	assert_int_equal(bufs_out, 4);
+	assert_int_equal(ops[4].kind, OP_BUF);
 	complete(2, 0); /* read: now it is being put, and its buffer is not free yet */
-	assert_int_equal(nops, PLACE_PIECES + 1);
-	assert_int_equal(ops[PLACE_PIECES].kind, OP_PUT);
-	complete(PLACE_PIECES, 0); /* put: the next begins */
-	assert_int_equal(nops, PLACE_PIECES + 2);
-	assert_int_equal(ops[PLACE_PIECES + 1].off, 12);
+	assert_int_equal(bufs_out, 4);
+	for (unsigned i = 0; i < nops; i++) {
+		if (ops[i].kind == OP_PUT && !ops[i].done)
+			complete(i, 0);
+	}
+	assert_int_equal(bufs_out, 3);
 	(void)complete_all(false);
 	assert_true(place_run(r));
+	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+}
+
+/* more pieces than may be under way: the transport has to be through with some first */
+static void window(void **state)
+{
+	struct req *r = *state;
+	unsigned n;
+
+	inline_disk = true;
+	stretch = 8;
+	exp0.conf.data.grain = stretch;
+	place_start(r, PLACE_READ, 0, stretch * (PLACE_WINDOW + 3));
+	assert_false(place_run(r));
+	assert_int_equal(nops, PLACE_WINDOW);
+	complete(1, 0);
+	complete(0, 0);
+	assert_false(place_run(r));
+	assert_int_equal(nops, PLACE_WINDOW + 2);
+	complete(2, 0);
+	assert_true(place_run(r));
+	assert_int_equal(nops, PLACE_WINDOW + 2); /* the last one went with the answer */
+	n = complete_all(true);
+	assert_int_equal(n, PLACE_WINDOW - 1);
+}
+
+/* what travels inside a message or on a stream is not cut */
+static void no_chunk(void **state)
+{
+	struct req *r = *state;
+
+	by_chunk = false;
+	begin(r, PLACE_READ, 3);
+	assert_int_equal(nops, 1);
+	assert_int_equal(ops[0].len, TOTAL);
+	complete(0, 0);
+	assert_true(place_run(r));
+	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+}
+
+/* memory lies as the file does, where the store likes that, and it is told what it may spoil */
+static void pads(void **state)
+{
+	struct req *r = *state;
+	struct store_io *io;
+
+	by_chunk = false;
+	store.aligned = true;
+	place_start(r, PLACE_READ, DATA_ALIGN + 7, 10);
+	(void)place_run(r);
+	io = ops[0].what;
+	assert_int_equal(io->pad_head, 7);
+	assert_int_equal(io->pad_tail, 0); /* this pool's buffers are as long as asked */
+	assert_ptr_equal((char *)io->iov[0].iov_base - 7, r->place.buf->addr);
+	io->res = 0;
+	ops[0].done = true;
+	io->done(io);
+	store.aligned = false;
 }
 
 static void write_pieces(void **state)
@@ -308,15 +444,17 @@ static void pulled_and_held(void **state)
 	memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 	memset(disk, '.', TOTAL);
 	r->args.write.data.length = TOTAL;
-	place_start(r, PLACE_WRITE, TOTAL);
-	r->place.grain = 9;
+	exp0.conf.data.grain = 9;
+	place_start(r, PLACE_WRITE, 0, TOTAL);
 	assert_false(place_run(r));
 	assert_int_equal(nops, 3);
 	complete(1, 0);
+	assert_false(place_pulled(r)); /* not the one that tells which call it is */
 	complete(0, 0);
-	assert_false(place_pulled(r)); /* one is still on its way */
-	complete(2, 0);
 	assert_true(place_pulled(r));
+	assert_false(place_settle(r)); /* one is still on its way */
+	complete(2, 0);
+	assert_true(place_settle(r));
 	assert_int_equal(nops, 3);
 	assert_memory_equal(place_data(r), "ABCDEFGHI", 9);
 	place_open(r);
@@ -330,7 +468,7 @@ static void pulled_and_held(void **state)
 	/* or never may: the buffers go with the request */
 	nops = 0;
 	memset(disk, '.', TOTAL);
-	place_start(r, PLACE_WRITE, TOTAL);
+	place_start(r, PLACE_WRITE, 0, TOTAL);
 	(void)place_run(r);
 	(void)complete_all(false);
 	assert_true(place_pulled(r));
@@ -340,7 +478,7 @@ static void pulled_and_held(void **state)
 	assert_int_equal(disk[0], '.');
 
 	/* no bytes are pulled at once */
-	place_start(r, PLACE_WRITE, 0);
+	place_start(r, PLACE_WRITE, 0, 0);
 	assert_true(place_run(r));
 	assert_true(place_pulled(r));
 }
@@ -351,14 +489,16 @@ static void pull_fails(void **state)
 	struct req *r = *state;
 
 	r->args.write.data.length = TOTAL;
-	place_start(r, PLACE_WRITE, TOTAL);
-	r->place.grain = 9;
+	exp0.conf.data.grain = 9;
+	place_start(r, PLACE_WRITE, 0, TOTAL);
 	(void)place_run(r);
 	complete(0, 0);
 	complete(1, -EIO);
-	assert_false(place_pulled(r));
+	assert_true(place_pulled(r)); /* whatever else comes */
+	assert_false(place_settle(r));
 	complete(2, 0);
-	assert_true(place_pulled(r));
+	assert_true(place_settle(r));
+	assert_true(r->place.lost);
 	assert_int_equal(r->place.err, -EIO);
 	assert_int_equal(nops, 3);
 }
@@ -403,7 +543,7 @@ static void data_that_came(void **state)
 					  .iov = &r->args.symlink.symlink.symlink_data.here,
 					  .here = { .iov_base = (char[]){ "where" },
 						    .iov_len = 5 } };
-	place_start(r, PLACE_PULL, 5);
+	place_start(r, PLACE_PULL, 0, 5);
 	assert_true(place_run(r));
 	assert_memory_equal(place_data(r), "where", 5);
 }
@@ -412,6 +552,7 @@ static void straight_to_the_caller(void **state)
 {
 	struct req *r = *state;
 
+	exp0.conf.data.overlap = DATA_OVERLAP_OFF;
 	direct = inline_disk = true;
 	begin(r, PLACE_READ, TOTAL);
 	assert_true(place_run(r));
@@ -425,11 +566,10 @@ static void shortage(void **state)
 {
 	struct req *r = *state;
 
-	bufs_left = 1;
-	begin(r, PLACE_READ, 8);
-	assert_int_equal(ops[0].kind, OP_DISK);
-	assert_int_equal(ops[1].kind, OP_BUF);
-	complete(1, 0); /* told too early: waits again */
+	bufs_left = 0;
+	begin(r, PLACE_READ, TOTAL);
+	assert_int_equal(ops[0].kind, OP_BUF);
+	complete(0, 0); /* told too early: waits again */
 	assert_false(place_run(r));
 	bufs_left = 100;
 	(void)complete_all(false);
@@ -468,9 +608,11 @@ static void error_in_the_middle(void **state)
 
 	/* the first: nothing is good */
 	nops = 0;
+	buf_max = 4;
+	bufs_left = 2;
 	begin(r, PLACE_READ, 4);
 	complete(0, -EIO);
-	assert_int_equal(r->place.next_off, TOTAL); /* and nothing more is begun */
+	assert_int_equal(r->place.cut.left, 0); /* and nothing more is begun */
 	(void)complete_all(false);
 	assert_true(place_run(r));
 	assert_int_equal(r->place.good, 0);
@@ -487,6 +629,7 @@ static void broken_connection(void **state)
 	complete(1, -EIO);
 	(void)complete_all(false);
 	assert_true(place_run(r));
+	assert_true(r->place.lost); /* not to be answered */
 	assert_int_equal(r->place.good, 8);
 	assert_memory_equal(disk + 8, "........", 8); /* what never came is not written */
 }
@@ -507,12 +650,12 @@ static void nothing_to_move(void **state)
 {
 	struct req *r = *state;
 
-	place_start(r, PLACE_READ, 0);
+	place_start(r, PLACE_READ, 0, 0);
 	assert_true(place_run(r));
 	assert_int_equal(r->place.good, 0);
 	assert_int_equal(r->place.err, 0);
 	place_fini(r);
-	place_start(r, PLACE_SYNC, 0);
+	place_start(r, PLACE_SYNC, 0, 0);
 	assert_true(place_run(r));
 	assert_int_equal(r->place.err, 0);
 }
@@ -521,7 +664,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(read_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(side_by_side, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(piecewise, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_chunk, setup, teardown),
+		cmocka_unit_test_setup_teardown(pads, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(pulled_and_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(pull_fails, setup, teardown),

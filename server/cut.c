@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cut.c - which pieces a payload is cut into, and in which order they begin
+ *
+ * Operation: a striped disk works with all its members only if each of them has something to do: a
+ *            request is cut into one stream per member, and the next piece is always one of the
+ *            stream that has the fewest under way. Pieces end at multiples of the grain in the
+ *            file, not in the payload, so that all but the first and the last are aligned on disk.
+ *
+ *            file      |....chunk 0....|....chunk 1....|....chunk 2....|....chunk 3....|
+ *            member            0               1               0               1
+ *            payload         [==|===|==|===|===|===|===|===|==|==]
+ *            begins            0   2  4  1   3   5   7   6  8  ..
+ * Memory:    the caller's.
+ * Threads:   the caller's. Pure.
+ * Errors:    none.
+ */
+#include "cut.h"
+
+#include <assert.h>
+
+/* a stream whose next byte lies beyond its chunk goes on in its next one */
+static uint64_t first_of(const struct cut *c, unsigned stream)
+{
+	uint64_t chunk = c->base / c->chunk, ahead;
+
+	ahead = (stream + c->n - (unsigned)(chunk % c->n)) % c->n;
+	return ahead ? (chunk + ahead) * c->chunk - c->base : 0;
+}
+
+/** cut_start - see cut.h */
+void cut_start(struct cut *c, uint64_t base, uint32_t total, uint32_t grain, unsigned streams,
+	       uint32_t chunk)
+{
+	assert(streams && streams <= CUT_STREAMS_MAX && (streams == 1 || chunk));
+	c->base = base;
+	c->total = c->left = total;
+	c->grain = grain;
+	c->chunk = chunk;
+	c->n = streams;
+	for (unsigned i = 0; i < streams; i++)
+		c->streams[i] = (struct cut_stream){ .next = streams > 1 ? first_of(c, i) : 0 };
+}
+
+static uint64_t up_to(uint64_t at, uint32_t multiple)
+{
+	return multiple - at % multiple;
+}
+
+static unsigned idlest(const struct cut *c)
+{
+	unsigned best = c->n;
+
+	for (unsigned i = 0; i < c->n; i++) {
+		const struct cut_stream *s = &c->streams[i], *b = &c->streams[best];
+
+		if (s->next >= c->total)
+			continue;
+		if (best == c->n || s->out < b->out || (s->out == b->out && s->next < b->next))
+			best = i;
+	}
+	return best;
+}
+
+/** cut_next - see cut.h */
+bool cut_next(struct cut *c, uint32_t *ret_off, uint32_t *ret_len, unsigned *ret_stream)
+{
+	unsigned i = idlest(c);
+	struct cut_stream *s = &c->streams[i];
+	uint64_t len, in_chunk = UINT64_MAX;
+
+	if (!c->left || i == c->n)
+		return false;
+	len = c->total - s->next;
+	if (c->grain)
+		len = MIN(len, up_to(c->base + s->next, c->grain));
+	if (c->n > 1) {
+		in_chunk = up_to(c->base + s->next, c->chunk);
+		len = MIN(len, in_chunk);
+	}
+	*ret_off = (uint32_t)s->next;
+	*ret_len = (uint32_t)len;
+	*ret_stream = i;
+	s->next += len;
+	if (len == in_chunk)
+		s->next += (uint64_t)(c->n - 1) * c->chunk;
+	s->out++;
+	c->left -= (uint32_t)len;
+	return true;
+}
+
+/** cut_ended - see cut.h */
+void cut_ended(struct cut *c, unsigned stream)
+{
+	assert(c->streams[stream].out);
+	c->streams[stream].out--;
+}
+
+/** cut_stop - see cut.h */
+void cut_stop(struct cut *c)
+{
+	c->left = 0;
+}

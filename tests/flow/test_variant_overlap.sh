@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# test_variant_overlap.sh - the flow tests with requests in pieces that go their own ways
+
+set -u
+. tests/lib/variant.sh
+
+# test_server_twins counts writes to the disk, and so wants them whole
+suite='test_leat_* test_server_callers test_server_nfs test_server_once test_server_reload'
+variant LEAT_TEST_OVERLAP=streams
+variant LEAT_TEST_OVERLAP=ordered
+variant LEAT_TEST_OVERLAP=streams LEAT_TEST_CHAOS=31
+variant_end
