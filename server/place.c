@@ -278,6 +278,7 @@ static void on_pulled(struct rpcrdma_piece *xfer, int err)
 	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
 
 	xfer->err = err;
+	where_net(p->req, -1, p->off);
 	piece_wake(p);
 }
 
@@ -295,10 +296,12 @@ static enum place_state piece_pulling(struct place_piece *p)
 	if (!p->started) {
 		describe(p, on_pulled);
 		op_begins(p);
+		where_net(p->req, 1, p->off);
 		err = rpcrdma_req_pull(p->req->rpc, &p->xfer);
 		if (!err)
 			return PLACE_PULLING;
 		op_ended(p);
+		where_net(p->req, -1, p->off);
 		p->xfer.err = err;
 	}
 	if (p->xfer.err) {
@@ -317,7 +320,10 @@ static enum place_state piece_pulled(struct place_piece *p)
 
 static void on_disk(struct store_io *io)
 {
-	piece_wake(container_of(io, struct place_piece, io));
+	struct place_piece *p = container_of(io, struct place_piece, io);
+
+	where_disk(p->req, -1, p->off);
+	piece_wake(p);
 }
 
 /* what a read may spoil around the piece: the parts of one buffer have no space between them */
@@ -387,9 +393,11 @@ static enum place_state piece_disk(struct place_piece *p)
 	if (!p->started) {
 		fill_io(p);
 		op_begins(p);
+		where_disk(p->req, 1, p->off);
 		if (!submit(p))
 			return PLACE_DISK;
 		op_ended(p);
+		where_disk(p->req, -1, p->off);
 	}
 	if (p->io.sync_failed)
 		pl->sync_failed = true;
@@ -445,6 +453,7 @@ static void on_put(struct rpcrdma_piece *xfer, int err)
 	bool more = pl->cut.left;
 
 	pl->putting--;
+	where_net(r, -1, p->off);
 	if (err)
 		good_until(pl, p->off, err);
 	piece_free(p);
@@ -452,16 +461,20 @@ static void on_put(struct rpcrdma_piece *xfer, int err)
 		req_run(r);
 }
 
-/* The last one goes in one chain with the answer, and is through when that is. */
-static bool is_last(const struct place *pl)
+/* The last one goes in one chain with the answer, and is through when that is; unless somebody
+ * wants to know. What is part of a message goes with the answer in any case. */
+static bool goes_with_answer(const struct req *r)
 {
-	return !pl->cut.left && pl->out == 1;
+	const struct place *pl = &r->place;
+
+	return !pl->cut.left && pl->out == 1 &&
+	       !(r->where.on && rpcrdma_req_by_chunk(r->rpc));
 }
 
 static enum place_state piece_putting(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
-	bool lend = is_last(pl);
+	bool lend = goes_with_answer(p->req);
 	int err;
 
 	describe(p, lend ? NULL : on_put);
@@ -471,7 +484,10 @@ static enum place_state piece_putting(struct place_piece *p)
 		return piece_fail(p, err);
 	}
 	p->lent = true;
-	pl->putting += !lend;
+	if (!lend) {
+		pl->putting++;
+		where_net(p->req, 1, p->off);
+	}
 	pl->turn = p->off + p->len;
 	if (pl->in_order)
 		wake_all(pl, PLACE_TURN);
@@ -557,6 +573,8 @@ void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t tot
 		cut_start(&pl->cut, off, total, 0, 1, 0);
 	if (kind == PLACE_SYNC)
 		begin_sync(r);
+	if (pl->overlap)
+		where_pieces(r);
 	if (kind == PLACE_READ && total > rpcrdma_req_room(r->rpc)) {
 		pl->no_room = true;
 		cut_stop(&pl->cut);
@@ -575,8 +593,10 @@ static struct place_piece *begin_piece(struct req *r)
 	if (!p)
 		return NULL;
 	p->state = PLACE_NEED_BUF;
-	if (cut_next(&pl->cut, &p->off, &p->len, &p->stream))
+	if (cut_next(&pl->cut, &p->off, &p->len, &p->stream)) {
+		where_piece_begin(r, p->off, p->len);
 		return p;
+	}
 	pl->out--;
 	piece_free(p);
 	return NULL;

@@ -17,6 +17,7 @@
 #include "fdcache.h"
 #include "rpcrdma.h"
 #include "store.h"
+#include "where.h"
 #include "worker.h"
 
 struct server;
@@ -66,6 +67,8 @@ struct reactor {
 	struct rpcrdma_msg stop_msg;
 	uint64_t drain_until_ns;
 	struct reactor_counters counters;
+	unsigned where_turn; /* requests, to look at one in so many */
+	struct where_stats where;
 	pthread_t thread;
 	bool running;
 	sem_t ended; /* posted by the thread when it is through */

@@ -127,6 +127,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->end = REQ_END_REPLY;
 	r->place.kind = PLACE_NONE;
 	once_init(&r->once);
+	where_begin(r);
 	re->taken++;
 	reactor_count(re, reqs);
 	return r;
@@ -136,6 +137,7 @@ static void req_put(struct req *r)
 {
 	struct reactor *re = r->reactor;
 
+	where_end(r);
 	place_fini(r);
 	if (r->file)
 		fdcache_put(r->file);
@@ -200,6 +202,7 @@ void req_run(struct req *r)
 		if (next == r->state)
 			return;
 		TRACE3(req_state, r->xid, r->state, next);
+		where_state(r);
 		r->state = next;
 		if (next == REQ_FREE)
 			break;

@@ -20,6 +20,7 @@
 #include "place.h"
 #include "prog.h"
 #include "vfs.h"
+#include "where.h"
 #include "worker.h"
 
 struct conn;
@@ -160,6 +161,7 @@ struct req {
 	uint32_t end_code, end_low, end_high;
 	struct worker_job job;
 	struct place place;
+	struct where where;
 	struct once once;
 	union req_args args;
 	union req_res res;

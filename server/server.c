@@ -280,6 +280,7 @@ static void free_all(struct server *s)
 	pthread_mutex_destroy(&s->denials_lock);
 	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->exports_lock);
+	where_tracer_fini(&s->tracer);
 	free(s);
 }
 
@@ -296,6 +297,7 @@ int server_start(const struct conf *conf, struct server **ret)
 	pthread_mutex_init(&s->denials_lock, NULL);
 	pthread_mutex_init(&s->exports_lock, NULL);
 	pthread_mutex_init(&s->reload_lock, NULL);
+	where_tracer_init(&s->tracer);
 	umask(0); /* modes are the callers' */
 	s->everyone = conf->everyone;
 	err = find_identity(conf);

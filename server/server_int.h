@@ -14,6 +14,7 @@
 #include "fh.h"
 #include "reactor.h"
 #include "server.h"
+#include "where.h"
 #include "worker.h"
 
 /* Written before the threads start and after they end; what changes in between is atomic. */
@@ -40,6 +41,7 @@ struct server {
 	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;
 	struct commit *commit;
+	struct where_tracer tracer;
 	struct drc *drc; /* NULL: calls that come again are executed again */
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: which running server this is */
 	/* Of unstable writes: changes when something that was written may be lost, and with each

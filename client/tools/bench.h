@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "hist.h"
+#include "base/hist.h"
 #include "tool.h"
 
 struct bench_job;

@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/util.h"
-#include "client/tools/hist.h"
+#include "base/hist.h"
 
 #define QD_MAX 256u
 

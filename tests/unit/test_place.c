@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "place.c"
+#include "server_int.h"
 
 #define TOTAL 26u
 #define OPS_MAX 70
@@ -151,6 +152,7 @@ void req_run(struct req *r)
 
 static struct store store = { .ops = &fake_ops };
 static struct reactor reactor;
+static struct server server;
 static struct export exp0;
 static struct fdcache_entry file = { .file = { .fd = 3, .writable = true } };
 
@@ -173,6 +175,8 @@ static int setup(void **state)
 	memset(caller, '.', TOTAL);
 	memset(direct_mem, '.', TOTAL);
 	r->reactor = &reactor;
+	r->srv = &server;
+	where_tracer_init(&server.tracer);
 	r->exports = use;
 	r->exp = &exp0;
 	r->file = &file;
@@ -189,6 +193,7 @@ static int teardown(void **state)
 	place_fini(r);
 	assert_int_equal(bufs_out, 0);
 	place_pool_fini(&reactor);
+	where_tracer_fini(&server.tracer);
 	free(r->exports);
 	free(r);
 	return 0;
@@ -297,8 +302,9 @@ static void side_by_side(void **state)
 	assert_int_equal(ops[4].off, 0);
 	assert_false(place_run(r));
 	complete(2, 0);
-	assert_int_equal(nops, 5); /* the last goes with the answer, which waits for none of them */
-	assert_true(place_run(r));
+	assert_int_equal(nops, 6);
+	assert_true(place_run(r)); /* the answer need not wait for them */
+	complete(5, 0);
 	complete(4, 0);
 	complete(3, 0);
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
@@ -314,10 +320,12 @@ static void in_order(void **state)
 	complete(1, 0);
 	assert_int_equal(nops, 3);
 	complete(0, 0); /* now all of them at once */
-	assert_int_equal(nops, 5);
+	assert_int_equal(nops, 6);
 	assert_int_equal(ops[3].off, 0);
 	assert_int_equal(ops[4].off, 9);
+	assert_int_equal(ops[5].off, 18);
 	assert_true(place_run(r));
+	complete(5, 0);
 	complete(4, 0);
 	complete(3, 0);
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
@@ -378,9 +386,42 @@ static void window(void **state)
 	assert_int_equal(nops, PLACE_WINDOW + 2);
 	complete(2, 0);
 	assert_true(place_run(r));
-	assert_int_equal(nops, PLACE_WINDOW + 2); /* the last one went with the answer */
+	assert_int_equal(nops, PLACE_WINDOW + 3);
 	n = complete_all(true);
-	assert_int_equal(n, PLACE_WINDOW - 1);
+	assert_int_equal(n, PLACE_WINDOW);
+}
+
+/* whoever asks for a trace gets the next request in pieces: all of them, each from disk to network */
+static void trace(void **state)
+{
+	struct req *r = *state;
+	struct where_trace *t;
+	uint64_t was = reactor.where.kinds[WHERE_READ].requests;
+
+	assert_null(where_tracer_take(&server.tracer));
+	begin(r, PLACE_READ, 9);
+	complete(1, 0);
+	assert_int_equal(r->where.disk, 2);
+	assert_int_equal(r->where.net, 1);
+	(void)complete_all(true);
+	assert_int_equal(r->where.disk, 0);
+	assert_int_equal(r->where.net, 0);
+	where_end(r);
+	assert_int_equal(reactor.where.kinds[WHERE_READ].requests, was + 1);
+	t = where_tracer_take(&server.tracer);
+	assert_non_null(t);
+	assert_false(t->is_write);
+	assert_int_equal(t->bytes, TOTAL);
+	assert_int_equal(t->n, 3);
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct where_piece *p = &t->pieces[i];
+
+		assert_int_equal(p->off, 9 * i);
+		assert_true(p->disk_begin <= p->disk_end && p->disk_end <= p->net_begin);
+		assert_true(p->net_begin <= p->net_end && p->net_end <= t->total_ns);
+	}
+	free(t);
+	assert_null(where_tracer_take(&server.tracer)); /* told once */
 }
 
 /* what travels inside a message or on a stream is not cut */
@@ -668,6 +709,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(piecewise, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
+		cmocka_unit_test_setup_teardown(trace, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_chunk, setup, teardown),
 		cmocka_unit_test_setup_teardown(pads, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_pieces, setup, teardown),

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "client/tools/hist.h"
+#include "base/hist.h"
 #include "client/tools/tool.c"
 
 LOG_DEFINE("test_tool");

@@ -6,8 +6,8 @@
  * A time of 2^e to 2^(e+1) nanoseconds falls into one of 32 buckets of that octave, so that a
  * percentile is right to 3 % whatever its size, and adding one costs no memory.
  */
-#ifndef LEAT_TOOL_HIST_H
-#define LEAT_TOOL_HIST_H
+#ifndef LEAT_BASE_HIST_H
+#define LEAT_BASE_HIST_H
 
 #include <stddef.h>
 #include <stdint.h>

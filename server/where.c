@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * where.c - where the time of requests goes
+ *
+ * Operation: a request that is looked at has a stopwatch for each part; whatever begins or ends an
+ *            operation of the disk or of the network stops one and starts another. A request in
+ *            pieces is always looked at: a clock is read a few times for each piece, which costs
+ *            less than the piece's completion. Of the others one in WHERE_ONE_IN is, so that 4 KiB
+ *            reads do not pay for it; what is told is rates and shares, for which a sample does.
+ *
+ *                   came                                                        answer out
+ *                     |  waiting |  disk  |      both      |  net  |   finish     |
+ *
+ *            A trace is the same for one request with all of its pieces, when somebody has asked for it.
+ * Memory:    a trace is malloc'ed by its request and given to the server's tracer.
+ * Threads:   the reactor's; where_tracer_take() any.
+ * Errors:    without memory there is no trace.
+ */
+#include "where.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "reactor.h"
+#include "req.h"
+#include "server_int.h"
+
+_Static_assert(REQ_FREE == WHERE_STATES, "a histogram for each state but the last");
+
+/** where_part_name - see where.h */
+const char *where_part_name(enum where_part part)
+{
+	static const char *const names[] = {
+		[WHERE_WAITING] = "waiting", [WHERE_DISK] = "disk",	[WHERE_NET] = "network",
+		[WHERE_BOTH] = "both",	     [WHERE_FINISH] = "finish",
+	};
+
+	return (unsigned)part < WHERE_PARTS ? names[part] : "?";
+}
+
+/** where_tracer_init - see where.h */
+void where_tracer_init(struct where_tracer *t)
+{
+	pthread_mutex_init(&t->lock, NULL);
+	t->last = NULL;
+	atomic_init(&t->wanted, false);
+}
+
+/** where_tracer_fini - see where.h */
+void where_tracer_fini(struct where_tracer *t)
+{
+	free(t->last);
+	pthread_mutex_destroy(&t->lock);
+}
+
+/** where_tracer_take - see where.h */
+struct where_trace *where_tracer_take(struct where_tracer *t)
+{
+	struct where_trace *last;
+
+	pthread_mutex_lock(&t->lock);
+	last = t->last;
+	t->last = NULL;
+	pthread_mutex_unlock(&t->lock);
+	atomic_store(&t->wanted, true);
+	return last;
+}
+
+static void give(struct where_tracer *t, struct where_trace *trace)
+{
+	struct where_trace *old;
+
+	pthread_mutex_lock(&t->lock);
+	old = t->last;
+	t->last = trace;
+	pthread_mutex_unlock(&t->lock);
+	free(old);
+}
+
+static void turn_on(struct req *r)
+{
+	struct where *w = &r->where;
+
+	w->on = true;
+	w->came_ns = w->last_ns = w->state_ns = clock_now_ns();
+	w->disk = w->net = 0;
+	for (unsigned i = 0; i < WHERE_PARTS; i++)
+		w->ns[i] = 0;
+}
+
+/** where_begin - see where.h */
+void where_begin(struct req *r)
+{
+	r->where.on = false;
+	r->where.trace = NULL;
+	if (r->reactor->where_turn++ % WHERE_ONE_IN == 0)
+		turn_on(r);
+}
+
+/** where_pieces - see where.h */
+void where_pieces(struct req *r)
+{
+	struct where_tracer *t = &r->srv->tracer;
+	struct where *w = &r->where;
+
+	if (!w->on)
+		turn_on(r);
+	if (!atomic_load_explicit(&t->wanted, memory_order_relaxed) ||
+	    !atomic_exchange(&t->wanted, false))
+		return;
+	w->trace = malloc(sizeof(*w->trace));
+	if (!w->trace)
+		return;
+	w->trace->xid = r->xid;
+	w->trace->bytes = r->place.total;
+	w->trace->is_write = r->place.kind == PLACE_WRITE;
+	w->trace->n = 0;
+}
+
+static enum where_part part_now(const struct req *r)
+{
+	const struct where *w = &r->where;
+
+	if (w->disk)
+		return w->net ? WHERE_BOTH : WHERE_DISK;
+	if (w->net)
+		return WHERE_NET;
+	return r->state == REQ_REPLYING ? WHERE_FINISH : WHERE_WAITING;
+}
+
+/* what was going on until now has taken so long */
+static uint64_t account(struct req *r)
+{
+	struct where *w = &r->where;
+	uint64_t now = clock_now_ns();
+
+	w->ns[part_now(r)] += now - w->last_ns;
+	w->last_ns = now;
+	return now;
+}
+
+/* One writer: no need to lock the bus for it. */
+static void add(_Atomic uint64_t *to, uint64_t n)
+{
+	atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+/** where_state - see where.h */
+void where_state(struct req *r)
+{
+	struct where *w = &r->where;
+	uint64_t now;
+
+	if (!w->on)
+		return;
+	now = account(r);
+	add(&r->reactor->where.states[r->state][hist_index(now - w->state_ns)], 1);
+	w->state_ns = now;
+}
+
+static struct where_piece *piece_at(struct where_trace *t, uint32_t off)
+{
+	/* most often one of the last */
+	for (uint32_t i = t->n; i-- > 0;) {
+		if (t->pieces[i].off == off)
+			return &t->pieces[i];
+	}
+	return NULL;
+}
+
+/** where_piece_begin - see where.h */
+void where_piece_begin(struct req *r, uint32_t off, uint32_t len)
+{
+	struct where_trace *t = r->where.trace;
+
+	if (t && t->n < WHERE_PIECES_MAX)
+		t->pieces[t->n++] = (struct where_piece){ .off = off, .len = len };
+}
+
+static void count(struct req *r, int by, uint32_t off, bool is_net)
+{
+	struct where *w = &r->where;
+	uint32_t since = (uint32_t)(account(r) - w->came_ns);
+	struct where_piece *p = w->trace ? piece_at(w->trace, off) : NULL;
+	unsigned *out = is_net ? &w->net : &w->disk;
+
+	*out += by > 0 ? 1u : -1u;
+	if (p && is_net)
+		*(by > 0 ? &p->net_begin : &p->net_end) = since;
+	else if (p)
+		*(by > 0 ? &p->disk_begin : &p->disk_end) = since;
+}
+
+/** where_disk - see where.h */
+void where_disk(struct req *r, int by, uint32_t off)
+{
+	if (r->where.on)
+		count(r, by, off, false);
+}
+
+/** where_net - see where.h */
+void where_net(struct req *r, int by, uint32_t off)
+{
+	if (r->where.on)
+		count(r, by, off, true);
+}
+
+static enum where_kind kind_of(const struct req *r)
+{
+	switch (r->place.kind) {
+	case PLACE_READ:
+		return WHERE_READ;
+	case PLACE_WRITE:
+		return WHERE_WRITE;
+	default:
+		return WHERE_OTHER;
+	}
+}
+
+/** where_end - see where.h */
+void where_end(struct req *r)
+{
+	enum where_kind kind = kind_of(r);
+	struct where_stats *s = &r->reactor->where;
+	struct where *w = &r->where;
+
+	if (!w->on)
+		return;
+	add(&s->kinds[kind].requests, 1);
+	add(&s->kinds[kind].bytes, kind == WHERE_OTHER ? 0 : r->place.good);
+	for (unsigned i = 0; i < WHERE_PARTS; i++)
+		add(&s->kinds[kind].ns[i], w->ns[i]);
+	if (w->trace) {
+		w->trace->total_ns = (uint32_t)(w->last_ns - w->came_ns);
+		give(&r->srv->tracer, w->trace);
+		w->trace = NULL;
+	}
+	w->on = false;
+}
