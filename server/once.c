@@ -25,7 +25,7 @@
 #include "server_int.h"
 
 #define HEAD_BYTES 256u	/* of a WRITE's data, if the first piece of it has so many (cut.c) */
-#define ARGS_MAX 1024u	/* longest arguments without payload: RENAME's have 656 bytes */
+#define ARGS_MAX (ONCE_ARGS_MAX + HEAD_BYTES + sizeof(uint32_t))
 
 /** once_init - see once.h */
 void once_init(struct once *o)
@@ -59,7 +59,7 @@ static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 
 	if (data)
 		data->length = 0;
-	xdrmem_create(&x, (char *)buf, ARGS_MAX - HEAD_BYTES - sizeof(length), XDR_ENCODE);
+	xdrmem_create(&x, (char *)buf, ONCE_ARGS_MAX, XDR_ENCODE);
 	ok = ((bool_t(*)(XDR *, void *))r->proc->decode)(&x, &r->args);
 	assert(ok); /* they were decoded by the same filter */
 	n = xdr_getpos(&x);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "drc.h"
+#include "nfsacl.h"
 #include "rpcrdma.h"
 #include "rpcrdma_payload.h" /* XDR */
 
@@ -22,6 +23,9 @@ struct once {
 	enum drc_verdict verdict;
 	struct rpcrdma_msg msg;
 };
+
+/* Longest arguments without payload: two full lists of SETACL, behind a handle. */
+#define ONCE_ARGS_MAX (128u + 2u * 12u * NFS_ACL_MAX_ENTRIES)
 
 /** once_init - of a new request */
 void once_init(struct once *o);

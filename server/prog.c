@@ -3,7 +3,7 @@
  *
  * prog.c - the programs that leatd serves
  *
- * Operation: one table of tables; NFS and MOUNT answer on the same port, so a client needs no
+ * Operation: one table of tables; NFS, NFSACL and MOUNT answer on the same port, so a client needs no
  *            rpcbind, and ctl tells on every connection which server it is.
  * Memory:    constant.
  * Threads:   any.
@@ -13,7 +13,8 @@
 
 #include "base/util.h"
 
-static const struct prog *const programs[] = { &prog_nfs3, &prog_mount3, &prog_ctl };
+static const struct prog *const programs[] = { &prog_nfs3, &prog_nfsacl, &prog_mount3,
+					     &prog_ctl };
 
 /** prog_xdr_void - see prog.h */
 bool_t prog_xdr_void(XDR *xdrs, void *nothing)

@@ -26,6 +26,7 @@ struct prog_proc {
 	const char *name;
 	xdrproc_t decode, encode;
 	size_t args_bytes, res_bytes;  /* of struct req's unions: what is zeroed */
+	size_t scratch_bytes;	       /* of r->scratch, from before preset(): arguments that are long */
 	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory */
 	enum place_kind move;	       /* READ, WRITE and SYNC find the file first */
 	bool modifies;		       /* refused on a read-only export */
@@ -42,7 +43,7 @@ struct prog {
 	uint32_t nprocs;
 };
 
-extern const struct prog prog_nfs3, prog_mount3, prog_ctl;
+extern const struct prog prog_nfs3, prog_nfsacl, prog_mount3, prog_ctl;
 
 /** prog_xdr_void - xdr_void() with the arguments that xdrproc_t promises */
 bool_t prog_xdr_void(XDR *xdrs, void *nothing);

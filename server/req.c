@@ -304,6 +304,22 @@ static void note_partial(struct req *r, bool partial)
 	r->partial = partial;
 }
 
+/** req_args_init - see req.h */
+int req_args_init(struct req *r)
+{
+	const struct prog_proc *proc = r->proc;
+
+	memset(&r->args, 0, proc->args_bytes);
+	if (proc->scratch_bytes) {
+		r->scratch = malloc(proc->scratch_bytes);
+		if (!r->scratch)
+			return -ENOMEM;
+	}
+	if (proc->preset)
+		proc->preset(r);
+	return 0;
+}
+
 static enum req_state understand(struct req *r)
 {
 	nfsstat3 status;
@@ -312,9 +328,10 @@ static enum req_state understand(struct req *r)
 	if (!r->proc) {
 		if (!find_proc(r) || !find_caller(r))
 			return REQ_REPLYING;
-		memset(&r->args, 0, r->proc->args_bytes);
-		if (r->proc->preset)
-			r->proc->preset(r);
+		if (req_args_init(r)) { /* sent again, when there may be memory */
+			r->end = REQ_END_DROP;
+			return REQ_REPLYING;
+		}
 	}
 	err = rpcrdma_req_decode(r->rpc, r->proc->decode, &r->args);
 	note_partial(r, err == -EAGAIN);

@@ -16,6 +16,7 @@
 #include "fh.h"
 #include "mount3.h"
 #include "nfs3.h"
+#include "nfsacl.h"
 #include "once.h"
 #include "place.h"
 #include "prog.h"
@@ -74,6 +75,8 @@ union req_args {
 	FSINFO3args fsinfo;
 	PATHCONF3args pathconf;
 	COMMIT3args commit;
+	GETACL3args getacl;
+	SETACL3args setacl;
 	dirpath mnt;
 };
 
@@ -108,6 +111,8 @@ union req_res {
 	FSINFO3res fsinfo;
 	PATHCONF3res pathconf;
 	COMMIT3res commit;
+	GETACL3res getacl;
+	SETACL3res setacl;
 	mountres3 mnt;
 	mountlist dump;
 	mountexports exports;
@@ -155,7 +160,7 @@ struct req {
 	uint64_t verf;	      /* WRITE: in force when the data was taken */
 	uint64_t sync_seq;    /* COMMIT: what it covers */
 	struct vfs_made made; /* CREATE: the descriptor goes to the cache */
-	void *scratch;	      /* malloc'ed by work that answers with much; freed with the request */
+	void *scratch;	      /* malloc'ed for long arguments, or by work that answers with much */
 
 	enum req_end end;
 	uint32_t end_code, end_low, end_high;
@@ -167,6 +172,12 @@ struct req {
 	union req_res res;
 	struct req_memory mem;
 };
+
+/** req_args_init - r->proc is known: nothing in its arguments, and where decoding them puts things
+ *
+ * Return: 0, -ENOMEM.
+ */
+int must_check req_args_init(struct req *r);
 
 /** req_call - a call has come, or more of one that had come in part */
 void req_call(struct conn *c, struct rpcrdma_req *rpc);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "acl.h"
 #include "base/util.h"
 #include "creds.h"
 #include "fh.h"
@@ -113,5 +114,22 @@ int must_check vfs_rename(struct fh_set *s, const struct fh_obj *from, const cha
 			  struct vfs_gone *ret);
 int must_check vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 			const char *name, const struct creds *cr);
+
+/* vfs_acl.c */
+
+/** vfs_get_acl - a list of the file's; its size is 0 if it has none
+ * @dflt: what new files in this directory get, not what is true for itself
+ *
+ * Return: 0; -EOPNOTSUPP: such files have none here; -EIO: it has more entries than NFSACL can tell.
+ */
+int must_check vfs_get_acl(const struct fh_obj *o, bool dflt, struct acl_xattr *ret);
+
+/** vfs_set_acl - set lists, or take them away where their size is 0; on disk when it returns 0
+ * @access, @dflt: or NULL: is to stay as it is
+ *
+ * Return: 0; -EINVAL: a default list for what is no directory; -EOPNOTSUPP; -EPERM; -errno.
+ */
+int must_check vfs_set_acl(const struct fh_obj *o, const struct acl_xattr *access,
+			   const struct acl_xattr *dflt, const struct creds *cr);
 
 #endif

@@ -50,19 +50,22 @@ void vfs_made_close(struct vfs_made *m)
 }
 
 /* What is left to set on a new file. To give it to somebody else is root's privilege; a client that
- * merely repeats who its user is should not fail for it. */
+ * merely repeats who its user is should not fail for it. Who may read, write and execute it was said when
+ * it was made, and the default list of its directory may have allowed less: that stays. */
 static struct vfs_sattr remaining(const struct fh_obj *o, const struct vfs_sattr *sa,
 				  const struct creds *cr)
 {
 	struct vfs_sattr left = *sa;
 	bool may_give = creds_can_assume() && cr->uid == 0;
 
-	if (left.set & VFS_SET_MODE && (o->stx.stx_mode & 07777u) == (left.mode & 07777u))
-		left.set &= ~(unsigned)VFS_SET_MODE;
 	if (!may_give || o->stx.stx_uid == left.uid)
 		left.set &= ~(unsigned)VFS_SET_UID;
 	if ((!may_give && !creds_has_group(cr, left.gid)) || o->stx.stx_gid == left.gid)
 		left.set &= ~(unsigned)VFS_SET_GID;
+	left.mode = (left.mode & 07000u) | (o->stx.stx_mode & 0777u);
+	/* a new owner takes set-id bits away */
+	if ((o->stx.stx_mode & 07777u) == left.mode && !(left.set & (VFS_SET_UID | VFS_SET_GID)))
+		left.set &= ~(unsigned)VFS_SET_MODE;
 	return left;
 }
 

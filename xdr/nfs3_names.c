@@ -15,6 +15,7 @@
 #include "mount3.h"
 #include "nfs3.h"
 #include "nfs3_names.h"
+#include "nfsacl.h"
 
 static const char *const nfs_procs[] = {
 	[NFSPROC3_NULL] = "NULL",
@@ -41,6 +42,12 @@ static const char *const nfs_procs[] = {
 	[NFSPROC3_COMMIT] = "COMMIT",
 };
 
+static const char *const nfsacl_procs[] = {
+	[NFSACLPROC3_NULL] = "NULL",
+	[NFSACLPROC3_GETACL] = "GETACL",
+	[NFSACLPROC3_SETACL] = "SETACL",
+};
+
 static const char *const mount_procs[] = {
 	[MOUNTPROC3_NULL] = "NULL",
 	[MOUNTPROC3_MNT] = "MNT",
@@ -63,6 +70,7 @@ static const struct {
 	size_t count;
 } progs[] = {
 	{ NFS_PROGRAM, "NFS", nfs_procs, ARRAY_SIZE(nfs_procs) },
+	{ NFSACL_PROGRAM, "NFSACL", nfsacl_procs, ARRAY_SIZE(nfsacl_procs) },
 	{ MOUNT_PROGRAM, "MOUNT", mount_procs, ARRAY_SIZE(mount_procs) },
 	{ LEAT_CTL, "CTL", ctl_procs, ARRAY_SIZE(ctl_procs) },
 };

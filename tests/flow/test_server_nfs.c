@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "nfs_peer.h"
+#include "nfsacl.h"
 #include "server.h"
 
 static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
@@ -72,14 +73,19 @@ static void rpc_refusals(void **state)
 	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
 	assert_int_equal(plain(p, MOUNT_PROGRAM, MOUNT_V3, 0), 0);
 	assert_int_equal(plain(p, LEAT_CTL, LEAT_CTL_V1, 0), 0);
-	assert_int_equal(plain(p, 100227, 3, 0), -EPROTONOSUPPORT); /* NFSACL */
+	assert_int_equal(plain(p, NFSACL_PROGRAM, NFSACL_V3, 0), 0);
+	assert_int_equal(plain(p, 100021, 4, 0), -EPROTONOSUPPORT); /* NLM */
+	assert_int_equal(plain(p, NFSACL_PROGRAM, 2, 0), -EPROTONOSUPPORT);
 	assert_int_equal(plain(p, NFS_PROGRAM, 4, 0), -EPROTONOSUPPORT);
 	assert_int_equal(plain(p, MOUNT_PROGRAM, 1, 0), -EPROTONOSUPPORT);
 	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 22), -EOPNOTSUPP);
+	assert_int_equal(plain(p, NFSACL_PROGRAM, NFSACL_V3, 3), -EOPNOTSUPP);
 	assert_int_equal(plain(p, MOUNT_PROGRAM, MOUNT_V3, 6), -EOPNOTSUPP);
 	/* arguments missing */
 	for (uint32_t proc = 1; proc < 22; proc++)
 		assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, proc), -EINVAL);
+	for (uint32_t proc = 1; proc < 3; proc++)
+		assert_int_equal(plain(p, NFSACL_PROGRAM, NFSACL_V3, proc), -EINVAL);
 	assert_int_equal(plain(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT), -EINVAL);
 	p->cred.ngids = 16;
 	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);

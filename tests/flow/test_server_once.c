@@ -17,9 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include <linux/posix_acl.h>
 
 #include "clnt_int.h"
 #include "conf.h"
@@ -247,6 +250,34 @@ static nfsstat3 call_setattr(struct nfs_peer *p)
 	CALL(p, SETATTR, &a);
 }
 
+/* of as many entries as fit no inline message */
+static nfsstat3 call_setacl(struct nfs_peer *p)
+{
+	aclent v[400] = { { ACL_USER_OBJ, 0, 6 }, { ACL_GROUP_OBJ, 0, 4 }, { ACL_OTHER, 0, 4 },
+			  { ACL_MASK, 0, 6 } };
+	secattr acl = { .mask = NFS_ACL, .aclcnt = 400, .acl = { 400, v } };
+
+	for (uint32_t i = 4; i < 400; i++)
+		v[i] = (aclent){ ACL_USER, 1000 + i, 6 };
+	return nfs_peer_setacl(p, &file, &acl);
+}
+
+static bool acl_is_set(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, x);
+	return getxattr(path, "system.posix_acl_access", NULL, 0) == 4 + 8 * 400;
+}
+
+static void reset_acl(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, x);
+	assert_int_equal(removexattr(path, "system.posix_acl_access"), 0);
+}
+
 static nfsstat3 call_write(struct nfs_peer *p)
 {
 	return nfs_peer_write(p, &file, 0, large, 1, FILE_SYNC, NULL);
@@ -276,6 +307,7 @@ static const struct deed {
 	{ "RMDIR", make_x_dir, call_rmdir, x_is_gone, put_x_dir },
 	{ "RENAME", make_x, call_rename, x_is_gone, put_x },
 	{ "LINK", make_y, call_link, x_is_there, remove_x },
+	{ "SETACL", make_x, call_setacl, acl_is_set, reset_acl },
 };
 
 /* ---- doing them ---- */

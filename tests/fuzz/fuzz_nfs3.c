@@ -7,7 +7,7 @@
  *             the rest of a record), bytes 2 and 3 where and how much; the rest are the arguments.
  *             They are decoded as req.c does it, into a request's own memory; what goes through the
  *             duplicate request cache must encode again, as once.c relies on.
- * Memory:     Nothing may be allocated: nothing is freed here, and the leak checker watches.
+ * Memory:     Decoding may allocate nothing: of that nothing is freed here, and the leak checker watches.
  * Errors:     abort() on a broken promise.
  */
 #include <stdlib.h>
@@ -29,7 +29,8 @@ static void must(bool promise)
 
 static const struct prog_proc *choose(uint8_t n)
 {
-	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl };
+	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl,
+						    &prog_nfsacl };
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
 		if (n < progs[i]->nprocs)
@@ -70,7 +71,7 @@ static void check_payload(const struct rr_stream *s, size_t len)
 static void check_encodes(const struct prog_proc *proc)
 {
 	struct rpcrdma_payload *data;
-	char again[700]; /* less than once.c has */
+	static char again[ONCE_ARGS_MAX];
 	XDR x;
 
 	r.place.kind = proc->move;
@@ -98,9 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	args = malloc(len ? len : 1); /* of its exact size, so that an overrun is seen */
 	must(args);
 	memcpy(args, data + 4, len);
-	memset(&r.args, 0, proc->args_bytes);
-	if (proc->preset)
-		proc->preset(&r);
+	r.proc = proc;
+	must(!req_args_init(&r));
 	start(&s, args, len, data[1], (size_t)data[2] << 8 | data[3]);
 	if (((bool_t(*)(XDR *, void *))proc->decode)(&s.xdr, &r.args) &&
 	    !rr_stream_decode_done(&s)) {
@@ -109,5 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_encodes(proc);
 	}
 	free(args);
+	free(r.scratch);
+	r.scratch = NULL;
 	return 0;
 }

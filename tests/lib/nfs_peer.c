@@ -279,3 +279,38 @@ nfsstat3 nfs_peer_read(struct nfs_peer *p, const struct nfs_fh *fh, uint64_t off
 	}
 	return res.status;
 }
+
+nfsstat3 nfs_peer_setacl(struct nfs_peer *p, const struct nfs_fh *fh, const secattr *acl)
+{
+	SETACL3args a = { .object = nfs_peer_fh(fh), .acl = *acl };
+	SETACL3res res = { 0 };
+
+	assert_int_equal(nfs_peer_rpc(p, NFSACL_PROGRAM, NFSACL_V3, NFSACLPROC3_SETACL,
+				      (xdrproc_t)xdr_SETACL3args, &a, (xdrproc_t)xdr_SETACL3res,
+				      &res, NULL, 0),
+			 0);
+	return res.status;
+}
+
+nfsstat3 nfs_peer_getacl(struct nfs_peer *p, const struct nfs_fh *fh, uint32_t mask,
+			 GETACL3res *ret)
+{
+	GETACL3args a = { .object = nfs_peer_fh(fh), .mask = mask };
+
+	memset(ret, 0, sizeof(*ret));
+	assert_int_equal(nfs_peer_rpc(p, NFSACL_PROGRAM, NFSACL_V3, NFSACLPROC3_GETACL,
+				      (xdrproc_t)xdr_GETACL3args, &a, (xdrproc_t)xdr_GETACL3res,
+				      ret, NULL, 0),
+			 0);
+	return ret->status;
+}
+
+uint32_t nfs_peer_access(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	ACCESS3args a = { .object = nfs_peer_fh(fh), .access = 0x3f };
+	ACCESS3res res = { 0 };
+
+	NFS_PEER_CALL(p, ACCESS, &a, &res, NULL, 0);
+	assert_int_equal(res.status, NFS3_OK);
+	return res.ACCESS3res_u.resok.access;
+}

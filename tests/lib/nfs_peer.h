@@ -13,6 +13,7 @@
 #include "ctl.h"
 #include "mount3.h"
 #include "nfs3.h"
+#include "nfsacl.h"
 #include "rpcrdma.h"
 #include "tmp_dir.h"
 
@@ -95,5 +96,15 @@ nfsstat3 nfs_peer_write(struct nfs_peer *p, const struct nfs_fh *fh, uint64_t of
 			uint32_t len, stable_how stable, WRITE3resok *ret);
 nfsstat3 nfs_peer_read(struct nfs_peer *p, const struct nfs_fh *fh, uint64_t off, void *data,
 		       uint32_t count, uint32_t *ret_count, bool *ret_eof);
+
+/** nfs_peer_setacl, nfs_peer_getacl - one call of NFSACL; Return: status
+ * @ret: for xdr_free()
+ */
+nfsstat3 nfs_peer_setacl(struct nfs_peer *p, const struct nfs_fh *fh, const secattr *acl);
+nfsstat3 nfs_peer_getacl(struct nfs_peer *p, const struct nfs_fh *fh, uint32_t mask,
+			 GETACL3res *ret);
+
+/** nfs_peer_access - ACCESS; Return: the bits, of all there are */
+uint32_t nfs_peer_access(struct nfs_peer *p, const struct nfs_fh *fh);
 
 #endif

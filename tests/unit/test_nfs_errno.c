@@ -152,6 +152,8 @@ static void procedures_have_names(void **state)
 	assert_string_equal(nfs3_proc_name(1, 0), "?");
 	assert_string_equal(nfs3_prog_name(100003), "NFS");
 	assert_string_equal(nfs3_prog_name(100005), "MOUNT");
+	assert_string_equal(nfs3_prog_name(100227), "NFSACL");
+	assert_string_equal(nfs3_proc_name(100227, 2), "SETACL");
 	assert_string_equal(nfs3_prog_name(100000), "?");
 	for (uint32_t p = 0; p <= 21; p++)
 		assert_string_not_equal(nfs3_proc_name(NFS_PROGRAM, p), "?");

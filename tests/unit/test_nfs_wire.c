@@ -17,6 +17,7 @@
 #include "chunk.h"
 #include "mount3.h"
 #include "nfs3.h"
+#include "nfsacl.h"
 #include "rpc_msg.h"
 #include "stream.h"
 #include "vectors.h"
@@ -39,7 +40,19 @@ static const struct proc {
 	PROC(WRITE), PROC(CREATE), PROC(MKDIR), PROC(SYMLINK), PROC(MKNOD), PROC(REMOVE), PROC(RMDIR),
 	PROC(RENAME), PROC(LINK), PROC(READDIR), PROC(READDIRPLUS), PROC(FSSTAT), PROC(FSINFO),
 	PROC(PATHCONF), PROC(COMMIT),
+	/* and those of NFSACL */
+	{ "NULL", (xdrproc_t)xdr_nothing, (xdrproc_t)xdr_nothing }, PROC(GETACL), PROC(SETACL),
 };
+
+#define NFS_PROCS 22
+
+/* Return: place in the table, or -1: neither NFS nor NFSACL */
+static int find_proc(const struct rr_rpc_call *c)
+{
+	if (c->prog == NFSACL_PROGRAM && c->vers == NFSACL_V3)
+		return NFS_PROCS + (int)c->proc;
+	return c->prog == NFS_PROGRAM && c->vers == NFS_V3 ? (int)c->proc : -1;
+}
 
 /* any arguments or results, as rpcgen's structures go; aligned for all of them */
 static union {
@@ -70,14 +83,14 @@ static bool marks_payload(xdrproc_t filter)
 static void item69_four_items_and_no_more(void **state)
 {
 	(void)state;
-	assert_int_equal(ARRAY_SIZE(procs), 22);
+	assert_int_equal(ARRAY_SIZE(procs), NFS_PROCS + 3);
 	for (uint32_t i = 0; i < ARRAY_SIZE(procs); i++) {
 		assert_int_equal(marks_payload(procs[i].args),
 				 i == NFSPROC3_WRITE || i == NFSPROC3_SYMLINK);
 		assert_int_equal(marks_payload(procs[i].res),
 				 i == NFSPROC3_READ || i == NFSPROC3_READLINK);
 	}
-	/* and none in MOUNT */
+	/* none of NFSACL was among them, and none is in MOUNT */
 	assert_false(marks_payload((xdrproc_t)xdr_dirpath));
 	assert_false(marks_payload((xdrproc_t)xdr_mountres3));
 	assert_false(marks_payload((xdrproc_t)xdr_mountlist));
@@ -156,18 +169,21 @@ static void one_call(const struct vector *v, void *arg)
 	struct rr_hdr h;
 	const uint8_t *args;
 	size_t len;
+	int proc;
 
-	if (!get_call(v, &c, &args, &len, &h) || c.prog != NFS_PROGRAM)
+	if (!get_call(v, &c, &args, &len, &h))
 		return;
-	assert_int_equal(c.vers, NFS_V3);
-	assert_in_range(c.proc, 0, 21);
+	proc = find_proc(&c);
+	if (proc < 0)
+		return;
+	assert_in_range(proc, 0, ARRAY_SIZE(procs) - 1);
 	assert_int_equal(rr_chunk_check_reads(&h, v->len, RR_CALL_BYTES_MAX, &reads), 0);
-	check(procs[c.proc].args, args, len, reads.has_item ? reads.item_bytes : 0, v->name);
+	check(procs[proc].args, args, len, reads.has_item ? reads.item_bytes : 0, v->name);
 	n->calls++;
-	n->procs_seen |= 1u << c.proc;
+	n->procs_seen |= 1u << proc;
 }
 
-/* NAME answers the call of the same name: its procedure, or -1 when that is none of NFS's. */
+/* NAME answers the call of the same name: its procedure, or -1 when that is none of the table's. */
 static int proc_answered(const char *name)
 {
 	const char *dash = strstr(name, "-reply");
@@ -184,8 +200,8 @@ static int proc_answered(const char *name)
 	memcpy(other, name, (size_t)(dash - name));
 	strcpy(other + (dash - name), "-call");
 	vector_load(other, &call);
-	if (get_call(&call, &c, &args, &len, &h) && c.prog == NFS_PROGRAM)
-		proc = (int)c.proc;
+	if (get_call(&call, &c, &args, &len, &h))
+		proc = find_proc(&c);
 	vector_unload(&call);
 	return proc;
 }
@@ -250,7 +266,7 @@ static void item70_recorded_messages(void **state)
 					 NFSPROC3_ACCESS, NFSPROC3_READLINK, NFSPROC3_READ,
 					 NFSPROC3_WRITE, NFSPROC3_CREATE, NFSPROC3_SYMLINK,
 					 NFSPROC3_READDIRPLUS, NFSPROC3_FSSTAT, NFSPROC3_FSINFO,
-					 NFSPROC3_PATHCONF };
+					 NFSPROC3_PATHCONF, NFS_PROCS + NFSACLPROC3_GETACL };
 	struct counts n = { 0 };
 
 	(void)state;

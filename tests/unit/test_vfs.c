@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include <linux/posix_acl.h>
+
 #include "tmp_dir.h"
 #include "vfs.h"
 
@@ -156,6 +158,52 @@ static void create_again_is_durable(void **state)
 		assert_int_equal(create(c, name, kinds[i], NULL, verf_a, &c->me, &st), 0);
 		assert_true(was_synced(st.st_ino) && was_synced(c->root.stx.stx_ino));
 	}
+}
+
+/* a list is on disk when it is answered, and so is that there is none any more */
+static void lists_are_durable(void **state)
+{
+	static const aclent v[] = { { ACL_USER_OBJ, 0, 6 }, { ACL_USER, 4711, 6 }, { ACL_GROUP_OBJ, 0, 0 },
+				    { ACL_MASK, 0, 6 },	    { ACL_OTHER, 0, 0 } };
+	struct acl_xattr x, none = { .bytes = 0 }, back;
+	struct ctx *c = *state;
+	struct fh_obj o;
+	int err;
+
+	assert_int_equal(acl_to_xattr(v, 5, false, &x), 0);
+	tmp_dir_write(&c->dir, "f", "x");
+	o = find(c, "f");
+	for (int i = 0; i < 2; i++) {
+		nsynced = 0;
+		err = vfs_set_acl(&o, i ? &none : &x, NULL, &c->me);
+		if (err == -EOPNOTSUPP) {
+			print_message("SKIP: no access control lists in this file system\n");
+			skip();
+		}
+		assert_int_equal(err, 0);
+		assert_true(was_synced(o.stx.stx_ino));
+		assert_int_equal(vfs_get_acl(&o, false, &back), 0);
+		assert_int_equal(back.bytes, i ? 0 : x.bytes);
+	}
+	assert_int_equal(vfs_set_acl(&o, NULL, &x, &c->me), -EINVAL);
+	assert_int_equal(vfs_set_acl(&o, &x, &x, &c->me), -EINVAL);
+	assert_int_equal(vfs_get_acl(&o, false, &back), 0);
+	assert_int_equal(back.bytes, 0);
+	fh_close(&o);
+}
+
+/* a new owner takes set-id bits away; they were asked for all the same */
+static void given_away(void **state)
+{
+	struct vfs_sattr sa = { .set = VFS_SET_MODE | VFS_SET_UID, .mode = 06755, .uid = 4711 };
+	struct ctx *c = *state;
+	struct stat st;
+
+	if (geteuid())
+		skip();
+	assert_int_equal(create(c, "f", VFS_GUARDED, &sa, NULL, &c->me, &st), 0);
+	assert_int_equal(st.st_uid, 4711);
+	assert_int_equal(st.st_mode & 07777, 06755);
 }
 
 static void create_kinds(void **state)
@@ -436,6 +484,8 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test_setup_teardown(create_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(create_again_is_durable, setup, teardown),
+		cmocka_unit_test_setup_teardown(lists_are_durable, setup, teardown),
+		cmocka_unit_test_setup_teardown(given_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(exclusive, setup, teardown),
 		cmocka_unit_test_setup_teardown(attributes, setup, teardown),
 		cmocka_unit_test_setup_teardown(made, setup, teardown),
