@@ -11,9 +11,6 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include <rpc/types.h>
-#include <rpc/xdr.h>
-
 #include "base/util.h"
 #include "nfsacl.h"
 
