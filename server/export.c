@@ -475,6 +475,7 @@ static int open_one(const struct export_conf *conf, struct export *e)
 	e->root_dev = st.st_dev;
 	e->root_ino = st.st_ino;
 	e->id = identity(e, &st);
+	fs_limits_find(e->root_fd, !conf->ro, &e->limits);
 	return 0;
 }
 

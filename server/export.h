@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "export_data.h"
+#include "fs_limits.h"
 #include "rpcrdma.h"
 
 struct commit;
@@ -63,6 +64,7 @@ struct export
 	unsigned idx; /* in its table */
 	int root_fd;  /* O_RDONLY on the directory */
 	uint64_t root_dev, root_ino;
+	struct fs_limits limits;
 	unsigned fh_kind; /* how its handles are made: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
 	struct commit *commit; /* the server's, or NULL: calls share no syncs */

@@ -3,14 +3,14 @@
  *
  * nfs3_fs.c - FSSTAT, FSINFO, PATHCONF (RFC 1813 sections 3.3.18 to 3.3.20)
  *
- * Operation: what the file system says of itself, and what this server can move at once.
+ * Operation: what the file system says of itself, what was found out when the export was opened
+ *            (fs_limits.c), and what this server can move at once.
  * Memory:    none.
  * Threads:   workers: statfs() of a network file system may block.
  * Errors:    as statuses in the results.
  */
 #include <errno.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
@@ -54,6 +54,7 @@ void nfs3_fsstat(struct req *r)
 void nfs3_fsinfo(struct req *r)
 {
 	FSINFO3resok *ok = &r->res.fsinfo.FSINFO3res_u.resok;
+	const struct fs_limits *lim = &r->exp->limits;
 	struct fh_obj o;
 
 	if (!open_fs(r, &o))
@@ -62,9 +63,14 @@ void nfs3_fsinfo(struct req *r)
 	ok->wtmax = ok->wtpref = NFS3_IO_MAX;
 	ok->rtmult = ok->wtmult = 4096;
 	ok->dtpref = NFS3_IO_MAX;
-	ok->maxfilesize = INT64_MAX;
-	ok->time_delta = (nfstime3){ .seconds = 0, .nseconds = 1 };
-	ok->properties = FSF3_LINK | FSF3_SYMLINK | FSF3_HOMOGENEOUS | FSF3_CANSETTIME;
+	ok->maxfilesize = lim->file_max_bytes;
+	ok->time_delta = (nfstime3){ .seconds = lim->time_s, .nseconds = lim->time_ns };
+	/* an export is one file system: nobody gets across a mount */
+	ok->properties = FSF3_HOMOGENEOUS | FSF3_CANSETTIME;
+	if (lim->has_links)
+		ok->properties |= FSF3_LINK;
+	if (lim->has_symlinks)
+		ok->properties |= FSF3_SYMLINK;
 	fh_close(&o);
 }
 
@@ -74,18 +80,16 @@ void nfs3_pathconf(struct req *r)
 	PATHCONF3resok *ok = &r->res.pathconf.PATHCONF3res_u.resok;
 	struct statvfs vfs;
 	struct fh_obj o;
-	long linkmax;
 
 	if (!open_fs(r, &o))
 		return;
-	linkmax = fpathconf(o.fd, _PC_LINK_MAX);
-	ok->linkmax = linkmax > 0 && linkmax < INT32_MAX ? (uint32_t)linkmax : INT32_MAX;
+	ok->linkmax = r->exp->limits.links_max;
 	ok->name_max = VFS_NAME_MAX;
 	if (!fstatvfs(o.fd, &vfs) && vfs.f_namemax && vfs.f_namemax < VFS_NAME_MAX)
 		ok->name_max = (uint32_t)vfs.f_namemax;
 	ok->no_trunc = TRUE;
 	ok->chown_restricted = TRUE;
-	ok->case_insensitive = FALSE;
+	ok->case_insensitive = r->exp->limits.ignores_case;
 	ok->case_preserving = TRUE;
 	fh_close(&o);
 }

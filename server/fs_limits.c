@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fs_limits.c - what the file system of an export can hold, for FSINFO and PATHCONF
+ *
+ * Operation: no system call tells the size of the largest file, or in which steps times are kept; but
+ *            lseek() refuses what no file can have, and a time that was set can be read again. Both are
+ *            tried with a file that never has a name (O_TMPFILE), and so leaves nothing behind and changes no
+ *            directory. Where there is none (vfat, exfat, overlayfs of old kernels, what is read-only) the
+ *            directory is asked how far it can be sought in, and the type of the file system is all that is known.
+ *            glibc's pathconf() knows how many links a file can have on most; those that it takes
+ *            for a minix of 1991 are named here.
+ * Memory:    the caller's.
+ * Threads:   whoever opens exports, before they are in service.
+ * Errors:    none: what cannot be found out is assumed to be like most.
+ */
+#include "fs_limits.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <linux/magic.h>
+
+#include "base/util.h"
+
+/* not in every <linux/magic.h> */
+#define MAGIC_EXT 0xef53
+#define MAGIC_VFAT 0x4d44
+#define MAGIC_EXFAT 0x2011bab0
+#define MAGIC_BTRFS 0x9123683e
+#define MAGIC_TMPFS 0x01021994
+
+/* What lseek() lets through; it looks at nothing but the number. */
+static uint64_t seek_max(int fd)
+{
+	uint64_t good = 0, bad = (uint64_t)INT64_MAX + 1;
+
+	while (bad - good > 1) {
+		uint64_t mid = good + (bad - good) / 2;
+
+		if (lseek(fd, (off_t)mid, SEEK_SET) == (off_t)mid)
+			good = mid;
+		else
+			bad = mid;
+	}
+	return good ? good : INT64_MAX;
+}
+
+/* Times are cut to multiples of a power of ten, or to two seconds. Return: could they be set at all? */
+static bool time_steps(int fd, struct fs_limits *ret)
+{
+	/* odd, and with a digit other than 0 in each place */
+	const struct timespec want = { .tv_sec = 1000000001, .tv_nsec = 123456789 };
+	const struct timespec both[2] = { want, want };
+	uint32_t step = 1;
+	struct stat st;
+
+	if (futimens(fd, both) || fstat(fd, &st))
+		return false;
+	ret->time_s = ret->time_ns = 0;
+	if (st.st_mtim.tv_sec != want.tv_sec) {
+		ret->time_s = 2;
+		return true;
+	}
+	while (step < 1000000000 && st.st_mtim.tv_nsec % (10 * (long)step) == 0)
+		step *= 10;
+	if (step == 1000000000)
+		ret->time_s = 1;
+	else
+		ret->time_ns = step;
+	return true;
+}
+
+/* inodes of ext that are too small for fractions are too small for the time of birth, too */
+static bool has_birth(int fd)
+{
+	struct statx stx;
+
+	return !statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &stx) && stx.stx_mask & STATX_BTIME;
+}
+
+static void steps_of_type(int fd, long type, struct fs_limits *ret)
+{
+	bool fat = type == MAGIC_VFAT || type == MAGIC_EXFAT;
+	bool whole = type == ISOFS_SUPER_MAGIC || (type == MAGIC_EXT && !has_birth(fd));
+
+	ret->time_s = fat ? 2 : whole ? 1 : 0;
+	ret->time_ns = ret->time_s ? 0 : 1;
+}
+
+static uint32_t links_of_type(int fd, long type)
+{
+	long n;
+
+	switch (type) {
+	case MAGIC_VFAT:
+	case MAGIC_EXFAT:
+		return 1;
+	case MAGIC_BTRFS:
+		return 65535;
+	case MAGIC_TMPFS:
+		return INT32_MAX; /* only memory ends it */
+	default:
+		n = fpathconf(fd, _PC_LINK_MAX);
+		return n > 0 && n < INT32_MAX ? (uint32_t)n : INT32_MAX;
+	}
+}
+
+/* A process may have been told to make none that are larger. */
+static uint64_t allowed(uint64_t bytes)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_FSIZE, &rl) || rl.rlim_cur == RLIM_INFINITY)
+		return bytes;
+	return MIN(bytes, (uint64_t)rl.rlim_cur);
+}
+
+/** fs_limits_find - see fs_limits.h */
+void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
+{
+	struct statfs fs;
+	long type = fstatfs(dir_fd, &fs) ? 0 : (long)fs.f_type;
+	bool fat = type == MAGIC_VFAT || type == MAGIC_EXFAT;
+	int fd = may_write ? openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR)
+			   : -1;
+	bool made = fd >= 0;
+
+	/* another description of the directory: its offset is nobody's */
+	if (!made)
+		fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*ret = (struct fs_limits){
+		.file_max_bytes = allowed(fd >= 0 ? seek_max(fd) : INT64_MAX),
+		.links_max = links_of_type(dir_fd, type),
+		.has_links = !fat,
+		.has_symlinks = !fat,
+		.ignores_case = fat,
+	};
+	if (!made || !time_steps(fd, ret))
+		steps_of_type(dir_fd, type, ret);
+	if (fd >= 0)
+		close(fd);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fs_limits.h - what the file system of an export can hold, for FSINFO and PATHCONF
+ */
+#ifndef LEAT_SERVER_FS_LIMITS_H
+#define LEAT_SERVER_FS_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fs_limits {
+	uint64_t file_max_bytes; /* of one file: of this system, and of this process */
+	uint32_t time_s, time_ns; /* steps in which times are kept */
+	uint32_t links_max;
+	bool has_links, has_symlinks;
+	bool ignores_case; /* names that differ in it are one */
+};
+
+/** fs_limits_find - look, in a directory of it
+ * @dir_fd: not O_PATH
+ * @may_write: a file without a name may be made there, for as long as this takes
+ *
+ * What cannot be found out is assumed to be like most.
+ */
+void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_fs_limits.c - what is said of a file system is what it does
+ *
+ * Of the one below $TMPDIR, and of tmpfs. tests/interop/filesystems.sh runs this on others.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "fs_limits.h"
+#include "tmp_dir.h"
+
+struct ctx {
+	struct tmp_dir dir;
+	int fd, file;
+	struct fs_limits lim;
+};
+
+static int enter(void **state, const char *below)
+{
+	struct ctx *c = calloc(1, sizeof(*c));
+	const char *old = getenv("TMPDIR");
+	char *keep = old ? strdup(old) : NULL;
+
+	if (below)
+		setenv("TMPDIR", below, 1);
+	tmp_dir_create(&c->dir);
+	if (keep)
+		setenv("TMPDIR", keep, 1);
+	else
+		unsetenv("TMPDIR");
+	free(keep);
+	c->fd = open(c->dir.path, O_RDONLY | O_DIRECTORY);
+	c->file = openat(c->fd, "file", O_RDWR | O_CREAT, 0644);
+	assert_true(c->file >= 0);
+	fs_limits_find(c->fd, true, &c->lim);
+	*state = c;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return enter(state, NULL);
+}
+
+static int setup_tmpfs(void **state)
+{
+	return enter(state, access("/dev/shm", W_OK) ? NULL : "/dev/shm");
+}
+
+static int teardown(void **state)
+{
+	struct ctx *c = *state;
+
+	close(c->file);
+	close(c->fd);
+	tmp_dir_destroy(&c->dir);
+	free(c);
+	return 0;
+}
+
+/* as large as that, and no larger */
+static void size(void **state)
+{
+	struct ctx *c = *state;
+
+	assert_true(c->lim.file_max_bytes > INT32_MAX);
+	assert_int_equal(ftruncate(c->file, (off_t)c->lim.file_max_bytes), 0);
+	if (c->lim.file_max_bytes < INT64_MAX) {
+		assert_int_equal(ftruncate(c->file, (off_t)c->lim.file_max_bytes + 1), -1);
+		assert_int_equal(errno, EFBIG);
+	}
+	assert_int_equal(ftruncate(c->file, 0), 0);
+}
+
+static void size_for_this_process(void **state)
+{
+	struct ctx *c = *state;
+	struct fs_limits lim;
+	struct rlimit old, few;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	few = (struct rlimit){ 8192, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	fs_limits_find(c->fd, true, &lim);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(lim.file_max_bytes, 8192);
+}
+
+static uint64_t step_ns(const struct fs_limits *lim)
+{
+	return lim->time_s * UINT64_C(1000000000) + lim->time_ns;
+}
+
+/* cut to just these steps: not to larger ones, not to smaller ones */
+static void times(void **state)
+{
+	static const struct timespec ts[] = { { 1000000000, 1 },	 { 1000000001, 999999999 },
+					      { 1234567891, 100 },	 { 1600000000, 10000000 },
+					      { 1600000003, 123456789 }, { 2000000001, 1000 } };
+	struct ctx *c = *state;
+	uint64_t step = step_ns(&c->lim);
+	struct stat st;
+
+	assert_true(step > 0 && step <= UINT64_C(2000000000));
+	for (size_t i = 0; i < ARRAY_SIZE(ts); i++) {
+		const struct timespec both[2] = { ts[i], ts[i] };
+		uint64_t want, have;
+
+		assert_int_equal(futimens(c->file, both), 0);
+		assert_int_equal(fstat(c->file, &st), 0);
+		want = (uint64_t)ts[i].tv_sec * 1000000000u + (uint64_t)ts[i].tv_nsec;
+		have = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+		assert_true(have == want / step * step);
+	}
+}
+
+static void links(void **state)
+{
+	struct ctx *c = *state;
+
+	assert_true(c->lim.links_max >= 1);
+	assert_int_equal(!linkat(c->fd, "file", c->fd, "second", 0), c->lim.has_links);
+	assert_int_equal(!symlinkat("file", c->fd, "link"), c->lim.has_symlinks);
+	assert_int_equal(!faccessat(c->fd, "FILE", F_OK, 0), c->lim.ignores_case);
+}
+
+/* nobody sees that it was looked at */
+static void no_trace(void **state)
+{
+	struct ctx *c = *state;
+	struct stat before, after;
+	struct fs_limits lim;
+
+	assert_int_equal(fstat(c->fd, &before), 0);
+	for (int i = 0; i < 3; i++)
+		fs_limits_find(c->fd, true, &lim);
+	assert_int_equal(fstat(c->fd, &after), 0);
+	assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim));
+	assert_memory_equal(&before.st_ctim, &after.st_ctim, sizeof(before.st_ctim));
+	assert_int_equal(before.st_nlink, after.st_nlink);
+	assert_int_equal(lseek(c->fd, 0, SEEK_CUR), 0);
+	/* without a file of its own it knows no less of times, and promises no smaller files */
+	fs_limits_find(c->fd, false, &lim);
+	assert_int_equal(step_ns(&lim), step_ns(&c->lim));
+	assert_true(lim.file_max_bytes >= c->lim.file_max_bytes);
+}
+
+#define BOTH(f)                                                                                    \
+	{ #f, f, setup, teardown, NULL },                                                          \
+	{                                                                                          \
+#f " (tmpfs)", f, setup_tmpfs, teardown, NULL                                      \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(size), BOTH(size_for_this_process), BOTH(times), BOTH(links), BOTH(no_trace),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
