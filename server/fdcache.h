@@ -105,7 +105,10 @@ void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);
 /** fdcache_may - is it known that @who may? False: ask */
 bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
 
-/** fdcache_learn - @who was found to be allowed while the file was as in @stx */
+/** fdcache_learn - @who was found to be allowed while the file was as in @stx
+ *
+ * Any later change of the file must give it another ctime.
+ */
 void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
 
 /** fdcache_count - entries in the table */

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "base/checked.h"
 #include "base/wire.h"
@@ -70,6 +71,7 @@ void nfs3_io_open(struct worker_job *job)
 	struct req *r = container_of(job, struct req, job);
 	const nfs_fh3 *fh = &r->args.fh;
 
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &r->asked); /* the clock of the kernel's times */
 	r->err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &r->found);
 	if (!r->err)
 		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
@@ -93,6 +95,24 @@ static void keep_opened(struct req *r)
 	r->opened.fd = -1;
 }
 
+/* What was found out is true while the file's time of change is what it was. That tells of a change only
+ * if the clock has ticked in between: so what had changed in this very tick is asked for again. */
+static bool has_settled(const struct req *r)
+{
+	const struct fs_limits *lim = &r->exp->limits;
+	const struct statx_timestamp *c = &r->stx.stx_ctime;
+	int64_t s = r->asked.tv_sec;
+	uint32_t ns = (uint32_t)r->asked.tv_nsec;
+
+	if (lim->time_s) {
+		s -= s % lim->time_s;
+		ns = 0;
+	} else {
+		ns -= ns % lim->time_ns;
+	}
+	return c->tv_sec < s || (c->tv_sec == s && c->tv_nsec < ns);
+}
+
 /* what the worker found out; Return: NFS3_IO_READY to go on */
 static enum nfs3_io_next take_opened(struct req *r)
 {
@@ -102,7 +122,8 @@ static enum nfs3_io_next take_opened(struct req *r)
 		keep_opened(r);
 	if (!r->file)
 		return answer(r, NFS3ERR_JUKEBOX);
-	fdcache_learn(r->file, who(r), &r->stx, is_write(r));
+	if (has_settled(r))
+		fdcache_learn(r->file, who(r), &r->stx, is_write(r));
 	return NFS3_IO_READY;
 }
 

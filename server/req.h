@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/list.h"
 #include "creds.h"
@@ -155,6 +156,7 @@ struct req {
 	struct statx stx;	    /* of that file, when it was found */
 	struct fh_obj found;	    /* by the worker that opened it */
 	struct store_file opened;
+	struct timespec asked; /* before that worker asked what the caller may */
 	bool open_tried;
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */
