@@ -14,6 +14,7 @@
 #     ran (a test may run over several transports: `name over_tcp`, `tcp: name`, `name (tcp)`)
 #   - a file named without a test ran, and nothing in it failed or was skipped as a whole; of one under
 #     interop/ that is asked with -i only, and that it was skipped is told and no failure
+#   - section 9 has each status of NFS and MOUNT, with tests that passed and name it, or "never:" and why
 #   - `Item:` of a mutant is an item with tests, and the mutant's test is one of its
 
 set -u
@@ -88,6 +89,30 @@ while IFS='|' read -r item cell; do
 		fi
 	done
 done <"$tmp/rows"
+
+# ---- section 9: every status of the .x files has a row, and each row a test that says its name --------
+
+# the text of a function: its name at the left margin, up to a brace there
+body() { # FILE NAME
+	awk -v name="$2" '$0 ~ "(^|[ *])" name "\\(" && /^[a-z]/ { on = 1 } on { print } on && /^}/ { exit }' "tests/$1"
+}
+
+sed -n '/^## 9\./,$s/^| \(NFS3ERR_[A-Z]*\|MNT3ERR_[A-Z]*\) |.*| *\([^|]*\) |$/\1|\2/p' "$doc" >"$tmp/statuses"
+cut -d '|' -f 1 "$tmp/statuses" >"$tmp/listed"
+sed -n 's/^[[:space:]]*\(NFS3ERR_[A-Z]*\|MNT3ERR_[A-Z]*\) = .*/\1/p' xdr/nfs3.x xdr/mount3.x >"$tmp/defined"
+diff "$tmp/defined" "$tmp/listed" >"$tmp/grep" || say "section 9 has other statuses than xdr/*.x: $(grep '^[<>]' "$tmp/grep" | tr '\n' ' ')"
+while IFS='|' read -r status cell; do
+	# shellcheck disable=SC2016 # the backquotes are the document's
+	tests=$(echo "$cell" | grep -oE '`[^`]*\.c:[^`]*`' | tr -d '`')
+	case $cell in
+	never:*) [ -z "$tests" ] || say "$status is never said, and has tests" ;;
+	*) [ -n "$tests" ] || say "$status has no test" ;;
+	esac
+	for t in $tests; do
+		[ -n "$interop" ] || one "$status" "${t%%:*}" "${t#*:}"
+		body "${t%%:*}" "${t#*:}" | grep -qw "$status" || say "$status is not in $t"
+	done
+done <"$tmp/statuses"
 
 touch "$tmp/files" "$tmp/tested" "$tmp/later" "$tmp/mutated"
 for m in tests/mutants/*.patch; do

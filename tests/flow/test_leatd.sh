@@ -239,6 +239,25 @@ else
 	echo "skipped: a missing rpcbind"
 fi
 
+# one that may write no large files says so, and lives: FSINFO told, and whoever tries is told again
+# (over TCP: the memory that the local fabric shares is a file to such a limit)
+if command -v prlimit >/dev/null; then
+	as='prlimit --fsize=100000'
+	start --export "/x=$work/exp,no_root_squash" --listen tcp://127.0.0.1:0
+	as='' url=$(sed -n 's/^leatd: listening on \(tcp:.*\)/\1/p' "$work/out")/x
+	head -c 100000 /dev/zero >"$work/fits"
+	head -c 100001 /dev/zero >"$work/large"
+	timeout 60 "$LEAT" cp "$work/fits" "$url/fits" 2>"$work/got" || fail "$(cat "$work/got")"
+	! timeout 60 "$LEAT" cp "$work/large" "$url/large" 2>"$work/got" || fail 'a file that is too large'
+	grep -qi 'file too large\|FBIG' "$work/got" || fail "too large, but: $(cat "$work/got")"
+	timeout 60 "$LEAT" ping -c 1 "$url" >"$work/got" || fail 'it died of a large file'
+	stop TERM
+	rm -f "$work/exp/fits" "$work/exp/large"
+	checks=$((checks + 4))
+else
+	echo 'skipped: no prlimit'
+fi
+
 # without --listen: what there is, for this host; and why not the rest
 if XDG_RUNTIME_DIR=$work timeout 10 "$LEATD" --help >"$work/out"; then
 	grep -q '^usage: leatd' "$work/out" || fail "help: $(cat "$work/out")"
