@@ -9,8 +9,13 @@
  *            before it is taken: the reply keeps to the limit it was given to the byte.
  *
  *            list of entries: { 1 | fileid U | name s | cookie U | [poa] [pofh] } ... | 0 | eof
+ *            What is read of the directory is measured by the room that is left, so that a small
+ *            reply costs a small look, and the whole listing a number of steps that grows as its
+ *            entries do. The file system finds the place of a cookie at once: ext4 by the hash that
+ *            the cookie is, tmpfs (Linux 6.6 and later) by a number that the entry keeps.
  * Memory:    the entries lie in r->scratch until the request ends.
- * Threads:   workers, with the caller's rights where attributes are looked at.
+ * Threads:   workers, with the caller's rights for as long as the directory is read: once for a
+ *            reply, not for each entry.
  * Errors:    BAD_COOKIE if the directory has no such place; TOOSMALL if not one entry fits. An
  *            entry that vanishes meanwhile is listed without attributes.
  */
@@ -19,7 +24,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/wire.h"
@@ -31,7 +35,12 @@
 
 /* status, attributes, verifier, end of the list, eof */
 #define HEAD_BYTES (4u + 4u + 84u + NFS3_COOKIEVERFSIZE + 4u + 4u)
-#define DENTS_BYTES (32u << 10)
+/* one look into the directory: some names at least, and not more than stays in the first caches */
+#define DENTS_BYTES_MIN (1u << 10)
+#define DENTS_BYTES_MAX (32u << 10)
+/* An entry takes as much in a reply of READDIR as in what the kernel says of it. With attributes and a
+ * handle it takes four times as much, and more. */
+#define PLUS_PER_DENT 4u
 
 struct listing {
 	struct req *r;
@@ -90,21 +99,19 @@ static void put_opaque(struct wire_put *p, const void *data, uint32_t len)
 	wire_put_bytes(p, zero, round_up4(len) - len);
 }
 
-/* Attributes and handle of an entry, if the caller may see them and nothing is mounted there. */
+/* Attributes and handle of an entry, if the caller, whose rights are in force, may see them and nothing
+ * is mounted there. */
 static bool look(struct listing *l, const char *name, struct statx *stx, struct fh *fh)
 {
-	bool ok;
+	bool is_dot = !strcmp(name, ".");
 
 	if (!strcmp(name, "..")) /* its handle costs a walk, and no client asks for it here */
 		return false;
-	if (creds_assume(&l->r->creds))
+	if (statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, FH_STATX_MASK, stx))
 		return false;
-	ok = !statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, FH_STATX_MASK, stx) &&
-	     (!(stx->stx_attributes & STATX_ATTR_MOUNT_ROOT) || !strcmp(name, "."));
-	creds_resume();
-	if (!ok)
+	if (stx->stx_attributes & STATX_ATTR_MOUNT_ROOT && !is_dot)
 		return false;
-	if (!strcmp(name, "."))
+	if (is_dot)
 		return !fh_make(l->r->exports->exports->fhs, l->dir, fh);
 	return !fh_make_at(l->r->exports->exports->fhs, l->dir, name, stx, fh);
 }
@@ -151,15 +158,24 @@ static bool put_entry(struct listing *l, const struct kernel_dirent *d)
 	return true;
 }
 
+static size_t dents_bytes(const struct listing *l)
+{
+	size_t left = (size_t)(l->out.end - l->out.at);
+
+	if (l->plus)
+		left = MIN(left / PLUS_PER_DENT, (size_t)l->dircount_left);
+	return MIN(MAX(left, (size_t)DENTS_BYTES_MIN), (size_t)DENTS_BYTES_MAX);
+}
+
 static int list_some(struct listing *l, int fd, char *dents)
 {
-	long n = syscall(SYS_getdents64, fd, dents, DENTS_BYTES);
+	ssize_t n = getdents64(fd, dents, dents_bytes(l));
 
 	if (n <= 0) {
 		l->eof = !n;
 		return n ? -errno : 0;
 	}
-	for (long at = 0; at < n && !l->full;) {
+	for (ssize_t at = 0; at < n && !l->full;) {
 		const struct kernel_dirent *d = (const void *)(dents + at);
 
 		l->full = !put_entry(l, d);
@@ -176,11 +192,13 @@ static int list_from(struct listing *l, int fd, uint64_t cookie)
 
 	if (cookie > INT64_MAX || (cookie && lseek(fd, (off_t)cookie, SEEK_SET) < 0))
 		return -EILSEQ;
-	dents = malloc(DENTS_BYTES);
+	dents = malloc(DENTS_BYTES_MAX);
 	if (!dents)
 		return -ENOMEM;
+	err = creds_assume(&l->r->creds);
 	while (!err && !l->full && !l->eof)
 		err = list_some(l, fd, dents);
+	creds_resume();
 	free(dents);
 	if (l->n) /* what was found is an answer; the next call meets the error again */
 		return 0;

@@ -5,7 +5,8 @@
  *
  * Operation:  ls lists as ls(1) does: sorted by name, -l with attributes, -R with what is below,
  *             -a with what begins with a dot. stat and df print one fact per line.
- * Memory:     A directory's entries while it is printed; with -R those of its ancestors too.
+ * Memory:     A directory's entries while it is printed; with -R those of its ancestors too. Names of
+ *             users and groups are static.
  * Threads:    One.
  * Errors:     What could not be looked at is told and the rest is listed; status 1.
  */
@@ -64,26 +65,59 @@ static void print_mode(mode_t mode, char buf[11])
 	buf[10] = '\0';
 }
 
-static const char *user_name(uid_t uid, char buf[32])
+/* Names of users and groups: a directory has few, and asking for one reads files. */
+#define IDS 64u
+
+struct id_name {
+	bool known;
+	uint32_t id;
+	char text[32];
+};
+
+static const char *id_name(struct id_name cache[IDS], uint32_t id, const char *(*look)(uint32_t id))
+{
+	struct id_name *e = &cache[id % IDS];
+	const char *name;
+
+	if (e->known && e->id == id)
+		return e->text;
+	name = look(id);
+	if (name)
+		snprintf(e->text, sizeof(e->text), "%s", name);
+	else
+		snprintf(e->text, sizeof(e->text), "%u", id);
+	e->id = id;
+	e->known = true;
+	return e->text;
+}
+
+static const char *look_user(uint32_t uid)
 {
 	const struct passwd *pw = getpwuid(uid);
 
-	if (pw)
-		snprintf(buf, 32, "%s", pw->pw_name);
-	else
-		snprintf(buf, 32, "%u", uid);
-	return buf;
+	return pw ? pw->pw_name : NULL;
 }
 
-static const char *group_name(gid_t gid, char buf[32])
+static const char *look_group(uint32_t gid)
 {
 	const struct group *gr = getgrgid(gid);
 
-	if (gr)
-		snprintf(buf, 32, "%s", gr->gr_name);
-	else
-		snprintf(buf, 32, "%u", gid);
-	return buf;
+	return gr ? gr->gr_name : NULL;
+}
+
+/* valid until the next call of its kind */
+static const char *user_name(uid_t uid)
+{
+	static struct id_name cache[IDS];
+
+	return id_name(cache, uid, look_user);
+}
+
+static const char *group_name(gid_t gid)
+{
+	static struct id_name cache[IDS];
+
+	return id_name(cache, gid, look_group);
 }
 
 static void print_time(const struct timespec *ts, char *buf, size_t cap)
@@ -112,7 +146,7 @@ static void put_target(struct leat *m, const char *path)
 static void print_entry(const struct ls *ls, struct leat *m, const char *path, const char *name,
 			const struct stat *st)
 {
-	char mode[11], user[32], group[32], when[32], size[32];
+	char mode[11], when[32], size[32];
 
 	if (ls->is_long) {
 		print_mode(st->st_mode, mode);
@@ -122,7 +156,7 @@ static void print_entry(const struct ls *ls, struct leat *m, const char *path, c
 		else
 			snprintf(size, sizeof(size), "%lld", (long long)st->st_size);
 		printf("%s %3ju %-8s %-8s %12s %.16s ", mode, (uintmax_t)st->st_nlink,
-		       user_name(st->st_uid, user), group_name(st->st_gid, group), size, when);
+		       user_name(st->st_uid), group_name(st->st_gid), size, when);
 	}
 	tool_put_name(name);
 	if (ls->is_long && S_ISLNK(st->st_mode))
@@ -231,7 +265,7 @@ static void print_timestamp(const char *what, const struct timespec *ts)
 
 static int stat_one(struct tool_target *t, void *ctx)
 {
-	char mode[11], user[32], group[32];
+	char mode[11];
 	struct stat st;
 	int rc;
 
@@ -248,8 +282,8 @@ static int stat_one(struct tool_target *t, void *ctx)
 	printf("%-9s %lld\n", "size", (long long)st.st_size);
 	printf("%-9s %lld\n", "used", (long long)st.st_blocks * 512);
 	printf("%-9s %s %04o\n", "mode", mode, st.st_mode & 07777u);
-	printf("%-9s %u %s\n", "owner", st.st_uid, user_name(st.st_uid, user));
-	printf("%-9s %u %s\n", "group", st.st_gid, group_name(st.st_gid, group));
+	printf("%-9s %u %s\n", "owner", st.st_uid, user_name(st.st_uid));
+	printf("%-9s %u %s\n", "group", st.st_gid, group_name(st.st_gid));
 	printf("%-9s %ju\n", "links", (uintmax_t)st.st_nlink);
 	printf("%-9s %ju\n", "fileid", (uintmax_t)st.st_ino);
 	if (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode))
