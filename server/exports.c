@@ -190,8 +190,10 @@ static void on_change(struct rpcrdma_msg *msg)
 		all_kept &= is_kept(&over.old->table.v[i], over.now);
 	r->exports = c->use;
 	c->use = NULL;
-	if (!all_kept)
+	if (!all_kept) {
 		fdcache_retire(r->files, file_is_gone, &over);
+		fdcache_retire(r->paths, file_is_gone, &over);
+	}
 	exports_use_put(old);
 	sem_post(c->changed);
 }

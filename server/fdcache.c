@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 
@@ -250,41 +251,114 @@ void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
 		fdcache_put(e);
 }
 
-/** fdcache_may - see fdcache.h */
-bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write)
-{
-	for (unsigned i = 0; i < FDCACHE_PERMS; i++) {
-		const struct fdcache_perm *p = &e->perms[i];
+/* ---- permission --------------------------------------------------------------------------- */
 
-		if (p->who == who && p->ctime_s == stx->stx_ctime.tv_sec &&
-		    p->ctime_ns == stx->stx_ctime.tv_nsec && (write ? p->write : p->read))
-			return true;
-	}
-	return false;
+static bool is_of(const struct fdcache_perm *p, uint64_t who, const struct statx *stx)
+{
+	return p->who == who && p->ctime_s == stx->stx_ctime.tv_sec &&
+	       p->ctime_ns == stx->stx_ctime.tv_nsec;
 }
 
-/** fdcache_learn - see fdcache.h */
-void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write)
+static const struct fdcache_perm *find_perm(const struct fdcache_entry *e, uint64_t who,
+					    const struct statx *stx)
+{
+	for (unsigned i = 0; i < FDCACHE_PERMS; i++) {
+		if (is_of(&e->perms[i], who, stx))
+			return &e->perms[i];
+	}
+	return NULL;
+}
+
+/** fdcache_look - see fdcache.h */
+struct timespec fdcache_look(const struct fs_limits *fs)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &now))
+		return (struct timespec){ 0 };
+	if (fs->time_s) {
+		now.tv_sec -= now.tv_sec % (time_t)fs->time_s;
+		now.tv_nsec = 0;
+	} else if (fs->time_ns) {
+		now.tv_nsec -= now.tv_nsec % (long)fs->time_ns;
+	}
+	return now;
+}
+
+/* When @stx was taken the clock had left the file's ctime behind, so that a change of mode after that
+ * shows in it. */
+static bool is_settled(const struct timespec *looked, const struct statx *stx)
+{
+	if (looked->tv_sec != stx->stx_ctime.tv_sec)
+		return looked->tv_sec > stx->stx_ctime.tv_sec;
+	return looked->tv_nsec > (long)stx->stx_ctime.tv_nsec;
+}
+
+/* where to note what was learned, or NULL */
+static struct fdcache_perm *perm_of(struct fdcache_entry *e, uint64_t who,
+				    const struct timespec *looked, const struct statx *stx)
 {
 	struct fdcache_perm *p = NULL;
 
+	if (!is_settled(looked, stx))
+		return NULL;
 	for (unsigned i = 0; i < FDCACHE_PERMS && !p; i++) {
 		if (e->perms[i].who == who)
 			p = &e->perms[i];
 	}
 	if (!p)
 		p = &e->perms[e->perm_next++ % FDCACHE_PERMS];
-	if (p->who != who || p->ctime_s != stx->stx_ctime.tv_sec ||
-	    p->ctime_ns != stx->stx_ctime.tv_nsec)
+	if (!is_of(p, who, stx))
 		*p = (struct fdcache_perm){
 			.who = who,
 			.ctime_s = stx->stx_ctime.tv_sec,
 			.ctime_ns = stx->stx_ctime.tv_nsec,
 		};
-	if (write)
+	return p;
+}
+
+/** fdcache_may - see fdcache.h */
+bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write)
+{
+	const struct fdcache_perm *p = find_perm(e, who, stx);
+
+	return p && (write ? p->write : p->read);
+}
+
+/** fdcache_learn - see fdcache.h */
+void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+		   const struct statx *stx, bool write)
+{
+	struct fdcache_perm *p = perm_of(e, who, looked, stx);
+
+	if (p && write)
 		p->write = true;
-	else
+	else if (p)
 		p->read = true;
+}
+
+/** fdcache_rights - see fdcache.h */
+bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct statx *stx,
+		    unsigned mask, unsigned *ret)
+{
+	const struct fdcache_perm *p = find_perm(e, who, stx);
+
+	if (!p || (p->asked & mask) != mask)
+		return false;
+	*ret = p->rights & mask;
+	return true;
+}
+
+/** fdcache_learn_rights - see fdcache.h */
+void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+			  const struct statx *stx, unsigned asked, unsigned rights)
+{
+	struct fdcache_perm *p = perm_of(e, who, looked, stx);
+
+	if (!p)
+		return;
+	p->asked |= (uint8_t)asked;
+	p->rights = (uint8_t)((p->rights & ~asked) | (rights & asked));
 }
 
 /** fdcache_count - see fdcache.h */

@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "creds.h"
 #include "fh.h"
+#include "fs_limits.h"
 #include "store.h"
 
 #define FDCACHE_PERMS 4
@@ -28,7 +29,8 @@ struct fdcache_perm {
 	uint64_t who; /* creds_hash(); 0: free */
 	int64_t ctime_s;
 	uint32_t ctime_ns;
-	bool read, write;
+	bool read, write;     /* by READ and WRITE */
+	uint8_t asked, rights; /* R_OK, W_OK, X_OK: the kernel was asked for these, and said so */
 };
 
 /* Owned by the cache; lent by _find() and _insert() until fdcache_put(). */
@@ -106,10 +108,23 @@ void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);
 bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
 
 /** fdcache_learn - @who was found to be allowed while the file was as in @stx
+ * @looked: fdcache_look(), from before @stx was taken
  *
- * Any later change of the file must give it another ctime.
+ * A file that changed so lately that its next change may bear the same time teaches nothing.
  */
-void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
+void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+		   const struct statx *stx, bool write);
+
+/** fdcache_look - the clock that files of @fs take their times from, in the steps of those */
+struct timespec fdcache_look(const struct fs_limits *fs);
+
+/** fdcache_rights - what the kernel said of @who and all of @mask; Return: whether it was asked */
+bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct statx *stx,
+		    unsigned mask, unsigned *ret);
+
+/** fdcache_learn_rights - it was asked for @asked, and granted @rights of them; see fdcache_learn() */
+void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+			  const struct statx *stx, unsigned asked, unsigned rights);
 
 /** fdcache_count - entries in the table */
 size_t fdcache_count(const struct fdcache *c);

@@ -452,6 +452,30 @@ int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, stru
 	return 0;
 }
 
+/** fh_lookup_cached - see fh.h */
+int fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *name,
+		     struct fh_obj *ret)
+{
+	struct open_how how = { .flags = WALK_FLAGS, .resolve = WALK_RESOLVE | RESOLVE_CACHED };
+	struct fh_obj o = { .exp = dir->exp };
+	int err;
+
+	if (dir->exp->fh_kind != FH_KERNEL || !S_ISDIR(dir->stx.stx_mode))
+		return -EAGAIN;
+	o.fd = (int)syscall(SYS_openat2, dir->fd, name, &how, sizeof(how));
+	if (o.fd < 0)
+		return -errno;
+	err = stat_fd(o.fd, &o.stx);
+	if (!err)
+		err = fh_inside(s->proc_fd, dir->exp, dir->fd, o.fd, name);
+	if (err) {
+		fh_close(&o);
+		return err;
+	}
+	*ret = o;
+	return 0;
+}
+
 /** fh_close - see fh.h */
 void fh_close(struct fh_obj *o)
 {

@@ -94,6 +94,14 @@ int must_check fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj 
 int must_check fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			 struct fh_obj *ret);
 
+/** fh_lookup_cached - fh_lookup() of a kernel handle's file, if the system need not wait for a disk to do it
+ * @name: neither "." nor ".."
+ *
+ * Return: 0, or that it could not: whatever the reason, fh_lookup() tells it better.
+ */
+int must_check fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *name,
+				struct fh_obj *ret);
+
 /** fh_close - NULL and what was never opened (fd < 0) are fine */
 void fh_close(struct fh_obj *o);
 

@@ -24,11 +24,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 
 #include "base/checked.h"
 #include "base/wire.h"
 #include "nfs3_conv.h"
+#include "nfs3_meta.h"
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
@@ -43,13 +43,6 @@ static bool is_write(const struct req *r)
 static bool wants_writable(const struct req *r)
 {
 	return r->proc->move == PLACE_WRITE;
-}
-
-static uint64_t who(const struct req *r)
-{
-	uint64_t h = creds_hash(&r->creds);
-
-	return h ? h : 1; /* 0 is a free slot */
 }
 
 static bool may_certainly(const struct req *r)
@@ -71,7 +64,7 @@ void nfs3_io_open(struct worker_job *job)
 	struct req *r = container_of(job, struct req, job);
 	const nfs_fh3 *fh = &r->args.fh;
 
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &r->asked); /* the clock of the kernel's times */
+	r->looked = fdcache_look(&r->exp->limits);
 	r->err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &r->found);
 	if (!r->err)
 		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
@@ -95,24 +88,6 @@ static void keep_opened(struct req *r)
 	r->opened.fd = -1;
 }
 
-/* What was found out is true while the file's time of change is what it was. That tells of a change only
- * if the clock has ticked in between: so what had changed in this very tick is asked for again. */
-static bool has_settled(const struct req *r)
-{
-	const struct fs_limits *lim = &r->exp->limits;
-	const struct statx_timestamp *c = &r->stx.stx_ctime;
-	int64_t s = r->asked.tv_sec;
-	uint32_t ns = (uint32_t)r->asked.tv_nsec;
-
-	if (lim->time_s) {
-		s -= s % lim->time_s;
-		ns = 0;
-	} else {
-		ns -= ns % lim->time_ns;
-	}
-	return c->tv_sec < s || (c->tv_sec == s && c->tv_nsec < ns);
-}
-
 /* what the worker found out; Return: NFS3_IO_READY to go on */
 static enum nfs3_io_next take_opened(struct req *r)
 {
@@ -122,8 +97,7 @@ static enum nfs3_io_next take_opened(struct req *r)
 		keep_opened(r);
 	if (!r->file)
 		return answer(r, NFS3ERR_JUKEBOX);
-	if (has_settled(r))
-		fdcache_learn(r->file, who(r), &r->stx, is_write(r));
+	fdcache_learn(r->file, nfs3_who(r), &r->looked, &r->stx, is_write(r));
 	return NFS3_IO_READY;
 }
 
@@ -144,7 +118,7 @@ static enum nfs3_io_next find_file(struct req *r)
 			return answer(r, nfs3_conv_status(r, err));
 		if (!r->stx.stx_nlink)
 			return answer(r, NFS3ERR_STALE);
-		if (may_certainly(r) || fdcache_may(r->file, who(r), &r->stx, is_write(r))) {
+		if (may_certainly(r) || fdcache_may(r->file, nfs3_who(r), &r->stx, is_write(r))) {
 			reactor_count(r->reactor, file_hits);
 			return NFS3_IO_READY;
 		}

@@ -5,7 +5,8 @@
  *
  * Operation: find the file, do the thing (vfs.c), fill in what both outcomes carry.
  * Memory:    results are zeroed: an attribute that is not filled in is an absent one. Handles and
- *            paths in results lie in r->mem.
+ *            paths in results lie in r->mem. What GETATTR, LOOKUP and ACCESS are asked about stays open
+ *            in r->found, for nfs3_quick.c to keep.
  * Threads:   workers.
  * Errors:    as statuses in the results.
  */
@@ -22,8 +23,10 @@
 /** nfs3_open - see nfs3_meta.h */
 nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
-	int err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, ret);
+	int err;
 
+	r->looked = fdcache_look(&r->exp->limits);
+	err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, ret);
 	return err ? nfs3_conv_status(r, err) : NFS3_OK;
 }
 
@@ -39,13 +42,9 @@ void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret)
 /** nfs3_getattr - 3.3.1 */
 void nfs3_getattr(struct req *r)
 {
-	struct fh_obj o;
-
-	r->res.status = nfs3_open(r, &r->args.getattr.object, &o);
-	if (r->res.status != NFS3_OK)
-		return;
-	nfs3_conv_attr(&o.stx, &r->res.getattr.GETATTR3res_u.resok.obj_attributes);
-	fh_close(&o);
+	r->res.status = nfs3_open(r, &r->args.getattr.object, &r->found);
+	if (r->res.status == NFS3_OK)
+		nfs3_conv_attr(&r->found.stx, &r->res.getattr.GETATTR3res_u.resok.obj_attributes);
 }
 
 static bool guard_holds(const sattrguard3 *guard, const struct statx *stx)
@@ -85,34 +84,35 @@ void nfs3_lookup(struct req *r)
 {
 	const diropargs3 *what = &r->args.lookup.what;
 	LOOKUP3resok *ok = &r->res.lookup.LOOKUP3res_u.resok;
-	struct fh_obj dir, o = { .fd = -1 };
+	struct fh_obj *dir = &r->found, o = { .fd = -1 };
 	struct fh fh;
 	int err;
 
-	r->res.status = nfs3_open(r, &what->dir, &dir);
+	r->res.status = nfs3_open(r, &what->dir, dir);
 	if (r->res.status != NFS3_OK)
 		return;
-	err = vfs_lookup(r->exports->exports->fhs, &dir, what->name, &r->creds, &o);
+	err = vfs_lookup(r->exports->exports->fhs, dir, what->name, &r->creds, &o);
+	if (!err)
+		r->asked = r->rights = X_OK; /* he may search it */
 	if (!err)
 		err = fh_make(r->exports->exports->fhs, &o, &fh);
 	if (err) {
 		r->res.status = nfs3_conv_status(r, err);
-		nfs3_post_op(&dir, &r->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
+		nfs3_post_op(dir, &r->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
 	} else {
 		memcpy(r->mem.fh_res, fh.data, fh.len);
 		ok->object.data.data_val = r->mem.fh_res;
 		ok->object.data.data_len = fh.len;
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
-		nfs3_post_op(&dir, &ok->dir_attributes);
+		nfs3_post_op(dir, &ok->dir_attributes);
 	}
 	fh_close(&o);
-	fh_close(&dir);
 }
 
-/* ACCESS's bits from the kernel's three (RFC 1813 section 3.3.4) */
-static uint32_t access_bits(const struct req *r, const struct fh_obj *o, int got)
+/** nfs3_access_bits - see nfs3_meta.h; RFC 1813 section 3.3.4 */
+uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned got)
 {
-	bool is_dir = S_ISDIR(o->stx.stx_mode), ro = r->exp->conf.ro;
+	bool is_dir = S_ISDIR(stx->stx_mode), ro = r->exp->conf.ro;
 	uint32_t bits = 0;
 
 	if (got & R_OK)
@@ -128,19 +128,21 @@ static uint32_t access_bits(const struct req *r, const struct fh_obj *o, int got
 void nfs3_access(struct req *r)
 {
 	ACCESS3resok *ok = &r->res.access.ACCESS3res_u.resok;
-	struct fh_obj o;
+	struct fh_obj *o = &r->found;
 	int got, err;
 
-	r->res.status = nfs3_open(r, &r->args.access.object, &o);
+	r->res.status = nfs3_open(r, &r->args.access.object, o);
 	if (r->res.status != NFS3_OK)
 		return;
-	err = vfs_access(&o, &r->creds, R_OK | W_OK | X_OK, &got);
-	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both outcomes begin so */
-	if (err)
+	err = vfs_access(o, &r->creds, NFS3_RIGHTS, &got);
+	nfs3_conv_post_op(&o->stx, &ok->obj_attributes); /* both outcomes begin so */
+	if (err) {
 		r->res.status = nfs3_conv_status(r, err);
-	else
-		ok->access = access_bits(r, &o, got) & r->args.access.access;
-	fh_close(&o);
+		return;
+	}
+	ok->access = nfs3_access_bits(r, &o->stx, (unsigned)got) & r->args.access.access;
+	r->asked = NFS3_RIGHTS;
+	r->rights = (unsigned)got;
 }
 
 /** nfs3_readlink - 3.3.5 */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_meta.h - the procedures of NFSv3 that run on a worker, as the table in nfs3_prog.c names them
+ * nfs3_meta.h - the procedures of NFSv3 but for READ, WRITE and COMMIT, as the table in nfs3_prog.c names
+ *               them: on a worker, or quick
  */
 #ifndef LEAT_SERVER_NFS3_META_H
 #define LEAT_SERVER_NFS3_META_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include <rpc/types.h>
 #include <rpc/xdr.h>
@@ -13,6 +17,7 @@
 
 struct fh_obj;
 struct req;
+struct statx;
 struct req_dir_res;
 
 /* nfs3_meta.c: attributes */
@@ -27,6 +32,20 @@ nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret);
 
 /** nfs3_post_op - attributes of @o as they are now, or none */
 void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret);
+
+/** nfs3_access_bits - ACCESS's bits from the kernel's three: @got of NFS3_RIGHTS, of a file as in @stx */
+uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned got);
+
+#define NFS3_RIGHTS ((unsigned)(R_OK | W_OK | X_OK))
+
+/* nfs3_quick.c: GETATTR, ACCESS and LOOKUP from what is at hand, and what is kept for that */
+bool nfs3_getattr_quick(struct req *r);
+bool nfs3_access_quick(struct req *r);
+bool nfs3_lookup_quick(struct req *r);
+void nfs3_quick_keep(struct req *r);
+
+/** nfs3_who - the caller, as fdcache.h wants him */
+uint64_t nfs3_who(const struct req *r);
 
 /* nfs3_name.c: names */
 void nfs3_create(struct req *r);

@@ -58,7 +58,9 @@ static const struct prog_proc procs[] = {
 		.name = "GETATTR",
 		CODEC(GETATTR),
 		.preset = preset_fh,
+		.quick = nfs3_getattr_quick,
 		.work = nfs3_getattr,
+		.finish = nfs3_quick_keep,
 	},
 	[NFSPROC3_SETATTR] = {
 		.name = "SETATTR",
@@ -72,13 +74,17 @@ static const struct prog_proc procs[] = {
 		.name = "LOOKUP",
 		CODEC(LOOKUP),
 		.preset = preset_dirop,
+		.quick = nfs3_lookup_quick,
 		.work = nfs3_lookup,
+		.finish = nfs3_quick_keep,
 	},
 	[NFSPROC3_ACCESS] = {
 		.name = "ACCESS",
 		CODEC(ACCESS),
 		.preset = preset_fh,
+		.quick = nfs3_access_quick,
 		.work = nfs3_access,
+		.finish = nfs3_quick_keep,
 	},
 	[NFSPROC3_READLINK] = {
 		.name = "READLINK",

@@ -20,7 +20,7 @@ struct req;
 /* Everything about a procedure. req.c runs it:
  *
  *   decode arguments -> [pull payload] -> [seen before?] -> [file and permission] -> [move payload]
- *       -> [work] -> finish -> reply
+ *       -> [quick, or work] -> finish -> reply
  */
 struct prog_proc {
 	const char *name;
@@ -31,6 +31,8 @@ struct prog_proc {
 	enum place_kind move;	       /* READ, WRITE and SYNC find the file first */
 	bool modifies;		       /* refused on a read-only export */
 	bool once;		       /* a call that comes again gets the answer of the first */
+	bool (*quick)(struct req *r);  /* on the reactor, instead of work, from what is at hand, without
+					* blocking; false: it does not suffice. NULL: never */
 	void (*work)(struct req *r);   /* on a worker; NULL: nothing blocks */
 	void (*finish)(struct req *r); /* on the reactor, before the reply; NULL: nothing to do */
 };

@@ -25,6 +25,7 @@
 #define EXPIRE_EVERY_NS (10 * NS_PER_S)
 #define EXPIRE_AFTER_NS (30 * NS_PER_S)
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
+#define PATHS_PART 4 /* of the descriptors of a reactor */
 
 static const struct fdcache_ops file_ops = { .flush = nfs3_io_flush };
 
@@ -33,6 +34,7 @@ static void on_expire(struct rpcrdma_timer *t)
 	struct reactor *r = container_of(t, struct reactor, expire);
 
 	fdcache_expire(r->files, clock_now_ns() - EXPIRE_AFTER_NS);
+	fdcache_expire(r->paths, clock_now_ns() - EXPIRE_AFTER_NS);
 	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
 }
 
@@ -55,7 +57,9 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	list_init(&r->admission);
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->engine);
 	if (!err)
-		err = fdcache_create(files_max, &file_ops, r, &r->files);
+		err = fdcache_create(files_max - files_max / PATHS_PART, &file_ops, r, &r->files);
+	if (!err)
+		err = fdcache_create(files_max / PATHS_PART, &file_ops, r, &r->paths);
 	if (!err)
 		err = exports_use_create(r, srv->exports, &r->exports);
 	if (err) {
@@ -151,6 +155,7 @@ void reactor_destroy(struct reactor *r)
 	req_pool_fini(r);
 	place_pool_fini(r);
 	fdcache_destroy(r->files);
+	fdcache_destroy(r->paths);
 	exports_use_put(r->exports);
 	sem_destroy(&r->ended);
 	free(r);
@@ -167,6 +172,7 @@ static void on_drop(struct rpcrdma_msg *msg)
 	struct drop_msg *d = container_of(msg, struct drop_msg, msg);
 
 	fdcache_drop_file(d->reactor->files, d->dev, d->ino);
+	fdcache_drop_file(d->reactor->paths, d->dev, d->ino);
 	free(d);
 }
 

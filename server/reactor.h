@@ -28,6 +28,7 @@ struct reactor_counters {
 	_Atomic uint64_t admit_waits;	 /* calls that waited for admission */
 	_Atomic uint64_t admit_wait_max; /* most that waited at once */
 	_Atomic uint64_t run_waits;	 /* calls that visited a worker */
+	_Atomic uint64_t quick;		 /* calls that need not, although their like does */
 	_Atomic uint64_t file_hits,
 		file_misses; /* READ and WRITE: descriptor and permission known? */
 	_Atomic uint64_t store_now,
@@ -47,7 +48,8 @@ struct reactor {
 	unsigned idx;
 	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
-	struct fdcache *files;
+	struct fdcache *files;	     /* open for reading or writing */
+	struct fdcache *paths;	     /* O_PATH: to be looked at; nothing in it is ever dirty */
 	struct exports_use *exports; /* of calls that come */
 	struct list free_reqs;	 /* recycled requests */
 	struct list free_pieces; /* and pieces of their payloads */

@@ -33,7 +33,8 @@
  *     ADMITTED, ENTERING, RUNNING, by execute():
  *               RUNNING                    the file must be opened or asked for permission; or work
  *               MOVING                     the file is there, payload can move: place.c
- *               REPLYING                   nothing to wait for at all, or refused
+ *               REPLYING                   nothing to wait for at all, as what is at hand suffices, or
+ *                                          refused
  *     REPLYING  REPLYING  state_replying   payload is still being pulled: WRITE, not to be executed
  *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
  *
@@ -123,6 +124,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->file = NULL;
 	r->found.fd = r->opened.fd = r->made.fd = r->made.obj.fd = -1;
 	r->err = 0;
+	r->asked = r->rights = 0;
 	r->scratch = NULL;
 	r->end = REQ_END_REPLY;
 	r->place.kind = PLACE_NONE;
@@ -142,6 +144,7 @@ static void req_put(struct req *r)
 	if (r->file)
 		fdcache_put(r->file);
 	vfs_made_close(&r->made);
+	fh_close(&r->found);
 	free(r->scratch);
 	exports_use_put(r->exports);
 	if (r->admitted)
@@ -421,6 +424,10 @@ static enum req_state execute(struct req *r)
 	case PLACE_PULL:
 	case PLACE_NONE:
 		break;
+	}
+	if (r->proc->quick && r->proc->quick(r)) {
+		reactor_count(r->reactor, quick);
+		return finish(r);
 	}
 	return r->proc->work ? to_worker(r, work_run) : finish(r);
 }

@@ -154,9 +154,10 @@ struct req {
 	struct export *exp;	    /* NFS: of the first handle */
 	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */
 	struct statx stx;	    /* of that file, when it was found */
-	struct fh_obj found;	    /* by the worker that opened it */
+	struct timespec looked;	    /* before that */
+	struct fh_obj found;	    /* by the worker that opened it; GETATTR, ACCESS, LOOKUP: to be kept */
+	unsigned asked, rights;	    /* what the worker found out about @found: R_OK, W_OK, X_OK */
 	struct store_file opened;
-	struct timespec asked; /* before that worker asked what the caller may */
 	bool open_tried;
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */

@@ -215,24 +215,74 @@ static void permissions(void **state)
 	struct ctx *c = *state;
 	struct fdcache_entry *e = insert(c, 1, false);
 	struct statx stx = { .stx_ctime = { .tv_sec = 5, .tv_nsec = 6 } };
+	struct timespec looked = { .tv_sec = 5, .tv_nsec = 8 };
 
 	assert_false(fdcache_may(e, 77, &stx, false));
-	fdcache_learn(e, 77, &stx, false);
+	fdcache_learn(e, 77, &looked, &stx, false);
 	assert_true(fdcache_may(e, 77, &stx, false));
 	assert_false(fdcache_may(e, 77, &stx, true));
 	assert_false(fdcache_may(e, 78, &stx, false));
-	fdcache_learn(e, 77, &stx, true);
+	fdcache_learn(e, 77, &looked, &stx, true);
 	assert_true(fdcache_may(e, 77, &stx, false));
 	assert_true(fdcache_may(e, 77, &stx, true));
 	stx.stx_ctime.tv_nsec++; /* chmod, perhaps: nothing is known any more */
 	assert_false(fdcache_may(e, 77, &stx, false));
-	fdcache_learn(e, 77, &stx, false);
+	fdcache_learn(e, 77, &looked, &stx, false);
 	assert_false(fdcache_may(e, 77, &stx, true));
 	for (uint64_t who = 100; who < 104; who++)
-		fdcache_learn(e, who, &stx, false);
+		fdcache_learn(e, who, &looked, &stx, false);
 	assert_false(fdcache_may(e, 77, &stx, false));
 	assert_true(fdcache_may(e, 103, &stx, false));
 	fdcache_put(e);
+}
+
+static void rights(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 1, false);
+	struct statx stx = { .stx_ctime = { .tv_sec = 5, .tv_nsec = 6 } };
+	struct timespec looked = { .tv_sec = 6 };
+	unsigned got = 99;
+
+	assert_false(fdcache_rights(e, 77, &stx, X_OK, &got));
+	fdcache_learn_rights(e, 77, &looked, &stx, X_OK, X_OK);
+	assert_true(fdcache_rights(e, 77, &stx, X_OK, &got));
+	assert_int_equal(got, X_OK);
+	/* what was not asked is not known; what was refused is */
+	assert_false(fdcache_rights(e, 77, &stx, R_OK | X_OK, &got));
+	fdcache_learn_rights(e, 77, &looked, &stx, R_OK | W_OK, R_OK);
+	assert_true(fdcache_rights(e, 77, &stx, R_OK | W_OK | X_OK, &got));
+	assert_int_equal(got, R_OK | X_OK);
+	assert_false(fdcache_rights(e, 78, &stx, R_OK, &got));
+	/* neither says anything of the other */
+	assert_false(fdcache_may(e, 77, &stx, false));
+	stx.stx_ctime.tv_sec++;
+	assert_false(fdcache_rights(e, 77, &stx, R_OK, &got));
+	fdcache_put(e);
+}
+
+/* A chmod in the same tick of the clock leaves the same ctime: who looked in that tick knows nothing. */
+static void unsettled(void **state)
+{
+	const struct fs_limits fine = { .time_ns = 1 }, coarse = { .time_s = 2 };
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 1, false);
+	struct statx stx = { .stx_ctime = { .tv_sec = 5, .tv_nsec = 6 } };
+	const struct timespec too_early[] = { { 5, 6 }, { 5, 5 }, { 4, 999999999 }, { 0, 0 } };
+	unsigned got;
+
+	for (size_t i = 0; i < ARRAY_SIZE(too_early); i++) {
+		fdcache_learn(e, 77, &too_early[i], &stx, true);
+		assert_false(fdcache_may(e, 77, &stx, true));
+		fdcache_learn_rights(e, 77, &too_early[i], &stx, R_OK, R_OK);
+		assert_false(fdcache_rights(e, 77, &stx, R_OK, &got));
+	}
+	fdcache_learn(e, 77, &(struct timespec){ 5, 7 }, &stx, true);
+	assert_true(fdcache_may(e, 77, &stx, true));
+	fdcache_put(e);
+	assert_true(fdcache_look(&fine).tv_sec > 0);
+	assert_int_equal(fdcache_look(&coarse).tv_sec % 2, 0);
+	assert_int_equal(fdcache_look(&coarse).tv_nsec, 0);
 }
 
 static bool is_odd(void *ctx, const struct fh *fh)
@@ -299,6 +349,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(expire, setup, teardown),
 		cmocka_unit_test_setup_teardown(dropped_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(permissions, setup, teardown),
+		cmocka_unit_test_setup_teardown(rights, setup, teardown),
+		cmocka_unit_test_setup_teardown(unsettled, setup, teardown),
 		cmocka_unit_test_setup_teardown(retired, setup, teardown),
 	};
 

@@ -37,7 +37,7 @@ struct ctx {
 	char exp[160], out[160];
 	struct export_table t;
 	struct fh_set *s;
-	struct fh_obj root;
+	struct fh_obj root, held; /* held: exp/a, open all the time */
 	struct fh a, b, f; /* exp/a, exp/a/b, exp/a/f */
 	uint64_t canary, out_ino, above_ino;
 	atomic_bool done;
@@ -101,13 +101,15 @@ static void setup(struct ctx *c, enum fh_kind kind)
 	assert_int_equal(fh_open(c->s, c->a.data, c->a.len, &a), 0);
 	c->b = handle(c, &a, "b");
 	c->f = handle(c, &a, "f");
-	fh_close(&a);
+	c->held = a;
 }
 
 static void teardown(struct ctx *c)
 {
-	if (c->s)
+	if (c->s) {
+		fh_close(&c->held);
 		fh_close(&c->root);
+	}
 	fh_set_destroy(c->s);
 	export_table_close(&c->t);
 	assert_int_equal(chdir("/"), 0);
@@ -193,6 +195,15 @@ static void look_in(struct ctx *c, const struct fh *fh, const char *name)
 	fh_close(&dir);
 }
 
+/* from what the system has in memory, in a directory that was found to be inside once */
+static void look_quickly(struct ctx *c, const struct fh_obj *dir, const char *name)
+{
+	struct fh_obj o;
+
+	if (!fh_lookup_cached(c->s, dir, name, &o))
+		(void)judge(c, 0, &o);
+}
+
 /* by path, as a client does it */
 static void look_for(struct ctx *c, const char *dir_name, const char *name)
 {
@@ -232,6 +243,11 @@ static void *walk(void *arg)
 		last = atomic_load(&c->done);
 		look_in(c, &c->a, "c");
 		look_in(c, &c->a, "f");
+		look_quickly(c, &c->held, "c");
+		look_quickly(c, &c->held, "f");
+		look_quickly(c, &c->root, "l");
+		look_quickly(c, &c->root, "m");
+		look_quickly(c, &c->root, "file");
 		look_in(c, &c->b, "..");
 		look_in(c, &c->a, "..");
 		look_for(c, "a", "c");
