@@ -244,7 +244,7 @@ static int mount_by_trial(struct leat *m, struct rpcrdma_clnt *c, char try[LT_PA
 int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 {
 	struct rpcrdma_clnt *c;
-	const char *rest;
+	const char *rest, *hint = "";
 	bool own;
 	int rc = find_service(m, &c, &own, why, cap);
 
@@ -258,13 +258,16 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 		if (rc)
 			strcpy(m->export, m->url.path);
 	}
+	if (rc == -EACCES && (own || m->addr.transport == RPCRDMA_TCP))
+		hint = " (not for this address, or only from a port below 1024, which takes root: "
+		       "\"insecure\" in the server's export lets others in)";
+	else if (rc == -EACCES && m->addr.transport == RPCRDMA_RDMA)
+		hint = " (not for this address)";
 	if (own)
 		rpcrdma_clnt_destroy(c);
 	if (rc) {
 		snprintf(why, cap, "%.300s: %s%s", m->export,
-			 rc == -ENOENT ? "the server exports no such path" : strerror(-rc),
-			 rc == -EACCES ? " (not for this address, or only from a port below 1024: "
-					 "\"insecure\" in the server's export)" : "");
+			 rc == -ENOENT ? "the server exports no such path" : strerror(-rc), hint);
 		return rc;
 	}
 	if (!lt_path_has_prefix(m->url.path, m->export, &rest))

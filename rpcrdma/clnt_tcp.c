@@ -26,7 +26,7 @@
 #include "base/clock.h"
 #include "clnt_tcp.h"
 
-/* Servers of old take a low port for a sign of root's word; below 665 are well-known services. */
+/* Servers take a reserved port for a sign of root's word; below 665 are well-known services. */
 #define PORT_LOW 665u
 #define PORT_HIGH 1023u
 
@@ -98,32 +98,31 @@ void rr_tclnt_want_out(struct rr_tclnt *t, bool want)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
-/* A reserved port, if we may have one; else the kernel chooses at connect. */
-static void bind_low(int fd, int family)
+/* A connection that has ended holds its port for a minute, and there are not so many of these that
+ * each could be used once a minute: they may be shared. connect() sees to it that no two connections
+ * are alike, and takes the place of one that has ended if TCP's time stamps tell them apart. */
+static int bind_port(int fd, int family, unsigned port)
 {
 	struct sockaddr_storage ss = { .ss_family = (sa_family_t)family };
-	unsigned n = PORT_HIGH - PORT_LOW + 1;
-	unsigned start = (unsigned)(clock_now_ns() / NS_PER_US % n); /* anywhere but in order */
+	int one = 1;
+	socklen_t len;
 
-	if (geteuid() != 0)
-		return;
-	for (unsigned i = 0; i < n; i++) {
-		in_port_t port = htons((uint16_t)(PORT_LOW + (start + i) % n));
-		socklen_t len;
-
-		if (family == AF_INET6) {
-			((struct sockaddr_in6 *)(void *)&ss)->sin6_port = port;
-			len = sizeof(struct sockaddr_in6);
-		} else {
-			((struct sockaddr_in *)(void *)&ss)->sin_port = port;
-			len = sizeof(struct sockaddr_in);
-		}
-		if (!bind(fd, (struct sockaddr *)&ss, len) || errno != EADDRINUSE)
-			return;
+	if (family == AF_INET6) {
+		((struct sockaddr_in6 *)(void *)&ss)->sin6_port = htons((uint16_t)port);
+		len = sizeof(struct sockaddr_in6);
+	} else {
+		((struct sockaddr_in *)(void *)&ss)->sin_port = htons((uint16_t)port);
+		len = sizeof(struct sockaddr_in);
 	}
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	return bind(fd, (struct sockaddr *)&ss, len) ? -errno : 0;
 }
 
-static int start_connect(const struct addrinfo *ai, bool low, int *ret_fd)
+/* Who may not have @port gets any.
+ *
+ * Return: 0: it has begun; -EADDRINUSE, -EADDRNOTAVAIL: not from this port; -errno.
+ */
+static int start_connect(const struct addrinfo *ai, unsigned port, int *ret_fd)
 {
 	int fd, one = 1, rc = 0;
 
@@ -132,10 +131,13 @@ static int start_connect(const struct addrinfo *ai, bool low, int *ret_fd)
 		return -errno;
 	/* a call is written in one piece: to wait for more of them is to wait for nothing */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (low)
-		bind_low(fd, ai->ai_family);
-	if (connect(fd, ai->ai_addr, ai->ai_addrlen) < 0 && errno != EINPROGRESS)
-		rc = -errno;
+	if (port)
+		rc = bind_port(fd, ai->ai_family, port);
+	if (rc != -EADDRINUSE) {
+		rc = 0;
+		if (connect(fd, ai->ai_addr, ai->ai_addrlen) < 0 && errno != EINPROGRESS)
+			rc = -errno;
+	}
 	if (rc) {
 		close(fd);
 		return rc;
@@ -144,13 +146,26 @@ static int start_connect(const struct addrinfo *ai, bool low, int *ret_fd)
 	return 0;
 }
 
-/* The next address that takes a connect. A low port may have talked to it just now. */
+/* From a reserved port, as servers want it that believe whoever has one, if we may have one and one
+ * is left for this server; else from any. */
+static int connect_to(const struct addrinfo *ai, int *ret_fd)
+{
+	unsigned n = PORT_HIGH - PORT_LOW + 1;
+	unsigned start = (unsigned)(clock_now_ns() / NS_PER_US % n); /* anywhere but in order */
+	int rc = -EADDRINUSE;
+
+	for (unsigned i = 0; i < n && (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL); i++)
+		rc = start_connect(ai, PORT_LOW + (start + i) % n, ret_fd);
+	if (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL)
+		rc = start_connect(ai, 0, ret_fd);
+	return rc;
+}
+
+/* The next address that takes a connect. */
 static int next_address(struct rr_tclnt *t, int rc)
 {
 	for (; t->addr_next; t->addr_next = t->addr_next->ai_next) {
-		rc = start_connect(t->addr_next, true, &t->watch.fd);
-		if (rc == -EADDRNOTAVAIL || rc == -EADDRINUSE)
-			rc = start_connect(t->addr_next, false, &t->watch.fd);
+		rc = connect_to(t->addr_next, &t->watch.fd);
 		if (rc)
 			continue;
 		t->addr_next = t->addr_next->ai_next;

@@ -4,13 +4,15 @@
  * conn.c - a client's connection, on its reactor
  *
  * Operation: accepted on the listener's thread, given to the reactors in turn, where it stays. Which
- *            exports let this peer in is decided once, by his address, which does not change while
- *            he is connected; and again when the exports change.
+ *            exports let this peer in is decided once, by his address and port, which do not change
+ *            while he is connected; and again when the exports change.
  * Memory:    freed by closed(), when the transport has none of its requests left.
  * Threads:   on_accept() on the listener's, on_call() on the reactor's, on_closed() on either: a
  *            connection may fail before the reactor hears of it.
- * Errors:    a peer whom no export would let in is turned away at the door, and so is another user
- *            of this host if his calls could not run as his.
+ * Errors:    a peer who is no export's client is turned away at the door, and so is another user of
+ *            this host if his calls could not run as his. A client with a wrong port is let in to be
+ *            told what is wrong, and because the control program, which tells of better ways to
+ *            come here (client/choose.c), is for everybody.
  */
 #include "conn.h"
 
@@ -24,6 +26,7 @@
 #include "req.h"
 #include "server_int.h"
 
+/* Return: is he a client of any? Who is, and calls from a wrong port, is told so by an answer. */
 static bool learn_admission(struct conn *c, const struct exports *exports)
 {
 	bool any = false;
@@ -31,9 +34,10 @@ static bool learn_admission(struct conn *c, const struct exports *exports)
 	c->serial = exports->serial;
 	for (size_t i = 0; i < exports->table.n; i++) {
 		const struct export *exp = &exports->table.v[i];
+		enum export_verdict v = export_admits(&exp->conf, &c->peer);
 
-		c->admitted[exp->idx] = export_admits(&exp->conf, &c->peer);
-		any |= c->admitted[exp->idx];
+		c->verdicts[exp->idx] = (uint8_t)v;
+		any |= v != EXPORT_NOT_ADDRESS;
 	}
 	return any;
 }
@@ -43,7 +47,7 @@ bool conn_admits(struct conn *c, const struct exports *exports, const struct exp
 {
 	if (c->serial != exports->serial)
 		(void)learn_admission(c, exports);
-	return c->admitted[exp->idx];
+	return c->verdicts[exp->idx] == EXPORT_ADMITTED;
 }
 
 static bool is_admitted_anywhere(struct server *srv, struct conn *c)

@@ -21,8 +21,8 @@ struct conn {
 	struct reactor *reactor;
 	struct rpcrdma_peer peer;
 	uint64_t serial; /* of the exports that the next speaks of */
-	bool admitted
-		[CONF_EXPORTS_MAX]; /* by index of the export: do its rules let this peer in? */
+	/* by index of the export: do its rules let this peer in? enum export_verdict */
+	uint8_t verdicts[CONF_EXPORTS_MAX];
 };
 
 /** conn_admits - do the rules of @exp let this peer in? On its reactor's thread

@@ -204,12 +204,7 @@ static bool is_our_own(const struct rpcrdma_peer *peer)
 
 static void tell_denial(const struct req *r, const char *what)
 {
-	bool tell;
-
-	pthread_mutex_lock(&r->srv->denials_lock);
-	tell = log_limit_ok(&r->srv->denials);
-	pthread_mutex_unlock(&r->srv->denials_lock);
-	if (tell)
+	if (server_may_tell(r->srv))
 		log_warn("%s asked for a %s, which is not theirs to ask", r->conn->peer.text, what);
 }
 

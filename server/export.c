@@ -36,10 +36,16 @@ static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
 	va_end(ap);
 }
 
-/** export_conf_init - the defaults: read and write, root squashed, this host only */
+/** export_conf_init - the defaults: read and write, root squashed, this host only
+ *
+ * Run by root, ids that callers claim count, and so does who can claim any of them. Run by anybody
+ * else they do not, and those that are served are this user and his like: a port that is for root
+ * alone would keep out whom it is for.
+ */
 void export_conf_init(struct export_conf *c)
 {
 	memset(c, 0, sizeof(*c));
+	c->secure = geteuid() == 0;
 	c->squash = EXPORT_SQUASH_ROOT;
 	c->anonuid = c->anongid = EXPORT_ANON_ID;
 	export_data_init(&c->data);
@@ -154,6 +160,21 @@ static int parse_flag(const char *key, const char *value, bool *ret, char *why, 
 	return -EINVAL;
 }
 
+/* one of two words for the same thing: @means is what it is when the answer is yes */
+static int set_flag(struct export_conf *c, unsigned bit, const char *key, const char *value,
+		    bool means, bool *ret, char *why, size_t why_bytes)
+{
+	bool flag = false;
+	int err = parse_flag(key, value, &flag, why, why_bytes);
+
+	flag = flag == means;
+	if (!err)
+		err = give_once(c, bit, *ret == flag, key, why, why_bytes);
+	if (!err)
+		*ret = flag;
+	return err;
+}
+
 static int set_id(struct export_conf *c, unsigned bit, const char *key, const char *value,
 		  uint32_t *id, char *why, size_t why_bytes)
 {
@@ -186,19 +207,16 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 		{ "no_root_squash", EXPORT_SQUASH_NONE, EXPORT_SQUASH_ROOT },
 		{ "all_squash", EXPORT_SQUASH_ALL, EXPORT_SQUASH_ROOT },
 	};
-	bool flag = false, ro;
+	bool flag = false;
 	enum export_squash squash;
 	int err;
 
-	if (!strcmp(key, "ro") || !strcmp(key, "rw")) {
-		err = parse_flag(key, value, &flag, why, why_bytes);
-		ro = (key[1] == 'o') == flag;
-		if (!err)
-			err = give_once(c, EXPORT_GIVEN_RO, c->ro == ro, key, why, why_bytes);
-		if (!err)
-			c->ro = ro;
-		return err;
-	}
+	if (!strcmp(key, "ro") || !strcmp(key, "rw"))
+		return set_flag(c, EXPORT_GIVEN_RO, key, value, key[1] == 'o', &c->ro, why,
+				why_bytes);
+	if (!strcmp(key, "secure") || !strcmp(key, "insecure"))
+		return set_flag(c, EXPORT_GIVEN_SECURE, key, value, key[0] == 's', &c->secure, why,
+				why_bytes);
 	for (size_t i = 0; i < ARRAY_SIZE(squashes); i++) {
 		if (strcmp(key, squashes[i].key))
 			continue;
@@ -396,15 +414,11 @@ bool export_addr_is_loopback(const struct sockaddr *sa)
 	return family == AF_INET ? addr[0] == 127 : !memcmp(addr, one, sizeof(one));
 }
 
-/** export_admits - see export.h */
-bool export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer)
+static bool is_client(const struct export_conf *c, const struct sockaddr *sa)
 {
-	const struct sockaddr *sa = (const struct sockaddr *)&peer->addr;
 	uint8_t addr[16];
 	int family;
 
-	if (peer->transport == RPCRDMA_LOCAL)
-		return true;
 	if (!c->nclients)
 		return export_addr_is_loopback(sa);
 	if (!peer_bytes(sa, &family, addr))
@@ -414,6 +428,52 @@ bool export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer)
 			return true;
 	}
 	return false;
+}
+
+static unsigned port_of(const struct sockaddr *sa)
+{
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+
+	if (sa->sa_family == AF_INET6) {
+		memcpy(&in6, sa, sizeof(in6));
+		return ntohs(in6.sin6_port);
+	}
+	memcpy(&in, sa, sizeof(in));
+	return ntohs(in.sin_port);
+}
+
+/** export_admits - see export.h */
+enum export_verdict export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer)
+{
+	const struct sockaddr *sa = (const struct sockaddr *)&peer->addr;
+
+	if (peer->transport == RPCRDMA_LOCAL)
+		return EXPORT_ADMITTED;
+	if (!is_client(c, sa))
+		return EXPORT_NOT_ADDRESS;
+	if (c->secure && peer->transport == RPCRDMA_TCP && port_of(sa) >= EXPORT_PORTS_RESERVED)
+		return EXPORT_NOT_PORT;
+	return EXPORT_ADMITTED;
+}
+
+/** export_verdict_text - see export.h */
+const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer *peer, char *buf,
+				size_t bytes)
+{
+	switch (v) {
+	case EXPORT_ADMITTED:
+		say(buf, bytes, "let in");
+		break;
+	case EXPORT_NOT_ADDRESS:
+		say(buf, bytes, "not among its clients");
+		break;
+	case EXPORT_NOT_PORT:
+		say(buf, bytes, "source port %u is not below %u (option insecure)",
+		    port_of((const struct sockaddr *)&peer->addr), EXPORT_PORTS_RESERVED);
+		break;
+	}
+	return buf;
 }
 
 /* FNV-1a: no secret, only the same number for the same thing at every start */

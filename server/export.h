@@ -33,7 +33,10 @@ enum { /* struct export_conf.given */
        EXPORT_GIVEN_SQUASH = 1u << 1,
        EXPORT_GIVEN_ANONUID = 1u << 2,
        EXPORT_GIVEN_ANONGID = 1u << 3,
+       EXPORT_GIVEN_SECURE = 1u << 4,
 };
+
+#define EXPORT_PORTS_RESERVED 1024u /* below: only who has the privilege can call from there */
 
 /* A network: the first @bits bits of an address. */
 struct export_cidr {
@@ -48,6 +51,7 @@ struct export_conf {
 	char *path;	/* the directory */
 	unsigned given; /* what an option has said already, so that no second one contradicts */
 	bool ro;
+	bool secure; /* over TCP only from a reserved port; by default if we are root */
 	enum export_squash squash;
 	uint32_t anonuid, anongid;
 	struct export_cidr clients[EXPORT_CLIENTS_MAX];
@@ -79,8 +83,8 @@ void export_conf_init(struct export_conf *c);
 void export_conf_fini(struct export_conf *c);
 
 /** export_conf_option - apply one option, as the command line and the file name it
- * @key: "ro", "rw", "root_squash", "no_root_squash", "all_squash", "anonuid", "anongid", "clients",
- *       "path", and those of export_data_option()
+ * @key: "ro", "rw", "secure", "insecure", "root_squash", "no_root_squash", "all_squash", "anonuid",
+ *       "anongid", "clients", "path", and those of export_data_option()
  * @value: NULL for a bare flag
  * @why: gets a text on failure
  *
@@ -112,12 +116,23 @@ int must_check export_cidr_parse(const char *text, struct export_cidr *ret);
 /** export_addr_is_loopback - 127.0.0.0/8, ::1, ::ffff:127.0.0.0/104 */
 bool export_addr_is_loopback(const struct sockaddr *sa);
 
+enum export_verdict {
+	EXPORT_ADMITTED,
+	EXPORT_NOT_ADDRESS, /* he is not among its clients */
+	EXPORT_NOT_PORT,    /* he is, but who calls from such a port may be anybody of his host */
+};
+
 /** export_admits - may this peer use the export at all?
  *
- * Someone on the same host who came over the local fabric is known to the kernel and always may;
- * over a network his address decides, never his port.
+ * Someone on the same host who came over the local fabric is known to the kernel and always may.
+ * Over a network his address decides; over TCP, where the export is `secure`, his port, too. Over
+ * RDMA ports mean nothing: whoever may use the device chooses his.
  */
-bool export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer);
+enum export_verdict export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer);
+
+/** export_verdict_text - why not, for people and logs; Return: @buf */
+const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer *peer, char *buf,
+				size_t bytes);
 
 /** export_table_open - open the directories
  *

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "conn.h"
 #include "mount_table.h"
 #include "nfs_errno.h"
@@ -71,10 +72,21 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 	return S_ISDIR(o->stx.stx_mode) ? err : -ENOTDIR;
 }
 
+/* whoever wonders why a mount is denied looks for it here */
+static void say_refused(struct req *r, const struct export *exp, enum export_verdict v)
+{
+	char why[80];
+
+	if (server_may_tell(r->srv))
+		log_warn("%s is denied export %s: %s", r->conn->peer.text, exp->conf.name,
+			 export_verdict_text(v, &r->conn->peer, why, sizeof(why)));
+}
+
 static int find_dir(struct req *r, const char *path, struct fh *ret)
 {
 	struct export *exp;
 	struct fh_obj o = { .fd = -1 };
+	enum export_verdict verdict;
 	const char *rest;
 	char *copy;
 	int err;
@@ -83,8 +95,11 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	if (!exp)
 		return -ENOENT;
 	/* what the connection knows of this belongs to its reactor */
-	if (!export_admits(&exp->conf, &r->conn->peer))
+	verdict = export_admits(&exp->conf, &r->conn->peer);
+	if (verdict != EXPORT_ADMITTED) {
+		say_refused(r, exp, verdict);
 		return -EACCES;
+	}
 	creds_squash(&r->creds, &exp->conf);
 	copy = strdup(rest);
 	if (!copy)

@@ -41,6 +41,17 @@ void server_write_verf_change(struct server *s)
 	atomic_store(&s->write_verf, verf);
 }
 
+/** server_may_tell - see server_int.h */
+bool server_may_tell(struct server *s)
+{
+	bool tell;
+
+	pthread_mutex_lock(&s->denials_lock);
+	tell = log_limit_ok(&s->denials);
+	pthread_mutex_unlock(&s->denials_lock);
+	return tell;
+}
+
 static void on_lost(void *ctx)
 {
 	server_write_verf_change(ctx);

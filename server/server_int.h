@@ -37,7 +37,7 @@ struct server {
 	struct rpcbind *rpcbind;  /* NULL: not asked for */
 	struct log_limit refusals; /* cm's thread: peers turned away */
 	pthread_mutex_t denials_lock; /* over the next */
-	struct log_limit denials;     /* orders that were not theirs to give */
+	struct log_limit denials;     /* mounts and orders that were not theirs to ask for */
 	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;
 	struct commit *commit;
@@ -51,5 +51,8 @@ struct server {
 
 /** server_write_verf_change - data that was not committed may be lost */
 void server_write_verf_change(struct server *s);
+
+/** server_may_tell - may one more line about somebody who was denied something be logged? Any thread */
+bool server_may_tell(struct server *s);
 
 #endif

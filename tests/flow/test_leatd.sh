@@ -146,6 +146,18 @@ else
 	echo "skipped: root without capabilities"
 fi
 
+# who runs it decides whose rights count, and it says so
+start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0
+if [ "$(id -u)" -eq 0 ]; then
+	grep -q 'calls run as their callers$' "$work/err" || fail "$(cat "$work/err")"
+	! grep -q 'from any port' "$work/err" || fail "$(cat "$work/err")"
+else
+	grep -q "not root: everything is done as uid $(id -u), for this user, root, and who calls over a network" \
+		"$work/err" || fail "$(cat "$work/err")"
+	grep -q 'export /x: .*, from any port' "$work/err" || fail "$(cat "$work/err")"
+fi
+stop TERM
+
 not_for_other() { # WHY
 	rc=0
 	# shellcheck disable=SC2086
@@ -171,6 +183,14 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	[ "$(mode "$work/mine/sock")" = 600 ] || fail "mode of the socket: $(mode "$work/mine/sock")"
 	grep -q 'whoever can reach tcp://127.0.0.1:[0-9]*, any user of this host too, acts as uid 64001' \
 		"$work/err" || fail "said nothing of TCP: $(cat "$work/err")"
+	grep -q 'not root: everything is done as uid 64001, for this user, root, and who calls over a network' \
+		"$work/err" || fail "$(cat "$work/err")"
+	tcp=$(sed -n 's/^leatd: listening on \(tcp:.*\)$/\1/p' "$work/out")
+	for at in "local://$work/mine/sock" "$tcp"; do
+		echo roots | "$LEAT" put - "$at/x/new"
+		[ "$(stat -c %u:%g "$work/mine/new")" = 64001:64001 ] || fail "$at: made as $(stat -c %u:%g "$work/mine/new")"
+		rm "$work/mine/new"
+	done
 	[ "$($user "$LEAT" cat "$url")" = secret ] || fail "the user himself is not served"
 	[ "$("$LEAT" cat "$url")" = secret ] || fail "root is not served"
 	not_for_other 'Permission denied'
@@ -181,11 +201,35 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	stop TERM
 	start --state-dir "$work/mine/state" --export "/x=$work/mine" --listen "local://$work/mine/sock" --everyone
 	[ "$(mode "$work/mine/sock")" = 666 ] || fail "mode of the socket: $(mode "$work/mine/sock")"
+	grep -q 'not root: everything is done as uid 64001, for whoever calls$' "$work/err" || fail "$(cat "$work/err")"
 	# shellcheck disable=SC2086
 	[ "$(timeout 60 $other "$LEAT" cat "$url")" = secret ] || fail "--everyone serves not everyone"
 	stop TERM
 	as=
-	checks=$((checks + 10))
+	checks=$((checks + 14))
+
+	# root's leatd believes over TCP who has a reserved port, and tells the others what they lack
+	start --export "/x=$work/exp" --export "/y=$work/exp,insecure" --listen tcp://127.0.0.1:0 \
+		--listen "local://$work/sock"
+	grep -q 'export /y: .*, from any port' "$work/err" || fail "$(cat "$work/err")"
+	tcp=$(sed -n 's/^leatd: listening on \(tcp:.*\)$/\1/p' "$work/out")
+	chmod 666 "$work/sock"
+	"$LEAT" ls "$tcp/x" >"$work/got" 2>&1 || fail "root: $(cat "$work/got")"
+	if [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start 2>/dev/null || echo 1024)" -ge 1024 ]; then
+		rc=0
+		timeout 60 $user "$LEAT" ls "$tcp/x" >"$work/got" 2>&1 || rc=$?
+		[ "$rc" -eq 1 ] || fail "from any port: $rc: $(cat "$work/got")"
+		grep -q '"insecure" in the server' "$work/got" || fail "from any port: $(cat "$work/got")"
+		grep -qE '127.0.0.1:([0-9]+) is denied export /x: source port \1 is not below 1024 \(option insecure\)' \
+			"$work/err" || fail "$(cat "$work/err")"
+		timeout 60 $user "$LEAT" ls "$tcp/y" >"$work/got" 2>&1 || fail "insecure: $(cat "$work/got")"
+		# who asks for the best way need not know of all this
+		timeout 60 $user "$LEAT" ls "leat://${tcp#tcp://}/x" >"$work/got" 2>&1 || fail "leat://: $(cat "$work/got")"
+		checks=$((checks + 5))
+	else
+		echo "skipped: reserved ports, which are for everybody here"
+	fi
+	stop TERM
 else
 	echo "skipped: another user"
 fi

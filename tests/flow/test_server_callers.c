@@ -19,6 +19,7 @@
 
 #include "nfs_peer.h"
 #include "server.h"
+#include "tcp_proxy.h"
 
 static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
 				       "rw,clients=192.0.2.1",
@@ -105,6 +106,55 @@ static void not_admitted(void **state)
 	nfs_peer_connect(p, RPCRDMA_TCP, 0);
 	/* to have the handle is not to be let in */
 	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3ERR_ACCES);
+}
+
+/* From a port that anybody may have, as what comes by way of the proxy does, nobody is believed; but
+ * he is told so, and what the server says of itself is for all. */
+static void reserved_ports(void **state)
+{
+	static const char *const ports[] = { "rw,no_root_squash,secure",
+					     "rw,no_root_squash,insecure",
+					     "rw,no_root_squash", NULL };
+	struct nfs_peer *p = *state;
+	struct nfs_fh secure, usual, fh;
+	bool root = geteuid() == 0;
+	struct tcp_proxy proxy;
+	uint8_t byte = 0;
+
+	nfs_peer_destroy(p);
+	nfs_peer_create(p, RPCRDMA_LOCAL, ports);
+	secure = p->root;
+	assert_int_equal(nfs_peer_mount(p, "/e2", &usual), MNT3_OK);
+	nfs_peer_disconnect(p);
+
+	tcp_proxy_start(&proxy, &p->tcp);
+	p->tcp = proxy.addr;
+	nfs_peer_connect(p, RPCRDMA_TCP, 0);
+	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
+	assert_int_equal(plain(p, LEAT_CTL, LEAT_CTL_V1, 0), 0);
+	assert_int_equal(nfs_peer_mount(p, "/e0", &fh), MNT3ERR_ACCES);
+	assert_int_equal(nfs_peer_mount(p, "/e1", &fh), MNT3_OK);
+	assert_int_equal(nfs_peer_create_file(p, &fh, "f", &fh), NFS3_OK);
+	assert_int_equal(nfs_peer_mount(p, "/e2", &fh), root ? MNT3ERR_ACCES : MNT3_OK);
+	/* to have the handle is not to be let in */
+	assert_int_equal(nfs_peer_create_file(p, &secure, "f", &fh), NFS3ERR_ACCES);
+	assert_int_equal(nfs_peer_write(p, &secure, 0, &byte, 1, FILE_SYNC, NULL), NFS3ERR_ACCES);
+	assert_int_equal(nfs_peer_create_file(p, &usual, "f", &fh),
+			 root ? NFS3ERR_ACCES : NFS3_OK);
+	nfs_peer_disconnect(p);
+	p->tcp = proxy.server;
+	tcp_proxy_stop(&proxy);
+
+	/* who may have a reserved port, has one, and more often than there are such ports */
+	for (int i = 0; i < (root ? 400 : 1); i++) {
+		if (i)
+			nfs_peer_disconnect(p);
+		nfs_peer_connect(p, RPCRDMA_TCP, 0);
+		if (root)
+			assert_int_equal(nfs_peer_mount(p, "/e0", &fh), MNT3_OK);
+	}
+	if (root)
+		assert_int_equal(nfs_peer_create_file(p, &secure, "f", &fh), NFS3_OK);
 }
 
 static void squashed(void **state)
@@ -337,6 +387,7 @@ int main(void)
 		BOTH(read_only_export),	      BOTH(not_admitted), BOTH(squashed),
 		BOTH(rights_change),	      BOTH(about_itself), BOTH(ends_busy),
 		BOTH(ends_with_silent_peers), BOTH(mount_below),
+		cmocka_unit_test_setup_teardown(reserved_ports, setup_local, teardown),
 		cmocka_unit_test_setup_teardown(mount_path_with_nul, setup_local, teardown),
 	};
 

@@ -630,7 +630,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	make_files();
 	choose_port();
 	snprintf(sock, sizeof(sock), "%s/sock", dir);
-	snprintf(spec, sizeof(spec), "/fuzz=%s,no_root_squash,clients=127.0.0.0/8", export_path);
+	snprintf(spec, sizeof(spec), "/fuzz=%s,no_root_squash,insecure,clients=127.0.0.0/8", export_path);
 	snprintf(state, sizeof(state), "--state-dir=%s/state", dir);
 	snprintf(url, sizeof(url), "local://%s", sock);
 	snprintf(tcp, sizeof(tcp), "tcp://127.0.0.1:%u", (unsigned)ntohs(tcp_addr.sin_port));

@@ -12,17 +12,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "export.h"
 #include "tmp_dir.h"
 
-static struct rpcrdma_peer peer_of(const char *addr)
+static struct rpcrdma_peer peer_at(const char *addr, uint16_t port)
 {
 	struct rpcrdma_peer p = { .transport = RPCRDMA_TCP };
-	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
-	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
 
 	if (inet_pton(AF_INET, addr, &in.sin_addr) == 1) {
 		memcpy(&p.addr, &in, sizeof(in));
@@ -31,6 +32,11 @@ static struct rpcrdma_peer peer_of(const char *addr)
 		memcpy(&p.addr, &in6, sizeof(in6));
 	}
 	return p;
+}
+
+static struct rpcrdma_peer peer_of(const char *addr)
+{
+	return peer_at(addr, 700);
 }
 
 static void cidrs(void **state)
@@ -69,7 +75,8 @@ static void cidrs(void **state)
 		export_conf_init(&conf);
 		assert_int_equal(export_cidr_parse(rows[i].net, &conf.clients[0]), 0);
 		conf.nclients = 1;
-		if (export_admits(&conf, &p) != rows[i].in)
+		if (export_admits(&conf, &p) !=
+		    (rows[i].in ? EXPORT_ADMITTED : EXPORT_NOT_ADDRESS))
 			fail_msg("%s in %s", rows[i].addr, rows[i].net);
 	}
 }
@@ -89,12 +96,62 @@ static void without_clients(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct rpcrdma_peer p = peer_of(rows[i].addr);
 
-		assert_int_equal(export_admits(&conf, &p), rows[i].in);
+		assert_int_equal(export_admits(&conf, &p),
+				 rows[i].in ? EXPORT_ADMITTED : EXPORT_NOT_ADDRESS);
 	}
-	assert_true(export_admits(&conf, &local));
+	assert_int_equal(export_admits(&conf, &local), EXPORT_ADMITTED);
 	assert_int_equal(export_cidr_parse("10.0.0.0/8", &conf.clients[0]), 0);
 	conf.nclients = 1;
-	assert_true(export_admits(&conf, &local));
+	assert_int_equal(export_admits(&conf, &local), EXPORT_ADMITTED);
+}
+
+static void ports(void **state)
+{
+	static const struct {
+		enum rpcrdma_transport transport;
+		const char *addr;
+		uint16_t port;
+		bool secure;
+		enum export_verdict verdict;
+	} rows[] = {
+		{ RPCRDMA_TCP, "127.0.0.1", 1023, true, EXPORT_ADMITTED },
+		{ RPCRDMA_TCP, "127.0.0.1", 1024, true, EXPORT_NOT_PORT },
+		{ RPCRDMA_TCP, "127.0.0.1", 40000, true, EXPORT_NOT_PORT },
+		{ RPCRDMA_TCP, "127.0.0.1", 40000, false, EXPORT_ADMITTED },
+		{ RPCRDMA_TCP, "::1", 1023, true, EXPORT_ADMITTED },
+		{ RPCRDMA_TCP, "::1", 1024, true, EXPORT_NOT_PORT },
+		{ RPCRDMA_TCP, "::ffff:127.0.0.1", 1024, true, EXPORT_NOT_PORT },
+		{ RPCRDMA_TCP, "::ffff:127.0.0.1", 1, true, EXPORT_ADMITTED },
+		/* the address is what counts first */
+		{ RPCRDMA_TCP, "192.0.2.1", 700, true, EXPORT_NOT_ADDRESS },
+		{ RPCRDMA_TCP, "192.0.2.1", 1024, true, EXPORT_NOT_ADDRESS },
+		/* whoever has the device chooses his port */
+		{ RPCRDMA_RDMA, "127.0.0.1", 40000, true, EXPORT_ADMITTED },
+		{ RPCRDMA_RDMA, "192.0.2.1", 700, true, EXPORT_NOT_ADDRESS },
+	};
+	struct rpcrdma_peer local = { .transport = RPCRDMA_LOCAL };
+	struct export_conf conf;
+	char why[80];
+
+	(void)state;
+	export_conf_init(&conf);
+	assert_int_equal(conf.secure, geteuid() == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rpcrdma_peer p = peer_at(rows[i].addr, rows[i].port);
+
+		p.transport = rows[i].transport;
+		conf.secure = rows[i].secure;
+		if (export_admits(&conf, &p) != rows[i].verdict)
+			fail_msg("row %zu: %s port %u", i, rows[i].addr, rows[i].port);
+		if (rows[i].verdict != EXPORT_NOT_PORT)
+			continue;
+		(void)export_verdict_text(EXPORT_NOT_PORT, &p, why, sizeof(why));
+		if (!strstr(why, rows[i].port == 1024 ? "port 1024 is" : "port 40000 is") ||
+		    !strstr(why, "(option insecure)"))
+			fail_msg("row %zu: %s", i, why);
+	}
+	conf.secure = true;
+	assert_int_equal(export_admits(&conf, &local), EXPORT_ADMITTED);
 }
 
 static void options(void **state)
@@ -123,7 +180,17 @@ static void options(void **state)
 	assert_true(c.ro);
 	assert_int_equal(c.squash, EXPORT_SQUASH_NONE);
 	assert_int_equal(c.nclients, 0);
+	assert_int_equal(c.secure, geteuid() == 0);
 	assert_string_equal(c.name, c.path);
+	export_conf_fini(&c);
+
+	snprintf(arg, sizeof(arg), "%s,insecure,secure=no", t.path);
+	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
+	assert_false(c.secure);
+	export_conf_fini(&c);
+	snprintf(arg, sizeof(arg), "%s,secure,insecure=no", t.path);
+	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
+	assert_true(c.secure);
 	export_conf_fini(&c);
 	tmp_dir_destroy(&t);
 }
@@ -150,6 +217,9 @@ static void refused(void **state)
 					   "/x=/tmp,ro=yes,ro=no",
 					   "/x=/tmp,root_squash,no_root_squash",
 					   "/x=/tmp,all_squash,root_squash",
+					   "/x=/tmp,secure,insecure",
+					   "/x=/tmp,insecure=yes,secure=yes",
+					   "/x=/tmp,secure=perhaps",
 					   "/x=/tmp,anonuid=1,anonuid=2",
 					   "/x=/tmp,anongid=1,anongid=2",
 					   "/x=/dev/null" };
@@ -274,7 +344,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cidrs),   cmocka_unit_test(without_clients),
-		cmocka_unit_test(options), cmocka_unit_test(refused),
+		cmocka_unit_test(ports),   cmocka_unit_test(options),
+		cmocka_unit_test(refused),
 		cmocka_unit_test(table),
 		cmocka_unit_test(data_options),
 		cmocka_unit_test(data_options_are_told),
