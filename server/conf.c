@@ -231,20 +231,28 @@ static int set_quiet(struct conf *c, const char *value, char *why)
 	return set_level(c, value, LOG_LEVEL_WARN, "quiet", why);
 }
 
-static int set_everyone(struct conf *c, const char *value, char *why)
+/* a flag: on the command line it has no value */
+static int set_yes(bool *ret, const char *name, const char *value, char *why)
 {
 	if (value && strcmp(value, "yes") && strcmp(value, "no"))
-		return say(why, "everyone: '%s' is neither yes nor no", value);
-	c->everyone = !value || !strcmp(value, "yes");
+		return say(why, "%s: '%s' is neither yes nor no", name, value);
+	*ret = !value || !strcmp(value, "yes");
 	return 0;
+}
+
+static int set_everyone(struct conf *c, const char *value, char *why)
+{
+	return set_yes(&c->everyone, "everyone", value, why);
 }
 
 static int set_rpcbind(struct conf *c, const char *value, char *why)
 {
-	if (value && strcmp(value, "yes") && strcmp(value, "no"))
-		return say(why, "rpcbind: '%s' is neither yes nor no", value);
-	c->rpcbind = !value || !strcmp(value, "yes");
-	return 0;
+	return set_yes(&c->rpcbind, "rpcbind", value, why);
+}
+
+static int set_manage_gids(struct conf *c, const char *value, char *why)
+{
+	return set_yes(&c->manage_gids, "manage-gids", value, why);
 }
 
 static const struct conf_option {
@@ -262,7 +270,7 @@ static const struct conf_option {
 	{ "sign-handles", 0, false, set_sign_handles },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
 	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },
-	{ "rpcbind", 0, true, set_rpcbind },
+	{ "rpcbind", 0, true, set_rpcbind },   { "manage-gids", 0, true, set_manage_gids },
 };
 
 /* what the file says to it */

@@ -18,6 +18,7 @@
 #include "creds.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -68,7 +69,6 @@ bool creds_can_assume(void)
 /** creds_parse_sys - see creds.h */
 int creds_parse_sys(const uint8_t *body, uint32_t len, struct creds *ret)
 {
-	struct creds c = { 0 };
 	struct wire_get g;
 	uint32_t n;
 
@@ -78,22 +78,29 @@ int creds_parse_sys(const uint8_t *body, uint32_t len, struct creds *ret)
 	if (n > MACHINE_NAME_MAX)
 		return -EBADMSG;
 	(void)wire_get_bytes(&g, round_up4(n));
-	c.uid = wire_get_u32(&g);
-	c.gid = wire_get_u32(&g);
-	c.ngroups = wire_get_u32(&g);
-	if (!wire_get_ok(&g) || c.ngroups > SYS_GROUPS_MAX)
+	ret->anon = false;
+	ret->claimed = true;
+	ret->uid = wire_get_u32(&g);
+	ret->gid = wire_get_u32(&g);
+	ret->ngroups = wire_get_u32(&g);
+	if (!wire_get_ok(&g) || ret->ngroups > SYS_GROUPS_MAX)
 		return -EBADMSG;
-	for (uint32_t i = 0; i < c.ngroups; i++)
-		c.groups[i] = wire_get_u32(&g);
-	if (!wire_get_ok(&g) || wire_get_left(&g))
-		return -EBADMSG;
-	*ret = c;
-	return 0;
+	for (uint32_t i = 0; i < ret->ngroups; i++)
+		ret->groups[i] = wire_get_u32(&g);
+	return wire_get_ok(&g) && !wire_get_left(&g) ? 0 : -EBADMSG;
+}
+
+static void say_nothing(struct creds *c)
+{
+	c->anon = true;
+	c->claimed = false;
+	c->uid = c->gid = UINT32_MAX; /* creds_squash() gives him others */
+	c->ngroups = 0;
 }
 
 static void from_kernel(const struct rpcrdma_peer *peer, struct creds *c)
 {
-	c->anon = false;
+	c->anon = c->claimed = false;
 	c->uid = peer->uid;
 	c->gid = peer->gid;
 	c->ngroups = MIN(peer->ngroups, CREDS_GROUPS_MAX);
@@ -105,23 +112,22 @@ static void from_kernel(const struct rpcrdma_peer *peer, struct creds *c)
 enum creds_auth_stat creds_of_call(const struct rpcrdma_req *req, struct creds *ret)
 {
 	const struct rpcrdma_peer *peer = req->peer;
-	struct creds c = { .anon = true };
 
 	switch (req->cred_flavor) {
 	case CREDS_AUTH_NONE:
 		if (req->cred_len)
 			return CREDS_AUTH_BADCRED;
+		say_nothing(ret);
 		break;
 	case CREDS_AUTH_SYS:
-		if (creds_parse_sys(req->cred_body, req->cred_len, &c))
+		if (creds_parse_sys(req->cred_body, req->cred_len, ret))
 			return CREDS_AUTH_BADCRED;
 		break;
 	default:
 		return CREDS_AUTH_REJECTEDCRED;
 	}
-	if (peer->has_cred && (peer->uid != 0 || c.anon))
-		from_kernel(peer, &c);
-	*ret = c;
+	if (peer->has_cred && (peer->uid != 0 || ret->anon))
+		from_kernel(peer, ret);
 	return CREDS_AUTH_OK;
 }
 
@@ -130,6 +136,7 @@ void creds_squash(struct creds *c, const struct export_conf *exp)
 {
 	/* (uint32_t)-1 is no id: setfsuid() would leave the server's own in force */
 	bool bogus = c->uid == UINT32_MAX || c->gid == UINT32_MAX;
+	uint32_t n = 0;
 
 	if (c->anon || bogus || exp->squash == EXPORT_SQUASH_ALL) {
 		c->anon = true;
@@ -138,6 +145,11 @@ void creds_squash(struct creds *c, const struct export_conf *exp)
 		c->ngroups = 0;
 		return;
 	}
+	for (uint32_t i = 0; i < c->ngroups; i++) {
+		if (c->groups[i] != UINT32_MAX)
+			c->groups[n++] = c->groups[i];
+	}
+	c->ngroups = n;
 	if (exp->squash == EXPORT_SQUASH_NONE)
 		return;
 	if (c->uid == 0)
@@ -162,13 +174,15 @@ bool creds_has_group(const struct creds *c, uint32_t gid)
 	return false;
 }
 
+_Static_assert(sizeof(struct creds) == offsetof(struct creds, uid) + 4 * (3 + CREDS_GROUPS_MAX),
+	       "uid, gid, number of groups and groups lie one behind the other");
+
 /** creds_hash - see creds.h */
 uint64_t creds_hash(const struct creds *c)
 {
-	uint32_t words[3 + CREDS_GROUPS_MAX] = { c->uid, c->gid, c->ngroups };
+	size_t from = offsetof(struct creds, uid), head = offsetof(struct creds, groups) - from;
 
-	memcpy(words + 3, c->groups, c->ngroups * sizeof(c->groups[0]));
-	return siphash(&hash_key, words, (3 + c->ngroups) * sizeof(words[0]));
+	return siphash(&hash_key, (const uint8_t *)c + from, head + c->ngroups * sizeof(c->groups[0]));
 }
 
 /** creds_assume - see creds.h */

@@ -13,10 +13,14 @@
 #include "export.h"
 #include "rpcrdma.h"
 
-#define CREDS_GROUPS_MAX 64 /* what struct rpcrdma_peer holds; AUTH_SYS has 16 */
+/* AUTH_SYS has 16 and struct rpcrdma_peer 64; those that look groups up (groups.h) may find more. No
+ * token of Active Directory has more than 1015. */
+#define CREDS_GROUPS_MAX 1024
 
+/* What is beyond @ngroups is never looked at, and not set: this is large, and there is one per call. */
 struct creds {
-	bool anon; /* said nothing about himself: the export's anonymous user */
+	bool anon;    /* said nothing about himself: the export's anonymous user */
+	bool claimed; /* said it himself, by AUTH_SYS; nobody else did */
 	uint32_t uid, gid;
 	uint32_t ngroups;
 	uint32_t groups[CREDS_GROUPS_MAX];
@@ -48,7 +52,7 @@ bool creds_can_assume(void);
 
 /** creds_parse_sys - the body of an AUTH_SYS credential (RFC 5531 appendix A)
  *
- * Return: 0, -EBADMSG.
+ * Return: 0; -EBADMSG: @ret is not to be looked at.
  */
 int must_check creds_parse_sys(const uint8_t *body, uint32_t len, struct creds *ret);
 
@@ -62,7 +66,10 @@ int must_check creds_parse_sys(const uint8_t *body, uint32_t len, struct creds *
  */
 enum creds_auth_stat must_check creds_of_call(const struct rpcrdma_req *req, struct creds *ret);
 
-/** creds_squash - as the export sees him */
+/** creds_squash - as the export sees him
+ *
+ * What is no id is nobody's: such a group is left out, and who claims to be such a user is anonymous.
+ */
 void creds_squash(struct creds *c, const struct export_conf *exp);
 
 /** creds_has_group - is @gid his primary or one of the others? */

@@ -153,6 +153,7 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 	ADD_SUM(l, srv, admit_wait_max);
 	ADD_SUM(l, srv, run_waits);
 	ADD_SUM(l, srv, quick);
+	ADD_SUM(l, srv, group_waits);
 	ADD_SUM(l, srv, file_hits);
 	ADD_SUM(l, srv, file_misses);
 	ADD_SUM(l, srv, store_now);

@@ -29,6 +29,29 @@
 
 static const struct fdcache_ops file_ops = { .flush = nfs3_io_flush };
 
+static void run_ask(struct worker_job *job)
+{
+	struct groups_entry *e = container_of(job, struct groups_entry, job);
+
+	e->answer = groups_ask(e->uid);
+}
+
+static void done_ask(struct worker_job *job)
+{
+	groups_answered(container_of(job, struct groups_entry, job), clock_now_ns());
+}
+
+static void ask_groups(void *reactor, struct groups_entry *e)
+{
+	struct reactor *r = reactor;
+
+	e->job.run = run_ask;
+	e->job.done = done_ask;
+	worker_submit(r->workers, r->engine, &e->job);
+}
+
+static const struct groups_ops group_ops = { .ask = ask_groups };
+
 static void on_expire(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, expire);
@@ -40,7 +63,7 @@ static void on_expire(struct rpcrdma_timer *t)
 
 /** reactor_create - see reactor.h; Return: 0 or -errno */
 int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, size_t files_max,
-		   struct reactor **ret)
+		   bool manage_gids, struct reactor **ret)
 {
 	const struct rpcrdma_engine_attr attr = { .poll = poll };
 	struct reactor *r = calloc(1, sizeof(*r));
@@ -60,6 +83,8 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 		err = fdcache_create(files_max - files_max / PATHS_PART, &file_ops, r, &r->files);
 	if (!err)
 		err = fdcache_create(files_max / PATHS_PART, &file_ops, r, &r->paths);
+	if (!err && manage_gids)
+		err = groups_create(&group_ops, r, &r->groups);
 	if (!err)
 		err = exports_use_create(r, srv->exports, &r->exports);
 	if (err) {
@@ -97,13 +122,15 @@ int reactor_run(struct reactor *r)
 static void on_drain(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, drain);
-	bool busy = r->taken > r->partial || r->flushing;
+	/* what nobody waits for any more is under way all the same */
+	bool working = r->flushing || groups_asking(r->groups);
+	bool busy = r->taken > r->partial || working;
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
 		r->closing = true;
 		(void)rpcrdma_engine_close_conns(r->engine);
 	}
-	if (r->closing && !r->taken && !r->flushing && !atomic_load(&r->nconns))
+	if (r->closing && !r->taken && !working && !atomic_load(&r->nconns))
 		r->stop = true;
 	else
 		rpcrdma_timer_set(r->engine, t, DRAIN_EVERY_NS);
@@ -156,6 +183,7 @@ void reactor_destroy(struct reactor *r)
 	place_pool_fini(r);
 	fdcache_destroy(r->files);
 	fdcache_destroy(r->paths);
+	groups_destroy(r->groups);
 	exports_use_put(r->exports);
 	sem_destroy(&r->ended);
 	free(r);

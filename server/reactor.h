@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "exports.h"
 #include "fdcache.h"
+#include "groups.h"
 #include "rpcrdma.h"
 #include "store.h"
 #include "where.h"
@@ -29,6 +30,7 @@ struct reactor_counters {
 	_Atomic uint64_t admit_wait_max; /* most that waited at once */
 	_Atomic uint64_t run_waits;	 /* calls that visited a worker */
 	_Atomic uint64_t quick;		 /* calls that need not, although their like does */
+	_Atomic uint64_t group_waits;	 /* calls that waited for their user's groups */
 	_Atomic uint64_t file_hits,
 		file_misses; /* READ and WRITE: descriptor and permission known? */
 	_Atomic uint64_t store_now,
@@ -50,6 +52,7 @@ struct reactor {
 	struct worker_pool *workers;
 	struct fdcache *files;	     /* open for reading or writing */
 	struct fdcache *paths;	     /* O_PATH: to be looked at; nothing in it is ever dirty */
+	struct groups *groups; /* of users; NULL: they have those that they say */
 	struct exports_use *exports; /* of calls that come */
 	struct list free_reqs;	 /* recycled requests */
 	struct list free_pieces; /* and pieces of their payloads */
@@ -76,9 +79,11 @@ struct reactor {
 	sem_t ended; /* posted by the thread when it is through */
 };
 
-/** reactor_create - engine, caches and stores; no thread yet */
+/** reactor_create - engine, caches and stores; no thread yet
+ * @manage_gids: with a cache of users' groups
+ */
 int must_check reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll,
-			      size_t files_max, struct reactor **ret);
+			      size_t files_max, bool manage_gids, struct reactor **ret);
 
 /** reactor_run - start its thread */
 int must_check reactor_run(struct reactor *r);

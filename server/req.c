@@ -20,7 +20,8 @@
  *               +--(refused, garbage)----------+------------+--------+--------++--> REPLYING --> FREE
  *
  *     from      to        by               when
- *     NEW       NEW       state_new        arguments not all here (TCP), or no admission yet
+ *     NEW       NEW       state_new        arguments not all here (TCP), the groups of its caller are
+ *                                          being looked up, or no admission yet
  *     NEW       ADMITTED  state_new        understood, permitted, and fewer than LIVE_MAX live
  *     NEW       REPLYING  state_new        it is an answer already that it is refused
  *     ADMITTED  MOVING    state_admitted   WRITE, SYMLINK: the payload is to be pulled first
@@ -39,7 +40,8 @@
  *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
  *
  *     true in   admission   memory held                      waits in
- *     NEW       no          args                             reactor->admission (FIFO), or transport
+ *     NEW       no          args                             transport, then groups.c (FIFO of that user),
+ *                                                            then reactor->admission (FIFO)
  *     ADMITTED  yes         args                             -
  *     MOVING    yes         file, pieces and their buffers   pool (FIFO), transport, store
  *     ENTERING  yes         args, pieces' buffers            the cache's entry (FIFO; drc.c)
@@ -64,6 +66,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/trace.h"
 #include "conn.h"
 #include "nfs3_conv.h"
@@ -110,6 +113,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	if (!r)
 		return NULL;
 	list_init(&r->link);
+	list_init(&r->groups_wait.link);
 	r->state = REQ_NEW;
 	r->reactor = re;
 	r->srv = re->srv;
@@ -118,7 +122,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->xid = rpc->xid;
 	r->prog = NULL;
 	r->proc = NULL;
-	r->understood = r->partial = r->admitted = r->running = r->replied = r->open_tried = false;
+	r->understood = r->identified = r->partial = r->admitted = r->running = r->replied = r->open_tried = false;
 	r->exports = NULL;
 	r->exp = NULL;
 	r->file = NULL;
@@ -275,10 +279,40 @@ static nfsstat3 check_export(struct req *r)
 		reactor_count(r->reactor, refused);
 		return NFS3ERR_ACCES;
 	}
-	creds_squash(&r->creds, &r->exp->conf);
 	if (r->proc->modifies && r->exp->conf.ro)
 		return NFS3ERR_ROFS;
 	return NFS3_OK;
+}
+
+static void on_groups(struct groups_wait *w)
+{
+	req_run(container_of(w, struct req, groups_wait));
+}
+
+/* Groups count where files are looked at: in calls about one, and on the way of MNT to one. */
+static bool needs_groups(const struct req *r)
+{
+	if (!r->reactor->groups || !r->creds.claimed)
+		return false;
+	if (r->exp)
+		return r->exp->conf.squash != EXPORT_SQUASH_ALL;
+	return r->prog == &prog_mount3 && r->rpc->proc == MOUNTPROC3_MNT;
+}
+
+/* Whose rights it has. Of an export's rules the groups are not exempt, so they come first; MNT knows
+ * its export only later (mount3.c). Return: false: his groups are being looked up. */
+static bool identify(struct req *r)
+{
+	r->groups_wait.fn = on_groups;
+	if (needs_groups(r) &&
+	    !groups_of(r->reactor->groups, clock_now_ns(), &r->creds, &r->groups_wait)) {
+		reactor_count(r->reactor, group_waits);
+		return false;
+	}
+	if (r->exp)
+		creds_squash(&r->creds, &r->exp->conf);
+	r->identified = true;
+	return true;
 }
 
 static enum req_state wait_for_admission(struct req *r)
@@ -363,6 +397,8 @@ static enum req_state state_new(struct req *r)
 		if (next != REQ_ADMITTED)
 			return next;
 	}
+	if (!r->identified && !identify(r))
+		return REQ_NEW;
 	/* nobody overtakes those who wait already */
 	if (re->live >= LIVE_MAX || (!re->admitting && !list_is_empty(&re->admission)))
 		return wait_for_admission(r);

@@ -15,6 +15,7 @@
 #include "ctl.h"
 #include "fdcache.h"
 #include "fh.h"
+#include "groups.h"
 #include "mount3.h"
 #include "nfs3.h"
 #include "nfsacl.h"
@@ -136,6 +137,7 @@ struct req_memory {
 struct req {
 	enum req_state state;
 	struct list link; /* reactor->admission or ->free_reqs */
+	struct groups_wait groups_wait; /* NEW: in reactor->groups */
 	struct reactor *reactor;
 	struct server *srv;
 	struct conn *conn;
@@ -143,7 +145,8 @@ struct req {
 	uint32_t xid;
 	const struct prog *prog;
 	const struct prog_proc *proc;
-	bool understood; /* NEW: decoded and permitted, only admission is missing */
+	bool understood; /* NEW: decoded and permitted; missing are the caller's groups and admission */
+	bool identified; /* NEW: it is known whose rights it has, only admission is missing */
 	bool partial;	 /* NEW: not all of the call is here yet */
 	bool admitted;
 	bool running; /* RUNNING: a worker has it */

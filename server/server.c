@@ -182,11 +182,14 @@ static int create_reactors(struct server *s, const struct conf *conf)
 	size_t files_max = raise_file_limit(n);
 	int err = 0;
 
+	if (conf->manage_gids && !creds_can_assume())
+		log_warn("manage-gids: not root, nobody's groups make a difference");
 	s->reactors = calloc(n, sizeof(struct reactor *));
 	if (!s->reactors)
 		return -ENOMEM;
 	while (s->nreactors < n && !err) {
 		err = reactor_create(s, s->nreactors, conf->poll, files_max,
+				     conf->manage_gids && creds_can_assume(),
 				     &s->reactors[s->nreactors]);
 		if (!err)
 			s->nreactors++;

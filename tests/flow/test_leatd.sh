@@ -234,6 +234,29 @@ else
 	echo "skipped: another user"
 fi
 
+# a user of this host who is in a group that he does not say
+member=$(awk -F: '$4 != "" { split($4, m, ","); print m[1], $3; exit }' /etc/group)
+if [ "$(id -u)" -eq 0 ] && [ -n "$member" ] && $user "$LEAT" --version >/dev/null 2>&1 &&
+	id -u "${member% *}" >"$work/uid" 2>/dev/null; then
+	as_member="setpriv --reuid $(cat "$work/uid") --regid 64001 --clear-groups"
+	echo ours >"$work/exp/g"
+	chown "0:${member#* }" "$work/exp/g"
+	chmod 640 "$work/exp/g"
+	for option in '' --manage-gids; do
+		# shellcheck disable=SC2086
+		start --export "/x=$work/exp,insecure" --listen tcp://127.0.0.1:0 $option
+		tcp=$(sed -n 's/^leatd: listening on \(tcp:.*\)$/\1/p' "$work/out")
+		rc=0
+		timeout 60 $as_member "$LEAT" cat "$tcp/x/g" >"$work/got" 2>&1 || rc=$?
+		[ "$rc" -eq "$([ -z "$option" ] && echo 1 || echo 0)" ] || fail "member, '$option': $rc: $(cat "$work/got")"
+		stop TERM
+	done
+	rm "$work/exp/g"
+	checks=$((checks + 2))
+else
+	echo "skipped: a user of this host with a further group"
+fi
+
 # IPv6, where there is any
 if [ -e /proc/net/if_inet6 ] && grep -q ' lo$' /proc/net/if_inet6; then
 	start --export "$work/exp" --listen 'tcp://[::1]:0'

@@ -98,6 +98,9 @@ static void command_line(void **state)
 	assert_false(c->conf.rpcbind);
 	assert_int_equal(args(c, "--export %s --rpcbind", c->dir.path), CONF_RUN);
 	assert_true(c->conf.rpcbind);
+	assert_false(c->conf.manage_gids);
+	assert_int_equal(args(c, "--export %s --manage-gids", c->dir.path), CONF_RUN);
+	assert_true(c->conf.manage_gids);
 	assert_int_equal(args(c, "--help"), CONF_HELP);
 	assert_int_equal(args(c, "--version"), CONF_VERSION);
 }
@@ -234,6 +237,7 @@ static void file_refused(void **state)
 		{ "[server]\njust words\n", 2, "key = value" },
 		{ "[server]\npoll = never\n", 2, "never" },
 		{ "[server]\neveryone = perhaps\n", 2, "perhaps" },
+		{ "[server]\nmanage-gids = 2\n", 2, "manage-gids: '2' is neither" },
 		{ "[server]\nprivate-data = some\n", 2, "'some'" },
 		{ "[server]\nno-private-data = yes\n", 2, "no-private-data" },
 		{ "[server]\nrpcbind = perhaps\n", 2, "perhaps" },

@@ -92,68 +92,130 @@ static void whom_to_believe(void **state)
 	r.peer = &net;
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
 	assert_int_equal(c.uid, 1000);
+	assert_true(c.claimed);
 	r.peer = &user; /* the kernel knows better */
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
 	assert_int_equal(c.uid, 7);
+	assert_false(c.claimed);
 	assert_int_equal(c.ngroups, 2);
 	assert_true(creds_has_group(&c, 9));
 	assert_false(creds_has_group(&c, 1000));
 	r.peer = &root; /* may be whom he likes */
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
 	assert_int_equal(c.uid, 1000);
+	assert_true(c.claimed);
 
 	r.cred_flavor = CREDS_AUTH_NONE;
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_BADCRED);
 	r.cred_len = 0;
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
 	assert_false(c.anon);
+	assert_false(c.claimed);
 	assert_int_equal(c.uid, 0);
+	r.peer = &user;
+	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
+	assert_int_equal(c.uid, 7);
 	r.peer = &net;
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_OK);
 	assert_true(c.anon);
+	assert_false(c.claimed);
 	r.cred_flavor = 6; /* RPCSEC_GSS */
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_REJECTEDCRED);
 	r.cred_flavor = CREDS_AUTH_SYS;
 	assert_int_equal(creds_of_call(&r, &c), CREDS_AUTH_BADCRED);
 }
 
+/* who comes, and as whom he is seen: by an export with the anonymous ids 11 and 12 */
+static const struct {
+	const char *who;
+	struct creds in;
+	struct seen {
+		uint32_t uid, gid, ngroups, groups[3];
+	} none, root, all;
+} squashes[] = {
+	{ "a user",
+	  { .uid = 5, .gid = 6, .ngroups = 2, .groups = { 7, 8 } },
+	  { 5, 6, 2, { 7, 8 } },
+	  { 5, 6, 2, { 7, 8 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "root",
+	  { .uid = 0, .gid = 0, .ngroups = 2, .groups = { 0, 5 } },
+	  { 0, 0, 2, { 0, 5 } },
+	  { 11, 12, 2, { 12, 5 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "root with a group of users",
+	  { .uid = 0, .gid = 6 },
+	  { 0, 6, 0, { 0 } },
+	  { 11, 6, 0, { 0 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "a user with root's group",
+	  { .uid = 5, .gid = 0 },
+	  { 5, 0, 0, { 0 } },
+	  { 5, 12, 0, { 0 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "a user with root's group among others",
+	  { .uid = 5, .gid = 6, .ngroups = 3, .groups = { 7, 0, 8 } },
+	  { 5, 6, 3, { 7, 0, 8 } },
+	  { 5, 6, 3, { 7, 12, 8 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "nobody: who says nothing, also where root may be root",
+	  { .anon = true },
+	  { 11, 12, 0, { 0 } },
+	  { 11, 12, 0, { 0 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "a uid that is none",
+	  { .uid = UINT32_MAX, .gid = 6, .ngroups = 1, .groups = { 7 } },
+	  { 11, 12, 0, { 0 } },
+	  { 11, 12, 0, { 0 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "a gid that is none",
+	  { .uid = 5, .gid = UINT32_MAX, .ngroups = 1, .groups = { 7 } },
+	  { 11, 12, 0, { 0 } },
+	  { 11, 12, 0, { 0 } },
+	  { 11, 12, 0, { 0 } } },
+	{ "groups that are none: setgroups() would refuse all of them",
+	  { .uid = 5, .gid = 6, .ngroups = 3, .groups = { UINT32_MAX, 7, UINT32_MAX } },
+	  { 5, 6, 1, { 7 } },
+	  { 5, 6, 1, { 7 } },
+	  { 11, 12, 0, { 0 } } },
+};
+
+static void check_squash(const char *who, const struct creds *in, const struct export_conf *e,
+			 const struct seen *want)
+{
+	struct creds c = *in;
+
+	creds_squash(&c, e);
+	if (c.uid != want->uid || c.gid != want->gid || c.ngroups != want->ngroups ||
+	    memcmp(c.groups, want->groups, want->ngroups * sizeof(c.groups[0])) != 0)
+		fail_msg("%s is %u:%u with %u groups at squash %d", who, c.uid, c.gid, c.ngroups,
+			 (int)e->squash);
+}
+
 static void squash(void **state)
 {
-	struct creds root = { .uid = 0, .gid = 0, .ngroups = 2, .groups = { 0, 5 } };
-	struct creds user = { .uid = 5, .gid = 6, .ngroups = 1, .groups = { 7 } };
-	struct creds bogus = { .uid = UINT32_MAX, .gid = 6 };
-	struct creds anon = { .anon = true };
+	struct creds root = { 0 };
 	struct export_conf e;
-	struct creds c;
 
 	(void)state;
 	export_conf_init(&e);
-	c = root;
-	creds_squash(&c, &e);
-	assert_int_equal(c.uid, EXPORT_ANON_ID);
-	assert_int_equal(c.gid, EXPORT_ANON_ID);
-	assert_int_equal(c.groups[0], EXPORT_ANON_ID);
-	assert_int_equal(c.groups[1], 5);
-	c = user;
-	creds_squash(&c, &e);
-	assert_int_equal(c.uid, 5);
-	assert_int_equal(c.groups[0], 7);
-	e.squash = EXPORT_SQUASH_NONE;
-	c = root;
-	creds_squash(&c, &e);
-	assert_int_equal(c.uid, 0);
-	c = anon; /* who says nothing is nobody, also where root may be root */
-	creds_squash(&c, &e);
-	assert_int_equal(c.uid, EXPORT_ANON_ID);
-	c = bogus;
-	creds_squash(&c, &e);
-	assert_int_equal(c.uid, EXPORT_ANON_ID);
-	e.squash = EXPORT_SQUASH_ALL;
+	assert_int_equal(e.squash, EXPORT_SQUASH_ROOT);
+	creds_squash(&root, &e);
+	assert_int_equal(root.uid, EXPORT_ANON_ID);
+	assert_int_equal(root.gid, EXPORT_ANON_ID);
 	e.anonuid = 11;
-	c = user;
-	creds_squash(&c, &e);
-	assert_int_equal(c.uid, 11);
-	assert_int_equal(c.ngroups, 0);
+	e.anongid = 12;
+	for (size_t i = 0; i < ARRAY_SIZE(squashes); i++) {
+		e.squash = EXPORT_SQUASH_NONE;
+		check_squash(squashes[i].who, &squashes[i].in, &e, &squashes[i].none);
+		e.squash = EXPORT_SQUASH_ROOT;
+		check_squash(squashes[i].who, &squashes[i].in, &e, &squashes[i].root);
+		e.squash = EXPORT_SQUASH_ALL;
+		check_squash(squashes[i].who, &squashes[i].in, &e, &squashes[i].all);
+	}
+	/* whoever asks for it */
+	e.anonuid = e.anongid = 0;
+	check_squash("anybody", &squashes[0].in, &e, &(struct seen){ 0, 0, 0, { 0 } });
 }
 
 static void hash(void **state)
@@ -168,11 +230,20 @@ static void hash(void **state)
 	b = a;
 	b.uid++;
 	assert_true(creds_hash(&a) != creds_hash(&b));
+	b = a;
+	b.gid++;
+	assert_true(creds_hash(&a) != creds_hash(&b));
+	b = a;
+	b.ngroups = CREDS_GROUPS_MAX;
+	a = b;
+	assert_true(creds_hash(&a) == creds_hash(&b));
+	b.groups[CREDS_GROUPS_MAX - 1]++;
+	assert_true(creds_hash(&a) != creds_hash(&b));
 }
 
 static void act(void **state)
 {
-	struct creds c = { .uid = 12345, .gid = 54321, .ngroups = 1, .groups = { 777 } };
+	struct creds c = { .uid = 12345, .gid = 54321, .ngroups = CREDS_GROUPS_MAX };
 	struct tmp_dir t;
 	struct stat st;
 	int fd;
@@ -180,6 +251,8 @@ static void act(void **state)
 	(void)state;
 	if (!creds_can_assume())
 		skip();
+	for (uint32_t i = 0; i < CREDS_GROUPS_MAX; i++)
+		c.groups[i] = 777 + CREDS_GROUPS_MAX - 1 - i;
 	tmp_dir_create(&t);
 	assert_int_equal(chmod(t.path, 0777), 0);
 	tmp_dir_write(&t, "roots", "secret");
