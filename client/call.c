@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "cache.h"
 #include "call.h"
 #include "handle.h"
 #include "nfs3_names.h"
@@ -124,7 +125,7 @@ static void ask_again(struct rpcrdma_timer *t)
 
 static bool wait_for_jukebox(struct lt_call *c)
 {
-	if (c->give_up_ns && clock_now_ns() >= c->give_up_ns)
+	if (c->give_up_ns && c->m->clock() >= c->give_up_ns)
 		return false;
 	c->delay_ms = c->delay_ms ? MIN(c->delay_ms * 2, JUKEBOX_MAX_MS) : JUKEBOX_FIRST_MS;
 	c->timer.fn = ask_again;
@@ -145,10 +146,11 @@ static void replied(struct rpcrdma_call *rpc, int err)
 		if (status == NFS3ERR_JUKEBOX && wait_for_jukebox(c))
 			return;
 		c->status = status;
-		err = nfs3_errno(status);
 	}
-	c->err = err;
-	c->done(c, err);
+	if (procs[c->proc].res_bytes)
+		lt_cache_reply(c, err);
+	c->err = err ? err : nfs3_errno(c->status);
+	c->done(c, c->err);
 }
 
 static void replied_other(struct rpcrdma_call *rpc, int err)
@@ -166,8 +168,10 @@ static void send_call(struct lt_call *c)
 
 	if (++m->clnt_next >= m->clnts)
 		m->clnt_next = 0;
-	if (c->rpc.prog == NFS_PROGRAM)
+	if (c->rpc.prog == NFS_PROGRAM) {
 		prepare_results(c);
+		lt_cache_sent(c);
+	}
 	c->rpc.why = NULL;
 	c->rpc.deadline_ms = m->url.soft ? m->timeo_ms : 0;
 	c->err = rpcrdma_clnt_call(clnt, &c->rpc);
@@ -195,7 +199,7 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 	c->proc = proc;
 	c->done = done;
 	c->delay_ms = 0;
-	c->give_up_ns = c->m->url.soft ? clock_now_ns() + c->m->timeo_ms * NS_PER_MS : 0;
+	c->give_up_ns = c->m->url.soft ? c->m->clock() + c->m->timeo_ms * NS_PER_MS : 0;
 	c->rpc = (struct rpcrdma_call){
 		.prog = NFS_PROGRAM,
 		.vers = NFS_V3,

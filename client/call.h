@@ -55,6 +55,7 @@ struct lt_call {
 	uint32_t status;   /* nfsstat3 of the last reply; 0 when the RPC itself failed */
 	uint32_t delay_ms; /* before the next attempt after JUKEBOX */
 	uint64_t give_up_ns;
+	uint64_t stamp, sent_ns; /* of the last attempt: see cache.h */
 	int err;
 	struct rpcrdma_timer timer;
 };

@@ -280,6 +280,7 @@ int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir
 	if (rc)
 		return rc;
 	op->ret_dir = ret_dir;
+	op->fresh = true;
 	return lt_op_submit(op, opendir_start);
 }
 

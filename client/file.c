@@ -245,8 +245,7 @@ static void fstat_done(struct lt_op *op, int err)
 	struct leat_file *f = op->file;
 
 	if (!err)
-		lt_attr_stat(&op->res.getattr.GETATTR3res_u.resok.obj_attributes, f->m->rsize,
-			     op->ret_st);
+		lt_attr_stat(&op->walk.attr, f->m->rsize, op->ret_st);
 	lt_op_finish(op, err);
 	lt_file_release(f);
 }
@@ -255,18 +254,30 @@ static void fstat_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
 	lt_file_hold(op->file);
-	op->args.getattr.object = lt_fh_wire(&op->file->fh);
-	lt_op_call(op, NFSPROC3_GETATTR, fstat_done);
+	op->walk.fh = op->file->fh;
+	lt_walk_getattr(op, fstat_done);
 }
 
-/** leat_aio_fstat - see leat.h */
-int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
+static int submit_fstat(struct leat_file *f, bool fresh, struct stat *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc = create_file_op(f, "fstat", cb, &op);
 
 	if (rc)
 		return rc;
+	op->fresh = fresh;
 	op->ret_st = ret_st;
 	return lt_op_submit(op, fstat_start);
+}
+
+/** leat_aio_fstat - see leat.h */
+int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_fstat(f, false, ret_st, cb);
+}
+
+/** lt_file_stat_now - see file.h */
+int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
+{
+	return submit_fstat(f, true, ret_st, cb);
 }

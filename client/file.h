@@ -50,6 +50,9 @@ void lt_file_release(struct leat_file *f);
  */
 must_check int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3resok *ok);
 
+/** lt_file_stat_now - leat_aio_fstat() on the server's word, whatever is cached */
+int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb);
+
 static inline bool lt_file_can_read(const struct leat_file *f)
 {
 	return (f->flags & O_ACCMODE) != O_WRONLY;

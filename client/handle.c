@@ -17,6 +17,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "cache.h"
 #include "handle.h"
 #include "io.h"
 
@@ -82,6 +84,7 @@ int lt_handle_create(const struct lt_url *url, const char *capture, struct leat 
 		return -ENOMEM;
 	m->url = *url;
 	m->timeo_ms = url->timeo_ms ? url->timeo_ms : TIMEO_DEFAULT_MS;
+	m->clock = clock_now_ns;
 	list_init(&m->files);
 	atomic_init(&m->has_service, false);
 	rc = -pthread_mutex_init(&m->lock, NULL);
@@ -91,6 +94,8 @@ int lt_handle_create(const struct lt_url *url, const char *capture, struct leat 
 	}
 	fill_cred(m);
 	rc = create_engine(m, capture);
+	if (!rc && !url->no_cache)
+		rc = lt_cache_create(url->acmax_s, &m->cache);
 	if (rc) {
 		lt_handle_destroy(m);
 		return rc;
@@ -107,6 +112,7 @@ void lt_handle_destroy(struct leat *m)
 	for (unsigned i = m->clnts; i-- > 0;)
 		rpcrdma_clnt_destroy(m->clnt[i]);
 	lt_io_free_pools(m);
+	lt_cache_destroy(m->cache);
 	rpcrdma_engine_destroy(m->engine);
 	rpcrdma_domain_destroy(m->domain);
 	pthread_mutex_destroy(&m->lock);

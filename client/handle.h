@@ -15,6 +15,7 @@
 #include "rpcrdma.h"
 #include "url.h"
 
+struct lt_cache;
 struct lt_io;
 struct lt_piece;
 
@@ -22,6 +23,7 @@ struct leat {
 	/* set by leat_mount(), constant afterwards */
 	struct lt_url url;
 	uint32_t timeo_ms;
+	uint64_t (*clock)(void);           /* clock_now_ns(), but for tests */
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_addr addr;          /* of the transport that was chosen */
@@ -29,7 +31,6 @@ struct leat {
 	struct rpcrdma_clnt *clnt[LT_CONNS_MAX];
 	unsigned clnts;
 	struct lt_fh root, base;           /* of the export; of the URL's path when has_base */
-	bool has_base;                     /* false: that path is no directory (yet) */
 	char export[LT_PATH_MAX];
 	char path[LT_PATH_MAX];            /* of the URL, inside the export: no '/' at either end */
 	char server_url[512], chosen[256], server[64];
@@ -41,6 +42,8 @@ struct leat {
 	uint32_t name_max;
 
 	/* the owner's thread only */
+	bool has_base;                     /* false: the URL's path is no directory (yet, any more) */
+	struct lt_cache *cache;            /* NULL: cache=none */
 	unsigned clnt_next;
 	unsigned tasks;                    /* started, callback not yet run */
 	bool in_callback;

@@ -8,11 +8,15 @@
  *             the callback runs.
  * Threads:    lt_op_create() and lt_op_submit() on the caller's, the steps on the owner's.
  * Errors:     A failed call leaves its explanation in the task, which turns it into leat_error().
+ *             A handle from the cache, or from a moment ago, may be stale because the name belongs
+ *             to another file by now: the operation begins anew, once, without the cache. Only one
+ *             that has made something already does not: it would make it twice.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
 #include "handle.h"
 #include "op.h"
 
@@ -83,7 +87,7 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 /** lt_op_submit - see op.h */
 int lt_op_submit(struct lt_op *op, lt_op_step first)
 {
-	op->next = first;
+	op->first = op->next = first;
 	lt_task_submit(&op->task);
 	return 0;
 }
@@ -151,7 +155,23 @@ void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
 /** lt_op_finish - see op.h */
 void lt_op_finish(struct lt_op *op, int64_t result)
 {
+	bool stale = result == -ESTALE && op->call.status == NFS3ERR_STALE;
+
+	if (stale && op->walked && !op->again && !op->created) {
+		op->again = true;
+		op->first(op, 0);
+		return;
+	}
 	lt_task_finish(&op->task, result);
+}
+
+/** lt_op_attr - see op.h */
+bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret)
+{
+	struct leat *m = op->task.m;
+
+	return !op->fresh && !op->again &&
+	       lt_cache_attr(m->cache, lt_fh_wire(fh), m->clock(), ret);
 }
 
 /** lt_op_end - see op.h */

@@ -90,7 +90,9 @@ struct lt_walk {
 struct lt_op {
 	struct lt_task task;
 	struct lt_call call;
-	lt_op_step next;
+	lt_op_step first, next;
+	bool fresh;                    /* what it is about is asked of the server: the last component */
+	bool walked, again;            /* by a path; ESTALE, and nothing but the server's word now */
 	union lt_op_args args;
 	union lt_op_res res;
 	char fh_room[NFS3_FHSIZE];
@@ -129,7 +131,9 @@ struct lt_op {
 must_check int lt_op_create(struct leat *m, const char *verb, const char *path, const char *path2,
 			    struct leat_cb cb, struct lt_op **ret);
 
-/** lt_op_submit - start at @first(op, 0); Return: 0, so that a public function can end with it */
+/** lt_op_submit - start at @first(op, 0); Return: 0, so that a public function can end with it
+ * An operation that walked a path and ends in -ESTALE starts there once more.
+ */
 int lt_op_submit(struct lt_op *op, lt_op_step first);
 
 /** lt_op_call - make the NFS call @proc with op->args; results in op->res */
@@ -153,6 +157,9 @@ void lt_op_end(struct lt_op *op, int err);
  * next(0): see struct lt_walk; next(-errno): -ENOENT, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ...
  */
 void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next);
+
+/** lt_op_attr - may attributes of @fh be taken from the cache, and are there any? */
+bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret);
 
 /** lt_walk_getattr - make sure that walk.attr is known; then next(op, err) */
 void lt_walk_getattr(struct lt_op *op, lt_op_step next);

@@ -14,6 +14,10 @@
  *                                   nobody else's -> SETATTR mode -> file
  *             What we created we may use whatever its mode says, as with open(2); there is no
  *             ACCESS for it.
+ *
+ *             The name itself is looked up at the server whatever the cache says, which is what
+ *             close-to-open consistency asks for: who opens a file after another client has closed
+ *             it sees what that one wrote.
  * Memory:     The file is made at the end; nothing of it is visible to the caller before.
  * Threads:    The steps on the owner's.
  * Errors:     As open(2): EACCES, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, ... The mode is used as
@@ -252,6 +256,7 @@ int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
 		return rc;
 	op->flags = flags;
 	op->mode = mode;
+	op->fresh = true;
 	op->ret_file = ret_file;
 	if (flags & O_EXCL &&
 	    getrandom(op->name2, NFS3_CREATEVERFSIZE, 0) != NFS3_CREATEVERFSIZE) {

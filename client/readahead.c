@@ -13,6 +13,8 @@
  *                                        `--lt_readahead_drop()--> STALE --slot_done()--> EMPTY
  *
  *             The ring holds consecutive ranges: slot `head` contains or precedes all others.
+ *             What the cache has seen to be out of date is thrown away, and so is what has waited
+ *             for its reader longer than attributes are believed.
  * Memory:     leat_buf of `slots * slot_bytes`, made at the first sequential read, kept to close.
  * Threads:    The owner's. One read of this kind at a time per file (leat_file.pos_lock).
  * Errors:     A slot that failed, or that came short (end of file as it was then), ends the ring:
@@ -21,6 +23,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cache.h"
 #include "file.h"
 #include "handle.h"
 #include "io.h"
@@ -37,6 +40,7 @@ struct slot {
 	enum slot_state state;
 	uint8_t *mem;
 	uint64_t off;
+	uint64_t data, asked_ns; /* lt_cache_data() and the time when it was asked for */
 	int64_t result; /* READY: bytes, or -errno */
 };
 
@@ -167,6 +171,8 @@ static void fill(struct leat_file *f)
 			continue;
 		}
 		s->off = ra->ahead;
+		s->data = lt_cache_data(f->m->cache, lt_fh_wire(&f->fh));
+		s->asked_ns = f->m->clock();
 		s->state = SLOT_FLYING;
 		if (lt_io_start(f, false, &iov, 1, s->off, cb)) {
 			s->state = SLOT_EMPTY;
@@ -190,6 +196,13 @@ static bool take_from_head(struct reader *r, struct slot *s)
 	return r->done == r->len;
 }
 
+/* Is what was read then still what the file has? */
+static bool holds(struct leat_file *f, const struct slot *s)
+{
+	return lt_cache_data_holds(f->m->cache, lt_fh_wire(&f->fh), s->data, s->asked_ns,
+				   f->m->clock());
+}
+
 /* Go on with @r as far as possible: to its end, or to a slot that is not here yet. */
 static void serve(struct reader *r)
 {
@@ -205,6 +218,8 @@ static void serve(struct reader *r)
 			ra->waiter = r;
 			return;
 		}
+		if (s->state == SLOT_READY && !holds(f, s))
+			lt_readahead_drop(f);
 		if (s->state != SLOT_READY || want < s->off || want - s->off >= ra->slot_bytes) {
 			read_direct(r);
 			return;

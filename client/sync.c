@@ -241,17 +241,31 @@ ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
 	return n;
 }
 
+/* The end of the file: another client may have moved it. */
+static int ask_size(struct leat_file *f, uint64_t *ret)
+{
+	struct lt_wait w;
+	struct stat st;
+	int rc = lt_sync_begin(&w, f->m);
+
+	if (rc)
+		return rc;
+	rc = lt_file_stat_now(f, &st, w.cb);
+	rc = (int)lt_sync_end(&w, rc);
+	if (!rc)
+		*ret = (uint64_t)st.st_size;
+	return rc;
+}
+
 static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;
 
 	if (f->flags & O_APPEND) {
-		struct stat st;
-		int rc = leat_fstat(f, &st);
+		int rc = ask_size(f, &f->pos);
 
 		if (rc)
 			return rc;
-		f->pos = (uint64_t)st.st_size;
 	}
 	n = leat_pwrite(f, buf, len, f->pos);
 	if (n > 0)
@@ -259,7 +273,7 @@ static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 	return n;
 }
 
-/** leat_write - see leat.h; O_APPEND asks for the size first: another client may be in between */
+/** leat_write - see leat.h; O_APPEND asks the server for the size first */
 ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;
@@ -275,7 +289,7 @@ ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
 static int64_t seek(struct leat_file *f, int64_t off, int whence)
 {
 	int64_t base, pos;
-	struct stat st;
+	uint64_t size;
 	int rc;
 
 	switch (whence) {
@@ -286,10 +300,10 @@ static int64_t seek(struct leat_file *f, int64_t off, int whence)
 		base = (int64_t)f->pos; /* never beyond INT64_MAX: no I/O ends there */
 		break;
 	case SEEK_END:
-		rc = leat_fstat(f, &st);
+		rc = ask_size(f, &size);
 		if (rc)
 			return rc;
-		base = st.st_size;
+		base = (int64_t)size; /* never beyond INT64_MAX: it was a st_size */
 		break;
 	default:
 		return -EINVAL;

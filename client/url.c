@@ -138,6 +138,14 @@ static int parse_poll(struct complaint *c, const char *text, enum lt_url_poll *r
 	return 0;
 }
 
+static int parse_cache(struct complaint *c, const char *text, bool *ret_none)
+{
+	if (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0)
+		return refuse(c, "cache=%s: must be auto or none", text);
+	*ret_none = text[0] == 'n';
+	return 0;
+}
+
 static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
 {
 	static const char *const names[] = { "auto", "dynamic", "slab" };
@@ -164,6 +172,7 @@ enum number {
 	NUM_GID,
 	NUM_RSIZE,
 	NUM_WSIZE,
+	NUM_ACMAX,
 };
 
 static const struct {
@@ -183,6 +192,7 @@ static const struct {
 	[NUM_GID] = { "gid", 0, UINT32_MAX - 1, false, 0 },
 	[NUM_RSIZE] = { "rsize", 512, 4u << 20, true, 0 },
 	[NUM_WSIZE] = { "wsize", 512, 4u << 20, true, 0 },
+	[NUM_ACMAX] = { "acmax", 1, 86400, false, 0 },
 };
 
 static void set_number(struct lt_url *u, enum number which, uint64_t v)
@@ -222,6 +232,9 @@ static void set_number(struct lt_url *u, enum number which, uint64_t v)
 		break;
 	case NUM_WSIZE:
 		u->wsize = (uint32_t)v;
+		break;
+	case NUM_ACMAX:
+		u->acmax_s = (uint32_t)v;
 		break;
 	}
 }
@@ -266,6 +279,8 @@ static int parse_option(struct complaint *c, const char *name, const char *value
 		return set_registration(c, value, u);
 	if (!strcmp(name, "poll"))
 		return parse_poll(c, value, &u->poll);
+	if (!strcmp(name, "cache"))
+		return parse_cache(c, value, &u->no_cache);
 	return refuse(c, "unknown option \"%s\"", name);
 }
 
@@ -339,6 +354,10 @@ static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_u
 		rc = take_opt(c, u, NUM_RSIZE, o->rsize);
 	if (!rc)
 		rc = take_opt(c, u, NUM_WSIZE, o->wsize);
+	if (!rc)
+		rc = take_opt(c, u, NUM_ACMAX, o->acmax_s);
+	if (!rc && o->cache)
+		rc = parse_cache(c, o->cache, &u->no_cache);
 	if (!rc && o->registration)
 		rc = set_registration(c, o->registration, u);
 	if (!rc && o->poll)
@@ -464,6 +483,8 @@ int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *r
 		if (rc)
 			return rc;
 	}
+	if (u.no_cache)
+		u.readahead_bytes = 0;
 	*ret = u;
 	return 0;
 }

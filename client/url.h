@@ -41,6 +41,8 @@ struct lt_url {
 	bool has_uid, has_gid;
 	uint32_t uid, gid;
 	uint32_t rsize, wsize;
+	bool no_cache;          /* then readahead_bytes is 0 */
+	uint32_t acmax_s;
 };
 
 /** lt_url_parse - see leat.h for the grammar

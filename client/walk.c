@@ -3,15 +3,16 @@
  *
  * walk.c - find the file handle that a path names
  *
- * Operation:  One LOOKUP per component, on the server's word each time: nothing is cached, so what
- *             another client renamed a moment ago is found where it is now. "." is passed over,
+ * Operation:  One LOOKUP per component, or what the cache believes (cache.h). "." is passed over,
  *             ".." is asked of the server except at the root of the export, where it leads
  *             nowhere. A symbolic link in the middle (or at the end, where the operation follows)
  *             is read and its target walked in its place; an absolute target begins at the root
- *             of the export.
+ *             of the export. The last component of an operation that must be fresh is asked of
+ *             the server, and everything is when the operation is done again after ESTALE; then
+ *             a relative path, too, is walked from the root.
  *
  *             advance() -> LOOKUP -> looked_up() -> [GETATTR] -> arrived() -> advance() ...
- *                                                                 `-> READLINK -> got_target() -^
+ *                    `-> the cache ---------------------^    `-> READLINK -> got_target() -^
  * Memory:     walk.text: the path yet to be walked, replaced when a link is followed.
  * Threads:    The owner's.
  * Errors:     As path_resolution(7): ENOENT, ENOTDIR, ELOOP after 40 links, ENAMETOOLONG; and
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
 #include "handle.h"
 #include "op.h"
 
@@ -61,29 +63,34 @@ static void got_target(struct lt_op *op, int err)
 	advance(op);
 }
 
-/* w->fh and w->attr are those of the component just looked up; its directory is w->dir. */
-static void arrived(struct lt_op *op, int err)
+/* w->fh and w->attr are those of the component just looked up; its directory is w->dir.
+ *
+ * Return: 0: go on from there; -EINPROGRESS: a link is being read; or why it cannot be.
+ */
+static int judge(struct lt_op *op)
 {
 	struct lt_walk *w = &op->walk;
 	bool follow = w->mode == LT_WALK_FOLLOW || !w->part.last || w->part.slash;
 
-	if (err) {
-		walk_done(op, err);
-		return;
-	}
 	if (w->attr.type == NF3LNK && follow) {
-		if (++w->links > LINKS_MAX) {
-			walk_done(op, -ELOOP);
-			return;
-		}
+		if (++w->links > LINKS_MAX)
+			return -ELOOP;
 		lt_op_call_readlink(op, &w->fh, got_target);
-		return;
+		return -EINPROGRESS;
 	}
-	if (w->part.slash && w->attr.type != NF3DIR) {
-		walk_done(op, -ENOTDIR);
+	return w->part.slash && w->attr.type != NF3DIR ? -ENOTDIR : 0;
+}
+
+static void arrived(struct lt_op *op, int err)
+{
+	if (!err)
+		err = judge(op);
+	if (err == -EINPROGRESS)
 		return;
-	}
-	advance(op);
+	if (err)
+		walk_done(op, err);
+	else
+		advance(op);
 }
 
 static void looked_up(struct lt_op *op, int err)
@@ -100,6 +107,38 @@ static void looked_up(struct lt_op *op, int err)
 	lt_fh_take(&w->fh, &ok->object);
 	set_attr(w, &ok->obj_attributes);
 	lt_walk_getattr(op, arrived);
+}
+
+/* What the cache believes of the next component.
+ *
+ * Return: 0: the walk stands there, with its attributes; -EINPROGRESS: its attributes are being asked
+ * for, or a link is being read; -EAGAIN: nothing is believed; or why it cannot be.
+ */
+static int find_cached(struct lt_op *op)
+{
+	struct leat *m = op->task.m;
+	struct lt_walk *w = &op->walk;
+	struct lt_fh fh;
+
+	if (op->again || w->part.kind != LT_PATH_NAME || (op->fresh && w->part.last))
+		return -EAGAIN;
+	switch (lt_cache_name(m->cache, lt_fh_wire(&w->fh), w->part.name, m->clock(), &fh)) {
+	case LT_CACHE_UNKNOWN:
+		return -EAGAIN;
+	case LT_CACHE_MISSING:
+		w->missing = w->part.last;
+		lt_task_explain(&op->task, "LOOKUP: the server had no such name a moment ago");
+		return -ENOENT;
+	case LT_CACHE_THERE:
+		break;
+	}
+	w->dir = w->fh;
+	w->fh = fh;
+	w->has_attr = lt_cache_attr(m->cache, lt_fh_wire(&fh), m->clock(), &w->attr);
+	if (w->has_attr)
+		return judge(op);
+	lt_walk_getattr(op, arrived);
+	return -EINPROGRESS;
 }
 
 static void advance(struct lt_op *op)
@@ -124,6 +163,13 @@ static void advance(struct lt_op *op)
 		if (w->part.kind == LT_PATH_DOTDOT &&
 		    lt_fh_is_equal(&w->fh, &op->task.m->root))
 			continue;
+		err = find_cached(op);
+		if (!err)
+			continue;
+		if (err == -EINPROGRESS)
+			return;
+		if (err != -EAGAIN)
+			break;
 		op->args.lookup.what.dir = lt_fh_wire(&w->fh);
 		op->args.lookup.what.name = w->part.name;
 		lt_op_call(op, NFSPROC3_LOOKUP, looked_up);
@@ -146,6 +192,8 @@ static void got_attr(struct lt_op *op, int err)
 /** lt_walk_getattr - see op.h */
 void lt_walk_getattr(struct lt_op *op, lt_op_step next)
 {
+	if (!op->walk.has_attr)
+		op->walk.has_attr = lt_op_attr(op, &op->walk.fh, &op->walk.attr);
 	if (op->walk.has_attr) {
 		next(op, 0);
 		return;
@@ -167,6 +215,9 @@ void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, l
 	memset(w, 0, sizeof(*w));
 	w->mode = mode;
 	w->next = next;
+	op->walked = true;
+	if (relative && op->again)
+		m->has_base = false;
 	w->fh = relative && m->has_base ? m->base : m->root;
 	if (relative && !m->has_base)
 		err = lt_path_join(m->path, path[0] ? path : NULL, &w->text);

@@ -22,6 +22,8 @@
  *             credits=N        calls at once per connection (64)
  *             inline=BYTES     1024..65536, a multiple of 1024 (4096)
  *             readahead=BYTES  for sequential readers by leat_read(); 0 is none (1 MiB)
+ *             cache=auto|none  keep attributes and names, for acmax=S seconds at most (auto, 60);
+ *                              none: ask the server each time, and read nothing ahead
  *             timeo=MS         no answer: reconnect and ask again (60000)
  *             retry=hard|soft  soft: give up after timeo with ETIMEDOUT (hard)
  *             mountport=N      MOUNT service, where it is not on the NFS port
@@ -78,6 +80,8 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 	const char *capture;       /* pcap of local-fabric traffic */
 	bool connect_only;         /* mount nothing: for leat_info(), leat_null() and leat_server_...()
 	                            * alone, whatever the server exports; all else fails */
+	const char *cache;         /* "auto", "none" */
+	uint32_t acmax_s;
 };
 
 /** leat_mount - connect and mount; blocks

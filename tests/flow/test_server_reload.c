@@ -294,7 +294,7 @@ static void moved(void **state)
 /* A connection that stands is asked by the new rules at its next call. */
 static void clients(void **state)
 {
-	struct leat *m = leat_flow_mount(flow.tcp_url, "readahead=0");
+	struct leat *m = leat_flow_mount(flow.tcp_url, "cache=none");
 	struct leat *local = leat_flow_mount(flow.local_url, NULL);
 	struct leat_info info;
 	struct leat_file *f;

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cache.c - what was heard of the server's files, and how long it may be believed
+ *
+ * Operation:  Two tables. Objects, by handle: attributes, when they were true, since when they have
+ *             not changed. They are believed for as long as that, at least 3 seconds (30 for
+ *             directories) and at most 60. Names, by directory and name: a handle, or that there
+ *             is no such name. A name is believed while the attributes of its directory are, and
+ *             for 60 seconds after it was looked up at most, since a directory that changes twice
+ *             within a tick of the server's clock does not show it.
+ *
+ *             A directory has a number for its contents, `names`, never used before, that its
+ *             names are stored under: a new one when it is seen to have changed drops them all.
+ *             Changes of our own keep it when the server tells that nothing came in between (weak
+ *             cache consistency, RFC 1813 section 2.6). `data` is the same for readahead.
+ *
+ *             Replies come in any order. Each call takes a stamp when it is sent, each reply one
+ *             when it is taken, so that of two calls it is known whether one was sent after the
+ *             other was answered; then its word is the newer one. When they overlapped, the ctime
+ *             decides: an older one is not taken, and where it is the same but the rest differs
+ *             nothing is believed until the server is asked again. `floor` stands for those that
+ *             are not in the table: a reply to a call from before it is not taken either.
+ * Memory:     Up to LT_CACHE_ENTRIES of each, about 7 MB; the longest unused one goes first. What
+ *             cannot be allocated is not kept.
+ * Threads:    The handle's owner.
+ * Errors:     None: a cache may forget.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "cache.h"
+
+#define BUCKETS 8192u /* a power of two */
+
+struct obj {
+	struct obj *next;      /* in its bucket */
+	struct list lru;
+	uint64_t hash;
+	struct lt_fh fh;
+	fattr3 attr;
+	bool has_attr;         /* something was heard once */
+	bool doubted;          /* but may not be true any more */
+	uint64_t known;        /* stamp of when it came */
+	uint64_t seen_ns;      /* it was true then */
+	uint64_t since_ns;     /* and since then */
+	uint64_t names, data;  /* see above */
+	uint64_t own;          /* stamp of the last change of names by ourselves; own_call: its call's */
+	uint64_t own_call;
+};
+
+struct name {
+	struct name *next;
+	struct list lru;
+	uint64_t hash, names;
+	uint64_t seen_ns;
+	struct lt_fh fh;
+	bool missing;
+	char text[];
+};
+
+struct lt_cache {
+	uint64_t file_min_ns, dir_min_ns, max_ns;
+	uint64_t stamp, numbers;
+	uint64_t floor, files_floor; /* files_floor: of all that are no directories */
+	struct list objs, names;     /* the longest unused first */
+	unsigned obj_count, name_count;
+	struct obj *obj_at[BUCKETS];
+	struct name *name_at[BUCKETS];
+};
+
+/** lt_cache_create - see cache.h */
+int lt_cache_create(uint32_t max_s, struct lt_cache **ret)
+{
+	struct lt_cache *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	if (!max_s)
+		max_s = LT_CACHE_MAX_S;
+	c->max_ns = max_s * NS_PER_S;
+	c->file_min_ns = MIN(LT_CACHE_FILE_MIN_S, max_s) * NS_PER_S;
+	c->dir_min_ns = MIN(LT_CACHE_DIR_MIN_S, max_s) * NS_PER_S;
+	list_init(&c->objs);
+	list_init(&c->names);
+	*ret = c;
+	return 0;
+}
+
+/** lt_cache_destroy - see cache.h */
+void lt_cache_destroy(struct lt_cache *c)
+{
+	if (!c)
+		return;
+	while (!list_is_empty(&c->objs))
+		free(container_of(list_pop(&c->objs), struct obj, lru));
+	while (!list_is_empty(&c->names))
+		free(container_of(list_pop(&c->names), struct name, lru));
+	free(c);
+}
+
+/** lt_cache_stamp - see cache.h */
+uint64_t lt_cache_stamp(struct lt_cache *c)
+{
+	return c ? ++c->stamp : 0;
+}
+
+static uint64_t hash_bytes(uint64_t h, const void *p, size_t len)
+{
+	const char *at = p;
+
+	while (len) {
+		size_t n = MIN(len, sizeof(uint64_t));
+		uint64_t word = 0;
+
+		memcpy(&word, at, n);
+		h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 29;
+		at += n;
+		len -= n;
+	}
+	return h;
+}
+
+/* ---- objects ---- */
+
+static void doubt(struct lt_cache *c, struct obj *o)
+{
+	o->doubted = true;
+	o->known = ++c->stamp;
+}
+
+static struct obj *find_obj(struct lt_cache *c, nfs_fh3 fh)
+{
+	uint64_t hash = hash_bytes(fh.data.data_len, fh.data.data_val, fh.data.data_len);
+
+	for (struct obj *o = c->obj_at[hash % BUCKETS]; o; o = o->next) {
+		if (o->hash != hash || o->fh.len != fh.data.data_len ||
+		    memcmp(o->fh.data, fh.data.data_val, o->fh.len) != 0)
+			continue;
+		if (o->known < c->files_floor && o->attr.type != NF3DIR) {
+			o->doubted = true;
+			o->known = c->files_floor;
+		}
+		list_del(&o->lru);
+		list_add_tail(&c->objs, &o->lru);
+		return o;
+	}
+	return NULL;
+}
+
+static void drop_obj(struct lt_cache *c, struct obj *o)
+{
+	struct obj **at = &c->obj_at[o->hash % BUCKETS];
+
+	while (*at != o)
+		at = &(*at)->next;
+	*at = o->next;
+	list_del(&o->lru);
+	c->obj_count--;
+	c->floor = MAX(c->floor, o->known);
+	free(o);
+}
+
+static struct obj *add_obj(struct lt_cache *c, nfs_fh3 fh)
+{
+	struct obj *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	if (c->obj_count >= LT_CACHE_ENTRIES)
+		drop_obj(c, container_of(list_first(&c->objs), struct obj, lru));
+	lt_fh_take(&o->fh, &fh);
+	o->hash = hash_bytes(fh.data.data_len, fh.data.data_val, fh.data.data_len);
+	o->next = c->obj_at[o->hash % BUCKETS];
+	c->obj_at[o->hash % BUCKETS] = o;
+	list_add_tail(&c->objs, &o->lru);
+	c->obj_count++;
+	return o;
+}
+
+static int compare_times(const nfstime3 *a, const nfstime3 *b)
+{
+	if (a->seconds != b->seconds)
+		return a->seconds < b->seconds ? -1 : 1;
+	if (a->nseconds != b->nseconds)
+		return a->nseconds < b->nseconds ? -1 : 1;
+	return 0;
+}
+
+/* But for the time of the last access, which is no change. */
+static bool is_same(const fattr3 *a, const fattr3 *b)
+{
+	return a->type == b->type && a->size == b->size && a->fileid == b->fileid &&
+	       a->fsid == b->fsid && a->mode == b->mode && a->nlink == b->nlink &&
+	       a->uid == b->uid && a->gid == b->gid && !compare_times(&a->mtime, &b->mtime) &&
+	       !compare_times(&a->ctime, &b->ctime);
+}
+
+static bool was_so(const wcc_attr *before, const fattr3 *a)
+{
+	return before->size == a->size && !compare_times(&before->mtime, &a->mtime) &&
+	       !compare_times(&before->ctime, &a->ctime);
+}
+
+static void install(struct lt_cache *c, struct obj *o, const fattr3 *a, const wcc_attr *before,
+		    const struct lt_cache_call *call)
+{
+	bool changed = !o->has_attr || !is_same(&o->attr, a);
+	bool only_us = call->ours && before && o->has_attr && was_so(before, &o->attr);
+
+	if (changed || call->ours)
+		o->data = ++c->numbers;
+	if (changed && !only_us)
+		o->names = ++c->numbers;
+	if (changed)
+		o->since_ns = call->ns;
+	o->attr = *a;
+	o->has_attr = true;
+	o->doubted = false;
+	o->seen_ns = MAX(o->seen_ns, call->ns);
+	o->known = ++c->stamp;
+}
+
+/* A change of ours whose outcome is not told. */
+static void changed_somehow(struct lt_cache *c, struct obj *o)
+{
+	if (!o) {
+		c->floor = ++c->stamp;
+		return;
+	}
+	o->names = ++c->numbers;
+	o->data = ++c->numbers;
+	doubt(c, o);
+}
+
+/** lt_cache_take_attr - see cache.h */
+bool lt_cache_take_attr(struct lt_cache *c, nfs_fh3 fh, const fattr3 *a, const wcc_attr *before,
+			const struct lt_cache_call *call)
+{
+	struct obj *o;
+	int order;
+
+	if (!c)
+		return false;
+	o = find_obj(c, fh);
+	if (!a || (!o && call->stamp < MAX(c->floor, a->type == NF3DIR ? 0 : c->files_floor))) {
+		if (call->ours)
+			changed_somehow(c, o);
+		return false;
+	}
+	if (!o) {
+		o = add_obj(c, fh);
+		if (o)
+			install(c, o, a, before, call);
+		else if (call->ours)
+			changed_somehow(c, NULL);
+		return o != NULL;
+	}
+	if (call->stamp < o->known) {
+		order = o->doubted ? 0 : compare_times(&a->ctime, &o->attr.ctime);
+		if (order < 0)
+			return false;
+		if (o->doubted || (!order && !is_same(a, &o->attr))) {
+			if (call->ours)
+				changed_somehow(c, o);
+			else if (!o->doubted)
+				doubt(c, o);
+			return false;
+		}
+	}
+	install(c, o, a, before, call);
+	return true;
+}
+
+static bool is_believed(const struct lt_cache *c, const struct obj *o, uint64_t now)
+{
+	uint64_t min = o->attr.type == NF3DIR ? c->dir_min_ns : c->file_min_ns;
+	uint64_t life = MIN(MAX(o->seen_ns - o->since_ns, min), c->max_ns);
+
+	return o->has_attr && !o->doubted && now - o->seen_ns < life;
+}
+
+/** lt_cache_attr - see cache.h */
+bool lt_cache_attr(struct lt_cache *c, nfs_fh3 fh, uint64_t now, fattr3 *ret)
+{
+	struct obj *o = c ? find_obj(c, fh) : NULL;
+
+	if (!o || !is_believed(c, o, now))
+		return false;
+	*ret = o->attr;
+	return true;
+}
+
+/** lt_cache_doubt - see cache.h */
+void lt_cache_doubt(struct lt_cache *c, nfs_fh3 fh)
+{
+	struct obj *o = c ? find_obj(c, fh) : NULL;
+
+	if (o)
+		doubt(c, o);
+}
+
+/** lt_cache_data - see cache.h */
+uint64_t lt_cache_data(struct lt_cache *c, nfs_fh3 fh)
+{
+	struct obj *o = c ? find_obj(c, fh) : NULL;
+
+	return o ? o->data : 0;
+}
+
+/** lt_cache_data_holds - see cache.h
+ * Attributes vouch for data as long as they are believed themselves. Those that were never told would
+ * have been believed for a while, had they come with the data.
+ */
+bool lt_cache_data_holds(struct lt_cache *c, nfs_fh3 fh, uint64_t data, uint64_t asked, uint64_t now)
+{
+	struct obj *o = c ? find_obj(c, fh) : NULL;
+
+	if (!c)
+		return true;
+	if (data != (o ? o->data : 0))
+		return false;
+	return now - asked < c->file_min_ns || (o && is_believed(c, o, now));
+}
+
+/* ---- names ---- */
+
+static uint64_t hash_name(uint64_t names, const char *text)
+{
+	return hash_bytes(names, text, strlen(text));
+}
+
+static struct name *find_name(struct lt_cache *c, uint64_t names, const char *text)
+{
+	uint64_t hash = hash_name(names, text);
+
+	for (struct name *n = c->name_at[hash % BUCKETS]; n; n = n->next) {
+		if (n->hash == hash && n->names == names && !strcmp(n->text, text))
+			return n;
+	}
+	return NULL;
+}
+
+static void drop_name(struct lt_cache *c, struct name *n)
+{
+	struct name **at = &c->name_at[n->hash % BUCKETS];
+
+	while (*at != n)
+		at = &(*at)->next;
+	*at = n->next;
+	list_del(&n->lru);
+	c->name_count--;
+	free(n);
+}
+
+static void add_name(struct lt_cache *c, uint64_t names, const char *text, const nfs_fh3 *fh,
+		     uint64_t ns)
+{
+	size_t len = strlen(text) + 1;
+	struct name *n = malloc(sizeof(*n) + len);
+
+	if (!n)
+		return;
+	if (c->name_count >= LT_CACHE_ENTRIES)
+		drop_name(c, container_of(list_first(&c->names), struct name, lru));
+	n->hash = hash_name(names, text);
+	n->names = names;
+	n->seen_ns = ns;
+	n->missing = !fh;
+	if (fh)
+		lt_fh_take(&n->fh, fh);
+	memcpy(n->text, text, len);
+	n->next = c->name_at[n->hash % BUCKETS];
+	c->name_at[n->hash % BUCKETS] = n;
+	list_add_tail(&c->names, &n->lru);
+	c->name_count++;
+}
+
+/** lt_cache_take_name - see cache.h
+ * A call that a change of ours overlapped, in this directory, does not tell what is there now. Nor
+ * does a change of ours itself, if another one overlapped it.
+ */
+void lt_cache_take_name(struct lt_cache *c, nfs_fh3 dir, const char *name,
+			enum lt_cache_answer answer, const nfs_fh3 *fh,
+			const struct lt_cache_call *call)
+{
+	struct obj *o = c ? find_obj(c, dir) : NULL;
+	struct name *n;
+	bool clear;
+
+	if (!o)
+		return;
+	clear = call->stamp > o->own || (call->ours && call->stamp == o->own_call);
+	if (call->ours) {
+		o->own = ++c->stamp;
+		o->own_call = clear ? call->stamp : 0;
+	} else if (!clear) {
+		return;
+	}
+	n = find_name(c, o->names, name);
+	if (n)
+		drop_name(c, n);
+	if (clear && !o->doubted && answer != LT_CACHE_UNKNOWN)
+		add_name(c, o->names, name, answer == LT_CACHE_THERE ? fh : NULL, call->ns);
+}
+
+/** lt_cache_name - see cache.h */
+enum lt_cache_answer lt_cache_name(struct lt_cache *c, nfs_fh3 dir, const char *name, uint64_t now,
+				   struct lt_fh *ret)
+{
+	struct obj *o = c ? find_obj(c, dir) : NULL;
+	struct name *n;
+
+	if (!o || !is_believed(c, o, now))
+		return LT_CACHE_UNKNOWN;
+	n = find_name(c, o->names, name);
+	if (!n)
+		return LT_CACHE_UNKNOWN;
+	if (now - n->seen_ns >= c->max_ns) {
+		drop_name(c, n);
+		return LT_CACHE_UNKNOWN;
+	}
+	list_del(&n->lru);
+	list_add_tail(&c->names, &n->lru);
+	if (n->missing)
+		return LT_CACHE_MISSING;
+	*ret = n->fh;
+	return LT_CACHE_THERE;
+}
+
+/** lt_cache_doubt_name - see cache.h; if it is not known which file that is, it may be any */
+void lt_cache_doubt_name(struct lt_cache *c, nfs_fh3 dir, const char *name, uint64_t now)
+{
+	struct lt_fh fh;
+
+	if (!c)
+		return;
+	switch (lt_cache_name(c, dir, name, now, &fh)) {
+	case LT_CACHE_THERE:
+		lt_cache_doubt(c, lt_fh_wire(&fh));
+		break;
+	case LT_CACHE_MISSING:
+	case LT_CACHE_UNKNOWN:
+		c->files_floor = ++c->stamp;
+		break;
+	}
+}
