@@ -15,7 +15,6 @@
  * See:        doc/tour.md, the life of a READ.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "cache.h"
@@ -237,16 +236,16 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 	send_call(c);
 }
 
-/** lt_call_explain - see call.h */
-char *lt_call_explain(const struct lt_call *c, char *buf, size_t cap)
+/** lt_call_name - see call.h */
+const char *lt_call_name(const struct lt_call *c)
 {
-	const char *proc = nfs3_proc_name(c->rpc.prog, c->proc);
+	return nfs3_proc_name(c->rpc.prog, c->proc);
+}
 
+/** lt_call_cause - see call.h */
+const char *lt_call_cause(const struct lt_call *c)
+{
 	if (c->status)
-		snprintf(buf, cap, "%s: %s", proc, nfs3_stat_name(c->status));
-	else if (c->rpc.why)
-		snprintf(buf, cap, "%s: %s", proc, c->rpc.why);
-	else
-		snprintf(buf, cap, "%s", proc);
-	return buf;
+		return nfs3_stat_name(c->status);
+	return c->rpc.why ? c->rpc.why : "";
 }

@@ -83,7 +83,8 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 			 xdrproc_t decode, void *res, uint32_t reply_max,
 			 void (*done)(struct lt_call *c, int err));
 
-/** lt_call_explain - of a call that failed: "LOOKUP: NFS3ERR_NOENT"; Return: @buf */
-char *lt_call_explain(const struct lt_call *c, char *buf, size_t cap);
+/** lt_call_name - "LOOKUP"; lt_call_cause - of one that failed: "NFS3ERR_NOENT"; "" if unknown */
+const char *lt_call_name(const struct lt_call *c);
+const char *lt_call_cause(const struct lt_call *c);
 
 #endif

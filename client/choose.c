@@ -47,6 +47,36 @@ static const char *meaning(const struct rpcrdma_addr *addr, int err)
 	return rc ? "cannot resolve host" : NULL;
 }
 
+/* What a person may do about it; or "". */
+static const char *advice(const struct rpcrdma_addr *addr, int err)
+{
+	bool local = addr->transport == RPCRDMA_LOCAL;
+
+	switch (err) {
+	case -ECONNREFUSED:
+		return local ? "; nobody listens on that socket any more: does leatd run?" :
+			       "; nobody listens there: does the server run, is the port right?";
+	case -EACCES:
+		return local ? "; the socket's mode does not let this user connect" : "";
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+		return "; no way leads there: is the address right, is the network up?";
+	case -ETIMEDOUT:
+		return "; is the server up, does a firewall stand in between?";
+	case -EPROTONOSUPPORT:
+		return "; whatever answers there does not serve NFS version 3";
+	default:
+		return "";
+	}
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && !strcmp(text + len - n, end);
+}
+
 static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, struct rpcrdma_clnt *c,
 		    const struct rpcrdma_call *call, int err)
 {
@@ -63,9 +93,10 @@ static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, stru
 		rpcrdma_clnt_info(c, &info);
 	if (!cause || !cause[0])
 		cause = info.why;
-	if (!strcmp(cause, strerror(-err)))
-		cause = "";
-	snprintf(why, cap, "%s: %s%s%s%s", text, strerror(-err), cause[0] ? " (" : "", cause, cause[0] ? ")" : "");
+	if (ends_with(cause, strerror(-err)))
+		cause = ""; /* as in "connect: Connection refused": nothing new */
+	snprintf(why, cap, "%s: %s%s%s%s%s", text, strerror(-err), cause[0] ? " (" : "", cause,
+		 cause[0] ? ")" : "", advice(addr, err));
 }
 
 static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t connect_ms,

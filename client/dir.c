@@ -203,7 +203,8 @@ static void answered(struct lt_op *op, int err)
 		return;
 	if (rc) {
 		if (!err && rc == -EREMOTEIO)
-			lt_task_explain(&op->task, "READDIR: an answer that makes no sense");
+			lt_task_explain(&op->task, rc, lt_call_name(&op->call),
+					"an answer that makes no sense");
 		finish(op, rc < 0 ? rc : 0);
 		return;
 	}

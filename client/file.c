@@ -64,7 +64,8 @@ int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3resok *ok)
 
 static int explain_loss(struct lt_op *op)
 {
-	lt_task_explain(&op->task, "the server lost data that was written but not yet stable");
+	lt_task_explain(&op->task, -EIO, NULL,
+			"the server lost data that was written but not yet stable");
 	return -EIO;
 }
 

@@ -11,7 +11,6 @@
  * Errors:     leat_error() gives each thread a copy of its own, so no text changes under a reader.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -23,6 +22,7 @@
 #include "io.h"
 
 #define TIMEO_DEFAULT_MS 60000u
+#define PATH_TOLD_MAX 300u /* a long name must not push the reason off the line */
 
 /* In a service thread: the handle it serves. */
 static _Thread_local const struct leat *serving;
@@ -126,16 +126,45 @@ bool lt_handle_is_mine(const struct leat *m)
 	       serving == m;
 }
 
-/** lt_handle_set_error - see handle.h */
-void lt_handle_set_error(struct leat *m, const char *fmt, ...)
+/* "/A/B" behind what is in @buf; of a long one the end. */
+static void add_path(char *buf, size_t cap, const char *path)
 {
-	va_list ap;
+	size_t at = strlen(buf), len;
 
-	va_start(ap, fmt);
+	while (*path == '/')
+		path++;
+	len = strlen(path);
+	if (len > PATH_TOLD_MAX)
+		snprintf(buf + at, cap - at, "/...%s", path + len - PATH_TOLD_MAX);
+	else if (len)
+		snprintf(buf + at, cap - at, "/%s", path);
+}
+
+/** lt_handle_tell - see handle.h */
+void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,
+		    const char *cause)
+{
+	char place[sizeof(m->server_url) + 2 * PATH_TOLD_MAX + 16];
+	char place2[PATH_TOLD_MAX + 16] = "";
+	const char *reason = strerror(-err);
+	size_t len;
+
+	snprintf(place, sizeof(place), "%s", m->server_url);
+	len = strlen(place);
+	if (len && place[len - 1] == '/')
+		place[len - 1] = '\0'; /* of the export "/" */
+	if (path && path[0] != '/')
+		add_path(place, sizeof(place), m->path);
+	if (path)
+		add_path(place, sizeof(place), path);
+	if (path2)
+		add_path(place2, sizeof(place2), path2);
+	if (!strcmp(cause, reason))
+		cause = "";
 	pthread_mutex_lock(&m->lock);
-	vsnprintf(m->error, sizeof(m->error), fmt, ap);
+	snprintf(m->error, sizeof(m->error), "%s%s%s: %s: %s%s%s%s", place, place2[0] ? " to " : "",
+		 place2, what, reason, cause[0] ? " (" : "", cause, cause[0] ? ")" : "");
 	pthread_mutex_unlock(&m->lock);
-	va_end(ap);
 }
 
 /** leat_error - see leat.h */

@@ -57,7 +57,7 @@ struct leat {
 	struct rpcrdma_msg service_msg;
 
 	pthread_mutex_t lock;              /* the leaves below; no other lock is taken under it */
-	char error[768];
+	char error[2048];
 	struct lt_io *free_ios;
 	unsigned free_ios_count;
 };
@@ -71,7 +71,13 @@ void lt_handle_destroy(struct leat *m);
 /** lt_handle_is_mine - may the calling thread touch what belongs to the owner? */
 bool lt_handle_is_mine(const struct leat *m);
 
-/** lt_handle_set_error - what leat_error() will say */
-void lt_handle_set_error(struct leat *m, const char *fmt, ...) printf_like(2, 3);
+/** lt_handle_tell - what leat_error() will say:
+ * "tcp://host:2049/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
+ * @path, @path2: as the user gave them, or NULL
+ * @what: the procedure, or the operation where none failed
+ * @cause: "" if unknown
+ */
+void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,
+		    const char *cause);
 
 #endif

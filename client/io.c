@@ -19,6 +19,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -257,7 +258,8 @@ static bool piece_read(struct lt_piece *p)
 	uint32_t n = ok->data.length; /* <= p->len: the sink was no larger */
 
 	if (n > p->len) {
-		lt_task_explain(&p->io->task, "READ: %u bytes in answer to %u", n, p->len);
+		lt_task_explain(&p->io->task, -EREMOTEIO, "READ", "%u bytes in answer to %u", n,
+				p->len);
 		stop_at(p->io, p->off, -EREMOTEIO);
 		return true;
 	}
@@ -280,12 +282,13 @@ static bool piece_written(struct lt_piece *p)
 	int err = lt_file_wrote(p->io->f, p->io->stable, ok);
 
 	if (err) {
-		lt_task_explain(&p->io->task, "WRITE: the server did not make it stable");
+		lt_task_explain(&p->io->task, err, "WRITE", "the server did not make it stable");
 		stop_at(p->io, p->off, err);
 		return true;
 	}
 	if (!ok->count || ok->count > p->len) {
-		lt_task_explain(&p->io->task, "WRITE: %u of %u bytes written", ok->count, p->len);
+		lt_task_explain(&p->io->task, -EREMOTEIO, "WRITE", "%u of %u bytes written",
+				ok->count, p->len);
 		stop_at(p->io, p->off, -EREMOTEIO);
 		return true;
 	}
@@ -302,12 +305,12 @@ static void piece_done(struct lt_call *call, int err)
 	struct lt_io *io = p->io;
 
 	if (err) {
-		char text[128];
+		char what[48];
 
+		snprintf(what, sizeof(what), "%s at offset %llu", lt_call_name(call),
+			 (unsigned long long)p->off);
 		if (p->off < io->end)
-			lt_task_explain(&io->task, "%s at offset %llu",
-					lt_call_explain(call, text, sizeof(text)),
-					(unsigned long long)p->off);
+			lt_task_explain(&io->task, err, what, "%s", lt_call_cause(call));
 		stop_at(io, p->off, err);
 	} else if (!(io->write ? piece_written(p) : piece_read(p))) {
 		return;
@@ -414,8 +417,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	m = f->m;
 	rc = check_io(f, write, iov, cnt, off, &size);
 	if (rc) {
-		lt_handle_set_error(m, "%s %s: %s", write ? "write" : "read", f->path,
-				    strerror(-rc));
+		lt_handle_tell(m, f->path, NULL, write ? "write" : "read", rc, "");
 		return lt_task_refuse(cb, rc);
 	}
 	io = get_io(m);

@@ -73,6 +73,8 @@ static void asked(struct lt_call *c, int err)
 		*a->ret = a->res;
 		memset(&a->res, 0, sizeof(a->res));
 	}
+	if (err)
+		lt_task_explain(&a->task, err, NULL, "%s", lt_call_cause(c));
 	lt_task_finish(&a->task, err);
 }
 
@@ -193,8 +195,7 @@ static int command(struct leat *m, const struct question *q, char *said, size_t 
 		snprintf(said, cap, "%s", res.answer.said);
 	rc = errno_of(res.answer.status);
 	if (rc)
-		lt_handle_set_error(m, "%s: %s [%s] (%s)", q->verb, strerror(-rc), res.answer.said,
-				    m->server_url);
+		lt_handle_tell(m, NULL, NULL, q->verb, rc, res.answer.said);
 	xdr_free(q->decode, (char *)&res);
 	return rc;
 }

@@ -164,8 +164,10 @@ int leat_aio_utimens(struct leat *m, const char *path, const struct timespec tim
 
 static void access_judge(struct lt_op *op, int err)
 {
-	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access)
+	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access) {
 		err = -EACCES;
+		lt_task_explain(&op->task, err, "ACCESS", "not granted");
+	}
 	lt_op_finish(op, err);
 }
 

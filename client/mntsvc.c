@@ -129,7 +129,7 @@ static int find_service(struct leat *m, struct rpcrdma_clnt **ret, bool *ret_own
 			return 0;
 		}
 		if (rc != -EPROTONOSUPPORT || m->url.scheme == LT_SCHEME_LOCAL) {
-			snprintf(why, cap, "the MOUNT service: %s", strerror(-rc));
+			snprintf(why, cap, "NULL of the MOUNT service: %s", strerror(-rc));
 			return rc;
 		}
 		rc = find_port(m, &port, why, cap);
@@ -266,7 +266,7 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 	if (own)
 		rpcrdma_clnt_destroy(c);
 	if (rc) {
-		snprintf(why, cap, "%.300s: %s%s", m->export,
+		snprintf(why, cap, "MNT of %.300s: %s%s", m->export,
 			 rc == -ENOENT ? "the server exports no such path" : strerror(-rc), hint);
 		return rc;
 	}

@@ -230,6 +230,7 @@ int leat_aio_rename(struct leat *m, const char *from, const char *to, struct lea
 	rc = create_op(m, "rename", from, to, cb, &op);
 	if (rc)
 		return rc;
+	op->task.path2 = op->path2_copy;
 	return lt_op_submit(op, rename_start);
 }
 
@@ -293,6 +294,7 @@ int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_
 	rc = create_op(m, "link", from, to, cb, &op);
 	if (rc)
 		return rc;
+	op->task.path2 = op->path2_copy;
 	return lt_op_submit(op, link_start);
 }
 

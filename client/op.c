@@ -69,7 +69,7 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 	if (!rc)
 		rc = copy_path(path2, &op->path2_copy);
 	if (rc) {
-		lt_handle_set_error(m, "%s %.64s...: %s", verb, path ? path : "", strerror(-rc));
+		lt_handle_tell(m, path, NULL, verb, rc, "");
 		release_op(&op->task);
 		return lt_task_refuse(cb, rc);
 	}
@@ -96,11 +96,8 @@ static void call_done(struct lt_call *c, int err)
 {
 	struct lt_op *op = container_of(c, struct lt_op, call);
 
-	if (err) {
-		char text[128];
-
-		lt_task_explain(&op->task, "%s", lt_call_explain(c, text, sizeof(text)));
-	}
+	if (err)
+		lt_task_explain(&op->task, err, lt_call_name(c), "%s", lt_call_cause(c));
 	op->next(op, err);
 }
 
@@ -126,7 +123,8 @@ static void readlink_done(struct lt_call *c, int err)
 	if (!err) {
 		op->link_text[len] = '\0'; /* len <= NFS3_PATH_MAX: the codec saw to it */
 		if (!len || strlen(op->link_text) != len) {
-			lt_task_explain(&op->task, "READLINK: an empty target, or a NUL in it");
+			lt_task_explain(&op->task, -EREMOTEIO, "READLINK",
+					"an empty target, or a NUL in it");
 			op->next(op, -EREMOTEIO);
 			return;
 		}

@@ -89,8 +89,10 @@ static void open_truncate(struct lt_op *op, int err)
 
 static void open_judge_access(struct lt_op *op, int err)
 {
-	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access)
+	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access) {
 		err = -EACCES;
+		lt_task_explain(&op->task, err, "ACCESS", "not granted");
+	}
 	open_truncate(op, err);
 }
 

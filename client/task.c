@@ -27,6 +27,14 @@ static void run_start(struct rpcrdma_msg *msg)
 	t->start(t);
 }
 
+static void tell(const struct lt_task *t)
+{
+	bool known = t->explained == (int)t->result;
+
+	lt_handle_tell(t->m, t->path, t->path2, known && t->what[0] ? t->what : t->verb,
+		       (int)t->result, known ? t->cause : "");
+}
+
 static void complete(struct lt_task *t)
 {
 	struct leat *m = t->m;
@@ -35,10 +43,7 @@ static void complete(struct lt_task *t)
 	bool nested = m->in_callback;
 
 	if (result < 0)
-		lt_handle_set_error(m, "%s%s%s: %s%s%s%s (%s)", t->verb, t->path ? " " : "",
-				    t->path ? t->path : "", strerror((int)-result),
-				    t->cause[0] ? " [" : "", t->cause, t->cause[0] ? "]" : "",
-				    m->server_url);
+		tell(t);
 	t->release(t);
 	m->tasks--;
 	m->in_callback = true;
@@ -59,7 +64,7 @@ void lt_task_submit(struct lt_task *t)
 {
 	struct leat *m = t->m;
 
-	t->cause[0] = '\0';
+	t->explained = 0;
 	t->starting = false;
 	if (!lt_handle_is_mine(m)) {
 		t->msg.fn = run_start;
@@ -86,10 +91,12 @@ void lt_task_finish(struct lt_task *t, int64_t result)
 }
 
 /** lt_task_explain - see task.h */
-void lt_task_explain(struct lt_task *t, const char *fmt, ...)
+void lt_task_explain(struct lt_task *t, int err, const char *what, const char *fmt, ...)
 {
 	va_list ap;
 
+	t->explained = err;
+	snprintf(t->what, sizeof(t->what), "%s", what ? what : "");
 	va_start(ap, fmt);
 	vsnprintf(t->cause, sizeof(t->cause), fmt, ap);
 	va_end(ap);

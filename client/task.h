@@ -17,9 +17,12 @@
 struct lt_task {
 	struct leat *m;
 	struct leat_cb cb;
-	const char *verb;                     /* for error texts; static */
-	const char *path;                     /* for error texts; lives as long as the task; or NULL */
-	char cause[160];                      /* of a failure: what was refused, "" if unknown */
+	/* for error texts */
+	const char *verb;                     /* static */
+	const char *path, *path2;             /* live as long as the task; or NULL */
+	int explained;                        /* the error that the following are about, or 0 */
+	char what[48];                        /* "LOOKUP", "WRITE at offset 4096" */
+	char cause[160];                      /* "NFS3ERR_NOENT", "" if unknown */
 	void (*start)(struct lt_task *t);     /* on the owner's thread */
 	void (*release)(struct lt_task *t);   /* frees everything; runs before the callback */
 	int64_t result;
@@ -35,8 +38,11 @@ void lt_task_submit(struct lt_task *t);
 /** lt_task_finish - the operation is over; the task is gone afterwards, or soon */
 void lt_task_finish(struct lt_task *t, int64_t result);
 
-/** lt_task_explain - note why the task is about to fail */
-void lt_task_explain(struct lt_task *t, const char *fmt, ...) printf_like(2, 3);
+/** lt_task_explain - note why the task may be about to fail with @err
+ * @what: was refused; NULL: the operation as a whole
+ */
+void lt_task_explain(struct lt_task *t, int err, const char *what, const char *fmt, ...)
+	printf_like(4, 5);
 
 /** lt_task_refuse - an asynchronous function fails at once: consume its callback
  * Return: @err

@@ -127,7 +127,7 @@ static int find_cached(struct lt_op *op)
 		return -EAGAIN;
 	case LT_CACHE_MISSING:
 		w->missing = w->part.last;
-		lt_task_explain(&op->task, "LOOKUP: the server had no such name a moment ago");
+		lt_task_explain(&op->task, -ENOENT, "LOOKUP", "NFS3ERR_NOENT, a moment ago");
 		return -ENOENT;
 	case LT_CACHE_THERE:
 		break;

@@ -99,7 +99,9 @@ const char *leat_mount_error(void);
 /** leat_umount - waits for what is in flight, closes everything. NULL is fine. */
 void leat_umount(struct leat *m);
 
-/** leat_error - text of the last failure on this handle: procedure, path, server, cause */
+/** leat_error - text of the last failure on this handle: server and path, procedure, cause
+ * "tcp://host:2049/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
+ */
 const char *leat_error(const struct leat *m);
 
 struct leat_info {

@@ -81,16 +81,42 @@ bool tool_same_export(const struct tool_target *a, const struct tool_target *b)
 	return false;
 }
 
-int tool_fail(const struct leat *m, const char *name, int err)
+/* Tell of what the library was not asked for, or has forgotten: where @name is, and @what. */
+static void tell(struct leat *m, const char *name, const char *what)
+{
+	struct leat_info *info = m && name[0] == '/' ? malloc(sizeof(*info)) : NULL;
+	bool is_long = strlen(name) > NAME_TOLD_MAX; /* it must not push the reason off the line */
+	size_t len;
+
+	if (info)
+		leat_info(m, info);
+	len = info ? strlen(info->url) : 0;
+	if (len && info->url[len - 1] == '/')
+		len--;
+	log_err("%.*s%.*s%s: %s", (int)len, info ? info->url : "", NAME_TOLD_MAX, name,
+		is_long ? "..." : "", what);
+	free(info);
+}
+
+/* Does @text name @name? A URL's options are nothing that a failure is about. */
+static bool tells_of(const char *text, const char *name)
+{
+	size_t len = tool_is_url(name) ? strcspn(name, "?") : strlen(name);
+
+	return memmem(text, strlen(text), name, len) != NULL;
+}
+
+int tool_fail(struct leat *m, const char *name, int err)
 {
 	const char *more = m ? leat_error(m) : "", *what = strerror(-err);
 
 	/* what the library tells names the path and the cause already, but it may be of a later
 	 * failure than the one we are about */
-	if (!strstr(more, what) || strlen(name) > NAME_TOLD_MAX)
-		log_err("%.*s%s: %s", NAME_TOLD_MAX, name, strlen(name) > NAME_TOLD_MAX ? "..." : "",
-			what); /* a long name must not push the reason off the line */
-	else if (strstr(more, name))
+	if (!strstr(more, what))
+		tell(m, name, what);
+	else if (strlen(name) > NAME_TOLD_MAX)
+		log_err("%s", more); /* the end of the name is in it */
+	else if (tells_of(more, name))
 		log_err("%s", more);
 	else
 		log_err("%s: %s", name, more);

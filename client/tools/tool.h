@@ -64,7 +64,7 @@ bool tool_same_export(const struct tool_target *a, const struct tool_target *b);
  *
  * Return: TOOL_FAILED
  */
-int tool_fail(const struct leat *m, const char *name, int err);
+int tool_fail(struct leat *m, const char *name, int err);
 
 /** tool_each - run @fn on each URL of @argv, attached; Return: the worst exit status */
 int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx);
