@@ -5,8 +5,11 @@
  *
  * Operation:  lt_call_start() looks the procedure up in a table of codecs and sizes, picks the
  *             next of the handle's connections, and gives the call to librpcrdma. When the reply
- *             is there: RPC error or NFS status to errno; NFS3ERR_JUKEBOX ("not now") is asked
- *             again after 100 ms, doubling to 5 s, for as long as the mount is patient.
+ *             is there: RPC error or NFS status to errno. NFS3ERR_JUKEBOX ("not now") says that
+ *             nothing was done and that asking again will help: that is done after 100 ms, doubling
+ *             to 5 s, with a new XID since it is a new call. It is the same for synchronous and
+ *             asynchronous operations, which just take longer; retry=soft bounds it by timeo, from
+ *             the first attempt on, and the last attempt is made when that is over: then -EAGAIN.
  * Memory:     Caller's. Handles in results are decoded into fh_room, so nothing of these results
  *             is ever to be freed; READDIR and READDIRPLUS alone allocate (dir.c frees).
  * Threads:    The handle's owner.
@@ -124,11 +127,17 @@ static void ask_again(struct rpcrdma_timer *t)
 
 static bool wait_for_jukebox(struct lt_call *c)
 {
-	if (c->give_up_ns && c->m->clock() >= c->give_up_ns)
+	uint64_t now = c->m->clock(), delay;
+
+	c->m->not_now++;
+	if (c->give_up_ns && now >= c->give_up_ns)
 		return false;
 	c->delay_ms = c->delay_ms ? MIN(c->delay_ms * 2, JUKEBOX_MAX_MS) : JUKEBOX_FIRST_MS;
+	delay = c->delay_ms * NS_PER_MS;
+	if (c->give_up_ns)
+		delay = MIN(delay, c->give_up_ns - now);
 	c->timer.fn = ask_again;
-	rpcrdma_timer_set(c->m->engine, &c->timer, c->delay_ms * NS_PER_MS);
+	rpcrdma_timer_set(c->m->engine, &c->timer, delay);
 	return true;
 }
 

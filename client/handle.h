@@ -44,6 +44,7 @@ struct leat {
 	/* the owner's thread only */
 	bool has_base;                     /* false: the URL's path is no directory (yet, any more) */
 	struct lt_cache *cache;            /* NULL: cache=none */
+	uint64_t not_now;                  /* answers JUKEBOX */
 	unsigned clnt_next;
 	unsigned tasks;                    /* started, callback not yet run */
 	bool in_callback;

@@ -57,26 +57,36 @@ void leat_info(struct leat *m, struct leat_info *ret)
 	*ret = info;
 }
 
+struct looked {
+	struct rpcrdma_stats s;
+	uint64_t not_now;
+};
+
 static void look_stats(struct leat *m, void *arg)
 {
-	rpcrdma_domain_stats(m->domain, arg);
+	struct looked *looked = arg;
+
+	rpcrdma_domain_stats(m->domain, &looked->s);
+	looked->not_now = m->not_now;
 }
 
 /** leat_stats - see leat.h */
 void leat_stats(struct leat *m, struct leat_stats *ret)
 {
-	struct rpcrdma_stats s = { 0 };
+	struct looked looked = { 0 };
+	const struct rpcrdma_stats *s = &looked.s;
 
-	lt_sync_run(m, look_stats, &s);
+	lt_sync_run(m, look_stats, &looked);
 	*ret = (struct leat_stats){
-		.calls = s.calls,
-		.bytes_read = s.bytes_in,
-		.bytes_written = s.bytes_out,
-		.bytes_copied = s.bytes_copied,
-		.reconnects = s.reconnects,
-		.timeouts = s.timeouts,
-		.credit_waits = s.credit_waits,
-		.regs = s.regs,
-		.sleeps = s.sleeps,
+		.calls = s->calls,
+		.bytes_read = s->bytes_in,
+		.bytes_written = s->bytes_out,
+		.bytes_copied = s->bytes_copied,
+		.reconnects = s->reconnects,
+		.timeouts = s->timeouts,
+		.credit_waits = s->credit_waits,
+		.regs = s->regs,
+		.sleeps = s->sleeps,
+		.not_now = looked.not_now,
 	};
 }

@@ -262,6 +262,7 @@ struct leat_stats {
 	uint64_t bytes_read, bytes_written;
 	uint64_t bytes_copied;     /* by a CPU on this side, sockets and process_vm included */
 	uint64_t reconnects, timeouts, credit_waits, regs, sleeps;
+	uint64_t not_now;          /* answers NFS3ERR_JUKEBOX, after each of which it was asked again */
 };
 void leat_stats(struct leat *m, struct leat_stats *ret);
 

@@ -6,6 +6,7 @@
  * A file in memory answers READ and WRITE, short whenever `shorten` says so, and fails at an
  * offset if told to. Results are compared with what pread and pwrite would have given.
  */
+#include "base/clock.h"
 #include "fake_rpc.h"
 #include "io.h"
 
@@ -291,6 +292,72 @@ static void not_now(void **state)
 	assert_int_equal(fake.last_delay_ns, 400000000);
 }
 
+static uint64_t fake_now, waits[64]; /* milliseconds */
+static unsigned waited;
+
+static uint64_t fake_clock(void)
+{
+	return fake_now;
+}
+
+/* An answer to a call that was sent when a wait was over. */
+static int answer_late(struct rpcrdma_call *call)
+{
+	if (fake.timers_fired > waited) {
+		assert_true(waited < ARRAY_SIZE(waits));
+		waits[waited++] = fake.last_delay_ns / NS_PER_MS;
+		fake_now += fake.last_delay_ns;
+	}
+	return answer(call);
+}
+
+static void start_late(bool soft, unsigned answers_not_now)
+{
+	m->clock = fake_clock;
+	m->url.soft = soft;
+	m->timeo_ms = 3000;
+	fake.answer = answer_late;
+	fake.timers_fired = waited = 0;
+	size = 100;
+	jukebox = answers_not_now;
+}
+
+/* For ever, but not too often. */
+static void not_now_for_long(void **state)
+{
+	static const uint64_t first[] = { 100, 200, 400, 800, 1600, 3200, 5000, 5000 };
+	struct leat_stats s;
+	uint8_t buf[100];
+
+	(void)state;
+	start_late(false, 60);
+	assert_int_equal(leat_pread(f, buf, 100, 0), 100);
+	assert_int_equal(waited, 60);
+	for (unsigned i = 0; i < waited; i++)
+		assert_int_equal(waits[i], i < ARRAY_SIZE(first) ? first[i] : 5000);
+	leat_stats(m, &s);
+	assert_int_equal(s.not_now, 60);
+}
+
+/* For timeo, and to its end. */
+static void not_now_and_soft(void **state)
+{
+	static const uint64_t all[] = { 100, 200, 400, 800, 1500 };
+	uint8_t buf[100];
+
+	(void)state;
+	for (unsigned more = 0; more < 2; more++) {
+		start_late(true, 5 + more);
+		assert_int_equal(leat_pread(f, buf, 100, 0), more ? -EAGAIN : 100);
+		assert_int_equal(waited, ARRAY_SIZE(all));
+		for (unsigned i = 0; i < waited; i++)
+			assert_int_equal(waits[i], all[i]);
+		assert_int_equal(jukebox, 0);
+	}
+	assert_string_equal(leat_error(m), "tcp://fake:2049/export/file: READ at offset 0: "
+			    "Resource temporarily unavailable (NFS3ERR_JUKEBOX)");
+}
+
 static void window_and_spread(void **state)
 {
 	static uint8_t buf[FILE_MAX];
@@ -391,6 +458,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(not_now, setup, teardown),
+		cmocka_unit_test_setup_teardown(not_now_for_long, setup, teardown),
+		cmocka_unit_test_setup_teardown(not_now_and_soft, setup, teardown),
 		cmocka_unit_test_setup_teardown(window_and_spread, setup, teardown),
 		cmocka_unit_test_setup_teardown(callbacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_waiting_inside, setup, teardown),
