@@ -189,6 +189,21 @@ int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, ui
 /** rpcrdma_engine_unwatch - its fn does not run any more, not even for an event already fetched */
 void rpcrdma_engine_unwatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w);
 
+/* Something to look at in every pass of an engine, for what completes in memory; embedded,
+ * zero-initialised before first use. What may complete while the engine sleeps has to wake it by a
+ * descriptor (rpcrdma_engine_watch) as well. */
+struct rpcrdma_poller {
+	int (*fn)(struct rpcrdma_poller *p); /* Return: how many things ran */
+	struct rpcrdma_poller *next, **link; /* private */
+};
+
+/** rpcrdma_engine_add_poller - have @p->fn run at the end of every pass, and before each sleep;
+ * harmless when it is there */
+void rpcrdma_engine_add_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *p);
+/** rpcrdma_engine_del_poller - it does not run any more; harmless when it is not there; any poller's
+ * fn may say so of itself or of others */
+void rpcrdma_engine_del_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *p);
+
 /* A timer; embedded, owned by the caller, zero-initialised before first use. */
 struct rpcrdma_timer {
 	uint64_t due_ns; /* CLOCK_MONOTONIC; private */

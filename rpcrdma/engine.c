@@ -4,7 +4,8 @@
  * engine.c - one thread's event loop: completions, descriptors, timers, messages
  *
  * Operation:  rpcrdma_engine_poll() is one pass: own deferred messages, the inbox, the completion
- *             queues, then (not on every pass: it is a system call) the descriptors, then timers.
+ *             queues, then (not on every pass: it is a system call) the descriptors, then timers, and
+ *             the pollers last: they see what all the others began.
  *             rpcrdma_engine_wait() repeats it, spinning as long as the last event is young and
  *             there is a queue pair worth spinning for, and then sleeps in epoll.
  *
@@ -381,6 +382,42 @@ static int run_cqs(struct rpcrdma_engine *e)
 	return ran;
 }
 
+/* ---- pollers ---- */
+
+void rpcrdma_engine_add_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *p)
+{
+	if (p->link)
+		return;
+	p->next = e->pollers;
+	p->link = &e->pollers;
+	if (p->next)
+		p->next->link = &p->next;
+	e->pollers = p;
+}
+
+void rpcrdma_engine_del_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *p)
+{
+	if (!p->link)
+		return;
+	if (e->poller_next == p)
+		e->poller_next = p->next;
+	*p->link = p->next;
+	if (p->next)
+		p->next->link = p->link;
+	p->link = NULL;
+}
+
+static int run_pollers(struct rpcrdma_engine *e)
+{
+	int ran = 0;
+
+	for (struct rpcrdma_poller *p = e->pollers; p; p = e->poller_next) {
+		e->poller_next = p->next;
+		ran += p->fn(p); /* may free it */
+	}
+	return ran;
+}
+
 /* One after the other: a connection that the inbox brings is there before its completions are. (The
  * terms of a sum have no order in C.) */
 static int run_sources(struct rpcrdma_engine *e)
@@ -399,9 +436,11 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 	e->idle_polls++;
 	if (!e->qps || e->idle_polls >= (ran ? BUSY_POLLS_PER_EPOLL : IDLE_POLLS_PER_EPOLL)) {
 		e->idle_polls = 0;
-		ran += run_ready(e, 0) + run_timers(e);
+		ran += run_ready(e, 0);
+		ran += run_timers(e);
 	}
 	ran += run_deferred(e);
+	ran += run_pollers(e);
 	return ran;
 }
 
@@ -501,6 +540,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		ran += run_sources(e);
 		ran += run_timers(e);
 		ran += run_deferred(e);
+		ran += run_pollers(e);
 		e->busy = true;
 		if (ran || (limit != UINT64_MAX && clock_now_ns() >= limit))
 			return ran;

@@ -79,6 +79,9 @@ struct rpcrdma_engine {
 	struct rpcrdma_watch alarm;      /* timerfd, for those who sleep on the engine's fd */
 	uint64_t alarm_ns;
 
+	struct rpcrdma_poller *pollers;  /* the last added first */
+	struct rpcrdma_poller *poller_next; /* while they run: whose turn is next */
+
 	struct epoll_event *ready;       /* batch being dispatched */
 	int nready, at_ready;
 	uint64_t last_event_ns;

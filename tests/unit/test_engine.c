@@ -252,6 +252,73 @@ static void counters_outlive_their_engine(void **state)
 	assert_int_equal(st.credits_low, 3);
 }
 
+struct poller {
+	struct rpcrdma_poller p;
+	struct poller *kills; /* on its next turn; may be itself */
+	int n, results;
+};
+
+static int on_poll(struct rpcrdma_poller *p)
+{
+	struct poller *me = container_of(p, struct poller, p);
+
+	seen[nseen++] = me->n;
+	if (me->kills)
+		rpcrdma_engine_del_poller(e, &me->kills->p);
+	me->kills = NULL;
+	return me->results ? me->results-- : 0;
+}
+
+static void pollers_come_last_in_every_pass(void **state)
+{
+	struct note note = { .msg.fn = on_note, .n = 7 };
+	struct poller p = { .p.fn = on_poll, .n = 1, .results = 1 };
+
+	(void)state;
+	nseen = 0;
+	rpcrdma_engine_add_poller(e, &p.p);
+	rpcrdma_engine_add_poller(e, &p.p); /* once is enough */
+	rpcrdma_engine_post(e, &note.msg);
+	assert_int_equal(rpcrdma_engine_poll(e), 2);
+	assert_int_equal(nseen, 2);
+	assert_int_equal(seen[0], 7);
+	assert_int_equal(seen[1], 1);
+	assert_int_equal(rpcrdma_engine_poll(e), 0); /* nothing ran, so whoever waits may sleep */
+	assert_int_equal(nseen, 3);
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	assert_true(nseen > 3);
+	rpcrdma_engine_del_poller(e, &p.p);
+	rpcrdma_engine_del_poller(e, &p.p);
+	nseen = 0;
+	assert_int_equal(rpcrdma_engine_poll(e), 0);
+	assert_int_equal(nseen, 0);
+}
+
+/* The last added runs first: 3, 2, 1. */
+static void pollers_may_go_at_any_time(void **state)
+{
+	(void)state;
+	for (int victim = 0; victim < 3; victim++) {
+		struct poller p[3] = { 0 };
+
+		for (int i = 0; i < 3; i++) {
+			p[i] = (struct poller){ .p.fn = on_poll, .n = i + 1 };
+			rpcrdma_engine_add_poller(e, &p[i].p);
+		}
+		p[1].kills = &p[victim];
+		nseen = 0;
+		assert_int_equal(rpcrdma_engine_poll(e), 0);
+		assert_int_equal(nseen, victim ? 3 : 2);
+		nseen = 0;
+		assert_int_equal(rpcrdma_engine_poll(e), 0);
+		assert_int_equal(nseen, 2);
+		for (int i = 0; i < 2; i++)
+			assert_int_not_equal(seen[i], victim + 1);
+		for (int i = 0; i < 3; i++)
+			rpcrdma_engine_del_poller(e, &p[i].p);
+	}
+}
+
 #define engine_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -264,6 +331,8 @@ int main(void)
 		engine_test(timers_fire_in_order_of_time),
 		engine_test(timers_wake_a_foreign_loop),
 		engine_test(unwatched_means_silent),
+		engine_test(pollers_come_last_in_every_pass),
+		engine_test(pollers_may_go_at_any_time),
 		engine_test(counters_outlive_their_engine),
 	};
 
