@@ -24,6 +24,23 @@
 struct reactor;
 struct store;
 
+/* The way into a file that leaves the page cache out (store_aio.c). */
+enum store_direct_state {
+	STORE_DIRECT_UNTRIED,
+	STORE_DIRECT_OPENING, /* a worker does it; what comes meanwhile waits */
+	STORE_DIRECT_OPEN,
+	STORE_DIRECT_NONE, /* the file system has no such thing */
+};
+
+struct store_direct {
+	enum store_direct_state state;
+	int fd;			     /* O_DIRECT, or -1 */
+	uint32_t mem_align;	     /* of memory, */
+	uint32_t read_align;	     /* offsets and lengths of reads, */
+	uint32_t write_align;	     /* of writes: a page at least, or they would share pages with others */
+	bool no_nowait[2];	     /* of reads, writes: it cannot tell whether it would block */
+};
+
 /* A file's contents, open. Owned by the descriptor cache (fdcache.c). */
 struct store_file {
 	int fd;
@@ -31,6 +48,7 @@ struct store_file {
 	/* the file system cannot tell whether it would block; learnt from its first answer */
 	bool no_nowait_read, no_nowait_write;
 	bool in_memory; /* its file system is memory and nothing else: there is no device to wait for */
+	struct store_direct direct;
 };
 
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
@@ -62,7 +80,15 @@ struct store_io {
 	/* private to the store */
 	struct store *store;
 	struct worker_job job;
-	uint32_t head; /* bytes that the reactor itself has moved */
+	uint32_t head;	 /* bytes that are done already: those before it need not be moved */
+	uint32_t copied; /* by a CPU, and not counted yet */
+	struct store_io *next; /* of those that wait for the file to be opened, or for room */
+	struct store_direct opened; /* by the worker, for the file */
+	uint32_t ext_head, ext_tail; /* of pad_head, pad_tail: read over */
+	uint32_t end;	  /* parts under way: as far as all is well */
+	int end_err;	  /* why it ends there */
+	unsigned parts;	  /* under way */
+	bool refused;	  /* the file system takes no direct operation after all */
 };
 
 struct store_ops {
@@ -142,6 +168,7 @@ static inline int must_check store_submit(struct store *s, struct store_io *io)
 	io->store = s;
 	io->res = -EINPROGRESS;
 	io->sync_failed = false;
+	io->head = io->copied = 0;
 	now = s->ops->submit(s, io);
 	assert(now == 0 || (io->res <= (int32_t)io->bytes && io->res != -EINPROGRESS));
 	return now;

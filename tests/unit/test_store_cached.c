@@ -13,6 +13,9 @@
 
 #include <cmocka.h>
 
+#include "commit.h"
+#include "export.h"
+
 #include "server/store_cached.c"
 
 /* results of pwritev2(), the last one again and again; below 0 an errno */

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_file.c - what the stores have in common that keep files in a file system
+ *
+ * Operation: opening and closing, system calls over parts of an operation, and what the ends of
+ *            stable writes and syncs mean.
+ * Memory:    the caller's.
+ * Threads:   any that owns the operation: its worker, or the reactor where nothing blocks.
+ * Errors:    a short write is a success of that many bytes; a write that failed after some bytes
+ *            says how many went well, its error comes with the next. A failed sync sets
+ *            sync_failed: the kernel tells each such loss once, so it must not be missed.
+ */
+#include "store_file.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "commit.h"
+#include "export.h"
+#include "vfs.h"
+
+static bool is_memory(int fd)
+{
+	struct statfs st;
+
+	return !fstatfs(fd, &st) && (st.f_type == TMPFS_MAGIC || st.f_type == RAMFS_MAGIC);
+}
+
+/** store_file_open - see store_file.h; Return: 0 or -errno */
+int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
+{
+	int fd = vfs_open_io(o, write);
+
+	if (fd < 0)
+		return fd;
+	store_file_adopt(fd, ret);
+	ret->writable = write;
+	return 0;
+}
+
+/** store_file_adopt - see store_file.h */
+void store_file_adopt(int fd, struct store_file *ret)
+{
+	*ret = (struct store_file){
+		.fd = fd, .writable = true, .in_memory = is_memory(fd), .direct.fd = -1 };
+}
+
+/** store_file_close - see store_file.h */
+void store_file_close(struct store_file *f)
+{
+	if (f->direct.fd >= 0)
+		close(f->direct.fd);
+	close(f->fd);
+}
+
+/** store_file_iov - see store_file.h */
+int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struct iovec *out,
+		   int max)
+{
+	int n = 0;
+
+	for (int i = 0; i < io->iovcnt && n < max && len; i++) {
+		size_t here = io->iov[i].iov_len;
+
+		if (skip >= here) {
+			skip -= (uint32_t)here;
+			continue;
+		}
+		out[n].iov_base = (char *)io->iov[i].iov_base + skip;
+		out[n].iov_len = MIN(here - skip, len);
+		len -= (uint32_t)out[n++].iov_len;
+		skip = 0;
+	}
+	return n;
+}
+
+/** store_file_move - see store_file.h */
+ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32_t len, int flags)
+{
+	struct iovec iov[STORE_FILE_IOV];
+	int n = store_file_iov(io, skip, len, iov, STORE_FILE_IOV);
+	off_t off = (off_t)(io->off + skip);
+	ssize_t got;
+
+	do {
+		got = io->op == STORE_READ ? preadv2(fd, iov, n, off, flags)
+					   : pwritev2(fd, iov, n, off, flags);
+	} while (got < 0 && errno == EINTR);
+	return got >= 0 ? got : -errno;
+}
+
+/** store_file_move_all - see store_file.h */
+int32_t store_file_move_all(struct store_io *io, int flags, int *ret_err)
+{
+	uint32_t at = io->head;
+
+	*ret_err = 0;
+	while (at < io->bytes) {
+		ssize_t n = store_file_move(io->file->fd, io, at, io->bytes - at, flags);
+
+		if (n < 0) {
+			*ret_err = (int)n;
+			return at ? (int32_t)at : (int32_t)n;
+		}
+		if (!n)
+			break;
+		at += (uint32_t)n;
+		io->copied += (uint32_t)n;
+	}
+	return (int32_t)at;
+}
+
+/* At once, and not only when the reactor hears of it: from the moment on when the kernel has told
+ * us, a sync of the same file by another descriptor may go well. */
+static void sync_failed(struct store_io *io)
+{
+	io->sync_failed = true;
+	commit_lost(io->store->exp->commit);
+}
+
+/* May a stable write have ended so because of a loss? The file system's own words for it differ: EIO,
+ * ENOSPC, EDQUOT, EROFS after it has given up. */
+static bool says_lost(int err)
+{
+	return err && err != -EFBIG && err != -EPERM && err != -EINVAL && err != -EFAULT;
+}
+
+static int32_t write_as_caller(struct store_io *io, int flags, int *ret_err,
+			       int32_t (*move)(struct store_io *io, int flags, int *ret_err))
+{
+	int32_t res = creds_assume(io->creds);
+
+	*ret_err = 0;
+	if (res)
+		return res;
+	res = move(io, flags, ret_err);
+	creds_resume();
+	return res;
+}
+
+/** store_file_flags - see store_file.h */
+int store_file_flags(enum store_stable stable)
+{
+	static const int flags[] = {
+		[STORE_UNSTABLE] = 0,
+		[STORE_DATA_SYNC] = RWF_DSYNC,
+		[STORE_FILE_SYNC] = RWF_SYNC,
+	};
+
+	return flags[stable];
+}
+
+/* File systems without the per-write flags get the system call behind it. */
+static void write_then_sync(struct store_io *io,
+			    int32_t (*move)(struct store_io *io, int flags, int *ret_err))
+{
+	int fd = io->file->fd, err;
+
+	io->res = write_as_caller(io, 0, &err, move);
+	if (io->res > 0 && (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd))) {
+		io->res = -errno;
+		sync_failed(io);
+	}
+}
+
+/** store_file_wrote - see store_file.h */
+void store_file_wrote(struct store_io *io, int err)
+{
+	if (io->stable != STORE_UNSTABLE && says_lost(err))
+		sync_failed(io);
+}
+
+/** store_file_write - see store_file.h */
+void store_file_write(struct store_io *io,
+		      int32_t (*move)(struct store_io *io, int flags, int *ret_err))
+{
+	int err;
+
+	io->res = write_as_caller(io, store_file_flags(io->stable), &err, move);
+	if (io->stable != STORE_UNSTABLE && err == -EOPNOTSUPP)
+		write_then_sync(io, move);
+	else
+		store_file_wrote(io, err);
+}
+
+/** store_file_sync - see store_file.h */
+void store_file_sync(struct store_io *io)
+{
+	io->res = fsync(io->file->fd) ? -errno : 0;
+	if (io->res)
+		sync_failed(io);
+}
+
+/** store_file_is_complete - see store_file.h; a short read that reached the end as it was known is
+ * the end */
+bool store_file_is_complete(const struct store_io *io, uint32_t n)
+{
+	return n == io->bytes || io->off + n >= io->size_hint;
+}

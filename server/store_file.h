@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_file.h - what the stores have in common that keep files in a file system
+ */
+#ifndef LEAT_SERVER_STORE_FILE_H
+#define LEAT_SERVER_STORE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "store.h"
+
+/** store_file_open - store_ops.open; on a worker */
+int must_check store_file_open(const struct fh_obj *o, bool write, struct store_file *ret);
+
+/** store_file_adopt - store_ops.adopt */
+void store_file_adopt(int fd, struct store_file *ret);
+
+/** store_file_close - store_ops.close */
+void store_file_close(struct store_file *f);
+
+#define STORE_FILE_IOV 64 /* more pieces of memory than this take more than one system call */
+
+/** store_file_iov - the part of @io's memory that holds [@skip, @skip + @len)
+ *
+ * Return: entries in @out; fewer bytes than asked where @max of them do not reach.
+ */
+int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struct iovec *out,
+		   int max);
+
+/** store_file_move - one system call: the bytes [@skip, @skip + @len) of @io, by descriptor @fd
+ * @flags: RWF_*
+ *
+ * Return: bytes or -errno.
+ */
+ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32_t len, int flags);
+
+/** store_file_move_all - from io->head to its end or the file's, through the page cache; blocks
+ * @ret_err: what it ended with, which the result does not say after some bytes; or 0
+ *
+ * Return: bytes of @io that are done, those before io->head included; or -errno.
+ */
+int32_t store_file_move_all(struct store_io *io, int flags, int *ret_err);
+
+/** store_file_write - a WRITE as its caller, with what its stability asks; on a worker
+ * @move: as store_file_move_all()
+ *
+ * io->res and io->sync_failed say how it went.
+ */
+void store_file_write(struct store_io *io,
+		      int32_t (*move)(struct store_io *io, int flags, int *ret_err));
+
+/** store_file_flags - RWF_* that make a write as stable as that */
+int store_file_flags(enum store_stable stable);
+
+/** store_file_wrote - how a stable write that no worker made went, whatever bytes it moved
+ * @err: what it ended with, or 0
+ */
+void store_file_wrote(struct store_io *io, int err);
+
+/** store_file_sync - STORE_SYNC; on a worker, or where it does not block */
+void store_file_sync(struct store_io *io);
+
+/** store_file_is_complete - is a READ that got @n bytes all there is? */
+bool store_file_is_complete(const struct store_io *io, uint32_t n);
+
+#endif
