@@ -296,12 +296,13 @@ static int run_ready(struct rpcrdma_engine *e, int timeout_ms)
 	for (e->at_ready = 0; e->at_ready < e->nready;) {
 		struct epoll_event *ev = &e->ready[e->at_ready++];
 		struct rpcrdma_watch *w = ev->data.ptr;
+		void (*fn)(struct rpcrdma_watch *w, uint32_t events) = w ? w->fn : NULL;
 
-		if (!w)
+		if (!fn)
 			continue;
-		w->fn(w, ev->events);
+		fn(w, ev->events); /* may free it */
 		/* the engine's own are no work by themselves: what they announce is counted */
-		ran += w->fn != on_bell && w->fn != on_cq && w->fn != on_alarm;
+		ran += fn != on_bell && fn != on_cq && fn != on_alarm;
 	}
 	e->nready = 0;
 	return ran;
