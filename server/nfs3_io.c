@@ -286,6 +286,17 @@ static void on_flushed(struct store_io *io)
 	free(f);
 }
 
+/* A file of an export that is gone is synced as well by another one's: the descriptor says which file */
+static struct store *store_for(struct reactor *re, const struct fdcache_entry *e)
+{
+	struct exports_use *use = re->exports;
+	struct export *exp;
+
+	if (fh_export(use->exports->fhs, e->fh.data, e->fh.len, &exp))
+		return use->stores[0];
+	return use->stores[exp->idx];
+}
+
 /** nfs3_io_flush - see nfs3_io.h */
 void nfs3_io_flush(void *reactor, struct fdcache_entry *e)
 {
@@ -302,6 +313,6 @@ void nfs3_io_flush(void *reactor, struct fdcache_entry *e)
 	f->seq = e->dirty_seq;
 	f->io = (struct store_io){ .op = STORE_SYNC, .file = &e->file, .done = on_flushed };
 	re->flushing++;
-	if (store_submit(f->exports->stores[0], &f->io)) /* the descriptor says which file */
+	if (store_submit(store_for(re, e), &f->io))
 		on_flushed(&f->io);
 }
