@@ -161,6 +161,8 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 	ADD_SUM(l, srv, submit_blocked);
 	ADD_SUM(l, srv, sync_failed);
 	ADD_SUM(l, srv, refused);
+	ADD_SUM(l, srv, sim_requests);
+	ADD_SUM(l, srv, sim_seeks);
 }
 
 static void add_drc(struct list_of_stats *l, struct drc *drc)

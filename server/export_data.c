@@ -61,6 +61,7 @@ void export_data_init(struct export_data *d)
 		.streams = 1,
 		.chunk = DATA_CHUNK_DEFAULT,
 	};
+	store_spec_init(&d->store);
 }
 
 static int contradicts(const char *key, char *why, size_t why_bytes)
@@ -111,6 +112,23 @@ static int set_size(struct export_data *d, const struct size *s, const char *val
 	return 0;
 }
 
+static int set_store(struct export_data *d, const char *value, char *why, size_t why_bytes)
+{
+	char said[2][STORE_SPEC_PRINT_BYTES];
+	struct store_spec spec;
+	int err = store_spec_parse(value, &spec, why, why_bytes);
+
+	if (err)
+		return err;
+	if (d->given & DATA_GIVEN_STORE &&
+	    strcmp(store_spec_print(&d->store, said[0], sizeof(said[0])),
+		   store_spec_print(&spec, said[1], sizeof(said[1]))))
+		return contradicts("store", why, why_bytes);
+	d->given |= DATA_GIVEN_STORE;
+	d->store = spec;
+	return 0;
+}
+
 /** export_data_option - see export_data.h */
 int export_data_option(struct export_data *d, const char *key, const char *value, char *why,
 		       size_t why_bytes)
@@ -123,6 +141,8 @@ int export_data_option(struct export_data *d, const char *key, const char *value
 		if (!strcmp(key, sizes[i].key))
 			return set_size(d, &sizes[i], value ? value : "", why, why_bytes);
 	}
+	if (!strcmp(key, "store"))
+		return set_store(d, value ? value : "", why, why_bytes);
 	return -ENOENT;
 }
 
@@ -175,6 +195,12 @@ const char *export_data_print(const struct export_data *d, char *buf, size_t byt
 
 		if (d->given & sizes[i].bit && n < bytes)
 			n += (size_t)snprintf(buf + n, bytes - n, ", %s %u", sizes[i].key, v);
+	}
+	if (d->given & DATA_GIVEN_STORE && n < bytes) {
+		char said[STORE_SPEC_PRINT_BYTES];
+
+		(void)snprintf(buf + n, bytes - n, ", store %s",
+			       store_spec_print(&d->store, said, sizeof(said)));
 	}
 	return buf;
 }

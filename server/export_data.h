@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/util.h"
+#include "store_spec.h"
 
 #define DATA_ALIGN 4096u /* file offsets at which a request may be cut */
 #define DATA_GRAIN_MAX (1u << 20)
@@ -29,6 +30,7 @@ enum { /* struct export_data.given */
        DATA_GIVEN_GRAIN = 1u << 1,
        DATA_GIVEN_STREAMS = 1u << 2,
        DATA_GIVEN_CHUNK = 1u << 3,
+       DATA_GIVEN_STORE = 1u << 8,
 };
 
 /* Part of struct export_conf: plain data. */
@@ -38,13 +40,14 @@ struct export_data {
 	uint32_t grain;	  /* bytes of a piece */
 	uint32_t streams; /* members of the disk that work side by side */
 	uint32_t chunk;	  /* bytes that lie on one member before the next one's turn */
+	struct store_spec store;
 };
 
 /** export_data_init - the defaults */
 void export_data_init(struct export_data *d);
 
 /** export_data_option - apply one option, as the command line and the file name it
- * @key: "overlap", "grain", "streams", "chunk"
+ * @key: "overlap", "grain", "streams", "chunk", "store"
  * @value: NULL for a bare flag
  * @why: gets a text on failure
  *
@@ -62,7 +65,7 @@ int must_check export_data_check(const struct export_data *d, char *why, size_t 
 /** export_data_same - do two mean the same? */
 bool export_data_same(const struct export_data *a, const struct export_data *b);
 
-#define EXPORT_DATA_PRINT_BYTES 256
+#define EXPORT_DATA_PRINT_BYTES 512
 
 /** export_data_print - ", overlap streams, ...": what is not the default, for the log; Return: @buf */
 const char *export_data_print(const struct export_data *d, char *buf, size_t bytes);

@@ -157,13 +157,13 @@ struct change {
 	sem_t *changed;
 };
 
-/* does a name that was served stand for the same directory? */
+/* does a name that was served stand for the same directory, and what is open for what it would be? */
 static bool is_kept(const struct export *e, const struct exports *now)
 {
 	const struct export *same = export_find_id(&now->table, e->id);
 
 	return same && same->root_dev == e->root_dev && same->root_ino == e->root_ino &&
-	       same->fh_kind == e->fh_kind;
+	       same->fh_kind == e->fh_kind && store_of(same) == store_of(e);
 }
 
 struct change_over {
@@ -274,6 +274,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 	}
 	for (size_t i = 0; i < now->table.n; i++) {
 		const struct export *e = &now->table.v[i], *was;
+		const char *warning = store_spec_warning(&e->conf.data.store);
 		char how[EXPORT_DATA_PRINT_BYTES];
 
 		was = old ? export_find_id(&old->table, e->id) : NULL;
@@ -284,5 +285,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 			 fh_kind_name((enum fh_kind)e->fh_kind),
 			 export_data_print(&e->conf.data, how, sizeof(how)),
 			 e->conf.secure ? "" : ", from any port");
+		if (warning)
+			log_warn("export %s: %s", e->conf.name, warning);
 	}
 }

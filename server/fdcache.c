@@ -168,6 +168,8 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	e->fh = *fh;
 	e->ops = ops;
 	e->file = *file;
+	e->file.dev = dev;
+	e->file.ino = ino;
 	e->dev = dev;
 	e->ino = ino;
 	e->pins = 1;

@@ -179,6 +179,7 @@ void reactor_destroy(struct reactor *r)
 		return;
 	/* first the engine: it runs what others had still posted to us */
 	rpcrdma_engine_destroy(r->engine);
+	r->engine = NULL;
 	req_pool_fini(r);
 	place_pool_fini(r);
 	fdcache_destroy(r->files);

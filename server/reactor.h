@@ -39,16 +39,18 @@ struct reactor_counters {
 		submit_blocked;	      /* store_submit() calls that took longer than they should */
 	_Atomic uint64_t sync_failed; /* the write verifier changed */
 	_Atomic uint64_t refused;     /* calls by peers whom the export does not admit */
+	_Atomic uint64_t sim_requests, sim_seeks; /* of modelled disks; a RAID's members seek apart */
 };
 
-#define reactor_count(r, field)                                                                    \
-	atomic_fetch_add_explicit(&(r)->counters.field, 1, memory_order_relaxed)
+#define reactor_count_n(r, field, n)                                                               \
+	atomic_fetch_add_explicit(&(r)->counters.field, n, memory_order_relaxed)
+#define reactor_count(r, field) reactor_count_n(r, field, 1)
 
 /* Owned by its own thread from reactor_create() to the end of that thread, counters excepted. */
 struct reactor {
 	struct server *srv;
 	unsigned idx;
-	struct rpcrdma_engine *engine;
+	struct rpcrdma_engine *engine; /* NULL when it is gone: reactor_destroy() */
 	struct worker_pool *workers;
 	struct fdcache *files;	     /* open for reading or writing */
 	struct fdcache *paths;	     /* O_PATH: to be looked at; nothing in it is ever dirty */

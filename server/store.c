@@ -15,6 +15,14 @@
 /** store_of - see store.h */
 const struct store_ops *store_of(const struct export *exp)
 {
-	(void)exp;
+	switch (exp->conf.data.store.kind) {
+	case STORE_KIND_FILE:
+		break;
+	case STORE_KIND_SIM:
+	case STORE_KIND_RATE:
+		return &store_sim_ops;
+	case STORE_KIND_NULL:
+		return &store_null_ops;
+	}
 	return &store_cached_ops;
 }

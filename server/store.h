@@ -5,7 +5,8 @@
  *
  * One store per export and reactor, of the kind the export asks for. The contract, which the
  * wrappers below assert on both sides: a store never blocks the reactor; every member is there;
- * completions run on the reactor's thread, once, and never inside store_submit().
+ * completions run on the reactor's thread, once, and never inside store_submit(). The last of them may
+ * end the store. STORE_SYNC syncs the file that the descriptor says, of whatever export it is.
  */
 #ifndef LEAT_SERVER_STORE_H
 #define LEAT_SERVER_STORE_H
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "base/list.h"
 #include "base/util.h"
 #include "creds.h"
 #include "fh.h"
@@ -49,6 +51,7 @@ struct store_file {
 	bool no_nowait_read, no_nowait_write;
 	bool in_memory; /* its file system is memory and nothing else: there is no device to wait for */
 	struct store_direct direct;
+	uint64_t dev, ino; /* which file it is, the same for all reactors; fdcache_insert() says */
 };
 
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
@@ -89,6 +92,12 @@ struct store_io {
 	int end_err;	  /* why it ends there */
 	unsigned parts;	  /* under way */
 	bool refused;	  /* the file system takes no direct operation after all */
+	struct { /* private to store_sim.c */
+		struct list link;
+		struct store *store;
+		uint64_t due_ns;
+		bool fails;
+	} sim;
 };
 
 struct store_ops {
@@ -115,6 +124,8 @@ struct store {
 };
 
 extern const struct store_ops store_cached_ops;
+extern const struct store_ops store_null_ops;
+extern const struct store_ops store_sim_ops; /* and a constant rate, which is a simple case of it */
 
 /** store_of - the kind of store that an export asks for */
 const struct store_ops *store_of(const struct export *exp);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_null.c - the store that is none, to see what all the rest costs
+ *
+ * Operation: a read is over when it begins, and gives zeroes as far as the file reaches: buffers are
+ *            used by one client after the other, and no bytes of one may come to another. The zeroes
+ *            are read from /dev/zero, since the memory may be a client's, and only a system call may
+ *            touch that. What is written is dropped. Opening, names and attributes are those of the
+ *            files, and so is a sync.
+ * Memory:    none but its own.
+ * Threads:   the reactor's.
+ * Errors:    of opening and syncing, as the page cache's store has them; EFAULT for memory that is gone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "reactor.h"
+#include "store.h"
+
+struct null_store {
+	struct store store;
+	struct store *below; /* syncs */
+	int zero_fd;
+};
+
+static void null_destroy(struct store *store)
+{
+	struct null_store *s = container_of(store, struct null_store, store);
+
+	if (s->zero_fd >= 0)
+		close(s->zero_fd);
+	store_destroy(s->below);
+	free(s);
+}
+
+static int null_create(struct reactor *r, struct export *exp, struct store **ret)
+{
+	struct null_store *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->store = (struct store){ .ops = &store_null_ops, .reactor = r, .exp = exp };
+	s->zero_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	err = s->zero_fd < 0 ? -errno : store_create(&store_cached_ops, r, exp, &s->below);
+	if (err) {
+		null_destroy(&s->store);
+		return err;
+	}
+	*ret = &s->store;
+	return 0;
+}
+
+static int null_open(const struct fh_obj *o, bool write, struct store_file *ret)
+{
+	return store_open(&store_cached_ops, o, write, ret);
+}
+
+static void null_adopt(int fd, struct store_file *ret)
+{
+	store_adopt(&store_cached_ops, fd, ret);
+}
+
+static void null_close(struct store_file *f)
+{
+	store_close(&store_cached_ops, f);
+}
+
+static uint32_t to_the_end(const struct store_io *io)
+{
+	uint64_t left = io->size_hint > io->off ? io->size_hint - io->off : 0;
+
+	return (uint32_t)MIN(left, io->bytes);
+}
+
+static int32_t read_zeroes(int zero_fd, const struct store_io *io)
+{
+	uint32_t want = to_the_end(io), got = 0;
+
+	for (int i = 0; i < io->iovcnt && got < want; i++) {
+		ssize_t n = read(zero_fd, io->iov[i].iov_base, MIN(want - got, io->iov[i].iov_len));
+
+		if (n < 0)
+			return got ? (int32_t)got : -errno;
+		got += (uint32_t)n;
+	}
+	return (int32_t)got;
+}
+
+static int null_submit(struct store *store, struct store_io *io)
+{
+	struct null_store *s = container_of(store, struct null_store, store);
+
+	switch (io->op) {
+	case STORE_READ:
+		io->res = read_zeroes(s->zero_fd, io);
+		break;
+	case STORE_WRITE:
+		io->res = (int32_t)io->bytes;
+		break;
+	case STORE_SYNC:
+		return store_submit(s->below, io);
+	}
+	reactor_count(store->reactor, store_now);
+	return 1;
+}
+
+const struct store_ops store_null_ops = {
+	.name = "null",
+	.create = null_create,
+	.destroy = null_destroy,
+	.open = null_open,
+	.adopt = null_adopt,
+	.close = null_close,
+	.submit = null_submit,
+};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_shared.c - what the stores of one directory have in common, whichever reactor they are for
+ *
+ * Operation: a list of all there are in this process. It outlives the exports: a reload makes the new
+ *            ones before the old ones go, and what both ask for in the same words stays one thing.
+ * Memory:    each belongs to its holders; the last one frees it.
+ * Threads:   any, at the start of a server and when its exports are replaced. One lock, under which
+ *            init and fini run as well, so that nobody finds a thing half made.
+ * Errors:    of init, passed on.
+ */
+#include "store_shared.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export.h"
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all = LIST_INIT(all);
+
+static struct store_shared *find(const struct store_shared_kind *kind, const struct export *exp,
+				 const char *how)
+{
+	list_for_each(n, &all) {
+		struct store_shared *s = list_entry(n, struct store_shared, link);
+
+		if (s->kind == kind && s->dev == exp->root_dev && s->ino == exp->root_ino &&
+		    !strcmp(s->how, how))
+			return s;
+	}
+	return NULL;
+}
+
+static int make(const struct store_shared_kind *kind, const struct export *exp, const char *how,
+		struct store_shared **ret)
+{
+	struct store_shared *s = calloc(1, kind->bytes);
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->kind = kind;
+	s->dev = exp->root_dev;
+	s->ino = exp->root_ino;
+	(void)snprintf(s->how, sizeof(s->how), "%s", how);
+	err = kind->init(s, exp);
+	if (err) {
+		free(s);
+		return err;
+	}
+	list_add_tail(&all, &s->link);
+	*ret = s;
+	return 0;
+}
+
+/** store_shared_get - see store_shared.h */
+int store_shared_get(const struct store_shared_kind *kind, const struct export *exp,
+		     const char *how, struct store_shared **ret)
+{
+	struct store_shared *s;
+	int err = 0;
+
+	pthread_mutex_lock(&all_lock);
+	s = find(kind, exp, how);
+	if (!s)
+		err = make(kind, exp, how, &s);
+	if (!err) {
+		s->holders++;
+		*ret = s;
+	}
+	pthread_mutex_unlock(&all_lock);
+	return err;
+}
+
+/** store_shared_put - see store_shared.h */
+void store_shared_put(struct store_shared *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&all_lock);
+	if (!--s->holders) {
+		list_del(&s->link);
+		s->kind->fini(s);
+		free(s);
+	}
+	pthread_mutex_unlock(&all_lock);
+}
+
+/** store_shared_each - see store_shared.h */
+unsigned store_shared_each(const struct store_shared_kind *kind, uint64_t dev, uint64_t ino,
+			   void (*fn)(struct store_shared *s, void *ctx), void *ctx)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&all_lock);
+	list_for_each(node, &all) {
+		struct store_shared *s = list_entry(node, struct store_shared, link);
+
+		if (s->kind != kind || s->dev != dev || s->ino != ino)
+			continue;
+		fn(s, ctx);
+		n++;
+	}
+	pthread_mutex_unlock(&all_lock);
+	return n;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_sim.c - the store that is as slow as a modelled disk
+ *
+ * Operation: the contents are the files', by way of the page cache's store; only time is modelled. The
+ *            model (store_sim_model.c) says of each request when it is through, as soon as it comes.
+ *            It waits in a list by that time, and a timer of this reactor's runs when the first one
+ *            is due. Only then are its bytes moved, so that nobody finds them where a disk
+ *            would not have put them yet. A sync waits for all that the disk was given before.
+ *            Where files are in memory the requests of a reactor end in the order in which
+ *            they are due; elsewhere moving the bytes takes what it takes, on a worker.
+ *            With a volatile cache, what a write that is not stable overwrites is remembered first
+ *            (store_sim_cache.c).
+ * Memory:    a request waits inside its store_io; model and cache are shared by all reactors
+ *            (store_shared.c): a disk is one disk.
+ * Threads:   the reactor's; model and cache under the disk's lock, which is held for arithmetic,
+ *            and for copies in memory where there is a volatile cache.
+ * Errors:    EIO for the request that is to fail, none of whose bytes are moved; all others are of
+ *            the store below.
+ */
+#include "store_sim.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "export.h"
+#include "reactor.h"
+#include "store.h"
+#include "store_shared.h"
+#include "store_sim_cache.h"
+#include "store_sim_model.h"
+
+struct sim_disk {
+	struct store_shared shared;
+	pthread_mutex_t lock; /* over the rest */
+	struct sim_model model;
+	struct sim_cache cache; /* nothing in it unless the model forgets */
+};
+
+struct sim_store {
+	struct store store;
+	struct store *below; /* moves the bytes */
+	struct sim_disk *disk;
+	struct rpcrdma_watch alarm;
+	bool watched; /* from the first request on: a store that never had one may end on any thread */
+	struct list due; /* store_io.sim.link, what is due first first */
+};
+
+static struct sim_store *sim_of(struct store *s)
+{
+	return container_of(s, struct sim_store, store);
+}
+
+static struct sim_disk *disk_of(struct store_shared *s)
+{
+	return container_of(s, struct sim_disk, shared);
+}
+
+/* ---- the disk ----------------------------------------------------------------------------- */
+
+static int disk_init(struct store_shared *s, const struct export *exp)
+{
+	struct sim_disk *d = disk_of(s);
+
+	pthread_mutex_init(&d->lock, NULL);
+	sim_model_init(&d->model, &exp->conf.data.store.sim);
+	sim_cache_init(&d->cache, SIM_CACHE_BYTES);
+	return 0;
+}
+
+static void disk_fini(struct store_shared *s)
+{
+	struct sim_disk *d = disk_of(s);
+
+	sim_cache_fini(&d->cache);
+	pthread_mutex_destroy(&d->lock);
+}
+
+static const struct store_shared_kind disk_kind = {
+	.bytes = sizeof(struct sim_disk),
+	.init = disk_init,
+	.fini = disk_fini,
+};
+
+struct cut {
+	size_t bytes;
+	bool can;
+};
+
+static void cut_disk(struct store_shared *s, void *ctx)
+{
+	struct sim_disk *d = disk_of(s);
+	struct cut *cut = ctx;
+
+	pthread_mutex_lock(&d->lock);
+	cut->can |= d->model.spec.forgets;
+	cut->bytes += sim_cache_cut(&d->cache);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/** store_sim_cut - see store_sim.h */
+int store_sim_cut(const char *dir, size_t *ret_bytes)
+{
+	struct cut cut = { 0 };
+	struct stat st;
+
+	if (stat(dir, &st))
+		return -errno;
+	store_shared_each(&disk_kind, st.st_dev, st.st_ino, cut_disk, &cut);
+	if (!cut.can)
+		return -ENOENT;
+	*ret_bytes = cut.bytes;
+	return 0;
+}
+
+/* ---- when it is due ----------------------------------------------------------------------- */
+
+/* To the reactor's timer, or, when it is past already, to its next look at descriptors. */
+static void set_alarm(struct sim_store *s, uint64_t due_ns)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due_ns / NS_PER_S),
+					       .tv_nsec = (long)(due_ns % NS_PER_S) } };
+
+	(void)timerfd_settime(s->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Most come to the end: the members take turns. */
+static void enqueue(struct sim_store *s, struct store_io *io)
+{
+	struct list *at = s->due.prev;
+
+	while (at != &s->due &&
+	       list_entry(at, struct store_io, sim.link)->sim.due_ns > io->sim.due_ns)
+		at = at->prev;
+	list_insert_between(&io->sim.link, at, at->next);
+	if (list_first(&s->due) == &io->sim.link)
+		set_alarm(s, io->sim.due_ns);
+}
+
+static void on_alarm(struct rpcrdma_watch *w, uint32_t events);
+
+static int watch_alarm(struct sim_store *s)
+{
+	int err;
+
+	if (s->watched)
+		return 0;
+	s->alarm.fn = on_alarm;
+	err = rpcrdma_engine_watch(s->store.reactor->engine, &s->alarm, EPOLLIN);
+	s->watched = !err;
+	return err;
+}
+
+static int sim_submit(struct store *store, struct store_io *io)
+{
+	struct sim_store *s = sim_of(store);
+	struct sim_disk *d = s->disk;
+	const struct sim_request rq = {
+		.dev = io->file->dev,
+		.ino = io->file->ino,
+		.off = io->off,
+		.bytes = io->bytes,
+	};
+	struct sim_answer a = { 0 };
+
+	io->res = watch_alarm(s);
+	if (io->res)
+		return 1;
+	pthread_mutex_lock(&d->lock);
+	if (io->op == STORE_SYNC)
+		a.due_ns = sim_model_idle(&d->model, clock_now_ns());
+	else
+		a = sim_model_submit(&d->model, clock_now_ns(), &rq);
+	pthread_mutex_unlock(&d->lock);
+	if (io->op != STORE_SYNC)
+		reactor_count(store->reactor, sim_requests);
+	reactor_count_n(store->reactor, sim_seeks, a.seeks);
+	io->sim.store = store;
+	io->sim.due_ns = a.due_ns;
+	io->sim.fails = a.fails;
+	enqueue(s, io);
+	return 0;
+}
+
+/* ---- when it is through ------------------------------------------------------------------- */
+
+static void move(struct store_io *io)
+{
+	if (store_submit(sim_of(io->sim.store)->below, io))
+		io->done(io);
+}
+
+/* The cache's part of it. Reads from the file what is overwritten; Return: 0 or -errno */
+static int remember(struct store_io *io)
+{
+	struct sim_disk *d = sim_of(io->sim.store)->disk;
+	uint64_t dev = io->file->dev, ino = io->file->ino;
+	int err = 0;
+
+	pthread_mutex_lock(&d->lock);
+	if (io->op == STORE_SYNC)
+		sim_cache_sync(&d->cache, dev, ino);
+	else if (io->stable == STORE_UNSTABLE)
+		err = sim_cache_write(&d->cache, io->file->fd, dev, ino, io->off, io->bytes);
+	else
+		sim_cache_stable(&d->cache, dev, ino, io->off, io->bytes);
+	pthread_mutex_unlock(&d->lock);
+	return err;
+}
+
+static void run_remember(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+
+	io->res = remember(io);
+}
+
+static void remembered(struct store_io *io)
+{
+	if (io->res)
+		io->done(io);
+	else
+		move(io);
+}
+
+static void on_remembered(struct worker_job *job)
+{
+	remembered(container_of(job, struct store_io, job));
+}
+
+static void deliver(struct store_io *io)
+{
+	struct sim_store *s = sim_of(io->sim.store);
+	struct reactor *r = s->store.reactor;
+
+	if (io->sim.fails) {
+		io->res = -EIO;
+		io->done(io);
+	} else if (io->op == STORE_READ || !s->disk->model.spec.forgets) {
+		move(io);
+	} else if (io->file->in_memory) {
+		io->res = remember(io);
+		remembered(io);
+	} else {
+		io->job.run = run_remember;
+		io->job.done = on_remembered;
+		worker_submit(r->workers, r->engine, &io->job);
+	}
+}
+
+/* The last to be delivered may take the store with it. */
+static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
+{
+	struct sim_store *s = container_of(w, struct sim_store, alarm);
+	struct list now_due;
+	struct store_io *io;
+	uint64_t now, n;
+
+	(void)events;
+	if (read(w->fd, &n, sizeof(n)) < 0)
+		return; /* set anew in between */
+	list_init(&now_due);
+	now = clock_now_ns();
+	while ((io = list_first_entry(&s->due, struct store_io, sim.link)) &&
+	       io->sim.due_ns <= now) {
+		list_del(&io->sim.link);
+		list_add_tail(&now_due, &io->sim.link);
+	}
+	if (io)
+		set_alarm(s, io->sim.due_ns);
+	while ((io = list_first_entry(&now_due, struct store_io, sim.link))) {
+		list_del(&io->sim.link);
+		deliver(io);
+	}
+}
+
+/* ---- the store ---------------------------------------------------------------------------- */
+
+static void sim_destroy(struct store *store)
+{
+	struct sim_store *s = sim_of(store);
+
+	if (s->watched && store->reactor->engine)
+		rpcrdma_engine_unwatch(store->reactor->engine, &s->alarm);
+	if (s->alarm.fd >= 0)
+		close(s->alarm.fd);
+	store_destroy(s->below);
+	if (s->disk)
+		store_shared_put(&s->disk->shared);
+	free(s);
+}
+
+static int get_disk(struct sim_store *s, const struct export *exp)
+{
+	char how[STORE_SPEC_PRINT_BYTES];
+	struct store_shared *shared;
+	int err;
+
+	err = store_shared_get(&disk_kind, exp,
+			       store_spec_print(&exp->conf.data.store, how, sizeof(how)), &shared);
+	if (!err)
+		s->disk = disk_of(shared);
+	return err;
+}
+
+static int sim_create(struct reactor *r, struct export *exp, struct store **ret)
+{
+	struct sim_store *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->store = (struct store){ .ops = &store_sim_ops, .reactor = r, .exp = exp };
+	s->alarm.fd = -1;
+	list_init(&s->due);
+	err = store_create(&store_cached_ops, r, exp, &s->below);
+	if (!err)
+		err = get_disk(s, exp);
+	s->alarm.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (!err && s->alarm.fd < 0)
+		err = -errno;
+	if (err) {
+		sim_destroy(&s->store);
+		return err;
+	}
+	*ret = &s->store;
+	return 0;
+}
+
+static int sim_open(const struct fh_obj *o, bool write, struct store_file *ret)
+{
+	return store_open(&store_cached_ops, o, write, ret);
+}
+
+static void sim_adopt(int fd, struct store_file *ret)
+{
+	store_adopt(&store_cached_ops, fd, ret);
+}
+
+static void sim_close(struct store_file *f)
+{
+	store_close(&store_cached_ops, f);
+}
+
+const struct store_ops store_sim_ops = {
+	.name = "sim",
+	.create = sim_create,
+	.destroy = sim_destroy,
+	.open = sim_open,
+	.adopt = sim_adopt,
+	.close = sim_close,
+	.submit = sim_submit,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_sim_model.c - when a modelled disk or RAID 0 would be through with a request
+ *
+ * Operation: a file is dealt out to the members in chunks. Each member serves what it is given in
+ *            order of arrival, one after the other, at its rate; so the time at which a request will be
+ *            through is known when it comes, and nothing ever changes it. Where its bytes do not
+ *            follow on those of its last request a member needs its latency first: what else it was
+ *            given meanwhile has moved the head. A request of several members is through when the
+ *            last of them is.
+ * Memory:    plain data of the caller's.
+ * Threads:   whoever holds the caller's lock. There is no clock in here: the caller says what time it is.
+ * Errors:    none.
+ */
+#include "store_sim_model.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+
+/** sim_model_init - see store_sim_model.h */
+void sim_model_init(struct sim_model *m, const struct sim_spec *spec)
+{
+	memset(m, 0, sizeof(*m));
+	m->spec = *spec;
+	m->chance = spec->seed;
+	for (unsigned i = 0; i < SIM_MEMBERS_MAX; i++)
+		m->members[i].pos = UINT64_MAX;
+}
+
+/* splitmix64: every seed gives another sequence, 0 too */
+static uint64_t next_chance(struct sim_model *m)
+{
+	uint64_t x = m->chance += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+static uint64_t jitter(struct sim_model *m)
+{
+	return m->spec.jitter_ns ? next_chance(m) % (m->spec.jitter_ns + 1) : 0;
+}
+
+/* Return: did the head have to move? */
+static bool seek(struct sim_member *d, const struct sim_request *rq, uint64_t pos)
+{
+	if (d->dev == rq->dev && d->ino == rq->ino && d->pos == pos)
+		return false;
+	d->dev = rq->dev;
+	d->ino = rq->ino;
+	d->pos = pos;
+	return true;
+}
+
+/** sim_model_submit - see store_sim_model.h */
+struct sim_answer sim_model_submit(struct sim_model *m, uint64_t now_ns,
+				   const struct sim_request *rq)
+{
+	const struct sim_spec *spec = &m->spec;
+	struct sim_answer a = { .due_ns = now_ns, .fails = ++m->requests == spec->fail };
+	uint64_t chunk = rq->off / spec->chunk;
+	uint32_t within = (uint32_t)(rq->off % spec->chunk), len;
+
+	for (uint32_t at = 0, n = 0; at < rq->bytes; at += len, n++, chunk++, within = 0) {
+		struct sim_member *d = &m->members[chunk % spec->members];
+		uint64_t pos = chunk / spec->members * spec->chunk + within;
+
+		len = MIN(rq->bytes - at, spec->chunk - within);
+		d->free_ns = MAX(d->free_ns, now_ns);
+		if (seek(d, rq, pos)) {
+			d->free_ns += spec->latency_ns;
+			a.seeks++;
+		}
+		if (n < spec->members) /* the first of this request there */
+			d->free_ns += jitter(m);
+		d->free_ns += len * NS_PER_S / spec->rate;
+		d->pos = pos + len;
+		a.due_ns = MAX(a.due_ns, d->free_ns);
+	}
+	return a;
+}
+
+/** sim_model_idle - see store_sim_model.h */
+uint64_t sim_model_idle(const struct sim_model *m, uint64_t now_ns)
+{
+	uint64_t idle = now_ns;
+
+	for (unsigned i = 0; i < m->spec.members; i++)
+		idle = MAX(idle, m->members[i].free_ns);
+	return idle;
+}
