@@ -158,6 +158,9 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 	ADD_SUM(l, srv, file_misses);
 	ADD_SUM(l, srv, store_now);
 	ADD_SUM(l, srv, store_worker);
+	ADD_SUM(l, srv, store_aio);
+	ADD_SUM(l, srv, aio_submits);
+	ADD_SUM(l, srv, aio_again);
 	ADD_SUM(l, srv, submit_blocked);
 	ADD_SUM(l, srv, sync_failed);
 	ADD_SUM(l, srv, refused);

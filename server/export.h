@@ -6,6 +6,7 @@
 #ifndef LEAT_SERVER_EXPORT_H
 #define LEAT_SERVER_EXPORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,8 +60,8 @@ struct export_conf {
 	struct export_data data;
 };
 
-/* An export in service. Read-only from export_table_open() to export_table_close(), so that every
- * thread may look at it. */
+/* An export in service. Read-only from export_table_open() to export_table_close(), but for
+ * said_cached, so that every thread may look at it. */
 struct export
 {
 	struct export_conf conf;
@@ -72,6 +73,7 @@ struct export
 	unsigned fh_kind; /* how its handles are made: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
 	struct commit *commit; /* the server's, or NULL: calls share no syncs */
+	atomic_bool said_cached; /* the log knows that its files have no direct I/O */
 };
 
 struct export_table {

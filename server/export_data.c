@@ -31,6 +31,8 @@ struct word {
 
 static const struct word words[] = {
 	WORD("overlap", DATA_GIVEN_OVERLAP, overlap, "off", "ordered", "streams"),
+	WORD("read", DATA_GIVEN_READ, read, "cached", "direct", "auto"),
+	WORD("write", DATA_GIVEN_WRITE, write, "cached", "direct"),
 };
 
 struct size {
@@ -146,6 +148,12 @@ int export_data_option(struct export_data *d, const char *key, const char *value
 	return -ENOENT;
 }
 
+#ifdef HAVE_AIO
+#define HERE_AIO true
+#else
+#define HERE_AIO false
+#endif
+
 /** export_data_check - see export_data.h */
 int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
 {
@@ -163,6 +171,16 @@ int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
 	if (d->chunk % d->grain && d->streams > 1) {
 		(void)snprintf(why, why_bytes, "chunk %u is not a multiple of grain %u", d->chunk,
 			       d->grain);
+		return -EINVAL;
+	}
+	if (d->store.kind != STORE_KIND_FILE && d->given & (DATA_GIVEN_READ | DATA_GIVEN_WRITE)) {
+		(void)snprintf(why, why_bytes, "read and write mean nothing with another store "
+					       "than files");
+		return -EINVAL;
+	}
+	if (!HERE_AIO && (d->read != DATA_READ_CACHED || d->write != DATA_WRITE_CACHED)) {
+		(void)snprintf(why, why_bytes, "read and write are cached: this leatd was built "
+					       "without libaio");
 		return -EINVAL;
 	}
 	return 0;

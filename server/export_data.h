@@ -25,11 +25,24 @@ enum data_overlap {
 	DATA_OVERLAP_STREAMS, /* pieces are placed when the disk delivers them, in any order */
 };
 
+enum data_read {
+	DATA_READ_CACHED, /* through the page cache */
+	DATA_READ_DIRECT, /* from the disk into the buffer */
+	DATA_READ_AUTO,	  /* what is in the page cache from there, the rest directly */
+};
+
+enum data_write {
+	DATA_WRITE_CACHED,
+	DATA_WRITE_DIRECT,
+};
+
 enum { /* struct export_data.given */
        DATA_GIVEN_OVERLAP = 1u << 0,
        DATA_GIVEN_GRAIN = 1u << 1,
        DATA_GIVEN_STREAMS = 1u << 2,
        DATA_GIVEN_CHUNK = 1u << 3,
+       DATA_GIVEN_READ = 1u << 4,
+       DATA_GIVEN_WRITE = 1u << 5,
        DATA_GIVEN_STORE = 1u << 8,
 };
 
@@ -40,6 +53,8 @@ struct export_data {
 	uint32_t grain;	  /* bytes of a piece */
 	uint32_t streams; /* members of the disk that work side by side */
 	uint32_t chunk;	  /* bytes that lie on one member before the next one's turn */
+	enum data_read read;
+	enum data_write write;
 	struct store_spec store;
 };
 
@@ -47,7 +62,7 @@ struct export_data {
 void export_data_init(struct export_data *d);
 
 /** export_data_option - apply one option, as the command line and the file name it
- * @key: "overlap", "grain", "streams", "chunk", "store"
+ * @key: "overlap", "grain", "streams", "chunk", "store", "read", "write"
  * @value: NULL for a bare flag
  * @why: gets a text on failure
  *

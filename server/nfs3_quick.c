@@ -150,6 +150,7 @@ void nfs3_quick_keep(struct req *r)
 {
 	struct fh_obj *o = &r->found;
 	struct fh fh = { .len = r->args.fh.data.data_len };
+	struct store_file file;
 	struct fdcache_entry *e;
 
 	if (o->fd < 0)
@@ -159,8 +160,8 @@ void nfs3_quick_keep(struct req *r)
 		return;
 	}
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
-	e = fdcache_insert(r->reactor->paths, &fh, &store_cached_ops,
-			   &(struct store_file){ .fd = o->fd },
+	file = store_file_bare(o->fd);
+	e = fdcache_insert(r->reactor->paths, &fh, &store_cached_ops, &file,
 			   makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor), o->stx.stx_ino);
 	o->fd = -1; /* the cache's, whatever became of it */
 	if (!e)

@@ -34,7 +34,9 @@ struct reactor_counters {
 	_Atomic uint64_t file_hits,
 		file_misses; /* READ and WRITE: descriptor and permission known? */
 	_Atomic uint64_t store_now,
-		store_worker; /* disk operations done on the spot, by a worker */
+		store_worker, store_aio; /* disk operations done on the spot, by a worker, directly */
+	_Atomic uint64_t aio_submits; /* system calls for those */
+	_Atomic uint64_t aio_again;   /* of those, such as a worker had to go on with */
 	_Atomic uint64_t
 		submit_blocked;	      /* store_submit() calls that took longer than they should */
 	_Atomic uint64_t sync_failed; /* the write verifier changed */

@@ -74,11 +74,11 @@ static size_t raise_file_limit(unsigned nreactors)
 		rl.rlim_cur = rl.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &rl); /* if not, the limit is what it was */
 		if (!getrlimit(RLIMIT_NOFILE, &rl))
-			n = rl.rlim_cur > FILES_MAX * 4 ? FILES_MAX * 4 : (size_t)rl.rlim_cur;
+			n = rl.rlim_cur > FILES_MAX * 8 ? FILES_MAX * 8 : (size_t)rl.rlim_cur;
 	}
-	/* half of them: handles being looked at need some, too, for a moment */
+	/* half of them, two for each file: handles being looked at need some, too, for a moment */
 	n = n > FILES_RESERVED * 2 ? n - FILES_RESERVED : FILES_RESERVED;
-	return MIN(MAX(n / 2 / nreactors, (size_t)16), (size_t)FILES_MAX);
+	return MIN(MAX(n / 4 / nreactors, (size_t)16), (size_t)FILES_MAX);
 }
 
 static const char *key_trouble(int err)

@@ -15,7 +15,9 @@
 /** store_of - see store.h */
 const struct store_ops *store_of(const struct export *exp)
 {
-	switch (exp->conf.data.store.kind) {
+	const struct export_data *d = &exp->conf.data;
+
+	switch (d->store.kind) {
 	case STORE_KIND_FILE:
 		break;
 	case STORE_KIND_SIM:
@@ -24,5 +26,9 @@ const struct store_ops *store_of(const struct export *exp)
 	case STORE_KIND_NULL:
 		return &store_null_ops;
 	}
+#ifdef HAVE_AIO
+	if (d->read != DATA_READ_CACHED || d->write != DATA_WRITE_CACHED)
+		return &store_aio_ops;
+#endif
 	return &store_cached_ops;
 }

@@ -39,9 +39,12 @@ struct store_direct {
 	int fd;			     /* O_DIRECT, or -1 */
 	uint32_t mem_align;	     /* of memory, */
 	uint32_t read_align;	     /* offsets and lengths of reads, */
-	uint32_t write_align;	     /* of writes: a page at least, or they would share pages with others */
+	uint32_t write_align;	     /* of writes: whole pages, which they share with nobody */
+	uint32_t part_bytes;	     /* more than this the device takes in several parts */
 	bool no_nowait[2];	     /* of reads, writes: it cannot tell whether it would block */
 };
+
+struct store_io;
 
 /* A file's contents, open. Owned by the descriptor cache (fdcache.c). */
 struct store_file {
@@ -52,7 +55,14 @@ struct store_file {
 	bool in_memory; /* its file system is memory and nothing else: there is no device to wait for */
 	struct store_direct direct;
 	uint64_t dev, ino; /* which file it is, the same for all reactors; fdcache_insert() says */
+	struct store_io *opening; /* wait for it, the last that came first */
 };
+
+/** store_file_bare - what is known of a descriptor before anybody has looked at it */
+static inline struct store_file store_file_bare(int fd)
+{
+	return (struct store_file){ .fd = fd, .direct = { .fd = -1 } };
+}
 
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
 
@@ -83,15 +93,16 @@ struct store_io {
 	/* private to the store */
 	struct store *store;
 	struct worker_job job;
-	uint32_t head;	 /* bytes that are done already: those before it need not be moved */
+	uint32_t head;	 /* bytes that are done already: what is before it need not be moved */
 	uint32_t copied; /* by a CPU, and not counted yet */
-	struct store_io *next; /* of those that wait for the file to be opened, or for room */
-	struct store_direct opened; /* by the worker, for the file */
-	uint32_t ext_head, ext_tail; /* of pad_head, pad_tail: read over */
-	uint32_t end;	  /* parts under way: as far as all is well */
-	int end_err;	  /* why it ends there */
-	unsigned parts;	  /* under way */
-	bool refused;	  /* the file system takes no direct operation after all */
+	/* private to store_aio.c */
+	struct store_io *next;	    /* of those that wait */
+	struct store_direct direct; /* the file's, as a worker may look at it */
+	uint32_t ext_head, ext_tail; /* of pad_head and pad_tail: read over */
+	uint32_t end;		    /* parts under way: up to here all is well */
+	int end_err;		    /* why it ends there */
+	unsigned parts;		    /* under way */
+	bool refused;		    /* the file system wants no direct operation after all */
 	struct { /* private to store_sim.c */
 		struct list link;
 		struct store *store;
@@ -126,6 +137,7 @@ struct store {
 extern const struct store_ops store_cached_ops;
 extern const struct store_ops store_null_ops;
 extern const struct store_ops store_sim_ops; /* and a constant rate, which is a simple case of it */
+extern const struct store_ops store_aio_ops; /* where libaio is: HAVE_AIO */
 
 /** store_of - the kind of store that an export asks for */
 const struct store_ops *store_of(const struct export *exp);
@@ -179,7 +191,7 @@ static inline int must_check store_submit(struct store *s, struct store_io *io)
 	io->store = s;
 	io->res = -EINPROGRESS;
 	io->sync_failed = false;
-	io->head = io->copied = 0;
+	io->head = io->copied = io->ext_head = io->ext_tail = 0;
 	now = s->ops->submit(s, io);
 	assert(now == 0 || (io->res <= (int32_t)io->bytes && io->res != -EINPROGRESS));
 	return now;

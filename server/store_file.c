@@ -13,6 +13,7 @@
  */
 #include "store_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -46,16 +47,32 @@ int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
 /** store_file_adopt - see store_file.h */
 void store_file_adopt(int fd, struct store_file *ret)
 {
-	*ret = (struct store_file){
-		.fd = fd, .writable = true, .in_memory = is_memory(fd), .direct.fd = -1 };
+	*ret = store_file_bare(fd);
+	ret->writable = true;
+	ret->in_memory = is_memory(fd);
 }
 
 /** store_file_close - see store_file.h */
 void store_file_close(struct store_file *f)
 {
+	assert(f->direct.state != STORE_DIRECT_UNTRIED || f->direct.fd < 0);
 	if (f->direct.fd >= 0)
 		close(f->direct.fd);
 	close(f->fd);
+}
+
+/* with what is read over on both sides */
+static struct iovec memory(const struct store_io *io, int i)
+{
+	struct iovec v = io->iov[i];
+
+	if (!i) {
+		v.iov_base = (char *)v.iov_base - io->ext_head;
+		v.iov_len += io->ext_head;
+	}
+	if (i == io->iovcnt - 1)
+		v.iov_len += io->ext_tail;
+	return v;
 }
 
 /** store_file_iov - see store_file.h */
@@ -65,14 +82,14 @@ int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struc
 	int n = 0;
 
 	for (int i = 0; i < io->iovcnt && n < max && len; i++) {
-		size_t here = io->iov[i].iov_len;
+		struct iovec v = memory(io, i);
 
-		if (skip >= here) {
-			skip -= (uint32_t)here;
+		if (skip >= v.iov_len) {
+			skip -= (uint32_t)v.iov_len;
 			continue;
 		}
-		out[n].iov_base = (char *)io->iov[i].iov_base + skip;
-		out[n].iov_len = MIN(here - skip, len);
+		out[n].iov_base = (char *)v.iov_base + skip;
+		out[n].iov_len = MIN(v.iov_len - skip, len);
 		len -= (uint32_t)out[n++].iov_len;
 		skip = 0;
 	}
@@ -84,7 +101,7 @@ ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32
 {
 	struct iovec iov[STORE_FILE_IOV];
 	int n = store_file_iov(io, skip, len, iov, STORE_FILE_IOV);
-	off_t off = (off_t)(io->off + skip);
+	off_t off = (off_t)(io->off - io->ext_head + skip);
 	ssize_t got;
 
 	do {

@@ -24,6 +24,7 @@ void store_file_close(struct store_file *f);
 #define STORE_FILE_IOV 64 /* more pieces of memory than this take more than one system call */
 
 /** store_file_iov - the part of @io's memory that holds [@skip, @skip + @len)
+ * Bytes of @io are counted from the first that is read: from ext_head before io->off.
  *
  * Return: entries in @out; fewer bytes than asked where @max of them do not reach.
  */

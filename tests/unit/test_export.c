@@ -305,6 +305,7 @@ static void data_options(void **state)
 		{ "overlap=streams,chunk=64K", "without streams" },
 		{ "overlap=streams,streams=2,chunk=20K", "not a multiple of grain" },
 		{ "overlap=streams,grain=8K,grain=4K", "contradicts" },
+		{ "store=null,read=cached", "another store than files" },
 	};
 	struct export_conf c;
 	char arg[128], why[256];

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_aio.c - the store that leaves the page cache out: O_DIRECT and Linux's asynchronous I/O
+ *
+ * Operation: an operation that begins and ends where the device can goes from the device into its own
+ *            memory, or from there to the device, without a copy and without another thread. What is
+ *            to be submitted is collected during a pass of the reactor and submitted by one system
+ *            call at its end, when completions are looked for as well (in memory: the kernel's ring);
+ *            an eventfd ends the reactor's sleep. Where the export overlaps disk and network each
+ *            operation is submitted by itself: what is submitted together the block layer merges, and
+ *            what was merged completes together.
+ *            Nothing is submitted that would block (RWF_NOWAIT). What would, and what has unaligned
+ *            ends, goes to a worker, which moves it synchronously: store_direct.c.
+ *            `read = auto`: what is all in the page cache is taken from there.
+ *            The second descriptor of a file that this store has not opened itself is opened by a
+ *            worker with its first operation; what comes meanwhile waits for it.
+ *            Files that have no direct I/O, syncs, and what the export wants cached are left to
+ *            store_cached.c.
+ * Memory:    parts, as many as the kernel's ring takes; an operation that finds too few free waits
+ *            in a FIFO. A store that is destroyed by the completion of its last operation goes when
+ *            the loop over completions ends.
+ * Threads:   the reactor's, but for run_direct() and run_open().
+ * Errors:    those of the disk as they are. Some good bytes before one are a short success; EAGAIN
+ *            and what is short for no visible reason is done again, from there, by a worker.
+ *            What stable writes end with means what store_file.c says.
+ */
+#include <errno.h>
+#include <libaio.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "export.h"
+#include "reactor.h"
+#include "store.h"
+#include "store_direct.h"
+#include "store_file.h"
+
+#define DEPTH 256u   /* parts in the kernel at once */
+#define PART_IOV 16  /* pieces of memory of a part */
+#define REAP_BATCH 64
+#define SUBMIT_SLOW_NS (500 * NS_PER_US)
+
+struct part {
+	struct iocb cb;
+	struct store_io *io;
+	struct part *next;
+	uint32_t off, len; /* of what store_direct_fits() named */
+	long res;
+	struct iovec iov[PART_IOV];
+};
+
+struct fifo {
+	struct store_io *head, **tail;
+};
+
+struct store_aio {
+	struct store store;
+	io_context_t ctx;
+	struct rpcrdma_watch wake;
+	struct rpcrdma_poller poller;
+	unsigned nfree, npending, in_kernel;
+	struct part *free;
+	struct part *failed;		/* the kernel did not take them */
+	struct iocb *pending[DEPTH];	/* to be submitted at the end of the pass */
+	struct fifo waiting;		/* wait for parts */
+	bool reaping;
+	bool dead; /* destroyed while reaping */
+	struct part parts[DEPTH];
+};
+
+static struct store_aio *aio_of(struct store *s)
+{
+	return container_of(s, struct store_aio, store);
+}
+
+static void fifo_init(struct fifo *f)
+{
+	f->head = NULL;
+	f->tail = &f->head;
+}
+
+static void fifo_push(struct fifo *f, struct store_io *io)
+{
+	io->next = NULL;
+	*f->tail = io;
+	f->tail = &io->next;
+}
+
+static struct store_io *fifo_pop(struct fifo *f)
+{
+	struct store_io *io = f->head;
+
+	f->head = io->next;
+	if (!f->head)
+		f->tail = &f->head;
+	return io;
+}
+
+static bool reads_directly(const struct export *exp)
+{
+	return exp->conf.data.read != DATA_READ_CACHED;
+}
+
+/* once for each export: the same is true of its other files */
+static void say_cached(struct export *exp, int err)
+{
+	if (!atomic_exchange(&exp->said_cached, true))
+		log_warn("export %s: %s: a file cannot be reached directly (%s): through the page cache",
+			 exp->conf.name, exp->conf.path, strerror(-err));
+}
+
+/* ---- by a worker -------------------------------------------------------------------------- */
+
+static void run_direct(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+	int err;
+
+	if (io->op == STORE_WRITE)
+		store_file_write(io, store_direct_move_all);
+	else
+		io->res = store_direct_move_all(io, 0, &err);
+}
+
+static void count_worked(struct store_io *io)
+{
+	struct reactor *r = io->store->reactor;
+
+	if (io->copied)
+		rpcrdma_count_copied(r->engine, io->copied);
+	io->copied = 0;
+}
+
+static void on_direct(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+
+	if (io->refused) {
+		io->file->direct.state = STORE_DIRECT_NONE; /* its descriptor stays until the file goes */
+		say_cached(io->store->exp, -EINVAL);
+	}
+	count_worked(io);
+	io->done(io);
+}
+
+static void to_worker(struct store_io *io, void (*run)(struct worker_job *),
+		      void (*done)(struct worker_job *))
+{
+	struct reactor *r = io->store->reactor;
+
+	io->job.run = run;
+	io->job.done = done;
+	reactor_count(r, store_worker);
+	worker_submit(r->workers, r->engine, &io->job);
+}
+
+static void by_worker(struct store_io *io)
+{
+	io->direct = io->file->direct;
+	io->refused = false;
+	to_worker(io, run_direct, on_direct);
+}
+
+/* ---- parts -------------------------------------------------------------------------------- */
+
+static struct part *part_get(struct store_aio *a)
+{
+	struct part *p = a->free;
+
+	a->free = p->next;
+	a->nfree--;
+	return p;
+}
+
+static void part_put(struct store_aio *a, struct part *p)
+{
+	p->next = a->free;
+	a->free = p;
+	a->nfree++;
+}
+
+/* at most: STORE_FILE_IOV pieces and RPCRDMA_BUF_MAX bytes never ask for more than there are */
+static unsigned parts_needed(const struct store_io *io)
+{
+	uint32_t all = io->ext_head + io->bytes + io->ext_tail;
+	uint32_t cuts = all / io->file->direct.part_bytes;
+
+	return ((unsigned)io->iovcnt + cuts) / PART_IOV + cuts + 1;
+}
+
+_Static_assert((STORE_FILE_IOV + RPCRDMA_BUF_MAX / STORE_PART_MIN) / PART_IOV +
+			       RPCRDMA_BUF_MAX / STORE_PART_MIN + 1 <
+		       DEPTH,
+	       "parts for the longest");
+
+static void part_describe(struct part *p, struct store_io *io, uint32_t off, uint32_t len, int wake)
+{
+	const struct store_file *f = io->file;
+	long long at = (long long)(io->off - io->ext_head + off);
+	int n = store_file_iov(io, off, len, p->iov, PART_IOV);
+
+	p->io = io;
+	p->off = off;
+	p->len = 0;
+	for (int i = 0; i < n; i++)
+		p->len += (uint32_t)p->iov[i].iov_len;
+	if (io->op == STORE_READ)
+		io_prep_preadv(&p->cb, f->direct.fd, p->iov, n, at);
+	else
+		io_prep_pwritev(&p->cb, f->direct.fd, p->iov, n, at);
+	io_set_eventfd(&p->cb, wake);
+	p->cb.data = p;
+	p->cb.aio_rw_flags = RWF_NOWAIT;
+	if (io->op == STORE_WRITE)
+		p->cb.aio_rw_flags |= (unsigned)store_file_flags(io->stable);
+}
+
+static void flush(struct store_aio *a);
+
+/* there are parts enough */
+static void launch(struct store_aio *a, struct store_io *io)
+{
+	uint32_t all = io->ext_head + io->bytes + io->ext_tail, at = 0;
+
+	io->end = all;
+	io->end_err = 0;
+	io->parts = 0;
+	while (at < all) {
+		struct part *p = part_get(a);
+
+		part_describe(p, io, at, MIN(all - at, io->file->direct.part_bytes), a->wake.fd);
+		a->pending[a->npending++] = &p->cb;
+		at += p->len;
+		io->parts++;
+	}
+	rpcrdma_engine_add_poller(a->store.reactor->engine, &a->poller);
+	if (a->store.exp->conf.data.overlap != DATA_OVERLAP_OFF)
+		flush(a);
+}
+
+static bool has_room(const struct store_aio *a, const struct store_io *io)
+{
+	return parts_needed(io) <= a->nfree;
+}
+
+/* ---- the end of an operation -------------------------------------------------------------- */
+
+/* Return: is it over? Else a worker has it now */
+static bool conclude(struct store_io *io)
+{
+	bool all = io->end == io->ext_head + io->bytes + io->ext_tail;
+	uint32_t got = store_direct_rest(io, io->end);
+	int err = io->end_err;
+
+	io->head = got;
+	io->res = (int32_t)got;
+	if (all || got == io->bytes)
+		return true;
+	if (io->op == STORE_READ && !err && store_file_is_complete(io, got))
+		return true;
+	if (err == -EOPNOTSUPP)
+		io->file->direct.no_nowait[io->op == STORE_WRITE] = true;
+	if (!err || err == -EAGAIN || err == -EOPNOTSUPP || err == -EINVAL) {
+		reactor_count(io->store->reactor, aio_again);
+		by_worker(io);
+		return false;
+	}
+	if (io->op == STORE_WRITE)
+		store_file_wrote(io, err);
+	if (!got)
+		io->res = err;
+	return true;
+}
+
+static void part_done(struct store_aio *a, struct part *p)
+{
+	struct store_io *io = p->io;
+	uint32_t good = p->res > 0 ? MIN((uint32_t)p->res, p->len) : 0;
+
+	if (good < p->len && p->off + good < io->end) {
+		io->end = p->off + good;
+		io->end_err = p->res < 0 ? (int)p->res : 0;
+	}
+	part_put(a, p);
+	if (--io->parts || !conclude(io))
+		return;
+	reactor_count(a->store.reactor, store_aio);
+	io->done(io);
+}
+
+/* ---- the kernel --------------------------------------------------------------------------- */
+
+static void count_submit(struct store_aio *a, uint64_t start, int n)
+{
+	uint64_t bytes = 0;
+
+	reactor_count(a->store.reactor, aio_submits);
+	for (int i = 0; i < n; i++)
+		bytes += container_of(a->pending[i], struct part, cb)->len;
+	if (clock_now_ns() - start > SUBMIT_SLOW_NS + bytes)
+		reactor_count(a->store.reactor, submit_blocked);
+}
+
+/* all that is pending; what the kernel does not take becomes `failed` */
+static void flush(struct store_aio *a)
+{
+	unsigned at = 0;
+
+	while (at < a->npending) {
+		uint64_t start = clock_now_ns();
+		int n = io_submit(a->ctx, (long)(a->npending - at), a->pending + at);
+
+		if (n > 0) {
+			count_submit(a, start, n);
+			a->in_kernel += (unsigned)n;
+			at += (unsigned)n;
+		} else {
+			struct part *p = container_of(a->pending[at++], struct part, cb);
+
+			p->res = n ? n : -EAGAIN;
+			p->next = a->failed;
+			a->failed = p;
+		}
+	}
+	a->npending = 0;
+}
+
+static int end_failed(struct store_aio *a)
+{
+	int ran = 0;
+
+	while (a->failed) {
+		struct part *p = a->failed;
+
+		a->failed = p->next;
+		part_done(a, p);
+		ran++;
+	}
+	return ran;
+}
+
+static int reap(struct store_aio *a)
+{
+	struct io_event events[REAP_BATCH];
+	struct timespec now = { 0 };
+	int ran = 0, n;
+
+	do {
+		/* an empty ring is seen without a system call */
+		n = a->in_kernel ? io_getevents(a->ctx, 0, REAP_BATCH, events, &now) : 0;
+		for (int i = 0; i < n; i++) {
+			struct part *p = events[i].data;
+
+			a->in_kernel--;
+			p->res = (long)events[i].res;
+			part_done(a, p);
+		}
+		ran += MAX(n, 0);
+	} while (n == REAP_BATCH);
+	return ran;
+}
+
+static void aio_free(struct store_aio *a)
+{
+	rpcrdma_engine_del_poller(a->store.reactor->engine, &a->poller);
+	if (a->wake.fd >= 0) {
+		rpcrdma_engine_unwatch(a->store.reactor->engine, &a->wake);
+		close(a->wake.fd);
+	}
+	if (a->ctx)
+		(void)io_destroy(a->ctx);
+	free(a);
+}
+
+/* Completions, then those that waited for what they gave back, then all that this has begun.
+ * Return: how many operations ended */
+static int turn(struct store_aio *a)
+{
+	int ran = 0;
+
+	if (a->reaping)
+		return 0;
+	a->reaping = true;
+	ran += reap(a);
+	while (a->waiting.head && has_room(a, a->waiting.head))
+		launch(a, fifo_pop(&a->waiting));
+	flush(a);
+	ran += end_failed(a);
+	a->reaping = false;
+	if (a->dead)
+		aio_free(a);
+	else if (!a->in_kernel && !a->npending && !a->failed)
+		rpcrdma_engine_del_poller(a->store.reactor->engine, &a->poller);
+	return ran;
+}
+
+static int on_poll(struct rpcrdma_poller *p)
+{
+	return turn(container_of(p, struct store_aio, poller));
+}
+
+/* edge-triggered: there is nothing to read */
+static void on_wake(struct rpcrdma_watch *w, uint32_t events)
+{
+	(void)events;
+	(void)turn(container_of(w, struct store_aio, wake));
+}
+
+/* ---- submitting --------------------------------------------------------------------------- */
+
+/* all of it is in the page cache, and was there a moment later */
+static bool taken_from_cache(struct store_io *io)
+{
+	ssize_t n;
+
+	if (io->file->no_nowait_read || !store_direct_resident(io->file->fd, io->off, io->bytes))
+		return false;
+	n = store_file_move(io->file->fd, io, 0, io->bytes, RWF_NOWAIT);
+	if (n < 0 || !store_file_is_complete(io, (uint32_t)n))
+		return false;
+	io->res = (int32_t)n;
+	io->copied = (uint32_t)n;
+	count_worked(io);
+	reactor_count(io->store->reactor, store_now);
+	return true;
+}
+
+/* its file is open for it; Return: as store_ops.submit */
+static int start(struct store_aio *a, struct store_io *io)
+{
+	struct store_direct *d = &io->file->direct;
+	const struct export_data *conf = &a->store.exp->conf.data;
+
+	if (d->state == STORE_DIRECT_NONE)
+		return store_cached_ops.submit(&a->store, io);
+	if (io->op == STORE_READ && conf->read == DATA_READ_AUTO && taken_from_cache(io))
+		return 1;
+	if (io->has_setid || d->no_nowait[io->op == STORE_WRITE] || !store_direct_fits(d, io))
+		by_worker(io);
+	else if (a->waiting.head || !has_room(a, io))
+		fifo_push(&a->waiting, io);
+	else
+		launch(a, io);
+	return 0;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static void run_open(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job);
+	struct export *exp = io->store->exp;
+	int err = store_direct_open(io->file, reads_directly(exp), &io->direct);
+
+	if (err)
+		say_cached(exp, err);
+	run_direct(job);
+}
+
+static void on_open(struct worker_job *job)
+{
+	struct store_io *io = container_of(job, struct store_io, job), *fifo = NULL, *w;
+	struct store_file *f = io->file;
+
+	f->direct = io->direct;
+	while ((w = f->opening)) {
+		f->opening = w->next;
+		w->next = fifo;
+		fifo = w;
+	}
+	while ((w = fifo)) {
+		fifo = w->next;
+		if (start(aio_of(w->store), w))
+			w->done(w);
+	}
+	on_direct(job); /* the last: it may be what keeps the store */
+}
+
+static bool wants_direct(const struct export_data *conf, const struct store_io *io)
+{
+	if (io->op == STORE_READ)
+		return conf->read != DATA_READ_CACHED;
+	return io->op == STORE_WRITE && conf->write == DATA_WRITE_DIRECT;
+}
+
+static int aio_submit(struct store *s, struct store_io *io)
+{
+	struct store_direct *d = &io->file->direct;
+
+	if (!wants_direct(&s->exp->conf.data, io))
+		return store_cached_ops.submit(s, io);
+	if (d->state == STORE_DIRECT_UNTRIED) {
+		d->state = STORE_DIRECT_OPENING;
+		io->refused = false;
+		to_worker(io, run_open, on_open);
+		return 0;
+	}
+	if (d->state == STORE_DIRECT_OPENING) {
+		io->next = io->file->opening;
+		io->file->opening = io;
+		return 0;
+	}
+	return start(aio_of(s), io);
+}
+
+/* on a worker already: the first operation need not visit one */
+static int aio_open(const struct fh_obj *o, bool write, struct store_file *ret)
+{
+	int err = store_file_open(o, write, ret);
+
+	if (err)
+		return err;
+	err = store_direct_open(ret, reads_directly(o->exp), &ret->direct);
+	if (err)
+		say_cached(o->exp, err);
+	return 0;
+}
+
+/* ---- the store ---------------------------------------------------------------------------- */
+
+static int aio_create(struct reactor *r, struct export *exp, struct store **ret)
+{
+	struct store_aio *a = calloc(1, sizeof(*a));
+	int err;
+
+	if (!a)
+		return -ENOMEM;
+	a->store = (struct store){ .ops = &store_aio_ops, .reactor = r, .exp = exp };
+	a->poller.fn = on_poll;
+	a->wake = (struct rpcrdma_watch){ .fd = -1, .fn = on_wake };
+	fifo_init(&a->waiting);
+	for (unsigned i = DEPTH; i-- > 0;)
+		part_put(a, &a->parts[i]);
+	err = io_setup((int)DEPTH, &a->ctx);
+	if (err == -EAGAIN)
+		log_err("export %s: no asynchronous I/O: fs.aio-max-nr is used up", exp->conf.name);
+	if (!err) {
+		a->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		err = a->wake.fd < 0 ? -errno :
+				       rpcrdma_engine_watch(r->engine, &a->wake, EPOLLIN | EPOLLET);
+	}
+	if (err) {
+		aio_free(a);
+		return err;
+	}
+	*ret = &a->store;
+	return 0;
+}
+
+static void aio_destroy(struct store *s)
+{
+	struct store_aio *a = aio_of(s);
+
+	a->dead = true;
+	if (!a->reaping)
+		aio_free(a);
+}
+
+const struct store_ops store_aio_ops = {
+	.name = "aio",
+	.create = aio_create,
+	.destroy = aio_destroy,
+	.open = aio_open,
+	.adopt = store_file_adopt,
+	.close = store_file_close,
+	.submit = aio_submit,
+};

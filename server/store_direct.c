@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_direct.c - past the page cache: a second descriptor, what it can move, and moving it
+ *
+ * Operation: a file that is served directly has two descriptors. The one with O_DIRECT moves what
+ *            begins and ends where the device can; the other does everything else, so that no byte of
+ *            a neighbour is read, changed and written back by us, and no file grows by being rounded.
+ *            A read may be rounded instead, where its memory has room on both sides.
+ *            Writes go directly by whole pages only: a page in the cache is never half of one and
+ *            half of another.
+ *            The kernel keeps both ways coherent: a direct read first has dirty pages written, a
+ *            direct write has pages that it overtakes dropped. It does so for read() and
+ *            write(), not for what is mapped and stored to at the same time.
+ * Memory:    none of its own.
+ * Threads:   opening and moving on workers; the rest on any.
+ * Errors:    a file system that says EINVAL to what was aligned as it asked has no direct I/O that
+ *            is good for anything: io->refused.
+ */
+#include "store_direct.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "export_data.h"
+#include "store_file.h"
+#include "vfs_int.h"
+
+#define ALIGN_MAX (64u << 10)
+#define RESIDENT_PAGES 1024 /* more than the longest READ has */
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static bool is_align(uint32_t n)
+{
+	return n && n <= ALIGN_MAX && !(n & (n - 1));
+}
+
+/* what Linux since 6.1 can tell of some file systems; the rest are content with pages */
+static int find_alignment(int fd, struct store_direct *d)
+{
+	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
+
+	d->mem_align = d->read_align = DATA_ALIGN;
+#ifdef STATX_DIOALIGN
+	struct statx stx;
+
+	if (!statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) && stx.stx_mask & STATX_DIOALIGN) {
+		d->mem_align = stx.stx_dio_mem_align;
+		d->read_align = stx.stx_dio_offset_align;
+	}
+#else
+	(void)fd;
+#endif
+	d->write_align = MAX(d->read_align, page);
+	return is_align(d->mem_align) && is_align(d->read_align) ? 0 : -EOPNOTSUPP;
+}
+
+static bool queue_limit(dev_t dev, const char *up, const char *name, unsigned unit, uint32_t *limit)
+{
+	unsigned long long n;
+	char path[96];
+	FILE *f;
+	int got;
+
+	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/%s", major(dev), minor(dev),
+		       up, name);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	got = fscanf(f, "%10llu", &n);
+	fclose(f);
+	if (got == 1 && n && n < UINT32_MAX / unit)
+		*limit = MIN(*limit, MAX((uint32_t)n * unit, STORE_PART_MIN));
+	return true;
+}
+
+/* What is longer than the device takes at once would have to be split, which the block layer does
+ * not do for those who must not wait: they get EAGAIN. */
+static uint32_t find_part(int fd)
+{
+	uint32_t limit = UINT32_MAX;
+	struct stat st;
+
+	if (!fstat(fd, &st) && !queue_limit(st.st_dev, "", "max_sectors_kb", 1024, &limit))
+		(void)queue_limit(st.st_dev, "../", "max_sectors_kb", 1024, &limit); /* a partition */
+	return limit - limit % ALIGN_MAX;
+}
+
+/** store_direct_open - see store_direct.h */
+int store_direct_open(const struct store_file *f, bool reads, struct store_direct *ret)
+{
+	int fd, err;
+
+	*ret = (struct store_direct){ .state = STORE_DIRECT_NONE, .fd = -1 };
+	if (f->in_memory)
+		return -EOPNOTSUPP;
+	err = find_alignment(f->fd, ret);
+	if (err)
+		return err;
+	fd = vfs_reopen(f->fd, (f->writable ? O_RDWR : O_RDONLY) | O_DIRECT);
+	if (fd < 0)
+		return fd == -EINVAL ? -EOPNOTSUPP : fd;
+	ret->fd = fd;
+	ret->state = STORE_DIRECT_OPEN;
+	ret->part_bytes = find_part(fd);
+	/* an end that is read through the page cache brings no pages beside it there */
+	if (reads)
+		(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
+	return 0;
+}
+
+/* ---- moving ------------------------------------------------------------------------------- */
+
+static uint32_t align_of(const struct store_direct *d, const struct store_io *io)
+{
+	return io->op == STORE_READ ? d->read_align : d->write_align;
+}
+
+/* may the device put @len bytes from @skip on into their memory? */
+static bool memory_fits(const struct store_direct *d, const struct store_io *io, uint32_t skip,
+			uint32_t len)
+{
+	struct iovec iov[STORE_FILE_IOV];
+	int n = store_file_iov(io, skip, len, iov, STORE_FILE_IOV);
+
+	for (int i = 0; i < n; i++) {
+		if ((uintptr_t)iov[i].iov_base % d->mem_align || iov[i].iov_len % d->read_align)
+			return false;
+	}
+	return true;
+}
+
+/** store_direct_fits - see store_direct.h */
+bool store_direct_fits(const struct store_direct *d, struct store_io *io)
+{
+	uint64_t align = align_of(d, io), end = io->off + io->bytes;
+	uint32_t head = (uint32_t)(io->off % align), tail = (uint32_t)(-end % align);
+
+	if (head || tail) {
+		if (io->op != STORE_READ || head > io->pad_head || tail > io->pad_tail)
+			return false;
+	}
+	io->ext_head = head;
+	io->ext_tail = tail;
+	if (io->iovcnt <= STORE_FILE_IOV && memory_fits(d, io, 0, head + io->bytes + tail))
+		return true;
+	io->ext_head = io->ext_tail = 0;
+	return false;
+}
+
+/** store_direct_rest - see store_direct.h */
+uint32_t store_direct_rest(struct store_io *io, uint32_t end)
+{
+	uint32_t head = io->ext_head;
+
+	io->ext_head = io->ext_tail = 0;
+	return end > head ? MIN(end - head, io->bytes) : 0;
+}
+
+/* A whole read, rounded; Return: bytes of @io, up to where the file or an error ended it */
+static uint32_t read_rounded(struct store_io *io)
+{
+	uint32_t all = io->ext_head + io->bytes + io->ext_tail, at = 0;
+
+	while (at < all) {
+		ssize_t n = store_file_move(io->direct.fd, io, at, all - at, 0);
+
+		if (n > 0)
+			at += (uint32_t)n;
+		if (n <= 0 || n % io->direct.read_align)
+			break;
+	}
+	return store_direct_rest(io, at);
+}
+
+static ssize_t through_cache(struct store_io *io, uint32_t at, uint32_t len, int flags)
+{
+	ssize_t n = store_file_move(io->file->fd, io, at, len, flags);
+
+	if (n > 0)
+		io->copied += (uint32_t)n;
+	return n;
+}
+
+/* One system call from @at on; Return: bytes or -errno */
+static ssize_t step(struct store_io *io, uint32_t at, int flags)
+{
+	const struct store_direct *d = &io->direct;
+	uint32_t left = io->bytes - at, align, over;
+
+	if (d->state != STORE_DIRECT_OPEN || io->refused)
+		return through_cache(io, at, left, flags);
+	align = align_of(d, io);
+	over = (uint32_t)((io->off + at) % align);
+	if (over)
+		return through_cache(io, at, MIN(left, align - over), flags);
+	if (left >= align && memory_fits(d, io, at, left - left % align)) {
+		ssize_t n = store_file_move(d->fd, io, at, left - left % align, flags);
+
+		if (n != -EINVAL)
+			return n;
+		io->refused = true;
+	}
+	return through_cache(io, at, left, flags);
+}
+
+/** store_direct_move_all - see store_direct.h */
+int32_t store_direct_move_all(struct store_io *io, int flags, int *ret_err)
+{
+	uint32_t at = io->head;
+
+	*ret_err = 0;
+	if (!at && io->op == STORE_READ && io->direct.state == STORE_DIRECT_OPEN &&
+	    store_direct_fits(&io->direct, io))
+		at = read_rounded(io);
+	while (at < io->bytes) {
+		ssize_t n = step(io, at, flags);
+
+		if (n < 0) {
+			*ret_err = (int)n;
+			return at ? (int32_t)at : (int32_t)n;
+		}
+		if (!n)
+			break;
+		at += (uint32_t)n;
+	}
+	return (int32_t)at;
+}
+
+/* ---- what is in the page cache ------------------------------------------------------------ */
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+/* Linux before 6.5 */
+static bool resident_mincore(int fd, uint64_t off, uint64_t end)
+{
+	static const unsigned char in = 1;
+	unsigned char seen[RESIDENT_PAGES];
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), len, n;
+	bool all;
+	void *map;
+
+	off -= off % page;
+	len = end - off;
+	n = (len + page - 1) / page;
+	if (n > RESIDENT_PAGES)
+		return false;
+	map = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, (off_t)off);
+	if (map == MAP_FAILED)
+		return false;
+	all = !mincore(map, len, seen);
+	for (uint64_t i = 0; i < n && all; i++)
+		all = seen[i] & in;
+	munmap(map, len);
+	return all;
+}
+
+/** store_direct_resident - see store_direct.h */
+bool store_direct_resident(int fd, uint64_t off, uint32_t bytes)
+{
+	struct {
+		uint64_t off, len;
+	} range = { off, bytes };
+	struct {
+		uint64_t cached, dirty, writeback, evicted, recently_evicted;
+	} st;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (!syscall(SYS_cachestat, fd, &range, &st, 0))
+		return st.cached >= (off + bytes - 1) / page - off / page + 1;
+	return resident_mincore(fd, off, off + bytes);
+}
