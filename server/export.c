@@ -217,6 +217,9 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 	if (!strcmp(key, "secure") || !strcmp(key, "insecure"))
 		return set_flag(c, EXPORT_GIVEN_SECURE, key, value, key[0] == 's', &c->secure, why,
 				why_bytes);
+	if (!strcmp(key, "async") || !strcmp(key, "sync"))
+		return set_flag(c, EXPORT_GIVEN_ASYNC, key, value, key[0] == 'a', &c->async, why,
+				why_bytes);
 	for (size_t i = 0; i < ARRAY_SIZE(squashes); i++) {
 		if (strcmp(key, squashes[i].key))
 			continue;

@@ -35,6 +35,7 @@ enum { /* struct export_conf.given */
        EXPORT_GIVEN_ANONUID = 1u << 2,
        EXPORT_GIVEN_ANONGID = 1u << 3,
        EXPORT_GIVEN_SECURE = 1u << 4,
+       EXPORT_GIVEN_ASYNC = 1u << 7,
 };
 
 #define EXPORT_PORTS_RESERVED 1024u /* below: only who has the privilege can call from there */
@@ -53,6 +54,7 @@ struct export_conf {
 	unsigned given; /* what an option has said already, so that no second one contradicts */
 	bool ro;
 	bool secure; /* over TCP only from a reserved port; by default if we are root */
+	bool async; /* answers do not wait for the disk */
 	enum export_squash squash;
 	uint32_t anonuid, anongid;
 	struct export_cidr clients[EXPORT_CLIENTS_MAX];

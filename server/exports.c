@@ -257,6 +257,7 @@ int exports_replace(struct server *srv, const struct conf *conf, char *why, size
 static bool says_the_same(const struct export_conf *a, const struct export_conf *b)
 {
 	return !strcmp(a->path, b->path) && a->ro == b->ro && a->secure == b->secure &&
+	       a->async == b->async &&
 	       a->squash == b->squash && a->anonuid == b->anonuid && a->anongid == b->anongid &&
 	       a->nclients == b->nclients &&
 	       !memcmp(a->clients, b->clients, a->nclients * sizeof(a->clients[0])) &&
@@ -280,8 +281,9 @@ void exports_announce(const struct exports *old, const struct exports *now)
 		was = old ? export_find_id(&old->table, e->id) : NULL;
 		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf))
 			continue;
-		log_info("export %s: %s, %s, %s%s%s", e->conf.name, e->conf.path,
+		log_info("export %s: %s, %s%s, %s%s%s", e->conf.name, e->conf.path,
 			 e->conf.ro ? "read-only" : "read and write",
+			 e->conf.async ? ", not durable" : "",
 			 fh_kind_name((enum fh_kind)e->fh_kind),
 			 export_data_print(&e->conf.data, how, sizeof(how)),
 			 e->conf.secure ? "" : ", from any port");

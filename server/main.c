@@ -36,7 +36,7 @@ static const char usage[] =
 	"\n"
 	"  -c, --config FILE    read FILE first: sections [server] and [export /NAME]\n"
 	"  -e, --export SPEC    serve a directory; options after it:\n"
-	"                         ro, rw, root_squash, no_root_squash, all_squash,\n"
+	"                         ro, rw, sync, async, root_squash, no_root_squash, all_squash,\n"
 	"                         secure, insecure, anonuid=N, anongid=N,\n"
 	"                         clients=CIDR[,CIDR...]\n"
 	"                       without clients= this host only; how data travels (leatd.conf(5)):\n"

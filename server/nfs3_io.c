@@ -13,7 +13,9 @@
  *            own, has told whether the data arrived. The write verifier changes whenever a sync
  *            fails, whoever asked for it (commit.h), since the kernel tells each loss only once; a WRITE
  *            answers with the verifier that was in force before it took data, so that no change can
- *            fall in between.
+ *            fall in between. In an export that is `async` no answer waits for the disk: stable WRITEs are
+ *            unstable ones that say otherwise, and a COMMIT says what it would if there were nothing to
+ *            sync.
  * Memory:    r->file is held from begin to the end of the request.
  * Threads:   reactor, but for nfs3_io_open().
  * Errors:    statuses as RFC 1813 lists them; what is no regular file gets INVAL.
@@ -225,6 +227,16 @@ void nfs3_io_write_finish(struct req *r)
 
 /* ---- COMMIT ------------------------------------------------------------------------------- */
 
+static void answer_commit(struct req *r)
+{
+	COMMIT3resok *ok = &r->res.commit.COMMIT3res_u.resok;
+
+	r->res.status = NFS3_OK;
+	set_wcc(r, &ok->file_wcc);
+	/* taken after the sync: a loss that somebody else was told of shows in it */
+	put_be64(ok->verf, atomic_load(&r->srv->write_verf));
+}
+
 /** nfs3_io_commit_finish - see nfs3_io.h; the range is not looked at: all of the file is synced */
 void nfs3_io_commit_finish(struct req *r)
 {
@@ -238,10 +250,7 @@ void nfs3_io_commit_finish(struct req *r)
 		return;
 	}
 	fdcache_cleaned(r->file, r->sync_seq);
-	res->status = NFS3_OK;
-	set_wcc(r, &res->COMMIT3res_u.resok.file_wcc);
-	/* taken after the sync: a loss that somebody else was told of shows in it */
-	put_be64(res->COMMIT3res_u.resok.verf, atomic_load(&r->srv->write_verf));
+	answer_commit(r);
 }
 
 /** nfs3_io_begin - see nfs3_io.h */
@@ -257,6 +266,10 @@ enum nfs3_io_next nfs3_io_begin(struct req *r)
 	case PLACE_WRITE:
 		return begin_write(r);
 	default:
+		if (r->exp->conf.async) { /* and the file stays dirty, until the cache has it synced */
+			answer_commit(r);
+			return NFS3_IO_ANSWERED;
+		}
 		r->sync_seq = r->file->dirty_seq;
 		place_start(r, PLACE_SYNC, 0, 0);
 		return NFS3_IO_READY;

@@ -363,7 +363,8 @@ static void fill_io(struct place_piece *p)
 		return;
 	case PLACE_WRITE:
 		io->op = STORE_WRITE;
-		io->stable = (enum store_stable)r->args.write.stable;
+		io->stable = r->exp->conf.async ? STORE_UNSTABLE :
+						  (enum store_stable)r->args.write.stable;
 		io->has_setid = r->stx.stx_mode & (S_ISUID | S_ISGID);
 		return;
 	default:

@@ -202,14 +202,17 @@ static int sync_fs_of(const struct fh_obj *o)
 /** vfs_sync_fd - fsync() of what @fd has open, which lies in @exp
  *
  * The kernel tells a loss of data once, to whoever syncs first: those whose data it was learn of it by
- * the write verifier.
+ * the write verifier. In an export that does not promise durability nothing is done.
  *
  * Return: 0, -EINVAL: this file system has nothing to sync there; -errno.
  */
 int vfs_sync_fd(const struct export *exp, int fd)
 {
-	int err = fsync(fd) ? -errno : 0;
+	int err;
 
+	if (exp->conf.async)
+		return 0;
+	err = fsync(fd) ? -errno : 0;
 	if (err && err != -EINVAL)
 		commit_lost(exp->commit);
 	return err;
@@ -240,6 +243,8 @@ static int sync_now(const void *arg)
  */
 int vfs_sync(const struct fh_obj *o)
 {
+	if (o->exp->conf.async)
+		return 0;
 	if (!S_ISDIR(o->stx.stx_mode))
 		return sync_now(o);
 	return commit_run(o->exp->commit, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),

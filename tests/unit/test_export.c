@@ -164,11 +164,12 @@ static void options(void **state)
 	tmp_dir_create(&t);
 	snprintf(arg, sizeof(arg),
 		 "/data=%s,ro,all_squash,anonuid=7,anongid=8,clients=10.0.0.0/8,"
-		 "fd00::/8,192.168.1.1,rw=no",
+		 "fd00::/8,192.168.1.1,rw=no,async",
 		 t.path);
 	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
 	assert_string_equal(c.name, "/data");
 	assert_true(c.ro);
+	assert_true(c.async);
 	assert_int_equal(c.squash, EXPORT_SQUASH_ALL);
 	assert_int_equal(c.anonuid, 7);
 	assert_int_equal(c.anongid, 8);
@@ -178,6 +179,7 @@ static void options(void **state)
 	snprintf(arg, sizeof(arg), "%s,ro,no_root_squash", t.path);
 	assert_int_equal(export_conf_parse(arg, &c, why, sizeof(why)), 0);
 	assert_true(c.ro);
+	assert_false(c.async);
 	assert_int_equal(c.squash, EXPORT_SQUASH_NONE);
 	assert_int_equal(c.nclients, 0);
 	assert_int_equal(c.secure, geteuid() == 0);
@@ -215,6 +217,8 @@ static void refused(void **state)
 					   "/x=/tmp,ro,rw",
 					   "/x=/tmp,rw,ro",
 					   "/x=/tmp,ro=yes,ro=no",
+					   "/x=/tmp,sync,async",
+					   "/x=/tmp,async=soon",
 					   "/x=/tmp,root_squash,no_root_squash",
 					   "/x=/tmp,all_squash,root_squash",
 					   "/x=/tmp,secure,insecure",
