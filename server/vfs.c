@@ -199,6 +199,15 @@ static int sync_fs_of(const struct fh_obj *o)
 	return err;
 }
 
+static int sync_fd(const struct export *exp, int fd)
+{
+	int err = fsync(fd) ? -errno : 0;
+
+	if (err && err != -EINVAL)
+		commit_lost(exp->commit);
+	return err;
+}
+
 /** vfs_sync_fd - fsync() of what @fd has open, which lies in @exp
  *
  * The kernel tells a loss of data once, to whoever syncs first: those whose data it was learn of it by
@@ -208,14 +217,7 @@ static int sync_fs_of(const struct fh_obj *o)
  */
 int vfs_sync_fd(const struct export *exp, int fd)
 {
-	int err;
-
-	if (exp->conf.async)
-		return 0;
-	err = fsync(fd) ? -errno : 0;
-	if (err && err != -EINVAL)
-		commit_lost(exp->commit);
-	return err;
+	return exp->conf.async ? 0 : sync_fd(exp, fd);
 }
 
 /* What cannot be opened without side effects (a device, a pipe) or without rights that we do not have
@@ -232,7 +234,7 @@ static int sync_now(const void *arg)
 		return sync_fs_of(o);
 	if (fd < 0)
 		return fd;
-	err = vfs_sync_fd(o->exp, fd);
+	err = sync_fd(o->exp, fd);
 	close(fd);
 	return err == -EINVAL ? sync_fs_of(o) : err;
 }
