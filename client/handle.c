@@ -22,7 +22,11 @@
 #include "io.h"
 
 #define TIMEO_DEFAULT_MS 60000u
-#define PATH_TOLD_MAX 300u /* a long name must not push the reason off the line */
+
+/* long names must not push the reason off a line */
+#define URL_TOLD_MAX 256
+#define PATH_TOLD_MAX 300u
+#define PATH2_TOLD_MAX 150u
 
 /* In a service thread: the handle it serves. */
 static _Thread_local const struct leat *serving;
@@ -126,39 +130,39 @@ bool lt_handle_is_mine(const struct leat *m)
 	       serving == m;
 }
 
-/* "/A/B" behind what is in @buf; of a long one the end. */
-static void add_path(char *buf, size_t cap, const char *path)
+/* "/A/B", of @path below @dir, behind what is in @buf; of a long one the end. */
+static void add_path(char *buf, size_t cap, const char *dir, const char *path, size_t max)
 {
+	char text[2 * LT_PATH_MAX + 2];
 	size_t at = strlen(buf), len;
 
 	while (*path == '/')
 		path++;
-	len = strlen(path);
-	if (len > PATH_TOLD_MAX)
-		snprintf(buf + at, cap - at, "/...%s", path + len - PATH_TOLD_MAX);
+	snprintf(text, sizeof(text), "%.*s%s%.*s", LT_PATH_MAX, dir, dir[0] && path[0] ? "/" : "",
+		 LT_PATH_MAX, path);
+	len = strlen(text);
+	if (len > max)
+		snprintf(buf + at, cap - at, "/...%s", text + len - max);
 	else if (len)
-		snprintf(buf + at, cap - at, "/%s", path);
+		snprintf(buf + at, cap - at, "/%s", text);
 }
 
 /** lt_handle_tell - see handle.h */
 void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,
 		    const char *cause)
 {
-	char place[sizeof(m->server_url) + 2 * PATH_TOLD_MAX + 16];
-	char place2[PATH_TOLD_MAX + 16] = "";
+	char place[URL_TOLD_MAX + PATH_TOLD_MAX + 8], place2[PATH2_TOLD_MAX + 8] = "";
 	const char *reason = strerror(-err);
 	size_t len;
 
-	snprintf(place, sizeof(place), "%s", m->server_url);
+	snprintf(place, sizeof(place), "%.*s", URL_TOLD_MAX, m->server_url);
 	len = strlen(place);
 	if (len && place[len - 1] == '/')
 		place[len - 1] = '\0'; /* of the export "/" */
-	if (path && path[0] != '/')
-		add_path(place, sizeof(place), m->path);
 	if (path)
-		add_path(place, sizeof(place), path);
+		add_path(place, sizeof(place), path[0] == '/' ? "" : m->path, path, PATH_TOLD_MAX);
 	if (path2)
-		add_path(place2, sizeof(place2), path2);
+		add_path(place2, sizeof(place2), "", path2, PATH2_TOLD_MAX);
 	if (!strcmp(cause, reason))
 		cause = "";
 	pthread_mutex_lock(&m->lock);

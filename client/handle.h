@@ -58,7 +58,7 @@ struct leat {
 	struct rpcrdma_msg service_msg;
 
 	pthread_mutex_t lock;              /* the leaves below; no other lock is taken under it */
-	char error[2048];
+	char error[1024];
 	struct lt_io *free_ios;
 	unsigned free_ios_count;
 };
