@@ -21,7 +21,7 @@ static int cat_one(struct tool_target *t, void *ctx)
 {
 	struct fs_file in, out = { .fd = STDOUT_FILENO };
 	struct copier *copier = NULL;
-	struct progress quiet = { 0 };
+	struct progress quiet = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	enum copy_side side = COPY_FROM;
 	struct stat st;
 	int rc, err;

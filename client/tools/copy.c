@@ -10,7 +10,7 @@
  *             believed to have, then one at a time until one comes back short: that is the end.
  * Memory:     Slots and buffers live as long as the copier; buffers come from leat_buf_alloc(), so
  *             that data goes from the server's disk to our write() or back without further copies.
- * Threads:    One; callbacks run inside leat_poll().
+ * Threads:    One for each copier; callbacks run inside leat_poll().
  * Errors:     The first one is kept, nothing new is started, what is in flight is waited for.
  */
 #include <errno.h>

@@ -16,8 +16,11 @@
  *             open while we are in it, so nobody can put a link in our way meanwhile.
  *             With -r links are copied as links, and so are pipes, sockets and devices, as far as
  *             whoever copies may make them.
- * Memory:     One copier for each source argument; two paths that grow and shrink.
- * Threads:    One.
+ *             The files of a tree are copied by workers (cp_pool.c), several at once; a directory
+ *             is left, and gets its times, when all that is below it is done.
+ * Memory:     One copier for each source argument and for each worker; two paths that grow and
+ *             shrink.
+ * Threads:    One walks; workers run copy_file(), each with a struct cp and mounts of its own.
  * Errors:     Told, the rest is copied; status 1.
  */
 #include <errno.h>
@@ -30,17 +33,27 @@
 #include <unistd.h>
 
 #include "copy.h"
+#include "cp_pool.h"
 
 struct cp {
 	bool recursive, preserve;
 	mode_t mask;
-	struct progress progress;
+	struct progress *progress;  /* everybody's */
 
 	struct tool_target from_t, to_t; /* m is NULL for this machine */
 	struct tool_path from, to;
 	/* @base: where the last part of @to.text is a name, unless @to is what the user wrote */
 	struct fs_base from_base, to_base;
 	struct copier *copier;
+	struct cp_pool *pool;       /* NULL: one file after the other */
+	struct cp_batch *batch;     /* of the directory that we are in, or NULL */
+};
+
+/* A file for a worker: everything of struct cp that changes on the way. */
+struct job {
+	struct tool_path from, to;
+	struct fs_base from_base, to_base; /* open for as long as the batch is waited for */
+	struct stat st;
 };
 
 #define COPIES_MAX 4 /* of one file, when the server loses what it was told */
@@ -55,7 +68,7 @@ static const char *to_name(const struct cp *cp)
 
 static int complain(struct cp *cp, enum copy_side side, int err)
 {
-	progress_hide(&cp->progress);
+	progress_hide(cp->progress);
 	if (err == -EINTR && tool_interrupted()) {
 		log_err("%s: interrupted", cp->to.text);
 		return TOOL_FAILED;
@@ -212,7 +225,7 @@ static int copy_file(struct cp *cp, const struct stat *st)
 	struct stat old;
 	int rc, copies = 1;
 
-	progress_file(&cp->progress, cp->from.text, (uint64_t)st->st_size);
+	progress_file(cp->progress, cp->from.text, (uint64_t)st->st_size);
 	rc = fs_lstat(cp->to_base, to_name(cp), &old);
 	if (!rc) {
 		bool is_link = S_ISLNK(old.st_mode) && cp->to_base.no_links;
@@ -265,6 +278,80 @@ static int copy_special(struct cp *cp, const struct stat *st)
 	return rc ? complain(cp, COPY_TO, rc) : TOOL_OK;
 }
 
+/* ---- workers ---- */
+
+static void stop_worker(void *worker)
+{
+	struct cp *w = worker;
+
+	copier_destroy(w->copier);
+	tool_detach(&w->from_t);
+	tool_detach(&w->to_t);
+	free(w);
+}
+
+/* With the settings of @ctx, and mounts that nobody else uses. */
+static void *start_worker(void *ctx)
+{
+	const struct cp *cp = ctx;
+	struct cp *w = malloc(sizeof(*w));
+	int rc = 0;
+
+	if (!w)
+		return NULL;
+	*w = *cp;
+	w->from_t.m = w->to_t.m = NULL;
+	w->copier = NULL;
+	w->pool = NULL;
+	w->batch = NULL;
+	if (cp->from_t.m)
+		rc = leat_mount(cp->from_t.arg, NULL, &w->from_t.m);
+	if (!rc && cp->to_t.m)
+		rc = leat_mount(cp->to_t.arg, NULL, &w->to_t.m);
+	if (!rc)
+		rc = copier_create(w->from_t.m, w->to_t.m, w->progress, &w->copier);
+	if (rc) {
+		stop_worker(w);
+		return NULL;
+	}
+	return w;
+}
+
+static int run_job(void *worker, void *arg)
+{
+	struct cp *w = worker;
+	struct job *job = arg;
+	int rc;
+
+	w->from = job->from;
+	w->to = job->to;
+	w->from_base = job->from_base;
+	w->to_base = job->to_base;
+	w->from_base.m = w->from_t.m;
+	w->to_base.m = w->to_t.m;
+	rc = tool_interrupted() ? TOOL_FAILED : copy_file(w, &job->st);
+	free(job);
+	return rc;
+}
+
+static const struct cp_pool_ops pool_ops = { start_worker, run_job, stop_worker };
+
+/* By a worker, if we are in a directory and there is one: its status comes with the batch. */
+static int give_file(struct cp *cp, const struct stat *st)
+{
+	struct job *job = cp->pool && cp->batch ? malloc(sizeof(*job)) : NULL;
+
+	if (!job)
+		return copy_file(cp, st);
+	*job = (struct job){ cp->from, cp->to, cp->from_base, cp->to_base, *st };
+	if (cp_pool_give(cp->pool, cp->batch, job))
+		return TOOL_OK;
+	free(job);
+	return copy_file(cp, st);
+}
+
+/* ---- trees ---- */
+
 static int copy_any(struct cp *cp, const struct stat *st);
 
 /* cp->to_base is inside the target directory by now. */
@@ -272,6 +359,7 @@ static int copy_children(struct cp *cp)
 {
 	size_t from_len = cp->from.len, to_len = cp->to.len;
 	bool from_no_links = cp->from_base.no_links;
+	struct cp_batch batch = { 0 }, *outer = cp->batch;
 	struct tool_entries e;
 	int rc, worst = TOOL_OK;
 
@@ -279,6 +367,7 @@ static int copy_children(struct cp *cp)
 	if (rc)
 		return complain(cp, COPY_FROM, rc);
 	cp->from_base.no_links = true;
+	cp->batch = &batch;
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
 		rc = tool_path_push(&cp->from, e.v[i].name);
 		if (!rc)
@@ -288,6 +377,10 @@ static int copy_children(struct cp *cp)
 		tool_path_cut(&cp->from, from_len);
 		tool_path_cut(&cp->to, to_len);
 	}
+	/* what is copied into a directory changes its times, and may need it open */
+	if (cp->pool)
+		worst = MAX(worst, cp_pool_wait(cp->pool, &batch));
+	cp->batch = outer;
 	cp->from_base.no_links = from_no_links;
 	tool_entries_fini(&e);
 	return tool_interrupted() ? TOOL_FAILED : worst;
@@ -310,7 +403,7 @@ static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *
 		return TOOL_OK;
 	if (cp->to_base.no_links && !fs_lstat(cp->to_base, to_name(cp), &old) &&
 	    S_ISLNK(old.st_mode)) {
-		progress_hide(&cp->progress);
+		progress_hide(cp->progress);
 		log_err("%s: is a symbolic link where a directory is to be: not followed",
 			cp->to.text);
 		return TOOL_FAILED;
@@ -326,7 +419,7 @@ static int copy_dir(struct cp *cp, const struct stat *st)
 	int rc, worst;
 
 	if (!cp->recursive) {
-		progress_hide(&cp->progress);
+		progress_hide(cp->progress);
 		log_err("%s: is a directory: -r is wanted", cp->from.text);
 		return TOOL_FAILED;
 	}
@@ -350,7 +443,7 @@ static int copy_any(struct cp *cp, const struct stat *st)
 	case S_IFDIR:
 		return copy_dir(cp, st);
 	case S_IFREG:
-		return copy_file(cp, st);
+		return give_file(cp, st);
 	case S_IFLNK:
 		return copy_link(cp);
 	default:
@@ -421,10 +514,12 @@ static int copy_found(struct cp *cp)
 		log_err("%s: cannot be copied into itself, %s", cp->from.text, cp->to.text);
 		return TOOL_FAILED;
 	}
-	rc = copier_create(cp->from_t.m, cp->to_t.m, &cp->progress, &cp->copier);
-	if (rc)
-		return complain(cp, COPY_FROM, rc);
-	rc = copy_any(cp, &st);
+	rc = copier_create(cp->from_t.m, cp->to_t.m, cp->progress, &cp->copier);
+	if (!rc && S_ISDIR(st.st_mode) && (cp->from_t.m || cp->to_t.m))
+		rc = cp_pool_create(&pool_ops, cp, &cp->pool);
+	rc = rc ? complain(cp, COPY_FROM, rc) : copy_any(cp, &st);
+	cp_pool_destroy(cp->pool);
+	cp->pool = NULL;
 	copier_destroy(cp->copier);
 	cp->copier = NULL;
 	return rc;
@@ -465,6 +560,7 @@ static int attach_or_local(const char *arg, struct tool_target *t)
 
 static int copy_all(struct cp *cp, char **sources, int count, const char *to)
 {
+	struct progress progress;
 	bool into_dir = false;
 	int rc, worst = TOOL_OK;
 	struct stat st;
@@ -479,14 +575,15 @@ static int copy_all(struct cp *cp, char **sources, int count, const char *to)
 		tool_detach(&cp->to_t);
 		return TOOL_FAILED;
 	}
-	progress_init(&cp->progress);
+	progress_init(&progress);
+	cp->progress = &progress;
 	for (int i = 0; i < count && !tool_interrupted(); i++) {
 		rc = attach_or_local(sources[i], &cp->from_t) ? TOOL_FAILED :
 								copy_source(cp, into_dir);
 		worst = MAX(worst, rc);
 		tool_detach(&cp->from_t);
 	}
-	progress_end(&cp->progress);
+	progress_end(cp->progress);
 	tool_detach(&cp->to_t);
 	return worst;
 }

@@ -5,7 +5,7 @@
  *
  * Operation:  Each function asks libleat or the kernel, and speaks -errno for both.
  * Memory:     As tool_list().
- * Threads:    One.
+ * Threads:    Any: nothing is shared but what the caller shares.
  * Errors:     0 or -errno, never told here.
  */
 #include <dirent.h>

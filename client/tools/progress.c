@@ -4,9 +4,9 @@
  * progress.c - the bar that a copy shows on a terminal
  *
  * Operation:  One line on standard error, redrawn ten times a second at most; where that is no
- *             terminal, nothing at all.
+ *             terminal, nothing at all. Of several files at once the last one begun is named.
  * Memory:     None.
- * Threads:    One.
+ * Threads:    Any.
  * Errors:     None: a bar that cannot be drawn is not worth a word.
  */
 #include <stdio.h>
@@ -22,7 +22,8 @@
 
 void progress_init(struct progress *p)
 {
-	*p = (struct progress){ .on = isatty(STDERR_FILENO) != 0, .start_ns = clock_now_ns() };
+	*p = (struct progress){ .on = isatty(STDERR_FILENO) != 0, .start_ns = clock_now_ns(),
+				.lock = PTHREAD_MUTEX_INITIALIZER };
 }
 
 static void draw(struct progress *p, uint64_t now)
@@ -55,37 +56,38 @@ void progress_file(struct progress *p, const char *name, uint64_t size)
 {
 	char base[256];
 
-	p->files++;
-	p->file_bytes = 0;
-	p->file_size = size;
-	if (!p->on)
-		return;
 	tool_base_name(name, base, sizeof(base));
 	for (char *c = base; *c; c++) {
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';
 	}
+	pthread_mutex_lock(&p->lock);
+	p->files++;
+	p->file_bytes = 0;
+	p->file_size = size;
 	snprintf(p->name, sizeof(p->name), "%.63s", base);
+	pthread_mutex_unlock(&p->lock);
 }
 
 void progress_add(struct progress *p, uint64_t bytes)
 {
-	uint64_t now;
+	uint64_t now = p->on ? clock_now_ns() : 0;
 
+	pthread_mutex_lock(&p->lock);
 	p->bytes += bytes;
 	p->file_bytes += bytes;
-	if (!p->on)
-		return;
-	now = clock_now_ns();
-	if (now - p->drawn_ns >= DRAW_NS)
+	if (p->on && now - p->drawn_ns >= DRAW_NS)
 		draw(p, now);
+	pthread_mutex_unlock(&p->lock);
 }
 
 void progress_hide(struct progress *p)
 {
+	pthread_mutex_lock(&p->lock);
 	if (p->drawn)
 		fputs("\r\033[K", stderr);
 	p->drawn = false;
+	pthread_mutex_unlock(&p->lock);
 }
 
 void progress_end(struct progress *p)

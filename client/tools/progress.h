@@ -6,10 +6,13 @@
 #ifndef LEAT_TOOL_PROGRESS_H
 #define LEAT_TOOL_PROGRESS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Shared by all who copy. */
 struct progress {
+	pthread_mutex_t lock; /* of all of it but `on` and start_ns */
 	bool on, drawn;
 	uint64_t start_ns, drawn_ns;
 	uint64_t bytes, files;            /* of all files so far */

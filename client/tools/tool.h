@@ -3,7 +3,7 @@
  *
  * tool.h - what the commands of `leat` share: their table, URLs, messages, numbers
  *
- * Threads:  One, but for bench.c, which says its own.
+ * Threads:  One, but for bench.c and cp.c, which say their own.
  * Errors:   A command's function returns its exit status. What failed has been told by then, once,
  *           as one line on stderr that names what and why.
  */

@@ -51,6 +51,13 @@ head -c 2097152 /dev/urandom >"$work/src/whole blocks"
 : >"$work/src/empty"
 mkdir -p "$work/src/a/b/c" "$work/src/a/nothing here"
 echo deep >"$work/src/a/b/c/deep"
+mkdir "$work/src/many"
+for i in 1 2 3 4 5 6 7 8; do
+	for j in 1 2 3 4 5; do
+		echo "$i $j" >"$work/src/many/$i$j"
+	done
+done
+touch -d '2002-03-04 05:06:07' "$work/src/many"
 ln -s 'a/b/c/deep' "$work/src/link"
 ln -s '/no where' "$work/src/dangling"
 odd=$(printf 'x\001\t\377 %%3F?&\\y')
@@ -65,7 +72,7 @@ touch -d '2001-02-03 04:05:06' "$work/src/odd size" "$work/src/a/b"
 tree() { # DIR: everything that cp -p is to keep
 	(cd "$1" && find . ! -type l -printf '%y %m %P\n' | LC_ALL=C sort
 	find . -type l -printf 'l %P %l\n' | LC_ALL=C sort
-	find . -type f -printf '%T@ %P\n' | sed 's/\.[0-9]*//' | LC_ALL=C sort
+	find . ! -type l -printf '%T@ %P\n' | sed 's/\.[0-9]*//' | LC_ALL=C sort
 	find . -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum)
 }
 want=$(cd "$work/src" && tree .)
