@@ -170,6 +170,13 @@ static void *work_main(void *arg)
 
 static void under_work(const char *url)
 {
+	/* the last ones change under open files how their bytes travel */
+	static const char *const changes[] = {
+		"", ",anonuid=77",
+#ifdef HAVE_AIO
+		",read=direct,write=direct", ",read=auto", ",overlap=streams,write=direct",
+#endif
+	};
 	struct work w = { .url = url };
 	pthread_t t;
 
@@ -180,7 +187,7 @@ static void under_work(const char *url)
 		/* at least one round has begun and ended since the last */
 		while (atomic_load(&w.rounds) < seen + 2)
 			sched_yield();
-		reload(x_with(i % 3 ? "" : ",anonuid=77"), i % 2 ? y_at(y_dir) : NULL);
+		reload(x_with(changes[i % ARRAY_SIZE(changes)]), i % 2 ? y_at(y_dir) : NULL);
 	}
 	atomic_store(&w.stop, true);
 	pthread_join(t, NULL);

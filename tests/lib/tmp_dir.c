@@ -80,3 +80,16 @@ void tmp_dir_mkdir(const struct tmp_dir *t, const char *name)
 {
 	assert_int_equal(mkdir(tmp_dir_path(t, name), 0755), 0);
 }
+
+bool tmp_dir_has_direct(void)
+{
+	struct tmp_dir t;
+	int fd;
+
+	tmp_dir_create(&t);
+	fd = open(tmp_dir_path(&t, "probe"), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+	tmp_dir_destroy(&t);
+	return fd >= 0;
+}

@@ -6,6 +6,7 @@
 #ifndef TMP_DIR_H
 #define TMP_DIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct tmp_dir {
@@ -26,5 +27,8 @@ void tmp_dir_write(const struct tmp_dir *t, const char *name, const char *text);
 
 /** tmp_dir_mkdir - a directory, mode 0755 */
 void tmp_dir_mkdir(const struct tmp_dir *t, const char *name);
+
+/** tmp_dir_has_direct - can files there be opened with O_DIRECT? */
+bool tmp_dir_has_direct(void);
 
 #endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_rig.c - a store by itself: an engine, workers, an export without a server, and a file
+ *
+ * Operation:  create, begin and wait for operations, destroy.
+ * Memory:     The caller's structure.
+ * Threads:    One, and the workers.
+ * Errors:     Asserted with cmocka.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "commit.h"
+#include "store_rig.h"
+
+static void on_lost(void *ctx)
+{
+	struct store_rig *g = ctx;
+
+	__atomic_fetch_add(&g->lost, 1, __ATOMIC_RELAXED);
+}
+
+static void set_options(struct export_data *d, const char *options)
+{
+	char text[128], why[128] = "", *save, *key;
+
+	export_data_init(d);
+	snprintf(text, sizeof(text), "%s", options);
+	for (key = strtok_r(text, ",", &save); key; key = strtok_r(NULL, ",", &save)) {
+		char *value = strchr(key, '=');
+
+		*value++ = '\0';
+		assert_int_equal(export_data_option(d, key, value, why, sizeof(why)), 0);
+	}
+	assert_int_equal(export_data_check(d, why, sizeof(why)), 0);
+}
+
+void store_rig_create(struct store_rig *g, const char *options)
+{
+	int fd;
+
+	memset(g, 0, sizeof(*g));
+	tmp_dir_create(&g->dir);
+	snprintf(g->path, sizeof(g->path), "%s", tmp_dir_path(&g->dir, "file"));
+	set_options(&g->exp.conf.data, options);
+	g->exp.conf.name = (char *)(uintptr_t)"/rig";
+	g->exp.conf.path = g->dir.path;
+	assert_int_equal(commit_create(on_lost, g, &g->exp.commit), 0);
+	assert_int_equal(rpcrdma_domain_create(NULL, &g->domain), 0);
+	assert_int_equal(rpcrdma_engine_create(g->domain, NULL, &g->reactor.engine), 0);
+	assert_int_equal(worker_pool_create(3, &g->reactor.workers), 0);
+	g->ops = store_of(&g->exp);
+	assert_int_equal(store_create(g->ops, &g->reactor, &g->exp, &g->store), 0);
+	fd = open(g->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	store_adopt(g->ops, fd, &g->file);
+}
+
+void store_rig_destroy(struct store_rig *g)
+{
+	store_close(g->ops, &g->file);
+	store_destroy(g->store);
+	worker_pool_destroy(g->reactor.workers);
+	rpcrdma_engine_destroy(g->reactor.engine);
+	rpcrdma_domain_destroy(g->domain);
+	commit_destroy(g->exp.commit);
+	tmp_dir_destroy(&g->dir);
+}
+
+static void on_done(struct store_io *io)
+{
+	io->done = NULL;
+}
+
+void store_rig_begin(struct store_rig *g, struct store_io *io)
+{
+	static const struct creds root;
+
+	io->done = on_done;
+	if (!io->file)
+		io->file = &g->file;
+	if (!io->creds)
+		io->creds = &root;
+	if (store_submit(g->store, io))
+		io->done = NULL;
+	else
+		assert_non_null(io->done); /* never inside store_submit() */
+}
+
+bool store_rig_is_done(const struct store_io *io)
+{
+	return !io->done;
+}
+
+void store_rig_wait(struct store_rig *g, const struct store_io *io)
+{
+	while (!store_rig_is_done(io))
+		(void)rpcrdma_engine_wait(g->reactor.engine, -1);
+}

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_store_aio.c - direct reads and writes of every alignment, beside others who use the same file,
+ * and what the kernel may say to them
+ *
+ * Linked with --wrap of io_submit() and io_getevents(), which say what a script wants.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#ifdef HAVE_AIO
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libaio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "store_direct.h"
+#include "store_rig.h"
+
+#define BLOCK 4096u
+#define SIZE (6 * BLOCK + 777) /* of the file: its last block is not full */
+#define ROOM (16 * BLOCK)
+
+static struct store_rig g;
+static uint8_t *mem;		 /* ROOM, of pages */
+static uint8_t shadow[ROOM];	 /* what the file should hold */
+static uint64_t shadow_size;
+
+/* ---- the kernel, as the script wants it ---- */
+
+static int submit_err;		/* of the next io_submit() */
+static long result;		/* of the next part, unless 0 */
+static unsigned results;	/* for so many */
+static unsigned submits, most_at_once;
+static int flags_seen;
+static unsigned part_to_fail;	/* of the next io_submit(): so many is the first of it to be EIO */
+static const void *failing;
+static void (*before_submit)(void);
+
+int __real_io_submit(io_context_t ctx, long nr, struct iocb *ios[]);
+int __wrap_io_submit(io_context_t ctx, long nr, struct iocb *ios[]);
+int __real_io_getevents(io_context_t ctx, long min, long nr, struct io_event *ev,
+			struct timespec *timeout);
+int __wrap_io_getevents(io_context_t ctx, long min, long nr, struct io_event *ev,
+			struct timespec *timeout);
+
+int __wrap_io_submit(io_context_t ctx, long nr, struct iocb *ios[])
+{
+	int err = submit_err;
+
+	submit_err = 0;
+	if (err)
+		return err;
+	submits++;
+	most_at_once = MAX(most_at_once, (unsigned)nr);
+	for (long i = 0; i < nr; i++)
+		flags_seen |= (int)ios[i]->aio_rw_flags;
+	if (part_to_fail)
+		failing = ios[part_to_fail - 1]->data;
+	part_to_fail = 0;
+	if (before_submit)
+		before_submit();
+	return __real_io_submit(ctx, nr, ios);
+}
+
+int __wrap_io_getevents(io_context_t ctx, long min, long nr, struct io_event *ev,
+			struct timespec *timeout)
+{
+	int n = __real_io_getevents(ctx, min, nr, ev, timeout);
+
+	for (int i = 0; i < n && results; i++) {
+		results--;
+		ev[i].res = (unsigned long)result;
+	}
+	for (int i = 0; i < n && failing; i++) {
+		if (ev[i].data != failing)
+			continue;
+		ev[i].res = (unsigned long)-EIO;
+		failing = NULL;
+	}
+	return n;
+}
+
+static void script(long res, unsigned times)
+{
+	result = res;
+	results = times;
+}
+
+/* ---- the rig ---- */
+
+static void fill(void *p, size_t n, unsigned seed)
+{
+	uint8_t *b = p;
+
+	for (size_t i = 0; i < n; i++)
+		b[i] = (uint8_t)(i * 31 + i / 251 + seed * 7 + 1);
+}
+
+/* Pages in the cache would make a worker do what the tests want asynchronous. */
+static void forget(void)
+{
+	assert_int_equal(fsync(g.file.fd), 0);
+	assert_int_equal(posix_fadvise(g.file.fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+}
+
+static void write_file(uint64_t size)
+{
+	shadow_size = size;
+	fill(shadow, sizeof(shadow), 3);
+	assert_int_equal(ftruncate(g.file.fd, 0), 0);
+	assert_int_equal(pwrite(g.file.fd, shadow, size, 0), (ssize_t)size);
+	memset(shadow + size, 0, sizeof(shadow) - size);
+	forget();
+}
+
+static void create(const char *options)
+{
+	store_rig_create(&g, options);
+	assert_int_equal(posix_memalign((void **)&mem, BLOCK, ROOM), 0);
+	submit_err = flags_seen = 0;
+	results = submits = most_at_once = 0;
+	before_submit = NULL;
+	write_file(SIZE);
+}
+
+static int destroy(void **state)
+{
+	(void)state;
+	store_rig_destroy(&g);
+	free(mem);
+	return 0;
+}
+
+static int create_direct(void **state)
+{
+	(void)state;
+	create("read=direct,write=direct");
+	return 0;
+}
+
+/* A file is opened by its first operation, on a worker; most tests are about the others. */
+static void open_file(void)
+{
+	struct iovec iov = { mem, 1 };
+	struct store_io io = { .op = STORE_READ, .iov = &iov, .iovcnt = 1, .bytes = 1,
+			       .size_hint = shadow_size };
+
+	store_rig_begin(&g, &io);
+	store_rig_wait(&g, &io);
+	assert_int_equal(io.res, 1);
+	assert_int_equal(g.file.direct.state, STORE_DIRECT_OPEN);
+	forget();
+}
+
+static int32_t move(struct store_io *io, void *at)
+{
+	struct iovec iov = { at, io->bytes };
+
+	io->iov = &iov;
+	io->iovcnt = 1;
+	io->size_hint = shadow_size;
+	store_rig_begin(&g, io);
+	store_rig_wait(&g, io);
+	return io->res;
+}
+
+static int32_t read_at(uint64_t off, uint32_t len, void *at)
+{
+	struct store_io io = { .op = STORE_READ, .off = off, .bytes = len };
+
+	return move(&io, at);
+}
+
+static int32_t write_at(uint64_t off, uint32_t len, void *at, enum store_stable stable)
+{
+	struct store_io io = { .op = STORE_WRITE, .off = off, .bytes = len, .stable = stable };
+
+	return move(&io, at);
+}
+
+static void wrote(uint64_t off, uint32_t len, const void *data)
+{
+	memcpy(shadow + off, data, len);
+	shadow_size = MAX(shadow_size, off + len);
+}
+
+/* as another process sees it */
+static void check_file(void)
+{
+	static uint8_t back[ROOM];
+	int fd = open(g.path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = pread(fd, back, sizeof(back), 0);
+
+	close(fd);
+	assert_int_equal(n, shadow_size);
+	assert_memory_equal(back, shadow, shadow_size);
+}
+
+static const uint32_t offs[] = { 0, 1, 511, 512, 513, 4095, 4096, 4097, 5 * BLOCK, SIZE - 1 };
+static const uint32_t lens[] = { 1,	  511,		 512,	      513, 4095, 4096, 4097, 2 * BLOCK,
+				 3 * BLOCK, 3 * BLOCK + 1, 4 * BLOCK - 1 };
+
+/* ---- alignment ---- */
+
+/* @pad: read over so much on both sides, if need be; what is beyond that stays as it was */
+static void read_one(uint32_t off, uint32_t len, uint32_t skew, uint32_t pad)
+{
+	uint32_t want = off + len > SIZE ? SIZE - off : len;
+	uint8_t *at = mem + BLOCK + (off + skew) % BLOCK;
+	struct store_io io = { .op = STORE_READ, .off = off, .bytes = len, .pad_head = pad,
+			       .pad_tail = pad };
+
+	memset(mem, 0xee, ROOM);
+	assert_int_equal(move(&io, at), want);
+	assert_memory_equal(at, shadow + off, want);
+	for (uint8_t *p = mem; p < mem + ROOM; p++) {
+		if (p + pad < at || p >= at + len + pad)
+			assert_int_equal(*p, 0xee);
+	}
+}
+
+static void reads_of_every_alignment(void **state)
+{
+	static const struct {
+		uint32_t skew, pad;
+	} memory[] = { { 0, 0 }, { 0, BLOCK - 1 }, { 0, 100 }, { 1, BLOCK - 1 }, { 512, 0 } };
+
+	(void)state;
+	open_file();
+	for (size_t o = 0; o < ARRAY_SIZE(offs); o++) {
+		for (size_t l = 0; l < ARRAY_SIZE(lens); l++) {
+			for (size_t m = 0; m < ARRAY_SIZE(memory); m++)
+				read_one(offs[o], lens[l], memory[m].skew, memory[m].pad);
+		}
+	}
+}
+
+/* With room on both sides nothing is copied and no worker is asked. */
+static void rounded_reads_are_one_operation(void **state)
+{
+	uint64_t workers, aio;
+
+	(void)state;
+	open_file();
+	workers = store_rig_counter(&g, store_worker);
+	aio = store_rig_counter(&g, store_aio);
+	read_one(513, 3 * BLOCK + 1, 0, BLOCK - 1);
+	read_one(5 * BLOCK + 1, BLOCK + 776, 0, BLOCK - 1); /* to the end of the file */
+	assert_int_equal(store_rig_counter(&g, store_worker), workers);
+	assert_int_equal(store_rig_counter(&g, store_aio), aio + 2);
+}
+
+static void writes_of_every_alignment(void **state)
+{
+	static const enum store_stable stables[] = { STORE_UNSTABLE, STORE_DATA_SYNC,
+						     STORE_FILE_SYNC };
+	unsigned n = 0;
+
+	(void)state;
+	open_file();
+	for (size_t o = 0; o < ARRAY_SIZE(offs); o++) {
+		for (size_t l = 0; l < ARRAY_SIZE(lens); l++) {
+			for (uint32_t skew = 0; skew < 2; skew++) {
+				uint8_t *at = mem + BLOCK + (offs[o] + skew) % BLOCK;
+
+				fill(mem, ROOM, ++n);
+				if (n % 2)
+					forget();
+				assert_int_equal(write_at(offs[o], lens[l], at, stables[n % 3]),
+						 lens[l]);
+				wrote(offs[o], lens[l], at);
+				check_file();
+			}
+		}
+		write_file(SIZE); /* the last ones may have made it longer */
+	}
+}
+
+/* pieces of a caller's memory, each of which the device can reach, and more than one part takes */
+static void memory_in_pieces(void **state)
+{
+	enum { PIECES = 40, EACH = 512 };
+	struct iovec iov[PIECES];
+	struct store_io io = { .op = STORE_READ, .off = 512, .iov = iov, .iovcnt = PIECES,
+			       .bytes = PIECES * EACH, .size_hint = SIZE };
+	uint64_t workers;
+
+	(void)state;
+	open_file();
+	if (g.file.direct.read_align > EACH || g.file.direct.mem_align > EACH)
+		skip();
+	workers = store_rig_counter(&g, store_worker);
+	for (unsigned i = 0; i < PIECES; i++)
+		iov[i] = (struct iovec){ mem + (PIECES - 1 - i) * 2 * EACH, EACH };
+	memset(mem, 0xee, ROOM);
+	store_rig_begin(&g, &io);
+	store_rig_wait(&g, &io);
+	assert_int_equal(io.res, PIECES * EACH);
+	for (unsigned i = 0; i < PIECES; i++) {
+		assert_memory_equal(iov[i].iov_base, shadow + 512 + i * EACH, EACH);
+		assert_int_equal(((uint8_t *)iov[i].iov_base)[EACH], 0xee);
+	}
+	assert_int_equal(store_rig_counter(&g, store_worker), workers);
+	/* the second of three parts fails: what is before it is good */
+	part_to_fail = 2;
+	store_rig_begin(&g, &io);
+	store_rig_wait(&g, &io);
+	assert_int_equal(io.res, 16 * EACH);
+	iov[7].iov_len--; /* and one that the device cannot reach */
+	iov[6].iov_len++;
+	store_rig_begin(&g, &io);
+	store_rig_wait(&g, &io);
+	assert_int_equal(io.res, PIECES * EACH);
+	assert_memory_equal(iov[8].iov_base, shadow + 512 + 8 * EACH, EACH);
+}
+
+/* ---- beside others ---- */
+
+/* Two clients write halves of the same block, over and over; neither loses a byte. */
+static void neighbours_in_one_block(void **state)
+{
+	(void)state;
+	open_file();
+	for (unsigned i = 0; i < 40; i++) {
+		uint32_t cut = BLOCK + 100 * i + 17, from = BLOCK / 2 + i, to = 3 * BLOCK - i;
+		struct iovec iov[2] = { { mem + from, cut - from }, { mem + cut, to - cut } };
+		struct store_io io[2];
+
+		fill(mem, ROOM, i);
+		for (unsigned k = 0; k < 2; k++) {
+			io[k] = (struct store_io){ .op = STORE_WRITE,
+						   .iov = &iov[k],
+						   .iovcnt = 1,
+						   .off = k ? cut : from,
+						   .bytes = (uint32_t)iov[k].iov_len };
+			store_rig_begin(&g, &io[k]);
+		}
+		for (unsigned k = 0; k < 2; k++) {
+			store_rig_wait(&g, &io[k]);
+			assert_int_equal(io[k].res, iov[k].iov_len);
+		}
+		wrote(from, to - from, mem + from);
+		check_file();
+	}
+}
+
+static void one_reader_and_writer_beside(const char *options)
+{
+	create(options);
+	for (unsigned i = 0; i < 30; i++) {
+		uint32_t off = i % 5 * BLOCK + (i % 3 ? 0 : 40), len = i % 2 ? BLOCK : 2 * BLOCK + 9;
+		uint8_t other[64];
+
+		/* they write, we read */
+		fill(other, sizeof(other), 100 + i);
+		assert_int_equal(pwrite(g.file.fd, other, sizeof(other), off + 10), sizeof(other));
+		wrote(off + 10, sizeof(other), other);
+		len = (uint32_t)MIN(len, shadow_size - off);
+		memset(mem, 0, ROOM);
+		assert_int_equal(read_at(off, len, mem), len);
+		assert_memory_equal(mem, shadow + off, len);
+		/* we write, they read */
+		fill(mem, ROOM, i);
+		assert_int_equal(write_at(off, len, mem, i % 3), len);
+		wrote(off, len, mem);
+		check_file();
+		/* we write, we read */
+		memset(mem, 0, ROOM);
+		assert_int_equal(read_at(0, SIZE, mem), SIZE);
+		assert_memory_equal(mem, shadow, SIZE);
+	}
+	(void)destroy(NULL);
+}
+
+static void local_processes_see_the_same(void **state)
+{
+	static const char *const modes[] = { "read=direct,write=direct", "read=direct,write=cached",
+					     "read=cached,write=direct", "read=auto,write=direct",
+					     "read=auto,write=cached" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+		one_reader_and_writer_beside(modes[i]);
+}
+
+/* ---- growing and shrinking ---- */
+
+static void holes_and_ends(void **state)
+{
+	(void)state;
+	open_file();
+	write_file(BLOCK + 100);
+	fill(mem, ROOM, 9);
+	assert_int_equal(write_at(4 * BLOCK, 2 * BLOCK, mem, STORE_UNSTABLE), 2 * BLOCK);
+	wrote(4 * BLOCK, 2 * BLOCK, mem);
+	check_file();
+	assert_int_equal(write_at(2 * BLOCK, BLOCK, mem, STORE_FILE_SYNC), BLOCK); /* in the hole */
+	wrote(2 * BLOCK, BLOCK, mem);
+	assert_int_equal(write_at(6 * BLOCK, 2 * BLOCK + 1, mem, STORE_UNSTABLE), 2 * BLOCK + 1);
+	wrote(6 * BLOCK, 2 * BLOCK + 1, mem);
+	check_file();
+	memset(mem, 0xee, ROOM);
+	assert_int_equal(read_at(0, 8 * BLOCK, mem), 8 * BLOCK);
+	assert_memory_equal(mem, shadow, 8 * BLOCK);
+}
+
+static void cut_short(void)
+{
+	assert_int_equal(truncate(g.path, 2 * BLOCK + 5), 0);
+}
+
+/* It was longer when the request was looked at. */
+static void truncated_meanwhile(void **state)
+{
+	(void)state;
+	open_file();
+	before_submit = cut_short;
+	memset(mem, 0xee, ROOM);
+	assert_int_equal(read_at(BLOCK, 4 * BLOCK, mem), BLOCK + 5);
+	assert_memory_equal(mem, shadow + BLOCK, BLOCK + 5);
+	before_submit = NULL;
+	assert_int_equal(read_at(4 * BLOCK, BLOCK, mem), 0);
+}
+
+/* ---- what the kernel may say ---- */
+
+static void errors_as_they_are(void **state)
+{
+	static const int errs[] = { EIO, ENOSPC, EDQUOT, ENXIO, EROFS };
+
+	(void)state;
+	open_file();
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		unsigned lost = g.lost;
+		struct store_io io = { .op = STORE_WRITE, .bytes = BLOCK, .stable = STORE_DATA_SYNC };
+
+		script(-errs[i], 1);
+		assert_int_equal(read_at(0, BLOCK, mem), -errs[i]);
+		script(-errs[i], 1);
+		assert_int_equal(write_at(0, BLOCK, mem, STORE_UNSTABLE), -errs[i]);
+		assert_int_equal(g.lost, lost);
+		script(-errs[i], 1);
+		assert_int_equal(move(&io, mem), -errs[i]);
+		assert_true(io.sync_failed);
+		assert_int_equal(g.lost, lost + 1);
+	}
+	submit_err = -EIO;
+	assert_int_equal(read_at(0, BLOCK, mem), -EIO);
+	submit_err = -EAGAIN;
+	assert_int_equal(read_at(0, BLOCK, mem), BLOCK); /* by a worker */
+	assert_int_equal(results, 0);
+}
+
+static void a_worker_goes_on(void **state)
+{
+	static const long answers[] = { -EAGAIN, 0, 512, BLOCK, BLOCK + 1 };
+
+	(void)state;
+	open_file();
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		uint64_t workers = store_rig_counter(&g, store_worker);
+		uint64_t again = store_rig_counter(&g, aio_again);
+
+		script(answers[i], 1);
+		memset(mem, 0xee, ROOM);
+		assert_int_equal(read_at(BLOCK, 3 * BLOCK, mem), 3 * BLOCK);
+		assert_memory_equal(mem, shadow + BLOCK, 3 * BLOCK);
+		fill(mem, ROOM, (unsigned)i);
+		forget();
+		script(answers[i], 1);
+		assert_int_equal(write_at(BLOCK, 3 * BLOCK, mem, STORE_FILE_SYNC), 3 * BLOCK);
+		wrote(BLOCK, 3 * BLOCK, mem);
+		check_file();
+		assert_int_equal(store_rig_counter(&g, store_worker), workers + 2);
+		assert_int_equal(store_rig_counter(&g, aio_again), again + 2);
+	}
+}
+
+/* A file system without RWF_NOWAIT is asked once. */
+static void nowait_unknown(void **state)
+{
+	(void)state;
+	open_file();
+	script(-EOPNOTSUPP, 1);
+	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
+	submits = 0;
+	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
+	assert_int_equal(submits, 0);
+	assert_int_equal(write_at(0, BLOCK, mem, STORE_UNSTABLE), BLOCK);
+	assert_int_equal(submits, 1); /* of writes nothing is known */
+}
+
+static void flags_of_writes(void **state)
+{
+	static const int want[] = {
+		[STORE_UNSTABLE] = RWF_NOWAIT,
+		[STORE_DATA_SYNC] = RWF_NOWAIT | RWF_DSYNC,
+		[STORE_FILE_SYNC] = RWF_NOWAIT | RWF_SYNC,
+	};
+
+	(void)state;
+	open_file();
+	for (unsigned i = 0; i < ARRAY_SIZE(want); i++) {
+		flags_seen = 0;
+		assert_int_equal(write_at(0, BLOCK, mem, i), BLOCK);
+		assert_int_equal(flags_seen, want[i]);
+		assert_int_equal(store_rig_counter(&g, store_aio), i + 1);
+	}
+	flags_seen = 0;
+	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
+	assert_int_equal(flags_seen, RWF_NOWAIT);
+}
+
+/* The caller's identity decides about the bits, so a worker writes as him. */
+static void setid_goes_to_a_worker(void **state)
+{
+	struct store_io io = { .op = STORE_WRITE, .bytes = BLOCK, .has_setid = true };
+
+	(void)state;
+	open_file();
+	submits = 0;
+	assert_int_equal(move(&io, mem), BLOCK);
+	assert_int_equal(submits, 0);
+}
+
+/* ---- many at once ---- */
+
+#define MANY 400u /* more than the kernel is given at once */
+
+static void begin_many(struct store_io *ios, struct iovec *iovs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		iovs[i] = (struct iovec){ mem + i % 12 * BLOCK, BLOCK };
+		ios[i] = (struct store_io){ .op = STORE_READ, .off = i % 4 * BLOCK, .bytes = BLOCK,
+					    .iov = &iovs[i], .iovcnt = 1, .size_hint = SIZE };
+		store_rig_begin(&g, &ios[i]);
+	}
+}
+
+static void end_many(struct store_io *ios, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		store_rig_wait(&g, &ios[i]);
+		assert_int_equal(ios[i].res, BLOCK);
+		assert_memory_equal(ios[i].iov->iov_base, shadow + ios[i].off, BLOCK);
+	}
+}
+
+static void more_than_the_ring_takes(void **state)
+{
+	static struct store_io ios[MANY];
+	static struct iovec iovs[MANY];
+
+	(void)state;
+	open_file();
+	begin_many(ios, iovs, MANY);
+	end_many(ios, MANY);
+	assert_true(most_at_once > 1);
+}
+
+static void many_wait_for_the_first(void **state)
+{
+	static struct store_io ios[MANY];
+	static struct iovec iovs[MANY];
+
+	(void)state;
+	begin_many(ios, iovs, MANY);
+	end_many(ios, MANY);
+	assert_int_equal(store_rig_counter(&g, store_worker), 1);
+	assert_int_equal(store_rig_counter(&g, store_aio), MANY - 1);
+}
+
+/* Where the pieces of a request are to end one by one, they are submitted so. */
+static void streams_alone(void **state)
+{
+	static struct store_io ios[8];
+	static struct iovec iovs[8];
+
+	(void)state;
+	create("read=direct,overlap=streams");
+	open_file();
+	submits = most_at_once = 0;
+	begin_many(ios, iovs, 8);
+	end_many(ios, 8);
+	assert_int_equal(submits, 8);
+	assert_int_equal(most_at_once, 1);
+	(void)destroy(NULL);
+}
+
+/* after a reload: the store of before still has operations, and the file is open in both */
+static void two_stores_one_file(void **state)
+{
+	static struct store_io ios[6];
+	static struct iovec iovs[6];
+	struct store *first = g.store, *second;
+
+	(void)state;
+	assert_int_equal(store_create(g.ops, &g.reactor, &g.exp, &second), 0);
+	begin_many(ios, iovs, 3);
+	g.store = second;
+	begin_many(ios + 3, iovs + 3, 3);
+	end_many(ios, 3);
+	end_many(ios + 3, 3);
+	store_destroy(first);
+}
+
+static struct store *dying;
+
+static void on_last(struct store_io *io)
+{
+	io->done = NULL;
+	store_destroy(dying);
+}
+
+/* The last request of a store that was replaced takes it along. */
+static void destroyed_by_its_last(void **state)
+{
+	struct iovec iov = { mem, BLOCK };
+	struct store_io io = { .op = STORE_READ, .iov = &iov, .iovcnt = 1, .bytes = BLOCK,
+			       .file = &g.file, .size_hint = SIZE, .done = on_last };
+
+	(void)state;
+	open_file();
+	assert_int_equal(store_create(g.ops, &g.reactor, &g.exp, &dying), 0);
+	assert_int_equal(store_submit(dying, &io), 0);
+	store_rig_wait(&g, &io);
+	assert_int_equal(io.res, BLOCK);
+}
+
+/* ---- what is in the page cache ---- */
+
+static void auto_takes_what_is_cached(void **state)
+{
+	uint64_t now, aio;
+
+	(void)state;
+	create("read=auto");
+	open_file();
+	forget();
+	now = store_rig_counter(&g, store_now);
+	aio = store_rig_counter(&g, store_aio);
+	for (unsigned i = 0; i < 3; i++) /* looking brings nothing there */
+		assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
+	assert_int_equal(store_rig_counter(&g, store_aio), aio + 3);
+	assert_int_equal(store_rig_counter(&g, store_now), now);
+	assert_false(store_direct_resident(g.file.fd, 0, BLOCK));
+	assert_int_equal(pread(g.file.fd, mem, BLOCK, 0), BLOCK);
+	memset(mem, 0, BLOCK);
+	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
+	assert_memory_equal(mem, shadow, BLOCK);
+	assert_int_equal(store_rig_counter(&g, store_now), now + 1);
+	assert_int_equal(read_at(0, 2 * BLOCK, mem), 2 * BLOCK); /* half of it: directly */
+	assert_memory_equal(mem, shadow, 2 * BLOCK);
+	assert_int_equal(store_rig_counter(&g, store_aio), aio + 4);
+	(void)destroy(NULL);
+}
+
+/* ---- where there is none ---- */
+
+static void memory_has_no_direct(void **state)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *before = tmp ? strdup(tmp) : NULL;
+
+	(void)state;
+	if (access("/dev/shm", W_OK))
+		skip();
+	setenv("TMPDIR", "/dev/shm", 1);
+	create("read=direct,write=direct");
+	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
+	assert_memory_equal(mem, shadow, BLOCK);
+	assert_int_equal(g.file.direct.state, STORE_DIRECT_NONE);
+	assert_true(atomic_load(&g.exp.said_cached));
+	assert_int_equal(write_at(5, BLOCK, mem, STORE_FILE_SYNC), BLOCK);
+	wrote(5, BLOCK, mem);
+	check_file();
+	assert_int_equal(submits, 0);
+	(void)destroy(NULL);
+	if (before)
+		setenv("TMPDIR", before, 1);
+	else
+		unsetenv("TMPDIR");
+	free(before);
+}
+
+#define direct_test(f) cmocka_unit_test_setup_teardown(f, create_direct, destroy)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		direct_test(reads_of_every_alignment),
+		direct_test(rounded_reads_are_one_operation),
+		direct_test(writes_of_every_alignment),
+		direct_test(memory_in_pieces),
+		direct_test(neighbours_in_one_block),
+		cmocka_unit_test(local_processes_see_the_same),
+		direct_test(holes_and_ends),
+		direct_test(truncated_meanwhile),
+		direct_test(errors_as_they_are),
+		direct_test(a_worker_goes_on),
+		direct_test(nowait_unknown),
+		direct_test(flags_of_writes),
+		direct_test(setid_goes_to_a_worker),
+		direct_test(more_than_the_ring_takes),
+		direct_test(many_wait_for_the_first),
+		cmocka_unit_test(streams_alone),
+		direct_test(two_stores_one_file),
+		direct_test(destroyed_by_its_last),
+		cmocka_unit_test(auto_takes_what_is_cached),
+		cmocka_unit_test(memory_has_no_direct),
+	};
+
+	if (!tmp_dir_has_direct()) {
+		printf("SKIP: files below TMPDIR cannot be opened with O_DIRECT\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+	printf("SKIP: built without libaio\n");
+	return 77;
+}
+
+#endif
