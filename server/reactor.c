@@ -177,15 +177,16 @@ void reactor_destroy(struct reactor *r)
 {
 	if (!r)
 		return;
-	/* first the engine: it runs what others had still posted to us */
-	rpcrdma_engine_destroy(r->engine);
-	r->engine = NULL;
+	/* what others had still posted to us; no more comes */
+	while (r->engine && rpcrdma_engine_poll(r->engine) > 0)
+		;
 	req_pool_fini(r);
 	place_pool_fini(r);
 	fdcache_destroy(r->files);
 	fdcache_destroy(r->paths);
 	groups_destroy(r->groups);
-	exports_use_put(r->exports);
+	exports_use_put(r->exports); /* its stores may watch things on the engine */
+	rpcrdma_engine_destroy(r->engine);
 	sem_destroy(&r->ended);
 	free(r);
 }
