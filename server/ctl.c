@@ -145,6 +145,16 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 		add(l, #field, sum);                                                               \
 	} while (0)
 
+#define ADD_MAX(l, srv, field)                                                                     \
+	do {                                                                                       \
+		uint64_t max = 0;                                                                  \
+                                                                                                   \
+		for (unsigned i = 0; i < (srv)->nreactors; i++)                                    \
+			max = MAX(max, atomic_load_explicit(&(srv)->reactors[i]->counters.field,   \
+							    memory_order_relaxed));                \
+		add(l, #field, max);                                                               \
+	} while (0)
+
 static void add_reactors(struct list_of_stats *l, const struct server *srv)
 {
 	add(l, "reactors", srv->nreactors);
@@ -164,6 +174,9 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 	ADD_SUM(l, srv, submit_blocked);
 	ADD_SUM(l, srv, sync_failed);
 	ADD_SUM(l, srv, refused);
+	ADD_SUM(l, srv, sched_waits);
+	ADD_MAX(l, srv, sched_wait_max);
+	ADD_SUM(l, srv, sched_late);
 	ADD_SUM(l, srv, sim_requests);
 	ADD_SUM(l, srv, sim_seeks);
 }

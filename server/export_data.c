@@ -11,9 +11,11 @@
 #include "export_data.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/size.h"
 
 struct word {
@@ -33,6 +35,7 @@ static const struct word words[] = {
 	WORD("overlap", DATA_GIVEN_OVERLAP, overlap, "off", "ordered", "streams"),
 	WORD("read", DATA_GIVEN_READ, read, "cached", "direct", "auto"),
 	WORD("write", DATA_GIVEN_WRITE, write, "cached", "direct"),
+	WORD("sched", DATA_GIVEN_SCHED, sched, "none", "sorted", "deadline"),
 };
 
 struct size {
@@ -53,6 +56,7 @@ static const struct size sizes[] = {
 	SIZE("grain", DATA_GIVEN_GRAIN, grain, DATA_ALIGN, DATA_GRAIN_MAX, DATA_ALIGN),
 	SIZE("streams", DATA_GIVEN_STREAMS, streams, 1, DATA_STREAMS_MAX, 1),
 	SIZE("chunk", DATA_GIVEN_CHUNK, chunk, DATA_ALIGN, 1u << 30, DATA_ALIGN),
+	SIZE("depth", DATA_GIVEN_DEPTH, depth, 1, DATA_DEPTH_MAX, 1),
 };
 
 /** export_data_init - see export_data.h */
@@ -62,6 +66,8 @@ void export_data_init(struct export_data *d)
 		.grain = DATA_GRAIN_DEFAULT,
 		.streams = 1,
 		.chunk = DATA_CHUNK_DEFAULT,
+		.depth = DATA_DEPTH_DEFAULT,
+		.deadline_ns = DATA_DEADLINE_DEFAULT_NS,
 	};
 	store_spec_init(&d->store);
 }
@@ -131,6 +137,22 @@ static int set_store(struct export_data *d, const char *value, char *why, size_t
 	return 0;
 }
 
+static int set_deadline(struct export_data *d, const char *value, char *why, size_t why_bytes)
+{
+	uint64_t ns;
+
+	if (!duration_parse(value, &ns) || ns < NS_PER_MS || ns > 60 * NS_PER_S) {
+		(void)snprintf(why, why_bytes, "deadline: '%s' is not a time from 1ms to 60s",
+			       value);
+		return -EINVAL;
+	}
+	if (d->given & DATA_GIVEN_DEADLINE && d->deadline_ns != ns)
+		return contradicts("deadline", why, why_bytes);
+	d->given |= DATA_GIVEN_DEADLINE;
+	d->deadline_ns = ns;
+	return 0;
+}
+
 /** export_data_option - see export_data.h */
 int export_data_option(struct export_data *d, const char *key, const char *value, char *why,
 		       size_t why_bytes)
@@ -145,6 +167,8 @@ int export_data_option(struct export_data *d, const char *key, const char *value
 	}
 	if (!strcmp(key, "store"))
 		return set_store(d, value ? value : "", why, why_bytes);
+	if (!strcmp(key, "deadline"))
+		return set_deadline(d, value ? value : "", why, why_bytes);
 	return -ENOENT;
 }
 
@@ -183,6 +207,14 @@ int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
 					       "without libaio");
 		return -EINVAL;
 	}
+	if (d->given & DATA_GIVEN_DEPTH && d->sched == DATA_SCHED_NONE) {
+		(void)snprintf(why, why_bytes, "depth means nothing without sched");
+		return -EINVAL;
+	}
+	if (d->given & DATA_GIVEN_DEADLINE && d->sched != DATA_SCHED_DEADLINE) {
+		(void)snprintf(why, why_bytes, "deadline means nothing without sched deadline");
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -217,8 +249,11 @@ const char *export_data_print(const struct export_data *d, char *buf, size_t byt
 	if (d->given & DATA_GIVEN_STORE && n < bytes) {
 		char said[STORE_SPEC_PRINT_BYTES];
 
-		(void)snprintf(buf + n, bytes - n, ", store %s",
-			       store_spec_print(&d->store, said, sizeof(said)));
+		n += (size_t)snprintf(buf + n, bytes - n, ", store %s",
+				      store_spec_print(&d->store, said, sizeof(said)));
 	}
+	if (d->given & DATA_GIVEN_DEADLINE && n < bytes)
+		(void)snprintf(buf + n, bytes - n, ", deadline %" PRIu64 "us",
+			       d->deadline_ns / NS_PER_US);
 	return buf;
 }

@@ -36,6 +36,17 @@ enum data_write {
 	DATA_WRITE_DIRECT,
 };
 
+#define DATA_DEPTH_DEFAULT 32u
+#define DATA_DEPTH_MAX 1024u
+#define DATA_DEADLINE_DEFAULT_NS UINT64_C(500000000)
+#define DATA_DEADLINE_WRITES 10u /* so many times longer may a write wait */
+
+enum data_sched {
+	DATA_SCHED_NONE,     /* no queue: the disk is given what comes */
+	DATA_SCHED_SORTED,   /* one queue, in order of file and offset */
+	DATA_SCHED_DEADLINE, /* the same, reads first, and no later than their time */
+};
+
 enum { /* struct export_data.given */
        DATA_GIVEN_OVERLAP = 1u << 0,
        DATA_GIVEN_GRAIN = 1u << 1,
@@ -44,6 +55,9 @@ enum { /* struct export_data.given */
        DATA_GIVEN_READ = 1u << 4,
        DATA_GIVEN_WRITE = 1u << 5,
        DATA_GIVEN_STORE = 1u << 8,
+       DATA_GIVEN_SCHED = 1u << 9,
+       DATA_GIVEN_DEPTH = 1u << 10,
+       DATA_GIVEN_DEADLINE = 1u << 11,
 };
 
 /* Part of struct export_conf: plain data. */
@@ -56,13 +70,17 @@ struct export_data {
 	enum data_read read;
 	enum data_write write;
 	struct store_spec store;
+	enum data_sched sched;
+	uint32_t depth;	      /* operations with the store at once, the others wait in the queue */
+	uint64_t deadline_ns; /* longest that a read should wait there */
 };
 
 /** export_data_init - the defaults */
 void export_data_init(struct export_data *d);
 
 /** export_data_option - apply one option, as the command line and the file name it
- * @key: "overlap", "grain", "streams", "chunk", "store", "read", "write"
+ * @key: "overlap", "grain", "streams", "chunk", "store", "read", "write", "sched", "depth",
+ *       "deadline"
  * @value: NULL for a bare flag
  * @why: gets a text on failure
  *

@@ -125,7 +125,7 @@ int exports_use_create(struct reactor *r, struct exports *e, struct exports_use 
 	u->reactor = r;
 	u->holders = 1;
 	for (size_t i = 0; i < e->table.n && !err; i++)
-		err = store_create(store_of(&e->table.v[i]), r, &e->table.v[i], &u->stores[i]);
+		err = store_make(r, &e->table.v[i], &u->stores[i]);
 	if (err) {
 		use_free(u);
 		return err;

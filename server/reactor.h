@@ -41,6 +41,9 @@ struct reactor_counters {
 		submit_blocked;	      /* store_submit() calls that took longer than they should */
 	_Atomic uint64_t sync_failed; /* the write verifier changed */
 	_Atomic uint64_t refused;     /* calls by peers whom the export does not admit */
+	_Atomic uint64_t sched_waits;	 /* disk operations that waited for their turn */
+	_Atomic uint64_t sched_wait_max; /* most that waited at once, of all reactors */
+	_Atomic uint64_t sched_late;	 /* that waited too long, and went before their turn */
 	_Atomic uint64_t sim_requests, sim_seeks; /* of modelled disks; a RAID's members seek apart */
 };
 

@@ -4,9 +4,9 @@
  * store.c - which store an export gets
  *
  * Operation: a choice by options.
- * Memory:    none.
+ * Memory:    of the store that is chosen.
  * Threads:   any.
- * Errors:    none: export_data_check() has refused what there is not.
+ * Errors:    of making it: export_data_check() has refused what there is not.
  */
 #include "store.h"
 
@@ -31,4 +31,21 @@ const struct store_ops *store_of(const struct export *exp)
 		return &store_aio_ops;
 #endif
 	return &store_cached_ops;
+}
+
+/** store_make - see store.h */
+int store_make(struct reactor *r, struct export *exp, struct store **ret)
+{
+	struct store *s;
+	int err = store_create(store_of(exp), r, exp, &s);
+
+	if (err)
+		return err;
+	err = store_queue_get(exp, &s->queue);
+	if (err) {
+		store_destroy(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
 }

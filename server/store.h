@@ -21,6 +21,8 @@
 #include "base/util.h"
 #include "creds.h"
 #include "fh.h"
+#include "store_queue.h"
+#include "store_sched.h"
 #include "worker.h"
 
 struct reactor;
@@ -103,6 +105,12 @@ struct store_io {
 	int end_err;		    /* why it ends there */
 	unsigned parts;		    /* under way */
 	bool refused;		    /* the file system wants no direct operation after all */
+	struct { /* private to store_queue.c */
+		struct sched_node node;
+		struct store *store;
+		void (*done)(struct store_io *io);
+		struct rpcrdma_msg msg;
+	} queue;
 	struct { /* private to store_sim.c */
 		struct list link;
 		struct store *store;
@@ -132,6 +140,7 @@ struct store {
 	struct reactor *reactor;
 	struct export *exp;
 	bool aligned; /* likes memory to lie as the file does, modulo DATA_ALIGN */
+	struct store_queue *queue; /* in front of it, or NULL; store_make() */
 };
 
 extern const struct store_ops store_cached_ops;
@@ -151,10 +160,19 @@ static inline int must_check store_create(const struct store_ops *ops, struct re
 	return err;
 }
 
+/** store_make - a store of the kind that an export asks for, with a queue if it asks for one
+ *
+ * Return: 0 or -errno.
+ */
+int must_check store_make(struct reactor *r, struct export *exp, struct store **ret);
+
 static inline void store_destroy(struct store *s)
 {
+	struct store_queue *queue = s ? s->queue : NULL;
+
 	if (s)
 		s->ops->destroy(s);
+	store_queue_put(queue);
 }
 
 static inline int must_check store_open(const struct store_ops *ops, const struct fh_obj *o,
@@ -178,16 +196,11 @@ static inline void store_close(const struct store_ops *ops, struct store_file *f
 	f->fd = -1;
 }
 
-/** store_submit - start an operation
- *
- * Return: 1: it is finished, io->done() will not run; 0: it will.
- */
-static inline int must_check store_submit(struct store *s, struct store_io *io)
+/** store_submit_below - past the queue; for who stands in front of the store */
+static inline int must_check store_submit_below(struct store *s, struct store_io *io)
 {
 	int now;
 
-	assert(io->file->fd >= 0 && io->done);
-	assert(io->op == STORE_READ || io->file->writable || io->op == STORE_SYNC);
 	io->store = s;
 	io->res = -EINPROGRESS;
 	io->sync_failed = false;
@@ -195,6 +208,17 @@ static inline int must_check store_submit(struct store *s, struct store_io *io)
 	now = s->ops->submit(s, io);
 	assert(now == 0 || (io->res <= (int32_t)io->bytes && io->res != -EINPROGRESS));
 	return now;
+}
+
+/** store_submit - start an operation
+ *
+ * Return: 1: it is finished, io->done() will not run; 0: it will.
+ */
+static inline int must_check store_submit(struct store *s, struct store_io *io)
+{
+	assert(io->file->fd >= 0 && io->done);
+	assert(io->op == STORE_READ || io->file->writable || io->op == STORE_SYNC);
+	return s->queue ? store_queue_submit(s, io) : store_submit_below(s, io);
 }
 
 #endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_queue.c - the one line in which the requests of all clients wait for a disk
+ *
+ * Operation: up to `depth` requests of an export are with its stores; the others wait here, whatever
+ *            client and reactor they are of, and store_sched.c says who is next. Whoever ends gives
+ *            his place on; the one who gets it is told by a message, since his store is on his own
+ *            reactor, and nobody's request begins inside another's. A sync is of no place on the
+ *            disk, waits for none and takes none.
+ *            It stands in front of a store of any kind. What has no queue does not come here at all.
+ * Memory:    a request waits inside its store_io. The queue belongs to all stores of the
+ *            directory that are to be served the same way (store_shared.c).
+ * Threads:   submit and done on the request's reactor; what is shared under one lock, held for a
+ *            look into a tree.
+ * Errors:    none of its own.
+ */
+#include "store_queue.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "export.h"
+#include "reactor.h"
+#include "store.h"
+#include "store_shared.h"
+
+struct store_queue {
+	struct store_shared shared;
+	unsigned depth;
+	pthread_mutex_t lock; /* over the rest */
+	struct store_sched sched;
+	unsigned out; /* with the stores, or on their way there */
+};
+
+static struct store_queue *queue_of(struct store_shared *s)
+{
+	return container_of(s, struct store_queue, shared);
+}
+
+static int queue_init(struct store_shared *s, const struct export *exp)
+{
+	const struct export_data *d = &exp->conf.data;
+	struct store_queue *q = queue_of(s);
+
+	pthread_mutex_init(&q->lock, NULL);
+	q->depth = d->depth;
+	if (d->sched == DATA_SCHED_DEADLINE)
+		store_sched_init(&q->sched, d->deadline_ns, d->deadline_ns * DATA_DEADLINE_WRITES);
+	else
+		store_sched_init(&q->sched, 0, 0);
+	return 0;
+}
+
+static void queue_fini(struct store_shared *s)
+{
+	pthread_mutex_destroy(&queue_of(s)->lock);
+}
+
+static const struct store_shared_kind queue_kind = {
+	.bytes = sizeof(struct store_queue),
+	.init = queue_init,
+	.fini = queue_fini,
+};
+
+/** store_queue_get - see store_queue.h */
+int store_queue_get(const struct export *exp, struct store_queue **ret)
+{
+	const struct export_data *d = &exp->conf.data;
+	char how[STORE_SHARED_HOW_BYTES];
+	struct store_shared *s;
+	int err;
+
+	if (d->sched == DATA_SCHED_NONE) {
+		*ret = NULL;
+		return 0;
+	}
+	(void)snprintf(how, sizeof(how), "%u %u %llu", d->sched, d->depth,
+		       (unsigned long long)d->deadline_ns);
+	err = store_shared_get(&queue_kind, exp, how, &s);
+	if (!err)
+		*ret = queue_of(s);
+	return err;
+}
+
+/** store_queue_put - see store_queue.h */
+void store_queue_put(struct store_queue *q)
+{
+	if (q)
+		store_shared_put(&q->shared);
+}
+
+/* ---- one request -------------------------------------------------------------------------- */
+
+/* A place is free: on with those who wait. */
+static void release(struct store_queue *q)
+{
+	struct sched_node *n;
+
+	pthread_mutex_lock(&q->lock);
+	q->out--;
+	while (q->out < q->depth && (n = store_sched_take(&q->sched, clock_now_ns()))) {
+		struct store_io *io = container_of(n, struct store_io, queue.node);
+
+		q->out++;
+		rpcrdma_engine_post(io->queue.store->reactor->engine, &io->queue.msg);
+	}
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* After this the store may be gone. */
+static void finish(struct store_io *io)
+{
+	struct store_queue *q = io->queue.store->queue;
+
+	io->done = io->queue.done;
+	release(q);
+}
+
+static void on_done(struct store_io *io)
+{
+	finish(io);
+	io->done(io);
+}
+
+/* Return: finished already? Then its place is given on. */
+static int start(struct store_io *io)
+{
+	int now = store_submit_below(io->queue.store, io);
+
+	if (now)
+		finish(io);
+	return now;
+}
+
+static void on_turn(struct rpcrdma_msg *msg)
+{
+	struct store_io *io = container_of(msg, struct store_io, queue.msg);
+
+	if (io->queue.node.late)
+		reactor_count(io->queue.store->reactor, sched_late);
+	if (start(io))
+		io->done(io);
+}
+
+static void count_wait(struct reactor *r, unsigned waiting)
+{
+	reactor_count(r, sched_waits);
+	if (waiting > atomic_load_explicit(&r->counters.sched_wait_max, memory_order_relaxed))
+		atomic_store_explicit(&r->counters.sched_wait_max, waiting, memory_order_relaxed);
+}
+
+/** store_queue_submit - see store_queue.h */
+int store_queue_submit(struct store *s, struct store_io *io)
+{
+	struct store_queue *q = s->queue;
+	struct sched_node *n = &io->queue.node;
+	unsigned waiting = 0;
+
+	if (io->op == STORE_SYNC)
+		return store_submit_below(s, io);
+	n->dev = io->file->dev;
+	n->ino = io->file->ino;
+	n->off = io->off;
+	n->end = io->off + io->bytes;
+	n->write = io->op == STORE_WRITE;
+	io->queue.store = s;
+	io->queue.msg.fn = on_turn;
+	io->queue.done = io->done;
+	io->done = on_done;
+	pthread_mutex_lock(&q->lock);
+	if (q->out < q->depth) {
+		q->out++;
+		store_sched_pass(&q->sched, n);
+	} else {
+		store_sched_add(&q->sched, n, clock_now_ns());
+		waiting = q->sched.n;
+	}
+	pthread_mutex_unlock(&q->lock);
+	if (!waiting)
+		return start(io);
+	count_wait(s->reactor, waiting);
+	return 0;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * store_sched.c - in which order a disk is given what waits for it
+ *
+ * Operation: the elevator that goes one way (C-SCAN): from where the last request ended to the next
+ *            one in order of file and offset, and from the last one back to the first. One who always
+ *            asks for what lies just ahead would have it all, so it is kept fair:
+ *
+ *            - sorted: only so many may join a sweep that is under way. The others are in the next
+ *              one, whatever their place, and so nobody waits for more than two sweeps. There is no
+ *              clock in it.
+ *            - deadline: a request whose time is up goes first, the one whose time was up first before
+ *              others; and reads go before writes otherwise. The elevator goes on from there, and
+ *              only after STORE_SCHED_BATCH requests are times looked at again: where all wait
+ *              too long, order of age alone would make all wait longer.
+ *
+ * Memory:    nodes are the caller's. A tree by place whose shape is left to chance (a treap), and a
+ *            list by age.
+ * Threads:   whoever holds the caller's lock. Time is what the caller says.
+ * Errors:    none.
+ */
+#include "store_sched.h"
+
+#include <string.h>
+
+/* ---- the tree ----------------------------------------------------------------------------- */
+
+static struct sched_place place_of(const struct sched_node *n)
+{
+	return (struct sched_place){ n->sweep, n->dev, n->ino, n->off, n->serial };
+}
+
+/* no two are in one place: of those that ask for the same the older one is first */
+static bool is_before(const struct sched_node *n, const struct sched_place *p)
+{
+	if (n->sweep != p->sweep)
+		return n->sweep < p->sweep;
+	if (n->dev != p->dev)
+		return n->dev < p->dev;
+	if (n->ino != p->ino)
+		return n->ino < p->ino;
+	if (n->off != p->off)
+		return n->off < p->off;
+	return n->serial < p->serial;
+}
+
+static void tree_add(struct sched_node **at, struct sched_node *n)
+{
+	const struct sched_place p = place_of(n);
+	struct sched_node *rest, **left = &n->left, **right = &n->right;
+
+	while (*at && (*at)->weight >= n->weight)
+		at = is_before(*at, &p) ? &(*at)->right : &(*at)->left;
+	rest = *at;
+	*at = n;
+	while (rest) { /* what was here goes below, on its side of the new one */
+		if (is_before(rest, &p)) {
+			*left = rest;
+			left = &rest->right;
+			rest = rest->right;
+		} else {
+			*right = rest;
+			right = &rest->left;
+			rest = rest->left;
+		}
+	}
+	*left = *right = NULL;
+}
+
+static void tree_del(struct sched_node **at, struct sched_node *n)
+{
+	const struct sched_place p = place_of(n);
+	struct sched_node *a = n->left, *b = n->right;
+
+	while (*at != n)
+		at = is_before(*at, &p) ? &(*at)->right : &(*at)->left;
+	while (a && b) { /* what was below is joined */
+		struct sched_node *top = a->weight >= b->weight ? a : b;
+
+		*at = top;
+		if (top == a) {
+			at = &a->right;
+			a = a->right;
+		} else {
+			at = &b->left;
+			b = b->left;
+		}
+	}
+	*at = a ? a : b;
+}
+
+/* the first one at @p or behind it; or, if there is none, the first of all */
+static struct sched_node *tree_next(struct sched_node *root, const struct sched_place *p)
+{
+	struct sched_node *found = NULL;
+
+	for (struct sched_node *n = root; n;) {
+		if (is_before(n, p)) {
+			n = n->right;
+		} else {
+			found = n;
+			n = n->left;
+		}
+	}
+	for (struct sched_node *n = found ? NULL : root; n; n = n->left)
+		found = n;
+	return found;
+}
+
+/* splitmix64 */
+static uint64_t chance(uint64_t x)
+{
+	x *= UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+/* ---- the order ---------------------------------------------------------------------------- */
+
+/** store_sched_init - see store_sched.h */
+void store_sched_init(struct store_sched *s, uint64_t read_ns, uint64_t write_ns)
+{
+	memset(s, 0, sizeof(*s));
+	s->read_ns = read_ns;
+	s->write_ns = write_ns;
+	list_init(&s->sets[0].fifo);
+	list_init(&s->sets[1].fifo);
+	s->at = &s->sets[0];
+}
+
+static bool has_deadline(const struct store_sched *s)
+{
+	return s->read_ns || s->write_ns;
+}
+
+static struct sched_set *set_of(struct store_sched *s, const struct sched_node *n)
+{
+	return &s->sets[has_deadline(s) && n->write];
+}
+
+/* Without a clock: which sweep it is in. With one all are in the same, and time keeps it fair. */
+static void join_sweep(struct store_sched *s, struct sched_node *n)
+{
+	n->sweep = s->pos.sweep;
+	if (has_deadline(s))
+		return;
+	if (is_before(n, &s->pos) || s->joined == STORE_SCHED_JOIN_MAX)
+		n->sweep++;
+	else
+		s->joined++;
+}
+
+/** store_sched_add - see store_sched.h */
+void store_sched_add(struct store_sched *s, struct sched_node *n, uint64_t now_ns)
+{
+	struct sched_set *set = set_of(s, n);
+
+	n->serial = ++s->added;
+	n->weight = chance(n->serial);
+	n->due_ns = now_ns + (n->write ? s->write_ns : s->read_ns);
+	n->late = false;
+	join_sweep(s, n);
+	tree_add(&set->root, n);
+	list_add_tail(&set->fifo, &n->fifo);
+	s->n++;
+}
+
+static struct sched_node *oldest(struct sched_set *set)
+{
+	return list_first_entry(&set->fifo, struct sched_node, fifo);
+}
+
+/* of those whose time is up the one whose was up first, or NULL */
+static struct sched_node *find_late(struct store_sched *s, uint64_t now_ns)
+{
+	struct sched_node *first = NULL;
+
+	if (!has_deadline(s))
+		return NULL;
+	for (unsigned i = 0; i < ARRAY_SIZE(s->sets); i++) {
+		struct sched_node *n = oldest(&s->sets[i]);
+
+		if (n && n->due_ns <= now_ns && (!first || n->due_ns < first->due_ns))
+			first = n;
+	}
+	return first;
+}
+
+/* Where sweeps keep it fair what is first is next: only what overlaps with the last one can be behind
+ * where that ended. */
+static struct sched_node *next_by_place(const struct store_sched *s, const struct sched_set *set)
+{
+	static const struct sched_place start;
+
+	return tree_next(set->root, has_deadline(s) ? &s->pos : &start);
+}
+
+static struct sched_node *find_next(struct store_sched *s, uint64_t now_ns)
+{
+	struct sched_node *n, *late;
+
+	if (s->batch && s->at->root)
+		return next_by_place(s, s->at);
+	n = next_by_place(s, &s->sets[!s->sets[0].root]);
+	late = find_late(s, now_ns);
+	s->batch = 0;
+	if (!late || late == n)
+		return n;
+	s->batch = STORE_SCHED_BATCH;
+	late->late = true;
+	return late;
+}
+
+/* the disk is where @n ends */
+static void move_to(struct store_sched *s, const struct sched_node *n)
+{
+	if (n->sweep > s->pos.sweep || !s->n)
+		s->joined = 0;
+	s->pos = (struct sched_place){ n->sweep, n->dev, n->ino, n->end, 0 };
+}
+
+/** store_sched_take - see store_sched.h */
+struct sched_node *store_sched_take(struct store_sched *s, uint64_t now_ns)
+{
+	struct sched_node *n = find_next(s, now_ns);
+
+	if (!n)
+		return NULL;
+	s->at = set_of(s, n);
+	tree_del(&s->at->root, n);
+	list_del(&n->fifo);
+	s->n--;
+	s->batch -= s->batch > 0;
+	move_to(s, n);
+	return n;
+}
+
+/** store_sched_pass - see store_sched.h */
+void store_sched_pass(struct store_sched *s, struct sched_node *n)
+{
+	n->sweep = s->pos.sweep;
+	n->late = false;
+	move_to(s, n);
+}
