@@ -314,8 +314,8 @@ if command -v prlimit >/dev/null; then
 	as='' url=$(sed -n 's/^leatd: listening on \(tcp:.*\)/\1/p' "$work/out")/x
 	head -c 100000 /dev/zero >"$work/fits"
 	head -c 100001 /dev/zero >"$work/large"
-	timeout 60 "$LEAT" cp "$work/fits" "$url/fits" 2>"$work/got" || fail "$(cat "$work/got")"
-	! timeout 60 "$LEAT" cp "$work/large" "$url/large" 2>"$work/got" || fail 'a file that is too large'
+	timeout -k 5 20 "$LEAT" cp "$work/fits" "$url/fits" 2>"$work/got" || fail "$(cat "$work/got")"
+	! timeout -k 5 20 "$LEAT" cp "$work/large" "$url/large" 2>"$work/got" || fail 'a file that is too large'
 	grep -qi 'file too large\|FBIG' "$work/got" || fail "too large, but: $(cat "$work/got")"
 	timeout 60 "$LEAT" ping -c 1 "$url" >"$work/got" || fail 'it died of a large file'
 	stop TERM
