@@ -39,17 +39,20 @@ uint64_t nfs3_who(const struct req *r)
 	return h ? h : 1; /* 0 is a free slot */
 }
 
-/* Does the handle still lead to it? */
 static bool is_there(struct req *r, struct fdcache_entry *e, struct fh_obj *ret)
 {
 	struct fh_obj o = { .exp = r->exp, .fd = e->file.fd };
 
 	if (vfs_stat(o.fd, &o.stx) || !o.stx.stx_nlink)
 		return false;
-	if (S_ISDIR(o.stx.stx_mode) && fh_check_dir(r->exports->exports->fhs, &o))
-		return false;
 	*ret = o;
 	return true;
+}
+
+/* What was moved out is told by the worker. LOOKUP asks that of the file it finds. */
+static bool is_inside(const struct req *r, const struct fh_obj *o)
+{
+	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir(r->exports->exports->fhs, o);
 }
 
 /* Return: the entry, held, and in @ret what it has open; or NULL */
@@ -71,15 +74,18 @@ bool nfs3_getattr_quick(struct req *r)
 {
 	struct fdcache_entry *e;
 	struct fh_obj o;
+	bool good;
 
 	e = find_in(r, r->reactor->files, &o);
 	if (!e)
 		e = find_in(r, r->reactor->paths, &o);
 	if (!e)
 		return false;
-	nfs3_conv_attr(&o.stx, &r->res.getattr.GETATTR3res_u.resok.obj_attributes);
+	good = is_inside(r, &o);
+	if (good)
+		nfs3_conv_attr(&o.stx, &r->res.getattr.GETATTR3res_u.resok.obj_attributes);
 	fdcache_put(e);
-	return true;
+	return good;
 }
 
 /** nfs3_access_quick - ACCESS */
@@ -94,7 +100,7 @@ bool nfs3_access_quick(struct req *r)
 	e = find_in(r, r->reactor->paths, &o);
 	if (!e)
 		return false;
-	known = fdcache_rights(e, nfs3_who(r), &o.stx, NFS3_RIGHTS, &got);
+	known = fdcache_rights(e, nfs3_who(r), &o.stx, NFS3_RIGHTS, &got) && is_inside(r, &o);
 	if (known) {
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
 		ok->access = nfs3_access_bits(r, &o.stx, got) & r->args.access.access;

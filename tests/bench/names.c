@@ -4,6 +4,7 @@
  * names.c - what files cost apart from their bytes: by system calls, and by way of leatds
  *
  *     names [-n FILES] [-r ROUNDS] [-q AT_ONCE,...] [-c] DIR [LABEL=]URL...
+ *     names -l ENTRIES,... [-r ROUNDS] DIR [LABEL=]URL...
  *
  * The URLs are DIR, each served in some way. FILES (1000) files are made, looked at, renamed, listed and
  * removed in DIR: by system calls of DIR, with as many threads as are to be at once (1 and 16), and by
@@ -14,6 +15,9 @@
  * stat is by path: a LOOKUP each, of names that this client has not seen. fstat is of an open file:
  * a GETATTR. A listed entry has its attributes; where nothing but names is asked for system calls are
  * cheaper still, but libleat always asks for both.
+ *
+ * With -l directories of so many entries are made and listed instead, and what is printed is the time
+ * for an entry: a listing is linear if it stays what it was when directories grow.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -36,6 +40,7 @@
 #define DEPTHS_MAX 4u
 #define ROUNDS_MAX 32u
 #define LISTINGS 4u
+#define SIZES_MAX 8u
 
 struct way {
 	char label[16];
@@ -64,6 +69,7 @@ struct op {
 static struct {
 	unsigned files, rounds;
 	unsigned depths[DEPTHS_MAX], ndepths;
+	unsigned sizes[SIZES_MAX], nsizes;
 	bool compare_urls;
 	const char *dir;
 	int dir_fd, open_fd;
@@ -131,18 +137,25 @@ static int plain_rename(struct slot *s)
 	return rc(renameat(conf.dir_fd, s->from, conf.dir_fd, s->to));
 }
 
-static int plain_list(struct slot *s)
+static int list_plainly(const char *path)
 {
-	int fd = openat(conf.dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	int fd = openat(conf.dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
+	struct stat st;
 
 	if (!d)
 		return -errno;
 	while (!err && (e = readdir(d)))
-		err = rc(fstatat(fd, e->d_name, &s->st, AT_SYMLINK_NOFOLLOW));
+		err = rc(fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW));
 	closedir(d);
 	return err;
+}
+
+static int plain_list(struct slot *s)
+{
+	(void)s;
+	return list_plainly(".");
 }
 
 static int plain_remove(struct slot *s)
@@ -382,38 +395,143 @@ static void print(void)
 	}
 }
 
+/* ---- large directories -------------------------------------------------------------------- */
+
+static int fill_dir(const char *name, unsigned entries, bool make)
+{
+	int fd, err = make ? rc(mkdirat(conf.dir_fd, name, 0755)) : 0;
+
+	fd = err ? -1 : openat(conf.dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err ? err : -errno;
+	for (unsigned i = 0; i < entries && !err; i++) {
+		char file[32];
+
+		snprintf(file, sizeof(file), "file-%07u", i);
+		if (make)
+			err = rc(mknodat(fd, file, S_IFREG | 0644, 0));
+		else
+			err = rc(unlinkat(fd, file, 0));
+	}
+	close(fd);
+	if (!make && !err)
+		err = rc(unlinkat(conf.dir_fd, name, AT_REMOVEDIR));
+	return err;
+}
+
+static int list_once(const struct way *w, const char *name, unsigned entries)
+{
+	struct leat_dir *d;
+	unsigned n = 0;
+	int err;
+
+	if (!w->url)
+		return list_plainly(name);
+	err = leat_opendir(w->m, name, &d);
+	if (err)
+		return err;
+	while (leat_readdir(d))
+		n++;
+	leat_closedir(d);
+	return n == entries + 2 ? 0 : -EIO; /* "." and ".." */
+}
+
+static int list_size(unsigned entries, double *ret_ns)
+{
+	static double v[WAYS_MAX][ROUNDS_MAX];
+	char name[32];
+	int err;
+
+	snprintf(name, sizeof(name), "of-%u", entries);
+	err = fill_dir(name, entries, true);
+	for (unsigned r = 0; r < conf.rounds && !err; r++) {
+		for (unsigned i = 0; i < conf.nways && !err; i++) {
+			unsigned w = (i + r) % conf.nways;
+			uint64_t begin = clock_now_ns();
+
+			err = list_once(&conf.ways[w], name, entries);
+			v[w][r] = (double)(clock_now_ns() - begin) / entries;
+		}
+	}
+	for (unsigned w = 0; w < conf.nways; w++) {
+		qsort(v[w], conf.rounds, sizeof(double), by_value);
+		ret_ns[w] = v[w][conf.rounds / 2];
+	}
+	return err ? err : fill_dir(name, entries, false);
+}
+
+static int list_sizes(void)
+{
+	double first[WAYS_MAX], now[WAYS_MAX];
+
+	printf("%-14s", "ns/entry of");
+	for (unsigned w = 0; w < conf.nways; w++)
+		printf("  %16s", conf.ways[w].label);
+	printf("\n");
+	for (unsigned i = 0; i < conf.nsizes; i++) {
+		int err = list_size(conf.sizes[i], now);
+
+		if (err) {
+			fprintf(stderr, "names: listing %u: %s\n", conf.sizes[i], strerror(-err));
+			return err;
+		}
+		printf("%-14u", conf.sizes[i]);
+		for (unsigned w = 0; w < conf.nways; w++) {
+			if (!i)
+				first[w] = now[w];
+			printf("  %8.0f %6.2fx", now[w], now[w] / first[w]);
+		}
+		printf("\n");
+	}
+	return 0;
+}
+
 /* ---- from beginning to end ---------------------------------------------------------------- */
 
-static bool parse_depths(char *text)
+/* Return: how many numbers there are, 0 if one is wrong */
+static unsigned parse_list(char *text, unsigned largest, unsigned room, unsigned *ret)
 {
 	char *save = NULL;
+	unsigned n = 0;
 
-	conf.ndepths = 0;
 	for (char *t = strtok_r(text, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
-		unsigned long n = strtoul(t, NULL, 10);
+		unsigned long v = strtoul(t, NULL, 10);
 
-		if (!n || n > AT_ONCE_MAX || conf.ndepths == DEPTHS_MAX)
-			return false;
-		conf.depths[conf.ndepths++] = (unsigned)n;
+		if (!v || v > largest || n == room)
+			return 0;
+		ret[n++] = (unsigned)v;
 	}
-	return conf.ndepths;
+	return n;
 }
 
 static bool parse(int argc, char **argv)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:r:q:c")) != -1) {
-		if (opt == 'n')
+	while ((opt = getopt(argc, argv, "n:r:q:l:c")) != -1) {
+		switch (opt) {
+		case 'n':
 			conf.files = (unsigned)strtoul(optarg, NULL, 10);
-		else if (opt == 'r')
+			break;
+		case 'r':
 			conf.rounds = (unsigned)strtoul(optarg, NULL, 10);
-		else if (opt == 'c')
+			break;
+		case 'q':
+			conf.ndepths = parse_list(optarg, AT_ONCE_MAX, DEPTHS_MAX, conf.depths);
+			break;
+		case 'l':
+			conf.nsizes = parse_list(optarg, 9999999, SIZES_MAX, conf.sizes);
+			if (!conf.nsizes)
+				return false;
+			break;
+		case 'c':
 			conf.compare_urls = true;
-		else if (opt != 'q' || !parse_depths(optarg))
+			break;
+		default:
 			return false;
+		}
 	}
-	if (!conf.files || conf.files > 999999 || !conf.rounds || conf.rounds > ROUNDS_MAX ||
+	if (!conf.ndepths || !conf.files || conf.files > 999999 || !conf.rounds || conf.rounds > ROUNDS_MAX ||
 	    argc - optind < 2 || argc - optind > (int)WAYS_MAX)
 		return false;
 	conf.dir = argv[optind++];
@@ -472,14 +590,19 @@ int main(int argc, char **argv)
 
 	if (!parse(argc, argv)) {
 		fprintf(stderr, "usage: names [-n FILES] [-r ROUNDS] [-q AT_ONCE,...] [-c] DIR "
+				"[LABEL=]URL...\n       names -l ENTRIES,... [-r ROUNDS] DIR "
 				"[LABEL=]URL...\n");
 		return 2;
 	}
 	err = prepare();
-	for (unsigned r = 0; !err && r < conf.rounds; r++)
-		err = one_round(r);
-	if (!err)
-		print();
+	if (!err && conf.nsizes) {
+		err = list_sizes();
+	} else if (!err) {
+		for (unsigned r = 0; !err && r < conf.rounds; r++)
+			err = one_round(r);
+		if (!err)
+			print();
+	}
 	put_away();
 	return err ? 1 : 0;
 }
