@@ -167,6 +167,7 @@ bench:
 	@scripts/deps.sh install build rdma
 	@$(SUB) all bench-tools
 	@scripts/bench.sh
+	@scripts/bench-names.sh
 
 bench-vm:
 	@scripts/deps.sh install build rdma interop || echo 'bench-vm: something is missing; what cannot run says so'

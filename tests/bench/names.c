@@ -10,7 +10,9 @@
  * removed in DIR: by system calls of DIR, with as many threads as are to be at once (1 and 16), and by
  * each URL with as many calls in flight. The ways take turns, ROUNDS (3) times, another first each
  * time; printed are medians of operations per second, and their ratio to the first column: which is
- * `plain`, the system calls, or with -c (compare URLs) the first URL.
+ * `plain`, the system calls, or with -c (compare URLs) the first URL; and of a leatd the CPU time of the
+ * server for an operation, in microseconds, its spinning included. On a busy machine that is the figure
+ * that holds still.
  *
  * stat is by path: a LOOKUP each, of names that this client has not seen. fstat is of an open file:
  * a GETATTR. A listed entry has its attributes; where nothing but names is asked for system calls are
@@ -321,11 +323,20 @@ static const struct op ops[] = {
 };
 
 static double rates[ARRAY_SIZE(ops)][DEPTHS_MAX][WAYS_MAX][ROUNDS_MAX];
+static double costs[ARRAY_SIZE(ops)][DEPTHS_MAX][WAYS_MAX][ROUNDS_MAX];
 
-static void one_op(const struct way *w, const struct op *op, unsigned depth, double *ret_rate)
+static uint64_t server_us(const struct way *w)
+{
+	struct leat_server_stats s = { 0 };
+
+	return w->m && !leat_server_stats(w->m, &s) ? s.cpu_us : 0;
+}
+
+static void one_op(const struct way *w, const struct op *op, unsigned depth, double *ret_rate,
+		   double *ret_cost)
 {
 	static struct slot slots[AT_ONCE_MAX];
-	uint64_t begin;
+	uint64_t begin, took, before = server_us(w);
 	unsigned n;
 
 	memset(slots, 0, sizeof(slots));
@@ -340,7 +351,9 @@ static void one_op(const struct way *w, const struct op *op, unsigned depth, dou
 	else
 		run_plain(slots, depth);
 	n = op->per_round ? op->per_round * conf.files : conf.files;
-	*ret_rate = (double)n * (double)NS_PER_S / (double)(clock_now_ns() - begin);
+	took = clock_now_ns() - begin;
+	*ret_rate = (double)n * (double)NS_PER_S / (double)took;
+	*ret_cost = (double)(server_us(w) - before) / n;
 }
 
 static int one_round(unsigned round)
@@ -350,7 +363,8 @@ static int one_round(unsigned round)
 			unsigned w = (i + round) % conf.nways;
 
 			for (size_t o = 0; o < ARRAY_SIZE(ops); o++) {
-				one_op(&conf.ways[w], &ops[o], conf.depths[d], &rates[o][d][w][round]);
+				one_op(&conf.ways[w], &ops[o], conf.depths[d],
+				       &rates[o][d][w][round], &costs[o][d][w][round]);
 				if (atomic_load(&run.err)) {
 					fprintf(stderr, "names: %s, %s: %s\n", conf.ways[w].label,
 						ops[o].name, strerror(-atomic_load(&run.err)));
@@ -369,11 +383,17 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+static double median(double *v)
+{
+	qsort(v, conf.rounds, sizeof(*v), by_value);
+	return v[conf.rounds / 2];
+}
+
 static void print(void)
 {
 	printf("%-14s %4s", "op/s", "at once");
 	for (unsigned w = 0; w < conf.nways; w++)
-		printf("  %*s", w ? 16 : 9, conf.ways[w].label);
+		printf("  %*s%s", w ? 16 : 9, conf.ways[w].label, conf.ways[w].url ? "  srv us" : "");
 	printf("\n");
 	for (size_t o = 0; o < ARRAY_SIZE(ops); o++) {
 		for (unsigned d = 0; d < conf.ndepths; d++) {
@@ -381,14 +401,14 @@ static void print(void)
 
 			printf("%-14s %7u", ops[o].name, conf.depths[d]);
 			for (unsigned w = 0; w < conf.nways; w++) {
-				double *v = rates[o][d][w], median;
+				double rate = median(rates[o][d][w]);
 
-				qsort(v, conf.rounds, sizeof(*v), by_value);
-				median = v[conf.rounds / 2];
 				if (w)
-					printf("  %8.0f %6.3fx", median, median / first);
+					printf("  %8.0f %6.3fx", rate, rate / first);
 				else
-					printf("  %9.0f", first = median);
+					printf("  %9.0f", first = rate);
+				if (conf.ways[w].url)
+					printf("  %6.1f", median(costs[o][d][w]));
 			}
 			printf("\n");
 		}
@@ -453,10 +473,8 @@ static int list_size(unsigned entries, double *ret_ns)
 			v[w][r] = (double)(clock_now_ns() - begin) / entries;
 		}
 	}
-	for (unsigned w = 0; w < conf.nways; w++) {
-		qsort(v[w], conf.rounds, sizeof(double), by_value);
-		ret_ns[w] = v[w][conf.rounds / 2];
-	}
+	for (unsigned w = 0; w < conf.nways; w++)
+		ret_ns[w] = median(v[w]);
 	return err ? err : fill_dir(name, entries, false);
 }
 
