@@ -23,6 +23,7 @@ struct worker_pool {
 	struct worker_job *head, **tail;
 	uint64_t depth;
 	unsigned idle;
+	unsigned woken; /* of them: told to come, and not here yet */
 	bool stop;
 	struct worker_stats stats;
 	pthread_t *threads;
@@ -42,10 +43,13 @@ static struct worker_job *take(struct worker_pool *p)
 	struct worker_job *job;
 
 	pthread_mutex_lock(&p->lock);
-	p->idle++;
-	while (!p->head && !p->stop)
+	while (!p->head && !p->stop) {
+		p->idle++;
 		pthread_cond_wait(&p->more, &p->lock);
-	p->idle--;
+		p->idle--;
+		if (p->woken)
+			p->woken--;
+	}
 	job = p->head;
 	if (job) {
 		p->head = job->next;
@@ -117,6 +121,8 @@ void worker_pool_destroy(struct worker_pool *p)
 /** worker_submit - see worker.h */
 void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job)
 {
+	bool wake;
+
 	job->engine = engine;
 	job->next = NULL;
 	pthread_mutex_lock(&p->lock);
@@ -128,8 +134,14 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 		p->stats.waits++;
 	if (p->depth > p->stats.depth_max)
 		p->stats.depth_max = p->depth;
-	pthread_cond_signal(&p->more);
+	/* who is on his way takes it if nobody else does; and who is told while the lock is held wakes up
+	 * to wait for it */
+	wake = p->idle > p->woken;
+	if (wake)
+		p->woken++;
 	pthread_mutex_unlock(&p->lock);
+	if (wake)
+		pthread_cond_signal(&p->more);
 }
 
 /** worker_pool_stats - see worker.h */
