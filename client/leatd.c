@@ -4,7 +4,7 @@
  * leatd.c - what only a leatd can be asked, and asked to do (ctl.x)
  *
  * Operation:  Each is one call without arguments. Counters go by name: of those that
- *             leat_server_stats() does not know none is missed.
+ *             leat_server_stats() does not know none is missed. Where the time goes is in leatd_where.c.
  * Memory:     An answer is allocated by its codec, handed to the caller's stack, and freed there.
  * Threads:    Any with the service thread, else the owner's; what is given to a caller's function is
  *             given on the caller's thread.
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl.h"
+#include "leatd.h"
 #include "op.h"
 #include "sync.h"
 
@@ -23,23 +23,11 @@
 #define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
 #define ANSWER_REPLY_BYTES (8u + CTL_SAID_MAX + 1u)
 
-union result {
-	ctl_info info;
-	ctl_stats stats;
-	ctl_answer answer;
-};
-
-struct question {
-	uint32_t proc, reply_max;
-	xdrproc_t decode;
-	const char *verb;
-};
-
 struct ask {
 	struct lt_task task;
 	struct lt_call call;
-	const struct question *q;
-	union result res, *ret;
+	const struct lt_leatd_question *q;
+	union lt_leatd_answer res, *ret;
 };
 
 static void release_ask(struct lt_task *t)
@@ -86,9 +74,8 @@ static void start_ask(struct lt_task *t)
 			    a->q->reply_max, asked);
 }
 
-/* Return: 0, and the caller frees @ret by xdr_free(); -EOPNOTSUPP: no leatd; -ENOMEM, -EDEADLK; what
- * the call came to */
-static int ask(struct leat *m, const struct question *q, union result *ret)
+/** lt_leatd_ask - see leatd.h */
+int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret)
 {
 	struct lt_wait w;
 	struct ask *a;
@@ -114,14 +101,14 @@ static int ask(struct leat *m, const struct question *q, union result *ret)
 	return (int)lt_sync_end(&w, a ? 0 : -ENOMEM);
 }
 
-/** leat_server_counters - see leat.h; Return: as ask() */
+/** leat_server_counters - see leat.h; Return: as lt_leatd_ask() */
 int leat_server_counters(struct leat *m,
 			 void (*fn)(void *ctx, const char *name, uint64_t value), void *ctx)
 {
-	static const struct question q = { CTL_STATS, STATS_REPLY_BYTES, (xdrproc_t)xdr_ctl_stats,
-					   "server statistics" };
-	union result res;
-	int rc = ask(m, &q, &res);
+	static const struct lt_leatd_question q = { CTL_STATS, STATS_REPLY_BYTES,
+						    (xdrproc_t)xdr_ctl_stats, "server statistics" };
+	union lt_leatd_answer res;
+	int rc = lt_leatd_ask(m, &q, &res);
 
 	if (rc)
 		return rc;
@@ -157,7 +144,7 @@ static void take_stat(void *ctx, const char *name, uint64_t value)
 	}
 }
 
-/** leat_server_stats - see leat.h; Return: as ask() */
+/** leat_server_stats - see leat.h; Return: as lt_leatd_ask() */
 int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
 {
 	struct leat_server_stats s = { 0 };
@@ -168,13 +155,13 @@ int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
 	return rc;
 }
 
-/** leat_server_listeners - see leat.h; Return: as ask() */
+/** leat_server_listeners - see leat.h; Return: as lt_leatd_ask() */
 int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url), void *ctx)
 {
-	static const struct question q = { CTL_INFO, INFO_REPLY_BYTES, (xdrproc_t)xdr_ctl_info,
-					   "server information" };
-	union result res;
-	int rc = ask(m, &q, &res);
+	static const struct lt_leatd_question q = { CTL_INFO, INFO_REPLY_BYTES,
+						    (xdrproc_t)xdr_ctl_info, "server information" };
+	union lt_leatd_answer res;
+	int rc = lt_leatd_ask(m, &q, &res);
 
 	if (rc)
 		return rc;
@@ -184,10 +171,10 @@ int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url)
 	return 0;
 }
 
-static int command(struct leat *m, const struct question *q, char *said, size_t cap)
+static int command(struct leat *m, const struct lt_leatd_question *q, char *said, size_t cap)
 {
-	union result res;
-	int rc = ask(m, q, &res);
+	union lt_leatd_answer res;
+	int rc = lt_leatd_ask(m, q, &res);
 
 	if (rc)
 		return rc;
@@ -203,8 +190,8 @@ static int command(struct leat *m, const struct question *q, char *said, size_t 
 /** leat_server_reload - see leat.h */
 int leat_server_reload(struct leat *m, char *said, size_t cap)
 {
-	static const struct question q = { CTL_RELOAD, ANSWER_REPLY_BYTES,
-					   (xdrproc_t)xdr_ctl_answer, "reload" };
+	static const struct lt_leatd_question q = { CTL_RELOAD, ANSWER_REPLY_BYTES,
+						    (xdrproc_t)xdr_ctl_answer, "reload" };
 
 	return command(m, &q, said, cap);
 }
@@ -212,7 +199,7 @@ int leat_server_reload(struct leat *m, char *said, size_t cap)
 /** leat_server_drain - see leat.h */
 int leat_server_drain(struct leat *m)
 {
-	static const struct question q = { CTL_DRAIN, ANSWER_REPLY_BYTES,
+	static const struct lt_leatd_question q = { CTL_DRAIN, ANSWER_REPLY_BYTES,
 					   (xdrproc_t)xdr_ctl_answer, "drain" };
 
 	return command(m, &q, NULL, 0);

@@ -280,6 +280,74 @@ int leat_server_counters(struct leat *m,
 			 void (*fn)(void *ctx, const char *name, uint64_t value), void *ctx);
 int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url), void *ctx);
 
+/* ---- where the time goes at a leatd ------------------------------------------------------- */
+
+/* What a request does, at each moment one of these. Where nothing moves apart from the message, over
+ * TCP and inline, the transfer is part of FINISH; where the server reads a file straight into this
+ * process's memory, of DISK. */
+enum leat_where_part {
+	LEAT_WHERE_WAITING, /* for its turn, memory, a thread */
+	LEAT_WHERE_DISK,    /* for the disk alone */
+	LEAT_WHERE_NET,     /* for the network alone */
+	LEAT_WHERE_BOTH,    /* both are at work for it */
+	LEAT_WHERE_FINISH,  /* its answer is on the way */
+	LEAT_WHERE_PARTS
+};
+
+struct leat_where_kind {
+	uint64_t requests, bytes;
+	uint64_t ns[LEAT_WHERE_PARTS];
+};
+
+struct leat_where_bucket {
+	uint64_t ns;               /* at least so long, and less than 1/32 longer */
+	uint64_t count;            /* requests */
+};
+
+/* Sums since the server was started, of the requests whose times it took: all that were moved in
+ * pieces, disk and network side by side, and one in 16 of the others. */
+struct leat_where {
+	uint64_t instance[2];      /* as in struct leat_server_stats */
+	struct leat_where_kind read, write, other;
+	unsigned nstates;
+	struct leat_where_state {  /* how long requests of any kind were in each state of theirs */
+		char name[32];
+		size_t nbuckets;
+		const struct leat_where_bucket *buckets; /* none of them empty, rising */
+	} states[8];
+};
+
+/** leat_server_where - ask a leatd for these sums
+ * @ret: the caller's, to be given to leat_where_free()
+ *
+ * Return: as leat_server_stats(); -EPROTO: the answer is none.
+ */
+int leat_server_where(struct leat *m, struct leat_where **ret);
+void leat_where_free(struct leat_where *w); /* NULL is fine */
+
+/* One request that was moved in pieces. Times are since it came; 0: that has not been. */
+struct leat_trace {
+	uint32_t xid;
+	bool is_write;
+	uint32_t bytes;
+	uint64_t total_ns;         /* until its answer was out */
+	size_t npieces;            /* in the order in which they were begun; at most 1024 */
+	struct leat_trace_piece {
+		uint32_t off, len; /* within the payload */
+		uint64_t disk_begin_ns, disk_end_ns, net_begin_ns, net_end_ns;
+	} *pieces;
+};
+
+/** leat_server_pieces - take the last trace of a leatd, and have it make another one of the next
+ * request in pieces
+ * @ret: the caller's, to be given to leat_trace_free()
+ *
+ * Return: as leat_server_stats(); -EAGAIN: there has been no such request since a trace was last
+ * asked for.
+ */
+int leat_server_pieces(struct leat *m, struct leat_trace **ret);
+void leat_trace_free(struct leat_trace *t); /* NULL is fine */
+
 /* ---- orders to a leatd -------------------------------------------------------------------- */
 
 /* For the user who runs it, and root, over local only: -EPERM for others. A leatd that runs inside

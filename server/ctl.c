@@ -6,7 +6,8 @@
  * Operation: INFO says which running server this is and where else it listens, so that a client may
  *            change to a better way to it; STATS gives counters by name. RELOAD and DRAIN are
  *            passed on to who started the server (struct server_manager). They are for the server's
- *            own user and for root, as the kernel knows them: over a network nobody is.
+ *            own user and for root, as the kernel knows them: over a network nobody is. WHERE and PIECES
+ *            are in ctl_where.c.
  * Memory:    results in r->scratch.
  * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
  * Errors:    without memory the lists are empty; who may not ask is told so, and it is logged.
@@ -20,6 +21,7 @@
 #include "base/wire.h"
 #include "cm.h"
 #include "conn.h"
+#include "ctl_where.h"
 #include "prog.h"
 #include "req.h"
 #include "server_int.h"
@@ -312,6 +314,20 @@ static const struct prog_proc procs[] = {
 		.encode = (xdrproc_t)xdr_ctl_answer,
 		.res_bytes = sizeof(ctl_answer),
 		.work = drain,
+	},
+	[CTL_WHERE] = {
+		.name = "WHERE",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_where,
+		.res_bytes = sizeof(ctl_where),
+		.work = ctl_where_sums,
+	},
+	[CTL_PIECES] = {
+		.name = "PIECES",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_pieces,
+		.res_bytes = sizeof(ctl_pieces),
+		.work = ctl_where_pieces,
 	},
 };
 

@@ -121,6 +121,8 @@ union req_res {
 	ctl_info info;
 	ctl_stats stats;
 	ctl_answer answer;
+	ctl_where where;
+	ctl_pieces pieces;
 };
 
 /* Where the arguments' pointers point: decoding allocates nothing. */

@@ -61,6 +61,10 @@ static const char *const ctl_procs[] = {
 	[CTL_NULL] = "NULL",
 	[CTL_INFO] = "INFO",
 	[CTL_STATS] = "STATS",
+	[CTL_RELOAD] = "RELOAD",
+	[CTL_DRAIN] = "DRAIN",
+	[CTL_WHERE] = "WHERE",
+	[CTL_PIECES] = "PIECES",
 };
 
 static const struct {

@@ -30,6 +30,15 @@ static inline size_t hist_index(uint64_t ns)
 	return ((size_t)octave << HIST_SUB_BITS) + (size_t)(ns >> octave);
 }
 
+/** hist_floor - the least time that falls into bucket @i */
+static inline uint64_t hist_floor(size_t i)
+{
+	size_t octave = i >> HIST_SUB_BITS;
+	uint64_t sub = i & ((1u << HIST_SUB_BITS) - 1);
+
+	return octave < 2 ? i : (sub + (1u << HIST_SUB_BITS)) << (octave - 1);
+}
+
 static inline void hist_add(struct hist *h, uint64_t ns)
 {
 	h->count++;
@@ -49,13 +58,9 @@ static inline uint64_t hist_percentile(const struct hist *h, double part)
 	uint64_t want = (uint64_t)(part * (double)h->count), seen = 0;
 
 	for (size_t i = 0; i < HIST_BUCKETS; i++) {
-		size_t octave = i >> HIST_SUB_BITS;
-
 		seen += h->bucket[i];
 		if (seen > want || (seen && seen == h->count))
-			return octave < 2 ? i :
-				(uint64_t)((i & ((1u << HIST_SUB_BITS) - 1)) + (1u << HIST_SUB_BITS))
-					<< (octave - 1);
+			return hist_floor(i);
 	}
 	return 0;
 }

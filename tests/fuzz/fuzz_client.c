@@ -172,9 +172,15 @@ static void op_statvfs(struct leat *m)
 static void op_stats(struct leat *m)
 {
 	struct leat_server_stats st;
+	struct leat_where *where;
+	struct leat_trace *trace;
 	struct leat_info info;
 
 	(void)leat_server_stats(m, &st);
+	if (!leat_server_where(m, &where))
+		leat_where_free(where);
+	if (!leat_server_pieces(m, &trace))
+		leat_trace_free(trace);
 	leat_info(m, &info);
 }
 

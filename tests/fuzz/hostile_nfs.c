@@ -237,6 +237,30 @@ static void put_other(struct wire_put *w, const struct hostile_call *c)
 		wire_put_u32(w, 1);
 		put_opaque(w, "calls", 5);
 		wire_put_u64(w, 3);
+	} else if (c->prog == CTL_PROGRAM && c->proc == 5) {
+		wire_put_u64(w, 1);
+		wire_put_u64(w, 2);
+		wire_put_u32(w, 1);
+		put_opaque(w, "READ", 4);
+		wire_put_u64(w, 3);
+		wire_put_u64(w, 4096);
+		wire_put_u32(w, 1);
+		put_opaque(w, "disk", 4);
+		wire_put_u64(w, 1000);
+		wire_put_u32(w, 1);
+		put_opaque(w, "MOVING", 6);
+		wire_put_u32(w, 1);
+		wire_put_u32(w, 77);
+		wire_put_u64(w, 3);
+	} else if (c->prog == CTL_PROGRAM && c->proc == 6) {
+		wire_put_u32(w, TRUE);
+		wire_put_u32(w, 1);
+		wire_put_u32(w, TRUE);
+		wire_put_u32(w, 4096);
+		wire_put_u32(w, 1000);
+		wire_put_u32(w, 1);
+		for (uint32_t i = 0; i < 6; i++)
+			wire_put_u32(w, i);
 	}
 }
 

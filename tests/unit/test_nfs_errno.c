@@ -16,6 +16,7 @@
 #include "ctl.h"
 #include "nfs3_names.h"
 #include "nfs_errno.h"
+#include "prog.h"
 
 /* RFC 1813 section 2.6, every status, and what it means here */
 static const struct {
@@ -149,6 +150,10 @@ static void procedures_have_names(void **state)
 	assert_string_equal(nfs3_proc_name(NFS_PROGRAM, UINT32_MAX), "?");
 	assert_string_equal(nfs3_proc_name(MOUNT_PROGRAM, 5), "EXPORT");
 	assert_string_equal(nfs3_proc_name(LEAT_CTL, CTL_STATS), "STATS");
+	for (uint32_t i = 0; i < prog_ctl.nprocs; i++)
+		assert_string_equal(nfs3_proc_name(LEAT_CTL, i), prog_ctl.procs[i].name);
+	for (uint32_t i = 0; i < prog_nfs3.nprocs; i++)
+		assert_string_equal(nfs3_proc_name(NFS_PROGRAM, i), prog_nfs3.procs[i].name);
 	assert_string_equal(nfs3_proc_name(1, 0), "?");
 	assert_string_equal(nfs3_prog_name(100003), "NFS");
 	assert_string_equal(nfs3_prog_name(100005), "MOUNT");

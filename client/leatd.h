@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * leatd.h - asking a leatd for something of its own
+ */
+#ifndef LT_LEATD_H
+#define LT_LEATD_H
+
+#include <stdint.h>
+
+#include "base/util.h"
+#include "ctl.h"
+
+struct leat;
+
+union lt_leatd_answer {
+	ctl_info info;
+	ctl_stats stats;
+	ctl_answer answer;
+	ctl_where where;
+	ctl_pieces pieces;
+};
+
+struct lt_leatd_question {
+	uint32_t proc, reply_max; /* bytes of the longest answer */
+	xdrproc_t decode;
+	const char *verb; /* for leat_error() */
+};
+
+/** lt_leatd_ask - one call without arguments; waits
+ *
+ * Return: 0, and the caller frees @ret by xdr_free(); -EOPNOTSUPP: no leatd; -ENOMEM, -EDEADLK; what
+ * the call came to.
+ */
+int must_check lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q,
+			    union lt_leatd_answer *ret);
+
+#endif
