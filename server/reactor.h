@@ -79,7 +79,8 @@ struct reactor {
 	struct rpcrdma_msg stop_msg;
 	uint64_t drain_until_ns;
 	struct reactor_counters counters;
-	unsigned where_turn; /* requests, to look at one in so many */
+	unsigned where_turn; /* requests until the next that is looked at */
+	uint32_t where_seed; /* of chance */
 	struct where_stats where;
 	pthread_t thread;
 	bool running;

@@ -7,7 +7,9 @@
  *            operation of the disk or of the network stops one and starts another. A request in
  *            pieces is always looked at: a clock is read a few times for each piece, which costs
  *            less than the piece's completion. Of the others one in WHERE_ONE_IN is, so that 4 KiB
- *            reads do not pay for it; what is told is rates and shares, for which a sample does.
+ *            reads do not pay for it; what is told is rates and shares, for which a sample does. How many
+ *            come between two of them is left to chance, since callers have their rounds: of reads
+ *            and writes that take turns, every sixteenth would always be a read.
  *
  *                   came                                                        answer out
  *                     |  waiting |  disk  |      both      |  net  |   finish     |
@@ -89,13 +91,30 @@ static void turn_on(struct req *r)
 		w->ns[i] = 0;
 }
 
+/* How many go by before the next one: 1 to 2 * WHERE_ONE_IN - 1, and so WHERE_ONE_IN on average.
+ * Marsaglia's xorshift, on anything but 0. */
+static unsigned next_turn(struct reactor *re)
+{
+	uint32_t x = re->where_seed ? re->where_seed : 1;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	re->where_seed = x;
+	return 1 + x % (2 * WHERE_ONE_IN - 1);
+}
+
 /** where_begin - see where.h */
 void where_begin(struct req *r)
 {
+	struct reactor *re = r->reactor;
+
 	r->where.on = false;
 	r->where.trace = NULL;
-	if (r->reactor->where_turn++ % WHERE_ONE_IN == 0)
-		turn_on(r);
+	if (re->where_turn--)
+		return;
+	re->where_turn = next_turn(re) - 1;
+	turn_on(r);
 }
 
 /** where_pieces - see where.h */
@@ -160,6 +179,12 @@ void where_state(struct req *r)
 	w->state_ns = now;
 }
 
+/* for a trace, in which 4 s stand for all that is longer */
+static uint32_t since_it_came(const struct where *w, uint64_t now)
+{
+	return (uint32_t)MIN(now - w->came_ns, UINT32_MAX);
+}
+
 static struct where_piece *piece_at(struct where_trace *t, uint32_t off)
 {
 	/* most often one of the last */
@@ -182,7 +207,7 @@ void where_piece_begin(struct req *r, uint32_t off, uint32_t len)
 static void count(struct req *r, int by, uint32_t off, bool is_net)
 {
 	struct where *w = &r->where;
-	uint32_t since = (uint32_t)(account(r) - w->came_ns);
+	uint32_t since = since_it_came(w, account(r));
 	struct where_piece *p = w->trace ? piece_at(w->trace, off) : NULL;
 	unsigned *out = is_net ? &w->net : &w->disk;
 
@@ -233,7 +258,7 @@ void where_end(struct req *r)
 	for (unsigned i = 0; i < WHERE_PARTS; i++)
 		add(&s->kinds[kind].ns[i], w->ns[i]);
 	if (w->trace) {
-		w->trace->total_ns = (uint32_t)(w->last_ns - w->came_ns);
+		w->trace->total_ns = since_it_came(w, w->last_ns);
 		give(&r->srv->tracer, w->trace);
 		w->trace = NULL;
 	}

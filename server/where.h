@@ -30,7 +30,7 @@ enum where_part {
 enum where_kind { WHERE_READ, WHERE_WRITE, WHERE_OTHER, WHERE_KINDS };
 
 #define WHERE_STATES 6	      /* of req.c, but FREE */
-#define WHERE_ONE_IN 16u      /* requests of one piece whose times are taken */
+#define WHERE_ONE_IN 16u      /* requests of one piece whose times are taken, on average */
 #define WHERE_PIECES_MAX 1024 /* of a trace */
 
 /** where_part_name - for people */
