@@ -63,7 +63,6 @@ static const struct size sizes[] = {
 void export_data_init(struct export_data *d)
 {
 	*d = (struct export_data){
-		.grain = DATA_GRAIN_DEFAULT,
 		.streams = 1,
 		.chunk = DATA_CHUNK_DEFAULT,
 		.depth = DATA_DEPTH_DEFAULT,
@@ -192,7 +191,7 @@ int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
 		(void)snprintf(why, why_bytes, "chunk means nothing without streams");
 		return -EINVAL;
 	}
-	if (d->chunk % d->grain && d->streams > 1) {
+	if (d->grain && d->chunk % d->grain && d->streams > 1) {
 		(void)snprintf(why, why_bytes, "chunk %u is not a multiple of grain %u", d->chunk,
 			       d->grain);
 		return -EINVAL;

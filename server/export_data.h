@@ -16,7 +16,8 @@
 #define DATA_ALIGN 4096u /* file offsets at which a request may be cut */
 #define DATA_GRAIN_MAX (1u << 20)
 #define DATA_STREAMS_MAX 32u
-#define DATA_GRAIN_DEFAULT (16u << 10)
+#define DATA_GRAIN_AUTO_MAX (64u << 10)
+#define DATA_GRAIN_PART 32u /* of a request: what all members deliver first may be so much of it */
 #define DATA_CHUNK_DEFAULT (64u << 10)
 
 enum data_overlap {
@@ -64,7 +65,7 @@ enum { /* struct export_data.given */
 struct export_data {
 	unsigned given;
 	enum data_overlap overlap;
-	uint32_t grain;	  /* bytes of a piece */
+	uint32_t grain;	  /* bytes of a piece; 0: export_data_grain() decides */
 	uint32_t streams; /* members of the disk that work side by side */
 	uint32_t chunk;	  /* bytes that lie on one member before the next one's turn */
 	enum data_read read;
@@ -94,6 +95,21 @@ int must_check export_data_option(struct export_data *d, const char *key, const 
  * Return: 0, -EINVAL with @why.
  */
 int must_check export_data_check(const struct export_data *d, char *why, size_t why_bytes);
+
+/** export_data_grain - bytes of a piece of a request of @total bytes
+ *
+ * A network as fast as the disk idles until the first pieces are there, one of each member: for
+ * members x grain / total of the time that the request takes at best.
+ */
+static inline uint32_t export_data_grain(const struct export_data *d, uint32_t total)
+{
+	uint32_t grain = total / (DATA_GRAIN_PART * d->streams);
+
+	if (d->grain)
+		return d->grain;
+	grain = (grain + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
+	return MIN(MAX(grain, DATA_ALIGN), DATA_GRAIN_AUTO_MAX);
+}
 
 /** export_data_same - do two mean the same? */
 bool export_data_same(const struct export_data *a, const struct export_data *b);

@@ -501,13 +501,14 @@ static enum place_state piece_putting(struct place_piece *p)
 static void plan(struct req *r, uint64_t off, uint32_t total)
 {
 	const struct export_data *d = &r->exp->conf.data;
+	uint32_t grain = export_data_grain(d, total);
 	struct place *pl = &r->place;
 
-	pl->overlap = d->overlap != DATA_OVERLAP_OFF && total > d->grain &&
+	pl->overlap = d->overlap != DATA_OVERLAP_OFF && total > grain &&
 		      rpcrdma_req_by_chunk(r->rpc);
 	pl->in_order = pl->overlap && d->overlap == DATA_OVERLAP_ORDERED && pl->kind == PLACE_READ;
 	if (pl->overlap)
-		cut_start(&pl->cut, off, total, d->grain, d->streams, d->chunk);
+		cut_start(&pl->cut, off, total, grain, d->streams, d->chunk);
 	else
 		cut_start(&pl->cut, off, total, 0, 1, 0);
 	pl->shift = r->exports->stores[r->exp->idx]->aligned ? off % DATA_ALIGN : 0;

@@ -81,11 +81,13 @@ REPLAYS := $(foreach n,$(FUZZ_NAMES),"$(O)/tests/fuzz/replay_$n tests/fuzz/corpu
 BENCH_SRCS := $(wildcard tests/bench/*.c)
 BENCH_PROGS := $(BENCH_SRCS:tests/bench/%.c=$(B)/bench/%)
 
+LDFLAGS_bench_overlap := -Wl,--wrap=rr_local_open
+
 .PHONY: bench-tools
 bench-tools: $(BENCH_PROGS)
 $(B)/bench/%: $(O)/tests/bench/%.o $(HOUSE)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(filter-out -lcmocka,$(HOUSE_LIBS)) -o $@
+	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_bench_$*) $(HOUSE) $(filter-out -lcmocka,$(HOUSE_LIBS)) -o $@
 
 # ---- programs of the interoperation tests (tests/interop/*.sh) ------------------------------------
 

@@ -307,7 +307,8 @@ static void data_options(void **state)
 		{ "overlap=streams,streams=0", "from 1 to 32" },
 		{ "overlap=streams,streams=33", "from 1 to 32" },
 		{ "overlap=streams,chunk=64K", "without streams" },
-		{ "overlap=streams,streams=2,chunk=20K", "not a multiple of grain" },
+		{ "overlap=streams,streams=2,chunk=20K", NULL },
+		{ "overlap=streams,streams=2,chunk=20K,grain=8K", "not a multiple of grain" },
 		{ "overlap=streams,grain=8K,grain=4K", "contradicts" },
 		{ "store=null,read=cached", "another store than files" },
 	};
@@ -327,6 +328,28 @@ static void data_options(void **state)
 		if (!strstr(why, rows[i].why))
 			fail_msg("%s: '%s' does not say '%s'", arg, why, rows[i].why);
 	}
+}
+
+/* a 32nd of each member's part, in whole blocks */
+static void grain_by_itself(void **state)
+{
+	static const struct {
+		uint32_t streams, total, grain;
+	} rows[] = {
+		{ 8, 1 << 20, 4096 }, { 1, 1 << 20, 32768 }, { 2, 1 << 20, 16384 },
+		{ 1, 4096, 4096 },    { 1, 1, 4096 },	     { 1, 300000, 12288 },
+		{ 32, 1 << 20, 4096 }, { 1, 4 << 20, 65536 }, { 1, 0, 4096 },
+	};
+	struct export_data d;
+
+	(void)state;
+	export_data_init(&d);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		d.streams = rows[i].streams;
+		assert_int_equal(export_data_grain(&d, rows[i].total), rows[i].grain);
+	}
+	d.grain = 8192;
+	assert_int_equal(export_data_grain(&d, 1 << 20), 8192);
 }
 
 static void data_options_are_told(void **state)
@@ -354,6 +377,7 @@ int main(void)
 		cmocka_unit_test(table),
 		cmocka_unit_test(data_options),
 		cmocka_unit_test(data_options_are_told),
+		cmocka_unit_test(grain_by_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
