@@ -115,7 +115,7 @@ static int conv_time(time_how how, const nfstime3 *t, unsigned flag, struct vfs_
 int nfs3_conv_sattr(const sattr3 *sa, struct vfs_sattr *ret)
 {
 	struct vfs_sattr v = { 0 };
-	int err;
+	int err = 0;
 
 	if (sa->mode.set_it) {
 		v.set |= VFS_SET_MODE;
@@ -133,8 +133,15 @@ int nfs3_conv_sattr(const sattr3 *sa, struct vfs_sattr *ret)
 		v.set |= VFS_SET_SIZE;
 		v.size = sa->size.set_size3_u.size;
 	}
-	err = conv_time(sa->atime.set_it, &sa->atime.set_atime_u.atime, VFS_SET_ATIME, &v,
-			&v.atime);
+	/* (uint32_t)-1 means "leave it" to chown() */
+	if ((v.set & VFS_SET_UID && v.uid == UINT32_MAX) ||
+	    (v.set & VFS_SET_GID && v.gid == UINT32_MAX))
+		err = -EINVAL;
+	else if (v.set & VFS_SET_SIZE && v.size > INT64_MAX)
+		err = -EFBIG;
+	if (!err)
+		err = conv_time(sa->atime.set_it, &sa->atime.set_atime_u.atime, VFS_SET_ATIME, &v,
+				&v.atime);
 	if (!err)
 		err = conv_time(sa->mtime.set_it, &sa->mtime.set_mtime_u.mtime, VFS_SET_MTIME, &v,
 				&v.mtime);

@@ -30,7 +30,9 @@ void nfs3_conv_post_op_fh(const struct fh *fh, char *room, post_op_fh3 *ret);
 
 /** nfs3_conv_sattr - what is to be set
  *
- * Return: 0; -EINVAL: more nanoseconds than a second has.
+ * What can be set of no file is found out here, before anything has been made or changed.
+ *
+ * Return: 0; -EINVAL: more nanoseconds than a second has, or an id that is none; -EFBIG.
  */
 int must_check nfs3_conv_sattr(const sattr3 *sa, struct vfs_sattr *ret);
 

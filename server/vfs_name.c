@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -69,13 +70,33 @@ static struct vfs_sattr remaining(const struct fh_obj *o, const struct vfs_sattr
 	return left;
 }
 
+/* What cannot have the attributes that it was to have is not what anybody asked for. Whoever has taken
+ * its name meanwhile keeps it. */
+static void unmake(struct fh_set *s, const struct fh_obj *dir, const char *name,
+		   const struct creds *cr, const struct fh_obj *o)
+{
+	int flags = S_ISDIR(o->stx.stx_mode) ? AT_REMOVEDIR : 0;
+	struct stat st;
+	bool gone;
+
+	if (creds_assume(cr))
+		return;
+	gone = !fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == o->stx.stx_ino &&
+	       !unlinkat(dir->fd, name, flags);
+	creds_resume();
+	if (gone)
+		fh_note_unlinked(s, o, dir, name, true);
+}
+
 /* attributes, sync, and a fresh look; @m->obj was found */
-static int finish(const struct fh_obj *dir, const struct vfs_sattr *sa, const struct creds *cr,
-		  struct vfs_made *m)
+static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
+		  const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *m)
 {
 	struct vfs_sattr left = remaining(&m->obj, sa, cr);
 	int err = left.set ? vfs_apply(&m->obj, &left, cr) : 0;
 
+	if (err)
+		unmake(s, dir, name, cr, &m->obj);
 	/* As it was made it is in the same transaction as its name, and empty; what was changed since
 	 * then may be in a later one. */
 	if (!err && left.set)
@@ -254,7 +275,7 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 		none.mtime = t.mtime;
 	}
 	if (!err)
-		err = finish(dir, sa, cr, &m);
+		err = finish(s, dir, name, sa, cr, &m);
 	return made(err, &m, ret);
 }
 
@@ -283,7 +304,7 @@ int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	rest.set &= ~(unsigned)VFS_SET_SIZE;
 	/* in a directory with the set-group-id bit the new one has it too: not a thing to take away */
 	rest.mode |= m.obj.stx.stx_mode & S_ISGID;
-	return made(finish(dir, &rest, cr, &m), &m, ret);
+	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
 }
 
 /** vfs_symlink - see vfs.h */
@@ -306,7 +327,7 @@ int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, co
 	if (err)
 		return made(err, &m, ret);
 	rest.set &= ~(unsigned)(VFS_SET_MODE | VFS_SET_SIZE);
-	return made(finish(dir, &rest, cr, &m), &m, ret);
+	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
 }
 
 /** vfs_mknod - a device, socket or pipe: @type is S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO */
@@ -330,7 +351,7 @@ int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint
 	if (err)
 		return made(err, &m, ret);
 	rest.set &= ~(unsigned)VFS_SET_SIZE;
-	return made(finish(dir, &rest, cr, &m), &m, ret);
+	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
 }
 
 /* ---- REMOVE, RMDIR, RENAME, LINK ---------------------------------------------------------- */

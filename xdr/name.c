@@ -9,7 +9,7 @@
  *             cannot name a file still decodes, into something that every server refuses:
  *               longer than NFS3_MAXNAMLEN, up to NAME_WIRE_MAX: its first 256 bytes, which are
  *               more than NFS3_MAXNAMLEN, so the answer is NFS3ERR_NAMETOOLONG;
- *               with a NUL inside: "/", which as a name is NFS3ERR_INVAL.
+ *               with a NUL inside: "/", which as a name is NFS3ERR_ACCES.
  *             A path with a NUL inside decodes into the empty one, which names no export; "/" would
  *             be the name of one.
  * Memory:     Into *name if that is not NULL (FILENAME3_ROOM, MNTPATHLEN + 1, MNTNAMLEN + 1 bytes);
