@@ -236,13 +236,14 @@ static void free_slots(struct bench_job *job)
 
 static int prepare(struct bench_job *job)
 {
+	const struct leat_opts opts = { .cache = "none" }; /* it is the server that is asked */
 	const struct bench_plan *plan = job->plan;
 	int rc, flags = !plan->kind->writes ? O_RDONLY : plan->sync ? O_RDWR | O_SYNC : O_RDWR;
 
 	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
 	if (plan->kind->data)
 		job->next_off = plan->size / plan->block / plan->jobs * job->number;
-	rc = leat_mount(plan->url, NULL, &job->m);
+	rc = leat_mount(plan->url, &opts, &job->m);
 	if (!rc && plan->kind->data)
 		rc = leat_open(job->m, plan->path, flags, 0, &job->file);
 	return rc ? rc : alloc_slots(job);

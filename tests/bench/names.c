@@ -570,6 +570,7 @@ static bool parse(int argc, char **argv)
 static int prepare(void)
 {
 	static const char name[] = "open-file";
+	const struct leat_opts opts = { .cache = "none" }; /* it is the server that is asked */
 
 	conf.dir_fd = open(conf.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	conf.open_fd = openat(conf.dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -577,7 +578,7 @@ static int prepare(void)
 		return -errno;
 	for (unsigned i = 0; i < conf.nways; i++) {
 		struct way *w = &conf.ways[i];
-		int err = w->url ? leat_mount(w->url, NULL, &w->m) : 0;
+		int err = w->url ? leat_mount(w->url, &opts, &w->m) : 0;
 
 		if (!err && w->url)
 			err = leat_open(w->m, name, O_RDWR, 0, &w->open_file);
