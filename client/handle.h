@@ -36,6 +36,8 @@ struct leat {
 	char server_url[512], chosen[256], server[64];
 	struct leat_way refused[ARRAY_SIZE(((struct leat_info *)0)->refused)];
 	unsigned nrefused;
+	bool mounted;
+	uint16_t mnt_port;                 /* of the MOUNT service; 0: on the NFS connection */
 	bool is_leatd;
 	uint8_t instance[16];
 	uint32_t rsize, wsize, dirsize;

@@ -8,7 +8,9 @@
  *             the host is asked for it. EXPORT then tells what is exported, and the longest entry
  *             that is a prefix of the URL's path is mounted by MNT. If the list does not help (it
  *             may be withheld), MNT is tried with the path, its parent, and so on.
- *             UMNT is not sent: no server needs it, and one that is gone would delay the end.
+ *             UMNT goes to the same place at the end, for the server's list of who has mounted
+ *             what. It is a courtesy: a server whose connection is down is not told, and one that
+ *             does not answer is not waited for.
  * Memory:     A connection to a separate service lives only as long as this.
  * Threads:    The mounting thread; blocks (sync.c).
  * Errors:     The server's answer to MNT, or why the service was not found.
@@ -28,6 +30,8 @@
 #define PMAP_VERS 2u
 #define PMAP_GETPORT 3u
 #define PMAP_TCP 6u
+
+#define UMNT_PATIENCE_MS 500u
 
 #define MNT_REPLY_BYTES (4u + 68u + 4u + 32u * 4u)
 #define EXPORT_REPLY_BYTES (256u << 10)
@@ -140,8 +144,10 @@ static int find_service(struct leat *m, struct rpcrdma_clnt **ret, bool *ret_own
 		return -EINVAL;
 	}
 	rc = open_elsewhere(m, port, ret, why, cap);
-	if (!rc)
+	if (!rc) {
 		*ret_own = true;
+		m->mnt_port = port;
+	}
 	return rc;
 }
 
@@ -270,7 +276,40 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 			 rc == -ENOENT ? "the server exports no such path" : strerror(-rc), hint);
 		return rc;
 	}
+	m->mounted = true;
 	if (!lt_path_has_prefix(m->url.path, m->export, &rest))
 		rest = "";
 	return lt_path_trim(rest, m->path, sizeof(m->path));
+}
+
+/** lt_mntsvc_umount - see mntsvc.h */
+void lt_mntsvc_umount(struct leat *m)
+{
+	dirpath arg = m->export;
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = MOUNT_PROGRAM,
+			.vers = MOUNT_V3,
+			.proc = MOUNTPROC3_UMNT,
+			.encode = (xdrproc_t)xdr_dirpath,
+			.args = &arg,
+			.decode = (xdrproc_t)lt_call_xdr_nothing,
+		},
+	};
+	struct rpcrdma_clnt_info info;
+	struct rpcrdma_clnt *c;
+	char why[256];
+
+	if (!m->mounted)
+		return;
+	rpcrdma_clnt_info(m->clnt[0], &info);
+	if (info.state != RPCRDMA_CLNT_UP)
+		return;
+	m->timeo_ms = MIN(m->timeo_ms, UMNT_PATIENCE_MS); /* nothing else will be asked */
+	c = m->clnt[0];
+	if (m->mnt_port && open_elsewhere(m, m->mnt_port, &c, why, sizeof(why)))
+		return;
+	(void)lt_sync_rpc(m, c, &rpc); /* the list is for people to look at */
+	if (m->mnt_port)
+		rpcrdma_clnt_destroy(c);
 }

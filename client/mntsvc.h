@@ -15,4 +15,7 @@
  */
 must_check int lt_mntsvc_mount(struct leat *m, char *why, size_t cap);
 
+/** lt_mntsvc_umount - tell the service that this mount ends; the last call of the handle */
+void lt_mntsvc_umount(struct leat *m);
+
 #endif

@@ -229,5 +229,6 @@ void leat_umount(struct leat *m)
 		(void)leat_close(list_first_entry(&m->files, struct leat_file, link));
 	}
 	lt_sync_drain(m);
+	lt_mntsvc_umount(m);
 	lt_handle_destroy(m);
 }

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "leat.h"
 #include "nfs_peer.h"
 #include "nfsacl.h"
 #include "server.h"
@@ -143,6 +144,46 @@ static void mounts(void **state)
 				      NULL, 0),
 			 0);
 	assert_null(who);
+}
+
+/* Return: how often @path is in the list of mounts. */
+static unsigned mounted(struct nfs_peer *p, const char *path)
+{
+	mountlist who = NULL;
+	unsigned n = 0;
+
+	assert_int_equal(nfs_peer_rpc(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_DUMP,
+				      (xdrproc_t)xdr_nothing, NULL, (xdrproc_t)xdr_mountlist, &who,
+				      NULL, 0),
+			 0);
+	for (mountlist l = who; l; l = l->ml_next)
+		n += !strcmp(l->ml_directory, path);
+	xdr_free((xdrproc_t)xdr_mountlist, (char *)&who);
+	return n;
+}
+
+/* A mount by libleat is in the list until it ends, and ends without the server, too. */
+static void libleat_unmounts(void **state)
+{
+	struct nfs_peer *p = *state;
+	const struct rpcrdma_addr *ways[] = { &p->tcp, &p->local };
+	char addr[300], url[400];
+	struct leat *m;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		snprintf(url, sizeof(url), "%s/e1",
+			 rpcrdma_addr_print(ways[i], addr, sizeof(addr)));
+		assert_int_equal(leat_mount(url, NULL, &m), 0);
+		assert_int_equal(mounted(p, "/e1"), 1);
+		leat_umount(m);
+		assert_int_equal(mounted(p, "/e1"), 0);
+	}
+	assert_int_equal(leat_mount(url, NULL, &m), 0);
+	nfs_peer_disconnect(p);
+	nfs_peer_stop(p);
+	leat_umount(m);
+	nfs_peer_start(p);
+	nfs_peer_connect(p, RPCRDMA_TCP, 0);
 }
 
 /* ---- READ, WRITE, COMMIT ---- */
@@ -553,6 +594,7 @@ int main(void)
 		BOTH(write_refusals),	BOTH(commits),	       BOTH(listings),
 		BOTH(listing_refusals), BOTH(odd_names),       BOTH(symlinks),
 		BOTH(exclusive_retry),	BOTH(guarded_setattr), BOTH(file_system),
+		BOTH(libleat_unmounts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
