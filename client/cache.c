@@ -139,7 +139,7 @@ static struct obj *find_obj(struct lt_cache *c, nfs_fh3 fh)
 
 	for (struct obj *o = c->obj_at[hash % BUCKETS]; o; o = o->next) {
 		if (o->hash != hash || o->fh.len != fh.data.data_len ||
-		    memcmp(o->fh.data, fh.data.data_val, o->fh.len) != 0)
+		    (o->fh.len && memcmp(o->fh.data, fh.data.data_val, o->fh.len) != 0))
 			continue;
 		if (o->known < c->files_floor && o->attr.type != NF3DIR) {
 			o->doubted = true;

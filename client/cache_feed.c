@@ -13,6 +13,9 @@
  */
 #include "cache.h"
 #include "handle.h"
+#include "path.h"
+
+#define LISTED_MAX (LT_CACHE_ENTRIES / 4)
 
 struct feed {
 	struct lt_cache *c;
@@ -127,23 +130,24 @@ static void feed_link(const struct feed *f, const LINK3args *args, const LINK3re
 			   current ? LT_CACHE_THERE : LT_CACHE_UNKNOWN, &file, &f->call);
 }
 
-/* As many entries as leave room for others. */
+/* As many entries of one listing as leave room for others: @listed counts them. Names are as long as a
+ * server likes, but what is longer than ours may be is never asked for.
+ */
 static void feed_readdirplus(const struct feed *f, const READDIRPLUS3args *args,
-			     const READDIRPLUS3res *res)
+			     const READDIRPLUS3res *res, uint32_t *listed)
 {
 	const READDIRPLUS3resok *ok = &res->READDIRPLUS3res_u.resok;
-	unsigned room = args->cookie ? 0 : LT_CACHE_ENTRIES / 4;
 
 	if (f->failed)
 		return;
 	if (!take(f, args->dir, f->ok ? &ok->dir_attributes :
 					&res->READDIRPLUS3res_u.resfail.dir_attributes) || !f->ok)
 		return;
-	for (const entryplus3 *e = ok->reply.entries; e && room; e = e->nextentry) {
+	for (const entryplus3 *e = ok->reply.entries; e && *listed < LISTED_MAX; e = e->nextentry) {
 		if (!e->name_handle.handle_follows || !strcmp(e->name, ".") ||
-		    !strcmp(e->name, ".."))
+		    !strcmp(e->name, "..") || strlen(e->name) > LT_NAME_MAX)
 			continue;
-		room--;
+		++*listed;
 		take(f, e->name_handle.post_op_fh3_u.handle, &e->name_attributes);
 		lt_cache_take_name(f->c, args->dir, e->name, LT_CACHE_THERE,
 				   &e->name_handle.post_op_fh3_u.handle, &f->call);
@@ -196,11 +200,11 @@ static void feed_change(const struct feed *f, uint32_t proc, const void *args, c
 	}
 }
 
-static void feed_look(const struct feed *f, uint32_t proc, const void *args, const void *res)
+static void feed_look(const struct feed *f, struct lt_call *call, const void *args, const void *res)
 {
 	const GETATTR3res *got = res;
 
-	switch (proc) {
+	switch (call->proc) {
 	case NFSPROC3_GETATTR:
 		if (f->ok)
 			lt_cache_take_attr(f->c, ((const GETATTR3args *)args)->object,
@@ -227,7 +231,7 @@ static void feed_look(const struct feed *f, uint32_t proc, const void *args, con
 		     &((const READDIR3res *)res)->READDIR3res_u.resok.dir_attributes);
 		break;
 	case NFSPROC3_READDIRPLUS:
-		feed_readdirplus(f, args, res);
+		feed_readdirplus(f, args, res, &call->listed);
 		break;
 	case NFSPROC3_COMMIT:
 		take(f, ((const COMMIT3args *)args)->file,
@@ -291,5 +295,5 @@ void lt_cache_reply(struct lt_call *call, int err)
 	if (f.call.ours)
 		feed_change(&f, call->proc, call->rpc.args, call->rpc.res);
 	else if (!err)
-		feed_look(&f, call->proc, call->rpc.args, call->rpc.res);
+		feed_look(&f, call, call->rpc.args, call->rpc.res);
 }

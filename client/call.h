@@ -56,6 +56,7 @@ struct lt_call {
 	uint32_t delay_ms; /* before the next attempt after JUKEBOX */
 	uint64_t give_up_ns;
 	uint64_t stamp, sent_ns; /* of the last attempt: see cache.h */
+	uint32_t listed;         /* entries of READDIRPLUS that the cache has taken, over all calls */
 	int err;
 	struct rpcrdma_timer timer;
 };
