@@ -207,10 +207,11 @@ void doctor_judge_aio(uint64_t used, uint64_t max, struct doctor_finding *f)
 {
 	bool enough = max >= used && max - used >= AIO_ENOUGH;
 
-	doctor_find(f, enough ? DOCTOR_OK : DOCTOR_SLOWER, "%llu of fs.aio-max-nr %llu in use%s; "
-		    "leatd's store of today, the page cache, uses none",
+	doctor_find(f, enough ? DOCTOR_OK : DOCTOR_SLOWER, "%llu of fs.aio-max-nr %llu in use%s",
 		    (unsigned long long)used, (unsigned long long)max,
-		    enough ? "" : ": few are left; sysctl fs.aio-max-nr=1048576");
+		    enough ? ""
+			   : ": too few are left for exports that are read or written directly; "
+			     "sysctl fs.aio-max-nr=1048576");
 }
 
 void doctor_judge_cpus(unsigned usable, unsigned online, struct doctor_finding *f)
