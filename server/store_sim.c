@@ -287,7 +287,7 @@ static void sim_destroy(struct store *store)
 {
 	struct sim_store *s = sim_of(store);
 
-	if (s->watched && store->reactor->engine)
+	if (s->watched)
 		rpcrdma_engine_unwatch(store->reactor->engine, &s->alarm);
 	if (s->alarm.fd >= 0)
 		close(s->alarm.fd);

@@ -5,7 +5,8 @@
  *
  * Four readers, each with a file of its own and a connection of its own, on two reactors, ask for
  * one piece after the other in turn, while a modelled disk is busy with something long. Counted is how
- * often its head has to move; time is not looked at.
+ * often its head has to move; time is not looked at, but that the disk must have been busy until
+ * all had asked: else they ask again, with something longer before them.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -31,8 +32,9 @@ LOG_DEFINE("test_store_sched");
 #define PIECES 7u
 #define PIECE 4096u
 #define FILE_BYTES (16 * PIECE)
-#define LONG (1u << 20) /* at 4M a quarter of a second */
-#define DISK "store=sim:rate=4M:latency=2ms"
+#define BUSY_MIN (256u << 10) /* at 1M a quarter of a second */
+#define BUSY_MAX (1u << 20)
+#define DISK "store=sim:rate=1M:latency=2ms"
 
 static const char *const options[] = {
 	"no_root_squash," DISK,
@@ -53,20 +55,10 @@ static struct leat *long_m;
 static struct leat_file *long_f;
 static uint8_t *long_mem;
 static unsigned ndone;
+static bool too_busy;
 
-#define COUNT(field) count(offsetof(struct reactor_counters, field))
-
-static uint64_t count(size_t counter)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < peer.srv->nreactors; i++) {
-		const char *c = (const char *)&peer.srv->reactors[i]->counters;
-
-		sum += atomic_load((const _Atomic uint64_t *)(const void *)(c + counter));
-	}
-	return sum;
-}
+#define COUNT_OF(reactor, field) atomic_load(&peer.srv->reactors[reactor]->counters.field)
+#define COUNT(field) (COUNT_OF(0, field) + COUNT_OF(1, field))
 
 static void make_file(unsigned exp, const char *name, const void *data, size_t len)
 {
@@ -81,7 +73,7 @@ static void make_file(unsigned exp, const char *name, const void *data, size_t l
 }
 
 /* mounted, open, and known to its reactor, so that a read is with the store as soon as it comes */
-static struct leat_file *open_file(unsigned exp, const char *name, struct leat **ret_m)
+static struct leat_file *open_somewhere(unsigned exp, const char *name, struct leat **ret_m)
 {
 	struct leat_file *f;
 	char url[256], byte;
@@ -95,20 +87,42 @@ static struct leat_file *open_file(unsigned exp, const char *name, struct leat *
 	return f;
 }
 
+/* Connections go to the reactors in turn: one more or one less, and the next one goes to the other. */
+static struct leat_file *open_file(unsigned exp, const char *name, unsigned reactor,
+				   struct leat **ret_m)
+{
+	for (unsigned tries = 0; tries < 8; tries++) {
+		uint64_t before = COUNT_OF(reactor, sim_requests);
+		struct leat_file *f = open_somewhere(exp, name, ret_m);
+
+		if (COUNT_OF(reactor, sim_requests) > before)
+			return f;
+		assert_int_equal(leat_close(f), 0);
+		leat_umount(*ret_m);
+		if (tries % 2)
+			continue;
+		nfs_peer_disconnect(&peer);
+		nfs_peer_connect(&peer, RPCRDMA_LOCAL, 0);
+		assert_int_equal(nfs_peer_mount(&peer, "/e0", &peer.root), MNT3_OK);
+	}
+	fail_msg("no connection comes to reactor %u", reactor);
+	return NULL;
+}
+
 static void open_all(unsigned exp)
 {
-	long_mem = calloc(1, LONG);
+	long_mem = calloc(1, BUSY_MAX);
 	assert_non_null(long_mem);
-	make_file(exp, "long", long_mem, LONG);
+	make_file(exp, "long", long_mem, BUSY_MAX);
 	for (unsigned i = 0; i < READERS; i++) {
 		char name[4] = { 'f', (char)('0' + i) };
 
 		leat_flow_fill(readers[i].want, FILE_BYTES, i + 1);
 		memset(readers[i].got, 0, FILE_BYTES);
 		make_file(exp, name, readers[i].want, FILE_BYTES);
-		readers[i].f = open_file(exp, name, &readers[i].m);
+		readers[i].f = open_file(exp, name, i % 2, &readers[i].m);
 	}
-	long_f = open_file(exp, "long", &long_m);
+	long_f = open_file(exp, "long", 0, &long_m);
 }
 
 static void close_all(void)
@@ -146,25 +160,43 @@ static void start_read(struct leat_file *f, void *buf, size_t len, uint64_t off)
 		poll_all();
 }
 
-static unsigned seeks_of_a_round(unsigned exp)
+/* Return: was the disk busy until all had asked? */
+static bool try_round(size_t long_bytes, unsigned *ret_seeks)
 {
-	uint64_t seeks;
+	uint64_t seeks = COUNT(sim_seeks);
+	bool busy;
 
-	open_all(exp);
 	ndone = 0;
-	seeks = COUNT(sim_seeks);
-	start_read(long_f, long_mem, LONG, 0);
+	start_read(long_f, long_mem, long_bytes, 0);
 	for (unsigned p = 0; p < PIECES; p++) {
 		for (unsigned i = 0; i < READERS; i++)
 			start_read(readers[i].f, readers[i].got + p * PIECE, PIECE, p * PIECE);
 	}
+	busy = !ndone;
 	while (ndone < 1 + READERS * PIECES)
 		poll_all();
-	seeks = COUNT(sim_seeks) - seeks;
+	*ret_seeks = (unsigned)(COUNT(sim_seeks) - seeks);
+	return busy;
+}
+
+static unsigned seeks_of_a_round(unsigned exp)
+{
+	size_t bytes = BUSY_MIN;
+	unsigned seeks;
+
+	open_all(exp);
+	while (!try_round(bytes, &seeks)) {
+		if (bytes == BUSY_MAX) {
+			close_all();
+			too_busy = true;
+			skip();
+		}
+		bytes *= 2;
+	}
 	for (unsigned i = 0; i < READERS; i++)
 		assert_memory_equal(readers[i].got, readers[i].want, PIECES * PIECE);
 	close_all();
-	return (unsigned)seeks;
+	return seeks;
 }
 
 static void several_readers(void **state)
@@ -176,8 +208,8 @@ static void several_readers(void **state)
 	assert_int_equal(COUNT(sched_waits), 0);
 	sorted = seeks_of_a_round(1);
 	/* one line: those of both reactors waited in it */
-	for (unsigned i = 0; i < peer.srv->nreactors; i++)
-		assert_true(atomic_load(&peer.srv->reactors[i]->counters.sched_waits) > 0);
+	assert_true(COUNT_OF(0, sched_waits) > 0);
+	assert_true(COUNT_OF(1, sched_waits) > 0);
 	deadline = seeks_of_a_round(2);
 	print_message("seeks of %u pieces for %u readers: none %u, sorted %u, deadline %u\n",
 		      READERS * PIECES, READERS, none, sorted, deadline);
@@ -194,7 +226,10 @@ int main(void)
 	int failed;
 
 	nfs_peer_create(&peer, RPCRDMA_LOCAL, options);
+	assert_int_equal(peer.srv->nreactors, 2);
 	failed = cmocka_run_group_tests_name("store_sched", tests, NULL, NULL);
 	nfs_peer_destroy(&peer);
-	return failed;
+	if (too_busy)
+		printf("SKIP: this machine is too busy for 28 calls in a second\n");
+	return too_busy ? 77 : failed;
 }
