@@ -151,6 +151,14 @@ bool nfs3_lookup_quick(struct req *r)
 	return found;
 }
 
+static void close_path(struct store_file *f)
+{
+	close(f->fd);
+}
+
+/* Nothing of a store's but that the cache closes it: bytes never travel by these. */
+static const struct store_ops path_ops = { .name = "path", .close = close_path };
+
 /** nfs3_quick_keep - what the worker has found may be asked for again */
 void nfs3_quick_keep(struct req *r)
 {
@@ -167,7 +175,7 @@ void nfs3_quick_keep(struct req *r)
 	}
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	file = store_file_bare(o->fd);
-	e = fdcache_insert(r->reactor->paths, &fh, &store_cached_ops, &file,
+	e = fdcache_insert(r->reactor->paths, &fh, &path_ops, &file,
 			   makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor), o->stx.stx_ino);
 	o->fd = -1; /* the cache's, whatever became of it */
 	if (!e)
