@@ -500,6 +500,16 @@ uint32_t rpcrdma_req_room(const struct rpcrdma_req *req);
 int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		     int *cnt);
 
+/** rpcrdma_req_source - the caller's own memory with bytes [off, off+len) of the arguments' payload,
+ * for the kernel to write from; never for loads or stores of ours, and only for those whom it does
+ * not matter that the caller can change it until he has his answer
+ * @iov, @cnt: in: room; out: entries used
+ *
+ * Return: 0; -EOPNOTSUPP: pull it (the usual case); -EINVAL: outside the payload.
+ */
+int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
+		       int *cnt);
+
 /** rpcrdma_req_place - put a piece of the results' payload where the caller wants it
  * In any order. The buffer belongs to the transport until piece->done, or the req's done. Where the
  * payload travels with the reply (inline, Reply chunk, TCP) piece->done comes only after the reply.

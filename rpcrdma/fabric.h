@@ -302,10 +302,11 @@ struct rr_fabric_ops {
 	int (*post_recv)(struct rr_qp *qp, const struct rr_recv *recv);
 
 	/* Map the peer's memory [raddr, +len) of key @rkey for data that the kernel will place there
-	 * (read or O_DIRECT into it; never a load or store of ours). -EOPNOTSUPP: this memory cannot
-	 * be mapped, place it by RDMA Write. The key stays busy until qp_direct_end(token). */
+	 * (@access: RR_ACCESS_REMOTE_WRITE) or take from there (RR_ACCESS_REMOTE_READ), by system
+	 * calls or O_DIRECT; never a load or store of ours. -EOPNOTSUPP: this memory cannot be
+	 * mapped, use RDMA. The key stays busy until qp_direct_end(token). */
 	int (*qp_direct)(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
-			 void **ret_addr, uint32_t *ret_token);
+			 unsigned access, void **ret_addr, uint32_t *ret_token);
 	void (*qp_direct_end)(struct rr_qp *qp, uint32_t token);
 
 	/* For people: how the peer's data comes into our memory and ours to it, once connected. */
@@ -489,9 +490,11 @@ static inline must_check int rr_post_recv(struct rr_qp *qp, const struct rr_recv
 }
 
 static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr,
-					  uint32_t len, void **ret_addr, uint32_t *ret_token)
+					  uint32_t len, unsigned access, void **ret_addr,
+					  uint32_t *ret_token)
 {
-	return qp->fabric->ops->qp_direct(qp, rkey, raddr, len, ret_addr, ret_token);
+	assert(access == RR_ACCESS_REMOTE_READ || access == RR_ACCESS_REMOTE_WRITE);
+	return qp->fabric->ops->qp_direct(qp, rkey, raddr, len, access, ret_addr, ret_token);
 }
 
 static inline const char *rr_qp_reach(const struct rr_qp *qp)

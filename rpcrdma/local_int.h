@@ -420,7 +420,7 @@ bool rr_local_move_drain(struct local_qp *qp);
 bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
 			  struct iovec *iov, int *ret_n);
 void rr_local_move_fini(struct local_qp *qp);
-int rr_local_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
+int rr_local_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len, unsigned access,
 		       void **ret_addr, uint32_t *ret_token);
 void rr_local_qp_direct_end(struct rr_qp *qp, uint32_t token);
 const char *rr_local_qp_reach(const struct rr_qp *qp);

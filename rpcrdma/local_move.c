@@ -526,13 +526,13 @@ out_uncount:
 	return false;
 }
 
-/** rr_local_qp_direct - map peer memory for the kernel to write to (fabric.h)
+/** rr_local_qp_direct - map peer memory for the kernel to write to or to read (fabric.h)
  *
  * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in a slab or
  * too much is mapped or out already.
  */
 int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32_t len,
-		       void **ret_addr, uint32_t *ret_token)
+		       unsigned access, void **ret_addr, uint32_t *ret_token)
 {
 	struct local_qp *qp = to_qp(base);
 	struct peer_region *region;
@@ -545,7 +545,7 @@ int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32
 		slot++;
 	if (slot == LOCAL_DIRECT_MAX)
 		return -EOPNOTSUPP;
-	if (!reach_begin(qp, rkey, raddr, len, RR_ACCESS_REMOTE_WRITE, &r))
+	if (!reach_begin(qp, rkey, raddr, len, access, &r))
 		return -EACCES;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
 	if (!region || !range_fits(r.off, len, region->size) || !region_map(qp, region)) {

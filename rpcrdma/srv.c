@@ -377,6 +377,13 @@ int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct
 	return req->conn->dead ? -EOPNOTSUPP : req->conn->ops->sink(req_of(req), off, len, iov, cnt);
 }
 
+int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
+		       int *cnt)
+{
+	return req->conn->dead ? -EOPNOTSUPP :
+				 req->conn->ops->source(req_of(req), off, len, iov, cnt);
+}
+
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
 {
 	if (req->conn->dead)

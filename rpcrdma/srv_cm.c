@@ -96,6 +96,7 @@ const struct rr_conn_ops rr_rconn_ops = {
 	.by_chunk = rr_srv_by_chunk,
 	.room = rr_srv_room,
 	.sink = rr_srv_sink,
+	.source = rr_srv_source,
 	.place = rr_srv_place,
 	.answer = rr_srv_answer,
 	.free = conn_free,

@@ -93,6 +93,7 @@ struct rr_conn_ops {
 	bool (*by_chunk)(const struct rr_req *r);
 	uint32_t (*room)(const struct rr_req *r);
 	int (*sink)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
+	int (*source)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 	int (*place)(struct rr_req *r, struct rpcrdma_piece *p);
 	/* r->done is set; runs rr_req_finish() when nothing of the service is in use, not inside */
 	void (*answer)(struct rr_req *r, const struct rr_answer *a);

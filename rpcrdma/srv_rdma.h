@@ -101,6 +101,7 @@ void rr_srv_reads_pump(struct rr_rconn *c);
 int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p);
 bool rr_srv_by_chunk(const struct rr_req *r);
 uint32_t rr_srv_room(const struct rr_req *r);
+int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p);
 /** rr_srv_has_write_chunk - a non-empty Write chunk was offered */

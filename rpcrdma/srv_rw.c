@@ -10,8 +10,8 @@
  *                    pieces come; posted at once, but for the last that nobody waits for, which is
  *                    one chain with the answer: one doorbell and one completion for both. Without
  *                    a Write chunk the pieces wait and go with the reply.
- *             sink   where the fabric can map the caller's memory: its address, for the kernel to
- *                    read into.
+ *             sink, source  where the fabric can map the caller's memory: its address, for the
+ *                    kernel to read into, or to write from.
  *             The Send is posted last and completes last (RC ordering), so a request's buffers are
  *             free when its Send is done.
  * Memory:     Pieces and their buffers are the service's, lent until piece->done or the req's done.
@@ -279,38 +279,62 @@ uint32_t rr_srv_room(const struct rr_req *r)
 	return room > RR_RPC_REPLY_HDR_BYTES ? (uint32_t)room - RR_RPC_REPLY_HDR_BYTES : 0;
 }
 
+/* All of them, or none. Return: 0; -EOPNOTSUPP: a bad key is found out by the RDMA operation that
+ * follows, as on any other fabric */
+static int map_spans(struct rr_rreq *rr, const struct rr_span *spans, int n, unsigned access,
+		     struct iovec *iov, int *cnt)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	unsigned had = rr->ntokens;
+	uint32_t bytes = 0;
+
+	if (n > *cnt || had + (unsigned)n > RR_CHUNK_SEGS_MAX)
+		return -EOPNOTSUPP;
+	for (int i = 0; i < n; i++) {
+		if (rr_qp_direct(c->ep->qp, spans[i].handle, spans[i].offset, spans[i].length, access,
+				 &iov[i].iov_base, &rr->tokens[rr->ntokens]))
+			goto out_end;
+		iov[i].iov_len = spans[i].length;
+		bytes += spans[i].length;
+		rr->ntokens++;
+	}
+	*cnt = n;
+	rr_count(c->base.engine, bytes_direct, bytes);
+	return 0;
+out_end:
+	while (rr->ntokens > had)
+		rr_qp_direct_end(c->ep->qp, rr->tokens[--rr->ntokens]);
+	return -EOPNOTSUPP;
+}
+
 int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
-	struct rr_rconn *c = rr_rreq_conn(rr);
 	const struct rr_chunk *chunk = &rr->hdr.writes[0];
 	struct rr_span spans[RR_CHUNK_SEGS_MAX];
-	unsigned had = rr->ntokens;
-	int n, rc;
+	int n;
 
-	if (!rr_srv_has_write_chunk(rr) || !c->ep->dev->fabric->attr.client_direct)
+	if (!rr_srv_has_write_chunk(rr) || !rr_rreq_conn(rr)->ep->dev->fabric->attr.client_direct)
 		return -EOPNOTSUPP;
 	n = rr_chunk_spans(chunk->segs, chunk->nsegs, off, len, spans, RR_CHUNK_SEGS_MAX);
 	if (n < 0)
 		return -EMSGSIZE;
-	if (n > *cnt || had + (unsigned)n > RR_CHUNK_SEGS_MAX)
+	return map_spans(rr, spans, n, RR_ACCESS_REMOTE_WRITE, iov, cnt);
+}
+
+int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
+{
+	struct rr_rreq *rr = rr_rreq_of(r);
+	struct rr_span spans[RR_READ_SEGS_MAX];
+	int n;
+
+	if (!r->args.chunk_used || !rr_rreq_conn(rr)->ep->dev->fabric->attr.client_direct)
 		return -EOPNOTSUPP;
-	for (int i = 0; i < n; i++) {
-		rc = rr_qp_direct(c->ep->qp, spans[i].handle, spans[i].offset, spans[i].length,
-				  &iov[i].iov_base, &rr->tokens[rr->ntokens]);
-		if (rc)
-			goto out_end;
-		iov[i].iov_len = spans[i].length;
-		rr->ntokens++;
-	}
-	*cnt = n;
-	rr_count(c->base.engine, bytes_direct, len);
-	return 0;
-out_end:
-	/* a bad key is found out by the RDMA Write that follows, as on any other fabric */
-	while (rr->ntokens > had)
-		rr_qp_direct_end(c->ep->qp, rr->tokens[--rr->ntokens]);
-	return -EOPNOTSUPP;
+	n = rr_chunk_read_spans(&rr->hdr.reads[rr->reads.item_first], rr->reads.item_nsegs, off, len,
+				spans, RR_READ_SEGS_MAX);
+	if (n < 0)
+		return -EINVAL;
+	return map_spans(rr, spans, n, RR_ACCESS_REMOTE_READ, iov, cnt);
 }
 
 int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p)

@@ -131,6 +131,7 @@ static const struct rr_conn_ops tcp_ops = {
 	.by_chunk = rr_tcp_by_chunk,
 	.room = rr_tcp_room,
 	.sink = rr_tcp_sink,
+	.source = rr_tcp_sink,
 	.place = rr_tcp_place,
 	.answer = rr_tcp_answer,
 	.free = conn_free,

@@ -84,12 +84,13 @@ static void verbs_pd_destroy(struct rr_pd *base)
 /* ---- what a NIC cannot do -------------------------------------------------------------------- */
 
 static int verbs_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
-			   void **ret_addr, uint32_t *ret_token)
+			   unsigned access, void **ret_addr, uint32_t *ret_token)
 {
 	(void)qp;
 	(void)rkey;
 	(void)raddr;
 	(void)len;
+	(void)access;
 	(void)ret_addr;
 	(void)ret_token;
 	return -EOPNOTSUPP; /* the peer is on another machine: place by RDMA Write */

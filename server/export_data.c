@@ -35,6 +35,7 @@ static const struct word words[] = {
 	WORD("overlap", DATA_GIVEN_OVERLAP, overlap, "off", "ordered", "streams"),
 	WORD("read", DATA_GIVEN_READ, read, "cached", "direct", "auto"),
 	WORD("write", DATA_GIVEN_WRITE, write, "cached", "direct"),
+	WORD("trust_clients", DATA_GIVEN_TRUST, trust_clients, "no", "yes"),
 	WORD("sched", DATA_GIVEN_SCHED, sched, "none", "sorted", "deadline"),
 };
 
@@ -158,7 +159,7 @@ int export_data_option(struct export_data *d, const char *key, const char *value
 {
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (!strcmp(key, words[i].key))
-			return set_word(d, &words[i], value ? value : "", why, why_bytes);
+			return set_word(d, &words[i], value ? value : "yes", why, why_bytes);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		if (!strcmp(key, sizes[i].key))

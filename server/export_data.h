@@ -53,6 +53,7 @@ enum { /* struct export_data.given */
        DATA_GIVEN_GRAIN = 1u << 1,
        DATA_GIVEN_STREAMS = 1u << 2,
        DATA_GIVEN_CHUNK = 1u << 3,
+       DATA_GIVEN_TRUST = 1u << 12,
        DATA_GIVEN_READ = 1u << 4,
        DATA_GIVEN_WRITE = 1u << 5,
        DATA_GIVEN_STORE = 1u << 8,
@@ -65,6 +66,7 @@ enum { /* struct export_data.given */
 struct export_data {
 	unsigned given;
 	enum data_overlap overlap;
+	unsigned trust_clients; /* to leave the data of a WRITE alone until it is answered */
 	uint32_t grain;	  /* bytes of a piece; 0: export_data_grain() decides */
 	uint32_t streams; /* members of the disk that work side by side */
 	uint32_t chunk;	  /* bytes that lie on one member before the next one's turn */
@@ -80,7 +82,7 @@ struct export_data {
 void export_data_init(struct export_data *d);
 
 /** export_data_option - apply one option, as the command line and the file name it
- * @key: "overlap", "grain", "streams", "chunk", "store", "read", "write", "sched", "depth",
+ * @key: "overlap", "grain", "streams", "chunk", "store", "read", "write", "sched", "depth", "trust_clients",
  *       "deadline"
  * @value: NULL for a bare flag
  * @why: gets a text on failure

@@ -69,7 +69,7 @@ static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 	memcpy(buf + n, &length, sizeof(length));
 	n += (u_int)sizeof(length);
 	if (head)
-		memcpy(buf + n, place_data(r), head);
+		place_head(r, buf + n, head);
 	return n + head;
 }
 

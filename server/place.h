@@ -69,6 +69,7 @@ struct place {
 	int err;	 /* why it ends there */
 	bool short_read; /* the file ended before the payload did */
 	bool no_room;	 /* the caller left too little room */
+	bool theirs;	 /* WRITE: the data is in the caller's memory still */
 	bool open;	 /* WRITE: what was pulled may go to the store */
 	bool lost;	 /* WRITE: the caller went away before all of it was pulled */
 	bool sync_failed;
@@ -111,8 +112,14 @@ void place_open(struct req *r);
  */
 bool place_settle(struct req *r);
 
-/** place_data - PLACE_PULL: the bytes; PLACE_WRITE, not open: the first of them */
+/** place_data - PLACE_PULL: the bytes */
 const void *place_data(const struct req *r);
+
+/** place_head - PLACE_WRITE, not open: copy the first bytes of the data; they are in one piece
+ *
+ * What a caller has taken away meanwhile reads as zeroes.
+ */
+void place_head(const struct req *r, void *to, uint32_t bytes);
 
 /** place_payload - the payload of arguments that have one, or NULL */
 struct rpcrdma_payload *place_payload(struct req *r);

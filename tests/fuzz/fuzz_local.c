@@ -346,7 +346,7 @@ static void direct(struct end *e, const struct end *to, struct wire_get *g)
 		return;
 	e->has_token = !rr_qp_direct(e->qp, to->mr[AREA_WRITABLE]->rkey,
 				     (uint64_t)(uintptr_t)to->mr[AREA_WRITABLE]->addr + off, len,
-				     &addr, &e->token);
+				     RR_ACCESS_REMOTE_WRITE, &addr, &e->token);
 }
 
 static void step(struct wire_get *g)

@@ -186,7 +186,7 @@ static void test_slab_limit(void **state)
 	bigmem = slab_map(&bigfd, 3 * SLAB);
 	big = end_reg(&c, bigmem, 3 * SLAB, access, bigfd);
 	assert_false(goes_by_slab(&c, &s, bigmem, big));
-	assert_int_equal(rr_qp_direct(s.qp, big->rkey, (uintptr_t)bigmem, 1, &p, &token),
+	assert_int_equal(rr_qp_direct(s.qp, big->rkey, (uintptr_t)bigmem, 1, RR_ACCESS_REMOTE_WRITE, &p, &token),
 			 -EOPNOTSUPP);
 	for (int i = 0; i < 3; i++) {
 		mem[i] = slab_map(&fd[i], SLAB);
@@ -245,11 +245,11 @@ static void test_sparse(void **state)
 	mem2 = slab_map(&fd2, SLAB);
 	mr2 = end_reg(&c, mem2, SLAB, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, fd2);
 	assert_int_equal(fstat(fd, &before), 0);
-	assert_int_equal(rr_qp_direct(s.qp, mr->rkey, (uintptr_t)mem, 4096, &p, &token), 0);
+	assert_int_equal(rr_qp_direct(s.qp, mr->rkey, (uintptr_t)mem, 4096, RR_ACCESS_REMOTE_WRITE, &p, &token), 0);
 	assert_int_equal(fstat(fd, &after), 0);
 	assert_int_equal(after.st_blocks, before.st_blocks);
 	rr_qp_direct_end(s.qp, token);
-	assert_int_equal(rr_qp_direct(s.qp, mr2->rkey, (uintptr_t)mem2, 4096, &p, &token),
+	assert_int_equal(rr_qp_direct(s.qp, mr2->rkey, (uintptr_t)mem2, 4096, RR_ACCESS_REMOTE_WRITE, &p, &token),
 			 -EOPNOTSUPP);
 	assert_true(goes_by_slab(&c, &s, mem2, mr2));
 	rr_qp_disconnect(c.qp);

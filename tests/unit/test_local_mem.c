@@ -453,21 +453,21 @@ static void test_direct(void **state)
 
 	(void)state;
 	rig_open(&r, BY_SLAB, ALL);
-	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem + 4096, 8192, &p,
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem + 4096, 8192, RR_ACCESS_REMOTE_WRITE, &p,
 				      &token), 0);
 	/* the test may store where the product has the kernel do it */
 	memset(p, 0x5a, 8192);
 	assert_int_equal(r.mem[4096], 0x5a);
 	assert_int_equal(r.mem[4096 + 8191], 0x5a);
 	rr_qp_direct_end(r.s.qp, token);
-	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey + 1, (uintptr_t)r.mem, 1, &p, &token),
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey + 1, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &token),
 			 -EACCES);
-	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, BIG + 1, &p, &token),
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, BIG + 1, RR_ACCESS_REMOTE_WRITE, &p, &token),
 			 -EACCES);
 	rig_close(&r);
 
 	rig_open(&r, BY_VM, ALL);
-	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 1, &p, &token),
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &token),
 			 -EOPNOTSUPP);
 	rig_close(&r);
 }
@@ -497,12 +497,12 @@ static void test_dereg_waits_for_direct(void **state)
 
 	(void)state;
 	rig_open(&r, BY_SLAB, ALL);
-	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 1, &p, &token), 0);
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &token), 0);
 	w.mr = r.mr;
 	key = r.mr->rkey;
 	assert_int_equal(pthread_create(&t, NULL, dereg_thread, &w), 0);
 	do { /* the key dies at once ... */
-		rc = rr_qp_direct(r.s.qp, key, (uintptr_t)r.mem, 1, &p, &other);
+		rc = rr_qp_direct(r.s.qp, key, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &other);
 		if (!rc)
 			rr_qp_direct_end(r.s.qp, other);
 	} while (!rc);

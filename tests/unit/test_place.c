@@ -101,6 +101,17 @@ int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct
 	return 0;
 }
 
+int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
+		       int *cnt)
+{
+	(void)req;
+	if (!direct)
+		return -EOPNOTSUPP;
+	iov[0] = (struct iovec){ .iov_base = direct_mem + off, .iov_len = len };
+	*cnt = 1;
+	return 0;
+}
+
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *p)
 {
 	(void)req;
@@ -489,6 +500,7 @@ static void write_pieces(void **state)
 static void pulled_and_held(void **state)
 {
 	struct req *r = *state;
+	char head[9];
 
 	memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 	memset(disk, '.', TOTAL);
@@ -505,7 +517,8 @@ static void pulled_and_held(void **state)
 	complete(2, 0);
 	assert_true(place_settle(r));
 	assert_int_equal(nops, 3);
-	assert_memory_equal(place_data(r), "ABCDEFGHI", 9);
+	place_head(r, head, 9);
+	assert_memory_equal(head, "ABCDEFGHI", 9);
 	place_open(r);
 	assert_false(place_run(r));
 	(void)complete_all(false);
@@ -595,6 +608,38 @@ static void data_that_came(void **state)
 	place_start(r, PLACE_PULL, 0, 5);
 	assert_true(place_run(r));
 	assert_memory_equal(place_data(r), "where", 5);
+}
+
+/* where the caller is trusted, and his memory can be had */
+static void straight_from_the_caller(void **state)
+{
+	struct req *r = *state;
+	char head[4];
+
+	exp0.conf.data.overlap = DATA_OVERLAP_OFF;
+	memcpy(direct_mem, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+	r->args.write.data.length = TOTAL;
+	for (unsigned trusted = 0; trusted < 2; trusted++) {
+		nops = 0;
+		direct = true;
+		exp0.conf.data.trust_clients = trusted;
+		place_start(r, PLACE_WRITE, 0, TOTAL);
+		assert_int_equal(place_run(r), false);
+		assert_int_equal(nops, trusted ? 0 : 1);
+		assert_int_equal(bufs_out, trusted ? 0 : 1);
+		if (!trusted)
+			complete(0, 0);
+		assert_true(place_pulled(r));
+		place_head(r, head, sizeof(head));
+		assert_memory_equal(head, trusted ? "ABCD" : "....", 4);
+		place_open(r);
+		(void)place_run(r);
+		(void)complete_all(false);
+		assert_true(place_run(r));
+		place_fini(r);
+	}
+	assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+	exp0.conf.data.trust_clients = 0;
 }
 
 static void straight_to_the_caller(void **state)
@@ -726,6 +771,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pulled_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(data_that_came, setup, teardown),
 		cmocka_unit_test_setup_teardown(straight_to_the_caller, setup, teardown),
+		cmocka_unit_test_setup_teardown(straight_from_the_caller, setup, teardown),
 		cmocka_unit_test_setup_teardown(shortage, setup, teardown),
 		cmocka_unit_test_setup_teardown(error_in_the_middle, setup, teardown),
 		cmocka_unit_test_setup_teardown(broken_connection, setup, teardown),
