@@ -481,7 +481,7 @@ static const struct {
 	{ "bits that are none", ACCESSES(~0x3fu), GIVES(0) },
 	{ "all bits", ACCESSES(UINT32_MAX), GIVES(0x1f) }, /* of a directory, which cannot be executed */
 #define SETS(...) { .proc = NFSPROC3_SETATTR, .fh = ODD_REG, .sa = __VA_ARGS__ }
-	{ "nothing", SETS({ { 0 } }), .want = OK, .same = true },
+	{ "nothing", SETS({ .mode = { .set_it = FALSE } }), .want = OK, .same = true },
 	{ "size 2^63 - 1", SETS(SIZE(E63 - 1)), .want = FBIG, .or_ok = true },
 	{ "size 2^63", SETS(SIZE(E63)), .want = FBIG },
 	{ "size 2^64 - 1", SETS(SIZE(UINT64_MAX)), .want = FBIG },

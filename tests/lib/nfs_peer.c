@@ -8,6 +8,7 @@
  * Threads:    One.
  * Errors:     Asserted with cmocka.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,6 +70,19 @@ void nfs_peer_stop(struct nfs_peer *p)
 	p->srv = NULL;
 }
 
+/* how many descriptors this process has */
+static unsigned descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 static void on_state(void *ctx, enum rpcrdma_clnt_state s, const char *why)
 {
 	struct nfs_peer *p = ctx;
@@ -108,6 +122,7 @@ void nfs_peer_create_tuned(struct nfs_peer *p, enum rpcrdma_transport transport,
 			   const char *const *options, void (*tune)(struct conf *conf))
 {
 	memset(p, 0, sizeof(*p));
+	p->descriptors = descriptors();
 	p->tune = tune;
 	tmp_dir_create(&p->dir);
 	for (int i = 0; i < NFS_PEER_EXPORTS && options[i]; i++) {
@@ -134,6 +149,8 @@ void nfs_peer_destroy(struct nfs_peer *p)
 	rpcrdma_domain_destroy(p->domain);
 	if (p->srv)
 		nfs_peer_stop(p);
+	/* none is left open, and none was closed that was somebody else's */
+	assert_int_equal(descriptors(), p->descriptors);
 	tmp_dir_destroy(&p->dir);
 }
 
