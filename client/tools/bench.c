@@ -141,7 +141,8 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 {
 	pthread_barrier_t ready, go, finished;
 	struct bench_job *jobs = calloc(plan->jobs, sizeof(*jobs));
-	struct costs before, after;
+	struct costs before, after = { 0 };
+	bool lost = false; /* a job has given up: the server is not asked, and may still use its memory */
 	int rc = TOOL_OK;
 	unsigned started;
 
@@ -169,7 +170,10 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	after.ns = clock_now_ns(); /* before the question to the server */
 	res->costs.ns = after.ns - before.ns;
 	res->costs.machine_us = machine_cpu_us() - before.machine_us;
-	take_costs(m, &after);
+	for (unsigned i = 0; i < started; i++)
+		lost |= jobs[i].busy > 0;
+	if (!lost)
+		take_costs(m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
 	/* one that was started meanwhile counts from its own start */
 	res->costs.has_server = before.has_server && after.has_server &&
@@ -192,7 +196,8 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	pthread_barrier_destroy(&ready);
 	pthread_barrier_destroy(&go);
 	pthread_barrier_destroy(&finished);
-	free(jobs);
+	if (!lost)
+		free(jobs);
 	return rc;
 }
 

@@ -9,7 +9,8 @@
  * Memory:     Buffers from leat_buf_alloc() or malloc(), as asked for.
  * Threads:    One per job; everything in the job is that thread's, up to its end.
  * Errors:     The first is kept in the job with its text; the job then waits for what is in flight
- *             and comes to its barriers, so that nobody waits for it in vain.
+ *             and comes to its barriers, so that nobody waits for it in vain. When the user ends it
+ *             and the server is gone, it leaves what is in flight behind, and its mount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,9 @@
 
 #include "base/clock.h"
 #include "bench.h"
+
+#define LOOK_MS 100               /* whether the user has had enough */
+#define GIVE_UP_NS (2 * NS_PER_S) /* after that, for what is in flight */
 
 struct bench_slot {
 	struct bench_job *job;
@@ -252,15 +256,26 @@ static int prepare(struct bench_job *job)
 static void work(struct bench_job *job)
 {
 	const struct bench_plan *plan = job->plan;
+	uint64_t give_up_ns = 0;
 	int rc;
 
 	job->deadline_ns = clock_now_ns() + plan->seconds * NS_PER_S;
 	for (unsigned i = 0; i < plan->qd; i++)
 		start(&job->slots[i]);
 	while (job->busy) {
-		rc = leat_poll(job->m, -1);
+		rc = leat_poll(job->m, LOOK_MS);
 		if (rc < 0) {
 			job_fail(job, rc);
+			break;
+		}
+		if (!tool_interrupted())
+			continue;
+		/* nothing new is started; what is in flight may belong to a server that is gone */
+		if (!give_up_ns)
+			give_up_ns = clock_now_ns() + GIVE_UP_NS;
+		if (job->busy && clock_now_ns() >= give_up_ns) {
+			job->err = -EINTR;
+			snprintf(job->why, sizeof(job->why), "interrupted, and the server does not answer");
 			break;
 		}
 	}
@@ -293,7 +308,9 @@ void *bench_job_run(void *arg)
 	}
 	pthread_barrier_wait(job->finished);
 
-	if (job->slots && !job->plan->kind->data && job->plan->kind->writes && !job->busy) {
+	if (job->busy)
+		return NULL; /* the mount is beyond use, and closing it would wait for its server */
+	if (job->slots && !job->plan->kind->data && job->plan->kind->writes) {
 		for (unsigned i = 0; i < job->plan->qd; i++)
 			meta_finish(&job->slots[i]);
 	}
@@ -302,8 +319,7 @@ void *bench_job_run(void *arg)
 		if (rc)
 			job_fail(job, rc);
 	}
-	if (!job->busy)
-		free_slots(job);
+	free_slots(job);
 	leat_umount(job->m);
 	return NULL;
 }

@@ -9,8 +9,10 @@ set -eu
 . scripts/private-leatd.sh
 
 work=$(mktemp -d)
-full=''
+full='' benching=''
 finish() {
+	[ -z "$benching" ] || kill -KILL "$benching" 2>/dev/null || :
+	[ -z "$leatd_pid" ] || kill -CONT "$leatd_pid" 2>/dev/null || :
 	leatd_stop
 	[ -z "$full" ] || umount "$full"
 	chmod -R u+w "$work"
@@ -138,6 +140,25 @@ exec 4>&-
 grep -qE "^leat: .*$tcp_url/d/\\.leat-[0-9a-f]*: [A-Z]+( at offset 0)?: Stale file handle \\(NFS3ERR_STALE\\)\$" "$work/err" ||
 	grep -qE "^leat: .*$tcp_url/d/\\.leat-[0-9a-f]*: [A-Z]+: No such file or directory \\(NFS3ERR_NOENT\\)\$" "$work/err" ||
 	fail "stale: $(cat "$work/err")"
+checks=$((checks + 1))
+
+# a bench of a server that answers no more, which the user ends: once is enough
+"$LEAT" bench null "$tcp_url" --qd 4 --seconds 1000 >"$work/out" 2>"$work/err" &
+benching=$!
+calls() { "$LEAT" ctl stats "${local_url%/demo}" | sed -n 's/^calls *//p'; }
+enough=$(($(calls) + 1000))
+until [ "$(calls)" -gt "$enough" ]; do
+	kill -0 $benching 2>/dev/null || fail "bench ended: $(cat "$work/err")"
+done
+kill -STOP "$leatd_pid"
+kill -INT $benching
+rc=0
+wait $benching || rc=$?
+benching=''
+kill -CONT "$leatd_pid"
+[ "$rc" -eq 1 ] || fail "bench -> $rc: $(cat "$work/err")"
+[ "$(cat "$work/err")" = "leat: $tcp_url: interrupted, and the server does not answer" ] ||
+	fail "bench said: $(cat "$work/err")"
 checks=$((checks + 1))
 
 # the server that goes away in between
