@@ -123,11 +123,12 @@ static int prepare_dir(struct leat *m, const struct bench_plan *plan)
 	return rc ? rc : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
+/* @m: NULL: the server is not asked */
 static void take_costs(struct leat *m, struct costs *ret)
 {
 	struct leat_server_stats s = { 0 };
 
-	ret->has_server = !leat_server_stats(m, &s);
+	ret->has_server = m && !leat_server_stats(m, &s);
 	ret->server[0] = s.instance[0];
 	ret->server[1] = s.instance[1];
 	ret->server_us = s.cpu_us;
@@ -141,8 +142,8 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 {
 	pthread_barrier_t ready, go, finished;
 	struct bench_job *jobs = calloc(plan->jobs, sizeof(*jobs));
-	struct costs before, after = { 0 };
-	bool lost = false; /* a job has given up: the server is not asked, and may still use its memory */
+	struct costs before, after;
+	bool lost = false; /* a job has given up, and the server may still use its memory */
 	int rc = TOOL_OK;
 	unsigned started;
 
@@ -172,8 +173,8 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	res->costs.machine_us = machine_cpu_us() - before.machine_us;
 	for (unsigned i = 0; i < started; i++)
 		lost |= jobs[i].busy > 0;
-	if (!lost)
-		take_costs(m, &after);
+	/* whoever had enough of waiting does not want to wait for that */
+	take_costs(lost || tool_interrupted() ? NULL : m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
 	/* one that was started meanwhile counts from its own start */
 	res->costs.has_server = before.has_server && after.has_server &&
