@@ -174,7 +174,7 @@ void nfs3_quick_keep(struct req *r)
 		return;
 	}
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
-	file = store_file_bare(o->fd);
+	file = (struct store_file){ .fd = o->fd };
 	e = fdcache_insert(r->reactor->paths, &fh, &path_ops, &file,
 			   makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor), o->stx.stx_ino);
 	o->fd = -1; /* the cache's, whatever became of it */

@@ -32,13 +32,14 @@ struct store;
 enum store_direct_state {
 	STORE_DIRECT_UNTRIED,
 	STORE_DIRECT_OPENING, /* a worker does it; what comes meanwhile waits */
-	STORE_DIRECT_OPEN,
-	STORE_DIRECT_NONE, /* the file system has no such thing */
+	STORE_DIRECT_NONE,    /* the file system has no such thing */
+	STORE_DIRECT_OPEN,    /* there is a descriptor */
+	STORE_DIRECT_REFUSED, /* there is one, but the file system does nothing by it */
 };
 
 struct store_direct {
 	enum store_direct_state state;
-	int fd;			     /* O_DIRECT, or -1 */
+	int fd;			     /* O_DIRECT; where state says that there is one */
 	uint32_t mem_align;	     /* of memory, */
 	uint32_t read_align;	     /* offsets and lengths of reads, */
 	uint32_t write_align;	     /* of writes: whole pages, which they share with nobody */
@@ -59,12 +60,6 @@ struct store_file {
 	uint64_t dev, ino; /* which file it is, the same for all reactors; fdcache_insert() says */
 	struct store_io *opening; /* wait for it, the last that came first */
 };
-
-/** store_file_bare - what is known of a descriptor before anybody has looked at it */
-static inline struct store_file store_file_bare(int fd)
-{
-	return (struct store_file){ .fd = fd, .direct = { .fd = -1 } };
-}
 
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
 

@@ -144,7 +144,7 @@ static void on_direct(struct worker_job *job)
 	struct store_io *io = container_of(job, struct store_io, job);
 
 	if (io->refused) {
-		io->file->direct.state = STORE_DIRECT_NONE; /* its descriptor stays until the file goes */
+		io->file->direct.state = STORE_DIRECT_REFUSED;
 		say_cached(io->store->exp, -EINVAL);
 	}
 	count_worked(io);
@@ -439,7 +439,7 @@ static int start(struct store_aio *a, struct store_io *io)
 	struct store_direct *d = &io->file->direct;
 	const struct export_data *conf = &a->store.exp->conf.data;
 
-	if (d->state == STORE_DIRECT_NONE)
+	if (d->state != STORE_DIRECT_OPEN)
 		return store_cached_ops.submit(&a->store, io);
 	if (io->op == STORE_READ && conf->read == DATA_READ_AUTO && taken_from_cache(io))
 		return 1;

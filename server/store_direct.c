@@ -99,7 +99,7 @@ int store_direct_open(const struct store_file *f, bool reads, struct store_direc
 {
 	int fd, err;
 
-	*ret = (struct store_direct){ .state = STORE_DIRECT_NONE, .fd = -1 };
+	*ret = (struct store_direct){ .state = STORE_DIRECT_NONE };
 	if (f->in_memory)
 		return -EOPNOTSUPP;
 	err = find_alignment(f->fd, ret);

@@ -13,7 +13,6 @@
  */
 #include "store_file.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -47,16 +46,13 @@ int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
 /** store_file_adopt - see store_file.h */
 void store_file_adopt(int fd, struct store_file *ret)
 {
-	*ret = store_file_bare(fd);
-	ret->writable = true;
-	ret->in_memory = is_memory(fd);
+	*ret = (struct store_file){ .fd = fd, .writable = true, .in_memory = is_memory(fd) };
 }
 
 /** store_file_close - see store_file.h */
 void store_file_close(struct store_file *f)
 {
-	assert(f->direct.state != STORE_DIRECT_UNTRIED || f->direct.fd < 0);
-	if (f->direct.fd >= 0)
+	if (f->direct.state >= STORE_DIRECT_OPEN)
 		close(f->direct.fd);
 	close(f->fd);
 }

@@ -122,7 +122,7 @@ static void put_file(const char *dir, const char *name, const char *text)
 struct work {
 	const char *url;
 	atomic_uint rounds;
-	atomic_bool stop;
+	atomic_bool stop, ended;
 	int err;
 	uint64_t reconnects;
 };
@@ -164,7 +164,7 @@ static void *work_main(void *arg)
 	leat_umount(m);
 	free(out);
 	free(in);
-	atomic_fetch_add(&w->rounds, 2); /* whoever waits for us waits no more */
+	atomic_store(&w->ended, true); /* whoever waits for us waits no more */
 	return NULL;
 }
 
@@ -185,7 +185,7 @@ static void under_work(const char *url)
 		unsigned seen = atomic_load(&w.rounds);
 
 		/* at least one round has begun and ended since the last */
-		while (atomic_load(&w.rounds) < seen + 2)
+		while (atomic_load(&w.rounds) < seen + 2 && !atomic_load(&w.ended))
 			sched_yield();
 		reload(x_with(changes[i % ARRAY_SIZE(changes)]), i % 2 ? y_at(y_dir) : NULL);
 	}

@@ -92,6 +92,30 @@ int __wrap_io_getevents(io_context_t ctx, long min, long nr, struct io_event *ev
 	return n;
 }
 
+/* O_DIRECT is taken by open(), and by nothing else */
+static bool no_direct;
+
+ssize_t __real_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+
+static bool is_refused(int fd)
+{
+	errno = EINVAL;
+	return no_direct && fcntl(fd, F_GETFL) & O_DIRECT;
+}
+
+ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+{
+	return is_refused(fd) ? -1 : __real_preadv2(fd, iov, n, off, flags);
+}
+
+ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+{
+	return is_refused(fd) ? -1 : __real_pwritev2(fd, iov, n, off, flags);
+}
+
 static void script(long res, unsigned times)
 {
 	result = res;
@@ -488,6 +512,27 @@ static void a_worker_goes_on(void **state)
 	}
 }
 
+/* A file system that refuses what was aligned as it asked is asked once. */
+static void refused_after_all(void **state)
+{
+	(void)state;
+	open_file();
+	script(-EINVAL, 1);
+	no_direct = true;
+	assert_int_equal(read_at(0, 2 * BLOCK, mem), 2 * BLOCK);
+	no_direct = false;
+	assert_memory_equal(mem, shadow, 2 * BLOCK);
+	assert_int_equal(g.file.direct.state, STORE_DIRECT_REFUSED);
+	assert_true(atomic_load(&g.exp.said_cached));
+	submits = 0;
+	fill(mem, ROOM, 5);
+	assert_int_equal(write_at(0, BLOCK, mem, STORE_DATA_SYNC), BLOCK);
+	wrote(0, BLOCK, mem);
+	assert_int_equal(read_at(0, BLOCK, mem + BLOCK), BLOCK);
+	assert_int_equal(submits, 0);
+	check_file();
+}
+
 /* A file system without RWF_NOWAIT is asked once. */
 static void nowait_unknown(void **state)
 {
@@ -710,6 +755,7 @@ int main(void)
 		direct_test(truncated_meanwhile),
 		direct_test(errors_as_they_are),
 		direct_test(a_worker_goes_on),
+		direct_test(refused_after_all),
 		direct_test(nowait_unknown),
 		direct_test(flags_of_writes),
 		direct_test(setid_goes_to_a_worker),

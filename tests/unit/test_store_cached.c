@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
 #include "commit.h"
@@ -143,6 +146,24 @@ static void syncs_alone(void **state)
 	sync_err = 0;
 }
 
+/* Such a file is put into a cache by those who know of no second descriptor. */
+static void closes_what_it_has(void **state)
+{
+	struct store_file f = { .fd = dup(STDERR_FILENO) };
+	int null = open("/dev/null", O_RDONLY), was = dup(STDIN_FILENO), fd = f.fd;
+
+	(void)state;
+	assert_true(dup2(null, STDIN_FILENO) == STDIN_FILENO); /* descriptor 0 is there */
+	store_close(&store_cached_ops, &f);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+	close(null);
+	if (was >= 0) {
+		(void)dup2(was, STDIN_FILENO);
+		close(was);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +171,7 @@ int main(void)
 		cmocka_unit_test(after_some_bytes),
 		cmocka_unit_test(without_flags),
 		cmocka_unit_test(syncs_alone),
+		cmocka_unit_test(closes_what_it_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
