@@ -55,7 +55,7 @@ struct reactor_counters {
 struct reactor {
 	struct server *srv;
 	unsigned idx;
-	struct rpcrdma_engine *engine; /* NULL when it is gone: reactor_destroy() */
+	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
 	struct fdcache *files;	     /* open for reading or writing */
 	struct fdcache *paths;	     /* O_PATH: to be looked at; nothing in it is ever dirty */
