@@ -66,10 +66,16 @@ need_interop() {
 	has_cmd tcpdump || echo tcpdump
 	has_cmd tshark || echo tshark
 	[ -d /etc/libibverbs.d ] || echo ibverbs-providers
-	# tests/interop/filesystems.sh, long/powercut.sh
+	# tests/interop/linux_client_user.sh
+	has_cmd git || echo git
+	has_cmd setpriv || echo util-linux
+	has_cmd setfacl || echo acl
+	has_cmd perl || echo perl
+	# tests/interop/filesystems.sh, linux_client_user.sh, long/powercut.sh
 	has_cmd mkfs.ext4 || echo e2fsprogs
 	has_cmd mkfs.xfs || echo xfsprogs
 	has_cmd mkfs.btrfs || echo btrfs-progs
+	has_cmd mkfs.vfat || echo dosfstools
 }
 
 missing() {

@@ -7,7 +7,8 @@
  *            lseek() refuses what no file can have, and a time that was set can be read again. Both are
  *            tried with a file that never has a name (O_TMPFILE), and so leaves nothing behind and changes no
  *            directory. Where there is none (vfat, exfat, overlayfs of old kernels, what is read-only) the
- *            directory is asked how far it can be sought in, and the type of the file system is all that is known.
+ *            directory is asked how far it can be sought in, which may be farther than a file is long, and the
+ *            type of the file system is all that is known.
  *            glibc's pathconf() knows how many links a file can have on most; those that it takes
  *            for a minix of 1991 are named here.
  * Memory:    the caller's.

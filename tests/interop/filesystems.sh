@@ -3,12 +3,13 @@
 # Copyright (c) 2026 The leat authors
 #
 # filesystems.sh - handles on ext4, xfs, btrfs, tmpfs and overlayfs: they fit, they are the kernel's,
-# and Linux's client goes on with an open file when leatd was killed and what it holds was renamed
+# and Linux's client goes on with an open file when leatd was killed and what it holds was renamed; and
+# what is said of sizes, times and links on each of them, on vfat and on an ext4 without fractions of a second
 
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 240
+in_vm 400
 setup
 m=$work/mnt
 mkdir "$m"
@@ -85,6 +86,16 @@ serve() {
 	done <"$work/words"
 }
 
+# what FSINFO and PATHCONF say of the file system at DIR is so
+limits() { # NAME DIR
+	if [ -x "$limits" ]; then
+		ok "$1: sizes, times, links" env TMPDIR="$2" timeout 60 "$limits"
+	else
+		echo "SKIP: $1: no $limits here (make interop-tools)"
+	fi
+}
+
+limits=$O/tests/unit/test_fs_limits
 mkdir "$work/disk" "$work/over" "$work/memory"
 for kind in ext4 xfs btrfs; do
 	section "$kind"
@@ -94,6 +105,7 @@ for kind in ext4 xfs btrfs; do
 	btrfs) image btrfs 128 mkfs.btrfs -q || continue ;;
 	esac
 	fs=$work/disk
+	limits "$kind" "$fs"
 	try "$kind"
 
 	# overlayfs puts its own around the handles of what is below
@@ -101,6 +113,7 @@ for kind in ext4 xfs btrfs; do
 	if mount -t overlay -o "index=on,nfs_export=on,lowerdir=$work/disk/low,upperdir=$work/disk/upper,workdir=$work/disk/work" \
 		overlay "$work/over" 2>"$work/mount.log"; then
 		fs=$work/over
+		limits "overlayfs on $kind" "$fs"
 		try "overlayfs on $kind"
 		umount "$work/over"
 	else
@@ -109,8 +122,23 @@ for kind in ext4 xfs btrfs; do
 	umount "$work/disk"
 done
 
+section 'small inodes, vfat'
+if image ext4 64 mkfs.ext4 -q -I 128; then
+	limits 'ext4, inodes of 128' "$work/disk"
+	umount "$work/disk"
+fi
+if image ext3 64 mkfs.ext4 -q -b 1024 -O '^extents,^64bit,^metadata_csum'; then
+	limits 'ext4, blocks of 1024 without extents' "$work/disk"
+	umount "$work/disk"
+fi
+if image vfat 32 mkfs.vfat; then
+	limits vfat "$work/disk"
+	umount "$work/disk"
+fi
+
 section tmpfs
 mount -t tmpfs tmpfs "$work/memory"
 fs=$work/memory
+limits tmpfs "$fs"
 try tmpfs
 finish

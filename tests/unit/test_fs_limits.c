@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,13 +72,25 @@ static int teardown(void **state)
 	return 0;
 }
 
+static bool can_be_tried(int dir)
+{
+	int fd = openat(dir, ".", O_TMPFILE | O_RDWR, 0600);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* as large as that, and no larger */
 static void size(void **state)
 {
 	struct ctx *c = *state;
 
 	assert_true(c->lim.file_max_bytes > INT32_MAX);
-	assert_int_equal(ftruncate(c->file, (off_t)c->lim.file_max_bytes), 0);
+	/* one that knows no holes has no room for it, but does not call it too large; one that cannot be
+	 * tried (an overlay, before Linux 6.3) may promise more than what lies below it can keep */
+	if (ftruncate(c->file, (off_t)c->lim.file_max_bytes))
+		assert_true(errno == ENOSPC || (errno == EFBIG && !can_be_tried(c->fd)));
 	if (c->lim.file_max_bytes < INT64_MAX) {
 		assert_int_equal(ftruncate(c->file, (off_t)c->lim.file_max_bytes + 1), -1);
 		assert_int_equal(errno, EFBIG);
