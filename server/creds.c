@@ -185,11 +185,17 @@ uint64_t creds_hash(const struct creds *c)
 	return siphash(&hash_key, (const uint8_t *)c + from, head + c->ngroups * sizeof(c->groups[0]));
 }
 
+/** creds_are_own - see creds.h */
+bool creds_are_own(const struct creds *c)
+{
+	/* root among our own group is who we are, and needs no further groups */
+	return !can_assume || (c->uid == 0 && c->gid == own_gid);
+}
+
 /** creds_assume - see creds.h */
 int creds_assume(const struct creds *c)
 {
-	/* root among our own group is who we are, and needs no further groups */
-	if (!can_assume || (c->uid == 0 && c->gid == own_gid))
+	if (creds_are_own(c))
 		return 0;
 	if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups))
 		return -EPERM;

@@ -86,6 +86,9 @@ uint64_t creds_hash(const struct creds *c);
  */
 int must_check creds_assume(const struct creds *c);
 
+/** creds_are_own - would creds_assume() change nothing? What the kernel grants this thread it grants @c */
+bool creds_are_own(const struct creds *c);
+
 /** creds_resume - be the server again, with errno as it was */
 void creds_resume(void);
 

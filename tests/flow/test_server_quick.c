@@ -121,6 +121,24 @@ static void visits_no_worker(void **state)
 	assert_int_equal(visits(p), n);
 }
 
+/* whose rights are the server's need not be asked about anew when the directory has changed */
+static void names_come_and_go(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct nfs_fh f;
+	uint64_t n;
+
+	tmp_dir_write(&p->dir, "e0/f", "x");
+	assert_int_equal(nfs_peer_lookup(p, &p->root, "f", &f), NFS3_OK);
+	n = visits(p);
+	for (unsigned i = 0; i < 10; i++) {
+		tmp_dir_write(&p->dir, "e0/g", "x");
+		assert_int_equal(nfs_peer_lookup(p, &p->root, "g", &f), NFS3_OK);
+		assert_int_equal(unlink(tmp_dir_path(&p->dir, "e0/g")), 0);
+	}
+	assert_int_equal(visits(p), n);
+}
+
 /* a file that is open for its data is looked at through that descriptor */
 static void open_file(void **state)
 {
@@ -143,6 +161,7 @@ static void modes_change(void **state)
 {
 	struct nfs_peer *p = *state;
 	struct nfs_fh f, root = p->root;
+	uint64_t n;
 
 	if (geteuid()) {
 		print_message("SKIP: only root can be somebody else\n");
@@ -165,8 +184,11 @@ static void modes_change(void **state)
 	}
 	/* who may not search a directory finds nothing there, though he has, and others do */
 	let_settle(p, "e0");
+	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3_OK);
+	n = visits(p);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3_OK);
+	assert_int_equal(visits(p), n);
 	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e0"), 0700), 0);
 	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3ERR_ACCES);
 	let_settle(p, "e0");
@@ -255,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(visits_no_worker, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_come_and_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(open_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(modes_change, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_change, setup, teardown),
