@@ -75,12 +75,16 @@ static const struct verb *find(const char *name)
 	return NULL;
 }
 
+static int run_verb(struct leat *m, void *ctx)
+{
+	const struct verb *verb = ctx;
+
+	return verb->run(m);
+}
+
 static int ctl_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	const struct leat_opts opts = { .connect_only = true };
 	const struct verb *verb;
-	struct leat *m;
-	int rc;
 
 	if (argc != 3)
 		return tool_usage(self);
@@ -89,19 +93,7 @@ static int ctl_run(const struct tool_cmd *self, int argc, char **argv)
 		log_err("%s: no such order: info, stats, reload and drain are known", argv[1]);
 		return tool_usage(self);
 	}
-	if (leat_mount(argv[2], &opts, &m)) {
-		log_err("%s", leat_mount_error());
-		return TOOL_FAILED;
-	}
-	rc = verb->run(m);
-	if (rc == -EOPNOTSUPP && !*leat_error(m)) {
-		log_err("%s: only a leatd can be asked for that", argv[2]);
-		rc = TOOL_FAILED;
-	} else if (rc) {
-		rc = tool_fail(m, argv[2], rc);
-	}
-	leat_umount(m);
-	return rc;
+	return tool_ask(argv[2], run_verb, (void *)(uintptr_t)verb);
 }
 
 const struct tool_cmd cmd_ctl = { "ctl", "{info|stats|reload|drain} URL",

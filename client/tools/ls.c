@@ -21,6 +21,7 @@
 #include <sys/sysmacros.h>
 
 #include "tool.h"
+#include "where.h"
 
 struct ls {
 	bool is_long, recursive, all, headings, printed;
@@ -296,8 +297,27 @@ static int stat_one(struct tool_target *t, void *ctx)
 
 static int stat_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	if (getopt(argc, argv, "+") != -1 || optind == argc)
+	static const struct option options[] = {
+		{ "where", no_argument, NULL, 'w' },
+		WHERE_OPTIONS,
+		{ 0 },
+	};
+	struct where_options o = { .interval_ms = 1000, .count = 1 };
+	bool where = false, more = false;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 'w')
+			where = true;
+		else if (where_option(&o, opt, optarg))
+			more = true;
+		else
+			return tool_usage(self);
+	}
+	if (optind == argc || (more && !where) || (where && argc - optind != 1))
 		return tool_usage(self);
+	if (where)
+		return where_run(argv[optind], &o);
 	return tool_each(argc - optind, argv + optind, stat_one, NULL);
 }
 
@@ -331,5 +351,10 @@ static int df_run(const struct tool_cmd *self, int argc, char **argv)
 }
 
 const struct tool_cmd cmd_ls = { "ls", "[-alR] URL...", "list directories", ls_run };
-const struct tool_cmd cmd_stat = { "stat", "URL...", "attributes of a file or link", stat_run };
+const struct tool_cmd cmd_stat = {
+	"stat",
+	"URL... | --where URL [--interval SECONDS] [--count N] [--json]",
+	"attributes of a file or link; where the time of a leatd's requests goes",
+	stat_run,
+};
 const struct tool_cmd cmd_df = { "df", "URL...", "space on an export", df_run };

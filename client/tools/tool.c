@@ -15,10 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "tool.h"
 
 #define NAME_TOLD_MAX 600
+#define SLICE_MS 50u
+#define SECONDS_MAX 86400u
 
 int tool_usage(const struct tool_cmd *c)
 {
@@ -137,6 +140,39 @@ int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx)
 		worst = MAX(worst, rc);
 	}
 	return worst;
+}
+
+int tool_ask(const char *url, int (*fn)(struct leat *m, void *ctx), void *ctx)
+{
+	const struct leat_opts opts = { .connect_only = true };
+	struct leat *m;
+	int rc;
+
+	if (leat_mount(url, &opts, &m)) {
+		log_err("%s", leat_mount_error());
+		return TOOL_FAILED;
+	}
+	rc = fn(m, ctx);
+	if (rc == -EOPNOTSUPP && !*leat_error(m)) {
+		log_err("%s: only a leatd can be asked for that", url);
+		rc = TOOL_FAILED;
+	} else if (rc) {
+		rc = tool_fail(m, url, rc);
+	}
+	leat_umount(m);
+	return rc;
+}
+
+void tool_sleep(uint64_t ms)
+{
+	uint64_t until = clock_now_ns() + ms * NS_PER_MS;
+
+	for (uint64_t now; now = clock_now_ns(), now < until && !tool_interrupted();) {
+		uint64_t ns = MIN(until - now, SLICE_MS * NS_PER_MS);
+		struct timespec ts = { .tv_nsec = (long)ns };
+
+		nanosleep(&ts, NULL);
+	}
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -291,6 +327,25 @@ bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *re
 	if (!tool_parse_size(text, &n) || n < min || n > max)
 		return false;
 	*ret = (unsigned)n;
+	return true;
+}
+
+bool tool_parse_seconds(const char *text, uint64_t *ret_ms)
+{
+	uint64_t s = 0, ms = 0, unit = 100;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	for (; isdigit((unsigned char)*text) && s <= SECONDS_MAX; text++)
+		s = 10 * s + (uint64_t)(*text - '0');
+	if (*text == '.' && isdigit((unsigned char)text[1])) {
+		for (text++; isdigit((unsigned char)*text) && unit; text++, unit /= 10)
+			ms += unit * (uint64_t)(*text - '0');
+	}
+	ms += 1000 * s;
+	if (*text || !ms || ms > 1000 * SECONDS_MAX)
+		return false;
+	*ret_ms = ms;
 	return true;
 }
 

@@ -33,7 +33,7 @@ struct tool_cmd {
 /* main.c's table, in the order of `leat help` */
 extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_put, cmd_get, cmd_mkdir,
 	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench, cmd_dump, cmd_doctor,
-	cmd_ctl;
+	cmd_ctl, cmd_trace;
 
 /** tool_usage - tell how @c is used; Return: TOOL_USAGE */
 int tool_usage(const struct tool_cmd *c);
@@ -108,10 +108,23 @@ must_check bool tool_parse_size(const char *text, uint64_t *ret);
 /** tool_parse_count - a number from @min to @max */
 must_check bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *ret);
 
+/** tool_parse_seconds - "2", "0.25": from 0.001 to 86400 of them, as milliseconds */
+must_check bool tool_parse_seconds(const char *text, uint64_t *ret_ms);
+
 /** tool_print_size - 1536 as "1.5K"; Return: @buf */
 char *tool_print_size(uint64_t bytes, char buf[16]);
 
 /** tool_interrupted - has the user typed ^C? From then on commands clean up and end. */
 bool tool_interrupted(void);
+
+/** tool_sleep - for so long, or until ^C */
+void tool_sleep(uint64_t ms);
+
+/** tool_ask - ask a leatd for something, which needs no export: connect, mount nothing, run @fn
+ * @fn: returns 0, or -errno, not told
+ *
+ * Return: exit status.
+ */
+int tool_ask(const char *url, int (*fn)(struct leat *m, void *ctx), void *ctx);
 
 #endif

@@ -65,7 +65,7 @@ static void histograms(void **state)
 
 static void nonsense(void **state)
 {
-	ctl_bucket bad[][2] = { { { HIST_BUCKETS, 1 }, { 0, 0 } }, { { UINT32_MAX, 1 }, { 0, 1 } },
+	ctl_bucket bad[][2] = { { { 7, 1 }, { HIST_BUCKETS, 1 } }, { { 7, 1 }, { UINT32_MAX, 1 } },
 				{ { 7, 1 }, { 7, 1 } },		   { { 7, 1 }, { 6, 1 } },
 				{ { 7, 0 }, { 8, 1 } } };
 	ctl_state s = { longest, { 2, NULL } };

@@ -54,6 +54,31 @@ static void sizes(void **state)
 	assert_int_equal(n, 10);
 }
 
+static void seconds(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ms;
+	} good[] = {
+		{ "1", 1000 },	   { "0.25", 250 },  { "0.001", 1 },	      { "2.5", 2500 },
+		{ "00.010", 10 }, { "0012", 12000 }, { "86400.000", 86400000 },
+	};
+	static const char *const bad[] = {
+		"", ".5", "1.", "1.2.3", "0", "0.000", "0.0001", "1.2345", "86400.001", "86401", "-1", "+1", " 1", "1 ",
+		"1s", "1e3", "99999999999999999999999999",
+	};
+	uint64_t ms = 77;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(tool_parse_seconds(bad[i], &ms));
+	assert_int_equal(ms, 77);
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_true(tool_parse_seconds(good[i].text, &ms));
+		assert_int_equal(ms, good[i].ms);
+	}
+}
+
 static void sizes_for_people(void **state)
 {
 	char buf[16];
@@ -154,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes),
+		cmocka_unit_test(seconds),
 		cmocka_unit_test(sizes_for_people),
 		cmocka_unit_test(base_names),
 		cmocka_unit_test(paths_grow_and_shrink),
