@@ -311,6 +311,16 @@ static void data_options(void **state)
 		{ "overlap=streams,streams=2,chunk=20K,grain=8K", "not a multiple of grain" },
 		{ "overlap=streams,grain=8K,grain=4K", "contradicts" },
 		{ "store=null,read=cached", "another store than files" },
+		{ "read=cached,write=cached", NULL },
+		{ "read=fast", "none of cached direct auto" },
+		{ "write=auto", "none of cached direct" },
+		{ "read=cached,read=direct", "contradicts" },
+#ifdef HAVE_AIO
+		{ "read=auto,write=direct,overlap=streams", NULL },
+#else
+		{ "read=auto", "without libaio" },
+		{ "write=direct", "without libaio" },
+#endif
 	};
 	struct export_conf c;
 	char arg[128], why[256];
