@@ -35,7 +35,7 @@ static struct store_file file = { .fd = 3, .writable = true, .dev = 1, .ino = 1 
 static struct store_io ios[IOS];
 static char below[64], done[64]; /* names of those that came there, in their order */
 static bool at_once, inside;
-static unsigned destroyed;
+static unsigned destroyed, begun;
 
 static char name_of(const struct store_io *io)
 {
@@ -81,6 +81,7 @@ static void begin(const char *const *options)
 	char why[128] = "";
 
 	memset(&exp0, 0, sizeof(exp0));
+	exp0.root_ino = ++begun; /* a queue of its own, whatever became of the one before */
 	export_data_init(&exp0.conf.data);
 	for (; *options; options += 2) {
 		if (export_data_option(&exp0.conf.data, options[0], options[1], why, sizeof(why)))
