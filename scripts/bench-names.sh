@@ -51,6 +51,7 @@ start() {
 
 start for-mem "$mem"
 mem_url=$local_url mem_tcp=$tcp_url
+none='?cache=none' # what the client knows already is not what is measured
 start no-drc "$mem" --drc-entries 0
 no_drc_url=$local_url
 start unsigned "$mem" --sign-handles no
@@ -61,21 +62,21 @@ sync_url=$local_url async_url=${local_url%/demo}/async
 echo
 echo "names: $FILES files in memory, by system calls and by way of leatd (x: to the first column)"
 echo
-build/bench/names -n "$FILES" -r "$ROUNDS" "$mem" local="$mem_url" tcp="$mem_tcp"
+build/bench/names -n "$FILES" -r "$ROUNDS" "$mem" local="$mem_url$none" tcp="$mem_tcp$none"
 echo
 echo 'names: without the cache of replies; without signed handles, which also are of the other kind then'
 echo
-build/bench/names -c -n "$FILES" -r "$ROUNDS" "$mem" all="$mem_url" no-drc="$no_drc_url" \
-	unsigned="$unsigned_url"
+build/bench/names -c -n "$FILES" -r "$ROUNDS" "$mem" all="$mem_url$none" no-drc="$no_drc_url$none" \
+	unsigned="$unsigned_url$none"
 build/bench/handles "$mem" "$ROUNDS"
 echo
 echo 'names: on disk, each durable before it is answered, and not (async)'
 echo
-build/bench/names -c -n "$((FILES / 5))" -r "$ROUNDS" "$disk" sync="$sync_url" async="$async_url"
+build/bench/names -c -n "$((FILES / 5))" -r "$ROUNDS" "$disk" sync="$sync_url$none" async="$async_url$none"
 echo
 echo 'names: large directories, entries with attributes (x: to the first line)'
 echo
-build/bench/names -l "$LISTINGS" -r "$ROUNDS" "$mem" local="$mem_url" tcp="$mem_tcp"
+build/bench/names -l "$LISTINGS" -r "$ROUNDS" "$mem" local="$mem_url$none" tcp="$mem_tcp$none"
 
 # ---- ls -l -------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@
  * server for an operation, in microseconds, its spinning included. On a busy machine that is the figure
  * that holds still.
  *
- * stat is by path: a LOOKUP each, of names that this client has not seen. fstat is of an open file:
- * a GETATTR. A listed entry has its attributes; where nothing but names is asked for system calls are
+ * stat is by path: a LOOKUP each. fstat is of an open file: a GETATTR. Both only if the URL says
+ * cache=none: else the client may know. A listed entry has its attributes; where nothing but names is asked for system calls are
  * cheaper still, but libleat always asks for both.
  *
  * With -l directories of so many entries are made and listed instead, and what is printed is the time
