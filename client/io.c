@@ -432,6 +432,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->task.cb = cb;
 	io->task.verb = write ? "write" : "read";
 	io->task.path = f->path;
+	io->task.path2 = NULL;
 	io->task.start = start_io;
 	io->task.release = release_io;
 	io->f = f;
