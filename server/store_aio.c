@@ -4,10 +4,10 @@
  * store_aio.c - the store that leaves the page cache out: O_DIRECT and Linux's asynchronous I/O
  *
  * Operation: an operation that begins and ends where the device can goes from the device into its own
- *            memory, or from there to the device, without a copy and without another thread. What is
- *            to be submitted is collected during a pass of the reactor and submitted by one system
- *            call at its end, when completions are looked for as well (in memory: the kernel's ring);
- *            an eventfd ends the reactor's sleep. Where the export overlaps disk and network each
+ *            memory, or from there to the device, without a copy and without another thread. While the
+ *            device has enough to do, what is to be submitted is collected during a pass of the
+ *            reactor and submitted by one system call at its end, when completions are looked for as
+ *            well (in memory: the kernel's ring); an eventfd ends the reactor's sleep. Where the export overlaps disk and network each
  *            operation is submitted by itself: what is submitted together the block layer merges, and
  *            what was merged completes together.
  *            Nothing is submitted that would block (RWF_NOWAIT). What would, and what has unaligned
@@ -46,6 +46,7 @@
 #define DEPTH 256u   /* parts in the kernel at once */
 #define PART_IOV 16  /* pieces of memory of a part */
 #define REAP_BATCH 64
+#define AT_ONCE 16u /* with less to do the device would wait for the end of the pass */
 #define SUBMIT_SLOW_NS (500 * NS_PER_US)
 
 struct part {
@@ -242,7 +243,7 @@ static void launch(struct store_aio *a, struct store_io *io)
 		io->parts++;
 	}
 	rpcrdma_engine_add_poller(a->store.reactor->engine, &a->poller);
-	if (a->store.exp->conf.data.overlap != DATA_OVERLAP_OFF)
+	if (a->in_kernel < AT_ONCE || a->store.exp->conf.data.overlap != DATA_OVERLAP_OFF)
 		flush(a);
 }
 

@@ -612,7 +612,7 @@ static void more_than_the_ring_takes(void **state)
 	open_file();
 	begin_many(ios, iovs, MANY);
 	end_many(ios, MANY);
-	assert_true(most_at_once > 1);
+	assert_true(most_at_once > 1); /* when the device has enough to do */
 }
 
 static void many_wait_for_the_first(void **state)
