@@ -95,7 +95,8 @@ INTEROP_SRCS := $(filter-out $(if $(HAVE_VERBS),,tests/interop/verbs%),$(wildcar
 INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
 
 .PHONY: interop-tools
-interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits
+interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits \
+	$(O)/tests/unit/test_store_aio
 $(INTEROP_PROGS): %: %.o $(HOUSE)
 	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(HOUSE_LIBS) -o $@
 

@@ -95,7 +95,18 @@ limits() { # NAME DIR
 	fi
 }
 
+# requests that leave the page cache out, of every alignment, beside local processes
+direct() { # NAME DIR [any]
+	if [ -x "$direct" ]; then
+		# shellcheck disable=SC2086
+		ok "$1: direct" env TMPDIR="$2" timeout 120 "$direct" ${3:-}
+	else
+		echo "SKIP: $1: no $direct here (make interop-tools)"
+	fi
+}
+
 limits=$O/tests/unit/test_fs_limits
+direct=$O/tests/unit/test_store_aio
 mkdir "$work/disk" "$work/over" "$work/memory"
 for kind in ext4 xfs btrfs; do
 	section "$kind"
@@ -106,6 +117,7 @@ for kind in ext4 xfs btrfs; do
 	esac
 	fs=$work/disk
 	limits "$kind" "$fs"
+	direct "$kind" "$fs" "$([ "$kind" = ext4 ] || echo any)"
 	try "$kind"
 
 	# overlayfs puts its own around the handles of what is below
@@ -114,6 +126,7 @@ for kind in ext4 xfs btrfs; do
 		overlay "$work/over" 2>"$work/mount.log"; then
 		fs=$work/over
 		limits "overlayfs on $kind" "$fs"
+		direct "overlayfs on $kind" "$fs" any
 		try "overlayfs on $kind"
 		umount "$work/over"
 	else
@@ -129,10 +142,12 @@ if image ext4 64 mkfs.ext4 -q -I 128; then
 fi
 if image ext3 64 mkfs.ext4 -q -b 1024 -O '^extents,^64bit,^metadata_csum'; then
 	limits 'ext4, blocks of 1024 without extents' "$work/disk"
+	direct 'ext4, blocks of 1024 without extents' "$work/disk" any
 	umount "$work/disk"
 fi
 if image vfat 32 mkfs.vfat; then
 	limits vfat "$work/disk"
+	direct vfat "$work/disk" any
 	umount "$work/disk"
 fi
 
