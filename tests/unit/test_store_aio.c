@@ -350,6 +350,28 @@ static void memory_in_pieces(void **state)
 	assert_memory_equal(iov[8].iov_base, shadow + 512 + 8 * EACH, EACH);
 }
 
+/* The block layer does not split for those who must not wait. */
+static void longer_than_the_device_takes(void **state)
+{
+	(void)state;
+	open_file();
+	g.file.direct.part_bytes = BLOCK;
+	most_at_once = 0;
+	memset(mem, 0xee, ROOM);
+	assert_int_equal(read_at(BLOCK, 3 * BLOCK, mem), 3 * BLOCK);
+	assert_memory_equal(mem, shadow + BLOCK, 3 * BLOCK);
+	assert_int_equal(mem[3 * BLOCK], 0xee);
+	assert_int_equal(most_at_once, 3);
+	part_to_fail = 2;
+	assert_int_equal(read_at(BLOCK, 3 * BLOCK, mem), BLOCK);
+	part_to_fail = 1;
+	assert_int_equal(read_at(BLOCK, 3 * BLOCK, mem), -EIO);
+	fill(mem, ROOM, 4);
+	assert_int_equal(write_at(0, 4 * BLOCK, mem, STORE_DATA_SYNC), 4 * BLOCK);
+	wrote(0, 4 * BLOCK, mem);
+	check_file();
+}
+
 /* ---- beside others ---- */
 
 /* Two clients write halves of the same block, over and over; neither loses a byte. */
@@ -764,6 +786,7 @@ int main(int argc, char **argv)
 		/* so far OF_ANY */
 		direct_test(rounded_reads_are_one_operation),
 		direct_test(memory_in_pieces),
+		direct_test(longer_than_the_device_takes),
 		direct_test(errors_as_they_are),
 		direct_test(a_worker_goes_on),
 		direct_test(nowait_unknown),
