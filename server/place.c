@@ -393,13 +393,19 @@ static void fill_io(struct place_piece *p)
 /* Return: finished already? */
 static bool submit(struct place_piece *p)
 {
-	struct reactor *re = p->req->reactor;
-	uint64_t start = clock_now_ns();
-	int now = store_submit(p->req->exports->stores[p->req->exp->idx], &p->io);
+	struct req *r = p->req;
+	uint64_t start, end;
+	bool now;
 
+	where_disk(r, 1, p->off);
+	start = where_now(r);
+	now = store_submit(r->exports->stores[r->exp->idx], &p->io);
+	if (now)
+		where_disk(r, -1, p->off);
+	end = now ? where_now(r) : clock_now_ns();
 	/* a megabyte from the page cache takes its time, and is none spent waiting */
-	if (clock_now_ns() - start > SUBMIT_SLOW_NS + p->len)
-		reactor_count(re, submit_blocked);
+	if (end - start > SUBMIT_SLOW_NS + p->len)
+		reactor_count(r->reactor, submit_blocked);
 	return now;
 }
 
@@ -411,11 +417,9 @@ static enum place_state piece_disk(struct place_piece *p)
 	if (!p->started) {
 		fill_io(p);
 		op_begins(p);
-		where_disk(p->req, 1, p->off);
 		if (!submit(p))
 			return PLACE_DISK;
 		op_ended(p);
-		where_disk(p->req, -1, p->off);
 	}
 	if (p->io.sync_failed)
 		pl->sync_failed = true;

@@ -232,6 +232,12 @@ void where_net(struct req *r, int by, uint32_t off)
 		count(r, by, off, true);
 }
 
+/** where_now - see where.h */
+uint64_t where_now(const struct req *r)
+{
+	return r->where.on ? r->where.last_ns : clock_now_ns();
+}
+
 static enum where_kind kind_of(const struct req *r)
 {
 	switch (r->place.kind) {

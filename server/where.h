@@ -98,6 +98,9 @@ void where_state(struct req *r);
 void where_disk(struct req *r, int by, uint32_t off);
 void where_net(struct req *r, int by, uint32_t off);
 
+/** where_now - the time; if that was taken just now, by one of the two above, not again */
+uint64_t where_now(const struct req *r);
+
 /** where_piece_begin - a piece there is, for the trace */
 void where_piece_begin(struct req *r, uint32_t off, uint32_t len);
 
