@@ -6,9 +6,12 @@
  * Operation: no system call tells the size of the largest file, or in which steps times are kept; but
  *            lseek() refuses what no file can have, and a time that was set can be read again. Both are
  *            tried with a file that never has a name (O_TMPFILE), and so leaves nothing behind and changes no
- *            directory. Where there is none (vfat, exfat, overlayfs of old kernels, what is read-only) the
+ *            directory. Where there is none (vfat, exfat, overlayfs before Linux 6.3, what is read-only) the
  *            directory is asked how far it can be sought in, which may be farther than a file is long, and the
  *            type of the file system is all that is known.
+ *            An overlay lets one seek as far as numbers go, whatever lies below it, but tells the size of the
+ *            blocks there: where files can be written, the room of 2^32 - 1 blocks is promised, which is what
+ *            ext4 holds, and less than others do.
  *            glibc's pathconf() knows how many links a file can have on most; those that it takes
  *            for a minix of 1991 are named here.
  * Memory:    the caller's.
@@ -49,6 +52,14 @@ static uint64_t seek_max(int fd)
 			bad = mid;
 	}
 	return good ? good : INT64_MAX;
+}
+
+/* What can be relied upon of a file system with another one below it, which it does not name. */
+static uint64_t size_of_layer(const struct statfs *fs)
+{
+	if (fs->f_type != OVERLAYFS_SUPER_MAGIC || fs->f_bsize <= 0)
+		return INT64_MAX;
+	return MIN((uint64_t)UINT32_MAX * (uint64_t)fs->f_bsize, (uint64_t)INT64_MAX);
 }
 
 /* Times are cut to multiples of a power of ten, or to two seconds. Return: could they be set at all? */
@@ -124,7 +135,7 @@ static uint64_t allowed(uint64_t bytes)
 /** fs_limits_find - see fs_limits.h */
 void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 {
-	struct statfs fs;
+	struct statfs fs = { 0 };
 	long type = fstatfs(dir_fd, &fs) ? 0 : (long)fs.f_type;
 	bool fat = type == MAGIC_VFAT || type == MAGIC_EXFAT;
 	int fd = may_write ? openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR)
@@ -141,6 +152,8 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 		.has_symlinks = !fat,
 		.ignores_case = fat,
 	};
+	if (!made && may_write)
+		ret->file_max_bytes = MIN(ret->file_max_bytes, size_of_layer(&fs));
 	if (!made || !time_steps(fd, ret))
 		steps_of_type(dir_fd, type, ret);
 	if (fd >= 0)
