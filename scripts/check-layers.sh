@@ -31,7 +31,7 @@ all=$(sources include xdr rpcrdma server client tests)
 {
 	rule 'no "../"' "$inc\"\\.\\./" 'none' $all
 	rule 'verbs only in rpcrdma/verbs*.c' "$inc<(infiniband|rdma)/" 'rpcrdma/verbs[a-z0-9_]*\.[ch]' $all
-	rule 'libaio only in server/store_aio.c' "$inc<libaio\\.h>" 'server/store_aio\.c' $all
+	rule 'libaio only in server/store_aio.c' "$inc<libaio\\.h>" '(server|tests/unit)/(test_)?store_aio\.c' $all
 	rule '<rpc/> only where listed in scripts/check-layers.sh' "$inc<rpc/" \
 		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/stream[a-z_]*\.[ch]|rpcrdma/(clnt|svc)_rdma\.c|server/(prog|nfs3_meta)\.h|server/rpcbind\.c|tests/.*' $all
 	rule 'base/ knows nobody' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
