@@ -167,6 +167,7 @@ static void by_worker(struct store_io *io)
 {
 	io->direct = io->file->direct;
 	io->refused = false;
+	io->ext_head = io->ext_tail = 0;
 	to_worker(io, run_direct, on_direct);
 }
 
@@ -250,6 +251,15 @@ static void launch(struct store_aio *a, struct store_io *io)
 static bool has_room(const struct store_aio *a, const struct store_io *io)
 {
 	return parts_needed(io) <= a->nfree;
+}
+
+/* there is room, and the file may have told since what it cannot do */
+static void go(struct store_aio *a, struct store_io *io)
+{
+	if (io->file->direct.no_nowait[io->op == STORE_WRITE])
+		by_worker(io);
+	else
+		launch(a, io);
 }
 
 /* ---- the end of an operation -------------------------------------------------------------- */
@@ -391,10 +401,12 @@ static int turn(struct store_aio *a)
 		return 0;
 	a->reaping = true;
 	ran += reap(a);
-	while (a->waiting.head && has_room(a, a->waiting.head))
-		launch(a, fifo_pop(&a->waiting));
-	flush(a);
-	ran += end_failed(a);
+	do { /* what failed at once makes room as well */
+		ran += end_failed(a);
+		while (a->waiting.head && has_room(a, a->waiting.head))
+			go(a, fifo_pop(&a->waiting));
+		flush(a);
+	} while (a->failed);
 	a->reaping = false;
 	if (a->dead)
 		aio_free(a);
@@ -444,12 +456,12 @@ static int start(struct store_aio *a, struct store_io *io)
 		return store_cached_ops.submit(&a->store, io);
 	if (io->op == STORE_READ && conf->read == DATA_READ_AUTO && taken_from_cache(io))
 		return 1;
-	if (io->has_setid || d->no_nowait[io->op == STORE_WRITE] || !store_direct_fits(d, io))
+	if (io->has_setid || !store_direct_fits(d, io))
 		by_worker(io);
 	else if (a->waiting.head || !has_room(a, io))
 		fifo_push(&a->waiting, io);
 	else
-		launch(a, io);
+		go(a, io);
 	return 0;
 }
 
