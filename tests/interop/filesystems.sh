@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 400
+in_vm 500
 setup
 m=$work/mnt
 mkdir "$m"

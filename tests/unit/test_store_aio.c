@@ -678,16 +678,16 @@ static void many_wait_for_the_first(void **state)
 /* Where the pieces of a request are to end one by one, they are submitted so. */
 static void streams_alone(void **state)
 {
-	static struct store_io ios[8];
-	static struct iovec iovs[8];
+	static struct store_io ios[40];
+	static struct iovec iovs[40];
 
 	(void)state;
 	create("read=direct,overlap=streams");
 	open_file();
 	submits = most_at_once = 0;
-	begin_many(ios, iovs, 8);
-	end_many(ios, 8);
-	assert_int_equal(submits, 8);
+	begin_many(ios, iovs, 40);
+	end_many(ios, 40);
+	assert_int_equal(submits, 40);
 	assert_int_equal(most_at_once, 1);
 	(void)destroy(NULL);
 }
