@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 900
+in_vm 400
 setup
 [ -x /sbin/mount.nfs ] || { echo 'SKIP: no mount.nfs here (nfs-common)'; exit 77; }
 for program in git setpriv setfacl perl; do
@@ -75,7 +75,8 @@ probe() { # ID DIR
 			} else {
 				say_it(open(F, "<", $f) && read(F, $_, 1), "r");
 				say_it(open(F, ">>", $f), "w");
-				say_it(!system("./$f 2>/dev/null"), "x");
+				close(F); # nobody runs what is being written
+				say_it(!system({ "./$f" } $f), "x"); # without a shell between
 			}
 			print "\n";
 		}' "$2"
@@ -115,10 +116,12 @@ for way in rdma tcp; do
 	ok "tar -x, $way" as 4711 sh -c "mkdir '$m/his/tar' && tar -C '$m/his/tar' -xpf '$home/tree.tar'"
 	same "tar -x, $way" "$(tree_of "$m/his/tar/tree")" "$tree"
 	ok "git clone, $way" as 4711 git clone -q --no-local "$home/repo" "$m/his/clone"
-	ok "git fsck, $way" as 4711 git -C "$m/his/clone" fsck --strict
 	ok "what was cloned, $way" diff -r --exclude=.git "$home/tree" "$m/his/clone"
 	ok "git commit, $way" as 4711 sh -c "cd '$m/his/clone' && echo more >new && git add new &&
-		git -c user.name=x -c user.email=x@x commit -qm more && git gc -q && git fsck --strict"
+		git -c user.name=x -c user.email=x@x commit -qm more"
+	# a pack is written and mapped in the same way over either
+	[ $way = tcp ] || ok "git gc" as 4711 git -C "$m/his/clone" gc -q
+	[ $way = tcp ] || ok "git fsck" as 4711 git -C "$m/his/clone" fsck --strict
 
 	# ---- files that he may not open again, and writes all the same ----
 	ok "a file of mode 444, $way" as 4711 sh -c "umask 0222 && cat '$work/random' >'$m/his/read-only'"
