@@ -63,7 +63,10 @@ struct rpcrdma_domain;
 struct rr_local_attr;
 
 struct rpcrdma_domain_attr {
-	size_t pool_bytes_max;  /* most memory the buffer pool may take; 0: 256 MiB */
+	size_t pool_bytes_max;  /* most memory the buffer pool may take; RPCRDMA_POOL_BYTES_MIN at
+	                         * least; 0: 256 MiB */
+	int dmabuf_fd;          /* a device's memory, for rpcrdma_buf_get_far(); stays the caller's, */
+	size_t dmabuf_bytes;    /* and open, until the domain's end. 0: none */
 	const char *capture;    /* pcap of everything this process sends and receives over the local
 	                         * fabric, as RoCEv2; NULL: none */
 	const struct rr_local_attr *local; /* tests: hooks of the local fabric; NULL: plain */
@@ -73,7 +76,7 @@ struct rpcrdma_domain_attr {
 /** rpcrdma_domain_create - open; devices are opened when first needed
  * @attr: NULL for the defaults
  *
- * Return: 0, -ENOMEM, or the errno of creating the capture file.
+ * Return: 0, -ENOMEM, -EINVAL (too small a pool or dma-buf), or the errno of creating the capture file.
  */
 int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma_domain **ret);
 
@@ -226,15 +229,32 @@ void rpcrdma_count_copied(struct rpcrdma_engine *e, uint64_t bytes);
 struct rpcrdma_buf {
 	void *addr;
 	size_t bytes; /* of its size class, >= what was asked */
+	bool far;     /* a device's memory: addr is none, and no CPU may touch it */
 };
 
 #define RPCRDMA_BUF_MAX (4u << 20)
+#define RPCRDMA_BUF_LEAST (64u << 10) /* so large a buffer every pool has, for every use */
+#define RPCRDMA_POOL_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 8)
 
 /** rpcrdma_buf_get - a buffer of at least @bytes, at most RPCRDMA_BUF_MAX
  *
- * Return: 0; -ENOBUFS when the pool is at its limit: wait for a put (rpcrdma_buf_wait); -ENOMEM.
+ * A pool has buffers only of sizes that it bears several of: see rpcrdma_req_buf_max().
+ *
+ * Return: 0; -ENOBUFS when the pool is at its limit: wait for a put (rpcrdma_buf_wait); -EMSGSIZE:
+ * there will never be one so large; -ENOMEM.
  */
 int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret);
+
+/** rpcrdma_buf_get_far - the same of a device's memory (rpcrdma_domain_attr.dmabuf_fd), for who will
+ * not touch it
+ *
+ * Such a buffer can be pulled into and placed from where payload goes by chunk; where a CPU would have
+ * to copy it, rpcrdma_req_pull() and rpcrdma_req_place() say -EOPNOTSUPP. A device that cannot reach
+ * it is not opened: listening or connecting by it fails with -EOPNOTSUPP.
+ *
+ * Return: as rpcrdma_buf_get(); -EOPNOTSUPP: the domain has none.
+ */
+int rpcrdma_buf_get_far(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret);
 void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf);
 
 /* Waits its turn for memory; embedded, zero-initialised. */
@@ -248,16 +268,38 @@ struct rpcrdma_buf_waiter {
 void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 
-/* Buffers for one request: charged to its connection, of which none may hold more than a sixteenth of
- * the pool (and one buffer always), so that peers who do not take their answers leave memory for
- * others. Given back by rpcrdma_buf_put(), at the latest in the req's done. */
+/* Buffers for one request: charged to its connection, of which none may hold more than twice what is
+ * free (and one buffer always): one alone may have two thirds, two have two fifths each, eight have two
+ * seventeenths. So those who want it share it evenly. A connection begins with a sixteenth and earns
+ * more by giving back, so that peers who do not take their answers leave memory for others. Given back
+ * by rpcrdma_buf_put(), at the latest in the req's done. */
 
 struct rpcrdma_req;
+
+/** rpcrdma_req_buf_max - the largest buffer that there ever is for a request */
+size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req);
 
 /** rpcrdma_req_buf_get - as rpcrdma_buf_get(); -ENOBUFS also when the connection has its share */
 int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret);
 /** rpcrdma_req_buf_wait - after that: fn runs once on the req's engine when it is worth another try */
 void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w);
+
+/** rpcrdma_domain_reply_max - no answer can be longer, its payload in chunks not counted */
+size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d);
+
+/* The pool as it is now. */
+#define RPCRDMA_POOL_CLASSES 6
+struct rpcrdma_pool_stats {
+	uint64_t pinned, most, limit;  /* bytes: now, the most ever (of each use), at most */
+	uint64_t huge;                 /* of them in huge pages that were set aside */
+	uint64_t far;                  /* bytes of a device's memory, beside all that */
+	uint64_t given_back;           /* times that unused memory was unpinned */
+	struct {
+		uint64_t bytes;        /* of one buffer */
+		uint64_t free, used;   /* buffers */
+	} classes[RPCRDMA_POOL_CLASSES];
+};
+void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret);
 
 /* ---- requester ---------------------------------------------------------------------------- */
 

@@ -39,7 +39,11 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	pthread_mutex_init(&d->lock, NULL);
 	list_init(&d->engines);
 	list_init(&d->mems);
-	rr_pool_init(d);
+	rc = rr_pool_init(d);
+	if (rc) {
+		rpcrdma_domain_destroy(d);
+		return rc;
+	}
 	if (d->attr.capture) {
 		struct rr_dev *dev;
 

@@ -95,8 +95,7 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 		e->attr.spin_us = SPIN_US_DEFAULT;
 	e->yield_after = YIELD_AFTER_MAX;
 	e->deferred_tail = &e->deferred;
-	e->waiters_tail = &e->waiters;
-	e->pool_msg.fn = rr_pool_msg;
+	rr_till_init(e);
 	e->bell = (struct rpcrdma_watch){ .fd = -1, .fn = on_bell };
 	e->alarm = (struct rpcrdma_watch){ .fd = -1, .fn = on_alarm };
 	e->epfd = epoll_create1(EPOLL_CLOEXEC);

@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "fabric.h"
+#include "provider.h"
 #include "rpcrdma.h"
 
 #define RR_DEVS_MAX 8       /* local, and as many of verbs as a server may be reached by */
@@ -38,10 +39,39 @@ struct rr_buf {
 	struct rr_pool_chunk *chunk;
 };
 
+/* What memory is for, in the order in which one request may take it: see slab.c. */
+enum rr_zone {
+	RR_ZONE_CALLS,   /* long calls */
+	RR_ZONE_DATA,    /* payload: what the service takes */
+	RR_ZONE_ANSWERS, /* long answers */
+	RR_ZONE_FAR,     /* a device's: not for the CPU */
+	RR_ZONES,
+};
+
+/* One zone of the pool; guarded by the domain's lock. */
 struct rr_pool {
-	size_t bytes, bytes_max;
+	size_t bytes, bytes_max, bytes_most, bytes_huge;
+	unsigned classes;         /* those below this one there are */
+	bool far;
+	struct rr_source source;  /* far: what it is part of */
+	uint64_t given_back;      /* chunks */
 	struct list chunks[RR_POOL_CLASSES];
-	unsigned waiting;         /* engines with waiters; read without the lock */
+	struct list line;         /* rr_till.link: engines with waiters, whose turn it is first */
+	unsigned waiting;         /* so many; read without the lock */
+};
+
+/* What one engine has to do with one zone; its own, but for @link and @msg_out. */
+struct rr_till {
+	struct rpcrdma_engine *engine;
+	enum rr_zone zone;
+	struct rr_buf *magazine[RR_POOL_CLASSES];
+	unsigned in_magazine[RR_POOL_CLASSES];
+	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
+	struct rpcrdma_buf_waiter *retry; /* whose turn it is; NULL once it waits again */
+	bool running;                    /* inside on_ring() */
+	struct list link;                /* pool->line */
+	struct rpcrdma_msg msg;          /* it may be our turn, or others starve: give up the magazine */
+	atomic_bool msg_out;
 };
 
 struct rpcrdma_domain {
@@ -50,7 +80,9 @@ struct rpcrdma_domain {
 	char *capture;
 	struct rr_dev devs[RR_DEVS_MAX];
 	unsigned ndevs;
-	struct rr_pool pool;
+	struct rr_pool pools[RR_ZONES];
+	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
+	_Atomic size_t charged;          /* bytes of data that connections hold: srv_buf.c */
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
 	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
@@ -90,13 +122,9 @@ struct rpcrdma_engine {
 	unsigned yield_after;            /* looks in vain before the CPU is offered to others */
 	bool polling;                    /* inside rpcrdma_engine_poll */
 
-	struct rr_buf *magazine[RR_POOL_CLASSES];
-	unsigned in_magazine[RR_POOL_CLASSES];
-	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
-	struct rpcrdma_buf_waiter *pool_retry; /* whose turn it is; NULL once it waits again */
-	bool pool_running, pool_waiting;       /* inside rr_pool_msg; counted in pool.waiting */
-	struct rpcrdma_msg pool_msg;     /* memory came back, or others starve: give up the magazine */
-	atomic_bool pool_msg_out;
+	struct rr_till tills[RR_ZONES];
+	struct rpcrdma_timer pool_timer; /* is anything idle? */
+	bool pool_used;                  /* something was given back since it was set */
 
 	struct rpcrdma_stats stats;      /* written by the owner only; read by rpcrdma_domain_stats */
 };
@@ -144,10 +172,21 @@ void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
 /** rr_buf_mr - the region that covers a pool buffer on @dev */
 struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev);
 
-/** rr_pool_init, rr_pool_fini, rr_pool_attach (a device opened: register all chunks) */
-void rr_pool_init(struct rpcrdma_domain *d);
+/** rr_pool_init, rr_pool_fini, rr_pool_attach (a device opened: register all chunks)
+ *
+ * Return: init: 0; -EINVAL: less than RPCRDMA_POOL_BYTES_MIN; -ENOMEM
+ */
+must_check int rr_pool_init(struct rpcrdma_domain *d);
 void rr_pool_fini(struct rpcrdma_domain *d);
 must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
+/** rr_pool_buf_max - the largest buffer that a zone ever has; 0: none */
+size_t rr_pool_buf_max(const struct rr_pool *pool);
+
+/** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use */
+must_check int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes,
+			  struct rpcrdma_buf **ret);
+void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
+
 /* A line of waiters: its first one, and where the last one's successor goes. */
 static inline void rr_waiter_link(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter **at,
 				  struct rpcrdma_buf_waiter *w)
@@ -175,14 +214,12 @@ static inline void rr_waiter_unlink(struct rpcrdma_buf_waiter ***tail, struct rp
 void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes);
 /** rr_pool_drain - give an engine's magazine back; called with its last buffer returned */
 void rr_pool_drain(struct rpcrdma_engine *e);
-void rr_pool_msg(struct rpcrdma_msg *msg);
+void rr_till_init(struct rpcrdma_engine *e);
 
 /* mem.c */
 struct rr_mem {
 	struct list link;   /* domain->mems */
-	void *addr;
-	size_t bytes;
-	int fd;             /* memfd sealed against shrinking */
+	struct rr_extent x; /* a memfd */
 	uint64_t id;        /* never used twice: a cached registration cannot mistake a successor */
 	struct list mrs;    /* reg_slab.c: its registrations, one per connection */
 };

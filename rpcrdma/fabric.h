@@ -95,6 +95,7 @@ struct rr_mr_attr {
 	unsigned access; /* enum rr_access */
 	int fd;          /* memfd that backs the range from fd_off on, sealed F_SEAL_SHRINK; or -1 */
 	uint64_t fd_off;
+	bool dmabuf;     /* fd is a dma-buf instead; addr is no address, only what SGEs say for fd_off */
 };
 
 struct rr_mr {
@@ -257,7 +258,8 @@ struct rr_fabric_ops {
 	int (*pd_create)(struct rr_fabric *fabric, struct rr_pd **ret);
 	void (*pd_destroy)(struct rr_pd *pd);
 
-	/* -ENOMEM: pinned limit; -EFAULT: not mapped or not writable. May take a system call. */
+	/* -ENOMEM: pinned limit; -EFAULT: not mapped or not writable; -EOPNOTSUPP: no dma-bufs. May
+	 * take a system call. */
 	int (*mr_reg)(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
 	/* After the return no remote access touches the range: waits for one that is in progress.
 	 * -EBUSY: a window is still bound over it. */

@@ -314,7 +314,8 @@ static int check_range(const struct rr_mr_attr *attr)
 /** rr_local_mr_reg - register memory
  *
  * Return: 0, -ENOMEM (also by hook, or when the key space is full), -EFAULT if the range is not
- * mapped or not writable, -EINVAL if attr->fd is not a sealed memfd that covers it.
+ * mapped or not writable, -EINVAL if attr->fd is not a sealed memfd that covers it, -EOPNOTSUPP for
+ * a dma-buf: here a CPU is the NIC, and may not touch it.
  */
 int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr_mr **ret)
 {
@@ -324,6 +325,8 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 	struct local_mr *mr;
 	int rc;
 
+	if (attr->dmabuf)
+		return -EOPNOTSUPP;
 	if (unlikely(h->fail_reg) && --h->fail_reg == 0)
 		return -ENOMEM;
 	rr_local_spin_ns(h->reg_ns);

@@ -3,7 +3,7 @@
  *
  * mem.c - rpcrdma_mem_alloc(): memory that a registration can be kept for
  *
- * Operation:  A region is a memfd, sealed against shrinking, mapped whole and touched at once.
+ * Operation:  A region is a memfd (provider.c), sealed against shrinking, mapped whole and touched at once.
  *             Because it is a file, a server on this host can map it too; because it cannot shrink,
  *             that server cannot be made to fault by us. Because it comes from here, nobody unmaps
  *             it behind the back of a registration.
@@ -14,37 +14,15 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "reg.h"
 
-static int map_memfd(struct rr_mem *mem)
-{
-	void *map;
-
-	mem->fd = memfd_create("rpcrdma-mem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (mem->fd < 0)
-		return -ENOMEM;
-	if (ftruncate(mem->fd, (off_t)mem->bytes) < 0 ||
-	    fcntl(mem->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
-		return -ENOMEM;
-	map = mmap(NULL, mem->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, mem->fd, 0);
-	if (map == MAP_FAILED)
-		return -ENOMEM;
-	mem->addr = map;
-	return 0;
-}
-
 static void unmake(struct rr_mem *mem)
 {
-	if (mem->addr)
-		munmap(mem->addr, mem->bytes);
-	if (mem->fd >= 0)
-		close(mem->fd);
+	rr_provider_put(&mem->x);
 	free(mem);
 }
 
@@ -63,18 +41,17 @@ int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
 	mem = calloc(1, sizeof(*mem));
 	if (!mem)
 		return -ENOMEM;
-	mem->bytes = rounded & ~(page - 1);
 	list_init(&mem->mrs);
-	rc = map_memfd(mem);
+	rc = rr_provider_get(&rr_provider_memfd_ops, NULL, rounded & ~(page - 1), &mem->x);
 	if (rc) {
-		unmake(mem);
+		free(mem);
 		return rc;
 	}
 	mem->id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&d->lock);
 	list_add_tail(&d->mems, &mem->link);
 	pthread_mutex_unlock(&d->lock);
-	*ret = mem->addr;
+	*ret = mem->x.mem;
 	return 0;
 }
 
@@ -85,9 +62,9 @@ struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, si
 
 	list_for_each(node, &d->mems) {
 		struct rr_mem *mem = list_entry(node, struct rr_mem, link);
-		uintptr_t start = (uintptr_t)mem->addr;
+		uintptr_t start = (uintptr_t)mem->x.mem;
 
-		if (at >= start && range_fits(at - start, len, mem->bytes))
+		if (at >= start && range_fits(at - start, len, mem->x.bytes))
 			return mem;
 	}
 	return NULL;
@@ -113,7 +90,7 @@ void rpcrdma_mem_free(struct rpcrdma_domain *d, void *addr)
 		return;
 	pthread_mutex_lock(&d->lock);
 	mem = rr_mem_find_locked(d, addr, 1);
-	assert(mem && mem->addr == addr);
+	assert(mem && mem->x.mem == addr);
 	list_del(&mem->link);
 	rr_reg_slab_forget(mem);
 	pthread_mutex_unlock(&d->lock);

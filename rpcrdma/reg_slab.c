@@ -48,14 +48,12 @@ static void slab_free(struct slab_mr *s)
 
 static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret)
 {
-	struct rr_mr_attr attr = { .addr = mem->addr, .len = mem->bytes, .fd = mem->fd,
-				   .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE };
 	struct slab_mr *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s)
 		return -ENOMEM;
-	rc = rr_mr_reg(reg->pd, &attr, &s->mr);
+	rc = rr_provider_reg(&mem->x, reg->pd, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, &s->mr);
 	if (rc) {
 		free(s);
 		return rc;

@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * slab.c - the pool of data buffers: size classes, registered once, lent to engines
+ * slab.c - the pool of data buffers: zones, size classes, chunks registered once
  *
- * Operation:  Memory comes in chunks, each cut into buffers of one class (4 KiB ... 4 MiB), mapped
- *             2 MiB-aligned, pre-faulted, with huge pages where the kernel has them, and registered
- *             with every open device for local access only: no steering tag of the pool exists. An
- *             engine keeps a few buffers of each class in a magazine, so the usual get and put take
- *             no lock. At the limit, wholly free chunks of other classes are given back first; then
- *             the asker waits its turn.
+ * Operation:  The pool has zones, each with its own part of the limit, named in the order in which one
+ *             request may take from them: the message of a long call, data, a long answer. Who waits
+ *             in one holds memory of those before it at most, and who holds memory of the last waits
+ *             for none: so nobody waits in a circle, however little there is.
  *
- *             Nobody starves on another engine's magazine: the first waiter tells every engine to
- *             give up what it holds, and while anyone waits puts go straight to the pool and ring.
+ *             Memory comes in chunks, each cut into buffers of one class (4 KiB ... 4 MiB, but none
+ *             larger than what its zone bears several of), touched, of explicit huge pages where there
+ *             are any, and registered with every open device for local access only: no steering tag
+ *             of the pool exists. At a zone's limit, wholly free chunks of its other classes are given
+ *             back first; then the asker waits his turn (slab_line.c). Wholly free ones that nobody
+ *             asked for in a while go back, too: a burst does not pin memory for ever.
+ *
+ *             One zone more is there if the domain was given a device's memory (a dma-buf): a single
+ *             chunk of buffers that the CPU may not touch, lent to those who say that they will not.
  * Memory:     Owns chunks; a buffer belongs to its getter until it is put, on any engine.
- * Threads:    Any; domain->lock. Magazines and waiters are their engine's own.
- * Errors:     -ENOBUFS is shortage (wait), -ENOMEM is the machine's no.
+ * Threads:    Any; domain->lock, which the caller of every function here that takes a pool holds.
+ * Errors:     -ENOBUFS is shortage (wait), -EMSGSIZE: there is never so large a one, -ENOMEM is the
+ *             machine's no.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/clock.h"
 #include "engine_int.h"
+#include "slab.h"
 
-#define HUGE_BYTES ((size_t)2 << 20)
 #define CHUNK_BYTES ((size_t)4 << 20)
-
-struct rr_pool_chunk {
-	struct list link;            /* pool->chunks[class] */
-	unsigned class, n, nfree;
-	void *map, *mem;
-	size_t map_bytes;
-	struct rr_mr *mr[RR_DEVS_MAX];
-	struct rr_buf *free;
-	struct rr_buf bufs[];
-};
+#define HUGE_BYTES ((size_t)2 << 20)
+/* A zone's largest class is one that it holds so many of. */
+static const unsigned several[RR_ZONES] = { 1, 4, 1, 1 };
+/* Parts of the limit, of eight. */
+static const unsigned eighths[RR_ZONES] = { 1, 6, 1, 0 };
 
 static size_t class_bytes(unsigned class)
 {
@@ -42,38 +43,49 @@ static size_t class_bytes(unsigned class)
 }
 
 _Static_assert(RPCRDMA_BUF_MAX == 4096u << (2 * (RR_POOL_CLASSES - 1)), "classes up to the maximum");
+_Static_assert(RPCRDMA_POOL_BYTES_MIN / 8 >= RPCRDMA_BUF_LEAST, "every zone has one of these");
 
-static unsigned class_of(size_t bytes)
+/** rr_pool_class - the smallest class that holds @bytes
+ *
+ * Return: RR_POOL_CLASSES if none of @pool does.
+ */
+unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
 {
-	unsigned class = 0;
+	unsigned class = pool->far ? pool->classes - 1 : 0;
 
-	while (class_bytes(class) < bytes)
+	while (class < pool->classes && class_bytes(class) < bytes)
 		class ++;
-	return class;
+	return class < pool->classes ? class : RR_POOL_CLASSES;
 }
+
+/** rr_pool_buf_max - the largest buffer that @pool ever has */
+size_t rr_pool_buf_max(const struct rr_pool *pool)
+{
+	return pool->classes ? class_bytes(pool->classes - 1) : 0;
+}
+
+/* ---- chunks ---- */
 
 static size_t chunk_bytes(const struct rr_pool_chunk *c)
 {
-	return c->n * class_bytes(c->class);
+	return c->x.bytes;
 }
 
 static int chunk_register(struct rr_pool_chunk *c, struct rr_dev *dev)
 {
-	struct rr_mr_attr attr = { .addr = c->mem,
-				   .len = chunk_bytes(c),
-				   .access = RR_ACCESS_LOCAL_WRITE,
-				   .fd = -1 };
-
-	return rr_mr_reg(dev->pd, &attr, &c->mr[dev->idx]);
+	return rr_provider_reg(&c->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &c->mr[dev->idx]);
 }
 
-static void chunk_free(struct rr_pool *pool, struct rr_pool_chunk *c)
+static void chunk_free(struct rr_pool_chunk *c)
 {
+	struct rr_pool *pool = c->pool;
+
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_mr_dereg(c->mr[i]);
 	list_del(&c->link);
 	pool->bytes -= chunk_bytes(c);
-	munmap(c->map, c->map_bytes);
+	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
+	rr_provider_put(&c->x);
 	free(c);
 }
 
@@ -86,8 +98,10 @@ static bool make_room(struct rr_pool *pool, size_t bytes)
 
 			if (pool->bytes + bytes <= pool->bytes_max)
 				return true;
-			if (c->nfree == c->n)
-				chunk_free(pool, c);
+			if (c->nfree == c->n) {
+				chunk_free(c);
+				pool->given_back++;
+			}
 		}
 	}
 	return pool->bytes + bytes <= pool->bytes_max;
@@ -98,76 +112,124 @@ static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 {
 	size_t bytes = CHUNK_BYTES;
 
+	if (pool->far)
+		return pool->bytes_max;
 	while (bytes > class_bytes(class) && bytes > pool->bytes_max / 16)
 		bytes /= 2;
 	return bytes;
 }
 
-static int chunk_add(struct rpcrdma_domain *d, unsigned class)
+static int get_extent(const struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 {
-	struct rr_pool *pool = &d->pool;
-	size_t bytes = chunk_size_for(pool, class), size = class_bytes(class);
-	unsigned n = (unsigned)(bytes / size);
+	if (pool->far)
+		return rr_provider_get(&rr_provider_dmabuf_ops, &pool->source, bytes, ret);
+	if (!(bytes % HUGE_BYTES) && !rr_provider_get(&rr_provider_huge_ops, NULL, bytes, ret))
+		return 0;
+	return rr_provider_get(&rr_provider_anonymous_ops, NULL, bytes, ret);
+}
+
+static void chunk_cut(struct rr_pool_chunk *c)
+{
+	size_t size = class_bytes(c->class);
+
+	for (unsigned i = c->n; i-- > 0;) {
+		struct rr_buf *b = &c->bufs[i];
+
+		b->pub.addr = (void *)((uintptr_t)c->x.mem + i * size);
+		b->pub.bytes = size;
+		b->pub.far = !c->x.ops->cpu;
+		b->chunk = c;
+		b->next = c->free;
+		c->free = b;
+	}
+	c->nfree = c->n;
+}
+
+static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class)
+{
+	size_t bytes = chunk_size_for(pool, class);
+	unsigned n = (unsigned)(bytes / class_bytes(class));
 	struct rr_pool_chunk *c;
-	int rc = 0;
+	int rc;
 
 	if (!make_room(pool, bytes))
 		return -ENOBUFS;
 	c = calloc(1, sizeof(*c) + n * sizeof(c->bufs[0]));
 	if (!c)
 		return -ENOMEM;
+	c->pool = pool;
 	c->class = class;
 	c->n = n;
 	list_init(&c->link);
-	c->map_bytes = bytes + HUGE_BYTES;
-	c->map = mmap(NULL, c->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (c->map == MAP_FAILED) {
+	rc = get_extent(pool, bytes, &c->x);
+	if (rc) {
 		free(c);
-		return -ENOMEM;
+		return rc;
 	}
-	c->mem = (void *)round_up_pow2((size_t)c->map, HUGE_BYTES);
-	/* Neither is more than a wish: small pages and later faults work as well, only slower. */
-	(void)madvise(c->mem, bytes, MADV_HUGEPAGE);
-	(void)madvise(c->mem, bytes, MADV_POPULATE_WRITE);
 	list_add_head(&pool->chunks[class], &c->link);
 	pool->bytes += bytes;
+	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
+	pool->bytes_huge += c->x.ops == &rr_provider_huge_ops ? bytes : 0;
 	for (unsigned i = 0; !rc && i < d->ndevs; i++)
 		rc = chunk_register(c, &d->devs[i]);
 	if (rc) {
-		chunk_free(pool, c);
+		chunk_free(c);
 		return rc;
 	}
-	for (unsigned i = n; i-- > 0;) {
-		struct rr_buf *b = &c->bufs[i];
-
-		b->pub.addr = (char *)c->mem + i * size;
-		b->pub.bytes = size;
-		b->chunk = c;
-		b->next = c->free;
-		c->free = b;
-	}
-	c->nfree = n;
+	chunk_cut(c);
 	return 0;
 }
 
-void rr_pool_init(struct rpcrdma_domain *d)
+/* ---- the pool ---- */
+
+static void zone_init(struct rr_pool *pool, enum rr_zone zone, size_t bytes_max)
 {
-	d->pool.bytes_max = MAX(d->attr.pool_bytes_max, (size_t)RPCRDMA_BUF_MAX);
-	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
-		list_init(&d->pool.chunks[k]);
+	pool->bytes_max = bytes_max;
+	list_init(&pool->line);
+	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+		list_init(&pool->chunks[k]);
+		if (class_bytes(k) <= bytes_max / several[zone])
+			pool->classes = k + 1;
+	}
 }
 
+/** rr_pool_init - see engine_int.h */
+int rr_pool_init(struct rpcrdma_domain *d)
+{
+	size_t max = d->attr.pool_bytes_max;
+	struct rr_pool *far = &d->pools[RR_ZONE_FAR];
+	int rc = 0;
+
+	d->pool_idle_ns = RR_POOL_IDLE_NS;
+	for (unsigned z = 0; z < RR_ZONES; z++)
+		zone_init(&d->pools[z], (enum rr_zone)z, max / 8 * eighths[z]);
+	if (max < RPCRDMA_POOL_BYTES_MIN)
+		return -EINVAL;
+	if (!d->attr.dmabuf_bytes)
+		return 0;
+	if (d->attr.dmabuf_bytes < class_bytes(0))
+		return -EINVAL;
+	zone_init(far, RR_ZONE_FAR, d->attr.dmabuf_bytes);
+	far->far = true;
+	far->bytes_max -= far->bytes_max % rr_pool_buf_max(far);
+	far->source = (struct rr_source){ .fd = d->attr.dmabuf_fd, .bytes = far->bytes_max };
+	rc = chunk_add(d, far, far->classes - 1);
+	return rc;
+}
+
+/** rr_pool_fini - see engine_int.h */
 void rr_pool_fini(struct rpcrdma_domain *d)
 {
-	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
-		list_for_each_safe(n, &d->pool.chunks[k])
-			chunk_free(&d->pool, list_entry(n, struct rr_pool_chunk, link));
+	for (unsigned z = 0; z < RR_ZONES; z++)
+		for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
+			list_for_each_safe(n, &d->pools[z].chunks[k])
+				chunk_free(list_entry(n, struct rr_pool_chunk, link));
 }
 
-int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
+static int attach_zone(struct rr_pool *pool, struct rr_dev *dev)
 {
 	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
-		list_for_each(n, &d->pool.chunks[k]) {
+		list_for_each(n, &pool->chunks[k]) {
 			int rc = chunk_register(list_entry(n, struct rr_pool_chunk, link), dev);
 
 			if (rc)
@@ -177,18 +239,47 @@ int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 	return 0;
 }
 
+/* the device is closed again: what was registered with it before one failed */
+static void detach_all(struct rpcrdma_domain *d, unsigned idx)
+{
+	for (unsigned z = 0; z < RR_ZONES; z++) {
+		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+			list_for_each(n, &d->pools[z].chunks[k]) {
+				struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+				rr_mr_dereg(c->mr[idx]);
+				c->mr[idx] = NULL;
+			}
+		}
+	}
+}
+
+/** rr_pool_attach - see engine_int.h */
+int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
+{
+	int rc = 0;
+
+	for (unsigned z = 0; !rc && z < RR_ZONES; z++)
+		rc = attach_zone(&d->pools[z], dev);
+	if (rc)
+		detach_all(d, dev->idx);
+	return rc;
+}
+
+/** rr_buf_mr - see engine_int.h */
 struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 {
 	return container_of(buf, struct rr_buf, pub)->chunk->mr[dev->idx];
 }
 
-/* Takes the lock. */
-static int pool_get(struct rpcrdma_domain *d, unsigned class, struct rr_buf **ret)
+/** rr_pool_take - a buffer of @class out of a chunk
+ *
+ * Return: 0, -ENOBUFS, -ENOMEM.
+ */
+int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, struct rr_buf **ret)
 {
-	struct rr_pool *pool = &d->pool;
-	int rc = 0;
+	int rc;
 
-	pthread_mutex_lock(&d->lock);
 	for (;;) {
 		list_for_each(n, &pool->chunks[class]) {
 			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
@@ -198,153 +289,86 @@ static int pool_get(struct rpcrdma_domain *d, unsigned class, struct rr_buf **re
 			*ret = c->free;
 			c->free = c->free->next;
 			c->nfree--;
-			goto out;
+			return 0;
 		}
-		rc = chunk_add(d, class);
-		if (rc)
-			goto out;
-	}
-out:
-	pthread_mutex_unlock(&d->lock);
-	return rc;
-}
-
-/* Have @e give up its magazine and see to its waiters; at most one message is under way. */
-static void ring(struct rpcrdma_engine *e)
-{
-	if (!atomic_exchange(&e->pool_msg_out, true))
-		rpcrdma_engine_post(e, &e->pool_msg);
-}
-
-static void pool_put(struct rpcrdma_domain *d, struct rr_buf *b)
-{
-	pthread_mutex_lock(&d->lock);
-	b->next = b->chunk->free;
-	b->chunk->free = b;
-	b->chunk->nfree++;
-	if (d->pool.waiting)
-		list_for_each(n, &d->engines)
-			ring(list_entry(n, struct rpcrdma_engine, link));
-	pthread_mutex_unlock(&d->lock);
-}
-
-int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret)
-{
-	struct rr_buf *b;
-	unsigned class;
-	int rc;
-
-	if (bytes > RPCRDMA_BUF_MAX)
-		return -ENOMEM;
-	if (e->waiters && !e->pool_running)
-		return -ENOBUFS; /* nobody overtakes those who wait */
-	class = class_of(bytes);
-	b = e->magazine[class];
-	if (b) {
-		e->magazine[class] = b->next;
-		e->in_magazine[class]--;
-	} else {
-		rc = pool_get(e->domain, class, &b);
+		rc = chunk_add(d, pool, class);
 		if (rc)
 			return rc;
 	}
-	b->next = NULL;
-	b->conn = NULL;
-	*ret = &b->pub;
-	return 0;
 }
 
-void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
+/** rr_pool_give - the reverse */
+void rr_pool_give(struct rr_buf *b)
 {
-	struct rr_buf *b = container_of(buf, struct rr_buf, pub);
-	struct rpcrdma_conn *conn = b->conn;
-	unsigned class = b->chunk->class;
+	struct rr_pool_chunk *c = b->chunk;
 
-	b->conn = NULL;
-	if (conn)
-		rr_conn_buf_put(conn, buf->bytes);
-	if (e->in_magazine[class] < RR_MAGAZINE &&
-	    !__atomic_load_n(&e->domain->pool.waiting, __ATOMIC_RELAXED)) {
-		b->next = e->magazine[class];
-		e->magazine[class] = b;
-		e->in_magazine[class]++;
-		return;
-	}
-	pool_put(e->domain, b);
+	b->next = c->free;
+	c->free = b;
+	c->nfree++;
+	if (c->nfree == c->n)
+		c->idle_since_ns = clock_now_ns();
 }
 
-void rr_pool_drain(struct rpcrdma_engine *e)
+/** rr_pool_trim - give back chunks that nobody had a buffer of for domain->pool_idle_ns
+ *
+ * Return: are there others that are wholly free?
+ */
+bool rr_pool_trim(struct rpcrdma_domain *d)
 {
-	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
-		while (e->magazine[k]) {
-			struct rr_buf *b = e->magazine[k];
+	uint64_t now = clock_now_ns();
+	bool more = false;
 
-			e->magazine[k] = b->next;
-			pool_put(e->domain, b);
+	for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
+		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+			list_for_each_safe(n, &d->pools[z].chunks[k]) {
+				struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+				if (c->nfree < c->n)
+					continue;
+				if (now - c->idle_since_ns < d->pool_idle_ns) {
+					more = true;
+					continue;
+				}
+				d->pools[z].given_back++;
+				chunk_free(c);
+			}
 		}
-		e->in_magazine[k] = 0;
+	}
+	return more;
+}
+
+/* ---- figures ---- */
+
+static void add_class(const struct rr_pool *pool, unsigned k, struct rpcrdma_pool_stats *s)
+{
+	list_for_each(n, &pool->chunks[k]) {
+		const struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+		s->classes[k].free += c->nfree;
+		s->classes[k].used += c->n - c->nfree;
 	}
 }
 
-/* An engine with waiters is counted once in pool->waiting; the first to wait rings all the others,
- * whose magazines may hold what is missing. */
-static void note_waiting(struct rpcrdma_engine *e)
+/** rpcrdma_pool_stats - see rpcrdma.h; what engines keep in their magazines counts as used: nobody
+ * else can have it */
+void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
 {
-	struct rpcrdma_domain *d = e->domain;
-	bool waiting = e->waiters != NULL;
+	struct rpcrdma_pool_stats s = { .limit = d->attr.pool_bytes_max };
 
-	if (waiting == e->pool_waiting)
-		return;
-	e->pool_waiting = waiting;
 	pthread_mutex_lock(&d->lock);
-	__atomic_store_n(&d->pool.waiting, d->pool.waiting + (waiting ? 1u : -1u),
-			 __ATOMIC_RELAXED);
-	if (waiting)
-		list_for_each(n, &d->engines)
-			ring(list_entry(n, struct rpcrdma_engine, link));
+	for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
+		const struct rr_pool *pool = &d->pools[z];
+
+		s.pinned += pool->bytes;
+		s.most += pool->bytes_most;
+		s.huge += pool->bytes_huge;
+		s.given_back += pool->given_back;
+		for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
+			add_class(pool, k, &s);
+	}
+	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
+		s.classes[k].bytes = class_bytes(k);
+	s.far = d->pools[RR_ZONE_FAR].bytes;
 	pthread_mutex_unlock(&d->lock);
-}
-
-void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
-{
-	rr_count(e, buf_waits, 1);
-	if (e->pool_retry == w) {
-		/* it was its turn and there was still not enough: it keeps its place */
-		rr_waiter_link(&e->waiters_tail, &e->waiters, w);
-		e->pool_retry = NULL;
-	} else {
-		rr_waiter_link(&e->waiters_tail, e->waiters_tail, w);
-	}
-	if (!e->pool_running)
-		note_waiting(e);
-}
-
-void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
-{
-	if (!w->link)
-		return;
-	rr_waiter_unlink(&e->waiters_tail, w);
-	if (!e->pool_running)
-		note_waiting(e);
-}
-
-/* Runs on the engine: waiters try in turn until one has to wait again. */
-void rr_pool_msg(struct rpcrdma_msg *msg)
-{
-	struct rpcrdma_engine *e = container_of(msg, struct rpcrdma_engine, pool_msg);
-	struct rpcrdma_buf_waiter *w;
-
-	atomic_store(&e->pool_msg_out, false);
-	rr_pool_drain(e);
-	e->pool_running = true;
-	while ((w = e->waiters) != NULL) {
-		rr_waiter_unlink(&e->waiters_tail, w);
-		e->pool_retry = w;
-		w->fn(w); /* may free w: from here on it is only compared */
-		if (!e->pool_retry)
-			break;
-	}
-	e->pool_retry = NULL;
-	e->pool_running = false;
-	note_waiting(e);
+	*ret = s;
 }

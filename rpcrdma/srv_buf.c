@@ -5,7 +5,11 @@
  *
  * Operation:  Buffers that a request takes are charged to its connection until they are given back.
  *             One that holds its share waits in a line of its own, in front of the pool's: whoever
- *             does not take his answers waits for himself, and not the others for him.
+ *             does not take his answers waits for himself, and not the others for him. Shares have
+ *             no fixed size: they follow what is free (a threshold as switches have it for their
+ *             queues), and so the number of those who want memory now; and they begin small and
+ *             grow by what was given back. What one has back of its own is always worth another
+ *             try, so nobody starves.
  * Memory:     Waiters are embedded in what waits.
  * Threads:    The connection's engine.
  * Errors:     Shortage is -ENOBUFS, and a line.
@@ -14,14 +18,50 @@
 
 #include "srv_int.h"
 
-/* Of the pool; a connection that holds nothing may always have one buffer. */
-#define SHARES 16u
+/* A connection may hold so many times what is free ... */
+#define OF_THE_FREE 2u
+/* ... and of all there is this part, until it has shown that it gives back what it gets. */
+#define BEGINNERS 16u
 
+static struct rr_pool *data_pool(const struct rpcrdma_conn *c)
+{
+	return &c->engine->domain->pools[RR_ZONE_DATA];
+}
+
+/* With n connections that want all they can get, each ends up with 2 of 2n + 1 parts; who comes next
+ * finds the odd one free. What is free is counted by what connections hold, not by chunks: which of
+ * them are cut how is another matter. A peer that takes nothing never gets that far, so that it takes
+ * many of them to use up the pool. */
 static bool is_over_share(const struct rpcrdma_conn *c, size_t bytes)
 {
-	size_t share = c->engine->domain->pool.bytes_max / SHARES;
+	size_t charged = atomic_load_explicit(&c->engine->domain->charged, memory_order_relaxed);
+	size_t max = data_pool(c)->bytes_max, free = max - MIN(charged, max);
 
-	return c->buf_bytes && (bytes > share || c->buf_bytes > share - bytes);
+	return c->buf_bytes && c->buf_bytes + bytes > MIN(free * OF_THE_FREE,
+							    max / BEGINNERS + c->buf_earned);
+}
+
+static void charge(struct rpcrdma_conn *c, size_t bytes)
+{
+	c->buf_bytes += bytes;
+	atomic_fetch_add_explicit(&c->engine->domain->charged, bytes, memory_order_relaxed);
+}
+
+static void discharge(struct rpcrdma_conn *c, size_t bytes)
+{
+	c->buf_bytes -= bytes;
+	c->buf_earned = MIN(c->buf_earned + bytes, data_pool(c)->bytes_max);
+	atomic_fetch_sub_explicit(&c->engine->domain->charged, bytes, memory_order_relaxed);
+}
+
+size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req)
+{
+	return rr_pool_buf_max(data_pool(req->conn));
+}
+
+size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
+{
+	return rr_pool_buf_max(&d->pools[RR_ZONE_ANSWERS]);
 }
 
 int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret)
@@ -30,6 +70,8 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	struct rpcrdma_buf *buf;
 	int rc;
 
+	if (bytes > rpcrdma_req_buf_max(req))
+		return -EMSGSIZE;
 	/* nobody overtakes those who wait: while it is one's turn, buf_retry is set */
 	if (is_over_share(c, bytes) || (c->buf_waiters && !c->buf_retry))
 		return -ENOBUFS;
@@ -37,7 +79,7 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	if (rc)
 		return rc;
 	container_of(buf, struct rr_buf, pub)->conn = c;
-	c->buf_bytes += buf->bytes;
+	charge(c, buf->bytes);
 	*ret = buf;
 	return 0;
 }
@@ -96,7 +138,7 @@ static void on_pool(struct rpcrdma_buf_waiter *w)
 
 void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes)
 {
-	c->buf_bytes -= bytes;
+	discharge(c, bytes);
 	if (!c->buf_waiters || c->buf_msg_out)
 		return;
 	c->buf_msg_out = true;

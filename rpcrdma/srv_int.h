@@ -45,6 +45,7 @@ struct rpcrdma_conn {
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
 	uint64_t progress, progress_seen; /* bytes or completions: counted, and at the last look */
 	size_t buf_bytes;             /* pool buffers charged to it */
+	size_t buf_earned;            /* what it may hold beyond a beginner's share */
 	struct rpcrdma_buf_waiter *buf_waiters, **buf_waiters_tail; /* for its own share to have room */
 	struct rpcrdma_buf_waiter pool_waiter; /* stands in the pool's line for all of them */
 	const struct rpcrdma_buf_waiter *buf_retry; /* whose turn it is; only compared */

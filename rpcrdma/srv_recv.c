@@ -100,10 +100,10 @@ static void on_long_pulled(struct rpcrdma_piece *p, int err)
 static void pull_long(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
-	int rc = rpcrdma_buf_get(c->base.engine, rr->reads.pzrc_bytes, &rr->call_buf);
+	int rc = rr_buf_get(c->base.engine, RR_ZONE_CALLS, rr->reads.pzrc_bytes, &rr->call_buf);
 
 	if (rc == -ENOBUFS && !c->base.dead) {
-		rpcrdma_buf_wait(c->base.engine, &rr->waiter);
+		rr_buf_wait(c->base.engine, RR_ZONE_CALLS, &rr->waiter);
 		return;
 	}
 	if (!rc) {
@@ -202,6 +202,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		return;
 	}
 	if (rr_chunk_check_reads(h, msg_len, c->base.svc->attr.call_bytes_max, &rr->reads) ||
+	    rr->reads.pzrc_bytes > rr_pool_buf_max(&e->domain->pools[RR_ZONE_CALLS]) ||
 	    rr_chunk_check_writes(h, (uint64_t)RPCRDMA_BUF_MAX * 2) ||
 	    (h->proc == RR_NOMSG) != rr->reads.has_pzrc || (h->proc == RR_MSG && !msg_len)) {
 		refuse_request(rr, RR_ERR_CHUNK);

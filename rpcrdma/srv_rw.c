@@ -253,7 +253,7 @@ int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
 	struct rr_rreq *rr = rr_rreq_of(r);
 
 	if (!r->args.chunk_used)
-		return pull_at_hand(rr, p);
+		return p->buf->far ? -EOPNOTSUPP : pull_at_hand(rr, p);
 	return rr_srv_read(rr, rr->reads.item_first, rr->reads.item_nsegs, p->off, p);
 }
 
@@ -275,7 +275,7 @@ uint32_t rr_srv_room(const struct rr_req *r)
 	room = c->send_inline > hdr ? c->send_inline - hdr : 0;
 	if (rr->hdr.has_reply)
 		room = MAX(room, rr_chunk_bytes(&rr->hdr.reply));
-	room = MIN(room, (uint64_t)RPCRDMA_BUF_MAX);
+	room = MIN(room, (uint64_t)rpcrdma_domain_reply_max(r->pub.engine->domain));
 	return room > RR_RPC_REPLY_HDR_BYTES ? (uint32_t)room - RR_RPC_REPLY_HDR_BYTES : 0;
 }
 
@@ -348,6 +348,8 @@ int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p)
 		return rr_srv_write(rr, &rr->hdr.writes[0], p->off,
 				    (uint8_t *)p->buf->addr + p->buf_off, p->len,
 				    rr_buf_mr(p->buf, c->ep->dev), p->done ? p : NULL);
+	if (p->buf->far) /* a CPU would have to put it into the message */
+		return -EOPNOTSUPP;
 	p->next = rr->placed;
 	rr->placed = p;
 	return 0;

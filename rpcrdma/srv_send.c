@@ -260,9 +260,16 @@ static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint
 	return len + padded;
 }
 
+/* the longest one that goes by a buffer */
+static size_t answer_max(const struct rr_rreq *rr)
+{
+	return rpcrdma_domain_reply_max(rr->base.pub.engine->domain);
+}
+
 static int get_reply_buf(struct rr_rreq *rr, size_t bytes)
 {
-	return rr->reply_buf ? 0 : rpcrdma_buf_get(rr->base.pub.engine, bytes, &rr->reply_buf);
+	return rr->reply_buf ? 0 : rr_buf_get(rr->base.pub.engine, RR_ZONE_ANSWERS, bytes,
+					      &rr->reply_buf);
 }
 
 /* The payload belongs in the Write chunk and was in no pool buffer: it is copied into one. */
@@ -331,7 +338,7 @@ static int try_answer(struct rr_rreq *rr)
 		return 0;
 	}
 	if (in->has_reply)
-		plan.reply_chunk_bytes = MIN(rr_chunk_bytes(&in->reply), (uint64_t)RPCRDMA_BUF_MAX);
+		plan.reply_chunk_bytes = MIN(rr_chunk_bytes(&in->reply), (uint64_t)answer_max(rr));
 	plan.has_reply_chunk = in->has_reply && plan.reply_chunk_bytes > 0;
 	rc = rr_answer_head(&rr->base, a, &s, msg, c->send_inline - plan.hdr_bytes, &len);
 	if (rc == -EMSGSIZE && plan.has_reply_chunk) {
@@ -421,7 +428,7 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 	struct rr_rreq *rr = container_of(w, struct rr_rreq, waiter);
 
 	if (try_answer(rr) == -ENOBUFS)
-		rpcrdma_buf_wait(rr->base.pub.engine, &rr->waiter);
+		rr_buf_wait(rr->base.pub.engine, RR_ZONE_ANSWERS, &rr->waiter);
 }
 
 /* A client may use the credit of a reply whose Send has not completed here yet, so more answers can
@@ -435,7 +442,7 @@ static void start_answer(struct rr_rreq *rr)
 		rr_count(c->base.engine, sq_waits, 1);
 		list_add_tail(&c->sends, &rr->base.link);
 	} else if (try_answer(rr) == -ENOBUFS) {
-		rpcrdma_buf_wait(c->base.engine, &rr->waiter);
+		rr_buf_wait(c->base.engine, RR_ZONE_ANSWERS, &rr->waiter);
 	}
 }
 

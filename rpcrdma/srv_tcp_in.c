@@ -403,6 +403,8 @@ int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p)
 
 	if (p->off != t->pull_next)
 		return -EINVAL;
+	if (p->buf->far)
+		return -EOPNOTSUPP;
 	t->pull_next += p->len;
 	p->next = NULL;
 	*t->pulls_tail = p;

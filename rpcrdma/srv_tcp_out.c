@@ -94,6 +94,8 @@ int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p)
 
 	if ((uint64_t)p->off + p->len > RPCRDMA_BUF_MAX)
 		return -EMSGSIZE;
+	if (p->buf->far)
+		return -EOPNOTSUPP;
 	while (*at && (*at)->off < p->off)
 		at = &(*at)->next;
 	p->next = *at;

@@ -46,7 +46,9 @@ static int reg(struct verbs_mr *mr, const struct rr_mr_attr *attr, unsigned acce
 {
 	unsigned flags = rr_verbs_access(to_fabric(mr->base.pd->fabric), access);
 
-	mr->mr = ibv_reg_mr(to_pd(mr->base.pd)->pd, attr->addr, attr->len, flags);
+	mr->mr = attr->dmabuf ? ibv_reg_dmabuf_mr(to_pd(mr->base.pd)->pd, attr->fd_off, attr->len,
+						  (uintptr_t)attr->addr, attr->fd, (int)flags)
+			      : ibv_reg_mr(to_pd(mr->base.pd)->pd, attr->addr, attr->len, flags);
 	if (!mr->mr)
 		return verbs_err(errno);
 	mr->base.access = access;
@@ -58,7 +60,7 @@ static int reg(struct verbs_mr *mr, const struct rr_mr_attr *attr, unsigned acce
  * Memory that only is to be read by the peer need not be writable: where that is what stands in the
  * way, it is registered without LOCAL_WRITE, which mr->access then shows.
  *
- * Return: 0, -ENOMEM, -EFAULT, what the device said.
+ * Return: 0, -ENOMEM, -EFAULT, -EOPNOTSUPP (dma-buf), what the device said.
  */
 int rr_verbs_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
 {

@@ -225,7 +225,7 @@ static inline int end_rdma(struct end *e, enum rr_wr_op op, uint8_t *mine, uint3
 
 static inline struct rr_mr *end_reg(struct end *e, void *addr, size_t len, unsigned access, int fd)
 {
-	struct rr_mr_attr a = { addr, len, access, fd, 0 };
+	struct rr_mr_attr a = { .addr = addr, .len = len, .access = access, .fd = fd };
 	struct rr_mr *mr;
 
 	assert_int_equal(rr_mr_reg(e->pd, &a, &mr), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_slab.c - the pool of data buffers
+ * test_slab.c - the pool of data buffers: classes, limits, the line of those who wait, idling
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -9,31 +9,81 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
-#include "engine_int.h"
+#include "local.h"
+#include "slab.h"
 
+#define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
+#define DATA (&d->pools[RR_ZONE_DATA])
+#define CLASS_1M 4
+
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+int __real_madvise(void *addr, size_t len, int advice);
+int __wrap_madvise(void *addr, size_t len, int advice);
+
+/* Huge pages that this machine has set aside, in chunks; and is the touch of the next one refused? */
+static int huge_left;
+static bool huge_fails;
+static void *last_huge;
+
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	if (!(flags & MAP_HUGETLB))
+		return __real_mmap(addr, len, prot, flags, fd, off);
+	if (huge_left <= 0) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	huge_left--;
+	flags &= ~(MAP_HUGETLB | (int)(63u << MAP_HUGE_SHIFT));
+	return last_huge = __real_mmap(addr, len, prot, flags, fd, off);
+}
+
+int __wrap_madvise(void *addr, size_t len, int advice)
+{
+	if (huge_fails && advice == MADV_POPULATE_WRITE && addr == last_huge) {
+		errno = EFAULT;
+		return -1;
+	}
+	return __real_madvise(addr, len, advice);
+}
 
 static struct rpcrdma_domain *d;
 static struct rpcrdma_engine *e, *e2;
 
+static void open_pool(size_t bytes, const struct rr_local_attr *local)
+{
+	struct rpcrdma_domain_attr attr = { .pool_bytes_max = bytes, .local = local };
+
+	assert_int_equal(rpcrdma_domain_create(&attr, &d), 0);
+	assert_int_equal(rpcrdma_engine_create(d, NULL, &e), 0);
+	assert_int_equal(rpcrdma_engine_create(d, NULL, &e2), 0);
+}
+
+static void close_pool(void)
+{
+	rpcrdma_engine_destroy(e);
+	rpcrdma_engine_destroy(e2);
+	rpcrdma_domain_destroy(d);
+}
+
+/* 6 MiB of it for data: six buffers of 1 MiB, which is the largest that it bears several of */
 static int set_up(void **state)
 {
-	struct rpcrdma_domain_attr attr = { .pool_bytes_max = 8 * MIB };
-
 	(void)state;
-	return rpcrdma_domain_create(&attr, &d) || rpcrdma_engine_create(d, NULL, &e) ||
-	       rpcrdma_engine_create(d, NULL, &e2);
+	open_pool(8 * MIB, NULL);
+	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	rpcrdma_engine_destroy(e);
-	rpcrdma_engine_destroy(e2);
-	rpcrdma_domain_destroy(d);
+	close_pool();
 	return 0;
 }
 
@@ -43,6 +93,16 @@ static void poll_both(void)
 		;
 }
 
+/* all there are of 1 MiB; Return: how many */
+static int take_all(struct rpcrdma_engine *of, struct rpcrdma_buf **b)
+{
+	int n = 0;
+
+	while (rpcrdma_buf_get(of, MIB, &b[n]) == 0)
+		n++;
+	return n;
+}
+
 static void smallest_class_that_fits(void **state)
 {
 	static const size_t sizes[][2] = { { 1, 4096 }, { 4096, 4096 }, { 4097, 16384 },
@@ -50,17 +110,20 @@ static void smallest_class_that_fits(void **state)
 					   { MIB, MIB }, { MIB + 1, 4 * MIB }, { 4 * MIB, 4 * MIB } };
 
 	(void)state;
+	close_pool();
+	open_pool(32 * MIB, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct rpcrdma_buf *b;
 
 		assert_int_equal(rpcrdma_buf_get(e, sizes[i][0], &b), 0);
 		assert_int_equal(b->bytes, sizes[i][1]);
 		assert_int_equal((uintptr_t)b->addr % 4096, 0);
+		assert_false(b->far);
 		memset(b->addr, 0x5a, b->bytes);
 		rpcrdma_buf_put(e, b);
 		rr_pool_drain(e);
 	}
-	assert_int_equal(rpcrdma_buf_get(e, 4 * MIB + 1, &(struct rpcrdma_buf *){ NULL }), -ENOMEM);
+	assert_int_equal(rpcrdma_buf_get(e, 4 * MIB + 1, &(struct rpcrdma_buf *){ NULL }), -EMSGSIZE);
 }
 
 static void buffers_do_not_overlap(void **state)
@@ -86,21 +149,52 @@ static void buffers_do_not_overlap(void **state)
 static void the_limit_holds(void **state)
 {
 	struct rpcrdma_buf *b[16], *more;
-	int n = 0;
+	int n = take_all(e, b);
 
 	(void)state;
-	while (n < 16 && rpcrdma_buf_get(e, MIB, &b[n]) == 0)
-		n++;
-	assert_int_equal(n, 8);
-	assert_int_equal(rpcrdma_buf_get(e, MIB, &more), -ENOBUFS);
+	assert_int_equal(n, 6);
 	assert_int_equal(rpcrdma_buf_get(e2, 4096, &more), -ENOBUFS);
-	assert_true(d->pool.bytes <= d->pool.bytes_max);
+	assert_true(DATA->bytes <= DATA->bytes_max);
 	while (n > 0)
 		rpcrdma_buf_put(e, b[--n]);
 	rr_pool_drain(e);
 	assert_int_equal(rpcrdma_buf_get(e2, 4096, &more), 0);
-	assert_true(d->pool.bytes <= d->pool.bytes_max);
+	assert_true(DATA->bytes <= DATA->bytes_max);
+	assert_int_equal(DATA->given_back, 1);
 	rpcrdma_buf_put(e2, more);
+}
+
+/* Of the least there may be, every use still has one buffer of 64 KiB, and none what would be all. */
+static void little_memory(void **state)
+{
+	static const size_t limits[] = { RPCRDMA_POOL_BYTES_MIN, 700 * KIB, 4 * MIB - 1 };
+	struct rpcrdma_domain_attr attr = { .pool_bytes_max = RPCRDMA_POOL_BYTES_MIN - 1 };
+	struct rpcrdma_domain *none;
+
+	(void)state;
+	assert_int_equal(rpcrdma_domain_create(&attr, &none), -EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct rpcrdma_buf *b[RR_ZONES][16];
+		unsigned n[RR_ZONES];
+		size_t sum = 0;
+
+		close_pool();
+		open_pool(limits[i], NULL);
+		for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
+			for (n[z] = 0; !rr_buf_get(e, (enum rr_zone)z, 64 * KIB, &b[z][n[z]]);)
+				sum += b[z][n[z]++]->bytes;
+			assert_true(n[z] >= (z == RR_ZONE_DATA ? 4 : 1));
+			sum = 0;
+			for (unsigned k = 0; k <= z; k++)
+				sum += d->pools[k].bytes;
+			assert_true(sum <= limits[i]);
+		}
+		for (unsigned z = 0; z < RR_ZONE_FAR; z++)
+			while (n[z] > 0)
+				rpcrdma_buf_put(e, b[z][--n[z]]);
+		if (limits[i] <= 700 * KIB)
+			assert_int_equal(rpcrdma_buf_get(e, 64 * KIB + 1, &b[0][0]), -EMSGSIZE);
+	}
 }
 
 struct waiter {
@@ -122,20 +216,22 @@ static void on_turn(struct rpcrdma_buf_waiter *w)
 		me->order = ++turns;
 }
 
+static void wait_at(struct waiter *w, struct rpcrdma_engine *at)
+{
+	*w = (struct waiter){ .e = at, .w.fn = on_turn };
+	rpcrdma_buf_wait(at, &w->w);
+}
+
 static void shortage_is_a_queue(void **state)
 {
 	struct rpcrdma_buf *b[8];
-	struct waiter w[6] = { 0 };
+	struct waiter w[6];
+	int n = take_all(e, b);
 
 	(void)state;
 	turns = 0;
-	for (int i = 0; i < 8; i++)
-		assert_int_equal(rpcrdma_buf_get(e, MIB, &b[i]), 0);
-	for (int i = 0; i < 6; i++) {
-		w[i].e = e;
-		w[i].w.fn = on_turn;
-		rpcrdma_buf_wait(e, &w[i].w);
-	}
+	for (int i = 0; i < 6; i++)
+		wait_at(&w[i], e);
 	poll_both();
 	assert_int_equal(turns, 0);
 	rpcrdma_buf_unwait(e, &w[2].w);
@@ -150,39 +246,185 @@ static void shortage_is_a_queue(void **state)
 	assert_int_equal(w[3].order, 3);
 	assert_int_equal(w[4].order, 4);
 	assert_int_equal(w[5].order, 5);
-	assert_int_equal(d->pool.waiting, 0);
+	assert_int_equal(DATA->waiting, 0);
+	assert_int_equal(e->stats.buf_waits, 6); /* a second try is no second wait */
 	for (int i = 0; i < 6; i++)
 		if (w[i].buf)
 			rpcrdma_buf_put(e, w[i].buf);
-	for (int i = 5; i < 8; i++)
+	for (int i = 5; i < n; i++)
 		rpcrdma_buf_put(e, b[i]);
+}
+
+/* Engines take turns, and while one waits nobody of the other takes what comes back. */
+static void engines_take_turns(void **state)
+{
+	struct rpcrdma_buf *b[8], *other;
+	struct waiter w[6];
+	int n = take_all(e, b);
+
+	(void)state;
+	turns = 0;
+	for (int i = 0; i < 4; i++)
+		wait_at(&w[i], e);
+	rpcrdma_buf_put(e, b[--n]);
+	assert_int_equal(rpcrdma_buf_get(e2, MIB, &other), -ENOBUFS);
+	assert_int_equal(rpcrdma_buf_get(e2, 4096, &other), -ENOBUFS);
+	wait_at(&w[4], e2);
+	wait_at(&w[5], e2);
+	while (n > 0)
+		rpcrdma_buf_put(e2, b[--n]);
+	poll_both();
+	assert_int_equal(turns, 6);
+	assert_int_equal(w[0].order, 1);
+	assert_int_equal(w[4].order, 2);
+	assert_int_equal(w[1].order, 3);
+	assert_int_equal(w[5].order, 4);
+	assert_int_equal(w[2].order, 5);
+	assert_int_equal(w[3].order, 6);
+	for (int i = 0; i < 6; i++)
+		rpcrdma_buf_put(e, w[i].buf);
 }
 
 /* What another engine keeps in its magazine is not lost to those who wait. */
 static void magazines_are_given_up(void **state)
 {
 	struct rpcrdma_buf *b[8];
-	struct waiter w = { .e = e2, .w.fn = on_turn };
+	struct waiter w;
+	int n = take_all(e, b);
 
 	(void)state;
 	turns = 0;
-	for (int i = 0; i < 8; i++)
-		assert_int_equal(rpcrdma_buf_get(e, MIB, &b[i]), 0);
-	for (int i = 0; i < 4; i++)
-		rpcrdma_buf_put(e, b[i]);
-	assert_true(e->in_magazine[4] > 0);
-	for (int i = 4; i < 8; i++) { /* the rest is taken by others */
-		rpcrdma_buf_put(e, b[i]);
-		if (e->in_magazine[4] < 4)
-			assert_int_equal(rpcrdma_buf_get(e2, MIB, &b[i]), 0);
-	}
-	while (rpcrdma_buf_get(e2, MIB, &b[0]) == 0)
-		b[0] = NULL, turns++;
-	turns = 0;
-	rpcrdma_buf_wait(e2, &w.w);
+	rpcrdma_buf_put(e, b[--n]);
+	assert_int_equal(e->tills[RR_ZONE_DATA].in_magazine[CLASS_1M], 1);
+	assert_int_equal(rpcrdma_buf_get(e2, MIB, &b[n]), -ENOBUFS);
+	wait_at(&w, e2);
 	poll_both();
 	assert_int_equal(turns, 1);
-	assert_int_equal(e->in_magazine[4], 0);
+	assert_int_equal(e->tills[RR_ZONE_DATA].in_magazine[CLASS_1M], 0);
+	rpcrdma_buf_put(e2, w.buf);
+	while (n > 0)
+		rpcrdma_buf_put(e, b[--n]);
+}
+
+/* A long answer is made while all memory for data is lent to those who wait for just that answer. */
+static void uses_do_not_wait_for_each_other(void **state)
+{
+	struct rpcrdma_buf *b[8], *answer, *call;
+	struct waiter w;
+	int n = take_all(e, b);
+
+	(void)state;
+	wait_at(&w, e);
+	poll_both();
+	assert_int_equal(rr_buf_get(e, RR_ZONE_ANSWERS, MIB, &answer), 0);
+	assert_int_equal(rr_buf_get(e, RR_ZONE_CALLS, MIB, &call), 0);
+	assert_null(w.buf);
+	rpcrdma_buf_put(e, answer);
+	rpcrdma_buf_put(e, call);
+	poll_both();
+	assert_null(w.buf); /* that is no memory for data */
+	rpcrdma_buf_unwait(e, &w.w);
+	while (n > 0)
+		rpcrdma_buf_put(e, b[--n]);
+}
+
+/* A burst does not pin memory for ever: what nobody has asked for since the look before goes back. */
+static void idle_memory_goes_back(void **state)
+{
+	struct rpcrdma_pool_stats s;
+	struct rpcrdma_buf *b[8];
+	int n;
+
+	(void)state;
+	d->pool_idle_ns = 1;
+	n = take_all(e, b);
+	rpcrdma_domain_pool_stats(d, &s);
+	assert_int_equal(s.pinned, 6 * MIB);
+	assert_int_equal(s.most, 6 * MIB);
+	assert_int_equal(s.limit, 8 * MIB);
+	assert_int_equal(s.classes[CLASS_1M].used, 6);
+	assert_int_equal(s.classes[CLASS_1M].bytes, MIB);
+	while (n > 1)
+		rpcrdma_buf_put(e, b[--n]);
+	while (rpcrdma_engine_wait(e, 0))
+		;
+	for (int i = 0; i < 4; i++) /* looks: it was used; nothing was; it is old */
+		rpcrdma_engine_wait(e, 20);
+	rpcrdma_domain_pool_stats(d, &s);
+	assert_int_equal(s.pinned, MIB); /* one is still in use */
+	assert_int_equal(s.most, 6 * MIB);
+	assert_int_equal(s.classes[CLASS_1M].used, 1);
+	assert_int_equal(s.given_back, 5);
+	rpcrdma_buf_put(e, b[0]);
+}
+
+/* What cannot be registered is no memory, and is not counted; the next may be. */
+static void registration_fails(void **state)
+{
+	struct rr_local_attr local = { .hooks.fail_reg = 1 };
+	struct rpcrdma_buf *b;
+	struct rr_dev *dev;
+
+	(void)state;
+	close_pool();
+	open_pool(8 * MIB, &local);
+	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &dev), 0);
+	assert_int_equal(rpcrdma_buf_get(e, 4096, &b), -ENOMEM);
+	assert_int_equal(DATA->bytes, 0);
+	assert_int_equal(rpcrdma_buf_get(e, 4096, &b), 0);
+	assert_int_equal(rr_buf_mr(b, dev)->access, RR_ACCESS_LOCAL_WRITE);
+	assert_int_equal(rr_buf_mr(b, dev)->rkey, 0); /* nobody else's business */
+	rpcrdma_buf_put(e, b);
+}
+
+/* ... nor is a device, and then nothing of it is left behind. */
+static void registration_with_a_new_device_fails(void **state)
+{
+	struct rr_local_attr local = { .hooks.fail_reg = 2 };
+	struct rpcrdma_buf *b, *c;
+	struct rr_dev *dev;
+
+	(void)state;
+	close_pool();
+	open_pool(8 * MIB, &local);
+	assert_int_equal(rpcrdma_buf_get(e, 4096, &b), 0);
+	assert_int_equal(rpcrdma_buf_get(e, MIB, &c), 0);
+	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &dev), -ENOMEM);
+	assert_int_equal(d->ndevs, 0);
+	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &dev), -ENOMEM); /* the hook is the fabric's */
+	rpcrdma_buf_put(e, b);
+	rpcrdma_buf_put(e, c);
+}
+
+/* Huge pages that somebody set aside are used while there are any, and counted as such; where there is
+ * a page but it may not be had (a limit finds out at the touch), it is as if there were none. */
+static void huge_pages(void **state)
+{
+	struct rpcrdma_pool_stats s;
+	struct rpcrdma_buf *b[5];
+
+	(void)state;
+	huge_left = 3;
+	close_pool();
+	open_pool(256 * MIB, NULL);
+	for (int i = 0; i < 5; i++) {
+		huge_fails = i == 1;
+		assert_int_equal(rpcrdma_buf_get(e, 4 * MIB, &b[i]), 0);
+		memset(b[i]->addr, i, b[i]->bytes);
+	}
+	rpcrdma_domain_pool_stats(d, &s);
+	assert_int_equal(s.pinned, 20 * MIB);
+	assert_int_equal(s.huge, 8 * MIB);
+	for (int i = 0; i < 5; i++)
+		rpcrdma_buf_put(e, b[i]);
+	rr_pool_drain(e);
+	d->pool_idle_ns = 0;
+	pthread_mutex_lock(&d->lock);
+	assert_false(rr_pool_trim(d));
+	pthread_mutex_unlock(&d->lock);
+	rpcrdma_domain_pool_stats(d, &s);
+	assert_int_equal(s.pinned, 0);
+	assert_int_equal(s.huge, 0);
 }
 
 #define slab_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -193,8 +435,15 @@ int main(void)
 		slab_test(smallest_class_that_fits),
 		slab_test(buffers_do_not_overlap),
 		slab_test(the_limit_holds),
+		slab_test(little_memory),
 		slab_test(shortage_is_a_queue),
+		slab_test(engines_take_turns),
 		slab_test(magazines_are_given_up),
+		slab_test(uses_do_not_wait_for_each_other),
+		slab_test(idle_memory_goes_back),
+		slab_test(registration_fails),
+		slab_test(registration_with_a_new_device_fails),
+		slab_test(huge_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

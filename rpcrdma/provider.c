@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * provider.c - the kinds of memory that there are
+ *
+ * Operation:  anonymous  the kernel's, 2 MiB-aligned; huge pages if it has some to spare
+ *             huge       of the huge pages that somebody set aside (vm.nr_hugepages): either all of
+ *                        the extent is, or it is refused
+ *             memfd      a file in memory, sealed against shrinking, that a server of this host can map
+ *             dmabuf     what a device exports (a GPU, a disk's memory buffer): no address, only
+ *                        offsets, and the CPU keeps away
+ *
+ *             What a local client's memory is to the server, a place for the kernel to read into while one
+ *             request lasts, is none of these: nobody here owns it. It comes by rr_qp_direct().
+ * Memory:     All is touched before it is given out. A dma-buf's fd stays its user's.
+ * Threads:    Any.
+ * Errors:     -ENOMEM, -EOPNOTSUPP.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "provider.h"
+
+#define HUGE_BYTES ((size_t)2 << 20)
+#define HUGE_2MIB (21 << 26) /* MAP_HUGE_2MB: whatever the usual size of this machine is */
+
+static void unmap(struct rr_extent *x)
+{
+	munmap(x->map, x->map_bytes);
+}
+
+/* ---- anonymous ---- */
+
+static int anonymous_get(const struct rr_source *src, size_t bytes, struct rr_extent *ret)
+{
+	size_t map_bytes;
+	void *map;
+
+	(void)src;
+	if (!add_size(bytes, HUGE_BYTES, &map_bytes))
+		return -ENOMEM;
+	map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	*ret = (struct rr_extent){ .mem = (void *)round_up_pow2((size_t)map, HUGE_BYTES),
+				   .bytes = bytes, .fd = -1, .map = map, .map_bytes = map_bytes };
+	/* Neither is more than a wish: small pages and later faults work as well, only slower. */
+	(void)madvise(ret->mem, bytes, MADV_HUGEPAGE);
+	(void)madvise(ret->mem, bytes, MADV_POPULATE_WRITE);
+	return 0;
+}
+
+const struct rr_provider_ops rr_provider_anonymous_ops = {
+	.name = "anonymous",
+	.cpu = true,
+	.get = anonymous_get,
+	.put = unmap,
+};
+
+/* ---- huge ---- */
+
+static int huge_get(const struct rr_source *src, size_t bytes, struct rr_extent *ret)
+{
+	void *map;
+
+	(void)src;
+	if (bytes % HUGE_BYTES)
+		return -EOPNOTSUPP;
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | HUGE_2MIB, -1, 0);
+	if (map == MAP_FAILED)
+		return -EOPNOTSUPP;
+	/* reserved is not there: a touch that finds none (a limit of the control group) would be a
+	 * SIGBUS, this is an error */
+	if (madvise(map, bytes, MADV_POPULATE_WRITE)) {
+		munmap(map, bytes);
+		return -EOPNOTSUPP;
+	}
+	*ret = (struct rr_extent){ .mem = map, .bytes = bytes, .fd = -1, .map = map,
+				   .map_bytes = bytes };
+	return 0;
+}
+
+const struct rr_provider_ops rr_provider_huge_ops = {
+	.name = "huge",
+	.cpu = true,
+	.get = huge_get,
+	.put = unmap,
+};
+
+/* ---- memfd ---- */
+
+static int memfd_get(const struct rr_source *src, size_t bytes, struct rr_extent *ret)
+{
+	int fd = memfd_create("rpcrdma-mem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *map;
+
+	(void)src;
+	if (fd < 0)
+		return -ENOMEM;
+	if (bytes > INT64_MAX || ftruncate(fd, (off_t)bytes) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		goto out_close;
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (map == MAP_FAILED)
+		goto out_close;
+	*ret = (struct rr_extent){ .mem = map, .bytes = bytes, .fd = fd, .map = map,
+				   .map_bytes = bytes };
+	return 0;
+out_close:
+	close(fd);
+	return -ENOMEM;
+}
+
+static void memfd_put(struct rr_extent *x)
+{
+	unmap(x);
+	close(x->fd);
+}
+
+const struct rr_provider_ops rr_provider_memfd_ops = {
+	.name = "memfd",
+	.cpu = true,
+	.get = memfd_get,
+	.put = memfd_put,
+};
+
+/* ---- dmabuf ---- */
+
+static int dmabuf_get(const struct rr_source *src, size_t bytes, struct rr_extent *ret)
+{
+	if (bytes > src->bytes)
+		return -ENOMEM;
+	*ret = (struct rr_extent){ .mem = NULL, .bytes = bytes, .fd = src->fd };
+	return 0;
+}
+
+static void dmabuf_put(struct rr_extent *x)
+{
+	(void)x; /* the fd is not ours */
+}
+
+const struct rr_provider_ops rr_provider_dmabuf_ops = {
+	.name = "dmabuf",
+	.dmabuf = true,
+	.get = dmabuf_get,
+	.put = dmabuf_put,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * slab.h - the pool, between slab.c (chunks) and slab_line.c (who gets them)
+ *
+ * Threads:  whoever calls holds the domain's lock.
+ */
+#ifndef RR_SLAB_H
+#define RR_SLAB_H
+
+#include "engine_int.h"
+
+#define RR_POOL_IDLE_NS (10 * NS_PER_S) /* a wholly free chunk is kept so long */
+
+struct rr_pool_chunk {
+	struct list link;            /* pool->chunks[class] */
+	struct rr_pool *pool;
+	unsigned class, n, nfree;
+	uint64_t idle_since_ns;      /* while nfree == n */
+	struct rr_extent x;
+	struct rr_mr *mr[RR_DEVS_MAX];
+	struct rr_buf *free;
+	struct rr_buf bufs[];
+};
+
+unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes);
+must_check int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
+			    struct rr_buf **ret);
+void rr_pool_give(struct rr_buf *b);
+must_check bool rr_pool_trim(struct rpcrdma_domain *d);
+
+#endif

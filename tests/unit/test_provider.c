@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_provider.c - the kinds of memory, and a device's that no CPU may touch
+ *
+ * No device here has such memory to give, nor takes it: its dma-buf is a file of ours, and the device that
+ * it is registered with a fake, of which only the call of libibverbs is real.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "slab.h"
+#ifdef HAVE_VERBS
+#include "verbs_int.h"
+#endif
+
+#define MIB ((size_t)1 << 20)
+
+/* ---- a device that takes everything ---- */
+
+static struct rr_mr_attr seen;
+static unsigned alive;
+static int refuse;
+
+static int fake_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
+{
+	struct rr_mr *mr;
+
+	seen = *attr;
+	if (refuse)
+		return refuse;
+	mr = calloc(1, sizeof(*mr));
+	assert_non_null(mr);
+	*mr = (struct rr_mr){ .pd = pd, .addr = attr->addr, .len = attr->len, .access = attr->access };
+	alive++;
+	*ret = mr;
+	return 0;
+}
+
+static int fake_dereg(struct rr_mr *mr)
+{
+	alive--;
+	free(mr);
+	return 0;
+}
+
+static const struct rr_fabric_ops fake_ops = { .name = "fake", .mr_reg = fake_reg, .mr_dereg = fake_dereg };
+static struct rr_fabric fabric = { .ops = &fake_ops };
+static struct rr_pd pd = { .fabric = &fabric };
+
+/* ---- kinds ---- */
+
+static void what_the_cpu_may_touch(void **state)
+{
+	static const struct rr_provider_ops *const kinds[] = { &rr_provider_anonymous_ops,
+							       &rr_provider_memfd_ops };
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct rr_extent x;
+		struct rr_mr *mr;
+		uint8_t zero = 1;
+
+		assert_true(kinds[i]->cpu && !kinds[i]->dmabuf);
+		assert_int_equal(rr_provider_get(kinds[i], NULL, MIB, &x), 0);
+		memset(x.mem, 0x5a, MIB);
+		assert_int_equal(rr_provider_reg(&x, &pd, RR_ACCESS_LOCAL_WRITE, &mr), 0);
+		assert_ptr_equal(seen.addr, x.mem);
+		assert_int_equal(seen.fd, x.fd);
+		assert_false(seen.dmabuf);
+		if (x.fd >= 0) { /* others can map it, and nobody makes it shorter */
+			assert_int_equal(pread(x.fd, &zero, 1, MIB - 1), 1);
+			assert_int_equal(zero, 0x5a);
+			assert_int_equal(ftruncate(x.fd, 0), -1);
+		}
+		assert_int_equal(rr_mr_dereg(mr), 0);
+		rr_provider_put(&x);
+	}
+}
+
+static void what_there_is_not(void **state)
+{
+	struct rr_source src = { .fd = -1, .bytes = MIB };
+	struct rr_extent x;
+
+	(void)state;
+	assert_int_equal(rr_provider_get(&rr_provider_huge_ops, NULL, 4096, &x), -EOPNOTSUPP);
+	assert_int_equal(rr_provider_get(&rr_provider_dmabuf_ops, &src, 2 * MIB, &x), -ENOMEM);
+	assert_int_equal(rr_provider_get(&rr_provider_anonymous_ops, NULL, SIZE_MAX - 4095, &x), -ENOMEM);
+	assert_int_equal(rr_provider_get(&rr_provider_memfd_ops, NULL, SIZE_MAX - 4095, &x), -ENOMEM);
+}
+
+/* ---- a device's memory ---- */
+
+static struct rpcrdma_domain *d;
+static struct rpcrdma_engine *e;
+static int fd;
+
+static void open_domain(size_t bytes)
+{
+	struct rpcrdma_domain_attr attr = { .dmabuf_fd = fd, .dmabuf_bytes = bytes };
+
+	assert_int_equal(rpcrdma_domain_create(&attr, &d), 0);
+	assert_int_equal(rpcrdma_engine_create(d, NULL, &e), 0);
+}
+
+static void close_domain(void)
+{
+	rpcrdma_engine_destroy(e);
+	rpcrdma_domain_destroy(d);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	fd = memfd_create("device", MFD_CLOEXEC);
+	refuse = 0;
+	return fd < 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(fd);
+	assert_int_equal(alive, 0);
+	return 0;
+}
+
+/* Buffers of it are lent only to who asks for just these, have offsets for addresses, and are as many as
+ * there are whole ones. */
+static void far_buffers(void **state)
+{
+	struct rpcrdma_pool_stats s;
+	struct rr_dev dev = { .fabric = &fabric, .pd = &pd };
+	struct rpcrdma_buf *b[4], *near;
+
+	(void)state;
+	open_domain(3 * MIB + 4096);
+	assert_int_equal(rr_pool_attach(d, &dev), 0);
+	assert_true(seen.dmabuf);
+	assert_int_equal(seen.fd, fd);
+	assert_int_equal(seen.fd_off, 0);
+	assert_int_equal((uintptr_t)seen.addr, 0);
+	assert_int_equal(seen.len, 3 * MIB);
+	assert_int_equal(seen.access, RR_ACCESS_LOCAL_WRITE);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(rpcrdma_buf_get_far(e, 1, &b[i]), 0);
+		assert_true(b[i]->far);
+		assert_int_equal((uintptr_t)b[i]->addr, i * MIB);
+		assert_int_equal(b[i]->bytes, MIB);
+		assert_non_null(rr_buf_mr(b[i], &dev));
+	}
+	assert_int_equal(rpcrdma_buf_get_far(e, 1, &b[3]), -ENOBUFS);
+	assert_int_equal(rpcrdma_buf_get_far(e, MIB + 1, &b[3]), -EMSGSIZE);
+	assert_int_equal(rpcrdma_buf_get(e, MIB, &near), 0); /* that is another thing */
+	assert_false(near->far);
+	rpcrdma_domain_pool_stats(d, &s);
+	assert_int_equal(s.far, 3 * MIB);
+	rpcrdma_buf_put(e, near);
+	for (unsigned i = 0; i < 3; i++)
+		rpcrdma_buf_put(e, b[i]);
+	rr_pool_drain(e);
+	d->pool_idle_ns = 0;
+	pthread_mutex_lock(&d->lock);
+	assert_false(rr_pool_trim(d)); /* nothing of it was ever pinned by us: it stays */
+	pthread_mutex_unlock(&d->lock);
+	assert_int_equal(rpcrdma_buf_get_far(e, 1, &b[0]), 0);
+	rpcrdma_buf_put(e, b[0]);
+	close_domain();
+}
+
+/* A device that cannot reach it is not opened, and says why; nothing stays registered. */
+static void refused(void **state)
+{
+	struct rpcrdma_domain_attr attr = { .dmabuf_fd = fd, .dmabuf_bytes = 4095 };
+	struct rr_dev dev = { .fabric = &fabric, .pd = &pd }, *local;
+	struct rpcrdma_buf *near;
+
+	(void)state;
+	assert_int_equal(rpcrdma_domain_create(&attr, &d), -EINVAL);
+	open_domain(4 * MIB);
+	assert_int_equal(rpcrdma_buf_get(e, 1, &near), 0);
+	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &local), -EOPNOTSUPP);
+	refuse = -EOPNOTSUPP;
+	assert_int_equal(rr_pool_attach(d, &dev), -EOPNOTSUPP);
+	assert_int_equal(d->ndevs, 0);
+	rpcrdma_buf_put(e, near);
+	close_domain();
+	attr.dmabuf_bytes = 0; /* and a domain without any has none to lend */
+	assert_int_equal(rpcrdma_domain_create(&attr, &d), 0);
+	assert_int_equal(rpcrdma_engine_create(d, NULL, &e), 0);
+	assert_int_equal(rpcrdma_buf_get_far(e, 1, &near), -EOPNOTSUPP);
+	close_domain();
+}
+
+#ifdef HAVE_VERBS
+struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset, size_t length,
+					uint64_t iova, int dmabuf, int access);
+
+static struct ibv_mr theirs = { .lkey = 7, .rkey = 7 };
+static int verbs_refuses;
+
+struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset, size_t length,
+					uint64_t iova, int dmabuf, int access)
+{
+	assert_non_null(ibpd);
+	assert_int_equal(offset, 8192);
+	assert_int_equal(length, MIB);
+	assert_int_equal(iova, 8192);
+	assert_int_equal(dmabuf, fd);
+	assert_int_equal(access, IBV_ACCESS_LOCAL_WRITE);
+	errno = verbs_refuses;
+	return verbs_refuses ? NULL : &theirs;
+}
+
+/* As libibverbs is told of it. */
+static void by_verbs(void **state)
+{
+	struct verbs_fabric f = { .iwarp = false };
+	struct ibv_pd ibpd = { 0 };
+	struct verbs_pd vpd = { .base.fabric = &f.base, .pd = &ibpd };
+	struct rr_mr_attr attr = { .addr = (void *)8192, .len = MIB, .fd = fd, .fd_off = 8192,
+				   .dmabuf = true, .access = RR_ACCESS_LOCAL_WRITE };
+	struct rr_mr *mr;
+
+	(void)state;
+	verbs_refuses = EOPNOTSUPP;
+	assert_int_equal(rr_verbs_mr_reg(&vpd.base, &attr, &mr), -EOPNOTSUPP);
+	verbs_refuses = 0;
+	assert_int_equal(rr_verbs_mr_reg(&vpd.base, &attr, &mr), 0);
+	assert_ptr_equal(to_mr(mr)->mr, &theirs);
+	assert_int_equal(mr->rkey, 0);
+	free(to_mr(mr));
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_cpu_may_touch),
+		cmocka_unit_test(what_there_is_not),
+		cmocka_unit_test_setup_teardown(far_buffers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(refused, set_up, tear_down),
+#ifdef HAVE_VERBS
+		cmocka_unit_test_setup_teardown(by_verbs, set_up, tear_down),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

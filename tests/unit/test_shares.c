@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_shares.c - who gets how much of the pool: connections that want all, or little, or take nothing
+ *
+ * Connections are there in name only; time is a number of grants, each of which ends when the test says
+ * so. What was given back first was lent first.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "srv_int.h"
+
+#define KIB ((size_t)1 << 10)
+#define CONNS 8
+#define BUF (64 * KIB)
+#define WANTS_MAX 32
+
+/* a request that wants one buffer after the other */
+struct want {
+	struct rpcrdma_req req;
+	struct rpcrdma_buf_waiter w;
+	struct rpcrdma_buf *buf;
+	struct want *next; /* lent */
+	unsigned conn;
+	bool stop;
+};
+
+static struct rpcrdma_domain *d;
+static struct rpcrdma_engine *engines[2];
+static struct rpcrdma_conn conns[CONNS];
+static struct want wants[CONNS][WANTS_MAX];
+static struct want *lent, **lent_tail;
+static uint64_t grants, bytes[CONNS];
+
+static void open_pool(size_t limit)
+{
+	struct rpcrdma_domain_attr attr = { .pool_bytes_max = limit };
+
+	assert_int_equal(rpcrdma_domain_create(&attr, &d), 0);
+	memset(conns, 0, sizeof(conns));
+	memset(wants, 0, sizeof(wants));
+	memset(bytes, 0, sizeof(bytes));
+	grants = 0;
+	lent = NULL;
+	lent_tail = &lent;
+	for (unsigned i = 0; i < ARRAY_SIZE(engines); i++)
+		assert_int_equal(rpcrdma_engine_create(d, NULL, &engines[i]), 0);
+	for (unsigned i = 0; i < CONNS; i++) {
+		conns[i].engine = engines[i % ARRAY_SIZE(engines)];
+		rr_conn_buf_init(&conns[i]);
+	}
+}
+
+static void on_turn(struct rpcrdma_buf_waiter *w)
+{
+	struct want *me = container_of(w, struct want, w);
+	int rc = rpcrdma_req_buf_get(&me->req, BUF, &me->buf);
+
+	if (rc) {
+		assert_int_equal(rc, -ENOBUFS);
+		rpcrdma_req_buf_wait(&me->req, w);
+		return;
+	}
+	grants++;
+	bytes[me->conn] += me->buf->bytes;
+	me->next = NULL;
+	*lent_tail = me;
+	lent_tail = &me->next;
+}
+
+static void want(unsigned conn, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct want *me = &wants[conn][i];
+
+		me->conn = conn;
+		me->req.conn = &conns[conn];
+		me->req.engine = conns[conn].engine;
+		me->w.fn = on_turn;
+		on_turn(&me->w);
+	}
+}
+
+static void poll_all(void)
+{
+	while (rpcrdma_engine_poll(engines[0]) + rpcrdma_engine_poll(engines[1]))
+		;
+}
+
+/* The oldest loan that comes back at all; Return: false: there is none */
+static bool give_back(void)
+{
+	for (struct want **at = &lent; *at; at = &(*at)->next) {
+		struct want *me = *at;
+
+		if (me->stop)
+			continue;
+		*at = me->next;
+		if (!me->next)
+			lent_tail = at;
+		rpcrdma_buf_put(me->req.engine, me->buf);
+		poll_all();
+		on_turn(&me->w);
+		poll_all();
+		return true;
+	}
+	return false;
+}
+
+static void close_pool(void)
+{
+	for (struct want *me = lent; me; me = me->next)
+		rpcrdma_buf_put(me->req.engine, me->buf);
+	for (unsigned i = 0; i < CONNS; i++) {
+		conns[i].buf_waiters = NULL; /* the wants are ours, and nobody is told of them any more */
+		conns[i].buf_waiters_tail = &conns[i].buf_waiters;
+		rr_conn_buf_fini(&conns[i]);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(engines); i++)
+		rpcrdma_engine_destroy(engines[i]);
+	rpcrdma_domain_destroy(d);
+}
+
+/* Jain's index, in thousandths: 1000 is all alike, 1000 / CONNS is one has it all. */
+static unsigned jain(void)
+{
+	uint64_t sum = 0, squares = 0;
+
+	for (unsigned i = 0; i < CONNS; i++) {
+		uint64_t x = bytes[i] / KIB;
+
+		sum += x;
+		squares += x * x;
+	}
+	return (unsigned)(sum * sum * 1000 / (squares * CONNS));
+}
+
+/* Eight that want all they can get, on two engines, from a pool of 700 KiB or of plenty. */
+static void eight_alike(void **state)
+{
+	static const size_t limits[] = { RPCRDMA_POOL_BYTES_MIN, 700 * KIB, 64 * KIB * KIB };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		open_pool(limits[i]);
+		for (unsigned c = 0; c < CONNS; c++)
+			want(c, WANTS_MAX);
+		while (grants < 4000) {
+			assert_true(give_back());
+			assert_true(d->pools[RR_ZONE_DATA].bytes <= d->pools[RR_ZONE_DATA].bytes_max);
+		}
+		print_message("%zu KiB: Jain's index over %u connections: %u.%03u\n",
+			      limits[i] / KIB, CONNS, jain() / 1000, jain() % 1000);
+		assert_true(jain() >= 990);
+		close_pool();
+	}
+}
+
+/* Seven that want little get all of it from beside one that wants all. */
+static void one_is_greedy(void **state)
+{
+	uint64_t least = UINT64_MAX;
+
+	(void)state;
+	open_pool(4 * KIB * KIB); /* 48 buffers */
+	want(0, WANTS_MAX);
+	for (unsigned i = 0; i < 200; i++)
+		assert_true(give_back());
+	assert_true(conns[0].buf_bytes >= 31 * BUF); /* alone, it has what it wants and may */
+	for (unsigned c = 1; c < CONNS; c++)
+		want(c, 2);
+	memset(bytes, 0, sizeof(bytes));
+	for (grants = 0; grants < 4000;)
+		assert_true(give_back());
+	for (unsigned c = 1; c < CONNS; c++) {
+		least = MIN(least, bytes[c]);
+		assert_int_equal(conns[c].buf_bytes, 2 * BUF); /* nobody waits */
+	}
+	assert_true(bytes[0] > least);
+	close_pool();
+}
+
+/* One alone uses most of a small pool, and who comes next finds some of it free. */
+static void one_alone(void **state)
+{
+	(void)state;
+	open_pool(700 * KIB); /* 8 buffers */
+	want(0, WANTS_MAX);
+	assert_int_equal(conns[0].buf_bytes, BUF); /* it has shown nothing so far */
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(give_back());
+	assert_int_equal(conns[0].buf_bytes, 6 * BUF);
+	want(1, 1);
+	assert_int_equal(conns[1].buf_bytes, BUF);
+	close_pool();
+}
+
+/* Peers that never give anything back stay beginners, and the last one is served beside them. */
+static void takers_of_nothing(void **state)
+{
+	(void)state;
+	open_pool(16 * KIB * KIB); /* 192 buffers */
+	for (unsigned c = 0; c + 1 < CONNS; c++) {
+		want(c, WANTS_MAX);
+		for (unsigned i = 0; i < WANTS_MAX; i++)
+			wants[c][i].stop = true;
+		assert_int_equal(conns[c].buf_bytes, 12 * BUF);
+	}
+	want(CONNS - 1, WANTS_MAX);
+	for (unsigned i = 0; i < 1000; i++)
+		assert_true(give_back());
+	assert_int_equal(conns[CONNS - 1].buf_bytes, WANTS_MAX * BUF);
+	close_pool();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(eight_alike),
+		cmocka_unit_test(one_is_greedy),
+		cmocka_unit_test(one_alone),
+		cmocka_unit_test(takers_of_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
