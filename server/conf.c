@@ -29,6 +29,7 @@
 #include "drc.h"
 
 #define LINE_BYTES 1024
+#define PINNED_MAX ((size_t)1 << 40)
 #define STATE_DIR_ROOT "/var/lib/leat"
 
 static printf_like(2, 3) int say(char *why, const char *fmt, ...)
@@ -171,6 +172,17 @@ static int set_drc_bytes(struct conf *c, const char *value, char *why)
 	return 0;
 }
 
+static int set_pinned_max(struct conf *c, const char *value, char *why)
+{
+	unsigned long v;
+
+	if (parse_number(value, RPCRDMA_POOL_BYTES_MIN, PINNED_MAX, &v))
+		return say(why, "pinned-max: '%s' is not a number of bytes from %zu to %zu", value,
+			   RPCRDMA_POOL_BYTES_MIN, PINNED_MAX);
+	c->pinned_max = v;
+	return 0;
+}
+
 static int set_text(char **text, const char *name, const char *value, char *why)
 {
 	char *copy;
@@ -266,6 +278,7 @@ static const struct conf_option {
 	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
 	{ "drc-entries", 0, false, set_drc_entries },
 	{ "drc-bytes", 0, false, set_drc_bytes },
+	{ "pinned-max", 0, false, set_pinned_max },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
 	{ "sign-handles", 0, false, set_sign_handles },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },

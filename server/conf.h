@@ -32,6 +32,7 @@ struct conf {
 	bool no_private_data;  /* tell and believe no thresholds: 1024 bytes */
 	uint32_t drc_entries;  /* of the duplicate request cache; 0: none */
 	uint32_t drc_bytes;
+	size_t pinned_max;     /* buffer memory; 0: the library's default */
 	char *capture;	       /* NULL: none */
 	bool unsigned_handles; /* by name only, without a signature */
 	char *state_dir;       /* keeps what makes handles outlive a restart; NULL: nothing does */

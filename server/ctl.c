@@ -127,6 +127,29 @@ static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain
 	ADD(l, s, completions);
 }
 
+/* what is pinned for buffers, and of each size how many are free and lent */
+static void add_pool(struct list_of_stats *l, struct rpcrdma_domain *domain)
+{
+	static const char *const free_names[] = { "pool_4k_free",   "pool_16k_free", "pool_64k_free",
+						  "pool_256k_free", "pool_1m_free",  "pool_4m_free" };
+	static const char *const used_names[] = { "pool_4k_used",   "pool_16k_used", "pool_64k_used",
+						  "pool_256k_used", "pool_1m_used",  "pool_4m_used" };
+	struct rpcrdma_pool_stats s;
+
+	_Static_assert(ARRAY_SIZE(free_names) == RPCRDMA_POOL_CLASSES, "a name for each size");
+	_Static_assert(ARRAY_SIZE(used_names) == RPCRDMA_POOL_CLASSES, "a name for each size");
+	rpcrdma_domain_pool_stats(domain, &s);
+	add(l, "pool_pinned", s.pinned);
+	add(l, "pool_most", s.most);
+	add(l, "pool_limit", s.limit);
+	add(l, "pool_huge", s.huge);
+	add(l, "pool_given_back", s.given_back);
+	for (unsigned i = 0; i < RPCRDMA_POOL_CLASSES; i++) {
+		add(l, free_names[i], s.classes[i].free);
+		add(l, used_names[i], s.classes[i].used);
+	}
+}
+
 static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 {
 	struct worker_stats s;
@@ -207,6 +230,7 @@ static void stats(struct req *r)
 		add_instance(&l, r->srv);
 		add_process(&l);
 		add_transport(&l, r->srv->domain);
+		add_pool(&l, r->srv->domain);
 		add_workers(&l, r->srv->workers);
 		add_reactors(&l, r->srv);
 		add_drc(&l, r->srv->drc);

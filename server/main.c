@@ -51,6 +51,7 @@ static const char usage[] =
 	"      --no-private-data  tell peers nothing of sizes, and believe nothing: 1024 bytes\n"
 	"      --drc-entries N  answers kept for calls that come again (32768); 0: none\n"
 	"      --drc-bytes N    memory for them (33554432)\n"
+	"      --pinned-max N   buffer memory in bytes, 524288 at least (268435456)\n"
 	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"
 	"      --state-dir DIR  keeps what lets file handles outlive a restart (root:\n"
 	"                       /var/lib/leat; others: ~/.local/state/leat)\n"

@@ -219,7 +219,7 @@ static int list(struct listing *l, uint64_t cookie, uint32_t limit)
 	struct req *r = l->r;
 	int fd, err;
 
-	limit = MIN(limit, NFS3_IO_MAX);
+	limit = MIN(limit, nfs3_io_answer_max(l->r->srv));
 	if (limit <= HEAD_BYTES)
 		return -EOVERFLOW;
 	fd = vfs_open_dir(l->dir, &r->creds);

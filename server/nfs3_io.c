@@ -35,6 +35,8 @@
 #include "req.h"
 #include "server_int.h"
 
+#define ANSWER_HEAD 1024u /* of an answer, and more than enough */
+
 static bool is_write(const struct req *r)
 {
 	return r->proc->move != PLACE_READ;
@@ -129,6 +131,14 @@ static enum nfs3_io_next find_file(struct req *r)
 	return NFS3_IO_OPEN;
 }
 
+/** nfs3_io_answer_max - see nfs3_io.h */
+uint32_t nfs3_io_answer_max(const struct server *srv)
+{
+	size_t max = rpcrdma_domain_reply_max(srv->domain) - ANSWER_HEAD;
+
+	return (uint32_t)MIN(max, (size_t)NFS3_IO_MAX) & ~4095u;
+}
+
 /* ---- READ --------------------------------------------------------------------------------- */
 
 static enum nfs3_io_next begin_read(struct req *r)
@@ -140,6 +150,9 @@ static enum nfs3_io_next begin_read(struct req *r)
 		count = 0;
 	else if (count > r->stx.stx_size - a->offset)
 		count = (uint32_t)(r->stx.stx_size - a->offset);
+	/* what waits for its answer in one piece has to fit a buffer; by chunk there is no such limit */
+	if (!rpcrdma_req_by_chunk(r->rpc))
+		count = MIN(count, nfs3_io_answer_max(r->srv));
 	place_start(r, PLACE_READ, a->offset, count);
 	return NFS3_IO_READY;
 }

@@ -13,6 +13,8 @@
 struct fdcache_entry;
 struct req;
 
+struct server;
+
 #define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax: FSINFO says so */
 
 enum nfs3_io_next {
@@ -38,5 +40,10 @@ void nfs3_io_commit_finish(struct req *r);
 
 /** nfs3_io_flush - fdcache_ops.flush: sync a file whose entry is to be closed */
 void nfs3_io_flush(void *reactor, struct fdcache_entry *e);
+
+/** nfs3_io_answer_max - the most data that one answer carries in itself, and no chunk of its own
+ * beside it: a READ over TCP, a READDIR. Where the limit of buffer memory is low, it is less than
+ * NFS3_IO_MAX. A multiple of 4096. */
+uint32_t nfs3_io_answer_max(const struct server *srv);
 
 #endif

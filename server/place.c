@@ -28,20 +28,25 @@
  *     PUTTING   DONE      piece_putting  the transport has the piece
  *
  *            Without overlap there is one piece, the whole: all of it is read, then all of it is
- *            placed. With it a READ's piece is placed when the disk delivers it, and a WRITE's goes
+ *            placed; unless that is more than one buffer holds, where the limit of memory is low: then
+ *            it is cut into pieces of what one does hold. With overlap a READ's piece is placed when the disk delivers it, and a WRITE's goes
  *            to the disk when it has landed: each of them uses disk and network at once. That
  *            takes chunks of the caller's; what travels inside a message or on a stream is one
- *            piece.
+ *            piece, or several that follow each other (WRITE).
  *
  *            What a WRITE brings waits in PULLED until place_open(): whether it may be executed is
  *            found out when it is here, so that a connection that breaks meanwhile leaves
- *            nothing half done. With overlap the first piece suffices for that; a connection that
+ *            nothing half done. With more pieces than one the first suffices for that; a connection that
  *            breaks later leaves a WRITE done in part and not answered, which its caller sends again.
  *            The answer waits for every operation that was begun, however early another failed;
  *            but not for what the transport was given: it sends in order.
  * Memory:    one buffer for the payload, of which the pieces have parts. If there is none and the
- *            pieces are small ones, each gets its own, and gives it back when the transport is
- *            through with it: a window's worth of memory is enough for any request. A buffer
+ *            pieces are small ones, or never one so large, each gets its own, and gives it back
+ *            when the transport is through with it: a single piece's memory is enough for any request. Pieces
+ *            get it in the order in which they begin, which is that of the file where they have to wait
+ *            for each other: what a piece holds comes back by itself, without a buffer more. That
+ *            is why a WRITE that turns out to be another's twin lets go of its pieces
+ *            (place_forsake()) before it waits for the other. A buffer
  *            belongs to pool, piece, transport or store, piece, pool in turn; what the transport
  *            did not give back by itself is free when the reply is out: place_fini() runs after
  *            that. Pieces are recycled per reactor.
@@ -157,15 +162,40 @@ static enum place_state piece_fail(struct place_piece *p, int err)
 
 static void on_buf(struct rpcrdma_buf_waiter *w)
 {
-	piece_wake(container_of(w, struct place_piece, waiter));
+	struct place_piece *p = container_of(w, struct place_piece, waiter);
+
+	place_of(p)->starved = false;
+	piece_wake(p);
 }
 
 static int wait_for_buf(struct place_piece *p)
 {
 	op_begins(p);
+	place_of(p)->starved = true;
 	p->waiter.fn = on_buf;
 	rpcrdma_req_buf_wait(p->req->rpc, &p->waiter);
 	return -EINPROGRESS;
+}
+
+/* The whole is too much to ask for, now or ever. This is the first piece, and the others have not
+ * begun. Without overlap it was the whole so far; pieces that are put in order get memory in order. */
+static void go_piecewise(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	size_t max = rpcrdma_req_buf_max(p->req->rpc);
+
+	pl->piecewise = true;
+	if (pl->overlap && !pl->in_order)
+		return;
+	cut_start(&pl->cut, pl->cut.base, pl->total, pl->overlap ? pl->cut.grain : (uint32_t)max, 1,
+		  0);
+	(void)cut_next(&pl->cut, &p->off, &p->len, &p->stream);
+}
+
+/* what is needed whole is not */
+static bool can_be_cut(const struct place *pl)
+{
+	return pl->kind == PLACE_READ || pl->kind == PLACE_WRITE;
 }
 
 /* Return: 0: p->here is memory for it; -EINPROGRESS: it waits; -errno */
@@ -178,8 +208,8 @@ static int buf_for(struct place_piece *p)
 
 	if (!pl->buf && !pl->piecewise) {
 		err = rpcrdma_req_buf_get(rpc, bytes, &pl->buf);
-		if (err && pl->overlap) {
-			pl->piecewise = true;
+		if (err && (pl->overlap || (err == -EMSGSIZE && can_be_cut(pl)))) {
+			go_piecewise(p);
 			err = 0;
 		}
 	}
@@ -243,7 +273,7 @@ static int sink(struct place_piece *p)
 	struct place *pl = place_of(p);
 	int err;
 
-	if (pl->overlap)
+	if (pl->overlap || pl->piecewise)
 		return -EOPNOTSUPP;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
@@ -259,7 +289,7 @@ static bool source(struct place_piece *p)
 	struct req *r = p->req;
 	struct place *pl = &r->place;
 
-	if (pl->kind != PLACE_WRITE || pl->overlap || !r->exp->conf.data.trust_clients)
+	if (pl->kind != PLACE_WRITE || pl->overlap || pl->piecewise || !r->exp->conf.data.trust_clients)
 		return false;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
@@ -273,6 +303,8 @@ static enum place_state piece_need_buf(struct place_piece *p)
 	char *here;
 	int err;
 
+	if (r->place.forsaken)
+		return PLACE_DONE;
 	if (r->place.kind == PLACE_READ) {
 		err = sink(p);
 		if (err)
@@ -330,6 +362,8 @@ static enum place_state piece_pulling(struct place_piece *p)
 
 static enum place_state piece_pulled(struct place_piece *p)
 {
+	if (place_of(p)->forsaken)
+		return PLACE_DONE;
 	return place_of(p)->open ? PLACE_DISK : PLACE_PULLED;
 }
 
@@ -522,7 +556,8 @@ static enum place_state piece_putting(struct place_piece *p)
 static void plan(struct req *r, uint64_t off, uint32_t total)
 {
 	const struct export_data *d = &r->exp->conf.data;
-	uint32_t grain = export_data_grain(d, total);
+	size_t max = rpcrdma_req_buf_max(r->rpc);
+	uint32_t grain = (uint32_t)MIN((size_t)export_data_grain(d, total), max);
 	struct place *pl = &r->place;
 
 	pl->overlap = d->overlap != DATA_OVERLAP_OFF && total > grain &&
@@ -581,7 +616,7 @@ void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t tot
 	pl->err = 0;
 	pl->short_read = pl->no_room = pl->sync_failed = pl->lost = pl->piecewise = false;
 	pl->theirs = false;
-	pl->overlap = pl->in_order = false;
+	pl->overlap = pl->in_order = pl->starved = pl->forsaken = false;
 	pl->open = kind != PLACE_WRITE;
 	pl->out = pl->busy = pl->putting = 0;
 	pl->shift = 0;
@@ -611,7 +646,7 @@ static struct place_piece *begin_piece(struct req *r)
 	struct place *pl = &r->place;
 	struct place_piece *p;
 
-	if (!pl->cut.left || !has_free_window(pl))
+	if (!pl->cut.left || !has_free_window(pl) || pl->starved)
 		return NULL;
 	p = piece_get(r); /* never NULL for the only one */
 	if (!p)
@@ -680,6 +715,20 @@ void place_open(struct req *r)
 {
 	r->place.open = true;
 	wake_all(&r->place, PLACE_PULLED);
+}
+
+/** place_forsake - see place.h */
+bool place_forsake(struct req *r)
+{
+	struct place *pl = &r->place;
+
+	if (pl->kind != PLACE_WRITE || !pl->piecewise)
+		return false;
+	pl->forsaken = true;
+	cut_stop(&pl->cut);
+	wake_all(pl, PLACE_PULLED);
+	(void)place_run(r);
+	return true;
 }
 
 /** place_settle - see place.h */

@@ -74,6 +74,8 @@ struct place {
 	bool lost;	 /* WRITE: the caller went away before all of it was pulled */
 	bool sync_failed;
 	bool piecewise;	  /* no memory for the whole: each piece has a buffer of its own */
+	bool starved;	  /* one of them waits for it: the next begins when that one has it */
+	bool forsaken;	  /* WRITE: what was pulled is not wanted any more */
 	unsigned out;	  /* pieces under way */
 	unsigned busy;	  /* of them, those whose operation is out */
 	unsigned putting; /* pieces that the transport has, and that are not waited for */
@@ -105,6 +107,15 @@ bool place_pulled(const struct req *r);
 
 /** place_open - PLACE_WRITE: the file is there; place_run() takes the data to it */
 void place_open(struct req *r);
+
+/** place_forsake - PLACE_WRITE, not open: somebody else does it; go on until nothing is held that
+ * others may wait for
+ *
+ * What has one buffer for the whole waits for no more, and keeps it. May be called again.
+ *
+ * Return: was there anything to give up? It cannot be opened then.
+ */
+bool place_forsake(struct req *r);
 
 /** place_settle - it ends here: nothing more is begun
  *

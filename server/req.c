@@ -529,10 +529,15 @@ static enum req_state state_entering(struct req *r)
 {
 	switch (once_enter(r)) {
 	case DRC_EXECUTE:
-		return execute(r);
+		if (!r->place.forsaken)
+			return execute(r);
+		/* the one that it joined came to nothing, and its own data is gone: to be sent again */
+		r->end = REQ_END_DROP;
+		return REQ_REPLYING;
 	case DRC_REPLAY:
 		return REQ_REPLYING;
 	case DRC_JOINED:
+		(void)place_forsake(r); /* the other may wait for its memory */
 		return REQ_ENTERING;
 	case DRC_NO_MEMORY:
 		break;

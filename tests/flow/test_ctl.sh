@@ -101,6 +101,8 @@ says "^listens on  *local://$work/sock\$"
 ok "$LEAT" ctl stats "$tcp"
 says '^cpu_us +[0-9]+$'
 says '^drc_hits +[0-9]+$'
+says '^pool_limit +268435456$'
+says '^pool_4k_free +[0-9]+$'
 ok "$LEAT" ctl info "$url/none/such" # no export is needed for that
 
 # wrong usage

@@ -74,7 +74,7 @@ static void command_line(void **state)
 		args(c,
 		     "--export /x=%s,ro --listen tcp://127.0.0.1:0 --reactors 3 --workers auto "
 		     "--poll busy --inline 8192 --credits 7 -v "
-		     "--drc-entries 0 --drc-bytes 65536",
+		     "--drc-entries 0 --drc-bytes 65536 --pinned-max 716800",
 		     c->dir.path),
 		CONF_RUN);
 	assert_int_equal(c->conf.nexports, 1);
@@ -89,6 +89,7 @@ static void command_line(void **state)
 	assert_int_equal(c->conf.credits, 7);
 	assert_int_equal(c->conf.drc_entries, 0);
 	assert_int_equal(c->conf.drc_bytes, 65536);
+	assert_int_equal(c->conf.pinned_max, 716800);
 	assert_int_equal(c->conf.log_level, LOG_LEVEL_DEBUG);
 	assert_false(c->conf.everyone);
 	assert_false(c->conf.no_private_data);
@@ -124,6 +125,8 @@ static void command_line_refused(void **state)
 		{ "--export /tmp --drc-entries many", "drc-entries", CONF_USAGE },
 		{ "--export /tmp --drc-bytes 65535", "drc-bytes", CONF_USAGE },
 		{ "--export /tmp --drc-bytes 0", "drc-bytes", CONF_USAGE },
+		{ "--export /tmp --pinned-max 524287", "from 524288", CONF_USAGE },
+		{ "--export /tmp --pinned-max 700K", "pinned-max", CONF_USAGE },
 		{ "--export /tmp --poll often", "often", CONF_USAGE },
 		{ "--export /tmp --private-data", "--private-data", CONF_USAGE },
 		{ "--export /tmp --no-private-data=yes", "--no-private-data", CONF_USAGE },

@@ -31,6 +31,7 @@ struct op {
 static struct op ops[OPS_MAX];
 static unsigned nops, bufs_left, bufs_out, resumed;
 static size_t buf_max; /* longer ones cannot be had now */
+static size_t never_beyond; /* longer ones cannot be had at all */
 static uint32_t room;
 static bool direct, inline_disk, by_chunk;
 static char disk[TOTAL + 1], caller[TOTAL + 1], direct_mem[TOTAL];
@@ -50,6 +51,8 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	struct rpcrdma_buf *b;
 
 	(void)req;
+	if (bytes > never_beyond)
+		return -EMSGSIZE;
 	if (!bufs_left || bytes > buf_max)
 		return -ENOBUFS;
 	bufs_left--;
@@ -59,6 +62,18 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	b->bytes = bytes;
 	*ret = b;
 	return 0;
+}
+
+size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req)
+{
+	(void)req;
+	return never_beyond;
+}
+
+size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
+{
+	(void)d;
+	return RPCRDMA_BUF_MAX;
 }
 
 void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *b)
@@ -185,7 +200,7 @@ static int setup(void **state)
 	bufs_left = 100;
 	room = 1000;
 	stretch = 0;
-	buf_max = SIZE_MAX;
+	buf_max = never_beyond = SIZE_MAX;
 	direct = inline_disk = false;
 	by_chunk = true;
 	list_init(&reactor.free_pieces);
@@ -280,6 +295,20 @@ static unsigned complete_all(bool last_first)
 			return n;
 		complete(found, 0);
 		n++;
+	}
+}
+
+/* the same, but who waits for memory is only told when there is some; it may not be enough, ever */
+static void complete_what_can(void)
+{
+	for (;;) {
+		unsigned i = 0;
+
+		while (i < nops && (ops[i].done || (ops[i].kind == OP_BUF && !bufs_left)))
+			i++;
+		if (i == nops)
+			return;
+		complete(i, 0);
 	}
 }
 
@@ -385,6 +414,136 @@ static void piecewise(void **state)
 	(void)complete_all(false);
 	assert_true(place_run(r));
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+}
+
+static unsigned waiting_for_bufs(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < nops; i++)
+		n += ops[i].kind == OP_BUF && !ops[i].done;
+	return n;
+}
+
+/* A pool that never has so large a buffer: one of those it has is enough, with overlap or without. */
+static void cut_by_memory(void **state)
+{
+	static const enum data_overlap kinds[] = { DATA_OVERLAP_OFF, DATA_OVERLAP_ORDERED,
+						   DATA_OVERLAP_STREAMS };
+	struct req *r = *state;
+
+	never_beyond = 4;
+	bufs_left = 1;
+	for (unsigned k = 0; k < ARRAY_SIZE(kinds); k++) {
+		exp0.conf.data.overlap = kinds[k];
+		nops = 0;
+		memset(caller, '.', TOTAL);
+		begin(r, PLACE_READ, 13); /* more than there is */
+		assert_int_equal(waiting_for_bufs(), 1);
+		complete_what_can();
+		assert_true(place_run(r));
+		assert_int_equal(r->place.good, TOTAL);
+		assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+		place_fini(r);
+
+		nops = 0;
+		memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+		memset(disk, '.', TOTAL);
+		r->args.write.data.length = TOTAL;
+		begin(r, PLACE_WRITE, 13);
+		complete_what_can();
+		assert_true(place_run(r));
+		assert_int_equal(r->place.good, TOTAL);
+		assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+		place_fini(r);
+		memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+		assert_int_equal(bufs_left, 1);
+	}
+
+	/* a path is needed whole */
+	place_start(r, PLACE_PULL, 0, 5);
+	assert_true(place_run(r));
+	assert_int_equal(r->place.err, -EMSGSIZE);
+}
+
+/* Pieces that wait for their turn must not hold what the one whose turn it is waits for: with several
+ * members they do not begin in the order of the file, unless there is too little memory for that. */
+static void in_order_with_little_memory(void **state)
+{
+	struct req *r = *state;
+
+	exp0.conf.data = (struct export_data){ .overlap = DATA_OVERLAP_ORDERED, .streams = 3,
+					       .chunk = 6 };
+	buf_max = 2;
+	bufs_left = 3;
+	begin(r, PLACE_READ, 2);
+	complete_what_can();
+	assert_int_equal(waiting_for_bufs(), 0);
+	assert_true(place_run(r));
+	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+}
+
+/* A stream can be pulled from in one order only, whoever has to wait for memory. */
+static void stream_with_little_memory(void **state)
+{
+	struct req *r = *state;
+	uint32_t at = 0;
+
+	by_chunk = false;
+	never_beyond = 4;
+	bufs_left = 2;
+	r->args.write.data.length = TOTAL;
+	memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+	begin(r, PLACE_WRITE, TOTAL);
+	while (waiting_for_bufs() || !place_run(r)) {
+		unsigned i = nops;
+
+		while (i-- > 0) /* the last first, as far as there is a choice */
+			if (!ops[i].done && (ops[i].kind != OP_BUF || bufs_left))
+				break;
+		assert_true(i < nops);
+		complete(i, 0);
+	}
+	for (unsigned i = 0; i < nops; i++) {
+		if (ops[i].kind != OP_PULL)
+			continue;
+		assert_int_equal(ops[i].off, at);
+		at += ops[i].len;
+	}
+	assert_int_equal(at, TOTAL);
+	assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
+}
+
+/* It waits for its twin, and the twin for memory: so it lets go of its own. */
+static void twin_lets_go(void **state)
+{
+	struct req *r = *state;
+
+	never_beyond = 4;
+	bufs_left = 2;
+	r->args.write.data.length = TOTAL;
+	exp0.conf.data.grain = 4;
+	place_start(r, PLACE_WRITE, 0, TOTAL);
+	assert_false(place_run(r));
+	complete(0, 0);
+	assert_true(place_pulled(r));
+	assert_int_equal(bufs_out, 2); /* one is there, one on its way, and a third piece waits */
+	assert_int_equal(waiting_for_bufs(), 1);
+	assert_true(place_forsake(r));
+	assert_int_equal(bufs_out, 1);
+	(void)complete_all(false);
+	assert_true(place_forsake(r)); /* as after each completion */
+	assert_int_equal(bufs_out, 0);
+	assert_true(place_settle(r));
+	place_fini(r);
+
+	never_beyond = SIZE_MAX; /* one that holds all it will need */
+	nops = 0;
+	place_start(r, PLACE_WRITE, 0, TOTAL);
+	(void)place_run(r);
+	(void)complete_all(false);
+	assert_false(place_forsake(r));
+	assert_int_equal(bufs_out, 1);
 }
 
 /* more pieces than may be under way: the transport has to be through with some first */
@@ -761,6 +920,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(side_by_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(piecewise, setup, teardown),
+		cmocka_unit_test_setup_teardown(cut_by_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_order_with_little_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(stream_with_little_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(twin_lets_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_chunk, setup, teardown),
