@@ -773,6 +773,7 @@ void place_fini(struct req *r)
 		piece_free(list_entry(n, struct place_piece, link));
 	put_buf(r);
 	pl->kind = PLACE_NONE;
+	pl->forsaken = false; /* the next request of this memory may have no payload to forsake */
 }
 
 /** place_pool_fini - see place.h */
