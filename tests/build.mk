@@ -17,7 +17,7 @@ HOUSE := $(O)/libdump.a $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librp
 HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
 # What a test's program needs beyond the house: LDFLAGS_NAME.
-LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
 LDFLAGS_test_slab := -Wl,--wrap=mmap,--wrap=madvise

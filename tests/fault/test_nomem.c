@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_nomem.c - the Nth allocation fails, for N from 1 until none is left to fail
+ * test_nomem.c - the Nth allocation, mapping or registration fails, for N from 1 until none is left to
+ * fail
  *
  * A client and a server in one thread do everything that moves data: inline, Read, Write and Reply
  * chunks, a long call. Whatever fails, every call ends exactly once, with its data right or with an
@@ -13,11 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "local_int.h"
 #include "rpcrdma.h"
 #include "wire_svc.h"
 
@@ -52,6 +55,30 @@ void *__wrap_calloc(size_t n, size_t m)
 void *__wrap_realloc(void *p, size_t n)
 {
 	return fails() ? NULL : __real_realloc(p, n);
+}
+
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+int __real_rr_local_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
+int __wrap_rr_local_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
+
+static unsigned long mappings, registrations; /* that failed */
+
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	if (!fails())
+		return __real_mmap(addr, len, prot, flags, fd, off);
+	mappings++;
+	errno = ENOMEM;
+	return MAP_FAILED;
+}
+
+int __wrap_rr_local_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
+{
+	if (!fails())
+		return __real_rr_local_mr_reg(pd, attr, ret);
+	registrations++;
+	return -ENOMEM;
 }
 
 /* ---- the service: PUT is pulled whole, GET placed, BIG encoded ---- */
@@ -332,7 +359,7 @@ static void until_nothing_fails(const char *url)
 		countdown = 0;
 		assert_in_range(n, 1, 5000);
 	} while (failed);
-	print_message("%lu allocations, each failed once\n", n - 1);
+	print_message("%lu allocations, mappings and registrations, each failed once\n", n - 1);
 	assert_in_range(n, 10, 5000);
 }
 
@@ -343,6 +370,7 @@ static void over_local(void **state)
 	(void)state;
 	snprintf(url, sizeof(url), "local:///tmp/leat-nomem-%d.sock", (int)getpid());
 	until_nothing_fails(url);
+	assert_true(mappings > 2 && registrations > 2);
 }
 
 static void over_tcp(void **state)
