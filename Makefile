@@ -168,6 +168,7 @@ bench:
 	@$(SUB) all bench-tools
 	@scripts/bench.sh
 	@scripts/bench-names.sh
+	@scripts/bench-data.sh
 
 bench-vm:
 	@scripts/deps.sh install build rdma interop || echo 'bench-vm: something is missing; what cannot run says so'
