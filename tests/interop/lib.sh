@@ -204,12 +204,12 @@ leatd_stop() {
 
 # ---- Linux's client ---------------------------------------------------------------------------------
 
-# mounted DIR rdma|tcp [,OPTION...]: what leatd serves; from another address: from=ADDRESS mounted ...
+# mounted DIR rdma|tcp [,OPTION...]: what leatd serves; from another address: from=ADDRESS; another export: of=/NAME
 mounted() {
 	port=2049
 	[ "$2" = tcp ] || port=20049
 	mount -t nfs -o "vers=3,proto=$2,port=$port,mountport=2049,mountproto=tcp,nolock${3:-}" \
-		"${from:-$addr}:/demo" "$1"
+		"${from:-$addr}:${of:-/demo}" "$1"
 }
 
 cold() { echo 3 >/proc/sys/vm/drop_caches; }
