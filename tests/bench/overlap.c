@@ -10,7 +10,7 @@
  * request of l bytes in pieces of g takes, with one of them under way at once, at least
  *
  *     off        l/d + l/n
- *     ordered    m c/d + (l-c)/min(d,n) + c/n       the first chunk is whole when the first row is
+ *     ordered    m c/d + (l-c)/min(d,n) + c/n       (as the papers have it, in chunks; pieces do better)
  *     streams    max(l/d + m g/n, m g/d + l/n)      all members fill their first piece at once
  *
  * (for l < m c only l/c members are at work, each at its own rate), and with q of them at least
