@@ -298,7 +298,7 @@ struct groups_answer groups_ask(uint32_t uid)
 {
 	struct groups_answer a = { 0 };
 	struct passwd pw;
-	char *buf;
+	char *buf = NULL;
 
 	a.err = find_user(uid, &pw, &buf);
 	if (a.err)
