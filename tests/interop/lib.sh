@@ -168,23 +168,26 @@ leatd_start() {
 	mkdir -p "$work/export"
 	rm -f "$work/words"
 	mkfifo "$work/words"
-	exec 3<>"$work/words"
 	"$LEATD" --state-dir "$work/state" \
 		--export "/demo=$work/export,rw,no_root_squash,clients=10.77.0.0/16,clients=fd77::/16" \
 		--listen "rdma://0.0.0.0:20049" --listen "tcp://0.0.0.0:2049" "$@" >"$work/words" 2>&1 3<&- 4>&- &
 	leatd_pid=$!
+	exec 3<"$work/words"
+	# until it is ready, or has ended
 	while read -r line <&3; do
 		echo "$line" >>"$work/leatd.log"
 		case $line in
 		'leatd: ready') break ;;
 		*[Ee]rror* | *cannot* | *failed*)
-			echo "  leatd: $line"
-			failed=$((failed + 1))
 			kill "$leatd_pid"
 			break
 			;;
 		esac
 	done
+	[ "$line" = 'leatd: ready' ] || {
+		echo "  leatd did not start: $(tail -n 1 "$work/leatd.log")"
+		failed=$((failed + 1))
+	}
 	cat <&3 >>"$work/leatd.log" 3<&- 4>&- &
 	leatd_cat=$!
 	exec 3<&-
