@@ -6,13 +6,13 @@ XDR_SRCS := $(wildcard xdr/*.c)
 XDR_OBJS := $(XDR_SRCS:%.c=$(O)/%.o) $(GEN_NAMES:%=$(O)/gen/%_xdr.o)
 
 # rpcgen names the header after its argument, and does not overwrite: hence cd and rm. -N: arguments
-# as a prototype says. No stubs: call.c and req.c do their own calling and serving.
+# as a prototype says. -i 0: no inline code, whose conversions compilers warn of. No stubs: call.c and req.c do their own calling and serving.
 $(GEN)/%.h: xdr/%.x
 	@mkdir -p $(@D)
 	$(call say,RPCGEN,$@)rm -f $@ && cd xdr && $(RPCGEN) -N -h -o ../$@ $*.x
 $(GEN)/%_xdr.c: xdr/%.x
 	@mkdir -p $(@D)
-	$(call say,RPCGEN,$@)rm -f $@ && cd xdr && $(RPCGEN) -N -c -o ../$@ $*.x
+	$(call say,RPCGEN,$@)rm -f $@ && cd xdr && $(RPCGEN) -N -i 0 -c -o ../$@ $*.x
 
 $(O)/libxdr.a: $(XDR_OBJS)
 	$(archive)

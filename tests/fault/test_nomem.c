@@ -300,7 +300,7 @@ static void everything(const char *url)
 	struct rpcrdma_clnt *c = NULL;
 	struct rpcrdma_clnt_attr attr = { .timeout_ms = 200, .backoff_ms = 1, .credits = 8 };
 	struct rpcrdma_addr addr;
-	unsigned started = 0, ended = 0;
+	unsigned ended = 0;
 
 	engine = NULL;
 	opened = closed = 0;
@@ -331,7 +331,6 @@ static void everything(const char *url)
 		if (rc)
 			assert_int_equal(rc, -ENOMEM);
 		asks[i].call.priv = rc ? NULL : asks[i].call.priv;
-		started += !rc;
 		asks[i].done = rc ? 1 : 0;
 		asks[i].err = rc;
 	}
