@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "piece.c"
 #include "place.c"
 #include "server_int.h"
 

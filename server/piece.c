@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * piece.c - one piece of a payload on its way between store and transport: its states
+ *
+ * Operation: a piece goes on by itself as far as it can (piece_run); what it has to wait for makes
+ *            it ready again, and the request with it:
+ *
+ *              READ   NEED_BUF --> DISK --> TURN --> PUTTING --> DONE
+ *              WRITE  NEED_BUF --> PULLING --> PULLED --> DISK --> DONE
+ *              PULL   NEED_BUF --> PULLING --> DONE
+ *              SYNC   DISK --> DONE
+ *
+ *     from      to        by             when
+ *     NEED_BUF  NEED_BUF  piece_need_buf the pool is empty: waits in its FIFO
+ *     NEED_BUF  DISK      piece_need_buf READ: the caller's own memory can be read into, or a buffer
+ *                                        is there
+ *     NEED_BUF  PULLED    piece_need_buf WRITE: the data came with the message, or may stay where it is
+ *     NEED_BUF  PULLING   piece_need_buf a buffer is there
+ *     PULLING   PULLED    piece_pulling  the data has come; WRITE
+ *     PULLING   DONE      piece_pulling  the data has come; PULL. Or it never will
+ *     PULLED    DISK      piece_pulled   place_open() was called
+ *     DISK      TURN      piece_disk     READ into a buffer
+ *     DISK      DONE      piece_disk     WRITE, SYNC, READ into the caller's memory, or an error
+ *     TURN      PUTTING   piece_turn     all before it has been put, or no order is kept
+ *     TURN      DONE      piece_turn     it lies beyond what can be answered
+ *     PUTTING   DONE      piece_putting  the transport has the piece
+ *
+ * Memory:    the piece is part of its request, or recycled by the reactor; its buffer as place.c says.
+ * Threads:   the reactor's.
+ * Errors:    in place.good and place.err, see place.c.
+ */
+#include "piece.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/trace.h"
+#include "reactor.h"
+#include "req.h"
+
+#define SUBMIT_SLOW_NS (500 * NS_PER_US) /* a reactor should not be held up longer than this */
+
+static enum place_state piece_need_buf(struct place_piece *p);
+static enum place_state piece_pulling(struct place_piece *p);
+static enum place_state piece_pulled(struct place_piece *p);
+static enum place_state piece_disk(struct place_piece *p);
+static enum place_state piece_turn(struct place_piece *p);
+static enum place_state piece_putting(struct place_piece *p);
+
+static enum place_state (*const piece_states[])(struct place_piece *p) = {
+	[PLACE_NEED_BUF] = piece_need_buf, [PLACE_PULLING] = piece_pulling,
+	[PLACE_PULLED] = piece_pulled,	   [PLACE_DISK] = piece_disk,
+	[PLACE_TURN] = piece_turn,	   [PLACE_PUTTING] = piece_putting,
+};
+
+/** piece_run - see piece.h
+ *
+ * Until it is woken, or ended: the states below that cannot go on for something else than an
+ * operation of theirs just return themselves, and whoever can change that makes them ready.
+ */
+void piece_run(struct place_piece *p)
+{
+	enum place_state next;
+
+	while (!p->busy && p->state != PLACE_DONE) {
+		next = piece_states[p->state](p);
+		if (next == p->state)
+			return;
+		TRACE3(place_state, p->req->xid, p->off, next);
+		p->state = next;
+		p->started = false;
+	}
+}
+
+/** piece_make_ready - see piece.h */
+void piece_make_ready(struct place_piece *p)
+{
+	if (!list_is_linked(&p->ready))
+		list_add_tail(&place_of(p)->ready, &p->ready);
+}
+
+static void op_begins(struct place_piece *p)
+{
+	p->started = p->busy = true;
+	place_of(p)->busy++;
+}
+
+static void op_ended(struct place_piece *p)
+{
+	p->busy = false;
+	place_of(p)->busy--;
+}
+
+/* a completion: on with the piece, and with the request if that was the last */
+static void piece_wake(struct place_piece *p)
+{
+	op_ended(p);
+	piece_make_ready(p);
+	req_run(p->req);
+}
+
+/** piece_wake_all - see piece.h */
+void piece_wake_all(struct place *pl, enum place_state state)
+{
+	list_for_each(n, &pl->pieces) {
+		struct place_piece *p = list_entry(n, struct place_piece, link);
+
+		if (p->state == state && !p->busy)
+			piece_make_ready(p);
+	}
+}
+
+/* the payload is as it should be up to @end at most */
+static void good_until(struct place *pl, uint32_t end, int err)
+{
+	if (end < pl->good || (end == pl->good && !pl->err)) {
+		pl->good = end;
+		pl->err = err;
+	}
+	cut_stop(&pl->cut); /* nothing further need be begun */
+	piece_wake_all(pl, PLACE_TURN);
+}
+
+static enum place_state piece_fail(struct place_piece *p, int err)
+{
+	good_until(place_of(p), p->off, err);
+	return PLACE_DONE;
+}
+
+/* ---- NEED_BUF ----------------------------------------------------------------------------- */
+
+static void on_buf(struct rpcrdma_buf_waiter *w)
+{
+	struct place_piece *p = container_of(w, struct place_piece, waiter);
+
+	place_of(p)->starved = false;
+	piece_wake(p);
+}
+
+static int wait_for_buf(struct place_piece *p)
+{
+	op_begins(p);
+	place_of(p)->starved = true;
+	p->waiter.fn = on_buf;
+	rpcrdma_req_buf_wait(p->req->rpc, &p->waiter);
+	return -EINPROGRESS;
+}
+
+/* The whole is too much to ask for, now or ever. This is the first piece, and the others have not
+ * begun. Without overlap it was the whole so far; pieces that are put in order get memory in order. */
+static void go_piecewise(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	size_t max = rpcrdma_req_buf_max(p->req->rpc);
+
+	pl->piecewise = true;
+	if (pl->overlap && !pl->in_order)
+		return;
+	cut_start(&pl->cut, pl->cut.base, pl->total, pl->overlap ? pl->cut.grain : (uint32_t)max, 1,
+		  0);
+	(void)cut_next(&pl->cut, &p->off, &p->len, &p->stream);
+}
+
+/* what is needed whole is not */
+static bool can_be_cut(const struct place *pl)
+{
+	return pl->kind == PLACE_READ || pl->kind == PLACE_WRITE;
+}
+
+/* Return: 0: p->here is memory for it; -EINPROGRESS: it waits; -errno */
+static int buf_for(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	struct rpcrdma_req *rpc = p->req->rpc;
+	size_t bytes = pl->shift + pl->total;
+	int err = 0;
+
+	if (!pl->buf && !pl->piecewise) {
+		err = rpcrdma_req_buf_get(rpc, bytes, &pl->buf);
+		if (err && (pl->overlap || (err == -EMSGSIZE && can_be_cut(pl)))) {
+			go_piecewise(p);
+			err = 0;
+		}
+	}
+	if (!err && pl->piecewise && !p->buf) {
+		bytes = (p->off ? 0 : pl->shift) + p->len;
+		err = rpcrdma_req_buf_get(rpc, bytes, &p->buf);
+	}
+	return err == -ENOBUFS ? wait_for_buf(p) : err;
+}
+
+/* where its bytes lie in its buffer; Return: the buffer */
+static struct rpcrdma_buf *buf_of(const struct place_piece *p, size_t *ret_off)
+{
+	const struct place *pl = place_of(p);
+
+	*ret_off = p->buf && p->off ? 0 : pl->shift + (p->buf ? 0 : p->off);
+	return p->buf ? p->buf : pl->buf;
+}
+
+static enum place_state use_buf(struct place_piece *p)
+{
+	struct rpcrdma_buf *b;
+	size_t off;
+	int err = buf_for(p);
+
+	if (err == -EINPROGRESS)
+		return PLACE_NEED_BUF;
+	if (err)
+		return piece_fail(p, err);
+	b = buf_of(p, &off);
+	p->here = (struct iovec){ .iov_base = (char *)b->addr + off, .iov_len = p->len };
+	p->iov = &p->here;
+	p->iovcnt = 1;
+	return place_of(p)->kind == PLACE_READ ? PLACE_DISK : PLACE_PULLING;
+}
+
+/* the arguments' bytes, if they came with the message */
+static char *arrived(struct req *r)
+{
+	const struct rpcrdma_payload *data = place_payload(r);
+
+	return data->iovcnt ? data->iov[0].iov_base : NULL;
+}
+
+/* Straight into the caller's memory, where that can be had and is not moot: 0 or -errno. */
+static int sink(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	int err;
+
+	if (pl->overlap || pl->piecewise)
+		return -EOPNOTSUPP;
+	p->iov = pl->iov;
+	p->iovcnt = PLACE_IOV_MAX;
+	err = rpcrdma_req_sink(p->req->rpc, p->off, p->len, p->iov, &p->iovcnt);
+	pl->no_room |= err == -EMSGSIZE;
+	return err;
+}
+
+/* Straight from the caller's memory: for callers who are trusted to leave it alone until they have
+ * their answer. What they do to it meanwhile is in the file, and nowhere else. */
+static bool source(struct place_piece *p)
+{
+	struct req *r = p->req;
+	struct place *pl = &r->place;
+
+	if (pl->kind != PLACE_WRITE || pl->overlap || pl->piecewise || !r->exp->conf.data.trust_clients)
+		return false;
+	p->iov = pl->iov;
+	p->iovcnt = PLACE_IOV_MAX;
+	pl->theirs = !rpcrdma_req_source(r->rpc, p->off, p->len, p->iov, &p->iovcnt);
+	return pl->theirs;
+}
+
+static enum place_state piece_need_buf(struct place_piece *p)
+{
+	struct req *r = p->req;
+	char *here;
+	int err;
+
+	if (r->place.forsaken)
+		return PLACE_DONE;
+	if (r->place.kind == PLACE_READ) {
+		err = sink(p);
+		if (err)
+			return err == -EMSGSIZE ? piece_fail(p, err) : use_buf(p);
+		return PLACE_DISK;
+	}
+	here = arrived(r);
+	if (!here)
+		return source(p) ? PLACE_PULLED : use_buf(p);
+	p->here = (struct iovec){ .iov_base = here + p->off, .iov_len = p->len };
+	p->iov = &p->here;
+	p->iovcnt = 1;
+	return r->place.kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+}
+
+/* ---- PULLING, PULLED ---------------------------------------------------------------------- */
+
+static void on_pulled(struct rpcrdma_piece *xfer, int err)
+{
+	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
+
+	xfer->err = err;
+	where_net(p->req, -1, p->off);
+	piece_wake(p);
+}
+
+static void describe(struct place_piece *p, void (*done)(struct rpcrdma_piece *xfer, int err))
+{
+	p->xfer = (struct rpcrdma_piece){ .off = p->off, .len = p->len, .done = done };
+	p->xfer.buf = buf_of(p, &p->xfer.buf_off);
+}
+
+static enum place_state piece_pulling(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	int err;
+
+	if (!p->started) {
+		describe(p, on_pulled);
+		op_begins(p);
+		where_net(p->req, 1, p->off);
+		err = rpcrdma_req_pull(p->req->rpc, &p->xfer);
+		if (!err)
+			return PLACE_PULLING;
+		op_ended(p);
+		where_net(p->req, -1, p->off);
+		p->xfer.err = err;
+	}
+	if (p->xfer.err) {
+		pl->lost = pl->kind == PLACE_WRITE;
+		return piece_fail(p, p->xfer.err);
+	}
+	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+}
+
+static enum place_state piece_pulled(struct place_piece *p)
+{
+	if (place_of(p)->forsaken)
+		return PLACE_DONE;
+	return place_of(p)->open ? PLACE_DISK : PLACE_PULLED;
+}
+
+/* ---- DISK --------------------------------------------------------------------------------- */
+
+static void on_disk(struct store_io *io)
+{
+	struct place_piece *p = container_of(io, struct place_piece, io);
+
+	where_disk(p->req, -1, p->off);
+	piece_wake(p);
+}
+
+/* what a read may spoil around the piece: the parts of one buffer have no space between them */
+static void fill_pads(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	const struct rpcrdma_buf *b;
+	size_t off, end;
+
+	p->io.pad_head = p->io.pad_tail = 0;
+	if (p->iov != &p->here)
+		return;
+	b = buf_of(p, &off);
+	end = off + p->len;
+	p->io.pad_head = p->off ? 0 : (uint32_t)off;
+	if (p->buf || p->off + p->len == pl->total)
+		p->io.pad_tail = (uint32_t)(b->bytes - end);
+}
+
+static void fill_io(struct place_piece *p)
+{
+	struct req *r = p->req;
+	struct store_io *io = &p->io;
+
+	io->file = &r->file->file;
+	io->iov = p->iov;
+	io->iovcnt = p->iovcnt;
+	io->off = r->place.cut.base + p->off;
+	io->bytes = p->len;
+	io->done = on_disk;
+	io->creds = &r->creds;
+	switch (r->place.kind) {
+	case PLACE_READ:
+		io->op = STORE_READ;
+		io->size_hint = r->stx.stx_size;
+		fill_pads(p);
+		return;
+	case PLACE_WRITE:
+		io->op = STORE_WRITE;
+		io->stable = r->exp->conf.async ? STORE_UNSTABLE :
+						  (enum store_stable)r->args.write.stable;
+		io->has_setid = r->stx.stx_mode & (S_ISUID | S_ISGID);
+		return;
+	default:
+		io->op = STORE_SYNC;
+		return;
+	}
+}
+
+/* Return: finished already? */
+static bool submit(struct place_piece *p)
+{
+	struct req *r = p->req;
+	uint64_t start, end;
+	bool now;
+
+	where_disk(r, 1, p->off);
+	start = where_now(r);
+	now = store_submit(r->exports->stores[r->exp->idx], &p->io);
+	if (now)
+		where_disk(r, -1, p->off);
+	end = now ? where_now(r) : clock_now_ns();
+	/* a megabyte from the page cache takes its time, and is none spent waiting */
+	if (end - start > SUBMIT_SLOW_NS + p->len)
+		reactor_count(r->reactor, submit_blocked);
+	return now;
+}
+
+static enum place_state piece_disk(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	uint32_t got;
+
+	if (!p->started) {
+		fill_io(p);
+		op_begins(p);
+		if (!submit(p))
+			return PLACE_DISK;
+		op_ended(p);
+	}
+	if (p->io.sync_failed)
+		pl->sync_failed = true;
+	if (p->io.res < 0)
+		return piece_fail(p, p->io.res == -EFAULT ? -EIO : p->io.res);
+	got = (uint32_t)p->io.res;
+	if (got < p->len) {
+		pl->short_read |= pl->kind == PLACE_READ;
+		good_until(pl, p->off + got, 0);
+	}
+	if (pl->kind != PLACE_READ || p->iov != &p->here || !got)
+		return PLACE_DONE;
+	p->len = got;
+	return PLACE_TURN;
+}
+
+/* ---- TURN, PUTTING ------------------------------------------------------------------------ */
+
+static enum place_state piece_turn(struct place_piece *p)
+{
+	const struct place *pl = place_of(p);
+
+	if (p->off >= pl->good)
+		return PLACE_DONE;
+	return !pl->in_order || p->off == pl->turn ? PLACE_PUTTING : PLACE_TURN;
+}
+
+/** piece_free - see piece.h */
+void piece_free(struct place_piece *p)
+{
+	struct req *r = p->req;
+
+	if (p->buf)
+		rpcrdma_buf_put(r->reactor->engine, p->buf);
+	p->buf = NULL;
+	list_del(&p->link);
+	list_del(&p->ready);
+	if (p != &r->place.first)
+		list_add_head(&r->reactor->free_pieces, &p->link);
+}
+
+/* The transport is through with it. The reply may be on its way by now; if there is more to begin, it
+ * is not. */
+static void on_put(struct rpcrdma_piece *xfer, int err)
+{
+	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
+	struct req *r = p->req;
+	struct place *pl = &r->place;
+	bool more = pl->cut.left;
+
+	pl->putting--;
+	where_net(r, -1, p->off);
+	if (err)
+		good_until(pl, p->off, err);
+	piece_free(p);
+	if (more)
+		req_run(r);
+}
+
+/* The last one goes in one chain with the answer, and is through when that is; unless somebody
+ * wants to know. What is part of a message goes with the answer in any case. */
+static bool goes_with_answer(const struct req *r)
+{
+	const struct place *pl = &r->place;
+
+	return !pl->cut.left && pl->out == 1 &&
+	       !(r->where.on && rpcrdma_req_by_chunk(r->rpc));
+}
+
+static enum place_state piece_putting(struct place_piece *p)
+{
+	struct place *pl = place_of(p);
+	bool lend = goes_with_answer(p->req);
+	int err;
+
+	describe(p, lend ? NULL : on_put);
+	err = rpcrdma_req_place(p->req->rpc, &p->xfer);
+	if (err) {
+		pl->no_room |= err == -EMSGSIZE;
+		return piece_fail(p, err);
+	}
+	p->lent = true;
+	if (!lend) {
+		pl->putting++;
+		where_net(p->req, 1, p->off);
+	}
+	pl->turn = p->off + p->len;
+	if (pl->in_order)
+		piece_wake_all(pl, PLACE_TURN);
+	return PLACE_DONE;
+}
