@@ -31,27 +31,12 @@ static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
 
 static int setup_tcp(void **state)
 {
-	struct nfs_peer *p = malloc(sizeof(*p));
-
-	nfs_peer_create(p, RPCRDMA_TCP, options);
-	*state = p;
-	return 0;
+	return nfs_peer_setup(state, RPCRDMA_TCP, options);
 }
 
 static int setup_local(void **state)
 {
-	struct nfs_peer *p = malloc(sizeof(*p));
-
-	nfs_peer_create(p, RPCRDMA_LOCAL, options);
-	*state = p;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	nfs_peer_destroy(*state);
-	free(*state);
-	return 0;
+	return nfs_peer_setup(state, RPCRDMA_LOCAL, options);
 }
 
 /* ---- lists ---- */
@@ -417,9 +402,9 @@ static void it_decides(void **state)
 }
 
 #define BOTH(f)                                                                                    \
-	{ #f " (tcp)", f, setup_tcp, teardown, NULL },                                             \
+	{ #f " (tcp)", f, setup_tcp, nfs_peer_teardown, NULL },                                             \
 	{                                                                                          \
-#f " (local)", f, setup_local, teardown, NULL                                      \
+#f " (local)", f, setup_local, nfs_peer_teardown, NULL                                      \
 	}
 
 int main(void)

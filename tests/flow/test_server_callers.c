@@ -27,27 +27,12 @@ static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
 
 static int setup_tcp(void **state)
 {
-	struct nfs_peer *p = malloc(sizeof(*p));
-
-	nfs_peer_create(p, RPCRDMA_TCP, options);
-	*state = p;
-	return 0;
+	return nfs_peer_setup(state, RPCRDMA_TCP, options);
 }
 
 static int setup_local(void **state)
 {
-	struct nfs_peer *p = malloc(sizeof(*p));
-
-	nfs_peer_create(p, RPCRDMA_LOCAL, options);
-	*state = p;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	nfs_peer_destroy(*state);
-	free(*state);
-	return 0;
+	return nfs_peer_setup(state, RPCRDMA_LOCAL, options);
 }
 
 static bool_t xdr_nothing(XDR *xdrs, void *p)
@@ -376,9 +361,9 @@ static void ends_with_silent_peers(void **state)
 }
 
 #define BOTH(f)                                                                                    \
-	{ #f " (tcp)", f, setup_tcp, teardown, NULL },                                             \
+	{ #f " (tcp)", f, setup_tcp, nfs_peer_teardown, NULL },                                             \
 	{                                                                                          \
-#f " (local)", f, setup_local, teardown, NULL                                      \
+#f " (local)", f, setup_local, nfs_peer_teardown, NULL                                      \
 	}
 
 int main(void)
@@ -387,8 +372,8 @@ int main(void)
 		BOTH(read_only_export),	      BOTH(not_admitted), BOTH(squashed),
 		BOTH(rights_change),	      BOTH(about_itself), BOTH(ends_busy),
 		BOTH(ends_with_silent_peers), BOTH(mount_below),
-		cmocka_unit_test_setup_teardown(reserved_ports, setup_local, teardown),
-		cmocka_unit_test_setup_teardown(mount_path_with_nul, setup_local, teardown),
+		cmocka_unit_test_setup_teardown(reserved_ports, setup_local, nfs_peer_teardown),
+		cmocka_unit_test_setup_teardown(mount_path_with_nul, setup_local, nfs_peer_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

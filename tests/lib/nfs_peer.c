@@ -331,3 +331,20 @@ uint32_t nfs_peer_access(struct nfs_peer *p, const struct nfs_fh *fh)
 	assert_int_equal(res.status, NFS3_OK);
 	return res.ACCESS3res_u.resok.access;
 }
+
+int nfs_peer_setup(void **state, enum rpcrdma_transport transport, const char *const *options)
+{
+	struct nfs_peer *p = malloc(sizeof(*p));
+
+	assert_non_null(p);
+	nfs_peer_create(p, transport, options);
+	*state = p;
+	return 0;
+}
+
+int nfs_peer_teardown(void **state)
+{
+	nfs_peer_destroy(*state);
+	free(*state);
+	return 0;
+}

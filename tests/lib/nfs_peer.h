@@ -52,6 +52,10 @@ void nfs_peer_create(struct nfs_peer *p, enum rpcrdma_transport transport,
 		     const char *const *options);
 void nfs_peer_destroy(struct nfs_peer *p);
 
+/** nfs_peer_setup, nfs_peer_teardown - for cmocka: one of its own for each test, in *@state */
+int nfs_peer_setup(void **state, enum rpcrdma_transport transport, const char *const *options);
+int nfs_peer_teardown(void **state);
+
 /** nfs_peer_create_tuned - the same with a server that @tune has a say in */
 void nfs_peer_create_tuned(struct nfs_peer *p, enum rpcrdma_transport transport,
 			   const char *const *options, void (*tune)(struct conf *conf));
