@@ -65,6 +65,15 @@ struct node {
 	size_t n, room;
 };
 
+/* A name that moved to another directory, which was not synced since. */
+struct move {
+	struct move *next;
+	struct id from, to;
+	int to_fd;
+	char name[NAME_BYTES];
+	pthread_t by;
+};
+
 static struct {
 	pthread_mutex_t lock;
 	bool on, cut;
@@ -73,6 +82,7 @@ static struct {
 	unsigned syncs, left, fail, failed;
 	uint64_t seed;
 	struct node *nodes;
+	struct move *moves;
 } disk = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int __real_fsync(int fd);
@@ -121,12 +131,17 @@ static struct id id_of(int dir_fd, const char *name, const struct statx *stx)
 	return id;
 }
 
+static bool is_same(struct id a, struct id b)
+{
+	return a.ino == b.ino && a.birth == b.birth && a.gen == b.gen;
+}
+
 static struct node *find(struct id id)
 {
 	struct node *n;
 
 	for (n = disk.nodes; n; n = n->next) {
-		if (n->id.ino == id.ino && n->id.birth == id.birth && n->id.gen == id.gen)
+		if (is_same(n->id, id))
 			return n;
 	}
 	return NULL;
@@ -233,6 +248,69 @@ static void keep_names(struct node *n, int fd)
 	closedir(dir);
 }
 
+/* ---- names that move between directories -------------------------------------------------- */
+
+static struct id id_of_fd(int fd)
+{
+	struct statx stx;
+
+	must(!statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx), "statx");
+	return id_of(fd, "", &stx);
+}
+
+static void note_move(int from_fd, int to_fd, const char *to)
+{
+	struct move *m = calloc(1, sizeof(*m));
+
+	must(m && strlen(to) < NAME_BYTES, "a move");
+	m->from = id_of_fd(from_fd);
+	m->to = id_of_fd(to_fd);
+	if (is_same(m->from, m->to)) {
+		free(m);
+		return;
+	}
+	memcpy(m->name, to, strlen(to));
+	m->to_fd = dup(to_fd);
+	must(m->to_fd >= 0, "dup");
+	m->by = pthread_self();
+	m->next = disk.moves;
+	disk.moves = m;
+}
+
+static void drop_entry(struct node *n, const char *name)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		if (!strcmp(n->entries[i].name, name)) {
+			n->entries[i] = n->entries[--n->n];
+			return;
+		}
+	}
+}
+
+/* The directory @id was synced: what moved into it has lasted with that; what moved out of it lasts
+ * where it went, or whoever moved it has himself to blame. */
+static void settle_moves(struct id id)
+{
+	struct move **p = &disk.moves;
+
+	while (*p) {
+		struct move *m = *p;
+		bool left = is_same(m->from, id);
+
+		if (!left && !is_same(m->to, id)) {
+			p = &m->next;
+			continue;
+		}
+		if (left && !pthread_equal(m->by, pthread_self())) {
+			drop_entry(get(m->to), m->name);
+			keep_entry(get(m->to), m->to_fd, m->name);
+		}
+		*p = m->next;
+		close(m->to_fd);
+		free(m);
+	}
+}
+
 static void keep_all(int fd)
 {
 	struct statx stx;
@@ -240,6 +318,7 @@ static void keep_all(int fd)
 
 	must(!statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &stx), "statx");
 	n = get(id_of(fd, "", &stx));
+	settle_moves(n->id);
 	keep_attrs(n, &stx);
 	if (S_ISREG(stx.stx_mode))
 		keep_units(n, fd, ~UINT64_C(0), &stx);
@@ -308,6 +387,7 @@ static int sync_fd(int fd, bool attrs)
 	n = get(id_of(fd, "", &stx));
 	if (S_ISDIR(stx.stx_mode)) {
 		keep_names(n, fd);
+		settle_moves(n->id);
 		return 0;
 	}
 	if (loses(n, 0)) {
@@ -370,6 +450,8 @@ int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to)
 	pthread_mutex_lock(&disk.lock);
 	rc = __real_renameat(from_fd, from, to_fd, to);
 	err = errno;
+	if (!rc && disk.on)
+		note_move(from_fd, to_fd, to);
 	pthread_mutex_unlock(&disk.lock);
 	errno = err;
 	return rc;
@@ -532,6 +614,13 @@ void forgetful_stop(void)
 {
 	pthread_mutex_lock(&disk.lock);
 	disk.on = false;
+	while (disk.moves) {
+		struct move *m = disk.moves;
+
+		disk.moves = m->next;
+		close(m->to_fd);
+		free(m);
+	}
 	while (disk.nodes) {
 		struct node *n = disk.nodes;
 

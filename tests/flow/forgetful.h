@@ -13,6 +13,9 @@
  * - names last by fsync() of their directory, taken as they are when it begins; a file whose name lasts
  *   and which was never synced is there as it was made, and empty: journals have both in one
  *   transaction;
+ * - a name that moves between directories lasts in the one before it is gone from the other, if it is
+ *   somebody else who has the other synced meanwhile: no server can keep him from that, and journals
+ *   have both in one transaction. Who moved it has to sync the new directory first;
  * - what is lost when a sync fails is lost for good: only that one caller is told, and the next sync
  *   succeeds, as on Linux.
  *
