@@ -7,6 +7,7 @@
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
 . scripts/private-leatd.sh
+. tests/lib/checks.sh
 
 work=$(mktemp -d)
 finish() {
@@ -17,24 +18,9 @@ finish() {
 trap finish EXIT
 umask 022
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
-ok() { # COMMAND...: succeeds, and says nothing on stderr
+ok() { # COMMAND...: as in checks.sh, but the output goes where the caller wants it
 	"$@" 2>"$work/err" || fail "$* -> $?: $(cat "$work/err")"
 	[ ! -s "$work/err" ] || fail "$* said: $(cat "$work/err")"
-	checks=$((checks + 1))
-}
-bad() { # STATUS PATTERN COMMAND...: fails with that status and one line that matches
-	status=$1 pattern=$2
-	shift 2
-	rc=0
-	"$@" >"$work/out" 2>"$work/err" || rc=$?
-	[ "$rc" -eq "$status" ] || fail "$* -> $rc instead of $status"
-	[ "$status" -eq 2 ] || [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$*: not one line: $(cat "$work/err")"
-	grep -qE -e "$pattern" "$work/err" || fail "$* said: $(cat "$work/err")"
 	checks=$((checks + 1))
 }
 same() { # WHAT A B

@@ -6,6 +6,7 @@
 
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+. tests/lib/checks.sh
 case $LEAT in /*) ;; *) LEAT=$PWD/$LEAT ;; esac
 case $LEATD in /*) ;; *) LEATD=$PWD/$LEATD ;; esac
 
@@ -22,48 +23,14 @@ echo in a >"$work/a/f"
 echo in b >"$work/b/f"
 url=local://$work/sock
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
-ok() { # COMMAND...: succeeds, and says nothing on stderr
-	"$@" >"$work/out" 2>"$work/err" || fail "$* -> $?: $(cat "$work/err")"
-	[ ! -s "$work/err" ] || fail "$* said: $(cat "$work/err")"
-	checks=$((checks + 1))
-}
-bad() { # STATUS PATTERN COMMAND...: fails with that status and words that match
-	status=$1 pattern=$2
-	shift 2
-	rc=0
-	"$@" >"$work/out" 2>"$work/err" || rc=$?
-	[ "$rc" -eq "$status" ] || fail "$* -> $rc instead of $status: $(cat "$work/err")"
-	[ "$status" -eq 2 ] || [ "$(wc -l <"$work/err")" -eq 1 ] || fail "$*: not one line: $(cat "$work/err")"
-	grep -qE -e "$pattern" "$work/err" || fail "$* said: $(cat "$work/err")"
-	checks=$((checks + 1))
-}
 says() { # PATTERN: the last command did
 	grep -qE -e "$1" "$work/out" || fail "no '$1' in: $(cat "$work/out")"
 	checks=$((checks + 1))
 }
 
-# from its own directory, with a file of relative paths; wait until it has said that it is ready
+# from its own directory, with a file of relative paths
 port=0
-start() {
-	rm -f "$work/pipe"
-	mkfifo "$work/pipe"
-	(cd "$work" && exec "$LEATD" --state-dir state -c conf >pipe 2>log) &
-	pid=$!
-	ready=
-	while read -r line; do
-		case $line in
-		*'listening on tcp:'*) port=${line##*:} ;;
-		*ready*) ready=1 ;;
-		esac
-		[ -z "$ready" ] || break
-	done <"$work/pipe"
-	[ -n "$ready" ] || fail "leatd did not start: $(cat "$work/log")"
-}
+start() { leatd_run env -C "$work" "$LEATD" --state-dir state -c conf; }
 ended() { # it ends of itself, with status 0
 	rc=0
 	wait "$pid" || rc=$?

@@ -7,6 +7,7 @@
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
 . scripts/private-leatd.sh
+. tests/lib/checks.sh
 
 work=$(mktemp -d)
 finish() {
@@ -15,11 +16,6 @@ finish() {
 }
 trap finish EXIT
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
 doctor() { # STATUS ARGUMENT...
 	status=$1
 	shift

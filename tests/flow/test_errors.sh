@@ -7,6 +7,7 @@
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
 . scripts/private-leatd.sh
+. tests/lib/checks.sh
 
 work=$(mktemp -d)
 full='' benching=''
@@ -21,11 +22,6 @@ finish() {
 trap finish EXIT
 umask 022
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
 says() { # TEXT COMMAND...: status 1, and exactly this line after "leat: "
 	want=$1
 	shift

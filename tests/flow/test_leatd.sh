@@ -6,6 +6,7 @@
 
 set -eu
 : "${LEATD:=build/leatd}" "${LEAT:=build/leat}"
+. tests/lib/checks.sh
 
 work=$(mktemp -d)
 pid='' as='' # as: the command line that makes somebody else of us
@@ -16,13 +17,7 @@ finish() {
 trap finish EXIT
 mkdir "$work/exp"
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
-
-bad() { # STATUS PATTERN ARGUMENT...: refuses with that status, and words that match
+refuses() { # STATUS PATTERN ARGUMENT...: refuses with that status, and words that match
 	status=$1 pattern=$2
 	shift 2
 	rc=0
@@ -58,24 +53,24 @@ stop() { # SIGNAL
 }
 
 # usage
-bad 2 'nothing to export'
-bad 2 'no such option: --wrong' --wrong
-bad 2 'needs a value' --export
-bad 1 'not a URL' --export "$work/exp" --listen nonsense
-bad 2 "'none' is neither auto nor a number" --export "$work/exp" --reactors none
+refuses 2 'nothing to export'
+refuses 2 'no such option: --wrong' --wrong
+refuses 2 'needs a value' --export
+refuses 1 'not a URL' --export "$work/exp" --listen nonsense
+refuses 2 "'none' is neither auto nor a number" --export "$work/exp" --reactors none
 
 # what cannot be
-bad 1 'No such file or directory' --export "$work/none"
-bad 1 'not a directory' --export "$LEATD"
-bad 1 'no such export option' --export "$work/exp,fast"
-bad 1 'clients=' --export "$work/exp" --listen tcp://0.0.0.0:0
-bad 1 'No such file or directory' -c "$work/none"
-bad 1 'cannot listen on local://.*: ' --export "$work/exp" --listen "local://$work/none/sock"
-bad 1 'cannot listen on rdma://127.0.0.1' --export "$work/exp" --listen rdma://127.0.0.1:20049
+refuses 1 'No such file or directory' --export "$work/none"
+refuses 1 'not a directory' --export "$LEATD"
+refuses 1 'no such export option' --export "$work/exp,fast"
+refuses 1 'clients=' --export "$work/exp" --listen tcp://0.0.0.0:0
+refuses 1 'No such file or directory' -c "$work/none"
+refuses 1 'cannot listen on local://.*: ' --export "$work/exp" --listen "local://$work/none/sock"
+refuses 1 'cannot listen on rdma://127.0.0.1' --export "$work/exp" --listen rdma://127.0.0.1:20049
 
 # a configuration that is refused, with file and line, and nothing bound before
 printf '[server]\nlisten = local://%s/sock\nlisten = tcp://127.0.0.1:0\ncolour = blue\n' "$work" >"$work/conf"
-bad 1 "$work/conf:4: .*colour" -c "$work/conf" --export "$work/exp"
+refuses 1 "$work/conf:4: .*colour" -c "$work/conf" --export "$work/exp"
 [ ! -e "$work/sock" ] || fail "a socket was bound"
 
 # one line for each listener, with the port that was given
@@ -88,9 +83,9 @@ grep -qE "^leatd: listening on local://$work/sock\$" "$work/out" || fail "$(cat 
 port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$work/out" | head -n 1)
 
 # somebody is there already
-bad 1 'cannot listen on tcp://.*: Address already in use' --export "$work/exp" \
+refuses 1 'cannot listen on tcp://.*: Address already in use' --export "$work/exp" \
 	--listen "tcp://127.0.0.1:$port"
-bad 1 'cannot listen on local://.*: Address already in use' --export "$work/exp" \
+refuses 1 'cannot listen on local://.*: Address already in use' --export "$work/exp" \
 	--listen "local://$work/sock"
 stop TERM
 
@@ -107,26 +102,26 @@ start --export "/x=$work/exp" --listen "local://$work/sock"
 stop TERM
 
 # messages name what and why
-bad 1 "$work/none/c.pcap.*: No such file or directory" --export "$work/exp" \
+refuses 1 "$work/none/c.pcap.*: No such file or directory" --export "$work/exp" \
 	--listen "local://$work/sock" --capture "$work/none/c.pcap"
 : >"$work/file"
-bad 1 "state-dir $work/file: Not a directory" --export "$work/exp" --listen "local://$work/sock" \
+refuses 1 "state-dir $work/file: Not a directory" --export "$work/exp" --listen "local://$work/sock" \
 	--state-dir "$work/file"
 mkdir "$work/badkey"
 : >"$work/badkey/handle.key"
-bad 1 "state-dir $work/badkey: .*not a key" --export "$work/exp" --listen "local://$work/sock" \
+refuses 1 "state-dir $work/badkey: .*not a key" --export "$work/exp" --listen "local://$work/sock" \
 	--state-dir "$work/badkey"
-bad 1 'rw: contradicts' --export "$work/exp,ro,rw"
+refuses 1 'rw: contradicts' --export "$work/exp,ro,rw"
 printf '[server]\n[export /a\npath = %s/exp\n' "$work" >"$work/conf"
-bad 1 "$work/conf:2: .*lacks its ']'" -c "$work/conf"
+refuses 1 "$work/conf:2: .*lacks its ']'" -c "$work/conf"
 printf '[server]\nreactors 2\ncolour = blue\n' >"$work/conf"
-bad 1 "$work/conf:2: 'reactors 2'" -c "$work/conf"
+refuses 1 "$work/conf:2: 'reactors 2'" -c "$work/conf"
 printf '[server]\n# fine\n# %0250d\n' 0 >"$work/conf"
-bad 1 "$work/conf:3: line longer than" -c "$work/conf"
+refuses 1 "$work/conf:3: line longer than" -c "$work/conf"
 printf '[server]\nreac\000tors = 2\n' >"$work/conf"
-bad 1 "$work/conf:2: a NUL in the line" -c "$work/conf"
+refuses 1 "$work/conf:2: a NUL in the line" -c "$work/conf"
 printf '[export /x]\npath = %s/exp\npath = /\n' "$work" >"$work/conf"
-bad 1 "$work/conf:3: .*one already" -c "$work/conf"
+refuses 1 "$work/conf:3: .*one already" -c "$work/conf"
 [ ! -e "$work/sock" ] || fail "a socket was bound"
 
 # ---- as whom it serves ----
@@ -136,11 +131,11 @@ mode() { stat -c %a "$1"; }
 # root that cannot become its callers would serve all of them as root
 if [ "$(id -u)" -eq 0 ] && setpriv --bounding-set -setuid,-setgid --inh-caps=-all true 2>/dev/null; then
 	as='setpriv --bounding-set -setuid,-setgid --inh-caps=-all'
-	bad 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
+	refuses 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
 	as='setpriv --bounding-set -setgid --inh-caps=-all'
-	bad 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
+	refuses 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
 	as='setpriv --bounding-set -setuid --inh-caps=-all'
-	bad 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
+	refuses 1 'root without CAP_SETUID and CAP_SETGID' --export "$work/exp" --listen "local://$work/sock"
 	as=
 else
 	echo "skipped: root without capabilities"
@@ -289,7 +284,7 @@ if [ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ]; then
 	! grep -q rdma "$work/out" || fail "$(cat "$work/out")"
 	timeout 60 "$LEAT" ping -c 1 "local://$work/sock/x" >"$work/got" || fail "the other listener does not serve"
 	stop TERM
-	bad 1 'cannot listen on rdma://\[::1\]:20049: no RDMA device' --export "$work/exp" \
+	refuses 1 'cannot listen on rdma://\[::1\]:20049: no RDMA device' --export "$work/exp" \
 		--listen rdma://127.0.0.1:20049 --listen 'rdma://[::1]:20049'
 	checks=$((checks + 4))
 else

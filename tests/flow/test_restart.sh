@@ -6,6 +6,7 @@
 
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+. tests/lib/checks.sh
 
 if [ "$(id -u)" -ne 0 ]; then
 	echo 'handles survive a restart only if leatd runs as root'
@@ -22,32 +23,10 @@ finish() {
 trap finish EXIT
 mkdir "$work/export"
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
-
-# wait until leatd, in the background, has said that it is ready
-port=0
+port=0 # the same one every time
 start() {
-	rm -f "$work/pipe"
-	mkfifo "$work/pipe"
-	"$LEATD" --state-dir "$work/state" --export "/x=$work/export,rw,no_root_squash" \
-		--listen "local://$work/sock" --listen "tcp://127.0.0.1:$port" \
-		>"$work/pipe" 2>"$work/log" &
-	pid=$!
-	ready=
-	while read -r line; do
-		case $line in
-		*'listening on tcp:'*) port=${line##*:} ;;
-		*ready*)
-			ready=1
-			break
-			;;
-		esac
-	done <"$work/pipe"
-	[ -n "$ready" ] || fail "leatd did not start: $(cat "$work/log")"
+	leatd_run "$LEATD" --state-dir "$work/state" --export "/x=$work/export,rw,no_root_squash" \
+		--listen "local://$work/sock" --listen "tcp://127.0.0.1:$port"
 }
 
 where=$work/export # where something is seen to grow

@@ -8,6 +8,7 @@
 
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+. tests/lib/checks.sh
 
 work=$(mktemp -d)
 pid='' copy='' as=''
@@ -18,30 +19,9 @@ finish() {
 }
 trap finish EXIT
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks, $kind: $*"
-	cat "$work/log" 2>/dev/null
-	exit 1
-}
-
-# start OPTION...: wait until leatd, in the background, has said that it is ready
-start() {
-	rm -f "$work/pipe"
-	mkfifo "$work/pipe"
+start() { # OPTION...
 	# shellcheck disable=SC2086
-	$as "$LEATD" "$@" --listen "local://$home/sock" >"$work/pipe" 2>"$work/log" &
-	pid=$!
-	ready=
-	while read -r line; do
-		case $line in
-		*ready*)
-			ready=1
-			break
-			;;
-		esac
-	done <"$work/pipe"
-	[ -n "$ready" ] || fail 'leatd did not start'
+	leatd_run $as "$LEATD" "$@" --listen "local://$home/sock"
 }
 
 stop() { # SIGNAL
@@ -59,17 +39,17 @@ survives() {
 	"$LEAT" put "$work/big" "local://$home/sock/x/d/file?wsize=4096" 2>"$work/err" &
 	copy=$!
 	until growing; do
-		kill -0 "$copy" 2>/dev/null || fail "put has ended too soon: $(cat "$work/err")"
+		kill -0 "$copy" 2>/dev/null || fail "$kind: put has ended too soon: $(cat "$work/err")"
 	done
 	stop KILL
-	kill -0 "$copy" 2>/dev/null || fail 'put was too fast for us'
+	kill -0 "$copy" 2>/dev/null || fail "$kind: put was too fast for us"
 	$between
 	start "$@"
 	rc=0
 	wait "$copy" || rc=$?
 	copy=
-	[ "$rc" -eq 0 ] || fail "$between: put -> $rc: $(cat "$work/err")"
-	cmp "$work/big" "$home/$dir/d/file" || fail "$between: other bytes"
+	[ "$rc" -eq 0 ] || fail "$kind: $between: put -> $rc: $(cat "$work/err")"
+	cmp "$work/big" "$home/$dir/d/file" || fail "$kind: $between: other bytes"
 	rm "$home/$dir/d/file"
 	checks=$((checks + 1))
 }
@@ -89,22 +69,22 @@ everything() {
 	set -- --state-dir "$home/state" "$@"
 	x="/x=$home/x,rw,no_root_squash" y="/y=$home/y,rw"
 	start "$@" --export "$x" --export "$y"
-	grep -q "export /x: .*$words" "$work/log" || fail "not $words"
+	grep -q "export /x: .*$words" "$work/log" || fail "$kind: not $words"
 	survives nothing "$@" --export "$y" --export "$x"
 	[ "$kind" = unsigned ] || survives change_key "$@" --export "$x" --export "$y"
 	survives move_export "$@" --export "/x=$home/elsewhere,rw,no_root_squash" --export "$y"
 	stop TERM
 	if [ "$kind" = unsigned ]; then
-		grep -q 'sign-handles no: ' "$work/log" || fail 'that nothing is signed was not told'
-		[ ! -e "$home/state/handle.key" ] || fail 'a key was made for nothing'
+		grep -q 'sign-handles no: ' "$work/log" || fail "$kind: that nothing is signed was not told"
+		[ ! -e "$home/state/handle.key" ] || fail "$kind: a key was made for nothing"
 	else
-		[ "$(stat -c %a "$home/state/handle.key")" = 600 ] || fail 'the key is for others, too'
+		[ "$(stat -c %a "$home/state/handle.key")" = 600 ] || fail "$kind: the key is for others, too"
 		chmod 640 "$home/state/handle.key"
 		# shellcheck disable=SC2086
 		if $as "$LEATD" "$@" --export "$y" --listen "local://$home/sock" >"$work/log" 2>&1; then
-			fail 'a key that others can read was used'
+			fail "$kind: a key that others can read was used"
 		fi
-		grep -q 'handle.key must be' "$work/log" || fail 'and not why'
+		grep -q 'handle.key must be' "$work/log" || fail "$kind: and not why"
 	fi
 	checks=$((checks + 1))
 }
@@ -121,11 +101,11 @@ if [ "$(id -u)" -eq 0 ]; then
 		# nothing was said of a directory: the user's own, made on the way, and not for two
 		as="$as env -u XDG_STATE_HOME HOME=$home"
 		start --export "$home/y"
-		[ -s "$home/.local/state/leat/handles.map" ] || fail 'no map in the usual place'
+		[ -s "$home/.local/state/leat/handles.map" ] || fail "$kind: no map in the usual place"
 		! $as "$LEATD" --state-dir "$home/.local/state/leat" --export "$home/y" \
-			--listen "local://$home/second" >"$work/second" 2>&1 || fail 'two use one map'
+			--listen "local://$home/second" >"$work/second" 2>&1 || fail "$kind: two use one map"
 		grep -q 'handles.map is in use by another leatd' "$work/second" ||
-			fail "two use one map: $(cat "$work/second")"
+			fail "$kind: two use one map: $(cat "$work/second")"
 		stop TERM
 		checks=$((checks + 1))
 	else

@@ -7,6 +7,7 @@
 
 set -eu
 : "${LEATD:=build/leatd}" "${O:=build/obj/default}"
+. tests/lib/checks.sh
 tumble=$O/tests/tumble/tumble
 : "${TUMBLE_SEED:=1}" "${TUMBLE_COUNT:=4000}"
 
@@ -20,32 +21,10 @@ finish() {
 trap finish EXIT
 mkdir "$work/export"
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
-
-# wait until leatd, in the background, has said that it is ready; always at the same port
-port=0
+port=0 # the same one every time
 start() {
-	rm -f "$work/pipe"
-	mkfifo "$work/pipe"
-	"$LEATD" --state-dir "$work/state" --export "/x=$work/export,rw,no_root_squash" \
-		--listen "local://$work/sock" --listen "tcp://127.0.0.1:$port" \
-		>"$work/pipe" 2>"$work/log" &
-	pid=$!
-	ready=
-	while read -r line; do
-		case $line in
-		*'listening on tcp:'*) port=${line##*:} ;;
-		*ready*)
-			ready=1
-			break
-			;;
-		esac
-	done <"$work/pipe"
-	[ -n "$ready" ] || fail "leatd did not start: $(cat "$work/log")"
+	leatd_run "$LEATD" --state-dir "$work/state" --export "/x=$work/export,rw,no_root_squash" \
+		--listen "local://$work/sock" --listen "tcp://127.0.0.1:$port"
 }
 
 # URL OPTION...: and the server's disk agrees in the end

@@ -7,6 +7,7 @@
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
 . scripts/private-leatd.sh
+. tests/lib/checks.sh
 
 work=$(mktemp -d)
 look=''
@@ -17,25 +18,6 @@ finish() {
 }
 trap finish EXIT
 
-checks=0
-fail() {
-	echo "FAILED after $checks checks: $*"
-	exit 1
-}
-ok() { # COMMAND...: succeeds, and says nothing on stderr
-	"$@" >"$work/out" 2>"$work/err" || fail "$* -> $?: $(cat "$work/err")"
-	[ ! -s "$work/err" ] || fail "$* said: $(cat "$work/err")"
-	checks=$((checks + 1))
-}
-bad() { # STATUS PATTERN COMMAND...: fails with that status and words that match
-	status=$1 pattern=$2
-	shift 2
-	rc=0
-	"$@" >"$work/out" 2>"$work/err" || rc=$?
-	[ "$rc" -eq "$status" ] || fail "$* -> $rc instead of $status: $(cat "$work/err")"
-	grep -qE -e "$pattern" "$work/err" || fail "$* said: $(cat "$work/err")"
-	checks=$((checks + 1))
-}
 has() { grep -qE -e "$1" "$work/look"; }
 says() { # PATTERN: the look did
 	has "$1" || fail "no '$1' in: $(cat "$work/look" "$work/look.err")"
