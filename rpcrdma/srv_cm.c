@@ -187,7 +187,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		goto out_closed;
-	list_init(&c->reads);
+	list_init(&c->pullers);
 	list_init(&c->sends);
 	list_init(&c->free_rws);
 	rr_conn_init(&c->base, svc, &rr_rconn_ops, engine, &peer, ctx);

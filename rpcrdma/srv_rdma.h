@@ -16,7 +16,7 @@
 struct rr_rw {
 	struct rr_post post;
 	struct rpcrdma_msg msg;       /* at hand: done comes at the next poll */
-	struct list link;             /* conn->free_rws, conn->reads */
+	struct list link;             /* conn->free_rws, req->pulls */
 	struct rr_rconn *conn;
 	struct rr_rreq *req;
 	struct rpcrdma_piece *piece;  /* NULL: nobody needs to know */
@@ -35,7 +35,7 @@ struct rr_rconn {
 	unsigned calls;               /* since credits grew last */
 	bool overlap;                 /* among these one came before another was answered */
 	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
-	struct list reads;            /* rr_rw: waiting for a place among them */
+	struct list pullers;          /* rr_rreq: have some waiting for a place among them */
 	struct list sends;            /* rr_req: answered, waiting for a send buffer */
 	struct list free_rws;
 };
@@ -44,6 +44,8 @@ struct rr_rreq {
 	struct rr_req base;
 	struct rr_recv_ctx *rc;       /* holds the message; NULL once it is reposted */
 	struct rr_read_info reads;
+	struct list pulls;            /* rr_rw: RDMA Reads that are not posted yet */
+	struct list puller;           /* conn->pullers */
 	struct rpcrdma_buf *call_buf; /* a long call */
 	struct rpcrdma_piece call_piece;
 	struct rpcrdma_buf *reply_buf;/* a long reply, or payload that was not in a buffer yet */

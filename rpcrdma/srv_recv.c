@@ -41,6 +41,8 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	list_init(&rr->base.link);
 	rr_req_init(&rr->base, &c->base);
 	rr->rc = rc;
+	list_init(&rr->pulls);
+	list_init(&rr->puller);
 	rr->call_buf = rr->reply_buf = NULL;
 	rr->placed = NULL;
 	rr->held = NULL;

@@ -4,8 +4,11 @@
  * srv_rw.c - the responder's payload: pull, place, sink
  *
  * Operation:  pull   RDMA Reads of the call's Read chunk into a pool buffer; at most rd_depth of a
- *                    connection are under way, the rest wait in a FIFO. A payload that came with
- *                    the message is copied.
+ *                    connection are under way. The rest wait in a FIFO of their request, and the
+ *                    requests that have some take turns, one Read each: what a long request asked for
+ *                    earlier keeps no short one waiting. A Read that is under way waits for nothing
+ *                    but the network, so any depth does for any number of segments. A payload that
+ *                    came with the message is copied.
  *             place  RDMA Writes of a pool buffer to the caller's Write chunk, in whatever order the
  *                    pieces come; posted at once, but for the last that nobody waits for, which is
  *                    one chain with the answer: one doorbell and one completion for both. Without
@@ -92,11 +95,14 @@ static void on_rw(struct rr_post *post, enum rr_wc_status status)
 /* Post Reads that were waiting for their turn; on a dead connection all of them: they end flushed. */
 void rr_srv_reads_pump(struct rr_rconn *c)
 {
-	struct rr_rw *rw;
+	struct list *n;
 
-	while ((c->reads_out < c->rd_depth || c->base.dead) &&
-	       (rw = list_first_entry(&c->reads, struct rr_rw, link)) != NULL) {
-		list_del(&rw->link);
+	while ((c->reads_out < c->rd_depth || c->base.dead) && (n = list_pop(&c->pullers))) {
+		struct rr_rreq *rr = list_entry(n, struct rr_rreq, puller);
+		struct rr_rw *rw = list_entry(list_pop(&rr->pulls), struct rr_rw, link);
+
+		if (!list_is_empty(&rr->pulls))
+			list_add_tail(&c->pullers, &rr->puller);
 		c->reads_out++;
 		rr_ep_post(c->ep, &rw->post);
 	}
@@ -164,7 +170,9 @@ int rr_srv_read(struct rr_rreq *rr, unsigned first, unsigned nsegs, uint32_t off
 	list_for_each(m, &chain)
 		take(rr, list_entry(m, struct rr_rw, link), piece);
 	while ((n = list_pop(&chain)) != NULL)
-		list_add_tail(&c->reads, n);
+		list_add_tail(&rr->pulls, n);
+	if (!list_is_linked(&rr->puller) && !list_is_empty(&rr->pulls))
+		list_add_tail(&c->pullers, &rr->puller);
 	rr_count(c->base.engine, bytes_pulled, piece->len);
 	rr_srv_reads_pump(c);
 	return 0;

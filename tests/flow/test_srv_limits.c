@@ -8,6 +8,7 @@
  */
 #include <dirent.h>
 
+#include "engine_int.h"
 #include "srv_talk.h"
 
 /* ---- order: item 42 ---- */
@@ -143,6 +144,114 @@ static void item52_reads_as_offered(void **state)
 		expect_put(60 * 100);
 		drop_regions();
 	}
+}
+
+/* ---- requests take turns at the connection's RDMA Reads ---- */
+
+static const struct rr_fabric_ops *true_ops;
+static struct rr_fabric_ops watched_ops;
+static uint32_t read_keys[512]; /* of the server's RDMA Reads, in the order in which it posts them */
+static unsigned nreads;
+
+static int watch_post(struct rr_qp *qp, const struct rr_wr *wr)
+{
+	for (const struct rr_wr *w = wr; w; w = w->next)
+		if (w->op == RR_WR_READ && nreads < ARRAY_SIZE(read_keys))
+			read_keys[nreads++] = w->rkey;
+	return true_ops->post_send(qp, wr);
+}
+
+static void watch_domain(struct rpcrdma_domain *d)
+{
+	struct rr_dev *dev;
+
+	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &dev), 0);
+	true_ops = dev->fabric->ops;
+	watched_ops = *true_ops;
+	watched_ops.post_send = watch_post;
+	dev->fabric->ops = &watched_ops;
+}
+
+/* where in read_keys is the @nth one of @r? */
+static unsigned read_at(const struct region *r, unsigned nth)
+{
+	for (unsigned i = 0; i < nreads; i++)
+		if (read_keys[i] == r->mr->rkey && !nth--)
+			return i;
+	fail_msg("it was never read");
+	return 0;
+}
+
+/* a PUT of @n segments; the server does not run yet */
+static struct region *put_blind(unsigned n)
+{
+	struct region *r = offer(n * 100, READABLE);
+	uint32_t pos = put_args(RR_MSG, n * 100);
+
+	pattern(r->mem, r->len);
+	for (unsigned i = 0; i < n; i++)
+		add_read(pos, seg(r, i * 100, 100));
+	finish_msg();
+	assert_int_equal(raw_send_blind(&peer, m.raw, m.raw_len), RR_WC_OK);
+	return r;
+}
+
+static void reads_take_turns(void **state)
+{
+	static const unsigned depths[] = { 1, 3, 16 };
+
+	(void)state;
+	wire_svc_on_domain = watch_domain;
+	serve_with(NULL, NULL);
+	wire_svc_on_domain = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(depths); i++) {
+		const unsigned depth = depths[i];
+		struct raw_opts o = { .priv = &priv4k, .reads = depth };
+		struct region *big[2], *small;
+
+		connect_peer(&o);
+		nreads = 0;
+		big[0] = put_blind(60); /* many more than the depth */
+		big[1] = put_blind(60);
+		small = put_blind(2);
+		/* shorter ones are answered earlier, whenever they came */
+		expect_put(200);
+		expect_put(6000);
+		expect_put(6000);
+		assert_int_equal(nreads, 122);
+		/* what is under way when it comes, and then one of each other request for each of its own */
+		assert_in_range(read_at(small, 0), 0, depth + 2);
+		assert_in_range(read_at(small, 1), 0, depth + 2 + 3);
+		/* and the long ones do not keep each other waiting either */
+		for (unsigned k = 0; k + 1 < 60 - depth; k++)
+			assert_in_range(read_at(big[1], k), 0, read_at(big[0], k + depth + 1));
+		drop_regions();
+		close_peer();
+	}
+	connect_peer(&opts4k);
+}
+
+/* A peer that goes while some of its requests wait for their turn: all of them end. */
+static void reads_that_never_had_a_turn(void **state)
+{
+	static const struct raw_opts o = { .priv = &priv4k, .reads = 1 };
+
+	(void)state;
+	wire_svc_on_domain = watch_domain;
+	serve_with(NULL, NULL);
+	wire_svc_on_domain = NULL;
+	connect_peer(&o);
+	svc.put_bytes = 0;
+	nreads = 0;
+	for (unsigned i = 0; i < 4; i++)
+		put_blind(60);
+	while (svc.calls < 4)
+		rpcrdma_engine_poll(svc.engine);
+	assert_in_range(nreads, 1, 239);
+	rr_local_cut(peer.qp);
+	raw_settle(&peer);
+	assert_int_equal(svc.put_bytes, 0); /* and their memory comes back: see wire_svc_close */
+	assert_int_equal(svc.closed, svc.conns);
 }
 
 /* The connection's engine has not run at all when the first call is there. */
@@ -395,6 +504,8 @@ int main(void)
 		wire_test(item45_as_many_as_granted),
 		wire_test(item48_receives_as_long_as_said),
 		wire_test(item52_reads_as_offered),
+		wire_test(reads_take_turns),
+		wire_test(reads_that_never_had_a_turn),
 		wire_test(item54_call_before_adoption),
 		wire_test(item55_a_thousand_connections),
 		wire_test(item47_thresholds),
