@@ -13,6 +13,8 @@
  *               LEAT_TEST_CREDITS=falling   each grant is half of the one before, down to 1, then
  *                                           it starts again
  *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where there is none
+ *               LEAT_TEST_VM=never          no side reaches into the other's memory: its owner has
+ *                                           to poll for anything to move
  *               LEAT_TEST_OVERLAP=streams|ordered  exports move data in pieces of 4 KiB, as if from
  *                                           three members of 8 KiB each
  *
@@ -104,6 +106,8 @@ int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **re
 		a = *attr;
 	if (!a.hooks.chaos_seed)
 		a.hooks.chaos_seed = wanted_u32("LEAT_TEST_CHAOS", 0);
+	if (wanted("LEAT_TEST_VM"))
+		a.vm = RR_LOCAL_VM_NEVER;
 	return __real_rr_local_open(&a, ret);
 }
 
