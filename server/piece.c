@@ -68,6 +68,8 @@ void piece_run(struct place_piece *p)
 		if (next == p->state)
 			return;
 		TRACE3(place_state, p->req->xid, p->off, next);
+		if (p->state == PLACE_NEED_BUF) /* until then it may have been cut anew */
+			where_piece_begin(p->req, p->off, p->len);
 		p->state = next;
 		p->started = false;
 	}
@@ -326,6 +328,15 @@ static enum place_state piece_pulled(struct place_piece *p)
 
 /* ---- DISK --------------------------------------------------------------------------------- */
 
+/* what it waited for until now was others' use of the disk */
+static void on_turn(struct store_io *io)
+{
+	struct place_piece *p = container_of(io, struct place_piece, io);
+
+	where_disk(p->req, 1, p->off);
+	p->turn_ns = where_now(p->req);
+}
+
 static void on_disk(struct store_io *io)
 {
 	struct place_piece *p = container_of(io, struct place_piece, io);
@@ -361,6 +372,7 @@ static void fill_io(struct place_piece *p)
 	io->iovcnt = p->iovcnt;
 	io->off = r->place.cut.base + p->off;
 	io->bytes = p->len;
+	io->begins = on_turn;
 	io->done = on_disk;
 	io->creds = &r->creds;
 	switch (r->place.kind) {
@@ -385,17 +397,18 @@ static void fill_io(struct place_piece *p)
 static bool submit(struct place_piece *p)
 {
 	struct req *r = p->req;
-	uint64_t start, end;
+	uint64_t end;
 	bool now;
 
-	where_disk(r, 1, p->off);
-	start = where_now(r);
+	p->turn_ns = 0;
 	now = store_submit(r->exports->stores[r->exp->idx], &p->io);
+	if (!p->turn_ns)
+		return false;
 	if (now)
 		where_disk(r, -1, p->off);
 	end = now ? where_now(r) : clock_now_ns();
 	/* a megabyte from the page cache takes its time, and is none spent waiting */
-	if (end - start > SUBMIT_SLOW_NS + p->len)
+	if (end - p->turn_ns > SUBMIT_SLOW_NS + p->len)
 		reactor_count(r->reactor, submit_blocked);
 	return now;
 }

@@ -166,10 +166,8 @@ static struct place_piece *begin_piece(struct req *r)
 	if (!p)
 		return NULL;
 	p->state = PLACE_NEED_BUF;
-	if (cut_next(&pl->cut, &p->off, &p->len, &p->stream)) {
-		where_piece_begin(r, p->off, p->len);
+	if (cut_next(&pl->cut, &p->off, &p->len, &p->stream))
 		return p;
-	}
 	pl->out--;
 	piece_free(p);
 	return NULL;

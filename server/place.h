@@ -52,6 +52,7 @@ struct place_piece {
 	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_piece xfer;
 	struct store_io io;
+	uint64_t turn_ns; /* when that began; 0: it waits for its turn */
 	int iovcnt;
 	struct iovec *iov; /* &here, or place->iov */
 	struct iovec here;

@@ -6,7 +6,8 @@
  * One store per export and reactor, of the kind the export asks for. The contract, which the
  * wrappers below assert on both sides: a store never blocks the reactor; every member is there;
  * completions run on the reactor's thread, once, and never inside store_submit(). The last of them may
- * end the store. STORE_SYNC syncs the file that the descriptor says, of whatever export it is.
+ * end the store. io->begins() comes before, inside store_submit() unless the operation has to wait for
+ * its turn in a queue first. STORE_SYNC syncs the file that the descriptor says, of whatever export it is.
  */
 #ifndef LEAT_SERVER_STORE_H
 #define LEAT_SERVER_STORE_H
@@ -83,6 +84,7 @@ struct store_io {
 	enum store_stable stable;  /* WRITE */
 	bool has_setid;		   /* WRITE: bits that the caller's identity decides about */
 	const struct creds *creds; /* WRITE: whose quota it is */
+	void (*begins)(struct store_io *io); /* it has waited for its turn, if it had to; or NULL */
 	void (*done)(struct store_io *io);
 
 	int32_t res;	  /* bytes, or -errno */
@@ -205,6 +207,14 @@ static inline int must_check store_submit_below(struct store *s, struct store_io
 	return now;
 }
 
+/** store_begin - its turn has come; as store_submit_below() */
+static inline int must_check store_begin(struct store *s, struct store_io *io)
+{
+	if (io->begins)
+		io->begins(io);
+	return store_submit_below(s, io);
+}
+
 /** store_submit - start an operation
  *
  * Return: 1: it is finished, io->done() will not run; 0: it will.
@@ -213,7 +223,7 @@ static inline int must_check store_submit(struct store *s, struct store_io *io)
 {
 	assert(io->file->fd >= 0 && io->done);
 	assert(io->op == STORE_READ || io->file->writable || io->op == STORE_SYNC);
-	return s->queue ? store_queue_submit(s, io) : store_submit_below(s, io);
+	return s->queue ? store_queue_submit(s, io) : store_begin(s, io);
 }
 
 #endif

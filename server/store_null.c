@@ -102,7 +102,7 @@ static int null_submit(struct store *store, struct store_io *io)
 		io->res = (int32_t)io->bytes;
 		break;
 	case STORE_SYNC:
-		return store_submit(s->below, io);
+		return store_submit_below(s->below, io);
 	}
 	reactor_count(store->reactor, store_now);
 	return 1;

@@ -127,7 +127,7 @@ static void on_done(struct store_io *io)
 /* Return: finished already? Then its place is given on. */
 static int start(struct store_io *io)
 {
-	int now = store_submit_below(io->queue.store, io);
+	int now = store_begin(io->queue.store, io);
 
 	if (now)
 		finish(io);
@@ -159,7 +159,7 @@ int store_queue_submit(struct store *s, struct store_io *io)
 	unsigned waiting = 0;
 
 	if (io->op == STORE_SYNC)
-		return store_submit_below(s, io);
+		return store_begin(s, io);
 	n->dev = io->file->dev;
 	n->ino = io->file->ino;
 	n->off = io->off;

@@ -193,7 +193,7 @@ static int sim_submit(struct store *store, struct store_io *io)
 
 static void move(struct store_io *io)
 {
-	if (store_submit(sim_of(io->sim.store)->below, io))
+	if (store_submit_below(sim_of(io->sim.store)->below, io))
 		io->done(io);
 }
 

@@ -169,8 +169,7 @@ static int fake_submit(struct store *s, struct store_io *io)
 int store_queue_submit(struct store *s, struct store_io *io)
 {
 	(void)s;
-	(void)io;
-	fail(); /* the fake has no line in front of it */
+	note(OP_DISK, io, (uint32_t)io->off, io->bytes); /* its turn is when the test says so */
 	return 0;
 }
 
@@ -198,6 +197,7 @@ static int setup(void **state)
 
 	use->stores[0] = &store;
 	nops = resumed = bufs_out = 0;
+	store.queue = NULL;
 	bufs_left = 100;
 	room = 1000;
 	stretch = 0;
@@ -603,6 +603,53 @@ static void trace(void **state)
 	assert_null(where_tracer_take(&server.tracer)); /* told once */
 }
 
+/* a piece that is cut anew, as there is no memory for the whole, is told as it was cut then */
+static void trace_of_a_second_cut(void **state)
+{
+	struct req *r = *state;
+	struct where_trace *t;
+
+	assert_null(where_tracer_take(&server.tracer));
+	exp0.conf.data.overlap = DATA_OVERLAP_ORDERED;
+	exp0.conf.data.streams = 2;
+	exp0.conf.data.chunk = 4;
+	buf_max = 9;
+	begin(r, PLACE_READ, 9);
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	where_end(r);
+	t = where_tracer_take(&server.tracer);
+	assert_non_null(t);
+	assert_int_equal(t->n, 3);
+	for (uint32_t i = 0; i < t->n; i++) {
+		assert_int_equal(t->pieces[i].off, 9 * i);
+		assert_int_equal(t->pieces[i].len, i < 2 ? 9 : 8);
+	}
+	free(t);
+}
+
+/* the time in the line in front of a disk is none of the disk's */
+static void where_turns_are_waited_for(void **state)
+{
+	struct req *r = *state;
+
+	store.queue = (struct store_queue *)&store; /* any: the fake does not look at it */
+	begin(r, PLACE_READ, 13);
+	assert_int_equal(nops, 2);
+	assert_int_equal(r->where.disk, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct store_io *io = ops[i].what;
+
+		io->begins(io);
+		assert_int_equal(r->where.disk, i + 1);
+	}
+	(void)complete_all(false);
+	assert_int_equal(r->where.disk, 0);
+	assert_int_equal(atomic_load(&reactor.counters.submit_blocked), 0);
+	assert_true(place_run(r));
+	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
+}
+
 /* what travels inside a message or on a stream is not cut */
 static void no_chunk(void **state)
 {
@@ -927,6 +974,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(twin_lets_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace, setup, teardown),
+		cmocka_unit_test_setup_teardown(trace_of_a_second_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(where_turns_are_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_chunk, setup, teardown),
 		cmocka_unit_test_setup_teardown(pads, setup, teardown),
 		cmocka_unit_test_setup_teardown(write_pieces, setup, teardown),

@@ -33,7 +33,7 @@ static struct store stores[2];
 static struct export exp0;
 static struct store_file file = { .fd = 3, .writable = true, .dev = 1, .ino = 1 };
 static struct store_io ios[IOS];
-static char below[64], done[64]; /* names of those that came there, in their order */
+static char turns[64], below[64], done[64]; /* names of those that came there, in their order */
 static bool at_once, inside;
 static unsigned destroyed, begun;
 
@@ -51,10 +51,16 @@ static void note(char *where, const struct store_io *io)
 	where[n + 1] = '\0';
 }
 
+static void on_turn(struct store_io *io)
+{
+	note(turns, io);
+}
+
 static int fake_submit(struct store *s, struct store_io *io)
 {
 	assert_ptr_equal(io->store, s);
 	note(below, io);
+	assert_string_equal(turns, below); /* it was told, just before */
 	io->res = (int32_t)io->bytes;
 	return at_once;
 }
@@ -97,7 +103,7 @@ static void begin(const char *const *options)
 		assert_int_equal(store_queue_get(&exp0, &stores[i].queue), 0);
 	}
 	memset(ios, 0, sizeof(ios));
-	below[0] = done[0] = '\0';
+	turns[0] = below[0] = done[0] = '\0';
 	at_once = false;
 	destroyed = 0;
 }
@@ -124,7 +130,7 @@ static void submit_op(char name, unsigned reactor, enum store_op op, uint64_t of
 	struct store_io *io = &ios[name - 'a'];
 
 	*io = (struct store_io){
-		.op = op, .file = &file, .off = off, .bytes = BYTES, .done = on_done
+		.op = op, .file = &file, .off = off, .bytes = BYTES, .begins = on_turn, .done = on_done
 	};
 	inside = true;
 	assert_int_equal(store_submit(&stores[reactor], io), now);
