@@ -40,7 +40,7 @@
 /* BTH opcodes: reliable connection, then the one datagram */
 enum {
 	RC_SEND = 0x00,  /* + 0 first, 1 middle, 2 last, 4 only */
-	RC_WRITE = 0x06, /* likewise: 6, 7, 8, 10 */
+	RC_WRITE = 0x06, /* likewise: 6, 7, 8, 10; with immediate: 9 for 8, 11 for 10 */
 	RC_READ_REQUEST = 0x0c,
 	RC_READ_FIRST = 0x0d,
 	RC_READ_MIDDLE = 0x0e,
@@ -320,28 +320,35 @@ void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool ou
  * @n: entries of @iov
  * @raddr: where it went
  * @rkey: likewise
+ * @imm: immediate data that it ends with, or NULL
  */
 void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
-		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey)
+		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey,
+		      const uint32_t *imm)
 {
 	struct dir d = direction(conn, true);
 	struct walk w = walk_of(iov, n);
 	bool first = true, last;
-	uint8_t reth[16];
+	uint8_t ext[20];
 
 	if (!c)
 		return;
-	put_reth(reth, raddr, rkey, w.left);
+	put_reth(ext, raddr, rkey, w.left);
 	pthread_mutex_lock(&c->lock);
 	do {
 		uint8_t opcode = RC_WRITE + 1;
+		size_t ext_len = first ? 16 : 0;
 
 		last = w.left <= MTU;
 		if (last)
-			opcode = first ? RC_WRITE + 4 : RC_WRITE + 2;
+			opcode = (uint8_t)((first ? RC_WRITE + 4 : RC_WRITE + 2) + !!imm);
 		else if (first)
 			opcode = RC_WRITE;
-		packet(c, &d, opcode, (*d.psn)++, last, reth, first ? sizeof(reth) : 0, &w);
+		if (last && imm) {
+			put_be32(ext + ext_len, *imm);
+			ext_len += 4;
+		}
+		packet(c, &d, opcode, (*d.psn)++, last, ext, ext_len, &w);
 		first = false;
 	} while (!last);
 	acknowledge(c, &d);

@@ -34,7 +34,8 @@ void rr_capture_cm(struct rr_capture *c, const struct rr_capture_conn *conn,
 void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out,
 		     const struct iovec *iov, int n, bool with_inv, uint32_t inv_rkey);
 void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
-		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey);
+		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey,
+		      const uint32_t *imm);
 void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
 		     const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey);
 

@@ -54,7 +54,7 @@ static void on_recv(struct rr_done *done, const struct rr_wc *wc)
 		return;
 	}
 	ep->held++;
-	rc->len = wc->byte_len;
+	rc->len = wc->with_imm ? 0 : wc->byte_len; /* its bytes are elsewhere */
 	ep->ops->recv(ep, rc, wc);
 }
 

@@ -136,6 +136,9 @@ struct rr_wc {
 	uint32_t byte_len;   /* receives: bytes of the message */
 	bool with_inv;       /* receives: came with an invalidation of inv_rkey */
 	uint32_t inv_rkey;
+	bool with_imm;       /* receives: an RDMA Write of byte_len bytes is over, and says imm; the
+	                      * receive's buffer holds nothing */
+	uint32_t imm;
 };
 
 struct rr_sge {
@@ -144,7 +147,9 @@ struct rr_sge {
 	struct rr_mr *mr; /* region that covers [addr, addr+len) */
 };
 
-enum rr_wr_op { RR_WR_SEND, RR_WR_SEND_INV, RR_WR_WRITE, RR_WR_READ, RR_WR_BIND, RR_WR_LOCAL_INV };
+/* WRITE_IMM also takes a receive at the peer, which completes when the bytes are there. */
+enum rr_wr_op { RR_WR_SEND, RR_WR_SEND_INV, RR_WR_WRITE, RR_WR_WRITE_IMM, RR_WR_READ, RR_WR_BIND,
+		RR_WR_LOCAL_INV };
 
 enum rr_wr_flags {
 	RR_WR_SIGNALED = 1u << 0, /* completes in the queue; errors always do */
@@ -160,8 +165,9 @@ struct rr_wr {
 	unsigned flags;
 	struct rr_sge *sge;
 	unsigned nsge;
-	uint64_t raddr;     /* WRITE, READ: offset as the peer advertised it */
-	uint32_t rkey;      /* WRITE, READ: peer's key. SEND_INV: key to invalidate at the peer.
+	uint64_t raddr;     /* WRITE, WRITE_IMM, READ: offset as the peer advertised it */
+	uint32_t imm;       /* WRITE_IMM: what the peer's completion says */
+	uint32_t rkey;      /* WRITE, WRITE_IMM, READ: peer's key. SEND_INV: key to invalidate at the peer.
 	                     * LOCAL_INV: own key to invalidate. BIND: the new key */
 	struct {
 		struct rr_mw *mw;

@@ -79,12 +79,15 @@ struct shm_side {
 
 /* A message in the receiver's ring. */
 struct shm_msg {
-	uint32_t len;
-	uint32_t with_inv;
-	uint32_t inv_rkey;
+	uint32_t len;      /* of the data; RING_IMM: of the RDMA Write, there is no data here */
+	uint32_t with;     /* enum ring_with */
+	uint32_t word;     /* key to invalidate, immediate */
 	uint32_t req_seq; /* requests to be carried out before this message is seen */
 	uint8_t data[];
 };
+
+/* What a message brings besides its bytes. */
+enum ring_with { RING_PLAIN, RING_INV, RING_IMM };
 
 enum hs_type { HS_HELLO = 1, HS_REQ, HS_ACCEPT, HS_REJECT, HS_REGION, HS_REGION_GONE, HS_BOUNCE };
 
@@ -198,6 +201,8 @@ struct local_sqe {
 	uint8_t *inl;       /* inline_max bytes */
 	uint32_t len;       /* of all SGEs */
 	uint64_t raddr;
+	uint32_t imm;
+	bool written;       /* WRITE_IMM: the bytes have gone over, the message has not */
 	uint32_t rkey;
 	struct local_mw *mw;
 	struct local_mr *mr;

@@ -328,7 +328,7 @@ static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
 static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uint32_t off,
 				   uint32_t len, bool *ret_again)
 {
-	bool write = e->op == RR_WR_WRITE, asked = false;
+	bool write = e->op != RR_WR_READ, asked = false;
 	enum rr_wc_status status = RR_WC_OK;
 	int rc = stage_open(qp);
 
@@ -460,7 +460,7 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,
 				uint32_t len, bool *ret_again)
 {
-	bool write = e->op == RR_WR_WRITE, ok = false;
+	bool write = e->op != RR_WR_READ, ok = false;
 	enum rr_wc_status status = RR_WC_REM_ACCESS;
 	struct iovec iov[LOCAL_SGE_MAX];
 	struct peer_region *region;

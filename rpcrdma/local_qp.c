@@ -360,7 +360,7 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 
 	*e = (struct local_sqe){ .done = wr->done, .op = wr->op, .flags = wr->flags,
 				 .nsge = wr->nsge, .sge = sge, .inl = inl,
-				 .raddr = wr->raddr, .rkey = wr->rkey };
+				 .raddr = wr->raddr, .imm = wr->imm, .rkey = wr->rkey };
 	for (unsigned i = 0; i < wr->nsge; i++) {
 		if (wr->flags & RR_WR_INLINE && wr->sge[i].len)
 			memcpy(inl + e->len, wr->sge[i].addr, wr->sge[i].len);
@@ -443,6 +443,7 @@ static bool hook_cut(struct local_qp *qp, bool *ret_cut)
 	return !h->cut_delivers;
 }
 
+/* A Send, or what an RDMA Write with immediate does when its bytes have gone over. */
 static void move_send(struct local_qp *qp, struct local_sqe *e)
 {
 	struct local_fabric *f = to_fabric(qp->base.fabric);
@@ -451,7 +452,7 @@ static void move_send(struct local_qp *qp, struct local_sqe *e)
 
 	if (e->due_ns && e->due_ns > clock_now_ns())
 		return;
-	if (e->len > qp->peer_recv_bytes) {
+	if (e->op != RR_WR_WRITE_IMM && e->len > qp->peer_recv_bytes) {
 		e->status = RR_WC_REM_OP;
 		e->state = SQE_MOVED;
 		return;
@@ -474,7 +475,7 @@ static void move_send(struct local_qp *qp, struct local_sqe *e)
 	}
 	if (!hook_cut(qp, &cut)) {
 		rr_local_ring_send(qp, e);
-		if (f->capture) {
+		if (f->capture && e->op != RR_WR_WRITE_IMM) {
 			struct iovec iov[LOCAL_SGE_MAX];
 			int n;
 
@@ -497,8 +498,9 @@ void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e)
 
 	if (!f->capture || e->status || !rr_local_move_gather(e, 0, e->len, iov, &n))
 		return;
-	if (e->op == RR_WR_WRITE)
-		rr_capture_write(f->capture, &qp->cap, iov, n, e->raddr, e->rkey);
+	if (e->op != RR_WR_READ)
+		rr_capture_write(f->capture, &qp->cap, iov, n, e->raddr, e->rkey,
+				 e->op == RR_WR_WRITE_IMM ? &e->imm : NULL);
 	else
 		rr_capture_read(f->capture, &qp->cap, iov, n, e->raddr, e->rkey);
 }
@@ -552,8 +554,21 @@ static void move_transfer(struct local_qp *qp, struct local_sqe *e, uint64_t *rn
 			e->state = SQE_MOVED;
 	}
 	/* a Read through the agent is written down when its bytes are here */
-	if (e->state == SQE_MOVED && (e->op == RR_WR_WRITE || !e->reqs))
+	if (e->state == SQE_MOVED && (e->op != RR_WR_READ || !e->reqs))
 		rr_local_qp_capture(qp, e);
+}
+
+/* The bytes, then the message that takes a receive: one operation to its maker. */
+static void move_write_imm(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
+{
+	if (!e->written) {
+		move_transfer(qp, e, rng);
+		if (e->state != SQE_MOVED || e->status)
+			return;
+		e->written = true;
+		e->state = SQE_WAIT;
+	}
+	move_send(qp, e);
 }
 
 static void move_one(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
@@ -570,6 +585,9 @@ static void move_one(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
 	case RR_WR_WRITE:
 	case RR_WR_READ:
 		move_transfer(qp, e, rng);
+		return;
+	case RR_WR_WRITE_IMM:
+		move_write_imm(qp, e, rng);
 		return;
 	case RR_WR_BIND:
 		e->status = rr_local_mem_bind(qp, e);

@@ -171,7 +171,8 @@ int rr_local_ring_room(struct local_qp *qp)
 
 /** rr_local_ring_send - copy a Send into the peer's ring and publish it
  * @qp: for which rr_local_ring_room() has just said 1
- * @e: length already checked against the peer's receive buffers
+ * @e: a Send, its length already checked against the peer's receive buffers; or an RDMA Write with
+ * immediate whose bytes have gone over
  */
 void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 {
@@ -180,18 +181,22 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 	uint8_t *to = m->data;
 
 	m->len = e->len;
-	m->with_inv = e->op == RR_WR_SEND_INV;
-	m->inv_rkey = e->rkey;
+	m->with = e->op == RR_WR_SEND_INV ? RING_INV : RING_PLAIN;
+	m->word = e->rkey;
 	m->req_seq = qp->req_head;
-	if (e->flags & RR_WR_INLINE) {
+	if (e->op == RR_WR_WRITE_IMM) {
+		m->with = RING_IMM;
+		m->word = e->imm;
+	} else if (e->flags & RR_WR_INLINE) {
 		memcpy(to, e->inl, e->len);
+		to += e->len;
 	} else {
 		for (unsigned i = 0; i < e->nsge; i++) {
 			memcpy(to, e->sge[i].addr, e->sge[i].len);
 			to += e->sge[i].len;
 		}
 	}
-	rr_local_count(qp, bytes_copied, e->len);
+	rr_local_count(qp, bytes_copied, (uint64_t)(to - m->data));
 	atomic_store(&qp->me->msg_head, ++qp->msg_head);
 	rr_local_ring_bell(qp);
 }
@@ -204,23 +209,27 @@ static bool take_message(struct local_qp *qp)
 					    qp->my_stride);
 	const volatile struct shm_msg *v = m; /* each word is read once, whatever the peer does */
 	struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
+	uint32_t with = v->with;
 	struct rr_wc wc = { .done = r->done, .status = RR_WC_OK, .byte_len = v->len,
-			    .with_inv = v->with_inv != 0, .inv_rkey = v->inv_rkey };
-	uint32_t seq = v->req_seq;
+			    .with_inv = with == RING_INV, .with_imm = with == RING_IMM };
+	uint32_t seq = v->req_seq, word = v->word;
+	uint32_t here = wc.with_imm ? 0 : wc.byte_len;
 
-	if (wc.byte_len > qp->my_recv_bytes || seq - qp->req_taken > LOCAL_REQS) {
+	if (here > qp->my_recv_bytes || with > RING_IMM || seq - qp->req_taken > LOCAL_REQS) {
 		rr_local_qp_hostile(qp);
 		return false;
 	}
 	if (!rr_local_move_serve(qp, seq))
 		return false;
-	if (!wc.with_inv)
-		wc.inv_rkey = 0;
-	if (wc.byte_len)
-		memcpy(r->sge.addr, m->data, wc.byte_len);
-	rr_local_count(qp, bytes_copied, wc.byte_len);
-	if (f->capture && qp->cap_recv) {
-		struct iovec iov = { .iov_base = r->sge.addr, .iov_len = wc.byte_len };
+	if (wc.with_inv)
+		wc.inv_rkey = word;
+	if (wc.with_imm)
+		wc.imm = word;
+	if (here)
+		memcpy(r->sge.addr, m->data, here);
+	rr_local_count(qp, bytes_copied, here);
+	if (f->capture && qp->cap_recv && !wc.with_imm) { /* a Write is captured by its maker */
+		struct iovec iov = { .iov_base = r->sge.addr, .iov_len = here };
 
 		rr_capture_send(f->capture, &qp->cap, false, &iov, 1, wc.with_inv, wc.inv_rkey);
 	}

@@ -25,6 +25,7 @@
  *             then completes here as RR_WC_FLUSHED.
  */
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -285,6 +286,11 @@ static void fill_recv(struct verbs_qp *qp, const struct ibv_wc *in, struct rr_wc
 	struct verbs_mw *mw;
 
 	out->byte_len = in->byte_len;
+	if (in->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+		out->with_imm = true;
+		out->imm = be32toh(in->imm_data);
+		return;
+	}
 	if (f->quirks & QUIRK_WITH_INV_IS_4)
 		inv_flags |= 4;
 	if (!(in->wc_flags & inv_flags))

@@ -18,6 +18,7 @@
  *             was taken is never carried out, or flushed.
  */
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -271,8 +272,13 @@ static int convert(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_
 		out->invalidate_rkey = wr->rkey;
 		return 0;
 	case RR_WR_WRITE:
+	case RR_WR_WRITE_IMM:
 	case RR_WR_READ:
-		out->opcode = wr->op == RR_WR_READ ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+		out->opcode = wr->op == RR_WR_READ	? IBV_WR_RDMA_READ :
+			      wr->op == RR_WR_WRITE_IMM ? IBV_WR_RDMA_WRITE_WITH_IMM :
+							  IBV_WR_RDMA_WRITE;
+		if (wr->op == RR_WR_WRITE_IMM)
+			out->imm_data = htobe32(wr->imm);
 		out->wr.rdma.remote_addr = wr->raddr;
 		out->wr.rdma.rkey = wr->rkey;
 		return 0;

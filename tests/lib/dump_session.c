@@ -195,7 +195,7 @@ void session_move(struct session *s, const struct moved *m)
 	struct iovec iov = { m->bytes, m->len };
 
 	if (m->write)
-		rr_capture_write(s->capture, by, &iov, 1, m->va, m->rkey);
+		rr_capture_write(s->capture, by, &iov, 1, m->va, m->rkey, NULL);
 	else
 		rr_capture_read(s->capture, by, &iov, 1, m->va, m->rkey);
 	mirror(by, m->by_client ? &s->server : &s->client);

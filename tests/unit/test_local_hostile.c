@@ -21,7 +21,7 @@ static void publish(struct local_qp *q, uint32_t len, uint32_t seq)
 	struct shm_msg *m = (struct shm_msg *)(void *)q->peer_ring;
 
 	m->len = len;
-	m->with_inv = 0;
+	m->with = RING_PLAIN;
 	m->req_seq = seq;
 	atomic_store(&q->me->msg_head, 1);
 }
