@@ -85,7 +85,10 @@ must_check int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t
  */
 void rr_monitor_unwatch(struct rr_monitor *m, uintptr_t start, uintptr_t end);
 
-/** rr_monitor_is_off - in a forked child, whose memory nobody watches: nothing may be looked up */
+/** rr_monitor_is_off - nobody watches: nothing may be looked up
+ *
+ * In a forked child, where put() and everything else is nothing; or when the program has closed a
+ * descriptor that was not its own. It stays so; a child may get a monitor of its own. */
 bool rr_monitor_is_off(const struct rr_monitor *m);
 
 #endif
