@@ -67,6 +67,8 @@ struct rpcrdma_domain_attr {
 	                         * least; 0: 256 MiB */
 	int dmabuf_fd;          /* a device's memory, for rpcrdma_buf_get_far(); stays the caller's, */
 	size_t dmabuf_bytes;    /* and open, until the domain's end. 0: none */
+	size_t arena_bytes;     /* all of rpcrdma_mem_alloc() comes out of one region of that size, there
+	                         * from the beginning; 0: each has a region of its own */
 	const char *capture;    /* pcap of everything this process sends and receives over the local
 	                         * fabric, as RoCEv2; NULL: none */
 	const struct rr_local_attr *local; /* tests: hooks of the local fabric; NULL: plain */
@@ -94,6 +96,23 @@ int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
 /** rpcrdma_mem_free - nothing may be in flight in it. NULL is fine. */
 void rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem);
 
+/** rpcrdma_mem_register - treat the caller's own memory so: registered at first use and kept
+ * @mem: stays mapped, and the same memory, until it is unregistered
+ *
+ * Memory that may not be written is good for the payload of arguments only.
+ *
+ * Return: 0; -EINVAL (0 bytes); -EFAULT: not mapped; -EEXIST: some of it is registered already;
+ * -ENOMEM.
+ */
+int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes);
+
+/** rpcrdma_mem_unregister - on success no peer reaches it
+ *
+ * Return: 0; -EBUSY: a call that is out uses it, let the engine run and ask again; -ENOENT: nothing
+ * was registered that begins there.
+ */
+int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *mem);
+
 /* ---- counters ----------------------------------------------------------------------------- */
 
 /* Sums over a domain's engines since it was created. */
@@ -111,6 +130,14 @@ struct rpcrdma_stats {
 	uint64_t credit_waits, buf_waits, sq_waits; /* shortages: each a queue, never an error */
 	uint64_t rnr, reconnects, timeouts;
 	uint64_t regs, deregs, invalidations;
+	uint64_t reg_hits, reg_misses;   /* the registration caches: it was there; it was not */
+	uint64_t reg_invalidated;        /* ... entries whose memory went */
+	uint64_t reg_evicted;            /* ... that had to make room */
+	uint64_t reg_deferred, reg_flushes; /* ... left to be deregistered later; times that was done */
+	uint64_t reg_reaped;             /* of deregs: those in a thread of their own, off every call's way */
+	uint64_t reg_uncacheable;        /* ranges that were registered for one call instead */
+	uint64_t reg_bounced;            /* payloads that were copied through memory of ours instead */
+	uint64_t reg_pinned;             /* bytes in the caches' registrations now */
 	uint64_t conns, conns_total;     /* open now; ever */
 	uint64_t sleeps, spins;          /* engine: blocking waits; waits that polling satisfied */
 	uint64_t posts, completions;     /* chains of requests given to a device; what came back */
@@ -330,7 +357,18 @@ struct rpcrdma_clnt_attr {
 	uint32_t backoff_ms;           /* first wait between attempts, doubles to 64 x; 0: 50 */
 	bool no_private_data;          /* as a peer that knows nothing of RFC 8797 */
 	bool force_chunks;             /* tests: chunks even for what would fit inline */
-	const char *registration;      /* strategy by name: "auto", "dynamic", "slab"; NULL: auto */
+	/* How memory of calls comes within reach of the peer; ignored on TCP. What the strategies are,
+	 * leat(7) says, under registration. */
+	const char *registration;      /* "auto", "dynamic", "cache", "batch", "slab", "arena"; NULL: auto */
+	const char *monitor;           /* what keeps a cache true: "uffd", "explicit": nothing does, so
+	                                * only rpcrdma_mem memory is kept, "none": nothing does, and all
+	                                * is kept, which is for tests; NULL: uffd */
+	uint32_t bounce_bytes;         /* less payload than that is copied through memory of ours; 0: auto
+	                                * copies less than 16 KiB rather than register it for the call */
+	bool no_bounce;                /* never, if it can be helped */
+	uint32_t reg_entries;          /* of a cache, at most; 0: 1024 */
+	size_t reg_bytes;              /* in a cache, at most; 0: half of what may be pinned */
+	uint32_t dirty_watermark;      /* entries to be deregistered that are waited for; 0: 32 */
 	/* told of each change, with the reason as text; may be NULL */
 	void (*state)(void *ctx, enum rpcrdma_clnt_state s, const char *why);
 	void *ctx;

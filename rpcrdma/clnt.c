@@ -259,8 +259,9 @@ static int fill_attr(struct rpcrdma_clnt_attr *a)
 	if (!a->backoff_ms)
 		a->backoff_ms = 50;
 	a->registration = rr_reg_canonical(a->registration);
+	a->monitor = rr_reg_monitor_canonical(a->monitor);
 	if (a->inline_bytes < RR_INLINE_MIN || a->inline_bytes > RR_INLINE_MAX ||
-	    a->credits > CREDITS_MAX || !a->registration)
+	    a->credits > CREDITS_MAX || !a->registration || !a->monitor)
 		return -EINVAL;
 	a->inline_bytes -= a->inline_bytes % 1024; /* what private data can say */
 	return 0;

@@ -59,7 +59,7 @@ static void link_free(struct rr_link *l)
 		rpcrdma_engine_unwatch(l->engine, &l->cm_watch);
 		rr_cm_destroy(l->cm);
 	}
-	rr_pd_destroy(l->pd);
+	rr_reg_close(&l->reg);
 	free(l->scratch);
 	free(l);
 }
@@ -197,7 +197,7 @@ static int link_connect(struct rr_link *l)
 	};
 	int rc;
 
-	rc = rr_ep_create(l->engine, l->dev, l->pd, l->qp, &ea, &l->ep);
+	rc = rr_ep_create(l->engine, l->dev, l->reg.pd, l->qp, &ea, &l->ep);
 	if (rc)
 		return rc;
 	rr_priv_encode(&mine, priv);
@@ -282,10 +282,9 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 	list_init(&l->calls);
 	list_init(&l->free_calls);
 	list_init(&l->bounces);
-	rr_reg_init(&l->reg, c->engine, NULL, c->attr.registration);
 	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport, where, false, &l->dev);
 	if (!rc)
-		rc = rr_pd_create(l->dev->fabric, &l->pd);
+		rc = rr_reg_init(&l->reg, c->engine, l->dev, where, &c->attr);
 	if (!rc)
 		rc = watch_cm(l);
 	if (!rc)
@@ -294,7 +293,6 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 		link_free(l);
 		return rc;
 	}
-	l->reg.pd = l->pd;
 	l->clnt = c;
 	*ret = l;
 	return 0;
@@ -308,6 +306,8 @@ static int clnt_rdma_init(struct rpcrdma_clnt *c)
 	struct rr_dev *dev;
 	int rc;
 
+	if (!strcmp(c->attr.registration, "arena") && !c->engine->domain->arena)
+		return -EINVAL;
 	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport,
 			      rr_addr_where(&c->attr.addr, where), false, &dev);
 	if (rc)
@@ -337,7 +337,7 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	struct rr_link *l = rr_link_of(c);
 
 	call->xprt = NULL;
-	if (!rr_rcall_release(rc)) {
+	if (!rr_rcall_recall(rc)) {
 		rr_reg_revoke(&l->reg);
 		rr_link_fail(l, -ECONNABORTED, "a call was given up and its memory taken back");
 	}

@@ -19,7 +19,6 @@ struct rr_link {
 	struct rpcrdma_clnt *clnt;    /* NULL: nobody's any more */
 	struct rpcrdma_engine *engine;
 	struct rr_dev *dev;
-	struct rr_pd *pd;             /* keys of one connection are worth nothing on another */
 	struct rr_cm *cm;
 	struct rpcrdma_watch cm_watch;
 	struct rr_qp *qp;             /* until it is the endpoint's */
@@ -48,6 +47,7 @@ struct rr_bounce {
 	uint8_t *mem;
 	size_t bytes;
 	struct rr_reg_piece piece;
+	bool keeps;                   /* the piece is all of it, and lasts as long as the memory */
 	bool offered;
 };
 
@@ -89,9 +89,13 @@ extern const struct rr_ep_ops rr_link_ep_ops;
 
 must_check int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call);
 
-/** rr_rcall_release - take all memory of @rc out of the peer's reach
- * Return: false when some stays within it (a `lasting` strategy) */
+/** rr_rcall_release - the call is answered: give all memory of @rc back
+ * Return: false when some of it lost its pages meanwhile */
 bool rr_rcall_release(struct rr_rcall *rc);
+
+/** rr_rcall_recall - the call is given up: take all memory of @rc out of the peer's reach
+ * Return: false when some stays within it unless rr_reg_revoke() and the end of the link follow */
+bool rr_rcall_recall(struct rr_rcall *rc);
 
 /** rr_rcall_detach - @rc's call is over: it is recycled as soon as its Send is */
 void rr_rcall_detach(struct rr_rcall *rc);

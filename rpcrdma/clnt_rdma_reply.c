@@ -155,7 +155,10 @@ static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx 
 	uint32_t grant;
 
 	/* from here on the peer reaches none of it, whatever it still means to do */
-	(void)rr_rcall_release(rc);
+	if (!rr_rcall_release(rc) && !v->err) {
+		v->err = -EFAULT;
+		v->why = "memory of the call was unmapped while it was out";
+	}
 	if (!v->err)
 		decode(rc, v);
 	rr_rcall_detach(rc);

@@ -13,12 +13,13 @@
  *
  * Memory:     The caller's own memory is what chunks describe, one segment per iov entry. Memory of
  *             ours stands in (a bounce) for messages, and for payload in more than 16 pieces or that
- *             the strategy does not take; those copies are counted. A bounce is registered for its
- *             one call, like anything `dynamic`.
+ *             the strategy does not take; those copies are counted. A bounce stays registered as long
+ *             as the connection, or, where the strategy is `dynamic`, for its one call.
  *             The Send's buffer is the endpoint's until its completion, which may come after the
  *             reply: the rr_rcall waits for both.
  * Threads:    The engine's.
  * Errors:     Short of registrations while other calls are out is -ENOBUFS: their end makes room.
+ *             With none out, payload is copied.
  * See:        protocol.md sections 1.2 to 1.4; plan.h.
  */
 #include <assert.h>
@@ -36,37 +37,73 @@
 
 /* ---- memory of our own -------------------------------------------------------------------- */
 
-static struct rr_bounce *bounce_create(size_t bytes)
+/* Of this call alone, to be registered with each one that uses it. */
+static int bounce_map(struct rr_bounce *b)
 {
-	struct rr_bounce *b = calloc(1, sizeof(*b));
-	size_t size = BOUNCE_BYTES_MIN;
-	void *map;
+	void *map = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	if (!b)
-		return NULL;
-	while (size < bytes)
-		size *= 2;
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-		   -1, 0);
-	if (map == MAP_FAILED) {
-		free(b);
-		return NULL;
-	}
+	if (map == MAP_FAILED)
+		return -ENOMEM;
 	b->mem = map;
-	b->bytes = size;
-	list_init(&b->link);
-	return b;
+	return 0;
 }
 
-static void bounce_destroy(struct rr_bounce *b)
+/* Registered as long as it is there. */
+static int bounce_keep(struct rr_link *l, struct rr_bounce *b)
+{
+	struct rpcrdma_domain *d = l->engine->domain;
+	void *mem;
+	int rc;
+
+	rc = rpcrdma_mem_alloc(d, b->bytes, &mem);
+	if (rc)
+		return rc;
+	rc = rr_reg_slab_ops.get(&l->reg, mem, b->bytes, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE,
+				 &b->piece);
+	if (rc) {
+		rpcrdma_mem_free(d, mem);
+		return rc;
+	}
+	b->mem = mem;
+	b->keeps = true;
+	return 0;
+}
+
+static int bounce_create(struct rr_link *l, size_t bytes, struct rr_bounce **ret)
+{
+	struct rr_bounce *b = calloc(1, sizeof(*b));
+	int rc;
+
+	if (!b)
+		return -ENOMEM;
+	b->bytes = BOUNCE_BYTES_MIN;
+	while (b->bytes < bytes)
+		b->bytes *= 2;
+	list_init(&b->link);
+	rc = rr_reg_keeps(&l->reg) ? bounce_keep(l, b) : bounce_map(b);
+	if (rc) {
+		free(b);
+		return rc;
+	}
+	*ret = b;
+	return 0;
+}
+
+static void bounce_destroy(struct rr_link *l, struct rr_bounce *b)
 {
 	list_del(&b->link);
-	munmap(b->mem, b->bytes);
+	if (b->keeps) {
+		(void)rr_reg_put(&l->reg, &b->piece, 1);
+		rpcrdma_mem_free(l->engine->domain, b->mem);
+	} else {
+		munmap(b->mem, b->bytes);
+	}
 	free(b);
 }
 
 /* An idle one that is big enough, the smallest such, or a new one. */
-static struct rr_bounce *bounce_get(struct rr_link *l, size_t bytes)
+static int bounce_get(struct rr_link *l, size_t bytes, struct rr_bounce **ret)
 {
 	struct rr_bounce *best = NULL;
 
@@ -77,55 +114,102 @@ static struct rr_bounce *bounce_get(struct rr_link *l, size_t bytes)
 			best = b;
 	}
 	if (!best)
-		return bounce_create(bytes);
+		return bounce_create(l, bytes, ret);
 	list_del(&best->link);
-	return best;
+	*ret = best;
+	return 0;
 }
 
 /* ---- offers ------------------------------------------------------------------------------- */
 
 static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, unsigned access)
 {
-	struct rr_bounce *b = bounce_get(l, bytes);
-	int rc;
+	struct rr_bounce *b;
+	int rc = bounce_get(l, bytes, &b);
 
-	if (!b)
-		return -ENOMEM;
-	rc = rr_reg_dynamic_ops.get(&l->reg, b->mem, bytes, access, &b->piece);
+	if (rc)
+		return rc;
+	if (!b->keeps)
+		rc = rr_reg_dynamic_ops.get(&l->reg, b->mem, bytes, access, &b->piece);
 	if (rc) {
 		list_add_head(&l->bounces, &b->link);
 		return rc;
 	}
+	b->piece.seg.length = (uint32_t)bytes;
 	b->offered = true;
 	o->bounce = b;
 	return 0;
 }
 
-/* The caller's memory itself, or ours in its place. */
+/* The caller's memory itself, or ours in its place: where it is in too many pieces, or not worth
+ * registering, or there are no registrations to be had, and no call is out that holds some. */
 static int offer_iov(struct rr_link *l, struct rr_offer *o, const struct iovec *iov, int iovcnt,
 		     uint64_t len, unsigned access)
 {
 	int rc = rr_reg_get(&l->reg, iov, iovcnt, len, access, o->pieces, &o->n);
 
-	if (rc == -ENOENT || rc == -ENOBUFS)
+	if (rc == -ENOENT || rc == -ENOBUFS || (rc == -ENOMEM && list_is_empty(&l->calls))) {
 		rc = offer_bounce(l, o, len, access);
+		if (!rc)
+			rr_count(l->engine, reg_bounced, 1);
+	}
 	return rc;
 }
 
-/* Return: false when some of it stays within reach */
+/* The bounce that was offered; it still belongs to the offer. */
+static struct rr_bounce *take_back(struct rr_offer *o)
+{
+	struct rr_bounce *b = o->bounce;
+
+	if (!b || !b->offered)
+		return NULL;
+	b->offered = false;
+	return b;
+}
+
+/* Return: false when memory of it lost its pages */
 static bool offer_close(struct rr_link *l, struct rr_offer *o)
 {
-	bool out_of_reach = rr_reg_put(&l->reg, o->pieces, o->n);
+	bool there = rr_reg_put(&l->reg, o->pieces, o->n);
+	struct rr_bounce *b = take_back(o);
 
 	o->n = 0;
-	if (o->bounce && o->bounce->offered) {
-		o->bounce->offered = false;
-		rr_reg_put(&l->reg, &o->bounce->piece, 1);
+	if (b && !b->keeps)
+		(void)rr_reg_put(&l->reg, &b->piece, 1); /* it is ours */
+	return there;
+}
+
+/* Return: false when some of it stays within reach */
+static bool offer_recall(struct rr_link *l, struct rr_offer *o)
+{
+	bool out_of_reach = rr_reg_recall(&l->reg, o->pieces, o->n);
+	struct rr_bounce *b = take_back(o);
+
+	o->n = 0;
+	if (!b)
+		return out_of_reach;
+	if (!b->keeps) {
+		out_of_reach &= rr_reg_recall(&l->reg, &b->piece, 1);
+	} else if (l->engine->domain->arena) {
+		out_of_reach = false; /* other calls are in the same region */
+	} else {
+		o->bounce = NULL;
+		bounce_destroy(l, b);
 	}
 	return out_of_reach;
 }
 
 static void offer_drop(struct rr_link *l, struct rr_offer *o)
+{
+	struct rr_bounce *b = take_back(o);
+
+	rr_reg_drop(&l->reg, o->pieces, o->n);
+	o->n = 0;
+	if (b && !b->keeps)
+		rr_reg_drop(&l->reg, &b->piece, 1);
+}
+
+static void offer_done(struct rr_link *l, struct rr_offer *o)
 {
 	if (o->bounce)
 		list_add_head(&l->bounces, &o->bounce->link);
@@ -188,27 +272,47 @@ static struct rr_rcall *rcall_get(struct rr_link *l)
 	return rc;
 }
 
+/* Every offer of a call. */
+#define RCALL_OFFERS(rc) { &(rc)->args, &(rc)->sink, &(rc)->message, &(rc)->reply }
+
 /** rr_rcall_release - see clnt_rdma.h */
 bool rr_rcall_release(struct rr_rcall *rc)
 {
-	struct rr_link *l = rc->conn;
-	bool out_of_reach = offer_close(l, &rc->args);
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	bool there = true;
 
-	out_of_reach &= offer_close(l, &rc->sink);
-	out_of_reach &= offer_close(l, &rc->message);
-	out_of_reach &= offer_close(l, &rc->reply);
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
+		there &= offer_close(rc->conn, offers[i]);
+	return there;
+}
+
+/** rr_rcall_recall - see clnt_rdma.h */
+bool rr_rcall_recall(struct rr_rcall *rc)
+{
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	bool out_of_reach = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
+		out_of_reach &= offer_recall(rc->conn, offers[i]);
 	return out_of_reach;
+}
+
+static void rcall_drop(struct rr_rcall *rc)
+{
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
+		offer_drop(rc->conn, offers[i]);
 }
 
 /** rr_rcall_detach - see clnt_rdma.h */
 void rr_rcall_detach(struct rr_rcall *rc)
 {
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
 	struct rr_link *l = rc->conn;
 
-	offer_drop(l, &rc->args);
-	offer_drop(l, &rc->sink);
-	offer_drop(l, &rc->message);
-	offer_drop(l, &rc->reply);
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
+		offer_done(l, offers[i]);
 	rc->call = NULL;
 	if (!rc->sc)
 		recycle(rc);
@@ -222,14 +326,14 @@ void rr_rcall_free_all(struct rr_link *l)
 
 		if (rc->call)
 			rc->call->xprt = NULL;
-		(void)rr_rcall_release(rc); /* what lasts goes with the link */
+		rcall_drop(rc); /* what lasts goes with the link */
 		rc->sc = NULL;              /* the endpoint's, and it goes too */
 		rr_rcall_detach(rc);
 	}
 	list_for_each_safe(node, &l->free_calls)
 		free(list_entry(node, struct rr_rcall, link));
 	list_for_each_safe(node, &l->bounces)
-		bounce_destroy(list_entry(node, struct rr_bounce, link));
+		bounce_destroy(l, list_entry(node, struct rr_bounce, link));
 }
 
 /* ---- the message -------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 
 #include "engine_int.h"
 #include "local.h"
+#include "reg.h"
 #ifdef HAVE_VERBS
 #include "verbs.h"
 #endif
@@ -39,7 +40,11 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	pthread_mutex_init(&d->lock, NULL);
 	list_init(&d->engines);
 	list_init(&d->mems);
+	list_init(&d->arena_parts);
+	list_init(&d->homes);
 	rc = rr_pool_init(d);
+	if (!rc)
+		rc = rr_mem_init(d);
 	if (rc) {
 		rpcrdma_domain_destroy(d);
 		return rc;
@@ -220,6 +225,7 @@ void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret)
 	*ret = d->gone;
 	list_for_each(n, &d->engines)
 		add_stats(ret, &list_entry(n, struct rpcrdma_engine, link)->stats);
+	rr_reg_home_count(d, ret);
 	/* on the local fabric a CPU is the NIC: what it copies is copied */
 	for (unsigned i = 0; i < d->ndevs; i++)
 		if (d->devs[i].transport == RPCRDMA_LOCAL)

@@ -85,6 +85,9 @@ struct rpcrdma_domain {
 	_Atomic size_t charged;          /* bytes of data that connections hold: srv_buf.c */
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
+	struct rr_mem *arena;            /* ... the one that all of it comes from, or NULL */
+	struct list arena_parts;         /* ... what is in use of that, by address */
+	struct list homes;               /* reg_home.c */
 	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
 };
 
@@ -220,9 +223,13 @@ void rr_till_init(struct rpcrdma_engine *e);
 struct rr_mem {
 	struct list link;   /* domain->mems */
 	struct rr_extent x; /* a memfd */
+	bool given;         /* ... or somebody's: rpcrdma_mem_register() */
 	uint64_t id;        /* never used twice: a cached registration cannot mistake a successor */
 	struct list mrs;    /* reg_slab.c: its registrations, one per connection */
+	atomic_uint out;    /* pieces that are offered */
 };
+/** rr_mem_init - the arena, if there is to be one; Return: 0, -ENOMEM */
+must_check int rr_mem_init(struct rpcrdma_domain *d);
 /** rr_mem_find - the region that contains [addr, addr+len) whole, or NULL; takes the lock */
 struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len);
 struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len);

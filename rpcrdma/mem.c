@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mem.c - rpcrdma_mem_alloc(): memory that a registration can be kept for
+ * mem.c - rpcrdma_mem_alloc(), _register(): memory that a registration can be kept for
  *
  * Operation:  A region is a memfd (provider.c), sealed against shrinking, mapped whole and touched at once.
  *             Because it is a file, a server on this host can map it too; because it cannot shrink,
  *             that server cannot be made to fault by us. Because it comes from here, nobody unmaps
- *             it behind the back of a registration.
+ *             it behind the back of a registration. Where there is an arena, it is parts of that one
+ *             region that are given out, and one registration reaches them all.
+ *
+ *             Memory that is somebody's own is a region too, if he promises that it stays.
  * Memory:     Regions are found by address and live until rpcrdma_mem_free() or the domain's end.
  *             Freeing one takes back its registrations on every connection first.
  * Threads:    Any; the domain's lock.
@@ -15,10 +18,24 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "reg.h"
+
+/* What is in use of an arena. */
+struct part {
+	struct list link; /* domain->arena_parts, by address */
+	size_t off, bytes;
+};
+
+static void given_put(struct rr_extent *x)
+{
+	(void)x; /* its owner's */
+}
+
+static const struct rr_provider_ops given_ops = { .name = "given", .cpu = true, .put = given_put };
 
 static void unmake(struct rr_mem *mem)
 {
@@ -26,33 +43,144 @@ static void unmake(struct rr_mem *mem)
 	free(mem);
 }
 
-/** rpcrdma_mem_alloc - see rpcrdma.h */
-int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
+static struct rr_mem *make(void)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), rounded;
 	static uint64_t ids;
-	struct rr_mem *mem;
+	struct rr_mem *mem = calloc(1, sizeof(*mem));
+
+	if (!mem)
+		return NULL;
+	list_init(&mem->mrs);
+	mem->id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
+	return mem;
+}
+
+static int make_region(struct rpcrdma_domain *d, size_t bytes, struct rr_mem **ret)
+{
+	struct rr_mem *mem = make();
 	int rc;
 
-	if (!bytes)
-		return -EINVAL;
-	if (!add_size(bytes, page - 1, &rounded))
-		return -ENOMEM;
-	mem = calloc(1, sizeof(*mem));
 	if (!mem)
 		return -ENOMEM;
-	list_init(&mem->mrs);
-	rc = rr_provider_get(&rr_provider_memfd_ops, NULL, rounded & ~(page - 1), &mem->x);
+	rc = rr_provider_get(&rr_provider_memfd_ops, NULL, bytes, &mem->x);
 	if (rc) {
 		free(mem);
 		return rc;
 	}
-	mem->id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&d->lock);
 	list_add_tail(&d->mems, &mem->link);
 	pthread_mutex_unlock(&d->lock);
-	*ret = mem->x.mem;
+	*ret = mem;
 	return 0;
+}
+
+static int whole_pages(size_t bytes, size_t *ret)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (!add_size(bytes, page - 1, ret))
+		return -ENOMEM;
+	*ret &= ~(page - 1);
+	return 0;
+}
+
+/** rr_mem_init - see engine_int.h */
+int rr_mem_init(struct rpcrdma_domain *d)
+{
+	size_t bytes;
+	int rc;
+
+	if (!d->attr.arena_bytes)
+		return 0;
+	rc = whole_pages(d->attr.arena_bytes, &bytes);
+	return rc ? rc : make_region(d, bytes, &d->arena);
+}
+
+/* ---- the arena: the first gap that is wide enough ------------------------------------------- */
+
+static void arena_put(struct rpcrdma_domain *d, struct part *part)
+{
+	struct list *before = &d->arena_parts;
+	size_t off = 0;
+
+	list_for_each(node, &d->arena_parts) {
+		struct part *p = list_entry(node, struct part, link);
+
+		if (p->off - off >= part->bytes)
+			break;
+		off = p->off + p->bytes;
+		before = node;
+	}
+	part->off = off;
+	list_insert_between(&part->link, before, before->next);
+}
+
+/* The end of what is in use, once @part is in. */
+static bool arena_fits(const struct rpcrdma_domain *d, const struct part *part)
+{
+	return range_fits(part->off, part->bytes, d->arena->x.bytes);
+}
+
+static int arena_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
+{
+	struct part *part = malloc(sizeof(*part));
+	bool fits;
+
+	if (!part)
+		return -ENOMEM;
+	part->bytes = bytes;
+	pthread_mutex_lock(&d->lock);
+	arena_put(d, part);
+	fits = arena_fits(d, part);
+	if (!fits)
+		list_del(&part->link);
+	pthread_mutex_unlock(&d->lock);
+	if (!fits) {
+		free(part);
+		return -ENOMEM;
+	}
+	*ret = (char *)d->arena->x.mem + part->off;
+	return 0;
+}
+
+/* The lock is held. */
+static bool arena_free(struct rpcrdma_domain *d, const void *addr)
+{
+	uintptr_t off = (uintptr_t)addr - (uintptr_t)(d->arena ? d->arena->x.mem : NULL);
+
+	if (!d->arena || off >= d->arena->x.bytes)
+		return false;
+	list_for_each_safe(node, &d->arena_parts) {
+		struct part *part = list_entry(node, struct part, link);
+
+		if (part->off == off) {
+			list_del(&part->link);
+			free(part);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- alloc and free ------------------------------------------------------------------------- */
+
+/** rpcrdma_mem_alloc - see rpcrdma.h */
+int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
+{
+	struct rr_mem *mem;
+	size_t rounded;
+	int rc;
+
+	if (!bytes)
+		return -EINVAL;
+	rc = whole_pages(bytes, &rounded);
+	if (!rc && d->arena)
+		return arena_alloc(d, rounded, ret);
+	if (!rc)
+		rc = make_region(d, rounded, &mem);
+	if (!rc)
+		*ret = mem->x.mem;
+	return rc;
 }
 
 /** rr_mem_find_locked - rr_mem_find() for those who hold the lock */
@@ -81,20 +209,94 @@ struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t le
 	return mem;
 }
 
+/* The lock is held: no peer reaches it any more, nor do we find it. */
+static void unlist(struct rr_mem *mem)
+{
+	list_del(&mem->link);
+	rr_reg_slab_forget(mem);
+}
+
 /** rpcrdma_mem_free - see rpcrdma.h */
 void rpcrdma_mem_free(struct rpcrdma_domain *d, void *addr)
 {
-	struct rr_mem *mem;
+	struct rr_mem *mem = NULL;
 
 	if (!addr)
 		return;
 	pthread_mutex_lock(&d->lock);
-	mem = rr_mem_find_locked(d, addr, 1);
-	assert(mem && mem->x.mem == addr);
-	list_del(&mem->link);
-	rr_reg_slab_forget(mem);
+	if (!arena_free(d, addr)) {
+		mem = rr_mem_find_locked(d, addr, 1);
+		assert(mem && mem != d->arena && mem->x.mem == addr && !mem->given);
+		unlist(mem);
+	}
 	pthread_mutex_unlock(&d->lock);
-	unmake(mem);
+	if (mem)
+		unmake(mem);
+}
+
+/* ---- memory of others ----------------------------------------------------------------------- */
+
+static bool is_mapped(const void *addr, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)addr & ~(page - 1), end;
+
+	return !__builtin_add_overflow((uintptr_t)addr, bytes, &end) &&
+	       !msync((void *)start, end - start, MS_ASYNC);
+}
+
+static bool overlaps(const struct rr_mem *mem, const void *addr, size_t bytes)
+{
+	uintptr_t a = (uintptr_t)addr, b = (uintptr_t)mem->x.mem;
+
+	return a < b + mem->x.bytes && b < a + bytes;
+}
+
+/** rpcrdma_mem_register - see rpcrdma.h */
+int rpcrdma_mem_register(struct rpcrdma_domain *d, void *addr, size_t bytes)
+{
+	struct rr_mem *mem;
+	int rc = 0;
+
+	if (!bytes)
+		return -EINVAL;
+	if (!is_mapped(addr, bytes))
+		return -EFAULT;
+	mem = make();
+	if (!mem)
+		return -ENOMEM;
+	mem->given = true;
+	mem->x = (struct rr_extent){ .ops = &given_ops, .mem = addr, .bytes = bytes, .fd = -1 };
+	pthread_mutex_lock(&d->lock);
+	list_for_each(node, &d->mems)
+		if (overlaps(list_entry(node, struct rr_mem, link), addr, bytes))
+			rc = -EEXIST;
+	if (!rc)
+		list_add_tail(&d->mems, &mem->link);
+	pthread_mutex_unlock(&d->lock);
+	if (rc)
+		unmake(mem);
+	return rc;
+}
+
+/** rpcrdma_mem_unregister - see rpcrdma.h */
+int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *addr)
+{
+	struct rr_mem *mem;
+	int rc = 0;
+
+	pthread_mutex_lock(&d->lock);
+	mem = rr_mem_find_locked(d, addr, 1);
+	if (!mem || mem->x.mem != addr || !mem->given)
+		rc = -ENOENT;
+	else if (atomic_load_explicit(&mem->out, memory_order_acquire))
+		rc = -EBUSY;
+	else
+		unlist(mem);
+	pthread_mutex_unlock(&d->lock);
+	if (!rc)
+		unmake(mem);
+	return rc;
 }
 
 /** rr_mem_fini - free what the users of a domain did not */
@@ -102,6 +304,8 @@ void rr_mem_fini(struct rpcrdma_domain *d)
 {
 	struct list *node;
 
+	while ((node = list_pop(&d->arena_parts)))
+		free(list_entry(node, struct part, link));
 	while ((node = list_pop(&d->mems))) {
 		struct rr_mem *mem = list_entry(node, struct rr_mem, link);
 

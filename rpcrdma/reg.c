@@ -3,28 +3,42 @@
  *
  * reg.c - registration strategies by name, and the loop over an iov
  *
- * Operation:  reg.h. Each entry of an iov is one piece and one segment; the strategy is asked piece
- *             by piece, the second one for what the first does not take.
+ * Operation:  reg.h. Each entry of an iov is one piece and one segment; the kinds that a strategy is
+ *             made of are asked piece by piece, each for what those before it do not take.
  * Memory:     Pieces are the caller's; on failure those already made are put back.
  * Threads:    The connection's.
  * Errors:     As the strategies say.
  */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "reg.h"
 
-static const struct strategy {
+/* What `auto` copies rather than register it for one call. */
+#define AUTO_BOUNCE 16384u
+
+struct rr_reg_strategy {
 	const char *name;
-	const struct rr_reg_ops *ops[2];
-} strategies[] = {
-	{ "auto", { &rr_reg_slab_ops, &rr_reg_dynamic_ops } },
-	{ "dynamic", { &rr_reg_dynamic_ops, NULL } },
-	{ "slab", { &rr_reg_slab_ops, NULL } },
+	const struct rr_reg_ops *ops[RR_REG_KINDS_MAX]; /* tried in order; NULL: no more */
+	bool cache;    /* shares one with others */
+	bool deferred; /* ... whose evicted entries wait to be deregistered */
+	bool keeps;    /* memory of ours stays registered */
 };
 
-static const struct strategy *find(const char *name)
+static const struct rr_reg_strategy strategies[] = {
+	{ "auto", { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }, true, true, true },
+	{ "dynamic", { &rr_reg_dynamic_ops }, false, false, false },
+	{ "cache", { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }, true, false, true },
+	{ "batch", { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }, true, true, true },
+	{ "slab", { &rr_reg_slab_ops }, false, false, true },
+	{ "arena", { &rr_reg_slab_ops }, false, false, true },
+};
+
+static const char *const monitors[] = { "uffd", "explicit", "none" };
+
+static const struct rr_reg_strategy *find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++)
 		if (!strcmp(strategies[i].name, name))
@@ -35,33 +49,73 @@ static const struct strategy *find(const char *name)
 /** rr_reg_canonical - see reg.h */
 const char *rr_reg_canonical(const char *name)
 {
-	const struct strategy *s = find(name ? name : "auto");
+	const struct rr_reg_strategy *s = find(name ? name : "auto");
 
 	return s ? s->name : NULL;
 }
 
-/** rr_reg_init - see reg.h */
-void rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_pd *pd, const char *name)
+/** rr_reg_monitor_canonical - see reg.h */
+const char *rr_reg_monitor_canonical(const char *name)
 {
-	const struct strategy *s = find(name);
+	for (size_t i = 0; i < ARRAY_SIZE(monitors); i++)
+		if (!name || !strcmp(monitors[i], name))
+			return monitors[i];
+	return NULL;
+}
 
-	assert(s);
-	*reg = (struct rr_reg){ .engine = e, .pd = pd, .ops = { s->ops[0], s->ops[1] } };
+/** rr_reg_init - see reg.h */
+int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev, const char *peer,
+		const struct rpcrdma_clnt_attr *attr)
+{
+	const struct rr_reg_strategy *s = find(attr->registration);
+	struct rr_reg_home like = {
+		.strategy = s,
+		.attr = { .entries = attr->reg_entries, .bytes = attr->reg_bytes,
+			  .deferred = s->deferred, .dirty_watermark = attr->dirty_watermark },
+		.monitor = attr->monitor,
+	};
+	int rc;
+
+	*reg = (struct rr_reg){ .engine = e, .strategy = s, .bounce = attr->bounce_bytes };
+	if (attr->no_bounce)
+		reg->bounce = 0;
+	else if (s == &strategies[0] && !reg->bounce)
+		reg->bounce_dynamic = AUTO_BOUNCE;
 	list_init(&reg->slabs);
+	snprintf(like.peer, sizeof(like.peer), "%s", peer);
+	rc = rr_reg_home_get(e->domain, dev->fabric, &like,
+			     s->cache && strcmp(attr->monitor, "explicit") != 0, &reg->home);
+	if (!rc)
+		reg->pd = reg->home->pd;
+	return rc;
 }
 
 /** rr_reg_revoke - see reg.h */
 void rr_reg_revoke(struct rr_reg *reg)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(reg->ops); i++)
-		if (reg->ops[i])
-			reg->ops[i]->revoke(reg);
+	for (size_t i = 0; i < RR_REG_KINDS_MAX && reg->strategy->ops[i]; i++)
+		reg->strategy->ops[i]->revoke(reg);
 }
 
 /** rr_reg_fini - see reg.h */
 void rr_reg_fini(struct rr_reg *reg)
 {
-	rr_reg_revoke(reg);
+	if (reg->home)
+		rr_reg_revoke(reg);
+}
+
+/** rr_reg_close - see reg.h */
+void rr_reg_close(struct rr_reg *reg)
+{
+	if (reg->home)
+		rr_reg_home_put(reg->engine->domain, reg->home);
+	reg->home = NULL;
+}
+
+/** rr_reg_keeps - see reg.h */
+bool rr_reg_keeps(const struct rr_reg *reg)
+{
+	return reg->strategy->keeps;
 }
 
 /** rr_reg_count - see reg.h */
@@ -76,13 +130,29 @@ unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len)
 	return n;
 }
 
-static int get_piece(struct rr_reg *reg, void *addr, size_t len, unsigned access,
+/* Is a payload of @len bytes better copied than given to @ops? Never what is registered already. */
+static bool is_small(const struct rr_reg *reg, const struct rr_reg_ops *ops, uint64_t len)
+{
+	if (ops == &rr_reg_slab_ops)
+		return false;
+	if (len < reg->bounce)
+		return true;
+	return ops == &rr_reg_dynamic_ops && len < reg->bounce_dynamic;
+}
+
+/* @payload: all that the piece is part of */
+static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payload, unsigned access,
 		     struct rr_reg_piece *ret)
 {
 	int rc = -ENOENT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(reg->ops) && rc == -ENOENT && reg->ops[i]; i++)
-		rc = reg->ops[i]->get(reg, addr, len, access, ret);
+	for (size_t i = 0; i < RR_REG_KINDS_MAX && rc == -ENOENT; i++) {
+		const struct rr_reg_ops *ops = reg->strategy->ops[i];
+
+		if (!ops || is_small(reg, ops, payload))
+			break;
+		rc = ops->get(reg, addr, len, access, ret);
+	}
 	assert(rc || (ret->ops && ret->seg.length == len && ret->seg.handle));
 	return rc;
 }
@@ -91,23 +161,24 @@ static int get_piece(struct rr_reg *reg, void *addr, size_t len, unsigned access
 int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
 	       unsigned access, struct rr_reg_piece *pieces, unsigned *ret_n)
 {
+	uint64_t left = len;
 	unsigned n = 0;
 	int rc;
 
 	if (rr_reg_count(iov, iovcnt, len) > RR_REG_PIECES_MAX)
 		return -ENOBUFS;
-	for (int i = 0; i < iovcnt && len; i++) {
-		size_t take = (size_t)MIN(len, (uint64_t)iov[i].iov_len);
+	for (int i = 0; i < iovcnt && left; i++) {
+		size_t take = (size_t)MIN(left, (uint64_t)iov[i].iov_len);
 
 		if (!take)
 			continue;
-		rc = get_piece(reg, iov[i].iov_base, take, access, &pieces[n]);
+		rc = get_piece(reg, iov[i].iov_base, take, len, access, &pieces[n]);
 		if (rc) {
-			rr_reg_put(reg, pieces, n);
+			(void)rr_reg_put(reg, pieces, n); /* nobody was told of it */
 			return rc;
 		}
 		n++;
-		len -= take;
+		left -= take;
 	}
 	*ret_n = n;
 	return 0;
@@ -116,11 +187,26 @@ int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t
 /** rr_reg_put - see reg.h */
 bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 {
+	bool there = true;
+
+	while (n-- > 0)
+		there &= pieces[n].ops->put(reg, &pieces[n]);
+	return there;
+}
+
+/** rr_reg_recall - see reg.h */
+bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
+{
 	bool out_of_reach = true;
 
-	while (n-- > 0) {
-		out_of_reach &= !pieces[n].ops->lasting;
-		pieces[n].ops->put(reg, &pieces[n]);
-	}
+	while (n-- > 0)
+		out_of_reach &= pieces[n].ops->recall(reg, &pieces[n]);
 	return out_of_reach;
+}
+
+/** rr_reg_drop - see reg.h */
+void rr_reg_drop(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
+{
+	while (n-- > 0)
+		pieces[n].ops->drop(reg, &pieces[n]);
 }

@@ -5,17 +5,28 @@
  *
  * Operation:  One struct rr_reg per connection. rr_reg_get() makes the pieces of an iov reachable
  *             and says what to write into the chunk; rr_reg_put() takes them back before the call
- *             is done. A strategy is chosen by name at run time:
+ *             is done. A strategy is chosen by name at run time, and is a list of kinds of memory,
+ *             of which the first that takes a piece has it:
  *
  *               dynamic   a registration of its own for each piece, gone with the call
- *               slab      memory of rpcrdma_mem_alloc(): registered with a connection at first use
- *                         and kept as long as the connection; other memory is refused (-ENOENT),
- *                         and the transport copies through memory of its own
- *               auto      slab where it can, else dynamic
+ *               slab      memory of rpcrdma_mem_alloc() or _register(): registered with a
+ *                         connection at first use and kept as long as the connection; other memory
+ *                         is refused (-ENOENT), and the transport copies through memory of its own
+ *               arena     the same, where all of rpcrdma_mem_alloc() is one region (domain.c)
+ *               cache     slab; else a registration that is kept (reg_cache.c); else dynamic
+ *               batch     cache, whose evicted entries are deregistered in batches, by a thread
+ *               auto      batch, where a monitor keeps it true; what would be dynamic is copied if
+ *                         it is little
  *
+ *             Less payload than the threshold (`bounce`) is copied too, unless it is registered.
  * Memory:     A piece remembers who returns it. With `dynamic` nothing is in the peer's reach
  *             outside its call. With `slab` the peer may reach the slab as long as the connection
- *             stands; a call that is given up has to end that: rr_reg_revoke().
+ *             stands; with a cache, what was used, until it is evicted. A call that is given up has
+ *             to end that: rr_reg_recall(), and rr_reg_revoke() where it does not do.
+ *
+ *             Connections that share a cache share a protection domain, a struct rr_reg_home: they
+ *             are those of one domain, over one device, to one server, with the same settings. Keys
+ *             told to one server are worth nothing to another. Others have a home of their own.
  * Threads:    The connection's; slab registrations are also found by their memory, under the
  *             domain's lock, so that rpcrdma_mem_free() can take them back from any thread.
  * Errors:     -ENOMEM (limits of device or RLIMIT_MEMLOCK), -EFAULT (not mapped), -ENOENT.
@@ -26,37 +37,64 @@
 #include "engine_int.h"
 #include "fabric.h"
 #include "hdr.h"
+#include "reg_cache.h"
 
 #define RR_REG_PIECES_MAX 16u /* segments of one chunk; every responder takes that many */
+#define RR_REG_KINDS_MAX 3u
 
 struct rr_reg;
+struct rr_reg_strategy;
 
 /* What one piece of memory holds while it is offered. */
 struct rr_reg_piece {
 	const struct rr_reg_ops *ops;
 	struct rr_mr *mr;
-	struct rr_segment seg; /* as the peer is told */
+	struct rr_segment seg;   /* as the peer is told */
+	struct rr_cache_ref ref; /* reg_cached.c */
+	struct rr_mem *mem;      /* reg_slab.c */
 };
 
+/* A kind of memory. */
 struct rr_reg_ops {
 	const char *name;
 	/* Bring [addr, addr+len) within reach. -ENOENT: not memory for this strategy. */
 	int (*get)(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 		   struct rr_reg_piece *ret);
-	/* The operation is over. Unless `lasting`, the piece is out of reach on return. */
-	void (*put)(struct rr_reg *reg, struct rr_reg_piece *piece);
-	/* Take back everything that lasts. */
+	/* The operation is over. Return: false: the memory lost its pages meanwhile. */
+	bool (*put)(struct rr_reg *reg, struct rr_reg_piece *piece);
+	/* The operation was given up: put, and out of reach. Return: false: it is out of reach only
+	 * when all that lasts is revoked, or what others use went with it: the connection has to end. */
+	bool (*recall)(struct rr_reg *reg, struct rr_reg_piece *piece);
+	/* The connection is no more, the operation goes on over another: put, and nothing of it lasts
+	 * for the sake of this piece. */
+	void (*drop)(struct rr_reg *reg, struct rr_reg_piece *piece);
+	/* Take back everything that lasts and is this connection's alone. */
 	void (*revoke)(struct rr_reg *reg);
-	bool lasting;
 };
 
-extern const struct rr_reg_ops rr_reg_dynamic_ops, rr_reg_slab_ops;
+extern const struct rr_reg_ops rr_reg_dynamic_ops, rr_reg_slab_ops, rr_reg_cached_ops;
+
+/* What connections share. */
+struct rr_reg_home {
+	struct list link;         /* domain->homes; the domain's lock */
+	unsigned refs;            /* the domain's lock */
+	struct rr_pd *pd;
+	struct rr_cache *cache;   /* NULL: none */
+	/* whose it is */
+	const struct rr_reg_strategy *strategy;
+	struct rr_cache_attr attr;
+	const char *monitor;
+	char peer[RR_WHERE_BYTES];
+};
 
 /* The registrations of one connection. */
 struct rr_reg {
 	struct rpcrdma_engine *engine;
-	struct rr_pd *pd;
-	const struct rr_reg_ops *ops[2]; /* tried in order; the second may be NULL */
+	struct rr_reg_home *home;
+	struct rr_pd *pd;                /* the home's */
+	const struct rr_reg_strategy *strategy;
+	size_t bounce;                   /* less payload is copied */
+	size_t bounce_dynamic;           /* ... if it would have to be registered for its call */
 	struct list slabs;               /* reg_slab.c; the domain's lock */
 	struct slab_mr *last;            /* ... found last time, good while `freed` has not moved */
 	unsigned long freed;
@@ -66,15 +104,31 @@ struct rr_reg {
  * Return: NULL when there is no strategy of that name */
 const char *rr_reg_canonical(const char *name);
 
-/** rr_reg_init - @name is canonical */
-void rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_pd *pd, const char *name);
+/** rr_reg_monitor_canonical - the same for monitors; NULL means uffd */
+const char *rr_reg_monitor_canonical(const char *name);
 
-/** rr_reg_fini - all pieces have been put; what lasts is taken back */
+/** rr_reg_init - the registrations of a new connection
+ * @peer: where the server is, as rr_qp_dial() takes it
+ * @attr: what is said there of registration; its names are canonical
+ *
+ * Return: 0; -ENOMEM and the like, and @reg is of no use but may be given to rr_reg_fini() and
+ * rr_reg_close().
+ */
+must_check int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev,
+			   const char *peer, const struct rpcrdma_clnt_attr *attr);
+
+/** rr_reg_fini - all pieces have been put; what lasts, and is not shared, is taken back */
 void rr_reg_fini(struct rr_reg *reg);
+
+/** rr_reg_close - after it, and when nothing uses the protection domain any more */
+void rr_reg_close(struct rr_reg *reg);
 
 /** rr_reg_revoke - on return nothing that lasts is within the peer's reach; pieces still out are
  * to be put as usual, but the connection is of no more use */
 void rr_reg_revoke(struct rr_reg *reg);
+
+/** rr_reg_keeps - may memory of the transport's own be registered once and for all? */
+bool rr_reg_keeps(const struct rr_reg *reg);
 
 /** rr_reg_count - pieces that [0, len) of an iov makes: its entries, less the empty ones */
 unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len);
@@ -83,15 +137,40 @@ unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len);
  * @access: RR_ACCESS_REMOTE_READ, or RR_ACCESS_REMOTE_WRITE with RR_ACCESS_LOCAL_WRITE
  * @pieces: room for RR_REG_PIECES_MAX; rr_reg_count() says how many are used
  *
- * Return: 0 with *ret_n set; -ENOBUFS: too many pieces; -ENOENT, -ENOMEM, -EFAULT; then none is
- * registered.
+ * Return: 0 with *ret_n set; -ENOBUFS: too many pieces, -ENOENT: not for this strategy, or too
+ * little to be worth it: copy; -ENOMEM, -EFAULT; then none is registered.
  */
 must_check int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
 			  unsigned access, struct rr_reg_piece *pieces, unsigned *ret_n);
 
 /** rr_reg_put - the reverse
- * Return: false when something of it stays within reach (a `lasting` strategy) */
+ * Return: false when some of it lost its pages meanwhile: what was to come there may be lost */
 bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
+
+/** rr_reg_recall - the same for what is to be out of reach on return
+ * Return: false when that takes rr_reg_revoke() and the end of the connection */
+bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
+
+/** rr_reg_drop - the same for what goes with its connection */
+void rr_reg_drop(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
+
+/* ---- reg_home.c ----------------------------------------------------------------------------- */
+
+/** rr_reg_home_get - the home of @like's settings, or a new one
+ * @shared: others may live there
+ * Return: 0, -ENOMEM, what the device said */
+must_check int rr_reg_home_get(struct rpcrdma_domain *d, struct rr_fabric *fabric,
+			       const struct rr_reg_home *like, bool shared,
+			       struct rr_reg_home **ret);
+
+/** rr_reg_home_put - with the last connection it goes */
+void rr_reg_home_put(struct rpcrdma_domain *d, struct rr_reg_home *home);
+
+/** rr_reg_home_revoke - one connection ends: take back what is kept, if it is the only one there */
+void rr_reg_home_revoke(struct rpcrdma_domain *d, struct rr_reg_home *home);
+
+/** rr_reg_home_count - add the counters of all caches there are; the domain's lock is held */
+void rr_reg_home_count(struct rpcrdma_domain *d, struct rpcrdma_stats *sum);
 
 /* ---- reg_slab.c ----------------------------------------------------------------------------- */
 

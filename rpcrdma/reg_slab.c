@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_slab.c - memory of rpcrdma_mem_alloc(), registered once per connection
+ * reg_slab.c - memory of rpcrdma_mem_alloc() and _register(), registered once per connection
  *
  * Operation:  The first use of a region over a connection registers it whole, both ways; every
  *             later one is a look-up: usually the one found last time, by address, without a lock.
@@ -9,7 +9,8 @@
  * Memory:     A slab_mr belongs to its region and to its connection; whichever ends first frees it.
  * Threads:    Both lists are guarded by the domain's lock. `last` is the connection's own and is
  *             believed only while no region of the process has been freed since it was set.
- * Errors:     -ENOENT for memory that is not ours; -ENOMEM.
+ * Errors:     -ENOENT for memory that is not ours; -ENOMEM; -EFAULT for memory that was given to us
+ *             and is not there, or may not be written.
  */
 #include <assert.h>
 #include <errno.h>
@@ -54,6 +55,8 @@ static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret
 	if (!s)
 		return -ENOMEM;
 	rc = rr_provider_reg(&mem->x, reg->pd, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, &s->mr);
+	if (rc == -EFAULT && mem->given) /* it may be there to be read only */
+		rc = rr_provider_reg(&mem->x, reg->pd, RR_ACCESS_REMOTE_READ, &s->mr);
 	if (rc) {
 		free(s);
 		return rc;
@@ -90,7 +93,6 @@ static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 	struct slab_mr *s = reg->last;
 	int rc = 0;
 
-	(void)access; /* the region has every right that a call may offer */
 	if (!s || reg->freed != gen || !covers(s, addr, len)) {
 		pthread_mutex_lock(&reg->engine->domain->lock);
 		rc = slab_find(reg, addr, len, &s);
@@ -100,19 +102,36 @@ static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 		reg->last = s;
 		reg->freed = gen;
 	}
+	if ((s->mr->access & access) != access)
+		return -EFAULT;
+	atomic_fetch_add_explicit(&s->mem->out, 1, memory_order_relaxed);
 	*ret = (struct rr_reg_piece){
 		.ops = &rr_reg_slab_ops,
 		.mr = s->mr,
+		.mem = s->mem,
 		.seg = { .handle = s->mr->rkey, .length = (uint32_t)len,
 			 .offset = (uintptr_t)addr },
 	};
 	return 0;
 }
 
-static void slab_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool slab_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	(void)reg;
 	piece->mr = NULL;
+	atomic_fetch_sub_explicit(&piece->mem->out, 1, memory_order_release);
+	return true; /* whose owner has promised so */
+}
+
+static bool slab_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	(void)slab_put(reg, piece);
+	return false; /* other calls may use the region */
+}
+
+static void slab_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	(void)slab_put(reg, piece);
 }
 
 static void slab_revoke(struct rr_reg *reg)
@@ -138,6 +157,7 @@ const struct rr_reg_ops rr_reg_slab_ops = {
 	.name = "slab",
 	.get = slab_get,
 	.put = slab_put,
+	.recall = slab_recall,
+	.drop = slab_drop,
 	.revoke = slab_revoke,
-	.lasting = true,
 };

@@ -40,6 +40,11 @@ static struct variant variants[] = {
 	{ "chunks forced", { LOCAL, .clnt.force_chunks = true } },
 	{ "dynamic", { LOCAL, .clnt.registration = "dynamic" } },
 	{ "slab, foreign memory", { LOCAL, .clnt.registration = "slab" } },
+	{ "cache", { LOCAL, .clnt.registration = "cache" } },
+	{ "batch, small", { LOCAL, .clnt.registration = "batch", .clnt.reg_entries = 2,
+			    .clnt.dirty_watermark = 1 } },
+	{ "auto, all copied", { LOCAL, .clnt.bounce_bytes = UINT32_MAX } },
+	{ "auto, explicit", { LOCAL, .clnt.monitor = "explicit" } },
 	{ "chaos 1", { LOCAL, .clnt_local.hooks.chaos_seed = 1, .svc_local.hooks.chaos_seed = 2 } },
 	{ "chaos 2", { LOCAL, .clnt_local.hooks.chaos_seed = 77, .svc_local.hooks.chaos_seed = 78,
 		       .clnt.inline_bytes = 1024 } },
@@ -232,7 +237,7 @@ static void memory_of_ours(void **state)
 
 static void nothing_is_copied(void **state)
 {
-	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL };
+	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL, .clnt.registration = "dynamic" };
 	struct rpc_pair *p = rpc_pair_create(&a);
 	struct rpcrdma_stats s;
 

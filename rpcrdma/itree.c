@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * itree.c - an interval tree: a treap ordered by start, which knows the greatest end of each subtree
+ *
+ * Operation:  A treap is a search tree by its keys and a heap by random weights, which is balanced as
+ *             well as chance will have it: its depth is some two logarithms of its size. Two ranges
+ *             with the same start are ordered by where their nodes are. A subtree whose greatest end
+ *             is not beyond the range asked for is not entered.
+ * Memory:     The nodes' own.
+ * Threads:    None of its own; recursion goes as deep as the tree.
+ * Errors:     None.
+ */
+#include <assert.h>
+#include <stddef.h>
+
+#include "itree.h"
+
+/** rr_itree_init - see itree.h */
+void rr_itree_init(struct rr_itree *t)
+{
+	*t = (struct rr_itree){ .random = 2463534242u };
+}
+
+static uint32_t next_random(struct rr_itree *t)
+{
+	/* xorshift: keeps the tree in shape, guards nothing */
+	t->random ^= t->random << 13;
+	t->random ^= t->random >> 17;
+	t->random ^= t->random << 5;
+	return t->random;
+}
+
+static bool before(const struct rr_inode *a, const struct rr_inode *b)
+{
+	return a->start != b->start ? a->start < b->start : (uintptr_t)a < (uintptr_t)b;
+}
+
+static void update(struct rr_inode *n)
+{
+	n->max = n->end;
+	if (n->left)
+		n->max = MAX(n->max, n->left->max);
+	if (n->right)
+		n->max = MAX(n->max, n->right->max);
+}
+
+/* What of @n is before @at, and what is not. */
+static void split(struct rr_inode *n, const struct rr_inode *at, struct rr_inode **left,
+		  struct rr_inode **right)
+{
+	if (!n) {
+		*left = *right = NULL;
+		return;
+	}
+	if (before(n, at)) {
+		split(n->right, at, &n->right, right);
+		*left = n;
+	} else {
+		split(n->left, at, left, &n->left);
+		*right = n;
+	}
+	update(n);
+}
+
+static struct rr_inode *join(struct rr_inode *left, struct rr_inode *right)
+{
+	if (!left || !right)
+		return left ? left : right;
+	if (left->weight > right->weight) {
+		left->right = join(left->right, right);
+		update(left);
+		return left;
+	}
+	right->left = join(left, right->left);
+	update(right);
+	return right;
+}
+
+static struct rr_inode *insert(struct rr_inode *n, struct rr_inode *node)
+{
+	if (!n || n->weight < node->weight) {
+		split(n, node, &node->left, &node->right);
+		n = node;
+	} else if (before(node, n)) {
+		n->left = insert(n->left, node);
+	} else {
+		n->right = insert(n->right, node);
+	}
+	update(n);
+	return n;
+}
+
+/** rr_itree_insert - see itree.h */
+void rr_itree_insert(struct rr_itree *t, struct rr_inode *node)
+{
+	assert(node->start < node->end);
+	node->weight = next_random(t);
+	t->root = insert(t->root, node);
+}
+
+static struct rr_inode *erase(struct rr_inode *n, struct rr_inode *node)
+{
+	assert(n);
+	if (n == node)
+		return join(n->left, n->right);
+	if (before(node, n))
+		n->left = erase(n->left, node);
+	else
+		n->right = erase(n->right, node);
+	update(n);
+	return n;
+}
+
+/** rr_itree_remove - see itree.h */
+void rr_itree_remove(struct rr_itree *t, struct rr_inode *node)
+{
+	t->root = erase(t->root, node);
+	node->left = node->right = NULL;
+}
+
+static struct rr_inode *find(struct rr_inode *n, uintptr_t start, uintptr_t end, rr_itree_fn fn,
+			     void *arg)
+{
+	struct rr_inode *found;
+
+	if (!n || n->max <= start)
+		return NULL;
+	found = find(n->left, start, end, fn, arg);
+	if (found)
+		return found;
+	if (n->start >= end)
+		return NULL;
+	if (n->end > start && (!fn || fn(n, arg)))
+		return n;
+	return find(n->right, start, end, fn, arg);
+}
+
+/** rr_itree_find - see itree.h */
+struct rr_inode *rr_itree_find(const struct rr_itree *t, uintptr_t start, uintptr_t end,
+			       rr_itree_fn fn, void *arg)
+{
+	return find(t->root, start, end, fn, arg);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reg_cached.c - memory of anybody's, registered once and kept: the strategies over reg_cache.c
+ *
+ * Operation:  A piece borrows a registration of the cache that its connection shares with the others
+ *             to the same server.
+ * Memory:     The registration outlives the call: the server may reach the memory until it is evicted
+ *             or its pages go. A call that is given up takes it back at once.
+ * Threads:    The connection's; the cache has a lock of its own.
+ * Errors:     As rr_cache_get().
+ */
+#include <errno.h>
+
+#include "reg.h"
+
+static int cached_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
+		      struct rr_reg_piece *ret)
+{
+	int rc;
+
+	if (!reg->home->cache)
+		return -ENOENT;
+	rc = rr_cache_get(reg->home->cache, addr, len, access, &ret->ref);
+	if (rc)
+		return rc;
+	ret->ops = &rr_reg_cached_ops;
+	ret->mr = ret->ref.mr;
+	ret->seg = (struct rr_segment){ .handle = ret->mr->rkey, .length = (uint32_t)len,
+					.offset = (uintptr_t)addr };
+	return 0;
+}
+
+static bool cached_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	piece->mr = NULL;
+	return rr_cache_put(reg->home->cache, &piece->ref);
+}
+
+static bool cached_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	piece->mr = NULL;
+	return rr_cache_recall(reg->home->cache, &piece->ref);
+}
+
+static void cached_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	piece->mr = NULL;
+	rr_cache_drop(reg->home->cache, &piece->ref);
+}
+
+static void cached_revoke(struct rr_reg *reg)
+{
+	rr_reg_home_revoke(reg->engine->domain, reg->home);
+}
+
+const struct rr_reg_ops rr_reg_cached_ops = {
+	.name = "cache",
+	.get = cached_get,
+	.put = cached_put,
+	.recall = cached_recall,
+	.drop = cached_drop,
+	.revoke = cached_revoke,
+};
