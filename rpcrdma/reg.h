@@ -80,6 +80,7 @@ struct rr_reg_home {
 	unsigned refs;            /* the domain's lock */
 	struct rr_pd *pd;
 	struct rr_cache *cache;   /* NULL: none */
+	int monitor_err;          /* ... because there is no monitor to be had */
 	/* whose it is */
 	const struct rr_reg_strategy *strategy;
 	struct rr_cache_attr attr;

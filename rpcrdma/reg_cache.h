@@ -25,10 +25,11 @@
 
 struct rr_cache;
 struct rr_cache_entry;
+struct rr_monitor;
 
-/* What a user of a range holds while it does. */
+/* What a user of a range holds while it does; it stays where it is. */
 struct rr_cache_ref {
-	struct rr_cache_entry *entry;
+	struct rr_cache_entry *entry; /* private */
 	struct rr_mr *mr;      /* covers the range; not to be used any more once it is recalled */
 	struct list link;      /* the entry's; guarded by the lock */
 	uintptr_t start, end;  /* what was asked for */
@@ -39,6 +40,7 @@ struct rr_cache_attr {
 	unsigned entries;         /* most registrations kept; 0: RR_CACHE_ENTRIES */
 	size_t bytes;             /* most bytes kept; 0: what the machine bears */
 	bool deferred;            /* what has to make room waits for the reaper too (`batch`) */
+	struct rr_monitor *monitor; /* says what is stale; it becomes the cache's. NULL: nobody does */
 	unsigned dirty_watermark; /* dead entries that wake the reaper at once; 0: RR_CACHE_DIRTY */
 };
 
@@ -46,13 +48,13 @@ struct rr_cache_attr {
 #define RR_CACHE_DIRTY 32u
 
 /** rr_cache_bytes_default - what a cache keeps if nobody says: half of what may be pinned
- * @limited: RLIMIT_MEMLOCK counts; where nothing is really pinned, or for whom it does not hold,
- * it is a quarter of the machine's memory that is halved
+ * @pinned: memory really is, and RLIMIT_MEMLOCK holds for most; where it does not, it is a quarter of
+ * the machine's memory that is halved
  */
-size_t rr_cache_bytes_default(bool limited);
+size_t rr_cache_bytes_default(bool pinned);
 
 /** rr_cache_create - an empty cache of registrations in @pd
- * Return: 0, -ENOMEM, -EAGAIN: no semaphore to be had */
+ * Return: 0, -ENOMEM, and then the monitor is the caller's still */
 must_check int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr,
 			       struct rr_cache **ret);
 

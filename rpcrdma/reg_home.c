@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor.h"
 #include "reg.h"
 
 static bool is_like(const struct rr_reg_home *a, const struct rr_reg_home *b)
@@ -37,6 +38,23 @@ static struct rr_reg_home *find(struct rpcrdma_domain *d, const struct rr_fabric
 	return NULL;
 }
 
+/* No monitor, no cache: what is kept then is what its owner has promised to keep. */
+static int make_cache(struct rr_reg_home *h)
+{
+	int rc;
+
+	if (!strcmp(h->monitor, "uffd")) {
+		h->monitor_err = rr_monitor_get(&h->attr.monitor);
+		if (h->monitor_err)
+			return 0;
+	}
+	rc = rr_cache_create(h->pd, &h->attr, &h->cache);
+	if (rc && h->attr.monitor)
+		rr_monitor_put(h->attr.monitor);
+	h->attr.monitor = NULL; /* it is the cache's */
+	return rc;
+}
+
 static int create(struct rr_fabric *fabric, const struct rr_reg_home *like, bool shared,
 		  struct rr_reg_home **ret)
 {
@@ -49,7 +67,7 @@ static int create(struct rr_fabric *fabric, const struct rr_reg_home *like, bool
 	list_init(&h->link);
 	rc = rr_pd_create(fabric, &h->pd);
 	if (!rc && shared)
-		rc = rr_cache_create(h->pd, &h->attr, &h->cache);
+		rc = make_cache(h);
 	if (rc) {
 		rr_pd_destroy(h->pd);
 		free(h);

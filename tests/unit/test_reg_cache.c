@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 
 #include "local.h"
+#include "monitor.h"
 #include "reg_cache.h"
 
 #define READ RR_ACCESS_REMOTE_READ
@@ -84,21 +86,19 @@ static char *at(size_t p)
 	return mem + p * page;
 }
 
-static struct rr_cache_ref get(size_t first, size_t pages, unsigned access)
+static void get(size_t first, size_t pages, unsigned access, struct rr_cache_ref *ref)
 {
-	struct rr_cache_ref ref;
-
-	assert_int_equal(rr_cache_get(cache, at(first), pages * page, access, &ref), 0);
-	assert_true((char *)ref.mr->addr <= at(first));
-	assert_true((char *)ref.mr->addr + ref.mr->len >= at(first + pages));
-	assert_int_equal(ref.mr->access & access, access);
-	return ref;
+	assert_int_equal(rr_cache_get(cache, at(first), pages * page, access, ref), 0);
+	assert_true((char *)ref->mr->addr <= at(first));
+	assert_true((char *)ref->mr->addr + ref->mr->len >= at(first + pages));
+	assert_int_equal(ref->mr->access & access, access);
 }
 
 static void use(size_t first, size_t pages, unsigned access)
 {
-	struct rr_cache_ref ref = get(first, pages, access);
+	struct rr_cache_ref ref;
 
+	get(first, pages, access, &ref);
 	assert_true(rr_cache_put(cache, &ref));
 }
 
@@ -113,7 +113,7 @@ static void hits_and_rights(void **state)
 	use(5, 2, WRITE); /* part of it */
 	assert_int_equal(rr_cache_get(cache, at(6) + 17, 100, WRITE, &a), 0); /* not whole pages */
 	assert_int_equal(a.start, (uintptr_t)at(6) + 17);
-	b = get(4, 1, WRITE); /* at the same time */
+	get(4, 1, WRITE, &b); /* at the same time */
 	assert_ptr_equal(a.mr, b.mr);
 	assert_true(rr_cache_put(cache, &a));
 	assert_true(rr_cache_put(cache, &b));
@@ -149,10 +149,10 @@ static void grows_together(void **state)
 	assert_int_equal(stats().regs, 4);
 	use(13, 1, WRITE); /* a neighbour with other rights is let alone */
 	use(12, 1, READ);
-	a = get(13, 1, WRITE);
+	get(13, 1, WRITE, &a);
 	assert_int_equal(a.mr->len, page);
 	assert_int_equal(stats().regs, 5);
-	b = get(13, 2, WRITE); /* what is lent stays */
+	get(13, 2, WRITE, &b); /* what is lent stays */
 	assert_ptr_not_equal(a.mr, b.mr);
 	assert_int_equal(stats().regs, 6);
 	assert_int_equal(stats().deregs, 2); /* what was replaced */
@@ -168,8 +168,9 @@ static void growth_is_cheap(void **state)
 	(void)state;
 	open_cache(100, PAGES, false);
 	for (size_t i = 0; i < PAGES; i++) {
-		struct rr_cache_ref ref = get(i, 1, READ);
+		struct rr_cache_ref ref;
 
+		get(i, 1, READ, &ref);
 		pages += stats().regs > i ? ref.mr->len / page : 0;
 		assert_true(rr_cache_put(cache, &ref));
 	}
@@ -197,7 +198,7 @@ static void least_recently_used(void **state)
 	use(2, 1, READ);
 	assert_int_equal(stats().reg_misses, 5);
 
-	lent = get(4, 1, READ); /* is not evicted */
+	get(4, 1, READ, &lent); /* is not evicted */
 	for (size_t i = 10; i < 20; i += 2)
 		use(i, 1, READ);
 	use(4, 1, READ);
@@ -213,12 +214,12 @@ static void bytes_are_bounded(void **state)
 	open_cache(100, 10, false);
 	assert_int_equal(rr_cache_get(cache, at(0), 11 * page, READ, &a), -ENOENT);
 	assert_int_equal(stats().reg_uncacheable, 1);
-	a = get(0, 6, READ);
+	get(0, 6, READ, &a);
 	use(10, 4, READ);
 	use(20, 3, READ); /* 10 goes */
 	assert_int_equal(stats().reg_evicted, 1);
 	assert_int_equal(stats().reg_pinned, 9 * page);
-	b = get(30, 4, READ);
+	get(30, 4, READ, &b);
 	assert_int_equal(stats().reg_pinned, 10 * page);
 	assert_int_equal(rr_cache_get(cache, at(40), page, READ, &c), -ENOMEM); /* all is lent */
 	assert_true(rr_cache_put(cache, &b));
@@ -256,7 +257,7 @@ static void shortage(void **state)
 
 	(void)state;
 	open_cache(100, PAGES, false);
-	lent = get(0, 1, READ);
+	get(0, 1, READ, &lent);
 	use(2, 1, READ);
 	use(4, 1, READ);
 	rr_local_hooks(fabric)->fail_reg = 1;
@@ -318,20 +319,20 @@ static void recalled(void **state)
 
 	(void)state;
 	open_cache(10, PAGES, false);
-	a = get(0, 4, WRITE);
+	get(0, 4, WRITE, &a);
 	rkey = a.mr->rkey;
 	assert_true(rr_cache_recall(cache, &a));
 	assert_int_equal(rr_local_counters(fabric).deregs, 1); /* before it returned */
-	a = get(0, 4, WRITE);
+	get(0, 4, WRITE, &a);
 	assert_int_not_equal(a.mr->rkey, rkey);
-	b = get(1, 1, WRITE);
+	get(1, 1, WRITE, &b);
 	assert_false(rr_cache_recall(cache, &a)); /* b has lost it */
 	assert_int_equal(rr_local_counters(fabric).deregs, 2);
-	a = get(1, 1, WRITE);
+	get(1, 1, WRITE, &a);
 	assert_true(rr_cache_put(cache, &b));
-	b = get(1, 1, WRITE);
+	get(1, 1, WRITE, &b);
 	rr_cache_drop(cache, &b); /* nobody finds it, but a has it */
-	b = get(1, 1, WRITE);
+	get(1, 1, WRITE, &b);
 	assert_ptr_not_equal(a.mr, b.mr);
 	assert_int_equal(rr_local_counters(fabric).deregs, 2);
 	assert_true(rr_cache_put(cache, &a));
@@ -346,7 +347,7 @@ static void flushed(void **state)
 
 	(void)state;
 	open_cache(10, PAGES, false);
-	lent = get(0, 1, READ);
+	get(0, 1, READ, &lent);
 	use(2, 1, READ);
 	use(4, 1, READ);
 	rr_cache_flush(cache);
@@ -377,6 +378,121 @@ static void forked_child(void **state)
 	assert_int_equal(status, 0);
 	use(0, 1, READ);
 	assert_int_equal(stats().reg_hits, 1);
+}
+
+/* ---- memory that goes ------------------------------------------------------------------------ */
+
+/* Return: false: this machine has no monitor, which is said */
+static bool open_watched(void)
+{
+	struct rr_cache_attr attr = { .entries = 100, .bytes = PAGES * page };
+	int rc = rr_monitor_get(&attr.monitor);
+
+	if (rc) {
+		print_message("SKIP: no userfaultfd here: %s\n", strerror(-rc));
+		return false;
+	}
+	assert_int_equal(rr_cache_create(pd, &attr, &cache), 0);
+	return true;
+}
+
+static void map_again(size_t first, size_t pages)
+{
+	assert_ptr_equal(mmap(at(first), pages * page, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at(first));
+}
+
+static void stale_is_not_found(void **state)
+{
+	struct rr_cache_ref a, b, c;
+
+	(void)state;
+	if (!open_watched())
+		return;
+	use(0, 4, WRITE);
+	use(6, 4, WRITE);
+	use(0, 4, WRITE);
+	assert_int_equal(stats().reg_hits, 1);
+	assert_int_equal(munmap(at(3), page), 0);
+	assert_int_equal(stats().reg_invalidated, 1);
+	assert_int_equal(rr_cache_get(cache, at(0), 4 * page, WRITE, &a), -ENOENT);
+	map_again(3, 1);
+	use(0, 4, WRITE);
+	use(6, 4, WRITE);
+	assert_int_equal(stats().regs, 3);
+	map_again(8, 1); /* in one step */
+	assert_int_equal(madvise(at(0), page, MADV_DONTNEED), 0);
+	assert_int_equal(stats().reg_invalidated, 3);
+	until_reaped(3);
+	assert_int_equal(stats().reg_pinned, 0);
+
+	/* who had borrowed it is told, if it was his part that went */
+	get(20, 4, WRITE, &a);
+	get(21, 1, WRITE, &b);
+	get(23, 1, WRITE, &c);
+	assert_ptr_equal(a.mr, b.mr);
+	rr_cache_drop(cache, &c); /* nobody finds it now */
+	get(22, 2, WRITE, &c);
+	assert_ptr_not_equal(a.mr, c.mr);
+	assert_int_equal(munmap(at(20), page), 0);
+	assert_int_equal(munmap(at(22), page), 0);
+	assert_false(rr_cache_put(cache, &a));
+	assert_true(rr_cache_put(cache, &b));
+	assert_false(rr_cache_put(cache, &c));
+	map_again(20, 4);
+}
+
+static void what_cannot_be_watched(void **state)
+{
+	struct rr_cache_ref ref;
+	char *shared = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(shared, MAP_FAILED);
+	if (open_watched()) {
+		assert_int_equal(rr_cache_get(cache, shared, page, READ, &ref), -ENOENT);
+		assert_int_equal(stats().reg_uncacheable, 1);
+		use(0, 1, READ);
+	}
+	munmap(shared, page);
+}
+
+/* What is unmapped while it is on its way into the cache is not found there. */
+static void *unmapper(void *arg)
+{
+	atomic_bool *stop = arg;
+
+	for (size_t i = 0; !atomic_load(stop); i = (i + 1) % PAGES)
+		map_again(i, 1);
+	return NULL;
+}
+
+static void unmapped_all_the_time(void **state)
+{
+	atomic_bool stop = false;
+	unsigned lost = 0;
+	pthread_t t;
+
+	(void)state;
+	if (!open_watched())
+		return;
+	assert_int_equal(pthread_create(&t, NULL, unmapper, &stop), 0);
+	for (unsigned i = 0; i < 3000 || !lost; i++) {
+		struct rr_cache_ref ref;
+		int rc = rr_cache_get(cache, at(i * 7 % (PAGES - 8)), 8 * page, READ, &ref);
+
+		if (!rc)
+			lost += !rr_cache_put(cache, &ref);
+		else
+			assert_true(rc == -ENOENT || rc == -EFAULT);
+	}
+	atomic_store(&stop, true);
+	pthread_join(t, NULL);
+	assert_true(stats().reg_invalidated > 0);
+	map_again(0, PAGES); /* all of it goes */
+	assert_int_equal(stats().reg_hits + stats().reg_misses + stats().reg_uncacheable >= 3000, 1);
+	until_reaped(stats().reg_deferred);
+	assert_int_equal(stats().reg_pinned, 0);
 }
 
 /* ---- at random ------------------------------------------------------------------------------ */
@@ -482,6 +598,9 @@ int main(void)
 		cache_test(recalled),
 		cache_test(flushed),
 		cache_test(forked_child),
+		cache_test(stale_is_not_found),
+		cache_test(what_cannot_be_watched),
+		cache_test(unmapped_all_the_time),
 		cache_test(at_random),
 		cache_test(threads),
 	};

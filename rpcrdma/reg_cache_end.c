@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reg_cache_end.c - entries of the cache die, and are deregistered where nobody waits for it
+ *
+ * Operation:  An entry dies when it is evicted, replaced, dropped, or when its memory goes: it is taken
+ *             out of the tree, and nobody finds it. As soon as nobody has it either, it is put on the
+ *             dead list, for the reaper: a thread that deregisters all that is there when so many have
+ *             gathered (the watermark), or the first one has waited for REAP_MS. Only what is evicted
+ *             by a cache that does not defer is deregistered by who needs the room.
+ * Memory:     Entries go back to the pool.
+ * Threads:    Any; the reaper takes the lock, and leaves it while it deregisters. It blocks all
+ *             signals: they are for the program's threads.
+ * Errors:     None: an entry is only given back when no window is bound over it any more.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "reg_cache_int.h"
+
+#define DIRTY_BYTES_MAX ((size_t)64 << 20)
+#define REAP_MS 100u
+
+/* ---- the end of an entry ------------------------------------------------------------------ */
+
+static bool is_full(const struct rr_cache *c)
+{
+	return c->ndead >= c->attr.dirty_watermark || c->dead_bytes >= DIRTY_BYTES_MAX;
+}
+
+/* To the reaper, who has to be told if it is the first one or the watermark is reached. */
+static void bury(struct rr_cache *c, struct rr_cache_entry *e)
+{
+	bool full = is_full(c);
+
+	if (!c->ndead)
+		c->dead_ns = clock_now_ns();
+	list_add_tail(&c->dead, &e->link);
+	c->ndead++;
+	c->dead_bytes += rr_cache_size_of(e);
+	rr_cache_add(&c->deferred, 1);
+	if (c->ndead == 1 || (!full && is_full(c)))
+		sem_post(&c->wake);
+}
+
+/* It is lent to nobody, nor found by anybody. */
+static void forget_live(struct rr_cache *c, const struct rr_cache_entry *e)
+{
+	c->live--;
+	c->live_bytes -= rr_cache_size_of(e);
+}
+
+/** rr_cache_kill - see reg_cache_int.h */
+void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *idle)
+{
+	assert(e->in_tree);
+	rr_itree_remove(&c->tree, &e->node);
+	e->in_tree = false;
+	if (e->nrefs) {
+		list_add_tail(&c->orphans, &e->link);
+		return;
+	}
+	list_del(&e->link);
+	forget_live(c, e);
+	if (idle)
+		list_add_tail(idle, &e->link);
+	else
+		bury(c, e);
+}
+
+/** rr_cache_rest - see reg_cache_int.h */
+void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e)
+{
+	assert(!e->nrefs);
+	if (e->in_tree) {
+		list_add_tail(&c->lru, &e->link);
+		return;
+	}
+	list_del(&e->link);
+	forget_live(c, e);
+	if (e->mr)
+		bury(c, e);
+	else
+		list_add_tail(&c->free, &e->link);
+}
+
+static void tell_refs(struct rr_cache_entry *e, uintptr_t start, uintptr_t end)
+{
+	list_for_each(node, &e->refs) {
+		struct rr_cache_ref *ref = list_entry(node, struct rr_cache_ref, link);
+
+		ref->gone |= ref->start < end && ref->end > start;
+	}
+}
+
+/** rr_cache_gone - see reg_cache_int.h */
+void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
+{
+	struct rr_cache *c = container_of(u, struct rr_cache, user);
+	struct rr_cache_entry *e;
+
+	list_for_each(node, &c->orphans)
+		tell_refs(list_entry(node, struct rr_cache_entry, link), start, end);
+	while ((e = rr_cache_entry_of(rr_itree_find(&c->tree, start, end, NULL, NULL)))) {
+		tell_refs(e, start, end);
+		rr_cache_add(&c->invalidated, e->ready); /* not what is just being made */
+		rr_cache_kill(c, e, NULL);
+	}
+}
+
+/* ---- deregistration ----------------------------------------------------------------------- */
+
+/** rr_cache_take_dead - see reg_cache_int.h */
+void rr_cache_take_dead(struct rr_cache *c, struct list *to)
+{
+	if (c->ndead)
+		rr_cache_add(&c->flushes, 1);
+	list_splice_tail(to, &c->dead);
+	c->ndead = 0;
+	c->dead_bytes = 0;
+}
+
+/** rr_cache_dereg - see reg_cache_int.h */
+void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counter)
+{
+	unsigned long long n = 0, bytes = 0;
+
+	list_for_each(node, list) {
+		struct rr_cache_entry *e = list_entry(node, struct rr_cache_entry, link);
+		int rc = rr_mr_dereg(e->mr);
+
+		assert(!rc); /* windows are unbound before what they are over is given back */
+		(void)rc;
+		e->mr = NULL;
+		bytes += rr_cache_size_of(e);
+		n++;
+	}
+	if (!n)
+		return;
+	rr_cache_add(&c->deregs, n);
+	if (counter)
+		rr_cache_add(counter, n);
+	atomic_fetch_sub_explicit(&c->pinned, bytes, memory_order_relaxed);
+	rr_cache_lock(c);
+	list_splice_tail(&c->free, list);
+	rr_cache_unlock(c);
+}
+
+/** rr_cache_flush - see reg_cache.h */
+void rr_cache_flush(struct rr_cache *c)
+{
+	struct list idle = LIST_INIT(idle);
+	struct list *oldest;
+
+	rr_cache_lock(c);
+	while ((oldest = list_first(&c->lru)))
+		rr_cache_kill(c, list_entry(oldest, struct rr_cache_entry, link), &idle);
+	rr_cache_take_dead(c, &idle);
+	rr_cache_unlock(c);
+	rr_cache_dereg(c, &idle, NULL);
+}
+
+/* ---- the reaper --------------------------------------------------------------------------- */
+
+/* Sleep until there is something to do, or @due_ns; 0: for ever. */
+static void reaper_sleep(struct rr_cache *c, uint64_t due_ns)
+{
+	struct timespec at = { .tv_sec = (time_t)(due_ns / NS_PER_S),
+			       .tv_nsec = (long)(due_ns % NS_PER_S) };
+
+	if (due_ns)
+		(void)sem_clockwait(&c->wake, CLOCK_MONOTONIC, &at); /* it looks for itself */
+	else
+		(void)sem_wait(&c->wake);
+}
+
+static void *reaper_main(void *arg)
+{
+	struct list dead = LIST_INIT(dead);
+	struct rr_cache *c = arg;
+	uint64_t due_ns = 0;
+	bool stop;
+
+	do {
+		reaper_sleep(c, due_ns);
+		rr_cache_lock(c);
+		stop = c->stop;
+		due_ns = c->ndead ? c->dead_ns + REAP_MS * NS_PER_MS : 0;
+		if (due_ns && (stop || is_full(c) || due_ns <= clock_now_ns())) {
+			rr_cache_take_dead(c, &dead);
+			due_ns = 0;
+		}
+		rr_cache_unlock(c);
+		rr_cache_dereg(c, &dead, &c->reaped);
+	} while (!stop);
+	return NULL;
+}
+
+/** rr_cache_start_reaper - see reg_cache_int.h */
+int rr_cache_start_reaper(struct rr_cache *c)
+{
+	sigset_t all, old;
+	bool is_there;
+	int rc;
+
+	rr_cache_lock(c);
+	is_there = c->has_reaper;
+	c->has_reaper = true;
+	rr_cache_unlock(c);
+	if (is_there)
+		return 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&c->reaper, NULL, reaper_main, c);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!rc)
+		return 0;
+	rr_cache_lock(c);
+	c->has_reaper = false;
+	rr_cache_unlock(c);
+	return -EAGAIN;
+}
+
+/** rr_cache_stop_reaper - the last thing it does is to deregister what is dead */
+void rr_cache_stop_reaper(struct rr_cache *c)
+{
+	rr_cache_lock(c);
+	c->stop = true;
+	rr_cache_unlock(c);
+	if (!c->has_reaper)
+		return;
+	sem_post(&c->wake);
+	pthread_join(c->reaper, NULL);
+	c->has_reaper = false;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reg_cache_int.h - inside the cache of registrations
+ *
+ *   reg_cache.c       entries are found, made, lent
+ *   reg_cache_end.c   they die, and are deregistered
+ *   reg_cache_life.c  the cache itself: limits, counters, forks
+ */
+#ifndef RR_REG_CACHE_INT_H
+#define RR_REG_CACHE_INT_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "itree.h"
+#include "monitor.h"
+#include "reg_cache.h"
+
+struct rr_cache_entry {
+	struct rr_inode node;     /* in the tree until it dies */
+	struct list link;         /* free, lru, orphans or dead; in none while it is lent and alive */
+	struct list refs;         /* rr_cache_ref */
+	unsigned nrefs;
+	struct rr_mr *mr;         /* NULL: not yet, or recalled */
+	unsigned access;
+	bool ready, in_tree;
+};
+
+struct rr_cache {
+	struct rr_pd *pd;
+	struct rr_cache_attr attr;
+	size_t page;
+	unsigned long forks;      /* of this process when it was made */
+
+	struct rr_monitor_user user;
+	pthread_mutex_t lock;     /* where there is no monitor, whose lock it is otherwise */
+	struct rr_itree tree;
+	struct list lru;          /* idle; the oldest first */
+	struct list orphans;      /* lent, but nobody finds them any more */
+	struct list dead;         /* to be deregistered */
+	struct list free;
+	unsigned live;            /* entries in the tree or lent */
+	size_t live_bytes;
+	unsigned ndead;
+	size_t dead_bytes;
+	uint64_t dead_ns;         /* when the first of them came */
+
+	bool has_reaper, stop;
+	pthread_t reaper;
+	sem_t wake;
+
+	/* atomic: some of it is counted outside the lock */
+	atomic_ullong hits, misses, invalidated, evicted, deferred, flushes, uncacheable;
+	atomic_ullong regs, deregs, reaped, pinned;
+
+	unsigned nentries;
+	struct rr_cache_entry *entries;
+};
+
+static inline void rr_cache_add(atomic_ullong *counter, unsigned long long n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+static inline size_t rr_cache_size_of(const struct rr_cache_entry *e)
+{
+	return e->node.end - e->node.start;
+}
+
+static inline struct rr_cache_entry *rr_cache_entry_of(struct rr_inode *node)
+{
+	return node ? container_of(node, struct rr_cache_entry, node) : NULL;
+}
+
+void rr_cache_lock(struct rr_cache *c);
+void rr_cache_unlock(struct rr_cache *c);
+
+/** rr_cache_is_off - in a forked child, or its monitor is no more: nothing is looked up */
+bool rr_cache_is_off(const struct rr_cache *c);
+
+/* ---- reg_cache_end.c; the first four with the lock held -------------------------------------- */
+
+/** rr_cache_kill - nobody finds @e any more
+ * @idle: where it goes if nobody has it; NULL: to the reaper */
+void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *idle);
+
+/** rr_cache_rest - the last one who had @e has given it back: it is idle, or goes to the reaper */
+void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e);
+
+/** rr_cache_take_dead - all that waits for the reaper, to @to */
+void rr_cache_take_dead(struct rr_cache *c, struct list *to);
+
+/** rr_cache_gone - rr_monitor_user.gone */
+void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end);
+
+/** rr_cache_dereg - deregister what is in @list and in no other; without the lock
+ * @counter: one that counts them, beside `deregs`; may be NULL */
+void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counter);
+
+/** rr_cache_start_reaper - with the first entry, for before it there is nothing to do; without the lock
+ * Return: 0, -EAGAIN: no thread to be had */
+must_check int rr_cache_start_reaper(struct rr_cache *c);
+void rr_cache_stop_reaper(struct rr_cache *c);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reg_cache_life.c - a cache of registrations is made and ended; how much it may keep; its counters
+ *
+ * Operation:  The entries are made with the cache: as many as may be kept, and some for those that are
+ *             lent or dead besides.
+ * Memory:     One block of entries, which the kernel gives as they are touched. A monitor that came with
+ *             the attributes is put in the end.
+ * Threads:    Any; nobody uses a cache that is being made or ended. In a forked child a cache is off,
+ *             for registrations are the parent's, and ended without touching them.
+ * Errors:     -ENOMEM.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "reg_cache_int.h"
+
+/* Entries beside those that may be kept: for what is lent to more calls than that at once, and, so many
+ * times the watermark, for the dead. When they are used up whoever wants one helps the reaper. */
+#define ENTRIES_SPARE 64u
+#define ENTRIES_DEAD 16u
+
+/* ---- forks -------------------------------------------------------------------------------- */
+
+static unsigned long forks; /* that lie between the first process and this one */
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void on_fork_child(void)
+{
+	forks++;
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, on_fork_child); /* without it a child is not kept from folly */
+}
+
+static bool is_forked(const struct rr_cache *c)
+{
+	return c->forks != forks;
+}
+
+/** rr_cache_is_off - see reg_cache_int.h */
+bool rr_cache_is_off(const struct rr_cache *c)
+{
+	return is_forked(c) || (c->attr.monitor && rr_monitor_is_off(c->attr.monitor));
+}
+
+/** rr_cache_lock - the monitor's lock, where there is one: what it tells is told under it */
+void rr_cache_lock(struct rr_cache *c)
+{
+	if (c->attr.monitor)
+		rr_monitor_lock(c->attr.monitor);
+	else
+		pthread_mutex_lock(&c->lock);
+}
+
+/** rr_cache_unlock - the reverse */
+void rr_cache_unlock(struct rr_cache *c)
+{
+	if (c->attr.monitor)
+		rr_monitor_unlock(c->attr.monitor);
+	else
+		pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- limits ------------------------------------------------------------------------------- */
+
+/* Does RLIMIT_MEMLOCK hold for this process? */
+static bool is_limited(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &hdr, data))
+		return true;
+	return !(data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK));
+}
+
+/** rr_cache_bytes_default - see reg_cache.h */
+size_t rr_cache_bytes_default(bool pinned)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t bytes = pages > 0 ? (uint64_t)pages * (uint64_t)page / 4 : (uint64_t)1 << 30;
+	struct rlimit lim;
+
+	if (pinned && is_limited() && !getrlimit(RLIMIT_MEMLOCK, &lim) &&
+	    lim.rlim_cur != RLIM_INFINITY)
+		bytes = MIN(bytes, (uint64_t)lim.rlim_cur);
+	return (size_t)MIN(bytes / 2, (uint64_t)SIZE_MAX / 4);
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static void fill_attr(struct rr_cache_attr *a)
+{
+	if (!a->entries)
+		a->entries = RR_CACHE_ENTRIES;
+	if (!a->bytes)
+		a->bytes = rr_cache_bytes_default(true);
+	if (!a->dirty_watermark)
+		a->dirty_watermark = RR_CACHE_DIRTY;
+}
+
+static int make_entries(struct rr_cache *c)
+{
+	c->nentries = c->attr.entries + ENTRIES_DEAD * c->attr.dirty_watermark + ENTRIES_SPARE;
+	c->entries = calloc(c->nentries, sizeof(*c->entries));
+	if (!c->entries)
+		return -ENOMEM;
+	for (unsigned i = 0; i < c->nentries; i++) {
+		struct rr_cache_entry *e = &c->entries[i];
+
+		list_init(&e->link);
+		list_init(&e->refs);
+		list_add_tail(&c->free, &e->link);
+	}
+	return 0;
+}
+
+/** rr_cache_create - see reg_cache.h */
+int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr, struct rr_cache **ret)
+{
+	struct rr_cache *c = calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	c->pd = pd;
+	c->attr = *attr;
+	fill_attr(&c->attr);
+	c->page = (size_t)sysconf(_SC_PAGESIZE);
+	rr_itree_init(&c->tree);
+	list_init(&c->lru);
+	list_init(&c->orphans);
+	list_init(&c->dead);
+	list_init(&c->free);
+	rc = make_entries(c);
+	if (rc) {
+		free(c);
+		return rc;
+	}
+	sem_init(&c->wake, 0, 0); /* fails for values beyond SEM_VALUE_MAX only */
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_once(&forks_once, watch_forks);
+	c->forks = forks;
+	c->user.gone = rr_cache_gone;
+	list_init(&c->user.link);
+	if (c->attr.monitor)
+		rr_monitor_add(c->attr.monitor, &c->user);
+	*ret = c;
+	return 0;
+}
+
+/** rr_cache_destroy - see reg_cache.h */
+void rr_cache_destroy(struct rr_cache *c, struct rpcrdma_stats *gone)
+{
+	if (!c)
+		return;
+	if (!is_forked(c)) {
+		rr_cache_stop_reaper(c);
+		rr_cache_flush(c);
+		assert(!c->live && list_is_empty(&c->orphans));
+		if (c->attr.monitor) {
+			rr_monitor_del(c->attr.monitor, &c->user);
+			rr_monitor_put(c->attr.monitor);
+		}
+	}
+	if (gone)
+		rr_cache_count(c, gone);
+	sem_destroy(&c->wake);
+	pthread_mutex_destroy(&c->lock);
+	free(c->entries);
+	free(c);
+}
+
+/** rr_cache_count - see reg_cache.h */
+void rr_cache_count(struct rr_cache *c, struct rpcrdma_stats *sum)
+{
+	if (!c)
+		return;
+	sum->regs += atomic_load_explicit(&c->regs, memory_order_relaxed);
+	sum->deregs += atomic_load_explicit(&c->deregs, memory_order_relaxed);
+	sum->reg_reaped += atomic_load_explicit(&c->reaped, memory_order_relaxed);
+	sum->reg_hits += atomic_load_explicit(&c->hits, memory_order_relaxed);
+	sum->reg_misses += atomic_load_explicit(&c->misses, memory_order_relaxed);
+	sum->reg_invalidated += atomic_load_explicit(&c->invalidated, memory_order_relaxed);
+	sum->reg_evicted += atomic_load_explicit(&c->evicted, memory_order_relaxed);
+	sum->reg_deferred += atomic_load_explicit(&c->deferred, memory_order_relaxed);
+	sum->reg_flushes += atomic_load_explicit(&c->flushes, memory_order_relaxed);
+	sum->reg_uncacheable += atomic_load_explicit(&c->uncacheable, memory_order_relaxed);
+	sum->reg_pinned += atomic_load_explicit(&c->pinned, memory_order_relaxed);
+}
