@@ -65,6 +65,8 @@ struct rr_local_attr;
 struct rpcrdma_domain_attr {
 	size_t pool_bytes_max;  /* most memory the buffer pool may take; RPCRDMA_POOL_BYTES_MIN at
 	                         * least; 0: 256 MiB */
+	size_t msg_bytes_max;   /* beside it, for the messages of connections that are served; at least
+	                         * RPCRDMA_MSG_BYTES_MIN; 0: 64 MiB */
 	int dmabuf_fd;          /* a device's memory, for rpcrdma_buf_get_far(); stays the caller's, */
 	size_t dmabuf_bytes;    /* and open, until the domain's end. 0: none */
 	size_t arena_bytes;     /* all of rpcrdma_mem_alloc() comes out of one region of that size, there
@@ -262,6 +264,7 @@ struct rpcrdma_buf {
 #define RPCRDMA_BUF_MAX (4u << 20)
 #define RPCRDMA_BUF_LEAST (64u << 10) /* so large a buffer every pool has, for every use */
 #define RPCRDMA_POOL_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 8)
+#define RPCRDMA_MSG_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 16)
 
 /** rpcrdma_buf_get - a buffer of at least @bytes, at most RPCRDMA_BUF_MAX
  *
@@ -320,7 +323,8 @@ struct rpcrdma_pool_stats {
 	uint64_t pinned, most, limit;  /* bytes: now, the most ever (of each use), at most */
 	uint64_t huge;                 /* of them in huge pages that were set aside */
 	uint64_t far;                  /* bytes of a device's memory, beside all that */
-	uint64_t given_back;           /* times that unused memory was unpinned */
+	uint64_t given_back;           /* times that unused memory was unpinned, messages' as well */
+	uint64_t msgs, msgs_most, msgs_limit; /* bytes pinned for messages of those who are served */
 	struct {
 		uint64_t bytes;        /* of one buffer */
 		uint64_t free, used;   /* buffers */

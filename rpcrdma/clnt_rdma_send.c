@@ -578,12 +578,9 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	if (!rc)
 		return -ENOMEM;
 	rc->call = call;
-	rc->sc = rr_ep_get_send(l->ep);
-	if (!rc->sc) {
-		/* replies overtook the completions of their calls' Sends */
-		err = -ENOBUFS;
+	err = rr_ep_get_send(l->ep, &rc->sc);
+	if (err) /* -ENOBUFS: replies overtook the completions of their calls' Sends */
 		goto fail;
-	}
 	err = offer_result(l, rc, &p);
 	if (!err)
 		err = offer_args(l, rc, &p, &s);

@@ -8,6 +8,10 @@
  *             Responder: rr_credit_grant() for each reply. An overrun has no soft failure: the
  *             receiver has no buffer posted and the connection dies, so the limit is kept by the
  *             side that sends.
+ *
+ *             A responder that grants less than before has promised more than that already: its
+ *             peer may not have seen the answer yet, and what is out stays out. struct rr_grants
+ *             counts, so that a receive is taken away exactly when nobody can send to it any more.
  * Memory:     None of its own.
  * Threads:    Owned by the endpoint's thread.
  * Errors:     None; no credit is an answer, not an error: the call waits.
@@ -82,4 +86,42 @@ uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap)
 	uint32_t grant = MIN(asked, MIN(posted, cap));
 
 	return MAX(grant, 1u);
+}
+
+/** rr_grants_init - see credit.h */
+void rr_grants_init(struct rr_grants *g, uint32_t first)
+{
+	*g = (struct rr_grants){ .horizon = first };
+}
+
+/** rr_grants_call - see credit.h */
+bool rr_grants_call(struct rr_grants *g, uint32_t slack)
+{
+	g->calls++;
+	return g->calls <= g->horizon + slack;
+}
+
+/** rr_grants_answer - see credit.h
+ *
+ * An answer to what was not counted as a call is not counted either: then both sums are short of one,
+ * and their difference, which is all that matters, is right.
+ */
+void rr_grants_answer(struct rr_grants *g, uint32_t grant, bool counted)
+{
+	g->answers += counted;
+	g->horizon = MAX(g->horizon, g->answers + grant);
+}
+
+/** rr_grants_due - see credit.h */
+uint64_t rr_grants_due(const struct rr_grants *g)
+{
+	return g->horizon > g->calls ? g->horizon - g->calls : 0;
+}
+
+/** rr_grants_room - see credit.h */
+uint32_t rr_grants_room(const struct rr_grants *g, uint32_t posted)
+{
+	uint64_t bearable = g->calls + posted, answers = g->answers + 1;
+
+	return bearable > answers ? (uint32_t)MIN(bearable - answers, (uint64_t)UINT32_MAX) : 0;
 }

@@ -44,4 +44,32 @@ void rr_credit_answered(struct rr_credit *c, uint32_t granted);
  */
 uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 
+/* The responder's account of one connection: what it has promised, and what came of it. Replies come
+ * in the order in which they are sent, and each replaces the grant before it; so after the q-th of them
+ * a requester has sent q + its grant calls at most, since the connect. Whatever it knows of by now, it
+ * stays within the largest of these sums. */
+struct rr_grants {
+	uint64_t calls;     /* that came */
+	uint64_t answers;   /* that were sent */
+	uint64_t horizon;   /* so many calls may come, all in all */
+};
+
+/** rr_grants_init - a new connection
+ * @first: calls that are borne before the first answer */
+void rr_grants_init(struct rr_grants *g, uint32_t first);
+
+/** rr_grants_call - a call came; Return: false: that is over what was granted by more than @slack */
+must_check bool rr_grants_call(struct rr_grants *g, uint32_t slack);
+
+/** rr_grants_answer - an answer goes out with @grant
+ * @counted: to a call that rr_grants_call() knows of; or to what may have been none */
+void rr_grants_answer(struct rr_grants *g, uint32_t grant, bool counted);
+
+/** rr_grants_due - calls that may still come: as many receives are needed, whatever is granted next */
+uint64_t rr_grants_due(const struct rr_grants *g);
+
+/** rr_grants_room - the most that the next answer to a call may grant
+ * @posted: receives there are for calls that may come, the one being answered included */
+uint32_t rr_grants_room(const struct rr_grants *g, uint32_t posted);
+
 #endif

@@ -25,6 +25,7 @@
 #endif
 
 #define POOL_BYTES_DEFAULT ((size_t)256 << 20)
+#define MSG_BYTES_DEFAULT ((size_t)64 << 20)
 
 int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma_domain **ret)
 {
@@ -37,6 +38,8 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 		d->attr = *attr;
 	if (!d->attr.pool_bytes_max)
 		d->attr.pool_bytes_max = POOL_BYTES_DEFAULT;
+	if (!d->attr.msg_bytes_max)
+		d->attr.msg_bytes_max = MSG_BYTES_DEFAULT;
 	pthread_mutex_init(&d->lock, NULL);
 	list_init(&d->engines);
 	list_init(&d->mems);

@@ -19,7 +19,8 @@
 
 #define RR_DEVS_MAX 8       /* local, and as many of verbs as a server may be reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
-#define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself */
+#define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself ... */
+#define RR_MAGAZINE_SENDS 16 /* ... and of those that come and go with every answer */
 
 /* A device of a domain: opened at first use, closed with the domain. */
 struct rr_dev {
@@ -41,8 +42,10 @@ struct rr_buf {
 
 /* What memory is for, in the order in which one request may take it: see slab.c. */
 enum rr_zone {
+	RR_ZONE_RECVS,   /* receives of connections: what backs their credits */
 	RR_ZONE_CALLS,   /* long calls */
 	RR_ZONE_DATA,    /* payload: what the service takes */
+	RR_ZONE_SENDS,   /* messages that answer */
 	RR_ZONE_ANSWERS, /* long answers */
 	RR_ZONE_FAR,     /* a device's: not for the CPU */
 	RR_ZONES,
@@ -50,9 +53,11 @@ enum rr_zone {
 
 /* One zone of the pool; guarded by the domain's lock. */
 struct rr_pool {
-	size_t bytes, bytes_max, bytes_most, bytes_huge;
+	size_t bytes;             /* pinned; also read without the lock */
+	size_t bytes_max, bytes_most, bytes_huge;
 	unsigned classes;         /* those below this one there are */
 	bool far;
+	bool msgs;                /* rr_zone_is_msgs() */
 	struct rr_source source;  /* far: what it is part of */
 	uint64_t given_back;      /* chunks */
 	struct list chunks[RR_POOL_CLASSES];
@@ -83,6 +88,8 @@ struct rpcrdma_domain {
 	struct rr_pool pools[RR_ZONES];
 	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
 	_Atomic size_t charged;          /* bytes of data that connections hold: srv_buf.c */
+	_Atomic size_t recv_bytes;       /* and of receives: ep.c */
+	atomic_uint recv_short;          /* times that there were too few: srv_credit.c */
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
 	struct rr_mem *arena;            /* ... the one that all of it comes from, or NULL */
@@ -185,6 +192,12 @@ must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
 /** rr_pool_buf_max - the largest buffer that a zone ever has; 0: none */
 size_t rr_pool_buf_max(const struct rr_pool *pool);
 
+/** rr_zone_is_msgs - is this memory for messages, which has a limit of its own? */
+static inline bool rr_zone_is_msgs(enum rr_zone zone)
+{
+	return zone == RR_ZONE_RECVS || zone == RR_ZONE_SENDS;
+}
+
 /** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use */
 must_check int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes,
 			  struct rpcrdma_buf **ret);
@@ -212,6 +225,13 @@ static inline void rr_waiter_unlink(struct rpcrdma_buf_waiter ***tail, struct rp
 		*tail = w->link;
 	w->link = NULL;
 }
+
+/** rr_buf_pack - exchange a buffer with nothing in it for one of a fuller chunk, if there is one, so
+ * that in the end chunks are free as a whole; only where much is free, for it takes the lock
+ *
+ * Return: it is another one now.
+ */
+must_check bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf);
 
 /** rr_conn_buf_put - srv_buf.c: a buffer charged to this connection is given back */
 void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes);

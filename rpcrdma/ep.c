@@ -8,7 +8,7 @@
  *             whole, in the order of rr_ep_post(). Receives are counted where they are: at the
  *             device (`posted`), with the upper layer (`held`), or idle once the endpoint is dead.
  * Memory:     A batch is one mapping: so many receive buffers, then as many send buffers, registered
- *             once without remote rights.
+ *             once without remote rights. What is lent is the pool's (slab.c), one receive a buffer.
  * Threads:    ep.h
  * Errors:     The first completion that is not RR_WC_OK makes the endpoint dead; which request it
  *             belonged to does not matter, since nothing after it was carried out.
@@ -76,6 +76,104 @@ void rr_ep_repost(struct rr_recv_ctx *rc)
 {
 	rc->ep->held--;
 	post_recv(rc);
+}
+
+/* ---- lent buffers ---- */
+
+static void give_back(struct rr_ep *ep, struct rr_recv_ctx *rc)
+{
+	atomic_fetch_sub_explicit(&ep->lender->domain->recv_bytes, rc->lent->bytes,
+				  memory_order_relaxed);
+	rpcrdma_buf_put(ep->lender, rc->lent);
+	list_del(&rc->all);
+	free(rc);
+}
+
+static void use_lent(struct rr_recv_ctx *rc)
+{
+	rc->buf = rc->lent->addr;
+	rc->mr = rr_buf_mr(rc->lent, rc->ep->dev);
+}
+
+void rr_ep_repost_packed(struct rr_recv_ctx *rc)
+{
+	if (rr_buf_pack(rc->ep->lender, &rc->lent))
+		use_lent(rc);
+	rr_ep_repost(rc);
+}
+
+static int lend_recv(struct rr_ep *ep)
+{
+	struct rr_recv_ctx *rc = calloc(1, sizeof(*rc));
+	int err;
+
+	if (!rc)
+		return -ENOMEM;
+	err = rr_buf_get(ep->lender, RR_ZONE_RECVS, ep->recv_bytes, &rc->lent);
+	if (err) {
+		free(rc);
+		return err;
+	}
+	atomic_fetch_add_explicit(&ep->lender->domain->recv_bytes, rc->lent->bytes,
+				  memory_order_relaxed);
+	rc->ep = ep;
+	use_lent(rc);
+	rc->done.fn = on_recv;
+	list_init(&rc->link);
+	list_init(&rc->all);
+	list_add_tail(&ep->recvs, &rc->all);
+	post_recv(rc);
+	return 0;
+}
+
+void rr_ep_retire(struct rr_recv_ctx *rc)
+{
+	struct rr_ep *ep = rc->ep;
+
+	if (ep->dead) {
+		rr_ep_repost(rc);
+		return;
+	}
+	ep->held--;
+	ep->msgs--;
+	give_back(ep, rc);
+}
+
+static int lend_first(struct rr_ep *ep, unsigned msgs)
+{
+	unsigned n = 0;
+	int rc = 0;
+
+	while (n < msgs + ep->extra_recvs && !rc) {
+		rc = lend_recv(ep);
+		n += !rc;
+	}
+	if (n <= ep->extra_recvs)
+		return rc;
+	ep->msgs = n - ep->extra_recvs;
+	return 0;
+}
+
+static int lend_send(struct rr_ep *ep, struct rr_send_ctx *sc)
+{
+	int rc = rr_buf_get(ep->engine, RR_ZONE_SENDS, ep->send_bytes, &sc->lent);
+
+	if (rc)
+		return rc;
+	sc->buf = sc->lent->addr;
+	sc->mr = rr_buf_mr(sc->lent, ep->dev);
+	return 0;
+}
+
+static struct rr_send_ctx *new_lent_send(struct rr_ep *ep)
+{
+	struct rr_send_ctx *sc = calloc(1, sizeof(*sc));
+
+	if (!sc)
+		return NULL;
+	sc->ep = ep;
+	list_init(&sc->link);
+	return sc;
 }
 
 /* A request in the middle of a chain: only errors come here, and the last one speaks for all. */
@@ -207,15 +305,33 @@ void rr_ep_post(struct rr_ep *ep, struct rr_post *post)
 		kick(ep);
 }
 
-struct rr_send_ctx *rr_ep_get_send(struct rr_ep *ep)
+int rr_ep_get_send(struct rr_ep *ep, struct rr_send_ctx **ret)
 {
-	struct list *n = list_pop(&ep->free_sends);
+	struct rr_send_ctx *sc = list_first_entry(&ep->free_sends, struct rr_send_ctx, link);
+	int rc = 0;
 
-	return n ? list_entry(n, struct rr_send_ctx, link) : NULL;
+	if (!sc && !ep->lender)
+		return -ENOBUFS;
+	if (!sc) {
+		sc = new_lent_send(ep);
+		if (!sc)
+			return -ENOMEM;
+		list_add_head(&ep->free_sends, &sc->link);
+	}
+	if (ep->lender)
+		rc = lend_send(ep, sc);
+	if (rc)
+		return rc;
+	list_del(&sc->link);
+	*ret = sc;
+	return 0;
 }
 
 void rr_ep_put_send(struct rr_send_ctx *sc)
 {
+	if (sc->lent)
+		rpcrdma_buf_put(sc->ep->engine, sc->lent);
+	sc->lent = NULL;
 	list_add_head(&sc->ep->free_sends, &sc->link);
 }
 
@@ -277,6 +393,11 @@ void rr_ep_grow(struct rr_ep *ep, unsigned msgs)
 	msgs = MIN(msgs, ep->msgs_max);
 	if (ep->dead || msgs <= ep->msgs)
 		return;
+	if (ep->lender) {
+		while (ep->msgs < msgs && !lend_recv(ep))
+			ep->msgs++;
+		return;
+	}
 	if (batch_add(ep, msgs - ep->msgs, msgs - ep->msgs) == 0)
 		ep->msgs = msgs;
 }
@@ -312,6 +433,9 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	list_init(&ep->idle_recvs);
 	list_init(&ep->free_sends);
 	list_init(&ep->batches);
+	list_init(&ep->recvs);
+	ep->lender = attr->lender;
+	ep->extra_recvs = attr->extra_recvs;
 	qa.sq_depth = ep->sq_depth;
 	qa.rq_depth = attr->msgs_max + attr->extra_recvs;
 	qa.sge_max = SGE_MAX;
@@ -324,13 +448,18 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->qp = qp;
 	qp->owner = ep;
 	ep->sq_free = ep->sq_depth;
-	rc = batch_add(ep, attr->msgs + attr->extra_recvs, attr->msgs + attr->extra_recvs);
+	if (ep->lender)
+		rc = lend_first(ep, attr->msgs);
+	else
+		rc = batch_add(ep, attr->msgs + attr->extra_recvs,
+			       attr->msgs + attr->extra_recvs);
 	if (rc) {
 		ep->qp = NULL; /* stays the caller's */
 		rr_ep_destroy(ep);
 		return rc;
 	}
-	ep->msgs = attr->msgs;
+	if (!ep->lender)
+		ep->msgs = attr->msgs;
 	*ret = ep;
 	return 0;
 }
@@ -341,6 +470,11 @@ void rr_ep_destroy(struct rr_ep *ep)
 		return;
 	rr_engine_undefer(ep->engine, &ep->drained_msg);
 	rr_qp_destroy(ep->qp);
+	list_for_each_safe(n, &ep->recvs)
+		give_back(ep, list_entry(n, struct rr_recv_ctx, all));
+	if (ep->lender)
+		list_for_each_safe(n, &ep->free_sends)
+			free(list_entry(n, struct rr_send_ctx, link));
 	list_for_each_safe(n, &ep->batches)
 		batch_free(list_entry(n, struct batch, link));
 	free(ep);

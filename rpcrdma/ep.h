@@ -13,8 +13,10 @@
  *
  *             ops->dead runs once, when nothing more can be sent; ops->drained once, when no work
  *             request is outstanding and all receive contexts are back: rr_ep_destroy() may be called.
- * Memory:     Message buffers come in batches (receive and send buffers in one registered piece,
- *             local access only) and grow with the credits in use; they live as long as the endpoint.
+ * Memory:     Message buffers are local access only, and grow with the credits in use. A requester has
+ *             its own: they come in batches (receive and send buffers in one registered piece) and live
+ *             as long as the endpoint. A responder lends them from the pool: receives one by one, which
+ *             can go back there when fewer credits are granted, and a send buffer for each answer.
  *             A posted chain belongs to the endpoint until its fn has run.
  * Threads:    The engine's; except rr_ep_create() up to accept, see fabric.h.
  * Errors:     After `dead`, posts are taken and end with RR_WC_FLUSHED, so that callers have one
@@ -36,6 +38,8 @@ struct rr_recv_ctx {
 	uint8_t *buf;          /* ep->recv_bytes of room */
 	struct rr_mr *mr;
 	uint32_t len;          /* of the message that is in it */
+	struct list all;       /* ep->recvs, if lent */
+	struct rpcrdma_buf *lent;
 };
 
 /* Room for one outgoing message. */
@@ -44,6 +48,7 @@ struct rr_send_ctx {
 	struct rr_ep *ep;
 	uint8_t *buf;          /* ep->send_bytes of room */
 	struct rr_mr *mr;
+	struct rpcrdma_buf *lent; /* while it is not free */
 };
 
 /* A chain of work requests, last one signalled; embedded in whatever it is for. */
@@ -71,6 +76,9 @@ struct rr_ep_attr {
 	unsigned extra_recvs;  /* receives over and above those granted as credits */
 	unsigned sq_depth;     /* 0: enough for msgs_max */
 	uint32_t recv_bytes, send_bytes;
+	/* Lend message buffers from the pool, and begin with as many as there are. The engine is the
+	 * caller's own, see rr_ep_lend_from(); @pd must be that of the device. NULL: its own batches. */
+	struct rpcrdma_engine *lender;
 };
 
 struct rr_ep {
@@ -81,7 +89,8 @@ struct rr_ep {
 	void *owner;
 	struct rr_pd *pd;
 	uint32_t recv_bytes, send_bytes;
-	unsigned msgs, msgs_max;   /* message pairs there are, and may be */
+	unsigned msgs, msgs_max;   /* receives there are for calls or answers, and may be */
+	unsigned extra_recvs;      /* beside them */
 	unsigned posted;           /* receives at the device */
 	unsigned held;             /* receives with the upper layer */
 	unsigned sq_depth, sq_free;
@@ -91,7 +100,9 @@ struct rr_ep {
 	struct list waiting;       /* rr_post: chains that found the queue full */
 	struct list idle_recvs;    /* when dead */
 	struct list free_sends;
-	struct list batches;
+	struct list batches;       /* its own, or ... */
+	struct rpcrdma_engine *lender; /* ... whose pool they are lent from */
+	struct list recvs;         /* rr_recv_ctx.all: lent, wherever they are */
 	struct rr_done err_done;   /* of requests that are not the last of their chain */
 	struct rpcrdma_msg drained_msg;
 };
@@ -99,10 +110,17 @@ struct rr_ep {
 /** rr_ep_create - set up @qp on @engine, post the first receives
  * @pd: whose registrations its work requests will use
  *
- * Return: 0; -ENOMEM; what the device said. On failure @qp is still the caller's.
+ * Return: 0; -ENOMEM; -ENOBUFS: not even one call's worth of lent memory; what the device said. On
+ * failure @qp is still the caller's.
  */
 must_check int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 			    struct rr_qp *qp, const struct rr_ep_attr *attr, struct rr_ep **ret);
+
+/** rr_ep_lend_from - whose thread it is that uses the endpoint from now on */
+static inline void rr_ep_lend_from(struct rr_ep *ep, struct rpcrdma_engine *e)
+{
+	ep->lender = e;
+}
 
 /** rr_ep_destroy - of one that is drained or was never connected; destroys the queue pair too */
 void rr_ep_destroy(struct rr_ep *ep);
@@ -110,15 +128,25 @@ void rr_ep_destroy(struct rr_ep *ep);
 /** rr_ep_disconnect - begin the end: dead (at the next poll, if it was not yet), then drained */
 void rr_ep_disconnect(struct rr_ep *ep);
 
-/** rr_ep_grow - have up to @msgs receives and send buffers; fewer if memory or the limit says so */
+/** rr_ep_grow - have up to @msgs receives (and send buffers, if they are its own); fewer if memory or
+ * the limit says so: see ep->msgs */
 void rr_ep_grow(struct rr_ep *ep, unsigned msgs);
 
 /** rr_ep_repost - give a receive buffer back to the device */
 void rr_ep_repost(struct rr_recv_ctx *rc);
 
-/** rr_ep_get_send - room for a message, or NULL: as many exist as messages may be outstanding, so
- * a caller that respects credits finds one */
-struct rr_send_ctx *rr_ep_get_send(struct rr_ep *ep);
+/** rr_ep_repost_packed - rr_ep_repost(), with a lent buffer of where more are lent if there is one */
+void rr_ep_repost_packed(struct rr_recv_ctx *rc);
+
+/** rr_ep_retire - give it back to the pool that it was lent from instead: one receive less */
+void rr_ep_retire(struct rr_recv_ctx *rc);
+
+/** rr_ep_get_send - room for a message
+ * Of its own, as many exist as messages may be outstanding: a caller that respects credits finds one.
+ *
+ * Return: 0; -ENOBUFS: none at the moment (those that are lent have a line: RR_ZONE_SENDS); -ENOMEM
+ */
+must_check int rr_ep_get_send(struct rr_ep *ep, struct rr_send_ctx **ret);
 void rr_ep_put_send(struct rr_send_ctx *sc);
 
 /** rr_ep_post - send a chain; @post->fn runs once, not from inside, also on a dead endpoint

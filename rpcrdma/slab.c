@@ -4,9 +4,11 @@
  * slab.c - the pool of data buffers: zones, size classes, chunks registered once
  *
  * Operation:  The pool has zones, each with its own part of the limit, named in the order in which one
- *             request may take from them: the message of a long call, data, a long answer. Who waits
- *             in one holds memory of those before it at most, and who holds memory of the last waits
- *             for none: so nobody waits in a circle, however little there is.
+ *             request may take from them: its own message, that of a long call, data, the message that
+ *             answers, a long answer. Who waits in one holds memory of those before it at most, and who
+ *             holds memory of the last waits for none: so nobody waits in a circle, however little there
+ *             is. Messages have a limit of their own, for they are what makes a connection: many of them
+ *             leave as much for data as few.
  *
  *             Memory comes in chunks, each cut into buffers of one class (4 KiB ... 4 MiB, but none
  *             larger than what its zone bears several of), touched, of explicit huge pages where there
@@ -31,11 +33,18 @@
 #include "slab.h"
 
 #define CHUNK_BYTES ((size_t)4 << 20)
+#define MSG_CHUNK_BYTES ((size_t)64 << 10) /* a lone connection pins little */
 #define HUGE_BYTES ((size_t)2 << 20)
 /* A zone's largest class is one that it holds so many of. */
-static const unsigned several[RR_ZONES] = { 1, 4, 1, 1 };
-/* Parts of the limit, of eight. */
-static const unsigned eighths[RR_ZONES] = { 1, 6, 1, 0 };
+static const unsigned several[RR_ZONES] = {
+	[RR_ZONE_RECVS] = 12, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 4,
+	[RR_ZONE_SENDS] = 4,  [RR_ZONE_ANSWERS] = 1, [RR_ZONE_FAR] = 1,
+};
+/* Parts of the limit (of that for messages, where it is for them), of eight. */
+static const unsigned eighths[RR_ZONES] = {
+	[RR_ZONE_RECVS] = 6, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 6,
+	[RR_ZONE_SENDS] = 2, [RR_ZONE_ANSWERS] = 1, [RR_ZONE_FAR] = 0,
+};
 
 static size_t class_bytes(unsigned class)
 {
@@ -44,6 +53,7 @@ static size_t class_bytes(unsigned class)
 
 _Static_assert(RPCRDMA_BUF_MAX == 4096u << (2 * (RR_POOL_CLASSES - 1)), "classes up to the maximum");
 _Static_assert(RPCRDMA_POOL_BYTES_MIN / 8 >= RPCRDMA_BUF_LEAST, "every zone has one of these");
+_Static_assert(RPCRDMA_MSG_BYTES_MIN / 8 * 2 >= 4 * RPCRDMA_BUF_LEAST, "the longest message fits");
 
 /** rr_pool_class - the smallest class that holds @bytes
  *
@@ -83,7 +93,7 @@ static void chunk_free(struct rr_pool_chunk *c)
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_mr_dereg(c->mr[i]);
 	list_del(&c->link);
-	pool->bytes -= chunk_bytes(c);
+	__atomic_store_n(&pool->bytes, pool->bytes - chunk_bytes(c), __ATOMIC_RELAXED);
 	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
 	rr_provider_put(&c->x);
 	free(c);
@@ -110,7 +120,7 @@ static bool make_room(struct rr_pool *pool, size_t bytes)
 /* The smaller classes grow in chunks that the limit can bear several of. */
 static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 {
-	size_t bytes = CHUNK_BYTES;
+	size_t bytes = pool->msgs ? MAX(MSG_CHUNK_BYTES, class_bytes(class)) : CHUNK_BYTES;
 
 	if (pool->far)
 		return pool->bytes_max;
@@ -167,7 +177,7 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 		return rc;
 	}
 	list_add_head(&pool->chunks[class], &c->link);
-	pool->bytes += bytes;
+	__atomic_store_n(&pool->bytes, pool->bytes + bytes, __ATOMIC_RELAXED);
 	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
 	pool->bytes_huge += c->x.ops == &rr_provider_huge_ops ? bytes : 0;
 	for (unsigned i = 0; !rc && i < d->ndevs; i++)
@@ -185,6 +195,7 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 static void zone_init(struct rr_pool *pool, enum rr_zone zone, size_t bytes_max)
 {
 	pool->bytes_max = bytes_max;
+	pool->msgs = rr_zone_is_msgs(zone);
 	list_init(&pool->line);
 	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
 		list_init(&pool->chunks[k]);
@@ -196,14 +207,15 @@ static void zone_init(struct rr_pool *pool, enum rr_zone zone, size_t bytes_max)
 /** rr_pool_init - see engine_int.h */
 int rr_pool_init(struct rpcrdma_domain *d)
 {
-	size_t max = d->attr.pool_bytes_max;
+	size_t max = d->attr.pool_bytes_max, msgs = d->attr.msg_bytes_max;
 	struct rr_pool *far = &d->pools[RR_ZONE_FAR];
 	int rc = 0;
 
 	d->pool_idle_ns = RR_POOL_IDLE_NS;
 	for (unsigned z = 0; z < RR_ZONES; z++)
-		zone_init(&d->pools[z], (enum rr_zone)z, max / 8 * eighths[z]);
-	if (max < RPCRDMA_POOL_BYTES_MIN)
+		zone_init(&d->pools[z], (enum rr_zone)z,
+			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
+	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
 		return -EINVAL;
 	if (!d->attr.dmabuf_bytes)
 		return 0;
@@ -272,29 +284,57 @@ struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 	return container_of(buf, struct rr_buf, pub)->chunk->mr[dev->idx];
 }
 
-/** rr_pool_take - a buffer of @class out of a chunk
+static struct rr_buf *take_from(struct rr_pool_chunk *c)
+{
+	struct rr_buf *b = c->free;
+
+	c->free = b->next;
+	if (!--c->nfree) {
+		list_del(&c->link);
+		list_add_tail(&c->pool->chunks[c->class], &c->link);
+	}
+	return b;
+}
+
+/** rr_pool_take - a buffer of @class out of a chunk; those of which all are lent stand last
  *
  * Return: 0, -ENOBUFS, -ENOMEM.
  */
 int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, struct rr_buf **ret)
 {
-	int rc;
+	struct list *chunks = &pool->chunks[class];
+	struct rr_pool_chunk *c = list_first_entry(chunks, struct rr_pool_chunk, link);
 
-	for (;;) {
-		list_for_each(n, &pool->chunks[class]) {
-			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+	if (!c || !c->nfree) {
+		int rc = chunk_add(d, pool, class);
 
-			if (!c->free)
-				continue;
-			*ret = c->free;
-			c->free = c->free->next;
-			c->nfree--;
-			return 0;
-		}
-		rc = chunk_add(d, pool, class);
 		if (rc)
 			return rc;
+		c = list_first_entry(chunks, struct rr_pool_chunk, link);
 	}
+	*ret = take_from(c);
+	return 0;
+}
+
+/** rr_pool_take_denser - one like @than, of the chunk that has fewest left, and fewer than its own
+ *
+ * Return: NULL if there is none.
+ */
+struct rr_buf *rr_pool_take_denser(const struct rr_buf *than)
+{
+	struct rr_pool *pool = than->chunk->pool;
+	struct rr_pool_chunk *best = NULL;
+
+	list_for_each(n, &pool->chunks[than->chunk->class]) {
+		struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+		if (!c->nfree)
+			break;
+		if (c != than->chunk && c->nfree <= than->chunk->nfree &&
+		    (!best || c->nfree < best->nfree))
+			best = c;
+	}
+	return best ? take_from(best) : NULL;
 }
 
 /** rr_pool_give - the reverse */
@@ -304,7 +344,10 @@ void rr_pool_give(struct rr_buf *b)
 
 	b->next = c->free;
 	c->free = b;
-	c->nfree++;
+	if (!c->nfree++) {
+		list_del(&c->link);
+		list_add_head(&c->pool->chunks[c->class], &c->link);
+	}
 	if (c->nfree == c->n)
 		c->idle_since_ns = clock_now_ns();
 }
@@ -353,16 +396,22 @@ static void add_class(const struct rr_pool *pool, unsigned k, struct rpcrdma_poo
  * else can have it */
 void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
 {
-	struct rpcrdma_pool_stats s = { .limit = d->attr.pool_bytes_max };
+	struct rpcrdma_pool_stats s = { .limit = d->attr.pool_bytes_max,
+					.msgs_limit = d->attr.msg_bytes_max };
 
 	pthread_mutex_lock(&d->lock);
 	for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
 		const struct rr_pool *pool = &d->pools[z];
 
+		s.given_back += pool->given_back;
+		if (pool->msgs) {
+			s.msgs += pool->bytes;
+			s.msgs_most += pool->bytes_most;
+			continue;
+		}
 		s.pinned += pool->bytes;
 		s.most += pool->bytes_most;
 		s.huge += pool->bytes_huge;
-		s.given_back += pool->given_back;
 		for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 			add_class(pool, k, &s);
 	}

@@ -26,6 +26,7 @@ struct rr_pool_chunk {
 unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes);
 must_check int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
 			    struct rr_buf **ret);
+struct rr_buf *rr_pool_take_denser(const struct rr_buf *than);
 void rr_pool_give(struct rr_buf *b);
 must_check bool rr_pool_trim(struct rpcrdma_domain *d);
 

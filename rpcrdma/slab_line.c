@@ -133,6 +133,22 @@ int rpcrdma_buf_get_far(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_b
 	return rr_buf_get(e, RR_ZONE_FAR, bytes, ret);
 }
 
+/* Receives stay with a connection for long, and are to be packed. */
+static unsigned magazine_max(enum rr_zone zone)
+{
+	return zone == RR_ZONE_SENDS ? RR_MAGAZINE_SENDS : zone == RR_ZONE_RECVS ? 0 : RR_MAGAZINE;
+}
+
+/* Chunks may be idle in a while. */
+static void note_put(struct rpcrdma_engine *e)
+{
+	e->pool_used = true;
+	if (!e->pool_timer.link) {
+		e->pool_timer.fn = on_idle;
+		rpcrdma_timer_set(e, &e->pool_timer, e->domain->pool_idle_ns);
+	}
+}
+
 void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 {
 	struct rr_buf *b = container_of(buf, struct rr_buf, pub);
@@ -144,12 +160,8 @@ void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 	b->conn = NULL;
 	if (conn)
 		rr_conn_buf_put(conn, buf->bytes);
-	e->pool_used = true;
-	if (!e->pool_timer.link) {
-		e->pool_timer.fn = on_idle;
-		rpcrdma_timer_set(e, &e->pool_timer, e->domain->pool_idle_ns);
-	}
-	if (t->in_magazine[class] < RR_MAGAZINE &&
+	note_put(e);
+	if (t->in_magazine[class] < magazine_max(t->zone) &&
 	    !__atomic_load_n(&pool->waiting, __ATOMIC_RELAXED)) {
 		b->next = t->magazine[class];
 		t->magazine[class] = b;
@@ -159,6 +171,25 @@ void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 	pthread_mutex_lock(&e->domain->lock);
 	pool_put(b);
 	pthread_mutex_unlock(&e->domain->lock);
+}
+
+/** rr_buf_pack - see engine_int.h */
+bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf)
+{
+	struct rr_buf *b = container_of(*buf, struct rr_buf, pub), *other;
+
+	pthread_mutex_lock(&e->domain->lock);
+	other = rr_pool_take_denser(b);
+	if (other)
+		pool_put(b);
+	pthread_mutex_unlock(&e->domain->lock);
+	if (!other)
+		return false;
+	other->next = NULL;
+	other->conn = NULL;
+	*buf = &other->pub;
+	note_put(e);
+	return true;
 }
 
 static void drain(struct rr_till *t)

@@ -135,6 +135,8 @@ static void on_timer(struct rpcrdma_timer *t)
 		rpcrdma_conn_close(c);
 		return;
 	}
+	if (c->ops->tick)
+		c->ops->tick(c);
 	/* what is not owed now may be by the next look, and has then had less time than it is due */
 	c->progress_seen = c->ops->owed(c) ? c->progress : c->progress - 1;
 	rpcrdma_timer_set(c->engine, &c->timer, c->svc->attr.stall_ms * NS_PER_MS);

@@ -21,8 +21,6 @@
 #include "base/trace.h"
 #include "srv_rdma.h"
 
-/* Receives (and credits) of a connection that has just come; it grows with use. */
-#define MSGS_FIRST 8u
 /* Receives for what is not a call: RDMA_DONE, stray replies, nonsense. */
 #define RECVS_EXTRA 4u
 #define RD_DEPTH_MAX 16u
@@ -91,6 +89,7 @@ const struct rr_conn_ops rr_rconn_ops = {
 	.adopted = conn_adopted,
 	.close = conn_close,
 	.owed = conn_owed,
+	.tick = rr_srv_credit_tick,
 	.decode = rr_srv_decode,
 	.pull = rr_srv_pull,
 	.by_chunk = rr_srv_by_chunk,
@@ -119,18 +118,19 @@ static void peer_from_fabric(enum rpcrdma_transport transport, const struct rr_p
 	to->text[sizeof(to->text) - 1] = 0;
 }
 
-/* Everything from the thresholds to the accept; on failure the endpoint is gone again. */
-static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev)
+/* Everything from the thresholds to the accept, on the listener's engine. */
+static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrdma_engine *here)
 {
 	struct rr_dev *dev = rr_domain_dev_of(c->base.engine->domain, ev->qp->fabric);
 	const struct rpcrdma_svc_attr *attr = &c->base.svc->attr;
 	struct rr_ep_attr ea = { .ops = &rr_rconn_ep_ops,
 				 .owner = c,
-				 .msgs = MIN(MSGS_FIRST, attr->credits),
+				 .msgs = MIN(RR_MSGS_FIRST, attr->credits),
 				 .msgs_max = attr->credits,
 				 .extra_recvs = RECVS_EXTRA,
 				 .recv_bytes = attr->inline_bytes,
-				 .send_bytes = attr->inline_bytes };
+				 .send_bytes = attr->inline_bytes,
+				 .lender = here };
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
 	struct rr_conn_param param = { .rnr_retry = 0 };
 	uint8_t priv[RR_PRIV_BYTES];
@@ -146,12 +146,14 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev)
 	rc = rr_ep_create(c->base.engine, dev, dev->pd, ev->qp, &ea, &c->ep);
 	if (rc)
 		return rc;
+	rr_srv_credit_init(c);
 	param.initiator_depth = c->rd_depth;
 	if (!attr->no_private_data) {
 		rr_priv_encode(&mine, priv);
 		param.priv = priv;
 		param.priv_len = sizeof(priv);
 	}
+	rr_ep_lend_from(c->ep, c->base.engine); /* a call may be there before the accept returns */
 	return rr_qp_accept(ev->qp, &param);
 }
 
@@ -188,16 +190,16 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	if (!c)
 		goto out_closed;
 	list_init(&c->pullers);
-	list_init(&c->sends);
 	list_init(&c->free_rws);
 	rr_conn_init(&c->base, svc, &rr_rconn_ops, engine, &peer, ctx);
-	rc = set_up(c, ev);
+	rc = set_up(c, ev, l->base.engine);
 	if (!rc) {
 		rr_conn_adopt(&c->base);
 		return;
 	}
 	if (c->ep) {
 		(void)rr_qp_reject(ev->qp);
+		rr_ep_lend_from(c->ep, l->base.engine);
 		rr_ep_destroy(c->ep); /* never connected: takes the queue pair with it */
 	} else {
 		refuse(ev->qp);

@@ -7,6 +7,7 @@
  *             srv_recv.c a message arrives: check, parse, pull a long call, hand it to the service
  *             srv_rw.c   pull, place, sink: the payload between buffers and the peer's memory
  *             srv_send.c the reply in its form, and the end of a request
+ *             srv_credit.c how many calls a connection may have at once
  *             srv_tcp.c  the same over a byte stream
  * Memory:     A request belongs to its connection's free list, the transport (arriving), the
  *             service (svc_ops.call to the function that ends it), the transport (replying), in turn.
@@ -88,6 +89,8 @@ struct rr_conn_ops {
 	void (*close)(struct rpcrdma_conn *c);
 	/* is something under way that only the peer can bring on? */
 	bool (*owed)(const struct rpcrdma_conn *c);
+	/* stall_ms have passed; NULL: never mind */
+	void (*tick)(struct rpcrdma_conn *c);
 	/* Prepare req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
 	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
 	int (*pull)(struct rr_req *r, struct rpcrdma_piece *p);

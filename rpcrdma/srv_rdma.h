@@ -4,13 +4,17 @@
  * srv_rdma.h - the responder over a fabric: its connection, its request, its transfers
  *
  *   srv_cm.c  accept      srv_recv.c  message in      srv_rw.c  payload      srv_send.c  answer out
+ *   srv_credit.c  how many at once
  */
 #ifndef RR_SRV_RDMA_H
 #define RR_SRV_RDMA_H
 
+#include "credit.h"
 #include "srv_int.h"
 
 #define RR_RW_WRS 16u
+/* Receives (and credits) of a connection that has just come; it grows with use. */
+#define RR_MSGS_FIRST 8u
 
 /* A chain of RDMA Writes or one RDMA Read, or a piece that was already at hand. */
 struct rr_rw {
@@ -31,18 +35,22 @@ struct rr_rconn {
 	struct rr_ep *ep;
 	uint32_t send_inline;         /* largest Send the peer can take (and we want to send) */
 	bool remote_inv;              /* it asked for Send-With-Invalidate, and gets it */
+	struct rr_grants grants;      /* what was promised */
+	uint32_t credits;             /* what is granted now, to who asks for so many */
 	uint64_t look;                /* of the engine, that found the last call */
-	unsigned calls;               /* since credits grew last */
+	unsigned calls;               /* since credits grew last, or the last tick */
 	bool overlap;                 /* among these one came before another was answered */
+	bool used;                    /* all of its credits were in use since the last tick */
+	unsigned short_seen;          /* domain->recv_short */
 	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
 	struct list pullers;          /* rr_rreq: have some waiting for a place among them */
-	struct list sends;            /* rr_req: answered, waiting for a send buffer */
 	struct list free_rws;
 };
 
 struct rr_rreq {
 	struct rr_req base;
 	struct rr_recv_ctx *rc;       /* holds the message; NULL once it is reposted */
+	bool counted;                 /* as a call, in conn->grants */
 	struct rr_read_info reads;
 	struct list pulls;            /* rr_rw: RDMA Reads that are not posted yet */
 	struct list puller;           /* conn->pullers */
@@ -86,6 +94,14 @@ extern const struct rr_ep_ops rr_rconn_ep_ops;
 void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);
 
+/* srv_credit.c */
+void rr_srv_credit_init(struct rr_rconn *c);
+void rr_srv_demand(struct rr_rconn *c, uint32_t asked);
+void rr_srv_credit_tick(struct rpcrdma_conn *base);
+must_check uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_ctx *rc,
+				 bool counted);
+void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc);
+
 /* srv_rw.c */
 struct rr_rw *rr_rw_get(struct rr_rconn *c);
 void rr_rw_put(struct rr_rw *rw);
@@ -114,9 +130,10 @@ static inline bool rr_srv_has_write_chunk(const struct rr_rreq *rr)
 
 /* srv_send.c */
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a);
-/** rr_srv_send_error - RDMA_ERROR for a message that became no request; @rc goes back */
+/** rr_srv_send_error - RDMA_ERROR for a message that became no request; @rc goes back
+ * @counted: it was a call, to begin with */
 void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
-		       enum rr_err err);
+		       enum rr_err err, bool counted);
 /** rr_srv_reply_hdr_bytes - transport header of the reply: all chunks of the call returned */
 size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr);
 /** rr_srv_op_ended - one transfer of @rr is over; ends the request if it was the last */

@@ -11,6 +11,7 @@
  *                 drop          under 8 bytes; RDMA_DONE, RDMA_ERROR; a reply nobody asked for
  *                 ERR_VERS      another version
  *                 ERR_CHUNK     malformed, contradictory, or over our limits
+ *                 disconnect    more calls than were granted
  *                 else          svc_ops.call
  * Memory:     The receive buffer stays with the request until its answer is sent (the message is
  *             decoded in place), which is what the credits count.
@@ -43,6 +44,7 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->rc = rc;
 	list_init(&rr->pulls);
 	list_init(&rr->puller);
+	rr->counted = false;
 	rr->call_buf = rr->reply_buf = NULL;
 	rr->placed = NULL;
 	rr->held = NULL;
@@ -67,7 +69,7 @@ static void refuse_request(struct rr_rreq *rr, enum rr_err err)
 	struct rr_recv_ctx *rc = rr->rc;
 
 	rr->rc = NULL;
-	rr_srv_send_error(c, rc, rr->hdr.xid, rr->hdr.vers, err);
+	rr_srv_send_error(c, rc, rr->hdr.xid, rr->hdr.vers, err, rr->counted);
 	forget_request(rr);
 }
 
@@ -141,25 +143,6 @@ static bool is_reply(const struct rr_hdr *h, const uint8_t *msg, size_t len)
 	return h->proc == RR_MSG && len >= 8 && get_be32(msg + 4) == RR_RPC_REPLY;
 }
 
-/* More is granted to who wants more and uses what he has: all of it at this moment; or, where calls are
- * answered as fast as they come and never pile up, all of it twice over and not one after the other.
- */
-static void demand(struct rr_rconn *c, uint32_t asked)
-{
-	struct rr_ep *ep = c->ep;
-
-	c->calls++;
-	c->overlap |= ep->held > 1 || c->look == ep->engine->looks;
-	c->look = ep->engine->looks;
-	if (asked <= ep->msgs || ep->msgs >= ep->msgs_max)
-		return;
-	if (ep->held + 1 < ep->msgs && (!c->overlap || c->calls < ep->msgs * 2))
-		return;
-	rr_ep_grow(ep, ep->msgs * 2);
-	c->calls = 0;
-	c->overlap = false;
-}
-
 void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
 	struct rr_rconn *c = ep->owner;
@@ -210,7 +193,16 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		refuse_request(rr, RR_ERR_CHUNK);
 		return;
 	}
-	demand(c, h->credits);
+	if (!rr_grants_call(&c->grants, ep->extra_recvs)) {
+		/* it took a receive that is not its own, or one that was on its way back */
+		rr->rc = NULL;
+		rr_srv_release(rr);
+		drop(c, rc);
+		rpcrdma_conn_close(&c->base);
+		return;
+	}
+	rr->counted = true;
+	rr_srv_demand(c, h->credits);
 	rr_count(e, chunks_read, rr->reads.has_item);
 	rr_count(e, chunks_write, h->nwrites);
 	rr_count(e, chunks_reply, h->has_reply);

@@ -7,7 +7,8 @@
  *             does not fit and a Reply chunk was offered, it is encoded again into a pool buffer.
  *             rr_plan_reply() then says which form it takes; what is not placed yet is written; the
  *             receive buffer goes back to the device (so that the credit the reply gives is backed
- *             by it); the Send is posted last, in one chain with the Writes that were held back for it.
+ *             by it, unless fewer are given: srv_credit.c); the Send is posted last, in one chain
+ *             with the Writes that were held back for it.
  *
  *             answered and no transfer out --> service's done --> free list
  * Memory:     Everything a request borrowed (receive and send buffer, pool buffers, mapped memory of
@@ -24,24 +25,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "credit.h"
 #include "plan.h"
 #include "srv_rdma.h"
 
-static void start_answer(struct rr_rreq *rr);
-
 /* ---- the end of a request ---- */
-
-/* A send buffer is free again: whoever waits for one goes on, on a dead connection to his end. */
-static void put_send(struct rr_rconn *c, struct rr_send_ctx *sc)
-{
-	struct list *n;
-
-	rr_ep_put_send(sc);
-	n = list_pop(&c->sends);
-	if (n)
-		start_answer(rr_rreq_of(list_entry(n, struct rr_req, link)));
-}
 
 void rr_srv_release(struct rr_rreq *rr)
 {
@@ -52,7 +39,7 @@ void rr_srv_release(struct rr_rreq *rr)
 	while (rr->ntokens > 0)
 		rr_qp_direct_end(c->ep->qp, rr->tokens[--rr->ntokens]);
 	if (rr->sc)
-		put_send(c, rr->sc);
+		rr_ep_put_send(rr->sc);
 	if (rr->call_buf)
 		rpcrdma_buf_put(e, rr->call_buf);
 	if (rr->reply_buf)
@@ -115,9 +102,9 @@ static void end_silently(struct rr_rreq *rr)
 
 /* ---- the Send ---- */
 
-static uint32_t grant(struct rr_rconn *c, uint32_t asked)
+static uint32_t grant(struct rr_rreq *rr)
 {
-	return rr_credit_grant(asked, c->ep->msgs, c->base.svc->attr.credits);
+	return rr_srv_grant(rr_rreq_conn(rr), rr->hdr.credits, rr->rc, rr->counted);
 }
 
 /* One handle of this call, never on an error: the first segment of the first chunk, since the last
@@ -160,7 +147,9 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 		rr->post.n += rr->held->n;
 	}
 	list_init(&rr->post.link);
-	give_back_recv(rr);
+	if (rr->rc)
+		rr_srv_recv_done(c, rr->rc);
+	rr->rc = NULL;
 	rr_ep_post(c->ep, &rr->post);
 }
 
@@ -170,8 +159,8 @@ static void send_err_chunk(struct rr_rreq *rr)
 	size_t len;
 
 	rr_count(c->base.engine, err_chunk, 1);
-	if (rr_hdr_encode_error(rr->hdr.xid, rr->hdr.vers, grant(c, rr->hdr.credits), RR_ERR_CHUNK,
-				rr->sc->buf, c->send_inline, &len)) {
+	if (rr_hdr_encode_error(rr->hdr.xid, rr->hdr.vers, grant(rr), RR_ERR_CHUNK, rr->sc->buf,
+				c->send_inline, &len)) {
 		end_silently(rr);
 		return;
 	}
@@ -183,15 +172,15 @@ static void on_error_sent(struct rr_post *post, enum rr_wc_status status)
 	struct rr_rw *rw = container_of(post, struct rr_rw, post);
 
 	(void)status;
-	put_send(rw->conn, rw->sc);
+	rr_ep_put_send(rw->sc);
 	rr_rw_put(rw);
 }
 
 void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
-		       enum rr_err err)
+		       enum rr_err err, bool counted)
 {
 	struct rr_rw *rw = c->base.dead ? NULL : rr_rw_get(c);
-	struct rr_send_ctx *sc = rw ? rr_ep_get_send(c->ep) : NULL;
+	struct rr_send_ctx *sc = NULL;
 	size_t len;
 
 	if (err == RR_ERR_VERS)
@@ -199,8 +188,10 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 	else
 		rr_count(c->base.engine, err_chunk, 1);
 	rr_ep_repost(rc);
-	if (!sc || rr_hdr_encode_error(xid, vers, grant(c, 1), err, sc->buf, c->send_inline, &len)) {
-		/* more nonsense at once than messages may be outstanding: no answer is due */
+	if (!rw || rr_ep_get_send(c->ep, &sc) ||
+	    rr_hdr_encode_error(xid, vers, rr_srv_grant(c, 1, NULL, counted), err, sc->buf,
+				c->send_inline, &len)) {
+		/* more nonsense at once than there is memory for: no answer is due */
 		if (sc)
 			rr_ep_put_send(sc);
 		if (rw)
@@ -300,7 +291,7 @@ static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t
 	size_t len = 0;
 	int rc;
 
-	rr_hdr_init(&out, in->xid, grant(c, in->credits), nomsg ? RR_NOMSG : RR_MSG);
+	rr_hdr_init(&out, in->xid, grant(rr), nomsg ? RR_NOMSG : RR_MSG);
 	out.nwrites = in->nwrites;
 	for (unsigned i = 0; i < in->nwrites; i++)
 		rr_chunk_return(&in->writes[i], i ? 0 : written, &out.writes[i]);
@@ -423,27 +414,25 @@ out_short:
 	return 0;
 }
 
+static void start_answer(struct rr_rreq *rr);
+
 static void on_buf(struct rpcrdma_buf_waiter *w)
 {
-	struct rr_rreq *rr = container_of(w, struct rr_rreq, waiter);
-
-	if (try_answer(rr) == -ENOBUFS)
-		rr_buf_wait(rr->base.pub.engine, RR_ZONE_ANSWERS, &rr->waiter);
+	start_answer(container_of(w, struct rr_rreq, waiter));
 }
 
-/* A client may use the credit of a reply whose Send has not completed here yet, so more answers can
- * be on their way than there are calls outstanding: then the last one waits for a buffer. */
+/* A message to answer in comes first, then what a long answer takes beside it. */
 static void start_answer(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
+	int rc = rr->sc ? 0 : rr_ep_get_send(c->ep, &rr->sc);
 
-	rr->sc = rr_ep_get_send(c->ep);
-	if (!rr->sc) {
-		rr_count(c->base.engine, sq_waits, 1);
-		list_add_tail(&c->sends, &rr->base.link);
-	} else if (try_answer(rr) == -ENOBUFS) {
+	if (rc == -ENOBUFS && !c->base.dead)
+		rr_buf_wait(c->base.engine, RR_ZONE_SENDS, &rr->waiter);
+	else if (rc)
+		give_up(rr);
+	else if (try_answer(rr) == -ENOBUFS)
 		rr_buf_wait(c->base.engine, RR_ZONE_ANSWERS, &rr->waiter);
-	}
 }
 
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a)

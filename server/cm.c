@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,6 +174,22 @@ static void say_who_acts(const struct cm *cm)
 	}
 }
 
+/* Each takes a descriptor, but for those over RDMA. */
+static void say_file_limit(const struct cm *cm)
+{
+	struct rlimit rl;
+	rlim_t need = 0;
+
+	for (size_t i = 0; i < cm->n; i++)
+		need += cm->addrs[i].transport == RPCRDMA_RDMA ? 0 : cm->attr.conns_max;
+	need += SERVER_FILES_RESERVED;
+	if (!getrlimit(RLIMIT_NOFILE, &rl) && rl.rlim_cur < need)
+		log_warn("the limit of %lu open files is too low for max-connections = %u on "
+			 "each listener: that takes %lu, and more for the files that are served",
+			 (unsigned long)rl.rlim_cur, (unsigned)cm->attr.conns_max,
+			 (unsigned long)need);
+}
+
 static void on_stop(struct rpcrdma_msg *msg)
 {
 	struct cm *cm = container_of(msg, struct cm, stop_msg);
@@ -210,6 +227,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->srv = srv;
 	cm->attr.inline_bytes = conf->inline_bytes;
 	cm->attr.credits = conf->credits;
+	cm->attr.conns_max = conf->max_connections;
 	cm->attr.no_private_data = conf->no_private_data;
 	err = rpcrdma_engine_create(srv->domain, &attr, &cm->engine);
 	if (!err)
@@ -217,6 +235,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	if (!err) {
 		say_devices(cm);
 		say_who_acts(cm);
+		say_file_limit(cm);
 		*ret = cm; /* before the first client can ask for it */
 		cm->running = true;
 		err = -pthread_create(&cm->thread, NULL, cm_main, cm);

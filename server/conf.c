@@ -30,6 +30,8 @@
 
 #define LINE_BYTES 1024
 #define PINNED_MAX ((size_t)1 << 40)
+#define CONNECTIONS_DEFAULT 1024
+#define CONNECTIONS_MAX 65536
 #define STATE_DIR_ROOT "/var/lib/leat"
 
 static printf_like(2, 3) int say(char *why, const char *fmt, ...)
@@ -50,6 +52,7 @@ void conf_init(struct conf *c)
 	c->log_level = LOG_LEVEL_INFO;
 	c->drc_entries = DRC_ENTRIES_DEFAULT;
 	c->drc_bytes = DRC_BYTES_DEFAULT;
+	c->max_connections = CONNECTIONS_DEFAULT;
 }
 
 /** conf_fini - free what it points at */
@@ -172,14 +175,35 @@ static int set_drc_bytes(struct conf *c, const char *value, char *why)
 	return 0;
 }
 
-static int set_pinned_max(struct conf *c, const char *value, char *why)
+static int set_bytes(const char *name, const char *value, size_t min, size_t *ret, char *why)
 {
 	unsigned long v;
 
-	if (parse_number(value, RPCRDMA_POOL_BYTES_MIN, PINNED_MAX, &v))
-		return say(why, "pinned-max: '%s' is not a number of bytes from %zu to %zu", value,
-			   RPCRDMA_POOL_BYTES_MIN, PINNED_MAX);
-	c->pinned_max = v;
+	if (parse_number(value, min, PINNED_MAX, &v))
+		return say(why, "%s: '%s' is not a number of bytes from %zu to %zu", name, value,
+			   min, PINNED_MAX);
+	*ret = v;
+	return 0;
+}
+
+static int set_pinned_max(struct conf *c, const char *value, char *why)
+{
+	return set_bytes("pinned-max", value, RPCRDMA_POOL_BYTES_MIN, &c->pinned_max, why);
+}
+
+static int set_messages_max(struct conf *c, const char *value, char *why)
+{
+	return set_bytes("messages-max", value, RPCRDMA_MSG_BYTES_MIN, &c->messages_max, why);
+}
+
+static int set_max_connections(struct conf *c, const char *value, char *why)
+{
+	unsigned long v;
+
+	if (parse_number(value, 1, CONNECTIONS_MAX, &v))
+		return say(why, "max-connections: '%s' is not a number from 1 to %d", value,
+			   CONNECTIONS_MAX);
+	c->max_connections = (unsigned)v;
 	return 0;
 }
 
@@ -279,6 +303,8 @@ static const struct conf_option {
 	{ "drc-entries", 0, false, set_drc_entries },
 	{ "drc-bytes", 0, false, set_drc_bytes },
 	{ "pinned-max", 0, false, set_pinned_max },
+	{ "messages-max", 0, false, set_messages_max },
+	{ "max-connections", 0, false, set_max_connections },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
 	{ "sign-handles", 0, false, set_sign_handles },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },

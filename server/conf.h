@@ -33,6 +33,8 @@ struct conf {
 	uint32_t drc_entries;  /* of the duplicate request cache; 0: none */
 	uint32_t drc_bytes;
 	size_t pinned_max;     /* buffer memory; 0: the library's default */
+	size_t messages_max;   /* memory for messages of connections; 0: likewise */
+	unsigned max_connections; /* of each listener */
 	char *capture;	       /* NULL: none */
 	bool unsigned_handles; /* by name only, without a signature */
 	char *state_dir;       /* keeps what makes handles outlive a restart; NULL: nothing does */

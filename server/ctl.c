@@ -144,6 +144,9 @@ static void add_pool(struct list_of_stats *l, struct rpcrdma_domain *domain)
 	add(l, "pool_limit", s.limit);
 	add(l, "pool_huge", s.huge);
 	add(l, "pool_given_back", s.given_back);
+	add(l, "messages_pinned", s.msgs);
+	add(l, "messages_most", s.msgs_most);
+	add(l, "messages_limit", s.msgs_limit);
 	for (unsigned i = 0; i < RPCRDMA_POOL_CLASSES; i++) {
 		add(l, free_names[i], s.classes[i].free);
 		add(l, used_names[i], s.classes[i].used);

@@ -26,7 +26,6 @@
 #include "server_int.h"
 #include "vfs.h"
 
-#define FILES_RESERVED 256u /* descriptors for anything but open files */
 #define FILES_MAX 16384u    /* open files of one reactor */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
@@ -68,7 +67,7 @@ static unsigned cores(void)
 static size_t raise_file_limit(unsigned nreactors)
 {
 	struct rlimit rl;
-	size_t n = FILES_RESERVED * 2;
+	size_t n = SERVER_FILES_RESERVED * 2;
 
 	if (!getrlimit(RLIMIT_NOFILE, &rl)) {
 		rl.rlim_cur = rl.rlim_max;
@@ -77,7 +76,7 @@ static size_t raise_file_limit(unsigned nreactors)
 			n = rl.rlim_cur > FILES_MAX * 8 ? FILES_MAX * 8 : (size_t)rl.rlim_cur;
 	}
 	/* half of them, two for each file: handles being looked at need some, too, for a moment */
-	n = n > FILES_RESERVED * 2 ? n - FILES_RESERVED : FILES_RESERVED;
+	n = n > SERVER_FILES_RESERVED * 2 ? n - SERVER_FILES_RESERVED : SERVER_FILES_RESERVED;
 	return MIN(MAX(n / 4 / nreactors, (size_t)16), (size_t)FILES_MAX);
 }
 
@@ -203,6 +202,7 @@ static int create_all(struct server *s, const struct conf *conf)
 {
 	const struct rpcrdma_domain_attr attr = {
 		.pool_bytes_max = conf->pinned_max,
+		.msg_bytes_max = conf->messages_max,
 		.capture = conf->capture,
 		/* as conn.c would decide, for who can open it at all */
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,

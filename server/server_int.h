@@ -17,6 +17,8 @@
 #include "where.h"
 #include "worker.h"
 
+#define SERVER_FILES_RESERVED 256u /* descriptors for neither open files nor connections */
+
 /* Written before the threads start and after they end; what changes in between is atomic. */
 struct server {
 	struct rpcrdma_domain *domain;

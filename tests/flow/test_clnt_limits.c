@@ -8,6 +8,7 @@
  */
 #include "base/clock.h"
 #include "clnt_talk.h"
+#include "engine_int.h"
 
 static const struct raw_server_opts so4k = { .priv = priv4k, .priv_len = sizeof(priv4k) };
 
@@ -131,6 +132,42 @@ static void item45_a_receive_for_each_call(void **state)
 		end_all(64 + !round);
 	}
 	assert_int_equal(srv.conns, 1);
+}
+
+static const struct rr_fabric_ops *true_ops;
+static unsigned regs_seen, remote_regs;
+
+static int watch_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
+{
+	regs_seen++;
+	remote_regs += (attr->access & (RR_ACCESS_REMOTE | RR_ACCESS_MW_BIND)) != 0;
+	return true_ops->mr_reg(pd, attr, ret);
+}
+
+/* However many messages there come to be, no peer can reach the memory that they are in. */
+static void messages_are_nobodys(void **state)
+{
+	static const struct raw_server_opts so = { .priv = priv4k, .priv_len = sizeof(priv4k) };
+	struct rr_fabric_ops watched;
+	struct rr_dev *dev;
+
+	(void)state;
+	assert_int_equal(rr_domain_dev(domain, RPCRDMA_LOCAL, &dev), 0);
+	true_ops = dev->fabric->ops;
+	watched = *true_ops;
+	watched.mr_reg = watch_reg;
+	dev->fabric->ops = &watched;
+	open_both(&so, NULL);
+	start_all(65);
+	hear();
+	grant_to(0, 64);
+	assert_int_equal(hear_all(), 64);
+	for (unsigned i = 0; i < 64; i++)
+		grant_to(1 + i, 64);
+	end_all(65);
+	assert_true(regs_seen >= 2); /* the first ones, and those that came with the credits */
+	assert_int_equal(remote_regs, 0);
+	dev->fabric->ops = true_ops;
 }
 
 static void item50_grant_of_nothing(void **state)
@@ -569,6 +606,7 @@ int main(void)
 		clnt_test(item44_grants_rise_and_fall),
 		clnt_test_bare(item44_wanted_is_the_ceiling),
 		clnt_test(item45_a_receive_for_each_call),
+		clnt_test_bare(messages_are_nobodys),
 		clnt_test(item50_grant_of_nothing),
 		clnt_test_bare(item46_sends_within_the_threshold),
 		clnt_test_bare(item48_receives_as_long_as_said),

@@ -316,6 +316,20 @@ if command -v prlimit >/dev/null; then
 	stop TERM
 	rm -f "$work/exp/fits" "$work/exp/large"
 	checks=$((checks + 4))
+
+	# descriptors: as many as it may have, and a word when these are too few
+	as='prlimit --nofile=64:400'
+	start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0
+	grep -q 'limit of 400 open files is too low for max-connections = 1024 .* takes 2304' "$work/err" ||
+		fail "too few descriptors, but: $(cat "$work/err")"
+	[ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 400 ] || fail 'the limit was not raised'
+	stop TERM
+	start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0 \
+		--max-connections 72
+	! grep -q 'open files' "$work/err" || fail "descriptors enough, but: $(cat "$work/err")"
+	stop TERM
+	as=''
+	checks=$((checks + 3))
 else
 	echo 'skipped: no prlimit'
 fi

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -114,12 +115,111 @@ static void test_grant(void **state)
 				 cases[i].grant);
 }
 
+/* What a requester may have out at most, and the receives that wait for it: a model of both ends, with
+ * answers that take their time to be seen. */
+static void test_promises(void **state)
+{
+	struct rr_grants g;
+
+	(void)state;
+	rr_grants_init(&g, 8);
+	assert_int_equal(rr_grants_due(&g), 8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_true(rr_grants_call(&g, 0));
+	assert_int_equal(rr_grants_due(&g), 0);
+	assert_int_equal(rr_grants_room(&g, 8), 15); /* seven others are held */
+	rr_grants_answer(&g, 8, true);
+	assert_int_equal(rr_grants_due(&g), 1); /* one came back, one may come */
+	rr_grants_answer(&g, 16, true);
+	assert_int_equal(rr_grants_due(&g), 10);
+	assert_true(rr_grants_call(&g, 0));
+	rr_grants_answer(&g, 4, true); /* what was promised stays promised ... */
+	assert_int_equal(rr_grants_due(&g), 9);
+	for (unsigned i = 0; i < 9; i++)
+		assert_true(rr_grants_call(&g, 0));
+	assert_int_equal(rr_grants_due(&g), 0);
+	for (unsigned i = 0; i < 11; i++) { /* ... until so many have returned */
+		rr_grants_answer(&g, 4, true);
+		assert_int_equal(rr_grants_due(&g), 0);
+	}
+	rr_grants_answer(&g, 4, true);
+	assert_int_equal(rr_grants_due(&g), 1);
+	assert_true(rr_grants_call(&g, 0));
+	assert_true(rr_grants_call(&g, 1));
+	assert_false(rr_grants_call(&g, 1));
+}
+
+/* An answer to what may have been no call at all promises, and does not count. */
+static void test_promises_by_errors(void **state)
+{
+	struct rr_grants g;
+
+	(void)state;
+	rr_grants_init(&g, 1);
+	rr_grants_answer(&g, 3, false);
+	assert_int_equal(rr_grants_due(&g), 3);
+	rr_grants_answer(&g, 3, false);
+	assert_int_equal(rr_grants_due(&g), 3); /* nonsense for ever gains nothing */
+	assert_int_equal(rr_grants_room(&g, 0), 0);
+	assert_int_equal(rr_grants_room(&g, 1), 0);
+	assert_int_equal(rr_grants_room(&g, 2), 1);
+}
+
+/* The requester's own account, grants at random, answers seen late: it never sends to a receive that
+ * is not there, and of those that are, none stands idle for good. */
+static void test_promises_are_kept(void **state)
+{
+	uint64_t dice = 88172645463325252u;
+
+	(void)state;
+	for (unsigned run = 0; run < 50; run++) {
+		uint32_t fly[64], nfly = 0, held = 0, posted = 8, got = 0;
+		struct rr_credit c;
+		struct rr_grants g;
+
+		rr_credit_init(&c, 64);
+		rr_grants_init(&g, posted);
+		for (unsigned step = 0; step < 3000; step++) {
+			uint32_t what, want;
+
+			dice ^= dice << 13;
+			dice ^= dice >> 7;
+			dice ^= dice << 17;
+			what = (uint32_t)(dice >> 40) % 3;
+			want = 1 + (uint32_t)(dice >> 20) % 64;
+			if (what == 0 && rr_credit_take(&c)) { /* a call is there at once */
+				assert_true(posted > 0);
+				posted--;
+				held++;
+				assert_true(rr_grants_call(&g, 0));
+			} else if (what == 1 && held) { /* is answered; so many more receives may be had */
+				uint32_t more = (uint32_t)(dice >> 50) % 9, room;
+
+				held--;
+				room = rr_grants_room(&g, posted + 1 + more);
+				assert_true(room >= 1);
+				fly[nfly] = rr_credit_grant(want, room, 64);
+				rr_grants_answer(&g, fly[nfly++], true);
+				posted = (uint32_t)rr_grants_due(&g);
+			} else if (what == 2 && nfly) { /* and its answer seen, in order */
+				rr_credit_answered(&c, fly[0]);
+				memmove(fly, fly + 1, --nfly * sizeof(fly[0]));
+				got++;
+			}
+		}
+		assert_true(got > 100);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_call), cmocka_unit_test(test_grants),
 		cmocka_unit_test(test_falling),	   cmocka_unit_test(test_wanted_none),
 		cmocka_unit_test(test_grant),
+		cmocka_unit_test(test_promises),
+		cmocka_unit_test(test_promises_by_errors),
+		cmocka_unit_test(test_promises_are_kept),
 	};
 
 	return cmocka_run_group_tests_name("credit", tests, NULL, NULL);

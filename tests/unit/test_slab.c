@@ -181,12 +181,13 @@ static void little_memory(void **state)
 		close_pool();
 		open_pool(limits[i], NULL);
 		for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
-			for (n[z] = 0; !rr_buf_get(e, (enum rr_zone)z, 64 * KIB, &b[z][n[z]]);)
+			for (n[z] = 0; !rr_zone_is_msgs((enum rr_zone)z) &&
+				       !rr_buf_get(e, (enum rr_zone)z, 64 * KIB, &b[z][n[z]]);)
 				sum += b[z][n[z]++]->bytes;
-			assert_true(n[z] >= (z == RR_ZONE_DATA ? 4 : 1));
+			assert_true(n[z] >= (z == RR_ZONE_DATA ? 4 : !rr_zone_is_msgs((enum rr_zone)z)));
 			sum = 0;
 			for (unsigned k = 0; k <= z; k++)
-				sum += d->pools[k].bytes;
+				sum += d->pools[k].msgs ? 0 : d->pools[k].bytes;
 			assert_true(sum <= limits[i]);
 		}
 		for (unsigned z = 0; z < RR_ZONE_FAR; z++)
@@ -195,6 +196,66 @@ static void little_memory(void **state)
 		if (limits[i] <= 700 * KIB)
 			assert_int_equal(rpcrdma_buf_get(e, 64 * KIB + 1, &b[0][0]), -EMSGSIZE);
 	}
+}
+
+/* However many messages there are, they take nothing of what is for data, nor data of theirs. */
+static void messages_are_beside_it(void **state)
+{
+	struct rpcrdma_domain_attr attr = { .pool_bytes_max = RPCRDMA_POOL_BYTES_MIN,
+					    .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN - 1 };
+	struct rpcrdma_buf *b[2][300], *data;
+	struct rpcrdma_pool_stats s;
+	struct rpcrdma_domain *dom;
+	struct rpcrdma_engine *eng;
+	unsigned n[2] = { 0, 0 };
+
+	(void)state;
+	assert_int_equal(rpcrdma_domain_create(&attr, &dom), -EINVAL);
+	attr.msg_bytes_max++;
+	for (size_t bytes = 4096; bytes <= 64 * KIB; bytes *= 16) {
+		assert_int_equal(rpcrdma_domain_create(&attr, &dom), 0);
+		assert_int_equal(rpcrdma_engine_create(dom, NULL, &eng), 0);
+		while (!rr_buf_get(eng, RR_ZONE_RECVS, bytes, &b[0][n[0]]))
+			n[0]++;
+		while (!rr_buf_get(eng, RR_ZONE_SENDS, bytes, &b[1][n[1]]))
+			n[1]++;
+		assert_int_equal(n[0], 768 * KIB / bytes); /* 12 of the longest: one connection */
+		assert_int_equal(n[1], 256 * KIB / bytes);
+		rpcrdma_domain_pool_stats(dom, &s);
+		assert_int_equal(s.msgs, RPCRDMA_MSG_BYTES_MIN);
+		assert_int_equal(s.msgs_limit, RPCRDMA_MSG_BYTES_MIN);
+		assert_int_equal(s.pinned, 0);
+		assert_int_equal(rpcrdma_buf_get(eng, 64 * KIB, &data), 0);
+		rpcrdma_buf_put(eng, data);
+		for (unsigned k = 0; k < 2; k++)
+			while (n[k] > 0)
+				rpcrdma_buf_put(eng, b[k][--n[k]]);
+		dom->pool_idle_ns = 0; /* whole chunks go back, and what is in no magazine */
+		pthread_mutex_lock(&dom->lock);
+		(void)!rr_pool_trim(dom);
+		pthread_mutex_unlock(&dom->lock);
+		rpcrdma_domain_pool_stats(dom, &s);
+		assert_true(s.msgs <= RR_MAGAZINE_SENDS * MAX(bytes, 32 * KIB));
+		assert_int_equal(s.msgs_most, RPCRDMA_MSG_BYTES_MIN);
+		rpcrdma_engine_destroy(eng);
+		rpcrdma_domain_destroy(dom);
+	}
+}
+
+/* Full chunks stand behind those that have a buffer left: the search ends with the first. */
+static void full_chunks_stand_last(void **state)
+{
+	struct rpcrdma_buf *b[64], *again;
+
+	(void)state;
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(rr_buf_get(e, RR_ZONE_RECVS, 4096, &b[i]), 0);
+	rpcrdma_buf_put(e, b[3]); /* of a chunk that was full */
+	rr_pool_drain(e);
+	assert_int_equal(rr_buf_get(e, RR_ZONE_RECVS, 4096, &again), 0);
+	assert_ptr_equal(again, b[3]);
+	for (unsigned i = 0; i < 64; i++)
+		rpcrdma_buf_put(e, b[i]);
 }
 
 struct waiter {
@@ -438,6 +499,8 @@ int main(void)
 		slab_test(little_memory),
 		slab_test(shortage_is_a_queue),
 		slab_test(engines_take_turns),
+		slab_test(messages_are_beside_it),
+		slab_test(full_chunks_stand_last),
 		slab_test(magazines_are_given_up),
 		slab_test(uses_do_not_wait_for_each_other),
 		slab_test(idle_memory_goes_back),

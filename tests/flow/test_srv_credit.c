@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_srv_credit.c - the responder's receives: as many as are granted, and no more memory than there is
+ *
+ * The counters are those of the pool: what is pinned for messages, what of it is lent for receives.
+ */
+#include "base/clock.h"
+#include "slab.h"
+#include "srv_rdma.h"
+#include "srv_talk.h"
+
+#define KIB ((size_t)1024)
+#define MSG 4096u
+#define EXTRA 4u /* receives beside those that are granted */
+#define PEERS 20
+
+static struct raw_peer peers[PEERS];
+static const struct raw_opts wide = { .priv = &priv4k, .recvs = RAW_RECVS };
+
+static struct rpcrdma_pool_stats pool(void)
+{
+	struct rpcrdma_pool_stats s;
+
+	rpcrdma_domain_pool_stats(svc.domain, &s);
+	return s;
+}
+
+/* receives that are lent at this moment */
+static unsigned receives(void)
+{
+	return (unsigned)(atomic_load(&svc.domain->recv_bytes) / MSG);
+}
+
+static uint32_t credits_of(const uint8_t *msg, uint32_t len)
+{
+	struct rr_hdr h;
+	size_t hdr_len;
+
+	assert_non_null(msg);
+	assert_int_equal(rr_hdr_decode(msg, len, &h, &hdr_len), 0);
+	return h.credits;
+}
+
+static void make_get(uint32_t wanted)
+{
+	get_args(16, WIRE_PLACE);
+	m.hdr.credits = wanted;
+	finish_msg();
+}
+
+/* @n calls at once, none of which is answered before all are there; Return: what the last answer grants */
+static uint32_t burst(struct raw_peer *p, uint32_t n, uint32_t wanted)
+{
+	uint32_t granted = 0, len;
+
+	make_get(wanted);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(raw_send_blind(p, m.raw, m.raw_len), RR_WC_OK);
+	svc.hold = true;
+	raw_settle(p);
+	wire_svc_release(&svc);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *got = raw_recv(p, &len);
+
+		granted = credits_of(got, len);
+	}
+	return granted;
+}
+
+static uint32_t one_call(struct raw_peer *p, uint32_t wanted)
+{
+	uint32_t len;
+	const uint8_t *got;
+
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	m.hdr.credits = wanted;
+	got = ask(p, &len);
+	return credits_of(got, len);
+}
+
+static uint32_t grow(struct raw_peer *p)
+{
+	uint32_t granted = one_call(p, 1000);
+
+	while (granted < 64)
+		granted = burst(p, granted, 1000);
+	return granted;
+}
+
+static void serve_in(size_t msg_bytes, uint32_t stall_ms)
+{
+	struct rpcrdma_domain_attr domain = { .msg_bytes_max = msg_bytes };
+	struct rpcrdma_svc_attr attr = { .stall_ms = stall_ms };
+
+	serve_with(&domain, &attr);
+	assert_int_equal(receives(), 0);
+}
+
+/* ---- what a connection costs ---- */
+
+static void who_just_came_pins_little(void **state)
+{
+	struct rpcrdma_pool_stats first, all;
+
+	(void)state;
+	serve_in(0, 0);
+	assert_int_equal(pool().msgs, 0);
+	connect_peer(&opts4k);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	first = pool();
+	assert_int_equal(receives(), 8 + EXTRA);
+	assert_in_range(first.msgs + first.pinned, 8 * MSG, 256 * KIB);
+	for (unsigned i = 0; i < PEERS; i++) {
+		assert_int_equal(raw_open(&peers[i], svc.engine, path, &opts4k), 0);
+		assert_int_equal(one_call(&peers[i], 1000), 8);
+	}
+	all = pool();
+	assert_int_equal(receives(), (PEERS + 1) * (8 + EXTRA));
+	/* a chunk more or less; and messages that answer are shared */
+	assert_true(all.msgs + all.pinned <=
+		    first.msgs + first.pinned + PEERS * (8 + EXTRA) * MSG + 64 * KIB);
+	for (unsigned i = 0; i < PEERS; i++)
+		raw_close(&peers[i]);
+	raw_settle(&peer);
+	assert_int_equal(receives(), 8 + EXTRA);
+}
+
+static void who_asks_for_less_has_less(void **state)
+{
+	(void)state;
+	serve_in(0, 0);
+	connect_peer(&wide);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(one_call(&peer, 2), 2);
+	assert_int_equal(receives(), 2 + EXTRA);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	assert_int_equal(receives(), 8 + EXTRA);
+	assert_int_equal(grow(&peer), 64);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(one_call(&peer, 1), 1);
+	assert_int_equal(receives(), 1 + EXTRA);
+}
+
+/* ---- and back ---- */
+
+static void tick(void)
+{
+	list_for_each(n, &svc.engine->conns) {
+		struct rpcrdma_conn *c = list_entry(n, struct rpcrdma_conn, link);
+
+		c->ops->tick(c);
+	}
+}
+
+static uint32_t calls(struct raw_peer *p, unsigned n)
+{
+	uint32_t granted = 0;
+
+	while (n-- > 0)
+		granted = one_call(p, 1000);
+	return granted;
+}
+
+/* Who uses what he has keeps it; who uses less than half of it, each time, has half of it left. */
+static void credits_follow_demand(void **state)
+{
+	(void)state;
+	serve_in(0, 0);
+	connect_peer(&wide);
+	assert_int_equal(grow(&peer), 64);
+	assert_int_equal(receives(), 64 + EXTRA);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(burst(&peer, 64, 1000), 64);
+		tick();
+	}
+	assert_int_equal(calls(&peer, 3), 64);
+	for (uint32_t left = 32; left >= 8; left /= 2) {
+		tick();
+		assert_int_equal(calls(&peer, 100), left);
+		assert_int_equal(receives(), left + EXTRA);
+	}
+	tick();
+	assert_int_equal(calls(&peer, 3), 8); /* never less than a new one has */
+	assert_int_equal(grow(&peer), 64); /* and it all comes again with demand */
+	tick();
+	tick(); /* silence: nothing can be taken back yet ... */
+	assert_int_equal(receives(), 64 + EXTRA);
+	assert_int_equal(calls(&peer, 1), 8); /* ... but is from the first answer on */
+	assert_int_equal(receives(), 64 + EXTRA - 1);
+	assert_int_equal(calls(&peer, 99), 8);
+	assert_int_equal(receives(), 8 + EXTRA);
+}
+
+/* By itself, and what they were cut from is unpinned, whole chunks of it. */
+static void idle_memory_is_unpinned(void **state)
+{
+	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
+
+	(void)state;
+	serve_in(0, 20);
+	svc.domain->pool_idle_ns = NS_PER_MS;
+	connect_peer(&wide);
+	assert_int_equal(grow(&peer), 64);
+	assert_true(pool().msgs >= 68 * MSG);
+	while (pool().msgs > 3 * 64 * KIB || receives() > 8 + EXTRA) {
+		(void)one_call(&peer, 1000);
+		assert_true(clock_now_ns() < end);
+	}
+	assert_true(pool().given_back >= 2);
+	assert_true(pool().msgs_most >= 68 * MSG);
+}
+
+/* Every chunk has a receive that is in use, until their calls return. */
+static void what_is_left_is_brought_together(void **state)
+{
+	struct rr_pool *zone;
+	unsigned left;
+
+	(void)state;
+	serve_in(0, 0);
+	zone = &svc.domain->pools[RR_ZONE_RECVS];
+	for (unsigned i = 0; i < PEERS; i++)
+		assert_int_equal(raw_open(&peers[i], svc.engine, path, &opts4k), 0);
+	assert_int_equal(zone->bytes, PEERS * (8 + EXTRA) * MSG);
+	for (unsigned n = 0; n < 40; n++)
+		for (unsigned i = 0; i < PEERS; i++)
+			assert_int_equal(one_call(&peers[i], 1), 1);
+	left = PEERS * (1 + EXTRA);
+	assert_int_equal(receives(), left);
+	svc.domain->pool_idle_ns = 0;
+	pthread_mutex_lock(&svc.domain->lock);
+	(void)!rr_pool_trim(svc.domain);
+	pthread_mutex_unlock(&svc.domain->lock);
+	assert_true(zone->bytes <= 2 * left * MSG);
+	for (unsigned i = 0; i < PEERS; i++) {
+		assert_int_equal(one_call(&peers[i], 1000), 8);
+		raw_close(&peers[i]);
+	}
+	connect_peer(&opts4k);
+}
+
+/* Fewer are granted while as many as before are on their way: all of them are served. */
+static void reduction_is_honoured_as_calls_return(void **state)
+{
+	uint32_t len, low = 64;
+
+	(void)state;
+	serve_in(RPCRDMA_MSG_BYTES_MIN, 0); /* 192 receives, of which 96 are for growth */
+	connect_peer(&wide);
+	assert_int_equal(grow(&peer), 64);
+	assert_int_equal(raw_open(&peers[0], svc.engine, path, &wide), 0);
+	assert_int_equal(one_call(&peers[0], 1000), 8);
+	assert_int_equal(burst(&peers[0], 8, 1000), 16);
+	assert_int_equal(burst(&peers[0], 16, 1000), 16); /* wants more than there is */
+	make_get(1000);
+	for (unsigned i = 0; i < 64; i++) {
+		assert_int_equal(raw_send_blind(&peer, m.raw, m.raw_len), RR_WC_OK);
+		if (i == 8) /* the first answers grant less; their peer has not looked yet */
+			while (rpcrdma_engine_poll(svc.engine) > 0)
+				;
+	}
+	for (unsigned i = 0; i < 64; i++) {
+		const uint8_t *got = raw_recv(&peer, &len);
+		uint32_t granted = credits_of(got, len);
+
+		low = MIN(low, granted);
+	}
+	assert_in_range(low, 8, 32);
+	assert_true(raw_alive(&peer));
+	for (unsigned i = 0; i < 64; i++)
+		low = one_call(&peer, 1000);
+	assert_int_equal(receives(), low + EXTRA + 16 + EXTRA);
+	raw_close(&peers[0]);
+}
+
+/* ---- when there is too little ---- */
+
+static void memory_says_how_many(void **state)
+{
+	unsigned n = 0;
+	int rc = 0;
+
+	(void)state;
+	serve_in(RPCRDMA_MSG_BYTES_MIN, 0); /* 192 receives */
+	connect_peer(&wide);
+	assert_int_equal(grow(&peer), 64);
+	for (; n < PEERS; n++) {
+		rc = raw_open(&peers[n], svc.engine, path, &wide);
+		if (rc)
+			break;
+		/* of its own it has the 8 at most, and fewer at the end */
+		assert_int_equal(burst(&peers[n], 1, 1000), n < 9 ? 8 : 4);
+		/* the first one finds room to grow, in the half that is for that */
+		assert_int_equal(burst(&peers[n], n < 9 ? 8 : 4, 1000), n ? n < 9 ? 8 : 4 : 16);
+	}
+	assert_int_equal(receives(), 192);
+	assert_true(pool().msgs <= RPCRDMA_MSG_BYTES_MIN);
+	assert_int_equal(n, 10);
+	assert_int_equal(rc, -ECONNREFUSED);
+	assert_int_equal(svc.refused, 1);
+	assert_int_equal(svc.refused_err, -ENOBUFS);
+	/* the first does not use its own: answer by answer it leaves them to the others */
+	for (unsigned i = 0; i < 200; i++)
+		(void)one_call(&peer, 1000);
+	assert_int_equal(raw_open(&peers[n], svc.engine, path, &wide), 0);
+	assert_int_equal(one_call(&peers[n++], 1000), 8);
+	while (n > 0)
+		raw_close(&peers[--n]);
+}
+
+/* Answers wait for a message to answer in; none is lost, and no connection. */
+static void answers_wait_for_messages(void **state)
+{
+	struct rpcrdma_buf *taken[64];
+	struct rpcrdma_stats before, after;
+	unsigned n = 0;
+	uint32_t len;
+
+	(void)state;
+	serve_in(RPCRDMA_MSG_BYTES_MIN, 0);
+	connect_peer(&wide);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	raw_settle(&peer);
+	while (!rr_buf_get(svc.engine, RR_ZONE_SENDS, MSG, &taken[n]))
+		n++;
+	assert_int_equal(n, 64);
+	rpcrdma_domain_stats(svc.domain, &before);
+	make_get(8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(raw_send(&peer, m.raw, m.raw_len), RR_WC_OK);
+	expect_nothing();
+	rpcrdma_domain_stats(svc.domain, &after);
+	assert_int_equal(after.calls - before.calls, 8);
+	assert_int_equal(after.buf_waits - before.buf_waits, 8);
+	rpcrdma_buf_put(svc.engine, taken[--n]); /* one is enough for all of them, one by one */
+	for (unsigned i = 0; i < 8; i++) {
+		const uint8_t *got = raw_recv(&peer, &len);
+
+		assert_int_equal(credits_of(got, len), 8);
+	}
+	assert_true(raw_alive(&peer));
+	make_get(8);
+	for (unsigned i = 0; i < 4; i++) /* the line is empty when its connection has gone */
+		assert_int_equal(raw_send_blind(&peer, m.raw, m.raw_len), RR_WC_OK);
+	while (!rr_buf_get(svc.engine, RR_ZONE_SENDS, MSG, &taken[n]))
+		n++;
+	raw_settle(&peer);
+	close_peer();
+	while (n > 0)
+		rpcrdma_buf_put(svc.engine, taken[--n]);
+	connect_peer(&opts4k);
+}
+
+/* ---- who takes more ---- */
+
+/* Over what it was granted it may be by the few receives for other messages; then it is out. */
+static void over_its_credits_is_out(void **state)
+{
+	unsigned sent = 0;
+
+	(void)state;
+	serve_in(0, 0);
+	connect_peer(&wide);
+	assert_int_equal(raw_open(&peers[0], svc.engine, path, &opts4k), 0);
+	assert_int_equal(grow(&peer), 64);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(one_call(&peer, 1), 1);
+	svc.hold = true;
+	make_get(1);
+	for (; sent < 200; sent++)
+		if (raw_send(&peer, m.raw, m.raw_len) != RR_WC_OK)
+			break;
+	assert_in_range(sent, 1, 1 + EXTRA + 1);
+	assert_false(raw_alive(&peer));
+	wire_svc_release(&svc);
+	assert_int_equal(one_call(&peers[0], 1000), 8);
+	raw_close(&peers[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		wire_test(who_just_came_pins_little),
+		wire_test(who_asks_for_less_has_less),
+		wire_test(credits_follow_demand),
+		wire_test(idle_memory_is_unpinned),
+		wire_test(what_is_left_is_brought_together),
+		wire_test(reduction_is_honoured_as_calls_return),
+		wire_test(memory_says_how_many),
+		wire_test(answers_wait_for_messages),
+		wire_test(over_its_credits_is_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
