@@ -51,6 +51,10 @@ struct rr_local_hooks {
 	uint64_t rate_bytes_s;       /* RDMA Read/Write/Send take this long; 0 is as fast as it goes */
 	uint32_t op_ns;              /* ... plus this per operation */
 	uint32_t reg_ns, dereg_ns;   /* charged (busy wait) per registration */
+	uint32_t reg_page_ns, dereg_page_ns; /* ... and for each page of it */
+	bool pin;                    /* memory that is registered is what it was then, as for a device:
+	                              * if the address has other pages by now, a peer reaches the old
+	                              * ones (local_pin.c). For writable memory; slow. */
 };
 
 struct rr_local_attr {

@@ -157,6 +157,7 @@ struct local_pd {
 	uint32_t nkeys, key_bits;
 	uint32_t free_head, free_tail; /* FIFO: a freed key rests as long as it can */
 	uint32_t salt;
+	struct local_pins *pins; /* hook `pin`; NULL: none were needed */
 	struct local_region region[LOCAL_REGIONS_MAX];
 };
 
@@ -167,6 +168,7 @@ struct local_mr {
 	unsigned region;   /* pd->region, or LOCAL_REGIONS_MAX */
 	uint64_t off;
 	unsigned windows;  /* bound over it */
+	int pin;           /* local_pin.c; -1: what lies at its address is what a peer reaches */
 };
 
 struct local_mw {
@@ -415,6 +417,13 @@ void rr_local_mem_detach(struct local_qp *qp);
 enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe *e);
 bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key);
 enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req, int stage);
+
+/* local_pin.c: memory we own, held on to */
+int rr_local_pin(struct local_pd *pd, struct local_mr *mr);
+void rr_local_unpin(struct local_pd *pd, struct local_mr *mr);
+bool rr_local_pin_copy(struct local_pd *pd, const struct local_mr *mr, int fd, uint64_t addr,
+		       uint64_t off, size_t len, bool write);
+void rr_local_pins_fini(struct local_pd *pd);
 
 /* local_move.c: memory of the peer */
 enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,

@@ -11,9 +11,10 @@
  *             Taking a key back: make it invalid here, clear the copies, wait until no peer has
  *             one marked busy. The same for mr_dereg, LOCAL_INV and a peer's invalidation.
  *             rr_local_mem_serve() is the other way in: the peer asked us to copy.
- * Memory:     Registrations hold no reference on the user's pages. A memfd slab is duplicated once
- *             per domain and given to a peer when its first key is published there; not if that
- *             were more bytes than the peer said it takes: then it is ordinary memory to him.
+ * Memory:     Registrations hold no reference on the user's pages, unless a hook says so (local_pin.c).
+ *             A memfd slab is duplicated once per domain and given to a peer when its first key is
+ *             published there; not if that were more bytes than the peer said it takes: then it is
+ *             ordinary memory to him.
  * Threads:    pd->lock covers all of it; serving copies under it, so that a deregistration by
  *             another thread waits.
  * Errors:     A peer that keeps an entry busy and lives: after BUSY_MAX_NS its link is cut.
@@ -31,6 +32,7 @@
 
 #include "local_int.h"
 
+#define PAGE_BYTES 4096u /* as it is charged */
 #define BUSY_SPINS 1000
 #define BUSY_MAX_NS (30 * NS_PER_S) /* a slow disk writing into our memory is no crime */
 
@@ -120,6 +122,7 @@ void rr_local_pd_destroy(struct rr_pd *base)
 	assert(list_is_empty(&pd->qps) && list_is_empty(&pd->mrs));
 	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
 		assert(pd->region[i].fd < 0);
+	rr_local_pins_fini(pd);
 	pthread_mutex_destroy(&pd->lock);
 	free(pd->keys);
 	free(pd);
@@ -211,7 +214,7 @@ static void publish(struct local_pd *pd, struct local_qp *qp, uint32_t slot)
 	s->addr = k->addr;
 	s->len = k->len;
 	s->access = k->access;
-	s->place = qp->peer_vm ? PLACE_VM : PLACE_AGENT;
+	s->place = qp->peer_vm && k->mr->pin < 0 ? PLACE_VM : PLACE_AGENT;
 	if (idx != LOCAL_REGIONS_MAX && share_region(qp, &pd->region[idx], idx)) {
 		s->place = PLACE_SLAB;
 		s->region = pd->region[idx].id;
@@ -294,6 +297,17 @@ void rr_local_mem_detach(struct local_qp *qp)
 
 /* ---- registrations ---- */
 
+/* What a device and its driver would take, for the thread to spend. */
+static void charge(uint32_t ns, uint32_t page_ns, const void *addr, size_t len)
+{
+	uint64_t pages;
+
+	if (!ns && !page_ns)
+		return;
+	pages = ((uintptr_t)addr % PAGE_BYTES + len + PAGE_BYTES - 1) / PAGE_BYTES;
+	rr_local_spin_ns(ns + pages * page_ns);
+}
+
 /* What a NIC's driver finds out by pinning: is the range there, and writable if need be? */
 static int check_range(const struct rr_mr_attr *attr)
 {
@@ -329,7 +343,7 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 		return -EOPNOTSUPP;
 	if (unlikely(h->fail_reg) && --h->fail_reg == 0)
 		return -ENOMEM;
-	rr_local_spin_ns(h->reg_ns);
+	charge(h->reg_ns, h->reg_page_ns, attr->addr, attr->len);
 	rc = check_range(attr);
 	if (rc)
 		return rc;
@@ -340,10 +354,14 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 				   .access = attr->access };
 	mr->region = LOCAL_REGIONS_MAX;
 	mr->off = attr->fd_off;
+	mr->pin = -1;
 	list_init(&mr->node);
 	pthread_mutex_lock(&pd->lock);
-	if (attr->fd >= 0 && attr->access & (RR_ACCESS_REMOTE | RR_ACCESS_MW_BIND)) {
-		rc = get_region(pd, attr, &mr->region);
+	if (attr->access & (RR_ACCESS_REMOTE | RR_ACCESS_MW_BIND)) {
+		if (attr->fd >= 0)
+			rc = get_region(pd, attr, &mr->region);
+		else if (unlikely(h->pin))
+			rc = rr_local_pin(pd, mr);
 		if (rc)
 			goto out_unlock;
 	}
@@ -353,6 +371,7 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 		rc = take_slot(pd, &mr->slot);
 		if (rc) {
 			put_region(pd, mr->region);
+			rr_local_unpin(pd, mr);
 			goto out_unlock;
 		}
 		k = &pd->keys[mr->slot];
@@ -404,8 +423,9 @@ int rr_local_mr_dereg(struct rr_mr *base)
 		give_slot(pd, mr->slot);
 	}
 	put_region(pd, mr->region);
+	rr_local_unpin(pd, mr);
 	pthread_mutex_unlock(&pd->lock);
-	rr_local_spin_ns(f->attr.hooks.dereg_ns);
+	charge(f->attr.hooks.dereg_ns, f->attr.hooks.dereg_page_ns, base->addr, base->len);
 	rr_local_count_reg(f, true);
 	free(mr);
 	return 0;
@@ -538,6 +558,15 @@ static bool copy_stage(int fd, uint8_t *user, uint64_t off, size_t len, bool wri
 	return true;
 }
 
+/* The pages that lie at an address, or those that are held on to. */
+static bool copy_mr(struct local_pd *pd, const struct local_mr *mr, const struct shm_req *req,
+		    int stage)
+{
+	if (unlikely(mr->pin >= 0))
+		return rr_local_pin_copy(pd, mr, stage, req->addr, req->off, req->len, req->write);
+	return copy_stage(stage, (uint8_t *)(uintptr_t)req->addr, req->off, req->len, req->write);
+}
+
 /** rr_local_mem_serve - copy between our memory and the bounce area, as the peer asks
  * @qp: whose peer asks
  * @req: a private copy; off and len are checked
@@ -557,7 +586,7 @@ enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *
 	k = find_key(pd, req->key);
 	if (k && (!k->mw || k->qp == qp) && k->access & need &&
 	    sub_u64(req->addr, k->addr, &off) && range_fits(off, req->len, k->len) &&
-	    copy_stage(stage, (uint8_t *)(uintptr_t)req->addr, req->off, req->len, req->write))
+	    copy_mr(pd, k->mr, req, stage))
 		status = RR_WC_OK;
 	pthread_mutex_unlock(&pd->lock);
 	return status;
