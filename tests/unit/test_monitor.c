@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lose_pages.h"
 #include "test_monitor_notes.h"
 
 /* ---- each way to lose pages ---- */
@@ -250,45 +251,10 @@ static void threads_share_addresses(void **state)
 static unsigned long ids[ARENA];
 static uint8_t *arena;
 
-static unsigned long rand_at(unsigned long *seed, unsigned long n)
-{
-	*seed = *seed * 6364136223846793005ul + 1442695040888963407ul;
-	return (*seed >> 33) % n;
-}
-
 /* Whatever it is, [first, first + n) has other pages after it. */
-static void lose_pages(unsigned long how, unsigned first, unsigned n)
+static void lose(unsigned how, unsigned first, unsigned n)
 {
-	uint8_t *at = arena + first * PAGE, *from;
-
-	switch (how) {
-	case 0:
-		unmap_pages(at, n);
-		assert_ptr_equal(mmap(at, n * PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), at);
-		break;
-	case 1:
-		assert_ptr_equal(mmap(at, n * PAGE, RW, ANON | MAP_FIXED, -1, 0), at);
-		break;
-	case 2:
-		from = map_pages(n);
-		assert_ptr_equal(mremap(from, n * PAGE, n * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at),
-				 at);
-		break;
-	case 3: /* away, and others in their place */
-		from = map_pages(n);
-		for (size_t i = 0; i < n; i++) /* not all of them need be one mapping by now */
-			assert_ptr_equal(mremap(at + i * PAGE, PAGE, PAGE,
-						MREMAP_MAYMOVE | MREMAP_FIXED, from + i * PAGE),
-					 from + i * PAGE);
-		unmap_pages(from, n);
-		assert_ptr_equal(mmap(at, n * PAGE, RW, ANON | MAP_FIXED_NOREPLACE, -1, 0), at);
-		break;
-	case 4:
-		assert_int_equal(madvise(at, n * PAGE, MADV_FREE), 0);
-		break;
-	default:
-		assert_int_equal(madvise(at, n * PAGE, MADV_DONTNEED), 0);
-	}
+	assert_true(lose_pages(arena + first * PAGE, n * PAGE, (enum lose_how)how));
 	for (unsigned i = first; i < first + n; i++)
 		ids[i]++;
 }
@@ -313,13 +279,14 @@ static bool is_stale(const struct note *k)
 
 static void random_rounds(unsigned long *ret_hits, unsigned long *ret_stale)
 {
-	unsigned long seed = 42, hits = 0, stale = 0;
+	unsigned long hits = 0, stale = 0;
+	uint64_t seed = 42;
 
 	arena = map_pages(ARENA);
 	memset(ids, 0, sizeof(ids));
 	for (int i = 0; i < ROUNDS; i++) {
-		unsigned n = 1 + (unsigned)rand_at(&seed, NOTE_PAGES);
-		unsigned first = (unsigned)rand_at(&seed, ARENA - n);
+		unsigned n = 1 + lose_rand(&seed, NOTE_PAGES);
+		unsigned first = lose_rand(&seed, ARENA - n);
 		uintptr_t at = (uintptr_t)(arena + first * PAGE);
 		struct note *k;
 		bool settled;
@@ -334,14 +301,14 @@ static void random_rounds(unsigned long *ret_hits, unsigned long *ret_stale)
 		if (!k) {
 			assert_int_equal(rr_monitor_watch(m, at, at + n * PAGE), 0);
 			rr_monitor_lock(m);
-			k = &notes[rand_at(&seed, NOTES)];
+			k = &notes[lose_rand(&seed, NOTES)];
 			*k = (struct note){ at, at + n * PAGE, true, { 0 } };
 			memcpy(k->ids, ids + first, n * sizeof(ids[0]));
 			rr_monitor_unlock(m);
 		}
-		if (rand_at(&seed, 3))
-			lose_pages(rand_at(&seed, 6), (unsigned)rand_at(&seed, ARENA - 3),
-				   1 + (unsigned)rand_at(&seed, 3));
+		if (lose_rand(&seed, 3))
+			lose(lose_rand(&seed, LOSE_WAYS), lose_rand(&seed, ARENA - 3),
+			     1 + lose_rand(&seed, 3));
 	}
 	unmap_pages(arena, ARENA);
 	*ret_hits = hits;
