@@ -99,8 +99,9 @@ INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
 .PHONY: interop-tools
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits \
 	$(O)/tests/unit/test_store_aio
+$(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(INTEROP_PROGS): %: %.o $(HOUSE)
-	$(call say,LD,$@)$(LINK) $< $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 # ---- running -------------------------------------------------------------------------------------
 

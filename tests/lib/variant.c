@@ -15,6 +15,7 @@
  *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where there is none
  *               LEAT_TEST_VM=never          no side reaches into the other's memory: its owner has
  *                                           to poll for anything to move
+ *               LEAT_TEST_PIN=1             registered memory is what it was then, as for a device
  *               LEAT_TEST_OVERLAP=streams|ordered  exports move data in pieces of 4 KiB, as if from
  *                                           three members of 8 KiB each
  *
@@ -108,6 +109,8 @@ int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **re
 		a.hooks.chaos_seed = wanted_u32("LEAT_TEST_CHAOS", 0);
 	if (wanted("LEAT_TEST_VM"))
 		a.vm = RR_LOCAL_VM_NEVER;
+	if (wanted("LEAT_TEST_PIN"))
+		a.hooks.pin = true;
 	return __real_rr_local_open(&a, ret);
 }
 
