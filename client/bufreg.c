@@ -3,16 +3,22 @@
  *
  * bufreg.c - memory that moves without copies
  *
- * Operation:  A thin name for rpcrdma_mem_alloc(): pages that are registered with every device
- *             once, and that a server on the same host maps.
+ * Operation:  Thin names for rpcrdma_mem_alloc(), pages that are registered with every device
+ *             once, and that a server on the same host maps, and for rpcrdma_mem_register(), which
+ *             does the first for pages of the caller's. To take them back is to wait for those who
+ *             use them, looking again and again: it is nobody's hurry.
  * Memory:     The caller's from leat_buf_alloc() to leat_buf_free(), which must come before
  *             leat_umount(): the memory belongs to the handle's domain.
- * Threads:    Any, with or without the service thread: a domain has a lock of its own.
- * Errors:     -ENOMEM, -EINVAL (0 bytes).
+ * Threads:    Any, with or without the service thread: a domain has a lock of its own. Unregistering
+ *             goes by the owner's thread, as every call that waits.
+ * Errors:     -ENOMEM, -EINVAL (0 bytes), -EFAULT, -EEXIST, -ENOENT.
  */
 #include <errno.h>
 
-#include "handle.h"
+#include "base/clock.h"
+#include "sync.h"
+
+#define LOOK_AGAIN_MS 1u
 
 /** leat_buf_alloc - see leat.h */
 int leat_buf_alloc(struct leat *m, size_t bytes, void **ret)
@@ -20,6 +26,54 @@ int leat_buf_alloc(struct leat *m, size_t bytes, void **ret)
 	if (!m)
 		return -EINVAL;
 	return rpcrdma_mem_alloc(m->domain, bytes, ret);
+}
+
+/** leat_buf_register - see leat.h */
+int leat_buf_register(struct leat *m, void *mem, size_t bytes)
+{
+	if (!m)
+		return -EINVAL;
+	return rpcrdma_mem_register(m->domain, mem, bytes);
+}
+
+/* On its way from the caller to the owner's thread, and there until it goes. */
+struct unregister {
+	struct rpcrdma_msg msg;
+	struct rpcrdma_timer timer;
+	struct lt_wait wait;
+	void *mem;
+};
+
+static void unregister(struct unregister *u)
+{
+	int rc = rpcrdma_mem_unregister(u->wait.m->domain, u->mem);
+
+	if (rc == -EBUSY)
+		rpcrdma_timer_set(u->wait.m->engine, &u->timer, LOOK_AGAIN_MS * NS_PER_MS);
+	else
+		u->wait.cb.fn(u->wait.cb.user_data, rc);
+}
+
+static void on_timer(struct rpcrdma_timer *t)
+{
+	unregister(container_of(t, struct unregister, timer));
+}
+
+static void on_msg(struct rpcrdma_msg *msg)
+{
+	unregister(container_of(msg, struct unregister, msg));
+}
+
+/** leat_buf_unregister - see leat.h */
+int leat_buf_unregister(struct leat *m, void *mem)
+{
+	struct unregister u = { .msg.fn = on_msg, .timer.fn = on_timer, .mem = mem };
+	int rc = lt_sync_begin(&u.wait, m);
+
+	if (rc)
+		return rc;
+	rpcrdma_engine_post(m->engine, &u.msg);
+	return (int)lt_sync_end(&u.wait, 0);
 }
 
 /** leat_buf_free - see leat.h */

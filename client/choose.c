@@ -110,6 +110,12 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 		.timeout_ms = m->timeo_ms,
 		.connect_ms = connect_ms,
 		.registration = m->url.registration[0] ? m->url.registration : NULL,
+		.monitor = m->url.monitor[0] ? m->url.monitor : NULL,
+		.bounce_bytes = m->url.bounce_bytes,
+		.no_bounce = m->url.no_bounce,
+		.reg_entries = m->url.reg_entries,
+		.reg_bytes = (size_t)m->url.reg_bytes,
+		.dirty_watermark = m->url.dirty_watermark,
 	};
 
 	return rpcrdma_clnt_create(m->engine, &attr, ret);

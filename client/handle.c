@@ -22,6 +22,7 @@
 #include "io.h"
 
 #define TIMEO_DEFAULT_MS 60000u
+#define ARENA_BYTES ((size_t)64 << 20)
 
 /* long names must not push the reason off a line */
 #define URL_TOLD_MAX 256
@@ -52,9 +53,18 @@ static void fill_cred(struct leat *m)
 		cred->gids[cred->ngids++] = groups[i];
 }
 
+static size_t arena_bytes(const struct lt_url *url)
+{
+	if (strcmp(url->registration, "arena") != 0)
+		return 0;
+	return url->reg_bytes ? (size_t)url->reg_bytes
+			      : MIN(rpcrdma_reg_bytes_default(), ARENA_BYTES);
+}
+
 static int create_engine(struct leat *m, const char *capture)
 {
-	const struct rpcrdma_domain_attr domain_attr = { .capture = capture };
+	const struct rpcrdma_domain_attr domain_attr = { .capture = capture,
+							 .arena_bytes = arena_bytes(&m->url) };
 	struct rpcrdma_engine_attr attr = { .spin_us = m->url.spin_us };
 	int rc;
 

@@ -11,6 +11,7 @@
  * Errors:     leat_mount_error() keeps the reason, one line per thread.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "choose.h"
@@ -78,6 +79,25 @@ static int ask_fsinfo(struct leat *m, char *why, size_t cap)
 	m->wsize = io_bytes(ok->wtmax, m->url.wsize);
 	m->dirsize = MIN(MAX(ok->dtpref, DIR_BYTES_MIN), DIR_BYTES_MAX);
 	return 0;
+}
+
+/* What may be registered at once has to do for the largest call there can be. */
+static int check_registration(const struct leat *m, char *why, size_t cap)
+{
+	uint64_t need = (uint64_t)MAX(m->rsize, m->wsize) + 2 * PAGE_BYTES;
+	struct rpcrdma_clnt_info info;
+
+	rpcrdma_clnt_info(m->clnt[0], &info);
+	if (!info.reg_bytes || info.reg_bytes >= need)
+		return 0;
+	if (m->url.reg_bytes)
+		snprintf(why, cap, "reg_bytes=%" PRIu64 " is less than one request needs: at least "
+			 "%" PRIu64 ", or smaller rsize and wsize", m->url.reg_bytes, need);
+	else
+		snprintf(why, cap, "this process may lock too little memory for one request: it "
+			 "needs `ulimit -l %" PRIu64 "` or more (KiB), or smaller rsize and wsize",
+			 (2 * need + 1023) / 1024);
+	return -EINVAL;
 }
 
 /* Nice to know only: a server that does not say gets the usual limits. */
@@ -178,6 +198,8 @@ static int mount_steps(struct leat *m, bool connect_only, char *why, size_t cap)
 		rc = lt_mntsvc_mount(m, why, cap);
 	if (!rc)
 		rc = ask_fsinfo(m, why, cap);
+	if (!rc)
+		rc = check_registration(m, why, cap);
 	if (rc)
 		return rc;
 	ask_pathconf(m);

@@ -31,6 +31,8 @@ static void look_info(struct leat *m, void *arg)
 	info->remote_inv = c.remote_inv;
 	snprintf(info->registration, sizeof(info->registration), "%s",
 		 c.registration ? c.registration : "");
+	snprintf(info->kept, sizeof(info->kept), "%s", c.kept);
+	info->reg_bytes = c.reg_bytes;
 	snprintf(info->device, sizeof(info->device), "%s", c.device);
 	snprintf(info->reach, sizeof(info->reach), "%s", c.reach);
 }
@@ -88,5 +90,16 @@ void leat_stats(struct leat *m, struct leat_stats *ret)
 		.regs = s->regs,
 		.sleeps = s->sleeps,
 		.not_now = looked.not_now,
+		.deregs = s->deregs,
+		.reg_reaped = s->reg_reaped,
+		.reg_hits = s->reg_hits,
+		.reg_misses = s->reg_misses,
+		.reg_invalidated = s->reg_invalidated,
+		.reg_evicted = s->reg_evicted,
+		.reg_deferred = s->reg_deferred,
+		.reg_flushes = s->reg_flushes,
+		.reg_uncacheable = s->reg_uncacheable,
+		.reg_bounced = s->reg_bounced,
+		.reg_pinned = s->reg_pinned,
 	};
 }

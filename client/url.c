@@ -146,17 +146,34 @@ static int parse_cache(struct complaint *c, const char *text, bool *ret_none)
 	return 0;
 }
 
-static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
+/* One of @names, into @to, which has room for all of them. */
+static bool is_one_of(const char *const names[], size_t n, const char *text, char *to)
 {
-	static const char *const names[] = { "auto", "dynamic", "slab" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (!strcmp(text, names[i])) {
-			strcpy(u->registration, names[i]);
-			return 0;
+			strcpy(to, names[i]);
+			return true;
 		}
 	}
-	return refuse(c, "registration=%s: must be auto, dynamic or slab", text);
+	return false;
+}
+
+static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
+{
+	static const char *const names[] = { "auto", "dynamic", "cache", "batch", "slab", "arena" };
+
+	if (is_one_of(names, ARRAY_SIZE(names), text, u->registration))
+		return 0;
+	return refuse(c, "registration=%s: must be auto, dynamic, cache, batch, slab or arena", text);
+}
+
+static int set_monitor(struct complaint *c, const char *text, struct lt_url *u)
+{
+	static const char *const names[] = { "uffd", "explicit", "none" };
+
+	if (is_one_of(names, ARRAY_SIZE(names), text, u->monitor))
+		return 0;
+	return refuse(c, "monitor=%s: must be uffd, explicit or none", text);
 }
 
 /* Ranges are here once, for the URL and for struct leat_opts. */
@@ -173,6 +190,10 @@ enum number {
 	NUM_RSIZE,
 	NUM_WSIZE,
 	NUM_ACMAX,
+	NUM_BOUNCE,
+	NUM_REG_ENTRIES,
+	NUM_REG_BYTES,
+	NUM_DIRTY,
 };
 
 static const struct {
@@ -193,6 +214,10 @@ static const struct {
 	[NUM_RSIZE] = { "rsize", 512, 4u << 20, true, 0 },
 	[NUM_WSIZE] = { "wsize", 512, 4u << 20, true, 0 },
 	[NUM_ACMAX] = { "acmax", 1, 86400, false, 0 },
+	[NUM_BOUNCE] = { "bounce", 0, 16u << 20, true, 0 },
+	[NUM_REG_ENTRIES] = { "reg_entries", 1, 65536, false, 0 },
+	[NUM_REG_BYTES] = { "reg_bytes", 4096, UINT64_C(1) << 40, true, 0 },
+	[NUM_DIRTY] = { "dirty_watermark", 1, 4096, false, 0 },
 };
 
 static void set_number(struct lt_url *u, enum number which, uint64_t v)
@@ -236,6 +261,19 @@ static void set_number(struct lt_url *u, enum number which, uint64_t v)
 	case NUM_ACMAX:
 		u->acmax_s = (uint32_t)v;
 		break;
+	case NUM_BOUNCE:
+		u->bounce_bytes = (uint32_t)v;
+		u->no_bounce = !v;
+		break;
+	case NUM_REG_ENTRIES:
+		u->reg_entries = (unsigned)v;
+		break;
+	case NUM_REG_BYTES:
+		u->reg_bytes = v;
+		break;
+	case NUM_DIRTY:
+		u->dirty_watermark = (unsigned)v;
+		break;
 	}
 }
 
@@ -277,6 +315,8 @@ static int parse_option(struct complaint *c, const char *name, const char *value
 	}
 	if (!strcmp(name, "registration"))
 		return set_registration(c, value, u);
+	if (!strcmp(name, "monitor"))
+		return set_monitor(c, value, u);
 	if (!strcmp(name, "poll"))
 		return parse_poll(c, value, &u->poll);
 	if (!strcmp(name, "cache"))
@@ -356,6 +396,16 @@ static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_u
 		rc = take_opt(c, u, NUM_WSIZE, o->wsize);
 	if (!rc)
 		rc = take_opt(c, u, NUM_ACMAX, o->acmax_s);
+	if (!rc)
+		rc = take_opt(c, u, NUM_BOUNCE, o->bounce_bytes);
+	if (!rc)
+		rc = take_opt(c, u, NUM_REG_ENTRIES, o->reg_entries);
+	if (!rc)
+		rc = take_opt(c, u, NUM_REG_BYTES, o->reg_bytes);
+	if (!rc)
+		rc = take_opt(c, u, NUM_DIRTY, o->dirty_watermark);
+	if (!rc && o->monitor)
+		rc = set_monitor(c, o->monitor, u);
 	if (!rc && o->cache)
 		rc = parse_cache(c, o->cache, &u->no_cache);
 	if (!rc && o->registration)
@@ -366,6 +416,8 @@ static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_u
 		return rc;
 	if (o->no_readahead)
 		u->readahead_bytes = 0;
+	if (o->no_bounce)
+		set_number(u, NUM_BOUNCE, 0);
 	u->soft = o->soft;
 	if (o->has_ids) {
 		u->has_uid = u->has_gid = true;

@@ -35,7 +35,11 @@ struct lt_url {
 	uint32_t timeo_ms;
 	bool soft;
 	uint16_t mountport;
-	char registration[16];
+	char registration[16], monitor[16];
+	uint32_t bounce_bytes;
+	bool no_bounce;         /* bounce=0 */
+	unsigned reg_entries, dirty_watermark;
+	uint64_t reg_bytes;
 	enum lt_url_poll poll;
 	unsigned spin_us;
 	bool has_uid, has_gid;

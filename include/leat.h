@@ -27,7 +27,10 @@
  *             timeo=MS         no answer: reconnect and ask again (60000)
  *             retry=hard|soft  soft: give up after timeo with ETIMEDOUT (hard)
  *             mountport=N      MOUNT service, where it is not on the NFS port
- *             registration=auto|dynamic|slab, poll=adaptive|busy|event, spin=US
+ *             registration=auto|dynamic|cache|batch|slab|arena, monitor=uffd|explicit|none,
+ *             bounce=BYTES, reg_entries=N, reg_bytes=BYTES, dirty_watermark=N
+ *                              how RDMA reaches the caller's memory: leat(7)
+ *             poll=adaptive|busy|event, spin=US
  *             uid=N, gid=N     claimed by AUTH_SYS (own); rsize=, wsize=BYTES (what the server says)
  * Threads:  A handle and all its files belong to one thread at a time. With leat_service_start()
  *           the library's own thread owns it instead: every function may then be called from any
@@ -82,6 +85,12 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 	                            * alone, whatever the server exports; all else fails */
 	const char *cache;         /* "auto", "none" */
 	uint32_t acmax_s;
+	const char *monitor;
+	uint32_t bounce_bytes;
+	bool no_bounce;            /* bounce=0 */
+	unsigned reg_entries;
+	uint64_t reg_bytes;
+	unsigned dirty_watermark;
 };
 
 /** leat_mount - connect and mount; blocks
@@ -116,6 +125,8 @@ struct leat_info {
 	unsigned conns;
 	bool remote_inv;
 	char registration[16];
+	char kept[128];            /* what stays registered after a call, in words */
+	uint64_t reg_bytes;        /* so much of it at most; 0: no limit of ours */
 	char device[64];
 	char reach[96];            /* how the server reaches memory of this process, in words */
 	unsigned nrefused;         /* ways that were tried before, in this order, and why not */
@@ -163,6 +174,20 @@ struct leat_cb {
 int leat_buf_alloc(struct leat *m, size_t bytes, void **ret);
 /** leat_buf_free - nothing may be in flight in it. NULL is fine. */
 void leat_buf_free(struct leat *m, void *buf);
+
+/** leat_buf_register - have memory of the program's own registered at first use, and kept so
+ * @mem: stays mapped, and the same memory, until leat_buf_unregister(), which comes before leat_umount()
+ *
+ * Memory that may not be written is good to be written from.
+ *
+ * Return: 0; -EINVAL: 0 bytes; -EFAULT: not mapped; -EEXIST: some of it is leat_buf memory; -ENOMEM.
+ */
+int leat_buf_register(struct leat *m, void *mem, size_t bytes);
+/** leat_buf_unregister - waits until no call that is out uses it; on return no server reaches it
+ *
+ * Return: 0; -ENOENT: nothing was registered that begins there; -EDEADLK: inside a callback.
+ */
+int leat_buf_unregister(struct leat *m, void *mem);
 
 /* ---- files: asynchronous ------------------------------------------------------------------ */
 
@@ -263,6 +288,18 @@ struct leat_stats {
 	uint64_t bytes_copied;     /* by a CPU on this side, sockets and process_vm included */
 	uint64_t reconnects, timeouts, credit_waits, regs, sleeps;
 	uint64_t not_now;          /* answers NFS3ERR_JUKEBOX, after each of which it was asked again */
+
+	/* registrations, for RDMA, of regs: what they were for, and what became of them */
+	uint64_t deregs;           /* ended */
+	uint64_t reg_reaped;       /* ... by a thread of their own, so that no call had to wait */
+	uint64_t reg_hits;         /* times one was found that was kept */
+	uint64_t reg_misses;       /* ... was not */
+	uint64_t reg_invalidated;  /* kept ones whose memory was unmapped, or given back */
+	uint64_t reg_evicted;      /* kept ones that had to make room */
+	uint64_t reg_deferred, reg_flushes; /* left to be ended together; times that was done */
+	uint64_t reg_uncacheable;  /* times one could not be kept */
+	uint64_t reg_bounced;      /* times data was copied instead */
+	uint64_t reg_pinned;       /* bytes that are kept now */
 };
 void leat_stats(struct leat *m, struct leat_stats *ret);
 

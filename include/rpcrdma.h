@@ -115,6 +115,10 @@ int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes);
  */
 int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *mem);
 
+/** rpcrdma_reg_bytes_default - what a cache of registrations may come to if nobody says: half of what
+ * this process may pin (RLIMIT_MEMLOCK, if it holds for it, or a quarter of the machine's memory) */
+size_t rpcrdma_reg_bytes_default(void);
+
 /* ---- counters ----------------------------------------------------------------------------- */
 
 /* Sums over a domain's engines since it was created. */
@@ -444,6 +448,8 @@ struct rpcrdma_clnt_info {
 	uint32_t send_inline, recv_inline;
 	bool remote_inv;
 	const char *registration;
+	char kept[128];                /* for people: what stays registered after a call */
+	size_t reg_bytes;              /* so much of it at most, lent to calls included; 0: no limit */
 	const char *reach;             /* for people: how the server reaches our memory */
 	char device[64];
 	uint64_t reconnects;

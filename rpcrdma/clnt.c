@@ -364,10 +364,10 @@ void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *r
 		.send_inline = c->send_inline,
 		.recv_inline = c->recv_inline,
 		.remote_inv = c->remote_inv,
-		.registration = c->ops->registration(c),
 		.reach = c->ops->reach(c),
 		.reconnects = c->reconnects,
 	};
+	c->ops->registration(c, ret);
 	snprintf(ret->why, sizeof(ret->why), "%s", c->why);
 	snprintf(ret->device, sizeof(ret->device), "%s", c->ops->device(c));
 }

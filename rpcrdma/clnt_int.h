@@ -111,7 +111,9 @@ struct rr_clnt_ops {
 	/* Free everything, waiting for the fabric to let go of it; no callbacks. */
 	void (*fini)(struct rpcrdma_clnt *c);
 	const char *(*device)(const struct rpcrdma_clnt *c);
-	const char *(*registration)(const struct rpcrdma_clnt *c);
+	/* name of the strategy, what is kept, in words, and how much of it at most; all but the name only
+	 * while connected */
+	void (*registration)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
 	const char *(*reach)(const struct rpcrdma_clnt *c); /* "" while not connected */
 };
 

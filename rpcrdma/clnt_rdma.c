@@ -369,9 +369,15 @@ static const char *clnt_rdma_device(const struct rpcrdma_clnt *c)
 	return l ? l->dev->fabric->attr.device : "";
 }
 
-static const char *clnt_rdma_registration(const struct rpcrdma_clnt *c)
+static void clnt_rdma_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
-	return c->attr.registration;
+	const struct rr_link *l = rr_link_of(c);
+
+	ret->registration = c->attr.registration;
+	if (!l)
+		return;
+	rr_reg_tell(&l->reg, ret->kept, sizeof(ret->kept));
+	ret->reg_bytes = rr_reg_bytes(&l->reg);
 }
 
 static const char *clnt_rdma_reach(const struct rpcrdma_clnt *c)

@@ -297,10 +297,10 @@ static const char *tcp_reach(const struct rpcrdma_clnt *c)
 	return "all memory by copies through a socket";
 }
 
-static const char *tcp_registration(const struct rpcrdma_clnt *c)
+static void tcp_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
 	(void)c;
-	return "none";
+	ret->registration = "none";
 }
 
 const struct rr_clnt_ops rr_clnt_tcp_ops = {

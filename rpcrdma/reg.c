@@ -70,8 +70,9 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 	const struct rr_reg_strategy *s = find(attr->registration);
 	struct rr_reg_home like = {
 		.strategy = s,
-		.attr = { .entries = attr->reg_entries, .bytes = attr->reg_bytes,
-			  .deferred = s->deferred, .dirty_watermark = attr->dirty_watermark },
+		.attr = { .entries = attr->reg_entries ? attr->reg_entries : RR_CACHE_ENTRIES,
+			  .bytes = attr->reg_bytes, .deferred = s->deferred,
+			  .dirty_watermark = attr->dirty_watermark },
 		.monitor = attr->monitor,
 	};
 	int rc;
@@ -82,6 +83,8 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 	else if (s == &strategies[0] && !reg->bounce)
 		reg->bounce_dynamic = AUTO_BOUNCE;
 	list_init(&reg->slabs);
+	if (!like.attr.bytes) /* on the local fabric nothing is pinned in truth */
+		like.attr.bytes = rr_cache_bytes_default(dev->transport != RPCRDMA_LOCAL);
 	snprintf(like.peer, sizeof(like.peer), "%s", peer);
 	rc = rr_reg_home_get(e->domain, dev->fabric, &like,
 			     s->cache && strcmp(attr->monitor, "explicit") != 0, &reg->home);
@@ -116,6 +119,36 @@ void rr_reg_close(struct rr_reg *reg)
 bool rr_reg_keeps(const struct rr_reg *reg)
 {
 	return reg->strategy->keeps;
+}
+
+/** rr_reg_tell - see reg.h */
+void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap)
+{
+	const struct rr_reg_home *h = reg->home;
+	size_t mib = (h ? h->attr.bytes : 0) >> 20;
+
+	if (!h)
+		snprintf(buf, cap, "nothing");
+	else if (h->cache)
+		snprintf(buf, cap, "up to %u registrations, %zu %s, %s", h->attr.entries,
+			 mib ? mib : h->attr.bytes >> 10, mib ? "MiB" : "KiB",
+			 !strcmp(h->monitor, "none") ? "right or not (monitor=none)"
+						     : "watched by userfaultfd");
+	else if (h->monitor_err)
+		snprintf(buf, cap, "leat_buf memory only: there is no monitor (userfaultfd: %s)",
+			 strerror(-h->monitor_err));
+	else
+		snprintf(buf, cap, reg->strategy->keeps ? "leat_buf memory only" : "nothing");
+}
+
+/** rr_reg_bytes - see reg.h */
+size_t rr_reg_bytes(const struct rr_reg *reg)
+{
+	const struct rr_mem *arena = reg->engine->domain->arena;
+
+	if (reg->home && reg->home->cache)
+		return reg->home->attr.bytes;
+	return arena && reg->strategy->keeps ? arena->x.bytes : 0;
 }
 
 /** rr_reg_count - see reg.h */

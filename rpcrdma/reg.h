@@ -131,6 +131,12 @@ void rr_reg_revoke(struct rr_reg *reg);
 /** rr_reg_keeps - may memory of the transport's own be registered once and for all? */
 bool rr_reg_keeps(const struct rr_reg *reg);
 
+/** rr_reg_tell - what stays registered after a call, in words */
+void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap);
+
+/** rr_reg_bytes - what can be registered at once; 0: no limit of ours */
+size_t rr_reg_bytes(const struct rr_reg *reg);
+
 /** rr_reg_count - pieces that [0, len) of an iov makes: its entries, less the empty ones */
 unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len);
 

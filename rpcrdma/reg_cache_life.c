@@ -96,6 +96,12 @@ size_t rr_cache_bytes_default(bool pinned)
 	return (size_t)MIN(bytes / 2, (uint64_t)SIZE_MAX / 4);
 }
 
+/** rpcrdma_reg_bytes_default - see rpcrdma.h */
+size_t rpcrdma_reg_bytes_default(void)
+{
+	return rr_cache_bytes_default(true);
+}
+
 /* ---- life --------------------------------------------------------------------------------- */
 
 static void fill_attr(struct rr_cache_attr *a)

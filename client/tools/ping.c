@@ -86,6 +86,8 @@ static int ping_one(struct tool_target *t, void *ctx)
 	if (info->registration[0])
 		printf("%-12s %s, remote invalidation %s\n", "registration", info->registration,
 		       info->remote_inv ? "yes" : "no");
+	if (info->kept[0])
+		printf("%-12s %s\n", "kept", info->kept);
 	rc = TOOL_OK;
 out:
 	free(ns);

@@ -91,6 +91,11 @@ static const char *fake_name(const struct rpcrdma_clnt *c)
 	return "fake";
 }
 
+static void fake_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+{
+	ret->registration = fake_name(c);
+}
+
 static const struct rr_clnt_ops fake_ops = {
 	.name = "fake",
 	.init = fake_init,
@@ -100,7 +105,7 @@ static const struct rr_clnt_ops fake_ops = {
 	.disconnect = fake_disconnect,
 	.fini = fake_fini,
 	.device = fake_name,
-	.registration = fake_name,
+	.registration = fake_registration,
 };
 
 /* ---- a client, and calls ------------------------------------------------------------------ */

@@ -68,7 +68,8 @@ static void options(void **state)
 	(void)state;
 	assert_int_equal(parse("leat://h/e?conns=4&credits=128&inline=64k&readahead=2m&timeo=1500&"
 			       "retry=soft&mountport=635&registration=dynamic&poll=busy&spin=7&"
-			       "uid=0&gid=4294967294&rsize=65536&wsize=4m"), 0);
+			       "uid=0&gid=4294967294&rsize=65536&wsize=4m&monitor=explicit&"
+			       "bounce=16k&reg_entries=100&reg_bytes=2g&dirty_watermark=7"), 0);
 	assert_int_equal(u.conns, 4);
 	assert_int_equal(u.credits, 128);
 	assert_int_equal(u.inline_bytes, 65536);
@@ -77,12 +78,19 @@ static void options(void **state)
 	assert_true(u.soft);
 	assert_int_equal(u.mountport, 635);
 	assert_string_equal(u.registration, "dynamic");
+	assert_string_equal(u.monitor, "explicit");
+	assert_int_equal(u.bounce_bytes, 16384);
+	assert_false(u.no_bounce);
+	assert_int_equal(u.reg_entries, 100);
+	assert_int_equal(u.reg_bytes, 2ull << 30);
+	assert_int_equal(u.dirty_watermark, 7);
 	assert_int_equal(u.poll, LT_URL_POLL_BUSY);
 	assert_int_equal(u.spin_us, 7);
 	assert_true(u.has_uid && u.uid == 0 && u.has_gid && u.gid == 4294967294u);
 	assert_int_equal(u.rsize, 65536);
 	assert_int_equal(u.wsize, 4 << 20);
-	assert_int_equal(parse("leat://h/e?readahead=0&retry=hard&&poll=event&"), 0);
+	assert_int_equal(parse("leat://h/e?readahead=0&retry=hard&&poll=event&bounce=0&"), 0);
+	assert_true(u.no_bounce);
 	assert_int_equal(u.readahead_bytes, 0);
 	assert_false(u.soft);
 	assert_int_equal(u.poll, LT_URL_POLL_EVENT);
@@ -132,8 +140,14 @@ static void refusals(void **state)
 		{ "tcp://h/e?retry=maybe", "retry" },
 		{ "tcp://h/e?poll=never", "poll" },
 		{ "tcp://h/e?registration=0123456789abcdef", "registration" },
-		{ "tcp://h/e?registration=foo", "registration=foo: must be auto, dynamic or slab" },
-		{ "tcp://h/e?registration=", "auto, dynamic or slab" },
+		{ "tcp://h/e?registration=foo", "registration=foo: must be auto, dynamic, cache, batch, "
+						 "slab or arena" },
+		{ "tcp://h/e?monitor=foo", "monitor=foo: must be uffd, explicit or none" },
+		{ "tcp://h/e?bounce=1g", "bounce=1g: must be 0..16777216" },
+		{ "tcp://h/e?reg_entries=0", "reg_entries=0: must be 1..65536" },
+		{ "tcp://h/e?reg_bytes=4095", "reg_bytes=4095: must be 4096.." },
+		{ "tcp://h/e?dirty_watermark=0", "dirty_watermark=0: must be 1..4096" },
+		{ "tcp://h/e?registration=", "auto, dynamic, cache, batch, slab or arena" },
 		{ "tcp://h/e?inline=1500", "inline=1500: must be a multiple of 1024" },
 		{ "tcp://h/e?inline=65000", "inline" },
 		{ "tcp://h/e?inline=0", "inline" },
@@ -205,7 +219,17 @@ static void struct_options(void **state)
 	o.registration = "foo";
 	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "registration=foo"));
-	o.registration = "auto";
+	o.registration = "batch";
+	o.monitor = "none";
+	o.reg_entries = 9;
+	o.no_bounce = true;
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), 0);
+	assert_string_equal(u.monitor, "none");
+	assert_int_equal(u.reg_entries, 9);
+	assert_true(u.no_bounce);
+	o.monitor = "";
+	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
+	o.monitor = NULL;
 	o.poll = "x";
 	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "poll"));
