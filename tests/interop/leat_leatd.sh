@@ -103,7 +103,7 @@ ok df "$LEAT" df "$url"
 
 section 'pieces of memory: segments, registrations'
 if [ -x "$tools/pieces" ]; then
-	for registration in auto dynamic; do
+	for registration in auto dynamic cache batch slab arena "cache&monitor=none" "batch&reg_entries=3"; do
 		ok "pieces, $registration" timeout 300 "$tools/pieces" \
 			"$url?registration=$registration"
 	done

@@ -109,7 +109,7 @@ for url in "rdma://$addr/run/export" "tcp://$addr/run/export"; do
 	(cd /run/export/many && seq -f 'entry-with-a-longish-name-%05g' 10000 | xargs touch)
 	same 'ls of 10000' "$(timeout 300 "$LEAT" ls "$url/many" | cksum)" "$(ls /run/export/many | cksum)"
 	rm -r /run/export/many
-	strategies='auto dynamic'
+	strategies='auto dynamic cache batch slab arena'
 	[ "$way" = rdma ] || strategies=auto # nothing is registered
 	for strategy in $strategies; do
 		[ ! -x "$tools/pieces" ] ||
