@@ -8,6 +8,7 @@
  * Threads:    One.
  * Errors:     Asserted with cmocka.
  */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,9 +28,23 @@
 
 #define STOP_MS 20000
 
-static bool is_set(const struct rpcrdma_addr *a)
+/* A port of one's own, from the first start of the server to the end of the peer: between two starts
+ * it must not become the port that somebody's connection leaves from. Who binds it and does not listen
+ * leaves it free for a listener all the same. */
+static void hold_port(struct nfs_peer *p)
 {
-	return a->host[0];
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sin);
+	char url[64];
+	int one = 1;
+
+	p->port_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(p->port_fd >= 0);
+	assert_int_equal(setsockopt(p->port_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(bind(p->port_fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(getsockname(p->port_fd, (struct sockaddr *)&sin, &len), 0);
+	(void)snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", ntohs(sin.sin_port));
+	assert_int_equal(rpcrdma_addr_parse(url, &p->tcp), 0);
 }
 
 void nfs_peer_start(struct nfs_peer *p)
@@ -44,8 +60,8 @@ void nfs_peer_start(struct nfs_peer *p)
 			fail_msg("%s: %s", arg, why);
 		conf->nexports++;
 	}
-	if (!is_set(&p->tcp)) {
-		assert_int_equal(rpcrdma_addr_parse("tcp://127.0.0.1:0", &p->tcp), 0);
+	if (!p->port_fd) {
+		hold_port(p);
 		snprintf(arg, sizeof(arg), "local://%s/sock", p->dir.path);
 		assert_int_equal(rpcrdma_addr_parse(arg, &p->local), 0);
 	}
@@ -149,6 +165,7 @@ void nfs_peer_destroy(struct nfs_peer *p)
 	rpcrdma_domain_destroy(p->domain);
 	if (p->srv)
 		nfs_peer_stop(p);
+	close(p->port_fd);
 	/* none is left open, and none was closed that was somebody else's */
 	assert_int_equal(descriptors(), p->descriptors);
 	tmp_dir_destroy(&p->dir);

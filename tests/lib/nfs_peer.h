@@ -41,6 +41,7 @@ struct nfs_peer {
 	struct nfs_fh root; /* of /e0 */
 	const char *why;    /* of the last call that failed */
 	unsigned descriptors; /* of this process, before the server */
+	int port_fd;          /* holds the port of tcp; 0: not yet */
 	void (*tune)(struct conf *conf);      /* of the server, before it starts; or NULL */
 	void (*down)(struct nfs_peer *p);     /* the connection broke; before the next one; or NULL */
 };
