@@ -100,6 +100,21 @@ void rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem)
 	free(mem);
 }
 
+int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes)
+{
+	(void)d;
+	(void)mem;
+	(void)bytes;
+	return 0;
+}
+
+int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *mem)
+{
+	(void)d;
+	(void)mem;
+	return 0;
+}
+
 int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
 			  struct rpcrdma_engine **ret)
 {
