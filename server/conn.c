@@ -119,6 +119,8 @@ static const char *refusal(int err)
 	switch (err) {
 	case -ENOMEM:
 		return "no memory, or not enough that may be locked (leat doctor tells)";
+	case -ENOBUFS:
+		return "the memory for messages is used up (messages-max)";
 	case -EUSERS:
 		return "there are too many connections";
 	case -ENOSPC:

@@ -95,6 +95,7 @@ $(B)/bench/%: $(O)/tests/bench/%.o $(HOUSE)
 
 INTEROP_SRCS := $(filter-out $(if $(HAVE_VERBS),,tests/interop/verbs%),$(wildcard tests/interop/*.c))
 INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
+MANY := $(O)/tests/interop/many
 
 .PHONY: interop-tools
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits \
@@ -117,7 +118,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT)
+tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(MANY)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
