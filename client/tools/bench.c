@@ -32,6 +32,7 @@ struct costs {
 	uint64_t ns;
 	uint64_t client_us, server_us, machine_us;
 	uint64_t client_copied, server_copied;
+	uint64_t regs, deregs, reaped, pinned;
 	bool has_server;
 	uint64_t server[2]; /* which one */
 };
@@ -193,6 +194,10 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 		res->ops += jobs[i].ops;
 		res->bytes += jobs[i].bytes;
 		res->costs.client_copied += jobs[i].copied;
+		res->costs.regs += jobs[i].regs;
+		res->costs.deregs += jobs[i].deregs;
+		res->costs.reaped += jobs[i].reaped;
+		res->costs.pinned += jobs[i].pinned;
 	}
 	pthread_barrier_destroy(&ready);
 	pthread_barrier_destroy(&go);
@@ -247,6 +252,11 @@ static void print_text(const struct bench_plan *plan, const struct results *r)
 	if (c->has_server)
 		printf(" + server %.3f", ratio((double)c->server_copied, (double)r->bytes));
 	printf(" bytes per byte\n");
+	if (strcmp(r->transport, "tcp") != 0)
+		printf("  %-10s %.3f times per operation, ended %.3f, %.3f of that aside; %s kept\n",
+		       "registered", ratio((double)c->regs, (double)r->ops),
+		       ratio((double)c->deregs, (double)r->ops), ratio((double)c->reaped, (double)r->ops),
+		       tool_print_size(c->pinned, size));
 }
 
 static void print_json(const struct bench_plan *plan, const struct results *r)
@@ -266,6 +276,10 @@ static void print_json(const struct bench_plan *plan, const struct results *r)
 	       ratio((double)c->client_copied, (double)r->bytes));
 	printf(",\"machine_cpu_s\":%.6f,\"machine_cpu_s_gib\":%.4f", (double)c->machine_us / 1e6,
 	       ratio((double)c->machine_us / 1e6, gib));
+	printf(",\"regs_per_op\":%.4f,\"deregs_per_op\":%.4f,\"reaped_per_op\":%.4f,"
+	       "\"reg_pinned\":%" PRIu64, ratio((double)c->regs, (double)r->ops),
+	       ratio((double)c->deregs, (double)r->ops), ratio((double)c->reaped, (double)r->ops),
+	       c->pinned);
 	if (c->has_server)
 		printf(",\"server_cpu_s\":%.6f,\"server_cpu_s_gib\":%.4f,"
 		       "\"server_copied_per_byte\":%.4f,\"copied_per_byte\":%.4f",

@@ -46,6 +46,7 @@ struct bench_job {
 	/* results, the thread's until it has ended */
 	struct hist hist;
 	uint64_t ops, bytes, copied;
+	uint64_t regs, deregs, reaped, pinned; /* of leat_stats() */
 	int err;
 	char why[768];
 };

@@ -290,8 +290,7 @@ static void work(struct bench_job *job)
 void *bench_job_run(void *arg)
 {
 	struct bench_job *job = arg;
-	struct leat_stats stats;
-	uint64_t before;
+	struct leat_stats before, after;
 	int rc;
 
 	rc = prepare(job);
@@ -300,11 +299,14 @@ void *bench_job_run(void *arg)
 	pthread_barrier_wait(job->ready);
 	pthread_barrier_wait(job->go);
 	if (!job->err) {
-		leat_stats(job->m, &stats);
-		before = stats.bytes_copied;
+		leat_stats(job->m, &before);
 		work(job);
-		leat_stats(job->m, &stats);
-		job->copied = stats.bytes_copied - before;
+		leat_stats(job->m, &after);
+		job->copied = after.bytes_copied - before.bytes_copied;
+		job->regs = after.regs - before.regs;
+		job->deregs = after.deregs - before.deregs;
+		job->reaped = after.reg_reaped - before.reg_reaped;
+		job->pinned = after.reg_pinned;
 	}
 	pthread_barrier_wait(job->finished);
 

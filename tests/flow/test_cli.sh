@@ -148,6 +148,18 @@ go() { # URL
 		awk "BEGIN { exit !($(json bytes <"$work/json") > 0) }" || fail "bench $kind: $(cat "$work/json")"
 		[ -n "$(json server_copied_per_byte <"$work/json")" ] || fail "bench $kind: no word of the server"
 	done
+	case $url in
+	tcp:*) ;;
+	*)
+		for how in dynamic:1 arena:0; do
+			"$LEAT" bench read "$url?registration=${how%:*}" --bs 256K --size 4M --seconds 1 \
+				--json --buf malloc >"$work/json"
+			awk "BEGIN { exit !($(json regs_per_op <"$work/json") >= ${how#*:} && $(json \
+				regs_per_op <"$work/json") < ${how#*:} + 0.3) }" ||
+				fail "bench, registration ${how%:*}: $(cat "$work/json")"
+		done
+		;;
+	esac
 	"$LEAT" bench write "$url" --bs 64K --size 4M --seconds 1 --sync >"$work/out"
 	grep -q 'this machine [0-9.]* s/GiB$' "$work/out" || fail "bench --sync: $(cat "$work/out")"
 	"$LEAT" bench null "$url" --seconds 1 --json >"$work/json"
