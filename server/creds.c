@@ -12,12 +12,14 @@
  *            another than its own; glibc's setuid() family changes all threads of a process, so these
  *            are raw system calls. Leaving fsuid 0 takes the file system capabilities out of the
  *            effective set, coming back restores them (capabilities(7)); handles are therefore opened
- *            before, not inside.
+ *            before, not inside. CAP_SYS_RESOURCE, which no quota and no reserve of a file system
+ *            stops, is none of these: threads do without it, and have it while they act as root.
  * Errors:    setfsuid() cannot report failure; it is asked again what it is.
  */
 #include "creds.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,8 +34,31 @@
 
 static bool can_assume;
 static gid_t own_gid;
-static _Thread_local bool assumed;
+static _Thread_local bool assumed, exceeding;
+static struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3]; /* ours, at the start */
 static struct siphash_key hash_key;
+
+/* May this thread have more than quotas allow? */
+static bool exceed(bool may)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3], *d;
+
+	memcpy(data, caps, sizeof(data));
+	d = &data[CAP_TO_INDEX(CAP_SYS_RESOURCE)];
+	d->effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+	if (may)
+		d->effective |= d->permitted & CAP_TO_MASK(CAP_SYS_RESOURCE);
+	return !syscall(SYS_capset, &hdr, data);
+}
+
+/* Return: 0 or -EPERM */
+static int forgo_excess(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	return !syscall(SYS_capget, &hdr, caps) && exceed(false) ? 0 : -EPERM;
+}
 
 /** creds_init - see creds.h */
 int creds_init(void)
@@ -57,6 +82,7 @@ int creds_init(void)
 	creds_resume();
 	if (n >= 0) /* only this thread was changed; it is the one others inherit from */
 		(void)syscall(SYS_setgroups, (size_t)n, groups);
+	can_assume = can_assume && !forgo_excess();
 	return can_assume ? 0 : -EPERM;
 }
 
@@ -195,6 +221,8 @@ bool creds_are_own(const struct creds *c)
 /** creds_assume - see creds.h */
 int creds_assume(const struct creds *c)
 {
+	if (can_assume && c->uid == 0)
+		exceeding = exceed(true);
 	if (creds_are_own(c))
 		return 0;
 	if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups))
@@ -219,5 +247,7 @@ void creds_resume(void)
 		(void)syscall(SYS_setfsgid, own_gid);
 		assumed = false;
 	}
+	if (exceeding)
+		exceeding = !exceed(false);
 	errno = saved;
 }

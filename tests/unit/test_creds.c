@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +20,8 @@
 #include "base/wire.h"
 #include "creds.h"
 #include "tmp_dir.h"
+
+static bool might_exceed; /* a container's root may have no such capability to lose */
 
 struct body {
 	uint8_t bytes[512];
@@ -281,9 +285,45 @@ static void act(void **state)
 	tmp_dir_destroy(&t);
 }
 
+static bool may_exceed(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	assert_int_equal(syscall(SYS_capget, &hdr, data), 0);
+	return data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+}
+
+/* whoever has CAP_SYS_RESOURCE is stopped by no quota: root is to have it, others are not */
+static void quotas(void **state)
+{
+	struct creds root = { .uid = 0, .gid = 0 }, groups = { .uid = 0, .gid = 777 },
+		     other = { .uid = 12345, .gid = 54321 };
+
+	(void)state;
+	if (!creds_can_assume() || !might_exceed)
+		skip();
+	assert_false(may_exceed());
+	assert_int_equal(creds_assume(&other), 0);
+	assert_false(may_exceed());
+	creds_resume();
+	assert_false(may_exceed());
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(creds_assume(i ? &groups : &root), 0);
+		assert_true(may_exceed());
+		creds_resume();
+		assert_false(may_exceed());
+	}
+	(void)creds_init(); /* a second server of this process */
+	assert_int_equal(creds_assume(&root), 0);
+	assert_true(may_exceed());
+	creds_resume();
+}
+
 static int setup(void **state)
 {
 	(void)state;
+	might_exceed = may_exceed();
 	creds_init();
 	return 0;
 }
@@ -293,7 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parse),  cmocka_unit_test(whom_to_believe),
 		cmocka_unit_test(squash), cmocka_unit_test(hash),
-		cmocka_unit_test(act),
+		cmocka_unit_test(act),	  cmocka_unit_test(quotas),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
