@@ -160,11 +160,13 @@ static bool is_one_of(const char *const names[], size_t n, const char *text, cha
 
 static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
 {
-	static const char *const names[] = { "auto", "dynamic", "cache", "batch", "slab", "arena" };
+	static const char *const names[] = { "auto", "dynamic", "cache", "batch", "slab", "arena",
+					      "window" };
 
 	if (is_one_of(names, ARRAY_SIZE(names), text, u->registration))
 		return 0;
-	return refuse(c, "registration=%s: must be auto, dynamic, cache, batch, slab or arena", text);
+	return refuse(c, "registration=%s: must be auto, dynamic, cache, batch, slab, arena or window",
+		      text);
 }
 
 static int set_monitor(struct complaint *c, const char *text, struct lt_url *u)

@@ -27,7 +27,8 @@
  *             timeo=MS         no answer: reconnect and ask again (60000)
  *             retry=hard|soft  soft: give up after timeo with ETIMEDOUT (hard)
  *             mountport=N      MOUNT service, where it is not on the NFS port
- *             registration=auto|dynamic|cache|batch|slab|arena, monitor=uffd|explicit|none,
+ *             registration=auto|dynamic|cache|batch|slab|arena|window,
+ *             monitor=uffd|explicit|none,
  *             bounce=BYTES, reg_entries=N, reg_bytes=BYTES, dirty_watermark=N
  *                              how RDMA reaches the caller's memory: leat(7)
  *             poll=adaptive|busy|event, spin=US

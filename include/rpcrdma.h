@@ -73,6 +73,8 @@ struct rpcrdma_domain_attr {
 	                         * from the beginning; 0: each has a region of its own */
 	const char *capture;    /* pcap of everything this process sends and receives over the local
 	                         * fabric, as RoCEv2; NULL: none */
+	bool unsafe_inv;        /* let peers invalidate, and invalidate for them, also where a mistake
+	                         * of a peer crashes its host's kernel: soft RoCE; for tests */
 	const struct rr_local_attr *local; /* tests: hooks of the local fabric; NULL: plain */
 	mode_t socket_mode;     /* of local listeners; 0: 0666 (identity is the kernel's word) */
 };
@@ -135,7 +137,9 @@ struct rpcrdma_stats {
 	uint64_t credits_low;            /* smallest grant in force seen by a requester; 0: none yet */
 	uint64_t credit_waits, buf_waits, sq_waits; /* shortages: each a queue, never an error */
 	uint64_t rnr, reconnects, timeouts;
-	uint64_t regs, deregs, invalidations;
+	uint64_t regs, deregs;
+	uint64_t binds, local_invs;      /* of memory windows: bound, taken back by ourselves */
+	uint64_t invalidations;          /* by the peer's Send, or by ours (server) */
 	uint64_t reg_hits, reg_misses;   /* the registration caches: it was there; it was not */
 	uint64_t reg_invalidated;        /* ... entries whose memory went */
 	uint64_t reg_evicted;            /* ... that had to make room */
@@ -367,7 +371,8 @@ struct rpcrdma_clnt_attr {
 	bool force_chunks;             /* tests: chunks even for what would fit inline */
 	/* How memory of calls comes within reach of the peer; ignored on TCP. What the strategies are,
 	 * leat(7) says, under registration. */
-	const char *registration;      /* "auto", "dynamic", "cache", "batch", "slab", "arena"; NULL: auto */
+	const char *registration;      /* "auto", "dynamic", "cache", "batch", "slab", "arena",
+	                                * "window"; NULL: auto */
 	const char *monitor;           /* what keeps a cache true: "uffd", "explicit": nothing does, so
 	                                * only rpcrdma_mem memory is kept, "none": nothing does, and all
 	                                * is kept, which is for tests; NULL: uffd */
@@ -448,6 +453,7 @@ struct rpcrdma_clnt_info {
 	uint32_t send_inline, recv_inline;
 	bool remote_inv;
 	const char *registration;
+	const char *fallback;          /* why that is not the one that was asked for, or NULL */
 	char kept[128];                /* for people: what stays registered after a call */
 	size_t reg_bytes;              /* so much of it at most, lent to calls included; 0: no limit */
 	const char *reach;             /* for people: how the server reaches our memory */

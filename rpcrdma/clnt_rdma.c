@@ -33,6 +33,7 @@
 
 #include "base/clock.h"
 #include "clnt_rdma.h"
+#include "reg_window.h"
 
 #define MSGS_FIRST 8u
 /* Receives for what is not a reply: calls in the reverse direction, RDMA_DONE. */
@@ -41,20 +42,27 @@
 #define RECV_BYTES_MIN 4096u
 #define READS_SERVED_MAX 128u
 #define DRAIN_MS 1000u
+/* A call's Send, a bind, and an invalidation; who has more pieces waits now and then. */
+#define SQ_PER_WINDOW 3u
+
+static int clnt_rdma_connect(struct rpcrdma_clnt *c);
 
 /* ---- the end of a link -------------------------------------------------------------------- */
 
 static void link_free(struct rr_link *l)
 {
 	rpcrdma_timer_cancel(l->engine, &l->drain_timer);
+	/* windows before the queue pair that they are bound to, and both before the memory */
 	rr_rcall_free_all(l);
-	rr_reg_fini(&l->reg);
+	rr_reg_end_windows(&l->reg);
 	if (l->connected)
 		l->engine->qps--;
 	if (l->ep)
 		rr_ep_destroy(l->ep);
 	else
 		rr_qp_destroy(l->qp);
+	rr_mr_dereg(l->trial_mr);
+	rr_reg_fini(&l->reg);
 	if (l->cm) {
 		rpcrdma_engine_unwatch(l->engine, &l->cm_watch);
 		rr_cm_destroy(l->cm);
@@ -69,6 +77,7 @@ static void link_end(struct rr_link *l)
 {
 	struct rpcrdma_clnt *c = l->clnt;
 	int err = l->err ? l->err : -ECONNRESET;
+	bool again = l->again;
 	char why[sizeof(l->why)];
 
 	memcpy(why, l->why, sizeof(why));
@@ -76,6 +85,11 @@ static void link_end(struct rr_link *l)
 	if (!c)
 		return;
 	c->xprt = NULL;
+	if (again && !c->dropping) { /* the same attempt, in the client's eyes */
+		err = clnt_rdma_connect(c);
+		if (!err)
+			return;
+	}
 	rr_clnt_down(c, err, why);
 }
 
@@ -151,7 +165,13 @@ static const char *wc_text(enum rr_wc_status status)
 
 static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 {
-	rr_link_fail(ep->owner, -ECONNRESET, "%s", wc_text(status));
+	struct rr_link *l = ep->owner;
+
+	if (l->trying && status == RR_WC_LOCAL) {
+		atomic_store(&l->dev->windows, RR_WINDOWS_BROKEN);
+		l->again = true;
+	}
+	rr_link_fail(l, -ECONNRESET, "%s", wc_text(status));
 }
 
 static void on_drained(struct rr_ep *ep)
@@ -168,6 +188,41 @@ const struct rr_ep_ops rr_link_ep_ops = {
 	.drained = on_drained,
 };
 
+/* ---- windows ------------------------------------------------------------------------------ */
+
+/* Whether there are any is settled before the peer is asked in: it is told then, or never, that it may
+ * invalidate. */
+static int use_windows(struct rr_link *l)
+{
+	const struct rr_fabric_attr *f = &l->dev->fabric->attr;
+	const struct rr_mr_attr attr = { .addr = l->trial_mem, .len = sizeof(l->trial_mem), .fd = -1,
+					 .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND };
+	int rc = 0, known = atomic_load(&l->dev->windows);
+
+	if (!rr_reg_wants_windows(&l->reg))
+		return 0;
+	if (f->windows && known == RR_WINDOWS_UNTRIED)
+		rc = rr_mr_reg(l->reg.pd, &attr, &l->trial_mr);
+	if (!f->windows)
+		rr_reg_fall_back(&l->reg, "the device has no memory windows");
+	else if (known == RR_WINDOWS_BROKEN)
+		rr_reg_fall_back(&l->reg, "memory windows of the device do not work");
+	else if (!rc)
+		rc = rr_reg_use_windows(&l->reg, l->ep,
+					f->remote_inv && !l->clnt->attr.no_private_data);
+	return rc;
+}
+
+static void on_tried(void *ctx)
+{
+	struct rr_link *l = ctx;
+
+	l->trying = false;
+	atomic_store(&l->dev->windows, RR_WINDOWS_WORK);
+	if (!l->ending)
+		rr_clnt_up(l->clnt);
+}
+
 /* ---- connecting --------------------------------------------------------------------------- */
 
 /* The endpoint's receives stand before the peer can have a reason to send (protocol.md 3.1). */
@@ -180,7 +235,8 @@ static int link_connect(struct rr_link *l)
 		.msgs = MIN(MSGS_FIRST, a->credits),
 		.msgs_max = a->credits,
 		.extra_recvs = RECVS_EXTRA,
-		.sq_depth = a->credits + RECVS_EXTRA,
+		.sq_depth = rr_reg_wants_windows(&l->reg) ? MAX(a->credits * SQ_PER_WINDOW, RR_RCALL_WRS) :
+						   a->credits,
 		.recv_bytes = MAX(a->inline_bytes, RECV_BYTES_MIN),
 		.send_bytes = a->inline_bytes,
 	};
@@ -197,9 +253,13 @@ static int link_connect(struct rr_link *l)
 	};
 	int rc;
 
+	ea.sq_depth += RECVS_EXTRA;
 	rc = rr_ep_create(l->engine, l->dev, l->reg.pd, l->qp, &ea, &l->ep);
+	if (!rc)
+		rc = use_windows(l);
 	if (rc)
 		return rc;
+	mine.remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
 	rr_priv_encode(&mine, priv);
 	return rr_qp_connect(l->qp, &param);
 }
@@ -208,16 +268,24 @@ static void link_up(struct rr_link *l, const struct rr_cm_event *ev)
 {
 	struct rpcrdma_clnt *c = l->clnt;
 	struct rr_priv peer;
+	int rc;
 
 	rr_priv_decode(ev->priv, c->attr.no_private_data ? 0 : ev->priv_len, &peer);
 	c->send_inline = MIN(c->attr.inline_bytes, peer.recv_bytes);
 	c->recv_inline = MIN(c->attr.inline_bytes, peer.send_bytes);
 	if (c->attr.no_private_data)
 		c->send_inline = c->recv_inline = RR_INLINE_DEFAULT;
-	c->remote_inv = false; /* not every handle we offer is a window (protocol.md 5) */
+	c->remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
 	l->connected = true;
 	l->engine->qps++;
-	rr_clnt_up(c);
+	if (!l->trial_mr) {
+		rr_clnt_up(c);
+		return;
+	}
+	l->trying = true;
+	rc = rr_windows_try(l->reg.windows, l->trial_mr, on_tried, l);
+	if (rc)
+		rr_link_fail(l, rc, "memory windows: %s", strerror(-rc));
 }
 
 static void on_cm_event(void *ctx, const struct rr_cm_event *ev)
@@ -336,13 +404,18 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	struct rr_rcall *rc = call->xprt;
 	struct rr_link *l = rr_link_of(c);
 
+	/* no reply is to be expected if it has not left, or if it is here and waits for its windows */
+	bool no_reply = rc->recv || rr_rcall_unpost(rc);
+
 	call->xprt = NULL;
-	if (!rr_rcall_recall(rc)) {
+	if (no_reply) {
+		(void)rr_rcall_release(rc); /* nobody was told of it, or he has answered */
+	} else if (!rr_rcall_recall(rc)) {
 		rr_reg_revoke(&l->reg);
 		rr_link_fail(l, -ECONNABORTED, "a call was given up and its memory taken back");
 	}
 	rr_rcall_detach(rc);
-	return false;
+	return no_reply;
 }
 
 static void clnt_rdma_disconnect(struct rpcrdma_clnt *c, const char *why)
@@ -376,6 +449,8 @@ static void clnt_rdma_registration(const struct rpcrdma_clnt *c, struct rpcrdma_
 	ret->registration = c->attr.registration;
 	if (!l)
 		return;
+	ret->registration = rr_reg_name(&l->reg);
+	ret->fallback = l->reg.fallback;
 	rr_reg_tell(&l->reg, ret->kept, sizeof(ret->kept));
 	ret->reg_bytes = rr_reg_bytes(&l->reg);
 }

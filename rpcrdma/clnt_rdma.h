@@ -25,6 +25,11 @@ struct rr_link {
 	struct rr_ep *ep;
 	struct rr_reg reg;
 
+	bool trying;                  /* a first bind is out, and `up` waits for its end */
+	bool again;                   /* it ends because of that: another one, without windows */
+	struct rr_mr *trial_mr;
+	uint8_t trial_mem[64];
+
 	bool connected;               /* only then does the endpoint have to drain */
 	bool ending;                  /* no more calls; end_msg or `drained` will follow */
 	bool end_queued;
@@ -58,6 +63,19 @@ struct rr_offer {
 	struct rr_bounce *bounce;     /* instead of the pieces */
 };
 
+/* What a reply comes to: an error of its own, or where message and payload are. */
+struct rr_verdict {
+	int err;
+	const char *why;
+	bool drop;           /* the connection, too */
+	uint8_t *msg;
+	size_t msg_bytes;
+	uint64_t placed;     /* payload bytes in the Write chunk */
+	uint32_t credits;    /* granted with it */
+};
+
+#define RR_RCALL_WRS (2 * RR_REG_PIECES_MAX + 3u) /* binds of all it can offer, and its Send */
+
 /* A call on a link. */
 struct rr_rcall {
 	struct list link;             /* link->calls or free_calls */
@@ -68,6 +86,9 @@ struct rr_rcall {
 	struct rr_wr wr;
 	struct rr_sge sge;
 	struct rr_offer args, sink, message, reply;
+	struct rr_reg_closing closing; /* it is answered, and its memory on its way out of reach: */
+	struct rr_recv_ctx *recv;      /* the answer, which waits for that; else NULL */
+	struct rr_verdict verdict;
 	bool has_write, has_reply;
 	struct rr_chunk write_chunk, reply_chunk; /* as offered */
 };
@@ -97,6 +118,16 @@ bool rr_rcall_release(struct rr_rcall *rc);
  * Return: false when some stays within it unless rr_reg_revoke() and the end of the link follow */
 bool rr_rcall_recall(struct rr_rcall *rc);
 
+/** rr_rcall_taken_back - the peer has invalidated @key with its answer to @rc
+ * Return: whether it might */
+bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key);
+
+/** rr_rcall_answered - begin to bring the memory of @rc out of reach; rc->closing waits for it */
+void rr_rcall_answered(struct rr_rcall *rc);
+
+/** rr_rcall_unpost - take back a Send that waits in line; Return: false if it has left */
+bool rr_rcall_unpost(struct rr_rcall *rc);
+
 /** rr_rcall_detach - @rc's call is over: it is recycled as soon as its Send is */
 void rr_rcall_detach(struct rr_rcall *rc);
 
@@ -104,6 +135,9 @@ void rr_rcall_detach(struct rr_rcall *rc);
 void rr_rcall_free_all(struct rr_link *l);
 
 /* ---- clnt_rdma_reply.c ---------------------------------------------------------------------- */
+
+/** rr_rcall_finish - the memory of an answered call is out of reach */
+void rr_rcall_finish(struct rr_reg_closing *closing);
 
 void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 

@@ -6,8 +6,9 @@
  * Operation:  rr_link_recv() is the spine. A message is first matched by its XID; only then is it
  *             held against the rules (protocol.md 7.1), for what concerns no call of ours costs
  *             nothing but a counter. For a call: the chunk lists are compared with the offer, the
- *             call's memory is taken back, and only then the message is decoded and payload that
- *             came with it copied to the sink.
+ *             call's memory is taken back, which the message may have begun (an invalidation) and
+ *             which may take until later (rr_rcall_finish), and only then the message is decoded and
+ *             payload that came with it copied to the sink.
  *
  *                 RDMA_MSG    in the Send; payload there too, or in the Write chunk
  *                 RDMA_NOMSG  in the Reply chunk; payload there too, or in the Write chunk
@@ -27,35 +28,30 @@
 #include "base/wire.h"
 #include "chunk.h"
 #include "clnt_rdma.h"
+#include "reg_window.h"
 
-/* What a reply comes to: an error of its own, or where message and payload are. */
-struct verdict {
-	int err;
-	const char *why;
-	bool drop;           /* the connection, too */
-	uint8_t *msg;
-	size_t msg_bytes;
-	uint64_t placed;     /* payload bytes in the Write chunk */
-};
-
-static void broken(struct verdict *v, const char *why)
+static void broken(struct rr_verdict *v, const char *why)
 {
-	*v = (struct verdict){ .err = -EPROTO, .why = why, .drop = true };
+	v->err = -EPROTO;
+	v->why = why;
+	v->drop = true;
 }
 
-static void check_error(const struct rr_hdr *h, struct verdict *v)
+static void check_error(const struct rr_hdr *h, struct rr_verdict *v)
 {
-	if (h->err == RR_ERR_CHUNK)
-		*v = (struct verdict){ .err = -EMSGSIZE, .why = "server refused the chunks (ERR_CHUNK)" };
-	else if (h->err == RR_ERR_VERS)
-		*v = (struct verdict){ .err = -EPROTONOSUPPORT,
-				       .why = "server speaks another RPC-over-RDMA version" };
-	else
+	if (h->err == RR_ERR_CHUNK) {
+		v->err = -EMSGSIZE;
+		v->why = "server refused the chunks (ERR_CHUNK)";
+	} else if (h->err == RR_ERR_VERS) {
+		v->err = -EPROTONOSUPPORT;
+		v->why = "server speaks another RPC-over-RDMA version";
+	} else {
 		broken(v, "unknown RDMA_ERROR");
+	}
 }
 
 /* Lists returned against lists offered: RFC 8166 section 3.4.6. */
-static bool check_lists(const struct rr_rcall *rc, const struct rr_hdr *h, struct verdict *v,
+static bool check_lists(const struct rr_rcall *rc, const struct rr_hdr *h, struct rr_verdict *v,
 			uint64_t *ret_replied)
 {
 	*ret_replied = 0;
@@ -83,7 +79,7 @@ static bool check_lists(const struct rr_rcall *rc, const struct rr_hdr *h, struc
 }
 
 static void check_reply(const struct rr_rcall *rc, const struct rr_hdr *h, uint8_t *msg,
-			size_t msg_bytes, struct verdict *v)
+			size_t msg_bytes, struct rr_verdict *v)
 {
 	uint64_t replied;
 
@@ -111,7 +107,7 @@ static void unbounce(struct rr_rcall *rc, uint64_t placed)
 		rr_clnt_sink_put(rc->call, 0, rc->sink.bounce->mem, (size_t)placed);
 }
 
-static void decode(struct rr_rcall *rc, struct verdict *v)
+static void decode(struct rr_rcall *rc, struct rr_verdict *v)
 {
 	struct rr_stream s;
 
@@ -147,70 +143,98 @@ static uint32_t granted(struct rr_link *l, uint32_t credits)
 	return MIN(want, l->ep->msgs); /* no more calls than receives */
 }
 
-static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx *recv,
-		     const struct rr_hdr *h, struct verdict *v)
+/** rr_rcall_finish - see clnt_rdma.h */
+void rr_rcall_finish(struct rr_reg_closing *closing)
 {
-	struct rpcrdma_clnt *c = l->clnt;
+	struct rr_rcall *rc = container_of(closing, struct rr_rcall, closing);
+	struct rr_link *l = rc->conn;
 	struct rr_call *call = rc->call;
-	uint32_t grant;
+	struct rr_verdict v = rc->verdict;
 
 	/* from here on the peer reaches none of it, whatever it still means to do */
-	if (!rr_rcall_release(rc) && !v->err) {
-		v->err = -EFAULT;
-		v->why = "memory of the call was unmapped while it was out";
+	if (!rr_rcall_release(rc) && !v.err) {
+		v.err = -EFAULT;
+		v.why = "memory of the call was unmapped while it was out";
 	}
-	if (!v->err)
-		decode(rc, v);
+	if (!v.err)
+		decode(rc, &v);
 	rr_rcall_detach(rc);
 	call->xprt = NULL;
-	rr_ep_repost(recv);
-	if (v->drop)
-		rr_link_fail(l, -EPROTO, "%s", v->why);
-	grant = l->ending ? 1 : granted(l, h->credits);
-	rr_clnt_replied(c, call, v->err, v->why, grant);
+	if (v.drop)
+		rr_link_fail(l, -EPROTO, "%s", v.why);
+	rr_clnt_replied(l->clnt, call, v.err, v.why, l->ending ? 1 : granted(l, v.credits));
 }
 
-/* With no window on offer nobody may invalidate: the key is gone, and perhaps one that was to
- * last. The reply that came with it is good all the same. */
-static void check_invalidation(struct rr_link *l, const struct rr_wc *wc)
+static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx *recv)
+{
+	rc->recv = recv;
+	/* on a connection that ends memory is not asked back, it is taken: at once */
+	if (!l->ending && !rc->verdict.drop)
+		rr_rcall_answered(rc);
+	if (!rc->closing.n)
+		rr_rcall_finish(&rc->closing);
+}
+
+/* A key was invalidated with this message: one that was offered with the call that it answers, or the
+ * connection is over, for the key is gone, and perhaps one that was to last. The reply is good all
+ * the same. */
+static void check_invalidation(struct rr_link *l, struct rr_rcall *rc, const struct rr_wc *wc)
 {
 	if (!wc->with_inv)
 		return;
 	rr_count(l->engine, invalidations, 1);
+	if (rc && rr_rcall_taken_back(rc, wc->inv_rkey))
+		return;
+	if (l->reg.windows)
+		rr_windows_taken_back(l->reg.windows, wc->inv_rkey);
 	rr_link_fail(l, -EPROTO, "server invalidated memory without leave");
+}
+
+/* The call that a message answers, or NULL. */
+static struct rr_rcall *answered(struct rr_link *l, const struct rr_hdr *h)
+{
+	struct rr_call *call = rr_clnt_find(l->clnt, h->xid);
+
+	return call ? call->xprt : NULL;
 }
 
 /** rr_link_recv - rr_ep_ops.recv of a requester */
 void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc *wc)
 {
 	struct rr_link *l = ep->owner;
-	struct verdict v = { 0 };
-	struct rr_call *call;
+	struct rr_rcall *rcall = NULL;
 	struct rr_hdr h;
 	size_t hdr_bytes = 0;
+	bool no_reply;
 	int rc;
 
-	check_invalidation(l, wc);
 	rc = rr_hdr_decode(recv->buf, recv->len, &h, &hdr_bytes);
-	if (!l->clnt || (!rc && h.proc == RR_DONE) ||
-	    (!rc && is_reverse_call(&h, recv->buf + hdr_bytes, recv->len - hdr_bytes))) {
+	no_reply = !l->clnt || (!rc && h.proc == RR_DONE) ||
+		   (!rc && is_reverse_call(&h, recv->buf + hdr_bytes, recv->len - hdr_bytes));
+	if (!no_reply)
+		rcall = answered(l, &h);
+	/* one that was answered already waits for its windows */
+	no_reply |= rcall && rcall->recv;
+	check_invalidation(l, no_reply ? NULL : rcall, wc);
+	if (no_reply) {
 		rr_count(l->engine, dropped, 1);
 		rr_ep_repost(recv);
 		return;
 	}
-	call = rr_clnt_find(l->clnt, h.xid);
-	if (!call || !call->xprt) {
+	if (!rcall) {
 		uint32_t grant = rc ? 1 : granted(l, h.credits);
 
 		rr_ep_repost(recv);
 		rr_clnt_stray(l->clnt, h.xid, grant);
 		return;
 	}
+	rcall->verdict = (struct rr_verdict){ .credits = h.credits };
 	if (rc)
-		broken(&v, "malformed transport header");
+		broken(&rcall->verdict, "malformed transport header");
 	else if (h.proc == RR_ERROR)
-		check_error(&h, &v);
+		check_error(&h, &rcall->verdict);
 	else
-		check_reply(call->xprt, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes, &v);
-	on_reply(l, call->xprt, recv, &h, &v);
+		check_reply(rcall, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes,
+			    &rcall->verdict);
+	on_reply(l, rcall, recv);
 }

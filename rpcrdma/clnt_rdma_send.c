@@ -59,8 +59,7 @@ static int bounce_keep(struct rr_link *l, struct rr_bounce *b)
 	rc = rpcrdma_mem_alloc(d, b->bytes, &mem);
 	if (rc)
 		return rc;
-	rc = rr_reg_slab_ops.get(&l->reg, mem, b->bytes, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE,
-				 &b->piece);
+	rc = rr_reg_keep(&l->reg, mem, b->bytes, &b->piece);
 	if (rc) {
 		rpcrdma_mem_free(d, mem);
 		return rc;
@@ -129,13 +128,14 @@ static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, uns
 
 	if (rc)
 		return rc;
-	if (!b->keeps)
+	if (b->keeps)
+		rc = rr_reg_lend(&l->reg, &b->piece, bytes, access);
+	else
 		rc = rr_reg_dynamic_ops.get(&l->reg, b->mem, bytes, access, &b->piece);
 	if (rc) {
 		list_add_head(&l->bounces, &b->link);
 		return rc;
 	}
-	b->piece.seg.length = (uint32_t)bytes;
 	b->offered = true;
 	o->bounce = b;
 	return 0;
@@ -174,7 +174,9 @@ static bool offer_close(struct rr_link *l, struct rr_offer *o)
 	struct rr_bounce *b = take_back(o);
 
 	o->n = 0;
-	if (b && !b->keeps)
+	if (b && b->keeps)
+		(void)rr_reg_unlend(&l->reg, &b->piece);
+	else if (b)
 		(void)rr_reg_put(&l->reg, &b->piece, 1); /* it is ours */
 	return there;
 }
@@ -190,6 +192,8 @@ static bool offer_recall(struct rr_link *l, struct rr_offer *o)
 		return out_of_reach;
 	if (!b->keeps) {
 		out_of_reach &= rr_reg_recall(&l->reg, &b->piece, 1);
+	} else if (rr_reg_unlend(&l->reg, &b->piece)) {
+		; /* only its window was within reach */
 	} else if (l->engine->domain->arena) {
 		out_of_reach = false; /* other calls are in the same region */
 	} else {
@@ -205,7 +209,9 @@ static void offer_drop(struct rr_link *l, struct rr_offer *o)
 
 	rr_reg_drop(&l->reg, o->pieces, o->n);
 	o->n = 0;
-	if (b && !b->keeps)
+	if (b && b->keeps)
+		(void)rr_reg_unlend(&l->reg, &b->piece);
+	else if (b)
 		rr_reg_drop(&l->reg, &b->piece, 1);
 }
 
@@ -269,11 +275,46 @@ static struct rr_rcall *rcall_get(struct rr_link *l)
 	list_init(&rc->post.link);
 	rc->conn = l;
 	rc->post.fn = on_sent;
+	rc->closing.fn = rr_rcall_finish;
 	return rc;
 }
 
 /* Every offer of a call. */
 #define RCALL_OFFERS(rc) { &(rc)->args, &(rc)->sink, &(rc)->message, &(rc)->reply }
+
+static bool offer_taken_back(struct rr_link *l, struct rr_offer *o, uint32_t key)
+{
+	return rr_reg_taken_back(&l->reg, o->pieces, o->n, key) ||
+	       (o->bounce &&
+		rr_reg_taken_back(&l->reg, &o->bounce->piece, o->bounce->offered, key));
+}
+
+/** rr_rcall_taken_back - see clnt_rdma.h */
+bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key)
+{
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
+		if (offer_taken_back(rc->conn, offers[i], key))
+			return true;
+	return false;
+}
+
+/** rr_rcall_answered - see clnt_rdma.h */
+void rr_rcall_answered(struct rr_rcall *rc)
+{
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_link *l = rc->conn;
+
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
+		struct rr_offer *o = offers[i];
+
+		rr_reg_answered(&l->reg, o->pieces, o->n, &rc->closing);
+		if (o->bounce)
+			rr_reg_answered(&l->reg, &o->bounce->piece, o->bounce->offered,
+					&rc->closing);
+	}
+}
 
 /** rr_rcall_release - see clnt_rdma.h */
 bool rr_rcall_release(struct rr_rcall *rc)
@@ -313,9 +354,24 @@ void rr_rcall_detach(struct rr_rcall *rc)
 
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
 		offer_done(l, offers[i]);
+	if (rc->recv)
+		rr_ep_repost(rc->recv);
+	rc->recv = NULL;
 	rc->call = NULL;
 	if (!rc->sc)
 		recycle(rc);
+}
+
+/** rr_rcall_unpost - see clnt_rdma.h */
+bool rr_rcall_unpost(struct rr_rcall *rc)
+{
+	struct rr_link *l = rc->conn;
+
+	if (!rc->sc || !rr_ep_unpost(l->ep, &rc->post))
+		return false;
+	rr_ep_put_send(rc->sc);
+	rc->sc = NULL;
+	return true;
 }
 
 /** rr_rcall_free_all - see clnt_rdma.h */
@@ -326,8 +382,9 @@ void rr_rcall_free_all(struct rr_link *l)
 
 		if (rc->call)
 			rc->call->xprt = NULL;
-		rcall_drop(rc); /* what lasts goes with the link */
-		rc->sc = NULL;              /* the endpoint's, and it goes too */
+		rcall_drop(rc);  /* what lasts goes with the link */
+		rc->sc = NULL;   /* the endpoint's, and it goes too, */
+		rc->recv = NULL; /* ... as does this */
 		rr_rcall_detach(rc);
 	}
 	list_for_each_safe(node, &l->free_calls)
@@ -536,12 +593,23 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 	return 0;
 }
 
+/* One chain: the windows that the message tells of are bound when it goes out, and nobody waits. */
 static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 {
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_wr **tail = &rc->post.first;
+
 	rc->sge = (struct rr_sge){ .addr = rc->sc->buf, .len = (uint32_t)len, .mr = rc->sc->mr };
 	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };
-	rc->post.first = &rc->wr;
 	rc->post.n = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
+		struct rr_offer *o = offers[i];
+
+		rc->post.n += rr_reg_bind(&l->reg, o->pieces, o->n, &tail);
+		if (o->bounce)
+			rc->post.n += rr_reg_bind(&l->reg, &o->bounce->piece, 1, &tail);
+	}
+	*tail = &rc->wr;
 	rr_ep_post(l->ep, &rc->post);
 }
 

@@ -107,7 +107,8 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 
 #ifdef HAVE_VERBS
 	if (transport == RPCRDMA_RDMA) {
-		const struct rr_verbs_attr verbs = { .device = device, .sibling = sibling, .ctx = d };
+		const struct rr_verbs_attr verbs = { .device = device, .sibling = sibling, .ctx = d,
+						     .unsafe_inv = d->attr.unsafe_inv };
 
 		return rr_verbs_open(&verbs, ret);
 	}

@@ -22,12 +22,20 @@
 #define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself ... */
 #define RR_MAGAZINE_SENDS 16 /* ... and of those that come and go with every answer */
 
+/* What is known of a device's memory windows beside what it says of itself. */
+enum rr_windows_known {
+	RR_WINDOWS_UNTRIED,
+	RR_WINDOWS_WORK,
+	RR_WINDOWS_BROKEN,
+};
+
 /* A device of a domain: opened at first use, closed with the domain. */
 struct rr_dev {
 	struct rr_fabric *fabric;
 	struct rr_pd *pd;         /* of the pool's buffers; nothing in it has remote rights */
 	unsigned idx;             /* in domain->devs and in a chunk's mr[] */
 	enum rpcrdma_transport transport;
+	atomic_int windows;       /* enum rr_windows_known, by a first bind */
 };
 
 struct rr_pool_chunk;

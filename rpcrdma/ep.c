@@ -305,6 +305,15 @@ void rr_ep_post(struct rr_ep *ep, struct rr_post *post)
 		kick(ep);
 }
 
+bool rr_ep_unpost(struct rr_ep *ep, struct rr_post *post)
+{
+	if (!list_is_linked(&post->link))
+		return false;
+	list_del(&post->link);
+	kick(ep); /* the next one may fit */
+	return true;
+}
+
 int rr_ep_get_send(struct rr_ep *ep, struct rr_send_ctx **ret)
 {
 	struct rr_send_ctx *sc = list_first_entry(&ep->free_sends, struct rr_send_ctx, link);

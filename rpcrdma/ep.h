@@ -154,4 +154,8 @@ void rr_ep_put_send(struct rr_send_ctx *sc);
  */
 void rr_ep_post(struct rr_ep *ep, struct rr_post *post);
 
+/** rr_ep_unpost - take back a chain that was posted; its fn will not run
+ * Return: false when the device has it already: fn will */
+bool rr_ep_unpost(struct rr_ep *ep, struct rr_post *post);
+
 #endif

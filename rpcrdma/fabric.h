@@ -62,6 +62,7 @@ struct rr_fabric_attr {
 	uint32_t msg_bytes_max;      /* length of one RDMA Read or Write */
 	bool windows;                /* type-2B memory windows */
 	bool send_inv;               /* Send-With-Invalidate may be sent */
+	bool remote_inv;             /* ... and peers may be told to send theirs (RFC 8797) */
 	bool client_direct;          /* qp_direct may succeed: the peer's memory can be mapped */
 	char device[64];             /* "local", "rxe0", "mlx5_0" */
 };

@@ -233,8 +233,9 @@ static void fill_limits(struct local_fabric *f)
 		.cq_max = l->cq_max,
 		.rd_atom_max = l->rd_atom_max,
 		.msg_bytes_max = 1u << 30,
-		.windows = true,
+		.windows = !f->attr.no_windows,
 		.send_inv = true,
+		.remote_inv = true,
 		/* what the kernel puts there itself no wire would have carried */
 		.client_direct = !f->attr.capture,
 		.device = "local",

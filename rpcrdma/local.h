@@ -43,6 +43,8 @@ struct rr_local_hooks {
 	uint64_t fail_post;          /* the Nth post from now fails with -ENOMEM; 0 never */
 	uint64_t fail_completion;    /* the Nth completion carries RR_WC_LOST and kills its QP */
 	uint64_t fail_reg;           /* the Nth mr_reg fails with -ENOMEM */
+	uint64_t fail_window;        /* the Nth mw_create does */
+	uint64_t fail_bind;          /* the Nth bind fails, as on a device that cannot, and kills its QP */
 	uint64_t drop_completion;    /* the Nth completion never appears (for time-out tests) */
 	uint64_t cut_after_sends;    /* after N more Sends of this side the link is cut: the Nth is
 	                              * delivered iff cut_delivers */
@@ -62,6 +64,7 @@ struct rr_local_attr {
 	struct rr_local_limits limits;
 	struct rr_local_hooks hooks;
 	const char *capture;         /* pcap file that gets what a RoCEv2 wire would have carried */
+	bool no_windows;             /* as a device that has none (tests) */
 	mode_t socket_mode;          /* permission bits of listening sockets; 0: 0666 */
 };
 

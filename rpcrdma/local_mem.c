@@ -313,7 +313,9 @@ static int check_range(const struct rr_mr_attr *attr)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t start = (uintptr_t)attr->addr & ~(page - 1), end;
-	int how = attr->access & RR_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	/* windows may be for writing, so where they may be bound the kernel wants writable memory */
+	int how = attr->access & (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND) ? MADV_POPULATE_WRITE :
+									       MADV_POPULATE_READ;
 
 	if (__builtin_add_overflow((uintptr_t)attr->addr, attr->len, &end))
 		return -EFAULT;
@@ -435,14 +437,21 @@ int rr_local_mr_dereg(struct rr_mr *base)
 
 /** rr_local_mw_create - a window, not bound
  *
- * Return: 0, -ENOMEM.
+ * Return: 0, -ENOMEM (also by hook, or when the key space is full), -EOPNOTSUPP.
  */
 int rr_local_mw_create(struct rr_pd *base, struct rr_mw **ret)
 {
 	struct local_pd *pd = to_pd(base);
-	struct local_mw *mw = calloc(1, sizeof(*mw));
+	struct local_fabric *f = to_fabric(base->fabric);
+	struct rr_local_hooks *h = &f->attr.hooks;
+	struct local_mw *mw;
 	int rc;
 
+	if (f->attr.no_windows)
+		return -EOPNOTSUPP;
+	if (unlikely(h->fail_window) && --h->fail_window == 0)
+		return -ENOMEM;
+	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return -ENOMEM;
 	mw->base.pd = base;
@@ -503,6 +512,8 @@ enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe 
 	struct local_key *k;
 
 	if (e->mw->base.pd != &pd->base)
+		return RR_WC_LOCAL;
+	if (unlikely(hooks_of(qp)->fail_bind) && --hooks_of(qp)->fail_bind == 0)
 		return RR_WC_LOCAL;
 	pthread_mutex_lock(&pd->lock);
 	k = &pd->keys[e->mw->slot];

@@ -4,7 +4,9 @@
  * reg.c - registration strategies by name, and the loop over an iov
  *
  * Operation:  reg.h. Each entry of an iov is one piece and one segment; the kinds that a strategy is
- *             made of are asked piece by piece, each for what those before it do not take.
+ *             made of are asked piece by piece, each for what those before it do not take. Where there
+ *             are windows, their registrations are for binding only (no key of them is good for
+ *             anything), and each piece gets a window of its own on top.
  * Memory:     Pieces are the caller's; on failure those already made are put back.
  * Threads:    The connection's.
  * Errors:     As the strategies say.
@@ -14,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reg.h"
+#include "reg_window.h"
 
 /* What `auto` copies rather than register it for one call. */
 #define AUTO_BOUNCE 16384u
@@ -25,15 +27,21 @@ struct rr_reg_strategy {
 	bool cache;    /* shares one with others */
 	bool deferred; /* ... whose evicted entries wait to be deregistered */
 	bool keeps;    /* memory of ours stays registered */
+	bool spares;   /* copies what is little rather than register it for one call */
+	bool windows;  /* wants them */
 };
 
+#define CACHED_OPS { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }
+
 static const struct rr_reg_strategy strategies[] = {
-	{ "auto", { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }, true, true, true },
-	{ "dynamic", { &rr_reg_dynamic_ops }, false, false, false },
-	{ "cache", { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }, true, false, true },
-	{ "batch", { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }, true, true, true },
-	{ "slab", { &rr_reg_slab_ops }, false, false, true },
-	{ "arena", { &rr_reg_slab_ops }, false, false, true },
+	{ "auto", CACHED_OPS, .cache = true, .deferred = true, .keeps = true, .spares = true },
+	{ "dynamic", { &rr_reg_dynamic_ops }, .keeps = false },
+	{ "cache", CACHED_OPS, .cache = true, .keeps = true },
+	{ "batch", CACHED_OPS, .cache = true, .deferred = true, .keeps = true },
+	{ "slab", { &rr_reg_slab_ops }, .keeps = true },
+	{ "arena", { &rr_reg_slab_ops }, .keeps = true },
+	{ "window", CACHED_OPS, .cache = true, .deferred = true, .keeps = true, .spares = true,
+	  .windows = true },
 };
 
 static const char *const monitors[] = { "uffd", "explicit", "none" };
@@ -80,7 +88,7 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 	*reg = (struct rr_reg){ .engine = e, .strategy = s, .bounce = attr->bounce_bytes };
 	if (attr->no_bounce)
 		reg->bounce = 0;
-	else if (s == &strategies[0] && !reg->bounce)
+	else if (s->spares && !reg->bounce)
 		reg->bounce_dynamic = AUTO_BOUNCE;
 	list_init(&reg->slabs);
 	if (!like.attr.bytes) /* on the local fabric nothing is pinned in truth */
@@ -93,6 +101,39 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 	return rc;
 }
 
+/** rr_reg_name - see reg.h */
+const char *rr_reg_name(const struct rr_reg *reg)
+{
+	return reg->strategy->name;
+}
+
+/** rr_reg_wants_windows - see reg.h */
+bool rr_reg_wants_windows(const struct rr_reg *reg)
+{
+	return reg->strategy->windows && !reg->windows;
+}
+
+/** rr_reg_use_windows - see reg.h */
+int rr_reg_use_windows(struct rr_reg *reg, struct rr_ep *ep, bool remote)
+{
+	assert(rr_reg_wants_windows(reg) && list_is_empty(&reg->slabs));
+	return rr_windows_create(reg->engine, reg->pd, ep, remote, &reg->windows);
+}
+
+/** rr_reg_fall_back - see reg.h */
+void rr_reg_fall_back(struct rr_reg *reg, const char *why)
+{
+	reg->strategy = find("auto"); /* of the same kinds */
+	reg->fallback = why;
+}
+
+/** rr_reg_end_windows - see reg.h */
+void rr_reg_end_windows(struct rr_reg *reg)
+{
+	rr_windows_destroy(reg->windows);
+	reg->windows = NULL;
+}
+
 /** rr_reg_revoke - see reg.h */
 void rr_reg_revoke(struct rr_reg *reg)
 {
@@ -103,6 +144,7 @@ void rr_reg_revoke(struct rr_reg *reg)
 /** rr_reg_fini - see reg.h */
 void rr_reg_fini(struct rr_reg *reg)
 {
+	assert(!reg->windows);
 	if (reg->home)
 		rr_reg_revoke(reg);
 }
@@ -139,6 +181,8 @@ void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap)
 			 strerror(-h->monitor_err));
 	else
 		snprintf(buf, cap, reg->strategy->keeps ? "leat_buf memory only" : "nothing");
+	if (reg->fallback)
+		snprintf(buf + strlen(buf), cap - strlen(buf), "; %s", reg->fallback);
 }
 
 /** rr_reg_bytes - see reg.h */
@@ -173,10 +217,108 @@ static bool is_small(const struct rr_reg *reg, const struct rr_reg_ops *ops, uin
 	return ops == &rr_reg_dynamic_ops && len < reg->bounce_dynamic;
 }
 
+/* ---- windows over pieces -------------------------------------------------------------------- */
+
+/* What memory is registered for that windows are bound over. It has to be writable, whatever they
+ * allow: so a device wants it. */
+#define UNDER_WINDOWS (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND)
+
+static int add_window(struct rr_reg *reg, struct rr_reg_piece *piece, unsigned access)
+{
+	piece->win = NULL;
+	return rr_window_take(reg->windows, piece->mr, (void *)(uintptr_t)piece->seg.offset,
+			      piece->seg.length, access, &piece->win, &piece->seg.handle);
+}
+
+/* Return: whether there was one */
+static bool end_window(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	if (!piece->win)
+		return false;
+	rr_window_put(reg->windows, piece->win);
+	piece->win = NULL;
+	return true;
+}
+
+/* Memory that windows cannot be bound over goes by a key of its registration; where nothing but windows
+ * may be offered, the caller copies it, for now we know that it is there. */
+static int get_read_only(struct rr_reg *reg, void *addr, size_t len, unsigned access,
+			 struct rr_reg_piece *ret)
+{
+	int rc = rr_reg_dynamic_ops.get(reg, addr, len, access, ret);
+
+	ret->win = NULL;
+	if (rc || !rr_windows_remote(reg->windows))
+		return rc;
+	(void)ret->ops->put(reg, ret);
+	return -ENOENT;
+}
+
+/** rr_reg_keep - see reg.h */
+int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece *ret)
+{
+	int rc = rr_reg_slab_ops.get(reg, mem, bytes,
+				     reg->windows ? UNDER_WINDOWS :
+						    RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, ret);
+
+	ret->win = NULL;
+	return rc;
+}
+
+/** rr_reg_lend - see reg.h */
+int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_t len, unsigned access)
+{
+	piece->seg.length = (uint32_t)len;
+	return reg->windows ? add_window(reg, piece, access) : 0;
+}
+
+/** rr_reg_unlend - see reg.h */
+bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	return end_window(reg, piece);
+}
+
+/** rr_reg_bind - see reg.h */
+unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+		     struct rr_wr ***tail)
+{
+	unsigned binds = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!pieces[i].win)
+			continue;
+		**tail = rr_window_bind(reg->windows, pieces[i].win);
+		*tail = &(**tail)->next;
+		binds++;
+	}
+	return binds;
+}
+
+/** rr_reg_taken_back - see reg.h */
+bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n, uint32_t key)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (pieces[i].win && rr_window_taken_back(reg->windows, pieces[i].win, key))
+			return true;
+	return false;
+}
+
+/** rr_reg_answered - see reg.h */
+void rr_reg_answered(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+		     struct rr_reg_closing *closing)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (pieces[i].win)
+			rr_window_answered(reg->windows, pieces[i].win, closing);
+}
+
+/* ---- all of a chunk ------------------------------------------------------------------------- */
+
 /* @payload: all that the piece is part of */
 static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payload, unsigned access,
 		     struct rr_reg_piece *ret)
 {
+	unsigned under = reg->windows ? UNDER_WINDOWS : access;
 	int rc = -ENOENT;
 
 	for (size_t i = 0; i < RR_REG_KINDS_MAX && rc == -ENOENT; i++) {
@@ -184,7 +326,16 @@ static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payloa
 
 		if (!ops || is_small(reg, ops, payload))
 			break;
-		rc = ops->get(reg, addr, len, access, ret);
+		rc = ops->get(reg, addr, len, under, ret);
+	}
+	if (rc == -EFAULT && reg->windows && !(access & RR_ACCESS_LOCAL_WRITE)) {
+		rc = get_read_only(reg, addr, len, access, ret);
+	} else if (!rc) {
+		ret->win = NULL;
+		if (reg->windows)
+			rc = add_window(reg, ret, access);
+		if (rc)
+			(void)ret->ops->put(reg, ret);
 	}
 	assert(rc || (ret->ops && ret->seg.length == len && ret->seg.handle));
 	return rc;
@@ -222,8 +373,10 @@ bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 {
 	bool there = true;
 
-	while (n-- > 0)
+	while (n-- > 0) {
+		(void)end_window(reg, &pieces[n]);
 		there &= pieces[n].ops->put(reg, &pieces[n]);
+	}
 	return there;
 }
 
@@ -232,14 +385,22 @@ bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 {
 	bool out_of_reach = true;
 
-	while (n-- > 0)
-		out_of_reach &= pieces[n].ops->recall(reg, &pieces[n]);
+	while (n-- > 0) {
+		if (end_window(reg, &pieces[n])) /* the registration was never within reach */
+			(void)pieces[n].ops->put(reg, &pieces[n]);
+		else
+			out_of_reach &= pieces[n].ops->recall(reg, &pieces[n]);
+	}
 	return out_of_reach;
 }
 
 /** rr_reg_drop - see reg.h */
 void rr_reg_drop(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 {
-	while (n-- > 0)
-		pieces[n].ops->drop(reg, &pieces[n]);
+	while (n-- > 0) {
+		if (end_window(reg, &pieces[n]))
+			(void)pieces[n].ops->put(reg, &pieces[n]);
+		else
+			pieces[n].ops->drop(reg, &pieces[n]);
+	}
 }

@@ -17,12 +17,15 @@
  *               batch     cache, whose evicted entries are deregistered in batches, by a thread
  *               auto      batch, where a monitor keeps it true; what would be dynamic is copied if
  *                         it is little
+ *               window    auto, but the peer gets no key of the registrations: each piece of a call
+ *                         has a memory window over them, where the device can do that (reg_window.c)
  *
  *             Less payload than the threshold (`bounce`) is copied too, unless it is registered.
  * Memory:     A piece remembers who returns it. With `dynamic` nothing is in the peer's reach
  *             outside its call. With `slab` the peer may reach the slab as long as the connection
  *             stands; with a cache, what was used, until it is evicted. A call that is given up has
- *             to end that: rr_reg_recall(), and rr_reg_revoke() where it does not do.
+ *             to end that: rr_reg_recall(), and rr_reg_revoke() where it does not do. Under windows
+ *             nothing is in its reach outside its call: rr_reg_answered() brings it out.
  *
  *             Connections that share a cache share a protection domain, a struct rr_reg_home: they
  *             are those of one domain, over one device, to one server, with the same settings. Keys
@@ -42,8 +45,11 @@
 #define RR_REG_PIECES_MAX 16u /* segments of one chunk; every responder takes that many */
 #define RR_REG_KINDS_MAX 3u
 
+struct rr_ep;
 struct rr_reg;
 struct rr_reg_strategy;
+struct rr_window;
+struct rr_windows;
 
 /* What one piece of memory holds while it is offered. */
 struct rr_reg_piece {
@@ -52,6 +58,13 @@ struct rr_reg_piece {
 	struct rr_segment seg;   /* as the peer is told */
 	struct rr_cache_ref ref; /* reg_cached.c */
 	struct rr_mem *mem;      /* reg_slab.c */
+	struct rr_window *win;   /* over it, or NULL: the key is that of the registration */
+};
+
+/* Waits until pieces are out of reach; embedded. */
+struct rr_reg_closing {
+	unsigned n; /* that are not yet */
+	void (*fn)(struct rr_reg_closing *closing); /* the last one is */
 };
 
 /* A kind of memory. */
@@ -94,6 +107,8 @@ struct rr_reg {
 	struct rr_reg_home *home;
 	struct rr_pd *pd;                /* the home's */
 	const struct rr_reg_strategy *strategy;
+	const char *fallback;            /* why it is not the one that was asked for, or NULL */
+	struct rr_windows *windows;      /* NULL: the peer gets keys of registrations */
 	size_t bounce;                   /* less payload is copied */
 	size_t bounce_dynamic;           /* ... if it would have to be registered for its call */
 	struct list slabs;               /* reg_slab.c; the domain's lock */
@@ -118,6 +133,28 @@ const char *rr_reg_monitor_canonical(const char *name);
 must_check int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev,
 			   const char *peer, const struct rpcrdma_clnt_attr *attr);
 
+/** rr_reg_name - of the strategy in use */
+const char *rr_reg_name(const struct rr_reg *reg);
+
+/** rr_reg_wants_windows - does the strategy want them, and has none yet? */
+bool rr_reg_wants_windows(const struct rr_reg *reg);
+
+/** rr_reg_use_windows - it gets them, on the queue pair of @ep
+ * @remote: the peer is told that it may invalidate what it is offered
+ *
+ * Before anything is offered.
+ *
+ * Return: 0, -ENOMEM.
+ */
+must_check int rr_reg_use_windows(struct rr_reg *reg, struct rr_ep *ep, bool remote);
+
+/** rr_reg_fall_back - it cannot have them, and is what `auto` is
+ * @why: for people, static */
+void rr_reg_fall_back(struct rr_reg *reg, const char *why);
+
+/** rr_reg_end_windows - before the queue pair ends; nothing is offered any more */
+void rr_reg_end_windows(struct rr_reg *reg);
+
 /** rr_reg_fini - all pieces have been put; what lasts, and is not shared, is taken back */
 void rr_reg_fini(struct rr_reg *reg);
 
@@ -137,6 +174,20 @@ void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap);
 /** rr_reg_bytes - what can be registered at once; 0: no limit of ours */
 size_t rr_reg_bytes(const struct rr_reg *reg);
 
+/** rr_reg_keep - [mem, mem+bytes) of rpcrdma_mem_alloc(), the transport's own, as a piece to be lent again
+ * and again; put at last
+ *
+ * Return: as rr_reg_get().
+ */
+must_check int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece *ret);
+
+/** rr_reg_lend - offer the first @len bytes of a piece that is kept; Return: 0; -ENOMEM */
+must_check int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_t len,
+			   unsigned access);
+
+/** rr_reg_unlend - the reverse; Return: whether it is out of reach, though it is kept */
+bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_piece *piece);
+
 /** rr_reg_count - pieces that [0, len) of an iov makes: its entries, less the empty ones */
 unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len);
 
@@ -150,7 +201,27 @@ unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len);
 must_check int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
 			  unsigned access, struct rr_reg_piece *pieces, unsigned *ret_n);
 
-/** rr_reg_put - the reverse
+/** rr_reg_bind - the requests that have to go in front of the Send that tells of the pieces
+ * @tail: where the chain goes on; moved
+ *
+ * Return: how many they are. They go to the device now.
+ */
+unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+		     struct rr_wr ***tail);
+
+/** rr_reg_taken_back - the peer has invalidated @key
+ * Return: whether it is that of one of these pieces, and might be */
+bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n, uint32_t key);
+
+/** rr_reg_answered - the call is over: bring what is under windows out of reach, which may take time
+ * @closing: counts what does; its fn runs, not from inside, when there is nothing left
+ *
+ * Then, or earlier if that cannot be waited for, the pieces are put.
+ */
+void rr_reg_answered(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+		     struct rr_reg_closing *closing);
+
+/** rr_reg_put - the reverse of get
  * Return: false when some of it lost its pages meanwhile: what was to come there may be lost */
 bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
 

@@ -37,7 +37,7 @@ static bool dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	int rc = rr_mr_dereg(piece->mr);
 
-	assert(!rc); /* -EBUSY needs a window bound over it, and nobody binds over these */
+	assert(!rc); /* -EBUSY needs a window bound over it, and that was put before */
 	(void)rc;
 	piece->mr = NULL;
 	rr_count(reg->engine, deregs, 1);

@@ -40,7 +40,7 @@ static void slab_free(struct slab_mr *s)
 {
 	int rc = rr_mr_dereg(s->mr);
 
-	assert(!rc); /* no windows are bound over slabs */
+	assert(!rc); /* no window is bound over it: those go with their calls */
 	(void)rc;
 	list_del(&s->by_mem);
 	list_del(&s->by_reg);
@@ -49,13 +49,15 @@ static void slab_free(struct slab_mr *s)
 
 static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret)
 {
+	unsigned access = RR_ACCESS_LOCAL_WRITE |
+			  (reg->windows ? (unsigned)RR_ACCESS_MW_BIND : RR_ACCESS_REMOTE);
 	struct slab_mr *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s)
 		return -ENOMEM;
-	rc = rr_provider_reg(&mem->x, reg->pd, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, &s->mr);
-	if (rc == -EFAULT && mem->given) /* it may be there to be read only */
+	rc = rr_provider_reg(&mem->x, reg->pd, access, &s->mr);
+	if (rc == -EFAULT && mem->given && !reg->windows) /* it may be there to be read only */
 		rc = rr_provider_reg(&mem->x, reg->pd, RR_ACCESS_REMOTE_READ, &s->mr);
 	if (rc) {
 		free(s);

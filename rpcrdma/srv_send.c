@@ -30,14 +30,20 @@
 
 /* ---- the end of a request ---- */
 
+/* What was mapped of the peer's memory is used by now, and it waits to have it back. */
+static void end_direct(struct rr_rreq *rr)
+{
+	while (rr->ntokens > 0)
+		rr_qp_direct_end(rr_rreq_conn(rr)->ep->qp, rr->tokens[--rr->ntokens]);
+}
+
 void rr_srv_release(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	struct rpcrdma_engine *e = c->base.engine;
 
 	assert(!rr->rc && !rr->ops_out);
-	while (rr->ntokens > 0)
-		rr_qp_direct_end(c->ep->qp, rr->tokens[--rr->ntokens]);
+	end_direct(rr);
 	if (rr->sc)
 		rr_ep_put_send(rr->sc);
 	if (rr->call_buf)
@@ -150,6 +156,7 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 	if (rr->rc)
 		rr_srv_recv_done(c, rr->rc);
 	rr->rc = NULL;
+	end_direct(rr);
 	rr_ep_post(c->ep, &rr->post);
 }
 

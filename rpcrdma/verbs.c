@@ -266,8 +266,9 @@ static int fill_attr(struct verbs_fabric *f, bool unsafe_inv)
 		.cq_max = CQ_MAX, /* made of as many of the device's as it takes */
 		.rd_atom_max = limit(MIN(dev.max_qp_rd_atom, dev.max_qp_init_rd_atom), RD_ATOM_MAX),
 		.msg_bytes_max = port.max_msg_sz,
-		.windows = inv_ok && windows_work(f, &dev),
+		.windows = windows_work(f, &dev),
 		.send_inv = inv_ok && (dev.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS),
+		.remote_inv = inv_ok,
 		.client_direct = false,
 	};
 	snprintf(f->base.attr.device, sizeof(f->base.attr.device), "%s", name);

@@ -17,8 +17,8 @@
 
 struct rr_verbs_attr {
 	const char *device;   /* "mlx5_0"; NULL: the first with an active port, hardware first */
-	bool unsafe_inv;      /* tests: windows and Send-With-Invalidate also where a mistake of
-	                       * either end crashes the host's kernel (rxe) */
+	bool unsafe_inv;      /* tests: peers may invalidate, and so may we for them, also where a
+	                       * mistake crashes the kernel of whose memory it is (rxe) */
 	/* A listener at no address in particular was asked by way of another device: whose fabric
 	 * is that? Called by cm_process; NULL: there is none, and the peer is turned away. */
 	int (*sibling)(void *ctx, const char *device, struct rr_fabric **ret);

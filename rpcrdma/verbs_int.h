@@ -39,7 +39,9 @@ enum verbs_quirk {
 	/* A receive that carried an invalidation shows the kernel's flag, 4, not IBV_WC_WITH_INV. */
 	QUIRK_WITH_INV_IS_4 = 1u << 0,
 	/* Invalidating what is not valid, from here or by the peer, is a NULL dereference in the
-	 * kernel, and a window's bounds are not checked at all: both are off unless asked for. */
+	 * kernel: we never do it ourselves (struct verbs_mw), but peers are not told that they may, nor
+	 * is it done for them, unless asked for. A window's bounds are not checked at all: the region's
+	 * are. */
 	QUIRK_UNSAFE_INV = 1u << 1,
 	/* QUIRK_LATE_RECV: a receive posted to a queue pair that is in the error state already is not
 	 * flushed; a further move to the error state does it. So the owner's qp_disconnect() moves it

@@ -118,6 +118,8 @@ static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain
 	ADD(l, s, rnr);
 	ADD(l, s, regs);
 	ADD(l, s, deregs);
+	ADD(l, s, binds);
+	ADD(l, s, local_invs);
 	ADD(l, s, invalidations);
 	ADD(l, s, conns);
 	ADD(l, s, conns_total);

@@ -32,7 +32,7 @@ static void attributes(void **state)
 	assert_false(fabric->attr.client_direct);
 	assert_int_equal(rr_verbs_open(NULL, &f), 0);
 	if (!strncmp(f->attr.device, "rxe", 3))
-		assert_true(!f->attr.windows && !f->attr.send_inv);
+		assert_true(!f->attr.remote_inv && !f->attr.send_inv);
 	rr_fabric_close(f);
 }
 

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * reg_window.c - memory windows over registrations: a key that lives as long as its call
+ *
+ * Operation:  A window (type 2B) gives memory that is registered already a key of its own, good for
+ *             one queue pair, one range and one right. Its bind goes out in front of the Send that
+ *             tells the peer of it, in the same chain, and nobody waits for it; it is taken back
+ *             before the call is done:
+ *
+ *                            take            bind, with R             the peer's Send
+ *                    FREE ---------> READY ----------------> PENDING -----------------> FREE
+ *                      ^  put          |                        |  answered otherwise
+ *                      '---------------|                        v
+ *                      |               '--- bind, no R ---->  BOUND
+ *                      |  completion                            |  answered
+ *                      '------------------ INV_POSTED <---------'
+ *
+ *                 FREE         no key of it is valid; in the pool, or still with its call
+ *                 READY        its key is known, its bind not posted: nothing is reached
+ *                 BOUND        within reach, and we alone take it back
+ *                 PENDING      within reach, and the peer may take it back with its answer (RFC 8797)
+ *                 INV_POSTED   LOCAL_INV is in line; out of reach when that completes
+ *
+ *             So a bind has one end: the peer's invalidation, or ours once the peer has given up its
+ *             right by answering without it, or, from every state, the window's own end (a call that
+ *             was given up, a connection that breaks). There are machines that do not survive a
+ *             second invalidation of one bind (verbs_int.h), and no NIC forgives it.
+ *
+ *             The LOCAL_INVs that one pass of the engine asks for go out as one chain, of which the
+ *             first window's rr_post tells the end.
+ * Memory:     Windows are made when they are needed for the first time and used again, the one that
+ *             was free longest first: a key comes again after 256 binds of its window. A window that
+ *             is given up while its LOCAL_INV is on the way is freed when that has completed.
+ * Threads:    The connection's.
+ * Errors:     On a connection that has broken a LOCAL_INV may not have been carried out: its window is
+ *             deallocated, which is as good.
+ * See:        RFC 8797 section 4.2; RFC 8166 section 4.4.1; doc/protocol.md section 5.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "reg_window.h"
+
+#define CHAIN_MAX 16u
+
+enum window_state {
+	WINDOW_FREE,
+	WINDOW_READY,
+	WINDOW_BOUND,
+	WINDOW_PENDING,
+	WINDOW_INV_POSTED,
+};
+
+struct rr_window {
+	struct list all;                /* ws->all */
+	struct list link;               /* ws->free, ws->dirty or ws->ended */
+	struct rr_windows *ws;
+	struct rr_mw *mw;               /* NULL: deallocated, the rest waits for `post` */
+	enum window_state state;
+	uint32_t key;
+	struct rr_wr wr;                /* its bind, then its invalidation */
+	struct rr_post post;            /* of a chain that begins with it */
+	struct rr_reg_closing *closing; /* who waits for the invalidation */
+};
+
+struct rr_windows {
+	struct rpcrdma_engine *engine;
+	struct rr_pd *pd;
+	struct rr_ep *ep;
+	bool remote;
+	struct list all;
+	struct list free;               /* the longest first */
+	struct list dirty;              /* INV_POSTED, and not in a chain yet */
+	struct list ended;              /* taken back, and their calls do not know */
+	struct rpcrdma_msg flush;
+	bool flush_out;
+
+	struct rr_post trial;           /* rr_windows_try() */
+	struct rr_wr trial_inv;
+	struct rr_window *tried;
+	void (*on_tried)(void *ctx);
+	void *tried_ctx;
+};
+
+static void free_window(struct rr_window *w)
+{
+	rr_mw_destroy(w->mw);
+	list_del(&w->all);
+	list_del(&w->link);
+	free(w);
+}
+
+static int make_window(struct rr_windows *ws, struct rr_window **ret)
+{
+	struct rr_window *w = calloc(1, sizeof(*w));
+	int rc;
+
+	if (!w)
+		return -ENOMEM;
+	rc = rr_mw_create(ws->pd, &w->mw);
+	if (rc) {
+		free(w);
+		return rc;
+	}
+	w->ws = ws;
+	list_init(&w->link);
+	list_init(&w->post.link);
+	list_add_tail(&ws->all, &w->all);
+	*ret = w;
+	return 0;
+}
+
+/* ---- the end of an invalidation ------------------------------------------------------------- */
+
+static void detach(struct rr_window *w)
+{
+	struct rr_reg_closing *closing = w->closing;
+
+	w->closing = NULL;
+	if (closing)
+		closing->n--;
+}
+
+/* Tells the calls, one at a time: any of them may change what the others hold. */
+static void tell_ended(struct rr_windows *ws)
+{
+	struct list *node;
+
+	while ((node = list_pop(&ws->ended)) != NULL) {
+		struct rr_window *w = list_entry(node, struct rr_window, link);
+		struct rr_reg_closing *closing = w->closing;
+
+		detach(w);
+		if (closing && !closing->n)
+			closing->fn(closing);
+	}
+}
+
+static void on_invalidated(struct rr_post *post, enum rr_wc_status status)
+{
+	struct rr_windows *ws = container_of(post, struct rr_window, post)->ws;
+	struct rr_wr *next;
+
+	for (struct rr_wr *wr = post->first; wr; wr = next) {
+		struct rr_window *w = container_of(wr, struct rr_window, wr);
+
+		next = wr->next;
+		if (!w->mw) {
+			free_window(w);
+			continue;
+		}
+		/* if it was not carried out, rr_window_put() sees to it */
+		w->state = status == RR_WC_OK ? WINDOW_FREE : WINDOW_BOUND;
+		list_add_tail(&ws->ended, &w->link);
+	}
+	tell_ended(ws);
+}
+
+static void flush(struct rr_windows *ws)
+{
+	struct rr_window *first = NULL;
+	struct rr_wr **tail = NULL;
+	struct list *node;
+
+	while ((node = list_pop(&ws->dirty)) != NULL) {
+		struct rr_window *w = list_entry(node, struct rr_window, link);
+
+		w->wr = (struct rr_wr){ .op = RR_WR_LOCAL_INV, .rkey = w->key };
+		rr_count(ws->engine, local_invs, 1);
+		if (!first) {
+			first = w;
+			w->post.first = &w->wr;
+			w->post.n = 0;
+			w->post.fn = on_invalidated;
+		} else {
+			*tail = &w->wr;
+		}
+		tail = &w->wr.next;
+		if (++first->post.n < CHAIN_MAX && !list_is_empty(&ws->dirty))
+			continue;
+		rr_ep_post(ws->ep, &first->post);
+		first = NULL;
+	}
+}
+
+static void on_flush(struct rpcrdma_msg *msg)
+{
+	struct rr_windows *ws = container_of(msg, struct rr_windows, flush);
+
+	ws->flush_out = false;
+	flush(ws);
+}
+
+/* ---- the pool --------------------------------------------------------------------------------- */
+
+/** rr_windows_create - see reg_window.h */
+int rr_windows_create(struct rpcrdma_engine *e, struct rr_pd *pd, struct rr_ep *ep, bool remote,
+		      struct rr_windows **ret)
+{
+	struct rr_windows *ws = calloc(1, sizeof(*ws));
+
+	if (!ws)
+		return -ENOMEM;
+	ws->engine = e;
+	ws->pd = pd;
+	ws->ep = ep;
+	ws->remote = remote;
+	ws->flush.fn = on_flush;
+	list_init(&ws->all);
+	list_init(&ws->free);
+	list_init(&ws->dirty);
+	list_init(&ws->ended);
+	*ret = ws;
+	return 0;
+}
+
+/** rr_windows_destroy - see reg_window.h */
+void rr_windows_destroy(struct rr_windows *ws)
+{
+	if (!ws)
+		return;
+	if (ws->flush_out)
+		rr_engine_undefer(ws->engine, &ws->flush);
+	list_for_each_safe(node, &ws->all)
+		free_window(list_entry(node, struct rr_window, all));
+	free(ws);
+}
+
+/** rr_windows_remote - see reg_window.h */
+bool rr_windows_remote(const struct rr_windows *ws)
+{
+	return ws->remote;
+}
+
+static void on_trial(struct rr_post *post, enum rr_wc_status status)
+{
+	struct rr_windows *ws = container_of(post, struct rr_windows, trial);
+
+	if (status != RR_WC_OK)
+		return; /* so is the connection, and the window goes with it */
+	ws->tried->state = WINDOW_FREE;
+	rr_window_put(ws, ws->tried);
+	ws->on_tried(ws->tried_ctx);
+}
+
+/** rr_windows_try - see reg_window.h */
+int rr_windows_try(struct rr_windows *ws, struct rr_mr *mr, void (*tried)(void *ctx), void *ctx)
+{
+	uint32_t key;
+	int rc;
+
+	rc = rr_window_take(ws, mr, mr->addr, mr->len, RR_ACCESS_REMOTE_READ, &ws->tried, &key);
+	if (rc)
+		return rc;
+	/* nobody is told of its key: both requests go at once */
+	ws->on_tried = tried;
+	ws->tried_ctx = ctx;
+	ws->trial_inv = (struct rr_wr){ .op = RR_WR_LOCAL_INV, .rkey = key };
+	ws->tried->wr.next = &ws->trial_inv;
+	ws->tried->state = WINDOW_INV_POSTED;
+	ws->trial = (struct rr_post){ .first = &ws->tried->wr, .n = 2, .fn = on_trial };
+	list_init(&ws->trial.link);
+	rr_ep_post(ws->ep, &ws->trial);
+	return 0;
+}
+
+/* ---- a window's life ------------------------------------------------------------------------- */
+
+/** rr_window_take - see reg_window.h */
+int rr_window_take(struct rr_windows *ws, struct rr_mr *mr, void *addr, size_t len, unsigned access,
+		   struct rr_window **ret, uint32_t *ret_key)
+{
+	struct list *node = list_pop(&ws->free);
+	struct rr_window *w;
+	int rc;
+
+	if (node) {
+		w = list_entry(node, struct rr_window, link);
+	} else {
+		rc = make_window(ws, &w);
+		if (rc)
+			return rc;
+	}
+	assert(w->state == WINDOW_FREE && !w->closing);
+	w->key = rr_mw_next_rkey(w->mw->rkey);
+	w->wr = (struct rr_wr){
+		.op = RR_WR_BIND,
+		.rkey = w->key,
+		.bind = { .mw = w->mw, .mr = mr, .addr = addr, .len = len,
+			  .access = access & RR_ACCESS_REMOTE },
+	};
+	w->state = WINDOW_READY;
+	*ret = w;
+	*ret_key = w->key;
+	return 0;
+}
+
+/** rr_window_bind - see reg_window.h */
+struct rr_wr *rr_window_bind(struct rr_windows *ws, struct rr_window *w)
+{
+	assert(w->state == WINDOW_READY);
+	w->state = ws->remote ? WINDOW_PENDING : WINDOW_BOUND;
+	rr_count(ws->engine, binds, 1);
+	return &w->wr;
+}
+
+/** rr_window_answered - see reg_window.h */
+void rr_window_answered(struct rr_windows *ws, struct rr_window *w, struct rr_reg_closing *closing)
+{
+	if (w->state == WINDOW_FREE)
+		return; /* with the answer */
+	/* the peer has answered: it will not invalidate it any more */
+	assert(w->state == WINDOW_PENDING || w->state == WINDOW_BOUND);
+	w->state = WINDOW_INV_POSTED;
+	w->closing = closing;
+	closing->n++;
+	list_add_tail(&ws->dirty, &w->link);
+	if (!ws->flush_out)
+		rr_engine_defer(ws->engine, &ws->flush);
+	ws->flush_out = true;
+}
+
+/** rr_window_taken_back - see reg_window.h */
+bool rr_window_taken_back(struct rr_windows *ws, struct rr_window *w, uint32_t key)
+{
+	if (!ws->remote || w->state != WINDOW_PENDING || w->key != key)
+		return false;
+	w->state = WINDOW_FREE;
+	return true;
+}
+
+/** rr_windows_taken_back - see reg_window.h */
+void rr_windows_taken_back(struct rr_windows *ws, uint32_t key)
+{
+	list_for_each(node, &ws->all) {
+		struct rr_window *w = list_entry(node, struct rr_window, all);
+
+		if (w->key == key && (w->state == WINDOW_PENDING || w->state == WINDOW_BOUND))
+			w->state = WINDOW_FREE;
+	}
+}
+
+/** rr_window_put - see reg_window.h
+ *
+ * One that is not FREE or READY is given up, and goes for good. If its LOCAL_INV is on the way, that may
+ * then fail, and cost the connection.
+ */
+void rr_window_put(struct rr_windows *ws, struct rr_window *w)
+{
+	bool in_chain = w->state == WINDOW_INV_POSTED && !list_is_linked(&w->link);
+
+	list_del(&w->link);
+	detach(w);
+	if (w->state == WINDOW_FREE || w->state == WINDOW_READY) {
+		w->state = WINDOW_FREE;
+		list_add_tail(&ws->free, &w->link);
+	} else if (in_chain) {
+		rr_mw_destroy(w->mw);
+		w->mw = NULL;
+	} else {
+		free_window(w);
+	}
+}
