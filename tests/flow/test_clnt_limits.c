@@ -547,22 +547,9 @@ static void abandon(bool by_deadline, const char *registration, bool slab)
 
 	open_both(&so4k, &ca);
 	still_works();
-	talk_init(&c, WIRE_GET, 9001);
-	if (slab) {
+	if (slab)
 		assert_int_equal(rpcrdma_mem_alloc(domain, 16384, &mem), 0);
-		free(c.mem);
-		c.mem = mem;
-		memset(c.mem, 0xee, 9002);
-	}
-	c.get_args.count = 9001;
-	c.sink = (struct iovec){ c.mem, 9001 };
-	c.call.encode = (xdrproc_t)xdr_wire_get_args;
-	c.call.args = &c.get_args;
-	c.call.decode = (xdrproc_t)xdr_wire_get_res;
-	c.call.res = &c.get_res;
-	c.call.sink = &c.sink;
-	c.call.sinkcnt = 1;
-	c.call.reply_max = 8;
+	get_init(&c, mem, 9001);
 	if (by_deadline)
 		c.call.deadline_ms = 20;
 	talk_go(&c);

@@ -157,9 +157,15 @@ static inline void start_null(struct talk_call *c)
 	talk_go(c);
 }
 
-static inline void start_get(struct talk_call *c, uint32_t bytes)
+/* A GET into @mem, of at least a byte more, or into memory of its own where that is NULL. */
+static inline void get_init(struct talk_call *c, void *mem, uint32_t bytes)
 {
 	talk_init(c, WIRE_GET, bytes);
+	if (mem) {
+		free(c->mem);
+		c->mem = mem;
+		memset(mem, 0xee, bytes + 1);
+	}
 	c->get_args.count = bytes;
 	c->sink = (struct iovec){ c->mem, bytes };
 	c->call.encode = (xdrproc_t)xdr_wire_get_args;
@@ -169,6 +175,11 @@ static inline void start_get(struct talk_call *c, uint32_t bytes)
 	c->call.sink = &c->sink;
 	c->call.sinkcnt = bytes ? 1 : 0;
 	c->call.reply_max = 8;
+}
+
+static inline void start_get(struct talk_call *c, uint32_t bytes)
+{
+	get_init(c, NULL, bytes);
 	talk_go(c);
 }
 
@@ -329,9 +340,16 @@ static inline void answer_encode(void)
 	}
 }
 
+/* The key to be invalidated with the next answer; 0: none */
+static uint32_t inv_key;
+
 static inline void answer_send(void)
 {
-	assert_int_equal(raw_server_send(&srv, ans.raw, ans.raw_len), RR_WC_OK);
+	uint32_t key = inv_key;
+
+	inv_key = 0;
+	assert_int_equal(key ? raw_server_send_inv(&srv, ans.raw, ans.raw_len, key) :
+			       raw_server_send(&srv, ans.raw, ans.raw_len), RR_WC_OK);
 }
 
 static inline void reply(void)

@@ -234,6 +234,17 @@ enum rr_wc_status raw_server_send(struct raw_server *s, const void *msg, size_t 
 	return run(s, &wr, false);
 }
 
+enum rr_wc_status raw_server_send_inv(struct raw_server *s, const void *msg, size_t len,
+				      uint32_t rkey)
+{
+	struct rr_sge sge = { .addr = s->mem + SEND_AT, .len = (uint32_t)len, .mr = s->mr };
+	struct rr_wr wr = { .op = RR_WR_SEND_INV, .sge = &sge, .nsge = 1, .rkey = rkey };
+
+	assert_in_range(len, 0, RAW_SERVER_BYTES);
+	memcpy(sge.addr, msg, len);
+	return run(s, &wr, false);
+}
+
 static enum rr_wc_status move(struct raw_server *s, enum rr_wr_op op, const struct rr_segment *seg,
 			      uint64_t off, size_t len)
 {

@@ -78,6 +78,10 @@ const uint8_t *raw_server_recv(struct raw_server *s, uint32_t *ret_len);
 /** raw_server_send - one Send of @len bytes, whatever they are; the client is not pumped */
 enum rr_wc_status raw_server_send(struct raw_server *s, const void *msg, size_t len);
 
+/** raw_server_send_inv - the same, and @rkey of the client is invalidated, whatever that is */
+enum rr_wc_status raw_server_send_inv(struct raw_server *s, const void *msg, size_t len,
+				      uint32_t rkey);
+
 /** raw_server_write, raw_server_read - RDMA Write or Read of @len bytes at @off of @seg, whatever
  * the segment's own length; the client is pumped until it is over */
 enum rr_wc_status raw_server_write(struct raw_server *s, const struct rr_segment *seg, uint64_t off,

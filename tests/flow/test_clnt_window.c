@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_clnt_window.c - memory windows of the requester (reg_window.c), seen from a responder that
+ *                      invalidates, or writes late, as the test wants
+ *
+ * The numbers are those of the checklist in doc/protocol.md. What the local fabric does not forgive
+ * (bounds, a second invalidation, another queue pair) ends the connection here as on a NIC.
+ */
+#include <sys/mman.h>
+
+#include "clnt_talk.h"
+#include "engine_int.h"
+
+static const struct raw_server_opts so4k = { .priv = priv4k, .priv_len = sizeof(priv4k) };
+
+/* How a window comes to its end. */
+enum way {
+	BY_ANSWER, /* R is said, and the server invalidates with its answer */
+	BY_CLIENT, /* R is said, and the server does not */
+	NO_R,      /* it was not told that it may */
+	WAYS,
+};
+
+static struct rr_fabric *fabric;
+
+/* A client of a domain of its own, so that counters begin at 0 and hooks are its own. */
+static void begin(const struct rr_local_attr *local, const struct rpcrdma_clnt_attr *attr)
+{
+	struct rpcrdma_domain_attr da = { .local = local };
+	struct rpcrdma_clnt_attr ca = { 0 };
+	struct rr_dev *dev;
+
+	if (attr)
+		ca = *attr;
+	ca.registration = "window";
+	rpcrdma_engine_destroy(engine);
+	rpcrdma_domain_destroy(domain);
+	assert_int_equal(rpcrdma_domain_create(&da, &domain), 0);
+	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);
+	assert_int_equal(rr_domain_dev(domain, RPCRDMA_LOCAL, &dev), 0);
+	fabric = dev->fabric;
+	open_both(&so4k, &ca);
+}
+
+/* Connected, and the first call is over: there are credits. */
+static void begin_way(const struct rr_local_attr *local, enum way way)
+{
+	struct rpcrdma_clnt_attr ca = { .no_private_data = way == NO_R };
+
+	begin(local, &ca);
+	still_works();
+	assert_int_equal(srv.client_priv.remote_inv, way != NO_R);
+}
+
+static struct rpcrdma_stats stats(void)
+{
+	struct rpcrdma_stats s;
+
+	rpcrdma_domain_stats(domain, &s);
+	return s;
+}
+
+static struct rpcrdma_clnt_info info(void)
+{
+	struct rpcrdma_clnt_info i;
+
+	rpcrdma_clnt_info(clnt, &i);
+	return i;
+}
+
+/* What was heard last is answered, and ends as @way says: the first of its handles. */
+static void taken_back(enum way way)
+{
+	inv_key = 0;
+	if (way != BY_ANSWER)
+		return;
+	if (heard.nwrites)
+		inv_key = heard.writes[0].segs[0].handle;
+	else if (heard.nreads)
+		inv_key = heard.reads[0].seg.handle;
+	else
+		inv_key = heard.reply.segs[0].handle;
+}
+
+/* @seg was offered with a call that is over: whoever uses it loses his connection, and no more. */
+static void assert_out_of_reach(const struct rr_segment *seg, const uint8_t *mem, size_t bytes)
+{
+	unsigned lost = srv.lost;
+	uint8_t copy[16], *before = malloc(bytes);
+
+	assert_non_null(before);
+	memcpy(before, mem, bytes);
+	assert_int_equal(raw_server_write(&srv, seg, 0, "too late to write", 16), RR_WC_REM_ACCESS);
+	assert_memory_equal(mem, before, bytes);
+	raw_server_until(&srv, &srv.lost, lost + 1);
+	still_works();
+	assert_int_not_equal(raw_server_read(&srv, seg, 0, copy, sizeof(copy)), RR_WC_OK);
+	raw_server_until(&srv, &srv.lost, lost + 2);
+	still_works();
+	free(before);
+}
+
+/* ---- counted -------------------------------------------------------------------------------- */
+
+/* A bind for each operation, in the chain of its Send, and one invalidation at most. */
+static void one_bind_and_one_end(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < WAYS * 2; k++) {
+		enum way way = k / 2;
+		struct rpcrdma_stats was, is;
+		struct talk_call c;
+		void *mem = NULL;
+
+		begin_way(NULL, way);
+		if (k % 2)
+			assert_int_equal(rpcrdma_mem_alloc(domain, 10000, &mem), 0);
+		was = stats();
+		for (unsigned i = 0; i < 10; i++) {
+			get_init(&c, mem, 9001);
+			talk_go(&c);
+			hear();
+			assert_int_equal(heard.writes[0].nsegs, 1);
+			taken_back(way);
+			answer_get(9001);
+			ended(&c, 0);
+			assert_pattern(c.mem, 9001);
+			if (!mem)
+				talk_fini(&c);
+		}
+		is = stats();
+		assert_int_equal(is.binds - was.binds, 10);
+		assert_int_equal(is.invalidations - was.invalidations, way == BY_ANSWER ? 10 : 0);
+		assert_int_equal(is.local_invs - was.local_invs, way == BY_ANSWER ? 0 : 10);
+		assert_int_equal(is.posts - was.posts, 10 + (way == BY_ANSWER ? 0 : 10));
+		assert_int_equal(is.regs - was.regs, mem ? 1 : 10);
+		assert_int_equal(srv.conns, 1);
+		assert_string_equal(info().registration, "window");
+		assert_null(info().fallback);
+		rpcrdma_mem_free(domain, mem);
+		close_both();
+	}
+}
+
+/* Windows of calls that are answered together are taken back together. */
+static void one_chain_for_many(void **state)
+{
+	static struct talk_call c[32];
+	static struct answer answers[32];
+	struct rpcrdma_stats was, is;
+
+	(void)state;
+	begin_way(NULL, BY_CLIENT);
+	for (unsigned i = 0; i < 32; i++) {
+		start_get(&c[i], 9001);
+		raw_server_settle(&srv);
+	}
+	for (unsigned i = 0; i < 32; i++) {
+		hear();
+		answer_begin(RR_MSG);
+		answer_word(0);
+		fill_chunk(&heard.writes[0], 9001);
+		rr_chunk_return(&heard.writes[0], 9001, &ans.hdr.writes[0]);
+		answer_word(9001);
+		answer_encode();
+		answers[i] = ans;
+	}
+	was = stats();
+	for (unsigned i = 0; i < 32; i++) /* the client does not run in between */
+		assert_int_equal(raw_server_send(&srv, answers[i].raw, answers[i].raw_len), RR_WC_OK);
+	for (unsigned i = 0; i < 32; i++) {
+		ended(&c[i], 0);
+		assert_pattern(c[i].mem, 9001);
+		talk_fini(&c[i]);
+	}
+	is = stats();
+	assert_int_equal(is.local_invs - was.local_invs, 32);
+	assert_in_range(is.posts - was.posts, 2, 4);
+	close_both();
+}
+
+/* ---- out of reach: items 63, 68 ------------------------------------------------------------- */
+
+/* Each shape of a call, each end of a window: what was offered is of no use after the call. */
+static void item63_late_after_the_reply(void **state)
+{
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		struct rr_segment s;
+		struct talk_call c;
+
+		begin_way(NULL, way);
+		start_get(&c, 9001);
+		hear();
+		s = heard.writes[0].segs[0];
+		taken_back(way);
+		answer_get(9001);
+		ended(&c, 0);
+		assert_pattern(c.mem, 9001);
+		assert_out_of_reach(&s, c.mem, 9001);
+		talk_fini(&c);
+		start_put(&c, 9001);
+		hear();
+		s = heard.reads[0].seg;
+		taken_back(way);
+		answer_put(9001);
+		ended(&c, 0);
+		assert_out_of_reach(&s, c.mem, 9001);
+		talk_fini(&c);
+		start_big(&c, 20000); /* memory of the client's own */
+		hear();
+		s = heard.reply.segs[0];
+		taken_back(way);
+		answer_begin(RR_NOMSG);
+		answer_big(20000);
+		into_reply_chunk();
+		reply();
+		ended(&c, 0);
+		assert_out_of_reach(&s, c.mem, 0);
+		talk_fini(&c);
+		close_both();
+	}
+}
+
+/* Chaos delays an invalidation that was posted: the call waits for it, not for its post. */
+static void item63_done_is_out_of_reach(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 60; seed++) {
+		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct rr_segment s;
+		struct talk_call c;
+
+		begin_way(&local, seed % 2 ? BY_CLIENT : NO_R);
+		start_get(&c, 9001);
+		hear();
+		s = heard.writes[0].segs[0];
+		answer_get(9001);
+		while (!c.done)
+			raw_server_poll(&srv);
+		assert_pattern(c.mem, 9001);
+		assert_int_equal(raw_server_write(&srv, &s, 0, "too late", 8), RR_WC_REM_ACCESS);
+		assert_pattern(c.mem, 9001);
+		talk_fini(&c);
+		close_both();
+	}
+}
+
+/* Given up, and the memory is used for another call at once: a server that writes what it still means to
+ * for the first one does not get there. */
+static void item68_given_up_and_used_again(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < WAYS * 4; k++) {
+		bool by_deadline = k & 1, slab = k & 2;
+		struct talk_call c, next;
+		struct rr_segment s;
+		void *mem;
+
+		begin_way(NULL, k / 4);
+		assert_int_equal(rpcrdma_mem_alloc(domain, 10000, &mem), 0);
+		if (!slab)
+			mem = malloc(10000);
+		assert_non_null(mem);
+		get_init(&c, mem, 9001);
+		c.call.deadline_ms = by_deadline ? 20 : 0;
+		talk_go(&c);
+		hear();
+		s = heard.writes[0].segs[0];
+		if (!by_deadline)
+			rpcrdma_clnt_cancel(clnt, &c.call);
+		ended(&c, by_deadline ? -ETIMEDOUT : -ECANCELED);
+		assert_untouched(&c, 0);
+		get_init(&next, mem, 9001);
+		talk_go(&next);
+		hear(); /* it has a window of its own over the same memory */
+		assert_int_not_equal(heard.writes[0].segs[0].handle, s.handle);
+		assert_int_equal(raw_server_write(&srv, &s, 0, "too late", 8), RR_WC_REM_ACCESS);
+		assert_untouched(&next, 0);
+		raw_server_until(&srv, &srv.conns, 2);
+		hear(); /* the other call comes again */
+		answer_get(9001);
+		ended(&next, 0);
+		assert_pattern(mem, 9001);
+		if (!slab)
+			free(mem);
+		close_both();
+	}
+}
+
+/* A call is given up, or its client, while its answer is here and waits for its windows. */
+static void given_up_while_taken_back(void **state)
+{
+	unsigned waited = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed < 40; seed++) {
+		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		bool destroyed = seed % 3 == 0;
+		struct rpcrdma_stats was;
+		struct rr_segment s;
+		struct talk_call c;
+
+		begin_way(&local, BY_CLIENT);
+		was = stats();
+		start_get(&c, 9001);
+		hear();
+		s = heard.writes[0].segs[0];
+		answer_get(9001);
+		while (!c.done && stats().local_invs == was.local_invs)
+			rpcrdma_engine_poll(engine);
+		waited += !c.done;
+		if (destroyed) {
+			rpcrdma_clnt_destroy(clnt);
+			clnt = NULL;
+		} else if (!c.done) {
+			rpcrdma_clnt_cancel(clnt, &c.call);
+		}
+		assert_int_equal(c.done, 1);
+		memset(c.mem, 0xee, 9001);
+		assert_int_not_equal(raw_server_write(&srv, &s, 0, "too late", 8), RR_WC_OK);
+		assert_untouched(&c, 0);
+		if (!destroyed)
+			still_works();
+		talk_fini(&c);
+		close_both();
+	}
+	assert_true(waited > 5);
+}
+
+static void start_put_pieces(struct talk_call *c)
+{
+	talk_init(c, WIRE_PUT, 16000);
+	for (unsigned i = 0; i < 8; i++)
+		c->iov[i] = (struct iovec){ c->mem + (size_t)i * 2000, 2000 };
+	c->put_args = (struct wire_put_args){
+		.data = { .length = 16000, .iov = c->iov, .iovcnt = 8 },
+	};
+	c->call.encode = (xdrproc_t)xdr_wire_put_args;
+	c->call.args = &c->put_args;
+	c->call.decode = (xdrproc_t)xdr_wire_put_res;
+	c->call.res = &c->put_res;
+	c->call.reply_max = 8;
+	talk_go(c);
+}
+
+/* A call whose Send waits for room in the queue: nothing of it ever goes out. */
+static void given_up_in_line(void **state)
+{
+	struct rr_local_attr local = { .hooks.chaos_seed = 11 };
+	struct rpcrdma_clnt_attr ca = { .credits = 8 };
+	struct rpcrdma_stats was, is;
+	struct talk_call c[6];
+
+	(void)state;
+	begin(&local, &ca);
+	still_works();
+	raw_server_settle(&srv);
+	was = stats();
+	for (unsigned i = 0; i < 6; i++)
+		start_put_pieces(&c[i]); /* nine requests each, of 39; nothing moves in between */
+	is = stats();
+	assert_int_equal(is.sq_waits - was.sq_waits, 2);
+	assert_int_equal(is.posts - was.posts, 4);
+	rpcrdma_clnt_cancel(clnt, &c[4].call);
+	ended(&c[4], -ECANCELED);
+	for (unsigned i = 0; i < 5; i++) {
+		hear();
+		assert_int_equal(heard.nreads, 8);
+		answer_put(16000);
+	}
+	assert_false(hear_one());
+	for (unsigned i = 0; i < 6; i++) {
+		if (i != 4)
+			ended(&c[i], 0);
+		talk_fini(&c[i]);
+	}
+	for (unsigned i = 0; i < 20; i++)
+		still_works(); /* and its credit is back */
+	assert_int_equal(srv.conns, 1);
+	close_both();
+}
+
+/* ---- only what was offered, only once, and only if it was said: items 62, 64 ----------------- */
+
+static const struct rr_fabric_ops *true_ops;
+static struct rr_fabric_ops watched_ops;
+static unsigned remote_regs;
+
+static int watch_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
+{
+	remote_regs += (attr->access & RR_ACCESS_REMOTE) != 0;
+	return true_ops->mr_reg(pd, attr, ret);
+}
+
+/* Every shape of a call, and memory that may only be read: with R said not one key of a registration. */
+static void item62_nothing_but_windows(void **state)
+{
+	uint8_t *ro = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(ro, MAP_FAILED);
+	for (uint32_t i = 0; i < 9001; i++)
+		ro[i] = wire_byte(i);
+	assert_int_equal(mprotect(ro, 12288, PROT_READ), 0);
+	for (int r = 0; r < 2; r++) {
+		struct rr_segment seg;
+		struct talk_call c;
+		uint8_t copy[9001];
+
+		begin_way(NULL, r ? BY_ANSWER : NO_R);
+		true_ops = fabric->ops;
+		watched_ops = *true_ops;
+		watched_ops.mr_reg = watch_reg;
+		fabric->ops = &watched_ops;
+		remote_regs = 0;
+		start_put(&c, 9001);
+		hear();
+		answer_put(9001);
+		ended(&c, 0);
+		talk_fini(&c);
+		start_big(&c, 20000);
+		hear();
+		answer_begin(RR_NOMSG);
+		answer_big(20000);
+		into_reply_chunk();
+		reply();
+		ended(&c, 0);
+		talk_fini(&c);
+		still_works();
+		assert_int_equal(remote_regs, 0);
+		/* a source that may not be written: a window cannot be had over it */
+		talk_init(&c, WIRE_PUT, 9001);
+		c.iov[0] = (struct iovec){ ro, 9001 };
+		c.put_args = (struct wire_put_args){
+			.data = { .length = 9001, .iov = c.iov, .iovcnt = 1 },
+		};
+		c.call.encode = (xdrproc_t)xdr_wire_put_args;
+		c.call.args = &c.put_args;
+		c.call.decode = (xdrproc_t)xdr_wire_put_res;
+		c.call.res = &c.put_res;
+		c.call.reply_max = 8;
+		talk_go(&c);
+		hear();
+		assert_int_equal(heard.nreads, 1);
+		seg = heard.reads[0].seg;
+		assert_int_equal(seg.offset == (uintptr_t)ro, !r); /* with R it goes by a copy */
+		assert_int_equal(raw_server_read(&srv, &seg, 0, copy, 9001), RR_WC_OK);
+		assert_pattern(copy, 9001);
+		taken_back(r ? BY_ANSWER : NO_R);
+		answer_put(9001);
+		ended(&c, 0);
+		talk_fini(&c);
+		assert_out_of_reach(&seg, ro, 9001);
+		fabric->ops = true_ops;
+		close_both();
+	}
+	munmap(ro, 12288);
+}
+
+/* What a server may do wrong with its right, or without it: its connection ends, and nothing else. */
+enum wrong {
+	WITHOUT_LEAVE, /* R was not said */
+	OF_ANOTHER,    /* the key of a call that is out */
+	TWICE,         /* the key that went with the answer before */
+	UNKNOWN,       /* nobody's */
+	WITH_NOTHING,  /* with a message that answers no call */
+	AFTERWARDS,    /* of a call that was answered without it, and taken back here */
+	WRONGS,
+};
+
+static void item64_wrong_invalidations(void **state)
+{
+	(void)state;
+	for (enum wrong wrong = 0; wrong < WRONGS; wrong++) {
+		struct rpcrdma_stats was;
+		struct talk_call c, other;
+		uint32_t first;
+
+		begin_way(NULL, wrong == WITHOUT_LEAVE ? NO_R : BY_ANSWER);
+		start_get(&other, 9001);
+		hear();
+		first = heard.writes[0].segs[0].handle;
+		if (wrong == TWICE || wrong == AFTERWARDS) {
+			inv_key = wrong == TWICE ? first : 0;
+			answer_get(9001);
+			ended(&other, 0);
+			talk_fini(&other);
+		}
+		was = stats();
+		start_get(&c, 9001);
+		hear();
+		switch (wrong) {
+		case WITHOUT_LEAVE:
+			inv_key = heard.writes[0].segs[0].handle;
+			break;
+		case UNKNOWN:
+			inv_key = 0x12345678;
+			break;
+		default:
+			inv_key = first;
+			break;
+		}
+		if (wrong == WITH_NOTHING)
+			heard.xid += 1000;
+		answer_get(9001);
+		/* an answer that the device delivered is good; those that are out are asked for again */
+		raw_server_until(&srv, &srv.conns, 2);
+		if (wrong == WITHOUT_LEAVE || wrong == OF_ANOTHER) {
+			ended(&c, 0);
+			assert_pattern(c.mem, 9001);
+			talk_fini(&c);
+		}
+		while (hear_one()) {
+			assert_int_equal(srv.got[srv.taken - 1].conn, 2);
+			answer_get(9001);
+		}
+		if (wrong != WITHOUT_LEAVE && wrong != OF_ANOTHER) {
+			ended(&c, 0);
+			assert_pattern(c.mem, 9001);
+			talk_fini(&c);
+		}
+		if (wrong != TWICE && wrong != AFTERWARDS) {
+			ended(&other, 0);
+			assert_pattern(other.mem, 9001);
+			talk_fini(&other);
+		}
+		assert_int_equal(srv.conns, 2);
+		/* what was invalidated is not once more: not one LOCAL_INV on the connection that ended */
+		if (wrong == OF_ANOTHER || wrong == WITH_NOTHING)
+			assert_in_range(stats().local_invs - was.local_invs, 0, 2);
+		still_works();
+		close_both();
+	}
+}
+
+/* The same answer twice, and the first still waits for its windows. */
+static void item64_answered_twice(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 20; seed++) {
+		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct talk_call c;
+
+		begin_way(&local, BY_CLIENT);
+		start_get(&c, 9001);
+		hear();
+		answer_get(9001);
+		answer_send();
+		ended(&c, 0);
+		assert_pattern(c.mem, 9001);
+		talk_fini(&c);
+		raw_server_settle(&srv);
+		still_works();
+		assert_int_equal(srv.conns, 1);
+		close_both();
+	}
+}
+
+/* ---- shortage, and devices without ----------------------------------------------------------- */
+
+/* No window is to be had: the call waits for one, or fails if nobody has any; never another key. */
+static void shortage_queues(void **state)
+{
+	struct talk_call c[3];
+
+	(void)state;
+	begin_way(NULL, BY_ANSWER);
+	/* two windows are there by now, the trial's first and that of a call, or one */
+	start_get(&c[0], 9001);
+	hear();
+	inv_key = heard.writes[0].segs[0].handle;
+	rr_local_hooks(fabric)->fail_window = 1;
+	start_get(&c[1], 9001);
+	assert_false(hear_one());
+	rr_local_hooks(fabric)->fail_window = 0;
+	answer_get(9001);
+	ended(&c[0], 0);
+	hear();
+	taken_back(BY_ANSWER);
+	answer_get(9001);
+	ended(&c[1], 0);
+	assert_pattern(c[1].mem, 9001);
+	assert_int_equal(srv.conns, 1);
+	for (unsigned i = 0; i < 2; i++)
+		talk_fini(&c[i]);
+	close_both();
+}
+
+static void falls_back_without(void **state)
+{
+	struct rr_local_attr local = { .no_windows = true };
+
+	(void)state;
+	begin(&local, NULL);
+	still_works();
+	assert_string_equal(info().registration, "auto");
+	assert_string_equal(info().fallback, "the device has no memory windows");
+	assert_false(info().remote_inv);
+	assert_false(srv.client_priv.remote_inv);
+	assert_int_equal(srv.conns, 1);
+	close_both();
+}
+
+/* They are there, and the first bind fails: found out before the first call, once for the device. */
+static void falls_back_when_broken(void **state)
+{
+	struct rr_local_attr local = { .hooks.fail_bind = 1 };
+
+	(void)state;
+	begin(&local, NULL);
+	still_works();
+	assert_int_equal(srv.conns, 2);
+	assert_string_equal(info().registration, "auto");
+	assert_string_equal(info().fallback, "memory windows of the device do not work");
+	assert_false(srv.client_priv.remote_inv);
+	assert_int_equal(info().reconnects, 0);
+	rpcrdma_clnt_destroy(clnt);
+	connect_clnt(&(struct rpcrdma_clnt_attr){ .registration = "window" });
+	raw_server_until(&srv, &srv.conns, 3);
+	still_works();
+	assert_int_equal(srv.conns, 3);
+	assert_string_equal(info().registration, "auto");
+	close_both();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		clnt_test_bare(one_bind_and_one_end),
+		clnt_test_bare(one_chain_for_many),
+		clnt_test_bare(item63_late_after_the_reply),
+		clnt_test_bare(item63_done_is_out_of_reach),
+		clnt_test_bare(item68_given_up_and_used_again),
+		clnt_test_bare(given_up_while_taken_back),
+		clnt_test_bare(given_up_in_line),
+		clnt_test_bare(item62_nothing_but_windows),
+		clnt_test_bare(item64_wrong_invalidations),
+		clnt_test_bare(item64_answered_twice),
+		clnt_test_bare(shortage_queues),
+		clnt_test_bare(falls_back_without),
+		clnt_test_bare(falls_back_when_broken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
