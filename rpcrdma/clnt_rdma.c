@@ -129,6 +129,7 @@ void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...)
 	if (l->ending)
 		return;
 	l->ending = true;
+	rr_windows_over(l->reg.windows);
 	l->err = err;
 	va_start(ap, fmt);
 	vsnprintf(l->why, sizeof(l->why), fmt, ap);

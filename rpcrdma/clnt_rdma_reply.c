@@ -28,7 +28,6 @@
 #include "base/wire.h"
 #include "chunk.h"
 #include "clnt_rdma.h"
-#include "reg_window.h"
 
 static void broken(struct rr_verdict *v, const char *why)
 {
@@ -168,9 +167,9 @@ void rr_rcall_finish(struct rr_reg_closing *closing)
 static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx *recv)
 {
 	rc->recv = recv;
-	/* on a connection that ends memory is not asked back, it is taken: at once */
-	if (!l->ending && !rc->verdict.drop)
-		rr_rcall_answered(rc);
+	if (rc->verdict.drop)
+		rr_link_fail(l, -EPROTO, "%s", rc->verdict.why);
+	rr_rcall_answered(rc); /* takes no time on a connection that ends */
 	if (!rc->closing.n)
 		rr_rcall_finish(&rc->closing);
 }
@@ -185,8 +184,6 @@ static void check_invalidation(struct rr_link *l, struct rr_rcall *rc, const str
 	rr_count(l->engine, invalidations, 1);
 	if (rc && rr_rcall_taken_back(rc, wc->inv_rkey))
 		return;
-	if (l->reg.windows)
-		rr_windows_taken_back(l->reg.windows, wc->inv_rkey);
 	rr_link_fail(l, -EPROTO, "server invalidated memory without leave");
 }
 

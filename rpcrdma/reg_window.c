@@ -70,6 +70,7 @@ struct rr_windows {
 	struct rr_pd *pd;
 	struct rr_ep *ep;
 	bool remote;
+	bool over;                      /* the connection ends: nothing is invalidated any more */
 	struct list all;
 	struct list free;               /* the longest first */
 	struct list dirty;              /* INV_POSTED, and not in a chain yet */
@@ -151,7 +152,7 @@ static void on_invalidated(struct rr_post *post, enum rr_wc_status status)
 			free_window(w);
 			continue;
 		}
-		/* if it was not carried out, rr_window_put() sees to it */
+		/* if it was not carried out, being put sees to it */
 		w->state = status == RR_WC_OK ? WINDOW_FREE : WINDOW_BOUND;
 		list_add_tail(&ws->ended, &w->link);
 	}
@@ -185,12 +186,27 @@ static void flush(struct rr_windows *ws)
 	}
 }
 
+/* Nobody knows what a peer does with its right on a connection that ends. */
+static void give_up_dirty(struct rr_windows *ws)
+{
+	struct list *node;
+
+	while ((node = list_pop(&ws->dirty)) != NULL) {
+		list_entry(node, struct rr_window, link)->state = WINDOW_BOUND;
+		list_add_tail(&ws->ended, node);
+	}
+	tell_ended(ws);
+}
+
 static void on_flush(struct rpcrdma_msg *msg)
 {
 	struct rr_windows *ws = container_of(msg, struct rr_windows, flush);
 
 	ws->flush_out = false;
-	flush(ws);
+	if (ws->over)
+		give_up_dirty(ws);
+	else
+		flush(ws);
 }
 
 /* ---- the pool --------------------------------------------------------------------------------- */
@@ -214,6 +230,13 @@ int rr_windows_create(struct rpcrdma_engine *e, struct rr_pd *pd, struct rr_ep *
 	list_init(&ws->ended);
 	*ret = ws;
 	return 0;
+}
+
+/** rr_windows_over - see reg_window.h */
+void rr_windows_over(struct rr_windows *ws)
+{
+	if (ws)
+		ws->over = true;
 }
 
 /** rr_windows_destroy - see reg_window.h */
@@ -309,8 +332,8 @@ struct rr_wr *rr_window_bind(struct rr_windows *ws, struct rr_window *w)
 /** rr_window_answered - see reg_window.h */
 void rr_window_answered(struct rr_windows *ws, struct rr_window *w, struct rr_reg_closing *closing)
 {
-	if (w->state == WINDOW_FREE)
-		return; /* with the answer */
+	if (w->state == WINDOW_FREE || ws->over)
+		return; /* with the answer, or by being put */
 	/* the peer has answered: it will not invalidate it any more */
 	assert(w->state == WINDOW_PENDING || w->state == WINDOW_BOUND);
 	w->state = WINDOW_INV_POSTED;
@@ -329,17 +352,6 @@ bool rr_window_taken_back(struct rr_windows *ws, struct rr_window *w, uint32_t k
 		return false;
 	w->state = WINDOW_FREE;
 	return true;
-}
-
-/** rr_windows_taken_back - see reg_window.h */
-void rr_windows_taken_back(struct rr_windows *ws, uint32_t key)
-{
-	list_for_each(node, &ws->all) {
-		struct rr_window *w = list_entry(node, struct rr_window, all);
-
-		if (w->key == key && (w->state == WINDOW_PENDING || w->state == WINDOW_BOUND))
-			w->state = WINDOW_FREE;
-	}
 }
 
 /** rr_window_put - see reg_window.h

@@ -23,6 +23,10 @@ struct rr_window;
 must_check int rr_windows_create(struct rpcrdma_engine *e, struct rr_pd *pd, struct rr_ep *ep,
 				 bool remote, struct rr_windows **ret);
 
+/** rr_windows_over - the connection ends: from now on nothing is invalidated on it, windows end by being
+ * put. NULL is fine. */
+void rr_windows_over(struct rr_windows *ws);
+
 /** rr_windows_destroy - before the queue pair; every window goes, bound or not. NULL is fine. */
 void rr_windows_destroy(struct rr_windows *ws);
 
@@ -57,9 +61,6 @@ void rr_window_answered(struct rr_windows *ws, struct rr_window *w, struct rr_re
 /** rr_window_taken_back - the peer has invalidated @key
  * Return: whether it was the key of @w, and might */
 bool rr_window_taken_back(struct rr_windows *ws, struct rr_window *w, uint32_t key);
-
-/** rr_windows_taken_back - the peer has invalidated @key, against all rules: never ask for it again */
-void rr_windows_taken_back(struct rr_windows *ws, uint32_t key);
 
 /** rr_window_put - on return nothing is reached through it */
 void rr_window_put(struct rr_windows *ws, struct rr_window *w);
