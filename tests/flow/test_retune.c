@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_server_retune.c - overlap, grain, streams and chunk changed while requests run
+ * test_retune.c - overlap, grain, streams and chunk changed while requests run
+ *
+ * Not one of the test_server_*, which are run again with one credit and with late messages: here two calls
+ * are out while the client does not poll.
  *
  * A request goes to its end as it was cut when it came; one that comes later is cut by the new words.
  * The server may not reach the client's memory by itself, so that nothing moves while the client does
@@ -25,7 +28,7 @@
 #include "server.h"
 #include "server_int.h"
 
-LOG_DEFINE("test_server_retune");
+LOG_DEFINE("test_retune");
 
 #define LEN (1u << 20)
 #define ROUNDS 24u
