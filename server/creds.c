@@ -18,6 +18,7 @@
  */
 #include "creds.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <stddef.h>
@@ -34,7 +35,7 @@
 
 static bool can_assume;
 static gid_t own_gid;
-static _Thread_local bool assumed, exceeding;
+static _Thread_local bool assumed, exceeding, stays;
 static struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3]; /* ours, at the start */
 static struct siphash_key hash_key;
 
@@ -218,9 +219,18 @@ bool creds_are_own(const struct creds *c)
 	return !can_assume || (c->uid == 0 && c->gid == own_gid);
 }
 
+/** creds_stay - see creds.h */
+void creds_stay(void)
+{
+	stays = true;
+}
+
 /** creds_assume - see creds.h */
 int creds_assume(const struct creds *c)
 {
+	if (stays && creds_are_own(c))
+		return 0;
+	assert(!stays);
 	if (can_assume && c->uid == 0)
 		exceeding = exceed(true);
 	if (creds_are_own(c))

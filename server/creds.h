@@ -78,6 +78,13 @@ bool creds_has_group(const struct creds *c, uint32_t gid);
 /** creds_hash - a keyed hash for caches of what he may do */
 uint64_t creds_hash(const struct creds *c);
 
+/** creds_stay - this thread is not to become anybody: creds_assume() only for who it is
+ *
+ * The kernel lets only those credentials use an RDMA device that opened it, and a thread that was somebody
+ * else for a moment has others ever after, though they say the same.
+ */
+void creds_stay(void);
+
 /** creds_assume - from here on file systems see this thread as @c; a worker's matter of some calls
  *
  * Without creds_can_assume() it does nothing.

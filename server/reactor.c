@@ -100,6 +100,7 @@ static void *reactor_main(void *arg)
 {
 	struct reactor *r = arg;
 
+	creds_stay();
 	rpcrdma_timer_set(r->engine, &r->expire, EXPIRE_EVERY_NS);
 	while (!r->stop)
 		(void)rpcrdma_engine_wait(r->engine, -1);

@@ -127,6 +127,10 @@ static int submit_write(struct store *s, struct store_io *io)
 {
 	ssize_t n;
 
+	/* as somebody else a worker writes: a reactor stays who it is, see creds.h */
+	if (io->file->in_memory)
+		return creds_are_own(io->creds) ? on_the_spot(s, io, run_write) :
+						  to_worker(s, io, run_write);
 	if (io->stable != STORE_UNSTABLE || io->file->no_nowait_write || io->has_setid)
 		return to_worker(s, io, run_write);
 	n = move_now(io);
@@ -149,7 +153,7 @@ static int cached_submit(struct store *s, struct store_io *io)
 	case STORE_READ:
 		return now ? on_the_spot(s, io, run_read) : submit_read(s, io);
 	case STORE_WRITE:
-		return now ? on_the_spot(s, io, run_write) : submit_write(s, io);
+		return submit_write(s, io);
 	case STORE_SYNC:
 		break;
 	}

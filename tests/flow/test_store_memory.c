@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_store_memory.c - an export on tmpfs: nothing is handed to a worker, and writing is still done
- * as the caller
+ * test_store_memory.c - an export on tmpfs: nothing is handed to a worker but what has to be done as
+ * somebody else
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -99,6 +99,7 @@ static void on_the_spot(void **state)
 static void as_the_caller(void **state)
 {
 	struct nfs_peer *p = *state;
+	uint64_t now, before, worker;
 	struct nfs_fh fh, mine;
 	WRITE3resok ok;
 	const char *path;
@@ -120,7 +121,10 @@ static void as_the_caller(void **state)
 	assert_int_equal(stat(tmp_dir_path(&p->dir, "e0/g"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 04755);
 	p->cred.uid = p->cred.gid = OTHER;
+	count(p, &now, &before);
 	assert_int_equal(nfs_peer_write(p, &fh, 0, data, 10, UNSTABLE, &ok), NFS3_OK);
+	count(p, &now, &worker);
+	assert_int_equal(worker, before + 1);
 	assert_int_equal(stat(tmp_dir_path(&p->dir, "e0/g"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0755);
 	assert_int_equal(nfs_peer_read(p, &mine, 0, back, 10, &n, &eof), NFS3ERR_ACCES);

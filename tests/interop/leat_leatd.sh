@@ -233,6 +233,18 @@ done
 ended 'a reader that saw three restarts' "$bench" "$work/bench.log"
 leatd_stop
 
+section 'other users'
+# files in memory are served by the thread that has the device, and the kernel looks at who it is
+mkdir "$work/memory" && chmod 755 "$work" && mount -t tmpfs -o mode=1777 memory "$work/memory"
+leatd_start --reactors 1 --listen "local://$work/sock" --export "/memory=$work/memory,rw,clients=10.77.0.0/16"
+ok 'a user writes' timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+	"$LEAT" put "$work/random" "local://$work/sock/memory/theirs"
+same 'it is his' "$(stat -c %u "$work/memory/theirs")" 65534
+ok 'over RDMA, after it' timeout 60 "$LEAT" get "rdma://$addr/memory/theirs" "$work/back"
+ok 'its data' cmp "$work/random" "$work/back"
+leatd_stop
+umount "$work/memory"
+
 section 'other sizes'
 for options in '--inline 1024' '--inline 65536' '--credits 1 --no-private-data' \
 	'--credits 20 --reactors 1 --workers 1 --poll event'; do
