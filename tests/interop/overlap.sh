@@ -181,6 +181,17 @@ sync
 same 'a read for each chunk of it, without overlap' "$(reads_for "$rdma/whole")" '16 0'
 same 'a read for each of its pieces, none of them merged' "$(reads_for "$rdma/raid")" '64 0'
 
+# a scheduler of the kernel merges what waits in it, unless its disk is told not to
+for i in $members; do
+	echo mq-deadline >"/sys/block/leat$i/queue/scheduler"
+	echo 2 >"/sys/block/leat$i/queue/nomerges"
+done
+same 'the same behind a scheduler that may not merge' "$(reads_for "$rdma/raid")" '64 0'
+for i in $members; do
+	echo none >"/sys/block/leat$i/queue/scheduler"
+	echo 0 >"/sys/block/leat$i/queue/nomerges"
+done
+
 # ---- many at once ------------------------------------------------------------------------------------
 
 for export in raid ordered; do
