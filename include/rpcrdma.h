@@ -149,6 +149,7 @@ struct rpcrdma_stats {
 	uint64_t reg_bounced;            /* payloads that were copied through memory of ours instead */
 	uint64_t reg_pinned;             /* bytes in the caches' registrations now */
 	uint64_t conns, conns_total;     /* open now; ever */
+	uint64_t shared_recvs;           /* receives that connections share */
 	uint64_t sleeps, spins;          /* engine: blocking waits; waits that polling satisfied */
 	uint64_t posts, completions;     /* chains of requests given to a device; what came back */
 };
@@ -507,6 +508,7 @@ struct rpcrdma_svc_attr {
 	uint32_t stall_ms;       /* a peer that neither takes nor gives what is under way; 0: 20000 */
 	bool no_private_data;    /* knows nothing of RFC 8797: 1024 bytes, whatever @inline_bytes is */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */
+	bool srq;                /* connections of an engine share their receives, where the device can */
 };
 
 /** rpcrdma_listen - accept connections on @addr; port 0 picks one

@@ -27,7 +27,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine_int.h"
+#include "ep.h"
 
 #define SPIN_US_DEFAULT 50
 #define READY_MAX 64
@@ -87,6 +87,7 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 	if (!e)
 		return -ENOMEM;
 	e->domain = d;
+	pthread_mutex_init(&e->shared_lock, NULL);
 	list_init(&e->link);
 	list_init(&e->conns);
 	if (attr)
@@ -175,7 +176,9 @@ void rpcrdma_engine_destroy(struct rpcrdma_engine *e)
 	while (e->epfd >= 0 && (run_deferred(e) || run_inbox(e) ||
 				(e->qps > 0 && clock_now_ns() < give_up_ns)))
 		rpcrdma_engine_poll(e);
+	rr_shared_fini(e);
 	rr_pool_drain(e);
+	pthread_mutex_destroy(&e->shared_lock);
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_cq_destroy(atomic_load(&e->cq[i]));
 	if (list_is_linked(&e->link))

@@ -39,6 +39,7 @@ struct rr_dev {
 };
 
 struct rr_pool_chunk;
+struct rr_shared;
 
 /* A pool buffer as the library sees it. */
 struct rr_buf {
@@ -124,6 +125,9 @@ struct rpcrdma_engine {
 	uint64_t looks;                  /* at the queues, so far */
 	unsigned qps;                    /* on any of the queues: worth spinning for */
 	struct list conns;               /* rpcrdma_conn: adopted */
+
+	struct rr_shared *shared[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
+	pthread_mutex_t shared_lock;
 
 	struct rpcrdma_timer *timers;    /* by due time */
 	struct rpcrdma_watch alarm;      /* timerfd, for those who sleep on the engine's fd */

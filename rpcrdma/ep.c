@@ -41,6 +41,12 @@ static void ep_die(struct rr_ep *ep, enum rr_wc_status status);
 static void ep_check_drained(struct rr_ep *ep);
 static void pump(struct rr_ep *ep);
 
+static void take(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+{
+	rc->len = wc->with_imm ? 0 : wc->byte_len; /* its bytes are elsewhere */
+	ep->ops->recv(ep, rc, wc);
+}
+
 static void on_recv(struct rr_done *done, const struct rr_wc *wc)
 {
 	struct rr_recv_ctx *rc = container_of(done, struct rr_recv_ctx, done);
@@ -54,8 +60,7 @@ static void on_recv(struct rr_done *done, const struct rr_wc *wc)
 		return;
 	}
 	ep->held++;
-	rc->len = wc->with_imm ? 0 : wc->byte_len; /* its bytes are elsewhere */
-	ep->ops->recv(ep, rc, wc);
+	take(ep, rc, wc);
 }
 
 static void post_recv(struct rr_recv_ctx *rc)
@@ -74,53 +79,92 @@ static void post_recv(struct rr_recv_ctx *rc)
 
 void rr_ep_repost(struct rr_recv_ctx *rc)
 {
-	rc->ep->held--;
-	post_recv(rc);
+	struct rr_ep *ep = rc->ep;
+
+	ep->held--;
+	if (!ep->shared) {
+		post_recv(rc);
+		return;
+	}
+	rr_shared_put(rc);
+	ep_check_drained(ep);
+}
+
+void rr_ep_recv_shared(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+{
+	rc->ep = ep;
+	ep->held++;
+	if (wc->status != RR_WC_OK || ep->dead) {
+		ep_die(ep, wc->status);
+		rr_ep_repost(rc);
+		return;
+	}
+	take(ep, rc, wc);
+}
+
+/* It has no receive posted that would tell. */
+static void on_end(struct rr_done *done, const struct rr_wc *wc)
+{
+	struct rr_ep *ep = container_of(done, struct rr_ep, end_done);
+
+	ep->posted--;
+	ep_die(ep, wc->status);
+	ep_check_drained(ep);
 }
 
 /* ---- lent buffers ---- */
 
-static void give_back(struct rr_ep *ep, struct rr_recv_ctx *rc)
-{
-	atomic_fetch_sub_explicit(&ep->lender->domain->recv_bytes, rc->lent->bytes,
-				  memory_order_relaxed);
-	rpcrdma_buf_put(ep->lender, rc->lent);
-	list_del(&rc->all);
-	free(rc);
-}
-
-static void use_lent(struct rr_recv_ctx *rc)
+static void use_lent(struct rr_recv_ctx *rc, const struct rr_dev *dev)
 {
 	rc->buf = rc->lent->addr;
-	rc->mr = rr_buf_mr(rc->lent, rc->ep->dev);
+	rc->mr = rr_buf_mr(rc->lent, dev);
 }
 
-void rr_ep_repost_packed(struct rr_recv_ctx *rc)
-{
-	if (rr_buf_pack(rc->ep->lender, &rc->lent))
-		use_lent(rc);
-	rr_ep_repost(rc);
-}
-
-static int lend_recv(struct rr_ep *ep)
+int rr_recv_get(struct rpcrdma_engine *e, const struct rr_dev *dev, uint32_t bytes,
+		struct rr_recv_ctx **ret)
 {
 	struct rr_recv_ctx *rc = calloc(1, sizeof(*rc));
 	int err;
 
 	if (!rc)
 		return -ENOMEM;
-	err = rr_buf_get(ep->lender, RR_ZONE_RECVS, ep->recv_bytes, &rc->lent);
+	err = rr_buf_get(e, RR_ZONE_RECVS, bytes, &rc->lent);
 	if (err) {
 		free(rc);
 		return err;
 	}
-	atomic_fetch_add_explicit(&ep->lender->domain->recv_bytes, rc->lent->bytes,
-				  memory_order_relaxed);
-	rc->ep = ep;
-	use_lent(rc);
-	rc->done.fn = on_recv;
+	atomic_fetch_add_explicit(&e->domain->recv_bytes, rc->lent->bytes, memory_order_relaxed);
+	use_lent(rc, dev);
 	list_init(&rc->link);
 	list_init(&rc->all);
+	*ret = rc;
+	return 0;
+}
+
+void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc)
+{
+	atomic_fetch_sub_explicit(&e->domain->recv_bytes, rc->lent->bytes, memory_order_relaxed);
+	rpcrdma_buf_put(e, rc->lent);
+	list_del(&rc->all);
+	free(rc);
+}
+
+void rr_ep_repost_packed(struct rr_recv_ctx *rc)
+{
+	if (rr_buf_pack(rc->ep->lender, &rc->lent))
+		use_lent(rc, rc->ep->dev);
+	rr_ep_repost(rc);
+}
+
+static int lend_recv(struct rr_ep *ep)
+{
+	struct rr_recv_ctx *rc;
+	int err = rr_recv_get(ep->lender, ep->dev, ep->recv_bytes, &rc);
+
+	if (err)
+		return err;
+	rc->ep = ep;
+	rc->done.fn = on_recv;
 	list_add_tail(&ep->recvs, &rc->all);
 	post_recv(rc);
 	return 0;
@@ -136,7 +180,7 @@ void rr_ep_retire(struct rr_recv_ctx *rc)
 	}
 	ep->held--;
 	ep->msgs--;
-	give_back(ep, rc);
+	rr_recv_put(ep->lender, rc);
 }
 
 static int lend_first(struct rr_ep *ep, unsigned msgs)
@@ -402,6 +446,10 @@ void rr_ep_grow(struct rr_ep *ep, unsigned msgs)
 	msgs = MIN(msgs, ep->msgs_max);
 	if (ep->dead || msgs <= ep->msgs)
 		return;
+	if (ep->shared) {
+		ep->msgs = msgs;
+		return;
+	}
 	if (ep->lender) {
 		while (ep->msgs < msgs && !lend_recv(ep))
 			ep->msgs++;
@@ -444,11 +492,15 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	list_init(&ep->batches);
 	list_init(&ep->recvs);
 	ep->lender = attr->lender;
+	ep->shared = attr->shared;
+	ep->end_done.fn = on_end;
 	ep->extra_recvs = attr->extra_recvs;
 	qa.sq_depth = ep->sq_depth;
 	qa.rq_depth = attr->msgs_max + attr->extra_recvs;
 	qa.sge_max = SGE_MAX;
 	qa.recv_bytes = ep->recv_bytes;
+	qa.srq = ep->shared ? rr_shared_srq(ep->shared) : NULL;
+	qa.end = &ep->end_done;
 	rc = rr_qp_setup(qp, &qa);
 	if (rc) {
 		free(ep);
@@ -457,7 +509,9 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->qp = qp;
 	qp->owner = ep;
 	ep->sq_free = ep->sq_depth;
-	if (ep->lender)
+	if (ep->shared)
+		ep->posted = 1; /* its end */
+	else if (ep->lender)
 		rc = lend_first(ep, attr->msgs);
 	else
 		rc = batch_add(ep, attr->msgs + attr->extra_recvs,
@@ -467,7 +521,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 		rr_ep_destroy(ep);
 		return rc;
 	}
-	if (!ep->lender)
+	if (ep->shared || !ep->lender)
 		ep->msgs = attr->msgs;
 	*ret = ep;
 	return 0;
@@ -480,7 +534,7 @@ void rr_ep_destroy(struct rr_ep *ep)
 	rr_engine_undefer(ep->engine, &ep->drained_msg);
 	rr_qp_destroy(ep->qp);
 	list_for_each_safe(n, &ep->recvs)
-		give_back(ep, list_entry(n, struct rr_recv_ctx, all));
+		rr_recv_put(ep->lender, list_entry(n, struct rr_recv_ctx, all));
 	if (ep->lender)
 		list_for_each_safe(n, &ep->free_sends)
 			free(list_entry(n, struct rr_send_ctx, link));

@@ -38,8 +38,9 @@ struct rr_recv_ctx {
 	uint8_t *buf;          /* ep->recv_bytes of room */
 	struct rr_mr *mr;
 	uint32_t len;          /* of the message that is in it */
-	struct list all;       /* ep->recvs, if lent */
+	struct list all;       /* ep->recvs, if lent; those of the shared queue */
 	struct rpcrdma_buf *lent;
+	struct rr_shared *shared; /* where it is from; ep is whose message is in it, or NULL */
 };
 
 /* Room for one outgoing message. */
@@ -79,6 +80,7 @@ struct rr_ep_attr {
 	/* Lend message buffers from the pool, and begin with as many as there are. The engine is the
 	 * caller's own, see rr_ep_lend_from(); @pd must be that of the device. NULL: its own batches. */
 	struct rpcrdma_engine *lender;
+	struct rr_shared *shared; /* where receives are from: none are its own. NULL: all are */
 };
 
 struct rr_ep {
@@ -91,7 +93,7 @@ struct rr_ep {
 	uint32_t recv_bytes, send_bytes;
 	unsigned msgs, msgs_max;   /* receives there are for calls or answers, and may be */
 	unsigned extra_recvs;      /* beside them */
-	unsigned posted;           /* receives at the device */
+	unsigned posted;           /* receives at the device; shared: 1 until its end has come */
 	unsigned held;             /* receives with the upper layer */
 	unsigned sq_depth, sq_free;
 	unsigned in_flight;        /* chains at the device */
@@ -103,6 +105,8 @@ struct rr_ep {
 	struct list batches;       /* its own, or ... */
 	struct rpcrdma_engine *lender; /* ... whose pool they are lent from */
 	struct list recvs;         /* rr_recv_ctx.all: lent, wherever they are */
+	struct rr_shared *shared;
+	struct rr_done end_done;
 	struct rr_done err_done;   /* of requests that are not the last of their chain */
 	struct rpcrdma_msg drained_msg;
 };
@@ -157,5 +161,26 @@ void rr_ep_post(struct rr_ep *ep, struct rr_post *post);
 /** rr_ep_unpost - take back a chain that was posted; its fn will not run
  * Return: false when the device has it already: fn will */
 bool rr_ep_unpost(struct rr_ep *ep, struct rr_post *post);
+
+/* For ep_shared.c: a receive that is lent, and given back; a message for this endpoint. */
+must_check int rr_recv_get(struct rpcrdma_engine *e, const struct rr_dev *dev, uint32_t bytes,
+			   struct rr_recv_ctx **ret);
+void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc);
+void rr_ep_recv_shared(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+
+/* ep_shared.c */
+
+/** rr_shared_get - the receive queue of an engine's connections by @dev, made if there is none yet
+ * @lender: the caller's engine, for its first receives
+ *
+ * Return: 0; -EOPNOTSUPP: the device has none, or this one is for messages of another length;
+ * -ENOMEM; -ENOBUFS: no memory for messages; what the device said.
+ */
+must_check int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
+			     struct rpcrdma_engine *lender, struct rr_shared **ret);
+/** rr_shared_fini - those of an engine, after its last endpoint */
+void rr_shared_fini(struct rpcrdma_engine *e);
+struct rr_srq *rr_shared_srq(const struct rr_shared *s);
+void rr_shared_put(struct rr_recv_ctx *rc);
 
 #endif

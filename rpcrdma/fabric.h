@@ -17,6 +17,8 @@
  *             The one way to learn of a peer's end: every posted receive completes with
  *             RR_WC_FLUSHED. There is no separate event, so there is nothing to race with; the
  *             owner of the completion queue always posts at least one receive while connected.
+ *             A queue pair whose receives come from a shared queue has none of its own: it has a
+ *             completion for its end instead (qp_attr.end), after all of its messages.
  *
  * Memory:     Work requests, their SGE arrays and inline messages are copied by the post; what the
  *             SGEs point at belongs to the fabric until the completion of that request (or of a
@@ -57,6 +59,7 @@ enum rr_access {
 struct rr_fabric_attr {
 	unsigned sge_max;            /* entries of one work request */
 	unsigned qp_wr_max;          /* depth of a send or a receive queue */
+	unsigned srq_wr_max;         /* of a shared receive queue; 0: it has none */
 	unsigned cq_max;             /* entries of a completion queue */
 	unsigned rd_atom_max;        /* RDMA Reads outstanding, as initiator and as target */
 	uint32_t msg_bytes_max;      /* length of one RDMA Read or Write */
@@ -113,6 +116,14 @@ struct rr_mw {
 	uint32_t rkey; /* key of the latest bind posted */
 };
 
+/* A shared receive queue: of queue pairs on one completion queue. A message takes whichever receive
+ * is there; one that finds none waits at its sender until there is. */
+struct rr_srq {
+	struct rr_fabric *fabric;
+	struct rr_pd *pd;
+	struct rr_cq *cq;
+};
+
 struct rr_wc;
 
 /* Embedded in whatever operation is posted; fn runs on the thread that polls the queue. */
@@ -134,6 +145,8 @@ enum rr_wc_status {
 struct rr_wc {
 	struct rr_done *done;
 	enum rr_wc_status status;
+	struct rr_qp *qp;    /* receives of a shared queue: whose; NULL: of one that is gone, or ends,
+			      * and there is no message. Valid on an error as well */
 	uint32_t byte_len;   /* receives: bytes of the message */
 	bool with_inv;       /* receives: came with an invalidation of inv_rkey */
 	uint32_t inv_rkey;
@@ -194,7 +207,17 @@ struct rr_qp_attr {
 	unsigned sq_depth, rq_depth;
 	unsigned sge_max;
 	uint32_t recv_bytes;     /* size of every receive buffer that will be posted */
+	struct rr_srq *srq;      /* where receives come from; NULL: they are posted to the queue pair.
+				  * rq_depth is how many of them may be its own at once */
+	struct rr_done *end;     /* with srq: completes RR_WC_FLUSHED, once, if it was connected */
 	uint32_t inline_max;     /* in: wanted RR_WR_INLINE bytes; out: what the device gives */
+};
+
+struct rr_srq_attr {
+	struct rr_pd *pd;
+	struct rr_cq *cq;        /* of all queue pairs that are to use it */
+	unsigned depth;          /* receives posted at once */
+	uint32_t recv_bytes;     /* size of every one of them */
 };
 
 /* What goes with a connect or an accept. */
@@ -203,7 +226,8 @@ struct rr_conn_param {
 	size_t priv_len;         /* <= RR_PRIV_MAX */
 	unsigned initiator_depth;     /* RDMA Reads this side will have outstanding */
 	unsigned responder_resources; /* RDMA Reads this side will serve at once */
-	unsigned rnr_retry;      /* 0: no receive posted at the peer is an error at once */
+	unsigned rnr_retry;      /* 0: no receive posted at the peer is an error at once; what waits for
+				  * a shared queue of ours is not asked */
 };
 #define RR_PRIV_MAX 56
 
@@ -213,6 +237,7 @@ struct rr_qp {
 	struct rr_fabric *fabric;
 	struct rr_pd *pd; /* since qp_setup */
 	struct rr_cq *cq;
+	struct rr_srq *srq; /* NULL: receives are its own */
 	void *owner;      /* for the user of the seam; the fabric never looks at it */
 };
 
@@ -283,6 +308,14 @@ struct rr_fabric_ops {
 	int (*cq_poll)(struct rr_cq *cq, struct rr_wc *wc, int max);
 	/* 0: armed, sleep on the fd; 1: something came meanwhile, poll again. */
 	int (*cq_arm)(struct rr_cq *cq);
+
+	/* -EOPNOTSUPP: the device has none; -EINVAL beyond its limits. Belongs to the queue's owner. */
+	int (*srq_create)(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
+			  struct rr_srq **ret);
+	/* Its queue pairs are destroyed before; what is posted to it is not completed any more. */
+	void (*srq_destroy)(struct rr_srq *srq);
+	/* -ENOMEM: the queue is full. */
+	int (*srq_post)(struct rr_srq *srq, const struct rr_recv *recv);
 
 	int (*cm_create)(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);
 	void (*cm_destroy)(struct rr_cm *cm);
@@ -409,6 +442,29 @@ static inline must_check int rr_cq_arm(struct rr_cq *cq)
 	return cq->fabric->ops->cq_arm(cq);
 }
 
+static inline must_check int rr_srq_create(struct rr_fabric *f, const struct rr_srq_attr *attr,
+					   struct rr_srq **ret)
+{
+	int rc;
+
+	assert(attr->depth && attr->recv_bytes && attr->pd->fabric == f && attr->cq->fabric == f);
+	rc = f->ops->srq_create(f, attr, ret);
+	assert(rc || ((*ret)->pd == attr->pd && (*ret)->cq == attr->cq));
+	return rc;
+}
+
+static inline void rr_srq_destroy(struct rr_srq *srq)
+{
+	if (srq)
+		srq->fabric->ops->srq_destroy(srq);
+}
+
+static inline must_check int rr_srq_post(struct rr_srq *srq, const struct rr_recv *recv)
+{
+	assert(recv->done);
+	return srq->fabric->ops->srq_post(srq, recv);
+}
+
 static inline must_check int rr_cm_create(struct rr_fabric *f, rr_cm_fn fn, void *ctx,
 					  struct rr_cm **ret)
 {
@@ -453,6 +509,7 @@ static inline must_check int rr_qp_setup(struct rr_qp *qp, struct rr_qp_attr *at
 	int rc;
 
 	assert(attr->sq_depth && attr->rq_depth && attr->sge_max && attr->recv_bytes);
+	assert(!attr->srq || (attr->end && attr->srq->cq == attr->cq && attr->srq->pd == attr->pd));
 	rc = qp->fabric->ops->qp_setup(qp, attr);
 	assert(rc || (qp->cq == attr->cq && qp->pd == attr->pd));
 	return rc;
@@ -494,7 +551,7 @@ static inline must_check int rr_post_send(struct rr_qp *qp, const struct rr_wr *
 
 static inline must_check int rr_post_recv(struct rr_qp *qp, const struct rr_recv *recv)
 {
-	assert(qp->cq && recv->done);
+	assert(qp->cq && !qp->srq && recv->done);
 	return qp->fabric->ops->post_recv(qp, recv);
 }
 

@@ -187,6 +187,9 @@ static const struct rr_fabric_ops fabric_local_ops = {
 	.cq_fd = rr_local_cq_fd,
 	.cq_poll = rr_local_cq_poll,
 	.cq_arm = rr_local_cq_arm,
+	.srq_create = rr_local_srq_create,
+	.srq_destroy = rr_local_srq_destroy,
+	.srq_post = rr_local_srq_post,
 	.cm_create = rr_local_cm_create,
 	.cm_destroy = rr_local_cm_destroy,
 	.cm_fd = rr_local_cm_fd,
@@ -230,6 +233,7 @@ static void fill_limits(struct local_fabric *f)
 	f->base.attr = (struct rr_fabric_attr){
 		.sge_max = l->sge_max,
 		.qp_wr_max = MIN(l->sq_max, l->rq_max),
+		.srq_wr_max = l->rq_max,
 		.cq_max = l->cq_max,
 		.rd_atom_max = l->rd_atom_max,
 		.msg_bytes_max = 1u << 30,

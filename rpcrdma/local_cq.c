@@ -147,6 +147,13 @@ static void make_active(struct local_cq *cq, struct local_qp *qp)
 	list_add_tail(&cq->active, &qp->cq_node);
 }
 
+/** rr_local_cq_wake - owner: what a queue pair waited for is there */
+void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp)
+{
+	make_active(cq, qp);
+	rr_local_cq_signal(cq);
+}
+
 static void make_dormant(struct local_cq *cq, struct local_qp *qp)
 {
 	qp->is_active = false;
@@ -288,7 +295,10 @@ static int deliver(struct local_cq *cq, struct rr_wc *wc, int max)
 
 			wc[n++] = c->wc;
 			qp->sq_used -= c->sq_free;
-			qp->rq_used -= c->rq_free;
+			if (qp->base.srq)
+				rr_local_qp_expect(qp, c->rq_free);
+			else
+				qp->rq_used -= c->rq_free;
 			cq->outstanding--;
 		}
 		list_del(node);

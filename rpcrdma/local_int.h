@@ -32,6 +32,7 @@
 #define LOCAL_PIECES_MAX 32u       /* chaos: parts of one transfer; a bit each */
 #define LOCAL_RING_BYTES_MAX (64u << 20)
 #define LOCAL_LINE 64
+#define LOCAL_POISON 0xa5          /* chaos: what a buffer holds that nothing came into yet */
 #define LOCAL_STAGE_MAX (UINT64_C(1) << 30) /* a peer's bounce area */
 #define LOCAL_KEYS_MAX 65535u
 #define LOCAL_SLOW_FREE (UINT64_C(64) << 20) /* more memory than this takes long to free */
@@ -223,6 +224,15 @@ struct local_rqe {
 	struct rr_sge sge;
 };
 
+struct local_srq {
+	struct rr_srq base;
+	struct local_rqe *rqe;
+	uint32_t depth, mask, head, tail; /* from tail to head is posted */
+	uint32_t recv_bytes;
+	atomic_uint qps;      /* that are set up with it */
+	struct list starved;  /* queue pairs with messages that found none */
+};
+
 /* A completion not yet polled. */
 struct local_cqe {
 	struct rr_wc wc;
@@ -304,9 +314,11 @@ struct local_qp {
 	struct local_cqe *cqe;
 	uint32_t cqe_head, cqe_tail, cqe_mask;
 
-	/* receive queue */
+	/* receive queue; with a shared one rq_posted says how many messages may come, rqe is not used */
 	struct local_rqe *rqe;
 	uint32_t rq_depth, rq_mask, rq_used, rq_posted, rq_taken;
+	struct rr_done *end;
+	struct list starved_node;
 
 	/* send queue */
 	struct local_sqe *sqe;
@@ -366,6 +378,11 @@ static inline struct local_cq *to_cq(const struct rr_cq *cq)
 	return container_of(cq, struct local_cq, base);
 }
 
+static inline struct local_srq *to_srq(const struct rr_srq *srq)
+{
+	return container_of(srq, struct local_srq, base);
+}
+
 static inline struct local_qp *to_qp(const struct rr_qp *qp)
 {
 	return container_of(qp, struct local_qp, base);
@@ -390,9 +407,14 @@ static inline struct rr_local_hooks *hooks_of(const struct local_qp *qp)
 	return &to_fabric(qp->base.fabric)->attr.hooks;
 }
 
+static inline bool in_chaos_of(const struct rr_fabric *f)
+{
+	return to_fabric(f)->attr.hooks.chaos_seed != 0;
+}
+
 static inline bool in_chaos(const struct local_qp *qp)
 {
-	return hooks_of(qp)->chaos_seed != 0;
+	return in_chaos_of(qp->base.fabric);
 }
 
 /* local.c */
@@ -448,7 +470,7 @@ void rr_local_ring_bell(struct local_qp *qp);
 int rr_local_ring_room(struct local_qp *qp);
 void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e);
 bool rr_local_ring_pull(struct local_qp *qp);
-bool rr_local_ring_idle(const struct local_qp *qp);
+bool rr_local_ring_idle(struct local_qp *qp);
 
 /* local_qp.c */
 int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret);
@@ -458,8 +480,10 @@ void rr_local_qp_disconnect(struct rr_qp *qp);
 void rr_local_qp_destroy(struct rr_qp *qp);
 int rr_local_post_send(struct rr_qp *qp, const struct rr_wr *wr);
 int rr_local_post_recv(struct rr_qp *qp, const struct rr_recv *recv);
+bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write);
 void rr_local_qp_run(struct local_qp *qp);
 void rr_local_qp_kill(struct local_qp *qp);
+void rr_local_qp_expect(struct local_qp *qp, uint32_t messages);
 void rr_local_qp_hostile(struct local_qp *qp);
 void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e);
 void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t sq_free,
@@ -475,6 +499,17 @@ void rr_local_cq_signal(struct local_cq *cq);
 void rr_local_cq_add(struct local_cq *cq, struct local_qp *qp);
 void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp);
 void rr_local_cq_unwatch(struct local_cq *cq, struct local_qp *qp);
+
+void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp);
+
+/* local_srq.c */
+int rr_local_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
+			struct rr_srq **ret);
+void rr_local_srq_destroy(struct rr_srq *srq);
+int rr_local_srq_post(struct rr_srq *srq, const struct rr_recv *recv);
+bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret);
+bool rr_local_srq_is_empty(struct local_qp *qp);
+void rr_local_srq_leave(struct local_qp *qp);
 
 /* local_cm.c */
 int rr_local_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);

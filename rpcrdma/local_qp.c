@@ -26,7 +26,6 @@
 
 #include "local_int.h"
 
-#define POISON 0xa5
 #define RNR_WAIT_NS (10 * NS_PER_MS) /* per unit of rnr_retry */
 
 /** rr_local_qp_new - an empty queue pair, not yet set up
@@ -50,6 +49,7 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 	list_init(&qp->ready_node);
 	list_init(&qp->work_node);
 	list_init(&qp->pd_node);
+	list_init(&qp->starved_node);
 	qp->qpn = atomic_fetch_add(&f->next_qpn, 1) & 0xffffff;
 	atomic_fetch_add(&f->conns, 1);
 	pthread_mutex_lock(&f->lock);
@@ -71,7 +71,7 @@ static uint32_t pow2_at_least(uint32_t n)
 static int alloc_queues(struct local_qp *qp)
 {
 	uint32_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
-	uint32_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth);
+	uint32_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* and its end */
 
 	qp->sqe = calloc(sq, sizeof(*qp->sqe));
 	qp->sge_mem = calloc((size_t)sq * qp->sge_max, sizeof(*qp->sge_mem));
@@ -128,6 +128,8 @@ int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	qp->sge_max = attr->sge_max;
 	qp->inline_max = attr->inline_max;
 	qp->my_recv_bytes = attr->recv_bytes;
+	if (attr->srq && to_srq(attr->srq)->recv_bytes < attr->recv_bytes)
+		return -EINVAL;
 	rc = alloc_queues(qp);
 	if (rc) {
 		free_queues(qp);
@@ -135,7 +137,44 @@ int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	}
 	base->pd = attr->pd;
 	base->cq = attr->cq;
+	base->srq = attr->srq;
+	if (base->srq) {
+		qp->end = attr->end;
+		atomic_fetch_add(&to_srq(base->srq)->qps, 1);
+		rr_local_qp_expect(qp, qp->rq_depth);
+	}
 	return 0;
+}
+
+/** rr_local_qp_expect - with a shared receive queue: so many messages more may come */
+void rr_local_qp_expect(struct local_qp *qp, uint32_t messages)
+{
+	qp->rq_posted += messages;
+	if (qp->phase == PHASE_UP)
+		atomic_store_explicit(&qp->me->posted, qp->rq_posted, memory_order_release);
+}
+
+/* What is not carried out on the receiving side any more: its receives, or its end. */
+static void flush_receives(struct local_qp *qp)
+{
+	bool poison = in_chaos(qp);
+
+	if (qp->base.srq) {
+		struct rr_wc wc = { .done = qp->end, .status = RR_WC_FLUSHED, .qp = &qp->base };
+
+		rr_local_srq_leave(qp);
+		rr_local_qp_complete(qp, &wc, 0, 0);
+		return;
+	}
+	while (qp->rq_taken != qp->rq_posted) {
+		const struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
+		struct rr_wc wc = { .done = r->done, .status = RR_WC_FLUSHED };
+
+		if (poison)
+			memset(r->sge.addr, LOCAL_POISON, r->sge.len);
+		qp->rq_taken++;
+		rr_local_qp_complete(qp, &wc, 0, 1);
+	}
 }
 
 /** rr_local_qp_attach - the connection is up: the completion queue's owner takes over
@@ -213,8 +252,6 @@ static void complete_sqe(struct local_qp *qp, enum rr_wc_status status)
  */
 void rr_local_qp_kill(struct local_qp *qp)
 {
-	bool poison = in_chaos(qp);
-
 	if (qp->phase != PHASE_UP) {
 		qp->phase = PHASE_DEAD;
 		return;
@@ -226,15 +263,7 @@ void rr_local_qp_kill(struct local_qp *qp)
 
 		complete_sqe(qp, e->state == SQE_MOVED && e->status ? e->status : RR_WC_FLUSHED);
 	}
-	while (qp->rq_taken != qp->rq_posted) {
-		const struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
-		struct rr_wc wc = { .done = r->done, .status = RR_WC_FLUSHED };
-
-		if (poison)
-			memset(r->sge.addr, POISON, r->sge.len);
-		qp->rq_taken++;
-		rr_local_qp_complete(qp, &wc, 0, 1);
-	}
+	flush_receives(qp);
 	list_del(&qp->work_node);
 	atomic_store(&qp->me->closed, 1);
 	rr_local_ring_bell(qp);
@@ -281,6 +310,10 @@ void rr_local_qp_destroy(struct rr_qp *base)
 	rr_local_ring_unmap(qp);
 	if (qp->sock >= 0)
 		rr_local_close_sock(f->closer, qp->sock);
+	if (base->srq) {
+		list_del(&qp->starved_node); /* one that never was up */
+		atomic_fetch_sub(&to_srq(base->srq)->qps, 1);
+	}
 	rr_local_qp_counted(qp);
 	atomic_fetch_sub(&f->conns, 1);
 	free_queues(qp);
@@ -297,14 +330,15 @@ static bool hook_post(struct local_qp *qp)
 	return unlikely(h->fail_post) && --h->fail_post == 0;
 }
 
-static bool sge_ok(const struct local_qp *qp, const struct rr_sge *s, bool write)
+/** rr_local_sge_ok - does its region cover it, and may it be read or written? */
+bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write)
 {
 	const struct rr_mr *mr = s->mr;
 	uint64_t off;
 
 	if (!s->len)
 		return true;
-	if (!mr || mr->pd != qp->base.pd || (write && !(mr->access & RR_ACCESS_LOCAL_WRITE)))
+	if (!mr || mr->pd != pd || (write && !(mr->access & RR_ACCESS_LOCAL_WRITE)))
 		return false;
 	return sub_u64((uintptr_t)s->addr, (uintptr_t)mr->addr, &off) &&
 	       range_fits(off, s->len, mr->len);
@@ -322,14 +356,14 @@ int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 
 	if (qp->phase == PHASE_DEAD)
 		return -ENOTCONN;
-	if (recv->sge.len < qp->my_recv_bytes || !sge_ok(qp, &recv->sge, true))
+	if (recv->sge.len < qp->my_recv_bytes || !rr_local_sge_ok(qp->base.pd, &recv->sge, true))
 		return -EINVAL;
 	if (hook_post(qp) || qp->rq_used == qp->rq_depth)
 		return -ENOMEM;
 	r->done = recv->done;
 	r->sge = recv->sge;
 	if (unlikely(in_chaos(qp)))
-		memset(r->sge.addr, POISON, r->sge.len);
+		memset(r->sge.addr, LOCAL_POISON, r->sge.len);
 	qp->rq_used++;
 	qp->rq_posted++;
 	if (qp->phase == PHASE_UP)
@@ -379,8 +413,8 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 	}
 	if (in_chaos(qp) && wr->op == RR_WR_READ)
 		for (unsigned i = 0; i < e->nsge; i++)
-			if (sge_ok(qp, &sge[i], true) && sge[i].len)
-				memset(sge[i].addr, POISON, sge[i].len);
+			if (rr_local_sge_ok(qp->base.pd, &sge[i], true) && sge[i].len)
+				memset(sge[i].addr, LOCAL_POISON, sge[i].len);
 	qp->sq_used++;
 	qp->sq_head++;
 }
@@ -427,7 +461,7 @@ static bool sges_ok(const struct local_qp *qp, const struct local_sqe *e)
 	if (e->flags & RR_WR_INLINE)
 		return true;
 	for (unsigned i = 0; i < e->nsge; i++)
-		if (!sge_ok(qp, &e->sge[i], e->op == RR_WR_READ))
+		if (!rr_local_sge_ok(qp->base.pd, &e->sge[i], e->op == RR_WR_READ))
 			return false;
 	return true;
 }

@@ -208,9 +208,9 @@ static bool take_message(struct local_qp *qp)
 	const struct shm_msg *m = ring_slot(qp->my_ring, qp->rq_taken, qp->my_slots,
 					    qp->my_stride);
 	const volatile struct shm_msg *v = m; /* each word is read once, whatever the peer does */
-	struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
+	struct local_rqe r;
 	uint32_t with = v->with;
-	struct rr_wc wc = { .done = r->done, .status = RR_WC_OK, .byte_len = v->len,
+	struct rr_wc wc = { .status = RR_WC_OK, .byte_len = v->len,
 			    .with_inv = with == RING_INV, .with_imm = with == RING_IMM };
 	uint32_t seq = v->req_seq, word = v->word;
 	uint32_t here = wc.with_imm ? 0 : wc.byte_len;
@@ -221,15 +221,22 @@ static bool take_message(struct local_qp *qp)
 	}
 	if (!rr_local_move_serve(qp, seq))
 		return false;
+	if (!qp->base.srq)
+		r = qp->rqe[qp->rq_taken & qp->rq_mask];
+	else if (rr_local_srq_take(qp, &r))
+		wc.qp = &qp->base;
+	else
+		return false; /* it stays where it is until there is one */
+	wc.done = r.done;
 	if (wc.with_inv)
 		wc.inv_rkey = word;
 	if (wc.with_imm)
 		wc.imm = word;
 	if (here)
-		memcpy(r->sge.addr, m->data, here);
+		memcpy(r.sge.addr, m->data, here);
 	rr_local_count(qp, bytes_copied, here);
 	if (f->capture && qp->cap_recv && !wc.with_imm) { /* a Write is captured by its maker */
-		struct iovec iov = { .iov_base = r->sge.addr, .iov_len = here };
+		struct iovec iov = { .iov_base = r.sge.addr, .iov_len = here };
 
 		rr_capture_send(f->capture, &qp->cap, false, &iov, 1, wc.with_inv, wc.inv_rkey);
 	}
@@ -245,11 +252,12 @@ static bool take_message(struct local_qp *qp)
 }
 
 /** rr_local_ring_idle - is there nothing new from the peer? Also for the look before sleeping */
-bool rr_local_ring_idle(const struct local_qp *qp)
+bool rr_local_ring_idle(struct local_qp *qp)
 {
 	const struct shm_side *o = qp->other;
 
-	return atomic_load(&o->msg_head) == qp->rq_taken &&
+	/* a message that no receive is there for is no news until one is */
+	return (atomic_load(&o->msg_head) == qp->rq_taken || rr_local_srq_is_empty(qp)) &&
 	       atomic_load(&o->req_head) == qp->req_taken &&
 	       atomic_load(&o->req_done) == qp->req_acked && !atomic_load(&o->closed) &&
 	       !qp->peer_gone;
@@ -289,8 +297,9 @@ bool rr_local_ring_pull(struct local_qp *qp)
 			break;
 	if (qp->phase != PHASE_UP)
 		return true;
-	/* a message that came after we had looked may have asked for more than that */
-	if (req - qp->req_taken <= LOCAL_REQS)
+	/* a message that came after we had looked may have asked for more than that; one that waits
+	 * for a receive is not overtaken */
+	if (qp->rq_taken == head && req - qp->req_taken <= LOCAL_REQS)
 		(void)rr_local_move_serve(qp, req); /* a failure has been answered */
 	if (closed && qp->phase == PHASE_UP)
 		rr_local_qp_kill(qp);

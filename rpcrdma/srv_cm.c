@@ -143,6 +143,9 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	c->rd_depth = MIN(ev->initiator_depth, MIN(RD_DEPTH_MAX, dev->fabric->attr.rd_atom_max));
 	if (!c->rd_depth)
 		return -EPROTO; /* it would let us read nothing: no WRITE could ever work */
+	rc = attr->srq ? rr_shared_get(c->base.engine, dev, ea.recv_bytes, here, &ea.shared) : 0;
+	if (rc && rc != -EOPNOTSUPP) /* then it has receives of its own */
+		return rc;
 	rc = rr_ep_create(c->base.engine, dev, dev->pd, ev->qp, &ea, &c->ep);
 	if (rc)
 		return rc;

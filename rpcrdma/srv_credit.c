@@ -11,6 +11,9 @@
  *             What a peer was promised is kept: credit.c counts until when it may still send to a
  *             receive, which therefore goes back to the pool, instead of to the device, only as calls
  *             return. One that falls silent keeps what it has, for nothing can be taken from it unheard.
+ *
+ *             Where receives are shared (ep_shared.c) credits say no more than how many of them each
+ *             connection may take; whoever takes more is found out by the same account, and is out.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS). Those beyond the first 8 may take up half of the
  *             zone: the rest is for connections that are yet to come. When much of it has come back,
  *             those that stay are brought together, call by call, so that the pool can be unpinned.
@@ -42,7 +45,7 @@ static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 	struct rr_ep *ep = c->ep;
 	size_t more = calls > ep->msgs ? (size_t)(calls - ep->msgs) * ep->recv_bytes : 0;
 
-	if (more && atomic_load(&d->recv_bytes) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2)
+	if (!ep->shared && more && atomic_load(&d->recv_bytes) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2)
 		calls = MIN(calls, MAX(least(c), ep->msgs));
 	rr_ep_grow(ep, calls);
 	return MIN(ep->msgs, calls);
@@ -116,7 +119,7 @@ uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_c
 	posted = ep->posted + (rc != NULL);
 	posted -= MIN(posted, ep->extra_recvs);
 	/* an answer that is not counted is to one call more than is counted, or to none */
-	room = rr_grants_room(&c->grants, posted + !counted);
+	room = ep->shared ? UINT32_MAX : rr_grants_room(&c->grants, posted + !counted);
 	grant = rr_credit_grant(asked, room, c->credits);
 	rr_grants_answer(&c->grants, grant, counted);
 	return grant;
@@ -134,7 +137,9 @@ static bool is_sparse(const struct rpcrdma_domain *d)
 /** rr_srv_recv_done - the call that was in @rc is decoded: back to where it is needed */
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
-	if (c->ep->posted >= rr_grants_due(&c->grants) + c->ep->extra_recvs)
+	if (c->ep->shared)
+		rr_ep_repost(rc);
+	else if (c->ep->posted >= rr_grants_due(&c->grants) + c->ep->extra_recvs)
 		rr_ep_retire(rc);
 	else if (unlikely(is_sparse(c->base.engine->domain)))
 		rr_ep_repost_packed(rc);

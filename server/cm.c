@@ -228,6 +228,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->attr.inline_bytes = conf->inline_bytes;
 	cm->attr.credits = conf->credits;
 	cm->attr.conns_max = conf->max_connections;
+	cm->attr.srq = conf->srq;
 	cm->attr.no_private_data = conf->no_private_data;
 	err = rpcrdma_engine_create(srv->domain, &attr, &cm->engine);
 	if (!err)

@@ -276,6 +276,11 @@ static int set_yes(bool *ret, const char *name, const char *value, char *why)
 	return 0;
 }
 
+static int set_srq(struct conf *c, const char *value, char *why)
+{
+	return set_yes(&c->srq, "srq", value, why);
+}
+
 static int set_everyone(struct conf *c, const char *value, char *why)
 {
 	return set_yes(&c->everyone, "everyone", value, why);
@@ -305,6 +310,7 @@ static const struct conf_option {
 	{ "pinned-max", 0, false, set_pinned_max },
 	{ "messages-max", 0, false, set_messages_max },
 	{ "max-connections", 0, false, set_max_connections },
+	{ "srq", 0, false, set_srq },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
 	{ "sign-handles", 0, false, set_sign_handles },
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },

@@ -29,6 +29,7 @@ struct conf {
 	enum rpcrdma_poll poll;
 	uint32_t inline_bytes; /* 0: the library's default */
 	uint32_t credits;      /* 0: the library's default */
+	bool srq;              /* connections share their receives */
 	bool no_private_data;  /* tell and believe no thresholds: 1024 bytes */
 	uint32_t drc_entries;  /* of the duplicate request cache; 0: none */
 	uint32_t drc_bytes;

@@ -123,6 +123,7 @@ static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain
 	ADD(l, s, invalidations);
 	ADD(l, s, conns);
 	ADD(l, s, conns_total);
+	ADD(l, s, shared_recvs);
 	ADD(l, s, sleeps);
 	ADD(l, s, spins);
 	ADD(l, s, posts);

@@ -55,6 +55,7 @@ static const char usage[] =
 	"      --messages-max N  memory for the messages of connections, 1048576 at least\n"
 	"                       (67108864)\n"
 	"      --max-connections N  of each listener (1024)\n"
+	"      --srq yes        connections share their receives (no)\n"
 	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"
 	"      --state-dir DIR  keeps what lets file handles outlive a restart (root:\n"
 	"                       /var/lib/leat; others: ~/.local/state/leat)\n"

@@ -60,12 +60,12 @@ atmost() { # WHAT FIGURE LIMIT
 	checks=$((checks + 1))
 }
 
-run() { # a leatd serves all of them, and not one more
+run() { # SRQ MESSAGES: a leatd serves all of them, and not one more; least bytes for messages
 	held=
 	# it has to see to the number of its descriptors itself
 	leatd_run prlimit "--nofile=256:$limit" "$LEATD" --export "/x=$work/exp,insecure" \
 		--state-dir "$work/state" --listen "local://$work/sock" --listen tcp://127.0.0.1:0 \
-		--max-connections "$n"
+		--max-connections "$n" --srq "$1"
 	! grep -q 'open files' "$work/log" || fail "too few descriptors: $(cat "$work/log")"
 	before=$(resident)
 
@@ -100,7 +100,8 @@ run() { # a leatd serves all of them, and not one more
 	held=
 	pinned=$(stat messages_most) most=$(stat messages_limit)
 	atmost 'bytes for messages' "$pinned" "$most"
-	[ "$pinned" -ge $((n * 8 * 4096)) ] || fail "only $pinned bytes were pinned for messages"
+	[ "$1" = no ] || [ "$pinned" -le $((n * 4096)) ] || fail "$pinned bytes are not shared"
+	[ "$pinned" -ge "$2" ] || fail "only $pinned bytes were pinned for messages"
 	[ "$(stat conns)" -eq 1 ] || fail "$(stat conns) connections are left"
 	kill "$pid"
 	wait "$pid" || fail "leatd -> $?: $(cat "$work/log")"
@@ -109,5 +110,7 @@ run() { # a leatd serves all of them, and not one more
 }
 
 mkdir "$work/exp"
-run
+run no $((n * 8 * 4096))
+rm "$work"/*.in "$work"/*.out
+run yes $((64 * 4096))
 echo "$checks checks passed"

@@ -12,6 +12,7 @@
  *               LEAT_TEST_CREDITS=N         no responder grants more
  *               LEAT_TEST_CREDITS=falling   each grant is half of the one before, down to 1, then
  *                                           it starts again
+ *               LEAT_TEST_SRQ=1             responders' connections share their receives
  *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where there is none
  *               LEAT_TEST_VM=never          no side reaches into the other's memory: its owner has
  *                                           to poll for anything to move
@@ -96,6 +97,7 @@ int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 		a = *attr;
 	a.inline_bytes = wanted_u32("LEAT_TEST_INLINE", a.inline_bytes);
 	a.no_private_data |= is_without("svc");
+	a.srq |= addr->transport != RPCRDMA_TCP && wanted("LEAT_TEST_SRQ");
 	return __real_rpcrdma_listen(e, addr, &a, ops, ctx, ret);
 }
 

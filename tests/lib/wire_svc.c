@@ -371,6 +371,11 @@ static const struct rpcrdma_svc_ops ops = {
 	.refused = svc_refused,
 };
 
+const struct rpcrdma_svc_ops *wire_svc_ops(void)
+{
+	return &ops;
+}
+
 void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
 
 int wire_svc_open(struct wire_svc *s, const char *url, const struct rpcrdma_domain_attr *domain,

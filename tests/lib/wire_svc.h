@@ -87,6 +87,8 @@ extern void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
 int wire_svc_open(struct wire_svc *s, const char *url, const struct rpcrdma_domain_attr *domain,
 		  const struct rpcrdma_svc_attr *attr);
 void wire_svc_release(struct wire_svc *s);
+/** wire_svc_ops - for one listener more, with the struct wire_svc as its context */
+const struct rpcrdma_svc_ops *wire_svc_ops(void);
 /** wire_svc_close - closes what connections there are and checks that all of them went */
 void wire_svc_close(struct wire_svc *s);
 

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * ep_shared.c - receives that all connections of an engine and a device share
+ *
+ * Operation:  A shared receive queue of the device, filled from the pool. A message takes one of its
+ *             receives; the endpoint it came to has it until rr_ep_repost(). When a quarter of them is
+ *             left, there are made twice as many, up to the depth of the queue and half of the zone;
+ *             when nobody used half of them for a while, those that come back go to the pool instead.
+ *             So memory follows the calls under way of all connections, and not their number. How many
+ *             of them each may have out, its credits say, which are counted (srv_credit.c); when the
+ *             queue is empty nevertheless, peers wait, which is what the fabric promises.
+ * Memory:     Receives are the pool's (RR_ZONE_RECVS); what the queue holds is given back with it, after
+ *             the last endpoint of its engine.
+ * Threads:    The engine's; but the queue is made, with its first receives, on the thread of the
+ *             listener that its first connection came by, before that is up.
+ * Errors:     Too little memory to make more: those there are have to do.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ep.h"
+
+#define SHARED_FIRST 64u
+#define SHARED_MAX 4096u
+
+struct rr_shared {
+	struct rpcrdma_engine *engine;
+	struct rr_dev *dev;
+	struct rr_srq *srq;
+	uint32_t recv_bytes;
+	unsigned total, total_max;
+	unsigned posted;             /* at the device */
+	unsigned least;              /* of them, since the last look */
+	unsigned surplus;            /* so many go to the pool as they come back */
+	struct list recvs;           /* rr_recv_ctx.all */
+	struct rpcrdma_timer timer;  /* the next look */
+};
+
+static void on_recv(struct rr_done *done, const struct rr_wc *wc);
+
+static void give_back(struct rr_shared *s, struct rr_recv_ctx *rc)
+{
+	s->total--;
+	rr_count_set(s->engine, shared_recvs, s->engine->stats.shared_recvs - 1);
+	rr_recv_put(s->engine, rc);
+}
+
+static void post(struct rr_shared *s, struct rr_recv_ctx *rc)
+{
+	struct rr_recv recv = { .done = &rc->done,
+				.sge = { .addr = rc->buf, .len = s->recv_bytes, .mr = rc->mr } };
+
+	rc->ep = NULL;
+	if (rr_srq_post(s->srq, &recv)) {
+		give_back(s, rc); /* a device in trouble: there will be no more connections either */
+		return;
+	}
+	s->posted++;
+}
+
+static void on_look(struct rpcrdma_timer *timer)
+{
+	struct rr_shared *s = container_of(timer, struct rr_shared, timer);
+	unsigned used = s->total - MIN(s->least, s->total);
+	unsigned keep = MAX(used * 2, SHARED_FIRST);
+
+	s->surplus = s->total > keep ? s->total - keep : 0;
+	s->least = s->posted;
+	if (s->total > SHARED_FIRST)
+		rpcrdma_timer_set(s->engine, timer, s->engine->domain->pool_idle_ns);
+}
+
+static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
+{
+	int rc = 0;
+
+	for (; n > 0 && !rc; n--) {
+		struct rr_recv_ctx *ctx;
+
+		rc = rr_recv_get(lender, s->dev, s->recv_bytes, &ctx);
+		if (rc)
+			break;
+		ctx->shared = s;
+		ctx->done.fn = on_recv;
+		list_add_tail(&s->recvs, &ctx->all);
+		s->total++;
+		rr_count_set(s->engine, shared_recvs, s->engine->stats.shared_recvs + 1);
+		post(s, ctx);
+	}
+	return rc;
+}
+
+/* The low watermark. */
+static void refill(struct rr_shared *s)
+{
+	struct rpcrdma_domain *d = s->engine->domain;
+	unsigned more = MIN(s->total, s->total_max - s->total);
+
+	if (likely(s->posted >= s->total / 4))
+		return;
+	s->surplus = 0;
+	if (atomic_load(&d->recv_bytes) + (size_t)more * s->recv_bytes >
+	    d->pools[RR_ZONE_RECVS].bytes_max / 2)
+		more = 0;
+	if (!more || add(s, s->engine, more)) {
+		if (!s->posted)
+			atomic_fetch_add(&d->recv_short, 1);
+		return;
+	}
+	if (!s->timer.link)
+		rpcrdma_timer_set(s->engine, &s->timer, d->pool_idle_ns);
+}
+
+static void on_recv(struct rr_done *done, const struct rr_wc *wc)
+{
+	struct rr_recv_ctx *rc = container_of(done, struct rr_recv_ctx, done);
+	struct rr_shared *s = rc->shared;
+
+	s->posted--;
+	s->least = MIN(s->least, s->posted);
+	refill(s);
+	if (wc->qp)
+		rr_ep_recv_shared(wc->qp->owner, rc, wc);
+	else
+		post(s, rc);
+}
+
+/** rr_shared_put - a receive is not in use any more */
+void rr_shared_put(struct rr_recv_ctx *rc)
+{
+	struct rr_shared *s = rc->shared;
+
+	if (unlikely(s->surplus)) {
+		s->surplus--;
+		give_back(s, rc);
+		return;
+	}
+	post(s, rc);
+}
+
+/** rr_shared_srq - what queue pairs are set up with */
+struct rr_srq *rr_shared_srq(const struct rr_shared *s)
+{
+	return s->srq;
+}
+
+static void destroy(struct rr_shared *s)
+{
+	rpcrdma_timer_cancel(s->engine, &s->timer);
+	rr_srq_destroy(s->srq);
+	list_for_each_safe(n, &s->recvs)
+		give_back(s, list_entry(n, struct rr_recv_ctx, all));
+	free(s);
+}
+
+static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
+		  struct rpcrdma_engine *lender, struct rr_shared **ret)
+{
+	struct rr_srq_attr attr = { .pd = dev->pd, .recv_bytes = recv_bytes };
+	struct rr_shared *s;
+	int rc;
+
+	rc = rr_engine_cq(e, dev, &attr.cq);
+	if (rc)
+		return rc;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->engine = e;
+	s->dev = dev;
+	s->recv_bytes = recv_bytes;
+	s->total_max = attr.depth = MIN(SHARED_MAX, dev->fabric->attr.srq_wr_max);
+	s->timer.fn = on_look;
+	list_init(&s->recvs);
+	rc = rr_srq_create(dev->fabric, &attr, &s->srq);
+	if (rc) {
+		free(s);
+		return rc;
+	}
+	rc = add(s, lender, MIN(SHARED_FIRST, s->total_max));
+	if (!s->total) { /* some are enough to begin with */
+		rr_srq_destroy(s->srq);
+		free(s);
+		return rc;
+	}
+	s->least = s->posted;
+	*ret = s;
+	return 0;
+}
+
+/** rr_shared_get - see ep.h */
+int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
+		  struct rpcrdma_engine *lender, struct rr_shared **ret)
+{
+	struct rr_shared *s;
+	int rc = 0;
+
+	if (!dev->fabric->attr.srq_wr_max)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&e->shared_lock);
+	s = e->shared[dev->idx];
+	if (!s) {
+		rc = create(e, dev, recv_bytes, lender, &s);
+		if (!rc)
+			e->shared[dev->idx] = s;
+	} else if (s->recv_bytes != recv_bytes) {
+		rc = -EOPNOTSUPP;
+	}
+	pthread_mutex_unlock(&e->shared_lock);
+	if (!rc)
+		*ret = s;
+	return rc;
+}
+
+/** rr_shared_fini - see ep.h */
+void rr_shared_fini(struct rpcrdma_engine *e)
+{
+	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
+		if (e->shared[i])
+			destroy(e->shared[i]);
+}

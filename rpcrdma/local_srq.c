@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_srq.c - the local fabric's shared receive queues
+ *
+ * Operation:  A ring of receives; a message takes the oldest of them when it is taken out of its queue
+ *             pair's ring (local_ring.c), where it waits while there is none: a queue pair so starved
+ *             stands in line, and is looked at again when something is posted. How many messages of one
+ *             queue pair may be in its ring or not polled yet is bounded by its own rq_depth, as if
+ *             these were posted receives: so no peer has more room here than it has otherwise.
+ * Memory:     The ring; what is posted belongs to the fabric until its completion, or the queue's end.
+ * Threads:    The completion queue's owner; before the first queue pair is up, its maker.
+ * Errors:     Posts beyond the depth, too short or not ours to write are refused.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "local_int.h"
+
+/** rr_local_srq_create - see fabric.h
+ *
+ * Return: 0, -EINVAL beyond the fabric's limits, -ENOMEM.
+ */
+int rr_local_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
+			struct rr_srq **ret)
+{
+	struct local_srq *srq;
+	uint32_t slots = 1;
+
+	if (attr->depth > fabric->attr.srq_wr_max || attr->recv_bytes > LOCAL_RING_BYTES_MAX)
+		return -EINVAL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	while (slots < attr->depth)
+		slots *= 2;
+	srq->rqe = calloc(slots, sizeof(*srq->rqe));
+	if (!srq->rqe) {
+		free(srq);
+		return -ENOMEM;
+	}
+	srq->base = (struct rr_srq){ .fabric = fabric, .pd = attr->pd, .cq = attr->cq };
+	srq->depth = attr->depth;
+	srq->mask = slots - 1;
+	srq->recv_bytes = attr->recv_bytes;
+	list_init(&srq->starved);
+	*ret = &srq->base;
+	return 0;
+}
+
+/** rr_local_srq_destroy - its queue pairs are destroyed before */
+void rr_local_srq_destroy(struct rr_srq *base)
+{
+	struct local_srq *srq = to_srq(base);
+
+	assert(!atomic_load(&srq->qps) && list_is_empty(&srq->starved));
+	free(srq->rqe);
+	free(srq);
+}
+
+/* Whoever waits for longest. Each receive that is posted wakes one. */
+static void wake_next(struct local_srq *srq)
+{
+	struct list *n = list_pop(&srq->starved);
+
+	if (n)
+		rr_local_cq_wake(to_cq(srq->base.cq),
+				 list_entry(n, struct local_qp, starved_node));
+}
+
+/** rr_local_srq_post - one more receive
+ *
+ * Return: 0, -ENOMEM if the queue is full, -EINVAL if the buffer is too short or not writable memory
+ * of the protection domain.
+ */
+int rr_local_srq_post(struct rr_srq *base, const struct rr_recv *recv)
+{
+	struct local_srq *srq = to_srq(base);
+
+	if (recv->sge.len < srq->recv_bytes || !rr_local_sge_ok(base->pd, &recv->sge, true))
+		return -EINVAL;
+	if (srq->head - srq->tail == srq->depth)
+		return -ENOMEM;
+	srq->rqe[srq->head++ & srq->mask] = (struct local_rqe){ recv->done, recv->sge };
+	if (in_chaos_of(base->fabric))
+		memset(recv->sge.addr, LOCAL_POISON, recv->sge.len);
+	wake_next(srq);
+	return 0;
+}
+
+/** rr_local_srq_leave - @qp takes nothing any more; if it was its turn, it is the next one's */
+void rr_local_srq_leave(struct local_qp *qp)
+{
+	struct local_srq *srq = to_srq(qp->base.srq);
+
+	list_del(&qp->starved_node);
+	if (srq->head != srq->tail)
+		wake_next(srq);
+}
+
+/** rr_local_srq_take - a receive for the message that @qp has
+ *
+ * Return: false: there is none, and @qp is in line.
+ */
+bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret)
+{
+	struct local_srq *srq = to_srq(qp->base.srq);
+
+	if (rr_local_srq_is_empty(qp))
+		return false;
+	*ret = srq->rqe[srq->tail++ & srq->mask];
+	return true;
+}
+
+/** rr_local_srq_is_empty - would a message of @qp find nothing? Then it is in line */
+bool rr_local_srq_is_empty(struct local_qp *qp)
+{
+	struct local_srq *srq;
+
+	if (!qp->base.srq)
+		return false;
+	srq = to_srq(qp->base.srq);
+	if (srq->head != srq->tail)
+		return false;
+	if (!list_is_linked(&qp->starved_node))
+		list_add_tail(&srq->starved, &qp->starved_node);
+	return true;
+}

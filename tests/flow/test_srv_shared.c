@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_srv_shared.c - receives that all connections share: how many there are, and who may have them
+ */
+#include "base/clock.h"
+#include "slab.h"
+#include "srv_rdma.h"
+#include "srv_talk.h"
+
+#define MSG 4096u
+#define FIRST 64u /* receives to begin with */
+#define EXTRA 4u
+#define PEERS 20
+
+static struct raw_peer peers[PEERS];
+static const struct raw_opts wide = { .priv = &priv4k, .recvs = RAW_RECVS };
+static const struct rpcrdma_svc_attr shared = { .srq = true };
+
+static struct rpcrdma_stats stats(void)
+{
+	struct rpcrdma_stats s;
+
+	rpcrdma_domain_stats(svc.domain, &s);
+	return s;
+}
+
+static unsigned receives(void)
+{
+	return (unsigned)(atomic_load(&svc.domain->recv_bytes) / MSG);
+}
+
+static void make_get(uint32_t wanted)
+{
+	get_args(16, WIRE_PLACE);
+	m.hdr.credits = wanted;
+	finish_msg();
+}
+
+/* Return: what the next answer grants */
+static uint32_t answer(struct raw_peer *p)
+{
+	uint32_t len;
+	const uint8_t *got = raw_recv(p, &len);
+	struct rr_hdr h;
+	size_t hdr_len;
+
+	assert_non_null(got);
+	assert_int_equal(rr_hdr_decode(got, len, &h, &hdr_len), 0);
+	return h.credits;
+}
+
+static uint32_t one_call(struct raw_peer *p, uint32_t wanted)
+{
+	make_get(wanted);
+	assert_int_equal(raw_send(p, m.raw, m.raw_len), RR_WC_OK);
+	return answer(p);
+}
+
+static void send_calls(struct raw_peer *p, unsigned n)
+{
+	make_get(1000);
+	while (n-- > 0)
+		assert_int_equal(raw_send_blind(p, m.raw, m.raw_len), RR_WC_OK);
+}
+
+static uint32_t answers(struct raw_peer *p, unsigned n)
+{
+	uint32_t granted = 0;
+
+	while (n-- > 0)
+		granted = answer(p);
+	return granted;
+}
+
+/* n calls that are all held at once */
+static uint32_t burst(struct raw_peer *p, unsigned n)
+{
+	svc.hold = true;
+	send_calls(p, n);
+	raw_settle(p);
+	wire_svc_release(&svc);
+	return answers(p, n);
+}
+
+static void open_peers(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(raw_open(&peers[i], svc.engine, path, &wide), 0);
+}
+
+static void close_peers(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		raw_close(&peers[i]);
+}
+
+/* Very many that do little take as much as one. */
+static void as_many_as_are_in_use(void **state)
+{
+	(void)state;
+	serve_with(NULL, &shared);
+	assert_int_equal(receives(), 0);
+	connect_peer(&wide);
+	assert_int_equal(receives(), FIRST);
+	open_peers(PEERS);
+	for (unsigned round = 0; round < 3; round++)
+		for (unsigned i = 0; i < PEERS; i++)
+			assert_int_equal(one_call(&peers[i], 1000), 8);
+	assert_int_equal(receives(), FIRST);
+	assert_int_equal(stats().shared_recvs, FIRST);
+	close_peers(PEERS);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	assert_int_equal(receives(), FIRST); /* all of them came back */
+}
+
+/* At the low watermark there come to be more; when they are not needed any more they go. */
+static void refilled_and_shrunk(void **state)
+{
+	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
+	uint32_t granted = 8;
+
+	(void)state;
+	serve_with(NULL, &shared);
+	svc.domain->pool_idle_ns = NS_PER_MS;
+	open_peers(8);
+	for (unsigned i = 0; i < 8; i++) /* 8 each: 64 at once, but one after the other */
+		assert_int_equal(burst(&peers[i], 8), 16);
+	assert_int_equal(receives(), FIRST);
+	svc.hold = true;
+	for (unsigned i = 0; i < 8; i++) { /* at once: more than three quarters of them */
+		send_calls(&peers[i], 8);
+		raw_settle(&peers[i]);
+	}
+	assert_int_equal(receives(), 2 * FIRST);
+	wire_svc_release(&svc);
+	for (unsigned i = 0; i < 8; i++)
+		(void)answers(&peers[i], 8);
+	while (granted < 64)
+		granted = burst(&peers[0], granted);
+	assert_int_equal(granted, 64);
+	while (receives() > FIRST) {
+		(void)one_call(&peers[1], 1000);
+		assert_true(clock_now_ns() < end);
+	}
+	assert_int_equal(receives(), FIRST);
+	assert_int_equal(burst(&peers[0], 64), 64);
+	close_peers(8);
+	connect_peer(&wide);
+}
+
+/* Nobody may have more of them than he was granted, and whoever takes more is out; the others have
+ * not lost one. */
+static void a_flood_is_one_peers_end(void **state)
+{
+	unsigned sent = 0, served = 0;
+
+	(void)state;
+	serve_with(NULL, &shared);
+	connect_peer(&wide);
+	open_peers(4);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(one_call(&peers[i], 1000), 8);
+	svc.hold = true;
+	make_get(1000);
+	for (; sent < 1000; sent++) {
+		if (raw_send(&peer, m.raw, m.raw_len) != RR_WC_OK)
+			break;
+		if (sent % 4)
+			continue;
+		svc.hold = false; /* the others are served while it goes on */
+		assert_int_equal(one_call(&peers[sent / 4 % 4], 1000), 8);
+		served++;
+		svc.hold = true;
+		make_get(1000);
+	}
+	assert_in_range(sent, 8 + EXTRA - 1, 8 + EXTRA + 2);
+	assert_false(raw_alive(&peer));
+	assert_int_equal(stats().dropped, 1);
+	wire_svc_release(&svc);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(one_call(&peers[i], 1000), 8);
+	assert_true(served > 0);
+	assert_int_equal(receives(), FIRST);
+	close_peers(4);
+}
+
+/* One that sends all it can without looking, between two looks of the server. */
+static void a_flood_at_one_go(void **state)
+{
+	unsigned sent = 0;
+
+	(void)state;
+	serve_with(NULL, &shared);
+	connect_peer(&wide);
+	open_peers(2);
+	assert_int_equal(one_call(&peers[0], 1000), 8);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	make_get(1000);
+	while (raw_send_blind(&peer, m.raw, m.raw_len) == RR_WC_OK)
+		sent++;
+	assert_in_range(sent, 64, 64 + EXTRA); /* what one may have in its ring, however much is there */
+	assert_int_equal(one_call(&peers[0], 1000), 8);
+	assert_false(raw_alive(&peer));
+	assert_int_equal(one_call(&peers[1], 1000), 8);
+	raw_settle(&peers[0]);
+	assert_int_equal(receives(), stats().shared_recvs);
+	close_peers(2);
+}
+
+/* When there is nothing left, messages wait: no call is lost, and no connection. */
+static void an_empty_queue_is_waited_for(void **state)
+{
+	struct rpcrdma_domain_attr domain = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
+	uint32_t granted[PEERS];
+	unsigned all = 0;
+
+	(void)state;
+	serve_with(&domain, &shared); /* 192 receives, of which 96 are for growth: there stay 64 */
+	open_peers(PEERS);
+	for (unsigned i = 0; i < PEERS; i++)
+		granted[i] = one_call(&peers[i], 1000);
+	svc.hold = true;
+	for (unsigned i = 0; i < PEERS; i++) {
+		send_calls(&peers[i], granted[i]);
+		all += granted[i];
+	}
+	assert_true(all > 2 * FIRST);
+	for (unsigned i = 0; i < PEERS; i++)
+		raw_settle(&peers[i]);
+	assert_int_equal(receives(), FIRST);
+	assert_int_equal(stats().calls, PEERS + FIRST);
+	assert_true(atomic_load(&svc.domain->recv_short) > 0);
+	wire_svc_release(&svc);
+	svc.hold = false;
+	for (unsigned i = 0; i < PEERS; i++)
+		(void)answers(&peers[i], granted[i]);
+	assert_int_equal(stats().calls, PEERS + all);
+	for (unsigned i = 0; i < PEERS; i++)
+		assert_true(raw_alive(&peers[i]));
+	close_peers(PEERS);
+	connect_peer(&wide);
+}
+
+/* Peers that go while messages of theirs wait leave the turn to others. */
+static void the_turn_of_one_that_goes(void **state)
+{
+	struct rpcrdma_domain_attr domain = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
+	uint32_t granted[PEERS];
+
+	(void)state;
+	serve_with(&domain, &shared);
+	open_peers(PEERS);
+	for (unsigned i = 0; i < PEERS; i++)
+		granted[i] = one_call(&peers[i], 1000);
+	svc.hold = true;
+	for (unsigned i = 0; i < PEERS; i++)
+		send_calls(&peers[i], granted[i]);
+	for (unsigned i = 0; i < PEERS; i++)
+		raw_settle(&peers[i]);
+	for (unsigned i = 0; i < PEERS - 1; i++) { /* among them those who hold what there is */
+		rr_local_cut(peers[i].qp);
+		raw_settle(&peers[i]);
+	}
+	wire_svc_release(&svc);
+	svc.hold = false;
+	(void)answers(&peers[PEERS - 1], granted[PEERS - 1]);
+	assert_true(raw_alive(&peers[PEERS - 1]));
+	close_peers(PEERS);
+	connect_peer(&wide);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	assert_int_equal(receives(), FIRST);
+}
+
+/* Messages of another length have a queue pair's own receives. */
+static void of_one_length(void **state)
+{
+	struct rpcrdma_svc_attr longer = { .srq = true, .inline_bytes = 8192 };
+	struct rpcrdma_listener *l;
+	struct rpcrdma_addr addr;
+	char other[80];
+
+	(void)state;
+	serve_with(NULL, &shared);
+	connect_peer(&wide);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	snprintf(other, sizeof(other), "local://%s.b", path);
+	assert_int_equal(rpcrdma_addr_parse(other, &addr), 0);
+	assert_int_equal(rpcrdma_listen(svc.engine, &addr, &longer, wire_svc_ops(), &svc, &l), 0);
+	assert_int_equal(raw_open(&peers[0], svc.engine, addr.host, &wide), 0);
+	assert_int_equal(peers[0].server_priv.recv_bytes, 8192);
+	assert_int_equal(one_call(&peers[0], 1000), 8);
+	assert_int_equal(stats().shared_recvs, FIRST);
+	assert_int_equal(receives(), FIRST + 4 * (8 + EXTRA)); /* of 16 KiB */
+	close_peers(1);
+	rpcrdma_listener_close(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		wire_test(as_many_as_are_in_use),
+		wire_test(refilled_and_shrunk),
+		wire_test(a_flood_is_one_peers_end),
+		wire_test(a_flood_at_one_go),
+		wire_test(an_empty_queue_is_waited_for),
+		wire_test(the_turn_of_one_that_goes),
+		wire_test(of_one_length),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
