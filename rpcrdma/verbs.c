@@ -135,6 +135,9 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.cq_fd = rr_verbs_cq_fd,
 	.cq_poll = rr_verbs_cq_poll,
 	.cq_arm = rr_verbs_cq_arm,
+	.srq_create = rr_verbs_srq_create,
+	.srq_destroy = rr_verbs_srq_destroy,
+	.srq_post = rr_verbs_srq_post,
 	.cm_create = rr_verbs_cm_create,
 	.cm_destroy = rr_verbs_cm_destroy,
 	.cm_fd = rr_verbs_cm_fd,
@@ -263,6 +266,7 @@ static int fill_attr(struct verbs_fabric *f, bool unsafe_inv)
 		.sge_max = limit(dev.max_sge_rd > 0 ? MIN(dev.max_sge, dev.max_sge_rd) :
 						      dev.max_sge, SGE_MAX),
 		.qp_wr_max = limit(dev.max_qp_wr, QP_WR_MAX),
+		.srq_wr_max = dev.max_srq > 0 && !f->iwarp ? limit(dev.max_srq_wr, QP_WR_MAX) : 0,
 		.cq_max = CQ_MAX, /* made of as many of the device's as it takes */
 		.rd_atom_max = limit(MIN(dev.max_qp_rd_atom, dev.max_qp_init_rd_atom), RD_ATOM_MAX),
 		.msg_bytes_max = port.max_msg_sz,

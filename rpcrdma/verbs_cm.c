@@ -213,7 +213,8 @@ int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_qp **ret)
 
 /* ---- shaking hands ---------------------------------------------------------------------------------- */
 
-static void fill_param(const struct rr_conn_param *in, struct rdma_conn_param *out)
+static void fill_param(const struct verbs_qp *qp, const struct rr_conn_param *in,
+		       struct rdma_conn_param *out)
 {
 	*out = (struct rdma_conn_param){
 		.private_data = in->priv,
@@ -221,8 +222,10 @@ static void fill_param(const struct rr_conn_param *in, struct rdma_conn_param *o
 		.initiator_depth = (uint8_t)MIN(in->initiator_depth, 255u),
 		.responder_resources = (uint8_t)MIN(in->responder_resources, 255u),
 		.retry_count = RETRIES,
-		/* each side tells the other how often to try again: ours are alike */
-		.rnr_retry_count = (uint8_t)MIN(in->rnr_retry, 7u),
+		/* each side tells the other how often to try again: ours are alike, but that there
+		 * may be nothing in a shared queue for a while: 7 is for ever */
+		.rnr_retry_count = qp->base.srq ? 7 : (uint8_t)MIN(in->rnr_retry, 7u),
+		.srq = qp->base.srq != NULL,
 	};
 }
 
@@ -237,7 +240,7 @@ int rr_verbs_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 
 	if (qp->phase != PHASE_ROUTED || qp->passive)
 		return -ENOTCONN;
-	fill_param(param, &cp);
+	fill_param(qp, param, &cp);
 	if (rdma_connect(qp->id, &cp))
 		return verbs_err(errno);
 	qp->phase = PHASE_ASKED;
@@ -263,7 +266,7 @@ int rr_verbs_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 
 	if (qp->phase != PHASE_ROUTED || !qp->passive)
 		return -ENOTCONN;
-	fill_param(param, &cp);
+	fill_param(qp, param, &cp);
 	rc = move_up(qp);
 	if (rc)
 		return rc;

@@ -16,6 +16,10 @@
  *             goes to the stash, and the caller is told to poll. A part that was armed and has not
  *             rung stays armed. Events are acknowledged in batches, for that takes a lock.
  *
+ *             Receives of a shared queue are of whichever queue pair they name by its number, and go back
+ *             with none if it is gone. A queue pair that has no receives of its own has no completion
+ *             when it ends: one is made up, after those that are there (`ended`).
+ *
  *             Strangers are queue pairs that are set up but not up: their connection manager's thread
  *             may still destroy them. While there is one, completions are looked up under the lock;
  *             one of a stranger waits for the accept in progress, and is dropped if that failed.
@@ -66,6 +70,7 @@ int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 	cq->base.fabric = fabric;
 	cq->depth_max = depth;
 	list_init(&cq->node);
+	list_init(&cq->ended);
 	rr_verbs_mutex_init(&cq->lock);
 	cq->epfd = epoll_create1(EPOLL_CLOEXEC);
 	cq->kickfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -129,24 +134,59 @@ int rr_verbs_cq_fd(struct rr_cq *base)
 	return to_cq(base)->epfd;
 }
 
+static void kick(struct verbs_cq *cq)
+{
+	uint64_t one = 1;
+	ssize_t n = write(cq->kickfd, &one, sizeof(one));
+
+	(void)n; /* a full counter is readable, which is all we want */
+}
+
+static void take_kick(struct verbs_cq *cq)
+{
+	uint64_t count;
+	ssize_t n = read(cq->kickfd, &count, sizeof(count));
+
+	(void)n; /* only to make it unreadable */
+}
+
 /** rr_verbs_cq_break - event thread: nothing more will come out of this queue; under fabric->lock */
 void rr_verbs_cq_break(struct verbs_cq *cq)
 {
-	uint64_t one = 1;
-	ssize_t n;
-
 	atomic_store(&cq->broken, true);
-	n = write(cq->kickfd, &one, sizeof(one));
-	(void)n; /* a full counter is readable, which is all we want */
+	kick(cq);
+}
+
+/** rr_verbs_cq_ended - any thread: a queue pair without receives of its own is in the error state */
+void rr_verbs_cq_ended(struct verbs_cq *cq, struct verbs_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	if (!qp->end_told) {
+		qp->end_told = true;
+		list_add_tail(&cq->ended, &qp->ended_node);
+		atomic_fetch_add(&cq->nended, 1);
+		kick(cq); /* under the lock: none is left behind when the last end has been told */
+	}
+	pthread_mutex_unlock(&cq->lock);
 }
 
 /* ---- queue pairs come and go ----------------------------------------------------------------- */
 
-/* A part with @need entries to spare, made if there is none; under the lock. */
-static int find_part(struct verbs_cq *cq, unsigned need, unsigned *ret)
+/* What a queue pair takes of a part: for its queues, and for the shared one, all of which may
+ * complete there. */
+static unsigned needed(const struct verbs_cq *cq, const struct verbs_qp *qp,
+		       const struct verbs_part *p)
+{
+	if (!qp->base.srq)
+		return qp->sq_depth + qp->rq_depth;
+	return qp->sq_depth + (p && p->shared ? 0 : cq->srq->depth);
+}
+
+/* A part with room for @qp, made if there is none; under the lock. */
+static int find_part(struct verbs_cq *cq, const struct verbs_qp *qp, unsigned *ret)
 {
 	struct verbs_fabric *f = to_fabric(cq->base.fabric);
-	unsigned n = atomic_load(&cq->nparts), total = need, depth;
+	unsigned n = atomic_load(&cq->nparts), need = needed(cq, qp, NULL), total = need, depth;
 	struct verbs_part *p;
 
 	for (unsigned i = 0; i < n; i++)
@@ -155,7 +195,7 @@ static int find_part(struct verbs_cq *cq, unsigned need, unsigned *ret)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++) {
 		p = &cq->parts[i];
-		if (p->depth - p->reserved >= need) {
+		if (p->depth - p->reserved >= needed(cq, qp, p)) {
 			*ret = i;
 			return 0;
 		}
@@ -175,6 +215,7 @@ static int find_part(struct verbs_cq *cq, unsigned need, unsigned *ret)
 		return verbs_err(errno);
 	p->depth = (unsigned)p->cq->cqe;
 	p->reserved = p->unacked = 0;
+	p->shared = false;
 	/* its owner may be asleep: it is to be woken by this one as well */
 	if (ibv_req_notify_cq(p->cq, 0)) {
 		ibv_destroy_cq(p->cq);
@@ -206,7 +247,7 @@ static int find_slot(struct verbs_cq *cq, unsigned *ret)
  */
 int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp)
 {
-	unsigned part, slot, need = qp->sq_depth + qp->rq_depth;
+	unsigned part, slot;
 	uint16_t gen;
 	int rc;
 
@@ -215,9 +256,10 @@ int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp)
 	pthread_mutex_lock(&cq->lock);
 	rc = find_slot(cq, &slot);
 	if (!rc)
-		rc = find_part(cq, need, &part);
+		rc = find_part(cq, qp, &part);
 	if (!rc) {
-		cq->parts[part].reserved += need;
+		cq->parts[part].reserved += needed(cq, qp, &cq->parts[part]);
+		cq->parts[part].shared |= qp->base.srq != NULL;
 		qp->part = part;
 		qp->slot = slot;
 		gen = (uint16_t)(atomic_load_explicit(&cq->gen[slot], memory_order_relaxed) + 1);
@@ -234,11 +276,38 @@ int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp)
 void rr_verbs_cq_detach(struct verbs_cq *cq, struct verbs_qp *qp)
 {
 	pthread_mutex_lock(&cq->lock);
+	atomic_store_explicit(&cq->numbers[qp->slot], 0, memory_order_relaxed);
 	atomic_store_explicit(&cq->slots[qp->slot], NULL, memory_order_release);
-	cq->parts[qp->part].reserved -= qp->sq_depth + qp->rq_depth;
+	cq->parts[qp->part].reserved -= needed(cq, qp, &cq->parts[qp->part]);
+	if (list_is_linked(&qp->ended_node)) {
+		list_del(&qp->ended_node);
+		atomic_fetch_sub(&cq->nended, 1);
+	}
 	pthread_mutex_unlock(&cq->lock);
 	if (!atomic_load(&qp->up))
 		atomic_fetch_sub(&cq->strangers, 1);
+}
+
+/** rr_verbs_cq_number - a queue pair has the number that completions of the shared queue name it by */
+void rr_verbs_cq_number(struct verbs_cq *cq, const struct verbs_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	atomic_store_explicit(&cq->numbers[qp->slot], qp->id->qp->qp_num, memory_order_relaxed);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+/** rr_verbs_cq_unshare - the shared receive queue is gone, after its last queue pair */
+void rr_verbs_cq_unshare(struct verbs_cq *cq)
+{
+	pthread_mutex_lock(&cq->lock);
+	for (unsigned i = 0; i < atomic_load(&cq->nparts); i++) {
+		struct verbs_part *p = &cq->parts[i];
+
+		p->reserved -= p->shared ? cq->srq->depth : 0;
+		p->shared = false;
+	}
+	cq->srq = NULL;
+	pthread_mutex_unlock(&cq->lock);
 }
 
 /* ---- from a completion to what was posted ------------------------------------------------------ */
@@ -312,6 +381,41 @@ static bool is_up(struct verbs_qp *qp)
 	return atomic_load(&qp->up);
 }
 
+/* The queue pair of a number, if there is one that is up. */
+static struct verbs_qp *by_number(struct verbs_cq *cq, uint32_t number)
+{
+	unsigned slot = cq->seen[number % VERBS_CQ_SLOTS];
+	struct verbs_qp *qp;
+
+	if (atomic_load_explicit(&cq->numbers[slot], memory_order_relaxed) != number) {
+		for (slot = 0; slot < VERBS_CQ_SLOTS; slot++)
+			if (atomic_load_explicit(&cq->numbers[slot], memory_order_relaxed) == number)
+				break;
+		if (slot == VERBS_CQ_SLOTS)
+			return NULL;
+		cq->seen[number % VERBS_CQ_SLOTS] = (uint16_t)slot;
+	}
+	qp = atomic_load_explicit(&cq->slots[slot], memory_order_acquire);
+	return qp && is_up(qp) ? qp : NULL;
+}
+
+static bool translate_shared(struct verbs_cq *cq, const struct ibv_wc *in, struct rr_wc *out)
+{
+	struct rr_done *done = rr_verbs_srq_take(cq->srq, (uint32_t)in->wr_id & VERBS_INDEX);
+	struct verbs_qp *qp = by_number(cq, in->qp_num);
+
+	if (!done)
+		return false;
+	*out = (struct rr_wc){ .done = done, .status = RR_WC_FLUSHED };
+	if (!qp)
+		return true;
+	out->qp = &qp->base;
+	out->status = status_of(in->status);
+	if (out->status == RR_WC_OK)
+		fill_recv(qp, in, out);
+	return true;
+}
+
 static bool translate(struct verbs_cq *cq, const struct ibv_wc *in, struct rr_wc *out)
 {
 	unsigned slot = (in->wr_id >> 32) & 0xffff;
@@ -320,6 +424,8 @@ static bool translate(struct verbs_cq *cq, const struct ibv_wc *in, struct rr_wc
 	struct verbs_qp *qp;
 	struct rr_done *done;
 
+	if (slot == VERBS_SRQ_SLOT)
+		return translate_shared(cq, in, out);
 	if (slot >= VERBS_CQ_SLOTS)
 		return false;
 	qp = atomic_load_explicit(&cq->slots[slot], memory_order_acquire);
@@ -403,9 +509,15 @@ static int poll_device(struct verbs_cq *cq, struct ibv_wc *wc, int max)
 	return got;
 }
 
+static struct rr_wc end_of(struct verbs_qp *qp)
+{
+	return (struct rr_wc){ .done = qp->end, .status = RR_WC_FLUSHED, .qp = &qp->base };
+}
+
 /* Everything that is owed, one by one; the queue pairs are dead and nothing is posted any more. */
 static int flush_broken(struct verbs_cq *cq, struct rr_wc *wc, int max)
 {
+	struct rr_done *done;
 	int n = 0;
 
 	if (!cq->broken_seen) {
@@ -425,7 +537,30 @@ static int flush_broken(struct verbs_cq *cq, struct rr_wc *wc, int max)
 		for (; n < max && qp->rq_tail != qp->rq_head; qp->rq_tail++)
 			wc[n++] = (struct rr_wc){ .done = qp->rq[qp->rq_tail & qp->rq_mask],
 						  .status = RR_WC_FLUSHED };
+		if (n < max && qp->end && qp->base.srq && !qp->end_told) {
+			qp->end_told = true;
+			wc[n++] = end_of(qp);
+		}
 	}
+	for (; n < max && (done = rr_verbs_srq_take_any(cq->srq)) != NULL; n++)
+		wc[n] = (struct rr_wc){ .done = done, .status = RR_WC_FLUSHED };
+	pthread_mutex_unlock(&cq->lock);
+	return n;
+}
+
+/* Queue pairs that have ended, when the device has nothing more to tell. */
+static int tell_ends(struct verbs_cq *cq, struct rr_wc *wc, int max)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&cq->lock);
+	take_kick(cq);
+	for (; n < max && !list_is_empty(&cq->ended); n++) {
+		wc[n] = end_of(list_entry(list_pop(&cq->ended), struct verbs_qp, ended_node));
+		atomic_fetch_sub(&cq->nended, 1);
+	}
+	if (!list_is_empty(&cq->ended))
+		kick(cq);
 	pthread_mutex_unlock(&cq->lock);
 	return n;
 }
@@ -459,11 +594,10 @@ int rr_verbs_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 		if (got < want)
 			break;
 	}
+	if (unlikely(atomic_load_explicit(&cq->nended, memory_order_relaxed)) && n < max)
+		n += tell_ends(cq, wc + n, max - n);
 	if (unlikely(atomic_load_explicit(&cq->broken, memory_order_relaxed)) && n < max) {
-		uint64_t count;
-		ssize_t rc = read(cq->kickfd, &count, sizeof(count));
-
-		(void)rc; /* only to make it unreadable */
+		take_kick(cq);
 		n += flush_broken(cq, wc + n, max - n);
 	}
 	return n;
@@ -478,7 +612,7 @@ int rr_verbs_cq_arm(struct rr_cq *base)
 	struct verbs_cq *cq = to_cq(base);
 	unsigned n = atomic_load(&cq->nparts);
 
-	if (cq->stashed)
+	if (cq->stashed || atomic_load(&cq->nended))
 		return 1;
 	if (atomic_load(&cq->broken))
 		return !cq->broken_seen;

@@ -96,6 +96,7 @@ static void async_event(const struct verbs_fabric *f, const struct ibv_async_eve
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED: /* nothing is posted to it that could be flushed */
 		rr_verbs_qp_to_error(ev->element.qp->qp_context);
 		break;
 	case IBV_EVENT_COMM_EST:

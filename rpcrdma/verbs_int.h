@@ -10,6 +10,7 @@
  *             verbs_cm.c     routes, connecting, listening
  *             verbs_cq.c     completion queues, and from a completion back to what was posted
  *             verbs_qp.c     queue pairs: set up, post, count, disconnect, destroy
+ *             verbs_srq.c    receives that the queue pairs of a completion queue share
  *             verbs_mem.c    regions and windows
  * Memory:     Each object is one allocation around what the library gave; a queue pair's rings are
  *             allocated by qp_setup, and the data path allocates nothing.
@@ -64,6 +65,7 @@ enum verbs_quirk {
 #define VERBS_SGE_BATCH 64u      /* ... with so many entries; every device's sge_max is at most that */
 #define VERBS_INDEX 0x7fffffffu  /* bits of a wr_id that count requests of one queue */
 #define VERBS_PRIV_MAX 256u      /* of any event, as librdmacm passes it */
+#define VERBS_SRQ_SLOT 0xffffu   /* in a wr_id: a receive of the shared queue */
 
 struct verbs_fabric {
 	struct rr_fabric base;
@@ -103,9 +105,19 @@ struct verbs_mw {
 	struct list node;               /* qp->bound, by rkey, while bound */
 };
 
+struct verbs_srq {
+	struct rr_srq base;             /* of one completion queue */
+	struct ibv_srq *srq;
+	unsigned depth;
+	/* What is posted, by the index in its wr_id; free ones are a list by index. */
+	struct rr_done **done;
+	uint32_t *next, free;
+};
+
 struct verbs_part {
 	struct ibv_cq *cq;
 	unsigned depth, reserved;       /* reserved: of queue pairs on it; cq->lock */
+	bool shared;                    /* reserved for the shared receive queue as well; cq->lock */
 	unsigned unacked;               /* events */
 	bool armed;                     /* an event may come */
 };
@@ -133,6 +145,14 @@ struct verbs_cq {
 	unsigned next_slot;
 	_Atomic(uint16_t) gen[VERBS_CQ_SLOTS];
 	_Atomic(struct verbs_qp *) slots[VERBS_CQ_SLOTS];
+
+	/* The shared receive queue. A completion of it names the queue pair by its number alone: the
+	 * slot is where one of that number was last seen, or has to be looked for. */
+	struct verbs_srq *srq;
+	_Atomic(uint32_t) numbers[VERBS_CQ_SLOTS];
+	uint16_t seen[VERBS_CQ_SLOTS];  /* by the low bits of a number */
+	struct list ended;              /* queue pairs whose end is to be told; cq->lock */
+	atomic_uint nended;
 };
 
 struct verbs_cm {
@@ -177,6 +197,9 @@ struct verbs_qp {
 	struct rr_done **sq, **rq;
 	uint32_t sq_mask, sq_head, sq_tail;
 	uint32_t rq_mask, rq_head, rq_tail;
+	struct rr_done *end;            /* with a shared receive queue: its completion ... */
+	struct list ended_node;
+	bool end_told;                  /* ... is on its way, or over; cq->lock */
 	struct list bound[VERBS_MW_BUCKETS];
 };
 
@@ -208,6 +231,11 @@ static inline struct verbs_cq *to_cq(struct rr_cq *cq)
 static inline struct verbs_qp *to_qp(struct rr_qp *qp)
 {
 	return container_of(qp, struct verbs_qp, base);
+}
+
+static inline struct verbs_srq *to_srq(const struct rr_srq *srq)
+{
+	return container_of((struct rr_srq *)(uintptr_t)srq, struct verbs_srq, base);
 }
 
 static inline struct verbs_cm *to_cm(struct rr_cm *cm)
@@ -253,6 +281,17 @@ int rr_verbs_cq_arm(struct rr_cq *cq);
 int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp);
 void rr_verbs_cq_detach(struct verbs_cq *cq, struct verbs_qp *qp);
 void rr_verbs_cq_break(struct verbs_cq *cq);
+void rr_verbs_cq_number(struct verbs_cq *cq, const struct verbs_qp *qp);
+void rr_verbs_cq_ended(struct verbs_cq *cq, struct verbs_qp *qp);
+void rr_verbs_cq_unshare(struct verbs_cq *cq);
+
+/* verbs_srq.c */
+int rr_verbs_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
+			struct rr_srq **ret);
+void rr_verbs_srq_destroy(struct rr_srq *srq);
+int rr_verbs_srq_post(struct rr_srq *srq, const struct rr_recv *recv);
+struct rr_done *rr_verbs_srq_take(struct verbs_srq *srq, uint32_t index);
+struct rr_done *rr_verbs_srq_take_any(struct verbs_srq *srq);
 
 /* verbs_cm.c */
 int rr_verbs_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);

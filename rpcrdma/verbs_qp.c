@@ -38,6 +38,7 @@ int rr_verbs_qp_new(struct rr_fabric *fabric, struct rdma_cm_id *id, struct verb
 	qp->id = id;
 	id->context = qp;
 	list_init(&qp->cm_node);
+	list_init(&qp->ended_node);
 	rr_verbs_mutex_init(&qp->lock);
 	for (unsigned i = 0; i < VERBS_MW_BUCKETS; i++)
 		list_init(&qp->bound[i]);
@@ -88,6 +89,10 @@ static int create_qp(struct verbs_qp *qp, struct rr_qp_attr *attr)
 				 .max_inline_data = attr->inline_max },
 			.qp_type = IBV_QPT_RC,
 		};
+		if (attr->srq) {
+			init.srq = to_srq(attr->srq)->srq;
+			init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+		}
 		if (!rdma_create_qp(qp->id, to_pd(attr->pd)->pd, &init))
 			break;
 		if (!attr->inline_max)
@@ -114,6 +119,8 @@ int rr_verbs_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	qp->sq_depth = attr->sq_depth;
 	qp->rq_depth = attr->rq_depth;
 	qp->sge_max = attr->sge_max;
+	base->srq = attr->srq;
+	qp->end = attr->end;
 	rc = alloc_rings(qp);
 	if (rc)
 		goto out_rings;
@@ -126,25 +133,38 @@ int rr_verbs_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	qp->inline_max = attr->inline_max;
 	base->pd = attr->pd;
 	base->cq = attr->cq;
+	if (base->srq)
+		rr_verbs_cq_number(to_cq(base->cq), qp);
 	return 0;
 out_detach:
 	rr_verbs_cq_detach(to_cq(attr->cq), qp);
 out_rings:
 	free_rings(qp);
+	base->srq = NULL;
 	return rc;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------ */
 
-/** rr_verbs_qp_to_error - any thread: whatever is outstanding is to be flushed */
-void rr_verbs_qp_to_error(struct verbs_qp *qp)
+static bool to_error(struct verbs_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	bool tell = false;
 
 	pthread_mutex_lock(&qp->lock);
-	if (!qp->gone && qp->id->qp)
+	if (!qp->gone && qp->id->qp) {
 		(void)ibv_modify_qp(qp->id->qp, &attr, IBV_QP_STATE); /* fails only if it is lost */
+		tell = qp->base.srq && atomic_load(&qp->up);
+	}
 	pthread_mutex_unlock(&qp->lock);
+	return tell;
+}
+
+/** rr_verbs_qp_to_error - any thread: whatever is outstanding is to be flushed, its end be told */
+void rr_verbs_qp_to_error(struct verbs_qp *qp)
+{
+	if (to_error(qp))
+		rr_verbs_cq_ended(to_cq(qp->base.cq), qp);
 }
 
 /** rr_verbs_qp_disconnect - to the error state; completions of all posted work follow */

@@ -42,6 +42,8 @@ struct end {
 	struct op recv[NRECV], send[NSEND];
 	unsigned refuse, rnr_retry, sq_depth;
 	bool no_recvs;
+	struct rr_srq *srq;             /* of its queue pairs; then it has none posted itself ... */
+	struct op end;                  /* ... and this for the end of the latest */
 	/* what happened */
 	unsigned routed, established, failed, requested;
 	int status;
@@ -80,7 +82,7 @@ static void set_up(struct end *e)
 {
 	struct rr_qp_attr attr = { .pd = e->pd, .cq = e->cq, .sq_depth = e->sq_depth ? e->sq_depth : NSEND,
 				   .rq_depth = NRECV, .sge_max = 4, .recv_bytes = RECV_BYTES,
-				   .inline_max = 128 };
+				   .inline_max = 128, .srq = e->srq, .end = &fresh(&e->end)->done };
 
 	assert_int_equal(rr_qp_setup(e->qp, &attr), 0);
 	assert_true(attr.inline_max >= 64);

@@ -377,6 +377,113 @@ static void many_on_one_queue(void **state)
 	end_fini(&b);
 }
 
+static int srq_post(struct end *e, unsigned i)
+{
+	struct rr_recv r = { .done = &fresh(&e->recv[i])->done,
+			     .sge = { e->mem + i * RECV_BYTES, RECV_BYTES, e->local } };
+
+	return rr_srq_post(e->srq, &r);
+}
+
+/* Queue pairs that share their receives: whose message it is, waiting for one, and the end. */
+static void shared_receives(void **state)
+{
+	enum { N = 4 };
+	struct rr_qp *qps[N][2];
+	struct rr_srq_attr sa = { .depth = 8, .recv_bytes = RECV_BYTES };
+	struct rr_listener *l;
+	struct end a, b;
+
+	(void)state;
+	if (!fabric->attr.srq_wr_max) {
+		print_message("the device has no shared receive queues\n");
+		skip();
+	}
+	end_init(&a);
+	end_init(&b);
+	a.no_recvs = b.no_recvs = true;
+	sa.pd = b.pd;
+	sa.cq = b.cq;
+	assert_int_equal(rr_srq_create(fabric, &sa, &b.srq), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(srq_post(&b, i), 0);
+	assert_int_equal(rr_listen(b.cm, ADDR, &b, &l), 0);
+	for (unsigned i = 0; i < N; i++) {
+		a.established = b.established = 0;
+		assert_int_equal(rr_qp_dial(a.cm, ADDR, &a.qp), 0);
+		until(&a, &b, a.established && b.established);
+		qps[i][0] = a.qp;
+		qps[i][1] = b.qp;
+	}
+	for (unsigned round = 0; round < 10; round++) {
+		for (unsigned i = 0; i < N; i++) { /* whoever comes takes the oldest */
+			unsigned which = (round * N + i) % 2;
+
+			a.qp = qps[i][0];
+			while (rr_cq_arm(b.cq))
+				reap(&b);
+			assert_int_equal(do_wr(&a, &b, (struct rr_wr){ .op = RR_WR_SEND }, 8 + i),
+					 RR_WC_OK);
+			until(&a, &b, b.recv[which].fired);
+			assert_int_equal(b.recv[which].wc.status, RR_WC_OK);
+			assert_int_equal(b.recv[which].wc.byte_len, 8 + i);
+			assert_ptr_equal(b.recv[which].wc.qp, qps[i][1]);
+			assert_int_equal(srq_post(&b, which), 0);
+		}
+	}
+	/* two take what there is; the others' messages wait at their senders until there is more */
+	for (unsigned i = 0; i < N; i++) {
+		struct rr_wr wr = { .op = RR_WR_SEND };
+
+		a.qp = qps[i][0];
+		assert_int_equal(send_wr(&a, i, &wr, RR_WR_SIGNALED, a.mem, 100), 0);
+	}
+	until(&a, &b, b.recv[0].fired && b.recv[1].fired);
+	for (unsigned i = 0; i < 50; i++)
+		turn(&a, &b);
+	assert_int_equal(srq_post(&b, 2), 0);
+	assert_int_equal(srq_post(&b, 3), 0);
+	until(&a, &b, b.recv[2].fired && b.recv[3].fired);
+	until(&a, &b, a.send[0].fired && a.send[1].fired && a.send[2].fired && a.send[3].fired);
+	for (unsigned i = 0; i < N; i++) {
+		assert_int_equal(a.send[i].wc.status, RR_WC_OK);
+		assert_int_equal(b.recv[i].wc.status, RR_WC_OK);
+	}
+	/* they end, by the peer or by their owner: told once each, and no receive goes with them */
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(srq_post(&b, i), 0);
+	assert_int_equal(srq_post(&b, 8), -ENOMEM);
+	assert_int_equal(b.end.fired, 0);
+	b.qp = NULL;
+	rr_qp_disconnect(qps[N - 1][0]); /* of the latest, whose end is b.end */
+	while (rr_cq_arm(b.cq))
+		reap(&b);
+	until(&a, &b, b.end.fired);
+	assert_int_equal(b.end.wc.status, RR_WC_FLUSHED);
+	assert_ptr_equal(b.end.wc.qp, qps[N - 1][1]);
+	rr_qp_disconnect(qps[N - 1][1]);
+	for (unsigned i = 0; i < 20; i++)
+		turn(&a, &b);
+	assert_int_equal(b.end.fired, 1);
+	rr_qp_destroy(qps[N - 1][0]);
+	rr_qp_destroy(qps[N - 1][1]);
+	fresh(&b.end);
+	for (unsigned i = 0; i < N - 1; i++) {
+		rr_qp_disconnect(qps[i][1]); /* all of these have the same one */
+		until(&a, &b, b.end.fired == i + 1);
+		rr_qp_disconnect(qps[i][0]);
+		rr_qp_destroy(qps[i][0]);
+		rr_qp_destroy(qps[i][1]);
+	}
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(b.recv[i].fired, 0);
+	a.qp = NULL;
+	rr_unlisten(l);
+	rr_srq_destroy(b.srq);
+	end_fini(&a);
+	end_fini(&b);
+}
+
 static struct rr_wr bind_wr(struct end *e, struct rr_mw *mw, size_t off, size_t len, unsigned access)
 {
 	return (struct rr_wr){ .op = RR_WR_BIND, .rkey = rr_mw_next_rkey(mw->rkey),
@@ -509,6 +616,7 @@ int main(void)
 		cmocka_unit_test(sleeping),
 		cmocka_unit_test(destroyed_early),
 		cmocka_unit_test(many_on_one_queue),
+		cmocka_unit_test(shared_receives),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(windows_taken_back),
 		cmocka_unit_test(read_only_memory),
