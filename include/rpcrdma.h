@@ -67,6 +67,8 @@ struct rpcrdma_domain_attr {
 	                         * least; 0: 256 MiB */
 	size_t msg_bytes_max;   /* beside it, for the messages of connections that are served; at least
 	                         * RPCRDMA_MSG_BYTES_MIN; 0: 64 MiB */
+	bool pool_arena;        /* all of it at once, in one piece, registered once with each device; not
+	                         * chunk by chunk, as it is needed */
 	int dmabuf_fd;          /* a device's memory, for rpcrdma_buf_get_far(); stays the caller's, */
 	size_t dmabuf_bytes;    /* and open, until the domain's end. 0: none */
 	size_t arena_bytes;     /* all of rpcrdma_mem_alloc() comes out of one region of that size, there

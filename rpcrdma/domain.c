@@ -43,7 +43,7 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	pthread_mutex_init(&d->lock, NULL);
 	list_init(&d->engines);
 	list_init(&d->mems);
-	list_init(&d->arena_parts);
+	rr_parts_init(&d->arena_parts, 0);
 	list_init(&d->homes);
 	rc = rr_pool_init(d);
 	if (!rc)

@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "fabric.h"
+#include "parts.h"
 #include "provider.h"
 #include "rpcrdma.h"
 
@@ -60,6 +61,12 @@ enum rr_zone {
 	RR_ZONES,
 };
 
+/* slab_arena.c: all of the pool in one piece, if there is one; the domain's lock */
+struct rr_pool_arena {
+	struct rr_extent x;       /* bytes 0: none */
+	struct rr_mr *mr[RR_DEVS_MAX];
+};
+
 /* One zone of the pool; guarded by the domain's lock. */
 struct rr_pool {
 	size_t bytes;             /* pinned; also read without the lock */
@@ -69,6 +76,9 @@ struct rr_pool {
 	bool msgs;                /* rr_zone_is_msgs() */
 	struct rr_source source;  /* far: what it is part of */
 	uint64_t given_back;      /* chunks */
+	struct rr_pool_arena *arena; /* that the zone is a part of, or NULL */
+	char *base;               /* ... that part, and what is in use of it */
+	struct rr_parts parts;
 	struct list chunks[RR_POOL_CLASSES];
 	struct list line;         /* rr_till.link: engines with waiters, whose turn it is first */
 	unsigned waiting;         /* so many; read without the lock */
@@ -95,6 +105,7 @@ struct rpcrdma_domain {
 	struct rr_dev devs[RR_DEVS_MAX];
 	unsigned ndevs;
 	struct rr_pool pools[RR_ZONES];
+	struct rr_pool_arena pool_arena;
 	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
 	_Atomic size_t charged;          /* bytes of data that connections hold: srv_buf.c */
 	_Atomic size_t recv_bytes;       /* and of receives: ep.c */
@@ -102,7 +113,7 @@ struct rpcrdma_domain {
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
 	struct rr_mem *arena;            /* ... the one that all of it comes from, or NULL */
-	struct list arena_parts;         /* ... what is in use of that, by address */
+	struct rr_parts arena_parts;     /* ... what is in use of that */
 	struct list homes;               /* reg_home.c */
 	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
 };

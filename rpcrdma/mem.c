@@ -24,12 +24,6 @@
 #include "base/checked.h"
 #include "reg.h"
 
-/* What is in use of an arena. */
-struct part {
-	struct list link; /* domain->arena_parts, by address */
-	size_t off, bytes;
-};
-
 static void given_put(struct rr_extent *x)
 {
 	(void)x; /* its owner's */
@@ -93,53 +87,25 @@ int rr_mem_init(struct rpcrdma_domain *d)
 	if (!d->attr.arena_bytes)
 		return 0;
 	rc = whole_pages(d->attr.arena_bytes, &bytes);
-	return rc ? rc : make_region(d, bytes, &d->arena);
+	if (rc)
+		return rc;
+	rr_parts_init(&d->arena_parts, bytes);
+	return make_region(d, bytes, &d->arena);
 }
 
-/* ---- the arena: the first gap that is wide enough ------------------------------------------- */
-
-static void arena_put(struct rpcrdma_domain *d, struct part *part)
-{
-	struct list *before = &d->arena_parts;
-	size_t off = 0;
-
-	list_for_each(node, &d->arena_parts) {
-		struct part *p = list_entry(node, struct part, link);
-
-		if (p->off - off >= part->bytes)
-			break;
-		off = p->off + p->bytes;
-		before = node;
-	}
-	part->off = off;
-	list_insert_between(&part->link, before, before->next);
-}
-
-/* The end of what is in use, once @part is in. */
-static bool arena_fits(const struct rpcrdma_domain *d, const struct part *part)
-{
-	return range_fits(part->off, part->bytes, d->arena->x.bytes);
-}
+/* ---- the arena ------------------------------------------------------------------------------ */
 
 static int arena_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
 {
-	struct part *part = malloc(sizeof(*part));
-	bool fits;
+	size_t off;
+	int rc;
 
-	if (!part)
-		return -ENOMEM;
-	part->bytes = bytes;
 	pthread_mutex_lock(&d->lock);
-	arena_put(d, part);
-	fits = arena_fits(d, part);
-	if (!fits)
-		list_del(&part->link);
+	rc = rr_parts_take(&d->arena_parts, bytes, 1, &off);
 	pthread_mutex_unlock(&d->lock);
-	if (!fits) {
-		free(part);
+	if (rc)
 		return -ENOMEM;
-	}
-	*ret = (char *)d->arena->x.mem + part->off;
+	*ret = (char *)d->arena->x.mem + off;
 	return 0;
 }
 
@@ -148,18 +114,7 @@ static bool arena_free(struct rpcrdma_domain *d, const void *addr)
 {
 	uintptr_t off = (uintptr_t)addr - (uintptr_t)(d->arena ? d->arena->x.mem : NULL);
 
-	if (!d->arena || off >= d->arena->x.bytes)
-		return false;
-	list_for_each_safe(node, &d->arena_parts) {
-		struct part *part = list_entry(node, struct part, link);
-
-		if (part->off == off) {
-			list_del(&part->link);
-			free(part);
-			return true;
-		}
-	}
-	return false;
+	return d->arena && off < d->arena->x.bytes && rr_parts_give(&d->arena_parts, off);
 }
 
 /* ---- alloc and free ------------------------------------------------------------------------- */
@@ -304,8 +259,7 @@ void rr_mem_fini(struct rpcrdma_domain *d)
 {
 	struct list *node;
 
-	while ((node = list_pop(&d->arena_parts)))
-		free(list_entry(node, struct part, link));
+	rr_parts_fini(&d->arena_parts);
 	while ((node = list_pop(&d->mems))) {
 		struct rr_mem *mem = list_entry(node, struct rr_mem, link);
 

@@ -83,6 +83,8 @@ static size_t chunk_bytes(const struct rr_pool_chunk *c)
 
 static int chunk_register(struct rr_pool_chunk *c, struct rr_dev *dev)
 {
+	if (c->pool->arena)
+		return 0; /* the arena is */
 	return rr_provider_reg(&c->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &c->mr[dev->idx]);
 }
 
@@ -95,26 +97,35 @@ static void chunk_free(struct rr_pool_chunk *c)
 	list_del(&c->link);
 	__atomic_store_n(&pool->bytes, pool->bytes - chunk_bytes(c), __ATOMIC_RELAXED);
 	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
-	rr_provider_put(&c->x);
+	if (!rr_pool_part_give(pool, &c->x))
+		rr_provider_put(&c->x);
 	free(c);
+}
+
+/* A wholly free chunk, of whatever class. Return: false: there is none */
+static bool give_back_one(struct rr_pool *pool)
+{
+	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+		list_for_each(n, &pool->chunks[k]) {
+			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+			if (c->nfree < c->n)
+				continue;
+			chunk_free(c);
+			pool->given_back++;
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Whole free chunks of other classes make room; the caller holds the lock. */
 static bool make_room(struct rr_pool *pool, size_t bytes)
 {
-	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
-		list_for_each_safe(n, &pool->chunks[k]) {
-			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
-
-			if (pool->bytes + bytes <= pool->bytes_max)
-				return true;
-			if (c->nfree == c->n) {
-				chunk_free(c);
-				pool->given_back++;
-			}
-		}
-	}
-	return pool->bytes + bytes <= pool->bytes_max;
+	while (pool->bytes + bytes > pool->bytes_max)
+		if (!give_back_one(pool))
+			return false;
+	return true;
 }
 
 /* The smaller classes grow in chunks that the limit can bear several of. */
@@ -129,8 +140,16 @@ static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 	return bytes;
 }
 
-static int get_extent(const struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
+static int get_extent(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 {
+	if (pool->arena) {
+		int rc;
+
+		do /* enough of it may be free, but not in one piece */
+			rc = rr_pool_part_get(pool, bytes, ret);
+		while (rc == -ENOBUFS && give_back_one(pool));
+		return rc;
+	}
 	if (pool->far)
 		return rr_provider_get(&rr_provider_dmabuf_ops, &pool->source, bytes, ret);
 	if (!(bytes % HUGE_BYTES) && !rr_provider_get(&rr_provider_huge_ops, NULL, bytes, ret))
@@ -217,8 +236,9 @@ int rr_pool_init(struct rpcrdma_domain *d)
 			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
 	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
 		return -EINVAL;
-	if (!d->attr.dmabuf_bytes)
-		return 0;
+	rc = rr_pool_arena_init(d);
+	if (rc || !d->attr.dmabuf_bytes)
+		return rc;
 	if (d->attr.dmabuf_bytes < class_bytes(0))
 		return -EINVAL;
 	zone_init(far, RR_ZONE_FAR, d->attr.dmabuf_bytes);
@@ -236,6 +256,7 @@ void rr_pool_fini(struct rpcrdma_domain *d)
 		for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 			list_for_each_safe(n, &d->pools[z].chunks[k])
 				chunk_free(list_entry(n, struct rr_pool_chunk, link));
+	rr_pool_arena_fini(d);
 }
 
 static int attach_zone(struct rr_pool *pool, struct rr_dev *dev)
@@ -254,6 +275,7 @@ static int attach_zone(struct rr_pool *pool, struct rr_dev *dev)
 /* the device is closed again: what was registered with it before one failed */
 static void detach_all(struct rpcrdma_domain *d, unsigned idx)
 {
+	rr_pool_arena_detach(d, idx);
 	for (unsigned z = 0; z < RR_ZONES; z++) {
 		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
 			list_for_each(n, &d->pools[z].chunks[k]) {
@@ -269,7 +291,7 @@ static void detach_all(struct rpcrdma_domain *d, unsigned idx)
 /** rr_pool_attach - see engine_int.h */
 int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 {
-	int rc = 0;
+	int rc = rr_pool_arena_attach(d, dev);
 
 	for (unsigned z = 0; !rc && z < RR_ZONES; z++)
 		rc = attach_zone(&d->pools[z], dev);
@@ -281,7 +303,9 @@ int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 /** rr_buf_mr - see engine_int.h */
 struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 {
-	return container_of(buf, struct rr_buf, pub)->chunk->mr[dev->idx];
+	const struct rr_pool_chunk *c = container_of(buf, struct rr_buf, pub)->chunk;
+
+	return c->pool->arena ? c->pool->arena->mr[dev->idx] : c->mr[dev->idx];
 }
 
 static struct rr_buf *take_from(struct rr_pool_chunk *c)
@@ -361,7 +385,7 @@ bool rr_pool_trim(struct rpcrdma_domain *d)
 	uint64_t now = clock_now_ns();
 	bool more = false;
 
-	for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
+	for (unsigned z = 0; z < RR_ZONE_FAR && !d->pools[z].arena; z++) {
 		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
 			list_for_each_safe(n, &d->pools[z].chunks[k]) {
 				struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
@@ -405,18 +429,20 @@ void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_sta
 
 		s.given_back += pool->given_back;
 		if (pool->msgs) {
-			s.msgs += pool->bytes;
-			s.msgs_most += pool->bytes_most;
+			s.msgs += pool->arena ? pool->parts.bytes : pool->bytes;
+			s.msgs_most += pool->arena ? pool->parts.bytes : pool->bytes_most;
 			continue;
 		}
-		s.pinned += pool->bytes;
-		s.most += pool->bytes_most;
+		s.pinned += pool->arena ? pool->parts.bytes : pool->bytes;
+		s.most += pool->arena ? pool->parts.bytes : pool->bytes_most;
 		s.huge += pool->bytes_huge;
 		for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 			add_class(pool, k, &s);
 	}
 	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 		s.classes[k].bytes = class_bytes(k);
+	if (d->pool_arena.x.ops == &rr_provider_huge_ops)
+		s.huge = s.pinned;
 	s.far = d->pools[RR_ZONE_FAR].bytes;
 	pthread_mutex_unlock(&d->lock);
 	*ret = s;

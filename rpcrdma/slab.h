@@ -30,4 +30,12 @@ struct rr_buf *rr_pool_take_denser(const struct rr_buf *than);
 void rr_pool_give(struct rr_buf *b);
 must_check bool rr_pool_trim(struct rpcrdma_domain *d);
 
+/* slab_arena.c */
+must_check int rr_pool_arena_init(struct rpcrdma_domain *d);
+void rr_pool_arena_fini(struct rpcrdma_domain *d);
+must_check int rr_pool_arena_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
+void rr_pool_arena_detach(struct rpcrdma_domain *d, unsigned idx);
+must_check int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret);
+bool rr_pool_part_give(struct rr_pool *pool, const struct rr_extent *x);
+
 #endif

@@ -196,6 +196,14 @@ static int set_messages_max(struct conf *c, const char *value, char *why)
 	return set_bytes("messages-max", value, RPCRDMA_MSG_BYTES_MIN, &c->messages_max, why);
 }
 
+static int set_registration(struct conf *c, const char *value, char *why)
+{
+	if (strcmp(value, "slab") != 0 && strcmp(value, "arena") != 0)
+		return say(why, "registration: '%s' is neither slab nor arena", value);
+	c->arena = value[0] == 'a';
+	return 0;
+}
+
 static int set_max_connections(struct conf *c, const char *value, char *why)
 {
 	unsigned long v;
@@ -309,6 +317,7 @@ static const struct conf_option {
 	{ "drc-bytes", 0, false, set_drc_bytes },
 	{ "pinned-max", 0, false, set_pinned_max },
 	{ "messages-max", 0, false, set_messages_max },
+	{ "registration", 0, false, set_registration },
 	{ "max-connections", 0, false, set_max_connections },
 	{ "srq", 0, false, set_srq },
 	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },

@@ -54,6 +54,8 @@ static const char usage[] =
 	"      --pinned-max N   buffer memory in bytes, 524288 at least (268435456)\n"
 	"      --messages-max N  memory for the messages of connections, 1048576 at least\n"
 	"                       (67108864)\n"
+	"      --registration HOW  slab: memory is registered as it is needed; arena: all of\n"
+	"                       pinned-max and messages-max at once, once (slab)\n"
 	"      --max-connections N  of each listener (1024)\n"
 	"      --srq yes        connections share their receives (no)\n"
 	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"

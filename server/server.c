@@ -203,6 +203,7 @@ static int create_all(struct server *s, const struct conf *conf)
 	const struct rpcrdma_domain_attr attr = {
 		.pool_bytes_max = conf->pinned_max,
 		.msg_bytes_max = conf->messages_max,
+		.pool_arena = conf->arena,
 		.capture = conf->capture,
 		/* as conn.c would decide, for who can open it at all */
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,

@@ -247,7 +247,8 @@ umount "$work/memory"
 
 section 'other sizes'
 for options in '--inline 1024' '--inline 65536' '--credits 1 --no-private-data' \
-	'--credits 20 --reactors 1 --workers 1 --poll event'; do
+	'--credits 20 --reactors 1 --workers 1 --poll event' \
+	'--registration arena --pinned-max 16777216 --messages-max 4194304'; do
 	rm -rf "$work/export" "$work/lengths.back" "$work/tree.back"
 	# shellcheck disable=SC2086
 	leatd_start $options

@@ -75,7 +75,8 @@ static void command_line(void **state)
 		     "--export /x=%s,ro --listen tcp://127.0.0.1:0 --reactors 3 --workers auto "
 		     "--poll busy --inline 8192 --credits 7 -v "
 		     "--drc-entries 0 --drc-bytes 65536 --pinned-max 716800 "
-		     "--messages-max 1048576 --max-connections 2000 --srq yes",
+		     "--messages-max 1048576 --max-connections 2000 --srq yes "
+		     "--registration arena",
 		     c->dir.path),
 		CONF_RUN);
 	assert_int_equal(c->conf.nexports, 1);
@@ -92,6 +93,7 @@ static void command_line(void **state)
 	assert_int_equal(c->conf.drc_bytes, 65536);
 	assert_int_equal(c->conf.pinned_max, 716800);
 	assert_int_equal(c->conf.messages_max, 1048576);
+	assert_true(c->conf.arena);
 	assert_int_equal(c->conf.max_connections, 2000);
 	assert_true(c->conf.srq);
 	assert_int_equal(c->conf.log_level, LOG_LEVEL_DEBUG);
@@ -133,6 +135,7 @@ static void command_line_refused(void **state)
 		{ "--export /tmp --pinned-max 700K", "pinned-max", CONF_USAGE },
 		{ "--export /tmp --messages-max 1048575", "from 1048576", CONF_USAGE },
 		{ "--export /tmp --srq maybe", "neither yes nor no", CONF_USAGE },
+		{ "--export /tmp --registration cache", "neither slab nor arena", CONF_USAGE },
 		{ "--export /tmp --max-connections 0", "max-connections", CONF_USAGE },
 		{ "--export /tmp --max-connections 65537", "from 1 to 65536", CONF_USAGE },
 		{ "--export /tmp --poll often", "often", CONF_USAGE },

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * parts.c - arenas: what is in use of one, as a list by offset
+ *
+ * Operation:  Parts are few and live long: buffers of a program, chunks of the pool.
+ * Memory:     A node for each part; the range itself is the user's.
+ * Threads:    Whoever guards the range.
+ * Errors:     -ENOBUFS where only waiting for a part helps.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "parts.h"
+
+struct part {
+	struct list link;
+	size_t off, bytes;
+};
+
+/** rr_parts_init - see parts.h */
+void rr_parts_init(struct rr_parts *p, size_t bytes)
+{
+	p->bytes = bytes;
+	list_init(&p->taken);
+}
+
+/** rr_parts_fini - see parts.h */
+void rr_parts_fini(struct rr_parts *p)
+{
+	list_for_each_safe(node, &p->taken)
+		free(list_entry(node, struct part, link));
+	list_init(&p->taken);
+}
+
+/** rr_parts_take - see parts.h */
+int rr_parts_take(struct rr_parts *p, size_t bytes, size_t align, size_t *ret_off)
+{
+	struct list *before = &p->taken;
+	struct part *part;
+	size_t off = 0;
+
+	list_for_each(node, &p->taken) {
+		part = list_entry(node, struct part, link);
+		if (part->off >= off && part->off - off >= bytes)
+			break;
+		off = round_up_pow2(part->off + part->bytes, align);
+		before = node;
+	}
+	if (!range_fits(off, bytes, p->bytes))
+		return -ENOBUFS;
+	part = malloc(sizeof(*part));
+	if (!part)
+		return -ENOMEM;
+	part->off = off;
+	part->bytes = bytes;
+	list_insert_between(&part->link, before, before->next);
+	*ret_off = off;
+	return 0;
+}
+
+/** rr_parts_give - see parts.h */
+bool rr_parts_give(struct rr_parts *p, size_t off)
+{
+	list_for_each_safe(node, &p->taken) {
+		struct part *part = list_entry(node, struct part, link);
+
+		if (part->off != off)
+			continue;
+		list_del(&part->link);
+		free(part);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * slab_arena.c - a pool that is there from the beginning, as one region with one registration
+ *
+ * Operation:  Instead of chunks that come and go, each with a registration of its own for every device,
+ *             all the memory that the pool may ever have is taken at once and registered with each
+ *             device when that is opened. Chunks are parts of it. Each zone has a range of its own, so
+ *             that what one holds for long does not cut up what another needs in one piece.
+ * Memory:     Pinned from the beginning to the domain's end; nothing of it is given back.
+ * Threads:    The domain's lock, as for all of the pool.
+ * Errors:     No gap that is wide enough is -ENOBUFS, shortage: with every chunk of a zone free there
+ *             is one.
+ */
+#include <errno.h>
+
+#include "slab.h"
+
+#define PAGE_BYTES ((size_t)4096)
+#define HUGE_BYTES ((size_t)2 << 20)
+
+static void part_put(struct rr_extent *x)
+{
+	(void)x; /* rr_pool_part_give(), which knows the zone */
+}
+
+static const struct rr_provider_ops part_ops = { .name = "part", .cpu = true, .put = part_put };
+
+static bool has_part(const struct rr_pool *pool)
+{
+	return !pool->far && pool->bytes_max;
+}
+
+/** rr_pool_arena_init - if the domain is to have one; its zones have been set up
+ *
+ * Return: 0, -ENOMEM.
+ */
+int rr_pool_arena_init(struct rpcrdma_domain *d)
+{
+	struct rr_pool_arena *a = &d->pool_arena;
+	size_t bytes = 0, off = 0;
+	int rc = -EOPNOTSUPP;
+
+	if (!d->attr.pool_arena)
+		return 0;
+	for (unsigned z = 0; z < RR_ZONES; z++)
+		if (has_part(&d->pools[z]))
+			bytes += round_up_pow2(d->pools[z].bytes_max, PAGE_BYTES);
+	bytes = round_up_pow2(bytes, HUGE_BYTES);
+	rc = rr_provider_get(&rr_provider_huge_ops, NULL, bytes, &a->x);
+	if (rc)
+		rc = rr_provider_get(&rr_provider_anonymous_ops, NULL, bytes, &a->x);
+	if (rc)
+		return rc;
+	for (unsigned z = 0; z < RR_ZONES; z++) {
+		struct rr_pool *pool = &d->pools[z];
+
+		if (!has_part(pool))
+			continue;
+		pool->arena = a;
+		pool->base = (char *)a->x.mem + off;
+		rr_parts_init(&pool->parts, round_up_pow2(pool->bytes_max, PAGE_BYTES));
+		off += pool->parts.bytes;
+	}
+	return 0;
+}
+
+/** rr_pool_arena_attach - register it with a device that is opened
+ *
+ * Return: 0, as rr_mr_reg().
+ */
+int rr_pool_arena_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
+{
+	struct rr_pool_arena *a = &d->pool_arena;
+
+	if (!a->x.bytes)
+		return 0;
+	return rr_provider_reg(&a->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &a->mr[dev->idx]);
+}
+
+/** rr_pool_arena_detach - the reverse */
+void rr_pool_arena_detach(struct rpcrdma_domain *d, unsigned idx)
+{
+	rr_mr_dereg(d->pool_arena.mr[idx]);
+	d->pool_arena.mr[idx] = NULL;
+}
+
+/** rr_pool_arena_fini - its chunks are gone */
+void rr_pool_arena_fini(struct rpcrdma_domain *d)
+{
+	if (!d->pool_arena.x.bytes)
+		return;
+	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
+		rr_pool_arena_detach(d, i);
+	for (unsigned z = 0; z < RR_ZONES; z++)
+		if (d->pools[z].parts.bytes)
+			rr_parts_fini(&d->pools[z].parts);
+	rr_provider_put(&d->pool_arena.x);
+}
+
+/** rr_pool_part_get - memory of a chunk
+ *
+ * Return: 0; -ENOBUFS, -ENOMEM.
+ */
+int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
+{
+	size_t off;
+	int rc;
+
+	/* sizes are powers of two: so aligned, no part takes a place from two larger ones */
+	rc = rr_parts_take(&pool->parts, bytes, bytes, &off);
+
+	if (!rc)
+		*ret = (struct rr_extent){ .ops = &part_ops, .mem = pool->base + off,
+					   .bytes = bytes, .fd = -1 };
+	return rc;
+}
+
+/** rr_pool_part_give - the reverse; Return: false: it is no part of an arena */
+bool rr_pool_part_give(struct rr_pool *pool, const struct rr_extent *x)
+{
+	return x->ops == &part_ops &&
+	       rr_parts_give(&pool->parts, (size_t)((char *)x->mem - pool->base));
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_parts.c - parts of a range (parts.c) against a map of its bytes; and the pool made of one
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "local.h"
+#include "slab.h"
+
+#define SPACE 200
+#define MIB ((size_t)1 << 20)
+
+static void random_model(void **state)
+{
+	static char map[SPACE + 1];
+	size_t len[SPACE] = { 0 };
+	unsigned taken = 0;
+	struct rr_parts p;
+
+	(void)state;
+	srandom(3);
+	memset(map, '.', SPACE);
+	rr_parts_init(&p, SPACE);
+	for (int round = 0; round < 20000; round++) {
+		size_t n = 1 + (size_t)random() % 20, off = (size_t)random() % SPACE;
+		char gap[24] = { 0 };
+		const char *found;
+
+		if (random() % 2) { /* the first gap that is wide enough */
+			memset(gap, '.', n);
+			found = strstr(map, gap);
+			off = SPACE;
+			assert_int_equal(rr_parts_take(&p, n, 1, &off), found ? 0 : -ENOBUFS);
+			if (!found)
+				continue;
+			assert_int_equal(off, found - map);
+			memset(map + off, '#', n);
+			len[off] = n;
+			taken++;
+		} else {
+			assert_int_equal(rr_parts_give(&p, off), len[off] > 0);
+			memset(map + off, '.', len[off]);
+			taken -= len[off] > 0;
+			len[off] = 0;
+		}
+	}
+	assert_true(taken > 0); /* whose nodes are freed */
+	rr_parts_fini(&p);
+	rr_parts_init(&p, SPACE);
+	assert_int_equal(rr_parts_take(&p, SPACE + 1, 1, &(size_t){ 0 }), -ENOBUFS);
+	assert_int_equal(rr_parts_take(&p, SIZE_MAX, 1, &(size_t){ 0 }), -ENOBUFS);
+	assert_int_equal(rr_parts_take(&p, SPACE, 1, &(size_t){ 0 }), 0);
+	rr_parts_fini(&p);
+}
+
+static void aligned(void **state)
+{
+	struct rr_parts p;
+	size_t off = 99;
+
+	(void)state;
+	rr_parts_init(&p, 16);
+	assert_int_equal(rr_parts_take(&p, 1, 1, &off), 0);
+	assert_int_equal(rr_parts_take(&p, 4, 4, &off), 0);
+	assert_int_equal(off, 4);
+	assert_int_equal(rr_parts_take(&p, 2, 2, &off), 0);
+	assert_int_equal(off, 2);
+	assert_int_equal(rr_parts_take(&p, 8, 8, &off), 0);
+	assert_int_equal(off, 8);
+	assert_int_equal(rr_parts_take(&p, 2, 2, &off), -ENOBUFS);
+	assert_int_equal(rr_parts_take(&p, 1, 1, &off), 0);
+	assert_int_equal(off, 1);
+	rr_parts_fini(&p);
+}
+
+/* ---- the pool ------------------------------------------------------------------------------- */
+
+static struct rpcrdma_domain *d;
+static struct rpcrdma_engine *e;
+static struct rr_dev *dev;
+
+static int setup(void **state)
+{
+	const struct rpcrdma_domain_attr attr = { .pool_bytes_max = 64 * MIB,
+						  .msg_bytes_max = 8 * MIB, .pool_arena = true };
+
+	(void)state;
+	assert_int_equal(rpcrdma_domain_create(&attr, &d), 0);
+	assert_int_equal(rpcrdma_engine_create(d, NULL, &e), 0);
+	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &dev), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rpcrdma_engine_destroy(e);
+	rpcrdma_domain_destroy(d);
+	return 0;
+}
+
+static void one_registration(void **state)
+{
+	struct rpcrdma_buf *bufs[200] = { 0 };
+	struct rpcrdma_pool_stats s;
+	struct rr_mr *mr = NULL;
+
+	(void)state;
+	assert_int_equal(rr_local_counters(dev->fabric).regs, 1);
+	rpcrdma_domain_pool_stats(d, &s);
+	assert_int_equal(s.pinned, s.limit);
+	assert_int_equal(s.msgs, s.msgs_limit);
+	for (int round = 0; round < 4000; round++) {
+		size_t i = (size_t)random() % ARRAY_SIZE(bufs);
+		size_t bytes = (size_t)4096 << random() % 10;
+
+		if (bufs[i]) {
+			assert_int_equal(*(uint8_t *)bufs[i]->addr, i);
+			rpcrdma_buf_put(e, bufs[i]);
+			bufs[i] = NULL;
+		} else if (!rpcrdma_buf_get(e, bytes, &bufs[i])) {
+			memset(bufs[i]->addr, (int)i, bufs[i]->bytes);
+			if (!mr)
+				mr = rr_buf_mr(bufs[i], dev);
+			assert_ptr_equal(rr_buf_mr(bufs[i], dev), mr);
+			assert_true((char *)bufs[i]->addr >= (char *)mr->addr &&
+				    (char *)bufs[i]->addr + bufs[i]->bytes <=
+					    (char *)mr->addr + mr->len);
+			assert_int_equal(mr->rkey, 0); /* nobody reaches it */
+		}
+	}
+	assert_int_equal(rr_local_counters(dev->fabric).regs, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(bufs); i++)
+		if (bufs[i])
+			rpcrdma_buf_put(e, bufs[i]);
+	rr_pool_drain(e);
+	/* however it was cut up, with all of it free there is room for what is largest */
+	for (size_t i = 0; i < 12; i++)
+		assert_int_equal(rpcrdma_buf_get(e, 4 * MIB, &bufs[i]), 0);
+	assert_int_equal(rpcrdma_buf_get(e, 4 * MIB, &bufs[12]), -ENOBUFS);
+	for (size_t i = 0; i < 12; i++)
+		rpcrdma_buf_put(e, bufs[i]);
+	rpcrdma_domain_pool_stats(d, &s);
+	assert_int_equal(s.pinned, s.limit);
+}
+
+/* A device that does not bear it is not opened, and nothing is left of the attempt. */
+static void too_much(void **state)
+{
+	struct rr_local_attr local = { .hooks.fail_reg = 1 };
+	const struct rpcrdma_domain_attr attr = { .pool_arena = true, .local = &local,
+						  .pool_bytes_max = 8 * MIB };
+	struct rpcrdma_domain *other;
+	struct rr_dev *none;
+
+	(void)state;
+	assert_int_equal(rpcrdma_domain_create(&attr, &other), 0);
+	assert_int_equal(rr_domain_dev(other, RPCRDMA_LOCAL, &none), -ENOMEM);
+	local.hooks.fail_reg = 0;
+	assert_int_equal(rr_domain_dev(other, RPCRDMA_LOCAL, &none), 0);
+	rpcrdma_domain_destroy(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_model),
+		cmocka_unit_test(aligned),
+		cmocka_unit_test_setup_teardown(one_registration, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_much, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
