@@ -436,10 +436,11 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
  * done(err): 0, results decoded; -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO, -EACCES as
  * the reply header said (call->why); -EMSGSIZE: reply or call too long for the peer (ERR_CHUNK);
  * -EBADMSG: the results did not decode; -EPROTO: the reply broke the protocol, connection dropped;
- * -ETIMEDOUT: deadline; -ECANCELED; or a connect error before the first connection.
+ * -ETIMEDOUT: deadline; -ECANCELED; -EFAULT: its memory is not there, or was unmapped while it was
+ * out; or a connect error before the first connection.
  *
  * Return: 0; -EMSGSIZE: the arguments exceed what a call may be; -EINVAL: they do not encode;
- * -ENOMEM.
+ * -EFAULT, -ENOMEM.
  */
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 

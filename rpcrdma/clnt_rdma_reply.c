@@ -99,11 +99,23 @@ static void check_reply(const struct rr_rcall *rc, const struct rr_hdr *h, uint8
 
 /* ---- results ------------------------------------------------------------------------------ */
 
-/* Payload that was placed in memory of ours goes on to the caller's. */
-static void unbounce(struct rr_rcall *rc, uint64_t placed)
+static void lost_pages(struct rr_verdict *v)
 {
-	if (rc->sink.bounce)
-		rr_clnt_sink_put(rc->call, 0, rc->sink.bounce->mem, (size_t)placed);
+	v->err = -EFAULT;
+	v->why = "memory of the call was unmapped while it was out";
+}
+
+/* Payload that was placed in memory of ours goes on to the caller's. */
+static void unbounce(struct rr_rcall *rc, struct rr_verdict *v)
+{
+	const struct rpcrdma_call *user = rc->call->user;
+
+	if (!rc->sink.bounce)
+		return;
+	if (rr_reg_is_there(user->sink, user->sinkcnt, v->placed, true))
+		rr_clnt_sink_put(rc->call, 0, rc->sink.bounce->mem, (size_t)v->placed);
+	else
+		lost_pages(v);
 }
 
 static void decode(struct rr_rcall *rc, struct rr_verdict *v)
@@ -120,10 +132,11 @@ static void decode(struct rr_rcall *rc, struct rr_verdict *v)
 	if (v->err || !s.has_payload)
 		return;
 	if (v->placed)
-		unbounce(rc, v->placed);
+		unbounce(rc, v);
 	else
 		rr_clnt_sink_put(rc->call, 0, s.buf + s.payload_pos, s.payload.length);
-	rr_count(rc->conn->engine, bytes_in, s.payload.length);
+	if (!v->err)
+		rr_count(rc->conn->engine, bytes_in, s.payload.length);
 }
 
 /* ---- whose -------------------------------------------------------------------------------- */
@@ -151,10 +164,8 @@ void rr_rcall_finish(struct rr_reg_closing *closing)
 	struct rr_verdict v = rc->verdict;
 
 	/* from here on the peer reaches none of it, whatever it still means to do */
-	if (!rr_rcall_release(rc) && !v.err) {
-		v.err = -EFAULT;
-		v.why = "memory of the call was unmapped while it was out";
-	}
+	if (!rr_rcall_release(rc) && !v.err)
+		lost_pages(&v);
 	if (!v.err)
 		decode(rc, &v);
 	rr_rcall_detach(rc);

@@ -149,7 +149,9 @@ static int offer_iov(struct rr_link *l, struct rr_offer *o, const struct iovec *
 	int rc = rr_reg_get(&l->reg, iov, iovcnt, len, access, o->pieces, &o->n);
 
 	if (rc == -ENOENT || rc == -ENOBUFS || (rc == -ENOMEM && list_is_empty(&l->calls))) {
-		rc = offer_bounce(l, o, len, access);
+		rc = -EFAULT;
+		if (rr_reg_is_there(iov, iovcnt, len, access & RR_ACCESS_REMOTE_WRITE))
+			rc = offer_bounce(l, o, len, access);
 		if (!rc)
 			rr_count(l->engine, reg_bounced, 1);
 	}

@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "reg_window.h"
 
@@ -205,6 +207,33 @@ unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len)
 		len -= MIN(len, (uint64_t)iov[i].iov_len);
 	}
 	return n;
+}
+
+static bool is_range_there(void *addr, size_t len, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)addr & ~(page - 1), end;
+
+	if (__builtin_add_overflow((uintptr_t)addr, len, &end) ||
+	    __builtin_add_overflow(end, page - 1, &end))
+		return false;
+	/* it touches them, as the copy will; other errors are of kernels or of mappings that cannot */
+	return !madvise((void *)start, (end & ~(page - 1)) - start,
+			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ||
+	       (errno != ENOMEM && errno != EFAULT);
+}
+
+/** rr_reg_is_there - see reg.h */
+bool rr_reg_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write)
+{
+	for (int i = 0; i < iovcnt && len; i++) {
+		size_t take = (size_t)MIN(len, (uint64_t)iov[i].iov_len);
+
+		if (take && !is_range_there(iov[i].iov_base, take, write))
+			return false;
+		len -= take;
+	}
+	return true;
 }
 
 /* Is a payload of @len bytes better copied than given to @ops? Never what is registered already. */

@@ -191,6 +191,13 @@ bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_piece *piece);
 /** rr_reg_count - pieces that [0, len) of an iov makes: its entries, less the empty ones */
 unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len);
 
+/** rr_reg_is_there - is [0, len) of an iov mapped, and may it be read, or written?
+ *
+ * For what is going to be copied in place of being registered: who registers finds out by that. What
+ * another thread unmaps before it is copied is his own fault.
+ */
+bool rr_reg_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write);
+
 /** rr_reg_get - offer [0, len) of an iov
  * @access: RR_ACCESS_REMOTE_READ, or RR_ACCESS_REMOTE_WRITE with RR_ACCESS_LOCAL_WRITE
  * @pieces: room for RR_REG_PIECES_MAX; rr_reg_count() says how many are used

@@ -197,12 +197,13 @@ static void small_is_copied(void **state)
 
 static void not_mapped(void **state)
 {
-	static const char *const names[] = { "dynamic", "cache", "batch", "auto" };
+	static const char *const names[] = { "dynamic", "cache", "batch", "auto", "slab", "auto" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL,
-					   .clnt.registration = names[i] };
+					   .clnt.registration = names[i],
+					   .clnt.bounce_bytes = i == 5 ? 1u << 20 : 0 };
 		struct rpc_pair *p = rpc_pair_create(&a);
 		uint8_t *good = map_one(), *bad = map_one();
 		struct echo_call other, c;
@@ -223,6 +224,10 @@ static void not_mapped(void **state)
 		assert_int_equal(rpc_pair_clnt_stats(p).reconnects, 0);
 		c.done = 0;
 		assert_int_equal(rpcrdma_clnt_call(p->clnt, &c.call), -EFAULT); /* at once */
+		echo_fini(&c);
+		echo_init(&c, p, ECHO_SINK, BYTES, 0, 0, 0); /* to be read from */
+		c.arg_iov[0].iov_base = bad;
+		assert_int_equal(rpcrdma_clnt_call(p->clnt, &c.call), -EFAULT);
 		echo_fini(&other);
 		echo_fini(&c);
 		rpc_pair_destroy(p);
@@ -234,7 +239,7 @@ static void not_mapped(void **state)
 /* The one whose memory goes fails, the other does not, and the client goes on. */
 static void unmapped_in_mid_call(void **state)
 {
-	static const char *const names[] = { "dynamic", "cache", "auto" };
+	static const char *const names[] = { "dynamic", "cache", "auto", "slab" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
