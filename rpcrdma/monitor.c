@@ -323,11 +323,9 @@ int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 	reg.range = (struct uffdio_range){ .start = start, .len = end - start };
 	if (ioctl(m->uffd, UFFDIO_REGISTER, &reg))
 		return errno == EBUSY || errno == ENOMEM ? -errno : -EINVAL;
-	/* only now: from here on, what takes its place is told of */
-	if (is_anonymous(m, start, end))
-		return 0;
-	rr_monitor_unwatch(m, start, end);
-	return -EINVAL;
+	/* only now: from here on, what takes its place is told of. Where it is refused it is watched still,
+	 * which does no harm: some of it may be what others keep, who would have to be told that it is not. */
+	return is_anonymous(m, start, end) ? 0 : -EINVAL;
 }
 
 /** rr_monitor_unwatch - see monitor.h */

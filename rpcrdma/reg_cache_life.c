@@ -173,24 +173,34 @@ void rr_cache_destroy(struct rr_cache *c, struct rpcrdma_stats *gone)
 		rr_cache_stop_reaper(c);
 		rr_cache_flush(c);
 		assert(!c->live && list_is_empty(&c->orphans));
-		if (c->attr.monitor) {
-			rr_monitor_del(c->attr.monitor, &c->user);
-			rr_monitor_put(c->attr.monitor);
-		}
 	}
 	if (gone)
 		rr_cache_count(c, gone);
+	if (c->attr.monitor && !is_forked(c)) {
+		rr_monitor_del(c->attr.monitor, &c->user);
+		rr_monitor_put(c->attr.monitor);
+	}
 	sem_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
 	free(c->entries);
 	free(c);
 }
 
-/** rr_cache_count - see reg_cache.h */
+static void sync_with_events(struct rr_cache *c)
+{
+	if (is_forked(c))
+		return;
+	/* an unmapping call may be back before what it did is counted, but not before it is locked out */
+	rr_cache_lock(c);
+	rr_cache_unlock(c);
+}
+
+/** rr_cache_count - see reg_cache.h; what has been unmapped before is counted */
 void rr_cache_count(struct rr_cache *c, struct rpcrdma_stats *sum)
 {
 	if (!c)
 		return;
+	sync_with_events(c);
 	sum->regs += atomic_load_explicit(&c->regs, memory_order_relaxed);
 	sum->deregs += atomic_load_explicit(&c->deregs, memory_order_relaxed);
 	sum->reg_reaped += atomic_load_explicit(&c->reaped, memory_order_relaxed);
