@@ -4,6 +4,7 @@
  * clnt_rdma.h - the requester over a fabric: its links and what a call holds while it is out
  *
  *   clnt_rdma.c  links      clnt_rdma_send.c  calls out      clnt_rdma_reply.c  replies in
+ *   clnt_rdma_bounce.c  memory of our own
  */
 #ifndef RR_CLNT_RDMA_H
 #define RR_CLNT_RDMA_H
@@ -43,6 +44,7 @@ struct rr_link {
 	uint8_t *scratch;             /* messages are encoded here before their form is known */
 	size_t scratch_bytes;
 	struct list bounces;          /* idle ones */
+	unsigned mapped_bounces;      /* idle or not, that a server on this host maps */
 };
 
 /* Memory of our own that goes into a chunk in place of the caller's: long calls and replies, and
@@ -52,6 +54,7 @@ struct rr_bounce {
 	uint8_t *mem;
 	size_t bytes;
 	struct rr_reg_piece piece;
+	bool given;                   /* a registration may be kept, but nobody else can map it */
 	bool keeps;                   /* the piece is all of it, and lasts as long as the memory */
 	bool offered;
 };
@@ -105,6 +108,14 @@ static inline struct rr_link *rr_link_of(const struct rpcrdma_clnt *c)
 }
 
 extern const struct rr_ep_ops rr_link_ep_ops;
+
+/* ---- clnt_rdma_bounce.c --------------------------------------------------------------------- */
+
+/** rr_bounce_get - memory of ours, at least @bytes; Return: 0, -ENOMEM, as the strategy says */
+must_check int rr_bounce_get(struct rr_link *l, size_t bytes, struct rr_bounce **ret);
+
+/** rr_bounce_destroy - on return nobody reaches it, but where it is part of an arena */
+void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b);
 
 /* ---- clnt_rdma_send.c ----------------------------------------------------------------------- */
 

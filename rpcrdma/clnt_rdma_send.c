@@ -26,105 +26,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "chunk.h"
 #include "clnt_rdma.h"
 #include "plan.h"
 
 #define SCRATCH_BYTES 16384u
-#define BOUNCE_BYTES_MIN 4096u
-
-/* ---- memory of our own -------------------------------------------------------------------- */
-
-/* Of this call alone, to be registered with each one that uses it. */
-static int bounce_map(struct rr_bounce *b)
-{
-	void *map = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	if (map == MAP_FAILED)
-		return -ENOMEM;
-	b->mem = map;
-	return 0;
-}
-
-/* Registered as long as it is there. */
-static int bounce_keep(struct rr_link *l, struct rr_bounce *b)
-{
-	struct rpcrdma_domain *d = l->engine->domain;
-	void *mem;
-	int rc;
-
-	rc = rpcrdma_mem_alloc(d, b->bytes, &mem);
-	if (rc)
-		return rc;
-	rc = rr_reg_keep(&l->reg, mem, b->bytes, &b->piece);
-	if (rc) {
-		rpcrdma_mem_free(d, mem);
-		return rc;
-	}
-	b->mem = mem;
-	b->keeps = true;
-	return 0;
-}
-
-static int bounce_create(struct rr_link *l, size_t bytes, struct rr_bounce **ret)
-{
-	struct rr_bounce *b = calloc(1, sizeof(*b));
-	int rc;
-
-	if (!b)
-		return -ENOMEM;
-	b->bytes = BOUNCE_BYTES_MIN;
-	while (b->bytes < bytes)
-		b->bytes *= 2;
-	list_init(&b->link);
-	rc = rr_reg_keeps(&l->reg) ? bounce_keep(l, b) : bounce_map(b);
-	if (rc) {
-		free(b);
-		return rc;
-	}
-	*ret = b;
-	return 0;
-}
-
-static void bounce_destroy(struct rr_link *l, struct rr_bounce *b)
-{
-	list_del(&b->link);
-	if (b->keeps) {
-		(void)rr_reg_put(&l->reg, &b->piece, 1);
-		rpcrdma_mem_free(l->engine->domain, b->mem);
-	} else {
-		munmap(b->mem, b->bytes);
-	}
-	free(b);
-}
-
-/* An idle one that is big enough, the smallest such, or a new one. */
-static int bounce_get(struct rr_link *l, size_t bytes, struct rr_bounce **ret)
-{
-	struct rr_bounce *best = NULL;
-
-	list_for_each(node, &l->bounces) {
-		struct rr_bounce *b = list_entry(node, struct rr_bounce, link);
-
-		if (b->bytes >= bytes && (!best || b->bytes < best->bytes))
-			best = b;
-	}
-	if (!best)
-		return bounce_create(l, bytes, ret);
-	list_del(&best->link);
-	*ret = best;
-	return 0;
-}
 
 /* ---- offers ------------------------------------------------------------------------------- */
 
 static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, unsigned access)
 {
 	struct rr_bounce *b;
-	int rc = bounce_get(l, bytes, &b);
+	int rc = rr_bounce_get(l, bytes, &b);
 
 	if (rc)
 		return rc;
@@ -200,7 +114,7 @@ static bool offer_recall(struct rr_link *l, struct rr_offer *o)
 		out_of_reach = false; /* other calls are in the same region */
 	} else {
 		o->bounce = NULL;
-		bounce_destroy(l, b);
+		rr_bounce_destroy(l, b);
 	}
 	return out_of_reach;
 }
@@ -392,7 +306,7 @@ void rr_rcall_free_all(struct rr_link *l)
 	list_for_each_safe(node, &l->free_calls)
 		free(list_entry(node, struct rr_rcall, link));
 	list_for_each_safe(node, &l->bounces)
-		bounce_destroy(l, list_entry(node, struct rr_bounce, link));
+		rr_bounce_destroy(l, list_entry(node, struct rr_bounce, link));
 }
 
 /* ---- the message -------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  * test_registration.c - what each strategy costs in registrations, and what becomes of a call whose
  * memory is not there, or that there is no registration for
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -190,6 +191,58 @@ static void small_is_copied(void **state)
 		echo_run(p, 19999, 0);
 	assert_int_equal(rpc_pair_clnt_stats(p).reg_bounced, 22);
 	assert_int_equal(rpc_pair_clnt_stats(p).regs, s.regs);
+	rpc_pair_destroy(p);
+}
+
+static unsigned descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Many copies at once: each with memory of its own, which does not cost descriptors without end. */
+static void many_are_copied(void **state)
+{
+	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL, .clnt.registration = "slab" };
+	struct rpc_pair *p = rpc_pair_create(&a);
+	struct echo_call c[50];
+	uint64_t regs = 0;
+	unsigned before = 0;
+
+	(void)state;
+	for (int round = -10; round < 2; round++) { /* at first small ones, for credits */
+		uint32_t bytes = round < 0 ? 100 : 30000;
+
+		if (!round)
+			before = descriptors();
+		p->hold = round >= 0;
+		p->nheld = 0;
+		for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+			echo_init(&c[i], p, ECHO_SOURCE, 0, bytes, bytes, 0);
+			echo_cut(&c[i], SIZE_MAX);
+			echo_start(&c[i]);
+		}
+		rpc_pair_settle(p);
+		if (round >= 0)
+			assert_in_range(p->nheld, 20, ARRAY_SIZE(c));
+		rpc_pair_release(p);
+		for (size_t i = 0; i < ARRAY_SIZE(c); i++) {
+			rpc_pair_until(p, &c[i].done, 1);
+			echo_check(&c[i], 0);
+			echo_fini(&c[i]);
+		}
+		if (round > 0)
+			assert_int_equal(rpc_pair_clnt_stats(p).regs, regs);
+		regs = rpc_pair_clnt_stats(p).regs;
+	}
+	assert_int_equal(rpc_pair_clnt_stats(p).reg_bounced, 2 * ARRAY_SIZE(c));
+	assert_in_range(descriptors() - before, 1, 16 * 3); /* both ends are here */
 	rpc_pair_destroy(p);
 }
 
@@ -542,6 +595,7 @@ int main(void)
 		cmocka_unit_test(steady_state),
 		cmocka_unit_test(batch_defers),
 		cmocka_unit_test(small_is_copied),
+		cmocka_unit_test(many_are_copied),
 		cmocka_unit_test(not_mapped),
 		cmocka_unit_test(unmapped_in_mid_call),
 		cmocka_unit_test(replaced_in_mid_call),
