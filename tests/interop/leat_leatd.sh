@@ -13,7 +13,7 @@ setup
 
 url=rdma://$addr/demo
 tools=$O/tests/interop
-for tool in pieces probe verbs_fabric verbs_long; do
+for tool in pieces probe stale verbs_fabric verbs_long; do
 	[ -x "$tools/$tool" ] || echo "  SKIP: $tool is not built (libibverbs-dev, librdmacm-dev)"
 done
 # KiB that a process has registered; KiB of rxe's queues, which their owners map
@@ -113,6 +113,18 @@ for bench in 'read --bs 1M --qd 4' 'write --bs 1M --qd 4' 'randread --bs 4k --qd
 	# shellcheck disable=SC2086
 	ok "bench $bench" timeout 100 "$LEAT" bench ${bench%% *} "$url/bench" ${bench#* } --size 16M --seconds 1
 done
+
+if [ -x "$tools/stale" ]; then
+	section 'memory that has other pages than it had'
+	: >"$work/export/pages"
+	ok 'other pages, batch' timeout 300 "$tools/stale" "$url?registration=batch" \
+		"$work/export/pages" 2000 none
+	ok 'other pages, cache' timeout 300 "$tools/stale" "$url?registration=cache" \
+		"$work/export/pages" 500 none
+	# a device that did no harm would prove nothing
+	ok 'other pages, and nobody watches' timeout 300 "$tools/stale" \
+		"$url?registration=cache&monitor=none" "$work/export/pages" 200 some
+fi
 
 if [ -x "$tools/probe" ]; then
 	ok 'symlink and readlink of 1 to 4000' timeout 300 "$tools/probe" links "$url" 3
