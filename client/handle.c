@@ -61,13 +61,21 @@ static size_t arena_bytes(const struct lt_url *url)
 			      : MIN(rpcrdma_reg_bytes_default(), ARENA_BYTES);
 }
 
-static int create_engine(struct leat *m, const char *capture)
+static int create_engine(struct leat *m, const struct leat_opts *opts)
 {
-	const struct rpcrdma_domain_attr domain_attr = { .capture = capture,
-							 .arena_bytes = arena_bytes(&m->url) };
+	struct rpcrdma_domain_attr domain_attr = { .arena_bytes = arena_bytes(&m->url) };
 	struct rpcrdma_engine_attr attr = { .spin_us = m->url.spin_us };
 	int rc;
 
+	if (opts) {
+		const struct leat_reg_cost *cost = &opts->reg_cost;
+
+		domain_attr.capture = opts->capture;
+		domain_attr.reg_cost = (struct rpcrdma_reg_cost){
+			.reg_ns = cost->reg_ns, .reg_page_ns = cost->reg_page_ns,
+			.dereg_ns = cost->dereg_ns, .dereg_page_ns = cost->dereg_page_ns,
+		};
+	}
 	switch (m->url.poll) {
 	case LT_URL_POLL_ADAPTIVE:
 		attr.poll = RPCRDMA_POLL_ADAPTIVE;
@@ -89,7 +97,7 @@ static int create_engine(struct leat *m, const char *capture)
  *
  * Return: 0, -ENOMEM, or the errno of opening devices or the capture file.
  */
-int lt_handle_create(const struct lt_url *url, const char *capture, struct leat **ret)
+int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts, struct leat **ret)
 {
 	struct leat *m = calloc(1, sizeof(*m));
 	int rc;
@@ -107,7 +115,7 @@ int lt_handle_create(const struct lt_url *url, const char *capture, struct leat 
 		return rc;
 	}
 	fill_cred(m);
-	rc = create_engine(m, capture);
+	rc = create_engine(m, opts);
 	if (!rc && !url->no_cache)
 		rc = lt_cache_create(url->acmax_s, &m->cache);
 	if (rc) {
@@ -237,6 +245,12 @@ void leat_service_stop(struct leat *m)
 	rpcrdma_engine_post(m->engine, &m->service_msg);
 	pthread_join(m->service, NULL);
 	atomic_store(&m->has_service, false);
+}
+
+/** leat_registration - see leat.h */
+const char *leat_registration(size_t n)
+{
+	return rpcrdma_registration(n);
 }
 
 /** leat_version - see leat.h */

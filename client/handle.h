@@ -66,7 +66,8 @@ struct leat {
 };
 
 /** lt_handle_create - an engine and nothing connected */
-must_check int lt_handle_create(const struct lt_url *url, const char *capture, struct leat **ret);
+must_check int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts,
+				struct leat **ret);
 
 /** lt_handle_destroy - accepts half-built ones and NULL; nothing may be in flight */
 void lt_handle_destroy(struct leat *m);

@@ -223,7 +223,7 @@ int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 	rc = lt_url_parse(url, opts, &u, mount_error, sizeof(mount_error));
 	if (rc)
 		return rc;
-	rc = lt_handle_create(&u, opts ? opts->capture : NULL, &m);
+	rc = lt_handle_create(&u, opts, &m);
 	if (rc) {
 		snprintf(mount_error, sizeof(mount_error), "%.250s: %s", url, strerror(-rc));
 		return rc;

@@ -101,5 +101,7 @@ void leat_stats(struct leat *m, struct leat_stats *ret)
 		.reg_uncacheable = s->reg_uncacheable,
 		.reg_bounced = s->reg_bounced,
 		.reg_pinned = s->reg_pinned,
+		.reg_binds = s->binds,
+		.reg_local_invs = s->local_invs,
 	};
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "rpcrdma.h"
 #include "url.h"
 
 static const char *const scheme_names[] = {
@@ -160,13 +161,20 @@ static bool is_one_of(const char *const names[], size_t n, const char *text, cha
 
 static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
 {
-	static const char *const names[] = { "auto", "dynamic", "cache", "batch", "slab", "arena",
-					      "window" };
+	char all[128] = "";
+	const char *name;
 
-	if (is_one_of(names, ARRAY_SIZE(names), text, u->registration))
-		return 0;
-	return refuse(c, "registration=%s: must be auto, dynamic, cache, batch, slab, arena or window",
-		      text);
+	for (size_t i = 0; (name = rpcrdma_registration(i)); i++) {
+		size_t len = strlen(all);
+
+		if (!strcmp(text, name)) {
+			strcpy(u->registration, name);
+			return 0;
+		}
+		snprintf(all + len, sizeof(all) - len, "%s%s",
+			 !i ? "" : rpcrdma_registration(i + 1) ? ", " : " or ", name);
+	}
+	return refuse(c, "registration=%s: must be %s", text, all);
 }
 
 static int set_monitor(struct complaint *c, const char *text, struct lt_url *u)

@@ -65,6 +65,9 @@ struct leat_dir;  /* an open directory */
 /** leat_version - "0.1.0" */
 const char *leat_version(void);
 
+/** leat_registration - the @n-th strategy's name that registration= takes; NULL: there are no more */
+const char *leat_registration(size_t n);
+
 /* ---- mounting ----------------------------------------------------------------------------- */
 
 struct leat_opts {         /* zero-initialise; zero means the default; the URL's options win */
@@ -92,6 +95,10 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 	unsigned reg_entries;
 	uint64_t reg_bytes;
 	unsigned dirty_watermark;
+	struct leat_reg_cost {     /* benchmarks over a local socket: how long it shall keep the caller's */
+		uint32_t reg_ns, reg_page_ns;     /* thread busy to register memory: in all, and for */
+		uint32_t dereg_ns, dereg_page_ns; /* each page of it, as a device would */
+	} reg_cost;
 };
 
 /** leat_mount - connect and mount; blocks
@@ -301,6 +308,8 @@ struct leat_stats {
 	uint64_t reg_uncacheable;  /* times one could not be kept */
 	uint64_t reg_bounced;      /* times data was copied instead */
 	uint64_t reg_pinned;       /* bytes that are kept now */
+	uint64_t reg_binds;        /* windows bound over them */
+	uint64_t reg_local_invs;   /* ... and taken back by this side; the rest, by the server */
 };
 void leat_stats(struct leat *m, struct leat_stats *ret);
 

@@ -62,6 +62,13 @@ char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap);
 struct rpcrdma_domain;
 struct rr_local_attr;
 
+/* What it takes a device to register memory, for benchmarks on the local fabric, which takes nothing
+ * else: the thread that does it is kept busy so long. */
+struct rpcrdma_reg_cost {
+	uint32_t reg_ns, reg_page_ns;     /* in all, and for each page */
+	uint32_t dereg_ns, dereg_page_ns;
+};
+
 struct rpcrdma_domain_attr {
 	size_t pool_bytes_max;  /* most memory the buffer pool may take; RPCRDMA_POOL_BYTES_MIN at
 	                         * least; 0: 256 MiB */
@@ -77,6 +84,7 @@ struct rpcrdma_domain_attr {
 	                         * fabric, as RoCEv2; NULL: none */
 	bool unsafe_inv;        /* let peers invalidate, and invalidate for them, also where a mistake
 	                         * of a peer crashes its host's kernel: soft RoCE; for tests */
+	struct rpcrdma_reg_cost reg_cost; /* of the local fabric */
 	const struct rr_local_attr *local; /* tests: hooks of the local fabric; NULL: plain */
 	mode_t socket_mode;     /* of local listeners; 0: 0666 (identity is the kernel's word) */
 };
@@ -118,6 +126,9 @@ int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes);
  * was registered that begins there.
  */
 int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *mem);
+
+/** rpcrdma_registration - the @n-th strategy's name, as rpcrdma_clnt_attr takes it; NULL: no more */
+const char *rpcrdma_registration(size_t n);
 
 /** rpcrdma_reg_bytes_default - what a cache of registrations may come to if nobody says: half of what
  * this process may pin (RLIMIT_MEMLOCK, if it holds for it, or a quarter of the machine's memory) */

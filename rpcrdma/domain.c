@@ -122,6 +122,10 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 		local.capture = d->attr.capture;
 	if (!local.socket_mode)
 		local.socket_mode = d->attr.socket_mode;
+	local.hooks.reg_ns += d->attr.reg_cost.reg_ns;
+	local.hooks.reg_page_ns += d->attr.reg_cost.reg_page_ns;
+	local.hooks.dereg_ns += d->attr.reg_cost.dereg_ns;
+	local.hooks.dereg_page_ns += d->attr.reg_cost.dereg_page_ns;
 	return rr_local_open(&local, ret);
 }
 

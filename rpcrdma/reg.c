@@ -64,6 +64,12 @@ const char *rr_reg_canonical(const char *name)
 	return s ? s->name : NULL;
 }
 
+/** rpcrdma_registration - see rpcrdma.h */
+const char *rpcrdma_registration(size_t n)
+{
+	return n < ARRAY_SIZE(strategies) ? strategies[n].name : NULL;
+}
+
 /** rr_reg_monitor_canonical - see reg.h */
 const char *rr_reg_monitor_canonical(const char *name)
 {
