@@ -169,11 +169,13 @@ bench:
 	@scripts/bench.sh
 	@scripts/bench-names.sh
 	@scripts/bench-data.sh
+	@scripts/bench-registration.sh
 
 bench-vm:
 	@scripts/deps.sh install build rdma interop || echo 'bench-vm: something is missing; what cannot run says so'
 	@$(SUB) all bench-tools
 	@scripts/bench-vm.sh || [ $$? -eq 77 ]
+	@scripts/bench-registration.sh --vm || [ $$? -eq 77 ]
 
 mutants:
 	@scripts/deps.sh install build rdma check

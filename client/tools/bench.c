@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "bench.h"
+#include "bench_reg.h"
 
 #define GIB ((double)(1u << 30))
 
@@ -369,7 +370,7 @@ static bool parse(struct bench_plan *plan, int argc, char **argv)
 	plan->kind = find_kind(argv[optind]);
 	plan->url = argv[optind + 1];
 	if (!plan->kind) {
-		log_err("%s: no such kind: read, write, randread, randwrite, null and meta are known",
+		log_err("%s: no such kind: read, write, randread, randwrite, null, meta and registration are known",
 			argv[optind]);
 		return false;
 	}
@@ -386,6 +387,8 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 	struct results *res;
 	int rc = TOOL_FAILED, err = 0;
 
+	if (argc > 1 && !strcmp(argv[1], "registration"))
+		return bench_reg_run(self, argc - 1, argv + 1);
 	if (!parse(&plan, argc, argv))
 		return tool_usage(self);
 	if (tool_attach(plan.url, &t))
@@ -422,7 +425,10 @@ out:
 const struct tool_cmd cmd_bench = {
 	"bench",
 	"{read|write|randread|randwrite|null|meta} URL [--bs 1M] [--qd 8] [--jobs 1]\n"
-	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--sync] [--json]",
+	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--sync] [--json]\n"
+	"       leat bench registration URL [--strategies NAME,...] [--bs 4k,64k,1M,4M]\n"
+	"         [--buffers 1,100,1000] [--reuse 20,80] [--jobs 1,8] [--entries 100] [--read]\n"
+	"         [--cost US,US,US,US] [--seconds 0.25] [--rounds 1] [--memory 1G] [--json]",
 	"throughput, latency, CPU and copies",
 	bench_run,
 };

@@ -61,6 +61,25 @@ tree() { # DIR: everything that cp -p is to keep
 	find . ! -type l -printf '%T@ %P\n' | sed 's/\.[0-9]*//' | LC_ALL=C sort
 	find . -type f -print0 | LC_ALL=C sort -z | xargs -0 cksum)
 }
+
+# What each strategy does is counted: twenty registrations are kept of two hundred buffers, and four of five
+# requests are with one of the last eight.
+bench_registration() {
+	"$LEAT" bench registration "$url" --bs 64k --buffers 200 --reuse 80 --jobs 1,2 --entries 20 \
+		--cost 20,0.1,8,0.05 --seconds 0.05 --json >"$work/jsons" || fail 'bench registration'
+	for how in dynamic:1:1 cache:0.03:0.5 batch:0.03:0.5 slab:0:0 arena:0:0; do
+		name=${how%%:*} range=${how#*:}
+		grep "\"strategy\":\"$name\"" "$work/jsons" >"$work/lines"
+		same "lines of $name" "$(wc -l <"$work/lines")" 2
+		while read -r line; do
+			awk "BEGIN { n = $(echo "$line" | json regs_per_op)
+				exit !(n >= ${range%:*} && n <= ${range#*:}) }" || fail "bench registration: $line"
+		done <"$work/lines"
+	done
+	awk "BEGIN { exit !($(grep '"dynamic".*"jobs":1,' "$work/jsons" | json expected_ops_s) < \
+		$(grep '"slab".*"jobs":1,' "$work/jsons" | json ops_s)) }" || fail "bench registration: no price"
+	grep -q '"strategy":"cache".*"reaped_per_op":0.0000,' "$work/jsons" || fail 'cache does not end its own'
+}
 want=$(cd "$work/src" && tree .)
 
 go() { # URL
@@ -149,7 +168,7 @@ go() { # URL
 		[ -n "$(json server_copied_per_byte <"$work/json")" ] || fail "bench $kind: no word of the server"
 	done
 	case $url in
-	tcp:*) ;;
+	tcp:*) bad 1 'nothing is registered over TCP' "$LEAT" bench registration "$url" ;;
 	*)
 		for how in dynamic:1 arena:0; do
 			"$LEAT" bench read "$url?registration=${how%:*}" --bs 256K --size 4M --seconds 1 \
@@ -158,6 +177,7 @@ go() { # URL
 				regs_per_op <"$work/json") < ${how#*:} + 0.3) }" ||
 				fail "bench, registration ${how%:*}: $(cat "$work/json")"
 		done
+		bench_registration
 		;;
 	esac
 	"$LEAT" bench write "$url" --bs 64K --size 4M --seconds 1 --sync >"$work/out"
@@ -276,6 +296,10 @@ first() { # PATTERN COMMAND...: wrong usage, the first line says what is wrong
 	bad 2 usage "$@"
 	head -n 1 "$work/err" | grep -qE -e "$first" || fail "$* said: $(cat "$work/err")"
 }
+first '--cost 1,2,3: must be' "$LEAT" bench registration "$local_url" --cost 1,2,3
+first '--reuse 20,101: must be' "$LEAT" bench registration "$local_url" --reuse 20,101
+first '--strategies cache,juggle: must be' "$LEAT" bench registration "$local_url" --strategies cache,juggle
+first '--bs 0: must be' "$LEAT" bench registration "$local_url" --bs 0
 first 'juggle: no such kind' "$LEAT" bench juggle "$local_url"
 first '--bs 0: must be' "$LEAT" bench read "$local_url" --bs 0
 first '--qd 0: must be' "$LEAT" bench read "$local_url" --qd 0

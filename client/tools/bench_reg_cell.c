@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * bench_reg_cell.c - one run of `leat bench registration`
+ *
+ * Operation:  Each job has a mount, a part of the buffers and as large a part of the cache, and one request
+ *             out at a time. Out of a hundred requests so many as are asked for are with one of the last
+ *             few buffers, which any cache still has; the rest are with one buffer after the other, in
+ *             turns, so that a cache with fewer entries than buffers has forgotten each by then. First it
+ *             goes on until the cache is full, then for as long as wanted.
+ * Memory:     The buffers: of the program's own, page by page there before anything is timed, and with a
+ *             page between any two, for neighbours are registered together. With `slab` they are registered
+ *             beforehand by leat_buf_register(), with `arena` they come from leat_buf_alloc().
+ * Threads:    One per job, in step at two barriers. Each takes the time and the processor time of the whole
+ *             process itself: whoever waits for them may be woken late.
+ * Errors:     A job that fails keeps coming to its barriers; the first one's reason is told.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "bench_reg.h"
+
+#define PAGE ((uint64_t)4096)
+#define RECENT 8u
+#define OPS_MIN 50u /* of less than so many, shares say nothing */
+#define SPARE_BYTES ((uint64_t)4 << 20)
+
+struct reg_job {
+	const struct reg_plan *plan;
+	const struct reg_cell *cell;
+	unsigned number, buffers, entries;
+	pthread_t thread;
+	pthread_barrier_t *step;
+
+	struct leat *m;
+	struct leat_file *f;
+	uint8_t *mem;
+	uint64_t mem_bytes;
+	bool is_leat_mem;  /* from leat_buf_alloc() */
+
+	uint64_t random;
+	unsigned next, recent[RECENT], nrecent, at;
+
+	uint64_t ops, start_ns, end_ns, start_cpu_us, end_cpu_us;
+	struct leat_stats before, after;
+	uint32_t most;
+	int err;
+	char why[REG_WHY_MAX];
+};
+
+static void job_fail(struct reg_job *job, int err)
+{
+	if (job->err)
+		return;
+	job->err = err;
+	snprintf(job->why, sizeof(job->why), "%s: %s (%s)", job->cell->strategy, strerror(-err),
+		 job->m ? leat_error(job->m) : leat_mount_error());
+}
+
+static uint64_t stride(const struct reg_cell *cell)
+{
+	return round_up_pow2(cell->block, PAGE) + PAGE;
+}
+
+/** reg_cell_bytes - see bench_reg.h */
+uint64_t reg_cell_bytes(const struct reg_cell *cell)
+{
+	return cell->buffers * stride(cell);
+}
+
+static bool is_strategy(const struct reg_job *job, const char *name)
+{
+	return !strcmp(job->cell->strategy, name);
+}
+
+/* ---- set up ---- */
+
+static int get_memory(struct reg_job *job)
+{
+	int rc = 0;
+
+	if (is_strategy(job, "arena")) {
+		rc = leat_buf_alloc(job->m, job->mem_bytes, (void **)&job->mem);
+		job->is_leat_mem = !rc;
+	} else {
+		job->mem = mmap(NULL, job->mem_bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (job->mem == MAP_FAILED) {
+			job->mem = NULL;
+			rc = -ENOMEM;
+		}
+	}
+	if (rc)
+		return rc;
+	memset(job->mem, (int)job->number + 1, job->mem_bytes);
+	if (is_strategy(job, "slab"))
+		rc = leat_buf_register(job->m, job->mem, job->mem_bytes);
+	return rc;
+}
+
+static void put_memory(struct reg_job *job)
+{
+	if (!job->mem)
+		return;
+	if (job->is_leat_mem) {
+		leat_buf_free(job->m, job->mem);
+		return;
+	}
+	if (is_strategy(job, "slab"))
+		(void)leat_buf_unregister(job->m, job->mem); /* perhaps it never was */
+	munmap(job->mem, job->mem_bytes);
+}
+
+static int set_up(struct reg_job *job)
+{
+	const struct reg_cell *cell = job->cell;
+	struct leat_opts opts = { .cache = "none", .registration = cell->strategy, .no_bounce = true,
+				  .reg_entries = job->entries, .reg_cost = job->plan->cost };
+	struct leat_info *info;
+	int rc;
+
+	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
+	job->mem_bytes = job->buffers * stride(cell);
+	/* entries are the limit here, not bytes */
+	opts.reg_bytes = job->mem_bytes + SPARE_BYTES;
+	rc = leat_mount(job->plan->url, &opts, &job->m);
+	if (rc)
+		return rc;
+	rc = leat_open(job->m, job->plan->path, job->plan->reads ? O_RDONLY : O_RDWR, 0, &job->f);
+	if (rc)
+		return rc;
+	info = malloc(sizeof(*info));
+	if (!info)
+		return -ENOMEM;
+	leat_info(job->m, info);
+	job->most = job->plan->reads ? info->rsize : info->wsize;
+	free(info);
+	return get_memory(job);
+}
+
+static void take_down(struct reg_job *job)
+{
+	put_memory(job);
+	if (job->f) {
+		int rc = leat_close(job->f);
+
+		if (rc)
+			job_fail(job, rc);
+	}
+	leat_umount(job->m);
+}
+
+/* ---- work ---- */
+
+static uint64_t next_random(struct reg_job *job)
+{
+	job->random ^= job->random << 13;
+	job->random ^= job->random >> 7;
+	job->random ^= job->random << 17;
+	return job->random >> 11;
+}
+
+static unsigned next_buffer(struct reg_job *job)
+{
+	if (job->nrecent && next_random(job) % 100 < job->cell->reuse)
+		return job->recent[next_random(job) % job->nrecent];
+	job->next = (job->next + 1) % job->buffers;
+	job->recent[job->at] = job->next;
+	job->at = (job->at + 1) % RECENT;
+	job->nrecent = MAX(job->nrecent, job->at ? job->at : RECENT);
+	return job->next;
+}
+
+static void one(struct reg_job *job)
+{
+	uint64_t block = job->cell->block, off = job->number * block;
+	uint8_t *buf = job->mem + next_buffer(job) * stride(job->cell);
+	ssize_t n;
+
+	if (job->plan->reads)
+		n = leat_pread(job->f, buf, block, off);
+	else
+		n = leat_pwrite(job->f, buf, block, off);
+	if (n != (ssize_t)block)
+		job_fail(job, n < 0 ? (int)n : -EIO);
+}
+
+/* So many at least, and so long at least. */
+static void work(struct reg_job *job, uint64_t ops, uint64_t ns)
+{
+	uint64_t end = clock_now_ns() + ns;
+
+	for (job->ops = 0; !job->err && !tool_interrupted(); job->ops++) {
+		if (job->ops >= ops && clock_now_ns() >= end)
+			break;
+		one(job);
+	}
+}
+
+static uint64_t own_cpu_us(void)
+{
+	struct rusage ru;
+
+	getrusage(RUSAGE_SELF, &ru);
+	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+}
+
+static void *run_job(void *arg)
+{
+	struct reg_job *job = arg;
+	int rc = set_up(job);
+
+	if (rc)
+		job_fail(job, rc);
+	/* until the cache is full and has begun to forget, or knows them all */
+	work(job, MAX(job->entries * 2 * 100 / (101 - MIN(job->cell->reuse, 99u)), job->buffers),
+	     0);
+	if (job->m)
+		leat_stats(job->m, &job->before);
+	pthread_barrier_wait(job->step);
+	job->start_ns = clock_now_ns();
+	job->start_cpu_us = own_cpu_us();
+	work(job, OPS_MIN, job->plan->ms * NS_PER_MS);
+	job->end_ns = clock_now_ns();
+	job->end_cpu_us = own_cpu_us();
+	pthread_barrier_wait(job->step);
+	if (job->m)
+		leat_stats(job->m, &job->after);
+	take_down(job);
+	return NULL;
+}
+
+/* ---- all jobs ---- */
+
+static void add_result(struct reg_result *sum, const struct reg_job *job)
+{
+	sum->ops += job->ops;
+	sum->most = job->most;
+	sum->n.regs += job->after.regs - job->before.regs;
+	sum->n.deregs += job->after.deregs - job->before.deregs;
+	sum->n.reg_reaped += job->after.reg_reaped - job->before.reg_reaped;
+	sum->n.reg_hits += job->after.reg_hits - job->before.reg_hits;
+	sum->n.reg_misses += job->after.reg_misses - job->before.reg_misses;
+	sum->n.reg_binds += job->after.reg_binds - job->before.reg_binds;
+	sum->n.reg_local_invs += job->after.reg_local_invs - job->before.reg_local_invs;
+	sum->n.reg_bounced += job->after.reg_bounced - job->before.reg_bounced;
+	sum->n.reg_pinned += job->after.reg_pinned;
+}
+
+/* The @i-th of @n parts of @all, which is not nothing. */
+static unsigned share(unsigned all, unsigned n, unsigned i)
+{
+	unsigned part = all / n + (i < all % n);
+
+	return MAX(part, 1u);
+}
+
+/** reg_cell_run - see bench_reg.h */
+int reg_cell_run(const struct reg_plan *plan, const struct reg_cell *cell, struct reg_result *ret,
+		 char *why)
+{
+	struct reg_job *jobs = calloc(cell->jobs, sizeof(*jobs));
+	struct reg_result sum = { 0 };
+	pthread_barrier_t step;
+	uint64_t start = UINT64_MAX, cpu = UINT64_MAX, end = 0, end_cpu = 0;
+	int rc = 0;
+
+	if (!jobs) {
+		snprintf(why, REG_WHY_MAX, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	pthread_barrier_init(&step, NULL, cell->jobs);
+	for (unsigned i = 0; i < cell->jobs; i++) {
+		jobs[i] = (struct reg_job){ .plan = plan, .cell = cell, .number = i, .step = &step,
+					    .buffers = share(cell->buffers, cell->jobs, i),
+					    .entries = share(plan->entries, cell->jobs, i) };
+		rc = pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]);
+		if (rc) /* those that run wait at a barrier that will never open */
+			exit(tool_fail(NULL, "thread", -rc));
+	}
+	for (unsigned i = 0; i < cell->jobs; i++) {
+		pthread_join(jobs[i].thread, NULL);
+		add_result(&sum, &jobs[i]);
+		start = MIN(start, jobs[i].start_ns);
+		cpu = MIN(cpu, jobs[i].start_cpu_us);
+		end = MAX(end, jobs[i].end_ns);
+		end_cpu = MAX(end_cpu, jobs[i].end_cpu_us);
+		if (jobs[i].err && !rc) {
+			rc = jobs[i].err;
+			snprintf(why, REG_WHY_MAX, "%s", jobs[i].why);
+		}
+	}
+	sum.ns = end - start;
+	sum.cpu_us = end_cpu - cpu;
+	pthread_barrier_destroy(&step);
+	free(jobs);
+	*ret = sum;
+	return rc;
+}
