@@ -63,7 +63,8 @@ static size_t arena_bytes(const struct lt_url *url)
 
 static int create_engine(struct leat *m, const struct leat_opts *opts)
 {
-	struct rpcrdma_domain_attr domain_attr = { .arena_bytes = arena_bytes(&m->url) };
+	struct rpcrdma_domain_attr domain_attr = { .arena_bytes = arena_bytes(&m->url),
+						   .unsafe_inv = m->url.unsafe_inv };
 	struct rpcrdma_engine_attr attr = { .spin_us = m->url.spin_us };
 	int rc;
 

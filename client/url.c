@@ -147,6 +147,14 @@ static int parse_cache(struct complaint *c, const char *text, bool *ret_none)
 	return 0;
 }
 
+static int parse_unsafe_inv(struct complaint *c, const char *text, bool *ret)
+{
+	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return refuse(c, "unsafe_inv=%s: must be yes or no", text);
+	*ret = text[0] == 'y';
+	return 0;
+}
+
 /* One of @names, into @to, which has room for all of them. */
 static bool is_one_of(const char *const names[], size_t n, const char *text, char *to)
 {
@@ -331,6 +339,8 @@ static int parse_option(struct complaint *c, const char *name, const char *value
 		return parse_poll(c, value, &u->poll);
 	if (!strcmp(name, "cache"))
 		return parse_cache(c, value, &u->no_cache);
+	if (!strcmp(name, "unsafe_inv"))
+		return parse_unsafe_inv(c, value, &u->unsafe_inv);
 	return refuse(c, "unknown option \"%s\"", name);
 }
 
@@ -429,6 +439,7 @@ static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_u
 	if (o->no_bounce)
 		set_number(u, NUM_BOUNCE, 0);
 	u->soft = o->soft;
+	u->unsafe_inv = o->unsafe_inv;
 	if (o->has_ids) {
 		u->has_uid = u->has_gid = true;
 		u->uid = o->uid;

@@ -47,6 +47,7 @@ struct lt_url {
 	uint32_t rsize, wsize;
 	bool no_cache;          /* then readahead_bytes is 0 */
 	uint32_t acmax_s;
+	bool unsafe_inv;
 };
 
 /** lt_url_parse - see leat.h for the grammar

@@ -304,6 +304,11 @@ static int set_manage_gids(struct conf *c, const char *value, char *why)
 	return set_yes(&c->manage_gids, "manage-gids", value, why);
 }
 
+static int set_unsafe_inv(struct conf *c, const char *value, char *why)
+{
+	return set_yes(&c->unsafe_inv, "unsafe-inv", value, why);
+}
+
 static const struct conf_option {
 	const char *name;
 	char letter;
@@ -325,6 +330,7 @@ static const struct conf_option {
 	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
 	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },
 	{ "rpcbind", 0, true, set_rpcbind },   { "manage-gids", 0, true, set_manage_gids },
+	{ "unsafe-inv", 0, true, set_unsafe_inv },
 };
 
 /* what the file says to it */

@@ -43,6 +43,7 @@ struct conf {
 	bool state_dir_usual;  /* nobody asked for that one: it may be unusable */
 	bool everyone;	       /* not root: let other users of this host in, too, as ourselves */
 	bool rpcbind;	       /* register with the local one */
+	bool unsafe_inv;       /* invalidate for peers over soft RoCE, too */
 	bool manage_gids;      /* groups are what this host knows of a user, not what he says */
 	enum log_level log_level;
 };

@@ -65,6 +65,7 @@ static const char usage[] =
 	"      --everyone       not run by root: let other users of this host in, too; all that\n"
 	"                       they do is done as the user who runs leatd\n"
 	"      --manage-gids    over a network, groups are what this host knows of a user\n"
+	"      --unsafe-inv     invalidate memory of peers on soft RoCE too (leatd(8))\n"
 	"      --rpcbind        register NFS and MOUNT with this host's rpcbind\n"
 	"  -v, --verbose        say more        -q, --quiet    say less\n"
 	"  -h, --help           this text       -V, --version  which leatd this is\n";

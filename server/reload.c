@@ -90,6 +90,7 @@ static const char *name_others(const struct conf *a, const struct conf *b, char 
 		{ "sign-handles", a->unsigned_handles == b->unsigned_handles },
 		{ "everyone", a->everyone == b->everyone },
 		{ "rpcbind", a->rpcbind == b->rpcbind },
+		{ "unsafe-inv", a->unsafe_inv == b->unsafe_inv },
 		{ "manage-gids", a->manage_gids == b->manage_gids },
 	};
 	size_t n = 0;

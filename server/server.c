@@ -205,6 +205,7 @@ static int create_all(struct server *s, const struct conf *conf)
 		.msg_bytes_max = conf->messages_max,
 		.pool_arena = conf->arena,
 		.capture = conf->capture,
+		.unsafe_inv = conf->unsafe_inv,
 		/* as conn.c would decide, for who can open it at all */
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
 	};

@@ -105,6 +105,9 @@ static void command_line(void **state)
 	assert_false(c->conf.rpcbind);
 	assert_int_equal(args(c, "--export %s --rpcbind", c->dir.path), CONF_RUN);
 	assert_true(c->conf.rpcbind);
+	assert_false(c->conf.unsafe_inv);
+	assert_int_equal(args(c, "--export %s --unsafe-inv", c->dir.path), CONF_RUN);
+	assert_true(c->conf.unsafe_inv);
 	assert_false(c->conf.manage_gids);
 	assert_int_equal(args(c, "--export %s --manage-gids", c->dir.path), CONF_RUN);
 	assert_true(c->conf.manage_gids);

@@ -69,7 +69,7 @@ static void options(void **state)
 	assert_int_equal(parse("leat://h/e?conns=4&credits=128&inline=64k&readahead=2m&timeo=1500&"
 			       "retry=soft&mountport=635&registration=dynamic&poll=busy&spin=7&"
 			       "uid=0&gid=4294967294&rsize=65536&wsize=4m&monitor=explicit&"
-			       "bounce=16k&reg_entries=100&reg_bytes=2g&dirty_watermark=7"), 0);
+			       "bounce=16k&reg_entries=100&reg_bytes=2g&dirty_watermark=7&unsafe_inv=yes"), 0);
 	assert_int_equal(u.conns, 4);
 	assert_int_equal(u.credits, 128);
 	assert_int_equal(u.inline_bytes, 65536);
@@ -84,6 +84,7 @@ static void options(void **state)
 	assert_int_equal(u.reg_entries, 100);
 	assert_int_equal(u.reg_bytes, 2ull << 30);
 	assert_int_equal(u.dirty_watermark, 7);
+	assert_true(u.unsafe_inv);
 	assert_int_equal(u.poll, LT_URL_POLL_BUSY);
 	assert_int_equal(u.spin_us, 7);
 	assert_true(u.has_uid && u.uid == 0 && u.has_gid && u.gid == 4294967294u);
@@ -97,7 +98,7 @@ static void options(void **state)
 	assert_int_equal(parse("leat://h/e"), 0);
 	assert_int_equal(u.readahead_bytes, 1 << 20);
 	assert_int_equal(u.conns, 1);
-	assert_false(u.has_uid || u.has_gid || u.soft);
+	assert_false(u.has_uid || u.has_gid || u.soft || u.unsafe_inv);
 }
 
 /* Each refusal must name the part that is wrong. */
@@ -146,6 +147,7 @@ static void refusals(void **state)
 		{ "tcp://h/e?bounce=1g", "bounce=1g: must be 0..16777216" },
 		{ "tcp://h/e?reg_entries=0", "reg_entries=0: must be 1..65536" },
 		{ "tcp://h/e?reg_bytes=4095", "reg_bytes=4095: must be 4096.." },
+		{ "tcp://h/e?unsafe_inv=perhaps", "unsafe_inv=perhaps: must be yes or no" },
 		{ "tcp://h/e?dirty_watermark=0", "dirty_watermark=0: must be 1..4096" },
 		{ "tcp://h/e?registration=", "auto, dynamic, cache, batch, slab, arena or window" },
 		{ "tcp://h/e?inline=1500", "inline=1500: must be a multiple of 1024" },
