@@ -101,6 +101,7 @@ MANY := $(O)/tests/interop/many
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits \
 	$(O)/tests/unit/test_store_aio
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
+$(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
 $(INTEROP_PROGS): %: %.o $(HOUSE)
 	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
 

@@ -13,7 +13,7 @@ setup
 
 url=rdma://$addr/demo
 tools=$O/tests/interop
-for tool in pieces probe stale verbs_fabric verbs_long; do
+for tool in pieces probe stale verbs_fabric verbs_long verbs_window; do
 	[ -x "$tools/$tool" ] || echo "  SKIP: $tool is not built (libibverbs-dev, librdmacm-dev)"
 done
 # KiB that a process has registered; KiB of rxe's queues, which their owners map
@@ -44,10 +44,14 @@ if [ -x "$tools/verbs_fabric" ]; then
 	ok 'verbs_fabric' timeout 300 "$tools/verbs_fabric"
 	sed -n 's/^\[  \(PASSED\|FAILED\) .*/          &/p' "$work/out"
 fi
+if [ -x "$tools/verbs_window" ]; then
+	ok 'verbs_window' timeout 300 "$tools/verbs_window" "$addr" 20110
+	sed -n 's/^\[  \(PASSED\|FAILED\) .*/          &/p' "$work/out"
+fi
 not_ready=$(not_ready)
 
 section 'trees and files'
-leatd_start
+leatd_start --unsafe-inv # only for clients that ask for it
 ok ping timeout 100 "$LEAT" ping -c 5 "$url"
 said 'rdma' '^transport *rdma (rxe0)'
 ok 'the better way is found' timeout 100 "$LEAT" ping -c 1 "leat://$addr/demo"
@@ -103,11 +107,16 @@ ok df "$LEAT" df "$url"
 
 section 'pieces of memory: segments, registrations'
 if [ -x "$tools/pieces" ]; then
-	for registration in auto dynamic cache batch slab arena "cache&monitor=none" "batch&reg_entries=3"; do
+	for registration in auto dynamic cache batch slab arena "cache&monitor=none" "batch&reg_entries=3" \
+		window "window&unsafe_inv=yes"; do
 		ok "pieces, $registration" timeout 300 "$tools/pieces" \
 			"$url?registration=$registration"
 	done
 fi
+ok 'windows' timeout 100 "$LEAT" ping -c 1 "$url?registration=window"
+said 'and no R on soft RoCE' '^registration *window, remote invalidation no'
+ok 'windows with R' timeout 100 "$LEAT" ping -c 1 "$url?registration=window&unsafe_inv=yes"
+said 'if that is wanted' '^registration *window, remote invalidation yes'
 for bench in 'read --bs 1M --qd 4' 'write --bs 1M --qd 4' 'randread --bs 4k --qd 8' 'randwrite --bs 4k --qd 8' \
 	'read --bs 64k --qd 8 --buf malloc'; do
 	# shellcheck disable=SC2086

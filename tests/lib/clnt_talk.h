@@ -35,6 +35,7 @@ static struct rpcrdma_domain *domain;
 static struct rpcrdma_engine *engine;
 static struct rpcrdma_clnt *clnt;
 static uint8_t priv4k[RR_PRIV_BYTES];
+static struct rpcrdma_addr talk_addr; /* where the responder is, if that is not the socket @path */
 
 /* ---- the client ---- */
 
@@ -47,6 +48,8 @@ static inline void connect_clnt(const struct rpcrdma_clnt_attr *attr)
 	a.backoff_ms = 1;
 	a.addr.transport = RPCRDMA_LOCAL;
 	snprintf(a.addr.host, sizeof(a.addr.host), "%s", path);
+	if (talk_addr.host[0])
+		a.addr = talk_addr;
 	assert_int_equal(rpcrdma_clnt_create(engine, &a, &clnt), 0);
 }
 

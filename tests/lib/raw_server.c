@@ -16,9 +16,26 @@
 #include "raw_server.h"
 
 #define IDLE_ROUNDS 3000
+#define IDLE_NS (300 * NS_PER_MS) /* a device works by itself */
 #define DATA_BYTES (2u << 20)
 #define SEND_AT (RAW_SERVER_RECVS * (size_t)RAW_SERVER_BYTES)
 #define DATA_AT (SEND_AT + RAW_SERVER_BYTES)
+
+/* How long nothing has moved. */
+struct idle {
+	int rounds;
+	uint64_t since_ns;
+};
+
+/* @ran: how much moved in this round; Return: whether to go on */
+static bool goes_on(const struct raw_server *s, struct idle *i, int ran)
+{
+	if (!i->rounds++ || ran) {
+		i->rounds = 1;
+		i->since_ns = clock_now_ns();
+	}
+	return s->opts.fabric ? clock_now_ns() - i->since_ns < IDLE_NS : i->rounds < IDLE_ROUNDS;
+}
 
 static uint8_t *slot(struct raw_server *s, unsigned i)
 {
@@ -89,9 +106,8 @@ static void drop_qp(struct raw_server *s)
 	if (!s->qp)
 		return;
 	rr_qp_disconnect(s->qp);
-	for (int idle = 0; s->posted && idle < IDLE_ROUNDS; idle++)
-		if (poll_cq(s))
-			idle = 0;
+	for (struct idle i = { 0 }; s->posted && goes_on(s, &i, poll_cq(s));)
+		;
 	assert_int_equal(s->posted, 0);
 	rr_qp_destroy(s->qp);
 	s->qp = NULL;
@@ -147,7 +163,9 @@ void raw_server_open(struct raw_server *s, struct rpcrdma_engine *client, const 
 	s->mem = calloc(1, ma.len);
 	assert_non_null(s->mem);
 	ma.addr = s->mem;
-	assert_int_equal(rr_local_open(NULL, &s->fabric), 0);
+	s->fabric = s->opts.fabric;
+	if (!s->fabric)
+		assert_int_equal(rr_local_open(NULL, &s->fabric), 0);
 	assert_int_equal(rr_pd_create(s->fabric, &s->pd), 0);
 	assert_int_equal(rr_cq_create(s->fabric, 1024, &s->cq), 0);
 	assert_int_equal(rr_cm_create(s->fabric, on_cm, s, &s->cm), 0);
@@ -166,7 +184,8 @@ void raw_server_close(struct raw_server *s)
 	rr_cm_destroy(s->cm);
 	rr_cq_destroy(s->cq);
 	rr_pd_destroy(s->pd);
-	rr_fabric_close(s->fabric);
+	if (!s->opts.fabric)
+		rr_fabric_close(s->fabric);
 	for (unsigned i = 0; i < s->ngot; i++)
 		free(s->got[i].bytes);
 	free(s->mem);
@@ -194,16 +213,14 @@ void raw_server_until(struct raw_server *s, const unsigned *count, unsigned want
 
 void raw_server_settle(struct raw_server *s)
 {
-	for (int idle = 0; idle < IDLE_ROUNDS; idle++)
-		if (raw_server_poll(s))
-			idle = 0;
+	for (struct idle i = { 0 }; goes_on(s, &i, raw_server_poll(s));)
+		;
 }
 
 const uint8_t *raw_server_recv(struct raw_server *s, uint32_t *ret_len)
 {
-	for (int idle = 0; s->taken == s->ngot && idle < IDLE_ROUNDS; idle++)
-		if (raw_server_poll(s))
-			idle = 0;
+	for (struct idle i = { 0 }; s->taken == s->ngot && goes_on(s, &i, raw_server_poll(s));)
+		;
 	if (s->taken == s->ngot)
 		return NULL;
 	*ret_len = s->got[s->taken].len;
@@ -218,9 +235,9 @@ static enum rr_wc_status run(struct raw_server *s, struct rr_wr *wr, bool pump)
 	wr->flags = RR_WR_SIGNALED;
 	if (rr_post_send(s->qp, wr))
 		return RR_WC_FLUSHED;
-	for (int idle = 0; !s->op_ended && idle < IDLE_ROUNDS; idle++)
-		if (pump ? raw_server_poll(s) : poll_cq(s))
-			idle = 0;
+	for (struct idle i = { 0 };
+	     !s->op_ended && goes_on(s, &i, pump ? raw_server_poll(s) : poll_cq(s));)
+		;
 	return s->op_ended ? s->op_status : RR_WC_LOST;
 }
 

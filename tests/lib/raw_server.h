@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The leat authors
  *
  * raw_server.h - a responder that says and does exactly what a test tells it to, over the local
- *                fabric
+ *                fabric, or verbs
  *
  * The counterpart of raw_peer.h: it listens, takes one connection at a time, keeps what comes, and
  * sends, writes and reads what it is told. One thread runs both ends: the client's engine is pumped
@@ -18,19 +18,20 @@
 
 #define RAW_SERVER_RECVS 128u
 #define RAW_SERVER_BYTES 65536u
-#define RAW_SERVER_LOG 512u
+#define RAW_SERVER_LOG 4096u
 
 struct raw_server_opts {
 	const void *priv;       /* private data as it goes out; NULL: none */
 	size_t priv_len;
 	uint32_t msg_bytes;     /* of a receive buffer; 0: 4096 */
 	bool reject;            /* turn away whoever comes */
+	struct rr_fabric *fabric; /* the caller's, verbs; NULL: a local one of its own */
 };
 
 struct raw_server {
 	struct rpcrdma_engine *client;   /* pumped in every wait */
 	struct raw_server_opts opts;
-	struct rr_fabric *fabric;
+	struct rr_fabric *fabric;        /* NULL: closed */
 	struct rr_pd *pd;
 	struct rr_cq *cq;
 	struct rr_cm *cm;
@@ -58,7 +59,7 @@ struct raw_server {
 	unsigned reads_wanted;           /* ... and wants to have outstanding itself */
 };
 
-/** raw_server_open - listen on the socket @path; asserts that it works */
+/** raw_server_open - listen on the socket @path, or the address of that fabric; asserts that it works */
 void raw_server_open(struct raw_server *s, struct rpcrdma_engine *client, const char *path,
 		     const struct raw_server_opts *opts);
 void raw_server_close(struct raw_server *s);
