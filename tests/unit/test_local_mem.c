@@ -445,6 +445,51 @@ static void test_window_bounds(void **state)
 	}
 }
 
+/* A window is of one queue pair: by another, of the same domain, it is neither used nor invalidated. */
+static void test_window_queue_pair(void **state)
+{
+	(void)state;
+	for (int inv = 0; inv < 2; inv++) {
+		struct rr_mw *mw;
+		struct rr_pd *own;
+		struct end c2;
+		struct rig r;
+		uint32_t key;
+
+		rig_open(&r, BY_VM, ALL);
+		assert_int_equal(rr_mw_create(r.c.pd, &mw), 0);
+		key = rr_mw_next_rkey(mw->rkey);
+		assert_int_equal(bind_mw(&r.c, mw, r.mr, key, r.mem, 4096, RR_ACCESS_REMOTE), 0);
+		assert_int_equal(client_wc(&r), RR_WC_OK);
+		end_open(&c2, r.f, 256);
+		own = c2.pd;
+		assert_int_equal(rr_mr_dereg(c2.mr), 0);
+		c2.pd = r.c.pd;
+		c2.mr = end_reg(&c2, c2.mem, 256 * RECV_BYTES, RR_ACCESS_LOCAL_WRITE, -1);
+		rr_qp_disconnect(r.s.qp);
+		rr_qp_destroy(r.s.qp);
+		r.s.qp = NULL;
+		r.s.nevents = r.s.nwc = 0;
+		pair_connect(&c2, &r.s);
+		if (!inv) {
+			assert_int_equal(rdma(&r, RR_WR_WRITE, 0, 8, key), RR_WC_REM_ACCESS);
+		} else {
+			assert_int_equal(end_inv(&r.s, key, RR_WR_SEND_INV), 0);
+			pair_wait(&c2, &r.s, 16);
+			assert_int_equal(c2.wc[0].status, RR_WC_LOCAL);
+		}
+		assert_int_equal(rr_mr_dereg(r.mr), -EBUSY); /* it is bound still */
+		rr_mw_destroy(mw);
+		rr_qp_destroy(c2.qp);
+		c2.qp = NULL;
+		assert_int_equal(rr_mr_dereg(c2.mr), 0);
+		c2.pd = own;
+		c2.mr = end_reg(&c2, c2.mem, 4096, RR_ACCESS_LOCAL_WRITE, -1);
+		end_close(&c2);
+		rig_close(&r);
+	}
+}
+
 static void test_direct(void **state)
 {
 	struct rig r;
@@ -549,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_window_faults),
 		cmocka_unit_test(test_bad_remote_invalidation),
 		cmocka_unit_test(test_window_bounds),
+		cmocka_unit_test(test_window_queue_pair),
 		cmocka_unit_test(test_direct),
 		cmocka_unit_test(test_dereg_waits_for_direct),
 		cmocka_unit_test(test_local_protection),
