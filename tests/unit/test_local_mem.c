@@ -475,7 +475,7 @@ static void test_window_queue_pair(void **state)
 			assert_int_equal(rdma(&r, RR_WR_WRITE, 0, 8, key), RR_WC_REM_ACCESS);
 		} else {
 			assert_int_equal(end_inv(&r.s, key, RR_WR_SEND_INV), 0);
-			pair_wait(&c2, &r.s, 16);
+			pair_wait(&c2, &r.s, 1);
 			assert_int_equal(c2.wc[0].status, RR_WC_LOCAL);
 		}
 		assert_int_equal(rr_mr_dereg(r.mr), -EBUSY); /* it is bound still */
