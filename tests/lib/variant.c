@@ -17,6 +17,7 @@
  *               LEAT_TEST_VM=never          no side reaches into the other's memory: its owner has
  *                                           to poll for anything to move
  *               LEAT_TEST_PIN=1             registered memory is what it was then, as for a device
+ *               LEAT_TEST_REGISTRATION=NAME strategy of clients that ask for none
  *               LEAT_TEST_OVERLAP=streams|ordered  exports move data in pieces of 4 KiB, as if from
  *                                           three members of 8 KiB each
  *
@@ -84,6 +85,8 @@ int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_cl
 
 	a.inline_bytes = wanted_u32("LEAT_TEST_INLINE", a.inline_bytes);
 	a.no_private_data |= is_without("clnt");
+	if (!a.registration)
+		a.registration = wanted("LEAT_TEST_REGISTRATION");
 	return __real_rpcrdma_clnt_create(e, &a, ret);
 }
 
