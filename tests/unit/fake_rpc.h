@@ -100,6 +100,16 @@ void rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem)
 	free(mem);
 }
 
+const char *rpcrdma_registration(size_t n)
+{
+	return n ? NULL : "auto";
+}
+
+size_t rpcrdma_reg_bytes_default(void)
+{
+	return 1 << 20;
+}
+
 int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes)
 {
 	(void)d;
