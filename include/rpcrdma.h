@@ -175,7 +175,7 @@ void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret);
 struct rpcrdma_engine;
 
 enum rpcrdma_poll {
-	RPCRDMA_POLL_ADAPTIVE, /* poll for spin_us after the last event, then sleep */
+	RPCRDMA_POLL_ADAPTIVE, /* poll for spin_us after the last event, with pollers longer, then sleep */
 	RPCRDMA_POLL_BUSY,     /* never sleep */
 	RPCRDMA_POLL_EVENT,    /* never spin */
 };

@@ -7,7 +7,8 @@
  *             queues, then (not on every pass: it is a system call) the descriptors, then timers, and
  *             the pollers last: they see what all the others began.
  *             rpcrdma_engine_wait() repeats it, spinning as long as the last event is young and
- *             there is a queue pair worth spinning for, and then sleeps in epoll.
+ *             there is a queue pair worth spinning for, and then sleeps in epoll. While pollers
+ *             wait for a device it learns from its sleeps how long to spin.
  *
  *             Going to sleep loses nothing: `sleeping` is set before the inbox is looked at for the
  *             last time and before the queues are armed; whoever pushes afterwards rings the bell,
@@ -94,6 +95,7 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 		e->attr = *attr;
 	if (!e->attr.spin_us)
 		e->attr.spin_us = SPIN_US_DEFAULT;
+	e->device_spin_ns = e->attr.spin_us * NS_PER_US;
 	e->yield_after = YIELD_AFTER_MAX;
 	e->deferred_tail = &e->deferred;
 	rr_till_init(e);
@@ -494,11 +496,16 @@ static int sleep_ms(const struct rpcrdma_engine *e, uint64_t now, uint64_t limit
 	return (int)MIN((ns + NS_PER_MS - 1) / NS_PER_MS, UINT64_C(3600000));
 }
 
+/* How long to look in vain. */
+static uint64_t spin_ns(const struct rpcrdma_engine *e)
+{
+	return e->pollers ? e->device_spin_ns : e->attr.spin_us * NS_PER_US;
+}
+
 int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 {
-	uint64_t spin_ns = e->attr.spin_us * NS_PER_US;
 	uint64_t start = 0, now, limit = UINT64_MAX;
-	bool yielded = false;
+	bool yielded = false, polled;
 	unsigned spins = 0;
 	int ran;
 
@@ -528,7 +535,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		/* Descriptors alone (TCP) are not worth spinning for: each look is a system call. */
 		if (e->attr.poll == RPCRDMA_POLL_BUSY ||
 		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 &&
-		     now - MAX(e->last_event_ns, start) < spin_ns)) {
+		     now - MAX(e->last_event_ns, start) < spin_ns(e))) {
 			yielded = ++spins % e->yield_after == 0;
 			if (yielded)
 				sched_yield();
@@ -537,7 +544,12 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		if (!prepare_sleep(e))
 			continue;
 		rr_count(e, sleeps, 1);
+		polled = e->pollers != NULL;
 		ran = run_ready(e, sleep_ms(e, now, limit));
+		if (polled)
+			e->device_spin_ns =
+				rr_spin_learnt(e->device_spin_ns, e->attr.spin_us * NS_PER_US,
+					       clock_now_ns() - MAX(e->last_event_ns, start));
 		atomic_store(&e->sleeping, false);
 		e->idle_polls = 0;
 		ran += run_sources(e);

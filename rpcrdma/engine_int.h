@@ -118,6 +118,24 @@ struct rpcrdma_domain {
 	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
 };
 
+#define RR_SPIN_MORE 8u /* times longer, at most, is spun for a device */
+
+/** rr_spin_learnt - how long to spin for a device from now on
+ * @spin_ns: until now, and it came to a sleep all the same
+ * @least_ns: what is spun for anything
+ * @waited_ns: from the last event to the end of that sleep
+ *
+ * A disk's answer takes longer than a network's. Whoever goes to sleep before it wakes up late, answers
+ * many at once, is asked many at once, and so has nothing to do while the next ones are on the disk: he sleeps
+ * again. Where the wait could have been spun through, more is spun; where it could not, less.
+ */
+static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint64_t waited_ns)
+{
+	uint64_t most = RR_SPIN_MORE * least_ns;
+
+	return waited_ns <= most ? MIN(2 * spin_ns, most) : MAX(spin_ns / 2, least_ns);
+}
+
 struct rpcrdma_engine {
 	struct rpcrdma_domain *domain;
 	struct list link;                /* domain->engines */
@@ -150,6 +168,7 @@ struct rpcrdma_engine {
 	struct epoll_event *ready;       /* batch being dispatched */
 	int nready, at_ready;
 	uint64_t last_event_ns;
+	uint64_t device_spin_ns;         /* how long to look for what pollers wait for */
 	bool busy;                       /* since then; its time is taken when there is nothing to do */
 	unsigned idle_polls;
 	unsigned yield_after;            /* looks in vain before the CPU is offered to others */

@@ -319,6 +319,43 @@ static void pollers_may_go_at_any_time(void **state)
 	}
 }
 
+/* who sleeps for a quick device spins longer from then on, up to a limit; for a slow one no longer than for
+ * anything else; in between it makes up its mind again each time */
+static void spinning_is_learnt(void **state)
+{
+	static const uint64_t least = 50000;
+	uint64_t spin = least;
+
+	(void)state;
+	assert_int_equal(e->device_spin_ns, least);
+	for (unsigned i = 1; i <= 6; i++) {
+		spin = rr_spin_learnt(spin, least, 8 * least);
+		assert_int_equal(spin, MIN(least << i, 8 * least));
+	}
+	for (unsigned i = 1; i <= 6; i++) {
+		spin = rr_spin_learnt(spin, least, 8 * least + 1);
+		assert_int_equal(spin, MAX(8 * least >> i, least));
+	}
+	assert_int_equal(rr_spin_learnt(least, least, UINT64_MAX), least);
+}
+
+/* and it is what the engine goes by: a sleep with a poller at work teaches, one without does not */
+static void sleeps_teach(void **state)
+{
+	const uint64_t long_spin = 4 * e->attr.spin_us * NS_PER_US;
+	struct poller p = { .p.fn = on_poll, .n = 1 };
+
+	(void)state;
+	nseen = 0;
+	e->device_spin_ns = long_spin;
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	assert_int_equal(e->device_spin_ns, long_spin);
+	rpcrdma_engine_add_poller(e, &p.p);
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0); /* longer than is spun for anything */
+	assert_in_range(e->device_spin_ns, e->attr.spin_us * NS_PER_US, long_spin / 2);
+	rpcrdma_engine_del_poller(e, &p.p);
+}
+
 #define engine_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -333,6 +370,8 @@ int main(void)
 		engine_test(unwatched_means_silent),
 		engine_test(pollers_come_last_in_every_pass),
 		engine_test(pollers_may_go_at_any_time),
+		engine_test(spinning_is_learnt),
+		engine_test(sleeps_teach),
 		engine_test(counters_outlive_their_engine),
 	};
 
