@@ -98,7 +98,7 @@ INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
 MANY := $(O)/tests/interop/many
 
 .PHONY: interop-tools
-interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits \
+interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
