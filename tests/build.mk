@@ -21,6 +21,7 @@ LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
 LDFLAGS_test_slab := -Wl,--wrap=mmap,--wrap=madvise
+LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_provider := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_store_sim := -Wl,--wrap=clock_gettime,--wrap=timerfd_settime

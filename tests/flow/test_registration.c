@@ -27,6 +27,16 @@ LOG_DEFINE("test_registration");
 #define BYTES 100000u
 #define ROOM (128u << 10) /* of one buffer, with a gap to the next */
 
+int __real_rr_monitor_get(struct rr_monitor **ret);
+int __wrap_rr_monitor_get(struct rr_monitor **ret);
+
+static int refused_monitor; /* what a kernel or a seccomp filter says to userfaultfd(2), or 0 */
+
+int __wrap_rr_monitor_get(struct rr_monitor **ret)
+{
+	return refused_monitor ? refused_monitor : __real_rr_monitor_get(ret);
+}
+
 static bool has_monitor(void)
 {
 	struct rr_monitor *m;
@@ -123,6 +133,38 @@ static void steady_state(void **state)
 			rpcrdma_mem_free(p->clnt_domain, mem);
 		rpc_pair_destroy(p);
 		unmap_one(mine);
+	}
+}
+
+/* Where nobody watches nothing is kept but what its owner promised to keep, and it says so. */
+static void no_monitor(void **state)
+{
+	static const char *const names[] = { "cache", "batch", "auto" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL,
+					   .clnt.registration = names[i] };
+		struct rpcrdma_clnt_info info;
+		uint8_t *mem = map_one();
+		struct rpc_pair *p;
+
+		refused_monitor = -EPERM;
+		p = rpc_pair_create(&a);
+		for (int n = 0; n < 3; n++)
+			read_into(p, mem);
+		assert_int_equal(rpc_pair_clnt_stats(p).regs, 3);
+		assert_int_equal(rpc_pair_clnt_stats(p).reg_misses, 0);
+		rpcrdma_clnt_info(p->clnt, &info);
+		assert_non_null(strstr(info.kept, "no monitor"));
+		assert_non_null(strstr(info.kept, strerror(EPERM)));
+		assert_int_equal(rpcrdma_mem_register(p->clnt_domain, mem, BYTES + 1), 0);
+		for (int n = 0; n < 3; n++)
+			read_into(p, mem);
+		assert_int_equal(rpc_pair_clnt_stats(p).regs, 4);
+		rpc_pair_destroy(p);
+		refused_monitor = 0;
+		unmap_one(mem);
 	}
 }
 
@@ -593,6 +635,7 @@ int main(void)
 {
 	const struct CMUnitTest calls[] = {
 		cmocka_unit_test(steady_state),
+		cmocka_unit_test(no_monitor),
 		cmocka_unit_test(batch_defers),
 		cmocka_unit_test(small_is_copied),
 		cmocka_unit_test(many_are_copied),

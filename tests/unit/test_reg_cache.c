@@ -4,6 +4,7 @@
  * test_reg_cache.c - registrations that are kept (reg_cache.c), over the local fabric
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -381,6 +384,38 @@ static void forked_child(void **state)
 	assert_int_equal(stats().reg_hits, 1);
 }
 
+/* Half of RLIMIT_MEMLOCK, for whom it holds, where something is pinned in truth. */
+static int check_limit(void)
+{
+	const struct rlimit lim = { 1 << 20, 1 << 20 };
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	bool all = geteuid() == 0;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &lim))
+		return 1;
+	if (all && rr_cache_bytes_default(true) != rr_cache_bytes_default(false))
+		return 2;
+	if (syscall(SYS_capset, &hdr, data))
+		return 3;
+	if (rr_cache_bytes_default(true) != 512 << 10)
+		return 4;
+	return rr_cache_bytes_default(false) > 1 << 20 ? 0 : 5;
+}
+
+static void limit_of_the_process(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit(check_limit());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* ---- memory that goes ------------------------------------------------------------------------ */
 
 /* Return: false: this machine has no monitor, which is said */
@@ -620,6 +655,7 @@ int main(void)
 		cache_test(recalled),
 		cache_test(flushed),
 		cache_test(forked_child),
+		cmocka_unit_test(limit_of_the_process),
 		cache_test(stale_is_not_found),
 		cache_test(what_cannot_be_watched),
 		cache_test(bad_beside_good),
