@@ -57,7 +57,7 @@ enum verbs_quirk {
 	 * QUIRK_NO_OVERRUN: an overrun send queue is not noticed. So we count, and refuse. */
 };
 
-#define VERBS_CQ_PARTS 16u       /* completion queues of the device behind one of ours */
+#define VERBS_CQ_PARTS 64u       /* completion queues of the device behind one of ours */
 #define VERBS_CQ_SLOTS 4096u     /* queue pairs on one completion queue */
 #define VERBS_STASH 16           /* completions seen while arming */
 #define VERBS_MW_BUCKETS 32u

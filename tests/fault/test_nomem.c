@@ -292,7 +292,7 @@ static void finish(struct rpcrdma_domain *d, struct rpcrdma_listener *l, struct 
 }
 
 /* From nothing to nothing; whatever fails on the way. */
-static void everything(const char *url)
+static void everything(const char *url, const struct rpcrdma_svc_attr *svc)
 {
 	static struct ask asks[7];
 	struct rpcrdma_domain *d = NULL;
@@ -309,7 +309,7 @@ static void everything(const char *url)
 	if (rpcrdma_domain_create(NULL, &d))
 		return;
 	if (rpcrdma_engine_create(d, NULL, &engine) ||
-	    rpcrdma_listen(engine, &addr, NULL, &ops, NULL, &l)) {
+	    rpcrdma_listen(engine, &addr, svc, &ops, NULL, &l)) {
 		finish(d, l, c);
 		return;
 	}
@@ -345,7 +345,7 @@ static void everything(const char *url)
 	finish(d, l, c);
 }
 
-static void until_nothing_fails(const char *url)
+static void until_nothing_fails(const char *url, const struct rpcrdma_svc_attr *svc)
 {
 	unsigned long n = 0;
 
@@ -354,7 +354,7 @@ static void until_nothing_fails(const char *url)
 	do {
 		failed = false;
 		countdown = ++n;
-		everything(url);
+		everything(url, svc);
 		countdown = 0;
 		assert_in_range(n, 1, 5000);
 	} while (failed);
@@ -368,20 +368,31 @@ static void over_local(void **state)
 
 	(void)state;
 	snprintf(url, sizeof(url), "local:///tmp/leat-nomem-%d.sock", (int)getpid());
-	until_nothing_fails(url);
+	until_nothing_fails(url, NULL);
 	assert_true(mappings > 2 && registrations > 2);
+}
+
+static void over_local_shared(void **state)
+{
+	static const struct rpcrdma_svc_attr shared = { .srq = true };
+	char url[64];
+
+	(void)state;
+	snprintf(url, sizeof(url), "local:///tmp/leat-nomem-%d.sock", (int)getpid());
+	until_nothing_fails(url, &shared);
 }
 
 static void over_tcp(void **state)
 {
 	(void)state;
-	until_nothing_fails("tcp://127.0.0.1:0");
+	until_nothing_fails("tcp://127.0.0.1:0", NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(over_local),
+		cmocka_unit_test(over_local_shared),
 		cmocka_unit_test(over_tcp),
 	};
 

@@ -209,6 +209,37 @@ static void a_flood_at_one_go(void **state)
 	close_peers(2);
 }
 
+/* A message that is to invalidate what is no key of ours, or is longer than said, ends its own
+ * connection; the receive it took is there for others. */
+static void bad_messages_cost_nobody_else(void **state)
+{
+	struct rr_sge sge = { .len = 100 };
+	struct rr_wr wr = { .op = RR_WR_SEND_INV, .flags = RR_WR_SIGNALED, .sge = &sge, .nsge = 1 };
+	uint8_t big[MSG + 1] = { 0 };
+
+	(void)state;
+	serve_with(NULL, &shared);
+	open_peers(2);
+	for (unsigned round = 0; round < 2 * FIRST; round++) {
+		connect_peer(&wide);
+		if (round % 2) {
+			assert_int_not_equal(raw_send(&peer, big, sizeof(big)), RR_WC_OK);
+		} else {
+			sge.addr = peer.mem;
+			sge.mr = peer.mr;
+			wr.done = &peer.send_done;
+			wr.rkey = 0x12340000u + round;
+			assert_int_equal(rr_post_send(peer.qp, &wr), 0);
+		}
+		assert_false(raw_alive(&peer));
+		close_peer();
+		assert_int_equal(one_call(&peers[round % 2], 1000), 8);
+	}
+	assert_int_equal(receives(), FIRST);
+	close_peers(2);
+	connect_peer(&wide);
+}
+
 /* When there is nothing left, messages wait: no call is lost, and no connection. */
 static void an_empty_queue_is_waited_for(void **state)
 {
@@ -304,6 +335,7 @@ int main(void)
 		wire_test(refilled_and_shrunk),
 		wire_test(a_flood_is_one_peers_end),
 		wire_test(a_flood_at_one_go),
+		wire_test(bad_messages_cost_nobody_else),
 		wire_test(an_empty_queue_is_waited_for),
 		wire_test(the_turn_of_one_that_goes),
 		wire_test(of_one_length),
