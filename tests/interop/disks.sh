@@ -79,6 +79,11 @@ done
 # ---- a quota that is used up ---------------------------------------------------------------------------
 
 section 'a quota'
+creds=$O/tests/unit/test_creds
+if [ -x "$creds" ]; then
+	ok 'who may exceed it' "$creds"
+	bad 'and this root might, so that it was seen' grep -q SKIPPED "$work/out"
+fi
 if "$disks" quota "/dev/$name" $nobody 2048 2>"$work/quota.log"; then
 	as_nobody() { timeout 60 setpriv --reuid=$nobody --regid=$nobody --clear-groups "$@"; }
 	for export in cached direct pieces; do
