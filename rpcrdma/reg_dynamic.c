@@ -33,7 +33,7 @@ static int dynamic_get(struct rr_reg *reg, void *addr, size_t len, unsigned acce
 	return 0;
 }
 
-static bool dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool dynamic_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	int rc = rr_mr_dereg(piece->mr);
 
@@ -41,12 +41,22 @@ static bool dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 	(void)rc;
 	piece->mr = NULL;
 	rr_count(reg->engine, deregs, 1);
-	return true; /* as far as anybody knows: nobody watches */
+	return true;
+}
+
+/* Nobody watches: what was unmapped is noticed if nothing else is mapped there by now. */
+static bool dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+{
+	const struct iovec iov = { piece->mr->addr, piece->mr->len };
+	bool is_there = rr_reg_is_there(&iov, 1, iov.iov_len, false);
+
+	(void)dynamic_recall(reg, piece);
+	return is_there;
 }
 
 static void dynamic_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
-	(void)dynamic_put(reg, piece);
+	(void)dynamic_recall(reg, piece);
 }
 
 static void dynamic_revoke(struct rr_reg *reg)
@@ -58,7 +68,7 @@ const struct rr_reg_ops rr_reg_dynamic_ops = {
 	.name = "dynamic",
 	.get = dynamic_get,
 	.put = dynamic_put,
-	.recall = dynamic_put,
+	.recall = dynamic_recall,
 	.drop = dynamic_drop,
 	.revoke = dynamic_revoke,
 };
