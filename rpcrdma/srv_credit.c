@@ -25,17 +25,21 @@
 
 #define SPARSE_BYTES ((size_t)128 << 10)
 
-/** rr_srv_credit_init - a connection that has its first receives */
-void rr_srv_credit_init(struct rr_rconn *c)
-{
-	c->credits = c->ep->msgs;
-	rr_grants_init(&c->grants, c->ep->msgs);
-	c->short_seen = atomic_load(&c->base.engine->domain->recv_short);
-}
-
 static uint32_t least(const struct rr_rconn *c)
 {
 	return MIN(RR_MSGS_FIRST, c->ep->msgs_max);
+}
+
+/** rr_srv_credit_init - a connection that has its first receives */
+void rr_srv_credit_init(struct rr_rconn *c)
+{
+	struct rpcrdma_domain *d = c->base.engine->domain;
+
+	c->credits = c->ep->msgs;
+	rr_grants_init(&c->grants, c->ep->msgs);
+	if (c->ep->msgs < least(c))
+		atomic_fetch_add(&d->recv_short, 1);
+	c->short_seen = atomic_load(&d->recv_short);
 }
 
 /* Receives for so many calls, if memory for them is to be had. Return: for how many they are. */
@@ -45,7 +49,8 @@ static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 	struct rr_ep *ep = c->ep;
 	size_t more = calls > ep->msgs ? (size_t)(calls - ep->msgs) * ep->recv_bytes : 0;
 
-	if (!ep->shared && more && atomic_load(&d->recv_bytes) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2)
+	if (!ep->shared && more &&
+	    atomic_load(&d->recv_bytes) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2)
 		calls = MIN(calls, MAX(least(c), ep->msgs));
 	rr_ep_grow(ep, calls);
 	return MIN(ep->msgs, calls);
@@ -128,10 +133,11 @@ uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_c
 /* Is half of what is pinned for receives lent to nobody, and more than a few chunks? */
 static bool is_sparse(const struct rpcrdma_domain *d)
 {
+	const struct rr_pool *zone = &d->pools[RR_ZONE_RECVS];
 	size_t lent = atomic_load_explicit(&d->recv_bytes, memory_order_relaxed);
-	size_t pinned = __atomic_load_n(&d->pools[RR_ZONE_RECVS].bytes, __ATOMIC_RELAXED);
+	size_t pinned = __atomic_load_n(&zone->bytes, __ATOMIC_RELAXED);
 
-	return pinned > SPARSE_BYTES && lent < pinned / 2;
+	return pinned > SPARSE_BYTES && lent < pinned / 2 && !zone->arena; /* which goes as a whole */
 }
 
 /** rr_srv_recv_done - the call that was in @rc is decoded: back to where it is needed */

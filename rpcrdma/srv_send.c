@@ -188,6 +188,7 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 {
 	struct rr_rw *rw = c->base.dead ? NULL : rr_rw_get(c);
 	struct rr_send_ctx *sc = NULL;
+	uint32_t granted;
 	size_t len;
 
 	if (err == RR_ERR_VERS)
@@ -195,9 +196,9 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 	else
 		rr_count(c->base.engine, err_chunk, 1);
 	rr_ep_repost(rc);
+	granted = rr_srv_grant(c, 1, NULL, counted);
 	if (!rw || rr_ep_get_send(c->ep, &sc) ||
-	    rr_hdr_encode_error(xid, vers, rr_srv_grant(c, 1, NULL, counted), err, sc->buf,
-				c->send_inline, &len)) {
+	    rr_hdr_encode_error(xid, vers, granted, err, sc->buf, c->send_inline, &len)) {
 		/* more nonsense at once than there is memory for: no answer is due */
 		if (sc)
 			rr_ep_put_send(sc);
@@ -448,6 +449,7 @@ void rr_srv_answer(struct rr_req *r, const struct rr_answer *a)
 
 	rr->ops_out++; /* the answer, from now on: it may have to wait before there is a Send */
 	if (a->kind == RR_ANSWER_NONE || rr_rreq_conn(rr)->base.dead) {
+		(void)grant(rr); /* its peer may take it for answered some day, and is not told how many */
 		end_silently(rr);
 		return;
 	}

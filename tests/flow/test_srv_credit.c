@@ -380,6 +380,26 @@ static void over_its_credits_is_out(void **state)
 	raw_close(&peers[0]);
 }
 
+/* A call that gets no answer is none that its peer has too many of. */
+static void dropped_calls_are_forgotten(void **state)
+{
+	(void)state;
+	serve_in(0, 0);
+	connect_peer(&opts4k);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	for (unsigned i = 0; i < 100; i++) {
+		begin(RR_MSG);
+		rpc_call(WIRE_PROG, WIRE_VERS, WIRE_DROP);
+		say();
+		expect_nothing();
+	}
+	assert_int_equal(svc.drops, 100);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	assert_true(receives() >= 8 + EXTRA);
+	assert_int_equal(calls(&peer, 200), 8);
+	assert_int_equal(receives(), 8 + EXTRA);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +412,7 @@ int main(void)
 		wire_test(memory_says_how_many),
 		wire_test(answers_wait_for_messages),
 		wire_test(over_its_credits_is_out),
+		wire_test(dropped_calls_are_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
