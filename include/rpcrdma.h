@@ -57,6 +57,27 @@ int rpcrdma_addr_parse(const char *url, struct rpcrdma_addr *ret);
 /** rpcrdma_addr_print - the reverse; Return: @buf */
 char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap);
 
+/* ---- modes -------------------------------------------------------------------------------- */
+
+/* Other ways of moving data than RFC 8166's, after older designs: to be compared with it. Over RDMA and
+ * the local fabric, on connections whose both ends ask for them; elsewhere nothing of them is seen.
+ * They let the peer reach memory of the responder's that is that connection's alone. */
+enum rpcrdma_mode {
+	RPCRDMA_READ_READ = 1u << 0,  /* results: the requester reads them, when the responder says where */
+	RPCRDMA_FAST_WRITE = 1u << 1, /* arguments of some KiB: written with the call, into slots */
+	RPCRDMA_HYBRID = 1u << 2,     /* larger ones: written where the responder says, then the call */
+};
+#define RPCRDMA_MODES_ALL 7u
+#define RPCRDMA_FAST_WRITE_MAX (64u << 10) /* payload of one fast write */
+#define RPCRDMA_MODES_TEXT 40              /* room for all names */
+
+/** rpcrdma_modes_parse - "read-read, fast-write, hybrid" in any choice, or "none"
+ * Return: 0; -EINVAL: another name, or nothing */
+int rpcrdma_modes_parse(const char *text, unsigned *ret);
+
+/** rpcrdma_modes_print - the reverse; Return: @buf */
+char *rpcrdma_modes_print(unsigned modes, char *buf, size_t cap);
+
 /* ---- domain ------------------------------------------------------------------------------- */
 
 struct rpcrdma_domain;
@@ -165,6 +186,10 @@ struct rpcrdma_stats {
 	uint64_t shared_recvs;           /* receives that connections share */
 	uint64_t sleeps, spins;          /* engine: blocking waits; waits that polling satisfied */
 	uint64_t posts, completions;     /* chains of requests given to a device; what came back */
+	uint64_t offers;                 /* read-read: payload that the requester had to read */
+	uint64_t fast_writes, grants;    /* fast-write, hybrid: calls that went so */
+	uint64_t mode_timeouts, mode_cuts; /* peers let go: said nothing of what they were given; broke
+	                                    * a mode's rules */
 };
 
 /** rpcrdma_domain_stats - the counters so far; any thread, of no one moment */
@@ -383,6 +408,9 @@ struct rpcrdma_clnt_attr {
 	uint32_t backoff_ms;           /* first wait between attempts, doubles to 64 x; 0: 50 */
 	bool no_private_data;          /* as a peer that knows nothing of RFC 8797 */
 	bool force_chunks;             /* tests: chunks even for what would fit inline */
+	unsigned modes;                /* enum rpcrdma_mode; a responder without them is -ENOPROTOOPT, and
+	                                * TCP, or windows to register by, -EINVAL */
+	uint32_t fast_write_bytes;     /* most payload of a fast write, <= RPCRDMA_FAST_WRITE_MAX; 0: that */
 	/* How memory of calls comes within reach of the peer; ignored on TCP. What the strategies are,
 	 * leat(7) says, under registration. */
 	const char *registration;      /* "auto", "dynamic", "cache", "batch", "slab", "arena",
@@ -472,6 +500,8 @@ struct rpcrdma_clnt_info {
 	char kept[128];                /* for people: what stays registered after a call */
 	size_t reg_bytes;              /* so much of it at most, lent to calls included; 0: no limit */
 	const char *reach;             /* for people: how the server reaches our memory */
+	unsigned modes;                /* that were agreed, */
+	uint32_t fast_write_bytes, fast_write_slots; /* and how much goes by fast writes */
 	char device[64];
 	uint64_t reconnects;
 };
@@ -523,6 +553,9 @@ struct rpcrdma_svc_attr {
 	bool no_private_data;    /* knows nothing of RFC 8797: 1024 bytes, whatever @inline_bytes is */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */
 	bool srq;                /* connections of an engine share their receives, where the device can */
+	unsigned modes;          /* enum rpcrdma_mode: offered to who asks for them; memory for them is
+	                          * pinned when he does, for all of them as much as for the pool at most.
+	                          * Their requests want buffers of rpcrdma_req_buf_get() */
 };
 
 /** rpcrdma_listen - accept connections on @addr; port 0 picks one
@@ -586,6 +619,10 @@ struct rpcrdma_piece {
 	void *priv[2];
 	int err;
 };
+
+/** rpcrdma_req_is_here - are the arguments' payload bytes in memory of this process already? Then
+ * rpcrdma_req_source() gives it, whoever the caller is: what he does to it meanwhile harms only him */
+bool rpcrdma_req_is_here(const struct rpcrdma_req *req);
 
 /** rpcrdma_req_pull - bring bytes [off, off+len) of the arguments' payload into a buffer
  * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the pieces must be asked in order.

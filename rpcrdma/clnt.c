@@ -258,10 +258,17 @@ static int fill_attr(struct rpcrdma_clnt_attr *a)
 		a->connect_ms = 10000;
 	if (!a->backoff_ms)
 		a->backoff_ms = 50;
+	if (!a->fast_write_bytes)
+		a->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
 	a->registration = rr_reg_canonical(a->registration);
 	a->monitor = rr_reg_monitor_canonical(a->monitor);
 	if (a->inline_bytes < RR_INLINE_MIN || a->inline_bytes > RR_INLINE_MAX ||
 	    a->credits > CREDITS_MAX || !a->registration || !a->monitor)
+		return -EINVAL;
+	if ((a->modes | RPCRDMA_MODES_ALL) != RPCRDMA_MODES_ALL ||
+	    (a->modes && (a->no_private_data || a->addr.transport == RPCRDMA_TCP)) ||
+	    (a->modes && !strcmp(a->registration, "window")) ||
+	    a->fast_write_bytes > RPCRDMA_FAST_WRITE_MAX)
 		return -EINVAL;
 	a->inline_bytes -= a->inline_bytes % 1024; /* what private data can say */
 	return 0;
@@ -367,6 +374,7 @@ void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *r
 		.reach = c->ops->reach(c),
 		.reconnects = c->reconnects,
 	};
+	c->ops->modes(c, ret);
 	c->ops->registration(c, ret);
 	snprintf(ret->why, sizeof(ret->why), "%s", c->why);
 	snprintf(ret->device, sizeof(ret->device), "%s", c->ops->device(c));

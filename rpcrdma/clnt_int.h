@@ -115,6 +115,7 @@ struct rr_clnt_ops {
 	 * while connected */
 	void (*registration)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
 	const char *(*reach)(const struct rpcrdma_clnt *c); /* "" while not connected */
+	void (*modes)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *info); /* fills them in */
 };
 
 extern const struct rr_clnt_ops rr_clnt_rdma_ops; /* over any fabric */

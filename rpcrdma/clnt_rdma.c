@@ -33,6 +33,7 @@
 
 #include "base/clock.h"
 #include "clnt_rdma.h"
+#include "mode_clnt.h"
 #include "reg_window.h"
 
 #define MSGS_FIRST 8u
@@ -62,6 +63,7 @@ static void link_free(struct rr_link *l)
 	else
 		rr_qp_destroy(l->qp);
 	rr_mr_dereg(l->trial_mr);
+	rr_mode_clnt_free(l);
 	rr_reg_fini(&l->reg);
 	if (l->cm) {
 		rpcrdma_engine_unwatch(l->engine, &l->cm_watch);
@@ -172,6 +174,8 @@ static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 		atomic_store(&l->dev->windows, RR_WINDOWS_BROKEN);
 		l->again = true;
 	}
+	if (l->mode)
+		rr_mode_pulls_end(l->mode);
 	rr_link_fail(l, -ECONNRESET, "%s", wc_text(status));
 }
 
@@ -243,10 +247,10 @@ static int link_connect(struct rr_link *l)
 	};
 	struct rr_priv mine = { .present = true, .send_bytes = a->inline_bytes,
 				.recv_bytes = a->inline_bytes };
-	uint8_t priv[RR_PRIV_BYTES];
+	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
 	struct rr_conn_param param = {
 		.priv = priv,
-		.priv_len = a->no_private_data ? 0 : sizeof(priv),
+		.priv_len = a->no_private_data ? 0 : RR_PRIV_BYTES,
 		.initiator_depth = 0,
 		.responder_resources =
 			MAX(MIN(l->dev->fabric->attr.rd_atom_max, READS_SERVED_MAX), 1u),
@@ -255,6 +259,12 @@ static int link_connect(struct rr_link *l)
 	int rc;
 
 	ea.sq_depth += RECVS_EXTRA;
+	if (a->modes) {
+		/* one RDMA_DONE for each call, beside the calls; and chains of Reads or Writes */
+		ea.extra_recvs += a->credits;
+		ea.sq_depth = MAX(a->credits * 4, 2 * RR_MODE_WRS);
+		param.initiator_depth = MIN(l->dev->fabric->attr.rd_atom_max, RR_MODE_READS);
+	}
 	rc = rr_ep_create(l->engine, l->dev, l->reg.pd, l->qp, &ea, &l->ep);
 	if (!rc)
 		rc = use_windows(l);
@@ -262,6 +272,7 @@ static int link_connect(struct rr_link *l)
 		return rc;
 	mine.remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
 	rr_priv_encode(&mine, priv);
+	param.priv_len += rr_mode_ask(l->clnt, priv + RR_PRIV_BYTES);
 	return rr_qp_connect(l->qp, &param);
 }
 
@@ -279,6 +290,8 @@ static void link_up(struct rr_link *l, const struct rr_cm_event *ev)
 	c->remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
 	l->connected = true;
 	l->engine->qps++;
+	if (rr_mode_agree(l, ev->priv, ev->priv_len))
+		return;
 	if (!l->trial_mr) {
 		rr_clnt_up(c);
 		return;
@@ -407,14 +420,19 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 
 	/* no reply is to be expected if it has not left, or if it is here and waits for its windows */
 	bool no_reply = rc->recv || rr_rcall_unpost(rc);
+	bool cut = rc->mode && rr_mode_cancel(rc, &no_reply);
 
 	call->xprt = NULL;
+	if (cut) /* the device works on that memory, and stops with the connection only */
+		rr_qp_disconnect(l->ep->qp);
 	if (no_reply) {
 		(void)rr_rcall_release(rc); /* nobody was told of it, or he has answered */
 	} else if (!rr_rcall_recall(rc)) {
 		rr_reg_revoke(&l->reg);
-		rr_link_fail(l, -ECONNABORTED, "a call was given up and its memory taken back");
+		cut = true;
 	}
+	if (cut)
+		rr_link_fail(l, -ECONNABORTED, "a call was given up and its memory taken back");
 	rr_rcall_detach(rc);
 	return no_reply;
 }
@@ -463,6 +481,17 @@ static const char *clnt_rdma_reach(const struct rpcrdma_clnt *c)
 	return l && l->connected ? rr_qp_reach(l->qp) : "";
 }
 
+static void clnt_rdma_modes(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *info)
+{
+	const struct rr_link *l = rr_link_of(c);
+
+	if (!l || !l->mode)
+		return;
+	info->modes = l->mode->given.modes;
+	info->fast_write_bytes = l->mode->given.slot_bytes;
+	info->fast_write_slots = l->mode->given.slots;
+}
+
 const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.name = "rdma",
 	.init = clnt_rdma_init,
@@ -474,4 +503,5 @@ const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.device = clnt_rdma_device,
 	.registration = clnt_rdma_registration,
 	.reach = clnt_rdma_reach,
+	.modes = clnt_rdma_modes,
 };

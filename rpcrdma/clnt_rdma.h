@@ -14,6 +14,9 @@
 #include "hdr.h"
 #include "reg.h"
 
+struct rr_mode_clnt;
+struct rr_mode_call;
+
 /* One life of a connection, from dialling to the last completion. It may outlive its client, which
  * it then knows no more of. */
 struct rr_link {
@@ -45,6 +48,7 @@ struct rr_link {
 	size_t scratch_bytes;
 	struct list bounces;          /* idle ones */
 	unsigned mapped_bounces;      /* idle or not, that a server on this host maps */
+	struct rr_mode_clnt *mode;    /* another way of moving data (mode.h), or NULL: nearly always */
 };
 
 /* Memory of our own that goes into a chunk in place of the caller's: long calls and replies, and
@@ -73,7 +77,9 @@ struct rr_verdict {
 	bool drop;           /* the connection, too */
 	uint8_t *msg;
 	size_t msg_bytes;
-	uint64_t placed;     /* payload bytes in the Write chunk */
+	uint64_t placed;     /* payload bytes in the Write chunk, or read from the server */
+	bool was_read;       /* the latter, and they belong at ... */
+	uint32_t position;
 	uint32_t credits;    /* granted with it */
 };
 
@@ -94,6 +100,7 @@ struct rr_rcall {
 	struct rr_verdict verdict;
 	bool has_write, has_reply;
 	struct rr_chunk write_chunk, reply_chunk; /* as offered */
+	struct rr_mode_call *mode;     /* on a link that has one */
 };
 
 /* ---- clnt_rdma.c ---------------------------------------------------------------------------- */
@@ -139,6 +146,16 @@ void rr_rcall_answered(struct rr_rcall *rc);
 /** rr_rcall_unpost - take back a Send that waits in line; Return: false if it has left */
 bool rr_rcall_unpost(struct rr_rcall *rc);
 
+/** rr_rcall_resume - send the call of @rc, whose send buffer was used for something else first
+ * Return: as rr_rcall_send(); on failure @rc is as it was, but for what it offered */
+must_check int rr_rcall_resume(struct rr_rcall *rc);
+
+/** rr_rcall_offer_sink - register the first @bytes of the caller's sink, or a bounce, as rc->sink */
+must_check int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes);
+
+/** rr_rcall_withdraw - @rc offers nothing any more, as if it never had; nobody was told of it */
+void rr_rcall_withdraw(struct rr_rcall *rc);
+
 /** rr_rcall_detach - @rc's call is over: it is recycled as soon as its Send is */
 void rr_rcall_detach(struct rr_rcall *rc);
 
@@ -151,5 +168,8 @@ void rr_rcall_free_all(struct rr_link *l);
 void rr_rcall_finish(struct rr_reg_closing *closing);
 
 void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+
+/** rr_link_pulled - the payload that a reply told of is in the sink; @status not OK: never will be */
+void rr_link_pulled(struct rr_rcall *rc, struct rr_recv_ctx *recv, enum rr_wc_status status);
 
 #endif

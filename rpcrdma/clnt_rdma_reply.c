@@ -28,6 +28,7 @@
 #include "base/wire.h"
 #include "chunk.h"
 #include "clnt_rdma.h"
+#include "mode_clnt.h"
 
 static void broken(struct rr_verdict *v, const char *why)
 {
@@ -128,6 +129,10 @@ static void decode(struct rr_rcall *rc, struct rr_verdict *v)
 	else
 		rr_stream_decode(&s, v->msg, v->msg_bytes);
 	v->err = rr_clnt_decode(rc->call, &s, &v->why);
+	if (!v->err && v->was_read && (!s.has_payload || s.payload_pos != v->position)) {
+		v->err = -EPROTO;
+		v->why = "Read chunk at a wrong position";
+	}
 	v->drop = v->err == -EPROTO;
 	if (v->err || !s.has_payload)
 		return;
@@ -173,6 +178,8 @@ void rr_rcall_finish(struct rr_reg_closing *closing)
 	if (v.drop)
 		rr_link_fail(l, -EPROTO, "%s", v.why);
 	rr_clnt_replied(l->clnt, call, v.err, v.why, l->ending ? 1 : granted(l, v.credits));
+	if (l->mode && l->clnt)
+		rr_mode_go_on(l->mode);
 }
 
 static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx *recv)
@@ -183,6 +190,18 @@ static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx 
 	rr_rcall_answered(rc); /* takes no time on a connection that ends */
 	if (!rc->closing.n)
 		rr_rcall_finish(&rc->closing);
+}
+
+/** rr_link_pulled - see clnt_rdma.h */
+void rr_link_pulled(struct rr_rcall *rc, struct rr_recv_ctx *recv, enum rr_wc_status status)
+{
+	if (status == RR_WC_OK && rc->call && rc->conn->clnt) {
+		on_reply(rc->conn, rc, recv);
+		return;
+	}
+	rr_ep_repost(recv);
+	if (!rc->call)
+		rr_rcall_detach(rc); /* was given up meanwhile */
 }
 
 /* A key was invalidated with this message: one that was offered with the call that it answers, or the
@@ -216,13 +235,15 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 	bool no_reply;
 	int rc;
 
+	if (l->mode && rr_mode_listen(l, recv))
+		return;
 	rc = rr_hdr_decode(recv->buf, recv->len, &h, &hdr_bytes);
 	no_reply = !l->clnt || (!rc && h.proc == RR_DONE) ||
 		   (!rc && is_reverse_call(&h, recv->buf + hdr_bytes, recv->len - hdr_bytes));
 	if (!no_reply)
 		rcall = answered(l, &h);
 	/* one that was answered already waits for its windows */
-	no_reply |= rcall && rcall->recv;
+	no_reply |= rcall && (rcall->recv || rr_mode_is_busy(rcall));
 	check_invalidation(l, no_reply ? NULL : rcall, wc);
 	if (no_reply) {
 		rr_count(l->engine, dropped, 1);
@@ -233,6 +254,8 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		uint32_t grant = rc ? 1 : granted(l, h.credits);
 
 		rr_ep_repost(recv);
+		if (l->mode)
+			rr_mode_stray(l, h.xid, !rc && h.nreads);
 		rr_clnt_stray(l->clnt, h.xid, grant);
 		return;
 	}
@@ -241,8 +264,11 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		broken(&rcall->verdict, "malformed transport header");
 	else if (h.proc == RR_ERROR)
 		check_error(&h, &rcall->verdict);
+	else if (l->mode && h.nreads)
+		rr_mode_pull(rcall, recv, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes);
 	else
 		check_reply(rcall, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes,
 			    &rcall->verdict);
-	on_reply(l, rcall, recv);
+	if (!rr_mode_is_busy(rcall)) /* else rr_link_pulled() follows */
+		on_reply(l, rcall, recv);
 }

@@ -27,8 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wire.h"
 #include "chunk.h"
 #include "clnt_rdma.h"
+#include "mode_clnt.h"
 #include "plan.h"
 
 #define SCRATCH_BYTES 16384u
@@ -168,11 +170,15 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status)
 	struct rr_rcall *rc = container_of(post, struct rr_rcall, post);
 	struct rr_link *l = rc->conn;
 
-	(void)status; /* a bad one makes the endpoint dead */
+	/* a bad status makes the endpoint dead */
+	if (l->mode && rr_mode_sent(rc, status))
+		return;
 	rr_ep_put_send(rc->sc);
 	rc->sc = NULL;
-	if (!rc->call)
+	if (!rc->call && !rr_mode_is_busy(rc))
 		recycle(rc);
+	if (l->mode)
+		rr_mode_go_on(l->mode);
 	if (l->clnt && l->clnt->blocked && !l->ending)
 		rr_clnt_resume(l->clnt);
 }
@@ -180,18 +186,21 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status)
 static struct rr_rcall *rcall_get(struct rr_link *l)
 {
 	struct list *node = list_pop(&l->free_calls);
-	struct rr_rcall *rc;
+	struct rr_rcall *rc = node ? list_entry(node, struct rr_rcall, link) :
+				     calloc(1, sizeof(*rc)); /* once per credit in use */
 
-	if (node)
-		return list_entry(node, struct rr_rcall, link);
-	rc = calloc(1, sizeof(*rc)); /* once per credit in use */
 	if (!rc)
 		return NULL;
-	list_init(&rc->link);
+	if (!node)
+		list_init(&rc->link);
 	list_init(&rc->post.link);
 	rc->conn = l;
 	rc->post.fn = on_sent;
 	rc->closing.fn = rr_rcall_finish;
+	if (l->mode && rr_mode_call_init(rc)) {
+		list_add_head(&l->free_calls, &rc->link);
+		return NULL;
+	}
 	return rc;
 }
 
@@ -262,19 +271,32 @@ static void rcall_drop(struct rr_rcall *rc)
 		offer_drop(rc->conn, offers[i]);
 }
 
+static void rcall_done(struct rr_rcall *rc)
+{
+	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
+		offer_done(rc->conn, offers[i]);
+}
+
+/** rr_rcall_withdraw - see clnt_rdma.h */
+void rr_rcall_withdraw(struct rr_rcall *rc)
+{
+	(void)rr_rcall_release(rc);
+	rcall_done(rc);
+}
+
 /** rr_rcall_detach - see clnt_rdma.h */
 void rr_rcall_detach(struct rr_rcall *rc)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
-	struct rr_link *l = rc->conn;
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
-		offer_done(l, offers[i]);
+	rcall_done(rc);
+	if (rc->mode)
+		rr_mode_detach(rc);
 	if (rc->recv)
 		rr_ep_repost(rc->recv);
 	rc->recv = NULL;
 	rc->call = NULL;
-	if (!rc->sc)
+	if (!rc->sc && !rr_mode_is_busy(rc))
 		recycle(rc);
 }
 
@@ -301,10 +323,16 @@ void rr_rcall_free_all(struct rr_link *l)
 		rcall_drop(rc);  /* what lasts goes with the link */
 		rc->sc = NULL;   /* the endpoint's, and it goes too, */
 		rc->recv = NULL; /* ... as does this */
+		if (rc->mode)
+			rc->mode->busy = false;
 		rr_rcall_detach(rc);
 	}
-	list_for_each_safe(node, &l->free_calls)
-		free(list_entry(node, struct rr_rcall, link));
+	list_for_each_safe(node, &l->free_calls) {
+		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
+
+		free(rc->mode);
+		free(rc);
+	}
 	list_for_each_safe(node, &l->bounces)
 		rr_bounce_destroy(l, list_entry(node, struct rr_bounce, link));
 }
@@ -371,6 +399,7 @@ static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
 		.send_max = c->send_inline,
 		.recv_max = c->recv_inline,
 		.force_chunks = c->attr.force_chunks,
+		.result_read = c->attr.modes & RPCRDMA_READ_READ,
 	};
 	if (p->arg_bytes)
 		p->arg_segs = segments(s->payload.iov, s->payload.iovcnt, p->arg_bytes);
@@ -450,14 +479,16 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 {
 	int err;
 
-	if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ) {
+	if (rr_how(rc) == RR_HOW_SLOT) {
+		gather(l->clnt, &s->payload, rr_mode_slot_mem(rc));
+	} else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ) {
 		err = offer_iov(l, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
 				RR_ACCESS_REMOTE_READ);
 		if (err)
 			return err;
 		if (rc->args.bounce)
 			gather(l->clnt, &s->payload, rc->args.bounce->mem);
-		rr_count(l->engine, chunks_read, 1);
+		rr_count(l->engine, chunks_read, rr_how(rc) == RR_HOW_PLAIN);
 	}
 	if (p->form == RR_CALL_LONG || p->form == RR_CALL_LONG_READ) {
 		bool whole = p->form == RR_CALL_LONG;
@@ -487,7 +518,10 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 	rr_hdr_init(&h, rc->call->xid, l->clnt->credit.wanted, nomsg ? RR_NOMSG : RR_MSG);
 	if (nomsg)
 		put_read_chunk(&rc->message, 0, &h);
-	if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ)
+	if (rr_how(rc) != RR_HOW_PLAIN)
+		h.reads[h.nreads++] = (struct rr_read_seg){ (uint32_t)s->payload_pos,
+							    rc->mode->there };
+	else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ)
 		put_read_chunk(&rc->args, (uint32_t)s->payload_pos, &h);
 	if (rc->has_write) {
 		h.nwrites = 1;
@@ -500,6 +534,8 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 	err = rr_hdr_encode(&h, buf, l->clnt->send_inline, &n);
 	if (err)
 		return err;
+	if (rr_how(rc) != RR_HOW_PLAIN)
+		put_be32(buf + 12, RR_HERE);
 	if (p->form == RR_CALL_INLINE)
 		n += put_whole(l->clnt, s, buf + n);
 	else if (p->form == RR_CALL_READ_CHUNK)
@@ -515,6 +551,10 @@ static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 	struct rr_offer *offers[] = RCALL_OFFERS(rc);
 	struct rr_wr **tail = &rc->post.first;
 
+	if (rr_how(rc) == RR_HOW_SLOT || rr_how(rc) == RR_HOW_ROOM) {
+		rr_mode_post(rc, len);
+		return;
+	}
 	rc->sge = (struct rr_sge){ .addr = rc->sc->buf, .len = (uint32_t)len, .mr = rc->sc->mr };
 	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };
 	rc->post.n = 1;
@@ -533,6 +573,52 @@ static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 static int shortage(const struct rr_link *l, int err)
 {
 	return err == -ENOMEM && !list_is_empty(&l->calls) ? -ENOBUFS : err;
+}
+
+/* All that a call offers, and its Send; Return: as rr_rcall_send() */
+static int prepare(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p,
+		   const struct rr_stream *s, size_t *ret_len)
+{
+	int err = offer_result(l, rc, p);
+
+	if (!err)
+		err = offer_args(l, rc, p, s);
+	if (!err)
+		err = build(l, rc, p, s, rc->sc->buf, ret_len);
+	if (err)
+		return shortage(l, err);
+	if (p->form == RR_CALL_INLINE)
+		rr_count(l->engine, inline_msgs, 1);
+	rr_count(l->engine, bytes_out, p->arg_bytes);
+	return 0;
+}
+
+/** rr_rcall_resume - see clnt_rdma.h */
+int rr_rcall_resume(struct rr_rcall *rc)
+{
+	struct rr_link *l = rc->conn;
+	struct rr_plan_call p;
+	struct rr_stream s;
+	size_t len = 0;
+	int err;
+
+	err = encode(l, rc->call, &s);
+	if (!err)
+		err = plan(l->clnt, rc->call, &s, &p);
+	if (!err)
+		err = prepare(l, rc, &p, &s, &len);
+	if (!err)
+		post(l, rc, len);
+	return err;
+}
+
+/** rr_rcall_offer_sink - see clnt_rdma.h */
+int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes)
+{
+	const struct rpcrdma_call *user = rc->call->user;
+
+	return offer_iov(rc->conn, &rc->sink, user->sink, user->sinkcnt, bytes,
+			 RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE);
 }
 
 /** rr_rcall_send - rr_clnt_ops.send
@@ -565,18 +651,14 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	err = rr_ep_get_send(l->ep, &rc->sc);
 	if (err) /* -ENOBUFS: replies overtook the completions of their calls' Sends */
 		goto fail;
-	err = offer_result(l, rc, &p);
-	if (!err)
-		err = offer_args(l, rc, &p, &s);
-	if (!err)
-		err = build(l, rc, &p, &s, rc->sc->buf, &len);
-	if (err) {
-		err = shortage(l, err);
+	if (l->mode)
+		rr_mode_choose(rc, &p, &s);
+	if (rr_how(rc) == RR_HOW_WANT)
+		len = rr_mode_want(rc, rc->sc->buf, p.arg_bytes);
+	else
+		err = prepare(l, rc, &p, &s, &len);
+	if (err)
 		goto fail;
-	}
-	if (p.form == RR_CALL_INLINE)
-		rr_count(c->engine, inline_msgs, 1);
-	rr_count(c->engine, bytes_out, p.arg_bytes);
 	list_add_tail(&l->calls, &rc->link);
 	call->xprt = rc;
 	post(l, rc, len);

@@ -303,6 +303,12 @@ static void tcp_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_i
 	ret->registration = "none";
 }
 
+static void tcp_modes(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *info)
+{
+	(void)c; /* a stream has none */
+	(void)info;
+}
+
 const struct rr_clnt_ops rr_clnt_tcp_ops = {
 	.name = "tcp",
 	.init = tcp_init,
@@ -314,4 +320,5 @@ const struct rr_clnt_ops rr_clnt_tcp_ops = {
 	.device = tcp_device,
 	.registration = tcp_registration,
 	.reach = tcp_reach,
+	.modes = tcp_modes,
 };

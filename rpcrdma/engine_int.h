@@ -48,6 +48,7 @@ struct rr_buf {
 	struct rr_buf *next;      /* free list or magazine */
 	struct rpcrdma_conn *conn; /* that it is charged to, or NULL */
 	struct rr_pool_chunk *chunk;
+	struct rr_area *area;     /* of one connection, in place of the chunk; or NULL */
 };
 
 /* What memory is for, in the order in which one request may take it: see slab.c. */
@@ -108,6 +109,7 @@ struct rpcrdma_domain {
 	struct rr_pool_arena pool_arena;
 	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
 	_Atomic size_t charged;          /* bytes of data that connections hold: srv_buf.c */
+	_Atomic size_t mode_bytes;       /* of connections with memory of their own: mode_srv.c */
 	_Atomic size_t recv_bytes;       /* and of receives: ep.c */
 	atomic_uint recv_short;          /* times that there were too few: srv_credit.c */
 	struct list engines;

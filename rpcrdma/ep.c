@@ -20,6 +20,7 @@
 
 #include "base/trace.h"
 #include "ep.h"
+#include "mode_area.h"
 
 /* Requests one message may need beside its Send: a Write or Read per segment and page-class piece. */
 #define SQ_PER_MSG 4u
@@ -120,20 +121,33 @@ static void use_lent(struct rr_recv_ctx *rc, const struct rr_dev *dev)
 	rc->mr = rr_buf_mr(rc->lent, dev);
 }
 
-int rr_recv_get(struct rpcrdma_engine *e, const struct rr_dev *dev, uint32_t bytes,
-		struct rr_recv_ctx **ret)
+/* Memory of the pool, or of one connection alone. */
+static int lend(struct rpcrdma_engine *e, struct rr_area *zones, enum rr_zone zone, size_t bytes,
+		struct rpcrdma_buf **ret)
+{
+	return zones ? rr_area_get(&zones[zone], bytes, ret) : rr_buf_get(e, zone, bytes, ret);
+}
+
+/* Does it count in what the pool has lent for receives? */
+static size_t lent_bytes(const struct rr_recv_ctx *rc)
+{
+	return container_of(rc->lent, struct rr_buf, pub)->area ? 0 : rc->lent->bytes;
+}
+
+int rr_recv_get(struct rpcrdma_engine *e, struct rr_area *zones, const struct rr_dev *dev,
+		uint32_t bytes, struct rr_recv_ctx **ret)
 {
 	struct rr_recv_ctx *rc = calloc(1, sizeof(*rc));
 	int err;
 
 	if (!rc)
 		return -ENOMEM;
-	err = rr_buf_get(e, RR_ZONE_RECVS, bytes, &rc->lent);
+	err = lend(e, zones, RR_ZONE_RECVS, bytes, &rc->lent);
 	if (err) {
 		free(rc);
 		return err;
 	}
-	atomic_fetch_add_explicit(&e->domain->recv_bytes, rc->lent->bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&e->domain->recv_bytes, lent_bytes(rc), memory_order_relaxed);
 	use_lent(rc, dev);
 	list_init(&rc->link);
 	list_init(&rc->all);
@@ -143,7 +157,7 @@ int rr_recv_get(struct rpcrdma_engine *e, const struct rr_dev *dev, uint32_t byt
 
 void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc)
 {
-	atomic_fetch_sub_explicit(&e->domain->recv_bytes, rc->lent->bytes, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&e->domain->recv_bytes, lent_bytes(rc), memory_order_relaxed);
 	rpcrdma_buf_put(e, rc->lent);
 	list_del(&rc->all);
 	free(rc);
@@ -151,7 +165,7 @@ void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc)
 
 void rr_ep_repost_packed(struct rr_recv_ctx *rc)
 {
-	if (rr_buf_pack(rc->ep->lender, &rc->lent))
+	if (!rc->ep->zones && rr_buf_pack(rc->ep->lender, &rc->lent))
 		use_lent(rc, rc->ep->dev);
 	rr_ep_repost(rc);
 }
@@ -159,7 +173,7 @@ void rr_ep_repost_packed(struct rr_recv_ctx *rc)
 static int lend_recv(struct rr_ep *ep)
 {
 	struct rr_recv_ctx *rc;
-	int err = rr_recv_get(ep->lender, ep->dev, ep->recv_bytes, &rc);
+	int err = rr_recv_get(ep->lender, ep->zones, ep->dev, ep->recv_bytes, &rc);
 
 	if (err)
 		return err;
@@ -200,7 +214,7 @@ static int lend_first(struct rr_ep *ep, unsigned msgs)
 
 static int lend_send(struct rr_ep *ep, struct rr_send_ctx *sc)
 {
-	int rc = rr_buf_get(ep->engine, RR_ZONE_SENDS, ep->send_bytes, &sc->lent);
+	int rc = lend(ep->engine, ep->zones, RR_ZONE_SENDS, ep->send_bytes, &sc->lent);
 
 	if (rc)
 		return rc;
@@ -494,6 +508,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->lender = attr->lender;
 	ep->shared = attr->shared;
 	ep->end_done.fn = on_end;
+	ep->zones = attr->zones;
 	ep->extra_recvs = attr->extra_recvs;
 	qa.sq_depth = ep->sq_depth;
 	qa.rq_depth = attr->msgs_max + attr->extra_recvs;

@@ -81,6 +81,7 @@ struct rr_ep_attr {
 	 * caller's own, see rr_ep_lend_from(); @pd must be that of the device. NULL: its own batches. */
 	struct rpcrdma_engine *lender;
 	struct rr_shared *shared; /* where receives are from: none are its own. NULL: all are */
+	struct rr_area *zones; /* ... of its connection, in place of the pool's; of @pd then. Or NULL */
 };
 
 struct rr_ep {
@@ -103,7 +104,8 @@ struct rr_ep {
 	struct list idle_recvs;    /* when dead */
 	struct list free_sends;
 	struct list batches;       /* its own, or ... */
-	struct rpcrdma_engine *lender; /* ... whose pool they are lent from */
+	struct rpcrdma_engine *lender; /* ... whose pool they are lent from, or ... */
+	struct rr_area *zones;     /* ... from memory of its connection alone */
 	struct list recvs;         /* rr_recv_ctx.all: lent, wherever they are */
 	struct rr_shared *shared;
 	struct rr_done end_done;
@@ -162,9 +164,10 @@ void rr_ep_post(struct rr_ep *ep, struct rr_post *post);
  * Return: false when the device has it already: fn will */
 bool rr_ep_unpost(struct rr_ep *ep, struct rr_post *post);
 
-/* For ep_shared.c: a receive that is lent, and given back; a message for this endpoint. */
-must_check int rr_recv_get(struct rpcrdma_engine *e, const struct rr_dev *dev, uint32_t bytes,
-			   struct rr_recv_ctx **ret);
+/* For ep_shared.c: a receive that is lent (of the pool if @zones is NULL), and given back; a message for
+ * this endpoint. */
+must_check int rr_recv_get(struct rpcrdma_engine *e, struct rr_area *zones,
+			   const struct rr_dev *dev, uint32_t bytes, struct rr_recv_ctx **ret);
 void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc);
 void rr_ep_recv_shared(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 

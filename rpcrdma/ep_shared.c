@@ -78,7 +78,7 @@ static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
 	for (; n > 0 && !rc; n--) {
 		struct rr_recv_ctx *ctx;
 
-		rc = rr_recv_get(lender, s->dev, s->recv_bytes, &ctx);
+		rc = rr_recv_get(lender, NULL, s->dev, s->recv_bytes, &ctx);
 		if (rc)
 			break;
 		ctx->shared = s;

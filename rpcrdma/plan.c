@@ -73,7 +73,7 @@ static int plan_offer(struct rr_plan_call *p)
 {
 	bool reducible = p->has_result && p->result_max && !p->no_reduce;
 	size_t whole = plus(p->reply_max, p->has_result ? padded(p->result_max) : 0);
-	size_t rest = whole;
+	size_t rest = whole, read_back = reducible && p->result_read ? 1 : 0;
 
 	p->write_chunk = false;
 	p->reply_chunk = false;
@@ -81,10 +81,10 @@ static int plan_offer(struct rr_plan_call *p)
 	if (plus(RR_HDR_MIN, whole) <= p->recv_max && !(reducible && p->force_chunks))
 		return 0;
 	if (reducible) {
-		p->write_chunk = true;
+		p->write_chunk = !p->result_read;
 		rest = p->reply_max;
 	}
-	if (plus(header_bytes(0, offered_write_segs(p), 0), rest) > p->recv_max) {
+	if (plus(header_bytes(read_back, offered_write_segs(p), 0), rest) > p->recv_max) {
 		if (rest > SIZE_MAX - 3)
 			return -EMSGSIZE;
 		p->reply_chunk = true;
@@ -95,7 +95,7 @@ static int plan_offer(struct rr_plan_call *p)
 	if (offered_write_segs(p) > RR_CHUNK_SEGS_MAX || offered_reply_segs(p) > RR_CHUNK_SEGS_MAX)
 		return -EMSGSIZE;
 	/* a long reply's header still has to fit, or no answer could say that it is there */
-	if (header_bytes(0, offered_write_segs(p), offered_reply_segs(p)) > p->recv_max)
+	if (header_bytes(read_back, offered_write_segs(p), offered_reply_segs(p)) > p->recv_max)
 		return -EMSGSIZE;
 	return 0;
 }

@@ -37,6 +37,7 @@ struct rr_plan_call {
 	uint32_t send_max;       /* largest Send this way (call inline threshold) */
 	uint32_t recv_max;       /* largest Send the other way (reply inline threshold) */
 	bool no_reduce;          /* RPCSEC_GSS integrity or privacy: nothing may be taken out */
+	bool result_read;        /* Read-Read: what does not fit the responder offers, with the reply */
 	bool force_chunks;       /* tests and `ddp=always`: reduce even what would fit inline */
 	/* out */
 	enum rr_call_form form;

@@ -30,6 +30,7 @@
 
 #include "base/clock.h"
 #include "engine_int.h"
+#include "mode_area.h"
 #include "slab.h"
 
 #define CHUNK_BYTES ((size_t)4 << 20)
@@ -303,8 +304,11 @@ int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 /** rr_buf_mr - see engine_int.h */
 struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 {
-	const struct rr_pool_chunk *c = container_of(buf, struct rr_buf, pub)->chunk;
+	const struct rr_buf *b = container_of(buf, struct rr_buf, pub);
+	const struct rr_pool_chunk *c = b->chunk;
 
+	if (b->area)
+		return b->area->mr;
 	return c->pool->arena ? c->pool->arena->mr[dev->idx] : c->mr[dev->idx];
 }
 

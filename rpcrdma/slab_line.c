@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "mode_area.h"
 #include "slab.h"
 
 static struct rr_pool *pool_of(const struct rr_till *t)
@@ -152,11 +153,18 @@ static void note_put(struct rpcrdma_engine *e)
 void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 {
 	struct rr_buf *b = container_of(buf, struct rr_buf, pub);
-	struct rr_pool *pool = b->chunk->pool;
-	struct rr_till *t = &e->tills[pool - e->domain->pools];
 	struct rpcrdma_conn *conn = b->conn;
-	unsigned class = b->chunk->class;
+	struct rr_pool *pool;
+	struct rr_till *t;
+	unsigned class;
 
+	if (b->area) {
+		rr_area_put(b->area, b);
+		return;
+	}
+	pool = b->chunk->pool;
+	t = &e->tills[pool - e->domain->pools];
+	class = b->chunk->class;
 	b->conn = NULL;
 	if (conn)
 		rr_conn_buf_put(conn, buf->bytes);

@@ -76,7 +76,8 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 	rc = -EINVAL;
 	if (svc->attr.inline_bytes >= RR_INLINE_MIN && svc->attr.inline_bytes <= RR_INLINE_MAX &&
 	    svc->attr.inline_bytes % 1024 == 0 &&
-	    svc->attr.call_bytes_max <= RPCRDMA_BUF_MAX && svc->attr.credits <= 4096)
+	    svc->attr.call_bytes_max <= RPCRDMA_BUF_MAX && svc->attr.credits <= 4096 &&
+	    (svc->attr.modes | RPCRDMA_MODES_ALL) == RPCRDMA_MODES_ALL)
 		rc = addr->transport == RPCRDMA_TCP ? rr_tcp_listen(e, addr, svc, ret)
 						    : rr_rdma_listen(e, addr, svc, ret);
 	if (rc)
@@ -234,7 +235,7 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 {
 	c->reqs++;
 	r->pub = (struct rpcrdma_req){ .conn = c, .engine = c->engine, .peer = &c->peer };
-	r->ended = r->again = false;
+	r->ended = r->again = r->here = false;
 	r->done = NULL;
 	r->done_arg = NULL;
 }
@@ -361,6 +362,11 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
 	piece->req = req;
 	piece->err = 0;
 	return req->conn->ops->pull(r, piece);
+}
+
+bool rpcrdma_req_is_here(const struct rpcrdma_req *req)
+{
+	return req_of(req)->here;
 }
 
 bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req)

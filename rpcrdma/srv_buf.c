@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 
+#include "mode_area.h"
 #include "srv_int.h"
 
 /* A connection may hold so many times what is free ... */
@@ -54,9 +55,29 @@ static void discharge(struct rpcrdma_conn *c, size_t bytes)
 	atomic_fetch_sub_explicit(&c->engine->domain->charged, bytes, memory_order_relaxed);
 }
 
+/** rr_conn_buf_get, rr_conn_buf_wait - as rr_buf_get() and rr_buf_wait() */
+int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes, struct rpcrdma_buf **ret)
+{
+	return c->zones ? rr_area_get(&c->zones[zone], bytes, ret) :
+			  rr_buf_get(c->engine, zone, bytes, ret);
+}
+
+void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
+{
+	if (c->zones)
+		rr_area_wait(&c->zones[zone], w);
+	else
+		rr_buf_wait(c->engine, zone, w);
+}
+
+size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone)
+{
+	return c->zones ? c->zones[zone].buf_max : rr_pool_buf_max(&c->engine->domain->pools[zone]);
+}
+
 size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req)
 {
-	return rr_pool_buf_max(data_pool(req->conn));
+	return rr_conn_buf_max(req->conn, RR_ZONE_DATA);
 }
 
 size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
@@ -72,6 +93,8 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 
 	if (bytes > rpcrdma_req_buf_max(req))
 		return -EMSGSIZE;
+	if (c->zones) /* nobody to share with */
+		return rr_area_get(&c->zones[RR_ZONE_DATA], bytes, ret);
 	/* nobody overtakes those who wait: while it is one's turn, buf_retry is set */
 	if (is_over_share(c, bytes) || (c->buf_waiters && !c->buf_retry))
 		return -ENOBUFS;
@@ -89,6 +112,10 @@ void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 	struct rpcrdma_conn *c = req->conn;
 	bool was_its_turn = c->buf_retry == w;
 
+	if (c->zones) {
+		rr_area_wait(&c->zones[RR_ZONE_DATA], w);
+		return;
+	}
 	if (was_its_turn) {
 		/* there is still not enough: it keeps its place, and no other tries */
 		c->buf_retry = NULL;

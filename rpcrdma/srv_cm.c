@@ -19,6 +19,7 @@
 #include <sys/epoll.h>
 
 #include "base/trace.h"
+#include "mode_srv.h"
 #include "srv_rdma.h"
 
 /* Receives for what is not a call: RDMA_DONE, stray replies, nonsense. */
@@ -55,6 +56,7 @@ static void conn_free(struct rpcrdma_conn *base)
 
 	base->engine->qps--;
 	rr_ep_destroy(c->ep);
+	rr_mode_destroy(c);
 	list_for_each_safe(n, &base->free_reqs)
 		free(rr_rreq_of(list_entry(n, struct rr_req, link)));
 	list_for_each_safe(n, &c->free_rws)
@@ -69,6 +71,8 @@ static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 	(void)status;
 	c->base.dead = true;
 	rr_srv_reads_pump(c);
+	if (c->mode)
+		rr_mode_dead(c);
 }
 
 static void on_drained(struct rr_ep *ep)
@@ -133,9 +137,11 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 				 .lender = here };
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
 	struct rr_conn_param param = { .rnr_retry = 0 };
-	uint8_t priv[RR_PRIV_BYTES];
+	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
+	struct rr_suffix wanted, given;
+	bool asked = !attr->no_private_data && rr_suffix_decode(ev->priv, ev->priv_len, &wanted);
 	struct rr_priv theirs;
-	int rc;
+	int rc = 0;
 
 	rr_priv_decode(ev->priv, attr->no_private_data ? 0 : ev->priv_len, &theirs);
 	c->send_inline = MIN(attr->inline_bytes, theirs.recv_bytes);
@@ -143,10 +149,21 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	c->rd_depth = MIN(ev->initiator_depth, MIN(RD_DEPTH_MAX, dev->fabric->attr.rd_atom_max));
 	if (!c->rd_depth)
 		return -EPROTO; /* it would let us read nothing: no WRITE could ever work */
-	rc = attr->srq ? rr_shared_get(c->base.engine, dev, ea.recv_bytes, here, &ea.shared) : 0;
+	if (asked)
+		rc = rr_mode_create(c, dev, 2 * attr->credits + RECVS_EXTRA, &wanted, &given);
+	if (rc)
+		return rc;
+	if (c->mode) {
+		ea.extra_recvs += attr->credits; /* one RDMA_DONE for each call, beside the calls */
+		ea.zones = c->base.zones;
+		param.responder_resources = MIN(ev->responder_resources,
+						dev->fabric->attr.rd_atom_max);
+	} else if (attr->srq) {
+		rc = rr_shared_get(c->base.engine, dev, ea.recv_bytes, here, &ea.shared);
+	}
 	if (rc && rc != -EOPNOTSUPP) /* then it has receives of its own */
 		return rc;
-	rc = rr_ep_create(c->base.engine, dev, dev->pd, ev->qp, &ea, &c->ep);
+	rc = rr_ep_create(c->base.engine, dev, c->mode ? c->mode->pd : dev->pd, ev->qp, &ea, &c->ep);
 	if (rc)
 		return rc;
 	rr_srv_credit_init(c);
@@ -154,6 +171,10 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	if (!attr->no_private_data) {
 		rr_priv_encode(&mine, priv);
 		param.priv = priv;
+		param.priv_len = RR_PRIV_BYTES;
+	}
+	if (asked) {
+		rr_suffix_encode(&given, priv + RR_PRIV_BYTES);
 		param.priv_len = sizeof(priv);
 	}
 	rr_ep_lend_from(c->ep, c->base.engine); /* a call may be there before the accept returns */
@@ -207,6 +228,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	} else {
 		refuse(ev->qp);
 	}
+	rr_mode_destroy(c);
 	free(c);
 	tell_refused(svc, &peer, rc);
 	rr_svc_put(svc);

@@ -52,6 +52,7 @@ struct rpcrdma_conn {
 	const struct rpcrdma_buf_waiter *buf_retry; /* whose turn it is; only compared */
 	struct rpcrdma_msg buf_msg;
 	bool buf_msg_out;
+	struct rr_area *zones;        /* memory of its own, by enum rr_zone, in place of the pool's; or NULL */
 	bool adopted, heard, dead, drained;
 	unsigned reqs;                /* not in the free list */
 	unsigned bad;                 /* malformed messages so far */
@@ -77,6 +78,7 @@ struct rr_req {
 	struct rr_rpc_call call;
 	bool ended;
 	bool again;                /* TCP: delivered a second time, with the whole record */
+	bool here;                 /* the arguments' payload is in memory of this process */
 	void (*done)(void *arg);
 	void *done_arg;
 };
@@ -145,7 +147,12 @@ void rr_req_back(struct rr_req *r);
 must_check int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_stream *s,
 			      void *buf, size_t cap, size_t *ret_len);
 
-/* srv_buf.c */
+/* srv_buf.c: memory of a connection, by use */
+must_check int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes,
+			       struct rpcrdma_buf **ret);
+void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
+/** rr_conn_buf_max - the largest buffer there ever is for it */
+size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone);
 void rr_conn_buf_init(struct rpcrdma_conn *c);
 void rr_conn_buf_fini(struct rpcrdma_conn *c);
 

@@ -16,6 +16,9 @@
 /* Receives (and credits) of a connection that has just come; it grows with use. */
 #define RR_MSGS_FIRST 8u
 
+struct rr_mode;
+struct rr_grant;
+
 /* A chain of RDMA Writes or one RDMA Read, or a piece that was already at hand. */
 struct rr_rw {
 	struct rr_post post;
@@ -45,6 +48,16 @@ struct rr_rconn {
 	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
 	struct list pullers;          /* rr_rreq: have some waiting for a place among them */
 	struct list free_rws;
+	struct rr_mode *mode;         /* another way of moving data (mode.h), or NULL: nearly always */
+};
+
+/* What a request of a connection with a mode has to do with it. */
+struct rr_mode_req {
+	struct list link;             /* mode->offers */
+	uint64_t since_ns;            /* in there */
+	uint8_t *mem;                 /* its payload, where the peer has written it; or NULL */
+	unsigned slot;
+	struct rr_grant *grant;       /* that @mem is of; NULL: of a slot */
 };
 
 struct rr_rreq {
@@ -69,6 +82,7 @@ struct rr_rreq {
 	unsigned ops_out;             /* transfers and the Send, at the fabric */
 	unsigned ntokens;             /* mapped pieces of the peer's memory */
 	uint32_t tokens[RR_CHUNK_SEGS_MAX];
+	struct rr_mode_req mode;
 	struct rr_hdr hdr;            /* of the call; large, so last */
 };
 
@@ -129,6 +143,15 @@ static inline bool rr_srv_has_write_chunk(const struct rr_rreq *rr)
 }
 
 /* srv_send.c */
+/** rr_srv_send_offer - the reply with a Read list
+ * @head: of the reply, which stands behind room for all of the header; or 0
+ * @replied: bytes of it that were written to the Reply chunk instead */
+void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsigned n, size_t head,
+		       size_t replied);
+/** rr_srv_write_reply - RDMA Write @len bytes at @msg, in rr->reply_buf, to the Reply chunk */
+must_check int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len);
+/** rr_srv_gather - copy payload: from the pieces that were placed, or from the service's iov */
+void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to);
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a);
 /** rr_srv_send_error - RDMA_ERROR for a message that became no request; @rc goes back
  * @counted: it was a call, to begin with */

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mode_srv.h"
 #include "srv_rdma.h"
 
 static void drop(struct rr_rconn *c, struct rr_recv_ctx *rc)
@@ -51,6 +52,8 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->sc = NULL;
 	rr->ops_out = 0;
 	rr->ntokens = 0;
+	rr->mode.mem = NULL;
+	rr->mode.grant = NULL;
 	return rr;
 }
 
@@ -104,10 +107,10 @@ static void on_long_pulled(struct rpcrdma_piece *p, int err)
 static void pull_long(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
-	int rc = rr_buf_get(c->base.engine, RR_ZONE_CALLS, rr->reads.pzrc_bytes, &rr->call_buf);
+	int rc = rr_conn_buf_get(&c->base, RR_ZONE_CALLS, rr->reads.pzrc_bytes, &rr->call_buf);
 
 	if (rc == -ENOBUFS && !c->base.dead) {
-		rr_buf_wait(c->base.engine, RR_ZONE_CALLS, &rr->waiter);
+		rr_conn_buf_wait(&c->base, RR_ZONE_CALLS, &rr->waiter);
 		return;
 	}
 	if (!rc) {
@@ -152,8 +155,9 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 	size_t hdr_len = 0, msg_len;
 	int err;
 
-	(void)wc;
 	rr_conn_heard(&c->base);
+	if (c->mode && rr_mode_hear(c, rc, wc))
+		return;
 	rr = take_request(c, rc);
 	if (!rr) {
 		drop(c, rc);
@@ -187,10 +191,17 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		return;
 	}
 	if (rr_chunk_check_reads(h, msg_len, c->base.svc->attr.call_bytes_max, &rr->reads) ||
-	    rr->reads.pzrc_bytes > rr_pool_buf_max(&e->domain->pools[RR_ZONE_CALLS]) ||
+	    rr->reads.pzrc_bytes > rr_conn_buf_max(&c->base, RR_ZONE_CALLS) ||
 	    rr_chunk_check_writes(h, (uint64_t)RPCRDMA_BUF_MAX * 2) ||
 	    (h->proc == RR_NOMSG) != rr->reads.has_pzrc || (h->proc == RR_MSG && !msg_len)) {
 		refuse_request(rr, RR_ERR_CHUNK);
+		return;
+	}
+	if (c->mode && !rr_mode_claim(rr)) {
+		rr->rc = NULL;
+		rr_srv_release(rr);
+		rr_ep_repost(rc);
+		rr_mode_cut(c->mode);
 		return;
 	}
 	if (!rr_grants_call(&c->grants, ep->extra_recvs)) {

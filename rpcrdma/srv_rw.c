@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mode_srv.h"
 #include "srv_rdma.h"
 
 static void on_rw(struct rr_post *post, enum rr_wc_status status);
@@ -240,15 +241,14 @@ static void on_at_hand(struct rpcrdma_msg *msg)
 	rr_srv_op_ended(rr);
 }
 
-/* The payload came with the message (inline or long call). */
-static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_piece *p)
+/* The payload is here: it came with the message (inline or long call), or before it. */
+static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_piece *p, const uint8_t *payload)
 {
-	const struct rr_stream *s = &rr->base.args;
 	struct rr_rw *rw = rr_rw_get(rr_rreq_conn(rr));
 
 	if (!rw)
 		return -ENOMEM;
-	memcpy((uint8_t *)p->buf->addr + p->buf_off, s->buf + s->payload_pos + p->off, p->len);
+	memcpy((uint8_t *)p->buf->addr + p->buf_off, payload + p->off, p->len);
 	rr_count(rr->base.pub.engine, bytes_copied, p->len);
 	p->priv[0] = NULL;
 	take(rr, rw, p);
@@ -260,14 +260,17 @@ int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
 
+	if (rr->mode.mem)
+		return p->buf->far ? -EOPNOTSUPP : pull_at_hand(rr, p, rr->mode.mem);
 	if (!r->args.chunk_used)
-		return p->buf->far ? -EOPNOTSUPP : pull_at_hand(rr, p);
+		return p->buf->far ? -EOPNOTSUPP :
+				     pull_at_hand(rr, p, r->args.buf + r->args.payload_pos);
 	return rr_srv_read(rr, rr->reads.item_first, rr->reads.item_nsegs, p->off, p);
 }
 
 bool rr_srv_by_chunk(const struct rr_req *r)
 {
-	return r->args.chunk_used || rr_srv_has_write_chunk(rr_rreq_of(r));
+	return (r->args.chunk_used && !r->here) || rr_srv_has_write_chunk(rr_rreq_of(r));
 }
 
 /* Without a Write chunk the reply has to hold it: the larger of what an inline reply and the Reply
@@ -283,8 +286,9 @@ uint32_t rr_srv_room(const struct rr_req *r)
 	room = c->send_inline > hdr ? c->send_inline - hdr : 0;
 	if (rr->hdr.has_reply)
 		room = MAX(room, rr_chunk_bytes(&rr->hdr.reply));
-	room = MIN(room, (uint64_t)rpcrdma_domain_reply_max(r->pub.engine->domain));
-	return room > RR_RPC_REPLY_HDR_BYTES ? (uint32_t)room - RR_RPC_REPLY_HDR_BYTES : 0;
+	room = MIN(room, (uint64_t)rr_conn_buf_max(r->pub.conn, RR_ZONE_ANSWERS));
+	room = room > RR_RPC_REPLY_HDR_BYTES ? room - RR_RPC_REPLY_HDR_BYTES : 0;
+	return (uint32_t)(c->mode ? MAX(room, rr_mode_room(c->mode)) : room);
 }
 
 /* All of them, or none. Return: 0; -EOPNOTSUPP: a bad key is found out by the RDMA operation that
@@ -336,6 +340,13 @@ int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *io
 	struct rr_span spans[RR_READ_SEGS_MAX];
 	int n;
 
+	if (rr->mode.mem && *cnt > 0) {
+		if ((uint64_t)off + len > r->args.payload.length)
+			return -EINVAL;
+		iov[0] = (struct iovec){ .iov_base = rr->mode.mem + off, .iov_len = len };
+		*cnt = 1;
+		return 0;
+	}
 	if (!r->args.chunk_used || !rr_rreq_conn(rr)->ep->dev->fabric->attr.client_direct)
 		return -EOPNOTSUPP;
 	n = rr_chunk_read_spans(&rr->hdr.reads[rr->reads.item_first], rr->reads.item_nsegs, off, len,

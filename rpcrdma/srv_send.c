@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mode_srv.h"
 #include "plan.h"
 #include "srv_rdma.h"
 
@@ -46,6 +47,8 @@ void rr_srv_release(struct rr_rreq *rr)
 	end_direct(rr);
 	if (rr->sc)
 		rr_ep_put_send(rr->sc);
+	if (rr->mode.mem)
+		rr_mode_release(rr);
 	if (rr->call_buf)
 		rpcrdma_buf_put(e, rr->call_buf);
 	if (rr->reply_buf)
@@ -157,6 +160,8 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 		rr_srv_recv_done(c, rr->rc);
 	rr->rc = NULL;
 	end_direct(rr);
+	if (rr->mode.mem) /* its peer may be quicker to use it than we hear that the answer has gone */
+		rr_mode_release(rr);
 	rr_ep_post(c->ep, &rr->post);
 }
 
@@ -229,8 +234,8 @@ size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr)
 	return n;
 }
 
-/* Payload bytes into @to: from the pieces that were placed, or from the service's iov. */
-static void gather_payload(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to)
+/** rr_srv_gather - payload bytes into @to */
+void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to)
 {
 	uint32_t left = payload->length;
 
@@ -254,7 +259,7 @@ static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint
 	size_t bytes = s->payload.length, padded = round_up4(bytes);
 
 	memmove(msg + s->payload_pos + padded, msg + s->payload_pos, len - s->payload_pos);
-	gather_payload(rr, &s->payload, msg + s->payload_pos);
+	rr_srv_gather(rr, &s->payload, msg + s->payload_pos);
 	memset(msg + s->payload_pos + bytes, 0, padded - bytes);
 	return len + padded;
 }
@@ -262,13 +267,13 @@ static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint
 /* the longest one that goes by a buffer */
 static size_t answer_max(const struct rr_rreq *rr)
 {
-	return rpcrdma_domain_reply_max(rr->base.pub.engine->domain);
+	return rr_conn_buf_max(rr->base.pub.conn, RR_ZONE_ANSWERS);
 }
 
 static int get_reply_buf(struct rr_rreq *rr, size_t bytes)
 {
-	return rr->reply_buf ? 0 : rr_buf_get(rr->base.pub.engine, RR_ZONE_ANSWERS, bytes,
-					      &rr->reply_buf);
+	return rr->reply_buf ? 0 : rr_conn_buf_get(rr->base.pub.conn, RR_ZONE_ANSWERS, bytes,
+						   &rr->reply_buf);
 }
 
 /* The payload belongs in the Write chunk and was in no pool buffer: it is copied into one. */
@@ -277,12 +282,13 @@ static int write_from_iov(struct rr_rreq *rr, const struct rpcrdma_payload *payl
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	struct rpcrdma_buf *buf = rr->reply_buf;
 
-	gather_payload(rr, payload, buf->addr);
+	rr_srv_gather(rr, payload, buf->addr);
 	return rr_srv_write(rr, &rr->hdr.writes[0], 0, buf->addr, payload->length,
 			    rr_buf_mr(buf, c->ep->dev), NULL);
 }
 
-static int write_reply_chunk(struct rr_rreq *rr, void *msg, size_t len)
+/** rr_srv_write_reply - see srv_rdma.h */
+int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
 
@@ -290,25 +296,48 @@ static int write_reply_chunk(struct rr_rreq *rr, void *msg, size_t len)
 			    rr_buf_mr(rr->reply_buf, c->ep->dev), NULL);
 }
 
+/* All chunks returned: the header as far as the call decides it. */
+static void init_header(struct rr_rreq *rr, uint32_t proc, uint32_t written, size_t reply_written,
+			struct rr_hdr *out)
+{
+	const struct rr_hdr *in = &rr->hdr;
+
+	rr_hdr_init(out, in->xid, grant(rr), proc);
+	out->nwrites = in->nwrites;
+	for (unsigned i = 0; i < in->nwrites; i++)
+		rr_chunk_return(&in->writes[i], i ? 0 : written, &out->writes[i]);
+	out->has_reply = in->has_reply;
+	if (in->has_reply)
+		rr_chunk_return(&in->reply, reply_written, &out->reply);
+}
+
 static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t reply_written,
 			size_t inline_len)
 {
-	struct rr_rconn *c = rr_rreq_conn(rr);
-	const struct rr_hdr *in = &rr->hdr;
 	struct rr_hdr out;
 	size_t len = 0;
 	int rc;
 
-	rr_hdr_init(&out, in->xid, grant(rr), nomsg ? RR_NOMSG : RR_MSG);
-	out.nwrites = in->nwrites;
-	for (unsigned i = 0; i < in->nwrites; i++)
-		rr_chunk_return(&in->writes[i], i ? 0 : written, &out.writes[i]);
-	out.has_reply = in->has_reply;
-	if (in->has_reply)
-		rr_chunk_return(&in->reply, reply_written, &out.reply);
-	rc = rr_hdr_encode(&out, rr->sc->buf, c->send_inline, &len);
+	init_header(rr, nomsg ? RR_NOMSG : RR_MSG, written, reply_written, &out);
+	rc = rr_hdr_encode(&out, rr->sc->buf, rr_rreq_conn(rr)->send_inline, &len);
 	assert(!rc && len == rr_srv_reply_hdr_bytes(rr)); /* it was planned for */
 	send_message(rr, len + inline_len, false);
+}
+
+/** rr_srv_send_offer - see srv_rdma.h */
+void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsigned n, size_t head,
+		       size_t replied)
+{
+	struct rr_hdr out;
+	size_t len = 0;
+	int rc;
+
+	init_header(rr, replied ? RR_NOMSG : RR_MSG, 0, replied, &out);
+	out.nreads = n;
+	memcpy(out.reads, reads, n * sizeof(*reads));
+	rc = rr_hdr_encode(&out, rr->sc->buf, rr_rreq_conn(rr)->send_inline, &len);
+	assert(!rc && len == rr_srv_reply_hdr_bytes(rr) + n * RR_READ_SEG_BYTES);
+	send_message(rr, len + head, false);
 }
 
 /* No memory for the answer. ERR_CHUNK would be final for the caller, which a passing
@@ -362,6 +391,11 @@ static int try_answer(struct rr_rreq *rr)
 	plan.has_write_chunk = rr_srv_has_write_chunk(rr);
 	plan.write_chunk_bytes = plan.has_write_chunk ? rr_chunk_bytes(&in->writes[0]) : 0;
 	rr_plan_reply(&plan);
+	if (c->mode) {
+		rc = rr_mode_answer(rr, &plan, &s, msg, len);
+		if (rc <= 0)
+			return rc;
+	}
 	total = len + round_up4(plan.payload_bytes);
 	rc = 0;
 	switch (plan.form) {
@@ -389,7 +423,7 @@ static int try_answer(struct rr_rreq *rr)
 		}
 		if (!in_buf)
 			break;
-		rc = write_reply_chunk(rr, msg, len);
+		rc = rr_srv_write_reply(rr, msg, len);
 		if (rc)
 			goto out_short;
 		send_header(rr, true, plan.payload_bytes, len, 0);
@@ -404,7 +438,7 @@ static int try_answer(struct rr_rreq *rr)
 		}
 		if (plan.payload_bytes)
 			len = insert_payload(rr, &s, msg, len);
-		rc = write_reply_chunk(rr, msg, len);
+		rc = rr_srv_write_reply(rr, msg, len);
 		if (rc)
 			goto out_short;
 		rr_count(c->base.engine, bytes_out, plan.payload_bytes);
@@ -436,11 +470,11 @@ static void start_answer(struct rr_rreq *rr)
 	int rc = rr->sc ? 0 : rr_ep_get_send(c->ep, &rr->sc);
 
 	if (rc == -ENOBUFS && !c->base.dead)
-		rr_buf_wait(c->base.engine, RR_ZONE_SENDS, &rr->waiter);
+		rr_conn_buf_wait(&c->base, RR_ZONE_SENDS, &rr->waiter);
 	else if (rc)
 		give_up(rr);
 	else if (try_answer(rr) == -ENOBUFS)
-		rr_buf_wait(c->base.engine, RR_ZONE_ANSWERS, &rr->waiter);
+		rr_conn_buf_wait(&c->base, RR_ZONE_ANSWERS, &rr->waiter);
 }
 
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a)

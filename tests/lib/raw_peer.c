@@ -95,6 +95,9 @@ static void on_cm(void *ctx, const struct rr_cm_event *ev)
 		p->reads_of_server = ev->responder_resources;
 		p->reads_by_server = ev->initiator_depth;
 		rr_priv_decode(ev->priv, ev->priv_len, &p->server_priv);
+		p->server_raw_len = ev->priv_len;
+		if (ev->priv_len)
+			memcpy(p->server_raw, ev->priv, ev->priv_len);
 	} else {
 		p->failed = true;
 	}
@@ -107,7 +110,7 @@ int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path
 	struct rr_conn_param param = { .responder_resources = 16 };
 	struct rr_qp_attr qa = { .sq_depth = 64, .rq_depth = RAW_RECVS, .sge_max = 4 };
 	struct rr_mr_attr ma = { .access = RR_ACCESS_LOCAL_WRITE, .fd = -1 };
-	uint8_t priv[RR_PRIV_BYTES];
+	uint8_t priv[RR_PRIV_MAX];
 
 	opts = opts ? opts : &none;
 	memset(p, 0, sizeof(*p));
@@ -137,8 +140,12 @@ int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path
 	if (opts->priv) {
 		rr_priv_encode(opts->priv, priv);
 		param.priv = priv;
-		param.priv_len = sizeof(priv);
+		param.priv_len = RR_PRIV_BYTES + opts->suffix_len;
+		if (opts->suffix_len)
+			memcpy(priv + RR_PRIV_BYTES, opts->suffix, opts->suffix_len);
 	}
+	if (opts->suffix_len)
+		param.initiator_depth = 16;
 	if (opts->reads)
 		param.responder_resources = opts->reads;
 	if (opts->no_reads)
@@ -202,6 +209,23 @@ enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len)
 enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len)
 {
 	return send_it(p, msg, len, true);
+}
+
+enum rr_wc_status raw_rdma(struct raw_peer *p, enum rr_wr_op op, void *data, size_t len, uint64_t raddr,
+			   uint32_t rkey, uint32_t imm)
+{
+	uint8_t *buf = p->mem + RAW_RECVS * (size_t)65536;
+	struct rr_sge sge = { .addr = buf, .len = (uint32_t)len, .mr = p->mr };
+	struct rr_wr wr = { .done = &p->send_done, .op = op, .flags = RR_WR_SIGNALED, .sge = &sge,
+			    .nsge = 1, .raddr = raddr, .rkey = rkey, .imm = imm };
+	enum rr_wc_status status;
+
+	if (op != RR_WR_READ)
+		memcpy(buf, data, len);
+	status = post(p, &wr, false);
+	if (op == RR_WR_READ && status == RR_WC_OK)
+		memcpy(data, buf, len);
+	return status;
 }
 
 enum rr_wc_status raw_bind(struct raw_peer *p, struct rr_mw *mw, struct rr_mr *mr, void *addr,

@@ -34,6 +34,8 @@ struct raw_peer {
 	} got[RAW_RECVS];                /* messages, in order of arrival */
 	unsigned ngot, taken, posted;
 	struct rr_priv server_priv;
+	uint8_t server_raw[RR_PRIV_MAX]; /* its private data as it came */
+	size_t server_raw_len;
 	unsigned reads_of_server;        /* RDMA Reads it says it will have outstanding */
 	unsigned reads_by_server;        /* ... and lets us have */
 	bool up, failed, flushed, sent;
@@ -46,6 +48,8 @@ struct raw_opts {
 	unsigned recvs;             /* posted at first; 0: 8 */
 	bool no_reads;              /* offer no RDMA Reads */
 	unsigned reads;             /* ... or so many; 0: 16 */
+	const void *suffix;         /* private data behind that of @priv, */
+	size_t suffix_len;          /* and RDMA Reads of our own are wanted */
 };
 
 /** raw_open - connect to the socket @path; Return: 0, or -errno when refused */
@@ -58,6 +62,10 @@ enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len);
 
 /** raw_send_blind - the same without letting the server run meanwhile */
 enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len);
+
+/** raw_rdma - an RDMA operation of our own: WRITE, WRITE_IMM (with @imm) or READ of @len bytes at @data */
+enum rr_wc_status raw_rdma(struct raw_peer *p, enum rr_wr_op op, void *data, size_t len, uint64_t raddr,
+			   uint32_t rkey, uint32_t imm);
 
 /** raw_bind - put a window with a new key over [addr, addr+len) of @mr; asserts nothing
  * Return: status of the bind; @mw->rkey is the key */

@@ -119,6 +119,7 @@ static void on_request(struct raw_server *s, const struct rr_cm_event *ev)
 				 .rq_depth = RAW_SERVER_RECVS, .sge_max = 4,
 				 .recv_bytes = s->opts.msg_bytes };
 	struct rr_conn_param param = { .initiator_depth = ev->initiator_depth,
+				       .responder_resources = ev->responder_resources,
 				       .priv = s->opts.priv, .priv_len = s->opts.priv_len };
 
 	s->client_priv_len = ev->priv_len;

@@ -30,6 +30,8 @@ struct echo_req {
 	struct echo_msg args, res;
 	uint8_t *head;
 	struct rpcrdma_buf *buf;
+	struct rpcrdma_buf_waiter waiter;
+	void (*again)(struct echo_req *r); /* when it has waited */
 	struct rpcrdma_piece pieces[PIECES_MAX];
 	unsigned npieces, pulled;
 	int err;
@@ -88,6 +90,32 @@ static uint32_t piece_len(const struct echo_req *r, uint32_t off, uint32_t total
 	return MIN(MAX(piece, (total + PIECES_MAX - 1) / PIECES_MAX), total - off);
 }
 
+static void on_buf(struct rpcrdma_buf_waiter *w)
+{
+	struct echo_req *r = container_of(w, struct echo_req, waiter);
+
+	r->again(r);
+}
+
+/* Memory of the pool; of the connection, where that has its own. False: @again comes when there is. */
+static bool has_buf(struct echo_req *r, size_t bytes, void (*again)(struct echo_req *r))
+{
+	bool own = r->pair->attr.svc.modes || getenv("LEAT_TEST_MODES");
+	int rc = 0;
+
+	if (!r->buf)
+		rc = own ? rpcrdma_req_buf_get(r->req, bytes, &r->buf) :
+			   rpcrdma_buf_get(r->pair->svc_engine, bytes, &r->buf);
+	if (own && rc == -ENOBUFS) {
+		r->again = again;
+		r->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
+		rpcrdma_req_buf_wait(r->req, &r->waiter);
+		return false;
+	}
+	assert_int_equal(rc, 0);
+	return true;
+}
+
 static void req_answer(struct echo_req *r)
 {
 	uint32_t len = r->res.payload.length, off = 0;
@@ -142,7 +170,8 @@ static void req_run(struct echo_req *r)
 		r->res.n = r->buf ? echo_sum(r->buf->addr, r->args.payload.length, 0) : 0;
 		break;
 	case ECHO_SOURCE:
-		assert_int_equal(rpcrdma_buf_get(p->svc_engine, MAX(r->args.n, 1u), &r->buf), 0);
+		if (!has_buf(r, MAX(r->args.n, 1u), req_run))
+			return;
 		echo_pattern(r->buf->addr, r->args.n, r->args.n);
 		r->res.payload.length = r->args.n;
 		break;
@@ -183,7 +212,8 @@ static void req_pull(struct echo_req *r)
 		req_run(r);
 		return;
 	}
-	assert_int_equal(rpcrdma_buf_get(r->pair->svc_engine, len, &r->buf), 0);
+	if (!has_buf(r, len, req_pull))
+		return;
 	while (off < len) {
 		struct rpcrdma_piece *p = &r->pieces[n++];
 

@@ -14,6 +14,7 @@
  *                                           it starts again
  *               LEAT_TEST_SRQ=1             responders' connections share their receives
  *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where there is none
+ *               LEAT_TEST_MODES=NAMES       clients want these modes, and responders offer them
  *               LEAT_TEST_VM=never          no side reaches into the other's memory: its owner has
  *                                           to poll for anything to move
  *               LEAT_TEST_PIN=1             registered memory is what it was then, as for a device
@@ -78,6 +79,14 @@ static bool is_without(const char *side)
 	return value && !strcmp(value, side);
 }
 
+static unsigned wanted_modes(unsigned otherwise)
+{
+	const char *value = wanted("LEAT_TEST_MODES");
+	unsigned modes;
+
+	return value && !rpcrdma_modes_parse(value, &modes) ? modes : otherwise;
+}
+
 int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 			       struct rpcrdma_clnt **ret)
 {
@@ -87,6 +96,8 @@ int __wrap_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_cl
 	a.no_private_data |= is_without("clnt");
 	if (!a.registration)
 		a.registration = wanted("LEAT_TEST_REGISTRATION");
+	if (a.addr.transport != RPCRDMA_TCP)
+		a.modes = wanted_modes(a.modes);
 	return __real_rpcrdma_clnt_create(e, &a, ret);
 }
 
@@ -101,6 +112,7 @@ int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 	a.inline_bytes = wanted_u32("LEAT_TEST_INLINE", a.inline_bytes);
 	a.no_private_data |= is_without("svc");
 	a.srq |= addr->transport != RPCRDMA_TCP && wanted("LEAT_TEST_SRQ");
+	a.modes = wanted_modes(a.modes);
 	return __real_rpcrdma_listen(e, addr, &a, ops, ctx, ret);
 }
 

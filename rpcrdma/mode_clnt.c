@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_clnt.c - a requester's link that has a mode: asked for, agreed, and what calls leave behind
+ *
+ * Operation:  A client that wants modes asks for all of them at each connect, and takes no connection
+ *             without: what was asked for by name must not quietly be something else. With fast-write
+ *             it makes itself a copy of the slots, out of which calls are written.
+ *
+ *             A call that is given up may have a slot still, or room on its way, or a reply with
+ *             payload on offer: they go back when the responder speaks of it (rr_mode_stray).
+ * Memory:     Everything goes with the link; a call's part with the call.
+ * Threads:    The engine's.
+ * Errors:     -ENOPROTOOPT: the responder does not do what was asked.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/wire.h"
+#include "mode_clnt.h"
+
+/** rr_mode_ask - see mode_clnt.h */
+size_t rr_mode_ask(const struct rpcrdma_clnt *c, uint8_t *to)
+{
+	const struct rr_suffix s = {
+		.modes = c->attr.modes,
+		.slot_bytes = c->attr.modes & RPCRDMA_FAST_WRITE ? c->attr.fast_write_bytes : 0,
+		.slots = (uint16_t)(c->attr.modes & RPCRDMA_FAST_WRITE ?
+					    MIN(c->attr.credits, RR_SLOTS_MAX) : 0),
+	};
+
+	if (!s.modes)
+		return 0;
+	rr_suffix_encode(&s, to);
+	return RR_SUFFIX_BYTES;
+}
+
+/* Does it all make sense, of what was asked for? */
+static bool is_sound(const struct rpcrdma_clnt *c, const struct rr_suffix *s)
+{
+	if (s->modes != c->attr.modes)
+		return false;
+	if (s->modes & RPCRDMA_FAST_WRITE &&
+	    (!s->slots || s->slots > RR_SLOTS_MAX || !s->slot_bytes ||
+	     s->slot_bytes > RPCRDMA_FAST_WRITE_MAX))
+		return false;
+	return !(s->modes & RPCRDMA_HYBRID) || s->grant_max;
+}
+
+static int make_slots(struct rr_mode_clnt *m)
+{
+	struct rr_mr_attr attr = { .fd = -1 };
+	void *map;
+
+	m->bytes = m->given.slots * ((size_t)RR_SLOT_HEAD + m->given.slot_bytes);
+	map = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		   -1, 0);
+	if (map == MAP_FAILED)
+		return -ENOMEM;
+	m->mem = map;
+	attr.addr = map;
+	attr.len = m->bytes;
+	return rr_mr_reg(m->link->reg.pd, &attr, &m->mr);
+}
+
+static int refuse(struct rr_link *l, const struct rr_suffix *s)
+{
+	char names[RPCRDMA_MODES_TEXT];
+
+	rpcrdma_modes_print(l->clnt->attr.modes, names, sizeof(names));
+	if (s && s->status == RR_SUFFIX_NO_MEMORY)
+		rr_link_fail(l, -ENOPROTOOPT, "the server has no memory left for %s", names);
+	else
+		rr_link_fail(l, -ENOPROTOOPT, "the server does not offer %s", names);
+	return -ENOPROTOOPT;
+}
+
+/** rr_mode_agree - see mode_clnt.h */
+int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
+{
+	struct rr_mode_clnt *m;
+	struct rr_suffix s;
+	int rc = 0;
+
+	if (!l->clnt->attr.modes)
+		return 0;
+	if (!rr_suffix_decode(priv, len, &s))
+		return refuse(l, NULL);
+	if (!is_sound(l->clnt, &s))
+		return refuse(l, &s);
+	m = calloc(1, sizeof(*m));
+	if (!m) {
+		rr_link_fail(l, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
+	m->link = l;
+	m->given = s;
+	list_init(&m->pulls);
+	list_init(&m->resumes);
+	l->mode = m;
+	if (s.modes & RPCRDMA_FAST_WRITE)
+		rc = make_slots(m);
+	if (rc)
+		rr_link_fail(l, rc, "no memory for fast writes");
+	return rc;
+}
+
+/** rr_mode_clnt_free - at the end of the link */
+void rr_mode_clnt_free(struct rr_link *l)
+{
+	struct rr_mode_clnt *m = l->mode;
+
+	if (!m)
+		return;
+	rr_mr_dereg(m->mr);
+	if (m->mem)
+		munmap(m->mem, m->bytes);
+	free(m);
+	l->mode = NULL;
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+/** rr_mode_call_init - see mode_clnt.h */
+int rr_mode_call_init(struct rr_rcall *rc)
+{
+	if (!rc->mode)
+		rc->mode = calloc(1, sizeof(*rc->mode)); /* once per credit in use */
+	if (!rc->mode)
+		return -ENOMEM;
+	assert(!rc->mode->busy);
+	rc->mode->rc = rc;
+	rc->mode->how = RR_HOW_PLAIN;
+	rc->mode->refused = false;
+	list_init(&rc->mode->link);
+	return 0;
+}
+
+/** rr_mode_cancel - see mode_clnt.h
+ *
+ * A slot stays taken till the reply: the responder may still be at it. Room that has been given and not
+ * used goes back.
+ */
+bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
+{
+	struct rr_mode_clnt *m = rc->conn->mode;
+	struct rr_mode_call *mc = rc->mode;
+
+	if (mc->how == RR_HOW_SLOT && !*no_reply) {
+		m->slots_gone |= UINT64_C(1) << mc->slot;
+		mc->how = RR_HOW_PLAIN;
+	}
+	if ((mc->how == RR_HOW_WANT && mc->answered) || (mc->how == RR_HOW_ROOM && *no_reply)) {
+		*no_reply = true;
+		list_del(&mc->link);
+		if (mc->there.length)
+			rr_mode_send_done(rc->conn, rc->call->xid);
+	}
+	return mc->busy || (mc->how == RR_HOW_ROOM && rc->sc);
+}
+
+/** rr_mode_detach - see mode_clnt.h */
+void rr_mode_detach(struct rr_rcall *rc)
+{
+	struct rr_mode_call *mc = rc->mode;
+
+	if (mc->how == RR_HOW_SLOT)
+		rc->conn->mode->slots_busy &= ~(UINT64_C(1) << mc->slot);
+	if (mc->how == RR_HOW_WANT && mc->sent && rc->sc) {
+		rr_ep_put_send(rc->sc);
+		rc->sc = NULL;
+	}
+	mc->how = RR_HOW_PLAIN;
+}
+
+/** rr_mode_go_on - see mode_clnt.h */
+void rr_mode_go_on(struct rr_mode_clnt *m)
+{
+	rr_mode_pulls_go(m);
+	rr_mode_resume(m);
+}
+
+/* ---- what concerns no call ---------------------------------------------------------------- */
+
+/** rr_mode_stray - see mode_clnt.h */
+void rr_mode_stray(struct rr_link *l, uint32_t xid, bool offers)
+{
+	struct rr_mode_clnt *m = l->mode;
+
+	for (unsigned i = 0; i < m->given.slots; i++) {
+		uint64_t bit = UINT64_C(1) << i;
+
+		if (m->slots_gone & bit && m->slot_xid[i] == xid) {
+			m->slots_gone &= ~bit;
+			m->slots_busy &= ~bit;
+		}
+	}
+	if (offers && m->given.modes & RPCRDMA_READ_READ)
+		rr_mode_send_done(l, xid);
+}
+
+/* Room for @xid, or none. Return: may it be answered at all? */
+static bool hear_grant(struct rr_link *l, const uint8_t *msg)
+{
+	const struct rr_segment room = { .handle = get_be32(msg + 16),
+					 .length = get_be32(msg + 20),
+					 .offset = get_be64(msg + 24) };
+	uint32_t xid = get_be32(msg);
+	struct rr_call *call = rr_clnt_find(l->clnt, xid);
+	struct rr_rcall *rc = call ? call->xprt : NULL;
+
+	if (!rc) {
+		if (room.length)
+			rr_mode_send_done(l, xid);
+		rr_clnt_stray(l->clnt, xid, l->clnt->credit.limit); /* no answer, and grants nothing */
+		return true;
+	}
+	if (rr_how(rc) != RR_HOW_WANT || rc->mode->answered ||
+	    (room.length && room.length < rc->mode->bytes))
+		return false;
+	rr_mode_answered(rc, &room);
+	return true;
+}
+
+/** rr_mode_listen - see mode_clnt.h */
+bool rr_mode_listen(struct rr_link *l, struct rr_recv_ctx *recv)
+{
+	uint8_t msg[RR_GRANT_BYTES];
+
+	if (recv->len < RR_HDR_FIXED || get_be32(recv->buf + 4) != RR_VERS ||
+	    get_be32(recv->buf + 12) != RR_GRANT)
+		return false;
+	if (recv->len == RR_GRANT_BYTES && l->clnt && l->mode->given.modes & RPCRDMA_HYBRID) {
+		memcpy(msg, recv->buf, sizeof(msg));
+		rr_ep_repost(recv); /* before the call goes out: its reply wants it */
+		if (hear_grant(l, msg))
+			return true;
+	} else {
+		rr_ep_repost(recv);
+	}
+	rr_link_fail(l, -EPROTO, "server grants room that nobody asked for");
+	return true;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_fast.c - fast-write at the responder: slots that calls are written into
+ *
+ * Operation:  The suffix of the private data announces slots, as many as calls may come so at once. A
+ *             slot is a page and then room for payload; a call comes by one RDMA Write with immediate
+ *             that ends its head with the page, so that the payload begins right behind it:
+ *
+ *                 |      page      |  payload  ... |      immediate: slot << 16 | bytes of the head
+ *                         ^head^
+ *
+ *             The receive that the immediate takes has an empty buffer, into which the head is copied:
+ *             it is parsed where its maker cannot change it. Its Read chunk names the slot. From then
+ *             on it is a call like any other, whose payload is here already. The slot is the peer's
+ *             again with the reply.
+ * Memory:     An area that the peer may write to, all of it and at any time: what it does to a slot in
+ *             use is in the file that it was writing, and nowhere else.
+ * Threads:    The connection's engine.
+ * Errors:     A slot there is not or that is in use, lengths that cannot be: the connection ends.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/wire.h"
+#include "mode_srv.h"
+
+static uint8_t *slot_payload(const struct rr_mode *m, unsigned slot)
+{
+	return m->inbox.mem + slot * ((size_t)RR_SLOT_HEAD + m->slot_bytes) + RR_SLOT_HEAD;
+}
+
+/** rr_mode_fast_init - as many slots as wanted and sensible
+ *
+ * Return: 0, -EINVAL (none wanted), -ENOMEM, what the device said.
+ */
+int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr_suffix *give)
+{
+	uint32_t bytes = MIN(want->slot_bytes, RPCRDMA_FAST_WRITE_MAX);
+	unsigned slots = MIN((unsigned)want->slots, RR_SLOTS_MAX);
+	size_t size;
+	int rc;
+
+	slots = MIN(slots, m->conn->base.svc->attr.credits);
+	if (!bytes || !slots)
+		return -EINVAL;
+	m->slot_bytes = (bytes + RR_AREA_PAGE - 1) / RR_AREA_PAGE * RR_AREA_PAGE;
+	m->nslots = slots;
+	size = slots * ((size_t)RR_SLOT_HEAD + m->slot_bytes);
+	rc = rr_area_init(&m->inbox, &m->conn->base, m->pd, size, size, RR_ACCESS_REMOTE_WRITE);
+	if (rc)
+		return rc;
+	give->slot_bytes = m->slot_bytes;
+	give->slots = (uint16_t)slots;
+	give->handle = m->inbox.mr->rkey;
+	give->offset = (uint64_t)(uintptr_t)m->inbox.mem;
+	return 0;
+}
+
+/** rr_mode_fast_hear - an RDMA Write with immediate: its head becomes the message
+ * Return: false: it is nothing that this peer may say */
+bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+{
+	unsigned slot = wc->imm >> 16;
+	uint32_t head = wc->imm & 0xffff;
+
+	if (slot >= m->nslots || m->slots_busy >> slot & 1)
+		return false;
+	if (head < RR_HDR_MIN || head > RR_SLOT_HEAD || head > m->conn->ep->recv_bytes ||
+	    wc->byte_len <= head || wc->byte_len - head > m->slot_bytes)
+		return false;
+	memcpy(rc->buf, slot_payload(m, slot) - head, head);
+	rc->len = head;
+	if (get_be32(rc->buf + 12) != RR_HERE)
+		return false;
+	put_be32(rc->buf + 12, RR_MSG);
+	m->heard = RR_HEARD_SLOT;
+	m->heard_slot = slot;
+	m->heard_bytes = wc->byte_len - head;
+	return true;
+}
+
+/** rr_mode_fast_claim - the call's Read chunk has to be what came to the slot */
+bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg)
+{
+	uint8_t *mem = slot_payload(m, m->heard_slot);
+
+	if (seg->handle != m->inbox.mr->rkey || seg->offset != (uint64_t)(uintptr_t)mem ||
+	    seg->length != m->heard_bytes)
+		return false;
+	rr->mode.mem = mem;
+	rr->mode.slot = m->heard_slot;
+	m->slots_busy |= UINT64_C(1) << m->heard_slot;
+	rr_count(m->conn->base.engine, fast_writes, 1);
+	return true;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_offer.c - read-read at the responder: payload of results on offer, until RDMA_DONE
+ *
+ * Operation:  A reply whose payload does not fit into it, and for which the call brought no Write
+ *             chunk, goes out with a Read list: the requester reads the payload from where it lies,
+ *             and says RDMA_DONE with the call's XID. Until then the request is not over: its buffers
+ *             stay with it as if a transfer of its own were under way.
+ * Memory:     What is offered lies in areas of the connection (zone of data, or of answers for what
+ *             the service had in memory of its own), which its peer may read all of, at any time, and
+ *             in which nothing of anybody else's ever was.
+ * Threads:    The connection's engine.
+ * Errors:     RDMA_DONE for what is not on offer ends the connection; so does none at all.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "mode_srv.h"
+#include "plan.h"
+
+/* A payload in more pieces than this is not offered; one is what services that know us make. */
+#define PIECES_MAX 8u
+
+struct offer {
+	struct rr_read_seg segs[PIECES_MAX];
+	unsigned n;
+};
+
+/* Return: false: it is one piece too many */
+static bool add(struct offer *o, uint32_t position, const struct rpcrdma_buf *buf, size_t off,
+		uint32_t len, const struct rr_mr *mr)
+{
+	struct rr_segment *last = o->n ? &o->segs[o->n - 1].seg : NULL;
+	uint64_t at = (uint64_t)(uintptr_t)buf->addr + off;
+
+	if (last && last->handle == mr->rkey && last->offset + last->length == at) {
+		last->length += len;
+		return true;
+	}
+	if (o->n == PIECES_MAX)
+		return false;
+	o->segs[o->n++] = (struct rr_read_seg){
+		.position = position,
+		.seg = { .handle = mr->rkey, .length = len, .offset = at },
+	};
+	return true;
+}
+
+/* What was placed, in the order of the payload, each byte of it once. */
+static bool offer_placed(const struct rr_rreq *rr, uint32_t position, uint32_t bytes, struct offer *o)
+{
+	const struct rr_dev *dev = rr_rreq_conn(rr)->ep->dev;
+	uint32_t at = 0;
+
+	while (at < bytes) {
+		const struct rpcrdma_piece *p = rr->placed;
+
+		while (p && p->off != at)
+			p = p->next;
+		if (!p || !p->len ||
+		    !add(o, position, p->buf, p->buf_off, MIN(p->len, bytes - at),
+			 rr_buf_mr(p->buf, dev)))
+			return false;
+		at += MIN(p->len, bytes - at);
+	}
+	return true;
+}
+
+/* What the service has in memory of its own is copied to where it can be read. */
+static int offer_copy(struct rr_rreq *rr, uint32_t position, const struct rpcrdma_payload *payload,
+		      struct offer *o)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	int rc;
+
+	if (rr->reply_buf) /* the head is in it */
+		return -EMSGSIZE;
+	rc = rr_conn_buf_get(&c->base, RR_ZONE_ANSWERS, payload->length, &rr->reply_buf);
+	if (rc)
+		return rc;
+	rr_srv_gather(rr, payload, rr->reply_buf->addr);
+	(void)add(o, position, rr->reply_buf, 0, payload->length,
+		  rr_buf_mr(rr->reply_buf, c->ep->dev)); /* the first */
+	return 0;
+}
+
+/* From here to its RDMA_DONE the request has a transfer more. */
+static void keep(struct rr_mode *m, struct rr_rreq *rr)
+{
+	if (m->conn->base.dead)
+		return;
+	rr->ops_out++;
+	rr->mode.since_ns = clock_now_ns();
+	list_add_tail(&m->offers, &rr->mode.link);
+	rr_mode_is_owed(m);
+}
+
+/** rr_mode_answer - see mode_srv.h */
+int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan, const struct rr_stream *s,
+		   uint8_t *msg, size_t len)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	bool in_buf = rr->reply_buf != NULL;
+	struct offer o = { .n = 0 };
+	size_t room;
+	int rc = 0;
+
+	if (!(c->mode->modes & RPCRDMA_READ_READ) || !plan->payload_bytes || plan->has_write_chunk ||
+	    plan->form == RR_REPLY_INLINE)
+		return 1;
+	if (s->payload.iovcnt)
+		rc = offer_copy(rr, (uint32_t)s->payload_pos, &s->payload, &o);
+	else if (!offer_placed(rr, (uint32_t)s->payload_pos, plan->payload_bytes, &o))
+		return 1;
+	if (rc)
+		return rc == -ENOBUFS ? rc : 1;
+	room = o.n * (size_t)RR_READ_SEG_BYTES;
+	if (plan->hdr_bytes + room + (in_buf ? 0 : len) > c->send_inline)
+		return 1;
+	if (in_buf && rr_srv_write_reply(rr, msg, len))
+		return 1;
+	if (!in_buf)
+		memmove(msg + room, msg, len);
+	rr_count(c->base.engine, bytes_out, plan->payload_bytes);
+	rr_count(c->base.engine, offers, 1);
+	keep(c->mode, rr);
+	rr_srv_send_offer(rr, o.segs, o.n, in_buf ? 0 : len, in_buf ? len : 0);
+	return 0;
+}
+
+static void end(struct rr_rreq *rr)
+{
+	list_del(&rr->mode.link);
+	rr_srv_op_ended(rr); /* may free the request */
+}
+
+/** rr_mode_offer_done - RDMA_DONE has come; Return: was this on offer? */
+bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid)
+{
+	list_for_each(n, &m->offers) {
+		struct rr_rreq *rr = container_of(list_entry(n, struct rr_mode_req, link),
+						  struct rr_rreq, mode);
+
+		if (rr->hdr.xid == xid) {
+			end(rr);
+			return true;
+		}
+	}
+	return false;
+}
+
+/** rr_mode_offers_end - nobody will read them any more */
+void rr_mode_offers_end(struct rr_mode *m)
+{
+	struct rr_mode_req *r;
+
+	while ((r = list_first_entry(&m->offers, struct rr_mode_req, link)) != NULL)
+		end(container_of(r, struct rr_rreq, mode));
+}

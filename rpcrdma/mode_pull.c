@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_pull.c - read-read at the requester: payload of results that is to be fetched
+ *
+ * Operation:  A reply with a Read list is kept in its receive buffer; the caller's memory is registered
+ *             for as much as there is, and one chain is posted: RDMA Reads into it, and RDMA_DONE,
+ *             fenced, so that it leaves when they are over. The chain's completion makes the reply an
+ *             ordinary one, whose payload is in place.
+ * Memory:     The caller's memory is within nobody's reach (its key is not told); but the device works
+ *             on it, and only the end of the connection can stop that: a call that is given up
+ *             meanwhile costs it (rr_mode_cancel).
+ * Threads:    The engine's.
+ * Errors:     A Read list that does not fit the call is the end of the connection, as everything is that
+ *             breaks a rule.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/wire.h"
+#include "chunk.h"
+#include "mode_clnt.h"
+
+/** rr_mode_done - see mode_clnt.h */
+size_t rr_mode_done(uint8_t *buf, uint32_t xid, uint32_t credits)
+{
+	put_be32(buf, xid);
+	put_be32(buf + 4, RR_VERS);
+	put_be32(buf + 8, credits);
+	put_be32(buf + 12, RR_DONE);
+	return RR_HDR_FIXED;
+}
+
+/* ---- for what is nobody's ----------------------------------------------------------------- */
+
+struct lone_done {
+	struct rr_post post;
+	struct rr_wr wr;
+	struct rr_sge sge;
+	struct rr_send_ctx *sc;
+};
+
+static void on_lone_sent(struct rr_post *post, enum rr_wc_status status)
+{
+	struct lone_done *d = container_of(post, struct lone_done, post);
+
+	(void)status;
+	rr_ep_put_send(d->sc);
+	free(d);
+}
+
+/** rr_mode_send_done - see mode_clnt.h */
+void rr_mode_send_done(struct rr_link *l, uint32_t xid)
+{
+	struct lone_done *d = calloc(1, sizeof(*d));
+	struct rr_send_ctx *sc;
+
+	if (!d || rr_ep_get_send(l->ep, &sc)) {
+		free(d);
+		rr_link_fail(l, -ENOMEM, "no send buffer to give memory back with");
+		return;
+	}
+	d->sc = sc;
+	d->sge = (struct rr_sge){ .addr = sc->buf, .mr = sc->mr,
+				  .len = (uint32_t)rr_mode_done(sc->buf, xid, 1) };
+	d->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &d->sge, .nsge = 1 };
+	list_init(&d->post.link);
+	d->post.fn = on_lone_sent;
+	d->post.first = &d->wr;
+	d->post.n = 1;
+	rr_ep_post(l->ep, &d->post);
+}
+
+/* ---- a pull ------------------------------------------------------------------------------- */
+
+static void on_pulled(struct rr_post *post, enum rr_wc_status status)
+{
+	struct rr_mode_call *mc = container_of(post, struct rr_mode_call, post);
+	struct rr_recv_ctx *recv = mc->recv;
+	struct rr_send_ctx *sc = mc->sc;
+
+	mc->recv = NULL;
+	mc->sc = NULL;
+	mc->busy = false;
+	rr_ep_put_send(sc);
+	rr_link_pulled(mc->rc, recv, status);
+}
+
+/* The chain: from each remote piece to each of ours that it meets. */
+static bool add_reads(struct rr_mode_call *mc, const struct rr_rcall *rc, const struct rr_hdr *h)
+{
+	const struct rr_offer *o = &rc->sink;
+	uint32_t at = 0; /* in our memory */
+	unsigned piece = 0, done = 0;
+
+	mc->n = 0;
+	for (unsigned i = 0; i < h->nreads; i++) {
+		struct rr_segment seg = h->reads[i].seg;
+
+		while (seg.length) {
+			uint32_t room = o->bounce ? seg.length : o->pieces[piece].seg.length - done;
+			uint32_t n = MIN(seg.length, room);
+			uint8_t *to = o->bounce ? o->bounce->mem + at :
+						  rr_piece_addr(&o->pieces[piece]) + done;
+
+			if (mc->n == RR_MODE_WRS - 1)
+				return false;
+			mc->sge[mc->n] = (struct rr_sge){
+				.addr = to, .len = n,
+				.mr = o->bounce ? o->bounce->piece.mr : o->pieces[piece].mr };
+			mc->wr[mc->n] = (struct rr_wr){ .next = &mc->wr[mc->n + 1],
+							.op = RR_WR_READ,
+							.sge = &mc->sge[mc->n],
+							.nsge = 1,
+							.raddr = seg.offset,
+							.rkey = seg.handle };
+			mc->n++;
+			at += n;
+			done += n;
+			seg.offset += n;
+			seg.length -= n;
+			if (!o->bounce && done == o->pieces[piece].seg.length) {
+				piece++;
+				done = 0;
+			}
+		}
+	}
+	return mc->n > 0;
+}
+
+static void post(struct rr_mode_call *mc, struct rr_link *l, struct rr_send_ctx *sc)
+{
+	mc->sc = sc;
+	mc->sge[mc->n] = (struct rr_sge){
+		.addr = sc->buf, .mr = sc->mr,
+		.len = (uint32_t)rr_mode_done(sc->buf, mc->rc->call->xid, l->clnt->credit.wanted) };
+	mc->wr[mc->n] = (struct rr_wr){ .op = RR_WR_SEND, .flags = RR_WR_FENCE,
+					.sge = &mc->sge[mc->n], .nsge = 1 };
+	mc->post.fn = on_pulled;
+	mc->post.first = mc->wr;
+	mc->post.n = mc->n + 1;
+	list_init(&mc->post.link);
+	rr_ep_post(l->ep, &mc->post);
+}
+
+/** rr_mode_pulls_go - see mode_clnt.h */
+void rr_mode_pulls_go(struct rr_mode_clnt *m)
+{
+	struct rr_mode_call *mc;
+	struct rr_send_ctx *sc;
+
+	while (m->link->clnt && (mc = list_first_entry(&m->pulls, struct rr_mode_call, link)) != NULL) {
+		if (rr_ep_get_send(m->link->ep, &sc))
+			return;
+		list_del(&mc->link);
+		post(mc, m->link, sc);
+	}
+}
+
+/** rr_mode_pulls_end - the connection is dead: what waits gives its receive back */
+void rr_mode_pulls_end(struct rr_mode_clnt *m)
+{
+	struct list *n;
+
+	while ((n = list_pop(&m->pulls)) != NULL) {
+		struct rr_mode_call *mc = list_entry(n, struct rr_mode_call, link);
+
+		mc->busy = false;
+		rr_link_pulled(mc->rc, mc->recv, RR_WC_FLUSHED);
+	}
+}
+
+static const char *check(const struct rr_rcall *rc, const struct rr_hdr *h, uint64_t *ret_bytes,
+			 uint64_t *ret_replied)
+{
+	uint64_t sum = 0, replied = 0;
+
+	if (!(rc->conn->mode->given.modes & RPCRDMA_READ_READ))
+		return "Read list in a reply";
+	if (rc->has_write || h->nwrites)
+		return "Read list and other room for the payload";
+	if (h->has_reply && (!rc->has_reply ||
+			     rr_chunk_check_returned(&rc->reply_chunk, &h->reply, &replied)))
+		return "Reply chunk returned is not the one offered";
+	if ((h->proc == RR_NOMSG) != (replied > 0) || replied % 4)
+		return "Read list and a message that is not where it should be";
+	for (unsigned i = 0; i < h->nreads; i++) {
+		if (h->reads[i].position != h->reads[0].position)
+			return "two Read chunks in a reply";
+		sum += h->reads[i].seg.length;
+	}
+	if (!sum || sum > rr_clnt_sink_bytes(rc->call))
+		return "Read chunk does not fit the caller's memory";
+	*ret_bytes = sum;
+	*ret_replied = replied;
+	return NULL;
+}
+
+/** rr_mode_pull - see mode_clnt.h */
+void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr_hdr *h, uint8_t *msg,
+		  size_t msg_bytes)
+{
+	struct rr_mode_call *mc = rc->mode;
+	struct rr_verdict *v = &rc->verdict;
+	uint64_t replied = 0;
+
+	v->why = check(rc, h, &v->placed, &replied);
+	if (!v->why) {
+		v->err = rr_rcall_offer_sink(rc, v->placed);
+		if (v->err) {
+			v->why = "the caller's memory cannot be registered";
+			rr_mode_send_done(rc->conn, h->xid);
+			return;
+		}
+		if (!add_reads(mc, rc, h))
+			v->why = "Read chunk in too many pieces";
+	}
+	if (v->why) {
+		v->err = -EPROTO;
+		v->drop = true;
+		return;
+	}
+	v->msg = replied ? rc->reply.bounce->mem : msg;
+	v->msg_bytes = replied ? (size_t)replied : msg_bytes;
+	v->was_read = true;
+	v->position = h->reads[0].position;
+	mc->recv = recv;
+	mc->busy = true;
+	rr_count(rc->conn->engine, offers, 1);
+	list_add_tail(&rc->conn->mode->pulls, &mc->link);
+	rr_mode_pulls_go(rc->conn->mode);
+}

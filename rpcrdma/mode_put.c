@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_put.c - fast-write and hybrid at the requester: arguments that are written to the responder
+ *
+ * Operation:  Where a call would bring a Read chunk it is looked at whether its payload can be put to
+ *             the responder instead:
+ *
+ *               a slot is free and it fits   copied into our copy of the slot, the head before it, and
+ *                                            both go by one RDMA Write with immediate
+ *               it is no more than is given  RR_WANT goes in the call's place; when it has completed
+ *                                            and RR_GRANT has come, the payload is written from where
+ *                                            it lies and the call sent, in one chain
+ *               else                         a Read chunk, as always
+ *
+ *             In either case the Read chunk names memory of the responder's, and the header says RR_HERE.
+ * Memory:     rr_mode_call is the call's; a slot is taken until the reply.
+ * Threads:    The engine's.
+ * Errors:     Room that cannot be used (memory that is not there) goes back by RDMA_DONE, and the call
+ *             fails as it would have without.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/wire.h"
+#include "mode_clnt.h"
+
+static size_t slot_stride(const struct rr_mode_clnt *m)
+{
+	return (size_t)RR_SLOT_HEAD + m->given.slot_bytes;
+}
+
+/* Whatever its chunks, the head of @s fits before a slot's payload, and into a Send. */
+static bool head_fits(const struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
+{
+	size_t n = RR_HDR_MIN + RR_READ_SEG_BYTES + rr_stream_len(s);
+
+	if (p->write_chunk)
+		n += RR_CHUNK_HEAD_BYTES + p->result_segs * (size_t)RR_SEGMENT_BYTES;
+	if (p->reply_chunk)
+		n += RR_CHUNK_HEAD_BYTES + p->reply_segs * (size_t)RR_SEGMENT_BYTES;
+	return n <= MIN(RR_SLOT_HEAD, rc->conn->clnt->send_inline);
+}
+
+static bool take_slot(struct rr_rcall *rc, uint32_t bytes)
+{
+	struct rr_mode_clnt *m = rc->conn->mode;
+	struct rr_mode_call *mc = rc->mode;
+
+	for (unsigned i = 0; i < m->given.slots; i++) {
+		if (m->slots_busy >> i & 1)
+			continue;
+		m->slots_busy |= UINT64_C(1) << i;
+		m->slot_xid[i] = rc->call->xid;
+		mc->slot = i;
+		mc->there = (struct rr_segment){
+			.handle = m->given.handle,
+			.length = bytes,
+			.offset = m->given.offset + i * slot_stride(m) + RR_SLOT_HEAD,
+		};
+		return true;
+	}
+	return false;
+}
+
+/** rr_mode_choose - see mode_clnt.h */
+void rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
+{
+	const struct rr_suffix *given = &rc->conn->mode->given;
+	struct rr_mode_call *mc = rc->mode;
+
+	if (p->form != RR_CALL_READ_CHUNK || !head_fits(rc, p, s))
+		return;
+	if (given->modes & RPCRDMA_FAST_WRITE && p->arg_bytes <= given->slot_bytes &&
+	    take_slot(rc, p->arg_bytes)) {
+		mc->how = RR_HOW_SLOT;
+	} else if (given->modes & RPCRDMA_HYBRID && p->arg_bytes <= given->grant_max &&
+		   !mc->refused) {
+		mc->how = RR_HOW_WANT;
+		mc->sent = mc->answered = false;
+		mc->bytes = p->arg_bytes;
+	}
+}
+
+/* ---- room --------------------------------------------------------------------------------- */
+
+/** rr_mode_want - see mode_clnt.h */
+size_t rr_mode_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes)
+{
+	put_be32(buf, rc->call->xid);
+	put_be32(buf + 4, RR_VERS);
+	put_be32(buf + 8, rc->conn->clnt->credit.wanted);
+	put_be32(buf + 12, RR_WANT);
+	put_be32(buf + 16, bytes);
+	return RR_WANT_BYTES;
+}
+
+/* The question is through and answered: now the call, in the same send buffer. */
+static void go(struct rr_rcall *rc)
+{
+	struct rr_link *l = rc->conn;
+	struct rr_mode_call *mc = rc->mode;
+	struct rr_call *call = rc->call;
+	int err;
+
+	mc->refused = !mc->there.length;
+	mc->how = mc->refused ? RR_HOW_PLAIN : RR_HOW_ROOM;
+	err = rr_rcall_resume(rc);
+	if (!err)
+		return;
+	if (err == -ENOBUFS) { /* other calls hold what it wants */
+		rr_rcall_withdraw(rc);
+		mc->how = RR_HOW_WANT;
+		list_add_tail(&l->mode->resumes, &mc->link);
+		return;
+	}
+	if (mc->how == RR_HOW_ROOM)
+		rr_mode_send_done(l, call->xid);
+	rr_rcall_withdraw(rc);
+	rr_ep_put_send(rc->sc);
+	rc->sc = NULL;
+	rr_rcall_detach(rc);
+	call->xprt = NULL;
+	rr_clnt_replied(l->clnt, call, err, "arguments cannot be sent", l->clnt->credit.limit);
+}
+
+/** rr_mode_answered - see mode_clnt.h */
+void rr_mode_answered(struct rr_rcall *rc, const struct rr_segment *room)
+{
+	struct rr_mode_call *mc = rc->mode;
+
+	mc->there = *room;
+	mc->there.length = MIN(room->length, mc->bytes); /* 0: refused */
+	mc->answered = true;
+	if (mc->sent)
+		go(rc);
+}
+
+/** rr_mode_sent - see mode_clnt.h */
+bool rr_mode_sent(struct rr_rcall *rc, enum rr_wc_status status)
+{
+	struct rr_mode_call *mc = rc->mode;
+
+	if (!mc || mc->how != RR_HOW_WANT || mc->sent || status != RR_WC_OK)
+		return false;
+	mc->sent = true;
+	if (mc->answered)
+		go(rc);
+	return true;
+}
+
+/** rr_mode_resume - see mode_clnt.h */
+void rr_mode_resume(struct rr_mode_clnt *m)
+{
+	struct list todo = LIST_INIT(todo), *n;
+
+	list_splice_tail(&todo, &m->resumes);
+	while (!m->link->ending && (n = list_pop(&todo)) != NULL)
+		go(list_entry(n, struct rr_mode_call, link)->rc);
+	list_splice_tail(&m->resumes, &todo);
+}
+
+/* ---- out ---------------------------------------------------------------------------------- */
+
+/** rr_mode_slot_mem - see mode_clnt.h */
+uint8_t *rr_mode_slot_mem(const struct rr_rcall *rc)
+{
+	const struct rr_mode_clnt *m = rc->conn->mode;
+
+	return m->mem + rc->mode->slot * slot_stride(m) + RR_SLOT_HEAD;
+}
+
+static void post_slot(struct rr_rcall *rc, size_t head)
+{
+	struct rr_mode_clnt *m = rc->conn->mode;
+	const struct rr_mode_call *mc = rc->mode;
+	uint8_t *from = rr_mode_slot_mem(rc) - head;
+
+	memcpy(from, rc->sc->buf, head);
+	rc->sge = (struct rr_sge){ .addr = from, .len = (uint32_t)head + mc->there.length,
+				   .mr = m->mr };
+	rc->wr = (struct rr_wr){ .op = RR_WR_WRITE_IMM,
+				 .sge = &rc->sge,
+				 .nsge = 1,
+				 .raddr = mc->there.offset - head,
+				 .rkey = mc->there.handle,
+				 .imm = mc->slot << 16 | (uint32_t)head };
+	rc->post.first = &rc->wr;
+	rc->post.n = 1;
+	rr_count(rc->conn->engine, fast_writes, 1);
+	rr_ep_post(rc->conn->ep, &rc->post);
+}
+
+static void add_write(struct rr_mode_call *mc, void *from, uint32_t len, uint32_t at, struct rr_mr *mr)
+{
+	mc->sge[mc->n] = (struct rr_sge){ .addr = from, .len = len, .mr = mr };
+	mc->wr[mc->n] = (struct rr_wr){ .next = &mc->wr[mc->n + 1],
+					.op = RR_WR_WRITE,
+					.sge = &mc->sge[mc->n],
+					.nsge = 1,
+					.raddr = mc->there.offset + at,
+					.rkey = mc->there.handle };
+	mc->n++;
+}
+
+/* The payload from where it lies, piece by piece, and the call behind it. */
+static void post_room(struct rr_rcall *rc, size_t len)
+{
+	struct rr_mode_call *mc = rc->mode;
+	const struct rr_offer *o = &rc->args;
+	uint32_t at = 0;
+
+	mc->n = 0;
+	if (o->bounce)
+		add_write(mc, o->bounce->mem, mc->there.length, 0, o->bounce->piece.mr);
+	for (unsigned i = 0; i < o->n; i++) {
+		add_write(mc, rr_piece_addr(&o->pieces[i]), o->pieces[i].seg.length, at,
+			  o->pieces[i].mr);
+		at += o->pieces[i].seg.length;
+	}
+	rc->sge = (struct rr_sge){ .addr = rc->sc->buf, .len = (uint32_t)len, .mr = rc->sc->mr };
+	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };
+	mc->wr[mc->n - 1].next = &rc->wr;
+	rc->post.first = mc->wr;
+	rc->post.n = mc->n + 1;
+	rr_count(rc->conn->engine, grants, 1);
+	rr_ep_post(rc->conn->ep, &rc->post);
+}
+
+/** rr_mode_post - see mode_clnt.h */
+void rr_mode_post(struct rr_rcall *rc, size_t len)
+{
+	if (rr_how(rc) == RR_HOW_SLOT)
+		post_slot(rc, len);
+	else
+		post_room(rc, len);
+}

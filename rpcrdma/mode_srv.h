@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_srv.h - a responder's connection that has a mode: mode.h
+ *
+ *   mode_srv.c  agreed, watched, ended    mode_offer.c  read-read    mode_fast.c  fast-write
+ *   mode_grant.c  hybrid
+ *
+ * A connection without one has c->mode == NULL, and none of this runs.
+ */
+#ifndef RR_MODE_SRV_H
+#define RR_MODE_SRV_H
+
+#include "mode.h"
+#include "mode_area.h"
+#include "srv_rdma.h"
+
+struct rr_plan_reply;
+
+struct rr_mode {
+	struct rr_rconn *conn;
+	unsigned modes;
+	struct rr_pd *pd;              /* its own: no other connection's key is good in it */
+	size_t bytes;                  /* of memory, counted in domain->mode_bytes */
+	struct rr_area zones[RR_ZONE_FAR]; /* in place of the pool's, messages included */
+	struct rpcrdma_timer timer;    /* for the oldest of what the peer owes */
+
+	/* read-read: rr_mode_req.link, oldest first: their RDMA_DONE has not come */
+	struct list offers;
+
+	/* fast-write */
+	struct rr_area inbox;          /* slots, which the peer writes to */
+	uint32_t slot_bytes;
+	unsigned nslots;
+	uint64_t slots_busy;
+
+	/* hybrid */
+	struct rr_area room;           /* which the peer writes to where it was given some */
+	struct list grants;            /* rr_grant: asked for, or given and not used yet */
+	struct list free_grants;
+	unsigned ngrants;
+
+	/* of the message that is being looked at: its payload is here already */
+	enum { RR_HEARD_PLAIN, RR_HEARD_SLOT, RR_HEARD_GRANT } heard;
+	unsigned heard_slot;
+	uint32_t heard_bytes;          /* payload that came to the slot */
+};
+
+/* mode_srv.c */
+
+/** rr_mode_create - what a peer asks for, as far as it is offered and there is memory
+ * @recvs: that it will have at most
+ * @want: its suffix
+ * @give: ours, in answer
+ *
+ * Return: 0, also if nothing is given (c->mode is NULL then); -errno: the peer cannot be served */
+must_check int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
+			      const struct rr_suffix *want, struct rr_suffix *give);
+void rr_mode_destroy(struct rr_rconn *c);
+
+/** rr_mode_hear - a message, before anything else looks at it; @rc holds what is to be parsed
+ * Return: was that all? (@rc is given back then) */
+bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+
+/** rr_mode_claim - @rr was made of that message: take what it says is here
+ * Return: false: it is not what was given to this peer */
+must_check bool rr_mode_claim(struct rr_rreq *rr);
+
+/** rr_mode_release - @rr is at its end: what it took is free */
+void rr_mode_release(struct rr_rreq *rr);
+
+/** rr_mode_room - payload of results that needs no Write chunk of the peer's */
+static inline uint64_t rr_mode_room(const struct rr_mode *m)
+{
+	return m->modes & RPCRDMA_READ_READ ? m->zones[RR_ZONE_DATA].buf_max : 0;
+}
+
+/** rr_mode_dead - nothing more will come from the peer: what it owes is written off */
+void rr_mode_dead(struct rr_rconn *c);
+
+/** rr_mode_is_owed, rr_mode_paid - the peer has until stall_ms from now; it did */
+void rr_mode_is_owed(struct rr_mode *m);
+
+/** rr_mode_cut - the peer broke a rule */
+void rr_mode_cut(struct rr_mode *m);
+
+/* mode_offer.c */
+
+/** rr_mode_answer - send the reply with its payload on offer, where that is how it has to go
+ * @msg, @len: head of the reply; in rr->sc, behind room for its header without a Read list, or in
+ * rr->reply_buf if that is there
+ *
+ * Return: 0: sent; 1: it goes another way; -ENOBUFS: wait for memory of the zone of answers */
+must_check int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan,
+			      const struct rr_stream *s, uint8_t *msg, size_t len);
+bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid);
+void rr_mode_offers_end(struct rr_mode *m);
+
+/* mode_fast.c */
+must_check int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want,
+				 struct rr_suffix *give);
+bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
+
+/* mode_grant.c */
+must_check int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give);
+bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes);
+bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
+bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid);
+void rr_mode_grant_release(struct rr_mode *m, struct rr_grant *g);
+/** rr_mode_grant_oldest - since when the oldest that was given waits to be used; 0: there is none */
+uint64_t rr_mode_grant_oldest(const struct rr_mode *m);
+void rr_mode_grants_end(struct rr_mode *m);
+void rr_mode_grant_fini(struct rr_mode *m);
+
+#endif
