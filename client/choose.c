@@ -110,6 +110,9 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 		.timeout_ms = m->timeo_ms,
 		.connect_ms = connect_ms,
 		.registration = m->url.registration[0] ? m->url.registration : NULL,
+		/* a stream has none: that it was only asked for the way there, or for MOUNT */
+		.modes = addr->transport == RPCRDMA_TCP ? 0 : m->url.modes,
+		.fast_write_bytes = m->url.fast_write_bytes,
 		.monitor = m->url.monitor[0] ? m->url.monitor : NULL,
 		.bounce_bytes = m->url.bounce_bytes,
 		.no_bounce = m->url.no_bounce,
@@ -184,11 +187,13 @@ static void note_server(struct leat *m, const ctl_info *info)
 /* Does the same leatd answer on @c? Return: 0, or a negative errno with @why. */
 static int check_instance(struct leat *m, struct rpcrdma_clnt *c, char *why, size_t cap)
 {
+	struct rpcrdma_clnt_info clnt;
 	ctl_info info;
 	int rc = ask_info(m, c, &info);
 
 	if (rc) {
-		snprintf(why, cap, "%s", strerror(-rc));
+		rpcrdma_clnt_info(c, &clnt);
+		snprintf(why, cap, "%.90s", rc == -ENOPROTOOPT ? clnt.why : strerror(-rc));
 		return rc;
 	}
 	if (memcmp(info.instance, m->instance, sizeof(m->instance)) != 0) {
@@ -270,6 +275,17 @@ static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *
 	return rc;
 }
 
+/* Modes that were asked for by name are had, or there is no mount. */
+static int check_modes(const struct leat *m, char *why, size_t cap)
+{
+	char names[RPCRDMA_MODES_TEXT];
+
+	if (!m->url.modes || m->addr.transport != RPCRDMA_TCP)
+		return 0;
+	snprintf(why, cap, "%s: %s", rpcrdma_modes_print(m->url.modes, names, sizeof(names)), m->chosen);
+	return -ENOPROTOOPT;
+}
+
 static void choose_best(struct leat *m)
 {
 	char why_local[96], why_rdma[96];
@@ -339,7 +355,7 @@ int lt_choose_connect(struct leat *m, char *why, size_t cap)
 	m->clnts = 1;
 	if (m->url.scheme == LT_SCHEME_LEAT) {
 		choose_best(m);
-		return 0;
+		return check_modes(m, why, cap);
 	}
 	snprintf(m->chosen, sizeof(m->chosen), "%s: the URL asks for it",
 		 rpcrdma_transport_name(m->addr.transport));

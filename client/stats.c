@@ -35,6 +35,8 @@ static void look_info(struct leat *m, void *arg)
 	info->reg_bytes = c.reg_bytes;
 	snprintf(info->device, sizeof(info->device), "%s", c.device);
 	snprintf(info->reach, sizeof(info->reach), "%s", c.reach);
+	rpcrdma_modes_print(c.modes, info->modes, sizeof(info->modes));
+	info->fast_write = c.fast_write_bytes;
 }
 
 /** leat_info - see leat.h; credits are the sum over the connections */

@@ -194,6 +194,21 @@ static int set_monitor(struct complaint *c, const char *text, struct lt_url *u)
 	return refuse(c, "monitor=%s: must be uffd, explicit or none", text);
 }
 
+static int set_design(struct complaint *c, const char *text, struct lt_url *u)
+{
+	unsigned fast = u->modes & RPCRDMA_FAST_WRITE;
+
+	if (!strcmp(text, "read-write"))
+		u->modes = fast;
+	else if (!strcmp(text, "read-read"))
+		u->modes = fast | RPCRDMA_READ_READ;
+	else if (!strcmp(text, "hybrid"))
+		u->modes = fast | RPCRDMA_HYBRID;
+	else
+		return refuse(c, "design=%s: must be read-write, read-read or hybrid", text);
+	return 0;
+}
+
 /* Ranges are here once, for the URL and for struct leat_opts. */
 enum number {
 	NUM_CONNS,
@@ -208,6 +223,7 @@ enum number {
 	NUM_RSIZE,
 	NUM_WSIZE,
 	NUM_ACMAX,
+	NUM_FAST_WRITE,
 	NUM_BOUNCE,
 	NUM_REG_ENTRIES,
 	NUM_REG_BYTES,
@@ -232,6 +248,7 @@ static const struct {
 	[NUM_RSIZE] = { "rsize", 512, 4u << 20, true, 0 },
 	[NUM_WSIZE] = { "wsize", 512, 4u << 20, true, 0 },
 	[NUM_ACMAX] = { "acmax", 1, 86400, false, 0 },
+	[NUM_FAST_WRITE] = { "fast_write", 4096, RPCRDMA_FAST_WRITE_MAX, true, 4096 },
 	[NUM_BOUNCE] = { "bounce", 0, 16u << 20, true, 0 },
 	[NUM_REG_ENTRIES] = { "reg_entries", 1, 65536, false, 0 },
 	[NUM_REG_BYTES] = { "reg_bytes", 4096, UINT64_C(1) << 40, true, 0 },
@@ -278,6 +295,10 @@ static void set_number(struct lt_url *u, enum number which, uint64_t v)
 		break;
 	case NUM_ACMAX:
 		u->acmax_s = (uint32_t)v;
+		break;
+	case NUM_FAST_WRITE:
+		u->fast_write_bytes = (uint32_t)v;
+		u->modes |= RPCRDMA_FAST_WRITE;
 		break;
 	case NUM_BOUNCE:
 		u->bounce_bytes = (uint32_t)v;
@@ -333,6 +354,8 @@ static int parse_option(struct complaint *c, const char *name, const char *value
 	}
 	if (!strcmp(name, "registration"))
 		return set_registration(c, value, u);
+	if (!strcmp(name, "design"))
+		return set_design(c, value, u);
 	if (!strcmp(name, "monitor"))
 		return set_monitor(c, value, u);
 	if (!strcmp(name, "poll"))
@@ -417,6 +440,8 @@ static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_u
 	if (!rc)
 		rc = take_opt(c, u, NUM_ACMAX, o->acmax_s);
 	if (!rc)
+		rc = take_opt(c, u, NUM_FAST_WRITE, o->fast_write);
+	if (!rc)
 		rc = take_opt(c, u, NUM_BOUNCE, o->bounce_bytes);
 	if (!rc)
 		rc = take_opt(c, u, NUM_REG_ENTRIES, o->reg_entries);
@@ -426,6 +451,8 @@ static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_u
 		rc = take_opt(c, u, NUM_DIRTY, o->dirty_watermark);
 	if (!rc && o->monitor)
 		rc = set_monitor(c, o->monitor, u);
+	if (!rc && o->design)
+		rc = set_design(c, o->design, u);
 	if (!rc && o->cache)
 		rc = parse_cache(c, o->cache, &u->no_cache);
 	if (!rc && o->registration)
@@ -556,6 +583,10 @@ int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *r
 		if (rc)
 			return rc;
 	}
+	if (u.modes && u.scheme == LT_SCHEME_TCP)
+		return refuse(&c, "design= and fast_write= are for RDMA and local, not for TCP");
+	if (u.modes && !strcmp(u.registration, "window"))
+		return refuse(&c, "design= and fast_write= expose nothing that registration=window guards");
 	if (u.no_cache)
 		u.readahead_bytes = 0;
 	*ret = u;

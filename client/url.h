@@ -45,6 +45,8 @@ struct lt_url {
 	bool has_uid, has_gid;
 	uint32_t uid, gid;
 	uint32_t rsize, wsize;
+	unsigned modes;         /* enum rpcrdma_mode: design=, fast_write= */
+	uint32_t fast_write_bytes;
 	bool no_cache;          /* then readahead_bytes is 0 */
 	uint32_t acmax_s;
 	bool unsafe_inv;

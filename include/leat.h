@@ -27,6 +27,9 @@
  *             timeo=MS         no answer: reconnect and ask again (60000)
  *             retry=hard|soft  soft: give up after timeo with ETIMEDOUT (hard)
  *             mountport=N      MOUNT service, where it is not on the NFS port
+ *             design=read-write|read-read|hybrid  who moves the data (read-write, as RFC 8166 has it);
+ *             fast_write=BYTES  write so much with the call itself, 4k..64k (not at all): both for
+ *                              comparison, with a leatd that offers them (`modes`); else no mount
  *             registration=auto|dynamic|cache|batch|slab|arena|window,
  *             monitor=uffd|explicit|none,
  *             bounce=BYTES, reg_entries=N, reg_bytes=BYTES, dirty_watermark=N
@@ -90,6 +93,8 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 	                            * alone, whatever the server exports; all else fails */
 	const char *cache;         /* "auto", "none" */
 	uint32_t acmax_s;
+	const char *design;        /* "read-write", "read-read", "hybrid" */
+	uint32_t fast_write;
 	const char *monitor;
 	uint32_t bounce_bytes;
 	bool no_bounce;            /* bounce=0 */
@@ -145,6 +150,8 @@ struct leat_info {
 		char why[160];
 	} refused[8];
 	uint64_t reconnects;
+	char modes[40];            /* other ways of moving data that were agreed: "read-read"; "none" */
+	uint32_t fast_write;       /* most bytes of a fast write; 0: there are none */
 };
 void leat_info(struct leat *m, struct leat_info *ret);
 

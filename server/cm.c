@@ -230,6 +230,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->attr.conns_max = conf->max_connections;
 	cm->attr.srq = conf->srq;
 	cm->attr.no_private_data = conf->no_private_data;
+	cm->attr.modes = conf->modes;
 	err = rpcrdma_engine_create(srv->domain, &attr, &cm->engine);
 	if (!err)
 		err = conf->nlisten ? listen_named(cm, conf) : listen_defaults(cm, conf);

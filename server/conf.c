@@ -145,6 +145,14 @@ static int set_private_data(struct conf *c, const char *value, char *why)
 	return 0;
 }
 
+static int set_modes(struct conf *c, const char *value, char *why)
+{
+	if (rpcrdma_modes_parse(value, &c->modes))
+		return say(why, "modes: '%s' is neither none nor names out of read-read, "
+				"fast-write, hybrid", value);
+	return 0;
+}
+
 static int set_sign_handles(struct conf *c, const char *value, char *why)
 {
 	if (strcmp(value, "yes") && strcmp(value, "no"))
@@ -318,7 +326,7 @@ static const struct conf_option {
 	{ "listen", 'l', false, add_listen },  { "reactors", 0, false, set_reactors },
 	{ "workers", 0, false, set_workers },  { "poll", 0, false, set_poll },
 	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
-	{ "drc-entries", 0, false, set_drc_entries },
+	{ "modes", 0, false, set_modes },     { "drc-entries", 0, false, set_drc_entries },
 	{ "drc-bytes", 0, false, set_drc_bytes },
 	{ "pinned-max", 0, false, set_pinned_max },
 	{ "messages-max", 0, false, set_messages_max },
@@ -687,6 +695,8 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 {
 	char url[300];
 
+	if (c->modes && c->no_private_data)
+		return say(why, "modes: are agreed by private data, of which there is to be none");
 	for (size_t i = 0; i < c->nexports; i++) {
 		for (size_t k = 0; k < i; k++) {
 			if (!strcmp(c->exports[i].name, c->exports[k].name))

@@ -31,6 +31,7 @@ struct conf {
 	uint32_t credits;      /* 0: the library's default */
 	bool srq;              /* connections share their receives */
 	bool no_private_data;  /* tell and believe no thresholds: 1024 bytes */
+	unsigned modes;	       /* enum rpcrdma_mode: other ways of moving data, for who asks */
 	uint32_t drc_entries;  /* of the duplicate request cache; 0: none */
 	uint32_t drc_bytes;
 	size_t pinned_max;     /* buffer memory; 0: the library's default */

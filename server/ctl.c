@@ -128,6 +128,11 @@ static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain
 	ADD(l, s, spins);
 	ADD(l, s, posts);
 	ADD(l, s, completions);
+	ADD(l, s, offers);
+	ADD(l, s, fast_writes);
+	ADD(l, s, grants);
+	ADD(l, s, mode_timeouts);
+	ADD(l, s, mode_cuts);
 }
 
 /* what is pinned for buffers, and of each size how many are free and lent */

@@ -49,6 +49,8 @@ static const char usage[] =
 	"      --inline BYTES   largest message without chunks, 1024 to 65536 (4096)\n"
 	"      --credits N      calls of one connection at once (64)\n"
 	"      --no-private-data  tell peers nothing of sizes, and believe nothing: 1024 bytes\n"
+	"      --modes NAMES    other ways of moving data, for clients that ask for them: read-read,\n"
+	"                       fast-write, hybrid (none)\n"
 	"      --drc-entries N  answers kept for calls that come again (32768); 0: none\n"
 	"      --drc-bytes N    memory for them (33554432)\n"
 	"      --pinned-max N   buffer memory in bytes, 524288 at least (268435456)\n"

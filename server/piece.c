@@ -241,14 +241,17 @@ static int sink(struct place_piece *p)
 	return err;
 }
 
-/* Straight from the caller's memory: for callers who are trusted to leave it alone until they have
- * their answer. What they do to it meanwhile is in the file, and nowhere else. */
+/* Straight from where the data is: memory of this process that it came to before the call; or the caller's
+ * own, for callers who are trusted to leave it alone until they have their answer. What they do to
+ * either meanwhile is in the file, and nowhere else. */
 static bool source(struct place_piece *p)
 {
 	struct req *r = p->req;
 	struct place *pl = &r->place;
 
-	if (pl->kind != PLACE_WRITE || pl->overlap || pl->piecewise || !r->exp->conf.data.trust_clients)
+	if (pl->kind != PLACE_WRITE || pl->overlap || pl->piecewise)
+		return false;
+	if (!r->exp->conf.data.trust_clients && !rpcrdma_req_is_here(r->rpc))
 		return false;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;

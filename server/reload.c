@@ -83,6 +83,7 @@ static const char *name_others(const struct conf *a, const struct conf *b, char 
 		{ "inline", a->inline_bytes == b->inline_bytes },
 		{ "credits", a->credits == b->credits },
 		{ "private-data", a->no_private_data == b->no_private_data },
+		{ "modes", a->modes == b->modes },
 		{ "drc-entries", a->drc_entries == b->drc_entries },
 		{ "drc-bytes", a->drc_bytes == b->drc_bytes },
 		{ "capture", same_text(a->capture, b->capture) },

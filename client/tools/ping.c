@@ -88,6 +88,10 @@ static int ping_one(struct tool_target *t, void *ctx)
 		       info->remote_inv ? "yes" : "no");
 	if (info->kept[0])
 		printf("%-12s %s\n", "kept", info->kept);
+	if (strcmp(info->modes, "none") != 0)
+		printf("%-12s %s\n", "modes", info->modes);
+	if (info->fast_write)
+		printf("%-12s of up to %" PRIu32 " bytes\n", "fast writes", info->fast_write);
 	rc = TOOL_OK;
 out:
 	free(ns);

@@ -102,6 +102,9 @@ static void command_line(void **state)
 	assert_int_equal(args(c, "--export %s --everyone --no-private-data", c->dir.path), CONF_RUN);
 	assert_true(c->conf.everyone);
 	assert_true(c->conf.no_private_data);
+	assert_int_equal(c->conf.modes, 0);
+	assert_int_equal(args(c, "--export %s --modes hybrid,read-read", c->dir.path), CONF_RUN);
+	assert_int_equal(c->conf.modes, RPCRDMA_HYBRID | RPCRDMA_READ_READ);
 	assert_false(c->conf.rpcbind);
 	assert_int_equal(args(c, "--export %s --rpcbind", c->dir.path), CONF_RUN);
 	assert_true(c->conf.rpcbind);
@@ -142,6 +145,8 @@ static void command_line_refused(void **state)
 		{ "--export /tmp --max-connections 0", "max-connections", CONF_USAGE },
 		{ "--export /tmp --max-connections 65537", "from 1 to 65536", CONF_USAGE },
 		{ "--export /tmp --poll often", "often", CONF_USAGE },
+		{ "--export /tmp --modes fast", "'fast' is neither", CONF_USAGE },
+		{ "--export /tmp --modes hybrid --no-private-data", "private data", CONF_BAD },
 		{ "--export /tmp --private-data", "--private-data", CONF_USAGE },
 		{ "--export /tmp --no-private-data=yes", "--no-private-data", CONF_USAGE },
 		{ "--export /tmp --listen ftp://x", "ftp://x", CONF_BAD },
@@ -255,6 +260,7 @@ static void file_refused(void **state)
 		{ "[server]\npoll = never\n", 2, "never" },
 		{ "[server]\neveryone = perhaps\n", 2, "perhaps" },
 		{ "[server]\nmanage-gids = 2\n", 2, "manage-gids: '2' is neither" },
+		{ "[server]\nmodes = read-read, push\n", 2, "'read-read, push' is neither" },
 		{ "[server]\nprivate-data = some\n", 2, "'some'" },
 		{ "[server]\nno-private-data = yes\n", 2, "no-private-data" },
 		{ "[server]\nrpcbind = perhaps\n", 2, "perhaps" },

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "rpcrdma.h"
 #include "url.h"
 
 static struct lt_url u;
@@ -99,6 +100,14 @@ static void options(void **state)
 	assert_int_equal(u.readahead_bytes, 1 << 20);
 	assert_int_equal(u.conns, 1);
 	assert_false(u.has_uid || u.has_gid || u.soft || u.unsafe_inv);
+	assert_int_equal(u.modes, 0);
+	assert_int_equal(parse("tcp://h/e?design=read-write"), 0);
+	assert_int_equal(u.modes, 0);
+	assert_int_equal(parse("rdma://h/e?fast_write=8k&design=read-read"), 0);
+	assert_int_equal(u.modes, RPCRDMA_READ_READ | RPCRDMA_FAST_WRITE);
+	assert_int_equal(u.fast_write_bytes, 8192);
+	assert_int_equal(parse("leat://h/e?design=read-read&design=hybrid"), 0);
+	assert_int_equal(u.modes, RPCRDMA_HYBRID);
 }
 
 /* Each refusal must name the part that is wrong. */
@@ -141,6 +150,13 @@ static void refusals(void **state)
 		{ "tcp://h/e?retry=maybe", "retry" },
 		{ "tcp://h/e?poll=never", "poll" },
 		{ "tcp://h/e?registration=0123456789abcdef", "registration" },
+		{ "local:///s?design=read", "design=read: must be read-write, read-read or hybrid" },
+		{ "local:///s?design=", "design" },
+		{ "local:///s?fast_write=0", "fast_write" },
+		{ "local:///s?fast_write=68k", "fast_write=68k: must be 4096..65536" },
+		{ "local:///s?fast_write=5000", "fast_write=5000: must be a multiple of 4096" },
+		{ "tcp://h/e?design=hybrid", "not for TCP" },
+		{ "tcp://h/e?fast_write=64k", "not for TCP" },
 		{ "tcp://h/e?registration=foo", "registration=foo: must be auto, dynamic, cache, batch, "
 						 "slab, arena or window" },
 		{ "tcp://h/e?monitor=foo", "monitor=foo: must be uffd, explicit or none" },
@@ -221,6 +237,17 @@ static void struct_options(void **state)
 	o.registration = "foo";
 	assert_int_equal(lt_url_parse("tcp://h/e", &o, &u, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "registration=foo"));
+	o.registration = "auto";
+	o.design = "pull";
+	assert_int_equal(lt_url_parse("local:///s", &o, &u, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "design=pull"));
+	o.design = "hybrid";
+	o.fast_write = 12288;
+	assert_int_equal(lt_url_parse("local:///s", &o, &u, why, sizeof(why)), 0);
+	assert_int_equal(u.modes, RPCRDMA_HYBRID | RPCRDMA_FAST_WRITE);
+	assert_int_equal(u.fast_write_bytes, 12288);
+	o.design = NULL;
+	o.fast_write = 0;
 	o.registration = "batch";
 	o.monitor = "none";
 	o.reg_entries = 9;
