@@ -310,6 +310,42 @@ ok 'IPv6' timeout 300 "$LEAT" cp -rp "$work/lengths" 'rdma://[fd77::1]:20050/dem
 same 'IPv6' "$(fingerprint "$work/export/lengths")" "$lens"
 leatd_stop
 
+section 'other ways of moving data'
+rm -rf "$work/export" "$work/lengths.back" "$work/tree.back"
+leatd_start --modes read-read,fast-write,hybrid
+counter() { "$LEAT" ctl stats "$url" | awk -v n="$1" '$1 == n { print $2 }'; }
+for query in design=read-read fast_write=64k design=hybrid 'design=read-read&fast_write=16k&conns=2'; do
+	ok "ping, $query" timeout 100 "$LEAT" ping -c 5 "$url?$query"
+	ok "lengths in, $query" timeout 300 "$LEAT" cp -rp "$work/lengths" "$url/lengths?$query"
+	same "lengths in, $query" "$(fingerprint "$work/export/lengths")" "$lens"
+	ok "lengths out, $query" timeout 300 "$LEAT" get -rp "$url/lengths?$query" "$work/lengths.back"
+	same "lengths out, $query" "$(fingerprint "$work/lengths.back")" "$lens"
+	ok "big file in, $query" timeout 300 "$LEAT" put "$work/big" "$url/big?$query"
+	same "big file in, $query" "$(cksum <"$work/export/big")" "$big"
+	ok "big file out, $query" timeout 300 "$LEAT" get "$url/big?$query" "$work/big.back"
+	same "big file out, $query" "$(cksum <"$work/big.back")" "$big"
+	[ ! -x "$tools/pieces" ] || ok "pieces, $query" timeout 300 "$tools/pieces" "$url?$query"
+	rm -rf "$work/export/lengths" "$work/lengths.back" "$work/export/big" "$work/big.back"
+done
+for name in offers fast_writes grants; do
+	ok "$name" test "$(counter $name)" -gt 20
+done
+same 'nobody was cut off' "$(counter mode_cuts)$(counter mode_timeouts)" 00
+# a client that goes leaves nothing; one whose server goes has its data there in the end
+"$LEAT" put "$work/big" "$url/again?fast_write=64k&design=hybrid&credits=1&wsize=16384" >"$work/put.log" 2>&1 &
+put=$!
+ok 'a copy by modes is under way' arriving "$work/export" "$put"
+kill -STOP "$put"
+leatd_stop KILL
+leatd_start --modes fast-write,hybrid
+kill -CONT "$put"
+ended 'the copy by modes whose server was killed' "$put" "$work/put.log"
+same 'the copy by modes' "$(cksum <"$work/export/again")" "$big"
+bad 'a mode that is not offered' timeout 100 "$LEAT" ping -c 1 "$url?design=read-read"
+said 'and it says so' 'server does not offer read-read'
+ok 'without any' timeout 100 "$LEAT" ping -c 1 "$url"
+leatd_stop
+
 section 'what leat doctor says'
 leatd_start
 ok doctor timeout 100 "$LEAT" doctor "leat://$addr/demo"

@@ -161,6 +161,42 @@ static void account(void **state)
 	end_fini(&b);
 }
 
+/* An RDMA Write with a word for the peer: the bytes are there when the word is, in a receive that holds
+ * nothing else, and in line with the Sends around it. */
+static void writes_with_immediate(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	end_init(&a);
+	end_init(&b);
+	pair_up(&a, &b);
+	memset(a.mem + 32768, 'i', 5001);
+	assert_int_equal(do_wr(&a, &b, (struct rr_wr){ .op = RR_WR_SEND }, 10), RR_WC_OK);
+	assert_int_equal(do_wr(&a, &b, (struct rr_wr){ .op = RR_WR_WRITE_IMM, .rkey = b.remote->rkey,
+						       .raddr = (uintptr_t)b.mem + 16385,
+						       .imm = 0x12345678 }, 5001), RR_WC_OK);
+	assert_int_equal(do_wr(&a, &b, (struct rr_wr){ .op = RR_WR_SEND }, 11), RR_WC_OK);
+	until(&a, &b, ended(&b) == 3);
+	assert_memory_equal(b.mem + 16385, a.mem + 32768, 5001);
+	assert_false(b.recv[0].wc.with_imm);
+	assert_int_equal(b.recv[0].wc.byte_len, 10);
+	assert_true(b.recv[1].wc.with_imm);
+	assert_false(b.recv[1].wc.with_inv);
+	assert_int_equal(b.recv[1].wc.imm, 0x12345678);
+	assert_int_equal(b.recv[1].wc.byte_len, 5001);
+	assert_int_equal(b.mem[RECV_BYTES], 0);
+	assert_false(b.recv[2].wc.with_imm);
+	assert_int_equal(b.recv[2].wc.byte_len, 11);
+	assert_int_equal(do_wr(&a, &b, (struct rr_wr){ .op = RR_WR_WRITE_IMM,
+						       .rkey = b.remote->rkey ^ 0x100,
+						       .raddr = (uintptr_t)b.mem, .imm = 1 }, 8),
+			 RR_WC_REM_ACCESS);
+	part(&a, &b);
+	end_fini(&a);
+	end_fini(&b);
+}
+
 static void reads_and_writes(void **state)
 {
 	struct end a, b;
@@ -608,6 +644,7 @@ int main(void)
 		cmocka_unit_test(manager_goes),
 		cmocka_unit_test(messages),
 		cmocka_unit_test(account),
+		cmocka_unit_test(writes_with_immediate),
 		cmocka_unit_test(reads_and_writes),
 		cmocka_unit_test(bad_key),
 		cmocka_unit_test(too_long),
