@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_modes_put.c - fast-write and hybrid at the responder, against a peer that says exactly what the test wants
+ *
+ * What such a peer does wrong ends its connection, and nothing else: every test ends with another peer,
+ * without any mode, being served.
+ */
+#include "mode_talk.h"
+
+/* ---- fast-write --------------------------------------------------------------------------- */
+
+#define PUT_AT 48u /* position of the bytes in a PUT */
+
+/* A PUT for slot @slot; the message is in m, ready for fast(). */
+static struct rr_segment fast_put(unsigned slot, uint32_t bytes)
+{
+	struct rr_segment s = { .handle = given.handle, .length = bytes,
+				.offset = given.offset +
+					  slot * (uint64_t)(RR_SLOT_HEAD + given.slot_bytes) +
+					  RR_SLOT_HEAD };
+
+	put_args(RR_MSG, bytes);
+	assert_int_equal(m.rpc_len, PUT_AT);
+	add_read(PUT_AT, s);
+	return s;
+}
+
+static enum rr_wc_status fast(const struct rr_segment *s, unsigned slot, uint32_t bytes, uint32_t imm)
+{
+	static uint8_t data[65536];
+
+	finish_msg();
+	put_be32(m.raw + 12, RR_HERE);
+	memcpy(data, m.raw, m.raw_len);
+	pattern(data + m.raw_len, bytes);
+	return raw_rdma(&peer, RR_WR_WRITE_IMM, data, m.raw_len + bytes, s->offset - m.raw_len, s->handle,
+			imm ? imm : slot << 16 | (uint32_t)m.raw_len);
+}
+
+static void fast_and_right(void **state)
+{
+	static const uint32_t lengths[] = { 1, 2, 3, 4, 4096, 5001, 8191, 8192 };
+
+	(void)state;
+	connect_with(RPCRDMA_FAST_WRITE);
+	assert_int_equal(given.slots, 3);
+	assert_int_equal(given.slot_bytes, 8192);
+	for (unsigned i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct rr_segment s = fast_put(i % 3, lengths[i]);
+
+		assert_int_equal(fast(&s, i % 3, lengths[i], 0), RR_WC_OK);
+		expect_put(lengths[i]);
+	}
+	assert_int_equal(stats().fast_writes, ARRAY_SIZE(lengths));
+	assert_int_equal(stats().bytes_pulled, 0);
+	/* ordinary calls go beside it, Read chunks too */
+	{
+		struct region *r = offer(9000, READABLE);
+
+		pattern(r->mem, 9000);
+		put_args(RR_MSG, 9000);
+		add_read(PUT_AT, seg(r, 0, 9000));
+		say();
+		expect_put(9000);
+	}
+	still_serves();
+}
+
+/* Everything that the words can say wrong, one at a time. */
+static void fast_and_wrong(void **state)
+{
+	static const struct {
+		uint32_t imm;      /* 0: the right one */
+		uint32_t declared; /* of the Read chunk */
+		uint32_t off, handle;
+		uint32_t bytes;
+	} rows[] = {
+		{ .imm = 3u << 16 | 100 },          /* no such slot */
+		{ .imm = 0xffffffff },
+		{ .imm = 27 },                      /* no header is so short */
+		{ .imm = 1 },
+		{ .imm = 5000 },                    /* nor so long */
+		{ .imm = 4096 },                    /* nor longer than all that came */
+		{ .declared = 999 },                /* the chunk says less, or more, than came */
+		{ .declared = 1001 },
+		{ .off = 4 },                       /* or another place */
+		{ .handle = 1 },
+		{ .bytes = 8193 },                  /* longer than a slot */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint32_t bytes = rows[i].bytes ? rows[i].bytes : 1000;
+		struct rr_segment s;
+
+		connect_with(RPCRDMA_FAST_WRITE);
+		s = fast_put(0, bytes);
+		if (rows[i].declared)
+			m.hdr.reads[0].seg.length = rows[i].declared;
+		m.hdr.reads[0].seg.offset += rows[i].off;
+		m.hdr.reads[0].seg.handle += rows[i].handle;
+		(void)fast(&s, 0, bytes, rows[i].imm);
+		assert_false(raw_alive(&peer));
+		assert_int_equal(stats().mode_cuts, i + 1);
+		assert_int_equal(svc.calls, 0);
+		close_peer();
+	}
+	connect_peer(&opts4k);
+}
+
+static void fast_without_its_chunk(void **state)
+{
+	struct rr_segment s;
+
+	(void)state;
+	connect_with(RPCRDMA_FAST_WRITE);
+	s = fast_put(0, 1000);
+	m.hdr.nreads = 0;
+	(void)fast(&s, 0, 1000, 0);
+	is_cut();
+}
+
+static void fast_but_not_here(void **state)
+{
+	struct rr_segment s;
+	static uint8_t data[4096];
+
+	(void)state;
+	connect_with(RPCRDMA_FAST_WRITE);
+	s = fast_put(0, 1000);
+	finish_msg(); /* says RDMA_MSG */
+	memcpy(data, m.raw, m.raw_len);
+	(void)raw_rdma(&peer, RR_WR_WRITE_IMM, data, m.raw_len + 1000, s.offset - m.raw_len, s.handle,
+		       (uint32_t)m.raw_len);
+	is_cut();
+}
+
+static void slot_in_use(void **state)
+{
+	struct rr_segment s;
+
+	(void)state;
+	connect_with(RPCRDMA_FAST_WRITE);
+	svc.hold = true;
+	s = fast_put(1, 1000);
+	assert_int_equal(fast(&s, 1, 1000, 0), RR_WC_OK);
+	s = fast_put(2, 1000);
+	assert_int_equal(fast(&s, 2, 1000, 0), RR_WC_OK);
+	raw_settle(&peer);
+	assert_int_equal(svc.calls, 2);
+	s = fast_put(1, 1000);
+	(void)fast(&s, 1, 1000, 0);
+	is_cut();
+	assert_int_equal(svc.calls, 2);
+	wire_svc_release(&svc);
+}
+
+static void beside_the_slots(void **state)
+{
+	uint8_t data[8] = { 0 };
+	uint64_t end;
+
+	(void)state;
+	connect_with(RPCRDMA_FAST_WRITE);
+	end = given.offset + 3 * (uint64_t)(RR_SLOT_HEAD + given.slot_bytes);
+	assert_int_equal(raw_rdma(&peer, RR_WR_WRITE, data, 8, end - 8, given.handle, 0), RR_WC_OK);
+	assert_int_equal(raw_rdma(&peer, RR_WR_WRITE, data, 8, end - 4, given.handle, 0), RR_WC_REM_ACCESS);
+	assert_false(raw_alive(&peer));
+}
+
+static void slots_are_not_for_reading(void **state)
+{
+	uint8_t data[8];
+
+	(void)state;
+	connect_with(RPCRDMA_FAST_WRITE);
+	assert_int_equal(raw_rdma(&peer, RR_WR_READ, data, 8, given.offset, given.handle, 0),
+			 RR_WC_REM_ACCESS);
+	assert_false(raw_alive(&peer));
+}
+
+/* ---- hybrid ------------------------------------------------------------------------------- */
+
+static struct rr_segment granted(uint32_t xid)
+{
+	const uint8_t *got = raw_recv(&peer, &send_len);
+
+	assert_non_null(got);
+	assert_int_equal(send_len, RR_GRANT_BYTES);
+	assert_int_equal(get_be32(got), xid);
+	assert_int_not_equal(get_be32(got + 8), 0);
+	assert_int_equal(get_be32(got + 12), RR_GRANT);
+	return (struct rr_segment){ .handle = get_be32(got + 16), .length = get_be32(got + 20),
+				    .offset = get_be64(got + 24) };
+}
+
+static void here(const struct rr_segment *s, uint32_t declared)
+{
+	put_args(RR_MSG, declared);
+	add_read(PUT_AT, *s);
+	finish_msg();
+	put_be32(m.raw + 12, RR_HERE);
+	(void)raw_send(&peer, m.raw, m.raw_len);
+}
+
+static void room_and_right(void **state)
+{
+	static uint8_t data[50001];
+
+	(void)state;
+	connect_with(RPCRDMA_HYBRID);
+	pattern(data, sizeof(data));
+	for (unsigned i = 0; i < 5; i++) {
+		struct rr_segment s;
+
+		want(0x1234, sizeof(data));
+		s = granted(0x1234);
+		assert_int_equal(s.length, sizeof(data));
+		if (i == 2) { /* not wanted any more */
+			done(0x1234);
+			continue;
+		}
+		assert_int_equal(raw_rdma(&peer, RR_WR_WRITE, data, sizeof(data), s.offset, s.handle, 0),
+				 RR_WC_OK);
+		s.length -= i; /* less than there is room for is fine */
+		here(&s, s.length);
+		expect_put(s.length);
+	}
+	want(0x1234, given.grant_max + 1); /* never: it is told so, and goes another way */
+	assert_int_equal(granted(0x1234).length, 0);
+	assert_int_equal(stats().mode_cuts, 0);
+	assert_int_equal(stats().bytes_pulled, 0);
+	still_serves();
+}
+
+static void room_and_wrong(void **state)
+{
+	(void)state;
+	for (unsigned how = 0; how < 12; how++) {
+		struct rr_segment s = { .handle = 1, .length = 100, .offset = 1 };
+
+		connect_with(RPCRDMA_HYBRID);
+		if (how > 1) {
+			want(0x1234, how == 2 ? 0 : 5000);
+			if (how > 2)
+				s = granted(0x1234);
+		}
+		switch (how) {
+		case 0: /* a call in room that was not given */
+			here(&s, 100);
+			break;
+		case 1: /* given back, what was not given */
+			done(0x1234);
+			break;
+		case 2: /* room for nothing */
+			break;
+		case 3: /* twice for one call */
+			want(0x1234, 5000);
+			break;
+		case 4: /* given back twice */
+			done(0x1234);
+			done(0x1234);
+			break;
+		case 5: /* used when it was given back */
+			done(0x1234);
+			here(&s, 5000);
+			break;
+		case 6: /* more than there is */
+			s.length++;
+			here(&s, 5001);
+			break;
+		case 7: /* elsewhere */
+			s.offset += 8;
+			s.length -= 8;
+			here(&s, 4992);
+			break;
+		case 8: /* another's key */
+			s.handle ^= 0x100;
+			here(&s, 5000);
+			break;
+		case 9: /* none of it */
+			s.length = 0;
+			here(&s, 0);
+			break;
+		case 10: /* no chunk at all */
+			begin(RR_MSG);
+			rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+			finish_msg();
+			put_be32(m.raw + 12, RR_HERE);
+			(void)raw_send(&peer, m.raw, m.raw_len);
+			break;
+		case 11: { /* a question of another length */
+			const uint32_t words[] = { 0x99, 1, 1, RR_WANT, 5, 5 };
+
+			send_words(words, 6);
+			break;
+		}
+		}
+		assert_false(raw_alive(&peer));
+		assert_int_equal(stats().mode_cuts, how + 1);
+		assert_int_equal(svc.calls, 0);
+		close_peer();
+	}
+	connect_peer(&opts4k);
+}
+
+/* Room is short: it is waited for in line, and nobody starves; wants are bounded as calls are. */
+static void room_in_line(void **state)
+{
+	struct rr_segment s[6];
+	uint32_t xid = 0;
+
+	(void)state;
+	connect_with(RPCRDMA_HYBRID);
+	for (uint32_t i = 0; i < 6; i++)
+		want(i, given.grant_max);
+	for (unsigned i = 0; i < 4; i++)
+		s[i] = granted(i);
+	expect_nothing(); /* four megabytes are all there is */
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned k = 0; k < i; k++)
+			assert_true(s[i].offset != s[k].offset);
+	done(2);
+	assert_true(granted(4).offset == s[2].offset);
+	done(0);
+	assert_true(granted(5).offset == s[0].offset);
+	for (xid = 100; xid < 300 && !peer.flushed; xid++)
+		want(xid, given.grant_max);
+	is_cut();
+}
+
+static void room_never_used(void **state)
+{
+	const struct rpcrdma_svc_attr hasty = { .modes = RPCRDMA_MODES_ALL, .stall_ms = 30 };
+
+	(void)state;
+	serve_with(NULL, &hasty);
+	connect_with(RPCRDMA_HYBRID);
+	want(0x99, 5000);
+	while (peer.up && !peer.flushed) { /* others do not make up for it */
+		begin(RR_MSG);
+		rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+		finish_msg();
+		(void)raw_send(&peer, m.raw, m.raw_len);
+	}
+	assert_int_equal(stats().mode_timeouts, 1);
+}
+
+static void room_is_only_for_writing(void **state)
+{
+	struct rr_segment s;
+	uint8_t data[8];
+
+	(void)state;
+	connect_with(RPCRDMA_HYBRID);
+	want(0x1234, 5000);
+	s = granted(0x1234);
+	assert_int_equal(raw_rdma(&peer, RR_WR_READ, data, 8, s.offset, s.handle, 0), RR_WC_REM_ACCESS);
+	assert_false(raw_alive(&peer));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		modes_test(fast_and_right),
+		modes_test(fast_and_wrong),
+		modes_test(fast_without_its_chunk),
+		modes_test(fast_but_not_here),
+		modes_test(slot_in_use),
+		modes_test(beside_the_slots),
+		modes_test(slots_are_not_for_reading),
+		modes_test(room_and_right),
+		modes_test(room_and_wrong),
+		modes_test(room_in_line),
+		modes_test(room_never_used),
+		modes_test(room_is_only_for_writing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
