@@ -76,6 +76,9 @@ bar='[wDNBf]{50}  [0-9.]+ us each, [0-9]+ looked at, [0-9.]+[KMG]$'
 begin "$LEAT" stat --interval 0.05 --where "$streams" --count 1000000
 until_has "^READ   $bar" get "$streams"
 until_has "^WRITE  $bar" put "$streams"
+for state in NEW ADMITTED MOVING ENTERING RUNNING REPLYING; do
+	until_has "^$state +[0-9.]+ +[0-9.]+ +[0-9]+\$" put_and_get "$streams"
+done
 end_look
 for part in 'w waiting' 'D disk only' 'N network only' 'B both at once' 'f finish'; do
 	says "^  $part +[0-9.]+ % +[0-9.]+ us\$"
@@ -83,9 +86,6 @@ done
 grep -E '^(READ|WRITE)  *[wDNBf]' "$work/look" | grep -qvE '^(READ|WRITE) +w*D*N*B*f*  ' && fail 'parts out of order'
 says '^  [0-9.]+[KMG]/s each while looked at: [01]\.[0-9]+ of the lesser of disk [0-9.]+[KMG]/s and network [0-9.]+[KMG]/s$'
 says '^[0-9.]+ s: read [0-9.]+[KMG]?/s, wrote [0-9.]+[KMG]?/s, copied [0-9.]+ per byte, [0-9]+ submits blocked$'
-for state in NEW ADMITTED MOVING ENTERING RUNNING REPLYING; do
-	says "^$state +[0-9.]+ +[0-9.]+ +[0-9]+\$"
-done
 
 # an interval that is to last for a day ends with ^C as well, and is told
 begin "$LEAT" stat --where "$streams" --interval 86400 --json
