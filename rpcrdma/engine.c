@@ -8,7 +8,8 @@
  *             the pollers last: they see what all the others began.
  *             rpcrdma_engine_wait() repeats it, spinning as long as the last event is young and
  *             there is a queue pair worth spinning for, and then sleeps in epoll. While pollers
- *             wait for a device it learns from its sleeps how long to spin.
+ *             wait for a device it learns from its sleeps how long to spin. It yields while it
+ *             spins; where that turns out to cost a slice of somebody else's it sleeps for a while.
  *
  *             Going to sleep loses nothing: `sleeping` is set before the inbox is looked at for the
  *             last time and before the queues are armed; whoever pushes afterwards rings the bell,
@@ -534,13 +535,16 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 			return 0;
 		/* Descriptors alone (TCP) are not worth spinning for: each look is a system call. */
 		if (e->attr.poll == RPCRDMA_POLL_BUSY ||
-		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 &&
+		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 && !e->crowd.left &&
 		     now - MAX(e->last_event_ns, start) < spin_ns(e))) {
 			yielded = ++spins % e->yield_after == 0;
-			if (yielded)
+			if (yielded) {
 				sched_yield();
+				rr_crowd_yielded(&e->crowd, clock_now_ns() - now);
+			}
 			continue;
 		}
+		e->crowd.left -= e->crowd.left > 0;
 		if (!prepare_sleep(e))
 			continue;
 		rr_count(e, sleeps, 1);

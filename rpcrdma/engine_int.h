@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "fabric.h"
 #include "parts.h"
@@ -120,6 +121,30 @@ struct rpcrdma_domain {
 	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
 };
 
+#define RR_HELD_UP_NS (300 * NS_PER_US) /* a yield is that long only if somebody has work to do */
+#define RR_CROWD_MAX 1023u
+
+struct rr_crowd {
+	unsigned left; /* so many waits are not to spin */
+	unsigned turn; /* as it was the last time */
+};
+
+/** rr_crowd_yielded - a yield while spinning took so long
+ *
+ * Who offers the processor to a thread that computes gets it back when that one's slice is over, which is
+ * milliseconds; who sleeps gets it when he is woken. So where the processors are full nobody spins, but for a try
+ * now and then, ever more seldom.
+ */
+static inline void rr_crowd_yielded(struct rr_crowd *c, uint64_t took_ns)
+{
+	if (took_ns < RR_HELD_UP_NS) {
+		c->turn /= 2;
+	} else {
+		c->turn = MIN(2 * c->turn + 1, RR_CROWD_MAX);
+		c->left = c->turn;
+	}
+}
+
 #define RR_SPIN_MORE 8u /* times longer, at most, is spun for a device */
 
 /** rr_spin_learnt - how long to spin for a device from now on
@@ -171,6 +196,7 @@ struct rpcrdma_engine {
 	int nready, at_ready;
 	uint64_t last_event_ns;
 	uint64_t device_spin_ns;         /* how long to look for what pollers wait for */
+	struct rr_crowd crowd;
 	bool busy;                       /* since then; its time is taken when there is nothing to do */
 	unsigned idle_polls;
 	unsigned yield_after;            /* looks in vain before the CPU is offered to others */

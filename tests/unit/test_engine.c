@@ -356,6 +356,40 @@ static void sleeps_teach(void **state)
 	rpcrdma_engine_del_poller(e, &p.p);
 }
 
+/* where a yield costs somebody else's slice the next waits do not spin; more of them each time */
+static void crowded(void **state)
+{
+	struct rr_crowd c = { 0 };
+	struct rpcrdma_stats before, after;
+
+	(void)state;
+	rr_crowd_yielded(&c, RR_HELD_UP_NS - 1);
+	assert_int_equal(c.left, 0);
+	for (unsigned i = 1; i <= 12; i++) {
+		rr_crowd_yielded(&c, RR_HELD_UP_NS);
+		assert_int_equal(c.left, MIN((1u << i) - 1, RR_CROWD_MAX));
+	}
+	for (unsigned i = 1; i <= 10; i++)
+		rr_crowd_yielded(&c, 0);
+	rr_crowd_yielded(&c, UINT64_MAX);
+	assert_int_equal(c.left, 1);
+
+	e->qps = 1; /* worth spinning for */
+	e->attr.spin_us = 1000000;
+	e->crowd.left = 3;
+	rpcrdma_domain_stats(d, &before);
+	for (unsigned i = 3; i > 0; i--) {
+		assert_int_equal(e->crowd.left, i);
+		assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
+	}
+	rpcrdma_domain_stats(d, &after);
+	assert_int_equal(after.sleeps - before.sleeps, 3);
+	assert_int_equal(rpcrdma_engine_wait(e, 1), 0); /* and then it does */
+	rpcrdma_domain_stats(d, &after);
+	assert_int_equal(after.sleeps - before.sleeps, 3);
+	e->qps = 0;
+}
+
 #define engine_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -372,6 +406,7 @@ int main(void)
 		engine_test(pollers_may_go_at_any_time),
 		engine_test(spinning_is_learnt),
 		engine_test(sleeps_teach),
+		engine_test(crowded),
 		engine_test(counters_outlive_their_engine),
 	};
 
