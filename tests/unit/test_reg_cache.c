@@ -593,7 +593,8 @@ static void play(unsigned seed, int rounds, bool alone)
 				break;
 			case 2:
 				rr_cache_flush(cache);
-				/* fall through */
+				assert_true(rr_cache_put(cache, &ref[i]));
+				break;
 			default:
 				assert_true(rr_cache_put(cache, &ref[i]));
 			}
