@@ -220,7 +220,8 @@ int main(int argc, char **argv)
 	count = (unsigned)strtoul(argv[optind + 2], NULL, 10);
 	attr.cred.uid = geteuid();
 	attr.cred.gid = getegid();
-	raise_files(count + FILES_SPARE);
+	/* over RDMA all of them have one channel */
+	raise_files(attr.addr.transport == RPCRDMA_RDMA ? FILES_SPARE : count + FILES_SPARE);
 	all = calloc(count, sizeof(*all));
 	rc = rpcrdma_domain_create(NULL, &domain);
 	if (!rc)
