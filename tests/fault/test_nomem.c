@@ -292,13 +292,15 @@ static void finish(struct rpcrdma_domain *d, struct rpcrdma_listener *l, struct 
 }
 
 /* From nothing to nothing; whatever fails on the way. */
-static void everything(const char *url, const struct rpcrdma_svc_attr *svc)
+static void everything(const char *url, const struct rpcrdma_svc_attr *svc,
+		       const char *registration)
 {
 	static struct ask asks[7];
 	struct rpcrdma_domain *d = NULL;
 	struct rpcrdma_listener *l = NULL;
 	struct rpcrdma_clnt *c = NULL;
-	struct rpcrdma_clnt_attr attr = { .timeout_ms = 200, .backoff_ms = 1, .credits = 8 };
+	struct rpcrdma_clnt_attr attr = { .timeout_ms = 200, .backoff_ms = 1, .credits = 8,
+					  .registration = registration };
 	struct rpcrdma_addr addr;
 	unsigned ended = 0;
 
@@ -345,7 +347,8 @@ static void everything(const char *url, const struct rpcrdma_svc_attr *svc)
 	finish(d, l, c);
 }
 
-static void until_nothing_fails(const char *url, const struct rpcrdma_svc_attr *svc)
+static void until_nothing_fails(const char *url, const struct rpcrdma_svc_attr *svc,
+				const char *registration)
 {
 	unsigned long n = 0;
 
@@ -354,7 +357,7 @@ static void until_nothing_fails(const char *url, const struct rpcrdma_svc_attr *
 	do {
 		failed = false;
 		countdown = ++n;
-		everything(url, svc);
+		everything(url, svc, registration);
 		countdown = 0;
 		assert_in_range(n, 1, 5000);
 	} while (failed);
@@ -362,30 +365,41 @@ static void until_nothing_fails(const char *url, const struct rpcrdma_svc_attr *
 	assert_in_range(n, 10, 5000);
 }
 
-static void over_local(void **state)
+static void until_nothing_fails_locally(const struct rpcrdma_svc_attr *svc,
+					const char *registration)
 {
 	char url[64];
 
-	(void)state;
 	snprintf(url, sizeof(url), "local:///tmp/leat-nomem-%d.sock", (int)getpid());
-	until_nothing_fails(url, NULL);
+	mappings = registrations = 0;
+	until_nothing_fails(url, svc, registration);
 	assert_true(mappings > 2 && registrations > 2);
+}
+
+static void over_local(void **state)
+{
+	(void)state;
+	until_nothing_fails_locally(NULL, NULL);
 }
 
 static void over_local_shared(void **state)
 {
 	static const struct rpcrdma_svc_attr shared = { .srq = true };
-	char url[64];
 
 	(void)state;
-	snprintf(url, sizeof(url), "local:///tmp/leat-nomem-%d.sock", (int)getpid());
-	until_nothing_fails(url, &shared);
+	until_nothing_fails_locally(&shared, NULL);
+}
+
+static void over_local_by_windows(void **state)
+{
+	(void)state;
+	until_nothing_fails_locally(NULL, "window");
 }
 
 static void over_tcp(void **state)
 {
 	(void)state;
-	until_nothing_fails("tcp://127.0.0.1:0", NULL);
+	until_nothing_fails("tcp://127.0.0.1:0", NULL, NULL);
 }
 
 int main(void)
@@ -393,6 +407,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(over_local),
 		cmocka_unit_test(over_local_shared),
+		cmocka_unit_test(over_local_by_windows),
 		cmocka_unit_test(over_tcp),
 	};
 
