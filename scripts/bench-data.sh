@@ -13,6 +13,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 : "${LEATD:=build/leatd}" "${ROUNDS:=3}" "${SECS:=0.4}" "${RATE:=400}" "${SIZE:=512}"
+: "${NEIGHBOUR_SECS:=2}" # less is over before the scheduler has been fair
 : "${OVERLAP:=-t grain -t write -t rate}" "${BENCH_DIR:=${TMPDIR:-/var/tmp}}"
 . scripts/private-leatd.sh
 
@@ -39,5 +40,5 @@ cat "$work/files/f" >/dev/null
 echo
 echo "neighbour: a program that copies memory, beside reads of $RATE MiB/s"
 echo
-build/bench/neighbour "$SECS" "$((ROUNDS * 2 + 1))" "$RATE" direct="${local_url%/demo}/direct/f" \
+build/bench/neighbour "$NEIGHBOUR_SECS" "$((ROUNDS + 2))" "$RATE" direct="${local_url%/demo}/direct/f" \
 	cached="$local_url/f" tcp="$tcp_url/f"

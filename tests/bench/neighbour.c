@@ -8,7 +8,7 @@
  * URLs are of files. The program copies memory on every processor for SECONDS, alone and while MIB_PER_S are read from each
  * of them in turn, 1 MiB at a time, at the same rate whatever the way: so that what differs is what a byte
  * costs, in processor time and in bandwidth. Printed are medians of ROUNDS: how fast the copying was
- * beside each, as a part of alone, and what was read in fact.
+ * beside each, as a part of alone in the same round (and the least and the most of that), and what was read in fact.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +33,7 @@
 static struct way {
 	const char *name, *url;
 	double copied[ROUNDS_MAX], read[ROUNDS_MAX]; /* MiB/s */
+	double part[ROUNDS_MAX]; /* of what was copied alone in the same round */
 } ways[WAYS_MAX];
 
 static atomic_bool stop;
@@ -199,9 +200,21 @@ static double median(double *v, unsigned n)
 	return v[n / 2];
 }
 
+static void tell(struct way *w, unsigned rounds)
+{
+	printf("%s %-8s copies %8.0f MiB/s", w->url ? "beside" : "      ", w->name,
+	       median(w->copied, rounds));
+	if (w->url) {
+		printf("  %.2f of alone", median(w->part, rounds)); /* which puts them in order */
+		printf(" (%.2f to %.2f) while %5.0f MiB/s are read", w->part[0],
+		       w->part[rounds - 1], median(w->read, rounds));
+	}
+	putchar('\n');
+}
+
 int main(int argc, char **argv)
 {
-	double seconds = argc > 4 ? atof(argv[1]) : 0, alone;
+	double seconds = argc > 4 ? atof(argv[1]) : 0;
 	unsigned rounds = argc > 4 ? (unsigned)atoi(argv[2]) : 0, n = 1;
 
 	wanted = argc > 4 ? atof(argv[3]) : 0;
@@ -219,17 +232,14 @@ int main(int argc, char **argv)
 	}
 	copiers_make();
 	for (unsigned r = 0; r < rounds; r++) {
-		for (unsigned i = 0; i < n; i++)
+		for (unsigned i = 0; i < n; i++) {
 			run(&ways[i], seconds, r);
+			/* of the same round: in others the machine has other moods */
+			ways[i].part[r] = ways[i].copied[r] / ways[0].copied[r];
+		}
 	}
-	alone = median(ways[0].copied, rounds);
-	printf("alone           copies %8.0f MiB/s\n", alone);
-	for (unsigned i = 1; i < n; i++) {
-		double copied = median(ways[i].copied, rounds);
-
-		printf("beside %-8s copies %8.0f MiB/s  %.2f of alone  while %5.0f MiB/s are read\n",
-		       ways[i].name, copied, copied / alone, median(ways[i].read, rounds));
-	}
+	for (unsigned i = 0; i < n; i++)
+		tell(&ways[i], rounds);
 	for (unsigned i = 0; i < ncopiers; i++) {
 		free(copiers[i].from);
 		free(copiers[i].to);
