@@ -335,11 +335,14 @@ void rr_monitor_unwatch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 
 	if (rr_monitor_is_off(m) || !whole_pages(m, &start, &end))
 		return;
+	list_for_each(node, &m->users) {
+		struct rr_monitor_user *u = list_entry(node, struct rr_monitor_user, link);
+
+		if (u->keeps(u, start, end))
+			return;
+	}
 	range = (struct uffdio_range){ .start = start, .len = end - start };
-	rr_monitor_lock(m);
-	tell(m, start, end);
 	(void)ioctl(m->uffd, UFFDIO_UNREGISTER, &range); /* perhaps it is not there any more */
-	rr_monitor_unlock(m);
 }
 
 /** rr_monitor_add - see monitor.h */

@@ -16,7 +16,8 @@
  *                         the range in between
  *               drop      gone() unlinks to a list of the dead and nothing else; they are deregistered
  *                         without the lock, when nobody uses them
- *               give up   unlink under the lock, unwatch without it, deregister
+ *               give up   unlink, deregister, and unwatch what was not told to be gone: mappings that
+ *                         are watched in part count as several, of which a process has so many only
  * Memory:     Nothing here is allocated or freed, nothing may be, while the lock is held: either may
  *             unmap memory that is watched, and then waits for the monitor, which waits for the lock.
  * Threads:    Any. One lock for everybody; the monitor's thread takes it before it lets an unmapping
@@ -36,9 +37,11 @@ struct rr_monitor;
 
 /* One who keeps registrations. */
 struct rr_monitor_user {
-	/* [start, end) has lost its pages, or is no longer watched. Any thread, the lock held: no
-	 * malloc(), no free(), no deregistration, no call that may unmap. */
+	/* [start, end) has lost its pages. Any thread, the lock held: no malloc(), no free(), no
+	 * deregistration, no call that may unmap. */
 	void (*gone)(struct rr_monitor_user *u, uintptr_t start, uintptr_t end);
+	/* Does it still want to be told of any of [start, end)? Likewise. */
+	bool (*keeps)(struct rr_monitor_user *u, uintptr_t start, uintptr_t end);
 	struct list link; /* the monitor's */
 };
 
@@ -78,11 +81,7 @@ must_check bool rr_monitor_settle(struct rr_monitor *m);
  */
 must_check int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end);
 
-/** rr_monitor_unwatch - no longer; without the lock
- *
- * Everybody is told first that the range is gone: what another still keeps there would no longer be
- * watched either.
- */
+/** rr_monitor_unwatch - no longer, if nobody keeps any of it; with the lock held */
 void rr_monitor_unwatch(struct rr_monitor *m, uintptr_t start, uintptr_t end);
 
 /** rr_monitor_is_off - nobody watches: nothing may be looked up

@@ -14,8 +14,8 @@
  *             What keeps it true is the monitor (monitor.h), which says what memory has lost its pages.
  *             An entry is in the tree, though not ready, before its range is watched and registered:
  *             nobody finds it, but the loss of its memory does. The parts of a union were watched
- *             already. Nothing is unwatched: another cache of this process may still rely on it, and
- *             what was used for I/O once is likely to be used again.
+ *             already. What is deregistered is not watched any more, unless it has become part of
+ *             another entry, of this cache or another one of this process.
  * Memory:     Entries come from a pool (reg_cache_life.c).
  * Threads:    Any. The lock guards the tree, the lists, references and counts. Under it nothing is
  *             allocated, freed or deregistered, for that may unmap memory, and who unmaps memory that
@@ -148,6 +148,7 @@ static void place(struct rr_cache *c, struct list *node, const struct wanted *w,
 	e->node.end = w->end;
 	e->access = w->access;
 	e->ready = false;
+	e->lost = false;
 	rr_itree_insert(&c->tree, &e->node);
 	e->in_tree = true;
 	c->live++;

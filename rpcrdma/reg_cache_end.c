@@ -96,18 +96,56 @@ static void tell_refs(struct rr_cache_entry *e, uintptr_t start, uintptr_t end)
 	}
 }
 
+static bool overlaps(const struct rr_cache_entry *e, uintptr_t start, uintptr_t end)
+{
+	return e->node.start < end && e->node.end > start;
+}
+
 /** rr_cache_gone - see reg_cache_int.h */
 void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 {
 	struct rr_cache *c = container_of(u, struct rr_cache, user);
 	struct rr_cache_entry *e;
 
-	list_for_each(node, &c->orphans)
-		tell_refs(list_entry(node, struct rr_cache_entry, link), start, end);
+	list_for_each(node, &c->orphans) {
+		e = list_entry(node, struct rr_cache_entry, link);
+		tell_refs(e, start, end);
+		e->lost |= overlaps(e, start, end);
+	}
+	list_for_each(node, &c->dead) {
+		e = list_entry(node, struct rr_cache_entry, link);
+		e->lost |= overlaps(e, start, end);
+	}
 	while ((e = rr_cache_entry_of(rr_itree_find(&c->tree, start, end, NULL, NULL)))) {
 		tell_refs(e, start, end);
+		e->lost = true;
 		rr_cache_add(&c->invalidated, e->ready); /* not what is just being made */
 		rr_cache_kill(c, e, NULL);
+	}
+}
+
+/** rr_cache_keeps - see reg_cache_int.h */
+bool rr_cache_keeps(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
+{
+	struct rr_cache *c = container_of(u, struct rr_cache, user);
+
+	list_for_each(node, &c->orphans) {
+		if (overlaps(list_entry(node, struct rr_cache_entry, link), start, end))
+			return true;
+	}
+	return rr_itree_find(&c->tree, start, end, NULL, NULL) != NULL;
+}
+
+/* Not what was lost: by now that may be another's to watch. The lock is held. */
+static void unwatch(struct rr_cache *c, const struct list *list)
+{
+	if (!c->attr.monitor)
+		return;
+	list_for_each(node, list) {
+		struct rr_cache_entry *e = list_entry(node, struct rr_cache_entry, link);
+
+		if (!e->lost)
+			rr_monitor_unwatch(c->attr.monitor, e->node.start, e->node.end);
 	}
 }
 
@@ -145,6 +183,7 @@ void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counte
 		rr_cache_add(counter, n);
 	atomic_fetch_sub_explicit(&c->pinned, bytes, memory_order_relaxed);
 	rr_cache_lock(c);
+	unwatch(c, list);
 	list_splice_tail(&c->free, list);
 	rr_cache_unlock(c);
 }

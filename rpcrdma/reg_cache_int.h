@@ -26,6 +26,7 @@ struct rr_cache_entry {
 	struct rr_mr *mr;         /* NULL: not yet, or recalled */
 	unsigned access;
 	bool ready, in_tree;
+	bool lost;                /* its memory, some of it at least */
 };
 
 struct rr_cache {
@@ -92,8 +93,9 @@ void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e);
 /** rr_cache_take_dead - all that waits for the reaper, to @to */
 void rr_cache_take_dead(struct rr_cache *c, struct list *to);
 
-/** rr_cache_gone - rr_monitor_user.gone */
+/** rr_cache_gone, rr_cache_keeps - rr_monitor_user's */
 void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end);
+bool rr_cache_keeps(struct rr_monitor_user *u, uintptr_t start, uintptr_t end);
 
 /** rr_cache_dereg - deregister what is in @list and in no other; without the lock
  * @counter: one that counts them, beside `deregs`; may be NULL */

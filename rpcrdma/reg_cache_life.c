@@ -157,6 +157,7 @@ int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr, struct r
 	pthread_once(&forks_once, watch_forks);
 	c->forks = forks;
 	c->user.gone = rr_cache_gone;
+	c->user.keeps = rr_cache_keeps;
 	list_init(&c->user.link);
 	if (c->attr.monitor)
 		rr_monitor_add(c->attr.monitor, &c->user);

@@ -48,7 +48,16 @@ static void on_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 			n->alive = false;
 }
 
-static struct rr_monitor_user user = { .gone = on_gone };
+static bool does_keep(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
+{
+	(void)u;
+	for (struct note *n = notes; n < notes + NOTES; n++)
+		if (n->alive && n->start < end && start < n->end)
+			return true;
+	return false;
+}
+
+static struct rr_monitor_user user = { .gone = on_gone, .keeps = does_keep };
 
 static int set_up(void **state)
 {

@@ -516,6 +516,69 @@ static void bad_beside_good(void **state)
 	assert_int_equal(stats().reg_invalidated, 1);
 }
 
+static unsigned told;
+
+static void count_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
+{
+	(void)u;
+	(void)start;
+	(void)end;
+	told++;
+}
+
+static bool keeps_nothing(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
+{
+	(void)u;
+	(void)start;
+	(void)end;
+	return false;
+}
+
+/* Return: the loss of a page is told */
+static bool is_watched(struct rr_monitor *m, size_t p)
+{
+	unsigned n;
+
+	rr_monitor_lock(m);
+	told = 0;
+	rr_monitor_unlock(m);
+	assert_int_equal(madvise(at(p), page, MADV_DONTNEED), 0);
+	rr_monitor_lock(m);
+	n = told;
+	rr_monitor_unlock(m);
+	return n > 0;
+}
+
+/* Watching costs whoever unmaps, and mappings: only what is kept is watched. */
+static void what_is_kept_is_watched(void **state)
+{
+	struct rr_monitor_user listener = { .gone = count_gone, .keeps = keeps_nothing };
+	struct rr_cache_ref a;
+	struct rr_monitor *m;
+
+	(void)state;
+	if (!open_watched())
+		return;
+	assert_int_equal(rr_monitor_get(&m), 0);
+	rr_monitor_add(m, &listener);
+	use(0, 2, WRITE);
+	use(4, 2, WRITE);
+	use(8, 2, WRITE);
+	assert_true(is_watched(m, 0)); /* and lost */
+	get(8, 2, WRITE, &a);
+	rr_cache_flush(cache);
+	assert_false(is_watched(m, 4));
+	assert_true(is_watched(m, 8));
+	assert_false(rr_cache_put(cache, &a));
+	/* a part of a union goes, and the union stays */
+	use(20, 2, WRITE);
+	use(22, 2, WRITE);
+	assert_true(is_watched(m, 20));
+	assert_int_equal(stats().reg_invalidated, 3);
+	rr_monitor_del(m, &listener);
+	rr_monitor_put(m);
+}
+
 /* What is unmapped while it is on its way into the cache is not found there. */
 static void *unmapper(void *arg)
 {
@@ -662,6 +725,7 @@ int main(void)
 		cache_test(stale_is_not_found),
 		cache_test(what_cannot_be_watched),
 		cache_test(bad_beside_good),
+		cache_test(what_is_kept_is_watched),
 		cache_test(unmapped_all_the_time),
 		cache_test(at_random),
 		cache_test(threads),
