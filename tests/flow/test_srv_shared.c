@@ -219,10 +219,10 @@ static void bad_messages_cost_nobody_else(void **state)
 
 	(void)state;
 	serve_with(NULL, &shared);
-	open_peers(2);
-	for (unsigned round = 0; round < 2 * FIRST; round++) {
+	open_peers(4);
+	for (unsigned round = 0; round < 24; round++) {
 		connect_peer(&wide);
-		if (round % 2) {
+		if (round % 6 == 5) {
 			assert_int_not_equal(raw_send(&peer, big, sizeof(big)), RR_WC_OK);
 		} else {
 			sge.addr = peer.mem;
@@ -233,10 +233,18 @@ static void bad_messages_cost_nobody_else(void **state)
 		}
 		assert_false(raw_alive(&peer));
 		close_peer();
-		assert_int_equal(one_call(&peers[round % 2], 1000), 8);
+		assert_int_equal(one_call(&peers[round % 4], 1000), 8);
 	}
+	/* half of them in use: if the others were not all there, that would be below the watermark */
+	svc.hold = true;
+	for (unsigned i = 0; i < 4; i++)
+		send_calls(&peers[i], 8);
+	raw_settle(&peers[0]);
 	assert_int_equal(receives(), FIRST);
-	close_peers(2);
+	wire_svc_release(&svc);
+	for (unsigned i = 0; i < 4; i++)
+		(void)answers(&peers[i], 8);
+	close_peers(4);
 	connect_peer(&wide);
 }
 
