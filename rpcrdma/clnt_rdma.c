@@ -422,6 +422,8 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	bool no_reply = rc->recv || rr_rcall_unpost(rc);
 	bool cut = rc->mode && rr_mode_cancel(rc, &no_reply);
 
+	/* its Send has not completed: who knows whether the windows are bound yet */
+	cut |= l->reg.windows && rc->sc && !no_reply;
 	call->xprt = NULL;
 	if (cut) /* the device works on that memory, and stops with the connection only */
 		rr_qp_disconnect(l->ep->qp);

@@ -297,7 +297,8 @@ struct rr_fabric_ops {
 	 * -EBUSY: a window is still bound over it. */
 	int (*mr_dereg)(struct rr_mr *mr);
 	int (*mw_create)(struct rr_pd *pd, struct rr_mw **ret);
-	/* Also takes back a key that is still bound, as verbs' deallocation does. */
+	/* Also takes back a key that is still bound, as verbs' deallocation does. No bind of it may be
+	 * outstanding, unless its queue pair is in the error state. */
 	void (*mw_destroy)(struct rr_mw *mw);
 
 	int (*cq_create)(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);

@@ -116,6 +116,42 @@ static void given_up_while_taken_back(void **state)
 	assert_true(waited > 5);
 }
 
+/* A call whose requests are with the device, and perhaps not carried out: its binds, above all. */
+static void given_up_on_its_way(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 40; seed++) {
+		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct talk_call c, other;
+		uint32_t xid = 0;
+
+		begin_way(&local, seed % 2 ? BY_ANSWER : NO_R);
+		raw_server_settle(&srv);
+		start_get(&other, 9001);
+		start_get(&c, 9001);
+		for (uint64_t i = 0; i < seed % 7; i++)
+			rpcrdma_engine_poll(engine);
+		rpcrdma_clnt_cancel(clnt, &c.call);
+		ended(&c, -ECANCELED);
+		talk_fini(&c);
+		raw_server_settle(&srv);
+		while (!other.done) { /* on this connection, or the next */
+			if (!hear_one())
+				continue;
+			xid = xid ? xid : heard.xid;
+			if (heard.xid == xid && srv.up && srv.got[srv.taken - 1].conn == srv.conns)
+				answer_get(9001);
+		}
+		assert_pattern(other.mem, 9001);
+		talk_fini(&other);
+		raw_server_settle(&srv);
+		while (hear_one())
+			;
+		still_works();
+		close_both();
+	}
+}
+
 static void start_put_pieces(struct talk_call *c)
 {
 	talk_init(c, WIRE_PUT, 16000);
@@ -383,6 +419,7 @@ int main(void)
 		clnt_test_bare(item63_done_is_out_of_reach),
 		clnt_test_bare(given_up_and_used_again),
 		clnt_test_bare(given_up_while_taken_back),
+		clnt_test_bare(given_up_on_its_way),
 		clnt_test_bare(given_up_in_line),
 		clnt_test_bare(item62_nothing_but_windows),
 		clnt_test_bare(item64_wrong_invalidations),
