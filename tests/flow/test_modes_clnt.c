@@ -217,6 +217,8 @@ static void offers_that_are_wrong(void **state)
 		} else {
 			assert_int_equal(c.err, how == 3 ? c.err : -EPROTO);
 			assert_int_not_equal(c.err, 0);
+			if (how < 2) /* found out before anything is read */
+				assert_non_null(strstr(c.call.why, "does not fit"));
 			raw_server_settle(&srv);
 			while (raw_server_recv(&srv, &send_len))
 				; /* RDMA_DONE, where it was read before it was understood */

@@ -6,6 +6,7 @@
 #ifndef TESTS_MODE_TALK_H
 #define TESTS_MODE_TALK_H
 
+#include "base/clock.h"
 #include "mode.h"
 #include "srv_talk.h"
 
@@ -73,6 +74,16 @@ static inline void want(uint32_t xid, uint32_t bytes)
 	const uint32_t words[] = { xid, 1, 1, RR_WANT, bytes };
 
 	send_words(words, 5);
+}
+
+/* Until the responder has let the peer go; or the test fails. */
+static inline bool is_let_go_by(uint64_t end_ns)
+{
+	if (peer.flushed)
+		return true;
+	if (clock_now_ns() > end_ns)
+		fail_msg("a peer that is to be let go is still there");
+	return false;
 }
 
 #define modes_test(f) cmocka_unit_test_setup_teardown(f, set_up_modes, tear_down)
