@@ -20,8 +20,9 @@ done
 pinned() { awk '/^VmPin/ { print $2 }' "/proc/$1/status"; }
 rings() { awk '/rxe_queue_init/ { n += $2 - 4096 } END { print int(n / 1024) }' /proc/vmallocinfo; }
 # The rings are of two ends; a completion queue is made for several connections.
+# What leatd lends to a connection may be pinned already; many.sh looks at the first one.
 is_cheap() { # REGISTERED RINGS
-	[ "$1" -gt 0 ] && [ $(($1 + ($2 + 1) / 2)) -le 256 ]
+	[ "$1" -ge 0 ] && [ $(($1 + ($2 + 1) / 2)) -le 256 ]
 }
 # The device's count of messages that no receive was posted for.
 not_ready() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_rnr_err; }
