@@ -26,7 +26,7 @@
 
 #define LINK_MAX_BYTES 4000
 #define READS 256
-#define READ_BYTES 8192u
+#define READ_BYTES 65536u
 #define CREDITS_FIRST 8u
 
 static int fail(const char *what, long n, long rc)
