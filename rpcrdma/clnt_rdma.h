@@ -121,6 +121,9 @@ extern const struct rr_ep_ops rr_link_ep_ops;
 /** rr_bounce_get - memory of ours, at least @bytes; Return: 0, -ENOMEM, as the strategy says */
 must_check int rr_bounce_get(struct rr_link *l, size_t bytes, struct rr_bounce **ret);
 
+/** rr_bounce_put - the reverse; @message: it was for a message, not for payload */
+void rr_bounce_put(struct rr_link *l, struct rr_bounce *b, bool message);
+
 /** rr_bounce_destroy - on return nobody reaches it, but where it is part of an arena */
 void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b);
 

@@ -8,6 +8,8 @@
  *             that a server on this host can map; but each such region costs both ends a descriptor, so
  *             that there are only so many for one connection.
  * Memory:     A link's; idle ones wait on link->bounces, others belong to the offer they are part of.
+ *             Payload comes again and again, so its memory stays. A message that long is the exception
+ *             (a mount asks for the list of exports): its memory would stay pinned for nothing.
  * Threads:    The engine's.
  * Errors:     -ENOMEM.
  */
@@ -20,6 +22,7 @@
 
 #define BYTES_MIN 4096u
 #define MAPPED_MAX 16u
+#define MESSAGE_KEEP_MAX ((size_t)128 << 10)
 
 /* Of this call alone, to be registered with each one that uses it. */
 static int bounce_map(struct rr_bounce *b)
@@ -122,6 +125,15 @@ void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b)
 		munmap(b->mem, b->bytes);
 	}
 	free(b);
+}
+
+/** rr_bounce_put - see clnt_rdma.h */
+void rr_bounce_put(struct rr_link *l, struct rr_bounce *b, bool message)
+{
+	list_add_head(&l->bounces, &b->link);
+	/* a connection that ends takes them all, when its queue pair has let go of them */
+	if (message && b->bytes > MESSAGE_KEEP_MAX && !l->ending)
+		rr_bounce_destroy(l, b);
 }
 
 /** rr_bounce_get - see clnt_rdma.h */

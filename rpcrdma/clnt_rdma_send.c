@@ -133,10 +133,10 @@ static void offer_drop(struct rr_link *l, struct rr_offer *o)
 		rr_reg_drop(&l->reg, &b->piece, 1);
 }
 
-static void offer_done(struct rr_link *l, struct rr_offer *o)
+static void offer_done(struct rr_link *l, struct rr_offer *o, bool message)
 {
 	if (o->bounce)
-		list_add_head(&l->bounces, &o->bounce->link);
+		rr_bounce_put(l, o->bounce, message);
 	o->bounce = NULL;
 }
 
@@ -273,10 +273,10 @@ static void rcall_drop(struct rr_rcall *rc)
 
 static void rcall_done(struct rr_rcall *rc)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
-		offer_done(rc->conn, offers[i]);
+	offer_done(rc->conn, &rc->args, false);
+	offer_done(rc->conn, &rc->sink, false);
+	offer_done(rc->conn, &rc->message, true);
+	offer_done(rc->conn, &rc->reply, true);
 }
 
 /** rr_rcall_withdraw - see clnt_rdma.h */
