@@ -3,16 +3,16 @@
  *
  * conf.c - what leatd was asked to do, by command line and file
  *
- * Operation: one table of options serves both: --NAME VALUE on the command line is NAME = VALUE in
- *            the [server] section, --NAME alone is NAME = yes, and --no-NAME is NAME = no. Exports
- *            are an option there and sections here. The file is read line by line, so that every
- *            complaint has a line number, also about a section that has no keys.
+ * Operation: one table of options (conf_options.c) serves both: --NAME VALUE on the command line is
+ *            NAME = VALUE in the [server] section, --NAME alone is NAME = yes, and --no-NAME is
+ *            NAME = no. Exports are an option there and sections here. The file is read line by line,
+ *            so that every complaint has a line number, also about a section that has no keys.
  * Memory:    struct conf owns its strings.
  * Threads:   one, before any other.
  * Errors:    a text for the person who wrote it. Nothing is ignored: what is not understood is an
  *            error.
  */
-#include "conf.h"
+#include "conf_int.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,12 +29,11 @@
 #include "drc.h"
 
 #define LINE_BYTES 1024
-#define PINNED_MAX ((size_t)1 << 40)
 #define CONNECTIONS_DEFAULT 1024
-#define CONNECTIONS_MAX 65536
 #define STATE_DIR_ROOT "/var/lib/leat"
 
-static printf_like(2, 3) int say(char *why, const char *fmt, ...)
+/** conf_say - see conf_int.h */
+int conf_say(char *why, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -66,302 +65,12 @@ void conf_fini(struct conf *c)
 	c->capture = c->state_dir = NULL;
 }
 
-/* ---- the options -------------------------------------------------------------------------- */
-
-static int parse_number(const char *value, unsigned long min, unsigned long max, unsigned long *ret)
-{
-	unsigned long v;
-	char *end;
-
-	if (*value < '0' || *value > '9')
-		return -EINVAL;
-	errno = 0;
-	v = strtoul(value, &end, 10);
-	if (errno || *end || v < min || v > max)
-		return -EINVAL;
-	*ret = v;
-	return 0;
-}
-
-static int set_count(const char *name, const char *value, unsigned max, unsigned *ret, char *why)
-{
-	unsigned long v = 0;
-
-	if (strcmp(value, "auto") && parse_number(value, 1, max, &v))
-		return say(why, "%s: '%s' is neither auto nor a number from 1 to %u", name, value,
-			   max);
-	*ret = (unsigned)v;
-	return 0;
-}
-
-static int set_reactors(struct conf *c, const char *value, char *why)
-{
-	return set_count("reactors", value, 1024, &c->reactors, why);
-}
-
-static int set_workers(struct conf *c, const char *value, char *why)
-{
-	return set_count("workers", value, 4096, &c->workers, why);
-}
-
-static int set_poll(struct conf *c, const char *value, char *why)
-{
-	if (!strcmp(value, "adaptive"))
-		c->poll = RPCRDMA_POLL_ADAPTIVE;
-	else if (!strcmp(value, "busy"))
-		c->poll = RPCRDMA_POLL_BUSY;
-	else if (!strcmp(value, "event"))
-		c->poll = RPCRDMA_POLL_EVENT;
-	else
-		return say(why, "poll: '%s' is none of adaptive, busy, event", value);
-	return 0;
-}
-
-static int set_inline(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 1024, 65536, &v) || v % 1024)
-		return say(why, "inline: '%s' is not a multiple of 1024 from 1024 to 65536", value);
-	c->inline_bytes = (uint32_t)v;
-	return 0;
-}
-
-static int set_credits(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 1, 4096, &v))
-		return say(why, "credits: '%s' is not a number from 1 to 4096", value);
-	c->credits = (uint32_t)v;
-	return 0;
-}
-
-static int set_private_data(struct conf *c, const char *value, char *why)
-{
-	if (value && strcmp(value, "yes") && strcmp(value, "no"))
-		return say(why, "private-data: '%s' is neither yes nor no", value);
-	c->no_private_data = !value || !strcmp(value, "no");
-	return 0;
-}
-
-static int set_modes(struct conf *c, const char *value, char *why)
-{
-	if (rpcrdma_modes_parse(value, &c->modes))
-		return say(why, "modes: '%s' is neither none nor names out of read-read, "
-				"fast-write, hybrid", value);
-	return 0;
-}
-
-static int set_sign_handles(struct conf *c, const char *value, char *why)
-{
-	if (strcmp(value, "yes") && strcmp(value, "no"))
-		return say(why, "sign-handles: '%s' is neither yes nor no", value);
-	c->unsigned_handles = !strcmp(value, "no");
-	return 0;
-}
-
-static int set_drc_entries(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 0, DRC_ENTRIES_MAX, &v))
-		return say(why, "drc-entries: '%s' is not a number from 0 to %u", value,
-			   DRC_ENTRIES_MAX);
-	c->drc_entries = (uint32_t)v;
-	return 0;
-}
-
-static int set_drc_bytes(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, DRC_BYTES_MIN, DRC_BYTES_MAX, &v))
-		return say(why, "drc-bytes: '%s' is not a number from %u to %u", value,
-			   DRC_BYTES_MIN, DRC_BYTES_MAX);
-	c->drc_bytes = (uint32_t)v;
-	return 0;
-}
-
-static int set_bytes(const char *name, const char *value, size_t min, size_t *ret, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, min, PINNED_MAX, &v))
-		return say(why, "%s: '%s' is not a number of bytes from %zu to %zu", name, value,
-			   min, PINNED_MAX);
-	*ret = v;
-	return 0;
-}
-
-static int set_pinned_max(struct conf *c, const char *value, char *why)
-{
-	return set_bytes("pinned-max", value, RPCRDMA_POOL_BYTES_MIN, &c->pinned_max, why);
-}
-
-static int set_messages_max(struct conf *c, const char *value, char *why)
-{
-	return set_bytes("messages-max", value, RPCRDMA_MSG_BYTES_MIN, &c->messages_max, why);
-}
-
-static int set_registration(struct conf *c, const char *value, char *why)
-{
-	if (strcmp(value, "slab") != 0 && strcmp(value, "arena") != 0)
-		return say(why, "registration: '%s' is neither slab nor arena", value);
-	c->arena = value[0] == 'a';
-	return 0;
-}
-
-static int set_max_connections(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 1, CONNECTIONS_MAX, &v))
-		return say(why, "max-connections: '%s' is not a number from 1 to %d", value,
-			   CONNECTIONS_MAX);
-	c->max_connections = (unsigned)v;
-	return 0;
-}
-
-static int set_text(char **text, const char *name, const char *value, char *why)
-{
-	char *copy;
-
-	if (!*value)
-		return say(why, "%s: empty", name);
-	copy = strdup(value);
-	if (!copy)
-		return say(why, "out of memory");
-	free(*text);
-	*text = copy;
-	return 0;
-}
-
-static int set_capture(struct conf *c, const char *value, char *why)
-{
-	return set_text(&c->capture, "capture", value, why);
-}
-
-static int set_state_dir(struct conf *c, const char *value, char *why)
-{
-	return set_text(&c->state_dir, "state-dir", value, why);
-}
-
-static int add_listen(struct conf *c, const char *value, char *why)
-{
-	int err;
-
-	if (c->nlisten == CONF_LISTEN_MAX)
-		return say(why, "more than %d listeners", CONF_LISTEN_MAX);
-	err = rpcrdma_addr_parse(value, &c->listen[c->nlisten]);
-	if (err)
-		return say(why,
-			   "listen: '%s' is not a URL like tcp://HOST:PORT, local:///PATH or "
-			   "rdma://HOST:PORT%s",
-			   value, err == -ENAMETOOLONG ? ": too long" : "");
-	c->nlisten++;
-	return 0;
-}
-
-static int set_level(struct conf *c, const char *value, enum log_level level, const char *name,
-		     char *why)
-{
-	if (value && strcmp(value, "yes"))
-		return strcmp(value, "no") ? say(why, "%s: '%s' is neither yes nor no", name, value)
-					   : 0;
-	c->log_level = level;
-	return 0;
-}
-
-static int set_verbose(struct conf *c, const char *value, char *why)
-{
-	return set_level(c, value, LOG_LEVEL_DEBUG, "verbose", why);
-}
-
-static int set_quiet(struct conf *c, const char *value, char *why)
-{
-	return set_level(c, value, LOG_LEVEL_WARN, "quiet", why);
-}
-
-/* a flag: on the command line it has no value */
-static int set_yes(bool *ret, const char *name, const char *value, char *why)
-{
-	if (value && strcmp(value, "yes") && strcmp(value, "no"))
-		return say(why, "%s: '%s' is neither yes nor no", name, value);
-	*ret = !value || !strcmp(value, "yes");
-	return 0;
-}
-
-static int set_srq(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->srq, "srq", value, why);
-}
-
-static int set_everyone(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->everyone, "everyone", value, why);
-}
-
-static int set_rpcbind(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->rpcbind, "rpcbind", value, why);
-}
-
-static int set_manage_gids(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->manage_gids, "manage-gids", value, why);
-}
-
-static int set_unsafe_inv(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->unsafe_inv, "unsafe-inv", value, why);
-}
-
-static const struct conf_option {
-	const char *name;
-	char letter;
-	bool flag;
-	int (*set)(struct conf *c, const char *value, char *why);
-} options[] = {
-	{ "listen", 'l', false, add_listen },  { "reactors", 0, false, set_reactors },
-	{ "workers", 0, false, set_workers },  { "poll", 0, false, set_poll },
-	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
-	{ "modes", 0, false, set_modes },     { "drc-entries", 0, false, set_drc_entries },
-	{ "drc-bytes", 0, false, set_drc_bytes },
-	{ "pinned-max", 0, false, set_pinned_max },
-	{ "messages-max", 0, false, set_messages_max },
-	{ "registration", 0, false, set_registration },
-	{ "max-connections", 0, false, set_max_connections },
-	{ "srq", 0, false, set_srq },
-	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
-	{ "sign-handles", 0, false, set_sign_handles },
-	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
-	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },
-	{ "rpcbind", 0, true, set_rpcbind },   { "manage-gids", 0, true, set_manage_gids },
-	{ "unsafe-inv", 0, true, set_unsafe_inv },
-};
-
-/* what the file says to it */
-static const char *key_of(const struct conf_option *o)
-{
-	return strncmp(o->name, "no-", 3) ? o->name : o->name + 3;
-}
-
-static const struct conf_option *find_option(const char *key)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (!strcmp(key_of(&options[i]), key))
-			return &options[i];
-	}
-	return NULL;
-}
-
 static int add_export(struct conf *c, const char *value, char *why)
 {
 	int err;
 
 	if (c->nexports == CONF_EXPORTS_MAX)
-		return say(why, "more than %d exports", CONF_EXPORTS_MAX);
+		return conf_say(why, "more than %d exports", CONF_EXPORTS_MAX);
 	err = export_conf_parse(value, &c->exports[c->nexports], why, CONF_WHY_BYTES);
 	if (!err)
 		c->nexports++;
@@ -393,13 +102,13 @@ static void begin_export(struct file_reader *r, const char *name)
 
 	for (size_t i = 0; i < c->nexports; i++) {
 		if (c->exports[i].name && !strcmp(c->exports[i].name, name)) {
-			(void)say(r->why, "export %s: there is one already", name);
+			(void)conf_say(r->why, "export %s: there is one already", name);
 			complain(r, r->line);
 			return;
 		}
 	}
 	if (c->nexports == CONF_EXPORTS_MAX) {
-		(void)say(r->why, "more than %d exports", CONF_EXPORTS_MAX);
+		(void)conf_say(r->why, "more than %d exports", CONF_EXPORTS_MAX);
 		complain(r, r->line);
 		return;
 	}
@@ -408,7 +117,7 @@ static void begin_export(struct file_reader *r, const char *name)
 	export_conf_init(r->exp);
 	r->exp->name = strdup(name);
 	if (!r->exp->name) {
-		(void)say(r->why, "out of memory");
+		(void)conf_say(r->why, "out of memory");
 		complain(r, r->line);
 	}
 }
@@ -444,7 +153,7 @@ static void begin_section(struct file_reader *r, char *text)
 		begin_export(r, trim(name + 6));
 		return;
 	}
-	(void)say(r->why, "no such section: [%s]; there are [server] and [export NAME]", name);
+	(void)conf_say(r->why, "no such section: [%s]; there are [server] and [export NAME]", name);
 	complain(r, r->line);
 }
 
@@ -457,17 +166,17 @@ static void look_at_line(struct file_reader *r, char *at)
 		return;
 	if (*at != '[') {
 		if (!strpbrk(at, "=:")) {
-			(void)say(r->why, "'%s' is neither a section nor key = value", at);
+			(void)conf_say(r->why, "'%s' is neither a section nor key = value", at);
 			complain(r, r->line);
 		}
 		return;
 	}
 	after = end ? trim(end + 1) : NULL;
 	if (!end) {
-		(void)say(r->why, "'%s' lacks its ']'", at);
+		(void)conf_say(r->why, "'%s' lacks its ']'", at);
 		complain(r, r->line);
 	} else if (*after && *after != ';' && *after != '#') {
-		(void)say(r->why, "'%s' stands behind the ']'", after);
+		(void)conf_say(r->why, "'%s' stands behind the ']'", after);
 		complain(r, r->line);
 	} else {
 		*end = '\0';
@@ -489,9 +198,9 @@ static char *read_line(char *buf, int cap, void *stream)
 	n = strlen(buf);
 	if ((!n || buf[n - 1] != '\n') && !feof(r->f)) {
 		if ((int)n < cap - 1)
-			(void)say(r->why, "a NUL in the line");
+			(void)conf_say(r->why, "a NUL in the line");
 		else
-			(void)say(r->why, "line longer than %d bytes", cap - 2);
+			(void)conf_say(r->why, "line longer than %d bytes", cap - 2);
 		complain(r, r->line);
 		return NULL;
 	}
@@ -514,11 +223,11 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	if (r->exp) {
 		err = export_conf_option(r->exp, key, value, r->why, CONF_WHY_BYTES);
 	} else if (!r->in_server) {
-		err = say(r->why, "'%s' stands in no section", key);
+		err = conf_say(r->why, "'%s' stands in no section", key);
 	} else {
-		o = find_option(key);
+		o = conf_option_find(key);
 		err = o ? o->set(r->conf, value, r->why)
-			: say(r->why, "no such key in [%s]: '%s'", section, key);
+			: conf_say(r->why, "no such key in [%s]: '%s'", section, key);
 	}
 	if (err)
 		complain(r, r->line);
@@ -535,7 +244,7 @@ int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
 	if (!r.f) {
 		int err = -errno;
 
-		(void)say(why, "%s: %s", path, strerror(errno));
+		(void)conf_say(why, "%s: %s", path, strerror(errno));
 		return err;
 	}
 	line = ini_parse_stream(read_line, &r, on_key, &r);
@@ -555,13 +264,13 @@ enum { OPT_FIRST = 256, OPT_HELP = 500, OPT_VERSION, OPT_EXPORT };
 
 static const char short_options[] = "+:c:e:l:vqhV";
 
-static void build_long(struct option v[ARRAY_SIZE(options) + 5])
+static void build_long(struct option v[CONF_OPTIONS + 5])
 {
 	size_t n = 0;
 
-	for (; n < ARRAY_SIZE(options); n++)
-		v[n] = (struct option){ options[n].name,
-					options[n].flag ? no_argument : required_argument, NULL,
+	for (; n < CONF_OPTIONS; n++)
+		v[n] = (struct option){ conf_options[n].name,
+					conf_options[n].flag ? no_argument : required_argument, NULL,
 					(int)(OPT_FIRST + n) };
 	v[n++] = (struct option){ "config", required_argument, NULL, 'c' };
 	v[n++] = (struct option){ "export", required_argument, NULL, OPT_EXPORT };
@@ -572,11 +281,11 @@ static void build_long(struct option v[ARRAY_SIZE(options) + 5])
 
 static const struct conf_option *option_of(int opt)
 {
-	if (opt >= OPT_FIRST && opt < OPT_FIRST + (int)ARRAY_SIZE(options))
-		return &options[opt - OPT_FIRST];
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (options[i].letter && options[i].letter == opt)
-			return &options[i];
+	if (opt >= OPT_FIRST && opt < OPT_FIRST + (int)CONF_OPTIONS)
+		return &conf_options[opt - OPT_FIRST];
+	for (size_t i = 0; i < CONF_OPTIONS; i++) {
+		if (conf_options[i].letter && conf_options[i].letter == opt)
+			return &conf_options[i];
 	}
 	return NULL;
 }
@@ -584,7 +293,7 @@ static const struct conf_option *option_of(int opt)
 /* One pass over the command line: the first finds the file, the second applies the rest over it. */
 static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **ret_file, char *why)
 {
-	struct option longs[ARRAY_SIZE(options) + 5];
+	struct option longs[CONF_OPTIONS + 5];
 	bool apply = !ret_file, listens = false;
 	int opt;
 
@@ -596,7 +305,7 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 		int err = 0;
 
 		if (opt == '?' || opt == ':') {
-			(void)say(why, opt == '?' ? "no such option: %s" : "%s needs a value",
+			(void)conf_say(why, opt == '?' ? "no such option: %s" : "%s needs a value",
 				  argv[optind - 1]);
 			return CONF_USAGE;
 		}
@@ -608,7 +317,7 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 			*ret_file = optarg;
 		if (!apply)
 			continue;
-		if (o && o->set == add_listen && !listens) {
+		if (o && o->set == conf_add_listen && !listens) {
 			c->nlisten = 0; /* the command line's are instead of the file's */
 			listens = true;
 		}
@@ -618,10 +327,10 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 			err = add_export(c, optarg, why);
 		/* a wrong URL or export is no misuse of the command line */
 		if (err)
-			return o && o->set != add_listen ? CONF_USAGE : CONF_BAD;
+			return o && o->set != conf_add_listen ? CONF_USAGE : CONF_BAD;
 	}
 	if (optind < argc) {
-		(void)say(why, "unexpected argument: %s", argv[optind]);
+		(void)conf_say(why, "unexpected argument: %s", argv[optind]);
 		return CONF_USAGE;
 	}
 	return CONF_RUN;
@@ -663,7 +372,7 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 		c->state_dir_usual = true;
 	}
 	if (!c->nexports) {
-		(void)say(why, "nothing to export: say --export DIR");
+		(void)conf_say(why, "nothing to export: say --export DIR");
 		return CONF_USAGE;
 	}
 	return conf_check(c, why) ? CONF_BAD : CONF_RUN;
@@ -696,11 +405,11 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 	char url[300];
 
 	if (c->modes && c->no_private_data)
-		return say(why, "modes: are agreed by private data, of which there is to be none");
+		return conf_say(why, "modes: are agreed by private data, of which there is to be none");
 	for (size_t i = 0; i < c->nexports; i++) {
 		for (size_t k = 0; k < i; k++) {
 			if (!strcmp(c->exports[i].name, c->exports[k].name))
-				return say(why, "export %s: there is one already",
+				return conf_say(why, "export %s: there is one already",
 					   c->exports[i].name);
 		}
 	}
@@ -709,7 +418,7 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 			continue;
 		for (size_t k = 0; k < c->nexports; k++) {
 			if (!c->exports[k].nclients)
-				return say(why,
+				return conf_say(why,
 					   "%s would be reached by other hosts, but export %s has "
 					   "no clients=: say who they are, or listen on a "
 					   "loopback address",

@@ -158,7 +158,7 @@ run-fuzz: $(FUZZ_PROGS)
 FUZZ_COV_SRCS := $(XDR_SRCS) $(GEN_NAMES:%=$(GEN)/%_xdr.c) $(addprefix rpcrdma/,hdr.c chunk.c plan.c \
 	rpc_msg.c stream.c srv_recv.c srv_tcp_in.c clnt_rdma_reply.c clnt_msg.c clnt_tcp_recv.c \
 	local_sock.c local_ring.c local_cm.c addr.c) \
-	$(addprefix server/,fh.c req.c $(notdir $(wildcard server/nfs3*.c)) mount3.c conf.c export.c) \
+	$(addprefix server/,fh.c req.c $(notdir $(wildcard server/nfs3*.c)) mount3.c conf.c conf_options.c export.c) \
 	$(addprefix client/,url.c path.c dir.c call.c walk.c mntsvc.c attr.c)
 
 fuzz-cov:
