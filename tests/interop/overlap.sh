@@ -243,7 +243,8 @@ for kind in read write read write; do
 	ok "and what it had goes, $kind" wait_for 20 no_queue_pairs
 	ok "another one, $kind" timeout 60 "$LEAT" get "$rdma/raid/big" "$work/back"
 	ok "and its data, $kind" cmp "$work/random" "$work/back"
-	same "registered memory, $kind" "$(pinned)" "$before"
+	# what is idle goes back after a while
+	ok "registered memory, $kind: $before then $(pinned) KiB" test "$(pinned)" -le "$before"
 done
 
 of=/slow
