@@ -88,10 +88,17 @@ static void device_lost(const struct ibv_context *ctx)
 	pthread_mutex_unlock(&all_lock);
 }
 
+/* The peer's first message has overtaken its last word of the handshake. */
+static void established(struct verbs_qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->gone)
+		(void)rdma_notify(qp->id, IBV_EVENT_COMM_EST);
+	pthread_mutex_unlock(&qp->lock);
+}
+
 static void async_event(const struct verbs_fabric *f, const struct ibv_async_event *ev)
 {
-	struct verbs_qp *qp;
-
 	switch (ev->event_type) {
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
@@ -100,9 +107,7 @@ static void async_event(const struct verbs_fabric *f, const struct ibv_async_eve
 		rr_verbs_qp_to_error(ev->element.qp->qp_context);
 		break;
 	case IBV_EVENT_COMM_EST:
-		/* the peer's first message has overtaken its last word of the handshake */
-		qp = ev->element.qp->qp_context;
-		(void)rdma_notify(qp->id, IBV_EVENT_COMM_EST);
+		established(ev->element.qp->qp_context);
 		break;
 	case IBV_EVENT_CQ_ERR:
 		rr_verbs_cq_break(ev->element.cq->cq_context);

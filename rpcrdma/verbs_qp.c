@@ -11,7 +11,7 @@
  *             moves the queue pair to the error state; the flushed receives tell the owner; he
  *             disconnects, which moves it there once more, since what he posted in between might
  *             not be flushed otherwise (QUIRK_LATE_RECV); after the last completion he destroys:
- *             windows, queue pair, identifier.
+ *             windows, identifier, queue pair.
  * Memory:     The rings hold the rr_done of what is outstanding.
  * Threads:    verbs_int.h.
  * Errors:     A chain that the device refuses half-way ends the queue pair, and the post fails: what
@@ -184,18 +184,25 @@ void rr_verbs_qp_disconnect(struct rr_qp *base)
 	(void)rdma_disconnect(qp->id);
 }
 
-/** rr_verbs_qp_destroy - windows, queue pair, identifier; blocks until events of it are handled */
+/** rr_verbs_qp_destroy - windows, identifier, queue pair; blocks until events of it are handled
+ *
+ * The identifier first: librdmacm modifies its queue pair by itself when it takes an event (a peer that
+ * rejects what it had let in), in the thread that takes it and without our lock. A queue pair that is
+ * destroyed meanwhile is busy, and stays, or is modified after it is gone.
+ */
 void rr_verbs_qp_destroy(struct rr_qp *base)
 {
 	struct verbs_qp *qp = to_qp(base);
+	struct ibv_qp *queues;
 
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
 	rr_verbs_mw_free_all(qp);
-	if (qp->id->qp)
-		rdma_destroy_qp(qp->id);
+	queues = qp->id->qp;
 	(void)rdma_destroy_id(qp->id);
+	if (queues)
+		(void)ibv_destroy_qp(queues);
 	if (base->cq)
 		rr_verbs_cq_detach(to_cq(base->cq), qp);
 	list_del(&qp->cm_node);
