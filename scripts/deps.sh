@@ -28,6 +28,7 @@ need_build() {
 	has_cmd rpcgen || echo rpcsvc-proto
 	has_pkg libtirpc || echo libtirpc-dev
 	has_pkg inih || echo libinih-dev
+	has_header libaio.h || echo libaio-dev
 }
 
 # What the build can do without, and then has no RDMA devices.
