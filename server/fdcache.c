@@ -246,8 +246,9 @@ void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
 {
 	e->flushing = false;
 	fdcache_cleaned(e, seq);
-	/* one that could not be synced waits for fdcache_expire(): trying at once might never end */
-	if (e->retired && e->dirty && e->pins == 1)
+	/* one that could not be synced waits for fdcache_expire(), which finds what is in the table: trying
+	 * at once might never end */
+	if (e->retired && e->dirty && e->pins == 1 && !e->dropped)
 		e->pins = 0;
 	else
 		fdcache_put(e);

@@ -338,6 +338,24 @@ static void retired(void **state)
 	assert_int_equal(fdcache_count(c->c), 0);
 }
 
+/* removed while it was being synced, and written to meanwhile: nothing is left of it */
+static void retired_and_dropped(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 1, true);
+
+	e->dirty = true;
+	e->dirty_seq = 1;
+	fdcache_put(e);
+	fdcache_expire(c->c, UINT64_MAX);
+	assert_ptr_equal(c->flushing, e);
+	e->dirty_seq++;
+	fdcache_retire(c->c, is_odd, NULL);
+	fdcache_drop_file(c->c, 1, 1);
+	fdcache_flushed(e, 1);
+	assert_int_equal(closed, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +370,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rights, setup, teardown),
 		cmocka_unit_test_setup_teardown(unsettled, setup, teardown),
 		cmocka_unit_test_setup_teardown(retired, setup, teardown),
+		cmocka_unit_test_setup_teardown(retired_and_dropped, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
