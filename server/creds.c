@@ -235,13 +235,14 @@ int creds_assume(const struct creds *c)
 		exceeding = exceed(true);
 	if (creds_are_own(c))
 		return 0;
-	if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups))
-		return -EPERM;
-	assumed = true;
-	(void)syscall(SYS_setfsgid, c->gid);
-	(void)syscall(SYS_setfsuid, c->uid);
-	if (syscall(SYS_setfsuid, -1) == (long)c->uid && syscall(SYS_setfsgid, -1) == (long)c->gid)
-		return 0;
+	if (!syscall(SYS_setgroups, (size_t)c->ngroups, c->groups)) {
+		assumed = true;
+		(void)syscall(SYS_setfsgid, c->gid);
+		(void)syscall(SYS_setfsuid, c->uid);
+		if (syscall(SYS_setfsuid, -1) == (long)c->uid &&
+		    syscall(SYS_setfsgid, -1) == (long)c->gid)
+			return 0;
+	}
 	creds_resume();
 	return -EPERM;
 }

@@ -314,6 +314,9 @@ static void quotas(void **state)
 		creds_resume();
 		assert_false(may_exceed());
 	}
+	groups.ngroups = 1u << 17; /* more than the kernel takes from anybody */
+	assert_int_equal(creds_assume(&groups), -EPERM);
+	assert_false(may_exceed());
 	(void)creds_init(); /* a second server of this process */
 	assert_int_equal(creds_assume(&root), 0);
 	assert_true(may_exceed());
