@@ -264,6 +264,12 @@ static void go(struct store_aio *a, struct store_io *io)
 
 /* ---- the end of an operation -------------------------------------------------------------- */
 
+/* says nothing of the data, only of how it was asked for: a worker asks otherwise */
+static bool is_refusal(int err)
+{
+	return err == -EAGAIN || err == -EOPNOTSUPP || err == -EINVAL;
+}
+
 /* Return: is it over? Else a worker has it now */
 static bool conclude(struct store_io *io)
 {
@@ -279,13 +285,11 @@ static bool conclude(struct store_io *io)
 		return true;
 	if (err == -EOPNOTSUPP)
 		io->file->direct.no_nowait[io->op == STORE_WRITE] = true;
-	if (!err || err == -EAGAIN || err == -EOPNOTSUPP || err == -EINVAL) {
+	if (!err || is_refusal(err)) {
 		reactor_count(io->store->reactor, aio_again);
 		by_worker(io);
 		return false;
 	}
-	if (io->op == STORE_WRITE)
-		store_file_wrote(io, err);
 	if (!got)
 		io->res = err;
 	return true;
@@ -300,6 +304,9 @@ static void part_done(struct store_aio *a, struct part *p)
 		io->end = p->off + good;
 		io->end_err = p->res < 0 ? (int)p->res : 0;
 	}
+	/* whatever becomes of the operation: a loss is told once, to any of its parts */
+	if (io->op == STORE_WRITE && p->res < 0 && !is_refusal((int)p->res))
+		store_file_wrote(io, (int)p->res);
 	part_put(a, p);
 	if (--io->parts || !conclude(io))
 		return;

@@ -45,8 +45,8 @@ static long result;		/* of the next part, unless 0 */
 static unsigned results;	/* for so many */
 static unsigned submits, most_at_once;
 static int flags_seen;
-static unsigned part_to_fail;	/* of the next io_submit(): so many is the first of it to be EIO */
-static const void *failing;
+static long part_ends[3];	/* of the next io_submit(): what its first parts end with, unless 0 */
+static const void *part_is[3];
 static void (*before_submit)(void);
 
 int __real_io_submit(io_context_t ctx, long nr, struct iocb *ios[]);
@@ -68,9 +68,10 @@ int __wrap_io_submit(io_context_t ctx, long nr, struct iocb *ios[])
 	most_at_once = MAX(most_at_once, (unsigned)nr);
 	for (long i = 0; i < nr; i++)
 		flags_seen |= (int)ios[i]->aio_rw_flags;
-	if (part_to_fail)
-		failing = ios[part_to_fail - 1]->data;
-	part_to_fail = 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(part_ends) && i < nr; i++) {
+		if (part_ends[i] && !part_is[i])
+			part_is[i] = ios[i]->data;
+	}
 	if (before_submit)
 		before_submit();
 	return __real_io_submit(ctx, nr, ios);
@@ -85,11 +86,14 @@ int __wrap_io_getevents(io_context_t ctx, long min, long nr, struct io_event *ev
 		results--;
 		ev[i].res = (unsigned long)result;
 	}
-	for (int i = 0; i < n && failing; i++) {
-		if (ev[i].data != failing)
-			continue;
-		ev[i].res = (unsigned long)-EIO;
-		failing = NULL;
+	for (int i = 0; i < n; i++) {
+		for (unsigned k = 0; k < ARRAY_SIZE(part_is); k++) {
+			if (!part_is[k] || ev[i].data != part_is[k])
+				continue;
+			ev[i].res = (unsigned long)part_ends[k];
+			part_is[k] = NULL;
+			part_ends[k] = 0;
+		}
 	}
 	return n;
 }
@@ -158,6 +162,8 @@ static void create(const char *options)
 	submit_err = flags_seen = 0;
 	submit_err_stays = false;
 	results = submits = most_at_once = 0;
+	memset(part_ends, 0, sizeof(part_ends));
+	memset(part_is, 0, sizeof(part_is));
 	before_submit = NULL;
 	write_file(SIZE);
 }
@@ -341,7 +347,7 @@ static void memory_in_pieces(void **state)
 	}
 	assert_int_equal(store_rig_counter(&g, store_worker), workers);
 	/* the second of three parts fails: what is before it is good */
-	part_to_fail = 2;
+	part_ends[1] = -EIO;
 	store_rig_begin(&g, &io);
 	store_rig_wait(&g, &io);
 	assert_int_equal(io.res, 16 * EACH);
@@ -365,14 +371,33 @@ static void longer_than_the_device_takes(void **state)
 	assert_memory_equal(mem, shadow + BLOCK, 3 * BLOCK);
 	assert_int_equal(mem[3 * BLOCK], 0xee);
 	assert_int_equal(most_at_once, 3);
-	part_to_fail = 2;
+	part_ends[1] = -EIO;
 	assert_int_equal(read_at(BLOCK, 3 * BLOCK, mem), BLOCK);
-	part_to_fail = 1;
+	part_ends[0] = -EIO;
 	assert_int_equal(read_at(BLOCK, 3 * BLOCK, mem), -EIO);
 	fill(mem, ROOM, 4);
 	assert_int_equal(write_at(0, 4 * BLOCK, mem, STORE_DATA_SYNC), 4 * BLOCK);
 	wrote(0, 4 * BLOCK, mem);
 	check_file();
+}
+
+/* A part says that something was lost, behind one that a worker has to do again: both do it again, and
+ * the kernel does not say it again. */
+static void a_loss_behind_the_end(void **state)
+{
+	struct store_io io = { .op = STORE_WRITE, .bytes = 3 * BLOCK, .stable = STORE_DATA_SYNC };
+
+	(void)state;
+	open_file();
+	g.file.direct.part_bytes = BLOCK;
+	fill(mem, ROOM, 6);
+	part_ends[0] = -EAGAIN;
+	part_ends[2] = -EIO;
+	assert_int_equal(move(&io, mem), 3 * BLOCK);
+	wrote(0, 3 * BLOCK, mem);
+	check_file();
+	assert_true(io.sync_failed);
+	assert_int_equal(g.lost, 1);
 }
 
 /* ---- beside others ---- */
@@ -814,6 +839,7 @@ int main(int argc, char **argv)
 		direct_test(rounded_reads_are_one_operation),
 		direct_test(memory_in_pieces),
 		direct_test(longer_than_the_device_takes),
+		direct_test(a_loss_behind_the_end),
 		direct_test(errors_as_they_are),
 		direct_test(a_worker_goes_on),
 		direct_test(nowait_unknown),
