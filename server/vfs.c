@@ -9,7 +9,8 @@
  *            whatever its name is by now.
  * Memory:    none; descriptors are the caller's.
  * Threads:   workers: everything here may block.
- * Errors:    -errno as the system said it, turned into a status in one place (nfs3_conv.c).
+ * Errors:    -errno as the system said it, turned into a status in one place (nfs3_conv.c). A shortage
+ *            that is met after something was changed is EIO: vfs_after().
  * See:       vfs_name.c for what makes and removes names.
  */
 #include "vfs.h"
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "commit.h"
+#include "nfs_errno.h"
 #include "vfs_int.h"
 
 /** vfs_proc_path - a path that leads to what @fd has open; Return: @buf */
@@ -190,6 +192,12 @@ int vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_le
 
 /* ---- durability --------------------------------------------------------------------------- */
 
+/** vfs_after - see vfs_int.h */
+int vfs_after(int err)
+{
+	return nfs3_status(err) == NFS3ERR_JUKEBOX ? -EIO : err;
+}
+
 static int sync_fs_of(const struct fh_obj *o)
 {
 	int err = syncfs(o->exp->root_fd) ? -errno : 0;
@@ -217,11 +225,11 @@ static int sync_fd(const struct export *exp, int fd)
  */
 int vfs_sync_fd(const struct export *exp, int fd)
 {
-	return exp->conf.async ? 0 : sync_fd(exp, fd);
+	return exp->conf.async ? 0 : vfs_after(sync_fd(exp, fd));
 }
 
-/* What cannot be opened without side effects (a device, a pipe) or without rights that we do not have
- * is synced with its file system. */
+/* What cannot be opened without side effects (a device, a pipe), without rights that we do not have or for
+ * want of a descriptor is synced with its file system. */
 static int sync_now(const void *arg)
 {
 	const struct fh_obj *o = arg;
@@ -230,10 +238,8 @@ static int sync_now(const void *arg)
 	if (!S_ISREG(o->stx.stx_mode) && !S_ISDIR(o->stx.stx_mode))
 		return sync_fs_of(o);
 	fd = vfs_reopen(o->fd, O_RDONLY);
-	if (fd == -EACCES)
-		return sync_fs_of(o);
 	if (fd < 0)
-		return fd;
+		return sync_fs_of(o);
 	err = sync_fd(o->exp, fd);
 	close(fd);
 	return err == -EINVAL ? sync_fs_of(o) : err;
@@ -248,9 +254,10 @@ int vfs_sync(const struct fh_obj *o)
 	if (o->exp->conf.async)
 		return 0;
 	if (!S_ISDIR(o->stx.stx_mode))
-		return sync_now(o);
-	return commit_run(o->exp->commit, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
-			  o->stx.stx_ino, sync_now, o);
+		return vfs_after(sync_now(o));
+	return vfs_after(commit_run(o->exp->commit,
+				    makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
+				    o->stx.stx_ino, sync_now, o));
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */

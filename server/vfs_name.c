@@ -103,7 +103,7 @@ static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		err = m->fd >= 0 ? vfs_sync_fd(dir->exp, m->fd) : vfs_sync(&m->obj);
 	if (!err)
 		err = vfs_sync(dir);
-	return err ? err : vfs_stat(m->obj.fd, &m->obj.stx);
+	return err ? err : vfs_after(vfs_stat(m->obj.fd, &m->obj.stx));
 }
 
 static int made(int err, struct vfs_made *m, struct vfs_made *ret)
@@ -268,7 +268,7 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 		m.fd = -1;
 		return err;
 	}
-	err = find_made(s, dir, name, &m);
+	err = vfs_after(find_made(s, dir, name, &m));
 	if (!err && how == VFS_EXCLUSIVE) {
 		none.set = VFS_SET_ATIME | VFS_SET_MTIME;
 		none.atime = t.atime;
@@ -298,7 +298,7 @@ int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		err = -errno;
 	creds_resume();
 	if (!err)
-		err = fh_lookup(s, dir, name, &m.obj);
+		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
 	if (err)
 		return made(err, &m, ret);
 	rest.set &= ~(unsigned)VFS_SET_SIZE;
@@ -323,7 +323,7 @@ int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, co
 		err = -errno;
 	creds_resume();
 	if (!err)
-		err = fh_lookup(s, dir, name, &m.obj);
+		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
 	if (err)
 		return made(err, &m, ret);
 	rest.set &= ~(unsigned)(VFS_SET_MODE | VFS_SET_SIZE);
@@ -347,7 +347,7 @@ int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint
 		err = -errno;
 	creds_resume();
 	if (!err)
-		err = fh_lookup(s, dir, name, &m.obj);
+		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
 	if (err)
 		return made(err, &m, ret);
 	rest.set &= ~(unsigned)VFS_SET_SIZE;

@@ -4,8 +4,8 @@
  * test_vfs.c - what NFS does to files, in terms of files: kinds of create, attributes, names, rights
  *
  * As root the callers are other users, and the kernel decides about them; as anybody else all is done
- * as oneself, and what needs two users is skipped. The program is linked with --wrap=fsync, to see
- * what is synced.
+ * as oneself, and what needs two users is skipped. The program is linked with --wrap=fsync and
+ * --wrap=syncfs, to see what is synced.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,10 +74,13 @@ static int teardown(void **state)
 }
 
 static uint64_t synced[16]; /* inodes */
-static unsigned nsynced;
+static unsigned nsynced, nsynced_fs;
+static int fsync_says;
 
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
+int __real_syncfs(int fd);
+int __wrap_syncfs(int fd);
 
 int __wrap_fsync(int fd)
 {
@@ -84,7 +88,14 @@ int __wrap_fsync(int fd)
 
 	if (nsynced < 16 && !fstat(fd, &st))
 		synced[nsynced++] = st.st_ino;
-	return __real_fsync(fd);
+	errno = fsync_says;
+	return fsync_says ? -1 : __real_fsync(fd);
+}
+
+int __wrap_syncfs(int fd)
+{
+	nsynced_fs++;
+	return __real_syncfs(fd);
 }
 
 static bool was_synced(uint64_t ino)
@@ -478,6 +489,78 @@ static void rights_of_others(void **state)
 	fh_close(&o);
 }
 
+static int mkdir_there(struct ctx *c, const char *name)
+{
+	struct vfs_sattr none = { 0 };
+	struct vfs_made m;
+	int err = vfs_mkdir(c->s, &c->root, name, &none, &c->me, &m);
+
+	if (!err)
+		vfs_made_close(&m);
+	return err;
+}
+
+/* @n and no more descriptors can be had, 0 or 1; Return: the limit that was */
+static struct rlimit leave_descriptors(unsigned n)
+{
+	struct rlimit old, few;
+	int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = (struct rlimit){ (rlim_t)next + n, old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	return old;
+}
+
+/* NFS3ERR_JUKEBOX says that nothing happened, and has the call done again: not of what did happen */
+static void short_of_descriptors(void **state)
+{
+	struct ctx *c = *state;
+	struct vfs_gone gone;
+	struct rlimit old;
+	int made, again, created, removed;
+
+	tmp_dir_write(&c->dir, "f", "x");
+	nsynced_fs = 0;
+	old = leave_descriptors(0);
+	made = mkdir_there(c, "d");
+	again = mkdir_there(c, "d");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	old = leave_descriptors(1);
+	created = create(c, "new", VFS_GUARDED, NULL, NULL, &c->me, NULL);
+	removed = vfs_remove(c->s, &c->root, "f", false, &c->me, &gone);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(made, -EIO);
+	assert_int_equal(again, -EEXIST);
+	assert_int_equal(created, -EIO);
+	/* with no descriptor left to sync the directory by */
+	assert_int_equal(removed, 0);
+	assert_int_equal(nsynced_fs, 1);
+	assert_int_equal(access(tmp_dir_path(&c->dir, "f"), F_OK), -1);
+}
+
+/* and neither where it is a sync that finds no memory */
+static void short_of_memory(void **state)
+{
+	struct vfs_sattr mode = { .set = VFS_SET_MODE, .mode = 0600 };
+	struct ctx *c = *state;
+	struct vfs_gone gone;
+	struct fh_obj o;
+
+	tmp_dir_write(&c->dir, "f", "x");
+	o = find(c, "f");
+	fsync_says = ENOMEM;
+	assert_int_equal(mkdir_there(c, "d"), -EIO);
+	assert_int_equal(create(c, "x", VFS_EXCLUSIVE, NULL, verf_a, &c->me, NULL), -EIO);
+	assert_int_equal(vfs_setattr(&o, &mode, &c->me), -EIO);
+	assert_int_equal(vfs_link(c->s, &o, &c->root, "g", &c->me), -EIO);
+	assert_int_equal(vfs_remove(c->s, &c->root, "f", false, &c->me, &gone), -EIO);
+	fsync_says = 0;
+	fh_close(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +577,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(linked, setup, teardown),
 		cmocka_unit_test_setup_teardown(owner_override, setup, teardown),
 		cmocka_unit_test_setup_teardown(rights_of_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(short_of_descriptors, setup, teardown),
+		cmocka_unit_test_setup_teardown(short_of_memory, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
