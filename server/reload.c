@@ -22,6 +22,8 @@
 
 #include "base/log.h"
 
+#define OTHERS_BYTES 400 /* the names of all options */
+
 struct reload {
 	pthread_mutex_t lock; /* over the rest */
 	struct conf *conf;    /* in force */
@@ -70,7 +72,7 @@ static bool same_listen(const struct conf *a, const struct conf *b)
 }
 
 /* Which options would take a restart? Return: their names, or "" */
-static const char *name_others(const struct conf *a, const struct conf *b, char *buf, size_t cap)
+static const char *name_others(const struct conf *a, const struct conf *b, char buf[OTHERS_BYTES])
 {
 	const struct {
 		const char *name;
@@ -86,6 +88,11 @@ static const char *name_others(const struct conf *a, const struct conf *b, char 
 		{ "modes", a->modes == b->modes },
 		{ "drc-entries", a->drc_entries == b->drc_entries },
 		{ "drc-bytes", a->drc_bytes == b->drc_bytes },
+		{ "pinned-max", a->pinned_max == b->pinned_max },
+		{ "messages-max", a->messages_max == b->messages_max },
+		{ "registration", a->arena == b->arena },
+		{ "max-connections", a->max_connections == b->max_connections },
+		{ "srq", a->srq == b->srq },
 		{ "capture", same_text(a->capture, b->capture) },
 		{ "state-dir", same_text(a->state_dir, b->state_dir) },
 		{ "sign-handles", a->unsigned_handles == b->unsigned_handles },
@@ -98,10 +105,9 @@ static const char *name_others(const struct conf *a, const struct conf *b, char 
 
 	buf[0] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
-		int len = v[i].same ? 0 : snprintf(buf + n, cap - n, "%s%s", n ? ", " : "", v[i].name);
-
-		if (len > 0 && (size_t)len < cap - n)
-			n += (size_t)len;
+		if (!v[i].same)
+			n += (size_t)snprintf(buf + n, OTHERS_BYTES - n, "%s%s", n ? ", " : "",
+					      v[i].name);
 	}
 	return buf;
 }
@@ -133,11 +139,11 @@ static void take(struct conf *now, struct conf *c)
 
 static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes)
 {
-	char why[CONF_WHY_BYTES] = "", others[200];
+	char why[CONF_WHY_BYTES] = "", others[OTHERS_BYTES] = "";
 	int err = -EINVAL;
 
 	if (read_there(r, c, why) == CONF_RUN) {
-		name_others(r->conf, c, others, sizeof(others));
+		name_others(r->conf, c, others);
 		/* these listeners will be there, whatever the file says of them now */
 		memcpy(c->listen, r->conf->listen, sizeof(c->listen));
 		c->nlisten = r->conf->nlisten;
