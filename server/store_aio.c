@@ -66,6 +66,7 @@ struct store_aio {
 	struct store store;
 	io_context_t ctx;
 	struct rpcrdma_watch wake;
+	bool watched; /* from the first request on: a store that never had one may end on any thread */
 	struct rpcrdma_poller poller;
 	unsigned nfree, npending, in_kernel;
 	struct part *free;
@@ -253,10 +254,19 @@ static bool has_room(const struct store_aio *a, const struct store_io *io)
 	return parts_needed(io) <= a->nfree;
 }
 
+/* a reactor that is not told of completions would sleep over them */
+static bool is_watched(struct store_aio *a)
+{
+	if (!a->watched)
+		a->watched = !rpcrdma_engine_watch(a->store.reactor->engine, &a->wake,
+						   EPOLLIN | EPOLLET);
+	return a->watched;
+}
+
 /* there is room, and the file may have told since what it cannot do */
 static void go(struct store_aio *a, struct store_io *io)
 {
-	if (io->file->direct.no_nowait[io->op == STORE_WRITE])
+	if (io->file->direct.no_nowait[io->op == STORE_WRITE] || !is_watched(a))
 		by_worker(io);
 	else
 		launch(a, io);
@@ -389,10 +399,10 @@ static int reap(struct store_aio *a)
 static void aio_free(struct store_aio *a)
 {
 	rpcrdma_engine_del_poller(a->store.reactor->engine, &a->poller);
-	if (a->wake.fd >= 0) {
+	if (a->watched)
 		rpcrdma_engine_unwatch(a->store.reactor->engine, &a->wake);
+	if (a->wake.fd >= 0)
 		close(a->wake.fd);
-	}
 	if (a->ctx)
 		(void)io_destroy(a->ctx);
 	free(a);
@@ -564,8 +574,7 @@ static int aio_create(struct reactor *r, struct export *exp, struct store **ret)
 		log_err("export %s: no asynchronous I/O: fs.aio-max-nr is used up", exp->conf.name);
 	if (!err) {
 		a->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		err = a->wake.fd < 0 ? -errno :
-				       rpcrdma_engine_watch(r->engine, &a->wake, EPOLLIN | EPOLLET);
+		err = a->wake.fd < 0 ? -errno : 0;
 	}
 	if (err) {
 		aio_free(a);

@@ -25,7 +25,7 @@ LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_provider := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_store_sim := -Wl,--wrap=clock_gettime,--wrap=timerfd_settime
-LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv2,--wrap=pwritev2
+LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv2,--wrap=pwritev2,--wrap=rpcrdma_engine_watch
 LDFLAGS_test_vfs := -Wl,--wrap=fsync,--wrap=syncfs
 LDFLAGS_test_server_async := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=pwritev2
 LDFLAGS_test_server_dirs := -Wl,--wrap=getdents64,--wrap=creds_assume

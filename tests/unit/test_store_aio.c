@@ -4,7 +4,8 @@
  * test_store_aio.c - direct reads and writes of every alignment, beside others who use the same file,
  * and what the kernel may say to them
  *
- * Linked with --wrap of io_submit() and io_getevents(), which say what a script wants.
+ * Linked with --wrap of io_submit() and io_getevents(), which say what a script wants, and of
+ * rpcrdma_engine_watch().
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,6 +121,18 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int fl
 ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
 {
 	return is_refused(fd) ? -1 : __real_pwritev2(fd, iov, n, off, flags);
+}
+
+static unsigned watches;
+static bool no_watch;
+
+int __real_rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
+int __wrap_rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
+
+int __wrap_rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events)
+{
+	watches++;
+	return no_watch ? -ENOMEM : __real_rpcrdma_engine_watch(e, w, events);
 }
 
 static void script(long res, unsigned times)
@@ -734,6 +747,35 @@ static void two_stores_one_file(void **state)
 	store_destroy(first);
 }
 
+/* A reload makes stores on a thread of its own, and unmakes them there if not all can be had: the
+ * engine is another's. */
+static void never_used(void **state)
+{
+	struct store *s;
+
+	(void)state;
+	watches = 0;
+	assert_int_equal(store_create(g.ops, &g.reactor, &g.exp, &s), 0);
+	store_destroy(s);
+	assert_int_equal(watches, 0);
+}
+
+static void cannot_be_woken(void **state)
+{
+	uint64_t aio;
+
+	(void)state;
+	open_file();
+	aio = store_rig_counter(&g, store_aio);
+	no_watch = true;
+	assert_int_equal(read_at(0, 2 * BLOCK, mem), 2 * BLOCK);
+	no_watch = false;
+	assert_memory_equal(mem, shadow, 2 * BLOCK);
+	assert_int_equal(store_rig_counter(&g, store_aio), aio);
+	assert_int_equal(read_at(0, 2 * BLOCK, mem), 2 * BLOCK);
+	assert_int_equal(store_rig_counter(&g, store_aio), aio + 1);
+}
+
 static struct store *dying;
 
 static void on_last(struct store_io *io)
@@ -815,7 +857,7 @@ static void memory_has_no_direct(void **state)
 
 #define direct_test(f) cmocka_unit_test_setup_teardown(f, create_direct, destroy)
 
-#define OF_ANY 13 /* tests, the first */
+#define OF_ANY 14 /* tests, the first */
 
 /* With the argument "any": only what must hold in any file system, however rarely it does things
  * without waiting. */
@@ -835,8 +877,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(streams_alone),
 		direct_test(two_stores_one_file),
 		direct_test(destroyed_by_its_last),
+		direct_test(never_used),
 		/* so far OF_ANY */
 		direct_test(rounded_reads_are_one_operation),
+		direct_test(cannot_be_woken),
 		direct_test(memory_in_pieces),
 		direct_test(longer_than_the_device_takes),
 		direct_test(a_loss_behind_the_end),
