@@ -28,7 +28,11 @@ static const char *const options[] = {
 	"rw,async,no_root_squash,overlap=off",
 	"rw,async,no_root_squash,overlap=ordered,grain=16384,streams=3,chunk=65536",
 	"rw,async,no_root_squash,overlap=streams,grain=16384,streams=3,chunk=65536",
-	"rw,async,no_root_squash,overlap=streams,grain=262144,read=direct,write=direct",
+	"rw,async,no_root_squash,overlap=streams,grain=262144"
+#ifdef HAVE_AIO
+	",read=direct,write=direct"
+#endif
+	,
 	NULL,
 };
 
