@@ -6,7 +6,8 @@
  * Operation:  anonymous  the kernel's, 2 MiB-aligned; huge pages if it has some to spare
  *             huge       of the huge pages that somebody set aside (vm.nr_hugepages): either all of
  *                        the extent is, or it is refused
- *             memfd      a file in memory, sealed against shrinking, that a server of this host can map
+ *             memfd      a file in memory, sealed against shrinking, that a server of this host can map;
+ *                        2 MiB-aligned and in huge pages if it is that long and Linux 6.1
  *             dmabuf     what a device exports (a GPU, a disk's memory buffer): no address, only
  *                        offsets, and the CPU keeps away
  *
@@ -26,6 +27,9 @@
 #include "provider.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 #define HUGE_2MIB (21 << 26) /* MAP_HUGE_2MB: whatever the usual size of this machine is */
 
 static void unmap(struct rr_extent *x)
@@ -94,6 +98,54 @@ const struct rr_provider_ops rr_provider_huge_ops = {
 
 /* ---- memfd ---- */
 
+/* Maps all of @fd, where huge pages can be if there is room for one. Return: or MAP_FAILED */
+static void *map_file(int fd, size_t bytes)
+{
+	size_t align = bytes < HUGE_BYTES ? 4096 : HUGE_BYTES, room;
+	uintptr_t start, at, end;
+	void *map;
+
+	if (!add_size(bytes, align, &room))
+		return MAP_FAILED;
+	map = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED)
+		return map;
+	start = (uintptr_t)map;
+	at = round_up_pow2(start, align);
+	end = at + bytes;
+	map = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (map == MAP_FAILED) {
+		munmap((void *)start, room);
+		return map;
+	}
+	if (at > start)
+		munmap((void *)start, at - start);
+	munmap((void *)end, start + room - end);
+	return map;
+}
+
+/* All of it is there, or it is an error: a first touch that finds no memory would be a SIGBUS. */
+static int touch(void *mem, size_t bytes)
+{
+	if (!madvise(mem, bytes, MADV_POPULATE_WRITE) || errno == EINVAL) /* before Linux 5.14 */
+		return 0;
+	return -ENOMEM;
+}
+
+/* Huge pages, whatever is set for shared memory in general: a disk that reads into single pages needs as many
+ * descriptors, and splits what has more than it can take. They are a wish. The first page of each is there
+ * before: nothing is made of a hole, and of what is there all would be copied. */
+static void make_huge(void *mem, size_t bytes)
+{
+	size_t huge = bytes / HUGE_BYTES * HUGE_BYTES;
+
+	for (size_t at = 0; at < huge; at += HUGE_BYTES)
+		if (touch((char *)mem + at, 4096))
+			return;
+	if (huge)
+		(void)madvise(mem, huge, MADV_COLLAPSE);
+}
+
 static int memfd_get(const struct rr_source *src, size_t bytes, struct rr_extent *ret)
 {
 	int fd = memfd_create("rpcrdma-mem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -105,9 +157,14 @@ static int memfd_get(const struct rr_source *src, size_t bytes, struct rr_extent
 	if (bytes > INT64_MAX || ftruncate(fd, (off_t)bytes) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		goto out_close;
-	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	map = map_file(fd, bytes);
 	if (map == MAP_FAILED)
 		goto out_close;
+	make_huge(map, bytes);
+	if (touch(map, bytes)) {
+		munmap(map, bytes);
+		goto out_close;
+	}
 	*ret = (struct rr_extent){ .mem = map, .bytes = bytes, .fd = fd, .map = map,
 				   .map_bytes = bytes };
 	return 0;

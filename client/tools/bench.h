@@ -39,6 +39,8 @@ struct bench_job {
 
 	struct leat *m;
 	struct leat_file *file;
+	void *mem;                          /* of all slots, stride bytes each; NULL: each has its own */
+	size_t stride;
 	struct bench_slot *slots;
 	uint64_t next_off, random, deadline_ns, serial;
 	unsigned busy;

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "bench.h"
 
@@ -196,6 +197,17 @@ const struct bench_kind bench_kinds[] = {
 };
 const size_t bench_kinds_count = ARRAY_SIZE(bench_kinds);
 
+/* In one piece, so that it lies in huge pages whatever the size of a block. */
+static int alloc_mem(struct bench_job *job)
+{
+	size_t bytes;
+
+	job->stride = (job->plan->block + 4095) & ~(size_t)4095;
+	if (!mul_size(job->plan->qd, job->stride, &bytes))
+		return -ENOMEM;
+	return leat_buf_alloc(job->m, bytes, &job->mem);
+}
+
 static int alloc_slots(struct bench_job *job)
 {
 	const struct bench_plan *plan = job->plan;
@@ -204,6 +216,8 @@ static int alloc_slots(struct bench_job *job)
 	job->slots = calloc(plan->qd, sizeof(*job->slots));
 	if (!job->slots)
 		return -ENOMEM;
+	if (plan->kind->data && !plan->malloc_buf)
+		rc = alloc_mem(job);
 	for (unsigned i = 0; i < plan->qd && !rc; i++) {
 		struct bench_slot *s = &job->slots[i];
 
@@ -214,7 +228,7 @@ static int alloc_slots(struct bench_job *job)
 		if (plan->malloc_buf)
 			rc = -posix_memalign(&s->buf, 64, plan->block);
 		else
-			rc = leat_buf_alloc(job->m, plan->block, &s->buf);
+			s->buf = (char *)job->mem + i * job->stride;
 		if (!rc && plan->kind->writes) {
 			uint64_t *word = s->buf;
 
@@ -229,12 +243,9 @@ static void free_slots(struct bench_job *job)
 {
 	if (!job->slots)
 		return;
-	for (unsigned i = 0; i < job->plan->qd; i++) {
-		if (job->plan->malloc_buf)
-			free(job->slots[i].buf);
-		else
-			leat_buf_free(job->m, job->slots[i].buf);
-	}
+	for (unsigned i = 0; job->plan->malloc_buf && i < job->plan->qd; i++)
+		free(job->slots[i].buf);
+	leat_buf_free(job->m, job->mem);
 	free(job->slots);
 }
 

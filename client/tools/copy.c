@@ -38,6 +38,7 @@ struct copier {
 	struct leat *from_m, *to_m, *buf_m; /* buf_m: where the buffers come from; NULL: malloc */
 	struct progress *progress;
 	size_t block;
+	void *mem;                          /* of all slots: in one piece, for the sake of huge pages */
 	struct slot slots[SLOTS];
 
 	/* of the copy that runs */
@@ -71,7 +72,8 @@ int copier_create(struct leat *from, struct leat *to, struct progress *progress,
 		  struct copier **ret)
 {
 	struct copier *c = calloc(1, sizeof(*c));
-	int rc = 0;
+	size_t stride;
+	int rc;
 
 	if (!c)
 		return -ENOMEM;
@@ -80,16 +82,18 @@ int copier_create(struct leat *from, struct leat *to, struct progress *progress,
 	c->buf_m = from ? from : to;
 	c->progress = progress;
 	c->block = block_size(from, to);
-	for (unsigned i = 0; i < SLOTS && !rc; i++) {
-		c->slots[i].c = c;
-		if (c->buf_m)
-			rc = leat_buf_alloc(c->buf_m, c->block, &c->slots[i].buf);
-		else
-			rc = -posix_memalign(&c->slots[i].buf, 4096, c->block);
-	}
+	stride = (c->block + 4095) & ~(size_t)4095;
+	if (c->buf_m)
+		rc = leat_buf_alloc(c->buf_m, SLOTS * stride, &c->mem);
+	else
+		rc = -posix_memalign(&c->mem, 4096, SLOTS * stride);
 	if (rc) {
-		copier_destroy(c);
+		free(c);
 		return rc;
+	}
+	for (unsigned i = 0; i < SLOTS; i++) {
+		c->slots[i].c = c;
+		c->slots[i].buf = (char *)c->mem + i * stride;
 	}
 	*ret = c;
 	return 0;
@@ -100,12 +104,10 @@ void copier_destroy(struct copier *c)
 	/* busy after copier_run(): the mount is beyond use, and may still write to our memory */
 	if (!c || c->busy)
 		return;
-	for (unsigned i = 0; i < SLOTS; i++) {
-		if (c->buf_m)
-			leat_buf_free(c->buf_m, c->slots[i].buf);
-		else
-			free(c->slots[i].buf);
-	}
+	if (c->buf_m)
+		leat_buf_free(c->buf_m, c->mem);
+	else
+		free(c->mem);
 	free(c);
 }
 

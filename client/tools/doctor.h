@@ -88,8 +88,8 @@ unsigned doctor_roce_mtu(unsigned netdev_mtu);
 void doctor_judge_memlock(uint64_t limit, bool privileged, bool has_device, struct doctor_finding *f);
 /* @scope: kernel.yama.ptrace_scope, -1 without Yama. @privileged: CAP_SYS_PTRACE */
 void doctor_judge_ptrace(int scope, bool privileged, struct doctor_finding *f);
-/* @got_kib: what a trial of @asked_kib came to */
-void doctor_judge_huge(const char *anon, const char *shmem, uint64_t got_kib, uint64_t asked_kib,
+/* @pool_kib, @buf_kib: what trials of @asked_kib each came to */
+void doctor_judge_huge(const char *anon, uint64_t pool_kib, uint64_t buf_kib, uint64_t asked_kib,
 		       struct doctor_finding *f);
 void doctor_judge_files(uint64_t soft, uint64_t hard, struct doctor_finding *f);
 void doctor_judge_aio(uint64_t used, uint64_t max, struct doctor_finding *f);

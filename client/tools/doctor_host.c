@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "rpcrdma.h"
 
 #define TRIAL_BYTES ((size_t)4 << 20)
 #define HUGE_BYTES ((size_t)2 << 20)
@@ -81,38 +82,62 @@ static void say_ptrace(const char *status)
 	doctor_say("ptrace", &f);
 }
 
-/* As the pool does it: how much of the trial lies in huge pages? */
-static uint64_t huge_kib(void)
+/* How much of what is mapped at @mem lies in huge pages, as @field of smaps has it? */
+static uint64_t huge_kib(const void *mem, const char *field)
 {
 	char *smaps = malloc(SMAPS_BYTES_MAX);
+	uint64_t kib = 0;
+
+	if (!smaps || doctor_read("/proc/self/smaps", smaps, SMAPS_BYTES_MAX) ||
+	    !doctor_smaps_kib(smaps, (uintptr_t)mem, field, &kib))
+		kib = 0;
+	free(smaps);
+	return kib;
+}
+
+/* Memory as the pool has it. */
+static uint64_t pool_kib(void)
+{
 	void *map = mmap(NULL, TRIAL_BYTES + HUGE_BYTES, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t kib = 0;
-	uintptr_t at;
+	uint64_t kib;
+	void *mem;
 
-	if (map != MAP_FAILED) {
-		at = ((uintptr_t)map + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
-		(void)madvise((void *)at, TRIAL_BYTES, MADV_HUGEPAGE); /* whether it did is the question */
-		memset((void *)at, 1, TRIAL_BYTES);
-		if (!smaps || doctor_read("/proc/self/smaps", smaps, SMAPS_BYTES_MAX) ||
-		    !doctor_smaps_kib(smaps, at, "AnonHugePages", &kib))
-			kib = 0;
-		munmap(map, TRIAL_BYTES + HUGE_BYTES);
+	if (map == MAP_FAILED)
+		return 0;
+	mem = (void *)(((uintptr_t)map + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
+	(void)madvise(mem, TRIAL_BYTES, MADV_HUGEPAGE); /* whether it did is the question */
+	memset(mem, 1, TRIAL_BYTES);
+	kib = huge_kib(mem, "AnonHugePages");
+	munmap(map, TRIAL_BYTES + HUGE_BYTES);
+	return kib;
+}
+
+/* Memory of leat_buf_alloc(), which is rpcrdma_mem_alloc(). */
+static uint64_t buf_kib(void)
+{
+	struct rpcrdma_domain *domain;
+	uint64_t kib = 0;
+	void *mem;
+
+	if (rpcrdma_domain_create(NULL, &domain))
+		return 0;
+	if (!rpcrdma_mem_alloc(domain, TRIAL_BYTES, &mem)) {
+		kib = huge_kib(mem, "ShmemPmdMapped");
+		rpcrdma_mem_free(domain, mem);
 	}
-	free(smaps);
+	rpcrdma_domain_destroy(domain);
 	return kib;
 }
 
 static void say_huge(void)
 {
-	char text[128], anon[32] = "", shmem[32] = "";
+	char text[128], anon[32] = "";
 	struct doctor_finding f;
 
 	if (!doctor_read(THP "enabled", text, sizeof(text)))
 		doctor_choice(text, anon, sizeof(anon));
-	if (!doctor_read(THP "shmem_enabled", text, sizeof(text)))
-		doctor_choice(text, shmem, sizeof(shmem));
-	doctor_judge_huge(anon, shmem, huge_kib(), TRIAL_BYTES >> 10, &f);
+	doctor_judge_huge(anon, pool_kib(), buf_kib(), TRIAL_BYTES >> 10, &f);
 	doctor_say("hugepages", &f);
 }
 

@@ -174,20 +174,24 @@ void doctor_judge_ptrace(int scope, bool privileged, struct doctor_finding *f)
 			    "process_vm_readv; of another user, through copies", yama);
 }
 
-void doctor_judge_huge(const char *anon, const char *shmem, uint64_t got_kib, uint64_t asked_kib,
+void doctor_judge_huge(const char *anon, uint64_t pool_kib, uint64_t buf_kib, uint64_t asked_kib,
 		       struct doctor_finding *f)
 {
-	bool small_shmem = !strcmp(shmem, "never") || !strcmp(shmem, "deny");
+	unsigned long long asked = asked_kib;
 
-	if (got_kib < asked_kib)
+	if (pool_kib < asked_kib)
 		doctor_find(f, DOCTOR_SLOWER, "transparent huge pages: %s; of %llu KiB on trial %llu "
 			    "are huge: the pool is of small pages; echo madvise "
 			    ">/sys/kernel/mm/transparent_hugepage/enabled", *anon ? anon : "not known",
-			    (unsigned long long)asked_kib, (unsigned long long)got_kib);
+			    asked, (unsigned long long)pool_kib);
+	else if (buf_kib < asked_kib)
+		doctor_find(f, DOCTOR_SLOWER, "transparent huge pages: %s; a trial of %llu KiB is huge, but "
+			    "of as much of leat_buf_alloc() only %llu: disks read into single pages of it "
+			    "(Linux before 6.1, or no room for huge pages)", anon, asked,
+			    (unsigned long long)buf_kib);
 	else
-		doctor_find(f, DOCTOR_OK, "transparent huge pages: %s; a trial of %llu KiB is huge%s; "
-			    "nr_hugepages is not needed", anon, (unsigned long long)asked_kib,
-			    small_shmem ? ", memory of leat_buf_alloc() is not (shmem_enabled)" : "");
+		doctor_find(f, DOCTOR_OK, "transparent huge pages: %s; a trial of %llu KiB is huge, of "
+			    "leat_buf_alloc() too; nr_hugepages is not needed", anon, asked);
 }
 
 void doctor_judge_files(uint64_t soft, uint64_t hard, struct doctor_finding *f)

@@ -86,6 +86,62 @@ static void what_the_cpu_may_touch(void **state)
 	}
 }
 
+/* KiB of the mapping at @mem that smaps says are mapped as huge pages of shared memory. */
+static unsigned long huge_kib(const void *mem)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "r");
+	unsigned long start, end, kib = 0;
+	bool here = false;
+	char line[256];
+
+	assert_non_null(smaps);
+	while (fgets(line, sizeof(line), smaps)) {
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			here = start <= (uintptr_t)mem && (uintptr_t)mem < end;
+		else if (here)
+			(void)sscanf(line, "ShmemPmdMapped: %lu kB", &kib);
+	}
+	fclose(smaps);
+	return kib;
+}
+
+/* Has this kernel huge pages for a file in memory? Asked of one of our own. */
+static bool has_huge(void)
+{
+	int f = memfd_create("trial", MFD_CLOEXEC);
+	uint8_t *map = mmap(NULL, 4 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *at;
+	bool has;
+
+	assert_true(f >= 0 && map != MAP_FAILED);
+	at = (uint8_t *)(((uintptr_t)map + 2 * MIB - 1) & ~(uintptr_t)(2 * MIB - 1));
+	assert_int_equal(ftruncate(f, 2 * MIB), 0);
+	assert_ptr_equal(mmap(at, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, f, 0), at);
+	*at = 1;
+	has = !madvise(at, 2 * MIB, 25 /* MADV_COLLAPSE */);
+	munmap(map, 4 * MIB);
+	close(f);
+	return has;
+}
+
+static void shared_memory_is_huge(void **state)
+{
+	const size_t bytes = 4 * MIB + 4096;
+	struct rr_extent x;
+
+	(void)state;
+	if (!has_huge()) {
+		print_message("SKIP: no huge pages of shared memory here (MADV_COLLAPSE)\n");
+		skip();
+	}
+	assert_int_equal(rr_provider_get(&rr_provider_memfd_ops, NULL, bytes, &x), 0);
+	assert_int_equal((uintptr_t)x.mem % (2 * MIB), 0);
+	assert_int_equal(huge_kib(x.mem), 4096);
+	for (size_t i = 0; i < bytes; i++) /* and it is as empty as any */
+		assert_int_equal(((uint8_t *)x.mem)[i], 0);
+	((uint8_t *)x.mem)[bytes - 1] = 1;
+	rr_provider_put(&x);
+}
+
 static void what_there_is_not(void **state)
 {
 	struct rr_source src = { .fd = -1, .bytes = MIB };
@@ -246,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_cpu_may_touch),
+		cmocka_unit_test(shared_memory_is_huge),
 		cmocka_unit_test(what_there_is_not),
 		cmocka_unit_test_setup_teardown(far_buffers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(refused, set_up, tear_down),
