@@ -68,6 +68,12 @@ static bool offer_placed(const struct rr_rreq *rr, uint32_t position, uint32_t b
 	return true;
 }
 
+/* Does a reply with @n segments more than the plan knows of, and @inline_len bytes behind them, fit? */
+static bool fits(const struct rr_plan_reply *plan, unsigned n, size_t inline_len)
+{
+	return plan->hdr_bytes + n * (size_t)RR_READ_SEG_BYTES + inline_len <= plan->send_max;
+}
+
 /* What the service has in memory of its own is copied to where it can be read. */
 static int offer_copy(struct rr_rreq *rr, uint32_t position, const struct rpcrdma_payload *payload,
 		      struct offer *o)
@@ -75,8 +81,6 @@ static int offer_copy(struct rr_rreq *rr, uint32_t position, const struct rpcrdm
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	int rc;
 
-	if (rr->reply_buf) /* the head is in it */
-		return -EMSGSIZE;
 	rc = rr_conn_buf_get(&c->base, RR_ZONE_ANSWERS, payload->length, &rr->reply_buf);
 	if (rc)
 		return rc;
@@ -104,25 +108,27 @@ int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan, const s
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	bool in_buf = rr->reply_buf != NULL;
 	struct offer o = { .n = 0 };
-	size_t room;
 	int rc = 0;
 
 	if (!(c->mode->modes & RPCRDMA_READ_READ) || !plan->payload_bytes || plan->has_write_chunk ||
 	    plan->form == RR_REPLY_INLINE)
 		return 1;
-	if (s->payload.iovcnt)
+	if (s->payload.iovcnt) {
+		/* no buffer is taken but for good: another way would find one of the wrong size */
+		if (in_buf || !fits(plan, 1, len))
+			return 1;
 		rc = offer_copy(rr, (uint32_t)s->payload_pos, &s->payload, &o);
-	else if (!offer_placed(rr, (uint32_t)s->payload_pos, plan->payload_bytes, &o))
+	} else if (!offer_placed(rr, (uint32_t)s->payload_pos, plan->payload_bytes, &o)) {
 		return 1;
+	}
 	if (rc)
 		return rc == -ENOBUFS ? rc : 1;
-	room = o.n * (size_t)RR_READ_SEG_BYTES;
-	if (plan->hdr_bytes + room + (in_buf ? 0 : len) > c->send_inline)
+	if (!fits(plan, o.n, in_buf ? 0 : len))
 		return 1;
 	if (in_buf && rr_srv_write_reply(rr, msg, len))
 		return 1;
 	if (!in_buf)
-		memmove(msg + room, msg, len);
+		memmove(msg + o.n * (size_t)RR_READ_SEG_BYTES, msg, len);
 	rr_count(c->base.engine, bytes_out, plan->payload_bytes);
 	rr_count(c->base.engine, offers, 1);
 	keep(c->mode, rr);

@@ -243,6 +243,37 @@ static void never_done(void **state)
 	assert_int_equal(stats().mode_cuts, 0);
 }
 
+/* With a Reply chunk of many segments there is no room for a Read list in the reply: its payload goes by
+ * the Reply chunk, and leaves alone what lies behind its buffer. */
+static void no_room_for_an_offer(void **state)
+{
+	static const struct rr_priv small = { .present = true, .send_bytes = 4096, .recv_bytes = 1024 };
+	static uint8_t data[4090]; /* with the rest of the reply it is more than a page */
+	struct rr_segment behind;
+	struct region *r;
+
+	(void)state;
+	connect_as(&small, RPCRDMA_READ_READ);
+	(void)ask_for(sizeof(data), WIRE_IOV);
+	behind = ask_for(sizeof(data), WIRE_IOV);
+	done(0x1234); /* the first of them */
+	r = offer(59 * 100, WRITABLE);
+	get_args(sizeof(data), WIRE_IOV);
+	for (unsigned i = 0; i < 59; i++)
+		add_reply_seg(seg(r, i * 100, 100));
+	say();
+	listen_for();
+	assert_int_equal(heard.proc, RR_NOMSG);
+	assert_int_equal(heard.nreads, 0);
+	assert_pattern(r->mem + 32, 0, sizeof(data));
+	assert_int_equal(raw_rdma(&peer, RR_WR_READ, data, sizeof(data), behind.offset, behind.handle, 0),
+			 RR_WC_OK);
+	assert_pattern(data, 0, sizeof(data));
+	done(0x1234);
+	still_serves();
+	assert_int_equal(stats().mode_cuts, 0);
+}
+
 /* What is on offer is the one connection's, to read; nothing else can be done with its key. */
 static void out_of_reach(void **state)
 {
@@ -304,6 +335,7 @@ int main(void)
 		modes_test(done_for_a_reply_without),
 		modes_test(memory_comes_back),
 		modes_test(never_done),
+		modes_test(no_room_for_an_offer),
 		modes_test(out_of_reach),
 		modes_test(read_beyond),
 		modes_test(gone_with_offers),

@@ -30,12 +30,12 @@ static inline int set_up_modes(void **state)
 	return 0;
 }
 
-/* A peer that asks for @modes, and has them. */
-static inline void connect_with(unsigned modes)
+/* A peer that says @priv, asks for @modes, and has them. */
+static inline void connect_as(const struct rr_priv *priv, unsigned modes)
 {
 	const struct rr_suffix want = { .modes = modes, .slot_bytes = 8192, .slots = 3 };
 	uint8_t suffix[RR_SUFFIX_BYTES];
-	const struct raw_opts o = { .priv = &priv4k, .suffix = suffix, .suffix_len = sizeof(suffix) };
+	const struct raw_opts o = { .priv = priv, .suffix = suffix, .suffix_len = sizeof(suffix) };
 
 	rr_suffix_encode(&want, suffix);
 	close_peer();
@@ -43,6 +43,11 @@ static inline void connect_with(unsigned modes)
 	assert_true(rr_suffix_decode(peer.server_raw, peer.server_raw_len, &given));
 	assert_int_equal(given.modes, modes);
 	assert_int_equal(given.status, RR_SUFFIX_OK);
+}
+
+static inline void connect_with(unsigned modes)
+{
+	connect_as(&priv4k, modes);
 }
 
 /* It is gone; the counters say why. */
