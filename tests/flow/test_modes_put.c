@@ -67,6 +67,22 @@ static void fast_and_right(void **state)
 	still_serves();
 }
 
+/* The key in such a call's Read chunk is the responder's own: it is not sent back to be invalidated. */
+static void own_keys_are_not_sent_back(void **state)
+{
+	static const struct rr_priv inv = { .present = true, .remote_inv = true, .send_bytes = 4096,
+					    .recv_bytes = 4096 };
+	struct rr_segment s;
+	uint32_t key;
+
+	(void)state;
+	connect_as(&inv, RPCRDMA_FAST_WRITE);
+	s = fast_put(0, 5001);
+	assert_int_equal(fast(&s, 0, 5001, 0), RR_WC_OK);
+	expect_put(5001);
+	assert_false(raw_last_inv(&peer, &key));
+}
+
 /* Everything that the words can say wrong, one at a time. */
 static void fast_and_wrong(void **state)
 {
@@ -365,6 +381,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		modes_test(fast_and_right),
+		modes_test(own_keys_are_not_sent_back),
 		modes_test(fast_and_wrong),
 		modes_test(fast_without_its_chunk),
 		modes_test(fast_but_not_here),
