@@ -47,7 +47,7 @@ int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr
 	m->slot_bytes = (bytes + RR_AREA_PAGE - 1) / RR_AREA_PAGE * RR_AREA_PAGE;
 	m->nslots = slots;
 	size = slots * ((size_t)RR_SLOT_HEAD + m->slot_bytes);
-	rc = rr_area_init(&m->inbox, &m->conn->base, m->pd, size, size, RR_ACCESS_REMOTE_WRITE);
+	rc = rr_mode_area(m, &m->inbox, size, size, RR_ACCESS_REMOTE_WRITE);
 	if (rc)
 		return rc;
 	give->slot_bytes = m->slot_bytes;

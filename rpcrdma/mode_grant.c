@@ -47,8 +47,7 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status);
 /** rr_mode_grant_init - Return: 0, -ENOMEM, what the device said */
 int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give)
 {
-	int rc = rr_area_init(&m->room, &m->conn->base, m->pd, ROOM_BYTES, ROOM_MAX,
-			      RR_ACCESS_REMOTE_WRITE);
+	int rc = rr_mode_area(m, &m->room, ROOM_BYTES, ROOM_MAX, RR_ACCESS_REMOTE_WRITE);
 
 	if (!rc)
 		give->grant_max = ROOM_MAX;

@@ -77,6 +77,18 @@ void rr_mode_is_owed(struct rr_mode *m)
 
 /* ---- made, ended -------------------------------------------------------------------------- */
 
+/** rr_mode_area - see mode_srv.h */
+int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max, unsigned access)
+{
+	struct rpcrdma_domain *d = m->conn->base.engine->domain;
+	size_t before = atomic_fetch_add(&d->mode_bytes, bytes);
+
+	m->bytes += bytes; /* whether it gets them or not: rr_mode_destroy() takes all of it back */
+	if (before + bytes > d->attr.pool_bytes_max)
+		return -ENOMEM;
+	return rr_area_init(a, &m->conn->base, m->pd, bytes, buf_max, access);
+}
+
 static int make_zones(struct rr_mode *m, unsigned recvs)
 {
 	const struct rpcrdma_svc_attr *a = &m->conn->base.svc->attr;
@@ -93,23 +105,11 @@ static int make_zones(struct rr_mode *m, unsigned recvs)
 		bool offered = m->modes & RPCRDMA_READ_READ &&
 			       (z == RR_ZONE_DATA || z == RR_ZONE_ANSWERS);
 
-		rc = rr_area_init(&m->zones[z], &m->conn->base, m->pd, bytes[z],
+		rc = rr_mode_area(m, &m->zones[z], bytes[z],
 				  z == RR_ZONE_DATA ? DATA_MAX : bytes[z],
 				  offered ? RR_ACCESS_REMOTE_READ : 0);
-		m->bytes += rc ? 0 : bytes[z];
 	}
 	return rc;
-}
-
-/* As much as the pool may have, once more, for all connections that have a mode. */
-static bool charge(struct rr_mode *m)
-{
-	struct rpcrdma_domain *d = m->conn->base.engine->domain;
-	size_t before;
-
-	m->bytes += m->inbox.bytes + m->room.bytes;
-	before = atomic_fetch_add(&d->mode_bytes, m->bytes);
-	return before + m->bytes <= d->attr.pool_bytes_max;
 }
 
 /** rr_mode_create - see mode_srv.h */
@@ -139,8 +139,6 @@ int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 		rc = rr_mode_fast_init(m, want, give);
 	if (!rc && m->modes & RPCRDMA_HYBRID)
 		rc = rr_mode_grant_init(m, give);
-	if (!charge(m) && !rc)
-		rc = -ENOMEM;
 	if (rc) {
 		rr_mode_destroy(c);
 		*give = (struct rr_suffix){ .status = RR_SUFFIX_NO_MEMORY };

@@ -66,6 +66,12 @@ bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc
  * Return: false: it is not what was given to this peer */
 must_check bool rr_mode_claim(struct rr_rreq *rr);
 
+/** rr_mode_area - rr_area_init(), of what all connections with a mode may have together: once more what the
+ * pool may
+ * Return: likewise; -ENOMEM also when they have it all */
+must_check int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max,
+			    unsigned access);
+
 /** rr_mode_release - @rr is at its end: what it took is free */
 void rr_mode_release(struct rr_rreq *rr);
 
@@ -78,7 +84,7 @@ static inline uint64_t rr_mode_room(const struct rr_mode *m)
 /** rr_mode_dead - nothing more will come from the peer: what it owes is written off */
 void rr_mode_dead(struct rr_rconn *c);
 
-/** rr_mode_is_owed, rr_mode_paid - the peer has until stall_ms from now; it did */
+/** rr_mode_is_owed - the peer has been given something: it has until stall_ms from now */
 void rr_mode_is_owed(struct rr_mode *m);
 
 /** rr_mode_cut - the peer broke a rule */
@@ -108,7 +114,9 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes);
 bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid);
 void rr_mode_grant_release(struct rr_mode *m, struct rr_grant *g);
-/** rr_mode_grant_oldest - since when the oldest that was given waits to be used; 0: there is none */
+/** rr_mode_grant_oldest - since when the oldest that was given waits to be used; 0: there is none
+ *
+ * The first of the list: room, and then a send buffer, is had in the order in which it was asked for. */
 uint64_t rr_mode_grant_oldest(const struct rr_mode *m);
 void rr_mode_grants_end(struct rr_mode *m);
 void rr_mode_grant_fini(struct rr_mode *m);
