@@ -546,7 +546,8 @@ void rr_ep_destroy(struct rr_ep *ep)
 {
 	if (!ep)
 		return;
-	rr_engine_undefer(ep->engine, &ep->drained_msg);
+	if (ep->msg_out) /* else, if it was never connected, the engine may be another thread's */
+		rr_engine_undefer(ep->engine, &ep->drained_msg);
 	rr_qp_destroy(ep->qp);
 	list_for_each_safe(n, &ep->recvs)
 		rr_recv_put(ep->lender, list_entry(n, struct rr_recv_ctx, all));

@@ -55,7 +55,7 @@ int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, si
 void rr_area_fini(struct rr_area *a)
 {
 	assert(!a->nused && !a->waiters);
-	if (a->conn)
+	if (a->msg_out) /* else the engine may be running, on a thread of its own */
 		rr_engine_undefer(a->conn->engine, &a->msg);
 	rr_mr_dereg(a->mr);
 	if (a->mem)

@@ -7,6 +7,7 @@
  * What such a peer does wrong ends its connection, and nothing else: every test ends with another peer,
  * without any mode, being served.
  */
+#include "engine_int.h"
 #include "mode_talk.h"
 
 /* ---- the suffix --------------------------------------------------------------------------- */
@@ -105,6 +106,39 @@ static void greedy_suffix_is_bounded(void **state)
 	assert_int_equal(given.slots, RR_SLOTS_MAX);
 	assert_int_equal(given.slot_bytes, RPCRDMA_FAST_WRITE_MAX);
 	still_serves();
+}
+
+/* There is no memory for a mode: whoever the connection would have been given to has a thread of its own, and
+ * nothing of its is looked at. */
+static void refused_beside_another_engine(void **state)
+{
+	const struct rpcrdma_domain_attr poor = { .pool_bytes_max = 2 << 20 };
+	const struct rr_suffix want = { .modes = RPCRDMA_READ_READ };
+	struct rpcrdma_msg *const poison = (struct rpcrdma_msg *)(uintptr_t)64;
+	uint8_t suffix[RR_SUFFIX_BYTES];
+	const struct raw_opts o = { .priv = &priv4k, .suffix = suffix, .suffix_len = sizeof(suffix) };
+	struct rpcrdma_engine *other;
+
+	(void)state;
+	serve_with(&poor, &all_modes);
+	assert_int_equal(rpcrdma_engine_create(svc.domain, NULL, &other), 0);
+	svc.conn_engine = other;
+	rr_suffix_encode(&want, suffix);
+	other->deferred = poison;
+	connect_peer(&o);
+	assert_ptr_equal(other->deferred, poison);
+	other->deferred = NULL;
+	assert_true(rr_suffix_decode(peer.server_raw, peer.server_raw_len, &given));
+	assert_int_equal(given.status, RR_SUFFIX_NO_MEMORY);
+	peer.server = other;
+	still_serves();
+	raw_close(&peer);
+	for (int idle = 0; idle < 1000; idle++)
+		if (rpcrdma_engine_poll(other))
+			idle = 0;
+	svc.conn_engine = NULL;
+	rpcrdma_engine_destroy(other);
+	connect_peer(&opts4k);
 }
 
 /* ---- read-read ---------------------------------------------------------------------------- */
@@ -329,6 +363,7 @@ int main(void)
 		modes_test(no_suffix_no_difference),
 		modes_test(other_suffixes_are_none),
 		modes_test(greedy_suffix_is_bounded),
+		modes_test(refused_beside_another_engine),
 		modes_test(offered_and_read),
 		modes_test(done_twice),
 		modes_test(done_for_another),
