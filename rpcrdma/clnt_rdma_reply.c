@@ -262,6 +262,8 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 	rcall->verdict = (struct rr_verdict){ .credits = h.credits };
 	if (rc)
 		broken(&rcall->verdict, "malformed transport header");
+	else if (rr_how(rcall) == RR_HOW_WANT)
+		broken(&rcall->verdict, "reply to a call that was not sent");
 	else if (h.proc == RR_ERROR)
 		check_error(&h, &rcall->verdict);
 	else if (l->mode && h.nreads)

@@ -155,7 +155,6 @@ bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
 	}
 	if ((mc->how == RR_HOW_WANT && mc->answered) || (mc->how == RR_HOW_ROOM && *no_reply)) {
 		*no_reply = true;
-		list_del(&mc->link);
 		if (mc->there.length)
 			rr_mode_send_done(rc->conn, rc->call->xid);
 	}
@@ -173,6 +172,8 @@ void rr_mode_detach(struct rr_rcall *rc)
 		rr_ep_put_send(rc->sc);
 		rc->sc = NULL;
 	}
+	if (!mc->busy) /* else a pull's end looks for it in its list */
+		list_del(&mc->link);
 	mc->how = RR_HOW_PLAIN;
 }
 

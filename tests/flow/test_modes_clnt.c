@@ -7,6 +7,7 @@
  * the connection, and the call is sent again over the next.
  */
 #include "clnt_talk.h"
+#include "engine_int.h"
 #include "mode.h"
 
 static uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
@@ -19,10 +20,11 @@ static struct rr_suffix answer_to(unsigned modes)
 				   .offset = 4096, .grant_max = 1 << 20 };
 }
 
-static void open_with(unsigned modes, const struct rr_suffix *s)
+static void open_as(unsigned modes, const struct rr_suffix *s, const char *registration)
 {
 	const struct raw_server_opts so = { .priv = priv, .priv_len = sizeof(priv) };
-	const struct rpcrdma_clnt_attr ca = { .modes = modes, .timeout_ms = 2000 };
+	const struct rpcrdma_clnt_attr ca = { .modes = modes, .timeout_ms = 2000,
+					      .registration = registration };
 	struct rr_mr_attr ma = { .addr = area, .len = sizeof(area), .fd = -1,
 				 .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE };
 
@@ -30,6 +32,11 @@ static void open_with(unsigned modes, const struct rr_suffix *s)
 	rr_suffix_encode(s, priv + RR_PRIV_BYTES);
 	open_both(&so, &ca);
 	assert_int_equal(rr_mr_reg(srv.pd, &ma, &area_mr), 0);
+}
+
+static void open_with(unsigned modes, const struct rr_suffix *s)
+{
+	open_as(modes, s, NULL);
 }
 
 static int close_area(void **state)
@@ -374,6 +381,58 @@ static void room_that_is_wrong(void **state)
 	}
 }
 
+/* A call that has not been sent is answered: while its room is asked for, and while it has room and waits
+ * until others let go of registrations. */
+static void answers_to_what_was_not_sent(void **state)
+{
+	const struct rr_suffix s = answer_to(RPCRDMA_HYBRID);
+
+	(void)state;
+	for (unsigned waits = 0; waits < 2; waits++) {
+		struct talk_call null, first, c;
+		struct rr_hdr first_heard;
+
+		open_as(RPCRDMA_HYBRID, &s, "dynamic");
+		start_null(&null); /* its answer grants more than one call at once */
+		hear();
+		answer_begin(RR_MSG);
+		reply();
+		ended(&null, 0);
+		talk_fini(&null);
+		start_put(&first, 30001);
+		hear_want(30001);
+		grant(heard.xid, at(0, 30001));
+		hear_here();
+		first_heard = heard;
+		start_put(&c, 30001);
+		hear_want(30001);
+		if (waits) {
+			struct rr_local_hooks *hooks = rr_local_hooks(domain->devs[0].fabric);
+
+			hooks->fail_reg = 1;
+			grant(heard.xid, at(40000, 30001));
+			raw_server_settle(&srv);
+			assert_int_equal(hooks->fail_reg, 0);
+		}
+		heard.nreads = 0;
+		answer_put(30001);
+		ended(&c, -EPROTO);
+		assert_non_null(strstr(c.call.why, "not sent"));
+		talk_fini(&c);
+		/* the other one is repeated over the next connection */
+		hear_want(30001);
+		assert_int_equal(heard.xid, first_heard.xid);
+		grant(heard.xid, at(0, 30001));
+		hear_here();
+		answer_put(30001);
+		ended(&first, 0);
+		talk_fini(&first);
+		rr_mr_dereg(area_mr);
+		area_mr = NULL;
+		close_both();
+	}
+}
+
 static void room_for_nobody_goes_back(void **state)
 {
 	const struct rr_suffix s = answer_to(RPCRDMA_HYBRID);
@@ -410,6 +469,7 @@ int main(void)
 		modes_test(a_read_list_without_the_mode),
 		modes_test(room_and_written),
 		modes_test(room_that_is_wrong),
+		modes_test(answers_to_what_was_not_sent),
 		modes_test(room_for_nobody_goes_back),
 	};
 
