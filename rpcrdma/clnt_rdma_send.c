@@ -57,14 +57,29 @@ static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, uns
 	return 0;
 }
 
-/* The caller's memory itself, or ours in its place: where it is in too many pieces, or not worth
- * registering, or there are no registrations to be had, and no call is out that holds some. */
-static int offer_iov(struct rr_link *l, struct rr_offer *o, const struct iovec *iov, int iovcnt,
-		     uint64_t len, unsigned access)
+/* Is another call out, whose end will make room? Not one that waits for the same itself. */
+static bool others_are_out(const struct rr_rcall *rc)
 {
+	list_for_each(node, &rc->conn->calls) {
+		const struct rr_rcall *other = list_entry(node, struct rr_rcall, link);
+
+		if (other != rc && !rr_mode_waits(other))
+			return true;
+	}
+	return false;
+}
+
+/* The caller's memory itself, or ours in its place: where it is in too many pieces, or not worth
+ * registering, or there are no registrations to be had and, if the call @can_wait, no other is out that
+ * holds some. */
+static int offer_iov(struct rr_rcall *rcall, struct rr_offer *o, const struct iovec *iov, int iovcnt,
+		     uint64_t len, unsigned access, bool can_wait)
+{
+	struct rr_link *l = rcall->conn;
 	int rc = rr_reg_get(&l->reg, iov, iovcnt, len, access, o->pieces, &o->n);
 
-	if (rc == -ENOENT || rc == -ENOBUFS || (rc == -ENOMEM && list_is_empty(&l->calls))) {
+	if (rc == -ENOENT || rc == -ENOBUFS ||
+	    (rc == -ENOMEM && !(can_wait && others_are_out(rcall)))) {
 		rc = -EFAULT;
 		if (rr_reg_is_there(iov, iovcnt, len, access & RR_ACCESS_REMOTE_WRITE))
 			rc = offer_bounce(l, o, len, access);
@@ -458,7 +473,7 @@ static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_
 	rc->has_write = p->write_chunk;
 	rc->has_reply = p->reply_chunk;
 	if (p->write_chunk) {
-		err = offer_iov(l, &rc->sink, user->sink, user->sinkcnt, p->result_max, access);
+		err = offer_iov(rc, &rc->sink, user->sink, user->sinkcnt, p->result_max, access, true);
 		if (err)
 			return err;
 		put_write_chunk(&rc->sink, &rc->write_chunk);
@@ -482,8 +497,8 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 	if (rr_how(rc) == RR_HOW_SLOT) {
 		gather(l->clnt, &s->payload, rr_mode_slot_mem(rc));
 	} else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ) {
-		err = offer_iov(l, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
-				RR_ACCESS_REMOTE_READ);
+		err = offer_iov(rc, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
+				RR_ACCESS_REMOTE_READ, true);
 		if (err)
 			return err;
 		if (rc->args.bounce)
@@ -570,9 +585,9 @@ static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 }
 
 /* Short of something that other calls hold? Then it is a matter of waiting. */
-static int shortage(const struct rr_link *l, int err)
+static int shortage(const struct rr_rcall *rc, int err)
 {
-	return err == -ENOMEM && !list_is_empty(&l->calls) ? -ENOBUFS : err;
+	return err == -ENOMEM && others_are_out(rc) ? -ENOBUFS : err;
 }
 
 /* All that a call offers, and its Send; Return: as rr_rcall_send() */
@@ -586,7 +601,7 @@ static int prepare(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_
 	if (!err)
 		err = build(l, rc, p, s, rc->sc->buf, ret_len);
 	if (err)
-		return shortage(l, err);
+		return shortage(rc, err);
 	if (p->form == RR_CALL_INLINE)
 		rr_count(l->engine, inline_msgs, 1);
 	rr_count(l->engine, bytes_out, p->arg_bytes);
@@ -617,8 +632,8 @@ int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes)
 {
 	const struct rpcrdma_call *user = rc->call->user;
 
-	return offer_iov(rc->conn, &rc->sink, user->sink, user->sinkcnt, bytes,
-			 RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE);
+	return offer_iov(rc, &rc->sink, user->sink, user->sinkcnt, bytes,
+			 RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE, false);
 }
 
 /** rr_rcall_send - rr_clnt_ops.send

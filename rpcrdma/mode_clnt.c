@@ -78,6 +78,14 @@ static int refuse(struct rr_link *l, const struct rr_suffix *s)
 	return -ENOPROTOOPT;
 }
 
+static void on_wake(struct rpcrdma_msg *msg)
+{
+	struct rr_mode_clnt *m = container_of(msg, struct rr_mode_clnt, wake);
+
+	m->wake_out = false;
+	rr_mode_go_on(m);
+}
+
 /** rr_mode_agree - see mode_clnt.h */
 int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
 {
@@ -100,6 +108,7 @@ int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
 	m->given = s;
 	list_init(&m->pulls);
 	list_init(&m->resumes);
+	m->wake.fn = on_wake;
 	l->mode = m;
 	if (s.modes & RPCRDMA_FAST_WRITE)
 		rc = make_slots(m);
@@ -115,6 +124,8 @@ void rr_mode_clnt_free(struct rr_link *l)
 
 	if (!m)
 		return;
+	if (m->wake_out)
+		rr_engine_undefer(l->engine, &m->wake);
 	rr_mr_dereg(m->mr);
 	if (m->mem)
 		munmap(m->mem, m->bytes);
@@ -142,7 +153,7 @@ int rr_mode_call_init(struct rr_rcall *rc)
 /** rr_mode_cancel - see mode_clnt.h
  *
  * A slot stays taken till the reply: the responder may still be at it. Room that has been given and not
- * used goes back.
+ * used goes back. Registrations do at once, and whoever waits for some tries again, but not from inside.
  */
 bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
 {
@@ -157,6 +168,10 @@ bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
 		*no_reply = true;
 		if (mc->there.length)
 			rr_mode_send_done(rc->conn, rc->call->xid);
+	}
+	if (!list_is_empty(&m->resumes) && !m->wake_out) {
+		m->wake_out = true;
+		rr_engine_defer(m->link->engine, &m->wake);
 	}
 	return mc->busy || (mc->how == RR_HOW_ROOM && rc->sc);
 }

@@ -23,7 +23,8 @@
 enum rr_how {
 	RR_HOW_PLAIN,
 	RR_HOW_SLOT,  /* written into a slot, and the call with them */
-	RR_HOW_WANT,  /* room was asked for; no answer yet, or the question is still being sent */
+	RR_HOW_WANT,  /* room was asked for: no answer yet, or the question is still being sent, or what the
+	               * call takes besides is waited for */
 	RR_HOW_ROOM,  /* written into room that was given */
 };
 
@@ -34,12 +35,10 @@ struct rr_mode_call {
 	bool sent, answered;       /* WANT */
 	bool busy;                 /* chain: a pull is under way, or waits for a send buffer */
 	unsigned slot;
-	struct rr_segment there;   /* SLOT, ROOM: what the call's Read chunk says */
-
-	/* a pull: the reply, kept */
-	struct list link;          /* mode->pulls, resumes */
-	struct rr_recv_ctx *recv;
 	uint32_t bytes;            /* WANT: asked for */
+	struct rr_segment there;   /* SLOT, ROOM: what the call's Read chunk says */
+	struct list link;          /* mode->pulls, resumes */
+	struct rr_recv_ctx *recv;  /* a pull: the reply, kept */
 
 	struct rr_send_ctx *sc;    /* of the chain's Send, where that is not the call's */
 	struct rr_post post;
@@ -58,6 +57,8 @@ struct rr_mode_clnt {
 	uint32_t slot_xid[RR_SLOTS_MAX];
 	struct list pulls;         /* wait for a send buffer */
 	struct list resumes;       /* have room, and wait for registrations */
+	struct rpcrdma_msg wake;   /* what a call that was given up had may do for those */
+	bool wake_out;
 };
 
 static inline enum rr_how rr_how(const struct rr_rcall *rc)
@@ -69,6 +70,12 @@ static inline enum rr_how rr_how(const struct rr_rcall *rc)
 static inline uint8_t *rr_piece_addr(const struct rr_reg_piece *p)
 {
 	return (uint8_t *)(uintptr_t)p->seg.offset;
+}
+
+/* Has it been answered with room (or none), and waits till others let go of registrations? */
+static inline bool rr_mode_waits(const struct rr_rcall *rc)
+{
+	return rr_how(rc) == RR_HOW_WANT && list_is_linked(&rc->mode->link);
 }
 
 static inline bool rr_mode_is_busy(const struct rr_rcall *rc)

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "engine_int.h"
 #include "mode.h"
 #include "rpc_pair.h"
 
@@ -334,6 +335,73 @@ static void given_up(void **state)
 	}
 }
 
+static struct rr_local_hooks *clnt_hooks(const struct rpc_pair *p)
+{
+	return rr_local_hooks(p->clnt_domain->devs[0].fabric);
+}
+
+/* No registration is to be had for a call that is the only one: its payload is copied, as it would be without
+ * a mode, whether it has room already or its reply is there. */
+static void short_of_registrations(void **state)
+{
+	static const unsigned modes[] = { 0, RPCRDMA_READ_READ, RPCRDMA_HYBRID };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct rpc_pair_attr a = with(modes[i], modes[i]);
+		struct rpc_pair *p;
+
+		a.clnt.registration = "dynamic";
+		p = rpc_pair_create(&a);
+		one(p, ECHO_BOTH, 1, 1);
+		rpc_pair_settle(p);
+		clnt_hooks(p)->fail_reg = 1;
+		if (modes[i] & RPCRDMA_READ_READ)
+			one(p, ECHO_SOURCE, 0, 40000);
+		else
+			one(p, ECHO_SINK, 40000, 0);
+		assert_int_equal(clnt_hooks(p)->fail_reg, 0);
+		assert_int_equal(rpc_pair_clnt_stats(p).reg_bounced, 1);
+		assert_int_equal(p->downs, 0);
+		rpc_pair_destroy(p);
+	}
+}
+
+/* A call that has room waits for another's registrations: giving that one up lets it go on. */
+static void given_up_makes_room(void **state)
+{
+	struct rpc_pair_attr a = with(RPCRDMA_HYBRID, RPCRDMA_HYBRID);
+	struct echo_call first, second;
+	struct rpc_pair *p;
+
+	(void)state;
+	a.clnt.registration = "dynamic";
+	p = rpc_pair_create(&a);
+	one(p, ECHO_BOTH, 1, 1);
+	p->hold = true;
+	echo_init(&first, p, ECHO_SINK, 40000, 0, 0, 4);
+	echo_start(&first);
+	rpc_pair_settle(p);
+	assert_int_equal(p->nheld, 1);
+	clnt_hooks(p)->fail_reg = 1;
+	echo_init(&second, p, ECHO_SINK, 40000, 0, 0, 4);
+	echo_start(&second);
+	rpc_pair_settle(p);
+	assert_int_equal(clnt_hooks(p)->fail_reg, 0);
+	assert_int_equal(p->nheld, 1);
+	rpcrdma_clnt_cancel(p->clnt, &first.call);
+	echo_check(&first, -ECANCELED);
+	rpc_pair_settle(p);
+	assert_int_equal(p->nheld, 2);
+	rpc_pair_release(p);
+	rpc_pair_until(p, &second.done, 1);
+	echo_check(&second, 0);
+	assert_int_equal(p->downs, 0);
+	echo_fini(&first);
+	echo_fini(&second);
+	rpc_pair_destroy(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +416,8 @@ int main(void)
 		cmocka_unit_test(many_at_once),
 		cmocka_unit_test(used_anew_at_once),
 		cmocka_unit_test(given_up),
+		cmocka_unit_test(short_of_registrations),
+		cmocka_unit_test(given_up_makes_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
