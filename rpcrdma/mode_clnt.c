@@ -108,6 +108,7 @@ int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
 	m->given = s;
 	list_init(&m->pulls);
 	list_init(&m->resumes);
+	list_init(&m->lone_dones);
 	m->wake.fn = on_wake;
 	l->mode = m;
 	if (s.modes & RPCRDMA_FAST_WRITE)
@@ -126,6 +127,7 @@ void rr_mode_clnt_free(struct rr_link *l)
 		return;
 	if (m->wake_out)
 		rr_engine_undefer(l->engine, &m->wake);
+	rr_mode_lone_dones_free(m);
 	rr_mr_dereg(m->mr);
 	if (m->mem)
 		munmap(m->mem, m->bytes);

@@ -59,6 +59,7 @@ struct rr_mode_clnt {
 	struct list resumes;       /* have room, and wait for registrations */
 	struct rpcrdma_msg wake;   /* what a call that was given up had may do for those */
 	bool wake_out;
+	struct list lone_dones;    /* RDMA_DONE that is on its way, and no call's */
 };
 
 static inline enum rr_how rr_how(const struct rr_rcall *rc)
@@ -147,6 +148,7 @@ void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr
 
 void rr_mode_pulls_go(struct rr_mode_clnt *m);
 void rr_mode_pulls_end(struct rr_mode_clnt *m);
+void rr_mode_lone_dones_free(struct rr_mode_clnt *m);
 
 /** rr_mode_done - build RDMA_DONE; Return: its length */
 size_t rr_mode_done(uint8_t *buf, uint32_t xid, uint32_t credits);

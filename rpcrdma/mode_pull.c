@@ -35,6 +35,8 @@ size_t rr_mode_done(uint8_t *buf, uint32_t xid, uint32_t credits)
 /* ---- for what is nobody's ----------------------------------------------------------------- */
 
 struct lone_done {
+	struct list link;          /* mode->lone_dones */
+	struct rr_mode_clnt *mode;
 	struct rr_post post;
 	struct rr_wr wr;
 	struct rr_sge sge;
@@ -44,10 +46,20 @@ struct lone_done {
 static void on_lone_sent(struct rr_post *post, enum rr_wc_status status)
 {
 	struct lone_done *d = container_of(post, struct lone_done, post);
+	struct rr_mode_clnt *m = d->mode;
 
 	(void)status;
 	rr_ep_put_send(d->sc);
+	list_del(&d->link);
 	free(d);
+	rr_mode_go_on(m);
+}
+
+/** rr_mode_lone_dones_free - of a link that is at its end: their completions never came */
+void rr_mode_lone_dones_free(struct rr_mode_clnt *m)
+{
+	list_for_each_safe(n, &m->lone_dones)
+		free(list_entry(n, struct lone_done, link));
 }
 
 /** rr_mode_send_done - see mode_clnt.h */
@@ -65,6 +77,8 @@ void rr_mode_send_done(struct rr_link *l, uint32_t xid)
 	d->sge = (struct rr_sge){ .addr = sc->buf, .mr = sc->mr,
 				  .len = (uint32_t)rr_mode_done(sc->buf, xid, 1) };
 	d->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &d->sge, .nsge = 1 };
+	d->mode = l->mode;
+	list_add_tail(&l->mode->lone_dones, &d->link);
 	list_init(&d->post.link);
 	d->post.fn = on_lone_sent;
 	d->post.first = &d->wr;
