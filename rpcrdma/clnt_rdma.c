@@ -394,8 +394,9 @@ static int clnt_rdma_init(struct rpcrdma_clnt *c)
 			      rr_addr_where(&c->attr.addr, where), false, &dev);
 	if (rc)
 		return rc;
-	/* each call may have a receive of its own posted */
-	c->attr.credits = MIN(c->attr.credits, dev->fabric->attr.qp_wr_max - RECVS_EXTRA);
+	/* each call may have a receive of its own posted, or two: link_connect() */
+	c->attr.credits = MIN(c->attr.credits, (dev->fabric->attr.qp_wr_max - RECVS_EXTRA) /
+						       (c->attr.modes ? 2 : 1));
 	c->credit.wanted = c->attr.credits;
 	return 0;
 }

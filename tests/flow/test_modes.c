@@ -171,6 +171,23 @@ static void read_read(void **state)
 	rpc_pair_destroy(p);
 }
 
+/* A device whose queues are too short for all the receives that so many credits take with a mode. */
+static void short_queues(void **state)
+{
+	(void)state;
+	for (unsigned modes = 0; modes <= RPCRDMA_MODES_ALL; modes += RPCRDMA_MODES_ALL) {
+		struct rpc_pair_attr a = with(modes, modes);
+		struct rpc_pair *p;
+
+		a.clnt.credits = 64;
+		a.clnt_local.limits.rq_max = a.clnt_local.limits.sq_max = 100;
+		p = rpc_pair_create(&a);
+		one(p, ECHO_BOTH, 40000, 40000);
+		assert_int_equal(p->downs, 0);
+		rpc_pair_destroy(p);
+	}
+}
+
 /* Payload that the service put down in many pieces is read in as many, and by a caller's many. */
 static void read_read_in_pieces(void **state)
 {
@@ -411,6 +428,7 @@ int main(void)
 		cmocka_unit_test(not_over_streams),
 		cmocka_unit_test(read_read),
 		cmocka_unit_test(read_read_in_pieces),
+		cmocka_unit_test(short_queues),
 		cmocka_unit_test(fast_write),
 		cmocka_unit_test(hybrid),
 		cmocka_unit_test(many_at_once),
