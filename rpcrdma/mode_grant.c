@@ -104,7 +104,7 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status)
 	(void)status; /* a failure has made the endpoint dead */
 	g->sc = NULL;
 	g->sending = false;
-	if (g->over || !g->buf)
+	if (g->over)
 		grant_over(g);
 	rr_ep_put_send(sc);
 }
@@ -131,6 +131,8 @@ static void send_grant(struct rr_grant *g, struct rr_send_ctx *sc)
 		g->since_ns = clock_now_ns();
 		rr_count(c->base.engine, grants, 1);
 		rr_mode_is_owed(g->mode);
+	} else {
+		grant_over(g); /* its peer may be quicker to ask again than we hear that it has gone */
 	}
 	rr_ep_post(c->ep, &g->post);
 }

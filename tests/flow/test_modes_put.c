@@ -6,6 +6,7 @@
  * What such a peer does wrong ends its connection, and nothing else: every test ends with another peer,
  * without any mode, being served.
  */
+#include "engine_int.h"
 #include "mode_talk.h"
 
 /* ---- fast-write --------------------------------------------------------------------------- */
@@ -346,6 +347,22 @@ static void room_in_line(void **state)
 	is_cut();
 }
 
+/* A refusal is over when it is sent: whoever hears it may ask anew before its sender knows that it has gone. */
+static void refused_again_and_again(void **state)
+{
+	const struct rpcrdma_svc_attr one = { .modes = RPCRDMA_MODES_ALL, .credits = 1 };
+
+	(void)state;
+	serve_with(NULL, &one);
+	rr_local_hooks(svc.domain->devs[0].fabric)->chaos_seed = 1;
+	connect_with(RPCRDMA_HYBRID);
+	for (uint32_t xid = 0; xid < 100; xid++) {
+		want(xid, given.grant_max + 1);
+		assert_int_equal(granted(xid).length, 0);
+	}
+	assert_int_equal(stats().mode_cuts, 0);
+}
+
 static void room_never_used(void **state)
 {
 	const struct rpcrdma_svc_attr hasty = { .modes = RPCRDMA_MODES_ALL, .stall_ms = 30 };
@@ -391,6 +408,7 @@ int main(void)
 		modes_test(room_and_right),
 		modes_test(room_and_wrong),
 		modes_test(room_in_line),
+		modes_test(refused_again_and_again),
 		modes_test(room_never_used),
 		modes_test(room_is_only_for_writing),
 	};
