@@ -236,9 +236,8 @@ bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_
 }
 
 /** rr_mode_grant_release - the call that took it is over */
-void rr_mode_grant_release(struct rr_mode *m, struct rr_grant *g)
+void rr_mode_grant_release(struct rr_grant *g)
 {
-	(void)m;
 	grant_over(g);
 }
 

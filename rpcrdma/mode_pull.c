@@ -14,7 +14,6 @@
  * Errors:     A Read list that does not fit the call is the end of the connection, as everything is that
  *             breaks a rule.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 

@@ -19,7 +19,6 @@
  * Errors:     Room that cannot be used (memory that is not there) goes back by RDMA_DONE, and the call
  *             fails as it would have without.
  */
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 

@@ -262,7 +262,7 @@ void rr_mode_release(struct rr_rreq *rr)
 	struct rr_mode *m = rr_rreq_conn(rr)->mode;
 
 	if (rr->mode.grant)
-		rr_mode_grant_release(m, rr->mode.grant);
+		rr_mode_grant_release(rr->mode.grant);
 	else if (rr->mode.mem)
 		m->slots_busy &= ~(UINT64_C(1) << rr->mode.slot);
 	rr->mode.mem = NULL;

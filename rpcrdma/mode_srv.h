@@ -113,7 +113,7 @@ must_check int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give);
 bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes);
 bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid);
-void rr_mode_grant_release(struct rr_mode *m, struct rr_grant *g);
+void rr_mode_grant_release(struct rr_grant *g);
 /** rr_mode_grant_oldest - since when the oldest that was given waits to be used; 0: there is none
  *
  * The first of the list: room, and then a send buffer, is had in the order in which it was asked for. */
