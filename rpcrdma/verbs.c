@@ -74,10 +74,8 @@ static int verbs_pd_create(struct rr_fabric *fabric, struct rr_pd **ret)
 static void verbs_pd_destroy(struct rr_pd *base)
 {
 	struct verbs_pd *pd = to_pd(base);
-	int rc = ibv_dealloc_pd(pd->pd);
 
-	assert(rc != EBUSY); /* regions, windows and queue pairs go first */
-	(void)rc;
+	(void)ibv_dealloc_pd(pd->pd); /* stays if the kernel has kept a thing that is in it */
 	free(pd);
 }
 

@@ -15,7 +15,8 @@
  * Memory:     The rings hold the rr_done of what is outstanding.
  * Threads:    verbs_int.h.
  * Errors:     A chain that the device refuses half-way ends the queue pair, and the post fails: what
- *             was taken is never carried out, or flushed.
+ *             was taken is never carried out, or flushed. What the kernel does not destroy stays until
+ *             the process ends, and with it what its events name (so in verbs_cq.c).
  */
 #include <assert.h>
 #include <endian.h>
@@ -194,6 +195,7 @@ void rr_verbs_qp_destroy(struct rr_qp *base)
 {
 	struct verbs_qp *qp = to_qp(base);
 	struct ibv_qp *queues;
+	int rc = 0;
 
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
@@ -202,11 +204,13 @@ void rr_verbs_qp_destroy(struct rr_qp *base)
 	queues = qp->id->qp;
 	(void)rdma_destroy_id(qp->id);
 	if (queues)
-		(void)ibv_destroy_qp(queues);
+		rc = ibv_destroy_qp(queues);
 	if (base->cq)
 		rr_verbs_cq_detach(to_cq(base->cq), qp);
 	list_del(&qp->cm_node);
 	free_rings(qp);
+	if (rc)
+		return;
 	pthread_mutex_destroy(&qp->lock);
 	free(qp);
 }

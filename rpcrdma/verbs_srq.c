@@ -13,7 +13,6 @@
  * Threads:    The completion queue's owner; before the first queue pair is up, its maker.
  * Errors:     Posts are counted, and refused when the queue is full or broken.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -76,10 +75,8 @@ fail:
 void rr_verbs_srq_destroy(struct rr_srq *base)
 {
 	struct verbs_srq *srq = to_srq(base);
-	int rc = ibv_destroy_srq(srq->srq);
 
-	assert(rc != EBUSY);
-	(void)rc;
+	(void)ibv_destroy_srq(srq->srq); /* stays if one of them did */
 	rr_verbs_cq_unshare(to_cq(base->cq));
 	free(srq->done);
 	free(srq->next);
