@@ -249,7 +249,6 @@ int rr_verbs_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 
 static void set_up(struct verbs_qp *qp)
 {
-	qp->phase = PHASE_OVER;
 	atomic_store(&qp->up, true);
 	atomic_fetch_sub(&to_cq(qp->base.cq)->strangers, 1);
 }
@@ -270,14 +269,15 @@ int rr_verbs_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 	rc = move_up(qp);
 	if (rc)
 		return rc;
-	/* its completions wait for the outcome: of a failed accept nobody is to see any */
+	/* its completions wait for the outcome: of a failed accept nobody is to see any; and from the
+	 * unlock on it is its owner's, to destroy as well */
 	pthread_mutex_lock(&qp->lock);
+	qp->phase = PHASE_OVER;
 	if (rdma_accept(qp->id, &cp))
 		rc = verbs_err(errno);
 	else
 		set_up(qp);
 	pthread_mutex_unlock(&qp->lock);
-	qp->phase = PHASE_OVER;
 	return rc;
 }
 
@@ -436,6 +436,7 @@ static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct cop
 			fail(cm, qp, rc, c);
 			return;
 		}
+		qp->phase = PHASE_OVER;
 		set_up(qp);
 		tell(cm, qp, RR_CM_ESTABLISHED, 0, c);
 	} else {
