@@ -200,7 +200,6 @@ struct rpcrdma_engine {
 	bool busy;                       /* since then; its time is taken when there is nothing to do */
 	unsigned idle_polls;
 	unsigned yield_after;            /* looks in vain before the CPU is offered to others */
-	bool polling;                    /* inside rpcrdma_engine_poll */
 
 	struct rr_till tills[RR_ZONES];
 	struct rpcrdma_timer pool_timer; /* is anything idle? */
