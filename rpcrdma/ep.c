@@ -546,7 +546,8 @@ void rr_ep_destroy(struct rr_ep *ep)
 {
 	if (!ep)
 		return;
-	if (ep->msg_out) /* else, if it was never connected, the engine may be another thread's */
+	/* the engine's, where one that never was connected is destroyed on the listener's thread */
+	if (ep->msg_out)
 		rr_engine_undefer(ep->engine, &ep->drained_msg);
 	rr_qp_destroy(ep->qp);
 	list_for_each_safe(n, &ep->recvs)

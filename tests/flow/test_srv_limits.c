@@ -7,6 +7,7 @@
  * test_srv_memory.c about what may touch whose memory.
  */
 #include <dirent.h>
+#include <sys/mman.h>
 
 #include "engine_int.h"
 #include "srv_talk.h"
@@ -280,6 +281,51 @@ static void item54_call_before_adoption(void **state)
 	connect_peer(&opts4k);
 }
 
+static void on_routed(void *ctx, const struct rr_cm_event *ev)
+{
+	*(bool *)ctx = ev->type == RR_CM_ROUTED;
+}
+
+/* A peer that asks in and has gone before it is let in leaves nothing behind, and what the connection's
+ * engine has to itself is not looked at on the listener's thread. */
+static void gone_before_the_accept(void **state)
+{
+	struct rr_qp_attr qa = { .pd = peer.pd, .cq = peer.cq, .sq_depth = 8, .rq_depth = 8,
+				 .sge_max = 1, .recv_bytes = 4096 };
+	struct rr_conn_param param = { .responder_resources = 16 };
+	struct rpcrdma_msg *unseen = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rpcrdma_engine *other;
+	bool routed = false;
+	struct rr_cm *cm;
+	struct rr_qp *qp;
+
+	(void)state;
+	assert_ptr_not_equal(unseen, MAP_FAILED);
+	assert_int_equal(rpcrdma_engine_create(svc.domain, NULL, &other), 0);
+	svc.conn_engine = other;
+	other->deferred = unseen;
+	assert_int_equal(rr_cm_create(peer.fabric, on_routed, &routed, &cm), 0);
+	assert_int_equal(rr_qp_dial(cm, path, &qp), 0);
+	for (int idle = 0; !routed && idle < 1000; idle++) {
+		(void)rpcrdma_engine_poll(svc.engine);
+		rr_cm_process(cm);
+	}
+	assert_int_equal(rr_qp_setup(qp, &qa), 0);
+	assert_int_equal(rr_qp_connect(qp, &param), 0);
+	rr_qp_destroy(qp);
+	for (int idle = 0; !svc.refused && idle < 1000; idle++)
+		(void)rpcrdma_engine_poll(svc.engine);
+	assert_int_equal(svc.refused, 1);
+	assert_int_equal(svc.refused_err, -EPIPE);
+	assert_int_equal(svc.closed, 1);
+	rr_cm_destroy(cm);
+	other->deferred = NULL;
+	svc.conn_engine = NULL;
+	rpcrdma_engine_destroy(other);
+	munmap(unseen, 4096);
+	still_serves();
+}
+
 static unsigned open_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -507,6 +553,7 @@ int main(void)
 		wire_test(reads_take_turns),
 		wire_test(reads_that_never_had_a_turn),
 		wire_test(item54_call_before_adoption),
+		wire_test(gone_before_the_accept),
 		wire_test(item55_a_thousand_connections),
 		wire_test(item47_thresholds),
 		wire_test(item82_thresholds_of_linux),
