@@ -95,7 +95,8 @@ struct rr_till {
 	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
 	struct rpcrdma_buf_waiter *retry; /* whose turn it is; NULL once it waits again */
 	bool running;                    /* inside on_ring() */
-	struct list link;                /* pool->line */
+	struct list link;                /* pool->line; under the lock, as that of its neighbours ... */
+	bool in_line;                    /* ... and whether it is there */
 	struct rpcrdma_msg msg;          /* it may be our turn, or others starve: give up the magazine */
 	atomic_bool msg_out;
 };

@@ -233,8 +233,9 @@ static void note_waiting(struct rr_till *t)
 	struct rr_pool *pool = pool_of(t);
 	bool waits = t->waiters != NULL;
 
-	if (waits == list_is_linked(&t->link))
+	if (waits == t->in_line)
 		return;
+	t->in_line = waits;
 	pthread_mutex_lock(&d->lock);
 	__atomic_store_n(&pool->waiting, pool->waiting + (waits ? 1u : -1u), __ATOMIC_RELAXED);
 	if (waits) {
@@ -308,7 +309,7 @@ static void on_ring(struct rpcrdma_msg *msg)
 
 	atomic_store(&t->msg_out, false);
 	drain(t);
-	if (!list_is_linked(&t->link))
+	if (!t->in_line)
 		return;
 	t->running = true;
 	while ((w = t->waiters) != NULL && has_turn(t, had_it)) {

@@ -346,6 +346,37 @@ static void engines_take_turns(void **state)
 		rpcrdma_buf_put(e, w[i].buf);
 }
 
+static void on_vain_turn(struct rpcrdma_buf_waiter *w)
+{
+	rpcrdma_buf_wait(container_of(w, struct waiter, w)->e, w);
+}
+
+static void *come_and_go(void *arg)
+{
+	struct waiter w = { .e = arg, .w.fn = on_vain_turn };
+
+	for (int i = 0; i < 2000; i++) {
+		rpcrdma_buf_wait(w.e, &w.w);
+		(void)rpcrdma_engine_poll(w.e);
+		rpcrdma_buf_unwait(w.e, &w.w);
+	}
+	return NULL;
+}
+
+/* Each on its own thread, neighbours in the line: the thread sanitizer looks on. */
+static void engines_are_in_line_by_themselves(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, come_and_go, e2), 0);
+	(void)come_and_go(e);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	poll_both();
+	assert_int_equal(DATA->waiting, 0);
+	assert_true(list_is_empty(&DATA->line));
+}
+
 /* What another engine keeps in its magazine is not lost to those who wait. */
 static void magazines_are_given_up(void **state)
 {
@@ -499,6 +530,7 @@ int main(void)
 		slab_test(little_memory),
 		slab_test(shortage_is_a_queue),
 		slab_test(engines_take_turns),
+		slab_test(engines_are_in_line_by_themselves),
 		slab_test(messages_are_beside_it),
 		slab_test(full_chunks_stand_last),
 		slab_test(magazines_are_given_up),
