@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "engine_int.h"
+#include "mode.h"
 #include "srv_talk.h"
 
 /* ---- order: item 42 ---- */
@@ -286,24 +287,19 @@ static void on_routed(void *ctx, const struct rr_cm_event *ev)
 	*(bool *)ctx = ev->type == RR_CM_ROUTED;
 }
 
-/* A peer that asks in and has gone before it is let in leaves nothing behind, and what the connection's
- * engine has to itself is not looked at on the listener's thread. */
-static void gone_before_the_accept(void **state)
+/* A peer asks in with @priv, and has gone when it is let in; the connection would be for @other. */
+static void ask_and_go(struct rpcrdma_engine *other, const uint8_t *priv, size_t priv_len)
 {
 	struct rr_qp_attr qa = { .pd = peer.pd, .cq = peer.cq, .sq_depth = 8, .rq_depth = 8,
 				 .sge_max = 1, .recv_bytes = 4096 };
-	struct rr_conn_param param = { .responder_resources = 16 };
-	struct rpcrdma_msg *unseen = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct rpcrdma_engine *other;
+	struct rr_conn_param param = { .responder_resources = 16, .initiator_depth = 16,
+				       .priv = priv, .priv_len = priv_len };
+	unsigned refused = svc.refused;
 	bool routed = false;
 	struct rr_cm *cm;
 	struct rr_qp *qp;
 
-	(void)state;
-	assert_ptr_not_equal(unseen, MAP_FAILED);
-	assert_int_equal(rpcrdma_engine_create(svc.domain, NULL, &other), 0);
 	svc.conn_engine = other;
-	other->deferred = unseen;
 	assert_int_equal(rr_cm_create(peer.fabric, on_routed, &routed, &cm), 0);
 	assert_int_equal(rr_qp_dial(cm, path, &qp), 0);
 	for (int idle = 0; !routed && idle < 1000; idle++) {
@@ -313,14 +309,36 @@ static void gone_before_the_accept(void **state)
 	assert_int_equal(rr_qp_setup(qp, &qa), 0);
 	assert_int_equal(rr_qp_connect(qp, &param), 0);
 	rr_qp_destroy(qp);
-	for (int idle = 0; !svc.refused && idle < 1000; idle++)
+	for (int idle = 0; svc.refused == refused && idle < 1000; idle++)
 		(void)rpcrdma_engine_poll(svc.engine);
-	assert_int_equal(svc.refused, 1);
+	assert_int_equal(svc.refused, refused + 1);
 	assert_int_equal(svc.refused_err, -EPIPE);
-	assert_int_equal(svc.closed, 1);
 	rr_cm_destroy(cm);
-	other->deferred = NULL;
 	svc.conn_engine = NULL;
+}
+
+/* Nothing of it is left, and what the connection's engine has to itself was not looked at on the
+ * listener's thread. */
+static void gone_before_the_accept(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .modes = RPCRDMA_MODES_ALL };
+	const struct rr_suffix wanted = { .modes = RPCRDMA_MODES_ALL, .slot_bytes = 8192, .slots = 3 };
+	struct rpcrdma_msg *unseen = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
+	struct rpcrdma_engine *other;
+
+	(void)state;
+	serve_with(NULL, &attr);
+	connect_peer(&opts4k);
+	rr_priv_encode(&priv4k, priv);
+	rr_suffix_encode(&wanted, priv + RR_PRIV_BYTES);
+	assert_ptr_not_equal(unseen, MAP_FAILED);
+	assert_int_equal(rpcrdma_engine_create(svc.domain, NULL, &other), 0);
+	other->deferred = unseen;
+	ask_and_go(other, priv, RR_PRIV_BYTES);
+	ask_and_go(other, priv, sizeof(priv)); /* and with memory of its own */
+	other->deferred = NULL;
+	assert_int_equal(svc.closed, 2);
 	rpcrdma_engine_destroy(other);
 	munmap(unseen, 4096);
 	still_serves();
