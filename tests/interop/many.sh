@@ -34,7 +34,7 @@ hold() {
 
 let_go() {
 	echo >&4 # and all at once again
-	ok "$1 served again" wait_for 60 grep -c "^served $1" "$work/held"
+	ok "$1 served again" wait_for 60 sh -c "[ \$(grep -c '^served $1\$' '$work/held') -eq 2 ]"
 	exec 4>&-
 	ok "$1 ended" wait "$holder"
 }
