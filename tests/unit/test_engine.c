@@ -4,6 +4,7 @@
  * test_engine.c - messages, timers and descriptors of an engine
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -384,6 +385,7 @@ static void crowded(void **state)
 	}
 	rpcrdma_domain_stats(d, &after);
 	assert_int_equal(after.sleeps - before.sleeps, 3);
+	e->yield_after = UINT_MAX; /* what a yield costs here and now is not to be learnt */
 	assert_int_equal(rpcrdma_engine_wait(e, 1), 0); /* and then it does */
 	rpcrdma_domain_stats(d, &after);
 	assert_int_equal(after.sleeps - before.sleeps, 3);
