@@ -111,9 +111,7 @@ struct rr_reg {
 	struct rr_windows *windows;      /* NULL: the peer gets keys of registrations */
 	size_t bounce;                   /* less payload is copied */
 	size_t bounce_dynamic;           /* ... if it would have to be registered for its call */
-	struct list slabs;               /* reg_slab.c; the domain's lock */
-	struct slab_mr *last;            /* ... found last time, good while `freed` has not moved */
-	unsigned long freed;
+	struct list slabs;               /* reg_slab.c, the last used first; the domain's lock */
 };
 
 /** rr_reg_canonical - a strategy's name as a static string; NULL means auto

@@ -4,11 +4,11 @@
  * reg_slab.c - memory of rpcrdma_mem_alloc() and _register(), registered once per connection
  *
  * Operation:  The first use of a region over a connection registers it whole, both ways; every
- *             later one is a look-up: usually the one found last time, by address, without a lock.
+ *             later one is a look-up by address, of the one that was used last before the others.
  *             On the local fabric the region's memfd goes along, so that the server can map it.
  * Memory:     A slab_mr belongs to its region and to its connection; whichever ends first frees it.
- * Threads:    Both lists are guarded by the domain's lock. `last` is the connection's own and is
- *             believed only while no region of the process has been freed since it was set.
+ * Threads:    Both lists are guarded by the domain's lock, under which a region is also found to be in
+ *             use or not: any thread may take back one that is not.
  * Errors:     -ENOENT for memory that is not ours; -ENOMEM; -EFAULT for memory that was given to us
  *             and is not there, or may not be written.
  */
@@ -25,9 +25,6 @@ struct slab_mr {
 	struct rr_mem *mem;
 	struct rr_mr *mr;
 };
-
-/* Regions freed by this process so far. */
-static atomic_ulong freed;
 
 static bool covers(const struct slab_mr *s, const void *addr, size_t len)
 {
@@ -66,7 +63,7 @@ static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret
 	rr_count(reg->engine, regs, 1);
 	s->mem = mem;
 	list_add_tail(&mem->mrs, &s->by_mem);
-	list_add_tail(&reg->slabs, &s->by_reg);
+	list_add_head(&reg->slabs, &s->by_reg);
 	*ret = s;
 	return 0;
 }
@@ -80,6 +77,8 @@ static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct sl
 		struct slab_mr *s = list_entry(node, struct slab_mr, by_reg);
 
 		if (covers(s, addr, len)) {
+			list_del(&s->by_reg);
+			list_add_head(&reg->slabs, &s->by_reg);
 			*ret = s;
 			return 0;
 		}
@@ -91,30 +90,25 @@ static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct sl
 static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 		    struct rr_reg_piece *ret)
 {
-	unsigned long gen = atomic_load_explicit(&freed, memory_order_acquire);
-	struct slab_mr *s = reg->last;
-	int rc = 0;
+	struct slab_mr *s;
+	int rc;
 
-	if (!s || reg->freed != gen || !covers(s, addr, len)) {
-		pthread_mutex_lock(&reg->engine->domain->lock);
-		rc = slab_find(reg, addr, len, &s);
-		pthread_mutex_unlock(&reg->engine->domain->lock);
-		if (rc)
-			return rc;
-		reg->last = s;
-		reg->freed = gen;
+	pthread_mutex_lock(&reg->engine->domain->lock);
+	rc = slab_find(reg, addr, len, &s);
+	if (!rc && (s->mr->access & access) != access)
+		rc = -EFAULT;
+	if (!rc) {
+		atomic_fetch_add_explicit(&s->mem->out, 1, memory_order_relaxed);
+		*ret = (struct rr_reg_piece){
+			.ops = &rr_reg_slab_ops,
+			.mr = s->mr,
+			.mem = s->mem,
+			.seg = { .handle = s->mr->rkey, .length = (uint32_t)len,
+				 .offset = (uintptr_t)addr },
+		};
 	}
-	if ((s->mr->access & access) != access)
-		return -EFAULT;
-	atomic_fetch_add_explicit(&s->mem->out, 1, memory_order_relaxed);
-	*ret = (struct rr_reg_piece){
-		.ops = &rr_reg_slab_ops,
-		.mr = s->mr,
-		.mem = s->mem,
-		.seg = { .handle = s->mr->rkey, .length = (uint32_t)len,
-			 .offset = (uintptr_t)addr },
-	};
-	return 0;
+	pthread_mutex_unlock(&reg->engine->domain->lock);
+	return rc;
 }
 
 static bool slab_put(struct rr_reg *reg, struct rr_reg_piece *piece)
@@ -138,7 +132,6 @@ static void slab_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
 
 static void slab_revoke(struct rr_reg *reg)
 {
-	reg->last = NULL;
 	pthread_mutex_lock(&reg->engine->domain->lock);
 	list_for_each_safe(node, &reg->slabs) {
 		slab_free(list_entry(node, struct slab_mr, by_reg));
@@ -152,7 +145,6 @@ void rr_reg_slab_forget(struct rr_mem *mem)
 {
 	list_for_each_safe(node, &mem->mrs)
 		slab_free(list_entry(node, struct slab_mr, by_mem));
-	atomic_fetch_add_explicit(&freed, 1, memory_order_release);
 }
 
 const struct rr_reg_ops rr_reg_slab_ops = {

@@ -5,8 +5,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -267,6 +270,63 @@ static void get_one(struct rr_reg *reg, void *mem, size_t len, unsigned access,
 	assert_int_equal(n, 1);
 }
 
+#define FREED_ROUNDS 5000u
+
+/* Memory that nobody uses any more is freed by one thread while the connection's looks for other memory. */
+struct freer {
+	_Atomic(void *) used; /* and is not any more; NULL: it is freed */
+	atomic_bool stop;
+};
+
+static void *free_what_was_used(void *arg)
+{
+	struct freer *f = arg;
+
+	while (!atomic_load(&f->stop)) {
+		void *p = atomic_load(&f->used);
+
+		if (!p) {
+			sched_yield();
+			continue;
+		}
+		rpcrdma_mem_free(domain, p);
+		atomic_store(&f->used, NULL);
+	}
+	return NULL;
+}
+
+static void freed_beside_a_look_up(void **state)
+{
+	struct freer freer = { .stop = false };
+	struct rr_reg_piece piece;
+	struct rr_reg reg;
+	pthread_t t;
+	void *mine;
+
+	(void)state;
+	init(&reg, "slab");
+	assert_int_equal(rpcrdma_mem_alloc(domain, 4096, &mine), 0);
+	assert_int_equal(pthread_create(&t, NULL, free_what_was_used, &freer), 0);
+	for (unsigned i = 0; i < FREED_ROUNDS; i++) {
+		void *p;
+
+		assert_int_equal(rpcrdma_mem_alloc(domain, 4096, &p), 0);
+		get_one(&reg, p, 4096, RW, &piece);
+		assert_true(rr_reg_put(&reg, &piece, 1));
+		atomic_store(&freer.used, p);
+		while (atomic_load(&freer.used)) {
+			get_one(&reg, mine, 4096, RW, &piece);
+			assert_ptr_equal(piece.mr->addr, mine);
+			assert_true(rr_reg_put(&reg, &piece, 1));
+			sched_yield(); /* both want the lock, and the one who frees is to have it, too */
+		}
+	}
+	atomic_store(&freer.stop, true);
+	pthread_join(t, NULL);
+	rpcrdma_mem_free(domain, mine);
+	fini(&reg);
+}
+
 static struct rpcrdma_stats stats(void)
 {
 	struct rpcrdma_stats s;
@@ -488,6 +548,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(slab, setup, teardown),
 		cmocka_unit_test_setup_teardown(same_address_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(freed_beside_a_look_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(cache_is_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(steady_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(threshold, setup, teardown),
