@@ -323,6 +323,7 @@ bool rr_cache_recall(struct rr_cache *c, struct rr_cache_ref *ref)
 	bool alone;
 	int rc;
 
+	pthread_mutex_lock(&c->recalls); /* who is second may not return before the first is through */
 	rr_cache_lock(c);
 	if (e->in_tree)
 		rr_cache_kill(c, e, NULL);
@@ -336,6 +337,7 @@ bool rr_cache_recall(struct rr_cache *c, struct rr_cache_ref *ref)
 		rr_cache_add(&c->deregs, 1);
 		atomic_fetch_sub_explicit(&c->pinned, rr_cache_size_of(e), memory_order_relaxed);
 	}
+	pthread_mutex_unlock(&c->recalls);
 	rr_cache_lock(c);
 	alone = unlend(ref);
 	if (alone)

@@ -36,6 +36,7 @@ struct rr_cache {
 	unsigned long forks;      /* of this process when it was made */
 
 	struct rr_monitor_user user;
+	pthread_mutex_t recalls;  /* taken before the lock, by those who recall */
 	pthread_mutex_t lock;     /* where there is no monitor, whose lock it is otherwise */
 	struct rr_itree tree;
 	struct list lru;          /* idle; the oldest first */

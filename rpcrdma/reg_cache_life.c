@@ -153,6 +153,7 @@ int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr, struct r
 		return rc;
 	}
 	sem_init(&c->wake, 0, 0); /* fails for values beyond SEM_VALUE_MAX only */
+	pthread_mutex_init(&c->recalls, NULL);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_once(&forks_once, watch_forks);
 	c->forks = forks;
@@ -182,6 +183,7 @@ void rr_cache_destroy(struct rr_cache *c, struct rpcrdma_stats *gone)
 		rr_monitor_put(c->attr.monitor);
 	}
 	sem_destroy(&c->wake);
+	pthread_mutex_destroy(&c->recalls);
 	pthread_mutex_destroy(&c->lock);
 	free(c->entries);
 	free(c);

@@ -7,9 +7,11 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -343,6 +345,86 @@ static void recalled(void **state)
 	rr_cache_drop(cache, &b);
 	until_reaped(2);
 	assert_int_equal(stats().reg_pinned, 0);
+}
+
+static const struct rr_fabric_ops *true_ops;
+static sem_t dereg_begins, dereg_may_go_on;
+static atomic_bool is_deregistered;
+
+static int slow_dereg(struct rr_mr *mr)
+{
+	int rc;
+
+	sem_post(&dereg_begins);
+	sem_wait(&dereg_may_go_on);
+	rc = true_ops->mr_dereg(mr);
+	atomic_store(&is_deregistered, true);
+	return rc;
+}
+
+struct recaller {
+	struct rr_cache_ref ref;
+	atomic_int tid;
+	atomic_bool is_back;
+	bool was_deregistered; /* when it was back */
+};
+
+static void *recaller(void *arg)
+{
+	struct recaller *r = arg;
+
+	atomic_store(&r->tid, (int)syscall(SYS_gettid));
+	(void)rr_cache_recall(cache, &r->ref);
+	r->was_deregistered = atomic_load(&is_deregistered);
+	atomic_store(&r->is_back, true);
+	return NULL;
+}
+
+static bool is_asleep(int tid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(f);
+	return state == 'S';
+}
+
+/* Two calls over two connections are given up at once: neither is back before their memory is. */
+static void recalled_by_two(void **state)
+{
+	struct rr_fabric_ops ops;
+	struct recaller r[2] = { 0 };
+	pthread_t t[2];
+
+	(void)state;
+	open_cache(10, PAGES, false);
+	get(0, 4, WRITE, &r[0].ref);
+	get(1, 1, WRITE, &r[1].ref);
+	true_ops = fabric->ops;
+	ops = *true_ops;
+	ops.mr_dereg = slow_dereg;
+	fabric->ops = &ops;
+	atomic_store(&is_deregistered, false);
+	sem_init(&dereg_begins, 0, 0);
+	sem_init(&dereg_may_go_on, 0, 0);
+	assert_int_equal(pthread_create(&t[0], NULL, recaller, &r[0]), 0);
+	sem_wait(&dereg_begins);
+	assert_int_equal(pthread_create(&t[1], NULL, recaller, &r[1]), 0);
+	while (!atomic_load(&r[1].is_back) &&
+	       !(atomic_load(&r[1].tid) && is_asleep(atomic_load(&r[1].tid))))
+		sched_yield();
+	sem_post(&dereg_may_go_on);
+	for (int i = 0; i < 2; i++)
+		pthread_join(t[i], NULL);
+	fabric->ops = true_ops;
+	assert_true(r[0].was_deregistered);
+	assert_true(r[1].was_deregistered);
 }
 
 static void flushed(void **state)
@@ -719,6 +801,7 @@ int main(void)
 		cache_test(deferred),
 		cache_test(reaper_is_helped),
 		cache_test(recalled),
+		cache_test(recalled_by_two),
 		cache_test(flushed),
 		cache_test(forked_child),
 		cmocka_unit_test(limit_of_the_process),
