@@ -191,11 +191,13 @@ static bool unlend(struct rr_cache_ref *ref)
 	return !--ref->entry->nrefs;
 }
 
-static void unreserve(struct rr_cache *c, struct rr_cache_ref *ref)
+/* @watched: unwatch it, too; where we do not watch, another may */
+static void unreserve(struct rr_cache *c, struct rr_cache_ref *ref, bool watched)
 {
 	rr_cache_lock(c);
 	if (ref->entry->in_tree)
 		rr_cache_kill(c, ref->entry, NULL);
+	ref->entry->lost |= !watched;
 	(void)unlend(ref); /* nobody else could find it */
 	rr_cache_rest(c, ref->entry);
 	rr_cache_unlock(c);
@@ -228,15 +230,16 @@ static int make(struct rr_cache *c, const struct wanted *exact, struct wanted *w
 		struct rr_cache_ref *ref)
 {
 	int rc = reserve(c, w, unite, ref);
+	bool watched;
 
 	if (rc)
 		return rc;
-	if (c->attr.monitor && rr_monitor_watch(c->attr.monitor, exact->start, exact->end))
-		rc = -ENOENT; /* of another kind, another's, or not there: who registers it will see */
-	if (!rc)
-		rc = reg_entry(c, ref->entry);
+	/* what cannot be watched is of another kind, another's, or not there: who registers it will see */
+	watched = !c->attr.monitor ||
+		  !rr_monitor_watch(c->attr.monitor, exact->start, exact->end);
+	rc = watched ? reg_entry(c, ref->entry) : -ENOENT;
 	if (rc) {
-		unreserve(c, ref);
+		unreserve(c, ref, watched);
 		return rc;
 	}
 	rr_cache_lock(c);

@@ -71,6 +71,13 @@ void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *id
 		bury(c, e);
 }
 
+/* Not what was lost: by now that may be another's to watch. The lock is held. */
+static void unwatch(struct rr_cache *c, const struct rr_cache_entry *e)
+{
+	if (c->attr.monitor && !e->lost)
+		rr_monitor_unwatch(c->attr.monitor, e->node.start, e->node.end);
+}
+
 /** rr_cache_rest - see reg_cache_int.h */
 void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e)
 {
@@ -81,10 +88,12 @@ void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e)
 	}
 	list_del(&e->link);
 	forget_live(c, e);
-	if (e->mr)
+	if (e->mr) {
 		bury(c, e);
-	else
+	} else { /* never registered, or recalled */
+		unwatch(c, e);
 		list_add_tail(&c->free, &e->link);
+	}
 }
 
 static void tell_refs(struct rr_cache_entry *e, uintptr_t start, uintptr_t end)
@@ -136,19 +145,6 @@ bool rr_cache_keeps(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 	return rr_itree_find(&c->tree, start, end, NULL, NULL) != NULL;
 }
 
-/* Not what was lost: by now that may be another's to watch. The lock is held. */
-static void unwatch(struct rr_cache *c, const struct list *list)
-{
-	if (!c->attr.monitor)
-		return;
-	list_for_each(node, list) {
-		struct rr_cache_entry *e = list_entry(node, struct rr_cache_entry, link);
-
-		if (!e->lost)
-			rr_monitor_unwatch(c->attr.monitor, e->node.start, e->node.end);
-	}
-}
-
 /* ---- deregistration ----------------------------------------------------------------------- */
 
 /** rr_cache_take_dead - see reg_cache_int.h */
@@ -183,7 +179,8 @@ void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counte
 		rr_cache_add(counter, n);
 	atomic_fetch_sub_explicit(&c->pinned, bytes, memory_order_relaxed);
 	rr_cache_lock(c);
-	unwatch(c, list);
+	list_for_each(node, list)
+		unwatch(c, list_entry(node, struct rr_cache_entry, link));
 	list_splice_tail(&c->free, list);
 	rr_cache_unlock(c);
 }

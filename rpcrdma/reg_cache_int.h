@@ -26,7 +26,7 @@ struct rr_cache_entry {
 	struct rr_mr *mr;         /* NULL: not yet, or recalled */
 	unsigned access;
 	bool ready, in_tree;
-	bool lost;                /* its memory, some of it at least */
+	bool lost;                /* its memory, some of it at least: not ours to unwatch */
 };
 
 struct rr_cache {

@@ -657,6 +657,13 @@ static void what_is_kept_is_watched(void **state)
 	use(22, 2, WRITE);
 	assert_true(is_watched(m, 20));
 	assert_int_equal(stats().reg_invalidated, 3);
+	/* nor what was recalled, or could not be registered */
+	get(30, 1, WRITE, &a);
+	assert_true(rr_cache_recall(cache, &a));
+	assert_false(is_watched(m, 30));
+	assert_int_equal(mprotect(at(40), page, PROT_READ), 0);
+	assert_int_equal(rr_cache_get(cache, at(40), page, WRITE, &a), -EFAULT);
+	assert_false(is_watched(m, 40));
 	rr_monitor_del(m, &listener);
 	rr_monitor_put(m);
 }
