@@ -260,7 +260,10 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		return;
 	}
 	rcall->verdict = (struct rr_verdict){ .credits = h.credits };
-	if (rc)
+	/* only what has left can be answered; what is in line holds on to the windows that it binds */
+	if (rr_rcall_unpost(rcall) || rr_how(rcall) == RR_HOW_WANT)
+		broken(&rcall->verdict, "answer to a call that had not been sent");
+	else if (rc)
 		broken(&rcall->verdict, "malformed transport header");
 	else if (rr_how(rcall) == RR_HOW_WANT)
 		broken(&rcall->verdict, "reply to a call that was not sent");

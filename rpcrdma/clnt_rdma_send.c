@@ -292,6 +292,7 @@ static void rcall_done(struct rr_rcall *rc)
 	offer_done(rc->conn, &rc->sink, false);
 	offer_done(rc->conn, &rc->message, true);
 	offer_done(rc->conn, &rc->reply, true);
+	rc->has_write = rc->has_reply = false;
 }
 
 /** rr_rcall_withdraw - see clnt_rdma.h */

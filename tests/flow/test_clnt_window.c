@@ -205,6 +205,42 @@ static void given_up_in_line(void **state)
 	close_both();
 }
 
+/* A server answers what it has not heard yet, and the client finds that before its call has left: the
+ * windows of it have a place in the line. */
+static void answered_in_line(void **state)
+{
+	struct rr_local_attr local = { .hooks.chaos_seed = 11 };
+	struct rpcrdma_clnt_attr ca = { .credits = 8 };
+	struct rpcrdma_stats was;
+	struct talk_call c[6];
+
+	(void)state;
+	begin(&local, &ca);
+	still_works();
+	raw_server_settle(&srv);
+	was = stats();
+	for (unsigned i = 0; i < 6; i++)
+		start_put_pieces(&c[i]); /* as above: two have to wait */
+	assert_int_equal(stats().sq_waits - was.sq_waits, 2);
+	heard = (struct rr_hdr){ .xid = heard.xid + 6 };
+	answer_put(16000);
+	ended(&c[5], -EPROTO);
+	assert_non_null(strstr(c[5].call.why, "had not been sent"));
+	raw_server_until(&srv, &srv.conns, 2);
+	for (unsigned i = 0; i < 5; i++) { /* over the next one, all that is said again */
+		do
+			hear();
+		while (srv.got[srv.taken - 1].conn != 2);
+		answer_put(16000);
+	}
+	for (unsigned i = 0; i < 6; i++) {
+		ended(&c[i], i == 5 ? -EPROTO : 0);
+		talk_fini(&c[i]);
+	}
+	still_works();
+	close_both();
+}
+
 /* ---- only what was offered, only once, and only if it was said: items 62, 64 ----------------- */
 
 static const struct rr_fabric_ops *true_ops;
@@ -421,6 +457,7 @@ int main(void)
 		clnt_test_bare(given_up_while_taken_back),
 		clnt_test_bare(given_up_on_its_way),
 		clnt_test_bare(given_up_in_line),
+		clnt_test_bare(answered_in_line),
 		clnt_test_bare(item62_nothing_but_windows),
 		clnt_test_bare(item64_wrong_invalidations),
 		clnt_test_bare(item64_invalidated_after_the_answer),

@@ -456,6 +456,31 @@ static void room_for_nobody_goes_back(void **state)
 	talk_fini(&c);
 }
 
+/* Room was asked for, and the answer to the call comes, which cannot be: as if it had offered what a call
+ * before it did. */
+static void answered_before_it_was_called(void **state)
+{
+	const struct rr_suffix s = answer_to(RPCRDMA_HYBRID);
+	struct talk_call c;
+
+	(void)state;
+	open_with(RPCRDMA_HYBRID, &s);
+	start_big(&c, 20000);
+	hear();
+	answer_begin(RR_NOMSG);
+	answer_big(20000);
+	into_reply_chunk();
+	reply();
+	ended(&c, 0);
+	talk_fini(&c);
+	start_put(&c, 30001);
+	hear_want(30001);
+	ans.hdr.xid = heard.xid;
+	reply();
+	ended(&c, -EPROTO);
+	talk_fini(&c);
+}
+
 #define modes_test(f) cmocka_unit_test_setup_teardown(f, set_up_engine, close_area)
 
 int main(void)
@@ -471,6 +496,7 @@ int main(void)
 		modes_test(room_that_is_wrong),
 		modes_test(answers_to_what_was_not_sent),
 		modes_test(room_for_nobody_goes_back),
+		modes_test(answered_before_it_was_called),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
