@@ -314,7 +314,6 @@ struct rr_mem {
 	struct list link;   /* domain->mems */
 	struct rr_extent x; /* a memfd */
 	bool given;         /* ... or somebody's: rpcrdma_mem_register() */
-	uint64_t id;        /* never used twice: a cached registration cannot mistake a successor */
 	struct list mrs;    /* reg_slab.c: its registrations, one per connection */
 	atomic_uint out;    /* pieces that are offered */
 };

@@ -39,13 +39,10 @@ static void unmake(struct rr_mem *mem)
 
 static struct rr_mem *make(void)
 {
-	static uint64_t ids;
 	struct rr_mem *mem = calloc(1, sizeof(*mem));
 
-	if (!mem)
-		return NULL;
-	list_init(&mem->mrs);
-	mem->id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
+	if (mem)
+		list_init(&mem->mrs);
 	return mem;
 }
 
