@@ -17,9 +17,11 @@
  *             a file's, in which an ftruncate() takes pages away. Which it is, the kernel's list of mappings
  *             says: one query per mapping (Linux 6.11), or the text of /proc/self/maps.
  *
- *             A forked child has the descriptor, but not the thread, and its memory is not watched. What the
- *             process has of a monitor hangs on one page that the kernel empties in a child, however it was
- *             forked: there the monitor is off, and a new one may be had.
+ *             A forked child has not the thread, and its memory is not watched. What the process has of a
+ *             monitor hangs on one page that the kernel empties in a child, however it was forked: there the
+ *             monitor is off, and a new one may be had. A child of fork(3) closes the descriptor that it has
+ *             inherited: while one is open somewhere, a parent who has closed his own and unmaps what was
+ *             watched to the end is held by events that nobody reads.
  * Memory:     The page stays for good. The monitor is allocated with the first reference, and freed when
  *             nothing is watched any more. Events are read to the stack.
  * Threads:    home->lock for references; m->lock for users and events. The thread takes m->lock only, and is
@@ -323,8 +325,8 @@ int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 	reg.range = (struct uffdio_range){ .start = start, .len = end - start };
 	if (ioctl(m->uffd, UFFDIO_REGISTER, &reg))
 		return errno == EBUSY || errno == ENOMEM ? -errno : -EINVAL;
-	/* only now: from here on, what takes its place is told of. Where it is refused it is watched still,
-	 * which does no harm: some of it may be what others keep, who would have to be told that it is not. */
+	/* only now: from here on, what takes its place is told of. Where it is refused it is watched still:
+	 * some of it may be what others keep. */
 	return is_anonymous(m, start, end) ? 0 : -EINVAL;
 }
 
@@ -363,6 +365,47 @@ void rr_monitor_del(struct rr_monitor *m, struct rr_monitor_user *u)
 
 /* ---- one per process ---- */
 
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What the thread that forks has locked, so that the child gets all of a monitor's descriptors, or none. */
+static __thread struct {
+	struct home *home;
+	struct rr_monitor *monitor;
+} forking;
+
+static void before_fork(void)
+{
+	struct home *home = atomic_load(&the_home);
+
+	pthread_mutex_lock(&home->lock);
+	forking.home = home;
+	forking.monitor = atomic_load(&home->monitor);
+}
+
+static void after_fork(void)
+{
+	if (forking.home)
+		pthread_mutex_unlock(&forking.home->lock);
+	forking.home = NULL;
+}
+
+static void after_fork_in_child(void)
+{
+	const struct rr_monitor *m = forking.home ? forking.monitor : NULL;
+
+	forking.home = NULL; /* its lock has been emptied */
+	if (!m)
+		return;
+	if (!atomic_load(&m->lost))
+		close(m->uffd);
+	close(m->maps);
+	close(m->stop);
+}
+
 static int get_home(struct home **ret)
 {
 	struct home *home = atomic_load(&the_home), *first = NULL;
@@ -379,6 +422,8 @@ static int get_home(struct home **ret)
 		if (!atomic_compare_exchange_strong(&the_home, &first, home)) {
 			munmap(home, sizeof(*home));
 			home = first;
+		} else {
+			(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 		}
 	}
 	*ret = home;
@@ -417,12 +462,6 @@ static int start_thread(struct rr_monitor *m)
 	if (!rc)
 		(void)pthread_setname_np(m->thread, "leat-monitor");
 	return -rc;
-}
-
-static void close_if_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
 }
 
 /* All but uffd, which its thread has closed if there was one. */

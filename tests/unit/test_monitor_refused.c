@@ -159,6 +159,23 @@ static void a_child_is_not_watched(void **state)
 	assert_false(is_kept());
 }
 
+static bool child_has_no_descriptor(void)
+{
+	return fcntl(m->uffd, F_GETFD) < 0 && fcntl(m->maps, F_GETFD) < 0 &&
+	       fcntl(m->stop, F_GETFD) < 0 && rr_monitor_is_off(m);
+}
+
+/* A child that lives on does not keep the monitor alive, which nobody serves there. */
+static void a_child_inherits_nothing(void **state)
+{
+	(void)state;
+	in_child(child_has_no_descriptor);
+	shared_with_child = map_pages(1);
+	keep(shared_with_child, PAGE); /* ours is open */
+	unmap_pages(shared_with_child, 1);
+	assert_false(is_kept());
+}
+
 /* From now on system call @nr, with @arg1 as its second argument unless that is 0, fails with @error. */
 static bool refuse(int nr, unsigned arg1, int error)
 {
@@ -314,6 +331,7 @@ int main(void)
 		WITH_USER(read_only_memory),
 		WITH_USER(another_watches),
 		WITH_USER(a_child_is_not_watched),
+		WITH_USER(a_child_inherits_nothing),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(an_older_kernel),
 		cmocka_unit_test(lines_of_mappings),
