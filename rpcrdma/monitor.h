@@ -78,6 +78,7 @@ must_check bool rr_monitor_settle(struct rr_monitor *m);
  *
  * Return: 0; -EINVAL: not private anonymous memory, or not mapped (others may change what is shared
  * without our knowing); -EBUSY: somebody else's userfaultfd watches there; -ENOMEM: too many mappings.
+ * Unless it is -EBUSY some of it may be watched: to be unwatched, when it has been given up.
  */
 must_check int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end);
 

@@ -191,13 +191,13 @@ static bool unlend(struct rr_cache_ref *ref)
 	return !--ref->entry->nrefs;
 }
 
-/* @watched: unwatch it, too; where we do not watch, another may */
-static void unreserve(struct rr_cache *c, struct rr_cache_ref *ref, bool watched)
+/* @others: who watch there; else it is unwatched, too */
+static void unreserve(struct rr_cache *c, struct rr_cache_ref *ref, bool others)
 {
 	rr_cache_lock(c);
 	if (ref->entry->in_tree)
 		rr_cache_kill(c, ref->entry, NULL);
-	ref->entry->lost |= !watched;
+	ref->entry->lost |= others;
 	(void)unlend(ref); /* nobody else could find it */
 	rr_cache_rest(c, ref->entry);
 	rr_cache_unlock(c);
@@ -229,17 +229,16 @@ static int reg_entry(struct rr_cache *c, struct rr_cache_entry *e)
 static int make(struct rr_cache *c, const struct wanted *exact, struct wanted *w, bool unite,
 		struct rr_cache_ref *ref)
 {
-	int rc = reserve(c, w, unite, ref);
-	bool watched;
+	int rc = reserve(c, w, unite, ref), watch = 0;
 
 	if (rc)
 		return rc;
+	if (c->attr.monitor)
+		watch = rr_monitor_watch(c->attr.monitor, exact->start, exact->end);
 	/* what cannot be watched is of another kind, another's, or not there: who registers it will see */
-	watched = !c->attr.monitor ||
-		  !rr_monitor_watch(c->attr.monitor, exact->start, exact->end);
-	rc = watched ? reg_entry(c, ref->entry) : -ENOENT;
+	rc = watch ? -ENOENT : reg_entry(c, ref->entry);
 	if (rc) {
-		unreserve(c, ref, watched);
+		unreserve(c, ref, watch == -EBUSY);
 		return rc;
 	}
 	rr_cache_lock(c);

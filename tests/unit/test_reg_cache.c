@@ -664,6 +664,10 @@ static void what_is_kept_is_watched(void **state)
 	assert_int_equal(mprotect(at(40), page, PROT_READ), 0);
 	assert_int_equal(rr_cache_get(cache, at(40), page, WRITE, &a), -EFAULT);
 	assert_false(is_watched(m, 40));
+	assert_ptr_equal(mmap(at(42), page, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at(42));
+	assert_int_equal(rr_cache_get(cache, at(42), page, WRITE, &a), -ENOENT);
+	assert_false(is_watched(m, 42));
 	rr_monitor_del(m, &listener);
 	rr_monitor_put(m);
 }
