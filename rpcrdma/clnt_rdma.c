@@ -13,8 +13,9 @@
  *
  *             The end always comes by end_msg or by the endpoint's `drained`, outside the callbacks
  *             of the manager and of single completions, so a link may be freed there. Then, and
- *             before the core hears `down`, every registration is gone: no peer reaches memory of a
- *             call that waits to be sent again.
+ *             before the core hears `down`, the queue pair is gone, and every registration but those of
+ *             a cache that other connections share, in which nobody finds them any more: no answer to
+ *             a call that waits to be sent again reaches its memory by what was told over this link.
  * Memory:     Everything a connection needs hangs on its link: manager, protection domain, endpoint,
  *             registrations, calls. A client that is destroyed leaves its link behind to drain.
  * Threads:    The engine's.

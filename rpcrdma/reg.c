@@ -242,7 +242,7 @@ bool rr_reg_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool wri
 	return true;
 }
 
-/* Is a payload of @len bytes better copied than given to @ops? Never what is registered already. */
+/* Is a payload of @len bytes better copied than given to @ops? Never what is in a slab. */
 static bool is_small(const struct rr_reg *reg, const struct rr_reg_ops *ops, uint64_t len)
 {
 	if (ops == &rr_reg_slab_ops)
@@ -275,18 +275,14 @@ static bool end_window(struct rr_reg *reg, struct rr_reg_piece *piece)
 	return true;
 }
 
-/* Memory that windows cannot be bound over goes by a key of its registration; where nothing but windows
- * may be offered, the caller copies it, for now we know that it is there. */
+/* Windows cannot be bound over memory that may only be read: it goes by a key of its registration. Where
+ * nothing but windows may be offered the caller copies it, if it is there. */
 static int get_read_only(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 			 struct rr_reg_piece *ret)
 {
-	int rc = rr_reg_dynamic_ops.get(reg, addr, len, access, ret);
-
-	ret->win = NULL;
-	if (rc || !rr_windows_remote(reg->windows))
-		return rc;
-	(void)ret->ops->put(reg, ret);
-	return -ENOENT;
+	if (rr_windows_remote(reg->windows))
+		return -ENOENT;
+	return rr_reg_dynamic_ops.get(reg, addr, len, access, ret);
 }
 
 /** rr_reg_keep - see reg.h */

@@ -20,7 +20,7 @@
  *               window    auto, but the peer gets no key of the registrations: each piece of a call
  *                         has a memory window over them, where the device can do that (reg_window.c)
  *
- *             Less payload than the threshold (`bounce`) is copied too, unless it is registered.
+ *             Less payload than the threshold (`bounce`) is copied too, unless it is in a slab.
  * Memory:     A piece remembers who returns it. With `dynamic` nothing is in the peer's reach
  *             outside its call. With `slab` the peer may reach the slab as long as the connection
  *             stands; with a cache, what was used, until it is evicted. A call that is given up has
@@ -159,8 +159,8 @@ void rr_reg_fini(struct rr_reg *reg);
 /** rr_reg_close - after it, and when nothing uses the protection domain any more */
 void rr_reg_close(struct rr_reg *reg);
 
-/** rr_reg_revoke - on return nothing that lasts is within the peer's reach; pieces still out are
- * to be put as usual, but the connection is of no more use */
+/** rr_reg_revoke - on return nothing that lasts for this connection alone is within the peer's reach;
+ * pieces still out are to be put as usual, but the connection is of no more use */
 void rr_reg_revoke(struct rr_reg *reg);
 
 /** rr_reg_keeps - may memory of the transport's own be registered once and for all? */
