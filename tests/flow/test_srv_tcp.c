@@ -404,18 +404,23 @@ static void peer_goes_in_the_middle(void **state)
 
 static void silent_peers_are_let_go(void **state)
 {
-	static const struct rpcrdma_svc_attr attr = { .first_call_ms = 1, .conns_max = 2 };
+	static const struct rpcrdma_svc_attr attr = { .first_call_ms = 1, .conns_max = 1 };
 
 	(void)state;
 	wire_svc_close(&svc);
 	close(fd);
 	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", NULL, &attr), 0);
-	dial();
-	while (!svc.closed)
-		rpcrdma_engine_wait(svc.engine, 1000);
-	assert_true(closed());
-	close(fd);
-	dial();
+	for (unsigned i = 1; i <= 2; i++) { /* the second has the first one's place */
+		dial();
+		while (svc.closed < i)
+			rpcrdma_engine_wait(svc.engine, 1000);
+		assert_true(closed());
+		close(fd);
+	}
+	fd = -1;
+	/* a busy machine may take that millisecond from tear_down() */
+	wire_svc_close(&svc);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", NULL, NULL), 0);
 }
 
 static void no_more_than_so_many(void **state)
