@@ -587,7 +587,7 @@ static void restart_in_mid_io(void **state)
 
 static void soft_gives_up(void **state)
 {
-	struct leat *m = leat_flow_mount(flow.tcp_url, "retry=soft&timeo=200");
+	struct leat *m = leat_flow_mount(flow.tcp_url, "retry=soft&timeo=1000");
 
 	(void)state;
 	leat_flow_stop(&flow);
