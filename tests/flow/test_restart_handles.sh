@@ -36,15 +36,17 @@ growing() { find "$home" -name '.leat-*' -size +0 2>/dev/null | grep -q .; }
 survives() {
 	between=$1
 	shift
-	"$LEAT" put "$work/big" "local://$home/sock/x/d/file?wsize=4096" 2>"$work/err" &
+	"$LEAT" put "$work/big" "local://$home/sock/x/d/file?wsize=4096&credits=1" 2>"$work/err" &
 	copy=$!
 	until growing; do
 		kill -0 "$copy" 2>/dev/null || fail "$kind: put has ended too soon: $(cat "$work/err")"
 	done
+	kill -STOP "$copy" # however late we are woken now, it is in its middle
+	growing || fail "$kind: put was too fast for us"
 	stop KILL
-	kill -0 "$copy" 2>/dev/null || fail "$kind: put was too fast for us"
 	$between
 	start "$@"
+	kill -CONT "$copy"
 	rc=0
 	wait "$copy" || rc=$?
 	copy=
