@@ -118,6 +118,7 @@ static void finish(struct wire_job *j)
 	if (j->svc->hold) {
 		j->next = j->svc->held;
 		j->svc->held = j;
+		j->svc->nheld++;
 		return;
 	}
 	if (j->req->proc == WIRE_PUT)
@@ -395,6 +396,7 @@ int wire_svc_open(struct wire_svc *s, const char *url, const struct rpcrdma_doma
 void wire_svc_release(struct wire_svc *s)
 {
 	s->hold = false;
+	s->nheld = 0;
 	while (s->held) {
 		struct wire_job *j = s->held;
 

@@ -73,6 +73,7 @@ struct wire_svc {
 	uint32_t grain;          /* 0: whole */
 	bool hold;               /* keep PUT and GET unanswered until wire_svc_release() */
 	struct wire_job *held;
+	unsigned nheld;
 	unsigned calls, conns, closed, drops, refused;
 	int refused_err;         /* of the last peer that was turned away by the library */
 	uint32_t put_tag;        /* of the last PUT that was pulled whole */
