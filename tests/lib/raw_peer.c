@@ -11,6 +11,7 @@
 #include "raw_peer.h"
 
 #define IDLE_ROUNDS 3000
+#define ALL_ROUNDS (100 * IDLE_ROUNDS) /* a timer that is soon due again runs and runs, and moves nothing */
 
 static uint8_t *slot(struct raw_peer *p, unsigned i)
 {
@@ -82,7 +83,8 @@ static int pump(struct raw_peer *p)
 }
 
 #define pump_until(p, cond)                                                                    \
-	for (int idle_ = 0; !(cond) && idle_ < IDLE_ROUNDS; idle_ = pump(p) ? 0 : idle_ + 1)
+	for (int idle_ = 0, all_ = 0; !(cond) && idle_ < IDLE_ROUNDS && all_ < ALL_ROUNDS; all_++) \
+		idle_ = pump(p) ? 0 : idle_ + 1
 
 static void on_cm(void *ctx, const struct rr_cm_event *ev)
 {
