@@ -363,7 +363,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-/* Each on its own thread, neighbours in the line: with VARIANT=tsan the sanitizer looks on. */
+/* Each on its own thread, neighbours in the line: what they share, the thread sanitizer sees (VARIANT=tsan). */
 static void engines_are_in_line_by_themselves(void **state)
 {
 	pthread_t thread;
