@@ -22,7 +22,7 @@ refuses() { # STATUS PATTERN ARGUMENT...: refuses with that status, and words th
 	shift 2
 	rc=0
 	# shellcheck disable=SC2086
-	timeout 10 $as "$LEATD" --state-dir "$work/state" "$@" >"$work/out" 2>"$work/err" || rc=$?
+	timeout 60 $as "$LEATD" --state-dir "$work/state" "$@" >"$work/out" 2>"$work/err" || rc=$?
 	[ "$rc" -eq "$status" ] || fail "leatd $* -> $rc instead of $status: $(cat "$work/err")"
 	grep -qE -e "$pattern" "$work/err" || fail "leatd $* said: $(cat "$work/err")"
 	! grep -q . "$work/out" || fail "leatd $* was not silent: $(cat "$work/out")"
@@ -262,7 +262,7 @@ fi
 # what a peer is told of sizes
 sizes() { # OPTION...: the inline thresholds of a client with 8192
 	start --export "/x=$work/exp" --listen "local://$work/sock" "$@"
-	timeout 10 $as "$LEAT" ping -c 1 "local://$work/sock/x?inline=8192" | sed -n 's/^inline *//p'
+	timeout 60 $as "$LEAT" ping -c 1 "local://$work/sock/x?inline=8192" | sed -n 's/^inline *//p'
 	stop TERM
 }
 same() { # WANTED OPTION...
@@ -309,8 +309,8 @@ if command -v prlimit >/dev/null; then
 	as='' url=$(sed -n 's/^leatd: listening on \(tcp:.*\)/\1/p' "$work/out")/x
 	head -c 100000 /dev/zero >"$work/fits"
 	head -c 100001 /dev/zero >"$work/large"
-	timeout -k 5 20 "$LEAT" cp "$work/fits" "$url/fits" 2>"$work/got" || fail "$(cat "$work/got")"
-	! timeout -k 5 20 "$LEAT" cp "$work/large" "$url/large" 2>"$work/got" || fail 'a file that is too large'
+	timeout -k 5 60 "$LEAT" cp "$work/fits" "$url/fits" 2>"$work/got" || fail "$(cat "$work/got")"
+	! timeout -k 5 60 "$LEAT" cp "$work/large" "$url/large" 2>"$work/got" || fail 'a file that is too large'
 	grep -qi 'file too large\|FBIG' "$work/got" || fail "too large, but: $(cat "$work/got")"
 	timeout 60 "$LEAT" ping -c 1 "$url" >"$work/got" || fail 'it died of a large file'
 	stop TERM
@@ -335,7 +335,7 @@ else
 fi
 
 # without --listen: what there is, for this host; and why not the rest
-if XDG_RUNTIME_DIR=$work timeout 10 "$LEATD" --help >"$work/out"; then
+if XDG_RUNTIME_DIR=$work timeout 60 "$LEATD" --help >"$work/out"; then
 	grep -q '^usage: leatd' "$work/out" || fail "help: $(cat "$work/out")"
 fi
 "$LEATD" --version | grep -qE '^leatd [0-9]' || fail "version"
