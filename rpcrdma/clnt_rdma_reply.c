@@ -265,8 +265,6 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		broken(&rcall->verdict, "answer to a call that had not been sent");
 	else if (rc)
 		broken(&rcall->verdict, "malformed transport header");
-	else if (rr_how(rcall) == RR_HOW_WANT)
-		broken(&rcall->verdict, "reply to a call that was not sent");
 	else if (h.proc == RR_ERROR)
 		check_error(&h, &rcall->verdict);
 	else if (l->mode && h.nreads)

@@ -417,7 +417,7 @@ static void answers_to_what_was_not_sent(void **state)
 		heard.nreads = 0;
 		answer_put(30001);
 		ended(&c, -EPROTO);
-		assert_non_null(strstr(c.call.why, "not sent"));
+		assert_non_null(strstr(c.call.why, "not been sent"));
 		talk_fini(&c);
 		/* the other one is repeated over the next connection */
 		hear_want(30001);
