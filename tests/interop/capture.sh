@@ -58,7 +58,7 @@ look() {
 if [ -z "${LEAT_VM:-}" ]; then
 	out=$(mktemp -d)
 	trap 'rm -rf "$out"' EXIT
-	in_vm 200 "$out"
+	in_vm 800 "$out"
 	work=$out
 	if [ -s "$out/$wire" ]; then
 		look
@@ -110,18 +110,18 @@ mkdir "$work/export/many"
 tcpdump -Z root -i veth0 -s 0 -U -B 65536 --immediate-mode -w "$work/$wire" 'udp port 4791' \
 	2>"$work/tcpdump.log" &
 tcpdump=$!
-ok 'tcpdump listens' wait_for 10 grep -q 'listening on' "$work/tcpdump.log"
+ok 'tcpdump listens' wait_for 100 grep -q 'listening on' "$work/tcpdump.log"
 
 section 'leat'
-ok ping timeout 20 "$LEAT" ping -c 3 "$url"
-ok 'files in' timeout 30 "$LEAT" cp -rp "$work/files" "$url/files"
+ok ping timeout 100 "$LEAT" ping -c 3 "$url"
+ok 'files in' timeout 100 "$LEAT" cp -rp "$work/files" "$url/files"
 same 'files in' "$(fingerprint "$work/export/files")" "$(fingerprint "$work/files")"
-ok 'files out' timeout 30 "$LEAT" get -rp "$url/files" "$work/files.back"
+ok 'files out' timeout 100 "$LEAT" get -rp "$url/files" "$work/files.back"
 same 'files out' "$(fingerprint "$work/files.back")" "$(fingerprint "$work/files")"
 ok 'long link' "$LEAT" ln -s "$long" "$url/leat-link"
 same 'long link' "$("$LEAT" ls -l "$url" | sed -n 's/.* -> //p')" "$long"
 same 'long listing' "$("$LEAT" ls "$url/many" | wc -l)" 1200
-bad 'what is not there' timeout 20 "$LEAT" cat "$url/nowhere"
+bad 'what is not there' timeout 100 "$LEAT" cat "$url/nowhere"
 ok 'rm' "$LEAT" rm -r "$url/files"
 
 mounted() {
@@ -149,17 +149,17 @@ echo 3 >/proc/sys/vm/drop_caches
 same 'long link out' "$(readlink "$m/linux-link")" "$long"
 same 'long listing' "$(find "$m/many" -type f | wc -l)" 1200
 bad 'what is not there' cat "$m/nowhere"
-ok umount timeout 30 umount "$m"
+ok umount timeout 100 umount "$m"
 # two of the longest names and sixteen groups are more than this leaves room for
 echo 1024 >/proc/sys/sunrpc/rdma_max_inline_write
 ok 'mount, Sends of 1024' mounted
 ok 'longest name' mkdir "$m/$name"
 ok 'long rename' setpriv --groups "$(seq -s , 101 116)" mv "$m/$name" "$m/${name%n}m"
 ok 'long rename did' test -d "$work/export/${name%n}m"
-ok umount timeout 30 umount "$m"
+ok umount timeout 100 umount "$m"
 leatd_stop
 
-ok 'the capture has all of it' wait_for 10 sh -c "test \$('$LEAT' dump '$work/$wire' | grep -c ' CM DREP\$') -ge \
+ok 'the capture has all of it' wait_for 100 sh -c "test \$('$LEAT' dump '$work/$wire' | grep -c ' CM DREP\$') -ge \
 	\$('$LEAT' dump '$work/$wire' | grep -c ' CM REQ ')"
 kill -INT "$tcpdump"
 wait "$tcpdump"

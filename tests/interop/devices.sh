@@ -7,7 +7,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 240
+in_vm 960
 setup
 m=$work/mnt
 mkdir "$m"
@@ -21,20 +21,20 @@ registered() {
 if command -v rpcbind >/dev/null && [ -x /sbin/mount.nfs ]; then
 	section 'rpcbind'
 	leatd_start --rpcbind
-	ok 'a server that finds no rpcbind' timeout 20 "$LEAT" ping -c 1 "tcp://$addr/demo"
+	ok 'a server that finds no rpcbind' timeout 100 "$LEAT" ping -c 1 "tcp://$addr/demo"
 	leatd_stop
 	ok 'and said so' grep 'no rpcbind to register with' "$work/leatd.log"
 	rpcbind -w
 	leatd_start --rpcbind --listen 'rdma://[::]:20049' --listen 'tcp://[::]:2049'
 	for program in 100003 100005; do
-		ok "$program at tcp" wait_for 10 registered "$program" tcp 0.0.0.0.8.1
-		ok "$program at tcp6" wait_for 10 registered "$program" tcp6 ::.8.1
-		ok "$program at rdma" wait_for 10 registered "$program" rdma 0.0.0.0.78.81
-		ok "$program at rdma6" wait_for 10 registered "$program" rdma6 ::.78.81
+		ok "$program at tcp" wait_for 100 registered "$program" tcp 0.0.0.0.8.1
+		ok "$program at tcp6" wait_for 100 registered "$program" tcp6 ::.8.1
+		ok "$program at rdma" wait_for 100 registered "$program" rdma 0.0.0.0.78.81
+		ok "$program at rdma6" wait_for 100 registered "$program" rdma6 ::.78.81
 	done
 	head -c 70000 "$work/random" >"$work/export/file"
 	for way in rdma tcp; do
-		ok "a mount that names no port, $way" timeout 60 mount -t nfs -o "vers=3,proto=$way,nolock" "$addr:/demo" "$m"
+		ok "a mount that names no port, $way" timeout 300 mount -t nfs -o "vers=3,proto=$way,nolock" "$addr:/demo" "$m"
 		ok "it is $way" grep -q " $m nfs .*proto=$way" /proc/mounts
 		ok "and its data, $way" cmp "$m/file" "$work/export/file"
 		ok "umount, $way" umount "$m"
@@ -45,11 +45,11 @@ if command -v rpcbind >/dev/null && [ -x /sbin/mount.nfs ]; then
 
 	# where somebody else is registered he stays, also when we end
 	leatd_start --rpcbind
-	wait_for 10 registered 100005 tcp 0.0.0.0.8.1
+	wait_for 100 registered 100005 tcp 0.0.0.0.8.1
 	"$LEATD" --state-dir "$work/state2" --export "/demo=$work/export" --listen tcp://127.0.0.1:0 --rpcbind \
 		>"$work/second" 2>&1 &
 	second=$!
-	ok 'the second server is told' wait_for 10 grep -q 'somebody else is registered for MOUNT by tcp' "$work/second"
+	ok 'the second server is told' wait_for 100 grep -q 'somebody else is registered for MOUNT by tcp' "$work/second"
 	kill "$second"
 	wait "$second"
 	ok 'and the first is registered still' registered 100003 tcp 0.0.0.0.8.1
@@ -88,12 +88,12 @@ ok 'and of the other' grep 'rdma://10.77.0.1:20051 is reached by device rxe0' "$
 head -c 300001 "$work/random" >"$work/data"
 # goes WHERE DEVICE: by the device that leads there; at the server it is the other one
 goes() {
-	ok "to $1" timeout 20 "$LEAT" ping -c 1 "rdma://$1/demo"
+	ok "to $1" timeout 100 "$LEAT" ping -c 1 "rdma://$1/demo"
 	said "to $1 by $2" "^transport *rdma ($2)"
 }
 carries() { # WHERE: data both ways
-	ok "data to $1" timeout 30 "$LEAT" put "$work/data" "rdma://$1/demo/random"
-	ok "data from $1" timeout 30 "$LEAT" get "rdma://$1/demo/random" "$work/back"
+	ok "data to $1" timeout 100 "$LEAT" put "$work/data" "rdma://$1/demo/random"
+	ok "data from $1" timeout 100 "$LEAT" get "rdma://$1/demo/random" "$work/back"
 	ok "and it is right, $1" cmp "$work/data" "$work/back"
 	rm -f "$work/back" "$work/export/random"
 }
@@ -103,15 +103,15 @@ goes 10.77.0.1 rxe1
 carries 10.77.0.1
 goes "10.77.0.2:$port" rxe0
 goes 10.77.0.1:20051 rxe1
-ok 'both at once' sh -c "timeout 60 '$LEAT' put '$work/data' rdma://10.77.0.1/demo/one & \
-	timeout 60 '$LEAT' put '$work/data' rdma://10.77.0.2/demo/two && wait \$!"
+ok 'both at once' sh -c "timeout 300 '$LEAT' put '$work/data' rdma://10.77.0.1/demo/one & \
+	timeout 300 '$LEAT' put '$work/data' rdma://10.77.0.2/demo/two && wait \$!"
 ok 'what one brought' cmp "$work/data" "$work/export/one"
 ok 'what the other brought' cmp "$work/data" "$work/export/two"
-bad 'a port of the other device' timeout 20 "$LEAT" ping -c 1 rdma://10.77.0.2:20051/demo
-bad 'an address that no device has' timeout 20 "$LEAT" ping -c 1 rdma://127.0.0.1/demo
+bad 'a port of the other device' timeout 100 "$LEAT" ping -c 1 rdma://10.77.0.2:20051/demo
+bad 'an address that no device has' timeout 100 "$LEAT" ping -c 1 rdma://127.0.0.1/demo
 said 'and why' 'no RDMA device of this host leads there'
 leatd_stop
-bad 'to listen where no device is' timeout 20 "$LEATD" --export "/demo=$work/export" --listen rdma://127.0.0.1:20049
+bad 'to listen where no device is' timeout 100 "$LEATD" --export "/demo=$work/export" --listen rdma://127.0.0.1:20049
 said 'and why' 'no RDMA device has this address'
 
 # a device that cannot be opened: no more memory may be locked than one of them needs, once the pool
@@ -120,29 +120,29 @@ chmod 755 "$work"
 prlimit --memlock=6291456 setpriv --reuid 64001 --regid 64001 --clear-groups "$LEATD" \
 	--export "/demo=$work/export,clients=10.77.0.0/16" --listen rdma://0.0.0.0:20052 >"$work/small" 2>&1 &
 small=$!
-ok 'a server of somebody else' wait_for 10 grep -q 'leatd: ready' "$work/small"
-ok 'its first device' timeout 30 "$LEAT" get rdma://10.77.0.1:20052/demo/one "$work/first"
+ok 'a server of somebody else' wait_for 100 grep -q 'leatd: ready' "$work/small"
+ok 'its first device' timeout 100 "$LEAT" get rdma://10.77.0.1:20052/demo/one "$work/first"
 ok 'and its data' cmp "$work/first" "$work/data"
-bad 'its second one' timeout 20 "$LEAT" ping -c 1 rdma://10.77.0.2:20052/demo
+bad 'its second one' timeout 100 "$LEAT" ping -c 1 rdma://10.77.0.2:20052/demo
 said 'which is refused' 'refused'
 ok 'and why' grep 'turned away: no memory, or not enough that may be locked' "$work/small"
-ok 'the first one still' timeout 20 "$LEAT" ping -c 1 rdma://10.77.0.1:20052/demo
+ok 'the first one still' timeout 100 "$LEAT" ping -c 1 rdma://10.77.0.1:20052/demo
 kill "$small"
 wait "$small"
 same 'no queue pair is left' "$(queue_pairs)" 0
 
 section 'leat doctor'
 leatd_start
-ok doctor timeout 30 "$LEAT" doctor "leat://10.77.0.2/demo"
+ok doctor timeout 100 "$LEAT" doctor "leat://10.77.0.2/demo"
 said 'both devices: rxe0' '^rdma  *ok  *rxe0 port 1 is ACTIVE, Ethernet, .* veth0, path MTU 4096 of 4096, at 10.77.0.1'
 said 'both devices: rxe1' '^rdma  *ok  *rxe1 port 1 is ACTIVE, .* at 10.77.0.2'
 said 'the way that is not there' '^way  *missing  *not local: the server has no such listener'
 said 'the way that is' '^way  *ok  *rdma (rxe0)'
 said 'memory' '^memory  *ok  *all memory directly, by the device'
 leatd_stop
-bad 'doctor without a server' timeout 30 "$LEAT" doctor rdma://10.77.0.2/demo
+bad 'doctor without a server' timeout 100 "$LEAT" doctor rdma://10.77.0.2/demo
 said 'what it says' '^server  *missing .*refused'
 ip link set veth1 down
-ok 'doctor with a device that is down' timeout 30 "$LEAT" doctor /run
+ok 'doctor with a device that is down' timeout 100 "$LEAT" doctor /run
 said 'what it says' '^rdma  *missing  *rxe1 port 1 is DOWN'
 finish

@@ -10,7 +10,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 300
+in_vm 1200
 setup
 PATH=$PATH:/usr/sbin:/sbin
 disks=$O/tests/interop/disks
@@ -58,22 +58,22 @@ leatd_start --listen "$local" --export "/cached=$disk,$all" \
 section 'full'
 for export in cached direct pieces; do
 	for how in unstable data file; do
-		ok "$export, $how" timeout 60 "$disks" fill "$local/$export" full $how ENOSPC
+		ok "$export, $how" timeout 300 "$disks" fill "$local/$export" full $how ENOSPC
 		ok "the disk is full, $export, $how" sh -c "[ \$(df --output=avail '$disk' | tail -n 1) -lt 1024 ]"
-		ok "room again, $export, $how" timeout 20 "$LEAT" rm "$local/$export/full"
+		ok "room again, $export, $how" timeout 100 "$LEAT" rm "$local/$export/full"
 	done
 	of=/$export
 	ok "mount, $export" mounted "$m" rdma
 	of=''
 	for how in oflag=direct conv=fsync; do
-		bad "Linux, $export, $how" timeout 60 dd if=/dev/zero of="$m/full" bs=1M count=20 $how status=none
+		bad "Linux, $export, $how" timeout 300 dd if=/dev/zero of="$m/full" bs=1M count=20 $how status=none
 		said "Linux, $export, $how" 'No space left on device'
 		rm -f "$m/full"
 	done
 	ok "and it goes on, $export" dd if="$work/random" of="$m/small" bs=1M count=1 conv=fsync
 	ok "with what it was given, $export" cmp -n 1048576 "$work/random" "$disk/small"
 	rm -f "$m/small"
-	ok "umount, $export" timeout 30 umount "$m"
+	ok "umount, $export" timeout 100 umount "$m"
 done
 
 # ---- a quota that is used up ---------------------------------------------------------------------------
@@ -85,7 +85,7 @@ if [ -x "$creds" ]; then
 	bad 'and this root might, so that it was seen' grep -q SKIPPED "$work/out"
 fi
 if "$disks" quota "/dev/$name" $nobody 2048 2>"$work/quota.log"; then
-	as_nobody() { timeout 60 setpriv --reuid=$nobody --regid=$nobody --clear-groups "$@"; }
+	as_nobody() { timeout 300 setpriv --reuid=$nobody --regid=$nobody --clear-groups "$@"; }
 	for export in cached direct pieces; do
 		case $export in
 		cached) how=data ;;
@@ -94,9 +94,9 @@ if "$disks" quota "/dev/$name" $nobody 2048 2>"$work/quota.log"; then
 		esac
 		ok "$export, $how" as_nobody "$disks" fill "$local/$export/theirs" full $how EDQUOT
 		ok "no more than that, $export, $how" sh -c "[ \$(du -sk '$disk/theirs' | cut -f 1) -le 2052 ]"
-		ok "which is another's, $export, $how" timeout 20 "$LEAT" put "$work/one" "$local/demo/other"
-		ok "and nobody else's, $export, $how" timeout 20 "$LEAT" put "$work/one" "$local/$export/theirs/other"
-		timeout 20 "$LEAT" rm "$local/$export/theirs/other" >"$work/rm.log" 2>&1
+		ok "which is another's, $export, $how" timeout 100 "$LEAT" put "$work/one" "$local/demo/other"
+		ok "and nobody else's, $export, $how" timeout 100 "$LEAT" put "$work/one" "$local/$export/theirs/other"
+		timeout 100 "$LEAT" rm "$local/$export/theirs/other" >"$work/rm.log" 2>&1
 		ok "room again, $export, $how" as_nobody "$LEAT" rm "$local/$export/theirs/full"
 	done
 else
@@ -110,21 +110,21 @@ at_work() { grep -q 'at work' "$work/work"; }
 # through the page cache only who syncs must notice: what is in there is there
 for way in 'direct read' 'direct write' 'pieces write' 'cached sync'; do
 	export=${way% *}
-	timeout 60 "$disks" work "$local/$export" file "${way#* }" >"$work/work" 2>&1 &
+	timeout 300 "$disks" work "$local/$export" file "${way#* }" >"$work/work" 2>&1 &
 	worker=$!
-	ok "at work, $way" wait_for 30 at_work
+	ok "at work, $way" wait_for 100 at_work
 	ok "the disk goes, $way" gone
 	ended "told, $way" $worker "$work/work"
 	# the file system gives up by and by: first what it asks the disk, then what it would write
 	said "told, $way" 'then error \(5\|30\) '
-	ok "another export, $way" timeout 20 "$LEAT" put "$work/one" "$rdma/demo/beside"
+	ok "another export, $way" timeout 100 "$LEAT" put "$work/one" "$rdma/demo/beside"
 	ok "its data, $way" cmp "$work/one" "$work/export/beside"
-	[ "$export" = cached ] || bad "what was there is not, $way" timeout 20 "$LEAT" get "$rdma/$export/file" "$work/back"
+	[ "$export" = cached ] || bad "what was there is not, $way" timeout 100 "$LEAT" get "$rdma/$export/file" "$work/back"
 	umount -l "$disk"
 	ok "a new disk, $way" power_on
-	ok "which is served, $way" timeout 20 "$LEAT" ctl reload "$local"
-	ok "in, $way" timeout 20 "$LEAT" put "$work/one" "$rdma/$export/new"
-	ok "out, $way" timeout 20 "$LEAT" get "$rdma/$export/new" "$work/back"
+	ok "which is served, $way" timeout 100 "$LEAT" ctl reload "$local"
+	ok "in, $way" timeout 100 "$LEAT" put "$work/one" "$rdma/$export/new"
+	ok "out, $way" timeout 100 "$LEAT" get "$rdma/$export/new" "$work/back"
 	ok "and right, $way" cmp "$work/one" "$work/back"
 done
 of=/direct
@@ -132,11 +132,11 @@ ok 'mount' mounted "$m" rdma
 of=''
 dd if="$work/random" of="$m/file" bs=1M count=1 conv=fsync status=none
 dd if="$m/file" of=/dev/null bs=64k iflag=direct status=none && gone
-bad 'Linux reads' timeout 30 dd if="$m/file" of=/dev/null bs=64k iflag=direct
+bad 'Linux reads' timeout 100 dd if="$m/file" of=/dev/null bs=64k iflag=direct
 said 'Linux reads' 'Input/output error'
-bad 'Linux writes' timeout 30 dd if="$work/random" of="$m/file" bs=64k count=1 oflag=direct conv=notrunc
+bad 'Linux writes' timeout 100 dd if="$work/random" of="$m/file" bs=64k count=1 oflag=direct conv=notrunc
 said 'Linux writes' 'Input/output error\|Read-only file system'
-ok 'umount' timeout 30 umount -l "$m"
+ok 'umount' timeout 100 umount -l "$m"
 leatd_stop
 ok 'nobody holds the disk' umount "$disk"
 finish

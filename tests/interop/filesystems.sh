@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 500
+in_vm 2000
 setup
 m=$work/mnt
 mkdir "$m"
@@ -39,7 +39,7 @@ try() { # NAME, of what is mounted at $fs
 	: >"$work/leatd.log"
 	serve "$export"
 	ok "$1: kernel handles" grep -q "export /fs: .*kernel handles" "$work/leatd.log"
-	ok "$1: mount" timeout 30 mount -t nfs \
+	ok "$1: mount" timeout 100 mount -t nfs \
 		-o "vers=3,proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock,noac" "$addr:/fs" "$m"
 	if ! [ -r "$m/d/e/f" ]; then # exec would end us
 		ok "$1: the file" cat "$m/d/e/f"
@@ -89,7 +89,7 @@ serve() {
 # what FSINFO and PATHCONF say of the file system at DIR is so
 limits() { # NAME DIR
 	if [ -x "$limits" ]; then
-		ok "$1: sizes, times, links" env TMPDIR="$2" timeout 60 "$limits"
+		ok "$1: sizes, times, links" env TMPDIR="$2" timeout 300 "$limits"
 	else
 		echo "SKIP: $1: no $limits here (make interop-tools)"
 	fi

@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 900
+in_vm 3600
 setup
 hostile=$O/tests/interop/verbs_hostile
 [ -x "$hostile" ] || { echo 'SKIP: verbs_hostile is not built (libibverbs-dev, librdmacm-dev)'; exit 77; }

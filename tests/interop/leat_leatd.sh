@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 900
+in_vm 3600
 setup
 
 url=rdma://$addr/demo
@@ -235,7 +235,7 @@ for i in $(seq 400); do
 done
 "$LEAT" cp -r "$work/many" "$url/killed" >"$work/put.log" 2>&1 &
 put=$!
-ok 'a tree is under way' wait_for 20 sh -c "ls '$work/export/killed' | grep -q '^f'"
+ok 'a tree is under way' wait_for 100 sh -c "ls '$work/export/killed' | grep -q '^f'"
 kill -STOP "$put"
 ok 'the tree is not done' test "$(ls "$work/export/killed" | wc -l)" -lt 400
 leatd_stop KILL
@@ -259,10 +259,10 @@ section 'other users'
 # files in memory are served by the thread that has the device, and the kernel looks at who it is
 mkdir "$work/memory" && chmod 755 "$work" && mount -t tmpfs -o mode=1777 memory "$work/memory"
 leatd_start --reactors 1 --listen "local://$work/sock" --export "/memory=$work/memory,rw,clients=10.77.0.0/16"
-ok 'a user writes' timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
+ok 'a user writes' timeout 300 setpriv --reuid=65534 --regid=65534 --clear-groups \
 	"$LEAT" put "$work/random" "local://$work/sock/memory/theirs"
 same 'it is his' "$(stat -c %u "$work/memory/theirs")" 65534
-ok 'over RDMA, after it' timeout 60 "$LEAT" get "rdma://$addr/memory/theirs" "$work/back"
+ok 'over RDMA, after it' timeout 300 "$LEAT" get "rdma://$addr/memory/theirs" "$work/back"
 ok 'its data' cmp "$work/random" "$work/back"
 leatd_stop
 umount "$work/memory"
@@ -382,5 +382,5 @@ wait "$removal"
 same 'it is gone' "$(rdma link | grep -c rxe0)" 0
 ok 'and comes back' rdma link add rxe0 type rxe netdev veth0
 leatd_start
-ok 'to a server that is started then' wait_for 50 timeout 100 "$LEAT" ping -c 1 "$url"
+ok 'to a server that is started then' wait_for 100 timeout 100 "$LEAT" ping -c 1 "$url"
 finish

@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 600
+in_vm 2400
 setup
 [ -x /sbin/mount.nfs ] || { echo 'SKIP: no mount.nfs here (nfs-common)'; exit 77; }
 odd=$O/tests/interop/odd
@@ -22,7 +22,7 @@ mkdir "$m"
 
 # what has been read is forgotten with the mount; the caches of this machine's own files stay
 fresh() {
-	ok "umount, $way" timeout 30 umount "$m"
+	ok "umount, $way" timeout 100 umount "$m"
 	ok "mount again, $way" mounted "$m" "$way"
 }
 
@@ -119,7 +119,7 @@ for way in rdma tcp; do
 	}
 	write_files again 2>"$work/again.log" &
 	writer=$!
-	wait_for 10 test -s "$work/export/again-2"
+	wait_for 100 test -s "$work/export/again-2"
 	leatd_stop KILL
 	leatd_start
 	ended 'a writer that saw its server killed' "$writer" "$work/again.log"
@@ -133,12 +133,12 @@ for way in rdma tcp; do
 	for i in $(seq 20); do
 		kill -HUP "$leatd_pid"
 		n=$((n + 1))
-		ok "for the ${i}th time" wait_for 10 sh -c \
+		ok "for the ${i}th time" wait_for 100 sh -c \
 			"[ \$(grep -c 'configuration read again' '$work/leatd.log') -ge $n ]"
 	done
 	ended 'a writer meanwhile' "$writer" "$work/reload.log"
 	same 'what it wrote' "$(cat "$work"/export/reload-* | cksum)" "$(cat "$work"/export/again-* | cksum)"
-	ok umount timeout 30 umount "$m"
+	ok umount timeout 100 umount "$m"
 done
 same 'no queue pair is left' "$(queue_pairs)" 0
 finish

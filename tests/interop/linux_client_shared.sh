@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 600
+in_vm 2400
 setup
 [ -x /sbin/mount.nfs ] || { echo 'SKIP: no mount.nfs here (nfs-common)'; exit 77; }
 share=$O/tests/interop/share
@@ -49,13 +49,13 @@ for way in rdma tcp; do
 	ok "and out by another, $way" cmp "$work/big" "$other/big"
 	ok "and by four, past the cache, $way" sh -c \
 		"dd if='$m/big' bs=32k iflag=direct status=none | cmp - '$work/big'"
-	ok "connections, $way" wait_for 10 has_connections 5
+	ok "connections, $way" wait_for 100 has_connections 5
 	same "connections of the first that are idle, $way" "$(idle "$m")" 0
 	for part in files records append names; do
 		counted "$part, $way" timeout 100 "$share" $part "$m" "$other" "$work/export"
 	done
-	ok "umount, $way" timeout 30 umount "$other"
-	ok "connections, $way, later" wait_for 10 has_connections 4
+	ok "umount, $way" timeout 100 umount "$other"
+	ok "connections, $way, later" wait_for 100 has_connections 4
 
 	# the same client twice, by the same connections
 	ok "a second mount of one client, $way" mounted "$other" $way ",nconnect=4,$options"
@@ -64,8 +64,8 @@ for way in rdma tcp; do
 	for part in append names; do
 		counted "$part of one client, $way" timeout 100 "$share" $part "$m" "$other" "$work/export"
 	done
-	ok "umount, $way" timeout 30 umount "$other"
-	ok "umount, $way" timeout 30 umount "$m"
+	ok "umount, $way" timeout 100 umount "$other"
+	ok "umount, $way" timeout 100 umount "$m"
 done
 same 'no queue pair is left' "$(queue_pairs)" 0
 finish

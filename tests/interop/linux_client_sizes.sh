@@ -10,7 +10,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 600
+in_vm 2400
 setup
 [ -x /sbin/mount.nfs ] || { echo 'SKIP: no mount.nfs here (nfs-common)'; exit 77; }
 odd=$O/tests/interop/odd
@@ -47,7 +47,7 @@ begin() { # CASE SEND/RECEIVE LEATD-OPTION...
 
 end() { # [CREDITS]: granted by all replies
 	[ $# -eq 0 ] || same "credits, $case" "$(traced xprtrdma_reply 'credits=\([0-9]*\)')" "$1"
-	ok "umount, $case" timeout 30 umount "$m"
+	ok "umount, $case" timeout 100 umount "$m"
 	leatd_stop
 }
 

@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 400
+in_vm 1600
 setup
 [ -x /sbin/mount.nfs ] || { echo 'SKIP: no mount.nfs here (nfs-common)'; exit 77; }
 for program in git setpriv setfacl perl; do
@@ -194,7 +194,7 @@ for way in rdma tcp; do
 	same "is it, $way" "$(list_of "$work/export/lists/f" | grep -c ^user:1)" 400
 	[ $way = tcp ] || ok "which was a long call" test "$(rdma_count "$m" long)" -gt "$long"
 
-	ok "umount, $way" timeout 30 umount "$m"
+	ok "umount, $way" timeout 100 umount "$m"
 done
 leatd_stop
 umount "$work/export"
@@ -211,7 +211,7 @@ if command -v mkfs.vfat >/dev/null && modprobe vfat; then
 	bad 'setfacl' setfacl -m u:4711:rw "$m/f"
 	said 'setfacl' 'not supported'
 	same 'getfacl' "$(list_of "$m/f")" "$(list_of "$work/export/f")"
-	ok 'umount' timeout 30 umount "$m"
+	ok 'umount' timeout 100 umount "$m"
 	leatd_stop
 	umount "$work/export"
 else

@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 900
+in_vm 3600
 setup
 PATH=$PATH:/usr/sbin:/sbin
 for tool in rpcbind rpc.mountd rpc.nfsd exportfs; do

@@ -8,7 +8,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 400
+in_vm 1600
 : "${O:=build/obj/default}"
 many=$O/tests/interop/many
 [ -x "$many" ] || { echo "SKIP: no $many: make interop-tools"; exit 77; }
@@ -34,7 +34,7 @@ hold() {
 
 let_go() {
 	echo >&4 # and all at once again
-	ok "$1 served again" wait_for 60 sh -c "[ \$(grep -c '^served $1\$' '$work/held') -eq 2 ]"
+	ok "$1 served again" wait_for 100 sh -c "[ \$(grep -c '^served $1\$' '$work/held') -eq 2 ]"
 	exec 4>&-
 	ok "$1 ended" wait "$holder"
 }
@@ -50,9 +50,9 @@ for srq in no yes; do
 	ok 'one that has just mounted pins 256 KiB at most' test $((one - shared)) -le 256
 	ok 'and some' test "$one" -gt 0
 	let_go 1
-	ok 'ping' timeout 60 "$LEAT" ping -c 3 "rdma://$addr/demo"
-	ok 'a file' timeout 60 "$LEAT" put "$work/random" "rdma://$addr/demo/file"
-	ok 'and back' timeout 60 "$LEAT" get "rdma://$addr/demo/file" "$work/back"
+	ok 'ping' timeout 300 "$LEAT" ping -c 3 "rdma://$addr/demo"
+	ok 'a file' timeout 300 "$LEAT" put "$work/random" "rdma://$addr/demo/file"
+	ok 'and back' timeout 300 "$LEAT" get "rdma://$addr/demo/file" "$work/back"
 	ok 'the same' cmp "$work/random" "$work/back"
 	before=$(not_ready) pins=$(pinned)
 	hold 100

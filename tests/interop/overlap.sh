@@ -9,7 +9,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit
 . tests/interop/lib.sh
-in_vm 500
+in_vm 2000
 setup
 PATH=$PATH:/usr/sbin:/sbin
 odd=$O/tests/interop/odd share=$O/tests/interop/share pieces=$O/tests/interop/pieces
@@ -152,16 +152,16 @@ for export in raid ordered model; do
 
 	section "/$export: in pieces"
 	head -c 1048576 "$work/random" >"$at/one"
-	ok "a READ of leat, $export" looked_at "$rdma" timeout 20 "$LEAT" cat "$rdma/$export/one"
+	ok "a READ of leat, $export" looked_at "$rdma" timeout 100 "$LEAT" cat "$rdma/$export/one"
 	ok "all of it in pieces, $export" went READ $grain
-	ok "a WRITE of leat, $export" looked_at "$rdma" timeout 20 "$LEAT" put "$at/one" "$rdma/$export/two"
+	ok "a WRITE of leat, $export" looked_at "$rdma" timeout 100 "$LEAT" put "$at/one" "$rdma/$export/two"
 	ok "all of it in pieces, $export" went WRITE $grain
 	for kind in READ WRITE; do
 		ok "a $kind of Linux, $export" looked_at "$rdma" direct "$m" $kind
 		ok "all of it in pieces, $export" went $kind $grain
 	done
 	ok "which is the same, $export" cmp -n 1048576 "$at/one" "$work/random"
-	ok "umount, $export" timeout 30 umount "$m"
+	ok "umount, $export" timeout 100 umount "$m"
 done
 
 # ---- what is submitted by itself ends by itself ------------------------------------------------------
@@ -171,7 +171,7 @@ section 'a RAID 0: pieces stay apart'
 reads_for() {
 	# shellcheck disable=SC2046
 	set -- "$1" $(disk_did)
-	timeout 20 "$LEAT" cat "$1/one" >"$work/back" || return 1
+	timeout 100 "$LEAT" cat "$1/one" >"$work/back" || return 1
 	cmp -n 1048576 "$work/back" "$work/random" || return 1
 	# shellcheck disable=SC2046
 	set -- "$2" "$3" $(disk_did)
@@ -219,8 +219,8 @@ for export in raid ordered; do
 	done
 	ended "leat beside them, $export" $beside "$work/beside.log"
 	ended "leat on another export, $export" $pieces_too "$work/odd.log"
-	ok "umount, $export" timeout 30 umount "$other"
-	ok "umount, $export" timeout 30 umount "$m"
+	ok "umount, $export" timeout 100 umount "$other"
+	ok "umount, $export" timeout 100 umount "$m"
 done
 
 # ---- clients that die in the middle of a request -----------------------------------------------------
@@ -230,7 +230,7 @@ pinned() { awk '/^VmPin/ { print $2 }' "/proc/$leatd_pid/status"; }
 no_queue_pairs() { [ "$(queue_pairs)" -eq 0 ]; }
 
 cp "$work/random" "$work/slow/victim"
-ok 'the others have gone' wait_for 20 no_queue_pairs
+ok 'the others have gone' wait_for 100 no_queue_pairs
 for kind in read write read write; do
 	before=$(pinned)
 	# eight requests, each of which takes the disk 250 ms and more: when one is over, others are under way
@@ -240,8 +240,8 @@ for kind in read write read write; do
 	said "one that ${kind}s" "^$(echo $kind | tr '[:lower:]' '[:upper:]') of 1048576 bytes in 16 pieces"
 	kill -KILL "$victim"
 	wait "$victim" 2>/dev/null
-	ok "and what it had goes, $kind" wait_for 20 no_queue_pairs
-	ok "another one, $kind" timeout 60 "$LEAT" get "$rdma/raid/big" "$work/back"
+	ok "and what it had goes, $kind" wait_for 100 no_queue_pairs
+	ok "another one, $kind" timeout 300 "$LEAT" get "$rdma/raid/big" "$work/back"
 	ok "and its data, $kind" cmp "$work/random" "$work/back"
 	# what is idle goes back after a while
 	ok "registered memory, $kind: $before then $(pinned) KiB" test "$(pinned)" -le "$before"
@@ -266,8 +266,8 @@ for kind in READ WRITE; do
 	done
 	ok "the mount goes on, $kind" sh -c "dd if='$m/linux' bs=4M iflag=direct status=none | cmp - '$work/big'"
 done
-ok 'umount' timeout 60 umount "$m"
-ok 'and what they had goes' wait_for 20 no_queue_pairs
+ok 'umount' timeout 300 umount "$m"
+ok 'and what they had goes' wait_for 100 no_queue_pairs
 
 # ---- without chunks ----------------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ for kind in READ WRITE; do
 	bad "no $kind in pieces, TCP" looked_at "$tcp" direct "$m" $kind
 	said "no $kind in pieces, TCP" 'no request in pieces came within 1 s'
 done
-ok 'umount, TCP' timeout 30 umount "$m"
+ok 'umount, TCP' timeout 100 umount "$m"
 leatd_stop
 ok 'the disk is free' umount "$disk"
 finish
