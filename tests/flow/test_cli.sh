@@ -66,7 +66,7 @@ tree() { # DIR: everything that cp -p is to keep
 # requests are with one of the last eight.
 bench_registration() {
 	"$LEAT" bench registration "$url" --bs 64k --buffers 200 --reuse 80 --jobs 1,2 --entries 20 \
-		--cost 20,0.1,8,0.05 --seconds 0.05 --json >"$work/jsons" || fail 'bench registration'
+		--cost 200,1,80,0.5 --seconds 0.05 --json >"$work/jsons" || fail 'bench registration'
 	for how in dynamic:1:1 cache:0.03:0.5 batch:0.03:0.5 slab:0:0 arena:0:0; do
 		name=${how%%:*} range=${how#*:}
 		grep "\"strategy\":\"$name\"" "$work/jsons" >"$work/lines"
