@@ -496,7 +496,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->msgs_max = attr->msgs_max;
 	/* one less: devices keep a slot empty, and round up to a power of two */
 	ep->sq_depth = attr->sq_depth ? attr->sq_depth :
-					MAX(SQ_MIN, attr->msgs_max * SQ_PER_MSG) - 1;
+					MAX(SQ_MIN, attr->msgs_max * (SQ_PER_MSG + attr->sq_more)) - 1;
 	ep->sq_depth = MIN(ep->sq_depth, dev->fabric->attr.qp_wr_max);
 	ep->err_done.fn = on_err;
 	ep->drained_msg.fn = on_drain_msg;

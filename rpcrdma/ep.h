@@ -75,7 +75,8 @@ struct rr_ep_attr {
 	unsigned msgs;         /* receives (and send buffers) to begin with ... */
 	unsigned msgs_max;     /* ... and at most */
 	unsigned extra_recvs;  /* receives over and above those granted as credits */
-	unsigned sq_depth;     /* 0: enough for msgs_max */
+	unsigned sq_depth;     /* 0: enough for msgs_max, */
+	unsigned sq_more;      /* ... each of which has so many requests beside the usual ones */
 	uint32_t recv_bytes, send_bytes;
 	/* Lend message buffers from the pool, and begin with as many as there are. The engine is the
 	 * caller's own, see rr_ep_lend_from(); @pd must be that of the device. NULL: its own batches. */

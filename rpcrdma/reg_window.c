@@ -28,7 +28,7 @@
  *             second invalidation of one bind (verbs_int.h), and no NIC forgives it.
  *
  *             The LOCAL_INVs that one pass of the engine asks for go out as one chain, of which the
- *             first window's rr_post tells the end.
+ *             first window's rr_post tells the end; or before, for who says rr_windows_flush().
  * Memory:     Windows are made when they are needed for the first time and used again, the one that
  *             was free longest first: a key comes again after 256 binds of its window. A window that
  *             is given up while its LOCAL_INV is on the way is freed when that has completed.
@@ -230,6 +230,22 @@ int rr_windows_create(struct rpcrdma_engine *e, struct rr_pd *pd, struct rr_ep *
 	list_init(&ws->ended);
 	*ret = ws;
 	return 0;
+}
+
+/** rr_windows_on - see reg_window.h */
+void rr_windows_on(struct rr_windows *ws, struct rr_ep *ep)
+{
+	assert(!ws->ep);
+	ws->ep = ep;
+}
+
+/** rr_windows_flush - see reg_window.h */
+void rr_windows_flush(struct rr_windows *ws)
+{
+	if (!ws->flush_out)
+		return;
+	rr_engine_undefer(ws->engine, &ws->flush);
+	on_flush(&ws->flush);
 }
 
 /** rr_windows_over - see reg_window.h */

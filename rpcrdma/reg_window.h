@@ -3,8 +3,9 @@
  *
  * reg_window.h - memory windows over registrations: a key that lives as long as its call
  *
- * What reg.c puts on top of a registration where the strategy is `window`; nobody else calls it. The
- * state machine and its rules: reg_window.c.
+ * What a requester's reg.c puts on top of a registration where the strategy is `window`, and a responder's
+ * mode_window.c on top of memory that a mode's peer writes to; nobody else calls it. The state machine
+ * and its rules: reg_window.c.
  */
 #ifndef RR_REG_WINDOW_H
 #define RR_REG_WINDOW_H
@@ -15,13 +16,20 @@
 struct rr_window;
 
 /** rr_windows_create - the pool of one connection, empty
- * @ep: on whose queue pair they are bound
+ * @ep: on whose queue pair they are bound; NULL: rr_windows_on() says it before the first is
  * @remote: the peer was told that it may invalidate what it is offered (RFC 8797)
  *
  * Return: 0, -ENOMEM.
  */
 must_check int rr_windows_create(struct rpcrdma_engine *e, struct rr_pd *pd, struct rr_ep *ep,
 				 bool remote, struct rr_windows **ret);
+
+/** rr_windows_on - the endpoint there was not yet */
+void rr_windows_on(struct rr_windows *ws, struct rr_ep *ep);
+
+/** rr_windows_flush - post the invalidations that wait for the end of the engine's pass; what else is
+ * posted from now on comes after them */
+void rr_windows_flush(struct rr_windows *ws);
 
 /** rr_windows_over - the connection ends: from now on nothing is invalidated on it, windows end by being
  * put. NULL is fine. */
