@@ -5,7 +5,8 @@
  *
  * Operation:  A client that wants modes asks for all of them at each connect, and takes no connection
  *             without: what was asked for by name must not quietly be something else. With fast-write
- *             it makes itself a copy of the slots, out of which calls are written.
+ *             it makes itself a copy of the slots, out of which calls are written; but none before the
+ *             responder's first message, since their key may not be good until then (mode_suffix.c).
  *
  *             A call that is given up may have a slot still, or room on its way, or a reply with
  *             payload on offer: they go back when the responder speaks of it (rr_mode_stray).
@@ -248,6 +249,7 @@ bool rr_mode_listen(struct rr_link *l, struct rr_recv_ctx *recv)
 {
 	uint8_t msg[RR_GRANT_BYTES];
 
+	l->mode->heard = true;
 	if (recv->len < RR_HDR_FIXED || get_be32(recv->buf + 4) != RR_VERS ||
 	    get_be32(recv->buf + 12) != RR_GRANT)
 		return false;

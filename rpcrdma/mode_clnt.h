@@ -53,6 +53,7 @@ struct rr_mode_clnt {
 	uint8_t *mem;              /* a copy of each slot, out of which it is written */
 	size_t bytes;
 	struct rr_mr *mr;
+	bool heard;                /* something of the responder's: from then on its slots are there */
 	uint64_t slots_busy, slots_gone; /* ... by calls; by calls that were given up: till their reply */
 	uint32_t slot_xid[RR_SLOTS_MAX];
 	struct list pulls;         /* wait for a send buffer */

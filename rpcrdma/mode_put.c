@@ -6,7 +6,8 @@
  * Operation:  Where a call would bring a Read chunk it is looked at whether its payload can be put to
  *             the responder instead:
  *
- *               a slot is free and it fits   copied into our copy of the slot, the head before it, and
+ *               a slot is free and it fits,
+ *               and the responder was heard  copied into our copy of the slot, the head before it, and
  *                                            both go by one RDMA Write with immediate
  *               it is no more than is given  RR_WANT goes in the call's place; when it has completed
  *                                            and RR_GRANT has come, the payload is written from where
@@ -66,12 +67,13 @@ static bool take_slot(struct rr_rcall *rc, uint32_t bytes)
 /** rr_mode_choose - see mode_clnt.h */
 void rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
 {
-	const struct rr_suffix *given = &rc->conn->mode->given;
+	const struct rr_mode_clnt *m = rc->conn->mode;
+	const struct rr_suffix *given = &m->given;
 	struct rr_mode_call *mc = rc->mode;
 
 	if (p->form != RR_CALL_READ_CHUNK || !head_fits(rc, p, s))
 		return;
-	if (given->modes & RPCRDMA_FAST_WRITE && p->arg_bytes <= given->slot_bytes &&
+	if (given->modes & RPCRDMA_FAST_WRITE && m->heard && p->arg_bytes <= given->slot_bytes &&
 	    take_slot(rc, p->arg_bytes)) {
 		mc->how = RR_HOW_SLOT;
 	} else if (given->modes & RPCRDMA_HYBRID && p->arg_bytes <= given->grant_max &&

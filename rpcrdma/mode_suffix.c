@@ -7,11 +7,14 @@
  *             wants; a responder that knows suffixes answers with one, with the modes that it gives.
  *             Everybody else ignores what follows the eight bytes, as the RFC says.
  *
- *                 0  'leat'          4  version 1    5  bytes: 32     6  modes    7  status
+ *                 0  'leat'          4  version 2    5  bytes: 32     6  modes    7  status
  *                 8  bytes of a slot                12  slots u16    14  0
  *                16  handle of the slots            20  most bytes of a grant
  *                24  offset of the slots u64
  *
+ *             The handle is a window's where the responder has windows, and that is bound by the first
+ *             request that it posts: a requester uses no slot before it has had a message of the
+ *             responder's, which comes after.
  * Memory:     None.
  * Threads:    Pure functions.
  * Errors:     A suffix that is not exactly so is none: both ends then do as usual, and a requester
@@ -25,7 +28,7 @@
 #include "mode.h"
 
 #define SUFFIX_MAGIC 0x6c656174u /* "leat" */
-#define SUFFIX_VERSION 1u
+#define SUFFIX_VERSION 2u /* 1 knew no such rule */
 
 static const struct {
 	const char *name;

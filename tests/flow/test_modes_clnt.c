@@ -268,6 +268,52 @@ static void a_read_list_without_the_mode(void **state)
 	talk_fini(&c);
 }
 
+/* ---- fast-write --------------------------------------------------------------------------- */
+
+/* Slots that are written to before the server has said anything need not be there yet. */
+static void slots_after_the_first_message(void **state)
+{
+	struct rr_suffix s = answer_to(RPCRDMA_FAST_WRITE);
+	const struct raw_server_opts so = { .priv = priv, .priv_len = sizeof(priv) };
+	const struct rpcrdma_clnt_attr ca = { .modes = RPCRDMA_FAST_WRITE, .timeout_ms = 20000 };
+	struct rr_mr_attr ma = { .addr = area, .len = sizeof(area), .fd = -1,
+				 .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE };
+	struct rpcrdma_stats st;
+	struct talk_call c;
+
+	(void)state;
+	memset(area, 0, sizeof(area));
+	raw_server_open(&srv, engine, path, &so);
+	assert_int_equal(rr_mr_reg(srv.pd, &ma, &area_mr), 0);
+	s.handle = area_mr->rkey;
+	s.offset = (uint64_t)(uintptr_t)area;
+	memcpy(priv, priv4k, RR_PRIV_BYTES);
+	rr_suffix_encode(&s, priv + RR_PRIV_BYTES);
+	connect_clnt(&ca);
+	for (unsigned conns = 1; conns <= 2; conns++) { /* each connection anew */
+		raw_server_until(&srv, &srv.conns, conns);
+		start_put(&c, 5000);
+		hear();
+		assert_int_equal(heard.nreads, 1);
+		assert_int_not_equal(heard.reads[0].seg.handle, area_mr->rkey);
+		answer_put(5000);
+		ended(&c, 0);
+		talk_fini(&c);
+		rpcrdma_domain_stats(domain, &st);
+		assert_int_equal(st.fast_writes, conns - 1);
+
+		start_put(&c, 5000);
+		assert_non_null(raw_server_recv(&srv, &send_len));
+		rpcrdma_domain_stats(domain, &st);
+		assert_int_equal(st.fast_writes, conns);
+		assert_pattern(area + RR_SLOT_HEAD, 5000);
+		memset(area, 0, sizeof(area));
+		rpcrdma_clnt_cancel(clnt, &c.call);
+		talk_fini(&c);
+		raw_server_hang_up(&srv);
+	}
+}
+
 /* ---- hybrid ------------------------------------------------------------------------------- */
 
 static void hear_want(uint32_t bytes)
@@ -492,6 +538,7 @@ int main(void)
 		modes_test(offers_that_are_wrong),
 		modes_test(offers_to_nobody_go_back),
 		modes_test(a_read_list_without_the_mode),
+		modes_test(slots_after_the_first_message),
 		modes_test(room_and_written),
 		modes_test(room_that_is_wrong),
 		modes_test(answers_to_what_was_not_sent),

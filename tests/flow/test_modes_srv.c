@@ -50,7 +50,7 @@ static void other_suffixes_are_none(void **state)
 	static const struct {
 		unsigned at;
 		uint8_t value;
-	} rows[] = { { 0, 'L' }, { 3, 0 }, { 4, 0 }, { 4, 2 }, { 5, 31 }, { 5, 48 }, { 6, 8 },
+	} rows[] = { { 0, 'L' }, { 3, 0 }, { 4, 0 }, { 4, 1 }, { 4, 3 }, { 5, 31 }, { 5, 48 }, { 6, 8 },
 		     { 6, 0x81 }, { 14, 1 }, { 15, 0xff } };
 	const struct rr_suffix want = { .modes = RPCRDMA_READ_READ };
 	uint8_t suffix[RR_PRIV_MAX - RR_PRIV_BYTES] = { 0 };
