@@ -188,8 +188,8 @@ struct rpcrdma_stats {
 	uint64_t posts, completions;     /* chains of requests given to a device; what came back */
 	uint64_t offers;                 /* read-read: payload that the requester had to read */
 	uint64_t fast_writes, grants;    /* fast-write, hybrid: calls that went so */
-	uint64_t mode_timeouts, mode_cuts; /* peers let go: said nothing of what they were given; broke
-	                                    * a mode's rules */
+	uint64_t mode_timeouts, mode_cuts; /* taken back, or peers let go: nothing was said of what was
+	                                    * given; peers let go: broke a mode's rules */
 };
 
 /** rpcrdma_domain_stats - the counters so far; any thread, of no one moment */

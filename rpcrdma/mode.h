@@ -22,11 +22,14 @@
  *               RDMA_DONE                        requester: what this XID was given is free again
  *
  * Memory:     A responder's connection with a mode has a protection domain of its own and memory that
- *             no other connection ever uses (mode_area.c): what its peer reaches is its own data.
+ *             no other connection ever uses (mode_area.c): what its peer reaches is its own data. What
+ *             it writes to is under memory windows where there are any (mode_window.c), so that room for
+ *             one call is reached for as long as that call wants it, and can be taken back.
  *             What is parsed is never parsed where a peer can write.
  * Threads:    The connection's engine; made by the one that accepts.
- * Errors:     A peer that breaks these rules loses its connection, at once and alone; one that keeps
- *             what it was given for longer than stall_ms, too.
+ * Errors:     A peer that breaks these rules loses its connection, at once and alone. One that keeps
+ *             what it was given for longer than stall_ms loses that, if it is room under a window, and
+ *             else its connection, too.
  */
 #ifndef RR_MODE_H
 #define RR_MODE_H

@@ -27,7 +27,8 @@ struct rr_area {
 /** rr_area_init - map, touch and register @bytes
  * @a: zeroed
  * @buf_max: the largest buffer
- * @access: of the registration; what has RR_ACCESS_REMOTE in it, this connection's peer reaches
+ * @access: of the registration; what has RR_ACCESS_REMOTE in it, this connection's peer reaches, and with
+ * RR_ACCESS_MW_BIND as much of it as windows are bound over
  *
  * Return: 0, -ENOMEM, what the device said. On failure nothing is held, and rr_area_fini() is fine.
  */

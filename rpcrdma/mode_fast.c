@@ -3,7 +3,8 @@
  *
  * mode_fast.c - fast-write at the responder: slots that calls are written into
  *
- * Operation:  The suffix of the private data announces slots, as many as calls may come so at once. A
+ * Operation:  The suffix of the private data announces slots, as many as calls may come so at once, and
+ *             one key for all of them, which is good from our first message on (mode_window.c). A
  *             slot is a page and then room for payload; a call comes by one RDMA Write with immediate
  *             that ends its head with the page, so that the payload begins right behind it:
  *
@@ -47,12 +48,14 @@ int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr
 	m->slot_bytes = (bytes + RR_AREA_PAGE - 1) / RR_AREA_PAGE * RR_AREA_PAGE;
 	m->nslots = slots;
 	size = slots * ((size_t)RR_SLOT_HEAD + m->slot_bytes);
-	rc = rr_mode_area(m, &m->inbox, size, size, RR_ACCESS_REMOTE_WRITE);
+	rc = rr_mode_area(m, &m->inbox, size, size, rr_mode_write_access(m));
+	if (!rc)
+		rc = rr_mode_key_get(m, &m->inbox, m->inbox.mem, size, &m->inbox_key);
 	if (rc)
 		return rc;
 	give->slot_bytes = m->slot_bytes;
 	give->slots = (uint16_t)slots;
-	give->handle = m->inbox.mr->rkey;
+	give->handle = m->inbox_key.key;
 	give->offset = (uint64_t)(uintptr_t)m->inbox.mem;
 	return 0;
 }
@@ -85,7 +88,7 @@ bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_s
 {
 	uint8_t *mem = slot_payload(m, m->heard_slot);
 
-	if (seg->handle != m->inbox.mr->rkey || seg->offset != (uint64_t)(uintptr_t)mem ||
+	if (seg->handle != m->inbox_key.key || seg->offset != (uint64_t)(uintptr_t)mem ||
 	    seg->length != m->heard_bytes)
 		return false;
 	rr->mode.mem = mem;

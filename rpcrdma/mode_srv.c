@@ -11,8 +11,9 @@
  *             registered before it is accepted. All connections together have as much for it as the
  *             pool may have; who comes when that is used up is not given the mode.
  * Threads:    The connection's engine, but for create.
- * Errors:     rr_mode_cut() for every broken rule. Who has been given memory and says nothing of it
- *             for stall_ms is cut, too, and counted (mode_timeouts).
+ * Errors:     rr_mode_cut() for every broken rule. Memory of which its peer says nothing for stall_ms is
+ *             taken back, if it can be (a grant under a window), and the peer cut, if not; counted
+ *             either way (mode_timeouts).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -56,16 +57,20 @@ static uint64_t oldest(const struct rr_mode *m)
 static void on_timer(struct rpcrdma_timer *t)
 {
 	struct rr_mode *m = container_of(t, struct rr_mode, timer);
-	uint64_t since = oldest(m), now = clock_now_ns();
+	const struct rr_mode_req *r = list_first_entry(&m->offers, struct rr_mode_req, link);
+	uint64_t since, now = clock_now_ns();
 
-	if (!since || m->conn->base.dead)
+	if (m->conn->base.dead)
 		return;
-	if (now - since < stall_ns(m)) {
-		rpcrdma_timer_set(m->conn->base.engine, t, since + stall_ns(m) - now);
+	if ((r && now - r->since_ns >= stall_ns(m)) ||
+	    !rr_mode_grants_expire(m, now, stall_ns(m))) {
+		rr_count(m->conn->base.engine, mode_timeouts, 1);
+		rpcrdma_conn_close(&m->conn->base);
 		return;
 	}
-	rr_count(m->conn->base.engine, mode_timeouts, 1);
-	rpcrdma_conn_close(&m->conn->base);
+	since = oldest(m);
+	if (since)
+		rpcrdma_timer_set(m->conn->base.engine, t, since + stall_ns(m) - now);
 }
 
 /** rr_mode_is_owed - see mode_srv.h */
@@ -131,8 +136,11 @@ int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 	m->timer.fn = on_timer;
 	list_init(&m->offers);
 	list_init(&m->grants);
+	list_init(&m->revoked);
 	list_init(&m->free_grants);
 	rc = rr_pd_create(dev->fabric, &m->pd);
+	if (!rc)
+		rc = rr_mode_windows_init(m, dev);
 	if (!rc)
 		rc = make_zones(m, recvs);
 	if (!rc && m->modes & RPCRDMA_FAST_WRITE)
@@ -150,7 +158,14 @@ int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 	return 0;
 }
 
-/** rr_mode_destroy - the queue pair is gone, or was never set up */
+/** rr_mode_disarm - see mode_srv.h */
+void rr_mode_disarm(struct rr_rconn *c)
+{
+	if (c->mode)
+		rr_mode_windows_fini(c->mode);
+}
+
+/** rr_mode_destroy - see mode_srv.h */
 void rr_mode_destroy(struct rr_rconn *c)
 {
 	struct rr_mode *m = c->mode;
@@ -158,6 +173,7 @@ void rr_mode_destroy(struct rr_rconn *c)
 	if (!m)
 		return;
 	rpcrdma_timer_cancel(c->base.engine, &m->timer);
+	rr_mode_windows_fini(m);
 	rr_mode_grant_fini(m);
 	for (unsigned z = 0; z < RR_ZONE_FAR; z++)
 		rr_area_fini(&m->zones[z]);
@@ -173,6 +189,7 @@ void rr_mode_destroy(struct rr_rconn *c)
 /** rr_mode_dead - see mode_srv.h */
 void rr_mode_dead(struct rr_rconn *c)
 {
+	rr_windows_over(c->mode->windows);
 	rr_mode_offers_end(c->mode);
 	rr_mode_grants_end(c->mode);
 }
@@ -213,7 +230,10 @@ bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc
 	bool good;
 
 	m->heard = RR_HEARD_PLAIN;
-	if (wc->with_imm) {
+	rr_mode_windows_start(m);
+	if (wc->with_inv) {
+		good = false; /* of ours: no peer is told that it may */
+	} else if (wc->with_imm) {
 		good = rr_mode_fast_hear(m, rc, wc);
 	} else {
 		proc = rc->len >= RR_HDR_FIXED && get_be32(rc->buf + 4) == RR_VERS ?

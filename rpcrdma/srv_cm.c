@@ -55,6 +55,7 @@ static void conn_free(struct rpcrdma_conn *base)
 	struct rr_rconn *c = rr_rconn_of(base);
 
 	base->engine->qps--;
+	rr_mode_disarm(c);
 	rr_ep_destroy(c->ep);
 	rr_mode_destroy(c);
 	list_for_each_safe(n, &base->free_reqs)
@@ -156,6 +157,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	if (c->mode) {
 		ea.extra_recvs += attr->credits; /* one RDMA_DONE for each call, beside the calls */
 		ea.zones = c->base.zones;
+		ea.sq_more = RR_MODE_SQ_MORE;
 		param.responder_resources = MIN(ev->responder_resources,
 						dev->fabric->attr.rd_atom_max);
 	} else if (attr->srq) {
@@ -224,6 +226,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	if (c->ep) {
 		(void)rr_qp_reject(ev->qp);
 		rr_ep_lend_from(c->ep, l->base.engine);
+		rr_mode_disarm(c);
 		rr_ep_destroy(c->ep); /* never connected: takes the queue pair with it */
 	} else {
 		refuse(ev->qp);

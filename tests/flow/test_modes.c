@@ -209,7 +209,7 @@ static void read_read_in_pieces(void **state)
 	rpc_pair_destroy(p);
 }
 
-static void fast_write(void **state)
+static void do_fast_write(bool windows)
 {
 	struct rpc_pair_attr a = with(RPCRDMA_FAST_WRITE, RPCRDMA_FAST_WRITE);
 	struct rpc_pair *p;
@@ -217,8 +217,8 @@ static void fast_write(void **state)
 	struct rpcrdma_stats s;
 	unsigned fast = 0, pulled = 0;
 
-	(void)state;
 	a.clnt.fast_write_bytes = 20000;
+	a.svc_local.no_windows = !windows;
 	p = rpc_pair_create(&a);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		one(p, ECHO_SINK, sizes[i], 0);
@@ -233,17 +233,43 @@ static void fast_write(void **state)
 	assert_int_equal(s.fast_writes, fast);
 	assert_int_equal(rpc_pair_clnt_stats(p).fast_writes, fast);
 	assert_int_equal(s.chunks_read, fast + pulled);
+	/* the slots' window, for as long as they are there */
+	assert_int_equal(s.binds, windows ? 1 : 0);
+	assert_int_equal(s.local_invs, 0);
 	rpc_pair_destroy(p);
 }
 
-static void hybrid(void **state)
+static void fast_write(void **state)
 {
-	struct rpc_pair_attr a = with(RPCRDMA_HYBRID, RPCRDMA_HYBRID);
+	(void)state;
+	do_fast_write(true);
+	do_fast_write(false);
+}
+
+/* The first call of a connection does not know yet whether the slots are there. */
+static void not_with_the_first(void **state)
+{
+	struct rpc_pair_attr a = with(RPCRDMA_FAST_WRITE, RPCRDMA_FAST_WRITE);
 	struct rpc_pair *p = rpc_pair_create(&a);
-	unsigned granted = 0, pulled = 0;
-	struct rpcrdma_stats s;
 
 	(void)state;
+	one(p, ECHO_SINK, 5000, 0);
+	assert_int_equal(rpc_pair_svc_stats(p).fast_writes, 0);
+	one(p, ECHO_SINK, 5000, 0);
+	assert_int_equal(rpc_pair_svc_stats(p).fast_writes, 1);
+	assert_int_equal(p->downs, 0);
+	rpc_pair_destroy(p);
+}
+
+static void do_hybrid(bool windows)
+{
+	struct rpc_pair_attr a = with(RPCRDMA_HYBRID, RPCRDMA_HYBRID);
+	unsigned granted = 0, pulled = 0;
+	struct rpcrdma_stats s;
+	struct rpc_pair *p;
+
+	a.svc_local.no_windows = !windows;
+	p = rpc_pair_create(&a);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		one(p, ECHO_SINK, sizes[i], 0);
 		one(p, ECHO_BOTH, sizes[i], sizes[i]);
@@ -254,7 +280,16 @@ static void hybrid(void **state)
 	assert_int_equal(s.grants, granted);
 	assert_int_equal(rpc_pair_clnt_stats(p).grants, granted);
 	assert_int_equal(s.bytes_pulled, pulled * 1048579);
+	assert_int_equal(s.binds, windows ? granted : 0);
+	assert_int_equal(s.local_invs, windows ? granted : 0);
 	rpc_pair_destroy(p);
+}
+
+static void hybrid(void **state)
+{
+	(void)state;
+	do_hybrid(true);
+	do_hybrid(false);
 }
 
 /* More at once than there is memory for, of all kinds; answers that come out of order. */
@@ -430,6 +465,7 @@ int main(void)
 		cmocka_unit_test(read_read_in_pieces),
 		cmocka_unit_test(short_queues),
 		cmocka_unit_test(fast_write),
+		cmocka_unit_test(not_with_the_first),
 		cmocka_unit_test(hybrid),
 		cmocka_unit_test(many_at_once),
 		cmocka_unit_test(used_anew_at_once),

@@ -4,40 +4,13 @@
  * test_modes_put.c - fast-write and hybrid at the responder, against a peer that says exactly what the test wants
  *
  * What such a peer does wrong ends its connection, and nothing else: every test ends with another peer,
- * without any mode, being served.
+ * without any mode, being served. All of it with memory windows and without; what they are for is in
+ * test_modes_window.c.
  */
 #include "engine_int.h"
 #include "mode_talk.h"
 
 /* ---- fast-write --------------------------------------------------------------------------- */
-
-#define PUT_AT 48u /* position of the bytes in a PUT */
-
-/* A PUT for slot @slot; the message is in m, ready for fast(). */
-static struct rr_segment fast_put(unsigned slot, uint32_t bytes)
-{
-	struct rr_segment s = { .handle = given.handle, .length = bytes,
-				.offset = given.offset +
-					  slot * (uint64_t)(RR_SLOT_HEAD + given.slot_bytes) +
-					  RR_SLOT_HEAD };
-
-	put_args(RR_MSG, bytes);
-	assert_int_equal(m.rpc_len, PUT_AT);
-	add_read(PUT_AT, s);
-	return s;
-}
-
-static enum rr_wc_status fast(const struct rr_segment *s, unsigned slot, uint32_t bytes, uint32_t imm)
-{
-	static uint8_t data[65536];
-
-	finish_msg();
-	put_be32(m.raw + 12, RR_HERE);
-	memcpy(data, m.raw, m.raw_len);
-	pattern(data + m.raw_len, bytes);
-	return raw_rdma(&peer, RR_WR_WRITE_IMM, data, m.raw_len + bytes, s->offset - m.raw_len, s->handle,
-			imm ? imm : slot << 16 | (uint32_t)m.raw_len);
-}
 
 static void fast_and_right(void **state)
 {
@@ -199,26 +172,9 @@ static void slots_are_not_for_reading(void **state)
 
 /* ---- hybrid ------------------------------------------------------------------------------- */
 
-static struct rr_segment granted(uint32_t xid)
-{
-	const uint8_t *got = raw_recv(&peer, &send_len);
-
-	assert_non_null(got);
-	assert_int_equal(send_len, RR_GRANT_BYTES);
-	assert_int_equal(get_be32(got), xid);
-	assert_int_not_equal(get_be32(got + 8), 0);
-	assert_int_equal(get_be32(got + 12), RR_GRANT);
-	return (struct rr_segment){ .handle = get_be32(got + 16), .length = get_be32(got + 20),
-				    .offset = get_be64(got + 24) };
-}
-
 static void here(const struct rr_segment *s, uint32_t declared)
 {
-	put_args(RR_MSG, declared);
-	add_read(PUT_AT, *s);
-	finish_msg();
-	put_be32(m.raw + 12, RR_HERE);
-	(void)raw_send(&peer, m.raw, m.raw_len);
+	here_for(0x1234, s, declared);
 }
 
 static void room_and_right(void **state)
@@ -363,13 +319,14 @@ static void refused_again_and_again(void **state)
 	assert_int_equal(stats().mode_cuts, 0);
 }
 
+/* Without windows there is only the connection to be taken away. */
 static void room_never_used(void **state)
 {
 	const struct rpcrdma_svc_attr hasty = { .modes = RPCRDMA_MODES_ALL, .stall_ms = 30 };
 	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
 
 	(void)state;
-	serve_with(NULL, &hasty);
+	serve_modes(&hasty);
 	connect_with(RPCRDMA_HYBRID);
 	want(0x99, 5000);
 	while (!is_let_go_by(end)) { /* others do not make up for it */
@@ -409,8 +366,20 @@ int main(void)
 		modes_test(room_and_wrong),
 		modes_test(room_in_line),
 		modes_test(refused_again_and_again),
-		modes_test(room_never_used),
 		modes_test(room_is_only_for_writing),
+		/* and once more by keys of registrations */
+		plain_test(fast_and_right),
+		plain_test(fast_and_wrong),
+		plain_test(fast_without_its_chunk),
+		plain_test(fast_but_not_here),
+		plain_test(slot_in_use),
+		plain_test(beside_the_slots),
+		plain_test(slots_are_not_for_reading),
+		plain_test(room_and_right),
+		plain_test(room_and_wrong),
+		plain_test(room_in_line),
+		plain_test(room_is_only_for_writing),
+		plain_test(room_never_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,15 +189,17 @@ static enum rr_wc_status post(struct raw_peer *p, const struct rr_wr *wr, bool b
 	return p->sent ? p->send_status : RR_WC_LOST;
 }
 
-static enum rr_wc_status send_it(struct raw_peer *p, const void *msg, size_t len, bool blind)
+static enum rr_wc_status send_it(struct raw_peer *p, const void *msg, size_t len, bool blind,
+				 enum rr_wr_op op, uint32_t inv_rkey)
 {
 	uint8_t *buf = p->mem + RAW_RECVS * (size_t)65536;
 	struct rr_sge sge = { .addr = buf, .len = (uint32_t)len, .mr = p->mr };
 	struct rr_wr wr = { .done = &p->send_done,
-			    .op = RR_WR_SEND,
+			    .op = op,
 			    .flags = RR_WR_SIGNALED,
 			    .sge = &sge,
-			    .nsge = 1 };
+			    .nsge = 1,
+			    .rkey = inv_rkey };
 
 	memcpy(buf, msg, len);
 	return post(p, &wr, blind);
@@ -205,29 +207,46 @@ static enum rr_wc_status send_it(struct raw_peer *p, const void *msg, size_t len
 
 enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len)
 {
-	return send_it(p, msg, len, false);
+	return send_it(p, msg, len, false, RR_WR_SEND, 0);
+}
+
+enum rr_wc_status raw_send_inv(struct raw_peer *p, const void *msg, size_t len, uint32_t rkey)
+{
+	return send_it(p, msg, len, false, RR_WR_SEND_INV, rkey);
 }
 
 enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len)
 {
-	return send_it(p, msg, len, true);
+	return send_it(p, msg, len, true, RR_WR_SEND, 0);
 }
 
-enum rr_wc_status raw_rdma(struct raw_peer *p, enum rr_wr_op op, void *data, size_t len, uint64_t raddr,
-			   uint32_t rkey, uint32_t imm)
+static enum rr_wc_status rdma_it(struct raw_peer *p, enum rr_wr_op op, const void *data, size_t len,
+				 uint64_t raddr, uint32_t rkey, uint32_t imm, bool blind)
 {
 	uint8_t *buf = p->mem + RAW_RECVS * (size_t)65536;
 	struct rr_sge sge = { .addr = buf, .len = (uint32_t)len, .mr = p->mr };
 	struct rr_wr wr = { .done = &p->send_done, .op = op, .flags = RR_WR_SIGNALED, .sge = &sge,
 			    .nsge = 1, .raddr = raddr, .rkey = rkey, .imm = imm };
-	enum rr_wc_status status;
 
 	if (op != RR_WR_READ)
 		memcpy(buf, data, len);
-	status = post(p, &wr, false);
+	return post(p, &wr, blind);
+}
+
+enum rr_wc_status raw_rdma(struct raw_peer *p, enum rr_wr_op op, void *data, size_t len, uint64_t raddr,
+			   uint32_t rkey, uint32_t imm)
+{
+	enum rr_wc_status status = rdma_it(p, op, data, len, raddr, rkey, imm, false);
+
 	if (op == RR_WR_READ && status == RR_WC_OK)
-		memcpy(data, buf, len);
+		memcpy(data, p->mem + RAW_RECVS * (size_t)65536, len);
 	return status;
+}
+
+enum rr_wc_status raw_write_blind(struct raw_peer *p, const void *data, size_t len, uint64_t raddr,
+				  uint32_t rkey)
+{
+	return rdma_it(p, RR_WR_WRITE, data, len, raddr, rkey, 0, true);
 }
 
 enum rr_wc_status raw_bind(struct raw_peer *p, struct rr_mw *mw, struct rr_mr *mr, void *addr,

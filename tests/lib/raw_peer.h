@@ -60,12 +60,19 @@ void raw_close(struct raw_peer *p);
 /** raw_send - one Send of @len bytes, whatever they are; waits for its completion */
 enum rr_wc_status raw_send(struct raw_peer *p, const void *msg, size_t len);
 
+/** raw_send_inv - the same, and @rkey of the server is invalidated, whatever that is */
+enum rr_wc_status raw_send_inv(struct raw_peer *p, const void *msg, size_t len, uint32_t rkey);
+
 /** raw_send_blind - the same without letting the server run meanwhile */
 enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len);
 
 /** raw_rdma - an RDMA operation of our own: WRITE, WRITE_IMM (with @imm) or READ of @len bytes at @data */
 enum rr_wc_status raw_rdma(struct raw_peer *p, enum rr_wr_op op, void *data, size_t len, uint64_t raddr,
 			   uint32_t rkey, uint32_t imm);
+
+/** raw_write_blind - an RDMA Write without letting the server run meanwhile */
+enum rr_wc_status raw_write_blind(struct raw_peer *p, const void *data, size_t len, uint64_t raddr,
+				  uint32_t rkey);
 
 /** raw_bind - put a window with a new key over [addr, addr+len) of @mr; asserts nothing
  * Return: status of the bind; @mw->rkey is the key */

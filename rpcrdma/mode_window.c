@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_window.c - keys of memory that a mode's peer writes to: a window's, which can be taken back
+ *
+ * Operation:  What fast-write and hybrid let a peer write to is registered for local use and for windows
+ *             only; the peer is told the keys of windows over it (type 2B, reg_window.c). The slots have
+ *             one for as long as the connection; each grant has one, over its own bytes and no more,
+ *             until its call is here.
+ *
+ *                 slots   key told with the accept; bound in front of all else that is ever posted, when
+ *                         the peer's first message is heard. Nothing is posted but in answer to a
+ *                         message, so who has had one of ours knows that the window is there.
+ *                 grant   bound in front of the RR_GRANT that tells the key (mode_grant.c)
+ *
+ *             Nobody waits for a bind. The first one of a device goes by itself all the same: of a chain
+ *             that fails it is not known which request did, and a peer's doing must not pass for a device
+ *             that cannot bind. If it cannot, that connection ends, and the next ones go without windows.
+ *
+ *             Without windows the peer is told the registration's own key, good for all of the area and
+ *             for as long as the connection. So it is on a device that has none; and on one where
+ *             invalidating twice crashes the kernel (verbs_int.h: soft RoCE), for whoever knows a
+ *             window's key could do that by two Sends. Only if peers there are allowed to invalidate
+ *             (unsafe_inv) have such devices windows here, too.
+ * Memory:     The windows are the connection's, and go before its queue pair.
+ * Threads:    The connection's engine; made by the one that accepts.
+ * Errors:     No window for the slots: the mode is not given. None for a grant: it is refused.
+ */
+#include <errno.h>
+
+#include "mode_srv.h"
+
+static struct rr_dev *dev_of(const struct rr_mode *m)
+{
+	return m->conn->ep->dev;
+}
+
+/** rr_mode_windows_init - see mode_srv.h */
+int rr_mode_windows_init(struct rr_mode *m, struct rr_dev *dev)
+{
+	const struct rr_fabric_attr *f = &dev->fabric->attr;
+
+	if (!(m->modes & (RPCRDMA_FAST_WRITE | RPCRDMA_HYBRID)) || !f->windows || !f->remote_inv ||
+	    atomic_load(&dev->windows) == RR_WINDOWS_BROKEN)
+		return 0;
+	return rr_windows_create(m->conn->base.engine, m->pd, NULL, false, &m->windows);
+}
+
+/** rr_mode_windows_fini - see mode_srv.h */
+void rr_mode_windows_fini(struct rr_mode *m)
+{
+	rr_windows_destroy(m->windows);
+	m->windows = NULL;
+}
+
+/** rr_mode_key_get - see mode_srv.h */
+int rr_mode_key_get(struct rr_mode *m, const struct rr_area *area, void *addr, size_t len,
+		    struct rr_mode_key *ret)
+{
+	*ret = (struct rr_mode_key){ .key = area->mr->rkey };
+	if (!m->windows)
+		return 0;
+	return rr_window_take(m->windows, area->mr, addr, len, RR_ACCESS_REMOTE_WRITE, &ret->window,
+			      &ret->key);
+}
+
+/* ---- bound -------------------------------------------------------------------------------- */
+
+static void on_bound(struct rr_post *post, enum rr_wc_status status)
+{
+	struct rr_dev *dev = post->ep->dev;
+	int untried = RR_WINDOWS_UNTRIED;
+
+	if (status == RR_WC_OK || status == RR_WC_LOCAL)
+		(void)atomic_compare_exchange_strong(&dev->windows, &untried,
+						     status == RR_WC_OK ? RR_WINDOWS_WORK :
+									  RR_WINDOWS_BROKEN);
+}
+
+static void bind_alone(struct rr_mode *m, const struct rr_mode_key *k, struct rr_post *alone)
+{
+	*alone = (struct rr_post){ .first = rr_window_bind(m->windows, k->window), .n = 1,
+				   .fn = on_bound };
+	list_init(&alone->link);
+	rr_ep_post(m->conn->ep, alone);
+}
+
+/** rr_mode_key_post - see mode_srv.h */
+void rr_mode_key_post(struct rr_mode *m, const struct rr_mode_key *k, struct rr_post *alone,
+		      struct rr_post *post)
+{
+	if (k->window && atomic_load(&dev_of(m)->windows) == RR_WINDOWS_UNTRIED) {
+		bind_alone(m, k, alone);
+	} else if (k->window) {
+		struct rr_wr *bind = rr_window_bind(m->windows, k->window);
+
+		bind->next = post->first;
+		post->first = bind;
+		post->n++;
+	}
+	rr_ep_post(m->conn->ep, post);
+}
+
+/** rr_mode_windows_start - see mode_srv.h */
+void rr_mode_windows_start(struct rr_mode *m)
+{
+	if (m->started || !m->windows)
+		return;
+	m->started = true;
+	rr_windows_on(m->windows, m->conn->ep);
+	if (m->inbox_key.window)
+		bind_alone(m, &m->inbox_key, &m->inbox_bind);
+}
+
+/* ---- taken back --------------------------------------------------------------------------- */
+
+/** rr_mode_key_take_back - see mode_srv.h */
+void rr_mode_key_take_back(struct rr_mode *m, const struct rr_mode_key *k,
+			   struct rr_reg_closing *closing)
+{
+	if (!k->window)
+		return;
+	rr_window_answered(m->windows, k->window, closing);
+	rr_windows_flush(m->windows); /* in front of whatever answers the peer */
+}
+
+/** rr_mode_key_put - see mode_srv.h */
+void rr_mode_key_put(struct rr_mode *m, struct rr_mode_key *k)
+{
+	if (k->window)
+		rr_window_put(m->windows, k->window);
+	k->window = NULL;
+}
