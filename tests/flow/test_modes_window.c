@@ -52,6 +52,8 @@ static const struct rr_fabric_ops *true_ops;
 static struct rr_fabric_ops watched_ops;
 static unsigned remote_regs, window_regs, nwindows;
 static uint32_t window_keys[16], reg_key;
+static enum rr_wr_op posted[64];
+static unsigned nposted;
 
 static int watch_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
 {
@@ -73,6 +75,13 @@ static int watch_window(struct rr_pd *pd, struct rr_mw **ret)
 	return rc;
 }
 
+static int watch_send(struct rr_qp *qp, const struct rr_wr *wr)
+{
+	for (const struct rr_wr *w = wr; w && nposted < ARRAY_SIZE(posted); w = w->next)
+		posted[nposted++] = w->op;
+	return true_ops->post_send(qp, wr);
+}
+
 static void watch_domain(struct rpcrdma_domain *d)
 {
 	struct rr_fabric *f = device(d)->fabric;
@@ -81,8 +90,16 @@ static void watch_domain(struct rpcrdma_domain *d)
 	watched_ops = *true_ops;
 	watched_ops.mr_reg = watch_reg;
 	watched_ops.mw_create = watch_window;
+	watched_ops.post_send = watch_send;
 	f->ops = &watched_ops;
-	remote_regs = window_regs = nwindows = 0;
+	remote_regs = window_regs = nwindows = nposted = 0;
+}
+
+static void serve_watched(void)
+{
+	wire_svc_on_domain = watch_domain;
+	serve_modes(&all_modes);
+	wire_svc_on_domain = NULL;
 }
 
 static void keys_are_windows(void **state)
@@ -90,9 +107,7 @@ static void keys_are_windows(void **state)
 	struct rr_segment s;
 
 	(void)state;
-	wire_svc_on_domain = watch_domain;
-	serve_modes(&all_modes);
-	wire_svc_on_domain = NULL;
+	serve_watched();
 	connect_with(RPCRDMA_FAST_WRITE | RPCRDMA_HYBRID);
 	assert_int_equal(remote_regs, 0);
 	assert_int_equal(window_regs, 2);
@@ -114,9 +129,7 @@ static void keys_are_windows(void **state)
 static void keys_are_of_registrations(void **state)
 {
 	(void)state;
-	wire_svc_on_domain = watch_domain;
-	serve_modes(&all_modes);
-	wire_svc_on_domain = NULL;
+	serve_watched();
 	connect_with(RPCRDMA_FAST_WRITE);
 	assert_int_equal(remote_regs, 1);
 	assert_int_equal(window_regs + nwindows, 0);
@@ -126,6 +139,48 @@ static void keys_are_of_registrations(void **state)
 	assert_int_equal(room_for(1, 5000).handle, reg_key);
 	assert_int_equal(room_for(2, 5000).handle, reg_key);
 	assert_int_equal(stats().binds + stats().local_invs, 0);
+}
+
+/* There are machines that a second invalidation crashes, and a peer that knows a key can do both. */
+static void not_where_peers_may_not_invalidate(void **state)
+{
+	(void)state;
+	serve_watched();
+	device(svc.domain)->fabric->attr.remote_inv = false;
+	connect_with(RPCRDMA_FAST_WRITE | RPCRDMA_HYBRID);
+	assert_int_equal(nwindows + window_regs, 0);
+	assert_int_equal(remote_regs, 2);
+	assert_int_equal(room_for(1, 5000).handle, reg_key);
+}
+
+static void were_posted(unsigned from, enum rr_wr_op first, enum rr_wr_op second)
+{
+	assert_int_equal(nposted, from + 2);
+	assert_int_equal(posted[from], first);
+	assert_int_equal(posted[from + 1], second);
+}
+
+/* In front of what tells of it, and gone in front of the answer: in that order they are carried out. */
+static void in_line_with_the_messages(void **state)
+{
+	struct rr_segment s;
+
+	(void)state;
+	pattern(data, sizeof(data));
+	serve_watched();
+	connect_with(RPCRDMA_FAST_WRITE | RPCRDMA_HYBRID);
+	were_posted(0, RR_WR_BIND, RR_WR_SEND);
+	s = room_for(0x1234, 5000);
+	were_posted(2, RR_WR_BIND, RR_WR_SEND);
+	assert_int_equal(write_to(&s, 0, 5000), RR_WC_OK);
+	here_for(0x1234, &s, 5000);
+	expect_put(5000);
+	were_posted(4, RR_WR_LOCAL_INV, RR_WR_SEND);
+	/* in one chain, once it is known that the device binds */
+	raw_settle(&peer);
+	(void)room_for(1, 5000);
+	assert_int_equal(stats().binds, 3);
+	were_posted(6, RR_WR_BIND, RR_WR_SEND);
 }
 
 /* ---- how far they reach, and how long ------------------------------------------------------ */
@@ -417,6 +472,43 @@ static void revoked_and_forgotten(void **state)
 	assert_int_equal(stats().mode_cuts, 1);
 }
 
+/* A peer that speaks of room before it has been told of it: its message, and its bind, stand in line. */
+static void before_it_was_told(void **state)
+{
+	const struct rr_local_attr narrow = { .limits.sq_max = 4 };
+	const struct rpcrdma_domain_attr domain = { .local = &narrow };
+
+	(void)state;
+	serve_with(&domain, &all_modes);
+	connect_with(RPCRDMA_HYBRID);
+	hooks()->rate_bytes_s = 1;
+	for (uint32_t i = 1; i <= 4; i++)
+		want(i, 5000);
+	done(4);
+	is_cut();
+	hooks()->rate_bytes_s = 0;
+}
+
+/* The invalidation is behind an answer that takes its time: so are the pages. */
+static void pages_wait_for_it(void **state)
+{
+	(void)state;
+	connect_with(RPCRDMA_HYBRID);
+	for (uint32_t i = 1; i <= 4; i++)
+		(void)room_for(i, BIG);
+	hooks()->rate_bytes_s = 1;
+	begin(RR_MSG);
+	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
+	say();
+	done(1);
+	want(5, 5000);
+	raw_settle(&peer);
+	assert_int_equal(stats().local_invs, 1);
+	assert_int_equal(stats().grants, 4);
+	assert_true(raw_alive(&peer));
+	hooks()->rate_bytes_s = 0;
+}
+
 /* ---- shortage ----------------------------------------------------------------------------- */
 
 static void no_window_for_slots(void **state)
@@ -518,6 +610,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		modes_test(keys_are_windows),
 		plain_test(keys_are_of_registrations),
+		modes_test(not_where_peers_may_not_invalidate),
+		modes_test(in_line_with_the_messages),
 		modes_test(slots_after_the_first_message),
 		modes_test(beside_a_grant),
 		modes_test(until_the_call_is_here),
@@ -529,6 +623,8 @@ int main(void)
 		modes_test(memory_of_the_revoked),
 		modes_test(revoked_and_gone),
 		modes_test(revoked_and_forgotten),
+		modes_test(before_it_was_told),
+		modes_test(pages_wait_for_it),
 		modes_test(no_window_for_slots),
 		modes_test(no_window_for_a_grant),
 		modes_test(binds_that_fail),
