@@ -178,9 +178,18 @@ static void in_line_with_the_messages(void **state)
 	were_posted(4, RR_WR_LOCAL_INV, RR_WR_SEND);
 	/* in one chain, once it is known that the device binds */
 	raw_settle(&peer);
-	(void)room_for(1, 5000);
+	s = room_for(0x1234, 5000);
 	assert_int_equal(stats().binds, 3);
 	were_posted(6, RR_WR_BIND, RR_WR_SEND);
+	/* also in front of an answer that is there at once */
+	put_args(RR_MSG, 5000);
+	put_be32(m.rpc + 16, WIRE_VERS + 1);
+	add_read(PUT_AT, s);
+	finish_msg();
+	put_be32(m.raw + 12, RR_HERE);
+	(void)raw_send(&peer, m.raw, m.raw_len);
+	expect_accepted(RR_PROG_MISMATCH);
+	were_posted(8, RR_WR_LOCAL_INV, RR_WR_SEND);
 }
 
 /* ---- how far they reach, and how long ------------------------------------------------------ */
