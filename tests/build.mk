@@ -76,7 +76,7 @@ $(REPLAY_PROGS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/f
 	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(LDFLAGS_fuzz_$*) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 $(FUZZ_PROGS): %: %.o $(FUZZ_LIB_OBJS) $(HOUSE)
-	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(LDFLAGS_$(notdir $*)) $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 REPLAYS := $(foreach n,$(FUZZ_NAMES),"$(O)/tests/fuzz/replay_$n tests/fuzz/corpus/$n")
 
@@ -102,11 +102,10 @@ MANY := $(O)/tests/interop/many
 .PHONY: interop-tools
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio
-LDFLAGS_verbs_fabric := -Wl,--wrap=rdma_destroy_id,--wrap=ibv_destroy_qp
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
 $(INTEROP_PROGS): %: %.o $(HOUSE)
-	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(LDFLAGS_$(notdir $*)) $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 # ---- running -------------------------------------------------------------------------------------
 

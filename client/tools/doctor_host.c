@@ -24,10 +24,12 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "rpcrdma.h"
 
 #define TRIAL_BYTES ((size_t)4 << 20)
 #define HUGE_BYTES ((size_t)2 << 20)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 #define SMAPS_BYTES_MAX ((size_t)1 << 20)
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 #define ALIGN_MAX 65536u
@@ -113,20 +115,26 @@ static uint64_t pool_kib(void)
 	return kib;
 }
 
-/* Memory of leat_buf_alloc(), which is rpcrdma_mem_alloc(). */
+/* Memory as leat_buf_alloc() has it. */
 static uint64_t buf_kib(void)
 {
-	struct rpcrdma_domain *domain;
+	int fd = memfd_create("leat-doctor", MFD_CLOEXEC);
+	void *map = MAP_FAILED, *mem;
 	uint64_t kib = 0;
-	void *mem;
 
-	if (rpcrdma_domain_create(NULL, &domain))
-		return 0;
-	if (!rpcrdma_mem_alloc(domain, TRIAL_BYTES, &mem)) {
-		kib = huge_kib(mem, "ShmemPmdMapped");
-		rpcrdma_mem_free(domain, mem);
+	if (fd >= 0 && !ftruncate(fd, TRIAL_BYTES))
+		map = mmap(NULL, TRIAL_BYTES + HUGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map != MAP_FAILED) {
+		mem = (void *)(((uintptr_t)map + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
+		if (mmap(mem, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == mem) {
+			memset(mem, 1, TRIAL_BYTES);
+			(void)madvise(mem, TRIAL_BYTES, MADV_COLLAPSE);
+			kib = huge_kib(mem, "ShmemPmdMapped");
+		}
+		munmap(map, TRIAL_BYTES + HUGE_BYTES);
 	}
-	rpcrdma_domain_destroy(domain);
+	if (fd >= 0)
+		close(fd);
 	return kib;
 }
 

@@ -15,29 +15,8 @@
 #include <sys/mman.h>
 
 #include <cmocka.h>
-#include <rdma/rdma_cma.h>
 
 #include "verbs_ends.h"
-
-/* The order in which a queue pair and its identifier go: this program is linked with --wrap of both. */
-static unsigned ids_gone, qps_gone;
-
-int __real_rdma_destroy_id(struct rdma_cm_id *id);
-int __wrap_rdma_destroy_id(struct rdma_cm_id *id);
-int __real_ibv_destroy_qp(struct ibv_qp *qp);
-int __wrap_ibv_destroy_qp(struct ibv_qp *qp);
-
-int __wrap_rdma_destroy_id(struct rdma_cm_id *id)
-{
-	ids_gone++;
-	return __real_rdma_destroy_id(id);
-}
-
-int __wrap_ibv_destroy_qp(struct ibv_qp *qp)
-{
-	assert_true(ids_gone > qps_gone++);
-	return __real_ibv_destroy_qp(qp);
-}
 
 /* ---- tests ---- */
 
@@ -358,23 +337,6 @@ static void sleeping(void **state)
 	end_fini(&b);
 }
 
-/* librdmacm modifies the queue pair of an identifier in whichever thread takes an event of it: one that
- * went first would be busy, or freed memory. */
-static void identifier_goes_first(void **state)
-{
-	struct end a, b;
-
-	(void)state;
-	end_init(&a);
-	end_init(&b);
-	pair_up(&a, &b);
-	part(&a, &b);
-	ids_gone = qps_gone = 0;
-	end_fini(&a);
-	end_fini(&b);
-	assert_int_equal(qps_gone, 2);
-}
-
 /* Destroyed with work outstanding: none of it comes to whoever has its place after. */
 static void destroyed_early(void **state)
 {
@@ -689,7 +651,6 @@ int main(void)
 		cmocka_unit_test(no_receive),
 		cmocka_unit_test(late_receives),
 		cmocka_unit_test(sleeping),
-		cmocka_unit_test(identifier_goes_first),
 		cmocka_unit_test(destroyed_early),
 		cmocka_unit_test(many_on_one_queue),
 		cmocka_unit_test(shared_receives),
