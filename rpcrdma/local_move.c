@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "local_int.h"
+#include "map_file.h"
 
 #define DRAIN_MAX 128 /* datagrams at once; a flooding peer must not keep us */
 
@@ -515,7 +516,7 @@ static bool region_map(struct local_qp *qp, struct peer_region *r)
 	before = atomic_fetch_add(&f->mapped_bytes, r->size);
 	if (!range_fits(before, r->size, f->attr.limits.mapped_bytes_max))
 		goto out_uncount;
-	map = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	map = rr_map_file(r->fd, r->size);
 	if (map == MAP_FAILED)
 		goto out_uncount;
 	r->map = map;

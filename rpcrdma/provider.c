@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "map_file.h"
 #include "provider.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
@@ -98,32 +99,6 @@ const struct rr_provider_ops rr_provider_huge_ops = {
 
 /* ---- memfd ---- */
 
-/* Maps all of @fd, where huge pages can be if there is room for one. Return: or MAP_FAILED */
-static void *map_file(int fd, size_t bytes)
-{
-	size_t align = bytes < HUGE_BYTES ? 4096 : HUGE_BYTES, room;
-	uintptr_t start, at, end;
-	void *map;
-
-	if (!add_size(bytes, align, &room))
-		return MAP_FAILED;
-	map = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (map == MAP_FAILED)
-		return map;
-	start = (uintptr_t)map;
-	at = round_up_pow2(start, align);
-	end = at + bytes;
-	map = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-	if (map == MAP_FAILED) {
-		munmap((void *)start, room);
-		return map;
-	}
-	if (at > start)
-		munmap((void *)start, at - start);
-	munmap((void *)end, start + room - end);
-	return map;
-}
-
 /* All of it is there, or it is an error: a first touch that finds no memory would be a SIGBUS. */
 static int touch(void *mem, size_t bytes)
 {
@@ -157,7 +132,7 @@ static int memfd_get(const struct rr_source *src, size_t bytes, struct rr_extent
 	if (bytes > INT64_MAX || ftruncate(fd, (off_t)bytes) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		goto out_close;
-	map = map_file(fd, bytes);
+	map = rr_map_file(fd, bytes);
 	if (map == MAP_FAILED)
 		goto out_close;
 	make_huge(map, bytes);

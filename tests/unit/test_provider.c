@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "map_file.h"
 #include "slab.h"
 #ifdef HAVE_VERBS
 #include "verbs_int.h"
@@ -139,6 +140,31 @@ static void shared_memory_is_huge(void **state)
 	for (size_t i = 0; i < bytes; i++) /* and it is as empty as any */
 		assert_int_equal(((uint8_t *)x.mem)[i], 0);
 	((uint8_t *)x.mem)[bytes - 1] = 1;
+	rr_provider_put(&x);
+}
+
+/* As a peer maps it: by huge pages, too. And a length that is none leaves nothing mapped behind it. */
+static void mapped_by_a_peer(void **state)
+{
+	const size_t odd = 4 * MIB + 5;
+	struct rr_extent x;
+	uint8_t *map;
+
+	(void)state;
+	if (!has_huge()) {
+		print_message("SKIP: no huge pages of shared memory here (MADV_COLLAPSE)\n");
+		skip();
+	}
+	assert_int_equal(rr_provider_get(&rr_provider_memfd_ops, NULL, 4 * MIB + 4096, &x), 0);
+	map = rr_map_file(x.fd, odd);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	assert_int_equal((uintptr_t)map % (2 * MIB), 0);
+	for (size_t i = 0; i < odd; i += 4096)
+		map[i] = (uint8_t)(i >> 12);
+	assert_int_equal(huge_kib(map), 4096);
+	assert_int_equal(((uint8_t *)x.mem)[4095 * 4096 % (4 * MIB)], 4095 % 1024 & 0xff);
+	assert_int_equal(munmap(map, odd), 0);
+	assert_int_equal(msync(map + 4 * MIB + 4096, 4096, MS_ASYNC), -1);
 	rr_provider_put(&x);
 }
 
@@ -303,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_cpu_may_touch),
 		cmocka_unit_test(shared_memory_is_huge),
+		cmocka_unit_test(mapped_by_a_peer),
 		cmocka_unit_test(what_there_is_not),
 		cmocka_unit_test_setup_teardown(far_buffers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(refused, set_up, tear_down),
