@@ -13,7 +13,8 @@
  *
  *             What a local client's memory is to the server, a place for the kernel to read into while one
  *             request lasts, is none of these: nobody here owns it. It comes by rr_qp_direct().
- * Memory:     All is touched before it is given out. A dma-buf's fd stays its user's.
+ * Memory:     All is touched before it is given out (from Linux 5.14 on; else at its first use). A dma-buf's
+ *             fd stays its user's.
  * Threads:    Any.
  * Errors:     -ENOMEM, -EOPNOTSUPP.
  */
