@@ -525,6 +525,33 @@ struct rpcrdma_peer {
 	char text[64];
 };
 
+/* The client that a peer belongs to. Resources are shared out between clients, so that whoever makes more
+ * connections, or has more addresses, gets no more. */
+enum rpcrdma_client_kind {
+	RPCRDMA_CLIENT_UNKNOWN,  /* neither credentials nor an address */
+	RPCRDMA_CLIENT_USER,     /* local fabric: a user of this host */
+	RPCRDMA_CLIENT_LOOPBACK, /* all loopback addresses, IPv4 and IPv6 */
+	RPCRDMA_CLIENT_IPV4,     /* an IPv4 address, also one that is mapped into IPv6 */
+	RPCRDMA_CLIENT_IPV6,     /* an IPv6 network of 64 bits */
+};
+
+/* Two of them are the same client if their bytes are equal; there is no padding. */
+struct rpcrdma_client_id {
+	uint32_t kind;  /* enum rpcrdma_client_kind */
+	uint32_t scope; /* IPv6 link-local: index of the interface; else 0 */
+	uint64_t key;   /* uid, IPv4 address, upper half of an IPv6 address; in host byte order */
+};
+
+/** rpcrdma_client_id_of - tells which client a peer belongs to; any thread, never fails */
+void rpcrdma_client_id_of(const struct rpcrdma_peer *peer, struct rpcrdma_client_id *ret);
+
+/** rpcrdma_client_id_print - "uid 1000", "loopback", "192.0.2.1", "2001:db8::/64"
+ * @cap: bytes at @buf; 64 are always enough
+ *
+ * Return: @buf.
+ */
+char *rpcrdma_client_id_print(const struct rpcrdma_client_id *id, char *buf, size_t cap);
+
 struct rpcrdma_req;
 
 struct rpcrdma_svc_ops {

@@ -41,6 +41,7 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	if (!d->attr.msg_bytes_max)
 		d->attr.msg_bytes_max = MSG_BYTES_DEFAULT;
 	pthread_mutex_init(&d->lock, NULL);
+	rr_clients_init(&d->clients);
 	list_init(&d->engines);
 	list_init(&d->mems);
 	rr_parts_init(&d->arena_parts, 0);
@@ -78,6 +79,7 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d)
 		rr_pd_destroy(d->devs[i].pd);
 		rr_fabric_close(d->devs[i].fabric);
 	}
+	rr_clients_fini(&d->clients);
 	pthread_mutex_destroy(&d->lock);
 	free(d->capture);
 	free(d);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "client.h"
 #include "fabric.h"
 #include "parts.h"
 #include "provider.h"
@@ -114,6 +115,7 @@ struct rpcrdma_domain {
 	_Atomic size_t mode_bytes;       /* of connections with memory of their own: mode_srv.c */
 	_Atomic size_t recv_bytes;       /* and of receives: ep.c */
 	atomic_uint recv_short;          /* times that there were too few: srv_credit.c */
+	struct rr_clients clients;       /* of all responders: client.h */
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
 	struct rr_mem *arena;            /* ... the one that all of it comes from, or NULL */

@@ -50,12 +50,25 @@ void rr_svc_put(struct rr_svc *svc)
 		free(svc);
 }
 
-bool rr_svc_admit(struct rr_svc *svc)
+int rr_svc_admit(struct rr_svc *svc, struct rpcrdma_domain *d, const struct rpcrdma_peer *peer,
+		 struct rr_client **ret)
 {
-	if (atomic_fetch_add(&svc->conns, 1) < svc->attr.conns_max)
-		return true;
+	struct rpcrdma_client_id id;
+	int rc = -EUSERS;
+
+	if (atomic_fetch_add(&svc->conns, 1) < svc->attr.conns_max) {
+		rpcrdma_client_id_of(peer, &id);
+		rc = rr_client_get(&d->clients, &id, ret);
+	}
+	if (rc)
+		atomic_fetch_sub(&svc->conns, 1);
+	return rc;
+}
+
+void rr_svc_leave(struct rr_svc *svc, struct rr_client *client)
+{
+	rr_client_put(client);
 	atomic_fetch_sub(&svc->conns, 1);
-	return false;
 }
 
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
@@ -110,6 +123,7 @@ void rpcrdma_listener_close(struct rpcrdma_listener *l)
 
 static void maybe_free(struct rpcrdma_conn *c)
 {
+	struct rr_client *client = c->client;
 	struct rr_svc *svc = c->svc;
 
 	if (!c->adopted || !c->drained || c->reqs)
@@ -120,7 +134,7 @@ static void maybe_free(struct rpcrdma_conn *c)
 	rr_count_set(c->engine, conns, c->engine->stats.conns - 1);
 	svc->ops->closed(c->ctx);
 	c->ops->free(c);
-	atomic_fetch_sub(&svc->conns, 1);
+	rr_svc_leave(svc, client);
 	rr_svc_put(svc);
 }
 
@@ -157,11 +171,13 @@ static void on_adopt(struct rpcrdma_msg *msg)
 	maybe_free(c);
 }
 
-void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, const struct rr_conn_ops *ops,
-		  struct rpcrdma_engine *engine, const struct rpcrdma_peer *peer, void *ctx)
+void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *client,
+		  const struct rr_conn_ops *ops, struct rpcrdma_engine *engine,
+		  const struct rpcrdma_peer *peer, void *ctx)
 {
 	atomic_fetch_add(&svc->refs, 1);
 	c->svc = svc;
+	c->client = client;
 	c->ops = ops;
 	c->engine = engine;
 	c->peer = *peer;

@@ -199,17 +199,20 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 {
 	struct rr_svc *svc = l->base.svc;
 	struct rpcrdma_engine *engine = NULL;
+	struct rr_client *client;
 	struct rpcrdma_peer peer;
 	struct rr_rconn *c;
 	void *ctx = NULL;
-	int rc = -ENOMEM;
+	int rc;
 
 	peer_from_fabric(l->base.addr.transport, ev->peer, &peer);
-	if (!rr_svc_admit(svc)) {
-		tell_refused(svc, &peer, -EUSERS);
+	rc = rr_svc_admit(svc, l->base.engine->domain, &peer, &client);
+	if (rc) {
+		tell_refused(svc, &peer, rc);
 		refuse(ev->qp);
 		return;
 	}
+	rc = -ENOMEM;
 	if (svc->ops->accept(svc->ctx, &peer, &engine, &ctx))
 		goto out_refuse;
 	c = calloc(1, sizeof(*c));
@@ -217,7 +220,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 		goto out_closed;
 	list_init(&c->pullers);
 	list_init(&c->free_rws);
-	rr_conn_init(&c->base, svc, &rr_rconn_ops, engine, &peer, ctx);
+	rr_conn_init(&c->base, svc, client, &rr_rconn_ops, engine, &peer, ctx);
 	rc = set_up(c, ev, l->base.engine);
 	if (!rc) {
 		rr_conn_adopt(&c->base);
@@ -236,13 +239,13 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	tell_refused(svc, &peer, rc);
 	rr_svc_put(svc);
 	svc->ops->closed(ctx);
-	atomic_fetch_sub(&svc->conns, 1);
+	rr_svc_leave(svc, client);
 	return;
 out_closed:
 	tell_refused(svc, &peer, rc);
 	svc->ops->closed(ctx);
 out_refuse:
-	atomic_fetch_sub(&svc->conns, 1);
+	rr_svc_leave(svc, client);
 	refuse(ev->qp);
 }
 

@@ -41,6 +41,7 @@ struct rpcrdma_conn {
 	struct rr_svc *svc;
 	const struct rr_conn_ops *ops;
 	struct rpcrdma_peer peer;
+	struct rr_client *client;     /* that it counts against */
 	void *ctx;                    /* the service's */
 	struct rpcrdma_msg adopt_msg; /* makes it its engine's */
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
@@ -108,9 +109,13 @@ struct rr_conn_ops {
 
 /* srv.c */
 
-/** rr_conn_init - common part of a new connection; takes a reference to @svc */
-void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, const struct rr_conn_ops *ops,
-		  struct rpcrdma_engine *engine, const struct rpcrdma_peer *peer, void *ctx);
+/** rr_conn_init - initialises the common part of a new connection
+ * @svc: takes a reference
+ * @client: the reference of rr_svc_admit() is the connection's from now on
+ */
+void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *client,
+		  const struct rr_conn_ops *ops, struct rpcrdma_engine *engine,
+		  const struct rpcrdma_peer *peer, void *ctx);
 /** rr_conn_adopt - hand it to its engine; from here on only that thread may touch it */
 void rr_conn_adopt(struct rpcrdma_conn *c);
 /** rr_conn_heard - a message came: the peer is alive */
@@ -126,8 +131,16 @@ bool rr_conn_bad(struct rpcrdma_conn *c);
 void rr_conn_unhold(struct rpcrdma_conn *c);
 /** rr_conn_drained - the transport is through with it; freed now or with its last request */
 void rr_conn_drained(struct rpcrdma_conn *c);
-/** rr_svc_admit - may one more connection of @svc be? Counts it */
-bool rr_svc_admit(struct rr_svc *svc);
+/** rr_svc_admit - counts a new connection of @peer, if the listener may have one more
+ * @d: the domain of the listener
+ *
+ * Return: 0, with the client it belongs to; give both back by rr_svc_leave(). -EUSERS: there are too many;
+ * -ENOMEM.
+ */
+int must_check rr_svc_admit(struct rr_svc *svc, struct rpcrdma_domain *d,
+			    const struct rpcrdma_peer *peer, struct rr_client **ret);
+/** rr_svc_leave - a connection that was counted by rr_svc_admit() is gone */
+void rr_svc_leave(struct rr_svc *svc, struct rr_client *client);
 void rr_svc_put(struct rr_svc *svc);
 
 /** rr_req_init - a request that is about to be handed to the service */

@@ -169,12 +169,13 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	struct rpcrdma_peer peer = { .transport = RPCRDMA_TCP, .addr = *addr };
 	struct rpcrdma_engine *engine = NULL;
 	struct rr_svc *svc = l->svc;
+	struct rr_client *client;
 	struct rr_tconn *c;
 	void *ctx = NULL;
 	int one = 1;
 
 	name_peer(&peer);
-	if (!rr_svc_admit(svc))
+	if (rr_svc_admit(svc, l->engine->domain, &peer, &client))
 		goto out_close;
 	if (svc->ops->accept(svc->ctx, &peer, &engine, &ctx))
 		goto out_admit;
@@ -191,11 +192,11 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	c->watch = (struct rpcrdma_watch){ .fd = fd, .fn = on_socket };
 	c->pump_msg.fn = on_pump_msg;
 	list_init(&c->sendq);
-	rr_conn_init(&c->base, svc, &tcp_ops, engine, &peer, ctx);
+	rr_conn_init(&c->base, svc, client, &tcp_ops, engine, &peer, ctx);
 	rr_conn_adopt(&c->base);
 	return;
 out_admit:
-	atomic_fetch_sub(&svc->conns, 1);
+	rr_svc_leave(svc, client);
 out_close:
 	close(fd);
 }

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * client.c - clients of the responder, and what each of them holds
+ *
+ * Operation, memory, threads, errors: client.h
+ */
+#include "client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <search.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- identity ---- */
+
+static void id_of_ipv4(uint32_t addr, struct rpcrdma_client_id *ret)
+{
+	if (addr >> 24 == 127) {
+		ret->kind = RPCRDMA_CLIENT_LOOPBACK;
+	} else {
+		ret->kind = RPCRDMA_CLIENT_IPV4;
+		ret->key = addr;
+	}
+}
+
+static void id_of_ipv6(const struct sockaddr_in6 *in6, struct rpcrdma_client_id *ret)
+{
+	const uint8_t *b = in6->sin6_addr.s6_addr;
+
+	if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		id_of_ipv4((uint32_t)b[12] << 24 | (uint32_t)b[13] << 16 | (uint32_t)b[14] << 8 | b[15],
+			   ret);
+		return;
+	}
+	if (IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr)) {
+		ret->kind = RPCRDMA_CLIENT_LOOPBACK;
+		return;
+	}
+	ret->kind = RPCRDMA_CLIENT_IPV6;
+	for (unsigned i = 0; i < 8; i++)
+		ret->key = ret->key << 8 | b[i];
+	if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		ret->scope = in6->sin6_scope_id;
+}
+
+/** rpcrdma_client_id_of - see rpcrdma.h */
+void rpcrdma_client_id_of(const struct rpcrdma_peer *peer, struct rpcrdma_client_id *ret)
+{
+	*ret = (struct rpcrdma_client_id){ .kind = RPCRDMA_CLIENT_UNKNOWN };
+	if (peer->transport == RPCRDMA_LOCAL) {
+		if (peer->has_cred) {
+			ret->kind = RPCRDMA_CLIENT_USER;
+			ret->key = peer->uid;
+		}
+	} else if (peer->addr.ss_family == AF_INET) {
+		id_of_ipv4(ntohl(((const struct sockaddr_in *)&peer->addr)->sin_addr.s_addr), ret);
+	} else if (peer->addr.ss_family == AF_INET6) {
+		id_of_ipv6((const struct sockaddr_in6 *)&peer->addr, ret);
+	}
+}
+
+/** rpcrdma_client_id_print - see rpcrdma.h */
+char *rpcrdma_client_id_print(const struct rpcrdma_client_id *id, char *buf, size_t cap)
+{
+	char text[INET6_ADDRSTRLEN] = "?";
+
+	switch (id->kind) {
+	case RPCRDMA_CLIENT_USER:
+		snprintf(buf, cap, "uid %u", (unsigned)id->key);
+		break;
+	case RPCRDMA_CLIENT_LOOPBACK:
+		snprintf(buf, cap, "loopback");
+		break;
+	case RPCRDMA_CLIENT_IPV4: {
+		struct in_addr in = { .s_addr = htonl((uint32_t)id->key) };
+
+		inet_ntop(AF_INET, &in, text, sizeof(text));
+		snprintf(buf, cap, "%s", text);
+		break;
+	}
+	case RPCRDMA_CLIENT_IPV6: {
+		struct in6_addr in6 = { 0 };
+
+		for (unsigned i = 0; i < 8; i++)
+			in6.s6_addr[i] = (uint8_t)(id->key >> (56 - 8 * i));
+		inet_ntop(AF_INET6, &in6, text, sizeof(text));
+		if (id->scope)
+			snprintf(buf, cap, "%s%%%u/64", text, id->scope);
+		else
+			snprintf(buf, cap, "%s/64", text);
+		break;
+	}
+	default:
+		snprintf(buf, cap, "unknown");
+	}
+	return buf;
+}
+
+/* ---- clients ---- */
+
+static int compare(const void *a, const void *b)
+{
+	const struct rr_client *x = a, *y = b;
+
+	return memcmp(&x->id, &y->id, sizeof(x->id));
+}
+
+/** rr_clients_init - see client.h */
+void rr_clients_init(struct rr_clients *all)
+{
+	pthread_mutex_init(&all->lock, NULL);
+	all->tree = NULL;
+	atomic_init(&all->n, 0);
+	for (unsigned i = 0; i < RR_SHARES; i++) {
+		all->budgets[i].max = SIZE_MAX;
+		all->budgets[i].factor = 1;
+		atomic_init(&all->budgets[i].used, 0);
+	}
+}
+
+/** rr_clients_fini - see client.h */
+void rr_clients_fini(struct rr_clients *all)
+{
+	pthread_mutex_destroy(&all->lock);
+}
+
+/** rr_client_get - see client.h */
+int rr_client_get(struct rr_clients *all, const struct rpcrdma_client_id *id, struct rr_client **ret)
+{
+	struct rr_client key = { .id = *id }, *c = NULL, **found;
+
+	pthread_mutex_lock(&all->lock);
+	found = tfind(&key, &all->tree, compare);
+	if (found) {
+		c = *found;
+		c->refs++;
+	} else {
+		c = calloc(1, sizeof(*c));
+		if (c) {
+			c->id = *id;
+			c->all = all;
+			c->refs = 1;
+			if (tsearch(c, &all->tree, compare)) {
+				atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
+			} else {
+				free(c);
+				c = NULL;
+			}
+		}
+	}
+	pthread_mutex_unlock(&all->lock);
+	if (!c)
+		return -ENOMEM;
+	*ret = c;
+	return 0;
+}
+
+/** rr_client_hold - see client.h */
+void rr_client_hold(struct rr_client *c)
+{
+	pthread_mutex_lock(&c->all->lock);
+	c->refs++;
+	pthread_mutex_unlock(&c->all->lock);
+}
+
+/** rr_client_put - see client.h */
+void rr_client_put(struct rr_client *c)
+{
+	struct rr_clients *all;
+	bool last;
+
+	if (!c)
+		return;
+	all = c->all;
+	pthread_mutex_lock(&all->lock);
+	last = --c->refs == 0;
+	if (last) {
+		(void)tdelete(c, &all->tree, compare);
+		atomic_fetch_sub_explicit(&all->n, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&all->lock);
+	if (last)
+		free(c);
+}
+
+/* ---- shares ---- */
+
+/** rr_client_charge - see client.h
+ *
+ * Both sums are raised first and compared afterwards, so two threads that race for the rest of a budget
+ * may both be refused, but are never both served.
+ */
+int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
+{
+	struct rr_budget *b = &c->all->budgets[share];
+	size_t all, mine, left, limit;
+
+	if (amount > b->max) /* the sums must not wrap */
+		return -ENOBUFS;
+	all = atomic_fetch_add_explicit(&b->used, amount, memory_order_relaxed);
+	mine = atomic_fetch_add_explicit(&c->used[share], amount, memory_order_relaxed);
+	left = all < b->max ? b->max - all : 0;
+	if (__builtin_mul_overflow(left, (size_t)b->factor, &limit))
+		limit = SIZE_MAX;
+	if (amount <= left && mine <= limit && amount <= limit - mine)
+		return 0;
+	rr_client_uncharge(c, share, amount);
+	return -ENOBUFS;
+}
+
+/** rr_client_uncharge - see client.h */
+void rr_client_uncharge(struct rr_client *c, enum rr_share share, size_t amount)
+{
+	atomic_fetch_sub_explicit(&c->used[share], amount, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&c->all->budgets[share].used, amount, memory_order_relaxed);
+}
+
+/** rr_client_fair - see client.h */
+size_t rr_client_fair(const struct rr_clients *all, enum rr_share share)
+{
+	unsigned n = atomic_load_explicit(&all->n, memory_order_relaxed);
+
+	return MAX(all->budgets[share].max / MAX(n, 1u), (size_t)1);
+}

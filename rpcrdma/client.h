@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * client.h - clients of the responder, and what each of them holds
+ *
+ * Operation:  A client is what rpcrdma_client_id_of() says: all connections of one user, host or
+ *             network count against it together. A resource that clients compete for has a budget;
+ *             rr_client_charge() takes a part of it for a client.
+ *
+ *             The limit of a client is not fixed: it may hold as much as is still free, times the
+ *             budget's factor (the dynamic threshold of shared-memory switches). With a factor of 1, one
+ *             client alone gets half of the budget, two get a third each, n get 1/(n+1) each. Something
+ *             is always left for a client that is yet to come, and no list of clients has to be walked.
+ * Memory:     A struct rr_client exists while anything refers to it, connections first of all, so there
+ *             are no more of them than connections and what outlives those.
+ * Threads:    rr_client_get() and rr_client_put() take a lock and may be called by any thread.
+ *             Charging is atomic and takes no lock.
+ * Errors:     A charge that does not fit is -ENOBUFS and changes nothing.
+ */
+#ifndef RR_CLIENT_H
+#define RR_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+#include "rpcrdma.h"
+
+/* What clients compete for. */
+enum rr_share {
+	RR_SHARE_CONNS,  /* connections */
+	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c */
+	RR_SHARE_REGION, /* bytes of shared memory that local peers offer: local_move.c */
+	RR_SHARES,
+};
+
+struct rr_budget {
+	size_t max;         /* of all clients together */
+	unsigned factor;    /* a client may hold this many times what is free; at least 1 */
+	_Atomic size_t used;
+};
+
+struct rr_clients {
+	pthread_mutex_t lock;
+	void *tree; /* of tsearch(), by identity */
+	_Atomic unsigned n;
+	struct rr_budget budgets[RR_SHARES];
+};
+
+struct rr_client {
+	struct rpcrdma_client_id id;
+	struct rr_clients *all;
+	unsigned refs; /* under all->lock */
+	_Atomic size_t used[RR_SHARES];
+};
+
+/** rr_clients_init - no clients, and budgets without a limit: the caller sets .max and .factor */
+void rr_clients_init(struct rr_clients *all);
+
+/** rr_clients_fini - every client was put back */
+void rr_clients_fini(struct rr_clients *all);
+
+/** rr_client_get - the client with that identity, a new one if need be; to be put back
+ *
+ * Return: 0, -ENOMEM.
+ */
+int must_check rr_client_get(struct rr_clients *all, const struct rpcrdma_client_id *id,
+			     struct rr_client **ret);
+
+/** rr_client_hold - another reference to a client that the caller has one of */
+void rr_client_hold(struct rr_client *c);
+
+/** rr_client_put - gives a reference back; the last one frees the client. NULL is fine. */
+void rr_client_put(struct rr_client *c);
+
+/** rr_client_charge - takes @amount of a budget for a client
+ *
+ * Return: 0; -ENOBUFS: more than the client's limit, or than the budget has.
+ */
+int must_check rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount);
+
+/** rr_client_uncharge - gives back what rr_client_charge() took */
+void rr_client_uncharge(struct rr_client *c, enum rr_share share, size_t amount);
+
+/** rr_client_used - what a client holds of a budget now */
+static inline size_t rr_client_used(const struct rr_client *c, enum rr_share share)
+{
+	return atomic_load_explicit(&c->used[share], memory_order_relaxed);
+}
+
+/** rr_client_fair - an equal part of a budget for each client there is now; at least 1 */
+size_t rr_client_fair(const struct rr_clients *all, enum rr_share share);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_client.c - which connections are one client, and what a client may hold
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client.h"
+
+static struct rpcrdma_client_id id_of(const char *addr)
+{
+	struct rpcrdma_peer peer = { .transport = RPCRDMA_TCP };
+	struct sockaddr_in *in = (void *)&peer.addr;
+	struct sockaddr_in6 *in6 = (void *)&peer.addr;
+	struct rpcrdma_client_id id;
+
+	if (inet_pton(AF_INET, addr, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(700);
+	} else {
+		assert_int_equal(inet_pton(AF_INET6, addr, &in6->sin6_addr), 1);
+		in6->sin6_family = AF_INET6;
+		in6->sin6_scope_id = 3;
+	}
+	rpcrdma_client_id_of(&peer, &id);
+	return id;
+}
+
+static struct rpcrdma_client_id id_of_user(uid_t uid, pid_t pid)
+{
+	struct rpcrdma_peer peer = { .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid, .pid = pid };
+	struct rpcrdma_client_id id;
+
+	rpcrdma_client_id_of(&peer, &id);
+	return id;
+}
+
+static bool is_same(struct rpcrdma_client_id a, struct rpcrdma_client_id b)
+{
+	return !memcmp(&a, &b, sizeof(a));
+}
+
+static void test_identity(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} cases[] = {
+		{ "127.0.0.1", "127.255.0.9", true },
+		{ "127.0.0.1", "::1", true },
+		{ "127.0.0.1", "::ffff:127.0.0.2", true },
+		{ "127.0.0.1", "128.0.0.1", false },
+		{ "192.0.2.1", "::ffff:192.0.2.1", true },
+		{ "192.0.2.1", "192.0.2.2", false },
+		{ "2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true },
+		{ "2001:db8:0:1::1", "2001:db8:0:2::1", false },
+		{ "::2", "::1", false },
+		{ "0.0.0.2", "::2", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(is_same(id_of(cases[i].a), id_of(cases[i].b)), cases[i].same);
+	assert_true(is_same(id_of_user(1000, 7), id_of_user(1000, 8)));
+	assert_false(is_same(id_of_user(1000, 7), id_of_user(1001, 7)));
+	assert_int_equal(id_of("2001:db8::1").scope, 0); /* only a link-local address needs it */
+	assert_int_equal(id_of("fe80::1").scope, 3);
+}
+
+static void check_print(struct rpcrdma_client_id id, const char *want)
+{
+	char buf[64];
+
+	assert_string_equal(rpcrdma_client_id_print(&id, buf, sizeof(buf)), want);
+}
+
+static void test_print(void **state)
+{
+	struct rpcrdma_peer nobody = { .transport = RPCRDMA_LOCAL };
+	struct rpcrdma_client_id id;
+
+	(void)state;
+	check_print(id_of_user(4294967294u, 1), "uid 4294967294");
+	check_print(id_of("127.3.2.1"), "loopback");
+	check_print(id_of("192.0.2.255"), "192.0.2.255");
+	check_print(id_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+	check_print(id_of("fe80::1"), "fe80::%3/64");
+	rpcrdma_client_id_of(&nobody, &id);
+	check_print(id, "unknown");
+}
+
+static struct rr_client *get(struct rr_clients *all, uid_t uid)
+{
+	struct rpcrdma_client_id id = id_of_user(uid, 1);
+	struct rr_client *c;
+
+	assert_int_equal(rr_client_get(all, &id, &c), 0);
+	return c;
+}
+
+static void test_references(void **state)
+{
+	struct rr_client *a, *b, *c;
+	struct rr_clients all;
+
+	(void)state;
+	rr_clients_init(&all);
+	a = get(&all, 1);
+	b = get(&all, 1);
+	c = get(&all, 2);
+	assert_ptr_equal(a, b);
+	assert_ptr_not_equal(a, c);
+	assert_int_equal(all.n, 2);
+	rr_client_hold(c);
+	rr_client_put(c);
+	rr_client_put(a);
+	assert_int_equal(all.n, 2);
+	rr_client_put(b);
+	assert_int_equal(all.n, 1);
+	rr_client_put(c);
+	assert_int_equal(all.n, 0);
+	assert_null(all.tree);
+	rr_client_put(NULL);
+	rr_clients_fini(&all);
+}
+
+/* takes units of one until there are no more for this client */
+static size_t take_all(struct rr_client *c)
+{
+	size_t n = 0;
+
+	while (!rr_client_charge(c, RR_SHARE_CONNS, 1))
+		n++;
+	return n;
+}
+
+static void test_shares(void **state)
+{
+	struct rr_client *a, *b, *c;
+	struct rr_clients all;
+
+	(void)state;
+	rr_clients_init(&all);
+	all.budgets[RR_SHARE_CONNS].max = 1000;
+	a = get(&all, 1);
+	b = get(&all, 2);
+	c = get(&all, 3);
+	assert_int_equal(rr_client_fair(&all, RR_SHARE_CONNS), 333);
+	assert_int_equal(take_all(a), 500); /* half of it, alone */
+	assert_int_equal(take_all(b), 250); /* and there is always something left */
+	assert_int_equal(take_all(c), 125);
+	assert_int_equal(take_all(a), 0);
+	rr_client_uncharge(a, RR_SHARE_CONNS, 500);
+	assert_int_equal(rr_client_used(a, RR_SHARE_CONNS), 0);
+	assert_int_equal(take_all(b) + take_all(c) > 0, 1);
+	rr_client_uncharge(b, RR_SHARE_CONNS, rr_client_used(b, RR_SHARE_CONNS));
+	rr_client_uncharge(c, RR_SHARE_CONNS, rr_client_used(c, RR_SHARE_CONNS));
+	assert_int_equal(all.budgets[RR_SHARE_CONNS].used, 0);
+
+	all.budgets[RR_SHARE_CONNS].factor = 3;
+	assert_int_equal(take_all(a), 750);
+	rr_client_uncharge(a, RR_SHARE_CONNS, 750);
+
+	/* no sum wraps */
+	assert_int_equal(rr_client_charge(a, RR_SHARE_CONNS, SIZE_MAX), -ENOBUFS);
+	assert_int_equal(rr_client_charge(a, RR_SHARE_MSGS, SIZE_MAX), 0);
+	assert_int_equal(rr_client_charge(b, RR_SHARE_MSGS, 1), -ENOBUFS);
+	rr_client_uncharge(a, RR_SHARE_MSGS, SIZE_MAX);
+	all.budgets[RR_SHARE_CONNS].max = 1;
+	assert_int_equal(take_all(a), 1); /* the last unit is not unreachable */
+	rr_client_uncharge(a, RR_SHARE_CONNS, 1);
+	rr_client_put(a);
+	rr_client_put(b);
+	rr_client_put(c);
+	rr_clients_fini(&all);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_print),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_shares),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
