@@ -212,6 +212,16 @@ uint64_t creds_hash(const struct creds *c)
 	return siphash(&hash_key, (const uint8_t *)c + from, head + c->ngroups * sizeof(c->groups[0]));
 }
 
+/** creds_has_cap - see creds.h */
+bool creds_has_cap(unsigned cap)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &hdr, data) &&
+	       data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap);
+}
+
 /** creds_are_own - see creds.h */
 bool creds_are_own(const struct creds *c)
 {

@@ -93,6 +93,9 @@ void creds_stay(void);
  */
 int must_check creds_assume(const struct creds *c);
 
+/** creds_has_cap - does this thread have a capability in effect, as who it is now? False if unknown */
+bool creds_has_cap(unsigned cap);
+
 /** creds_are_own - would creds_assume() change nothing? What the kernel grants this thread it grants @c */
 bool creds_are_own(const struct creds *c);
 

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -262,37 +263,11 @@ int vfs_sync(const struct fh_obj *o)
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
-static int set_size(const struct fh_obj *o, uint64_t size, const struct creds *cr)
-{
-	int fd, err;
-
-	if (S_ISDIR(o->stx.stx_mode))
-		return -EISDIR;
-	if (size > INT64_MAX)
-		return -EFBIG;
-	err = vfs_may_io(o, cr, true);
-	if (err)
-		return err;
-	fd = vfs_open_io(o, true);
-	if (fd < 0)
-		return fd;
-	err = creds_assume(cr); /* takes set-user-id bits away where it should */
-	if (!err) {
-		err = ftruncate(fd, (off_t)size) ? -errno : 0;
-		creds_resume();
-	}
-	close(fd);
-	return err;
-}
-
 static int set_owner(const struct fh_obj *o, const struct vfs_sattr *sa)
 {
 	uid_t uid = sa->set & VFS_SET_UID ? sa->uid : (uid_t)-1;
 	gid_t gid = sa->set & VFS_SET_GID ? sa->gid : (gid_t)-1;
 
-	if ((sa->set & VFS_SET_UID && uid == (uid_t)-1) ||
-	    (sa->set & VFS_SET_GID && gid == (gid_t)-1))
-		return -EINVAL;
 	return fchownat(o->fd, "", uid, gid, AT_EMPTY_PATH) ? -errno : 0;
 }
 
@@ -316,28 +291,135 @@ static int set_times(const struct fh_obj *o, const struct vfs_sattr *sa)
 	return utimensat(o->fd, "", ts, AT_EMPTY_PATH) ? -errno : 0;
 }
 
-/** vfs_apply - change attributes, not yet on disk; stops at the first that fails
- *
- * Truncation and a new owner take set-id bits away, so the mode comes after them; and everything
- * touches times, so they come last.
- */
-int vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
+#define SET_OWNER (VFS_SET_UID | VFS_SET_GID)
+#define SET_TIMES (VFS_SET_ATIME | VFS_SET_MTIME)
+
+/* Are the times that are set all "now" by the server's clock? A caller who may write the file may set
+ * those, because a write does it as well. Other times are for the owner. */
+static bool is_touch(const struct vfs_sattr *sa)
+{
+	return sa->set & SET_TIMES &&
+	       (!(sa->set & VFS_SET_ATIME) || sa->atime.tv_nsec == UTIME_NOW) &&
+	       (!(sa->set & VFS_SET_MTIME) || sa->mtime.tv_nsec == UTIME_NOW);
+}
+
+/* A new size sets mtime to "now" by itself. For atime a writer needs no more than write permission as
+ * long as mtime is set to "now" in the same system call. */
+static void merge_times(struct vfs_sattr *sa)
+{
+	if (!(sa->set & VFS_SET_SIZE) || !is_touch(sa))
+		return;
+	if (sa->set & VFS_SET_ATIME) {
+		sa->set |= VFS_SET_MTIME;
+		sa->mtime = sa->atime;
+	} else {
+		sa->set &= ~(unsigned)VFS_SET_MTIME;
+	}
+}
+
+static bool is_member(const struct creds *cr, gid_t gid)
+{
+	return creds_can_assume() ? creds_has_group(cr, gid) : group_member(gid);
+}
+
+/* The kernel's rules for the attributes of @sa (setattr_prepare() in fs/attr.c). Runs as the caller. */
+static int check_rights(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
+{
+	bool owns = is_owner(o, cr), acts_as_owner = owns || creds_has_cap(CAP_FOWNER);
+
+	if (sa->set & SET_OWNER && !creds_has_cap(CAP_CHOWN)) {
+		if (sa->set & VFS_SET_UID && !(owns && sa->uid == o->stx.stx_uid))
+			return -EPERM;
+		if (sa->set & VFS_SET_GID &&
+		    !(owns && (sa->gid == o->stx.stx_gid || is_member(cr, sa->gid))))
+			return -EPERM;
+	}
+	if (sa->set & VFS_SET_MODE && !S_ISLNK(o->stx.stx_mode) && !acts_as_owner)
+		return -EPERM;
+	return sa->set & SET_TIMES && !is_touch(sa) && !acts_as_owner ? -EPERM : 0;
+}
+
+/* The kernel sets one time of two to "now" for the owner only; RFC 1813 and other servers do it for a
+ * writer. Runs as the caller. Return: 0: the caller can do it, 1: the server must, -EACCES. */
+static int check_touch(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
+{
+	if (!is_touch(sa) || is_owner(o, cr) || creds_has_cap(CAP_FOWNER))
+		return 0;
+	if (!(sa->set & VFS_SET_SIZE) && !can(o->fd, W_OK)) /* a size was checked already */
+		return -EACCES;
+	return (sa->set & SET_TIMES) != SET_TIMES;
+}
+
+static bool has_several(const struct vfs_sattr *sa)
+{
+	return !!(sa->set & SET_OWNER) + !!(sa->set & VFS_SET_SIZE) + !!(sa->set & VFS_SET_MODE) +
+		       !!(sa->set & SET_TIMES) > 1;
+}
+
+/* All that can be refused before anything is changed. Return: 0; 1: set_times() with the server's
+ * rights; -errno. With a size *@ret_fd is open for writing. */
+static int check_all(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr,
+		     int *ret_fd)
 {
 	int err = 0;
 
+	if ((sa->set & VFS_SET_UID && sa->uid == UINT32_MAX) ||
+	    (sa->set & VFS_SET_GID && sa->gid == UINT32_MAX))
+		return -EINVAL;
+	if (sa->set & VFS_SET_SIZE && S_ISDIR(o->stx.stx_mode))
+		return -EISDIR;
+	if (sa->set & VFS_SET_SIZE && sa->size > INT64_MAX)
+		return -EFBIG;
 	if (sa->set & VFS_SET_SIZE)
-		err = set_size(o, sa->size, cr);
+		err = vfs_may_io(o, cr, true);
 	if (!err)
 		err = creds_assume(cr);
 	if (err)
 		return err;
-	if (sa->set & (VFS_SET_UID | VFS_SET_GID))
-		err = set_owner(o, sa);
-	if (!err && sa->set & VFS_SET_MODE)
-		err = set_mode(o, sa->mode);
-	if (!err && sa->set & (VFS_SET_ATIME | VFS_SET_MTIME))
-		err = set_times(o, sa);
+	/* the kernel itself decides about a single one, which a file system may have rules of its own for */
+	if (has_several(sa))
+		err = check_rights(o, sa, cr);
+	if (!err)
+		err = check_touch(o, sa, cr);
 	creds_resume();
+	if (err >= 0 && sa->set & VFS_SET_SIZE) {
+		*ret_fd = vfs_open_io(o, true);
+		if (*ret_fd < 0)
+			err = *ret_fd;
+	}
+	return err;
+}
+
+/** vfs_apply - change attributes, not yet on disk
+ *
+ * What permission can refuse is refused before anything is changed. Another failure (no space, a quota)
+ * stops at the first attribute that has it: the owner comes first, because a quota refuses that, and
+ * a truncated file cannot be put back. A new owner and a new size take set-id bits away, so the mode comes
+ * after them; and everything touches times, so they come last.
+ */
+int vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sattr, const struct creds *cr)
+{
+	struct vfs_sattr sa = *sattr;
+	int fd = -1, how, err;
+
+	merge_times(&sa);
+	how = check_all(o, &sa, cr, &fd);
+	err = how < 0 ? how : creds_assume(cr);
+	if (!err) {
+		if (sa.set & SET_OWNER)
+			err = set_owner(o, &sa);
+		if (!err && sa.set & VFS_SET_SIZE)
+			err = ftruncate(fd, (off_t)sa.size) ? -errno : 0;
+		if (!err && sa.set & VFS_SET_MODE)
+			err = set_mode(o, sa.mode);
+		if (!err && sa.set & SET_TIMES && !how)
+			err = set_times(o, &sa);
+		creds_resume();
+	}
+	if (!err && how == 1)
+		err = set_times(o, &sa);
+	if (fd >= 0)
+		close(fd);
 	return err;
 }
 

@@ -489,6 +489,97 @@ static void rights_of_others(void **state)
 	fh_close(&o);
 }
 
+struct attempt {
+	struct vfs_sattr sa;
+	int err;
+};
+
+#define NOW { .tv_nsec = UTIME_NOW }
+
+static void check_attempts(struct ctx *c, const struct creds *cr, const struct attempt *v, size_t n)
+{
+	const struct timespec past[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct fh_obj o = find(c, "f");
+	struct stat was, is;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct vfs_sattr *sa = &v[i].sa;
+
+		assert_int_equal(truncate(tmp_dir_path(&c->dir, "f"), 100), 0);
+		assert_int_equal(utimensat(AT_FDCWD, tmp_dir_path(&c->dir, "f"), past, 0), 0);
+		assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &was), 0);
+		assert_int_equal(vfs_setattr(&o, sa, cr), v[i].err);
+		assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &is), 0);
+		if (v[i].err) { /* then nothing has changed */
+			assert_memory_equal(&is, &was, sizeof(is));
+			continue;
+		}
+		assert_int_equal(is.st_size, sa->set & VFS_SET_SIZE ? sa->size : 100);
+		assert_int_equal(is.st_atim.tv_sec == 1000, !(sa->set & VFS_SET_ATIME));
+		assert_int_equal(is.st_mtim.tv_sec == 1000,
+				 !(sa->set & (VFS_SET_MTIME | VFS_SET_SIZE)));
+	}
+	fh_close(&o);
+}
+
+/* what a group writer may do with one SETATTR, and that a refused one changes nothing */
+static void setattr_of_a_writer(void **state)
+{
+	static const struct attempt v[] = {
+		/* what Linux sends for open(O_TRUNC) and ftruncate() */
+		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_ATIME, .size = 7, .atime = NOW }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_MTIME, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_ATIME, .atime = NOW }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = { .tv_sec = 5 } }, -EPERM },
+		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = { .tv_sec = 5 } },
+		  -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_MODE, .mode = 0666 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 4711 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 0 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_GID, .gid = 4712 }, -EPERM },
+		{ { .set = VFS_SET_UID | VFS_SET_MTIME, .uid = 4711, .mtime = NOW }, -EPERM },
+		{ { .set = VFS_SET_MTIME, .mtime = { .tv_sec = 5 } }, -EPERM },
+	};
+	struct ctx *c = *state;
+
+	if (!creds_can_assume())
+		skip();
+	tmp_dir_write(&c->dir, "f", "x");
+	assert_int_equal(chown(tmp_dir_path(&c->dir, "f"), 0, 4713), 0);
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0664), 0);
+	check_attempts(c, &c->other, v, ARRAY_SIZE(v));
+}
+
+static void setattr_of_others(void **state)
+{
+	static const struct attempt reader[] = {
+		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = NOW }, -EACCES },
+		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, -EACCES },
+		{ { .set = VFS_SET_MTIME, .mtime = NOW }, -EACCES },
+		{ { .set = VFS_SET_ATIME, .atime = NOW }, -EACCES },
+	};
+	static const struct attempt owner[] = {
+		{ { .set = VFS_SET_SIZE | VFS_SET_GID, .gid = 1 }, -EPERM },
+		{ { .set = VFS_SET_MODE | VFS_SET_GID, .gid = 1 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 1 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID | VFS_SET_GID | VFS_SET_MODE | VFS_SET_MTIME,
+		    .uid = 4711, .gid = 4713, .mode = 0600, .mtime = { .tv_sec = 5 } }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = UINT32_MAX }, -EINVAL },
+	};
+	struct ctx *c = *state;
+
+	if (!creds_can_assume())
+		skip();
+	tmp_dir_write(&c->dir, "f", "x");
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0644), 0);
+	check_attempts(c, &c->other, reader, ARRAY_SIZE(reader));
+	assert_int_equal(chown(tmp_dir_path(&c->dir, "f"), 4711, 4712), 0);
+	check_attempts(c, &c->other, owner, ARRAY_SIZE(owner));
+}
+
 static int mkdir_there(struct ctx *c, const char *name)
 {
 	struct vfs_sattr none = { 0 };
@@ -577,6 +668,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(linked, setup, teardown),
 		cmocka_unit_test_setup_teardown(owner_override, setup, teardown),
 		cmocka_unit_test_setup_teardown(rights_of_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(setattr_of_a_writer, setup, teardown),
+		cmocka_unit_test_setup_teardown(setattr_of_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(short_of_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(short_of_memory, setup, teardown),
 	};
