@@ -252,7 +252,8 @@ static void stats(struct req *r)
 
 /* ---- RELOAD, DRAIN ------------------------------------------------------------------------ */
 
-static bool is_our_own(const struct rpcrdma_peer *peer)
+/** ctl_is_admin - see ctl_where.h */
+bool ctl_is_admin(const struct rpcrdma_peer *peer)
 {
 	return peer->transport == RPCRDMA_LOCAL && peer->has_cred &&
 	       (peer->uid == geteuid() || peer->uid == 0);
@@ -272,7 +273,7 @@ static const struct server_manager *find_manager(struct req *r, const char *what
 	ctl_answer *a = &r->res.answer;
 	const struct server_manager *m = atomic_load(&r->srv->manager);
 
-	if (!is_our_own(&r->conn->peer)) {
+	if (!ctl_is_admin(&r->conn->peer)) {
 		tell_denial(r, what);
 		a->status = CTL_DENIED;
 		a->said = denied;

@@ -5,7 +5,8 @@
  *
  * Operation: WHERE adds up what where.c keeps for each reactor. Of the histograms only buckets that are
  *            not empty are told: that is a few hundred of 11520. PIECES takes the last trace away
- *            and has the next request in pieces make another.
+ *            and has the next request in pieces make another: of any client for leatd's own user and root
+ *            on a local socket, of the same client for everybody else.
  * Memory:    results in r->scratch.
  * Threads:   workers; the sums are atomic, one by one: a request that ends meanwhile may be in some of
  *            them and not yet in others.
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conn.h"
 #include "req.h"
 #include "server_int.h"
 #include "where.h"
@@ -128,9 +130,12 @@ static void tell(ctl_trace *to, ctl_piece *pieces, const struct where_trace *t)
 /** ctl_where_pieces - see ctl_where.h */
 void ctl_where_pieces(struct req *r)
 {
-	struct where_trace *t = where_tracer_take(&r->srv->tracer);
+	struct rpcrdma_client_id client;
+	struct where_trace *t;
 	ctl_pieces *res = &r->res.pieces;
 
+	rpcrdma_client_id_of(&r->conn->peer, &client);
+	t = where_tracer_take(&r->srv->tracer, ctl_is_admin(&r->conn->peer) ? NULL : &client);
 	res->is_there = FALSE;
 	if (!t)
 		return;

@@ -6,12 +6,18 @@
 #ifndef LEAT_SERVER_CTL_WHERE_H
 #define LEAT_SERVER_CTL_WHERE_H
 
+#include <stdbool.h>
+
 struct req;
+struct rpcrdma_peer;
+
+/** ctl_is_admin - is the peer root or leatd's own user, by the kernel's word? Only over the local fabric. (ctl.c) */
+bool ctl_is_admin(const struct rpcrdma_peer *peer);
 
 /** ctl_where_sums - WHERE: the sums of all reactors */
 void ctl_where_sums(struct req *r);
 
-/** ctl_where_pieces - PIECES: the last trace, and another one is wanted */
+/** ctl_where_pieces - PIECES: the last trace that the caller may see, and another one is wanted */
 void ctl_where_pieces(struct req *r);
 
 #endif

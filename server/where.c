@@ -22,8 +22,10 @@
 #include "where.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "conn.h"
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
@@ -44,40 +46,70 @@ const char *where_part_name(enum where_part part)
 /** where_tracer_init - see where.h */
 void where_tracer_init(struct where_tracer *t)
 {
+	memset(t, 0, sizeof(*t));
 	pthread_mutex_init(&t->lock, NULL);
-	t->last = NULL;
-	atomic_init(&t->wanted, false);
 }
 
 /** where_tracer_fini - see where.h */
 void where_tracer_fini(struct where_tracer *t)
 {
-	free(t->last);
+	for (unsigned i = 0; i < WHERE_ASKERS; i++)
+		free(t->slots[i].last);
 	pthread_mutex_destroy(&t->lock);
 }
 
-/** where_tracer_take - see where.h */
-struct where_trace *where_tracer_take(struct where_tracer *t)
+static bool is_same(const struct rpcrdma_client_id *a, const struct rpcrdma_client_id *b)
 {
-	struct where_trace *last;
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/** where_tracer_take - see where.h */
+struct where_trace *where_tracer_take(struct where_tracer *t, const struct rpcrdma_client_id *client)
+{
+	enum where_asker asker = client ? WHERE_ASKER_CLIENT : WHERE_ASKER_ADMIN;
+	struct where_trace *last = NULL;
 
 	pthread_mutex_lock(&t->lock);
-	last = t->last;
-	t->last = NULL;
+	if (!client || is_same(client, &t->slots[asker].of)) {
+		last = t->slots[asker].last;
+		t->slots[asker].last = NULL;
+	}
+	if (client)
+		t->slots[asker].client = *client;
 	pthread_mutex_unlock(&t->lock);
-	atomic_store(&t->wanted, true);
+	atomic_store(&t->slots[asker].wanted, true);
 	return last;
 }
 
-static void give(struct where_tracer *t, struct where_trace *trace)
+static void give(struct where_tracer *t, struct where_trace *trace, const struct rpcrdma_client_id *of)
 {
 	struct where_trace *old;
 
 	pthread_mutex_lock(&t->lock);
-	old = t->last;
-	t->last = trace;
+	old = t->slots[trace->asker].last;
+	t->slots[trace->asker].last = trace;
+	t->slots[trace->asker].of = *of;
 	pthread_mutex_unlock(&t->lock);
 	free(old);
+}
+
+/* Does @asker wait for a request such as @r? Then it is this one, and no other. */
+static bool is_wanted(struct req *r, enum where_asker asker)
+{
+	struct where_tracer *t = &r->srv->tracer;
+	bool wanted = true;
+
+	if (!atomic_load_explicit(&t->slots[asker].wanted, memory_order_relaxed))
+		return false;
+	if (asker == WHERE_ASKER_CLIENT) {
+		struct rpcrdma_client_id id;
+
+		rpcrdma_client_id_of(&r->conn->peer, &id);
+		pthread_mutex_lock(&t->lock);
+		wanted = is_same(&id, &t->slots[asker].client);
+		pthread_mutex_unlock(&t->lock);
+	}
+	return wanted && atomic_exchange(&t->slots[asker].wanted, false);
 }
 
 static void turn_on(struct req *r)
@@ -120,13 +152,14 @@ void where_begin(struct req *r)
 /** where_pieces - see where.h */
 void where_pieces(struct req *r)
 {
-	struct where_tracer *t = &r->srv->tracer;
+	enum where_asker asker = WHERE_ASKER_ADMIN;
 	struct where *w = &r->where;
 
 	if (!w->on)
 		turn_on(r);
-	if (!atomic_load_explicit(&t->wanted, memory_order_relaxed) ||
-	    !atomic_exchange(&t->wanted, false))
+	while (asker < WHERE_ASKERS && !is_wanted(r, asker))
+		asker++;
+	if (asker == WHERE_ASKERS)
 		return;
 	w->trace = malloc(sizeof(*w->trace));
 	if (!w->trace)
@@ -135,6 +168,7 @@ void where_pieces(struct req *r)
 	w->trace->bytes = r->place.total;
 	w->trace->is_write = r->place.kind == PLACE_WRITE;
 	w->trace->n = 0;
+	w->trace->asker = asker;
 }
 
 static enum where_part part_now(const struct req *r)
@@ -264,8 +298,12 @@ void where_end(struct req *r)
 	for (unsigned i = 0; i < WHERE_PARTS; i++)
 		add(&s->kinds[kind].ns[i], w->ns[i]);
 	if (w->trace) {
+		struct rpcrdma_client_id id = { 0 };
+
+		if (w->trace->asker == WHERE_ASKER_CLIENT)
+			rpcrdma_client_id_of(&r->conn->peer, &id);
 		w->trace->total_ns = since_it_came(w, w->last_ns);
-		give(&r->srv->tracer, w->trace);
+		give(&r->srv->tracer, w->trace, &id);
 		w->trace = NULL;
 	}
 	w->on = false;

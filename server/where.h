@@ -13,9 +13,9 @@
 
 #include "base/hist.h"
 #include "base/util.h"
+#include "rpcrdma.h"
 
 struct req;
-struct rpcrdma_engine;
 
 /* What a request that moves data is doing, at each moment one of these. */
 enum where_part {
@@ -52,27 +52,40 @@ struct where_piece {
 	uint32_t disk_begin, disk_end, net_begin, net_end;
 };
 
+/* Who asks for a trace. */
+enum where_asker { WHERE_ASKER_ADMIN, WHERE_ASKER_CLIENT, WHERE_ASKERS };
+
 /* The pieces of one request. */
 struct where_trace {
 	uint32_t xid;
 	bool is_write;
 	uint32_t bytes, total_ns;
 	uint32_t n;
+	enum where_asker asker;
 	struct where_piece pieces[WHERE_PIECES_MAX];
 };
 
-/* The last trace, and whether another one is wanted; shared by the reactors of a server. */
+/* The last trace for each kind of asker, and whether another one is wanted; shared by the reactors of a
+ * server. A client asks for requests of its own only, and cannot take what an administrator asked for. */
 struct where_tracer {
-	pthread_mutex_t lock; /* over the next */
-	struct where_trace *last;
-	atomic_bool wanted;
+	pthread_mutex_t lock; /* over the slots, but for wanted */
+	struct {
+		atomic_bool wanted;
+		struct rpcrdma_client_id client; /* whose request is wanted; ASKER_CLIENT */
+		struct rpcrdma_client_id of;	 /* whose request @last is */
+		struct where_trace *last;
+	} slots[WHERE_ASKERS];
 };
 
 void where_tracer_init(struct where_tracer *t);
 void where_tracer_fini(struct where_tracer *t);
 
-/** where_tracer_take - the last trace, the caller's to free, or NULL; and another one is wanted */
-struct where_trace *where_tracer_take(struct where_tracer *t);
+/** where_tracer_take - takes the last trace that the asker may see, and asks for another one
+ * @client: whose requests may be seen; NULL for an administrator, who may see all
+ *
+ * Return: the trace, the caller's to free; NULL: none has come since the last was taken.
+ */
+struct where_trace *where_tracer_take(struct where_tracer *t, const struct rpcrdma_client_id *client);
 
 /* Part of a request. Owned by the reactor. */
 struct where {

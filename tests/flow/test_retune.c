@@ -129,7 +129,7 @@ static struct where_trace *trace_of_it(void)
 {
 	struct where_trace *t;
 
-	while (!(t = where_tracer_take(&peer.srv->tracer)))
+	while (!(t = where_tracer_take(&peer.srv->tracer, NULL)))
 		sched_yield();
 	return t;
 }
@@ -184,7 +184,7 @@ static void while_requests_run(void **state)
 
 		fill(out, round);
 		memset(in, 0, LEN);
-		free(where_tracer_take(&peer.srv->tracer));
+		free(where_tracer_take(&peer.srv->tracer, NULL));
 		begin(&w, NFSPROC3_WRITE, &written, out);
 		begin(&r, NFSPROC3_READ, &read, in);
 		do {

@@ -15,6 +15,7 @@
 
 #include "piece.c"
 #include "place.c"
+#include "conn.h"
 #include "server_int.h"
 
 #define TOTAL 26u
@@ -583,7 +584,7 @@ static void trace(void **state)
 	struct where_trace *t;
 	uint64_t was = reactor.where.kinds[WHERE_READ].requests;
 
-	assert_null(where_tracer_take(&server.tracer));
+	assert_null(where_tracer_take(&server.tracer, NULL));
 	begin(r, PLACE_READ, 9);
 	complete(1, 0);
 	assert_int_equal(r->where.disk, 2);
@@ -593,7 +594,7 @@ static void trace(void **state)
 	assert_int_equal(r->where.net, 0);
 	where_end(r);
 	assert_int_equal(reactor.where.kinds[WHERE_READ].requests, was + 1);
-	t = where_tracer_take(&server.tracer);
+	t = where_tracer_take(&server.tracer, NULL);
 	assert_non_null(t);
 	assert_false(t->is_write);
 	assert_int_equal(t->bytes, TOTAL);
@@ -606,7 +607,49 @@ static void trace(void **state)
 		assert_true(p->net_begin <= p->net_end && p->net_end <= t->total_ns);
 	}
 	free(t);
-	assert_null(where_tracer_take(&server.tracer)); /* told once */
+	assert_null(where_tracer_take(&server.tracer, NULL)); /* told once */
+}
+
+/* one request of the user @uid in pieces, from beginning to end */
+static void one_request_of(struct req *r, uid_t uid)
+{
+	struct conn conn = { .peer = { .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid } };
+
+	r->conn = &conn;
+	begin(r, PLACE_READ, 9);
+	(void)complete_all(true);
+	where_end(r);
+	place_fini(r);
+	nops = resumed = 0;
+	r->conn = NULL;
+}
+
+static bool gets_trace(const struct rpcrdma_client_id *client)
+{
+	struct where_trace *t = where_tracer_take(&server.tracer, client);
+	bool there = t != NULL;
+
+	free(t);
+	return there;
+}
+
+/* a client sees its own requests only, and takes nothing from an administrator */
+static void trace_of_a_client(void **state)
+{
+	struct rpcrdma_client_id one = { .kind = RPCRDMA_CLIENT_USER, .key = 1000 };
+	struct rpcrdma_client_id two = { .kind = RPCRDMA_CLIENT_USER, .key = 1001 };
+	struct req *r = *state;
+
+	assert_false(gets_trace(&one));
+	one_request_of(r, 1001); /* of somebody else: not looked at, and the next one still is */
+	one_request_of(r, 1000);
+	assert_false(gets_trace(&two)); /* nor told to somebody else */
+	assert_true(gets_trace(&one));
+
+	assert_false(gets_trace(NULL));
+	one_request_of(r, 1000);
+	assert_false(gets_trace(&two));
+	assert_true(gets_trace(NULL));
 }
 
 /* a piece that is cut anew, as there is no memory for the whole, is told as it was cut then */
@@ -615,7 +658,7 @@ static void trace_of_a_second_cut(void **state)
 	struct req *r = *state;
 	struct where_trace *t;
 
-	assert_null(where_tracer_take(&server.tracer));
+	assert_null(where_tracer_take(&server.tracer, NULL));
 	exp0.conf.data.overlap = DATA_OVERLAP_ORDERED;
 	exp0.conf.data.streams = 2;
 	exp0.conf.data.chunk = 4;
@@ -624,7 +667,7 @@ static void trace_of_a_second_cut(void **state)
 	(void)complete_all(false);
 	assert_true(place_run(r));
 	where_end(r);
-	t = where_tracer_take(&server.tracer);
+	t = where_tracer_take(&server.tracer, NULL);
 	assert_non_null(t);
 	assert_int_equal(t->n, 3);
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -980,6 +1023,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(twin_lets_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace, setup, teardown),
+		cmocka_unit_test_setup_teardown(trace_of_a_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace_of_a_second_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(where_turns_are_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_chunk, setup, teardown),
