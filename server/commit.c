@@ -42,14 +42,14 @@ struct bucket {
 };
 
 struct commit {
-	void (*lost)(void *ctx);
+	void (*lost)(void *ctx, uint64_t dev);
 	void *ctx;
 	_Atomic uint64_t calls, syncs;
 	struct bucket buckets[BUCKETS];
 };
 
 /** commit_create - see commit.h */
-int commit_create(void (*lost)(void *ctx), void *ctx, struct commit **ret)
+int commit_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct commit **ret)
 {
 	struct commit *c = calloc(1, sizeof(*c));
 
@@ -78,10 +78,10 @@ void commit_destroy(struct commit *c)
 }
 
 /** commit_lost - see commit.h */
-void commit_lost(const struct commit *c)
+void commit_lost(const struct commit *c, uint64_t dev)
 {
 	if (c)
-		c->lost(c->ctx);
+		c->lost(c->ctx, dev);
 }
 
 /** commit_count - see commit.h */

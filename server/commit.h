@@ -5,7 +5,7 @@
  *
  * The contract: who changed a directory and then called commit_run() for it gets 0 only when a sync
  * that began after his call has ended well; and every sync that failed has changed the write verifier
- * before anybody is told of it.
+ * of its file system before anybody is told of it.
  */
 #ifndef LEAT_SERVER_COMMIT_H
 #define LEAT_SERVER_COMMIT_H
@@ -17,11 +17,11 @@
 struct commit;
 
 /** commit_create - for one server
- * @lost: what was written, by whomever, may be lost; any thread
+ * @lost: data that was written to the file system @dev, by any client, may be lost; any thread
  *
  * Return: 0, -ENOMEM.
  */
-int must_check commit_create(void (*lost)(void *ctx), void *ctx, struct commit **ret);
+int must_check commit_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct commit **ret);
 
 /** commit_destroy - nobody is in commit_run() any more. NULL is fine. */
 void commit_destroy(struct commit *c);
@@ -38,7 +38,7 @@ int must_check commit_run(struct commit *c, uint64_t dev, uint64_t ino, int (*sy
 /** commit_count - how often commit_run() was called, and how many syncs that took */
 void commit_count(const struct commit *c, uint64_t *ret_calls, uint64_t *ret_syncs);
 
-/** commit_lost - a sync failed. NULL is fine. */
-void commit_lost(const struct commit *c);
+/** commit_lost - a sync of a file of the file system @dev (st_dev) failed. NULL is fine. */
+void commit_lost(const struct commit *c, uint64_t dev);
 
 #endif

@@ -10,8 +10,9 @@
  *            answer.
  * Durability: a stable WRITE is on disk, as far as was asked, before it is answered. An unstable
  *            one makes the file dirty: its descriptor stays open until a COMMIT, or a sync of our
- *            own, has told whether the data arrived. The write verifier changes whenever a sync
- *            fails, whoever asked for it (commit.h), since the kernel tells each loss only once; a WRITE
+ *            own, has told whether the data arrived. The write verifier of a file system changes
+ *            whenever a sync there fails, whoever asked for it (commit.h), since the kernel reports each
+ *            loss only once. A write that fails, for want of space say, loses nothing. A WRITE
  *            answers with the verifier that was in force before it took data, so that no change can
  *            fall in between. In an export that is `async` no answer waits for the disk: stable WRITEs are
  *            unstable ones that say otherwise, and a COMMIT says what it would if there were nothing to
@@ -195,7 +196,7 @@ nfsstat3 nfs3_io_write_check(const struct req *r)
 static enum nfs3_io_next begin_write(struct req *r)
 {
 	/* a stable write is as good as its own; only what is promised for later can be lost later */
-	r->verf = atomic_load(&r->srv->write_verf);
+	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
 	if (r->args.write.stable == UNSTABLE) {
 		r->file->dirty = true;
 		r->file->writing++;
@@ -247,7 +248,7 @@ static void answer_commit(struct req *r)
 	r->res.status = NFS3_OK;
 	set_wcc(r, &ok->file_wcc);
 	/* taken after the sync: a loss that somebody else was told of shows in it */
-	put_be64(ok->verf, atomic_load(&r->srv->write_verf));
+	put_be64(ok->verf, write_verf_of(&r->srv->write_verf, r->file->dev));
 }
 
 /** nfs3_io_commit_finish - see nfs3_io.h; the range is not looked at: all of the file is synced */

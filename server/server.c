@@ -29,17 +29,6 @@
 #define FILES_MAX 16384u    /* open files of one reactor */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
-/** server_write_verf_change - see server_int.h */
-void server_write_verf_change(struct server *s)
-{
-	uint64_t verf;
-
-	/* without randomness any other value will do */
-	if (getrandom(&verf, sizeof(verf), 0) != (ssize_t)sizeof(verf))
-		verf = atomic_load(&s->write_verf) + 1;
-	atomic_store(&s->write_verf, verf);
-}
-
 /** server_may_tell - see server_int.h */
 bool server_may_tell(struct server *s)
 {
@@ -51,9 +40,11 @@ bool server_may_tell(struct server *s)
 	return tell;
 }
 
-static void on_lost(void *ctx)
+static void on_lost(void *ctx, uint64_t dev)
 {
-	server_write_verf_change(ctx);
+	struct server *s = ctx;
+
+	write_verf_change(&s->write_verf, dev);
 }
 
 static unsigned cores(void)
@@ -210,11 +201,13 @@ static int create_all(struct server *s, const struct conf *conf)
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
 	};
 	unsigned workers = conf->workers ? conf->workers : MAX(16, 4 * cores());
+	uint64_t verf;
 	int err;
 
-	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance))
+	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance) ||
+	    getrandom(&verf, sizeof(verf), 0) != (ssize_t)sizeof(verf))
 		return -EIO;
-	server_write_verf_change(s);
+	write_verf_init(&s->write_verf, verf);
 	err = vfs_init();
 	if (err) {
 		log_err("/proc is needed: %s", strerror(-err));

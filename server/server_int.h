@@ -16,6 +16,7 @@
 #include "server.h"
 #include "where.h"
 #include "worker.h"
+#include "write_verf.h"
 
 #define SERVER_FILES_RESERVED 256u /* descriptors for neither open files nor connections */
 
@@ -46,13 +47,8 @@ struct server {
 	struct where_tracer tracer;
 	struct drc *drc; /* NULL: calls that come again are executed again */
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: which running server this is */
-	/* Of unstable writes: changes when something that was written may be lost, and with each
-	 * start, so that clients send it again. */
-	_Atomic uint64_t write_verf;
+	struct write_verf write_verf;
 };
-
-/** server_write_verf_change - data that was not committed may be lost */
-void server_write_verf_change(struct server *s);
 
 /** server_may_tell - may one more line about somebody who was denied something be logged? Any thread */
 bool server_may_tell(struct server *s);

@@ -16,7 +16,7 @@
  *            The second descriptor of a file that this store has not opened itself is opened by a
  *            worker with its first operation; what comes meanwhile waits for it.
  *            Files that have no direct I/O, syncs, and what the export wants cached are left to
- *            store_cached.c.
+ *            store_cached.c. What a stable write moved is synced by a worker.
  * Memory:    parts, as many as the kernel's ring takes; an operation that finds too few free waits
  *            in a FIFO. A store that is destroyed by the completion of its last operation goes when
  *            the loop over completions ends.
@@ -124,12 +124,17 @@ static void say_cached(struct export *exp, int err)
 static void run_direct(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
-	int err;
 
 	if (io->op == STORE_WRITE)
 		store_file_write(io, store_direct_move_all);
 	else
-		io->res = store_direct_move_all(io, 0, &err);
+		io->res = store_direct_move_all(io);
+}
+
+/* what the parts of a stable write moved */
+static void run_stabilize(struct worker_job *job)
+{
+	store_file_stabilize(container_of(job, struct store_io, job));
 }
 
 static void count_worked(struct store_io *io)
@@ -222,8 +227,6 @@ static void part_describe(struct part *p, struct store_io *io, uint32_t off, uin
 	io_set_eventfd(&p->cb, wake);
 	p->cb.data = p;
 	p->cb.aio_rw_flags = RWF_NOWAIT;
-	if (io->op == STORE_WRITE)
-		p->cb.aio_rw_flags |= (unsigned)store_file_flags(io->stable);
 }
 
 static void flush(struct store_aio *a);
@@ -314,14 +317,16 @@ static void part_done(struct store_aio *a, struct part *p)
 		io->end = p->off + good;
 		io->end_err = p->res < 0 ? (int)p->res : 0;
 	}
-	/* whatever becomes of the operation: a loss is told once, to any of its parts */
-	if (io->op == STORE_WRITE && p->res < 0 && !is_refusal((int)p->res))
-		store_file_wrote(io, (int)p->res);
 	part_put(a, p);
 	if (--io->parts || !conclude(io))
 		return;
 	reactor_count(a->store.reactor, store_aio);
-	io->done(io);
+	if (store_file_needs_sync(io)) {
+		io->refused = false;
+		to_worker(io, run_stabilize, on_direct);
+	} else {
+		io->done(io);
+	}
 }
 
 /* ---- the kernel --------------------------------------------------------------------------- */

@@ -43,9 +43,8 @@ static void cached_destroy(struct store *s)
 static void run_read(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
-	int err;
 
-	io->res = store_file_move_all(io, 0, &err);
+	io->res = store_file_move_all(io);
 }
 
 static void run_write(struct worker_job *job)

@@ -37,7 +37,7 @@ uint32_t must_check store_direct_rest(struct store_io *io, uint32_t end);
 
 /** store_direct_move_all - as store_file_move_all(), by io->direct: what is not aligned at both ends
  * goes through the page cache, what is between them directly; blocks */
-int32_t store_direct_move_all(struct store_io *io, int flags, int *ret_err);
+int32_t store_direct_move_all(struct store_io *io);
 
 /** store_direct_resident - are these bytes in the page cache? Looking brings none there
  *

@@ -5,6 +5,9 @@
  *
  * Operation: opening and closing, system calls over parts of an operation, and what the ends of
  *            stable writes and syncs mean.
+ *            A stable write is a write and then a sync, in two system calls. The error of a write with
+ *            RWF_SYNC does not say which of the two failed: a user without space could make all
+ *            others send their data again.
  * Memory:    the caller's.
  * Threads:   any that owns the operation: its worker, or the reactor where nothing blocks.
  * Errors:    a short write is a success of that many bytes; a write that failed after some bytes
@@ -108,18 +111,15 @@ ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32
 }
 
 /** store_file_move_all - see store_file.h */
-int32_t store_file_move_all(struct store_io *io, int flags, int *ret_err)
+int32_t store_file_move_all(struct store_io *io)
 {
 	uint32_t at = io->head;
 
-	*ret_err = 0;
 	while (at < io->bytes) {
-		ssize_t n = store_file_move(io->file->fd, io, at, io->bytes - at, flags);
+		ssize_t n = store_file_move(io->file->fd, io, at, io->bytes - at, 0);
 
-		if (n < 0) {
-			*ret_err = (int)n;
+		if (n < 0)
 			return at ? (int32_t)at : (int32_t)n;
-		}
 		if (!n)
 			break;
 		at += (uint32_t)n;
@@ -133,72 +133,37 @@ int32_t store_file_move_all(struct store_io *io, int flags, int *ret_err)
 static void sync_failed(struct store_io *io)
 {
 	io->sync_failed = true;
-	commit_lost(io->store->exp->commit);
-}
-
-/* May a stable write have ended so because of a loss? The file system's own words for it differ: EIO,
- * ENOSPC, EDQUOT, EROFS after it has given up. */
-static bool says_lost(int err)
-{
-	return err && err != -EFBIG && err != -EPERM && err != -EINVAL && err != -EFAULT;
-}
-
-static int32_t write_as_caller(struct store_io *io, int flags, int *ret_err,
-			       int32_t (*move)(struct store_io *io, int flags, int *ret_err))
-{
-	int32_t res = creds_assume(io->creds);
-
-	*ret_err = 0;
-	if (res)
-		return res;
-	res = move(io, flags, ret_err);
-	creds_resume();
-	return res;
-}
-
-/** store_file_flags - see store_file.h */
-int store_file_flags(enum store_stable stable)
-{
-	static const int flags[] = {
-		[STORE_UNSTABLE] = 0,
-		[STORE_DATA_SYNC] = RWF_DSYNC,
-		[STORE_FILE_SYNC] = RWF_SYNC,
-	};
-
-	return flags[stable];
-}
-
-/* File systems without the per-write flags get the system call behind it. */
-static void write_then_sync(struct store_io *io,
-			    int32_t (*move)(struct store_io *io, int flags, int *ret_err))
-{
-	int fd = io->file->fd, err;
-
-	io->res = write_as_caller(io, 0, &err, move);
-	if (io->res > 0 && (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd))) {
-		io->res = -errno;
-		sync_failed(io);
-	}
-}
-
-/** store_file_wrote - see store_file.h */
-void store_file_wrote(struct store_io *io, int err)
-{
-	if (io->stable != STORE_UNSTABLE && says_lost(err))
-		sync_failed(io);
+	commit_lost(io->store->exp->commit, io->file->dev);
 }
 
 /** store_file_write - see store_file.h */
-void store_file_write(struct store_io *io,
-		      int32_t (*move)(struct store_io *io, int flags, int *ret_err))
+void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 {
-	int err;
+	io->res = creds_assume(io->creds);
+	if (io->res)
+		return;
+	io->res = move(io);
+	creds_resume();
+	store_file_stabilize(io);
+}
 
-	io->res = write_as_caller(io, store_file_flags(io->stable), &err, move);
-	if (io->stable != STORE_UNSTABLE && err == -EOPNOTSUPP)
-		write_then_sync(io, move);
-	else
-		store_file_wrote(io, err);
+/** store_file_needs_sync - see store_file.h */
+bool store_file_needs_sync(const struct store_io *io)
+{
+	return io->op == STORE_WRITE && io->stable != STORE_UNSTABLE && io->res > 0;
+}
+
+/** store_file_stabilize - see store_file.h */
+void store_file_stabilize(struct store_io *io)
+{
+	int fd = io->file->fd;
+
+	if (!store_file_needs_sync(io))
+		return;
+	if (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd)) {
+		io->res = -errno;
+		sync_failed(io);
+	}
 }
 
 /** store_file_sync - see store_file.h */

@@ -39,27 +39,26 @@ int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struc
 ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32_t len, int flags);
 
 /** store_file_move_all - from io->head to its end or the file's, through the page cache; blocks
- * @ret_err: what it ended with, which the result does not say after some bytes; or 0
  *
  * Return: bytes of @io that are done, those before io->head included; or -errno.
  */
-int32_t store_file_move_all(struct store_io *io, int flags, int *ret_err);
+int32_t store_file_move_all(struct store_io *io);
 
 /** store_file_write - a WRITE as its caller, with what its stability asks; on a worker
  * @move: as store_file_move_all()
  *
  * io->res and io->sync_failed say how it went.
  */
-void store_file_write(struct store_io *io,
-		      int32_t (*move)(struct store_io *io, int flags, int *ret_err));
+void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io));
 
-/** store_file_flags - RWF_* that make a write as stable as that */
-int store_file_flags(enum store_stable stable);
+/** store_file_needs_sync - is @io a stable WRITE that moved io->res bytes, which are not on disk yet? */
+bool store_file_needs_sync(const struct store_io *io);
 
-/** store_file_wrote - how a stable write that no worker made went, whatever bytes it moved
- * @err: what it ended with, or 0
+/** store_file_stabilize - syncs what store_file_needs_sync() says; on a worker, blocks
+ *
+ * If the sync fails, io->res is its error and io->sync_failed is set.
  */
-void store_file_wrote(struct store_io *io, int err);
+void store_file_stabilize(struct store_io *io);
 
 /** store_file_sync - STORE_SYNC; on a worker, or where it does not block */
 void store_file_sync(struct store_io *io);

@@ -199,34 +199,39 @@ int vfs_after(int err)
 	return nfs3_status(err) == NFS3ERR_JUKEBOX ? -EIO : err;
 }
 
+static uint64_t dev_of(const struct fh_obj *o)
+{
+	return makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor);
+}
+
 static int sync_fs_of(const struct fh_obj *o)
 {
 	int err = syncfs(o->exp->root_fd) ? -errno : 0;
 
 	if (err)
-		commit_lost(o->exp->commit);
+		commit_lost(o->exp->commit, dev_of(o));
 	return err;
 }
 
-static int sync_fd(const struct export *exp, int fd)
+static int sync_fd(const struct fh_obj *o, int fd)
 {
 	int err = fsync(fd) ? -errno : 0;
 
 	if (err && err != -EINVAL)
-		commit_lost(exp->commit);
+		commit_lost(o->exp->commit, dev_of(o));
 	return err;
 }
 
-/** vfs_sync_fd - fsync() of what @fd has open, which lies in @exp
+/** vfs_sync_fd - fsync() of @o, which @fd has open
  *
  * The kernel tells a loss of data once, to whoever syncs first: those whose data it was learn of it by
  * the write verifier. In an export that does not promise durability nothing is done.
  *
  * Return: 0, -EINVAL: this file system has nothing to sync there; -errno.
  */
-int vfs_sync_fd(const struct export *exp, int fd)
+int vfs_sync_fd(const struct fh_obj *o, int fd)
 {
-	return exp->conf.async ? 0 : vfs_after(sync_fd(exp, fd));
+	return o->exp->conf.async ? 0 : vfs_after(sync_fd(o, fd));
 }
 
 /* What cannot be opened without side effects (a device, a pipe), without rights that we do not have or for
@@ -241,7 +246,7 @@ static int sync_now(const void *arg)
 	fd = vfs_reopen(o->fd, O_RDONLY);
 	if (fd < 0)
 		return sync_fs_of(o);
-	err = sync_fd(o->exp, fd);
+	err = sync_fd(o, fd);
 	close(fd);
 	return err == -EINVAL ? sync_fs_of(o) : err;
 }
@@ -256,9 +261,7 @@ int vfs_sync(const struct fh_obj *o)
 		return 0;
 	if (!S_ISDIR(o->stx.stx_mode))
 		return vfs_after(sync_now(o));
-	return vfs_after(commit_run(o->exp->commit,
-				    makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
-				    o->stx.stx_ino, sync_now, o));
+	return vfs_after(commit_run(o->exp->commit, dev_of(o), o->stx.stx_ino, sync_now, o));
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ int must_check vfs_after(int err);
 
 const char *vfs_proc_path(int fd, char buf[VFS_PROC_PATH]);
 int must_check vfs_reopen(int path_fd, int flags);
-int must_check vfs_sync_fd(const struct export *exp, int fd);
+int must_check vfs_sync_fd(const struct fh_obj *o, int fd);
 int must_check vfs_sync(const struct fh_obj *o);
 int must_check vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sa,
 			 const struct creds *cr);

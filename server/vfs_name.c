@@ -100,7 +100,7 @@ static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	/* As it was made it is in the same transaction as its name, and empty; what was changed since
 	 * then may be in a later one. */
 	if (!err && left.set)
-		err = m->fd >= 0 ? vfs_sync_fd(dir->exp, m->fd) : vfs_sync(&m->obj);
+		err = m->fd >= 0 ? vfs_sync_fd(&m->obj, m->fd) : vfs_sync(&m->obj);
 	if (!err)
 		err = vfs_sync(dir);
 	return err ? err : vfs_after(vfs_stat(m->obj.fd, &m->obj.stx));

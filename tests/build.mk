@@ -26,11 +26,12 @@ LDFLAGS_test_provider := -Wl,--wrap=ibv_reg_dmabuf_mr
 LDFLAGS_test_verbs_end := -Wl,--wrap=rdma_get_cm_event,--wrap=rdma_ack_cm_event,--wrap=rdma_destroy_id,--wrap=ibv_modify_qp,--wrap=ibv_destroy_qp,--wrap=ibv_destroy_cq,--wrap=ibv_create_comp_channel,--wrap=ibv_destroy_comp_channel
 LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync
 LDFLAGS_test_store_sim := -Wl,--wrap=clock_gettime,--wrap=timerfd_settime
-LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv2,--wrap=pwritev2,--wrap=rpcrdma_engine_watch
+LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=rpcrdma_engine_watch
 LDFLAGS_test_vfs := -Wl,--wrap=fsync,--wrap=syncfs
 LDFLAGS_test_server_async := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=pwritev2
 LDFLAGS_test_server_dirs := -Wl,--wrap=getdents64,--wrap=creds_assume
 LDFLAGS_test_server_groups := -Wl,--wrap=getpwuid_r,--wrap=getgrouplist
+LDFLAGS_test_server_verf := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=pwritev2
 LDFLAGS_test_server_twins := -Wl,--wrap=nfs3_mkdir,--wrap=pwritev2
 LDFLAGS_test_server_status := -Wl,--wrap=mkdirat,--wrap=fsync,--wrap=statx
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime

@@ -42,8 +42,9 @@ struct bench {
 
 static struct bench bench;
 
-static void on_lost(void *ctx)
+static void on_lost(void *ctx, uint64_t dev)
 {
+	(void)dev;
 	atomic_store(&((struct bench *)ctx)->failed, true);
 }
 

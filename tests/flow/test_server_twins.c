@@ -66,7 +66,7 @@ void __wrap_nfs3_mkdir(struct req *r)
 
 ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
 {
-	if (flags & RWF_SYNC) /* on a worker */
+	if (!(flags & RWF_NOWAIT)) /* on a worker */
 		held();
 	return __real_pwritev2(fd, iov, n, off, flags);
 }

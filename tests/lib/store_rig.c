@@ -23,11 +23,14 @@
 #include "commit.h"
 #include "store_rig.h"
 
-static void on_lost(void *ctx)
+#define RIG_DEV 77u /* as the file would say to whom a loss is reported */
+
+static void on_lost(void *ctx, uint64_t dev)
 {
 	struct store_rig *g = ctx;
 
-	__atomic_fetch_add(&g->lost, 1, __ATOMIC_RELAXED);
+	if (dev == RIG_DEV)
+		__atomic_fetch_add(&g->lost, 1, __ATOMIC_RELAXED);
 }
 
 static void set_options(struct export_data *d, const char *options)
@@ -64,6 +67,7 @@ void store_rig_create(struct store_rig *g, const char *options)
 	fd = open(g->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
 	store_adopt(g->ops, fd, &g->file);
+	g->file.dev = RIG_DEV;
 }
 
 void store_rig_destroy(struct store_rig *g)

@@ -18,6 +18,7 @@
 #include "server/commit.c"
 
 #define FOLLOWERS 5u
+#define DEV 1u
 
 struct disk {
 	struct commit *c;
@@ -50,7 +51,7 @@ static void *call(void *arg)
 {
 	struct caller *c = arg;
 
-	c->err = commit_run(c->d->c, 1, c->ino, held_sync, c->d);
+	c->err = commit_run(c->d->c, DEV, c->ino, held_sync, c->d);
 	c->ended = atomic_load(&c->d->ended);
 	return NULL;
 }
@@ -67,9 +68,9 @@ static void until(const atomic_uint *v, unsigned n)
 		sched_yield();
 }
 
-static void on_lost(void *ctx)
+static void on_lost(void *ctx, uint64_t dev)
 {
-	atomic_fetch_add(&((struct disk *)ctx)->lost, 1);
+	atomic_fetch_add(&((struct disk *)ctx)->lost, dev == DEV);
 }
 
 static int setup(void **state)
@@ -174,7 +175,7 @@ static void failures(void **state)
 	assert_int_equal(b.err, 0);
 	/* nothing is remembered beyond that */
 	sem_post(&d->go);
-	assert_int_equal(commit_run(d->c, 1, 7, held_sync, d), 0);
+	assert_int_equal(commit_run(d->c, DEV, 7, held_sync, d), 0);
 }
 
 static void alone(void **state)
@@ -183,9 +184,9 @@ static void alone(void **state)
 
 	d->results[0] = -EROFS;
 	sem_post(&d->go);
-	assert_int_equal(commit_run(NULL, 1, 7, held_sync, d), -EROFS);
-	commit_lost(NULL);
-	commit_lost(d->c);
+	assert_int_equal(commit_run(NULL, DEV, 7, held_sync, d), -EROFS);
+	commit_lost(NULL, DEV);
+	commit_lost(d->c, DEV);
 	assert_int_equal(atomic_load(&d->lost), 1);
 }
 

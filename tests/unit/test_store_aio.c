@@ -123,6 +123,35 @@ ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int f
 	return is_refused(fd) ? -1 : __real_pwritev2(fd, iov, n, off, flags);
 }
 
+static unsigned syncs, data_syncs; /* by the descriptor that hears of what the page cache has lost */
+static int sync_err; /* of the next */
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+static int end_sync(int res)
+{
+	if (!sync_err)
+		return res;
+	errno = sync_err;
+	sync_err = 0;
+	return -1;
+}
+
+int __wrap_fsync(int fd)
+{
+	syncs += fd == g.file.fd;
+	return end_sync(__real_fsync(fd));
+}
+
+int __wrap_fdatasync(int fd)
+{
+	data_syncs += fd == g.file.fd;
+	return end_sync(__real_fdatasync(fd));
+}
+
 static unsigned watches;
 static bool no_watch;
 
@@ -394,9 +423,8 @@ static void longer_than_the_device_takes(void **state)
 	check_file();
 }
 
-/* A part says that something was lost, behind one that a worker has to do again: both do it again, and
- * the kernel does not say it again. */
-static void a_loss_behind_the_end(void **state)
+/* A part fails behind one that a worker has to do again: both are done again, and then synced. */
+static void an_error_behind_the_end(void **state)
 {
 	struct store_io io = { .op = STORE_WRITE, .bytes = 3 * BLOCK, .stable = STORE_DATA_SYNC };
 
@@ -406,11 +434,13 @@ static void a_loss_behind_the_end(void **state)
 	fill(mem, ROOM, 6);
 	part_ends[0] = -EAGAIN;
 	part_ends[2] = -EIO;
+	data_syncs = 0;
 	assert_int_equal(move(&io, mem), 3 * BLOCK);
+	assert_int_equal(data_syncs, 1);
 	wrote(0, 3 * BLOCK, mem);
 	check_file();
-	assert_true(io.sync_failed);
-	assert_int_equal(g.lost, 1);
+	assert_false(io.sync_failed);
+	assert_int_equal(g.lost, 0);
 }
 
 /* ---- beside others ---- */
@@ -538,10 +568,13 @@ static void errors_as_they_are(void **state)
 		script(-errs[i], 1);
 		assert_int_equal(write_at(0, BLOCK, mem, STORE_UNSTABLE), -errs[i]);
 		assert_int_equal(g.lost, lost);
+		/* nor is anything lost if it was to be stable: it failed before the sync */
 		script(-errs[i], 1);
+		data_syncs = 0;
 		assert_int_equal(move(&io, mem), -errs[i]);
-		assert_true(io.sync_failed);
-		assert_int_equal(g.lost, lost + 1);
+		assert_false(io.sync_failed);
+		assert_int_equal(g.lost, lost);
+		assert_int_equal(data_syncs, 0);
 	}
 	submit_err = -EIO;
 	assert_int_equal(read_at(0, BLOCK, mem), -EIO);
@@ -610,25 +643,42 @@ static void nowait_unknown(void **state)
 	assert_int_equal(submits, 1); /* of writes nothing is known */
 }
 
-static void flags_of_writes(void **state)
+static void syncs_of_writes(void **state)
 {
-	static const int want[] = {
-		[STORE_UNSTABLE] = RWF_NOWAIT,
-		[STORE_DATA_SYNC] = RWF_NOWAIT | RWF_DSYNC,
-		[STORE_FILE_SYNC] = RWF_NOWAIT | RWF_SYNC,
-	};
-
 	(void)state;
 	open_file();
-	for (unsigned i = 0; i < ARRAY_SIZE(want); i++) {
+	for (unsigned i = STORE_UNSTABLE; i <= STORE_FILE_SYNC; i++) {
 		flags_seen = 0;
+		syncs = data_syncs = 0;
 		assert_int_equal(write_at(0, BLOCK, mem, i), BLOCK);
-		assert_int_equal(flags_seen, want[i]);
+		assert_int_equal(flags_seen, RWF_NOWAIT);
 		assert_int_equal(store_rig_counter(&g, store_aio), i + 1);
+		assert_int_equal(syncs, i == STORE_FILE_SYNC);
+		assert_int_equal(data_syncs, i == STORE_DATA_SYNC);
 	}
 	flags_seen = 0;
 	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
 	assert_int_equal(flags_seen, RWF_NOWAIT);
+}
+
+/* Told to this write's sync: what was written before, through the page cache say, is lost. */
+static void a_failed_sync_is_a_loss(void **state)
+{
+	static const int errs[] = { EIO, ENOSPC, EDQUOT };
+
+	(void)state;
+	open_file();
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		for (unsigned how = STORE_DATA_SYNC; how <= STORE_FILE_SYNC; how++) {
+			struct store_io io = { .op = STORE_WRITE, .bytes = 2 * BLOCK, .stable = how };
+			unsigned lost = g.lost;
+
+			sync_err = errs[i];
+			assert_int_equal(move(&io, mem), -errs[i]);
+			assert_true(io.sync_failed);
+			assert_int_equal(g.lost, lost + 1);
+		}
+	}
 }
 
 /* The caller's identity decides about the bits, so a worker writes as him. */
@@ -883,11 +933,12 @@ int main(int argc, char **argv)
 		direct_test(cannot_be_woken),
 		direct_test(memory_in_pieces),
 		direct_test(longer_than_the_device_takes),
-		direct_test(a_loss_behind_the_end),
+		direct_test(an_error_behind_the_end),
 		direct_test(errors_as_they_are),
 		direct_test(a_worker_goes_on),
 		direct_test(nowait_unknown),
-		direct_test(flags_of_writes),
+		direct_test(syncs_of_writes),
+		direct_test(a_failed_sync_is_a_loss),
 		direct_test(many_wait_for_the_first),
 		cmocka_unit_test(auto_takes_what_is_cached),
 		cmocka_unit_test(memory_has_no_direct),
