@@ -34,9 +34,13 @@ fi
 build_and_run() { # TEST: 0 passes, 1 fails, 2 does not build, 3 no end
 	(
 		cd "$work"
-		env -u MAKEFLAGS -u MAKELEVEL make -s -j2 CC="${CC:-gcc}" "build/obj/default/tests/$1" >build/mutant.log 2>&1 || exit 2
+		test=build/obj/default/tests/$1 needs=build/obj/default/tests/$1
+		# a shell test drives the programs
+		[ ! -e "tests/$1.sh" ] || test=tests/$1.sh needs='build/leat build/leatd'
+		# shellcheck disable=SC2086
+		env -u MAKEFLAGS -u MAKELEVEL make -s -j2 CC="${CC:-gcc}" $needs >build/mutant.log 2>&1 || exit 2
 		rc=0
-		timeout -k 5 60 "build/obj/default/tests/$1" >build/mutant.log 2>&1 </dev/null || rc=$?
+		timeout -k 5 60 "$test" >build/mutant.log 2>&1 </dev/null || rc=$?
 		case $rc in
 		0) exit 0 ;;
 		124 | 137) exit 3 ;;
@@ -60,7 +64,7 @@ for patch in tests/mutants/*.patch; do
 	name=$(basename "$patch" .patch)
 	wanted "$name" "$@" || continue
 	test=$(sed -n 's/^Test: *//p' "$patch" | head -n 1)
-	if [ -z "$test" ] || [ ! -e "tests/$test.c" ]; then
+	if [ -z "$test" ] || { [ ! -e "tests/$test.c" ] && [ ! -e "tests/$test.sh" ]; }; then
 		say BAD "$name: names no test that there is"
 		failed=$((failed + 1))
 		continue

@@ -104,6 +104,15 @@ static int remove_tree(struct leat *m, struct tool_path *p)
 	return rc && rc != -ENOENT ? tool_fail(m, p->text, rc) : TOOL_OK;
 }
 
+/* "." and ".." are other names of a directory that may have been meant less than it is large */
+static bool ends_in_dots(const char *path)
+{
+	char name[256];
+
+	tool_base_name(path, name, sizeof(name));
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
 static int rm_one(struct tool_target *t, void *ctx)
 {
 	const struct rm *rm = ctx;
@@ -111,6 +120,10 @@ static int rm_one(struct tool_target *t, void *ctx)
 	struct stat st;
 	int rc;
 
+	if (ends_in_dots(t->path)) {
+		log_err("%s: '.' and '..' are not removed", t->arg);
+		return TOOL_FAILED;
+	}
 	rc = leat_lstat(t->m, t->path, &st);
 	if (rc == -ENOENT && rm->force)
 		return TOOL_OK;
@@ -169,6 +182,15 @@ static int into_dir(const struct tool_target *from, const struct tool_target *to
 	return rc;
 }
 
+/* rename(2) does nothing with two names of one file, and the first one would stay */
+static bool is_same(struct leat *m, const char *from, const char *to)
+{
+	struct stat a, b;
+
+	return !leat_lstat(m, from, &a) && !leat_lstat(m, to, &b) && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
 static int mv_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct tool_target from = { 0 }, to = { 0 };
@@ -181,6 +203,10 @@ static int mv_run(const struct tool_cmd *self, int argc, char **argv)
 	    !tool_same_export(&from, &to))
 		goto out;
 	err = into_dir(&from, &to, &p);
+	if (!err && is_same(from.m, from.path, p.text)) {
+		log_err("'%s' and '%s%s' are the same file", from.arg, to.at, p.text);
+		goto out;
+	}
 	if (!err)
 		err = leat_rename(from.m, from.path, p.text);
 	rc = err ? tool_fail(from.m, from.arg, err) : TOOL_OK;

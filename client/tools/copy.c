@@ -43,7 +43,7 @@ struct copier {
 
 	/* of the copy that runs */
 	const struct fs_file *from, *to;
-	uint64_t size, next_off;
+	uint64_t size, next_off, end;       /* end: of what was read */
 	unsigned next_read, next_write;     /* ordered: slots are taken in turn */
 	unsigned busy;                      /* slots not free */
 	bool ordered, at_end;
@@ -216,6 +216,8 @@ static void on_read(void *user_data, int64_t result)
 	if (result < (int64_t)s->len)
 		c->at_end = true;
 	s->len = result > 0 ? (size_t)result : 0;
+	if (s->len)
+		c->end = MAX(c->end, s->off + s->len);
 	s->written = 0;
 	if (c->ordered) {
 		s->state = SLOT_READ;
@@ -234,10 +236,14 @@ static int64_t read_local(const struct slot *s)
 	size_t done = 0;
 
 	while (done < s->len) {
-		ssize_t n = pread(s->c->from->fd, p + done, s->len - done, (off_t)(s->off + done));
+		const struct fs_file *from = s->c->from;
+		ssize_t n = -1;
 
+		errno = ESPIPE;
+		if (!from->is_stream)
+			n = pread(from->fd, p + done, s->len - done, (off_t)(s->off + done));
 		if (n < 0 && errno == ESPIPE)
-			n = read(s->c->from->fd, p + done, s->len - done);
+			n = read(from->fd, p + done, s->len - done);
 		if (n < 0 && errno == EINTR && !tool_interrupted())
 			continue;
 		if (n < 0)
@@ -331,7 +337,7 @@ int copier_run(struct copier *c, const struct fs_file *from, const struct fs_fil
 	c->to = to;
 	c->size = size;
 	c->ordered = ordered;
-	c->next_off = 0;
+	c->next_off = c->end = 0;
 	c->next_read = c->next_write = 0;
 	c->at_end = false;
 	c->err = 0;
@@ -350,4 +356,9 @@ int copier_run(struct copier *c, const struct fs_file *from, const struct fs_fil
 	if (c->err)
 		*ret_side = c->side;
 	return c->err;
+}
+
+uint64_t copier_end(const struct copier *c)
+{
+	return c->end;
 }

@@ -37,4 +37,7 @@ enum copy_side { COPY_FROM, COPY_TO };
 must_check int copier_run(struct copier *c, const struct fs_file *from, const struct fs_file *to,
 			  uint64_t size, bool ordered, enum copy_side *ret_side);
 
+/** copier_end - how many bytes the last copier_run() read */
+uint64_t copier_end(const struct copier *c);
+
 #endif

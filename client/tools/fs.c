@@ -54,9 +54,35 @@ int fs_open(struct fs_base b, const char *path, int flags, mode_t mode, struct f
 	return 0;
 }
 
+int fs_std(int fd, struct fs_file *ret)
+{
+	struct fs_file f = { .is_stream = true };
+
+	f.fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (f.fd < 0)
+		return -errno;
+	*ret = f;
+	return 0;
+}
+
 int fs_close(struct fs_file *f)
 {
 	return f->m ? leat_close(f->remote) : sys(close(f->fd));
+}
+
+int fs_fsync(struct fs_file *f)
+{
+	return f->m ? leat_fsync(f->remote) : sys(fsync(f->fd));
+}
+
+int fs_fstat(struct fs_file *f, struct stat *ret)
+{
+	return f->m ? leat_fstat(f->remote, ret) : sys(fstat(f->fd, ret));
+}
+
+int fs_ftruncate(struct fs_file *f, uint64_t size)
+{
+	return f->m ? leat_ftruncate(f->remote, size) : sys(ftruncate(f->fd, (off_t)size));
 }
 
 int fs_stat(struct fs_base b, const char *path, struct stat *ret)

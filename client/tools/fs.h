@@ -25,12 +25,18 @@ struct fs_file {
 	struct leat *m;
 	struct leat_file *remote;
 	int fd;
+	bool is_stream; /* read and written where its descriptor stands: standard input and output */
 };
 
 must_check int fs_open(struct fs_base b, const char *path, int flags, mode_t mode,
 		       struct fs_file *ret);
+/** fs_std - the open file behind @fd, STDIN_FILENO or STDOUT_FILENO, which itself stays open */
+must_check int fs_std(int fd, struct fs_file *ret);
 /** fs_close - Return: also the error of data that did not become stable */
 must_check int fs_close(struct fs_file *f);
+must_check int fs_fsync(struct fs_file *f);
+must_check int fs_fstat(struct fs_file *f, struct stat *ret);
+must_check int fs_ftruncate(struct fs_file *f, uint64_t size);
 
 must_check int fs_stat(struct fs_base b, const char *path, struct stat *ret);
 must_check int fs_lstat(struct fs_base b, const char *path, struct stat *ret);

@@ -10,9 +10,11 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -82,6 +84,39 @@ bool tool_same_export(const struct tool_target *a, const struct tool_target *b)
 		return true;
 	log_err("%s and %s are not on the same export", a->arg, b->arg);
 	return false;
+}
+
+bool tool_same_server(const struct tool_target *a, const struct tool_target *b)
+{
+	struct leat_info *info;
+	char server[sizeof(info->server)];
+	bool same;
+
+	if (!a->m || !b->m)
+		return !a->m && !b->m;
+	if (!strcmp(a->at, b->at))
+		return true;
+	info = malloc(sizeof(*info));
+	if (!info)
+		return false;
+	/* the text of a leatd contains its instance, which no other has */
+	leat_info(a->m, info);
+	same = info->is_leatd;
+	memcpy(server, info->server, sizeof(server));
+	leat_info(b->m, info);
+	same = same && info->is_leatd && !strcmp(server, info->server);
+	free(info);
+	return same;
+}
+
+int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES])
+{
+	uint64_t r;
+
+	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+		return -EIO;
+	snprintf(ret, TOOL_TEMP_NAME_BYTES, ".leat-%016" PRIx64, r);
+	return 0;
 }
 
 /* Tell of what the library was not asked for, or has forgotten: where @name is, and @what. */

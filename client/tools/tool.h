@@ -58,6 +58,16 @@ void tool_detach(struct tool_target *t);
 /** tool_same_export - may one operation name both? If not, it has been told. */
 bool tool_same_export(const struct tool_target *a, const struct tool_target *b);
 
+/** tool_same_server - do @a and @b name files of one server (or both of this machine), so that equal
+ * device and inode numbers mean one file? false also when that is not known.
+ */
+bool tool_same_server(const struct tool_target *a, const struct tool_target *b);
+
+#define TOOL_TEMP_NAME_BYTES 23 /* ".leat-", 16 hexadecimal digits, NUL */
+
+/** tool_temp_name - write a name for a temporary file; Return: 0, or -EIO: no random numbers */
+must_check int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES]);
+
 /** tool_fail - tell that something about @name went wrong
  * @m: where, or NULL for this machine
  * @err: -errno

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cp.h - what cp.c (arguments and trees) and cp_file.c (one file) share
+ */
+#ifndef LEAT_TOOL_CP_H
+#define LEAT_TOOL_CP_H
+
+#include "copy.h"
+
+struct cp_batch;
+struct cp_pool;
+
+/* One walk over one source argument; each worker has its own copy. */
+struct cp {
+	bool recursive, preserve;
+	bool from_std, to_std;      /* standard input; standard output */
+	bool one_server;            /* equal device and inode numbers on both sides mean one file */
+	bool to_must_be_dir;        /* the user wrote a slash behind a name that is no directory */
+	bool name_repeats;          /* an earlier source has the same name in the target directory */
+	mode_t mask;
+	struct progress *progress;  /* shared by the workers */
+
+	struct tool_target from_t, to_t; /* m is NULL for this machine */
+	struct tool_path from, to;
+	/* @base: where the last part of @to.text is a name, unless @to is what the user wrote */
+	struct fs_base from_base, to_base;
+	struct copier *copier;
+	struct cp_pool *pool;       /* NULL: one file after the other */
+	struct cp_batch *batch;     /* of the current directory, or NULL */
+
+	/* of the copy of a tree, once it exists: its outermost directory */
+	size_t top_len;             /* that is the length of its path in @to */
+	struct stat top;
+};
+
+/** cp_report - log that a copy failed at @side with @err; Return: TOOL_FAILED */
+int cp_report(struct cp *cp, enum copy_side side, int err);
+
+/** cp_target_name - the name of cp->to relative to cp->to_base */
+const char *cp_target_name(const struct cp *cp);
+
+/** cp_is_same - do @from, of the source's side, and @to, of the target's, mean one object for sure?
+ * false also when the two sides cannot be compared: then nothing of the target may be lost until all
+ * of the source has been read.
+ */
+bool cp_is_same(const struct cp *cp, const struct stat *from, const struct stat *to);
+
+/** cp_refuse_same - log that source and target are the same file; Return: TOOL_FAILED */
+int cp_refuse_same(struct cp *cp);
+
+/** cp_new_mode - the mode of a new object that is made from one with @st */
+mode_t cp_new_mode(const struct cp *cp, const struct stat *st);
+
+/** cp_preserve - -p: give @path owner (as far as permitted), mode and times of @st; 0 or -errno */
+must_check int cp_preserve(const struct cp *cp, const char *path, const struct stat *st);
+
+/** cp_copy_file - copy the file cp->from to cp->to; Return: exit status, as those below
+ * @seen: its attributes when it was found
+ */
+int cp_copy_file(struct cp *cp, const struct stat *seen);
+
+/** cp_copy_link - copy a symbolic link as a link */
+int cp_copy_link(struct cp *cp);
+
+/** cp_copy_special - make a pipe, socket or device as @st says */
+int cp_copy_special(struct cp *cp, const struct stat *st);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cp_file.c - copy one file, link or special file
+ *
+ * Operation:  The source is opened first, so a source that cannot be read costs the target nothing.
+ *             A target that is known to be the source is refused. A file that is new, or replaces
+ *             one, is written under a temporary name beside its place and renamed when it is
+ *             complete and closed. A target with several names, or one that is no regular file, or
+ *             one in a directory where no file can be made, is written in place: over the old
+ *             content from its beginning, and what is left of the old content is cut off at the
+ *             end. So a copy of a file onto itself that could not be recognised changes nothing.
+ *             If the server was restarted and lost what was not yet stable, the file is copied
+ *             again.
+ * Memory:     The copier's.
+ * Threads:    Any, each with its own struct cp.
+ * Errors:     Logged once; the exit status is returned. A temporary file is removed on failure.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cp.h"
+
+#define COPIES_MAX 4 /* of one file, when the server loses what it was told */
+
+/* An open source. */
+struct source {
+	struct fs_file file;
+	struct stat st;
+};
+
+const char *cp_target_name(const struct cp *cp)
+{
+	const char *slash = strrchr(cp->to.text, '/');
+
+	return cp->to_base.dir >= 0 && slash ? slash + 1 : cp->to.text;
+}
+
+int cp_report(struct cp *cp, enum copy_side side, int err)
+{
+	progress_hide(cp->progress);
+	if (err == -EINTR && tool_interrupted()) {
+		log_err("%s: interrupted", cp->to.text);
+		return TOOL_FAILED;
+	}
+	return side == COPY_FROM ? tool_fail(cp->from_t.m, cp->from.text, err) :
+				   tool_fail(cp->to_t.m, cp->to.text, err);
+}
+
+bool cp_is_same(const struct cp *cp, const struct stat *from, const struct stat *to)
+{
+	return cp->one_server && from->st_dev == to->st_dev && from->st_ino == to->st_ino;
+}
+
+int cp_refuse_same(struct cp *cp)
+{
+	progress_hide(cp->progress);
+	log_err("'%s%s' and '%s%s' are the same file", cp->from_t.m ? cp->from_t.at : "", cp->from.text,
+		cp->to_t.m ? cp->to_t.at : "", cp->to.text);
+	return TOOL_FAILED;
+}
+
+mode_t cp_new_mode(const struct cp *cp, const struct stat *st)
+{
+	return cp->preserve ? st->st_mode & 07777 : st->st_mode & 0777 & ~cp->mask;
+}
+
+/* in the order in which the one does not undo the other */
+int cp_preserve(const struct cp *cp, const char *path, const struct stat *st)
+{
+	const struct timespec times[2] = { st->st_atim, st->st_mtim };
+	mode_t mode = st->st_mode & 07777;
+	int rc;
+
+	rc = fs_lchown(cp->to_base, path, st->st_uid, st->st_gid);
+	if (rc == -EPERM || rc == -EACCES || rc == -EINVAL) {
+		mode &= ~(mode_t)(S_ISUID | S_ISGID); /* not for another owner */
+		rc = 0;
+	}
+	if (!rc)
+		rc = fs_chmod(cp->to_base, path, mode);
+	if (!rc)
+		rc = fs_utimens(cp->to_base, path, times);
+	return rc;
+}
+
+/* ---- temporary names ---- */
+
+/* A name beside that of cp->to that does not exist yet. */
+static int make_temp_path(const struct cp *cp, struct tool_path *ret)
+{
+	const char *to = cp_target_name(cp), *slash = strrchr(to, '/');
+	char name[TOOL_TEMP_NAME_BYTES];
+	int rc = tool_temp_name(name);
+
+	if (rc)
+		return rc;
+	if (!slash)
+		return tool_path_init(ret, name);
+	*ret = cp->to;
+	tool_path_cut(ret, (size_t)(slash - to) + 1);
+	return tool_path_push(ret, name);
+}
+
+/* @temp takes the name of the target. A server that was restarted after the rename and before its
+ * reply executes it again and finds no @temp: then the target's inode number shows that the rename
+ * succeeded. */
+static int rename_temp(const struct cp *cp, const char *temp)
+{
+	struct stat ours, there;
+	int rc = cp->to_t.m ? fs_lstat(cp->to_base, temp, &ours) : 0;
+
+	if (rc)
+		return rc;
+	rc = fs_rename(cp->to_base, temp, cp_target_name(cp));
+	if (rc == -ENOENT && cp->to_t.m && !fs_lstat(cp->to_base, cp_target_name(cp), &there) &&
+	    there.st_ino == ours.st_ino && there.st_dev == ours.st_dev)
+		rc = 0;
+	return rc;
+}
+
+/* ---- data ---- */
+
+static int open_source(struct cp *cp, struct source *ret)
+{
+	int rc, err;
+
+	rc = cp->from_std ? fs_std(STDIN_FILENO, &ret->file) :
+			    fs_open(cp->from_base, cp->from.text, O_RDONLY, 0, &ret->file);
+	if (rc)
+		return rc;
+	rc = fs_fstat(&ret->file, &ret->st);
+	if (!rc && S_ISDIR(ret->st.st_mode))
+		rc = -EISDIR;
+	if (rc) {
+		err = fs_close(&ret->file);
+		(void)err; /* nothing was done with it */
+	}
+	return rc;
+}
+
+/* What a regular file in place has beyond the copy is old content. */
+static int cut_old_content(struct cp *cp, struct fs_file *out)
+{
+	uint64_t end = copier_end(cp->copier);
+	struct stat st;
+	int rc;
+
+	rc = fs_fstat(out, &st);
+	if (rc || !S_ISREG(st.st_mode) || (uint64_t)st.st_size <= end)
+		return rc;
+	return fs_ftruncate(out, end);
+}
+
+/* Data that was written is gone, and the source can be read once more. */
+static bool is_lost(const struct cp *cp, const struct source *src, enum copy_side side, int rc)
+{
+	return rc == -EIO && side == COPY_TO && cp->to_t.m && S_ISREG(src->st.st_mode) &&
+	       !cp->from_std && strstr(leat_error(cp->to_t.m), "the server lost data");
+}
+
+static int open_target(struct cp *cp, const struct source *src, struct fs_file *ret)
+{
+	int rc;
+
+	if (cp->to_std)
+		return fs_std(STDOUT_FILENO, ret);
+	/* O_CREAT only for a new file: fs.protected_regular refuses it for files of others in /tmp */
+	rc = fs_open(cp->to_base, cp_target_name(cp), O_WRONLY, 0, ret);
+	if (rc == -ENOENT)
+		rc = fs_open(cp->to_base, cp_target_name(cp), O_WRONLY | O_CREAT,
+			     cp_new_mode(cp, &src->st), ret);
+	return rc;
+}
+
+/* From the beginning of the source over what the open target, which is @st, has. */
+static int overwrite_target(struct cp *cp, const struct source *src, struct fs_file *out,
+			    const struct stat *st, enum copy_side *side)
+{
+	bool ordered = cp->to_std || !(S_ISREG(st->st_mode) || S_ISBLK(st->st_mode));
+	int rc = copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size, ordered, side);
+
+	if (!rc && !cp->to_std) {
+		*side = COPY_TO;
+		rc = cut_old_content(cp, out);
+	}
+	return rc;
+}
+
+static int copy_in_place(struct cp *cp, const struct source *src)
+{
+	enum copy_side side;
+	struct fs_file out;
+	struct stat st;
+	bool same;
+	int rc, err, copies = 0;
+
+	do {
+		side = COPY_TO;
+		rc = open_target(cp, src, &out);
+		if (rc)
+			return cp_report(cp, COPY_TO, rc);
+		rc = fs_fstat(&out, &st);
+		same = !rc && S_ISREG(st.st_mode) && cp_is_same(cp, &src->st, &st);
+		if (!rc && !same)
+			rc = overwrite_target(cp, src, &out, &st, &side);
+		err = fs_close(&out);
+		if (same)
+			return cp_refuse_same(cp);
+		if (!rc && err) {
+			rc = err;
+			side = COPY_TO;
+		}
+	} while (is_lost(cp, src, side, rc) && ++copies < COPIES_MAX);
+	if (!rc && cp->preserve && !cp->to_std)
+		rc = cp_preserve(cp, cp_target_name(cp), &src->st);
+	return rc ? cp_report(cp, side, rc) : TOOL_OK;
+}
+
+/* Into a new file, which takes the name of what is there when it is complete.
+ *
+ * Return: an exit status; or -EAGAIN: the server lost it, it may be tried again unless @last;
+ * -EACCES, -EPERM: no file can be made there.
+ */
+static int copy_beside(struct cp *cp, const struct source *src, mode_t mode, bool replaces, bool last)
+{
+	enum copy_side side = COPY_TO;
+	struct tool_path temp;
+	struct fs_file out;
+	int rc, err;
+
+	rc = make_temp_path(cp, &temp);
+	if (!rc)
+		rc = fs_open(cp->to_base, temp.text, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, &out);
+	if (rc == -EACCES || rc == -EPERM)
+		return rc;
+	if (rc)
+		return cp_report(cp, COPY_TO, rc);
+	rc = copier_run(cp->copier, &src->file, &out, (uint64_t)src->st.st_size, false, &side);
+	/* a rename may reach this machine's disk before the data: then a crash loses both contents */
+	if (!rc && replaces && !out.m) {
+		side = COPY_TO;
+		rc = fs_fsync(&out);
+	}
+	err = fs_close(&out);
+	if (!rc) {
+		side = COPY_TO;
+		rc = err;
+	}
+	if (!rc)
+		rc = cp->preserve ? cp_preserve(cp, temp.text, &src->st) :
+				    fs_chmod(cp->to_base, temp.text, mode);
+	if (!rc)
+		rc = rename_temp(cp, temp.text);
+	if (rc) {
+		rc = !last && is_lost(cp, src, side, rc) ? -EAGAIN : cp_report(cp, side, rc);
+		fs_unlink(cp->to_base, temp.text); /* the failure is logged, or the copy is repeated */
+	}
+	return rc;
+}
+
+static int copy_opened(struct cp *cp, const struct source *src)
+{
+	mode_t mode = cp_new_mode(cp, &src->st);
+	struct stat old, target;
+	bool is_link, replaces;
+	int rc, copies = 1;
+
+	if (cp->to_std)
+		return copy_in_place(cp, src);
+	rc = fs_lstat(cp->to_base, cp_target_name(cp), &old);
+	if (rc && rc != -ENOENT)
+		return cp_report(cp, COPY_TO, rc);
+	replaces = !rc;
+	if (replaces) {
+		is_link = S_ISLNK(old.st_mode) && cp->to_base.no_links;
+		target = old;
+		/* one that leads nowhere is no file, and its target is made */
+		if (S_ISLNK(old.st_mode) && !is_link &&
+		    fs_stat(cp->to_base, cp_target_name(cp), &target))
+			target = old;
+		if (S_ISDIR(target.st_mode))
+			return cp_report(cp, COPY_TO, -EISDIR);
+		if (!is_link && cp_is_same(cp, &src->st, &target))
+			return cp_refuse_same(cp);
+		if (!is_link && (!S_ISREG(old.st_mode) || old.st_nlink > 1))
+			return copy_in_place(cp, src);
+		if (!cp->preserve && !is_link)
+			mode = old.st_mode & 07777;
+	}
+	do
+		rc = copy_beside(cp, src, mode, replaces, copies == COPIES_MAX);
+	while (rc == -EAGAIN && copies++ < COPIES_MAX);
+	return rc == -EACCES || rc == -EPERM ? copy_in_place(cp, src) : rc;
+}
+
+int cp_copy_file(struct cp *cp, const struct stat *seen)
+{
+	struct source src;
+	int rc, err;
+
+	progress_file(cp->progress, cp->from.text, (uint64_t)seen->st_size);
+	rc = open_source(cp, &src);
+	if (rc)
+		return cp_report(cp, COPY_FROM, rc);
+	rc = copy_opened(cp, &src);
+	err = fs_close(&src.file);
+	return rc == TOOL_OK && err ? cp_report(cp, COPY_FROM, err) : rc;
+}
+
+/* ---- links and special files ---- */
+
+/* A link to the file in whose place it is to be would leave nothing of that file. */
+static bool leads_to_target(struct cp *cp)
+{
+	struct fs_base b = cp->from_base;
+	struct stat from, to;
+
+	b.no_links = false;
+	return !fs_stat(b, cp->from.text, &from) &&
+	       !fs_lstat(cp->to_base, cp_target_name(cp), &to) && cp_is_same(cp, &from, &to);
+}
+
+int cp_copy_link(struct cp *cp)
+{
+	char target[TOOL_PATH_MAX + 1];
+	struct tool_path temp;
+	int rc;
+
+	rc = fs_readlink(cp->from_base, cp->from.text, target, sizeof(target));
+	if (rc)
+		return cp_report(cp, COPY_FROM, rc);
+	rc = fs_symlink(cp->to_base, target, cp_target_name(cp));
+	if (rc == -EEXIST) {
+		if (leads_to_target(cp))
+			return cp_refuse_same(cp);
+		rc = make_temp_path(cp, &temp);
+		if (!rc)
+			rc = fs_symlink(cp->to_base, target, temp.text);
+		if (!rc) {
+			rc = rename_temp(cp, temp.text);
+			if (rc)
+				fs_unlink(cp->to_base, temp.text); /* rc tells */
+		}
+	}
+	return rc ? cp_report(cp, COPY_TO, rc) : TOOL_OK;
+}
+
+int cp_copy_special(struct cp *cp, const struct stat *st)
+{
+	int rc = fs_mknod(cp->to_base, cp_target_name(cp), (st->st_mode & S_IFMT) | cp_new_mode(cp, st),
+			  st->st_rdev);
+
+	if (!rc && cp->preserve)
+		rc = cp_preserve(cp, cp_target_name(cp), st);
+	return rc ? cp_report(cp, COPY_TO, rc) : TOOL_OK;
+}
