@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fair.c - a queue that is fair between clients, and inside a client between its connections
+ *
+ * Operation, memory, threads, errors: fair.h
+ */
+#include "fair.h"
+
+#include <stddef.h>
+
+/** fair_init - see fair.h */
+void fair_init(struct fair *q)
+{
+	list_init(&q->ring);
+}
+
+/** fair_client_init - see fair.h */
+void fair_client_init(struct fair_client *c)
+{
+	list_init(&c->link);
+	list_init(&c->ring);
+}
+
+/** fair_flow_init - see fair.h */
+void fair_flow_init(struct fair_flow *f, struct fair_client *c)
+{
+	list_init(&f->link);
+	list_init(&f->items);
+	f->client = c;
+}
+
+/** fair_push - see fair.h */
+void fair_push(struct fair *q, struct fair_flow *f, struct list *item)
+{
+	list_add_tail(&f->items, item);
+	if (!list_is_linked(&f->link))
+		list_add_tail(&f->client->ring, &f->link);
+	if (!list_is_linked(&f->client->link))
+		list_add_tail(&q->ring, &f->client->link);
+}
+
+/* Unlinks a flow without items, and its client if that was its only one. */
+static void drop_if_empty(struct fair_flow *f)
+{
+	if (!list_is_empty(&f->items))
+		return;
+	list_del(&f->link);
+	if (list_is_empty(&f->client->ring))
+		list_del(&f->client->link);
+}
+
+/** fair_del - see fair.h */
+void fair_del(struct fair_flow *f, struct list *item)
+{
+	list_del(item);
+	drop_if_empty(f);
+}
+
+/* the first flow of @c that may have a turn, or NULL */
+static struct fair_flow *next_flow(const struct fair_client *c, const struct fair_limits *limits)
+{
+	list_for_each(n, &c->ring) {
+		struct fair_flow *f = list_entry(n, struct fair_flow, link);
+
+		if (!limits->flow || limits->flow(f))
+			return f;
+	}
+	return NULL;
+}
+
+/* The turn is over: to the end of the ring. */
+static void rotate(struct list *ring, struct list *link)
+{
+	list_del(link);
+	list_add_tail(ring, link);
+}
+
+/** fair_pop - see fair.h */
+struct list *fair_pop(struct fair *q, const struct fair_limits *limits)
+{
+	list_for_each(n, &q->ring) {
+		struct fair_client *c = list_entry(n, struct fair_client, link);
+		struct fair_flow *f = !limits->client || limits->client(c) ? next_flow(c, limits) : NULL;
+		struct list *item;
+
+		if (!f)
+			continue;
+		item = list_pop(&f->items);
+		rotate(&c->ring, &f->link);
+		rotate(&q->ring, &c->link);
+		drop_if_empty(f);
+		return item;
+	}
+	return NULL;
+}

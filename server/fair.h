@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fair.h - a queue that is fair between clients, and inside a client between its connections
+ *
+ * Operation:  Items wait in the FIFO of their flow (a connection). Flows of one client take turns, and
+ *             clients take turns: one item each. fair_pop() passes over a client or a flow that has its
+ *             share of what the queue is for, and returns the next item that may go.
+ *
+ *                 struct fair --> ring of fair_client --> ring of fair_flow --> FIFO of items
+ *
+ *             Push, delete and pop cost the same however many items wait; a pop looks at each client or
+ *             flow that it passes over once.
+ * Memory:     All of it is embedded in what waits: nothing is allocated. A flow refers to its client, so
+ *             the client must exist as long as the flow; an item must be popped or deleted before its
+ *             flow goes.
+ * Threads:    The caller's lock, or one thread.
+ * Errors:     None.
+ */
+#ifndef LEAT_SERVER_FAIR_H
+#define LEAT_SERVER_FAIR_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+
+struct fair {
+	struct list ring; /* fair_client.link: those with items; whose turn is next comes first */
+};
+
+struct fair_client {
+	struct list link; /* fair->ring */
+	struct list ring; /* fair_flow.link: those with items; whose turn is next comes first */
+};
+
+struct fair_flow {
+	struct list link; /* fair_client->ring */
+	struct list items;
+	struct fair_client *client;
+};
+
+/* Whether one more item may go; NULL: always. */
+struct fair_limits {
+	bool (*client)(const struct fair_client *c);
+	bool (*flow)(const struct fair_flow *f);
+};
+
+/** fair_init - initialises an empty queue */
+void fair_init(struct fair *q);
+
+/** fair_client_init - initialises a client without flows */
+void fair_client_init(struct fair_client *c);
+
+/** fair_flow_init - initialises a flow of @c without items */
+void fair_flow_init(struct fair_flow *f, struct fair_client *c);
+
+/** fair_is_empty - whether no item waits */
+static inline bool fair_is_empty(const struct fair *q)
+{
+	return list_is_empty(&q->ring);
+}
+
+/** fair_push - appends @item to the FIFO of @f; a flow without items goes to the end of its client's ring,
+ * and a client without flows to the end of the queue's */
+void fair_push(struct fair *q, struct fair_flow *f, struct list *item);
+
+/** fair_del - takes @item, which waits in @f, out of the queue */
+void fair_del(struct fair_flow *f, struct list *item);
+
+/** fair_pop - takes the next item out of the queue
+ * @limits: who may not have a turn now
+ *
+ * Return: the item, unlinked; NULL: none waits, or none may go.
+ */
+struct list *fair_pop(struct fair *q, const struct fair_limits *limits);
+
+#endif
