@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "client.h"
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
@@ -92,8 +93,13 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		free(c);
 		return -EACCES;
 	}
-	i = atomic_fetch_add_explicit(&srv->next_reactor, 1, memory_order_relaxed);
-	c->reactor = srv->reactors[i % srv->nreactors];
+	if (client_get(&srv->clients, peer, &c->client)) {
+		free(c);
+		return -ENOMEM;
+	}
+	i = atomic_fetch_add_explicit(&srv->next_reactor, 1, memory_order_relaxed) % srv->nreactors;
+	c->reactor = srv->reactors[i];
+	fair_flow_init(&c->admission, &c->client->admission[i].waiting);
 	atomic_fetch_add(&c->reactor->nconns, 1);
 	*ret_engine = c->reactor->engine;
 	*ret_conn_ctx = c;
@@ -110,6 +116,7 @@ static void on_closed(void *conn_ctx)
 	struct conn *c = conn_ctx;
 	struct reactor *re = c->reactor;
 
+	client_put(c->client);
 	free(c);
 	atomic_fetch_sub(&re->nconns, 1);
 }

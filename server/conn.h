@@ -11,14 +11,19 @@
 
 #include "conf.h"
 #include "exports.h"
+#include "fair.h"
 #include "rpcrdma.h"
 
+struct client;
 struct reactor;
 struct server;
 
 /* Created on the listener's thread, from then on owned by the reactor's. */
 struct conn {
 	struct reactor *reactor;
+	struct client *client; /* a reference */
+	struct fair_flow admission; /* in reactor->admission */
+	unsigned live; /* slots held */
 	struct rpcrdma_peer peer;
 	uint64_t serial; /* of the exports that the next speaks of */
 	/* by index of the export: do its rules let this peer in? enum export_verdict */

@@ -77,7 +77,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
 	list_init(&r->free_pieces);
-	list_init(&r->admission);
+	fair_init(&r->admission);
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->engine);
 	if (!err)
 		err = fdcache_create(files_max - files_max / PATHS_PART, &file_ops, r, &r->files);

@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "exports.h"
+#include "fair.h"
 #include "fdcache.h"
 #include "groups.h"
 #include "rpcrdma.h"
@@ -63,14 +64,14 @@ struct reactor {
 	struct exports_use *exports; /* of calls that come */
 	struct list free_reqs;	 /* recycled requests */
 	struct list free_pieces; /* and pieces of their payloads */
-	struct list admission; /* requests waiting for it, the oldest first */
+	struct fair admission;	 /* requests waiting for a slot */
 	unsigned nadmission;
-	unsigned live;		 /* requests admitted and not yet free */
+	unsigned live;		 /* slots held: requests that the server itself works on */
 	unsigned taken;		 /* requests not free, admitted or not */
 	unsigned partial;	 /* of them, those whose call is not all here yet */
 	unsigned flushing;	 /* files being synced for the cache */
 	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
-	bool admitting;		 /* inside req_admit_next() */
+	bool admitting;		 /* inside admit_next() of req.c */
 	bool draining;		 /* takes no further calls */
 	bool closing;		 /* its connections were told to close */
 	bool stop;

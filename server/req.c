@@ -21,14 +21,15 @@
  *
  *     from      to        by               when
  *     NEW       NEW       state_new        arguments not all here (TCP), the groups of its caller are
- *                                          being looked up, or no admission yet
- *     NEW       ADMITTED  state_new        understood, permitted, and fewer than LIVE_MAX live
+ *                                          being looked up, or no slot yet
+ *     NEW       ADMITTED  state_new        understood, permitted, and it has a slot or brings a payload
  *     NEW       REPLYING  state_new        it is an answer already that it is refused
  *     ADMITTED  MOVING    state_admitted   WRITE, SYMLINK: the payload is to be pulled first
  *     ADMITTED  ENTERING  state_admitted   it changes something and is all here
  *     MOVING    ENTERING  state_moving     WRITE, SYMLINK: now it is all here, or (overlap) begins to be
  *     MOVING    REPLYING  state_moving     nothing is under way any more, or the pull failed
- *     ENTERING  ENTERING  state_entering   its like is being executed: it has joined that one
+ *     ENTERING  ENTERING  state_entering   no slot yet, or its like is being executed: it has joined that
+ *                                          one
  *     ENTERING  REPLYING  state_entering   it came before: it gets the answer of then
  *     RUNNING   REPLYING  state_running    the worker has the results
  *     ADMITTED, ENTERING, RUNNING, by execute():
@@ -39,16 +40,22 @@
  *     REPLYING  REPLYING  state_replying   payload is still being pulled: WRITE, not to be executed
  *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
  *
- *     true in   admission   memory held                      waits in
+ *     true in   slot        memory held                      waits in
  *     NEW       no          args                             transport, then groups.c (FIFO of that user),
- *                                                            then reactor->admission (FIFO)
- *     ADMITTED  yes         args                             -
- *     MOVING    yes         file, pieces and their buffers   pool (FIFO), transport, store
- *     ENTERING  yes         args, pieces' buffers            the cache's entry (FIFO; drc.c)
- *     RUNNING   yes         args, pieces' buffers; worker    worker pool (FIFO)
+ *                                                            then reactor->admission (fair.h)
+ *     ADMITTED  yes/no      args                             -
+ *     MOVING    COMMIT      file, pieces and their buffers   pool (fair shares), transport, store
+ *     ENTERING  yes/no      args, pieces' buffers            reactor->admission, then the cache's entry
+ *                                                            (FIFO; drc.c)
+ *     RUNNING   yes         args, pieces' buffers; worker    worker pool
  *                           owns res
- *     REPLYING  yes/no      res, pieces' buffers             transport
+ *     REPLYING  no          res, pieces' buffers             transport
  *     FREE      no          none                             -
+ *
+ *            A slot stands for work of the server itself. What waits for its peer (to send a payload, to
+ *            take a reply, to give back the buffers of its connection's share) has none, so a slow peer
+ *            delays its own calls only. Slots are shared out between clients, and inside a client between
+ *            its connections; those who wait take turns in the same way.
  *
  *            Whoever leaves ENTERING to execute the call owns an entry of the duplicate request cache,
  *            and gives it back on entering REPLYING, executed or not: others may wait for that.
@@ -68,6 +75,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "client.h"
 #include "conn.h"
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
@@ -75,7 +83,7 @@
 #include "reactor.h"
 #include "server_int.h"
 
-#define LIVE_MAX 1024u /* admitted at once, of one reactor: bounds what queues at the workers */
+#define LIVE_MAX 1024u /* slots of one reactor: bounds what queues at the workers */
 
 static enum req_state state_new(struct req *r);
 static enum req_state state_admitted(struct req *r);
@@ -100,6 +108,73 @@ const char *req_state_name(enum req_state s)
 	};
 
 	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
+}
+
+/* ---- admission ---------------------------------------------------------------------------- */
+
+/* A client may hold as many slots as are free, and one of its connections as many as the client may still
+ * have: somebody who is yet to come always finds some. */
+static bool client_may(const struct fair_client *f)
+{
+	const struct client_admission *a = container_of(f, struct client_admission, waiting);
+
+	return a->live + a->reactor->live < LIVE_MAX;
+}
+
+static struct client_admission *admission_of(const struct conn *c)
+{
+	return container_of(c->admission.client, struct client_admission, waiting);
+}
+
+static bool conn_may(const struct fair_flow *f)
+{
+	const struct conn *c = container_of(f, struct conn, admission);
+
+	return c->live + admission_of(c)->live + c->reactor->live < LIVE_MAX;
+}
+
+static const struct fair_limits limits = { .client = client_may, .flow = conn_may };
+
+static void take_slot(struct req *r)
+{
+	r->admitted = true;
+	r->reactor->live++;
+	r->conn->live++;
+	admission_of(r->conn)->live++;
+}
+
+/* Gives the slot back; req_run() lets in others later. */
+static void dismiss(struct req *r)
+{
+	if (!r->admitted)
+		return;
+	r->admitted = false;
+	r->reactor->live--;
+	r->conn->live--;
+	admission_of(r->conn)->live--;
+}
+
+/* Returns whether @r has a slot; if not, it waits. A request that comes while others wait may be let in
+ * at once: those have their share, or there is no slot. */
+static bool admit(struct req *r)
+{
+	struct reactor *re = r->reactor;
+
+	if (r->admitted)
+		return true;
+	if (list_is_linked(&r->link))
+		return false;
+	if (conn_may(&r->conn->admission)) {
+		take_slot(r);
+		return true;
+	}
+	fair_push(&re->admission, &r->conn->admission, &r->link);
+	re->nadmission++;
+	reactor_count(re, admit_waits);
+	if (re->nadmission > atomic_load_explicit(&re->counters.admit_wait_max, memory_order_relaxed))
+		atomic_store_explicit(&re->counters.admit_wait_max, re->nadmission,
+				      memory_order_relaxed);
+	return false;
 }
 
 /* ---- birth and death ---------------------------------------------------------------------- */
@@ -143,6 +218,7 @@ static void req_put(struct req *r)
 {
 	struct reactor *re = r->reactor;
 
+	dismiss(r);
 	where_end(r);
 	place_fini(r);
 	if (r->file)
@@ -151,8 +227,6 @@ static void req_put(struct req *r)
 	fh_close(&r->found);
 	free(r->scratch);
 	exports_use_put(r->exports);
-	if (r->admitted)
-		re->live--;
 	re->taken--;
 	list_add_head(&re->free_reqs, &r->link);
 }
@@ -166,17 +240,20 @@ void req_pool_fini(struct reactor *re)
 		free(list_entry(n, struct req, link));
 }
 
-/* Let in those who wait, in their order; a request that ends at once makes room for the next, so
- * this loops instead of nesting. */
+/* Lets in those who wait; a request that ends at once makes room for the next, so this loops instead of
+ * nesting. */
 static void admit_next(struct reactor *re)
 {
+	struct list *n;
+
 	if (re->admitting)
 		return;
 	re->admitting = true;
-	while (re->live < LIVE_MAX && !list_is_empty(&re->admission)) {
-		struct req *r = list_entry(list_pop(&re->admission), struct req, link);
+	while (!fair_is_empty(&re->admission) && (n = fair_pop(&re->admission, &limits)) != NULL) {
+		struct req *r = list_entry(n, struct req, link);
 
 		re->nadmission--;
+		take_slot(r);
 		req_run(r);
 	}
 	re->admitting = false;
@@ -202,20 +279,23 @@ void req_call(struct conn *c, struct rpcrdma_req *rpc)
 void req_run(struct req *r)
 {
 	struct reactor *re = r->reactor;
+	unsigned had = re->live;
 
 	for (;;) {
 		enum req_state next = states[r->state](r);
 
 		if (next == r->state)
-			return;
+			break;
 		TRACE3(req_state, r->xid, r->state, next);
 		where_state(r);
 		r->state = next;
-		if (next == REQ_FREE)
+		if (next == REQ_FREE) {
+			req_put(r);
 			break;
+		}
 	}
-	req_put(r);
-	admit_next(re);
+	if (re->live < had)
+		admit_next(re);
 }
 
 /* ---- NEW ---------------------------------------------------------------------------------- */
@@ -315,22 +395,6 @@ static bool identify(struct req *r)
 	return true;
 }
 
-static enum req_state wait_for_admission(struct req *r)
-{
-	struct reactor *re = r->reactor;
-
-	if (!list_is_linked(&r->link)) {
-		list_add_tail(&re->admission, &r->link);
-		re->nadmission++;
-		reactor_count(re, admit_waits);
-		if (re->nadmission >
-		    atomic_load_explicit(&re->counters.admit_wait_max, memory_order_relaxed))
-			atomic_store_explicit(&re->counters.admit_wait_max, re->nadmission,
-					      memory_order_relaxed);
-	}
-	return REQ_NEW;
-}
-
 /* The rest of a call may never come; the end of a server does not wait for it. */
 static void note_partial(struct req *r, bool partial)
 {
@@ -387,10 +451,14 @@ static enum req_state understand(struct req *r)
 	return REQ_ADMITTED;
 }
 
+/* What brings a payload is admitted when that is here: until then it waits for its peer. */
+static bool admitted_later(const struct req *r)
+{
+	return r->proc->move == PLACE_WRITE || r->proc->move == PLACE_PULL;
+}
+
 static enum req_state state_new(struct req *r)
 {
-	struct reactor *re = r->reactor;
-
 	if (!r->understood) {
 		enum req_state next = understand(r);
 
@@ -399,12 +467,7 @@ static enum req_state state_new(struct req *r)
 	}
 	if (!r->identified && !identify(r))
 		return REQ_NEW;
-	/* nobody overtakes those who wait already */
-	if (re->live >= LIVE_MAX || (!re->admitting && !list_is_empty(&re->admission)))
-		return wait_for_admission(r);
-	r->admitted = true;
-	re->live++;
-	return REQ_ADMITTED;
+	return admitted_later(r) || admit(r) ? REQ_ADMITTED : REQ_NEW;
 }
 
 /* ---- ADMITTED ----------------------------------------------------------------------------- */
@@ -450,6 +513,8 @@ static enum req_state execute(struct req *r)
 	case PLACE_SYNC:
 		switch (nfs3_io_begin(r)) {
 		case NFS3_IO_READY:
+			if (r->proc->move != PLACE_SYNC) /* buffers of the pool have shares of their own */
+				dismiss(r);
 			return REQ_MOVING;
 		case NFS3_IO_OPEN:
 			return to_worker(r, nfs3_io_open);
@@ -527,16 +592,22 @@ static enum req_state state_running(struct req *r)
 
 static enum req_state state_entering(struct req *r)
 {
+	if (!r->once.asked && !admit(r))
+		return REQ_ENTERING;
 	switch (once_enter(r)) {
 	case DRC_EXECUTE:
-		if (!r->place.forsaken)
+		if (!r->place.forsaken) {
+			if (!r->admitted)
+				take_slot(r); /* it has waited for the first one */
 			return execute(r);
+		}
 		/* the one that it joined came to nothing, and its own data is gone: to be sent again */
 		r->end = REQ_END_DROP;
 		return REQ_REPLYING;
 	case DRC_REPLAY:
 		return REQ_REPLYING;
 	case DRC_JOINED:
+		dismiss(r);
 		(void)place_forsake(r); /* the other may wait for its memory */
 		return REQ_ENTERING;
 	case DRC_NO_MEMORY:
@@ -560,6 +631,7 @@ static void send_end(struct req *r)
 	struct rpcrdma_req *rpc = r->rpc;
 
 	r->rpc = NULL; /* gone when these return */
+	dismiss(r); /* from here on it waits for its peer only */
 	switch (r->end) {
 	case REQ_END_REPLY:
 		rpcrdma_req_reply(rpc, r->proc->encode, &r->res, on_replied, r);

@@ -150,7 +150,7 @@ struct req {
 	bool understood; /* NEW: decoded and permitted; missing are the caller's groups and admission */
 	bool identified; /* NEW: it is known whose rights it has, only admission is missing */
 	bool partial;	 /* NEW: not all of the call is here yet */
-	bool admitted;
+	bool admitted; /* it has a slot: req.c */
 	bool running; /* RUNNING: a worker has it */
 	bool replied; /* REPLYING: the transport is through */
 

@@ -236,6 +236,8 @@ static int create_all(struct server *s, const struct conf *conf)
 		log_err("cannot start: %s", strerror(-err));
 		return err;
 	}
+	s->clients.reactors = s->reactors;
+	s->clients.nreactors = s->nreactors;
 	return cm_create(s, conf, &s->cm); /* says itself what is wrong */
 }
 
@@ -291,6 +293,7 @@ static void free_all(struct server *s)
 	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->exports_lock);
 	where_tracer_fini(&s->tracer);
+	clients_fini(&s->clients);
 	free(s);
 }
 
@@ -308,6 +311,7 @@ int server_start(const struct conf *conf, struct server **ret)
 	pthread_mutex_init(&s->exports_lock, NULL);
 	pthread_mutex_init(&s->reload_lock, NULL);
 	where_tracer_init(&s->tracer);
+	clients_init(&s->clients);
 	umask(0); /* modes are the callers' */
 	s->everyone = conf->everyone;
 	err = find_identity(conf);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "client.h"
 #include "commit.h"
 #include "drc.h"
 #include "exports.h"
@@ -32,6 +33,7 @@ struct server {
 	pthread_mutex_t reload_lock;  /* over the replacing of them, and: */
 	bool stopping;
 	const struct server_manager *_Atomic manager; /* NULL: there is none */
+	struct clients clients;
 	struct worker_pool *workers;
 	struct reactor **reactors;
 	unsigned nreactors;

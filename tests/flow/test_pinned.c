@@ -81,12 +81,12 @@ struct one {
 	uint8_t *mem;
 };
 
-struct client {
+struct caller {
 	struct rpcrdma_clnt *clnt;
 	struct one ones[FILES];
 };
 
-static struct client clients[CLIENTS];
+static struct caller clients[CLIENTS];
 static struct nfs_peer *peer;
 static unsigned open_calls;
 
@@ -97,7 +97,7 @@ static uint8_t byte_at(unsigned seed, uint32_t at)
 
 static void on_done(struct rpcrdma_call *call, int err);
 
-static struct client *client_of(struct one *o)
+static struct caller *client_of(struct one *o)
 {
 	for (unsigned i = 0; i < CLIENTS; i++)
 		if (o >= clients[i].ones && o < clients[i].ones + FILES)

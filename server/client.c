@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * client.c - what the server keeps for each client: its turn in every queue, and what it holds
+ *
+ * Operation, memory, threads, errors: client.h
+ */
+#include "client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** clients_init - no clients yet */
+void clients_init(struct clients *all)
+{
+	pthread_mutex_init(&all->lock, NULL);
+	list_init(&all->list);
+}
+
+/** clients_fini - every client was put back */
+void clients_fini(struct clients *all)
+{
+	pthread_mutex_destroy(&all->lock);
+}
+
+/* A list will do: it is searched once for each connection, and there are no more clients than those. */
+static struct client *find(const struct clients *all, const struct rpcrdma_client_id *id)
+{
+	list_for_each(n, &all->list) {
+		struct client *c = list_entry(n, struct client, link);
+
+		if (!memcmp(&c->id, id, sizeof(*id)))
+			return c;
+	}
+	return NULL;
+}
+
+static struct client *create(struct clients *all, const struct rpcrdma_client_id *id)
+{
+	struct client *c = calloc(1, sizeof(*c) + all->nreactors * sizeof(c->admission[0]));
+
+	if (!c)
+		return NULL;
+	c->id = *id;
+	c->all = all;
+	for (unsigned i = 0; i < all->nreactors; i++) {
+		c->admission[i].reactor = all->reactors[i];
+		fair_client_init(&c->admission[i].waiting);
+	}
+	list_add_tail(&all->list, &c->link);
+	return c;
+}
+
+/** client_get - see client.h */
+int client_get(struct clients *all, const struct rpcrdma_peer *peer, struct client **ret)
+{
+	struct rpcrdma_client_id id;
+	struct client *c;
+
+	rpcrdma_client_id_of(peer, &id);
+	pthread_mutex_lock(&all->lock);
+	c = find(all, &id);
+	if (!c)
+		c = create(all, &id);
+	if (c)
+		c->refs++;
+	pthread_mutex_unlock(&all->lock);
+	if (!c)
+		return -ENOMEM;
+	*ret = c;
+	return 0;
+}
+
+/** client_put - see client.h */
+void client_put(struct client *c)
+{
+	struct clients *all;
+	bool last;
+
+	if (!c)
+		return;
+	all = c->all;
+	pthread_mutex_lock(&all->lock);
+	last = --c->refs == 0;
+	if (last)
+		list_del(&c->link);
+	pthread_mutex_unlock(&all->lock);
+	if (last)
+		free(c);
+}
