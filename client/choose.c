@@ -6,10 +6,13 @@
  * Operation:  rdma://, tcp:// and local:// URLs name the way. leat:// asks: it connects over TCP
  *             to the address, asks INFO (ctl.x) for the instance id and the listeners of the
  *             leatd there, and tries the better ones: its local sockets, then RDMA. On each it
- *             asks INFO again, and only if the same instance answers, it moves over. So a socket
- *             of the same name that belongs to another leatd, of this host or another, is never
- *             taken. Any other NFS server stays on TCP. What was chosen, and why nothing better,
- *             is kept as text (leat_info.chosen, and .refused way by way).
+ *             asks INFO again, and only if the same instance answers, it moves over. That keeps it
+ *             from the socket of another leatd that has the same name by chance. It proves nothing
+ *             about whoever wants to be taken for the server, since the id is public. So a socket
+ *             counts only if root, this user or socket_user= listens on it, and nobody else can put
+ *             one at its path; the transport checks both at every connect (check_socket).
+ *             Any other NFS server stays on TCP. What was chosen, and why nothing better, is kept as
+ *             text (leat_info.chosen, and .refused way by way).
  * Memory:     Connections that lost are destroyed at once.
  * Threads:    The mounting thread; blocks (sync.c).
  * Errors:     A way that does not work out is a reason in the text, as long as TCP works.
@@ -24,6 +27,9 @@
 #include "sync.h"
 
 #define UPGRADE_CONNECT_MS 3000u
+#define WHY_BYTES sizeof(((struct leat_way *)0)->why)
+/* Of a reason in leat_info.chosen: two fit; leat_info.refused has all of it. */
+#define WHY_CHOSEN 105
 #define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
 
 /* What an errno means that says little to a person when it comes from connecting; or NULL. */
@@ -119,6 +125,9 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 		.reg_entries = m->url.reg_entries,
 		.reg_bytes = (size_t)m->url.reg_bytes,
 		.dirty_watermark = m->url.dirty_watermark,
+		/* the path of a local:// URL is the user's word; that of leat:// came from a server */
+		.check_socket = m->url.scheme == LT_SCHEME_LEAT,
+		.socket_uid = m->url.socket_uid,
 	};
 
 	return rpcrdma_clnt_create(m->engine, &attr, ret);
@@ -193,7 +202,8 @@ static int check_instance(struct leat *m, struct rpcrdma_clnt *c, char *why, siz
 
 	if (rc) {
 		rpcrdma_clnt_info(c, &clnt);
-		snprintf(why, cap, "%.90s", rc == -ENOPROTOOPT ? clnt.why : strerror(-rc));
+		snprintf(why, cap, "%s", rc == -ENOPROTOOPT || rc == -EPERM ? clnt.why :
+									      strerror(-rc));
 		return rc;
 	}
 	if (memcmp(info.instance, m->instance, sizeof(m->instance)) != 0) {
@@ -288,7 +298,7 @@ static int check_modes(const struct leat *m, char *why, size_t cap)
 
 static void choose_best(struct leat *m)
 {
-	char why_local[96], why_rdma[96];
+	char why_local[WHY_BYTES], why_rdma[WHY_BYTES];
 	ctl_info info;
 
 	if (ask_info(m, m->clnt[0], &info)) {
@@ -302,10 +312,10 @@ static void choose_best(struct leat *m)
 	if (!upgrade_to(m, RPCRDMA_LOCAL, &info, why_local, sizeof(why_local)))
 		snprintf(m->chosen, sizeof(m->chosen), "local: the server runs on this host");
 	else if (!upgrade_to(m, RPCRDMA_RDMA, &info, why_rdma, sizeof(why_rdma)))
-		snprintf(m->chosen, sizeof(m->chosen), "rdma: no local (%s)", why_local);
+		snprintf(m->chosen, sizeof(m->chosen), "rdma: no local (%.*s)", WHY_CHOSEN, why_local);
 	else
-		snprintf(m->chosen, sizeof(m->chosen), "tcp: no local (%s), no rdma (%s)",
-			 why_local, why_rdma);
+		snprintf(m->chosen, sizeof(m->chosen), "tcp: no local (%.*s), no rdma (%.*s)",
+			 WHY_CHOSEN, why_local, WHY_CHOSEN, why_rdma);
 	xdr_free((xdrproc_t)xdr_ctl_info, &info);
 }
 

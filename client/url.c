@@ -4,7 +4,8 @@
  * url.c - parse SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...
  *
  * Operation:  mount.c calls lt_url_parse() first of all, then, for local URLs,
- *             lt_url_split_socket(), the only function here that looks at the world.
+ *             lt_url_split_socket(), which alone looks at files; a user's name (socket_user=) is
+ *             looked up at once.
  *             Paths and option values are percent-decoded. A '?' in a path is written %3F.
  * Memory:     Caller's structures only; nothing is allocated.
  * Threads:    Any.
@@ -13,6 +14,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +154,26 @@ static int parse_unsafe_inv(struct complaint *c, const char *text, bool *ret)
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
 		return refuse(c, "unsafe_inv=%s: must be yes or no", text);
 	*ret = text[0] == 'y';
+	return 0;
+}
+
+/* A name or a number. Root is trusted anyway: 0 is no one in particular. */
+static int set_socket_user(struct complaint *c, const char *text, struct lt_url *u)
+{
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+	uint64_t v;
+	int rc;
+
+	if (text[0] >= '0' && text[0] <= '9') {
+		rc = parse_number(c, "socket_user", text, 0, UINT32_MAX - 1, false, &v);
+		if (!rc)
+			u->socket_uid = (uint32_t)v;
+		return rc;
+	}
+	if (getpwnam_r(text, &pw, buf, sizeof(buf), &found) || !found)
+		return refuse(c, "socket_user=%s: this host knows no such user", text);
+	u->socket_uid = found->pw_uid;
 	return 0;
 }
 
@@ -362,6 +384,8 @@ static int parse_option(struct complaint *c, const char *name, const char *value
 		return parse_poll(c, value, &u->poll);
 	if (!strcmp(name, "cache"))
 		return parse_cache(c, value, &u->no_cache);
+	if (!strcmp(name, "socket_user"))
+		return set_socket_user(c, value, u);
 	if (!strcmp(name, "unsafe_inv"))
 		return parse_unsafe_inv(c, value, &u->unsafe_inv);
 	return refuse(c, "unknown option \"%s\"", name);
@@ -457,6 +481,8 @@ static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_u
 		rc = parse_cache(c, o->cache, &u->no_cache);
 	if (!rc && o->registration)
 		rc = set_registration(c, o->registration, u);
+	if (!rc && o->socket_user)
+		rc = set_socket_user(c, o->socket_user, u);
 	if (!rc && o->poll)
 		rc = parse_poll(c, o->poll, &u->poll);
 	if (rc)

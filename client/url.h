@@ -50,6 +50,7 @@ struct lt_url {
 	bool no_cache;          /* then readahead_bytes is 0 */
 	uint32_t acmax_s;
 	bool unsafe_inv;
+	uint32_t socket_uid;    /* whose sockets leat:// takes beside root's and its own; 0: no one's */
 };
 
 /** lt_url_parse - see leat.h for the grammar

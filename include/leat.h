@@ -34,6 +34,8 @@
  *             monitor=uffd|explicit|none,
  *             bounce=BYTES, reg_entries=N, reg_bytes=BYTES, dirty_watermark=N
  *                              how RDMA reaches the caller's memory: leat(7)
+ *             socket_user=NAME|UID  leat:// also takes a local socket of this user's leatd (only of
+ *                              root's, and of the user's who runs the program)
  *             unsafe_inv=yes|no  windows may be taken back by the server on soft RoCE, too (no)
  *             poll=adaptive|busy|event, spin=US
  *             uid=N, gid=N     claimed by AUTH_SYS (own); rsize=, wsize=BYTES (what the server says)
@@ -102,6 +104,7 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 	uint64_t reg_bytes;
 	unsigned dirty_watermark;
 	bool unsafe_inv;
+	const char *socket_user;
 	struct leat_reg_cost {     /* benchmarks over a local socket: how long it shall keep the caller's */
 		uint32_t reg_ns, reg_page_ns;     /* thread busy to register memory: in all, and for */
 		uint32_t dereg_ns, dereg_page_ns; /* each page of it, as a device would */

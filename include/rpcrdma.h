@@ -411,6 +411,9 @@ struct rpcrdma_clnt_attr {
 	unsigned modes;                /* enum rpcrdma_mode; a responder without them is -ENOPROTOOPT, and
 	                                * TCP, or windows to register by, -EINVAL */
 	uint32_t fast_write_bytes;     /* most payload of a fast write, <= RPCRDMA_FAST_WRITE_MAX; 0: that */
+	bool check_socket;             /* LOCAL: connect only to a socket of root, of this process's user or
+	                                * of socket_uid, at a path where nobody else can put one; -EPERM */
+	uid_t socket_uid;              /* 0: no other user */
 	/* How memory of calls comes within reach of the peer; ignored on TCP. What the strategies are,
 	 * leat(7) says, under registration. */
 	const char *registration;      /* "auto", "dynamic", "cache", "batch", "slab", "arena",

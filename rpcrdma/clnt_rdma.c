@@ -34,6 +34,7 @@
 
 #include "base/clock.h"
 #include "clnt_rdma.h"
+#include "local_path.h"
 #include "mode_clnt.h"
 #include "reg_window.h"
 
@@ -352,6 +353,23 @@ static int watch_cm(struct rr_link *l)
 	return 0;
 }
 
+/* A refusal has a reason, which only the end of a link can tell. */
+static int link_dial(struct rr_link *l, const char *where)
+{
+	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
+	struct rr_trust trust;
+	int rc;
+
+	if (!a->check_socket)
+		return rr_qp_dial(l->cm, where, &l->qp);
+	rr_trust_init(&trust, a->socket_uid);
+	rc = rr_qp_dial_trusted(l->cm, where, &trust, &l->qp);
+	if (rc != -EPERM || !trust.why[0])
+		return rc;
+	rr_link_fail(l, rc, "%s", trust.why);
+	return 0;
+}
+
 static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 {
 	struct rr_link *l = calloc(1, sizeof(*l));
@@ -370,13 +388,13 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 		rc = rr_reg_init(&l->reg, c->engine, l->dev, where, &c->attr);
 	if (!rc)
 		rc = watch_cm(l);
+	l->clnt = c;
 	if (!rc)
-		rc = rr_qp_dial(l->cm, where, &l->qp);
+		rc = link_dial(l, where);
 	if (rc) {
 		link_free(l);
 		return rc;
 	}
-	l->clnt = c;
 	*ret = l;
 	return 0;
 }

@@ -82,6 +82,8 @@ struct rr_peer {
 	char text[64];                /* for people: "10.0.0.7:1023", "pid 811 uid 1000" */
 };
 
+struct rr_trust; /* local_path.h */
+
 struct rr_fabric {
 	const struct rr_fabric_ops *ops;
 	struct rr_fabric_attr attr;
@@ -328,7 +330,9 @@ struct rr_fabric_ops {
 	int (*listen)(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
 	void (*unlisten)(struct rr_listener *l);
 
-	int (*qp_dial)(struct rr_cm *cm, const char *addr, struct rr_qp **ret);
+	/* @trust: local: only a socket that these users answer for, else -EPERM; NULL: any */
+	int (*qp_dial)(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
+		       struct rr_qp **ret);
 	int (*qp_setup)(struct rr_qp *qp, struct rr_qp_attr *attr);
 	int (*qp_connect)(struct rr_qp *qp, const struct rr_conn_param *param);
 	int (*qp_accept)(struct rr_qp *qp, const struct rr_conn_param *param);
@@ -500,9 +504,15 @@ static inline void rr_unlisten(struct rr_listener *l)
 		l->cm->fabric->ops->unlisten(l);
 }
 
+static inline must_check int rr_qp_dial_trusted(struct rr_cm *cm, const char *addr,
+						struct rr_trust *trust, struct rr_qp **ret)
+{
+	return cm->fabric->ops->qp_dial(cm, addr, trust, ret);
+}
+
 static inline must_check int rr_qp_dial(struct rr_cm *cm, const char *addr, struct rr_qp **ret)
 {
-	return cm->fabric->ops->qp_dial(cm, addr, ret);
+	return rr_qp_dial_trusted(cm, addr, NULL, ret);
 }
 
 static inline must_check int rr_qp_setup(struct rr_qp *qp, struct rr_qp_attr *attr)

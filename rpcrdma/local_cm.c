@@ -213,11 +213,13 @@ static int make_cookie(struct local_qp *qp)
 }
 
 /** rr_local_qp_dial - connect to a socket path; ROUTED or FAILED follows
+ * @trust: whose socket it has to be; NULL: anybody's
  *
- * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if too many wait already, -EACCES,
- * -ENAMETOOLONG, -EMFILE, -ENOMEM.
+ * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if too many wait already, -EPERM if @trust
+ * forbids it, -EACCES, -ENAMETOOLONG, -EMFILE, -ENOMEM.
  */
-int rr_local_qp_dial(struct rr_cm *base, const char *addr, struct rr_qp **ret)
+int rr_local_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trust,
+		     struct rr_qp **ret)
 {
 	struct local_cm *cm = to_cm(base);
 	struct local_qp *qp;
@@ -227,7 +229,8 @@ int rr_local_qp_dial(struct rr_cm *base, const char *addr, struct rr_qp **ret)
 		return rc;
 	rc = make_cookie(qp);
 	if (!rc)
-		rc = rr_local_sock_dial(addr, &qp->sock);
+		rc = trust ? rr_local_sock_dial_trusted(addr, trust, &qp->sock) :
+			     rr_local_sock_dial(addr, &qp->sock);
 	if (!rc)
 		rc = cm_watch(cm, qp->sock, qp);
 	if (rc) {

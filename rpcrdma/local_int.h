@@ -518,7 +518,8 @@ int rr_local_cm_fd(struct rr_cm *cm);
 void rr_local_cm_process(struct rr_cm *cm);
 int rr_local_listen(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
 void rr_local_unlisten(struct rr_listener *l);
-int rr_local_qp_dial(struct rr_cm *cm, const char *addr, struct rr_qp **ret);
+int rr_local_qp_dial(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
+		     struct rr_qp **ret);
 int rr_local_qp_connect(struct rr_qp *qp, const struct rr_conn_param *param);
 int rr_local_qp_accept(struct rr_qp *qp, const struct rr_conn_param *param);
 int rr_local_qp_reject(struct rr_qp *qp);
@@ -536,6 +537,7 @@ int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int n
 int rr_local_sock_recv(struct local_closer *closer, int sock, struct hs_msg *msg, int *ret_fd);
 int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd);
 int rr_local_sock_dial(const char *path, int *ret_fd);
+int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *ret_fd);
 bool rr_local_sock_gone(int sock);
 int rr_local_sock_wait(int sock, int ms);
 void rr_local_sock_peer(int sock, struct rr_peer *peer);

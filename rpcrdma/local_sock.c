@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "local_int.h"
+#include "local_path.h"
 
 #define FDS_MAX 4   /* sent at once */
 #define RIGHTS_MAX 253 /* received: the kernel would close here what finds no room */
@@ -172,6 +173,43 @@ int rr_local_sock_dial(const char *path, int *ret_fd)
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun))) {
 		/* a server that is being restarted has no socket for a moment */
 		rc = errno == ENOENT ? -ECONNREFUSED : -errno;
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/** rr_local_sock_dial_trusted - connect to a socket that a user of @trust listens on, at a path where no
+ * other user can put one (local_path.c)
+ *
+ * The kernel remembers who called listen(); that does not change when the socket is passed on.
+ *
+ * Return: 0; -EPERM: it is not such a socket, @trust->why says why; else as rr_local_sock_dial().
+ */
+int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *ret_fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	char link[40];
+	int at, fd, rc = rr_local_path_open(path, trust, &at);
+
+	if (rc)
+		return rc == -ENOENT ? -ECONNREFUSED : rc;
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", at);
+	rc = rr_local_sock_dial(link, &fd);
+	close(at);
+	if (rc)
+		return rc;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		rc = -errno;
+	else if (!rr_trust_has(trust, cred.uid)) {
+		snprintf(trust->why, sizeof(trust->why), "uid %u listens there, who is neither root nor "
+			 "this user (socket_user=%u would accept it)", (unsigned)cred.uid,
+			 (unsigned)cred.uid);
+		rc = -EPERM;
+	}
+	if (rc) {
 		close(fd);
 		return rc;
 	}

@@ -183,7 +183,8 @@ void rr_verbs_unlisten(struct rr_listener *base)
  *
  * Return: 0, -EINVAL, -EHOSTUNREACH for an unknown name, -ENODEV where no device leads there, -ENOMEM.
  */
-int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_qp **ret)
+int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trust,
+		     struct rr_qp **ret)
 {
 	struct verbs_cm *cm = to_cm(base);
 	struct sockaddr_storage ss;
@@ -191,6 +192,7 @@ int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_qp **ret)
 	struct verbs_qp *qp;
 	int rc = rr_verbs_addr_parse(addr, false, &ss);
 
+	(void)trust; /* of sockets */
 	if (rc)
 		return rc;
 	if (rdma_create_id(cm->channel, &id, NULL, RDMA_PS_TCP))

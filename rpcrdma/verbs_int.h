@@ -300,7 +300,8 @@ int rr_verbs_cm_fd(struct rr_cm *cm);
 void rr_verbs_cm_process(struct rr_cm *cm);
 int rr_verbs_listen(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
 void rr_verbs_unlisten(struct rr_listener *l);
-int rr_verbs_qp_dial(struct rr_cm *cm, const char *addr, struct rr_qp **ret);
+int rr_verbs_qp_dial(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
+		     struct rr_qp **ret);
 int rr_verbs_qp_connect(struct rr_qp *qp, const struct rr_conn_param *param);
 int rr_verbs_qp_accept(struct rr_qp *qp, const struct rr_conn_param *param);
 int rr_verbs_qp_reject(struct rr_qp *qp);

@@ -72,6 +72,11 @@ static int ping_one(struct tool_target *t, void *ctx)
 	else
 		printf("%-12s %s\n", "transport", info->transport);
 	printf("%-12s %s\n", "because", info->chosen);
+	for (unsigned i = 0; i < info->nrefused; i++) {
+		/* what the server does not even have, the line above says */
+		if (strstr(info->refused[i].url, "://"))
+			printf("%-12s %s: %s\n", "not", info->refused[i].url, info->refused[i].why);
+	}
 	printf("%-12s p50 %.1f us, best %.1f, worst %.1f, of %u calls\n", "round trip",
 	       us(ns[count / 2]), us(ns[0]), us(ns[count - 1]), count);
 	printf("%-12s %" PRIu32 ", lowest %" PRIu32 ", on %u connection%s\n", "credits",

@@ -87,6 +87,13 @@ checks=$((checks + 3))
 doctor 1 "$local_url"
 says '^server +missing .*no part of this path is a socket'
 mv "$sock.away" "$sock"
+chmod 777 "$work"
+doctor 0 "$leat_url"
+says "^way +missing not local://$sock: others could replace the socket, by mode 0777 of "
+says '^way +slower +tcp: no local'
+"$LEAT" ping -c 1 "$leat_url" >"$work/out"
+says "^not +local://$sock: others could replace the socket, by mode 0777 of "
+chmod 700 "$work"
 
 # what does not work at all
 doctor 1 "${tcp_url%/demo}/nothing"

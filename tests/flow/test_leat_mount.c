@@ -90,6 +90,68 @@ static void no_upgrade_to_another(void **state)
 	leat_flow_destroy(&other);
 }
 
+/* ... nor one that another user could have put there, even if the right one answers. */
+static void no_upgrade_on_open_paths(void **state)
+{
+	struct leat_info i;
+	struct leat *m;
+
+	(void)state;
+	assert_int_equal(chmod(flow.dir, 0777), 0);
+	m = leat_flow_mount(flow.leat_url, "conns=2");
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.chosen, "no local (others could replace the socket, by mode 0777"));
+	assert_true(i.nrefused >= 1);
+	assert_non_null(strstr(i.refused[0].url, flow.dir));
+	assert_non_null(strstr(i.refused[0].why, "by mode 0777 of"));
+	leat_umount(m);
+	m = leat_flow_mount(flow.local_url, NULL); /* the user's own word is enough */
+	leat_umount(m);
+	assert_int_equal(chmod(flow.dir, 0700), 0);
+}
+
+/* The rule holds for every connect: a path that becomes unsafe is not connected to again. */
+static void no_reconnect_on_open_paths(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.leat_url, "timeo=300&retry=soft");
+	struct leat_info i;
+
+	(void)state;
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "local");
+	assert_int_equal(leat_null(m), 0);
+	assert_int_equal(chmod(flow.dir, 0777), 0);
+	leat_flow_stop(&flow);
+	leat_flow_start(&flow);
+	assert_int_equal(leat_null(m), -ETIMEDOUT);
+	assert_int_equal(chmod(flow.dir, 0700), 0);
+	while (leat_null(m))
+		;
+	leat_umount(m);
+}
+
+static void upgrade_to_a_users(void **state)
+{
+	struct leat_info i;
+	struct leat *m;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip(); /* only root can give a directory away */
+	assert_int_equal(chown(flow.dir, 1001, 1001), 0);
+	m = leat_flow_mount(flow.leat_url, NULL);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.refused[0].why, "uid 1001 could replace the socket"));
+	leat_umount(m);
+	m = leat_flow_mount(flow.leat_url, "socket_user=1001");
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "local");
+	leat_umount(m);
+	assert_int_equal(chown(flow.dir, 0, 0), 0);
+}
+
 static void inner_paths(void **state)
 {
 	char url[256], path[256];
@@ -617,6 +679,9 @@ int main(void)
 		cmocka_unit_test(info),
 		cmocka_unit_test(upgrade),
 		cmocka_unit_test(no_upgrade_to_another),
+		cmocka_unit_test(no_upgrade_on_open_paths),
+		cmocka_unit_test(no_reconnect_on_open_paths),
+		cmocka_unit_test(upgrade_to_a_users),
 		cmocka_unit_test(inner_paths),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(error_text),

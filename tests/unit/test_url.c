@@ -70,7 +70,8 @@ static void options(void **state)
 	assert_int_equal(parse("leat://h/e?conns=4&credits=128&inline=64k&readahead=2m&timeo=1500&"
 			       "retry=soft&mountport=635&registration=dynamic&poll=busy&spin=7&"
 			       "uid=0&gid=4294967294&rsize=65536&wsize=4m&monitor=explicit&"
-			       "bounce=16k&reg_entries=100&reg_bytes=2g&dirty_watermark=7&unsafe_inv=yes"), 0);
+			       "bounce=16k&reg_entries=100&reg_bytes=2g&dirty_watermark=7&unsafe_inv=yes&"
+			       "socket_user=1001"), 0);
 	assert_int_equal(u.conns, 4);
 	assert_int_equal(u.credits, 128);
 	assert_int_equal(u.inline_bytes, 65536);
@@ -86,6 +87,7 @@ static void options(void **state)
 	assert_int_equal(u.reg_bytes, 2ull << 30);
 	assert_int_equal(u.dirty_watermark, 7);
 	assert_true(u.unsafe_inv);
+	assert_int_equal(u.socket_uid, 1001);
 	assert_int_equal(u.poll, LT_URL_POLL_BUSY);
 	assert_int_equal(u.spin_us, 7);
 	assert_true(u.has_uid && u.uid == 0 && u.has_gid && u.gid == 4294967294u);
@@ -99,7 +101,9 @@ static void options(void **state)
 	assert_int_equal(parse("leat://h/e"), 0);
 	assert_int_equal(u.readahead_bytes, 1 << 20);
 	assert_int_equal(u.conns, 1);
-	assert_false(u.has_uid || u.has_gid || u.soft || u.unsafe_inv);
+	assert_false(u.has_uid || u.has_gid || u.soft || u.unsafe_inv || u.socket_uid);
+	assert_int_equal(parse("leat://h/e?socket_user=root"), 0);
+	assert_int_equal(u.socket_uid, 0);
 	assert_int_equal(u.modes, 0);
 	assert_int_equal(parse("tcp://h/e?design=read-write"), 0);
 	assert_int_equal(u.modes, 0);
@@ -163,6 +167,9 @@ static void refusals(void **state)
 		{ "tcp://h/e?bounce=1g", "bounce=1g: must be 0..16777216" },
 		{ "tcp://h/e?reg_entries=0", "reg_entries=0: must be 1..65536" },
 		{ "tcp://h/e?reg_bytes=4095", "reg_bytes=4095: must be 4096.." },
+		{ "leat://h/e?socket_user=no-such-user", "socket_user=no-such-user: this host knows no such" },
+		{ "leat://h/e?socket_user=4294967295", "socket_user=4294967295: must be 0..4294967294" },
+		{ "leat://h/e?socket_user=", "socket_user=: this host knows" },
 		{ "tcp://h/e?unsafe_inv=perhaps", "unsafe_inv=perhaps: must be yes or no" },
 		{ "tcp://h/e?dirty_watermark=0", "dirty_watermark=0: must be 1..4096" },
 		{ "tcp://h/e?registration=", "auto, dynamic, cache, batch, slab, arena or window" },
