@@ -281,9 +281,11 @@ void exports_announce(const struct exports *old, const struct exports *now)
 		was = old ? export_find_id(&old->table, e->id) : NULL;
 		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf))
 			continue;
-		log_info("export %s: %s, %s%s, %s%s%s", e->conf.name, e->conf.path,
+		log_info("export %s: %s, %s%s%s, %s%s%s", e->conf.name, e->conf.path,
 			 e->conf.ro ? "read-only" : "read and write",
 			 e->conf.async ? ", not durable" : "",
+			 e->conf.async || e->conf.ro || e->limits.orders_names ?
+				 "" : ", new files are synced one by one",
 			 fh_kind_name((enum fh_kind)e->fh_kind),
 			 export_data_print(&e->conf.data, how, sizeof(how)),
 			 e->conf.secure ? "" : ", from any port");

@@ -12,6 +12,9 @@
  *            An overlay lets one seek as far as numbers go, whatever lies below it, but tells the size of the
  *            blocks there: where files can be written, the room of 2^32 - 1 blocks is promised, which is what
  *            ext4 holds, and less than others do.
+ *            File systems with a journal or a log write changes of metadata in the order in which they were
+ *            made, so a name that is on disk leads to an inode that is there, too. That depends on the type, and
+ *            on ext on whether this one has a journal: ext2, ext3 and ext4 have one magic number.
  *            glibc's pathconf() knows how many links a file can have on most; those that it takes
  *            for a minix of 1991 are named here.
  * Memory:    the caller's.
@@ -21,9 +24,13 @@
 #include "fs_limits.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -37,6 +44,9 @@
 #define MAGIC_EXFAT 0x2011bab0
 #define MAGIC_BTRFS 0x9123683e
 #define MAGIC_TMPFS 0x01021994
+#define MAGIC_RAMFS 0x858458f6
+#define MAGIC_XFS 0x58465342
+#define MAGIC_F2FS 0xf2f52010
 
 /* What lseek() lets through; it looks at nothing but the number. */
 static uint64_t seek_max(int fd)
@@ -122,6 +132,54 @@ static uint32_t links_of_type(int fd, long type)
 	}
 }
 
+/* ext4's driver names the thread of the journal, "<none>" without one. A kernel or a driver that does not
+ * say (ext2's own; Linux before 4.20) counts as without. */
+static bool ext_has_journal(int fd)
+{
+	char link[64], target[PATH_MAX], path[64 + NAME_MAX];
+	const char *name;
+	struct stat st;
+	unsigned pid;
+	ssize_t n;
+	FILE *f;
+	bool has;
+
+	if (fstat(fd, &st))
+		return false;
+	(void)snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st.st_dev),
+		       minor(st.st_dev));
+	n = readlink(link, target, sizeof(target) - 1);
+	if (n <= 0)
+		return false;
+	target[n] = '\0';
+	name = strrchr(target, '/');
+	if (!name || strlen(name) > NAME_MAX)
+		return false;
+	(void)snprintf(path, sizeof(path), "/sys/fs/ext4%s/journal_task", name);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	has = fscanf(f, "%10u", &pid) == 1;
+	fclose(f);
+	return has;
+}
+
+static bool orders_names(int fd, long type)
+{
+	switch (type) {
+	case MAGIC_BTRFS:
+	case MAGIC_F2FS:
+	case MAGIC_XFS:
+	case MAGIC_TMPFS: /* nothing survives, and a sync is nothing */
+	case MAGIC_RAMFS:
+		return true;
+	case MAGIC_EXT:
+		return ext_has_journal(fd);
+	default:
+		return false;
+	}
+}
+
 /* A process may have been told to make none that are larger. */
 static uint64_t allowed(uint64_t bytes)
 {
@@ -151,6 +209,7 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 		.has_links = !fat,
 		.has_symlinks = !fat,
 		.ignores_case = fat,
+		.orders_names = orders_names(dir_fd, type),
 	};
 	if (!made && may_write)
 		ret->file_max_bytes = MIN(ret->file_max_bytes, size_of_layer(&fs));

@@ -15,6 +15,9 @@ struct fs_limits {
 	uint32_t links_max;
 	bool has_links, has_symlinks;
 	bool ignores_case; /* names that differ in it are one */
+	/* Does fsync() of a directory also put on disk the inodes of the names that were made there before? True
+	 * only where that is known. */
+	bool orders_names;
 };
 
 /** fs_limits_find - look, in a directory of it

@@ -5,7 +5,8 @@
  *
  * Operation: each operation changes one or two directories with the caller's rights, finds what it
  *            made, gives it the attributes asked for, and syncs file and directories before it
- *            returns: what NFS has answered survives a crash. A failed sync is a failed operation,
+ *            returns: what NFS has answered survives a crash. What is new is synced by itself where the file
+ *            system does not order it before its name (struct fs_limits). A failed sync is a failed operation,
  *            though the name may be there.
  * Memory:    struct vfs_made owns two descriptors until vfs_made_close().
  * Threads:   workers.
@@ -97,9 +98,9 @@ static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 
 	if (err)
 		unmake(s, dir, name, cr, &m->obj);
-	/* As it was made it is in the same transaction as its name, and empty; what was changed since
-	 * then may be in a later one. */
-	if (!err && left.set)
+	/* As it was made it is in the same transaction as its name, and empty, if the file system has
+	 * transactions; what was changed since then may be in a later one. */
+	if (!err && (left.set || !dir->exp->limits.orders_names))
 		err = m->fd >= 0 ? vfs_sync_fd(&m->obj, m->fd) : vfs_sync(&m->obj);
 	if (!err)
 		err = vfs_sync(dir);
@@ -405,6 +406,7 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 {
 	struct fh_obj o = { .fd = -1 }, old = { .fd = -1 };
 	struct vfs_gone gone = { 0 };
+	bool other;
 	int err = vfs_check_name(from_name);
 
 	if (!err)
@@ -435,8 +437,12 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 			fh_note_unlinked(s, &old, to, to_name, true);
 	}
 	fh_note_moved(s, &o, from, from_name, to, to_name);
-	err = vfs_sync(to);
-	if (!err && from->stx.stx_ino != to->stx.stx_ino)
+	other = from->stx.stx_ino != to->stx.stx_ino;
+	if (other && S_ISDIR(o.stx.stx_mode) && !to->exp->limits.orders_names)
+		err = vfs_sync(&o); /* its ".." */
+	if (!err)
+		err = vfs_sync(to);
+	if (!err && other)
 		err = vfs_sync(from);
 	*ret = gone;
 out:

@@ -26,7 +26,7 @@ image() {
 		return 1
 	fi
 	"$@" "$work/image" >"$work/mkfs.log" 2>&1 || { ok "$name: $1" cat "$work/mkfs.log" /no/such; return 1; }
-	modprobe -a loop "$name" overlay 2>/dev/null
+	modprobe -a loop "${name%% *}" overlay 2>/dev/null
 	mount -o loop "$work/image" "$work/disk" 2>"$work/mount.log" ||
 		{ echo "SKIP: $name: not in this kernel: $(head -n 1 "$work/mount.log")"; return 1; }
 }
@@ -86,10 +86,10 @@ serve() {
 	done <"$work/words"
 }
 
-# what FSINFO and PATHCONF say of the file system at DIR is so
-limits() { # NAME DIR
+# what FSINFO and PATHCONF say of the file system at DIR is so, and whether it orders names
+limits() { # NAME DIR yes|no
 	if [ -x "$limits" ]; then
-		ok "$1: sizes, times, links" env TMPDIR="$2" timeout 300 "$limits"
+		ok "$1: sizes, times, links" env TMPDIR="$2" ORDERS="$3" timeout 300 "$limits"
 	else
 		echo "SKIP: $1: no $limits here (make interop-tools)"
 	fi
@@ -116,7 +116,7 @@ for kind in ext4 xfs btrfs; do
 	btrfs) image btrfs 128 mkfs.btrfs -q || continue ;;
 	esac
 	fs=$work/disk
-	limits "$kind" "$fs"
+	limits "$kind" "$fs" yes
 	direct "$kind" "$fs" "$([ "$kind" = ext4 ] || echo any)"
 	try "$kind"
 
@@ -125,7 +125,7 @@ for kind in ext4 xfs btrfs; do
 	if mount -t overlay -o "index=on,nfs_export=on,lowerdir=$work/disk/low,upperdir=$work/disk/upper,workdir=$work/disk/work" \
 		overlay "$work/over" 2>"$work/mount.log"; then
 		fs=$work/over
-		limits "overlayfs on $kind" "$fs"
+		limits "overlayfs on $kind" "$fs" no
 		direct "overlayfs on $kind" "$fs" any
 		try "overlayfs on $kind"
 		umount "$work/over"
@@ -137,23 +137,60 @@ done
 
 section 'small inodes, vfat'
 if image ext4 64 mkfs.ext4 -q -I 128; then
-	limits 'ext4, inodes of 128' "$work/disk"
+	limits 'ext4, inodes of 128' "$work/disk" yes
 	umount "$work/disk"
 fi
 if image ext3 64 mkfs.ext4 -q -b 1024 -O '^extents,^64bit,^metadata_csum'; then
-	limits 'ext4, blocks of 1024 without extents' "$work/disk"
+	limits 'ext4, blocks of 1024 without extents' "$work/disk" yes
 	direct 'ext4, blocks of 1024 without extents' "$work/disk" any
 	umount "$work/disk"
 fi
 if image vfat 32 mkfs.vfat; then
-	limits vfat "$work/disk"
+	limits vfat "$work/disk" no
 	direct vfat "$work/disk" any
 	umount "$work/disk"
 fi
 
+# what was answered is on the disk: the image, copied while it is in use, is what a power cut leaves
+power_cut() { # NAME MIB MKFS...
+	name=$1
+	image "$@" || return 0
+	: >"$work/leatd.log"
+	serve "$work/disk"
+	ok "$name: mount" timeout 100 mount -t nfs \
+		-o "vers=3,proto=tcp,port=2049,mountport=2049,mountproto=tcp,nolock" "$addr:/fs" "$m"
+	ok "$name: names" sh -c "cd '$m' && mkdir d d/e && : >d/e/f && ln -s target d/l && mkfifo d/p && mv d/e e"
+	cp "$work/image" "$work/cut"
+	umount "$m"
+	kill "$leatd_pid"
+	wait "$leatd_pid" 2>/dev/null
+	leatd_pid=
+	umount "$work/disk"
+	mv "$work/cut" "$work/image"
+	case $name in
+	*ext*) e2fsck -fy "$work/image" >"$work/fsck.log" 2>&1 ;;
+	esac
+	ok "$name: mount after the cut" mount -o loop "$work/image" "$work/disk"
+	same "$name: what the cut has left" \
+		"$(cd "$work/disk" && find d e -printf '%y %p %l\n' 2>&1 | LC_ALL=C sort)" \
+		"d d 
+d e 
+f e/f 
+l d/l target
+p d/p "
+	umount "$work/disk"
+}
+
+section 'power cuts'
+power_cut ext2 64 mkfs.ext2 -q
+power_cut 'ext4 without a journal' 64 mkfs.ext4 -q -O ^has_journal
+power_cut ext4 64 mkfs.ext4 -q
+power_cut xfs 320 mkfs.xfs -q
+power_cut btrfs 128 mkfs.btrfs -q
+
 section tmpfs
 mount -t tmpfs tmpfs "$work/memory"
 fs=$work/memory
-limits tmpfs "$fs"
+limits tmpfs "$fs" yes
 try tmpfs
 finish

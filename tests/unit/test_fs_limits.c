@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -15,7 +17,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include <linux/magic.h>
 
 #include <cmocka.h>
 
@@ -149,6 +155,55 @@ static void links(void **state)
 	assert_int_equal(!faccessat(c->fd, "FILE", F_OK, 0), c->lim.ignores_case);
 }
 
+/* Another place where the kernel shows a journal, or that there is none; NULL: it does not show that. */
+static const char *orders_here(const struct ctx *c)
+{
+	char link[64], target[PATH_MAX], journal[PATH_MAX + 32];
+	struct statfs fs;
+	struct stat st;
+	glob_t found;
+	ssize_t n;
+	int rc;
+
+	assert_int_equal(fstatfs(c->fd, &fs), 0);
+	assert_int_equal(fstat(c->fd, &st), 0);
+	(void)snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(st.st_dev), minor(st.st_dev));
+	n = readlink(link, target, sizeof(target) - 1);
+	if (fs.f_type != EXT4_SUPER_MAGIC || n <= 0)
+		return NULL;
+	target[n] = '\0';
+	(void)snprintf(journal, sizeof(journal), "/proc/fs/jbd2/%s-*", strrchr(target, '/') + 1);
+	rc = glob(journal, 0, NULL, &found);
+	globfree(&found);
+	return rc ? "no" : "yes";
+}
+
+/* tests/interop/filesystems.sh says in $ORDERS whether it is known to: yes or no */
+static void order(void **state)
+{
+	struct ctx *c = *state;
+	const char *orders = getenv("ORDERS");
+
+	if (!orders)
+		orders = orders_here(c);
+	if (!orders) {
+		print_message("SKIP: needs ORDERS=yes or no, or ext4 below $TMPDIR\n");
+		skip();
+	}
+	assert_int_equal(c->lim.orders_names, !strcmp(orders, "yes"));
+}
+
+static void order_of_memory(void **state)
+{
+	struct ctx *c = *state;
+
+	if (access("/dev/shm", W_OK)) {
+		print_message("SKIP: no /dev/shm\n");
+		skip();
+	}
+	assert_true(c->lim.orders_names);
+}
+
 /* nobody sees that it was looked at */
 static void no_trace(void **state)
 {
@@ -180,6 +235,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(size), BOTH(size_for_this_process), BOTH(times), BOTH(links), BOTH(no_trace),
+		cmocka_unit_test_setup_teardown(order, setup, teardown),
+		cmocka_unit_test_setup_teardown(order_of_memory, setup_tmpfs, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,6 +160,7 @@ static void create_again_is_durable(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		const char *name = i ? "excl" : "file";
 
+		c->t.v[0].limits.orders_names = true;
 		nsynced = 0;
 		assert_int_equal(create(c, name, kinds[i], NULL, verf_a, &c->me, &st), 0);
 		/* the verifier is set after the file is made */
@@ -168,6 +169,71 @@ static void create_again_is_durable(void **state)
 		nsynced = 0;
 		assert_int_equal(create(c, name, kinds[i], NULL, verf_a, &c->me, &st), 0);
 		assert_true(was_synced(st.st_ino) && was_synced(c->root.stx.stx_ino));
+	}
+}
+
+static unsigned synced_at(uint64_t ino)
+{
+	unsigned i = 0;
+
+	while (i < nsynced && synced[i] != ino)
+		i++;
+	return i;
+}
+
+static uint64_t ino_of(struct ctx *c, const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(tmp_dir_path(&c->dir, name), &st), 0);
+	return st.st_ino;
+}
+
+/* Without a journal a directory's fsync() leaves the inodes of its names behind: they go first. With one
+ * they need none of their own. */
+static void made_is_durable(void **state)
+{
+	struct vfs_sattr none = { 0 };
+	struct ctx *c = *state;
+
+	for (int ordered = 0; ordered < 2; ordered++) {
+		static const char *const names[2][5] = { { "d", "f", "l", "p", "d2" },
+							 { "D", "F", "L", "P", "D2" } };
+		const char *const *n = names[ordered];
+		uint64_t root = c->root.stx.stx_ino;
+		struct vfs_gone gone;
+		struct vfs_made m;
+		struct fh_obj d;
+
+		c->t.v[0].limits.orders_names = ordered;
+		nsynced = nsynced_fs = 0;
+		assert_int_equal(vfs_mkdir(c->s, &c->root, n[0], &none, &c->me, &m), 0);
+		vfs_made_close(&m);
+		assert_int_equal(was_synced(ino_of(c, n[0])), !ordered);
+		assert_int_equal(synced_at(root), !ordered);
+		nsynced = 0;
+		assert_int_equal(create(c, n[1], VFS_GUARDED, NULL, NULL, &c->me, NULL), 0);
+		assert_int_equal(was_synced(ino_of(c, n[1])), !ordered);
+		assert_int_equal(synced_at(root), !ordered);
+		/* what cannot be opened goes with its file system */
+		assert_int_equal(nsynced_fs, 0);
+		assert_int_equal(vfs_symlink(c->s, &c->root, n[2], "x", &none, &c->me, &m), 0);
+		vfs_made_close(&m);
+		assert_int_equal(nsynced_fs, !ordered);
+		assert_int_equal(vfs_mknod(c->s, &c->root, n[3], S_IFIFO, 0, &none, &c->me, &m), 0);
+		vfs_made_close(&m);
+		assert_int_equal(nsynced_fs, 2 * !ordered);
+		/* a directory that moves has another ".." */
+		assert_int_equal(vfs_mkdir(c->s, &c->root, n[4], &none, &c->me, &m), 0);
+		vfs_made_close(&m);
+		d = find(c, n[0]);
+		nsynced = 0;
+		assert_int_equal(vfs_rename(c->s, &c->root, n[4], &d, "in", &c->me, &gone), 0);
+		assert_int_equal(nsynced, ordered ? 2 : 3);
+		nsynced = 0;
+		assert_int_equal(vfs_rename(c->s, &d, "in", &d, "here", &c->me, &gone), 0);
+		assert_int_equal(nsynced, 1);
+		fh_close(&d);
 	}
 }
 
@@ -658,6 +724,7 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test_setup_teardown(create_kinds, setup, teardown),
 		cmocka_unit_test_setup_teardown(create_again_is_durable, setup, teardown),
+		cmocka_unit_test_setup_teardown(made_is_durable, setup, teardown),
 		cmocka_unit_test_setup_teardown(lists_are_durable, setup, teardown),
 		cmocka_unit_test_setup_teardown(given_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(exclusive, setup, teardown),
