@@ -36,17 +36,23 @@ static void wait_done(void *arg, int64_t result)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* Inside a callback nothing may wait: the thread that would end the wait is this one. */
+static bool in_callback(const struct leat *m)
+{
+	return lt_handle_is_mine(m) && (m->in_callback || atomic_load(&m->has_service));
+}
+
 /** lt_sync_begin - see sync.h */
 int lt_sync_begin(struct lt_wait *w, struct leat *m)
 {
 	if (!m)
 		return -EINVAL;
+	if (in_callback(m))
+		return -EDEADLK;
 	w->m = m;
 	w->cb = (struct leat_cb){ .fn = wait_done, .user_data = w };
 	w->done = false;
 	w->service = !lt_handle_is_mine(m);
-	if (!w->service && (m->in_callback || atomic_load(&m->has_service)))
-		return -EDEADLK;
 	if (w->service) {
 		pthread_mutex_init(&w->lock, NULL);
 		pthread_cond_init(&w->cond, NULL);
@@ -213,6 +219,17 @@ ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
+/* The lock is held while its holder waits for the server, so a callback may not wait for it either. */
+static int lock_pos(struct leat_file *f)
+{
+	if (!f)
+		return -EBADF;
+	if (in_callback(f->m))
+		return -EDEADLK;
+	pthread_mutex_lock(&f->pos_lock);
+	return 0;
+}
+
 static ssize_t read_at_pos(struct leat_file *f, void *buf, size_t len)
 {
 	struct lt_wait w;
@@ -232,10 +249,10 @@ static ssize_t read_at_pos(struct leat_file *f, void *buf, size_t len)
 ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
 {
 	ssize_t n;
+	int rc = lock_pos(f);
 
-	if (!f)
-		return -EBADF;
-	pthread_mutex_lock(&f->pos_lock);
+	if (rc)
+		return rc;
 	n = read_at_pos(f, buf, len);
 	pthread_mutex_unlock(&f->pos_lock);
 	return n;
@@ -277,10 +294,10 @@ static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;
+	int rc = lock_pos(f);
 
-	if (!f)
-		return -EBADF;
-	pthread_mutex_lock(&f->pos_lock);
+	if (rc)
+		return rc;
 	n = write_at_pos(f, buf, len);
 	pthread_mutex_unlock(&f->pos_lock);
 	return n;
@@ -320,10 +337,10 @@ static int64_t seek(struct leat_file *f, int64_t off, int whence)
 int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
 {
 	int64_t pos;
+	int rc = lock_pos(f);
 
-	if (!f)
-		return -EBADF;
-	pthread_mutex_lock(&f->pos_lock);
+	if (rc)
+		return rc;
 	pos = seek(f, off, whence);
 	pthread_mutex_unlock(&f->pos_lock);
 	return pos;

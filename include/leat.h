@@ -265,7 +265,7 @@ ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off);
 ssize_t leat_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off);
 ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off);
 ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off);
-/** leat_read, leat_write - at the file's own position (O_APPEND honoured as NFS can: at the end as
+/** leat_read, leat_write, leat_lseek - at the file's own position (O_APPEND honoured as NFS can: at the end as
  * last seen); leat_read of a sequential reader is fed by readahead */
 ssize_t leat_read(struct leat_file *f, void *buf, size_t len);
 ssize_t leat_write(struct leat_file *f, const void *buf, size_t len);

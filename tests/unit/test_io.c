@@ -430,6 +430,10 @@ static void wait_inside(void *arg, int64_t result)
 
 	assert_int_equal(result, 1);
 	assert_int_equal(leat_pread(f, &byte, 1, 0), -EDEADLK);
+	assert_int_equal(leat_read(f, &byte, 1), -EDEADLK);
+	assert_int_equal(leat_write(f, &byte, 1), -EDEADLK);
+	assert_int_equal(leat_lseek(f, 0, SEEK_SET), -EDEADLK);
+	assert_int_equal(leat_lseek(f, 0, SEEK_END), -EDEADLK);
 	assert_int_equal(leat_poll(m, 0), -EDEADLK);
 	(*(unsigned *)arg)++;
 }
@@ -446,6 +450,18 @@ static void no_waiting_inside(void **state)
 	while (!ran)
 		assert_true(leat_poll(m, -1) > 0);
 	assert_int_equal(leat_pread(f, &byte, 1, 0), 1);
+
+	/* the callback runs while this thread waits inside leat_read(), which owns the position */
+	ran = 0;
+	assert_int_equal(leat_lseek(f, 0, SEEK_SET), 0);
+	assert_int_equal(leat_aio_pread(f, &byte, 1, 0,
+					(struct leat_cb){ wait_inside, &ran, NULL }), 0);
+	(void)alarm(60); /* a deadlock is the end of this test */
+	assert_int_equal(leat_read(f, &byte, 1), 1);
+	while (!ran)
+		assert_true(leat_poll(m, -1) > 0);
+	(void)alarm(0);
+	assert_int_equal(leat_lseek(f, 0, SEEK_CUR), 1);
 }
 
 int main(void)
