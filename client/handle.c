@@ -32,13 +32,26 @@
 /* In a service thread: the handle it serves. */
 static _Thread_local const struct leat *serving;
 
+/* The first of our groups: AUTH_SYS has room for no more. getgroups() gives all of them or none. */
+static int add_groups(struct rpcrdma_cred *cred)
+{
+	int n = getgroups(0, NULL);
+	gid_t *groups = calloc((size_t)MAX(n, 0) + 1, sizeof(*groups));
+
+	if (!groups)
+		return -ENOMEM;
+	n = getgroups(MAX(n, 0), groups);
+	for (int i = 0; i < n && cred->ngids < ARRAY_SIZE(cred->gids); i++)
+		cred->gids[cred->ngids++] = groups[i];
+	free(groups);
+	return 0;
+}
+
 /* Who we are, in the words of AUTH_SYS. The stamp tells two handles of one host apart in the
  * server's duplicate request cache. */
-static void fill_cred(struct leat *m)
+static int fill_cred(struct leat *m)
 {
 	struct rpcrdma_cred *cred = &m->cred;
-	gid_t groups[256];
-	int n;
 
 	if (getrandom(&cred->stamp, sizeof(cred->stamp), 0) != sizeof(cred->stamp))
 		cred->stamp = (uint32_t)getpid();
@@ -47,10 +60,8 @@ static void fill_cred(struct leat *m)
 	cred->uid = m->url.has_uid ? m->url.uid : geteuid();
 	cred->gid = m->url.has_gid ? m->url.gid : getegid();
 	if (m->url.has_uid || m->url.has_gid)
-		return; /* someone else, whose groups are not ours */
-	n = getgroups((int)ARRAY_SIZE(groups), groups);
-	for (int i = 0; i < n && cred->ngids < ARRAY_SIZE(cred->gids); i++)
-		cred->gids[cred->ngids++] = groups[i];
+		return 0; /* someone else, whose groups are not ours */
+	return add_groups(cred);
 }
 
 static size_t arena_bytes(const struct lt_url *url)
@@ -115,8 +126,9 @@ int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts, str
 		free(m);
 		return rc;
 	}
-	fill_cred(m);
-	rc = create_engine(m, opts);
+	rc = fill_cred(m);
+	if (!rc)
+		rc = create_engine(m, opts);
 	if (!rc && !url->no_cache)
 		rc = lt_cache_create(url->acmax_s, &m->cache);
 	if (rc) {

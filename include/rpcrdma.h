@@ -515,6 +515,8 @@ void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *r
 struct rpcrdma_listener;
 struct rpcrdma_conn;
 
+#define RPCRDMA_GROUPS_MAX 1024 /* supplementary groups of a peer */
+
 /* Who is at the other end: an address on a network, credentials from the kernel on one host. */
 struct rpcrdma_peer {
 	enum rpcrdma_transport transport;
@@ -523,8 +525,9 @@ struct rpcrdma_peer {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	unsigned ngroups;
-	gid_t groups[64];
+	bool groups_unknown;          /* more than RPCRDMA_GROUPS_MAX, or the kernel does not say */
+	unsigned ngroups;             /* all of them; 0 if they are unknown */
+	gid_t groups[RPCRDMA_GROUPS_MAX];
 	char text[64];
 };
 

@@ -70,6 +70,8 @@ struct rr_fabric_attr {
 	char device[64];             /* "local", "rxe0", "mlx5_0" */
 };
 
+#define RR_GROUPS_MAX 1024
+
 /* Who is at the other end. Addresses identify on a network, credentials on the same host. */
 struct rr_peer {
 	struct sockaddr_storage addr; /* ss_family AF_UNSPEC on the local fabric */
@@ -77,8 +79,9 @@ struct rr_peer {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	unsigned ngroups;             /* supplementary groups, as many as fit */
-	gid_t groups[64];
+	bool groups_unknown;          /* more than fit, or the kernel does not say: there are none here */
+	unsigned ngroups;             /* supplementary groups */
+	gid_t groups[RR_GROUPS_MAX];
 	char text[64];                /* for people: "10.0.0.7:1023", "pid 811 uid 1000" */
 };
 

@@ -10,7 +10,7 @@
  *             the peer could fill one and make it blocking, and our ring would hang in a write().
  *             A listener replaces a dead socket file only under the lock of PATH.lock, which
  *             exists no longer than that: of two servers started at once one gets in.
- * Memory:     No allocation but for a peer's group list. A received descriptor is the caller's; one
+ * Memory:     No allocation. A received descriptor is the caller's; one
  *             too many goes to the closer (local_close.c).
  * Threads:    Any; one reader per socket.
  * Errors:     -errno. A datagram that is not ours is -EPROTO.
@@ -325,7 +325,6 @@ void rr_local_sock_peer(int sock, struct rr_peer *peer)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	gid_t *groups;
 
 	memset(peer, 0, sizeof(*peer));
 	peer->addr.ss_family = AF_UNSPEC;
@@ -338,21 +337,11 @@ void rr_local_sock_peer(int sock, struct rr_peer *peer)
 	snprintf(peer->text, sizeof(peer->text), "pid %d uid %u", (int)cred.pid,
 		 (unsigned)cred.uid);
 	len = sizeof(peer->groups);
-	if (!getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, peer->groups, &len)) {
+	/* the kernel gives all of them or none: ERANGE */
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, peer->groups, &len))
+		peer->groups_unknown = true;
+	else
 		peer->ngroups = (unsigned)(len / sizeof(gid_t));
-		return;
-	}
-	if (errno != ERANGE)
-		return;
-	/* more than fit: the kernel gives all or none, we keep the first */
-	groups = malloc(len);
-	if (!groups)
-		return;
-	if (!getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, groups, &len)) {
-		peer->ngroups = MIN((unsigned)(len / sizeof(gid_t)), ARRAY_SIZE(peer->groups));
-		memcpy(peer->groups, groups, peer->ngroups * sizeof(gid_t));
-	}
-	free(groups);
 }
 
 static bool may_ptrace_anyone(void)

@@ -116,8 +116,10 @@ static void peer_from_fabric(enum rpcrdma_transport transport, const struct rr_p
 		.pid = from->pid,
 		.uid = from->uid,
 		.gid = from->gid,
-		.ngroups = MIN(from->ngroups, (unsigned)ARRAY_SIZE(to->groups)),
+		.groups_unknown = from->groups_unknown,
+		.ngroups = from->ngroups,
 	};
+	_Static_assert(sizeof(to->groups) == sizeof(from->groups), "all of them fit");
 	memcpy(to->groups, from->groups, to->ngroups * sizeof(to->groups[0]));
 	memcpy(to->text, from->text, sizeof(to->text));
 	to->text[sizeof(to->text) - 1] = 0;

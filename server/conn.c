@@ -69,6 +69,12 @@ static bool is_other_user(const struct server *srv, const struct rpcrdma_peer *p
 	return !peer->has_cred || (peer->uid != geteuid() && peer->uid != 0);
 }
 
+/* A group may have less rights than others have (mode 0604), so no group may be left out. */
+static bool lacks_groups(const struct rpcrdma_peer *peer)
+{
+	return creds_can_assume() && peer->has_cred && peer->groups_unknown;
+}
+
 static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
 		     void **ret_conn_ctx)
 {
@@ -84,6 +90,13 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 			log_warn("%s turned away: all is done as uid %u, for him and root only "
 				 "(--everyone lets others in)",
 				 peer->text, (unsigned)geteuid());
+		free(c);
+		return -EACCES;
+	}
+	if (lacks_groups(peer)) {
+		if (log_limit_ok(&srv->refusals))
+			log_warn("%s turned away: it is in more than %u groups, and none may be left out",
+				 peer->text, RPCRDMA_GROUPS_MAX);
 		free(c);
 		return -EACCES;
 	}

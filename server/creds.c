@@ -130,7 +130,8 @@ static void from_kernel(const struct rpcrdma_peer *peer, struct creds *c)
 	c->anon = c->claimed = false;
 	c->uid = peer->uid;
 	c->gid = peer->gid;
-	c->ngroups = MIN(peer->ngroups, CREDS_GROUPS_MAX);
+	_Static_assert(RPCRDMA_GROUPS_MAX <= CREDS_GROUPS_MAX, "all of them fit");
+	c->ngroups = peer->ngroups;
 	for (uint32_t i = 0; i < c->ngroups; i++)
 		c->groups[i] = peer->groups[i];
 }

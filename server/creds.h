@@ -13,7 +13,7 @@
 #include "export.h"
 #include "rpcrdma.h"
 
-/* AUTH_SYS has 16 and struct rpcrdma_peer 64; those that look groups up (groups.h) may find more. No
+/* AUTH_SYS has 16 and struct rpcrdma_peer RPCRDMA_GROUPS_MAX; those that look groups up (groups.h) may find more. No
  * token of Active Directory has more than 1015. */
 #define CREDS_GROUPS_MAX 1024
 
