@@ -217,12 +217,12 @@ static void add_reactors(struct list_of_stats *l, const struct server *srv)
 	ADD_SUM(l, srv, sim_seeks);
 }
 
-static void add_drc(struct list_of_stats *l, struct drc *drc)
+static void add_drcs(struct list_of_stats *l, const struct server *srv)
 {
 	struct drc_stats s = { 0 };
 
-	if (drc)
-		drc_stats(drc, &s);
+	drc_stats(srv->drc, &s);
+	drc_stats(srv->drc_writes, &s);
 	add(l, "drc_hits", s.hits);
 	add(l, "drc_joins", s.joins);
 	add(l, "drc_evictions", s.evictions);
@@ -244,7 +244,7 @@ static void stats(struct req *r)
 		add_pool(&l, r->srv->domain);
 		add_workers(&l, r->srv->workers);
 		add_reactors(&l, r->srv);
-		add_drc(&l, r->srv->drc);
+		add_drcs(&l, r->srv);
 	}
 	r->res.stats.stats.stats_val = l.v;
 	r->res.stats.stats.stats_len = l.n;

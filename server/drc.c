@@ -18,14 +18,20 @@
  *
  *            A call that finds its like in progress joins: it is linked to the entry, and when that
  *            one is done it is given a copy of the results before anything can evict them; so
- *            whichever connection still stands gets the answer. Done entries are in the order in
- *            which they ended, and the oldest give way to new ones; those in progress are never
- *            evicted. If nothing else is left the limits are exceeded, by no more than there are
- *            requests admitted, and drc_done() trims.
- *            The table is split into shards by the hash of the key, so that reactors seldom meet.
+ *            whichever connection still stands gets the answer.
+ *
+ *            Entries are shared out between clients. When there is no room, the oldest entry gives
+ *            way of the client that has been silent for longest, if that is keep_ns; else of the
+ *            client that has most entries, the new one counted. So a client within its share (the
+ *            limit over the number of clients) loses none to others, however much they do. Entries in
+ *            progress are never evicted. If that client has no other ones the limits are exceeded, by
+ *            no more than there are requests admitted, and drc_done() trims.
+ *            The table is split into shards by the hash of the key, so that reactors seldom meet. A
+ *            client has a share of each.
  * Memory:    an entry has room for its caller's credential and the longest results. It is recycled
  *            by whoever takes its place; callers are alike, so nothing is allocated once the cache
- *            is full. Limits are shared out evenly among the shards.
+ *            is full. A share is there as long as its client has an entry. Limits are divided evenly
+ *            among the shards.
  * Threads:   any. One mutex per shard, over all of it and over the calls that joined its entries; it
  *            is held for a look and some copying, never around wake().
  * Errors:    without memory a new call is not entered; whoever asked must not execute it.
@@ -40,6 +46,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "siphash.h"
 
@@ -51,11 +58,24 @@
 
 _Static_assert(sizeof(struct drc_key) == 64, "no padding");
 
+/* What a client has in one shard. */
+struct share {
+	struct share *next; /* in its bucket */
+	struct rpcrdma_client_id client;
+	struct list done;    /* its entries, the oldest first */
+	struct list by_size; /* shard->by_size */
+	struct list by_use;  /* shard->by_use */
+	uint64_t used_ns;
+	size_t n; /* entries, those in progress included */
+};
+
 struct drc_entry {
 	struct drc_entry *next, **at; /* in its bucket; what points here: it leaves without a look */
-	struct list link;	/* done: in shard->done; recycled: in shard->spare */
+	struct list link;	/* done: in share->done; recycled: in shard->spare */
 	struct list joined;	/* in progress: calls, in the order they came */
+	struct share *share;
 	uint64_t hash;
+	uint64_t done_ns;
 	bool done;
 	uint32_t room, res_bytes;
 	struct drc_key key;
@@ -66,15 +86,21 @@ struct shard {
 	pthread_mutex_t lock;
 	struct drc_entry **buckets;
 	size_t mask;
-	struct list done;  /* the oldest first */
-	struct list spare; /* not in the table */
+	struct share **shares; /* buckets */
+	size_t shares_mask;
+	struct list *by_size;  /* shares of one entry, of two, ...; the last list: of so many or more */
+	size_t largest;	       /* the last that is not empty, or 0 */
+	struct list by_use;    /* all shares, that of the client which is silent for longest first */
+	struct list spare;     /* entries that are not in the table */
 	size_t allocated, allocated_max;
-	size_t bytes, bytes_max; /* of all that are allocated */
+	size_t bytes, bytes_max; /* of all entries and shares that are allocated */
 	struct drc_stats stats;	 /* but for bytes */
 } __attribute__((aligned(64)));
 
 struct drc {
 	struct siphash_key hash_key;
+	uint64_t keep_ns;
+	bool ends;
 	unsigned nshards; /* a power of two */
 	struct shard *shards;
 };
@@ -153,6 +179,104 @@ static void hash_in(struct shard *s, struct drc_entry *e)
 	s->stats.entries++;
 }
 
+/* ---- shares ------------------------------------------------------------------------------- */
+
+/* of little moment: what it costs matters more than a few milliseconds */
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static struct share **find_share(const struct drc *d, struct shard *s,
+				 const struct rpcrdma_client_id *client)
+{
+	uint64_t hash = drc_hash(d, client, sizeof(*client));
+	struct share **at = &s->shares[hash & s->shares_mask];
+
+	while (*at && memcmp(&(*at)->client, client, sizeof(*client)))
+		at = &(*at)->next;
+	return at;
+}
+
+/* by_size has a list for each size up to that which only entries in progress can exceed */
+static size_t size_of(const struct shard *s, const struct share *sh)
+{
+	return MIN(sh->n, s->allocated_max + 1);
+}
+
+static void resize_share(struct shard *s, struct share *sh, size_t n)
+{
+	size_t was = size_of(s, sh), now;
+
+	sh->n = n;
+	now = size_of(s, sh);
+	if (was == now)
+		return;
+	list_del(&sh->by_size);
+	if (now)
+		list_add_tail(&s->by_size[now], &sh->by_size);
+	if (now > s->largest || (was == s->largest && list_is_empty(&s->by_size[was])))
+		s->largest = now; /* sizes change by one */
+}
+
+/* Counts one more entry for @client; Return: its share, or NULL without memory */
+static struct share *grow_share(const struct drc *d, struct shard *s,
+				const struct rpcrdma_client_id *client)
+{
+	struct share **at = find_share(d, s, client), *sh = *at;
+
+	if (!sh) {
+		sh = malloc(sizeof(*sh));
+		if (!sh)
+			return NULL;
+		*sh = (struct share){ .client = *client };
+		list_init(&sh->done);
+		list_init(&sh->by_size);
+		list_init(&sh->by_use);
+		*at = sh;
+		s->bytes += sizeof(*sh) + MALLOC_BYTES;
+		s->stats.clients++;
+	}
+	sh->used_ns = now_ns();
+	list_del(&sh->by_use);
+	list_add_tail(&s->by_use, &sh->by_use);
+	resize_share(s, sh, sh->n + 1);
+	return sh;
+}
+
+static void shrink_share(const struct drc *d, struct shard *s, struct share *sh)
+{
+	resize_share(s, sh, sh->n - 1);
+	if (sh->n)
+		return;
+	*find_share(d, s, &sh->client) = sh->next;
+	list_del(&sh->by_use);
+	s->bytes -= sizeof(*sh) + MALLOC_BYTES;
+	s->stats.clients--;
+	free(sh);
+}
+
+/* The next entry to give way, or NULL. */
+static struct drc_entry *victim(const struct drc *d, const struct shard *s)
+{
+	struct list *silent = list_first(&s->by_use), *most = NULL, *n = NULL;
+
+	if (silent) {
+		struct share *sh = list_entry(silent, struct share, by_use);
+
+		if (now_ns() - sh->used_ns >= d->keep_ns)
+			n = list_first(&sh->done);
+	}
+	if (!n && s->largest)
+		most = list_first(&s->by_size[s->largest]);
+	if (most)
+		n = list_first(&list_entry(most, struct share, by_size)->done);
+	return n ? list_entry(n, struct drc_entry, link) : NULL;
+}
+
 /* ---- memory ------------------------------------------------------------------------------- */
 
 static size_t footprint(uint32_t room)
@@ -167,16 +291,23 @@ static void release(struct shard *s, struct drc_entry *e)
 	free(e);
 }
 
-/* The oldest that is done, out of the table; NULL: all are in progress. */
-static struct drc_entry *evict(struct shard *s)
+/* out of the table and its share, into no list */
+static void take_out(const struct drc *d, struct shard *s, struct drc_entry *e)
 {
-	struct list *n = list_pop(&s->done);
-	struct drc_entry *e;
-
-	if (!n)
-		return NULL;
-	e = list_entry(n, struct drc_entry, link);
+	list_del(&e->link);
 	unhash(s, e);
+	shrink_share(d, s, e->share);
+	e->share = NULL;
+}
+
+/* Return: an entry that gave way; NULL: those that should are in progress */
+static struct drc_entry *evict(const struct drc *d, struct shard *s)
+{
+	struct drc_entry *e = victim(d, s);
+
+	if (!e)
+		return NULL;
+	take_out(d, s, e);
 	s->stats.evictions++;
 	return e;
 }
@@ -189,7 +320,7 @@ static struct drc_entry *take_spare(struct shard *s)
 }
 
 /* An entry that is in no list; NULL: no memory. */
-static struct drc_entry *get_entry(struct shard *s, uint32_t room)
+static struct drc_entry *get_entry(const struct drc *d, struct shard *s, uint32_t room)
 {
 	struct drc_entry *e;
 
@@ -199,7 +330,7 @@ static struct drc_entry *get_entry(struct shard *s, uint32_t room)
 		release(s, e);
 	}
 	while (s->allocated >= s->allocated_max || s->bytes + footprint(room) > s->bytes_max) {
-		e = evict(s);
+		e = evict(d, s);
 		if (!e)
 			break; /* over the limit, until the first of them is done */
 		if (e->room >= room)
@@ -218,30 +349,31 @@ static struct drc_entry *get_entry(struct shard *s, uint32_t room)
 
 /* What gives way has not been touched for as long as anything here, and to wait for it to come from
  * memory would cost more than all the rest. So it is sent for a call ahead, in two steps: where it
- * lies, when the one before it goes; the room that will be written, when that call is done. */
-static void send_for_next(const struct shard *s)
+ * lies, when the one before it goes; the room that will be written, when that call is done. Mostly the
+ * client that calls has most entries. */
+static void send_for_next(const struct share *sh)
 {
-	__builtin_prefetch(list_entry(s->done.next, struct drc_entry, link));
+	__builtin_prefetch(list_entry(sh->done.next, struct drc_entry, link));
 }
 
-static void send_for_rest(const struct shard *s)
+static void send_for_rest(const struct shard *s, const struct share *sh)
 {
-	const struct drc_entry *e = list_entry(s->done.next, struct drc_entry, link);
+	const struct drc_entry *e = list_entry(sh->done.next, struct drc_entry, link);
 
-	if (s->allocated < s->allocated_max || list_is_empty(&s->done))
+	if (s->allocated < s->allocated_max || list_is_empty(&sh->done))
 		return;
 	__builtin_prefetch(e->at, 1);
 	for (size_t at = 64; at < sizeof(*e) + WARM_BYTES; at += 64)
 		__builtin_prefetch((const uint8_t *)e + at, 1);
 }
 
-static void trim(struct shard *s)
+static void trim(const struct drc *d, struct shard *s)
 {
 	while (s->allocated > s->allocated_max || s->bytes > s->bytes_max) {
 		struct drc_entry *e = take_spare(s);
 
 		if (!e)
-			e = evict(s);
+			e = evict(d, s);
 		if (!e)
 			return;
 		release(s, e);
@@ -255,17 +387,24 @@ static int init_shard(struct shard *s, size_t entries, size_t bytes)
 	while (buckets < entries * SPARSE)
 		buckets *= 2;
 	pthread_mutex_init(&s->lock, NULL);
-	list_init(&s->done);
+	list_init(&s->by_use);
 	list_init(&s->spare);
 	s->allocated_max = entries;
 	s->bytes_max = bytes;
 	s->mask = buckets - 1;
+	s->shares_mask = buckets / SPARSE - 1;
 	s->buckets = calloc(buckets, sizeof(struct drc_entry *));
-	return s->buckets ? 0 : -ENOMEM;
+	s->shares = calloc(buckets / SPARSE, sizeof(struct share *));
+	s->by_size = calloc(entries + 2, sizeof(struct list));
+	if (!s->buckets || !s->shares || !s->by_size)
+		return -ENOMEM;
+	for (size_t i = 0; i < entries + 2; i++)
+		list_init(&s->by_size[i]);
+	return 0;
 }
 
 /** drc_create - see drc.h */
-int drc_create(size_t entries, size_t bytes, struct drc **ret)
+int drc_create(const struct drc_attr *attr, struct drc **ret)
 {
 	struct drc *d = calloc(1, sizeof(*d));
 	unsigned n = 1;
@@ -273,7 +412,9 @@ int drc_create(size_t entries, size_t bytes, struct drc **ret)
 
 	if (!d)
 		return -ENOMEM;
-	while (n < SHARDS_MAX && entries / (n * 2) >= SHARD_ENTRIES_MIN)
+	d->keep_ns = attr->keep_ns;
+	d->ends = attr->ends;
+	while (n < SHARDS_MAX && attr->entries / (n * 2) >= SHARD_ENTRIES_MIN)
 		n *= 2;
 	if (getrandom(&d->hash_key, sizeof(d->hash_key), 0) != (ssize_t)sizeof(d->hash_key))
 		err = -EIO;
@@ -283,7 +424,8 @@ int drc_create(size_t entries, size_t bytes, struct drc **ret)
 	if (d->shards)
 		memset(d->shards, 0, n * sizeof(struct shard));
 	while (!err && d->nshards < n)
-		err = init_shard(&d->shards[d->nshards++], MAX(entries / n, 1), bytes / n);
+		err = init_shard(&d->shards[d->nshards++], MAX(attr->entries / n, 1),
+				 attr->bytes / n);
 	if (err) {
 		drc_destroy(d);
 		return err;
@@ -292,13 +434,15 @@ int drc_create(size_t entries, size_t bytes, struct drc **ret)
 	return 0;
 }
 
-static void fini_shard(struct shard *s)
+static void fini_shard(const struct drc *d, struct shard *s)
 {
 	struct drc_entry *e;
 
-	while ((e = take_spare(s)) || (e = evict(s)))
+	while ((e = take_spare(s)) || (e = evict(d, s)))
 		release(s, e);
 	assert(!s->allocated);
+	free(s->by_size);
+	free(s->shares);
 	free(s->buckets);
 	pthread_mutex_destroy(&s->lock);
 }
@@ -309,7 +453,7 @@ void drc_destroy(struct drc *d)
 	if (!d)
 		return;
 	for (unsigned i = 0; i < d->nshards; i++)
-		fini_shard(&d->shards[i]);
+		fini_shard(d, &d->shards[i]);
 	free(d->shards);
 	free(d);
 }
@@ -324,6 +468,11 @@ static void hand_out(const struct drc_entry *e, struct drc_call *c)
 	memcpy(c->res, e->data + e->key.cred_bytes, e->res_bytes);
 }
 
+static bool has_ended(const struct drc *d, const struct drc_entry *e)
+{
+	return d->ends && e->done && now_ns() - e->done_ns >= d->keep_ns;
+}
+
 static enum drc_verdict found(struct shard *s, struct drc_entry *e, struct drc_call *c)
 {
 	if (!e->done) {
@@ -336,13 +485,18 @@ static enum drc_verdict found(struct shard *s, struct drc_entry *e, struct drc_c
 	return DRC_REPLAY;
 }
 
-static enum drc_verdict enter_new(struct shard *s, uint64_t hash, struct drc_call *c)
+static enum drc_verdict enter_new(const struct drc *d, struct shard *s, uint64_t hash,
+				  struct drc_call *c)
 {
 	uint32_t room = (uint32_t)round_up_pow2(c->key.cred_bytes + DRC_RES_MAX, 64);
-	struct drc_entry *e = get_entry(s, room);
+	struct share *sh = grow_share(d, s, &c->client); /* first: the new one counts */
+	struct drc_entry *e = sh ? get_entry(d, s, room) : NULL;
 
+	if (sh && !e)
+		shrink_share(d, s, sh);
 	if (!e)
 		return DRC_NO_MEMORY;
+	e->share = sh;
 	e->key = c->key;
 	e->hash = hash;
 	e->done = false;
@@ -350,7 +504,7 @@ static enum drc_verdict enter_new(struct shard *s, uint64_t hash, struct drc_cal
 	list_init(&e->joined);
 	memcpy(e->data, c->cred, c->key.cred_bytes);
 	hash_in(s, e);
-	send_for_next(s);
+	send_for_next(sh);
 	s->stats.executing++;
 	c->entry = e;
 	return DRC_EXECUTE;
@@ -380,7 +534,12 @@ enum drc_verdict drc_enter(struct drc *d, struct drc_call *c)
 	list_init(&c->link);
 	pthread_mutex_lock(&s->lock);
 	e = find(s, hash, c);
-	v = e ? found(s, e, c) : enter_new(s, hash, c);
+	if (e && has_ended(d, e)) {
+		take_out(d, s, e);
+		list_add_tail(&s->spare, &e->link);
+		e = NULL;
+	}
+	v = e ? found(s, e, c) : enter_new(d, s, hash, c);
 	pthread_mutex_unlock(&s->lock);
 	return v;
 }
@@ -413,9 +572,10 @@ void drc_done(struct drc *d, struct drc_call *c)
 	list_for_each(n, &e->joined)
 		hand_out(e, list_entry(n, struct drc_call, link));
 	list_splice_tail(&woken, &e->joined);
-	list_add_tail(&s->done, &e->link);
-	trim(s);
-	send_for_rest(s);
+	e->done_ns = now_ns();
+	list_add_tail(&e->share->done, &e->link);
+	send_for_rest(s, e->share);
+	trim(d, s);
 	pthread_mutex_unlock(&s->lock);
 	wake_all(&woken);
 }
@@ -436,10 +596,10 @@ void drc_abandon(struct drc *d, struct drc_call *c)
 		heir->entry = e;
 		heir->verdict = DRC_EXECUTE;
 	} else {
-		unhash(s, e);
+		take_out(d, s, e);
 		s->stats.executing--;
 		list_add_tail(&s->spare, &e->link);
-		trim(s);
+		trim(d, s);
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (heir)
@@ -449,19 +609,17 @@ void drc_abandon(struct drc *d, struct drc_call *c)
 /** drc_stats - see drc.h */
 void drc_stats(struct drc *d, struct drc_stats *ret)
 {
-	struct drc_stats sum = { 0 };
-
-	for (unsigned i = 0; i < d->nshards; i++) {
+	for (unsigned i = 0; d && i < d->nshards; i++) {
 		struct shard *s = &d->shards[i];
 
 		pthread_mutex_lock(&s->lock);
-		sum.hits += s->stats.hits;
-		sum.joins += s->stats.joins;
-		sum.evictions += s->stats.evictions;
-		sum.entries += s->stats.entries;
-		sum.executing += s->stats.executing;
-		sum.bytes += s->bytes;
+		ret->hits += s->stats.hits;
+		ret->joins += s->stats.joins;
+		ret->evictions += s->stats.evictions;
+		ret->entries += s->stats.entries;
+		ret->clients += s->stats.clients;
+		ret->executing += s->stats.executing;
+		ret->bytes += s->bytes;
 		pthread_mutex_unlock(&s->lock);
 	}
-	*ret = sum;
 }

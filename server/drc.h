@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/util.h"
 #include "rpcrdma.h"
@@ -26,6 +27,17 @@
 
 struct drc;
 struct drc_entry;
+
+/* How long a client that is silent keeps its entries while others need room. WRITEs are many and large
+ * in sum, and to execute one again is harmless unless a later one wrote the same bytes. */
+#define DRC_KEEP_NS (3600 * NS_PER_S)
+#define DRC_KEEP_WRITE_NS (120 * NS_PER_S) /* no WRITE is replayed after that, as by Linux's server */
+
+struct drc_attr {
+	size_t entries, bytes; /* most that it keeps; at least one entry */
+	uint64_t keep_ns;      /* the entries of a client that is silent for so long give way first */
+	bool ends;	       /* an entry that is so old is not replayed any more */
+};
 
 /* What makes two calls the same one, but for the credential. Compared as bytes: no padding. */
 struct drc_key {
@@ -49,6 +61,7 @@ enum drc_verdict {
  * nothing of it be touched. */
 struct drc_call {
 	struct drc_key key;
+	struct rpcrdma_client_id client; /* whose share its entry is part of */
 	const uint8_t *cred; /* key.cred_bytes */
 	/* The verdict on a joined call is there; on the thread of whoever executed the first one. */
 	void (*wake)(struct drc_call *c);
@@ -61,11 +74,10 @@ struct drc_call {
 };
 
 /** drc_create - an empty cache
- * @entries, @bytes: most that it keeps; at least one entry
  *
  * Return: 0, -ENOMEM, -EIO (no randomness).
  */
-int must_check drc_create(size_t entries, size_t bytes, struct drc **ret);
+int must_check drc_create(const struct drc_attr *attr, struct drc **ret);
 
 /** drc_destroy - nothing is in progress. NULL is fine. */
 void drc_destroy(struct drc *d);
@@ -94,11 +106,12 @@ struct drc_stats {
 	uint64_t joins;	    /* came while the first was being executed */
 	uint64_t evictions; /* kept answers that gave way to others */
 	uint64_t entries;   /* now */
+	uint64_t clients;   /* that have any; one may be counted in each shard */
 	uint64_t executing; /* of them: in progress */
 	uint64_t bytes;	    /* that all of them take */
 };
 
-/** drc_stats - so far; any thread, of no one moment */
+/** drc_stats - adds the numbers so far to *@ret; any thread, of no one moment. A NULL @d adds nothing. */
 void drc_stats(struct drc *d, struct drc_stats *ret);
 
 #endif

@@ -6,8 +6,11 @@
  * Operation: between req.c and the duplicate request cache (drc.c). once_enter() makes the key: who is
  *            calling, with which credential, XID and procedure, and a checksum of the arguments,
  *            which are encoded again for it, because a call that comes again may be cut into
- *            messages differently. Of a payload the length counts and its first HEAD_BYTES: an XID
- *            that comes around after four thousand million calls with other data is another call.
+ *            messages differently. Of a payload the length counts and its first HEAD_BYTES, so that
+ *            a client that starts again with the XIDs it had, and writes other data, is hardly ever
+ *            taken for its former self. WRITEs have a cache of their own, where
+ *            no entry is replayed after DRC_KEEP_WRITE_NS: however many there are, they take no room
+ *            from calls that must not be executed again.
  *            once_end() encodes the results into the request; what is kept, what goes to those who
  *            joined and what is sent now are the same bytes, without RPC header and so for any
  *            transport.
@@ -36,7 +39,13 @@ void once_init(struct once *o)
 
 /* ---- the key ------------------------------------------------------------------------------ */
 
-/* How much of a WRITE's data is looked at: it is in the first piece, however it is cut. */
+static struct drc *cache_of(const struct req *r)
+{
+	return r->proc->move == PLACE_WRITE ? r->srv->drc_writes : r->srv->drc;
+}
+
+/* How much of a WRITE's data is looked at: it is in the first piece, however it is cut, and with overlap no
+ * other has come yet. */
 static uint32_t head_bytes(const struct req *r, uint32_t length)
 {
 	uint64_t off = r->args.write.offset;
@@ -80,16 +89,17 @@ static void make_key(struct req *r)
 	uint8_t args[ARGS_MAX];
 	uint64_t hash;
 
+	rpcrdma_client_id_of(rpc->peer, &c->client);
 	drc_key_peer(&c->key, rpc->peer);
 	c->key.xid = rpc->xid;
 	c->key.prog = rpc->prog;
 	c->key.vers = rpc->vers;
 	c->key.proc = rpc->proc;
 	c->key.args_bytes = encode_args(r, args);
-	hash = drc_hash(r->srv->drc, args, c->key.args_bytes);
+	hash = drc_hash(cache_of(r), args, c->key.args_bytes);
 	/* a path is arguments like the others, and is looked at whole */
 	if (r->place.kind == PLACE_PULL && r->place.total)
-		hash ^= drc_hash(r->srv->drc, place_data(r), r->place.total);
+		hash ^= drc_hash(cache_of(r), place_data(r), r->place.total);
 	c->key.args_hash = hash;
 	c->key.cred_flavor = rpc->cred_flavor;
 	c->key.cred_bytes = rpc->cred_len;
@@ -120,7 +130,7 @@ enum drc_verdict once_enter(struct req *r)
 {
 	struct once *o = &r->once;
 
-	if (!r->srv->drc)
+	if (!cache_of(r))
 		return DRC_EXECUTE;
 	if (!o->asked) {
 		o->asked = true;
@@ -128,7 +138,7 @@ enum drc_verdict once_enter(struct req *r)
 		o->call.wake = wake;
 		o->msg.fn = on_woken;
 		o->joined = true; /* before it may be woken */
-		o->verdict = drc_enter(r->srv->drc, &o->call);
+		o->verdict = drc_enter(cache_of(r), &o->call);
 		o->joined = o->verdict == DRC_JOINED;
 	}
 	return o->joined ? DRC_JOINED : o->verdict;
@@ -159,11 +169,11 @@ bool once_end(struct req *r)
 	if (!c->entry)
 		return true; /* a replay */
 	if (r->end != REQ_END_REPLY || r->res.status == NFS3ERR_JUKEBOX) {
-		drc_abandon(r->srv->drc, c);
+		drc_abandon(cache_of(r), c);
 		return false;
 	}
 	encode_results(r);
-	drc_done(r->srv->drc, c);
+	drc_done(cache_of(r), c);
 	return true;
 }
 

@@ -264,6 +264,7 @@ void place_head(const struct req *r, void *to, uint32_t bytes)
 	const struct place *pl = &r->place;
 	const struct iovec mine = { .iov_base = to, .iov_len = bytes };
 
+	assert(bytes <= pl->first.len);
 	if (!pl->theirs) {
 		memcpy(to, pl->first.iov[0].iov_base, bytes);
 		return;

@@ -189,6 +189,23 @@ static int create_reactors(struct server *s, const struct conf *conf)
 	return err;
 }
 
+/* half for WRITEs */
+static int create_drcs(struct server *s, const struct conf *conf)
+{
+	struct drc_attr attr = {
+		.entries = MAX(conf->drc_entries / 2, 1u),
+		.bytes = conf->drc_bytes / 2,
+		.keep_ns = DRC_KEEP_NS,
+	};
+	int err = drc_create(&attr, &s->drc);
+
+	if (err)
+		return err;
+	attr.keep_ns = DRC_KEEP_WRITE_NS;
+	attr.ends = true;
+	return drc_create(&attr, &s->drc_writes);
+}
+
 static int create_all(struct server *s, const struct conf *conf)
 {
 	const struct rpcrdma_domain_attr attr = {
@@ -227,7 +244,7 @@ static int create_all(struct server *s, const struct conf *conf)
 	if (!err)
 		err = mount_table_create(&s->mounts);
 	if (!err && conf->drc_entries)
-		err = drc_create(conf->drc_entries, conf->drc_bytes, &s->drc);
+		err = create_drcs(s, conf);
 	if (!err)
 		err = worker_pool_create(workers, &s->workers);
 	if (!err)
@@ -285,6 +302,7 @@ static void free_all(struct server *s)
 	rpcrdma_domain_destroy(s->domain);
 	mount_table_destroy(s->mounts);
 	drc_destroy(s->drc);
+	drc_destroy(s->drc_writes);
 	exports_put(s->exports);
 	fh_set_destroy(s->fhs);
 	commit_destroy(s->commit);

@@ -47,7 +47,8 @@ struct server {
 	struct mount_table *mounts;
 	struct commit *commit;
 	struct where_tracer tracer;
-	struct drc *drc; /* NULL: calls that come again are executed again */
+	struct drc *drc;	/* NULL: calls that come again are executed again */
+	struct drc *drc_writes; /* the same for WRITE */
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: which running server this is */
 	struct write_verf write_verf;
 };

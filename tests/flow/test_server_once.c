@@ -33,7 +33,7 @@
 #include "tcp_proxy.h"
 
 #define LARGE_BYTES 100000u
-#define FEW 6 /* entries of a small cache */
+#define FEW 6 /* entries of a small cache, and as many for WRITEs */
 #define LOST_COMPLETIONS 4 /* one of the first few is that of the reply */
 #define ROUNDS_MAX 30u
 
@@ -326,11 +326,12 @@ static unsigned downs, undone;
 /* seen to be done, and no call is being executed: so it has ended */
 static bool has_ended(const struct nfs_peer *p)
 {
-	struct drc_stats s;
+	struct drc_stats s = { 0 };
 
 	if (!now || !p->srv->drc || !now->is_done())
 		return false;
 	drc_stats(p->srv->drc, &s);
+	drc_stats(p->srv->drc_writes, &s);
 	return !s.executing;
 }
 
@@ -361,9 +362,10 @@ static void do_it(struct nfs_peer *p, const struct deed *d, nfsstat3 want)
 
 static uint64_t hits(const struct nfs_peer *p)
 {
-	struct drc_stats s;
+	struct drc_stats s = { 0 };
 
 	drc_stats(p->srv->drc, &s);
+	drc_stats(p->srv->drc_writes, &s);
 	return s.hits + s.joins;
 }
 
@@ -669,6 +671,37 @@ static void bounds_and_counters(void **state)
 	clean();
 }
 
+/* The answer to a change stays, however much its client writes and whatever other clients change: here one
+ * over TCP, on a loopback address, beside a user of the local socket. */
+static void others_leave_room(void **state)
+{
+	struct ctx *c = *state;
+	struct nfs_peer *p = &c->peer;
+
+	clean();
+	make_y(p);
+	p->clnt->next_xid = 5;
+	assert_int_equal(call_mkdir(p), NFS3_OK);
+	for (unsigned i = 0; i < 4 * FEW; i++)
+		assert_int_equal(call_write(p), NFS3_OK);
+	p->clnt->next_xid = 5;
+	assert_int_equal(call_mkdir(p), NFS3_OK);
+	nfs_peer_disconnect(p);
+	nfs_peer_connect(p, RPCRDMA_TCP, 0);
+	p->clnt->next_xid = 100;
+	for (unsigned i = 0; i < 2 * FEW; i++) {
+		remove_x_dir();
+		assert_int_equal(call_mkdir(p), NFS3_OK);
+	}
+	nfs_peer_disconnect(p);
+	nfs_peer_connect(p, RPCRDMA_LOCAL, 0);
+	p->clnt->next_xid = 5;
+	assert_int_equal(call_mkdir(p), NFS3_OK);
+	assert_int_equal(call_mkdir(p), NFS3ERR_EXIST);
+	assert_int_equal(counter(p, "drc_hits"), 2);
+	clean();
+}
+
 /* ---- around each test ---- */
 
 static int setup(void **state, enum rpcrdma_transport transport, void (*tune)(struct conf *conf))
@@ -711,7 +744,7 @@ static void without_cache(struct conf *conf)
 
 static void few_entries(struct conf *conf)
 {
-	conf->drc_entries = FEW;
+	conf->drc_entries = 2 * FEW;
 }
 
 static int setup_few(void **state)
@@ -752,6 +785,7 @@ int main(void)
 		TCP(tcp_reply_lost),
 		cmocka_unit_test_setup_teardown(tcp_without_cache, setup_without, teardown),
 		cmocka_unit_test_setup_teardown(bounds_and_counters, setup_few, teardown),
+		cmocka_unit_test_setup_teardown(others_leave_room, setup_few, teardown),
 		BOTH(same_bytes),
 		BOTH(other_calls),
 		BOTH(other_data),

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "clnt_int.h"
 #include "nfs_peer.h"
 #include "reactor.h"
 #include "server.h"
@@ -173,6 +174,31 @@ static void writes(void **state)
 	nfs_peer_destroy(&peer);
 }
 
+/* Which call it is is known by the first piece, of ten bytes here: when the others have not come yet their
+ * memory holds something else each time. */
+static void the_same_write_again(void **state)
+{
+	const char *options[] = { "rw,no_root_squash", "rw,no_root_squash,overlap=ordered,grain=4K", NULL };
+	struct drc_stats s = { 0 };
+	struct nfs_fh fh;
+	WRITE3resok ok;
+
+	(void)state;
+	start(options);
+	make(1, "f", data, &fh);
+	for (unsigned i = 0; i < 4; i++) {
+		spoil_buffers();
+		peer.clnt->next_xid = 0x30000;
+		assert_int_equal(nfs_peer_write(&peer, &fh, GRAIN - 10, data, LEN / 2, UNSTABLE, &ok),
+				 NFS3_OK);
+		assert_int_equal(ok.count, LEN / 2);
+	}
+	drc_stats(peer.srv->drc_writes, &s);
+	assert_int_equal(s.hits, 3);
+	assert_int_equal(s.entries, 1);
+	nfs_peer_destroy(&peer);
+}
+
 static uint64_t taken(void)
 {
 	uint64_t n = 0;
@@ -227,6 +253,7 @@ int main(void)
 		cmocka_unit_test(read_in_streams),
 		cmocka_unit_test(read_in_order),
 		cmocka_unit_test(writes),
+		cmocka_unit_test(the_same_write_again),
 		cmocka_unit_test(truncated_meanwhile),
 	};
 

@@ -113,9 +113,10 @@ static void on_done(struct rpcrdma_call *call, int err)
 
 static struct drc_stats stats(const struct twins *w)
 {
-	struct drc_stats s;
+	struct drc_stats s = { 0 };
 
 	drc_stats(w->peer.srv->drc, &s);
+	drc_stats(w->peer.srv->drc_writes, &s);
 	return s;
 }
 
@@ -437,6 +438,7 @@ static void server_ends(void **state)
 
 #define THREADS 4
 #define KEYS 64
+#define CLIENTS 5
 #define ROUNDS 3000
 
 struct hammer {
@@ -468,8 +470,8 @@ static void *hammer_main(void *arg)
 
 		random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
 		key = (uint32_t)(random >> 33) % KEYS;
-		k.call = (struct drc_call){ .key.xid = key, .cred = (const uint8_t *)"",
-					    .wake = on_woken };
+		k.call = (struct drc_call){ .key.xid = key, .client.key = key % CLIENTS,
+					    .cred = (const uint8_t *)"", .wake = on_woken };
 		v = drc_enter(h->drc, &k.call);
 		if (v == DRC_JOINED) {
 			while (sem_wait(&k.woken))
@@ -503,9 +505,10 @@ static void hammer(size_t entries, bool evicts)
 {
 	struct hammer *h = calloc(1, sizeof(*h));
 	pthread_t threads[THREADS];
-	struct drc_stats s;
+	const struct drc_attr attr = { .entries = entries, .bytes = 1u << 20, .keep_ns = DRC_KEEP_NS };
+	struct drc_stats s = { 0 };
 
-	assert_int_equal(drc_create(entries, 1u << 20, &h->drc), 0);
+	assert_int_equal(drc_create(&attr, &h->drc), 0);
 	for (unsigned i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, hammer_main, h), 0);
 	for (unsigned i = 0; i < THREADS; i++)
