@@ -76,7 +76,7 @@ run() { # CONTENDER KIND BLOCK QD
 	read) query='inline=4096&design=read-read' ;;
 	esac
 	"$LEAT" bench "$2" "$url?$query" --bs "$3" --qd "$4" --size "${SIZE_MIB}M" --seconds "$SECS" \
-		--json >>"$work/$1.json" 2>>"$work/log" || { cat "$work/log"; exit 1; }
+		--overwrite --json >>"$work/$1.json" 2>>"$work/log" || { cat "$work/log"; exit 1; }
 	[ -z "${RAW:-}" ] || tail -n 1 "$work/$1.json"
 }
 contest() { # KIND BLOCK QD CONTENDER...

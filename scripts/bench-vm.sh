@@ -120,7 +120,7 @@ run() {
 		[ "$1" != leat-k ] || url=rdma://$addr:20049$export/file
 		# shellcheck disable=SC2086
 		$on "$LEAT" bench "$2" "$url${LEAT_QUERY:-}" --bs "$3" --qd "$4" --seconds "$SECS" --sync --json \
-			--size "${SIZE_MIB}M" ${LEAT_ARGS:-}
+			--overwrite --size "${SIZE_MIB}M" ${LEAT_ARGS:-}
 		;;
 	*)
 		"$AIO" "$2" "$work/$1/file" "$(bytes "$3")" "$4" "$SECS"

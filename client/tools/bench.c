@@ -3,7 +3,7 @@
  *
  * bench.c - leat bench: how fast, how late, at what cost
  *
- * Operation:  Makes sure that there is a file to read, starts the jobs, takes the costs of both
+ * Operation:  Makes sure that there is a file (bench_file.c), starts the jobs, takes the costs of both
  *             sides before and after, prints. The server's costs come from a leatd by
  *             leat_server_stats(); of other servers they are not known, nor of one that was started
  *             again meanwhile.
@@ -13,12 +13,12 @@
  * Errors:     The first job's that failed is told; status 1.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -43,6 +43,7 @@ struct results {
 	uint64_t ops, bytes;
 	struct costs costs;
 	char transport[8];
+	bool lost; /* a job has given up, and the server may still use its memory */
 };
 
 static uint64_t own_cpu_us(void)
@@ -54,73 +55,27 @@ static uint64_t own_cpu_us(void)
 	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
 }
 
-/* Bytes nobody can leave out by being clever: no two words alike. */
-static int fill_file(struct leat *m, const char *path, uint64_t size)
+static int prepare_file(struct leat *m, struct bench_plan *plan, const char *path)
 {
-	uint64_t word = UINT64_C(0x2545f4914f6cdd1d);
-	struct leat_file *f;
-	size_t block = 1u << 20;
-	uint64_t *buf;
-	int rc, err;
+	const struct bench_need need = {
+		.url = plan->url,
+		.path = path,
+		.writes = plan->kind->writes,
+		.overwrite = plan->overwrite,
+		.fill = true,
+		.min = plan->block,
+		.size = plan->size,
+	};
+	int rc = bench_file_prepare(m, &need, &plan->file);
 
-	rc = leat_open(m, path, O_RDWR | O_CREAT, 0644, &f);
-	if (rc)
-		return rc;
-	rc = leat_buf_alloc(m, block, (void **)&buf);
-	for (uint64_t off = 0; !rc && off < size && !tool_interrupted(); off += block) {
-		size_t len = (size_t)MIN((uint64_t)block, size - off);
-		ssize_t n;
-
-		for (size_t i = 0; i < block / sizeof(*buf); i++) {
-			word ^= word << 13;
-			word ^= word >> 7;
-			word ^= word << 17;
-			buf[i] = word;
-		}
-		n = leat_pwrite(f, buf, len, off);
-		if (n != (ssize_t)len)
-			rc = n < 0 ? (int)n : -EIO;
-	}
-	if (!rc)
-		leat_buf_free(m, buf);
-	err = leat_close(f);
-	return rc ? rc : err;
-}
-
-/* The file to work on, at least a block long; a directory gets one named leat-bench. */
-static int prepare_file(struct leat *m, struct bench_plan *plan)
-{
-	struct stat st = { 0 };
-	struct tool_path *p;
-	int rc;
-
-	rc = leat_stat(m, plan->path, &st);
-	if (!rc && S_ISDIR(st.st_mode)) {
-		p = malloc(sizeof(*p));
-		rc = p ? tool_path_init(p, plan->path) : -ENOMEM;
-		if (!rc)
-			rc = tool_path_push(p, "leat-bench");
-		if (!rc)
-			snprintf(plan->path, sizeof(plan->path), "%s", p->text);
-		free(p);
-		if (!rc)
-			rc = leat_stat(m, plan->path, &st);
-	}
-	if (rc && rc != -ENOENT)
-		return rc;
-	if (!rc && !S_ISREG(st.st_mode))
-		return -EINVAL;
-	if (rc || (uint64_t)st.st_size < plan->block ||
-	    (plan->kind->writes && (uint64_t)st.st_size < plan->size))
-		return fill_file(m, plan->path, plan->size);
-	plan->size = MIN(plan->size, (uint64_t)st.st_size);
-	return 0;
+	plan->size = plan->file.size;
+	return rc;
 }
 
 static int prepare_dir(struct leat *m, const struct bench_plan *plan)
 {
 	struct stat st;
-	int rc = leat_stat(m, plan->path, &st);
+	int rc = leat_stat(m, plan->file.path, &st);
 
 	return rc ? rc : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
@@ -145,7 +100,6 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	pthread_barrier_t ready, go, finished;
 	struct bench_job *jobs = calloc(plan->jobs, sizeof(*jobs));
 	struct costs before, after;
-	bool lost = false; /* a job has given up, and the server may still use its memory */
 	int rc = TOOL_OK;
 	unsigned started;
 
@@ -163,8 +117,10 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 		job->go = &go;
 		job->finished = &finished;
 		rc = pthread_create(&job->thread, NULL, bench_job_run, job);
-		if (rc) /* those that run wait at a barrier that will never open */
+		if (rc) { /* those that run wait at a barrier that will never open */
+			bench_file_remove(m, &plan->file, false);
 			exit(tool_fail(NULL, "thread", -rc));
+		}
 	}
 	pthread_barrier_wait(&ready);
 	take_costs(m, &before);
@@ -174,9 +130,9 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	res->costs.ns = after.ns - before.ns;
 	res->costs.machine_us = machine_cpu_us() - before.machine_us;
 	for (unsigned i = 0; i < started; i++)
-		lost |= jobs[i].busy > 0;
+		res->lost |= jobs[i].busy > 0;
 	/* whoever had enough of waiting does not want to wait for that */
-	take_costs(lost || tool_interrupted() ? NULL : m, &after);
+	take_costs(res->lost || tool_interrupted() ? NULL : m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
 	/* one that was started meanwhile counts from its own start */
 	res->costs.has_server = before.has_server && after.has_server &&
@@ -203,7 +159,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	pthread_barrier_destroy(&ready);
 	pthread_barrier_destroy(&go);
 	pthread_barrier_destroy(&finished);
-	if (!lost)
+	if (!res->lost)
 		free(jobs);
 	return rc;
 }
@@ -337,6 +293,9 @@ static bool parse_option(struct bench_plan *plan, int opt, const char *value)
 	case 'S':
 		plan->sync = true;
 		return true;
+	case 'o':
+		plan->overwrite = true;
+		return true;
 	case 'J':
 		plan->json = true;
 		return true;
@@ -355,6 +314,7 @@ static bool parse(struct bench_plan *plan, int argc, char **argv)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "buf", required_argument, NULL, 'm' },
 		{ "sync", no_argument, NULL, 'S' },
+		{ "overwrite", no_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'J' },
 		{ 0 },
 	};
@@ -401,16 +361,22 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 	}
 	leat_info(t.m, info);
 	snprintf(res->transport, sizeof(res->transport), "%s", info->transport);
-	snprintf(plan.path, sizeof(plan.path), "%s", t.path);
-	if (plan.kind->data)
-		err = prepare_file(t.m, &plan);
-	else if (plan.kind->writes)
-		err = prepare_dir(t.m, &plan);
-	if (err) {
-		rc = tool_fail(t.m, plan.url, err);
-		goto out;
+	snprintf(plan.file.path, sizeof(plan.file.path), "%s", t.path);
+	if (plan.kind->data) {
+		rc = prepare_file(t.m, &plan, t.path);
+	} else if (plan.kind->writes) {
+		err = getrandom(&plan.mark, sizeof(plan.mark), 0) < 0 ? -errno : 0;
+		if (!err)
+			err = prepare_dir(t.m, &plan);
+		rc = err ? tool_fail(t.m, plan.url, err) : TOOL_OK;
+	} else {
+		rc = TOOL_OK;
 	}
+	if (rc != TOOL_OK)
+		goto out;
 	rc = run_jobs(t.m, &plan, res);
+	err = bench_file_remove(t.m, &plan.file, res->lost);
+	rc = MAX(rc, err);
 	if (rc == TOOL_OK && plan.json)
 		print_json(&plan, res);
 	else if (rc == TOOL_OK)
@@ -425,7 +391,8 @@ out:
 const struct tool_cmd cmd_bench = {
 	"bench",
 	"{read|write|randread|randwrite|null|meta} URL [--bs 1M] [--qd 8] [--jobs 1]\n"
-	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--sync] [--json]\n"
+	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--sync]\n"
+	"         [--overwrite] [--json]\n"
 	"       leat bench registration URL [--strategies NAME,...] [--bs 4k,64k,1M,4M]\n"
 	"         [--buffers 1,100,1000] [--reuse 20,80] [--jobs 1,8] [--entries 100] [--read]\n"
 	"         [--cost US,US,US,US] [--seconds 0.25] [--rounds 1] [--memory 1G] [--json]",

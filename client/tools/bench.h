@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "base/hist.h"
+#include "bench_file.h"
 #include "tool.h"
 
 struct bench_job;
@@ -27,8 +28,9 @@ struct bench_plan {
 	const char *url;
 	uint64_t block, size, seconds;
 	unsigned qd, jobs;
-	bool malloc_buf, sync, json;
-	char path[TOOL_PATH_MAX + 2]; /* of the file, or of the directory that meta works in */
+	bool malloc_buf, sync, json, overwrite;
+	struct bench_file file;       /* its path is that of a directory for meta */
+	uint64_t mark;                /* of the names that meta makes, random */
 };
 
 struct bench_job {

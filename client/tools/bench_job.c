@@ -25,6 +25,7 @@
 #include "bench.h"
 
 #define LOOK_MS 100               /* whether the user has had enough */
+#define NAME_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define GIVE_UP_NS (2 * NS_PER_S) /* after that, for what is in flight */
 
 struct bench_slot {
@@ -159,14 +160,25 @@ static int meta_close(struct bench_slot *s)
 	return leat_aio_close(s->made, cb);
 }
 
+static void on_created(void *user_data, int64_t result)
+{
+	struct bench_slot *s = user_data;
+
+	if (result < 0)
+		s->step = meta_create; /* there is nothing to close or remove */
+	on_done(s, result);
+}
+
 static int meta_create(struct bench_slot *s)
 {
 	struct bench_job *job = s->job;
-	struct leat_cb cb = { .fn = on_done, .user_data = s };
+	struct leat_cb cb = { .fn = on_created, .user_data = s };
+	uint64_t mark;
 	int n;
 
-	n = snprintf(s->path, sizeof(s->path), "%s/.leat-bench-%d-%u-%" PRIu64, job->plan->path,
-		     (int)getpid(), job->number, job->serial++);
+	/* a mark of its own for each file, by an odd step: none comes twice, and no two jobs meet */
+	mark = job->plan->mark + (job->serial++ * job->plan->jobs + job->number) * NAME_STEP;
+	n = snprintf(s->path, sizeof(s->path), "%s/" TOOL_TEMP_NAME_FMT, job->plan->file.path, mark);
 	if (n < 0 || (size_t)n >= sizeof(s->path))
 		return -ENAMETOOLONG;
 	s->step = meta_close;
@@ -260,7 +272,7 @@ static int prepare(struct bench_job *job)
 		job->next_off = plan->size / plan->block / plan->jobs * job->number;
 	rc = leat_mount(plan->url, &opts, &job->m);
 	if (!rc && plan->kind->data)
-		rc = leat_open(job->m, plan->path, flags, 0, &job->file);
+		rc = leat_open(job->m, plan->file.path, flags, 0, &job->file);
 	return rc ? rc : alloc_slots(job);
 }
 

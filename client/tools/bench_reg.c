@@ -41,7 +41,7 @@ struct matrix {
 	struct numbers blocks, buffers, reuses, jobs;
 	unsigned rounds;
 	uint64_t memory;
-	bool json;
+	bool json, overwrite;
 	int status;
 };
 
@@ -166,6 +166,9 @@ static bool parse_option(struct matrix *x, int opt, const char *value)
 	case 'J':
 		x->json = true;
 		return true;
+	case 'o':
+		x->overwrite = true;
+		return true;
 	default:
 		return false; /* getopt has told */
 	}
@@ -186,6 +189,7 @@ static bool parse(struct matrix *x, int argc, char **argv)
 		{ "memory", required_argument, NULL, 'm' },
 		{ "read", no_argument, NULL, 'R' },
 		{ "json", no_argument, NULL, 'J' },
+		{ "overwrite", no_argument, NULL, 'o' },
 		{ 0 },
 	};
 	int opt;
@@ -202,35 +206,24 @@ static bool parse(struct matrix *x, int argc, char **argv)
 
 /* ---- the file ---- */
 
-/* It is there, and long enough for each job to have a place of its own. */
-static int prepare_file(struct matrix *x, struct leat *m)
+/* One that is long enough for each job to have a place of its own. */
+static int prepare_file(struct matrix *x, struct leat *m, const char *path)
 {
-	char *path = x->plan.path;
-	uint64_t bytes = 0, jobs = 0;
-	struct leat_file *f;
-	struct stat st;
-	int rc, err;
+	struct bench_need need = {
+		.url = x->plan.url,
+		.path = path,
+		.writes = !x->plan.reads,
+		.overwrite = x->overwrite,
+	};
+	uint64_t jobs = 0;
 
 	for (unsigned i = 0; i < x->blocks.n; i++)
-		bytes = MAX(bytes, x->blocks.v[i]);
+		need.min = MAX(need.min, x->blocks.v[i]);
 	for (unsigned i = 0; i < x->jobs.n; i++)
 		jobs = MAX(jobs, x->jobs.v[i]);
-	bytes *= jobs;
-	if (!leat_stat(m, path, &st) && S_ISDIR(st.st_mode)) {
-		size_t len = strlen(path);
-
-		if (len + sizeof("/leat-bench") > sizeof(x->plan.path))
-			return -ENAMETOOLONG;
-		snprintf(path + len, sizeof(x->plan.path) - len, "/leat-bench");
-	}
-	rc = leat_open(m, path, O_RDWR | O_CREAT, 0644, &f);
-	if (rc)
-		return rc;
-	rc = leat_fstat(f, &st);
-	if (!rc && (uint64_t)st.st_size < bytes)
-		rc = leat_ftruncate(f, bytes);
-	err = leat_close(f);
-	return rc ? rc : err;
+	need.min *= jobs;
+	need.size = need.min;
+	return bench_file_prepare(m, &need, &x->plan.file);
 }
 
 /* ---- what came of it ---- */
@@ -414,14 +407,15 @@ int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 		return tool_fail(NULL, x.plan.url, -ENOMEM);
 	}
 	leat_info(t.m, info);
-	snprintf(x.plan.path, sizeof(x.plan.path), "%s", t.path);
 	if (!strcmp(info->transport, "tcp")) {
 		log_err("%s: nothing is registered over TCP", x.plan.url);
 		x.status = TOOL_FAILED;
-	} else if ((rc = prepare_file(&x, t.m)) != 0) {
-		x.status = tool_fail(t.m, x.plan.url, rc);
+	} else if (prepare_file(&x, t.m, t.path)) {
+		x.status = TOOL_FAILED;
 	} else {
 		all_groups(&x, info->transport);
+		rc = bench_file_remove(t.m, &x.plan.file, false);
+		x.status = MAX(x.status, rc);
 	}
 	free(info);
 	tool_detach(&t);

@@ -6,12 +6,12 @@
 #ifndef LEAT_TOOL_BENCH_REG_H
 #define LEAT_TOOL_BENCH_REG_H
 
-#include "tool.h"
+#include "bench_file.h"
 
 /* What is the same in all of its runs. */
 struct reg_plan {
 	const char *url;
-	char path[TOOL_PATH_MAX + 2]; /* of the file that all of it goes to */
+	struct bench_file file;       /* that all of it goes to */
 	bool reads;                   /* into the buffers; else out of them */
 	unsigned entries;             /* of the caches, all jobs together */
 	uint64_t ms;                  /* of one run, at most */

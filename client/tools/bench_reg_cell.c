@@ -133,7 +133,7 @@ static int set_up(struct reg_job *job)
 	rc = leat_mount(job->plan->url, &opts, &job->m);
 	if (rc)
 		return rc;
-	rc = leat_open(job->m, job->plan->path, job->plan->reads ? O_RDONLY : O_RDWR, 0, &job->f);
+	rc = leat_open(job->m, job->plan->file.path, job->plan->reads ? O_RDONLY : O_RDWR, 0, &job->f);
 	if (rc)
 		return rc;
 	info = malloc(sizeof(*info));

@@ -10,7 +10,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +114,7 @@ int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES])
 
 	if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
 		return -EIO;
-	snprintf(ret, TOOL_TEMP_NAME_BYTES, ".leat-%016" PRIx64, r);
+	snprintf(ret, TOOL_TEMP_NAME_BYTES, TOOL_TEMP_NAME_FMT, r);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #ifndef LEAT_TOOL_H
 #define LEAT_TOOL_H
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,6 +65,7 @@ bool tool_same_export(const struct tool_target *a, const struct tool_target *b);
 bool tool_same_server(const struct tool_target *a, const struct tool_target *b);
 
 #define TOOL_TEMP_NAME_BYTES 23 /* ".leat-", 16 hexadecimal digits, NUL */
+#define TOOL_TEMP_NAME_FMT ".leat-%016" PRIx64
 
 /** tool_temp_name - write a name for a temporary file; Return: 0, or -EIO: no random numbers */
 must_check int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES]);

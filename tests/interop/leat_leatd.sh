@@ -121,7 +121,7 @@ said 'if that is wanted' '^registration *window, remote invalidation yes'
 for bench in 'read --bs 1M --qd 4' 'write --bs 1M --qd 4' 'randread --bs 4k --qd 8' 'randwrite --bs 4k --qd 8' \
 	'read --bs 64k --qd 8 --buf malloc'; do
 	# shellcheck disable=SC2086
-	ok "bench $bench" timeout 100 "$LEAT" bench ${bench%% *} "$url/bench" ${bench#* } --size 16M --seconds 1
+	ok "bench $bench" timeout 100 "$LEAT" bench ${bench%% *} "$url" ${bench#* } --size 16M --seconds 1
 done
 
 if [ -x "$tools/stale" ]; then

@@ -235,7 +235,7 @@ ok 'the others have gone' wait_for 100 no_queue_pairs
 for kind in read write read write; do
 	before=$(pinned)
 	# eight requests, each of which takes the disk 250 ms and more: when one is over, others are under way
-	"$LEAT" bench $kind "$rdma/slow/victim" --size 4M --seconds 100 >"$work/victim.log" 2>&1 &
+	"$LEAT" bench $kind "$rdma/slow/victim" --overwrite --size 4M --seconds 100 >"$work/victim.log" 2>&1 &
 	victim=$!
 	ok "one that ${kind}s" "$LEAT" trace pieces "$admin" --timeout 60
 	said "one that ${kind}s" "^$(echo $kind | tr '[:lower:]' '[:upper:]') of 1048576 bytes in 16 pieces"

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * bench_file.c - the file that `leat bench` works on
+ *
+ * Operation:  A benchmark writes only to a file that it created itself with O_EXCL, or to one that
+ *             the user gave it with --overwrite. What it created it removes, after a signal too. A
+ *             name that is not there is an error for a benchmark that reads.
+ *             In a directory the file gets the name of a temporary file, so that one which a
+ *             SIGKILL left behind is found as the others are.
+ * Memory:     One buffer while a file is filled.
+ * Threads:    One.
+ * Errors:     Logged here; exit status.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench_file.h"
+
+#define FILL_BYTES ((size_t)1 << 20)
+
+/* No two words alike, so that no one can save the work of moving them. */
+static int fill(struct leat *m, struct leat_file *f, uint64_t size)
+{
+	uint64_t word = UINT64_C(0x2545f4914f6cdd1d);
+	uint64_t *buf;
+	int rc;
+
+	rc = leat_buf_alloc(m, FILL_BYTES, (void **)&buf);
+	if (rc)
+		return rc;
+	for (uint64_t off = 0; !rc && off < size; off += FILL_BYTES) {
+		size_t len = (size_t)MIN((uint64_t)FILL_BYTES, size - off);
+		ssize_t n;
+
+		for (size_t i = 0; i < FILL_BYTES / sizeof(*buf); i++) {
+			word ^= word << 13;
+			word ^= word >> 7;
+			word ^= word << 17;
+			buf[i] = word;
+		}
+		n = tool_interrupted() ? -EINTR : leat_pwrite(f, buf, len, off);
+		if (n != (ssize_t)len)
+			rc = n < 0 ? (int)n : -EIO;
+	}
+	leat_buf_free(m, buf);
+	return rc;
+}
+
+/* @excl: create it; else it is there, and its content is given up */
+static int write_file(struct leat *m, const struct bench_need *need, struct bench_file *file, bool excl)
+{
+	struct leat_file *f;
+	int rc, err;
+
+	rc = leat_open(m, file->path, excl ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0644, &f);
+	if (rc)
+		return tool_fail(m, need->url, rc);
+	file->made = excl;
+	file->size = need->size;
+	rc = need->fill ? fill(m, f, need->size) : leat_ftruncate(f, need->size);
+	err = leat_close(f);
+	rc = rc ? rc : err;
+	if (!rc)
+		return TOOL_OK;
+	rc = tool_fail(m, need->url, rc);
+	bench_file_remove(m, file, false);
+	return rc;
+}
+
+static int use_existing(struct leat *m, const struct bench_need *need, const struct stat *st,
+			struct bench_file *file)
+{
+	if (!S_ISREG(st->st_mode)) {
+		log_err("%s: neither a regular file nor a directory", need->url);
+		return TOOL_FAILED;
+	}
+	if (need->writes && !need->overwrite) {
+		log_err("%s: this file is there already; name a directory, or use --overwrite to lose its content",
+			need->url);
+		return TOOL_FAILED;
+	}
+	file->size = MIN(need->size, (uint64_t)st->st_size);
+	if (file->size >= (need->writes ? need->size : need->min))
+		return TOOL_OK;
+	if (need->writes)
+		return write_file(m, need, file, false);
+	log_err("%s: the file has %llu bytes, less than the %llu needed; name a directory, where one is made",
+		need->url, (unsigned long long)st->st_size, (unsigned long long)need->min);
+	return TOOL_FAILED;
+}
+
+int bench_file_prepare(struct leat *m, const struct bench_need *need, struct bench_file *ret)
+{
+	char name[TOOL_TEMP_NAME_BYTES];
+	struct stat st;
+	int rc, n;
+
+	ret->made = false;
+	snprintf(ret->path, sizeof(ret->path), "%s", need->path);
+	rc = leat_stat(m, ret->path, &st);
+	if (!rc && !S_ISDIR(st.st_mode))
+		return use_existing(m, need, &st, ret);
+	if (rc == -ENOENT && need->writes)
+		return write_file(m, need, ret, true);
+	if (!rc)
+		rc = tool_temp_name(name);
+	if (rc)
+		return tool_fail(m, need->url, rc);
+	n = snprintf(ret->path, sizeof(ret->path), "%s/%s", need->path, name);
+	if (n < 0 || (size_t)n >= sizeof(ret->path))
+		return tool_fail(NULL, need->url, -ENAMETOOLONG);
+	return write_file(m, need, ret, true);
+}
+
+int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
+{
+	int rc;
+
+	if (!f->made)
+		return TOOL_OK;
+	if (lost) {
+		log_err("%s: left behind, because the server does not answer", f->path);
+		return TOOL_FAILED;
+	}
+	rc = leat_unlink(m, f->path);
+	return rc && rc != -ENOENT ? tool_fail(m, f->path, rc) : TOOL_OK;
+}

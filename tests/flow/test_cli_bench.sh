@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# test_cli_bench.sh - leat bench writes to no file that it did not make, and removes those that it made
+
+set -eu
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+. scripts/private-leatd.sh
+. tests/lib/checks.sh
+
+work=$(mktemp -d)
+bench=''
+finish() {
+	[ -z "$bench" ] || kill -KILL "$bench" 2>/dev/null || :
+	leatd_stop
+	rm -rf "$work"
+}
+trap finish EXIT
+umask 022
+export_dir=$work/export
+mkdir "$export_dir"
+leatd_start "$export_dir" || exit 1
+
+same() { # WHAT A B
+	[ "$2" = "$3" ] || fail "$1: '$2' is not '$3'"
+	checks=$((checks + 1))
+}
+holds() { # FILE: what was in it before
+	cmp -s "$work/precious" "$1" || fail "$1 has changed: $(wc -c <"$1") bytes"
+	checks=$((checks + 1))
+}
+head -c 100000 /dev/urandom >"$work/precious"
+seconds='--seconds 1'
+
+refuses() { # URL
+	url=$1
+	cp "$work/precious" "$export_dir/f"
+	for kind in read randread; do
+		bad 1 'less than the 1048576 needed' "$LEAT" bench "$kind" "$url/f"
+		bad 1 'No such file' "$LEAT" bench "$kind" "$url/mistyped"
+	done
+	for kind in write randwrite; do
+		bad 1 'there already.*--overwrite' "$LEAT" bench "$kind" "$url/f" --bs 4K --size 64K
+		bad 1 'there already' "$LEAT" bench "$kind" "$url/f" --bs 4K --size 1M
+	done
+	mkfifo "$export_dir/fifo"
+	bad 1 'neither' "$LEAT" bench read "$url/fifo" --bs 4K
+	rm "$export_dir/fifo"
+	case $url in
+	tcp:*) ;;
+	*)
+		bad 1 'there already' "$LEAT" bench registration "$url/f" --bs 4k --jobs 1
+		bad 1 'less than' "$LEAT" bench registration "$url/f" --read --bs 1M --jobs 1
+		bad 1 'No such file' "$LEAT" bench registration "$url/mistyped" --read --bs 4k --jobs 1
+		ok "$LEAT" bench registration "$url/f" --read --bs 4k --buffers 1 --jobs 1 --strategies slab \
+			--seconds 0.01
+		ok "$LEAT" bench registration "$url" --bs 4k --buffers 1 --jobs 1 --strategies slab --seconds 0.01
+		;;
+	esac
+	# shellcheck disable=SC2086
+	ok "$LEAT" bench read "$url/f" --bs 4K $seconds
+	holds "$export_dir/f"
+	same 'nothing new' "$(ls -A "$export_dir")" f
+	# what is wanted happens; the file is the user's, and stays
+	# shellcheck disable=SC2086
+	ok "$LEAT" bench write "$url/f" --bs 4K --size 64K $seconds --overwrite
+	same 'its length' "$(stat -c %s "$export_dir/f")" 100000
+	! cmp -s "$work/precious" "$export_dir/f" || fail 'bench --overwrite wrote nothing'
+	rm "$export_dir/f"
+	# shellcheck disable=SC2086
+	ok "$LEAT" bench write "$url/new" --bs 4K --size 64K $seconds
+	same 'what it made is gone' "$(ls -A "$export_dir")" ''
+}
+
+# Ended while it measures, by each of the signals of a terminal and of kill(1).
+ended() { # SIGNAL URL KIND
+	"$LEAT" bench "$3" "$2" --bs 4K --size 64K --seconds 1000 >"$work/out" 2>"$work/err" &
+	bench=$!
+	until [ -n "$(ls -A "$export_dir")" ]; do
+		kill -0 "$bench" 2>/dev/null || fail "bench has ended: $(cat "$work/err")"
+	done
+	kill "-$1" "$bench"
+	wait "$bench" || :
+	bench=''
+	same "what bench $3 leaves after SIG$1" "$(ls -A "$export_dir")" ''
+}
+
+refuses "$local_url"
+refuses "$tcp_url"
+# a background process of a shell ignores SIGINT
+ended TERM "$local_url" read
+ended TERM "$tcp_url" randwrite
+ended TERM "$local_url/new" write
+ended TERM "$local_url" meta
+echo "$checks checks"
