@@ -39,30 +39,12 @@
 
 #include "base/wire.h"
 #include "fh_inside.h"
+#include "fh_int.h"
 #include "fh_map.h"
 
 #define FH_VERSION 1
-#define HEAD_BYTES 8u
-#define MAC_BYTES 8u
-#define BODY_MAX (FH_MAX - HEAD_BYTES - MAC_BYTES)
-#define KERNEL_MAX (BODY_MAX - 4u)
 #define MAP_BODY_BYTES 32u
 #define RETRIES 16
-
-struct fh_set {
-	struct export_table *exports;
-	struct fh_keys keys;
-	uint8_t key_ids[ARRAY_SIZE(((struct fh_keys *)0)->v)];
-	struct fh_map *map;
-	char *map_dir; /* NULL: in memory only */
-	int proc_fd; /* for fh_inside() */
-	bool is_view; /* all that is above but the exports is another's */
-};
-
-union kernel_handle {
-	struct file_handle h;
-	uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
-};
 
 static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
 {
@@ -78,7 +60,6 @@ static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t res
 	return fd >= 0 ? (int)fd : -errno;
 }
 
-#define WALK_FLAGS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 #define WALK_RESOLVE                                                                               \
 	(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
@@ -92,8 +73,8 @@ static uint64_t stx_dev(const struct statx *stx)
 	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
 }
 
-/* @name "" is @fd itself */
-static int kernel_handle_get(int fd, const char *name, union kernel_handle *ret, int *ret_mount)
+/** fh_kernel_get - see fh_int.h */
+int fh_kernel_get(int fd, const char *name, union fh_kernel *ret, int *ret_mount)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->h.handle_bytes = MAX_HANDLE_SZ;
@@ -114,9 +95,9 @@ static void seal(const struct fh_set *s, const struct export *exp, enum fh_kind 
 	p[2] = (uint8_t)body_len;
 	p[3] = s->key_ids[0];
 	put_be32(p + 4, exp->id);
-	memcpy(p + HEAD_BYTES, body, body_len);
-	put_be64(p + HEAD_BYTES + body_len, siphash(&s->keys.v[0], p, HEAD_BYTES + body_len));
-	ret->len = HEAD_BYTES + body_len + MAC_BYTES;
+	memcpy(p + FH_HEAD_BYTES, body, body_len);
+	put_be64(p + FH_HEAD_BYTES + body_len, siphash(&s->keys.v[0], p, FH_HEAD_BYTES + body_len));
+	ret->len = FH_HEAD_BYTES + body_len + FH_MAC_BYTES;
 }
 
 /* -ESTALE: by a key that is not ours any more, or never was */
@@ -143,19 +124,19 @@ static int unseal(const struct fh_set *s, const void *data, uint32_t len, struct
 	struct export *exp;
 	int err;
 
-	if (len < HEAD_BYTES + MAC_BYTES || len > FH_MAX || p[0] != FH_VERSION)
+	if (len < FH_HEAD_BYTES + FH_MAC_BYTES || len > FH_MAX || p[0] != FH_VERSION)
 		return -EBADF;
 	body_len = p[2];
-	if (len != HEAD_BYTES + body_len + MAC_BYTES)
+	if (len != FH_HEAD_BYTES + body_len + FH_MAC_BYTES)
 		return -EBADF;
-	err = check_signature(s, p, HEAD_BYTES + body_len);
+	err = check_signature(s, p, FH_HEAD_BYTES + body_len);
 	if (err)
 		return err;
 	exp = export_find_id(s->exports, get_be32(p + 4));
 	if (!exp || exp->fh_kind != p[1])
 		return -ESTALE;
 	*ret = exp;
-	*ret_body = p + HEAD_BYTES;
+	*ret_body = p + FH_HEAD_BYTES;
 	*ret_len = body_len;
 	return 0;
 }
@@ -179,10 +160,10 @@ static struct fh_map_key map_key(const struct export *exp, int fd, const char *n
 {
 	static const struct siphash_key plain = { 1, 2 };
 	struct fh_map_key key = { .ino = stx->stx_ino, .exp = exp->id };
-	union kernel_handle kh;
+	union fh_kernel kh;
 	int mount;
 
-	if (!kernel_handle_get(fd, name, &kh, &mount)) {
+	if (!fh_kernel_get(fd, name, &kh, &mount)) {
 		key.gen = siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
 		return key;
 	}
@@ -196,15 +177,15 @@ static struct fh_map_key map_key(const struct export *exp, int fd, const char *n
 static int make_kernel(const struct fh_set *s, const struct export *exp, int fd, const char *name,
 		       struct fh *ret)
 {
-	uint8_t body[BODY_MAX];
-	union kernel_handle kh;
-	int mount, err = kernel_handle_get(fd, name, &kh, &mount);
+	uint8_t body[FH_BODY_MAX];
+	union fh_kernel kh;
+	int mount, err = fh_kernel_get(fd, name, &kh, &mount);
 
 	if (err)
 		return err;
 	if (mount != exp->mount_id) /* something was mounted there since it was looked at */
 		return -EXDEV;
-	if (kh.h.handle_bytes > KERNEL_MAX)
+	if (kh.h.handle_bytes > FH_KERNEL_MAX)
 		return -EOVERFLOW;
 	put_be32(body, (uint32_t)kh.h.handle_type);
 	memcpy(body + 4, kh.h.f_handle, kh.h.handle_bytes);
@@ -231,9 +212,9 @@ static int make_map(struct fh_set *s, const struct export *exp, uint64_t node, s
 
 static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, struct fh_obj *o)
 {
-	union kernel_handle kh;
+	union fh_kernel kh;
 
-	if (len < 4 || len > BODY_MAX)
+	if (len < 4 || len > FH_BODY_MAX)
 		return -EBADF;
 	memset(&kh, 0, sizeof(kh));
 	kh.h.handle_bytes = len - 4;
@@ -241,7 +222,7 @@ static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, st
 	memcpy(kh.h.f_handle, body + 4, len - 4);
 	/* ENOMEM is also what ext4 says while another file with the same number is being created */
 	for (int i = 0; i < RETRIES; i++) {
-		o->fd = open_by_handle_at(exp->root_fd, &kh.h, WALK_FLAGS);
+		o->fd = open_by_handle_at(exp->root_fd, &kh.h, FH_WALK_FLAGS);
 		if (o->fd >= 0 || errno != ENOMEM)
 			break;
 		(void)sched_yield();
@@ -265,7 +246,7 @@ static int walk(int root_fd, char *path)
 				cut--;
 			*cut = '\0';
 		}
-		next = sys_openat2(fd, *path ? path : ".", WALK_FLAGS, WALK_RESOLVE);
+		next = sys_openat2(fd, *path ? path : ".", FH_WALK_FLAGS, WALK_RESOLVE);
 		if (fd != root_fd)
 			close(fd);
 		if (next < 0 || !cut)
@@ -373,7 +354,7 @@ int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)
 	struct fh_map_key key;
 	int err;
 
-	o.fd = sys_openat2(exp->root_fd, ".", WALK_FLAGS, WALK_RESOLVE);
+	o.fd = sys_openat2(exp->root_fd, ".", FH_WALK_FLAGS, WALK_RESOLVE);
 	if (o.fd < 0)
 		return o.fd;
 	err = stat_fd(o.fd, &o.stx);
@@ -403,7 +384,7 @@ static int lookup_parent(struct fh_set *s, const struct fh_obj *dir, struct fh_o
 
 		return parent ? open_node(s, dir->exp, parent, o) : -ESTALE;
 	}
-	o->fd = openat(dir->fd, "..", WALK_FLAGS | O_DIRECTORY);
+	o->fd = openat(dir->fd, "..", FH_WALK_FLAGS | O_DIRECTORY);
 	if (o->fd < 0)
 		return -errno;
 	return stat_fd(o->fd, &o->stx);
@@ -415,7 +396,7 @@ static int lookup_child(struct fh_set *s, const struct fh_obj *dir, const char *
 	struct fh_map_key key;
 	int err;
 
-	o->fd = sys_openat2(dir->fd, name, WALK_FLAGS, WALK_RESOLVE);
+	o->fd = sys_openat2(dir->fd, name, FH_WALK_FLAGS, WALK_RESOLVE);
 	if (o->fd < 0)
 		return o->fd == -EXDEV ? -EACCES : o->fd;
 	err = stat_fd(o->fd, &o->stx);
@@ -456,7 +437,7 @@ int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, stru
 int fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		     struct fh_obj *ret)
 {
-	struct open_how how = { .flags = WALK_FLAGS, .resolve = WALK_RESOLVE | RESOLVE_CACHED };
+	struct open_how how = { .flags = FH_WALK_FLAGS, .resolve = WALK_RESOLVE | RESOLVE_CACHED };
 	struct fh_obj o = { .exp = dir->exp };
 	int err;
 
@@ -521,18 +502,29 @@ void fh_keep(struct fh_set *s)
 		fh_map_keep(s->map);
 }
 
+/* A rename between two names of one file removes neither of them. */
+static bool leads_to(const struct fh_obj *dir, const char *name, const struct fh_obj *o)
+{
+	struct stat st;
+
+	return !fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_ino == o->stx.stx_ino &&
+	       st.st_dev == stx_dev(&o->stx);
+}
+
 /** fh_note_moved - see fh.h */
 void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *from,
 		   const char *from_name, const struct fh_obj *to, const char *to_name)
 {
 	struct fh_map_key key;
 	uint64_t node;
+	int err;
 
 	if (o->exp->fh_kind != FH_MAP || !o->node)
 		return;
 	key = map_key(o->exp, o->fd, "", &o->stx);
+	err = fh_map_add(s->map, to->node, to_name, S_ISDIR(o->stx.stx_mode), &key, &node);
 	/* without memory for it the file is found again by the next lookup */
-	if (!fh_map_add(s->map, to->node, to_name, S_ISDIR(o->stx.stx_mode), &key, &node))
+	if (!err && !leads_to(from, from_name, o))
 		fh_map_drop(s->map, node, from->node, from_name);
 	fh_map_keep(s->map);
 }
@@ -545,156 +537,7 @@ void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_
 		return;
 	if (gone)
 		fh_map_gone(s->map, o->node);
-	else
+	else if (!leads_to(dir, name, o))
 		fh_map_drop(s->map, o->node, dir->node, name);
 	fh_map_keep(s->map);
-}
-
-/* ---- which kind works --------------------------------------------------------------------- */
-
-static int probe_kernel(struct export *exp)
-{
-	union kernel_handle kh;
-	int fd, err = kernel_handle_get(exp->root_fd, "", &kh, &exp->mount_id);
-
-	if (err)
-		return err;
-	if (kh.h.handle_bytes > KERNEL_MAX)
-		return -EOVERFLOW;
-	fd = open_by_handle_at(exp->root_fd, &kh.h, WALK_FLAGS);
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
-}
-
-static int choose_kind(struct export *exp, enum fh_kind kind)
-{
-	int err = kind == FH_MAP ? 0 : probe_kernel(exp);
-
-	if (kind == FH_KERNEL && err)
-		return -EOPNOTSUPP;
-	exp->fh_kind = err || kind == FH_MAP ? FH_MAP : FH_KERNEL;
-	return 0;
-}
-
-static int choose_kinds(struct export_table *t, enum fh_kind kind, bool *ret_map)
-{
-	int err = 0;
-
-	*ret_map = false;
-	for (size_t i = 0; i < t->n && !err; i++) {
-		err = choose_kind(&t->v[i], kind);
-		*ret_map |= t->v[i].fh_kind == FH_MAP;
-	}
-	return err;
-}
-
-/* Not before an export needs it: whoever has none leaves the file to others. */
-static int need_map(struct fh_set *base, bool must_keep, int *ret_map_err)
-{
-	int err = 0;
-
-	if (base->map)
-		return 0;
-	if (base->map_dir)
-		*ret_map_err = err = fh_map_open(base->map_dir, &base->map);
-	if (err && must_keep)
-		return err;
-	return base->map ? 0 : fh_map_create(&base->map);
-}
-
-static int check_roots(struct fh_set *s)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < s->exports->n && !err; i++) {
-		struct fh_obj root;
-
-		err = fh_open_root(s, &s->exports->v[i], &root);
-		if (!err)
-			fh_close(&root);
-	}
-	return err;
-}
-
-/** fh_set_create - see fh.h */
-int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
-		  const char *map_dir, int *ret_map_err, struct fh_set **ret)
-{
-	struct fh_set *s = calloc(1, sizeof(*s));
-	bool map;
-	int err = 0;
-
-	if (!s)
-		return -ENOMEM;
-	s->exports = t;
-	s->keys = *keys;
-	for (unsigned i = 0; i < keys->n; i++)
-		s->key_ids[i] = (uint8_t)siphash(&keys->v[i], "key id", 6);
-	s->proc_fd = fh_inside_open();
-	if (s->proc_fd < 0)
-		err = s->proc_fd;
-	if (!err && map_dir) {
-		s->map_dir = strdup(map_dir);
-		err = s->map_dir ? 0 : -ENOMEM;
-	}
-	if (!err)
-		err = choose_kinds(t, kind, &map);
-	if (!err && map)
-		err = need_map(s, false, ret_map_err);
-	if (!err)
-		err = check_roots(s);
-	if (err) {
-		fh_set_destroy(s);
-		return err;
-	}
-	*ret = s;
-	return 0;
-}
-
-/** fh_set_view - see fh.h */
-int fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind, bool must_keep,
-		int *ret_map_err, struct fh_set **ret)
-{
-	struct fh_set *s = malloc(sizeof(*s));
-	bool map;
-	int err = s ? choose_kinds(t, kind, &map) : -ENOMEM;
-
-	if (!err && map)
-		err = need_map(base, must_keep, ret_map_err);
-	if (err) {
-		free(s);
-		return err;
-	}
-	*s = *base;
-	s->exports = t;
-	s->is_view = true;
-	err = check_roots(s);
-	if (err) {
-		fh_set_destroy(s);
-		return err;
-	}
-	*ret = s;
-	return 0;
-}
-
-/** fh_set_destroy - NULL is fine */
-void fh_set_destroy(struct fh_set *s)
-{
-	if (!s)
-		return;
-	if (!s->is_view) {
-		fh_map_destroy(s->map);
-		free(s->map_dir);
-		if (s->proc_fd >= 0)
-			close(s->proc_fd);
-	}
-	free(s);
-}
-
-/** fh_kind_name - see fh.h */
-const char *fh_kind_name(enum fh_kind kind)
-{
-	return kind == FH_KERNEL ? "kernel handles" : "handles by name";
 }

@@ -43,17 +43,22 @@ static int fd_path(int proc_fd, int fd, char *buf, size_t cap)
 	return 0;
 }
 
-/* It is mostly where it was at the start, which is cheaper to see than to ask where it is. */
-static int root_path(int proc_fd, const struct export *exp, char *buf, size_t cap)
+static bool is_below(const char *path, const char *root)
+{
+	size_t n = strlen(root);
+
+	if (n == 1)
+		return *path == '/';
+	return !strncmp(path, root, n) && (!path[n] || path[n] == '/');
+}
+
+/* The root is mostly where it was at the start, which is cheaper to see than to ask where it is. */
+static bool is_at_start(const struct export *exp)
 {
 	struct stat st;
 
-	if (strlen(exp->conf.path) < cap && !stat(exp->conf.path, &st) &&
-	    st.st_ino == exp->root_ino && st.st_dev == exp->root_dev) {
-		strcpy(buf, exp->conf.path);
-		return 0;
-	}
-	return fd_path(proc_fd, exp->root_fd, buf, cap);
+	return !stat(exp->conf.path, &st) && st.st_ino == exp->root_ino &&
+	       st.st_dev == exp->root_dev;
 }
 
 /* for a directory whose path is longer than the system tells */
@@ -90,15 +95,20 @@ static int climb(const struct export *exp, int dir)
 	return err;
 }
 
-/* the kernel's word for a file that has lost the name under which it was found */
-static bool is_deleted(const char *path, const char *name)
+/* Has a file lost the name under which it was found? The kernel adds a word to its path then, which may
+ * as well be the end of a name. A directory has one name, and no links without it. */
+static bool is_deleted(const char *path, int fd, const char *name)
 {
 	static const char word[] = " (deleted)";
 	size_t n = strlen(path), word_len = sizeof(word) - 1;
 	const char *slash = strrchr(path, '/');
+	struct stat st;
 
-	return n >= word_len && !strcmp(path + n - word_len, word) &&
-	       !(name && slash && !strcmp(slash + 1, name));
+	if (n < word_len || strcmp(path + n - word_len, word))
+		return false;
+	if (name && slash && !strcmp(slash + 1, name))
+		return false;
+	return fstat(fd, &st) || !S_ISDIR(st.st_mode) || !st.st_nlink;
 }
 
 /** fh_inside - see fh_inside.h */
@@ -106,16 +116,16 @@ int fh_inside(int proc_fd, const struct export *exp, int dir, int fd, const char
 {
 	char root[PATH_MAX], path[PATH_MAX];
 	int err = fd_path(proc_fd, fd, path, sizeof(path));
-	size_t n;
 
-	if (!err)
-		err = root_path(proc_fd, exp, root, sizeof(root));
 	if (err)
 		return err == -ENAMETOOLONG ? climb(exp, dir) : err;
-	if (is_deleted(path, name))
+	if (is_deleted(path, fd, name))
 		return -ESTALE;
-	n = strlen(root);
-	if (n == 1)
-		return *path == '/' ? 0 : -ESTALE;
-	return !strncmp(path, root, n) && (!path[n] || path[n] == '/') ? 0 : -ESTALE;
+	if (is_below(path, exp->conf.path) && is_at_start(exp))
+		return 0;
+	/* The root may have moved. A symbolic link in its place, or above it, is in no path that the kernel tells. */
+	err = fd_path(proc_fd, exp->root_fd, root, sizeof(root));
+	if (err)
+		return err == -ENAMETOOLONG ? climb(exp, dir) : err;
+	return is_below(path, root) ? 0 : -ESTALE;
 }

@@ -433,8 +433,7 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 		goto out;
 	if (old.fd >= 0) {
 		note_gone(&old, &gone);
-		if (gone.gone)
-			fh_note_unlinked(s, &old, to, to_name, true);
+		fh_note_unlinked(s, &old, to, to_name, gone.gone);
 	}
 	fh_note_moved(s, &o, from, from_name, to, to_name);
 	other = from->stx.stx_ino != to->stx.stx_ino;

@@ -71,7 +71,7 @@ static void use_signed(struct kind *k, const uint8_t *data, size_t size)
 	struct fh fh;
 
 	seal(k->set, &k->exports.v[0], (enum fh_kind)k->exports.v[0].fh_kind, data,
-	     (uint32_t)MIN(size, BODY_MAX), &fh);
+	     (uint32_t)MIN(size, FH_BODY_MAX), &fh);
 	(void)open_handle(k, fh.data, fh.len);
 }
 

@@ -643,6 +643,69 @@ static void views(void **state)
 #f " (by name)", f, setup_map, teardown, NULL                                      \
 	}
 
+/* the kernel adds this to the path of what has lost its name: it may as well be a name */
+static void called_deleted(void **state)
+{
+	static const char *const names[] = { "x (deleted)", " (deleted)" };
+	struct ctx *c = need(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct fh_obj d, o, gone;
+		struct fh fh, in;
+		uint64_t ino;
+
+		assert_int_equal(mkdir(in_exp(c, names[i]), 0755), 0);
+		fh = handle(c, &c->root, names[i]);
+		assert_int_equal(try_open(c, &fh, &ino), 0);
+		assert_int_equal(fh_open(c->s, fh.data, fh.len, &d), 0);
+		assert_int_equal(fh_check_dir(c->s, &d), 0);
+		assert_int_equal(mkdirat(d.fd, "in", 0755), 0);
+		in = handle(c, &d, "in");
+		assert_int_equal(fh_lookup(c->s, &d, ".", &o), 0);
+		fh_close(&o);
+		assert_int_equal(fh_open(c->s, in.data, in.len, &gone), 0);
+		assert_int_equal(fh_lookup(c->s, &gone, "..", &o), 0);
+		assert_int_equal(o.stx.stx_ino, d.stx.stx_ino);
+		fh_close(&o);
+		assert_int_equal(unlinkat(d.fd, "in", AT_REMOVEDIR), 0);
+		assert_int_equal(fh_check_dir(c->s, &gone), -ESTALE);
+		fh_close(&gone);
+		assert_int_equal(rmdir(in_exp(c, names[i])), 0);
+		assert_int_equal(fh_check_dir(c->s, &d), -ESTALE);
+		assert_int_equal(try_open(c, &fh, &ino), -ESTALE);
+		fh_close(&d);
+	}
+}
+
+/* where the directory of the export was, a symbolic link leads to where it is now */
+static void export_moved(void **state)
+{
+	struct ctx *c = need(state);
+	char from[512], to[512];
+	struct fh fh, dir;
+	struct fh_obj d;
+	uint64_t ino;
+
+	assert_int_equal(mkdir(in_exp(c, "d"), 0755), 0);
+	tmp_dir_write(&c->dir, "exp/d/f", "x");
+	dir = handle(c, &c->root, "d");
+	assert_int_equal(fh_open(c->s, dir.data, dir.len, &d), 0);
+	snprintf(from, sizeof(from), "%s", tmp_dir_path(&c->dir, "exp"));
+	snprintf(to, sizeof(to), "%s", tmp_dir_path(&c->dir, "out/moved"));
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(symlink("out/moved", from), 0);
+	assert_int_equal(try_open(c, &dir, &ino), 0);
+	fh = handle(c, &d, "f");
+	assert_int_equal(try_open(c, &fh, &ino), 0);
+	/* what is outside still is */
+	assert_int_equal(rename(tmp_dir_path(&c->dir, "out/moved/d"), tmp_dir_path(&c->dir, "out/d")), 0);
+	assert_int_equal(try_open(c, &dir, &ino), -ESTALE);
+	assert_int_equal(fh_check_dir(c->s, &d), -ESTALE);
+	fh_close(&d);
+	assert_int_equal(unlink(from), 0);
+	assert_int_equal(rename(to, from), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -656,6 +719,8 @@ int main(void)
 		BOTH(stays_inside),
 		BOTH(long_paths),
 		BOTH(views),
+		BOTH(called_deleted),
+		BOTH(export_moved),
 		cmocka_unit_test(mounts_not_crossed),
 		cmocka_unit_test(key_file),
 	};

@@ -37,7 +37,7 @@ struct ctx {
 static const uint8_t verf_a[8] = { 0xff, 1, 2, 3, 0x80, 5, 6, 7 };
 static const uint8_t verf_b[8] = { 0x7f, 1, 2, 3, 0x80, 5, 6, 7 };
 
-static int setup(void **state)
+static int enter(void **state, enum fh_kind kind)
 {
 	struct ctx *c = calloc(1, sizeof(*c));
 	struct siphash_key key;
@@ -53,12 +53,23 @@ static int setup(void **state)
 	conf.path = c->dir.path;
 	assert_int_equal(fh_key_random(&key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
-	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ { key }, 1 }, 0, NULL, NULL, &c->s), 0);
+	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ { key }, 1 }, kind, NULL, NULL, &c->s),
+			 0);
 	assert_int_equal(fh_open_root(c->s, &c->t.v[0], &c->root), 0);
 	c->me = (struct creds){ .uid = geteuid(), .gid = getegid() };
 	c->other = (struct creds){ .uid = 4711, .gid = 4712, .ngroups = 1, .groups = { 4713 } };
 	*state = c;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return enter(state, 0);
+}
+
+static int setup_map(void **state)
+{
+	return enter(state, FH_MAP);
 }
 
 static int teardown(void **state)
@@ -461,6 +472,39 @@ static void renamed(void **state)
 	fh_close(&d);
 }
 
+/* A rename between two names of one file does nothing, and both lead to it: its handle knows both */
+static void renamed_to_itself(void **state)
+{
+	struct ctx *c = *state;
+	struct vfs_gone gone;
+	struct fh_obj o;
+	struct fh fh;
+
+	tmp_dir_write(&c->dir, "a", "x");
+	assert_int_equal(link(tmp_dir_path(&c->dir, "a"), tmp_dir_path(&c->dir, "b")), 0);
+	o = find(c, "a");
+	assert_int_equal(fh_make(c->s, &o, &fh), 0);
+	fh_close(&o);
+	assert_int_equal(vfs_rename(c->s, &c->root, "a", &c->root, "b", &c->me, &gone), 0);
+	assert_false(gone.gone);
+	assert_int_equal(vfs_remove(c->s, &c->root, "b", false, &c->me, &gone), 0);
+	assert_false(gone.gone);
+	assert_int_equal(fh_open(c->s, fh.data, fh.len, &o), 0);
+	fh_close(&o);
+	/* over another name of another file, which lives on */
+	tmp_dir_write(&c->dir, "new", "y");
+	assert_int_equal(link(tmp_dir_path(&c->dir, "a"), tmp_dir_path(&c->dir, "c")), 0);
+	o = find(c, "c");
+	fh_close(&o);
+	assert_int_equal(vfs_rename(c->s, &c->root, "new", &c->root, "c", &c->me, &gone), 0);
+	assert_false(gone.gone);
+	assert_int_equal(fh_open(c->s, fh.data, fh.len, &o), 0);
+	fh_close(&o);
+	assert_int_equal(vfs_remove(c->s, &c->root, "a", false, &c->me, &gone), 0);
+	assert_true(gone.gone);
+	assert_int_equal(fh_open(c->s, fh.data, fh.len, &o), -ESTALE);
+}
+
 static void linked(void **state)
 {
 	struct ctx *c = *state;
@@ -732,6 +776,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(made, setup, teardown),
 		cmocka_unit_test_setup_teardown(removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(renamed, setup, teardown),
+		cmocka_unit_test_setup_teardown(renamed_to_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(renamed_to_itself, setup_map, teardown),
 		cmocka_unit_test_setup_teardown(linked, setup, teardown),
 		cmocka_unit_test_setup_teardown(owner_override, setup, teardown),
 		cmocka_unit_test_setup_teardown(rights_of_others, setup, teardown),

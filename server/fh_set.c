@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * fh_set.c - sets of file handles: which kind an export has, and what they all share
+ *
+ * Operation: an export gets kernel handles where they can be had and opened, else handles by name. The
+ *            map of those is opened for the first export that needs it.
+ * Memory:    a view shares keys and map with its base, which outlives it.
+ * Threads:   one at a time makes and destroys sets.
+ * Errors:    -errno.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fh_inside.h"
+#include "fh_int.h"
+#include "fh_map.h"
+
+static int probe_kernel(struct export *exp)
+{
+	union fh_kernel kh;
+	int fd, err = fh_kernel_get(exp->root_fd, "", &kh, &exp->mount_id);
+
+	if (err)
+		return err;
+	if (kh.h.handle_bytes > FH_KERNEL_MAX)
+		return -EOVERFLOW;
+	fd = open_by_handle_at(exp->root_fd, &kh.h, FH_WALK_FLAGS);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int choose_kind(struct export *exp, enum fh_kind kind)
+{
+	int err = kind == FH_MAP ? 0 : probe_kernel(exp);
+
+	if (kind == FH_KERNEL && err)
+		return -EOPNOTSUPP;
+	exp->fh_kind = err || kind == FH_MAP ? FH_MAP : FH_KERNEL;
+	return 0;
+}
+
+static int choose_kinds(struct export_table *t, enum fh_kind kind, bool *ret_map)
+{
+	int err = 0;
+
+	*ret_map = false;
+	for (size_t i = 0; i < t->n && !err; i++) {
+		err = choose_kind(&t->v[i], kind);
+		*ret_map |= t->v[i].fh_kind == FH_MAP;
+	}
+	return err;
+}
+
+/* Not before an export needs it: whoever has none leaves the file to others. */
+static int need_map(struct fh_set *base, bool must_keep, int *ret_map_err)
+{
+	int err = 0;
+
+	if (base->map)
+		return 0;
+	if (base->map_dir)
+		*ret_map_err = err = fh_map_open(base->map_dir, &base->map);
+	if (err && must_keep)
+		return err;
+	return base->map ? 0 : fh_map_create(&base->map);
+}
+
+static int check_roots(struct fh_set *s)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < s->exports->n && !err; i++) {
+		struct fh_obj root;
+
+		err = fh_open_root(s, &s->exports->v[i], &root);
+		if (!err)
+			fh_close(&root);
+	}
+	return err;
+}
+
+/** fh_set_create - see fh.h */
+int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
+		  const char *map_dir, int *ret_map_err, struct fh_set **ret)
+{
+	struct fh_set *s = calloc(1, sizeof(*s));
+	bool map;
+	int err = 0;
+
+	if (!s)
+		return -ENOMEM;
+	s->exports = t;
+	s->keys = *keys;
+	for (unsigned i = 0; i < keys->n; i++)
+		s->key_ids[i] = (uint8_t)siphash(&keys->v[i], "key id", 6);
+	s->proc_fd = fh_inside_open();
+	if (s->proc_fd < 0)
+		err = s->proc_fd;
+	if (!err && map_dir) {
+		s->map_dir = strdup(map_dir);
+		err = s->map_dir ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = choose_kinds(t, kind, &map);
+	if (!err && map)
+		err = need_map(s, false, ret_map_err);
+	if (!err)
+		err = check_roots(s);
+	if (err) {
+		fh_set_destroy(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+/** fh_set_view - see fh.h */
+int fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind, bool must_keep,
+		int *ret_map_err, struct fh_set **ret)
+{
+	struct fh_set *s = malloc(sizeof(*s));
+	bool map;
+	int err = s ? choose_kinds(t, kind, &map) : -ENOMEM;
+
+	if (!err && map)
+		err = need_map(base, must_keep, ret_map_err);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*s = *base;
+	s->exports = t;
+	s->is_view = true;
+	err = check_roots(s);
+	if (err) {
+		fh_set_destroy(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+/** fh_set_destroy - NULL is fine */
+void fh_set_destroy(struct fh_set *s)
+{
+	if (!s)
+		return;
+	if (!s->is_view) {
+		fh_map_destroy(s->map);
+		free(s->map_dir);
+		if (s->proc_fd >= 0)
+			close(s->proc_fd);
+	}
+	free(s);
+}
+
+/** fh_kind_name - see fh.h */
+const char *fh_kind_name(enum fh_kind kind)
+{
+	return kind == FH_KERNEL ? "kernel handles" : "handles by name";
+}
