@@ -32,7 +32,8 @@
 enum rr_share {
 	RR_SHARE_CONNS,  /* connections */
 	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c */
-	RR_SHARE_REGION, /* bytes of shared memory that local peers offer: local_move.c */
+	RR_SHARE_REGION, /* bytes of memory that local peers offer: local_map.c */
+	RR_SHARE_RING,   /* bytes of rings and bounce areas of the local fabric: local_map.c */
 	RR_SHARES,
 };
 

@@ -122,6 +122,7 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 		local = *d->attr.local;
 	if (!local.capture)
 		local.capture = d->attr.capture;
+	local.clients = &d->clients;
 	if (!local.socket_mode)
 		local.socket_mode = d->attr.socket_mode;
 	local.hooks.reg_ns += d->attr.reg_cost.reg_ns;

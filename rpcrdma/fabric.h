@@ -102,7 +102,7 @@ struct rr_mr_attr {
 	void *addr;
 	size_t len;
 	unsigned access; /* enum rr_access */
-	int fd;          /* memfd that backs the range from fd_off on, sealed F_SEAL_SHRINK; or -1 */
+	int fd;          /* memfd that backs the range from fd_off on, sealed SHRINK and GROW; or -1 */
 	uint64_t fd_off;
 	bool dmabuf;     /* fd is a dma-buf instead; addr is no address, only what SGEs say for fd_off */
 };

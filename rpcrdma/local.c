@@ -29,9 +29,9 @@
  * Memory:     All of a connection's memory is allocated by qp_setup and at the connect; the data
  *             path allocates nothing. Shared pages are sealed against resizing. A peer's slab is
  *             never loaded from or stored to, only read and written by system calls, so a hole
- *             punched into it is an error or zeroes, not a signal. How much of slabs is taken, and
- *             mapped for the kernel, is limited: region_bytes_max of one peer, mapped_bytes_max of
- *             all.
+ *             punched into it is an error or zeroes, not a signal. All shared memory is charged to
+ *             the peer's user with its full size, and a user gets a share only (local_map.c): slabs of
+ *             mapped_bytes_max, rings and bounce areas of ring_bytes_max.
  * Threads:    As fabric.h says. Locks, in order: pd->lock, fabric->lock; cq->lock alone.
  *             Counters are kept per queue pair and summed when asked for.
  * Errors:     What a peer writes is checked when it is read; a peer that breaks a rule loses its
@@ -55,6 +55,7 @@
 #define DEFAULT_CQ (1u << 20)
 #define DEFAULT_RD_ATOM 128u
 #define DEFAULT_MAPPED (UINT64_C(4) << 30)
+#define DEFAULT_RINGS (UINT64_C(4) << 30)
 #define DEFAULT_REGIONS (UINT64_C(1) << 30)
 #define DEFAULT_CONNS 65536u
 #define DEFAULT_HANDSHAKES 256u
@@ -69,39 +70,6 @@ void rr_local_mutex_init(pthread_mutex_t *m)
 
 	assert(rc == 0);
 	(void)rc;
-}
-
-/** rr_local_memfd - memory to share: of a fixed size, and sealed so
- * @name: shown in /proc/PID/maps
- * @size: in bytes
- *
- * Return: the descriptor, or -errno of the call that failed.
- */
-int rr_local_memfd(const char *name, uint64_t size)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int rc;
-
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, (off_t)size) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-/** rr_local_memfd_ok - can @fd never become shorter than the @size its giver claims? */
-bool rr_local_memfd_ok(int fd, uint64_t size)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st))
-		return false;
-	return st.st_size > 0 && size > 0 && size <= (uint64_t)st.st_size;
 }
 
 /** rr_local_count_reg - count a registration, or the end of one */
@@ -166,8 +134,9 @@ static void local_close(struct rr_fabric *fabric)
 {
 	struct local_fabric *f = to_fabric(fabric);
 
-	assert(list_is_empty(&f->qps));
+	assert(list_is_empty(&f->qps) && list_is_empty(&f->maps));
 	rr_local_closer_free(f->closer);
+	rr_clients_fini(&f->own_clients);
 	rr_capture_close(f->capture);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -221,6 +190,7 @@ static void fill_limits(struct local_fabric *f)
 	l->rd_atom_max = l->rd_atom_max ? l->rd_atom_max : DEFAULT_RD_ATOM;
 	l->keys_max = l->keys_max ? MIN(l->keys_max, LOCAL_KEYS_MAX) : DEFAULT_KEYS;
 	l->mapped_bytes_max = l->mapped_bytes_max ? l->mapped_bytes_max : DEFAULT_MAPPED;
+	l->ring_bytes_max = l->ring_bytes_max ? l->ring_bytes_max : DEFAULT_RINGS;
 	l->region_bytes_max = l->region_bytes_max ? l->region_bytes_max : DEFAULT_REGIONS;
 	l->conns_max = l->conns_max ? l->conns_max : DEFAULT_CONNS;
 	l->handshakes_max = l->handshakes_max ? l->handshakes_max : DEFAULT_HANDSHAKES;
@@ -274,10 +244,15 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	atomic_init(&f->next_qpn, 0x11 + (start & 0xffff00));
 	atomic_init(&f->next_region, 1);
 	list_init(&f->qps);
+	list_init(&f->maps);
 	rc = rr_local_closer_new(&f->closer);
 	if (rc)
 		goto out_free;
 	rr_local_mutex_init(&f->lock);
+	rr_clients_init(&f->own_clients);
+	f->clients = f->attr.clients ? f->attr.clients : &f->own_clients;
+	f->clients->budgets[RR_SHARE_REGION].max = f->attr.limits.mapped_bytes_max;
+	f->clients->budgets[RR_SHARE_RING].max = f->attr.limits.ring_bytes_max;
 	if (f->attr.capture) {
 		rc = rr_capture_open(f->attr.capture, &f->capture);
 		if (rc)
@@ -288,6 +263,7 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	return 0;
 
 out_mutex:
+	rr_clients_fini(&f->own_clients);
 	rr_local_closer_free(f->closer);
 	pthread_mutex_destroy(&f->lock);
 out_free:

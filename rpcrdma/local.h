@@ -15,6 +15,8 @@
 
 #include "fabric.h"
 
+struct rr_clients;
+
 /* How a side moves bytes that are not in a mapped slab of the peer. */
 enum rr_local_vm {
 	RR_LOCAL_VM_AUTO,   /* process_vm_* where the rules of local.c allow it, else the bounce area */
@@ -25,7 +27,8 @@ enum rr_local_vm {
 struct rr_local_limits { /* 0: the fabric's default */
 	unsigned sge_max, sq_max, rq_max, cq_max, rd_atom_max;
 	unsigned keys_max;           /* registrations alive on one connection */
-	uint64_t mapped_bytes_max;   /* of all peers' slabs mapped by this side */
+	uint64_t mapped_bytes_max;   /* of all peers' slabs mapped by this side; a share for each user */
+	uint64_t ring_bytes_max;     /* of rings and bounce areas of all connections; likewise */
 	uint64_t region_bytes_max;   /* slabs of one peer that this side takes */
 	unsigned conns_max;
 	unsigned handshakes_max, handshakes_uid_max; /* unfinished ones, of all callers, of one uid */
@@ -65,6 +68,7 @@ struct rr_local_attr {
 	struct rr_local_hooks hooks;
 	const char *capture;         /* pcap file that gets what a RoCEv2 wire would have carried */
 	bool no_windows;             /* as a device that has none (tests) */
+	struct rr_clients *clients;  /* users, with the budgets of shared memory; NULL: the fabric's own */
 	mode_t socket_mode;          /* permission bits of listening sockets; 0: 0666 */
 };
 

@@ -207,6 +207,18 @@ static void hs_param(struct local_qp *qp, struct hs_msg *hs, const struct rr_con
 	qp->rnr_retry = param->rnr_retry;
 }
 
+/* Whose share what is made for this connection counts against. */
+static int find_client(struct local_qp *qp)
+{
+	struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_UNKNOWN };
+
+	if (qp->peer.has_cred) {
+		id.kind = RPCRDMA_CLIENT_USER;
+		id.key = qp->peer.uid;
+	}
+	return rr_client_get(to_fabric(qp->base.fabric)->clients, &id, &qp->client);
+}
+
 static int make_cookie(struct local_qp *qp)
 {
 	return getrandom(qp->cookie, sizeof(qp->cookie), 0) == sizeof(qp->cookie) ? 0 : -EIO;
@@ -231,13 +243,16 @@ int rr_local_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trus
 	if (!rc)
 		rc = trust ? rr_local_sock_dial_trusted(addr, trust, &qp->sock) :
 			     rr_local_sock_dial(addr, &qp->sock);
+	if (!rc) {
+		rr_local_sock_peer(qp->sock, &qp->peer);
+		rc = find_client(qp);
+	}
 	if (!rc)
 		rc = cm_watch(cm, qp->sock, qp);
 	if (rc) {
 		rr_local_qp_destroy(&qp->base);
 		return rc;
 	}
-	rr_local_sock_peer(qp->sock, &qp->peer);
 	qp->cm = cm;
 	qp->phase = PHASE_HELLO;
 	list_add_tail(&cm->qps, &qp->cm_node);
@@ -300,17 +315,17 @@ int rr_local_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 /** rr_local_qp_accept - let a REQUEST in; the queue pair is up when this returns 0
  *
  * Return: 0, -ENOTCONN if it was answered already, -ECONNRESET or -EPIPE if the peer has gone,
- * -ENOMEM, -EMFILE.
+ * -ENOMEM, -EMFILE, -ENOBUFS if the peer's user has its share of rings already.
  */
 int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 {
 	struct local_qp *qp = to_qp(base);
 	struct hs_msg hs;
-	int rc, fd;
+	int rc;
 
 	if (qp->phase != PHASE_ROUTED || !qp->passive)
 		return -ENOTCONN;
-	rc = rr_local_ring_create(qp, &fd);
+	rc = rr_local_ring_create(qp);
 	if (rc)
 		return rc;
 	hs_init(qp, &hs, HS_ACCEPT);
@@ -320,8 +335,8 @@ int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 	capture_cm(qp, RR_CAPTURE_RTU, false, NULL, 0);
 	/* what is posted already must be seen as posted when the peer gets the memory */
 	atomic_store(&qp->me->posted, qp->rq_posted);
-	rc = rr_local_sock_send(qp->sock, &hs, &fd, 1);
-	close(fd);
+	rc = rr_local_sock_send(qp->sock, &hs, &qp->rings->fd, 1);
+	rr_local_map_close_fd(qp->rings);
 	if (rc) {
 		rr_local_ring_unmap(qp);
 		qp->phase = PHASE_DEAD;
@@ -390,14 +405,11 @@ static void active_accepted(struct local_cm *cm, struct local_qp *qp, const stru
 	rc = *fd >= 0 && rr_local_ring_check(hs, to_fabric(qp->base.fabric))
 		     ? rr_local_ring_map(qp, *fd)
 		     : -EPROTO;
-	if (!rc) {
-		close(*fd); /* the map keeps it */
-		*fd = -1;
-	}
 	if (rc) {
 		fail(cm, qp, rc);
 		return;
 	}
+	*fd = -1;
 	qp->read_depth = depth_of(qp, qp->read_depth, hs->responder_resources);
 	capture_cm(qp, RR_CAPTURE_REP, false, hs->priv, hs->priv_len);
 	capture_cm(qp, RR_CAPTURE_RTU, true, NULL, 0);
@@ -527,7 +539,7 @@ static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 	qp->listener_ctx = l->base.ctx;
 	qp->peer = peer;
 	qp->deadline_ns = clock_now_ns() + f->attr.limits.handshake_ms * NS_PER_MS;
-	if (make_cookie(qp) || cm_watch(cm, fd, qp)) {
+	if (make_cookie(qp) || find_client(qp) || cm_watch(cm, fd, qp)) {
 		rr_local_qp_destroy(&qp->base);
 		return;
 	}

@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/util.h"
 #include "capture.h"
+#include "client.h"
 #include "fabric.h"
 #include "local.h"
 
@@ -35,7 +36,6 @@
 #define LOCAL_POISON 0xa5          /* chaos: what a buffer holds that nothing came into yet */
 #define LOCAL_STAGE_MAX (UINT64_C(1) << 30) /* a peer's bounce area */
 #define LOCAL_KEYS_MAX 65535u
-#define LOCAL_SLOW_FREE (UINT64_C(64) << 20) /* more memory than this takes long to free */
 
 /* ---- shared with the peer ---- */
 
@@ -122,9 +122,10 @@ struct local_fabric {
 	struct rr_capture *capture;
 	struct local_closer *closer;
 	_Atomic uint32_t conns, next_qpn, next_salt, next_region, next_cq;
-	_Atomic uint64_t mapped_bytes;
+	struct rr_clients own_clients, *clients; /* by user */
 	pthread_mutex_t lock;      /* the members below; taken last */
 	struct list qps;
+	struct list maps;          /* regions of peers */
 	struct rr_local_counters gone; /* of destroyed queue pairs, and registrations */
 	uint64_t link_free_ns;         /* rate hook: when the modelled link is idle again */
 };
@@ -177,11 +178,22 @@ struct local_mw {
 	uint32_t slot;
 };
 
-/* A slab or the bounce area of the peer, on the side that was given it. */
+/* Memory that is shared with a peer (local_map.c): rings, a bounce area, a region of the peer's. */
+struct local_map {
+	struct list node; /* fabric->maps, if it is a region */
+	struct rr_client *client;
+	enum rr_share share;
+	uint64_t charged, size;
+	uint64_t dev, ino; /* of a region */
+	int fd;            /* to read from; -1: used by address */
+	void *addr;        /* to write to, and for qp_direct */
+	unsigned refs;
+};
+
+/* A region of the peer, as this connection knows it. */
 struct peer_region {
-	int fd; /* -1: unused */
-	uint64_t id, size;
-	void *map;
+	struct local_map *map; /* NULL: unused */
+	uint64_t id;
 	unsigned refs; /* direct tokens */
 	bool gone;
 };
@@ -291,14 +303,14 @@ struct local_qp {
 	uint64_t deadline_ns; /* passive: of the handshake */
 	int sock;
 	struct rr_peer peer;
+	struct rr_client *client; /* that shared memory is charged to; NULL: no peer yet */
 	struct hs_msg hs;   /* the peer's latest */
 	uint8_t cookie[16];
 	bool my_vm, peer_vm; /* who reaches the other's memory by process_vm_* */
 	unsigned rnr_retry, read_depth;
 
 	/* shared memory; sizes from the handshake, never from the memory */
-	void *shm;
-	size_t shm_bytes;
+	struct local_map *rings;
 	struct shm_side *me, *other;
 	struct shm_key *my_keys, *peer_keys;
 	uint32_t my_nkeys, peer_nkeys;
@@ -333,9 +345,9 @@ struct local_qp {
 	struct local_req req[LOCAL_REQS];
 	uint32_t req_head, req_acked, req_taken, reads_out;
 	bool agent_stuck;
-	struct peer_region stage;      /* mine, for what I ask of the peer */
+	struct local_map *stage;       /* mine, for what I ask of the peer */
 	uint64_t stage_head, stage_tail;
-	struct peer_region peer_stage; /* the peer's */
+	struct local_map *peer_stage;  /* the peer's */
 	struct peer_region region[LOCAL_REGIONS_MAX];
 	uint64_t region_bytes;         /* of them all */
 	struct local_direct direct[LOCAL_DIRECT_MAX];
@@ -419,8 +431,6 @@ static inline bool in_chaos(const struct local_qp *qp)
 
 /* local.c */
 void rr_local_mutex_init(pthread_mutex_t *m);
-int rr_local_memfd(const char *name, uint64_t size);
-bool rr_local_memfd_ok(int fd, uint64_t size);
 void rr_local_count_reg(struct local_fabric *f, bool dereg);
 void rr_local_qp_counted(struct local_qp *qp);
 uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes);
@@ -438,7 +448,8 @@ void rr_local_mem_attach(struct local_qp *qp);
 void rr_local_mem_detach(struct local_qp *qp);
 enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe *e);
 bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key);
-enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req, int stage);
+enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req,
+				     const struct local_map *stage);
 
 /* local_pin.c: memory we own, held on to */
 int rr_local_pin(struct local_pd *pd, struct local_mr *mr);
@@ -446,6 +457,18 @@ void rr_local_unpin(struct local_pd *pd, struct local_mr *mr);
 bool rr_local_pin_copy(struct local_pd *pd, const struct local_mr *mr, int fd, uint64_t addr,
 		       uint64_t off, size_t len, bool write);
 void rr_local_pins_fini(struct local_pd *pd);
+
+/* local_map.c: memory that is shared */
+int rr_local_memfd(const char *name, uint64_t size);
+bool rr_local_memfd_ok(int fd, uint64_t size);
+int rr_local_map_make(struct local_qp *qp, const char *name, uint64_t size, struct local_map **ret);
+int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
+		     struct local_map **ret);
+void rr_local_map_put(struct local_fabric *f, struct local_map *m);
+void rr_local_map_close_fd(struct local_map *m);
+bool rr_local_map_read(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
+bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
+bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64_t len, bool write);
 
 /* local_move.c: memory of the peer */
 enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,
@@ -462,7 +485,7 @@ void rr_local_qp_direct_end(struct rr_qp *qp, uint32_t token);
 const char *rr_local_qp_reach(const struct rr_qp *qp);
 
 /* local_ring.c */
-int rr_local_ring_create(struct local_qp *qp, int *ret_fd);
+int rr_local_ring_create(struct local_qp *qp);
 int rr_local_ring_map(struct local_qp *qp, int fd);
 void rr_local_ring_unmap(struct local_qp *qp);
 bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f);

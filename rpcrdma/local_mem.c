@@ -137,6 +137,10 @@ static int get_region(struct local_pd *pd, const struct rr_mr_attr *attr, unsign
 	struct statfs fs;
 	struct stat st;
 
+	*ret = LOCAL_REGIONS_MAX;
+	/* huge pages are no slab to a peer: it is ordinary memory */
+	if (!fstatfs(attr->fd, &fs) && fs.f_type == HUGETLBFS_MAGIC)
+		return 0;
 	if (fstat(attr->fd, &st) || !rr_local_memfd_ok(attr->fd, (uint64_t)st.st_size) ||
 	    !range_fits(attr->fd_off, attr->len, (uint64_t)st.st_size))
 		return -EINVAL;
@@ -151,9 +155,7 @@ static int get_region(struct local_pd *pd, const struct rr_mr_attr *attr, unsign
 			return 0;
 		}
 	}
-	*ret = LOCAL_REGIONS_MAX;
-	/* too many slabs, or one that cannot be written to by pwrite: it is ordinary memory */
-	if (at == LOCAL_REGIONS_MAX || fstatfs(attr->fd, &fs) || fs.f_type == HUGETLBFS_MAGIC)
+	if (at == LOCAL_REGIONS_MAX) /* too many slabs: likewise */
 		return 0;
 	*ret = at;
 	pd->region[at] = (struct local_region){
@@ -552,40 +554,27 @@ bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key)
 	return ok;
 }
 
-static bool copy_stage(int fd, uint8_t *user, uint64_t off, size_t len, bool write)
-{
-	while (len) {
-		ssize_t n = write ? pread(fd, user, len, (off_t)off)
-				  : pwrite(fd, user, len, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		user += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return true;
-}
-
 /* The pages that lie at an address, or those that are held on to. */
 static bool copy_mr(struct local_pd *pd, const struct local_mr *mr, const struct shm_req *req,
-		    int stage)
+		    const struct local_map *stage)
 {
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)req->addr, .iov_len = req->len };
+
 	if (unlikely(mr->pin >= 0))
-		return rr_local_pin_copy(pd, mr, stage, req->addr, req->off, req->len, req->write);
-	return copy_stage(stage, (uint8_t *)(uintptr_t)req->addr, req->off, req->len, req->write);
+		return rr_local_pin_copy(pd, mr, stage->fd, req->addr, req->off, req->len, req->write);
+	return req->write ? rr_local_map_read(stage, &iov, 1, req->off)
+			  : rr_local_map_write(stage, &iov, 1, req->off);
 }
 
 /** rr_local_mem_serve - copy between our memory and the bounce area, as the peer asks
  * @qp: whose peer asks
  * @req: a private copy; off and len are checked
- * @stage: the bounce area, the peer's: its pages may fail, so they are not mapped
+ * @stage: the bounce area, the peer's
  *
  * Return: RR_WC_OK or RR_WC_REM_ACCESS, for the peer.
  */
-enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req, int stage)
+enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req,
+				     const struct local_map *stage)
 {
 	struct local_pd *pd = to_pd(qp->base.pd);
 	enum rr_wc_status status = RR_WC_REM_ACCESS;

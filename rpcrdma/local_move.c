@@ -9,103 +9,93 @@
  *             request to the peer (the agent), which answers while it polls: Writes go through the
  *             bounce area first, Reads come out of it when answered (rr_local_move_answers).
  *             rr_local_move_serve() is the agent's own side.
- *             rr_local_qp_direct() maps a slab, for the kernel to read a disk into it.
- * Memory:     The bounce area is made by the side that reaches out, when first needed, used as a
- *             ring, and mapped by nobody. Slabs of the peer are kept by descriptor: as many bytes
- *             as we told it in the handshake (region_bytes_max), holes included, since filling
- *             them is our doing. They are mapped only for qp_direct, counted against
- *             mapped_bytes_max, and a page at a time, when the kernel gets to it: mapping a large
- *             slab must not keep us.
+ *             rr_local_qp_direct() lends a mapped slab to the kernel, to read a disk into it.
+ * Memory:     The bounce area is made by the side that reaches out, when first needed, and used as a
+ *             ring. Slabs of the peer are taken up to the bytes that we told it in the handshake
+ *             (region_bytes_max) and up to its user's share (local_map.c), holes included, since
+ *             filling them is our doing. What is not taken is moved by the agent. They are
+ *             mapped a page at a time, when the kernel gets to it: a large slab must not keep us.
  * Threads:    The owner of the queue pair.
  * Errors:     A wrong key, bound or right is RR_WC_REM_ACCESS; a peer that is gone RR_WC_LOST.
  */
 #include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "local_int.h"
-#include "map_file.h"
 
 #define DRAIN_MAX 128 /* datagrams at once; a flooding peer must not keep us */
+#define STAGE_MIN (UINT64_C(2) * LOCAL_REQ_BYTES)
 
 /* ---- what the peer has given us ---- */
 
 static void region_close(struct local_qp *qp, struct peer_region *r)
 {
-	struct local_fabric *f = to_fabric(qp->base.fabric);
-
-	if (r->fd < 0)
-		return;
-	if (r->map) {
-		(void)munmap(r->map, r->size);
-		atomic_fetch_sub(&f->mapped_bytes, r->size);
-	}
-	if (r->size > LOCAL_SLOW_FREE)
-		rr_local_close_later(f->closer, r->fd); /* perhaps the last to hold it */
-	else
-		close(r->fd);
-	*r = (struct peer_region){ .fd = -1 };
+	rr_local_map_put(to_fabric(qp->base.fabric), r->map);
+	*r = (struct peer_region){ .map = NULL };
 }
 
 static struct peer_region *region_find(struct local_qp *qp, uint64_t id)
 {
 	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
-		if (qp->region[i].fd >= 0 && qp->region[i].id == id)
+		if (qp->region[i].map && qp->region[i].id == id)
 			return &qp->region[i];
 	return NULL;
 }
 
-/* Takes @fd over if it returns true. */
-static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int fd)
+/* What is beyond the client's share, or beyond what can be mapped, is not taken: the owner itself moves
+ * what is asked for there. Return: false if the peer broke a rule. */
+static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 {
 	const struct local_fabric *f = to_fabric(qp->base.fabric);
+	struct peer_region *r = qp->region;
+	int rc;
 
-	if (!rr_local_memfd_ok(fd, hs->size) || region_find(qp, hs->region) ||
+	if (region_find(qp, hs->region) ||
 	    !range_fits(qp->region_bytes, hs->size, f->attr.limits.region_bytes_max))
 		return false;
-	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++) {
-		struct peer_region *r = &qp->region[i];
-
-		if (r->fd < 0) {
-			*r = (struct peer_region){ .fd = fd, .id = hs->region, .size = hs->size };
-			qp->region_bytes += hs->size;
-			return true;
-		}
+	while (r < qp->region + LOCAL_REGIONS_MAX && r->map)
+		r++;
+	if (r == qp->region + LOCAL_REGIONS_MAX)
+		return false;
+	rc = rr_local_map_get(qp, RR_SHARE_REGION, *fd, hs->size, &r->map);
+	if (rc == -EPROTO)
+		return false;
+	if (rc) {
+		close(*fd); /* a memfd */
+	} else {
+		r->id = hs->region;
+		qp->region_bytes += hs->size;
 	}
-	return false;
+	*fd = -1;
+	return true;
 }
 
-static bool stage_add(struct local_qp *qp, const struct hs_msg *hs, int fd)
+static bool stage_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 {
-	if (qp->peer_stage.fd >= 0 || hs->size > LOCAL_STAGE_MAX || !rr_local_memfd_ok(fd, hs->size))
+	if (qp->peer_stage || hs->size > LOCAL_STAGE_MAX ||
+	    rr_local_map_get(qp, RR_SHARE_RING, *fd, hs->size, &qp->peer_stage))
 		return false;
-	qp->peer_stage = (struct peer_region){ .fd = fd, .size = hs->size };
+	*fd = -1;
 	return true;
 }
 
 static bool hear(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 {
 	struct peer_region *r;
-	bool ok = false;
 
 	switch (hs->type) {
 	case 0: /* a doorbell: being awake is the answer */
 		return true;
 	case HS_REGION:
+		return *fd >= 0 && region_add(qp, hs, fd);
 	case HS_BOUNCE:
-		if (*fd >= 0)
-			ok = hs->type == HS_REGION ? region_add(qp, hs, *fd)
-						   : stage_add(qp, hs, *fd);
-		if (ok)
-			*fd = -1;
-		return ok;
+		return *fd >= 0 && stage_add(qp, hs, fd);
 	case HS_REGION_GONE:
 		r = region_find(qp, hs->region);
 		if (!r)
-			return false;
+			return true; /* it was not taken */
 		if (!r->gone)
-			qp->region_bytes -= r->size;
+			qp->region_bytes -= r->map->size;
 		r->gone = true;
 		if (!r->refs)
 			region_close(qp, r);
@@ -240,71 +230,26 @@ bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
 	return !len;
 }
 
-static void iov_advance(struct iovec **iov, int *n, size_t done)
-{
-	while (*n && done >= (*iov)->iov_len) {
-		done -= (*iov)->iov_len;
-		(*iov)++;
-		(*n)--;
-	}
-	if (*n) {
-		(*iov)->iov_base = (uint8_t *)(*iov)->iov_base + done;
-		(*iov)->iov_len -= done;
-	}
-}
-
-/* All of the iovec to or from @fd at @off. */
-static bool move_fd(int fd, struct iovec *iov, int n, uint64_t off, bool write)
-{
-	while (n) {
-		ssize_t got = write ? pwritev(fd, iov, n, (off_t)off)
-				    : preadv(fd, iov, n, (off_t)off);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		off += (uint64_t)got;
-		iov_advance(&iov, &n, (size_t)got);
-	}
-	return true;
-}
-
-static bool move_vm(pid_t pid, struct iovec *iov, int n, uint64_t raddr, uint64_t len, bool write)
-{
-	while (n) {
-		struct iovec theirs = { .iov_base = (void *)(uintptr_t)raddr, .iov_len = len };
-		ssize_t got = write ? process_vm_writev(pid, iov, (unsigned long)n, &theirs, 1, 0)
-				    : process_vm_readv(pid, iov, (unsigned long)n, &theirs, 1, 0);
-
-		if (got <= 0)
-			return false;
-		raddr += (uint64_t)got;
-		len -= (uint64_t)got;
-		iov_advance(&iov, &n, (size_t)got);
-	}
-	return true;
-}
-
 /* ---- asking the agent ---- */
 
+/* As large as the client's share allows, but for a few requests at least. */
 static int stage_open(struct local_qp *qp)
 {
 	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = HS_BOUNCE };
 	int rc;
 
-	if (qp->stage.fd >= 0)
+	if (qp->stage)
 		return 0;
-	qp->stage.size = to_fabric(qp->base.fabric)->attr.limits.bounce_bytes;
-	rc = rr_local_memfd("leat-bounce", qp->stage.size);
-	if (rc < 0)
+	hs.size = to_fabric(qp->base.fabric)->attr.limits.bounce_bytes;
+	while ((rc = rr_local_map_make(qp, "leat-bounce", hs.size, &qp->stage)) == -ENOBUFS &&
+	       hs.size / 2 >= STAGE_MIN)
+		hs.size = hs.size / 2 & ~(uint64_t)4095;
+	if (rc)
 		return rc;
-	qp->stage.fd = rc;
-	hs.size = qp->stage.size;
-	rc = rr_local_sock_send(qp->sock, &hs, &qp->stage.fd, 1);
+	rc = rr_local_sock_send(qp->sock, &hs, &qp->stage->fd, 1);
 	if (rc) {
-		close(qp->stage.fd);
-		qp->stage.fd = -1;
+		rr_local_map_put(to_fabric(qp->base.fabric), qp->stage);
+		qp->stage = NULL;
 	}
 	return rc;
 }
@@ -312,13 +257,13 @@ static int stage_open(struct local_qp *qp)
 /* Room for @len contiguous bytes of the ring: false until answers free it. */
 static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
 {
-	uint64_t head = qp->stage_head, at = head % qp->stage.size;
+	uint64_t head = qp->stage_head, at = head % qp->stage->size;
 
-	if (at + len > qp->stage.size) { /* skip the rest of this lap */
-		head += qp->stage.size - at;
+	if (at + len > qp->stage->size) { /* skip the rest of this lap */
+		head += qp->stage->size - at;
 		at = 0;
 	}
-	if (head + len - qp->stage_tail > qp->stage.size)
+	if (head + len - qp->stage_tail > qp->stage->size)
 		return false;
 	qp->stage_head = head + len;
 	*ret_off = at;
@@ -348,7 +293,7 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uin
 			break;
 		}
 		if (write && (!rr_local_move_gather(e, at, part, iov, &n) ||
-			      !move_fd(qp->stage.fd, iov, n, stage, true))) {
+			      !rr_local_map_write(qp->stage, iov, n, stage))) {
 			status = RR_WC_LOCAL;
 			break;
 		}
@@ -391,10 +336,10 @@ void rr_local_move_answers(struct local_qp *qp)
 		int n;
 
 		if (status == RR_WC_OK && e->op == RR_WR_READ) {
-			uint64_t at = (q->stage_end - q->len) % qp->stage.size;
+			uint64_t at = (q->stage_end - q->len) % qp->stage->size;
 
 			if (!rr_local_move_gather(e, q->off, q->len, iov, &n) ||
-			    !move_fd(qp->stage.fd, iov, n, at, false))
+			    !rr_local_map_read(qp->stage, iov, n, at))
 				status = RR_WC_LOCAL;
 			rr_local_count(qp, bytes_copied, q->len);
 		}
@@ -423,16 +368,16 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 				     .off = v->off, .len = v->len };
 		enum rr_wc_status status = RR_WC_REM_ACCESS;
 
-		if (qp->peer_stage.fd < 0)
+		if (!qp->peer_stage)
 			(void)rr_local_move_drain(qp); /* its coming is checked below */
 		if (qp->phase != PHASE_UP)
 			return false;
-		if (qp->peer_stage.fd < 0 || q.len > LOCAL_REQ_BYTES ||
-		    !range_fits(q.off, q.len, qp->peer_stage.size)) {
+		if (!qp->peer_stage || q.len > LOCAL_REQ_BYTES ||
+		    !range_fits(q.off, q.len, qp->peer_stage->size)) {
 			rr_local_qp_hostile(qp);
 			return false;
 		}
-		status = rr_local_mem_serve(qp, &q, qp->peer_stage.fd);
+		status = rr_local_mem_serve(qp, &q, qp->peer_stage);
 		rr_local_count(qp, bytes_copied, q.len);
 		atomic_store_explicit(&r->status, status, memory_order_relaxed);
 		atomic_store(&qp->me->req_done, ++qp->req_taken);
@@ -475,16 +420,22 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 	    !reach_begin(qp, e->rkey, raddr, len,
 			 write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ, &r))
 		return RR_WC_REM_ACCESS;
-	if (r.place == PLACE_AGENT) {
+	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
+	if (qp->phase != PHASE_UP) { /* what was in the socket was nonsense */
+		reach_end(&r);
+		return RR_WC_LOST;
+	}
+	/* what began in this way goes on in it */
+	if (e->handed || r.place == PLACE_AGENT || (r.place == PLACE_SLAB && !region)) {
 		reach_end(&r); /* the agent looks at the key itself */
 		return ask_agent(qp, e, off, len, ret_again);
 	}
 	if (!rr_local_move_gather(e, off, len, iov, &n)) {
 		status = RR_WC_LOCAL;
-	} else if (r.place == PLACE_SLAB) {
-		region = region_get(qp, r.region);
-		ok = region && range_fits(r.off, len, region->size) &&
-		     move_fd(region->fd, iov, n, r.off, write);
+	} else if (region) {
+		ok = range_fits(r.off, len, region->map->size) &&
+		     (write ? rr_local_map_write(region->map, iov, n, r.off)
+			    : rr_local_map_read(region->map, iov, n, r.off));
 		if (ok)
 			rr_local_count(qp, slab_bytes, len);
 	} else if (r.place == PLACE_VM && qp->my_vm) {
@@ -492,7 +443,7 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 		if (rr_local_sock_gone(qp->sock))
 			status = RR_WC_LOST;
 		else
-			ok = move_vm(qp->peer.pid, iov, n, raddr, len, write);
+			ok = rr_local_vm_copy(qp->peer.pid, iov, n, raddr, len, write);
 		if (ok)
 			rr_local_count(qp, vm_bytes, len);
 	}
@@ -505,32 +456,10 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 
 /* ---- mapping ---- */
 
-static bool region_map(struct local_qp *qp, struct peer_region *r)
-{
-	struct local_fabric *f = to_fabric(qp->base.fabric);
-	uint64_t before;
-	void *map;
-
-	if (r->map)
-		return true;
-	before = atomic_fetch_add(&f->mapped_bytes, r->size);
-	if (!range_fits(before, r->size, f->attr.limits.mapped_bytes_max))
-		goto out_uncount;
-	map = rr_map_file(r->fd, r->size);
-	if (map == MAP_FAILED)
-		goto out_uncount;
-	r->map = map;
-	return true;
-
-out_uncount:
-	atomic_fetch_sub(&f->mapped_bytes, r->size);
-	return false;
-}
-
-/** rr_local_qp_direct - map peer memory for the kernel to write to or to read (fabric.h)
+/** rr_local_qp_direct - lend peer memory to the kernel to write to or to read (fabric.h)
  *
- * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in a slab or
- * too much is mapped or out already.
+ * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in a slab that
+ * was taken, or too much is out already.
  */
 int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32_t len,
 		       unsigned access, void **ret_addr, uint32_t *ret_token)
@@ -549,14 +478,14 @@ int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32
 	if (!reach_begin(qp, rkey, raddr, len, access, &r))
 		return -EACCES;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
-	if (!region || !range_fits(r.off, len, region->size) || !region_map(qp, region)) {
+	if (!region || !range_fits(r.off, len, region->map->size)) {
 		reach_end(&r);
 		return -EOPNOTSUPP;
 	}
 	region->refs++;
 	qp->ndirect++;
 	qp->direct[slot] = (struct local_direct){ .key = r.entry, .region = region };
-	*ret_addr = (uint8_t *)region->map + r.off;
+	*ret_addr = (uint8_t *)region->map->addr + r.off;
 	*ret_token = slot;
 	return 0;
 }
@@ -578,11 +507,13 @@ void rr_local_qp_direct_end(struct rr_qp *base, uint32_t token)
 /** rr_local_move_fini - let go of everything the peer gave us, and of our bounce area */
 void rr_local_move_fini(struct local_qp *qp)
 {
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+
 	assert(!qp->ndirect); /* the kernel may still be writing there */
 	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
 		region_close(qp, &qp->region[i]);
-	region_close(qp, &qp->stage);
-	region_close(qp, &qp->peer_stage);
+	rr_local_map_put(f, qp->stage);
+	rr_local_map_put(f, qp->peer_stage);
 }
 
 /** rr_local_qp_reach - what the peer does about memory of ours, as it told in the handshake */

@@ -41,9 +41,6 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 		return -ENOMEM;
 	qp->base.fabric = fabric;
 	qp->sock = -1;
-	qp->stage.fd = qp->peer_stage.fd = -1;
-	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
-		qp->region[i].fd = -1;
 	list_init(&qp->cm_node);
 	list_init(&qp->cq_node);
 	list_init(&qp->ready_node);
@@ -308,6 +305,7 @@ void rr_local_qp_destroy(struct rr_qp *base)
 	}
 	rr_local_move_fini(qp);
 	rr_local_ring_unmap(qp);
+	rr_client_put(qp->client);
 	if (qp->sock >= 0)
 		rr_local_close_sock(f->closer, qp->sock);
 	if (base->srq) {

@@ -12,15 +12,13 @@
  *             published something then reads `asleep`. All four accesses are sequentially
  *             consistent, so at least one of the two sees the other. Who finds the flag set
  *             clears it and rings, so that a sleeper is rung once.
- * Memory:     One memfd, sealed; the descriptor is closed after the map. A message is copied out
+ * Memory:     One memfd, sealed, charged to the client (local_map.c); the descriptor is closed after the map. A message is copied out
  *             of the ring into the posted receive before anybody looks at it.
  * Threads:    The owner of the queue pair.
  * Errors:     Indices and lengths from the peer are checked; see rr_local_qp_hostile().
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "local_int.h"
 
@@ -83,59 +81,43 @@ static size_t ring_sizes(struct local_qp *qp)
 	return ring_layout(qp, NULL);
 }
 
-static int ring_mmap(struct local_qp *qp, int fd, size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		return -errno;
-	qp->shm = p;
-	qp->shm_bytes = bytes;
-	ring_layout(qp, p);
-	return 0;
-}
-
 /** rr_local_ring_create - passive side: make and map the area for qp->hs, the peer's REQ
  * @qp: set up
- * @ret_fd: to be passed to the peer, then closed
  *
- * Return: 0, or what memfd_create(), ftruncate() or mmap() say.
+ * The descriptor of qp->rings is to be passed to the peer, then closed.
+ *
+ * Return: 0, -ENOBUFS if the client has too much of it, or what memfd_create(), ftruncate() or mmap() say.
  */
-int rr_local_ring_create(struct local_qp *qp, int *ret_fd)
+int rr_local_ring_create(struct local_qp *qp)
 {
-	size_t bytes = ring_sizes(qp);
-	int rc, fd = rr_local_memfd("leat-rings", bytes);
+	int rc = rr_local_map_make(qp, "leat-rings", ring_sizes(qp), &qp->rings);
 
-	if (fd < 0)
-		return fd;
-	rc = ring_mmap(qp, fd, bytes);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	*ret_fd = fd;
-	return 0;
+	if (!rc)
+		ring_layout(qp, qp->rings->addr);
+	return rc;
 }
 
 /** rr_local_ring_map - active side: map the area that came with qp->hs, the peer's ACCEPT
+ * @fd: its descriptor; closed if this returns 0
  *
- * Return: 0, -EPROTO if the area could shrink under us, or what mmap() says.
+ * Return: 0, -EPROTO if the area is not what it should be, -ENOBUFS, or what mmap() says.
  */
 int rr_local_ring_map(struct local_qp *qp, int fd)
 {
-	size_t bytes = ring_sizes(qp);
+	int rc = rr_local_map_get(qp, RR_SHARE_RING, fd, ring_sizes(qp), &qp->rings);
 
-	if (!rr_local_memfd_ok(fd, bytes))
-		return -EPROTO;
-	return ring_mmap(qp, fd, bytes);
+	if (rc)
+		return rc;
+	rr_local_map_close_fd(qp->rings);
+	ring_layout(qp, qp->rings->addr);
+	return 0;
 }
 
 /** rr_local_ring_unmap - end of the connection; harmless without an area */
 void rr_local_ring_unmap(struct local_qp *qp)
 {
-	if (qp->shm)
-		(void)munmap(qp->shm, qp->shm_bytes); /* cannot fail for a range we mapped */
-	qp->shm = NULL;
+	rr_local_map_put(to_fabric(qp->base.fabric), qp->rings);
+	qp->rings = NULL;
 }
 
 /** rr_local_ring_bell - something was published: wake the peer if it sleeps */

@@ -8,11 +8,13 @@
  *             only where huge pages are on for shared memory in general.
  * Memory:     The mapping is the caller's.
  * Threads:    Any.
- * Errors:     errno of mmap().
+ * Errors:     errno of mmap(); EINVAL: a file of huge pages.
  */
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "map_file.h"
@@ -22,22 +24,31 @@
 /** rr_map_file - see map_file.h */
 void *rr_map_file(int fd, size_t bytes)
 {
-	size_t room;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), room;
+	struct statfs fs;
 	uintptr_t start, at, end;
 	void *map;
 
+	/* the kernel rounds a mapping up to this: with huge pages it would reach beyond the room below */
+	if (fstatfs(fd, &fs))
+		return MAP_FAILED;
+	if ((size_t)fs.f_bsize > page) {
+		errno = EINVAL;
+		return MAP_FAILED;
+	}
 	if (bytes < HUGE_BYTES)
 		return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (!add_size(bytes, HUGE_BYTES, &room)) {
+	if (!add_size(bytes, HUGE_BYTES + page, &room)) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
+	room = round_up_pow2(bytes, page) + HUGE_BYTES;
 	map = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return map;
 	start = (uintptr_t)map;
 	at = round_up_pow2(start, HUGE_BYTES);
-	end = round_up_pow2(at + bytes, 4096);
+	end = at + round_up_pow2(bytes, page);
 	map = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	if (map == MAP_FAILED) {
 		int err = errno;
@@ -48,6 +59,7 @@ void *rr_map_file(int fd, size_t bytes)
 	}
 	if (at > start)
 		munmap((void *)start, at - start);
-	munmap((void *)end, start + room - end);
+	if (end < start + room)
+		munmap((void *)end, start + room - end);
 	return map;
 }

@@ -13,7 +13,8 @@
  * From 2 MiB on the mapping begins at a multiple of that. If the file lies in huge pages it is mapped by
  * huge pages then, too, and the kernel finds what a disk is to read into at one look instead of 256 for 1 MiB.
  *
- * Return: its address, to be unmapped by munmap() with @bytes; MAP_FAILED with errno.
+ * Return: its address, to be unmapped by munmap() with @bytes; MAP_FAILED with errno, EINVAL if the blocks of
+ * @fd are larger than a page: such a file can be mapped, and unmapped, by whole blocks only.
  */
 void *rr_map_file(int fd, size_t bytes);
 

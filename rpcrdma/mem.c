@@ -3,7 +3,7 @@
  *
  * mem.c - rpcrdma_mem_alloc(), _register(): memory that a registration can be kept for
  *
- * Operation:  A region is a memfd (provider.c), sealed against shrinking, mapped whole and touched at once.
+ * Operation:  A region is a memfd (provider.c), sealed against another size, mapped whole and touched at once.
  *             Because it is a file, a server on this host can map it too; because it cannot shrink,
  *             that server cannot be made to fault by us. Because it comes from here, nobody unmaps
  *             it behind the back of a registration. Where there is an arena, it is parts of that one

@@ -131,7 +131,7 @@ static int memfd_get(const struct rr_source *src, size_t bytes, struct rr_extent
 	if (fd < 0)
 		return -ENOMEM;
 	if (bytes > INT64_MAX || ftruncate(fd, (off_t)bytes) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		goto out_close;
 	map = rr_map_file(fd, bytes);
 	if (map == MAP_FAILED)

@@ -20,6 +20,7 @@ HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
+LDFLAGS_test_local_memfd := -Wl,--wrap=rr_local_sock_send
 LDFLAGS_test_slab := -Wl,--wrap=mmap,--wrap=madvise
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_provider := -Wl,--wrap=ibv_reg_dmabuf_mr
@@ -105,8 +106,10 @@ interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_li
 	$(O)/tests/unit/test_store_aio
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
+$(O)/tests/interop/memfds: $(O)/tests/lib/memfd_menu.o
+LDFLAGS_memfds := -Wl,--wrap=rr_local_sock_send
 $(INTEROP_PROGS): %: %.o $(HOUSE)
-	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(LDFLAGS_$(notdir $*)) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 # ---- running -------------------------------------------------------------------------------------
 

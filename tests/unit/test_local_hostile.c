@@ -160,7 +160,9 @@ static void test_key_lies(void **state)
 		assert_int_equal(end_rdma(&s, RR_WR_WRITE, end_msg(&s, 0), 64, s.mr,
 					  (void *)(uintptr_t)addr, mr->rkey), 0);
 		pair_wait(&s, &c, 1);
-		assert_int_equal(s.wc[0].status, RR_WC_REM_ACCESS);
+		/* a region that was not taken is the owner's to move: it looks the key up itself */
+		assert_int_equal(s.wc[0].status, lie == 1 || lie == 2 ? RR_WC_OK :
+								 RR_WC_REM_ACCESS);
 		assert_int_equal(atomic_load(&k->busy), 0);
 		assert_int_equal(rr_mr_dereg(mr), 0);
 		end_close(&c);
@@ -182,7 +184,7 @@ static void test_punched(void **state)
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, (off_t)len), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
 	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	memset(mem, 1, len);
 	pair_open(&c, &s, f);
@@ -198,7 +200,7 @@ static void test_punched(void **state)
 	pair_wait(&s, &c, 2);
 	assert_int_equal(s.wc[1].status, RR_WC_OK);
 	/* the whole shared area turns to zeroes; nobody falls over */
-	assert_int_equal(madvise(to_qp(c.qp)->shm, to_qp(c.qp)->shm_bytes & ~(size_t)4095,
+	assert_int_equal(madvise(to_qp(c.qp)->rings->addr, to_qp(c.qp)->rings->size & ~(size_t)4095,
 				 MADV_REMOVE), 0);
 	(void)end_send(&s, 0, 8, 0); /* may fail, must return */
 	(void)end_send(&c, 0, 8, 0);

@@ -28,7 +28,7 @@ static int slab_fd(size_t len)
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)len), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
 	return fd;
 }
 
@@ -290,7 +290,7 @@ static void test_bad_registrations(void **state)
 	assert_int_equal(rr_mr_reg(r.c.pd, &attr, &mr), -EINVAL);
 	assert_int_equal(ftruncate(fd, 8192), 0);
 	assert_int_equal(rr_mr_reg(r.c.pd, &attr, &mr), -EINVAL);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
 	attr.fd_off = 8185;
 	assert_int_equal(rr_mr_reg(r.c.pd, &attr, &mr), -EINVAL);
 	attr.fd_off = 8182;

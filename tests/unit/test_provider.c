@@ -168,6 +168,24 @@ static void mapped_by_a_peer(void **state)
 	rr_provider_put(&x);
 }
 
+/* The kernel would round up, and cover what lies behind; whether there are free huge pages or not. */
+static void huge_file_is_refused(void **state)
+{
+	int f = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+
+	(void)state;
+	if (f < 0 || ftruncate(f, 4 * MIB)) {
+		print_message("SKIP: no memfd of huge pages here\n");
+		skip();
+	}
+	for (size_t bytes = 4096; bytes <= 4 * MIB; bytes += 2 * MIB - 4096) {
+		errno = 0;
+		assert_ptr_equal(rr_map_file(f, bytes), MAP_FAILED);
+		assert_int_equal(errno, EINVAL);
+	}
+	close(f);
+}
+
 static void what_there_is_not(void **state)
 {
 	struct rr_source src = { .fd = -1, .bytes = MIB };
@@ -330,6 +348,7 @@ int main(void)
 		cmocka_unit_test(what_the_cpu_may_touch),
 		cmocka_unit_test(shared_memory_is_huge),
 		cmocka_unit_test(mapped_by_a_peer),
+		cmocka_unit_test(huge_file_is_refused),
 		cmocka_unit_test(what_there_is_not),
 		cmocka_unit_test_setup_teardown(far_buffers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(refused, set_up, tear_down),

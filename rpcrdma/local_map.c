@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_map.c - the local fabric's shared memory: memfds, checked, charged to a client and mapped
+ *
+ * Operation:  rr_local_map_make() makes a memfd, rr_local_map_get() takes one from the peer. The peer's must
+ *             be what an honest one sends: a memfd of ordinary pages that has the size it claims and is
+ *             sealed against another one. Its pages are the peer's at any time: it may punch
+ *             holes, and a page that is not there can be one that cannot be had. So nobody but the
+ *             kernel loads from a region or a bounce area or stores to it: a fault is an error then,
+ *             not a signal.
+ *             Reads are preadv() of the descriptor. Writes go through the mapping, by process_vm_writev()
+ *             on this process. They are no pwritev(): the peer shares the open file description
+ *             and may set O_APPEND, and the peer can hold the inode's lock for as long as it likes, by
+ *             a write() of its own from memory whose pages it withholds.
+ * Memory:     A mapping is charged to its client with its full size, since holes are filled on our
+ *             account whenever we touch them. A region that a client offers on several connections
+ *             is mapped and charged once.
+ * Threads:    Any. fabric->lock: the list of regions and their reference counts.
+ * Errors:     -EPROTO: not such a memfd; -ENOBUFS: more than the share of the client.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "local_int.h"
+#include "map_file.h"
+
+#define REGION_CHARGE_MIN (UINT64_C(1) << 20) /* a descriptor and a mapping are scarce, too */
+#define SLOW_FREE (UINT64_C(64) << 20) /* more memory than this takes long to free */
+
+/** rr_local_memfd - memory to share: of a fixed size, and sealed so
+ * @name: shown in /proc/PID/maps
+ * @size: in bytes
+ *
+ * Return: the descriptor, or -errno of the call that failed.
+ */
+int rr_local_memfd(const char *name, uint64_t size)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/** rr_local_memfd_ok - is @fd a memfd of ordinary pages that has @size bytes for ever?
+ *
+ * A memfd of huge pages is none: its mappings are longer than what was asked for.
+ */
+bool rr_local_memfd_ok(int fd, uint64_t size)
+{
+	const int want = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct statfs fs;
+	struct stat st;
+	int seals;
+
+	/* the seals first: only a memfd has any, and the others would sleep in a file system of the peer's */
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & want) != want || fstatfs(fd, &fs) || fstat(fd, &st))
+		return false;
+	return fs.f_type == TMPFS_MAGIC && st.st_size > 0 && (uint64_t)st.st_size == size;
+}
+
+static void map_free(struct local_fabric *f, struct local_map *m)
+{
+	if (m->addr)
+		(void)munmap(m->addr, m->size); /* cannot fail for a range we mapped */
+	if (m->fd >= 0 && m->size > SLOW_FREE)
+		rr_local_close_later(f->closer, m->fd); /* perhaps the last to hold it */
+	else if (m->fd >= 0)
+		close(m->fd);
+	rr_client_uncharge(m->client, m->share, m->charged);
+	rr_client_put(m->client);
+	free(m);
+}
+
+/* Charges and maps @fd, which is the mapping's if this returns 0. */
+static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
+		   struct local_map **ret)
+{
+	uint64_t charge = share == RR_SHARE_REGION ? MAX(size, REGION_CHARGE_MIN) : size;
+	struct local_map *m;
+	void *addr;
+	int rc;
+
+	rc = rr_client_charge(qp->client, share, charge);
+	if (rc)
+		return rc;
+	m = calloc(1, sizeof(*m));
+	if (!m) {
+		rr_client_uncharge(qp->client, share, charge);
+		return -ENOMEM;
+	}
+	rr_client_hold(qp->client);
+	*m = (struct local_map){ .client = qp->client, .share = share, .charged = charge,
+				 .size = size, .fd = -1, .refs = 1 };
+	list_init(&m->node);
+	addr = rr_map_file(fd, size);
+	if (addr == MAP_FAILED) {
+		rc = -errno;
+		map_free(to_fabric(qp->base.fabric), m);
+		return rc;
+	}
+	m->addr = addr;
+	m->fd = fd;
+	*ret = m;
+	return 0;
+}
+
+/** rr_local_map_make - make shared memory for the peer of @qp, charged to its share of rings
+ *
+ * Return: 0, with its descriptor in (*ret)->fd; -ENOBUFS, -ENOMEM, or what memfd_create(),
+ * ftruncate() or mmap() say.
+ */
+int rr_local_map_make(struct local_qp *qp, const char *name, uint64_t size, struct local_map **ret)
+{
+	int rc, fd = rr_local_memfd(name, size);
+
+	if (fd < 0)
+		return fd;
+	rc = map_new(qp, RR_SHARE_RING, fd, size, ret);
+	if (rc)
+		close(fd);
+	return rc;
+}
+
+/* The lock is held. */
+static struct local_map *region_find(struct local_qp *qp, const struct stat *st)
+{
+	list_for_each(node, &to_fabric(qp->base.fabric)->maps) {
+		struct local_map *m = list_entry(node, struct local_map, node);
+
+		if (m->client == qp->client && m->dev == st->st_dev && m->ino == st->st_ino)
+			return m;
+	}
+	return NULL;
+}
+
+static int region_get(struct local_qp *qp, int fd, uint64_t size, struct local_map **ret)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+	struct local_map *m;
+	struct stat st;
+	int rc = 0;
+
+	if (fstat(fd, &st))
+		return -errno;
+	pthread_mutex_lock(&f->lock);
+	m = region_find(qp, &st);
+	if (m) {
+		m->refs++;
+		close(fd);
+	} else {
+		rc = map_new(qp, RR_SHARE_REGION, fd, size, &m);
+		if (!rc) {
+			m->dev = st.st_dev;
+			m->ino = st.st_ino;
+			list_add_tail(&f->maps, &m->node);
+		}
+	}
+	pthread_mutex_unlock(&f->lock);
+	if (!rc)
+		*ret = m;
+	return rc;
+}
+
+/** rr_local_map_get - map what the peer of @qp passed
+ * @share: RR_SHARE_REGION: the client's memory; RR_SHARE_RING: rings, a bounce area
+ * @fd: from the peer; the mapping's if this returns 0
+ * @size: that the peer claims
+ *
+ * Return: 0; -EPROTO: see rr_local_memfd_ok(); -ENOBUFS; -ENOMEM, or what mmap() says.
+ */
+int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
+		     struct local_map **ret)
+{
+	if (!rr_local_memfd_ok(fd, size))
+		return -EPROTO;
+	return share == RR_SHARE_REGION ? region_get(qp, fd, size, ret)
+					: map_new(qp, share, fd, size, ret);
+}
+
+/** rr_local_map_put - unmap and uncharge, if nothing else uses it; NULL is fine */
+void rr_local_map_put(struct local_fabric *f, struct local_map *m)
+{
+	bool last;
+
+	if (!m)
+		return;
+	pthread_mutex_lock(&f->lock);
+	last = !--m->refs;
+	if (last)
+		list_del(&m->node);
+	pthread_mutex_unlock(&f->lock);
+	if (last)
+		map_free(f, m);
+}
+
+/** rr_local_map_close_fd - close the descriptor of a mapping that is only used by address */
+void rr_local_map_close_fd(struct local_map *m)
+{
+	close(m->fd);
+	m->fd = -1;
+}
+
+static void iov_advance(struct iovec **iov, int *n, size_t done)
+{
+	while (*n && done >= (*iov)->iov_len) {
+		done -= (*iov)->iov_len;
+		(*iov)++;
+		(*n)--;
+	}
+	if (*n) {
+		(*iov)->iov_base = (uint8_t *)(*iov)->iov_base + done;
+		(*iov)->iov_len -= done;
+	}
+}
+
+/** rr_local_vm_copy - copy between our memory and a process, perhaps this one
+ * @pid: of the process
+ * @iov: our memory; consumed
+ * @addr: there
+ * @len: of all of @iov
+ * @write: to the process
+ *
+ * Return: false if not all of it could be copied.
+ */
+bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64_t len, bool write)
+{
+	while (n) {
+		struct iovec there = { .iov_base = (void *)(uintptr_t)addr, .iov_len = len };
+		ssize_t got = write ? process_vm_writev(pid, iov, (unsigned long)n, &there, 1, 0)
+				    : process_vm_readv(pid, iov, (unsigned long)n, &there, 1, 0);
+
+		if (got <= 0)
+			return false;
+		addr += (uint64_t)got;
+		len -= (uint64_t)got;
+		iov_advance(&iov, &n, (size_t)got);
+	}
+	return true;
+}
+
+/** rr_local_map_read - copy from shared memory
+ * @iov: where to; consumed
+ * @off: in the mapping; with the length of @iov within its size
+ *
+ * Return: false if not all of it could be copied.
+ */
+bool rr_local_map_read(const struct local_map *m, struct iovec *iov, int n, uint64_t off)
+{
+	while (n) {
+		ssize_t got = preadv(m->fd, iov, n, (off_t)off);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		off += (uint64_t)got;
+		iov_advance(&iov, &n, (size_t)got);
+	}
+	return true;
+}
+
+/** rr_local_map_write - copy to shared memory; as rr_local_map_read() */
+bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uint64_t off)
+{
+	uint64_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += iov[i].iov_len;
+	return rr_local_vm_copy(getpid(), iov, n, (uintptr_t)m->addr + off, len, true);
+}
