@@ -105,6 +105,17 @@ static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, stru
 		 cause[0] ? ")" : "", advice(addr, err));
 }
 
+/* One of its connections has had no reply for a while, or has one again. */
+static void on_away(void *ctx, bool away, const char *why)
+{
+	struct leat *m = ctx;
+
+	if (away == m->is_away)
+		return;
+	m->is_away = away;
+	m->away(m->away_ctx, away, why);
+}
+
 static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t connect_ms,
 		       struct rpcrdma_clnt **ret)
 {
@@ -128,8 +139,11 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 		/* the path of a local:// URL is the user's word; that of leat:// came from a server */
 		.check_socket = m->url.scheme == LT_SCHEME_LEAT,
 		.socket_uid = m->url.socket_uid,
+		.away = m->away ? on_away : NULL,
+		.ctx = m,
 	};
 
+	m->is_away = false; /* what another connection did not get is of no interest any more */
 	return rpcrdma_clnt_create(m->engine, &attr, ret);
 }
 

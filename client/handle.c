@@ -82,6 +82,8 @@ static int create_engine(struct leat *m, const struct leat_opts *opts)
 	if (opts) {
 		const struct leat_reg_cost *cost = &opts->reg_cost;
 
+		m->away = opts->away;
+		m->away_ctx = opts->away_ctx;
 		domain_attr.capture = opts->capture;
 		domain_attr.reg_cost = (struct rpcrdma_reg_cost){
 			.reg_ns = cost->reg_ns, .reg_page_ns = cost->reg_page_ns,

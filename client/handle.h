@@ -47,6 +47,9 @@ struct leat {
 	bool has_base;                     /* false: the URL's path is no directory (yet, any more) */
 	struct lt_cache *cache;            /* NULL: cache=none */
 	uint64_t not_now;                  /* answers JUKEBOX */
+	void (*away)(void *ctx, bool away, const char *why); /* opts->away, or NULL */
+	void *away_ctx;
+	bool is_away;                      /* it was called with true */
 	unsigned clnt_next;
 	unsigned tasks;                    /* started, callback not yet run */
 	bool in_callback;

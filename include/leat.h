@@ -109,6 +109,11 @@ struct leat_opts {         /* zero-initialise; zero means the default; the URL's
 		uint32_t reg_ns, reg_page_ns;     /* thread busy to register memory: in all, and for */
 		uint32_t dereg_ns, dereg_page_ns; /* each page of it, as a device would */
 	} reg_cost;
+	/* The server has not answered for five seconds (@away true, @why in words), or answers again (false).
+	 * For messages to people: runs on whichever thread drives the handle, also during leat_mount(), and
+	 * must not use the handle. May be NULL. */
+	void (*away)(void *ctx, bool away, const char *why);
+	void *away_ctx;
 };
 
 /** leat_mount - connect and mount; blocks

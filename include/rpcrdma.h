@@ -429,6 +429,11 @@ struct rpcrdma_clnt_attr {
 	uint32_t dirty_watermark;      /* entries to be deregistered that are waited for; 0: 32 */
 	/* told of each change, with the reason as text; may be NULL */
 	void (*state)(void *ctx, enum rpcrdma_clnt_state s, const char *why);
+	/* The server owes replies and has sent none for @away_ms, or is not connected for as long and calls
+	 * wait (@away true, @why in words); or it has sent one again (false). For messages to people: it must
+	 * not call back into the client. May be NULL, and costs nothing then. */
+	void (*away)(void *ctx, bool away, const char *why);
+	uint32_t away_ms;              /* 0: 5000 */
 	void *ctx;
 };
 

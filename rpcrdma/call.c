@@ -268,7 +268,7 @@ static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
 	call->sent_ns = clock_now_ns();
 	list_del(&call->link);
 	list_add_tail(&c->sent, &call->link);
-	rr_clnt_due(c, call->sent_ns + c->attr.timeout_ms * NS_PER_MS);
+	rr_clnt_due(c, call->sent_ns + MIN(c->attr.timeout_ms, c->attr.away_ms) * NS_PER_MS);
 	return 0;
 }
 
@@ -359,6 +359,8 @@ static void answered(struct rpcrdma_clnt *c, uint32_t granted)
 	uint64_t low = c->engine->stats.credits_low;
 
 	c->attempts = 0;
+	if (unlikely(c->away))
+		rr_clnt_heard(c);
 	c->blocked = false; /* the end of a call may be what was waited for */
 	if (c->attr.addr.transport == RPCRDMA_TCP) {
 		rr_credit_answered(&c->credit, c->credit.wanted);

@@ -40,6 +40,7 @@
 
 #define CREDITS_MAX 1024u
 #define BACKOFF_DOUBLINGS 6u
+#define AWAY_MS 5000u
 
 static void on_timer(struct rpcrdma_timer *t);
 
@@ -135,6 +136,7 @@ void rr_clnt_up(struct rpcrdma_clnt *c)
 		rr_count(c->engine, reconnects, 1);
 	}
 	c->ever_up = true;
+	c->down_ns = 0;
 	set_state(c, RPCRDMA_CLNT_UP, "connected");
 	rr_call_pump(c);
 }
@@ -155,6 +157,8 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 	c->dropping = false;
 	if (!was_up)
 		c->attempts++;
+	if (!c->down_ns)
+		c->down_ns = clock_now_ns();
 	rr_call_requeue(c);
 	if (c->ever_up) {
 		c->retry_ns = clock_now_ns() + backoff_ns(c);
@@ -196,6 +200,42 @@ static void check_answers(struct rpcrdma_clnt *c, uint64_t now_ns)
 	drop(c, -ETIMEDOUT, why);
 }
 
+static void tell_away(struct rpcrdma_clnt *c, bool away, const char *why)
+{
+	c->away = away;
+	c->callbacks++;
+	c->attr.away(c->attr.ctx, away, why);
+	c->callbacks--;
+}
+
+/** rr_clnt_heard - see clnt_int.h */
+void rr_clnt_heard(struct rpcrdma_clnt *c)
+{
+	tell_away(c, false, "it answers");
+}
+
+/* Since when does the server owe something? 0: it owes nothing. */
+static uint64_t owed_since_ns(const struct rpcrdma_clnt *c)
+{
+	const struct rr_call *oldest = list_first_entry(&c->sent, struct rr_call, link);
+
+	if (oldest)
+		return oldest->sent_ns;
+	return list_is_empty(&c->waiting) ? 0 : c->down_ns;
+}
+
+static void check_away(struct rpcrdma_clnt *c, uint64_t now_ns)
+{
+	uint64_t since_ns = owed_since_ns(c), due_ns = since_ns + c->attr.away_ms * NS_PER_MS;
+
+	if (!c->attr.away || c->away || !since_ns)
+		return;
+	if (due_ns > now_ns)
+		rr_clnt_due(c, due_ns);
+	else
+		tell_away(c, true, c->state == RPCRDMA_CLNT_UP ? "it is connected, but does not answer" : c->why);
+}
+
 static void check_attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 {
 	if (c->dropping)
@@ -228,6 +268,7 @@ static void on_timer(struct rpcrdma_timer *t)
 		return;
 	if (deadline_ns)
 		rr_clnt_due(c, deadline_ns);
+	check_away(c, now_ns);
 	switch (c->state) {
 	case RPCRDMA_CLNT_UP:
 		check_answers(c, now_ns);
@@ -258,6 +299,10 @@ static int fill_attr(struct rpcrdma_clnt_attr *a)
 		a->connect_ms = 10000;
 	if (!a->backoff_ms)
 		a->backoff_ms = 50;
+	if (!a->away_ms)
+		a->away_ms = AWAY_MS;
+	if (!a->away)
+		a->away_ms = a->timeout_ms; /* nothing else is due earlier */
 	if (!a->fast_write_bytes)
 		a->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
 	a->registration = rr_reg_canonical(a->registration);
@@ -311,7 +356,7 @@ int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *att
 	}
 	c->next_xid = random[0];
 	c->random = random[1] | 1;
-	c->retry_ns = clock_now_ns();
+	c->retry_ns = c->down_ns = clock_now_ns();
 	rr_clnt_due(c, c->retry_ns);
 	*ret = c;
 	return 0;

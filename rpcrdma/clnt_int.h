@@ -87,6 +87,8 @@ struct rpcrdma_clnt {
 	uint32_t random;                 /* state of the jitter */
 	uint64_t retry_ns;               /* DOWN: when to try again; 0: when a call comes */
 	uint64_t connect_ns;             /* CONNECTING: when to give the attempt up */
+	uint64_t down_ns;                /* since when it has not been UP; 0: it is */
+	bool away;                       /* attr.away() was called with true */
 	uint64_t timer_ns;               /* what the timer is set to; 0: not set */
 	struct rpcrdma_timer timer;
 	struct rpcrdma_msg bury;         /* frees a client that was destroyed by a callback */
@@ -135,6 +137,9 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why);
 
 /** rr_clnt_due - something of @c is to happen at @due_ns; the timer is to fire by then */
 void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns);
+
+/** rr_clnt_heard - a reply came from a server that was away */
+void rr_clnt_heard(struct rpcrdma_clnt *c);
 
 /** rr_clnt_wanted - a call waits: connect, if that was given up */
 void rr_clnt_wanted(struct rpcrdma_clnt *c);

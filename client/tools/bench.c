@@ -25,6 +25,7 @@
 #include "base/machine.h"
 #include "bench.h"
 #include "bench_reg.h"
+#include "signals.h"
 
 #define GIB ((double)(1u << 30))
 
@@ -353,6 +354,7 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 		return tool_usage(self);
 	if (tool_attach(plan.url, &t))
 		return TOOL_FAILED;
+	(void)signals_hold(); /* the results so far are printed */
 	res = calloc(1, sizeof(*res));
 	info = malloc(sizeof(*info));
 	if (!res || !info) {
@@ -384,6 +386,7 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 out:
 	free(info);
 	free(res);
+	signals_release();
 	tool_detach(&t);
 	return rc;
 }

@@ -270,7 +270,7 @@ static int prepare(struct bench_job *job)
 	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
 	if (plan->kind->data)
 		job->next_off = plan->size / plan->block / plan->jobs * job->number;
-	rc = leat_mount(plan->url, &opts, &job->m);
+	rc = tool_mount(plan->url, &opts, &job->m);
 	if (!rc && plan->kind->data)
 		rc = leat_open(job->m, plan->file.path, flags, 0, &job->file);
 	return rc ? rc : alloc_slots(job);

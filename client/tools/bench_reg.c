@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "bench_reg.h"
+#include "signals.h"
 
 #define LIST_MAX 8u
 #define STRATEGIES_MAX 16u
@@ -401,8 +402,10 @@ int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 		return tool_usage(self);
 	if (tool_attach(x.plan.url, &t))
 		return TOOL_FAILED;
+	(void)signals_hold(); /* what was measured so far is printed */
 	info = malloc(sizeof(*info));
 	if (!info) {
+		signals_release();
 		tool_detach(&t);
 		return tool_fail(NULL, x.plan.url, -ENOMEM);
 	}
@@ -418,6 +421,7 @@ int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 		x.status = MAX(x.status, rc);
 	}
 	free(info);
+	signals_release();
 	tool_detach(&t);
 	return x.status;
 }

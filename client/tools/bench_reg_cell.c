@@ -130,7 +130,7 @@ static int set_up(struct reg_job *job)
 	job->mem_bytes = job->buffers * stride(cell);
 	/* entries are the limit here, not bytes */
 	opts.reg_bytes = job->mem_bytes + SPARE_BYTES;
-	rc = leat_mount(job->plan->url, &opts, &job->m);
+	rc = tool_mount(job->plan->url, &opts, &job->m);
 	if (rc)
 		return rc;
 	rc = leat_open(job->m, job->plan->file.path, job->plan->reads ? O_RDONLY : O_RDWR, 0, &job->f);

@@ -67,9 +67,9 @@ static void *start_worker(void *ctx)
 	w->pool = NULL;
 	w->batch = NULL;
 	if (cp->from_t.m)
-		rc = leat_mount(cp->from_t.arg, NULL, &w->from_t.m);
+		rc = tool_mount(cp->from_t.arg, NULL, &w->from_t.m);
 	if (!rc && cp->to_t.m)
-		rc = leat_mount(cp->to_t.arg, NULL, &w->to_t.m);
+		rc = tool_mount(cp->to_t.arg, NULL, &w->to_t.m);
 	if (!rc)
 		rc = copier_create(w->from_t.m, w->to_t.m, w->progress, &w->copier);
 	if (rc) {

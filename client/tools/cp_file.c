@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "cp.h"
+#include "signals.h"
 
 #define COPIES_MAX 4 /* of one file, when the server loses what it was told */
 
@@ -88,6 +89,14 @@ int cp_preserve(const struct cp *cp, const char *path, const struct stat *st)
 
 /* ---- temporary names ---- */
 
+/* A temporary file. If a signal comes, one of this machine is removed by the handler, and one on a server
+ * by us. */
+struct temp {
+	struct tool_path path;
+	int slot; /* of signals_temp_add(), or -1 */
+	bool held;
+};
+
 /* A name beside that of cp->to that does not exist yet. */
 static int make_temp_path(const struct cp *cp, struct tool_path *ret)
 {
@@ -102,6 +111,29 @@ static int make_temp_path(const struct cp *cp, struct tool_path *ret)
 	*ret = cp->to;
 	tool_path_cut(ret, (size_t)(slash - to) + 1);
 	return tool_path_push(ret, name);
+}
+
+/* Return: 0, with end_temp() to come; or -errno */
+static int begin_temp(const struct cp *cp, struct temp *t)
+{
+	int rc = make_temp_path(cp, &t->path);
+
+	if (rc)
+		return rc;
+	t->slot = cp->to_t.m ? -1 : signals_temp_add(cp->to_base.dir, t->path.text);
+	t->held = t->slot < 0;
+	if (t->held && !signals_hold()) {
+		signals_release();
+		return -EINTR;
+	}
+	return 0;
+}
+
+static void end_temp(struct temp *t)
+{
+	signals_temp_del(t->slot);
+	if (t->held)
+		signals_release();
 }
 
 /* @temp takes the name of the target. A server that was restarted after the rename and before its
@@ -227,17 +259,19 @@ static int copy_in_place(struct cp *cp, const struct source *src)
 static int copy_beside(struct cp *cp, const struct source *src, mode_t mode, bool replaces, bool last)
 {
 	enum copy_side side = COPY_TO;
-	struct tool_path temp;
 	struct fs_file out;
+	struct temp temp;
 	int rc, err;
 
-	rc = make_temp_path(cp, &temp);
-	if (!rc)
-		rc = fs_open(cp->to_base, temp.text, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, &out);
-	if (rc == -EACCES || rc == -EPERM)
-		return rc;
+	rc = begin_temp(cp, &temp);
 	if (rc)
 		return cp_report(cp, COPY_TO, rc);
+	rc = fs_open(cp->to_base, temp.path.text, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, &out);
+	if (rc) {
+		rc = rc == -EACCES || rc == -EPERM ? rc : cp_report(cp, COPY_TO, rc);
+		end_temp(&temp);
+		return rc;
+	}
 	rc = copier_run(cp->copier, &src->file, &out, (uint64_t)src->st.st_size, false, &side);
 	/* a rename may reach this machine's disk before the data: then a crash loses both contents */
 	if (!rc && replaces && !out.m) {
@@ -250,14 +284,15 @@ static int copy_beside(struct cp *cp, const struct source *src, mode_t mode, boo
 		rc = err;
 	}
 	if (!rc)
-		rc = cp->preserve ? cp_preserve(cp, temp.text, &src->st) :
-				    fs_chmod(cp->to_base, temp.text, mode);
+		rc = cp->preserve ? cp_preserve(cp, temp.path.text, &src->st) :
+				    fs_chmod(cp->to_base, temp.path.text, mode);
 	if (!rc)
-		rc = rename_temp(cp, temp.text);
+		rc = rename_temp(cp, temp.path.text);
 	if (rc) {
 		rc = !last && is_lost(cp, src, side, rc) ? -EAGAIN : cp_report(cp, side, rc);
-		fs_unlink(cp->to_base, temp.text); /* the failure is logged, or the copy is repeated */
+		fs_unlink(cp->to_base, temp.path.text); /* the failure is logged, or the copy is repeated */
 	}
+	end_temp(&temp);
 	return rc;
 }
 
@@ -326,7 +361,7 @@ static bool leads_to_target(struct cp *cp)
 int cp_copy_link(struct cp *cp)
 {
 	char target[TOOL_PATH_MAX + 1];
-	struct tool_path temp;
+	struct temp temp;
 	int rc;
 
 	rc = fs_readlink(cp->from_base, cp->from.text, target, sizeof(target));
@@ -336,14 +371,16 @@ int cp_copy_link(struct cp *cp)
 	if (rc == -EEXIST) {
 		if (leads_to_target(cp))
 			return cp_refuse_same(cp);
-		rc = make_temp_path(cp, &temp);
-		if (!rc)
-			rc = fs_symlink(cp->to_base, target, temp.text);
+		rc = begin_temp(cp, &temp);
+		if (rc)
+			return cp_report(cp, COPY_TO, rc);
+		rc = fs_symlink(cp->to_base, target, temp.path.text);
 		if (!rc) {
-			rc = rename_temp(cp, temp.text);
+			rc = rename_temp(cp, temp.path.text);
 			if (rc)
-				fs_unlink(cp->to_base, temp.text); /* rc tells */
+				fs_unlink(cp->to_base, temp.path.text); /* rc tells */
 		}
+		end_temp(&temp);
 	}
 	return rc ? cp_report(cp, COPY_TO, rc) : TOOL_OK;
 }

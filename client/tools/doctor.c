@@ -173,7 +173,7 @@ static int doctor_url(const char *url)
 	if (!info)
 		return tool_fail(NULL, url, -ENOMEM);
 	host_of(url, host, sizeof(host));
-	rc = leat_mount(url, &opts, &m);
+	rc = tool_mount(url, &opts, &m);
 	if (!rc) {
 		rc = leat_null(m);
 		leat_info(m, info);

@@ -7,14 +7,14 @@
  *             here they only stand in a row.
  * Memory:     None.
  * Threads:    One.
- * Errors:     Exit status 0; 1: something failed and was told; 2: wrong usage.
+ * Errors:     Exit status 0; 1: something failed and was told; 2: wrong usage; 128 + signal (signals.h).
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "signals.h"
 #include "tool.h"
 
 LOG_DEFINE("leat");
@@ -24,19 +24,6 @@ static const struct tool_cmd *const commands[] = {
 	&cmd_mkdir, &cmd_rm, &cmd_mv, &cmd_ln, &cmd_df, &cmd_bench,
 	&cmd_dump, &cmd_doctor, &cmd_ctl, &cmd_trace,
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int sig)
-{
-	(void)sig;
-	interrupted = 1;
-}
-
-bool tool_interrupted(void)
-{
-	return interrupted;
-}
 
 static const struct tool_cmd *find(const char *name)
 {
@@ -59,8 +46,6 @@ static void help(FILE *to)
 
 int main(int argc, char **argv)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
 	const struct tool_cmd *cmd;
 	int rc;
 
@@ -85,16 +70,12 @@ int main(int argc, char **argv)
 		log_err("no command '%s'; `leat help` names them", argv[1]);
 		return TOOL_USAGE;
 	}
-
-	/* a closed pipe is an error of write(), a second ^C ends at once */
-	sigaction(SIGPIPE, &ignore, NULL);
-	sigaction(SIGINT, &interrupt, NULL);
-	sigaction(SIGTERM, &interrupt, NULL);
-
+	signals_init();
 	rc = cmd->run(cmd, argc - 1, argv + 1);
 	if (fflush(stdout) && errno != EPIPE) {
 		log_err("standard output: %s", strerror(errno));
 		rc = rc ? rc : TOOL_FAILED;
 	}
+	signals_end();
 	return rc;
 }

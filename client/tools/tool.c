@@ -10,6 +10,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,33 @@ bool tool_is_url(const char *arg)
 	return false;
 }
 
+/* Several mounts of one server say it once; the first word is the one that counts. */
+static void on_away(void *ctx, bool away, const char *why)
+{
+	static atomic_bool told;
+	const char *url = ctx;
+	int len = (int)strcspn(url, "?");
+
+	if (atomic_exchange(&told, away) == away)
+		return;
+	fputs("\r\033[K", stderr); /* a progress bar may be there; it is drawn again */
+	if (away)
+		log_warn("%.*s: no answer for 5 s (%s); still waiting", len, url, why);
+	else
+		log_info("%.*s: the server answers again", len, url);
+}
+
+int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
+{
+	struct leat_opts with = opts ? *opts : (struct leat_opts){ 0 };
+
+	if (isatty(STDERR_FILENO)) {
+		with.away = on_away;
+		with.away_ctx = (void *)(uintptr_t)url; /* an argument of the command: it stays */
+	}
+	return leat_mount(url, &with, ret);
+}
+
 int tool_attach(const char *url, struct tool_target *ret)
 {
 	struct leat_info *info;
@@ -51,7 +79,7 @@ int tool_attach(const char *url, struct tool_target *ret)
 		log_err("%s: not a URL: leat://, rdma://, tcp:// or local:// is wanted here", url);
 		return -EINVAL;
 	}
-	rc = leat_mount(url, NULL, &m);
+	rc = tool_mount(url, NULL, &m);
 	if (rc < 0) {
 		log_err("%s", leat_mount_error());
 		return rc;
@@ -182,7 +210,7 @@ int tool_ask(const char *url, int (*fn)(struct leat *m, void *ctx), void *ctx)
 	struct leat *m;
 	int rc;
 
-	if (leat_mount(url, &opts, &m)) {
+	if (tool_mount(url, &opts, &m)) {
 		log_err("%s", leat_mount_error());
 		return TOOL_FAILED;
 	}

@@ -50,6 +50,11 @@ struct tool_target {
 	char path[TOOL_PATH_MAX + 2]; /* from the root of the export, starts with '/' */
 };
 
+/** tool_mount - leat_mount(), which says on a terminal when the server is away, and when it is back
+ * @opts: may be NULL; away and away_ctx are filled in
+ */
+must_check int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret);
+
 /** tool_attach - mount @url; Return: 0, or -errno, told */
 must_check int tool_attach(const char *url, struct tool_target *ret);
 
@@ -126,7 +131,7 @@ must_check bool tool_parse_seconds(const char *text, uint64_t *ret_ms);
 /** tool_print_size - 1536 as "1.5K"; Return: @buf */
 char *tool_print_size(uint64_t bytes, char buf[16]);
 
-/** tool_interrupted - has the user typed ^C? From then on commands clean up and end. */
+/** tool_interrupted - has a signal come that ends the command? Only one that is held sees it: signals.h */
 bool tool_interrupted(void);
 
 /** tool_sleep - for so long, or until ^C */

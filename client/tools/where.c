@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "signals.h"
 #include "tool.h"
 #include "where.h"
 
@@ -92,6 +93,7 @@ static int look(struct leat *m, void *ctx)
 	struct where_sample a = { 0 }, b;
 	int rc = span ? take(m, &a) : -ENOMEM;
 
+	(void)signals_hold(); /* an interval that is cut short is printed */
 	for (unsigned i = 0; !rc && i < o->count; i++) {
 		if (i && tool_interrupted())
 			break;
@@ -107,6 +109,7 @@ static int look(struct leat *m, void *ctx)
 	}
 	leat_where_free(a.where);
 	free(span);
+	signals_release();
 	return rc;
 }
 

@@ -311,6 +311,52 @@ static void server_restarts(void **state)
 	rpc_pair_destroy(p);
 }
 
+/* A server that owes replies for too long is away, once, and it is back with its first reply. */
+static void away_and_back(void **state)
+{
+	struct rpc_pair_attr a = *(const struct rpc_pair_attr *)*state;
+	struct echo_call c[BATCH];
+	struct rpc_pair *p;
+
+	a.clnt.backoff_ms = a.clnt.away_ms = 1;
+	p = rpc_pair_create(&a);
+	one(p);
+	assert_int_equal(p->backs, p->aways); /* a slow machine may have taken its time */
+	p->backs = p->aways = 0;
+	/* it has the calls, and keeps them */
+	p->hold = true;
+	start_batch(p, c);
+	rpc_pair_until(p, &p->aways, 1);
+	assert_int_equal(p->backs, 0);
+	/* the connection goes, and no other can be made: nothing new */
+	rpc_pair_unlisten(p);
+	rpcrdma_conn_close(p->last_conn);
+	rpc_pair_until(p, &p->downs, p->downs + 2);
+	assert_int_equal(p->aways, 1);
+	rpc_pair_listen(p);
+	rpc_pair_release(p);
+	finish_batch(p, c);
+	assert_in_range(p->backs, 1, p->aways);
+
+	/* while nothing is asked of it, it may be gone for as long as it likes */
+	assert_int_equal(p->backs, p->aways);
+	p->backs = p->aways = 0;
+	rpc_pair_unlisten(p);
+	rpcrdma_conn_close(p->last_conn);
+	rpc_pair_until(p, &p->downs, p->downs + 5);
+	assert_int_equal(p->aways, 0);
+	/* until somebody waits */
+	echo_init(&c[0], p, ECHO_BOTH, 1, 1, 0, 0);
+	echo_start(&c[0]);
+	rpc_pair_until(p, &p->aways, 1);
+	rpc_pair_listen(p);
+	rpc_pair_until(p, &c[0].done, 1);
+	echo_check(&c[0], 0);
+	echo_fini(&c[0]);
+	assert_int_equal(p->backs, 1);
+	rpc_pair_destroy(p);
+}
+
 /* ---- done() as a place to do things ------------------------------------------------------- */
 
 struct chain {
@@ -467,6 +513,8 @@ int main(void)
 		OVER(no_server_yet, over_tcp),
 		OVER(server_restarts, over_local),
 		OVER(server_restarts, over_tcp),
+		OVER(away_and_back, over_local),
+		OVER(away_and_back, over_tcp),
 		OVER(calls_from_done, over_local),
 		OVER(calls_from_done, over_tcp),
 		OVER(calls_from_done, over_chaos),

@@ -46,10 +46,10 @@ until_has() { # PATTERN COMMAND...: again and again, until the look has it
 		"$@" >"$work/out" 2>"$work/err" || fail "$* -> $?: $(cat "$work/err")"
 	done
 }
-end_look() { # ^C is no failure
+end_look() { # what there is is printed, and then it ends by the signal
 	kill -TERM "$look"
 	until_ended :
-	[ "$rc" -eq 0 ] || fail "interrupted -> $rc: $(cat "$work/look.err")"
+	[ "$rc" -eq 143 ] || fail "interrupted -> $rc: $(cat "$work/look.err")"
 	checks=$((checks + 1))
 }
 
@@ -89,7 +89,7 @@ says '^[0-9.]+ s: read [0-9.]+[KMG]?/s, wrote [0-9.]+[KMG]?/s, copied [0-9.]+ pe
 
 # an interval that is to last for a day ends with ^C as well, and is told
 begin "$LEAT" stat --where "$streams" --interval 86400 --json
-until grep -qE '^SigCgt:.*[4567cdef][0-9a-f]{3}$' "/proc/$look/status"; do # SIGTERM is caught
+until sleeps_in "$look" nanosleep; do # the interval has begun
 	kill -0 "$look" 2>/dev/null || fail "it has ended: $(cat "$work/look.err")"
 done
 end_look

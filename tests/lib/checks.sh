@@ -10,6 +10,8 @@
 #                                     status 2, which usage follows
 #   leatd_run COMMAND...              a leatd in the background, which has said that it is ready; sets
 #                                     $pid and, where it listens to TCP, $port
+#   sleeps_in PID PATTERN             the process sleeps in a kernel function whose name matches; where the
+#                                     kernel tells no names: it sleeps
 #
 # Needs $work, a directory of one's own. $checks counts.
 
@@ -36,6 +38,14 @@ bad() {
 		fail "$*: not one line: $(cat "$work/err")"
 	grep -qE -e "$pattern" "$work/err" || fail "$* said: $(cat "$work/err")"
 	checks=$((checks + 1))
+}
+
+sleeps_in() {
+	in=$(cat "/proc/$1/wchan" 2>/dev/null) || return 1
+	case $in in
+	'' | 0) grep -q '^State:.S' "/proc/$1/status" ;;
+	*) echo "$in" | grep -qE -e "$2" ;;
+	esac
 }
 
 leatd_run() {

@@ -320,6 +320,17 @@ void rpc_pair_release(struct rpc_pair *p)
 
 /* ---- the pair ----------------------------------------------------------------------------- */
 
+static void on_away(void *ctx, bool away, const char *why)
+{
+	struct rpc_pair *p = ctx;
+
+	(void)why;
+	if (away)
+		p->aways++;
+	else
+		p->backs++;
+}
+
 static void on_state(void *ctx, enum rpcrdma_clnt_state s, const char *why)
 {
 	struct rpc_pair *p = ctx;
@@ -377,6 +388,8 @@ struct rpc_pair *rpc_pair_create(const struct rpc_pair_attr *attr)
 	ca = attr->clnt;
 	ca.addr = p->addr;
 	ca.state = on_state;
+	if (ca.away_ms)
+		ca.away = on_away;
 	ca.ctx = p;
 	assert_int_equal(rpcrdma_clnt_create(p->clnt_engine, &ca, &p->clnt), 0);
 	return p;

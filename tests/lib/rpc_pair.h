@@ -71,6 +71,7 @@ struct rpc_pair {
 
 	/* the client */
 	unsigned ups, downs;
+	unsigned aways, backs;           /* attr.clnt.away_ms != 0: what attr.clnt.away() was told */
 	char last_why[128];
 };
 
