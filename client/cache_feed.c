@@ -242,9 +242,11 @@ static void feed_look(const struct feed *f, struct lt_call *call, const void *ar
 	}
 }
 
-static bool is_change(uint32_t proc)
+static bool is_change(const struct lt_call *call)
 {
-	switch (proc) {
+	if (call->rpc.prog == NFSACL_PROGRAM)
+		return call->proc == NFSACLPROC3_SETACL;
+	switch (call->proc) {
 	case NFSPROC3_SETATTR:
 	case NFSPROC3_WRITE:
 	case NFSPROC3_CREATE:
@@ -279,7 +281,7 @@ void lt_cache_reply(struct lt_call *call, int err)
 	const struct feed f = {
 		.c = m->cache,
 		.now = m->cache ? m->clock() : 0,
-		.call = { call->stamp, call->sent_ns, is_change(call->proc) },
+		.call = { call->stamp, call->sent_ns, is_change(call) },
 		.failed = err != 0,
 		.ok = !err && call->status == NFS3_OK,
 	};
@@ -292,7 +294,11 @@ void lt_cache_reply(struct lt_call *call, int err)
 		memcpy(&fh, call->rpc.args, sizeof(fh)); /* all arguments begin with one */
 		lt_cache_doubt(m->cache, fh);
 	}
-	if (f.call.ours)
+	if (call->rpc.prog == NFSACL_PROGRAM)
+		/* the arguments of both procedures, and all their results, begin alike */
+		take(&f, ((const GETACL3args *)call->rpc.args)->object,
+		     &((const GETACL3res *)call->rpc.res)->GETACL3res_u.resok.obj_attributes);
+	else if (f.call.ours)
 		feed_change(&f, call->proc, call->rpc.args, call->rpc.res);
 	else if (!err)
 		feed_look(&f, call, call->rpc.args, call->rpc.res);

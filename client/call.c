@@ -43,6 +43,8 @@ struct proc {
 	uint32_t reply_max; /* results without payload and without what @reply_extra tells */
 };
 
+#define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* one list is asked for at a time */
+
 #define PROC(name, max)                                                                        \
 	{ (xdrproc_t)xdr_##name##args, (xdrproc_t)xdr_##name##res, sizeof(name##res), (max) }
 
@@ -72,7 +74,27 @@ static const struct proc procs[] = {
 	[NFSPROC3_COMMIT] = PROC(COMMIT3, STATUS_BYTES + WCC_BYTES + NFS3_WRITEVERFSIZE),
 };
 
+static const struct proc acl_procs[] = {
+	[NFSACLPROC3_GETACL] = PROC(GETACL3, STATUS_BYTES + POA_BYTES + ACL_BYTES),
+	[NFSACLPROC3_SETACL] = PROC(SETACL3, STATUS_BYTES + POA_BYTES),
+};
+
 static void send_call(struct lt_call *c);
+
+static const struct proc *proc_of(const struct lt_call *c)
+{
+	return c->rpc.prog == NFSACL_PROGRAM ? &acl_procs[c->proc] : &procs[c->proc];
+}
+
+static void prepare_lists(struct lt_call *c)
+{
+	GETACL3res *res = c->rpc.res;
+
+	if (c->proc != NFSACLPROC3_GETACL)
+		return;
+	res->GETACL3res_u.resok.acl.acl.acl_val = c->acl_room->access;
+	res->GETACL3res_u.resok.acl.dfacl.dfacl_val = c->acl_room->dflt;
+}
 
 /** lt_call_xdr_nothing - see call.h */
 bool_t lt_call_xdr_nothing(XDR *xdrs, void *nothing)
@@ -82,12 +104,16 @@ bool_t lt_call_xdr_nothing(XDR *xdrs, void *nothing)
 	return TRUE;
 }
 
-/* Zero the results and point the handle in them, where there is one, at memory of ours. */
+/* Zero the results and point the handle or lists in them, where there are any, at memory of ours. */
 static void prepare_results(struct lt_call *c)
 {
 	void *res = c->rpc.res;
 
-	memset(res, 0, procs[c->proc].res_bytes);
+	memset(res, 0, proc_of(c)->res_bytes);
+	if (c->rpc.prog == NFSACL_PROGRAM) {
+		prepare_lists(c);
+		return;
+	}
 	switch (c->proc) {
 	case NFSPROC3_LOOKUP:
 		((LOOKUP3res *)res)->LOOKUP3res_u.resok.object.data.data_val = c->fh_room;
@@ -147,7 +173,7 @@ static void replied(struct rpcrdma_call *rpc, int err)
 
 	c->status = NFS3_OK;
 	/* every result of NFSv3 but NULL's begins with its status */
-	if (!err && procs[c->proc].res_bytes) {
+	if (!err && proc_of(c)->res_bytes) {
 		nfsstat3 status;
 
 		memcpy(&status, c->rpc.res, sizeof(status));
@@ -155,7 +181,7 @@ static void replied(struct rpcrdma_call *rpc, int err)
 			return;
 		c->status = status;
 	}
-	if (procs[c->proc].res_bytes)
+	if (proc_of(c)->res_bytes)
 		lt_cache_reply(c, err);
 	c->err = err ? err : nfs3_errno(c->status);
 	c->done(c, c->err);
@@ -176,7 +202,7 @@ static void send_call(struct lt_call *c)
 
 	if (++m->clnt_next >= m->clnts)
 		m->clnt_next = 0;
-	if (c->rpc.prog == NFS_PROGRAM) {
+	if (c->rpc.done == replied) {
 		prepare_results(c);
 		lt_cache_sent(c);
 	}
@@ -197,31 +223,47 @@ void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
 	c->fh_room = fh_room;
 }
 
+static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc)
+{
+	const struct proc *p;
+
+	c->proc = proc;
+	c->delay_ms = 0;
+	c->give_up_ns = c->m->url.soft ? c->m->clock() + c->m->timeo_ms * NS_PER_MS : 0;
+	c->rpc.prog = prog;
+	c->rpc.vers = vers;
+	c->rpc.proc = proc;
+	p = proc_of(c);
+	c->rpc.encode = p->encode;
+	c->rpc.decode = p->decode;
+	c->rpc.reply_max += p->reply_max;
+	c->rpc.done = replied;
+	send_call(c);
+}
+
 /** lt_call_start - see call.h */
 void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		   uint32_t reply_extra, const struct iovec *sink, int sinkcnt,
 		   void (*done)(struct lt_call *c, int err))
 {
-	const struct proc *p = &procs[proc];
-
-	c->proc = proc;
 	c->done = done;
-	c->delay_ms = 0;
-	c->give_up_ns = c->m->url.soft ? c->m->clock() + c->m->timeo_ms * NS_PER_MS : 0;
 	c->rpc = (struct rpcrdma_call){
-		.prog = NFS_PROGRAM,
-		.vers = NFS_V3,
-		.proc = proc,
-		.encode = p->encode,
 		.args = args,
-		.decode = p->decode,
 		.res = res,
 		.sink = sink,
 		.sinkcnt = sinkcnt,
-		.reply_max = p->reply_max + reply_extra,
-		.done = replied,
+		.reply_max = reply_extra,
 	};
-	send_call(c);
+	start_call(c, NFS_PROGRAM, NFS_V3, proc);
+}
+
+/** lt_call_start_acl - see call.h */
+void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
+		       void (*done)(struct lt_call *c, int err))
+{
+	c->done = done;
+	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
+	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc);
 }
 
 /** lt_call_start_other - see call.h */

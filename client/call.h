@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "nfs3.h"
+#include "nfsacl.h"
 #include "rpcrdma.h"
 
 struct leat;
@@ -45,12 +46,18 @@ static inline void lt_fh_take(struct lt_fh *fh, const nfs_fh3 *w)
 		memcpy(fh->data, w->data.data_val, fh->len);
 }
 
+/* Where lists of NFSACL are decoded. */
+struct lt_acl_room {
+	aclent access[NFS_ACL_MAX_ENTRIES], dflt[NFS_ACL_MAX_ENTRIES];
+};
+
 /* Embedded in whatever makes calls, one after the other. */
 struct lt_call {
 	struct rpcrdma_call rpc;
 	struct leat *m;
 	void (*done)(struct lt_call *c, int err);
 	char *fh_room;     /* where a handle among the results goes: NFS3_FHSIZE bytes */
+	struct lt_acl_room *acl_room; /* where lists among the results go; NULL: no GETACL */
 	uint32_t proc;
 	uint32_t status;   /* nfsstat3 of the last reply; 0 when the RPC itself failed */
 	uint32_t delay_ms; /* before the next attempt after JUKEBOX */
@@ -78,6 +85,10 @@ void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room);
 void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		   uint32_t reply_extra, const struct iovec *sink, int sinkcnt,
 		   void (*done)(struct lt_call *c, int err));
+
+/** lt_call_start_acl - the same for a call of NFSACL */
+void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
+		       void (*done)(struct lt_call *c, int err));
 
 /** lt_call_start_other - a call of another program: no status in its results, no retry */
 void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,

@@ -207,7 +207,7 @@ int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 	return lt_op_submit(op, close_start);
 }
 
-static void ftruncate_done(struct lt_op *op, int err)
+static void setattr_done(struct lt_op *op, int err)
 {
 	struct leat_file *f = op->file;
 
@@ -215,7 +215,7 @@ static void ftruncate_done(struct lt_op *op, int err)
 	lt_file_release(f);
 }
 
-static void ftruncate_start(struct lt_op *op, int err)
+static void setattr_start(struct lt_op *op, int err)
 {
 	(void)err; /* a first step */
 	lt_file_hold(op->file);
@@ -223,22 +223,55 @@ static void ftruncate_start(struct lt_op *op, int err)
 	op->args.setattr.object = lt_fh_wire(&op->file->fh);
 	op->args.setattr.new_attributes = op->sattr;
 	op->args.setattr.guard.check = FALSE;
-	lt_op_call(op, NFSPROC3_SETATTR, ftruncate_done);
+	lt_op_call(op, NFSPROC3_SETATTR, setattr_done);
+}
+
+static int submit_setattr(struct leat_file *f, const char *verb, const sattr3 *sattr, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = create_file_op(f, verb, cb, &op);
+
+	if (rc)
+		return rc;
+	op->sattr = *sattr;
+	return lt_op_submit(op, setattr_start);
 }
 
 /** leat_aio_ftruncate - see leat.h */
 int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb)
 {
-	struct lt_op *op;
-	int rc;
+	const sattr3 sattr = lt_attr_size(size);
 
 	if (f && (!lt_file_can_write(f) || f->is_dir || size > INT64_MAX))
 		return lt_task_refuse(cb, -EINVAL);
-	rc = create_file_op(f, "ftruncate", cb, &op);
+	return submit_setattr(f, "ftruncate", &sattr, cb);
+}
+
+/** leat_aio_fchmod - see leat.h; however the file is open */
+int leat_aio_fchmod(struct leat_file *f, mode_t mode, struct leat_cb cb)
+{
+	const sattr3 sattr = lt_attr_mode(mode);
+
+	return submit_setattr(f, "fchmod", &sattr, cb);
+}
+
+/** leat_aio_fchown - see leat.h */
+int leat_aio_fchown(struct leat_file *f, uid_t uid, gid_t gid, struct leat_cb cb)
+{
+	const sattr3 sattr = lt_attr_owner(uid, gid);
+
+	return submit_setattr(f, "fchown", &sattr, cb);
+}
+
+/** leat_aio_futimens - see leat.h; Return: as leat_aio_utimens() */
+int leat_aio_futimens(struct leat_file *f, const struct timespec times[2], struct leat_cb cb)
+{
+	sattr3 sattr;
+	int rc = lt_attr_times(times, &sattr);
+
 	if (rc)
-		return rc;
-	op->sattr = lt_attr_size(size);
-	return lt_op_submit(op, ftruncate_start);
+		return lt_task_refuse(cb, rc);
+	return submit_setattr(f, "futimens", &sattr, cb);
 }
 
 static void fstat_done(struct lt_op *op, int err)

@@ -160,6 +160,18 @@ int leat_aio_utimens(struct leat *m, const char *path, const struct timespec tim
 	return submit_setattr(m, "utimens", path, LT_WALK_FOLLOW, &sattr, cb);
 }
 
+/** leat_aio_lutimens - see leat.h; Return: as leat_aio_utimens() */
+int leat_aio_lutimens(struct leat *m, const char *path, const struct timespec times[2],
+		      struct leat_cb cb)
+{
+	sattr3 sattr;
+	int rc = lt_attr_times(times, &sattr);
+
+	if (rc)
+		return lt_task_refuse(cb, rc);
+	return submit_setattr(m, "lutimens", path, LT_WALK_NOFOLLOW, &sattr, cb);
+}
+
 /* ---- access ---- */
 
 static void access_judge(struct lt_op *op, int err)

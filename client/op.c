@@ -24,6 +24,7 @@ static void release_op(struct lt_task *t)
 {
 	struct lt_op *op = container_of(t, struct lt_op, task);
 
+	free(op->acl);
 	free(op->walk.text);
 	free(op->link_text);
 	free(op->path_copy);
@@ -106,6 +107,13 @@ void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next)
 {
 	op->next = next;
 	lt_call_start(&op->call, proc, &op->args, &op->res, 0, NULL, 0, call_done);
+}
+
+/** lt_op_call_acl - see op.h */
+void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)
+{
+	op->next = next;
+	lt_call_start_acl(&op->call, proc, &op->args, &op->res, call_done);
 }
 
 /** lt_op_call_dir - see op.h */

@@ -15,6 +15,7 @@
 
 #include "call.h"
 #include "leat.h"
+#include "nfsacl.h"
 #include "path.h"
 #include "task.h"
 
@@ -43,6 +44,8 @@ union lt_op_args {
 	READDIRPLUS3args readdirplus;
 	FSSTAT3args fsstat;
 	COMMIT3args commit;
+	GETACL3args getacl;
+	SETACL3args setacl;
 };
 
 union lt_op_res {
@@ -63,6 +66,8 @@ union lt_op_res {
 	READDIRPLUS3res readdirplus;
 	FSSTAT3res fsstat;
 	COMMIT3res commit;
+	GETACL3res getacl;
+	SETACL3res setacl;
 };
 
 enum lt_walk_mode {
@@ -110,6 +115,9 @@ struct lt_op {
 	struct statvfs *ret_vfs;
 	char *buf;                     /* readlink */
 	size_t cap;
+	struct lt_acl_room *acl;       /* lists of NFSACL */
+	struct leat_acl_entry *acl_entries;
+	size_t acl_count;
 	sattr3 sattr;
 	int flags;
 	mode_t mode;
@@ -138,6 +146,9 @@ int lt_op_submit(struct lt_op *op, lt_op_step first);
 
 /** lt_op_call - make the NFS call @proc with op->args; results in op->res */
 void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
+
+/** lt_op_call_acl - the same for a call of NFSACL; lists in results go to op->acl */
+void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next);
 
 /** lt_op_call_dir - the same for READDIR and READDIRPLUS, whose results may take @reply_bytes */
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next);

@@ -382,6 +382,42 @@ int leat_fstat(struct leat_file *f, struct stat *ret_st)
 	return (int)lt_sync_end(&w, rc);
 }
 
+/** leat_fchmod - see leat.h */
+int leat_fchmod(struct leat_file *f, mode_t mode)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_fchmod(f, mode, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_fchown - see leat.h */
+int leat_fchown(struct leat_file *f, uid_t uid, gid_t gid)
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_fchown(f, uid, gid, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_futimens - see leat.h */
+int leat_futimens(struct leat_file *f, const struct timespec times[2])
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, f ? f->m : NULL);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_futimens(f, times, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
 /** leat_stat - see leat.h */
 int leat_stat(struct leat *m, const char *path, struct stat *ret_st)
 {
@@ -547,6 +583,18 @@ int leat_utimens(struct leat *m, const char *path, const struct timespec times[2
 	if (rc)
 		return rc;
 	rc = leat_aio_utimens(m, path, times, w.cb);
+	return (int)lt_sync_end(&w, rc);
+}
+
+/** leat_lutimens - see leat.h */
+int leat_lutimens(struct leat *m, const char *path, const struct timespec times[2])
+{
+	struct lt_wait w;
+	int rc = lt_sync_begin(&w, m);
+
+	if (rc)
+		return rc;
+	rc = leat_aio_lutimens(m, path, times, w.cb);
 	return (int)lt_sync_end(&w, rc);
 }
 

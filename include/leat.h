@@ -238,6 +238,9 @@ int leat_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint
 int leat_aio_fsync(struct leat_file *f, struct leat_cb cb);
 int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb);
 int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb);
+int leat_aio_fchmod(struct leat_file *f, mode_t mode, struct leat_cb cb);
+int leat_aio_fchown(struct leat_file *f, uid_t uid, gid_t gid, struct leat_cb cb);
+int leat_aio_futimens(struct leat_file *f, const struct timespec times[2], struct leat_cb cb);
 
 int leat_aio_stat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb);
 int leat_aio_lstat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb);
@@ -255,6 +258,8 @@ int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb
 int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struct leat_cb cb);
 int leat_aio_utimens(struct leat *m, const char *path, const struct timespec times[2],
 		     struct leat_cb cb); /* NULL: now; UTIME_NOW and UTIME_OMIT honoured */
+int leat_aio_lutimens(struct leat *m, const char *path, const struct timespec times[2],
+		      struct leat_cb cb);
 int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb);
 int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb);
 int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
@@ -278,6 +283,9 @@ int64_t leat_lseek(struct leat_file *f, int64_t off, int whence);
 int leat_fsync(struct leat_file *f);
 int leat_ftruncate(struct leat_file *f, uint64_t size);
 int leat_fstat(struct leat_file *f, struct stat *ret_st);
+int leat_fchmod(struct leat_file *f, mode_t mode);
+int leat_fchown(struct leat_file *f, uid_t uid, gid_t gid);
+int leat_futimens(struct leat_file *f, const struct timespec times[2]);
 
 int leat_stat(struct leat *m, const char *path, struct stat *ret_st);
 int leat_lstat(struct leat *m, const char *path, struct stat *ret_st);
@@ -293,9 +301,59 @@ int leat_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev);
 int leat_chmod(struct leat *m, const char *path, mode_t mode);
 int leat_chown(struct leat *m, const char *path, uid_t uid, gid_t gid); /* the link itself */
 int leat_utimens(struct leat *m, const char *path, const struct timespec times[2]);
+int leat_lutimens(struct leat *m, const char *path, const struct timespec times[2]); /* link itself */
 int leat_access(struct leat *m, const char *path, int mode);
 int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st);
 int leat_null(struct leat *m);
+
+/* ---- access control lists ----------------------------------------------------------------- */
+
+/* An entry of a POSIX access control list (acl(5)). Lists go over NFSACL, which leatd and Linux serve. */
+enum leat_acl_tag {
+	LEAT_ACL_USER_OBJ = 1, /* the owner */
+	LEAT_ACL_USER = 2,     /* the user id */
+	LEAT_ACL_GROUP_OBJ = 4,
+	LEAT_ACL_GROUP = 8,
+	LEAT_ACL_MASK = 16,
+	LEAT_ACL_OTHER = 32
+};
+
+struct leat_acl_entry {
+	uint16_t tag;
+	uint16_t perm;         /* 4: read, 2: write, 1: execute or search */
+	uint32_t id;           /* of USER and GROUP; else 0 */
+};
+
+#define LEAT_ACL_MAX 1024u     /* entries of a list */
+
+/** leat_acl_get - read the access control list of a file or directory; symbolic links are followed
+ * @v: receives it, up to @cap entries; USER_OBJ, GROUP_OBJ and OTHER alone: the mode says it all
+ *
+ * Return: the number of entries; -ERANGE: they are more than @cap; -EOPNOTSUPP: the server has no NFSACL.
+ */
+ssize_t leat_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap);
+
+/** leat_acl_set - replace the access control list of a file or directory, and its mode with it
+ * @v: at least USER_OBJ, GROUP_OBJ and OTHER; these alone: it has no list from then on
+ *
+ * The default list of a directory stays as it is.
+ *
+ * Return: 0; -EINVAL: no list; -EPERM; -EOPNOTSUPP: the server has no NFSACL, or the file system no lists.
+ */
+int leat_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *v, size_t n);
+
+/** leat_facl_get, leat_facl_set - the same for an open file */
+ssize_t leat_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap);
+int leat_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_t n);
+
+int leat_aio_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap,
+		     struct leat_cb cb);
+int leat_aio_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *v, size_t n,
+		     struct leat_cb cb);
+int leat_aio_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap, struct leat_cb cb);
+int leat_aio_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_t n, struct leat_cb cb);
+
+/* ---- directories -------------------------------------------------------------------------- */
 
 /* A directory entry; name is valid until the directory is closed. */
 struct leat_dirent {
