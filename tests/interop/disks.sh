@@ -53,6 +53,9 @@ leatd_start --listen "$local" --export "/cached=$disk,$all" \
 	--export "/direct=$disk,$all,read=direct,write=direct" \
 	--export "/pieces=$disk,$all,read=direct,write=direct,overlap=streams,grain=64k"
 
+# whoever has no space loses nothing of others, and no write verifier changes
+none_lost() { [ "$("$LEAT" ctl stats "$local" | awk '$1 == "sync_failed" { print $2 }')" = 0 ]; }
+
 # ---- full ----------------------------------------------------------------------------------------------
 
 section 'full'
@@ -61,6 +64,7 @@ for export in cached direct pieces; do
 		ok "$export, $how" timeout 300 "$disks" fill "$local/$export" full $how ENOSPC
 		ok "the disk is full, $export, $how" sh -c "[ \$(df --output=avail '$disk' | tail -n 1) -lt 1024 ]"
 		ok "room again, $export, $how" timeout 100 "$LEAT" rm "$local/$export/full"
+		ok "nothing is lost, $export, $how" none_lost
 	done
 	of=/$export
 	ok "mount, $export" mounted "$m" rdma
@@ -98,6 +102,7 @@ if "$disks" quota "/dev/$name" $nobody 2048 2>"$work/quota.log"; then
 		ok "and nobody else's, $export, $how" timeout 100 "$LEAT" put "$work/one" "$local/$export/theirs/other"
 		timeout 100 "$LEAT" rm "$local/$export/theirs/other" >"$work/rm.log" 2>&1
 		ok "room again, $export, $how" as_nobody "$LEAT" rm "$local/$export/theirs/full"
+		ok "nothing is lost, $export, $how" none_lost
 	done
 else
 	echo "SKIP: quotas: $(cat "$work/quota.log")"
