@@ -78,6 +78,7 @@ static bool lacks_groups(const struct rpcrdma_peer *peer)
 static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
 		     void **ret_conn_ctx)
 {
+	static _Atomic uint64_t numbers;
 	struct server *srv = ctx;
 	struct conn *c = calloc(1, sizeof(*c));
 	unsigned i;
@@ -85,6 +86,7 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	if (!c)
 		return -ENOMEM;
 	c->peer = *peer;
+	c->number = atomic_fetch_add(&numbers, 1) + 1;
 	if (is_other_user(srv, peer)) {
 		if (log_limit_ok(&srv->refusals))
 			log_warn("%s turned away: all is done as uid %u, for him and root only "

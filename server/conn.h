@@ -24,6 +24,7 @@ struct conn {
 	struct client *client; /* a reference */
 	struct fair_flow admission; /* in reactor->admission */
 	unsigned live; /* slots held */
+	uint64_t number; /* no other connection of this process has it; not 0 */
 	struct rpcrdma_peer peer;
 	uint64_t serial; /* of the exports that the next speaks of */
 	/* by index of the export: do its rules let this peer in? enum export_verdict */

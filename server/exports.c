@@ -68,8 +68,10 @@ int exports_create(struct server *srv, const struct conf *conf, struct exports *
 	atomic_init(&e->refs, 1);
 	e->serial = atomic_fetch_add(&serials, 1) + 1;
 	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
-	for (size_t i = 0; i < e->table.n; i++)
+	for (size_t i = 0; i < e->table.n; i++) {
 		e->table.v[i].commit = srv->commit;
+		e->table.v[i].dirs = srv->dirs;
+	}
 	if (!err)
 		err = create_handles(srv, e, why, why_bytes);
 	if (err) {

@@ -32,14 +32,17 @@ struct fh_obj {
 	int fd;		  /* O_PATH: gives no right to the contents */
 	uint64_t node;	  /* FH_MAP */
 	struct statx stx; /* as it was when found */
+	struct dir_wcc *wcc; /* of a directory whose names are to be changed: what it was like; or NULL */
 };
 
+struct dir_wcc;
 struct fh_set;
 
 /* What signs handles: v[0]. The others were used before, and what they signed still passes. */
 struct fh_keys {
 	struct siphash_key v[2];
 	unsigned n;
+	bool is_new; /* there is no handle from before now that these accept */
 };
 
 /** fh_set_create - handles for the exports of @t, whose fh_kind is found out and set

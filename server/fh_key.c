@@ -94,7 +94,7 @@ static int make_dir(const char *dir)
 	return sync_dir(parent);
 }
 
-static int make_key(const char *dir, const char *path)
+static int make_key(const char *dir, const char *path, bool *ret_made)
 {
 	char tmp[PATH_MAX];
 	struct siphash_key key;
@@ -107,15 +107,17 @@ static int make_key(const char *dir, const char *path)
 		return -ENAMETOOLONG;
 	(void)unlink(tmp); /* of a server that died here with our number */
 	err = write_key(tmp, &key);
-	if (!err && link(tmp, path) && errno != EEXIST)
-		err = -errno;
+	if (!err && link(tmp, path)) /* another server was faster: its key may have signed already */
+		err = errno == EEXIST ? 0 : -errno;
+	else
+		*ret_made = !err;
 	(void)unlink(tmp);
 	if (err)
 		return err;
 	return sync_dir(dir);
 }
 
-static int load_now(const char *dir, const char *path, struct siphash_key *ret)
+static int load_now(const char *dir, const char *path, struct siphash_key *ret, bool *ret_made)
 {
 	int err = read_key(path, ret);
 
@@ -123,7 +125,7 @@ static int load_now(const char *dir, const char *path, struct siphash_key *ret)
 		return err;
 	err = make_dir(dir);
 	if (!err)
-		err = make_key(dir, path);
+		err = make_key(dir, path, ret_made);
 	return err ? err : read_key(path, ret);
 }
 
@@ -142,7 +144,8 @@ int fh_key_load(const char *dir, struct fh_keys *ret)
 	else if (err != -ENOENT && err != -ENOTDIR)
 		return err;
 	path[strlen(path) - strlen(".old")] = '\0';
-	err = load_now(dir, path, &keys.v[0]);
+	err = load_now(dir, path, &keys.v[0], &keys.is_new);
+	keys.is_new &= keys.n == 1;
 	if (!err)
 		*ret = keys;
 	return err;

@@ -32,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/magic.h>
@@ -190,6 +191,34 @@ static uint64_t allowed(uint64_t bytes)
 	return MIN(bytes, (uint64_t)rl.rlim_cur);
 }
 
+/* Its directories are changed by this kernel only, by way of the VFS, which tells inotify. Not so
+ * what is on a network, in user space or a layer above another file system; nor what can be rolled back. */
+static bool is_local(long type)
+{
+	return type == MAGIC_EXT || type == MAGIC_BTRFS || type == MAGIC_TMPFS || type == XFS_SUPER_MAGIC;
+}
+
+/* Two changes within one tick of the clock, with a look between them: Linux 6.13 and newer give the
+ * second a finer time, on the file systems that take part. */
+static bool ctimes_differ(int fd)
+{
+	struct statx first, second;
+	struct timespec from, to;
+
+	for (unsigned tries = 0; tries < 16; tries++) {
+		if (clock_gettime(CLOCK_MONOTONIC_COARSE, &from) || fchmod(fd, S_IRUSR) ||
+		    statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &first) ||
+		    fchmod(fd, S_IRUSR | S_IWUSR) ||
+		    statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &second) ||
+		    clock_gettime(CLOCK_MONOTONIC_COARSE, &to))
+			return false;
+		if (from.tv_sec == to.tv_sec && from.tv_nsec == to.tv_nsec)
+			return first.stx_ctime.tv_sec != second.stx_ctime.tv_sec ||
+			       first.stx_ctime.tv_nsec != second.stx_ctime.tv_nsec;
+	}
+	return false;
+}
+
 /** fs_limits_find - see fs_limits.h */
 void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 {
@@ -215,6 +244,8 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 		ret->file_max_bytes = MIN(ret->file_max_bytes, size_of_layer(&fs));
 	if (!made || !time_steps(fd, ret))
 		steps_of_type(dir_fd, type, ret);
+	ret->tells_changes = is_local(type) && !ret->time_s && ret->time_ns == 1;
+	ret->ctimes_differ = made && ctimes_differ(fd);
 	if (fd >= 0)
 		close(fd);
 }

@@ -18,6 +18,10 @@ struct fs_limits {
 	/* Does fsync() of a directory also put on disk the inodes of the names that were made there before? True
 	 * only where that is known. */
 	bool orders_names;
+	/* inotify reports every change of a directory that NFS can show: dir_watch.c */
+	bool tells_changes;
+	/* no two changes have one ctime if somebody has looked at the file between them */
+	bool ctimes_differ;
 };
 
 /** fs_limits_find - look, in a directory of it

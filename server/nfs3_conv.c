@@ -3,8 +3,8 @@
  *
  * nfs3_conv.c - between the types of NFSv3 and those of vfs.h (RFC 1813 section 2.6)
  *
- * Operation: pure but for one log line: an errno that NFS has no name for becomes NFS3ERR_IO, and
- *            its true name should not be lost with that.
+ * Operation: pure, with two exceptions. An errno that NFS has no name for becomes NFS3ERR_IO, and its
+ *            true name is logged. dir_watch.c learns of attributes of directories that clients get.
  * Memory:    the caller's.
  * Threads:   any.
  * Errors:    none of their own.
@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/log.h"
+#include "dir_watch.h"
 #include "nfs_errno.h"
 #include "req.h"
 
@@ -58,8 +59,7 @@ static nfstime3 time_of(const struct statx_timestamp *t)
 	return (nfstime3){ .seconds = (uint32_t)t->tv_sec, .nseconds = t->tv_nsec };
 }
 
-/** nfs3_conv_attr - struct statx to fattr3 */
-void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
+static void conv_attr(const struct statx *stx, fattr3 *ret)
 {
 	*ret = (fattr3){
 		.type = type_of(stx->stx_mode),
@@ -76,6 +76,27 @@ void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
 		.mtime = time_of(&stx->stx_mtime),
 		.ctime = time_of(&stx->stx_ctime),
 	};
+}
+
+/** nfs3_conv_attr - struct statx to fattr3 */
+void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
+{
+	if (S_ISDIR(stx->stx_mode))
+		dir_watch_told(stx);
+	conv_attr(stx, ret);
+}
+
+/** nfs3_conv_wcc - see nfs3_conv.h */
+void nfs3_conv_wcc(const struct dir_wcc *wcc, wcc_data *ret)
+{
+	ret->before.attributes_follow = TRUE;
+	ret->before.pre_op_attr_u.attributes = (wcc_attr){
+		.size = wcc->before.stx_size,
+		.mtime = time_of(&wcc->before.stx_mtime),
+		.ctime = time_of(&wcc->before.stx_ctime),
+	};
+	ret->after.attributes_follow = TRUE;
+	conv_attr(&wcc->after, &ret->after.post_op_attr_u.attributes);
 }
 
 /** nfs3_conv_post_op - see nfs3_conv.h */

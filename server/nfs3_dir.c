@@ -11,7 +11,8 @@
  *            list of entries: { 1 | fileid U | name s | cookie U | [poa] [pofh] } ... | 0 | eof
  *            What is read of the directory is measured by the room that is left, so that a small
  *            reply costs a small look, and the whole listing a number of steps that grows as its
- *            entries do. The file system finds the place of a cookie at once: ext4 by the hash that
+ *            entries do. The attributes of the directory are those from before, so that a change that
+ *            comes while it is read makes the client look again. The file system finds the place of a cookie at once: ext4 by the hash that
  *            the cookie is, tmpfs (Linux 6.6 and later) by a number that the entry keeps.
  * Memory:    the entries lie in r->scratch until the request ends.
  * Threads:   workers, with the caller's rights for as long as the directory is read: once for a
@@ -258,7 +259,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 		if (plus)
 			fh_keep(r->exports->exports->fhs);
 	}
-	nfs3_post_op(&dir, &res->attr);
+	nfs3_conv_post_op(&dir.stx, &res->attr);
 	fh_close(&dir);
 }
 

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conn.h"
+#include "dir_watch.h"
 #include "nfs3_conv.h"
 #include "req.h"
 #include "server_int.h"
@@ -37,6 +39,30 @@ void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret)
 
 	if (o->fd >= 0 && !vfs_stat(o->fd, &stx))
 		nfs3_conv_post_op(&stx, ret);
+}
+
+/** nfs3_open_dir - see nfs3_meta.h */
+nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret)
+{
+	nfsstat3 status = nfs3_open(r, fh, ret);
+
+	*wcc = (struct dir_wcc){ .client = r->conn->number };
+	if (status == NFS3_OK)
+		ret->wcc = wcc;
+	return status;
+}
+
+/** nfs3_wcc - see nfs3_meta.h
+ *
+ * A change that was made, and is answered with an error since it may not be on disk, is not one that the client
+ * counts as its own.
+ */
+void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret)
+{
+	if (dir->wcc && dir->wcc->proved && (r->res.status == NFS3_OK || !dir->wcc->changed))
+		nfs3_conv_wcc(dir->wcc, ret);
+	else
+		nfs3_post_op(dir, &ret->after);
 }
 
 /** nfs3_getattr - 3.3.1 */
@@ -79,7 +105,10 @@ void nfs3_setattr(struct req *r)
 	fh_close(&o);
 }
 
-/** nfs3_lookup - 3.3.3 */
+/** nfs3_lookup - 3.3.3; with the directory's attributes from before
+ *
+ * With those from after a change that came in between would pass for one that the answer has seen.
+ */
 void nfs3_lookup(struct req *r)
 {
 	const diropargs3 *what = &r->args.lookup.what;
@@ -98,13 +127,13 @@ void nfs3_lookup(struct req *r)
 		err = fh_make(r->exports->exports->fhs, &o, &fh);
 	if (err) {
 		r->res.status = nfs3_conv_status(r, err);
-		nfs3_post_op(dir, &r->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
+		nfs3_conv_post_op(&dir->stx, &r->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
 	} else {
 		memcpy(r->mem.fh_res, fh.data, fh.len);
 		ok->object.data.data_val = r->mem.fh_res;
 		ok->object.data.data_len = fh.len;
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
-		nfs3_post_op(dir, &ok->dir_attributes);
+		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
 	}
 	fh_close(&o);
 }

@@ -15,6 +15,7 @@
 
 #include "nfs3.h"
 
+struct dir_wcc;
 struct fh_obj;
 struct req;
 struct statx;
@@ -32,6 +33,14 @@ nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret);
 
 /** nfs3_post_op - attributes of @o as they are now, or none */
 void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret);
+
+/** nfs3_open_dir - as nfs3_open(), of a directory whose names are to be changed
+ * @wcc: outlives @ret; gets what it was like before and after
+ */
+nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret);
+
+/** nfs3_wcc - of a directory of nfs3_open_dir(): from before and after, if proved; else as it is now, or none */
+void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret);
 
 /** nfs3_access_bits - ACCESS's bits from the kernel's three: @got of NFS3_RIGHTS, of a file as in @stx */
 uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned got);

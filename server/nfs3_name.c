@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "dir_watch.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
 #include "req.h"
@@ -35,20 +36,20 @@ static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct
 
 	if (err) {
 		res->status = nfs3_conv_status(r, err);
-		nfs3_post_op(dir, &res->CREATE3res_u.resfail.dir_wcc.after);
+		nfs3_wcc(r, dir, &res->CREATE3res_u.resfail.dir_wcc);
 		return;
 	}
 	/* a file without handle in the answer is looked up by the client */
 	if (!fh_make(r->exports->exports->fhs, &m->obj, &fh))
 		nfs3_conv_post_op_fh(&fh, r->mem.fh_res, &ok->obj);
 	nfs3_conv_post_op(&m->obj.stx, &ok->obj_attributes);
-	nfs3_post_op(dir, &ok->dir_wcc.after);
+	nfs3_wcc(r, dir, &ok->dir_wcc);
 }
 
 /* the four begin with the directory and the name */
-static bool open_where(struct req *r, struct fh_obj *dir)
+static bool open_where(struct req *r, struct dir_wcc *wcc, struct fh_obj *dir)
 {
-	r->res.status = nfs3_open(r, &r->args.create.where.dir, dir);
+	r->res.status = nfs3_open_dir(r, &r->args.create.where.dir, wcc, dir);
 	return r->res.status == NFS3_OK;
 }
 
@@ -62,10 +63,11 @@ void nfs3_create(struct req *r)
 	};
 	const CREATE3args *a = &r->args.create;
 	struct vfs_sattr sa = { 0 };
+	struct dir_wcc wcc;
 	struct fh_obj dir;
 	int err = 0;
 
-	if (!open_where(r, &dir))
+	if (!open_where(r, &wcc, &dir))
 		return;
 	if (a->how.mode != EXCLUSIVE)
 		err = nfs3_conv_sattr(&a->how.createhow3_u.obj_attributes, &sa);
@@ -103,10 +105,11 @@ void nfs3_mkdir(struct req *r)
 	const MKDIR3args *a = &r->args.mkdir;
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct vfs_sattr sa;
+	struct dir_wcc wcc;
 	struct fh_obj dir;
 	int err;
 
-	if (!open_where(r, &dir))
+	if (!open_where(r, &wcc, &dir))
 		return;
 	err = nfs3_conv_sattr(&a->attributes, &sa);
 	if (!err)
@@ -134,10 +137,11 @@ void nfs3_symlink(struct req *r)
 	const SYMLINK3args *a = &r->args.symlink;
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct vfs_sattr sa;
+	struct dir_wcc wcc;
 	struct fh_obj dir;
 	int err;
 
-	if (!open_where(r, &dir))
+	if (!open_where(r, &wcc, &dir))
 		return;
 	err = nfs3_conv_sattr(&a->symlink.symlink_attributes, &sa);
 	if (!err)
@@ -186,9 +190,10 @@ static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m
 void nfs3_mknod(struct req *r)
 {
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
+	struct dir_wcc wcc;
 	struct fh_obj dir;
 
-	if (!open_where(r, &dir))
+	if (!open_where(r, &wcc, &dir))
 		return;
 	switch (r->args.mknod.what.type) {
 	case NF3CHR:
@@ -199,7 +204,7 @@ void nfs3_mknod(struct req *r)
 		break;
 	default:
 		r->res.status = NFS3ERR_BADTYPE;
-		nfs3_post_op(&dir, &r->res.mknod.MKNOD3res_u.resfail.dir_wcc.after);
+		nfs3_wcc(r, &dir, &r->res.mknod.MKNOD3res_u.resfail.dir_wcc);
 		break;
 	}
 	vfs_made_close(&m);
@@ -217,17 +222,18 @@ static void remove_name(struct req *r, bool is_dir)
 {
 	const diropargs3 *what = &r->args.remove.object;
 	struct vfs_gone gone = { 0 };
+	struct dir_wcc wcc;
 	struct fh_obj dir;
 	int err;
 
-	r->res.status = nfs3_open(r, &what->dir, &dir);
+	r->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
 	if (r->res.status != NFS3_OK)
 		return;
 	err = vfs_remove(r->exports->exports->fhs, &dir, what->name, is_dir, &r->creds, &gone);
 	if (err)
 		r->res.status = nfs3_conv_status(r, err);
 	let_go(r, &gone);
-	nfs3_post_op(&dir, &r->res.remove.REMOVE3res_u.resok.dir_wcc.after);
+	nfs3_wcc(r, &dir, &r->res.remove.REMOVE3res_u.resok.dir_wcc);
 	fh_close(&dir);
 }
 
@@ -248,14 +254,15 @@ void nfs3_rename(struct req *r)
 {
 	const RENAME3args *a = &r->args.rename;
 	RENAME3resok *ok = &r->res.rename.RENAME3res_u.resok;
+	struct dir_wcc from_wcc, to_wcc;
 	struct fh_obj from, to = { .fd = -1 };
 	struct vfs_gone gone = { 0 };
 	int err;
 
-	r->res.status = nfs3_open(r, &a->from.dir, &from);
+	r->res.status = nfs3_open_dir(r, &a->from.dir, &from_wcc, &from);
 	if (r->res.status != NFS3_OK)
 		return;
-	r->res.status = nfs3_open(r, &a->to.dir, &to);
+	r->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
 	if (r->res.status == NFS3_OK) {
 		err = vfs_rename(r->exports->exports->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
 				 &gone);
@@ -264,9 +271,9 @@ void nfs3_rename(struct req *r)
 		let_go(r, &gone);
 		/* a directory of another export is not this call's to tell of */
 		if (to.exp == from.exp)
-			nfs3_post_op(&to, &ok->todir_wcc.after);
+			nfs3_wcc(r, &to, &ok->todir_wcc);
 	}
-	nfs3_post_op(&from, &ok->fromdir_wcc.after); /* both outcomes are alike */
+	nfs3_wcc(r, &from, &ok->fromdir_wcc); /* both outcomes are alike */
 	fh_close(&to);
 	fh_close(&from);
 }
@@ -276,19 +283,20 @@ void nfs3_link(struct req *r)
 {
 	const LINK3args *a = &r->args.link;
 	LINK3resok *ok = &r->res.link.LINK3res_u.resok;
+	struct dir_wcc wcc;
 	struct fh_obj o, dir = { .fd = -1 };
 	int err;
 
 	r->res.status = nfs3_open(r, &a->file, &o);
 	if (r->res.status != NFS3_OK)
 		return;
-	r->res.status = nfs3_open(r, &a->link.dir, &dir);
+	r->res.status = nfs3_open_dir(r, &a->link.dir, &wcc, &dir);
 	if (r->res.status == NFS3_OK) {
 		err = vfs_link(r->exports->exports->fhs, &o, &dir, a->link.name, &r->creds);
 		if (err)
 			r->res.status = nfs3_conv_status(r, err);
 		if (dir.exp == o.exp)
-			nfs3_post_op(&dir, &ok->linkdir_wcc.after);
+			nfs3_wcc(r, &dir, &ok->linkdir_wcc);
 	}
 	nfs3_post_op(&o, &ok->file_attributes); /* both outcomes are alike */
 	fh_close(&dir);

@@ -27,6 +27,7 @@
 #include "vfs.h"
 
 #define FILES_MAX 16384u    /* open files of one reactor */
+#define DIRS_WATCHED_MAX 4096u /* each keeps an inode of about 1 KiB in memory */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
 /** server_may_tell - see server_int.h */
@@ -112,10 +113,21 @@ static int load_keys(const struct conf *conf, struct fh_keys *keys)
 			 key_trouble(err));
 	}
 	keys->n = 1;
+	keys->is_new = true;
 	err = fh_key_random(&keys->v[0]);
 	if (err)
 		log_err("no randomness for the key of file handles: %s", strerror(-err));
 	return err;
+}
+
+/* A wish: without it no answer says what a directory was like before. */
+static void watch_dirs(struct server *s, bool no_past)
+{
+	int err = dir_watch_create(no_past, DIRS_WATCHED_MAX, &s->dirs);
+
+	if (err)
+		log_warn("inotify: %s; clients look up names again after each change of theirs",
+			 strerror(-err));
 }
 
 static int create_handles(struct server *s, const struct conf *conf)
@@ -143,6 +155,7 @@ static int create_handles(struct server *s, const struct conf *conf)
 		err = load_keys(conf, &keys); /* says itself what is wrong */
 	if (err)
 		return err;
+	watch_dirs(s, keys.is_new);
 	err = fh_set_create(&none, &keys, s->fh_kind, s->state_dir, &map_err, &s->fhs);
 	if (err)
 		log_err("file handles: %s", strerror(-err));
@@ -305,6 +318,7 @@ static void free_all(struct server *s)
 	drc_destroy(s->drc_writes);
 	exports_put(s->exports);
 	fh_set_destroy(s->fhs);
+	dir_watch_destroy(s->dirs);
 	commit_destroy(s->commit);
 	free(s->state_dir);
 	pthread_mutex_destroy(&s->denials_lock);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/wire.h"
+#include "dir_watch.h"
 #include "vfs_int.h"
 
 #define MODE_FILE 0644u
@@ -29,6 +30,14 @@
 static bool is_dots(const char *name)
 {
 	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* a change of one name; dir_watch_end() follows */
+static void begin_change(struct dir_turn *t, const struct fh_obj *dir, uint32_t event, const char *name)
+{
+	struct dir_step step = { .dir = dir, .event = event, .name = name };
+
+	dir_watch_begin(t, &step, 1);
 }
 
 static int check_new(const struct fh_obj *dir, const char *name)
@@ -246,6 +255,7 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct vfs_sattr none = { 0 };
 	struct verf_times t = { 0 };
+	struct dir_turn turn;
 	uint32_t mode = sa && sa->set & VFS_SET_MODE ? sa->mode : MODE_FILE;
 	int err = check_new(dir, name);
 
@@ -256,9 +266,11 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 		sa = &none;
 		mode = S_IRUSR | S_IWUSR;
 	}
+	begin_change(&turn, dir, IN_CREATE, name);
 	m.fd = how == VFS_EXCLUSIVE ? open_exclusive(dir, name, &t, cr) : -EOPNOTSUPP;
 	if (m.fd == -EOPNOTSUPP)
 		m.fd = open_new(dir, name, mode, cr);
+	dir_watch_end(&turn, m.fd >= 0);
 	/* a directory there answers EISDIR, a dangling link ELOOP: a name that is taken */
 	if (m.fd == -EEXIST || m.fd == -EISDIR || m.fd == -ELOOP) {
 		m.fd = -1;
@@ -289,15 +301,18 @@ int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	uint32_t mode = sa->set & VFS_SET_MODE ? sa->mode : MODE_DIR;
 	struct vfs_sattr rest = *sa;
+	struct dir_turn turn;
 	int err = check_new(dir, name);
 
-	if (!err)
-		err = creds_assume(cr);
 	if (err)
 		return err;
-	if (mkdirat(dir->fd, name, mode & 07777u))
-		err = -errno;
-	creds_resume();
+	begin_change(&turn, dir, IN_CREATE | IN_ISDIR, name);
+	err = creds_assume(cr);
+	if (!err) {
+		err = mkdirat(dir->fd, name, mode & 07777u) ? -errno : 0;
+		creds_resume();
+	}
+	dir_watch_end(&turn, !err);
 	if (!err)
 		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
 	if (err)
@@ -314,15 +329,18 @@ int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, co
 {
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct vfs_sattr rest = *sa;
+	struct dir_turn turn;
 	int err = check_new(dir, name);
 
-	if (!err)
-		err = creds_assume(cr);
 	if (err)
 		return err;
-	if (symlinkat(target, dir->fd, name))
-		err = -errno;
-	creds_resume();
+	begin_change(&turn, dir, IN_CREATE, name);
+	err = creds_assume(cr);
+	if (!err) {
+		err = symlinkat(target, dir->fd, name) ? -errno : 0;
+		creds_resume();
+	}
+	dir_watch_end(&turn, !err);
 	if (!err)
 		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
 	if (err)
@@ -338,15 +356,18 @@ int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	uint32_t mode = sa->set & VFS_SET_MODE ? sa->mode : MODE_FILE;
 	struct vfs_sattr rest = *sa;
+	struct dir_turn turn;
 	int err = check_new(dir, name);
 
-	if (!err)
-		err = creds_assume(cr);
 	if (err)
 		return err;
-	if (mknodat(dir->fd, name, type | (mode & 07777u), rdev))
-		err = -errno;
-	creds_resume();
+	begin_change(&turn, dir, IN_CREATE, name);
+	err = creds_assume(cr);
+	if (!err) {
+		err = mknodat(dir->fd, name, type | (mode & 07777u), rdev) ? -errno : 0;
+		creds_resume();
+	}
+	dir_watch_end(&turn, !err);
 	if (!err)
 		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
 	if (err)
@@ -372,6 +393,7 @@ int vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, boo
 {
 	struct vfs_gone gone = { 0 };
 	struct fh_obj o = { .fd = -1 };
+	struct dir_turn turn;
 	int err = vfs_check_name(name);
 
 	if (err)
@@ -379,13 +401,15 @@ int vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, boo
 	if (is_dots(name)) /* RFC 1813 section 3.3.13 names both */
 		return !is_dir ? -EISDIR : name[1] ? -EEXIST : -EINVAL;
 	err = vfs_lookup(s, dir, name, cr, &o);
-	if (!err)
-		err = creds_assume(cr);
 	if (err)
 		goto out;
-	if (unlinkat(dir->fd, name, is_dir ? AT_REMOVEDIR : 0))
-		err = -errno;
-	creds_resume();
+	begin_change(&turn, dir, is_dir ? IN_DELETE | IN_ISDIR : IN_DELETE, name);
+	err = creds_assume(cr);
+	if (!err) {
+		err = unlinkat(dir->fd, name, is_dir ? AT_REMOVEDIR : 0) ? -errno : 0;
+		creds_resume();
+	}
+	dir_watch_end(&turn, !err);
 	if (err == -EPERM && S_ISDIR(o.stx.stx_mode) && !is_dir)
 		err = -EISDIR; /* POSIX lets unlink() of a directory fail so */
 	if (err)
@@ -399,6 +423,18 @@ out:
 	return err;
 }
 
+static void begin_rename(struct dir_turn *t, const struct fh_obj *from, const char *from_name,
+			 const struct fh_obj *to, const char *to_name, const struct fh_obj *o)
+{
+	uint32_t is_dir = S_ISDIR(o->stx.stx_mode) ? IN_ISDIR : 0;
+	const struct dir_step steps[] = {
+		{ .dir = from, .event = IN_MOVED_FROM | is_dir, .name = from_name },
+		{ .dir = to, .event = IN_MOVED_TO | is_dir, .name = to_name, .ino = o->stx.stx_ino },
+	};
+
+	dir_watch_begin(t, steps, ARRAY_SIZE(steps));
+}
+
 /** vfs_rename - see vfs.h; what had the new name may be gone afterwards */
 int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
 	       const struct fh_obj *to, const char *to_name, const struct creds *cr,
@@ -407,6 +443,7 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 	struct fh_obj o = { .fd = -1 }, old = { .fd = -1 };
 	struct vfs_gone gone = { 0 };
 	bool other;
+	struct dir_turn turn;
 	int err = vfs_check_name(from_name);
 
 	if (!err)
@@ -422,13 +459,16 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 		err = vfs_lookup(s, to, to_name, cr, &old);
 		err = err == -ENOENT ? 0 : err;
 	}
-	if (!err)
-		err = creds_assume(cr);
 	if (err)
 		goto out;
-	if (renameat(from->fd, from_name, to->fd, to_name))
-		err = -errno;
-	creds_resume();
+	begin_rename(&turn, from, from_name, to, to_name, &o);
+	err = creds_assume(cr);
+	if (!err) {
+		err = renameat(from->fd, from_name, to->fd, to_name) ? -errno : 0;
+		creds_resume();
+	}
+	/* between two names of one file nothing happens */
+	dir_watch_end(&turn, !err && (old.fd < 0 || old.stx.stx_ino != o.stx.stx_ino));
 	if (err)
 		goto out;
 	if (old.fd >= 0) {
@@ -456,6 +496,7 @@ int vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 {
 	char buf[VFS_PROC_PATH];
 	struct fh_obj seen = { .fd = -1 };
+	struct dir_turn turn;
 	int err = check_new(dir, name);
 
 	if (err)
@@ -464,12 +505,14 @@ int vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 		return -EXDEV;
 	if (S_ISDIR(o->stx.stx_mode))
 		return -EISDIR;
+	begin_change(&turn, dir, IN_CREATE, name);
 	err = creds_assume(cr);
-	if (err)
-		return err;
-	if (linkat(AT_FDCWD, vfs_proc_path(o->fd, buf), dir->fd, name, AT_SYMLINK_FOLLOW))
-		err = -errno;
-	creds_resume();
+	if (!err) {
+		err = linkat(AT_FDCWD, vfs_proc_path(o->fd, buf), dir->fd, name, AT_SYMLINK_FOLLOW) ? -errno
+												    : 0;
+		creds_resume();
+	}
+	dir_watch_end(&turn, !err);
 	if (err)
 		return err;
 	if (!fh_lookup(s, dir, name, &seen)) /* tells the map of the name */

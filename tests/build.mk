@@ -31,6 +31,7 @@ LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv
 LDFLAGS_test_vfs := -Wl,--wrap=fsync,--wrap=syncfs
 LDFLAGS_test_server_async := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=pwritev2
 LDFLAGS_test_server_dirs := -Wl,--wrap=getdents64,--wrap=creds_assume
+LDFLAGS_test_dir_wcc := -Wl,--wrap=creds_resume,--wrap=fsync
 LDFLAGS_test_server_groups := -Wl,--wrap=getpwuid_r,--wrap=getgrouplist
 LDFLAGS_test_server_verf := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=pwritev2
 LDFLAGS_test_server_twins := -Wl,--wrap=nfs3_mkdir,--wrap=pwritev2

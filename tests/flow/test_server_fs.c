@@ -3,8 +3,8 @@
  *
  * test_server_fs.c - what leatd says of files and of their file system, held against what the kernel says
  *
- * Holes, sizes, times, links, devices, FSSTAT, FSINFO, PATHCONF; and that no answer says what a file was
- * like before, since nobody could know. Everything runs over TCP and over the local fabric.
+ * Holes, sizes, times, links, devices, FSSTAT, FSINFO, PATHCONF; and that an answer says of a directory what
+ * it was like before, and never of a file. Everything runs over TCP and over the local fabric.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -367,62 +367,123 @@ static void after_only(const wcc_data *w)
 	assert_true(w->after.attributes_follow);
 }
 
+static bool is_watched(const struct nfs_peer *p)
+{
+	struct fs_limits lim;
+	int fd = open(tmp_dir_path(&p->dir, "e0"), O_RDONLY | O_DIRECTORY);
+
+	assert_true(fd >= 0);
+	fs_limits_find(fd, true, &lim);
+	close(fd);
+	return lim.tells_changes;
+}
+
+/* until the server knows all that happened to the directory since it has its ctime */
+static void make_known(struct nfs_peer *p)
+{
+	bool known = !is_watched(p);
+
+	for (unsigned i = 0; !known; i++) {
+		MKDIR3args a = { .where = { nfs_peer_fh(&p->root), (char[]){ "known" } } };
+		RMDIR3args b = { .object = a.where };
+		MKDIR3res made = { 0 };
+		RMDIR3res gone = { 0 };
+
+		assert_true(i < 10000);
+		NFS_PEER_CALL(p, MKDIR, &a, &made, NULL, 0);
+		assert_int_equal(made.status, NFS3_OK);
+		xdr_free((xdrproc_t)xdr_MKDIR3res, (char *)&made);
+		NFS_PEER_CALL(p, RMDIR, &b, &gone, NULL, 0);
+		assert_int_equal(gone.status, NFS3_OK);
+		known = gone.RMDIR3res_u.resok.dir_wcc.before.attributes_follow;
+	}
+}
+
+/* Of a directory: as it was before, which is as it was after the change before this. */
+static void before_too(const struct nfs_peer *p, const wcc_data *w, nfsstat3 status, fattr3 *last)
+{
+	const wcc_attr *before = &w->before.pre_op_attr_u.attributes;
+	const fattr3 *after = &w->after.post_op_attr_u.attributes;
+
+	assert_true(w->after.attributes_follow);
+	if (!is_watched(p)) {
+		assert_false(w->before.attributes_follow);
+		return;
+	}
+	/* what fails before it is tried may be without */
+	assert_true(status != NFS3_OK || w->before.attributes_follow);
+	if (w->before.attributes_follow) {
+		assert_memory_equal(&before->ctime, &last->ctime, sizeof(before->ctime));
+		assert_memory_equal(&before->mtime, &last->mtime, sizeof(before->mtime));
+		assert_true(before->size == last->size);
+	}
+	if (status != NFS3_OK)
+		assert_memory_equal(&after->ctime, &last->ctime, sizeof(after->ctime));
+	*last = *after;
+}
+
 /* Each procedure that changes something, when it does and when it cannot. */
-static void nothing_of_before(void **state)
+static void before_and_after(void **state)
 {
 	struct nfs_peer *p = *state;
+	fattr3 last;
 	diropargs3 f = { nfs_peer_fh(&p->root), (char[]){ "f" } };
 	diropargs3 g = { nfs_peer_fh(&p->root), (char[]){ "g" } };
 	diropargs3 d = { nfs_peer_fh(&p->root), (char[]){ "d" } };
 	struct nfs_fh fh;
 
-#define DO(PROC, args, want, wcc)                                                                  \
+	make_known(p);
+	last = attr(p, &p->root);
+
+#define DIR(w, status) before_too(p, w, status, &last)
+#define FILE_(w, status) after_only(w)
+#define DO(PROC, args, want, wcc, IS)                                                              \
 	do {                                                                                       \
 		PROC##3res res = { 0 };                                                            \
                                                                                                    \
 		NFS_PEER_CALL(p, PROC, args, &res, NULL, 0);                                       \
 		assert_int_equal(res.status, want);                                                \
 		if (want == NFS3_OK)                                                               \
-			after_only(&res.PROC##3res_u .resok.wcc);                                   \
+			IS(&res.PROC##3res_u .resok.wcc, want);                                    \
 		else                                                                               \
-			after_only(&res.PROC##3res_u .resfail.wcc);                                 \
+			IS(&res.PROC##3res_u .resfail.wcc, want);                                  \
 		xdr_free((xdrproc_t)xdr_##PROC##3res, (char *)&res);                               \
 	} while (0)
 	{
 		CREATE3args a = { .where = f, .how.mode = GUARDED };
 
-		DO(CREATE, &a, NFS3_OK, dir_wcc);
-		DO(CREATE, &a, NFS3ERR_EXIST, dir_wcc);
+		DO(CREATE, &a, NFS3_OK, dir_wcc, DIR);
+		DO(CREATE, &a, NFS3ERR_EXIST, dir_wcc, DIR);
 	}
 	assert_int_equal(nfs_peer_lookup(p, &p->root, "f", &fh), NFS3_OK);
 	{
 		MKDIR3args a = { .where = d };
 
-		DO(MKDIR, &a, NFS3_OK, dir_wcc);
-		DO(MKDIR, &a, NFS3ERR_EXIST, dir_wcc);
+		DO(MKDIR, &a, NFS3_OK, dir_wcc, DIR);
+		DO(MKDIR, &a, NFS3ERR_EXIST, dir_wcc, DIR);
 	}
 	{
 		struct iovec iov = { .iov_base = (char[]){ "x" }, .iov_len = 1 };
 		SYMLINK3args a = { .where = g };
 
 		a.symlink.symlink_data = (nfspath_payload){ .length = 1, .iov = &iov, .iovcnt = 1 };
-		DO(SYMLINK, &a, NFS3_OK, dir_wcc);
-		DO(SYMLINK, &a, NFS3ERR_EXIST, dir_wcc);
+		DO(SYMLINK, &a, NFS3_OK, dir_wcc, DIR);
+		DO(SYMLINK, &a, NFS3ERR_EXIST, dir_wcc, DIR);
 	}
 	{
 		MKNOD3args a = { .where = { nfs_peer_fh(&p->root), (char[]){ "n" } },
 				 .what.type = NF3FIFO };
 
-		DO(MKNOD, &a, NFS3_OK, dir_wcc);
-		DO(MKNOD, &a, NFS3ERR_EXIST, dir_wcc);
+		DO(MKNOD, &a, NFS3_OK, dir_wcc, DIR);
+		DO(MKNOD, &a, NFS3ERR_EXIST, dir_wcc, DIR);
 	}
 	{
 		SETATTR3args a = { .object = nfs_peer_fh(&fh) };
 
 		a.new_attributes.mode.set_it = TRUE;
-		DO(SETATTR, &a, NFS3_OK, obj_wcc);
+		DO(SETATTR, &a, NFS3_OK, obj_wcc, FILE_);
 		a.guard.check = TRUE;
-		DO(SETATTR, &a, NFS3ERR_NOT_SYNC, obj_wcc);
+		DO(SETATTR, &a, NFS3ERR_NOT_SYNC, obj_wcc, FILE_);
 	}
 	{
 		COMMIT3args a = { .file = nfs_peer_fh(&fh) };
@@ -432,34 +493,36 @@ static void nothing_of_before(void **state)
 		after_only(&ok.file_wcc);
 		assert_int_equal(nfs_peer_write(p, &fh, 0, "x", 1, FILE_SYNC, &ok), NFS3_OK);
 		after_only(&ok.file_wcc);
-		DO(COMMIT, &a, NFS3_OK, file_wcc);
+		DO(COMMIT, &a, NFS3_OK, file_wcc, FILE_);
 	}
 	{
 		LINK3args a = { .file = nfs_peer_fh(&fh),
 				.link = { nfs_peer_fh(&p->root), (char[]){ "l" } } };
 
-		DO(LINK, &a, NFS3_OK, linkdir_wcc);
-		DO(LINK, &a, NFS3ERR_EXIST, linkdir_wcc);
+		DO(LINK, &a, NFS3_OK, linkdir_wcc, DIR);
+		DO(LINK, &a, NFS3ERR_EXIST, linkdir_wcc, DIR);
 	}
 	{
 		RENAME3args a = { .from = g, .to = { nfs_peer_fh(&p->root), (char[]){ "h" } } };
 
-		DO(RENAME, &a, NFS3_OK, fromdir_wcc);
-		DO(RENAME, &a, NFS3ERR_NOENT, todir_wcc);
+		DO(RENAME, &a, NFS3_OK, fromdir_wcc, DIR);
+		DO(RENAME, &a, NFS3ERR_NOENT, todir_wcc, DIR);
 	}
 	{
 		REMOVE3args a = { .object = f };
 
-		DO(REMOVE, &a, NFS3_OK, dir_wcc);
-		DO(REMOVE, &a, NFS3ERR_NOENT, dir_wcc);
+		DO(REMOVE, &a, NFS3_OK, dir_wcc, DIR);
+		DO(REMOVE, &a, NFS3ERR_NOENT, dir_wcc, DIR);
 	}
 	{
 		RMDIR3args a = { .object = d };
 
-		DO(RMDIR, &a, NFS3_OK, dir_wcc);
-		DO(RMDIR, &a, NFS3ERR_NOENT, dir_wcc);
+		DO(RMDIR, &a, NFS3_OK, dir_wcc, DIR);
+		DO(RMDIR, &a, NFS3ERR_NOENT, dir_wcc, DIR);
 	}
 #undef DO
+#undef FILE_
+#undef DIR
 }
 
 #define BOTH(f)                                                                                    \
@@ -472,7 +535,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(holes),	    BOTH(at_the_limit),	 BOTH(times),	      BOTH(links_across_directories),
-		BOTH(special_files), BOTH(file_system),	 BOTH(nothing_of_before),
+		BOTH(special_files), BOTH(file_system),	 BOTH(before_and_after),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static int setup_kind(void **state, enum fh_kind kind)
 	assert_int_equal(fh_key_random(&c->key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
 	*state = c;
-	if (fh_set_create(&c->t, &(struct fh_keys){ { c->key }, 1 }, kind, NULL, NULL, &c->s)) {
+	if (fh_set_create(&c->t, &(struct fh_keys){ .v = { c->key }, .n = 1 }, kind, NULL, NULL, &c->s)) {
 		assert_int_equal(kind, FH_KERNEL);
 		return 0; /* not allowed here: the tests skip */
 	}
@@ -472,7 +472,7 @@ static void mounts_not_crossed(void **state)
 	conf.path = (char[]){ "/" };
 	assert_int_equal(fh_key_random(&key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &t, why, sizeof(why)), 0);
-	assert_int_equal(fh_set_create(&t, &(struct fh_keys){ { key }, 1 }, FH_MAP, NULL, NULL, &s),
+	assert_int_equal(fh_set_create(&t, &(struct fh_keys){ .v = { key }, .n = 1 }, FH_MAP, NULL, NULL, &s),
 			 0);
 	assert_int_equal(fh_open_root(s, &t.v[0], &root), 0);
 	assert_int_equal(fh_lookup(s, &root, "proc", &o), -EACCES);
@@ -578,7 +578,7 @@ static void views(void **state)
 	struct ctx *c = need(state);
 	char *file = strdup(tmp_dir_path(&c->dir, "map/handles.map"));
 	char *dir = strdup(tmp_dir_path(&c->dir, "map"));
-	struct fh_keys keys = { { c->key }, 1 };
+	struct fh_keys keys = { .v = { c->key }, .n = 1 };
 	struct export_table none = { 0 }, t1, t2;
 	struct fh_set *base, *rival, *empty, *v1, *v2;
 	int map_err = 0;

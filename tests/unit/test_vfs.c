@@ -53,7 +53,7 @@ static int enter(void **state, enum fh_kind kind)
 	conf.path = c->dir.path;
 	assert_int_equal(fh_key_random(&key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
-	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ { key }, 1 }, kind, NULL, NULL, &c->s),
+	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ .v = { key }, .n = 1 }, kind, NULL, NULL, &c->s),
 			 0);
 	assert_int_equal(fh_open_root(c->s, &c->t.v[0], &c->root), 0);
 	c->me = (struct creds){ .uid = geteuid(), .gid = getegid() };

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * dir_watch.c - what a directory was like before and after a change of its names, where that is proved
+ *
+ * Operation: a change takes the directory's turn, statx(), the change, statx(), takes and releases the
+ *            kernel's lock of the directory (pass_lock), and reads inotify's queue. It is proved if the queue
+ *            has had exactly the events of the change itself. The kernel changes names, mode, owner
+ *            and lists, and queues the event of it, in one section under that lock: so an event of
+ *            whatever the second statx() has seen is in the queue by then. Anything else in the queue
+ *            counts as a change by somebody else, also what this server does without a turn.
+ *
+ *            A client compares ctimes, and before Linux 6.13 all changes of one clock tick have the same
+ *            one. struct run says whether the present ctime stands for one state, or for states
+ *            that only one client has made. Of a directory that was not watched when it got its ctime this
+ *            is known if the tick was over when it came to be watched, if no client was told the
+ *            ctime during the tick (dir_watch_told), and if no run of the server before this one can
+ *            have told it, or the file system never gives two changes one ctime once it was looked at.
+ * Memory:    an entry per watched directory, at most @max; the longest unused one makes room.
+ * Threads:   workers. Locks, in this order: the turns of at most two directories, by address; w->lock.
+ *            The file system's calls run under turns, those of inotify under w->lock.
+ * Errors:    none: what cannot be watched is not proved.
+ */
+#include "dir_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "fh.h"
+#include "vfs_int.h"
+
+#define BUCKETS 1024u
+#define EVENTS_BYTES 4096u
+#define EVENT_BYTES_MAX (sizeof(struct inotify_event) + 256)
+#define WATCH_MASK                                                                                 \
+	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF |          \
+	 IN_DELETE_SELF | IN_ONLYDIR)
+/* what ends a watch; the kernel has removed it, or is about to */
+#define WATCH_ENDED (IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF)
+
+/* A thread may be delayed between reading its clock and storing what it read as a ctime; outside of the
+ * directory's lock only this allows for it. */
+#define TICK_NS_MAX (50 * NS_PER_MS)
+
+#define CLIENT_MANY UINT64_MAX
+
+/* Which states of a directory a client may have seen with its present ctime. */
+struct run {
+	bool known;
+	uint64_t ctime_ns;
+	uint64_t client; /* 0: there was one; else those after the first were made by this client */
+};
+
+struct expected {
+	uint32_t event;
+	const char *name;
+	bool seen;
+};
+
+struct watched_dir {
+	struct watched_dir *next;    /* by dev, ino */
+	struct watched_dir *next_wd; /* by wd */
+	struct list unused;	     /* w->unused, if users is 0 */
+	uint64_t dev, ino;
+	int wd;
+	unsigned users;
+	bool ended;	/* the kernel has removed the watch */
+	bool disturbed; /* there was an event that no change of ours explains */
+	struct expected expected[DIR_WATCH_STEPS];
+	unsigned nexpected;
+
+	pthread_mutex_t turn;
+	/* of the holder of turn */
+	bool looked; /* run is valid */
+	struct run run;
+};
+
+struct dir_watch {
+	int fd;
+	bool no_past;
+	uint64_t since_ns; /* when this server started, by the clock of ctimes */
+	unsigned max, n;
+	pthread_mutex_t lock; /* over all below, and the members of struct watched_dir above turn */
+	struct list unused;   /* the longest unused first */
+	struct watched_dir *by_ino[BUCKETS], *by_wd[BUCKETS];
+};
+
+/* The latest ctime that was told of a directory of this bucket while its tick may have lasted. Of all
+ * servers of the process, for their clients may be the same. */
+#define TOLD_BUCKETS 4096u
+static _Atomic uint64_t told[TOLD_BUCKETS];
+
+static uint64_t mix(uint64_t dev, uint64_t ino)
+{
+	uint64_t h = (dev ^ ino * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xff51afd7ed558ccd);
+
+	return h >> 32;
+}
+
+static uint64_t dev_of(const struct statx *stx)
+{
+	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
+}
+
+static uint64_t ctime_ns(const struct statx *stx)
+{
+	const struct statx_timestamp *t = &stx->stx_ctime;
+
+	if (t->tv_sec < 0 || t->tv_sec > INT64_MAX / (int64_t)NS_PER_S - 1)
+		return UINT64_MAX; /* never settled */
+	return (uint64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
+}
+
+/* the clock that ctimes are taken from, to its last tick */
+static uint64_t tick_ns(void)
+{
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &ts) || ts.tv_sec < 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what clients were told during a tick --------------------------------------------------- */
+
+static void note_told(uint64_t dev, uint64_t ino, uint64_t ctime)
+{
+	_Atomic uint64_t *t = &told[mix(dev, ino) % TOLD_BUCKETS];
+	uint64_t v = atomic_load_explicit(t, memory_order_relaxed);
+
+	while (v < ctime && !atomic_compare_exchange_weak(t, &v, ctime))
+		;
+}
+
+/** dir_watch_told - see dir_watch.h */
+void dir_watch_told(const struct statx *stx)
+{
+	uint64_t ctime = ctime_ns(stx);
+
+	if (ctime >= tick_ns() - TICK_NS_MAX)
+		note_told(dev_of(stx), stx->stx_ino, ctime);
+}
+
+static bool was_told(uint64_t dev, uint64_t ino, uint64_t ctime)
+{
+	return atomic_load(&told[mix(dev, ino) % TOLD_BUCKETS]) >= ctime;
+}
+
+/* ---- states with one ctime ------------------------------------------------------------------ */
+
+/* May @client be told that @before is what the directory was like? */
+static bool run_allows(const struct run *r, uint64_t client, uint64_t before)
+{
+	return r->known && r->ctime_ns == before && (!r->client || r->client == client);
+}
+
+/* A change by @client, or an attempt at one; nothing else happened from @before to @after. */
+static void run_go_on(struct run *r, uint64_t client, bool changed, uint64_t before, uint64_t after)
+{
+	bool allowed = run_allows(r, client, before);
+
+	if (!changed)
+		r->known &= before == after && r->ctime_ns == before;
+	else if (after > before)
+		*r = (struct run){ .known = true, .ctime_ns = after };
+	else if (after < before) /* somebody has set the clock */
+		r->known = false;
+	else
+		r->client = allowed ? client : CLIENT_MANY;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+/** dir_watch_create - see dir_watch.h */
+int dir_watch_create(bool no_past, unsigned max, struct dir_watch **ret)
+{
+	struct dir_watch *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (w->fd < 0) {
+		err = -errno;
+		free(w);
+		return err;
+	}
+	w->no_past = no_past;
+	w->since_ns = tick_ns();
+	w->max = max;
+	list_init(&w->unused);
+	pthread_mutex_init(&w->lock, NULL);
+	*ret = w;
+	return 0;
+}
+
+static void free_dir(struct watched_dir *d)
+{
+	pthread_mutex_destroy(&d->turn);
+	free(d);
+}
+
+/** dir_watch_destroy - see dir_watch.h */
+void dir_watch_destroy(struct dir_watch *w)
+{
+	struct list *l;
+
+	if (!w)
+		return;
+	close(w->fd); /* and with it go the watches */
+	while ((l = list_pop(&w->unused)) != NULL)
+		free_dir(list_entry(l, struct watched_dir, unused));
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static struct watched_dir **place_by_ino(struct dir_watch *w, uint64_t dev, uint64_t ino)
+{
+	struct watched_dir **p = &w->by_ino[mix(dev, ino) % BUCKETS];
+
+	while (*p && ((*p)->ino != ino || (*p)->dev != dev))
+		p = &(*p)->next;
+	return p;
+}
+
+static struct watched_dir **place_by_wd(struct dir_watch *w, int wd)
+{
+	struct watched_dir **p = &w->by_wd[(unsigned)wd % BUCKETS];
+
+	while (*p && (*p)->wd != wd)
+		p = &(*p)->next_wd;
+	return p;
+}
+
+static void note_event(struct dir_watch *w, struct watched_dir *d, const struct inotify_event *ev)
+{
+	uint32_t event = ev->mask;
+
+	if (event & WATCH_ENDED) {
+		d->ended = true;
+		if (list_is_linked(&d->unused)) { /* the first to make room */
+			list_del(&d->unused);
+			list_add_head(&w->unused, &d->unused);
+		}
+	}
+	if (event & IN_ATTRIB && ev->len) /* of a file in it */
+		return;
+	for (unsigned i = 0; i < d->nexpected; i++) {
+		struct expected *x = &d->expected[i];
+
+		if (!x->seen && x->event == event && ev->len && !strcmp(x->name, ev->name)) {
+			x->seen = true;
+			return;
+		}
+	}
+	d->disturbed = true;
+}
+
+static void disturb_all(struct dir_watch *w)
+{
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		for (struct watched_dir *d = w->by_ino[i]; d; d = d->next)
+			d->disturbed = true;
+	}
+}
+
+static void note_events(struct dir_watch *w, const char *buf, size_t bytes)
+{
+	const struct inotify_event *ev;
+
+	for (size_t at = 0; at < bytes; at += sizeof(*ev) + ev->len) {
+		struct watched_dir *d;
+
+		ev = (const void *)(buf + at);
+		d = ev->wd < 0 ? NULL : *place_by_wd(w, ev->wd);
+		if (ev->mask & IN_Q_OVERFLOW) /* some were lost */
+			disturb_all(w);
+		else if (d) /* else of one that is not watched any more */
+			note_event(w, d, ev);
+	}
+}
+
+/* Take in all that is queued now. The lock is held. */
+static void drain(struct dir_watch *w)
+{
+	_Alignas(struct inotify_event) char buf[EVENTS_BYTES];
+	ssize_t n;
+
+	do {
+		n = read(w->fd, buf, sizeof(buf));
+		if (n > 0)
+			note_events(w, buf, (size_t)n);
+		else if (n < 0 && errno != EAGAIN && errno != EINTR)
+			disturb_all(w);
+	} while ((n < 0 && errno == EINTR) || n > (ssize_t)(sizeof(buf) - EVENT_BYTES_MAX));
+}
+
+/* nobody uses it; the lock is held */
+static void forget(struct dir_watch *w, struct watched_dir *d)
+{
+	const struct run *r = &d->run;
+	uint64_t now;
+
+	drain(w);
+	now = tick_ns();
+	/* A ctime that stands for more than one state, or still may come to, was told to somebody. */
+	if (!r->known || d->disturbed || r->client || r->ctime_ns >= now - TICK_NS_MAX)
+		note_told(d->dev, d->ino, r->known && !d->disturbed ? r->ctime_ns : now);
+	*place_by_ino(w, d->dev, d->ino) = d->next;
+	*place_by_wd(w, d->wd) = d->next_wd;
+	list_del(&d->unused);
+	if (!d->ended)
+		(void)inotify_rm_watch(w->fd, d->wd);
+	w->n--;
+	free_dir(d);
+}
+
+static bool forget_one(struct dir_watch *w)
+{
+	if (list_is_empty(&w->unused))
+		return false;
+	forget(w, list_first_entry(&w->unused, struct watched_dir, unused));
+	return true;
+}
+
+static int add_watch(struct dir_watch *w, const struct fh_obj *dir)
+{
+	char path[VFS_PROC_PATH];
+	int wd;
+
+	do {
+		wd = inotify_add_watch(w->fd, vfs_proc_path(dir->fd, path), WATCH_MASK);
+	} while (wd < 0 && errno == ENOSPC && forget_one(w));
+	return wd;
+}
+
+/* The lock is held. Return: the entry, or NULL */
+static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
+{
+	struct watched_dir *d, **p;
+	int wd;
+
+	if (w->n >= w->max && !forget_one(w))
+		return NULL;
+	wd = add_watch(w, dir);
+	/* one inode has one watch: an entry of before that was removed and whose number was used again */
+	if (wd < 0 || *place_by_wd(w, wd))
+		return NULL;
+	d = calloc(1, sizeof(*d));
+	if (!d) {
+		(void)inotify_rm_watch(w->fd, wd);
+		return NULL;
+	}
+	d->dev = dev_of(&dir->stx);
+	d->ino = dir->stx.stx_ino;
+	d->wd = wd;
+	pthread_mutex_init(&d->turn, NULL);
+	list_init(&d->unused);
+	p = &w->by_ino[mix(d->dev, d->ino) % BUCKETS];
+	d->next = *p;
+	*p = d;
+	p = &w->by_wd[(unsigned)wd % BUCKETS];
+	d->next_wd = *p;
+	*p = d;
+	w->n++;
+	return d;
+}
+
+static struct watched_dir *get(struct dir_watch *w, const struct fh_obj *dir)
+{
+	struct watched_dir *d;
+
+	pthread_mutex_lock(&w->lock);
+	d = *place_by_ino(w, dev_of(&dir->stx), dir->stx.stx_ino);
+	if (!d)
+		d = watch(w, dir);
+	if (d) {
+		d->users++;
+		list_del(&d->unused);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return d;
+}
+
+static void put(struct dir_watch *w, struct watched_dir *d)
+{
+	pthread_mutex_lock(&w->lock);
+	if (!--d->users) {
+		list_add_tail(&w->unused, &d->unused);
+		if (d->ended)
+			forget(w, d);
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- a change ------------------------------------------------------------------------------- */
+
+/* Takes and releases the kernel's lock of the directory. A name that is longer than any is in no cache, so
+ * the file system is asked for it, under the lock; it knows without looking.
+ *
+ * Return: whether it was asked. */
+static bool pass_lock(const struct fh_obj *dir)
+{
+	char name[VFS_NAME_MAX + 2];
+	struct stat st;
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	return fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENAMETOOLONG;
+}
+
+static bool is_watchable(const struct fh_obj *dir)
+{
+	return dir->wcc && dir->exp->dirs && dir->exp->limits.tells_changes &&
+	       dev_of(&dir->stx) == dir->exp->root_dev;
+}
+
+/* The first change since it is watched: is its ctime known to stand for one state? */
+static void look_first(const struct dir_watch *w, const struct dir_part *p)
+{
+	struct watched_dir *d = p->dir;
+	uint64_t tick = tick_ns(), ctime;
+	struct statx stx;
+
+	/* whoever is at work in it since before the tick has stored its ctime after this */
+	if (!pass_lock(p->obj) || vfs_stat(p->obj->fd, &stx))
+		return;
+	ctime = ctime_ns(&stx);
+	d->looked = true;
+	d->run = (struct run){
+		.known = ctime < tick && !was_told(d->dev, d->ino, ctime) &&
+			 (ctime > w->since_ns || w->no_past || p->obj->exp->limits.ctimes_differ),
+		.ctime_ns = ctime,
+	};
+}
+
+static void take_turns(struct dir_turn *t)
+{
+	struct watched_dir *a = t->parts[0].dir, *b = t->parts[1].dir;
+
+	if (b && b < a) {
+		a = b;
+		b = t->parts[0].dir;
+	}
+	if (a)
+		pthread_mutex_lock(&a->turn);
+	if (b)
+		pthread_mutex_lock(&b->turn);
+}
+
+/* Return: the part that is of @dir's directory, or NULL */
+static struct dir_part *find_part(struct dir_turn *t, const struct fh_obj *dir)
+{
+	struct watched_dir *d = get(t->watch, dir);
+	struct dir_part *p;
+
+	if (!d)
+		return NULL;
+	for (p = t->parts; p < t->parts + t->nparts; p++) {
+		if (p->dir == d) {
+			put(t->watch, d);
+			return p;
+		}
+	}
+	t->nparts++;
+	p->dir = d;
+	p->obj = dir;
+	return p;
+}
+
+/* what the queue has had until now was before this change */
+static void expect(struct dir_turn *t)
+{
+	pthread_mutex_lock(&t->watch->lock);
+	for (unsigned i = 0; i < t->nparts; i++) {
+		struct watched_dir *d = t->parts[i].dir;
+
+		d->run.known &= !d->disturbed;
+		d->disturbed = false;
+	}
+	for (unsigned i = 0; i < t->nsteps; i++) {
+		const struct dir_step *s = &t->steps[i];
+		struct watched_dir *d = t->part_of[i] ? t->part_of[i]->dir : NULL;
+
+		if (d)
+			d->expected[d->nexpected++] =
+				(struct expected){ .event = s->event, .name = s->name };
+	}
+	pthread_mutex_unlock(&t->watch->lock);
+}
+
+/** dir_watch_begin - see dir_watch.h */
+void dir_watch_begin(struct dir_turn *t, const struct dir_step *steps, unsigned nsteps)
+{
+	*t = (struct dir_turn){ .nsteps = nsteps };
+	for (unsigned i = 0; i < nsteps; i++) {
+		t->steps[i] = steps[i];
+		if (is_watchable(steps[i].dir)) {
+			t->watch = steps[i].dir->exp->dirs;
+			t->part_of[i] = find_part(t, steps[i].dir);
+		}
+	}
+	if (!t->nparts)
+		return;
+	take_turns(t);
+	for (unsigned i = 0; i < t->nparts; i++) {
+		if (!t->parts[i].dir->looked)
+			look_first(t->watch, &t->parts[i]);
+	}
+	expect(t);
+	for (unsigned i = 0; i < t->nparts; i++) {
+		struct dir_part *p = &t->parts[i];
+
+		p->good = p->dir->looked && !vfs_stat(p->obj->fd, &p->before);
+	}
+}
+
+/* Two moves in a row to one name from elsewhere make one event: is it ours that has the name? */
+static bool is_in_place(const struct dir_step *s)
+{
+	struct stat st;
+
+	return !s->ino || (!fstatat(s->dir->fd, s->name, &st, AT_SYMLINK_NOFOLLOW) &&
+			   st.st_ino == s->ino);
+}
+
+/* The queue is empty, the lock is held. Return: nothing happened but the change */
+static bool is_explained(struct watched_dir *d, bool changed)
+{
+	bool as_expected = true;
+
+	for (unsigned i = 0; i < d->nexpected; i++)
+		as_expected &= d->expected[i].seen == changed;
+	d->nexpected = 0;
+	return as_expected && !d->disturbed && !d->ended;
+}
+
+static void look_last(struct dir_turn *t, bool changed)
+{
+	for (unsigned i = 0; i < t->nparts; i++) {
+		struct dir_part *p = &t->parts[i];
+
+		p->good = p->good && !vfs_stat(p->obj->fd, &p->after);
+	}
+	for (unsigned i = 0; i < t->nsteps && changed; i++) {
+		if (t->part_of[i])
+			t->part_of[i]->good &= is_in_place(&t->steps[i]);
+	}
+	for (unsigned i = 0; i < t->nparts; i++)
+		t->parts[i].good &= pass_lock(t->parts[i].obj);
+	pthread_mutex_lock(&t->watch->lock);
+	drain(t->watch);
+	for (unsigned i = 0; i < t->nparts; i++)
+		t->parts[i].good &= is_explained(t->parts[i].dir, changed);
+	pthread_mutex_unlock(&t->watch->lock);
+}
+
+/** dir_watch_end - see dir_watch.h */
+void dir_watch_end(struct dir_turn *t, bool changed)
+{
+	if (!t->nparts)
+		return;
+	look_last(t, changed);
+	for (unsigned i = 0; i < t->nsteps; i++) {
+		struct dir_wcc *wcc = t->steps[i].dir->wcc;
+		struct dir_part *p = t->part_of[i];
+
+		if (!p || !p->good)
+			continue;
+		wcc->changed = changed;
+		wcc->proved = run_allows(&p->dir->run, wcc->client, ctime_ns(&p->before));
+		wcc->before = p->before;
+		wcc->after = p->after;
+	}
+	for (unsigned i = 0; i < t->nparts; i++) {
+		struct dir_part *p = &t->parts[i];
+
+		if (p->good)
+			run_go_on(&p->dir->run, p->obj->wcc->client, changed,
+				  ctime_ns(&p->before), ctime_ns(&p->after));
+		else
+			p->dir->run.known = false;
+		pthread_mutex_unlock(&p->dir->turn);
+		put(t->watch, p->dir);
+	}
+}
