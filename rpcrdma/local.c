@@ -25,7 +25,7 @@
  *                      all requests that precede it, so Write-then-Send means what it says.
  *               The queues, completions and the engine that carries out work requests are in
  *               local_qp.c and local_cq.c. capture.c writes what a wire would have carried.
- *             What a stranger hands us is let go of by a thread of its own (local_close.c).
+ *             What a stranger hands us is let go of by threads, one for each user (local_close.c).
  * Memory:     All of a connection's memory is allocated by qp_setup and at the connect; the data
  *             path allocates nothing. Shared pages are sealed against resizing. A peer's slab is
  *             never loaded from or stored to, only read and written by system calls, so a hole

@@ -155,7 +155,7 @@ int rr_local_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 
 out_close:
 	(void)unlink(l->path);
-	rr_local_close_later(to_fabric(base->fabric)->closer, l->fd);
+	rr_local_close_later(to_fabric(base->fabric)->closer, LOCAL_OURS, l->fd);
 out_free:
 	free(l);
 	return rc;
@@ -173,7 +173,7 @@ void rr_local_unlisten(struct rr_listener *base)
 		(void)epoll_ctl(to_cm(base->cm)->epfd, EPOLL_CTL_DEL, l->fd, NULL);
 	/* those who still wait to be accepted may have sent us anything */
 	(void)shutdown(l->fd, SHUT_RDWR);
-	rr_local_close_later(to_fabric(base->cm->fabric)->closer, l->fd);
+	rr_local_close_later(to_fabric(base->cm->fabric)->closer, LOCAL_OURS, l->fd);
 	list_del(&l->node);
 	free(l);
 }
@@ -422,10 +422,11 @@ static void active_accepted(struct local_cm *cm, struct local_qp *qp, const stru
 static void hear(struct local_cm *cm, struct local_qp *qp)
 {
 	struct local_closer *closer = to_fabric(cm->base.fabric)->closer;
+	uint64_t owner = peer_owner(qp);
 	struct hs_msg hs;
 	int fd, rc;
 
-	rc = rr_local_sock_recv(closer, qp->sock, &hs, &fd);
+	rc = rr_local_sock_recv(closer, owner, qp->sock, &hs, &fd);
 	if (rc == -EAGAIN)
 		return;
 	if (rc) {
@@ -454,7 +455,7 @@ static void hear(struct local_cm *cm, struct local_qp *qp)
 		fail(cm, qp, -EPROTO);
 	}
 	if (fd >= 0)
-		rr_local_close_later(closer, fd);
+		rr_local_close_later(closer, owner, fd);
 }
 
 /* ---- strangers ---- */
@@ -517,7 +518,9 @@ static bool may_enter(struct local_cm *cm, const struct rr_peer *peer)
 		all += qp->passive;
 		same += qp->passive && qp->peer.uid == peer->uid;
 	}
-	return all < f->attr.limits.handshakes_max && same < f->attr.limits.handshakes_uid_max &&
+	/* as many as are still free, so that who comes next finds one, too (client.h) */
+	return all < f->attr.limits.handshakes_max && same < f->attr.limits.handshakes_max - all &&
+	       same < f->attr.limits.handshakes_uid_max &&
 	       atomic_load(&f->conns) < f->attr.limits.conns_max;
 }
 
@@ -556,7 +559,7 @@ static bool welcome(struct local_cm *cm, struct local_listener *l)
 {
 	int fd;
 
-	if (rr_local_closer_full(to_fabric(cm->base.fabric)->closer)) {
+	if (rr_local_closer_full(to_fabric(cm->base.fabric)->closer, LOCAL_OURS)) {
 		rest(cm, l);
 		return false;
 	}

@@ -36,6 +36,7 @@
 #define LOCAL_POISON 0xa5          /* chaos: what a buffer holds that nothing came into yet */
 #define LOCAL_STAGE_MAX (UINT64_C(1) << 30) /* a peer's bounce area */
 #define LOCAL_KEYS_MAX 65535u
+#define LOCAL_OURS UINT64_MAX /* whose a descriptor is that is no user's (local_close.c) */
 
 /* ---- shared with the peer ---- */
 
@@ -410,6 +411,12 @@ static inline struct local_mw *to_mw(const struct rr_mw *mw)
 	return container_of(mw, struct local_mw, base);
 }
 
+/* Whose the descriptors are that the peer of @qp passes. */
+static inline uint64_t peer_owner(const struct local_qp *qp)
+{
+	return qp->peer.has_cred ? qp->peer.uid : LOCAL_OURS - 1;
+}
+
 /* One writer, the owner of the queue pair; rr_local_counters() reads from any thread. */
 #define rr_local_count(qp, counter, by)                                                        \
 	__atomic_store_n(&(qp)->n.counter, (qp)->n.counter + (by), __ATOMIC_RELAXED)
@@ -551,13 +558,14 @@ void rr_local_cm_forget(struct local_qp *qp);
 /* local_close.c */
 int rr_local_closer_new(struct local_closer **ret);
 void rr_local_closer_free(struct local_closer *c);
-bool rr_local_closer_full(struct local_closer *c);
-void rr_local_close_later(struct local_closer *c, int fd);
+bool rr_local_closer_full(struct local_closer *c, uint64_t owner);
+void rr_local_close_later(struct local_closer *c, uint64_t owner, int fd);
 void rr_local_close_sock(struct local_closer *c, int sock);
 
 /* local_sock.c */
 int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int nfds);
-int rr_local_sock_recv(struct local_closer *closer, int sock, struct hs_msg *msg, int *ret_fd);
+int rr_local_sock_recv(struct local_closer *closer, uint64_t owner, int sock, struct hs_msg *msg,
+		       int *ret_fd);
 int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd);
 int rr_local_sock_dial(const char *path, int *ret_fd);
 int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *ret_fd);

@@ -79,7 +79,7 @@ static void map_free(struct local_fabric *f, struct local_map *m)
 	if (m->addr)
 		(void)munmap(m->addr, m->size); /* cannot fail for a range we mapped */
 	if (m->fd >= 0 && m->size > SLOW_FREE)
-		rr_local_close_later(f->closer, m->fd); /* perhaps the last to hold it */
+		rr_local_close_later(f->closer, LOCAL_OURS, m->fd); /* perhaps the last to hold it */
 	else if (m->fd >= 0)
 		close(m->fd);
 	rr_client_uncharge(m->client, m->share, m->charged);

@@ -118,10 +118,10 @@ bool rr_local_move_drain(struct local_qp *qp)
 		int fd, rc;
 		bool ok;
 
-		rc = rr_local_sock_recv(closer, qp->sock, &hs, &fd);
+		rc = rr_local_sock_recv(closer, peer_owner(qp), qp->sock, &hs, &fd);
 		ok = !rc && hear(qp, &hs, &fd);
 		if (fd >= 0) {
-			rr_local_close_later(closer, fd); /* who knows what it is */
+			rr_local_close_later(closer, peer_owner(qp), fd); /* who knows what it is */
 			ok = false;
 		}
 		if (rc == -EAGAIN)

@@ -77,7 +77,7 @@ int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int n
 }
 
 /* Takes the descriptors out of a control message. Return: the first, or -1; we never get more. */
-static int take_fds(struct local_closer *closer, struct msghdr *mh)
+static int take_fds(struct local_closer *closer, uint64_t owner, struct msghdr *mh)
 {
 	int first = -1;
 
@@ -94,7 +94,7 @@ static int take_fds(struct local_closer *closer, struct msghdr *mh)
 			if (first < 0)
 				first = fd;
 			else
-				rr_local_close_later(closer, fd);
+				rr_local_close_later(closer, owner, fd);
 		}
 	}
 	return first;
@@ -102,14 +102,17 @@ static int take_fds(struct local_closer *closer, struct msghdr *mh)
 
 /** rr_local_sock_recv - take one datagram
  * @closer: for descriptors after the first
+ * @owner: whose they are, for rr_local_closer_full()
  * @sock: the connection
  * @msg: its content; type 0 for a doorbell
  * @ret_fd: the descriptor that came along, even with an error, or -1; unless it proves to be what
  *          was expected, for rr_local_close_later()
  *
- * Return: 0, -EAGAIN if there is none, -ECONNRESET if the peer is gone, -EPROTO if it was not ours.
+ * Return: 0, -EAGAIN if there is none, -ECONNRESET if the peer is gone, -EPROTO if it was not ours, or not
+ * even looked at because too much of the owner waits to be closed.
  */
-int rr_local_sock_recv(struct local_closer *closer, int sock, struct hs_msg *msg, int *ret_fd)
+int rr_local_sock_recv(struct local_closer *closer, uint64_t owner, int sock, struct hs_msg *msg,
+		       int *ret_fd)
 {
 	struct iovec iov = { .iov_base = msg, .iov_len = sizeof(*msg) };
 	union {
@@ -122,12 +125,14 @@ int rr_local_sock_recv(struct local_closer *closer, int sock, struct hs_msg *msg
 
 	*ret_fd = -1;
 	memset(msg, 0, sizeof(*msg));
+	if (unlikely(rr_local_closer_full(closer, owner)))
+		return -EPROTO;
 	do {
 		n = recvmsg(sock, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? -EAGAIN : -ECONNRESET;
-	*ret_fd = take_fds(closer, &mh);
+	*ret_fd = take_fds(closer, owner, &mh);
 	if (n == 0)
 		return -ECONNRESET;
 	if (n == 1) {
@@ -289,7 +294,7 @@ int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd)
 		goto out;
 	}
 	/* before listen(): nobody gets in under the umask's idea of the mode */
-	if (chmod(path, mode) || listen(fd, SOMAXCONN)) {
+	if (fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) || listen(fd, SOMAXCONN)) {
 		rc = -errno;
 		(void)unlink(path);
 		goto out;

@@ -20,6 +20,7 @@ HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
 LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
+LDFLAGS_test_local_close := -Wl,--wrap=close,--wrap=bind
 LDFLAGS_test_local_memfd := -Wl,--wrap=rr_local_sock_send
 LDFLAGS_test_slab := -Wl,--wrap=mmap,--wrap=madvise
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get

@@ -177,6 +177,7 @@ static void test_rings(void **state)
 	size = to_qp(s.qp)->rings->size;
 	all.budgets[RR_SHARE_RING].max = 2 * N * size;
 	while (!one_more(&c, &s)) {
+		assert_true(n < 2 * N);
 		qp[n] = c.qp;
 		peer[n++] = s.qp;
 	}
