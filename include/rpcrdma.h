@@ -345,18 +345,19 @@ struct rpcrdma_buf_waiter {
 void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 
-/* Buffers for one request: charged to its connection, of which none may hold more than twice what is
- * free (and one buffer always): one alone may have two thirds, two have two fifths each, eight have two
- * seventeenths. So those who want it share it evenly. A connection begins with a sixteenth and earns
- * more by giving back, so that peers who do not take their answers leave memory for others. Given back
- * by rpcrdma_buf_put(), at the latest in the req's done. */
+/* Buffers for one request: charged to its client (rpcrdma_client_id_of()) and its connection until they
+ * are given back by rpcrdma_buf_put(), at the latest in the req's done. A client may hold twice what is free
+ * (and one buffer always): one alone two thirds, two clients two fifths each, eight two seventeenths. Inside
+ * a client its connections have shares in the same way. A connection begins with a sixteenth and earns more
+ * by giving back, so that peers who do not take their answers leave memory for others. */
 
 struct rpcrdma_req;
 
 /** rpcrdma_req_buf_max - the largest buffer that there ever is for a request */
 size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req);
 
-/** rpcrdma_req_buf_get - as rpcrdma_buf_get(); -ENOBUFS also when the connection has its share */
+/** rpcrdma_req_buf_get - as rpcrdma_buf_get(); -ENOBUFS also when the connection or its client has its
+ * share; -ENOTCONN: the connection is gone */
 int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret);
 /** rpcrdma_req_buf_wait - after that: fn runs once on the req's engine when it is worth another try */
 void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w);

@@ -145,6 +145,8 @@ int rr_client_get(struct rr_clients *all, const struct rpcrdma_client_id *id, st
 			c->id = *id;
 			c->all = all;
 			c->refs = 1;
+			for (unsigned i = 0; i < RR_SHARES; i++)
+				list_init(&c->lines[i].waiters);
 			if (tsearch(c, &all->tree, compare)) {
 				atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
 			} else {
@@ -190,6 +192,42 @@ void rr_client_put(struct rr_client *c)
 
 /* ---- shares ---- */
 
+/* what a client may hold when so much of the budget is free */
+static size_t limit_of(const struct rr_budget *b, size_t left)
+{
+	size_t limit;
+
+	return __builtin_mul_overflow(left, (size_t)b->factor, &limit) ? SIZE_MAX : limit;
+}
+
+/** rr_client_fits - see client.h */
+bool rr_client_fits(const struct rr_client *c, enum rr_share share, size_t amount)
+{
+	const struct rr_budget *b = &c->all->budgets[share];
+	size_t all = atomic_load_explicit(&b->used, memory_order_relaxed);
+	size_t mine = rr_client_used(c, share), limit = limit_of(b, all < b->max ? b->max - all : 0);
+
+	return !mine || (mine <= limit && amount <= limit - mine);
+}
+
+/** rr_client_room - see client.h */
+size_t rr_client_room(const struct rr_client *c, enum rr_share share, unsigned times)
+{
+	const struct rr_budget *b = &c->all->budgets[share];
+	size_t all = atomic_load_explicit(&b->used, memory_order_relaxed);
+	size_t mine = rr_client_used(c, share), limit = limit_of(b, all < b->max ? b->max - all : 0);
+	size_t room = limit - MIN(mine, limit);
+
+	return __builtin_mul_overflow(room, (size_t)times, &room) ? SIZE_MAX : room;
+}
+
+/** rr_client_add - see client.h */
+void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount)
+{
+	atomic_fetch_add_explicit(&c->all->budgets[share].used, amount, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->used[share], amount, memory_order_relaxed);
+}
+
 /** rr_client_charge - see client.h
  *
  * Both sums are raised first and compared afterwards, so two threads that race for the rest of a budget
@@ -205,19 +243,71 @@ int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 	all = atomic_fetch_add_explicit(&b->used, amount, memory_order_relaxed);
 	mine = atomic_fetch_add_explicit(&c->used[share], amount, memory_order_relaxed);
 	left = all < b->max ? b->max - all : 0;
-	if (__builtin_mul_overflow(left, (size_t)b->factor, &limit))
-		limit = SIZE_MAX;
+	limit = limit_of(b, left);
 	if (amount <= left && mine <= limit && amount <= limit - mine)
 		return 0;
 	rr_client_uncharge(c, share, amount);
 	return -ENOBUFS;
 }
 
-/** rr_client_uncharge - see client.h */
+/** rr_client_uncharge - see client.h; ordered before a look at the line: see rr_client_wait() */
 void rr_client_uncharge(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	atomic_fetch_sub_explicit(&c->used[share], amount, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&c->all->budgets[share].used, amount, memory_order_relaxed);
+	atomic_fetch_sub(&c->all->budgets[share].used, amount);
+}
+
+/** rr_client_wait - see client.h */
+void rr_client_wait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w, bool first)
+{
+	struct rr_client_line *line = &c->lines[share];
+
+	pthread_mutex_lock(&c->all->lock);
+	if (first)
+		list_add_head(&line->waiters, &w->link);
+	else
+		list_add_tail(&line->waiters, &w->link);
+	atomic_fetch_add(&line->n, 1);
+	pthread_mutex_unlock(&c->all->lock);
+}
+
+/** rr_client_unwait - see client.h */
+void rr_client_unwait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w)
+{
+	pthread_mutex_lock(&c->all->lock);
+	if (list_is_linked(&w->link)) {
+		list_del(&w->link);
+		atomic_fetch_sub(&c->lines[share].n, 1);
+	}
+	pthread_mutex_unlock(&c->all->lock);
+}
+
+/** rr_client_begin_turn - see client.h */
+void rr_client_begin_turn(struct rr_client *c, enum rr_share share)
+{
+	atomic_fetch_add(&c->lines[share].turns, 1);
+	atomic_fetch_add(&c->lines[share].n, 1);
+}
+
+/** rr_client_end_turn - see client.h */
+void rr_client_end_turn(struct rr_client *c, enum rr_share share)
+{
+	atomic_fetch_sub(&c->lines[share].turns, 1);
+	atomic_fetch_sub(&c->lines[share].n, 1);
+}
+
+/** rr_client_next - see client.h */
+struct rr_client_waiter *rr_client_next(struct rr_client *c, enum rr_share share)
+{
+	struct rr_client_line *line = &c->lines[share];
+	struct list *n;
+
+	pthread_mutex_lock(&c->all->lock);
+	n = list_pop(&line->waiters);
+	if (n)
+		atomic_fetch_add(&line->turns, 1);
+	pthread_mutex_unlock(&c->all->lock);
+	return n ? list_entry(n, struct rr_client_waiter, link) : NULL;
 }
 
 /** rr_client_fair - see client.h */

@@ -11,6 +11,9 @@
  *             budget's factor (the dynamic threshold of shared-memory switches). With a factor of 1, one
  *             client alone gets half of the budget, two get a third each, n get 1/(n+1) each. Something
  *             is always left for a client that is yet to come, and no list of clients has to be walked.
+ *
+ *             Connections that wait for their client's share stand in its line; rr_client_next() gives a
+ *             turn to the first of them. Whoever has no turn waits while others wait or have one.
  * Memory:     A struct rr_client exists while anything refers to it, connections first of all, so there
  *             are no more of them than connections and what outlives those.
  * Threads:    rr_client_get() and rr_client_put() take a lock and may be called by any thread.
@@ -25,12 +28,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/util.h"
 #include "rpcrdma.h"
 
 /* What clients compete for. */
 enum rr_share {
 	RR_SHARE_CONNS,  /* connections */
+	RR_SHARE_CALLS,  /* bytes of the pool: long calls, ... */
+	RR_SHARE_DATA,   /* ... payload, ... */
+	RR_SHARE_ANSWERS, /* ... long answers: srv_buf.c */
 	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c */
 	RR_SHARE_REGION, /* bytes of memory that local peers offer: local_map.c */
 	RR_SHARE_RING,   /* bytes of rings and bounce areas of the local fabric: local_map.c */
@@ -50,11 +57,25 @@ struct rr_clients {
 	struct rr_budget budgets[RR_SHARES];
 };
 
+/* Connections that wait for a part of their client's share. */
+struct rr_client_line {
+	struct list waiters; /* under all->lock */
+	atomic_uint n;       /* so many wait or have a turn, ... */
+	atomic_uint turns;   /* ... and so many have one; both also read without the lock */
+};
+
+struct rr_client_waiter {
+	struct list link;
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_msg msg; /* its turn, on that engine */
+};
+
 struct rr_client {
 	struct rpcrdma_client_id id;
 	struct rr_clients *all;
 	unsigned refs; /* under all->lock */
 	_Atomic size_t used[RR_SHARES];
+	struct rr_client_line lines[RR_SHARES];
 };
 
 /** rr_clients_init - no clients, and budgets without a limit: the caller sets .max and .factor */
@@ -81,6 +102,47 @@ void rr_client_put(struct rr_client *c);
  * Return: 0; -ENOBUFS: more than the client's limit, or than the budget has.
  */
 int must_check rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount);
+
+/** rr_client_fits - whether a charge of @amount would succeed, or the client holds nothing yet */
+bool rr_client_fits(const struct rr_client *c, enum rr_share share, size_t amount);
+
+/** rr_client_room - @times what a client may still take; saturates */
+size_t rr_client_room(const struct rr_client *c, enum rr_share share, unsigned times);
+
+/** rr_client_add - charges without a look at limits: after rr_client_fits() */
+void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount);
+
+/** rr_client_wait - puts @w in line: its message runs on its engine when it has its turn
+ * @first: it had its turn and got nothing: it keeps its place
+ *
+ * The caller looks again afterwards: what it waits for may have come back meanwhile.
+ */
+void rr_client_wait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w, bool first);
+
+/** rr_client_unwait - takes @w out of the line, if it is there */
+void rr_client_unwait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w);
+
+/** rr_client_next - gives a turn to the first in line; rr_client_end_turn() ends it
+ *
+ * Return: the waiter, whose message the caller posts; NULL: nobody stands in line.
+ */
+struct rr_client_waiter *rr_client_next(struct rr_client *c, enum rr_share share);
+
+/** rr_client_begin_turn, rr_client_end_turn - a turn without or after a wait in line */
+void rr_client_begin_turn(struct rr_client *c, enum rr_share share);
+void rr_client_end_turn(struct rr_client *c, enum rr_share share);
+
+/** rr_client_waits - whether a connection stands in line or has its turn */
+static inline bool rr_client_waits(const struct rr_client *c, enum rr_share share)
+{
+	return atomic_load(&c->lines[share].n) != 0;
+}
+
+/** rr_client_has_turn - whether a connection has its turn; when it ends, the next one begins */
+static inline bool rr_client_has_turn(const struct rr_client *c, enum rr_share share)
+{
+	return atomic_load(&c->lines[share].turns) != 0;
+}
 
 /** rr_client_uncharge - gives back what rr_client_charge() took */
 void rr_client_uncharge(struct rr_client *c, enum rr_share share, size_t amount);

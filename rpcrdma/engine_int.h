@@ -111,7 +111,6 @@ struct rpcrdma_domain {
 	struct rr_pool pools[RR_ZONES];
 	struct rr_pool_arena pool_arena;
 	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
-	_Atomic size_t charged;          /* bytes of data that connections hold: srv_buf.c */
 	_Atomic size_t mode_bytes;       /* of connections with memory of their own: mode_srv.c */
 	_Atomic size_t recv_bytes;       /* and of receives: ep.c */
 	atomic_uint recv_short;          /* times that there were too few: srv_credit.c */
@@ -263,6 +262,8 @@ void rr_pool_fini(struct rpcrdma_domain *d);
 must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
 /** rr_pool_buf_max - the largest buffer that a zone ever has; 0: none */
 size_t rr_pool_buf_max(const struct rr_pool *pool);
+/** rr_pool_round - the size of the buffer that a zone gives to who wants @bytes; 0: it has none */
+size_t rr_pool_round(const struct rr_pool *pool, size_t bytes);
 
 /** rr_zone_is_msgs - is this memory for messages, which has a limit of its own? */
 static inline bool rr_zone_is_msgs(enum rr_zone zone)
@@ -270,10 +271,19 @@ static inline bool rr_zone_is_msgs(enum rr_zone zone)
 	return zone == RR_ZONE_RECVS || zone == RR_ZONE_SENDS;
 }
 
+/** rr_zone_share - what a client holds of a zone; RR_SHARES: it has no shares */
+static inline enum rr_share rr_zone_share(enum rr_zone zone)
+{
+	return zone == RR_ZONE_CALLS ? RR_SHARE_CALLS : zone == RR_ZONE_DATA ? RR_SHARE_DATA :
+	       zone == RR_ZONE_ANSWERS ? RR_SHARE_ANSWERS : RR_SHARES;
+}
+
 /** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use */
 must_check int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes,
 			  struct rpcrdma_buf **ret);
 void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
+/** rr_buf_unwait - as rpcrdma_buf_unwait() */
+void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
 
 /* A line of waiters: its first one, and where the last one's successor goes. */
 static inline void rr_waiter_link(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter **at,
@@ -306,7 +316,7 @@ static inline void rr_waiter_unlink(struct rpcrdma_buf_waiter ***tail, struct rp
 must_check bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf);
 
 /** rr_conn_buf_put - srv_buf.c: a buffer charged to this connection is given back */
-void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes);
+void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes);
 /** rr_pool_drain - give an engine's magazine back; called with its last buffer returned */
 void rr_pool_drain(struct rpcrdma_engine *e);
 void rr_till_init(struct rpcrdma_engine *e);

@@ -36,6 +36,7 @@
 #define CHUNK_BYTES ((size_t)4 << 20)
 #define MSG_CHUNK_BYTES ((size_t)64 << 10) /* a lone connection pins little */
 #define HUGE_BYTES ((size_t)2 << 20)
+#define OF_THE_FREE 2u /* a client may hold so many times what is free */
 /* A zone's largest class is one that it holds so many of. */
 static const unsigned several[RR_ZONES] = {
 	[RR_ZONE_RECVS] = 12, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 4,
@@ -73,6 +74,14 @@ unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
 size_t rr_pool_buf_max(const struct rr_pool *pool)
 {
 	return pool->classes ? class_bytes(pool->classes - 1) : 0;
+}
+
+/** rr_pool_round - see engine_int.h */
+size_t rr_pool_round(const struct rr_pool *pool, size_t bytes)
+{
+	unsigned class = rr_pool_class(pool, bytes);
+
+	return class < RR_POOL_CLASSES ? class_bytes(class) : 0;
 }
 
 /* ---- chunks ---- */
@@ -232,9 +241,16 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	int rc = 0;
 
 	d->pool_idle_ns = RR_POOL_IDLE_NS;
-	for (unsigned z = 0; z < RR_ZONES; z++)
+	for (unsigned z = 0; z < RR_ZONES; z++) {
+		enum rr_share share = rr_zone_share((enum rr_zone)z);
+
 		zone_init(&d->pools[z], (enum rr_zone)z,
 			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
+		if (share < RR_SHARES) {
+			d->clients.budgets[share].max = d->pools[z].bytes_max;
+			d->clients.budgets[share].factor = OF_THE_FREE;
+		}
+	}
 	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
 		return -EINVAL;
 	rc = rr_pool_arena_init(d);

@@ -167,7 +167,7 @@ void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 	class = b->chunk->class;
 	b->conn = NULL;
 	if (conn)
-		rr_conn_buf_put(conn, buf->bytes);
+		rr_conn_buf_put(conn, t->zone, buf->bytes);
 	note_put(e);
 	if (t->in_magazine[class] < magazine_max(t->zone) &&
 	    !__atomic_load_n(&pool->waiting, __ATOMIC_RELAXED)) {
@@ -272,7 +272,13 @@ void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
 
 void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
 {
-	struct rr_till *t = &e->tills[RR_ZONE_DATA];
+	rr_buf_unwait(e, RR_ZONE_DATA, w);
+}
+
+/** rr_buf_unwait - see engine_int.h */
+void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
+{
+	struct rr_till *t = &e->tills[zone];
 
 	if (!w->link)
 		return;

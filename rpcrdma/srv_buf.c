@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_buf.c - a connection's share of the pool
+ * srv_buf.c - shares of the pool: of clients, and inside a client of its connections
  *
- * Operation:  Buffers that a request takes are charged to its connection until they are given back.
- *             One that holds its share waits in a line of its own, in front of the pool's: whoever
- *             does not take his answers waits for himself, and not the others for him. Shares have
- *             no fixed size: they follow what is free (a threshold as switches have it for their
- *             queues), and so the number of those who want memory now; and they begin small and
- *             grow by what was given back. What one has back of its own is always worth another
- *             try, so nobody starves.
+ * Operation:  Buffers that a request takes are charged to its client and its connection until they are
+ *             given back; data, long calls and long answers each by itself. Shares have no fixed size: a
+ *             client may hold so many times what is free (client.h), a connection so many times what its
+ *             client may still take. They follow the number of those who want memory now, and somebody who
+ *             is yet to come always finds some. A connection's share begins small and grows by what was
+ *             given back.
+ *
+ *             Who is refused waits for the reason:
+ *                 its connection has its share        for the next buffer that it gives back
+ *                 its client has its share            in the client's line, where connections take turns
+ *                 the pool is short                   in the pool's line (slab_line.c)
+ *             So whoever does not take his answers waits for himself, and not the others for him. A client
+ *             that holds nothing may always ask the pool, and nobody starves.
  * Memory:     Waiters are embedded in what waits.
- * Threads:    The connection's engine.
+ * Threads:    The connection's engine; the client's line is under a lock.
  * Errors:     Shortage is -ENOBUFS, and a line.
  */
 #include <errno.h>
@@ -19,61 +25,259 @@
 #include "mode_area.h"
 #include "srv_int.h"
 
-/* A connection may hold so many times what is free ... */
-#define OF_THE_FREE 2u
+/* A connection may hold so many times what its client may still take, ... */
+#define OF_THE_CLIENT 8u
 /* ... and of all there is this part, until it has shown that it gives back what it gets. */
 #define BEGINNERS 16u
 
-static struct rr_pool *data_pool(const struct rpcrdma_conn *c)
+static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_ANSWERS };
+
+/* NULL: the zone has no shares */
+static struct rr_conn_part *part_of(struct rpcrdma_conn *c, enum rr_zone zone)
 {
-	return &c->engine->domain->pools[RR_ZONE_DATA];
+	for (unsigned i = 0; i < RR_PARTS; i++)
+		if (zones[i] == zone)
+			return &c->parts[i];
+	return NULL;
 }
 
-/* With n connections that want all they can get, each ends up with 2 of 2n + 1 parts; who comes next
- * finds the odd one free. What is free is counted by what connections hold, not by chunks: which of
- * them are cut how is another matter. A peer that takes nothing never gets that far, so that it takes
- * many of them to use up the pool. */
-static bool is_over_share(const struct rpcrdma_conn *c, size_t bytes)
+static struct rr_pool *pool_of(const struct rr_conn_part *p)
 {
-	size_t charged = atomic_load_explicit(&c->engine->domain->charged, memory_order_relaxed);
-	size_t max = data_pool(c)->bytes_max, free = max - MIN(charged, max);
-
-	return c->buf_bytes && c->buf_bytes + bytes > MIN(free * OF_THE_FREE,
-							    max / BEGINNERS + c->buf_earned);
+	return &p->conn->engine->domain->pools[p->zone];
 }
 
-static void charge(struct rpcrdma_conn *c, size_t bytes)
+static bool conn_is_over(const struct rr_conn_part *p, size_t bytes)
 {
-	c->buf_bytes += bytes;
-	atomic_fetch_add_explicit(&c->engine->domain->charged, bytes, memory_order_relaxed);
+	return p->bytes && p->bytes + bytes > MIN(rr_client_room(p->conn->client, p->share, OF_THE_CLIENT),
+						  pool_of(p)->bytes_max / BEGINNERS + p->earned);
 }
 
-static void discharge(struct rpcrdma_conn *c, size_t bytes)
+/* While others of its client stand in line, whoever does not have its turn there goes behind them. */
+static bool client_is_over(const struct rr_conn_part *p, size_t bytes)
 {
-	c->buf_bytes -= bytes;
-	c->buf_earned = MIN(c->buf_earned + bytes, data_pool(c)->bytes_max);
-	atomic_fetch_sub_explicit(&c->engine->domain->charged, bytes, memory_order_relaxed);
+	const struct rr_client *client = p->conn->client;
+
+	return (!p->turn && rr_client_waits(client, p->share)) ||
+	       !rr_client_fits(client, p->share, bytes);
+}
+
+static void ring(struct rr_client *client, enum rr_share share)
+{
+	struct rr_client_waiter *w = rr_client_waits(client, share) ? rr_client_next(client, share) : NULL;
+
+	if (w)
+		rpcrdma_engine_post(w->engine, &w->msg);
+}
+
+/* Its turn among the connections of its client is over: the next. */
+static void end_turn(struct rr_conn_part *p)
+{
+	if (!p->turn)
+		return;
+	p->turn = false;
+	rr_client_end_turn(p->conn->client, p->share);
+	ring(p->conn->client, p->share);
+}
+
+static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **ret)
+{
+	struct rpcrdma_conn *c = p->conn;
+	struct rpcrdma_buf *buf;
+	size_t size;
+	int rc;
+
+	size = rr_pool_round(pool_of(p), bytes);
+	if (!size)
+		return -EMSGSIZE;
+	/* nobody overtakes those who wait: while it is one's turn, retry is set */
+	if (p->waiters && !p->retry)
+		return -ENOBUFS;
+	p->wanted = size;
+	if (conn_is_over(p, size) || client_is_over(p, size))
+		return -ENOBUFS;
+	rc = rr_buf_get(c->engine, p->zone, bytes, &buf);
+	if (rc)
+		return rc;
+	container_of(buf, struct rr_buf, pub)->conn = c;
+	p->bytes += size;
+	rr_client_add(c->client, p->share, size);
+	end_turn(p);
+	*ret = buf;
+	return 0;
 }
 
 /** rr_conn_buf_get, rr_conn_buf_wait - as rr_buf_get() and rr_buf_wait() */
 int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes, struct rpcrdma_buf **ret)
 {
-	return c->zones ? rr_area_get(&c->zones[zone], bytes, ret) :
-			  rr_buf_get(c->engine, zone, bytes, ret);
+	struct rr_conn_part *p = part_of(c, zone);
+
+	if (c->zones) /* nobody to share with */
+		return rr_area_get(&c->zones[zone], bytes, ret);
+	return p ? part_get(p, bytes, ret) : rr_buf_get(c->engine, zone, bytes, ret);
+}
+
+/* ---- waiting ---- */
+
+static void stand_in_line(struct rr_conn_part *p, bool first)
+{
+	struct rr_client *client = p->conn->client;
+
+	p->in_line = true;
+	p->client_waiter.engine = p->conn->engine;
+	rr_client_wait(client, p->share, &p->client_waiter, first);
+	if (p->turn)
+		rr_client_end_turn(client, p->share);
+	p->turn = false;
+	/* what it waits for may have come back before it stood there */
+	if (!rr_client_has_turn(client, p->share) && rr_client_fits(client, p->share, p->wanted))
+		ring(client, p->share);
+}
+
+/* Whoever waits for the pool does so on behalf of its client, and has the turn until it is served. */
+static void wait_for_pool(struct rr_conn_part *p)
+{
+	if (!p->turn)
+		rr_client_begin_turn(p->conn->client, p->share);
+	p->turn = true;
+	rr_buf_wait(p->conn->engine, p->zone, &p->pool_waiter);
+}
+
+/* Chooses what the first waiter waits for.
+ * @first: it had its turn in the client's line, and keeps its place there
+ */
+static void wait_for_reason(struct rr_conn_part *p, bool first)
+{
+	if (p->in_line || p->msg_out || p->pool_waiter.link)
+		return;
+	if (!p->waiters || conn_is_over(p, p->wanted))
+		end_turn(p);
+	else if (client_is_over(p, p->wanted))
+		stand_in_line(p, first);
+	else
+		wait_for_pool(p);
+}
+
+static void part_wait(struct rr_conn_part *p, struct rpcrdma_buf_waiter *w)
+{
+	bool was_its_turn = p->retry == w;
+
+	if (was_its_turn) /* there is still not enough: it keeps its place, and no other tries */
+		p->retry = NULL;
+	else
+		rr_count(p->conn->engine, buf_waits, 1);
+	rr_waiter_link(&p->waiters_tail, was_its_turn ? &p->waiters : p->waiters_tail, w);
+	if (!was_its_turn && !p->retry)
+		wait_for_reason(p, false);
 }
 
 void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
 {
+	struct rr_conn_part *p = part_of(c, zone);
+
 	if (c->zones)
 		rr_area_wait(&c->zones[zone], w);
+	else if (p)
+		part_wait(p, w);
 	else
 		rr_buf_wait(c->engine, zone, w);
+}
+
+static void defer_turn(struct rr_conn_part *p)
+{
+	if (!p->waiters || p->msg_out || p->in_line)
+		return;
+	p->msg_out = true;
+	rr_engine_defer(p->conn->engine, &p->msg);
+}
+
+/* The first waiter tries; the next one does with the next poll, unless this one has to wait again. */
+static void next_turn(struct rr_conn_part *p, bool first)
+{
+	struct rpcrdma_buf_waiter *w = p->waiters;
+	bool got = true;
+
+	p->conn->reqs++; /* fn may end the request; the connection must not go with it yet */
+	if (w) {
+		rr_waiter_unlink(&p->waiters_tail, w);
+		p->retry = w;
+		w->fn(w);
+		got = p->retry != NULL;
+		p->retry = NULL;
+	}
+	if (got)
+		defer_turn(p);
+	wait_for_reason(p, first);
+	rr_conn_unhold(p->conn);
+}
+
+static void on_msg(struct rpcrdma_msg *msg)
+{
+	struct rr_conn_part *p = container_of(msg, struct rr_conn_part, msg);
+
+	p->msg_out = false;
+	next_turn(p, false);
+}
+
+static void on_pool(struct rpcrdma_buf_waiter *w)
+{
+	next_turn(container_of(w, struct rr_conn_part, pool_waiter), true);
+}
+
+static void on_client(struct rpcrdma_msg *msg)
+{
+	struct rr_conn_part *p = container_of(msg, struct rr_conn_part, client_waiter.msg);
+
+	p->in_line = false;
+	p->turn = true;
+	next_turn(p, true);
+}
+
+/** rr_conn_buf_put - see engine_int.h */
+void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes)
+{
+	struct rr_conn_part *p = part_of(c, zone);
+
+	p->bytes -= bytes;
+	p->earned = MIN(p->earned + bytes, pool_of(p)->bytes_max);
+	rr_client_uncharge(c->client, p->share, bytes);
+	ring(c->client, p->share);
+	defer_turn(p);
+}
+
+/* ---- the connection's ---- */
+
+void rr_conn_buf_init(struct rpcrdma_conn *c)
+{
+	for (unsigned i = 0; i < RR_PARTS; i++) {
+		struct rr_conn_part *p = &c->parts[i];
+
+		p->conn = c;
+		p->zone = zones[i];
+		p->share = rr_zone_share(zones[i]);
+		p->waiters_tail = &p->waiters;
+		p->msg.fn = on_msg;
+		p->pool_waiter.fn = on_pool;
+		p->client_waiter.msg.fn = on_client;
+		list_init(&p->client_waiter.link);
+	}
+}
+
+void rr_conn_buf_fini(struct rpcrdma_conn *c)
+{
+	for (unsigned i = 0; i < RR_PARTS; i++) {
+		struct rr_conn_part *p = &c->parts[i];
+
+		rr_engine_undefer(c->engine, &p->msg);
+		rr_buf_unwait(c->engine, p->zone, &p->pool_waiter);
+	}
 }
 
 size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone)
 {
 	return c->zones ? c->zones[zone].buf_max : rr_pool_buf_max(&c->engine->domain->pools[zone]);
 }
+
+/* ---- for the service ---- */
 
 size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req)
 {
@@ -87,100 +291,14 @@ size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
 
 int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret)
 {
-	struct rpcrdma_conn *c = req->conn;
-	struct rpcrdma_buf *buf;
-	int rc;
-
 	if (bytes > rpcrdma_req_buf_max(req))
 		return -EMSGSIZE;
-	if (c->zones) /* nobody to share with */
-		return rr_area_get(&c->zones[RR_ZONE_DATA], bytes, ret);
-	/* nobody overtakes those who wait: while it is one's turn, buf_retry is set */
-	if (is_over_share(c, bytes) || (c->buf_waiters && !c->buf_retry))
-		return -ENOBUFS;
-	rc = rpcrdma_buf_get(c->engine, bytes, &buf);
-	if (rc)
-		return rc;
-	container_of(buf, struct rr_buf, pub)->conn = c;
-	charge(c, buf->bytes);
-	*ret = buf;
-	return 0;
+	if (req->conn->dead) /* no work for nobody */
+		return -ENOTCONN;
+	return rr_conn_buf_get(req->conn, RR_ZONE_DATA, bytes, ret);
 }
 
 void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 {
-	struct rpcrdma_conn *c = req->conn;
-	bool was_its_turn = c->buf_retry == w;
-
-	if (c->zones) {
-		rr_area_wait(&c->zones[RR_ZONE_DATA], w);
-		return;
-	}
-	if (was_its_turn) {
-		/* there is still not enough: it keeps its place, and no other tries */
-		c->buf_retry = NULL;
-		rr_engine_undefer(c->engine, &c->buf_msg);
-		c->buf_msg_out = false;
-	} else {
-		rr_count(c->engine, buf_waits, 1);
-	}
-	rr_waiter_link(&c->buf_waiters_tail, was_its_turn ? &c->buf_waiters : c->buf_waiters_tail, w);
-	/* nothing of its own will come back: it is the pool that is short, and the line stands there */
-	if (!c->buf_bytes && !c->pool_waiter.link)
-		rpcrdma_buf_wait(c->engine, &c->pool_waiter);
-}
-
-/* The first in the line tries; the next one's turn comes with the next poll, unless this one has to
- * wait again. */
-static void next_turn(struct rpcrdma_conn *c)
-{
-	struct rpcrdma_buf_waiter *w = c->buf_waiters;
-
-	if (!w)
-		return;
-	rr_waiter_unlink(&c->buf_waiters_tail, w);
-	if (c->buf_waiters && !c->buf_msg_out) {
-		c->buf_msg_out = true;
-		rr_engine_defer(c->engine, &c->buf_msg);
-	}
-	c->buf_retry = w;
-	c->reqs++; /* fn may end the request; the connection must not go with it yet */
-	w->fn(w);
-	c->buf_retry = NULL;
-	rr_conn_unhold(c);
-}
-
-static void on_buf_msg(struct rpcrdma_msg *msg)
-{
-	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, buf_msg);
-
-	c->buf_msg_out = false;
-	next_turn(c);
-}
-
-static void on_pool(struct rpcrdma_buf_waiter *w)
-{
-	next_turn(container_of(w, struct rpcrdma_conn, pool_waiter));
-}
-
-void rr_conn_buf_put(struct rpcrdma_conn *c, size_t bytes)
-{
-	discharge(c, bytes);
-	if (!c->buf_waiters || c->buf_msg_out)
-		return;
-	c->buf_msg_out = true;
-	rr_engine_defer(c->engine, &c->buf_msg);
-}
-
-void rr_conn_buf_init(struct rpcrdma_conn *c)
-{
-	c->buf_waiters_tail = &c->buf_waiters;
-	c->buf_msg.fn = on_buf_msg;
-	c->pool_waiter.fn = on_pool;
-}
-
-void rr_conn_buf_fini(struct rpcrdma_conn *c)
-{
-	rr_engine_undefer(c->engine, &c->buf_msg);
-	rpcrdma_buf_unwait(c->engine, &c->pool_waiter);
+	rr_conn_buf_wait(req->conn, RR_ZONE_DATA, w);
 }

@@ -35,6 +35,25 @@ struct rr_svc {
 	struct rpcrdma_svc_attr attr; /* defaults filled in */
 };
 
+/* What a connection holds of one zone of the pool, and its requests that wait for more: srv_buf.c */
+struct rr_conn_part {
+	struct rpcrdma_conn *conn;
+	enum rr_zone zone;
+	enum rr_share share;
+	size_t bytes;
+	size_t earned;                /* what it may hold beyond a beginner's share */
+	size_t wanted;                /* by the last try that failed */
+	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
+	const struct rpcrdma_buf_waiter *retry; /* whose turn it is; only compared */
+	struct rpcrdma_msg msg;       /* the turn of the next one, after one was given back */
+	bool msg_out;
+	struct rpcrdma_buf_waiter pool_waiter; /* stands in the pool's line for all of them ... */
+	struct rr_client_waiter client_waiter; /* ... or in the client's */
+	bool in_line;                 /* that one does, or it is its turn and the message is on its way */
+	bool turn;                    /* it is its turn there, until it takes something */
+};
+#define RR_PARTS 3u /* calls, data, answers */
+
 struct rpcrdma_conn {
 	struct list link;             /* engine->conns, while adopted */
 	struct rpcrdma_engine *engine;
@@ -46,13 +65,7 @@ struct rpcrdma_conn {
 	struct rpcrdma_msg adopt_msg; /* makes it its engine's */
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
 	uint64_t progress, progress_seen; /* bytes or completions: counted, and at the last look */
-	size_t buf_bytes;             /* pool buffers charged to it */
-	size_t buf_earned;            /* what it may hold beyond a beginner's share */
-	struct rpcrdma_buf_waiter *buf_waiters, **buf_waiters_tail; /* for its own share to have room */
-	struct rpcrdma_buf_waiter pool_waiter; /* stands in the pool's line for all of them */
-	const struct rpcrdma_buf_waiter *buf_retry; /* whose turn it is; only compared */
-	struct rpcrdma_msg buf_msg;
-	bool buf_msg_out;
+	struct rr_conn_part parts[RR_PARTS]; /* of the pool */
 	struct rr_area *zones;        /* memory of its own, by enum rr_zone, in place of the pool's; or NULL */
 	bool adopted, heard, dead, drained;
 	unsigned reqs;                /* not in the free list */
