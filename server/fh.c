@@ -45,6 +45,7 @@
 #define FH_VERSION 1
 #define MAP_BODY_BYTES 32u
 #define RETRIES 16
+#define LOOKED_MAX 256u /* names of one file at once */
 
 static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
 {
@@ -289,6 +290,8 @@ static int open_node(struct fh_set *s, struct export *exp, uint64_t node, struct
 		struct fh_map_path path;
 		int err = fh_map_path(s->map, node, nth, &path);
 
+		if (err == -ENOTDIR)
+			continue;
 		if (err)
 			return err == -ENOENT ? -ESTALE : err;
 		err = open_one_way(exp, &path, o);
@@ -299,6 +302,76 @@ static int open_node(struct fh_set *s, struct export *exp, uint64_t node, struct
 		}
 		if (!says_moved(err))
 			return err;
+	}
+}
+
+/* ---- what others removed ------------------------------------------------------------------ */
+
+static bool leads_there(struct export *exp, struct fh_map_path *path, int *ret_err)
+{
+	struct fh_obj o = { .fd = -1 };
+
+	*ret_err = open_one_way(exp, path, &o);
+	fh_close(&o);
+	return !*ret_err;
+}
+
+/* A name that leads to no such file in a directory which is where it was: is_wrong. Of what is in a directory that is
+ * somewhere else, below a mount or not to be read nothing can be said. */
+static bool is_wrong(struct fh_set *s, struct export *exp, const struct fh_map_path *path, int err)
+{
+	struct fh_map_path dir;
+	bool there;
+
+	if (!says_moved(err) || err == -EXDEV || fh_map_path(s->map, path->parent, 0, &dir))
+		return false;
+	there = leads_there(exp, &dir, &err);
+	free(dir.text);
+	return there;
+}
+
+/* Look for the file of a node by all its names. Wrong ones behind a good one are forgotten; where all are wrong the
+ * node may be. */
+static void look_for(struct fh_set *s, struct export *exp, uint64_t node)
+{
+	bool found = false, unsure = false;
+	unsigned nth = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < LOOKED_MAX; i++) {
+		struct fh_map_path path;
+		bool there, wrong;
+		int why;
+
+		err = fh_map_path(s->map, node, nth, &path);
+		if (err && err != -ENOTDIR)
+			break;
+		if (!err) {
+			there = leads_there(exp, &path, &why);
+			wrong = !there && is_wrong(s, exp, &path, why);
+			found |= there;
+			unsure |= !there && !wrong;
+			if (wrong && found) {
+				fh_map_drop(s->map, node, path.parent, path.last);
+				nth--; /* the next one is there now */
+			}
+			free(path.text);
+		}
+		nth++;
+	}
+	if (found || (err == -ENOENT && !unsure))
+		fh_map_looked(s->map, node, found);
+}
+
+/* Files that others removed are found missing, and forgotten, as the map grows. */
+static void forget_removed(struct fh_set *s)
+{
+	for (size_t n = fh_map_due(s->map); n; n--) {
+		uint64_t id, node = fh_map_next(s->map, &id);
+		struct export *exp = node ? export_find_id(s->exports, (uint32_t)id) : NULL;
+
+		if (exp && exp->fh_kind == FH_MAP)
+			look_for(s, exp, node);
 	}
 }
 
@@ -335,6 +408,7 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 		if (!err && !o.stx.stx_nlink)
 			err = -ESTALE; /* removed, but held open by somebody */
 	} else {
+		forget_removed(s);
 		err = open_map(s, o.exp, body, body_len, &o);
 	}
 	if (!err && S_ISDIR(o.stx.stx_mode))

@@ -16,45 +16,16 @@
 #include "fh_map.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "fh_log.h"
-#include "siphash.h"
+#include "fh_map_int.h"
 
 #define DEPTH_MAX 4096u
 #define BUCKETS_MIN 1024u
-
-struct node;
-
-struct name {
-	struct name *next; /* of the same node, the one seen last first */
-	struct node *parent;
-	size_t len;
-	char text[];
-};
-
-struct node {
-	struct node *hash_next, *id_next;
-	struct fh_map_key key;
-	uint64_t serial; /* 0, but for files without a generation */
-	uint64_t id;	 /* 0: gone */
-	struct name *names;
-	size_t names_inside; /* names of other nodes with this one as parent */
-	bool is_root;
-};
-
-struct fh_map {
-	pthread_mutex_t lock; /* over everything below */
-	struct siphash_key hash_key;
-	struct fh_log *log;    /* NULL: for this process only */
-	struct node **buckets; /* by key */
-	struct node **by_id;   /* as many, by id */
-	size_t nbuckets, nnodes;
-	uint64_t last_id;
-};
+#define KEEP 32768u /* some 5 MiB */
 
 /** fh_map_create - see fh_map.h */
 int fh_map_create(struct fh_map **ret)
@@ -64,6 +35,7 @@ int fh_map_create(struct fh_map **ret)
 	if (!m)
 		return -ENOMEM;
 	m->nbuckets = BUCKETS_MIN;
+	m->keep = KEEP;
 	m->buckets = calloc(m->nbuckets, sizeof(*m->buckets));
 	m->by_id = calloc(m->nbuckets, sizeof(*m->by_id));
 	if (!m->buckets || !m->by_id) {
@@ -81,7 +53,7 @@ int fh_map_create(struct fh_map **ret)
 
 /* ---- its journal --------------------------------------------------------------------------- */
 
-static struct fh_log_rec node_rec(const struct node *n)
+static struct fh_log_rec node_rec(const struct fh_map_node *n)
 {
 	return (struct fh_log_rec){
 		.type = FH_LOG_NODE,
@@ -92,7 +64,7 @@ static struct fh_log_rec node_rec(const struct node *n)
 	};
 }
 
-static void note_node(struct fh_map *m, const struct node *n)
+static void note_node(struct fh_map *m, const struct fh_map_node *n)
 {
 	const struct fh_log_rec rec = node_rec(n);
 
@@ -100,8 +72,8 @@ static void note_node(struct fh_map *m, const struct node *n)
 		fh_log_append(m->log, &rec);
 }
 
-static void note_name(struct fh_map *m, enum fh_log_type type, const struct node *n,
-		      const struct node *parent, const char *name, bool is_dir)
+static void note_name(struct fh_map *m, enum fh_log_type type, const struct fh_map_node *n,
+		      const struct fh_map_node *parent, const char *name, bool is_dir)
 {
 	const struct fh_log_rec rec = {
 		.type = type,
@@ -143,33 +115,34 @@ static bool key_equal(const struct fh_map_key *a, const struct fh_map_key *b)
 	return a->ino == b->ino && a->gen == b->gen && a->dev == b->dev && a->exp == b->exp;
 }
 
-static struct node *find_key(const struct fh_map *m, const struct fh_map_key *key)
+static struct fh_map_node *find_key(const struct fh_map *m, const struct fh_map_key *key)
 {
-	struct node *n = m->buckets[bucket_of(m, key)];
+	struct fh_map_node *n = m->buckets[bucket_of(m, key)];
 
 	while (n && !key_equal(&n->key, key))
 		n = n->hash_next;
 	return n;
 }
 
-static struct node **id_bucket(const struct fh_map *m, uint64_t id)
+static struct fh_map_node **id_bucket(const struct fh_map *m, uint64_t id)
 {
 	return &m->by_id[id & (m->nbuckets - 1)];
 }
 
-static struct node *find_id(const struct fh_map *m, uint64_t id)
+/** fh_map_node - see fh_map_int.h */
+struct fh_map_node *fh_map_node(const struct fh_map *m, uint64_t id)
 {
-	struct node *n = id ? *id_bucket(m, id) : NULL;
+	struct fh_map_node *n = id ? *id_bucket(m, id) : NULL;
 
 	while (n && n->id != id)
 		n = n->id_next;
 	return n;
 }
 
-static void hash(struct fh_map *m, struct node *n)
+static void hash(struct fh_map *m, struct fh_map_node *n)
 {
-	struct node **by_key = &m->buckets[bucket_of(m, &n->key)];
-	struct node **by_id = id_bucket(m, n->id);
+	struct fh_map_node **by_key = &m->buckets[bucket_of(m, &n->key)];
+	struct fh_map_node **by_id = id_bucket(m, n->id);
 
 	n->hash_next = *by_key;
 	*by_key = n;
@@ -181,8 +154,8 @@ static void hash(struct fh_map *m, struct node *n)
 static void grow_buckets(struct fh_map *m)
 {
 	size_t old = m->nbuckets;
-	struct node **from = m->buckets, **from_id = m->by_id;
-	struct node **to = calloc(old * 2, sizeof(*to)), **to_id = calloc(old * 2, sizeof(*to_id));
+	struct fh_map_node **from = m->buckets, **from_id = m->by_id;
+	struct fh_map_node **to = calloc(old * 2, sizeof(*to)), **to_id = calloc(old * 2, sizeof(*to_id));
 
 	if (!to || !to_id) {
 		free(to);
@@ -193,7 +166,7 @@ static void grow_buckets(struct fh_map *m)
 	m->by_id = to_id;
 	m->nbuckets = old * 2;
 	for (size_t i = 0; i < old; i++) {
-		for (struct node *n = from[i], *next; n; n = next) {
+		for (struct fh_map_node *n = from[i], *next; n; n = next) {
 			next = n->hash_next;
 			hash(m, n);
 		}
@@ -202,10 +175,10 @@ static void grow_buckets(struct fh_map *m)
 	free(from_id);
 }
 
-static struct node *node_create(struct fh_map *m, const struct fh_map_key *key, uint64_t id,
+static struct fh_map_node *node_create(struct fh_map *m, const struct fh_map_key *key, uint64_t id,
 				uint64_t serial)
 {
-	struct node *n = calloc(1, sizeof(*n));
+	struct fh_map_node *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return NULL;
@@ -220,10 +193,10 @@ static struct node *node_create(struct fh_map *m, const struct fh_map_key *key, 
 	return n;
 }
 
-static struct node *node_new(struct fh_map *m, const struct fh_map_key *key, bool is_root)
+static struct fh_map_node *node_new(struct fh_map *m, const struct fh_map_key *key, bool is_root)
 {
 	uint64_t serial = 0;
-	struct node *n;
+	struct fh_map_node *n;
 
 	/* without randomness it is at least another one for each file of this run */
 	if (!key->gen && getrandom(&serial, sizeof(serial), 0) != (ssize_t)sizeof(serial))
@@ -232,49 +205,52 @@ static struct node *node_new(struct fh_map *m, const struct fh_map_key *key, boo
 	if (n) {
 		n->is_root = is_root;
 		note_node(m, n);
+		fh_map_grown(m);
 	}
 	return n;
 }
 
-static void free_if_unused(struct node *n)
+static void free_if_unused(struct fh_map_node *n)
 {
 	if (!n->id && !n->names_inside && !n->names)
 		free(n);
 }
 
-static void name_free(struct name *name)
+static void name_free(struct fh_map *m, struct fh_map_name *name)
 {
-	struct node *parent = name->parent;
+	struct fh_map_node *parent = name->parent;
 
 	free(name);
+	m->nnames--;
 	parent->names_inside--;
 	free_if_unused(parent);
 }
 
-static void drop_names(struct node *n)
+static void drop_names(struct fh_map *m, struct fh_map_node *n)
 {
 	while (n->names) {
-		struct name *name = n->names;
+		struct fh_map_name *name = n->names;
 
 		n->names = name->next;
-		name_free(name);
+		name_free(m, name);
 	}
 }
 
-static bool name_is(const struct name *name, const struct node *parent, const char *text,
+static bool name_is(const struct fh_map_name *name, const struct fh_map_node *parent, const char *text,
 		    size_t len)
 {
 	return name->parent == parent && name->len == len && !memcmp(name->text, text, len);
 }
 
 /* put (parent, text) first among the names of @n; Return: 0, 1: it was there, -ENOMEM */
-static int add_name(struct node *n, struct node *parent, const char *text, bool is_dir)
+static int add_name(struct fh_map *m, struct fh_map_node *n, struct fh_map_node *parent,
+		    const char *text, bool is_dir)
 {
 	size_t len = strlen(text);
-	struct name *name = NULL;
+	struct fh_map_name *name = NULL;
 	bool found = false;
 
-	for (struct name **p = &n->names; *p; p = &(*p)->next) {
+	for (struct fh_map_name **p = &n->names; *p; p = &(*p)->next) {
 		if (name_is(*p, parent, text, len)) {
 			name = *p;
 			*p = name->next;
@@ -290,17 +266,18 @@ static int add_name(struct node *n, struct node *parent, const char *text, bool 
 		name->len = len;
 		memcpy(name->text, text, len + 1);
 		parent->names_inside++;
+		m->nnames++;
 	}
 	if (is_dir)
-		drop_names(n);
+		drop_names(m, n);
 	name->next = n->names;
 	n->names = name;
 	return found;
 }
 
-static void unhash(struct fh_map *m, struct node *n)
+static void unhash(struct fh_map *m, struct fh_map_node *n)
 {
-	struct node **p = &m->buckets[bucket_of(m, &n->key)];
+	struct fh_map_node **p = &m->buckets[bucket_of(m, &n->key)];
 
 	while (*p != n)
 		p = &(*p)->hash_next;
@@ -316,7 +293,7 @@ static void unhash(struct fh_map *m, struct node *n)
 /** fh_map_root - see fh_map.h */
 int fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id)
 {
-	struct node *n;
+	struct fh_map_node *n;
 
 	pthread_mutex_lock(&m->lock);
 	n = find_key(m, key);
@@ -336,22 +313,26 @@ int fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id
 int fh_map_add(struct fh_map *m, uint64_t parent, const char *name, bool is_dir,
 	       const struct fh_map_key *key, uint64_t *ret_id)
 {
-	struct node *dir, *n;
+	struct fh_map_node *dir, *n;
 	int err = 0;
 
 	pthread_mutex_lock(&m->lock);
-	dir = find_id(m, parent);
+	dir = fh_map_node(m, parent);
 	n = find_key(m, key);
 	if (!dir)
 		err = -ESTALE;
 	else if (!n && !(n = node_new(m, key, false)))
 		err = -ENOMEM;
 	else if (!n->is_root && n != dir)
-		err = add_name(n, dir, name, is_dir);
-	if (err >= 0)
+		err = add_name(m, n, dir, name, is_dir);
+	if (err >= 0) {
 		*ret_id = n->id;
-	if (!err && !n->is_root && n != dir)
+		n->missed = false;
+	}
+	if (!err && !n->is_root && n != dir) {
 		note_name(m, FH_LOG_NAME, n, dir, name, is_dir);
+		fh_map_grown(m);
+	}
 	pthread_mutex_unlock(&m->lock);
 	return err < 0 ? err : 0;
 }
@@ -359,7 +340,7 @@ int fh_map_add(struct fh_map *m, uint64_t parent, const char *name, bool is_dir,
 /** fh_map_find - see fh_map.h */
 uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key, uint64_t serial)
 {
-	struct node *n;
+	struct fh_map_node *n;
 	uint64_t id;
 
 	pthread_mutex_lock(&m->lock);
@@ -372,10 +353,10 @@ uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key, uint64_t se
 /** fh_map_key_of - see fh_map.h */
 int fh_map_key_of(struct fh_map *m, uint64_t id, struct fh_map_key *ret, uint64_t *ret_serial)
 {
-	struct node *n;
+	struct fh_map_node *n;
 
 	pthread_mutex_lock(&m->lock);
-	n = find_id(m, id);
+	n = fh_map_node(m, id);
 	if (n) {
 		*ret = n->key;
 		*ret_serial = n->serial;
@@ -384,9 +365,9 @@ int fh_map_key_of(struct fh_map *m, uint64_t id, struct fh_map_key *ret, uint64_
 	return n ? 0 : -ESTALE;
 }
 
-static const struct name *nth_name(const struct node *n, unsigned nth)
+static const struct fh_map_name *nth_name(const struct fh_map_node *n, unsigned nth)
 {
-	const struct name *name = n->names;
+	const struct fh_map_name *name = n->names;
 
 	while (name && nth--)
 		name = name->next;
@@ -395,9 +376,9 @@ static const struct name *nth_name(const struct node *n, unsigned nth)
 
 /* A first walk up measures, a second one writes from the end. Stale names could lead in a circle:
  * the depth is bounded. */
-static int build_path(const struct node *n, unsigned nth, struct fh_map_path *path)
+static int build_path(const struct fh_map_node *n, unsigned nth, struct fh_map_path *path)
 {
-	const struct name *first = nth_name(n, nth), *name;
+	const struct fh_map_name *first = nth_name(n, nth), *name;
 	size_t len = 0, depth = 0;
 	char *at;
 
@@ -406,9 +387,9 @@ static int build_path(const struct node *n, unsigned nth, struct fh_map_path *pa
 	for (name = first; name; name = name->parent->names) {
 		len += name->len + 1;
 		if (++depth > DEPTH_MAX)
-			return -ESTALE;
+			return -ENOTDIR;
 		if (!name->parent->is_root && !name->parent->names)
-			return -ESTALE;
+			return -ENOTDIR;
 	}
 	path->len = len ? len - 1 : 0;
 	path->text = malloc(path->len + 1);
@@ -435,11 +416,11 @@ static int build_path(const struct node *n, unsigned nth, struct fh_map_path *pa
 int fh_map_path(struct fh_map *m, uint64_t id, unsigned nth, struct fh_map_path *ret)
 {
 	struct fh_map_path path = { 0 };
-	struct node *n;
+	struct fh_map_node *n;
 	int err = -ESTALE;
 
 	pthread_mutex_lock(&m->lock);
-	n = find_id(m, id);
+	n = fh_map_node(m, id);
 	if (n)
 		err = build_path(n, nth, &path);
 	pthread_mutex_unlock(&m->lock);
@@ -451,26 +432,33 @@ int fh_map_path(struct fh_map *m, uint64_t id, unsigned nth, struct fh_map_path 
 /** fh_map_parent - see fh_map.h */
 uint64_t fh_map_parent(struct fh_map *m, uint64_t id)
 {
-	struct node *n;
+	struct fh_map_node *n;
 	uint64_t parent = 0;
 
 	pthread_mutex_lock(&m->lock);
-	n = find_id(m, id);
+	n = fh_map_node(m, id);
 	if (n && n->names)
 		parent = n->names->parent->id;
 	pthread_mutex_unlock(&m->lock);
 	return parent;
 }
 
-/* Return: was it there? */
-static bool drop_name(struct node *n, const struct node *dir, const char *name, size_t len)
+/** fh_map_end_name - see fh_map_int.h */
+void fh_map_end_name(struct fh_map *m, struct fh_map_name **at)
 {
-	for (struct name **p = &n->names; *p; p = &(*p)->next) {
-		if (name_is(*p, dir, name, len)) {
-			struct name *old = *p;
+	struct fh_map_name *old = *at;
 
-			*p = old->next;
-			name_free(old);
+	*at = old->next;
+	name_free(m, old);
+}
+
+/* Return: was it there? */
+static bool drop_name(struct fh_map *m, struct fh_map_node *n, const struct fh_map_node *dir,
+		      const char *name, size_t len)
+{
+	for (struct fh_map_name **p = &n->names; *p; p = &(*p)->next) {
+		if (name_is(*p, dir, name, len)) {
+			fh_map_end_name(m, p);
 			return true;
 		}
 	}
@@ -480,36 +468,41 @@ static bool drop_name(struct node *n, const struct node *dir, const char *name, 
 /** fh_map_drop - see fh_map.h */
 void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *name)
 {
-	struct node *n, *dir;
+	struct fh_map_node *n, *dir;
 
 	pthread_mutex_lock(&m->lock);
-	n = find_id(m, id);
-	dir = find_id(m, parent);
-	if (n && dir && drop_name(n, dir, name, strlen(name)))
+	n = fh_map_node(m, id);
+	dir = fh_map_node(m, parent);
+	if (n && dir && drop_name(m, n, dir, name, strlen(name)))
 		note_name(m, FH_LOG_DROP, n, dir, name, false);
 	pthread_mutex_unlock(&m->lock);
 }
 
-static void node_gone(struct fh_map *m, struct node *n)
+static void node_gone(struct fh_map *m, struct fh_map_node *n)
 {
 	unhash(m, n);
 	n->names_inside++; /* keeps it while its own names go */
-	drop_names(n);
+	drop_names(m, n);
 	n->names_inside--;
 	free_if_unused(n);
+}
+
+/** fh_map_end_node - see fh_map_int.h */
+void fh_map_end_node(struct fh_map *m, struct fh_map_node *n)
+{
+	note_gone(m, n->id);
+	node_gone(m, n);
 }
 
 /** fh_map_gone - see fh_map.h */
 void fh_map_gone(struct fh_map *m, uint64_t id)
 {
-	struct node *n;
+	struct fh_map_node *n;
 
 	pthread_mutex_lock(&m->lock);
-	n = find_id(m, id);
-	if (n && !n->is_root) {
-		note_gone(m, id);
-		node_gone(m, n);
-	}
+	n = fh_map_node(m, id);
+	if (n && !n->is_root)
+		fh_map_end_node(m, n);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -528,7 +521,7 @@ size_t fh_map_count(struct fh_map *m)
 
 static int replay_node(struct fh_map *m, const struct fh_log_rec *rec)
 {
-	struct node *n = find_id(m, rec->id), *old = find_key(m, &rec->key);
+	struct fh_map_node *n = fh_map_node(m, rec->id), *old = find_key(m, &rec->key);
 
 	if (!n) {
 		if (old && !old->is_root) /* its GONE was in a part that could not be written */
@@ -546,36 +539,36 @@ static int replay_node(struct fh_map *m, const struct fh_log_rec *rec)
 static int replay(void *ctx, const struct fh_log_rec *rec)
 {
 	struct fh_map *m = ctx;
-	struct node *n, *dir;
+	struct fh_map_node *n, *dir;
 	char *name;
 	int err = 0;
 
 	if (rec->type == FH_LOG_NODE)
 		return replay_node(m, rec);
-	n = find_id(m, rec->id);
+	n = fh_map_node(m, rec->id);
 	if (rec->type == FH_LOG_GONE) {
 		if (n && !n->is_root)
 			node_gone(m, n);
 		return 0;
 	}
-	dir = find_id(m, rec->parent);
+	dir = fh_map_node(m, rec->parent);
 	if (!n || !dir || n == dir || n->is_root)
 		return 0;
 	if (rec->type == FH_LOG_DROP) {
-		(void)drop_name(n, dir, rec->name, rec->name_len);
+		(void)drop_name(m, n, dir, rec->name, rec->name_len);
 		return 0;
 	}
 	name = strndup(rec->name, rec->name_len);
 	if (!name)
 		return -ENOMEM;
-	err = add_name(n, dir, name, rec->flags & FH_LOG_DIR);
+	err = add_name(m, n, dir, name, rec->flags & FH_LOG_DIR);
 	free(name);
 	return err < 0 ? err : 0;
 }
 
-static void reverse_names(struct node *n)
+static void reverse_names(struct fh_map_node *n)
 {
-	struct name *name = n->names, *next, *done = NULL;
+	struct fh_map_name *name = n->names, *next, *done = NULL;
 
 	for (; name; name = next) {
 		next = name->next;
@@ -586,13 +579,13 @@ static void reverse_names(struct node *n)
 }
 
 /* the one seen last must be replayed last */
-static int put_names(struct fh_log_buf *buf, struct node *n)
+static int put_names(struct fh_log_buf *buf, struct fh_map_node *n)
 {
 	struct fh_log_rec rec = { .type = FH_LOG_NAME, .id = n->id };
 	int err = 0;
 
 	reverse_names(n);
-	for (const struct name *name = n->names; name && !err; name = name->next) {
+	for (const struct fh_map_name *name = n->names; name && !err; name = name->next) {
 		rec.parent = name->parent->id;
 		rec.name = name->text;
 		rec.name_len = name->len;
@@ -608,14 +601,14 @@ static int put_all(struct fh_map *m, struct fh_log_buf *buf)
 	int err = 0;
 
 	for (size_t i = 0; i < m->nbuckets && !err; i++) {
-		for (const struct node *n = m->by_id[i]; n && !err; n = n->id_next) {
+		for (const struct fh_map_node *n = m->by_id[i]; n && !err; n = n->id_next) {
 			const struct fh_log_rec rec = node_rec(n);
 
 			err = fh_log_put(buf, &rec);
 		}
 	}
 	for (size_t i = 0; i < m->nbuckets && !err; i++) {
-		for (struct node *n = m->by_id[i]; n && !err; n = n->id_next)
+		for (struct fh_map_node *n = m->by_id[i]; n && !err; n = n->id_next)
 			err = put_names(buf, n);
 	}
 	return err;
@@ -661,11 +654,11 @@ void fh_map_destroy(struct fh_map *m)
 	fh_log_close(m->log);
 	/* all names first: a node that is gone already goes with the last name in it */
 	for (size_t i = 0; i < m->nbuckets; i++) {
-		for (struct node *n = m->by_id[i]; n; n = n->id_next)
-			drop_names(n);
+		for (struct fh_map_node *n = m->by_id[i]; n; n = n->id_next)
+			drop_names(m, n);
 	}
 	for (size_t i = 0; i < m->nbuckets; i++) {
-		for (struct node *n = m->by_id[i], *next; n; n = next) {
+		for (struct fh_map_node *n = m->by_id[i], *next; n; n = next) {
 			next = n->id_next;
 			free(n);
 		}

@@ -8,8 +8,9 @@
  * own. Its id is never used again, but means nothing to the next process. A directory has at most one name, the one seen last; any
  * other file all names seen and not yet found wrong. A node lives until its file is known to be
  * gone, not until memory is scarce: a handle that a client holds must not die because others were
- * made. So the map grows with the number of different files that clients have looked up, by about
- * 150 bytes and a name each.
+ * made. So the map grows with the number of living files that clients have looked up, by about
+ * 150 bytes and a name each. Of files that others removed it learns by looking (fh_map_next): they are at
+ * most about half as many as the living ones, beyond the first few thousand, which are not looked at.
  */
 #ifndef LEAT_SERVER_FH_MAP_H
 #define LEAT_SERVER_FH_MAP_H
@@ -74,7 +75,8 @@ int must_check fh_map_key_of(struct fh_map *m, uint64_t id, struct fh_map_key *r
 
 /** fh_map_path - the @nth way to node @id, 0 being the one seen last
  *
- * Return: 0; -ESTALE: no such node; -ENOENT: no such way; -ENOMEM.
+ * Return: 0; -ESTALE: no such node; -ENOENT: it has no more ways; -ENOTDIR: this way leads nowhere any more, the
+ * next one may; -ENOMEM.
  */
 int must_check fh_map_path(struct fh_map *m, uint64_t id, unsigned nth, struct fh_map_path *ret);
 
@@ -86,6 +88,23 @@ void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *nam
 
 /** fh_map_gone - the file of node @id does not exist any more */
 void fh_map_gone(struct fh_map *m, uint64_t id);
+
+/** fh_map_due - how many nodes are to be looked at now, because the map has grown; with fh_map_next() */
+size_t fh_map_due(struct fh_map *m);
+
+/** fh_map_next - a node that is to be looked at: does one of its names still lead to its file?
+ * @ret_exp: gets the id of its export
+ *
+ * Return: its id, or 0: none.
+ */
+uint64_t fh_map_next(struct fh_map *m, uint64_t *ret_exp);
+
+/** fh_map_looked - what came of it
+ * @found: a name leads to the file. If not, it is forgotten: at once if it loses nothing by that but its
+ *         name, which is wrong; a directory with names in it, and a file that would get another handle, when that
+ *         is said for the second time
+ */
+void fh_map_looked(struct fh_map *m, uint64_t id, bool found);
 
 /** fh_map_count - nodes alive */
 size_t fh_map_count(struct fh_map *m);

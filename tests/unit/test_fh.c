@@ -19,6 +19,8 @@
 #include <cmocka.h>
 
 #include "fh.h"
+#include "fh_int.h"
+#include "fh_map_int.h"
 #include "tmp_dir.h"
 
 struct ctx {
@@ -706,6 +708,84 @@ static void export_moved(void **state)
 	assert_int_equal(rename(to, from), 0);
 }
 
+/* Files that others remove are forgotten while clients look others up; those that live, or only moved, are not lost */
+static void forgets_removed(void **state)
+{
+	struct ctx *c = need(state);
+	struct fh d, f, moved, linked, inside, t;
+	struct fh_obj dir;
+	unsigned names;
+	uint64_t ino;
+
+	c->s->map->keep = 64;
+	tmp_dir_mkdir(&c->dir, "exp/d");
+	tmp_dir_write(&c->dir, "exp/d/f", "x");
+	tmp_dir_write(&c->dir, "exp/m", "x");
+	tmp_dir_write(&c->dir, "exp/l", "x");
+	tmp_dir_mkdir(&c->dir, "exp/gone");
+	d = handle(c, &c->root, "d");
+	assert_int_equal(fh_open(c->s, d.data, d.len, &dir), 0);
+	f = handle(c, &dir, "f");
+	fh_close(&dir);
+	moved = handle(c, &c->root, "m");
+	linked = handle(c, &c->root, "l");
+	/* names that others took from a file that lives */
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(link(in_exp(c, "l"), in_exp(c, "another")), 0);
+		assert_int_equal(rename(in_exp(c, "l"), in_exp(c, "old")), 0);
+		assert_int_equal(unlink(in_exp(c, "old")), 0);
+		(void)handle(c, &c->root, "another");
+		assert_int_equal(rename(in_exp(c, "another"), in_exp(c, "l")), 0);
+		(void)handle(c, &c->root, "l");
+	}
+	/* a whole directory */
+	t = handle(c, &c->root, "gone");
+	assert_int_equal(fh_open(c->s, t.data, t.len, &dir), 0);
+	for (unsigned i = 0; i < 200; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "exp/gone/%u", i);
+		tmp_dir_write(&c->dir, name, "x");
+		inside = handle(c, &dir, strrchr(name, '/') + 1);
+		assert_int_equal(unlink(tmp_dir_path(&c->dir, name)), 0);
+	}
+	fh_close(&dir);
+	assert_int_equal(rmdir(in_exp(c, "gone")), 0);
+	assert_int_equal(rename(in_exp(c, "m"), in_exp(c, "n")), 0);
+	assert_int_equal(rename(in_exp(c, "d"), in_exp(c, "e")), 0);
+	(void)handle(c, &c->root, "e");
+	for (unsigned i = 0; i < 2000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "t%u", i);
+		tmp_dir_write(&c->dir, "exp/t", "x");
+		assert_int_equal(rename(in_exp(c, "t"), in_exp(c, name)), 0);
+		t = handle(c, &c->root, name);
+		assert_int_equal(try_open(c, &t, &ino), 0);
+		assert_int_equal(unlink(in_exp(c, name)), 0);
+		assert_int_equal(try_open(c, &t, &ino), -ESTALE);
+	}
+	assert_true(fh_map_count(c->s->map) < 100);
+	assert_int_equal(try_open(c, &inside, &ino), -ESTALE);
+	assert_int_equal(try_open(c, &d, &ino), 0);
+	assert_int_equal(try_open(c, &f, &ino), 0);
+	assert_int_equal(try_open(c, &linked, &ino), 0);
+	t = handle(c, &c->root, "n");
+	assert_memory_equal(t.data, moved.data, moved.len);
+	assert_int_equal(try_open(c, &moved, &ino), 0);
+	/* of the names of one that lives only those are left that lead to it */
+	assert_int_equal(fh_open(c->s, linked.data, linked.len, &dir), 0);
+	for (names = 0;; names++) {
+		struct fh_map_path path;
+
+		if (fh_map_path(c->s->map, dir.node, names, &path))
+			break;
+		free(path.text);
+	}
+	fh_close(&dir);
+	assert_int_equal(names, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -721,6 +801,7 @@ int main(void)
 		BOTH(views),
 		BOTH(called_deleted),
 		BOTH(export_moved),
+		cmocka_unit_test_setup_teardown(forgets_removed, setup_map, teardown),
 		cmocka_unit_test(mounts_not_crossed),
 		cmocka_unit_test(key_file),
 	};

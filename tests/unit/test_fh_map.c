@@ -13,7 +13,9 @@
 
 #include <cmocka.h>
 
+#include "base/util.h"
 #include "fh_map.h"
+#include "fh_map_int.h"
 
 struct ctx {
 	struct fh_map *m;
@@ -127,7 +129,7 @@ static void gone(void **state)
 	/* a directory that goes before what was in it */
 	f = add(c, a, "f", false, 11);
 	fh_map_gone(c->m, a);
-	assert_int_equal(fh_map_path(c->m, f, 0, &p), -ESTALE);
+	assert_int_equal(fh_map_path(c->m, f, 0, &p), -ENOTDIR);
 	assert_int_equal(fh_map_add(c->m, a, "x", false, &k, &id), -ESTALE);
 	fh_map_gone(c->m, f);
 	fh_map_gone(c->m, c->root); /* never */
@@ -167,7 +169,7 @@ static void circle(void **state)
 
 	/* stale news may contradict each other, and must not keep us for ever */
 	assert_true(add(c, b, "a", true, 10) == a);
-	assert_int_equal(fh_map_path(c->m, a, 0, &p), -ESTALE);
+	assert_int_equal(fh_map_path(c->m, a, 0, &p), -ENOTDIR);
 	assert_true(add(c, c->root, "a", true, 10) == a);
 	expect_path(c, b, 0, "a/b");
 }
@@ -195,6 +197,102 @@ static void many(void **state)
 	assert_int_equal(fh_map_count(c->m), 10002);
 }
 
+/* One who looks; without @living[] all are there. Return: how many it looked at */
+static unsigned look_around(struct ctx *c, const bool *living, size_t n)
+{
+	unsigned looked = 0;
+
+	for (size_t due = fh_map_due(c->m); due; due--, looked++) {
+		uint64_t exp, id = fh_map_next(c->m, &exp);
+
+		if (!id)
+			break;
+		assert_int_equal(exp, 0);
+		fh_map_looked(c->m, id, !living || (id < n && living[id]));
+	}
+	return looked;
+}
+
+/* What clients look up and others remove is forgotten as more comes, and takes nothing of what lives with it */
+static void forgets(void **state)
+{
+	static bool living[4000];
+	struct ctx *c = *state;
+	unsigned looked = 0;
+	char name[32];
+
+	c->m->keep = 1000;
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "living%u", i);
+		living[add(c, c->root, name, false, 10 + i)] = true;
+	}
+	for (unsigned i = 0; i < 20000; i++) {
+		snprintf(name, sizeof(name), "dead%u", i);
+		(void)add(c, c->root, name, false, 5000 + i);
+		looked += look_around(c, living, ARRAY_SIZE(living));
+		assert_true(fh_map_count(c->m) < 1700);
+	}
+	/* two for each that came, as a node and a name, and four for each that was found dead */
+	assert_true(looked < 6 * 20000 + 2000);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct fh_map_key k = key(10 + i);
+
+		assert_true(fh_map_find(c->m, &k, 0) != 0);
+	}
+	/* where nothing dies one look is enough for each node or name that comes */
+	while (fh_map_due(c->m))
+		(void)look_around(c, NULL, 0);
+	looked = 0;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "new%u", i);
+		(void)add(c, c->root, name, true, 50000 + i);
+		while (fh_map_due(c->m))
+			looked += look_around(c, NULL, 0);
+	}
+	assert_int_equal(looked, 200);
+}
+
+/* A directory holds together what is in it: it may have moved, and is missed twice before it is forgotten. What was
+ * in it has no way any more then. */
+static void forgets_directories(void **state)
+{
+	struct ctx *c = *state;
+	uint64_t d = add(c, c->root, "d", true, 10), f = add(c, d, "f", false, 11);
+	struct fh_map_path p;
+	struct fh_map_key k = { .ino = 77 };
+	uint64_t id;
+
+	fh_map_looked(c->m, d, false);
+	expect_path(c, f, 0, "d/f");
+	/* seen again, it is as it was */
+	assert_true(add(c, c->root, "e", true, 10) == d);
+	fh_map_looked(c->m, d, false);
+	expect_path(c, f, 0, "e/f");
+	fh_map_looked(c->m, d, true);
+	fh_map_looked(c->m, d, false);
+	expect_path(c, f, 0, "e/f");
+	fh_map_looked(c->m, d, false);
+	assert_int_equal(fh_map_path(c->m, d, 0, &p), -ESTALE);
+	assert_int_equal(fh_map_path(c->m, f, 0, &p), -ENOTDIR);
+	/* another name of it leads on, and the first is forgotten with the next look */
+	assert_true(add(c, c->root, "g", false, 11) == f);
+	expect_path(c, f, 0, "g");
+	fh_map_looked(c->m, f, true);
+	expect_path(c, f, 1, NULL);
+	fh_map_looked(c->m, f, false);
+	assert_int_equal(fh_map_path(c->m, f, 0, &p), -ESTALE);
+	/* one that would get another handle */
+	assert_int_equal(fh_map_add(c->m, c->root, "s", false, &k, &id), 0);
+	fh_map_looked(c->m, id, false);
+	expect_path(c, id, 0, "s");
+	fh_map_looked(c->m, id, false);
+	assert_int_equal(fh_map_path(c->m, id, 0, &p), -ESTALE);
+	fh_map_looked(c->m, c->root, false);
+	fh_map_looked(c->m, c->root, false);
+	expect_path(c, c->root, 0, "");
+	assert_int_equal(fh_map_count(c->m), 1);
+}
+
 static void deep(void **state)
 {
 	struct ctx *c = *state;
@@ -217,6 +315,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(serials, setup, teardown),
 		cmocka_unit_test_setup_teardown(circle, setup, teardown),
 		cmocka_unit_test_setup_teardown(many, setup, teardown),
+		cmocka_unit_test_setup_teardown(forgets, setup, teardown),
+		cmocka_unit_test_setup_teardown(forgets_directories, setup, teardown),
 		cmocka_unit_test_setup_teardown(deep, setup, teardown),
 	};
 
