@@ -199,6 +199,11 @@ struct leat_cb {
  *
  * One large buffer, cut up, is better than many: what is 2 MiB long lies in huge pages where Linux has
  * them (6.1), and a server on the same host then reads from its disk into a few pieces instead of hundreds.
+ * A server on the same host reads into it without a copy if address and length are multiples of the page size.
+ *
+ * When a call times out or is sent again while the server's disk still uses its buffer, the library replaces
+ * the pages of that buffer by others with the same content; the address stays. A program that has pinned the
+ * pages by other means (fixed buffers of io_uring, a registration of another library) must pin them again.
  *
  * Return: 0, -ENOMEM, -EINVAL. */
 int leat_buf_alloc(struct leat *m, size_t bytes, void **ret);

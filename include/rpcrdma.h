@@ -124,6 +124,13 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d);
  * the same host mapped by the server, so that data is placed in it without any copy in between
  * @bytes: rounded up to pages
  *
+ * Payload moves without a copy where its address and length are multiples of the page size.
+ *
+ * When a call is given up or sent again while a disk operation of a server on the same host uses its memory,
+ * the library replaces the pages of that memory by others with the same content. The address stays. A
+ * program that has pinned the pages by other means (fixed buffers of io_uring, a registration of another
+ * library) must pin them again after -ETIMEDOUT, -ECANCELED or a lost connection.
+ *
  * Return: 0, -ENOMEM, -EINVAL (0 bytes).
  */
 int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
@@ -493,7 +500,10 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 
 /** rpcrdma_clnt_cancel - done(-ECANCELED) runs before this returns, and the call's memory is out of
- * the peer's reach by then (if need be the connection is dropped and the other calls sent again) */
+ * the peer's reach by then (if need be the connection is dropped and the other calls sent again)
+ *
+ * Blocks while a server on the same host copies to or from the call's memory; never waits for a disk. A call
+ * whose deadline passes during such a copy is done when the copy has ended; other calls go on. */
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 
 /* What `leat ping` tells. */

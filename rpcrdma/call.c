@@ -15,7 +15,9 @@
  *                            fail_waiting, give_up, abandon
  *
  *             A call that its caller gives up while it is out goes on costing a credit, for the
- *             peer's receive is used until it has answered: GONE is that debt and nothing else.
+ *             peer's receive is used until it has answered: GONE is that debt and nothing else. A call
+ *             that is given up while the peer copies to or from its memory is LEAVING: it is done
+ *             when the connection, which is given up too, has ended.
  * Memory:     Slots come in blocks and are recycled; a block is made only when more calls wait at
  *             once than ever before. The caller's struct and all it points at is ours from
  *             rpcrdma_clnt_call() until done() starts, and not looked at after that.
@@ -29,6 +31,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "clnt_int.h"
@@ -65,6 +68,7 @@ int rr_call_init(struct rpcrdma_clnt *c)
 	list_init(&c->waiting);
 	list_init(&c->failing);
 	list_init(&c->sent);
+	list_init(&c->leaving);
 	list_init(&c->free);
 	c->xids = calloc(RR_XID_BUCKETS, sizeof(*c->xids));
 	if (!c->xids)
@@ -161,8 +165,8 @@ static void finish(struct rr_call *call, int err, const char *why)
 	c->callbacks--;
 }
 
-/** rr_call_give_up - see clnt_int.h */
-void rr_call_give_up(struct rr_call *call, int err, const char *why)
+/* Finishes @call. Return: false: it is LEAVING and will be finished later */
+static bool give_up(struct rr_call *call, int err, const char *why)
 {
 	struct rpcrdma_clnt *c = call->clnt;
 
@@ -170,7 +174,13 @@ void rr_call_give_up(struct rr_call *call, int err, const char *why)
 	if (call->state == RR_CALL_SENT) {
 		bool unsent = c->ops->cancel(c, call);
 
-		assert(!call->xprt);
+		if (call->xprt) {
+			call->state = RR_CALL_LEAVING;
+			call->deadline_ns = 0;
+			call->err = err;
+			call->why = why;
+			return false;
+		}
 		if (unsent)
 			c->credit.out--;
 		else
@@ -178,6 +188,16 @@ void rr_call_give_up(struct rr_call *call, int err, const char *why)
 	}
 	finish(call, err, why);
 	rr_call_pump(c);
+	return true;
+}
+
+/* Blocks until the peer's copy has ended. */
+static void wait_for_memory(struct rpcrdma_clnt *c, struct rr_call *call)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	for (; call->xprt; (void)c->ops->cancel(c, call))
+		(void)nanosleep(&pause, NULL);
 }
 
 /** rpcrdma_clnt_cancel - see rpcrdma.h; harmless when @call is done or was never started */
@@ -188,7 +208,10 @@ void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 	if (!slot)
 		return;
 	assert(slot->clnt == c && slot->user == call);
-	rr_call_give_up(slot, -ECANCELED, "cancelled");
+	if (slot->state != RR_CALL_LEAVING && give_up(slot, -ECANCELED, "cancelled"))
+		return;
+	wait_for_memory(c, slot);
+	finish(slot, slot->err, slot->why);
 }
 
 /** rr_call_fail_waiting - see clnt_int.h */
@@ -202,6 +225,15 @@ void rr_call_fail_waiting(struct rpcrdma_clnt *c, int err, const char *why)
 		finish(call, err, why);
 }
 
+/** rr_call_end_leaving - see clnt_int.h */
+void rr_call_end_leaving(struct rpcrdma_clnt *c)
+{
+	struct rr_call *call;
+
+	while ((call = list_first_entry(&c->leaving, struct rr_call, link)))
+		finish(call, call->err, call->why);
+}
+
 /** rr_call_abandon - see clnt_int.h */
 void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
 {
@@ -212,7 +244,10 @@ void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
 		if (call->state == RR_CALL_SENT)
 			(void)c->ops->cancel(c, call); /* no credit matters any more */
 	}
+	list_for_each(node, &c->sent)
+		wait_for_memory(c, list_entry(node, struct rr_call, link));
 	rr_call_requeue(c);
+	rr_call_end_leaving(c);
 	rr_call_fail_waiting(c, err, why);
 }
 
@@ -243,7 +278,7 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 		if (!call)
 			return earliest;
 		/* done() may change both lists: look again from the start */
-		rr_call_give_up(call, -ETIMEDOUT, "deadline passed");
+		(void)give_up(call, -ETIMEDOUT, "deadline passed"); /* if it is LEAVING, it has none now */
 	}
 }
 
@@ -409,8 +444,12 @@ void rr_call_requeue(struct rpcrdma_clnt *c)
 			slot_put(call);
 			continue;
 		}
-		call->state = RR_CALL_WAITING;
 		list_del(&call->link);
+		if (call->state == RR_CALL_LEAVING) {
+			list_add_tail(&c->leaving, &call->link);
+			continue;
+		}
+		call->state = RR_CALL_WAITING;
 		list_add_tail(&again, &call->link);
 	}
 	list_splice_tail(&again, &c->waiting);

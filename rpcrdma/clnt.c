@@ -165,6 +165,8 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 		rr_clnt_due(c, c->retry_ns);
 	}
 	set_state(c, RPCRDMA_CLNT_DOWN, c->why);
+	if (!c->closed)
+		rr_call_end_leaving(c);
 	if (!c->ever_up)
 		rr_call_fail_waiting(c, err, c->why);
 	if (!c->closed && !list_is_empty(&c->waiting))

@@ -31,6 +31,8 @@ struct rr_clnt_ops;
 enum rr_call_state {
 	RR_CALL_WAITING, /* in clnt->waiting: no connection or no credit */
 	RR_CALL_SENT,    /* in clnt->sent: out on the present connection */
+	RR_CALL_LEAVING, /* in clnt->sent: given up while the peer copies to or from its memory; done when the
+	                  * connection ends. In clnt->leaving: the connection has ended */
 	RR_CALL_GONE,    /* in clnt->sent: given up by its caller, but its credit is out until the
 	                  * reply comes or the connection ends; no user, nothing of the transport */
 	RR_CALL_DONE,    /* in clnt->free */
@@ -45,6 +47,8 @@ struct rr_call {
 	uint32_t xid;
 	uint64_t sent_ns;
 	uint64_t deadline_ns;     /* 0: none */
+	int err;                  /* LEAVING: arguments of its done() */
+	const char *why;
 	void *xprt;               /* the transport's part of a call that is out */
 };
 
@@ -67,6 +71,7 @@ struct rpcrdma_clnt {
 	struct list waiting;             /* FIFO; calls of a lost connection stand at its head */
 	struct list failing;             /* taken from `waiting` to be failed, one done() at a time */
 	struct list sent;                /* oldest first */
+	struct list leaving;             /* to be finished, one done() at a time */
 	struct list free;
 	struct call_block *blocks;       /* what the slots are made of */
 	struct list *xids;               /* hash table */
@@ -106,6 +111,9 @@ struct rr_clnt_ops {
 	/* Take back a call that is out: on return nothing of it is used any more nor within the peer's
 	 * reach, call->xprt is NULL, and a reply to it is a stray. May have to give up the connection
 	 * (rr_clnt_down() follows, not from inside). May be called from inside any callback.
+	 * If call->xprt is not NULL on return, the peer is in the middle of a copy to or from its memory. The
+	 * connection is given up; the memory is free when rr_clnt_down() is called, or when a further
+	 * cancel() has set call->xprt to NULL.
 	 * Return: true if it never left, and so no reply is to be expected. */
 	bool (*cancel)(struct rpcrdma_clnt *c, struct rr_call *call);
 	/* Give up the connection or the attempt; rr_clnt_down() follows, not from inside. */
@@ -182,8 +190,8 @@ void rr_call_fail_waiting(struct rpcrdma_clnt *c, int err, const char *why);
 /** rr_call_abandon - finish every call of a client that is closed, those that are out too */
 void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why);
 
-/** rr_call_give_up - finish @call, taking it back from the transport if it is out */
-void rr_call_give_up(struct rr_call *call, int err, const char *why);
+/** rr_call_end_leaving - finish the calls that were LEAVING; after rr_call_requeue() */
+void rr_call_end_leaving(struct rpcrdma_clnt *c);
 
 /** rr_call_expire - give up the calls whose deadline has passed
  * Return: the earliest deadline of the others; 0: there is none */

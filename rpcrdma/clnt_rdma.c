@@ -16,6 +16,10 @@
  *             before the core hears `down`, the queue pair is gone, and every registration but those of
  *             a cache that other connections share, in which nobody finds them any more: no answer to
  *             a call that waits to be sent again reaches its memory by what was told over this link.
+ *             A server on this host may be accessing that memory when the connection breaks. Memory
+ *             that a disk operation uses gets other pages (rr_reg_settle). The end of a copy is polled
+ *             for every SETTLE_MS, and the link ends after it. A call that is given up in the middle
+ *             of a copy is done when the link ends.
  * Memory:     Everything a connection needs hangs on its link: manager, protection domain, endpoint,
  *             registrations, calls. A client that is destroyed leaves its link behind to drain.
  * Threads:    The engine's.
@@ -45,6 +49,7 @@
 #define RECV_BYTES_MIN 4096u
 #define READS_SERVED_MAX 128u
 #define DRAIN_MS 1000u
+#define SETTLE_MS 2u
 /* A call's Send, a bind, and an invalidation; who has more pieces waits now and then. */
 #define SQ_PER_WINDOW 3u
 
@@ -76,6 +81,44 @@ static void link_free(struct rr_link *l)
 	free(l);
 }
 
+/* Return: whether the peer's access to the memory of @rc has ended */
+static bool rcall_settle(struct rr_rcall *rc)
+{
+	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
+	struct rr_link *l = rc->conn;
+	bool is_settled = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
+		struct rr_offer *o = offers[i];
+
+		is_settled &= rr_reg_settle(&l->reg, l->ep->qp, o->pieces, o->n);
+		if (o->bounce)
+			is_settled &= rr_reg_settle(&l->reg, l->ep->qp, &o->bounce->piece,
+						    o->bounce->offered);
+	}
+	return is_settled;
+}
+
+static bool link_settle(struct rr_link *l)
+{
+	bool is_settled = true;
+
+	list_for_each(node, &l->calls) {
+		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
+
+		if (rc->call)
+			is_settled &= rcall_settle(rc);
+	}
+	return is_settled;
+}
+
+static void link_end(struct rr_link *l);
+
+static void on_settle_timer(struct rpcrdma_timer *t)
+{
+	link_end(container_of(t, struct rr_link, drain_timer));
+}
+
 /* Nothing is outstanding: free, and tell the client if there is one. */
 static void link_end(struct rr_link *l)
 {
@@ -84,6 +127,11 @@ static void link_end(struct rr_link *l)
 	bool again = l->again;
 	char why[sizeof(l->why)];
 
+	if (!link_settle(l)) {
+		l->drain_timer.fn = on_settle_timer;
+		rpcrdma_timer_set(l->engine, &l->drain_timer, SETTLE_MS * NS_PER_MS);
+		return;
+	}
 	memcpy(why, l->why, sizeof(why));
 	link_free(l);
 	if (!c)
@@ -439,9 +487,13 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	struct rr_link *l = rr_link_of(c);
 
 	/* no reply is to be expected if it has not left, or if it is here and waits for its windows */
-	bool no_reply = rc->recv || rr_rcall_unpost(rc);
-	bool cut = rc->mode && rr_mode_cancel(rc, &no_reply);
+	bool no_reply = rc->recv || rr_rcall_unpost(rc), cut;
 
+	if (!no_reply && !rcall_settle(rc)) {
+		rr_link_fail(l, -ECONNABORTED, "a call was given up while its memory was in use");
+		return false; /* call->xprt is still set: it is done when the link ends */
+	}
+	cut = rc->mode && rr_mode_cancel(rc, &no_reply);
 	/* its Send has not completed: who knows whether the windows are bound yet */
 	cut |= l->reg.windows && rc->sc && !no_reply;
 	call->xprt = NULL;

@@ -103,6 +103,9 @@ struct rr_rcall {
 	struct rr_mode_call *mode;     /* on a link that has one */
 };
 
+/* Every offer of a call. */
+#define RR_RCALL_OFFERS(rc) { &(rc)->args, &(rc)->sink, &(rc)->message, &(rc)->reply }
+
 /* ---- clnt_rdma.c ---------------------------------------------------------------------------- */
 
 /** rr_link_fail - end the link; rr_clnt_down() follows, not from inside */

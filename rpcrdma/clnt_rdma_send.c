@@ -219,9 +219,6 @@ static struct rr_rcall *rcall_get(struct rr_link *l)
 	return rc;
 }
 
-/* Every offer of a call. */
-#define RCALL_OFFERS(rc) { &(rc)->args, &(rc)->sink, &(rc)->message, &(rc)->reply }
-
 static bool offer_taken_back(struct rr_link *l, struct rr_offer *o, uint32_t key)
 {
 	return rr_reg_taken_back(&l->reg, o->pieces, o->n, key) ||
@@ -232,7 +229,7 @@ static bool offer_taken_back(struct rr_link *l, struct rr_offer *o, uint32_t key
 /** rr_rcall_taken_back - see clnt_rdma.h */
 bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
 		if (offer_taken_back(rc->conn, offers[i], key))
@@ -243,7 +240,7 @@ bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key)
 /** rr_rcall_answered - see clnt_rdma.h */
 void rr_rcall_answered(struct rr_rcall *rc)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 	struct rr_link *l = rc->conn;
 
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
@@ -259,7 +256,7 @@ void rr_rcall_answered(struct rr_rcall *rc)
 /** rr_rcall_release - see clnt_rdma.h */
 bool rr_rcall_release(struct rr_rcall *rc)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 	bool there = true;
 
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
@@ -270,7 +267,7 @@ bool rr_rcall_release(struct rr_rcall *rc)
 /** rr_rcall_recall - see clnt_rdma.h */
 bool rr_rcall_recall(struct rr_rcall *rc)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 	bool out_of_reach = true;
 
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
@@ -280,7 +277,7 @@ bool rr_rcall_recall(struct rr_rcall *rc)
 
 static void rcall_drop(struct rr_rcall *rc)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
 		offer_drop(rc->conn, offers[i]);
@@ -386,9 +383,9 @@ static bool payload_is_there(const struct rpcrdma_payload *p)
 	return sum >= p->length;
 }
 
-static unsigned segments(const struct iovec *iov, int iovcnt, uint64_t len)
+static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, int iovcnt, uint64_t len)
 {
-	unsigned n = rr_reg_count(iov, iovcnt, len);
+	unsigned n = rr_reg_count(c->engine->domain, iov, iovcnt, len);
 
 	return n > RR_REG_PIECES_MAX ? 1 : n; /* a bounce */
 }
@@ -410,7 +407,7 @@ static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
 		.reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max,
 		.has_result = room > 0,
 		.result_max = (uint32_t)room,
-		.result_segs = segments(call->user->sink, call->user->sinkcnt, room),
+		.result_segs = segments(c, call->user->sink, call->user->sinkcnt, room),
 		.reply_segs = 1,
 		.send_max = c->send_inline,
 		.recv_max = c->recv_inline,
@@ -418,7 +415,7 @@ static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
 		.result_read = c->attr.modes & RPCRDMA_READ_READ,
 	};
 	if (p->arg_bytes)
-		p->arg_segs = segments(s->payload.iov, s->payload.iovcnt, p->arg_bytes);
+		p->arg_segs = segments(c, s->payload.iov, s->payload.iovcnt, p->arg_bytes);
 	return rr_plan_call(p);
 }
 
@@ -564,7 +561,7 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 /* One chain: the windows that the message tells of are bound when it goes out, and nobody waits. */
 static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 {
-	struct rr_offer *offers[] = RCALL_OFFERS(rc);
+	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 	struct rr_wr **tail = &rc->post.first;
 
 	if (rr_how(rc) == RR_HOW_SLOT || rr_how(rc) == RR_HOW_ROOM) {

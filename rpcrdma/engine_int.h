@@ -117,6 +117,7 @@ struct rpcrdma_domain {
 	struct rr_clients clients;       /* of all responders: client.h */
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
+	atomic_bool mems_parted;         /* some of them consist of parts: mem_replace.c */
 	struct rr_mem *arena;            /* ... the one that all of it comes from, or NULL */
 	struct rr_parts arena_parts;     /* ... what is in use of that */
 	struct list homes;               /* reg_home.c */
@@ -324,7 +325,8 @@ void rr_till_init(struct rpcrdma_engine *e);
 /* mem.c */
 struct rr_mem {
 	struct list link;   /* domain->mems */
-	struct rr_extent x; /* a memfd */
+	struct rr_extent x; /* a memfd, or a part of one */
+	size_t whole_bytes; /* first part: size of the whole allocation; other parts: 0 (mem_replace.c) */
 	bool given;         /* ... or somebody's: rpcrdma_mem_register() */
 	struct list mrs;    /* reg_slab.c: its registrations, one per connection */
 	atomic_uint out;    /* pieces that are offered */
@@ -334,6 +336,20 @@ must_check int rr_mem_init(struct rpcrdma_domain *d);
 /** rr_mem_find - the region that contains [addr, addr+len) whole, or NULL; takes the lock */
 struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len);
 struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len);
+/** rr_mem_new, rr_mem_drop - add an empty region to the domain's list; remove it. The lock is held. */
+struct rr_mem *rr_mem_new(struct rpcrdma_domain *d);
+void rr_mem_drop(struct rr_mem *mem);
+/** rr_mem_replace - replace the whole pages inside [addr, addr+len) by a new file with the same content
+ *
+ * A peer that was given the old file reaches only the old pages. The range must belong to a call that is
+ * given up or waits to be sent again.
+ *
+ * Return: 0; -ENOENT: not memory of rpcrdma_mem_alloc(); -ENOMEM. After an error some of the pages may be
+ * replaced.
+ */
+must_check int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len);
+/** rr_mem_span - returns how many bytes from @addr on lie in one region, at most @len; @len if in none */
+size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len);
 void rr_mem_fini(struct rpcrdma_domain *d);
 
 #endif

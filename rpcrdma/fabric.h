@@ -55,6 +55,13 @@ enum rr_access {
 };
 #define RR_ACCESS_REMOTE (RR_ACCESS_REMOTE_READ | RR_ACCESS_REMOTE_WRITE)
 
+/* Accesses of a peer that were in progress when a key was withdrawn; 0: none. */
+enum rr_reach {
+	RR_REACH_NOW = 1u << 0,   /* there are some; set whenever one of the others is */
+	RR_REACH_FILE = 1u << 1,  /* all of them use the file that backs the memory, not its address */
+	RR_REACH_PAGES = 1u << 2, /* all of them are disk operations on whole pages (qp_direct) */
+};
+
 /* Limits of a device, as it enforces them. */
 struct rr_fabric_attr {
 	unsigned sge_max;            /* entries of one work request */
@@ -298,8 +305,8 @@ struct rr_fabric_ops {
 	/* -ENOMEM: pinned limit; -EFAULT: not mapped or not writable; -EOPNOTSUPP: no dma-bufs. May
 	 * take a system call. */
 	int (*mr_reg)(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
-	/* After the return no remote access touches the range: waits for one that is in progress.
-	 * -EBUSY: a window is still bound over it. */
+	/* After the return no remote access to the range begins. Does not wait for one in progress: see
+	 * qp_withdraw. -EBUSY: a window is still bound over it. */
 	int (*mr_dereg)(struct rr_mr *mr);
 	int (*mw_create)(struct rr_pd *pd, struct rr_mw **ret);
 	/* Also takes back a key that is still bound, as verbs' deallocation does. No bind of it may be
@@ -354,10 +361,16 @@ struct rr_fabric_ops {
 	/* Map the peer's memory [raddr, +len) of key @rkey for data that the kernel will place there
 	 * (@access: RR_ACCESS_REMOTE_WRITE) or take from there (RR_ACCESS_REMOTE_READ), by system
 	 * calls or O_DIRECT; never a load or store of ours. -EOPNOTSUPP: this memory cannot be
-	 * mapped, use RDMA. The key stays busy until qp_direct_end(token). */
+	 * mapped, or not in whole pages, use RDMA. The key stays busy until qp_direct_end(token). */
 	int (*qp_direct)(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
 			 unsigned access, void **ret_addr, uint32_t *ret_token);
 	void (*qp_direct_end)(struct rr_qp *qp, uint32_t token);
+
+	/* Withdraws @rkey from this queue pair: the peer begins no further access by it. Never waits.
+	 * Returns which accesses are still in progress (enum rr_reach); call it again until it returns 0.
+	 * With RR_REACH_FILE the memory is free earlier if its pages are replaced by those of another
+	 * file. Always 0 on devices whose deregistration and queue pair destruction wait by themselves. */
+	unsigned (*qp_withdraw)(struct rr_qp *qp, uint32_t rkey);
 
 	/* For people: how the peer's data comes into our memory and ours to it, once connected. */
 	const char *(*qp_reach)(const struct rr_qp *qp);
@@ -580,6 +593,14 @@ static inline must_check int rr_qp_direct(struct rr_qp *qp, uint32_t rkey, uint6
 static inline const char *rr_qp_reach(const struct rr_qp *qp)
 {
 	return qp->fabric->ops->qp_reach(qp);
+}
+
+static inline unsigned rr_qp_withdraw(struct rr_qp *qp, uint32_t rkey)
+{
+	unsigned reach = qp->fabric->ops->qp_withdraw(qp, rkey);
+
+	assert(!reach || reach & RR_REACH_NOW);
+	return reach;
 }
 
 static inline void rr_qp_direct_end(struct rr_qp *qp, uint32_t token)

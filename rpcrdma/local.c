@@ -12,10 +12,11 @@
  *               touched: no system call;
  *             - the keys (local_mem.c): the owner's private table is the truth, the shared one is
  *               what the peer reads. A peer marks an entry busy, checks the key, moves bytes,
- *               unmarks it; the owner clears the key and then waits for the mark to go: as on a
- *               NIC, no access survives an invalidation;
+ *               unmarks it. After the owner has cleared the key no access begins. The mark tells
+ *               whether one is still in progress (qp_withdraw); nothing waits for it;
  *             - three ways for bytes to move (local_move.c), chosen per key by what the side that
- *               reaches out is able to do and has told in the handshake:
+ *               reaches out is able to do and has told in the handshake; memory of the side that
+ *               accepted the connection always moves by its agent:
  *               slab:  memory inside a sealed memfd, whose descriptor the peer is given;
  *               vm:    process_vm_readv/writev, only between equal uids and only where this
  *                      process holds no CAP_SYS_PTRACE (else the kernel would not refuse it a peer
@@ -176,6 +177,7 @@ static const struct rr_fabric_ops fabric_local_ops = {
 	.post_recv = rr_local_post_recv,
 	.qp_direct = rr_local_qp_direct,
 	.qp_direct_end = rr_local_qp_direct_end,
+	.qp_withdraw = rr_local_qp_withdraw,
 	.qp_reach = rr_local_qp_reach,
 };
 

@@ -43,13 +43,16 @@
 /* A remote key, written by the owner of the memory save for `busy`. */
 struct shm_key {
 	_Alignas(LOCAL_LINE) _Atomic uint32_t key; /* 0: nothing here */
-	_Atomic uint32_t busy;                     /* accesses in progress */
+	_Atomic uint32_t busy;                     /* accesses in progress: sum of their BUSY_* */
 	uint64_t addr, len;
 	uint64_t off;                              /* place: where addr is in the slab */
 	uint32_t region;
 	uint32_t access;
 	uint32_t place;                            /* enum local_place */
 };
+
+#define BUSY_COPY 1u          /* a copy by one system call */
+#define BUSY_PAGES (1u << 16) /* qp_direct: a disk operation on whole pages */
 
 /* Where the bytes of a key are, for the side that wants to reach them. */
 enum local_place {
@@ -451,6 +454,7 @@ int rr_local_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_m
 int rr_local_mr_dereg(struct rr_mr *mr);
 int rr_local_mw_create(struct rr_pd *pd, struct rr_mw **ret);
 void rr_local_mw_destroy(struct rr_mw *mw);
+unsigned rr_local_qp_withdraw(struct rr_qp *qp, uint32_t rkey);
 void rr_local_mem_attach(struct local_qp *qp);
 void rr_local_mem_detach(struct local_qp *qp);
 enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe *e);

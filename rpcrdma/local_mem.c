@@ -8,8 +8,13 @@
  *             another, and a freed one is not seen again before all other slots had their turn.
  *             pd->keys is the truth. What a peer reads is a copy in the shared area of each queue
  *             pair (publish); a window is published to its one queue pair only.
- *             Taking a key back: make it invalid here, clear the copies, wait until no peer has
- *             one marked busy. The same for mr_dereg, LOCAL_INV and a peer's invalidation.
+ *             Taking a key back: make it invalid here, clear the copies. No access by it begins after
+ *             that; the same for mr_dereg, LOCAL_INV and a peer's invalidation. An access in progress
+ *             is marked busy in the copy. An honest peer ends it before it replies to the call, so
+ *             only memory of a call without a reply has to be checked: rr_local_qp_withdraw().
+ *             Nothing here waits for a mark: a peer's disk may take hours.
+ *             The side that accepted the connection never lets its peer reach its memory: it copies by
+ *             itself, as the agent. So a server does not depend on the marks of its clients.
  *             rr_local_mem_serve() is the other way in: the peer asked us to copy.
  * Memory:     Registrations hold no reference on the user's pages, unless a hook says so (local_pin.c).
  *             A memfd slab is duplicated once per domain and given to a peer when its first key is
@@ -17,12 +22,11 @@
  *             ordinary memory to him.
  * Threads:    pd->lock covers all of it; serving copies under it, so that a deregistration by
  *             another thread waits.
- * Errors:     A peer that keeps an entry busy and lives: after BUSY_MAX_NS its link is cut.
+ * Errors:     A peer that sets a false mark delays only the calls of its own connection.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,8 +37,6 @@
 #include "local_int.h"
 
 #define PAGE_BYTES 4096u /* as it is charged */
-#define BUSY_SPINS 1000
-#define BUSY_MAX_NS (30 * NS_PER_S) /* a slow disk writing into our memory is no crime */
 
 /* ---- keys ---- */
 
@@ -216,8 +218,8 @@ static void publish(struct local_pd *pd, struct local_qp *qp, uint32_t slot)
 	s->addr = k->addr;
 	s->len = k->len;
 	s->access = k->access;
-	s->place = qp->peer_vm && k->mr->pin < 0 ? PLACE_VM : PLACE_AGENT;
-	if (idx != LOCAL_REGIONS_MAX && share_region(qp, &pd->region[idx], idx)) {
+	s->place = qp->peer_vm && !qp->passive && k->mr->pin < 0 ? PLACE_VM : PLACE_AGENT;
+	if (idx != LOCAL_REGIONS_MAX && !qp->passive && share_region(qp, &pd->region[idx], idx)) {
 		s->place = PLACE_SLAB;
 		s->region = pd->region[idx].id;
 		s->off = k->mr->off + (k->addr - (uintptr_t)k->mr->base.addr);
@@ -225,35 +227,37 @@ static void publish(struct local_pd *pd, struct local_qp *qp, uint32_t slot)
 	atomic_store(&s->key, k->key);
 }
 
-/* No access through the entry of @slot survives this. */
+/* After this no access by the entry of @slot begins. */
 static void withdraw(struct local_qp *qp, uint32_t slot)
 {
-	struct shm_key *s = &qp->my_keys[slot];
-	uint64_t end = 0;
+	atomic_store(&qp->my_keys[slot].key, 0);
+}
 
-	atomic_store(&s->key, 0);
-	for (unsigned n = 0; atomic_load(&s->busy); n++) {
-		uint64_t now;
+/** rr_local_qp_withdraw - withdraw a key from a queue pair (fabric.h)
+ *
+ * Reads the place from the shared entry. A peer that forges it gains nothing: it holds the file, or may reach
+ * by address, without any key.
+ *
+ * Return: the accesses in progress.
+ */
+unsigned rr_local_qp_withdraw(struct rr_qp *base, uint32_t rkey)
+{
+	struct local_qp *qp = to_qp(base);
+	const struct local_pd *pd = to_pd(base->pd);
+	uint32_t slot = pd ? key_slot(pd, rkey) : 0, want = rkey, busy;
+	const volatile struct shm_key *v;
+	struct shm_key *s;
 
-		if (n < BUSY_SPINS) {
-			sched_yield();
-			continue;
-		}
-		if (rr_local_sock_wait(qp->sock, 1))
-			return; /* its process is gone, and so is its access */
-		now = clock_now_ns();
-		end = end ? end : now + BUSY_MAX_NS;
-		if (now > end) {
-			struct local_fabric *f = to_fabric(qp->base.fabric);
-
-			/* perhaps not our thread: let the owner find a dead socket */
-			(void)shutdown(qp->sock, SHUT_RDWR);
-			pthread_mutex_lock(&f->lock);
-			f->gone.hostile++;
-			pthread_mutex_unlock(&f->lock);
-			return;
-		}
-	}
+	if (!qp->attached || !slot || slot >= qp->my_nkeys)
+		return 0;
+	s = &qp->my_keys[slot];
+	(void)atomic_compare_exchange_strong(&s->key, &want, 0); /* the slot may have a new key */
+	busy = atomic_load(&s->busy);
+	if (!busy || rr_local_sock_gone(qp->sock)) /* a process that has ended accesses nothing */
+		return 0;
+	v = s;
+	return RR_REACH_NOW | (v->place == PLACE_SLAB ? RR_REACH_FILE : 0u) |
+	       (busy % BUSY_PAGES ? 0u : RR_REACH_PAGES);
 }
 
 static void end_window(struct local_pd *pd, struct local_key *k)
@@ -400,7 +404,7 @@ out_unlock:
 	return rc;
 }
 
-/** rr_local_mr_dereg - end a registration; no access is under way when this returns
+/** rr_local_mr_dereg - end a registration; no access begins when this has returned
  *
  * Return: 0, -EBUSY while a window is bound over it.
  */
@@ -417,10 +421,6 @@ int rr_local_mr_dereg(struct rr_mr *base)
 	}
 	if (mr->slot) {
 		pd->keys[mr->slot].valid = false;
-		/* all at once first: a peer that is busy must not delay the others' end */
-		list_for_each(node, &pd->qps)
-			atomic_store(&list_entry(node, struct local_qp, pd_node)
-					      ->my_keys[mr->slot].key, 0);
 		list_for_each(node, &pd->qps)
 			withdraw(list_entry(node, struct local_qp, pd_node), mr->slot);
 		list_del(&mr->node);

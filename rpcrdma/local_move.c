@@ -150,18 +150,19 @@ static struct peer_region *region_get(struct local_qp *qp, uint64_t id)
 
 struct reach {
 	struct shm_key *entry;
+	uint32_t mark; /* BUSY_* */
 	enum local_place place;
 	uint64_t region, off; /* SLAB: where raddr is */
 };
 
 static void reach_end(struct reach *r)
 {
-	atomic_fetch_sub(&r->entry->busy, 1);
+	atomic_fetch_sub(&r->entry->busy, r->mark);
 }
 
 /* The busy mark of the entry is ours after true. */
 static bool reach_begin(struct local_qp *qp, uint32_t key, uint64_t raddr, uint64_t len,
-			unsigned need, struct reach *ret)
+			unsigned need, uint32_t mark, struct reach *ret)
 {
 	uint32_t bits = 0, slot;
 	const volatile struct shm_key *v;
@@ -174,7 +175,8 @@ static bool reach_begin(struct local_qp *qp, uint32_t key, uint64_t raddr, uint6
 	if (!slot || slot >= qp->peer_nkeys)
 		return false;
 	ret->entry = &qp->peer_keys[slot];
-	atomic_fetch_add(&ret->entry->busy, 1);
+	ret->mark = mark;
+	atomic_fetch_add(&ret->entry->busy, mark);
 	if (atomic_load(&ret->entry->key) != key)
 		goto out_end;
 	v = ret->entry; /* the owner holds still while we are busy; a liar is read once */
@@ -418,7 +420,7 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 		return RR_WC_OK;
 	if (!add_u64(e->raddr, off, &raddr) ||
 	    !reach_begin(qp, e->rkey, raddr, len,
-			 write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ, &r))
+			 write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ, BUSY_COPY, &r))
 		return RR_WC_REM_ACCESS;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
 	if (qp->phase != PHASE_UP) { /* what was in the socket was nonsense */
@@ -459,11 +461,12 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 /** rr_local_qp_direct - lend peer memory to the kernel to write to or to read (fabric.h)
  *
  * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in a slab that
- * was taken, or too much is out already.
+ * was taken, or not whole pages of it, or too much is out already.
  */
 int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32_t len,
 		       unsigned access, void **ret_addr, uint32_t *ret_token)
 {
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct local_qp *qp = to_qp(base);
 	struct peer_region *region;
 	struct reach r;
@@ -475,10 +478,11 @@ int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32
 		slot++;
 	if (slot == LOCAL_DIRECT_MAX)
 		return -EOPNOTSUPP;
-	if (!reach_begin(qp, rkey, raddr, len, access, &r))
+	if (!reach_begin(qp, rkey, raddr, len, access, BUSY_PAGES, &r))
 		return -EACCES;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
-	if (!region || !range_fits(r.off, len, region->map->size)) {
+	/* the owner can take back only whole pages while a disk operation uses them */
+	if (!region || !range_fits(r.off, len, region->map->size) || (r.off | len) % page) {
 		reach_end(&r);
 		return -EOPNOTSUPP;
 	}
@@ -497,7 +501,7 @@ void rr_local_qp_direct_end(struct rr_qp *base, uint32_t token)
 	struct local_direct *d = &qp->direct[token];
 
 	assert(token < LOCAL_DIRECT_MAX && d->key);
-	atomic_fetch_sub(&d->key->busy, 1);
+	atomic_fetch_sub(&d->key->busy, BUSY_PAGES);
 	if (!--d->region->refs && d->region->gone)
 		region_close(qp, d->region);
 	d->key = NULL;

@@ -7,7 +7,8 @@
  *             Because it is a file, a server on this host can map it too; because it cannot shrink,
  *             that server cannot be made to fault by us. Because it comes from here, nobody unmaps
  *             it behind the back of a registration. Where there is an arena, it is parts of that one
- *             region that are given out, and one registration reaches them all.
+ *             region that are given out, and one registration reaches them all. A region may have become
+ *             several that lie side by side (mem_replace.c).
  *
  *             Memory that is somebody's own is a region too, if he promises that it stays.
  * Memory:     Regions are found by address and live until rpcrdma_mem_free() or the domain's end.
@@ -46,6 +47,23 @@ static struct rr_mem *make(void)
 	return mem;
 }
 
+/** rr_mem_new - see engine_int.h */
+struct rr_mem *rr_mem_new(struct rpcrdma_domain *d)
+{
+	struct rr_mem *mem = make();
+
+	if (mem)
+		list_add_tail(&d->mems, &mem->link);
+	return mem;
+}
+
+/** rr_mem_drop - see engine_int.h */
+void rr_mem_drop(struct rr_mem *mem)
+{
+	list_del(&mem->link);
+	free(mem);
+}
+
 static int make_region(struct rpcrdma_domain *d, size_t bytes, struct rr_mem **ret)
 {
 	struct rr_mem *mem = make();
@@ -58,6 +76,7 @@ static int make_region(struct rpcrdma_domain *d, size_t bytes, struct rr_mem **r
 		free(mem);
 		return rc;
 	}
+	mem->whole_bytes = bytes;
 	pthread_mutex_lock(&d->lock);
 	list_add_tail(&d->mems, &mem->link);
 	pthread_mutex_unlock(&d->lock);
@@ -111,7 +130,7 @@ static bool arena_free(struct rpcrdma_domain *d, const void *addr)
 {
 	uintptr_t off = (uintptr_t)addr - (uintptr_t)(d->arena ? d->arena->x.mem : NULL);
 
-	return d->arena && off < d->arena->x.bytes && rr_parts_give(&d->arena_parts, off);
+	return d->arena && off < d->arena->whole_bytes && rr_parts_give(&d->arena_parts, off);
 }
 
 /* ---- alloc and free ------------------------------------------------------------------------- */
@@ -168,22 +187,34 @@ static void unlist(struct rr_mem *mem)
 	rr_reg_slab_forget(mem);
 }
 
+/* All parts of what was allocated at @addr. The lock is held. */
+static void unlist_whole(struct rpcrdma_domain *d, const void *addr, struct list *to)
+{
+	struct rr_mem *mem = rr_mem_find_locked(d, addr, 1);
+	size_t left = mem ? mem->whole_bytes : 0;
+
+	assert(left && mem != d->arena && mem->x.mem == addr && !mem->given);
+	while (left) {
+		unlist(mem);
+		list_add_tail(to, &mem->link);
+		left -= mem->x.bytes;
+		mem = rr_mem_find_locked(d, (char *)mem->x.mem + mem->x.bytes, 1);
+	}
+}
+
 /** rpcrdma_mem_free - see rpcrdma.h */
 void rpcrdma_mem_free(struct rpcrdma_domain *d, void *addr)
 {
-	struct rr_mem *mem = NULL;
+	struct list parts = LIST_INIT(parts), *node;
 
 	if (!addr)
 		return;
 	pthread_mutex_lock(&d->lock);
-	if (!arena_free(d, addr)) {
-		mem = rr_mem_find_locked(d, addr, 1);
-		assert(mem && mem != d->arena && mem->x.mem == addr && !mem->given);
-		unlist(mem);
-	}
+	if (!arena_free(d, addr))
+		unlist_whole(d, addr, &parts);
 	pthread_mutex_unlock(&d->lock);
-	if (mem)
-		unmake(mem);
+	while ((node = list_pop(&parts)))
+		unmake(list_entry(node, struct rr_mem, link));
 }
 
 /* ---- memory of others ----------------------------------------------------------------------- */

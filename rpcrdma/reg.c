@@ -200,17 +200,21 @@ size_t rr_reg_bytes(const struct rr_reg *reg)
 
 	if (reg->home && reg->home->cache)
 		return reg->home->attr.bytes;
-	return arena && reg->strategy->keeps ? arena->x.bytes : 0;
+	return arena && reg->strategy->keeps ? arena->whole_bytes : 0;
 }
 
 /** rr_reg_count - see reg.h */
-unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len)
+unsigned rr_reg_count(struct rpcrdma_domain *d, const struct iovec *iov, int iovcnt, uint64_t len)
 {
 	unsigned n = 0;
 
 	for (int i = 0; i < iovcnt && len; i++) {
-		n += iov[i].iov_len > 0;
-		len -= MIN(len, (uint64_t)iov[i].iov_len);
+		const char *at = iov[i].iov_base;
+		size_t left = (size_t)MIN(len, (uint64_t)iov[i].iov_len), step;
+
+		len -= left;
+		for (; left; left -= step, at += step, n++)
+			step = rr_mem_span(d, at, left);
 	}
 	return n;
 }
@@ -300,6 +304,7 @@ int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece
 int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_t len, unsigned access)
 {
 	piece->seg.length = (uint32_t)len;
+	piece->replaced = false;
 	return reg->windows ? add_window(reg, piece, access) : 0;
 }
 
@@ -368,6 +373,7 @@ static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payloa
 		if (rc)
 			(void)ret->ops->put(reg, ret);
 	}
+	ret->replaced = false;
 	assert(rc || (ret->ops && ret->seg.length == len && ret->seg.handle));
 	return rc;
 }
@@ -376,24 +382,28 @@ static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payloa
 int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
 	       unsigned access, struct rr_reg_piece *pieces, unsigned *ret_n)
 {
+	struct rpcrdma_domain *d = reg->engine->domain;
 	uint64_t left = len;
 	unsigned n = 0;
-	int rc;
+	int rc = 0;
 
-	if (rr_reg_count(iov, iovcnt, len) > RR_REG_PIECES_MAX)
+	if (rr_reg_count(d, iov, iovcnt, len) > RR_REG_PIECES_MAX)
 		return -ENOBUFS;
 	for (int i = 0; i < iovcnt && left; i++) {
-		size_t take = (size_t)MIN(left, (uint64_t)iov[i].iov_len);
+		char *at = iov[i].iov_base;
+		size_t take = (size_t)MIN(left, (uint64_t)iov[i].iov_len), step;
 
-		if (!take)
-			continue;
-		rc = get_piece(reg, iov[i].iov_base, take, len, access, &pieces[n]);
+		left -= take;
+		for (; take && !rc; take -= step, at += step) {
+			step = rr_mem_span(d, at, take);
+			rc = n < RR_REG_PIECES_MAX ?
+				     get_piece(reg, at, step, len, access, &pieces[n]) : -ENOBUFS;
+			n += !rc;
+		}
 		if (rc) {
 			(void)rr_reg_put(reg, pieces, n); /* nobody was told of it */
 			return rc;
 		}
-		n++;
-		left -= take;
 	}
 	*ret_n = n;
 	return 0;
@@ -423,6 +433,35 @@ bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 			out_of_reach &= pieces[n].ops->recall(reg, &pieces[n]);
 	}
 	return out_of_reach;
+}
+
+/* Return: as rr_reg_settle(), for one piece */
+static bool settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *piece)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const struct rr_segment *seg = &piece->seg;
+	unsigned reach = rr_qp_withdraw(qp, seg->handle);
+
+	if (!reach)
+		return true;
+	if (!(reach & RR_REACH_FILE))
+		return false;
+	if (!piece->replaced &&
+	    rr_mem_replace(reg->engine->domain, (void *)(uintptr_t)seg->offset, seg->length))
+		return false;
+	piece->replaced = true;
+	/* partial pages at both ends were not replaced: a copy may still reach those */
+	return reach & RR_REACH_PAGES || !((seg->offset | seg->length) % page);
+}
+
+/** rr_reg_settle - see reg.h */
+bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pieces, unsigned n)
+{
+	bool is_settled = true;
+
+	for (unsigned i = 0; i < n; i++)
+		is_settled &= settle(reg, qp, &pieces[i]);
+	return is_settled;
 }
 
 /** rr_reg_drop - see reg.h */

@@ -57,7 +57,8 @@ struct rr_reg_piece {
 	struct rr_mr *mr;
 	struct rr_segment seg;   /* as the peer is told */
 	struct rr_cache_ref ref; /* reg_cached.c */
-	struct rr_mem *mem;      /* reg_slab.c */
+	struct rr_slab_mr *slab; /* reg_slab.c */
+	bool replaced;           /* rr_reg_settle() has replaced its whole pages */
 	struct rr_window *win;   /* over it, or NULL: the key is that of the registration */
 };
 
@@ -186,8 +187,9 @@ must_check int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_
 /** rr_reg_unlend - the reverse; Return: whether it is out of reach, though it is kept */
 bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_piece *piece);
 
-/** rr_reg_count - pieces that [0, len) of an iov makes: its entries, less the empty ones */
-unsigned rr_reg_count(const struct iovec *iov, int iovcnt, uint64_t len);
+/** rr_reg_count - returns how many pieces [0, len) of an iov makes: one for each entry that is not empty,
+ * and for each part of a region that an entry touches (mem_replace.c) */
+unsigned rr_reg_count(struct rpcrdma_domain *d, const struct iovec *iov, int iovcnt, uint64_t len);
 
 /** rr_reg_is_there - is [0, len) of an iov mapped, and may it be read, or written?
  *
@@ -226,6 +228,18 @@ bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned
 void rr_reg_answered(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
 		     struct rr_reg_closing *closing);
 
+/** rr_reg_settle - ends the peer's access to pieces whose call was not answered
+ * @qp: over which they were offered
+ *
+ * Call it before the pieces are put, recalled or dropped. Memory that a server's disk operation uses gets
+ * other pages (mem_replace.c).
+ *
+ * Return: true: no access reaches the memory any more. false: the peer is in the middle of a copy, or
+ * there is no memory for other pages; call again later.
+ */
+must_check bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pieces,
+			      unsigned n);
+
 /** rr_reg_put - the reverse of get
  * Return: false when some of it lost its pages meanwhile: what was to come there may be lost */
 bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
@@ -259,5 +273,10 @@ void rr_reg_home_count(struct rpcrdma_domain *d, struct rpcrdma_stats *sum);
 
 /** rr_reg_slab_forget - @mem is about to be freed: deregister it everywhere; under the lock */
 void rr_reg_slab_forget(struct rr_mem *mem);
+
+/** rr_reg_slab_outdate - @mem gets other pages: no new call uses its registrations
+ *
+ * Deregisters those that no call uses now. Under the domain's lock. */
+void rr_reg_slab_outdate(struct rr_mem *mem);
 
 #endif

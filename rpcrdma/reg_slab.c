@@ -6,7 +6,8 @@
  * Operation:  The first use of a region over a connection registers it whole, both ways; every
  *             later one is a look-up by address, of the one that was used last before the others.
  *             On the local fabric the region's memfd goes along, so that the server can map it.
- * Memory:     A slab_mr belongs to its region and to its connection; whichever ends first frees it.
+ * Memory:     A slab_mr belongs to its region and to its connection; whichever ends first deregisters it.
+ *             It is freed with the last piece that refers to it.
  * Threads:    Both lists are guarded by the domain's lock, under which a region is also found to be in
  *             use or not: any thread may take back one that is not.
  * Errors:     -ENOENT for memory that is not ours; -ENOMEM; -EFAULT for memory that was given to us
@@ -19,21 +20,29 @@
 
 #include "reg.h"
 
-struct slab_mr {
+struct rr_slab_mr {
 	struct list by_mem; /* rr_mem.mrs */
 	struct list by_reg; /* rr_reg.slabs */
 	struct rr_mem *mem;
 	struct rr_mr *mr;
+	atomic_uint refs;   /* one for the lists, one for each piece */
+	bool outdated;      /* the region has other pages since */
 };
 
-static bool covers(const struct slab_mr *s, const void *addr, size_t len)
+static bool covers(const struct rr_slab_mr *s, const void *addr, size_t len)
 {
 	uintptr_t at = (uintptr_t)addr, start = (uintptr_t)s->mr->addr;
 
 	return at >= start && at - start <= s->mr->len && len <= s->mr->len - (at - start);
 }
 
-static void slab_free(struct slab_mr *s)
+static void unref(struct rr_slab_mr *s)
+{
+	if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1)
+		free(s);
+}
+
+static void slab_end(struct rr_slab_mr *s)
 {
 	int rc = rr_mr_dereg(s->mr);
 
@@ -41,14 +50,14 @@ static void slab_free(struct slab_mr *s)
 	(void)rc;
 	list_del(&s->by_mem);
 	list_del(&s->by_reg);
-	free(s);
+	unref(s);
 }
 
-static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret)
+static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct rr_slab_mr **ret)
 {
 	unsigned access = RR_ACCESS_LOCAL_WRITE |
 			  (reg->windows ? (unsigned)RR_ACCESS_MW_BIND : RR_ACCESS_REMOTE);
-	struct slab_mr *s = calloc(1, sizeof(*s));
+	struct rr_slab_mr *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s)
@@ -62,6 +71,7 @@ static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret
 	}
 	rr_count(reg->engine, regs, 1);
 	s->mem = mem;
+	atomic_init(&s->refs, 1);
 	list_add_tail(&mem->mrs, &s->by_mem);
 	list_add_head(&reg->slabs, &s->by_reg);
 	*ret = s;
@@ -69,14 +79,14 @@ static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct slab_mr **ret
 }
 
 /* Under the lock: this connection's registration of the region that holds the range. */
-static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct slab_mr **ret)
+static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct rr_slab_mr **ret)
 {
 	struct rr_mem *mem;
 
 	list_for_each(node, &reg->slabs) {
-		struct slab_mr *s = list_entry(node, struct slab_mr, by_reg);
+		struct rr_slab_mr *s = list_entry(node, struct rr_slab_mr, by_reg);
 
-		if (covers(s, addr, len)) {
+		if (!s->outdated && covers(s, addr, len)) {
 			list_del(&s->by_reg);
 			list_add_head(&reg->slabs, &s->by_reg);
 			*ret = s;
@@ -90,7 +100,7 @@ static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct sl
 static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 		    struct rr_reg_piece *ret)
 {
-	struct slab_mr *s;
+	struct rr_slab_mr *s;
 	int rc;
 
 	pthread_mutex_lock(&reg->engine->domain->lock);
@@ -98,11 +108,12 @@ static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 	if (!rc && (s->mr->access & access) != access)
 		rc = -EFAULT;
 	if (!rc) {
+		atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&s->mem->out, 1, memory_order_relaxed);
 		*ret = (struct rr_reg_piece){
 			.ops = &rr_reg_slab_ops,
 			.mr = s->mr,
-			.mem = s->mem,
+			.slab = s,
 			.seg = { .handle = s->mr->rkey, .length = (uint32_t)len,
 				 .offset = (uintptr_t)addr },
 		};
@@ -115,7 +126,8 @@ static bool slab_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	(void)reg;
 	piece->mr = NULL;
-	atomic_fetch_sub_explicit(&piece->mem->out, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&piece->slab->mem->out, 1, memory_order_release);
+	unref(piece->slab);
 	return true; /* whose owner has promised so */
 }
 
@@ -134,7 +146,7 @@ static void slab_revoke(struct rr_reg *reg)
 {
 	pthread_mutex_lock(&reg->engine->domain->lock);
 	list_for_each_safe(node, &reg->slabs) {
-		slab_free(list_entry(node, struct slab_mr, by_reg));
+		slab_end(list_entry(node, struct rr_slab_mr, by_reg));
 		rr_count(reg->engine, deregs, 1);
 	}
 	pthread_mutex_unlock(&reg->engine->domain->lock);
@@ -144,7 +156,19 @@ static void slab_revoke(struct rr_reg *reg)
 void rr_reg_slab_forget(struct rr_mem *mem)
 {
 	list_for_each_safe(node, &mem->mrs)
-		slab_free(list_entry(node, struct slab_mr, by_mem));
+		slab_end(list_entry(node, struct rr_slab_mr, by_mem));
+}
+
+/** rr_reg_slab_outdate - see reg.h */
+void rr_reg_slab_outdate(struct rr_mem *mem)
+{
+	list_for_each_safe(node, &mem->mrs) {
+		struct rr_slab_mr *s = list_entry(node, struct rr_slab_mr, by_mem);
+
+		s->outdated = true;
+		if (atomic_load_explicit(&s->refs, memory_order_acquire) == 1)
+			slab_end(s);
+	}
 }
 
 const struct rr_reg_ops rr_reg_slab_ops = {

@@ -100,6 +100,13 @@ static void verbs_qp_direct_end(struct rr_qp *qp, uint32_t token)
 	(void)token; /* nobody has one */
 }
 
+static unsigned verbs_qp_withdraw(struct rr_qp *qp, uint32_t rkey)
+{
+	(void)qp;
+	(void)rkey;
+	return 0; /* what ends its registration, or the queue pair, waits for the device */
+}
+
 static const char *verbs_qp_reach(const struct rr_qp *qp)
 {
 	(void)qp;
@@ -153,6 +160,7 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.post_recv = rr_verbs_post_recv,
 	.qp_direct = verbs_qp_direct,
 	.qp_direct_end = verbs_qp_direct_end,
+	.qp_withdraw = verbs_qp_withdraw,
 	.qp_reach = verbs_qp_reach,
 };
 

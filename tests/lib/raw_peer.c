@@ -221,7 +221,7 @@ enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len
 }
 
 static enum rr_wc_status rdma_it(struct raw_peer *p, enum rr_wr_op op, const void *data, size_t len,
-				 uint64_t raddr, uint32_t rkey, uint32_t imm, bool blind)
+				 uint64_t raddr, uint32_t rkey, uint32_t imm)
 {
 	uint8_t *buf = p->mem + RAW_RECVS * (size_t)65536;
 	struct rr_sge sge = { .addr = buf, .len = (uint32_t)len, .mr = p->mr };
@@ -230,23 +230,17 @@ static enum rr_wc_status rdma_it(struct raw_peer *p, enum rr_wr_op op, const voi
 
 	if (op != RR_WR_READ)
 		memcpy(buf, data, len);
-	return post(p, &wr, blind);
+	return post(p, &wr, false);
 }
 
 enum rr_wc_status raw_rdma(struct raw_peer *p, enum rr_wr_op op, void *data, size_t len, uint64_t raddr,
 			   uint32_t rkey, uint32_t imm)
 {
-	enum rr_wc_status status = rdma_it(p, op, data, len, raddr, rkey, imm, false);
+	enum rr_wc_status status = rdma_it(p, op, data, len, raddr, rkey, imm);
 
 	if (op == RR_WR_READ && status == RR_WC_OK)
 		memcpy(data, p->mem + RAW_RECVS * (size_t)65536, len);
 	return status;
-}
-
-enum rr_wc_status raw_write_blind(struct raw_peer *p, const void *data, size_t len, uint64_t raddr,
-				  uint32_t rkey)
-{
-	return rdma_it(p, RR_WR_WRITE, data, len, raddr, rkey, 0, true);
 }
 
 enum rr_wc_status raw_bind(struct raw_peer *p, struct rr_mw *mw, struct rr_mr *mr, void *addr,

@@ -70,10 +70,6 @@ enum rr_wc_status raw_send_blind(struct raw_peer *p, const void *msg, size_t len
 enum rr_wc_status raw_rdma(struct raw_peer *p, enum rr_wr_op op, void *data, size_t len, uint64_t raddr,
 			   uint32_t rkey, uint32_t imm);
 
-/** raw_write_blind - an RDMA Write without letting the server run meanwhile */
-enum rr_wc_status raw_write_blind(struct raw_peer *p, const void *data, size_t len, uint64_t raddr,
-				  uint32_t rkey);
-
 /** raw_bind - put a window with a new key over [addr, addr+len) of @mr; asserts nothing
  * Return: status of the bind; @mw->rkey is the key */
 enum rr_wc_status raw_bind(struct raw_peer *p, struct rr_mw *mw, struct rr_mr *mr, void *addr,

@@ -4,8 +4,8 @@
  * test_local_mem.c - the local fabric: keys, bounds, rights, windows, and each way bytes move
  */
 #include <fcntl.h>
-#include <pthread.h>
 
+#include "local_int.h"
 #include "test_local_pair.h"
 
 #define ALL (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE | RR_ACCESS_MW_BIND)
@@ -505,6 +505,11 @@ static void test_direct(void **state)
 	assert_int_equal(r.mem[4096], 0x5a);
 	assert_int_equal(r.mem[4096 + 8191], 0x5a);
 	rr_qp_direct_end(r.s.qp, token);
+	/* whole pages, or none: only those can be exchanged for others */
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 4097, RR_ACCESS_REMOTE_WRITE, &p, &token),
+			 -EOPNOTSUPP);
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem + 8, 4096, RR_ACCESS_REMOTE_WRITE, &p,
+				      &token), -EOPNOTSUPP);
 	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey + 1, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &token),
 			 -EACCES);
 	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, BIG + 1, RR_ACCESS_REMOTE_WRITE, &p, &token),
@@ -512,51 +517,93 @@ static void test_direct(void **state)
 	rig_close(&r);
 
 	rig_open(&r, BY_VM, ALL);
-	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &token),
+	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 4096, RR_ACCESS_REMOTE_WRITE, &p, &token),
 			 -EOPNOTSUPP);
 	rig_close(&r);
 }
 
-struct waiter {
-	struct rr_mr *mr;
-	_Atomic bool done;
-};
-
-static void *dereg_thread(void *arg)
+static unsigned withdraw(struct rig *r)
 {
-	struct waiter *w = arg;
-
-	assert_int_equal(rr_mr_dereg(w->mr), 0);
-	w->done = true;
-	return NULL;
+	return rr_qp_withdraw(r->c.qp, r->mr->rkey);
 }
 
-static void test_dereg_waits_for_direct(void **state)
+/* A key that is withdrawn is good for nothing new. What is under way is told by how it goes, and nobody waits for
+ * it: not who withdraws, and not who deregisters. */
+static void test_withdraw(void **state)
 {
-	struct waiter w = { .done = false };
-	uint32_t token, other, key;
+	struct shm_key *k;
 	struct rig r;
-	pthread_t t;
+	uint32_t token, key;
 	void *p;
-	int rc;
 
 	(void)state;
 	rig_open(&r, BY_SLAB, ALL);
-	assert_int_equal(rr_qp_direct(r.s.qp, r.mr->rkey, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &token), 0);
-	w.mr = r.mr;
 	key = r.mr->rkey;
-	assert_int_equal(pthread_create(&t, NULL, dereg_thread, &w), 0);
-	do { /* the key dies at once ... */
-		rc = rr_qp_direct(r.s.qp, key, (uintptr_t)r.mem, 1, RR_ACCESS_REMOTE_WRITE, &p, &other);
-		if (!rc)
-			rr_qp_direct_end(r.s.qp, other);
-	} while (!rc);
-	assert_int_equal(rc, -EACCES);
-	assert_false(w.done); /* ... but the memory is not free */
-	rr_qp_direct_end(r.s.qp, token);
-	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(rr_qp_withdraw(r.c.qp, key + 256), 0); /* another's, or nobody's */
+	assert_int_equal(rr_qp_withdraw(r.c.qp, 0), 0);
+	assert_int_equal(rr_qp_direct(r.s.qp, key, (uintptr_t)r.mem, 4096, RR_ACCESS_REMOTE_WRITE, &p, &token), 0);
+	assert_int_equal(withdraw(&r), RR_REACH_NOW | RR_REACH_FILE | RR_REACH_PAGES);
+	assert_int_equal(rdma(&r, RR_WR_WRITE, 0, 1, key), RR_WC_REM_ACCESS);
+	k = &to_qp(r.c.qp)->my_keys[to_mr(r.mr)->slot];
+	atomic_fetch_add(&k->busy, BUSY_COPY); /* as in the middle of a system call */
+	assert_int_equal(withdraw(&r), RR_REACH_NOW | RR_REACH_FILE);
+	assert_int_equal(rr_mr_dereg(r.mr), 0);
 	r.mr = NULL;
+	assert_int_equal(rr_qp_withdraw(r.c.qp, key), RR_REACH_NOW | RR_REACH_FILE);
+	atomic_fetch_sub(&k->busy, BUSY_COPY);
+	rr_qp_direct_end(r.s.qp, token);
+	assert_int_equal(rr_qp_withdraw(r.c.qp, key), 0);
 	rig_close(&r);
+}
+
+/* ... and it is over when the peer's process has let go of the connection. */
+static void test_withdraw_from_the_dead(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_open(&r, BY_VM, ALL);
+	atomic_fetch_add(&to_qp(r.c.qp)->my_keys[to_mr(r.mr)->slot].busy, BUSY_COPY);
+	assert_int_equal(withdraw(&r), RR_REACH_NOW);
+	rr_qp_disconnect(r.s.qp);
+	assert_int_equal(withdraw(&r), RR_REACH_NOW); /* that says nothing of what it is in the middle of */
+	rr_qp_destroy(r.s.qp);
+	r.s.qp = NULL;
+	assert_int_equal(withdraw(&r), 0);
+	rig_close(&r);
+}
+
+/* Memory of the side that accepted goes by its own hand, whatever the other could do: no mark that the other
+ * leaves is of any importance to it. */
+static void test_accepted_by_agent(void **state)
+{
+	struct rr_mr *mr;
+	struct shm_key *k;
+	struct rig r;
+	uint8_t *mem;
+	int fd;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		rig_open(&r, BY_VM, ALL);
+		fd = i ? slab_fd(BIG) : -1;
+		mem = i ? mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : end_pages(BIG);
+		assert_ptr_not_equal(mem, MAP_FAILED);
+		mr = end_reg(&r.s, mem, BIG, ALL, fd);
+		k = &to_qp(r.c.qp)->peer_keys[to_mr(mr)->slot];
+		assert_int_equal(k->place, PLACE_AGENT);
+		memset(end_msg(&r.c, 0), 0x77, 64);
+		assert_int_equal(end_rdma(&r.c, RR_WR_WRITE, end_msg(&r.c, 0), 64, r.c.mr, mem, mr->rkey), 0);
+		pair_wait(&r.c, &r.s, 1);
+		assert_int_equal(r.c.wc[0].status, RR_WC_OK);
+		assert_int_equal(mem[63], 0x77);
+		atomic_fetch_add(&k->busy, BUSY_COPY);
+		assert_int_equal(rr_mr_dereg(mr), 0);
+		rig_close(&r);
+		munmap(mem, BIG);
+		if (fd >= 0)
+			close(fd);
+	}
 }
 
 static void test_local_protection(void **state)
@@ -596,7 +643,9 @@ int main(void)
 		cmocka_unit_test(test_window_bounds),
 		cmocka_unit_test(test_window_queue_pair),
 		cmocka_unit_test(test_direct),
-		cmocka_unit_test(test_dereg_waits_for_direct),
+		cmocka_unit_test(test_withdraw),
+		cmocka_unit_test(test_withdraw_from_the_dead),
+		cmocka_unit_test(test_accepted_by_agent),
 		cmocka_unit_test(test_local_protection),
 	};
 

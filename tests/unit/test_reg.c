@@ -86,13 +86,13 @@ static void counts_pieces(void **state)
 	struct iovec iov[4] = { { mem, 10 }, { mem, 0 }, { mem + 10, 5 }, { mem + 15, 15 } };
 
 	(void)state;
-	assert_int_equal(rr_reg_count(iov, 4, 0), 0);
-	assert_int_equal(rr_reg_count(iov, 4, 1), 1);
-	assert_int_equal(rr_reg_count(iov, 4, 10), 1);
-	assert_int_equal(rr_reg_count(iov, 4, 11), 2);
-	assert_int_equal(rr_reg_count(iov, 4, 30), 3);
-	assert_int_equal(rr_reg_count(iov, 4, 99), 3);
-	assert_int_equal(rr_reg_count(NULL, 0, 0), 0);
+	assert_int_equal(rr_reg_count(domain, iov, 4, 0), 0);
+	assert_int_equal(rr_reg_count(domain, iov, 4, 1), 1);
+	assert_int_equal(rr_reg_count(domain, iov, 4, 10), 1);
+	assert_int_equal(rr_reg_count(domain, iov, 4, 11), 2);
+	assert_int_equal(rr_reg_count(domain, iov, 4, 30), 3);
+	assert_int_equal(rr_reg_count(domain, iov, 4, 99), 3);
+	assert_int_equal(rr_reg_count(domain, NULL, 0, 0), 0);
 }
 
 static void dynamic(void **state)
@@ -541,7 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
-		cmocka_unit_test(counts_pieces),
+		cmocka_unit_test_setup_teardown(counts_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(dynamic, setup, teardown),
 		cmocka_unit_test_setup_teardown(failure_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many_pieces, setup, teardown),
