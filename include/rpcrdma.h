@@ -95,6 +95,9 @@ struct rpcrdma_domain_attr {
 	                         * least; 0: 256 MiB */
 	size_t msg_bytes_max;   /* beside it, for the messages of connections that are served; at least
 	                         * RPCRDMA_MSG_BYTES_MIN; 0: 64 MiB */
+	size_t shared_bytes_max; /* memory shared with peers on this host, half of it for what they offer, half for
+	                         * rings and bounce areas; a user gets a share of each; at least
+	                         * RPCRDMA_SHARED_BYTES_MIN; 0: 8 GiB */
 	bool pool_arena;        /* all of it at once, in one piece, registered once with each device; not
 	                         * chunk by chunk, as it is needed */
 	int dmabuf_fd;          /* a device's memory, for rpcrdma_buf_get_far(); stays the caller's, */
@@ -318,6 +321,7 @@ struct rpcrdma_buf {
 #define RPCRDMA_BUF_MAX (4u << 20)
 #define RPCRDMA_BUF_LEAST (64u << 10) /* so large a buffer every pool has, for every use */
 #define RPCRDMA_POOL_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 8)
+#define RPCRDMA_SHARED_BYTES_MIN ((size_t)64 << 20)
 #define RPCRDMA_MSG_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 16)
 
 /** rpcrdma_buf_get - a buffer of at least @bytes, at most RPCRDMA_BUF_MAX

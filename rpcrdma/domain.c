@@ -123,6 +123,10 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 	if (!local.capture)
 		local.capture = d->attr.capture;
 	local.clients = &d->clients;
+	if (!local.limits.mapped_bytes_max)
+		local.limits.mapped_bytes_max = d->attr.shared_bytes_max / 2;
+	if (!local.limits.ring_bytes_max)
+		local.limits.ring_bytes_max = d->attr.shared_bytes_max / 2;
 	if (!local.socket_mode)
 		local.socket_mode = d->attr.socket_mode;
 	local.hooks.reg_ns += d->attr.reg_cost.reg_ns;

@@ -315,7 +315,7 @@ int rr_local_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 /** rr_local_qp_accept - let a REQUEST in; the queue pair is up when this returns 0
  *
  * Return: 0, -ENOTCONN if it was answered already, -ECONNRESET or -EPIPE if the peer has gone,
- * -ENOMEM, -EMFILE, -ENOBUFS if the peer's user has its share of rings already.
+ * -ENOMEM, -EMFILE, -EDQUOT if the peer's user has its share of rings already.
  */
 int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 {

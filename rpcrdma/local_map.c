@@ -17,7 +17,7 @@
  *             account whenever we touch them. A region that a client offers on several connections
  *             is mapped and charged once.
  * Threads:    Any. fabric->lock: the list of regions and their reference counts.
- * Errors:     -EPROTO: not such a memfd; -ENOBUFS: more than the share of the client.
+ * Errors:     -EPROTO: not such a memfd; -EDQUOT: more than the share of the client.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -96,9 +96,8 @@ static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t si
 	void *addr;
 	int rc;
 
-	rc = rr_client_charge(qp->client, share, charge);
-	if (rc)
-		return rc;
+	if (rr_client_charge(qp->client, share, charge))
+		return -EDQUOT;
 	m = calloc(1, sizeof(*m));
 	if (!m) {
 		rr_client_uncharge(qp->client, share, charge);
@@ -122,7 +121,7 @@ static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t si
 
 /** rr_local_map_make - make shared memory for the peer of @qp, charged to its share of rings
  *
- * Return: 0, with its descriptor in (*ret)->fd; -ENOBUFS, -ENOMEM, or what memfd_create(),
+ * Return: 0, with its descriptor in (*ret)->fd; -EDQUOT, -ENOMEM, or what memfd_create(),
  * ftruncate() or mmap() say.
  */
 int rr_local_map_make(struct local_qp *qp, const char *name, uint64_t size, struct local_map **ret)
@@ -182,7 +181,7 @@ static int region_get(struct local_qp *qp, int fd, uint64_t size, struct local_m
  * @fd: from the peer; the mapping's if this returns 0
  * @size: that the peer claims
  *
- * Return: 0; -EPROTO: see rr_local_memfd_ok(); -ENOBUFS; -ENOMEM, or what mmap() says.
+ * Return: 0; -EPROTO: see rr_local_memfd_ok(); -EDQUOT; -ENOMEM, or what mmap() says.
  */
 int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
 		     struct local_map **ret)

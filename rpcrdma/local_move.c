@@ -243,7 +243,7 @@ static int stage_open(struct local_qp *qp)
 	if (qp->stage)
 		return 0;
 	hs.size = to_fabric(qp->base.fabric)->attr.limits.bounce_bytes;
-	while ((rc = rr_local_map_make(qp, "leat-bounce", hs.size, &qp->stage)) == -ENOBUFS &&
+	while ((rc = rr_local_map_make(qp, "leat-bounce", hs.size, &qp->stage)) == -EDQUOT &&
 	       hs.size / 2 >= STAGE_MIN)
 		hs.size = hs.size / 2 & ~(uint64_t)4095;
 	if (rc)

@@ -86,7 +86,7 @@ static size_t ring_sizes(struct local_qp *qp)
  *
  * The descriptor of qp->rings is to be passed to the peer, then closed.
  *
- * Return: 0, -ENOBUFS if the client has too much of it, or what memfd_create(), ftruncate() or mmap() say.
+ * Return: 0, -EDQUOT if the client has too much of it, or what memfd_create(), ftruncate() or mmap() say.
  */
 int rr_local_ring_create(struct local_qp *qp)
 {
@@ -100,7 +100,7 @@ int rr_local_ring_create(struct local_qp *qp)
 /** rr_local_ring_map - active side: map the area that came with qp->hs, the peer's ACCEPT
  * @fd: its descriptor; closed if this returns 0
  *
- * Return: 0, -EPROTO if the area is not what it should be, -ENOBUFS, or what mmap() says.
+ * Return: 0, -EPROTO if the area is not what it should be, -EDQUOT, or what mmap() says.
  */
 int rr_local_ring_map(struct local_qp *qp, int fd)
 {

@@ -36,6 +36,7 @@ struct conf {
 	uint32_t drc_bytes;
 	size_t pinned_max;     /* buffer memory; 0: the library's default */
 	size_t messages_max;   /* memory for messages of connections; 0: likewise */
+	size_t shared_max;     /* memory shared with clients on this host; 0: likewise */
 	bool arena;            /* all of pinned_max and messages_max at once, as one region */
 	unsigned max_connections; /* of each listener */
 	char *capture;	       /* NULL: none */

@@ -10,7 +10,7 @@
 
 #include "conf.h"
 
-#define CONF_OPTIONS 24u
+#define CONF_OPTIONS 25u
 
 struct conf_option {
 	const char *name; /* --NAME VALUE, or NAME = VALUE in [server] */

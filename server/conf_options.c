@@ -156,6 +156,11 @@ static int set_messages_max(struct conf *c, const char *value, char *why)
 	return set_bytes("messages-max", value, RPCRDMA_MSG_BYTES_MIN, &c->messages_max, why);
 }
 
+static int set_shared_max(struct conf *c, const char *value, char *why)
+{
+	return set_bytes("shared-max", value, RPCRDMA_SHARED_BYTES_MIN, &c->shared_max, why);
+}
+
 static int set_registration(struct conf *c, const char *value, char *why)
 {
 	if (strcmp(value, "slab") != 0 && strcmp(value, "arena") != 0)
@@ -278,6 +283,7 @@ const struct conf_option conf_options[CONF_OPTIONS] = {
 	{ "drc-bytes", 0, false, set_drc_bytes },
 	{ "pinned-max", 0, false, set_pinned_max },
 	{ "messages-max", 0, false, set_messages_max },
+	{ "shared-max", 0, false, set_shared_max },
 	{ "registration", 0, false, set_registration },
 	{ "max-connections", 0, false, set_max_connections },
 	{ "srq", 0, false, set_srq },

@@ -143,6 +143,8 @@ static const char *refusal(int err)
 		return "no memory, or not enough that may be locked (leat doctor tells)";
 	case -ENOBUFS:
 		return "the memory for messages is used up (messages-max)";
+	case -EDQUOT:
+		return "its user has its share of the memory that is shared with this host (shared-max)";
 	case -EUSERS:
 		return "there are too many connections";
 	case -ENOSPC:

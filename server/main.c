@@ -56,6 +56,8 @@ static const char usage[] =
 	"      --pinned-max N   buffer memory in bytes, 524288 at least (268435456)\n"
 	"      --messages-max N  memory for the messages of connections, 1048576 at least\n"
 	"                       (67108864)\n"
+	"      --shared-max N   memory shared with clients on this host, 67108864 at least\n"
+	"                       (8589934592)\n"
 	"      --registration HOW  slab: memory is registered as it is needed; arena: all of\n"
 	"                       pinned-max and messages-max at once, once (slab)\n"
 	"      --max-connections N  of each listener (1024)\n"

@@ -90,6 +90,7 @@ static const char *name_others(const struct conf *a, const struct conf *b, char 
 		{ "drc-bytes", a->drc_bytes == b->drc_bytes },
 		{ "pinned-max", a->pinned_max == b->pinned_max },
 		{ "messages-max", a->messages_max == b->messages_max },
+		{ "shared-max", a->shared_max == b->shared_max },
 		{ "registration", a->arena == b->arena },
 		{ "max-connections", a->max_connections == b->max_connections },
 		{ "srq", a->srq == b->srq },

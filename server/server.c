@@ -224,6 +224,7 @@ static int create_all(struct server *s, const struct conf *conf)
 	const struct rpcrdma_domain_attr attr = {
 		.pool_bytes_max = conf->pinned_max,
 		.msg_bytes_max = conf->messages_max,
+		.shared_bytes_max = conf->shared_max,
 		.pool_arena = conf->arena,
 		.capture = conf->capture,
 		.unsafe_inv = conf->unsafe_inv,

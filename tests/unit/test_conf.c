@@ -75,7 +75,7 @@ static void command_line(void **state)
 		     "--export /x=%s,ro --listen tcp://127.0.0.1:0 --reactors 3 --workers auto "
 		     "--poll busy --inline 8192 --credits 7 -v "
 		     "--drc-entries 0 --drc-bytes 65536 --pinned-max 716800 "
-		     "--messages-max 1048576 --max-connections 2000 --srq yes "
+		     "--messages-max 1048576 --shared-max 67108864 --max-connections 2000 --srq yes "
 		     "--registration arena",
 		     c->dir.path),
 		CONF_RUN);
@@ -93,6 +93,7 @@ static void command_line(void **state)
 	assert_int_equal(c->conf.drc_bytes, 65536);
 	assert_int_equal(c->conf.pinned_max, 716800);
 	assert_int_equal(c->conf.messages_max, 1048576);
+	assert_int_equal(c->conf.shared_max, 67108864);
 	assert_true(c->conf.arena);
 	assert_int_equal(c->conf.max_connections, 2000);
 	assert_true(c->conf.srq);
@@ -140,6 +141,7 @@ static void command_line_refused(void **state)
 		{ "--export /tmp --pinned-max 524287", "from 524288", CONF_USAGE },
 		{ "--export /tmp --pinned-max 700K", "pinned-max", CONF_USAGE },
 		{ "--export /tmp --messages-max 1048575", "from 1048576", CONF_USAGE },
+		{ "--export /tmp --shared-max 67108863", "from 67108864", CONF_USAGE },
 		{ "--export /tmp --srq maybe", "neither yes nor no", CONF_USAGE },
 		{ "--export /tmp --registration cache", "neither slab nor arena", CONF_USAGE },
 		{ "--export /tmp --max-connections 0", "max-connections", CONF_USAGE },

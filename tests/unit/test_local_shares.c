@@ -163,7 +163,7 @@ static void test_rings(void **state)
 	uint64_t size, bounce;
 	struct end c, s;
 	struct rr_mr *mr;
-	int n = 0;
+	int n = 0, rc;
 
 	(void)state;
 	rr_clients_init(&all);
@@ -176,11 +176,12 @@ static void test_rings(void **state)
 	peer[n++] = s.qp;
 	size = to_qp(s.qp)->rings->size;
 	all.budgets[RR_SHARE_RING].max = 2 * N * size;
-	while (!one_more(&c, &s)) {
+	while (!(rc = one_more(&c, &s))) {
 		assert_true(n < 2 * N);
 		qp[n] = c.qp;
 		peer[n++] = s.qp;
 	}
+	assert_int_equal(rc, -EDQUOT);
 	assert_int_equal(n, N);
 	assert_int_equal(c.status, -ECONNRESET);
 	assert_true(left_for_others(&all, RR_SHARE_RING, size) >= size);

@@ -32,6 +32,7 @@ static const struct {
 	{ "drc-bytes", "65536" },
 	{ "pinned-max", "1073741824" },
 	{ "messages-max", "1073741824" },
+	{ "shared-max", "1073741824" },
 	{ "registration", "arena" },
 	{ "max-connections", "5" },
 	{ "srq", "yes" },
