@@ -36,7 +36,7 @@ static int cat_one(struct tool_target *t, void *ctx)
 		return tool_fail(t->m, t->arg, rc);
 	rc = copier_create(t->m, NULL, &quiet, &copier);
 	if (!rc)
-		rc = copier_run(copier, &in, &out, (uint64_t)st.st_size, true, &side);
+		rc = copier_run(copier, &in, &out, (uint64_t)st.st_size, COPY_ORDERED, &side);
 	copier_destroy(copier);
 	err = fs_close(&in);
 	if (rc == -EPIPE || rc == -EINTR)

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "copy.h"
@@ -23,6 +24,7 @@
 #define SLOTS 8u
 #define BLOCK_MIN 65536u
 #define BLOCK_MAX (1u << 20)
+#define HOLE_UNIT ((size_t)65536) /* a hole of less is not worth a write of its own */
 
 enum slot_state { SLOT_FREE, SLOT_READING, SLOT_READ, SLOT_WRITING };
 
@@ -46,7 +48,7 @@ struct copier {
 	uint64_t size, next_off, end;       /* end: of what was read */
 	unsigned next_read, next_write;     /* ordered: slots are taken in turn */
 	unsigned busy;                      /* slots not free */
-	bool ordered, at_end;
+	bool ordered, sparse, at_end;
 	int err;
 	enum copy_side side;
 };
@@ -149,20 +151,44 @@ static void on_written(void *user_data, int64_t result)
 		written(s);
 }
 
-static int write_local(const struct slot *s)
+static bool is_zero(const char *p, size_t len)
+{
+	return !p[0] && !memcmp(p, p + 1, len - 1);
+}
+
+/* What comes next of a slot, and is to be written; 0: nothing more. Zeros before it are skipped. */
+static size_t next_run(struct slot *s)
+{
+	const char *p = s->buf;
+	size_t end;
+
+	if (!s->c->sparse)
+		return s->len - s->written;
+	for (; s->written < s->len; s->written += MIN(HOLE_UNIT, s->len - s->written)) {
+		if (!is_zero(p + s->written, MIN(HOLE_UNIT, s->len - s->written)))
+			break;
+	}
+	for (end = s->written; end < s->len; end += MIN(HOLE_UNIT, s->len - end)) {
+		if (is_zero(p + end, MIN(HOLE_UNIT, s->len - end)))
+			break;
+	}
+	return end - s->written;
+}
+
+static int write_local(struct slot *s)
 {
 	const char *p = s->buf;
 
-	for (size_t done = 0; done < s->len;) {
+	for (size_t len; (len = next_run(s)) > 0;) {
 		ssize_t n = s->c->ordered ?
-			write(s->c->to->fd, p + done, s->len - done) :
-			pwrite(s->c->to->fd, p + done, s->len - done, (off_t)(s->off + done));
+			write(s->c->to->fd, p + s->written, len) :
+			pwrite(s->c->to->fd, p + s->written, len, (off_t)(s->off + s->written));
 
 		if (n < 0 && errno == EINTR && !tool_interrupted())
 			continue;
 		if (n <= 0)
 			return n ? -errno : -EIO;
-		done += (size_t)n;
+		s->written += (size_t)n;
 	}
 	return 0;
 }
@@ -171,12 +197,18 @@ static void start_write(struct slot *s)
 {
 	struct leat_cb cb = { .fn = on_written, .user_data = s };
 	struct copier *c = s->c;
+	size_t len;
 	int rc;
 
 	s->state = SLOT_WRITING;
 	if (c->to_m) {
-		rc = leat_aio_pwrite(c->to->remote, (const char *)s->buf + s->written,
-				     s->len - s->written, s->off + s->written, cb);
+		len = next_run(s);
+		if (!len) {
+			written(s);
+			return;
+		}
+		rc = leat_aio_pwrite(c->to->remote, (const char *)s->buf + s->written, len,
+				     s->off + s->written, cb);
 		if (!rc)
 			return;
 	} else {
@@ -329,14 +361,15 @@ static int wait_some(struct copier *c)
 }
 
 int copier_run(struct copier *c, const struct fs_file *from, const struct fs_file *to, uint64_t size,
-	       bool ordered, enum copy_side *ret_side)
+	       unsigned how, enum copy_side *ret_side)
 {
 	int rc;
 
 	c->from = from;
 	c->to = to;
 	c->size = size;
-	c->ordered = ordered;
+	c->ordered = how & COPY_ORDERED;
+	c->sparse = how & COPY_SPARSE;
 	c->next_off = c->end = 0;
 	c->next_read = c->next_write = 0;
 	c->at_end = false;

@@ -26,16 +26,19 @@ void copier_destroy(struct copier *c);
 /* Which side it was that failed. */
 enum copy_side { COPY_FROM, COPY_TO };
 
+enum copy_how { COPY_ORDERED = 1, COPY_SPARSE = 2 };
+
 /** copier_run - copy all of @from to @to; both are open, at position 0, and stay open
  * @size: what @from is believed to hold; it is read to its end all the same
- * @ordered: @to is a stream (a pipe, a terminal): write from beginning to end
+ * @how: COPY_ORDERED: @to is a stream (a pipe, a terminal): write from beginning to end;
+ *       COPY_SPARSE: @to is empty: long zeros are not written, and its end may have to be set
  * @ret_side: written on failure
  *
  * Return: 0; -errno; -EINTR: the user wanted no more. Nothing is in flight any more, unless the
  * mount itself has failed: then the copier is good for copier_destroy() only.
  */
 must_check int copier_run(struct copier *c, const struct fs_file *from, const struct fs_file *to,
-			  uint64_t size, bool ordered, enum copy_side *ret_side);
+			  uint64_t size, unsigned how, enum copy_side *ret_side);
 
 /** copier_end - how many bytes the last copier_run() read */
 uint64_t copier_end(const struct copier *c);

@@ -215,6 +215,24 @@ static int note_top(struct cp *cp, struct fs_base inside, const struct stat *st,
 	return !made && is_top(cp, st) ? cp_refuse_same(cp) : TOOL_OK;
 }
 
+/* The attributes of the directory that cp->to_base is inside of. With "." a name that means something
+ * else by now fails. */
+static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode, mode_t mode)
+{
+	struct tool_path dot;
+	int rc = 0;
+
+	if (cp->to_base.m) {
+		dot = cp->to;
+		rc = tool_path_push(&dot, ".");
+	} else {
+		rc = tool_path_init(&dot, ".");
+	}
+	if (!rc && cp->preserve)
+		return cp_preserve_dir(cp, cp->from_base, cp->from.text, cp->to_base, dot.text, st);
+	return !rc && has_other_mode ? fs_chmod(cp->to_base, dot.text, mode) : rc;
+}
+
 static int copy_dir(struct cp *cp, const struct stat *st)
 {
 	struct fs_base inside, outside = cp->to_base;
@@ -232,13 +250,9 @@ static int copy_dir(struct cp *cp, const struct stat *st)
 	}
 	cp->to_base = inside;
 	worst = copy_children(cp);
+	rc = finish_dir(cp, st, made && (mode & 0700) != 0700, mode);
 	fs_leave(&inside);
 	cp->to_base = outside;
-	rc = 0;
-	if (cp->preserve)
-		rc = cp_preserve(cp, cp_target_name(cp), st);
-	else if (made && (mode & 0700) != 0700)
-		rc = fs_chmod(cp->to_base, cp_target_name(cp), mode);
 	return rc ? cp_report(cp, COPY_TO, rc) : worst;
 }
 
@@ -250,7 +264,7 @@ static int copy_any(struct cp *cp, const struct stat *st)
 	case S_IFREG:
 		return give_file(cp, st);
 	case S_IFLNK:
-		return cp_copy_link(cp);
+		return cp_copy_link(cp, st);
 	default:
 		/* one named by hand is read, as /dev/stdin is; one found on the way is made again */
 		return cp->recursive ? cp_copy_special(cp, st) : cp_copy_file(cp, st);

@@ -52,16 +52,50 @@ int cp_refuse_same(struct cp *cp);
 /** cp_new_mode - the mode of a new object that is made from one with @st */
 mode_t cp_new_mode(const struct cp *cp, const struct stat *st);
 
-/** cp_preserve - -p: give @path owner (as far as permitted), mode and times of @st; 0 or -errno */
-must_check int cp_preserve(const struct cp *cp, const char *path, const struct stat *st);
+/* ---- cp_attr.c ---- */
+
+/** cp_keep_attributes - give the new file @out owner, group, list and mode, without set-id bits, of the
+ * file @name of the target's side, which is @old and which it is to replace
+ *
+ * Return: true; false: something of that cannot be kept.
+ */
+must_check bool cp_keep_attributes(const struct cp *cp, const char *name, const struct stat *old,
+				   struct fs_file *out);
+
+/** cp_take_owner - give the new file @out owner and group of the source @st, if permitted
+ * @old: what it is to replace, or NULL
+ *
+ * Return: true; false: it would have another owner than @st and than @old.
+ */
+must_check bool cp_take_owner(struct fs_file *out, const struct stat *st, const struct stat *old);
+
+/** cp_clear_set_id - take the set-id bits from an open target
+ * @last: after the data was written; before that, a failure may be mended by the writing
+ */
+must_check int cp_clear_set_id(struct fs_file *out, bool last);
+
+/** cp_preserve_file - -p: give the regular file @out, open, owner (as far as permitted), list, mode and
+ * times of @in, which is @st; Return: 0 or -errno, as those below
+ */
+must_check int cp_preserve_file(struct cp *cp, struct fs_file *in, struct fs_file *out,
+				const struct stat *st);
+
+/** cp_preserve_dir - the same for a directory */
+must_check int cp_preserve_dir(struct cp *cp, struct fs_base from, const char *from_path,
+			       struct fs_base to, const char *to_path, const struct stat *st);
+
+/** cp_preserve_other - the same for a link or special file @path of the target's side, without lists */
+must_check int cp_preserve_other(struct cp *cp, const char *path, const struct stat *st);
+
+/* ---- cp_file.c ---- */
 
 /** cp_copy_file - copy the file cp->from to cp->to; Return: exit status, as those below
  * @seen: its attributes when it was found
  */
 int cp_copy_file(struct cp *cp, const struct stat *seen);
 
-/** cp_copy_link - copy a symbolic link as a link */
-int cp_copy_link(struct cp *cp);
+/** cp_copy_link - copy a symbolic link, which is @st, as a link */
+int cp_copy_link(struct cp *cp, const struct stat *st);
 
 /** cp_copy_special - make a pipe, socket or device as @st says */
 int cp_copy_special(struct cp *cp, const struct stat *st);

@@ -63,30 +63,6 @@ int cp_refuse_same(struct cp *cp)
 	return TOOL_FAILED;
 }
 
-mode_t cp_new_mode(const struct cp *cp, const struct stat *st)
-{
-	return cp->preserve ? st->st_mode & 07777 : st->st_mode & 0777 & ~cp->mask;
-}
-
-/* in the order in which the one does not undo the other */
-int cp_preserve(const struct cp *cp, const char *path, const struct stat *st)
-{
-	const struct timespec times[2] = { st->st_atim, st->st_mtim };
-	mode_t mode = st->st_mode & 07777;
-	int rc;
-
-	rc = fs_lchown(cp->to_base, path, st->st_uid, st->st_gid);
-	if (rc == -EPERM || rc == -EACCES || rc == -EINVAL) {
-		mode &= ~(mode_t)(S_ISUID | S_ISGID); /* not for another owner */
-		rc = 0;
-	}
-	if (!rc)
-		rc = fs_chmod(cp->to_base, path, mode);
-	if (!rc)
-		rc = fs_utimens(cp->to_base, path, times);
-	return rc;
-}
-
 /* ---- temporary names ---- */
 
 /* A temporary file. If a signal comes, one of this machine is removed by the handler, and one on a server
@@ -173,15 +149,21 @@ static int open_source(struct cp *cp, struct source *ret)
 	return rc;
 }
 
-/* What a regular file in place has beyond the copy is old content. */
-static int cut_old_content(struct cp *cp, struct fs_file *out)
+/* A pipe or device has nothing that a copy could be given. */
+static bool preserves(const struct cp *cp, const struct source *src)
+{
+	return cp->preserve && S_ISREG(src->st.st_mode);
+}
+
+/* A regular file ends where the copy ends: what it has beyond that is old content, what it lacks a hole. */
+static int set_end(struct cp *cp, struct fs_file *out)
 {
 	uint64_t end = copier_end(cp->copier);
 	struct stat st;
 	int rc;
 
 	rc = fs_fstat(out, &st);
-	if (rc || !S_ISREG(st.st_mode) || (uint64_t)st.st_size <= end)
+	if (rc || !S_ISREG(st.st_mode) || (uint64_t)st.st_size == end)
 		return rc;
 	return fs_ftruncate(out, end);
 }
@@ -207,21 +189,36 @@ static int open_target(struct cp *cp, const struct source *src, struct fs_file *
 	return rc;
 }
 
-/* From the beginning of the source over what the open target, which is @st, has. */
-static int overwrite_target(struct cp *cp, const struct source *src, struct fs_file *out,
-			    const struct stat *st, enum copy_side *side)
+/* Times are set last; data that a server writes later would change them. */
+static int preserve_file(struct cp *cp, struct source *src, struct fs_file *out)
 {
-	bool ordered = cp->to_std || !(S_ISREG(st->st_mode) || S_ISBLK(st->st_mode));
-	int rc = copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size, ordered, side);
+	int rc = out->m && copier_end(cp->copier) ? fs_fsync(out) : 0;
 
-	if (!rc && !cp->to_std) {
-		*side = COPY_TO;
-		rc = cut_old_content(cp, out);
-	}
-	return rc;
+	return rc ? rc : cp_preserve_file(cp, &src->file, out, &src->st);
 }
 
-static int copy_in_place(struct cp *cp, const struct source *src)
+/* From the beginning of the source over what the open target, which is @st, has. */
+static int overwrite_target(struct cp *cp, struct source *src, struct fs_file *out,
+			    const struct stat *st, enum copy_side *side)
+{
+	bool regular = S_ISREG(st->st_mode) && !cp->to_std;
+	unsigned how = regular || (S_ISBLK(st->st_mode) && !cp->to_std) ? 0 : COPY_ORDERED;
+	int rc = 0;
+
+	if (regular && !preserves(cp, src))
+		rc = cp_clear_set_id(out, false);
+	if (!rc)
+		rc = copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size, how, side);
+	if (rc || !regular)
+		return rc;
+	*side = COPY_TO;
+	rc = set_end(cp, out);
+	if (!rc && preserves(cp, src))
+		return preserve_file(cp, src, out);
+	return rc ? rc : cp_clear_set_id(out, true);
+}
+
+static int copy_in_place(struct cp *cp, struct source *src)
 {
 	enum copy_side side;
 	struct fs_file out;
@@ -246,18 +243,55 @@ static int copy_in_place(struct cp *cp, const struct source *src)
 			side = COPY_TO;
 		}
 	} while (is_lost(cp, src, side, rc) && ++copies < COPIES_MAX);
-	if (!rc && cp->preserve && !cp->to_std)
-		rc = cp_preserve(cp, cp_target_name(cp), &src->st);
 	return rc ? cp_report(cp, side, rc) : TOOL_OK;
+}
+
+/* A regular file that is replaced by a file beside it; or nothing is there, or a link. */
+struct place {
+	const struct stat *old; /* NULL: no regular file */
+	bool taken;             /* something has the name */
+};
+
+/* The new file @out has what it needs before its content comes: nobody may read that who may not. */
+static bool prepare_new(struct cp *cp, const struct source *src, const struct place *place,
+			struct fs_file *out)
+{
+	if (preserves(cp, src))
+		return cp_take_owner(out, &src->st, place->old);
+	return !place->old || cp_keep_attributes(cp, cp_target_name(cp), place->old, out);
+}
+
+static int fill_new(struct cp *cp, struct source *src, const struct place *place, struct fs_file *out,
+		    enum copy_side *side)
+{
+	bool regular = S_ISREG(src->st.st_mode);
+	/* only a file with holes is searched for zeros; they need not be written, since nothing is there */
+	bool sparse = regular && (uint64_t)src->st.st_blocks * 512 < (uint64_t)src->st.st_size;
+	int rc;
+
+	rc = copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size,
+			sparse ? COPY_SPARSE : 0, side);
+	if (rc)
+		return rc;
+	*side = COPY_TO;
+	if (sparse)
+		rc = set_end(cp, out);
+	if (!rc && preserves(cp, src))
+		rc = preserve_file(cp, src, out);
+	/* a rename may reach this machine's disk before the data: then a crash loses both contents */
+	if (!rc && place->taken && !out->m)
+		rc = fs_fsync(out);
+	return rc;
 }
 
 /* Into a new file, which takes the name of what is there when it is complete.
  *
  * Return: an exit status; or -EAGAIN: the server lost it, it may be tried again unless @last;
- * -EACCES, -EPERM: no file can be made there.
+ * -EACCES, -EPERM: no file can be made there, or none that may replace the old one.
  */
-static int copy_beside(struct cp *cp, const struct source *src, mode_t mode, bool replaces, bool last)
+static int copy_beside(struct cp *cp, struct source *src, const struct place *place, bool last)
 {
+	mode_t mode = place->old || preserves(cp, src) ? 0600 : cp_new_mode(cp, &src->st) & 0777;
 	enum copy_side side = COPY_TO;
 	struct fs_file out;
 	struct temp temp;
@@ -266,26 +300,25 @@ static int copy_beside(struct cp *cp, const struct source *src, mode_t mode, boo
 	rc = begin_temp(cp, &temp);
 	if (rc)
 		return cp_report(cp, COPY_TO, rc);
-	rc = fs_open(cp->to_base, temp.path.text, O_WRONLY | O_CREAT | O_EXCL, mode & 0777, &out);
+	rc = fs_open(cp->to_base, temp.path.text, O_WRONLY | O_CREAT | O_EXCL, mode, &out);
 	if (rc) {
 		rc = rc == -EACCES || rc == -EPERM ? rc : cp_report(cp, COPY_TO, rc);
 		end_temp(&temp);
 		return rc;
 	}
-	rc = copier_run(cp->copier, &src->file, &out, (uint64_t)src->st.st_size, false, &side);
-	/* a rename may reach this machine's disk before the data: then a crash loses both contents */
-	if (!rc && replaces && !out.m) {
-		side = COPY_TO;
-		rc = fs_fsync(&out);
+	if (!prepare_new(cp, src, place, &out)) {
+		err = fs_close(&out);
+		(void)err; /* an empty file */
+		fs_unlink(cp->to_base, temp.path.text);
+		end_temp(&temp);
+		return -EPERM;
 	}
+	rc = fill_new(cp, src, place, &out, &side);
 	err = fs_close(&out);
 	if (!rc) {
 		side = COPY_TO;
 		rc = err;
 	}
-	if (!rc)
-		rc = cp->preserve ? cp_preserve(cp, temp.path.text, &src->st) :
-				    fs_chmod(cp->to_base, temp.path.text, mode);
 	if (!rc)
 		rc = rename_temp(cp, temp.path.text);
 	if (rc) {
@@ -296,11 +329,11 @@ static int copy_beside(struct cp *cp, const struct source *src, mode_t mode, boo
 	return rc;
 }
 
-static int copy_opened(struct cp *cp, const struct source *src)
+static int copy_opened(struct cp *cp, struct source *src)
 {
-	mode_t mode = cp_new_mode(cp, &src->st);
+	struct place place = { 0 };
 	struct stat old, target;
-	bool is_link, replaces;
+	bool is_link;
 	int rc, copies = 1;
 
 	if (cp->to_std)
@@ -308,8 +341,8 @@ static int copy_opened(struct cp *cp, const struct source *src)
 	rc = fs_lstat(cp->to_base, cp_target_name(cp), &old);
 	if (rc && rc != -ENOENT)
 		return cp_report(cp, COPY_TO, rc);
-	replaces = !rc;
-	if (replaces) {
+	place.taken = !rc;
+	if (place.taken) {
 		is_link = S_ISLNK(old.st_mode) && cp->to_base.no_links;
 		target = old;
 		/* one that leads nowhere is no file, and its target is made */
@@ -322,11 +355,11 @@ static int copy_opened(struct cp *cp, const struct source *src)
 			return cp_refuse_same(cp);
 		if (!is_link && (!S_ISREG(old.st_mode) || old.st_nlink > 1))
 			return copy_in_place(cp, src);
-		if (!cp->preserve && !is_link)
-			mode = old.st_mode & 07777;
+		if (!is_link)
+			place.old = &old;
 	}
 	do
-		rc = copy_beside(cp, src, mode, replaces, copies == COPIES_MAX);
+		rc = copy_beside(cp, src, &place, copies == COPIES_MAX);
 	while (rc == -EAGAIN && copies++ < COPIES_MAX);
 	return rc == -EACCES || rc == -EPERM ? copy_in_place(cp, src) : rc;
 }
@@ -358,29 +391,42 @@ static bool leads_to_target(struct cp *cp)
 	       !fs_lstat(cp->to_base, cp_target_name(cp), &to) && cp_is_same(cp, &from, &to);
 }
 
-int cp_copy_link(struct cp *cp)
+static int make_link(struct cp *cp, const char *target, const char *path, const struct stat *st)
+{
+	int rc = fs_symlink(cp->to_base, target, path);
+
+	return rc || !cp->preserve ? rc : cp_preserve_other(cp, path, st);
+}
+
+static int replace_by_link(struct cp *cp, const char *target, const struct stat *st)
+{
+	struct temp temp;
+	int rc = begin_temp(cp, &temp);
+
+	if (rc)
+		return rc;
+	rc = make_link(cp, target, temp.path.text, st);
+	if (!rc)
+		rc = rename_temp(cp, temp.path.text);
+	if (rc)
+		fs_unlink(cp->to_base, temp.path.text); /* rc tells */
+	end_temp(&temp);
+	return rc;
+}
+
+int cp_copy_link(struct cp *cp, const struct stat *st)
 {
 	char target[TOOL_PATH_MAX + 1];
-	struct temp temp;
 	int rc;
 
 	rc = fs_readlink(cp->from_base, cp->from.text, target, sizeof(target));
 	if (rc)
 		return cp_report(cp, COPY_FROM, rc);
-	rc = fs_symlink(cp->to_base, target, cp_target_name(cp));
+	rc = make_link(cp, target, cp_target_name(cp), st);
 	if (rc == -EEXIST) {
 		if (leads_to_target(cp))
 			return cp_refuse_same(cp);
-		rc = begin_temp(cp, &temp);
-		if (rc)
-			return cp_report(cp, COPY_TO, rc);
-		rc = fs_symlink(cp->to_base, target, temp.path.text);
-		if (!rc) {
-			rc = rename_temp(cp, temp.path.text);
-			if (rc)
-				fs_unlink(cp->to_base, temp.path.text); /* rc tells */
-		}
-		end_temp(&temp);
+		rc = replace_by_link(cp, target, st);
 	}
 	return rc ? cp_report(cp, COPY_TO, rc) : TOOL_OK;
 }
@@ -391,6 +437,6 @@ int cp_copy_special(struct cp *cp, const struct stat *st)
 			  st->st_rdev);
 
 	if (!rc && cp->preserve)
-		rc = cp_preserve(cp, cp_target_name(cp), st);
+		rc = cp_preserve_other(cp, cp_target_name(cp), st);
 	return rc ? cp_report(cp, COPY_TO, rc) : TOOL_OK;
 }

@@ -85,6 +85,21 @@ int fs_ftruncate(struct fs_file *f, uint64_t size)
 	return f->m ? leat_ftruncate(f->remote, size) : sys(ftruncate(f->fd, (off_t)size));
 }
 
+int fs_fchmod(struct fs_file *f, mode_t mode)
+{
+	return f->m ? leat_fchmod(f->remote, mode) : sys(fchmod(f->fd, mode));
+}
+
+int fs_fchown(struct fs_file *f, uid_t uid, gid_t gid)
+{
+	return f->m ? leat_fchown(f->remote, uid, gid) : sys(fchown(f->fd, uid, gid));
+}
+
+int fs_futimens(struct fs_file *f, const struct timespec times[2])
+{
+	return f->m ? leat_futimens(f->remote, times) : sys(futimens(f->fd, times));
+}
+
 int fs_stat(struct fs_base b, const char *path, struct stat *ret)
 {
 	if (b.no_links)
@@ -157,6 +172,12 @@ int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2
 {
 	return b.m ? leat_utimens(b.m, path, times) :
 		     sys(utimensat(b.dir, path, times, at_flags(b)));
+}
+
+int fs_lutimens(struct fs_base b, const char *path, const struct timespec times[2])
+{
+	return b.m ? leat_lutimens(b.m, path, times) :
+		     sys(utimensat(b.dir, path, times, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)

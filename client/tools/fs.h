@@ -37,6 +37,9 @@ must_check int fs_close(struct fs_file *f);
 must_check int fs_fsync(struct fs_file *f);
 must_check int fs_fstat(struct fs_file *f, struct stat *ret);
 must_check int fs_ftruncate(struct fs_file *f, uint64_t size);
+must_check int fs_fchmod(struct fs_file *f, mode_t mode);
+must_check int fs_fchown(struct fs_file *f, uid_t uid, gid_t gid);
+must_check int fs_futimens(struct fs_file *f, const struct timespec times[2]);
 
 must_check int fs_stat(struct fs_base b, const char *path, struct stat *ret);
 must_check int fs_lstat(struct fs_base b, const char *path, struct stat *ret);
@@ -50,8 +53,33 @@ must_check int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t d
 must_check int fs_chmod(struct fs_base b, const char *path, mode_t mode);
 must_check int fs_lchown(struct fs_base b, const char *path, uid_t uid, gid_t gid);
 must_check int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2]);
+/** fs_lutimens - of a link itself */
+must_check int fs_lutimens(struct fs_base b, const char *path, const struct timespec times[2]);
 /** fs_list - as tool_list(), in no order on this machine */
 must_check int fs_list(struct fs_base b, const char *path, struct tool_entries *ret);
+
+/* ---- fs_acl.c ---- */
+
+/* An access control list, with three entries if the file has none. */
+struct fs_acl {
+	size_t n;
+	struct leat_acl_entry v[LEAT_ACL_MAX];
+};
+
+/** fs_acl_from_mode - the entries of a file that has only mode bits */
+void fs_acl_from_mode(mode_t mode, struct fs_acl *ret);
+
+/** fs_acl_mode - mode bits that give owner, group and others what the list gives them, and no one more */
+mode_t fs_acl_mode(const struct fs_acl *acl);
+
+/** fs_acl_get - -EOPNOTSUPP: a server that does not tell */
+must_check int fs_acl_get(struct fs_base b, const char *path, struct fs_acl *ret);
+/** fs_acl_set - replace list and mode; -EOPNOTSUPP: more than three entries, where there are no lists */
+must_check int fs_acl_set(struct fs_base b, const char *path, const struct fs_acl *acl);
+must_check int fs_facl_get(struct fs_file *f, struct fs_acl *ret);
+must_check int fs_facl_set(struct fs_file *f, const struct fs_acl *acl);
+
+/* ---- fs.c ---- */
 
 /** fs_enter - a base inside a directory, where links are not followed; it must be a directory, and
  * where @b follows no links not a link to one. fs_leave() gives back what it took. */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * cp_attr.c - owner, mode, access control list and times of what leat cp copies
+ *
+ * Operation:  Without -p a file that is replaced keeps its owner, group, mode and list, but for the
+ *             set-id bits: new content is not what they were given to. With -p a copy gets those of
+ *             its source, as far as the user may give them, and set-id bits only with the owner.
+ *             What a regular file gets it gets by its open file: a name in a directory of someone
+ *             else may mean another file by then.
+ * Memory:     A list on the stack.
+ * Threads:    Any, each with its own struct cp.
+ * Errors:     -errno; what cannot be kept and is no failure is a warning.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cp.h"
+
+#define SET_ID ((mode_t)(S_ISUID | S_ISGID))
+
+/* May a copy do without an owner that this errno denied? */
+static bool is_denied(int rc)
+{
+	return rc == -EPERM || rc == -EACCES || rc == -EINVAL || rc == -EOPNOTSUPP;
+}
+
+static void warn(struct cp *cp, const char *what)
+{
+	progress_hide(cp->progress);
+	log_warn("%s%s: %s", cp->to_t.m ? cp->to_t.at : "", cp->to.text, what);
+}
+
+mode_t cp_new_mode(const struct cp *cp, const struct stat *st)
+{
+	/* what is read from a pipe or device has the mode of any new file */
+	if (!S_ISREG(st->st_mode) && (!cp->recursive || cp->from_std))
+		return 0666 & ~cp->mask;
+	return cp->preserve ? st->st_mode & 07777 : st->st_mode & 0777 & ~cp->mask;
+}
+
+/* Make @out belong to @st's owner and group. Return: does it? */
+static bool give_owner(struct fs_file *out, const struct stat *st)
+{
+	struct stat now;
+
+	if (fs_fstat(out, &now))
+		return false;
+	if (now.st_uid == st->st_uid && now.st_gid == st->st_gid)
+		return true;
+	if (fs_fchown(out, now.st_uid == st->st_uid ? (uid_t)-1 : st->st_uid,
+		      now.st_gid == st->st_gid ? (gid_t)-1 : st->st_gid))
+		return false;
+	/* a server may say yes and map it to someone else */
+	return !fs_fstat(out, &now) && now.st_uid == st->st_uid && now.st_gid == st->st_gid;
+}
+
+bool cp_keep_attributes(const struct cp *cp, const char *name, const struct stat *old,
+			struct fs_file *out)
+{
+	struct fs_acl acl;
+	struct stat now;
+
+	/* a server that does not tell the list may have one */
+	if (fs_acl_get(cp->to_base, name, &acl) || !give_owner(out, old) || fs_facl_set(out, &acl))
+		return false;
+	if (old->st_mode & S_ISVTX && fs_fchmod(out, old->st_mode & 07777 & ~SET_ID))
+		return false;
+	return !fs_fstat(out, &now) && (now.st_mode & 07777) == (old->st_mode & 07777 & ~SET_ID);
+}
+
+bool cp_take_owner(struct fs_file *out, const struct stat *st, const struct stat *old)
+{
+	struct stat now;
+
+	if (give_owner(out, st))
+		return true;
+	return !old || (!fs_fstat(out, &now) && now.st_uid == old->st_uid && now.st_gid == old->st_gid);
+}
+
+int cp_clear_set_id(struct fs_file *out, bool last)
+{
+	struct stat st;
+	int rc;
+
+	rc = fs_fstat(out, &st);
+	/* without execution by the group the bit means locking, and gives no one anything */
+	if (rc || !S_ISREG(st.st_mode) ||
+	    !(st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
+		return rc;
+	rc = fs_fchmod(out, st.st_mode & 07777 & ~SET_ID);
+	/* one who may not do that is one whose writing does it */
+	return last ? rc : 0;
+}
+
+/* NFS version 3 has 32 bits without a sign for seconds. */
+static bool can_store(const struct cp *cp, const struct timespec *t)
+{
+	return !cp->to_t.m || (t->tv_sec >= 0 && t->tv_sec <= (time_t)UINT32_MAX);
+}
+
+/* What can be set of the times; Return: is there anything? */
+static bool choose_times(struct cp *cp, const struct stat *st, struct timespec ret[2])
+{
+	const struct timespec omit = { .tv_nsec = UTIME_OMIT };
+	bool atime = can_store(cp, &st->st_atim), mtime = can_store(cp, &st->st_mtim);
+
+	ret[0] = atime ? st->st_atim : omit;
+	ret[1] = mtime ? st->st_mtim : omit;
+	if (!atime || !mtime)
+		warn(cp, "times before 1970 or after 2106 are not kept, NFS version 3 cannot store them");
+	return atime || mtime;
+}
+
+/* The list of the source; that of its mode where no list can be had. */
+static void limit_mode(struct cp *cp, const struct fs_acl *acl, mode_t *mode)
+{
+	*mode = (*mode & ~(mode_t)0777) | fs_acl_mode(acl);
+	warn(cp, "the access control list is not kept, there are none");
+}
+
+int cp_preserve_file(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st)
+{
+	mode_t mode = st->st_mode & 07777;
+	struct timespec times[2];
+	struct fs_acl acl;
+	int rc;
+
+	if (!give_owner(out, st))
+		mode &= ~SET_ID; /* not for another owner */
+	rc = fs_facl_get(in, &acl);
+	if (rc == -EOPNOTSUPP) {
+		fs_acl_from_mode(mode, &acl);
+		rc = 0;
+	}
+	if (!rc) {
+		rc = fs_facl_set(out, &acl);
+		if (rc == -EOPNOTSUPP) {
+			limit_mode(cp, &acl, &mode);
+			rc = fs_fchmod(out, mode);
+		} else if (!rc && mode & ~(mode_t)0777) {
+			rc = fs_fchmod(out, mode);
+		}
+	}
+	if (!rc && choose_times(cp, st, times))
+		rc = fs_futimens(out, times);
+	return rc;
+}
+
+int cp_preserve_dir(struct cp *cp, struct fs_base from, const char *from_path, struct fs_base to,
+		    const char *to_path, const struct stat *st)
+{
+	mode_t mode = st->st_mode & 07777;
+	struct timespec times[2];
+	struct fs_acl acl;
+	int rc;
+
+	rc = fs_lchown(to, to_path, st->st_uid, st->st_gid);
+	if (is_denied(rc)) {
+		mode &= ~SET_ID;
+		rc = 0;
+	}
+	if (!rc)
+		rc = fs_acl_get(from, from_path, &acl);
+	if (rc == -EOPNOTSUPP) {
+		fs_acl_from_mode(mode, &acl);
+		rc = 0;
+	}
+	if (!rc) {
+		rc = fs_acl_set(to, to_path, &acl);
+		if (rc == -EOPNOTSUPP) {
+			limit_mode(cp, &acl, &mode);
+			rc = 0;
+		}
+	}
+	if (!rc)
+		rc = fs_chmod(to, to_path, mode); /* set-id bits of the directory it was made in, too */
+	if (!rc && choose_times(cp, st, times))
+		rc = fs_utimens(to, to_path, times);
+	return rc;
+}
+
+int cp_preserve_other(struct cp *cp, const char *path, const struct stat *st)
+{
+	struct timespec times[2];
+	int rc;
+
+	rc = fs_lchown(cp->to_base, path, st->st_uid, st->st_gid);
+	if (is_denied(rc))
+		rc = 0;
+	if (!rc && !S_ISLNK(st->st_mode))
+		rc = fs_chmod(cp->to_base, path, st->st_mode & 07777 & ~SET_ID);
+	if (!rc && choose_times(cp, st, times))
+		rc = fs_lutimens(cp->to_base, path, times);
+	return rc;
+}
