@@ -34,7 +34,7 @@
 #define LOCAL_RING_BYTES_MAX (64u << 20)
 #define LOCAL_LINE 64
 #define LOCAL_POISON 0xa5          /* chaos: what a buffer holds that nothing came into yet */
-#define LOCAL_STAGE_MAX (UINT64_C(1) << 30) /* a peer's bounce area */
+#define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: what takes the peer long to empty keeps us */
 #define LOCAL_KEYS_MAX 65535u
 #define LOCAL_OURS UINT64_MAX /* whose a descriptor is that is no user's (local_close.c) */
 
