@@ -218,11 +218,21 @@ static void fill_limits(struct local_fabric *f)
 	};
 }
 
+/* A sandbox may forbid what all writes to shared memory go through (local_map.c). */
+static bool may_copy(void)
+{
+	char from = 1, to = 0;
+	struct iovec iov = { .iov_base = &from, .iov_len = 1 };
+
+	return rr_local_vm_copy(getpid(), &iov, 1, (uintptr_t)&to, 1, true) && to == from;
+}
+
 /** rr_local_open - open the local fabric
  * @attr: may be NULL for the plain fabric; copied
  * @ret: closed with rr_fabric_close() when nothing of it is in use
  *
- * Return: 0, -ENOMEM, or the errno of opening the capture file.
+ * Return: 0, -ENOMEM, -EOPNOTSUPP if a process may not call process_vm_writev() for itself, or the errno of
+ * opening the capture file.
  */
 int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 {
@@ -232,6 +242,10 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 
 	if (!f)
 		return -ENOMEM;
+	if (!may_copy()) {
+		rc = -EOPNOTSUPP;
+		goto out_free;
+	}
 	f->base.ops = &fabric_local_ops;
 	if (attr)
 		f->attr = *attr;

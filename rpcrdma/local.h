@@ -76,7 +76,8 @@ struct rr_local_attr {
  * @attr: may be NULL for the plain fabric; copied
  * @ret: closed with rr_fabric_close() when nothing of it is in use
  *
- * Return: 0, -ENOMEM, or the errno of opening the capture file.
+ * Return: 0, -ENOMEM, -EOPNOTSUPP if a process may not call process_vm_writev() for itself, or the errno of
+ * opening the capture file.
  */
 must_check int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
 
