@@ -48,6 +48,8 @@ void leat_info(struct leat *m, struct leat_info *ret)
 		.wsize = m->wsize,
 		.conns = m->clnts,
 		.nrefused = m->nrefused,
+		.uid = m->cred.uid,
+		.gid = m->cred.gid,
 	};
 
 	snprintf(info.transport, sizeof(info.transport), "%s",

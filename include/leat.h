@@ -160,6 +160,7 @@ struct leat_info {
 	uint64_t reconnects;
 	char modes[40];            /* other ways of moving data that were agreed: "read-read"; "none" */
 	uint32_t fast_write;       /* most bytes of a fast write; 0: there are none */
+	uint32_t uid, gid;         /* claimed by AUTH_SYS; over local the server asks the kernel instead */
 };
 void leat_info(struct leat *m, struct leat_info *ret);
 

@@ -12,6 +12,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "leftovers.h"
 #include "tool.h"
 
 static mode_t dir_mode(void)
@@ -145,10 +146,12 @@ static int rm_one(struct tool_target *t, void *ctx)
 
 static int rm_run(const struct tool_cmd *self, int argc, char **argv)
 {
+	static const struct option options[] = { { "leftovers", no_argument, NULL, 'l' }, { 0 } };
 	struct rm rm = { 0 };
-	int opt;
+	bool leftovers = false;
+	int opt, rc, worst = TOOL_OK;
 
-	while ((opt = getopt(argc, argv, "+rRf")) != -1) {
+	while ((opt = getopt_long(argc, argv, "+rRf", options, NULL)) != -1) {
 		switch (opt) {
 		case 'r':
 		case 'R':
@@ -157,13 +160,22 @@ static int rm_run(const struct tool_cmd *self, int argc, char **argv)
 		case 'f':
 			rm.force = true;
 			break;
+		case 'l':
+			leftovers = true;
+			break;
 		default:
 			return tool_usage(self);
 		}
 	}
 	if (optind == argc)
 		return tool_usage(self);
-	return tool_each(argc - optind, argv + optind, rm_one, &rm);
+	if (!leftovers)
+		return tool_each(argc - optind, argv + optind, rm_one, &rm);
+	for (; optind < argc && !tool_interrupted(); optind++) {
+		rc = leftovers_remove(argv[optind], rm.recursive);
+		worst = MAX(worst, rc);
+	}
+	return worst;
 }
 
 /* When @to is a directory, what is meant is the entry of that name inside it. */
@@ -250,6 +262,7 @@ out:
 
 const struct tool_cmd cmd_mkdir = { "mkdir", "[-p] URL...", "make directories, -p with parents",
 				    mkdir_run };
-const struct tool_cmd cmd_rm = { "rm", "[-rf] URL...", "remove files, -r with all below", rm_run };
+const struct tool_cmd cmd_rm = { "rm", "[-rf] URL... | --leftovers [-r] DIRECTORY...",
+				 "remove files, -r with all below; what killed copies left", rm_run };
 const struct tool_cmd cmd_mv = { "mv", "URL URL", "rename, or move inside an export", mv_run };
 const struct tool_cmd cmd_ln = { "ln", "[-s] URL|TARGET URL", "link, -s by name", ln_run };

@@ -123,6 +123,15 @@ static int refuse_inside(struct cp *cp)
 	return TOOL_FAILED;
 }
 
+/* Half a file, or one that is being written now. */
+static int skip_leftover(struct cp *cp)
+{
+	progress_hide(cp->progress);
+	log_warn("%s%s: skipped, the temporary file of a copy (--all copies it)",
+		 cp->from_t.m ? cp->from_t.at : "", cp->from.text);
+	return TOOL_FAILED;
+}
+
 /* cp->to_base is inside the target directory by now. */
 static int copy_children(struct cp *cp)
 {
@@ -141,7 +150,12 @@ static int copy_children(struct cp *cp)
 		rc = tool_path_push(&cp->from, e.v[i].name);
 		if (!rc)
 			rc = tool_path_push(&cp->to, e.v[i].name);
-		rc = rc ? cp_report(cp, COPY_FROM, rc) : copy_any(cp, &e.v[i].st);
+		if (rc)
+			rc = cp_report(cp, COPY_FROM, rc);
+		else if (!cp->all && tool_is_temp_name(e.v[i].name) && !S_ISDIR(e.v[i].st.st_mode))
+			rc = skip_leftover(cp);
+		else
+			rc = copy_any(cp, &e.v[i].st);
 		worst = MAX(worst, rc);
 		tool_path_cut(&cp->from, from_len);
 		tool_path_cut(&cp->to, to_len);
@@ -484,9 +498,10 @@ static int copy_all(struct cp *cp, char **sources, int count, const char *to)
 
 static bool parse_options(struct cp *cp, int argc, char **argv)
 {
+	static const struct option options[] = { { "all", no_argument, NULL, 'a' }, { 0 } };
 	int opt;
 
-	while ((opt = getopt(argc, argv, "+rRp")) != -1) {
+	while ((opt = getopt_long(argc, argv, "+rRp", options, NULL)) != -1) {
 		switch (opt) {
 		case 'r':
 		case 'R':
@@ -494,6 +509,9 @@ static bool parse_options(struct cp *cp, int argc, char **argv)
 			break;
 		case 'p':
 			cp->preserve = true;
+			break;
+		case 'a':
+			cp->all = true;
 			break;
 		default:
 			return false;
@@ -549,9 +567,9 @@ static int get_run(const struct tool_cmd *self, int argc, char **argv)
 	return copy_all(&cp, argv + optind, last - optind, to);
 }
 
-const struct tool_cmd cmd_cp = { "cp", "[-rp] FROM... TO",
+const struct tool_cmd cmd_cp = { "cp", "[-rp] [--all] FROM... TO",
 				 "copy; each is a URL or a file of this machine", cp_run };
-const struct tool_cmd cmd_put = { "put", "[-rp] FILE... URL", "copy to a server; - is standard input",
+const struct tool_cmd cmd_put = { "put", "[-rp] [--all] FILE... URL", "copy to a server; - is standard input",
 				  put_run };
-const struct tool_cmd cmd_get = { "get", "[-rp] URL... [FILE]",
+const struct tool_cmd cmd_get = { "get", "[-rp] [--all] URL... [FILE]",
 				  "copy from a server, to . by default; - is standard output", get_run };

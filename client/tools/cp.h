@@ -14,6 +14,7 @@ struct cp_pool;
 /* One walk over one source argument; each worker has its own copy. */
 struct cp {
 	bool recursive, preserve;
+	bool all;                   /* temporary files of copies, too */
 	bool from_std, to_std;      /* standard input; standard output */
 	bool one_server;            /* equal device and inode numbers on both sides mean one file */
 	bool to_must_be_dir;        /* the user wrote a slash behind a name that is no directory */

@@ -22,6 +22,7 @@
 #include "tool.h"
 
 #define NAME_TOLD_MAX 600
+#define TEMP_PREFIX_LEN (TOOL_TEMP_NAME_BYTES - 16 - 1)
 #define SLICE_MS 50u
 #define SECONDS_MAX 86400u
 
@@ -144,6 +145,14 @@ int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES])
 		return -EIO;
 	snprintf(ret, TOOL_TEMP_NAME_BYTES, TOOL_TEMP_NAME_FMT, r);
 	return 0;
+}
+
+bool tool_is_temp_name(const char *name)
+{
+	const char *digits = name + TEMP_PREFIX_LEN;
+
+	return !strncmp(name, TOOL_TEMP_NAME_FMT, TEMP_PREFIX_LEN) &&
+	       strspn(digits, "0123456789abcdef") == 16 && !digits[16];
 }
 
 /* Tell of what the library was not asked for, or has forgotten: where @name is, and @what. */

@@ -75,6 +75,9 @@ bool tool_same_server(const struct tool_target *a, const struct tool_target *b);
 /** tool_temp_name - write a name for a temporary file; Return: 0, or -EIO: no random numbers */
 must_check int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES]);
 
+/** tool_is_temp_name - could tool_temp_name() have made it? */
+bool tool_is_temp_name(const char *name);
+
 /** tool_fail - tell that something about @name went wrong
  * @m: where, or NULL for this machine
  * @err: -errno

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * leftovers.c - leat rm --leftovers: temporary files of copies that were killed
+ *
+ * Operation:  A leftover is a file or link named as tool_temp_name() names them, of this user, and not
+ *             changed for a day: a copy that still runs writes to its own. Anything else stays, and
+ *             so does what this user may not remove.
+ * Memory:     The entries of the directories on the way down; one path.
+ * Threads:    One.
+ * Errors:     Logged, and the rest is looked at; status 1.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fs.h"
+#include "leftovers.h"
+
+#define DAY_S (24 * 60 * 60)
+
+struct sweep {
+	struct tool_path path; /* of the directory, as messages name it */
+	bool recursive;
+	uid_t uid;
+	time_t now;
+};
+
+/* what is in the directory s->path, as calls below @in name it */
+static const char *name_in(const struct sweep *s, struct fs_base in, const char *name)
+{
+	return in.m ? s->path.text : name;
+}
+
+static int remove_leftover(const struct sweep *s, struct fs_base in, const struct tool_entry *e)
+{
+	const char *why = NULL;
+	int rc;
+
+	if (e->st.st_uid != s->uid)
+		why = "of another user";
+	else if (s->now - e->st.st_mtim.tv_sec < DAY_S)
+		why = "changed less than a day ago";
+	if (!why) {
+		rc = fs_unlink(in, name_in(s, in, e->name));
+		if (rc && rc != -ENOENT)
+			return tool_fail(in.m, s->path.text, rc);
+	}
+	fputs(why ? "kept    " : "removed ", stdout);
+	tool_put_name(s->path.text);
+	if (why)
+		printf(" (%s)", why);
+	putchar('\n');
+	return TOOL_OK;
+}
+
+static int sweep_dir(struct sweep *s, struct fs_base in)
+{
+	size_t len = s->path.len;
+	struct tool_entries e;
+	struct fs_base below;
+	int rc, worst = TOOL_OK;
+
+	rc = fs_list(in, name_in(s, in, "."), &e);
+	if (rc)
+		return tool_fail(in.m, s->path.text, rc);
+	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
+		bool is_dir = S_ISDIR(e.v[i].st.st_mode);
+
+		if (is_dir ? !s->recursive : !tool_is_temp_name(e.v[i].name))
+			continue;
+		rc = tool_path_push(&s->path, e.v[i].name);
+		if (rc) {
+			worst = tool_fail(NULL, e.v[i].name, rc);
+			continue;
+		}
+		if (!is_dir) {
+			rc = remove_leftover(s, in, &e.v[i]);
+		} else {
+			rc = fs_enter(in, name_in(s, in, e.v[i].name), &below);
+			if (rc) {
+				rc = tool_fail(in.m, s->path.text, rc);
+			} else {
+				rc = sweep_dir(s, below);
+				fs_leave(&below);
+			}
+		}
+		worst = MAX(worst, rc);
+		tool_path_cut(&s->path, len);
+	}
+	tool_entries_fini(&e);
+	return worst;
+}
+
+int leftovers_remove(const char *arg, bool recursive)
+{
+	struct sweep s = { .recursive = recursive, .uid = geteuid(), .now = time(NULL) };
+	struct tool_target t = { .arg = arg };
+	struct leat_info *info;
+	struct fs_base in;
+	int rc;
+
+	if (tool_is_url(arg)) {
+		if (tool_attach(arg, &t))
+			return TOOL_FAILED;
+		info = malloc(sizeof(*info));
+		if (!info) {
+			tool_detach(&t);
+			return tool_fail(NULL, arg, -ENOMEM);
+		}
+		leat_info(t.m, info);
+		s.uid = info->uid;
+		free(info);
+	}
+	rc = tool_path_init(&s.path, t.m ? t.path : arg);
+	if (!rc)
+		rc = fs_enter(fs_base(t.m), s.path.text, &in);
+	if (rc) {
+		rc = tool_fail(t.m, arg, rc);
+	} else {
+		rc = sweep_dir(&s, in);
+		fs_leave(&in);
+	}
+	tool_detach(&t);
+	return rc;
+}
