@@ -590,9 +590,11 @@ struct rpcrdma_svc_ops {
 	void (*call)(void *conn_ctx, struct rpcrdma_req *req);
 	/* The connection is gone and no req of it is left; free the context. */
 	void (*closed)(void *conn_ctx);
-	/* A peer was turned away for another reason than accept's: its RDMA device cannot be opened,
-	 * memory cannot be pinned, there are too many (-EUSERS). For people who wonder why; may be
-	 * NULL. On the listener's engine. */
+	/* Tells why a peer was turned away for another reason than accept's: there are too many connections
+	 * (-EUSERS), or too many of its client (-ETOOMANYREFS), or too much shared memory of its user (-EDQUOT); too many local peers are about to connect
+	 * (-EBUSY); no descriptor (-EMFILE, -ENFILE) or memory; its RDMA device cannot be opened. Also why
+	 * a connection ends that the service has: its client has more than its share, and another one
+	 * needs one (-ECONNABORTED). May be NULL. On any thread that runs a listener or connection. */
 	void (*refused)(void *ctx, const struct rpcrdma_peer *peer, int err);
 };
 
@@ -600,7 +602,8 @@ struct rpcrdma_svc_attr {
 	uint32_t inline_bytes;   /* 1024..65536; 0: 4096 */
 	uint32_t credits;        /* most calls of one connection at once; 0: 64 */
 	uint32_t call_bytes_max; /* longest call; 0: 1 MiB + 8 KiB */
-	uint32_t conns_max;      /* of this listener; 0: 1024 */
+	uint32_t conns_max;      /* of all listeners of the domain, the largest counts; one client has three
+	                          * quarters of them at most; 0: 1024 */
 	uint32_t first_call_ms;  /* a peer that connects and says nothing; 0: 30000 */
 	uint32_t stall_ms;       /* a peer that neither takes nor gives what is under way; 0: 20000 */
 	bool no_private_data;    /* knows nothing of RFC 8797: 1024 bytes, whatever @inline_bytes is */

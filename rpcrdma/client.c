@@ -115,6 +115,7 @@ void rr_clients_init(struct rr_clients *all)
 {
 	pthread_mutex_init(&all->lock, NULL);
 	all->tree = NULL;
+	list_init(&all->list);
 	atomic_init(&all->n, 0);
 	for (unsigned i = 0; i < RR_SHARES; i++) {
 		all->budgets[i].max = SIZE_MAX;
@@ -145,9 +146,12 @@ int rr_client_get(struct rr_clients *all, const struct rpcrdma_client_id *id, st
 			c->id = *id;
 			c->all = all;
 			c->refs = 1;
+			list_init(&c->conns);
+			list_init(&c->link);
 			for (unsigned i = 0; i < RR_SHARES; i++)
 				list_init(&c->lines[i].waiters);
 			if (tsearch(c, &all->tree, compare)) {
+				list_add_tail(&all->list, &c->link);
 				atomic_fetch_add_explicit(&all->n, 1, memory_order_relaxed);
 			} else {
 				free(c);
@@ -183,11 +187,96 @@ void rr_client_put(struct rr_client *c)
 	last = --c->refs == 0;
 	if (last) {
 		(void)tdelete(c, &all->tree, compare);
+		list_del(&c->link);
 		atomic_fetch_sub_explicit(&all->n, 1, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&all->lock);
 	if (last)
 		free(c);
+}
+
+/* ---- connections ---- */
+
+/** rr_client_conn_add - see client.h */
+void rr_client_conn_add(struct rr_client *c, struct rr_client_conn *conn)
+{
+	pthread_mutex_lock(&c->all->lock);
+	list_add_tail(&c->conns, &conn->link);
+	pthread_mutex_unlock(&c->all->lock);
+}
+
+/** rr_client_conn_del - see client.h */
+bool rr_client_conn_del(struct rr_client *c, struct rr_client_conn *conn)
+{
+	bool out;
+
+	pthread_mutex_lock(&c->all->lock);
+	out = conn->msg_out;
+	if (!out)
+		list_del(&conn->link);
+	pthread_mutex_unlock(&c->all->lock);
+	return !out;
+}
+
+/** rr_client_conn_told - see client.h */
+void rr_client_conn_told(struct rr_client *c, struct rr_client_conn *conn)
+{
+	pthread_mutex_lock(&c->all->lock);
+	conn->msg_out = false;
+	pthread_mutex_unlock(&c->all->lock);
+}
+
+/** rr_client_conn_left - see client.h */
+void rr_client_conn_left(struct rr_client *c, bool going)
+{
+	pthread_mutex_lock(&c->all->lock);
+	c->going -= going;
+	rr_client_uncharge(c, RR_SHARE_CONNS, 1);
+	pthread_mutex_unlock(&c->all->lock);
+}
+
+static struct rr_client *most_over(const struct rr_clients *all)
+{
+	size_t most = rr_client_fair(all, RR_SHARE_CONNS);
+	struct rr_client *found = NULL;
+
+	list_for_each(n, &all->list) {
+		struct rr_client *c = list_entry(n, struct rr_client, link);
+		size_t used = rr_client_used(c, RR_SHARE_CONNS);
+
+		used -= MIN(used, (size_t)c->going);
+		if (used > most) {
+			most = used;
+			found = c;
+		}
+	}
+	return found;
+}
+
+/** rr_client_idlest - see client.h */
+struct rr_client_conn *rr_client_idlest(struct rr_clients *all)
+{
+	struct rr_client_conn *found = NULL;
+	uint64_t heard, least = UINT64_MAX;
+	struct rr_client *c;
+
+	pthread_mutex_lock(&all->lock);
+	c = most_over(all);
+	for (struct list *n = c ? c->conns.next : NULL; c && n != &c->conns; n = n->next) {
+		struct rr_client_conn *conn = list_entry(n, struct rr_client_conn, link);
+
+		heard = atomic_load_explicit(&conn->heard_ns, memory_order_relaxed);
+		if (!conn->going && heard < least) {
+			least = heard;
+			found = conn;
+		}
+	}
+	if (found) {
+		found->going = found->msg_out = true;
+		c->going++;
+	}
+	pthread_mutex_unlock(&all->lock);
+	return found;
 }
 
 /* ---- shares ---- */

@@ -50,8 +50,18 @@ struct rr_budget {
 	_Atomic size_t used;
 };
 
+/* A connection as its client knows it: one that may have to go. */
+struct rr_client_conn {
+	struct list link;            /* client->conns; all->lock */
+	_Atomic uint64_t heard_ns;   /* when its peer said something last */
+	struct rpcrdma_engine *engine;
+	struct rpcrdma_msg msg;      /* it is to go, on that engine ... */
+	bool going, msg_out;         /* ... and that was told, and is under way; all->lock */
+};
+
 struct rr_clients {
 	pthread_mutex_t lock;
+	struct list list; /* rr_client.link */
 	void *tree; /* of tsearch(), by identity */
 	_Atomic unsigned n;
 	struct rr_budget budgets[RR_SHARES];
@@ -71,6 +81,9 @@ struct rr_client_waiter {
 };
 
 struct rr_client {
+	struct list link; /* all->list */
+	struct list conns; /* rr_client_conn.link */
+	unsigned going;    /* of those that it is charged for, these have to go; all->lock */
 	struct rpcrdma_client_id id;
 	struct rr_clients *all;
 	unsigned refs; /* under all->lock */
@@ -146,6 +159,29 @@ static inline bool rr_client_has_turn(const struct rr_client *c, enum rr_share s
 
 /** rr_client_uncharge - gives back what rr_client_charge() took */
 void rr_client_uncharge(struct rr_client *c, enum rr_share share, size_t amount);
+
+/** rr_client_conn_add - @conn may be chosen by rr_client_idlest() from now on; its members are set */
+void rr_client_conn_add(struct rr_client *c, struct rr_client_conn *conn);
+
+/** rr_client_conn_del - the reverse; harmless when repeated
+ *
+ * Return: false: its message is under way, and the connection must exist until it has run.
+ */
+bool must_check rr_client_conn_del(struct rr_client *c, struct rr_client_conn *conn);
+
+/** rr_client_conn_told - its message runs */
+void rr_client_conn_told(struct rr_client *c, struct rr_client_conn *conn);
+
+/** rr_client_conn_left - gives back what was charged for a connection
+ * @going: as the connection had it
+ */
+void rr_client_conn_left(struct rr_client *c, bool going);
+
+/** rr_client_idlest - the connection that was silent longest, of the client that has most over its share
+ *
+ * Return: the connection, whose message the caller posts; NULL: every client is within its share.
+ */
+struct rr_client_conn *rr_client_idlest(struct rr_clients *all);
 
 /** rr_client_used - what a client holds of a budget now */
 static inline size_t rr_client_used(const struct rr_client *c, enum rr_share share)

@@ -524,6 +524,17 @@ static bool may_enter(struct local_cm *cm, const struct rr_peer *peer)
 	       atomic_load(&f->conns) < f->attr.limits.conns_max;
 }
 
+/* @peer: NULL: it is not known */
+static void tell_refused(struct local_cm *cm, const struct local_listener *l, const struct rr_peer *peer,
+			 int status)
+{
+	static const struct rr_peer unknown = { .text = "a local peer" };
+	struct rr_cm_event ev = { .type = RR_CM_REFUSED, .status = status, .listener_ctx = l->base.ctx,
+				  .peer = peer ? peer : &unknown };
+
+	cm->base.fn(cm->base.ctx, &ev);
+}
+
 static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 {
 	struct local_fabric *f = to_fabric(cm->base.fabric);
@@ -534,6 +545,7 @@ static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 	rr_local_sock_peer(fd, &peer);
 	if (!may_enter(cm, &peer) || rr_local_qp_new(cm->base.fabric, &qp)) {
 		rr_local_close_sock(f->closer, fd);
+		tell_refused(cm, l, &peer, -EBUSY);
 		return;
 	}
 	qp->sock = fd;
@@ -570,8 +582,10 @@ static bool welcome(struct local_cm *cm, struct local_listener *l)
 	}
 	if (errno == ECONNABORTED || errno == EINTR)
 		return true;
-	if (errno != EAGAIN && errno != EWOULDBLOCK)
+	if (errno != EAGAIN && errno != EWOULDBLOCK) {
+		tell_refused(cm, l, NULL, -errno);
 		rest(cm, l); /* no descriptor or no memory: it would stay readable */
+	}
 	return false;
 }
 

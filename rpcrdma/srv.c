@@ -21,6 +21,9 @@
 #include "base/trace.h"
 #include "srv_int.h"
 
+/* A client may have so many times the connections that are free: alone three quarters of all. */
+#define OF_THE_FREE_CONNS 3u
+
 static const struct rpcrdma_svc_attr attr_defaults = {
 	.inline_bytes = 4096,
 	.credits = 64,
@@ -50,25 +53,68 @@ void rr_svc_put(struct rr_svc *svc)
 		free(svc);
 }
 
+void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, int err)
+{
+	static const struct rpcrdma_peer unknown = { .text = "a peer" };
+
+	if (svc->ops->refused)
+		svc->ops->refused(svc->ctx, peer ? peer : &unknown, err);
+}
+
+/* One more connection of @c, if need be in place of another client's. */
+static int admit(struct rr_client *c)
+{
+	const struct rr_budget *b = &c->all->budgets[RR_SHARE_CONNS];
+	struct rr_client_conn *other = NULL;
+
+	if (!rr_client_charge(c, RR_SHARE_CONNS, 1))
+		return 0;
+	if (rr_client_used(c, RR_SHARE_CONNS) < rr_client_fair(c->all, RR_SHARE_CONNS))
+		other = rr_client_idlest(c->all);
+	if (!other)
+		return atomic_load_explicit(&b->used, memory_order_relaxed) < b->max ? -ETOOMANYREFS : -EUSERS;
+	rr_client_add(c, RR_SHARE_CONNS, 1);
+	rpcrdma_engine_post(other->engine, &other->msg);
+	return 0;
+}
+
 int rr_svc_admit(struct rr_svc *svc, struct rpcrdma_domain *d, const struct rpcrdma_peer *peer,
 		 struct rr_client **ret)
 {
 	struct rpcrdma_client_id id;
-	int rc = -EUSERS;
+	struct rr_client *c;
+	int rc;
 
-	if (atomic_fetch_add(&svc->conns, 1) < svc->attr.conns_max) {
-		rpcrdma_client_id_of(peer, &id);
-		rc = rr_client_get(&d->clients, &id, ret);
+	rpcrdma_client_id_of(peer, &id);
+	rc = rr_client_get(&d->clients, &id, &c);
+	if (!rc) {
+		rc = admit(c);
+		if (rc)
+			rr_client_put(c);
 	}
 	if (rc)
-		atomic_fetch_sub(&svc->conns, 1);
+		rr_svc_refused(svc, peer, rc);
+	else
+		*ret = c;
 	return rc;
 }
 
-void rr_svc_leave(struct rr_svc *svc, struct rr_client *client)
+void rr_svc_leave(struct rr_client *client, bool going)
 {
+	rr_client_conn_left(client, going);
 	rr_client_put(client);
-	atomic_fetch_sub(&svc->conns, 1);
+}
+
+/* All listeners of a domain share what the most generous of them allows. */
+static void allow_conns(struct rpcrdma_domain *d, size_t conns_max)
+{
+	struct rr_budget *b = &d->clients.budgets[RR_SHARE_CONNS];
+
+	pthread_mutex_lock(&d->lock);
+	if (b->max == SIZE_MAX || b->max < conns_max)
+		b->max = conns_max;
+	b->factor = OF_THE_FREE_CONNS;
+	pthread_mutex_unlock(&d->lock);
 }
 
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
@@ -90,9 +136,11 @@ int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 	if (svc->attr.inline_bytes >= RR_INLINE_MIN && svc->attr.inline_bytes <= RR_INLINE_MAX &&
 	    svc->attr.inline_bytes % 1024 == 0 &&
 	    svc->attr.call_bytes_max <= RPCRDMA_BUF_MAX && svc->attr.credits <= 4096 &&
-	    (svc->attr.modes | RPCRDMA_MODES_ALL) == RPCRDMA_MODES_ALL)
+	    (svc->attr.modes | RPCRDMA_MODES_ALL) == RPCRDMA_MODES_ALL) {
+		allow_conns(e->domain, svc->attr.conns_max);
 		rc = addr->transport == RPCRDMA_TCP ? rr_tcp_listen(e, addr, svc, ret)
 						    : rr_rdma_listen(e, addr, svc, ret);
+	}
 	if (rc)
 		rr_svc_put(svc);
 	return rc;
@@ -125,17 +173,31 @@ static void maybe_free(struct rpcrdma_conn *c)
 {
 	struct rr_client *client = c->client;
 	struct rr_svc *svc = c->svc;
+	bool going;
 
-	if (!c->adopted || !c->drained || c->reqs)
+	if (!c->adopted || !c->drained || c->reqs || !rr_client_conn_del(client, &c->of_client))
 		return;
+	going = c->of_client.going;
 	rpcrdma_timer_cancel(c->engine, &c->timer);
 	rr_conn_buf_fini(c);
 	list_del(&c->link);
 	rr_count_set(c->engine, conns, c->engine->stats.conns - 1);
 	svc->ops->closed(c->ctx);
 	c->ops->free(c);
-	rr_svc_leave(svc, client);
+	rr_svc_leave(client, going);
 	rr_svc_put(svc);
+}
+
+/* Its client has more connections than its share, and another one needs one. */
+static void on_evict(struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, of_client.msg);
+
+	rr_client_conn_told(c->client, &c->of_client);
+	if (!c->dead)
+		rr_svc_refused(c->svc, &c->peer, -ECONNABORTED);
+	rpcrdma_conn_close(c);
+	maybe_free(c);
 }
 
 /* A peer must say something first, and then bring on what only it can bring on. Looked at once per
@@ -162,6 +224,7 @@ static void on_adopt(struct rpcrdma_msg *msg)
 	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, adopt_msg);
 
 	c->adopted = true;
+	rr_client_conn_add(c->client, &c->of_client);
 	list_add_tail(&c->engine->conns, &c->link);
 	rr_count_set(c->engine, conns, c->engine->stats.conns + 1);
 	rr_count(c->engine, conns_total, 1);
@@ -184,6 +247,10 @@ void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *
 	c->ctx = ctx;
 	c->adopt_msg.fn = on_adopt;
 	c->timer.fn = on_timer;
+	c->of_client.engine = engine;
+	c->of_client.msg.fn = on_evict;
+	list_init(&c->of_client.link);
+	atomic_init(&c->of_client.heard_ns, clock_coarse_ns());
 	rr_conn_buf_init(c);
 	list_init(&c->free_reqs);
 	list_init(&c->link);
@@ -196,6 +263,7 @@ void rr_conn_adopt(struct rpcrdma_conn *c)
 
 void rr_conn_heard(struct rpcrdma_conn *c)
 {
+	atomic_store_explicit(&c->of_client.heard_ns, clock_coarse_ns(), memory_order_relaxed);
 	if (c->heard)
 		return;
 	c->heard = true;

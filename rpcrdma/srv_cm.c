@@ -191,12 +191,6 @@ static void refuse(struct rr_qp *qp)
 	rr_qp_destroy(qp);
 }
 
-static void tell_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, int err)
-{
-	if (svc->ops->refused)
-		svc->ops->refused(svc->ctx, peer, err);
-}
-
 static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 {
 	struct rr_svc *svc = l->base.svc;
@@ -210,7 +204,6 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	peer_from_fabric(l->base.addr.transport, ev->peer, &peer);
 	rc = rr_svc_admit(svc, l->base.engine->domain, &peer, &client);
 	if (rc) {
-		tell_refused(svc, &peer, rc);
 		refuse(ev->qp);
 		return;
 	}
@@ -238,16 +231,16 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	}
 	rr_mode_destroy(c);
 	free(c);
-	tell_refused(svc, &peer, rc);
+	rr_svc_refused(svc, &peer, rc);
 	rr_svc_put(svc);
 	svc->ops->closed(ctx);
-	rr_svc_leave(svc, client);
+	rr_svc_leave(client, false);
 	return;
 out_closed:
-	tell_refused(svc, &peer, rc);
+	rr_svc_refused(svc, &peer, rc);
 	svc->ops->closed(ctx);
 out_refuse:
-	rr_svc_leave(svc, client);
+	rr_svc_leave(client, false);
 	refuse(ev->qp);
 }
 
@@ -261,7 +254,7 @@ static void on_event(void *ctx, const struct rr_cm_event *ev)
 		struct rpcrdma_peer peer;
 
 		peer_from_fabric(l->base.addr.transport, ev->peer, &peer);
-		tell_refused(l->base.svc, &peer, ev->status);
+		rr_svc_refused(l->base.svc, &peer, ev->status);
 	}
 }
 

@@ -29,7 +29,6 @@ struct rr_conn_ops;
 /* What listeners and their connections share; the last of them frees it. */
 struct rr_svc {
 	atomic_uint refs;
-	atomic_uint conns;
 	const struct rpcrdma_svc_ops *ops;
 	void *ctx;
 	struct rpcrdma_svc_attr attr; /* defaults filled in */
@@ -60,7 +59,8 @@ struct rpcrdma_conn {
 	struct rr_svc *svc;
 	const struct rr_conn_ops *ops;
 	struct rpcrdma_peer peer;
-	struct rr_client *client;     /* that it counts against */
+	struct rr_client *client;     /* that it counts against, ... */
+	struct rr_client_conn of_client; /* ... and as that knows it */
 	void *ctx;                    /* the service's */
 	struct rpcrdma_msg adopt_msg; /* makes it its engine's */
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
@@ -144,16 +144,25 @@ bool rr_conn_bad(struct rpcrdma_conn *c);
 void rr_conn_unhold(struct rpcrdma_conn *c);
 /** rr_conn_drained - the transport is through with it; freed now or with its last request */
 void rr_conn_drained(struct rpcrdma_conn *c);
-/** rr_svc_admit - counts a new connection of @peer, if the listener may have one more
+/** rr_svc_admit - counts a new connection of @peer, or tells the service why it cannot be
  * @d: the domain of the listener
  *
+ * A client within its share is admitted even when there are as many connections as there may be: one of the
+ * client that has most over its share ends instead.
+ *
  * Return: 0, with the client it belongs to; give both back by rr_svc_leave(). -EUSERS: there are too many;
- * -ENOMEM.
+ * -ETOOMANYREFS: its client has too many; -ENOMEM.
  */
 int must_check rr_svc_admit(struct rr_svc *svc, struct rpcrdma_domain *d,
 			    const struct rpcrdma_peer *peer, struct rr_client **ret);
-/** rr_svc_leave - a connection that was counted by rr_svc_admit() is gone */
-void rr_svc_leave(struct rr_svc *svc, struct rr_client *client);
+/** rr_svc_leave - a connection that was counted by rr_svc_admit() is gone
+ * @going: it had to
+ */
+void rr_svc_leave(struct rr_client *client, bool going);
+/** rr_svc_refused - tells the service that a peer was turned away
+ * @peer: NULL: it is not known
+ */
+void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, int err);
 void rr_svc_put(struct rr_svc *svc);
 
 /** rr_req_init - a request that is about to be handed to the service */

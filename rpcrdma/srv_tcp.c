@@ -181,6 +181,7 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 		goto out_admit;
 	c = calloc(1, sizeof(*c));
 	if (!c) {
+		rr_svc_refused(svc, &peer, -ENOMEM);
 		svc->ops->closed(ctx);
 		goto out_admit;
 	}
@@ -196,7 +197,7 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 	rr_conn_adopt(&c->base);
 	return;
 out_admit:
-	rr_svc_leave(svc, client);
+	rr_svc_leave(client, false);
 out_close:
 	close(fd);
 }
@@ -218,6 +219,7 @@ static void on_incoming(struct rpcrdma_watch *w, uint32_t events)
 		else if (errno != ECONNABORTED && errno != EINTR)
 			break;
 	}
+	rr_svc_refused(l->base.svc, NULL, -errno);
 	/* the socket stays readable: not to be watched until somebody may have closed something */
 	if (rpcrdma_engine_rewatch(l->base.engine, w, 0) == 0)
 		rpcrdma_timer_set(l->base.engine, &l->retry, RETRY_NS);

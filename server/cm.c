@@ -181,11 +181,12 @@ static void say_file_limit(const struct cm *cm)
 	rlim_t need = 0;
 
 	for (size_t i = 0; i < cm->n; i++)
-		need += cm->addrs[i].transport == RPCRDMA_RDMA ? 0 : cm->attr.conns_max;
+		if (cm->addrs[i].transport != RPCRDMA_RDMA)
+			need = cm->attr.conns_max;
 	need += SERVER_FILES_RESERVED;
 	if (!getrlimit(RLIMIT_NOFILE, &rl) && rl.rlim_cur < need)
-		log_warn("the limit of %lu open files is too low for max-connections = %u on "
-			 "each listener: that takes %lu, and more for the files that are served",
+		log_warn("the limit of %lu open files is too low for max-connections = %u: "
+			 "that takes %lu, and more for the files that are served",
 			 (unsigned long)rl.rlim_cur, (unsigned)cm->attr.conns_max,
 			 (unsigned long)need);
 }

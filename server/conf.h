@@ -38,7 +38,7 @@ struct conf {
 	size_t messages_max;   /* memory for messages of connections; 0: likewise */
 	size_t shared_max;     /* memory shared with clients on this host; 0: likewise */
 	bool arena;            /* all of pinned_max and messages_max at once, as one region */
-	unsigned max_connections; /* of each listener */
+	unsigned max_connections; /* of all clients together */
 	char *capture;	       /* NULL: none */
 	bool unsigned_handles; /* by name only, without a signature */
 	char *state_dir;       /* keeps what makes handles outlive a restart; NULL: nothing does */

@@ -75,6 +75,48 @@ static bool lacks_groups(const struct rpcrdma_peer *peer)
 	return creds_can_assume() && peer->has_cred && peer->groups_unknown;
 }
 
+static const char *refusal(int err)
+{
+	switch (err) {
+	case -ENOMEM:
+		return "no memory, or not enough that may be locked (leat doctor tells)";
+	case -ENOBUFS:
+		return "the memory for messages is used up (messages-max)";
+	case -EUSERS:
+		return "there are too many connections (max-connections)";
+	case -ETOOMANYREFS:
+		return "this client has its share of the connections (max-connections)";
+	case -EDQUOT:
+		return "its user has its share of the memory that is shared with this host (shared-max)";
+	case -EBUSY:
+		return "too many local connections are being set up";
+	case -EMFILE:
+	case -ENFILE:
+		return "too many open files (LimitNOFILE)";
+	case -ENOSPC:
+		return "its RDMA device would be one too many";
+	default:
+		return strerror(-err);
+	}
+}
+
+static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
+{
+	struct rpcrdma_client_id id;
+	char client[64];
+
+	if (!server_may_tell(ctx))
+		return;
+	rpcrdma_client_id_of(peer, &id);
+	rpcrdma_client_id_print(&id, client, sizeof(client));
+	if (err == -ECONNABORTED)
+		log_warn("%s disconnected, which was idle for longest: client %s has more than its share of "
+			 "the connections, and another one needs one (max-connections)",
+			 peer->text, client);
+	else
+		log_warn("%s turned away (client %s): %s", peer->text, client, refusal(err));
+}
+
 static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
 		     void **ret_conn_ctx)
 {
@@ -83,8 +125,10 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	struct conn *c = calloc(1, sizeof(*c));
 	unsigned i;
 
-	if (!c)
+	if (!c) {
+		on_refused(srv, peer, -ENOMEM);
 		return -ENOMEM;
+	}
 	c->peer = *peer;
 	c->number = atomic_fetch_add(&numbers, 1) + 1;
 	if (is_other_user(srv, peer)) {
@@ -110,6 +154,7 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	}
 	if (client_get(&srv->clients, peer, &c->client)) {
 		free(c);
+		on_refused(srv, peer, -ENOMEM);
 		return -ENOMEM;
 	}
 	i = atomic_fetch_add_explicit(&srv->next_reactor, 1, memory_order_relaxed) % srv->nreactors;
@@ -134,32 +179,6 @@ static void on_closed(void *conn_ctx)
 	client_put(c->client);
 	free(c);
 	atomic_fetch_sub(&re->nconns, 1);
-}
-
-static const char *refusal(int err)
-{
-	switch (err) {
-	case -ENOMEM:
-		return "no memory, or not enough that may be locked (leat doctor tells)";
-	case -ENOBUFS:
-		return "the memory for messages is used up (messages-max)";
-	case -EDQUOT:
-		return "its user has its share of the memory that is shared with this host (shared-max)";
-	case -EUSERS:
-		return "there are too many connections";
-	case -ENOSPC:
-		return "its RDMA device would be one too many";
-	default:
-		return strerror(-err);
-	}
-}
-
-static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
-{
-	struct server *srv = ctx;
-
-	if (log_limit_ok(&srv->refusals))
-		log_warn("%s turned away: %s", peer->text, refusal(err));
 }
 
 const struct rpcrdma_svc_ops conn_ops = {

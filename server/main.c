@@ -60,7 +60,7 @@ static const char usage[] =
 	"                       (8589934592)\n"
 	"      --registration HOW  slab: memory is registered as it is needed; arena: all of\n"
 	"                       pinned-max and messages-max at once, once (slab)\n"
-	"      --max-connections N  of each listener (1024)\n"
+	"      --max-connections N  of all clients together (1024)\n"
 	"      --srq yes        connections share their receives (no)\n"
 	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"
 	"      --state-dir DIR  keeps what lets file handles outlive a restart (root:\n"

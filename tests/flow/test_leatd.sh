@@ -320,12 +320,12 @@ if command -v prlimit >/dev/null; then
 	# descriptors: as many as it may have, and a word when these are too few
 	as='prlimit --nofile=64:400'
 	start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0
-	grep -q 'limit of 400 open files is too low for max-connections = 1024 .* takes 2304' "$work/err" ||
+	grep -q 'limit of 400 open files is too low for max-connections = 1024: that takes 1280' "$work/err" ||
 		fail "too few descriptors, but: $(cat "$work/err")"
 	[ "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")" = 400 ] || fail 'the limit was not raised'
 	stop TERM
 	start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0 \
-		--max-connections 72
+		--max-connections 144
 	! grep -q 'open files' "$work/err" || fail "descriptors enough, but: $(cat "$work/err")"
 	stop TERM
 	as=''

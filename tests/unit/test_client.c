@@ -184,6 +184,63 @@ static void test_shares(void **state)
 	rr_clients_fini(&all);
 }
 
+static void add_conns(struct rr_client *c, struct rr_client_conn *conns, unsigned n, uint64_t heard_ns)
+{
+	for (unsigned i = 0; i < n; i++) {
+		list_init(&conns[i].link);
+		conns[i].going = conns[i].msg_out = false;
+		atomic_init(&conns[i].heard_ns, heard_ns + i);
+		rr_client_conn_add(c, &conns[i]);
+		rr_client_add(c, RR_SHARE_CONNS, 1);
+	}
+}
+
+/* Only who has more than an equal part loses a connection, and no more of them than that. */
+static void test_idlest(void **state)
+{
+	struct rr_client_conn of_a[4], of_b[4];
+	struct rr_client *a, *b;
+	struct rr_clients all;
+
+	(void)state;
+	rr_clients_init(&all);
+	all.budgets[RR_SHARE_CONNS].max = 6;
+	all.budgets[RR_SHARE_CONNS].factor = 6;
+	b = get(&all, 2);
+	add_conns(b, of_b, 2, 10); /* longest */
+	a = get(&all, 1);
+	add_conns(a, of_a, 4, 100);
+	atomic_store(&of_a[0].heard_ns, 1000);
+	assert_ptr_equal(rr_client_idlest(&all), &of_a[1]);
+	assert_null(rr_client_idlest(&all)); /* when that one has gone it has three of six */
+	assert_false(rr_client_conn_del(a, &of_a[1]));
+	rr_client_conn_told(a, &of_a[1]);
+	assert_null(rr_client_idlest(&all));
+	assert_true(rr_client_conn_del(a, &of_a[1]));
+	rr_client_conn_left(a, true);
+	assert_null(rr_client_idlest(&all));
+	add_conns(b, of_b + 2, 2, 5);
+	assert_ptr_equal(rr_client_idlest(&all), &of_b[2]);
+	rr_client_conn_told(b, &of_b[2]);
+	assert_true(rr_client_conn_del(b, &of_b[2]));
+	rr_client_conn_left(b, true);
+	assert_true(rr_client_conn_del(b, &of_b[3]));
+	rr_client_conn_left(b, false);
+	assert_int_equal(rr_client_used(b, RR_SHARE_CONNS), 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(rr_client_conn_del(b, &of_b[i]));
+		assert_true(rr_client_conn_del(b, &of_b[i]));
+	}
+	assert_true(rr_client_conn_del(a, &of_a[0]));
+	assert_true(rr_client_conn_del(a, &of_a[2]));
+	assert_true(rr_client_conn_del(a, &of_a[3]));
+	rr_client_uncharge(a, RR_SHARE_CONNS, 3);
+	rr_client_uncharge(b, RR_SHARE_CONNS, 2);
+	rr_client_put(a);
+	rr_client_put(b);
+	rr_clients_fini(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +248,7 @@ int main(void)
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_idlest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
