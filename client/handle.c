@@ -180,12 +180,20 @@ static void add_path(char *buf, size_t cap, const char *dir, const char *path, s
 		snprintf(buf + at, cap - at, "/%s", text);
 }
 
+/* Why a server refuses something to a caller who would be allowed to do it at home; or "". */
+static const char *squashing(const struct leat *m, int err, const char *cause)
+{
+	if ((err != -EACCES && err != -EPERM) || strncmp(cause, "NFS3ERR_", 8) != 0)
+		return "";
+	return m->is_leatd || m->cred.uid ? m->runs_as : "the server may squash root";
+}
+
 /** lt_handle_tell - see handle.h */
 void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,
 		    const char *cause)
 {
 	char place[URL_TOLD_MAX + PATH_TOLD_MAX + 8], place2[PATH2_TOLD_MAX + 8] = "";
-	const char *reason = strerror(-err);
+	const char *reason = strerror(-err), *squashed = squashing(m, err, cause);
 	size_t len;
 
 	snprintf(place, sizeof(place), "%.*s", URL_TOLD_MAX, m->server_url);
@@ -199,8 +207,9 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 	if (!strcmp(cause, reason))
 		cause = "";
 	pthread_mutex_lock(&m->lock);
-	snprintf(m->error, sizeof(m->error), "%s%s%s: %s: %s%s%s%s", place, place2[0] ? " to " : "",
-		 place2, what, reason, cause[0] ? " (" : "", cause, cause[0] ? ")" : "");
+	snprintf(m->error, sizeof(m->error), "%s%s%s: %s: %s%s%s%s%s%s", place,
+		 place2[0] ? " to " : "", place2, what, reason, cause[0] ? " (" : "", cause,
+		 squashed[0] ? "; " : "", squashed, cause[0] ? ")" : "");
 	pthread_mutex_unlock(&m->lock);
 }
 

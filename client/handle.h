@@ -40,6 +40,7 @@ struct leat {
 	uint16_t mnt_port;                 /* of the MOUNT service; 0: on the NFS connection */
 	bool is_leatd;
 	uint8_t instance[16];
+	char runs_as[160];                 /* leat_info.runs_as */
 	uint32_t rsize, wsize, dirsize;
 	uint32_t name_max;
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "choose.h"
+#include "ctl.h"
 #include "file.h"
 #include "handle.h"
 #include "mntsvc.h"
@@ -123,6 +124,36 @@ static void ask_pathconf(struct leat *m)
 		m->name_max = res.PATHCONF3res_u.resok.name_max;
 }
 
+/* Nice to know when something is refused. */
+static void ask_identity(struct leat *m)
+{
+	ctl_path path = m->export;
+	ctl_whoami res = { 0 };
+	struct lt_rpc rpc = {
+		.call = {
+			.prog = LEAT_CTL,
+			.vers = LEAT_CTL_V1,
+			.proc = CTL_WHOAMI,
+			.encode = (xdrproc_t)xdr_ctl_path,
+			.args = &path,
+			.decode = (xdrproc_t)xdr_ctl_whoami,
+			.res = &res,
+			.reply_max = 12,
+		},
+	};
+
+	if (!m->is_leatd || strlen(m->export) > CTL_PATH_MAX || lt_sync_rpc(m, m->clnt[0], &rpc))
+		return;
+	if (res.identity == CTL_ROOT_SQUASHED)
+		snprintf(m->runs_as, sizeof(m->runs_as), "export %.50s squashes root to uid %u: use "
+			 "no_root_squash, or run leat as another user", m->export, res.uid);
+	else if (res.identity == CTL_ALL_SQUASHED)
+		snprintf(m->runs_as, sizeof(m->runs_as), "export %.50s squashes all users to uid %u",
+			 m->export, res.uid);
+	else if (res.identity == CTL_SERVERS && res.uid != m->cred.uid)
+		snprintf(m->runs_as, sizeof(m->runs_as), "this leatd does everything as uid %u", res.uid);
+}
+
 static void name_server(struct leat *m)
 {
 	char addr[320];
@@ -203,6 +234,7 @@ static int mount_steps(struct leat *m, bool connect_only, char *why, size_t cap)
 	if (rc)
 		return rc;
 	ask_pathconf(m);
+	ask_identity(m);
 	name_server(m);
 	rc = lt_choose_more(m, why, cap);
 	if (!rc)

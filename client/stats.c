@@ -36,6 +36,7 @@ static void look_info(struct leat *m, void *arg)
 	snprintf(info->device, sizeof(info->device), "%s", c.device);
 	snprintf(info->reach, sizeof(info->reach), "%s", c.reach);
 	rpcrdma_modes_print(c.modes, info->modes, sizeof(info->modes));
+	memcpy(info->runs_as, m->runs_as, sizeof(info->runs_as));
 	info->fast_write = c.fast_write_bytes;
 }
 

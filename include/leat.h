@@ -157,6 +157,8 @@ struct leat_info {
 		char url[300];     /* "rdma://10.0.0.7:20049"; "rdma" if there is no such listener */
 		char why[160];
 	} refused[8];
+	char runs_as[160];         /* who a leatd takes this user for, in words: "export /x squashes root ...";
+	                            * "": himself, or it is no leatd */
 	uint64_t reconnects;
 	char modes[40];            /* other ways of moving data that were agreed: "read-read"; "none" */
 	uint32_t fast_write;       /* most bytes of a fast write; 0: there are none */

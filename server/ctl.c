@@ -7,7 +7,7 @@
  *            change to a better way to it; STATS gives counters by name. RELOAD and DRAIN are
  *            passed on to who started the server (struct server_manager). They are for the server's
  *            own user and for root, as the kernel knows them: over a network nobody is. WHERE and PIECES
- *            are in ctl_where.c.
+ *            are in ctl_where.c. WHOAMI tells each caller the ids that its own calls get.
  * Memory:    results in r->scratch.
  * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
  * Errors:    without memory the lists are empty; who may not ask is told so, and it is logged.
@@ -317,6 +317,41 @@ static void drain(struct req *r)
 	a->said = ending;
 }
 
+/* ---- WHOAMI ------------------------------------------------------------------------------- */
+
+static void preset_whoami(struct req *r)
+{
+	_Static_assert(sizeof(r->mem.path) > CTL_PATH_MAX, "the longest path fits");
+	r->args.whoami = r->mem.path;
+}
+
+static void whoami(struct req *r)
+{
+	ctl_whoami *res = &r->res.whoami;
+	const char *rest;
+	const struct export *exp =
+		export_find_path(&r->exports->exports->table, r->args.whoami, &rest);
+	bool is_root = !r->creds.anon && r->creds.uid == 0;
+
+	/* what the connection knows of this belongs to its reactor */
+	if (!exp || export_admits(&exp->conf, &r->conn->peer) != EXPORT_ADMITTED) {
+		res->identity = CTL_NOT_ADMITTED;
+		return;
+	}
+	creds_squash(&r->creds, &exp->conf);
+	res->uid = r->creds.uid;
+	res->gid = r->creds.gid;
+	if (!creds_can_assume()) {
+		res->identity = CTL_SERVERS;
+		res->uid = geteuid();
+		res->gid = getegid();
+	} else if (r->creds.anon) {
+		res->identity = CTL_ALL_SQUASHED;
+	} else if (is_root && res->uid != 0) {
+		res->identity = CTL_ROOT_SQUASHED;
+	}
+}
+
 static const struct prog_proc procs[] = {
 	[CTL_NULL] = {
 		.name = "NULL",
@@ -364,6 +399,15 @@ static const struct prog_proc procs[] = {
 		.encode = (xdrproc_t)xdr_ctl_pieces,
 		.res_bytes = sizeof(ctl_pieces),
 		.work = ctl_where_pieces,
+	},
+	[CTL_WHOAMI] = {
+		.name = "WHOAMI",
+		.decode = (xdrproc_t)xdr_ctl_path,
+		.encode = (xdrproc_t)xdr_ctl_whoami,
+		.args_bytes = sizeof(ctl_path),
+		.res_bytes = sizeof(ctl_whoami),
+		.preset = preset_whoami,
+		.work = whoami,
 	},
 };
 

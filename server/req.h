@@ -80,6 +80,7 @@ union req_args {
 	GETACL3args getacl;
 	SETACL3args setacl;
 	dirpath mnt;
+	ctl_path whoami;
 };
 
 /* Results of READDIR and READDIRPLUS: entries are encoded as they are found (nfs3_dir.c). */
@@ -123,6 +124,7 @@ union req_res {
 	ctl_answer answer;
 	ctl_where where;
 	ctl_pieces pieces;
+	ctl_whoami whoami;
 };
 
 /* Where the arguments' pointers point: decoding allocates nothing. */

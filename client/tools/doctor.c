@@ -149,6 +149,10 @@ static void say_connection(const struct leat_info *info)
 			    info->credits, info->conns, info->conns == 1 ? "" : "s");
 	doctor_say("messages", &f);
 	say_memory(info);
+	if (info->runs_as[0]) {
+		doctor_find(&f, DOCTOR_OK, "%s", info->runs_as);
+		doctor_say("identity", &f);
+	}
 }
 
 /* An export of a server on this host is mostly called as its directory is. */

@@ -93,6 +93,8 @@ static int ping_one(struct tool_target *t, void *ctx)
 		       info->remote_inv ? "yes" : "no");
 	if (info->kept[0])
 		printf("%-12s %s\n", "kept", info->kept);
+	if (info->runs_as[0])
+		printf("%-12s %s\n", "identity", info->runs_as);
 	if (strcmp(info->modes, "none") != 0)
 		printf("%-12s %s\n", "modes", info->modes);
 	if (info->fast_write)

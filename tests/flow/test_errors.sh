@@ -51,7 +51,8 @@ echo text >"$export_dir/d/closed/f"
 chmod 0 "$export_dir/d/closed"
 echo text >"$work/ro/f"
 echo text >"$work/local file"
-leatd_options="--export /ro=$work/ro,ro,no_root_squash"
+leatd_options="--export /ro=$work/ro,ro,no_root_squash --export /squash=$work/ro,root_squash,insecure \
+	--export /all=$work/ro,all_squash,anonuid=64001,insecure"
 if mount -t tmpfs -o size=64k,mode=777 leat-full "$work/full" 2>/dev/null; then
 	full=$work/full
 	leatd_options="$leatd_options --export /full=$full,rw,no_root_squash"
@@ -86,6 +87,13 @@ errors() { # URL
 	like "$url/d/closed: READDIRPLUS: Permission denied \\(NFS3ERR_ACCES\\)" \
 		"$LEAT" ls "$url/d/closed$nobody"
 
+	# ... because one is somebody else there, and not because of that
+	if [ "$(id -u)" -eq 0 ]; then
+		says "$server/squash/x: MKDIR: Permission denied (NFS3ERR_ACCES; export /squash squashes root to uid 65534: use \
+no_root_squash, or run leat as another user)" "$LEAT" mkdir "$server/squash/x"
+		says "$server/all/x: MKDIR: Permission denied (NFS3ERR_ACCES; export /all squashes all users to uid 64001)" \
+			"$LEAT" mkdir "$server/all/x"
+	fi
 	# an export that may only be read
 	says "$server/ro/x: MKDIR: Read-only file system (NFS3ERR_ROFS)" "$LEAT" mkdir "$server/ro/x"
 	like "$server/ro/f: REMOVE: Read-only file system \\(NFS3ERR_ROFS\\)" \

@@ -50,6 +50,7 @@ url=leat://127.0.0.1:$port/x
 ping_as "$user" "$url"
 goes local 'because *local: the server runs on this host'
 ping_as '' "$url"
+goes tcp '^identity *this leatd does everything as uid 64001'
 goes tcp "^not *local://$(q "$sock"): uid 64001 could replace the socket, as owner of "
 grep -q '^because *tcp: no local (uid 64001 could' "$work/ping" || fail "$(cat "$work/ping")"
 "$LEAT" doctor "$url" >"$work/ping" || fail "doctor: $(cat "$work/ping")"

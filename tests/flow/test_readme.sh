@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 The leat authors
+#
+# test_readme.sh - the lines of README.md that are to be typed by hand do what they say, for root and for
+# an ordinary user: typed as they are, in a network of their own and, for root, on file systems of its own
+
+set -eu
+: "${LEATD:=build/leatd}" "${LEAT:=build/leat}"
+
+if [ "${1:-}" != inside ]; then
+	work=$(mktemp -d)
+	pid=''
+	finish() {
+		[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
+		rm -rf "$work"
+	}
+	trap finish EXIT
+	chmod 755 "$work"
+	# where the lines are typed: nothing of this must lie under what root's private mounts hide
+	mkdir "$work/tree" "$work/tree/build" "$work/home"
+	cp "$LEATD" "$work/tree/build/leatd"
+	cp "$LEAT" "$work/tree/build/leat"
+	# the second block of lines under that headline is root's, the third anybody's
+	awk '/^## / { on = /^## Two commands/; next } !on { next }
+		/^    / { if (!in_block) n++; in_block = 1; print substr($0, 5) >(out "/" n); next }
+		{ in_block = 0 }' out="$work" README.md
+	[ -s "$work/2" ] && [ -s "$work/3" ] && [ ! -e "$work/4" ] || { echo 'README.md has other blocks'; exit 1; }
+	grep -q '^build/leatd' "$work/2" && grep -q '^build/leatd' "$work/3" || { echo 'no leatd in README.md'; exit 1; }
+
+	root_ns='unshare --net --mount' user_ns='unshare --net' user='setpriv --reuid 64001 --regid 64001 --clear-groups'
+	if [ "$(id -u)" -ne 0 ]; then
+		root_ns='' user_ns='unshare --user --map-current-user --keep-caps --net' user=''
+	elif ! $user "$work/tree/build/leat" --version >/dev/null 2>&1; then
+		user_ns=''
+	fi
+	ran=''
+	# shellcheck disable=SC2086
+	for who in root user; do
+		case $who in
+		root) ns=$root_ns block=2 as='' ;;
+		user) ns=$user_ns block=3 as=$user ;;
+		esac
+		case $who$work in root/srv/* | root/run/* | root/root/* | root/var/lib/*) ns='' ;; esac
+		if [ -z "$ns" ] || ! $ns sh -c 'ip link set lo up' >/dev/null 2>&1; then
+			echo "skipped: $who: no namespaces of one's own here, or no other user"
+			continue
+		fi
+		rm -rf "$work/home"
+		mkdir "$work/home"
+		[ -z "$as" ] || chown 64001:64001 "$work/home"
+		LEAT_AS="$as" $ns sh "$0" inside "$who" "$work" "$work/$block" || exit 1
+		ran="$ran $who"
+	done
+	[ -n "$ran" ] || { echo 'SKIP: neither for root nor for a user'; exit 77; }
+	echo "README.md works for:$ran"
+	exit 0
+fi
+
+# ---- in namespaces of our own ----
+
+who=$2 work=$3 lines=$4
+fail() {
+	echo "FAILED as $who: $*"
+	exit 1
+}
+ip link set lo up || fail 'no loopback'
+if [ "$who" = root ]; then
+	for dir in /srv /run /root /var/lib; do
+		mount -t tmpfs tmpfs $dir || fail "no file system of its own at $dir"
+	done
+	HOME=/root data=/srv/data
+else
+	HOME=$work/home data=$work/home/data
+fi
+export HOME
+unset XDG_RUNTIME_DIR XDG_STATE_HOME
+as=${LEAT_AS-}
+cd "$work/tree"
+
+cat >"$HOME/type" <<'END'
+# Types the lines of $1, each as it is. One that is left running has to say that it is ready.
+set -eu
+mkdir "$HOME/photos"
+head -c 4000000 /dev/urandom >"$HOME/photos/big.raw"
+mkfifo "$HOME/said"
+exec 3<>"$HOME/said"
+pid=''
+trap '[ -z "$pid" ] || kill "$pid"' EXIT
+while read -r line; do
+	echo "> $line"
+	case $line in
+	*'&' | *'& '*)
+		eval "$line" >&3 2>&1
+		pid=$!
+		while read -r word <&3; do
+			echo "$word"
+			case $word in *ready*) break ;; esac
+		done
+		;;
+	*)
+		eval "$line" 3>&- || { echo "status $?"; exit 1; }
+		;;
+	esac
+done <"$1"
+END
+rc=0
+# shellcheck disable=SC2086
+timeout 120 $as sh "$HOME/type" "$lines" >"$work/out.$who" 2>&1 </dev/null || rc=$?
+[ "$rc" -eq 0 ] || fail "status $rc: $(cat "$work/out.$who")"
+for word in '^transport *local' '^because *local: the server runs on this host' ' big.raw' '^  throughput' \
+	'^way  *ok  *local'; do
+	grep -qE "$word" "$work/out.$who" || fail "nothing like '$word' in: $(cat "$work/out.$who")"
+done
+cmp -s "$HOME/photos/big.raw" "$data/photos/big.raw" || fail 'the photos did not arrive'
