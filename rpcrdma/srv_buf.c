@@ -25,6 +25,8 @@
 #include "mode_area.h"
 #include "srv_int.h"
 
+/* A buffer that a client takes makes its room less by three of them: its limit is twice what is free. */
+#define ROOM_LEFT 4u
 /* A connection may hold so many times what its client may still take, ... */
 #define OF_THE_CLIENT 8u
 /* ... and of all there is this part, until it has shown that it gives back what it gets. */
@@ -46,10 +48,16 @@ static struct rr_pool *pool_of(const struct rr_conn_part *p)
 	return &p->conn->engine->domain->pools[p->zone];
 }
 
+/* Whoever holds something leaves its client room for a buffer of that size: one for a connection without. */
 static bool conn_is_over(const struct rr_conn_part *p, size_t bytes)
 {
-	return p->bytes && p->bytes + bytes > MIN(rr_client_room(p->conn->client, p->share, OF_THE_CLIENT),
-						  pool_of(p)->bytes_max / BEGINNERS + p->earned);
+	const struct rr_client *client = p->conn->client;
+
+	if (!p->bytes)
+		return false;
+	return rr_client_room(client, p->share, 1) < ROOM_LEFT * bytes ||
+	       p->bytes + bytes > MIN(rr_client_room(client, p->share, OF_THE_CLIENT),
+				      pool_of(p)->bytes_max / BEGINNERS + p->earned);
 }
 
 /* While others of its client stand in line, whoever does not have its turn there goes behind them. */

@@ -164,6 +164,10 @@ static bool has_buf(struct wire_job *j, uint32_t len)
 
 	if (rc == 0)
 		return true;
+	if (rc == -ENOTCONN) {
+		rpcrdma_req_drop(j->req, job_done, j);
+		return false;
+	}
 	assert_int_equal(rc, -ENOBUFS);
 	j->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
 	rpcrdma_req_buf_wait(j->req, &j->waiter);
