@@ -170,6 +170,7 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 	add(l, "worker_jobs", s.jobs);
 	add(l, "worker_waits", s.waits);
 	add(l, "worker_depth_max", s.depth_max);
+	add(l, "worker_replaced", s.replaced);
 }
 
 #define ADD_SUM(l, srv, field)                                                                     \

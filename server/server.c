@@ -269,6 +269,7 @@ static int create_all(struct server *s, const struct conf *conf)
 	}
 	s->clients.reactors = s->reactors;
 	s->clients.nreactors = s->nreactors;
+	s->clients.workers = s->workers;
 	return cm_create(s, conf, &s->cm); /* says itself what is wrong */
 }
 
