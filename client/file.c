@@ -19,6 +19,7 @@
  *             close waits.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "attr.h"
@@ -26,6 +27,7 @@
 #include "handle.h"
 #include "op.h"
 #include "readahead.h"
+#include "sync.h"
 
 /** lt_file_hold - see file.h */
 void lt_file_hold(struct leat_file *f)
@@ -314,4 +316,32 @@ int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
 int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
 {
 	return submit_fstat(f, true, ret_st, cb);
+}
+
+static void change_dir(struct leat *m, void *arg)
+{
+	const struct leat_file *dir = *(const struct leat_file **)arg;
+	const int half = (int)sizeof(m->cwd_path) / 2 - 2;
+
+	m->has_cwd = dir != NULL;
+	if (dir)
+		m->cwd = dir->fh;
+	pthread_mutex_lock(&m->lock);
+	m->cwd_path[0] = '\0';
+	if (dir && dir->path[0] == '/')
+		snprintf(m->cwd_path, sizeof(m->cwd_path), "%.*s", 2 * half, dir->path);
+	else if (dir)
+		snprintf(m->cwd_path, sizeof(m->cwd_path), "/%.*s/%.*s", half, m->path, half, dir->path);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/** leat_fchdir - see leat.h */
+int leat_fchdir(struct leat *m, const struct leat_file *dir)
+{
+	if (!m)
+		return -EINVAL;
+	if (dir && !dir->is_dir)
+		return -ENOTDIR;
+	lt_sync_run(m, change_dir, &dir);
+	return 0;
 }

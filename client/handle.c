@@ -194,14 +194,19 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 {
 	char place[URL_TOLD_MAX + PATH_TOLD_MAX + 8], place2[PATH2_TOLD_MAX + 8] = "";
 	const char *reason = strerror(-err), *squashed = squashing(m, err, cause);
+	const char *cwd;
 	size_t len;
 
 	snprintf(place, sizeof(place), "%.*s", URL_TOLD_MAX, m->server_url);
 	len = strlen(place);
 	if (len && place[len - 1] == '/')
 		place[len - 1] = '\0'; /* of the export "/" */
+	pthread_mutex_lock(&m->lock);
+	cwd = m->cwd_path + strspn(m->cwd_path, "/");
 	if (path)
-		add_path(place, sizeof(place), path[0] == '/' ? "" : m->path, path, PATH_TOLD_MAX);
+		add_path(place, sizeof(place), path[0] == '/' ? "" : m->cwd_path[0] ? cwd : m->path, path,
+			 PATH_TOLD_MAX);
+	pthread_mutex_unlock(&m->lock);
 	if (path2)
 		add_path(place2, sizeof(place2), "", path2, PATH2_TOLD_MAX);
 	if (!strcmp(cause, reason))

@@ -45,6 +45,8 @@ struct leat {
 	uint32_t name_max;
 
 	/* the owner's thread only */
+	bool has_cwd;                      /* relative paths begin at cwd: leat_fchdir() */
+	struct lt_fh cwd;
 	bool has_base;                     /* false: the URL's path is no directory (yet, any more) */
 	struct lt_cache *cache;            /* NULL: cache=none */
 	uint64_t not_now;                  /* answers JUKEBOX */
@@ -65,6 +67,7 @@ struct leat {
 
 	pthread_mutex_t lock;              /* the leaves below; no other lock is taken under it */
 	char error[1024];
+	char cwd_path[LT_PATH_MAX];        /* of cwd from the root of the export, for messages; may be cut */
 	struct lt_io *free_ios;
 	unsigned free_ios_count;
 };

@@ -42,6 +42,17 @@ static bool wants_write(const struct lt_op *op)
 	return (op->flags & O_ACCMODE) != O_RDONLY;
 }
 
+/* For messages, which may come when relative paths begin elsewhere. */
+static int name_file(const struct lt_op *op, struct leat_file *f)
+{
+	const struct leat *m = op->task.m;
+
+	if (op->path_copy[0] != '/' && m->has_cwd)
+		return lt_path_join(m->cwd_path, op->path_copy, &f->path);
+	f->path = strdup(op->path_copy);
+	return f->path ? 0 : -ENOMEM;
+}
+
 static void open_finish(struct lt_op *op, int err)
 {
 	struct leat *m = op->task.m;
@@ -56,13 +67,15 @@ static void open_finish(struct lt_op *op, int err)
 		lt_op_finish(op, -ENOMEM);
 		return;
 	}
-	err = -pthread_mutex_init(&f->pos_lock, NULL);
-	f->path = err ? NULL : strdup(op->path_copy);
-	if (!f->path) {
-		if (!err)
-			pthread_mutex_destroy(&f->pos_lock);
+	err = name_file(op, f);
+	if (!err) {
+		err = -pthread_mutex_init(&f->pos_lock, NULL);
+		if (err)
+			free(f->path);
+	}
+	if (err) {
 		free(f);
-		lt_op_finish(op, -ENOMEM);
+		lt_op_finish(op, err);
 		return;
 	}
 	f->m = m;
@@ -114,6 +127,10 @@ static void open_judge(struct lt_op *op, int err)
 	}
 	if (err) {
 		open_finish(op, err);
+		return;
+	}
+	if (op->flags & O_PATH) {
+		open_finish(op, 0);
 		return;
 	}
 	if ((op->flags & O_ACCMODE) != O_WRONLY)
@@ -233,10 +250,11 @@ static void open_walk(struct lt_op *op, int err)
 /** leat_aio_open - see leat.h
  *
  * Flags honoured: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY,
- * O_NOFOLLOW, O_SYNC, O_DSYNC. O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK
+ * O_NOFOLLOW, O_SYNC, O_DSYNC; O_PATH with O_DIRECTORY: a directory for leat_fchdir(), which takes no
+ * right to read it. O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK
  * mean nothing here and are accepted.
  *
- * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE, O_PATH;
+ * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE, O_PATH of no directory;
  * -ENAMETOOLONG, -ENOMEM.
  */
 int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
@@ -247,7 +265,7 @@ int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
 
 	if (!path || (flags & O_ACCMODE) == O_ACCMODE)
 		return lt_task_refuse(cb, -EINVAL);
-	if ((flags & O_TMPFILE) == O_TMPFILE || flags & O_PATH)
+	if ((flags & O_TMPFILE) == O_TMPFILE || (flags & O_PATH && !(flags & O_DIRECTORY)))
 		return lt_task_refuse(cb, -EOPNOTSUPP);
 	if (flags & O_CREAT && flags & O_DIRECTORY)
 		return lt_task_refuse(cb, -EINVAL);

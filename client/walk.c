@@ -9,7 +9,8 @@
  *             is read and its target walked in its place; an absolute target begins at the root
  *             of the export. The last component of an operation that must be fresh is asked of
  *             the server, and everything is when the operation is done again after ESTALE; then
- *             a relative path, too, is walked from the root.
+ *             a relative path, too, is walked from the root, unless leat_fchdir() chose where it
+ *             begins.
  *
  *             advance() -> LOOKUP -> looked_up() -> [GETATTR] -> arrived() -> advance() ...
  *                    `-> the cache ---------------------^    `-> READLINK -> got_target() -^
@@ -218,8 +219,11 @@ void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, l
 	op->walked = true;
 	if (relative && op->again)
 		m->has_base = false;
-	w->fh = relative && m->has_base ? m->base : m->root;
-	if (relative && !m->has_base)
+	if (relative)
+		w->fh = m->has_cwd ? m->cwd : m->has_base ? m->base : m->root;
+	else
+		w->fh = m->root;
+	if (relative && !m->has_cwd && !m->has_base)
 		err = lt_path_join(m->path, path[0] ? path : NULL, &w->text);
 	else
 		err = lt_path_join(path, NULL, &w->text);

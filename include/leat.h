@@ -314,6 +314,17 @@ int leat_access(struct leat *m, const char *path, int mode);
 int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st);
 int leat_null(struct leat *m);
 
+/** leat_fchdir - have relative paths of @m begin at a directory, whatever its name means by then
+ * @dir: open (O_PATH | O_DIRECTORY will do), on @m or on another mount of the same export; it may be closed
+ * afterwards. NULL: at the path of the URL again
+ *
+ * A path of one component, relative to it, cannot be led elsewhere by a symbolic link that someone puts in the
+ * place of a directory above. It is for the whole mount, as fchdir(2) is for the whole process.
+ *
+ * Return: 0; -EINVAL: no mount; -ENOTDIR.
+ */
+int leat_fchdir(struct leat *m, const struct leat_file *dir);
+
 /* ---- access control lists ----------------------------------------------------------------- */
 
 /* An entry of a POSIX access control list (acl(5)). Lists go over NFSACL, which leatd and Linux serve. */

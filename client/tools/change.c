@@ -12,8 +12,8 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "fs.h"
 #include "leftovers.h"
-#include "tool.h"
 
 static mode_t dir_mode(void)
 {
@@ -73,36 +73,67 @@ struct rm {
 	bool recursive, force;
 };
 
-static int remove_tree(struct leat *m, struct tool_path *p)
+/* All that is in @in, which is @p. Each directory on the way is held open, so that no one can put a link in
+ * its place and have something else removed. */
+static int empty_dir(struct fs_base in, struct tool_path *p);
+
+static int remove_entry(struct fs_base in, const struct tool_entry *e, struct tool_path *p)
+{
+	struct fs_base below;
+	int rc;
+
+	if (!S_ISDIR(e->st.st_mode)) {
+		rc = fs_unlink(in, e->name);
+		return rc && rc != -ENOENT ? tool_fail(in.m, p->text, rc) : TOOL_OK;
+	}
+	rc = fs_enter(in, e->name, &below);
+	if (rc)
+		return tool_fail(in.m, p->text, rc);
+	rc = empty_dir(below, p);
+	fs_leave(&below);
+	if (rc != TOOL_OK)
+		return rc;
+	rc = fs_rmdir(in, e->name);
+	return rc && rc != -ENOENT ? tool_fail(in.m, p->text, rc) : TOOL_OK;
+}
+
+static int empty_dir(struct fs_base in, struct tool_path *p)
 {
 	struct tool_entries e;
 	size_t len = p->len;
 	int rc, worst = TOOL_OK;
 
-	rc = tool_list(m, p->text, &e);
+	rc = fs_list(in, ".", &e);
 	if (rc)
-		return tool_fail(m, p->text, rc);
+		return tool_fail(in.m, p->text, rc);
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
 		rc = tool_path_push(p, e.v[i].name);
-		if (rc) {
-			worst = tool_fail(NULL, e.v[i].name, rc);
-			continue;
-		}
-		if (S_ISDIR(e.v[i].st.st_mode)) {
-			rc = remove_tree(m, p);
-			worst = MAX(worst, rc);
-		} else {
-			rc = leat_unlink(m, p->text);
-			if (rc && rc != -ENOENT)
-				worst = tool_fail(m, p->text, rc);
-		}
+		rc = rc ? tool_fail(NULL, e.v[i].name, rc) : remove_entry(in, &e.v[i], p);
+		worst = MAX(worst, rc);
 		tool_path_cut(p, len);
 	}
 	tool_entries_fini(&e);
-	if (worst != TOOL_OK || tool_interrupted())
-		return TOOL_FAILED;
-	rc = leat_rmdir(m, p->text);
-	return rc && rc != -ENOENT ? tool_fail(m, p->text, rc) : TOOL_OK;
+	return tool_interrupted() ? TOOL_FAILED : worst;
+}
+
+static int remove_tree(struct tool_target *t)
+{
+	struct fs_base base = fs_base(t->m), in;
+	struct tool_path p;
+	int rc;
+
+	base.no_links = true;
+	rc = tool_path_init(&p, t->path);
+	if (!rc)
+		rc = fs_enter(base, p.text, &in);
+	if (rc)
+		return tool_fail(t->m, t->path, rc);
+	rc = empty_dir(in, &p);
+	fs_leave(&in);
+	if (rc != TOOL_OK)
+		return rc;
+	rc = leat_rmdir(t->m, t->path);
+	return rc && rc != -ENOENT ? tool_fail(t->m, t->path, rc) : TOOL_OK;
 }
 
 /* "." and ".." are other names of a directory that may have been meant less than it is large */
@@ -117,7 +148,6 @@ static bool ends_in_dots(const char *path)
 static int rm_one(struct tool_target *t, void *ctx)
 {
 	const struct rm *rm = ctx;
-	struct tool_path p;
 	struct stat st;
 	int rc;
 
@@ -135,9 +165,7 @@ static int rm_one(struct tool_target *t, void *ctx)
 			log_err("%s: is a directory: -r is wanted", t->arg);
 			return TOOL_FAILED;
 		}
-		rc = tool_path_init(&p, t->path);
-		if (!rc)
-			return remove_tree(t->m, &p);
+		return remove_tree(t);
 	}
 	if (!rc)
 		rc = leat_unlink(t->m, t->path);

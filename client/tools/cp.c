@@ -8,8 +8,8 @@
  *             A symbolic link that the user wrote as the target is followed. Below it, and below
  *             a source, no link is followed, because others may have made it. In the target a link
  *             in a file's place is replaced, one in a directory's place is an error. Each target
- *             directory of this machine is held open during its copy, so that it cannot be
- *             replaced by a link meanwhile.
+ *             directory is held open during its copy, so that it cannot be replaced by a link
+ *             meanwhile.
  *             With -r links are copied as links, and so are pipes, sockets and devices, as far as
  *             the user may make them.
  *             The files of a tree are copied by workers (cp_pool.c), several at once; a directory
@@ -221,7 +221,7 @@ static bool is_top(const struct cp *cp, const struct stat *st)
 /* @inside is cp->to. */
 static int note_top(struct cp *cp, struct fs_base inside, const struct stat *st, bool made)
 {
-	int rc = inside.m ? fs_stat(inside, cp->to.text, &cp->top) : fs_stat(inside, ".", &cp->top);
+	int rc = fs_stat(inside, ".", &cp->top);
 
 	if (rc)
 		return cp_report(cp, COPY_TO, rc);
@@ -229,22 +229,12 @@ static int note_top(struct cp *cp, struct fs_base inside, const struct stat *st,
 	return !made && is_top(cp, st) ? cp_refuse_same(cp) : TOOL_OK;
 }
 
-/* The attributes of the directory that cp->to_base is inside of. With "." a name that means something
- * else by now fails. */
+/* The attributes of the directory that cp->to_base is inside of. */
 static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode, mode_t mode)
 {
-	struct tool_path dot;
-	int rc = 0;
-
-	if (cp->to_base.m) {
-		dot = cp->to;
-		rc = tool_path_push(&dot, ".");
-	} else {
-		rc = tool_path_init(&dot, ".");
-	}
-	if (!rc && cp->preserve)
-		return cp_preserve_dir(cp, cp->from_base, cp->from.text, cp->to_base, dot.text, st);
-	return !rc && has_other_mode ? fs_chmod(cp->to_base, dot.text, mode) : rc;
+	if (cp->preserve)
+		return cp_preserve_dir(cp, cp->from_base, cp->from.text, cp->to_base, ".", st);
+	return has_other_mode ? fs_chmod(cp->to_base, ".", mode) : 0;
 }
 
 static int copy_dir(struct cp *cp, const struct stat *st)

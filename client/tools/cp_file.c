@@ -36,7 +36,7 @@ const char *cp_target_name(const struct cp *cp)
 {
 	const char *slash = strrchr(cp->to.text, '/');
 
-	return cp->to_base.dir >= 0 && slash ? slash + 1 : cp->to.text;
+	return cp->to_base.no_links && slash ? slash + 1 : cp->to.text;
 }
 
 int cp_report(struct cp *cp, enum copy_side side, int err)

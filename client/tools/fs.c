@@ -34,6 +34,14 @@ struct fs_base fs_base(struct leat *m)
 	return (struct fs_base){ .m = m, .dir = AT_FDCWD };
 }
 
+struct leat *fs_mount(struct fs_base b)
+{
+	int rc = b.remote ? leat_fchdir(b.m, b.remote) : 0;
+
+	(void)rc; /* a mount and a directory: nothing can fail */
+	return b.m;
+}
+
 int fs_open(struct fs_base b, const char *path, int flags, mode_t mode, struct fs_file *ret)
 {
 	struct fs_file f = { .m = b.m, .fd = -1 };
@@ -42,7 +50,7 @@ int fs_open(struct fs_base b, const char *path, int flags, mode_t mode, struct f
 	if (b.no_links)
 		flags |= O_NOFOLLOW;
 	if (b.m) {
-		rc = leat_open(b.m, path, flags, mode, &f.remote);
+		rc = leat_open(fs_mount(b), path, flags, mode, &f.remote);
 		if (rc)
 			return rc;
 	} else {
@@ -104,33 +112,38 @@ int fs_stat(struct fs_base b, const char *path, struct stat *ret)
 {
 	if (b.no_links)
 		return fs_lstat(b, path, ret);
-	return b.m ? leat_stat(b.m, path, ret) : sys(fstatat(b.dir, path, ret, 0));
+	return b.m ? leat_stat(fs_mount(b), path, ret) : sys(fstatat(b.dir, path, ret, 0));
 }
 
 int fs_lstat(struct fs_base b, const char *path, struct stat *ret)
 {
-	return b.m ? leat_lstat(b.m, path, ret) :
+	return b.m ? leat_lstat(fs_mount(b), path, ret) :
 		     sys(fstatat(b.dir, path, ret, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_mkdir(struct fs_base b, const char *path, mode_t mode)
 {
-	return b.m ? leat_mkdir(b.m, path, mode) : sys(mkdirat(b.dir, path, mode));
+	return b.m ? leat_mkdir(fs_mount(b), path, mode) : sys(mkdirat(b.dir, path, mode));
 }
 
 int fs_unlink(struct fs_base b, const char *path)
 {
-	return b.m ? leat_unlink(b.m, path) : sys(unlinkat(b.dir, path, 0));
+	return b.m ? leat_unlink(fs_mount(b), path) : sys(unlinkat(b.dir, path, 0));
+}
+
+int fs_rmdir(struct fs_base b, const char *path)
+{
+	return b.m ? leat_rmdir(fs_mount(b), path) : sys(unlinkat(b.dir, path, AT_REMOVEDIR));
 }
 
 int fs_rename(struct fs_base b, const char *from, const char *to)
 {
-	return b.m ? leat_rename(b.m, from, to) : sys(renameat(b.dir, from, b.dir, to));
+	return b.m ? leat_rename(fs_mount(b), from, to) : sys(renameat(b.dir, from, b.dir, to));
 }
 
 int fs_symlink(struct fs_base b, const char *target, const char *path)
 {
-	return b.m ? leat_symlink(b.m, target, path) : sys(symlinkat(target, b.dir, path));
+	return b.m ? leat_symlink(fs_mount(b), target, path) : sys(symlinkat(target, b.dir, path));
 }
 
 int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
@@ -138,7 +151,7 @@ int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
 	ssize_t n;
 
 	if (b.m) {
-		n = leat_readlink(b.m, path, buf, cap);
+		n = leat_readlink(fs_mount(b), path, buf, cap);
 		if (n < 0)
 			return (int)n;
 	} else {
@@ -154,48 +167,45 @@ int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
 
 int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev)
 {
-	return b.m ? leat_mknod(b.m, path, mode, dev) : sys(mknodat(b.dir, path, mode, dev));
+	return b.m ? leat_mknod(fs_mount(b), path, mode, dev) : sys(mknodat(b.dir, path, mode, dev));
 }
 
 int fs_chmod(struct fs_base b, const char *path, mode_t mode)
 {
-	return b.m ? leat_chmod(b.m, path, mode) : sys(fchmodat(b.dir, path, mode, at_flags(b)));
+	return b.m ? leat_chmod(fs_mount(b), path, mode) : sys(fchmodat(b.dir, path, mode, at_flags(b)));
 }
 
 int fs_lchown(struct fs_base b, const char *path, uid_t uid, gid_t gid)
 {
-	return b.m ? leat_chown(b.m, path, uid, gid) :
+	return b.m ? leat_chown(fs_mount(b), path, uid, gid) :
 		     sys(fchownat(b.dir, path, uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2])
 {
-	return b.m ? leat_utimens(b.m, path, times) :
+	return b.m ? leat_utimens(fs_mount(b), path, times) :
 		     sys(utimensat(b.dir, path, times, at_flags(b)));
 }
 
 int fs_lutimens(struct fs_base b, const char *path, const struct timespec times[2])
 {
-	return b.m ? leat_lutimens(b.m, path, times) :
+	return b.m ? leat_lutimens(fs_mount(b), path, times) :
 		     sys(utimensat(b.dir, path, times, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)
 {
 	struct fs_base in = { .m = b.m, .dir = AT_FDCWD, .no_links = true };
-	struct stat st;
+	/* O_PATH: to be in a directory takes no right to read it */
+	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (b.no_links ? O_NOFOLLOW : 0);
 	int rc;
 
 	if (b.m) {
-		rc = fs_stat(b, path, &st);
-		if (!rc && !S_ISDIR(st.st_mode))
-			rc = -ENOTDIR;
+		rc = leat_open(fs_mount(b), path, flags, 0, &in.remote);
 		if (rc)
 			return rc;
 	} else {
-		/* O_PATH: to be in a directory takes no right to read it */
-		in.dir = openat(b.dir, path,
-				O_PATH | O_DIRECTORY | O_CLOEXEC | (b.no_links ? O_NOFOLLOW : 0));
+		in.dir = openat(b.dir, path, flags);
 		if (in.dir < 0)
 			return -errno;
 	}
@@ -205,7 +215,9 @@ int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)
 
 void fs_leave(struct fs_base *b)
 {
-	if (b->dir >= 0)
+	if (b->remote)
+		(void)leat_close(b->remote); /* nothing was written */
+	else if (b->dir >= 0)
 		close(b->dir);
 	*b = fs_base(b->m);
 }
@@ -261,7 +273,7 @@ int fs_list(struct fs_base b, const char *path, struct tool_entries *ret)
 	int rc;
 
 	if (b.m)
-		return tool_list(b.m, path, ret);
+		return tool_list(fs_mount(b), path, ret);
 	rc = fs_open(b, path, O_RDONLY | O_DIRECTORY, 0, &f);
 	if (rc)
 		return rc;

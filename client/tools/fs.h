@@ -10,15 +10,19 @@
 
 #include "tool.h"
 
-/* A mount, or for the files of this machine (m is NULL) a directory. */
+/* A mount, or for the files of this machine (m is NULL) a directory; or a directory of a mount. */
 struct fs_base {
 	struct leat *m;
+	struct leat_file *remote; /* the same with @m; NULL: paths begin with '/' */
 	int dir;        /* paths that do not begin with '/' begin here; AT_FDCWD */
 	bool no_links;  /* here a path's last component is what it is: a link is not followed */
 };
 
 /** fs_base - @m, or where this process is; links are followed */
 struct fs_base fs_base(struct leat *m);
+
+/** fs_mount - b.m, for calls whose relative paths begin in @b; each thread has mounts of its own */
+struct leat *fs_mount(struct fs_base b);
 
 /* An open file of either kind. */
 struct fs_file {
@@ -45,6 +49,7 @@ must_check int fs_stat(struct fs_base b, const char *path, struct stat *ret);
 must_check int fs_lstat(struct fs_base b, const char *path, struct stat *ret);
 must_check int fs_mkdir(struct fs_base b, const char *path, mode_t mode);
 int fs_unlink(struct fs_base b, const char *path);
+must_check int fs_rmdir(struct fs_base b, const char *path);
 must_check int fs_rename(struct fs_base b, const char *from, const char *to);
 must_check int fs_symlink(struct fs_base b, const char *target, const char *path);
 /** fs_readlink - @buf is NUL-terminated; -ENAMETOOLONG if it does not fit */

@@ -140,7 +140,7 @@ int fs_acl_get(struct fs_base b, const char *path, struct fs_acl *ret)
 	int rc;
 
 	if (b.m)
-		return take(leat_acl_get(b.m, path, ret->v, LEAT_ACL_MAX), ret);
+		return take(leat_acl_get(fs_mount(b), path, ret->v, LEAT_ACL_MAX), ret);
 	rc = local_path(b, path, full, sizeof(full));
 	if (!rc)
 		rc = fs_stat(b, path, &st);
@@ -159,7 +159,7 @@ int fs_acl_set(struct fs_base b, const char *path, const struct fs_acl *acl)
 	int rc;
 
 	if (b.m) {
-		rc = leat_acl_set(b.m, path, acl->v, acl->n);
+		rc = leat_acl_set(fs_mount(b), path, acl->v, acl->n);
 	} else {
 		rc = local_path(b, path, full, sizeof(full));
 		if (rc)

@@ -29,12 +29,6 @@ struct sweep {
 	time_t now;
 };
 
-/* what is in the directory s->path, as calls below @in name it */
-static const char *name_in(const struct sweep *s, struct fs_base in, const char *name)
-{
-	return in.m ? s->path.text : name;
-}
-
 static int remove_leftover(const struct sweep *s, struct fs_base in, const struct tool_entry *e)
 {
 	const char *why = NULL;
@@ -45,7 +39,7 @@ static int remove_leftover(const struct sweep *s, struct fs_base in, const struc
 	else if (s->now - e->st.st_mtim.tv_sec < DAY_S)
 		why = "changed less than a day ago";
 	if (!why) {
-		rc = fs_unlink(in, name_in(s, in, e->name));
+		rc = fs_unlink(in, e->name);
 		if (rc && rc != -ENOENT)
 			return tool_fail(in.m, s->path.text, rc);
 	}
@@ -64,7 +58,7 @@ static int sweep_dir(struct sweep *s, struct fs_base in)
 	struct fs_base below;
 	int rc, worst = TOOL_OK;
 
-	rc = fs_list(in, name_in(s, in, "."), &e);
+	rc = fs_list(in, ".", &e);
 	if (rc)
 		return tool_fail(in.m, s->path.text, rc);
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
@@ -80,7 +74,7 @@ static int sweep_dir(struct sweep *s, struct fs_base in)
 		if (!is_dir) {
 			rc = remove_leftover(s, in, &e.v[i]);
 		} else {
-			rc = fs_enter(in, name_in(s, in, e.v[i].name), &below);
+			rc = fs_enter(in, e.v[i].name, &below);
 			if (rc) {
 				rc = tool_fail(in.m, s->path.text, rc);
 			} else {
