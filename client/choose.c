@@ -22,11 +22,16 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
+#include "base/text.h"
 #include "choose.h"
 #include "ctl.h"
 #include "sync.h"
 
-#define UPGRADE_CONNECT_MS 3000u
+/* To connect, and to answer, on a way that the server lists; and until no other of its kind is tried. A
+ * server must not be able to keep a mount waiting by naming ways that lead nowhere. */
+#define UPGRADE_MS 3000u
+#define UPGRADES_MS 6000u
 #define WHY_BYTES sizeof(((struct leat_way *)0)->why)
 /* Of a reason in leat_info.chosen: two fit; leat_info.refused has all of it. */
 #define WHY_CHOSEN 105
@@ -173,10 +178,12 @@ int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t pro
 	return 0;
 }
 
-/* What a leatd says of itself; freed by xdr_free. */
-static int ask_info(struct leat *m, struct rpcrdma_clnt *c, ctl_info *ret)
+/* What a leatd says of itself; freed by xdr_free.
+ * @patience_ms: 0: the handle's */
+static int ask_info(struct leat *m, struct rpcrdma_clnt *c, uint32_t patience_ms, ctl_info *ret)
 {
 	struct lt_rpc rpc = {
+		.patience_ms = patience_ms,
 		.call = {
 			.prog = LEAT_CTL,
 			.vers = LEAT_CTL_V1,
@@ -191,9 +198,14 @@ static int ask_info(struct leat *m, struct rpcrdma_clnt *c, ctl_info *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	rc = lt_sync_rpc(m, c, &rpc);
-	if (rc)
+	if (rc) {
 		xdr_free((xdrproc_t)xdr_ctl_info, ret);
-	return rc;
+		return rc;
+	}
+	text_clean(ret->release);
+	for (unsigned i = 0; i < ret->listeners.listeners_len; i++)
+		text_clean(ret->listeners.listeners_val[i].url);
+	return 0;
 }
 
 static void note_server(struct leat *m, const ctl_info *info)
@@ -212,7 +224,7 @@ static int check_instance(struct leat *m, struct rpcrdma_clnt *c, char *why, siz
 {
 	struct rpcrdma_clnt_info clnt;
 	ctl_info info;
-	int rc = ask_info(m, c, &info);
+	int rc = ask_info(m, c, MIN(UPGRADE_MS, m->timeo_ms), &info);
 
 	if (rc) {
 		rpcrdma_clnt_info(c, &clnt);
@@ -245,7 +257,7 @@ static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, char *wh
 		snprintf(why, cap, "no socket %.60s on this host", addr->host);
 		return -ENOENT;
 	}
-	rc = create_clnt(m, addr, UPGRADE_CONNECT_MS, &c);
+	rc = create_clnt(m, addr, UPGRADE_MS, &c);
 	if (rc)
 		snprintf(why, cap, "%s", meaning(addr, rc) ? meaning(addr, rc) : strerror(-rc));
 	else
@@ -275,6 +287,7 @@ static void note_refused(struct leat *m, const char *url, const char *why)
 static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *info, char *why,
 		      size_t cap)
 {
+	uint64_t until_ns = m->clock() + UPGRADES_MS * NS_PER_MS;
 	int rc = -ENOENT;
 	bool any = false;
 	char text[300];
@@ -288,7 +301,12 @@ static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *
 			continue;
 		if (t == RPCRDMA_RDMA && is_wildcard(addr.host))
 			memcpy(addr.host, m->url.host, sizeof(addr.host));
-		rc = try_upgrade(m, &addr, why, cap);
+		if (m->clock() < until_ns) {
+			rc = try_upgrade(m, &addr, why, cap);
+		} else {
+			rc = -ETIMEDOUT;
+			snprintf(why, cap, "not tried: those before it took too long");
+		}
 		if (!rc)
 			return 0;
 		note_refused(m, rpcrdma_addr_print(&addr, text, sizeof(text)), why);
@@ -315,7 +333,7 @@ static void choose_best(struct leat *m)
 	char why_local[WHY_BYTES], why_rdma[WHY_BYTES];
 	ctl_info info;
 
-	if (ask_info(m, m->clnt[0], &info)) {
+	if (ask_info(m, m->clnt[0], 0, &info)) {
 		snprintf(m->chosen, sizeof(m->chosen),
 			 "tcp: the server is no leatd, so it cannot be asked for better ways");
 		note_refused(m, "rdma", "the server is no leatd and cannot be asked; an rdma:// URL "
@@ -383,7 +401,7 @@ int lt_choose_connect(struct leat *m, char *why, size_t cap)
 	}
 	snprintf(m->chosen, sizeof(m->chosen), "%s: the URL asks for it",
 		 rpcrdma_transport_name(m->addr.transport));
-	if (!ask_info(m, m->clnt[0], &info)) {
+	if (!ask_info(m, m->clnt[0], 0, &info)) {
 		note_server(m, &info);
 		xdr_free((xdrproc_t)xdr_ctl_info, &info);
 	}

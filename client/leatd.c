@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "leatd.h"
 #include "op.h"
 #include "sync.h"
@@ -112,8 +113,10 @@ int leat_server_counters(struct leat *m,
 
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i < res.stats.stats.stats_len; i++)
+	for (unsigned i = 0; i < res.stats.stats.stats_len; i++) {
+		text_clean(res.stats.stats.stats_val[i].name);
 		fn(ctx, res.stats.stats.stats_val[i].name, res.stats.stats.stats_val[i].value);
+	}
 	xdr_free(q.decode, (char *)&res);
 	return 0;
 }
@@ -165,8 +168,10 @@ int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url)
 
 	if (rc)
 		return rc;
-	for (unsigned i = 0; i < res.info.listeners.listeners_len; i++)
+	for (unsigned i = 0; i < res.info.listeners.listeners_len; i++) {
+		text_clean(res.info.listeners.listeners_val[i].url);
 		fn(ctx, res.info.listeners.listeners_val[i].url);
+	}
 	xdr_free(q.decode, (char *)&res);
 	return 0;
 }
@@ -178,6 +183,7 @@ static int command(struct leat *m, const struct lt_leatd_question *q, char *said
 
 	if (rc)
 		return rc;
+	text_clean(res.answer.said);
 	if (cap)
 		snprintf(said, cap, "%s", res.answer.said);
 	rc = errno_of(res.answer.status);

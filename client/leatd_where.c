@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/hist.h"
+#include "base/text.h"
 #include "base/wire.h"
 #include "leat.h"
 #include "leatd.h"
@@ -70,6 +71,7 @@ static struct leat_where_bucket *take_state(struct leat_where_state *to, const c
 	uint64_t next = 0;
 
 	memcpy(to->name, s->name, strlen(s->name) + 1); /* its codec bounds it */
+	text_clean(to->name);
 	to->nbuckets = s->buckets.buckets_len;
 	to->buckets = b;
 	for (u_int i = 0; i < s->buckets.buckets_len; i++) {

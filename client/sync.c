@@ -95,7 +95,7 @@ int lt_sync_rpc(struct leat *m, struct rpcrdma_clnt *c, struct lt_rpc *rpc)
 	rpc->done = false;
 	rpc->call.done = rpc_done;
 	rpc->call.why = NULL;
-	rpc->call.deadline_ms = m->timeo_ms;
+	rpc->call.deadline_ms = rpc->patience_ms ? rpc->patience_ms : m->timeo_ms;
 	rc = rpcrdma_clnt_call(c, &rpc->call);
 	if (rc)
 		return rc;

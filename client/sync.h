@@ -33,11 +33,12 @@ int64_t lt_sync_end(struct lt_wait *w, int rc);
 /* A call made while mounting, when no thread but ours is there. */
 struct lt_rpc {
 	struct rpcrdma_call call;
+	uint32_t patience_ms; /* 0: the handle's timeo */
 	bool done;
 	int err;
 };
 
-/** lt_sync_rpc - make rpc->call on @c, patient for the handle's timeo, and wait for it
+/** lt_sync_rpc - make rpc->call on @c, patient for rpc->patience_ms, and wait for it
  * Return: what done() was told, or why the call could not be started. */
 int lt_sync_rpc(struct leat *m, struct rpcrdma_clnt *c, struct lt_rpc *rpc);
 

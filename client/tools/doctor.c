@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "doctor.h"
 #include "tool.h"
 
@@ -36,9 +37,11 @@ static const char *verdict_name(enum doctor_verdict v)
 
 void doctor_say(const char *subject, const struct doctor_finding *f)
 {
+	const char *at = f->text;
+
 	printf("%-10s %-7s ", subject, verdict_name(f->verdict));
-	for (const char *at = f->text; *at; at++)
-		putchar((unsigned char)*at < 0x20 || *at == 0x7f ? '?' : *at);
+	for (unsigned char c, last = 0; (c = (unsigned char)*at); at++, last = c)
+		putchar(text_is_control(c, last) ? '?' : c);
 	putchar('\n');
 }
 

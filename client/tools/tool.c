@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "tool.h"
 
 #define NAME_TOLD_MAX 600
@@ -378,12 +379,8 @@ void tool_put_name(const char *name)
 		fputs(name, stdout);
 		return;
 	}
-	for (unsigned char c, last = 0; (c = (unsigned char)*name); name++, last = c) {
-		/* the upper set of control characters, bare or in UTF-8 */
-		bool upper = c >= 0x80 && c < 0xa0 && (last < 0x80 || last == 0xc2);
-
-		putchar(c < 0x20 || c == 0x7f || upper ? '?' : c);
-	}
+	for (unsigned char c, last = 0; (c = (unsigned char)*name); name++, last = c)
+		putchar(text_is_control(c, last) ? '?' : c);
 }
 
 bool tool_parse_size(const char *text, uint64_t *ret)

@@ -5,7 +5,8 @@
  *
  * Libraries do not log: they return errors and fill last-error texts. Programs (leatd, leat) log
  * once, where the decision is taken. The level is a variable of the program, defined with
- * LOG_DEFINE(name) in its main file. Lines go to stderr, one write each, prefixed by the name.
+ * LOG_DEFINE(name) in its main file. Lines go to stderr, one write each, prefixed by the name, and without
+ * control characters: what a peer says can neither forge a line nor talk to the terminal.
  */
 #ifndef LEAT_BASE_LOG_H
 #define LEAT_BASE_LOG_H
@@ -15,6 +16,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/util.h"
 
 enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
@@ -43,8 +45,10 @@ static inline printf_like(2, 3) void log_line(enum log_level level, const char *
 	va_start(ap, fmt);
 	m = vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
 	va_end(ap);
-	if (m >= 0)
-		fprintf(stderr, "%s\n", line);
+	if (m < 0)
+		return;
+	text_clean(line);
+	fprintf(stderr, "%s\n", line);
 }
 
 /** log_set_level - while threads may be logging */

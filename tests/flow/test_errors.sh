@@ -112,6 +112,9 @@ no_root_squash, or run leat as another user)" "$LEAT" mkdir "$server/squash/x"
 errors "$local_url"
 errors "$tcp_url"
 
+# what a terminal would obey, and what would forge a second line, is not said as it is
+like "$tcp_url/d/esc\\?\\[31m\\?2: LOOKUP: No such file.*" "$LEAT" cat "$tcp_url/d/$(printf 'esc\033[31m\n2')"
+
 says "cannot mount tcp://127.0.0.1:1/demo: tcp://127.0.0.1:1: Connection refused; nobody listens \
 there: does the server run, is the port right?" "$LEAT" ls tcp://127.0.0.1:1/demo
 like 'cannot mount tcp://no-such-host.invalid/x: tcp://no-such-host.invalid:2049: cannot resolve host' \

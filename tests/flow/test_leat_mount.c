@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "leat_flow.h"
+#include "raw_server.h"
 
 LOG_DEFINE("test_leat_mount");
 
@@ -129,6 +130,51 @@ static void no_reconnect_on_open_paths(void **state)
 	while (leat_null(m))
 		;
 	leat_umount(m);
+}
+
+static atomic_bool mute_ends;
+
+static void *mute_main(void *server)
+{
+	while (!atomic_load(&mute_ends))
+		(void)raw_server_poll(server);
+	return NULL;
+}
+
+/* A way on which somebody accepts and never says a word costs seconds, not the patience of the mount. */
+static void no_upgrade_to_the_mute(void **state)
+{
+	static struct raw_server mute;
+	struct rpcrdma_domain *domain;
+	struct rpcrdma_engine *engine;
+	char sock[128], moved[128];
+	struct leat_info i;
+	pthread_t thread;
+	struct leat *m;
+
+	(void)state;
+	snprintf(sock, sizeof(sock), "%s/sock", flow.dir);
+	snprintf(moved, sizeof(moved), "%s/sock.away", flow.dir);
+	assert_int_equal(rename(sock, moved), 0);
+	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
+	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);
+	raw_server_open(&mute, engine, sock, &(struct raw_server_opts){ 0 });
+	atomic_store(&mute_ends, false);
+	assert_int_equal(pthread_create(&thread, NULL, mute_main, &mute), 0);
+	(void)alarm(40); /* the mount would wait for 60 s */
+	m = leat_flow_mount(flow.leat_url, NULL);
+	(void)alarm(0);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.refused[0].why, "timed out"));
+	leat_umount(m);
+	atomic_store(&mute_ends, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(mute.conns, 1);
+	raw_server_close(&mute);
+	rpcrdma_engine_destroy(engine);
+	rpcrdma_domain_destroy(domain);
+	assert_int_equal(rename(moved, sock), 0);
 }
 
 static void upgrade_to_a_users(void **state)
@@ -681,6 +727,7 @@ int main(void)
 		cmocka_unit_test(no_upgrade_to_another),
 		cmocka_unit_test(no_upgrade_on_open_paths),
 		cmocka_unit_test(no_reconnect_on_open_paths),
+		cmocka_unit_test(no_upgrade_to_the_mute),
 		cmocka_unit_test(upgrade_to_a_users),
 		cmocka_unit_test(inner_paths),
 		cmocka_unit_test(refusals),

@@ -99,4 +99,13 @@ chown -h 64001 "$work/sticky/sock"
 ping_as '' "$url"
 goes tcp 'uid 64001 could replace the socket'
 
+# what a server says of itself goes to terminals
+esc=$(printf '\033')
+leatd_run "$LEATD" --state-dir "$work/theirs/state2" --export "/x=$work/export,insecure" \
+	--listen "local://$work/sticky/esc$esc[31m" --listen tcp://127.0.0.1:0
+mv "$work/sticky/esc$esc[31m" "$work/sticky/away2"
+ping_as '' "leat://127.0.0.1:$port/x"
+goes tcp "^not *local://$(q "$work")/sticky/esc\\?\\[31m: no socket"
+! grep -q "$esc" "$work/ping" || fail "an escape sequence: $(cat -v "$work/ping")"
+
 echo "$checks checks passed"
