@@ -91,9 +91,10 @@ static int look(struct leat *m, void *ctx)
 	const struct where_options *o = ctx;
 	struct where_span *span = malloc(sizeof(*span));
 	struct where_sample a = { 0 }, b;
-	int rc = span ? take(m, &a) : -ENOMEM;
+	int rc;
 
 	(void)signals_hold(); /* an interval that is cut short is printed */
+	rc = span ? take(m, &a) : -ENOMEM;
 	for (unsigned i = 0; !rc && i < o->count; i++) {
 		if (i && tool_interrupted())
 			break;

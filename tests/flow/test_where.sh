@@ -88,11 +88,14 @@ says '^  [0-9.]+[KMG]/s each while looked at: [01]\.[0-9]+ of the lesser of disk
 says '^[0-9.]+ s: read [0-9.]+[KMG]?/s, wrote [0-9.]+[KMG]?/s, copied [0-9.]+ per byte, [0-9]+ submits blocked$'
 
 # an interval that is to last for a day ends with ^C as well, and is told
-begin "$LEAT" stat --where "$streams" --interval 86400 --json
-until sleeps_in "$look" nanosleep; do # the interval has begun
-	kill -0 "$look" 2>/dev/null || fail "it has ended: $(cat "$work/look.err")"
+: >"$work/look"
+until [ -s "$work/look" ]; do # a signal that comes before the interval has begun ends it without a word
+	begin "$LEAT" stat --where "$streams" --interval 86400 --json
+	until sleeps_in "$look" nanosleep; do
+		kill -0 "$look" 2>/dev/null || fail "it has ended: $(cat "$work/look.err")"
+	done
+	end_look
 done
-end_look
 [ "$(grep -c '^{"seconds":' "$work/look")" -eq 1 ] || fail "of a day cut short: $(cat "$work/look")"
 ok "$LEAT" stat --where "$streams" --interval 0.01 --count 2 --json
 [ "$(grep -cE '^\{"seconds":[0-9.]+,.*"read_waiting_us":[0-9.]+,.*"write_efficiency":[0-9.]+,.*"REPLYING_p99_us":[0-9.]+\}$' "$work/out")" -eq 2 ] ||
