@@ -4,7 +4,8 @@
  * fdcache.c - open files by handle, and what their callers may do with them
  *
  * Operation: a READ or WRITE of a file that was used lately finds its descriptor and its permission
- *            here and visits no worker. Beyond `max` entries the one used longest ago goes; files
+ *            here and visits no worker. Beyond `max` entries the one used longest ago goes; a
+ *            descriptor that can be written by goes soon after the last WRITE, once it is clean; files
  *            that are not used for a while are closed, so that a file removed behind our back does
  *            not keep its space for ever.
  * Memory:    entries are recycled through malloc at opening and closing of files, never on a hit.
@@ -27,6 +28,7 @@ struct fdcache {
 	void *ctx;
 	struct siphash_key key;
 	struct list lru; /* the one used longest ago first; entries in the table */
+	struct list writable; /* of those the writable ones, the one written by longest ago first */
 	struct fdcache_entry *buckets[];
 };
 
@@ -52,6 +54,7 @@ int fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx, struct 
 	c->ops = ops;
 	c->ctx = ctx;
 	list_init(&c->lru);
+	list_init(&c->writable);
 	*ret = c;
 	return 0;
 }
@@ -90,6 +93,8 @@ static void drop(struct fdcache_entry *e)
 		p = &(*p)->hash_next;
 	*p = e->hash_next;
 	list_del(&e->lru);
+	if (e->file.writable)
+		list_del(&e->writable);
 	c->n--;
 	e->dropped = true;
 	if (!e->pins)
@@ -143,6 +148,11 @@ struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t l
 	e->used_ns = clock_now_ns();
 	list_del(&e->lru);
 	list_add_tail(&c->lru, &e->lru);
+	if (write) {
+		e->wrote_ns = e->used_ns;
+		list_del(&e->writable);
+		list_add_tail(&c->writable, &e->writable);
+	}
 	return e;
 }
 
@@ -173,7 +183,7 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	e->dev = dev;
 	e->ino = ino;
 	e->pins = 1;
-	e->used_ns = clock_now_ns();
+	e->used_ns = e->wrote_ns = clock_now_ns();
 	old = find(c, fh->data, fh->len);
 	if (old)
 		drop(old); /* it could not be written by, so it is not dirty */
@@ -181,6 +191,8 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	e->hash_next = *b;
 	*b = e;
 	list_add_tail(&c->lru, &e->lru);
+	if (e->file.writable)
+		list_add_tail(&c->writable, &e->writable);
 	c->n++;
 	return e;
 }
@@ -232,6 +244,41 @@ void fdcache_expire(struct fdcache *c, uint64_t before_ns)
 		if (!e->pins)
 			let_go(e);
 	}
+}
+
+/** fdcache_expire_writable - see fdcache.h */
+bool fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
+{
+	list_for_each_safe(n, &c->writable) {
+		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, writable);
+
+		if (e->wrote_ns >= before_ns)
+			break;
+		if (e->dirty)
+			continue;
+		if (e->pins)
+			e->retired = true; /* who comes now opens another one */
+		else
+			drop(e);
+	}
+	return !list_is_empty(&c->writable);
+}
+
+/** fdcache_dirtied - see fdcache.h */
+void fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes)
+{
+	e->dirty_from = e->dirty ? MIN(e->dirty_from, off) : off;
+	e->dirty_end = e->dirty ? MAX(e->dirty_end, off + bytes) : off + bytes;
+	e->dirty = true;
+	e->writing++;
+}
+
+/** fdcache_sync_seq - see fdcache.h; one that never was if the range leaves something out */
+uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t bytes)
+{
+	bool all = !bytes || (off <= e->dirty_from && e->dirty_end <= off + bytes);
+
+	return all ? e->dirty_seq : e->dirty_seq - 1;
 }
 
 /** fdcache_cleaned - see fdcache.h */

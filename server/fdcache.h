@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/util.h"
 #include "creds.h"
 #include "fh.h"
 #include "fs_limits.h"
@@ -49,7 +50,10 @@ struct fdcache_entry {
 	bool flushing;
 	uint64_t dirty_seq; /* counts unstable writes that ended */
 	unsigned writing;   /* unstable writes under way */
+	uint64_t dirty_from, dirty_end; /* where they were, while dirty */
 	uint64_t used_ns;
+	struct list writable; /* of those that can be written by; wrote_ns: when one was last asked for */
+	uint64_t wrote_ns;
 	struct fdcache_perm perms[FDCACHE_PERMS];
 	unsigned perm_next;
 };
@@ -96,10 +100,28 @@ void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *
 /** fdcache_expire - close what nobody used since @before_ns, flush what is dirty */
 void fdcache_expire(struct fdcache *c, uint64_t before_ns);
 
+/** fdcache_expire_writable - close what can be written by, is clean, and nobody wanted to write by since @before_ns
+ *
+ * Linux executes no file that somebody has open for writing, and grants no lease on it. What is held at
+ * that moment is closed with its last holder.
+ *
+ * Return: are there others that can be written by?
+ */
+bool fdcache_expire_writable(struct fdcache *c, uint64_t before_ns);
+
 /** fdcache_flushed - the answer to fdcache_ops.flush
  * @seq: dirty_seq when the sync began
  */
 void fdcache_flushed(struct fdcache_entry *e, uint64_t seq);
+
+/** fdcache_dirtied - an unstable write of @bytes begins */
+void fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes);
+
+/** fdcache_sync_seq - a sync of a range begins; @bytes is 0: of all of the file
+ *
+ * Return: what fdcache_cleaned() wants to be told when it went well
+ */
+uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t bytes);
 
 /** fdcache_cleaned - what was written up to @seq is on disk */
 void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);

@@ -14,9 +14,10 @@
  *            whenever a sync there fails, whoever asked for it (commit.h), since the kernel reports each
  *            loss only once. A write that fails, for want of space say, loses nothing. A WRITE
  *            answers with the verifier that was in force before it took data, so that no change can
- *            fall in between. In an export that is `async` no answer waits for the disk: stable WRITEs are
- *            unstable ones that say otherwise, and a COMMIT says what it would if there were nothing to
- *            sync.
+ *            fall in between. A COMMIT of a range syncs that range, and leaves the file dirty if it was
+ *            written elsewhere, too; a count of 0 is all of the file, whatever the offset. In an export that
+ *            is `async` no answer waits for the disk: stable WRITEs are unstable ones that say otherwise, and a
+ *            COMMIT says what it would if there were nothing to sync.
  * Memory:    r->file is held from begin to the end of the request.
  * Threads:   reactor, but for nfs3_io_open().
  * Errors:    statuses as RFC 1813 lists them; what is no regular file gets INVAL.
@@ -88,8 +89,8 @@ static void keep_opened(struct req *r)
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	r->file =
-		fdcache_insert(r->reactor->files, &fh, store_of(r->exp), &r->opened,
-			       makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
+		reactor_keep_file(r->reactor, &fh, store_of(r->exp), &r->opened,
+				  makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
 	r->opened.fd = -1;
 }
 
@@ -198,8 +199,7 @@ static enum nfs3_io_next begin_write(struct req *r)
 	/* a stable write is as good as its own; only what is promised for later can be lost later */
 	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
 	if (r->args.write.stable == UNSTABLE) {
-		r->file->dirty = true;
-		r->file->writing++;
+		fdcache_dirtied(r->file, r->args.write.offset, r->args.write.count);
 	}
 	place_open(r);
 	return NFS3_IO_READY;
@@ -251,7 +251,7 @@ static void answer_commit(struct req *r)
 	put_be64(ok->verf, write_verf_of(&r->srv->write_verf, r->file->dev));
 }
 
-/** nfs3_io_commit_finish - see nfs3_io.h; the range is not looked at: all of the file is synced */
+/** nfs3_io_commit_finish - see nfs3_io.h */
 void nfs3_io_commit_finish(struct req *r)
 {
 	const struct place *pl = &r->place;
@@ -265,6 +265,20 @@ void nfs3_io_commit_finish(struct req *r)
 	}
 	fdcache_cleaned(r->file, r->sync_seq);
 	answer_commit(r);
+}
+
+/* A range that no file has is all of the file */
+static void begin_commit(struct req *r)
+{
+	COMMIT3args *a = &r->args.commit;
+	uint64_t end;
+
+	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)
+		a->count = 0;
+	if (!a->count)
+		a->offset = 0;
+	r->sync_seq = fdcache_sync_seq(r->file, a->offset, a->count);
+	place_start(r, PLACE_SYNC, 0, 0);
 }
 
 /** nfs3_io_begin - see nfs3_io.h */
@@ -284,8 +298,7 @@ enum nfs3_io_next nfs3_io_begin(struct req *r)
 			answer_commit(r);
 			return NFS3_IO_ANSWERED;
 		}
-		r->sync_seq = r->file->dirty_seq;
-		place_start(r, PLACE_SYNC, 0, 0);
+		begin_commit(r);
 		return NFS3_IO_READY;
 	}
 }

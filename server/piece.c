@@ -392,6 +392,8 @@ static void fill_io(struct place_piece *p)
 		return;
 	default:
 		io->op = STORE_SYNC;
+		io->off = r->args.commit.offset;
+		io->bytes = r->args.commit.count;
 		return;
 	}
 }

@@ -24,6 +24,8 @@
 
 #define EXPIRE_EVERY_NS (10 * NS_PER_S)
 #define EXPIRE_AFTER_NS (30 * NS_PER_S)
+#define WRITABLE_EVERY_NS (500 * NS_PER_MS)
+#define WRITABLE_AFTER_NS (1 * NS_PER_S) /* both together: less than two seconds */
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
 #define PATHS_PART 4 /* of the descriptors of a reactor */
 
@@ -61,6 +63,29 @@ static void on_expire(struct rpcrdma_timer *t)
 	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
 }
 
+static void on_expire_writable(struct rpcrdma_timer *t)
+{
+	struct reactor *r = container_of(t, struct reactor, expire_writable);
+
+	r->has_writable = fdcache_expire_writable(r->files, clock_now_ns() - WRITABLE_AFTER_NS);
+	if (r->has_writable)
+		rpcrdma_timer_set(r->engine, t, WRITABLE_EVERY_NS);
+}
+
+/** reactor_keep_file - see reactor.h */
+struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
+					const struct store_ops *ops, const struct store_file *file,
+					uint64_t dev, uint64_t ino)
+{
+	struct fdcache_entry *e = fdcache_insert(r->files, fh, ops, file, dev, ino);
+
+	if (e && e->file.writable && !r->has_writable) {
+		r->has_writable = true;
+		rpcrdma_timer_set(r->engine, &r->expire_writable, WRITABLE_EVERY_NS);
+	}
+	return e;
+}
+
 /** reactor_create - see reactor.h; Return: 0 or -errno */
 int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, size_t files_max,
 		   bool manage_gids, struct reactor **ret)
@@ -92,6 +117,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 		return err;
 	}
 	r->expire.fn = on_expire;
+	r->expire_writable.fn = on_expire_writable;
 	*ret = r;
 	return 0;
 }
@@ -105,6 +131,7 @@ static void *reactor_main(void *arg)
 	while (!r->stop)
 		(void)rpcrdma_engine_wait(r->engine, -1);
 	rpcrdma_timer_cancel(r->engine, &r->expire);
+	rpcrdma_timer_cancel(r->engine, &r->expire_writable);
 	sem_post(&r->ended);
 	return NULL;
 }

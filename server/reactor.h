@@ -76,6 +76,8 @@ struct reactor {
 	bool closing;		 /* its connections were told to close */
 	bool stop;
 	struct rpcrdma_timer expire;
+	struct rpcrdma_timer expire_writable; /* set while files are open for writing */
+	bool has_writable;
 	struct rpcrdma_timer drain;
 	struct rpcrdma_msg stop_msg;
 	uint64_t drain_until_ns;
@@ -110,6 +112,11 @@ int must_check reactor_join(struct reactor *r, uint64_t until_ns);
 
 /** reactor_destroy - its thread has ended, or never ran; no worker runs. NULL is fine. */
 void reactor_destroy(struct reactor *r);
+
+/** reactor_keep_file - fdcache_insert() into its open files; what can be written by is closed in time */
+struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
+					const struct store_ops *ops, const struct store_file *file,
+					uint64_t dev, uint64_t ino);
 
 /** reactor_drop_file - tell all reactors of a server that a file is gone; any thread */
 void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino);

@@ -77,7 +77,7 @@ struct store_io {
 	const struct iovec *iov; /* READ, WRITE */
 	int iovcnt;
 	uint64_t off;
-	uint32_t bytes;		   /* sum of iov */
+	uint32_t bytes;		   /* sum of iov; SYNC: of the range, 0: all of the file */
 	uint32_t pad_head, pad_tail; /* READ: bytes around iov that may be read over */
 	uint64_t size_hint;	   /* READ: the file's size a moment ago, so that a short answer is
 	                              * known to be its end */

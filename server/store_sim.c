@@ -205,9 +205,9 @@ static int remember(struct store_io *io)
 	int err = 0;
 
 	pthread_mutex_lock(&d->lock);
-	if (io->op == STORE_SYNC)
+	if (io->op == STORE_SYNC && !io->bytes)
 		sim_cache_sync(&d->cache, dev, ino);
-	else if (io->stable == STORE_UNSTABLE)
+	else if (io->op == STORE_WRITE && io->stable == STORE_UNSTABLE)
 		err = sim_cache_write(&d->cache, io->file->fd, dev, ino, io->off, io->bytes);
 	else
 		sim_cache_stable(&d->cache, dev, ino, io->off, io->bytes);

@@ -356,6 +356,80 @@ static void retired_and_dropped(void **state)
 	assert_int_equal(closed, 1);
 }
 
+/* What can be written by is closed soon, read by or not, but never while it is dirty */
+static void writable_goes_first(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *r = insert(c, 1, false), *w = insert(c, 2, true), *again;
+	uint64_t late = clock_now_ns() + 1000 * NS_PER_S;
+
+	fdcache_put(r);
+	/* a WRITE is under way: closed with the last who holds it, and answers nobody until then */
+	assert_true(fdcache_expire_writable(c->c, 0));
+	assert_ptr_equal(find(c, 2, true), w);
+	fdcache_put(w);
+	assert_true(fdcache_expire_writable(c->c, late));
+	assert_null(find(c, 2, false));
+	again = insert(c, 2, false);
+	assert_ptr_not_equal(again, w);
+	fdcache_put(again);
+	assert_int_equal(closed, 0);
+	fdcache_put(w);
+	assert_int_equal(closed, 1);
+	assert_false(fdcache_expire_writable(c->c, late));
+
+	/* dirty: not before it was synced; reading by it keeps it no longer */
+	w = insert(c, 3, true);
+	fdcache_dirtied(w, 10, 20);
+	w->writing--;
+	w->dirty_seq++;
+	fdcache_put(w);
+	assert_true(fdcache_expire_writable(c->c, late));
+	assert_int_equal(closed, 1);
+	assert_int_equal(c->flushes, 0);
+	fdcache_put(find(c, 3, false));
+	fdcache_cleaned(w, fdcache_sync_seq(w, 0, 0));
+	assert_true(fdcache_expire_writable(c->c, w->wrote_ns));
+	assert_false(fdcache_expire_writable(c->c, w->wrote_ns + 1));
+	assert_int_equal(closed, 2);
+	/* the others stay */
+	fdcache_put(find(c, 1, false));
+	assert_int_equal(fdcache_count(c->c), 2);
+}
+
+/* a sync of a range cleans what was written there, and only there */
+static void ranges(void **state)
+{
+	static const struct {
+		uint64_t off;
+		uint32_t bytes;
+		bool cleans;
+	} v[] = {
+		{ 0, 0, true },	     { 100, 300, true },	{ 0, 1000, true },
+		{ 101, 400, false }, { 100, 299, false },	{ 0, 100, false },
+		{ 400, 100, false }, { UINT64_MAX, 10, false },
+	};
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 1, true);
+
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
+		fdcache_dirtied(e, 300, 100);
+		fdcache_dirtied(e, 100, 50);
+		e->writing -= 2;
+		e->dirty_seq += 2;
+		fdcache_cleaned(e, fdcache_sync_seq(e, v[i].off, v[i].bytes));
+		assert_int_equal(e->dirty, !v[i].cleans);
+		fdcache_cleaned(e, fdcache_sync_seq(e, 0, 0));
+		assert_false(e->dirty);
+	}
+	/* the range of what came before is forgotten */
+	fdcache_dirtied(e, 5000, 10);
+	e->writing--;
+	fdcache_cleaned(e, fdcache_sync_seq(e, 5000, 10));
+	assert_false(e->dirty);
+	fdcache_put(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +439,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(held_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(dirty_flushed_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(writable_goes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(dropped_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(permissions, setup, teardown),
 		cmocka_unit_test_setup_teardown(rights, setup, teardown),

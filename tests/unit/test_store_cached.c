@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -57,6 +58,21 @@ int __wrap_fdatasync(int fd)
 {
 	data_syncs++;
 	return __wrap_fsync(fd);
+}
+
+static size_t msync_bytes;
+static unsigned msyncs;
+
+int __wrap_msync(void *at, size_t len, int flags);
+
+int __wrap_msync(void *at, size_t len, int flags)
+{
+	(void)at;
+	assert_int_equal(flags, MS_SYNC);
+	msyncs++;
+	msync_bytes = len;
+	errno = sync_err;
+	return sync_err ? -1 : 0;
 }
 
 static void on_lost(void *ctx, uint64_t dev)
@@ -172,6 +188,57 @@ static void syncs_alone(void **state)
 	sync_err = 0;
 }
 
+static struct store_io sync_part(const struct store_file *file, uint64_t off, uint32_t bytes)
+{
+	struct export exp = { 0 };
+	struct store s = { .exp = &exp };
+	struct store_file f = *file;
+	struct store_io io = { .op = STORE_SYNC, .store = &s, .file = &f, .off = off, .bytes = bytes };
+
+	assert_int_equal(commit_create(on_lost, NULL, &exp.commit), 0);
+	syncs = msyncs = 0;
+	lost = 0;
+	run_sync(&io.job);
+	commit_destroy(exp.commit);
+	return io;
+}
+
+/* Of a part only that part is synced, in whole pages; where that cannot be, all of the file */
+static void syncs_of_parts(void **state)
+{
+	struct store_file f = { .fd = memfd_create("f", MFD_CLOEXEC), .dev = DEV };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct store_io io = sync_part(&f, 3 * page + 7, 100);
+
+	(void)state;
+	assert_int_equal(io.res, 0);
+	assert_int_equal(syncs, 0);
+	assert_int_equal(msyncs, 1);
+	assert_int_equal(msync_bytes, 107);
+	io = sync_part(&f, INT64_MAX - 100, 100);
+	check(&io, 0, false);
+	assert_int_equal(syncs + msyncs, 1);
+	io = sync_part(&f, 0, 0);
+	assert_int_equal(syncs, 1);
+	assert_int_equal(msyncs, 0);
+	f.in_memory = true;
+	io = sync_part(&f, 0, 100);
+	assert_int_equal(syncs, 1);
+	f.in_memory = false;
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		sync_err = errs[i];
+		io = sync_part(&f, 100, 1);
+		check(&io, -errs[i], true);
+		assert_int_equal(syncs, 0);
+	}
+	sync_err = 0;
+	close(f.fd);
+	f.fd = -1; /* one that cannot be mapped */
+	io = sync_part(&f, 0, 100);
+	check(&io, 0, false);
+	assert_int_equal(syncs, 1);
+}
+
 /* Such a file is put into a cache by those who know of no second descriptor. */
 static void closes_what_it_has(void **state)
 {
@@ -198,6 +265,7 @@ int main(void)
 		cmocka_unit_test(after_some_bytes),
 		cmocka_unit_test(failed_syncs),
 		cmocka_unit_test(syncs_alone),
+		cmocka_unit_test(syncs_of_parts),
 		cmocka_unit_test(closes_what_it_has),
 	};
 
