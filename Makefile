@@ -140,7 +140,7 @@ help:
 #: bench        the measurements of doc/testing.md
 #: bench-vm     leat and leatd beside Linux's NFS/RDMA, in the virtual machine of `make interop`
 #: interop      tests against other implementations
-#: interop-long random operations by the hundred thousand, a build on a mount, power cuts: 45 minutes
+#: interop-long random operations by the hundred thousand, a build on a mount, power cuts, attacks: an hour
 #: asan ubsan   the tests of `check` under a sanitizer
 #: tsan         the flow tests under the thread sanitizer
 #: fuzz         each harness for SECONDS (60)

@@ -384,6 +384,7 @@ struct rpcrdma_pool_stats {
 	uint64_t far;                  /* bytes of a device's memory, beside all that */
 	uint64_t given_back;           /* times that unused memory was unpinned, messages' as well */
 	uint64_t msgs, msgs_most, msgs_limit; /* bytes pinned for messages of those who are served */
+	uint64_t shared_limit;         /* bytes shared with peers on this host, at most */
 	struct {
 		uint64_t bytes;        /* of one buffer */
 		uint64_t free, used;   /* buffers */

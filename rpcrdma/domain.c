@@ -26,6 +26,7 @@
 
 #define POOL_BYTES_DEFAULT ((size_t)256 << 20)
 #define MSG_BYTES_DEFAULT ((size_t)64 << 20)
+#define SHARED_BYTES_DEFAULT ((size_t)8 << 30)
 
 int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma_domain **ret)
 {
@@ -40,6 +41,8 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 		d->attr.pool_bytes_max = POOL_BYTES_DEFAULT;
 	if (!d->attr.msg_bytes_max)
 		d->attr.msg_bytes_max = MSG_BYTES_DEFAULT;
+	if (!d->attr.shared_bytes_max)
+		d->attr.shared_bytes_max = SHARED_BYTES_DEFAULT;
 	pthread_mutex_init(&d->lock, NULL);
 	rr_clients_init(&d->clients);
 	list_init(&d->engines);

@@ -441,7 +441,8 @@ static void add_class(const struct rr_pool *pool, unsigned k, struct rpcrdma_poo
 void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
 {
 	struct rpcrdma_pool_stats s = { .limit = d->attr.pool_bytes_max,
-					.msgs_limit = d->attr.msg_bytes_max };
+					.msgs_limit = d->attr.msg_bytes_max,
+					.shared_limit = d->attr.shared_bytes_max };
 
 	pthread_mutex_lock(&d->lock);
 	for (unsigned z = 0; z < RR_ZONE_FAR; z++) {

@@ -44,6 +44,7 @@ static struct client *create(struct clients *all, const struct rpcrdma_client_id
 		return NULL;
 	c->id = *id;
 	c->all = all;
+	worker_client_init(&c->workers, all->workers);
 	for (unsigned i = 0; i < all->nreactors; i++) {
 		c->admission[i].reactor = all->reactors[i];
 		fair_client_init(&c->admission[i].waiting);
@@ -86,6 +87,8 @@ void client_put(struct client *c)
 	if (last)
 		list_del(&c->link);
 	pthread_mutex_unlock(&all->lock);
-	if (last)
-		free(c);
+	if (!last)
+		return;
+	worker_client_fini(&c->workers);
+	free(c);
 }

@@ -19,12 +19,14 @@
 #include "base/util.h"
 #include "fair.h"
 #include "rpcrdma.h"
+#include "worker.h"
 
 struct reactor;
 
 struct clients {
 	struct reactor **reactors; /* of the server; there when the first connection comes */
 	unsigned nreactors;
+	struct worker_pool *workers;
 	pthread_mutex_t lock;
 	struct list list;
 };
@@ -41,6 +43,7 @@ struct client {
 	struct clients *all;
 	struct rpcrdma_client_id id;
 	unsigned refs;                         /* all->lock */
+	struct worker_client workers;          /* the pool's lock */
 	struct client_admission admission[]; /* by index of the reactor */
 };
 

@@ -155,6 +155,7 @@ static void add_pool(struct list_of_stats *l, struct rpcrdma_domain *domain)
 	add(l, "messages_pinned", s.msgs);
 	add(l, "messages_most", s.msgs_most);
 	add(l, "messages_limit", s.msgs_limit);
+	add(l, "shared_limit", s.shared_limit);
 	for (unsigned i = 0; i < RPCRDMA_POOL_CLASSES; i++) {
 		add(l, free_names[i], s.classes[i].free);
 		add(l, used_names[i], s.classes[i].used);
@@ -169,6 +170,7 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 	add(l, "worker_jobs", s.jobs);
 	add(l, "worker_waits", s.waits);
 	add(l, "worker_depth_max", s.depth_max);
+	add(l, "worker_replaced", s.replaced);
 }
 
 #define ADD_SUM(l, srv, field)                                                                     \

@@ -76,21 +76,36 @@ static void rotate(struct list *ring, struct list *link)
 	list_add_tail(ring, link);
 }
 
-/** fair_pop - see fair.h */
-struct list *fair_pop(struct fair *q, const struct fair_limits *limits)
+/* the flow whose turn it is, or NULL */
+static struct fair_flow *next(const struct fair *q, const struct fair_limits *limits)
 {
 	list_for_each(n, &q->ring) {
 		struct fair_client *c = list_entry(n, struct fair_client, link);
 		struct fair_flow *f = !limits->client || limits->client(c) ? next_flow(c, limits) : NULL;
-		struct list *item;
 
-		if (!f)
-			continue;
-		item = list_pop(&f->items);
-		rotate(&c->ring, &f->link);
-		rotate(&q->ring, &c->link);
-		drop_if_empty(f);
-		return item;
+		if (f)
+			return f;
 	}
 	return NULL;
+}
+
+/** fair_has - see fair.h */
+bool fair_has(const struct fair *q, const struct fair_limits *limits)
+{
+	return next(q, limits) != NULL;
+}
+
+/** fair_pop - see fair.h */
+struct list *fair_pop(struct fair *q, const struct fair_limits *limits)
+{
+	struct fair_flow *f = next(q, limits);
+	struct list *item;
+
+	if (!f)
+		return NULL;
+	item = list_pop(&f->items);
+	rotate(&f->client->ring, &f->link);
+	rotate(&q->ring, &f->client->link);
+	drop_if_empty(f);
+	return item;
 }

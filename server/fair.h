@@ -67,6 +67,9 @@ void fair_push(struct fair *q, struct fair_flow *f, struct list *item);
 /** fair_del - takes @item, which waits in @f, out of the queue */
 void fair_del(struct fair_flow *f, struct list *item);
 
+/** fair_has - whether fair_pop() would return an item */
+bool fair_has(const struct fair *q, const struct fair_limits *limits);
+
 /** fair_pop - takes the next item out of the queue
  * @limits: who may not have a turn now
  *

@@ -36,6 +36,8 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "client.h"
+#include "conn.h"
 #include "reactor.h"
 #include "req.h"
 
@@ -378,6 +380,7 @@ static void fill_io(struct place_piece *p)
 	io->begins = on_turn;
 	io->done = on_disk;
 	io->creds = &r->creds;
+	io->client = r->conn ? &r->conn->client->workers : NULL;
 	switch (r->place.kind) {
 	case PLACE_READ:
 		io->op = STORE_READ;

@@ -47,7 +47,7 @@
  *     MOVING    COMMIT      file, pieces and their buffers   pool (fair shares), transport, store
  *     ENTERING  yes/no      args, pieces' buffers            reactor->admission, then the cache's entry
  *                                                            (FIFO; drc.c)
- *     RUNNING   yes         args, pieces' buffers; worker    worker pool
+ *     RUNNING   yes         args, pieces' buffers; worker    worker pool (worker.c)
  *                           owns res
  *     REPLYING  no          res, pieces' buffers             transport
  *     FREE      no          none                             -
@@ -492,6 +492,8 @@ static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *jo
 	r->running = true;
 	r->job.run = run;
 	r->job.done = work_done;
+	r->job.client = &r->conn->client->workers;
+	r->job.dev = r->exp ? r->exp->root_dev : 0;
 	reactor_count(r->reactor, run_waits);
 	worker_submit(r->reactor->workers, r->reactor->engine, &r->job);
 	return REQ_RUNNING;

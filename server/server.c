@@ -269,6 +269,7 @@ static int create_all(struct server *s, const struct conf *conf)
 	}
 	s->clients.reactors = s->reactors;
 	s->clients.nreactors = s->nreactors;
+	s->clients.workers = s->workers;
 	return cm_create(s, conf, &s->cm); /* says itself what is wrong */
 }
 
@@ -288,6 +289,29 @@ static int find_identity(const struct conf *conf)
 			 conf->everyone ? "whoever calls"
 					: "this user, root, and who calls over a network");
 	return err;
+}
+
+#define CONNECTION_BYTES (UINT64_C(256) << 10) /* outside what is limited by itself */
+#define OTHER_BYTES (UINT64_C(64) << 20) /* threads, exports, handles, open files */
+
+/* For whoever gives a control group its limit. Buffers of sockets are the kernel's, and not in it. */
+static void log_memory(const struct server *s, const struct conf *conf)
+{
+	uint64_t replies = conf->drc_entries ? conf->drc_bytes : 0, shared = 0, conns;
+	struct rpcrdma_pool_stats pool;
+
+	rpcrdma_domain_pool_stats(s->domain, &pool);
+	for (size_t i = 0; i < cm_listeners(s->cm); i++) {
+		if (cm_listener(s->cm, i)->transport == RPCRDMA_LOCAL)
+			shared = pool.shared_limit;
+	}
+	conns = conf->max_connections * CONNECTION_BYTES;
+	log_info("memory at most %llu bytes: %llu (pinned-max) + %llu (messages-max) + %llu (drc-bytes) + "
+		 "%llu (shared-max) + %llu (max-connections) + %llu",
+		 (unsigned long long)(pool.limit + pool.msgs_limit + replies + shared + conns + OTHER_BYTES),
+		 (unsigned long long)pool.limit, (unsigned long long)pool.msgs_limit,
+		 (unsigned long long)replies, (unsigned long long)shared, (unsigned long long)conns,
+		 (unsigned long long)OTHER_BYTES);
 }
 
 /* A wish: whoever cannot find us so can be told our ports. */
@@ -357,6 +381,7 @@ int server_start(const struct conf *conf, struct server **ret)
 			log_err("cannot end cleanly");
 		return err;
 	}
+	log_memory(s, conf);
 	*ret = s;
 	return 0;
 }

@@ -84,6 +84,7 @@ struct store_io {
 	enum store_stable stable;  /* WRITE */
 	bool has_setid;		   /* WRITE: bits that the caller's identity decides about */
 	const struct creds *creds; /* WRITE: whose quota it is */
+	struct worker_client *client; /* that it is done for; NULL: for the server itself */
 	void (*begins)(struct store_io *io); /* it has waited for its turn, if it had to; or NULL */
 	void (*done)(struct store_io *io);
 

@@ -165,6 +165,8 @@ static void to_worker(struct store_io *io, void (*run)(struct worker_job *),
 
 	io->job.run = run;
 	io->job.done = done;
+	io->job.client = io->client;
+	io->job.dev = io->file->dev;
 	reactor_count(r, store_worker);
 	worker_submit(r->workers, r->engine, &io->job);
 }

@@ -76,6 +76,8 @@ static int to_worker(struct store *s, struct store_io *io, void (*run)(struct wo
 {
 	io->job.run = run;
 	io->job.done = job_done;
+	io->job.client = io->client;
+	io->job.dev = io->file->dev;
 	reactor_count(s->reactor, store_worker);
 	worker_submit(s->reactor->workers, s->reactor->engine, &io->job);
 	return 0;

@@ -251,6 +251,8 @@ static void deliver(struct store_io *io)
 	} else {
 		io->job.run = run_remember;
 		io->job.done = on_remembered;
+		io->job.client = io->client;
+		io->job.dev = io->file->dev;
 		worker_submit(r->workers, r->engine, &io->job);
 	}
 }

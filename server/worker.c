@@ -4,11 +4,23 @@
  * worker.c - threads for what may block
  *
  * Operation: reactors submit, a worker runs, the result goes back as a message to the engine it
- *            came from. One queue for all, so that a slow file holds up one worker, not a share of
- *            the work.
- * Memory:    jobs are embedded in requests; the pool owns only its threads.
- * Threads:   one mutex over the queue and its counters.
- * Errors:    only at creation.
+ *            came from. What waits is in one queue that is fair between clients, and inside a client
+ *            between file systems (fair.h), so that a job that may not run yet holds up nobody:
+ *
+ *            - a file system has at most half of the threads. One that is frozen, or whose disk is gone,
+ *              leaves the other half to the others.
+ *            - while several clients have jobs, each has its part of the threads; what one does not use
+ *              goes to whoever waits.
+ *
+ *            Two file systems that hang would still take all threads. So a thread that has been at
+ *            one job for stuck_ns counts no more, and the watcher starts another one if jobs wait and no
+ *            thread is idle: up to REPLACED_MAX times as many threads as there should be. Surplus threads end
+ *            when nothing waits.
+ * Memory:    jobs are embedded in requests; the queues of a client are allocated when it first has jobs for
+ *            so many file systems at once. The pool owns its threads.
+ * Threads:   one mutex over all of it.
+ * Errors:    only at creation: without memory for another queue a client's file systems share one, and
+ *            a thread that cannot be replaced is not.
  */
 #include "worker.h"
 
@@ -16,19 +28,154 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define REPLACED_MAX 4u
+
+static uint64_t stuck_ns = NS_PER_S; /* a constant, but for its test */
+
+struct worker {
+	struct list link; /* pool->workers, then ->ended */
+	struct worker_pool *pool;
+	pthread_t thread;
+	uint64_t since_ns; /* when its job began; 0: it has none */
+};
+
+/* A file system that jobs are running in. */
+struct busy_fs {
+	uint64_t dev;
+	unsigned running;
+};
 
 struct worker_pool {
-	pthread_mutex_t lock; /* over everything below but threads and nthreads */
-	pthread_cond_t more;
-	struct worker_job *head, **tail;
+	pthread_mutex_t lock;
+	pthread_cond_t more;	   /* workers: a job has come, or the end */
+	pthread_cond_t watch;	   /* watcher: the same, or a worker has ended */
+	struct fair queue;
 	uint64_t depth;
 	unsigned idle;
-	unsigned woken; /* of them: told to come, and not here yet */
+	unsigned woken;	  /* of them: told to come, and not here yet */
+	unsigned clients; /* that have jobs */
+	struct busy_fs *busy;
+	unsigned nbusy;
 	bool stop;
+	bool watching; /* the watcher waits for jobs that no thread is there for */
 	struct worker_stats stats;
-	pthread_t *threads;
-	unsigned nthreads;
+	struct worker_client own; /* the server's own jobs */
+	struct list workers, ended;
+	unsigned nworkers, threads; /* how many there are, and should be */
+	pthread_t watcher;
+	bool has_watcher;
 };
+
+/* ---- shares ------------------------------------------------------------------------------- */
+
+static struct busy_fs *find_busy(const struct worker_pool *p, uint64_t dev)
+{
+	for (unsigned i = 0; i < p->nbusy; i++) {
+		if (p->busy[i].dev == dev)
+			return &p->busy[i];
+	}
+	return NULL;
+}
+
+/* There is room for one file system a thread. */
+static void fs_begins(struct worker_pool *p, uint64_t dev)
+{
+	struct busy_fs *fs = find_busy(p, dev);
+
+	if (!fs) {
+		fs = &p->busy[p->nbusy++];
+		*fs = (struct busy_fs){ .dev = dev };
+	}
+	fs->running++;
+}
+
+static void fs_ends(struct worker_pool *p, uint64_t dev)
+{
+	struct busy_fs *fs = find_busy(p, dev);
+
+	if (!--fs->running)
+		*fs = p->busy[--p->nbusy];
+}
+
+static struct worker_client *client_of(const struct fair_client *f)
+{
+	return container_of((struct fair_client *)(uintptr_t)f, struct worker_client, turn);
+}
+
+static bool client_may(const struct fair_client *f)
+{
+	const struct worker_client *c = client_of(f);
+
+	return c->running < MAX(c->pool->threads / MAX(c->pool->clients, 1u), 1u);
+}
+
+static bool fs_may(const struct fair_flow *f)
+{
+	const struct worker_pool *p = client_of(f->client)->pool;
+	const struct worker_job *first = list_entry(list_first(&f->items), struct worker_job, link);
+	const struct busy_fs *fs = find_busy(p, first->dev);
+
+	return !fs || fs->running < MAX(p->threads / 2, 1u);
+}
+
+static const struct fair_limits fair = { .client = client_may, .flow = fs_may };
+static const struct fair_limits full = { .flow = fs_may };
+
+/* The next job that may run, or NULL. A client over its part is served if no other one can be. */
+static struct worker_job *next_job(struct worker_pool *p)
+{
+	struct list *n = fair_pop(&p->queue, &fair);
+
+	if (!n)
+		n = fair_pop(&p->queue, &full);
+	return n ? list_entry(n, struct worker_job, link) : NULL;
+}
+
+/* The queue of @c for file system @dev. */
+static struct worker_queue *queue_of(struct worker_client *c, uint64_t dev)
+{
+	struct worker_queue *q, *empty = NULL;
+
+	list_for_each(n, &c->queues) {
+		q = list_entry(n, struct worker_queue, link);
+		if (q->dev == dev)
+			return q;
+		if (list_is_empty(&q->flow.items))
+			empty = q;
+	}
+	if (!empty) {
+		empty = malloc(sizeof(*empty));
+		if (!empty)
+			return &c->spare;
+		fair_flow_init(&empty->flow, &c->turn);
+		list_add_tail(&c->queues, &empty->link);
+	}
+	empty->dev = dev;
+	return empty;
+}
+
+/** worker_client_init - see worker.h */
+void worker_client_init(struct worker_client *c, struct worker_pool *p)
+{
+	*c = (struct worker_client){ .pool = p };
+	fair_client_init(&c->turn);
+	fair_flow_init(&c->spare.flow, &c->turn);
+	list_init(&c->queues);
+}
+
+/** worker_client_fini - see worker.h */
+void worker_client_fini(struct worker_client *c)
+{
+	list_for_each_safe(n, &c->queues)
+		free(list_entry(n, struct worker_queue, link));
+	list_init(&c->queues);
+}
+
+/* ---- threads ------------------------------------------------------------------------------ */
 
 static void on_engine(struct rpcrdma_msg *msg)
 {
@@ -37,62 +184,225 @@ static void on_engine(struct rpcrdma_msg *msg)
 	job->done(job);
 }
 
-/* NULL: stop, and nothing is left */
-static struct worker_job *take(struct worker_pool *p)
+/* Jobs wait and no thread is idle: somebody has to look whether threads are stuck. */
+static void call_watcher(struct worker_pool *p)
 {
-	struct worker_job *job;
-
-	pthread_mutex_lock(&p->lock);
-	while (!p->head && !p->stop) {
-		p->idle++;
-		pthread_cond_wait(&p->more, &p->lock);
-		p->idle--;
-		if (p->woken)
-			p->woken--;
-	}
-	job = p->head;
-	if (job) {
-		p->head = job->next;
-		if (!p->head)
-			p->tail = &p->head;
-		p->depth--;
-	}
-	pthread_mutex_unlock(&p->lock);
-	return job;
+	if (!p->watching || p->idle || !p->depth)
+		return;
+	p->watching = false;
+	pthread_cond_signal(&p->watch);
 }
 
+static void begin(struct worker *w, struct worker_job *job)
+{
+	struct worker_pool *p = w->pool;
+
+	p->depth--;
+	job->client->running++;
+	fs_begins(p, job->dev);
+	w->since_ns = clock_now_ns();
+	call_watcher(p);
+}
+
+static void end(struct worker *w, struct worker_job *job)
+{
+	struct worker_pool *p = w->pool;
+
+	w->since_ns = 0;
+	fs_ends(p, job->dev);
+	job->client->running--;
+	if (!--job->client->jobs)
+		p->clients--;
+}
+
+static void post_done(struct worker_job *job)
+{
+	job->msg.fn = on_engine;
+	rpcrdma_engine_post(job->engine, &job->msg);
+}
+
+static unsigned count_stuck(const struct worker_pool *p)
+{
+	uint64_t now = clock_now_ns();
+	unsigned n = 0;
+
+	list_for_each(l, &p->workers) {
+		const struct worker *w = list_entry(l, struct worker, link);
+
+		n += w->since_ns && now - w->since_ns >= stuck_ns;
+	}
+	return n;
+}
+
+/* more threads than there should be, those that are stuck not counted */
+static bool is_surplus(const struct worker_pool *p)
+{
+	return p->nworkers > p->threads && p->nworkers - count_stuck(p) > p->threads;
+}
+
+/* Waits until there may be something to do. Return: false: the thread is one too many, or nothing comes any
+ * more. */
+static bool rest(struct worker_pool *p)
+{
+	if (is_surplus(p) || (p->stop && !p->depth))
+		return false;
+	p->idle++;
+	pthread_cond_wait(&p->more, &p->lock);
+	p->idle--;
+	if (p->woken)
+		p->woken--;
+	return true;
+}
+
+/* A job's end is accounted for together with the beginning of the next one, under one lock; then it is
+ * reported, and the client may go. */
 static void *worker_main(void *arg)
 {
-	struct worker_pool *p = arg;
-	struct worker_job *job;
+	struct worker *w = arg;
+	struct worker_pool *p = w->pool;
+	struct worker_job *job, *ended = NULL;
 
-	while ((job = take(p))) {
-		job->run(job);
-		job->msg.fn = on_engine;
-		rpcrdma_engine_post(job->engine, &job->msg);
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		job = next_job(p);
+		if (job)
+			begin(w, job);
+		else if (!ended && !rest(p))
+			break;
+		else if (!ended)
+			continue;
+		pthread_mutex_unlock(&p->lock);
+		if (ended)
+			post_done(ended);
+		if (job)
+			job->run(job);
+		pthread_mutex_lock(&p->lock);
+		if (job)
+			end(w, job);
+		if (job && p->stop) /* others may have waited for its file system */
+			pthread_cond_broadcast(&p->more);
+		ended = job;
 	}
+	list_del(&w->link);
+	list_add_tail(&p->ended, &w->link);
+	p->nworkers--;
+	pthread_cond_signal(&p->watch);
+	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
-/** worker_pool_create - see worker.h; Return: 0, -ENOMEM, -EAGAIN (no more threads) */
+/* Return: 0, -ENOMEM, -EAGAIN */
+static int add_worker(struct worker_pool *p)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	int err = w ? 0 : -ENOMEM;
+
+	if (!err) {
+		w->pool = p;
+		list_add_tail(&p->workers, &w->link);
+		p->nworkers++;
+		err = -pthread_create(&w->thread, NULL, worker_main, w);
+	}
+	if (err && w) {
+		p->nworkers--;
+		list_del(&w->link);
+		free(w);
+	}
+	return err;
+}
+
+static void join_ended(struct worker_pool *p)
+{
+	struct list *n;
+
+	while ((n = list_pop(&p->ended))) {
+		struct worker *w = list_entry(n, struct worker, link);
+
+		pthread_mutex_unlock(&p->lock);
+		pthread_join(w->thread, NULL);
+		free(w);
+		pthread_mutex_lock(&p->lock);
+	}
+}
+
+static void replace_stuck(struct worker_pool *p)
+{
+	unsigned stuck = count_stuck(p);
+
+	while (p->nworkers - stuck < p->threads && p->nworkers < REPLACED_MAX * p->threads) {
+		if (add_worker(p))
+			return; /* it is tried again while jobs wait */
+		p->stats.replaced++;
+	}
+}
+
+/* CLOCK_MONOTONIC, as the condition's */
+static void wait_a_while(struct worker_pool *p)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)(stuck_ns / 4);
+	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
+	until.tv_nsec %= (long)NS_PER_S;
+	(void)pthread_cond_timedwait(&p->watch, &p->lock, &until);
+}
+
+static void *watcher_main(void *arg)
+{
+	struct worker_pool *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		join_ended(p); /* gives up the lock meanwhile */
+		if (p->stop && !p->nworkers)
+			break;
+		p->watching = !p->depth || p->idle;
+		if (p->watching)
+			pthread_cond_wait(&p->watch, &p->lock);
+		else
+			wait_a_while(p);
+		p->watching = false;
+		if (!p->idle && fair_has(&p->queue, &full))
+			replace_stuck(p);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* ---- the pool ----------------------------------------------------------------------------- */
+
+/** worker_pool_create - see worker.h */
 int worker_pool_create(unsigned threads, struct worker_pool **ret)
 {
 	struct worker_pool *p = calloc(1, sizeof(*p));
+	pthread_condattr_t attr;
 	int err = 0;
 
 	if (!p)
 		return -ENOMEM;
-	p->tail = &p->head;
+	fair_init(&p->queue);
+	list_init(&p->workers);
+	list_init(&p->ended);
+	worker_client_init(&p->own, p);
+	p->threads = threads;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->more, NULL);
-	p->threads = calloc(threads, sizeof(*p->threads));
-	if (!p->threads)
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->watch, &attr);
+	pthread_condattr_destroy(&attr);
+	p->busy = calloc((size_t)REPLACED_MAX * threads, sizeof(*p->busy));
+	if (!p->busy)
 		err = -ENOMEM;
-	while (!err && p->nthreads < threads) {
-		err = -pthread_create(&p->threads[p->nthreads], NULL, worker_main, p);
-		if (!err)
-			p->nthreads++;
+	pthread_mutex_lock(&p->lock);
+	while (!err && p->nworkers < threads)
+		err = add_worker(p);
+	if (!err) {
+		err = -pthread_create(&p->watcher, NULL, watcher_main, p);
+		p->has_watcher = !err;
 	}
+	pthread_mutex_unlock(&p->lock);
 	if (err) {
 		worker_pool_destroy(p);
 		return err;
@@ -109,11 +419,18 @@ void worker_pool_destroy(struct worker_pool *p)
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
 	pthread_cond_broadcast(&p->more);
+	pthread_cond_signal(&p->watch);
+	while (!p->has_watcher && p->nworkers) { /* half built */
+		pthread_cond_wait(&p->watch, &p->lock);
+		join_ended(p);
+	}
 	pthread_mutex_unlock(&p->lock);
-	for (unsigned i = 0; i < p->nthreads; i++)
-		pthread_join(p->threads[i], NULL);
-	free(p->threads);
+	if (p->has_watcher)
+		pthread_join(p->watcher, NULL);
+	worker_client_fini(&p->own);
+	free(p->busy);
 	pthread_cond_destroy(&p->more);
+	pthread_cond_destroy(&p->watch);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -124,10 +441,14 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 	bool wake;
 
 	job->engine = engine;
-	job->next = NULL;
+	list_init(&job->link);
+	if (!job->client)
+		job->client = &p->own;
 	pthread_mutex_lock(&p->lock);
-	*p->tail = job;
-	p->tail = &job->next;
+	job->queue = queue_of(job->client, job->dev);
+	fair_push(&p->queue, &job->queue->flow, &job->link);
+	if (!job->client->jobs++)
+		p->clients++;
 	p->depth++;
 	p->stats.jobs++;
 	if (p->depth > p->idle)
@@ -139,6 +460,7 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 	wake = p->idle > p->woken;
 	if (wake)
 		p->woken++;
+	call_watcher(p);
 	pthread_mutex_unlock(&p->lock);
 	if (wake)
 		pthread_cond_signal(&p->more);

@@ -67,6 +67,16 @@ POWERCUT := $(O)/tests/powercut/powercut
 $(POWERCUT): $(POWERCUT_SRCS:%.c=$(O)/%.o) $(O)/libxdr.a $(O)/librpcrdma.a
 	$(call say,LD,$@)$(LINK) $^ $(RPCRDMA_LIBS) -o $@
 
+# ---- attacks on a leatd: of flow/test_hostile and of tests/interop/long -----------------------------
+
+HOSTILE_SRCS := $(sort $(wildcard tests/hostile/*.c))
+HOSTILE := $(O)/tests/hostile/hostile
+
+$(HOSTILE): $(HOSTILE_SRCS:%.c=$(O)/%.o) $(O)/tests/lib/memfd_menu.o $(HOUSE)
+	$(call say,LD,$@)$(LINK) $(filter %.o,$^) \
+		-Wl,--wrap=rr_local_sock_send,--wrap=rr_local_ring_map,--wrap=rr_local_ring_unmap,--wrap=rr_local_ring_send \
+		$(HOUSE) $(filter-out -lcmocka,$(HOUSE_LIBS)) -o $@
+
 # ---- fuzz harnesses: with libFuzzer in the variant fuzz, elsewhere with a main() that replays ----
 
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
@@ -107,7 +117,7 @@ INTEROP_PROGS := $(INTEROP_SRCS:%.c=$(O)/%)
 MANY := $(O)/tests/interop/many
 
 .PHONY: interop-tools
-interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
+interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
@@ -130,7 +140,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(MANY)
+tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
@@ -196,5 +206,5 @@ run-cov: tests
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
 LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
-ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) tests/tumble/tumble.c \
+ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
 	tests/powercut/powercut.c

@@ -51,9 +51,15 @@ ends_with() { # STATUS WHAT
 connections() { ls -l "/proc/$command_pid/fd" 2>/dev/null | grep -c 'socket:' || :; }
 waits() { [ "$(connections)" -gt 0 ] && sleeps_in "$command_pid" 'epoll|ep_poll'; }
 
+# stop_server: none of its threads runs any more; a signal alone takes its time
+stop_server() {
+	kill -STOP "$leatd_pid"
+	until ! cat "/proc/$leatd_pid/task/"*/status | grep '^State:' | grep -qv 'T (stopped)'; do :; done
+}
+
 # ---- nothing to clean up: it ends at once, by the signal ---------------------------------------------
 
-kill -STOP "$leatd_pid"
+stop_server
 for url in "$tcp_url" "$local_url"; do
 	for sig in INT:130 TERM:143 HUP:129; do
 		begin "$LEAT" ls "$url"
@@ -71,7 +77,7 @@ kill -CONT "$leatd_pid"
 
 # ---- a signal that was ignored stays ignored ------------------------------------------------------------
 
-kill -STOP "$leatd_pid"
+stop_server
 (
 	trap '' HUP
 	exec "$LEAT" ls "$tcp_url"
@@ -104,7 +110,7 @@ mkdir "$work/mine"
 got_some() { ls -A "$work/mine" | grep -q '^\.leat-'; }
 begin "$LEAT" get "$tcp_url/large?rsize=4096&readahead=0&credits=1" "$work/mine/large"
 until_true 'get' got_some
-kill -STOP "$leatd_pid"
+stop_server
 kill -INT "$command_pid"
 ends_with 130 'get from a server that is away'
 kill -CONT "$leatd_pid"
@@ -117,7 +123,7 @@ put_and_stop() {
 	begin "$LEAT" put "$work/slow" "$tcp_url/from-pipe"
 	exec 4>"$work/slow"
 	until_true 'put' leftover
-	kill -STOP "$leatd_pid"
+	stop_server
 	kill -TERM "$command_pid"
 }
 
@@ -142,7 +148,7 @@ kill -CONT "$leatd_pid"
 if command -v script >/dev/null; then
 	mkfifo "$work/stdin"
 	: >"$work/typescript"
-	kill -STOP "$leatd_pid"
+	stop_server
 	script -qefc "$LEAT ls $tcp_url" "$work/typescript" <"$work/stdin" >/dev/null 2>"$work/err" &
 	command_pid=$!
 	exec 4>"$work/stdin"

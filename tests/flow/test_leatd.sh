@@ -141,8 +141,10 @@ else
 	echo "skipped: root without capabilities"
 fi
 
-# who runs it decides whose rights count, and it says so
+# who runs it decides whose rights count, and it says so; and how much memory it takes at most
 start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0
+grep -qF 'memory at most 9294577664 bytes: 268435456 (pinned-max) + 67108864 (messages-max) + 33554432 (drc-bytes) + 8589934592 (shared-max) + 268435456 (max-connections) + 67108864' \
+	"$work/err" || fail "memory: $(cat "$work/err")"
 if [ "$(id -u)" -eq 0 ]; then
 	grep -q 'calls run as their callers$' "$work/err" || fail "$(cat "$work/err")"
 	! grep -q 'from any port' "$work/err" || fail "$(cat "$work/err")"
@@ -300,6 +302,13 @@ if [ ! -e /run/rpcbind.sock ]; then
 else
 	echo "skipped: a missing rpcbind"
 fi
+
+# memory that it shares with nobody does not count, nor replies that it does not keep
+start --export "/x=$work/exp" --listen tcp://127.0.0.1:0 --drc-entries 0 --pinned-max 8388608 --messages-max 4194304 \
+	--max-connections 100
+grep -q 'memory at most 105906176 bytes: 8388608 .* 4194304 .* 0 (drc-bytes) + 0 (shared-max) + 26214400 ' "$work/err" ||
+	fail "memory: $(cat "$work/err")"
+stop TERM
 
 # one that may write no large files says so, and lives: FSINFO told, and whoever tries is told again
 # (over TCP: the memory that the local fabric shares is a file to such a limit)

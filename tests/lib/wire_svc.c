@@ -157,7 +157,7 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 	run(container_of(w, struct wire_job, waiter));
 }
 
-/* false: run() comes again when there is one */
+/* false: run() comes again when there is one, or the caller is gone and the job is over */
 static bool has_buf(struct wire_job *j, uint32_t len)
 {
 	int rc = j->buf ? 0 : rpcrdma_req_buf_get(j->req, len ? len : 1, &j->buf);
