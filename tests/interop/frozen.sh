@@ -33,9 +33,13 @@ all=rw,no_root_squash,clients=10.77.0.0/16
 leatd_start --workers 4 -l "$local" --export "/one=$work/one,$all" --export "/two=$work/two,$all" \
 	--export "/three=$work/three,$all"
 [ "$failed" -eq 0 ] || finish
+for i in $(seq 12); do
+	mkdir "$work/one/$i" "$work/two/$i"
+done
 
 waiting=''
-# ask EXPORT FROM TO: a mkdir from each of so many clients, by turns over TCP, RDMA and the local socket
+# ask EXPORT FROM TO: a mkdir from each of so many clients, by turns over TCP, RDMA and the local socket; each in a
+# directory of its own, since what changes one directory takes turns anyway
 ask() {
 	i=$2
 	while [ "$i" -le "$3" ]; do
@@ -44,7 +48,7 @@ ask() {
 		1) url=$rdma ;;
 		2) url=$local ;;
 		esac
-		"$LEAT" mkdir "$url/$1/$i" >>"$work/asked" 2>&1 &
+		"$LEAT" mkdir "$url/$1/$i/new" >>"$work/asked" 2>&1 &
 		waiting="$waiting $!"
 		i=$((i + 1))
 	done
@@ -100,7 +104,7 @@ missing() {
 	n=0
 	for name in one two; do
 		for i in $(seq 2 2 12); do
-			[ -d "$work/$name/$i" ] || n=$((n + 1))
+			[ -d "$work/$name/$i/new" ] || n=$((n + 1))
 		done
 	done
 	echo $n

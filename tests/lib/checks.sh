@@ -43,7 +43,10 @@ bad() {
 sleeps_in() {
 	in=$(cat "/proc/$1/wchan" 2>/dev/null) || return 1
 	case $in in
-	'' | 0) grep -q '^State:.S' "/proc/$1/status" ;;
+	'' | 0) # it runs, or the kernel does not tell: then not of whoever waits for this script either
+		in=$(cat "/proc/$PPID/wchan" 2>/dev/null) || in=0
+		{ [ -z "$in" ] || [ "$in" = 0 ]; } && grep -q '^State:.S' "/proc/$1/status"
+		;;
 	*) echo "$in" | grep -qE -e "$2" ;;
 	esac
 }

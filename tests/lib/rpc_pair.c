@@ -97,7 +97,8 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 	r->again(r);
 }
 
-/* Memory of the pool; of the connection, where that has its own. False: @again comes when there is. */
+/* Memory of the pool; of the connection, where that has its own. False: @again comes when there is, or the
+ * request is over. */
 static bool has_buf(struct echo_req *r, size_t bytes, void (*again)(struct echo_req *r))
 {
 	bool own = r->pair->attr.svc.modes || getenv("LEAT_TEST_MODES");
@@ -110,6 +111,10 @@ static bool has_buf(struct echo_req *r, size_t bytes, void (*again)(struct echo_
 		r->again = again;
 		r->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
 		rpcrdma_req_buf_wait(r->req, &r->waiter);
+		return false;
+	}
+	if (rc == -ENOTCONN) { /* the caller is gone */
+		rpcrdma_req_drop(r->req, req_free, r);
 		return false;
 	}
 	assert_int_equal(rc, 0);
