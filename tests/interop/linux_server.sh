@@ -119,6 +119,40 @@ for url in "rdma://$addr/run/export" "tcp://$addr/run/export"; do
 	ok 'rm -r did' test ! -e /run/export/tree
 done
 
+section 'what a copy must not lose'
+rdma=rdma://$addr/run/export tcp=tcp://$addr/run/export
+for url in "$rdma" "$tcp"; do
+	cp "$work/big" /run/export/mine
+	ln /run/export/mine /run/export/second
+	bad 'onto itself' timeout 100 "$LEAT" cp "$url/mine" "$url/second"
+	said 'onto itself' 'are the same file'
+	# who knows whether two addresses are one server
+	other=$tcp
+	[ "$url" = "$rdma" ] || other=$rdma
+	ok 'onto itself, by another way' timeout 100 "$LEAT" cp "$url/mine" "$other/second"
+	ok 'onto itself, unlinked' timeout 100 "$LEAT" cp "$url/mine" "$other/mine"
+	same 'its content' "$(cksum </run/export/mine)" "$big"
+	same 'its content' "$(cksum </run/export/second)" "$big"
+	rm /run/export/second
+	chown 12:34 /run/export/mine
+	chmod 4750 /run/export/mine
+	setfacl -m u:56:rw,g::---,m::rw /run/export/mine
+	list=$(getfacl -cpn /run/export/mine | grep -v '^#')
+	ok 'over a file of another user' timeout 100 "$LEAT" put "$work/lengths/len-9" "$url/mine"
+	same 'its content' "$(cksum </run/export/mine)" "$(cksum <"$work/lengths/len-9")"
+	same 'its attributes' "$(stat -c '%a %u %g' /run/export/mine)" '760 12 34'
+	same 'its list' "$(getfacl -cpn /run/export/mine)" "$list"
+	mkdir /run/export/from
+	mv /run/export/mine /run/export/from
+	setfacl -d -m u:56:rwx /run/export/from
+	ok 'with -p' timeout 100 "$LEAT" cp -rp "$url/from" "$url/to"
+	same 'its list' "$(getfacl -cpn /run/export/to/mine)" "$list"
+	setfacl -d -m u:56:rwx /run/export/to
+	ok 'with -p, once more' timeout 100 "$LEAT" cp -rp "$url/from/." "$url/to"
+	same 'default lists stay' "$(getfacl -cpnd /run/export/to)" "$(getfacl -cpnd /run/export/from)"
+	rm -r /run/export/from /run/export/to
+done
+
 url=rdma://$addr/run/export
 if [ -x "$tools/probe" ]; then
 	section 'links of every length'
