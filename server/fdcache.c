@@ -273,6 +273,14 @@ void fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes)
 	e->writing++;
 }
 
+/** fdcache_wrote - see fdcache.h */
+void fdcache_wrote(struct fdcache_entry *e)
+{
+	e->dirty_seq++;
+	e->dirty_ns = clock_now_ns();
+	e->writing--;
+}
+
 /** fdcache_sync_seq - see fdcache.h; one that never was if the range leaves something out */
 uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t bytes)
 {
@@ -286,6 +294,17 @@ void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq)
 {
 	if (e->dirty_seq == seq && !e->writing)
 		e->dirty = false;
+}
+
+/** fdcache_synced - see fdcache.h */
+void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t began_ns)
+{
+	list_for_each_safe(n, &c->writable) {
+		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, writable);
+
+		if (e->ino == ino && e->dev == dev && !e->writing && e->dirty_ns < began_ns)
+			e->dirty = false;
+	}
 }
 
 /** fdcache_flushed - see fdcache.h */

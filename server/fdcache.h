@@ -51,6 +51,7 @@ struct fdcache_entry {
 	uint64_t dirty_seq; /* counts unstable writes that ended */
 	unsigned writing;   /* unstable writes under way */
 	uint64_t dirty_from, dirty_end; /* where they were, while dirty */
+	uint64_t dirty_ns;              /* when the last one ended */
 	uint64_t used_ns;
 	struct list writable; /* of those that can be written by; wrote_ns: when one was last asked for */
 	uint64_t wrote_ns;
@@ -117,6 +118,9 @@ void fdcache_flushed(struct fdcache_entry *e, uint64_t seq);
 /** fdcache_dirtied - an unstable write of @bytes begins */
 void fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes);
 
+/** fdcache_wrote - one ended, well or not */
+void fdcache_wrote(struct fdcache_entry *e);
+
 /** fdcache_sync_seq - a sync of a range begins; @bytes is 0: of all of the file
  *
  * Return: what fdcache_cleaned() wants to be told when it went well
@@ -125,6 +129,12 @@ uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t 
 
 /** fdcache_cleaned - what was written up to @seq is on disk */
 void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);
+
+/** fdcache_synced - all of a file was synced by another descriptor, from @began_ns on
+ *
+ * What was written before that is on disk, through whichever descriptor it came.
+ */
+void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t began_ns);
 
 /** fdcache_may - is it known that @who may? False: ask */
 bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);

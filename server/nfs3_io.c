@@ -30,6 +30,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/wire.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
@@ -221,10 +222,8 @@ void nfs3_io_write_finish(struct req *r)
 	WRITE3res *res = &r->res.write;
 	WRITE3resok *ok = &res->WRITE3res_u.resok;
 
-	if (r->args.write.stable == UNSTABLE) {
-		r->file->dirty_seq++;
-		r->file->writing--;
-	}
+	if (r->args.write.stable == UNSTABLE)
+		fdcache_wrote(r->file);
 	if (pl->sync_failed)
 		reactor_count(r->reactor, sync_failed);
 	if (pl->err && !pl->good) {
@@ -264,6 +263,8 @@ void nfs3_io_commit_finish(struct req *r)
 		return;
 	}
 	fdcache_cleaned(r->file, r->sync_seq);
+	if (!r->args.commit.count) /* of a client with several connections others may have written */
+		reactor_file_synced(r->reactor, r->file->dev, r->file->ino, r->sync_began_ns);
 	answer_commit(r);
 }
 
@@ -278,6 +279,7 @@ static void begin_commit(struct req *r)
 	if (!a->count)
 		a->offset = 0;
 	r->sync_seq = fdcache_sync_seq(r->file, a->offset, a->count);
+	r->sync_began_ns = clock_now_ns();
 	place_start(r, PLACE_SYNC, 0, 0);
 }
 

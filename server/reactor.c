@@ -67,8 +67,10 @@ static void on_expire_writable(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, expire_writable);
 
-	r->has_writable = fdcache_expire_writable(r->files, clock_now_ns() - WRITABLE_AFTER_NS);
-	if (r->has_writable)
+	bool more = fdcache_expire_writable(r->files, clock_now_ns() - WRITABLE_AFTER_NS);
+
+	atomic_store(&r->has_writable, more);
+	if (more)
 		rpcrdma_timer_set(r->engine, t, WRITABLE_EVERY_NS);
 }
 
@@ -79,8 +81,8 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 {
 	struct fdcache_entry *e = fdcache_insert(r->files, fh, ops, file, dev, ino);
 
-	if (e && e->file.writable && !r->has_writable) {
-		r->has_writable = true;
+	if (e && e->file.writable && !atomic_load(&r->has_writable)) {
+		atomic_store(&r->has_writable, true);
 		rpcrdma_timer_set(r->engine, &r->expire_writable, WRITABLE_EVERY_NS);
 	}
 	return e;
@@ -219,35 +221,62 @@ void reactor_destroy(struct reactor *r)
 	free(r);
 }
 
-struct drop_msg {
+/* What happened to a file, for another reactor. */
+struct file_msg {
 	struct rpcrdma_msg msg;
 	struct reactor *reactor;
 	uint64_t dev, ino;
+	uint64_t began_ns; /* of a sync */
 };
+
+static void post_file(struct reactor *r, void (*fn)(struct rpcrdma_msg *msg), uint64_t dev,
+		      uint64_t ino, uint64_t began_ns)
+{
+	struct file_msg *m = malloc(sizeof(*m));
+
+	if (!m)
+		return;
+	*m = (struct file_msg){
+		.msg.fn = fn,
+		.reactor = r,
+		.dev = dev,
+		.ino = ino,
+		.began_ns = began_ns,
+	};
+	rpcrdma_engine_post(r->engine, &m->msg);
+}
+
+static void on_synced(struct rpcrdma_msg *msg)
+{
+	struct file_msg *m = container_of(msg, struct file_msg, msg);
+
+	fdcache_synced(m->reactor->files, m->dev, m->ino, m->began_ns);
+	free(m);
+}
+
+/** reactor_file_synced - see reactor.h; without memory the file is synced once more before it is closed */
+void reactor_file_synced(struct reactor *r, uint64_t dev, uint64_t ino, uint64_t began_ns)
+{
+	for (unsigned i = 0; i < r->srv->nreactors; i++) {
+		struct reactor *other = r->srv->reactors[i];
+
+		if (other != r && atomic_load(&other->has_writable))
+			post_file(other, on_synced, dev, ino, began_ns);
+	}
+}
 
 static void on_drop(struct rpcrdma_msg *msg)
 {
-	struct drop_msg *d = container_of(msg, struct drop_msg, msg);
+	struct file_msg *m = container_of(msg, struct file_msg, msg);
 
-	fdcache_drop_file(d->reactor->files, d->dev, d->ino);
-	fdcache_drop_file(d->reactor->paths, d->dev, d->ino);
-	free(d);
+	fdcache_drop_file(m->reactor->files, m->dev, m->ino);
+	fdcache_drop_file(m->reactor->paths, m->dev, m->ino);
+	free(m);
 }
 
 /** reactor_drop_file - see reactor.h; without memory the file goes when nobody uses it for a while */
 void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino)
 {
-	for (unsigned i = 0; i < srv->nreactors; i++) {
-		struct drop_msg *d = malloc(sizeof(*d));
-
-		if (!d)
-			return;
-		*d = (struct drop_msg){
-			.msg.fn = on_drop,
-			.reactor = srv->reactors[i],
-			.dev = dev,
-			.ino = ino,
-		};
-		rpcrdma_engine_post(srv->reactors[i]->engine, &d->msg);
-	}
+	for (unsigned i = 0; i < srv->nreactors; i++)
+		post_file(srv->reactors[i], on_drop, dev, ino, 0);
 }

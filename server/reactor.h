@@ -77,7 +77,7 @@ struct reactor {
 	bool stop;
 	struct rpcrdma_timer expire;
 	struct rpcrdma_timer expire_writable; /* set while files are open for writing */
-	bool has_writable;
+	atomic_bool has_writable; /* others look, to know whether it is worth a message */
 	struct rpcrdma_timer drain;
 	struct rpcrdma_msg stop_msg;
 	uint64_t drain_until_ns;
@@ -117,6 +117,9 @@ void reactor_destroy(struct reactor *r);
 struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 					const struct store_ops *ops, const struct store_file *file,
 					uint64_t dev, uint64_t ino);
+
+/** reactor_file_synced - tell the other reactors that all of a file was synced, from @began_ns on */
+void reactor_file_synced(struct reactor *r, uint64_t dev, uint64_t ino, uint64_t began_ns);
 
 /** reactor_drop_file - tell all reactors of a server that a file is gone; any thread */
 void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino);

@@ -169,6 +169,7 @@ struct req {
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */
 	uint64_t sync_seq;    /* COMMIT: what it covers */
+	uint64_t sync_began_ns;
 	struct vfs_made made; /* CREATE: the descriptor goes to the cache */
 	void *scratch;	      /* malloc'ed for long arguments, or by work that answers with much */
 

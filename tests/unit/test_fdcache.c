@@ -381,8 +381,7 @@ static void writable_goes_first(void **state)
 	/* dirty: not before it was synced; reading by it keeps it no longer */
 	w = insert(c, 3, true);
 	fdcache_dirtied(w, 10, 20);
-	w->writing--;
-	w->dirty_seq++;
+	fdcache_wrote(w);
 	fdcache_put(w);
 	assert_true(fdcache_expire_writable(c->c, late));
 	assert_int_equal(closed, 1);
@@ -415,8 +414,8 @@ static void ranges(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
 		fdcache_dirtied(e, 300, 100);
 		fdcache_dirtied(e, 100, 50);
-		e->writing -= 2;
-		e->dirty_seq += 2;
+		fdcache_wrote(e);
+		fdcache_wrote(e);
 		fdcache_cleaned(e, fdcache_sync_seq(e, v[i].off, v[i].bytes));
 		assert_int_equal(e->dirty, !v[i].cleans);
 		fdcache_cleaned(e, fdcache_sync_seq(e, 0, 0));
@@ -424,8 +423,28 @@ static void ranges(void **state)
 	}
 	/* the range of what came before is forgotten */
 	fdcache_dirtied(e, 5000, 10);
-	e->writing--;
+	fdcache_wrote(e);
 	fdcache_cleaned(e, fdcache_sync_seq(e, 5000, 10));
+	assert_false(e->dirty);
+	fdcache_put(e);
+}
+
+/* another descriptor was synced: what ended before is on disk, what is under way may not be */
+static void synced_elsewhere(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 7, true);
+	uint64_t late = clock_now_ns() + 1000 * NS_PER_S;
+
+	fdcache_dirtied(e, 0, 10);
+	fdcache_synced(c->c, 1, 7, late);
+	assert_true(e->dirty);
+	fdcache_wrote(e);
+	fdcache_synced(c->c, 1, 7, e->dirty_ns);
+	fdcache_synced(c->c, 1, 8, late);
+	fdcache_synced(c->c, 2, 7, late);
+	assert_true(e->dirty);
+	fdcache_synced(c->c, 1, 7, e->dirty_ns + 1);
 	assert_false(e->dirty);
 	fdcache_put(e);
 }
@@ -440,6 +459,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dirty_flushed_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(expire, setup, teardown),
 		cmocka_unit_test_setup_teardown(writable_goes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(synced_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(dropped_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(permissions, setup, teardown),
