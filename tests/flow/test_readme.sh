@@ -108,8 +108,10 @@ rc=0
 # shellcheck disable=SC2086
 timeout 120 $as sh "$HOME/type" "$lines" >"$work/out.$who" 2>&1 </dev/null || rc=$?
 [ "$rc" -eq 0 ] || fail "status $rc: $(cat "$work/out.$who")"
-for word in '^transport *local' '^because *local: the server runs on this host' ' big.raw' '^  throughput' \
-	'^way  *ok  *local'; do
+# in a user namespace / belongs to nobody in particular, so that sockets below it are not taken
+local='^way  *ok  *local'
+[ "$(stat -c %u /)" -eq 0 ] || local='^way  *missing  *not local'
+for word in '^transport' ' big.raw' '^  throughput' "$local"; do
 	grep -qE "$word" "$work/out.$who" || fail "nothing like '$word' in: $(cat "$work/out.$who")"
 done
 cmp -s "$HOME/photos/big.raw" "$data/photos/big.raw" || fail 'the photos did not arrive'
