@@ -606,6 +606,7 @@ struct rpcrdma_svc_attr {
 	uint32_t conns_max;      /* of all listeners of the domain, the largest counts; one client has three
 	                          * quarters of them at most; 0: 1024 */
 	uint32_t first_call_ms;  /* a peer that connects and says nothing; 0: 30000 */
+	uint32_t req_bytes;      /* memory that the service keeps for each call: counted with the library's own */
 	uint32_t stall_ms;       /* a peer that neither takes nor gives what is under way; 0: 20000 */
 	bool no_private_data;    /* knows nothing of RFC 8797: 1024 bytes, whatever @inline_bytes is */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */

@@ -77,6 +77,7 @@ struct rr_pool {
 	unsigned classes;         /* those below this one there are */
 	bool far;
 	bool msgs;                /* rr_zone_is_msgs() */
+	struct rr_budget *budget; /* that its bytes are counted in as well, or NULL */
 	struct rr_source source;  /* far: what it is part of */
 	uint64_t given_back;      /* chunks */
 	struct rr_pool_arena *arena; /* that the zone is a part of, or NULL */

@@ -98,6 +98,19 @@ static int chunk_register(struct rr_pool_chunk *c, struct rr_dev *dev)
 	return rr_provider_reg(&c->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &c->mr[dev->idx]);
 }
 
+/* What a zone holds, with what others hold of its part of the limit. */
+static size_t used_of(const struct rr_pool *pool)
+{
+	return pool->budget ? atomic_load_explicit(&pool->budget->used, memory_order_relaxed) : pool->bytes;
+}
+
+static void count_bytes(struct rr_pool *pool, size_t add, size_t sub)
+{
+	__atomic_store_n(&pool->bytes, pool->bytes + add - sub, __ATOMIC_RELAXED);
+	if (pool->budget)
+		atomic_fetch_add_explicit(&pool->budget->used, add - sub, memory_order_relaxed);
+}
+
 static void chunk_free(struct rr_pool_chunk *c)
 {
 	struct rr_pool *pool = c->pool;
@@ -105,7 +118,7 @@ static void chunk_free(struct rr_pool_chunk *c)
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_mr_dereg(c->mr[i]);
 	list_del(&c->link);
-	__atomic_store_n(&pool->bytes, pool->bytes - chunk_bytes(c), __ATOMIC_RELAXED);
+	count_bytes(pool, 0, chunk_bytes(c));
 	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
 	if (!rr_pool_part_give(pool, &c->x))
 		rr_provider_put(&c->x);
@@ -132,7 +145,7 @@ static bool give_back_one(struct rr_pool *pool)
 /* Whole free chunks of other classes make room; the caller holds the lock. */
 static bool make_room(struct rr_pool *pool, size_t bytes)
 {
-	while (pool->bytes + bytes > pool->bytes_max)
+	while (used_of(pool) + bytes > pool->bytes_max)
 		if (!give_back_one(pool))
 			return false;
 	return true;
@@ -206,7 +219,7 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 		return rc;
 	}
 	list_add_head(&pool->chunks[class], &c->link);
-	__atomic_store_n(&pool->bytes, pool->bytes + bytes, __ATOMIC_RELAXED);
+	count_bytes(pool, bytes, 0);
 	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
 	pool->bytes_huge += c->x.ops == &rr_provider_huge_ops ? bytes : 0;
 	for (unsigned i = 0; !rc && i < d->ndevs; i++)
@@ -233,6 +246,18 @@ static void zone_init(struct rr_pool *pool, enum rr_zone zone, size_t bytes_max)
 	}
 }
 
+/* Messages and requests outside the pool take from the same limit as receives; where those are pinned at
+ * once, from a quarter of it beside it. */
+static void share_msgs(struct rpcrdma_domain *d)
+{
+	struct rr_pool *recvs = &d->pools[RR_ZONE_RECVS];
+	struct rr_budget *b = &d->clients.budgets[RR_SHARE_MSGS];
+
+	b->max = d->attr.pool_arena ? recvs->bytes_max / 4 : recvs->bytes_max;
+	if (!d->attr.pool_arena)
+		recvs->budget = b;
+}
+
 /** rr_pool_init - see engine_int.h */
 int rr_pool_init(struct rpcrdma_domain *d)
 {
@@ -251,6 +276,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 			d->clients.budgets[share].factor = OF_THE_FREE;
 		}
 	}
+	share_msgs(d);
 	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
 		return -EINVAL;
 	rc = rr_pool_arena_init(d);

@@ -110,14 +110,8 @@ static void conn_free(struct rpcrdma_conn *base)
 	struct rr_tconn *c = rr_tconn_of(base);
 
 	rr_engine_undefer(base->engine, &c->pump_msg);
-	list_for_each_safe(n, &base->free_reqs) {
-		struct rr_treq *t = rr_treq_of(list_entry(n, struct rr_req, link));
-
-		free(t->msg);
-		free(t->out);
-		free(t->iov);
-		free(t);
-	}
+	list_for_each_safe(n, &base->free_reqs)
+		rr_treq_free(c, rr_treq_of(list_entry(n, struct rr_req, link)));
 	free(c);
 }
 
@@ -126,6 +120,7 @@ static const struct rr_conn_ops tcp_ops = {
 	.adopted = conn_adopted,
 	.close = conn_close,
 	.owed = conn_owed,
+	.tick = rr_tconn_tick,
 	.decode = rr_tcp_decode,
 	.pull = rr_tcp_pull,
 	.by_chunk = rr_tcp_by_chunk,

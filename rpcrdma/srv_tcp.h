@@ -14,6 +14,8 @@
 #define RR_TCP_STAGE 4096u      /* bytes read ahead of the parser */
 #define RR_TCP_WHOLE 8192u      /* records up to this are read whole before the service sees them */
 #define RR_TCP_HEAD 1024u       /* of a longer one, this much: the payload stays in the socket */
+#define RR_TCP_REPLY 8192u      /* replies up to this are made in memory of the request */
+#define RR_TCP_REQS_FREE 8u     /* requests of a connection that its client is not charged for */
 
 enum rr_treq_in {
 	RR_TREQ_READING, /* so many bytes of the record are wanted in msg */
@@ -26,18 +28,25 @@ struct rr_treq {
 	/* in */
 	enum rr_treq_in in;
 	bool skipping;         /* the request is over, the rest of its record is not */
-	uint8_t *msg;
+	uint8_t *msg;          /* up to RR_TCP_WHOLE bytes, or those of call_buf */
 	size_t msg_cap, msg_len, msg_want;
-	size_t left;           /* bytes of the record not read yet, this fragment's */
+	struct rpcrdma_buf *call_buf; /* a longer record that the service wants whole */
+	size_t total;          /* bytes of the record's fragments so far, this one's included */
+	size_t left;           /* of them not read yet, all of this fragment */
 	bool last_fragment;
+	struct rpcrdma_buf_waiter waiter; /* for call_buf or reply_buf */
+	bool waits;            /* for call_buf */
 	struct rpcrdma_piece *pulls, **pulls_tail;
 	size_t pull_at;        /* bytes of the first pull that are there */
 	uint32_t pull_next;    /* where in the payload the next pull must begin */
 	struct rpcrdma_msg pull_msg; /* all is in msg: pulls are done at the next poll */
 	/* out */
 	struct rpcrdma_piece *placed; /* by offset */
-	uint8_t *out;
+	struct rr_answer answer; /* while it waits for reply_buf */
+	uint8_t *out;          /* up to RR_TCP_REPLY bytes */
 	size_t out_cap;
+	struct rpcrdma_buf *reply_buf; /* a longer head of the reply */
+	size_t head_want;      /* the size asked for it; 0: none was */
 	struct iovec *iov;
 	unsigned iov_cap, iovcnt, iov_at;
 	struct list send_link; /* conn->sendq */
@@ -54,6 +63,9 @@ struct rr_tconn {
 	size_t stage_at, stage_len;
 	struct rr_treq *in;    /* the record being read or pulled from */
 	uint64_t calls;        /* handed to the service */
+	unsigned nreqs;        /* requests there are, in use or not */
+	unsigned most;         /* in use at once since the last tick */
+	bool short_of;         /* nothing is read before a request comes back */
 	struct list sendq;
 	struct rpcrdma_msg pump_msg;
 	bool pump_out;         /* pump_msg is deferred */
@@ -83,6 +95,10 @@ void rr_tconn_pump(struct rr_tconn *c);
 void rr_tconn_kick(struct rr_tconn *c);
 /** rr_tconn_wants_input - is there anything to do with more bytes? */
 bool rr_tconn_wants_input(const struct rr_tconn *c);
+/** rr_treq_free - the request's memory goes, and what its client was charged for it */
+void rr_treq_free(struct rr_tconn *c, struct rr_treq *t);
+/** rr_tconn_tick - requests that were not needed for a while go */
+void rr_tconn_tick(struct rpcrdma_conn *base);
 /** rr_treq_release - recycle a request that nobody has any business with */
 void rr_treq_release(struct rr_treq *t);
 int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args);

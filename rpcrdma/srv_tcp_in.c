@@ -4,18 +4,22 @@
  * srv_tcp_in.c - records arrive at the responder over TCP
  *
  * Operation:  Bytes are read into a small staging buffer, so that many small calls cost one system
- *             call. A record up to RR_TCP_WHOLE, or one of several fragments, is put together in the
- *             request's message buffer and handed over whole. Of a longer one only the head is: its
- *             bulk stays in the socket until the service pulls it, piece by piece and in order,
- *             straight into the service's buffers. A service that finds the head too short (its
- *             arguments are long and are no payload) gets the record again, whole. What nobody
- *             pulled is skipped when the request is answered.
+ *             call. A record up to RR_TCP_WHOLE is put together in the request's message buffer and
+ *             handed over whole. Of a longer one only the head is: its bulk stays in the socket until
+ *             the service pulls it, piece by piece and in order, straight into the service's buffers. A
+ *             service that finds the head too short (its arguments are long and are no payload) gets the
+ *             record again, whole. What nobody pulled is skipped when the request is answered. It makes no
+ *             difference how many fragments a record has; a payload in several of them is accepted before
+ *             it is known where the record ends.
  *
  *                 READING --(head or whole is there)--> SERVED --(pulled or skipped)--> THROUGH
  *
  *             One record at a time: while its bulk waits for the service, nothing behind it is read,
  *             and so a peer's haste ends in its own socket buffer.
- * Memory:     Message buffers belong to requests and are kept with them.
+ * Memory:     Small message buffers belong to requests and are kept with them. A long record that the service
+ *             wants whole goes into a buffer of the pool (RR_ZONE_CALLS), for which it waits. Requests
+ *             beyond the first RR_TCP_REQS_FREE are charged to the client; while it has its share of them
+ *             nothing more is read.
  * Threads:    The connection's engine.
  * Errors:     A length over the limit, an empty fragment, or an RPC header that is none: the
  *             connection dies (there is no telling where the next record would begin).
@@ -32,9 +36,6 @@
  * when the engine has been round. */
 #define CALLS_PER_PUMP 4u
 
-/* A recycled request keeps its message buffer up to this size. */
-#define MSG_KEEP ((size_t)64 << 10)
-
 bool rr_tconn_wants_input(const struct rr_tconn *c)
 {
 	const struct rr_treq *t = c->in;
@@ -42,8 +43,8 @@ bool rr_tconn_wants_input(const struct rr_tconn *c)
 	if (c->base.dead)
 		return false;
 	if (!t)
-		return c->base.reqs < c->base.svc->attr.credits;
-	return t->in == RR_TREQ_READING || t->pulls || t->base.ended;
+		return c->base.reqs < c->base.svc->attr.credits && !c->short_of;
+	return (t->in == RR_TREQ_READING && !t->waits) || t->pulls || t->base.ended;
 }
 
 void rr_tconn_kick(struct rr_tconn *c)
@@ -98,20 +99,78 @@ static ssize_t take(struct rr_tconn *c, void *to, size_t len, bool ahead)
 	return (ssize_t)n;
 }
 
+/* ---- requests ---- */
+
+/* what one of them takes at most, the service's part included */
+static size_t request_bytes(const struct rr_tconn *c)
+{
+	return sizeof(struct rr_treq) + RR_TCP_WHOLE + RR_TCP_REPLY + c->base.svc->attr.req_bytes;
+}
+
+static bool is_charged(const struct rr_tconn *c, unsigned nth)
+{
+	return nth > RR_TCP_REQS_FREE && c->base.client;
+}
+
+void rr_treq_free(struct rr_tconn *c, struct rr_treq *t)
+{
+	if (is_charged(c, c->nreqs))
+		rr_client_uncharge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
+	c->nreqs--;
+	free(t->msg);
+	free(t->out);
+	free(t->iov);
+	free(t);
+}
+
+/* Return: there is one to take; if not, one comes back, or the connection died. */
+static bool have_request(struct rr_tconn *c)
+{
+	struct rr_treq *t;
+
+	if (!list_is_empty(&c->base.free_reqs))
+		return true;
+	if (is_charged(c, c->nreqs + 1) &&
+	    rr_client_charge(c->base.client, RR_SHARE_MSGS, request_bytes(c))) {
+		c->short_of = true;
+		rr_count(c->base.engine, buf_waits, 1);
+		return false;
+	}
+	t = calloc(1, sizeof(*t));
+	if (!t) {
+		if (is_charged(c, c->nreqs + 1))
+			rr_client_uncharge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
+		rr_tconn_die(c);
+		return false;
+	}
+	c->nreqs++;
+	list_init(&t->base.link);
+	list_add_head(&c->base.free_reqs, &t->base.link);
+	return true;
+}
+
+void rr_tconn_tick(struct rpcrdma_conn *base)
+{
+	struct rr_tconn *c = rr_tconn_of(base);
+	struct list *n;
+
+	while (c->nreqs > MAX(c->most, RR_TCP_REQS_FREE) && (n = list_pop(&base->free_reqs)) != NULL)
+		rr_treq_free(c, rr_treq_of(list_entry(n, struct rr_req, link)));
+	c->most = base->reqs;
+}
+
 static struct rr_treq *take_request(struct rr_tconn *c)
 {
-	struct list *n = list_pop(&c->base.free_reqs);
-	struct rr_treq *t = n ? rr_treq_of(list_entry(n, struct rr_req, link)) : calloc(1, sizeof(*t));
+	struct rr_treq *t = rr_treq_of(list_entry(list_pop(&c->base.free_reqs), struct rr_req, link));
 
-	if (!t)
-		return NULL;
 	list_init(&t->base.link);
 	list_init(&t->send_link);
 	rr_req_init(&t->base, &c->base);
+	c->most = MAX(c->most, c->base.reqs);
 	t->in = RR_TREQ_READING;
-	t->skipping = false;
+	t->skipping = t->waits = false;
 	t->msg_len = t->msg_want = 0;
-	t->left = 0;
+	t->total = t->left = 0;
 	t->last_fragment = false;
 	t->pulls = NULL;
 	t->pulls_tail = &t->pulls;
@@ -125,7 +184,7 @@ static bool reserve(struct rr_treq *t, size_t bytes)
 {
 	uint8_t *p;
 
-	if (bytes <= t->msg_cap)
+	if (bytes <= t->msg_cap || t->call_buf)
 		return true;
 	bytes = MAX(bytes, (size_t)RR_TCP_HEAD * 2);
 	p = realloc(t->msg, bytes);
@@ -136,16 +195,32 @@ static bool reserve(struct rr_treq *t, size_t bytes)
 	return true;
 }
 
+static uint8_t *message(const struct rr_treq *t)
+{
+	return t->call_buf ? t->call_buf->addr : t->msg;
+}
+
+/* ---- records ---- */
+
+static bool is_read(const struct rr_treq *t)
+{
+	return !t->left && t->last_fragment;
+}
+
 /* A fragment begins: how much of the record is wanted before the service sees it? */
 static bool begin_fragment(struct rr_tconn *c, struct rr_treq *t, uint32_t mark)
 {
-	size_t len = mark & ~RR_TCP_LAST, total = t->msg_len + len;
+	size_t len = mark & ~RR_TCP_LAST;
 
 	t->last_fragment = mark & RR_TCP_LAST;
 	t->left = len;
-	if ((!len && !t->last_fragment) || total > c->base.svc->attr.call_bytes_max || !total)
+	t->total += len;
+	if ((!len && !t->last_fragment) || t->total > c->base.svc->attr.call_bytes_max || !t->total)
 		return false;
-	t->msg_want = t->last_fragment && !t->msg_len && len > RR_TCP_WHOLE ? RR_TCP_HEAD : total;
+	if (t->in != RR_TREQ_READING)
+		return true;
+	t->msg_want = t->base.again || t->total <= RR_TCP_WHOLE ? t->total :
+								  MAX(t->msg_len, (size_t)RR_TCP_HEAD);
 	return reserve(t, t->msg_want);
 }
 
@@ -162,28 +237,41 @@ static int read_mark(struct rr_tconn *c)
 	c->mark_len = 0;
 	if (!c->in)
 		c->in = take_request(c);
-	if (c->in && begin_fragment(c, c->in, get_be32(c->mark)))
+	if (begin_fragment(c, c->in, get_be32(c->mark)))
 		return 1;
 	rr_tconn_die(c);
 	return -1;
 }
 
+/* Bytes of the record come next. Return: as read_mark(); 0 also at the end of the record */
+static int have_fragment(struct rr_tconn *c, struct rr_treq *t)
+{
+	int rc = 1;
+
+	while (rc > 0 && !t->left)
+		rc = t->last_fragment ? 0 : read_mark(c);
+	return rc;
+}
+
 static int deliver(struct rr_tconn *c, struct rr_treq *t)
 {
-	size_t total = t->msg_len + t->left;
+	bool whole = is_read(t);
+	uint8_t *msg = message(t);
 	int rc;
 
-	if (t->left)
-		rr_stream_decode_tail(&t->base.args, t->msg, t->msg_len, total);
+	if (whole)
+		rr_stream_decode(&t->base.args, msg, t->msg_len);
+	else if (t->last_fragment)
+		rr_stream_decode_tail(&t->base.args, msg, t->msg_len, t->total);
 	else
-		rr_stream_decode(&t->base.args, t->msg, t->msg_len);
-	t->in = t->left ? RR_TREQ_SERVED : RR_TREQ_THROUGH;
-	if (t->in == RR_TREQ_THROUGH)
+		rr_stream_decode_open(&t->base.args, msg, t->msg_len, c->base.svc->attr.call_bytes_max);
+	t->in = whole ? RR_TREQ_THROUGH : RR_TREQ_SERVED;
+	if (whole)
 		c->in = NULL;
 	rr_conn_heard(&c->base);
 	c->calls++;
 	rr_count(c->base.engine, inline_msgs, !t->base.again);
-	rc = rr_req_deliver(&t->base, t->msg, t->msg_len);
+	rc = rr_req_deliver(&t->base, msg, t->msg_len);
 	if (rc) {
 		c->in = NULL;
 		rr_count(c->base.engine, dropped, 1);
@@ -198,15 +286,20 @@ static int deliver(struct rr_tconn *c, struct rr_treq *t)
 static int read_message(struct rr_tconn *c, struct rr_treq *t)
 {
 	while (t->msg_len < t->msg_want) {
-		size_t want = t->msg_want - t->msg_len;
-		ssize_t n = take(c, t->msg + t->msg_len, want, want < RR_TCP_STAGE);
+		size_t want = MIN(t->msg_want - t->msg_len, t->left);
+		ssize_t n;
 
+		if (!want)
+			return read_mark(c);
+		n = take(c, message(t) + t->msg_len, want, want < RR_TCP_STAGE);
 		if (n <= 0)
 			return (int)n;
 		t->msg_len += (size_t)n;
 		t->left -= (size_t)n;
 	}
-	return t->last_fragment ? deliver(c, t) : read_mark(c);
+	if (!is_read(t) && (t->base.again || t->total <= RR_TCP_WHOLE))
+		return read_mark(c);
+	return deliver(c, t);
 }
 
 /* ---- the bulk of a long record ---- */
@@ -237,12 +330,20 @@ static int fill_pull(struct rr_tconn *c, struct rr_treq *t)
 		size_t off = p->off + t->pull_at, want = p->len - t->pull_at;
 		uint8_t *to = piece_mem(p, t->pull_at);
 		ssize_t n;
+		int rc;
 
 		if (off < s->payload_here) { /* came with the head */
 			n = (ssize_t)MIN(want, s->payload_here - off);
 			memcpy(to, s->buf + s->payload_pos + off, (size_t)n);
 		} else {
-			n = take(c, to, want, false);
+			rc = have_fragment(c, t);
+			if (!rc && is_read(t)) { /* shorter than it says */
+				rr_tconn_die(c);
+				rc = -1;
+			}
+			if (rc <= 0)
+				return rc;
+			n = take(c, to, MIN(want, t->left), false);
 			if (n <= 0)
 				return (int)n;
 			t->left -= (size_t)n;
@@ -258,9 +359,13 @@ static int skip_rest(struct rr_tconn *c, struct rr_treq *t)
 {
 	uint8_t waste[4096];
 
-	while (t->left) {
-		ssize_t n = take(c, waste, MIN(t->left, sizeof(waste)), false);
+	while (!is_read(t)) {
+		int rc = have_fragment(c, t);
+		ssize_t n;
 
+		if (rc <= 0)
+			return is_read(t) ? 1 : rc;
+		n = take(c, waste, MIN(t->left, sizeof(waste)), false);
 		if (n <= 0)
 			return (int)n;
 		t->left -= (size_t)n;
@@ -294,11 +399,10 @@ void rr_treq_release(struct rr_treq *t)
 	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
 
 	rr_engine_undefer(c->base.engine, &t->pull_msg);
-	if (t->msg_cap > MSG_KEEP) {
-		free(t->msg);
-		t->msg = NULL;
-		t->msg_cap = 0;
-	}
+	if (t->call_buf)
+		rpcrdma_buf_put(c->base.engine, t->call_buf);
+	t->call_buf = NULL;
+	c->short_of = false;
 	if (!c->base.dead)
 		rr_tconn_kick(c); /* there is room for another request */
 	rr_req_back(&t->base); /* may free the connection */
@@ -309,8 +413,8 @@ void rr_treq_release(struct rr_treq *t)
 static void give_up(struct rr_treq *t)
 {
 	t->in = RR_TREQ_THROUGH;
-	rr_stream_decode(&t->base.args, t->msg, t->msg_len);
-	if (rr_req_deliver(&t->base, t->msg, t->msg_len))
+	rr_stream_decode(&t->base.args, message(t), t->msg_len);
+	if (rr_req_deliver(&t->base, message(t), t->msg_len))
 		rr_treq_release(t);
 }
 
@@ -322,7 +426,9 @@ static void end_reading(struct rr_tconn *c)
 	if (t) {
 		while (t->pulls)
 			finish_pull(t, -EIO);
-		if (t->skipping || (t->in == RR_TREQ_READING && !t->base.again))
+		if (t->waits)
+			; /* on_call_buf() sees to it */
+		else if (t->skipping || (t->in == RR_TREQ_READING && !t->base.again))
 			rr_treq_release(t); /* the service never saw it, or is through with it */
 		else if (t->in == RR_TREQ_READING)
 			give_up(t);
@@ -348,8 +454,8 @@ void rr_tconn_pump(struct rr_tconn *c)
 		if (t && t->in == RR_TREQ_SERVED)
 			rc = serve_rest(c, t);
 		else if (t && t->msg_want)
-			rc = read_message(c, t);
-		else if (c->base.reqs < c->base.svc->attr.credits)
+			rc = t->waits ? 0 : read_message(c, t);
+		else if (t || (c->base.reqs < c->base.svc->attr.credits && have_request(c)))
 			rc = read_mark(c);
 		else
 			rc = 0;
@@ -362,24 +468,66 @@ void rr_tconn_pump(struct rr_tconn *c)
 
 /* ---- for the service ---- */
 
+/* The whole record goes into a buffer: as long as it is, or may be. */
+static int get_call_buf(struct rr_treq *t)
+{
+	struct rpcrdma_conn *c = t->base.pub.conn;
+	size_t bytes = t->last_fragment ? t->total : c->svc->attr.call_bytes_max;
+	int rc = rr_conn_buf_get(c, RR_ZONE_CALLS, bytes, &t->call_buf);
+
+	if (rc)
+		return rc;
+	memcpy(t->call_buf->addr, t->msg, t->msg_len);
+	t->msg_want = t->total;
+	return 0;
+}
+
+static void on_call_buf(struct rpcrdma_buf_waiter *w)
+{
+	struct rr_treq *t = container_of(w, struct rr_treq, waiter);
+	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
+	int rc = c->base.dead ? -ENOTCONN : get_call_buf(t);
+
+	if (rc == -ENOBUFS) {
+		rr_conn_buf_wait(&c->base, RR_ZONE_CALLS, w);
+		return;
+	}
+	t->waits = false;
+	if (!rc) {
+		rr_tconn_kick(c);
+		return;
+	}
+	rr_tconn_die(c);
+	if (c->in == t)
+		c->in = NULL;
+	give_up(t);
+}
+
 int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
 {
 	struct rr_treq *t = rr_treq_of(r);
 	struct rr_stream *s = &r->args;
+	int rc;
 
 	if (((bool_t(*)(XDR *, void *))decode)(&s->xdr, args) && !rr_stream_decode_done(s)) {
 		if (s->has_payload)
 			rr_count(r->pub.engine, bytes_in, s->payload.length);
 		return 0;
 	}
-	if (!s->short_read || r->again || !t->left) /* all there is was there */
+	if (!s->short_read || r->again || is_read(t)) /* all there is was there */
 		return -EBADMSG;
-	t->msg_want = t->msg_len + t->left;
-	if (!reserve(t, t->msg_want))
+	rc = get_call_buf(t);
+	if (rc && rc != -ENOBUFS)
 		return -EBADMSG;
 	r->again = true;
 	t->in = RR_TREQ_READING;
-	rr_tconn_kick(rr_tconn_of(r->pub.conn));
+	t->waits = rc == -ENOBUFS;
+	if (t->waits) {
+		t->waiter = (struct rpcrdma_buf_waiter){ .fn = on_call_buf };
+		rr_conn_buf_wait(r->pub.conn, RR_ZONE_CALLS, &t->waiter);
+	} else {
+		rr_tconn_kick(rr_tconn_of(r->pub.conn));
+	}
 	return -EAGAIN;
 }
 

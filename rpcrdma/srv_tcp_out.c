@@ -7,7 +7,9 @@
  *             the reply is known, which may discard the pieces. The answer is one gathering write:
  *             mark and head, the pieces where they lie, pad. What the socket does not take at once
  *             goes when it can, in the order of the answers.
- * Memory:     Pieces stay the service's until its done; the head buffer is kept with the request.
+ * Memory:     Pieces stay the service's until its done. The head is made in memory of the request, which
+ *             keeps it; one longer than RR_TCP_REPLY in a buffer of the pool (RR_ZONE_ANSWERS), for which the
+ *             reply waits.
  * Threads:    The connection's engine.
  * Errors:     A socket error ends the connection; every request still ends, its done is still called.
  */
@@ -19,7 +21,6 @@
 #include "srv_tcp.h"
 
 #define OUT_FIRST 1024u
-#define OUT_KEEP 8192u
 #define IOV_SEND 64u
 
 static const uint8_t zeros[4];
@@ -39,11 +40,10 @@ static void on_end(struct rpcrdma_msg *msg)
 			p->done(p, 0);
 	}
 	rr_req_finish(&t->base);
-	if (t->out_cap > OUT_KEEP) {
-		free(t->out);
-		t->out = NULL;
-		t->out_cap = 0;
-	}
+	if (t->reply_buf)
+		rpcrdma_buf_put(c->base.engine, t->reply_buf);
+	t->reply_buf = NULL;
+	t->head_want = 0;
 	if (c->in == t) {
 		/* the rest of its record must go first, and the connection may wait for just that */
 		t->skipping = true;
@@ -144,26 +144,63 @@ static int add_payload(struct rr_treq *t, const struct rpcrdma_payload *payload)
 	return rc ? rc : at == payload->length ? 0 : -EINVAL;
 }
 
-/* Encode into the head buffer, which grows until the results fit. */
+static uint8_t *head_of(const struct rr_treq *t)
+{
+	return t->reply_buf ? t->reply_buf->addr : t->out;
+}
+
+/* Room for a head of @want bytes. Return: 0; -EMSGSIZE: there is never so much; -ENOBUFS: wait; -ENOMEM */
+static int get_head(struct rr_treq *t, size_t want)
+{
+	struct rpcrdma_conn *c = t->base.pub.conn;
+	uint8_t *p;
+
+	if (want <= RR_TCP_REPLY) {
+		p = realloc(t->out, want);
+		if (!p)
+			return -ENOMEM;
+		t->out = p;
+		t->out_cap = want;
+		return 0;
+	}
+	if (t->reply_buf)
+		rpcrdma_buf_put(c->engine, t->reply_buf);
+	t->reply_buf = NULL;
+	/* who waits tries with the same size again: what it gave back must not be what it waits for */
+	t->head_want = want;
+	return rr_conn_buf_get(c, RR_ZONE_ANSWERS, want, &t->reply_buf);
+}
+
+static size_t head_cap(const struct rr_treq *t)
+{
+	return t->reply_buf ? t->reply_buf->bytes : t->out_cap;
+}
+
+static size_t more_than(const struct rr_treq *t, size_t cap)
+{
+	size_t max = rr_conn_buf_max(t->base.pub.conn, RR_ZONE_ANSWERS);
+
+	if (cap < RR_TCP_REPLY)
+		return MAX(cap * 4, (size_t)OUT_FIRST);
+	return cap < RPCRDMA_BUF_LEAST ? RPCRDMA_BUF_LEAST : cap < max ? MIN(cap * 16, max) : 0;
+}
+
+/* Encodes into the head buffer, which grows until the results fit. */
 static int encode_head(struct rr_treq *t, const struct rr_answer *a, struct rr_stream *s, size_t *ret_len)
 {
-	size_t cap = MAX(t->out_cap, (size_t)OUT_FIRST);
+	size_t want = t->head_want ? t->head_want : head_cap(t) ? 0 : OUT_FIRST;
+	int rc = want ? get_head(t, want) : 0;
 
-	for (;; cap *= 4) {
-		int rc;
-
-		if (cap > t->out_cap) {
-			uint8_t *p = realloc(t->out, cap);
-
-			if (!p)
-				return -ENOMEM;
-			t->out = p;
-			t->out_cap = cap;
-		}
-		rc = rr_answer_head(&t->base, a, s, t->out + 4, t->out_cap - 4, ret_len);
-		if (rc != -EMSGSIZE || cap >= RPCRDMA_BUF_MAX)
-			return rc;
+	while (!rc) {
+		rc = rr_answer_head(&t->base, a, s, head_of(t) + 4, head_cap(t) - 4, ret_len);
+		if (rc != -EMSGSIZE)
+			break;
+		want = more_than(t, head_cap(t));
+		if (!want)
+			break;
+		rc = get_head(t, want);
 	}
+	return rc;
 }
 
 static int build(struct rr_treq *t, const struct rr_answer *a)
@@ -171,22 +208,24 @@ static int build(struct rr_treq *t, const struct rr_answer *a)
 	uint32_t payload, pad;
 	struct rr_stream s;
 	size_t len, split;
+	uint8_t *head;
 	int rc = encode_head(t, a, &s, &len);
 
 	if (rc)
 		return rc;
+	head = head_of(t);
 	payload = s.has_payload ? s.payload.length : 0;
 	pad = (uint32_t)round_up4(payload) - payload;
 	split = s.has_payload ? s.payload_pos : len;
-	put_be32(t->out, RR_TCP_LAST | (uint32_t)(len + payload + pad));
+	put_be32(head, RR_TCP_LAST | (uint32_t)(len + payload + pad));
 	t->iovcnt = t->iov_at = 0;
-	rc = add_iov(t, t->out, 4 + split);
+	rc = add_iov(t, head, 4 + split);
 	if (!rc && payload)
 		rc = add_payload(t, &s.payload);
 	if (!rc)
 		rc = add_iov(t, zeros, pad);
 	if (!rc)
-		rc = add_iov(t, t->out + 4 + split, len - split);
+		rc = add_iov(t, head + 4 + split, len - split);
 	if (rc)
 		return rc;
 	rr_count(t->base.pub.engine, bytes_out, payload);
@@ -239,6 +278,13 @@ void rr_tcp_flush(struct rr_tconn *c)
 	rr_tconn_interest(c);
 }
 
+static void on_reply_buf(struct rpcrdma_buf_waiter *w)
+{
+	struct rr_treq *t = container_of(w, struct rr_treq, waiter);
+
+	rr_tcp_answer(&t->base, &t->answer);
+}
+
 void rr_tcp_answer(struct rr_req *r, const struct rr_answer *a)
 {
 	struct rr_treq *t = rr_treq_of(r);
@@ -254,7 +300,16 @@ void rr_tcp_answer(struct rr_req *r, const struct rr_answer *a)
 	if (rc == -EMSGSIZE || rc == -EINVAL) {
 		struct rr_answer sorry = { .kind = RR_ANSWER_ERROR, .stat = RR_SYSTEM_ERR };
 
+		t->head_want = 0;
 		rc = build(t, &sorry);
+	}
+	if (rc == -ENOBUFS) {
+		if (a != &t->answer) {
+			t->answer = *a;
+			t->waiter = (struct rpcrdma_buf_waiter){ .fn = on_reply_buf };
+		}
+		rr_conn_buf_wait(&c->base, RR_ZONE_ANSWERS, &t->waiter);
+		return;
 	}
 	if (rc) {
 		rr_tconn_die(c); /* no memory to answer with: the peer asks again on a new connection */

@@ -190,6 +190,14 @@ void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t to
 	s->total = total;
 }
 
+/** rr_stream_decode_open - start decoding the first @len bytes of a record of @max at most */
+void rr_stream_decode_open(struct rr_stream *s, void *buf, size_t len, size_t max)
+{
+	stream_init(s, XDR_DECODE, buf, len);
+	s->away = RR_AWAY_OPEN;
+	s->total = max;
+}
+
 /** rr_stream_bytes - size of the un-reduced message encoded so far */
 size_t rr_stream_bytes(const struct rr_stream *s)
 {
@@ -275,7 +283,8 @@ static bool_t stream_find(struct rr_stream *s, struct rpcrdma_payload *p, uint32
 	} else if (whole <= left) {
 		find_here(s, p, p->length);
 		s->pos += whole;
-	} else if (s->away == RR_AWAY_TAIL && add_size(pos, whole, &end) && end == s->total) {
+	} else if (add_size(pos, whole, &end) && ((s->away == RR_AWAY_TAIL && end == s->total) ||
+						  (s->away == RR_AWAY_OPEN && end <= s->total))) {
 		find_here(s, p, MIN((size_t)p->length, left));
 		s->pos = s->cap;
 	} else {

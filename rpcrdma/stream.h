@@ -17,6 +17,7 @@
  *               RR_AWAY_TAIL   the buffer is the first part of a longer record of `total` bytes:
  *                              a payload that starts inside and reaches beyond it is accepted if
  *                              it is the last item; any other read past the end sets `short_read`
+ *               RR_AWAY_OPEN   the same, but of the record's end only a limit is known: `total`
  * Memory:     Never allocates. Payload bytes found in the buffer are pointed at, not copied.
  * Threads:    One at a time.
  * Errors:     FALSE from the filters; `overflow` (encode: buffer too small), `short_read`,
@@ -32,7 +33,7 @@
 #include "base/util.h"
 #include "rpcrdma_payload.h"
 
-enum rr_away { RR_AWAY_NONE, RR_AWAY_CHUNK, RR_AWAY_TAIL };
+enum rr_away { RR_AWAY_NONE, RR_AWAY_CHUNK, RR_AWAY_TAIL, RR_AWAY_OPEN };
 
 /* chunk_position of a Write chunk, which has none on the wire: it belongs to the payload of the
  * results wherever that is, and its bytes must equal the length word, without the pad. */
@@ -64,6 +65,7 @@ void rr_stream_decode(struct rr_stream *s, void *buf, size_t len);
 void rr_stream_decode_chunk(struct rr_stream *s, void *buf, size_t len, size_t position,
 			    size_t chunk_bytes);
 void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t total);
+void rr_stream_decode_open(struct rr_stream *s, void *buf, size_t len, size_t max);
 
 /** rr_stream_len - encode: bytes of the reduced message so far */
 static inline size_t rr_stream_len(const struct rr_stream *s)

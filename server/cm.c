@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "conn.h"
+#include "req.h"
 #include "server_int.h"
 
 #define URL_BYTES 300
@@ -229,6 +230,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->attr.inline_bytes = conf->inline_bytes;
 	cm->attr.credits = conf->credits;
 	cm->attr.conns_max = conf->max_connections;
+	cm->attr.req_bytes = sizeof(struct req);
 	cm->attr.srq = conf->srq;
 	cm->attr.no_private_data = conf->no_private_data;
 	cm->attr.modes = conf->modes;

@@ -14,7 +14,7 @@
  *            entries do. The attributes of the directory are those from before, so that a change that
  *            comes while it is read makes the client look again. The file system finds the place of a cookie at once: ext4 by the hash that
  *            the cookie is, tmpfs (Linux 6.6 and later) by a number that the entry keeps.
- * Memory:    the entries lie in r->scratch until the request ends.
+ * Memory:    the entries lie in r->room until the request ends.
  * Threads:   workers, with the caller's rights for as long as the directory is read: once for a
  *            reply, not for each entry.
  * Errors:    BAD_COOKIE if the directory has no such place; TOOSMALL if not one entry fits. An
@@ -215,24 +215,26 @@ static nfsstat3 status_of(const struct req *r, int err)
 	return err == -EOVERFLOW ? NFS3ERR_TOOSMALL : nfs3_conv_status(r, err);
 }
 
+/* for the entries of a reply of @limit bytes */
+static size_t room_for(const struct req *r, uint32_t limit)
+{
+	limit = MIN(limit, nfs3_io_answer_max(r->srv));
+	return limit > HEAD_BYTES ? limit - HEAD_BYTES : 0;
+}
+
 static int list(struct listing *l, uint64_t cookie, uint32_t limit)
 {
 	struct req *r = l->r;
+	size_t bytes = r->room ? MIN(room_for(r, limit), r->room->bytes) : 0;
 	int fd, err;
 
-	limit = MIN(limit, nfs3_io_answer_max(l->r->srv));
-	if (limit <= HEAD_BYTES)
+	if (!bytes)
 		return -EOVERFLOW;
 	fd = vfs_open_dir(l->dir, &r->creds);
 	if (fd < 0)
 		return fd;
-	r->scratch = malloc(limit - HEAD_BYTES);
-	if (r->scratch) {
-		wire_put_init(&l->out, r->scratch, limit - HEAD_BYTES);
-		err = list_from(l, fd, cookie);
-	} else {
-		err = -ENOMEM;
-	}
+	wire_put_init(&l->out, r->room->addr, bytes);
+	err = list_from(l, fd, cookie);
 	close(fd);
 	return err ? err : fh_check_dir(r->exports->exports->fhs, l->dir);
 }
@@ -253,7 +255,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 	if (err) {
 		res->status = status_of(r, err);
 	} else {
-		res->entries = r->scratch;
+		res->entries = r->room->addr;
 		res->entries_len = (uint32_t)wire_put_len(&l.out);
 		res->eof = l.eof ? TRUE : FALSE;
 		if (plus)
@@ -261,6 +263,17 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 	}
 	nfs3_conv_post_op(&dir.stx, &res->attr);
 	fh_close(&dir);
+}
+
+/** nfs3_readdir_room, nfs3_readdirplus_room - memory for the entries */
+size_t nfs3_readdir_room(const struct req *r)
+{
+	return room_for(r, r->args.readdir.count);
+}
+
+size_t nfs3_readdirplus_room(const struct req *r)
+{
+	return room_for(r, r->args.readdirplus.maxcount);
 }
 
 /** nfs3_readdir - 3.3.16 */

@@ -68,6 +68,8 @@ void nfs3_rename(struct req *r);
 void nfs3_link(struct req *r);
 
 /* nfs3_dir.c: listings */
+size_t nfs3_readdir_room(const struct req *r);
+size_t nfs3_readdirplus_room(const struct req *r);
 void nfs3_readdir(struct req *r);
 void nfs3_readdirplus(struct req *r);
 bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res);

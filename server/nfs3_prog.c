@@ -178,12 +178,14 @@ static const struct prog_proc procs[] = {
 		.name = "READDIR",
 		CODEC_DIR(READDIR),
 		.preset = preset_fh,
+		.room = nfs3_readdir_room,
 		.work = nfs3_readdir,
 	},
 	[NFSPROC3_READDIRPLUS] = {
 		.name = "READDIRPLUS",
 		CODEC_DIR(READDIRPLUS),
 		.preset = preset_fh,
+		.room = nfs3_readdirplus_room,
 		.work = nfs3_readdirplus,
 	},
 	[NFSPROC3_FSSTAT] = {

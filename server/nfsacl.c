@@ -6,8 +6,8 @@
  * Operation: find the file, do the thing (vfs_acl.c), convert (acl.c). A file system without lists has
  *            mode bits, and GETACL says what they mean; SETACL says NOTSUPP, which Linux's setfacl
  *            tells its user. All of what is to be set is looked at before any of it is.
- * Memory:    entries lie in r->scratch, room for two full lists: those of a SETACL from before it is decoded, as
- *            decoding allocates nothing; those of a GETACL's answer from its work on.
+ * Memory:    room for two full lists: those of a SETACL in r->scratch, from before it is decoded, as
+ *            decoding allocates nothing; those of a GETACL's answer in r->room.
  * Threads:   workers, but for preset_setacl().
  * Errors:    as statuses in the results.
  */
@@ -20,7 +20,7 @@
 #include "prog.h"
 #include "req.h"
 
-/* r->scratch */
+/* r->room, r->scratch */
 struct lists {
 	aclent access[NFS_ACL_MAX_ENTRIES], dflt[NFS_ACL_MAX_ENTRIES];
 };
@@ -61,6 +61,12 @@ static int get_both(const struct fh_obj *o, struct lists *l, secattr *ret)
 	return err;
 }
 
+static size_t getacl_room(const struct req *r)
+{
+	(void)r;
+	return sizeof(struct lists);
+}
+
 static void getacl(struct req *r)
 {
 	const GETACL3args *a = &r->args.getacl;
@@ -74,10 +80,8 @@ static void getacl(struct req *r)
 	ok->acl.mask = a->mask;
 	if (a->mask & ~(uint32_t)NFS_ACL_MASK_ALL)
 		err = -EINVAL;
-	if (!err) {
-		r->scratch = malloc(sizeof(struct lists));
-		err = r->scratch ? get_both(&o, r->scratch, &ok->acl) : -ENOMEM;
-	}
+	if (!err)
+		err = get_both(&o, r->room->addr, &ok->acl);
 	r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
 	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both outcomes begin so */
 	fh_close(&o);
@@ -163,6 +167,7 @@ static const struct prog_proc procs[] = {
 		.args_bytes = sizeof(GETACL3args),
 		.res_bytes = sizeof(GETACL3res),
 		.preset = preset_getacl,
+		.room = getacl_room,
 		.work = getacl,
 	},
 	[NFSACLPROC3_SETACL] = {

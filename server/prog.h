@@ -27,6 +27,8 @@ struct prog_proc {
 	xdrproc_t decode, encode;
 	size_t args_bytes, res_bytes;  /* of struct req's unions: what is zeroed */
 	size_t scratch_bytes;	       /* of r->scratch, from before preset(): arguments that are long */
+	size_t (*room)(const struct req *r); /* bytes at r->room for long results, from before work(): a
+					      * buffer of the pool, for which the request waits. NULL, 0: none */
 	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory */
 	enum place_kind move;	       /* READ, WRITE and SYNC find the file first */
 	bool modifies;		       /* refused on a read-only export */

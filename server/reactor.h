@@ -71,7 +71,7 @@ struct reactor {
 	unsigned partial;	 /* of them, those whose call is not all here yet */
 	unsigned flushing;	 /* files being synced for the cache */
 	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
-	bool admitting;		 /* inside admit_next() of req.c */
+	bool admitting;		 /* inside admit_next() */
 	bool draining;		 /* takes no further calls */
 	bool closing;		 /* its connections were told to close */
 	bool stop;

@@ -24,6 +24,7 @@
  *                                          being looked up, or no slot yet
  *     NEW       ADMITTED  state_new        understood, permitted, and it has a slot or brings a payload
  *     NEW       REPLYING  state_new        it is an answer already that it is refused
+ *     ADMITTED  ADMITTED  state_admitted   no memory for long results yet, or no slot
  *     ADMITTED  MOVING    state_admitted   WRITE, SYMLINK: the payload is to be pulled first
  *     ADMITTED  ENTERING  state_admitted   it changes something and is all here
  *     MOVING    ENTERING  state_moving     WRITE, SYMLINK: now it is all here, or (overlap) begins to be
@@ -43,7 +44,7 @@
  *     true in   slot        memory held                      waits in
  *     NEW       no          args                             transport, then groups.c (FIFO of that user),
  *                                                            then reactor->admission (fair.h)
- *     ADMITTED  yes/no      args                             -
+ *     ADMITTED  yes/no      args, room for long results      pool (fair shares), then reactor->admission
  *     MOVING    COMMIT      file, pieces and their buffers   pool (fair shares), transport, store
  *     ENTERING  yes/no      args, pieces' buffers            reactor->admission, then the cache's entry
  *                                                            (FIFO; drc.c)
@@ -75,15 +76,13 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "client.h"
+#include "admit.h"
 #include "conn.h"
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
 #include "once.h"
 #include "reactor.h"
 #include "server_int.h"
-
-#define LIVE_MAX 1024u /* slots of one reactor: bounds what queues at the workers */
 
 static enum req_state state_new(struct req *r);
 static enum req_state state_admitted(struct req *r);
@@ -108,73 +107,6 @@ const char *req_state_name(enum req_state s)
 	};
 
 	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
-}
-
-/* ---- admission ---------------------------------------------------------------------------- */
-
-/* A client may hold as many slots as are free, and one of its connections as many as the client may still
- * have: somebody who is yet to come always finds some. */
-static bool client_may(const struct fair_client *f)
-{
-	const struct client_admission *a = container_of(f, struct client_admission, waiting);
-
-	return a->live + a->reactor->live < LIVE_MAX;
-}
-
-static struct client_admission *admission_of(const struct conn *c)
-{
-	return container_of(c->admission.client, struct client_admission, waiting);
-}
-
-static bool conn_may(const struct fair_flow *f)
-{
-	const struct conn *c = container_of(f, struct conn, admission);
-
-	return c->live + admission_of(c)->live + c->reactor->live < LIVE_MAX;
-}
-
-static const struct fair_limits limits = { .client = client_may, .flow = conn_may };
-
-static void take_slot(struct req *r)
-{
-	r->admitted = true;
-	r->reactor->live++;
-	r->conn->live++;
-	admission_of(r->conn)->live++;
-}
-
-/* Gives the slot back; req_run() lets in others later. */
-static void dismiss(struct req *r)
-{
-	if (!r->admitted)
-		return;
-	r->admitted = false;
-	r->reactor->live--;
-	r->conn->live--;
-	admission_of(r->conn)->live--;
-}
-
-/* Returns whether @r has a slot; if not, it waits. A request that comes while others wait may be let in
- * at once: those have their share, or there is no slot. */
-static bool admit(struct req *r)
-{
-	struct reactor *re = r->reactor;
-
-	if (r->admitted)
-		return true;
-	if (list_is_linked(&r->link))
-		return false;
-	if (conn_may(&r->conn->admission)) {
-		take_slot(r);
-		return true;
-	}
-	fair_push(&re->admission, &r->conn->admission, &r->link);
-	re->nadmission++;
-	reactor_count(re, admit_waits);
-	if (re->nadmission > atomic_load_explicit(&re->counters.admit_wait_max, memory_order_relaxed))
-		atomic_store_explicit(&re->counters.admit_wait_max, re->nadmission,
-				      memory_order_relaxed);
-	return false;
 }
 
 /* ---- birth and death ---------------------------------------------------------------------- */
@@ -205,6 +137,8 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->err = 0;
 	r->asked = r->rights = 0;
 	r->scratch = NULL;
+	r->room = NULL;
+	r->room_waits = false;
 	r->end = REQ_END_REPLY;
 	r->place.kind = PLACE_NONE;
 	once_init(&r->once);
@@ -218,7 +152,7 @@ static void req_put(struct req *r)
 {
 	struct reactor *re = r->reactor;
 
-	dismiss(r);
+	admit_leave(r);
 	where_end(r);
 	place_fini(r);
 	if (r->file)
@@ -226,6 +160,8 @@ static void req_put(struct req *r)
 	vfs_made_close(&r->made);
 	fh_close(&r->found);
 	free(r->scratch);
+	if (r->room)
+		rpcrdma_buf_put(re->engine, r->room);
 	exports_use_put(r->exports);
 	re->taken--;
 	list_add_head(&re->free_reqs, &r->link);
@@ -238,25 +174,6 @@ void req_pool_fini(struct reactor *re)
 
 	while ((n = list_pop(&re->free_reqs)))
 		free(list_entry(n, struct req, link));
-}
-
-/* Lets in those who wait; a request that ends at once makes room for the next, so this loops instead of
- * nesting. */
-static void admit_next(struct reactor *re)
-{
-	struct list *n;
-
-	if (re->admitting)
-		return;
-	re->admitting = true;
-	while (!fair_is_empty(&re->admission) && (n = fair_pop(&re->admission, &limits)) != NULL) {
-		struct req *r = list_entry(n, struct req, link);
-
-		re->nadmission--;
-		take_slot(r);
-		req_run(r);
-	}
-	re->admitting = false;
 }
 
 /** req_call - see req.h */
@@ -451,10 +368,11 @@ static enum req_state understand(struct req *r)
 	return REQ_ADMITTED;
 }
 
-/* What brings a payload is admitted when that is here: until then it waits for its peer. */
+/* What brings a payload is admitted when that is here, and what has long results when there is memory for
+ * them: until then it waits for its peer. */
 static bool admitted_later(const struct req *r)
 {
-	return r->proc->move == PLACE_WRITE || r->proc->move == PLACE_PULL;
+	return r->proc->move == PLACE_WRITE || r->proc->move == PLACE_PULL || r->proc->room;
 }
 
 static enum req_state state_new(struct req *r)
@@ -467,7 +385,7 @@ static enum req_state state_new(struct req *r)
 	}
 	if (!r->identified && !identify(r))
 		return REQ_NEW;
-	return admitted_later(r) || admit(r) ? REQ_ADMITTED : REQ_NEW;
+	return admitted_later(r) || admit_enter(r) ? REQ_ADMITTED : REQ_NEW;
 }
 
 /* ---- ADMITTED ----------------------------------------------------------------------------- */
@@ -516,7 +434,7 @@ static enum req_state execute(struct req *r)
 		switch (nfs3_io_begin(r)) {
 		case NFS3_IO_READY:
 			if (r->proc->move != PLACE_SYNC) /* buffers of the pool have shares of their own */
-				dismiss(r);
+				admit_leave(r);
 			return REQ_MOVING;
 		case NFS3_IO_OPEN:
 			return to_worker(r, nfs3_io_open);
@@ -535,9 +453,37 @@ static enum req_state execute(struct req *r)
 	return r->proc->work ? to_worker(r, work_run) : finish(r);
 }
 
+static void on_room(struct rpcrdma_buf_waiter *w)
+{
+	struct req *r = container_of(w, struct req, room_waiter);
+
+	r->room_waits = false;
+	req_run(r);
+}
+
+/* Memory for long results. Return: 0; -EINPROGRESS: it waits; -errno */
+static int get_room(struct req *r)
+{
+	size_t bytes = r->proc->room(r);
+	int err;
+
+	if (r->room || !bytes)
+		return 0;
+	if (r->room_waits)
+		return -EINPROGRESS;
+	err = rpcrdma_req_buf_get(r->rpc, MIN(bytes, rpcrdma_req_buf_max(r->rpc)), &r->room);
+	if (err != -ENOBUFS)
+		return err;
+	r->room_waits = true;
+	r->room_waiter.fn = on_room;
+	rpcrdma_req_buf_wait(r->rpc, &r->room_waiter);
+	return -EINPROGRESS;
+}
+
 static enum req_state state_admitted(struct req *r)
 {
 	nfsstat3 status;
+	int err;
 
 	switch (r->proc->move) {
 	case PLACE_WRITE:
@@ -550,6 +496,11 @@ static enum req_state state_admitted(struct req *r)
 		place_start(r, PLACE_PULL, 0, r->args.symlink.symlink.symlink_data.length);
 		return REQ_MOVING;
 	default:
+		err = r->proc->room ? get_room(r) : 0;
+		if (err && err != -EINPROGRESS)
+			return end_fail(r, NFS3ERR_JUKEBOX);
+		if (err || !admit_enter(r))
+			return REQ_ADMITTED;
 		return r->proc->once ? REQ_ENTERING : execute(r);
 	}
 }
@@ -594,13 +545,13 @@ static enum req_state state_running(struct req *r)
 
 static enum req_state state_entering(struct req *r)
 {
-	if (!r->once.asked && !admit(r))
+	if (!r->once.asked && !admit_enter(r))
 		return REQ_ENTERING;
 	switch (once_enter(r)) {
 	case DRC_EXECUTE:
 		if (!r->place.forsaken) {
 			if (!r->admitted)
-				take_slot(r); /* it has waited for the first one */
+				admit_now(r); /* it has waited for the first one */
 			return execute(r);
 		}
 		/* the one that it joined came to nothing, and its own data is gone: to be sent again */
@@ -609,7 +560,7 @@ static enum req_state state_entering(struct req *r)
 	case DRC_REPLAY:
 		return REQ_REPLYING;
 	case DRC_JOINED:
-		dismiss(r);
+		admit_leave(r);
 		(void)place_forsake(r); /* the other may wait for its memory */
 		return REQ_ENTERING;
 	case DRC_NO_MEMORY:
@@ -633,7 +584,7 @@ static void send_end(struct req *r)
 	struct rpcrdma_req *rpc = r->rpc;
 
 	r->rpc = NULL; /* gone when these return */
-	dismiss(r); /* from here on it waits for its peer only */
+	admit_leave(r); /* from here on it waits for its peer only */
 	switch (r->end) {
 	case REQ_END_REPLY:
 		rpcrdma_req_reply(rpc, r->proc->encode, &r->res, on_replied, r);

@@ -152,7 +152,7 @@ struct req {
 	bool understood; /* NEW: decoded and permitted; missing are the caller's groups and admission */
 	bool identified; /* NEW: it is known whose rights it has, only admission is missing */
 	bool partial;	 /* NEW: not all of the call is here yet */
-	bool admitted; /* it has a slot: req.c */
+	bool admitted; /* it has a slot: admit.h */
 	bool running; /* RUNNING: a worker has it */
 	bool replied; /* REPLYING: the transport is through */
 
@@ -172,6 +172,9 @@ struct req {
 	uint64_t sync_began_ns;
 	struct vfs_made made; /* CREATE: the descriptor goes to the cache */
 	void *scratch;	      /* malloc'ed for long arguments, or by work that answers with much */
+	struct rpcrdma_buf *room; /* for long results: prog_proc.room */
+	struct rpcrdma_buf_waiter room_waiter;
+	bool room_waits; /* ADMITTED: for it */
 
 	enum req_end end;
 	uint32_t end_code, end_low, end_high;

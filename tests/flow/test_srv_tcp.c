@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/wire.h"
+#include "engine_int.h"
 #include "rpc_msg.h"
 #include "wire_svc.h"
 
@@ -360,11 +362,23 @@ static void bad_marks(void **state)
 		close(fd);
 		dial();
 	}
+	/* a payload that is longer than all fragments of its record */
+	put_call(0, 2, 12001);
+	put_be32(m, LAST | 1000);
+	put_be32(out, 9000);
+	put_bytes(out, 9004);
+	put_bytes(m, 4);
+	put_bytes(out + 9004, 1000);
+	assert_true(closed());
+	close(fd);
+	dial();
+	out_len = 0;
 	/* fragments whose sum exceeds what a call may be */
 	call_at(4, 1, WIRE_NULL);
 	put_be32(out, 0x100000);
 	put_bytes(out, 4 + 0x100000);
 	put_bytes(out, 4);
+	assert_int_equal(reply(), 24); /* which was all there when the rest turned out to be too much */
 	assert_true(closed());
 }
 
@@ -461,6 +475,144 @@ static void ask_and_not_read(uint32_t calls)
 	put_bytes(out, out_len);
 }
 
+/* memory that was allocated and is not the pool's; since @before */
+static size_t allocated_since(size_t before)
+{
+	struct mallinfo2 m = mallinfo2();
+	size_t now = m.uordblks + m.hblkhd;
+
+	return now - MIN(before, now);
+}
+
+/* What cannot be served yet stays in the socket, however many fragments it has. */
+static void fragments_stay_in_the_socket(void **state)
+{
+	size_t before, first, sent = 0;
+	ssize_t n = 0;
+	uint8_t m[4];
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small_pool, NULL), 0);
+	dial();
+	svc.hold = true;
+	put_call(0, 7, 1 << 20);
+	first = out_len / 2;
+	before = allocated_since(0);
+	for (unsigned i = 0; i < 60 && n >= 0; i++) {
+		put_be32(m, (uint32_t)first - 4);
+		if (send(fd, m, 4, MSG_DONTWAIT | MSG_NOSIGNAL) != 4)
+			break;
+		for (size_t at = 4; at < out_len && n >= 0;) {
+			if (at == first) {
+				put_be32(m, LAST | (uint32_t)(out_len - first));
+				if (send(fd, m, 4, MSG_DONTWAIT | MSG_NOSIGNAL) != 4)
+					break;
+			}
+			for (int idle = 0; idle < IDLE_ROUNDS; idle++) {
+				n = send(fd, out + at, (at < first ? first : out_len) - at,
+					 MSG_DONTWAIT | MSG_NOSIGNAL);
+				if (n > 0)
+					break;
+				pump();
+			}
+			at += n > 0 ? (size_t)n : 0;
+			sent += n > 0 ? (size_t)n : 0;
+		}
+		pump();
+	}
+	print_message("%zu KiB were sent, %zu KiB allocated\n", sent >> 10, (allocated_since(before)) >> 10);
+	assert_in_range(allocated_since(before), 0, 256 << 10);
+	assert_in_range(svc.nheld, 1, 24);
+	wire_svc_release(&svc);
+	close(fd);
+	dial();
+}
+
+/* Replies that nobody takes are in memory of the pool, of which others find some. */
+static void long_results_are_not_taken(void **state)
+{
+	struct rr_budget *answers;
+	size_t before;
+	int greedy;
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small_pool, NULL), 0);
+	answers = &svc.domain->clients.budgets[RR_SHARE_ANSWERS];
+	dial();
+	before = allocated_since(0);
+	out_len = 0;
+	for (uint32_t i = 0; i < 60; i++) {
+		size_t at = out_len;
+
+		call_at(at + 4, i, WIRE_BIG);
+		word_out(300 << 10);
+		mark(at);
+	}
+	put_bytes(out, out_len);
+	assert_in_range(allocated_since(before), 0, 4 << 20);
+	assert_in_range(answers->used, 1 << 20, answers->max);
+	greedy = fd;
+	dial();
+	call_at(4, 3, WIRE_BIG);
+	word_out(100 << 10);
+	mark(0);
+	put_bytes(out, out_len);
+	assert_int_equal(reply(), 28 + (100 << 10));
+	close(fd);
+	fd = greedy;
+	for (uint32_t i = 0; i < 60; i++)
+		assert_int_equal(reply(), 28 + (300 << 10));
+}
+
+/* So many requests are served at once as there is memory for; each connection always has some. */
+static void requests_are_charged(void **state)
+{
+	static const struct rpcrdma_domain_attr small = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
+	static const struct rpcrdma_svc_attr attr = { .req_bytes = 14 << 10 };
+	struct rr_budget *msgs;
+	int fds[4];
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small, &attr), 0);
+	msgs = &svc.domain->clients.budgets[RR_SHARE_MSGS];
+	svc.hold = true;
+	for (int i = 0; i < 4; i++) {
+		dial();
+		fds[i] = fd;
+		out_len = 0;
+		for (uint32_t k = 0; k < 60; k++) {
+			size_t at = out_len;
+
+			call_at(at + 4, k, WIRE_GET);
+			word_out(16);
+			word_out(WIRE_PLACE);
+			mark(at);
+		}
+		put_bytes(out, out_len);
+		assert_in_range(svc.calls, 8 * (unsigned)(i + 1), 100);
+		assert_in_range(msgs->used, 0, msgs->max);
+	}
+	for (int i = 0; i < 100; i++) {
+		wire_svc_release(&svc);
+		pump();
+	}
+	for (int i = 0; i < 4; i++) {
+		fd = fds[i];
+		for (uint32_t k = 0; k < 60; k++)
+			assert_int_equal(reply(), 48);
+		close(fd);
+	}
+	pump();
+	assert_int_equal(msgs->used, 0);
+	dial();
+}
+
 /* Peers that do not take their answers hold their share of the pool, and no more: others are served. */
 static void a_share_of_the_pool(void **state)
 {
@@ -540,6 +692,9 @@ int main(void)
 		tcp_test(peer_goes_in_the_middle),
 		tcp_test(silent_peers_are_let_go),
 		tcp_test(no_more_than_so_many),
+		tcp_test(fragments_stay_in_the_socket),
+		tcp_test(long_results_are_not_taken),
+		tcp_test(requests_are_charged),
 		tcp_test(a_share_of_the_pool),
 		tcp_test(stalled_peers_are_let_go),
 	};

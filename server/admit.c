@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * admit.c - slots of a reactor: which requests the server works on, and which wait
+ *
+ * Operation, memory, threads, errors: admit.h
+ */
+#include "admit.h"
+
+#include "client.h"
+#include "conn.h"
+#include "reactor.h"
+#include "req.h"
+
+#define LIVE_MAX 1024u /* slots of one reactor: bounds what queues at the workers */
+
+/* A client may hold as many slots as are free, and one of its connections as many as the client may still
+ * have: somebody who is yet to come always finds some. */
+static bool client_may(const struct fair_client *f)
+{
+	const struct client_admission *a = container_of(f, struct client_admission, waiting);
+
+	return a->live + a->reactor->live < LIVE_MAX;
+}
+
+static struct client_admission *admission_of(const struct conn *c)
+{
+	return container_of(c->admission.client, struct client_admission, waiting);
+}
+
+static bool conn_may(const struct fair_flow *f)
+{
+	const struct conn *c = container_of(f, struct conn, admission);
+
+	return c->live + admission_of(c)->live + c->reactor->live < LIVE_MAX;
+}
+
+static const struct fair_limits limits = { .client = client_may, .flow = conn_may };
+
+/** admit_now - see admit.h */
+void admit_now(struct req *r)
+{
+	r->admitted = true;
+	r->reactor->live++;
+	r->conn->live++;
+	admission_of(r->conn)->live++;
+}
+
+/** admit_leave - see admit.h */
+void admit_leave(struct req *r)
+{
+	if (!r->admitted)
+		return;
+	r->admitted = false;
+	r->reactor->live--;
+	r->conn->live--;
+	admission_of(r->conn)->live--;
+}
+
+/** admit_enter - see admit.h
+ *
+ * A request that comes while others wait may be let in at once: those have their share, or there is no slot.
+ */
+bool admit_enter(struct req *r)
+{
+	struct reactor *re = r->reactor;
+
+	if (r->admitted)
+		return true;
+	if (list_is_linked(&r->link))
+		return false;
+	if (conn_may(&r->conn->admission)) {
+		admit_now(r);
+		return true;
+	}
+	fair_push(&re->admission, &r->conn->admission, &r->link);
+	re->nadmission++;
+	reactor_count(re, admit_waits);
+	if (re->nadmission > atomic_load_explicit(&re->counters.admit_wait_max, memory_order_relaxed))
+		atomic_store_explicit(&re->counters.admit_wait_max, re->nadmission,
+				      memory_order_relaxed);
+	return false;
+}
+
+/** admit_next - see admit.h; a request that ends at once makes room for the next, so this loops instead of
+ * nesting */
+void admit_next(struct reactor *re)
+{
+	struct list *n;
+
+	if (re->admitting)
+		return;
+	re->admitting = true;
+	while (!fair_is_empty(&re->admission) && (n = fair_pop(&re->admission, &limits)) != NULL) {
+		struct req *r = list_entry(n, struct req, link);
+
+		re->nadmission--;
+		admit_now(r);
+		req_run(r);
+	}
+	re->admitting = false;
+}
