@@ -20,6 +20,7 @@
  * Threads:    The connection's engine; the client's line is under a lock.
  * Errors:     Shortage is -ENOBUFS, and a line.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "mode_area.h"
@@ -155,8 +156,10 @@ static void wait_for_pool(struct rr_conn_part *p)
  */
 static void wait_for_reason(struct rr_conn_part *p, bool first)
 {
-	if (p->in_line || p->msg_out || p->pool_waiter.link)
+	if (p->in_line || p->msg_out || (p->pool_waiter.link && p->waiters))
 		return;
+	if (p->pool_waiter.link) /* its requests ended meanwhile: the turn is another connection's */
+		rr_buf_unwait(p->conn->engine, p->zone, &p->pool_waiter);
 	if (!p->waiters || conn_is_over(p, p->wanted))
 		end_turn(p);
 	else if (client_is_over(p, p->wanted))
@@ -277,6 +280,8 @@ void rr_conn_buf_fini(struct rpcrdma_conn *c)
 
 		rr_engine_undefer(c->engine, &p->msg);
 		rr_buf_unwait(c->engine, p->zone, &p->pool_waiter);
+		assert(!p->in_line); /* then a request would wait, and hold the connection */
+		end_turn(p);
 	}
 }
 

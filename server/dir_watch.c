@@ -14,7 +14,7 @@
  *            one. struct run says whether the present ctime stands for one state, or for states
  *            that only one client has made. Of a directory that was not watched when it got its ctime this
  *            is known if the tick was over when it came to be watched, if no client was told the
- *            ctime during the tick (dir_watch_told), and if no run of the server before this one can
+ *            ctime during the tick (dir_watch_statx), and if no run of the server before this one can
  *            have told it, or the file system never gives two changes one ctime once it was looked at.
  * Memory:    an entry per watched directory, at most @max; the longest unused one makes room.
  * Threads:   workers. Locks, in this order: the turns of at most two directories, by address; w->lock.
@@ -141,13 +141,25 @@ static void note_told(uint64_t dev, uint64_t ino, uint64_t ctime)
 		;
 }
 
-/** dir_watch_told - see dir_watch.h */
-void dir_watch_told(const struct statx *stx)
+/* What no client is told, or only as the `after` of a change. */
+static int look_at(int fd, struct statx *ret)
 {
-	uint64_t ctime = ctime_ns(stx);
+	return statx(fd, "", AT_EMPTY_PATH, FH_STATX_MASK, ret) ? -errno : 0;
+}
 
-	if (ctime >= tick_ns() - TICK_NS_MAX)
-		note_told(dev_of(stx), stx->stx_ino, ctime);
+/** dir_watch_statx - see dir_watch.h */
+int dir_watch_statx(int dir, const char *name, int flags, struct statx *ret)
+{
+	uint64_t tick = tick_ns(), ctime; /* from before, or a delay would make the ctime look old */
+
+	if (statx(dir, name, flags, FH_STATX_MASK, ret))
+		return -errno;
+	if (!S_ISDIR(ret->stx_mode))
+		return 0;
+	ctime = ctime_ns(ret);
+	if (ctime >= tick - TICK_NS_MAX)
+		note_told(dev_of(ret), ret->stx_ino, ctime);
+	return 0;
 }
 
 static bool was_told(uint64_t dev, uint64_t ino, uint64_t ctime)
@@ -432,7 +444,7 @@ static void look_first(const struct dir_watch *w, const struct dir_part *p)
 	struct statx stx;
 
 	/* whoever is at work in it since before the tick has stored its ctime after this */
-	if (!pass_lock(p->obj) || vfs_stat(p->obj->fd, &stx))
+	if (!pass_lock(p->obj) || look_at(p->obj->fd, &stx))
 		return;
 	ctime = ctime_ns(&stx);
 	d->looked = true;
@@ -520,7 +532,7 @@ void dir_watch_begin(struct dir_turn *t, const struct dir_step *steps, unsigned 
 	for (unsigned i = 0; i < t->nparts; i++) {
 		struct dir_part *p = &t->parts[i];
 
-		p->good = p->dir->looked && !vfs_stat(p->obj->fd, &p->before);
+		p->good = p->dir->looked && !look_at(p->obj->fd, &p->before);
 	}
 }
 
@@ -549,7 +561,7 @@ static void look_last(struct dir_turn *t, bool changed)
 	for (unsigned i = 0; i < t->nparts; i++) {
 		struct dir_part *p = &t->parts[i];
 
-		p->good = p->good && !vfs_stat(p->obj->fd, &p->after);
+		p->good = p->good && !look_at(p->obj->fd, &p->after);
 	}
 	for (unsigned i = 0; i < t->nsteps && changed; i++) {
 		if (t->part_of[i])

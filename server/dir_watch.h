@@ -80,10 +80,13 @@ void dir_watch_begin(struct dir_turn *t, const struct dir_step *steps, unsigned 
  */
 void dir_watch_end(struct dir_turn *t, bool changed);
 
-/** dir_watch_told - a client is about to be told these attributes of a directory; any thread
+/** dir_watch_statx - statx() of what a client may be told; any thread
  *
- * Not of the `after` of a change.
+ * Of a directory it notes a ctime whose tick is not over yet: other changes may still get the same one. That is
+ * decided here and not when the client is told, which may be much later.
+ *
+ * Return: 0 or -errno.
  */
-void dir_watch_told(const struct statx *stx);
+int must_check dir_watch_statx(int dir, const char *name, int flags, struct statx *ret);
 
 #endif

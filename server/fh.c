@@ -38,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/wire.h"
+#include "dir_watch.h"
 #include "fh_inside.h"
 #include "fh_int.h"
 #include "fh_map.h"
@@ -66,7 +67,7 @@ static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t res
 
 static int stat_fd(int fd, struct statx *ret)
 {
-	return statx(fd, "", AT_EMPTY_PATH, FH_STATX_MASK, ret) ? -errno : 0;
+	return dir_watch_statx(fd, "", AT_EMPTY_PATH, ret);
 }
 
 static uint64_t stx_dev(const struct statx *stx)

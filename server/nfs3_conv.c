@@ -59,7 +59,8 @@ static nfstime3 time_of(const struct statx_timestamp *t)
 	return (nfstime3){ .seconds = (uint32_t)t->tv_sec, .nseconds = t->tv_nsec };
 }
 
-static void conv_attr(const struct statx *stx, fattr3 *ret)
+/** nfs3_conv_attr - struct statx to fattr3 */
+void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
 {
 	*ret = (fattr3){
 		.type = type_of(stx->stx_mode),
@@ -78,14 +79,6 @@ static void conv_attr(const struct statx *stx, fattr3 *ret)
 	};
 }
 
-/** nfs3_conv_attr - struct statx to fattr3 */
-void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
-{
-	if (S_ISDIR(stx->stx_mode))
-		dir_watch_told(stx);
-	conv_attr(stx, ret);
-}
-
 /** nfs3_conv_wcc - see nfs3_conv.h */
 void nfs3_conv_wcc(const struct dir_wcc *wcc, wcc_data *ret)
 {
@@ -96,7 +89,7 @@ void nfs3_conv_wcc(const struct dir_wcc *wcc, wcc_data *ret)
 		.ctime = time_of(&wcc->before.stx_ctime),
 	};
 	ret->after.attributes_follow = TRUE;
-	conv_attr(&wcc->after, &ret->after.post_op_attr_u.attributes);
+	nfs3_conv_attr(&wcc->after, &ret->after.post_op_attr_u.attributes);
 }
 
 /** nfs3_conv_post_op - see nfs3_conv.h */

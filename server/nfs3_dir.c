@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/wire.h"
+#include "dir_watch.h"
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
 #include "nfs3_meta.h"
@@ -108,7 +109,7 @@ static bool look(struct listing *l, const char *name, struct statx *stx, struct 
 
 	if (!strcmp(name, "..")) /* its handle costs a walk, and no client asks for it here */
 		return false;
-	if (statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, FH_STATX_MASK, stx))
+	if (dir_watch_statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, stx))
 		return false;
 	if (stx->stx_attributes & STATX_ATTR_MOUNT_ROOT && !is_dot)
 		return false;

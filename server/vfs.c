@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "commit.h"
+#include "dir_watch.h"
 #include "nfs_errno.h"
 #include "vfs_int.h"
 
@@ -62,7 +63,7 @@ int vfs_init(void)
 /** vfs_stat - see vfs.h */
 int vfs_stat(int fd, struct statx *ret)
 {
-	return statx(fd, "", AT_EMPTY_PATH, FH_STATX_MASK, ret) ? -errno : 0;
+	return dir_watch_statx(fd, "", AT_EMPTY_PATH, ret);
 }
 
 /** vfs_check_name - see vfs.h */

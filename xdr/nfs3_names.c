@@ -65,6 +65,7 @@ static const char *const ctl_procs[] = {
 	[CTL_DRAIN] = "DRAIN",
 	[CTL_WHERE] = "WHERE",
 	[CTL_PIECES] = "PIECES",
+	[CTL_WHOAMI] = "WHOAMI",
 };
 
 static const struct {

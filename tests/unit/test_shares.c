@@ -142,6 +142,7 @@ static void close_pool(void)
 		p->waiters = NULL; /* the wants are ours, and nobody is told of them any more */
 		p->waiters_tail = &p->waiters;
 		rr_client_unwait(conns[i].client, p->share, &p->client_waiter);
+		p->in_line = false;
 		rr_conn_buf_fini(&conns[i]);
 		rr_client_put(conns[i].client);
 	}
@@ -291,9 +292,54 @@ static void many_of_one_client(void **state)
 	per_client = 1;
 }
 
+static void wait_again(struct rpcrdma_buf_waiter *w)
+{
+	rr_buf_wait(engines[1], RR_ZONE_DATA, w);
+}
+
+static void over(struct rpcrdma_buf_waiter *w)
+{
+	struct want *me = container_of(w, struct want, w);
+
+	assert_int_equal(rpcrdma_req_buf_get(&me->req, BUF, &me->buf), -ENOTCONN);
+}
+
+/* A connection that waits for the pool in its client's turn dies: the turn is another one's. */
+static void dies_in_its_turn(void **state)
+{
+	static struct rpcrdma_buf_waiter other = { .fn = wait_again };
+	struct want *me = &wants[0][1];
+	struct rr_conn_part *p;
+
+	(void)state;
+	open_pool(16 * KIB * KIB);
+	p = data_of(0);
+	want(0, 1);
+	rr_buf_wait(engines[1], RR_ZONE_DATA, &other); /* somebody wants more than there is */
+	poll_all();
+	me->req.conn = &conns[0];
+	me->req.engine = conns[0].engine;
+	me->w.fn = on_turn;
+	on_turn(&me->w);
+	me->w.fn = over;
+	assert_true(p->turn && p->pool_waiter.link);
+	conns[0].dead = true;
+	rpcrdma_buf_put(engines[0], wants[0][0].buf); /* another of its requests ends, so this one is tried */
+	poll_all();
+	assert_null(p->waiters);
+	assert_false(p->turn);
+	assert_false(rr_client_waits(conns[0].client, p->share));
+	assert_false(rr_client_has_turn(conns[0].client, p->share));
+	rr_buf_unwait(engines[1], RR_ZONE_DATA, &other);
+	conns[0].dead = false;
+	lent = NULL; /* it was given back here */
+	close_pool();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dies_in_its_turn),
 		cmocka_unit_test(eight_alike),
 		cmocka_unit_test(one_is_greedy),
 		cmocka_unit_test(one_alone),
