@@ -6,7 +6,7 @@
 # served on, over every transport; when they thaw, everything that waited is done
 
 set -u
-cd "$(dirname "$0")/../.." || exit
+cd "$(dirname "$0")/../../.." || exit
 . tests/interop/lib.sh
 in_vm 600
 setup
