@@ -125,7 +125,7 @@ ok 'its first device' timeout 100 "$LEAT" get rdma://10.77.0.1:20052/demo/one "$
 ok 'and its data' cmp "$work/first" "$work/data"
 bad 'its second one' timeout 100 "$LEAT" ping -c 1 rdma://10.77.0.2:20052/demo
 said 'which is refused' 'refused'
-ok 'and why' grep 'turned away: no memory, or not enough that may be locked' "$work/small"
+ok 'and why' grep 'turned away (client .*): no memory, or not enough that may be locked' "$work/small"
 ok 'the first one still' timeout 100 "$LEAT" ping -c 1 rdma://10.77.0.1:20052/demo
 kill "$small"
 wait "$small"
