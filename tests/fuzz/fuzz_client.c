@@ -159,7 +159,14 @@ static void op_setattr(struct leat *m)
 
 static void op_access(struct leat *m)
 {
+	static const struct leat_acl_entry plain[] = { { LEAT_ACL_USER_OBJ, 6, 0 },
+						       { LEAT_ACL_GROUP_OBJ, 4, 0 },
+						       { LEAT_ACL_OTHER, 0, 0 } };
+	struct leat_acl_entry v[8];
+
 	(void)leat_access(m, "/file", R_OK | W_OK);
+	must(leat_acl_get(m, "/file", v, 8) <= 8);
+	(void)leat_acl_set(m, "/d", plain, 3);
 }
 
 static void op_statvfs(struct leat *m)
@@ -201,6 +208,8 @@ static void op_append(struct leat *m)
 	must(n <= 10);
 	(void)leat_lseek(f, -5, SEEK_END);
 	(void)leat_ftruncate(f, 3);
+	(void)leat_fchmod(f, 0600);
+	(void)leat_futimens(f, NULL);
 	(void)leat_fstat(f, &st);
 	(void)leat_close(f);
 }

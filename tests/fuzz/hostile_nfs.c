@@ -16,6 +16,7 @@
 #include "hostile.h"
 #include "mount3.h"
 #include "nfs3.h"
+#include "nfsacl.h"
 
 #define FH_BYTES 16u
 #define FILE_BYTES 6000u /* more than a client of TCP reads at once */
@@ -214,6 +215,33 @@ static void put_nfs(struct wire_put *w, const struct hostile_call *c, const char
 	}
 }
 
+/* Of a directory the default list, of all else a list with a mask. */
+static void put_acl(struct wire_put *w, const struct hostile_call *c)
+{
+	static const uint32_t tags[] = { 1, 2, 4, 16, 32 };
+	struct wire_get g;
+	uint32_t type;
+
+	wire_get_init(&g, c->args, c->args_len);
+	type = get_fh(&g);
+	wire_put_u32(w, NFS3_OK);
+	put_post(w, type);
+	if (c->proc != NFSACLPROC3_GETACL)
+		return;
+	wire_put_u32(w, wire_get_u32(&g));
+	for (uint32_t is_default = 0; is_default < 2; is_default++) {
+		uint32_t n = is_default == (type == NF3DIR) ? ARRAY_SIZE(tags) : 0;
+
+		wire_put_u32(w, n);
+		wire_put_u32(w, n);
+		for (uint32_t i = 0; i < n; i++) {
+			wire_put_u32(w, tags[i] | (is_default ? NFS_ACL_DEFAULT : 0));
+			wire_put_u32(w, 77);
+			wire_put_u32(w, i);
+		}
+	}
+}
+
 static void put_other(struct wire_put *w, const struct hostile_call *c)
 {
 	if (c->prog == MOUNT_PROGRAM && c->proc == MOUNTPROC3_MNT) {
@@ -270,6 +298,8 @@ void hostile_results(struct wire_put *w, const struct hostile_call *c, const cha
 	*ret_data = NULL;
 	if (c->prog == NFS_PROGRAM && c->proc)
 		put_nfs(w, c, ret_data);
+	else if (c->prog == NFSACL_PROGRAM && c->proc)
+		put_acl(w, c);
 	else
 		put_other(w, c);
 }
