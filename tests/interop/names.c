@@ -3,7 +3,7 @@
  *
  * names.c - what a mount knows of the names in a directory that is changed locally at the same time
  *
- *   names MOUNT EXPORT ROUNDS
+ *   names MOUNT EXPORT ROUNDS [SEED]
  *
  * EXPORT is the directory that is mounted at MOUNT, on the same machine. A thread creates, unlinks, renames, moves
  * in and out, chmods and touches by way of EXPORT; the other does the same by way of MOUNT. From time to
@@ -179,12 +179,14 @@ int main(int argc, char **argv)
 {
 	unsigned long rounds, same = 0, stale = 0;
 	pthread_t thread;
+	unsigned seed;
 
-	if (argc != 4)
+	if (argc < 4 || argc > 5)
 		return 2;
 	rounds = strtoul(argv[3], NULL, 0);
-	local = (struct way){ open_below(argv[2], "race"), open_below(argv[2], "aside"), 1 };
-	mount = (struct way){ open_below(argv[1], "race"), open_below(argv[1], "aside"), 2 };
+	seed = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 1;
+	local = (struct way){ open_below(argv[2], "race"), open_below(argv[2], "aside"), seed };
+	mount = (struct way){ open_below(argv[1], "race"), open_below(argv[1], "aside"), ~seed };
 	if (pthread_create(&thread, NULL, run_local, NULL))
 		return 1;
 	for (unsigned long i = 1; i <= rounds; i++) {
