@@ -169,6 +169,7 @@ bench:
 	@scripts/bench.sh
 	@scripts/bench-names.sh
 	@scripts/bench-data.sh
+	@scripts/bench-beside.sh
 	@scripts/bench-registration.sh
 
 bench-vm:

@@ -105,7 +105,7 @@ BENCH_PROGS := $(BENCH_SRCS:tests/bench/%.c=$(B)/bench/%)
 LDFLAGS_bench_overlap := -Wl,--wrap=rr_local_open
 
 .PHONY: bench-tools
-bench-tools: $(BENCH_PROGS)
+bench-tools: $(BENCH_PROGS) $(HOSTILE)
 $(B)/bench/%: $(O)/tests/bench/%.o $(HOUSE)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(LINK) $< $(LDFLAGS_bench_$*) $(HOUSE) $(filter-out -lcmocka,$(HOUSE_LIBS)) -o $@

@@ -217,7 +217,7 @@ static void print_samples(const char *when)
 		if (!s->n)
 			continue;
 		qsort(s->us, s->n, sizeof(*s->us), compare);
-		printf(" %s %zu (p50 %.1f p99 %.1f max %.0f ms)", op_names[i], s->n, s->us[s->n / 2] / 1e3,
+		printf(" %s %zu (p50 %.2f p99 %.2f max %.0f ms)", op_names[i], s->n, s->us[s->n / 2] / 1e3,
 		       s->us[s->n * 99 / 100] / 1e3, s->us[s->n - 1] / 1e3);
 		s->n = 0;
 	}
