@@ -170,13 +170,32 @@ void rr_ep_repost_packed(struct rr_recv_ctx *rc)
 	rr_ep_repost(rc);
 }
 
+/* What a receive of its own takes of its client's share. */
+static size_t recv_charge(const struct rr_ep *ep)
+{
+	return rr_pool_round(&ep->lender->domain->pools[RR_ZONE_RECVS], ep->recv_bytes);
+}
+
+static void put_recv(struct rr_ep *ep, struct rr_recv_ctx *rc)
+{
+	rr_recv_put(ep->lender, rc);
+	if (ep->client)
+		rr_client_uncharge(ep->client, RR_SHARE_RECVS, recv_charge(ep));
+}
+
 static int lend_recv(struct rr_ep *ep)
 {
 	struct rr_recv_ctx *rc;
-	int err = rr_recv_get(ep->lender, ep->zones, ep->dev, ep->recv_bytes, &rc);
+	int err = ep->client ? rr_client_charge(ep->client, RR_SHARE_RECVS, recv_charge(ep)) : 0;
 
 	if (err)
 		return err;
+	err = rr_recv_get(ep->lender, ep->zones, ep->dev, ep->recv_bytes, &rc);
+	if (err) {
+		if (ep->client)
+			rr_client_uncharge(ep->client, RR_SHARE_RECVS, recv_charge(ep));
+		return err;
+	}
 	rc->ep = ep;
 	rc->done.fn = on_recv;
 	list_add_tail(&ep->recvs, &rc->all);
@@ -194,7 +213,7 @@ void rr_ep_retire(struct rr_recv_ctx *rc)
 	}
 	ep->held--;
 	ep->msgs--;
-	rr_recv_put(ep->lender, rc);
+	put_recv(ep, rc);
 }
 
 static int lend_first(struct rr_ep *ep, unsigned msgs)
@@ -509,6 +528,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->shared = attr->shared;
 	ep->end_done.fn = on_end;
 	ep->zones = attr->zones;
+	ep->client = attr->zones ? NULL : attr->client;
 	ep->extra_recvs = attr->extra_recvs;
 	qa.sq_depth = ep->sq_depth;
 	qa.rq_depth = attr->msgs_max + attr->extra_recvs;
@@ -551,7 +571,7 @@ void rr_ep_destroy(struct rr_ep *ep)
 		rr_engine_undefer(ep->engine, &ep->drained_msg);
 	rr_qp_destroy(ep->qp);
 	list_for_each_safe(n, &ep->recvs)
-		rr_recv_put(ep->lender, list_entry(n, struct rr_recv_ctx, all));
+		put_recv(ep, list_entry(n, struct rr_recv_ctx, all));
 	if (ep->lender)
 		list_for_each_safe(n, &ep->free_sends)
 			free(list_entry(n, struct rr_send_ctx, link));

@@ -81,6 +81,7 @@ struct rr_ep_attr {
 	/* Lend message buffers from the pool, and begin with as many as there are. The engine is the
 	 * caller's own, see rr_ep_lend_from(); @pd must be that of the device. NULL: its own batches. */
 	struct rpcrdma_engine *lender;
+	struct rr_client *client; /* receives from the pool are charged to it; NULL: to none */
 	struct rr_shared *shared; /* where receives are from: none are its own. NULL: all are */
 	struct rr_area *zones; /* ... of its connection, in place of the pool's; of @pd then. Or NULL */
 };
@@ -107,6 +108,7 @@ struct rr_ep {
 	struct list batches;       /* its own, or ... */
 	struct rpcrdma_engine *lender; /* ... whose pool they are lent from, or ... */
 	struct rr_area *zones;     /* ... from memory of its connection alone */
+	struct rr_client *client;  /* receives are charged to it, or NULL */
 	struct list recvs;         /* rr_recv_ctx.all: lent, wherever they are */
 	struct rr_shared *shared;
 	struct rr_done end_done;
@@ -117,8 +119,8 @@ struct rr_ep {
 /** rr_ep_create - set up @qp on @engine, post the first receives
  * @pd: whose registrations its work requests will use
  *
- * Return: 0; -ENOMEM; -ENOBUFS: not even one call's worth of lent memory; what the device said. On
- * failure @qp is still the caller's.
+ * Return: 0; -ENOMEM; -ENOBUFS: not even one call's worth of lent memory, or of its client's share; what
+ * the device said. On failure @qp is still the caller's.
  */
 must_check int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 			    struct rr_qp *qp, const struct rr_ep_attr *attr, struct rr_ep **ret);

@@ -14,9 +14,11 @@
  *
  *             Where receives are shared (ep_shared.c) credits say no more than how many of them each
  *             connection may take; whoever takes more is found out by the same account, and is out.
- * Memory:     Receives are the pool's (RR_ZONE_RECVS). Those beyond the first 8 may take up half of the
- *             zone: the rest is for connections that are yet to come. When much of it has come back,
- *             those that stay are brought together, call by call, so that the pool can be unpinned.
+ * Memory:     Receives are the pool's (RR_ZONE_RECVS), and charged to the client, which alone may hold
+ *             three quarters of the zone. Receives beyond the first 8 of a connection are lent while half
+ *             of the zone is free, or while the client has less than half of an equal part: the rest is
+ *             for connections that are yet to come. When much of it has come back, those that stay are
+ *             brought together, call by call, so that the pool can be unpinned.
  * Threads:    The connection's engine.
  * Errors:     None: too little memory means fewer credits.
  * See:        RFC 8166 section 3.3; protocol.md 2.1
@@ -46,11 +48,13 @@ void rr_srv_credit_init(struct rr_rconn *c)
 static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 {
 	struct rpcrdma_domain *d = c->base.engine->domain;
+	const struct rr_client *client = c->base.client;
 	struct rr_ep *ep = c->ep;
 	size_t more = calls > ep->msgs ? (size_t)(calls - ep->msgs) * ep->recv_bytes : 0;
 
 	if (!ep->shared && more &&
-	    atomic_load(&d->recv_bytes) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2)
+	    atomic_load(&d->recv_bytes) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2 &&
+	    rr_client_used(client, RR_SHARE_RECVS) + more > rr_client_fair(client->all, RR_SHARE_RECVS) / 2)
 		calls = MIN(calls, MAX(least(c), ep->msgs));
 	rr_ep_grow(ep, calls);
 	return MIN(ep->msgs, calls);

@@ -112,10 +112,32 @@ static bool is_charged(const struct rr_tconn *c, unsigned nth)
 	return nth > RR_TCP_REQS_FREE && c->base.client;
 }
 
+/* Where receives are of the same memory (slab.c), a client has less of them, and others see less free. */
+static bool takes_from_receives(const struct rr_tconn *c)
+{
+	return c->base.engine->domain->pools[RR_ZONE_RECVS].budget != NULL;
+}
+
+static int charge_request(struct rr_tconn *c)
+{
+	int rc = rr_client_charge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
+
+	if (!rc && takes_from_receives(c))
+		rr_client_add(c->base.client, RR_SHARE_RECVS, request_bytes(c));
+	return rc;
+}
+
+static void uncharge_request(struct rr_tconn *c)
+{
+	rr_client_uncharge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
+	if (takes_from_receives(c))
+		rr_client_uncharge(c->base.client, RR_SHARE_RECVS, request_bytes(c));
+}
+
 void rr_treq_free(struct rr_tconn *c, struct rr_treq *t)
 {
 	if (is_charged(c, c->nreqs))
-		rr_client_uncharge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
+		uncharge_request(c);
 	c->nreqs--;
 	free(t->msg);
 	free(t->out);
@@ -130,8 +152,7 @@ static bool have_request(struct rr_tconn *c)
 
 	if (!list_is_empty(&c->base.free_reqs))
 		return true;
-	if (is_charged(c, c->nreqs + 1) &&
-	    rr_client_charge(c->base.client, RR_SHARE_MSGS, request_bytes(c))) {
+	if (is_charged(c, c->nreqs + 1) && charge_request(c)) {
 		c->short_of = true;
 		rr_count(c->base.engine, buf_waits, 1);
 		return false;
@@ -139,7 +160,7 @@ static bool have_request(struct rr_tconn *c)
 	t = calloc(1, sizeof(*t));
 	if (!t) {
 		if (is_charged(c, c->nreqs + 1))
-			rr_client_uncharge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
+			uncharge_request(c);
 		rr_tconn_die(c);
 		return false;
 	}

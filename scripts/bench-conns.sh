@@ -34,7 +34,7 @@ head -c 16777216 /dev/urandom >"$top/data/file"
 for srq in no yes; do
 	work=$top/$srq
 	mkdir "$work"
-	leatd_options="--srq $srq --max-connections $((2 * N + 64))"
+	leatd_options="--srq $srq --messages-max 268435456 --max-connections $((2 * N + 64))"
 	leatd_start "$top/data" || exit 1
 	servers="$servers $leatd_pid:$leatd_shell:$leatd_log"
 	eval "pid_$srq=$leatd_pid"

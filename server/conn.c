@@ -81,7 +81,7 @@ static const char *refusal(int err)
 	case -ENOMEM:
 		return "no memory, or not enough that may be locked (leat doctor tells)";
 	case -ENOBUFS:
-		return "the memory for messages is used up (messages-max)";
+		return "the memory for messages, or this client's share of it, is used up (messages-max)";
 	case -EUSERS:
 		return "there are too many connections (max-connections)";
 	case -ETOOMANYREFS:

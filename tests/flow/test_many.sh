@@ -61,12 +61,12 @@ atmost() { # WHAT FIGURE LIMIT
 }
 
 run() { # SRQ MESSAGES: a leatd serves all of them, and not one more; least bytes for messages
-	# one of two clients may have three sevenths of all connections
+	# one of two clients may have three sevenths of all connections, one alone three quarters of the receives
 	held=
 	# it has to see to the number of its descriptors itself
 	leatd_run prlimit "--nofile=256:$limit" "$LEATD" --export "/x=$work/exp,insecure" \
 		--state-dir "$work/state" --listen "local://$work/sock" --listen tcp://127.0.0.1:0 \
-		--max-connections $((n * 7 / 3)) --srq "$1"
+		--max-connections $((n * 7 / 3)) --messages-max 100663296 --srq "$1"
 	! grep -q 'open files' "$work/log" || fail "too few descriptors: $(cat "$work/log")"
 	before=$(resident)
 

@@ -6,6 +6,7 @@
  * The counters are those of the pool: what is pinned for messages, what of it is lent for receives.
  */
 #include "base/clock.h"
+#include "client.h"
 #include "slab.h"
 #include "srv_rdma.h"
 #include "srv_talk.h"
@@ -283,7 +284,7 @@ static void memory_says_how_many(void **state)
 	int rc = 0;
 
 	(void)state;
-	serve_in(RPCRDMA_MSG_BYTES_MIN, 0); /* 192 receives */
+	serve_in(RPCRDMA_MSG_BYTES_MIN, 0); /* 192 receives, 144 of them for one client */
 	connect_peer(&wide);
 	assert_int_equal(grow(&peer), 64);
 	for (; n < PEERS; n++) {
@@ -291,13 +292,13 @@ static void memory_says_how_many(void **state)
 		if (rc)
 			break;
 		/* of its own it has the 8 at most, and fewer at the end */
-		assert_int_equal(burst(&peers[n], 1, 1000), n < 9 ? 8 : 4);
+		assert_int_equal(burst(&peers[n], 1, 1000), n < 5 ? 8 : 4);
 		/* the first one finds room to grow, in the half that is for that */
-		assert_int_equal(burst(&peers[n], n < 9 ? 8 : 4, 1000), n ? n < 9 ? 8 : 4 : 16);
+		assert_int_equal(burst(&peers[n], n < 5 ? 8 : 4, 1000), n ? n < 5 ? 8 : 4 : 16);
 	}
-	assert_int_equal(receives(), 192);
+	assert_int_equal(receives(), 144);
 	assert_true(pool().msgs <= RPCRDMA_MSG_BYTES_MIN);
-	assert_int_equal(n, 10);
+	assert_int_equal(n, 6);
 	assert_int_equal(rc, -ECONNREFUSED);
 	assert_int_equal(svc.refused, 1);
 	assert_int_equal(svc.refused_err, -ENOBUFS);
@@ -309,6 +310,38 @@ static void memory_says_how_many(void **state)
 	assert_int_equal(one_call(&peers[n++], 1000), 8);
 	while (n > 0)
 		raw_close(&peers[--n]);
+}
+
+/* A client with as many connections as it can get leaves receives for others, who may also grow. */
+static void clients_leave_receives(void **state)
+{
+	const struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_IPV4, .key = 1 };
+	struct rr_client *other;
+	unsigned n = 0;
+
+	(void)state;
+	serve_in(RPCRDMA_MSG_BYTES_MIN, 0);
+	while (n < PEERS && !raw_open(&peers[n], svc.engine, path, &opts4k))
+		n++;
+	assert_int_equal(n, 144 / (8 + EXTRA));
+	assert_int_equal(rr_client_get(&svc.domain->clients, &id, &other), 0);
+	assert_int_equal(rr_client_charge(other, RR_SHARE_RECVS, (8 + EXTRA) * MSG), 0);
+	rr_client_uncharge(other, RR_SHARE_RECVS, (8 + EXTRA) * MSG);
+	raw_close(&peers[n]); /* which was refused */
+	while (n > 0)
+		raw_close(&peers[--n]);
+
+	/* the other one holds more than half of all */
+	assert_int_equal(rr_client_charge(other, RR_SHARE_RECVS, 120 * MSG), 0);
+	atomic_fetch_add(&svc.domain->recv_bytes, 120 * MSG);
+	connect_peer(&wide);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	assert_int_equal(burst(&peer, 8, 1000), 16);
+	assert_int_equal(burst(&peer, 16, 1000), 32);
+	assert_int_equal(burst(&peer, 32, 1000), 32); /* half of an equal part: 48 */
+	atomic_fetch_sub(&svc.domain->recv_bytes, 120 * MSG);
+	rr_client_uncharge(other, RR_SHARE_RECVS, 120 * MSG);
+	rr_client_put(other);
 }
 
 /* Answers wait for a message to answer in; none is lost, and no connection. */
@@ -410,6 +443,7 @@ int main(void)
 		wire_test(what_is_left_is_brought_together),
 		wire_test(reduction_is_honoured_as_calls_return),
 		wire_test(memory_says_how_many),
+		wire_test(clients_leave_receives),
 		wire_test(answers_wait_for_messages),
 		wire_test(over_its_credits_is_out),
 		wire_test(dropped_calls_are_forgotten),

@@ -94,13 +94,13 @@ chmod 777 "$work/export/work"
 head -c 8388608 /dev/urandom >"$work/export/big"
 (cd "$work/export/list" && seq -f 'a-name-that-takes-some-room-%g' 2000 | xargs touch)
 
-pool=33554432 messages=8388608 replies=1048576 shared=1073741824
+pool=33554432 messages=8388608 replies=1048576 shared=1073741824 conns=256
 mkfifo "$work/words"
 # shellcheck disable=SC2086
 "$LEATD" --export "/x=$work/export,rw,no_root_squash,insecure,clients=10.77.0.0/16,clients=127.0.0.0/8" \
 	--state-dir "$work/state" --listen "local://$work/sock" --listen tcp://0.0.0.0:0 \
 	--pinned-max "$pool" --messages-max "$messages" --drc-bytes "$replies" --shared-max "$shared" \
-	--max-connections 256 --modes read-read,fast-write,hybrid ${HOSTILE_LIMITS-} \
+	--max-connections "$conns" --modes read-read,fast-write,hybrid ${HOSTILE_LIMITS-} \
 	>"$work/words" 2>"$work/leatd.log" &
 pid=$!
 port=''
@@ -124,7 +124,7 @@ ok 'nobody is there' wait_for nobody_there
 fds=$(descriptors)
 list_descriptors >"$work/fds"
 
-start watch 5 "$hostile" watch "$pid" "$pool" "$messages" "$replies" "$shared" "${most:-0}"
+start watch 5 "$hostile" watch "$pid" "$pool" "$messages" "$replies" "$shared" "$conns" "${most:-0}"
 if [ -n "$two_users" ]; then
 	start victim 6 "$hostile" victim -s 1 "local://$work/sock/x/victim"
 	if [ -n "${HOSTILE_NET:-}" ]; then
@@ -159,6 +159,9 @@ wait "$pid" || rc=$?
 ok 'leatd ends as it should' test "$rc" -eq 0
 pid=''
 started=''
-[ "$failed" -eq 0 ] || tail -n 20 "$work/leatd.log" | sed 's/^/        | /'
+[ "$failed" -eq 0 ] || {
+	grep -E 'uid 0|10\.77' "$work/leatd.log" | tail -n 10
+	tail -n 20 "$work/leatd.log"
+} | sed 's/^/        | /'
 echo "${0##*/}: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -3,13 +3,14 @@
  *
  * watch.c - is the memory of a leatd within what it said it may take?
  *
- *   hostile watch PID POOL MESSAGES REPLIES SHARED MOST
+ *   hostile watch PID POOL MESSAGES REPLIES SHARED CONNECTIONS MOST
  *
  * Operation:  Until its standard input ends it reads every 20 ms how much memory of the process is resident, shared
  *             memory included, and compares it with
  *               POOL + MESSAGES + REPLIES (bytes: pinned-max, messages-max, drc-bytes)
  *               + all that it has mapped of memfds + 256 KiB for each socket + 64 MiB.
- *             What was mapped and open just before or just after counts, whichever is more. No more than SHARED
+ *             What was mapped just before or just after counts, whichever is more; of sockets the most that there were, since
+ *             the allocator keeps what connections gave back, up to CONNECTIONS (max-connections). No more than SHARED
  *             (shared-max) may be mapped. MOST is the sum that leatd printed, where that counts whole: the peak
  *             (VmHWM) is compared with it.
  * Memory:     Little.
@@ -113,25 +114,24 @@ static void look_sockets(struct look *l)
 int watch_main(int argc, char **argv)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-	uint64_t fixed = SLACK, shared, most, rss_max = 0, bound_then = 0, shared_max = 0, mapped_max = 0;
+	uint64_t fixed = SLACK, shared, conns, most, rss_max = 0, bound_then = 0, shared_max = 0, mapped_max = 0;
 	uint64_t tightest = UINT64_MAX;
 	struct look l = { 0 };
 	unsigned sockets_max = 0;
 
-	if (argc != 7)
+	if (argc != 8)
 		return 2;
 	snprintf(proc, sizeof(proc), "/proc/%s", argv[1]);
 	for (int i = 2; i < 5; i++)
 		fixed += strtoull(argv[i], NULL, 10);
 	shared = strtoull(argv[5], NULL, 10);
-	most = strtoull(argv[6], NULL, 10);
+	conns = strtoull(argv[6], NULL, 10);
+	most = strtoull(argv[7], NULL, 10);
 	printf("watch: ready\n");
 	fflush(stdout);
 	look_mapped(&l);
-	look_sockets(&l);
 	do {
 		uint64_t mapped = l.mapped, bound;
-		unsigned sockets = l.sockets;
 
 		if (!look_status(&l)) {
 			printf("watch: FAILED: the process is gone\n");
@@ -139,14 +139,14 @@ int watch_main(int argc, char **argv)
 		}
 		look_mapped(&l);
 		look_sockets(&l);
-		bound = fixed + MAX(mapped, l.mapped) + MAX(sockets, l.sockets) * PER_CONNECTION;
+		sockets_max = MAX(sockets_max, l.sockets);
+		bound = fixed + MAX(mapped, l.mapped) + MIN(sockets_max, conns) * PER_CONNECTION;
 		if (l.rss > rss_max) {
 			rss_max = l.rss;
 			bound_then = bound;
 		}
 		shared_max = MAX(shared_max, l.shared);
 		mapped_max = MAX(mapped_max, l.mapped);
-		sockets_max = MAX(sockets_max, l.sockets);
 		if (l.mapped > shared || (!l.sanitized && (l.rss > bound || l.peak > most))) {
 			printf("watch: FAILED: %.1f MiB resident, at most %.1f (%.1f MiB mapped, %u sockets); peak %.1f, at "
 			       "most %.1f MiB\n",
