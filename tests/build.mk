@@ -93,7 +93,7 @@ $(REPLAY_PROGS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/f
 	$(call say,LD,$@)$(LINK) $(filter %.o,$^) $(LDFLAGS_fuzz_$*) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 $(FUZZ_PROGS): %: %.o $(FUZZ_LIB_OBJS) $(HOUSE)
-	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(LDFLAGS_$(notdir $*)) $(HOUSE) $(HOUSE_LIBS) -o $@
 
 REPLAYS := $(foreach n,$(FUZZ_NAMES),"$(O)/tests/fuzz/replay_$n tests/fuzz/corpus/$n")
 
