@@ -11,14 +11,18 @@
  *            counts as a change by somebody else, also what this server does without a turn.
  *
  *            A client compares ctimes, and before Linux 6.13 all changes of one clock tick have the same
- *            one. struct run says whether the present ctime stands for one state, or for states
+ *            one. struct dir_run (dir_ctime.h) says whether the present ctime stands for one state, or for states
  *            that only one client has made. Of a directory that was not watched when it got its ctime this
  *            is known if the tick was over when it came to be watched, if no client was told the
  *            ctime during the tick (dir_watch_statx), and if no run of the server before this one can
  *            have told it, or the file system never gives two changes one ctime once it was looked at.
- * Memory:    an entry per watched directory, at most @max; the longest unused one makes room.
+ * Memory:    an entry per watched directory, at most @max for each file system; the longest unused one makes
+ *            room. A file system that no export uses any more is forgotten when exports are made next.
  * Threads:   workers. Locks, in this order: the turns of at most two directories, by address; w->lock.
- *            The file system's calls run under turns, those of inotify under w->lock.
+ *            The file system's calls run under turns, those of inotify under w->lock. inotify_add_watch()
+ *            may read from the disk, so each file system has its own struct dir_watch, with its own lock,
+ *            queue and entries: one that hangs holds up changes of its own names only. One change reads a
+ *            bounded number of events; if more are queued, no entry of the file system proves anything.
  * Errors:    none: what cannot be watched is not proved.
  */
 #include "dir_watch.h"
@@ -26,39 +30,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "dir_ctime.h"
 #include "fh.h"
 #include "vfs_int.h"
 
 #define BUCKETS 1024u
 #define EVENTS_BYTES 4096u
 #define EVENT_BYTES_MAX (sizeof(struct inotify_event) + 256)
+#define DRAIN_READS_MAX 16u /* some 2,000 events */
 #define WATCH_MASK                                                                                 \
 	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF |          \
 	 IN_DELETE_SELF | IN_ONLYDIR)
 /* what ends a watch; the kernel has removed it, or is about to */
 #define WATCH_ENDED (IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF)
-
-/* A thread may be delayed between reading its clock and storing what it read as a ctime; outside of the
- * directory's lock only this allows for it. */
-#define TICK_NS_MAX (50 * NS_PER_MS)
-
-#define CLIENT_MANY UINT64_MAX
-
-/* Which states of a directory a client may have seen with its present ctime. */
-struct run {
-	bool known;
-	uint64_t ctime_ns;
-	uint64_t client; /* 0: there was one; else those after the first were made by this client */
-};
 
 struct expected {
 	uint32_t event;
@@ -81,64 +72,33 @@ struct watched_dir {
 	pthread_mutex_t turn;
 	/* of the holder of turn */
 	bool looked; /* run is valid */
-	struct run run;
+	struct dir_run run;
 };
 
+/* One file system. */
 struct dir_watch {
+	struct list link; /* all->list */
+	struct dir_watches *all;
+	uint64_t dev;
+	unsigned refs; /* all->lock */
 	int fd;
-	bool no_past;
-	uint64_t since_ns; /* when this server started, by the clock of ctimes */
-	unsigned max, n;
+	unsigned n;
 	pthread_mutex_t lock; /* over all below, and the members of struct watched_dir above turn */
 	struct list unused;   /* the longest unused first */
 	struct watched_dir *by_ino[BUCKETS], *by_wd[BUCKETS];
 };
 
-/* The latest ctime that was told of a directory of this bucket while its tick may have lasted. Of all
- * servers of the process, for their clients may be the same. */
-#define TOLD_BUCKETS 4096u
-static _Atomic uint64_t told[TOLD_BUCKETS];
-
-static uint64_t mix(uint64_t dev, uint64_t ino)
-{
-	uint64_t h = (dev ^ ino * UINT64_C(0x9e3779b97f4a7c15)) * UINT64_C(0xff51afd7ed558ccd);
-
-	return h >> 32;
-}
+struct dir_watches {
+	bool no_past;
+	uint64_t since_ns; /* when this server started, by the clock of ctimes */
+	unsigned max;
+	pthread_mutex_t lock; /* over the next, and the refs of its entries; never held over a system call */
+	struct list list;     /* of struct dir_watch */
+};
 
 static uint64_t dev_of(const struct statx *stx)
 {
 	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
-}
-
-static uint64_t ctime_ns(const struct statx *stx)
-{
-	const struct statx_timestamp *t = &stx->stx_ctime;
-
-	if (t->tv_sec < 0 || t->tv_sec > INT64_MAX / (int64_t)NS_PER_S - 1)
-		return UINT64_MAX; /* never settled */
-	return (uint64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
-}
-
-/* the clock that ctimes are taken from, to its last tick */
-static uint64_t tick_ns(void)
-{
-	struct timespec ts;
-
-	if (clock_gettime(CLOCK_REALTIME_COARSE, &ts) || ts.tv_sec < 0)
-		return 0;
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-/* ---- what clients were told during a tick --------------------------------------------------- */
-
-static void note_told(uint64_t dev, uint64_t ino, uint64_t ctime)
-{
-	_Atomic uint64_t *t = &told[mix(dev, ino) % TOLD_BUCKETS];
-	uint64_t v = atomic_load_explicit(t, memory_order_relaxed);
-
-	while (v < ctime && !atomic_compare_exchange_weak(t, &v, ctime))
-		;
 }
 
 /* What no client is told, or only as the `after` of a change. */
@@ -150,70 +110,19 @@ static int look_at(int fd, struct statx *ret)
 /** dir_watch_statx - see dir_watch.h */
 int dir_watch_statx(int dir, const char *name, int flags, struct statx *ret)
 {
-	uint64_t tick = tick_ns(), ctime; /* from before, or a delay would make the ctime look old */
+	uint64_t tick = dir_ctime_tick(), ctime; /* from before, or a delay would make the ctime look old */
 
 	if (statx(dir, name, flags, FH_STATX_MASK, ret))
 		return -errno;
 	if (!S_ISDIR(ret->stx_mode))
 		return 0;
-	ctime = ctime_ns(ret);
+	ctime = dir_ctime_ns(ret);
 	if (ctime >= tick - TICK_NS_MAX)
-		note_told(dev_of(ret), ret->stx_ino, ctime);
+		dir_ctime_note(dev_of(ret), ret->stx_ino, ctime);
 	return 0;
-}
-
-static bool was_told(uint64_t dev, uint64_t ino, uint64_t ctime)
-{
-	return atomic_load(&told[mix(dev, ino) % TOLD_BUCKETS]) >= ctime;
-}
-
-/* ---- states with one ctime ------------------------------------------------------------------ */
-
-/* May @client be told that @before is what the directory was like? */
-static bool run_allows(const struct run *r, uint64_t client, uint64_t before)
-{
-	return r->known && r->ctime_ns == before && (!r->client || r->client == client);
-}
-
-/* A change by @client, or an attempt at one; nothing else happened from @before to @after. */
-static void run_go_on(struct run *r, uint64_t client, bool changed, uint64_t before, uint64_t after)
-{
-	bool allowed = run_allows(r, client, before);
-
-	if (!changed)
-		r->known &= before == after && r->ctime_ns == before;
-	else if (after > before)
-		*r = (struct run){ .known = true, .ctime_ns = after };
-	else if (after < before) /* somebody has set the clock */
-		r->known = false;
-	else
-		r->client = allowed ? client : CLIENT_MANY;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
-
-/** dir_watch_create - see dir_watch.h */
-int dir_watch_create(bool no_past, unsigned max, struct dir_watch **ret)
-{
-	struct dir_watch *w = calloc(1, sizeof(*w));
-	int err;
-
-	if (!w)
-		return -ENOMEM;
-	w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (w->fd < 0) {
-		err = -errno;
-		free(w);
-		return err;
-	}
-	w->no_past = no_past;
-	w->since_ns = tick_ns();
-	w->max = max;
-	list_init(&w->unused);
-	pthread_mutex_init(&w->lock, NULL);
-	*ret = w;
-	return 0;
-}
 
 static void free_dir(struct watched_dir *d)
 {
@@ -221,23 +130,9 @@ static void free_dir(struct watched_dir *d)
 	free(d);
 }
 
-/** dir_watch_destroy - see dir_watch.h */
-void dir_watch_destroy(struct dir_watch *w)
-{
-	struct list *l;
-
-	if (!w)
-		return;
-	close(w->fd); /* and with it go the watches */
-	while ((l = list_pop(&w->unused)) != NULL)
-		free_dir(list_entry(l, struct watched_dir, unused));
-	pthread_mutex_destroy(&w->lock);
-	free(w);
-}
-
 static struct watched_dir **place_by_ino(struct dir_watch *w, uint64_t dev, uint64_t ino)
 {
-	struct watched_dir **p = &w->by_ino[mix(dev, ino) % BUCKETS];
+	struct watched_dir **p = &w->by_ino[dir_ctime_hash(dev, ino) % BUCKETS];
 
 	while (*p && ((*p)->ino != ino || (*p)->dev != dev))
 		p = &(*p)->next;
@@ -301,13 +196,19 @@ static void note_events(struct dir_watch *w, const char *buf, size_t bytes)
 	}
 }
 
-/* Take in all that is queued now. The lock is held. */
+/* Take in all that is queued now. The lock is held, so this ends even if local programs add events faster than
+ * they are read: what is left over counts as a disturbance of every directory, now and when it is read. */
 static void drain(struct dir_watch *w)
 {
 	_Alignas(struct inotify_event) char buf[EVENTS_BYTES];
+	unsigned reads = 0;
 	ssize_t n;
 
 	do {
+		if (reads++ >= DRAIN_READS_MAX) {
+			disturb_all(w);
+			return;
+		}
 		n = read(w->fd, buf, sizeof(buf));
 		if (n > 0)
 			note_events(w, buf, (size_t)n);
@@ -316,17 +217,22 @@ static void drain(struct dir_watch *w)
 	} while ((n < 0 && errno == EINTR) || n > (ssize_t)(sizeof(buf) - EVENT_BYTES_MAX));
 }
 
+/* What is known of a directory is about to be lost. The queue is empty, or the directory is disturbed. */
+static void note_forgotten(const struct watched_dir *d)
+{
+	const struct dir_run *r = &d->run;
+	uint64_t now = dir_ctime_tick();
+
+	/* A ctime that stands for more than one state, or still may come to, was told to somebody. */
+	if (!r->known || d->disturbed || r->client || r->ctime_ns >= now - TICK_NS_MAX)
+		dir_ctime_note(d->dev, d->ino, r->known && !d->disturbed ? r->ctime_ns : now);
+}
+
 /* nobody uses it; the lock is held */
 static void forget(struct dir_watch *w, struct watched_dir *d)
 {
-	const struct run *r = &d->run;
-	uint64_t now;
-
 	drain(w);
-	now = tick_ns();
-	/* A ctime that stands for more than one state, or still may come to, was told to somebody. */
-	if (!r->known || d->disturbed || r->client || r->ctime_ns >= now - TICK_NS_MAX)
-		note_told(d->dev, d->ino, r->known && !d->disturbed ? r->ctime_ns : now);
+	note_forgotten(d);
 	*place_by_ino(w, d->dev, d->ino) = d->next;
 	*place_by_wd(w, d->wd) = d->next_wd;
 	list_del(&d->unused);
@@ -361,7 +267,7 @@ static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
 	struct watched_dir *d, **p;
 	int wd;
 
-	if (w->n >= w->max && !forget_one(w))
+	if (w->n >= w->all->max && !forget_one(w))
 		return NULL;
 	wd = add_watch(w, dir);
 	/* one inode has one watch: an entry of before that was removed and whose number was used again */
@@ -377,7 +283,7 @@ static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
 	d->wd = wd;
 	pthread_mutex_init(&d->turn, NULL);
 	list_init(&d->unused);
-	p = &w->by_ino[mix(d->dev, d->ino) % BUCKETS];
+	p = &w->by_ino[dir_ctime_hash(d->dev, d->ino) % BUCKETS];
 	d->next = *p;
 	*p = d;
 	p = &w->by_wd[(unsigned)wd % BUCKETS];
@@ -414,6 +320,123 @@ static void put(struct dir_watch *w, struct watched_dir *d)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* ---- file systems --------------------------------------------------------------------------- */
+
+/** dir_watches_create - see dir_watch.h */
+int dir_watches_create(bool no_past, unsigned max, struct dir_watches **ret)
+{
+	struct dir_watches *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	all->no_past = no_past;
+	all->since_ns = dir_ctime_tick();
+	all->max = max;
+	list_init(&all->list);
+	pthread_mutex_init(&all->lock, NULL);
+	*ret = all;
+	return 0;
+}
+
+static int create_watch(struct dir_watches *all, uint64_t dev, struct dir_watch **ret)
+{
+	struct dir_watch *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (w->fd < 0) {
+		err = -errno;
+		free(w);
+		return err;
+	}
+	w->all = all;
+	w->dev = dev;
+	w->refs = 1;
+	list_init(&w->unused);
+	pthread_mutex_init(&w->lock, NULL);
+	*ret = w;
+	return 0;
+}
+
+static void free_watch(struct dir_watch *w)
+{
+	struct list *l;
+
+	drain(w);
+	while ((l = list_pop(&w->unused)) != NULL) {
+		struct watched_dir *d = list_entry(l, struct watched_dir, unused);
+
+		note_forgotten(d);
+		free_dir(d);
+	}
+	close(w->fd); /* and with it go the watches */
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static void free_watches(struct list *watches)
+{
+	struct list *l;
+
+	while ((l = list_pop(watches)) != NULL)
+		free_watch(list_entry(l, struct dir_watch, link));
+}
+
+/** dir_watches_destroy - see dir_watch.h */
+void dir_watches_destroy(struct dir_watches *all)
+{
+	if (!all)
+		return;
+	free_watches(&all->list);
+	pthread_mutex_destroy(&all->lock);
+	free(all);
+}
+
+/** dir_watch_get - see dir_watch.h */
+int dir_watch_get(struct dir_watches *all, uint64_t dev, struct dir_watch **ret)
+{
+	struct list unused = LIST_INIT(unused);
+	struct dir_watch *found = NULL;
+	int err;
+
+	pthread_mutex_lock(&all->lock);
+	list_for_each_safe(l, &all->list) {
+		struct dir_watch *w = list_entry(l, struct dir_watch, link);
+
+		if (w->dev == dev) {
+			w->refs++;
+			found = w;
+		} else if (!w->refs) {
+			list_del(l);
+			list_add_tail(&unused, l);
+		}
+	}
+	pthread_mutex_unlock(&all->lock);
+	free_watches(&unused);
+	if (!found) {
+		err = create_watch(all, dev, &found);
+		if (err)
+			return err;
+		pthread_mutex_lock(&all->lock);
+		list_add_tail(&all->list, &found->link);
+		pthread_mutex_unlock(&all->lock);
+	}
+	*ret = found;
+	return 0;
+}
+
+/** dir_watch_put - see dir_watch.h */
+void dir_watch_put(struct dir_watch *w)
+{
+	if (!w)
+		return;
+	pthread_mutex_lock(&w->all->lock);
+	w->refs--;
+	pthread_mutex_unlock(&w->all->lock);
+}
+
 /* ---- a change ------------------------------------------------------------------------------- */
 
 /* Takes and releases the kernel's lock of the directory. A name that is longer than any is in no cache, so
@@ -440,17 +463,18 @@ static bool is_watchable(const struct fh_obj *dir)
 static void look_first(const struct dir_watch *w, const struct dir_part *p)
 {
 	struct watched_dir *d = p->dir;
-	uint64_t tick = tick_ns(), ctime;
+	uint64_t tick = dir_ctime_tick(), ctime;
 	struct statx stx;
 
 	/* whoever is at work in it since before the tick has stored its ctime after this */
 	if (!pass_lock(p->obj) || look_at(p->obj->fd, &stx))
 		return;
-	ctime = ctime_ns(&stx);
+	ctime = dir_ctime_ns(&stx);
 	d->looked = true;
-	d->run = (struct run){
-		.known = ctime < tick && !was_told(d->dev, d->ino, ctime) &&
-			 (ctime > w->since_ns || w->no_past || p->obj->exp->limits.ctimes_differ),
+	d->run = (struct dir_run){
+		.known = ctime < tick && !dir_ctime_was_told(d->dev, d->ino, ctime) &&
+			 (ctime > w->all->since_ns || w->all->no_past ||
+			  p->obj->exp->limits.ctimes_differ),
 		.ctime_ns = ctime,
 	};
 }
@@ -516,7 +540,8 @@ void dir_watch_begin(struct dir_turn *t, const struct dir_step *steps, unsigned 
 	*t = (struct dir_turn){ .nsteps = nsteps };
 	for (unsigned i = 0; i < nsteps; i++) {
 		t->steps[i] = steps[i];
-		if (is_watchable(steps[i].dir)) {
+		/* a change of names in two file systems fails */
+		if (is_watchable(steps[i].dir) && (!t->watch || t->watch == steps[i].dir->exp->dirs)) {
 			t->watch = steps[i].dir->exp->dirs;
 			t->part_of[i] = find_part(t, steps[i].dir);
 		}
@@ -589,7 +614,7 @@ void dir_watch_end(struct dir_turn *t, bool changed)
 		if (!p || !p->good)
 			continue;
 		wcc->changed = changed;
-		wcc->proved = run_allows(&p->dir->run, wcc->client, ctime_ns(&p->before));
+		wcc->proved = dir_run_allows(&p->dir->run, wcc->client, dir_ctime_ns(&p->before));
 		wcc->before = p->before;
 		wcc->after = p->after;
 	}
@@ -597,8 +622,8 @@ void dir_watch_end(struct dir_turn *t, bool changed)
 		struct dir_part *p = &t->parts[i];
 
 		if (p->good)
-			run_go_on(&p->dir->run, p->obj->wcc->client, changed,
-				  ctime_ns(&p->before), ctime_ns(&p->after));
+			dir_run_go_on(&p->dir->run, p->obj->wcc->client, changed,
+				  dir_ctime_ns(&p->before), dir_ctime_ns(&p->after));
 		else
 			p->dir->run.known = false;
 		pthread_mutex_unlock(&p->dir->turn);

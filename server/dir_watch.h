@@ -17,7 +17,8 @@
 
 #include "base/util.h"
 
-struct dir_watch;
+struct dir_watch;   /* directories of one file system */
+struct dir_watches; /* all of a server */
 struct fh_obj;
 struct watched_dir;
 
@@ -56,16 +57,27 @@ struct dir_turn {
 	struct dir_part *part_of[DIR_WATCH_STEPS]; /* each step's, or NULL: not watched */
 };
 
-/** dir_watch_create - for one server
+/** dir_watches_create - for one server
  * @no_past: no client has a handle from before now, and so no attributes either
- * @max: directories that are watched at once
+ * @max: directories of a file system that are watched at once
+ *
+ * Return: 0, -ENOMEM.
+ */
+int must_check dir_watches_create(bool no_past, unsigned max, struct dir_watches **ret);
+
+/** dir_watches_destroy - no change is under way. NULL is fine. */
+void dir_watches_destroy(struct dir_watches *all);
+
+/** dir_watch_get - what watches file system @dev (st_dev), for an export; one thread at a time
+ *
+ * Forgets the file systems that no export uses any more. That may wait for them, so no reactor calls this.
  *
  * Return: 0; -ENOMEM; what inotify_init1() says.
  */
-int must_check dir_watch_create(bool no_past, unsigned max, struct dir_watch **ret);
+int must_check dir_watch_get(struct dir_watches *all, uint64_t dev, struct dir_watch **ret);
 
-/** dir_watch_destroy - no change is under way. NULL is fine. */
-void dir_watch_destroy(struct dir_watch *w);
+/** dir_watch_put - the export is gone, and no change of it is under way; any thread. NULL is fine. */
+void dir_watch_put(struct dir_watch *w);
 
 /** dir_watch_begin - the thread is about to change names; waits for others that change the same directories
  * @steps: what will happen if it succeeds; names stay until dir_watch_end()

@@ -76,7 +76,7 @@ struct export
 	unsigned fh_kind; /* how its handles are made: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
 	struct commit *commit; /* the server's, or NULL: calls share no syncs */
-	struct dir_watch *dirs; /* the server's, or NULL: no directory is watched */
+	struct dir_watch *dirs; /* its file system's, or NULL: no directory is watched */
 	atomic_bool said_cached; /* the log knows that its files have no direct I/O */
 };
 

@@ -54,6 +54,16 @@ static int create_handles(struct server *srv, struct exports *e, char *why, size
 	return err;
 }
 
+/* A wish: without it no answer says what a directory was like before. */
+static void watch_dirs(struct dir_watches *all, struct export *exp)
+{
+	int err = exp->limits.tells_changes ? dir_watch_get(all, exp->root_dev, &exp->dirs) : 0;
+
+	if (err)
+		log_warn("export %s: inotify: %s; clients look up names again after each change of theirs",
+			 exp->conf.name, strerror(-err));
+}
+
 /** exports_create - see exports.h */
 int exports_create(struct server *srv, const struct conf *conf, struct exports **ret, char *why,
 		   size_t why_bytes)
@@ -70,7 +80,7 @@ int exports_create(struct server *srv, const struct conf *conf, struct exports *
 	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
 	for (size_t i = 0; i < e->table.n; i++) {
 		e->table.v[i].commit = srv->commit;
-		e->table.v[i].dirs = srv->dirs;
+		watch_dirs(srv->dirs, &e->table.v[i]);
 	}
 	if (!err)
 		err = create_handles(srv, e, why, why_bytes);
@@ -100,6 +110,8 @@ void exports_put(struct exports *e)
 	if (!e || atomic_fetch_sub(&e->refs, 1) != 1)
 		return;
 	fh_set_destroy(e->fhs);
+	for (size_t i = 0; i < e->table.n; i++)
+		dir_watch_put(e->table.v[i].dirs);
 	export_table_close(&e->table);
 	free(e);
 }

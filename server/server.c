@@ -27,7 +27,7 @@
 #include "vfs.h"
 
 #define FILES_MAX 16384u    /* open files of one reactor */
-#define DIRS_WATCHED_MAX 4096u /* each keeps an inode of about 1 KiB in memory */
+#define DIRS_WATCHED_MAX 4096u /* of a file system; each keeps an inode of about 1 KiB in memory */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
 /** server_may_tell - see server_int.h */
@@ -120,16 +120,6 @@ static int load_keys(const struct conf *conf, struct fh_keys *keys)
 	return err;
 }
 
-/* A wish: without it no answer says what a directory was like before. */
-static void watch_dirs(struct server *s, bool no_past)
-{
-	int err = dir_watch_create(no_past, DIRS_WATCHED_MAX, &s->dirs);
-
-	if (err)
-		log_warn("inotify: %s; clients look up names again after each change of theirs",
-			 strerror(-err));
-}
-
 static int create_handles(struct server *s, const struct conf *conf)
 {
 	static struct export_table none;
@@ -155,8 +145,9 @@ static int create_handles(struct server *s, const struct conf *conf)
 		err = load_keys(conf, &keys); /* says itself what is wrong */
 	if (err)
 		return err;
-	watch_dirs(s, keys.is_new);
-	err = fh_set_create(&none, &keys, s->fh_kind, s->state_dir, &map_err, &s->fhs);
+	err = dir_watches_create(keys.is_new, DIRS_WATCHED_MAX, &s->dirs);
+	if (!err)
+		err = fh_set_create(&none, &keys, s->fh_kind, s->state_dir, &map_err, &s->fhs);
 	if (err)
 		log_err("file handles: %s", strerror(-err));
 	return err;
@@ -343,7 +334,7 @@ static void free_all(struct server *s)
 	drc_destroy(s->drc_writes);
 	exports_put(s->exports);
 	fh_set_destroy(s->fhs);
-	dir_watch_destroy(s->dirs);
+	dir_watches_destroy(s->dirs);
 	commit_destroy(s->commit);
 	free(s->state_dir);
 	pthread_mutex_destroy(&s->denials_lock);

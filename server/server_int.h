@@ -47,7 +47,7 @@ struct server {
 	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;
 	struct commit *commit;
-	struct dir_watch *dirs; /* NULL: no directory can be watched here */
+	struct dir_watches *dirs;
 	struct where_tracer tracer;
 	struct drc *drc;	/* NULL: calls that come again are executed again */
 	struct drc *drc_writes; /* the same for WRITE */

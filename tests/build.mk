@@ -31,6 +31,7 @@ LDFLAGS_test_store_cached := -Wl,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,-
 LDFLAGS_test_server_writable := -Wl,--wrap=clock_gettime,--wrap=msync,--wrap=fsync
 LDFLAGS_test_store_sim := -Wl,--wrap=clock_gettime,--wrap=timerfd_settime
 LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=rpcrdma_engine_watch
+LDFLAGS_test_dir_watch := -Wl,--wrap=inotify_add_watch,--wrap=read
 LDFLAGS_test_vfs := -Wl,--wrap=fsync,--wrap=syncfs
 LDFLAGS_test_silent_disk := -Wl,--wrap=preadv2,--wrap=pwritev2,--wrap=io_submit
 LDFLAGS_test_server_async := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=pwritev2

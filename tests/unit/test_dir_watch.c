@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "server/dir_ctime.c"
 #include "server/dir_watch.c"
 #include "tmp_dir.h"
 
@@ -29,16 +31,56 @@
 
 struct rig {
 	struct tmp_dir tmp;
+	struct dir_watches *all;
 	struct export exp;
 	struct fh_obj d, e; /* two directories of it */
 };
 
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
+ssize_t __wrap_read(int fd, void *buf, size_t bytes);
+ssize_t __real_read(int fd, void *buf, size_t bytes);
+
+/* A file system that hangs, or an endless stream of events: of the next call and of every call with this
+ * descriptor, if it is not -1. */
+static atomic_int hanging_fd = -1, busy_fd = -1;
+static sem_t hangs, hang_on;
+static int busy_wd;
+static unsigned busy_reads;
+
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	int expected = fd;
+
+	if (atomic_compare_exchange_strong(&hanging_fd, &expected, -1)) {
+		sem_post(&hangs);
+		while (sem_wait(&hang_on))
+			;
+	}
+	return __real_inotify_add_watch(fd, path, mask);
+}
+
+ssize_t __wrap_read(int fd, void *buf, size_t bytes)
+{
+	struct inotify_event ev = { .wd = busy_wd, .mask = IN_CREATE, .len = 16 };
+	size_t n;
+
+	if (fd != atomic_load(&busy_fd) || ++busy_reads > 10000)
+		return __real_read(fd, buf, bytes);
+	memset(buf, 'x', bytes);
+	for (n = 0; n + sizeof(ev) + ev.len <= bytes; n += sizeof(ev) + ev.len) {
+		memcpy((char *)buf + n, &ev, sizeof(ev));
+		((char *)buf)[n + sizeof(ev) + ev.len - 1] = '\0';
+	}
+	return (ssize_t)n;
+}
+
 /* until the next change has another ctime */
 static void wait_tick(void)
 {
-	uint64_t tick = tick_ns();
+	uint64_t tick = dir_ctime_tick();
 
-	while (tick_ns() == tick)
+	while (dir_ctime_tick() == tick)
 		;
 }
 
@@ -60,8 +102,10 @@ static void start(struct rig *r, bool no_past, bool ctimes_differ, unsigned max)
 	close(fd);
 	r->exp.limits.ctimes_differ = ctimes_differ;
 	r->exp.root_dev = dev_of(&r->d.stx);
-	dir_watch_destroy(r->exp.dirs);
-	assert_int_equal(dir_watch_create(no_past, max, &r->exp.dirs), 0);
+	dir_watch_put(r->exp.dirs);
+	dir_watches_destroy(r->all);
+	assert_int_equal(dir_watches_create(no_past, max, &r->all), 0);
+	assert_int_equal(dir_watch_get(r->all, r->exp.root_dev, &r->exp.dirs), 0);
 }
 
 static int enter(void **state, const char *below)
@@ -104,7 +148,8 @@ static int teardown(void **state)
 {
 	struct rig *r = *state;
 
-	dir_watch_destroy(r->exp.dirs);
+	dir_watch_put(r->exp.dirs);
+	dir_watches_destroy(r->all);
 	close(r->d.fd);
 	close(r->e.fd);
 	tmp_dir_destroy(&r->tmp);
@@ -169,7 +214,7 @@ static struct dir_wcc create_not(struct rig *r, local_fn *meanwhile, const char 
 
 static bool same_ctime(const struct statx *a, const struct statx *b)
 {
-	return ctime_ns(a) == ctime_ns(b);
+	return dir_ctime_ns(a) == dir_ctime_ns(b);
 }
 
 /* A change of a directory is watched, and there is somebody who saw all of it. */
@@ -190,7 +235,7 @@ static void proves(void **state)
 
 	assert_true(a.proved && b.proved);
 	assert_true(same_ctime(&a.after, &b.before));
-	assert_true(ctime_ns(&b.after) > ctime_ns(&b.before));
+	assert_true(dir_ctime_ns(&b.after) > dir_ctime_ns(&b.before));
 	c = create_not(r, NULL, "c");
 	assert_true(c.proved);
 	assert_true(same_ctime(&c.before, &c.after));
@@ -370,7 +415,7 @@ static void late_events(void **state)
 		wcc = (struct dir_wcc){ .client = ME };
 		dir_watch_begin(&t, &step, 1);
 		/* what was before this is not what is asked here */
-		t.parts[0].dir->run = (struct run){ true, ctime_ns(&t.parts[0].before), 0 };
+		t.parts[0].dir->run = (struct dir_run){ true, dir_ctime_ns(&t.parts[0].before), 0 };
 		dir_watch_end(&t, false);
 		if (!same_ctime(&t.parts[0].before, &t.parts[0].after)) {
 			differ++;
@@ -428,7 +473,7 @@ static void renames(void **state)
 	wait_tick();
 	rename_both(r, &r->d, &r->e, NULL, &a, &b);
 	assert_true(a.proved && b.proved);
-	assert_true(ctime_ns(&a.after) > ctime_ns(&a.before));
+	assert_true(dir_ctime_ns(&a.after) > dir_ctime_ns(&a.before));
 	wait_tick();
 
 	/* within one directory, of which there are two descriptors */
@@ -454,35 +499,35 @@ static void renames(void **state)
 
 static void runs(void **state)
 {
-	struct run r = { .known = true, .ctime_ns = 100 };
+	struct dir_run r = { .known = true, .ctime_ns = 100 };
 
 	(void)state;
-	assert_true(run_allows(&r, ME, 100) && run_allows(&r, OTHER, 100));
-	assert_false(run_allows(&r, ME, 99)); /* something changed it, and told nobody */
-	run_go_on(&r, ME, true, 100, 200);
-	assert_true(run_allows(&r, ME, 200) && run_allows(&r, OTHER, 200));
+	assert_true(dir_run_allows(&r, ME, 100) && dir_run_allows(&r, OTHER, 100));
+	assert_false(dir_run_allows(&r, ME, 99)); /* something changed it, and told nobody */
+	dir_run_go_on(&r, ME, true, 100, 200);
+	assert_true(dir_run_allows(&r, ME, 200) && dir_run_allows(&r, OTHER, 200));
 	/* a second change within the tick is known to whose it is */
-	run_go_on(&r, ME, true, 200, 200);
-	assert_true(run_allows(&r, ME, 200));
-	assert_false(run_allows(&r, OTHER, 200));
-	run_go_on(&r, ME, false, 200, 200);
-	assert_true(run_allows(&r, ME, 200));
-	run_go_on(&r, OTHER, true, 200, 200);
-	assert_false(run_allows(&r, ME, 200) || run_allows(&r, OTHER, 200));
-	run_go_on(&r, ME, true, 200, 200);
-	assert_false(run_allows(&r, ME, 200));
-	run_go_on(&r, OTHER, true, 200, 300);
-	assert_true(run_allows(&r, ME, 300) && run_allows(&r, OTHER, 300));
+	dir_run_go_on(&r, ME, true, 200, 200);
+	assert_true(dir_run_allows(&r, ME, 200));
+	assert_false(dir_run_allows(&r, OTHER, 200));
+	dir_run_go_on(&r, ME, false, 200, 200);
+	assert_true(dir_run_allows(&r, ME, 200));
+	dir_run_go_on(&r, OTHER, true, 200, 200);
+	assert_false(dir_run_allows(&r, ME, 200) || dir_run_allows(&r, OTHER, 200));
+	dir_run_go_on(&r, ME, true, 200, 200);
+	assert_false(dir_run_allows(&r, ME, 200));
+	dir_run_go_on(&r, OTHER, true, 200, 300);
+	assert_true(dir_run_allows(&r, ME, 300) && dir_run_allows(&r, OTHER, 300));
 	/* a clock that was set back */
-	run_go_on(&r, ME, true, 300, 250);
-	assert_false(run_allows(&r, ME, 250));
-	run_go_on(&r, ME, true, 250, 250);
-	assert_false(run_allows(&r, ME, 250));
-	run_go_on(&r, ME, true, 250, 260);
-	assert_true(run_allows(&r, OTHER, 260));
+	dir_run_go_on(&r, ME, true, 300, 250);
+	assert_false(dir_run_allows(&r, ME, 250));
+	dir_run_go_on(&r, ME, true, 250, 250);
+	assert_false(dir_run_allows(&r, ME, 250));
+	dir_run_go_on(&r, ME, true, 250, 260);
+	assert_true(dir_run_allows(&r, OTHER, 260));
 	/* its times were changed, its names were not */
-	run_go_on(&r, ME, false, 260, 270);
-	assert_false(run_allows(&r, OTHER, 260) || run_allows(&r, OTHER, 270));
+	dir_run_go_on(&r, ME, false, 260, 270);
+	assert_false(dir_run_allows(&r, OTHER, 260) || dir_run_allows(&r, OTHER, 270));
 }
 
 /* until whoever looks at it now cannot have looked within the tick of its ctime */
@@ -491,7 +536,7 @@ static void wait_old(const struct fh_obj *o)
 	struct statx stx;
 
 	assert_int_equal(statx(o->fd, "", AT_EMPTY_PATH, FH_STATX_MASK, &stx), 0);
-	while (tick_ns() <= ctime_ns(&stx) + TICK_NS_MAX)
+	while (dir_ctime_tick() <= dir_ctime_ns(&stx) + TICK_NS_MAX)
 		;
 }
 
@@ -586,6 +631,124 @@ static void overflow(void **state)
 	assert_true(create(r, &r->d, ME, "b", NULL, NULL).proved);
 }
 
+/* Local programs add events faster than they are read: a change reads a bounded number of them, and what is
+ * left over may be about any directory. */
+static void endless(void **state)
+{
+	struct rig *r = *state;
+
+	(void)known(r);
+	assert_true(create(r, &r->e, ME, "a", NULL, NULL).proved);
+	wait_tick();
+	busy_wd = (*place_by_ino(r->exp.dirs, dev_of(&r->e.stx), r->e.stx.stx_ino))->wd;
+	busy_reads = 0;
+	atomic_store(&busy_fd, r->exp.dirs->fd);
+	assert_false(create(r, &r->d, ME, "a", NULL, NULL).proved);
+	atomic_store(&busy_fd, -1);
+	assert_in_range(busy_reads, 1, 100);
+	wait_tick();
+	assert_false(create(r, &r->d, ME, "b", NULL, NULL).proved);
+	wait_tick();
+	(void)create(r, &r->d, ME, "c", NULL, NULL);
+	wait_tick();
+	assert_true(create(r, &r->d, ME, "f", NULL, NULL).proved);
+}
+
+/* ---- file systems ---- */
+
+struct other_fs {
+	struct rig *r;
+	struct export exp;
+	struct fh_obj dir;
+	struct dir_wcc wcc;
+};
+
+/* @o->dir of @r is in a file system of its own, as far as its number tells */
+static void enter_other_fs(struct rig *r, struct other_fs *o)
+{
+	*o = (struct other_fs){ .r = r, .exp = r->exp };
+	look(r, "e", &o->dir);
+	o->dir.exp = &o->exp;
+	o->dir.stx.stx_dev_major++;
+	o->exp.root_dev = dev_of(&o->dir.stx);
+	assert_int_equal(dir_watch_get(r->all, o->exp.root_dev, &o->exp.dirs), 0);
+}
+
+static void *create_there(void *arg)
+{
+	struct other_fs *o = arg;
+
+	o->wcc = create(o->r, &o->dir, ME, "there", NULL, NULL);
+	return NULL;
+}
+
+/* inotify_add_watch() of one file system does not return: names of another one are changed, and proved. */
+static void hangs_alone(void **state)
+{
+	struct rig *r = *state;
+	struct other_fs o;
+	pthread_t thread;
+
+	(void)known(r);
+	enter_other_fs(r, &o);
+	(void)alarm(20); /* a change that waits for the other file system would wait for ever */
+	sem_init(&hangs, 0, 0);
+	sem_init(&hang_on, 0, 0);
+	atomic_store(&hanging_fd, o.exp.dirs->fd);
+	assert_int_equal(pthread_create(&thread, NULL, create_there, &o), 0);
+	while (sem_wait(&hangs))
+		;
+	assert_true(create(r, &r->d, ME, "b", NULL, NULL).proved);
+	assert_true(create(r, &r->e, ME, "first", NULL, NULL).changed);
+	sem_post(&hang_on);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	(void)alarm(0);
+	assert_true(o.wcc.changed);
+	dir_watch_put(o.exp.dirs);
+	close(o.dir.fd);
+	sem_destroy(&hangs);
+	sem_destroy(&hang_on);
+}
+
+static size_t file_systems(const struct rig *r)
+{
+	size_t n = 0;
+
+	list_for_each(l, &r->all->list)
+		n++;
+	return n;
+}
+
+/* An export that stays keeps what is known; a file system without exports goes when the next one comes. */
+static void comes_and_goes(void **state)
+{
+	struct rig *r = *state;
+	struct dir_watch *again;
+	struct other_fs o;
+
+	(void)known(r);
+	assert_int_equal(dir_watch_get(r->all, r->exp.root_dev, &again), 0);
+	assert_ptr_equal(again, r->exp.dirs);
+	dir_watch_put(r->exp.dirs);
+	enter_other_fs(r, &o);
+	assert_int_equal(file_systems(r), 2);
+	assert_true(create(r, &r->d, ME, "b", NULL, NULL).proved);
+	dir_watch_put(o.exp.dirs);
+	assert_int_equal(file_systems(r), 2);
+	close(o.dir.fd);
+
+	/* a client knows this young ctime: it is not believed when the file system comes back */
+	dir_watch_put(r->exp.dirs);
+	enter_other_fs(r, &o);
+	assert_int_equal(file_systems(r), 1);
+	assert_int_equal(dir_watch_get(r->all, r->exp.root_dev, &r->exp.dirs), 0);
+	assert_false(create(r, &r->d, ME, "c", NULL, NULL).proved);
+	wait_tick();
+	assert_true(create(r, &r->d, ME, "f", NULL, NULL).proved);
+	dir_watch_put(o.exp.dirs);
+	close(o.dir.fd);
+}
+
 static void local_rmdir(struct rig *r)
 {
 	struct stat st;
@@ -625,10 +788,10 @@ static void not_watched(void **state)
 	r->exp.root_dev++; /* something is mounted there */
 	assert_false(create(r, &r->d, ME, "c", NULL, NULL).proved);
 	r->exp.root_dev--;
-	dir_watch_destroy(r->exp.dirs);
+	dir_watch_put(r->exp.dirs);
 	r->exp.dirs = NULL;
 	assert_false(create(r, &r->d, ME, "e", NULL, NULL).proved);
-	assert_int_equal(dir_watch_create(true, 0, &r->exp.dirs), 0);
+	start(r, true, true, 0);
 	assert_false(create(r, &r->d, ME, "f", NULL, NULL).proved);
 }
 
@@ -640,7 +803,8 @@ int main(void)
 		CASE(same_by_others), CASE(of_a_file),	      CASE(renames),
 		CASE(runs),	      CASE(first_changes),    CASE(told_too_early),
 		CASE(makes_room),     CASE(overflow),	      CASE(ends),
-		CASE(not_watched),
+		CASE(not_watched),    CASE(endless),	      CASE(hangs_alone),
+		CASE(comes_and_goes),
 		cmocka_unit_test_setup_teardown(late_events, setup_tmpfs, teardown),
 	};
 

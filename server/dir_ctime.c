@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * dir_ctime.c - which states of a directory clients may know by its ctime
+ *
+ * Operation, memory, threads, errors: dir_ctime.h
+ */
+#include "dir_ctime.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define CLIENT_MANY UINT64_MAX
+
+/* The latest ctime that was told of a directory of this bucket while its tick may have lasted. Of all
+ * servers of the process, for their clients may be the same. */
+#define TOLD_BUCKETS 4096u
+static _Atomic uint64_t told[TOLD_BUCKETS];
+
+/** dir_ctime_ns - see dir_ctime.h */
+uint64_t dir_ctime_ns(const struct statx *stx)
+{
+	const struct statx_timestamp *t = &stx->stx_ctime;
+
+	if (t->tv_sec < 0 || t->tv_sec > INT64_MAX / (int64_t)NS_PER_S - 1)
+		return UINT64_MAX; /* never settled */
+	return (uint64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
+}
+
+/** dir_ctime_tick - see dir_ctime.h */
+uint64_t dir_ctime_tick(void)
+{
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &ts) || ts.tv_sec < 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- what clients were told during a tick --------------------------------------------------- */
+
+/** dir_ctime_note - see dir_ctime.h */
+void dir_ctime_note(uint64_t dev, uint64_t ino, uint64_t ctime)
+{
+	_Atomic uint64_t *t = &told[dir_ctime_hash(dev, ino) % TOLD_BUCKETS];
+	uint64_t v = atomic_load_explicit(t, memory_order_relaxed);
+
+	while (v < ctime && !atomic_compare_exchange_weak(t, &v, ctime))
+		;
+}
+
+/** dir_ctime_was_told - see dir_ctime.h */
+bool dir_ctime_was_told(uint64_t dev, uint64_t ino, uint64_t ctime)
+{
+	return atomic_load(&told[dir_ctime_hash(dev, ino) % TOLD_BUCKETS]) >= ctime;
+}
+
+/* ---- states with one ctime ------------------------------------------------------------------ */
+
+/** dir_run_allows - see dir_ctime.h */
+bool dir_run_allows(const struct dir_run *r, uint64_t client, uint64_t before)
+{
+	return r->known && r->ctime_ns == before && (!r->client || r->client == client);
+}
+
+/** dir_run_go_on - see dir_ctime.h */
+void dir_run_go_on(struct dir_run *r, uint64_t client, bool changed, uint64_t before,
+		   uint64_t after)
+{
+	bool allowed = dir_run_allows(r, client, before);
+
+	if (!changed)
+		r->known &= before == after && r->ctime_ns == before;
+	else if (after > before)
+		*r = (struct dir_run){ .known = true, .ctime_ns = after };
+	else if (after < before) /* somebody has set the clock */
+		r->known = false;
+	else
+		r->client = allowed ? client : CLIENT_MANY;
+}
