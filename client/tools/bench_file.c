@@ -4,8 +4,9 @@
  * bench_file.c - the file that `leat bench` works on
  *
  * Operation:  A benchmark writes only to a file that it created itself with O_EXCL, or to one that
- *             the user gave it with --overwrite. What it created it removes, after a signal too. A
- *             name that is not there is an error for a benchmark that reads.
+ *             the user gave it with --overwrite, and there only over what the file has: it keeps its
+ *             size. What it created it removes, after a signal too. A name that is not there is an
+ *             error for a benchmark that reads.
  *             In a directory the file gets the name of a temporary file, so that one which a
  *             SIGKILL left behind is found as the others are.
  * Memory:     One buffer while a file is filled.
@@ -49,28 +50,27 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 	return rc;
 }
 
-/* @excl: create it; else it is there, and its content is given up */
-static int write_file(struct leat *m, const struct bench_need *need, struct bench_file *file, bool excl)
+static int make_file(struct leat *m, const struct bench_need *need, struct bench_file *file)
 {
 	struct leat_file *f;
 	int rc, err;
 
-	rc = leat_open(m, file->path, excl ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0644, &f);
+	rc = leat_open(m, file->path, O_RDWR | O_CREAT | O_EXCL, 0644, &f);
 	if (rc)
-		return tool_fail(m, need->url, rc);
-	file->made = excl;
+		return tool_fail(m, need->path, rc);
+	file->made = true;
 	file->size = need->size;
 	rc = need->fill ? fill(m, f, need->size) : leat_ftruncate(f, need->size);
 	err = leat_close(f);
 	rc = rc ? rc : err;
 	if (!rc)
 		return TOOL_OK;
-	rc = tool_fail(m, need->url, rc);
+	rc = tool_fail(m, need->path, rc);
 	bench_file_remove(m, file, false);
 	return rc;
 }
 
-static int use_existing(struct leat *m, const struct bench_need *need, const struct stat *st,
+static int use_existing(const struct bench_need *need, const struct stat *st,
 			struct bench_file *file)
 {
 	if (!S_ISREG(st->st_mode)) {
@@ -83,10 +83,8 @@ static int use_existing(struct leat *m, const struct bench_need *need, const str
 		return TOOL_FAILED;
 	}
 	file->size = MIN(need->size, (uint64_t)st->st_size);
-	if (file->size >= (need->writes ? need->size : need->min))
+	if (file->size >= need->min)
 		return TOOL_OK;
-	if (need->writes)
-		return write_file(m, need, file, false);
 	log_err("%s: the file has %llu bytes, less than the %llu needed; name a directory, where one is made",
 		need->url, (unsigned long long)st->st_size, (unsigned long long)need->min);
 	return TOOL_FAILED;
@@ -102,17 +100,17 @@ int bench_file_prepare(struct leat *m, const struct bench_need *need, struct ben
 	snprintf(ret->path, sizeof(ret->path), "%s", need->path);
 	rc = leat_stat(m, ret->path, &st);
 	if (!rc && !S_ISDIR(st.st_mode))
-		return use_existing(m, need, &st, ret);
+		return use_existing(need, &st, ret);
 	if (rc == -ENOENT && need->writes)
-		return write_file(m, need, ret, true);
+		return make_file(m, need, ret);
 	if (!rc)
 		rc = tool_temp_name(name);
 	if (rc)
-		return tool_fail(m, need->url, rc);
+		return tool_fail(m, need->path, rc);
 	n = snprintf(ret->path, sizeof(ret->path), "%s/%s", need->path, name);
 	if (n < 0 || (size_t)n >= sizeof(ret->path))
 		return tool_fail(NULL, need->url, -ENAMETOOLONG);
-	return write_file(m, need, ret, true);
+	return make_file(m, need, ret);
 }
 
 int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)

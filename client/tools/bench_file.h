@@ -19,7 +19,7 @@ struct bench_need {
 	const char *url;    /* for messages */
 	const char *path;   /* of @url: a file or a directory */
 	bool writes;
-	bool overwrite;     /* the user allows to write over a file that is there */
+	bool overwrite;     /* the user allows to write over a file that is there, within its size */
 	bool fill;          /* with bytes; else a hole will do */
 	uint64_t min, size; /* bytes: the least that is of use; those of a file that is made */
 };

@@ -67,6 +67,17 @@ refuses() { # URL
 	ok "$LEAT" bench write "$url/f" --bs 4K --size 64K $seconds --overwrite
 	same 'its length' "$(stat -c %s "$export_dir/f")" 100000
 	! cmp -s "$work/precious" "$export_dir/f" || fail 'bench --overwrite wrote nothing'
+	# a file of the user's keeps its size: a longer --size does not make it longer
+	for kind in write randwrite; do
+		cp "$work/precious" "$export_dir/f"
+		# shellcheck disable=SC2086
+		ok "$LEAT" bench $kind "$url/f" --bs 16K --size 1M $seconds --overwrite
+		same 'its length' "$(stat -c %s "$export_dir/f")" 100000
+		! cmp -s "$work/precious" "$export_dir/f" || fail "bench $kind --overwrite wrote nothing"
+		cp "$work/precious" "$export_dir/f"
+		bad 1 'has 100000 bytes, less than the 1048576' "$LEAT" bench $kind "$url/f" --overwrite
+		holds "$export_dir/f"
+	done
 	rm "$export_dir/f"
 	# shellcheck disable=SC2086
 	ok "$LEAT" bench write "$url/new" --bs 4K --size 64K $seconds
