@@ -26,7 +26,7 @@
 #include "local_path.h"
 
 #define LINKS_MAX 40 /* as the kernel */
-#define NAME_TOLD_MAX 50u /* of a path in a reason */
+#define NAME_TOLD_MAX 46u /* of a path in a reason */
 /* What the kernel shows for every user that a user namespace does not map: it is no one in particular. */
 #define OVERFLOW_UID 65534u
 
@@ -40,6 +40,14 @@ void rr_trust_init(struct rr_trust *t, uid_t other)
 		t->uids[t->nuids++] = self;
 	if (other)
 		t->uids[t->nuids++] = other;
+}
+
+/** rr_trust_print_uid - see local_path.h */
+const char *rr_trust_print_uid(uid_t uid, char buf[RR_TRUST_UID_BYTES])
+{
+	snprintf(buf, RR_TRUST_UID_BYTES, "uid %u%s", (unsigned)uid,
+		 uid == OVERFLOW_UID ? " (nobody, or unmapped here)" : "");
+	return buf;
 }
 
 /** rr_trust_has - see local_path.h */
@@ -89,7 +97,7 @@ static const char *name_of(int fd, char *buf, size_t cap)
 
 static printf_like(3, 4) int refuse(struct walk *w, int fd, const char *fmt, ...)
 {
-	char text[64], buf[PATH_MAX];
+	char text[77], buf[PATH_MAX];
 	const char *name = name_of(fd, buf, sizeof(buf));
 	size_t len = strlen(name);
 	va_list ap;
@@ -97,7 +105,7 @@ static printf_like(3, 4) int refuse(struct walk *w, int fd, const char *fmt, ...
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	snprintf(w->trust->why, sizeof(w->trust->why), "%s %s%.50s", text,
+	snprintf(w->trust->why, sizeof(w->trust->why), "%s %s%.46s", text,
 		 len > NAME_TOLD_MAX ? "..." : "",
 		 len > NAME_TOLD_MAX ? name + len - NAME_TOLD_MAX : name);
 	return -EPERM;
@@ -105,7 +113,10 @@ static printf_like(3, 4) int refuse(struct walk *w, int fd, const char *fmt, ...
 
 static int refuse_owner(struct walk *w, int fd, const struct stat *st)
 {
-	return refuse(w, fd, "uid %u could replace the socket, as owner of", (unsigned)st->st_uid);
+	char uid[RR_TRUST_UID_BYTES];
+
+	return refuse(w, fd, "%s could replace the socket, as owner of",
+		      rr_trust_print_uid(st->st_uid, uid));
 }
 
 /* Goes on in directory @fd, and takes it over. */

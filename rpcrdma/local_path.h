@@ -16,8 +16,10 @@
 struct rr_trust {
 	uid_t uids[3];
 	unsigned nuids;
-	char why[120];   /* receives the reason of a refusal */
+	char why[128];   /* receives the reason of a refusal */
 };
+
+#define RR_TRUST_UID_BYTES 40
 
 /* What other users can do to the entries of a directory. */
 enum rr_dir_safety {
@@ -31,6 +33,10 @@ enum rr_dir_safety {
  * @other: 0 for no one else
  */
 void rr_trust_init(struct rr_trust *t, uid_t other);
+
+/** rr_trust_print_uid - print "uid N"; of the uid that stands for nobody, and for every user whom a user
+ * namespace does not map, it says that. Return: @buf */
+const char *rr_trust_print_uid(uid_t uid, char buf[RR_TRUST_UID_BYTES]);
 
 /** rr_trust_has - is @uid one of them? */
 bool rr_trust_has(const struct rr_trust *t, uid_t uid);

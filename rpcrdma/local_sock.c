@@ -196,7 +196,7 @@ int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *re
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	char link[40];
+	char link[40], uid[RR_TRUST_UID_BYTES];
 	int at, fd, rc = rr_local_path_open(path, trust, &at);
 
 	if (rc)
@@ -209,8 +209,8 @@ int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *re
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		rc = -errno;
 	else if (!rr_trust_has(trust, cred.uid)) {
-		snprintf(trust->why, sizeof(trust->why), "uid %u listens there, who is neither root nor "
-			 "this user (socket_user=%u would accept it)", (unsigned)cred.uid,
+		snprintf(trust->why, sizeof(trust->why), "%s listens there, who is neither "
+			 "root nor this user (socket_user=%u would accept it)", rr_trust_print_uid(cred.uid, uid),
 			 (unsigned)cred.uid);
 		rc = -EPERM;
 	}

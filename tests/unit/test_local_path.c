@@ -22,6 +22,7 @@
 #include "local_path.h"
 
 #define STRANGER 1001u
+#define UNMAPPED 65534u
 
 static char top[64];    /* what the tests do is below this */
 
@@ -117,7 +118,7 @@ static void rule(void **state)
 
 static void ways(void **state)
 {
-	char why[120];
+	char why[128];
 	int fd;
 
 	(void)state;
@@ -182,7 +183,7 @@ static void links(void **state)
 /* Directories and entries of somebody else. */
 static void strangers(void **state)
 {
-	char why[120];
+	char why[128];
 	int fd;
 
 	(void)state;
@@ -195,6 +196,11 @@ static void strangers(void **state)
 	assert_int_equal(walk_to(at("theirs/sock"), why), -EPERM);
 	assert_non_null(strstr(why, "uid 1001 could replace the socket, as owner of /"));
 	assert_non_null(strstr(why, "/theirs"));
+	/* what a container shows for every user that it does not map */
+	assert_int_equal(chown(at("theirs"), UNMAPPED, UNMAPPED), 0);
+	assert_int_equal(walk_to(at("theirs/sock"), why), -EPERM);
+	assert_non_null(strstr(why, "uid 65534 (nobody, or unmapped here) could replace the socket, as owner of "));
+	assert_string_equal(why + strlen(why) - strlen("/theirs"), "/theirs");
 	close(fd);
 	/* in a sticky directory: a socket, a link, a directory */
 	fd = make_socket("tmp/sock");
@@ -234,7 +240,7 @@ static int dial(const char *name, uid_t other, char *why)
 static void listeners(void **state)
 {
 	int fd, status, ready[2];
-	char why[120];
+	char why[128];
 	pid_t pid;
 
 	(void)state;
