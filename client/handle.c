@@ -197,7 +197,7 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 	const char *cwd;
 	size_t len;
 
-	snprintf(place, sizeof(place), "%.*s", URL_TOLD_MAX, m->server_url);
+	snprintf(place, sizeof(place), "%.*s", URL_TOLD_MAX, m->given_url);
 	len = strlen(place);
 	if (len && place[len - 1] == '/')
 		place[len - 1] = '\0'; /* of the export "/" */

@@ -34,6 +34,7 @@ struct leat {
 	char export[LT_PATH_MAX];
 	char path[LT_PATH_MAX];            /* of the URL, inside the export: no '/' at either end */
 	char server_url[512], chosen[256], server[64];
+	char given_url[512];               /* server and export as the caller names them: for messages */
 	struct leat_way refused[ARRAY_SIZE(((struct leat_info *)0)->refused)];
 	unsigned nrefused;
 	bool mounted;

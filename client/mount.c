@@ -154,13 +154,31 @@ static void ask_identity(struct leat *m)
 		snprintf(m->runs_as, sizeof(m->runs_as), "this leatd does everything as uid %u", res.uid);
 }
 
+/* The server as the URL names it. A leat:// URL stays one, whatever transport it led to. */
+static void print_given(const struct leat *m, char *buf, size_t cap)
+{
+	const struct lt_url *u = &m->url;
+	char port[8] = "";
+
+	if (u->scheme == LT_SCHEME_LOCAL) {
+		(void)rpcrdma_addr_print(&m->addr, buf, cap);
+		return;
+	}
+	if (u->port)
+		snprintf(port, sizeof(port), ":%u", u->port);
+	snprintf(buf, cap, strchr(u->host, ':') ? "%s://[%s]%s" : "%s://%s%s",
+		 lt_url_scheme_name(u->scheme), u->host, port);
+}
+
 static void name_server(struct leat *m)
 {
+	const char *slash = m->export[0] == '/' ? "" : "/";
 	char addr[320];
 
 	snprintf(m->server_url, sizeof(m->server_url), "%.250s%s%.250s",
-		 rpcrdma_addr_print(&m->addr, addr, sizeof(addr)),
-		 m->export[0] == '/' ? "" : "/", m->export);
+		 rpcrdma_addr_print(&m->addr, addr, sizeof(addr)), slash, m->export);
+	print_given(m, addr, sizeof(addr));
+	snprintf(m->given_url, sizeof(m->given_url), "%.250s%s%.250s", addr, slash, m->export);
 }
 
 static void base_found(struct lt_op *op, int err)

@@ -56,6 +56,7 @@ void leat_info(struct leat *m, struct leat_info *ret)
 	snprintf(info.transport, sizeof(info.transport), "%s",
 		 rpcrdma_transport_name(m->addr.transport));
 	snprintf(info.url, sizeof(info.url), "%s", m->server_url);
+	snprintf(info.given, sizeof(info.given), "%s", m->given_url);
 	snprintf(info.path, sizeof(info.path), "%s", m->path);
 	snprintf(info.chosen, sizeof(info.chosen), "%s", m->chosen);
 	snprintf(info.server, sizeof(info.server), "%s", m->server);

@@ -128,7 +128,7 @@ static int find_cached(struct lt_op *op)
 		return -EAGAIN;
 	case LT_CACHE_MISSING:
 		w->missing = w->part.last;
-		lt_task_explain(&op->task, -ENOENT, "LOOKUP", "NFS3ERR_NOENT, a moment ago");
+		lt_task_explain(&op->task, -ENOENT, "LOOKUP", "NFS3ERR_NOENT, cached");
 		return -ENOENT;
 	case LT_CACHE_THERE:
 		break;

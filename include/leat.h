@@ -132,7 +132,8 @@ const char *leat_mount_error(void);
 void leat_umount(struct leat *m);
 
 /** leat_error - text of the last failure on this handle: server and path, procedure, cause
- * "tcp://host:2049/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
+ * "leat://host/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
+ * The server is named as in the URL that was mounted, whatever transport leat:// chose.
  */
 const char *leat_error(const struct leat *m);
 
@@ -163,6 +164,7 @@ struct leat_info {
 	char modes[40];            /* other ways of moving data that were agreed: "read-read"; "none" */
 	uint32_t fast_write;       /* most bytes of a fast write; 0: there are none */
 	uint32_t uid, gid;         /* claimed by AUTH_SYS; over local the server asks the kernel instead */
+	char given[512];           /* server and export as the caller's URL names them: leat_error()'s */
 };
 void leat_info(struct leat *m, struct leat_info *ret);
 

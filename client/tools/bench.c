@@ -120,7 +120,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 		rc = pthread_create(&job->thread, NULL, bench_job_run, job);
 		if (rc) { /* those that run wait at a barrier that will never open */
 			bench_file_remove(m, &plan->file, false);
-			exit(tool_fail(NULL, "thread", -rc));
+			exit(tool_fail(NULL, "cannot start a thread", -rc));
 		}
 	}
 	pthread_barrier_wait(&ready);
@@ -370,7 +370,7 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 		err = getrandom(&plan.mark, sizeof(plan.mark), 0) < 0 ? -errno : 0;
 		if (!err)
 			err = prepare_dir(t.m, &plan);
-		rc = err ? tool_fail(t.m, plan.url, err) : TOOL_OK;
+		rc = err ? tool_fail(t.m, t.path, err) : TOOL_OK;
 	} else {
 		rc = TOOL_OK;
 	}

@@ -44,8 +44,8 @@ static void job_fail(struct bench_job *job, int err)
 	if (job->err)
 		return;
 	job->err = err;
-	snprintf(job->why, sizeof(job->why), "%s (%s)", strerror(-err),
-		 job->m ? leat_error(job->m) : leat_mount_error());
+	snprintf(job->why, sizeof(job->why), "%s",
+		 tool_explain(job->m ? leat_error(job->m) : leat_mount_error(), "", strerror(-err)));
 }
 
 static void start(struct bench_slot *s)

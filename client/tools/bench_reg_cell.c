@@ -60,8 +60,8 @@ static void job_fail(struct reg_job *job, int err)
 	if (job->err)
 		return;
 	job->err = err;
-	snprintf(job->why, sizeof(job->why), "%s: %s (%s)", job->cell->strategy, strerror(-err),
-		 job->m ? leat_error(job->m) : leat_mount_error());
+	snprintf(job->why, sizeof(job->why), "%s: %s", job->cell->strategy,
+		 tool_explain(job->m ? leat_error(job->m) : leat_mount_error(), "", strerror(-err)));
 }
 
 static uint64_t stride(const struct reg_cell *cell)
@@ -284,7 +284,7 @@ int reg_cell_run(const struct reg_plan *plan, const struct reg_cell *cell, struc
 					    .entries = share(plan->entries, cell->jobs, i) };
 		rc = pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]);
 		if (rc) /* those that run wait at a barrier that will never open */
-			exit(tool_fail(NULL, "thread", -rc));
+			exit(tool_fail(NULL, "cannot start a thread", -rc));
 	}
 	for (unsigned i = 0; i < cell->jobs; i++) {
 		pthread_join(jobs[i].thread, NULL);

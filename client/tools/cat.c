@@ -29,11 +29,11 @@ static int cat_one(struct tool_target *t, void *ctx)
 	(void)ctx;
 	rc = fs_stat(fs_base(t->m), t->path, &st);
 	if (!rc && S_ISDIR(st.st_mode))
-		return tool_fail(NULL, t->arg, -EISDIR);
+		return tool_fail(t->m, t->path, -EISDIR);
 	if (!rc)
 		rc = fs_open(fs_base(t->m), t->path, O_RDONLY, 0, &in);
 	if (rc)
-		return tool_fail(t->m, t->arg, rc);
+		return tool_fail(t->m, t->path, rc);
 	rc = copier_create(t->m, NULL, &quiet, &copier);
 	if (!rc)
 		rc = copier_run(copier, &in, &out, (uint64_t)st.st_size, COPY_ORDERED, &side);
@@ -44,7 +44,7 @@ static int cat_one(struct tool_target *t, void *ctx)
 	if (rc && side == COPY_TO)
 		return tool_fail(NULL, "standard output", rc);
 	if (rc || err)
-		return tool_fail(t->m, t->arg, rc ? rc : err);
+		return tool_fail(t->m, t->path, rc ? rc : err);
 	return TOOL_OK;
 }
 

@@ -51,7 +51,7 @@ static int mkdir_one(struct tool_target *t, void *ctx)
 	int rc;
 
 	rc = *parents ? mkdir_parents(t->m, t->path) : leat_mkdir(t->m, t->path, dir_mode());
-	return rc ? tool_fail(t->m, t->arg, rc) : TOOL_OK;
+	return rc ? tool_fail(t->m, t->path, rc) : TOOL_OK;
 }
 
 static int mkdir_run(const struct tool_cmd *self, int argc, char **argv)
@@ -108,7 +108,7 @@ static int empty_dir(struct fs_base in, struct tool_path *p)
 		return tool_fail(in.m, p->text, rc);
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
 		rc = tool_path_push(p, e.v[i].name);
-		rc = rc ? tool_fail(NULL, e.v[i].name, rc) : remove_entry(in, &e.v[i], p);
+		rc = rc ? tool_fail(in.m, p->text, rc) : remove_entry(in, &e.v[i], p);
 		worst = MAX(worst, rc);
 		tool_path_cut(p, len);
 	}
@@ -169,7 +169,7 @@ static int rm_one(struct tool_target *t, void *ctx)
 	}
 	if (!rc)
 		rc = leat_unlink(t->m, t->path);
-	return rc ? tool_fail(t->m, t->arg, rc) : TOOL_OK;
+	return rc ? tool_fail(t->m, t->path, rc) : TOOL_OK;
 }
 
 static int rm_run(const struct tool_cmd *self, int argc, char **argv)
@@ -234,6 +234,7 @@ static bool is_same(struct leat *m, const char *from, const char *to)
 static int mv_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct tool_target from = { 0 }, to = { 0 };
+	char place[TOOL_PLACE_BYTES], place2[TOOL_PLACE_BYTES];
 	struct tool_path p;
 	int rc = TOOL_FAILED, err;
 
@@ -244,12 +245,13 @@ static int mv_run(const struct tool_cmd *self, int argc, char **argv)
 		goto out;
 	err = into_dir(&from, &to, &p);
 	if (!err && is_same(from.m, from.path, p.text)) {
-		log_err("'%s' and '%s%s' are the same file", from.arg, to.at, p.text);
+		log_err("'%s' and '%s' are the same file", tool_place(from.m, from.path, place),
+			tool_place(to.m, p.text, place2));
 		goto out;
 	}
 	if (!err)
 		err = leat_rename(from.m, from.path, p.text);
-	rc = err ? tool_fail(from.m, from.arg, err) : TOOL_OK;
+	rc = err ? tool_fail(from.m, from.path, err) : TOOL_OK;
 out:
 	tool_detach(&to);
 	tool_detach(&from);
@@ -281,7 +283,7 @@ static int ln_run(const struct tool_cmd *self, int argc, char **argv)
 		if (!err)
 			err = leat_link(to.m, from.path, p.text);
 	}
-	rc = err ? tool_fail(to.m, to.arg, err) : TOOL_OK;
+	rc = err ? tool_fail(to.m, symbolic ? to.path : from.path, err) : TOOL_OK;
 out:
 	tool_detach(&from);
 	tool_detach(&to);

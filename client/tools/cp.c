@@ -118,17 +118,22 @@ static int copy_any(struct cp *cp, const struct stat *st);
 
 static int refuse_inside(struct cp *cp)
 {
+	char from[TOOL_PLACE_BYTES], to[TOOL_PLACE_BYTES];
+
 	progress_hide(cp->progress);
-	log_err("%s: cannot be copied into itself, %s", cp->from.text, cp->to.text);
+	log_err("%s: cannot be copied into itself, %s", cp_place(cp, COPY_FROM, from),
+		cp_place(cp, COPY_TO, to));
 	return TOOL_FAILED;
 }
 
 /* Half a file, or one that is being written now. */
 static int skip_leftover(struct cp *cp)
 {
+	char place[TOOL_PLACE_BYTES];
+
 	progress_hide(cp->progress);
-	log_warn("%s%s: skipped, the temporary file of a copy (--all copies it)",
-		 cp->from_t.m ? cp->from_t.at : "", cp->from.text);
+	log_warn("%s: skipped, the temporary file of a copy (--all copies it)",
+		 cp_place(cp, COPY_FROM, place));
 	return TOOL_FAILED;
 }
 
@@ -173,6 +178,7 @@ static int copy_children(struct cp *cp)
  * it himself. */
 static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *ret_inside)
 {
+	char place[TOOL_PLACE_BYTES];
 	struct stat old;
 	int rc;
 
@@ -188,7 +194,7 @@ static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *
 	    S_ISLNK(old.st_mode)) {
 		progress_hide(cp->progress);
 		log_err("%s: is a symbolic link where a directory is to be: not followed",
-			cp->to.text);
+			cp_place(cp, COPY_TO, place));
 		return TOOL_FAILED;
 	}
 	return cp_report(cp, COPY_TO, rc);
@@ -334,6 +340,7 @@ static int find_source(struct cp *cp, struct stat *ret)
 /* What a source may not do to its target, by its type: log it. */
 static bool may_copy(struct cp *cp, const struct stat *st)
 {
+	char from[TOOL_PLACE_BYTES], place[TOOL_PLACE_BYTES];
 	struct stat to;
 
 	if (S_ISDIR(st->st_mode)) {
@@ -343,7 +350,7 @@ static bool may_copy(struct cp *cp, const struct stat *st)
 		}
 		if (!cp->recursive) {
 			progress_hide(cp->progress);
-			log_err("%s: is a directory: -r is wanted", cp->from.text);
+			log_err("%s: is a directory: -r is wanted", cp_place(cp, COPY_FROM, from));
 			return false;
 		}
 		if (!fs_stat(cp->to_base, cp_target_name(cp), &to) && cp_is_same(cp, st, &to)) {
@@ -357,13 +364,13 @@ static bool may_copy(struct cp *cp, const struct stat *st)
 		return true;
 	}
 	if (cp->to_must_be_dir) {
-		cp_report(cp, COPY_TO, -ENOTDIR);
+		cp_report(cp, COPY_TO, fs_stat(cp->to_base, cp->to.text, &to) == -ENOENT ? -ENOENT : -ENOTDIR);
 		return false;
 	}
 	if (cp->name_repeats) {
 		progress_hide(cp->progress);
-		log_err("%s: not copied over %s, which this command has just written", cp->from.text,
-			cp->to.text);
+		log_err("%s: not copied over %s, which this command has just written",
+			cp_place(cp, COPY_FROM, from), cp_place(cp, COPY_TO, place));
 		return false;
 	}
 	return true;

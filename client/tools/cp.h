@@ -35,6 +35,9 @@ struct cp {
 	struct stat top;
 };
 
+/** cp_place - what messages call the file of @side; Return: @buf */
+const char *cp_place(const struct cp *cp, enum copy_side side, char buf[TOOL_PLACE_BYTES]);
+
 /** cp_report - log that a copy failed at @side with @err; Return: TOOL_FAILED */
 int cp_report(struct cp *cp, enum copy_side side, int err);
 

@@ -27,8 +27,10 @@ static bool is_denied(int rc)
 
 static void warn(struct cp *cp, const char *what)
 {
+	char place[TOOL_PLACE_BYTES];
+
 	progress_hide(cp->progress);
-	log_warn("%s%s: %s", cp->to_t.m ? cp->to_t.at : "", cp->to.text, what);
+	log_warn("%s: %s", cp_place(cp, COPY_TO, place), what);
 }
 
 mode_t cp_new_mode(const struct cp *cp, const struct stat *st)

@@ -39,15 +39,43 @@ const char *cp_target_name(const struct cp *cp)
 	return cp->to_base.no_links && slash ? slash + 1 : cp->to.text;
 }
 
+const char *cp_place(const struct cp *cp, enum copy_side side, char buf[TOOL_PLACE_BYTES])
+{
+	return side == COPY_FROM ? tool_place(cp->from_t.m, cp->from.text, buf) :
+				   tool_place(cp->to_t.m, cp->to.text, buf);
+}
+
 int cp_report(struct cp *cp, enum copy_side side, int err)
 {
+	struct leat *m = side == COPY_FROM ? cp->from_t.m : cp->to_t.m;
+	const char *what = m ? "" : fs_operation(err);
+	char place[TOOL_PLACE_BYTES];
+
 	progress_hide(cp->progress);
-	if (err == -EINTR && tool_interrupted()) {
-		log_err("%s: interrupted", cp->to.text);
-		return TOOL_FAILED;
-	}
-	return side == COPY_FROM ? tool_fail(cp->from_t.m, cp->from.text, err) :
-				   tool_fail(cp->to_t.m, cp->to.text, err);
+	if (err == -EINTR && tool_interrupted())
+		log_err("%s: interrupted", cp_place(cp, COPY_TO, place));
+	else if (m)
+		(void)tool_fail(m, side == COPY_FROM ? cp->from.text : cp->to.text, err);
+	else
+		log_err("%s: %s%s%s", cp_place(cp, side, place), what, *what ? ": " : "",
+			strerror(-err));
+	return TOOL_FAILED;
+}
+
+/* The target cannot be created: then it is its directory that is not there, as a rule. */
+static int report_missing(struct cp *cp)
+{
+	const char *slash = strrchr(cp->to.text, '/');
+	struct tool_path to = cp->to;
+	struct stat st;
+
+	if (slash && slash > cp->to.text)
+		tool_path_cut(&cp->to, (size_t)(slash - cp->to.text));
+	if (fs_stat(fs_base(cp->to_t.m), cp->to.text, &st) != -ENOENT)
+		cp->to = to;
+	(void)cp_report(cp, COPY_TO, -ENOENT);
+	cp->to = to;
+	return TOOL_FAILED;
 }
 
 bool cp_is_same(const struct cp *cp, const struct stat *from, const struct stat *to)
@@ -57,9 +85,10 @@ bool cp_is_same(const struct cp *cp, const struct stat *from, const struct stat 
 
 int cp_refuse_same(struct cp *cp)
 {
+	char from[TOOL_PLACE_BYTES], to[TOOL_PLACE_BYTES];
+
 	progress_hide(cp->progress);
-	log_err("'%s%s' and '%s%s' are the same file", cp->from_t.m ? cp->from_t.at : "", cp->from.text,
-		cp->to_t.m ? cp->to_t.at : "", cp->to.text);
+	log_err("'%s' and '%s' are the same file", cp_place(cp, COPY_FROM, from), cp_place(cp, COPY_TO, to));
 	return TOOL_FAILED;
 }
 
@@ -302,7 +331,10 @@ static int copy_beside(struct cp *cp, struct source *src, const struct place *pl
 		return cp_report(cp, COPY_TO, rc);
 	rc = fs_open(cp->to_base, temp.path.text, O_WRONLY | O_CREAT | O_EXCL, mode, &out);
 	if (rc) {
-		rc = rc == -EACCES || rc == -EPERM ? rc : cp_report(cp, COPY_TO, rc);
+		if (rc == -ENOENT)
+			rc = report_missing(cp);
+		else if (rc != -EACCES && rc != -EPERM)
+			rc = cp_report(cp, COPY_TO, rc);
 		end_temp(&temp);
 		return rc;
 	}

@@ -5,7 +5,7 @@
  *
  * Operation:  Each function asks libleat or the kernel, and speaks -errno for both.
  * Memory:     As tool_list().
- * Threads:    Any: nothing is shared but what the caller shares.
+ * Threads:    Any: nothing is shared but what the caller shares. fs_operation() is per thread.
  * Errors:     0 or -errno, never told here.
  */
 #include <dirent.h>
@@ -18,10 +18,28 @@
 
 #include "fs.h"
 
-/* -errno of a call that returned -1 */
-static int sys(int rc)
+/* The last operation on a file of this machine that failed in this thread, and how. */
+static _Thread_local struct {
+	const char *name;
+	int err;
+} failed = { "", 0 };
+
+int fs_errno(const char *operation)
 {
-	return rc < 0 ? -errno : 0;
+	failed.name = operation;
+	failed.err = -errno;
+	return failed.err;
+}
+
+const char *fs_operation(int err)
+{
+	return failed.err == err ? failed.name : "";
+}
+
+/* -errno of a call that returned -1 */
+static int sys(const char *operation, int rc)
+{
+	return rc < 0 ? fs_errno(operation) : 0;
 }
 
 static int at_flags(struct fs_base b)
@@ -56,7 +74,7 @@ int fs_open(struct fs_base b, const char *path, int flags, mode_t mode, struct f
 	} else {
 		f.fd = openat(b.dir, path, flags | O_CLOEXEC, mode);
 		if (f.fd < 0)
-			return -errno;
+			return fs_errno("open");
 	}
 	*ret = f;
 	return 0;
@@ -75,75 +93,75 @@ int fs_std(int fd, struct fs_file *ret)
 
 int fs_close(struct fs_file *f)
 {
-	return f->m ? leat_close(f->remote) : sys(close(f->fd));
+	return f->m ? leat_close(f->remote) : sys("close", close(f->fd));
 }
 
 int fs_fsync(struct fs_file *f)
 {
-	return f->m ? leat_fsync(f->remote) : sys(fsync(f->fd));
+	return f->m ? leat_fsync(f->remote) : sys("fsync", fsync(f->fd));
 }
 
 int fs_fstat(struct fs_file *f, struct stat *ret)
 {
-	return f->m ? leat_fstat(f->remote, ret) : sys(fstat(f->fd, ret));
+	return f->m ? leat_fstat(f->remote, ret) : sys("stat", fstat(f->fd, ret));
 }
 
 int fs_ftruncate(struct fs_file *f, uint64_t size)
 {
-	return f->m ? leat_ftruncate(f->remote, size) : sys(ftruncate(f->fd, (off_t)size));
+	return f->m ? leat_ftruncate(f->remote, size) : sys("ftruncate", ftruncate(f->fd, (off_t)size));
 }
 
 int fs_fchmod(struct fs_file *f, mode_t mode)
 {
-	return f->m ? leat_fchmod(f->remote, mode) : sys(fchmod(f->fd, mode));
+	return f->m ? leat_fchmod(f->remote, mode) : sys("chmod", fchmod(f->fd, mode));
 }
 
 int fs_fchown(struct fs_file *f, uid_t uid, gid_t gid)
 {
-	return f->m ? leat_fchown(f->remote, uid, gid) : sys(fchown(f->fd, uid, gid));
+	return f->m ? leat_fchown(f->remote, uid, gid) : sys("chown", fchown(f->fd, uid, gid));
 }
 
 int fs_futimens(struct fs_file *f, const struct timespec times[2])
 {
-	return f->m ? leat_futimens(f->remote, times) : sys(futimens(f->fd, times));
+	return f->m ? leat_futimens(f->remote, times) : sys("set times", futimens(f->fd, times));
 }
 
 int fs_stat(struct fs_base b, const char *path, struct stat *ret)
 {
 	if (b.no_links)
 		return fs_lstat(b, path, ret);
-	return b.m ? leat_stat(fs_mount(b), path, ret) : sys(fstatat(b.dir, path, ret, 0));
+	return b.m ? leat_stat(fs_mount(b), path, ret) : sys("stat", fstatat(b.dir, path, ret, 0));
 }
 
 int fs_lstat(struct fs_base b, const char *path, struct stat *ret)
 {
 	return b.m ? leat_lstat(fs_mount(b), path, ret) :
-		     sys(fstatat(b.dir, path, ret, AT_SYMLINK_NOFOLLOW));
+		     sys("stat", fstatat(b.dir, path, ret, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_mkdir(struct fs_base b, const char *path, mode_t mode)
 {
-	return b.m ? leat_mkdir(fs_mount(b), path, mode) : sys(mkdirat(b.dir, path, mode));
+	return b.m ? leat_mkdir(fs_mount(b), path, mode) : sys("mkdir", mkdirat(b.dir, path, mode));
 }
 
 int fs_unlink(struct fs_base b, const char *path)
 {
-	return b.m ? leat_unlink(fs_mount(b), path) : sys(unlinkat(b.dir, path, 0));
+	return b.m ? leat_unlink(fs_mount(b), path) : sys("unlink", unlinkat(b.dir, path, 0));
 }
 
 int fs_rmdir(struct fs_base b, const char *path)
 {
-	return b.m ? leat_rmdir(fs_mount(b), path) : sys(unlinkat(b.dir, path, AT_REMOVEDIR));
+	return b.m ? leat_rmdir(fs_mount(b), path) : sys("rmdir", unlinkat(b.dir, path, AT_REMOVEDIR));
 }
 
 int fs_rename(struct fs_base b, const char *from, const char *to)
 {
-	return b.m ? leat_rename(fs_mount(b), from, to) : sys(renameat(b.dir, from, b.dir, to));
+	return b.m ? leat_rename(fs_mount(b), from, to) : sys("rename", renameat(b.dir, from, b.dir, to));
 }
 
 int fs_symlink(struct fs_base b, const char *target, const char *path)
 {
-	return b.m ? leat_symlink(fs_mount(b), target, path) : sys(symlinkat(target, b.dir, path));
+	return b.m ? leat_symlink(fs_mount(b), target, path) : sys("symlink", symlinkat(target, b.dir, path));
 }
 
 int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
@@ -157,7 +175,7 @@ int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
 	} else {
 		n = readlinkat(b.dir, path, buf, cap);
 		if (n < 0)
-			return -errno;
+			return fs_errno("readlink");
 	}
 	if ((size_t)n >= cap)
 		return -ENAMETOOLONG;
@@ -167,30 +185,30 @@ int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
 
 int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev)
 {
-	return b.m ? leat_mknod(fs_mount(b), path, mode, dev) : sys(mknodat(b.dir, path, mode, dev));
+	return b.m ? leat_mknod(fs_mount(b), path, mode, dev) : sys("mknod", mknodat(b.dir, path, mode, dev));
 }
 
 int fs_chmod(struct fs_base b, const char *path, mode_t mode)
 {
-	return b.m ? leat_chmod(fs_mount(b), path, mode) : sys(fchmodat(b.dir, path, mode, at_flags(b)));
+	return b.m ? leat_chmod(fs_mount(b), path, mode) : sys("chmod", fchmodat(b.dir, path, mode, at_flags(b)));
 }
 
 int fs_lchown(struct fs_base b, const char *path, uid_t uid, gid_t gid)
 {
 	return b.m ? leat_chown(fs_mount(b), path, uid, gid) :
-		     sys(fchownat(b.dir, path, uid, gid, AT_SYMLINK_NOFOLLOW));
+		     sys("chown", fchownat(b.dir, path, uid, gid, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2])
 {
 	return b.m ? leat_utimens(fs_mount(b), path, times) :
-		     sys(utimensat(b.dir, path, times, at_flags(b)));
+		     sys("set times", utimensat(b.dir, path, times, at_flags(b)));
 }
 
 int fs_lutimens(struct fs_base b, const char *path, const struct timespec times[2])
 {
 	return b.m ? leat_lutimens(fs_mount(b), path, times) :
-		     sys(utimensat(b.dir, path, times, AT_SYMLINK_NOFOLLOW));
+		     sys("set times", utimensat(b.dir, path, times, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)
@@ -207,7 +225,7 @@ int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)
 	} else {
 		in.dir = openat(b.dir, path, flags);
 		if (in.dir < 0)
-			return -errno;
+			return fs_errno("open");
 	}
 	*ret = in;
 	return 0;
@@ -261,9 +279,9 @@ static int list_local(DIR *dir, struct tool_entries *ret)
 	return 0;
 
 fail:
-	err = errno;
+	err = fs_errno("read directory");
 	tool_entries_fini(&e);
-	return -err;
+	return err;
 }
 
 int fs_list(struct fs_base b, const char *path, struct tool_entries *ret)

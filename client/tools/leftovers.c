@@ -68,7 +68,7 @@ static int sweep_dir(struct sweep *s, struct fs_base in)
 			continue;
 		rc = tool_path_push(&s->path, e.v[i].name);
 		if (rc) {
-			worst = tool_fail(NULL, e.v[i].name, rc);
+			worst = tool_fail(in.m, s->path.text, rc);
 			continue;
 		}
 		if (!is_dir) {
@@ -113,7 +113,7 @@ int leftovers_remove(const char *arg, bool recursive)
 	if (!rc)
 		rc = fs_enter(fs_base(t.m), s.path.text, &in);
 	if (rc) {
-		rc = tool_fail(t.m, arg, rc);
+		rc = tool_fail(t.m, t.m ? t.path : arg, rc);
 	} else {
 		rc = sweep_dir(&s, in);
 		fs_leave(&in);

@@ -189,7 +189,7 @@ static int list_dir(struct ls *ls, struct leat *m, struct tool_path *p)
 				continue;
 			rc = tool_path_push(p, e.v[i].name);
 			if (rc) {
-				worst = tool_fail(NULL, e.v[i].name, rc);
+				worst = tool_fail(m, p->text, rc);
 				continue;
 			}
 			if (pass)
@@ -222,7 +222,7 @@ static int ls_one(struct tool_target *t, void *ctx)
 	if (!rc)
 		rc = tool_path_init(&p, t->path);
 	if (rc)
-		return tool_fail(t->m, t->arg, rc);
+		return tool_fail(t->m, t->path, rc);
 	if (S_ISDIR(st.st_mode))
 		return list_dir(ls, t->m, &p);
 	print_entry(ls, t->m, t->path, t->path, &st);
@@ -273,7 +273,7 @@ static int stat_one(struct tool_target *t, void *ctx)
 	(void)ctx;
 	rc = leat_lstat(t->m, t->path, &st);
 	if (rc)
-		return tool_fail(t->m, t->arg, rc);
+		return tool_fail(t->m, t->path, rc);
 	print_mode(st.st_mode, mode);
 	printf("%-9s ", "path");
 	tool_put_name(t->path);
@@ -331,7 +331,7 @@ static int df_one(struct tool_target *t, void *ctx)
 	(void)ctx;
 	rc = leat_statvfs(t->m, t->path, &v);
 	if (rc)
-		return tool_fail(t->m, t->arg, rc);
+		return tool_fail(t->m, t->path, rc);
 	total = (uint64_t)v.f_blocks * v.f_frsize;
 	unused = (uint64_t)v.f_bfree * v.f_frsize;
 	tool_print_size(total, size);

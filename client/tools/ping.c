@@ -60,7 +60,7 @@ static int ping_one(struct tool_target *t, void *ctx)
 	if (info && ns)
 		err = ping_calls(t->m, ns, count);
 	if (err) {
-		rc = tool_fail(err == -ENOMEM ? NULL : t->m, t->arg, err);
+		rc = tool_fail(t->m, t->arg, err);
 		goto out;
 	}
 	qsort(ns, count, sizeof(*ns), compare_times);

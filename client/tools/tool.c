@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "tool.h"
 
-#define NAME_TOLD_MAX 600
+#define PLACE_PATH_MAX 600u /* of a path in a message; of a longer one the end is shown */
 #define TEMP_PREFIX_LEN (TOOL_TEMP_NAME_BYTES - 16 - 1)
 #define SLICE_MS 50u
 #define SECONDS_MAX 86400u
@@ -156,45 +156,55 @@ bool tool_is_temp_name(const char *name)
 	       strspn(digits, "0123456789abcdef") == 16 && !digits[16];
 }
 
-/* Tell of what the library was not asked for, or has forgotten: where @name is, and @what. */
-static void tell(struct leat *m, const char *name, const char *what)
+char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES])
 {
-	struct leat_info *info = m && name[0] == '/' ? malloc(sizeof(*info)) : NULL;
-	bool is_long = strlen(name) > NAME_TOLD_MAX; /* it must not push the reason off the line */
-	size_t len;
+	struct leat_info *info = m && path[0] == '/' ? malloc(sizeof(*info)) : NULL;
+	/* a URL's options are nothing that a failure is about */
+	size_t len = tool_is_url(path) ? strcspn(path, "?") : strlen(path), url_len = 0;
+	bool is_cut = len > PLACE_PATH_MAX;
 
-	if (info)
+	if (info) {
 		leat_info(m, info);
-	len = info ? strlen(info->url) : 0;
-	if (len && info->url[len - 1] == '/')
-		len--;
-	log_err("%.*s%.*s%s: %s", (int)len, info ? info->url : "", NAME_TOLD_MAX, name,
-		is_long ? "..." : "", what);
+		url_len = strlen(info->given);
+		if (url_len && info->given[url_len - 1] == '/')
+			url_len--; /* of the export "/" */
+		if (len == 1)
+			len = 0; /* the root of the export */
+	}
+	snprintf(buf, TOOL_PLACE_BYTES, "%.*s%s%.*s", (int)url_len, info ? info->given : "",
+		 is_cut ? "/..." : "", (int)MIN(len, (size_t)PLACE_PATH_MAX),
+		 is_cut ? path + len - PLACE_PATH_MAX : path);
 	free(info);
+	return buf;
 }
 
-/* Does @text name @name? A URL's options are nothing that a failure is about. */
-static bool tells_of(const char *text, const char *name)
+const char *tool_explain(const char *text, const char *place, const char *reason)
 {
-	size_t len = tool_is_url(name) ? strcspn(name, "?") : strlen(name);
+	size_t len = strlen(place);
+	const char *at;
 
-	return memmem(text, strlen(text), name, len) != NULL;
+	if (!strncmp(text, place, len))
+		text += len;
+	for (at = strstr(text, reason); at; at = strstr(at + 1, reason)) {
+		if (at - text < 2 || memcmp(at - 2, ": ", 2) != 0)
+			continue;
+		for (at -= 2; at > text && memcmp(at - 1, ": ", 2) != 0;)
+			at--;
+		return at > text ? at + 1 : at;
+	}
+	return reason;
 }
 
 int tool_fail(struct leat *m, const char *name, int err)
 {
-	const char *more = m ? leat_error(m) : "", *what = strerror(-err);
+	const char *text = m ? leat_error(m) : "", *reason = strerror(-err);
+	char place[TOOL_PLACE_BYTES];
+	size_t len = strlen(tool_place(m, name, place));
 
-	/* what the library tells names the path and the cause already, but it may be of a later
-	 * failure than the one we are about */
-	if (!strstr(more, what))
-		tell(m, name, what);
-	else if (strlen(name) > NAME_TOLD_MAX)
-		log_err("%s", more); /* the end of the name is in it */
-	else if (tells_of(more, name))
-		log_err("%s", more);
+	if (!strncmp(text, place, len) && !strncmp(text + len, " to ", 4) && strstr(text + len, reason))
+		log_err("%s", text); /* of two names, and the second one matters too */
 	else
-		log_err("%s: %s", name, more);
+		log_err("%s: %s", place, tool_explain(text, place, reason));
 	return TOOL_FAILED;
 }
 

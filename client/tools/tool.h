@@ -78,8 +78,27 @@ must_check int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES]);
 /** tool_is_temp_name - could tool_temp_name() have made it? */
 bool tool_is_temp_name(const char *name);
 
-/** tool_fail - tell that something about @name went wrong
- * @m: where, or NULL for this machine
+#define TOOL_PLACE_BYTES 1200
+
+/** tool_place - print what messages call a file: server and export as the user wrote them, and its path
+ * @m: where it is, or NULL for this machine
+ * @path: from the root of the export of @m, with a slash; else it is printed as it is: a file of this
+ * machine, or a URL, but for its options
+ *
+ * Return: @buf. Of a long path it has the end.
+ */
+char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES]);
+
+/** tool_explain - find what an error @text of the library says behind its place
+ * @place: what it may begin with; "" if not known
+ *
+ * The place in @text may be another name of what the command is about, such as a temporary one.
+ * Return: "OPERATION: @reason (CAUSE)"; or @reason, if @text is about another failure.
+ */
+const char *tool_explain(const char *text, const char *place, const char *reason);
+
+/** tool_fail - log that something about a file went wrong: its place, the operation, the reason
+ * @m, @name: as tool_place()
  * @err: -errno
  *
  * Return: TOOL_FAILED

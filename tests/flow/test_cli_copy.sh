@@ -111,7 +111,7 @@ unread() { # URL
 	cp "$work/precious" "$export_dir/a"
 	bad 1 'Not a directory' "$LEAT" get "$url/a" "$work/local/"
 	bad 1 'Not a directory' "$LEAT" put "$work/new" "$url/a/"
-	bad 1 'Not a directory' "$LEAT" put "$work/new" "$url/none/"
+	bad 1 'No such file or directory' "$LEAT" put "$work/new" "$url/none/"
 	holds "$work/local"
 	holds "$export_dir/a"
 	# two sources of one name: the second is not copied over the first

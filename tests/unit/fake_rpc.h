@@ -277,7 +277,7 @@ static struct leat *fake_mount(unsigned conns)
 	m->dirsize = 65536;
 	m->root.len = 4;
 	memcpy(m->root.data, "root", 4);
-	strcpy(m->server_url, "tcp://fake:2049/export");
+	strcpy(m->given_url, "tcp://fake:2049/export");
 	return m;
 }
 
