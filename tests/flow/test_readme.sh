@@ -21,6 +21,7 @@ if [ "${1:-}" != inside ]; then
 	mkdir "$work/tree" "$work/tree/build" "$work/home"
 	cp "$LEATD" "$work/tree/build/leatd"
 	cp "$LEAT" "$work/tree/build/leat"
+	cp -r doc "$work/tree/doc"
 	# the second block of lines under that headline is root's, the third anybody's
 	awk '/^## / { on = /^## Two commands/; next } !on { next }
 		/^    / { if (!in_block) n++; in_block = 1; print substr($0, 5) >(out "/" n); next }
@@ -79,10 +80,9 @@ as=${LEAT_AS-}
 cd "$work/tree"
 
 cat >"$HOME/type" <<'END'
-# Types the lines of $1, each as it is. One that is left running has to say that it is ready.
+# Types the lines of $1, each as it is. The server has to say that it is ready; a benchmark that is left
+# running has to have read something.
 set -eu
-mkdir "$HOME/photos"
-head -c 4000000 /dev/urandom >"$HOME/photos/big.raw"
 mkfifo "$HOME/said"
 exec 3<>"$HOME/said"
 pid=''
@@ -90,12 +90,19 @@ trap '[ -z "$pid" ] || kill "$pid"' EXIT
 while read -r line; do
 	echo "> $line"
 	case $line in
-	*'&' | *'& '*)
+	build/leatd*'&' | build/leatd*'& '*)
 		eval "$line" >&3 2>&1
 		pid=$!
 		while read -r word <&3; do
 			echo "$word"
 			case $word in *ready*) break ;; esac
+		done
+		;;
+	*'&' | *'& '*)
+		eval "$line" 3>&-
+		url=$(echo "$line" | sed -nE 's|.* (leat://[^/]*)/.*|\1|p')
+		until build/leat ctl stats "$url" | grep -qE '^bytes_out +[1-9]'; do
+			kill -0 "$!" || { echo "ended: $line"; exit 1; }
 		done
 		;;
 	*)
@@ -111,7 +118,8 @@ timeout 120 $as sh "$HOME/type" "$lines" >"$work/out.$who" 2>&1 </dev/null || rc
 # in a user namespace / belongs to nobody in particular, so that sockets below it are not taken
 local='^way  *ok  *local'
 [ "$(stat -c %u /)" -eq 0 ] || local='^way  *missing  *not local'
-for word in '^transport' ' big.raw' '^  throughput' "$local"; do
+for word in '^transport' ' tour.md' '^  throughput' '^READ +[wDNBf]{50} ' "$local"; do
 	grep -qE "$word" "$work/out.$who" || fail "nothing like '$word' in: $(cat "$work/out.$who")"
 done
-cmp -s "$HOME/photos/big.raw" "$data/photos/big.raw" || fail 'the photos did not arrive'
+diff -r doc "$data/doc" || fail 'the files did not arrive'
+[ "$(ls -A "$data")" = doc ] || fail "left behind: $(ls -A "$data")"
