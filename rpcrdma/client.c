@@ -317,26 +317,41 @@ void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount)
 	atomic_fetch_add_explicit(&c->used[share], amount, memory_order_relaxed);
 }
 
+/* whether @amount fits when the clients hold @all together and this one @mine */
+static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t amount)
+{
+	size_t left = all < b->max ? b->max - all : 0, limit = limit_of(b, left);
+
+	return amount <= left && mine <= limit && amount <= limit - mine;
+}
+
 /** rr_client_charge - see client.h
  *
- * Both sums are raised first and compared afterwards, so two threads that race for the rest of a budget
- * may both be refused, but are never both served.
+ * No sum is raised before the amount fits: a charge that is refused must not make another one fail. Only
+ * if the rest of the budget is taken in between is the first sum lowered again. Each of several threads
+ * that race may get one amount more than the client's share; the budget is never exceeded. It is read
+ * first, and ordered after a place in line: see rr_client_uncharge().
  */
 int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	struct rr_budget *b = &c->all->budgets[share];
-	size_t all, mine, left, limit;
+	size_t all, mine;
 
-	if (amount > b->max) /* the sums must not wrap */
-		return -ENOBUFS;
-	all = atomic_fetch_add_explicit(&b->used, amount, memory_order_relaxed);
-	mine = atomic_fetch_add_explicit(&c->used[share], amount, memory_order_relaxed);
-	left = all < b->max ? b->max - all : 0;
-	limit = limit_of(b, left);
-	if (amount <= left && mine <= limit && amount <= limit - mine)
-		return 0;
-	rr_client_uncharge(c, share, amount);
-	return -ENOBUFS;
+	do {
+		all = atomic_load(&b->used);
+		mine = rr_client_used(c, share);
+		if (!has_room(b, all, mine, amount))
+			return -ENOBUFS;
+	} while (!atomic_compare_exchange_weak_explicit(&c->used[share], &mine, mine + amount,
+							memory_order_relaxed, memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(&b->used, &all, all + amount, memory_order_relaxed,
+						      memory_order_relaxed)) {
+		if (all > b->max || amount > b->max - all) {
+			atomic_fetch_sub_explicit(&c->used[share], amount, memory_order_relaxed);
+			return -ENOBUFS;
+		}
+	}
+	return 0;
 }
 
 /** rr_client_uncharge - see client.h; ordered before a look at the line: see rr_client_wait() */

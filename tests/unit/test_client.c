@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -184,6 +185,105 @@ static void test_shares(void **state)
 	rr_clients_fini(&all);
 }
 
+#define CHARGES 100000
+
+struct refused {
+	struct rr_client *c;
+	size_t amount;
+	_Atomic unsigned tries;
+	atomic_bool stop;
+	unsigned served;
+};
+
+static void *be_refused(void *arg)
+{
+	struct refused *r = arg;
+
+	while (!atomic_load(&r->stop)) {
+		if (!rr_client_charge(r->c, RR_SHARE_CONNS, r->amount)) {
+			rr_client_uncharge(r->c, RR_SHARE_CONNS, r->amount);
+			r->served++;
+		}
+		atomic_fetch_add(&r->tries, 1);
+	}
+	return NULL;
+}
+
+/* Charges that are refused at the same time change nothing for those that fit. */
+static void beside_refused(struct rr_client *mine, struct rr_client *other)
+{
+	struct refused r = { .c = other, .amount = 60 };
+	unsigned refused = 0;
+	pthread_t thread;
+
+	assert_int_equal(rr_client_charge(other, RR_SHARE_CONNS, 30), 0);
+	assert_int_equal(pthread_create(&thread, NULL, be_refused, &r), 0);
+	while (!atomic_load(&r.tries))
+		sched_yield();
+	for (unsigned i = 0; i < CHARGES || atomic_load(&r.tries) < CHARGES; i++) {
+		if (rr_client_charge(mine, RR_SHARE_CONNS, 40))
+			refused++;
+		else
+			rr_client_uncharge(mine, RR_SHARE_CONNS, 40);
+	}
+	atomic_store(&r.stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(refused, 0);
+	assert_int_equal(r.served, 0);
+	rr_client_uncharge(other, RR_SHARE_CONNS, 30);
+	assert_int_equal(mine->all->budgets[RR_SHARE_CONNS].used, 0);
+}
+
+static void test_refused_changes_nothing(void **state)
+{
+	struct rr_client *a, *b;
+	struct rr_clients all;
+
+	(void)state;
+	rr_clients_init(&all);
+	all.budgets[RR_SHARE_CONNS].max = 100; /* of which 30 are held: 40 more fit, 60 more do not */
+	a = get(&all, 1);
+	b = get(&all, 2);
+	beside_refused(a, b);
+	beside_refused(a, a);
+	rr_client_put(a);
+	rr_client_put(b);
+	rr_clients_fini(&all);
+}
+
+/* what one of two threads took, one by one, until there was no more */
+static void *take_until_full(void *arg)
+{
+	return (void *)take_all(arg);
+}
+
+/* Threads that race for the rest of a share get one more than it each at most. */
+static void test_race_for_the_rest(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 50; i++) {
+		struct rr_client *c;
+		struct rr_clients all;
+		pthread_t thread;
+		void *theirs;
+		size_t n;
+
+		rr_clients_init(&all);
+		all.budgets[RR_SHARE_CONNS].max = 2000;
+		all.budgets[RR_SHARE_CONNS].factor = 3;
+		c = get(&all, 1);
+		assert_int_equal(pthread_create(&thread, NULL, take_until_full, c), 0);
+		n = take_all(c);
+		pthread_join(thread, &theirs);
+		assert_int_equal(n + (size_t)theirs, rr_client_used(c, RR_SHARE_CONNS));
+		assert_in_range(n + (size_t)theirs, 1500, 1502);
+		rr_client_uncharge(c, RR_SHARE_CONNS, n + (size_t)theirs);
+		assert_int_equal(all.budgets[RR_SHARE_CONNS].used, 0);
+		rr_client_put(c);
+		rr_clients_fini(&all);
+	}
+}
+
 static void add_conns(struct rr_client *c, struct rr_client_conn *conns, unsigned n, uint64_t heard_ns)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -248,6 +348,8 @@ int main(void)
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_refused_changes_nothing),
+		cmocka_unit_test(test_race_for_the_rest),
 		cmocka_unit_test(test_idlest),
 	};
 
