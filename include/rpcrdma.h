@@ -597,6 +597,10 @@ struct rpcrdma_svc_ops {
 	 * a connection ends that the service has: its client has more than its share, and another one
 	 * needs one (-ECONNABORTED). May be NULL. On any thread that runs a listener or connection. */
 	void (*refused)(void *ctx, const struct rpcrdma_peer *peer, int err);
+	/* The connection is lost while calls of it are being served: their answers reach no one. They are still
+	 * ended one by one, and then closed() comes. Runs on the connection's engine, never inside another
+	 * call between service and library. May be NULL. */
+	void (*lost)(void *conn_ctx);
 };
 
 struct rpcrdma_svc_attr {

@@ -234,6 +234,15 @@ static void on_adopt(struct rpcrdma_msg *msg)
 	maybe_free(c);
 }
 
+/* Not at once: whoever noticed may be in the middle of one of its calls. */
+static void on_lost(struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, lost_msg);
+
+	c->svc->ops->lost(c->ctx);
+	rr_conn_unhold(c);
+}
+
 void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *client,
 		  const struct rr_conn_ops *ops, struct rpcrdma_engine *engine,
 		  const struct rpcrdma_peer *peer, void *ctx)
@@ -246,6 +255,7 @@ void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *
 	c->peer = *peer;
 	c->ctx = ctx;
 	c->adopt_msg.fn = on_adopt;
+	c->lost_msg.fn = on_lost;
 	c->timer.fn = on_timer;
 	c->of_client.engine = engine;
 	c->of_client.msg.fn = on_evict;
@@ -254,6 +264,15 @@ void rr_conn_init(struct rpcrdma_conn *c, struct rr_svc *svc, struct rr_client *
 	rr_conn_buf_init(c);
 	list_init(&c->free_reqs);
 	list_init(&c->link);
+}
+
+void rr_conn_dead(struct rpcrdma_conn *c)
+{
+	c->dead = true;
+	if (!c->reqs || !c->svc->ops->lost)
+		return;
+	c->reqs++;
+	rpcrdma_engine_post(c->engine, &c->lost_msg);
 }
 
 void rr_conn_adopt(struct rpcrdma_conn *c)

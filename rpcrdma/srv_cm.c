@@ -70,7 +70,7 @@ static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 	struct rr_rconn *c = ep->owner;
 
 	(void)status;
-	c->base.dead = true;
+	rr_conn_dead(&c->base);
 	rr_srv_reads_pump(c);
 	if (c->mode)
 		rr_mode_dead(c);

@@ -63,6 +63,7 @@ struct rpcrdma_conn {
 	struct rr_client_conn of_client; /* ... and as that knows it */
 	void *ctx;                    /* the service's */
 	struct rpcrdma_msg adopt_msg; /* makes it its engine's */
+	struct rpcrdma_msg lost_msg;  /* counted in reqs while it is under way */
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
 	uint64_t progress, progress_seen; /* bytes or completions: counted, and at the last look */
 	struct rr_conn_part parts[RR_PARTS]; /* of the pool */
@@ -142,6 +143,8 @@ static inline void rr_conn_progress(struct rpcrdma_conn *c)
 bool rr_conn_bad(struct rpcrdma_conn *c);
 /** rr_conn_unhold - one request less (or one who held on to it like one); may free it */
 void rr_conn_unhold(struct rpcrdma_conn *c);
+/** rr_conn_dead - the peer is gone: sets dead, and tells the service later if calls are being served; once */
+void rr_conn_dead(struct rpcrdma_conn *c);
 /** rr_conn_drained - the transport is through with it; freed now or with its last request */
 void rr_conn_drained(struct rpcrdma_conn *c);
 /** rr_svc_admit - counts a new connection of @peer, or tells the service why it cannot be

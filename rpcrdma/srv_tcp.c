@@ -53,7 +53,7 @@ void rr_tconn_die(struct rr_tconn *c)
 
 	if (c->base.dead)
 		return;
-	c->base.dead = true;
+	rr_conn_dead(&c->base);
 	if (c->base.adopted)
 		rpcrdma_engine_unwatch(c->base.engine, &c->watch);
 	close(c->watch.fd);

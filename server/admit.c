@@ -82,6 +82,16 @@ bool admit_enter(struct req *r)
 	return false;
 }
 
+/** admit_cancel - see admit.h */
+bool admit_cancel(struct req *r)
+{
+	if (!list_is_linked(&r->link))
+		return false;
+	fair_del(&r->conn->admission, &r->link);
+	r->reactor->nadmission--;
+	return true;
+}
+
 /** admit_next - see admit.h; a request that ends at once makes room for the next, so this loops instead of
  * nesting */
 void admit_next(struct reactor *re)

@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 
+#include "base/util.h"
+
 struct reactor;
 struct req;
 
@@ -23,6 +25,9 @@ struct req;
  * Return: it has a slot.
  */
 bool admit_enter(struct req *r);
+
+/** admit_cancel - @r does not wait for a slot any more; Return: whether it did */
+bool must_check admit_cancel(struct req *r);
 
 /** admit_now - takes a slot for @r even if there is none */
 void admit_now(struct req *r);

@@ -130,6 +130,7 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		return -ENOMEM;
 	}
 	c->peer = *peer;
+	list_init(&c->reqs);
 	c->number = atomic_fetch_add(&numbers, 1) + 1;
 	if (is_other_user(srv, peer)) {
 		if (log_limit_ok(&srv->refusals))
@@ -171,6 +172,11 @@ static void on_call(void *conn_ctx, struct rpcrdma_req *req)
 	req_call(conn_ctx, req);
 }
 
+static void on_lost(void *conn_ctx)
+{
+	req_conn_lost(conn_ctx);
+}
+
 static void on_closed(void *conn_ctx)
 {
 	struct conn *c = conn_ctx;
@@ -186,4 +192,5 @@ const struct rpcrdma_svc_ops conn_ops = {
 	.call = on_call,
 	.closed = on_closed,
 	.refused = on_refused,
+	.lost = on_lost,
 };

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "conf.h"
 #include "exports.h"
 #include "fair.h"
@@ -24,6 +25,7 @@ struct conn {
 	struct client *client; /* a reference */
 	struct fair_flow admission; /* in reactor->admission */
 	unsigned live; /* slots held */
+	struct list reqs; /* req.of_conn: all of its calls */
 	uint64_t number; /* no other connection of this process has it; not 0 */
 	struct rpcrdma_peer peer;
 	uint64_t serial; /* of the exports that the next speaks of */

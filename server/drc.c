@@ -477,6 +477,7 @@ static enum drc_verdict found(struct shard *s, struct drc_entry *e, struct drc_c
 {
 	if (!e->done) {
 		s->stats.joins++;
+		c->verdict = DRC_JOINED;
 		list_add_tail(&e->joined, &c->link);
 		return DRC_JOINED;
 	}
@@ -542,6 +543,20 @@ enum drc_verdict drc_enter(struct drc *d, struct drc_call *c)
 	v = e ? found(s, e, c) : enter_new(d, s, hash, c);
 	pthread_mutex_unlock(&s->lock);
 	return v;
+}
+
+/** drc_leave - see drc.h; a call with another verdict may be in the list of wake_all() */
+bool drc_leave(struct drc *d, struct drc_call *c)
+{
+	struct shard *s = shard_of(d, hash_of(d, c));
+	bool joined;
+
+	pthread_mutex_lock(&s->lock);
+	joined = c->verdict == DRC_JOINED;
+	if (joined)
+		list_del(&c->link);
+	pthread_mutex_unlock(&s->lock);
+	return joined;
 }
 
 static void wake_all(struct list *calls)

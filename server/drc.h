@@ -94,6 +94,12 @@ void drc_key_peer(struct drc_key *key, const struct rpcrdma_peer *peer);
  */
 enum drc_verdict must_check drc_enter(struct drc *d, struct drc_call *c);
 
+/** drc_leave - a joined call waits no longer
+ *
+ * Return: false: its verdict was there before, and wake() has run, runs, or will run.
+ */
+bool must_check drc_leave(struct drc *d, struct drc_call *c);
+
 /** drc_done - it was executed, and c->res is what it is answered: for those who joined, too */
 void drc_done(struct drc *d, struct drc_call *c);
 

@@ -144,6 +144,17 @@ enum drc_verdict once_enter(struct req *r)
 	return o->joined ? DRC_JOINED : o->verdict;
 }
 
+/** once_leave - see once.h */
+bool once_leave(struct req *r)
+{
+	struct once *o = &r->once;
+
+	if (!o->joined || !drc_leave(cache_of(r), &o->call))
+		return false;
+	o->asked = o->joined = false;
+	return true;
+}
+
 /* ---- the end ------------------------------------------------------------------------------ */
 
 static void encode_results(struct req *r)

@@ -39,6 +39,9 @@ void once_init(struct once *o);
  */
 enum drc_verdict must_check once_enter(struct req *r);
 
+/** once_leave - it waits for its like no longer; Return: whether it did, and still would */
+bool must_check once_leave(struct req *r);
+
 /** once_end - it has been executed, or not; before it is answered
  *
  * Return: true: it is to be answered by once_encode() and @r->once.

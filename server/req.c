@@ -38,6 +38,8 @@
  *               MOVING                     the file is there, payload can move: place.c
  *               REPLYING                   nothing to wait for at all, as what is at hand suffices, or
  *                                          refused
+ *     any before REPLYING req_conn_lost    it waited (groups, slot, its like, worker), and its connection is
+ *                                          lost: not executed, not answered
  *     REPLYING  REPLYING  state_replying   payload is still being pulled: WRITE, not to be executed
  *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
  *
@@ -120,6 +122,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	if (!r)
 		return NULL;
 	list_init(&r->link);
+	list_add_tail(&c->reqs, &r->of_conn);
 	list_init(&r->groups_wait.link);
 	r->state = REQ_NEW;
 	r->reactor = re;
@@ -129,7 +132,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->xid = rpc->xid;
 	r->prog = NULL;
 	r->proc = NULL;
-	r->understood = r->identified = r->partial = r->admitted = r->running = r->replied = r->open_tried = false;
+	r->understood = r->identified = r->partial = r->admitted = r->running = r->replied = r->lost = r->open_tried = false;
 	r->exports = NULL;
 	r->exp = NULL;
 	r->file = NULL;
@@ -164,6 +167,7 @@ static void req_put(struct req *r)
 		rpcrdma_buf_put(re->engine, r->room);
 	exports_use_put(r->exports);
 	re->taken--;
+	list_del(&r->of_conn);
 	list_add_head(&re->free_reqs, &r->link);
 }
 
@@ -199,7 +203,8 @@ void req_run(struct req *r)
 	unsigned had = re->live;
 
 	for (;;) {
-		enum req_state next = states[r->state](r);
+		bool moot = r->lost && r->state < REQ_REPLYING;
+		enum req_state next = moot ? REQ_REPLYING : states[r->state](r);
 
 		if (next == r->state)
 			break;
@@ -213,6 +218,42 @@ void req_run(struct req *r)
 	}
 	if (re->live < had)
 		admit_next(re);
+}
+
+/* Takes @r out of the queue in which it waits to begin. Return: false: it is in none */
+static bool leave_queue(struct req *r)
+{
+	if (r->running) {
+		r->running = !worker_cancel(r->reactor->workers, &r->job);
+		return !r->running;
+	}
+	if (list_is_linked(&r->groups_wait.link)) {
+		list_del(&r->groups_wait.link);
+		return true;
+	}
+	return admit_cancel(r) || once_leave(r);
+}
+
+/** req_conn_lost - see req.h
+ *
+ * What has begun goes on. The rest is not done at all, so its client may send it again over another connection.
+ * Each call that ends may have others run, and end, also of this connection.
+ */
+void req_conn_lost(struct conn *c)
+{
+	struct list reqs = LIST_INIT(reqs), *n;
+
+	list_splice_tail(&reqs, &c->reqs);
+	while ((n = list_pop(&reqs)) != NULL) {
+		struct req *r = list_entry(n, struct req, of_conn);
+
+		list_add_tail(&c->reqs, n);
+		if (!leave_queue(r))
+			continue;
+		r->lost = true;
+		r->end = REQ_END_DROP;
+		req_run(r);
+	}
 }
 
 /* ---- NEW ---------------------------------------------------------------------------------- */

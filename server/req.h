@@ -141,6 +141,7 @@ struct req_memory {
 struct req {
 	enum req_state state;
 	struct list link; /* reactor->admission or ->free_reqs */
+	struct list of_conn; /* conn->reqs */
 	struct groups_wait groups_wait; /* NEW: in reactor->groups */
 	struct reactor *reactor;
 	struct server *srv;
@@ -155,6 +156,7 @@ struct req {
 	bool admitted; /* it has a slot: admit.h */
 	bool running; /* RUNNING: a worker has it */
 	bool replied; /* REPLYING: the transport is through */
+	bool lost; /* its connection was lost while it waited: nothing is done for it */
 
 	struct creds creds;	    /* as the export sees the caller */
 	struct exports_use *exports; /* as they were when it was understood: held */
@@ -195,6 +197,9 @@ int must_check req_args_init(struct req *r);
 
 /** req_call - a call has come, or more of one that had come in part */
 void req_call(struct conn *c, struct rpcrdma_req *rpc);
+
+/** req_conn_lost - ends the calls of @c that wait and have not begun; from the engine's loop only */
+void req_conn_lost(struct conn *c);
 
 /** req_run - go on with it as far as it goes */
 void req_run(struct req *r);

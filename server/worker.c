@@ -466,6 +466,23 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 		pthread_cond_signal(&p->more);
 }
 
+/** worker_cancel - see worker.h */
+bool worker_cancel(struct worker_pool *p, struct worker_job *job)
+{
+	bool waits;
+
+	pthread_mutex_lock(&p->lock);
+	waits = list_is_linked(&job->link);
+	if (waits) {
+		fair_del(&job->queue->flow, &job->link);
+		p->depth--;
+		if (!--job->client->jobs)
+			p->clients--;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return waits;
+}
+
 /** worker_pool_stats - see worker.h */
 void worker_pool_stats(struct worker_pool *p, struct worker_stats *ret)
 {

@@ -6,6 +6,7 @@
 #ifndef LEAT_SERVER_WORKER_H
 #define LEAT_SERVER_WORKER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -69,6 +70,12 @@ void worker_client_fini(struct worker_client *c);
  * its part of the threads. No file system ever has more than half of them.
  */
 void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job);
+
+/** worker_cancel - takes back a job that no thread has begun; where it was submitted
+ *
+ * Return: whether it was; then neither run() nor done() runs.
+ */
+bool must_check worker_cancel(struct worker_pool *p, struct worker_job *job);
 
 struct worker_stats {
 	uint64_t jobs;	    /* submitted */

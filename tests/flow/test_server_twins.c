@@ -535,6 +535,83 @@ static void many_threads_small_cache(void **state)
 	hammer(KEYS / 4, true);
 }
 
+static void one_at_a_time(struct conf *conf)
+{
+	conf->workers = 2; /* of which a file system has one */
+}
+
+static int setup_narrow(void **state, enum rpcrdma_transport transport)
+{
+	struct twins *w = calloc(1, sizeof(*w));
+
+	sem_init(&let_go, 0, 0);
+	atomic_store(&hold, false);
+	nfs_peer_create_tuned(&w->peer, transport, options, one_at_a_time);
+	w->transport = transport;
+	for (unsigned i = 0; i < CLNTS; i++)
+		connect_one(w, i, 7);
+	*state = w;
+	return 0;
+}
+
+static int setup_narrow_local(void **state)
+{
+	return setup_narrow(state, RPCRDMA_LOCAL);
+}
+
+static int setup_narrow_tcp(void **state)
+{
+	return setup_narrow(state, RPCRDMA_TCP);
+}
+
+static unsigned connections(const struct twins *w)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w->peer.srv->nreactors; i++)
+		n += atomic_load(&w->peer.srv->reactors[i]->nconns);
+	return n;
+}
+
+/* A call hangs in a file system. Others wait for a worker, or for it because they are the same; their connections
+ * are lost. These connections end meanwhile, and their calls are not executed: not until one is sent again. */
+static void lost_while_waiting(void **state)
+{
+	struct twins *w = *state;
+	unsigned before;
+
+	(void)alarm(30); /* connections that stay would be waited for */
+	hold_all();
+	start_mkdir(w, 0, 100, "a");
+	until_held(w, 1, 0);
+	start_mkdir(w, 1, 200, "b");
+	run_until(w, stats(w).executing == 2)
+		;
+	start_mkdir(w, 2, 100, "a");
+	until_held(w, 1, 1);
+	before = connections(w);
+	rpcrdma_clnt_destroy(w->clnt[1]);
+	rpcrdma_clnt_destroy(w->clnt[2]);
+	w->clnt[1] = w->clnt[2] = NULL;
+	run_until(w, connections(w) == before - 2)
+		;
+	assert_int_equal(stats(w).executing, 1);
+	assert_false(w->t[0].done);
+
+	start_mkdir(w, 3, 200, "b");
+	run_until(w, stats(w).executing == 2)
+		;
+	assert_int_equal(stats(w).joins, 1);
+	assert_int_equal(atomic_load(&executed), 1);
+	atomic_store(&hold, false);
+	let_one_go();
+	assert_made(w, 0, NFS3_OK);
+	assert_made(w, 3, NFS3_OK);
+	assert_int_equal(atomic_load(&executed), 2);
+	assert_true(is_there(w, "a") && is_there(w, "b"));
+	(void)alarm(0);
+}
+
 #define BOTH(f) { #f " (tcp)", f, setup_tcp, teardown, NULL }, { #f " (local)", f, setup_local, teardown, NULL }
 
 int main(void)
@@ -547,6 +624,8 @@ int main(void)
 		BOTH(equal_xids),
 		BOTH(join_write),
 		BOTH(server_ends),
+		{ "lost_while_waiting (tcp)", lost_while_waiting, setup_narrow_tcp, teardown, NULL },
+		{ "lost_while_waiting (local)", lost_while_waiting, setup_narrow_local, teardown, NULL },
 		cmocka_unit_test(many_threads),
 		cmocka_unit_test(many_threads_small_cache),
 	};

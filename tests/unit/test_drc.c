@@ -290,6 +290,30 @@ static void joined(void **state)
 	drc_destroy(d);
 }
 
+/* Who joined may leave until the verdict is there, which may be before wake() runs. */
+static void left(void **state)
+{
+	struct drc *d = create(8);
+	struct drc_call first = call(1), second = call(1), third = call(1);
+
+	(void)state;
+	assert_int_equal(drc_enter(d, &first), DRC_EXECUTE);
+	assert_int_equal(drc_enter(d, &second), DRC_JOINED);
+	assert_int_equal(drc_enter(d, &third), DRC_JOINED);
+	assert_true(drc_leave(d, &second));
+	drc_abandon(d, &first);
+	assert_int_equal(woken, 1);
+	assert_int_equal(third.verdict, DRC_EXECUTE);
+	assert_false(drc_leave(d, &third));
+	assert_int_equal(drc_enter(d, &second), DRC_JOINED);
+	answer(&third, 9);
+	drc_done(d, &third);
+	assert_int_equal(woken, 2);
+	assert_false(drc_leave(d, &second));
+	assert_answer(&second, 9);
+	drc_destroy(d);
+}
+
 static void not_executed(void **state)
 {
 	struct drc *d = create(8);
@@ -670,6 +694,7 @@ int main(void)
 		cmocka_unit_test(equal_hashes),
 		cmocka_unit_test(who_is_calling),
 		cmocka_unit_test(joined),
+		cmocka_unit_test(left),
 		cmocka_unit_test(not_executed),
 		cmocka_unit_test(so_many_entries),
 		cmocka_unit_test(so_many_bytes),

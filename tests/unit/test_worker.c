@@ -291,6 +291,29 @@ static void queues(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* what no thread has begun can be taken back, and never runs */
+static void cancelled(void **state)
+{
+	static struct task t[THREADS];
+	struct rig *g = *state;
+	unsigned begun = THREADS / 2;
+
+	for (unsigned i = 0; i < begun; i++)
+		submit(g, &t[i], &g->one, FROZEN_A, true);
+	until_hanging(g, begun);
+	for (unsigned i = begun; i < THREADS; i++)
+		submit(g, &t[i], &g->two, FROZEN_A, true);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(worker_cancel(g->pool, &t[i].job), i >= begun);
+	assert_int_equal(g->two.jobs, 0);
+	assert_false(worker_cancel(g->pool, &t[begun].job));
+	submit(g, &t[begun], &g->two, FROZEN_A, false);
+	thaw(g);
+	until_done(g, t, begun + 1);
+	assert_int_equal(t[begun + 1].done, 0);
+	assert_int_equal(g->gone, begun);
+}
+
 /* the end of a pool waits for all that was submitted */
 static void end_of_a_pool(void **state)
 {
@@ -315,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(queues, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(cancelled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(end_of_a_pool, set_up, tear_down),
 	};
 
