@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "choose.h"
 #include "mntsvc.h"
 #include "mount3.h"
@@ -35,6 +36,7 @@
 
 #define MNT_REPLY_BYTES (4u + 68u + 4u + 32u * 4u)
 #define EXPORT_REPLY_BYTES (256u << 10)
+#define EXPORTS_TOLD_MAX 200 /* of a list of exports in a message */
 
 struct pmap_args {
 	uint32_t prog, vers, prot, port;
@@ -186,9 +188,19 @@ static int mnt(struct leat *m, struct rpcrdma_clnt *c, const char *path)
 	return rc;
 }
 
-/* The longest export that @path lies in, from the server's list. Return: found? */
+/* Adds @name to a list of exports for people; what does not fit is cut off. */
+static void note_export(char *list, const char *name)
+{
+	size_t len = strlen(list);
+
+	snprintf(list + len, EXPORTS_TOLD_MAX - len, "%s%s", len ? ", " : "; it exports ", name);
+}
+
+/* The longest export that @path lies in, from the server's list. Return: found?
+ * @names: receives the exports, as a hint for people; "" if there is no list
+ */
 static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path,
-			char ret[LT_PATH_MAX])
+			char ret[LT_PATH_MAX], char names[EXPORTS_TOLD_MAX])
 {
 	mountexports list = NULL;
 	struct lt_rpc rpc = {
@@ -210,6 +222,7 @@ static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path
 		for (const struct exportnode *e = list; e; e = e->ex_next) {
 			const char *rest;
 
+			note_export(names, e->ex_dir);
 			/* the longer the export, the less is left */
 			if (!lt_path_has_prefix(path, e->ex_dir, &rest) || strlen(rest) >= shortest)
 				continue;
@@ -250,13 +263,14 @@ static int mount_by_trial(struct leat *m, struct rpcrdma_clnt *c, char try[LT_PA
 int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 {
 	struct rpcrdma_clnt *c;
+	char exports[EXPORTS_TOLD_MAX] = "";
 	const char *rest, *hint = "";
 	bool own;
 	int rc = find_service(m, &c, &own, why, cap);
 
 	if (rc)
 		return rc;
-	if (find_export(m, c, m->url.path, m->export)) {
+	if (find_export(m, c, m->url.path, m->export, exports)) {
 		rc = mnt(m, c, m->export);
 	} else {
 		strcpy(m->export, m->url.path);
@@ -269,6 +283,10 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 		       "\"insecure\" in the server's export lets others in)";
 	else if (rc == -EACCES && m->addr.transport == RPCRDMA_RDMA)
 		hint = " (not for this address)";
+	if (rc == -ENOENT) {
+		text_clean(exports);
+		hint = exports;
+	}
 	if (own)
 		rpcrdma_clnt_destroy(c);
 	if (rc) {

@@ -187,7 +187,7 @@ static int write_local(struct slot *s)
 		if (n < 0 && errno == EINTR && !tool_interrupted())
 			continue;
 		if (n <= 0)
-			return n ? fs_errno("write") : -EIO;
+			return n ? tool_errno("write") : -EIO;
 		s->written += (size_t)n;
 	}
 	return 0;
@@ -279,7 +279,7 @@ static int64_t read_local(const struct slot *s)
 		if (n < 0 && errno == EINTR && !tool_interrupted())
 			continue;
 		if (n < 0)
-			return fs_errno("read");
+			return tool_errno("read");
 		if (!n)
 			break;
 		done += (size_t)n;

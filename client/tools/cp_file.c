@@ -47,18 +47,15 @@ const char *cp_place(const struct cp *cp, enum copy_side side, char buf[TOOL_PLA
 
 int cp_report(struct cp *cp, enum copy_side side, int err)
 {
-	struct leat *m = side == COPY_FROM ? cp->from_t.m : cp->to_t.m;
-	const char *what = m ? "" : fs_operation(err);
 	char place[TOOL_PLACE_BYTES];
 
 	progress_hide(cp->progress);
 	if (err == -EINTR && tool_interrupted())
 		log_err("%s: interrupted", cp_place(cp, COPY_TO, place));
-	else if (m)
-		(void)tool_fail(m, side == COPY_FROM ? cp->from.text : cp->to.text, err);
+	else if (side == COPY_FROM)
+		(void)tool_fail(cp->from_t.m, cp->from.text, err);
 	else
-		log_err("%s: %s%s%s", cp_place(cp, side, place), what, *what ? ": " : "",
-			strerror(-err));
+		(void)tool_fail(cp->to_t.m, cp->to.text, err);
 	return TOOL_FAILED;
 }
 

@@ -5,7 +5,7 @@
  *
  * Operation:  Each function asks libleat or the kernel, and speaks -errno for both.
  * Memory:     As tool_list().
- * Threads:    Any: nothing is shared but what the caller shares. fs_operation() is per thread.
+ * Threads:    Any: nothing is shared but what the caller shares.
  * Errors:     0 or -errno, never told here.
  */
 #include <dirent.h>
@@ -18,28 +18,10 @@
 
 #include "fs.h"
 
-/* The last operation on a file of this machine that failed in this thread, and how. */
-static _Thread_local struct {
-	const char *name;
-	int err;
-} failed = { "", 0 };
-
-int fs_errno(const char *operation)
-{
-	failed.name = operation;
-	failed.err = -errno;
-	return failed.err;
-}
-
-const char *fs_operation(int err)
-{
-	return failed.err == err ? failed.name : "";
-}
-
 /* -errno of a call that returned -1 */
 static int sys(const char *operation, int rc)
 {
-	return rc < 0 ? fs_errno(operation) : 0;
+	return rc < 0 ? tool_errno(operation) : 0;
 }
 
 static int at_flags(struct fs_base b)
@@ -74,7 +56,7 @@ int fs_open(struct fs_base b, const char *path, int flags, mode_t mode, struct f
 	} else {
 		f.fd = openat(b.dir, path, flags | O_CLOEXEC, mode);
 		if (f.fd < 0)
-			return fs_errno("open");
+			return tool_errno("open");
 	}
 	*ret = f;
 	return 0;
@@ -175,7 +157,7 @@ int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
 	} else {
 		n = readlinkat(b.dir, path, buf, cap);
 		if (n < 0)
-			return fs_errno("readlink");
+			return tool_errno("readlink");
 	}
 	if ((size_t)n >= cap)
 		return -ENAMETOOLONG;
@@ -225,7 +207,7 @@ int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)
 	} else {
 		in.dir = openat(b.dir, path, flags);
 		if (in.dir < 0)
-			return fs_errno("open");
+			return tool_errno("open");
 	}
 	*ret = in;
 	return 0;
@@ -279,7 +261,7 @@ static int list_local(DIR *dir, struct tool_entries *ret)
 	return 0;
 
 fail:
-	err = fs_errno("read directory");
+	err = tool_errno("read directory");
 	tool_entries_fini(&e);
 	return err;
 }

@@ -86,14 +86,6 @@ must_check int fs_facl_set(struct fs_file *f, const struct fs_acl *acl);
 
 /* ---- fs.c ---- */
 
-/** fs_errno - note that @operation on a file of this machine failed with errno; Return: -errno */
-int fs_errno(const char *operation);
-
-/** fs_operation - the name of the operation of this thread on a file of this machine that failed last, if
- * it failed with @err; else ""
- */
-const char *fs_operation(int err);
-
 /** fs_enter - a base inside a directory, where links are not followed; it must be a directory, and
  * where @b follows no links not a link to one. fs_leave() gives back what it took. */
 must_check int fs_enter(struct fs_base b, const char *path, struct fs_base *ret);

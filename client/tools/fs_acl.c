@@ -71,7 +71,7 @@ static int decode(const struct bytes *b, ssize_t n, mode_t mode, struct fs_acl *
 
 	if (n < 0) {
 		if (errno != ENODATA && errno != EOPNOTSUPP)
-			return fs_errno("getxattr");
+			return tool_errno("getxattr");
 		fs_acl_from_mode(mode, ret);
 		return 0;
 	}
@@ -167,7 +167,7 @@ int fs_acl_set(struct fs_base b, const char *path, const struct fs_acl *acl)
 		len = encode(acl, &bytes);
 		rc = b.no_links ? lsetxattr(full, ATTR, &bytes, len, 0) :
 				  setxattr(full, ATTR, &bytes, len, 0);
-		rc = rc ? fs_errno("setxattr") : 0;
+		rc = rc ? tool_errno("setxattr") : 0;
 	}
 	/* where there are no lists the mode says it all, if there is no more to say */
 	return rc == -EOPNOTSUPP && acl->n == 3 ? fs_chmod(b, path, fs_acl_mode(acl)) : rc;
@@ -193,6 +193,6 @@ int fs_facl_set(struct fs_file *f, const struct fs_acl *acl)
 	if (f->m)
 		rc = leat_facl_set(f->remote, acl->v, acl->n);
 	else
-		rc = fsetxattr(f->fd, ATTR, &bytes, encode(acl, &bytes), 0) ? fs_errno("setxattr") : 0;
+		rc = fsetxattr(f->fd, ATTR, &bytes, encode(acl, &bytes), 0) ? tool_errno("setxattr") : 0;
 	return rc == -EOPNOTSUPP && acl->n == 3 ? fs_fchmod(f, fs_acl_mode(acl)) : rc;
 }

@@ -44,6 +44,11 @@ static void help(FILE *to)
 		    "local:///SOCKET/EXPORT/PATH, with ?option=value&... behind it; see leat(1).\n");
 }
 
+static void help_of(const struct tool_cmd *cmd)
+{
+	printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
+}
+
 int main(int argc, char **argv)
 {
 	const struct tool_cmd *cmd;
@@ -56,7 +61,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		cmd = argc > 2 ? find(argv[2]) : NULL;
 		if (cmd)
-			printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
+			help_of(cmd);
 		else
 			help(stdout);
 		return TOOL_OK;
@@ -69,6 +74,10 @@ int main(int argc, char **argv)
 	if (!cmd) {
 		log_err("no command '%s'; `leat help` names them", argv[1]);
 		return TOOL_USAGE;
+	}
+	if (argc == 3 && !strcmp(argv[2], "--help")) {
+		help_of(cmd);
+		return TOOL_OK;
 	}
 	signals_init();
 	rc = cmd->run(cmd, argc - 1, argv + 1);

@@ -5,7 +5,7 @@
  *
  * Operation:  See tool.h.
  * Memory:     A target owns its mount; entries own their names.
- * Threads:    One.
+ * Threads:    One, but for tool_errno() and tool_fail(), which any may call.
  * Errors:     As each function says: told here, or left to the caller.
  */
 #include <ctype.h>
@@ -195,14 +195,31 @@ const char *tool_explain(const char *text, const char *place, const char *reason
 	return reason;
 }
 
+/* The last operation on a file of this machine that failed in this thread, and how. */
+static _Thread_local struct {
+	const char *operation;
+	int err;
+} failed;
+
+int tool_errno(const char *operation)
+{
+	failed.operation = operation;
+	failed.err = -errno;
+	return failed.err;
+}
+
 int tool_fail(struct leat *m, const char *name, int err)
 {
-	const char *text = m ? leat_error(m) : "", *reason = strerror(-err);
+	const char *text = m ? leat_error(m) : "", *reason = strerror(-err), *what = "";
 	char place[TOOL_PLACE_BYTES];
 	size_t len = strlen(tool_place(m, name, place));
 
+	if (!m && failed.err == err)
+		what = failed.operation;
 	if (!strncmp(text, place, len) && !strncmp(text + len, " to ", 4) && strstr(text + len, reason))
 		log_err("%s", text); /* of two names, and the second one matters too */
+	else if (*what)
+		log_err("%s: %s: %s", place, what, reason);
 	else
 		log_err("%s: %s", place, tool_explain(text, place, reason));
 	return TOOL_FAILED;

@@ -97,6 +97,12 @@ char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES]);
  */
 const char *tool_explain(const char *text, const char *place, const char *reason);
 
+/** tool_errno - note that @operation on a file of this machine failed with errno, for tool_fail()
+ *
+ * Return: -errno.
+ */
+int tool_errno(const char *operation);
+
 /** tool_fail - log that something about a file went wrong: its place, the operation, the reason
  * @m, @name: as tool_place()
  * @err: -errno

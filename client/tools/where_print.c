@@ -213,7 +213,8 @@ void where_print(FILE *to, const struct where_span *s)
 	char in[16], out[16];
 
 	if (!s->bytes_in && !s->bytes_out && !s->read.requests && !s->write.requests) {
-		fprintf(to, "nothing moved in %.1f s\n", s->seconds);
+		fprintf(to, "nothing moved in %.1f s: no file was read or written meanwhile\n",
+			s->seconds);
 		return;
 	}
 	fprintf(to, "%.1f s: read %s/s, wrote %s/s, copied %.3f per byte, %" PRIu64 " submits blocked\n",

@@ -57,6 +57,9 @@ go() { # URL
 	says "$url/f" 'SYMLINK: File exists' "$LEAT" ln -s a "$url/f"
 	says "$url/d" 'is a directory' "$LEAT" rm "$url/d"
 	says "$url/d" 'Is a directory' "$LEAT" cat "$url/d"
+	bad 1 "cannot mount .*: the server exports no such path; it exports /demo$" "$LEAT" ls "${url%/demo}"
+	bad 1 "cannot mount .*/dem: the server exports no such path; it exports /demo$" "$LEAT" ls "${url%o}"
+	says none "$no_such" "$LEAT" rm --leftovers none
 
 	# the target's directory is what is missing, and not a temporary file
 	says "$url/no/dir" "$no_such" "$LEAT" put here/f "$url/no/dir/f"
@@ -88,4 +91,6 @@ go "$tcp_url"
 # the place is the URL's, though it goes by the local socket
 go "leat://${tcp_url#tcp://}"
 bad 1 '^leat: /: not a URL' "$LEAT" ls /
+ok "$LEAT" cp --help
+grep -q '^usage: leat cp ' "$work/out" || fail "cp --help said: $(cat "$work/out")"
 echo "$checks checks"

@@ -64,7 +64,7 @@ tcp_streams=${tcp_url%/demo}/streams
 begin "$LEAT" stat --where "$streams" --interval 0.01
 until_ended :
 [ "$rc" -eq 0 ] || fail "stat --where -> $rc: $(cat "$work/look.err")"
-says '^nothing moved in [0-9]+\.[0-9] s$'
+says '^nothing moved in [0-9]+\.[0-9] s: no file was read or written meanwhile$'
 [ "$(wc -l <"$work/look")" -eq 1 ] || fail "more than that: $(cat "$work/look")"
 
 # reads and writes in pieces: bars of 50 letters with all that there is, and an efficiency

@@ -149,7 +149,7 @@ static void quiet(void **state)
 	span.nstates = 1;
 	strcpy(span.states[0].name, "NEW");
 	hist_add(&span.states[0].times, 500);
-	expect(where_print, "nothing moved in 2.0 s\n");
+	expect(where_print, "nothing moved in 2.0 s: no file was read or written meanwhile\n");
 	span.read.requests = 1; /* at the end of a file, or refused */
 	span.read.ns[LEAT_WHERE_FINISH] = 2000;
 	expect(where_print, "2.0 s: read 0/s, wrote 0/s, copied 0.000 per byte, 0 submits blocked\n"
