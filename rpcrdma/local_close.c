@@ -10,8 +10,9 @@
  *             or a completion queue's, but by threads of our own, one for each user who has passed
  *             what he should not have: what sleeps there holds up nothing of others.
  *             A socket never sleeps long. A thread takes it into a descriptor table of its own and
- *             ends: no socket lingers for a task that is exiting. So all sockets, and what is known to be
- *             a memfd, share one thread.
+ *             ends: no socket lingers for a task that is exiting. So all sockets share one thread.
+ *             What is known to be a large memfd does not sleep either, but to free it takes time: a user's
+ *             memfds have a thread of their own, apart from what else that user passed.
  *             Who hands something over never waits. What may pile up is bounded: while
  *             rr_local_closer_full() for a user, nothing more is read from its connections, and they
  *             end (rr_local_sock_recv()); its new ones are hung up on unread (local_cm.c).
@@ -35,7 +36,7 @@
 #include "local_int.h"
 
 #define LINE_FULL 64u  /* descriptors of one user; a connection can bring another 253 */
-#define OURS_FULL 512u
+#define OURS_FULL 512u /* of sockets, or of memory of one user: these do not stay */
 #define STUCK_S 2 /* a fabric's close waits that long for a close() that sleeps */
 
 /* What is closed one after the other. */
@@ -237,20 +238,22 @@ void rr_local_closer_free(struct local_closer *c)
 /** rr_local_closer_full - does so much of @owner wait that nothing more of it should be taken? */
 bool rr_local_closer_full(struct local_closer *c, uint64_t owner)
 {
-	const struct line *l;
+	const struct line *l, *memory;
 	bool full;
 
 	if (likely(atomic_load_explicit(&c->queued, memory_order_relaxed) < LINE_FULL))
 		return false;
 	pthread_mutex_lock(&c->lock);
 	l = line_find(c, owner);
-	full = l && l->n >= (owner == LOCAL_OURS ? OURS_FULL : LINE_FULL);
+	memory = line_find(c, owner | LOCAL_MEMORY);
+	full = (l && l->n >= (owner == LOCAL_OURS ? OURS_FULL : LINE_FULL)) ||
+	       (memory && memory->n >= OURS_FULL);
 	pthread_mutex_unlock(&c->lock);
 	return full;
 }
 
 /** rr_local_close_later - close a descriptor whose close() may sleep
- * @owner: uid of whoever passed it, or LOCAL_OURS
+ * @owner: uid of whoever passed it, with LOCAL_MEMORY if it is known to be a memfd; or LOCAL_OURS
  */
 void rr_local_close_later(struct local_closer *c, uint64_t owner, int fd)
 {

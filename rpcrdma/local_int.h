@@ -37,6 +37,7 @@
 #define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: what takes the peer long to empty keeps us */
 #define LOCAL_KEYS_MAX 65535u
 #define LOCAL_OURS UINT64_MAX /* whose a descriptor is that is no user's (local_close.c) */
+#define LOCAL_MEMORY (UINT64_C(1) << 32) /* with the user: it is a memfd, which only takes long to close */
 
 /* ---- shared with the peer ---- */
 
@@ -186,6 +187,7 @@ struct local_mw {
 struct local_map {
 	struct list node; /* fabric->maps, if it is a region */
 	struct rr_client *client;
+	uint64_t owner;    /* the same, as the closer knows it */
 	enum rr_share share;
 	uint64_t charged, size;
 	uint64_t dev, ino; /* of a region */
@@ -477,6 +479,7 @@ int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t 
 		     struct local_map **ret);
 void rr_local_map_put(struct local_fabric *f, struct local_map *m);
 void rr_local_map_close_fd(struct local_map *m);
+void rr_local_map_close(struct local_fabric *f, uint64_t owner, int fd, uint64_t size);
 bool rr_local_map_read(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
 bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
 bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64_t len, bool write);

@@ -74,14 +74,24 @@ bool rr_local_memfd_ok(int fd, uint64_t size)
 	return fs.f_type == TMPFS_MAGIC && st.st_size > 0 && (uint64_t)st.st_size == size;
 }
 
+/** rr_local_map_close - close memory that is not mapped (any more): ours may be the last descriptor
+ * @owner: uid of the peer that has it, too
+ * @fd: a memfd (rr_local_memfd_ok())
+ */
+void rr_local_map_close(struct local_fabric *f, uint64_t owner, int fd, uint64_t size)
+{
+	if (size > SLOW_FREE)
+		rr_local_close_later(f->closer, owner | LOCAL_MEMORY, fd);
+	else
+		close(fd);
+}
+
 static void map_free(struct local_fabric *f, struct local_map *m)
 {
 	if (m->addr)
 		(void)munmap(m->addr, m->size); /* cannot fail for a range we mapped */
-	if (m->fd >= 0 && m->size > SLOW_FREE)
-		rr_local_close_later(f->closer, LOCAL_OURS, m->fd); /* perhaps the last to hold it */
-	else if (m->fd >= 0)
-		close(m->fd);
+	if (m->fd >= 0)
+		rr_local_map_close(f, m->owner, m->fd, m->size);
 	rr_client_uncharge(m->client, m->share, m->charged);
 	rr_client_put(m->client);
 	free(m);
@@ -104,8 +114,8 @@ static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t si
 		return -ENOMEM;
 	}
 	rr_client_hold(qp->client);
-	*m = (struct local_map){ .client = qp->client, .share = share, .charged = charge,
-				 .size = size, .fd = -1, .refs = 1 };
+	*m = (struct local_map){ .client = qp->client, .owner = peer_owner(qp), .share = share,
+				 .charged = charge, .size = size, .fd = -1, .refs = 1 };
 	list_init(&m->node);
 	addr = rr_map_file(fd, size);
 	if (addr == MAP_FAILED) {

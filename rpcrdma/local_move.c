@@ -46,7 +46,7 @@ static struct peer_region *region_find(struct local_qp *qp, uint64_t id)
  * what is asked for there. Return: false if the peer broke a rule. */
 static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 {
-	const struct local_fabric *f = to_fabric(qp->base.fabric);
+	struct local_fabric *f = to_fabric(qp->base.fabric);
 	struct peer_region *r = qp->region;
 	int rc;
 
@@ -61,7 +61,7 @@ static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 	if (rc == -EPROTO)
 		return false;
 	if (rc) {
-		close(*fd); /* a memfd */
+		rr_local_map_close(f, peer_owner(qp), *fd, hs->size);
 	} else {
 		r->id = hs->region;
 		qp->region_bytes += hs->size;

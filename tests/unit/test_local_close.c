@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include "local_int.h"
@@ -169,7 +170,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t over;
 	ino_t ino; /* 0: nothing sleeps */
-	unsigned asleep;
+	_Atomic unsigned asleep;
 } stuck = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0 };
 
 int __wrap_close(int fd)
@@ -180,7 +181,7 @@ int __wrap_close(int fd)
 	if (stuck.ino && !fstat(fd, &st) && st.st_ino == stuck.ino) {
 		stuck.asleep++;
 		pthread_cond_broadcast(&stuck.over);
-		while (stuck.ino)
+		while (stuck.ino == st.st_ino)
 			pthread_cond_wait(&stuck.over, &stuck.lock);
 	}
 	pthread_mutex_unlock(&stuck.lock);
@@ -303,6 +304,101 @@ static void test_one_user_stuck(void **state)
 	server_close(&s);
 }
 
+/* ---- memory that takes long to free ---- */
+
+#define BIG ((size_t)65 << 20)
+
+struct big {
+	uint8_t *mem;
+	int fd;
+	ino_t ino;
+	struct rr_mr *mr;
+};
+
+static void big_open(struct big *b, struct end *c)
+{
+	struct stat st;
+
+	b->fd = rr_local_memfd("big", BIG);
+	assert_int_equal(fstat(b->fd, &st), 0);
+	b->ino = st.st_ino;
+	b->mem = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
+	assert_ptr_not_equal(b->mem, MAP_FAILED);
+	b->mr = end_reg(c, b->mem, BIG, RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, b->fd);
+}
+
+/* The server needs it, and so takes it from its socket. Return: was it mapped? */
+static bool big_use(struct big *b, struct end *c, struct end *s)
+{
+	uint64_t before = rr_local_counters(s->f).slab_bytes;
+
+	s->nwc = 0;
+	assert_int_equal(end_rdma(s, RR_WR_WRITE, end_msg(s, 0), 64, s->mr, b->mem, b->mr->rkey), 0);
+	pair_wait(s, c, 1);
+	assert_int_equal(s->wc[0].status, RR_WC_OK);
+	return rr_local_counters(s->f).slab_bytes != before;
+}
+
+static void big_close(struct big *b)
+{
+	if (b->mr)
+		assert_int_equal(rr_mr_dereg(b->mr), 0);
+	munmap(b->mem, BIG);
+	__real_close(b->fd);
+}
+
+/* While the closer frees memory: a socket that a user passed is let go of. */
+static void sockets_go_meanwhile(struct end *s)
+{
+	struct stat st;
+	int sink, l = lingering(&sink), fd = stranger();
+
+	wait_asleep();
+	assert_int_equal(fstat(l, &st), 0);
+	pass_stuck(fd, l, 1);
+	__real_close(l); /* not the last one any more */
+	while (!hung_up(fd))
+		rr_cm_process(s->cm);
+	while (held(st.st_ino))
+		sched_yield();
+	assert_false(rr_local_closer_full(to_fabric(s->f)->closer, geteuid()));
+	__real_close(fd);
+	__real_close(sink);
+	sleep_over(0);
+}
+
+/* Whoever polls goes on while large memory is freed, and so do the sockets of all. */
+static void test_big_memory(void **state)
+{
+	const struct rr_local_attr attr = { .limits.mapped_bytes_max = BIG + BIG / 2 };
+	struct rr_fabric *f = open_fabric(NULL);
+	struct big taken, refused;
+	struct end c, s;
+
+	(void)state;
+	server_open(&s, &attr);
+	end_open(&c, f, 256);
+	pair_connect(&c, &s);
+	big_open(&taken, &c);
+	assert_true(big_use(&taken, &c, &s));
+	big_open(&refused, &c);
+	sleep_over(refused.ino);
+	assert_false(big_use(&refused, &c, &s));
+	sockets_go_meanwhile(&s);
+
+	assert_int_equal(rr_mr_dereg(taken.mr), 0);
+	taken.mr = NULL;
+	sleep_over(taken.ino);
+	while (!stuck.asleep)
+		(void)rr_local_move_drain(to_qp(s.qp));
+	sockets_go_meanwhile(&s);
+	big_close(&taken);
+	big_close(&refused);
+	end_close(&c);
+	server_close(&s);
+	rr_fabric_close(f);
+}
+
 /* ---- messages of no bytes ---- */
 
 /* Nothing can be read of it, but what it brings is there. */
@@ -399,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_lingering_connected),
 		cmocka_unit_test(test_lingering_behind_nothing),
 		cmocka_unit_test(test_one_user_stuck),
+		cmocka_unit_test(test_big_memory),
 		cmocka_unit_test(test_name_swapped),
 	};
 
