@@ -101,6 +101,7 @@ goes tcp 'uid 64001 could replace the socket'
 
 # what a server says of itself goes to terminals
 esc=$(printf '\033')
+pids="$pids $pid" pid=''
 leatd_run "$LEATD" --state-dir "$work/theirs/state2" --export "/x=$work/export,insecure" \
 	--listen "local://$work/sticky/esc$esc[31m" --listen tcp://127.0.0.1:0
 mv "$work/sticky/esc$esc[31m" "$work/sticky/away2"
