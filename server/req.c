@@ -446,13 +446,24 @@ static void work_done(struct worker_job *job)
 	req_run(r);
 }
 
+/* st_dev of the file system that its worker may block in, or 0 */
+static uint64_t dev_of(const struct req *r)
+{
+	const struct export *exp = r->exp;
+	const char *rest;
+
+	if (!exp && r->prog == &prog_mount3 && r->rpc->proc == MOUNTPROC3_MNT)
+		exp = export_find_path(&r->exports->exports->table, r->args.mnt, &rest);
+	return exp ? exp->root_dev : 0;
+}
+
 static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *job))
 {
 	r->running = true;
 	r->job.run = run;
 	r->job.done = work_done;
 	r->job.client = &r->conn->client->workers;
-	r->job.dev = r->exp ? r->exp->root_dev : 0;
+	r->job.dev = dev_of(r);
 	reactor_count(r->reactor, run_waits);
 	worker_submit(r->reactor->workers, r->reactor->engine, &r->job);
 	return REQ_RUNNING;

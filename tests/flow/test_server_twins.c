@@ -612,6 +612,63 @@ static void lost_while_waiting(void **state)
 	(void)alarm(0);
 }
 
+struct mount_call {
+	struct rpcrdma_call call;
+	dirpath path;
+	mountres3 mounted;
+	mountexports exports;
+	bool done;
+	int err;
+};
+
+static void on_mount_done(struct rpcrdma_call *call, int err)
+{
+	struct mount_call *m = container_of(call, struct mount_call, call);
+
+	m->done = true;
+	m->err = err;
+}
+
+static void start_mount_call(struct twins *w, struct mount_call *m, bool mnt)
+{
+	*m = (struct mount_call){ .path = (char *)(uintptr_t)"/e0" };
+	m->call = (struct rpcrdma_call){
+		.prog = MOUNT_PROGRAM, .vers = MOUNT_V3,
+		.proc = mnt ? MOUNTPROC3_MNT : MOUNTPROC3_EXPORT, .reply_max = 4096,
+		.encode = mnt ? (xdrproc_t)xdr_dirpath : NULL, .args = &m->path,
+		.decode = mnt ? (xdrproc_t)xdr_mountres3 : (xdrproc_t)xdr_mountexports,
+		.res = mnt ? (void *)&m->mounted : (void *)&m->exports,
+		.done = on_mount_done,
+	};
+	assert_int_equal(rpcrdma_clnt_call(w->peer.clnt, &m->call), 0);
+}
+
+/* A path may be looked for in a file system that hangs: MNT waits for a worker as other calls to it do, and takes
+ * none from those that are for none. */
+static void mounts_of_what_hangs(void **state)
+{
+	struct twins *w = *state;
+	struct mount_call mnt, list; /* over one connection: in this order */
+
+	hold_all();
+	start_mkdir(w, 0, 100, "a");
+	until_held(w, 1, 0);
+	start_mount_call(w, &mnt, true);
+	start_mount_call(w, &list, false);
+	run_until(w, list.done)
+		;
+	assert_int_equal(list.err, 0);
+	assert_false(mnt.done);
+	let_one_go();
+	run_until(w, mnt.done)
+		;
+	assert_int_equal(mnt.err, 0);
+	assert_int_equal(mnt.mounted.fhs_status, MNT3_OK);
+	assert_made(w, 0, NFS3_OK);
+	xdr_free((xdrproc_t)xdr_mountres3, (char *)&mnt.mounted);
+	xdr_free((xdrproc_t)xdr_mountexports, (char *)&list.exports);
+}
+
 #define BOTH(f) { #f " (tcp)", f, setup_tcp, teardown, NULL }, { #f " (local)", f, setup_local, teardown, NULL }
 
 int main(void)
@@ -624,6 +681,7 @@ int main(void)
 		BOTH(equal_xids),
 		BOTH(join_write),
 		BOTH(server_ends),
+		{ "mounts_of_what_hangs", mounts_of_what_hangs, setup_narrow_local, teardown, NULL },
 		{ "lost_while_waiting (tcp)", lost_while_waiting, setup_narrow_tcp, teardown, NULL },
 		{ "lost_while_waiting (local)", lost_while_waiting, setup_narrow_local, teardown, NULL },
 		cmocka_unit_test(many_threads),
