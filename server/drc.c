@@ -54,6 +54,7 @@
 #define SHARD_ENTRIES_MIN 1024u /* of a smaller cache fewer shards are made, down to one */
 #define SPARSE 4u		/* buckets per entry: whatever else is in one costs a look at memory */
 #define WARM_BYTES 256u		/* of credential and results, as they usually are */
+#define ROOM_MIN DRC_RES_MAX
 #define MALLOC_BYTES 16u	/* what an allocation costs beside itself */
 
 _Static_assert(sizeof(struct drc_key) == 64, "no padding");
@@ -408,13 +409,16 @@ int drc_create(const struct drc_attr *attr, struct drc **ret)
 {
 	struct drc *d = calloc(1, sizeof(*d));
 	unsigned n = 1;
+	size_t entries;
 	int err = 0;
 
 	if (!d)
 		return -ENOMEM;
+	/* its tables have room for as many as the bytes are enough for */
+	entries = MAX(MIN(attr->entries, attr->bytes / footprint(ROOM_MIN)), 1);
 	d->keep_ns = attr->keep_ns;
 	d->ends = attr->ends;
-	while (n < SHARDS_MAX && attr->entries / (n * 2) >= SHARD_ENTRIES_MIN)
+	while (n < SHARDS_MAX && entries / (n * 2) >= SHARD_ENTRIES_MIN)
 		n *= 2;
 	if (getrandom(&d->hash_key, sizeof(d->hash_key), 0) != (ssize_t)sizeof(d->hash_key))
 		err = -EIO;
@@ -424,7 +428,7 @@ int drc_create(const struct drc_attr *attr, struct drc **ret)
 	if (d->shards)
 		memset(d->shards, 0, n * sizeof(struct shard));
 	while (!err && d->nshards < n)
-		err = init_shard(&d->shards[d->nshards++], MAX(attr->entries / n, 1),
+		err = init_shard(&d->shards[d->nshards++], MAX(entries / n, 1),
 				 attr->bytes / n);
 	if (err) {
 		drc_destroy(d);

@@ -344,6 +344,27 @@ static void not_executed(void **state)
 	drc_destroy(d);
 }
 
+/* Few bytes for many entries: tables for all of them would take more than the entries ever can. */
+static void tables_within_bytes(void **state)
+{
+	const struct drc_attr attr = {
+		.entries = DRC_ENTRIES_MAX, .bytes = DRC_BYTES_MIN, .keep_ns = DRC_KEEP_NS
+	};
+	size_t buckets = 0;
+	struct drc *d;
+
+	(void)state;
+	assert_int_equal(drc_create(&attr, &d), 0);
+	for (unsigned i = 0; i < d->nshards; i++)
+		buckets += d->shards[i].mask + 1;
+	assert_true(buckets * sizeof(struct drc_entry *) <= DRC_BYTES_MIN / 4);
+	for (uint32_t i = 0; i < 1000; i++)
+		execute(d, i);
+	assert_true(stats(d).bytes <= DRC_BYTES_MIN);
+	assert_true(is_kept(d, 999));
+	drc_destroy(d);
+}
+
 static void so_many_entries(void **state)
 {
 	struct drc *d = create(8);
@@ -696,7 +717,7 @@ int main(void)
 		cmocka_unit_test(joined),
 		cmocka_unit_test(left),
 		cmocka_unit_test(not_executed),
-		cmocka_unit_test(so_many_entries),
+		cmocka_unit_test(tables_within_bytes), cmocka_unit_test(so_many_entries),
 		cmocka_unit_test(so_many_bytes),
 		cmocka_unit_test(in_progress_stays),
 		cmocka_unit_test(recycled),
