@@ -26,29 +26,40 @@
 
 #include "base/log.h"
 #include "conf.h"
+#include "fh_log.h"
 #include "reactor.h"
 #include "server_int.h"
 #include "store.h"
 
-static const char *map_trouble(int err)
+#define TROUBLE_BYTES 96
+
+static const char *map_trouble(const char *dir, int err, char text[TROUBLE_BYTES])
 {
-	if (err == -EBUSY)
+	long pid = err == -EBUSY ? fh_log_user(dir) : 0;
+
+	if (err == -EINVAL)
+		return "its handles.map is not one, or of another version";
+	if (err != -EBUSY)
+		return strerror(-err);
+	if (!pid)
 		return "its handles.map is in use by another leatd";
-	return err == -EINVAL ? "its handles.map is not one, or of another version" : strerror(-err);
+	(void)snprintf(text, TROUBLE_BYTES, "its handles.map is in use by another leatd (process %ld)", pid);
+	return text;
 }
 
 static int create_handles(struct server *srv, struct exports *e, char *why, size_t why_bytes)
 {
+	char trouble[TROUBLE_BYTES];
 	int map_err = 0, err;
 
 	err = fh_set_view(srv->fhs, &e->table, srv->fh_kind, !srv->state_dir_usual, &map_err,
 			  &e->fhs);
 	if (map_err && srv->state_dir_usual)
 		log_warn("%s: %s; handles by name will not outlive this run", srv->state_dir,
-			 map_trouble(map_err));
+			 map_trouble(srv->state_dir, map_err, trouble));
 	if (err && map_err && !srv->state_dir_usual)
 		(void)snprintf(why, why_bytes, "state-dir %s: %s", srv->state_dir,
-			       map_trouble(map_err));
+			       map_trouble(srv->state_dir, map_err, trouble));
 	else if (err)
 		(void)snprintf(why, why_bytes, "file handles: %s", strerror(-err));
 	return err;

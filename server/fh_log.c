@@ -507,6 +507,36 @@ static int load(struct fh_log *log)
 	return err;
 }
 
+/* For the message of another one that wants the file. Without it that message is shorter. */
+static void note_user(int lock_fd)
+{
+	char text[24];
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+	if (ftruncate(lock_fd, 0) || pwrite(lock_fd, text, (size_t)n, 0) != n)
+		log_debug("handles.lock: %s", strerror(errno));
+}
+
+/** fh_log_user - see fh_log.h */
+long fh_log_user(const char *dir)
+{
+	char path[PATH_MAX], text[24] = "";
+	long pid = 0;
+	ssize_t n = -1;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/handles.lock", dir) >= (int)sizeof(path))
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	if (n > 0)
+		pid = strtol(text, NULL, 10);
+	return MAX(pid, 0);
+}
+
 static int open_files(struct fh_log *log, const char *dir)
 {
 	int n = asprintf(&log->path, "%s/handles.map", dir);
@@ -530,6 +560,7 @@ static int open_files(struct fh_log *log, const char *dir)
 		return -errno;
 	if (flock(log->lock_fd, LOCK_EX | LOCK_NB))
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	note_user(log->lock_fd);
 	return load(log);
 }
 

@@ -61,6 +61,9 @@ struct fh_log_owner {
  */
 int must_check fh_log_open(const char *dir, const struct fh_log_owner *owner, struct fh_log **ret);
 
+/** fh_log_user - returns the process whose use of @dir made fh_log_open() return -EBUSY; 0: it is not known */
+long fh_log_user(const char *dir);
+
 /** fh_log_close - write and sync what is there. NULL is fine. */
 void fh_log_close(struct fh_log *log);
 

@@ -108,6 +108,7 @@ if [ "$(id -u)" -eq 0 ]; then
 			--listen "local://$home/second" >"$work/second" 2>&1 || fail "$kind: two use one map"
 		grep -q 'handles.map is in use by another leatd' "$work/second" ||
 			fail "$kind: two use one map: $(cat "$work/second")"
+		grep -q "(process $pid)" "$work/second" || fail "$kind: not who has it: $(cat "$work/second")"
 		stop TERM
 		checks=$((checks + 1))
 	else

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "fh_log.h"
 #include "fh_map.h"
 #include "tmp_dir.h"
 
@@ -165,6 +166,7 @@ static void used_twice(void **state)
 	struct fh_map *m = reopen(c, NULL), *other;
 
 	assert_int_equal(fh_map_open(c->dir.path, &other), -EBUSY);
+	assert_int_equal(fh_log_user(c->dir.path), getpid());
 	fill(m, c->root);
 	m = reopen(c, m);
 	expect_filled(m);
