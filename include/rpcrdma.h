@@ -385,6 +385,7 @@ struct rpcrdma_pool_stats {
 	uint64_t given_back;           /* times that unused memory was unpinned, messages' as well */
 	uint64_t msgs, msgs_most, msgs_limit; /* bytes pinned for messages of those who are served */
 	uint64_t shared_limit;         /* bytes shared with peers on this host, at most */
+	uint64_t calls_limit;          /* bytes of calls over TCP beside all that, at most; 0: in msgs_limit */
 	struct {
 		uint64_t bytes;        /* of one buffer */
 		uint64_t free, used;   /* buffers */

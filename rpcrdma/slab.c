@@ -473,6 +473,8 @@ void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_sta
 					.msgs_limit = d->attr.msg_bytes_max,
 					.shared_limit = d->attr.shared_bytes_max };
 
+	if (d->attr.pool_arena)
+		s.calls_limit = d->clients.budgets[RR_SHARE_MSGS].max;
 	pthread_mutex_lock(&d->lock);
 	for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
 		const struct rr_pool *pool = &d->pools[z];

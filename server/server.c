@@ -285,24 +285,34 @@ static int find_identity(const struct conf *conf)
 #define CONNECTION_BYTES (UINT64_C(256) << 10) /* outside what is limited by itself */
 #define OTHER_BYTES (UINT64_C(64) << 20) /* threads, exports, handles, open files */
 
+static unsigned long long to_mib(uint64_t bytes)
+{
+	return (bytes >> 20) + (bytes % (UINT64_C(1) << 20) != 0);
+}
+
 /* For whoever gives a control group its limit. Buffers of sockets are the kernel's, and not in it. */
 static void log_memory(const struct server *s, const struct conf *conf)
 {
-	uint64_t replies = conf->drc_entries ? conf->drc_bytes : 0, shared = 0, conns;
+	unsigned long long pinned, msgs, replies, shared = 0, conns, modes, other = to_mib(OTHER_BYTES);
 	struct rpcrdma_pool_stats pool;
+	char of_modes[40] = "";
 
 	rpcrdma_domain_pool_stats(s->domain, &pool);
 	for (size_t i = 0; i < cm_listeners(s->cm); i++) {
 		if (cm_listener(s->cm, i)->transport == RPCRDMA_LOCAL)
-			shared = pool.shared_limit;
+			shared = to_mib(pool.shared_limit);
 	}
-	conns = conf->max_connections * CONNECTION_BYTES;
-	log_info("memory at most %llu bytes: %llu (pinned-max) + %llu (messages-max) + %llu (drc-bytes) + "
-		 "%llu (shared-max) + %llu (max-connections) + %llu",
-		 (unsigned long long)(pool.limit + pool.msgs_limit + replies + shared + conns + OTHER_BYTES),
-		 (unsigned long long)pool.limit, (unsigned long long)pool.msgs_limit,
-		 (unsigned long long)replies, (unsigned long long)shared, (unsigned long long)conns,
-		 (unsigned long long)OTHER_BYTES);
+	pinned = to_mib(pool.limit);
+	msgs = to_mib(pool.msgs_limit + pool.calls_limit);
+	replies = conf->drc_entries ? to_mib(conf->drc_bytes) : 0;
+	conns = to_mib(conf->max_connections * CONNECTION_BYTES);
+	modes = conf->modes ? pinned : 0;
+	if (modes)
+		snprintf(of_modes, sizeof(of_modes), " + %llu (modes)", modes);
+	log_info("memory at most %llu MiB: %llu (pinned-max)%s + %llu (messages-max) + %llu (drc-bytes) + "
+		 "%llu (shared-max) + %llu (max-connections) + %llu (threads, exports, handles, files)",
+		 pinned + modes + msgs + replies + shared + conns + other, pinned, of_modes, msgs, replies,
+		 shared, conns, other);
 }
 
 /* A wish: whoever cannot find us so can be told our ports. */

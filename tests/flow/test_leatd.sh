@@ -143,7 +143,7 @@ fi
 
 # who runs it decides whose rights count, and it says so; and how much memory it takes at most
 start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0
-grep -qF 'memory at most 9294577664 bytes: 268435456 (pinned-max) + 67108864 (messages-max) + 33554432 (drc-bytes) + 8589934592 (shared-max) + 268435456 (max-connections) + 67108864' \
+grep -qF 'memory at most 8864 MiB: 256 (pinned-max) + 64 (messages-max) + 32 (drc-bytes) + 8192 (shared-max) + 256 (max-connections) + 64 (threads,' \
 	"$work/err" || fail "memory: $(cat "$work/err")"
 if [ "$(id -u)" -eq 0 ]; then
 	grep -q 'calls run as their callers$' "$work/err" || fail "$(cat "$work/err")"
@@ -305,8 +305,15 @@ fi
 
 # memory that it shares with nobody does not count, nor replies that it does not keep
 start --export "/x=$work/exp" --listen tcp://127.0.0.1:0 --drc-entries 0 --pinned-max 8388608 --messages-max 4194304 \
-	--max-connections 100
-grep -q 'memory at most 105906176 bytes: 8388608 .* 4194304 .* 0 (drc-bytes) + 0 (shared-max) + 26214400 ' "$work/err" ||
+	--max-connections 101
+grep -qF 'memory at most 102 MiB: 8 (pinned-max) + 4 (messages-max) + 0 (drc-bytes) + 0 (shared-max) + 26 (max-' \
+	"$work/err" || fail "memory: $(cat "$work/err")"
+stop TERM
+
+# connections with modes have memory of their own beside the pool, and what is pinned at once is not shared
+start --export "/x=$work/exp" --listen tcp://127.0.0.1:0 --drc-entries 0 --pinned-max 8388608 --messages-max 16777216 \
+	--max-connections 100 --modes read-read --registration arena
+grep -qF 'memory at most 124 MiB: 8 (pinned-max) + 8 (modes) + 19 (messages-max) + 0 (drc-bytes) + 0 (shared-max) + 25 (max-' "$work/err" ||
 	fail "memory: $(cat "$work/err")"
 stop TERM
 

@@ -115,8 +115,9 @@ done <"$work/words"
 	echo "${0##*/}: 0 passed, 1 failed"
 	exit 1
 }
-most=$(sed -n 's/.*memory at most \([0-9]*\) bytes.*/\1/p' "$work/leatd.log")
-ok 'it says how much memory it may take' test "${most:-0}" -gt 0
+most=$(sed -n 's/.*memory at most \([0-9]*\) MiB.*/\1/p' "$work/leatd.log")
+most=$((${most:-0} * 1048576))
+ok 'it says how much memory it may take' test "$most" -gt 0
 
 ok 'a first copy over local' "$LEAT" put "$work/export/big" "local://$work/sock/x/victim/copy?conns=8"
 ok 'a first copy over TCP' "$LEAT" get "tcp://$tcp_addr:$port/x/victim/copy?conns=8" "$work/back"
@@ -124,7 +125,7 @@ ok 'nobody is there' wait_for nobody_there
 fds=$(descriptors)
 list_descriptors >"$work/fds"
 
-start watch 5 "$hostile" watch "$pid" "$pool" "$messages" "$replies" "$shared" "$conns" "${most:-0}"
+start watch 5 "$hostile" watch "$pid" "$pool" "$messages" "$replies" "$shared" "$conns" "$most"
 if [ -n "$two_users" ]; then
 	start victim 6 "$hostile" victim -s 1 "local://$work/sock/x/victim"
 	if [ -n "${HOSTILE_NET:-}" ]; then
