@@ -75,12 +75,16 @@ ssize_t __wrap_read(int fd, void *buf, size_t bytes)
 	return (ssize_t)n;
 }
 
-/* until the next change has another ctime */
+/* Until the next change has another ctime, and the tick of the last one is over. Since Linux 6.13 a ctime may be of the
+ * exact time, which the clock of ticks follows late. */
 static void wait_tick(void)
 {
-	uint64_t tick = dir_ctime_tick();
+	struct timespec now;
+	uint64_t ns;
 
-	while (dir_ctime_tick() == tick)
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+	ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	while (dir_ctime_tick() <= ns)
 		;
 }
 
