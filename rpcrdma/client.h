@@ -41,6 +41,7 @@ enum rr_share {
 	RR_SHARE_RECVS,  /* bytes of receives: ep.c; with RR_SHARE_MSGS where both are of one limit: slab.c */
 	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c; with those that the
 			  * pool's receives take (slab.c), which clients are charged for above */
+	RR_SHARE_MODES,  /* bytes of memory that connections with modes have for themselves: mode_srv.c */
 	RR_SHARE_REGION, /* bytes of memory that local peers offer: local_map.c */
 	RR_SHARE_RING,   /* bytes of rings and bounce areas of the local fabric: local_map.c */
 	RR_SHARES,

@@ -112,8 +112,7 @@ struct rpcrdma_domain {
 	struct rr_pool pools[RR_ZONES];
 	struct rr_pool_arena pool_arena;
 	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
-	_Atomic size_t mode_bytes;       /* of connections with memory of their own: mode_srv.c */
-	_Atomic size_t recv_bytes;       /* and of receives: ep.c */
+	_Atomic size_t recv_bytes;       /* of receives: ep.c */
 	atomic_uint recv_short;          /* times that there were too few: srv_credit.c */
 	struct rr_clients clients;       /* of all responders: client.h */
 	struct list engines;

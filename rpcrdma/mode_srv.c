@@ -85,12 +85,9 @@ void rr_mode_is_owed(struct rr_mode *m)
 /** rr_mode_area - see mode_srv.h */
 int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max, unsigned access)
 {
-	struct rpcrdma_domain *d = m->conn->base.engine->domain;
-	size_t before = atomic_fetch_add(&d->mode_bytes, bytes);
-
-	m->bytes += bytes; /* whether it gets them or not: rr_mode_destroy() takes all of it back */
-	if (before + bytes > d->attr.pool_bytes_max)
+	if (rr_client_charge(m->conn->base.client, RR_SHARE_MODES, bytes))
 		return -ENOMEM;
+	m->bytes += bytes; /* whether it gets them or not: rr_mode_destroy() gives all of it back */
 	return rr_area_init(a, &m->conn->base, m->pd, bytes, buf_max, access);
 }
 
@@ -180,7 +177,7 @@ void rr_mode_destroy(struct rr_rconn *c)
 	rr_area_fini(&m->inbox);
 	rr_area_fini(&m->room);
 	rr_pd_destroy(m->pd);
-	atomic_fetch_sub(&c->base.engine->domain->mode_bytes, m->bytes);
+	rr_client_uncharge(c->base.client, RR_SHARE_MODES, m->bytes);
 	free(m);
 	c->mode = NULL;
 	c->base.zones = NULL;

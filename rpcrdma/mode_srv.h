@@ -31,7 +31,7 @@ struct rr_mode {
 	struct rr_rconn *conn;
 	unsigned modes;
 	struct rr_pd *pd;              /* its own: no other connection's key is good in it */
-	size_t bytes;                  /* of memory, counted in domain->mode_bytes */
+	size_t bytes;                  /* of memory, charged to its client */
 	struct rr_area zones[RR_ZONE_FAR]; /* in place of the pool's, messages included */
 	struct rpcrdma_timer timer;    /* for the oldest of what the peer owes */
 

@@ -37,7 +37,7 @@
 #define MSG_CHUNK_BYTES ((size_t)64 << 10) /* a lone connection pins little */
 #define HUGE_BYTES ((size_t)2 << 20)
 #define OF_THE_FREE 2u /* a client may hold so many times what is free */
-#define OF_THE_FREE_RECVS 3u /* ... and of receives: one client alone gets three quarters, as of connections */
+#define OF_THE_FREE_CONNS 3u /* ... and of what connections begin with: alone three quarters */
 /* A zone's largest class is one that it holds so many of. */
 static const unsigned several[RR_ZONES] = {
 	[RR_ZONE_RECVS] = 12, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 4,
@@ -279,7 +279,9 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	}
 	share_msgs(d);
 	d->clients.budgets[RR_SHARE_RECVS].max = d->pools[RR_ZONE_RECVS].bytes_max;
-	d->clients.budgets[RR_SHARE_RECVS].factor = OF_THE_FREE_RECVS;
+	d->clients.budgets[RR_SHARE_RECVS].factor = OF_THE_FREE_CONNS;
+	d->clients.budgets[RR_SHARE_MODES].max = max;
+	d->clients.budgets[RR_SHARE_MODES].factor = OF_THE_FREE_CONNS;
 	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
 		return -EINVAL;
 	rc = rr_pool_arena_init(d);

@@ -141,6 +141,45 @@ static void refused_beside_another_engine(void **state)
 	connect_peer(&opts4k);
 }
 
+/* What one client's connections have for themselves leaves room for another client's. */
+static void clients_share_the_memory(void **state)
+{
+	const struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_IPV4, .key = 1 };
+	const struct rpcrdma_domain_attr small = { .pool_bytes_max = 32 << 20 };
+	const struct rr_suffix want = { .modes = RPCRDMA_READ_READ };
+	static struct raw_peer many[8];
+	uint8_t suffix[RR_SUFFIX_BYTES];
+	const struct raw_opts o = { .priv = &priv4k, .suffix = suffix, .suffix_len = sizeof(suffix) };
+	struct rr_client *other;
+	struct rr_budget *b;
+	size_t each = 0;
+	unsigned n = 0;
+
+	(void)state;
+	serve_with(&small, &all_modes);
+	b = &svc.domain->clients.budgets[RR_SHARE_MODES];
+	rr_suffix_encode(&want, suffix);
+	do {
+		assert_true(n < ARRAY_SIZE(many));
+		assert_int_equal(raw_open(&many[n], svc.engine, path, &o), 0);
+		assert_true(rr_suffix_decode(many[n].server_raw, many[n].server_raw_len, &given));
+		each = each ? each : b->used;
+		n++;
+	} while (given.status == RR_SUFFIX_OK);
+	assert_int_equal(given.status, RR_SUFFIX_NO_MEMORY);
+	assert_int_equal(b->used, (n - 1) * each); /* the last one is served without */
+	assert_true(n > 1 && b->used <= b->max / 4 * 3);
+	assert_int_equal(rr_client_get(&svc.domain->clients, &id, &other), 0);
+	assert_int_equal(rr_client_charge(other, RR_SHARE_MODES, each), 0);
+	rr_client_uncharge(other, RR_SHARE_MODES, each);
+	rr_client_put(other);
+	while (n)
+		raw_close(&many[--n]);
+	connect_peer(&opts4k);
+	still_serves();
+	assert_int_equal(b->used, 0);
+}
+
 /* ---- read-read ---------------------------------------------------------------------------- */
 
 static struct rr_segment ask_for(uint32_t bytes, enum wire_mode how)
@@ -364,6 +403,7 @@ int main(void)
 		modes_test(other_suffixes_are_none),
 		modes_test(greedy_suffix_is_bounded),
 		modes_test(refused_beside_another_engine),
+		modes_test(clients_share_the_memory),
 		modes_test(offered_and_read),
 		modes_test(done_twice),
 		modes_test(done_for_another),
