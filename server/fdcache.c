@@ -77,10 +77,15 @@ static struct fdcache_entry *find(struct fdcache *c, const void *fh, uint32_t le
 	return NULL;
 }
 
-static void entry_free(struct fdcache_entry *e)
+/** fdcache_close - see fdcache.h */
+void fdcache_close(struct fdcache_entry *e)
 {
 	store_close(e->ops, &e->file);
-	free(e);
+}
+
+static void entry_close(struct fdcache_entry *e)
+{
+	e->cache->ops->close(e->cache->ctx, e);
 }
 
 /* out of the table; freed now or by its last holder */
@@ -98,7 +103,7 @@ static void drop(struct fdcache_entry *e)
 	c->n--;
 	e->dropped = true;
 	if (!e->pins)
-		entry_free(e);
+		entry_close(e);
 }
 
 static void flush(struct fdcache_entry *e)
@@ -164,14 +169,9 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	struct fdcache_entry *old = find(c, fh->data, fh->len), *e, **b;
 	struct store_file mine = *file;
 
-	if (old && old->file.writable >= file->writable) {
-		store_close(ops, &mine);
-		return fdcache_find(c, fh->data, fh->len, file->writable);
-	}
-	trim(c);
 	e = calloc(1, sizeof(*e));
 	if (!e) {
-		store_close(ops, &mine);
+		store_close(ops, &mine); /* it may sleep, but where could it be kept? */
 		return NULL;
 	}
 	e->cache = c;
@@ -182,6 +182,11 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	e->file.ino = ino;
 	e->dev = dev;
 	e->ino = ino;
+	if (old && old->file.writable >= file->writable) {
+		entry_close(e);
+		return fdcache_find(c, fh->data, fh->len, file->writable);
+	}
+	trim(c);
 	e->pins = 1;
 	e->used_ns = e->wrote_ns = clock_now_ns();
 	old = find(c, fh->data, fh->len);
@@ -203,7 +208,7 @@ void fdcache_put(struct fdcache_entry *e)
 	if (--e->pins)
 		return;
 	if (e->dropped)
-		entry_free(e);
+		entry_close(e);
 	else if (e->retired)
 		let_go(e);
 }

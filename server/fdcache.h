@@ -6,7 +6,8 @@
  * Invariants: at most one entry answers for a handle. An entry that somebody holds (pins > 0) is
  * neither closed nor freed; one that was dropped meanwhile goes with its last holder. A dirty entry
  * (unstable writes not yet committed) is never just closed: the descriptor that was open when the
- * data went in is the one to which the kernel tells their loss. It is synced first, on a worker.
+ * data went in is the one to which the kernel tells their loss. It is synced first, on a worker. Nor is a
+ * descriptor closed here: the last one of a removed file waits for its file system.
  */
 #ifndef LEAT_SERVER_FDCACHE_H
 #define LEAT_SERVER_FDCACHE_H
@@ -20,6 +21,7 @@
 #include "fh.h"
 #include "fs_limits.h"
 #include "store.h"
+#include "worker.h"
 
 #define FDCACHE_PERMS 4
 
@@ -57,15 +59,22 @@ struct fdcache_entry {
 	uint64_t wrote_ns;
 	struct fdcache_perm perms[FDCACHE_PERMS];
 	unsigned perm_next;
+	struct worker_job job; /* these two are for fdcache_ops.close */
+	void *closer;
 };
 
 struct fdcache_ops {
 	/* Have a dirty entry synced and call fdcache_flushed(), later. It is pinned meanwhile. */
 	void (*flush)(void *ctx, struct fdcache_entry *e);
+	/* Call fdcache_close(), on any thread, and then free @e; now or later. It is the cache's no longer. */
+	void (*close)(void *ctx, struct fdcache_entry *e);
 };
 
 int must_check fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx,
 			      struct fdcache **ret);
+
+/** fdcache_close - close the file of an entry that fdcache_ops.close was given; it may sleep */
+void fdcache_close(struct fdcache_entry *e);
 
 /** fdcache_destroy - nobody holds an entry; all are closed, dirty ones too. NULL is fine. */
 void fdcache_destroy(struct fdcache *c);

@@ -29,7 +29,37 @@
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
 #define PATHS_PART 4 /* of the descriptors of a reactor */
 
-static const struct fdcache_ops file_ops = { .flush = nfs3_io_flush };
+static void run_close(struct worker_job *job)
+{
+	fdcache_close(container_of(job, struct fdcache_entry, job));
+}
+
+static void done_close(struct worker_job *job)
+{
+	struct fdcache_entry *e = container_of(job, struct fdcache_entry, job);
+	struct reactor *r = e->closer;
+
+	r->flushing--;
+	free(e);
+}
+
+/* On a worker: the last descriptor of a removed file frees its blocks, and waits where the file system hangs. */
+static void close_file(void *reactor, struct fdcache_entry *e)
+{
+	struct reactor *r = reactor;
+
+	if (r->stop) { /* done_close() would not run */
+		fdcache_close(e);
+		free(e);
+		return;
+	}
+	e->closer = r;
+	e->job = (struct worker_job){ .run = run_close, .done = done_close, .dev = e->dev };
+	r->flushing++;
+	worker_submit(r->workers, r->engine, &e->job);
+}
+
+static const struct fdcache_ops file_ops = { .flush = nfs3_io_flush, .close = close_file };
 
 static void run_ask(struct worker_job *job)
 {

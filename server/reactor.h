@@ -69,7 +69,7 @@ struct reactor {
 	unsigned live;		 /* slots held: requests that the server itself works on */
 	unsigned taken;		 /* requests not free, admitted or not */
 	unsigned partial;	 /* of them, those whose call is not all here yet */
-	unsigned flushing;	 /* files being synced for the cache */
+	unsigned flushing;	 /* files being synced or closed for the cache */
 	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
 	bool admitting;		 /* inside admit_next() */
 	bool draining;		 /* takes no further calls */

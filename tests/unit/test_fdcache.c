@@ -40,7 +40,14 @@ static void on_flush(void *ctx, struct fdcache_entry *e)
 	c->flushing = e;
 }
 
-static const struct fdcache_ops cache_ops = { .flush = on_flush };
+static void on_close(void *ctx, struct fdcache_entry *e)
+{
+	(void)ctx;
+	fdcache_close(e);
+	free(e);
+}
+
+static const struct fdcache_ops cache_ops = { .flush = on_flush, .close = on_close };
 
 static int setup(void **state)
 {
