@@ -170,32 +170,41 @@ void rr_ep_repost_packed(struct rr_recv_ctx *rc)
 	rr_ep_repost(rc);
 }
 
-/* What a receive of its own takes of its client's share. */
+/* What one more receive takes of its client's share, with the call that may come into it: what the owner keeps for
+ * the calls of the first ones is part of a connection. */
 static size_t recv_charge(const struct rr_ep *ep)
 {
-	return rr_pool_round(&ep->lender->domain->pools[RR_ZONE_RECVS], ep->recv_bytes);
+	size_t bytes = rr_pool_round(&ep->lender->domain->pools[RR_ZONE_RECVS], ep->recv_bytes);
+
+	return ep->nrecvs < ep->nrecvs_first ? bytes : bytes + ep->call_bytes;
 }
 
 static void put_recv(struct rr_ep *ep, struct rr_recv_ctx *rc)
 {
+	size_t charged = rc->charged;
+
 	rr_recv_put(ep->lender, rc);
-	if (ep->client)
-		rr_client_uncharge(ep->client, RR_SHARE_RECVS, recv_charge(ep));
+	ep->nrecvs--;
+	if (charged)
+		rr_client_uncharge(ep->client, RR_SHARE_RECVS, charged);
 }
 
 static int lend_recv(struct rr_ep *ep)
 {
+	size_t charge = ep->client ? recv_charge(ep) : 0;
 	struct rr_recv_ctx *rc;
-	int err = ep->client ? rr_client_charge(ep->client, RR_SHARE_RECVS, recv_charge(ep)) : 0;
+	int err = charge ? rr_client_charge(ep->client, RR_SHARE_RECVS, charge) : 0;
 
 	if (err)
 		return err;
 	err = rr_recv_get(ep->lender, ep->zones, ep->dev, ep->recv_bytes, &rc);
 	if (err) {
-		if (ep->client)
-			rr_client_uncharge(ep->client, RR_SHARE_RECVS, recv_charge(ep));
+		if (charge)
+			rr_client_uncharge(ep->client, RR_SHARE_RECVS, charge);
 		return err;
 	}
+	ep->nrecvs++;
+	rc->charged = charge;
 	rc->ep = ep;
 	rc->done.fn = on_recv;
 	list_add_tail(&ep->recvs, &rc->all);
@@ -530,6 +539,8 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->zones = attr->zones;
 	ep->client = attr->zones ? NULL : attr->client;
 	ep->extra_recvs = attr->extra_recvs;
+	ep->call_bytes = attr->call_bytes;
+	ep->nrecvs_first = attr->msgs + attr->extra_recvs;
 	qa.sq_depth = ep->sq_depth;
 	qa.rq_depth = attr->msgs_max + attr->extra_recvs;
 	qa.sge_max = SGE_MAX;

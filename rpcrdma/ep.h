@@ -39,6 +39,7 @@ struct rr_recv_ctx {
 	struct rr_mr *mr;
 	uint32_t len;          /* of the message that is in it */
 	struct list all;       /* ep->recvs, if lent; those of the shared queue */
+	size_t charged;        /* to ep->client */
 	struct rpcrdma_buf *lent;
 	struct rr_shared *shared; /* where it is from; ep is whose message is in it, or NULL */
 };
@@ -82,6 +83,7 @@ struct rr_ep_attr {
 	 * caller's own, see rr_ep_lend_from(); @pd must be that of the device. NULL: its own batches. */
 	struct rpcrdma_engine *lender;
 	struct rr_client *client; /* receives from the pool are charged to it; NULL: to none */
+	uint32_t call_bytes; /* what the owner keeps for a call: charged with each receive beyond the first ones */
 	struct rr_shared *shared; /* where receives are from: none are its own. NULL: all are */
 	struct rr_area *zones; /* ... of its connection, in place of the pool's; of @pd then. Or NULL */
 };
@@ -109,6 +111,8 @@ struct rr_ep {
 	struct rpcrdma_engine *lender; /* ... whose pool they are lent from, or ... */
 	struct rr_area *zones;     /* ... from memory of its connection alone */
 	struct rr_client *client;  /* receives are charged to it, or NULL */
+	uint32_t call_bytes;
+	unsigned nrecvs, nrecvs_first; /* lent; of them, those that it began with */
 	struct list recvs;         /* rr_recv_ctx.all: lent, wherever they are */
 	struct rr_shared *shared;
 	struct rr_done end_done;

@@ -138,7 +138,8 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 				 .recv_bytes = attr->inline_bytes,
 				 .send_bytes = attr->inline_bytes,
 				 .lender = here,
-				 .client = c->base.client };
+				 .client = c->base.client,
+				 .call_bytes = attr->req_bytes };
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
 	struct rr_conn_param param = { .rnr_retry = 0 };
 	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];

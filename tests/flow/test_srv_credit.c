@@ -278,6 +278,32 @@ static void reduction_is_honoured_as_calls_return(void **state)
 
 /* ---- when there is too little ---- */
 
+/* The calls of the first receives are part of a connection; the others count with all that is kept for them. */
+static void what_the_service_keeps_counts(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .req_bytes = 7 * MSG };
+	static const struct rpcrdma_domain_attr domain = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
+	uint32_t granted;
+
+	(void)state;
+	serve_with(&domain, &attr); /* 144 receives for one client, or as much as they take */
+	connect_peer(&wide);
+	granted = one_call(&peer, 1000);
+	assert_int_equal(granted, 8);
+	for (unsigned i = 0; i < 5; i++)
+		granted = burst(&peer, granted, 1000);
+	assert_in_range(granted, 20, 8 + (144 - 8 - EXTRA) / 8 + 1);
+	assert_int_equal(receives(), granted + EXTRA);
+	for (unsigned n = 0; n < 3; n++) {
+		tick();
+		(void)calls(&peer, 100);
+	}
+	assert_int_equal(receives(), 8 + EXTRA);
+	for (unsigned i = 0; i < 5; i++) /* what went back is there for the next */
+		(void)burst(&peer, 8, 1000);
+	assert_true(receives() > 8 + EXTRA);
+}
+
 static void memory_says_how_many(void **state)
 {
 	unsigned n = 0;
@@ -442,6 +468,7 @@ int main(void)
 		wire_test(idle_memory_is_unpinned),
 		wire_test(what_is_left_is_brought_together),
 		wire_test(reduction_is_honoured_as_calls_return),
+		wire_test(what_the_service_keeps_counts),
 		wire_test(memory_says_how_many),
 		wire_test(clients_leave_receives),
 		wire_test(answers_wait_for_messages),
