@@ -8,6 +8,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,37 @@ int client_get(struct clients *all, const struct rpcrdma_peer *peer, struct clie
 		return -ENOMEM;
 	*ret = c;
 	return 0;
+}
+
+/** client_scratch_get - see client.h */
+void *client_scratch_get(struct client *c, size_t bytes)
+{
+	struct clients *all = c->all;
+	size_t used = atomic_load(&all->scratch), left;
+	void *mem;
+
+	do {
+		left = CLIENT_SCRATCH_BYTES - used;
+		if (bytes > left || atomic_load(&c->scratch) + bytes > left)
+			return NULL;
+	} while (!atomic_compare_exchange_weak(&all->scratch, &used, used + bytes));
+	atomic_fetch_add(&c->scratch, bytes);
+	mem = calloc(1, bytes ? bytes : 1);
+	if (!mem) {
+		atomic_fetch_sub(&c->scratch, bytes);
+		atomic_fetch_sub(&all->scratch, bytes);
+	}
+	return mem;
+}
+
+/** client_scratch_put - see client.h */
+void client_scratch_put(struct client *c, void *mem, size_t bytes)
+{
+	if (!mem)
+		return;
+	free(mem);
+	atomic_fetch_sub(&c->scratch, bytes);
+	atomic_fetch_sub(&c->all->scratch, bytes);
 }
 
 /** client_put - see client.h */

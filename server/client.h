@@ -21,12 +21,15 @@
 #include "rpcrdma.h"
 #include "worker.h"
 
+#define CLIENT_SCRATCH_BYTES ((size_t)16 << 20)
+
 struct reactor;
 
 struct clients {
 	struct reactor **reactors; /* of the server; there when the first connection comes */
 	unsigned nreactors;
 	struct worker_pool *workers;
+	_Atomic size_t scratch; /* bytes: client_scratch_get() */
 	pthread_mutex_t lock;
 	struct list list;
 };
@@ -43,6 +46,7 @@ struct client {
 	struct clients *all;
 	struct rpcrdma_client_id id;
 	unsigned refs;                         /* all->lock */
+	_Atomic size_t scratch;                /* bytes of all->scratch */
 	struct worker_client workers;          /* the pool's lock */
 	struct client_admission admission[]; /* by index of the reactor */
 };
@@ -58,5 +62,16 @@ int must_check client_get(struct clients *all, const struct rpcrdma_peer *peer, 
 
 /** client_put - gives a reference back; the last one frees the client. NULL is fine. */
 void client_put(struct client *c);
+
+/** client_scratch_get - memory for a long answer, zeroed; any thread
+ *
+ * All clients together have CLIENT_SCRATCH_BYTES, and one of them has no more than is left free.
+ *
+ * Return: NULL: no memory, or not now.
+ */
+void *client_scratch_get(struct client *c, size_t bytes);
+
+/** client_scratch_put - frees it. NULL is fine. */
+void client_scratch_put(struct client *c, void *mem, size_t bytes);
 
 #endif

@@ -8,7 +8,7 @@
  *            passed on to who started the server (struct server_manager). They are for the server's
  *            own user and for root, as the kernel knows them: over a network nobody is. WHERE and PIECES
  *            are in ctl_where.c. WHOAMI tells each caller the ids that its own calls get.
- * Memory:    results in r->scratch.
+ * Memory:    results in req_scratch().
  * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
  * Errors:    without memory the lists are empty; who may not ask is told so, and it is logged.
  */
@@ -39,10 +39,9 @@ static void info(struct req *r)
 {
 	static char release[] = LEAT_VERSION;
 	ctl_info *res = &r->res.info;
-	struct info *m = calloc(1, sizeof(*m));
+	struct info *m = req_scratch(r, sizeof(*m));
 	size_t n = m ? MIN(server_listeners(r->srv), CONF_LISTEN_MAX) : 0;
 
-	r->scratch = m;
 	res->release = release;
 	memcpy(res->instance, r->srv->instance, sizeof(res->instance));
 	for (size_t i = 0; i < n; i++) {
@@ -237,8 +236,7 @@ static void stats(struct req *r)
 {
 	struct list_of_stats l = { .max = 256 };
 
-	l.v = calloc(l.max, sizeof(*l.v));
-	r->scratch = l.v;
+	l.v = req_scratch(r, l.max * sizeof(*l.v));
 	if (l.v) {
 		add_instance(&l, r->srv);
 		add_process(&l);
@@ -289,7 +287,6 @@ static const struct server_manager *find_manager(struct req *r, const char *what
 
 static void reload(struct req *r)
 {
-	static char no_memory[] = "out of memory";
 	const struct server_manager *m = find_manager(r, "reload");
 	ctl_answer *a = &r->res.answer;
 	char *said;
@@ -297,8 +294,7 @@ static void reload(struct req *r)
 	if (!m)
 		return;
 	a->status = CTL_REFUSED;
-	a->said = no_memory;
-	said = r->scratch = calloc(1, CTL_SAID_MAX + 1);
+	said = req_scratch(r, CTL_SAID_MAX + 1);
 	if (!said)
 		return;
 	if (!m->reload(m, said, CTL_SAID_MAX + 1))

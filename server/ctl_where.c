@@ -7,7 +7,7 @@
  *            not empty are told: that is a few hundred of 11520. PIECES takes the last trace away
  *            and has the next request in pieces make another: of any client for leatd's own user and root
  *            on a local socket, of the same client for everybody else.
- * Memory:    results in r->scratch.
+ * Memory:    results in req_scratch().
  * Threads:   workers; the sums are atomic, one by one: a request that ends meanwhile may be in some of
  *            them and not yet in others.
  * Errors:    without memory the lists are empty, and there is no trace.
@@ -88,11 +88,10 @@ static void sum_state(const struct server *srv, struct sums *s, enum req_state s
 /** ctl_where_sums - see ctl_where.h */
 void ctl_where_sums(struct req *r)
 {
-	struct sums *s = calloc(1, sizeof(*s));
+	struct sums *s = req_scratch(r, sizeof(*s));
 	ctl_where *res = &r->res.where;
 
 	memcpy(res->instance, r->srv->instance, sizeof(res->instance));
-	r->scratch = s;
 	if (!s)
 		return;
 	for (unsigned i = 0; i < WHERE_KINDS; i++)
@@ -139,8 +138,7 @@ void ctl_where_pieces(struct req *r)
 	res->is_there = FALSE;
 	if (!t)
 		return;
-	r->scratch = calloc(WHERE_PIECES_MAX, sizeof(ctl_piece));
-	if (r->scratch) {
+	if (req_scratch(r, WHERE_PIECES_MAX * sizeof(ctl_piece))) {
 		res->is_there = TRUE;
 		tell(&res->ctl_pieces_u.trace, r->scratch, t);
 	}

@@ -6,7 +6,7 @@
  * Operation: MNT turns the path of an export, or of a directory below one, into a handle. It is the
  *            only door; but every later call is checked against the export's rules again, so a
  *            handle alone opens nothing.
- * Memory:    results in the request, lists in r->scratch.
+ * Memory:    results in the request, lists in req_scratch().
  * Threads:   workers: paths are walked, with the caller's rights.
  * Errors:    an export that does not admit the caller answers ACCES, as one that is not there
  *            would answer NOENT: EXPORT tells the names anyway.
@@ -135,11 +135,15 @@ static void mnt(struct req *r)
 	mount_table_add(r->srv->mounts, host_of(r, host), r->args.mnt);
 }
 
-/* 5.2.2 DUMP; without memory an empty list */
+static void *dump_memory(void *ctx, size_t bytes)
+{
+	return req_scratch(ctx, bytes);
+}
+
+/* 5.2.2 DUMP */
 static void dump(struct req *r)
 {
-	if (mount_table_dump(r->srv->mounts, &r->scratch, &r->res.dump))
-		r->res.dump = NULL;
+	r->res.dump = mount_table_dump(r->srv->mounts, dump_memory, r);
 }
 
 /* 5.2.3 UMNT */
@@ -180,14 +184,13 @@ static void fill_entry(const struct export *exp, struct export_entry *e)
 	e->node.ex_groups = exp->conf.nclients ? e->groups : NULL;
 }
 
-/* 5.2.5 EXPORT; without memory an empty list */
+/* 5.2.5 EXPORT */
 static void list_exports(struct req *r)
 {
 	const struct export_table *t = &r->exports->exports->table;
-	struct export_entry *v = calloc(t->n ? t->n : 1, sizeof(*v));
+	struct export_entry *v = req_scratch(r, t->n * sizeof(*v));
 
 	r->res.exports = NULL;
-	r->scratch = v;
 	if (!v)
 		return;
 	for (size_t i = 0; i < t->n; i++) {

@@ -108,14 +108,14 @@ static char *copy_text(char **at, const char *text)
 }
 
 /** mount_table_dump - see mount_table.h */
-int mount_table_dump(struct mount_table *t, void **ret_memory, mountlist *ret)
+mountlist mount_table_dump(struct mount_table *t, void *(*get)(void *ctx, size_t bytes), void *ctx)
 {
 	struct mountbody *nodes;
 	size_t i = 0;
 	char *text;
 
 	pthread_mutex_lock(&t->lock);
-	nodes = calloc(1, t->n * sizeof(*nodes) + text_bytes(t) + 1);
+	nodes = get(ctx, t->n * sizeof(*nodes) + text_bytes(t));
 	if (nodes) {
 		text = (char *)(nodes + t->n);
 		list_for_each(n, &t->entries) {
@@ -128,11 +128,7 @@ int mount_table_dump(struct mount_table *t, void **ret_memory, mountlist *ret)
 		}
 	}
 	pthread_mutex_unlock(&t->lock);
-	if (!nodes)
-		return -ENOMEM;
-	*ret_memory = nodes;
-	*ret = i ? nodes : NULL;
-	return 0;
+	return i ? nodes : NULL;
 }
 
 /** mount_table_destroy - NULL is fine */

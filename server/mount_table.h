@@ -21,10 +21,11 @@ void mount_table_add(struct mount_table *t, const char *host, const char *dir);
 /** mount_table_remove - @dir NULL: all of @host's */
 void mount_table_remove(struct mount_table *t, const char *host, const char *dir);
 
-/** mount_table_dump - a copy in one piece of memory, which the caller frees; NULL list if none
+/** mount_table_dump - a copy, in one piece of memory
+ * @get: where it is from; called with the table locked
  *
- * Return: 0, -ENOMEM.
+ * Return: NULL if there is none, or no memory.
  */
-int must_check mount_table_dump(struct mount_table *t, void **ret_memory, mountlist *ret);
+mountlist mount_table_dump(struct mount_table *t, void *(*get)(void *ctx, size_t bytes), void *ctx);
 
 #endif

@@ -6,7 +6,7 @@
  * Operation: find the file, do the thing (vfs_acl.c), convert (acl.c). A file system without lists has
  *            mode bits, and GETACL says what they mean; SETACL says NOTSUPP, which Linux's setfacl
  *            tells its user. All of what is to be set is looked at before any of it is.
- * Memory:    room for two full lists: those of a SETACL in r->scratch, from before it is decoded, as
+ * Memory:    room for two full lists: those of a SETACL in req_scratch(), from before it is decoded, as
  *            decoding allocates nothing; those of a GETACL's answer in r->room.
  * Threads:   workers, but for preset_setacl().
  * Errors:    as statuses in the results.

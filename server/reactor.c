@@ -90,6 +90,8 @@ static void on_expire(struct rpcrdma_timer *t)
 
 	fdcache_expire(r->files, clock_now_ns() - EXPIRE_AFTER_NS);
 	fdcache_expire(r->paths, clock_now_ns() - EXPIRE_AFTER_NS);
+	req_pool_trim(r);
+	place_pool_fini(r); /* few requests have more than one piece: these are made again when they are needed */
 	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
 }
 

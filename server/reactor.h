@@ -68,6 +68,8 @@ struct reactor {
 	unsigned nadmission;
 	unsigned live;		 /* slots held: requests that the server itself works on */
 	unsigned taken;		 /* requests not free, admitted or not */
+	unsigned taken_most;	 /* ... most at once since req_pool_trim() */
+	unsigned nreqs;		 /* requests there are, free or not */
 	unsigned partial;	 /* of them, those whose call is not all here yet */
 	unsigned flushing;	 /* files being synced or closed for the cache */
 	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */

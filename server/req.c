@@ -121,6 +121,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 
 	if (!r)
 		return NULL;
+	re->nreqs += !n;
 	list_init(&r->link);
 	list_add_tail(&c->reqs, &r->of_conn);
 	list_init(&r->groups_wait.link);
@@ -140,6 +141,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->err = 0;
 	r->asked = r->rights = 0;
 	r->scratch = NULL;
+	r->scratch_bytes = 0;
 	r->room = NULL;
 	r->room_waits = false;
 	r->end = REQ_END_REPLY;
@@ -147,6 +149,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	once_init(&r->once);
 	where_begin(r);
 	re->taken++;
+	re->taken_most = MAX(re->taken_most, re->taken);
 	reactor_count(re, reqs);
 	return r;
 }
@@ -162,13 +165,25 @@ static void req_put(struct req *r)
 		fdcache_put(r->file);
 	vfs_made_close(&r->made);
 	fh_close(&r->found);
-	free(r->scratch);
+	client_scratch_put(r->conn->client, r->scratch, r->scratch_bytes);
 	if (r->room)
 		rpcrdma_buf_put(re->engine, r->room);
 	exports_use_put(r->exports);
 	re->taken--;
 	list_del(&r->of_conn);
 	list_add_head(&re->free_reqs, &r->link);
+}
+
+/** req_pool_trim - see req.h */
+void req_pool_trim(struct reactor *re)
+{
+	struct list *n;
+
+	while (re->nreqs > re->taken_most && (n = list_pop(&re->free_reqs)) != NULL) {
+		free(list_entry(n, struct req, link));
+		re->nreqs--;
+	}
+	re->taken_most = re->taken;
 }
 
 /** req_pool_fini - see req.h */
@@ -363,6 +378,16 @@ static void note_partial(struct req *r, bool partial)
 	r->partial = partial;
 }
 
+/** req_scratch - see req.h */
+void *req_scratch(struct req *r, size_t bytes)
+{
+	r->scratch = client_scratch_get(r->conn->client, bytes);
+	r->scratch_bytes = r->scratch ? bytes : 0;
+	if (!r->scratch)
+		r->end = REQ_END_DROP;
+	return r->scratch;
+}
+
 /** req_args_init - see req.h */
 int req_args_init(struct req *r)
 {
@@ -370,8 +395,7 @@ int req_args_init(struct req *r)
 
 	memset(&r->args, 0, proc->args_bytes);
 	if (proc->scratch_bytes) {
-		r->scratch = malloc(proc->scratch_bytes);
-		if (!r->scratch)
+		if (!req_scratch(r, proc->scratch_bytes))
 			return -ENOMEM;
 	}
 	if (proc->preset)
@@ -387,10 +411,8 @@ static enum req_state understand(struct req *r)
 	if (!r->proc) {
 		if (!find_proc(r) || !find_caller(r))
 			return REQ_REPLYING;
-		if (req_args_init(r)) { /* sent again, when there may be memory */
-			r->end = REQ_END_DROP;
+		if (req_args_init(r))
 			return REQ_REPLYING;
-		}
 	}
 	err = rpcrdma_req_decode(r->rpc, r->proc->decode, &r->args);
 	note_partial(r, err == -EAGAIN);

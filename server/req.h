@@ -137,7 +137,7 @@ struct req_memory {
 };
 
 /* Owned by the reactor of its connection; while RUNNING, and only for what its work needs, by a
- * worker. Recycled, never freed before the reactor ends. */
+ * worker. Recycled, and freed while it is not needed. */
 struct req {
 	enum req_state state;
 	struct list link; /* reactor->admission or ->free_reqs */
@@ -173,7 +173,8 @@ struct req {
 	uint64_t sync_seq;    /* COMMIT: what it covers */
 	uint64_t sync_began_ns;
 	struct vfs_made made; /* CREATE: the descriptor goes to the cache */
-	void *scratch;	      /* malloc'ed for long arguments, or by work that answers with much */
+	void *scratch;	      /* req_scratch(): for long arguments, or by work that answers with much */
+	size_t scratch_bytes;
 	struct rpcrdma_buf *room; /* for long results: prog_proc.room */
 	struct rpcrdma_buf_waiter room_waiter;
 	bool room_waits; /* ADMITTED: for it */
@@ -206,6 +207,15 @@ void req_run(struct req *r);
 
 /** req_fail - NFS: answer @status and nothing else */
 void req_fail(struct req *r, nfsstat3 status);
+
+/** req_scratch - zeroed memory for long arguments or a long answer, one piece for a request, of the client's share
+ *
+ * Return: it goes with the request; NULL: there is none now, and the call is dropped, so that the client sends it again.
+ */
+void *req_scratch(struct req *r, size_t bytes);
+
+/** req_pool_trim - frees recycled requests that were not needed since it was called last */
+void req_pool_trim(struct reactor *re);
 
 /** req_pool_fini - free the recycled requests of a reactor */
 void req_pool_fini(struct reactor *re);

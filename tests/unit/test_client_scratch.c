@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_client_scratch.c - memory for long answers: what a client may hold of it
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "server/client.h"
+
+#define PIECE ((size_t)1 << 20)
+#define PIECES (CLIENT_SCRATCH_BYTES / PIECE)
+
+static struct client *client_of(struct clients *all, uid_t uid)
+{
+	struct rpcrdma_peer peer = { .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid };
+	struct client *c;
+
+	assert_int_equal(client_get(all, &peer, &c), 0);
+	return c;
+}
+
+/* takes all that @c may have; Return: how much */
+static unsigned fill(struct client *c, void **mem)
+{
+	unsigned n = 0;
+
+	while (n < PIECES && (mem[n] = client_scratch_get(c, PIECE)) != NULL)
+		n++;
+	return n;
+}
+
+static void nobody_has_all(void **state)
+{
+	struct clients all = { 0 };
+	void *greedy_has[PIECES], *other_has[PIECES], *mem;
+	struct client *greedy, *other, *third;
+	unsigned n, k;
+
+	(void)state;
+	clients_init(&all);
+	greedy = client_of(&all, 1000);
+	other = client_of(&all, 1001);
+	third = client_of(&all, 1002);
+	n = fill(greedy, greedy_has);
+	assert_int_equal(n, PIECES / 2);
+	k = fill(other, other_has);
+	assert_int_equal(k, PIECES / 4);
+	mem = client_scratch_get(third, PIECE);
+	assert_non_null(mem);
+	client_scratch_put(third, mem, PIECE);
+	assert_null(client_scratch_get(third, CLIENT_SCRATCH_BYTES + 1));
+	assert_null(client_scratch_get(third, SIZE_MAX));
+	while (n)
+		client_scratch_put(greedy, greedy_has[--n], PIECE);
+	while (k)
+		client_scratch_put(other, other_has[--k], PIECE);
+	client_scratch_put(other, NULL, PIECE);
+	assert_int_equal(fill(other, other_has), PIECES / 2); /* all of it came back */
+	for (unsigned i = 0; i < PIECES / 2; i++)
+		client_scratch_put(other, other_has[i], PIECE);
+	client_put(greedy);
+	client_put(other);
+	client_put(third);
+	clients_fini(&all);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_has_all),
+	};
+
+	return cmocka_run_group_tests_name("client_scratch", tests, NULL, NULL);
+}
