@@ -182,7 +182,8 @@ static int mnt(struct leat *m, struct rpcrdma_clnt *c, const char *path)
 		const mountres3_ok *ok = &res.mountres3_u.mountinfo;
 
 		m->root.len = ok->fhandle.fhandle3_len; /* <= FHSIZE3: the codec saw to it */
-		memcpy(m->root.data, ok->fhandle.fhandle3_val, m->root.len);
+		if (m->root.len) /* else there is no address either */
+			memcpy(m->root.data, ok->fhandle.fhandle3_val, m->root.len);
 	}
 	xdr_free((xdrproc_t)xdr_mountres3, &res);
 	return rc;

@@ -150,7 +150,7 @@ static void ways(void **state)
 
 static void links(void **state)
 {
-	char target[200], why[120];
+	char target[200], why[128];
 	int fd;
 
 	(void)state;

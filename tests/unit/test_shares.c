@@ -141,6 +141,11 @@ static void close_pool(void)
 
 		p->waiters = NULL; /* the wants are ours, and nobody is told of them any more */
 		p->waiters_tail = &p->waiters;
+	}
+	poll_all(); /* turns that were passed on and are still to be told */
+	for (unsigned i = 0; i < CONNS; i++) {
+		struct rr_conn_part *p = data_of(i);
+
 		rr_client_unwait(conns[i].client, p->share, &p->client_waiter);
 		p->in_line = false;
 		rr_conn_buf_fini(&conns[i]);
