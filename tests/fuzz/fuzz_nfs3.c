@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conn.h"
+#include "server/client.h"
 #include "prog.h"
 #include "req.h"
 #include "rpcrdma/stream.h"
@@ -20,6 +22,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct req r; /* large, and recycled as the server does */
+static struct clients clients;
+static struct conn conn;
 
 static void must(bool promise)
 {
@@ -100,6 +104,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(args);
 	memcpy(args, data + 4, len);
 	r.proc = proc;
+	if (!r.conn) {
+		clients_init(&clients);
+		must(!client_get(&clients, &conn.peer, &conn.client));
+		r.conn = &conn;
+	}
 	must(!req_args_init(&r));
 	start(&s, args, len, data[1], (size_t)data[2] << 8 | data[3]);
 	if (((bool_t(*)(XDR *, void *))proc->decode)(&s.xdr, &r.args) &&
@@ -109,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_encodes(proc);
 	}
 	free(args);
-	free(r.scratch);
+	client_scratch_put(r.conn->client, r.scratch, r.scratch_bytes);
 	r.scratch = NULL;
 	return 0;
 }
