@@ -541,11 +541,13 @@ static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 	struct rr_peer peer;
 	struct local_qp *qp;
 	struct hs_msg hs;
+	int rc;
 
 	rr_local_sock_peer(fd, &peer);
-	if (!may_enter(cm, &peer) || rr_local_qp_new(cm->base.fabric, &qp)) {
+	rc = may_enter(cm, &peer) ? rr_local_qp_new(cm->base.fabric, &qp) : -EBUSY;
+	if (rc) {
 		rr_local_close_sock(f->closer, fd);
-		tell_refused(cm, l, &peer, -EBUSY);
+		tell_refused(cm, l, &peer, rc);
 		return;
 	}
 	qp->sock = fd;
@@ -554,8 +556,14 @@ static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 	qp->listener_ctx = l->base.ctx;
 	qp->peer = peer;
 	qp->deadline_ns = clock_now_ns() + f->attr.limits.handshake_ms * NS_PER_MS;
-	if (make_cookie(qp) || find_client(qp) || cm_watch(cm, fd, qp)) {
+	rc = make_cookie(qp);
+	if (!rc)
+		rc = find_client(qp);
+	if (!rc)
+		rc = cm_watch(cm, fd, qp);
+	if (rc) {
 		rr_local_qp_destroy(&qp->base);
+		tell_refused(cm, l, &peer, rc);
 		return;
 	}
 	qp->cm = cm;

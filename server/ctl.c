@@ -10,7 +10,7 @@
  *            are in ctl_where.c. WHOAMI tells each caller the ids that its own calls get.
  * Memory:    results in req_scratch().
  * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
- * Errors:    without memory the lists are empty; who may not ask is told so, and it is logged.
+ * Errors:    without memory the call is dropped; who may not ask is told so, and it is logged.
  */
 #include <stdlib.h>
 #include <string.h>

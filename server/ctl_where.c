@@ -10,7 +10,7 @@
  * Memory:    results in req_scratch().
  * Threads:   workers; the sums are atomic, one by one: a request that ends meanwhile may be in some of
  *            them and not yet in others.
- * Errors:    without memory the lists are empty, and there is no trace.
+ * Errors:    without memory the call is dropped, and the trace stays.
  */
 #include "ctl_where.h"
 
@@ -130,17 +130,18 @@ static void tell(ctl_trace *to, ctl_piece *pieces, const struct where_trace *t)
 void ctl_where_pieces(struct req *r)
 {
 	struct rpcrdma_client_id client;
+	ctl_piece *pieces = req_scratch(r, WHERE_PIECES_MAX * sizeof(*pieces));
 	struct where_trace *t;
 	ctl_pieces *res = &r->res.pieces;
 
+	if (!pieces)
+		return;
 	rpcrdma_client_id_of(&r->conn->peer, &client);
 	t = where_tracer_take(&r->srv->tracer, ctl_is_admin(&r->conn->peer) ? NULL : &client);
 	res->is_there = FALSE;
 	if (!t)
 		return;
-	if (req_scratch(r, WHERE_PIECES_MAX * sizeof(ctl_piece))) {
-		res->is_there = TRUE;
-		tell(&res->ctl_pieces_u.trace, r->scratch, t);
-	}
+	res->is_there = TRUE;
+	tell(&res->ctl_pieces_u.trace, pieces, t);
 	free(t);
 }
