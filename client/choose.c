@@ -65,7 +65,8 @@ static const char *advice(const struct rpcrdma_addr *addr, int err)
 
 	switch (err) {
 	case -ECONNREFUSED:
-		return local ? "; nobody listens on that socket any more: does leatd run?" :
+		return local ? "; nobody listens there (does leatd run?), or leatd turned this user away (its log "
+			       "says why)" :
 			       "; nobody listens there: does the server run, is the port right?";
 	case -EACCES:
 		return local ? "; the socket's mode does not let this user connect" : "";

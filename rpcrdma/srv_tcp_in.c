@@ -122,8 +122,11 @@ static int charge_request(struct rr_tconn *c)
 {
 	int rc = rr_client_charge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
 
-	if (!rc && takes_from_receives(c))
-		rr_client_add(c->base.client, RR_SHARE_RECVS, request_bytes(c));
+	if (rc || !takes_from_receives(c))
+		return rc;
+	rc = rr_client_charge(c->base.client, RR_SHARE_RECVS, request_bytes(c));
+	if (rc)
+		rr_client_uncharge(c->base.client, RR_SHARE_MSGS, request_bytes(c));
 	return rc;
 }
 

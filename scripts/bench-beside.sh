@@ -35,7 +35,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-mkdir -p "$work/export/work" "$work/export/list"
+mkdir -p "$work/export/area" "$work/export/list"
 head -c 8388608 /dev/urandom >"$work/export/big"
 leatd_options='--export /insecure='$work/export,rw,no_root_squash,insecure
 leatd_start "$work/export"

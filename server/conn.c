@@ -105,7 +105,7 @@ static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
 	struct rpcrdma_client_id id;
 	char client[64];
 
-	if (!server_may_tell(ctx))
+	if (!server_may_tell(ctx, peer))
 		return;
 	rpcrdma_client_id_of(peer, &id);
 	rpcrdma_client_id_print(&id, client, sizeof(client));
@@ -133,7 +133,7 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	list_init(&c->reqs);
 	c->number = atomic_fetch_add(&numbers, 1) + 1;
 	if (is_other_user(srv, peer)) {
-		if (log_limit_ok(&srv->refusals))
+		if (server_may_tell(srv, peer))
 			log_warn("%s turned away: all is done as uid %u, for him and root only "
 				 "(--everyone lets others in)",
 				 peer->text, (unsigned)geteuid());
@@ -141,14 +141,14 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		return -EACCES;
 	}
 	if (lacks_groups(peer)) {
-		if (log_limit_ok(&srv->refusals))
+		if (server_may_tell(srv, peer))
 			log_warn("%s turned away: it is in more than %u groups, and none may be left out",
 				 peer->text, RPCRDMA_GROUPS_MAX);
 		free(c);
 		return -EACCES;
 	}
 	if (!is_admitted_anywhere(srv, c)) {
-		if (log_limit_ok(&srv->refusals))
+		if (server_may_tell(srv, peer))
 			log_warn("%s turned away: no export admits it", peer->text);
 		free(c);
 		return -EACCES;

@@ -261,7 +261,7 @@ bool ctl_is_admin(const struct rpcrdma_peer *peer)
 
 static void tell_denial(const struct req *r, const char *what)
 {
-	if (server_may_tell(r->srv))
+	if (server_may_tell(r->srv, &r->conn->peer))
 		log_warn("%s asked for a %s, which is not theirs to ask", r->conn->peer.text, what);
 }
 

@@ -77,7 +77,7 @@ static void say_refused(struct req *r, const struct export *exp, enum export_ver
 {
 	char why[80];
 
-	if (server_may_tell(r->srv))
+	if (server_may_tell(r->srv, &r->conn->peer))
 		log_warn("%s is denied export %s: %s", r->conn->peer.text, exp->conf.name,
 			 export_verdict_text(v, &r->conn->peer, why, sizeof(why)));
 }

@@ -31,13 +31,24 @@
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
 /** server_may_tell - see server_int.h */
-bool server_may_tell(struct server *s)
+bool server_may_tell(struct server *s, const struct rpcrdma_peer *peer)
 {
+	struct rpcrdma_client_id id;
+	struct log_limit *limit;
+	unsigned long left_out = 0;
 	bool tell;
 
+	rpcrdma_client_id_of(peer, &id);
+	limit = &s->denials[(id.key ^ id.kind) % SERVER_DENIALS];
 	pthread_mutex_lock(&s->denials_lock);
-	tell = log_limit_ok(&s->denials);
+	tell = log_limit_ok(limit);
+	if (tell) {
+		left_out = limit->swallowed;
+		limit->swallowed = 0;
+	}
 	pthread_mutex_unlock(&s->denials_lock);
+	if (left_out)
+		log_warn("%lu lines about refusals were left out", left_out);
 	return tell;
 }
 
@@ -363,8 +374,8 @@ int server_start(const struct conf *conf, struct server **ret)
 
 	if (!s)
 		return -ENOMEM;
-	s->refusals = (struct log_limit)LOG_LIMIT_INIT;
-	s->denials = (struct log_limit)LOG_LIMIT_INIT;
+	for (unsigned i = 0; i < SERVER_DENIALS; i++)
+		s->denials[i] = (struct log_limit)LOG_LIMIT_INIT;
 	pthread_mutex_init(&s->denials_lock, NULL);
 	pthread_mutex_init(&s->exports_lock, NULL);
 	pthread_mutex_init(&s->reload_lock, NULL);

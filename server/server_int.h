@@ -21,6 +21,7 @@
 #include "write_verf.h"
 
 #define SERVER_FILES_RESERVED 256u /* descriptors for neither open files nor connections */
+#define SERVER_DENIALS 16u
 
 /* Written before the threads start and after they end; what changes in between is atomic. */
 struct server {
@@ -41,9 +42,8 @@ struct server {
 	atomic_uint next_reactor; /* for the next connection */
 	struct cm *cm;
 	struct rpcbind *rpcbind;  /* NULL: not asked for */
-	struct log_limit refusals; /* cm's thread: peers turned away */
 	pthread_mutex_t denials_lock; /* over the next */
-	struct log_limit denials;     /* mounts and orders that were not theirs to ask for */
+	struct log_limit denials[SERVER_DENIALS]; /* lines about clients that were refused something, by client */
 	bool everyone;		   /* other users of this host, too, though all are served as one */
 	struct mount_table *mounts;
 	struct commit *commit;
@@ -55,7 +55,12 @@ struct server {
 	struct write_verf write_verf;
 };
 
-/** server_may_tell - may one more line about somebody who was denied something be logged? Any thread */
-bool server_may_tell(struct server *s);
+/** server_may_tell - may one more line about a peer that was refused something be logged? Any thread
+ *
+ * Each client has a limit of its own (a few clients share one), so that the refusals of one that tries
+ * again and again do not hide the refusal of another. Before a line that may pass, it is logged how many
+ * did not.
+ */
+bool server_may_tell(struct server *s, const struct rpcrdma_peer *peer);
 
 #endif

@@ -63,7 +63,7 @@ static inline void log_set_level(enum log_level level)
 #define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 /* A token bucket: at most `burst` lines at once and one more every `interval_ns`, so that a peer
- * cannot fill the log. What was swallowed is counted and told with the next line that passes. */
+ * cannot fill the log. What was swallowed is counted. */
 struct log_limit {
 	uint64_t interval_ns, next_ns;
 	unsigned burst, left;

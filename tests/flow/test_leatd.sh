@@ -195,6 +195,16 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	chmod 666 "$work/mine/sock"
 	not_for_other 'Connection refused'
 	grep -q 'uid 64002 turned away: all is done as uid 64001' "$work/err" || fail "$(cat "$work/err")"
+	# one who comes again and again does not hide another, and what was left out is counted
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		not_for_other 'Connection refused'
+	done
+	! timeout 60 setpriv --reuid 64003 --regid 64003 --clear-groups "$LEAT" cat "$url" 2>"$work/said" ||
+		fail "64003 is served, too"
+	grep -q 'uid 64003 turned away' "$work/err" || fail "not told of: $(cat "$work/said" "$work/err")"
+	until grep -q '[0-9] lines about refusals were left out' "$work/err"; do
+		not_for_other 'Connection refused'
+	done
 	stop TERM
 	start --state-dir "$work/mine/state" --export "/x=$work/mine" --listen "local://$work/mine/sock" --everyone
 	[ "$(mode "$work/mine/sock")" = 666 ] || fail "mode of the socket: $(mode "$work/mine/sock")"

@@ -568,48 +568,97 @@ static void long_results_are_not_taken(void **state)
 		assert_int_equal(reply(), 28 + (300 << 10));
 }
 
-/* So many requests are served at once as there is memory for; each connection always has some. */
-static void requests_are_charged(void **state)
+/* 60 calls at once over another connection */
+static int put_many(void)
 {
-	static const struct rpcrdma_domain_attr small = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
-	static const struct rpcrdma_svc_attr attr = { .req_bytes = 14 << 10 };
-	struct rr_budget *msgs;
-	int fds[4];
+	dial();
+	out_len = 0;
+	for (uint32_t k = 0; k < 60; k++) {
+		size_t at = out_len;
 
-	(void)state;
-	wire_svc_close(&svc);
-	close(fd);
-	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small, &attr), 0);
-	msgs = &svc.domain->clients.budgets[RR_SHARE_MSGS];
-	svc.hold = true;
-	for (int i = 0; i < 4; i++) {
-		dial();
-		fds[i] = fd;
-		out_len = 0;
-		for (uint32_t k = 0; k < 60; k++) {
-			size_t at = out_len;
-
-			call_at(at + 4, k, WIRE_GET);
-			word_out(16);
-			word_out(WIRE_PLACE);
-			mark(at);
-		}
-		put_bytes(out, out_len);
-		assert_in_range(svc.calls, 8 * (unsigned)(i + 1), 100);
-		assert_in_range(msgs->used, 0, msgs->max);
+		call_at(at + 4, k, WIRE_GET);
+		word_out(16);
+		word_out(WIRE_PLACE);
+		mark(at);
 	}
+	put_bytes(out, out_len);
+	return fd;
+}
+
+/* The calls of those connections return, and are answered. */
+static void take_many(const int *fds, unsigned n)
+{
 	for (int i = 0; i < 100; i++) {
 		wire_svc_release(&svc);
 		pump();
 	}
-	for (int i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		fd = fds[i];
 		for (uint32_t k = 0; k < 60; k++)
 			assert_int_equal(reply(), 48);
 		close(fd);
 	}
 	pump();
+}
+
+static const struct rpcrdma_domain_attr small_msgs = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
+static const struct rpcrdma_svc_attr large_calls = { .req_bytes = 14 << 10 };
+
+/* So many requests are served at once as there is memory for; each connection always has some. */
+static void requests_are_charged(void **state)
+{
+	struct rr_budget *msgs;
+	int fds[4];
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small_msgs, &large_calls), 0);
+	msgs = &svc.domain->clients.budgets[RR_SHARE_MSGS];
+	svc.hold = true;
+	for (unsigned i = 0; i < 4; i++) {
+		fds[i] = put_many();
+		assert_in_range(svc.calls, 8 * (i + 1), 100);
+		assert_in_range(msgs->used, 0, msgs->max);
+	}
+	take_many(fds, 4);
 	assert_int_equal(msgs->used, 0);
+	dial();
+}
+
+/* Receives are of the same memory: where one client has its share of those, and another one as many requests
+ * as it gets, a third one still gets in. */
+static void requests_leave_receives(void **state)
+{
+	static const struct rpcrdma_domain_attr some = { .msg_bytes_max = 4 << 20 };
+	static const struct rpcrdma_client_id ids[] = { { .kind = RPCRDMA_CLIENT_USER, .key = 7 },
+							{ .kind = RPCRDMA_CLIENT_USER, .key = 8 } };
+	const size_t first = (8 + 4) * 4096; /* of a connection */
+	struct rr_client *local[2];
+	struct rr_budget *recvs;
+	size_t charged = 0;
+	int fds[4];
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &some, &large_calls), 0);
+	recvs = &svc.domain->clients.budgets[RR_SHARE_RECVS];
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(rr_client_get(&svc.domain->clients, &ids[i], &local[i]), 0);
+	while (!rr_client_charge(local[0], RR_SHARE_RECVS, 4096))
+		charged += 4096;
+	svc.hold = true;
+	for (unsigned i = 0; i < 4; i++)
+		fds[i] = put_many();
+	assert_in_range(recvs->used, charged + 1, recvs->max);
+	assert_int_equal(rr_client_charge(local[1], RR_SHARE_RECVS, first), 0);
+	rr_client_uncharge(local[1], RR_SHARE_RECVS, first);
+	rr_client_uncharge(local[0], RR_SHARE_RECVS, charged);
+	take_many(fds, 4);
+	assert_int_equal(recvs->used, 0);
+	for (unsigned i = 0; i < 2; i++)
+		rr_client_put(local[i]);
 	dial();
 }
 
@@ -695,6 +744,7 @@ int main(void)
 		tcp_test(fragments_stay_in_the_socket),
 		tcp_test(long_results_are_not_taken),
 		tcp_test(requests_are_charged),
+		tcp_test(requests_leave_receives),
 		tcp_test(a_share_of_the_pool),
 		tcp_test(stalled_peers_are_let_go),
 	};

@@ -89,8 +89,8 @@ few_descriptors() { [ "$(descriptors)" -le "$fds" ]; }
 connections() { "$LEAT" ctl stats "local://$work/sock" | awk '$1 == "conns" { print $2 }'; }
 nobody_there() { [ "$(connections)" = 1 ]; }
 
-mkdir -p "$work/export/work" "$work/export/list" "$work/export/victim" "$work/export/victim_tcp"
-chmod 777 "$work/export/work"
+mkdir -p "$work/export/area" "$work/export/list" "$work/export/victim" "$work/export/victim_tcp"
+chmod 777 "$work/export/area"
 head -c 8388608 /dev/urandom >"$work/export/big"
 (cd "$work/export/list" && seq -f 'a-name-that-takes-some-room-%g' 2000 | xargs touch)
 

@@ -29,7 +29,7 @@ struct attack_run {
 	const char *sock;         /* of the local listener */
 	struct sockaddr_in tcp;   /* of the other one */
 	const char *export;
-	struct nfs_handle big, list, work;
+	struct nfs_handle big, list, area;
 	uint64_t rng;
 	uint64_t deadline_ns;
 	unsigned count;           /* at most so many connections, or memfds, at once */

@@ -176,8 +176,8 @@ static void do_something(struct attack_run *r, struct leat *m, struct leat_file 
 	char path[64], to[64];
 	struct leat_dir *d;
 
-	snprintf(path, sizeof(path), "/work/f%d-%u", (int)getpid(), (unsigned)run_rand(r, 8));
-	snprintf(to, sizeof(to), "/work/t%d-%u", (int)getpid(), (unsigned)run_rand(r, 8));
+	snprintf(path, sizeof(path), "/area/f%d-%u", (int)getpid(), (unsigned)run_rand(r, 8));
+	snprintf(to, sizeof(to), "/area/t%d-%u", (int)getpid(), (unsigned)run_rand(r, 8));
 	switch (run_rand(r, 8)) {
 	case 0:
 	case 1:
@@ -314,8 +314,8 @@ static void attack_flood(struct attack_run *r)
 
 		while (out >= 4 * IN_FLIGHT && !run_over(r))
 			(void)leat_poll(m, 10);
-		snprintf(path, sizeof(path), "/work/x%d-%u", (int)getpid(), n % 64);
-		snprintf(to, sizeof(to), "/work/y%d-%u", (int)getpid(), n % 64);
+		snprintf(path, sizeof(path), "/area/x%d-%u", (int)getpid(), n % 64);
+		snprintf(to, sizeof(to), "/area/y%d-%u", (int)getpid(), n % 64);
 		out++;
 		switch (n++ % 6) {
 		case 0:

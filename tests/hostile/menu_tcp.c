@@ -263,7 +263,7 @@ static void make_noise(struct attack_run *r, struct rpc_call *c)
 	uint32_t value;
 
 	call_begin(c, run_rand(r, UINT32_MAX), programs[p].prog, run_rand(r, programs[p].procs));
-	call_fh(c, run_rand(r, 2) ? &r->work : run_rand(r, 2) ? &r->list : &r->big);
+	call_fh(c, run_rand(r, 2) ? &r->area : run_rand(r, 2) ? &r->list : &r->big);
 	for (unsigned i = run_rand(r, 40); i; i--)
 		call_word(c, run_rand(r, 2) ? run_rand(r, 9) : run_word(r));
 	if (!run_rand(r, 4)) {

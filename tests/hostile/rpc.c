@@ -159,7 +159,7 @@ void rpc_mount(struct attack_run *r)
 	struct {
 		const char *name;
 		struct nfs_handle *fh;
-	} files[] = { { "big", &r->big }, { "list", &r->list }, { "work", &r->work } };
+	} files[] = { { "big", &r->big }, { "list", &r->list }, { "area", &r->area } };
 	struct nfs_handle root;
 	struct rpc_call c;
 	int fd = tcp_dial(r, 0);
