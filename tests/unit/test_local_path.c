@@ -281,7 +281,8 @@ static int set_up(void **state)
 
 	(void)state;
 	(void)umask(0);
-	snprintf(top, sizeof(top), "%s/leat-path.XXXXXX", tmp && strlen(tmp) < 32 ? tmp : "/tmp");
+	/* what is said has room for the whole of a path from there */
+	snprintf(top, sizeof(top), "%s/leat-path.XXXXXX", tmp && strlen(tmp) < 24 ? tmp : "/tmp");
 	return mkdtemp(top) ? 0 : -1;
 }
 
