@@ -5,22 +5,14 @@
 # test_cli_bench.sh - leat bench writes to no file that it did not make, and removes those that it made
 
 set -eu
-: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
-. scripts/private-leatd.sh
 . tests/lib/checks.sh
-
-work=$(mktemp -d)
+cli_start
 bench=''
 finish() {
 	[ -z "$bench" ] || kill -KILL "$bench" 2>/dev/null || :
-	leatd_stop
-	rm -rf "$work"
+	cli_finish
 }
 trap finish EXIT
-umask 022
-export_dir=$work/export
-mkdir "$export_dir"
-leatd_start "$export_dir" || exit 1
 
 same() { # WHAT A B
 	[ "$2" = "$3" ] || fail "$1: '$2' is not '$3'"

@@ -5,20 +5,8 @@
 # test_cli_copy.sh - leat cp, put and get lose nothing: sources that are their targets, "-", refused copies
 
 set -eu
-: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
-. scripts/private-leatd.sh
 . tests/lib/checks.sh
-
-work=$(mktemp -d)
-finish() {
-	leatd_stop
-	rm -rf "$work"
-}
-trap finish EXIT
-umask 022
-export_dir=$work/export
-mkdir "$export_dir"
-leatd_start "$export_dir" || exit 1
+cli_start
 
 same() { # WHAT A B
 	[ "$2" = "$3" ] || fail "$1: '$2' is not '$3'"

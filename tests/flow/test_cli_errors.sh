@@ -6,20 +6,9 @@
 # never a temporary file, and never the address of a transport that leat:// chose
 
 set -eu
-: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
-. scripts/private-leatd.sh
 . tests/lib/checks.sh
-
-work=$(mktemp -d)
-finish() {
-	leatd_stop
-	rm -rf "$work"
-}
-trap finish EXIT
-umask 022
-export_dir=$work/export
-mkdir "$export_dir" "$work/here"
-leatd_start "$export_dir" || exit 1
+cli_start
+mkdir "$work/here"
 
 says() { # PLACE PATTERN COMMAND...: fails with one line, "leat: PLACE: PATTERN", and no more than that
 	place=$1 pattern=$2

@@ -5,16 +5,8 @@
 # test_doctor.sh - leat doctor: a line per subject, the way to a private leatd and why, exit status
 
 set -eu
-: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
-. scripts/private-leatd.sh
 . tests/lib/checks.sh
-
-work=$(mktemp -d)
-finish() {
-	leatd_stop
-	rm -rf "$work"
-}
-trap finish EXIT
+cli_start
 
 doctor() { # STATUS ARGUMENT...
 	status=$1
@@ -36,8 +28,6 @@ says_not() { # PATTERN
 	checks=$((checks + 1))
 }
 
-mkdir "$work/export"
-leatd_start "$work/export" || exit 1
 sock=$work/leatd.sock
 leat_url=leat://${tcp_url#tcp://}
 

@@ -10,10 +10,12 @@
 #                                     status 2, which usage follows
 #   leatd_run COMMAND...              a leatd in the background, which has said that it is ready; sets
 #                                     $pid and, where it listens to TCP, $port
+#   cli_start                         sets $work, $export_dir in it, and starts a private leatd that exports
+#                                     it (private-leatd.sh); cli_finish ends and removes all of it on exit
 #   sleeps_in PID PATTERN             the process sleeps in a kernel function whose name matches; where the
 #                                     kernel tells no names: it sleeps
 #
-# Needs $work, a directory of one's own. $checks counts.
+# Needs $work, a directory of one's own, except for cli_start. $checks counts.
 
 checks=0
 
@@ -67,4 +69,20 @@ leatd_run() {
 		esac
 	done <"$work/pipe"
 	[ -n "$ready" ] || fail "leatd did not start: $(cat "$work/log")"
+}
+
+cli_finish() {
+	leatd_stop
+	rm -rf "$work"
+}
+
+cli_start() {
+	: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+	. scripts/private-leatd.sh
+	work=$(mktemp -d)
+	trap cli_finish EXIT
+	umask 022
+	export_dir=$work/export
+	mkdir "$export_dir"
+	leatd_start "$export_dir" || exit 1
 }

@@ -20,36 +20,6 @@
 
 #define SLAB (512u << 10)
 
-/* A connected socket that nobody knows as a leat peer. */
-static int stranger(void)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	memcpy(sun.sun_path, pair_path(), strlen(pair_path()));
-	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
-	return fd;
-}
-
-static bool hung_up(int fd)
-{
-	return rr_local_sock_gone(fd);
-}
-
-static void server_open(struct end *s, const struct rr_local_attr *attr)
-{
-	end_open(s, open_fabric(attr), 256);
-	assert_int_equal(rr_listen(s->cm, pair_path(), NULL, &s->l), 0);
-}
-
-static void server_close(struct end *s)
-{
-	struct rr_fabric *f = s->f;
-
-	end_close(s);
-	rr_fabric_close(f);
-}
-
 /* ---- listening ---- */
 
 static void test_file_in_the_way(void **state)
@@ -324,7 +294,7 @@ static void test_deadline(void **state)
 	server_open(&s, &attr);
 	fd = stranger();
 	p.fd = rr_cm_fd(s.cm);
-	while (!hung_up(fd)) {
+	while (!rr_local_sock_gone(fd)) {
 		assert_int_equal(poll(&p, 1, -1), 1);
 		rr_cm_process(s.cm);
 	}
@@ -343,13 +313,13 @@ static void count_in(const struct rr_local_attr *attr, int want)
 		fd[i] = stranger();
 	rr_cm_process(s.cm);
 	for (int i = 0; i < 5; i++)
-		in += !hung_up(fd[i]);
+		in += !rr_local_sock_gone(fd[i]);
 	assert_int_equal(in, want);
 	close(fd[0]);
 	rr_cm_process(s.cm);
 	fd[0] = stranger();
 	rr_cm_process(s.cm);
-	assert_false(hung_up(fd[0]));
+	assert_false(rr_local_sock_gone(fd[0]));
 	for (int i = 0; i < 5; i++)
 		close(fd[i]);
 	server_close(&s);

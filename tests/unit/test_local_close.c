@@ -17,36 +17,6 @@
 #include "local_int.h"
 #include "test_local_pair.h"
 
-/* A connected socket that nobody knows as a leat peer. */
-static int stranger(void)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	memcpy(sun.sun_path, pair_path(), strlen(pair_path()));
-	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
-	return fd;
-}
-
-static bool hung_up(int fd)
-{
-	return rr_local_sock_gone(fd);
-}
-
-static void server_open(struct end *s, const struct rr_local_attr *attr)
-{
-	end_open(s, open_fabric(attr), 256);
-	assert_int_equal(rr_listen(s->cm, pair_path(), NULL, &s->l), 0);
-}
-
-static void server_close(struct end *s)
-{
-	struct rr_fabric *f = s->f;
-
-	end_close(s);
-	rr_fabric_close(f);
-}
-
 /* ---- sockets that linger ---- */
 
 /* A socket whose close() sleeps for an hour, or until *ret_sink is closed. */
@@ -112,7 +82,7 @@ static void test_lingering_handshake(void **state)
 		server_open(&s, NULL);
 		fd = stranger();
 		pass_lingering(fd, n, &sinks);
-		while (!hung_up(fd))
+		while (!rr_local_sock_gone(fd))
 			rr_cm_process(s.cm);
 		close(fd);
 		sinks_close(&sinks);
@@ -267,7 +237,7 @@ static void test_one_user_stuck(void **state)
 		assert_true(round < 100);
 		fd = connect_as(65534);
 		pass_stuck(fd, fds[1], 4);
-		while (!hung_up(fd))
+		while (!rr_local_sock_gone(fd))
 			rr_cm_process(s.cm);
 		__real_close(fd);
 	}
@@ -277,7 +247,7 @@ static void test_one_user_stuck(void **state)
 	assert_true(before >= 64);
 	fd = connect_as(65534);
 	pass_stuck(fd, fds[1], 4);
-	while (!hung_up(fd))
+	while (!rr_local_sock_gone(fd))
 		rr_cm_process(s.cm);
 	__real_close(fd);
 	assert_int_equal(held(st.st_ino), before);
@@ -288,7 +258,7 @@ static void test_one_user_stuck(void **state)
 	while (!greeted(fd))
 		rr_cm_process(s.cm);
 	pass_stuck(fd, lingering(&sink), 1);
-	while (!hung_up(fd))
+	while (!rr_local_sock_gone(fd))
 		rr_cm_process(s.cm);
 	__real_close(fd);
 	for (int i = 0; i < 100; i++) {
@@ -357,7 +327,7 @@ static void sockets_go_meanwhile(struct end *s)
 	assert_int_equal(fstat(l, &st), 0);
 	pass_stuck(fd, l, 1);
 	__real_close(l); /* not the last one any more */
-	while (!hung_up(fd))
+	while (!rr_local_sock_gone(fd))
 		rr_cm_process(s->cm);
 	while (held(st.st_ino))
 		sched_yield();
@@ -437,7 +407,7 @@ static void test_lingering_behind_nothing(void **state)
 		pass_empty(fd, l);
 		close(l);
 	}
-	while (!hung_up(fd))
+	while (!rr_local_sock_gone(fd))
 		rr_cm_process(s.cm);
 	close(fd);
 	/* nobody takes what lingers, and yet all is over */

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -238,6 +240,32 @@ static inline struct rr_fabric *open_fabric(const struct rr_local_attr *attr)
 
 	assert_int_equal(rr_local_open(attr, &f), 0);
 	return f;
+}
+
+/* A socket that is connected to the listener and has sent no handshake. */
+static inline int stranger(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(sun.sun_path, pair_path(), strlen(pair_path()));
+	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	return fd;
+}
+
+/* An end that listens, with a fabric of its own. */
+static inline void server_open(struct end *s, const struct rr_local_attr *attr)
+{
+	end_open(s, open_fabric(attr), 256);
+	assert_int_equal(rr_listen(s->cm, pair_path(), NULL, &s->l), 0);
+}
+
+static inline void server_close(struct end *s)
+{
+	struct rr_fabric *f = s->f;
+
+	end_close(s);
+	rr_fabric_close(f);
 }
 
 #endif
