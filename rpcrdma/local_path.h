@@ -29,7 +29,7 @@ enum rr_dir_safety {
 	RR_DIR_WRITABLE, /* others can replace any */
 };
 
-/** rr_trust_init - trust root, the process's effective user and @other
+/** rr_trust_init - trusts root, the process's effective user unless it is 65534 (nobody), and @other
  * @other: 0 for no one else
  */
 void rr_trust_init(struct rr_trust *t, uid_t other);

@@ -209,7 +209,7 @@ int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *re
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		rc = -errno;
 	else if (!rr_trust_has(trust, cred.uid)) {
-		snprintf(trust->why, sizeof(trust->why), "%s listens there, who is neither "
+		snprintf(trust->why, sizeof(trust->why), "the listener's %s is neither "
 			 "root nor this user (socket_user=%u would accept it)", rr_trust_print_uid(cred.uid, uid),
 			 (unsigned)cred.uid);
 		rc = -EPERM;

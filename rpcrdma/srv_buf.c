@@ -6,16 +6,15 @@
  * Operation:  Buffers that a request takes are charged to its client and its connection until they are
  *             given back; data, long calls and long answers each by itself. Shares have no fixed size: a
  *             client may hold so many times what is free (client.h), a connection so many times what its
- *             client may still take. They follow the number of those who want memory now, and somebody who
- *             is yet to come always finds some. A connection's share begins small and grows by what was
- *             given back.
+ *             client may still take. They follow the number of those who want memory now, and some is
+ *             left for a new client. A connection's share begins small and grows by what was given back.
  *
  *             Who is refused waits for the reason:
  *                 its connection has its share        for the next buffer that it gives back
  *                 its client has its share            in the client's line, where connections take turns
  *                 the pool is short                   in the pool's line (slab_line.c)
- *             So whoever does not take his answers waits for himself, and not the others for him. A client
- *             that holds nothing may always ask the pool, and nobody starves.
+ *             So a client that does not read its replies delays only itself. A client that holds nothing may
+ *             always ask the pool, so no client starves.
  * Memory:     Waiters are embedded in what waits.
  * Threads:    The connection's engine; the client's line is under a lock.
  * Errors:     Shortage is -ENOBUFS, and a line.
@@ -26,7 +25,15 @@
 #include "mode_area.h"
 #include "srv_int.h"
 
-/* A buffer that a client takes makes its room less by three of them: its limit is twice what is free. */
+/* The limit of a client is twice what is free (OF_THE_FREE in slab.c). Its room is the limit less what it holds.
+ * Each buffer that it takes costs the room of three: the limit falls by two, and the client holds one more. So a
+ * connection that finds room for four and takes one leaves room for one.
+ *
+ * Example: a pool of 32 MiB, and one client with one connection. The connection begins with 2 MiB (BEGINNERS) and
+ * may hold as much more as it has given back. It may hold h MiB if h <= 8 * (2 * (32 - h) - h), so 20.5 MiB at
+ * most (OF_THE_CLIENT). The client then has room for 2.6 MiB more, for its other connections. Two connections may
+ * hold 10.4 MiB each.
+ */
 #define ROOM_LEFT 4u
 /* A connection may hold so many times what its client may still take, ... */
 #define OF_THE_CLIENT 8u
@@ -306,7 +313,7 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 {
 	if (bytes > rpcrdma_req_buf_max(req))
 		return -EMSGSIZE;
-	if (req->conn->dead) /* no work for nobody */
+	if (req->conn->dead) /* the client is gone */
 		return -ENOTCONN;
 	return rr_conn_buf_get(req->conn, RR_ZONE_DATA, bytes, ret);
 }

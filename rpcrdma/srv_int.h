@@ -141,7 +141,7 @@ static inline void rr_conn_progress(struct rpcrdma_conn *c)
 }
 /** rr_conn_bad - a malformed message came; false: too many, the connection is being closed */
 bool rr_conn_bad(struct rpcrdma_conn *c);
-/** rr_conn_unhold - one request less (or one who held on to it like one); may free it */
+/** rr_conn_unhold - one request less, or another holder that is counted like a request; may free @c */
 void rr_conn_unhold(struct rpcrdma_conn *c);
 /** rr_conn_dead - the peer is gone: sets dead, and tells the service later if calls are being served; once */
 void rr_conn_dead(struct rpcrdma_conn *c);

@@ -34,7 +34,7 @@ struct rr_treq {
 	size_t total;          /* bytes of the record's fragments so far, this one's included */
 	size_t left;           /* of them not read yet, all of this fragment */
 	bool last_fragment;
-	struct rpcrdma_buf_waiter waiter; /* for call_buf or reply_buf */
+	struct rpcrdma_buf_waiter waiter; /* for call_buf or reply_buf: no reply is made before the call is whole */
 	bool waits;            /* for call_buf */
 	struct rpcrdma_piece *pulls, **pulls_tail;
 	size_t pull_at;        /* bytes of the first pull that are there */

@@ -14,8 +14,8 @@
  *
  *                 READING --(head or whole is there)--> SERVED --(pulled or skipped)--> THROUGH
  *
- *             One record at a time: while its bulk waits for the service, nothing behind it is read,
- *             and so a peer's haste ends in its own socket buffer.
+ *             One record at a time: while its bulk waits for the service, nothing behind it is read. Further
+ *             data stays in the socket buffer.
  * Memory:     Small message buffers belong to requests and are kept with them. A long record that the service
  *             wants whole goes into a buffer of the pool (RR_ZONE_CALLS), for which it waits. Requests
  *             beyond the first RR_TCP_REQS_FREE are charged to the client; while it has its share of them
@@ -477,9 +477,9 @@ void rr_tconn_pump(struct rr_tconn *c)
 
 		if (t && t->in == RR_TREQ_SERVED)
 			rc = serve_rest(c, t);
-		else if (t && t->msg_want)
+		else if (t) /* it has a fragment, so msg_want is set */
 			rc = t->waits ? 0 : read_message(c, t);
-		else if (t || (c->base.reqs < c->base.svc->attr.credits && have_request(c)))
+		else if (c->base.reqs < c->base.svc->attr.credits && have_request(c))
 			rc = read_mark(c);
 		else
 			rc = 0;

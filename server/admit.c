@@ -15,7 +15,7 @@
 #define LIVE_MAX 1024u /* slots of one reactor: bounds what queues at the workers */
 
 /* A client may hold as many slots as are free, and one of its connections as many as the client may still
- * have: somebody who is yet to come always finds some. */
+ * have. So slots are left for a new client. */
 static bool client_may(const struct fair_client *f)
 {
 	const struct client_admission *a = container_of(f, struct client_admission, waiting);

@@ -134,7 +134,7 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	c->number = atomic_fetch_add(&numbers, 1) + 1;
 	if (is_other_user(srv, peer)) {
 		if (server_may_tell(srv, peer))
-			log_warn("%s turned away: all is done as uid %u, for him and root only "
+			log_warn("%s turned away: all is done as uid %u, only for that uid and root "
 				 "(--everyone lets others in)",
 				 peer->text, (unsigned)geteuid());
 		free(c);

@@ -12,8 +12,6 @@
 
 #include "base/clock.h"
 
-#define CLIENT_MANY UINT64_MAX
-
 /* The latest ctime that was told of a directory of this bucket while its tick may have lasted. Of all
  * servers of the process, for their clients may be the same. */
 #define TOLD_BUCKETS 4096u

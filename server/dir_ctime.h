@@ -23,11 +23,14 @@
  * directory's lock only this allows for it. */
 #define TICK_NS_MAX (50 * NS_PER_MS)
 
+#define CLIENT_MANY UINT64_MAX /* more than one client; no client has this number */
+
 /* Which states of a directory a client may have seen with its present ctime. */
 struct dir_run {
 	bool known;
 	uint64_t ctime_ns;
-	uint64_t client; /* 0: there was one; else those after the first were made by this client */
+	uint64_t client; /* 0: one state has this ctime; else the states after the first were made by this client,
+			  * or by several (CLIENT_MANY) */
 };
 
 static inline uint64_t dir_ctime_hash(uint64_t dev, uint64_t ino)

@@ -44,7 +44,7 @@
 #define BUCKETS 1024u
 #define EVENTS_BYTES 4096u
 #define EVENT_BYTES_MAX (sizeof(struct inotify_event) + 256)
-#define DRAIN_READS_MAX 16u /* some 2,000 events */
+#define DRAIN_READS_MAX 16u /* about 2,000 events each time the queue is read */
 #define WATCH_MASK                                                                                 \
 	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF |          \
 	 IN_DELETE_SELF | IN_ONLYDIR)
@@ -101,7 +101,7 @@ static uint64_t dev_of(const struct statx *stx)
 	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
 }
 
-/* What no client is told, or only as the `after` of a change. */
+/* Reads attributes that are not sent to clients, except as the `after` of a change. */
 static int look_at(int fd, struct statx *ret)
 {
 	return statx(fd, "", AT_EMPTY_PATH, FH_STATX_MASK, ret) ? -errno : 0;

@@ -22,7 +22,7 @@ struct dir_watches; /* all of a server */
 struct fh_obj;
 struct watched_dir;
 
-/* Wanted by who has a directory changed (fh_obj.wcc), filled in by who changes it. */
+/* Requested by the caller of a change (fh_obj.wcc), filled in by the function that makes the change. */
 struct dir_wcc {
 	uint64_t client; /* whose change it is, not 0: a connection's number */
 	bool changed;	 /* it was made, whatever came of the call afterwards */

@@ -3,8 +3,8 @@
  *
  * drc.c - the duplicate request cache: what a call that comes again was answered the first time
  *
- * A caller whose connection broke cannot know whether his call was executed: he sends it again, with
- * the XID it had. To execute a MKDIR twice is to tell him EEXIST of his own directory.
+ * A client whose connection broke cannot know whether its call was executed. It sends the call again, with
+ * the same XID. If leatd executed a MKDIR twice, it would answer EEXIST for the directory that this call made.
  *
  * Operation: one cache for a server, whatever its transports: a call may come again over another one.
  *
@@ -12,8 +12,8 @@
  *            (absent) ---------> IN PROGRESS --------------------> DONE --> (evicted)
  *                                  |   ^  |                         |
  *                     drc_abandon, |   |  | drc_abandon,            +- drc_enter: DRC_REPLAY
- *                     nobody joined|   |  | somebody did: he
- *                                  v   +--+ executes it
+ *                     nobody joined|   |  | a call joined: it is
+ *                                  v   +--+ executed now
  *                              (absent)
  *
  *            A call that finds its like in progress joins: it is linked to the entry, and when that
@@ -464,7 +464,7 @@ void drc_destroy(struct drc *d)
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-/* his answer, before the entry can go */
+/* Copies the cached reply to @c, before the entry can be evicted. */
 static void hand_out(const struct drc_entry *e, struct drc_call *c)
 {
 	c->verdict = DRC_REPLAY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fair.c - a queue that is fair between clients, and inside a client between its connections
+ * fair.c - a queue that is fair between clients, and inside a client between its flows
  *
  * Operation, memory, threads, errors: fair.h
  */

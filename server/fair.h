@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fair.h - a queue that is fair between clients, and inside a client between its connections
+ * fair.h - a queue that is fair between clients, and inside a client between its flows
  *
- * Operation:  Items wait in the FIFO of their flow (a connection). Flows of one client take turns, and
- *             clients take turns: one item each. fair_pop() passes over a client or a flow that has its
- *             share of what the queue is for, and returns the next item that may go.
+ * Operation:  Items wait in the FIFO of their flow (a connection in admit.c, a file system in worker.c). Flows
+ *             of one client take turns, and clients take turns: one item each. fair_pop() passes over
+ *             a client or a flow that has its share of what the queue is for, and returns the next item
+ *             that may go.
  *
  *                 struct fair --> ring of fair_client --> ring of fair_flow --> FIFO of items
  *

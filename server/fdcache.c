@@ -262,7 +262,7 @@ bool fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
 		if (e->dirty)
 			continue;
 		if (e->pins)
-			e->retired = true; /* who comes now opens another one */
+			e->retired = true; /* later requests open a new descriptor */
 		else
 			drop(e);
 	}

@@ -44,9 +44,7 @@
 #define MAGIC_VFAT 0x4d44
 #define MAGIC_EXFAT 0x2011bab0
 #define MAGIC_BTRFS 0x9123683e
-#define MAGIC_TMPFS 0x01021994
 #define MAGIC_RAMFS 0x858458f6
-#define MAGIC_XFS 0x58465342
 #define MAGIC_F2FS 0xf2f52010
 
 /* What lseek() lets through; it looks at nothing but the number. */
@@ -125,7 +123,7 @@ static uint32_t links_of_type(int fd, long type)
 		return 1;
 	case MAGIC_BTRFS:
 		return 65535;
-	case MAGIC_TMPFS:
+	case TMPFS_MAGIC:
 		return INT32_MAX; /* only memory ends it */
 	default:
 		n = fpathconf(fd, _PC_LINK_MAX);
@@ -170,8 +168,8 @@ static bool orders_names(int fd, long type)
 	switch (type) {
 	case MAGIC_BTRFS:
 	case MAGIC_F2FS:
-	case MAGIC_XFS:
-	case MAGIC_TMPFS: /* nothing survives, and a sync is nothing */
+	case XFS_SUPER_MAGIC:
+	case TMPFS_MAGIC: /* nothing survives, and a sync is nothing */
 	case MAGIC_RAMFS:
 		return true;
 	case MAGIC_EXT:
@@ -195,7 +193,7 @@ static uint64_t allowed(uint64_t bytes)
  * what is on a network, in user space or a layer above another file system; nor what can be rolled back. */
 static bool is_local(long type)
 {
-	return type == MAGIC_EXT || type == MAGIC_BTRFS || type == MAGIC_TMPFS || type == XFS_SUPER_MAGIC;
+	return type == MAGIC_EXT || type == MAGIC_BTRFS || type == TMPFS_MAGIC || type == XFS_SUPER_MAGIC;
 }
 
 /* Two changes within one tick of the clock, with a look between them: Linux 6.13 and newer give the

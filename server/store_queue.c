@@ -4,10 +4,10 @@
  * store_queue.c - the one line in which the requests of all clients wait for a disk
  *
  * Operation: up to `depth` requests of an export are with its stores; the others wait here, whatever
- *            client and reactor they are of, and store_sched.c says who is next. Whoever ends gives
- *            his place on; the one who gets it is told by a message, since his store is on his own
- *            reactor, and nobody's request begins inside another's. A sync is of no place on the
- *            disk, waits for none and takes none.
+ *            client and reactor they are of, and store_sched.c says which one is next. A request that
+ *            ends frees its place. The next one is started by a message on its own reactor, where its
+ *            store is, and never inside another request. A sync is of no place on the disk, waits for
+ *            none and takes none.
  *            It stands in front of a store of any kind. What has no queue does not come here at all.
  * Memory:    a request waits inside its store_io. The queue belongs to all stores of the
  *            directory that are to be served the same way (store_shared.c).

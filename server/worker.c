@@ -5,19 +5,20 @@
  *
  * Operation: reactors submit, a worker runs, the result goes back as a message to the engine it
  *            came from. What waits is in one queue that is fair between clients, and inside a client
- *            between file systems (fair.h), so that a job that may not run yet holds up nobody:
+ *            between file systems (fair.h), so that a job that may not run yet does not delay other jobs:
  *
  *            - a file system has at most half of the threads. One that is frozen, or whose disk is gone,
  *              leaves the other half to the others.
  *            - while several clients have jobs, each has its part of the threads; what one does not use
- *              goes to whoever waits.
+ *              goes to other clients.
  *
  *            Two file systems that hang would still take all threads. So a thread that has been at
  *            one job for stuck_ns counts no more, and the watcher starts another one if jobs wait and no
  *            thread is idle: up to REPLACED_MAX times as many threads as there should be. Surplus threads end
  *            when nothing waits.
  * Memory:    jobs are embedded in requests; the queues of a client are allocated when it first has jobs for
- *            so many file systems at once. The pool owns its threads.
+ *            so many file systems at once. The pool owns its threads. The pool does not touch a client after it
+ *            has posted the message of the client's last job, so this job's done() may free the client.
  * Threads:   one mutex over all of it.
  * Errors:    only at creation: without memory for another queue a client's file systems share one, and
  *            a thread that cannot be replaced is not.
@@ -56,7 +57,9 @@ struct worker_pool {
 	struct fair queue;
 	uint64_t depth;
 	unsigned idle;
-	unsigned woken;	  /* of them: told to come, and not here yet */
+	/* Each signal is counted until one waiter has run: woken <= idle. A new signal is needed only if
+	 * idle > woken. */
+	unsigned woken;
 	unsigned clients; /* that have jobs */
 	struct busy_fs *busy;
 	unsigned nbusy;
@@ -184,7 +187,7 @@ static void on_engine(struct rpcrdma_msg *msg)
 	job->done(job);
 }
 
-/* Jobs wait and no thread is idle: somebody has to look whether threads are stuck. */
+/* If jobs wait and no thread is idle, wakes the watcher to check for stuck threads. */
 static void call_watcher(struct worker_pool *p)
 {
 	if (!p->watching || p->idle || !p->depth)
@@ -254,8 +257,8 @@ static bool rest(struct worker_pool *p)
 	return true;
 }
 
-/* A job's end is accounted for together with the beginning of the next one, under one lock; then it is
- * reported, and the client may go. */
+/* A job's end is accounted for together with the beginning of the next one, under one lock. Then its message is
+ * posted, and its client may be freed. */
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
@@ -455,8 +458,8 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 		p->stats.waits++;
 	if (p->depth > p->stats.depth_max)
 		p->stats.depth_max = p->depth;
-	/* who is on his way takes it if nobody else does; and who is told while the lock is held wakes up
-	 * to wait for it */
+	/* If idle == woken, a thread that was signalled before takes the job. The signal is sent after
+	 * unlocking, so that the thread does not block on the mutex. */
 	wake = p->idle > p->woken;
 	if (wake)
 		p->woken++;

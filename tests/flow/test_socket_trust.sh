@@ -68,7 +68,7 @@ mv "$sock" "$work/safe/sock"
 chown root "$work/theirs"
 ln -s "$work/safe/sock" "$sock"
 ping_as '' "$url"
-goes tcp "^not *local://$(q "$sock"): uid 64001 listens there, who is neither root nor this user"
+goes tcp "^not *local://$(q "$sock"): the listener's uid 64001 is neither root nor this user"
 ping_as '' "$url?socket_user=64001"
 goes local
 # what the user names himself is his own business
