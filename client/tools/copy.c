@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "copy.h"
+#include "signals.h"
 
 #define SLOTS 8u
 #define BLOCK_MIN 65536u
@@ -49,6 +50,8 @@ struct copier {
 	unsigned next_read, next_write;     /* ordered: slots are taken in turn */
 	unsigned busy;                      /* slots not free */
 	bool ordered, sparse, at_end;
+	bool has_written;
+	int in_place;                       /* of signals_file_add(), or -1 */
 	int err;
 	enum copy_side side;
 };
@@ -84,6 +87,7 @@ int copier_create(struct leat *from, struct leat *to, struct progress *progress,
 	c->buf_m = from ? from : to;
 	c->progress = progress;
 	c->block = block_size(from, to);
+	c->in_place = -1;
 	stride = (c->block + 4095) & ~(size_t)4095;
 	if (c->buf_m)
 		rc = leat_buf_alloc(c->buf_m, SLOTS * stride, &c->mem);
@@ -139,6 +143,9 @@ static void on_written(void *user_data, int64_t result)
 {
 	struct slot *s = user_data;
 
+	/* a write whose reply is lost, or that a disk fails in the middle of, may have changed something */
+	if (result > 0 || result == -ETIMEDOUT || result == -EIO)
+		s->c->has_written = true;
 	if (result <= 0) {
 		fail(s->c, COPY_TO, result ? (int)result : -EIO);
 		release(s);
@@ -189,6 +196,7 @@ static int write_local(struct slot *s)
 		if (n <= 0)
 			return n ? tool_errno("write") : -EIO;
 		s->written += (size_t)n;
+		s->c->has_written = true;
 	}
 	return 0;
 }
@@ -201,6 +209,7 @@ static void start_write(struct slot *s)
 	int rc;
 
 	s->state = SLOT_WRITING;
+	signals_file_begun(c->in_place);
 	if (c->to_m) {
 		len = next_run(s);
 		if (!len) {
@@ -372,7 +381,7 @@ int copier_run(struct copier *c, const struct fs_file *from, const struct fs_fil
 	c->sparse = how & COPY_SPARSE;
 	c->next_off = c->end = 0;
 	c->next_read = c->next_write = 0;
-	c->at_end = false;
+	c->at_end = c->has_written = false;
 	c->err = 0;
 	for (;;) {
 		fill(c);
@@ -389,6 +398,16 @@ int copier_run(struct copier *c, const struct fs_file *from, const struct fs_fil
 	if (c->err)
 		*ret_side = c->side;
 	return c->err;
+}
+
+void copier_in_place(struct copier *c, int slot)
+{
+	c->in_place = slot;
+}
+
+bool copier_has_written(const struct copier *c)
+{
+	return c->has_written;
 }
 
 uint64_t copier_end(const struct copier *c)

@@ -40,6 +40,14 @@ enum copy_how { COPY_ORDERED = 1, COPY_SPARSE = 2 };
 must_check int copier_run(struct copier *c, const struct fs_file *from, const struct fs_file *to,
 			  uint64_t size, unsigned how, enum copy_side *ret_side);
 
+/** copier_in_place - the target of the next copier_run() holds content that is lost as soon as it is written to
+ * @slot: of signals_file_add(), for signals_file_begun()
+ */
+void copier_in_place(struct copier *c, int slot);
+
+/** copier_has_written - has the last copier_run() changed the target, or may it have? */
+bool copier_has_written(const struct copier *c);
+
 /** copier_end - how many bytes the last copier_run() read */
 uint64_t copier_end(const struct copier *c);
 

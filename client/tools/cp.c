@@ -405,9 +405,14 @@ static int copy_found(struct cp *cp)
 /* @names: what the sources up to @at are called in a target directory; that of @at is written */
 static int copy_source(struct cp *cp, bool into_dir, char (*names)[NAME_BYTES], int at)
 {
+	char place[TOOL_PLACE_BYTES];
 	const char *name = names[at];
 	int rc;
 
+	if (cp->from_std && into_dir) {
+		log_err("%s: is a directory: name the file", tool_place(NULL, cp->to_t.arg, place));
+		return TOOL_FAILED;
+	}
 	cp->one_server = tool_same_server(&cp->from_t, &cp->to_t);
 	cp->from_base = fs_base(cp->from_t.m);
 	cp->to_base = fs_base(cp->to_t.m);

@@ -95,7 +95,7 @@ int cp_refuse_same(struct cp *cp)
  * by us. */
 struct temp {
 	struct tool_path path;
-	int slot; /* of signals_temp_add(), or -1 */
+	int slot; /* of signals_file_add(), or -1 */
 	bool held;
 };
 
@@ -115,6 +115,29 @@ static int make_temp_path(const struct cp *cp, struct tool_path *ret)
 	return tool_path_push(ret, name);
 }
 
+/* A temporary file on a server, with its whole path. */
+static const char *temp_place(const struct cp *cp, const struct temp *t, char buf[TOOL_PLACE_BYTES])
+{
+	const char *slash = strrchr(t->path.text, '/');
+	struct tool_path whole = cp->to;
+	char *end = strrchr(whole.text, '/');
+
+	tool_path_cut(&whole, end ? (size_t)(end - whole.text) + 1 : 0);
+	if (tool_path_push(&whole, slash ? slash + 1 : t->path.text))
+		return t->path.text;
+	return tool_place(cp->to_t.m, whole.text, buf);
+}
+
+static int add_temp(const struct cp *cp, const struct temp *t)
+{
+	char place[TOOL_PLACE_BYTES], temp[TOOL_PLACE_BYTES];
+	struct signals_file f = { .kind = cp->to_t.m ? SIGNALS_STAYS : SIGNALS_REMOVE, .dir = cp->to_base.dir };
+
+	f.place = cp_place(cp, COPY_TO, place);
+	f.path = cp->to_t.m ? temp_place(cp, t, temp) : t->path.text;
+	return signals_file_add(&f);
+}
+
 /* Return: 0, with end_temp() to come; or -errno */
 static int begin_temp(const struct cp *cp, struct temp *t)
 {
@@ -122,9 +145,10 @@ static int begin_temp(const struct cp *cp, struct temp *t)
 
 	if (rc)
 		return rc;
-	t->slot = cp->to_t.m ? -1 : signals_temp_add(cp->to_base.dir, t->path.text);
-	t->held = t->slot < 0;
+	t->slot = add_temp(cp, t);
+	t->held = cp->to_t.m || t->slot < 0;
 	if (t->held && !signals_hold()) {
+		signals_file_del(t->slot);
 		signals_release();
 		return -EINTR;
 	}
@@ -133,7 +157,7 @@ static int begin_temp(const struct cp *cp, struct temp *t)
 
 static void end_temp(struct temp *t)
 {
-	signals_temp_del(t->slot);
+	signals_file_del(t->slot);
 	if (t->held)
 		signals_release();
 }
@@ -223,22 +247,62 @@ static int preserve_file(struct cp *cp, struct source *src, struct fs_file *out)
 	return rc ? rc : cp_preserve_file(cp, &src->file, out, &src->st);
 }
 
+/* Does the open target, which is @st, have content that a copy over it destroys? */
+static bool is_in_place(const struct cp *cp, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && !cp->to_std;
+}
+
+/* A copy over the old content has failed. */
+static int report_in_place(struct cp *cp, enum copy_side side, int err)
+{
+	char place[TOOL_PLACE_BYTES];
+
+	if (!copier_has_written(cp->copier))
+		return cp_report(cp, side, err);
+	if (err == -EINTR && tool_interrupted()) {
+		progress_hide(cp->progress);
+		log_err("%s: interrupted; " SIGNALS_PART_TEXT, cp_place(cp, COPY_TO, place));
+		return TOOL_FAILED;
+	}
+	(void)cp_report(cp, side, err);
+	log_err("%s: " SIGNALS_PART_TEXT, cp_place(cp, COPY_TO, place));
+	return TOOL_FAILED;
+}
+
+/* copier_run() over the old content of a regular file */
+static int run_in_place(struct cp *cp, struct source *src, struct fs_file *out, enum copy_side *side)
+{
+	char place[TOOL_PLACE_BYTES];
+	struct signals_file f = { .kind = SIGNALS_IN_PLACE, .place = cp_place(cp, COPY_TO, place) };
+	int slot = signals_file_add(&f), rc;
+
+	copier_in_place(cp->copier, slot);
+	rc = copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size, 0, side);
+	copier_in_place(cp->copier, -1);
+	if (!rc) {
+		*side = COPY_TO;
+		rc = set_end(cp, out);
+	}
+	signals_file_del(slot);
+	return rc;
+}
+
 /* From the beginning of the source over what the open target, which is @st, has. */
 static int overwrite_target(struct cp *cp, struct source *src, struct fs_file *out,
 			    const struct stat *st, enum copy_side *side)
 {
-	bool regular = S_ISREG(st->st_mode) && !cp->to_std;
-	unsigned how = regular || (S_ISBLK(st->st_mode) && !cp->to_std) ? 0 : COPY_ORDERED;
+	bool regular = is_in_place(cp, st);
+	unsigned how = S_ISBLK(st->st_mode) && !cp->to_std ? 0 : COPY_ORDERED;
 	int rc = 0;
 
 	if (regular && !preserves(cp, src))
 		rc = cp_clear_set_id(out, false);
-	if (!rc)
-		rc = copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size, how, side);
-	if (rc || !regular)
+	if (rc)
 		return rc;
-	*side = COPY_TO;
-	rc = set_end(cp, out);
+	if (!regular)
+		return copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size, how, side);
+	rc = run_in_place(cp, src, out, side);
 	if (!rc && preserves(cp, src))
 		return preserve_file(cp, src, out);
 	return rc ? rc : cp_clear_set_id(out, true);
@@ -249,7 +313,7 @@ static int copy_in_place(struct cp *cp, struct source *src)
 	enum copy_side side;
 	struct fs_file out;
 	struct stat st;
-	bool same;
+	bool same, in_place;
 	int rc, err, copies = 0;
 
 	do {
@@ -258,6 +322,7 @@ static int copy_in_place(struct cp *cp, struct source *src)
 		if (rc)
 			return cp_report(cp, COPY_TO, rc);
 		rc = fs_fstat(&out, &st);
+		in_place = !rc && is_in_place(cp, &st);
 		same = !rc && S_ISREG(st.st_mode) && cp_is_same(cp, &src->st, &st);
 		if (!rc && !same)
 			rc = overwrite_target(cp, src, &out, &st, &side);
@@ -269,7 +334,9 @@ static int copy_in_place(struct cp *cp, struct source *src)
 			side = COPY_TO;
 		}
 	} while (is_lost(cp, src, side, rc) && ++copies < COPIES_MAX);
-	return rc ? cp_report(cp, side, rc) : TOOL_OK;
+	if (!rc)
+		return TOOL_OK;
+	return in_place ? report_in_place(cp, side, rc) : cp_report(cp, side, rc);
 }
 
 /* A regular file that is replaced by a file beside it; or nothing is there, or a link. */
@@ -308,6 +375,20 @@ static int fill_new(struct cp *cp, struct source *src, const struct place *place
 	if (!rc && place->taken && !out->m)
 		rc = fs_fsync(out);
 	return rc;
+}
+
+/* The copy has failed with @err. Return: -EAGAIN if @again; or an exit status */
+static int give_up(struct cp *cp, const struct temp *temp, bool again, enum copy_side side, int err)
+{
+	bool interrupted = err == -EINTR && tool_interrupted();
+	int rc = again ? -EAGAIN : TOOL_FAILED;
+
+	/* before the removal, which may fail and change the text of the error */
+	if (!again && !interrupted)
+		rc = cp_report(cp, side, err);
+	fs_unlink(cp->to_base, temp->path.text);
+	/* behind it: if the server does not answer, that is said instead */
+	return interrupted ? cp_report(cp, side, err) : rc;
 }
 
 /* Into a new file, which takes the name of what is there when it is complete.
@@ -350,10 +431,8 @@ static int copy_beside(struct cp *cp, struct source *src, const struct place *pl
 	}
 	if (!rc)
 		rc = rename_temp(cp, temp.path.text);
-	if (rc) {
-		rc = !last && is_lost(cp, src, side, rc) ? -EAGAIN : cp_report(cp, side, rc);
-		fs_unlink(cp->to_base, temp.path.text); /* the failure is logged, or the copy is repeated */
-	}
+	if (rc)
+		rc = give_up(cp, &temp, !last && is_lost(cp, src, side, rc), side, rc);
 	end_temp(&temp);
 	return rc;
 }

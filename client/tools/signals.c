@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * signals.c - how a command ends when SIGINT, SIGTERM or SIGHUP comes
+ * signals.c - how a command ends when SIGINT, SIGTERM, SIGHUP or SIGQUIT comes
  *
  * Operation, memory, threads, errors: signals.h. What runs in a handler is async-signal-safe
  * (signal-safety(7)): atomics, unlinkat(), write(), sigaction(), raise(); and
@@ -20,27 +20,71 @@
 
 #include "tool.h"
 
-#define TEMPS_MAX 64
+#define FILES_MAX 64
 #define ALARM_MS 50
 
-static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 static atomic_int came, holds;
+static bool on_terminal; /* standard error; a progress bar may be there */
+
+enum file_state { FILE_FREE, FILE_FILLING, FILE_ARMED, FILE_TAKEN };
 
 static struct {
-	atomic_int state; /* 0: free, 1: being filled, 2: a handler may remove it */
+	atomic_int state; /* enum file_state; ARMED: a handler may take it */
+	enum signals_kind kind;
 	int dir;
 	char path[PATH_MAX];
-} temps[TEMPS_MAX];
+	char text[2 * TOOL_PLACE_BYTES]; /* what the handler says */
+} files[FILES_MAX];
+
+static void say(const char *text)
+{
+	ssize_t n = on_terminal ? write(STDERR_FILENO, "\r\033[K", 4) : 0;
+
+	if (n >= 0)
+		n = write(STDERR_FILENO, text, strlen(text));
+	(void)n; /* there is nobody to tell */
+}
+
+/* Each file is reported by one thread. */
+static bool take_file(unsigned i)
+{
+	int armed = FILE_ARMED;
+
+	return atomic_compare_exchange_strong(&files[i].state, &armed, FILE_TAKEN);
+}
+
+static void end_files(void)
+{
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		if (atomic_load(&files[i].state) != FILE_ARMED || files[i].kind == SIGNALS_STAYS || !take_file(i))
+			continue;
+		/* one that is not there has its final name by now, or was not made yet */
+		if (files[i].kind == SIGNALS_IN_PLACE || !unlinkat(files[i].dir, files[i].path, 0))
+			say(files[i].text);
+	}
+}
+
+static void say_what_stays(void)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		if (atomic_load(&files[i].state) == FILE_ARMED && files[i].kind == SIGNALS_STAYS && take_file(i)) {
+			say(files[i].text);
+			any = true;
+		}
+	}
+	if (!any)
+		say("leat: interrupted; the server does not answer\n");
+}
 
 static void die_by(int sig)
 {
 	sigset_t set;
 
-	for (unsigned i = 0; i < TEMPS_MAX; i++) {
-		if (atomic_load(&temps[i].state) == 2)
-			(void)unlinkat(temps[i].dir, temps[i].path, 0);
-	}
+	end_files();
 	(void)signal(sig, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, sig);
@@ -54,15 +98,11 @@ static void die_by(int sig)
 static void on_alarm(int sig)
 {
 	static atomic_uint alarms;
-	static const char why[] = "leat: interrupted; what the server would have to clean up stays there, as it does not "
-				  "answer\n";
 
 	(void)sig;
 	if (atomic_fetch_add(&alarms, 1) * ALARM_MS < SIGNALS_PATIENCE_S * 1000)
 		return;
-	if (write(STDERR_FILENO, why, sizeof(why) - 1) < 0) {
-		/* there is nobody to tell */
-	}
+	say_what_stays();
 	die_by(atomic_load(&came));
 }
 
@@ -89,7 +129,9 @@ void signals_init(void)
 		if (!sigaction(ending[i], NULL, &was) && was.sa_handler != SIG_IGN)
 			(void)sigaction(ending[i], &handle, NULL);
 	}
-	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write() */
+	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), */
+	(void)signal(SIGXFSZ, SIG_IGN); /* and so is a file too large */
+	on_terminal = isatty(STDERR_FILENO);
 }
 
 /** tool_interrupted - see tool.h */
@@ -115,29 +157,74 @@ void signals_release(void)
 	signals_end();
 }
 
-/** signals_temp_add - see signals.h */
-int signals_temp_add(int dir, const char *path)
+/* What the handler is going to say. Return: does it fit? */
+static bool print_text(const struct signals_file *f, char *buf, size_t cap)
 {
-	if (strlen(path) >= sizeof(temps[0].path))
-		return -1;
-	for (int i = 0; i < TEMPS_MAX; i++) {
-		int none = 0;
+	const char *slash = strrchr(f->path ? f->path : "", '/');
+	int n = 0;
 
-		if (atomic_compare_exchange_strong(&temps[i].state, &none, 1)) {
-			temps[i].dir = dir;
-			strcpy(temps[i].path, path);
-			atomic_store(&temps[i].state, 2);
+	switch (f->kind) {
+	case SIGNALS_REMOVE:
+		n = snprintf(buf, cap, "leat: %s: interrupted\n", f->place);
+		break;
+	case SIGNALS_STAYS:
+		n = snprintf(buf, cap, "leat: %s: interrupted; the server does not answer, so %s stays in %.*s "
+			     "(leat rm --leftovers removes it after a day)\n", f->place,
+			     slash ? slash + 1 : f->path, slash ? (int)(slash - f->path) : 0, f->path);
+		break;
+	case SIGNALS_IN_PLACE:
+		n = snprintf(buf, cap, "leat: %s: interrupted; " SIGNALS_PART_TEXT "\n", f->place);
+		break;
+	}
+	return n > 0 && (size_t)n < cap;
+}
+
+static int find_slot(void)
+{
+	for (int i = 0; i < FILES_MAX; i++) {
+		int none = FILE_FREE;
+
+		if (atomic_compare_exchange_strong(&files[i].state, &none, FILE_FILLING))
 			return i;
-		}
 	}
 	return -1;
 }
 
-/** signals_temp_del - see signals.h */
-void signals_temp_del(int slot)
+/** signals_file_add - see signals.h */
+int signals_file_add(const struct signals_file *f)
+{
+	int slot;
+
+	if (f->kind == SIGNALS_REMOVE && strlen(f->path) >= sizeof(files[0].path))
+		return -1;
+	slot = find_slot();
+	if (slot < 0)
+		return -1;
+	files[slot].kind = f->kind;
+	files[slot].dir = f->dir;
+	if (f->kind == SIGNALS_REMOVE)
+		strcpy(files[slot].path, f->path);
+	if (!print_text(f, files[slot].text, sizeof(files[slot].text)))
+		strcpy(files[slot].text, "leat: interrupted\n");
+	if (f->kind != SIGNALS_IN_PLACE)
+		atomic_store(&files[slot].state, FILE_ARMED);
+	return slot;
+}
+
+/** signals_file_begun - see signals.h */
+void signals_file_begun(int slot)
+{
+	int filling = FILE_FILLING;
+
+	if (slot >= 0)
+		(void)atomic_compare_exchange_strong(&files[slot].state, &filling, FILE_ARMED);
+}
+
+/** signals_file_del - see signals.h */
+void signals_file_del(int slot)
 {
 	if (slot >= 0)
-		atomic_store(&temps[slot].state, 0);
+		atomic_store(&files[slot].state, FILE_FREE);
 }
 
 /** signals_end - see signals.h */

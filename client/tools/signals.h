@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * signals.h - how a command ends when SIGINT, SIGTERM or SIGHUP comes
+ * signals.h - how a command ends when SIGINT, SIGTERM, SIGHUP or SIGQUIT comes
  *
  * Operation:  A command that has nothing to clean up ends at once, whatever it waits for. One that has
  *             says so while that is the case: by signals_hold() if it must run on for a while (a file on
  *             a server that would be left over, a summary that is to be printed), or by
- *             signals_temp_add() for a file of this machine, which the handler itself can remove. A command
+ *             signals_file_add() for a file that a copy writes, which the handler itself can remove or
+ *             report. A command
  *             that is held sees tool_interrupted() and ends soon; if it cannot, because a server is away,
  *             it is ended after SIGNALS_PATIENCE_S seconds. The second signal ends it at once.
  *
  *             Either way the program ends by that signal, so a shell sees the status 128 + signal.
  *             A signal that was ignored when the program started stays ignored (nohup).
+ *             SIGPIPE and SIGXFSZ are ignored: they are errors of write().
  * Memory:     Static: a handler may not allocate.
  * Threads:    Any.
  * Errors:     None.
@@ -22,6 +24,7 @@
 #include <stdbool.h>
 
 #define SIGNALS_PATIENCE_S 5u
+#define SIGNALS_PART_TEXT "it was written in place and now holds part of the new content"
 
 /** signals_init - installs the handlers; once, before any thread is made */
 void signals_init(void);
@@ -34,16 +37,32 @@ void signals_init(void);
 bool signals_hold(void);
 void signals_release(void);
 
-/** signals_temp_add - a temporary file of this machine that a signal removes
- * @dir: descriptor of the directory that @path begins in, or AT_FDCWD; open until signals_temp_del()
- * @path: copied
- *
- * Return: for signals_temp_del(); -1: there is no room, and the file will be left over.
- */
-int signals_temp_add(int dir, const char *path);
+/* What becomes of a file that a copy writes, when a signal ends the program. */
+enum signals_kind {
+	SIGNALS_REMOVE,   /* a temporary file of this machine: it is removed */
+	SIGNALS_STAYS,    /* a temporary file on a server: it stays if the server does not answer */
+	SIGNALS_IN_PLACE, /* it holds part of the new content, after signals_file_begun() */
+};
 
-/** signals_temp_del - the file has its final name, or is gone; -1 is fine */
-void signals_temp_del(int slot);
+/* All texts are copied. */
+struct signals_file {
+	enum signals_kind kind;
+	int dir;           /* SIGNALS_REMOVE: where @path begins, or AT_FDCWD; open until signals_file_del() */
+	const char *path;  /* SIGNALS_REMOVE: for unlinkat(); SIGNALS_STAYS: as tool_place() prints it */
+	const char *place; /* what messages call the target of the copy */
+};
+
+/** signals_file_add - a file that is being written: a signal that ends the program removes or reports it
+ *
+ * Return: for signals_file_del(); -1: there is no room; the file will be left over, or not be reported.
+ */
+int signals_file_add(const struct signals_file *f);
+
+/** signals_file_begun - the content of a SIGNALS_IN_PLACE file begins to change; -1 is fine */
+void signals_file_begun(int slot);
+
+/** signals_file_del - the file is complete, or gone, or reported; -1 is fine */
+void signals_file_del(int slot);
 
 /** signals_end - ends the program by the signal that came, if one did */
 void signals_end(void);

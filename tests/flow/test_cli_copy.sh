@@ -112,6 +112,28 @@ unread() { # URL
 	rm -r "$work/two" "$work/local" "$export_dir/a" "$export_dir/d"
 }
 
+# A copy that fails in the middle leaves the old file, or says that its content is gone.
+fails_in_the_middle() { # TARGET, in a leatd or this shell, whose files may have 3000000 bytes
+	target=$1 limited=$$
+	[ "$target" = "$export_dir" ] || limited=$leatd_pid
+	head -c 9000000 /dev/urandom >"$work/large"
+	cp "$work/precious" "$export_dir/a"
+	prlimit --pid "$limited" --fsize=3000000:unlimited
+	bad 1 'File too large' "$LEAT" cp "$work/large" "$target/a"
+	holds "$export_dir/a"
+	same 'no leftovers' "$(find "$export_dir" -name '.leat-*')" ''
+	ln "$export_dir/a" "$export_dir/hard"
+	rc=0
+	"$LEAT" cp "$work/large" "$target/a" 2>"$work/err" || rc=$?
+	same 'status' "$rc" 1
+	same 'lines' "$(wc -l <"$work/err")" 2
+	head -n 1 "$work/err" | grep -q "^leat: $target/a: .*File too large" || fail "said: $(cat "$work/err")"
+	same 'the second line' "$(sed 1d "$work/err")" \
+		"leat: $target/a: it was written in place and now holds part of the new content"
+	prlimit --pid "$limited" --fsize=unlimited
+	rm "$export_dir/a" "$export_dir/hard" "$work/large"
+}
+
 # rm and mv: what else could take more than was meant
 names() { # URL
 	url=$1
@@ -142,6 +164,16 @@ dash() { # URL
 	"$LEAT" cp "$url/a" - <"$work/in" | cmp -s - "$work/precious" || fail 'cp to a pipe'
 	[ ! -e ./- ] || fail 'a file named -'
 	bad 1 'not a directory' "$LEAT" get "$url/a" "$url/a" -
+	# it has no name of its own, which a directory could take
+	mkdir "$export_dir/d"
+	echo old >"$export_dir/d/stdin"
+	for option in '' -r; do
+		# shellcheck disable=SC2086
+		bad 1 "^leat: $url/d: is a directory: name the file$" "$LEAT" put $option - "$url/d" <"$work/precious"
+		bad 1 "^leat: $export_dir/d: is a directory: name the file$" "$LEAT" cp - "$export_dir/d" <"$work/precious"
+	done
+	same 'nothing new' "$(ls -A "$export_dir/d") $(cat "$export_dir/d/stdin")" 'stdin old'
+	rm -r "$export_dir/d"
 	bad 1 'directory' "$LEAT" get -r "$url" -
 	# to a pipe with a name
 	mkfifo "$work/fifo"
@@ -168,10 +200,12 @@ itself "$work/here" "$work/here" "$work/here"
 itself "$local_url/t" "$local_url/t" "$export_dir/t"
 itself "$tcp_url/t" "$tcp_url/t" "$export_dir/t"
 itself "$local_url/t" "$tcp_url/t" "$export_dir/t"
+fails_in_the_middle "$export_dir"
 for url in "$local_url" "$tcp_url"; do
 	unknown "$url"
 	unread "$url"
 	names "$url"
+	fails_in_the_middle "$url"
 	dash "$url"
 done
 echo "$checks checks"

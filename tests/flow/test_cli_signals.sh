@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_cli_signals.sh - SIGINT, SIGTERM and SIGHUP: commands end at once, or clean up first; and a terminal
-#                       is told of a server that is away
+# test_cli_signals.sh - SIGINT, SIGTERM, SIGHUP and SIGQUIT: commands end at once, or clean up first; a
+#                       terminal is told of a server that is away
 #
 # A server that is stopped (SIGSTOP) takes connections and never answers, so a command that is asked
 # something by it waits for ever.
@@ -25,6 +25,7 @@ export_dir=$work/export
 mkdir "$export_dir"
 echo data >"$export_dir/file"
 leatd_start "$export_dir" || exit 1
+ulimit -c 0 # SIGQUIT
 
 until_true() { # WHAT COMMAND...: looks again and again, and gives up with the test's own time
 	what=$1
@@ -37,7 +38,7 @@ until_true() { # WHAT COMMAND...: looks again and again, and gives up with the t
 # begin COMMAND...: in the background, with the signals as a terminal would have them (a shell's own
 # background commands ignore SIGINT)
 begin() {
-	env --default-signal=INT,TERM,HUP "$@" >"$work/out" 2>"$work/err" &
+	env --default-signal=INT,TERM,HUP,QUIT "$@" >"$work/out" 2>"$work/err" &
 	command_pid=$!
 }
 ends_with() { # STATUS WHAT
@@ -61,7 +62,7 @@ stop_server() {
 
 stop_server
 for url in "$tcp_url" "$local_url"; do
-	for sig in INT:130 TERM:143 HUP:129; do
+	for sig in INT:130 TERM:143 HUP:129 QUIT:131; do
 		begin "$LEAT" ls "$url"
 		until_true "ls $url" waits
 		kill "-${sig%:*}" "$command_pid"
@@ -93,7 +94,7 @@ ends_with 0 'ls under nohup'
 
 leftover() { ls -A "$export_dir" | grep -q '^\.leat-'; }
 mkfifo "$work/slow"
-for sig in INT:130 TERM:143 HUP:129; do
+for sig in INT:130 TERM:143 HUP:129 QUIT:131; do
 	begin "$LEAT" put "$work/slow" "$tcp_url/from-pipe"
 	exec 4>"$work/slow"
 	head -c 100000 /dev/zero >&4
@@ -108,15 +109,46 @@ done
 head -c 30000000 /dev/zero >"$export_dir/large"
 mkdir "$work/mine"
 got_some() { ls -A "$work/mine" | grep -q '^\.leat-'; }
-begin "$LEAT" get "$tcp_url/large?rsize=4096&readahead=0&credits=1" "$work/mine/large"
-until_true 'get' got_some
-stop_server
-kill -INT "$command_pid"
-ends_with 130 'get from a server that is away'
-kill -CONT "$leatd_pid"
-[ -z "$(ls -A "$work/mine")" ] || fail "get left $(ls -A "$work/mine")"
-[ ! -s "$work/err" ] || fail "get said: $(cat "$work/err")"
+for sig in INT:130 QUIT:131; do
+	begin "$LEAT" get "$tcp_url/large?rsize=4096&readahead=0&credits=1" "$work/mine/large"
+	until_true 'get' got_some
+	stop_server
+	kill "-${sig%:*}" "$command_pid"
+	ends_with "${sig#*:}" 'get from a server that is away'
+	kill -CONT "$leatd_pid"
+	[ -z "$(ls -A "$work/mine")" ] || fail "get left $(ls -A "$work/mine")"
+	[ "$(cat "$work/err")" = "leat: $work/mine/large: interrupted" ] || fail "get said: $(cat "$work/err")"
+done
 rm "$export_dir/large"
+
+# ---- a copy in place says that the old content is gone, and only if it is ------------------------------------
+
+echo old >"$export_dir/old"
+ln "$export_dir/old" "$export_dir/old too"
+is_new() { ! grep -q '^old$' "$export_dir/old"; }
+for target in "$export_dir" "$tcp_url" "$local_url"; do
+	for sig in INT:130 TERM:143; do
+		echo old >"$export_dir/old"
+		begin "$LEAT" cp "$work/slow" "$target/old"
+		exec 4>"$work/slow"
+		head -c 100 /dev/zero >&4
+		kill "-${sig%:*}" "$command_pid"
+		ends_with "${sig#*:}" "in place, before the first write, $sig"
+		exec 4>&-
+		[ "$(cat "$export_dir/old")" = old ] || fail 'it was written to all the same'
+		[ ! -s "$work/err" ] || fail "in place, unchanged, said: $(cat "$work/err")"
+		begin "$LEAT" cp "$work/slow" "$target/old"
+		exec 4>"$work/slow"
+		head -c 3000000 /dev/zero >&4
+		until_true 'in place' is_new
+		kill "-${sig%:*}" "$command_pid"
+		ends_with "${sig#*:}" "in place, $sig"
+		exec 4>&-
+		part="leat: $target/old: interrupted; it was written in place and now holds part of the new content"
+		[ "$(cat "$work/err")" = "$part" ] || fail "in place said: $(cat "$work/err")"
+	done
+done
+rm "$export_dir/old" "$export_dir/old too"
 
 # put_and_stop: a copy that has begun, to a server that is then stopped
 put_and_stop() {
@@ -130,7 +162,9 @@ put_and_stop() {
 # one whose server does not answer gives up by itself, and says what becomes of the rest
 put_and_stop
 ends_with 143 'put to a server that is away'
-grep -q 'interrupted; .* does not answer' "$work/err" || fail "it said: $(cat "$work/err")"
+left=$(ls -A "$export_dir" | grep '^\.leat-')
+[ "$(cat "$work/err")" = "leat: $tcp_url/from-pipe: interrupted; the server does not answer, so $left stays in $tcp_url (leat rm --leftovers removes it after a day)" ] ||
+	fail "it said: $(cat "$work/err")"
 exec 4>&-
 kill -CONT "$leatd_pid"
 
