@@ -80,33 +80,27 @@ as=${LEAT_AS-}
 cd "$work/tree"
 
 cat >"$HOME/type" <<'END'
-# Types the lines of $1, each as it is. The server has to say that it is ready; a benchmark that is left
-# running has to have read something.
+# Types the lines of $1, each as it is and as fast as they come: the lines themselves have to wait for the
+# server. But a benchmark that is left running has to have read something.
 set -eu
-mkfifo "$HOME/said"
-exec 3<>"$HOME/said"
 pid=''
 trap '[ -z "$pid" ] || kill "$pid"' EXIT
 while read -r line; do
 	echo "> $line"
 	case $line in
 	build/leatd*'&' | build/leatd*'& '*)
-		eval "$line" >&3 2>&1
+		eval "$line"
 		pid=$!
-		while read -r word <&3; do
-			echo "$word"
-			case $word in *ready*) break ;; esac
-		done
 		;;
 	*'&' | *'& '*)
-		eval "$line" 3>&-
+		eval "$line"
 		url=$(echo "$line" | sed -nE 's|.* (leat://[^/]*)/.*|\1|p')
 		until build/leat ctl stats "$url" | grep -qE '^bytes_out +[1-9]'; do
 			kill -0 "$!" || { echo "ended: $line"; exit 1; }
 		done
 		;;
 	*)
-		eval "$line" 3>&- || { echo "status $?"; exit 1; }
+		eval "$line" || { echo "status $?"; exit 1; }
 		;;
 	esac
 done <"$1"
