@@ -183,7 +183,9 @@ static void add_path(char *buf, size_t cap, const char *dir, const char *path, s
 /* Why a server refuses something to a caller who would be allowed to do it at home; or "". */
 static const char *squashing(const struct leat *m, int err, const char *cause)
 {
-	if ((err != -EACCES && err != -EPERM) || strncmp(cause, "NFS3ERR_", 8) != 0)
+	bool by_server = !strncmp(cause, "NFS3ERR_", 8) || !strcmp(cause, LT_NOT_GRANTED);
+
+	if ((err != -EACCES && err != -EPERM) || !by_server)
 		return "";
 	return m->is_leatd || m->cred.uid ? m->runs_as : "the server may squash root";
 }

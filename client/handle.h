@@ -83,6 +83,9 @@ void lt_handle_destroy(struct leat *m);
 /** lt_handle_is_mine - may the calling thread touch what belongs to the owner? */
 bool lt_handle_is_mine(const struct leat *m);
 
+/* the cause when ACCESS is answered, but with less than is needed */
+#define LT_NOT_GRANTED "the server grants this user no such access"
+
 /** lt_handle_tell - what leat_error() will say:
  * "tcp://host:2049/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
  * @path, @path2: as the user gave them, or NULL

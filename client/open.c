@@ -104,7 +104,7 @@ static void open_judge_access(struct lt_op *op, int err)
 {
 	if (!err && op->args.access.access & ~op->res.access.ACCESS3res_u.resok.access) {
 		err = -EACCES;
-		lt_task_explain(&op->task, err, "ACCESS", "not granted");
+		lt_task_explain(&op->task, err, "ACCESS", LT_NOT_GRANTED);
 	}
 	open_truncate(op, err);
 }

@@ -49,6 +49,10 @@ mkdir -p "$export_dir/d/closed" "$export_dir/tree/x" "$work/ro" "$work/full" "$w
 echo text >"$export_dir/d/f"
 echo text >"$export_dir/d/closed/f"
 chmod 0 "$export_dir/d/closed"
+echo text >"$export_dir/d/secret"
+echo text >"$work/ro/secret"
+chmod 0 "$export_dir/d/secret"
+chmod 600 "$work/ro/secret"
 echo text >"$work/ro/f"
 echo text >"$work/local file"
 leatd_options="--export /ro=$work/ro,ro,no_root_squash --export /squash=$work/ro,root_squash,insecure \
@@ -84,6 +88,8 @@ errors() { # URL
 		"$LEAT" cat "$url/d/closed/f$nobody"
 	like "$url/d/closed/x: (MKDIR|LOOKUP): Permission denied \\(NFS3ERR_ACCES\\)" \
 		"$LEAT" mkdir "$url/d/closed/x$nobody"
+	like "$url/d/secret: ACCESS: Permission denied \\(the server grants this user no such access\\)" \
+		"$LEAT" cat "$url/d/secret$nobody"
 	like "$url/d/closed: READDIRPLUS: Permission denied \\(NFS3ERR_ACCES\\)" \
 		"$LEAT" ls "$url/d/closed$nobody"
 
@@ -93,6 +99,11 @@ errors() { # URL
 no_root_squash, or run leat as another user)" "$LEAT" mkdir "$server/squash/x"
 		says "$server/all/x: MKDIR: Permission denied (NFS3ERR_ACCES; export /all squashes all users to uid 64001)" \
 			"$LEAT" mkdir "$server/all/x"
+		squashed="$server/squash/secret: ACCESS: Permission denied (the server grants this user no such access; \
+export /squash squashes root to uid 65534: use no_root_squash, or run leat as another user)"
+		says "$squashed" "$LEAT" cat "$server/squash/secret"
+		says "$squashed" "$LEAT" cp "$server/squash/secret" "$work/copy"
+		says "$squashed" "$LEAT" cp "$work/local file" "$server/squash/secret"
 	fi
 	# an export that may only be read
 	says "$server/ro/x: MKDIR: Read-only file system (NFS3ERR_ROFS)" "$LEAT" mkdir "$server/ro/x"
