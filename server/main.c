@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/std_fds.h"
 #include "conf.h"
 #include "reload.h"
 #include "server.h"
@@ -159,6 +160,7 @@ int main(int argc, char **argv)
 	struct conf *conf = malloc(sizeof(*conf)); /* too large for a stack */
 	int status = 2;
 
+	std_fds_fill();
 	if (!conf)
 		return 1;
 	conf_init(conf);

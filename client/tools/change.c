@@ -147,6 +147,7 @@ static bool ends_in_dots(const char *path)
 
 static int rm_one(struct tool_target *t, void *ctx)
 {
+	char place[TOOL_PLACE_BYTES];
 	const struct rm *rm = ctx;
 	struct stat st;
 	int rc;
@@ -158,11 +159,13 @@ static int rm_one(struct tool_target *t, void *ctx)
 	rc = leat_lstat(t->m, t->path, &st);
 	if (rc == -ENOENT && rm->force)
 		return TOOL_OK;
-	if (!rc && !strcmp(t->path, "/"))
-		rc = -EBUSY; /* the root of an export is the server's to remove */
+	if (!rc && !strcmp(t->path, "/")) {
+		log_err("%s: this is the root of the export; it is not removed", tool_place(t->m, "/", place));
+		return TOOL_FAILED;
+	}
 	if (!rc && S_ISDIR(st.st_mode)) {
 		if (!rm->recursive) {
-			log_err("%s: is a directory: -r is wanted", t->arg);
+			log_err("%s: is a directory: use -r", t->arg);
 			return TOOL_FAILED;
 		}
 		return remove_tree(t);
@@ -293,6 +296,7 @@ out:
 const struct tool_cmd cmd_mkdir = { "mkdir", "[-p] URL...", "make directories, -p with parents",
 				    mkdir_run };
 const struct tool_cmd cmd_rm = { "rm", "[-rf] URL... | --leftovers [-r] DIRECTORY...",
-				 "remove files, -r with all below; what killed copies left", rm_run };
+				 "remove files, -r with all below;\n"
+				 "         --leftovers: remove temporary files of killed copies", rm_run };
 const struct tool_cmd cmd_mv = { "mv", "URL URL", "rename, or move inside an export", mv_run };
 const struct tool_cmd cmd_ln = { "ln", "[-s] URL|TARGET URL", "link, -s by name", ln_run };

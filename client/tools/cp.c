@@ -350,7 +350,7 @@ static bool may_copy(struct cp *cp, const struct stat *st)
 		}
 		if (!cp->recursive) {
 			progress_hide(cp->progress);
-			log_err("%s: is a directory: -r is wanted", cp_place(cp, COPY_FROM, from));
+			log_err("%s: is a directory: use -r", cp_place(cp, COPY_FROM, from));
 			return false;
 		}
 		if (!fs_stat(cp->to_base, cp_target_name(cp), &to) && cp_is_same(cp, st, &to)) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/std_fds.h"
 #include "signals.h"
 #include "tool.h"
 
@@ -49,21 +50,37 @@ static void help_of(const struct tool_cmd *cmd)
 	printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
 }
 
+static int no_such(const char *name)
+{
+	log_err("no command '%s'; `leat help` names them", name);
+	return TOOL_USAGE;
+}
+
+static int help_about(const char *name)
+{
+	const struct tool_cmd *cmd = find(name);
+
+	if (!cmd)
+		return no_such(name);
+	help_of(cmd);
+	return TOOL_OK;
+}
+
 int main(int argc, char **argv)
 {
 	const struct tool_cmd *cmd;
+	char name[32];
 	int rc;
 
+	std_fds_fill();
 	if (argc < 2) {
 		help(stderr);
 		return TOOL_USAGE;
 	}
 	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		cmd = argc > 2 ? find(argv[2]) : NULL;
-		if (cmd)
-			help_of(cmd);
-		else
-			help(stdout);
+		if (argc > 2)
+			return help_about(argv[2]);
+		help(stdout);
 		return TOOL_OK;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
@@ -71,15 +88,15 @@ int main(int argc, char **argv)
 		return TOOL_OK;
 	}
 	cmd = find(argv[1]);
-	if (!cmd) {
-		log_err("no command '%s'; `leat help` names them", argv[1]);
-		return TOOL_USAGE;
-	}
+	if (!cmd)
+		return no_such(argv[1]);
 	if (argc == 3 && !strcmp(argv[2], "--help")) {
 		help_of(cmd);
 		return TOOL_OK;
 	}
 	signals_init();
+	snprintf(name, sizeof(name), "leat %s", cmd->name);
+	argv[1] = name; /* getopt's messages begin with it */
 	rc = cmd->run(cmd, argc - 1, argv + 1);
 	if (fflush(stdout) && errno != EPIPE) {
 		log_err("standard output: %s", strerror(errno));

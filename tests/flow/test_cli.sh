@@ -147,7 +147,7 @@ go() { # URL
 	# what cannot be
 	bad 1 'No such file' "$LEAT" cat "$url/none"
 	bad 1 'Is a directory' "$LEAT" cat "$url/d"
-	bad 1 '-r is wanted' "$LEAT" rm "$url/d"
+	bad 1 'is a directory: use -r' "$LEAT" rm "$url/d"
 	bad 1 'not a URL' "$LEAT" rm "$work/src/empty"
 	bad 1 'not a directory' "$LEAT" put "$work/src/empty" "$work/src/link" "$url/none"
 	bad 1 "$work/none.*No such file" "$LEAT" put "$work/none" "$url/x"

@@ -62,7 +62,7 @@ go() { # URL
 	says "$url/none" "$no_such" "$LEAT" get "$url/none" here
 	says here/none "$no_such" "$LEAT" put here/none "$url/f"
 	says "$url/f/g" '[a-z]+: Not a directory' "$LEAT" cp here/f "$url/f/g"
-	says "$url/f" 'Not a directory' "$LEAT" put here/f "$url/f/"
+	says "$url/f" '([a-z]+: )?Not a directory' "$LEAT" put here/f "$url/f/"
 	says "$url/d" 'is a directory' "$LEAT" cp "$url/d" here
 	says /dev/full 'write: No space left' "$LEAT" get "$url/f" /dev/full
 	bad 1 "^leat: '$url/f' and '$url/d/../f' are the same file$" "$LEAT" cp "$url/f" "$url/d/../f"
@@ -80,6 +80,10 @@ go "$tcp_url"
 # the place is the URL's, though it goes by the local socket
 go "leat://${tcp_url#tcp://}"
 bad 1 '^leat: /: not a URL' "$LEAT" ls /
+bad 2 "^leat: no command 'cpp'" "$LEAT" cpp
+bad 2 "^leat: no command 'cpp'" "$LEAT" help cpp
+bad 2 "^leat cp: invalid option -- 'q'$" "$LEAT" cp -q a b
+bad 2 "^leat rm: unrecognized option '--none'$" "$LEAT" rm --none a
 ok "$LEAT" cp --help
 grep -q '^usage: leat cp ' "$work/out" || fail "cp --help said: $(cat "$work/out")"
 echo "$checks checks"

@@ -41,6 +41,11 @@ begin() {
 	env --default-signal=INT,TERM,HUP,QUIT "$@" >"$work/out" 2>"$work/err" &
 	command_pid=$!
 }
+begin_closed() { # COMMAND...: without standard descriptors
+	: >"$work/err"
+	"$@" <&- >&- 2>&- &
+	command_pid=$!
+}
 ends_with() { # STATUS WHAT
 	rc=0
 	wait "$command_pid" || rc=$?
@@ -176,6 +181,20 @@ ends_with 129 'two signals'
 ! grep -q 'interrupted; ' "$work/err" || fail "two signals: it waited: $(cat "$work/err")"
 exec 4>&-
 kill -CONT "$leatd_pid"
+
+# ---- standard descriptors that are closed: no file or socket gets their numbers --------------------------------
+
+begin_closed "$LEAT" put "$work/slow" "$tcp_url/closed"
+exec 4>"$work/slow"
+until_true 'put without standard descriptors' leftover
+for fd in 0 1 2; do
+	[ "$(readlink "/proc/$command_pid/fd/$fd")" = /dev/null ] || fail "$fd is $(readlink "/proc/$command_pid/fd/$fd")"
+done
+exec 4>&-
+ends_with 0 'put without standard descriptors'
+rm "$export_dir/closed"
+! "$LEAT" ls "$tcp_url" >&- 2>"$work/err" || fail 'ls with no output'
+grep -q '^leat: standard output: Bad file descriptor' "$work/err" || fail "ls said: $(cat "$work/err")"
 
 # ---- a terminal is told of a server that is away ------------------------------------------------------------
 

@@ -360,6 +360,17 @@ else
 	echo 'skipped: no prlimit'
 fi
 
+# standard descriptors that are closed: no file or socket gets their numbers
+"$LEATD" --state-dir "$work/state" --export "/x=$work/exp" --listen "local://$work/closed.sock" <&- >&- 2>&- &
+pid=$!
+until [ -S "$work/closed.sock" ]; do
+	kill -0 "$pid" || fail 'it does not start without standard descriptors'
+done
+for fd in 0 1 2; do
+	[ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ] || fail "$fd is $(readlink "/proc/$pid/fd/$fd")"
+done
+stop TERM
+
 # without --listen: what there is, for this host; and why not the rest
 if XDG_RUNTIME_DIR=$work timeout 60 "$LEATD" --help >"$work/out"; then
 	grep -q '^usage: leatd' "$work/out" || fail "help: $(cat "$work/out")"
