@@ -29,6 +29,12 @@ struct sweep {
 	time_t now;
 };
 
+/* The time of change counts too: a copy with -p sets an old time of its content, and may still run. */
+static time_t last_change(const struct stat *st)
+{
+	return MAX(st->st_mtim.tv_sec, st->st_ctim.tv_sec);
+}
+
 static int remove_leftover(const struct sweep *s, struct fs_base in, const struct tool_entry *e)
 {
 	const char *why = NULL;
@@ -36,7 +42,7 @@ static int remove_leftover(const struct sweep *s, struct fs_base in, const struc
 
 	if (e->st.st_uid != s->uid)
 		why = "of another user";
-	else if (s->now - e->st.st_mtim.tv_sec < DAY_S)
+	else if (s->now - last_change(&e->st) < DAY_S)
 		why = "changed less than a day ago";
 	if (!why) {
 		rc = fs_unlink(in, e->name);

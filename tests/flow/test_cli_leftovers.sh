@@ -5,7 +5,7 @@
 # test_cli_leftovers.sh - temporary files of killed copies: what counts as one, who skips and who removes them
 
 set -eu
-: "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
+: "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${CC:=gcc}"
 . scripts/private-leatd.sh
 . tests/lib/checks.sh
 
@@ -20,6 +20,25 @@ trap finish EXIT
 export_dir=$work/export
 mkdir "$export_dir"
 leatd_start "$export_dir" || exit 1
+
+# three_days_later COMMAND...: with a clock that is ahead, since nobody can set a file's time of change
+cat >"$work/later.c" <<'END'
+#include <time.h>
+time_t time(time_t *ret)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += 3 * 24 * 60 * 60;
+	if (ret)
+		*ret = now.tv_sec;
+	return now.tv_sec;
+}
+END
+"$CC" -shared -fPIC -o "$work/later.so" "$work/later.c" || fail 'no clock of our own'
+three_days_later() {
+	LD_PRELOAD=$work/later.so ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$@"
+}
 
 same() { # WHAT A B
 	[ "$2" = "$3" ] || fail "$1: '$2' is not '$3'"
@@ -39,6 +58,7 @@ fill() { # DIR
 	done
 	ln -s f "$1/$link"
 	find "$1" ! -name "$young" -exec touch -h -d '2 days ago' {} +
+	touch -d '3 days' "$1/$young"
 	others=''
 	if [ "$(id -u)" -eq 0 ]; then
 		echo his >"$1/$his"
@@ -52,12 +72,14 @@ fill() { # DIR
 removes() { # NAMED DIR
 	named=$1 dir=$2
 	fill "$dir"
-	ok "$LEAT" rm --leftovers "$named"
+	ok "$LEAT" rm --leftovers -r "$named"
+	same 'made now, with an old time' "$(grep -c '^removed' "$work/out")" 0
+	ok three_days_later "$LEAT" rm --leftovers "$named"
 	same 'said' "$(grep -c '^removed' "$work/out")" 2
 	grep -q "^kept .*$young (changed less than a day ago)$" "$work/out" || fail "said: $(cat "$work/out")"
 	[ -z "$others" ] || grep -q "^kept .*$his (of another user)$" "$work/out" || fail "said: $(cat "$work/out")"
 	same 'what stays' "$(names "$dir")" "./$young ./.leat-0123456789ABCDEF ./.leat-0123456789abcde ./.leat-0123456789abcdef0 $others./.leat-aaaaaaaaaaaaaaaa/f ./.leat-bench ./d/$old ./f ./x$old "
-	ok "$LEAT" rm --leftovers -r "$named"
+	ok three_days_later "$LEAT" rm --leftovers -r "$named"
 	[ ! -e "$dir/d/$old" ] || fail 'not below'
 	[ -e "$dir/.leat-aaaaaaaaaaaaaaaa/f" ] || fail 'a directory is no leftover'
 	bad 1 'Not a directory' "$LEAT" rm --leftovers "$named/f"
@@ -104,8 +126,7 @@ killed() { # URL
 	ok "$LEAT" rm --leftovers "$1"
 	same 'it stays for a day' "$(ls -A "$export_dir")" "$left
 big"
-	touch -d '2 days ago' "$export_dir/$left"
-	ok "$LEAT" rm --leftovers "$1"
+	ok three_days_later "$LEAT" rm --leftovers "$1"
 	same 'and goes' "$(ls -A "$export_dir")" big
 	rm "$export_dir/big"
 }
