@@ -220,12 +220,12 @@ static void note_server(struct leat *m, const ctl_info *info)
 	snprintf(m->server, sizeof(m->server), "leatd %.16s instance %.16s", info->release, hex);
 }
 
-/* Does the same leatd answer on @c? Return: 0, or a negative errno with @why. */
-static int check_instance(struct leat *m, struct rpcrdma_clnt *c, char *why, size_t cap)
+/* Does the same leatd answer on @c, within @limit_ms? Return: 0, or a negative errno with @why. */
+static int check_instance(struct leat *m, struct rpcrdma_clnt *c, uint32_t limit_ms, char *why, size_t cap)
 {
 	struct rpcrdma_clnt_info clnt;
 	ctl_info info;
-	int rc = ask_info(m, c, MIN(UPGRADE_MS, m->timeo_ms), &info);
+	int rc = ask_info(m, c, MIN(limit_ms, m->timeo_ms), &info);
 
 	if (rc) {
 		rpcrdma_clnt_info(c, &clnt);
@@ -246,8 +246,16 @@ static bool is_wildcard(const char *host)
 	return !host[0] || !strcmp(host, "0.0.0.0") || !strcmp(host, "::") || !strcmp(host, "*");
 }
 
+/* For one step of trying: no more than is left of the time for all. */
+static uint32_t until_ms(const struct leat *m, uint64_t until_ns)
+{
+	uint64_t now_ns = m->clock();
+
+	return now_ns < until_ns ? (uint32_t)MIN((until_ns - now_ns) / NS_PER_MS + 1, (uint64_t)UPGRADE_MS) : 1;
+}
+
 /* Try to move from m->clnt[0] to @addr. */
-static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, char *why, size_t cap)
+static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, uint64_t until_ns, char *why, size_t cap)
 {
 	struct rpcrdma_clnt *c = NULL;
 	struct stat st;
@@ -258,11 +266,11 @@ static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, char *wh
 		snprintf(why, cap, "no socket %.60s on this host", addr->host);
 		return -ENOENT;
 	}
-	rc = create_clnt(m, addr, UPGRADE_MS, &c);
+	rc = create_clnt(m, addr, until_ms(m, until_ns), &c);
 	if (rc)
 		snprintf(why, cap, "%s", meaning(addr, rc) ? meaning(addr, rc) : strerror(-rc));
 	else
-		rc = check_instance(m, c, why, cap);
+		rc = check_instance(m, c, until_ms(m, until_ns), why, cap);
 	if (rc) {
 		rpcrdma_clnt_destroy(c);
 		return rc;
@@ -303,7 +311,7 @@ static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *
 		if (t == RPCRDMA_RDMA && is_wildcard(addr.host))
 			memcpy(addr.host, m->url.host, sizeof(addr.host));
 		if (m->clock() < until_ns) {
-			rc = try_upgrade(m, &addr, why, cap);
+			rc = try_upgrade(m, &addr, until_ns, why, cap);
 		} else {
 			rc = -ETIMEDOUT;
 			snprintf(why, cap, "not tried: those before it took too long");

@@ -95,8 +95,8 @@ struct rpcrdma_domain_attr {
 	                         * least; 0: 256 MiB */
 	size_t msg_bytes_max;   /* beside it, for the messages of connections that are served; at least
 	                         * RPCRDMA_MSG_BYTES_MIN; 0: 64 MiB */
-	size_t shared_bytes_max; /* memory shared with peers on this host, half of it for what they offer, half for
-	                         * rings and bounce areas; a user gets a share of each; at least
+	size_t shared_bytes_max; /* memory shared with peers on this host, half of it for what they offer and for bounce
+	                         * areas, half for rings; a user gets a share of each; at least
 	                         * RPCRDMA_SHARED_BYTES_MIN; 0: 8 GiB */
 	bool pool_arena;        /* all of it at once, in one piece, registered once with each device; not
 	                         * chunk by chunk, as it is needed */

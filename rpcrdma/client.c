@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <search.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,6 +280,12 @@ struct rr_client_conn *rr_client_idlest(struct rr_clients *all)
 
 /* ---- shares ---- */
 
+/* Of a budget that is held: one part of so many is kept for clients that hold one part of so many, or what a
+ * connection with messages of 4 KiB begins with. */
+#define KEPT 4u
+#define LITTLE 32u
+#define LITTLE_LEAST ((size_t)64 << 10)
+
 /* what a client may hold when so much of the budget is free */
 static size_t limit_of(const struct rr_budget *b, size_t left)
 {
@@ -321,8 +326,13 @@ void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount)
 static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t amount)
 {
 	size_t left = all < b->max ? b->max - all : 0, limit = limit_of(b, left);
+	size_t kept = b->held ? b->max / KEPT : 0, little = b->held ? MAX(b->max / LITTLE, LITTLE_LEAST) : 0;
 
-	return amount <= left && mine <= limit && amount <= limit - mine;
+	if (amount > left)
+		return false;
+	if (mine + amount <= little)
+		return true;
+	return amount + kept <= left && mine <= limit && amount <= limit - mine;
 }
 
 /** rr_client_charge - see client.h
@@ -346,7 +356,7 @@ int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 							memory_order_relaxed, memory_order_relaxed));
 	while (!atomic_compare_exchange_weak_explicit(&b->used, &all, all + amount, memory_order_relaxed,
 						      memory_order_relaxed)) {
-		if (all > b->max || amount > b->max - all) {
+		if (!has_room(b, all, mine, amount)) {
 			atomic_fetch_sub_explicit(&c->used[share], amount, memory_order_relaxed);
 			return -ENOBUFS;
 		}

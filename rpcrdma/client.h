@@ -9,8 +9,12 @@
  *
  *             The limit of a client is not fixed: it may hold as much as is still free, times the
  *             budget's factor (the dynamic threshold of shared-memory switches). With a factor of 1, one
- *             client alone gets half of the budget, two get a third each, n get 1/(n+1) each. Something
- *             is always left for a client that is yet to come, and no list of clients has to be walked.
+ *             client alone gets half of the budget, and n that want more and more at once get 1/(n+1) each; no
+ *             list of clients has to be walked. But what somebody holds is not taken back when another
+ *             one comes: of n clients that come one after the other each leaves the next one half.
+ *             Where connections hold something for as long as they like, the last quarter of the budget
+ *             is therefore for clients that hold little, a thirty-second part of it with what they ask for:
+ *             each of eight clients finds so much, whatever all the others hold.
  *
  *             Connections that wait for their client's share stand in its line; rr_client_next() gives a
  *             turn to the first of them. Whoever has no turn waits while others wait or have one.
@@ -25,6 +29,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,14 +47,15 @@ enum rr_share {
 	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c; with those that the
 			  * pool's receives take (slab.c), which clients are charged for above */
 	RR_SHARE_MODES,  /* bytes of memory that connections with modes have for themselves: mode_srv.c */
-	RR_SHARE_REGION, /* bytes of memory that local peers offer: local_map.c */
-	RR_SHARE_RING,   /* bytes of rings and bounce areas of the local fabric: local_map.c */
+	RR_SHARE_REGION, /* bytes of memory that local peers offer, and of bounce areas: local_map.c */
+	RR_SHARE_RING,   /* bytes of rings and of the smallest bounce areas of the local fabric: local_map.c */
 	RR_SHARES,
 };
 
 struct rr_budget {
 	size_t max;         /* of all clients together */
 	unsigned factor;    /* a client may hold this many times what is free; at least 1 */
+	bool held;          /* for as long as a peer likes: the last quarter is for those with little */
 	_Atomic size_t used;
 };
 
@@ -94,7 +100,7 @@ struct rr_client {
 	struct rr_client_line lines[RR_SHARES];
 };
 
-/** rr_clients_init - no clients, and budgets without a limit: the caller sets .max and .factor */
+/** rr_clients_init - no clients, and budgets without a limit: the caller sets .max, .factor and .held */
 void rr_clients_init(struct rr_clients *all);
 
 /** rr_clients_fini - every client was put back */
@@ -115,7 +121,7 @@ void rr_client_put(struct rr_client *c);
 
 /** rr_client_charge - takes @amount of a budget for a client
  *
- * Return: 0; -ENOBUFS: more than the client's limit, or than the budget has.
+ * Return: 0; -ENOBUFS: more than the client's limit, or than the budget has for it.
  */
 int must_check rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount);
 

@@ -32,7 +32,8 @@
  *             never loaded from or stored to, only read and written by system calls, so a hole
  *             punched into it is an error or zeroes, not a signal. All shared memory is charged to
  *             the peer's user with its full size, and a user gets a share only (local_map.c): slabs of
- *             mapped_bytes_max, rings and bounce areas of ring_bytes_max.
+ *             mapped_bytes_max, as are bounce areas; rings are of ring_bytes_max, and so is the smallest
+ *             bounce area, so that no connection is without.
  * Threads:    As fabric.h says. Locks, in order: pd->lock, fabric->lock; cq->lock alone.
  *             Counters are kept per queue pair and summed when asked for.
  * Errors:     What a peer writes is checked when it is read; a peer that breaks a rule loses its
@@ -269,6 +270,7 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	f->clients = f->attr.clients ? f->attr.clients : &f->own_clients;
 	f->clients->budgets[RR_SHARE_REGION].max = f->attr.limits.mapped_bytes_max;
 	f->clients->budgets[RR_SHARE_RING].max = f->attr.limits.ring_bytes_max;
+	f->clients->budgets[RR_SHARE_RING].held = true;
 	if (f->attr.capture) {
 		rc = rr_capture_open(f->attr.capture, &f->capture);
 		if (rc)

@@ -28,7 +28,7 @@ struct rr_local_limits { /* 0: the fabric's default */
 	unsigned sge_max, sq_max, rq_max, cq_max, rd_atom_max;
 	unsigned keys_max;           /* registrations alive on one connection */
 	uint64_t mapped_bytes_max;   /* of all peers' slabs mapped by this side; a share for each user */
-	uint64_t ring_bytes_max;     /* of rings and bounce areas of all connections; likewise */
+	uint64_t ring_bytes_max;     /* of rings and the smallest bounce areas of all connections; likewise */
 	uint64_t region_bytes_max;   /* slabs of one peer that this side takes */
 	unsigned conns_max;
 	unsigned handshakes_max, handshakes_uid_max; /* unfinished ones, of all callers, of one uid */

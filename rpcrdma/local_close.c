@@ -10,9 +10,10 @@
  *             or a completion queue's, but by threads of our own, one for each user who has passed
  *             what he should not have: what sleeps there holds up nothing of others.
  *             A socket never sleeps long. A thread takes it into a descriptor table of its own and
- *             ends: no socket lingers for a task that is exiting. So all sockets share one thread.
- *             What is known to be a large memfd does not sleep either, but to free it takes time: a user's
- *             memfds have a thread of their own, apart from what else that user passed.
+ *             ends: no socket lingers for a task that is exiting. What is known to be a large memfd does
+ *             not sleep either, but to free it takes time. So a user's sockets and its memfds have a
+ *             thread each, apart from what else that user passed. Connections and listeners have one
+ *             for all users.
  *             Who hands something over never waits. What may pile up is bounded: while
  *             rr_local_closer_full() for a user, nothing more is read from its connections, and they
  *             end (rr_local_sock_recv()); its new ones are hung up on unread (local_cm.c).
@@ -36,10 +37,10 @@
 #include "local_int.h"
 
 #define LINE_FULL 64u  /* descriptors of one user; a connection can bring another 253 */
-#define OURS_FULL 512u /* of sockets, or of memory of one user: these do not stay */
+#define OURS_FULL 512u /* of sockets or of memory of one user, or of connections: these do not stay */
 #define STUCK_S 2 /* a fabric's close waits that long for a close() that sleeps */
 
-/* What is closed one after the other. */
+/* What is closed one after the other. It ends with the last descriptor in it. */
 struct line {
 	struct list node; /* closer->lines */
 	struct local_closer *closer;
@@ -65,10 +66,16 @@ struct local_closer {
 int rr_local_closer_new(struct local_closer **ret)
 {
 	struct local_closer *c = calloc(1, sizeof(*c));
+	pthread_condattr_t attr;
+	int rc;
 
 	if (!c)
 		return -ENOMEM;
-	if (pthread_cond_init(&c->ended, NULL)) {
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	rc = pthread_cond_init(&c->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	if (rc) {
 		free(c);
 		return -ENOMEM;
 	}
@@ -78,14 +85,18 @@ int rr_local_closer_new(struct local_closer **ret)
 	return 0;
 }
 
+/* The lock is held. */
+static void line_delete(struct line *l)
+{
+	list_del(&l->node);
+	free(l->fds);
+	free(l);
+}
+
 static void closer_delete(struct local_closer *c)
 {
-	list_for_each_safe(node, &c->lines) {
-		struct line *l = list_entry(node, struct line, node);
-
-		free(l->fds);
-		free(l);
-	}
+	list_for_each_safe(node, &c->lines)
+		line_delete(list_entry(node, struct line, node));
 	pthread_cond_destroy(&c->ended);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -167,7 +178,7 @@ static void *line_main(void *arg)
 		memmove(l->fds, l->fds + 1, --l->n * sizeof(*l->fds));
 		atomic_fetch_sub(&c->queued, 1);
 	}
-	l->running = false;
+	line_delete(l);
 	c->running--;
 	orphan = c->orphan && !c->running;
 	pthread_cond_broadcast(&c->ended);
@@ -201,6 +212,14 @@ static struct line *line_find(struct local_closer *c, uint64_t owner)
 	return NULL;
 }
 
+/* The lock is held. */
+static size_t line_length(struct local_closer *c, uint64_t owner)
+{
+	const struct line *l = line_find(c, owner);
+
+	return l ? l->n : 0;
+}
+
 /* The lock is held. Return: NULL without memory. */
 static struct line *line_make(struct local_closer *c, uint64_t owner)
 {
@@ -220,7 +239,7 @@ void rr_local_closer_free(struct local_closer *c)
 	struct timespec until;
 	bool ended;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STUCK_S;
 	pthread_mutex_lock(&c->lock);
 	list_for_each(node, &c->lines)
@@ -238,16 +257,17 @@ void rr_local_closer_free(struct local_closer *c)
 /** rr_local_closer_full - does so much of @owner wait that nothing more of it should be taken? */
 bool rr_local_closer_full(struct local_closer *c, uint64_t owner)
 {
-	const struct line *l, *memory;
 	bool full;
 
 	if (likely(atomic_load_explicit(&c->queued, memory_order_relaxed) < LINE_FULL))
 		return false;
 	pthread_mutex_lock(&c->lock);
-	l = line_find(c, owner);
-	memory = line_find(c, owner | LOCAL_MEMORY);
-	full = (l && l->n >= (owner == LOCAL_OURS ? OURS_FULL : LINE_FULL)) ||
-	       (memory && memory->n >= OURS_FULL);
+	if (owner == LOCAL_OURS)
+		full = line_length(c, owner) >= OURS_FULL;
+	else
+		full = line_length(c, owner) >= LINE_FULL ||
+		       line_length(c, owner | LOCAL_MEMORY) >= OURS_FULL ||
+		       line_length(c, owner | LOCAL_SOCKET) >= OURS_FULL;
 	pthread_mutex_unlock(&c->lock);
 	return full;
 }
@@ -259,8 +279,8 @@ void rr_local_close_later(struct local_closer *c, uint64_t owner, int fd)
 {
 	struct line *l;
 
-	if (is_socket(fd))
-		owner = LOCAL_OURS;
+	if (owner != LOCAL_OURS && is_socket(fd))
+		owner |= LOCAL_SOCKET;
 	pthread_mutex_lock(&c->lock);
 	l = line_find(c, owner);
 	if (!l)
@@ -271,6 +291,8 @@ void rr_local_close_later(struct local_closer *c, uint64_t owner, int fd)
 		size_t room = l->room ? 2 * l->room : 16;
 		int *fds = reallocarray(l->fds, room, sizeof(*fds));
 
+		if (!fds && !l->n)
+			line_delete(l);
 		if (!fds)
 			goto out_unlock;
 		l->fds = fds;

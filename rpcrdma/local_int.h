@@ -38,6 +38,7 @@
 #define LOCAL_KEYS_MAX 65535u
 #define LOCAL_OURS UINT64_MAX /* whose a descriptor is that is no user's (local_close.c) */
 #define LOCAL_MEMORY (UINT64_C(1) << 32) /* with the user: it is a memfd, which only takes long to close */
+#define LOCAL_SOCKET (UINT64_C(2) << 32) /* ... or a socket, which does not sleep where it is closed */
 
 /* ---- shared with the peer ---- */
 
@@ -474,7 +475,8 @@ void rr_local_pins_fini(struct local_pd *pd);
 /* local_map.c: memory that is shared */
 int rr_local_memfd(const char *name, uint64_t size);
 bool rr_local_memfd_ok(int fd, uint64_t size);
-int rr_local_map_make(struct local_qp *qp, const char *name, uint64_t size, struct local_map **ret);
+int rr_local_map_make(struct local_qp *qp, enum rr_share share, const char *name, uint64_t size,
+		      struct local_map **ret);
 int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
 		     struct local_map **ret);
 void rr_local_map_put(struct local_fabric *f, struct local_map *m);

@@ -129,18 +129,19 @@ static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t si
 	return 0;
 }
 
-/** rr_local_map_make - make shared memory for the peer of @qp, charged to its share of rings
+/** rr_local_map_make - make shared memory for the peer of @qp, charged to its part of @share
  *
  * Return: 0, with its descriptor in (*ret)->fd; -EDQUOT, -ENOMEM, or what memfd_create(),
  * ftruncate() or mmap() say.
  */
-int rr_local_map_make(struct local_qp *qp, const char *name, uint64_t size, struct local_map **ret)
+int rr_local_map_make(struct local_qp *qp, enum rr_share share, const char *name, uint64_t size,
+		      struct local_map **ret)
 {
 	int rc, fd = rr_local_memfd(name, size);
 
 	if (fd < 0)
 		return fd;
-	rc = map_new(qp, RR_SHARE_RING, fd, size, ret);
+	rc = map_new(qp, share, fd, size, ret);
 	if (rc)
 		close(fd);
 	return rc;
@@ -187,7 +188,7 @@ static int region_get(struct local_qp *qp, int fd, uint64_t size, struct local_m
 }
 
 /** rr_local_map_get - map what the peer of @qp passed
- * @share: RR_SHARE_REGION: the client's memory; RR_SHARE_RING: rings, a bounce area
+ * @share: RR_SHARE_REGION: memory of the client, a bounce area; RR_SHARE_RING: rings, a small bounce area
  * @fd: from the peer; the mapping's if this returns 0
  * @size: that the peer claims
  *

@@ -70,10 +70,16 @@ static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 	return true;
 }
 
+/* The least that a connection needs is of the same share as its rings, of which some is left for each client. */
+static enum rr_share stage_share(uint64_t size)
+{
+	return size > STAGE_MIN ? RR_SHARE_REGION : RR_SHARE_RING;
+}
+
 static bool stage_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 {
 	if (qp->peer_stage || hs->size > LOCAL_STAGE_MAX ||
-	    rr_local_map_get(qp, RR_SHARE_RING, *fd, hs->size, &qp->peer_stage))
+	    rr_local_map_get(qp, stage_share(hs->size), *fd, hs->size, &qp->peer_stage))
 		return false;
 	*fd = -1;
 	return true;
@@ -243,9 +249,10 @@ static int stage_open(struct local_qp *qp)
 	if (qp->stage)
 		return 0;
 	hs.size = to_fabric(qp->base.fabric)->attr.limits.bounce_bytes;
-	while ((rc = rr_local_map_make(qp, "leat-bounce", hs.size, &qp->stage)) == -EDQUOT &&
-	       hs.size / 2 >= STAGE_MIN)
-		hs.size = hs.size / 2 & ~(uint64_t)4095;
+	while ((rc = rr_local_map_make(qp, stage_share(hs.size), "leat-bounce", hs.size, &qp->stage)) ==
+		       -EDQUOT &&
+	       hs.size > STAGE_MIN)
+		hs.size = MAX(hs.size / 2 & ~(uint64_t)4095, STAGE_MIN);
 	if (rc)
 		return rc;
 	rc = rr_local_sock_send(qp->sock, &hs, &qp->stage->fd, 1);

@@ -90,7 +90,7 @@ static size_t ring_sizes(struct local_qp *qp)
  */
 int rr_local_ring_create(struct local_qp *qp)
 {
-	int rc = rr_local_map_make(qp, "leat-rings", ring_sizes(qp), &qp->rings);
+	int rc = rr_local_map_make(qp, RR_SHARE_RING, "leat-rings", ring_sizes(qp), &qp->rings);
 
 	if (!rc)
 		ring_layout(qp, qp->rings->addr);

@@ -278,8 +278,10 @@ int rr_pool_init(struct rpcrdma_domain *d)
 		}
 	}
 	share_msgs(d);
+	d->clients.budgets[RR_SHARE_MSGS].held = true;
 	d->clients.budgets[RR_SHARE_RECVS].max = d->pools[RR_ZONE_RECVS].bytes_max;
 	d->clients.budgets[RR_SHARE_RECVS].factor = OF_THE_FREE_CONNS;
+	d->clients.budgets[RR_SHARE_RECVS].held = true;
 	d->clients.budgets[RR_SHARE_MODES].max = max;
 	d->clients.budgets[RR_SHARE_MODES].factor = OF_THE_FREE_CONNS;
 	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)

@@ -92,12 +92,13 @@ static void conn_adopted(struct rpcrdma_conn *base)
 	}
 }
 
+/* A call that waits for memory of ours owes nothing. */
 static bool conn_owed(const struct rpcrdma_conn *base)
 {
 	const struct rr_tconn *c = rr_tconn_of(base);
 
 	return !list_is_empty(&c->sendq) ||
-	       (c->in && (c->in->in == RR_TREQ_READING || c->in->pulls || c->in->skipping));
+	       (c->in && ((c->in->in == RR_TREQ_READING && !c->in->waits) || c->in->pulls || c->in->skipping));
 }
 
 static void conn_close(struct rpcrdma_conn *base)

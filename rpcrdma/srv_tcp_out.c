@@ -181,7 +181,7 @@ static size_t more_than(const struct rr_treq *t, size_t cap)
 	size_t max = rr_conn_buf_max(t->base.pub.conn, RR_ZONE_ANSWERS);
 
 	if (cap < RR_TCP_REPLY)
-		return MAX(cap * 4, (size_t)OUT_FIRST);
+		return MIN(MAX(cap * 4, (size_t)OUT_FIRST), (size_t)RR_TCP_REPLY);
 	return cap < RPCRDMA_BUF_LEAST ? RPCRDMA_BUF_LEAST : cap < max ? MIN(cap * 16, max) : 0;
 }
 

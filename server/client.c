@@ -78,15 +78,21 @@ int client_get(struct clients *all, const struct rpcrdma_peer *peer, struct clie
 void *client_scratch_get(struct client *c, size_t bytes)
 {
 	struct clients *all = c->all;
-	size_t used = atomic_load(&all->scratch), left;
+	size_t used, left, mine = atomic_load(&c->scratch);
 	void *mem;
 
 	do {
-		left = CLIENT_SCRATCH_BYTES - used;
-		if (bytes > left || atomic_load(&c->scratch) + bytes > left)
+		left = CLIENT_SCRATCH_BYTES - atomic_load(&all->scratch);
+		if (bytes > left || mine + bytes > left)
 			return NULL;
+	} while (!atomic_compare_exchange_weak(&c->scratch, &mine, mine + bytes));
+	used = atomic_load(&all->scratch);
+	do {
+		if (bytes > CLIENT_SCRATCH_BYTES - used) {
+			atomic_fetch_sub(&c->scratch, bytes);
+			return NULL;
+		}
 	} while (!atomic_compare_exchange_weak(&all->scratch, &used, used + bytes));
-	atomic_fetch_add(&c->scratch, bytes);
 	mem = calloc(1, bytes ? bytes : 1);
 	if (!mem) {
 		atomic_fetch_sub(&c->scratch, bytes);

@@ -61,6 +61,8 @@ static int get_both(const struct fh_obj *o, struct lists *l, secattr *ret)
 	return err;
 }
 
+_Static_assert(sizeof(struct lists) <= RPCRDMA_BUF_LEAST, "no room is less");
+
 static size_t getacl_room(const struct req *r)
 {
 	(void)r;

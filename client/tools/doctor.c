@@ -38,10 +38,11 @@ static const char *verdict_name(enum doctor_verdict v)
 void doctor_say(const char *subject, const struct doctor_finding *f)
 {
 	const char *at = f->text;
+	struct text_state s = { 0 };
 
 	printf("%-10s %-7s ", subject, verdict_name(f->verdict));
-	for (unsigned char c, last = 0; (c = (unsigned char)*at); at++, last = c)
-		putchar(text_is_control(c, last) ? '?' : c);
+	for (; *at; at++)
+		putchar(text_is_control((unsigned char)*at, &s) ? '?' : *at);
 	putchar('\n');
 }
 

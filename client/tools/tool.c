@@ -402,12 +402,14 @@ const char *tool_base_name(const char *path, char *buf, size_t cap)
 
 void tool_put_name(const char *name)
 {
+	struct text_state s = { 0 };
+
 	if (!isatty(STDOUT_FILENO)) {
 		fputs(name, stdout);
 		return;
 	}
-	for (unsigned char c, last = 0; (c = (unsigned char)*name); name++, last = c)
-		putchar(text_is_control(c, last) ? '?' : c);
+	for (; *name; name++)
+		putchar(text_is_control((unsigned char)*name, &s) ? '?' : *name);
 }
 
 bool tool_parse_size(const char *text, uint64_t *ret)

@@ -358,15 +358,15 @@ static void clients_leave_receives(void **state)
 		raw_close(&peers[--n]);
 
 	/* the other one holds more than half of all */
-	assert_int_equal(rr_client_charge(other, RR_SHARE_RECVS, 120 * MSG), 0);
-	atomic_fetch_add(&svc.domain->recv_bytes, 120 * MSG);
+	assert_int_equal(rr_client_charge(other, RR_SHARE_RECVS, 100 * MSG), 0);
+	atomic_fetch_add(&svc.domain->recv_bytes, 100 * MSG);
 	connect_peer(&wide);
 	assert_int_equal(one_call(&peer, 1000), 8);
 	assert_int_equal(burst(&peer, 8, 1000), 16);
 	assert_int_equal(burst(&peer, 16, 1000), 32);
 	assert_int_equal(burst(&peer, 32, 1000), 32); /* half of an equal part: 48 */
-	atomic_fetch_sub(&svc.domain->recv_bytes, 120 * MSG);
-	rr_client_uncharge(other, RR_SHARE_RECVS, 120 * MSG);
+	atomic_fetch_sub(&svc.domain->recv_bytes, 100 * MSG);
+	rr_client_uncharge(other, RR_SHARE_RECVS, 100 * MSG);
 	rr_client_put(other);
 }
 

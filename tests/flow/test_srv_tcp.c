@@ -723,6 +723,35 @@ static void stalled_peers_are_let_go(void **state)
 	assert_int_equal(svc.closed, 2);
 }
 
+/* A call that waits for memory, which others hold, is not the peer's delay. */
+static void who_waits_for_memory_is_kept(void **state)
+{
+	static const struct rpcrdma_svc_attr attr = { .stall_ms = 20 };
+	struct rpcrdma_buf *taken[128];
+	unsigned n = 0;
+
+	(void)state;
+	wire_svc_close(&svc);
+	close(fd);
+	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small_pool, &attr), 0);
+	while (n < ARRAY_SIZE(taken) && !rr_buf_get(svc.engine, RR_ZONE_CALLS, RPCRDMA_BUF_LEAST, &taken[n]))
+		n++;
+	assert_in_range(n, 1, ARRAY_SIZE(taken) - 1);
+	dial();
+	call_at(4, 3, WIRE_LONG);
+	word_out(5000);
+	out_len += 20000;
+	mark(0);
+	put_bytes(out, out_len);
+	for (int i = 0; i < 5; i++)
+		rpcrdma_engine_wait(svc.engine, 60);
+	assert_in_range(svc.engine->stats.buf_waits, 1, 10);
+	assert_int_equal(svc.closed, 0);
+	while (n)
+		rpcrdma_buf_put(svc.engine, taken[--n]);
+	assert_int_equal(reply(), 24);
+}
+
 #define tcp_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -747,6 +776,7 @@ int main(void)
 		tcp_test(requests_leave_receives),
 		tcp_test(a_share_of_the_pool),
 		tcp_test(stalled_peers_are_let_go),
+		tcp_test(who_waits_for_memory_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

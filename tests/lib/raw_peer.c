@@ -228,7 +228,7 @@ static enum rr_wc_status rdma_it(struct raw_peer *p, enum rr_wr_op op, const voi
 	struct rr_wr wr = { .done = &p->send_done, .op = op, .flags = RR_WR_SIGNALED, .sge = &sge,
 			    .nsge = 1, .raddr = raddr, .rkey = rkey, .imm = imm };
 
-	if (op != RR_WR_READ)
+	if (op != RR_WR_READ && len)
 		memcpy(buf, data, len);
 	return post(p, &wr, false);
 }

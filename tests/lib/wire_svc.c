@@ -266,6 +266,20 @@ static void get(struct wire_job *j)
 	finish(j);
 }
 
+/* Words that are no payload, as many as the first one says. */
+static bool_t long_args(XDR *xdrs, void *unused)
+{
+	u_int n, word;
+
+	(void)unused;
+	if (!xdr_u_int(xdrs, &n))
+		return FALSE;
+	for (u_int i = 0; i < n; i++)
+		if (!xdr_u_int(xdrs, &word))
+			return FALSE;
+	return TRUE;
+}
+
 static int decode(struct wire_job *j)
 {
 	switch (j->req->proc) {
@@ -275,6 +289,8 @@ static int decode(struct wire_job *j)
 		return rpcrdma_req_decode(j->req, (xdrproc_t)xdr_wire_get_args, &j->args.get);
 	case WIRE_BIG:
 		return rpcrdma_req_decode(j->req, (xdrproc_t)xdr_u_int, &j->args.big);
+	case WIRE_LONG:
+		return rpcrdma_req_decode(j->req, (xdrproc_t)long_args, NULL);
 	default:
 		return rpcrdma_req_decode(j->req, (xdrproc_t)nothing, NULL);
 	}
@@ -284,6 +300,7 @@ static void run(struct wire_job *j)
 {
 	switch (j->req->proc) {
 	case WIRE_NULL:
+	case WIRE_LONG:
 		rpcrdma_req_reply(j->req, (xdrproc_t)nothing, NULL, job_done, j);
 		break;
 	case WIRE_PUT:

@@ -18,7 +18,7 @@
 #define WIRE_PROG 0x20c5ffffu
 #define WIRE_VERS 1u
 
-enum wire_proc { WIRE_NULL, WIRE_PUT, WIRE_GET, WIRE_BIG, WIRE_DROP, WIRE_REJECT };
+enum wire_proc { WIRE_NULL, WIRE_PUT, WIRE_GET, WIRE_BIG, WIRE_DROP, WIRE_REJECT, WIRE_LONG };
 
 enum wire_mode {
 	WIRE_PLACE,         /* one piece */

@@ -195,6 +195,69 @@ struct refused {
 	unsigned served;
 };
 
+/* Takes all that it gets. Return: how much that is */
+static size_t grab(struct rr_client *c)
+{
+	size_t n = 0;
+
+	while (!rr_client_charge(c, RR_SHARE_RECVS, 4096))
+		n += 4096;
+	return n;
+}
+
+/* Those who come one after the other and hold what they get leave something to those who come later. */
+static void test_one_after_the_other(void **state)
+{
+	enum { GREEDY = 6, LATE = 8 };
+	const size_t max = (size_t)64 << 20;
+	struct rr_client *c[GREEDY + LATE];
+	size_t got[GREEDY + LATE], all = 0;
+	struct rr_clients clients;
+
+	(void)state;
+	rr_clients_init(&clients);
+	clients.budgets[RR_SHARE_RECVS] = (struct rr_budget){ .max = max, .factor = 3, .held = true };
+	for (unsigned i = 0; i < ARRAY_SIZE(c); i++) {
+		struct rpcrdma_client_id id = id_of_user(i, 1);
+
+		assert_int_equal(rr_client_get(&clients, &id, &c[i]), 0);
+	}
+	/* one alone has three quarters; eight more a thirty-second part each, and a ninth nothing */
+	got[0] = grab(c[0]);
+	assert_int_equal(got[0], max / 4 * 3);
+	for (unsigned i = GREEDY; i < GREEDY + LATE; i++) {
+		got[i] = grab(c[i]);
+		assert_int_equal(got[i], max / 32);
+	}
+	assert_int_equal(grab(c[1]), 0);
+	rr_client_uncharge(c[0], RR_SHARE_RECVS, got[0]);
+	for (unsigned i = GREEDY; i < GREEDY + LATE; i++)
+		rr_client_uncharge(c[i], RR_SHARE_RECVS, got[i]);
+	/* who has more than little gets nothing of what is kept */
+	rr_client_add(c[0], RR_SHARE_RECVS, max / 4);
+	rr_client_add(c[1], RR_SHARE_RECVS, max / 2);
+	assert_int_equal(grab(c[0]), 0);
+	assert_int_equal(rr_client_charge(c[2], RR_SHARE_RECVS, max / 32 + 4096), -ENOBUFS);
+	assert_int_equal(rr_client_charge(c[2], RR_SHARE_RECVS, max / 32), 0);
+	rr_client_uncharge(c[0], RR_SHARE_RECVS, max / 4);
+	rr_client_uncharge(c[1], RR_SHARE_RECVS, max / 2);
+	rr_client_uncharge(c[2], RR_SHARE_RECVS, max / 32);
+	/* of a small budget, what a connection begins with is little */
+	clients.budgets[RR_SHARE_RECVS].max = 1 << 20;
+	for (unsigned i = 0; i < GREEDY; i++) {
+		got[i] = grab(c[i]);
+		all += got[i];
+		assert_true(i > 4 || got[i] >= 48 << 10);
+	}
+	assert_in_range(all, (1 << 20) - 4096, 1 << 20);
+	for (unsigned i = 0; i < ARRAY_SIZE(c); i++) {
+		if (i < GREEDY)
+			rr_client_uncharge(c[i], RR_SHARE_RECVS, got[i]);
+		rr_client_put(c[i]);
+	}
+	rr_clients_fini(&clients);
+}
+
 static void *be_refused(void *arg)
 {
 	struct refused *r = arg;
@@ -348,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_one_after_the_other),
 		cmocka_unit_test(test_refused_changes_nothing),
 		cmocka_unit_test(test_race_for_the_rest),
 		cmocka_unit_test(test_idlest),

@@ -274,6 +274,46 @@ static void test_one_user_stuck(void **state)
 	server_close(&s);
 }
 
+/* A user's sockets wait in a line of that user's, and are counted there: others still come in. */
+static void test_many_sockets(void **state)
+{
+	int fds[2], fd, round;
+	struct local_closer *closer;
+	struct stat st;
+	struct end s;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("SKIP: two users take root\n");
+		skip();
+	}
+	server_open(&s, NULL);
+	closer = to_fabric(s.f)->closer;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(fstat(fds[1], &st), 0);
+	sleep_over(st.st_ino);
+	for (round = 0; !rr_local_closer_full(closer, 65534); round++) {
+		assert_true(round < 1000);
+		fd = connect_as(65534);
+		pass_stuck(fd, fds[1], 4);
+		while (!rr_local_sock_gone(fd))
+			rr_cm_process(s.cm);
+		__real_close(fd);
+	}
+	wait_asleep();
+	assert_in_range(held(st.st_ino), 512, 520);
+	assert_false(rr_local_closer_full(closer, LOCAL_OURS));
+	assert_false(rr_local_closer_full(closer, 0));
+	fd = stranger();
+	while (!greeted(fd))
+		rr_cm_process(s.cm);
+	__real_close(fd);
+	sleep_over(0);
+	__real_close(fds[0]);
+	__real_close(fds[1]);
+	server_close(&s);
+}
+
 /* ---- memory that takes long to free ---- */
 
 #define BIG ((size_t)65 << 20)
@@ -467,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_lingering_connected),
 		cmocka_unit_test(test_lingering_behind_nothing),
 		cmocka_unit_test(test_one_user_stuck),
+		cmocka_unit_test(test_many_sockets),
 		cmocka_unit_test(test_big_memory),
 		cmocka_unit_test(test_name_swapped),
 	};

@@ -613,7 +613,9 @@ static void trace(void **state)
 /* one request of the user @uid in pieces, from beginning to end */
 static void one_request_of(struct req *r, uid_t uid)
 {
-	struct conn conn = { .peer = { .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid } };
+	struct client client = { 0 };
+	struct conn conn = { .client = &client,
+			     .peer = { .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid } };
 
 	r->conn = &conn;
 	begin(r, PLACE_READ, 9);

@@ -174,14 +174,14 @@ static void little_memory(void **state)
 	(void)state;
 	assert_int_equal(rpcrdma_domain_create(&attr, &none), -EINVAL);
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		struct rpcrdma_buf *b[RR_ZONES][16];
+		struct rpcrdma_buf *b[RR_ZONES][64];
 		unsigned n[RR_ZONES];
 		size_t sum = 0;
 
 		close_pool();
 		open_pool(limits[i], NULL);
 		for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
-			for (n[z] = 0; !rr_zone_is_msgs((enum rr_zone)z) &&
+			for (n[z] = 0; n[z] < ARRAY_SIZE(b[z]) && !rr_zone_is_msgs((enum rr_zone)z) &&
 				       !rr_buf_get(e, (enum rr_zone)z, 64 * KIB, &b[z][n[z]]);)
 				sum += b[z][n[z]++]->bytes;
 			assert_true(n[z] >= (z == RR_ZONE_DATA ? 4 : !rr_zone_is_msgs((enum rr_zone)z)));

@@ -210,6 +210,32 @@ static void test_list(void **state)
 	assert_true(list_is_empty(&other));
 }
 
+/* What a terminal obeys becomes '?', whatever is around it; what UTF-8 needs stays. */
+static void test_text_clean(void **state)
+{
+	static const struct {
+		const char *text, *clean;
+	} cases[] = {
+		{ "plain", "plain" },
+		{ "a\x1b[31m\n\x7f", "a?[31m??" },
+		{ "\x9b" "31m", "?31m" },
+		{ "\xc2\x9b" "31m", "\xc2?31m" },
+		{ "\xc3\xa9\x9b" "31m", "\xc3\xa9?31m" },
+		{ "\xe2\x82\xac\x9b", "\xe2\x82\xac?" },
+		{ "\xc3\x9b \xe2\x80\x9c \xf0\x9f\x98\x80", "\xc3\x9b \xe2\x80\x9c \xf0\x9f\x98\x80" },
+		{ "\xe2 \x9b", "\xe2 ?" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%s", cases[i].text);
+		text_clean(text);
+		assert_string_equal(text, cases[i].clean);
+	}
+}
+
 /* The bucket by its own fields: an interval that cannot pass during the test, then one that has. */
 static void test_log_limit(void **state)
 {
@@ -250,7 +276,8 @@ int main(void)
 		cmocka_unit_test(test_words),	   cmocka_unit_test(test_get_bounds),
 		cmocka_unit_test(test_put_bounds), cmocka_unit_test(test_checked),
 		cmocka_unit_test(test_range_fits), cmocka_unit_test(test_list),
-		cmocka_unit_test(test_log_limit),  cmocka_unit_test(test_log_level),
+		cmocka_unit_test(test_text_clean), cmocka_unit_test(test_log_limit),
+		cmocka_unit_test(test_log_level),
 	};
 
 	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
