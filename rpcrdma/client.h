@@ -43,6 +43,7 @@ enum rr_share {
 	RR_SHARE_CALLS,  /* bytes of the pool: long calls, ... */
 	RR_SHARE_DATA,   /* ... payload, ... */
 	RR_SHARE_ANSWERS, /* ... long answers: srv_buf.c */
+	RR_SHARE_SENDS,  /* bytes of messages to answer in, where the first half of them is in use: srv_buf.c */
 	RR_SHARE_RECVS,  /* bytes of receives: ep.c; with RR_SHARE_MSGS where both are of one limit: slab.c */
 	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c; with those that the
 			  * pool's receives take (slab.c), which clients are charged for above */

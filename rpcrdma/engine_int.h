@@ -276,7 +276,7 @@ static inline bool rr_zone_is_msgs(enum rr_zone zone)
 static inline enum rr_share rr_zone_share(enum rr_zone zone)
 {
 	return zone == RR_ZONE_CALLS ? RR_SHARE_CALLS : zone == RR_ZONE_DATA ? RR_SHARE_DATA :
-	       zone == RR_ZONE_ANSWERS ? RR_SHARE_ANSWERS : RR_SHARES;
+	       zone == RR_ZONE_ANSWERS ? RR_SHARE_ANSWERS : zone == RR_ZONE_SENDS ? RR_SHARE_SENDS : RR_SHARES;
 }
 
 /** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use */

@@ -242,7 +242,8 @@ static int lend_first(struct rr_ep *ep, unsigned msgs)
 
 static int lend_send(struct rr_ep *ep, struct rr_send_ctx *sc)
 {
-	int rc = lend(ep->engine, ep->zones, RR_ZONE_SENDS, ep->send_bytes, &sc->lent);
+	int rc = ep->ops->send_buf ? ep->ops->send_buf(ep, &sc->lent) :
+				     lend(ep->engine, ep->zones, RR_ZONE_SENDS, ep->send_bytes, &sc->lent);
 
 	if (rc)
 		return rc;

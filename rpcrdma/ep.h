@@ -68,6 +68,8 @@ struct rr_ep_ops {
 	void (*recv)(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 	void (*dead)(struct rr_ep *ep, enum rr_wc_status status);
 	void (*drained)(struct rr_ep *ep);
+	/* Memory for a message, as rr_conn_buf_get() with RR_ZONE_SENDS. NULL: the pool's, without a share */
+	int (*send_buf)(struct rr_ep *ep, struct rpcrdma_buf **ret);
 };
 
 struct rr_ep_attr {

@@ -273,7 +273,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 		zone_init(&d->pools[z], (enum rr_zone)z,
 			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
 		if (share < RR_SHARES) {
-			d->clients.budgets[share].max = d->pools[z].bytes_max;
+			d->clients.budgets[share].max = d->pools[z].bytes_max / (z == RR_ZONE_SENDS ? 2 : 1);
 			d->clients.budgets[share].factor = OF_THE_FREE;
 		}
 	}

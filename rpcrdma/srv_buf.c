@@ -4,7 +4,7 @@
  * srv_buf.c - shares of the pool: of clients, and inside a client of its connections
  *
  * Operation:  Buffers that a request takes are charged to its client and its connection until they are
- *             given back; data, long calls and long answers each by itself. Shares have no fixed size: a
+ *             given back; data, long calls, messages to answer in and long answers each by itself. Shares have no fixed size: a
  *             client may hold so many times what is free (client.h), a connection so many times what its
  *             client may still take. They follow the number of those who want memory now, and some is
  *             left for a new client. A connection's share begins small and grows by what was given back.
@@ -40,7 +40,7 @@
 /* ... and of all there is this part, until it has shown that it gives back what it gets. */
 #define BEGINNERS 16u
 
-static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_ANSWERS };
+static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_SENDS, RR_ZONE_ANSWERS };
 
 /* NULL: the zone has no shares */
 static struct rr_conn_part *part_of(struct rpcrdma_conn *c, enum rr_zone zone)
@@ -95,10 +95,20 @@ static void end_turn(struct rr_conn_part *p)
 	ring(p->conn->client, p->share);
 }
 
+/* Each answer takes a message and most give it back at once: while half of them are free nobody counts. */
+static bool counts(const struct rr_conn_part *p)
+{
+	const struct rr_pool *pool = pool_of(p);
+
+	return p->zone != RR_ZONE_SENDS ||
+	       __atomic_load_n(&pool->bytes, __ATOMIC_RELAXED) > pool->bytes_max / 2;
+}
+
 static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **ret)
 {
 	struct rpcrdma_conn *c = p->conn;
 	struct rpcrdma_buf *buf;
+	bool counted;
 	size_t size;
 	int rc;
 
@@ -109,14 +119,17 @@ static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **r
 	if (p->waiters && !p->retry)
 		return -ENOBUFS;
 	p->wanted = size;
-	if (conn_is_over(p, size) || client_is_over(p, size))
+	counted = counts(p);
+	if (counted && (conn_is_over(p, size) || client_is_over(p, size)))
 		return -ENOBUFS;
 	rc = rr_buf_get(c->engine, p->zone, bytes, &buf);
 	if (rc)
 		return rc;
-	container_of(buf, struct rr_buf, pub)->conn = c;
-	p->bytes += size;
-	rr_client_add(c->client, p->share, size);
+	if (counted) {
+		container_of(buf, struct rr_buf, pub)->conn = c;
+		p->bytes += size;
+		rr_client_add(c->client, p->share, size);
+	}
 	end_turn(p);
 	*ret = buf;
 	return 0;

@@ -83,10 +83,18 @@ static void on_drained(struct rr_ep *ep)
 	rr_conn_drained(&c->base);
 }
 
+static int on_send_buf(struct rr_ep *ep, struct rpcrdma_buf **ret)
+{
+	struct rr_rconn *c = ep->owner;
+
+	return rr_conn_buf_get(&c->base, RR_ZONE_SENDS, ep->send_bytes, ret);
+}
+
 const struct rr_ep_ops rr_rconn_ep_ops = {
 	.recv = rr_srv_recv,
 	.dead = on_dead,
 	.drained = on_drained,
+	.send_buf = on_send_buf,
 };
 
 const struct rr_conn_ops rr_rconn_ops = {

@@ -51,7 +51,7 @@ struct rr_conn_part {
 	bool in_line;                 /* that one does, or it is its turn and the message is on its way */
 	bool turn;                    /* it is its turn there, until it takes something */
 };
-#define RR_PARTS 3u /* calls, data, answers */
+#define RR_PARTS 4u /* calls, data, messages to answer in, long answers */
 
 struct rpcrdma_conn {
 	struct list link;             /* engine->conns, while adopted */

@@ -294,6 +294,7 @@ static void test_many_sockets(void **state)
 	sleep_over(st.st_ino);
 	for (round = 0; !rr_local_closer_full(closer, 65534); round++) {
 		assert_true(round < 1000);
+		assert_false(rr_local_closer_full(closer, LOCAL_OURS)); /* nobody would come in any more */
 		fd = connect_as(65534);
 		pass_stuck(fd, fds[1], 4);
 		while (!rr_local_sock_gone(fd))

@@ -297,6 +297,37 @@ static void many_of_one_client(void **state)
 	per_client = 1;
 }
 
+/* Messages that hold answers: while half of them are free nobody counts; beyond that a client leaves some. */
+static void answers_of_one_client(void **state)
+{
+	static struct rpcrdma_buf *taken[CONNS][4096];
+	unsigned n[CONNS] = { 0 };
+	struct rr_pool *zone;
+
+	(void)state;
+	per_client = 4;
+	open_pool(32 * KIB * KIB);
+	zone = &d->pools[RR_ZONE_SENDS];
+	for (unsigned i = 0; i < CONNS; i++) {
+		while (n[i] < ARRAY_SIZE(taken[i]) &&
+		       !rr_conn_buf_get(&conns[i], RR_ZONE_SENDS, 4 * KIB, &taken[i][n[i]]))
+			n[i]++;
+		if (i == 0)
+			assert_in_range(n[0] * 4 * KIB, zone->bytes_max / 2, zone->bytes_max / 4 * 3);
+		else
+			assert_in_range(n[i] * 4 * KIB, i < 6 ? zone->bytes_max / 32 : 1, zone->bytes_max / 8);
+	}
+	for (unsigned i = 0; i < CONNS; i++) {
+		while (n[i])
+			rpcrdma_buf_put(conns[i].engine, taken[i][--n[i]]);
+		for (unsigned k = 0; k < RR_PARTS; k++)
+			assert_int_equal(conns[i].parts[k].bytes, 0);
+	}
+	assert_int_equal(d->clients.budgets[RR_SHARE_SENDS].used, 0);
+	close_pool();
+	per_client = 1;
+}
+
 static void wait_again(struct rpcrdma_buf_waiter *w)
 {
 	rr_buf_wait(engines[1], RR_ZONE_DATA, w);
@@ -350,6 +381,7 @@ int main(void)
 		cmocka_unit_test(one_alone),
 		cmocka_unit_test(takers_of_nothing),
 		cmocka_unit_test(many_of_one_client),
+		cmocka_unit_test(answers_of_one_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
