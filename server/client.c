@@ -74,6 +74,14 @@ int client_get(struct clients *all, const struct rpcrdma_peer *peer, struct clie
 	return 0;
 }
 
+/** client_hold - see client.h */
+void client_hold(struct client *c)
+{
+	pthread_mutex_lock(&c->all->lock);
+	c->refs++;
+	pthread_mutex_unlock(&c->all->lock);
+}
+
 /** client_scratch_get - see client.h */
 void *client_scratch_get(struct client *c, size_t bytes)
 {

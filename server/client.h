@@ -4,7 +4,7 @@
  * client.h - what the server keeps for each client: its turn in every queue, and what it holds
  *
  * Operation:  A client is what rpcrdma_client_id_of() says. All its connections share one struct client,
- *             which exists as long as one of them does.
+ *             which exists as long as one of them, or a lookup of groups for it (groups.c).
  * Memory:     Reference counted; as many as there are clients with connections.
  * Threads:    client_get() and client_put() lock and may be called by any thread. Members name their
  *             thread or lock.
@@ -59,6 +59,9 @@ void clients_fini(struct clients *all);
  * Return: 0, -ENOMEM.
  */
 int must_check client_get(struct clients *all, const struct rpcrdma_peer *peer, struct client **ret);
+
+/** client_hold - takes one more reference, for a caller that has one */
+void client_hold(struct client *c);
 
 /** client_put - gives a reference back; the last one frees the client. NULL is fine. */
 void client_put(struct client *c);

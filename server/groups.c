@@ -14,8 +14,17 @@
  *            A database that does not answer does not change what it said before; a user of whom it
  *            never said anything has no groups but the one that he calls with, until it is asked
  *            again RETRY_AFTER later.
- * Memory:    KNOWN_MAX users, of whom those go first that were not seen for longest. Those that are
- *            being asked for do not count: there are not more of them than there are calls.
+ *
+ *            Clients share the lookups and the table, because one client may claim any number of uids:
+ *
+ *            - Uids to be asked for are in a queue that is fair between clients. One client has at most
+ *              half of the ASKING_MAX lookups under way; the other half is left to others.
+ *            - An entry belongs to the client that had it looked up last. If the table is full, entries
+ *              older than WAIT_AFTER are evicted first, then the least recently used entry of the client
+ *              that has most. So a client with less than an equal part loses none to others.
+ *            - If another client uses the entry too, it gets the entry instead.
+ * Memory:    KNOWN_MAX users. Those that are queued or being asked for do not count: there are not more of
+ *            them than there are calls. A share exists as long as its client has an entry.
  * Threads:   the reactor's, groups_ask() excepted. ASKING_MAX at once, so that a database that hangs
  *            takes some of the workers away from files, not all of them.
  * Errors:    logged, a few of them.
@@ -36,7 +45,7 @@
 
 #define KNOWN_MAX 1024u
 #define BUCKETS 1024u
-#define ASKING_MAX 4u
+#define ASKING_MAX 8u
 #define ASK_AFTER_NS (60 * NS_PER_S)
 #define WAIT_AFTER_NS (600 * NS_PER_S)
 #define RETRY_AFTER_NS (5 * NS_PER_S)
@@ -47,10 +56,23 @@ struct groups {
 	void *ctx;
 	struct siphash_key key;
 	struct groups_entry *table[BUCKETS];
-	struct list idle;  /* entries, the one that was not used for longest first */
-	struct list queue; /* entries to be asked for */
+	struct list shares; /* a list will do: it is searched when a user is looked up, not in each call */
+	struct fair queue;  /* entries to be asked for */
 	unsigned count, nidle, asking;
 	struct log_limit said;
+};
+
+/* What a client has in the cache. */
+struct groups_share {
+	struct list link; /* groups->shares */
+	struct groups *cache;
+	struct rpcrdma_client_id client;
+	unsigned refs;	  /* its entries, and callers of get_share() */
+	struct list idle; /* entries that are neither queued nor asked for, the least recently used first */
+	unsigned nidle;
+	struct fair_client turn; /* in groups->queue */
+	struct fair_flow queue;
+	unsigned queued, asking;
 };
 
 /** groups_create - see groups.h; Return: 0, -ENOMEM */
@@ -65,51 +87,86 @@ int groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret)
 	g->ops = ops;
 	g->ctx = ctx;
 	g->said = (struct log_limit)LOG_LIMIT_INIT;
-	list_init(&g->idle);
-	list_init(&g->queue);
+	list_init(&g->shares);
+	fair_init(&g->queue);
 	*ret = g;
 	return 0;
 }
 
-static struct groups_entry **bucket(struct groups *g, uint32_t uid)
+/* ---- shares ------------------------------------------------------------------------------- */
+
+static bool is_client(const struct groups_share *s, const struct rpcrdma_client_id *id)
 {
-	return &g->table[siphash(&g->key, &uid, sizeof(uid)) % BUCKETS];
+	return !memcmp(&s->client, id, sizeof(*id));
+}
+
+/* The share of a client, with one more reference; NULL: no memory. */
+static struct groups_share *get_share(struct groups *g, const struct rpcrdma_client_id *id)
+{
+	struct groups_share *s;
+
+	list_for_each(n, &g->shares) {
+		s = list_entry(n, struct groups_share, link);
+		if (is_client(s, id)) {
+			s->refs++;
+			return s;
+		}
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->cache = g;
+	s->client = *id;
+	s->refs = 1;
+	list_init(&s->idle);
+	fair_client_init(&s->turn);
+	fair_flow_init(&s->queue, &s->turn);
+	list_add_tail(&g->shares, &s->link);
+	return s;
+}
+
+static void put_share(struct groups_share *s)
+{
+	if (--s->refs)
+		return;
+	list_del(&s->link);
+	free(s);
+}
+
+static void note_other(struct groups_entry *e, const struct rpcrdma_client_id *id)
+{
+	e->other = *id;
+	e->has_other = true;
+}
+
+/* Makes @s the owner of @e; takes the caller's reference to @s. */
+static void set_owner(struct groups_entry *e, struct groups_share *s)
+{
+	if (e->share != s)
+		note_other(e, &e->share->client);
+	put_share(e->share);
+	e->share = s;
 }
 
 static void set_idle(struct groups *g, struct groups_entry *e)
 {
-	list_add_tail(&g->idle, &e->link);
+	list_add_tail(&e->share->idle, &e->link);
+	e->share->nidle++;
 	g->nidle++;
 }
 
 static void unset_idle(struct groups *g, struct groups_entry *e)
 {
 	list_del(&e->link);
+	e->share->nidle--;
 	g->nidle--;
 }
 
-static void drop_oldest(struct groups *g)
-{
-	struct groups_entry *e = list_first_entry(&g->idle, struct groups_entry, link);
-	struct groups_entry **at = bucket(g, e->uid);
+/* ---- the table ---------------------------------------------------------------------------- */
 
-	while (*at != e)
-		at = &(*at)->hash_next;
-	*at = e->hash_next;
-	unset_idle(g, e);
-	g->count--;
-	free(e->groups);
-	free(e);
-}
-
-/** groups_destroy - see groups.h */
-void groups_destroy(struct groups *g)
+static struct groups_entry **bucket(struct groups *g, uint32_t uid)
 {
-	if (!g)
-		return;
-	while (g->nidle)
-		drop_oldest(g);
-	free(g);
+	return &g->table[siphash(&g->key, &uid, sizeof(uid)) % BUCKETS];
 }
 
 static struct groups_entry *find(struct groups *g, uint32_t uid)
@@ -121,12 +178,17 @@ static struct groups_entry *find(struct groups *g, uint32_t uid)
 	return e;
 }
 
-static struct groups_entry *add(struct groups *g, uint32_t uid)
+static struct groups_entry *add(struct groups *g, const struct rpcrdma_client_id *owner, uint32_t uid)
 {
 	struct groups_entry **at = bucket(g, uid), *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return NULL;
+	e->share = get_share(g, owner);
+	if (!e->share) {
+		free(e);
+		return NULL;
+	}
 	e->cache = g;
 	e->uid = uid;
 	list_init(&e->link);
@@ -137,54 +199,199 @@ static struct groups_entry *add(struct groups *g, uint32_t uid)
 	return e;
 }
 
+/* @e is neither idle nor queued. */
+static void drop(struct groups *g, struct groups_entry *e)
+{
+	struct groups_entry **at = bucket(g, e->uid);
+
+	while (*at != e)
+		at = &(*at)->hash_next;
+	*at = e->hash_next;
+	g->count--;
+	put_share(e->share);
+	free(e->groups);
+	free(e);
+}
+
+/** groups_destroy - see groups.h */
+void groups_destroy(struct groups *g)
+{
+	if (!g)
+		return;
+	while (!list_is_empty(&g->shares)) {
+		struct groups_share *s = list_first_entry(&g->shares, struct groups_share, link);
+		struct groups_entry *e = list_first_entry(&s->idle, struct groups_entry, link);
+
+		unset_idle(g, e);
+		drop(g, e);
+	}
+	free(g);
+}
+
+/* The next entry to be evicted; there is one. */
+static struct groups_entry *find_victim(const struct groups *g, uint64_t now)
+{
+	const struct groups_share *most = NULL;
+
+	list_for_each(n, &g->shares) {
+		const struct groups_share *s = list_entry(n, struct groups_share, link);
+		struct groups_entry *e;
+
+		if (!s->nidle)
+			continue;
+		e = list_first_entry(&s->idle, struct groups_entry, link);
+		if (now >= e->wait_ns) /* it would have to be waited for anyway */
+			return e;
+		if (!most || s->nidle > most->nidle)
+			most = s;
+	}
+	return list_first_entry(&most->idle, struct groups_entry, link);
+}
+
+/* An entry that is passed on has no other user then, so this ends. */
+static void trim(struct groups *g, uint64_t now)
+{
+	while (g->nidle > KNOWN_MAX) {
+		struct groups_entry *e = find_victim(g, now);
+		bool pass = e->has_other && now < e->wait_ns;
+		struct groups_share *s = pass ? get_share(g, &e->other) : NULL;
+
+		unset_idle(g, e);
+		if (s) {
+			set_owner(e, s);
+			e->has_other = false;
+			set_idle(g, e);
+		} else {
+			drop(g, e);
+		}
+	}
+}
+
+/* ---- lookups ------------------------------------------------------------------------------ */
+
+/* As for slots (admit.c): a client may have as many lookups as are free. */
+static bool client_may(const struct fair_client *f)
+{
+	const struct groups_share *s = container_of(f, struct groups_share, turn);
+
+	return s->asking + s->cache->asking < ASKING_MAX;
+}
+
+static const struct fair_limits limits = { .client = client_may };
+
 static void ask_some(struct groups *g)
 {
-	while (g->asking < ASKING_MAX && !list_is_empty(&g->queue)) {
-		struct groups_entry *e = list_entry(list_pop(&g->queue), struct groups_entry, link);
+	struct list *n;
 
+	while ((n = fair_pop(&g->queue, &limits))) {
+		struct groups_entry *e = list_entry(n, struct groups_entry, link);
+
+		e->queued = false;
+		e->share->queued--;
+		e->asking = true;
+		e->share->asking++;
 		g->asking++;
 		e->answer = (struct groups_answer){ 0 };
 		g->ops->ask(g->ctx, e);
 	}
 }
 
-static void ask(struct groups *g, struct groups_entry *e)
+/* @client is held: it may disconnect before the job for it has ended. */
+static void enqueue(struct groups *g, struct groups_entry *e, struct client *client)
 {
+	client_hold(client);
+	e->client = client;
+	e->queued = true;
+	e->share->queued++;
+	fair_push(&g->queue, &e->share->queue, &e->link);
+}
+
+static void put_client(struct groups_entry *e)
+{
+	client_put(e->client);
+	e->client = NULL;
+}
+
+static void dequeue(struct groups_entry *e)
+{
+	fair_del(&e->share->queue, &e->link);
+	e->queued = false;
+	e->share->queued--;
+	put_client(e);
+}
+
+/* Has @e looked up for @client. An entry that waits in the queue of another client moves if this one's is
+ * shorter: otherwise a client that claims many uids would delay others' users among them. */
+static void ask(struct groups *g, struct groups_entry *e, struct client *client)
+{
+	struct groups_share *s;
+
 	if (e->asking)
 		return;
-	if (e->known)
+	s = get_share(g, &client->id);
+	if (!s) {
+		s = e->share;
+		s->refs++;
+	}
+	if (e->queued && s->queued >= e->share->queued) {
+		put_share(s);
+		return;
+	}
+	if (e->queued)
+		dequeue(e);
+	else if (e->known)
 		unset_idle(g, e);
-	e->asking = true;
-	list_add_tail(&g->queue, &e->link);
+	set_owner(e, s);
+	enqueue(g, e, client);
 	ask_some(g);
 }
 
 /** groups_of - see groups.h */
-bool groups_of(struct groups *g, uint64_t now, struct creds *c, struct groups_wait *w)
+bool groups_of(struct groups *g, uint64_t now, struct client *client, struct creds *c, struct groups_wait *w)
 {
 	struct groups_entry *e = find(g, c->uid);
 
 	if (!e)
-		e = add(g, c->uid);
+		e = add(g, &client->id, c->uid);
 	if (!e) {
 		c->ngroups = 0;
 		return true;
 	}
+	if (!is_client(e->share, &client->id))
+		note_other(e, &client->id);
 	if (!e->known || now >= e->ask_ns)
-		ask(g, e);
+		ask(g, e, client);
 	if (e->known && now < e->wait_ns) {
 		if (e->n)
 			memcpy(c->groups, e->groups, e->n * sizeof(e->groups[0]));
 		c->ngroups = e->n;
-		if (!e->asking) {
+		if (!e->client) {
 			unset_idle(g, e);
 			set_idle(g, e);
 		}
 		return true;
 	}
-	if (!list_is_linked(&w->link))
+	if (!list_is_linked(&w->link)) {
 		list_add_tail(&e->waiting, &w->link);
+		w->entry = e;
+	}
 	return false;
+}
+
+/** groups_leave - see groups.h */
+void groups_leave(struct groups_wait *w)
+{
+	struct groups_entry *e = w->entry;
+	struct groups *g = e->cache;
+
+	list_del(&w->link);
+	if (!e->queued || !list_is_empty(&e->waiting))
+		return;
+	dequeue(e);
+	if (e->known)
+		set_idle(g, e);
+	else
+		drop(g, e);
 }
 
 /* what is known of @e now */
@@ -219,7 +426,9 @@ void groups_answered(struct groups_entry *e, uint64_t now)
 
 	learn(g, e, now);
 	e->asking = false;
+	e->share->asking--;
 	g->asking--;
+	put_client(e);
 	set_idle(g, e);
 	ask_some(g);
 	list_init(&waiting);
@@ -230,8 +439,7 @@ void groups_answered(struct groups_entry *e, uint64_t now)
 		w->fn(w);
 	}
 	/* not before those who waited have had their answer */
-	while (g->nidle > KNOWN_MAX)
-		drop_oldest(g);
+	trim(g, now);
 }
 
 /** groups_asking - see groups.h */

@@ -3,8 +3,8 @@
  *
  * groups.h - the groups of a user as this host knows them, instead of the 16 that AUTH_SYS has room for
  *
- * Invariants: an entry that is being asked for, or has somebody who waits for it, is neither moved nor
- * freed. Whoever waits is told exactly once for each time that he was told to wait.
+ * Invariants: an entry that is queued or being asked for, or that a request waits for, is neither moved nor
+ * freed. A request that waits is told exactly once, unless it calls groups_leave().
  */
 #ifndef LEAT_SERVER_GROUPS_H
 #define LEAT_SERVER_GROUPS_H
@@ -14,20 +14,27 @@
 
 #include "base/list.h"
 #include "base/util.h"
+#include "client.h"
 #include "creds.h"
 #include "worker.h"
 
 struct groups;
+struct groups_share;
 
-/* One user. Owned by the cache; while it is being asked for, `answer` is who asks's. */
+/* One user. Owned by the cache; while `asking`, `answer` belongs to groups_ops.ask(). */
 struct groups_entry {
 	struct groups *cache;
 	struct groups_entry *hash_next;
-	struct list link;    /* of those that may go, or of those that are to be asked for */
+	struct list link;    /* share->idle or share->queue */
 	struct list waiting; /* struct groups_wait */
+	struct groups_share *share;	/* of the client that owns it: the last one that had it looked up */
+	struct rpcrdma_client_id other; /* the last client that used it and does not own it */
+	bool has_other;
+	struct client *client; /* that it is looked up for, referenced; NULL: neither queued nor asking */
 	uint32_t uid;
 	bool known;
-	bool asking; /* or about to be */
+	bool queued; /* in share->queue */
+	bool asking; /* groups_ops.ask() was called */
 	uint64_t ask_ns;  /* from then on it is asked for again, and good until the answer is there, */
 	uint64_t wait_ns; /* and from then on not even that */
 	uint32_t n;
@@ -42,11 +49,13 @@ struct groups_entry {
 
 struct groups_wait {
 	struct list link;
+	struct groups_entry *entry;
 	void (*fn)(struct groups_wait *w); /* ask again */
 };
 
 struct groups_ops {
-	/* Have e->answer filled in and call groups_answered(), later: it may take its time. */
+	/* Have e->answer filled in and call groups_answered(), later: it may take its time. The work is done
+	 * for e->client, which exists until then. */
 	void (*ask)(void *ctx, struct groups_entry *e);
 };
 
@@ -57,6 +66,7 @@ void groups_destroy(struct groups *g);
 
 /** groups_of - put the groups of c->uid into @c
  * @now: CLOCK_MONOTONIC
+ * @client: that the call came from
  * @w: w->fn is called when there is more to know; not before this has returned
  *
  * A user whom this host does not know has none but the one he calls with, and so has everybody
@@ -64,15 +74,19 @@ void groups_destroy(struct groups *g);
  *
  * Return: true; false: they are not known yet, w->fn() will be called.
  */
-bool must_check groups_of(struct groups *g, uint64_t now, struct creds *c, struct groups_wait *w);
+bool must_check groups_of(struct groups *g, uint64_t now, struct client *client, struct creds *c,
+			  struct groups_wait *w);
+
+/** groups_leave - @w, which waits, does not wait any more; a lookup for it alone that has not begun is cancelled */
+void groups_leave(struct groups_wait *w);
 
 /** groups_answered - e->answer is there */
 void groups_answered(struct groups_entry *e, uint64_t now);
 
-/** groups_asking - how many are being asked for? */
+/** groups_asking - how many lookups are under way? 0: none is queued either */
 unsigned groups_asking(const struct groups *g);
 
-/** groups_count - how many users are known, or being asked for */
+/** groups_count - how many users are known, queued or being asked for */
 unsigned groups_count(const struct groups *g);
 
 /** groups_ask - what the user database says; it may take its time

@@ -77,6 +77,7 @@ static void ask_groups(void *reactor, struct groups_entry *e)
 {
 	struct reactor *r = reactor;
 
+	e->job.client = &e->client->workers;
 	e->job.run = run_ask;
 	e->job.done = done_ask;
 	worker_submit(r->workers, r->engine, &e->job);

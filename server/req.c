@@ -243,7 +243,7 @@ static bool leave_queue(struct req *r)
 		return !r->running;
 	}
 	if (list_is_linked(&r->groups_wait.link)) {
-		list_del(&r->groups_wait.link);
+		groups_leave(&r->groups_wait);
 		return true;
 	}
 	return admit_cancel(r) || once_leave(r);
@@ -358,7 +358,7 @@ static bool identify(struct req *r)
 {
 	r->groups_wait.fn = on_groups;
 	if (needs_groups(r) &&
-	    !groups_of(r->reactor->groups, clock_now_ns(), &r->creds, &r->groups_wait)) {
+	    !groups_of(r->reactor->groups, clock_now_ns(), r->conn->client, &r->creds, &r->groups_wait)) {
 		reactor_count(r->reactor, group_waits);
 		return false;
 	}

@@ -22,6 +22,8 @@
 
 #include "conf.h"
 #include "nfs_peer.h"
+#include "reactor.h"
+#include "server_int.h"
 
 #define KNOWN 4000u   /* in the groups 4100 to 4199 */
 #define UNKNOWN 4001u
@@ -199,14 +201,34 @@ struct call {
 	GETATTR3args args;
 	GETATTR3res res;
 	bool done;
+	bool lost; /* its connection is closed before it is answered */
 };
 
 static void on_done(struct rpcrdma_call *call, int err)
 {
 	struct call *c = container_of(call, struct call, call);
 
-	assert_int_equal(err, 0);
+	assert_int_equal(!!err, c->lost);
 	c->done = true;
+}
+
+static void send_call(struct nfs_peer *p, const struct nfs_fh *fh, const struct rpcrdma_cred *cred,
+		      struct call *c)
+{
+	c->args.object = nfs_peer_fh(fh);
+	c->call = (struct rpcrdma_call){
+		.prog = NFS_PROGRAM,
+		.vers = NFS_V3,
+		.proc = NFSPROC3_GETATTR,
+		.cred = cred,
+		.encode = (xdrproc_t)xdr_GETATTR3args,
+		.args = &c->args,
+		.decode = (xdrproc_t)xdr_GETATTR3res,
+		.res = &c->res,
+		.reply_max = 200,
+		.done = on_done,
+	};
+	assert_int_equal(rpcrdma_clnt_call(p->clnt, &c->call), 0);
 }
 
 /* A database that takes its time keeps its own user waiting, and nobody else. */
@@ -222,22 +244,8 @@ static void slow_database(void **state)
 		skip();
 	}
 	assert_int_equal(nfs_peer_mount(p, "/e2", &all), MNT3_OK);
-	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
-		v[i].args.object = nfs_peer_fh(&fh);
-		v[i].call = (struct rpcrdma_call){
-			.prog = NFS_PROGRAM,
-			.vers = NFS_V3,
-			.proc = NFSPROC3_GETATTR,
-			.cred = &cred,
-			.encode = (xdrproc_t)xdr_GETATTR3args,
-			.args = &v[i].args,
-			.decode = (xdrproc_t)xdr_GETATTR3res,
-			.res = &v[i].res,
-			.reply_max = 200,
-			.done = on_done,
-		};
-		assert_int_equal(rpcrdma_clnt_call(p->clnt, &v[i].call), 0);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
+		send_call(p, &fh, &cred, &v[i]);
 	i_am(p, KNOWN, KNOWN, 0, 0);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(read_one(p, &fh), NFS3_OK);
@@ -255,6 +263,52 @@ static void slow_database(void **state)
 	assert_int_equal(read_one(p, &fh), NFS3_OK);
 }
 
+/* Jobs of all clients that wait for a worker or have one, and how many clients there are. */
+static unsigned count_jobs(struct nfs_peer *p, unsigned *ret_clients)
+{
+	struct clients *all = &p->srv->clients;
+	unsigned jobs = 0, n = 0;
+
+	pthread_mutex_lock(&all->lock);
+	list_for_each(l, &all->list) {
+		jobs += list_entry(l, struct client, link)->workers.jobs;
+		n++;
+	}
+	pthread_mutex_unlock(&all->lock);
+	*ret_clients = n;
+	return jobs;
+}
+
+/* A lookup counts as work for the client that caused it, which exists until it has ended. */
+static void lost_while_asked(void **state)
+{
+	struct nfs_peer *p = *state;
+	struct rpcrdma_cred cred = { .uid = SLOW, .gid = SLOW };
+	struct nfs_fh fh = file_of(p, "e0/f", FIRST);
+	unsigned before = atomic_load(&asked), clients;
+	struct call c = { .lost = true };
+
+	send_call(p, &fh, &cred, &c);
+	while (atomic_load(&asked) == before)
+		(void)rpcrdma_engine_wait(p->engine, 1);
+	assert_int_equal(count_jobs(p, &clients), 1);
+	assert_int_equal(clients, 1);
+	nfs_peer_disconnect(p);
+	while (atomic_load(&p->srv->reactors[0]->nconns))
+		(void)rpcrdma_engine_wait(p->engine, 1);
+	assert_true(c.done);
+	assert_int_equal(count_jobs(p, &clients), 1);
+	sem_post(&slow);
+	sem_post(&slow); /* for the list that was too short */
+	while (clients) {
+		usleep(1000);
+		(void)count_jobs(p, &clients);
+	}
+	nfs_peer_connect(p, RPCRDMA_TCP, 0);
+	p->cred = cred;
+	assert_int_equal(read_one(p, &fh), NFS3_OK);
+}
+
 #define BOTH(f)                                                                                    \
 	{ #f " (tcp)", f, setup_tcp, teardown, NULL },                                             \
 	{                                                                                          \
@@ -268,6 +322,7 @@ int main(void)
 		BOTH(what_he_says),
 		BOTH(squashed),
 		BOTH(slow_database),
+		BOTH(lost_while_asked),
 	};
 
 	if (geteuid() != 0) {

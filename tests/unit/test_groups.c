@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_groups.c - users' groups: who waits, how long an answer is good, what is forgotten, what the
- * database of this host says
+ * test_groups.c - users' groups: who waits, how long an answer is good, what is forgotten, what one client
+ * can do to others, what the database of this host says
  */
 #include <errno.h>
 #include <grp.h>
@@ -22,9 +22,12 @@
 LOG_DEFINE("test_groups");
 
 #define ASKED_MAX 4096
+#define CLIENTS 3
 
 struct ctx {
 	struct groups *g;
+	struct clients clients;
+	struct client *client[CLIENTS];
 	struct groups_entry *asked[ASKED_MAX]; /* in their order; NULL: answered */
 	unsigned nasked;
 };
@@ -40,6 +43,7 @@ static void on_ask(void *ctx, struct groups_entry *e)
 	struct ctx *c = ctx;
 
 	assert_true(c->nasked < ASKED_MAX);
+	assert_non_null(e->client);
 	c->asked[c->nasked++] = e;
 }
 
@@ -49,7 +53,14 @@ static int setup(void **state)
 {
 	struct ctx *c = calloc(1, sizeof(*c));
 
+	assert_non_null(c);
 	log_state.level = LOG_LEVEL_ERR;
+	clients_init(&c->clients);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		struct rpcrdma_peer peer = { .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = i };
+
+		assert_int_equal(client_get(&c->clients, &peer, &c->client[i]), 0);
+	}
 	assert_int_equal(groups_create(&ops, c, &c->g), 0);
 	*state = c;
 	return 0;
@@ -83,6 +94,11 @@ static int teardown(void **state)
 	}
 	assert_int_equal(groups_asking(c->g), 0);
 	groups_destroy(c->g);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		assert_int_equal(c->client[i]->refs, 1);
+		client_put(c->client[i]);
+	}
+	clients_fini(&c->clients);
 	free(c);
 	return 0;
 }
@@ -97,8 +113,9 @@ static struct waiter waiter(void)
 	return (struct waiter){ .wait.fn = on_told };
 }
 
-/* what a call of @uid that says it has the group 77 gets; -1: it has to wait */
-static int ask(struct ctx *c, uint64_t now, uint32_t uid, struct waiter *w, struct creds *ret)
+/* what a call of @uid from client @from that says it has the group 77 gets; -1: it has to wait */
+static int ask_from(struct ctx *c, unsigned from, uint64_t now, uint32_t uid, struct waiter *w,
+		    struct creds *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->claimed = true;
@@ -109,11 +126,16 @@ static int ask(struct ctx *c, uint64_t now, uint32_t uid, struct waiter *w, stru
 	if (!w->ready)
 		list_init(&w->wait.link);
 	w->ready = true;
-	if (!groups_of(c->g, now, ret, &w->wait))
+	if (!groups_of(c->g, now, c->client[from], ret, &w->wait))
 		return -1;
 	assert_int_equal(ret->uid, uid);
 	assert_int_equal(ret->gid, 9);
 	return (int)ret->ngroups;
+}
+
+static int ask(struct ctx *c, uint64_t now, uint32_t uid, struct waiter *w, struct creds *ret)
+{
+	return ask_from(c, 0, now, uid, w, ret);
 }
 
 static void waits_once(void **state)
@@ -224,6 +246,212 @@ static void many(void **state)
 	free(w);
 }
 
+/* ---- several clients ---------------------------------------------------------------------- */
+
+#define FLOOD 3000u
+#define CLAIMED 100000u /* the first uid of a flood */
+#define ATTACKER 0u
+#define HONEST 1u
+#define THIRD 2u
+
+/* @from claims to be @n users; Return: its calls, which wait */
+static struct waiter *flood(struct ctx *c, unsigned from, uint64_t now, uint32_t first, unsigned n)
+{
+	struct waiter *w = calloc(n, sizeof(*w));
+	struct creds cr;
+
+	assert_non_null(w);
+	for (unsigned i = 0; i < n; i++) {
+		w[i] = waiter();
+		assert_int_equal(ask_from(c, from, now, first + i, &w[i], &cr), -1);
+	}
+	return w;
+}
+
+/* of all questions that are not answered yet, also those that come of it; Return: how many */
+static unsigned answer_all(struct ctx *c, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->nasked; i++) {
+		if (c->asked[i]) {
+			answer(c, i, now, 0, 1, c->asked[i]->uid);
+			n++;
+		}
+	}
+	return n;
+}
+
+static void learn_users(struct ctx *c, unsigned from, uint64_t now, uint32_t first, unsigned n)
+{
+	struct waiter *w = flood(c, from, now, first, n);
+
+	assert_int_equal(answer_all(c, now), n);
+	c->nasked = 0;
+	free(w);
+}
+
+/* in the order of the questions, until @w is told; Return: how many */
+static unsigned answer_until_told(struct ctx *c, const struct waiter *w, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->nasked && !w->told; i++) {
+		if (c->asked[i]) {
+			answer(c, i, now, 0, 1, c->asked[i]->uid);
+			n++;
+		}
+	}
+	return n;
+}
+
+static void claims_do_not_delay(void **state)
+{
+	struct ctx *c = *state;
+	struct waiter fresh = waiter(), claimed = waiter(), *w;
+	struct creds cr;
+
+	w = flood(c, ATTACKER, 0, CLAIMED, FLOOD);
+	/* a user of another client, and one who is near the end of the flood, too */
+	assert_int_equal(ask_from(c, HONEST, 0, 8, &fresh, &cr), -1);
+	assert_int_equal(ask_from(c, HONEST, 0, CLAIMED + FLOOD - 10, &claimed, &cr), -1);
+	assert_true(answer_until_told(c, &fresh, 1) < 16);
+	assert_true(answer_until_told(c, &claimed, 1) < 16);
+	assert_int_equal(w[FLOOD - 10].told, 1); /* it waited for the same lookup */
+	assert_true(answer_all(c, 1) > FLOOD - 64);
+	for (unsigned i = 0; i < FLOOD; i++)
+		assert_int_equal(w[i].told, 1);
+	free(w);
+}
+
+/* The queue that a lookup moves to must be shorter: another client cannot make a user wait. */
+static void claims_do_not_hold_up(void **state)
+{
+	struct ctx *c = *state;
+	struct waiter *theirs = flood(c, HONEST, 0, 1, 20), *w = flood(c, ATTACKER, 0, CLAIMED, FLOOD);
+	struct creds cr;
+	struct waiter again[20];
+
+	for (uint32_t i = 0; i < 20; i++) {
+		again[i] = waiter();
+		assert_int_equal(ask_from(c, ATTACKER, 0, 1 + i, &again[i], &cr), -1);
+	}
+	assert_true(answer_until_told(c, &theirs[19], 1) < 64);
+	(void)answer_all(c, 1);
+	free(theirs);
+	free(w);
+}
+
+static void claims_do_not_evict(void **state)
+{
+	struct ctx *c = *state;
+	struct waiter a = waiter(), b = waiter();
+	struct creds cr;
+
+	/* the honest client's own user, and one whom the attacker had looked up before */
+	assert_int_equal(ask_from(c, HONEST, 0, 7, &a, &cr), -1);
+	assert_int_equal(ask_from(c, ATTACKER, 0, 8, &b, &cr), -1);
+	assert_int_equal(answer_all(c, 0), 2);
+	assert_int_equal(ask_from(c, HONEST, 1, 8, &b, &cr), 1);
+	assert_int_equal(ask_from(c, ATTACKER, 1, 7, &a, &cr), 1);
+	c->nasked = 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		learn_users(c, ATTACKER, 2, CLAIMED + i * FLOOD, FLOOD);
+		assert_int_equal(groups_count(c->g), 1024);
+	}
+	assert_int_equal(ask_from(c, HONEST, 4, 7, &a, &cr), 1);
+	assert_int_equal(cr.groups[0], 7);
+	assert_int_equal(ask_from(c, HONEST, 4, 8, &b, &cr), 1);
+	assert_int_equal(cr.groups[0], 8);
+	learn_users(c, ATTACKER, 4, CLAIMED, 1); /* the attacker has lost its own */
+}
+
+/* A lookup that another client causes because the answer has grown old does not take the entry away. */
+static void refreshed_by_another(void **state)
+{
+	struct ctx *c = *state;
+	struct waiter a = waiter();
+	struct creds cr;
+
+	learn_users(c, HONEST, 0, 7, 1);
+	assert_int_equal(ask_from(c, ATTACKER, 61 * NS_PER_S, 7, &a, &cr), 1);
+	assert_int_equal(answer_all(c, 61 * NS_PER_S), 1);
+	c->nasked = 0;
+	learn_users(c, ATTACKER, 62 * NS_PER_S, CLAIMED, FLOOD);
+	assert_int_equal(ask_from(c, HONEST, 63 * NS_PER_S, 7, &a, &cr), 1);
+}
+
+/* which of @n users, @first the first, are known; asks for nobody */
+static unsigned count_known(struct ctx *c, unsigned from, uint64_t now, uint32_t first, unsigned n)
+{
+	unsigned known = 0;
+	struct creds cr;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct waiter w = waiter();
+
+		if (ask_from(c, from, now, first + i, &w, &cr) >= 0)
+			known++;
+		else
+			groups_leave(&w.wait);
+	}
+	return known;
+}
+
+static void equal_parts(void **state)
+{
+	struct ctx *c = *state;
+
+	for (unsigned i = 0; i < CLIENTS; i++)
+		learn_users(c, i, 0, (i + 1) * CLAIMED, i == THIRD ? 300 : 1000);
+	/* the first one had all, and gave up no more than it had beyond its part */
+	assert_int_equal(count_known(c, THIRD, 1, (THIRD + 1) * CLAIMED, 300), 300);
+	assert_int_equal(count_known(c, HONEST, 1, (HONEST + 1) * CLAIMED, 1000), 362);
+	assert_int_equal(count_known(c, ATTACKER, 1, (ATTACKER + 1) * CLAIMED, 1000), 362);
+}
+
+/* what nobody has used for long goes first, whoever's it is */
+static void too_old_goes_first(void **state)
+{
+	struct ctx *c = *state;
+
+	learn_users(c, HONEST, 0, CLAIMED, 500);
+	learn_users(c, THIRD, 601 * NS_PER_S, 2 * CLAIMED, 1024);
+	assert_int_equal(groups_count(c->g), 1024);
+	assert_int_equal(count_known(c, THIRD, 602 * NS_PER_S, 2 * CLAIMED, 1024), 1024);
+}
+
+/* Calls that are gone are not looked up for, and what was begun keeps its client. */
+static void leaves(void **state)
+{
+	struct ctx *c = *state;
+	struct waiter other = waiter(), *w = flood(c, ATTACKER, 0, CLAIMED, FLOOD);
+	unsigned asking = groups_asking(c->g);
+	struct creds cr;
+
+	assert_in_range(asking, 1, 7);
+	assert_int_equal(c->client[ATTACKER]->refs, 1 + FLOOD);
+	assert_int_equal(ask_from(c, THIRD, 0, CLAIMED + 100, &other, &cr), -1);
+	assert_int_equal(c->client[ATTACKER]->refs, FLOOD);
+	for (unsigned i = 0; i < FLOOD; i++)
+		groups_leave(&w[i].wait);
+	assert_int_equal(c->client[ATTACKER]->refs, 1 + asking);
+	assert_int_equal(groups_count(c->g), asking + 1);
+	assert_int_equal(answer_all(c, 1), asking + 1);
+	assert_int_equal(other.told, 1);
+	assert_int_equal(w[0].told, 0);
+	/* one that was known before is still known: nothing better is there if the database fails */
+	free(w);
+	w = flood(c, ATTACKER, 2, 2 * CLAIMED, 100);
+	assert_int_equal(ask_from(c, ATTACKER, 700 * NS_PER_S, CLAIMED, &other, &cr), -1);
+	groups_leave(&other.wait);
+	assert_int_equal(groups_count(c->g), asking + 1 + 100);
+	assert_int_equal(answer_all(c, 700 * NS_PER_S), 100);
+	free(w);
+}
+
+/* ---- the database ------------------------------------------------------------------------- */
+
 static bool is_in(gid_t gid, const struct groups_answer *a)
 {
 	for (uint32_t i = 0; i < a->n; i++) {
@@ -291,6 +519,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(grows_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(database_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(many, setup, teardown),
+		cmocka_unit_test_setup_teardown(claims_do_not_delay, setup, teardown),
+		cmocka_unit_test_setup_teardown(claims_do_not_hold_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(claims_do_not_evict, setup, teardown),
+		cmocka_unit_test_setup_teardown(refreshed_by_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(equal_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_old_goes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(leaves, setup, teardown),
 		cmocka_unit_test(of_this_host),
 	};
 
