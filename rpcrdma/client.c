@@ -119,6 +119,7 @@ void rr_clients_init(struct rr_clients *all)
 	for (unsigned i = 0; i < RR_SHARES; i++) {
 		all->budgets[i].max = SIZE_MAX;
 		all->budgets[i].factor = 1;
+		all->budgets[i].held = false;
 		atomic_init(&all->budgets[i].used, 0);
 	}
 }

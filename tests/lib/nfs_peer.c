@@ -142,7 +142,7 @@ void nfs_peer_create_tuned(struct nfs_peer *p, enum rpcrdma_transport transport,
 	p->tune = tune;
 	tmp_dir_create(&p->dir);
 	for (int i = 0; i < NFS_PEER_EXPORTS && options[i]; i++) {
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "e%d", i);
 		tmp_dir_mkdir(&p->dir, name);
