@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "bench_file.h"
+#include "signals.h"
 
 #define FILL_BYTES ((size_t)1 << 20)
 
@@ -50,14 +51,30 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 	return rc;
 }
 
+/* What is said of it if the server does not answer when it is to be removed. */
+static int add_leftover(struct leat *m, const struct bench_need *need, const struct bench_file *file)
+{
+	char place[TOOL_PLACE_BYTES], path[TOOL_PLACE_BYTES], name[TOOL_TEMP_NAME_BYTES + 1];
+	struct signals_file f = { .kind = SIGNALS_STAYS };
+
+	if (!tool_is_temp_name(tool_base_name(file->path, name, sizeof(name))))
+		return -1;
+	f.place = tool_place(m, need->path, place);
+	f.path = tool_place(m, file->path, path);
+	return signals_file_add(&f);
+}
+
 static int make_file(struct leat *m, const struct bench_need *need, struct bench_file *file)
 {
 	struct leat_file *f;
 	int rc, err;
 
+	file->slot = add_leftover(m, need, file); /* before there is one: the server may stop in between */
 	rc = leat_open(m, file->path, O_RDWR | O_CREAT | O_EXCL, 0644, &f);
-	if (rc)
+	if (rc) {
+		signals_file_del(file->slot);
 		return tool_fail(m, need->path, rc);
+	}
 	file->made = true;
 	file->size = need->size;
 	rc = need->fill ? fill(m, f, need->size) : leat_ftruncate(f, need->size);
@@ -124,5 +141,6 @@ int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 		return TOOL_FAILED;
 	}
 	rc = leat_unlink(m, f->path);
+	signals_file_del(f->slot);
 	return rc && rc != -ENOENT ? tool_fail(m, f->path, rc) : TOOL_OK;
 }

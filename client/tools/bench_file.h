@@ -12,6 +12,7 @@ struct bench_file {
 	char path[TOOL_PATH_MAX + 2];
 	uint64_t size;
 	bool made;  /* by this command, which removes it */
+	int slot;   /* of signals_file_add(), or -1 */
 };
 
 /* What a benchmark needs of its file. */

@@ -161,8 +161,10 @@ void signals_release(void)
 static bool print_text(const struct signals_file *f, char *buf, size_t cap)
 {
 	const char *slash = strrchr(f->path ? f->path : "", '/');
-	int n = 0;
+	int n = 0, dir = slash ? (int)(slash - f->path) : 0;
 
+	while (dir > 1 && f->path[dir - 1] == '/')
+		dir--;
 	switch (f->kind) {
 	case SIGNALS_REMOVE:
 		n = snprintf(buf, cap, "leat: %s: interrupted\n", f->place);
@@ -170,7 +172,7 @@ static bool print_text(const struct signals_file *f, char *buf, size_t cap)
 	case SIGNALS_STAYS:
 		n = snprintf(buf, cap, "leat: %s: interrupted; the server does not answer, so %s stays in %.*s "
 			     "(leat rm --leftovers removes it after a day)\n", f->place,
-			     slash ? slash + 1 : f->path, slash ? (int)(slash - f->path) : 0, f->path);
+			     slash ? slash + 1 : f->path, dir, f->path);
 		break;
 	case SIGNALS_IN_PLACE:
 		n = snprintf(buf, cap, "leat: %s: interrupted; " SIGNALS_PART_TEXT "\n", f->place);

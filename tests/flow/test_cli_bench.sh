@@ -9,6 +9,7 @@ set -eu
 cli_start
 bench=''
 finish() {
+	[ -z "$leatd_pid" ] || kill -CONT "$leatd_pid" 2>/dev/null || :
 	[ -z "$bench" ] || kill -KILL "$bench" 2>/dev/null || :
 	cli_finish
 }
@@ -96,4 +97,20 @@ ended TERM "$local_url" read
 ended TERM "$tcp_url" randwrite
 ended TERM "$local_url/new" write
 ended TERM "$local_url" meta
+
+# ended while it makes its file, on a server that answers no more
+"$LEAT" bench read "$tcp_url" --size 4G >"$work/out" 2>"$work/err" &
+bench=$!
+until [ -n "$(ls -A "$export_dir")" ]; do
+	kill -0 "$bench" 2>/dev/null || fail "bench has ended: $(cat "$work/err")"
+done
+kill -STOP "$leatd_pid"
+kill -TERM "$bench"
+rc=0
+wait "$bench" || rc=$?
+bench=''
+kill -CONT "$leatd_pid"
+same 'status' "$rc" 143
+# (the removal may have been sent, and then the server makes up for it now)
+same 'words' "$(sed -E 's/\.leat-[0-9a-f]{16} /NAME /' "$work/err")" "leat: $tcp_url: interrupted; the server does not answer, so NAME stays in $tcp_url (leat rm --leftovers removes it after a day)"
 echo "$checks checks"
