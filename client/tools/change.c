@@ -145,6 +145,16 @@ static bool ends_in_dots(const char *path)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
+/* With a slash behind it a link stands for the directory that it leads to, which is not to be removed by it. */
+static bool is_link_with_slash(const struct tool_target *t)
+{
+	struct tool_path p;
+	struct stat st;
+
+	return tool_ends_in_slash(t->path) && !tool_path_init(&p, t->path) && !leat_lstat(t->m, p.text, &st) &&
+	       S_ISLNK(st.st_mode);
+}
+
 static int rm_one(struct tool_target *t, void *ctx)
 {
 	char place[TOOL_PLACE_BYTES];
@@ -163,6 +173,8 @@ static int rm_one(struct tool_target *t, void *ctx)
 		log_err("%s: this is the root of the export; it is not removed", tool_place(t->m, "/", place));
 		return TOOL_FAILED;
 	}
+	if (!rc && is_link_with_slash(t))
+		rc = -ENOTDIR;
 	if (!rc && S_ISDIR(st.st_mode)) {
 		if (!rm->recursive) {
 			log_err("%s: is a directory: use -r", t->arg);
@@ -217,12 +229,13 @@ static int into_dir(const struct tool_target *from, const struct tool_target *to
 	int rc;
 
 	rc = tool_path_init(ret, to->path);
-	if (!rc && !leat_stat(to->m, to->path, &st) && S_ISDIR(st.st_mode) && from) {
+	if (rc)
+		return rc;
+	if (!leat_stat(to->m, to->path, &st) && S_ISDIR(st.st_mode)) {
 		tool_base_name(from->path, name, sizeof(name));
-		if (*name)
-			rc = tool_path_push(ret, name);
+		return *name ? tool_path_push(ret, name) : 0;
 	}
-	return rc;
+	return tool_ends_in_slash(to->path) ? tool_path_push(ret, "") : 0;
 }
 
 /* rename(2) does nothing with two names of one file, and the first one would stay */

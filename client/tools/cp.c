@@ -331,10 +331,14 @@ static bool is_inside(const struct cp *cp)
 
 static int find_source(struct cp *cp, struct stat *ret)
 {
+	bool is_dir = !cp->from_std && tool_ends_in_slash(cp->from_t.arg);
+	int rc;
+
 	if (cp->from_std)
 		return fstat(STDIN_FILENO, ret) ? -errno : 0;
-	return cp->recursive ? fs_lstat(cp->from_base, cp->from.text, ret) :
-			       fs_stat(cp->from_base, cp->from.text, ret);
+	rc = cp->recursive && !is_dir ? fs_lstat(cp->from_base, cp->from.text, ret) :
+					fs_stat(cp->from_base, cp->from.text, ret);
+	return !rc && is_dir && !S_ISDIR(ret->st_mode) ? -ENOTDIR : rc;
 }
 
 /* What a source may not do to its target, by its type: log it. */
@@ -445,15 +449,12 @@ static bool find_target(struct cp *cp)
 {
 	const char *path = cp->to_t.m ? cp->to_t.path : cp->to_t.arg;
 	struct stat st;
-	size_t len;
 
 	if (cp->to_std)
 		return false;
 	if (!fs_stat(fs_base(cp->to_t.m), path, &st) && S_ISDIR(st.st_mode))
 		return true;
-	/* the path of a mount has lost its slash */
-	len = cp->to_t.m ? strcspn(cp->to_t.arg, "?") : strlen(path);
-	cp->to_must_be_dir = len && cp->to_t.arg[len - 1] == '/';
+	cp->to_must_be_dir = tool_ends_in_slash(cp->to_t.arg);
 	return false;
 }
 

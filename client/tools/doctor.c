@@ -169,28 +169,50 @@ static void try_export(const struct leat_info *info)
 		(void)doctor_direct(path); /* what it lacks is said */
 }
 
+/* What the URL names inside the export. Return: 0, or -errno, said */
+static int doctor_path(struct leat *m, const char *path)
+{
+	struct doctor_finding f;
+	struct tool_path full;
+	struct stat st;
+	int rc = tool_path_init(&full, "/");
+
+	if (!rc)
+		rc = tool_path_push(&full, path);
+	if (!rc)
+		rc = leat_lstat(m, full.text, &st);
+	if (!rc)
+		return 0;
+	doctor_find(&f, DOCTOR_MISSING, "%s", rc == -ENAMETOOLONG ? strerror(-rc) : leat_error(m));
+	doctor_say("path", &f);
+	return rc;
+}
+
 static int doctor_url(const char *url)
 {
-	const struct leat_opts opts = { .connect_only = !names_export(url) };
+	struct leat_opts opts = tool_impatient;
 	struct leat_info *info = malloc(sizeof(*info));
 	struct doctor_finding f;
 	struct leat *m;
 	char host[256];
-	int rc;
+	int rc, answer;
 
 	if (!info)
 		return tool_fail(NULL, url, -ENOMEM);
+	opts.connect_only = !names_export(url);
 	host_of(url, host, sizeof(host));
 	rc = tool_mount(url, &opts, &m);
 	if (!rc) {
-		rc = leat_null(m);
+		rc = answer = leat_null(m);
 		leat_info(m, info);
 		if (host[0])
 			doctor_route(host, !strcmp(info->transport, "rdma"));
 		say_connection(info);
-		if (!strcmp(info->transport, "local"))
+		if (!rc && info->path[0])
+			rc = doctor_path(m, info->path);
+		else if (!strcmp(info->transport, "local"))
 			try_export(info);
-		if (rc) {
+		if (answer) {
 			doctor_find(&f, DOCTOR_MISSING, "it does not answer: %s", leat_error(m));
 			doctor_say("server", &f);
 		}

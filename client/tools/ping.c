@@ -117,7 +117,7 @@ static int ping_run(const struct tool_cmd *self, int argc, char **argv)
 	}
 	if (optind == argc)
 		return tool_usage(self);
-	return tool_each(argc - optind, argv + optind, ping_one, &count);
+	return tool_each_with(&tool_impatient, argc - optind, argv + optind, ping_one, &count);
 }
 
 const struct tool_cmd cmd_ping = { "ping", "[-c COUNT] URL...",

@@ -44,6 +44,13 @@ bool tool_is_url(const char *arg)
 	return false;
 }
 
+bool tool_ends_in_slash(const char *arg)
+{
+	size_t len = tool_is_url(arg) ? strcspn(arg, "?") : strlen(arg);
+
+	return len && arg[len - 1] == '/';
+}
+
 /* Several mounts of one server say it once; the first word is the one that counts. */
 static void on_away(void *ctx, bool away, const char *why)
 {
@@ -71,17 +78,25 @@ int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 	return leat_mount(url, &with, ret);
 }
 
+const struct leat_opts tool_impatient = { .timeo_ms = TOOL_PATIENCE_MS, .soft = true };
+
 int tool_attach(const char *url, struct tool_target *ret)
+{
+	return tool_attach_with(url, NULL, ret);
+}
+
+int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_target *ret)
 {
 	struct leat_info *info;
 	struct leat *m;
+	size_t len;
 	int rc;
 
 	if (!tool_is_url(url)) {
 		log_err("%s: not a URL: leat://, rdma://, tcp:// or local:// is wanted here", url);
 		return -EINVAL;
 	}
-	rc = tool_mount(url, NULL, &m);
+	rc = tool_mount(url, opts, &m);
 	if (rc < 0) {
 		log_err("%s", leat_mount_error());
 		return rc;
@@ -96,8 +111,11 @@ int tool_attach(const char *url, struct tool_target *ret)
 	ret->arg = url;
 	ret->m = m;
 	snprintf(ret->at, sizeof(ret->at), "%s", info->url);
-	snprintf(ret->path, sizeof(ret->path), "/%s", info->path);
+	len = (size_t)snprintf(ret->path, sizeof(ret->path), "/%s", info->path);
 	free(info);
+	/* a mount forgets a slash at the end, which says that the name must be one of a directory */
+	if (len > 1 && len < sizeof(ret->path) - 1 && tool_ends_in_slash(url))
+		strcpy(ret->path + len, "/");
 	return 0;
 }
 
@@ -227,13 +245,19 @@ int tool_fail(struct leat *m, const char *name, int err)
 
 int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx)
 {
+	return tool_each_with(NULL, argc, argv, fn, ctx);
+}
+
+int tool_each_with(const struct leat_opts *opts, int argc, char **argv,
+		   int (*fn)(struct tool_target *t, void *ctx), void *ctx)
+{
 	int worst = TOOL_OK;
 
 	for (int i = 0; i < argc && !tool_interrupted(); i++) {
 		struct tool_target t = { 0 };
 		int rc = TOOL_FAILED;
 
-		if (!tool_attach(argv[i], &t))
+		if (!tool_attach_with(argv[i], opts, &t))
 			rc = fn(&t, ctx);
 		tool_detach(&t);
 		worst = MAX(worst, rc);
@@ -431,7 +455,7 @@ bool tool_parse_seconds(const char *text, uint64_t *ret_ms)
 {
 	uint64_t s = 0, ms = 0, unit = 100;
 
-	if (!isdigit((unsigned char)*text))
+	if (!isdigit((unsigned char)*text) && *text != '.')
 		return false;
 	for (; isdigit((unsigned char)*text) && s <= SECONDS_MAX; text++)
 		s = 10 * s + (uint64_t)(*text - '0');

@@ -28,7 +28,7 @@ struct tool_cmd {
 	const char *name;
 	const char *args;   /* as in the page: "[-lR] URL..." */
 	const char *what;   /* one line of help */
-	int (*run)(const struct tool_cmd *self, int argc, char **argv); /* argv[0] is the name */
+	int (*run)(const struct tool_cmd *self, int argc, char **argv); /* argv[0] is "leat NAME" */
 };
 
 /* main.c's table, in the order of `leat help` */
@@ -42,18 +42,31 @@ int tool_usage(const struct tool_cmd *c);
 /** tool_is_url - does @arg name a server, rather than a file of this machine? */
 bool tool_is_url(const char *arg);
 
+/** tool_ends_in_slash - has the user written a slash behind the name? Then it must be a directory's */
+bool tool_ends_in_slash(const char *arg);
+
 /* A mounted URL and what it names there. */
 struct tool_target {
 	const char *arg;           /* as the user wrote it */
 	struct leat *m;
 	char at[512];              /* server and export */
-	char path[TOOL_PATH_MAX + 2]; /* from the root of the export, starts with '/' */
+	char path[TOOL_PATH_MAX + 2]; /* from the root of the export, starts with '/'; ends in one as @arg does */
 };
 
 /** tool_mount - leat_mount(), which says on a terminal when the server is away, and when it is back
  * @opts: may be NULL; away and away_ctx are filled in
  */
 must_check int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret);
+
+#define TOOL_PATIENCE_MS 10000u
+
+/** tool_impatient - options of a mount that gives up after TOOL_PATIENCE_MS without an answer, unless the
+ * URL says otherwise: for commands that ask whether a server answers
+ */
+extern const struct leat_opts tool_impatient;
+
+/** tool_attach_with - tool_attach(), with options; @opts may be NULL */
+must_check int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_target *ret);
 
 /** tool_attach - mount @url; Return: 0, or -errno, told */
 must_check int tool_attach(const char *url, struct tool_target *ret);
@@ -113,6 +126,9 @@ int tool_fail(struct leat *m, const char *name, int err);
 
 /** tool_each - run @fn on each URL of @argv, attached; Return: the worst exit status */
 int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx);
+/** tool_each_with - the same, mounted with @opts, or NULL */
+int tool_each_with(const struct leat_opts *opts, int argc, char **argv,
+		   int (*fn)(struct tool_target *t, void *ctx), void *ctx);
 
 /* Directory entries, copied: name first, sorted by it; without "." and "..". */
 struct tool_entry {

@@ -151,6 +151,29 @@ names() { # URL
 	for path in "" / //; do
 		bad 1 "^leat: $url: this is the root of the export; it is not removed$" "$LEAT" rm -rf "$url$path"
 	done
+	# a slash behind a name says that it is a directory
+	ln -s d "$export_dir/link"
+	for path in f link; do
+		bad 1 'Not a directory' "$LEAT" rm "$url/$path/"
+		bad 1 'Not a directory' "$LEAT" rm -r "$url/$path/"
+	done
+	bad 1 'Not a directory' "$LEAT" cat "$url/f/"
+	bad 1 'Not a directory' "$LEAT" ls "$url/f/?cache=none"
+	bad 1 'Not a directory' "$LEAT" get "$url/f/" "$work/none"
+	bad 1 'Not a directory' "$LEAT" get -r "$url/f/" "$work/none"
+	bad 1 'Not a directory' "$LEAT" mv "$url/f/" "$url/g"
+	bad 1 'Not a directory' "$LEAT" mv "$url/f" "$url/g/"
+	bad 1 'Not a directory' "$LEAT" put "$work/precious/" "$url/g"
+	ok "$LEAT" ls "$url/d/"
+	ok "$LEAT" ls "$url/link/"
+	ok "$LEAT" mkdir "$url/d/new/"
+	ok "$LEAT" mkdir -p "$url/d/new/newer/"
+	ok "$LEAT" get -r "$url/link/" "$work/copied"
+	holds "$work/copied/f"
+	ok "$LEAT" mv "$url/d/new/" "$url/d/renamed/"
+	ok "$LEAT" rm -r "$url/d/renamed/"
+	same 'nothing else' "$(cd "$export_dir" && find . ! -type d | sort | tr '\n' ' ')" './d/f ./f ./link '
+	rm -r "$export_dir/link" "$work/copied"
 	bad 1 'are the same file' "$LEAT" mv "$url/f" "$url/d/f"
 	bad 1 'are the same file' "$LEAT" mv "$url/f" "$url/d"
 	holds "$export_dir/f"

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The leat authors
 #
 # test_cli_signals.sh - SIGINT, SIGTERM, SIGHUP and SIGQUIT: commands end at once, or clean up first; a
-#                       terminal is told of a server that is away
+#                       terminal is told of a server that is away; ping and doctor give up on it
 #
 # A server that is stopped (SIGSTOP) takes connections and never answers, so a command that is asked
 # something by it waits for ever.
@@ -180,6 +180,27 @@ kill -HUP "$command_pid"
 ends_with 129 'two signals'
 ! grep -q 'interrupted; ' "$work/err" || fail "two signals: it waited: $(cat "$work/err")"
 exec 4>&-
+kill -CONT "$leatd_pid"
+
+# ---- commands that ask whether a server answers give up on one that does not ------------------------------------
+
+stop_server
+gives_up() { # COMMAND URL OUTPUT
+	rc=0
+	timeout 40 "$LEAT" "$1" "$2" >"$3" 2>&1 || rc=$?
+	[ "$rc" -eq 1 ] && grep -q "cannot mount $2: tcp://[^/]*: Connection timed out" "$3"
+}
+asked=''
+for url in "$tcp_url" "leat://${tcp_url#tcp://}"; do
+	for command in ping doctor; do
+		gives_up "$command" "$url" "$work/$command.${url%%:*}" &
+		asked="$asked $!"
+	done
+done
+for pid in $asked; do
+	wait "$pid" || fail "ping or doctor did not give up, or did not say why: $(cat "$work/ping".* "$work/doctor".*)"
+	checks=$((checks + 1))
+done
 kill -CONT "$leatd_pid"
 
 # ---- standard descriptors that are closed: no file or socket gets their numbers --------------------------------

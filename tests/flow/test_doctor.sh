@@ -15,7 +15,7 @@ doctor() { # STATUS ARGUMENT...
 	timeout 60 "$LEAT" doctor "$@" >"$work/out" 2>"$work/err" || rc=$?
 	[ "$rc" -eq "$status" ] || fail "doctor $* -> $rc instead of $status: $(cat "$work/out" "$work/err")"
 	[ ! -s "$work/err" ] || fail "doctor $* said: $(cat "$work/err")"
-	! grep -vE '^(rdma|memlock|ptrace|hugepages|files|aio|processors|network|server|way|messages|memory|direct io) +(ok|slower|missing) +[^ ]' \
+	! grep -vE '^(rdma|memlock|ptrace|hugepages|files|aio|processors|network|server|path|way|messages|memory|direct io) +(ok|slower|missing) +[^ ]' \
 		"$work/out" || fail "doctor $*: a line that is none"
 	checks=$((checks + 1))
 }
@@ -88,6 +88,9 @@ chmod 700 "$work"
 # what does not work at all
 doctor 1 "${tcp_url%/demo}/nothing"
 says '^server +missing .*/nothing: the server exports no such path'
+doctor 1 "$tcp_url/nope"
+says "^path +missing +$tcp_url/nope: LOOKUP: No such file or directory"
+says '^way +slower +tcp'
 doctor 0 "${tcp_url%/demo}"
 doctor 1 "$tcp_url?credits=x" "$local_url"
 says '^server +missing .*credits'
