@@ -666,13 +666,13 @@ static void requests_leave_receives(void **state)
 static void a_share_of_the_pool(void **state)
 {
 	static const struct rpcrdma_svc_attr patient = { .stall_ms = 3600000 }; /* on the slowest machine */
-	int greedy[4];
+	int greedy[3]; /* one more, of the same client, finds room; how many after it depends on the kernel's buffers */
 
 	(void)state;
 	wire_svc_close(&svc);
 	close(fd);
 	assert_int_equal(wire_svc_open(&svc, "tcp://127.0.0.1:0", &small_pool, &patient), 0);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 3; i++) {
 		dial();
 		ask_and_not_read(60);
 		greedy[i] = fd;
@@ -683,7 +683,7 @@ static void a_share_of_the_pool(void **state)
 	put_bytes(out, out_len);
 	assert_put(7, 1 << 20);
 	close(fd);
-	for (int i = 0; i < 4; i++) { /* and they get all of theirs, when they want it */
+	for (int i = 0; i < 3; i++) { /* and they get all of theirs, when they want it */
 		fd = greedy[i];
 		for (uint32_t k = 0; k < 60; k++) {
 			assert_int_equal(reply(), 32 + (1 << 20));
