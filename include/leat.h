@@ -321,7 +321,8 @@ int leat_null(struct leat *m);
  * afterwards. NULL: at the path of the URL again
  *
  * A path of one component, relative to it, cannot be led elsewhere by a symbolic link that someone puts in the
- * place of a directory above. It is for the whole mount, as fchdir(2) is for the whole process.
+ * place of a directory above. It is for the whole mount, as fchdir(2) is for the whole process: no operation with
+ * a relative path may be under way, since each of its paths begins where the mount stands when it is looked up.
  *
  * Return: 0; -EINVAL: no mount; -ENOTDIR.
  */
