@@ -196,7 +196,8 @@ static int find_spans(const struct rr_segment *first, size_t stride, unsigned ns
  * @spans: filled in order; a segment of length zero is never among them
  * @max: room there
  *
- * Return: number of pieces; -EMSGSIZE if the range exceeds the chunk, -ENOBUFS if @max is short.
+ * Return: number of pieces; -EMSGSIZE if the range exceeds the chunk; -ENOBUFS if @max is short: the first
+ * @max of them are filled.
  */
 int rr_chunk_spans(const struct rr_segment *segs, unsigned nsegs, uint64_t off, uint32_t len,
 		   struct rr_span *spans, unsigned max)

@@ -56,7 +56,8 @@ struct rr_span {
  * @segs, @nsegs: a chunk's segments (rr_read_info indexes .seg of reads: see rr_chunk_read_spans)
  * @spans, @max: receives at most @max pieces, in order
  *
- * Return: number of pieces; -EMSGSIZE if the range exceeds the chunk, -ENOBUFS if @max is short.
+ * Return: number of pieces; -EMSGSIZE if the range exceeds the chunk; -ENOBUFS if @max is short: the first
+ * @max of them are filled.
  */
 must_check int rr_chunk_spans(const struct rr_segment *segs, unsigned nsegs, uint64_t off,
 			      uint32_t len, struct rr_span *spans, unsigned max);

@@ -13,6 +13,7 @@
  * Errors:     The first completion that is not RR_WC_OK makes the endpoint dead; which request it
  *             belonged to does not matter, since nothing after it was carried out.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,9 +288,32 @@ static void on_post(struct rr_done *done, const struct rr_wc *wc)
 	ep_check_drained(ep);
 }
 
+/* Only the last request of a chain is signalled. */
+static void set_done(struct rr_ep *ep, struct rr_post *post, struct rr_wr *wr)
+{
+	for (; wr->next; wr = wr->next) {
+		wr->done = &ep->err_done;
+		wr->flags &= ~(unsigned)RR_WR_SIGNALED;
+	}
+	wr->done = &post->done;
+	wr->flags |= RR_WR_SIGNALED;
+}
+
+/* The fabric copies requests when they are posted. */
+static int build_and_post(struct rr_ep *ep, struct rr_post *post)
+{
+	struct rr_wr wr[RR_POST_BUILT];
+	struct rr_sge sge[RR_POST_BUILT];
+
+	assert(post->n <= RR_POST_BUILT);
+	post->build(post, wr, sge);
+	set_done(ep, post, wr);
+	return rr_post_send(ep->qp, wr);
+}
+
 static bool post_now(struct rr_ep *ep, struct rr_post *post)
 {
-	if (rr_post_send(ep->qp, post->first))
+	if (unlikely(post->build) ? build_and_post(ep, post) : rr_post_send(ep->qp, post->first))
 		return false;
 	rr_count(ep->engine, posts, 1);
 	ep->sq_free -= post->n;
@@ -372,16 +396,10 @@ void rr_ep_disconnect(struct rr_ep *ep)
 
 void rr_ep_post(struct rr_ep *ep, struct rr_post *post)
 {
-	struct rr_wr *wr = post->first;
-
 	post->ep = ep;
 	post->done.fn = on_post;
-	for (; wr->next; wr = wr->next) {
-		wr->done = &ep->err_done;
-		wr->flags &= ~(unsigned)RR_WR_SIGNALED;
-	}
-	wr->done = &post->done;
-	wr->flags |= RR_WR_SIGNALED;
+	if (!post->build)
+		set_done(ep, post, post->first);
 	if (!ep->dead && list_is_empty(&ep->waiting) && post->n <= ep->sq_free &&
 	    post_now(ep, post))
 		return;

@@ -53,6 +53,9 @@ struct rr_send_ctx {
 	struct rpcrdma_buf *lent; /* while it is not free */
 };
 
+/* Longest chain that rr_post.build makes. */
+#define RR_POST_BUILT 16u
+
 /* A chain of work requests, last one signalled; embedded in whatever it is for. */
 struct rr_post {
 	struct rr_done done;
@@ -60,6 +63,9 @@ struct rr_post {
 	struct rr_ep *ep;
 	struct rr_wr *first;
 	unsigned n;            /* requests in the chain, <= sq_depth */
+	/* NULL: the chain is at @first. Otherwise it links the @n requests at @wr, with an entry each at @sge, and
+	 * runs when the queue has room for them: a chain that waits takes no memory for its requests. */
+	void (*build)(struct rr_post *post, struct rr_wr *wr, struct rr_sge *sge);
 	void (*fn)(struct rr_post *post, enum rr_wc_status status);
 };
 

@@ -58,10 +58,8 @@ static void conn_free(struct rpcrdma_conn *base)
 	rr_mode_disarm(c);
 	rr_ep_destroy(c->ep);
 	rr_mode_destroy(c);
-	list_for_each_safe(n, &base->free_reqs)
-		free(rr_rreq_of(list_entry(n, struct rr_req, link)));
-	list_for_each_safe(n, &c->free_rws)
-		free(list_entry(n, struct rr_rw, link));
+	rr_srv_trim_reqs(c, 0);
+	rr_srv_trim_rws(c, 0);
 	free(c);
 }
 
@@ -147,7 +145,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 				 .send_bytes = attr->inline_bytes,
 				 .lender = here,
 				 .client = c->base.client,
-				 .call_bytes = attr->req_bytes };
+				 .call_bytes = (uint32_t)RR_CALL_KEPT + attr->req_bytes };
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
 	struct rr_conn_param param = { .rnr_retry = 0 };
 	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];

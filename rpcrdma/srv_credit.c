@@ -15,7 +15,8 @@
  *             Where receives are shared (ep_shared.c) credits say no more than how many of them each
  *             connection may take; whoever takes more is found out by the same account, and is out.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS), and charged to the client, which alone may hold
- *             three quarters of the zone. Receives beyond the first 8 of a connection are lent while half
+ *             three quarters of the zone; those beyond the first 8 with what is kept for a call. That is
+ *             freed when its receive goes back, or by the next tick. Receives beyond the first 8 of a connection are lent while half
  *             of the zone is free, or while the client has less than half of an equal part: the rest is
  *             for connections that are yet to come. When much of it has come back, those that stay are
  *             brought together, call by call, so that the pool can be unpinned.
@@ -98,6 +99,15 @@ static void make_way(struct rr_rconn *c)
 		c->credits = MAX(c->credits / 2, least(c));
 }
 
+/* Requests and transfers that were not in use since the last tick are not needed. */
+static void trim(struct rr_rconn *c)
+{
+	rr_srv_trim_reqs(c, MAX(c->reqs_most, RR_MSGS_FIRST));
+	rr_srv_trim_rws(c, MAX(c->rws_most, RR_MSGS_FIRST));
+	c->reqs_most = c->base.reqs;
+	c->rws_most = c->rws_used;
+}
+
 /** rr_srv_credit_tick - once in a while: has it used what it may?
  *
  * Who was not heard at all is granted what a new connection has.
@@ -110,6 +120,7 @@ void rr_srv_credit_tick(struct rpcrdma_conn *base)
 		c->credits = c->calls ? MAX(c->credits / 2, least(c)) : least(c);
 	c->used = c->overlap = false;
 	c->calls = 0;
+	trim(c);
 }
 
 /** rr_srv_grant - what the answer that is being made grants; to be called once for each
@@ -144,13 +155,25 @@ static bool is_sparse(const struct rpcrdma_domain *d)
 	return pinned > SPARSE_BYTES && lent < pinned / 2 && !zone->arena; /* which goes as a whole */
 }
 
+/* One receive less: neither are there more requests than receives, nor transfers than for so many calls. What they
+ * take is not charged any more. */
+static void retire(struct rr_rconn *c, struct rr_recv_ctx *rc)
+{
+	unsigned n;
+
+	rr_ep_retire(rc);
+	n = MAX(c->ep->nrecvs, RR_MSGS_FIRST);
+	rr_srv_trim_reqs(c, n);
+	rr_srv_trim_rws(c, n * RR_CALL_RWS);
+}
+
 /** rr_srv_recv_done - the call that was in @rc is decoded: back to where it is needed */
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
 	if (c->ep->shared)
 		rr_ep_repost(rc);
 	else if (c->ep->posted >= rr_grants_due(&c->grants) + c->ep->extra_recvs)
-		rr_ep_retire(rc);
+		retire(c, rc);
 	else if (unlikely(is_sparse(c->base.engine->domain)))
 		rr_ep_repost_packed(rc);
 	else

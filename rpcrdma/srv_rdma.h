@@ -12,23 +12,34 @@
 #include "credit.h"
 #include "srv_int.h"
 
-#define RR_RW_WRS 16u
+#define RR_RW_WRS 4u
 /* Receives (and credits) of a connection that has just come; it grows with use. */
 #define RR_MSGS_FIRST 8u
 
 struct rr_mode;
 struct rr_grant;
 
-/* A chain of RDMA Writes or one RDMA Read, or a piece that was already at hand. */
+/* What RDMA Writes move that are made when they are posted. */
+struct rr_rw_range {
+	const struct rr_chunk *chunk; /* of req->hdr */
+	uint32_t off, len;
+	uint8_t *mem;
+	struct rr_mr *mr;
+};
+
+/* A chain of RDMA Writes or one RDMA Read, or a piece that was already at hand. More than RR_RW_WRS Writes are
+ * a range. */
 struct rr_rw {
 	struct rr_post post;
 	struct rpcrdma_msg msg;       /* at hand: done comes at the next poll */
-	struct list link;             /* conn->free_rws, req->pulls */
+	struct list link;             /* conn->free_rws; the others of its range, before they are posted */
 	struct rr_rconn *conn;
 	struct rr_rreq *req;
 	struct rpcrdma_piece *piece;  /* NULL: nobody needs to know */
 	struct rr_send_ctx *sc;       /* an error message's */
+	bool read;
 	unsigned n;
+	struct rr_rw_range range;
 	struct rr_wr wr[RR_RW_WRS];
 	struct rr_sge sge[RR_RW_WRS];
 };
@@ -48,6 +59,9 @@ struct rr_rconn {
 	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
 	struct list pullers;          /* rr_rreq: have some waiting for a place among them */
 	struct list free_rws;
+	unsigned nrws, nreqs;         /* transfers and requests there are, ... */
+	unsigned rws_used, rws_most;  /* ... transfers in use now, and at most since the last tick, ... */
+	unsigned reqs_most;           /* ... and requests */
 	struct rr_mode *mode;         /* another way of moving data (mode.h), or NULL: nearly always */
 };
 
@@ -65,7 +79,9 @@ struct rr_rreq {
 	struct rr_recv_ctx *rc;       /* holds the message; NULL once it is reposted */
 	bool counted;                 /* as a call, in conn->grants */
 	struct rr_read_info reads;
-	struct list pulls;            /* rr_rw: RDMA Reads that are not posted yet */
+	/* whose RDMA Reads are not all posted yet: rpcrdma_piece.next */
+	struct rpcrdma_piece *pulls, **pulls_tail;
+	uint32_t pulled;              /* bytes of the first of them whose Reads are posted */
 	struct list puller;           /* conn->pullers */
 	struct rpcrdma_buf *call_buf; /* a long call */
 	struct rpcrdma_piece call_piece;
@@ -85,6 +101,11 @@ struct rr_rreq {
 	struct rr_mode_req mode;
 	struct rr_hdr hdr;            /* of the call; large, so last */
 };
+
+/* Transfers of a call: Writes to all segments of a chunk. */
+#define RR_CALL_RWS (RR_CHUNK_SEGS_MAX / RR_POST_BUILT)
+/* What is kept for a call that a connection may have beside its first RR_MSGS_FIRST. */
+#define RR_CALL_KEPT (sizeof(struct rr_rreq) + RR_CALL_RWS * sizeof(struct rr_rw))
 
 static inline struct rr_rconn *rr_rconn_of(const struct rpcrdma_conn *c)
 {
@@ -107,6 +128,8 @@ extern const struct rr_ep_ops rr_rconn_ep_ops;
 /* srv_recv.c */
 void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);
+/** rr_srv_trim_reqs - frees requests that are not in use down to @keep in all */
+void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep);
 
 /* srv_credit.c */
 void rr_srv_credit_init(struct rr_rconn *c);
@@ -119,11 +142,16 @@ void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc);
 /* srv_rw.c */
 struct rr_rw *rr_rw_get(struct rr_rconn *c);
 void rr_rw_put(struct rr_rw *rw);
-/** rr_srv_read - pull bytes of a read chunk into memory; done as for a piece
- * @first, @nsegs: the chunk in rr->hdr.reads */
-must_check int rr_srv_read(struct rr_rreq *rr, unsigned first, unsigned nsegs, uint32_t off,
-			   struct rpcrdma_piece *piece);
+/** rr_srv_trim_rws - frees transfers that are not in use down to @keep in all */
+void rr_srv_trim_rws(struct rr_rconn *c, unsigned keep);
+/** rr_srv_read - pull the bytes of a piece from the call's Read chunk
+ * @piece: &rr->call_piece: of the whole call; else of its payload
+ *
+ * Return: 0; -EINVAL: outside the chunk; -ENOMEM.
+ */
+must_check int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_piece *piece);
 /** rr_srv_write - RDMA Write @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
+ * @chunk: of rr->hdr, which is read until the Writes are posted
  * @piece: told of the end; or NULL, and then it may be held back for the answer or the next Write */
 must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
 			    uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece);

@@ -40,10 +40,14 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 
 	if (!rr)
 		return NULL;
+	c->nreqs += !n;
 	list_init(&rr->base.link);
 	rr_req_init(&rr->base, &c->base);
+	c->reqs_most = MAX(c->reqs_most, c->base.reqs);
 	rr->rc = rc;
-	list_init(&rr->pulls);
+	rr->pulls = NULL;
+	rr->pulls_tail = &rr->pulls;
+	rr->pulled = 0;
 	list_init(&rr->puller);
 	rr->counted = false;
 	rr->call_buf = rr->reply_buf = NULL;
@@ -55,6 +59,16 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->mode.mem = NULL;
 	rr->mode.grant = NULL;
 	return rr;
+}
+
+void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep)
+{
+	struct list *n;
+
+	while (c->nreqs > keep && (n = list_pop(&c->base.free_reqs)) != NULL) {
+		free(rr_rreq_of(list_entry(n, struct rr_req, link)));
+		c->nreqs--;
+	}
 }
 
 /* The service never saw it. When this is the end of the call's own pull, that is still counted. */
@@ -118,8 +132,7 @@ static void pull_long(struct rr_rreq *rr)
 							 .len = rr->reads.pzrc_bytes,
 							 .done = on_long_pulled,
 							 .req = &rr->base.pub };
-		rc = rr_srv_read(rr, rr->reads.pzrc_first, rr->reads.pzrc_nsegs, 0,
-				 &rr->call_piece);
+		rc = rr_srv_read(rr, &rr->call_piece);
 	}
 	if (!rc) {
 		rr_count(c->base.engine, long_calls, 1);

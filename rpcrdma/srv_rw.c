@@ -7,8 +7,9 @@
  *                    connection are under way. The rest wait in a FIFO of their request, and the
  *                    requests that have some take turns, one Read each: what a long request asked for
  *                    earlier keeps no short one waiting. A Read that is under way waits for nothing
- *                    but the network, so any depth does for any number of segments. A payload that
- *                    came with the message is copied.
+ *                    but the network, so any depth does for any number of segments. Transfers exist
+ *                    only for those; of the others the request knows what they are for. A payload
+ *                    that came with the message is copied.
  *             place  RDMA Writes of a pool buffer to the caller's Write chunk, in whatever order the
  *                    pieces come; posted at once, but for the last that nobody waits for, which is
  *                    one chain with the answer: one doorbell and one completion for both. Without
@@ -18,11 +19,14 @@
  *             The Send is posted last and completes last (RC ordering), so a request's buffers are
  *             free when its Send is done.
  * Memory:     Pieces and their buffers are the service's, lent until piece->done or the req's done.
- *             Transfers (rr_rw) are recycled per connection.
+ *             Transfers (rr_rw) are recycled per connection; the tick frees those that were not in use.
+ *             Reads have rd_depth of them, and Writes to a chunk RR_CALL_RWS at most, for each buffer
+ *             that they are from: many Writes are made when they are posted (rr_post.build).
  * Threads:    The connection's engine.
  * Errors:     A transfer that fails ends the connection (RFC 8166 section 4.5: no message can help);
  *             pieces under way end with -EIO.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,28 +44,44 @@ struct rr_rw *rr_rw_get(struct rr_rconn *c)
 
 	if (!rw)
 		return NULL;
+	c->nrws += !n;
+	c->rws_used++;
+	c->rws_most = MAX(c->rws_most, c->rws_used);
 	list_init(&rw->link);
 	list_init(&rw->post.link);
 	rw->post.fn = on_rw;
+	rw->post.build = NULL;
 	rw->msg.fn = on_at_hand;
 	rw->conn = c;
 	rw->req = NULL;
 	rw->piece = NULL;
 	rw->sc = NULL;
+	rw->read = false;
 	rw->n = 0;
 	return rw;
 }
 
 void rr_rw_put(struct rr_rw *rw)
 {
+	rw->conn->rws_used--;
 	list_add_head(&rw->conn->free_rws, &rw->link);
 }
 
+void rr_srv_trim_rws(struct rr_rconn *c, unsigned keep)
+{
+	struct list *n;
+
+	while (c->nrws > keep && (n = list_pop(&c->free_rws)) != NULL) {
+		free(list_entry(n, struct rr_rw, link));
+		c->nrws--;
+	}
+}
+
 /* The pieces count their transfers in priv[0]; the last one tells. */
-static void piece_add(struct rpcrdma_piece *p)
+static void piece_add(struct rpcrdma_piece *p, unsigned n)
 {
 	if (p)
-		p->priv[0] = (void *)((uintptr_t)p->priv[0] + 1); /* a count, no address */
+		p->priv[0] = (void *)((uintptr_t)p->priv[0] + n); /* a count, no address */
 }
 
 static void piece_sub(struct rpcrdma_piece *p, int err)
@@ -81,7 +101,7 @@ static void on_rw(struct rr_post *post, enum rr_wc_status status)
 	struct rpcrdma_piece *p = rw->piece;
 	struct rr_rreq *rr = rw->req;
 	struct rr_rconn *c = rw->conn;
-	bool read = rw->wr[0].op == RR_WR_READ;
+	bool read = rw->read;
 
 	rr_conn_progress(&c->base);
 	rr_rw_put(rw);
@@ -93,37 +113,23 @@ static void on_rw(struct rr_post *post, enum rr_wc_status status)
 	rr_srv_op_ended(rr); /* may free the request, and with it the connection */
 }
 
-/* Post Reads that were waiting for their turn; on a dead connection all of them: they end flushed. */
-void rr_srv_reads_pump(struct rr_rconn *c)
+static void fill_wr(struct rr_wr *wr, struct rr_sge *sge, enum rr_wr_op op,
+		    const struct rr_span *span, void *mem, struct rr_mr *mr)
 {
-	struct list *n;
-
-	while ((c->reads_out < c->rd_depth || c->base.dead) && (n = list_pop(&c->pullers))) {
-		struct rr_rreq *rr = list_entry(n, struct rr_rreq, puller);
-		struct rr_rw *rw = list_entry(list_pop(&rr->pulls), struct rr_rw, link);
-
-		if (!list_is_empty(&rr->pulls))
-			list_add_tail(&c->pullers, &rr->puller);
-		c->reads_out++;
-		rr_ep_post(c->ep, &rw->post);
-	}
+	*sge = (struct rr_sge){ .addr = mem, .len = span->length, .mr = mr };
+	*wr = (struct rr_wr){
+		.op = op, .sge = sge, .nsge = 1, .raddr = span->offset, .rkey = span->handle
+	};
 }
 
-static void fill_wr(struct rr_rw *rw, enum rr_wr_op op, const struct rr_span *span, void *mem,
-		    struct rr_mr *mr)
+static void fill_writes(struct rr_wr *wr, struct rr_sge *sge, const struct rr_span *spans,
+			unsigned n, uint8_t *mem, struct rr_mr *mr)
 {
-	unsigned i = rw->n++;
-
-	rw->sge[i] = (struct rr_sge){ .addr = mem, .len = span->length, .mr = mr };
-	rw->wr[i] = (struct rr_wr){ .op = op,
-				    .sge = &rw->sge[i],
-				    .nsge = 1,
-				    .raddr = span->offset,
-				    .rkey = span->handle };
-	if (i)
-		rw->wr[i - 1].next = &rw->wr[i];
-	rw->post.first = rw->wr;
-	rw->post.n = rw->n;
+	for (unsigned i = 0; i < n; i++) {
+		fill_wr(&wr[i], &sge[i], RR_WR_WRITE, &spans[i], mem + spans[i].skip, mr);
+		if (i)
+			wr[i - 1].next = &wr[i];
+	}
 }
 
 /* Transfers already made for a range of which a later one cannot be: they just go back. */
@@ -140,44 +146,104 @@ static void take(struct rr_rreq *rr, struct rr_rw *rw, struct rpcrdma_piece *pie
 	rw->req = rr;
 	rw->piece = piece;
 	rr->ops_out++;
-	piece_add(piece);
+	piece_add(piece, 1);
 }
 
-int rr_srv_read(struct rr_rreq *rr, unsigned first, unsigned nsegs, uint32_t off,
-		struct rpcrdma_piece *piece)
+/* ---- pull ---- */
+
+/* A piece without its first @done bytes. Return: number of spans, or as rr_chunk_read_spans() */
+static int read_spans(const struct rr_rreq *rr, const struct rpcrdma_piece *p, uint32_t done,
+		      struct rr_span *spans, unsigned max)
+{
+	bool is_call = p == &rr->call_piece;
+	unsigned first = is_call ? rr->reads.pzrc_first : rr->reads.item_first;
+	unsigned nsegs = is_call ? rr->reads.pzrc_nsegs : rr->reads.item_nsegs;
+
+	return rr_chunk_read_spans(&rr->hdr.reads[first], nsegs, (uint64_t)p->off + done, p->len - done,
+				   spans, max);
+}
+
+/* One Read to byte @to of a piece. Return: 0, -ENOMEM */
+static int post_read(struct rr_rreq *rr, struct rpcrdma_piece *p, const struct rr_span *span,
+		     uint32_t to)
+{
+	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rr_rw *rw = rr_rw_get(c);
+
+	if (!rw)
+		return -ENOMEM;
+	rw->req = rr;
+	rw->piece = p;
+	rw->read = true;
+	rw->n = 1;
+	fill_wr(rw->wr, rw->sge, RR_WR_READ, span, (uint8_t *)p->buf->addr + p->buf_off + to,
+		rr_buf_mr(p->buf, c->ep->dev));
+	rw->post.first = rw->wr;
+	rw->post.n = 1;
+	c->reads_out++;
+	rr_ep_post(c->ep, &rw->post);
+	return 0;
+}
+
+/* Posts Reads that were waiting for their turn. If there is no memory for one, others are under way, and the end of
+ * each leaves a transfer. */
+void rr_srv_reads_pump(struct rr_rconn *c)
+{
+	struct list *n;
+
+	while (c->reads_out < c->rd_depth && (n = list_first(&c->pullers)) != NULL) {
+		struct rr_rreq *rr = list_entry(n, struct rr_rreq, puller);
+		struct rpcrdma_piece *p = rr->pulls;
+		struct rr_span span;
+
+		(void)!read_spans(rr, p, rr->pulled, &span, 1); /* more than one: the first of them */
+		if (post_read(rr, p, &span, rr->pulled))
+			return;
+		list_del(n);
+		rr->pulled += span.length;
+		if (rr->pulled == p->len) {
+			rr->pulled = 0;
+			rr->pulls = p->next;
+			if (!rr->pulls)
+				rr->pulls_tail = &rr->pulls;
+		}
+		if (rr->pulls)
+			list_add_tail(&c->pullers, &rr->puller);
+	}
+}
+
+int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_piece *piece)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	struct rr_span spans[RR_READ_SEGS_MAX];
-	struct rr_mr *mr = rr_buf_mr(piece->buf, c->ep->dev);
-	uint8_t *mem = (uint8_t *)piece->buf->addr + piece->buf_off;
-	struct list chain, *n;
-	int nspans = rr_chunk_read_spans(&rr->hdr.reads[first], nsegs, off, piece->len, spans,
-					 RR_READ_SEGS_MAX);
+	int nspans, i = 0;
 
+	nspans = read_spans(rr, piece, 0, spans, RR_READ_SEGS_MAX);
 	if (nspans < 0)
 		return -EINVAL;
-	list_init(&chain);
-	for (int i = 0; i < nspans; i++) {
-		struct rr_rw *rw = rr_rw_get(c);
-
-		if (!rw) {
-			put_chain(&chain);
-			return -ENOMEM;
-		}
-		fill_wr(rw, RR_WR_READ, &spans[i], mem + spans[i].skip, mr);
-		list_add_tail(&chain, &rw->link);
-	}
+	if (list_is_empty(&c->pullers))
+		while (i < nspans && c->reads_out < c->rd_depth &&
+		       !post_read(rr, piece, &spans[i], spans[i].skip))
+			i++;
+	if (i < nspans && !c->reads_out)
+		return -ENOMEM;
 	piece->priv[0] = NULL;
-	list_for_each(m, &chain)
-		take(rr, list_entry(m, struct rr_rw, link), piece);
-	while ((n = list_pop(&chain)) != NULL)
-		list_add_tail(&rr->pulls, n);
-	if (!list_is_linked(&rr->puller) && !list_is_empty(&rr->pulls))
-		list_add_tail(&c->pullers, &rr->puller);
+	piece_add(piece, (unsigned)nspans);
+	rr->ops_out += (unsigned)nspans;
+	if (i < nspans) {
+		if (i) /* then it is the first that waits */
+			rr->pulled = spans[i].skip;
+		piece->next = NULL;
+		*rr->pulls_tail = piece;
+		rr->pulls_tail = &piece->next;
+		if (!list_is_linked(&rr->puller))
+			list_add_tail(&c->pullers, &rr->puller);
+	}
 	rr_count(c->base.engine, bytes_pulled, piece->len);
-	rr_srv_reads_pump(c);
 	return 0;
 }
+
+/* ---- place ---- */
 
 void rr_srv_post_held(struct rr_rreq *rr)
 {
@@ -188,29 +254,60 @@ void rr_srv_post_held(struct rr_rreq *rr)
 		rr_ep_post(rr_rreq_conn(rr)->ep, &rw->post);
 }
 
+static void build_writes(struct rr_post *post, struct rr_wr *wr, struct rr_sge *sge)
+{
+	const struct rr_rw *rw = container_of(post, struct rr_rw, post);
+	const struct rr_rw_range *r = &rw->range;
+	struct rr_span spans[RR_POST_BUILT];
+	int n = rr_chunk_spans(r->chunk->segs, r->chunk->nsegs, r->off, r->len, spans, RR_POST_BUILT);
+
+	assert(n == (int)rw->n);
+	fill_writes(wr, sge, spans, rw->n, r->mem, r->mr);
+}
+
+/* Writes of a few spans, or how to make them. */
+static void plan_writes(struct rr_rw *rw, const struct rr_rw_range *range, const struct rr_span *spans,
+			unsigned n)
+{
+	const struct rr_span *last = &spans[n - 1];
+	uint32_t skip = spans[0].skip;
+
+	rw->n = rw->post.n = n;
+	if (n <= RR_RW_WRS) {
+		fill_writes(rw->wr, rw->sge, spans, n, range->mem, range->mr);
+		rw->post.first = rw->wr;
+		return;
+	}
+	rw->range = (struct rr_rw_range){ .chunk = range->chunk,
+					  .off = range->off + skip,
+					  .len = last->skip + last->length - skip,
+					  .mem = range->mem + skip,
+					  .mr = range->mr };
+	rw->post.build = build_writes;
+}
+
 int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
 		 uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece)
 {
+	const struct rr_rw_range range = { .chunk = chunk, .off = off, .len = len, .mem = mem, .mr = mr };
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	struct rr_span spans[RR_CHUNK_SEGS_MAX];
 	struct list chain, *n;
-	struct rr_rw *rw = NULL;
+	struct rr_rw *rw;
 	int nspans;
 
 	nspans = rr_chunk_spans(chunk->segs, chunk->nsegs, off, len, spans, RR_CHUNK_SEGS_MAX);
 	if (nspans < 0)
 		return -EMSGSIZE;
 	list_init(&chain);
-	for (int i = 0; i < nspans; i++) {
-		if (!rw || rw->n == RR_RW_WRS) {
-			rw = rr_rw_get(c);
-			if (!rw) {
-				put_chain(&chain);
-				return -ENOMEM;
-			}
-			list_add_tail(&chain, &rw->link);
+	for (unsigned i = 0; i < (unsigned)nspans; i += rw->n) {
+		rw = rr_rw_get(c);
+		if (!rw) {
+			put_chain(&chain);
+			return -ENOMEM;
 		}
-		fill_wr(rw, RR_WR_WRITE, &spans[i], (uint8_t *)mem + spans[i].skip, mr);
+		list_add_tail(&chain, &rw->link);
+		plan_writes(rw, &range, &spans[i], MIN((unsigned)nspans - i, RR_POST_BUILT));
 	}
 	if (piece)
 		piece->priv[0] = NULL;
@@ -219,7 +316,7 @@ int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off,
 	rr_srv_post_held(rr);
 	while ((n = list_pop(&chain)) != NULL) {
 		rw = list_entry(n, struct rr_rw, link);
-		if (!piece && list_is_empty(&chain) && rw->n < c->ep->sq_depth)
+		if (!piece && list_is_empty(&chain) && !rw->post.build && rw->n < c->ep->sq_depth)
 			rr->held = rw;
 		else
 			rr_ep_post(c->ep, &rw->post);
@@ -265,7 +362,7 @@ int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
 	if (!r->args.chunk_used)
 		return p->buf->far ? -EOPNOTSUPP :
 				     pull_at_hand(rr, p, r->args.buf + r->args.payload_pos);
-	return rr_srv_read(rr, rr->reads.item_first, rr->reads.item_nsegs, p->off, p);
+	return rr_srv_read(rr, p);
 }
 
 bool rr_srv_by_chunk(const struct rr_req *r)

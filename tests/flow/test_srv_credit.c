@@ -81,13 +81,23 @@ static uint32_t one_call(struct raw_peer *p, uint32_t wanted)
 	return credits_of(got, len);
 }
 
+/* until no more is granted */
 static uint32_t grow(struct raw_peer *p)
 {
-	uint32_t granted = one_call(p, 1000);
+	uint32_t granted = one_call(p, 1000), had;
 
-	while (granted < 64)
-		granted = burst(p, granted, 1000);
+	do {
+		had = granted;
+		granted = burst(p, had, 1000);
+	} while (granted > had && granted < 64);
 	return granted;
+}
+
+/* A test that counts receives: what is kept for their calls is not charged. */
+static void charge_no_calls(void)
+{
+	list_for_each(n, &svc.engine->conns)
+		rr_rconn_of(list_entry(n, struct rpcrdma_conn, link))->ep->call_bytes = 0;
 }
 
 static void serve_in(size_t msg_bytes, uint32_t stall_ms)
@@ -250,9 +260,12 @@ static void reduction_is_honoured_as_calls_return(void **state)
 	(void)state;
 	serve_in(RPCRDMA_MSG_BYTES_MIN, 0); /* 192 receives, of which 96 are for growth */
 	connect_peer(&wide);
+	(void)one_call(&peer, 1000);
+	charge_no_calls();
 	assert_int_equal(grow(&peer), 64);
 	assert_int_equal(raw_open(&peers[0], svc.engine, path, &wide), 0);
 	assert_int_equal(one_call(&peers[0], 1000), 8);
+	charge_no_calls();
 	assert_int_equal(burst(&peers[0], 8, 1000), 16);
 	assert_int_equal(burst(&peers[0], 16, 1000), 16); /* wants more than there is */
 	make_get(1000);
@@ -276,9 +289,10 @@ static void reduction_is_honoured_as_calls_return(void **state)
 	raw_close(&peers[0]);
 }
 
-/* ---- when there is too little ---- */
+/* ---- what is kept for calls ---- */
 
-/* The calls of the first receives are part of a connection; the others count with all that is kept for them. */
+/* The calls of the first receives are part of a connection; the others count with all that is kept for them,
+ * here and by the service. */
 static void what_the_service_keeps_counts(void **state)
 {
 	static const struct rpcrdma_svc_attr attr = { .req_bytes = 7 * MSG };
@@ -292,7 +306,7 @@ static void what_the_service_keeps_counts(void **state)
 	assert_int_equal(granted, 8);
 	for (unsigned i = 0; i < 5; i++)
 		granted = burst(&peer, granted, 1000);
-	assert_in_range(granted, 20, 8 + (144 - 8 - EXTRA) / 8 + 1);
+	assert_in_range(granted, 20, 8 + (144 - 8 - EXTRA) * MSG / (8 * MSG + RR_CALL_KEPT) + 1);
 	assert_int_equal(receives(), granted + EXTRA);
 	for (unsigned n = 0; n < 3; n++) {
 		tick();
@@ -304,6 +318,91 @@ static void what_the_service_keeps_counts(void **state)
 	assert_true(receives() > 8 + EXTRA);
 }
 
+static const struct rr_rconn *only_conn(void)
+{
+	return rr_rconn_of(list_entry(list_first(&svc.engine->conns), struct rpcrdma_conn, link));
+}
+
+static size_t list_len(const struct list *l)
+{
+	size_t n = 0;
+
+	list_for_each(x, l)
+		n++;
+	return n;
+}
+
+/* Bytes of transfers and requests, none of which is in use. */
+static size_t kept(void)
+{
+	const struct rr_rconn *c = only_conn();
+
+	return list_len(&c->free_rws) * sizeof(struct rr_rw) +
+	       list_len(&c->base.free_reqs) * sizeof(struct rr_rreq);
+}
+
+static void put_of_64_segments(void)
+{
+	struct region *r = nregions ? &regions[0] : offer(4096, READABLE | WRITABLE);
+	uint32_t pos = put_args(RR_MSG, 64);
+
+	pattern(r->mem, 64);
+	for (unsigned i = 0; i < 64; i++)
+		add_read(pos, seg(r, i, 1));
+	m.hdr.credits = 1000;
+	finish_msg();
+}
+
+static void get_of_64_segments(void)
+{
+	get_args(64, WIRE_PLACE);
+	for (unsigned i = 0; i < 64; i++)
+		add_write_seg(0, seg(&regions[0], 1024 + i, 1));
+	m.hdr.credits = 1000;
+	finish_msg();
+}
+
+static void send_all(unsigned n)
+{
+	uint32_t len;
+
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(raw_send_blind(&peer, m.raw, m.raw_len), RR_WC_OK);
+	raw_settle(&peer);
+	for (unsigned i = 0; i < n; i++)
+		assert_non_null(raw_recv(&peer, &len));
+}
+
+/* However many segments calls have, there are transfers for what can be under way. */
+static void transfers_are_bounded(void **state)
+{
+	(void)state;
+	serve_in(0, 0);
+	connect_peer(&wide);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	put_of_64_segments();
+	send_all(8);
+	get_of_64_segments();
+	send_all(8);
+	assert_in_range(kept(), 1, 8 * RR_CALL_KEPT + 16 * sizeof(struct rr_rw));
+	assert_true(kept() < 96 * KIB);
+	assert_int_equal(grow(&peer), 64);
+	put_of_64_segments();
+	send_all(64);
+	get_of_64_segments();
+	send_all(64);
+	assert_true(kept() < 96 * KIB + rr_client_used(only_conn()->base.client, RR_SHARE_RECVS));
+	tick();
+	(void)calls(&peer, 1);
+	tick();
+	(void)calls(&peer, 1);
+	tick();
+	assert_true(kept() <= 8 * (sizeof(struct rr_rw) + sizeof(struct rr_rreq)));
+	assert_true(raw_alive(&peer));
+}
+
+/* ---- when there is too little ---- */
+
 static void memory_says_how_many(void **state)
 {
 	unsigned n = 0;
@@ -312,6 +411,8 @@ static void memory_says_how_many(void **state)
 	(void)state;
 	serve_in(RPCRDMA_MSG_BYTES_MIN, 0); /* 192 receives, 144 of them for one client */
 	connect_peer(&wide);
+	(void)one_call(&peer, 1000);
+	charge_no_calls();
 	assert_int_equal(grow(&peer), 64);
 	for (; n < PEERS; n++) {
 		rc = raw_open(&peers[n], svc.engine, path, &wide);
@@ -319,6 +420,7 @@ static void memory_says_how_many(void **state)
 			break;
 		/* of its own it has the 8 at most, and fewer at the end */
 		assert_int_equal(burst(&peers[n], 1, 1000), n < 5 ? 8 : 4);
+		charge_no_calls();
 		/* the first one finds room to grow, in the half that is for that */
 		assert_int_equal(burst(&peers[n], n < 5 ? 8 : 4, 1000), n ? n < 5 ? 8 : 4 : 16);
 	}
@@ -362,6 +464,7 @@ static void clients_leave_receives(void **state)
 	atomic_fetch_add(&svc.domain->recv_bytes, 100 * MSG);
 	connect_peer(&wide);
 	assert_int_equal(one_call(&peer, 1000), 8);
+	charge_no_calls();
 	assert_int_equal(burst(&peer, 8, 1000), 16);
 	assert_int_equal(burst(&peer, 16, 1000), 32);
 	assert_int_equal(burst(&peer, 32, 1000), 32); /* half of an equal part: 48 */
@@ -469,6 +572,7 @@ int main(void)
 		wire_test(what_is_left_is_brought_together),
 		wire_test(reduction_is_honoured_as_calls_return),
 		wire_test(what_the_service_keeps_counts),
+		wire_test(transfers_are_bounded),
 		wire_test(memory_says_how_many),
 		wire_test(clients_leave_receives),
 		wire_test(answers_wait_for_messages),
