@@ -115,12 +115,9 @@ while IFS='|' read -r status cell; do
 done <"$tmp/statuses"
 
 touch "$tmp/files" "$tmp/tested" "$tmp/later" "$tmp/mutated"
-for m in tests/mutants/*.patch; do
-	test=$(sed -n 's/^Test: *//p' "$m" | head -n 1)
-	sed -n 's/^Item: *//p' "$m" | while read -r item; do
-		echo "$item" >>"$tmp/mutated"
-		grep -qx "$item $test" "$tmp/files" || say "$m: $test is no test of item $item"
-	done
+awk -v mode=items -f scripts/mutants.awk tests/mutants.txt | while read -r name item test; do
+	echo "$item" >>"$tmp/mutated"
+	grep -qx "$item $test" "$tmp/files" || say "mutant $name: $test is no test of item $item"
 done
 
 if [ -n "$verbose" ]; then

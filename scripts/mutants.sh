@@ -4,14 +4,24 @@
 #
 # mutants.sh - break the code on purpose and see the named test fail
 #
-#   scripts/mutants.sh [PREFIX...]     only patches whose name begins so
+#   scripts/mutants.sh [PREFIX...]     all, or those whose name begins so
+#   scripts/mutants.sh --tenth         one of ten, others each day
 #
-# Each tests/mutants/NN-name.patch says in a line `Test: unit/test_plan` which test must notice it.
-# The tree is copied once; each patch is applied, the test is built and run, the patch is taken
-# back. A test must pass without the patch and fail (not: run out of time) with it.
+# The tree is copied once; each mutant of tests/mutants.txt is made, its test is built and run, the files are
+# taken back. A test must pass without the mutant and fail (not: run out of time) with it.
 
 set -eu
 cd "$(dirname "$0")/.."
+tree=$PWD
+table() { awk -v mode="$1" -v name="${2:-}" -f "$tree/scripts/mutants.awk" "$tree/tests/mutants.txt"; }
+
+tenth=''
+if [ "${1:-}" = --tenth ]; then
+	tenth=$(($(date +%s) / 86400 % 10))
+	shift
+	echo "mutants: number $tenth of each ten"
+fi
+
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
@@ -49,6 +59,12 @@ build_and_run() { # TEST: 0 passes, 1 fails, 2 does not build, 3 no end
 	)
 }
 
+restore() { # FILES
+	for f in $1; do
+		cp "$f" "$work/$f"
+	done
+}
+
 wanted() {
 	[ $# -gt 1 ] || return 0
 	name=$1
@@ -59,16 +75,12 @@ wanted() {
 	return 1
 }
 
-for patch in tests/mutants/*.patch; do
-	[ -e "$patch" ] || continue
-	name=$(basename "$patch" .patch)
+table list >"$work/list"
+nth=0
+while read -r name test files <&3; do
+	nth=$((nth + 1))
+	[ -z "$tenth" ] || [ $((nth % 10)) -eq "$tenth" ] || continue
 	wanted "$name" "$@" || continue
-	test=$(sed -n 's/^Test: *//p' "$patch" | head -n 1)
-	if [ -z "$test" ] || { [ ! -e "tests/$test.c" ] && [ ! -e "tests/$test.sh" ]; }; then
-		say BAD "$name: names no test that there is"
-		failed=$((failed + 1))
-		continue
-	fi
 	case $known in
 	*" $test "*) ;;
 	*)
@@ -82,9 +94,10 @@ for patch in tests/mutants/*.patch; do
 		known="$known$test "
 		;;
 	esac
-	if ! (cd "$work" && patch -p1 --quiet --forward --no-backup-if-mismatch) <"$patch" >"$work/patch.log" 2>&1; then
-		say BAD "$name: does not apply: $(head -n 1 "$work/patch.log")"
+	if ! (cd "$work" && table apply "$name") 2>"$work/said"; then
+		say BAD "$(cat "$work/said")"
 		failed=$((failed + 1))
+		restore "$files"
 		continue
 	fi
 	rc=0
@@ -102,8 +115,8 @@ for patch in tests/mutants/*.patch; do
 		failed=$((failed + 1))
 		;;
 	esac
-	(cd "$work" && patch -p1 --quiet --reverse --no-backup-if-mismatch) <"$patch"
-done
+	restore "$files"
+done 3<"$work/list"
 
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -146,7 +146,7 @@ tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERC
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
-		scripts/check-layers.sh scripts/check-headers.sh scripts/check-doc.sh
+		scripts/check-layers.sh scripts/check-headers.sh scripts/check-doc.sh scripts/check-mutants.sh
 	@scripts/check-protocol.sh $(O)/log
 
 run-tests: tests
