@@ -340,8 +340,9 @@ static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t 
  *
  * No sum is raised before the amount fits: a charge that is refused must not make another one fail. Only
  * if the rest of the budget is taken in between is the first sum lowered again. Each of several threads
- * that race may get one amount more than the client's share; the budget is never exceeded. It is read
- * first, and ordered after a place in line: see rr_client_uncharge().
+ * that race may get one amount more than the client's share. No charge exceeds the budget; but slab.c adds
+ * the chunks of receives to that of messages without a charge, so a chunk may. It is read first, and ordered
+ * after a place in line: see rr_client_uncharge().
  */
 int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 {

@@ -10,8 +10,8 @@
  *             The limit of a client is not fixed: it may hold as much as is still free, times the
  *             budget's factor (the dynamic threshold of shared-memory switches). With a factor of 1, one
  *             client alone gets half of the budget, and n that want more and more at once get 1/(n+1) each; no
- *             list of clients has to be walked. But what somebody holds is not taken back when another
- *             one comes: of n clients that come one after the other each leaves the next one half.
+ *             list of clients has to be walked. But what a client holds is not taken back when another one
+ *             comes: of n clients that come one after the other each leaves the next one half.
  *             Where connections hold something for as long as they like, the last quarter of the budget
  *             is therefore for clients that hold little, a thirty-second part of it with what they ask for:
  *             each of eight clients finds so much, whatever all the others hold.

@@ -269,11 +269,12 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	d->pool_idle_ns = RR_POOL_IDLE_NS;
 	for (unsigned z = 0; z < RR_ZONES; z++) {
 		enum rr_share share = rr_zone_share((enum rr_zone)z);
+		bool half = z == RR_ZONE_SENDS; /* of the other half nobody counts (srv_buf.c) */
 
 		zone_init(&d->pools[z], (enum rr_zone)z,
 			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
 		if (share < RR_SHARES) {
-			d->clients.budgets[share].max = d->pools[z].bytes_max / (z == RR_ZONE_SENDS ? 2 : 1);
+			d->clients.budgets[share].max = d->pools[z].bytes_max / (half ? 2 : 1);
 			d->clients.budgets[share].factor = OF_THE_FREE;
 		}
 	}

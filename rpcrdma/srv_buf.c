@@ -4,10 +4,11 @@
  * srv_buf.c - shares of the pool: of clients, and inside a client of its connections
  *
  * Operation:  Buffers that a request takes are charged to its client and its connection until they are
- *             given back; data, long calls, messages to answer in and long answers each by itself. Shares have no fixed size: a
- *             client may hold so many times what is free (client.h), a connection so many times what its
- *             client may still take. They follow the number of those who want memory now, and some is
- *             left for a new client. A connection's share begins small and grows by what was given back.
+ *             given back; data, long calls, messages to answer in and long answers each by itself.
+ *             Shares have no fixed size: a client may hold so many times what is free (client.h), a
+ *             connection so many times what its client may still take. They follow the number of those
+ *             who want memory now, and some is left for a new client. A connection's share begins small
+ *             and grows by what was given back.
  *
  *             Who is refused waits for the reason:
  *                 its connection has its share        for the next buffer that it gives back

@@ -15,11 +15,11 @@
  *             Where receives are shared (ep_shared.c) credits say no more than how many of them each
  *             connection may take; whoever takes more is found out by the same account, and is out.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS), and charged to the client, which alone may hold
- *             three quarters of the zone; those beyond the first 8 with what is kept for a call. That is
- *             freed when its receive goes back, or by the next tick. Receives beyond the first 8 of a connection are lent while half
- *             of the zone is free, or while the client has less than half of an equal part: the rest is
- *             for connections that are yet to come. When much of it has come back, those that stay are
- *             brought together, call by call, so that the pool can be unpinned.
+ *             three quarters of the zone; those beyond the first 8 of a connection with what is kept for
+ *             a call, which is freed when its receive goes back, or by the next tick. They are lent
+ *             while half of the zone is free, or while the client has less than half of an equal part:
+ *             the rest is for connections that are yet to come. When much of it has come back, those that
+ *             stay are brought together, call by call, so that the pool can be unpinned.
  * Threads:    The connection's engine.
  * Errors:     None: too little memory means fewer credits.
  * See:        RFC 8166 section 3.3; protocol.md 2.1

@@ -215,10 +215,29 @@ static int held(ino_t ino)
 	return n;
 }
 
+/* User 65534 passes @file until nothing more is read from that user: one after the other connects, and is hung up on. */
+static void pass_until_full(struct end *s, int file)
+{
+	struct local_closer *closer = to_fabric(s->f)->closer;
+
+	for (int round = 0; !rr_local_closer_full(closer, 65534); round++) {
+		int fd;
+
+		assert_true(round < 1000);
+		assert_false(rr_local_closer_full(closer, LOCAL_OURS)); /* nobody would come in any more */
+		fd = connect_as(65534);
+		pass_stuck(fd, file, 4);
+		while (!rr_local_sock_gone(fd))
+			rr_cm_process(s->cm);
+		__real_close(fd);
+	}
+	wait_asleep();
+}
+
 /* Of one user, 64 wait or sleep: nothing more of it is read. All others come in, and their descriptors go. */
 static void test_one_user_stuck(void **state)
 {
-	int fds[2], fd, round, sink, before;
+	int fds[2], fd, sink, before;
 	struct local_closer *closer;
 	struct stat st;
 	struct end s;
@@ -233,15 +252,7 @@ static void test_one_user_stuck(void **state)
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(fstat(fds[1], &st), 0);
 	sleep_over(st.st_ino);
-	for (round = 0; !rr_local_closer_full(closer, 65534); round++) {
-		assert_true(round < 100);
-		fd = connect_as(65534);
-		pass_stuck(fd, fds[1], 4);
-		while (!rr_local_sock_gone(fd))
-			rr_cm_process(s.cm);
-		__real_close(fd);
-	}
-	wait_asleep();
+	pass_until_full(&s, fds[1]);
 	/* 64 and what the last one had: more is not even taken into our table */
 	before = held(st.st_ino);
 	assert_true(before >= 64);
@@ -277,7 +288,7 @@ static void test_one_user_stuck(void **state)
 /* A user's sockets wait in a line of that user's, and are counted there: others still come in. */
 static void test_many_sockets(void **state)
 {
-	int fds[2], fd, round;
+	int fds[2], fd;
 	struct local_closer *closer;
 	struct stat st;
 	struct end s;
@@ -292,16 +303,7 @@ static void test_many_sockets(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	assert_int_equal(fstat(fds[1], &st), 0);
 	sleep_over(st.st_ino);
-	for (round = 0; !rr_local_closer_full(closer, 65534); round++) {
-		assert_true(round < 1000);
-		assert_false(rr_local_closer_full(closer, LOCAL_OURS)); /* nobody would come in any more */
-		fd = connect_as(65534);
-		pass_stuck(fd, fds[1], 4);
-		while (!rr_local_sock_gone(fd))
-			rr_cm_process(s.cm);
-		__real_close(fd);
-	}
-	wait_asleep();
+	pass_until_full(&s, fds[1]);
 	assert_in_range(held(st.st_ino), 512, 520);
 	assert_false(rr_local_closer_full(closer, LOCAL_OURS));
 	assert_false(rr_local_closer_full(closer, 0));
