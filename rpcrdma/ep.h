@@ -39,7 +39,7 @@ struct rr_recv_ctx {
 	struct rr_mr *mr;
 	uint32_t len;          /* of the message that is in it */
 	struct list all;       /* ep->recvs, if lent; those of the shared queue */
-	size_t charged;        /* to ep->client */
+	size_t charged;        /* to ep->client; shared: 0: it may not be kept, its client is over its part */
 	struct rpcrdma_buf *lent;
 	struct rr_shared *shared; /* where it is from; ep is whose message is in it, or NULL */
 };
@@ -198,6 +198,15 @@ must_check int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint3
 			     struct rpcrdma_engine *lender, struct rr_shared **ret);
 /** rr_shared_fini - those of an engine, after its last endpoint */
 void rr_shared_fini(struct rpcrdma_engine *e);
+/** rr_shared_part - bytes that the client of @ep may hold of the shared receives of @ep
+ *
+ * Half of an equal part of the zone, at most three quarters of what the queue can have now, and at least what a
+ * connection begins with.
+ */
+size_t rr_shared_part(const struct rr_ep *ep);
+/** rr_shared_calls - of that part, the calls that @ep may have at once: an equal number for each connection of its
+ * client; at least 1 */
+uint32_t rr_shared_calls(const struct rr_ep *ep);
 struct rr_srq *rr_shared_srq(const struct rr_shared *s);
 void rr_shared_put(struct rr_recv_ctx *rc);
 

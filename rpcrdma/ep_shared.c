@@ -10,6 +10,11 @@
  *             So memory follows the calls under way of all connections, and not their number. How many
  *             of them each may have out, its credits say, which are counted (srv_credit.c); when the
  *             queue is empty nevertheless, peers wait, which is what the fabric promises.
+ *
+ *             A receive is charged to the client whose message is in it. Each client has a part of the
+ *             queue (rr_shared_part()). For a client within its part the queue grows beyond half of the
+ *             zone. A message of a client over its part is not charged, and its connection ends, when no
+ *             more than a quarter of the receives is left: these are for other clients.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS); what the queue holds is given back with it, after
  *             the last endpoint of its engine.
  * Threads:    The engine's; but the queue is made, with its first receives, on the thread of the
@@ -29,6 +34,7 @@ struct rr_shared {
 	struct rr_dev *dev;
 	struct rr_srq *srq;
 	uint32_t recv_bytes;
+	size_t buf_bytes;            /* what a receive takes of the zone */
 	unsigned total, total_max;
 	unsigned posted;             /* at the device */
 	unsigned least;              /* of them, since the last look */
@@ -92,24 +98,80 @@ static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
 }
 
 /* The low watermark. */
-static void refill(struct rr_shared *s)
+static bool is_low(const struct rr_shared *s)
+{
+	return s->posted < s->total / 4;
+}
+
+/* How many receives the zone has room for until so many of its bytes are lent. */
+static size_t zone_room(const struct rr_shared *s, size_t bytes_max)
+{
+	size_t lent = atomic_load(&s->engine->domain->recv_bytes);
+
+	return lent < bytes_max ? (bytes_max - lent) / s->buf_bytes : 0;
+}
+
+/** rr_shared_part - see ep.h */
+size_t rr_shared_part(const struct rr_ep *ep)
+{
+	const struct rr_shared *s = ep->shared;
+	size_t most = s->total + zone_room(s, s->engine->domain->pools[RR_ZONE_RECVS].bytes_max);
+	size_t queue = MIN(most, (size_t)s->total_max) * s->buf_bytes;
+	size_t part = MIN(rr_client_fair(ep->client->all, RR_SHARE_RECVS) / 2, queue - queue / 4);
+
+	return MAX(part, ep->nrecvs_first * s->buf_bytes);
+}
+
+/** rr_shared_calls - see ep.h */
+uint32_t rr_shared_calls(const struct rr_ep *ep)
+{
+	size_t bytes = rr_shared_part(ep) / MAX(rr_client_used(ep->client, RR_SHARE_CONNS), (size_t)1);
+	size_t calls = bytes / ep->shared->buf_bytes, first = ep->nrecvs_first;
+
+	if (calls > first)
+		calls = first + (bytes - first * ep->shared->buf_bytes) / (ep->shared->buf_bytes + ep->call_bytes);
+	return (uint32_t)MAX(calls, (size_t)1);
+}
+
+/* What a message of @ep takes of its client's share: like a receive of its own (ep.c). */
+static size_t charge_of(const struct rr_ep *ep)
+{
+	return ep->shared->buf_bytes + (ep->held < ep->nrecvs_first ? 0 : ep->call_bytes);
+}
+
+/* At the low watermark; @within: the message that brought it there is of a client within its part. */
+static void refill(struct rr_shared *s, bool within)
 {
 	struct rpcrdma_domain *d = s->engine->domain;
-	unsigned more = MIN(s->total, s->total_max - s->total);
+	size_t bytes_max = d->pools[RR_ZONE_RECVS].bytes_max;
+	size_t more = MIN(s->total, s->total_max - s->total);
 
-	if (likely(s->posted >= s->total / 4))
-		return;
 	s->surplus = 0;
-	if (atomic_load(&d->recv_bytes) + (size_t)more * s->recv_bytes >
-	    d->pools[RR_ZONE_RECVS].bytes_max / 2)
-		more = 0;
-	if (!more || add(s, s->engine, more)) {
+	more = MIN(more, zone_room(s, within ? bytes_max : bytes_max / 2));
+	if (!more || add(s, s->engine, (unsigned)more)) {
 		if (!s->posted)
 			atomic_fetch_add(&d->recv_short, 1);
 		return;
 	}
 	if (!s->timer.link)
 		rpcrdma_timer_set(s->engine, &s->timer, d->pool_idle_ns);
+}
+
+/* Leaves @rc->charged 0 if the message may not be kept. */
+static void charge(struct rr_shared *s, const struct rr_ep *ep, struct rr_recv_ctx *rc)
+{
+	size_t bytes = charge_of(ep);
+	bool within = rr_client_used(ep->client, RR_SHARE_RECVS) + bytes <= rr_shared_part(ep);
+
+	if (unlikely(is_low(s)))
+		refill(s, within);
+	if (within)
+		rr_client_add(ep->client, RR_SHARE_RECVS, bytes);
+	else if (is_low(s) || rr_client_charge(ep->client, RR_SHARE_RECVS, bytes))
+		bytes = 0;
+	if (!bytes)
+		atomic_fetch_add(&s->engine->domain->recv_short, 1);
+	rc->charged = bytes;
 }
 
 static void on_recv(struct rr_done *done, const struct rr_wc *wc)
@@ -119,11 +181,12 @@ static void on_recv(struct rr_done *done, const struct rr_wc *wc)
 
 	s->posted--;
 	s->least = MIN(s->least, s->posted);
-	refill(s);
-	if (wc->qp)
-		rr_ep_recv_shared(wc->qp->owner, rc, wc);
-	else
+	if (!wc->qp) {
 		post(s, rc);
+		return;
+	}
+	charge(s, wc->qp->owner, rc);
+	rr_ep_recv_shared(wc->qp->owner, rc, wc);
 }
 
 /** rr_shared_put - a receive is not in use any more */
@@ -131,6 +194,9 @@ void rr_shared_put(struct rr_recv_ctx *rc)
 {
 	struct rr_shared *s = rc->shared;
 
+	if (rc->charged)
+		rr_client_uncharge(rc->ep->client, RR_SHARE_RECVS, rc->charged);
+	rc->charged = 0;
 	if (unlikely(s->surplus)) {
 		s->surplus--;
 		give_back(s, rc);
@@ -170,6 +236,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	s->engine = e;
 	s->dev = dev;
 	s->recv_bytes = recv_bytes;
+	s->buf_bytes = rr_pool_round(&e->domain->pools[RR_ZONE_RECVS], recv_bytes);
 	s->total_max = attr.depth = MIN(SHARED_MAX, dev->fabric->attr.srq_wr_max);
 	s->timer.fn = on_look;
 	list_init(&s->recvs);

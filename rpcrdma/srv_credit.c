@@ -13,7 +13,8 @@
  *             return. One that falls silent keeps what it has, for nothing can be taken from it unheard.
  *
  *             Where receives are shared (ep_shared.c) credits say no more than how many of them each
- *             connection may take; whoever takes more is found out by the same account, and is out.
+ *             connection may take; whoever takes more is found out by the same account, and is out. No
+ *             connection is granted more than an equal number of its client's part of them.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS), and charged to the client, which alone may hold
  *             three quarters of the zone; those beyond the first 8 of a connection with what is kept for
  *             a call, which is freed when its receive goes back, or by the next tick. They are lent
@@ -139,7 +140,7 @@ uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_c
 	posted = ep->posted + (rc != NULL);
 	posted -= MIN(posted, ep->extra_recvs);
 	/* an answer that is not counted is to one call more than is counted, or to none */
-	room = ep->shared ? UINT32_MAX : rr_grants_room(&c->grants, posted + !counted);
+	room = ep->shared ? rr_shared_calls(ep) : rr_grants_room(&c->grants, posted + !counted);
 	grant = rr_credit_grant(asked, room, c->credits);
 	rr_grants_answer(&c->grants, grant, counted);
 	return grant;
@@ -155,27 +156,30 @@ static bool is_sparse(const struct rpcrdma_domain *d)
 	return pinned > SPARSE_BYTES && lent < pinned / 2 && !zone->arena; /* which goes as a whole */
 }
 
-/* One receive less: neither are there more requests than receives, nor transfers than for so many calls. What they
- * take is not charged any more. */
-static void retire(struct rr_rconn *c, struct rr_recv_ctx *rc)
+/* Neither are there more requests than receives, nor transfers than for so many calls. */
+static void free_calls(struct rr_rconn *c, unsigned recvs)
 {
-	unsigned n;
+	unsigned n = MAX(recvs, RR_MSGS_FIRST);
 
-	rr_ep_retire(rc);
-	n = MAX(c->ep->nrecvs, RR_MSGS_FIRST);
 	rr_srv_trim_reqs(c, n);
 	rr_srv_trim_rws(c, n * RR_CALL_RWS);
 }
 
-/** rr_srv_recv_done - the call that was in @rc is decoded: back to where it is needed */
+/** rr_srv_recv_done - the call that was in @rc is decoded: back to where it is needed
+ *
+ * What is not charged any more is freed.
+ */
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
-	if (c->ep->shared)
+	if (c->ep->shared) {
 		rr_ep_repost(rc);
-	else if (c->ep->posted >= rr_grants_due(&c->grants) + c->ep->extra_recvs)
-		retire(c, rc);
-	else if (unlikely(is_sparse(c->base.engine->domain)))
+		free_calls(c, MAX(c->ep->held, c->ep->nrecvs_first));
+	} else if (c->ep->posted >= rr_grants_due(&c->grants) + c->ep->extra_recvs) {
+		rr_ep_retire(rc);
+		free_calls(c, c->ep->nrecvs);
+	} else if (unlikely(is_sparse(c->base.engine->domain))) {
 		rr_ep_repost_packed(rc);
-	else
+	} else {
 		rr_ep_repost(rc);
+	}
 }

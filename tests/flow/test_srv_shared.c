@@ -4,6 +4,7 @@
  * test_srv_shared.c - receives that all connections share: how many there are, and who may have them
  */
 #include "base/clock.h"
+#include "client.h"
 #include "slab.h"
 #include "srv_rdma.h"
 #include "srv_talk.h"
@@ -14,8 +15,11 @@
 #define PEERS 20
 
 static struct raw_peer peers[PEERS];
+static struct rpcrdma_buf *taken[256];
+static unsigned ntaken;
 static const struct raw_opts wide = { .priv = &priv4k, .recvs = RAW_RECVS };
 static const struct rpcrdma_svc_attr shared = { .srq = true };
+static const struct rpcrdma_domain_attr small = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN }; /* 192 receives */
 
 static struct rpcrdma_stats stats(void)
 {
@@ -259,16 +263,30 @@ static void bad_messages_cost_nobody_else(void **state)
 	connect_peer(&wide);
 }
 
+/* The queue cannot grow, as if others had the rest of the zone. */
+static void take_zone(void)
+{
+	while (!rr_buf_get(svc.engine, RR_ZONE_RECVS, MSG, &taken[ntaken]))
+		ntaken++;
+	assert_int_equal(ntaken + FIRST, 192);
+}
+
+static void give_zone_back(void)
+{
+	while (ntaken > 0)
+		rpcrdma_buf_put(svc.engine, taken[--ntaken]);
+}
+
 /* When there is nothing left, messages wait: no call is lost, and no connection. */
 static void an_empty_queue_is_waited_for(void **state)
 {
-	struct rpcrdma_domain_attr domain = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
 	uint32_t granted[PEERS];
 	unsigned all = 0;
 
 	(void)state;
-	serve_with(&domain, &shared); /* 192 receives, of which 96 are for growth: there stay 64 */
+	serve_with(&small, &shared);
 	open_peers(PEERS);
+	take_zone();
 	for (unsigned i = 0; i < PEERS; i++)
 		granted[i] = one_call(&peers[i], 1000);
 	svc.hold = true;
@@ -276,7 +294,7 @@ static void an_empty_queue_is_waited_for(void **state)
 		send_calls(&peers[i], granted[i]);
 		all += granted[i];
 	}
-	assert_true(all > 2 * FIRST);
+	assert_true(all > FIRST);
 	for (unsigned i = 0; i < PEERS; i++)
 		raw_settle(&peers[i]);
 	assert_int_equal(receives(), FIRST);
@@ -290,18 +308,19 @@ static void an_empty_queue_is_waited_for(void **state)
 	for (unsigned i = 0; i < PEERS; i++)
 		assert_true(raw_alive(&peers[i]));
 	close_peers(PEERS);
+	give_zone_back();
 	connect_peer(&wide);
 }
 
 /* Peers that go while messages of theirs wait leave the turn to others. */
 static void the_turn_of_one_that_goes(void **state)
 {
-	struct rpcrdma_domain_attr domain = { .msg_bytes_max = RPCRDMA_MSG_BYTES_MIN };
 	uint32_t granted[PEERS];
 
 	(void)state;
-	serve_with(&domain, &shared);
+	serve_with(&small, &shared);
 	open_peers(PEERS);
+	take_zone();
 	for (unsigned i = 0; i < PEERS; i++)
 		granted[i] = one_call(&peers[i], 1000);
 	svc.hold = true;
@@ -318,9 +337,151 @@ static void the_turn_of_one_that_goes(void **state)
 	(void)answers(&peers[PEERS - 1], granted[PEERS - 1]);
 	assert_true(raw_alive(&peers[PEERS - 1]));
 	close_peers(PEERS);
+	give_zone_back();
 	connect_peer(&wide);
 	assert_int_equal(one_call(&peer, 1000), 8);
 	assert_int_equal(receives(), FIRST);
+}
+
+/* ---- shares ---- */
+
+/* The connection that has come last. */
+static struct rpcrdma_conn *last_conn(void)
+{
+	return list_entry(svc.engine->conns.prev, struct rpcrdma_conn, link);
+}
+
+/* Makes a connection one of another user. It has no calls. */
+static void set_user(struct rpcrdma_conn *c, uid_t uid)
+{
+	const struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_USER, .key = uid };
+	struct rr_client *other;
+
+	assert_int_equal(rr_client_get(&svc.domain->clients, &id, &other), 0);
+	rr_client_add(other, RR_SHARE_CONNS, 1);
+	assert_true(rr_client_conn_del(c->client, &c->of_client));
+	rr_client_conn_add(other, &c->of_client);
+	rr_svc_leave(c->client, false);
+	c->client = rr_rconn_of(c)->ep->client = other;
+}
+
+/* Connects `peer` as another user than those that are there. */
+static void connect_other(void)
+{
+	connect_peer(&wide);
+	raw_settle(&peer);
+	set_user(last_conn(), geteuid() + 1);
+}
+
+/* Calls of `peer`, one after the other and several at once, while those of others are held. */
+static void other_is_served(unsigned at_once)
+{
+	unsigned before = svc.calls;
+
+	svc.hold = false;
+	for (unsigned i = 0; i < 20; i++)
+		(void)one_call(&peer, 8);
+	svc.hold = true;
+	send_calls(&peer, at_once);
+	raw_settle(&peer);
+	assert_int_equal(svc.calls, before + 20 + at_once);
+}
+
+/* All connections of one client have as many calls open as they were granted, for as long as they like: another
+ * client's calls are served, and no connection ends. */
+static void one_client_leaves_receives(void **state)
+{
+	uint32_t granted[PEERS];
+	unsigned all = 0;
+
+	(void)state;
+	serve_with(&small, &shared);
+	open_peers(PEERS);
+	for (unsigned round = 0; round < 10; round++) /* what is borne before the first answer is over */
+		for (unsigned i = 0; i < PEERS; i++)
+			granted[i] = one_call(&peers[i], 1000);
+	svc.hold = true;
+	for (unsigned i = 0; i < PEERS; i++) {
+		send_calls(&peers[i], granted[i]);
+		all += granted[i];
+	}
+	raw_settle(&peers[0]);
+	connect_other();
+	other_is_served(4);
+	assert_in_range(all, FIRST, 96); /* half of the zone */
+	assert_int_equal(svc.nheld, all + 4);
+	assert_int_equal(receives(), 2 * FIRST); /* more than half of the zone */
+	for (unsigned i = 0; i < PEERS; i++)
+		assert_true(raw_alive(&peers[i]));
+	wire_svc_release(&svc);
+	close_peers(PEERS);
+}
+
+/* It sends more than that, on new connections again and again: those that take what is left for others end. */
+static void one_client_takes_more(void **state)
+{
+	unsigned alive = 0;
+
+	(void)state;
+	serve_with(&small, &shared);
+	connect_other();
+	open_peers(PEERS);
+	svc.hold = true;
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < PEERS; i++)
+			send_calls(&peers[i], 8 + EXTRA);
+		raw_settle(&peers[0]);
+		other_is_served(round ? 1 : 4);
+		for (unsigned i = 0; i < PEERS; i++) {
+			if (raw_alive(&peers[i]))
+				continue;
+			raw_close(&peers[i]);
+			assert_int_equal(raw_open(&peers[i], svc.engine, path, &wide), 0);
+		}
+	}
+	assert_true(svc.refused > 0);
+	assert_int_equal(svc.refused_err, -ENOBUFS);
+	for (unsigned i = 0; i < PEERS; i++)
+		alive += raw_alive(&peers[i]);
+	assert_true(alive > 0);
+	assert_true(raw_alive(&peer));
+	wire_svc_release(&svc);
+	close_peers(PEERS);
+}
+
+/* Each receive that holds a message is charged, and what is kept for a call beyond the first ones; nothing else is,
+ * and when its connection has ended neither. */
+static void held_calls_are_charged(void **state)
+{
+	struct rr_client *client;
+	const struct rr_ep *ep;
+
+	(void)state;
+	serve_with(NULL, &shared);
+	open_peers(1);
+	raw_settle(&peers[0]);
+	ep = rr_rconn_of(last_conn())->ep;
+	client = last_conn()->client;
+	rr_client_hold(client);
+	assert_int_equal(burst(&peers[0], 8), 16);
+	assert_int_equal(burst(&peers[0], 16), 32);
+	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 0);
+	hold_calls(&peers[0], 30);
+	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 30 * MSG + (30 - 8 - EXTRA) * (size_t)ep->call_bytes);
+	wire_svc_release(&svc);
+	(void)answers(&peers[0], 30);
+	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 0);
+	(void)one_call(&peers[0], 1000);
+	assert_true(rr_rconn_of(last_conn())->nreqs <= 8 + EXTRA);
+	hold_calls(&peers[0], 30);
+	close_peers(1);
+	assert_true(rr_client_used(client, RR_SHARE_RECVS) >= 30 * MSG); /* its service has them still */
+	wire_svc_release(&svc);
+	connect_peer(&wide);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 0);
+	assert_int_equal(atomic_load(&svc.domain->clients.budgets[RR_SHARE_RECVS].used), 0);
+	rr_client_put(client);
 }
 
 /* Messages of another length have a queue pair's own receives. */
@@ -357,6 +518,9 @@ int main(void)
 		wire_test(bad_messages_cost_nobody_else),
 		wire_test(an_empty_queue_is_waited_for),
 		wire_test(the_turn_of_one_that_goes),
+		wire_test(one_client_leaves_receives),
+		wire_test(one_client_takes_more),
+		wire_test(held_calls_are_charged),
 		wire_test(of_one_length),
 	};
 
