@@ -287,33 +287,73 @@ struct rr_client_conn *rr_client_idlest(struct rr_clients *all)
 #define LITTLE 32u
 #define LITTLE_LEAST ((size_t)64 << 10)
 
-/* what a client may hold when so much of the budget is free */
-static size_t limit_of(const struct rr_budget *b, size_t left)
-{
-	size_t limit;
+/* A budget at one moment, as a client sees it that holds @mine of it: it may hold @limit, and the clients
+ * together may take @left, of which @kept is for those that hold @little at most. */
+struct view {
+	size_t left, kept, mine, limit, little;
+};
 
-	return __builtin_mul_overflow(left, (size_t)b->factor, &limit) ? SIZE_MAX : limit;
+static struct view view_of(const struct rr_budget *b, size_t all, size_t mine)
+{
+	struct view v = { .mine = mine };
+	size_t gone;
+
+	if (__builtin_add_overflow(all, atomic_load_explicit(&b->idle, memory_order_relaxed), &gone))
+		gone = SIZE_MAX;
+	v.left = b->max - MIN(gone, b->max);
+	if (__builtin_mul_overflow(v.left, (size_t)b->factor, &v.limit))
+		v.limit = SIZE_MAX;
+	if (b->held) {
+		v.kept = b->max / KEPT;
+		v.little = MAX(b->max / LITTLE, LITTLE_LEAST);
+	}
+	return v;
+}
+
+static struct view view_now(const struct rr_client *c, enum rr_share share)
+{
+	const struct rr_budget *b = &c->all->budgets[share];
+
+	return view_of(b, atomic_load_explicit(&b->used, memory_order_relaxed), rr_client_used(c, share));
+}
+
+/* what the client may take at most */
+static size_t room_of(const struct view *v)
+{
+	size_t room = MIN(v->limit - MIN(v->mine, v->limit), v->left - MIN(v->kept, v->left));
+	size_t little = MIN(v->little - MIN(v->mine, v->little), v->left);
+
+	return MAX(room, little);
 }
 
 /** rr_client_fits - see client.h */
 bool rr_client_fits(const struct rr_client *c, enum rr_share share, size_t amount)
 {
+	struct view v = view_now(c, share);
+
+	return !v.mine || amount <= room_of(&v);
+}
+
+/** rr_client_leaves - see client.h */
+bool rr_client_leaves(const struct rr_client *c, enum rr_share share, size_t amount)
+{
 	const struct rr_budget *b = &c->all->budgets[share];
 	size_t all = atomic_load_explicit(&b->used, memory_order_relaxed);
-	size_t mine = rr_client_used(c, share), limit = limit_of(b, all < b->max ? b->max - all : 0);
+	struct view v;
 
-	return !mine || (mine <= limit && amount <= limit - mine);
+	if (all > b->max || amount > b->max - all)
+		return false;
+	v = view_of(b, all + amount, rr_client_used(c, share) + amount);
+	return amount <= room_of(&v);
 }
 
 /** rr_client_room - see client.h */
 size_t rr_client_room(const struct rr_client *c, enum rr_share share, unsigned times)
 {
-	const struct rr_budget *b = &c->all->budgets[share];
-	size_t all = atomic_load_explicit(&b->used, memory_order_relaxed);
-	size_t mine = rr_client_used(c, share), limit = limit_of(b, all < b->max ? b->max - all : 0);
-	size_t room = limit - MIN(mine, limit);
+	struct view v = view_now(c, share);
+	size_t room;
 
-	return __builtin_mul_overflow(room, (size_t)times, &room) ? SIZE_MAX : room;
+	return __builtin_mul_overflow(room_of(&v), (size_t)times, &room) ? SIZE_MAX : room;
 }
 
 /** rr_client_add - see client.h */
@@ -326,14 +366,9 @@ void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount)
 /* whether @amount fits when the clients hold @all together and this one @mine */
 static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t amount)
 {
-	size_t left = all < b->max ? b->max - all : 0, limit = limit_of(b, left);
-	size_t kept = b->held ? b->max / KEPT : 0, little = b->held ? MAX(b->max / LITTLE, LITTLE_LEAST) : 0;
+	struct view v = view_of(b, all, mine);
 
-	if (amount > left)
-		return false;
-	if (mine + amount <= little)
-		return true;
-	return amount + kept <= left && mine <= limit && amount <= limit - mine;
+	return amount <= room_of(&v);
 }
 
 /** rr_client_charge - see client.h

@@ -58,6 +58,7 @@ struct rr_budget {
 	unsigned factor;    /* a client may hold this many times what is free; at least 1 */
 	bool held;          /* for as long as a peer likes: the last quarter is for those with little */
 	_Atomic size_t used;
+	_Atomic size_t idle; /* nobody's, and yet not to be had: slab.c */
 };
 
 /* A connection as its client knows it: one that may have to go. */
@@ -128,6 +129,9 @@ int must_check rr_client_charge(struct rr_client *c, enum rr_share share, size_t
 
 /** rr_client_fits - whether a charge of @amount would succeed, or the client holds nothing yet */
 bool rr_client_fits(const struct rr_client *c, enum rr_share share, size_t amount);
+
+/** rr_client_leaves - whether after a charge of @amount another one as large would succeed */
+bool rr_client_leaves(const struct rr_client *c, enum rr_share share, size_t amount);
 
 /** rr_client_room - @times what a client may still take; saturates */
 size_t rr_client_room(const struct rr_client *c, enum rr_share share, unsigned times);

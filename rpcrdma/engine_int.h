@@ -22,6 +22,7 @@
 
 #define RR_DEVS_MAX 8       /* local, and as many of verbs as a server may be reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
+#define RR_POOL_LISTS (2 * RR_POOL_CLASSES)
 #define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself ... */
 #define RR_MAGAZINE_SENDS 16 /* ... and of those that come and go with every answer */
 
@@ -74,16 +75,19 @@ struct rr_pool_arena {
 struct rr_pool {
 	size_t bytes;             /* pinned; also read without the lock */
 	size_t bytes_max, bytes_most, bytes_huge;
+	size_t bytes_cut;         /* of chunks of several buffers */
 	unsigned classes;         /* those below this one there are */
 	bool far;
 	bool msgs;                /* rr_zone_is_msgs() */
 	struct rr_budget *budget; /* that its bytes are counted in as well, or NULL */
+	struct rr_budget *shares; /* ... what is idle in chunks that somebody holds a buffer of, or NULL */
+	bool half_cut;            /* no more than half of it may be chunks of several buffers */
 	struct rr_source source;  /* far: what it is part of */
 	uint64_t given_back;      /* chunks */
 	struct rr_pool_arena *arena; /* that the zone is a part of, or NULL */
 	char *base;               /* ... that part, and what is in use of it */
 	struct rr_parts parts;
-	struct list chunks[RR_POOL_CLASSES];
+	struct list chunks[RR_POOL_LISTS]; /* of several buffers, by class; then of one, by class */
 	struct list line;         /* rr_till.link: engines with waiters, whose turn it is first */
 	unsigned waiting;         /* so many; read without the lock */
 };

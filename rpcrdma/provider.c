@@ -3,7 +3,8 @@
  *
  * provider.c - the kinds of memory that there are
  *
- * Operation:  anonymous  the kernel's, 2 MiB-aligned; huge pages if it has some to spare
+ * Operation:  anonymous  the kernel's; 2 MiB-aligned and in huge pages, if it has some to spare and
+ *                        it is that long
  *             huge       of the huge pages that somebody set aside (vm.nr_hugepages): either all of
  *                        the extent is, or it is refused
  *             memfd      a file in memory, sealed against shrinking, that a server of this host can map;
@@ -43,19 +44,20 @@ static void unmap(struct rr_extent *x)
 
 static int anonymous_get(const struct rr_source *src, size_t bytes, struct rr_extent *ret)
 {
-	size_t map_bytes;
+	size_t align = bytes < HUGE_BYTES ? 1 : HUGE_BYTES, map_bytes;
 	void *map;
 
 	(void)src;
-	if (!add_size(bytes, HUGE_BYTES, &map_bytes))
+	if (!add_size(bytes, align - 1, &map_bytes))
 		return -ENOMEM;
 	map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return -ENOMEM;
-	*ret = (struct rr_extent){ .mem = (void *)round_up_pow2((size_t)map, HUGE_BYTES),
+	*ret = (struct rr_extent){ .mem = (void *)round_up_pow2((size_t)map, align),
 				   .bytes = bytes, .fd = -1, .map = map, .map_bytes = map_bytes };
 	/* Neither is more than a wish: small pages and later faults work as well, only slower. */
-	(void)madvise(ret->mem, bytes, MADV_HUGEPAGE);
+	if (bytes >= HUGE_BYTES)
+		(void)madvise(ret->mem, bytes, MADV_HUGEPAGE);
 	(void)madvise(ret->mem, bytes, MADV_POPULATE_WRITE);
 	return 0;
 }

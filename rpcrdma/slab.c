@@ -10,12 +10,20 @@
  *             is. Messages have a limit of their own, for they are what makes a connection: many of them
  *             leave as much for data as few.
  *
- *             Memory comes in chunks, each cut into buffers of one class (4 KiB ... 4 MiB, but none
- *             larger than what its zone bears several of), touched, of explicit huge pages where there
- *             are any, and registered with every open device for local access only: no steering tag
- *             of the pool exists. At a zone's limit, wholly free chunks of its other classes are given
- *             back first; then the asker waits his turn (slab_line.c). Wholly free ones that nobody
- *             asked for in a while go back, too: a burst does not pin memory for ever.
+ *             Memory comes in chunks of buffers of one class (4 KiB ... 4 MiB, but none larger than
+ *             what its zone bears several of), touched, of huge pages where there are any, and
+ *             registered with every open device for local access only: no steering tag of the pool
+ *             exists. At a zone's limit, wholly free chunks of its other classes are given back first;
+ *             then the asker waits for its turn (slab_line.c). Wholly free ones that nobody asked for in a
+ *             while go back, too: a burst does not pin memory for ever.
+ *
+ *             A chunk that is cut into several buffers costs one registration and lies in huge pages, but
+ *             whoever holds one of its buffers keeps all of it from the other classes, and is charged for
+ *             the buffer only. So at most half of a zone is cut; beyond that each chunk is one buffer.
+ *             What is idle in chunks that are in use counts as used when a client's share is
+ *             looked at (rr_budget.idle): clients share what there is. Receives are all cut: they are of
+ *             one class, and stay with a connection, which brings them together (srv_credit.c). So is
+ *             an arena, which needs no registrations, into small chunks.
  *
  *             One zone more is there if the domain was given a device's memory (a dma-buf): a single
  *             chunk of buffers that the CPU may not touch, lent to those who say that they will not.
@@ -34,7 +42,8 @@
 #include "slab.h"
 
 #define CHUNK_BYTES ((size_t)4 << 20)
-#define MSG_CHUNK_BYTES ((size_t)64 << 10) /* a lone connection pins little */
+#define TRIM_MOST 256u /* chunks that go back in one look: the lock is held */
+#define SMALL_CHUNK_BYTES ((size_t)64 << 10) /* of messages: a lone connection pins little; and of an arena */
 #define HUGE_BYTES ((size_t)2 << 20)
 #define OF_THE_FREE 2u /* a client may hold so many times what is free */
 #define OF_THE_FREE_CONNS 3u /* ... and of what connections begin with: alone three quarters */
@@ -105,11 +114,30 @@ static size_t used_of(const struct rr_pool *pool)
 	return pool->budget ? atomic_load_explicit(&pool->budget->used, memory_order_relaxed) : pool->bytes;
 }
 
-static void count_bytes(struct rr_pool *pool, size_t add, size_t sub)
+static bool is_cut(const struct rr_pool_chunk *c)
 {
+	return c->n > 1;
+}
+
+static struct list *list_of(const struct rr_pool_chunk *c)
+{
+	return &c->pool->chunks[c->class + (is_cut(c) ? 0 : RR_POOL_CLASSES)];
+}
+
+static void count_bytes(const struct rr_pool_chunk *c, size_t add, size_t sub)
+{
+	struct rr_pool *pool = c->pool;
+
 	__atomic_store_n(&pool->bytes, pool->bytes + add - sub, __ATOMIC_RELAXED);
+	pool->bytes_cut += is_cut(c) ? add - sub : 0;
 	if (pool->budget)
 		atomic_fetch_add_explicit(&pool->budget->used, add - sub, memory_order_relaxed);
+}
+
+static void put_extent(struct rr_pool *pool, struct rr_extent *x)
+{
+	if (!rr_pool_part_give(pool, x))
+		rr_provider_put(x);
 }
 
 static void chunk_free(struct rr_pool_chunk *c)
@@ -119,20 +147,21 @@ static void chunk_free(struct rr_pool_chunk *c)
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_mr_dereg(c->mr[i]);
 	list_del(&c->link);
-	count_bytes(pool, 0, chunk_bytes(c));
+	count_bytes(c, 0, chunk_bytes(c));
 	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
-	if (!rr_pool_part_give(pool, &c->x))
-		rr_provider_put(&c->x);
+	put_extent(pool, &c->x);
 	free(c);
 }
 
 /* A wholly free chunk, of whatever class. Return: false: there is none */
 static bool give_back_one(struct rr_pool *pool)
 {
-	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+	for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
 		list_for_each(n, &pool->chunks[k]) {
 			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
 
+			if (!c->nfree)
+				break; /* as those behind it */
 			if (c->nfree < c->n)
 				continue;
 			chunk_free(c);
@@ -152,20 +181,26 @@ static bool make_room(struct rr_pool *pool, size_t bytes)
 	return true;
 }
 
-/* The smaller classes grow in chunks that the limit can bear several of. */
+/* The smaller classes grow in chunks that the limit can bear several of, as long as some may be cut. */
 static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 {
-	size_t bytes = pool->msgs ? MAX(MSG_CHUNK_BYTES, class_bytes(class)) : CHUNK_BYTES;
+	bool small = pool->msgs || pool->arena;
+	size_t bytes = MAX(small ? SMALL_CHUNK_BYTES : CHUNK_BYTES, class_bytes(class));
 
 	if (pool->far)
 		return pool->bytes_max;
 	while (bytes > class_bytes(class) && bytes > pool->bytes_max / 16)
 		bytes /= 2;
+	if (pool->half_cut && pool->bytes_cut + bytes > pool->bytes_max / 2)
+		return class_bytes(class);
 	return bytes;
 }
 
+/* Memory of a chunk, if the limit has room for it. */
 static int get_extent(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 {
+	if (!make_room(pool, bytes))
+		return -ENOBUFS;
 	if (pool->arena) {
 		int rc;
 
@@ -198,29 +233,35 @@ static void chunk_cut(struct rr_pool_chunk *c)
 	c->nfree = c->n;
 }
 
-static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class)
+static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
+		     struct rr_pool_chunk **ret)
 {
 	size_t bytes = chunk_size_for(pool, class);
-	unsigned n = (unsigned)(bytes / class_bytes(class));
-	struct rr_pool_chunk *c;
+	struct rr_pool_chunk *c = NULL;
+	struct rr_extent x;
+	unsigned n;
 	int rc;
 
-	if (!make_room(pool, bytes))
-		return -ENOBUFS;
+	rc = get_extent(pool, bytes, &x);
+	if (rc == -ENOBUFS && bytes > class_bytes(class)) { /* one buffer may fit */
+		bytes = class_bytes(class);
+		rc = get_extent(pool, bytes, &x);
+	}
+	if (rc)
+		return rc;
+	n = (unsigned)(bytes / class_bytes(class));
 	c = calloc(1, sizeof(*c) + n * sizeof(c->bufs[0]));
-	if (!c)
+	if (!c) {
+		put_extent(pool, &x);
 		return -ENOMEM;
+	}
 	c->pool = pool;
 	c->class = class;
 	c->n = n;
+	c->x = x;
 	list_init(&c->link);
-	rc = get_extent(pool, bytes, &c->x);
-	if (rc) {
-		free(c);
-		return rc;
-	}
-	list_add_head(&pool->chunks[class], &c->link);
-	count_bytes(pool, bytes, 0);
+	list_add_head(list_of(c), &c->link);
+	count_bytes(c, bytes, 0);
 	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
 	pool->bytes_huge += c->x.ops == &rr_provider_huge_ops ? bytes : 0;
 	for (unsigned i = 0; !rc && i < d->ndevs; i++)
@@ -230,6 +271,7 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 		return rc;
 	}
 	chunk_cut(c);
+	*ret = c;
 	return 0;
 }
 
@@ -240,11 +282,11 @@ static void zone_init(struct rr_pool *pool, enum rr_zone zone, size_t bytes_max)
 	pool->bytes_max = bytes_max;
 	pool->msgs = rr_zone_is_msgs(zone);
 	list_init(&pool->line);
-	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+	for (unsigned k = 0; k < RR_POOL_LISTS; k++)
 		list_init(&pool->chunks[k]);
+	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 		if (class_bytes(k) <= bytes_max / several[zone])
 			pool->classes = k + 1;
-	}
 }
 
 /* Messages and requests outside the pool take from the same limit as receives; where those are pinned at
@@ -259,24 +301,36 @@ static void share_msgs(struct rpcrdma_domain *d)
 		recvs->budget = b;
 }
 
+/* Messages that answer are counted from the half of their zone on (srv_buf.c): the half that is not cut. */
+static void share_zone(struct rpcrdma_domain *d, enum rr_zone zone)
+{
+	struct rr_budget *b = &d->clients.budgets[rr_zone_share(zone)];
+	struct rr_pool *pool = &d->pools[zone];
+
+	b->max = pool->bytes_max / (zone == RR_ZONE_SENDS ? 2 : 1);
+	b->factor = OF_THE_FREE;
+	b->held = true;
+	if (d->attr.pool_arena)
+		return;
+	pool->half_cut = true;
+	if (zone != RR_ZONE_SENDS)
+		pool->shares = b;
+}
+
 /** rr_pool_init - see engine_int.h */
 int rr_pool_init(struct rpcrdma_domain *d)
 {
 	size_t max = d->attr.pool_bytes_max, msgs = d->attr.msg_bytes_max;
 	struct rr_pool *far = &d->pools[RR_ZONE_FAR];
+	struct rr_pool_chunk *c;
 	int rc = 0;
 
 	d->pool_idle_ns = RR_POOL_IDLE_NS;
 	for (unsigned z = 0; z < RR_ZONES; z++) {
-		enum rr_share share = rr_zone_share((enum rr_zone)z);
-		bool half = z == RR_ZONE_SENDS; /* of the other half nobody counts (srv_buf.c) */
-
 		zone_init(&d->pools[z], (enum rr_zone)z,
 			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
-		if (share < RR_SHARES) {
-			d->clients.budgets[share].max = d->pools[z].bytes_max / (half ? 2 : 1);
-			d->clients.budgets[share].factor = OF_THE_FREE;
-		}
+		if (rr_zone_share((enum rr_zone)z) < RR_SHARES)
+			share_zone(d, (enum rr_zone)z);
 	}
 	share_msgs(d);
 	d->clients.budgets[RR_SHARE_MSGS].held = true;
@@ -296,7 +350,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	far->far = true;
 	far->bytes_max -= far->bytes_max % rr_pool_buf_max(far);
 	far->source = (struct rr_source){ .fd = d->attr.dmabuf_fd, .bytes = far->bytes_max };
-	rc = chunk_add(d, far, far->classes - 1);
+	rc = chunk_add(d, far, far->classes - 1, &c);
 	return rc;
 }
 
@@ -304,7 +358,7 @@ int rr_pool_init(struct rpcrdma_domain *d)
 void rr_pool_fini(struct rpcrdma_domain *d)
 {
 	for (unsigned z = 0; z < RR_ZONES; z++)
-		for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
+		for (unsigned k = 0; k < RR_POOL_LISTS; k++)
 			list_for_each_safe(n, &d->pools[z].chunks[k])
 				chunk_free(list_entry(n, struct rr_pool_chunk, link));
 	rr_pool_arena_fini(d);
@@ -312,7 +366,7 @@ void rr_pool_fini(struct rpcrdma_domain *d)
 
 static int attach_zone(struct rr_pool *pool, struct rr_dev *dev)
 {
-	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+	for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
 		list_for_each(n, &pool->chunks[k]) {
 			int rc = chunk_register(list_entry(n, struct rr_pool_chunk, link), dev);
 
@@ -328,7 +382,7 @@ static void detach_all(struct rpcrdma_domain *d, unsigned idx)
 {
 	rr_pool_arena_detach(d, idx);
 	for (unsigned z = 0; z < RR_ZONES; z++) {
-		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+		for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
 			list_for_each(n, &d->pools[z].chunks[k]) {
 				struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
 
@@ -362,16 +416,45 @@ struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 	return c->pool->arena ? c->pool->arena->mr[dev->idx] : c->mr[dev->idx];
 }
 
+/* what nobody holds of a chunk, and keeps it from being given back all the same */
+static size_t idle_of(const struct rr_pool_chunk *c)
+{
+	return c->nfree < c->n ? c->nfree * class_bytes(c->class) : 0;
+}
+
+static void count_idle(const struct rr_pool *pool, size_t before, size_t now)
+{
+	if (pool->shares && before != now)
+		atomic_fetch_add_explicit(&pool->shares->idle, now - before, memory_order_relaxed);
+}
+
 static struct rr_buf *take_from(struct rr_pool_chunk *c)
 {
+	size_t idle = idle_of(c);
 	struct rr_buf *b = c->free;
 
 	c->free = b->next;
 	if (!--c->nfree) {
 		list_del(&c->link);
-		list_add_tail(&c->pool->chunks[c->class], &c->link);
+		list_add_tail(list_of(c), &c->link);
 	}
+	count_idle(c->pool, idle, idle_of(c));
 	return b;
+}
+
+/* A chunk is to be had beside what there is: huge pages are preferred to single buffers that are free. */
+static bool has_room_to_cut(const struct rr_pool *pool, unsigned class)
+{
+	size_t bytes = chunk_size_for(pool, class);
+
+	return bytes > class_bytes(class) && used_of(pool) + bytes <= pool->bytes_max;
+}
+
+static struct rr_pool_chunk *first_free(const struct list *chunks)
+{
+	struct rr_pool_chunk *c = list_first_entry(chunks, struct rr_pool_chunk, link);
+
+	return c && c->nfree ? c : NULL;
 }
 
 /** rr_pool_take - a buffer of @class out of a chunk; those of which all are lent stand last
@@ -380,15 +463,16 @@ static struct rr_buf *take_from(struct rr_pool_chunk *c)
  */
 int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, struct rr_buf **ret)
 {
-	struct list *chunks = &pool->chunks[class];
-	struct rr_pool_chunk *c = list_first_entry(chunks, struct rr_pool_chunk, link);
+	const struct list *cut = &pool->chunks[class], *single = cut + RR_POOL_CLASSES;
+	struct rr_pool_chunk *c = first_free(cut);
+	int rc = 0;
 
-	if (!c || !c->nfree) {
-		int rc = chunk_add(d, pool, class);
-
+	if (!c && !has_room_to_cut(pool, class))
+		c = first_free(single);
+	if (!c) {
+		rc = chunk_add(d, pool, class, &c);
 		if (rc)
 			return rc;
-		c = list_first_entry(chunks, struct rr_pool_chunk, link);
 	}
 	*ret = take_from(c);
 	return 0;
@@ -419,13 +503,15 @@ struct rr_buf *rr_pool_take_denser(const struct rr_buf *than)
 void rr_pool_give(struct rr_buf *b)
 {
 	struct rr_pool_chunk *c = b->chunk;
+	size_t idle = idle_of(c);
 
 	b->next = c->free;
 	c->free = b;
 	if (!c->nfree++) {
 		list_del(&c->link);
-		list_add_head(&c->pool->chunks[c->class], &c->link);
+		list_add_head(list_of(c), &c->link);
 	}
+	count_idle(c->pool, idle, idle_of(c));
 	if (c->nfree == c->n)
 		c->idle_since_ns = clock_now_ns();
 }
@@ -437,19 +523,23 @@ void rr_pool_give(struct rr_buf *b)
 bool rr_pool_trim(struct rpcrdma_domain *d)
 {
 	uint64_t now = clock_now_ns();
+	unsigned left = TRIM_MOST;
 	bool more = false;
 
 	for (unsigned z = 0; z < RR_ZONE_FAR && !d->pools[z].arena; z++) {
-		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+		for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
 			list_for_each_safe(n, &d->pools[z].chunks[k]) {
 				struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
 
+				if (!c->nfree)
+					break;
 				if (c->nfree < c->n)
 					continue;
-				if (now - c->idle_since_ns < d->pool_idle_ns) {
+				if (!left || now - c->idle_since_ns < d->pool_idle_ns) {
 					more = true;
 					continue;
 				}
+				left--;
 				d->pools[z].given_back++;
 				chunk_free(c);
 			}
@@ -460,13 +550,13 @@ bool rr_pool_trim(struct rpcrdma_domain *d)
 
 /* ---- figures ---- */
 
-static void add_class(const struct rr_pool *pool, unsigned k, struct rpcrdma_pool_stats *s)
+static void add_list(const struct list *chunks, struct rpcrdma_pool_stats *s)
 {
-	list_for_each(n, &pool->chunks[k]) {
+	list_for_each(n, chunks) {
 		const struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
 
-		s->classes[k].free += c->nfree;
-		s->classes[k].used += c->n - c->nfree;
+		s->classes[c->class].free += c->nfree;
+		s->classes[c->class].used += c->n - c->nfree;
 	}
 }
 
@@ -493,8 +583,8 @@ void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_sta
 		s.pinned += pool->arena ? pool->parts.bytes : pool->bytes;
 		s.most += pool->arena ? pool->parts.bytes : pool->bytes_most;
 		s.huge += pool->bytes_huge;
-		for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
-			add_class(pool, k, &s);
+		for (unsigned k = 0; k < RR_POOL_LISTS; k++)
+			add_list(&pool->chunks[k], &s);
 	}
 	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 		s.classes[k].bytes = class_bytes(k);

@@ -13,7 +13,7 @@
 #define RR_POOL_IDLE_NS (10 * NS_PER_S) /* a wholly free chunk is kept so long */
 
 struct rr_pool_chunk {
-	struct list link;            /* pool->chunks[class] */
+	struct list link;            /* pool->chunks[] */
 	struct rr_pool *pool;
 	unsigned class, n, nfree;
 	uint64_t idle_since_ns;      /* while nfree == n */

@@ -26,16 +26,14 @@
 #include "mode_area.h"
 #include "srv_int.h"
 
-/* The limit of a client is twice what is free (OF_THE_FREE in slab.c). Its room is the limit less what it holds.
- * Each buffer that it takes costs the room of three: the limit falls by two, and the client holds one more. So a
- * connection that finds room for four and takes one leaves room for one.
+/* The limit of a client is twice what is free (OF_THE_FREE in slab.c). Its room is the limit less what it holds,
+ * so each buffer that it takes costs the room of three: the limit falls by two, and the client holds one more.
  *
  * Example: a pool of 32 MiB, and one client with one connection. The connection begins with 2 MiB (BEGINNERS) and
  * may hold as much more as it has given back. It may hold h MiB if h <= 8 * (2 * (32 - h) - h), so 20.5 MiB at
  * most (OF_THE_CLIENT). The client then has room for 2.6 MiB more, for its other connections. Two connections may
  * hold 10.4 MiB each.
  */
-#define ROOM_LEFT 4u
 /* A connection may hold so many times what its client may still take, ... */
 #define OF_THE_CLIENT 8u
 /* ... and of all there is this part, until it has shown that it gives back what it gets. */
@@ -64,7 +62,7 @@ static bool conn_is_over(const struct rr_conn_part *p, size_t bytes)
 
 	if (!p->bytes)
 		return false;
-	return rr_client_room(client, p->share, 1) < ROOM_LEFT * bytes ||
+	return !rr_client_leaves(client, p->share, bytes) ||
 	       p->bytes + bytes > MIN(rr_client_room(client, p->share, OF_THE_CLIENT),
 				      pool_of(p)->bytes_max / BEGINNERS + p->earned);
 }

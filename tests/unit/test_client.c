@@ -242,6 +242,17 @@ static void test_one_after_the_other(void **state)
 	rr_client_uncharge(c[0], RR_SHARE_RECVS, max / 4);
 	rr_client_uncharge(c[1], RR_SHARE_RECVS, max / 2);
 	rr_client_uncharge(c[2], RR_SHARE_RECVS, max / 32);
+	/* what is idle, and yet nobody can have, is as good as taken */
+	clients.budgets[RR_SHARE_RECVS].idle = max / 2;
+	assert_false(rr_client_leaves(c[0], RR_SHARE_RECVS, max / 8 + 4096));
+	assert_true(rr_client_leaves(c[0], RR_SHARE_RECVS, max / 8));
+	assert_int_equal(rr_client_room(c[0], RR_SHARE_RECVS, 2), max / 2);
+	got[0] = grab(c[0]);
+	assert_int_equal(got[0], max / 4);
+	assert_false(rr_client_fits(c[0], RR_SHARE_RECVS, 4096));
+	assert_true(rr_client_fits(c[1], RR_SHARE_RECVS, max / 32));
+	rr_client_uncharge(c[0], RR_SHARE_RECVS, got[0]);
+	clients.budgets[RR_SHARE_RECVS].idle = 0;
 	/* of a small budget, what a connection begins with is little */
 	clients.budgets[RR_SHARE_RECVS].max = 1 << 20;
 	for (unsigned i = 0; i < GREEDY; i++) {

@@ -151,6 +151,33 @@ static void one_registration(void **state)
 	assert_int_equal(s.pinned, s.limit);
 }
 
+/* What lies between buffers that are held serves others of up to its size. */
+static void gaps_are_used(void **state)
+{
+	static struct rpcrdma_buf *small[800], *large[400];
+	const size_t zone = 48 * MIB;
+	unsigned n = 0, m = 0;
+
+	(void)state;
+	while (!rpcrdma_buf_get(e, 64 << 10, &small[n]))
+		n++;
+	assert_int_equal(n, zone / (64 << 10));
+	for (unsigned i = 0; i < n; i++)
+		if (i % 16)
+			rpcrdma_buf_put(e, small[i]);
+	rr_pool_drain(e);
+	assert_int_equal(rpcrdma_buf_get(e, MIB, &large[0]), -ENOBUFS);
+	while (!rpcrdma_buf_get(e, 256 << 10, &large[m]))
+		m++;
+	assert_int_equal(m, zone / MIB * 3);
+	assert_int_equal(rpcrdma_buf_get(e, 4096, &large[m]), 0);
+	rpcrdma_buf_put(e, large[m]);
+	while (m > 0)
+		rpcrdma_buf_put(e, large[--m]);
+	for (unsigned i = 0; i < n; i += 16)
+		rpcrdma_buf_put(e, small[i]);
+}
+
 /* A device that does not bear it is not opened, and nothing is left of the attempt. */
 static void too_much(void **state)
 {
@@ -174,6 +201,7 @@ int main(void)
 		cmocka_unit_test(random_model),
 		cmocka_unit_test(aligned),
 		cmocka_unit_test_setup_teardown(one_registration, setup, teardown),
+		cmocka_unit_test_setup_teardown(gaps_are_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_much, setup, teardown),
 	};
 

@@ -328,6 +328,67 @@ static void answers_of_one_client(void **state)
 	per_client = 1;
 }
 
+static struct rpcrdma_buf *parts[1024];
+
+static bool get_part(unsigned conn, size_t size, unsigned n)
+{
+	return n < ARRAY_SIZE(parts) && !rr_conn_buf_get(&conns[conn], RR_ZONE_DATA, size, &parts[n]);
+}
+
+/* A client takes all it may of small buffers and keeps one of each chunk, and then another one of larger ones.
+ * They hold little and keep much; who comes then has a share of what is left, and little of it at once. */
+static void one_of_each_chunk(void **state)
+{
+	const size_t sizes[] = { 64 * KIB, 256 * KIB };
+	unsigned n = 0, from = 0, kept;
+	struct rpcrdma_buf *late[CONNS];
+	size_t got = 0;
+
+	(void)state;
+	per_client = 2;
+	open_pool(64 * KIB * KIB); /* 48 MiB for data, in chunks of 2 MiB */
+	for (unsigned attacker = 0; attacker < ARRAY_SIZE(sizes); attacker++) {
+		const unsigned in_chunk = (unsigned)(2 * KIB * KIB / sizes[attacker]);
+
+		for (unsigned c = attacker * 2; c < attacker * 2 + 2; c++) {
+			data_of(c)->earned = d->pools[RR_ZONE_DATA].bytes_max;
+			while (get_part(c, sizes[attacker], n))
+				n++;
+		}
+		kept = from;
+		for (unsigned i = from; i < n; i++) {
+			if ((i - from) % in_chunk)
+				rpcrdma_buf_put(engines[i % 2], parts[i]);
+			else
+				parts[kept++] = parts[i];
+		}
+		from = n = kept;
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(engines); i++)
+		rr_pool_drain(engines[i]);
+	assert_true(held(0) + held(1) + held(2) + held(3) < 4 * KIB * KIB);
+	/* of any size there is some, at once */
+	for (size_t size = 4 * KIB; size <= KIB * KIB; size *= 4) {
+		for (unsigned c = 4; c < 8; c += 2)
+			assert_int_equal(rr_conn_buf_get(&conns[c], RR_ZONE_DATA, size, &late[c]), 0);
+		for (unsigned c = 4; c < 8; c += 2)
+			rpcrdma_buf_put(engines[c % 2], late[c]);
+		rr_pool_drain(engines[0]);
+	}
+	/* and who wants much has a quarter of all */
+	for (unsigned c = 4; c < 6; c++) {
+		data_of(c)->earned = d->pools[RR_ZONE_DATA].bytes_max;
+		while (get_part(c, KIB * KIB, n))
+			n++;
+		got += held(c);
+	}
+	assert_in_range(got, 8 * KIB * KIB, 24 * KIB * KIB);
+	while (n > 0)
+		rpcrdma_buf_put(engines[0], parts[--n]);
+	close_pool();
+	per_client = 1;
+}
+
 static void wait_again(struct rpcrdma_buf_waiter *w)
 {
 	rr_buf_wait(engines[1], RR_ZONE_DATA, w);
@@ -382,6 +443,7 @@ int main(void)
 		cmocka_unit_test(takers_of_nothing),
 		cmocka_unit_test(many_of_one_client),
 		cmocka_unit_test(answers_of_one_client),
+		cmocka_unit_test(one_of_each_chunk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

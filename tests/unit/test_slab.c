@@ -258,6 +258,58 @@ static void full_chunks_stand_last(void **state)
 		rpcrdma_buf_put(e, b[i]);
 }
 
+/* What is idle in a chunk that somebody holds one buffer of is of no use for other classes: so half of the zone
+ * is not cut, and nobody keeps more of that than he holds. */
+static void half_is_not_cut(void **state)
+{
+	static struct rpcrdma_buf *small[800], *large[64];
+	const size_t zone = 48 * MIB, chunk = 2 * MIB;
+	unsigned n = 0, m = 0;
+
+	(void)state;
+	close_pool();
+	open_pool(64 * MIB, NULL);
+	while (!rpcrdma_buf_get(e, 64 * KIB, &small[n]))
+		n++;
+	assert_int_equal(n, zone / (64 * KIB)); /* all of it is to be had */
+	assert_int_equal(DATA->bytes_cut, zone / 2);
+	assert_int_equal(DATA->shares->idle, 0);
+	for (unsigned i = 0; i < n; i++) /* one is kept of each chunk's worth */
+		if (i % 32)
+			rpcrdma_buf_put(e, small[i]);
+	rr_pool_drain(e);
+	assert_int_equal(DATA->shares->idle, zone / 2 / chunk * (chunk - 64 * KIB));
+	while (!rpcrdma_buf_get(e, MIB, &large[m]))
+		m++;
+	assert_int_equal(m, (zone / 2 - zone / 2 / chunk * 64 * KIB) / MIB);
+	assert_true(DATA->bytes <= DATA->bytes_max);
+	while (m > 0)
+		rpcrdma_buf_put(e, large[--m]);
+	for (unsigned i = 0; i < n; i += 32)
+		rpcrdma_buf_put(e, small[i]);
+	rr_pool_drain(e);
+	assert_int_equal(DATA->shares->idle, 0);
+}
+
+/* Where there is no room for a chunk any more there may be some for a buffer. */
+static void a_last_one_fits(void **state)
+{
+	struct rpcrdma_buf *large[12], *mib, *small;
+
+	(void)state;
+	close_pool();
+	open_pool(66 * MIB, NULL); /* 49.5 MiB */
+	for (unsigned i = 0; i < ARRAY_SIZE(large); i++)
+		assert_int_equal(rpcrdma_buf_get(e, 4 * MIB, &large[i]), 0);
+	assert_int_equal(rpcrdma_buf_get(e, MIB, &mib), 0);
+	assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &small), 0);
+	assert_int_equal(DATA->bytes, 49 * MIB + 64 * KIB);
+	for (unsigned i = 0; i < ARRAY_SIZE(large); i++)
+		rpcrdma_buf_put(e, large[i]);
+	rpcrdma_buf_put(e, mib);
+	rpcrdma_buf_put(e, small);
+}
+
 struct waiter {
 	struct rpcrdma_buf_waiter w;
 	struct rpcrdma_engine *e;
@@ -533,6 +585,8 @@ int main(void)
 		slab_test(engines_are_in_line_by_themselves),
 		slab_test(messages_are_beside_it),
 		slab_test(full_chunks_stand_last),
+		slab_test(half_is_not_cut),
+		slab_test(a_last_one_fits),
 		slab_test(magazines_are_given_up),
 		slab_test(uses_do_not_wait_for_each_other),
 		slab_test(idle_memory_goes_back),
