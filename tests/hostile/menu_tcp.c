@@ -154,16 +154,22 @@ static bool send_mark(struct attack_run *r, int fd, uint32_t mark)
 	return send_all(r, fd, &mark, 4);
 }
 
-/* A WRITE as long as there can be, whose data lies in @bytes behind the header. */
-static uint32_t begin_write(struct attack_run *r, struct rpc_call *c)
+/* A WRITE of @len bytes, which follow the header. */
+static void write_begin(struct attack_run *r, struct rpc_call *c, uint32_t len)
 {
 	call_begin(c, run_rand(r, UINT32_MAX), NFS_PROGRAM, NFSPROC3_WRITE);
 	call_fh(c, &r->big); /* which is not ours to write to */
 	call_word(c, 0);
 	call_word(c, 0);
-	call_word(c, READ_BYTES);
+	call_word(c, len);
 	call_word(c, UNSTABLE);
-	call_word(c, READ_BYTES);
+	call_word(c, len);
+}
+
+/* ... as long as there can be */
+static uint32_t begin_write(struct attack_run *r, struct rpc_call *c)
+{
+	write_begin(r, c, READ_BYTES);
 	return READ_BYTES;
 }
 
@@ -254,6 +260,44 @@ static void attack_half(struct attack_run *r)
 	free(fds);
 }
 
+/* WRITEs of one size that take a buffer each, then fewer of a larger one. Most of them end, and the others go on
+ * for as long as we do: what they hold lies all over the server's memory. */
+static void attack_pins(struct attack_run *r)
+{
+	static const struct {
+		uint32_t len, keep; /* one of so many goes on */
+	} kinds[] = { { 9000, 16 }, { 60000, 16 }, { 250000, 4 }, { 1000000, 2 } };
+	unsigned n = MIN(r->count, 256u), kept = 0;
+	uint8_t *junk = calloc(1, 4096);
+	int *fds = calloc(n * ARRAY_SIZE(kinds), sizeof(*fds));
+
+	for (unsigned k = 0; k < ARRAY_SIZE(kinds) && !run_over(r); k++) {
+		unsigned from = kept, now = dial_many(r, fds + from, n, 0);
+		struct rpc_call c;
+
+		for (unsigned i = from; i < from + now; i++) {
+			write_begin(r, &c, kinds[k].len);
+			(void)(send_mark(r, fds[i], LAST_FRAGMENT | (c.len + kinds[k].len)) &&
+			       send_all(r, fds[i], c.bytes, c.len) && send_all(r, fds[i], junk, 2048));
+		}
+		run_nap(r, 200);
+		for (unsigned i = from; i < from + now; i++) {
+			if ((i - from) % kinds[k].keep)
+				close(fds[i]);
+			else
+				fds[kept++] = fds[i];
+		}
+	}
+	while (!run_over(r)) {
+		run_nap(r, 1000);
+		for (unsigned i = 0; i < kept; i++)
+			(void)send(fds[i], junk, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
+	snprintf(r->said, sizeof(r->said), "%u WRITEs that go on for ever, a byte a second", kept);
+	free(junk);
+	free(fds);
+}
+
 static void make_noise(struct attack_run *r, struct rpc_call *c)
 {
 	static const struct {
@@ -329,5 +373,6 @@ static void attack_churn(struct attack_run *r)
 const struct attack attacks_tcp[] = {
 	{ "tcp-slow", attack_slow },	       { "tcp-deaf", attack_deaf },   { "tcp-lists", attack_lists },
 	{ "tcp-idle", attack_idle },	       { "tcp-half", attack_half },   { "tcp-noise", attack_noise },
-	{ "tcp-fragments", attack_fragments }, { "tcp-churn", attack_churn }, { 0 },
+	{ "tcp-fragments", attack_fragments }, { "tcp-churn", attack_churn }, { "tcp-pins", attack_pins },
+	{ 0 },
 };
