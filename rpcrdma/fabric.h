@@ -259,7 +259,8 @@ enum rr_cm_event_type {
 	RR_CM_FAILED,      /* active side: status says why; the queue pair is only good for destroy */
 	RR_CM_REQUEST,     /* passive side: a peer wants in; qp is new and the receiver's to destroy.
 			    * qp->fabric is the device that it came by, not always the manager's */
-	RR_CM_REFUSED,     /* passive side: a peer was turned away; status says why, qp is NULL */
+	RR_CM_REFUSED,     /* passive side: a peer was turned away; status says why, qp is NULL. -EXFULL: it
+			    * waits, because connections that have ended are still being closed */
 };
 
 struct rr_cm_event {

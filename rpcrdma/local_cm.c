@@ -17,8 +17,8 @@
  *             Strangers cannot keep us busy: an accepted socket has handshake_ms to send its REQ,
  *             there are only so many of them at once, and of one uid; and a listener whose
  *             connections cannot be accepted (no descriptors, no memory, the closer far behind)
- *             rests until the next tick of the manager's timer. It ticks only while one of both
- *             is there to look after.
+ *             rests until the next tick of the manager's timer, and its owner hears why. It ticks
+ *             only while one of both is there to look after.
  * Memory:     Queue pairs that nobody has been told of are freed by the manager.
  * Threads:    One thread per manager; connect, accept and reject by the same, or by whoever was
  *             handed the queue pair by it.
@@ -580,6 +580,7 @@ static bool welcome(struct local_cm *cm, struct local_listener *l)
 	int fd;
 
 	if (rr_local_closer_full(to_fabric(cm->base.fabric)->closer, LOCAL_OURS)) {
+		tell_refused(cm, l, NULL, -EXFULL);
 		rest(cm, l);
 		return false;
 	}

@@ -113,6 +113,8 @@ static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
 		log_warn("%s disconnected, which was idle for longest: client %s has more than its share of "
 			 "the connections, and another one needs one (max-connections)",
 			 peer->text, client);
+	else if (err == -EXFULL)
+		log_warn("new connections to the local socket wait: too many that have ended are still being closed");
 	else
 		log_warn("%s turned away (client %s): %s", peer->text, client, refusal(err));
 }

@@ -317,6 +317,41 @@ static void test_many_sockets(void **state)
 	server_close(&s);
 }
 
+/* While too many connections of all users wait to be closed new ones wait as well, and the listener is told why. */
+static void test_connections_wait(void **state)
+{
+	struct local_closer *closer;
+	struct stat st;
+	struct end s;
+	int fds[2], fd;
+
+	(void)state;
+	server_open(&s, NULL);
+	closer = to_fabric(s.f)->closer;
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(fstat(fds[1], &st), 0);
+	sleep_over(st.st_ino);
+	while (!rr_local_closer_full(closer, LOCAL_OURS))
+		rr_local_close_later(closer, LOCAL_OURS, dup(fds[1]));
+	fd = stranger();
+	rr_cm_process(s.cm);
+	assert_int_equal(s.nevents, 1);
+	assert_int_equal(s.events[0], RR_CM_REFUSED);
+	assert_int_equal(s.status, -EXFULL);
+	rr_cm_process(s.cm); /* not again before the listener has rested */
+	assert_in_range(s.nevents, 1, 2);
+	assert_false(greeted(fd));
+	sleep_over(0);
+	while (!greeted(fd)) {
+		s.nevents = 0;
+		rr_cm_process(s.cm);
+	}
+	__real_close(fd);
+	__real_close(fds[0]);
+	__real_close(fds[1]);
+	server_close(&s);
+}
+
 /* ---- memory that takes long to free ---- */
 
 #define BIG ((size_t)65 << 20)
@@ -511,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_lingering_behind_nothing),
 		cmocka_unit_test(test_one_user_stuck),
 		cmocka_unit_test(test_many_sockets),
+		cmocka_unit_test(test_connections_wait),
 		cmocka_unit_test(test_big_memory),
 		cmocka_unit_test(test_name_swapped),
 	};
