@@ -148,12 +148,10 @@ static void refill(struct rr_shared *s, bool within)
 
 	s->surplus = 0;
 	more = MIN(more, zone_room(s, within ? bytes_max : bytes_max / 2));
-	if (!more || add(s, s->engine, (unsigned)more)) {
-		if (!s->posted)
-			atomic_fetch_add(&d->recv_short, 1);
-		return;
-	}
-	if (!s->timer.link)
+	(void)add(s, s->engine, (unsigned)more); /* some of them may be enough */
+	if (!s->posted)
+		atomic_fetch_add(&d->recv_short, 1);
+	if (s->total > SHARED_FIRST && !s->timer.link)
 		rpcrdma_timer_set(s->engine, &s->timer, d->pool_idle_ns);
 }
 

@@ -277,6 +277,36 @@ static void give_zone_back(void)
 		rpcrdma_buf_put(svc.engine, taken[--ntaken]);
 }
 
+/* The queue grew by fewer receives than it should have: these go back as well. */
+static void a_few_more_go_back(void **state)
+{
+	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
+
+	(void)state;
+	serve_with(&small, &shared);
+	svc.domain->pool_idle_ns = NS_PER_MS;
+	open_peers(8);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(one_call(&peers[i], 1000), 8);
+	take_zone();
+	for (unsigned i = 0; i < 10; i++)
+		rpcrdma_buf_put(svc.engine, taken[--ntaken]);
+	for (unsigned i = 0; i < 8; i++)
+		hold_calls(&peers[i], 8);
+	assert_int_equal(receives(), FIRST + 10);
+	wire_svc_release(&svc);
+	for (unsigned i = 0; i < 8; i++)
+		(void)answers(&peers[i], 8);
+	while (receives() > FIRST) {
+		(void)one_call(&peers[1], 1000);
+		assert_true(clock_now_ns() < end);
+	}
+	svc.domain->pool_idle_ns = RR_POOL_IDLE_NS;
+	give_zone_back();
+	close_peers(8);
+	connect_peer(&wide);
+}
+
 /* When there is nothing left, messages wait: no call is lost, and no connection. */
 static void an_empty_queue_is_waited_for(void **state)
 {
@@ -516,6 +546,7 @@ int main(void)
 		wire_test(a_flood_is_one_peers_end),
 		wire_test(a_flood_at_one_go),
 		wire_test(bad_messages_cost_nobody_else),
+		wire_test(a_few_more_go_back),
 		wire_test(an_empty_queue_is_waited_for),
 		wire_test(the_turn_of_one_that_goes),
 		wire_test(one_client_leaves_receives),
