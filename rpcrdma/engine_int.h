@@ -88,6 +88,7 @@ struct rr_pool {
 	char *base;               /* ... that part, and what is in use of it */
 	struct rr_parts parts;
 	struct list chunks[RR_POOL_LISTS]; /* of several buffers, by class; then of one, by class */
+	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* of those */
 	struct list line;         /* rr_till.link: engines with waiters, whose turn it is first */
 	unsigned waiting;         /* so many; read without the lock */
 };

@@ -147,6 +147,7 @@ static void chunk_free(struct rr_pool_chunk *c)
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_mr_dereg(c->mr[i]);
 	list_del(&c->link);
+	pool->bufs[c->class] -= c->n;
 	count_bytes(c, 0, chunk_bytes(c));
 	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
 	put_extent(pool, &c->x);
@@ -231,6 +232,7 @@ static void chunk_cut(struct rr_pool_chunk *c)
 		c->free = b;
 	}
 	c->nfree = c->n;
+	c->pool->bufs[c->class] += c->n;
 }
 
 static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
@@ -261,6 +263,7 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 	c->x = x;
 	list_init(&c->link);
 	list_add_head(list_of(c), &c->link);
+	chunk_cut(c);
 	count_bytes(c, bytes, 0);
 	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
 	pool->bytes_huge += c->x.ops == &rr_provider_huge_ops ? bytes : 0;
@@ -270,7 +273,6 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 		chunk_free(c);
 		return rc;
 	}
-	chunk_cut(c);
 	*ret = c;
 	return 0;
 }
@@ -434,6 +436,7 @@ static struct rr_buf *take_from(struct rr_pool_chunk *c)
 	struct rr_buf *b = c->free;
 
 	c->free = b->next;
+	c->pool->lent[c->class]++;
 	if (!--c->nfree) {
 		list_del(&c->link);
 		list_add_tail(list_of(c), &c->link);
@@ -507,6 +510,7 @@ void rr_pool_give(struct rr_buf *b)
 
 	b->next = c->free;
 	c->free = b;
+	c->pool->lent[c->class]--;
 	if (!c->nfree++) {
 		list_del(&c->link);
 		list_add_head(list_of(c), &c->link);
@@ -550,16 +554,6 @@ bool rr_pool_trim(struct rpcrdma_domain *d)
 
 /* ---- figures ---- */
 
-static void add_list(const struct list *chunks, struct rpcrdma_pool_stats *s)
-{
-	list_for_each(n, chunks) {
-		const struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
-
-		s->classes[c->class].free += c->nfree;
-		s->classes[c->class].used += c->n - c->nfree;
-	}
-}
-
 /** rpcrdma_pool_stats - see rpcrdma.h; what engines keep in their magazines counts as used: nobody
  * else can have it */
 void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
@@ -583,8 +577,10 @@ void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_sta
 		s.pinned += pool->arena ? pool->parts.bytes : pool->bytes;
 		s.most += pool->arena ? pool->parts.bytes : pool->bytes_most;
 		s.huge += pool->bytes_huge;
-		for (unsigned k = 0; k < RR_POOL_LISTS; k++)
-			add_list(&pool->chunks[k], &s);
+		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+			s.classes[k].free += pool->bufs[k] - pool->lent[k];
+			s.classes[k].used += pool->lent[k];
+		}
 	}
 	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 		s.classes[k].bytes = class_bytes(k);
