@@ -121,6 +121,7 @@ void rr_clients_init(struct rr_clients *all)
 		all->budgets[i].factor = 1;
 		all->budgets[i].held = false;
 		atomic_init(&all->budgets[i].used, 0);
+		atomic_init(&all->budgets[i].idle, 0);
 	}
 }
 

@@ -35,7 +35,7 @@ time_t time(time_t *ret)
 	return now.tv_sec;
 }
 END
-"$CC" -shared -fPIC -o "$work/later.so" "$work/later.c" || fail 'no clock of our own'
+$CC -shared -fPIC -o "$work/later.so" "$work/later.c" || fail 'no clock of our own'
 three_days_later() {
 	LD_PRELOAD=$work/later.so ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$@"
 }
