@@ -119,7 +119,7 @@ void rr_clients_init(struct rr_clients *all)
 	for (unsigned i = 0; i < RR_SHARES; i++) {
 		all->budgets[i].max = SIZE_MAX;
 		all->budgets[i].factor = 1;
-		all->budgets[i].held = false;
+		all->budgets[i].kept = 0;
 		atomic_init(&all->budgets[i].used, 0);
 		atomic_init(&all->budgets[i].idle, 0);
 	}
@@ -282,10 +282,9 @@ struct rr_client_conn *rr_client_idlest(struct rr_clients *all)
 
 /* ---- shares ---- */
 
-/* Of a budget that is held: one part of so many is kept for clients that hold one part of so many, or what a
- * connection with messages of 4 KiB begins with. */
-#define KEPT 4u
-#define LITTLE 32u
+/* Of a budget of which a part is kept: so many clients find room in that part, each for what a connection with
+ * messages of 4 KiB begins with at least. */
+#define LATE_CLIENTS 8u
 #define LITTLE_LEAST ((size_t)64 << 10)
 
 /* A budget at one moment, as a client sees it that holds @mine of it: it may hold @limit, and the clients
@@ -304,9 +303,9 @@ static struct view view_of(const struct rr_budget *b, size_t all, size_t mine)
 	v.left = b->max - MIN(gone, b->max);
 	if (__builtin_mul_overflow(v.left, (size_t)b->factor, &v.limit))
 		v.limit = SIZE_MAX;
-	if (b->held) {
-		v.kept = b->max / KEPT;
-		v.little = MAX(b->max / LITTLE, LITTLE_LEAST);
+	if (b->kept) {
+		v.kept = b->max / b->kept;
+		v.little = MAX(v.kept / LATE_CLIENTS, LITTLE_LEAST);
 	}
 	return v;
 }

@@ -12,9 +12,9 @@
  *             client alone gets half of the budget, and n that want more and more at once get 1/(n+1) each; no
  *             list of clients has to be walked. But what a client holds is not taken back when another one
  *             comes: of n clients that come one after the other each leaves the next one half.
- *             Where connections hold something for as long as they like, the last quarter of the budget
- *             is therefore for clients that hold little, a thirty-second part of it with what they ask for:
- *             each of eight clients finds so much, whatever all the others hold.
+ *             Where peers decide how long something is held, a part of the budget (the last quarter or
+ *             eighth) is therefore kept for clients that hold little, an eighth of that part with what they
+ *             ask for: each of eight clients finds so much, whatever all the others hold.
  *
  *             Connections that wait for their client's share stand in its line; rr_client_next() gives a
  *             turn to the first of them. Whoever has no turn waits while others wait or have one.
@@ -56,7 +56,7 @@ enum rr_share {
 struct rr_budget {
 	size_t max;         /* of all clients together */
 	unsigned factor;    /* a client may hold this many times what is free; at least 1 */
-	bool held;          /* for as long as a peer likes: the last quarter is for those with little */
+	unsigned kept;      /* one of so many parts is for clients that hold little; 0: none */
 	_Atomic size_t used;
 	_Atomic size_t idle; /* nobody's, and yet not to be had: slab.c */
 };
@@ -102,7 +102,7 @@ struct rr_client {
 	struct rr_client_line lines[RR_SHARES];
 };
 
-/** rr_clients_init - no clients, and budgets without a limit: the caller sets .max, .factor and .held */
+/** rr_clients_init - no clients, and budgets without a limit: the caller sets .max, .factor and .kept */
 void rr_clients_init(struct rr_clients *all);
 
 /** rr_clients_fini - every client was put back */

@@ -92,6 +92,7 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 	pthread_mutex_init(&e->shared_lock, NULL);
 	list_init(&e->link);
 	list_init(&e->conns);
+	list_init(&e->shares);
 	if (attr)
 		e->attr = *attr;
 	if (!e->attr.spin_us)

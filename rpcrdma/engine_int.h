@@ -212,6 +212,8 @@ struct rpcrdma_engine {
 	struct rr_till tills[RR_ZONES];
 	struct rpcrdma_timer pool_timer; /* is anything idle? */
 	bool pool_used;                  /* something was given back since it was set */
+	struct list shares;              /* rr_conn_part.look_link: those that wait for their share ... */
+	struct rpcrdma_timer shares_timer; /* ... and the next look at them: srv_buf.c */
 
 	struct rpcrdma_stats stats;      /* written by the owner only; read by rpcrdma_domain_stats */
 };

@@ -270,7 +270,7 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	f->clients = f->attr.clients ? f->attr.clients : &f->own_clients;
 	f->clients->budgets[RR_SHARE_REGION].max = f->attr.limits.mapped_bytes_max;
 	f->clients->budgets[RR_SHARE_RING].max = f->attr.limits.ring_bytes_max;
-	f->clients->budgets[RR_SHARE_RING].held = true;
+	f->clients->budgets[RR_SHARE_RING].kept = 4;
 	if (f->attr.capture) {
 		rc = rr_capture_open(f->attr.capture, &f->capture);
 		if (rc)

@@ -3,8 +3,8 @@
  *
  * provider.c - the kinds of memory that there are
  *
- * Operation:  anonymous  the kernel's; 2 MiB-aligned and in huge pages, if it has some to spare and
- *                        it is that long
+ * Operation:  anonymous  the kernel's; what is 2 MiB long or longer is aligned to 2 MiB, and in huge
+ *                        pages if the kernel has some to spare
  *             huge       of the huge pages that somebody set aside (vm.nr_hugepages): either all of
  *                        the extent is, or it is refused
  *             memfd      a file in memory, sealed against shrinking, that a server of this host can map;
@@ -35,9 +35,11 @@
 #endif
 #define HUGE_2MIB (21 << 26) /* MAP_HUGE_2MB: whatever the usual size of this machine is */
 
+/* With as many mappings as a process may have, one may not be cut out of another: its pages go all the same. */
 static void unmap(struct rr_extent *x)
 {
-	munmap(x->map, x->map_bytes);
+	if (munmap(x->map, x->map_bytes))
+		(void)madvise(x->map, x->map_bytes, MADV_DONTNEED);
 }
 
 /* ---- anonymous ---- */

@@ -21,9 +21,9 @@
  *             whoever holds one of its buffers keeps all of it from the other classes, and is charged for
  *             the buffer only. So at most half of a zone is cut; beyond that each chunk is one buffer.
  *             What is idle in chunks that are in use counts as used when a client's share is
- *             looked at (rr_budget.idle): clients share what there is. Receives are all cut: they are of
- *             one class, and stay with a connection, which brings them together (srv_credit.c). So is
- *             an arena, which needs no registrations, into small chunks.
+ *             looked at (rr_budget.idle): clients share what there is. All receives are in chunks of
+ *             several: they are of one class, and stay with a connection, which brings them together
+ *             (srv_credit.c). All of an arena is, too, in small chunks: they cost no registrations.
  *
  *             One zone more is there if the domain was given a device's memory (a dma-buf): a single
  *             chunk of buffers that the CPU may not touch, lent to those who say that they will not.
@@ -47,6 +47,11 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define OF_THE_FREE 2u /* a client may hold so many times what is free */
 #define OF_THE_FREE_CONNS 3u /* ... and of what connections begin with: alone three quarters */
+#define KEPT_OF_POOL 8u /* one part of so many is for clients with little: beside one that has all it may, ... */
+#define KEPT_OF_MSGS 4u /* ... another one still has a fifth of the pool */
+/* Single buffers are pieces of the address space, of which a process has 65,530 (vm.max_map_count). */
+#define SINGLES_MAX 24576u
+#define TRIM_MORE_NS (10 * NS_PER_MS)
 /* A zone's largest class is one that it holds so many of. */
 static const unsigned several[RR_ZONES] = {
 	[RR_ZONE_RECVS] = 12, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 4,
@@ -182,6 +187,16 @@ static bool make_room(struct rr_pool *pool, size_t bytes)
 	return true;
 }
 
+/* The smallest chunk of the half that is not cut: a buffer, but in a zone of more than 192 MiB. */
+static size_t single_bytes(const struct rr_pool *pool)
+{
+	size_t bytes = class_bytes(0);
+
+	while (pool->bytes_max / 2 / bytes > SINGLES_MAX)
+		bytes *= 2;
+	return bytes;
+}
+
 /* The smaller classes grow in chunks that the limit can bear several of, as long as some may be cut. */
 static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 {
@@ -193,7 +208,7 @@ static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 	while (bytes > class_bytes(class) && bytes > pool->bytes_max / 16)
 		bytes /= 2;
 	if (pool->half_cut && pool->bytes_cut + bytes > pool->bytes_max / 2)
-		return class_bytes(class);
+		return MAX(class_bytes(class), single_bytes(pool));
 	return bytes;
 }
 
@@ -245,8 +260,8 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 	int rc;
 
 	rc = get_extent(pool, bytes, &x);
-	if (rc == -ENOBUFS && bytes > class_bytes(class)) { /* one buffer may fit */
-		bytes = class_bytes(class);
+	if (rc == -ENOBUFS && bytes > MAX(class_bytes(class), single_bytes(pool))) { /* a smaller one may fit */
+		bytes = MAX(class_bytes(class), single_bytes(pool));
 		rc = get_extent(pool, bytes, &x);
 	}
 	if (rc)
@@ -311,7 +326,7 @@ static void share_zone(struct rpcrdma_domain *d, enum rr_zone zone)
 
 	b->max = pool->bytes_max / (zone == RR_ZONE_SENDS ? 2 : 1);
 	b->factor = OF_THE_FREE;
-	b->held = true;
+	b->kept = KEPT_OF_POOL;
 	if (d->attr.pool_arena)
 		return;
 	pool->half_cut = true;
@@ -335,10 +350,10 @@ int rr_pool_init(struct rpcrdma_domain *d)
 			share_zone(d, (enum rr_zone)z);
 	}
 	share_msgs(d);
-	d->clients.budgets[RR_SHARE_MSGS].held = true;
+	d->clients.budgets[RR_SHARE_MSGS].kept = KEPT_OF_MSGS;
 	d->clients.budgets[RR_SHARE_RECVS].max = d->pools[RR_ZONE_RECVS].bytes_max;
 	d->clients.budgets[RR_SHARE_RECVS].factor = OF_THE_FREE_CONNS;
-	d->clients.budgets[RR_SHARE_RECVS].held = true;
+	d->clients.budgets[RR_SHARE_RECVS].kept = KEPT_OF_MSGS;
 	d->clients.budgets[RR_SHARE_MODES].max = max;
 	d->clients.budgets[RR_SHARE_MODES].factor = OF_THE_FREE_CONNS;
 	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
@@ -475,6 +490,8 @@ int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
 	if (!c) {
 		rc = chunk_add(d, pool, class, &c);
 		if (rc)
+			c = first_free(single);
+		if (!c)
 			return rc;
 	}
 	*ret = take_from(c);
@@ -522,13 +539,12 @@ void rr_pool_give(struct rr_buf *b)
 
 /** rr_pool_trim - give back chunks that nobody had a buffer of for domain->pool_idle_ns
  *
- * Return: are there others that are wholly free?
+ * Return: when to look again, from now; 0: no other is wholly free.
  */
-bool rr_pool_trim(struct rpcrdma_domain *d)
+uint64_t rr_pool_trim(struct rpcrdma_domain *d)
 {
-	uint64_t now = clock_now_ns();
+	uint64_t now = clock_now_ns(), again = 0;
 	unsigned left = TRIM_MOST;
-	bool more = false;
 
 	for (unsigned z = 0; z < RR_ZONE_FAR && !d->pools[z].arena; z++) {
 		for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
@@ -539,17 +555,18 @@ bool rr_pool_trim(struct rpcrdma_domain *d)
 					break;
 				if (c->nfree < c->n)
 					continue;
-				if (!left || now - c->idle_since_ns < d->pool_idle_ns) {
-					more = true;
+				if (now - c->idle_since_ns < d->pool_idle_ns) {
+					again = d->pool_idle_ns;
 					continue;
 				}
-				left--;
+				if (!left--)
+					return TRIM_MORE_NS;
 				d->pools[z].given_back++;
 				chunk_free(c);
 			}
 		}
 	}
-	return more;
+	return again;
 }
 
 /* ---- figures ---- */

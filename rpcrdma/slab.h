@@ -28,7 +28,7 @@ must_check int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsi
 			    struct rr_buf **ret);
 struct rr_buf *rr_pool_take_denser(const struct rr_buf *than);
 void rr_pool_give(struct rr_buf *b);
-must_check bool rr_pool_trim(struct rpcrdma_domain *d);
+must_check uint64_t rr_pool_trim(struct rpcrdma_domain *d);
 
 /* slab_arena.c */
 must_check int rr_pool_arena_init(struct rpcrdma_domain *d);

@@ -59,16 +59,16 @@ static void on_idle(struct rpcrdma_timer *timer)
 {
 	struct rpcrdma_engine *e = container_of(timer, struct rpcrdma_engine, pool_timer);
 	struct rpcrdma_domain *d = e->domain;
-	bool more = e->pool_used;
+	uint64_t again, used = e->pool_used ? d->pool_idle_ns : 0;
 
 	if (!e->pool_used)
 		rr_pool_drain(e);
 	e->pool_used = false;
 	pthread_mutex_lock(&d->lock);
-	more |= rr_pool_trim(d);
+	again = rr_pool_trim(d);
 	pthread_mutex_unlock(&d->lock);
-	if (more)
-		rpcrdma_timer_set(e, timer, d->pool_idle_ns);
+	if (again || used)
+		rpcrdma_timer_set(e, timer, again ? again : used);
 }
 
 /* ---- get, put ---- */

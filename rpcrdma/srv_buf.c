@@ -15,7 +15,8 @@
  *                 its client has its share            in the client's line, where connections take turns
  *                 the pool is short                   in the pool's line (slab_line.c)
  *             So a client that does not read its replies delays only itself. A client that holds nothing may
- *             always ask the pool, so no client starves.
+ *             always ask the pool. A share grows also by what other clients give back, of which nobody tells:
+ *             whoever waits for a share is looked at once in a while.
  * Memory:     Waiters are embedded in what waits.
  * Threads:    The connection's engine; the client's line is under a lock.
  * Errors:     Shortage is -ENOBUFS, and a line.
@@ -38,6 +39,8 @@
 #define OF_THE_CLIENT 8u
 /* ... and of all there is this part, until it has shown that it gives back what it gets. */
 #define BEGINNERS 16u
+
+#define LOOK_NS (10 * NS_PER_MS)
 
 static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_SENDS, RR_ZONE_ANSWERS };
 
@@ -170,6 +173,48 @@ static void wait_for_pool(struct rr_conn_part *p)
 	rr_buf_wait(p->conn->engine, p->zone, &p->pool_waiter);
 }
 
+static void defer_turn(struct rr_conn_part *p)
+{
+	if (!p->waiters || p->msg_out || p->in_line)
+		return;
+	p->msg_out = true;
+	rr_engine_defer(p->conn->engine, &p->msg);
+}
+
+/* Those whose share has grown try again. */
+static void on_look(struct rpcrdma_timer *timer)
+{
+	struct rpcrdma_engine *e = container_of(timer, struct rpcrdma_engine, shares_timer);
+
+	list_for_each_safe(n, &e->shares) {
+		struct rr_conn_part *p = list_entry(n, struct rr_conn_part, look_link);
+		const struct rr_client *client = p->conn->client;
+
+		if (!p->waiters || p->pool_waiter.link)
+			list_del(&p->look_link);
+		else if (!p->in_line && !conn_is_over(p, p->wanted))
+			defer_turn(p);
+		else if (p->in_line && !rr_client_has_turn(client, p->share) &&
+			 rr_client_fits(client, p->share, p->wanted))
+			ring(p->conn->client, p->share);
+	}
+	if (!list_is_empty(&e->shares))
+		rpcrdma_timer_set(e, timer, LOOK_NS);
+}
+
+static void look_again(struct rr_conn_part *p)
+{
+	struct rpcrdma_engine *e = p->conn->engine;
+
+	if (list_is_linked(&p->look_link))
+		return;
+	list_add_tail(&e->shares, &p->look_link);
+	if (!e->shares_timer.link) {
+		e->shares_timer.fn = on_look;
+		rpcrdma_timer_set(e, &e->shares_timer, LOOK_NS);
+	}
+}
+
 /* Chooses what the first waiter waits for.
  * @first: it had its turn in the client's line, and keeps its place there
  */
@@ -185,6 +230,8 @@ static void wait_for_reason(struct rr_conn_part *p, bool first)
 		stand_in_line(p, first);
 	else
 		wait_for_pool(p);
+	if (p->waiters && !p->pool_waiter.link)
+		look_again(p);
 }
 
 static void part_wait(struct rr_conn_part *p, struct rpcrdma_buf_waiter *w)
@@ -210,14 +257,6 @@ void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_
 		part_wait(p, w);
 	else
 		rr_buf_wait(c->engine, zone, w);
-}
-
-static void defer_turn(struct rr_conn_part *p)
-{
-	if (!p->waiters || p->msg_out || p->in_line)
-		return;
-	p->msg_out = true;
-	rr_engine_defer(p->conn->engine, &p->msg);
 }
 
 /* The first waiter tries; the next one does with the next poll, unless this one has to wait again. */
@@ -289,6 +328,7 @@ void rr_conn_buf_init(struct rpcrdma_conn *c)
 		p->pool_waiter.fn = on_pool;
 		p->client_waiter.msg.fn = on_client;
 		list_init(&p->client_waiter.link);
+		list_init(&p->look_link);
 	}
 }
 
@@ -298,6 +338,7 @@ void rr_conn_buf_fini(struct rpcrdma_conn *c)
 		struct rr_conn_part *p = &c->parts[i];
 
 		rr_engine_undefer(c->engine, &p->msg);
+		list_del(&p->look_link);
 		rr_buf_unwait(c->engine, p->zone, &p->pool_waiter);
 		assert(!p->in_line); /* then a request would wait, and hold the connection */
 		end_turn(p);

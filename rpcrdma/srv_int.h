@@ -50,6 +50,7 @@ struct rr_conn_part {
 	struct rr_client_waiter client_waiter; /* ... or in the client's */
 	bool in_line;                 /* that one does, or it is its turn and the message is on its way */
 	bool turn;                    /* it is its turn there, until it takes something */
+	struct list look_link;        /* engine->shares, while it waits for a share of it or of its client */
 };
 #define RR_PARTS 4u /* calls, data, messages to answer in, long answers */
 

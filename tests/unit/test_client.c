@@ -216,7 +216,7 @@ static void test_one_after_the_other(void **state)
 
 	(void)state;
 	rr_clients_init(&clients);
-	clients.budgets[RR_SHARE_RECVS] = (struct rr_budget){ .max = max, .factor = 3, .held = true };
+	clients.budgets[RR_SHARE_RECVS] = (struct rr_budget){ .max = max, .factor = 3, .kept = 4 };
 	for (unsigned i = 0; i < ARRAY_SIZE(c); i++) {
 		struct rpcrdma_client_id id = id_of_user(i, 1);
 

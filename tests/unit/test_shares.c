@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "srv_int.h"
 
 #define KIB ((size_t)1 << 10)
@@ -389,6 +390,39 @@ static void one_of_each_chunk(void **state)
 	per_client = 1;
 }
 
+/* What one client gives back makes the shares of others grow: of one whose connection waits for a share of its own,
+ * and of one that waits for its client's. */
+static void others_give_back(void **state)
+{
+	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
+	unsigned n = 0;
+
+	(void)state;
+	per_client = 4;
+	open_pool(RPCRDMA_POOL_BYTES_MIN); /* 6 buffers */
+	data_of(0)->earned = d->pools[RR_ZONE_DATA].bytes_max;
+	for (unsigned c = 0; c < 4; c++)
+		while (get_part(c, BUF, n))
+			n++;
+	assert_int_equal(n, 4);
+	want(4, 2);
+	want(5, 1);
+	data_of(4)->earned = d->pools[RR_ZONE_DATA].bytes_max;
+	poll_all();
+	assert_int_equal(held(4), BUF);
+	assert_int_equal(held(5), 0);
+	assert_true(data_of(5)->in_line && !data_of(4)->in_line);
+	while (n > 0)
+		rpcrdma_buf_put(engines[0], parts[--n]);
+	while ((held(4) < 2 * BUF || held(5) < BUF) && clock_now_ns() < end)
+		for (unsigned i = 0; i < ARRAY_SIZE(engines); i++)
+			rpcrdma_engine_wait(engines[i], 1);
+	assert_int_equal(held(4), 2 * BUF);
+	assert_int_equal(held(5), BUF);
+	close_pool();
+	per_client = 1;
+}
+
 static void wait_again(struct rpcrdma_buf_waiter *w)
 {
 	rr_buf_wait(engines[1], RR_ZONE_DATA, w);
@@ -444,6 +478,7 @@ int main(void)
 		cmocka_unit_test(many_of_one_client),
 		cmocka_unit_test(answers_of_one_client),
 		cmocka_unit_test(one_of_each_chunk),
+		cmocka_unit_test(others_give_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

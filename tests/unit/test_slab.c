@@ -29,10 +29,15 @@ int __wrap_madvise(void *addr, size_t len, int advice);
 /* Huge pages that this machine has set aside, in chunks; and is the touch of the next one refused? */
 static int huge_left;
 static bool huge_fails;
+static bool no_memory;
 static void *last_huge;
 
 void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
+	if (no_memory && flags & MAP_ANONYMOUS) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
 	if (!(flags & MAP_HUGETLB))
 		return __real_mmap(addr, len, prot, flags, fd, off);
 	if (huge_left <= 0) {
@@ -310,6 +315,69 @@ static void a_last_one_fits(void **state)
 	rpcrdma_buf_put(e, small);
 }
 
+/* A single buffer that is free is taken where a chunk would be, but cannot be had. */
+static void no_memory_for_a_chunk(void **state)
+{
+	static struct rpcrdma_buf *b[400], *large[11], *none;
+	const unsigned in_half = 24 * MIB / (64 * KIB);
+	struct rpcrdma_buf *single;
+
+	(void)state;
+	close_pool();
+	open_pool(64 * MIB, NULL);
+	for (unsigned i = 0; i < in_half; i++)
+		assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &b[i]), 0);
+	assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &single), 0);
+	for (unsigned i = 0; i < in_half; i++)
+		rpcrdma_buf_put(e, b[i]);
+	rpcrdma_buf_put(e, single);
+	rr_pool_drain(e);
+	for (unsigned i = 0; i < ARRAY_SIZE(large); i++) /* in place of all chunks but one */
+		assert_int_equal(rpcrdma_buf_get(e, 4 * MIB, &large[i]), 0);
+	for (unsigned i = 0; i <= 32; i++) /* the last one is single */
+		assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &b[i]), 0);
+	assert_int_equal(DATA->bytes_cut, 2 * MIB);
+	rpcrdma_buf_put(e, large[0]);
+	rr_pool_drain(e);
+	d->pool_idle_ns = 0;
+	pthread_mutex_lock(&d->lock);
+	assert_int_equal(rr_pool_trim(d), 0); /* so there is room for a chunk */
+	pthread_mutex_unlock(&d->lock);
+	rpcrdma_buf_put(e, b[32]);
+	rr_pool_drain(e);
+	no_memory = true;
+	assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &b[32]), 0);
+	assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &none), -ENOMEM);
+	no_memory = false;
+	for (unsigned i = 0; i <= 32; i++)
+		rpcrdma_buf_put(e, b[i]);
+	for (unsigned i = 1; i < ARRAY_SIZE(large); i++)
+		rpcrdma_buf_put(e, large[i]);
+}
+
+/* However many chunks there are, one look gives back a few, and the next comes soon. */
+static void many_go_back_by_and_by(void **state)
+{
+	static struct rpcrdma_buf *b[6144 + 600];
+	unsigned looks = 0;
+
+	(void)state;
+	close_pool();
+	open_pool(64 * MIB, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(b); i++)
+		assert_int_equal(rpcrdma_buf_get(e, 4 * KIB, &b[i]), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(b); i++)
+		rpcrdma_buf_put(e, b[i]);
+	rr_pool_drain(e);
+	d->pool_idle_ns = 0;
+	pthread_mutex_lock(&d->lock);
+	while (rr_pool_trim(d))
+		looks++;
+	pthread_mutex_unlock(&d->lock);
+	assert_int_equal(looks, 2); /* 256 each */
+	assert_int_equal(DATA->bytes, 0);
+}
+
 struct waiter {
 	struct rpcrdma_buf_waiter w;
 	struct rpcrdma_engine *e;
@@ -564,7 +632,7 @@ static void huge_pages(void **state)
 	rr_pool_drain(e);
 	d->pool_idle_ns = 0;
 	pthread_mutex_lock(&d->lock);
-	assert_false(rr_pool_trim(d));
+	assert_int_equal(rr_pool_trim(d), 0);
 	pthread_mutex_unlock(&d->lock);
 	rpcrdma_domain_pool_stats(d, &s);
 	assert_int_equal(s.pinned, 0);
@@ -587,6 +655,8 @@ int main(void)
 		slab_test(full_chunks_stand_last),
 		slab_test(half_is_not_cut),
 		slab_test(a_last_one_fits),
+		slab_test(no_memory_for_a_chunk),
+		slab_test(many_go_back_by_and_by),
 		slab_test(magazines_are_given_up),
 		slab_test(uses_do_not_wait_for_each_other),
 		slab_test(idle_memory_goes_back),
