@@ -159,10 +159,12 @@ static void chunk_free(struct rr_pool_chunk *c)
 	free(c);
 }
 
-/* A wholly free chunk, of whatever class. Return: false: there is none */
+/* A wholly free chunk, of whatever class: the large ones first, so that few make room. Return: false: there is none */
 static bool give_back_one(struct rr_pool *pool)
 {
-	for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
+	for (unsigned i = 0; i < RR_POOL_LISTS; i++) {
+		unsigned k = i < RR_POOL_CLASSES ? i : RR_POOL_LISTS - 1 - (i - RR_POOL_CLASSES);
+
 		list_for_each(n, &pool->chunks[k]) {
 			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
 
