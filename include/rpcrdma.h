@@ -597,8 +597,8 @@ struct rpcrdma_svc_ops {
 	 * too many local peers are about to connect (-EBUSY); no descriptor (-EMFILE, -ENFILE) or memory; its
 	 * RDMA device cannot be opened. Local peers wait while too many connections that have ended are still
 	 * being closed (-EXFULL). Also why a connection ends that the service has: its client has more than its
-	 * share, and another one needs one (-ECONNABORTED); its client is over its part of shared receives
-	 * (-ENOBUFS). May be NULL. On any thread that runs a listener or connection. */
+	 * share, and another one needs one (-ECONNABORTED). May be NULL. On any thread that runs a listener or
+	 * connection. */
 	void (*refused)(void *ctx, const struct rpcrdma_peer *peer, int err);
 	/* The connection is lost while calls of it are being served: their answers reach no one. They are still
 	 * ended one by one, and then closed() comes. Runs on the connection's engine, never inside another

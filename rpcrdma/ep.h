@@ -39,7 +39,7 @@ struct rr_recv_ctx {
 	struct rr_mr *mr;
 	uint32_t len;          /* of the message that is in it */
 	struct list all;       /* ep->recvs, if lent; those of the shared queue */
-	size_t charged;        /* to ep->client; shared: 0: it may not be kept, its client is over its part */
+	size_t charged;        /* to ep->client */
 	struct rpcrdma_buf *lent;
 	struct rr_shared *shared; /* where it is from; ep is whose message is in it, or NULL */
 };

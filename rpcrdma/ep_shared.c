@@ -13,8 +13,8 @@
  *
  *             A receive is charged to the client whose message is in it. Each client has a part of the
  *             queue (rr_shared_part()). For a client within its part the queue grows beyond half of the
- *             zone. A message of a client over its part is not charged, and its connection ends, when no
- *             more than a quarter of the receives is left: these are for other clients.
+ *             zone. A message of a client over its part is kept too, for the part becomes less with each
+ *             client that comes, and what was granted before does not.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS); what the queue holds is given back with it, after
  *             the last endpoint of its engine.
  * Threads:    The engine's; but the queue is made, with its first receives, on the thread of the
@@ -155,7 +155,6 @@ static void refill(struct rr_shared *s, bool within)
 		rpcrdma_timer_set(s->engine, &s->timer, d->pool_idle_ns);
 }
 
-/* Leaves @rc->charged 0 if the message may not be kept. */
 static void charge(struct rr_shared *s, const struct rr_ep *ep, struct rr_recv_ctx *rc)
 {
 	size_t bytes = charge_of(ep);
@@ -163,12 +162,7 @@ static void charge(struct rr_shared *s, const struct rr_ep *ep, struct rr_recv_c
 
 	if (unlikely(is_low(s)))
 		refill(s, within);
-	if (within)
-		rr_client_add(ep->client, RR_SHARE_RECVS, bytes);
-	else if (is_low(s) || rr_client_charge(ep->client, RR_SHARE_RECVS, bytes))
-		bytes = 0;
-	if (!bytes)
-		atomic_fetch_add(&s->engine->domain->recv_short, 1);
+	rr_client_add(ep->client, RR_SHARE_RECVS, bytes);
 	rc->charged = bytes;
 }
 

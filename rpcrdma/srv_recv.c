@@ -11,7 +11,7 @@
  *                 drop          under 8 bytes; RDMA_DONE, RDMA_ERROR; a reply nobody asked for
  *                 ERR_VERS      another version
  *                 ERR_CHUNK     malformed, contradictory, or over our limits
- *                 disconnect    more calls than were granted; a client over its part of shared receives
+ *                 disconnect    more calls than were granted
  *                 else          svc_ops.call
  * Memory:     The receive buffer stays with the request until its answer is sent (the message is
  *             decoded in place), which is what the credits count.
@@ -30,15 +30,6 @@ static void drop(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
 	rr_count(c->base.engine, dropped, 1);
 	rr_ep_repost(rc);
-}
-
-/* Its client is over its part of the shared receives, and those that are left are for other clients. */
-static void refuse_recv(struct rr_rconn *c, struct rr_recv_ctx *rc)
-{
-	if (!c->ep->die_soon)
-		rr_svc_refused(c->base.svc, &c->base.peer, -ENOBUFS);
-	drop(c, rc);
-	rpcrdma_conn_close(&c->base);
 }
 
 static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
@@ -178,10 +169,6 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 	int err;
 
 	rr_conn_heard(&c->base);
-	if (unlikely(ep->shared && !rc->charged)) {
-		refuse_recv(c, rc);
-		return;
-	}
 	if (c->mode && rr_mode_hear(c, rc, wc))
 		return;
 	rr = take_request(c, rc);

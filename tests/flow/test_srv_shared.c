@@ -447,36 +447,47 @@ static void one_client_leaves_receives(void **state)
 	close_peers(PEERS);
 }
 
-/* It sends more than that, on new connections again and again: those that take what is left for others end. */
-static void one_client_takes_more(void **state)
+static void open_as(struct raw_peer *p, uid_t uid)
 {
-	unsigned alive = 0;
+	assert_int_equal(raw_open(p, svc.engine, path, &wide), 0);
+	raw_settle(p);
+	set_user(last_conn(), uid);
+}
+
+/* What clients were granted they may use, however many others have come since then, and whatever these hold. */
+static void grants_are_kept(void **state)
+{
+	uint32_t granted[4];
 
 	(void)state;
 	serve_with(&small, &shared);
-	connect_other();
-	open_peers(PEERS);
-	svc.hold = true;
-	for (unsigned round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < PEERS; i++)
-			send_calls(&peers[i], 8 + EXTRA);
-		raw_settle(&peers[0]);
-		other_is_served(round ? 1 : 4);
-		for (unsigned i = 0; i < PEERS; i++) {
-			if (raw_alive(&peers[i]))
-				continue;
-			raw_close(&peers[i]);
-			assert_int_equal(raw_open(&peers[i], svc.engine, path, &wide), 0);
-		}
+	for (unsigned i = 0; i < 4; i++) {
+		open_as(&peers[i], 1000 + i);
+		granted[i] = 8;
+		for (unsigned round = 0; round < 3; round++)
+			granted[i] = burst(&peers[i], granted[i]);
 	}
-	assert_true(svc.refused > 0);
-	assert_int_equal(svc.refused_err, -ENOBUFS);
-	for (unsigned i = 0; i < PEERS; i++)
-		alive += raw_alive(&peers[i]);
-	assert_true(alive > 0);
-	assert_true(raw_alive(&peer));
+	for (unsigned i = 0; i < 4; i++) {
+		open_as(&peers[4 + i], 2000);
+		hold_calls(&peers[4 + i], 8);
+	}
+	for (unsigned i = 8; i < PEERS; i++)
+		open_as(&peers[i], 1000 + i);
+	for (unsigned i = 0; i < 4; i++) {
+		send_calls(&peers[i], granted[i]);
+		raw_settle(&peers[i]);
+		assert_true(raw_alive(&peers[i]));
+	}
 	wire_svc_release(&svc);
+	svc.hold = false;
+	for (unsigned i = 0; i < 4; i++) {
+		(void)answers(&peers[i], granted[i]);
+		(void)answers(&peers[4 + i], 8);
+	}
+	for (unsigned i = 0; i < PEERS; i++)
+		assert_true(raw_alive(&peers[i]));
 	close_peers(PEERS);
+	connect_peer(&wide);
 }
 
 /* Each receive that holds a message is charged, and what is kept for a call beyond the first ones; nothing else is,
@@ -550,7 +561,7 @@ int main(void)
 		wire_test(an_empty_queue_is_waited_for),
 		wire_test(the_turn_of_one_that_goes),
 		wire_test(one_client_leaves_receives),
-		wire_test(one_client_takes_more),
+		wire_test(grants_are_kept),
 		wire_test(held_calls_are_charged),
 		wire_test(of_one_length),
 	};
