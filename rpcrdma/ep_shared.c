@@ -5,7 +5,8 @@
  *
  * Operation:  A shared receive queue of the device, filled from the pool. A message takes one of its
  *             receives; the endpoint it came to has it until rr_ep_repost(). When a quarter of them is
- *             left, there are made twice as many, up to the depth of the queue and half of the zone;
+ *             left, there are made twice as many, up to half of the zone; no more are at the device than
+ *             its queue is deep, those with a message in them come on top;
  *             when nobody used half of them for a while, those that come back go to the pool instead.
  *             So memory follows the calls under way of all connections, and not their number. How many
  *             of them each may have out, its credits say, which are counted (srv_credit.c); when the
@@ -27,7 +28,7 @@
 #include "ep.h"
 
 #define SHARED_FIRST 64u
-#define SHARED_MAX 4096u
+#define SHARED_MAX 4096u /* at the device */
 
 struct rr_shared {
 	struct rpcrdma_engine *engine;
@@ -35,8 +36,8 @@ struct rr_shared {
 	struct rr_srq *srq;
 	uint32_t recv_bytes;
 	size_t buf_bytes;            /* what a receive takes of the zone */
-	unsigned total, total_max;
-	unsigned posted;             /* at the device */
+	unsigned total;
+	unsigned posted, depth;      /* at the device, and at most */
 	unsigned least;              /* of them, since the last look */
 	unsigned surplus;            /* so many go to the pool as they come back */
 	struct list recvs;           /* rr_recv_ctx.all */
@@ -100,7 +101,7 @@ static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
 /* The low watermark. */
 static bool is_low(const struct rr_shared *s)
 {
-	return s->posted < s->total / 4;
+	return s->posted < MIN(s->total, s->depth) / 4;
 }
 
 /* How many receives the zone has room for until so many of its bytes are lent. */
@@ -116,7 +117,7 @@ size_t rr_shared_part(const struct rr_ep *ep)
 {
 	const struct rr_shared *s = ep->shared;
 	size_t most = s->total + zone_room(s, s->engine->domain->pools[RR_ZONE_RECVS].bytes_max);
-	size_t queue = MIN(most, (size_t)s->total_max) * s->buf_bytes;
+	size_t queue = most * s->buf_bytes;
 	size_t part = MIN(rr_client_fair(ep->client->all, RR_SHARE_RECVS) / 2, queue - queue / 4);
 
 	return MAX(part, ep->nrecvs_first * s->buf_bytes);
@@ -144,7 +145,7 @@ static void refill(struct rr_shared *s, bool within)
 {
 	struct rpcrdma_domain *d = s->engine->domain;
 	size_t bytes_max = d->pools[RR_ZONE_RECVS].bytes_max;
-	size_t more = MIN(s->total, s->total_max - s->total);
+	size_t more = MIN(s->total, s->depth - s->posted);
 
 	s->surplus = 0;
 	more = MIN(more, zone_room(s, within ? bytes_max : bytes_max / 2));
@@ -189,8 +190,8 @@ void rr_shared_put(struct rr_recv_ctx *rc)
 	if (rc->charged)
 		rr_client_uncharge(rc->ep->client, RR_SHARE_RECVS, rc->charged);
 	rc->charged = 0;
-	if (unlikely(s->surplus)) {
-		s->surplus--;
+	if (unlikely(s->surplus || s->posted >= s->depth)) {
+		s->surplus -= s->surplus > 0;
 		give_back(s, rc);
 		return;
 	}
@@ -229,7 +230,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	s->dev = dev;
 	s->recv_bytes = recv_bytes;
 	s->buf_bytes = rr_pool_round(&e->domain->pools[RR_ZONE_RECVS], recv_bytes);
-	s->total_max = attr.depth = MIN(SHARED_MAX, dev->fabric->attr.srq_wr_max);
+	s->depth = attr.depth = MIN(SHARED_MAX, dev->fabric->attr.srq_wr_max);
 	s->timer.fn = on_look;
 	list_init(&s->recvs);
 	rc = rr_srq_create(dev->fabric, &attr, &s->srq);
@@ -237,7 +238,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 		free(s);
 		return rc;
 	}
-	rc = add(s, lender, MIN(SHARED_FIRST, s->total_max));
+	rc = add(s, lender, MIN(SHARED_FIRST, s->depth));
 	if (!s->total) { /* some are enough to begin with */
 		rr_srq_destroy(s->srq);
 		free(s);

@@ -490,6 +490,30 @@ static void grants_are_kept(void **state)
 	connect_peer(&wide);
 }
 
+/* The device's queue is shorter than what clients hold: more receives are made as long as there is memory, and a new
+ * client is served. Those that do not fit go back to the pool. */
+static void more_than_the_queue_is_deep(void **state)
+{
+	(void)state;
+	serve_with(NULL, &shared);
+	svc.domain->devs[0].fabric->attr.srq_wr_max = FIRST;
+	for (unsigned i = 0; i < 16; i++) {
+		open_as(&peers[i], 1000 + i % 2);
+		assert_ptr_equal(rr_rconn_of(last_conn())->ep->dev, &svc.domain->devs[0]);
+		hold_calls(&peers[i], 8);
+	}
+	connect_other();
+	other_is_served(4);
+	assert_true(stats().shared_recvs > 2 * FIRST);
+	wire_svc_release(&svc);
+	svc.hold = false;
+	for (unsigned i = 0; i < 16; i++)
+		(void)answers(&peers[i], 8);
+	(void)answers(&peer, 4);
+	assert_in_range(stats().shared_recvs, 1, FIRST);
+	close_peers(16);
+}
+
 /* Each receive that holds a message is charged, and what is kept for a call beyond the first ones; nothing else is,
  * and when its connection has ended neither. */
 static void held_calls_are_charged(void **state)
@@ -562,6 +586,7 @@ int main(void)
 		wire_test(the_turn_of_one_that_goes),
 		wire_test(one_client_leaves_receives),
 		wire_test(grants_are_kept),
+		wire_test(more_than_the_queue_is_deep),
 		wire_test(held_calls_are_charged),
 		wire_test(of_one_length),
 	};
