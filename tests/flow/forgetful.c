@@ -8,7 +8,8 @@
  *            since then is known by their pwritev2(); a rename within or between directories happens
  *            with the disk locked, as a directory that is looked at meanwhile would show neither name.
  *            Nothing waits for a real disk; a sync takes a moment all the same, so that others come
- *            while it runs.
+ *            while it runs. The last one of a directory before the cut takes longer: what changed in it
+ *            meanwhile is lost, and nobody may have been promised it.
  * Memory:    nodes live from forgetful_start() to forgetful_stop().
  * Threads:   any; one lock.
  * Errors:    the harness's own are fatal.
@@ -37,6 +38,7 @@
 #define NAME_BYTES 32u
 #define TARGET_BYTES 128u
 #define SYNC_NS 15000u /* by spinning: to sleep takes as long as others like */
+#define LAST_US 1000u  /* of the last sync of a directory before the cut: others come and wait for it */
 
 /* An inode number is used again, perhaps within a tick of the clock that tells the time of birth; with
  * the generation that file systems tell their own handles apart by it is not. */
@@ -55,6 +57,8 @@ struct node {
 	struct id id;
 	/* a file */
 	uint64_t size, dirty; /* a bit per unit */
+	uint64_t written;     /* by the last pwritev2(), of this thread: */
+	pthread_t writer;
 	uint8_t data[UNITS * UNIT];
 	bool has_attrs, has_mode;
 	mode_t mode;
@@ -77,6 +81,7 @@ struct move {
 static struct {
 	pthread_mutex_t lock;
 	bool on, cut;
+	bool last_begun, last_ended;
 	struct id root;
 	char path[256];
 	unsigned syncs, left, fail, failed;
@@ -365,10 +370,10 @@ static bool has_power(int fd)
 	if (!disk.on || disk.cut || !is_below_root(fd))
 		return false;
 	disk.syncs++;
-	if (!disk.left)
-		disk.cut = true;
-	else
+	if (disk.left)
 		disk.left--;
+	else if (disk.last_ended)
+		disk.cut = true;
 	return !disk.cut;
 }
 
@@ -390,7 +395,8 @@ static int sync_fd(int fd, bool attrs)
 		settle_moves(n->id);
 		return 0;
 	}
-	if (loses(n, 0)) {
+	/* a stable write and its sync are two calls of one thread */
+	if (loses(n, pthread_equal(n->writer, pthread_self()) ? n->written : 0)) {
 		n->dirty = 0;
 		disk.failed++;
 		errno = EIO;
@@ -410,16 +416,44 @@ static void take_time(void)
 		;
 }
 
+/* a sync has the power; Return: it is the last one of a directory, with names in it */
+static bool begins_last(int fd)
+{
+	const struct node *n;
+
+	if (disk.left || disk.last_begun)
+		return false;
+	n = find(id_of_fd(fd));
+	if (!n || !n->n)
+		return false;
+	disk.last_begun = true;
+	return true;
+}
+
+static void end_last(void)
+{
+	(void)usleep(LAST_US);
+	pthread_mutex_lock(&disk.lock);
+	disk.last_ended = true;
+	pthread_mutex_unlock(&disk.lock);
+}
+
 static int wrapped_sync(int fd, bool attrs)
 {
+	bool last = false;
 	int rc = 0, err;
 
 	pthread_mutex_lock(&disk.lock);
-	if (has_power(fd))
+	if (has_power(fd)) {
 		rc = sync_fd(fd, attrs);
+		last = !rc && begins_last(fd);
+	}
 	err = errno;
 	pthread_mutex_unlock(&disk.lock);
-	take_time();
+	if (last)
+		end_last();
+	else
+		take_time();
 	errno = err;
 	return rc;
 }
@@ -471,6 +505,8 @@ static int written(int fd, uint64_t off, uint64_t bytes, int flags)
 	for (uint64_t i = off / UNIT; i * UNIT < off + bytes; i++)
 		units |= UINT64_C(1) << i;
 	n->dirty |= units;
+	n->written = units;
+	n->writer = pthread_self();
 	if (!(flags & (RWF_SYNC | RWF_DSYNC)) || !has_power(fd))
 		return 0;
 	if (loses(n, units)) {
@@ -520,7 +556,7 @@ void forgetful_start(const char *root, unsigned syncs, unsigned fail, uint64_t s
 	disk.fail = fail;
 	disk.seed = seed | 1;
 	disk.syncs = disk.failed = 0;
-	disk.cut = false;
+	disk.cut = disk.last_begun = disk.last_ended = false;
 	disk.on = true;
 	pthread_mutex_unlock(&disk.lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_powercut.c - the power is cut a hundred and twenty times, and nothing that was promised is missing
+ * test_powercut.c - the power is cut sixty times, and nothing that was promised is missing
  *
  * tests/interop/long/powercut.sh does the same to real file systems.
  */
@@ -17,7 +17,7 @@
 static void power_cuts(void **state)
 {
 	(void)state;
-	cuts(0, 120, false);
+	cuts(0, 60, false);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_powercut_loss.c - a disk that loses data and tells it once, and then the power is cut: eighty times
+ * test_powercut_loss.c - a disk that loses data and tells it once, and then the power is cut: sixty times
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 static void failing_disk(void **state)
 {
 	(void)state;
-	cuts(120, 200, true);
+	cuts(120, 180, true);
 }
 
 int main(void)

@@ -433,8 +433,8 @@ static enum cut_kind for_absent(uint64_t r)
 static enum cut_kind for_file(uint64_t r)
 {
 	static const enum cut_kind kinds[] = {
-		CUT_WRITE,  CUT_WRITE, CUT_WRITE, CUT_WRITE, CUT_WRITE, CUT_WRITE,
-		CUT_COMMIT, CUT_COMMIT, CUT_SIZE,  CUT_MODE,  CUT_REMOVE,
+		CUT_WRITE,  CUT_WRITE,  CUT_WRITE, CUT_WRITE, CUT_WRITE, CUT_WRITE,
+		CUT_COMMIT, CUT_COMMIT, CUT_SIZE,  CUT_MODE,  CUT_MODE,  CUT_MODE, CUT_REMOVE,
 	};
 
 	return kinds[r % ARRAY_SIZE(kinds)];
@@ -464,6 +464,13 @@ static void choose(const struct cut_expect *e, uint64_t *seed, uint32_t slots, s
 	}
 }
 
+/* A COMMIT of the file that the last operation failed with: does it tell of the loss? */
+static void ask_for_loss(const struct cut_expect *e, struct cut_op *op)
+{
+	*op = (struct cut_op){ .thread = e->thread, .serial = e->serial + 1, .slot = op->slot,
+			       .kind = CUT_COMMIT };
+}
+
 /* ---- driving ------------------------------------------------------------------------------ */
 
 /* logged, and then so expected; Return: 0, -ESHUTDOWN: the power is off */
@@ -480,10 +487,15 @@ int cut_drive(struct cut_conn *c, struct cut_expect *e, struct cut_log *log, uin
 {
 	struct cut_op op;
 	struct doing d = { .c = c, .e = e, .op = &op };
+	bool asked = false; /* nothing comes after that: it could hide what is missing */
 	int err = 0;
 
-	for (unsigned i = 0; i < ops && !err && !e->broken; i++) {
-		choose(e, &seed, may_fail ? FEW_SLOTS : CUT_SLOTS, &op);
+	for (unsigned i = 0; i < ops && !err && !e->broken && !asked; i++) {
+		asked = i && op.status != NFS3_OK && next(&seed) % 2;
+		if (asked)
+			ask_for_loss(e, &op);
+		else
+			choose(e, &seed, may_fail ? FEW_SLOTS : CUT_SLOTS, &op);
 		err = note(e, log, &op, CUT_BEGIN);
 		if (err)
 			break;
