@@ -120,6 +120,7 @@ void rr_clients_init(struct rr_clients *all)
 		all->budgets[i].max = SIZE_MAX;
 		all->budgets[i].factor = 1;
 		all->budgets[i].kept = 0;
+		all->budgets[i].even = false;
 		atomic_init(&all->budgets[i].used, 0);
 		atomic_init(&all->budgets[i].idle, 0);
 	}
@@ -296,17 +297,18 @@ struct view {
 static struct view view_of(const struct rr_budget *b, size_t all, size_t mine)
 {
 	struct view v = { .mine = mine };
-	size_t gone;
+	size_t gone, rest;
 
 	if (__builtin_add_overflow(all, atomic_load_explicit(&b->idle, memory_order_relaxed), &gone))
 		gone = SIZE_MAX;
 	v.left = b->max - MIN(gone, b->max);
-	if (__builtin_mul_overflow(v.left, (size_t)b->factor, &v.limit))
-		v.limit = SIZE_MAX;
 	if (b->kept) {
 		v.kept = b->max / b->kept;
 		v.little = MAX(v.kept / LATE_CLIENTS, LITTLE_LEAST);
 	}
+	rest = b->even ? v.left - MIN(v.kept, v.left) : v.left;
+	if (__builtin_mul_overflow(rest, (size_t)b->factor, &v.limit))
+		v.limit = SIZE_MAX;
 	return v;
 }
 

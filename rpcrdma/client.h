@@ -57,6 +57,7 @@ struct rr_budget {
 	size_t max;         /* of all clients together */
 	unsigned factor;    /* a client may hold this many times what is free; at least 1 */
 	unsigned kept;      /* one of so many parts is for clients that hold little; 0: none */
+	bool even;          /* the others share the rest evenly; else it is theirs who come first */
 	_Atomic size_t used;
 	_Atomic size_t idle; /* nobody's, and yet not to be had: slab.c */
 };

@@ -101,7 +101,7 @@ static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
 /* The low watermark. */
 static bool is_low(const struct rr_shared *s)
 {
-	return s->posted < MIN(s->total, s->depth) / 4;
+	return s->posted * 4 < MIN(s->total, s->depth);
 }
 
 /* How many receives the zone has room for until so many of its bytes are lent. */

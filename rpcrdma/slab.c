@@ -45,11 +45,11 @@
 #define TRIM_MOST 256u /* chunks that go back in one look: the lock is held */
 #define SMALL_CHUNK_BYTES ((size_t)64 << 10) /* of messages: a lone connection pins little; and of an arena */
 #define HUGE_BYTES ((size_t)2 << 20)
-#define OF_THE_FREE 2u /* a client may hold so many times what is free */
-#define OF_THE_FREE_CONNS 3u /* ... and of what connections begin with: alone three quarters */
-#define KEPT_OF_POOL 8u /* one part of so many is for clients with little: beside one that has all it may, ... */
-#define KEPT_OF_MSGS 4u /* ... another one still has a fifth of the pool */
-/* Single buffers are pieces of the address space, of which a process has 65,530 (vm.max_map_count). */
+#define OF_THE_FREE 3u /* a client may hold so many times what is free: alone two thirds of the pool, ... */
+#define OF_THE_FREE_CONNS 3u /* ... and three quarters of what connections begin with */
+#define KEPT_OF_POOL 8u /* one part of so many is for clients with little */
+#define KEPT_OF_MSGS 4u
+/* Of a zone. Single buffers are mappings, of which a process has 65,530 (vm.max_map_count), where they have no neighbours. */
 #define SINGLES_MAX 24576u
 #define TRIM_MORE_NS (10 * NS_PER_MS)
 /* A zone's largest class is one that it holds so many of. */
@@ -209,7 +209,9 @@ static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 		return pool->bytes_max;
 	while (bytes > class_bytes(class) && bytes > pool->bytes_max / 16)
 		bytes /= 2;
-	if (pool->half_cut && pool->bytes_cut + bytes > pool->bytes_max / 2)
+	/* nor is what is kept for clients with little: they would find chunks in use */
+	if (pool->half_cut && (pool->bytes_cut + bytes > pool->bytes_max / 2 ||
+			       pool->bytes + bytes > pool->bytes_max - pool->bytes_max / KEPT_OF_POOL))
 		return MAX(class_bytes(class), single_bytes(pool));
 	return bytes;
 }
@@ -329,6 +331,7 @@ static void share_zone(struct rpcrdma_domain *d, enum rr_zone zone)
 	b->max = pool->bytes_max / (zone == RR_ZONE_SENDS ? 2 : 1);
 	b->factor = OF_THE_FREE;
 	b->kept = KEPT_OF_POOL;
+	b->even = true;
 	if (d->attr.pool_arena)
 		return;
 	pool->half_cut = true;

@@ -27,13 +27,14 @@
 #include "mode_area.h"
 #include "srv_int.h"
 
-/* The limit of a client is twice what is free (OF_THE_FREE in slab.c). Its room is the limit less what it holds,
- * so each buffer that it takes costs the room of three: the limit falls by two, and the client holds one more.
+/* The limit of a client is three times what is free (OF_THE_FREE in slab.c), without the eighth that is kept. Its
+ * room is the limit less what it holds, so each buffer that it takes costs the room of four: the limit falls by
+ * three, and the client holds one more.
  *
  * Example: a pool of 32 MiB, and one client with one connection. The connection begins with 2 MiB (BEGINNERS) and
- * may hold as much more as it has given back. It may hold h MiB if h <= 8 * (2 * (32 - h) - h), so 20.5 MiB at
- * most (OF_THE_CLIENT). The client then has room for 2.6 MiB more, for its other connections. Two connections may
- * hold 10.4 MiB each.
+ * may hold as much more as it has given back. It may hold h MiB if h <= 8 * (3 * (28 - h) - h), so 20.4 MiB at
+ * most (OF_THE_CLIENT). The client then has room for 2.5 MiB more, for its other connections. Two connections may
+ * hold 10.3 MiB each.
  */
 /* A connection may hold so many times what its client may still take, ... */
 #define OF_THE_CLIENT 8u

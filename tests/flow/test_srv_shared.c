@@ -307,6 +307,29 @@ static void a_few_more_go_back(void **state)
 	connect_peer(&wide);
 }
 
+/* A queue that began with three receives, since there were no more, grows when there are. */
+static void begins_with_few(void **state)
+{
+	(void)state;
+	serve_with(&small, &shared);
+	while (!rr_buf_get(svc.engine, RR_ZONE_RECVS, MSG, &taken[ntaken]))
+		ntaken++;
+	for (unsigned i = 0; i < 3; i++)
+		rpcrdma_buf_put(svc.engine, taken[--ntaken]);
+	open_peers(4);
+	assert_int_equal(receives(), 3);
+	give_zone_back();
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(one_call(&peers[i], 1000), 8);
+	for (unsigned i = 0; i < 4; i++)
+		hold_calls(&peers[i], 8);
+	wire_svc_release(&svc);
+	for (unsigned i = 0; i < 4; i++)
+		(void)answers(&peers[i], 8);
+	close_peers(4);
+	connect_peer(&wide);
+}
+
 /* When there is nothing left, messages wait: no call is lost, and no connection. */
 static void an_empty_queue_is_waited_for(void **state)
 {
@@ -582,6 +605,7 @@ int main(void)
 		wire_test(a_flood_at_one_go),
 		wire_test(bad_messages_cost_nobody_else),
 		wire_test(a_few_more_go_back),
+		wire_test(begins_with_few),
 		wire_test(an_empty_queue_is_waited_for),
 		wire_test(the_turn_of_one_that_goes),
 		wire_test(one_client_leaves_receives),

@@ -423,6 +423,50 @@ static void others_give_back(void **state)
 	per_client = 1;
 }
 
+/* Any loan that comes back, by chance */
+static void give_back_any(void)
+{
+	struct want **at = &lent, *me;
+	unsigned n = 0;
+
+	for (me = lent; me; me = me->next)
+		n++;
+	assert_true(n > 0);
+	for (n = (unsigned)random() % n; n > 0; n--)
+		at = &(*at)->next;
+	me = *at;
+	*at = me->next;
+	if (!me->next)
+		lent_tail = at;
+	rpcrdma_buf_put(me->req.engine, me->buf);
+	poll_all();
+	on_turn(&me->w);
+	poll_all();
+}
+
+/* Two clients have all that they may when six more come, and buffers come back in any order: all have alike. */
+static void late_ones_are_alike(void **state)
+{
+	uint64_t last = clock_now_ns() + 20 * NS_PER_S, end;
+
+	(void)state;
+	open_pool(4 * KIB * KIB); /* 48 buffers */
+	for (unsigned c = 0; c < CONNS; c++) {
+		want(c, WANTS_MAX);
+		for (unsigned i = 0; c == 1 && i < 2000; i++)
+			give_back_any();
+		if (c > 1)
+			data_of(c)->earned = d->pools[RR_ZONE_DATA].bytes_max;
+	}
+	do { /* those who wait are looked at every 10 ms */
+		memset(bytes, 0, sizeof(bytes));
+		for (end = clock_now_ns() + 200 * NS_PER_MS; clock_now_ns() < end;)
+			give_back_any();
+	} while (jain() < 980 && end < last);
+	assert_true(jain() >= 980);
+	close_pool();
+}
+
 static void wait_again(struct rpcrdma_buf_waiter *w)
 {
 	rr_buf_wait(engines[1], RR_ZONE_DATA, w);
@@ -479,6 +523,7 @@ int main(void)
 		cmocka_unit_test(answers_of_one_client),
 		cmocka_unit_test(one_of_each_chunk),
 		cmocka_unit_test(others_give_back),
+		cmocka_unit_test(late_ones_are_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

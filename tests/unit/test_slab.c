@@ -296,6 +296,26 @@ static void half_is_not_cut(void **state)
 	assert_int_equal(DATA->shares->idle, 0);
 }
 
+/* What is kept for clients with little is not cut: one small buffer of each would take a chunk of it. */
+static void what_is_kept_is_not_cut(void **state)
+{
+	struct rpcrdma_buf *large[10], *mib, *small;
+
+	(void)state;
+	close_pool();
+	open_pool(64 * MIB, NULL); /* 48 MiB, of which 6 are kept */
+	for (unsigned i = 0; i < ARRAY_SIZE(large); i++)
+		assert_int_equal(rpcrdma_buf_get(e, 4 * MIB, &large[i]), 0);
+	assert_int_equal(rpcrdma_buf_get(e, MIB, &mib), 0);
+	assert_int_equal(DATA->bytes_cut, 2 * MIB);
+	assert_int_equal(rpcrdma_buf_get(e, 4096, &small), 0);
+	assert_int_equal(DATA->bytes, 42 * MIB + 4096);
+	for (unsigned i = 0; i < ARRAY_SIZE(large); i++)
+		rpcrdma_buf_put(e, large[i]);
+	rpcrdma_buf_put(e, mib);
+	rpcrdma_buf_put(e, small);
+}
+
 /* Where there is no room for a chunk any more there may be some for a buffer. */
 static void a_last_one_fits(void **state)
 {
@@ -654,6 +674,7 @@ int main(void)
 		slab_test(messages_are_beside_it),
 		slab_test(full_chunks_stand_last),
 		slab_test(half_is_not_cut),
+		slab_test(what_is_kept_is_not_cut),
 		slab_test(a_last_one_fits),
 		slab_test(no_memory_for_a_chunk),
 		slab_test(many_go_back_by_and_by),
