@@ -103,7 +103,7 @@ struct rr_client {
 	struct rr_client_line lines[RR_SHARES];
 };
 
-/** rr_clients_init - no clients, and budgets without a limit: the caller sets .max, .factor and .kept */
+/** rr_clients_init - no clients, and budgets without a limit: the caller sets .max, .factor, .kept, .even */
 void rr_clients_init(struct rr_clients *all);
 
 /** rr_clients_fini - every client was put back */

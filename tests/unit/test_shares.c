@@ -113,21 +113,27 @@ static void poll_all(void)
 		;
 }
 
+/* That loan comes back, and whoever had it wants another one. */
+static void lend_again(struct want **at)
+{
+	struct want *me = *at;
+
+	*at = me->next;
+	if (!me->next)
+		lent_tail = at;
+	rpcrdma_buf_put(me->req.engine, me->buf);
+	poll_all();
+	on_turn(&me->w);
+	poll_all();
+}
+
 /* The oldest loan that comes back at all; Return: false: there is none */
 static bool give_back(void)
 {
 	for (struct want **at = &lent; *at; at = &(*at)->next) {
-		struct want *me = *at;
-
-		if (me->stop)
+		if ((*at)->stop)
 			continue;
-		*at = me->next;
-		if (!me->next)
-			lent_tail = at;
-		rpcrdma_buf_put(me->req.engine, me->buf);
-		poll_all();
-		on_turn(&me->w);
-		poll_all();
+		lend_again(at);
 		return true;
 	}
 	return false;
@@ -426,22 +432,15 @@ static void others_give_back(void **state)
 /* Any loan that comes back, by chance */
 static void give_back_any(void)
 {
-	struct want **at = &lent, *me;
+	struct want **at = &lent;
 	unsigned n = 0;
 
-	for (me = lent; me; me = me->next)
+	for (struct want *me = lent; me; me = me->next)
 		n++;
 	assert_true(n > 0);
 	for (n = (unsigned)random() % n; n > 0; n--)
 		at = &(*at)->next;
-	me = *at;
-	*at = me->next;
-	if (!me->next)
-		lent_tail = at;
-	rpcrdma_buf_put(me->req.engine, me->buf);
-	poll_all();
-	on_turn(&me->w);
-	poll_all();
+	lend_again(at);
 }
 
 /* Two clients have all that they may when six more come, and buffers come back in any order: all have alike. */

@@ -319,20 +319,23 @@ static void what_is_kept_is_not_cut(void **state)
 /* Where there is no room for a chunk any more there may be some for a buffer. */
 static void a_last_one_fits(void **state)
 {
-	struct rpcrdma_buf *large[12], *mib, *small;
+	struct rpcrdma_domain_attr attr = { .pool_bytes_max = RPCRDMA_POOL_BYTES_MIN, .msg_bytes_max = 1056 * KIB };
+	struct rpcrdma_buf *large[12], *small;
+	struct rpcrdma_domain *dom;
+	struct rpcrdma_engine *eng;
 
 	(void)state;
-	close_pool();
-	open_pool(66 * MIB, NULL); /* 49.5 MiB */
+	assert_int_equal(rpcrdma_domain_create(&attr, &dom), 0); /* 792 KiB for receives, in chunks of 32 */
+	assert_int_equal(rpcrdma_engine_create(dom, NULL, &eng), 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(large); i++)
-		assert_int_equal(rpcrdma_buf_get(e, 4 * MIB, &large[i]), 0);
-	assert_int_equal(rpcrdma_buf_get(e, MIB, &mib), 0);
-	assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &small), 0);
-	assert_int_equal(DATA->bytes, 49 * MIB + 64 * KIB);
+		assert_int_equal(rr_buf_get(eng, RR_ZONE_RECVS, 64 * KIB, &large[i]), 0);
+	assert_int_equal(rr_buf_get(eng, RR_ZONE_RECVS, 4096, &small), 0);
+	assert_int_equal(dom->pools[RR_ZONE_RECVS].bytes, 772 * KIB);
 	for (unsigned i = 0; i < ARRAY_SIZE(large); i++)
-		rpcrdma_buf_put(e, large[i]);
-	rpcrdma_buf_put(e, mib);
-	rpcrdma_buf_put(e, small);
+		rpcrdma_buf_put(eng, large[i]);
+	rpcrdma_buf_put(eng, small);
+	rpcrdma_engine_destroy(eng);
+	rpcrdma_domain_destroy(dom);
 }
 
 /* A single buffer that is free is taken where a chunk would be, but cannot be had. */
@@ -357,7 +360,8 @@ static void no_memory_for_a_chunk(void **state)
 	for (unsigned i = 0; i <= 32; i++) /* the last one is single */
 		assert_int_equal(rpcrdma_buf_get(e, 64 * KIB, &b[i]), 0);
 	assert_int_equal(DATA->bytes_cut, 2 * MIB);
-	rpcrdma_buf_put(e, large[0]);
+	for (unsigned i = 0; i < 2; i++)
+		rpcrdma_buf_put(e, large[i]);
 	rr_pool_drain(e);
 	d->pool_idle_ns = 0;
 	pthread_mutex_lock(&d->lock);
@@ -371,7 +375,7 @@ static void no_memory_for_a_chunk(void **state)
 	no_memory = false;
 	for (unsigned i = 0; i <= 32; i++)
 		rpcrdma_buf_put(e, b[i]);
-	for (unsigned i = 1; i < ARRAY_SIZE(large); i++)
+	for (unsigned i = 2; i < ARRAY_SIZE(large); i++)
 		rpcrdma_buf_put(e, large[i]);
 }
 
