@@ -92,6 +92,11 @@ void rr_ep_repost(struct rr_recv_ctx *rc)
 	ep_check_drained(ep);
 }
 
+unsigned rr_ep_posted(const struct rr_ep *ep)
+{
+	return ep->shared ? ep->nrecvs - MIN(ep->held, ep->nrecvs) : ep->posted;
+}
+
 void rr_ep_recv_shared(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
 	rc->ep = ep;
@@ -166,46 +171,67 @@ void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc)
 
 void rr_ep_repost_packed(struct rr_recv_ctx *rc)
 {
-	if (!rc->ep->zones && rr_buf_pack(rc->ep->lender, &rc->lent))
+	if (!rc->shared && !rc->ep->zones && rr_buf_pack(rc->ep->lender, &rc->lent))
 		use_lent(rc, rc->ep->dev);
 	rr_ep_repost(rc);
 }
 
-/* What one more receive takes of its client's share, with the call that may come into it: what the owner keeps for
+/* What its last receive takes of its client's share, with the call that may come into it: what the owner keeps for
  * the calls of the first ones is part of a connection. */
-static size_t recv_charge(const struct rr_ep *ep)
+static size_t charge_of_last(const struct rr_ep *ep)
 {
 	size_t bytes = rr_pool_round(&ep->lender->domain->pools[RR_ZONE_RECVS], ep->recv_bytes);
 
-	return ep->nrecvs < ep->nrecvs_first ? bytes : bytes + ep->call_bytes;
+	if (ep->nrecvs == 1 && ep->first_is_free)
+		return 0;
+	return ep->nrecvs <= ep->nrecvs_first ? bytes : bytes + ep->call_bytes;
+}
+
+static void count_recvs(struct rr_ep *ep, int n)
+{
+	ep->nrecvs += (unsigned)n;
+	if (ep->shared)
+		rr_shared_promise(ep->shared, n); /* it may have an idle one, which is not idle then */
+}
+
+/* One receive more, in the account. */
+static int charge_recv(struct rr_ep *ep)
+{
+	int err = 0;
+
+	count_recvs(ep, 1);
+	if (ep->client)
+		err = rr_client_charge(ep->client, RR_SHARE_RECVS, charge_of_last(ep));
+	if (err)
+		count_recvs(ep, -1);
+	return err;
+}
+
+static void uncharge_recv(struct rr_ep *ep)
+{
+	if (ep->client)
+		rr_client_uncharge(ep->client, RR_SHARE_RECVS, charge_of_last(ep));
+	count_recvs(ep, -1);
 }
 
 static void put_recv(struct rr_ep *ep, struct rr_recv_ctx *rc)
 {
-	size_t charged = rc->charged;
-
 	rr_recv_put(ep->lender, rc);
-	ep->nrecvs--;
-	if (charged)
-		rr_client_uncharge(ep->client, RR_SHARE_RECVS, charged);
+	uncharge_recv(ep);
 }
 
 static int lend_recv(struct rr_ep *ep)
 {
-	size_t charge = ep->client ? recv_charge(ep) : 0;
 	struct rr_recv_ctx *rc;
-	int err = charge ? rr_client_charge(ep->client, RR_SHARE_RECVS, charge) : 0;
+	int err = charge_recv(ep);
 
-	if (err)
+	if (err || ep->shared)
 		return err;
 	err = rr_recv_get(ep->lender, ep->zones, ep->dev, ep->recv_bytes, &rc);
 	if (err) {
-		if (charge)
-			rr_client_uncharge(ep->client, RR_SHARE_RECVS, charge);
+		uncharge_recv(ep);
 		return err;
 	}
-	ep->nrecvs++;
-	rc->charged = charge;
 	rc->ep = ep;
 	rc->done.fn = on_recv;
 	list_add_tail(&ep->recvs, &rc->all);
@@ -223,7 +249,12 @@ void rr_ep_retire(struct rr_recv_ctx *rc)
 	}
 	ep->held--;
 	ep->msgs--;
-	put_recv(ep, rc);
+	if (ep->shared) {
+		rr_shared_put(rc);
+		uncharge_recv(ep);
+	} else {
+		put_recv(ep, rc);
+	}
 }
 
 static int lend_first(struct rr_ep *ep, unsigned msgs)
@@ -232,6 +263,11 @@ static int lend_first(struct rr_ep *ep, unsigned msgs)
 	int rc = 0;
 
 	while (n < msgs + ep->extra_recvs && !rc) {
+		rc = lend_recv(ep);
+		n += !rc;
+	}
+	if (!n && ep->shared) { /* it takes no memory yet */
+		ep->first_is_free = true;
 		rc = lend_recv(ep);
 		n += !rc;
 	}
@@ -507,10 +543,6 @@ void rr_ep_grow(struct rr_ep *ep, unsigned msgs)
 	msgs = MIN(msgs, ep->msgs_max);
 	if (ep->dead || msgs <= ep->msgs)
 		return;
-	if (ep->shared) {
-		ep->msgs = msgs;
-		return;
-	}
 	if (ep->lender) {
 		while (ep->msgs < msgs && !lend_recv(ep))
 			ep->msgs++;
@@ -576,7 +608,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->sq_free = ep->sq_depth;
 	if (ep->shared)
 		ep->posted = 1; /* its end */
-	else if (ep->lender)
+	if (ep->lender)
 		rc = lend_first(ep, attr->msgs);
 	else
 		rc = batch_add(ep, attr->msgs + attr->extra_recvs,
@@ -586,7 +618,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 		rr_ep_destroy(ep);
 		return rc;
 	}
-	if (ep->shared || !ep->lender)
+	if (!ep->lender)
 		ep->msgs = attr->msgs;
 	*ret = ep;
 	return 0;
@@ -602,6 +634,8 @@ void rr_ep_destroy(struct rr_ep *ep)
 	rr_qp_destroy(ep->qp);
 	list_for_each_safe(n, &ep->recvs)
 		put_recv(ep, list_entry(n, struct rr_recv_ctx, all));
+	while (ep->shared && ep->nrecvs > 0)
+		uncharge_recv(ep);
 	if (ep->lender)
 		list_for_each_safe(n, &ep->free_sends)
 			free(list_entry(n, struct rr_send_ctx, link));

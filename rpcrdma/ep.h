@@ -39,7 +39,6 @@ struct rr_recv_ctx {
 	struct rr_mr *mr;
 	uint32_t len;          /* of the message that is in it */
 	struct list all;       /* ep->recvs, if lent; those of the shared queue */
-	size_t charged;        /* to ep->client */
 	struct rpcrdma_buf *lent;
 	struct rr_shared *shared; /* where it is from; ep is whose message is in it, or NULL */
 };
@@ -120,9 +119,10 @@ struct rr_ep {
 	struct rr_area *zones;     /* ... from memory of its connection alone */
 	struct rr_client *client;  /* receives are charged to it, or NULL */
 	uint32_t call_bytes;
-	unsigned nrecvs, nrecvs_first; /* lent; of them, those that it began with */
+	unsigned nrecvs, nrecvs_first; /* lent, or promised of the shared ones; of them, those that it began with */
 	struct list recvs;         /* rr_recv_ctx.all: lent, wherever they are */
 	struct rr_shared *shared;
+	bool first_is_free;        /* its client had no share left for the first receive of the shared ones */
 	struct rr_done end_done;
 	struct rr_done err_done;   /* of requests that are not the last of their chain */
 	struct rpcrdma_msg drained_msg;
@@ -152,6 +152,10 @@ void rr_ep_disconnect(struct rr_ep *ep);
 /** rr_ep_grow - have up to @msgs receives (and send buffers, if they are its own); fewer if memory or
  * the limit says so: see ep->msgs */
 void rr_ep_grow(struct rr_ep *ep, unsigned msgs);
+
+/** rr_ep_posted - messages that may come before a receive is given back: its own receives at the device, or those
+ * that it was promised of the shared ones and does not hold */
+unsigned rr_ep_posted(const struct rr_ep *ep);
 
 /** rr_ep_repost - give a receive buffer back to the device */
 void rr_ep_repost(struct rr_recv_ctx *rc);
@@ -198,15 +202,8 @@ must_check int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint3
 			     struct rpcrdma_engine *lender, struct rr_shared **ret);
 /** rr_shared_fini - those of an engine, after its last endpoint */
 void rr_shared_fini(struct rpcrdma_engine *e);
-/** rr_shared_part - bytes that the client of @ep may hold of the shared receives of @ep
- *
- * Half of an equal part of the zone, at most three quarters of what the queue can have now, and at least what a
- * connection begins with.
- */
-size_t rr_shared_part(const struct rr_ep *ep);
-/** rr_shared_calls - of that part, the calls that @ep may have at once: an equal number for each connection of its
- * client; at least 1 */
-uint32_t rr_shared_calls(const struct rr_ep *ep);
+/** rr_shared_promise - so many more receives are promised to its endpoints, or fewer; from any thread */
+void rr_shared_promise(struct rr_shared *s, int n);
 struct rr_srq *rr_shared_srq(const struct rr_shared *s);
 void rr_shared_put(struct rr_recv_ctx *rc);
 

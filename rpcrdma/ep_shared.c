@@ -5,30 +5,32 @@
  *
  * Operation:  A shared receive queue of the device, filled from the pool. A message takes one of its
  *             receives; the endpoint it came to has it until rr_ep_repost(). When a quarter of them is
- *             left, there are made twice as many, up to half of the zone; no more are at the device than
- *             its queue is deep, those with a message in them come on top;
- *             when nobody used half of them for a while, those that come back go to the pool instead.
- *             So memory follows the calls under way of all connections, and not their number. How many
- *             of them each may have out, its credits say, which are counted (srv_credit.c); when the
- *             queue is empty nevertheless, peers wait, which is what the fabric promises.
+ *             left, there are made twice as many, but no more than its endpoints were promised; no more are
+ *             at the device than its queue is deep, those with a message in them come on top; when nobody
+ *             used half of them for a while, those that come back go to the pool instead. So memory
+ *             follows the calls under way of all connections, and not their number.
  *
- *             A receive is charged to the client whose message is in it. Each client has a part of the
- *             queue (rr_shared_part()). For a client within its part the queue grows beyond half of the
- *             zone. A message of a client over its part is kept too, for the part becomes less with each
- *             client that comes, and what was granted before does not.
+ *             What an endpoint was promised is counted and charged to its client as if the receives were
+ *             its own (ep.c): what is promised fits into the zone, whoever uses it. Only the first receive
+ *             of a connection is promised to each, also when its client has no share left. Receives beyond
+ *             what is promised, as when connections have ended, are idle bytes of the clients' budget.
+ *             When the queue is empty nevertheless, peers wait, which is what the fabric promises, and
+ *             the engine tries to add receives every 10 ms.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS); what the queue holds is given back with it, after
  *             the last endpoint of its engine.
- * Threads:    The engine's; but the queue is made, with its first receives, on the thread of the
- *             listener that its first connection came by, before that is up.
+ * Threads:    The engine's; but the queue is made, with its first receives, and the first ones of an
+ *             endpoint are promised, on the thread of the listener that the connection came by.
  * Errors:     Too little memory to make more: those there are have to do.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "ep.h"
 
 #define SHARED_FIRST 64u
 #define SHARED_MAX 4096u /* at the device */
+#define EMPTY_LOOK_NS (10 * NS_PER_MS)
 
 struct rr_shared {
 	struct rpcrdma_engine *engine;
@@ -36,7 +38,10 @@ struct rr_shared {
 	struct rr_srq *srq;
 	uint32_t recv_bytes;
 	size_t buf_bytes;            /* what a receive takes of the zone */
-	unsigned total;
+	unsigned total;              /* changed with .lock */
+	pthread_mutex_t lock;        /* .promised and .idle */
+	unsigned promised;           /* to endpoints */
+	size_t idle;                 /* bytes of receives that were promised to none */
 	unsigned posted, depth;      /* at the device, and at most */
 	unsigned least;              /* of them, since the last look */
 	unsigned surplus;            /* so many go to the pool as they come back */
@@ -46,9 +51,41 @@ struct rr_shared {
 
 static void on_recv(struct rr_done *done, const struct rr_wc *wc);
 
+/* So many receives there are, and are promised, more or less than before. */
+static void count(struct rr_shared *s, int total, int promised)
+{
+	_Atomic size_t *idle = &s->engine->domain->clients.budgets[RR_SHARE_RECVS].idle;
+	size_t before;
+
+	pthread_mutex_lock(&s->lock);
+	s->total += (unsigned)total;
+	s->promised += (unsigned)promised;
+	before = s->idle;
+	s->idle = (s->total - MIN(s->promised, s->total)) * s->buf_bytes;
+	atomic_fetch_add_explicit(idle, s->idle - before, memory_order_relaxed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/** rr_shared_promise - see ep.h */
+void rr_shared_promise(struct rr_shared *s, int n)
+{
+	count(s, 0, n);
+}
+
+/* how many receives may be added: no more than are promised */
+static unsigned not_there(struct rr_shared *s)
+{
+	unsigned most;
+
+	pthread_mutex_lock(&s->lock);
+	most = MAX(s->promised, SHARED_FIRST);
+	pthread_mutex_unlock(&s->lock);
+	return most - MIN(s->total, most);
+}
+
 static void give_back(struct rr_shared *s, struct rr_recv_ctx *rc)
 {
-	s->total--;
+	count(s, -1, 0);
 	rr_count_set(s->engine, shared_recvs, s->engine->stats.shared_recvs - 1);
 	rr_recv_put(s->engine, rc);
 }
@@ -66,18 +103,6 @@ static void post(struct rr_shared *s, struct rr_recv_ctx *rc)
 	s->posted++;
 }
 
-static void on_look(struct rpcrdma_timer *timer)
-{
-	struct rr_shared *s = container_of(timer, struct rr_shared, timer);
-	unsigned used = s->total - MIN(s->least, s->total);
-	unsigned keep = MAX(used * 2, SHARED_FIRST);
-
-	s->surplus = s->total > keep ? s->total - keep : 0;
-	s->least = s->posted;
-	if (s->total > SHARED_FIRST)
-		rpcrdma_timer_set(s->engine, timer, s->engine->domain->pool_idle_ns);
-}
-
 static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
 {
 	int rc = 0;
@@ -91,7 +116,7 @@ static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
 		ctx->shared = s;
 		ctx->done.fn = on_recv;
 		list_add_tail(&s->recvs, &ctx->all);
-		s->total++;
+		count(s, 1, 0);
 		rr_count_set(s->engine, shared_recvs, s->engine->stats.shared_recvs + 1);
 		post(s, ctx);
 	}
@@ -104,67 +129,39 @@ static bool is_low(const struct rr_shared *s)
 	return s->posted * 4 < MIN(s->total, s->depth);
 }
 
-/* How many receives the zone has room for until so many of its bytes are lent. */
-static size_t zone_room(const struct rr_shared *s, size_t bytes_max)
+static void look_in(struct rr_shared *s, uint64_t ns)
 {
-	size_t lent = atomic_load(&s->engine->domain->recv_bytes);
-
-	return lent < bytes_max ? (bytes_max - lent) / s->buf_bytes : 0;
+	rpcrdma_timer_set(s->engine, &s->timer, ns);
 }
 
-/** rr_shared_part - see ep.h */
-size_t rr_shared_part(const struct rr_ep *ep)
+static void refill(struct rr_shared *s)
 {
-	const struct rr_shared *s = ep->shared;
-	size_t most = s->total + zone_room(s, s->engine->domain->pools[RR_ZONE_RECVS].bytes_max);
-	size_t queue = most * s->buf_bytes;
-	size_t part = MIN(rr_client_fair(ep->client->all, RR_SHARE_RECVS) / 2, queue - queue / 4);
-
-	return MAX(part, ep->nrecvs_first * s->buf_bytes);
-}
-
-/** rr_shared_calls - see ep.h */
-uint32_t rr_shared_calls(const struct rr_ep *ep)
-{
-	size_t bytes = rr_shared_part(ep) / MAX(rr_client_used(ep->client, RR_SHARE_CONNS), (size_t)1);
-	size_t calls = bytes / ep->shared->buf_bytes, first = ep->nrecvs_first;
-
-	if (calls > first)
-		calls = first + (bytes - first * ep->shared->buf_bytes) / (ep->shared->buf_bytes + ep->call_bytes);
-	return (uint32_t)MAX(calls, (size_t)1);
-}
-
-/* What a message of @ep takes of its client's share: like a receive of its own (ep.c). */
-static size_t charge_of(const struct rr_ep *ep)
-{
-	return ep->shared->buf_bytes + (ep->held < ep->nrecvs_first ? 0 : ep->call_bytes);
-}
-
-/* At the low watermark; @within: the message that brought it there is of a client within its part. */
-static void refill(struct rr_shared *s, bool within)
-{
-	struct rpcrdma_domain *d = s->engine->domain;
-	size_t bytes_max = d->pools[RR_ZONE_RECVS].bytes_max;
-	size_t more = MIN(s->total, s->depth - s->posted);
+	unsigned more = MIN(s->total, s->depth - s->posted);
 
 	s->surplus = 0;
-	more = MIN(more, zone_room(s, within ? bytes_max : bytes_max / 2));
-	(void)add(s, s->engine, (unsigned)more); /* some of them may be enough */
-	if (!s->posted)
-		atomic_fetch_add(&d->recv_short, 1);
-	if (s->total > SHARED_FIRST && !s->timer.link)
-		rpcrdma_timer_set(s->engine, &s->timer, d->pool_idle_ns);
+	(void)add(s, s->engine, MIN(more, not_there(s))); /* some of them may be enough */
+	if (!s->posted) {
+		atomic_fetch_add(&s->engine->domain->recv_short, 1);
+		look_in(s, EMPTY_LOOK_NS);
+	} else if (s->total > SHARED_FIRST && !s->timer.link) {
+		look_in(s, s->engine->domain->pool_idle_ns);
+	}
 }
 
-static void charge(struct rr_shared *s, const struct rr_ep *ep, struct rr_recv_ctx *rc)
+static void on_look(struct rpcrdma_timer *timer)
 {
-	size_t bytes = charge_of(ep);
-	bool within = rr_client_used(ep->client, RR_SHARE_RECVS) + bytes <= rr_shared_part(ep);
+	struct rr_shared *s = container_of(timer, struct rr_shared, timer);
+	unsigned used = s->total - MIN(s->least, s->total);
+	unsigned keep = MAX(used * 2, SHARED_FIRST);
 
-	if (unlikely(is_low(s)))
-		refill(s, within);
-	rr_client_add(ep->client, RR_SHARE_RECVS, bytes);
-	rc->charged = bytes;
+	if (!s->posted) {
+		refill(s);
+		return;
+	}
+	s->surplus = s->total > keep ? s->total - keep : 0;
+	s->least = s->posted;
+	if (s->total > SHARED_FIRST)
+		look_in(s, s->engine->domain->pool_idle_ns);
 }
 
 static void on_recv(struct rr_done *done, const struct rr_wc *wc)
@@ -178,7 +175,8 @@ static void on_recv(struct rr_done *done, const struct rr_wc *wc)
 		post(s, rc);
 		return;
 	}
-	charge(s, wc->qp->owner, rc);
+	if (unlikely(is_low(s)))
+		refill(s);
 	rr_ep_recv_shared(wc->qp->owner, rc, wc);
 }
 
@@ -187,9 +185,6 @@ void rr_shared_put(struct rr_recv_ctx *rc)
 {
 	struct rr_shared *s = rc->shared;
 
-	if (rc->charged)
-		rr_client_uncharge(rc->ep->client, RR_SHARE_RECVS, rc->charged);
-	rc->charged = 0;
 	if (unlikely(s->surplus || s->posted >= s->depth)) {
 		s->surplus -= s->surplus > 0;
 		give_back(s, rc);
@@ -204,13 +199,19 @@ struct rr_srq *rr_shared_srq(const struct rr_shared *s)
 	return s->srq;
 }
 
+static void free_shared(struct rr_shared *s)
+{
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
 static void destroy(struct rr_shared *s)
 {
 	rpcrdma_timer_cancel(s->engine, &s->timer);
 	rr_srq_destroy(s->srq);
 	list_for_each_safe(n, &s->recvs)
 		give_back(s, list_entry(n, struct rr_recv_ctx, all));
-	free(s);
+	free_shared(s);
 }
 
 static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
@@ -226,6 +227,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
+	pthread_mutex_init(&s->lock, NULL);
 	s->engine = e;
 	s->dev = dev;
 	s->recv_bytes = recv_bytes;
@@ -235,13 +237,13 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	list_init(&s->recvs);
 	rc = rr_srq_create(dev->fabric, &attr, &s->srq);
 	if (rc) {
-		free(s);
+		free_shared(s);
 		return rc;
 	}
 	rc = add(s, lender, MIN(SHARED_FIRST, s->depth));
 	if (!s->total) { /* some are enough to begin with */
 		rr_srq_destroy(s->srq);
-		free(s);
+		free_shared(s);
 		return rc;
 	}
 	s->least = s->posted;

@@ -175,6 +175,8 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	}
 	if (rc && rc != -EOPNOTSUPP) /* then it has receives of its own */
 		return rc;
+	if (ea.shared)
+		ea.extra_recvs = 0; /* there are others */
 	rc = rr_ep_create(c->base.engine, dev, c->mode ? c->mode->pd : dev->pd, ev->qp, &ea, &c->ep);
 	if (rc)
 		return rc;

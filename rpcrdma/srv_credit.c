@@ -12,9 +12,9 @@
  *             receive, which therefore goes back to the pool, instead of to the device, only as calls
  *             return. One that falls silent keeps what it has, for nothing can be taken from it unheard.
  *
- *             Where receives are shared (ep_shared.c) credits say no more than how many of them each
- *             connection may take; whoever takes more is found out by the same account, and is out. No
- *             connection is granted more than an equal number of its client's part of them.
+ *             Where receives are shared (ep_shared.c) a connection has them in the account only: they are
+ *             counted, charged and given back as if they were its own. Whoever takes more is found out by
+ *             the same account, and is out.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS), and charged to the client, which alone may hold
  *             three quarters of the zone; those beyond the first 8 of a connection with what is kept for
  *             a call, which is freed when its receive goes back, or by the next tick. They are lent
@@ -46,6 +46,14 @@ void rr_srv_credit_init(struct rr_rconn *c)
 	c->short_seen = atomic_load(&d->recv_short);
 }
 
+/* What all receives take that are lent to connections, or promised to them. */
+static size_t lent_bytes(const struct rr_ep *ep)
+{
+	struct rpcrdma_domain *d = ep->engine->domain;
+
+	return atomic_load(ep->shared ? &d->clients.budgets[RR_SHARE_RECVS].used : &d->recv_bytes);
+}
+
 /* Receives for so many calls, if memory for them is to be had. Return: for how many they are. */
 static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 {
@@ -54,8 +62,7 @@ static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 	struct rr_ep *ep = c->ep;
 	size_t more = calls > ep->msgs ? (size_t)(calls - ep->msgs) * ep->recv_bytes : 0;
 
-	if (!ep->shared && more &&
-	    atomic_load(&d->recv_bytes) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2 &&
+	if (more && lent_bytes(ep) + more > d->pools[RR_ZONE_RECVS].bytes_max / 2 &&
 	    rr_client_used(client, RR_SHARE_RECVS) + more > rr_client_fair(client->all, RR_SHARE_RECVS) / 2)
 		calls = MIN(calls, MAX(least(c), ep->msgs));
 	rr_ep_grow(ep, calls);
@@ -137,10 +144,10 @@ uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_c
 	want = MIN(asked, c->credits);
 	if (ep->msgs < want)
 		(void)make_room(c, want);
-	posted = ep->posted + (rc != NULL);
+	posted = rr_ep_posted(ep) + (rc != NULL);
 	posted -= MIN(posted, ep->extra_recvs);
 	/* an answer that is not counted is to one call more than is counted, or to none */
-	room = ep->shared ? rr_shared_calls(ep) : rr_grants_room(&c->grants, posted + !counted);
+	room = rr_grants_room(&c->grants, posted + !counted);
 	grant = rr_credit_grant(asked, room, c->credits);
 	rr_grants_answer(&c->grants, grant, counted);
 	return grant;
@@ -171,10 +178,7 @@ static void free_calls(struct rr_rconn *c, unsigned recvs)
  */
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
-	if (c->ep->shared) {
-		rr_ep_repost(rc);
-		free_calls(c, MAX(c->ep->held, c->ep->nrecvs_first));
-	} else if (c->ep->posted >= rr_grants_due(&c->grants) + c->ep->extra_recvs) {
+	if (rr_ep_posted(c->ep) >= rr_grants_due(&c->grants) + c->ep->extra_recvs) {
 		rr_ep_retire(rc);
 		free_calls(c, c->ep->nrecvs);
 	} else if (unlikely(is_sparse(c->base.engine->domain))) {

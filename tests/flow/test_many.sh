@@ -60,13 +60,13 @@ atmost() { # WHAT FIGURE LIMIT
 	checks=$((checks + 1))
 }
 
-run() { # SRQ MESSAGES: a leatd serves all of them, and not one more; least bytes for messages
+run() { # SRQ MAX LEAST: a leatd serves all of them, and not one more; bytes for messages
 	# one of two clients may have three sevenths of all connections, one alone three quarters of the receives
 	held=
 	# it has to see to the number of its descriptors itself
 	leatd_run prlimit "--nofile=256:$limit" "$LEATD" --export "/x=$work/exp,insecure" \
 		--state-dir "$work/state" --listen "local://$work/sock" --listen tcp://127.0.0.1:0 \
-		--max-connections $((n * 7 / 3)) --messages-max 100663296 --srq "$1"
+		--max-connections $((n * 7 / 3)) --messages-max "$2" --srq "$1"
 	! grep -q 'open files' "$work/log" || fail "too few descriptors: $(cat "$work/log")"
 	before=$(resident)
 
@@ -102,7 +102,7 @@ run() { # SRQ MESSAGES: a leatd serves all of them, and not one more; least byte
 	pinned=$(stat messages_most) most=$(stat messages_limit)
 	atmost 'bytes for messages' "$pinned" "$most"
 	[ "$1" = no ] || [ "$pinned" -le $((n * 4096)) ] || fail "$pinned bytes are not shared"
-	[ "$pinned" -ge "$2" ] || fail "only $pinned bytes were pinned for messages"
+	[ "$pinned" -ge "$3" ] || fail "only $pinned bytes were pinned for messages"
 	[ "$(stat conns)" -eq 1 ] || fail "$(stat conns) connections are left"
 	kill "$pid"
 	wait "$pid" || fail "leatd -> $?: $(cat "$work/log")"
@@ -111,7 +111,7 @@ run() { # SRQ MESSAGES: a leatd serves all of them, and not one more; least byte
 }
 
 mkdir "$work/exp"
-run no $((n * 8 * 4096))
+run no 100663296 $((n * 8 * 4096))
 rm "$work"/*.in "$work"/*.out
-run yes $((64 * 4096))
+run yes 16777216 $((64 * 4096)) # there is room for a third of them with receives of their own
 echo "$checks checks passed"

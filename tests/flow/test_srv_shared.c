@@ -11,8 +11,9 @@
 
 #define MSG 4096u
 #define FIRST 64u /* receives to begin with */
-#define EXTRA 4u
+#define EXTRA 4u /* beside its own, of a queue pair without shared ones */
 #define PEERS 20
+#define TEN 10u
 
 static struct raw_peer peers[PEERS];
 static struct rpcrdma_buf *taken[256];
@@ -164,6 +165,24 @@ static void refilled_and_shrunk(void **state)
 	connect_peer(&wide);
 }
 
+/* There are no more receives than were promised. */
+static void no_more_than_are_promised(void **state)
+{
+	(void)state;
+	serve_with(NULL, &shared);
+	open_peers(9);
+	svc.hold = true;
+	make_get(8);
+	for (unsigned i = 0; i < 9 * 8; i++)
+		assert_int_equal(raw_send_blind(&peers[i / 8], m.raw, m.raw_len), RR_WC_OK);
+	raw_settle(&peers[0]);
+	assert_int_equal(svc.nheld, 9 * 8);
+	assert_int_equal(receives(), 9 * 8);
+	wire_svc_release(&svc);
+	close_peers(9);
+	connect_peer(&wide);
+}
+
 /* Nobody may have more of them than he was granted, and whoever takes more is out; the others have
  * not lost one. */
 static void a_flood_is_one_peers_end(void **state)
@@ -190,7 +209,7 @@ static void a_flood_is_one_peers_end(void **state)
 		svc.hold = true;
 		make_get(1000);
 	}
-	assert_in_range(sent, 8 + EXTRA - 1, 8 + EXTRA + 2);
+	assert_in_range(sent, 8, 8 + 2);
 	assert_false(raw_alive(&peer));
 	assert_int_equal(stats().dropped, 1);
 	wire_svc_release(&svc);
@@ -215,7 +234,7 @@ static void a_flood_at_one_go(void **state)
 	make_get(1000);
 	while (raw_send_blind(&peer, m.raw, m.raw_len) == RR_WC_OK)
 		sent++;
-	assert_in_range(sent, 64, 64 + EXTRA); /* what one may have in its ring, however much is there */
+	assert_in_range(sent, 64, 64 + 4); /* what one may have in its ring, however much is there */
 	assert_int_equal(one_call(&peers[0], 1000), 8);
 	assert_false(raw_alive(&peer));
 	assert_int_equal(one_call(&peers[1], 1000), 8);
@@ -285,25 +304,25 @@ static void a_few_more_go_back(void **state)
 	(void)state;
 	serve_with(&small, &shared);
 	svc.domain->pool_idle_ns = NS_PER_MS;
-	open_peers(8);
-	for (unsigned i = 0; i < 8; i++)
+	open_peers(TEN);
+	for (unsigned i = 0; i < TEN; i++)
 		assert_int_equal(one_call(&peers[i], 1000), 8);
 	take_zone();
 	for (unsigned i = 0; i < 10; i++)
 		rpcrdma_buf_put(svc.engine, taken[--ntaken]);
-	for (unsigned i = 0; i < 8; i++)
-		hold_calls(&peers[i], 8);
+	for (unsigned i = 0; i < TEN; i++)
+		hold_calls(&peers[i], 7);
 	assert_int_equal(receives(), FIRST + 10);
 	wire_svc_release(&svc);
-	for (unsigned i = 0; i < 8; i++)
-		(void)answers(&peers[i], 8);
+	for (unsigned i = 0; i < TEN; i++)
+		(void)answers(&peers[i], 7);
 	while (receives() > FIRST) {
 		(void)one_call(&peers[1], 1000);
 		assert_true(clock_now_ns() < end);
 	}
 	svc.domain->pool_idle_ns = RR_POOL_IDLE_NS;
 	give_zone_back();
-	close_peers(8);
+	close_peers(TEN);
 	connect_peer(&wide);
 }
 
@@ -330,66 +349,92 @@ static void begins_with_few(void **state)
 	connect_peer(&wide);
 }
 
-/* When there is nothing left, messages wait: no call is lost, and no connection. */
-static void an_empty_queue_is_waited_for(void **state)
+/* Ten connections, which were promised 80 receives and use all that they were granted, while there are 64.
+ * Return: how many calls */
+static unsigned use_more_than_there_is(uint32_t granted[TEN])
 {
-	uint32_t granted[PEERS];
 	unsigned all = 0;
 
-	(void)state;
-	serve_with(&small, &shared);
-	open_peers(PEERS);
+	open_peers(TEN);
 	take_zone();
-	for (unsigned i = 0; i < PEERS; i++)
+	for (unsigned i = 0; i < TEN; i++)
 		granted[i] = one_call(&peers[i], 1000);
 	svc.hold = true;
-	for (unsigned i = 0; i < PEERS; i++) {
+	for (unsigned i = 0; i < TEN; i++) {
 		send_calls(&peers[i], granted[i]);
 		all += granted[i];
 	}
 	assert_true(all > FIRST);
-	for (unsigned i = 0; i < PEERS; i++)
+	for (unsigned i = 0; i < TEN; i++)
 		raw_settle(&peers[i]);
+	return all;
+}
+
+/* When there is nothing left, messages wait: no call is lost, and no connection. */
+static void an_empty_queue_is_waited_for(void **state)
+{
+	uint32_t granted[TEN];
+	unsigned all;
+
+	(void)state;
+	serve_with(&small, &shared);
+	all = use_more_than_there_is(granted);
 	assert_int_equal(receives(), FIRST);
-	assert_int_equal(stats().calls, PEERS + FIRST);
+	assert_int_equal(stats().calls, TEN + FIRST);
 	assert_true(atomic_load(&svc.domain->recv_short) > 0);
 	wire_svc_release(&svc);
 	svc.hold = false;
-	for (unsigned i = 0; i < PEERS; i++)
+	for (unsigned i = 0; i < TEN; i++)
 		(void)answers(&peers[i], granted[i]);
-	assert_int_equal(stats().calls, PEERS + all);
-	for (unsigned i = 0; i < PEERS; i++)
+	assert_int_equal(stats().calls, TEN + all);
+	for (unsigned i = 0; i < TEN; i++)
 		assert_true(raw_alive(&peers[i]));
-	close_peers(PEERS);
+	close_peers(TEN);
 	give_zone_back();
+	connect_peer(&wide);
+}
+
+/* All receives are held, for as long as they like: when there is memory again, the others are served. */
+static void an_empty_queue_is_refilled(void **state)
+{
+	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
+	uint32_t granted[TEN];
+	unsigned all;
+
+	(void)state;
+	serve_with(&small, &shared);
+	all = use_more_than_there_is(granted);
+	assert_int_equal(svc.nheld, FIRST);
+	give_zone_back();
+	while (svc.nheld < all) {
+		(void)rpcrdma_engine_poll(svc.engine);
+		assert_true(clock_now_ns() < end);
+	}
+	wire_svc_release(&svc);
+	svc.hold = false;
+	for (unsigned i = 0; i < TEN; i++)
+		(void)answers(&peers[i], granted[i]);
+	close_peers(TEN);
 	connect_peer(&wide);
 }
 
 /* Peers that go while messages of theirs wait leave the turn to others. */
 static void the_turn_of_one_that_goes(void **state)
 {
-	uint32_t granted[PEERS];
+	uint32_t granted[TEN];
 
 	(void)state;
 	serve_with(&small, &shared);
-	open_peers(PEERS);
-	take_zone();
-	for (unsigned i = 0; i < PEERS; i++)
-		granted[i] = one_call(&peers[i], 1000);
-	svc.hold = true;
-	for (unsigned i = 0; i < PEERS; i++)
-		send_calls(&peers[i], granted[i]);
-	for (unsigned i = 0; i < PEERS; i++)
-		raw_settle(&peers[i]);
-	for (unsigned i = 0; i < PEERS - 1; i++) { /* among them those who hold what there is */
+	(void)use_more_than_there_is(granted);
+	for (unsigned i = 0; i < TEN - 1; i++) { /* among them those who hold what there is */
 		rr_local_cut(peers[i].qp);
 		raw_settle(&peers[i]);
 	}
 	wire_svc_release(&svc);
 	svc.hold = false;
-	(void)answers(&peers[PEERS - 1], granted[PEERS - 1]);
-	assert_true(raw_alive(&peers[PEERS - 1]));
-	close_peers(PEERS);
+	(void)answers(&peers[TEN - 1], granted[TEN - 1]);
+	assert_true(raw_alive(&peers[TEN - 1]));
+	close_peers(TEN);
 	give_zone_back();
 	connect_peer(&wide);
 	assert_int_equal(one_call(&peer, 1000), 8);
@@ -404,18 +449,23 @@ static struct rpcrdma_conn *last_conn(void)
 	return list_entry(svc.engine->conns.prev, struct rpcrdma_conn, link);
 }
 
-/* Makes a connection one of another user. It has no calls. */
+/* Makes a connection one of another user. It has no calls, and the receives that it began with. */
 static void set_user(struct rpcrdma_conn *c, uid_t uid)
 {
 	const struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_USER, .key = uid };
+	struct rr_ep *ep = rr_rconn_of(c)->ep;
 	struct rr_client *other;
+
+	assert_true(ep->nrecvs <= ep->nrecvs_first);
+	rr_client_uncharge(ep->client, RR_SHARE_RECVS, ep->nrecvs * MSG);
 
 	assert_int_equal(rr_client_get(&svc.domain->clients, &id, &other), 0);
 	rr_client_add(other, RR_SHARE_CONNS, 1);
+	rr_client_add(other, RR_SHARE_RECVS, ep->nrecvs * MSG);
 	assert_true(rr_client_conn_del(c->client, &c->of_client));
 	rr_client_conn_add(other, &c->of_client);
 	rr_svc_leave(c->client, false);
-	c->client = rr_rconn_of(c)->ep->client = other;
+	c->client = ep->client = other;
 }
 
 /* Connects `peer` as another user than those that are there. */
@@ -440,8 +490,8 @@ static void other_is_served(unsigned at_once)
 	assert_int_equal(svc.calls, before + 20 + at_once);
 }
 
-/* All connections of one client have as many calls open as they were granted, for as long as they like: another
- * client's calls are served, and no connection ends. */
+/* All connections of one client, which has no share left for the last ones, have as many calls open as they were granted, for
+ * as long as they like: another client's calls are served, and no connection ends. */
 static void one_client_leaves_receives(void **state)
 {
 	uint32_t granted[PEERS];
@@ -449,21 +499,21 @@ static void one_client_leaves_receives(void **state)
 
 	(void)state;
 	serve_with(&small, &shared);
+	connect_other(); /* first: it connects as the same user, who has no room later */
 	open_peers(PEERS);
-	for (unsigned round = 0; round < 10; round++) /* what is borne before the first answer is over */
-		for (unsigned i = 0; i < PEERS; i++)
-			granted[i] = one_call(&peers[i], 1000);
+	for (unsigned i = 0; i < PEERS; i++)
+		granted[i] = one_call(&peers[i], 1000);
+	assert_int_equal(granted[0], 8);
+	assert_int_equal(granted[PEERS - 1], 1); /* no share is left */
 	svc.hold = true;
 	for (unsigned i = 0; i < PEERS; i++) {
 		send_calls(&peers[i], granted[i]);
 		all += granted[i];
 	}
 	raw_settle(&peers[0]);
-	connect_other();
 	other_is_served(4);
-	assert_in_range(all, FIRST, 96); /* half of the zone */
+	assert_true(all > FIRST);
 	assert_int_equal(svc.nheld, all + 4);
-	assert_int_equal(receives(), 2 * FIRST); /* more than half of the zone */
 	for (unsigned i = 0; i < PEERS; i++)
 		assert_true(raw_alive(&peers[i]));
 	wire_svc_release(&svc);
@@ -477,39 +527,32 @@ static void open_as(struct raw_peer *p, uid_t uid)
 	set_user(last_conn(), uid);
 }
 
-/* What clients were granted they may use, however many others have come since then, and whatever these hold. */
+/* What clients were granted is there for them, all at once, whatever others have been granted since then. */
 static void grants_are_kept(void **state)
 {
-	uint32_t granted[4];
+	uint32_t granted[6], all = 0;
 
 	(void)state;
 	serve_with(&small, &shared);
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		open_as(&peers[i], 1000 + i);
-		granted[i] = 8;
+		granted[i] = one_call(&peers[i], 1000);
 		for (unsigned round = 0; round < 3; round++)
 			granted[i] = burst(&peers[i], granted[i]);
 	}
-	for (unsigned i = 0; i < 4; i++) {
-		open_as(&peers[4 + i], 2000);
-		hold_calls(&peers[4 + i], 8);
+	for (unsigned i = 0; i < 6; i++) {
+		hold_calls(&peers[i], granted[i]);
+		all += granted[i];
 	}
-	for (unsigned i = 8; i < PEERS; i++)
-		open_as(&peers[i], 1000 + i);
-	for (unsigned i = 0; i < 4; i++) {
-		send_calls(&peers[i], granted[i]);
-		raw_settle(&peers[i]);
-		assert_true(raw_alive(&peers[i]));
-	}
+	assert_true(all > FIRST);
+	assert_int_equal(svc.nheld, all);
 	wire_svc_release(&svc);
 	svc.hold = false;
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 6; i++)
 		(void)answers(&peers[i], granted[i]);
-		(void)answers(&peers[4 + i], 8);
-	}
-	for (unsigned i = 0; i < PEERS; i++)
+	for (unsigned i = 0; i < 6; i++)
 		assert_true(raw_alive(&peers[i]));
-	close_peers(PEERS);
+	close_peers(6);
 	connect_peer(&wide);
 }
 
@@ -537,11 +580,44 @@ static void more_than_the_queue_is_deep(void **state)
 	close_peers(16);
 }
 
-/* Each receive that holds a message is charged, and what is kept for a call beyond the first ones; nothing else is,
- * and when its connection has ended neither. */
-static void held_calls_are_charged(void **state)
+/* What a connection was promised is charged as if it were its own, until its last call is over. Receives that were
+ * promised to nobody are nobody's, and not to be had. */
+static void what_is_promised_is_charged(void **state)
 {
+	struct rr_budget *recvs;
 	struct rr_client *client;
+	const struct rr_ep *ep;
+
+	(void)state;
+	serve_with(NULL, &shared);
+	recvs = &svc.domain->clients.budgets[RR_SHARE_RECVS];
+	open_peers(1);
+	raw_settle(&peers[0]);
+	ep = rr_rconn_of(last_conn())->ep;
+	client = last_conn()->client;
+	rr_client_hold(client);
+	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 8 * MSG);
+	assert_int_equal(atomic_load(&recvs->idle), (FIRST - 8) * MSG);
+	assert_int_equal(burst(&peers[0], 8), 16);
+	assert_int_equal(burst(&peers[0], 16), 32);
+	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS),
+			 32 * MSG + (32 - 8) * (size_t)ep->call_bytes);
+	assert_int_equal(atomic_load(&recvs->idle), (FIRST - 32) * MSG);
+	hold_calls(&peers[0], 32);
+	close_peers(1);
+	assert_true(rr_client_used(client, RR_SHARE_RECVS) >= 32 * MSG); /* its service has them still */
+	wire_svc_release(&svc);
+	connect_peer(&wide);
+	assert_int_equal(one_call(&peer, 1000), 8);
+	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 8 * MSG);
+	assert_int_equal(atomic_load(&recvs->used), 8 * MSG);
+	assert_int_equal(atomic_load(&recvs->idle), (FIRST - 8) * MSG);
+	rr_client_put(client);
+}
+
+/* A connection that does not use what it was promised gives it up, call by call. */
+static void promises_are_taken_back(void **state)
+{
 	const struct rr_ep *ep;
 
 	(void)state;
@@ -549,27 +625,16 @@ static void held_calls_are_charged(void **state)
 	open_peers(1);
 	raw_settle(&peers[0]);
 	ep = rr_rconn_of(last_conn())->ep;
-	client = last_conn()->client;
-	rr_client_hold(client);
 	assert_int_equal(burst(&peers[0], 8), 16);
 	assert_int_equal(burst(&peers[0], 16), 32);
-	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 0);
-	hold_calls(&peers[0], 30);
-	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 30 * MSG + (30 - 8 - EXTRA) * (size_t)ep->call_bytes);
-	wire_svc_release(&svc);
-	(void)answers(&peers[0], 30);
-	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 0);
-	(void)one_call(&peers[0], 1000);
-	assert_true(rr_rconn_of(last_conn())->nreqs <= 8 + EXTRA);
-	hold_calls(&peers[0], 30);
+	assert_int_equal(ep->nrecvs, 32);
+	for (unsigned i = 0; i < 100; i++)
+		(void)one_call(&peers[0], 1);
+	assert_in_range(ep->nrecvs, 1, 8);
+	assert_int_equal(rr_client_used(ep->client, RR_SHARE_RECVS), ep->nrecvs * MSG);
+	assert_true(rr_rconn_of(last_conn())->nreqs <= 8);
 	close_peers(1);
-	assert_true(rr_client_used(client, RR_SHARE_RECVS) >= 30 * MSG); /* its service has them still */
-	wire_svc_release(&svc);
 	connect_peer(&wide);
-	assert_int_equal(one_call(&peer, 1000), 8);
-	assert_int_equal(rr_client_used(client, RR_SHARE_RECVS), 0);
-	assert_int_equal(atomic_load(&svc.domain->clients.budgets[RR_SHARE_RECVS].used), 0);
-	rr_client_put(client);
 }
 
 /* Messages of another length have a queue pair's own receives. */
@@ -601,17 +666,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		wire_test(as_many_as_are_in_use),
 		wire_test(refilled_and_shrunk),
+		wire_test(no_more_than_are_promised),
 		wire_test(a_flood_is_one_peers_end),
 		wire_test(a_flood_at_one_go),
 		wire_test(bad_messages_cost_nobody_else),
 		wire_test(a_few_more_go_back),
 		wire_test(begins_with_few),
 		wire_test(an_empty_queue_is_waited_for),
+		wire_test(an_empty_queue_is_refilled),
 		wire_test(the_turn_of_one_that_goes),
 		wire_test(one_client_leaves_receives),
 		wire_test(grants_are_kept),
 		wire_test(more_than_the_queue_is_deep),
-		wire_test(held_calls_are_charged),
+		wire_test(what_is_promised_is_charged),
+		wire_test(promises_are_taken_back),
 		wire_test(of_one_length),
 	};
 
