@@ -266,6 +266,7 @@ $(B)/rpcrdma.pc: Makefile
 install: all $(B)/leat.pc $(B)/rpcrdma.pc
 	$(Q)$(foreach i,$(INSTALLS),install -D -m $(call word_of,1,$i) $(call word_of,2,$i) $(DESTDIR)$(call word_of,3,$i) &&) :
 	$(Q)$(foreach l,$(LINKS),ln -sf $(call word_of,1,$l) $(DESTDIR)$(call word_of,2,$l) &&) :
+	$(Q)case "$(DESTDIR)$(LIBDIR)" in /usr/lib*|/usr/local/lib*|/lib*) ldconfig || : ;; esac
 
 uninstall:
 	$(Q)rm -f $(foreach i,$(INSTALLS),$(DESTDIR)$(call word_of,3,$i)) $(foreach l,$(LINKS),$(DESTDIR)$(call word_of,2,$l))

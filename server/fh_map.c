@@ -8,8 +8,10 @@
  *            local process renames something, and come back when a client looks there again.
  *            With a state directory each change is a record in a journal (fh_log.c), which is replayed
  *            at the next start.
- * Memory:    nodes by id and by key in hash tables; a name belongs to its node and counts a reference on its directory. A node that is gone stays, without id
- *            and key, until the last name in it has gone too.
+ * Memory:    nodes by id and by key in hash tables; a name belongs to its node and counts a reference on
+ *            its directory. Of a file with many names those that were seen last are kept, so that no name
+ *            takes long to find. A node that is gone stays, without id and key, until the last name in it
+ *            has gone too.
  * Threads:   any; one mutex, never held over a system call on files.
  * Errors:    -ENOMEM leaves the map as it was.
  */
@@ -24,6 +26,7 @@
 #include "fh_map_int.h"
 
 #define DEPTH_MAX 4096u
+#define NAMES_MAX 64u /* of a file */
 #define BUCKETS_MIN 1024u
 #define KEEP 32768u /* some 5 MiB */
 
@@ -242,6 +245,17 @@ static bool name_is(const struct fh_map_name *name, const struct fh_map_node *pa
 	return name->parent == parent && name->len == len && !memcmp(name->text, text, len);
 }
 
+/* The journal is not told: a replay does the same. */
+static void drop_oldest_name(struct fh_map *m, struct fh_map_node *n)
+{
+	struct fh_map_name **p = &n->names;
+
+	for (unsigned i = 0; *p && i < NAMES_MAX; i++)
+		p = &(*p)->next;
+	if (*p)
+		fh_map_end_name(m, p);
+}
+
 /* put (parent, text) first among the names of @n; Return: 0, 1: it was there, -ENOMEM */
 static int add_name(struct fh_map *m, struct fh_map_node *n, struct fh_map_node *parent,
 		    const char *text, bool is_dir)
@@ -272,6 +286,8 @@ static int add_name(struct fh_map *m, struct fh_map_node *n, struct fh_map_node 
 		drop_names(m, n);
 	name->next = n->names;
 	n->names = name;
+	if (!found)
+		drop_oldest_name(m, n);
 	return found;
 }
 

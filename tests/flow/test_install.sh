@@ -75,6 +75,22 @@ for lib in leat:leat_ rpcrdma:rpcrdma_; do
 		fail "lib${lib%%:*}.a exports $out"
 done
 
+# README's lines for a program of one's own, typed as they are, below file systems of their own
+awk '/^## / { on = /^## Linking/; n = 0; next } on && /^    / { print substr($0, 5) } on && !/^    / && ++n == 2 { exit }' \
+	README.md >"$work/lines"
+[ "$(wc -l <"$work/lines")" -eq 2 ] || fail "README.md: $(cat "$work/lines")"
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+	mkdir "$work/etc"
+	cp -a /etc/. "$work/etc"
+	env -u PKG_CONFIG_PATH unshare --mount sh -euc 'mount --bind "$1/etc" /etc; mount -t tmpfs none /usr/local
+		sed "s,prog.c,$1/prog.c -o $1/mine," "$1/lines" >"$1/typed"
+		unset MAKEFLAGS MAKELEVEL
+		. "$1/typed"
+		"$1/mine"' sh "$work" >"$work/out" 2>&1 || fail "README.md: $(cat "$work/out")"
+else
+	echo "skipped: README's lines: not root, or no namespaces of one's own here"
+fi
+
 quiet_make uninstall
 left=$(find "$work/root" ! -type d)
 [ -z "$left" ] || fail "left behind: $left"

@@ -113,6 +113,25 @@ static void moves(void **state)
 	expect_path(c, f, 0, "z/g");
 }
 
+/* Of a file with very many names those are known that were seen last. */
+static void many_links(void **state)
+{
+	struct ctx *c = *state;
+	struct fh_map_path p;
+	uint64_t file = 0;
+	char name[16];
+
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "link%u", i);
+		file = add(c, c->root, name, false, 5);
+	}
+	assert_int_equal(add(c, c->root, "link50", false, 5), file); /* seen again */
+	expect_path(c, file, 0, "link50");
+	expect_path(c, file, 1, "link99");
+	expect_path(c, file, 63, "link36");
+	assert_int_equal(fh_map_path(c->m, file, 64, &p), -ENOENT);
+}
+
 static void gone(void **state)
 {
 	struct ctx *c = *state;
@@ -311,6 +330,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(paths, setup, teardown),
 		cmocka_unit_test_setup_teardown(moves, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(serials, setup, teardown),
 		cmocka_unit_test_setup_teardown(circle, setup, teardown),
