@@ -7,6 +7,9 @@
  *             the user gave it with --overwrite, and there only over what the file has: it keeps its
  *             size. What it created it removes, after a signal too. A name that is not there is an
  *             error for a benchmark that reads.
+ *             Others may be able to rename the file and put a link or another file in its place.
+ *             So each open and the removal compare file system and inode number with those of the
+ *             file that was made or found.
  *             In a directory the file gets the name of a temporary file, so that one which a
  *             SIGKILL left behind is found as the others are.
  * Memory:     One buffer while a file is filled.
@@ -17,6 +20,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench_file.h"
 #include "signals.h"
@@ -51,6 +55,44 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 	return rc;
 }
 
+static void note_file(struct bench_file *file, const struct stat *st)
+{
+	file->dev = st->st_dev;
+	file->ino = st->st_ino;
+}
+
+static bool is_that_file(const struct bench_file *file, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_dev == file->dev && st->st_ino == file->ino;
+}
+
+int bench_file_open(struct leat *m, const struct bench_file *file, int flags, struct leat_file **ret)
+{
+	struct leat_file *f;
+	struct stat st;
+	int rc;
+
+	rc = leat_open(m, file->path, flags | (file->made ? O_NOFOLLOW : 0), 0, &f);
+	if (rc)
+		return rc == -ELOOP && file->made ? BENCH_REPLACED : rc;
+	rc = leat_fstat(f, &st);
+	if (!rc && !is_that_file(file, &st))
+		rc = BENCH_REPLACED;
+	if (!rc) {
+		*ret = f;
+		return 0;
+	}
+	(void)leat_close(f); /* nothing was written */
+	return rc;
+}
+
+const char *bench_file_explain(struct leat *m, int err)
+{
+	if (err == BENCH_REPLACED)
+		return "the file was replaced by another one, which is left as it is";
+	return tool_explain(m ? leat_error(m) : leat_mount_error(), "", strerror(-err));
+}
+
 /* What is said of it if the server does not answer when it is to be removed. */
 static int add_leftover(struct leat *m, const struct bench_need *need, const struct bench_file *file)
 {
@@ -67,6 +109,7 @@ static int add_leftover(struct leat *m, const struct bench_need *need, const str
 static int make_file(struct leat *m, const struct bench_need *need, struct bench_file *file)
 {
 	struct leat_file *f;
+	struct stat st;
 	int rc, err;
 
 	file->slot = add_leftover(m, need, file); /* before there is one: the server may stop in between */
@@ -77,7 +120,11 @@ static int make_file(struct leat *m, const struct bench_need *need, struct bench
 	}
 	file->made = true;
 	file->size = need->size;
-	rc = need->fill ? fill(m, f, need->size) : leat_ftruncate(f, need->size);
+	rc = leat_fstat(f, &st);
+	if (!rc) {
+		note_file(file, &st);
+		rc = need->fill ? fill(m, f, need->size) : leat_ftruncate(f, need->size);
+	}
 	err = leat_close(f);
 	rc = rc ? rc : err;
 	if (!rc)
@@ -100,6 +147,7 @@ static int use_existing(const struct bench_need *need, const struct stat *st,
 			need->url);
 		return TOOL_FAILED;
 	}
+	note_file(file, st);
 	file->size = MIN(need->size, (uint64_t)st->st_size);
 	if (file->size >= need->min)
 		return TOOL_OK;
@@ -115,6 +163,8 @@ int bench_file_prepare(struct leat *m, const struct bench_need *need, struct ben
 	int rc, n;
 
 	ret->made = false;
+	ret->dev = 0;
+	ret->ino = 0;
 	snprintf(ret->path, sizeof(ret->path), "%s", need->path);
 	rc = leat_stat(m, ret->path, &st);
 	if (!rc && !S_ISDIR(st.st_mode))
@@ -133,6 +183,7 @@ int bench_file_prepare(struct leat *m, const struct bench_need *need, struct ben
 
 int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 {
+	struct leat_file *file;
 	int rc;
 
 	if (!f->made)
@@ -141,7 +192,15 @@ int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 		log_err("%s: left behind, because the server does not answer", f->path);
 		return TOOL_FAILED;
 	}
-	rc = leat_unlink(m, f->path);
+	rc = bench_file_open(m, f, O_RDONLY, &file);
+	if (!rc) {
+		(void)leat_close(file); /* only read */
+		rc = leat_unlink(m, f->path);
+	}
 	signals_file_del(f->slot);
+	if (rc == BENCH_REPLACED) {
+		log_err("%s: not removed: %s", f->path, bench_file_explain(m, rc));
+		return TOOL_FAILED;
+	}
 	return rc && rc != -ENOENT ? tool_fail(m, f->path, rc) : TOOL_OK;
 }

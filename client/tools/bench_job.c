@@ -44,8 +44,7 @@ static void job_fail(struct bench_job *job, int err)
 	if (job->err)
 		return;
 	job->err = err;
-	snprintf(job->why, sizeof(job->why), "%s",
-		 tool_explain(job->m ? leat_error(job->m) : leat_mount_error(), "", strerror(-err)));
+	snprintf(job->why, sizeof(job->why), "%s", bench_file_explain(job->m, err));
 }
 
 static void start(struct bench_slot *s)
@@ -272,7 +271,7 @@ static int prepare(struct bench_job *job)
 		job->next_off = plan->size / plan->block / plan->jobs * job->number;
 	rc = tool_mount(plan->url, &opts, &job->m);
 	if (!rc && plan->kind->data)
-		rc = leat_open(job->m, plan->file.path, flags, 0, &job->file);
+		rc = bench_file_open(job->m, &plan->file, flags, &job->file);
 	return rc ? rc : alloc_slots(job);
 }
 

@@ -61,7 +61,7 @@ static void job_fail(struct reg_job *job, int err)
 		return;
 	job->err = err;
 	snprintf(job->why, sizeof(job->why), "%s: %s", job->cell->strategy,
-		 tool_explain(job->m ? leat_error(job->m) : leat_mount_error(), "", strerror(-err)));
+		 bench_file_explain(job->m, err));
 }
 
 static uint64_t stride(const struct reg_cell *cell)
@@ -133,7 +133,7 @@ static int set_up(struct reg_job *job)
 	rc = tool_mount(job->plan->url, &opts, &job->m);
 	if (rc)
 		return rc;
-	rc = leat_open(job->m, job->plan->file.path, job->plan->reads ? O_RDONLY : O_RDWR, 0, &job->f);
+	rc = bench_file_open(job->m, &job->plan->file, job->plan->reads ? O_RDONLY : O_RDWR, &job->f);
 	if (rc)
 		return rc;
 	info = malloc(sizeof(*info));

@@ -90,6 +90,49 @@ ended() { # SIGNAL URL KIND
 	same "what bench $3 leaves after SIG$1" "$(ls -A "$export_dir")" ''
 }
 
+# replaced URL KIND HOW...: between the making of the file and its use by the jobs, somebody renames it and
+# gives its name to another file, by the command HOW with that name as its last argument
+cat >"$work/swap.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+int pthread_barrier_init(pthread_barrier_t *b, const pthread_barrierattr_t *attr, unsigned count)
+{
+	int (*next)(pthread_barrier_t *, const pthread_barrierattr_t *, unsigned) =
+		dlsym(RTLD_NEXT, "pthread_barrier_init");
+	const char *command = getenv("SWAP");
+
+	unsetenv("LD_PRELOAD");
+	if (command && system(command))
+		abort();
+	unsetenv("SWAP");
+	return next(b, attr, count);
+}
+END
+${CC:-gcc} -shared -fPIC -o "$work/swap.so" "$work/swap.c" || fail 'no library to swap files with'
+replaced() {
+	url=$1 kind=$2
+	shift 2
+	mkdir "$export_dir/d"
+	cp "$work/precious" "$export_dir/f"
+	rc=0
+	# shellcheck disable=SC2086
+	SWAP='cd "$DIR/d" && n=$(ls -A) && mv "$n" away && $HOW "$n"' DIR=$export_dir HOW=$* LD_PRELOAD=$work/swap.so \
+		ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
+		"$LEAT" bench $kind "$url/d" >"$work/out" 2>"$work/err" || rc=$?
+	holds "$export_dir/f"
+	same "status of bench $kind after $*" "$rc" 1
+	same 'words' "$(grep -c 'replaced by another one' "$work/err")" 2
+	same 'what somebody put there' "$(ls -A "$export_dir/d" | wc -l)" 2
+	rm -r "$export_dir/d" "$export_dir/f"
+}
+for how in 'ln -s ../f' 'ln ../f'; do
+	replaced "$local_url" 'write --bs 4K --size 64K --seconds 1' "$how"
+	replaced "$tcp_url" 'randwrite --bs 4K --size 64K --seconds 1 --jobs 2' "$how"
+	replaced "$local_url" 'registration --bs 4k --buffers 1 --jobs 1 --strategies slab --seconds 0.01' "$how"
+done
+
 refuses "$local_url"
 refuses "$tcp_url"
 # a background process of a shell ignores SIGINT
