@@ -55,12 +55,12 @@ int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb
 
 static inline bool lt_file_can_read(const struct leat_file *f)
 {
-	return (f->flags & O_ACCMODE) != O_WRONLY;
+	return !(f->flags & O_PATH) && (f->flags & O_ACCMODE) != O_WRONLY;
 }
 
 static inline bool lt_file_can_write(const struct leat_file *f)
 {
-	return (f->flags & O_ACCMODE) != O_RDONLY;
+	return !(f->flags & O_PATH) && (f->flags & O_ACCMODE) != O_RDONLY;
 }
 
 #endif

@@ -116,13 +116,13 @@ static void open_judge(struct lt_op *op, int err)
 	uint32_t access = 0;
 
 	if (!err) {
-		if (type == NF3LNK)
+		if (type == NF3LNK && (op->flags & O_DIRECTORY || !(op->flags & O_PATH)))
 			err = -ELOOP; /* only O_NOFOLLOW lets a walk end at a link */
 		else if (op->flags & O_DIRECTORY && type != NF3DIR)
 			err = -ENOTDIR;
 		else if (type == NF3DIR && (wants_write(op) || op->flags & (O_CREAT | O_TRUNC)))
 			err = -EISDIR;
-		else if (type != NF3DIR && type != NF3REG)
+		else if (type != NF3DIR && type != NF3REG && !(op->flags & O_PATH))
 			err = -ENXIO; /* pipes and devices work where they are, not over a wire */
 	}
 	if (err) {
@@ -250,11 +250,12 @@ static void open_walk(struct lt_op *op, int err)
 /** leat_aio_open - see leat.h
  *
  * Flags honoured: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY,
- * O_NOFOLLOW, O_SYNC, O_DSYNC; O_PATH with O_DIRECTORY: a directory for leat_fchdir(), which takes no
- * right to read it. O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK
+ * O_NOFOLLOW, O_SYNC, O_DSYNC; O_PATH: an object of any type, with O_NOFOLLOW a link too, for its attributes
+ * and, if it is a directory, for leat_fchdir(), which takes no right to read it; flags but O_DIRECTORY and
+ * O_NOFOLLOW are ignored with it. O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK
  * mean nothing here and are accepted.
  *
- * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE, O_PATH of no directory;
+ * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE;
  * -ENAMETOOLONG, -ENOMEM.
  */
 int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
@@ -263,9 +264,11 @@ int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
 	struct lt_op *op;
 	int rc;
 
+	if (flags & O_PATH)
+		flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
 	if (!path || (flags & O_ACCMODE) == O_ACCMODE)
 		return lt_task_refuse(cb, -EINVAL);
-	if ((flags & O_TMPFILE) == O_TMPFILE || (flags & O_PATH && !(flags & O_DIRECTORY)))
+	if ((flags & O_TMPFILE) == O_TMPFILE)
 		return lt_task_refuse(cb, -EOPNOTSUPP);
 	if (flags & O_CREAT && flags & O_DIRECTORY)
 		return lt_task_refuse(cb, -EINVAL);

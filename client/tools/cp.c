@@ -7,9 +7,9 @@
  *             cp_file.c copies what is no directory.
  *             A symbolic link that the user wrote as the target is followed. Below it, and below
  *             a source, no link is followed, because others may have made it. In the target a link
- *             in a file's place is replaced, one in a directory's place is an error. Each target
- *             directory is held open during its copy, so that it cannot be replaced by a link
- *             meanwhile.
+ *             in a file's place is replaced, one in a directory's place is an error. Each directory
+ *             of the source and of the target is held open during its copy, and what is in it is
+ *             reached from there, so that no link that takes its place meanwhile leads elsewhere.
  *             With -r links are copied as links, and so are pipes, sockets and devices, as far as
  *             the user may make them.
  *             The files of a tree are copied by workers (cp_pool.c), several at once; a directory
@@ -26,12 +26,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cp.h"
 #include "cp_pool.h"
 
 #define NAME_BYTES 256
+#define OTHER_FILES 256 /* descriptors, for anything but directories */
 
 /* A file for a worker: everything of struct cp that changes on the way. */
 struct job {
@@ -137,19 +139,17 @@ static int skip_leftover(struct cp *cp)
 	return TOOL_FAILED;
 }
 
-/* cp->to_base is inside the target directory by now. */
+/* cp->from_base and cp->to_base are inside the two directories by now. */
 static int copy_children(struct cp *cp)
 {
 	size_t from_len = cp->from.len, to_len = cp->to.len;
-	bool from_no_links = cp->from_base.no_links;
 	struct cp_batch batch = { 0 }, *outer = cp->batch;
 	struct tool_entries e;
 	int rc, worst = TOOL_OK;
 
-	rc = fs_list(cp->from_base, cp->from.text, &e);
+	rc = fs_list(cp->from_base, ".", &e);
 	if (rc)
 		return cp_report(cp, COPY_FROM, rc);
-	cp->from_base.no_links = true;
 	cp->batch = &batch;
 	for (size_t i = 0; i < e.count && !tool_interrupted(); i++) {
 		rc = tool_path_push(&cp->from, e.v[i].name);
@@ -169,7 +169,6 @@ static int copy_children(struct cp *cp)
 	if (cp->pool)
 		worst = MAX(worst, cp_pool_wait(cp->pool, &batch));
 	cp->batch = outer;
-	cp->from_base.no_links = from_no_links;
 	tool_entries_fini(&e);
 	return tool_interrupted() ? TOOL_FAILED : worst;
 }
@@ -200,13 +199,13 @@ static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *
 	return cp_report(cp, COPY_TO, rc);
 }
 
-/* Is the source directory cp->from, which is @st, the directory that the target tree begins with?
+/* Is the source directory that cp->from_base is inside of, and which is @st, the directory that the target tree begins with?
  * Where device and inode numbers do not tell, a link that is made there under a name of its own, and is
  * seen here or is not, does. */
 static bool is_top(const struct cp *cp, const struct stat *st)
 {
 	struct fs_base to = fs_base(cp->to_t.m);
-	struct tool_path theirs = cp->to, ours = cp->from;
+	struct tool_path theirs = cp->to;
 	char name[TOOL_TEMP_NAME_BYTES];
 	struct stat probe;
 	bool seen;
@@ -216,10 +215,10 @@ static bool is_top(const struct cp *cp, const struct stat *st)
 	if (st->st_ino != cp->top.st_ino)
 		return false;
 	tool_path_cut(&theirs, cp->top_len);
-	if (tool_temp_name(name) || tool_path_push(&theirs, name) || tool_path_push(&ours, name) ||
+	if (tool_temp_name(name) || tool_path_push(&theirs, name) ||
 	    fs_symlink(to, name, theirs.text))
 		return false;
-	seen = !fs_lstat(cp->from_base, ours.text, &probe);
+	seen = !fs_lstat(cp->from_base, name, &probe);
 	fs_unlink(to, theirs.text); /* nothing was in it */
 	return seen;
 }
@@ -235,15 +234,37 @@ static int note_top(struct cp *cp, struct fs_base inside, const struct stat *st,
 	return !made && is_top(cp, st) ? cp_refuse_same(cp) : TOOL_OK;
 }
 
+static int preserve_dir(struct cp *cp, struct fs_file *to, const struct stat *st)
+{
+	struct fs_file from;
+	int rc, err;
+
+	rc = fs_open_object(cp->from_base, ".", &from);
+	if (rc)
+		return rc;
+	rc = cp_preserve(cp, &from, to, st);
+	err = fs_close(&from);
+	return rc ? rc : err;
+}
+
 /* The attributes of the directory that cp->to_base is inside of. */
 static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode, mode_t mode)
 {
-	if (cp->preserve)
-		return cp_preserve_dir(cp, cp->from_base, cp->from.text, cp->to_base, ".", st);
-	return has_other_mode ? fs_chmod(cp->to_base, ".", mode) : 0;
+	struct fs_file to;
+	int rc, err;
+
+	if (!cp->preserve && !has_other_mode)
+		return 0;
+	rc = fs_open_object(cp->to_base, ".", &to);
+	if (rc)
+		return rc;
+	rc = cp->preserve ? preserve_dir(cp, &to, st) : fs_fchmod(&to, mode);
+	err = fs_close(&to);
+	return rc ? rc : err;
 }
 
-static int copy_dir(struct cp *cp, const struct stat *st)
+/* cp->from_base is inside the source directory, which is @st. */
+static int copy_entered(struct cp *cp, const struct stat *st)
 {
 	struct fs_base inside, outside = cp->to_base;
 	mode_t mode = cp_new_mode(cp, st);
@@ -266,11 +287,30 @@ static int copy_dir(struct cp *cp, const struct stat *st)
 	return rc ? cp_report(cp, COPY_TO, rc) : worst;
 }
 
+static int copy_dir(struct cp *cp)
+{
+	struct fs_base inside, outside = cp->from_base, from = outside;
+	struct stat st;
+	int rc;
+
+	/* what the user wrote was no link when it was looked at, unless a slash behind it says to follow one */
+	from.no_links |= !tool_ends_in_slash(cp->from_t.arg);
+	rc = fs_enter(from, cp_source_name(cp), &inside);
+	if (rc)
+		return cp_report(cp, COPY_FROM, rc);
+	rc = fs_stat(inside, ".", &st); /* of what was entered, whatever was listed */
+	cp->from_base = inside;
+	rc = rc ? cp_report(cp, COPY_FROM, rc) : copy_entered(cp, &st);
+	fs_leave(&inside);
+	cp->from_base = outside;
+	return rc;
+}
+
 static int copy_any(struct cp *cp, const struct stat *st)
 {
 	switch (st->st_mode & S_IFMT) {
 	case S_IFDIR:
-		return copy_dir(cp, st);
+		return copy_dir(cp);
 	case S_IFREG:
 		return give_file(cp, st);
 	case S_IFLNK:
@@ -499,6 +539,17 @@ static int copy_all(struct cp *cp, char **sources, int count, const char *to)
 	return rc;
 }
 
+/* Each directory of a path is held open on both sides, so a deep tree of this machine takes many descriptors. */
+static void allow_depth(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl))
+		return;
+	rl.rlim_cur = MAX(rl.rlim_cur, MIN(rl.rlim_max, (rlim_t)TOOL_PATH_MAX + OTHER_FILES));
+	(void)setrlimit(RLIMIT_NOFILE, &rl); /* if not, opening tells */
+}
+
 static bool parse_options(struct cp *cp, int argc, char **argv)
 {
 	static const struct option options[] = { { "all", no_argument, NULL, 'a' }, { 0 } };
@@ -520,6 +571,8 @@ static bool parse_options(struct cp *cp, int argc, char **argv)
 			return false;
 		}
 	}
+	if (cp->recursive)
+		allow_depth();
 	cp->mask = umask(0);
 	umask(cp->mask);
 	return true;

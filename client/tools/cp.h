@@ -24,7 +24,7 @@ struct cp {
 
 	struct tool_target from_t, to_t; /* m is NULL for this machine */
 	struct tool_path from, to;
-	/* @base: where the last part of @to.text is a name, unless @to is what the user wrote */
+	/* the directory in which the last part of @from.text or @to.text is a name, or what the user wrote begins */
 	struct fs_base from_base, to_base;
 	struct copier *copier;
 	struct cp_pool *pool;       /* NULL: one file after the other */
@@ -41,7 +41,8 @@ const char *cp_place(const struct cp *cp, enum copy_side side, char buf[TOOL_PLA
 /** cp_report - log that a copy failed at @side with @err; Return: TOOL_FAILED */
 int cp_report(struct cp *cp, enum copy_side side, int err);
 
-/** cp_target_name - the name of cp->to relative to cp->to_base */
+/** cp_source_name, cp_target_name - the name of cp->from relative to cp->from_base, and of cp->to to cp->to_base */
+const char *cp_source_name(const struct cp *cp);
 const char *cp_target_name(const struct cp *cp);
 
 /** cp_is_same - do @from, of the source's side, and @to, of the target's, mean one object for sure?
@@ -78,18 +79,15 @@ must_check bool cp_take_owner(struct fs_file *out, const struct stat *st, const 
  */
 must_check int cp_clear_set_id(struct fs_file *out, bool last);
 
-/** cp_preserve_file - -p: give the regular file @out, open, owner (as far as permitted), list, mode and
- * times of @in, which is @st; Return: 0 or -errno, as those below
+/** cp_preserve - -p: give the regular file or directory @out owner (as far as permitted), list, mode and times
+ * of @in, which is @st; Return: 0 or -errno, as the one below
  */
-must_check int cp_preserve_file(struct cp *cp, struct fs_file *in, struct fs_file *out,
-				const struct stat *st);
+must_check int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st);
 
-/** cp_preserve_dir - the same for a directory */
-must_check int cp_preserve_dir(struct cp *cp, struct fs_base from, const char *from_path,
-			       struct fs_base to, const char *to_path, const struct stat *st);
-
-/** cp_preserve_other - the same for a link or special file @path of the target's side, without lists */
-must_check int cp_preserve_other(struct cp *cp, const char *path, const struct stat *st);
+/** cp_preserve_other - the same for a link or special file that was made as @name on the target's side, without
+ * lists; -ESTALE: that name means another object by now, which stays as it is
+ */
+must_check int cp_preserve_other(struct cp *cp, const char *name, const struct stat *st);
 
 /* ---- cp_file.c ---- */
 

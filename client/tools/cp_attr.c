@@ -6,8 +6,9 @@
  * Operation:  Without -p a file that is replaced keeps its owner, group, mode and list, but for the
  *             set-id bits: new content is not what they were given to. With -p a copy gets those of
  *             its source, as far as the user may give them, and set-id bits only with the owner.
- *             What a regular file gets it gets by its open file: a name in a directory of someone
- *             else may mean another file by then.
+ *             Attributes are read from and given to open objects: a name in a directory of someone
+ *             else may mean another one by then. What was made or looked at by its name is
+ *             compared when it is open.
  * Memory:     A list on the stack.
  * Threads:    Any, each with its own struct cp.
  * Errors:     -errno; what cannot be kept and is no failure is a warning.
@@ -57,6 +58,33 @@ static bool give_owner(struct fs_file *out, const struct stat *st)
 	return !fs_fstat(out, &now) && now.st_uid == st->st_uid && now.st_gid == st->st_gid;
 }
 
+/* Close what was only looked at, or whose attributes are set at once. */
+static void close_object(struct fs_file *f)
+{
+	int rc = fs_close(f);
+
+	(void)rc; /* no data was written */
+}
+
+/* The list of the file @name, if that is still the one that is @st. */
+static int get_list(struct fs_base b, const char *name, const struct stat *st, struct fs_acl *ret)
+{
+	struct fs_file f;
+	struct stat now;
+	int rc;
+
+	rc = fs_open_object(b, name, &f);
+	if (rc)
+		return rc;
+	rc = fs_fstat(&f, &now);
+	if (!rc && (now.st_dev != st->st_dev || now.st_ino != st->st_ino || !S_ISREG(now.st_mode)))
+		rc = -ESTALE;
+	if (!rc)
+		rc = fs_facl_get(&f, ret);
+	close_object(&f);
+	return rc;
+}
+
 bool cp_keep_attributes(const struct cp *cp, const char *name, const struct stat *old,
 			struct fs_file *out)
 {
@@ -64,7 +92,7 @@ bool cp_keep_attributes(const struct cp *cp, const char *name, const struct stat
 	struct stat now;
 
 	/* a server that does not tell the list may have one */
-	if (fs_acl_get(cp->to_base, name, &acl) || !give_owner(out, old) || fs_facl_set(out, &acl))
+	if (get_list(cp->to_base, name, old, &acl) || !give_owner(out, old) || fs_facl_set(out, &acl))
 		return false;
 	if (old->st_mode & S_ISVTX && fs_fchmod(out, old->st_mode & 07777 & ~SET_ID))
 		return false;
@@ -121,7 +149,7 @@ static void limit_mode(struct cp *cp, const struct fs_acl *acl, mode_t *mode)
 	warn(cp, "the access control list is not kept, there are none");
 }
 
-int cp_preserve_file(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st)
+int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st)
 {
 	mode_t mode = st->st_mode & 07777;
 	struct timespec times[2];
@@ -140,7 +168,8 @@ int cp_preserve_file(struct cp *cp, struct fs_file *in, struct fs_file *out, con
 		if (rc == -EOPNOTSUPP) {
 			limit_mode(cp, &acl, &mode);
 			rc = fs_fchmod(out, mode);
-		} else if (!rc && mode & ~(mode_t)0777) {
+		} else if (!rc && (S_ISDIR(st->st_mode) || mode & ~(mode_t)0777)) {
+			/* a directory may have the set-id bits of the one it was made in */
 			rc = fs_fchmod(out, mode);
 		}
 	}
@@ -149,50 +178,43 @@ int cp_preserve_file(struct cp *cp, struct fs_file *in, struct fs_file *out, con
 	return rc;
 }
 
-int cp_preserve_dir(struct cp *cp, struct fs_base from, const char *from_path, struct fs_base to,
-		    const char *to_path, const struct stat *st)
+/* An object with several names may have been there before. */
+static bool is_made(const struct stat *now, const struct stat *st)
 {
-	mode_t mode = st->st_mode & 07777;
-	struct timespec times[2];
-	struct fs_acl acl;
-	int rc;
-
-	rc = fs_lchown(to, to_path, st->st_uid, st->st_gid);
-	if (is_denied(rc)) {
-		mode &= ~SET_ID;
-		rc = 0;
-	}
-	if (!rc)
-		rc = fs_acl_get(from, from_path, &acl);
-	if (rc == -EOPNOTSUPP) {
-		fs_acl_from_mode(mode, &acl);
-		rc = 0;
-	}
-	if (!rc) {
-		rc = fs_acl_set(to, to_path, &acl);
-		if (rc == -EOPNOTSUPP) {
-			limit_mode(cp, &acl, &mode);
-			rc = 0;
-		}
-	}
-	if (!rc)
-		rc = fs_chmod(to, to_path, mode); /* set-id bits of the directory it was made in, too */
-	if (!rc && choose_times(cp, st, times))
-		rc = fs_utimens(to, to_path, times);
-	return rc;
+	return (now->st_mode & S_IFMT) == (st->st_mode & S_IFMT) && now->st_nlink == 1 &&
+	       (!(S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode)) || now->st_rdev == st->st_rdev);
 }
 
-int cp_preserve_other(struct cp *cp, const char *path, const struct stat *st)
+static int preserve_opened(struct cp *cp, struct fs_file *out, const struct stat *st)
 {
 	struct timespec times[2];
+	struct stat now;
 	int rc;
 
-	rc = fs_lchown(cp->to_base, path, st->st_uid, st->st_gid);
+	rc = fs_fstat(out, &now);
+	if (!rc && !is_made(&now, st))
+		rc = -ESTALE;
+	if (rc)
+		return rc;
+	rc = fs_fchown(out, st->st_uid, st->st_gid);
 	if (is_denied(rc))
 		rc = 0;
 	if (!rc && !S_ISLNK(st->st_mode))
-		rc = fs_chmod(cp->to_base, path, st->st_mode & 07777 & ~SET_ID);
+		rc = fs_fchmod(out, st->st_mode & 07777 & ~SET_ID);
 	if (!rc && choose_times(cp, st, times))
-		rc = fs_lutimens(cp->to_base, path, times);
+		rc = fs_futimens(out, times);
+	return rc;
+}
+
+int cp_preserve_other(struct cp *cp, const char *name, const struct stat *st)
+{
+	struct fs_file f;
+	int rc;
+
+	rc = fs_open_object(cp->to_base, name, &f);
+	if (rc)
+		return rc;
+	rc = preserve_opened(cp, &f, st);
+	close_object(&f);
 	return rc;
 }

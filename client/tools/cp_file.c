@@ -32,11 +32,22 @@ struct source {
 	struct stat st;
 };
 
+/* What the user wrote is a path, and what is found in a directory a name. */
+static const char *name_in(struct fs_base b, const struct tool_path *path)
+{
+	const char *slash = strrchr(path->text, '/');
+
+	return b.no_links && slash ? slash + 1 : path->text;
+}
+
+const char *cp_source_name(const struct cp *cp)
+{
+	return name_in(cp->from_base, &cp->from);
+}
+
 const char *cp_target_name(const struct cp *cp)
 {
-	const char *slash = strrchr(cp->to.text, '/');
-
-	return cp->to_base.no_links && slash ? slash + 1 : cp->to.text;
+	return name_in(cp->to_base, &cp->to);
 }
 
 const char *cp_place(const struct cp *cp, enum copy_side side, char buf[TOOL_PLACE_BYTES])
@@ -186,7 +197,7 @@ static int open_source(struct cp *cp, struct source *ret)
 	int rc, err;
 
 	rc = cp->from_std ? fs_std(STDIN_FILENO, &ret->file) :
-			    fs_open(cp->from_base, cp->from.text, O_RDONLY, 0, &ret->file);
+			    fs_open(cp->from_base, cp_source_name(cp), O_RDONLY, 0, &ret->file);
 	if (rc)
 		return rc;
 	rc = fs_fstat(&ret->file, &ret->st);
@@ -244,7 +255,7 @@ static int preserve_file(struct cp *cp, struct source *src, struct fs_file *out)
 {
 	int rc = out->m && copier_end(cp->copier) ? fs_fsync(out) : 0;
 
-	return rc ? rc : cp_preserve_file(cp, &src->file, out, &src->st);
+	return rc ? rc : cp_preserve(cp, &src->file, out, &src->st);
 }
 
 /* Does the open target, which is @st, have content that a copy over it destroys? */
@@ -495,7 +506,7 @@ static bool leads_to_target(struct cp *cp)
 	struct stat from, to;
 
 	b.no_links = false;
-	return !fs_stat(b, cp->from.text, &from) &&
+	return !fs_stat(b, cp_source_name(cp), &from) &&
 	       !fs_lstat(cp->to_base, cp_target_name(cp), &to) && cp_is_same(cp, &from, &to);
 }
 
@@ -527,7 +538,7 @@ int cp_copy_link(struct cp *cp, const struct stat *st)
 	char target[TOOL_PATH_MAX + 1];
 	int rc;
 
-	rc = fs_readlink(cp->from_base, cp->from.text, target, sizeof(target));
+	rc = fs_readlink(cp->from_base, cp_source_name(cp), target, sizeof(target));
 	if (rc)
 		return cp_report(cp, COPY_FROM, rc);
 	rc = make_link(cp, target, cp_target_name(cp), st);

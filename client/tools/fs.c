@@ -24,11 +24,6 @@ static int sys(const char *operation, int rc)
 	return rc < 0 ? tool_errno(operation) : 0;
 }
 
-static int at_flags(struct fs_base b)
-{
-	return b.no_links ? AT_SYMLINK_NOFOLLOW : 0;
-}
-
 struct fs_base fs_base(struct leat *m)
 {
 	return (struct fs_base){ .m = m, .dir = AT_FDCWD };
@@ -62,6 +57,17 @@ int fs_open(struct fs_base b, const char *path, int flags, mode_t mode, struct f
 	return 0;
 }
 
+int fs_open_object(struct fs_base b, const char *path, struct fs_file *ret)
+{
+	int rc;
+
+	b.no_links = true;
+	rc = fs_open(b, path, O_PATH, 0, ret);
+	if (!rc)
+		ret->is_object = true;
+	return rc;
+}
+
 int fs_std(int fd, struct fs_file *ret)
 {
 	struct fs_file f = { .is_stream = true };
@@ -93,19 +99,35 @@ int fs_ftruncate(struct fs_file *f, uint64_t size)
 	return f->m ? leat_ftruncate(f->remote, size) : sys("ftruncate", ftruncate(f->fd, (off_t)size));
 }
 
+const char *fs_proc_path(const struct fs_file *f, char buf[FS_PROC_BYTES])
+{
+	snprintf(buf, FS_PROC_BYTES, "/proc/self/fd/%d", f->fd);
+	return buf;
+}
+
 int fs_fchmod(struct fs_file *f, mode_t mode)
 {
-	return f->m ? leat_fchmod(f->remote, mode) : sys("chmod", fchmod(f->fd, mode));
+	char path[FS_PROC_BYTES];
+
+	if (f->m)
+		return leat_fchmod(f->remote, mode);
+	return sys("chmod", f->is_object ? chmod(fs_proc_path(f, path), mode) : fchmod(f->fd, mode));
 }
 
 int fs_fchown(struct fs_file *f, uid_t uid, gid_t gid)
 {
-	return f->m ? leat_fchown(f->remote, uid, gid) : sys("chown", fchown(f->fd, uid, gid));
+	return f->m ? leat_fchown(f->remote, uid, gid) :
+		      sys("chown", fchownat(f->fd, "", uid, gid, AT_EMPTY_PATH));
 }
 
 int fs_futimens(struct fs_file *f, const struct timespec times[2])
 {
-	return f->m ? leat_futimens(f->remote, times) : sys("set times", futimens(f->fd, times));
+	char path[FS_PROC_BYTES];
+
+	if (f->m)
+		return leat_futimens(f->remote, times);
+	return sys("set times", f->is_object ? utimensat(AT_FDCWD, fs_proc_path(f, path), times, 0) :
+					       futimens(f->fd, times));
 }
 
 int fs_stat(struct fs_base b, const char *path, struct stat *ret)
@@ -168,29 +190,6 @@ int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap)
 int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev)
 {
 	return b.m ? leat_mknod(fs_mount(b), path, mode, dev) : sys("mknod", mknodat(b.dir, path, mode, dev));
-}
-
-int fs_chmod(struct fs_base b, const char *path, mode_t mode)
-{
-	return b.m ? leat_chmod(fs_mount(b), path, mode) : sys("chmod", fchmodat(b.dir, path, mode, at_flags(b)));
-}
-
-int fs_lchown(struct fs_base b, const char *path, uid_t uid, gid_t gid)
-{
-	return b.m ? leat_chown(fs_mount(b), path, uid, gid) :
-		     sys("chown", fchownat(b.dir, path, uid, gid, AT_SYMLINK_NOFOLLOW));
-}
-
-int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2])
-{
-	return b.m ? leat_utimens(fs_mount(b), path, times) :
-		     sys("set times", utimensat(b.dir, path, times, at_flags(b)));
-}
-
-int fs_lutimens(struct fs_base b, const char *path, const struct timespec times[2])
-{
-	return b.m ? leat_lutimens(fs_mount(b), path, times) :
-		     sys("set times", utimensat(b.dir, path, times, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)

@@ -30,10 +30,15 @@ struct fs_file {
 	struct leat_file *remote;
 	int fd;
 	bool is_stream; /* read and written where its descriptor stands: standard input and output */
+	bool is_object; /* of fs_open_object() */
 };
 
 must_check int fs_open(struct fs_base b, const char *path, int flags, mode_t mode,
 		       struct fs_file *ret);
+/** fs_open_object - what @path itself means now, of whatever type, a link too: for its attributes, which the name
+ * could give to another object by the next call; it takes no right to read it
+ */
+must_check int fs_open_object(struct fs_base b, const char *path, struct fs_file *ret);
 /** fs_std - the open file behind @fd, STDIN_FILENO or STDOUT_FILENO, which itself stays open */
 must_check int fs_std(int fd, struct fs_file *ret);
 /** fs_close - Return: also the error of data that did not become stable */
@@ -55,11 +60,6 @@ must_check int fs_symlink(struct fs_base b, const char *target, const char *path
 /** fs_readlink - @buf is NUL-terminated; -ENAMETOOLONG if it does not fit */
 must_check int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap);
 must_check int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev);
-must_check int fs_chmod(struct fs_base b, const char *path, mode_t mode);
-must_check int fs_lchown(struct fs_base b, const char *path, uid_t uid, gid_t gid);
-must_check int fs_utimens(struct fs_base b, const char *path, const struct timespec times[2]);
-/** fs_lutimens - of a link itself */
-must_check int fs_lutimens(struct fs_base b, const char *path, const struct timespec times[2]);
 /** fs_list - as tool_list(), in no order on this machine */
 must_check int fs_list(struct fs_base b, const char *path, struct tool_entries *ret);
 
@@ -77,14 +77,19 @@ void fs_acl_from_mode(mode_t mode, struct fs_acl *ret);
 /** fs_acl_mode - mode bits that give owner, group and others what the list gives them, and no one more */
 mode_t fs_acl_mode(const struct fs_acl *acl);
 
-/** fs_acl_get - -EOPNOTSUPP: a server that does not tell */
-must_check int fs_acl_get(struct fs_base b, const char *path, struct fs_acl *ret);
-/** fs_acl_set - replace list and mode; -EOPNOTSUPP: more than three entries, where there are no lists */
-must_check int fs_acl_set(struct fs_base b, const char *path, const struct fs_acl *acl);
+/** fs_facl_get - -EOPNOTSUPP: a server that does not tell */
 must_check int fs_facl_get(struct fs_file *f, struct fs_acl *ret);
+/** fs_facl_set - replace list and mode; -EOPNOTSUPP: more than three entries, where there are no lists */
 must_check int fs_facl_set(struct fs_file *f, const struct fs_acl *acl);
 
 /* ---- fs.c ---- */
+
+#define FS_PROC_BYTES 32
+
+/** fs_proc_path - a name for @f, a file of this machine, which no one can give to another: for calls that refuse
+ * the descriptor of an object; Return: @buf
+ */
+const char *fs_proc_path(const struct fs_file *f, char buf[FS_PROC_BYTES]);
 
 /** fs_enter - a base inside a directory, where links are not followed; it must be a directory, and
  * where @b follows no links not a link to one. fs_leave() gives back what it took. */

@@ -122,77 +122,37 @@ static int take(ssize_t n, struct fs_acl *ret)
 	return 0;
 }
 
-/* There is no fgetxattrat(), so a name in an open directory goes through /proc. */
-static int local_path(struct fs_base b, const char *path, char *buf, size_t cap)
+int fs_facl_get(struct fs_file *f, struct fs_acl *ret)
 {
-	int n = b.dir >= 0 ? snprintf(buf, cap, "/proc/self/fd/%d/%s", b.dir, path) :
-			     snprintf(buf, cap, "%s", path);
-
-	return n < 0 || (size_t)n >= cap ? -ENAMETOOLONG : 0;
-}
-
-int fs_acl_get(struct fs_base b, const char *path, struct fs_acl *ret)
-{
-	char full[TOOL_PATH_MAX + 64];
+	char path[FS_PROC_BYTES];
 	struct bytes bytes;
 	struct stat st;
 	ssize_t n;
-	int rc;
-
-	if (b.m)
-		return take(leat_acl_get(fs_mount(b), path, ret->v, LEAT_ACL_MAX), ret);
-	rc = local_path(b, path, full, sizeof(full));
-	if (!rc)
-		rc = fs_stat(b, path, &st);
-	if (rc)
-		return rc;
-	n = b.no_links ? lgetxattr(full, ATTR, &bytes, sizeof(bytes)) :
-			 getxattr(full, ATTR, &bytes, sizeof(bytes));
-	return decode(&bytes, n, st.st_mode, ret);
-}
-
-int fs_acl_set(struct fs_base b, const char *path, const struct fs_acl *acl)
-{
-	char full[TOOL_PATH_MAX + 64];
-	struct bytes bytes;
-	size_t len;
-	int rc;
-
-	if (b.m) {
-		rc = leat_acl_set(fs_mount(b), path, acl->v, acl->n);
-	} else {
-		rc = local_path(b, path, full, sizeof(full));
-		if (rc)
-			return rc;
-		len = encode(acl, &bytes);
-		rc = b.no_links ? lsetxattr(full, ATTR, &bytes, len, 0) :
-				  setxattr(full, ATTR, &bytes, len, 0);
-		rc = rc ? tool_errno("setxattr") : 0;
-	}
-	/* where there are no lists the mode says it all, if there is no more to say */
-	return rc == -EOPNOTSUPP && acl->n == 3 ? fs_chmod(b, path, fs_acl_mode(acl)) : rc;
-}
-
-int fs_facl_get(struct fs_file *f, struct fs_acl *ret)
-{
-	struct bytes bytes;
-	struct stat st;
 
 	if (f->m)
 		return take(leat_facl_get(f->remote, ret->v, LEAT_ACL_MAX), ret);
 	if (fstat(f->fd, &st))
 		return -errno;
-	return decode(&bytes, fgetxattr(f->fd, ATTR, &bytes, sizeof(bytes)), st.st_mode, ret);
+	n = f->is_object ? getxattr(fs_proc_path(f, path), ATTR, &bytes, sizeof(bytes)) :
+			   fgetxattr(f->fd, ATTR, &bytes, sizeof(bytes));
+	return decode(&bytes, n, st.st_mode, ret);
+}
+
+static int set_local(struct fs_file *f, const struct fs_acl *acl)
+{
+	char path[FS_PROC_BYTES];
+	struct bytes bytes;
+	size_t len = encode(acl, &bytes);
+	int rc = f->is_object ? setxattr(fs_proc_path(f, path), ATTR, &bytes, len, 0) :
+				fsetxattr(f->fd, ATTR, &bytes, len, 0);
+
+	return rc ? tool_errno("setxattr") : 0;
 }
 
 int fs_facl_set(struct fs_file *f, const struct fs_acl *acl)
 {
-	struct bytes bytes;
-	int rc;
+	int rc = f->m ? leat_facl_set(f->remote, acl->v, acl->n) : set_local(f, acl);
 
-	if (f->m)
-		rc = leat_facl_set(f->remote, acl->v, acl->n);
-	else
-		rc = fsetxattr(f->fd, ATTR, &bytes, encode(acl, &bytes), 0) ? tool_errno("setxattr") : 0;
+	/* where there are no lists the mode says it all, if there is no more to say */
 	return rc == -EOPNOTSUPP && acl->n == 3 ? fs_fchmod(f, fs_acl_mode(acl)) : rc;
 }

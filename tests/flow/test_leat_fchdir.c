@@ -111,7 +111,6 @@ static void begins_there(void **state)
 	assert_int_equal(leat_fchdir(m, f), -ENOTDIR);
 	assert_int_equal(leat_close(f), 0);
 	assert_int_equal(leat_open(m, "moved/f", O_PATH | O_DIRECTORY, 0, &f), -ENOTDIR);
-	assert_int_equal(leat_open(m, "moved/f", O_PATH, 0, &f), -EOPNOTSUPP);
 	assert_int_equal(leat_open(m, "d", O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &f), -ELOOP);
 	assert_int_equal(leat_fchdir(NULL, d), -EINVAL);
 	/* a directory that is gone is not looked for by its name */
@@ -126,6 +125,55 @@ static void begins_there(void **state)
 	leat_umount(m);
 	assert_int_equal(rmdir(at("d")), 0);
 	assert_int_equal(rmdir(at("elsewhere")), 0);
+}
+
+/* O_PATH opens an object of any type for its attributes, which stay those of that one. */
+static void objects(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.local_url, NULL);
+	const struct timespec times[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+	struct leat_file *pipe, *link, *f;
+	struct stat st;
+	char c = 'x';
+
+	(void)state;
+	write_file(at("f"), "x");
+	assert_int_equal(mkfifo(at("p"), 0644), 0);
+	assert_int_equal(symlink("f", at("l")), 0);
+	assert_int_equal(leat_open(m, "p", O_RDONLY, 0, &pipe), -ENXIO);
+	assert_int_equal(leat_open(m, "p", O_PATH | O_NOFOLLOW, 0, &pipe), 0);
+	assert_int_equal(leat_open(m, "l", O_PATH | O_NOFOLLOW, 0, &link), 0);
+	assert_int_equal(rename(at("p"), at("q")), 0);
+	assert_int_equal(rename(at("l"), at("p")), 0);
+	assert_int_equal(leat_fchmod(pipe, 0600), 0);
+	assert_int_equal(leat_futimens(link, times), 0);
+	assert_int_equal(leat_fstat(pipe, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(leat_fstat(link, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(lstat(at("q"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(lstat(at("p"), &st), 0);
+	assert_int_equal(st.st_mtim.tv_sec, 1000000000);
+	assert_int_equal(stat(at("f"), &st), 0);
+	assert_int_not_equal(st.st_mtim.tv_sec, 1000000000);
+	assert_int_equal(leat_close(pipe), 0);
+	assert_int_equal(leat_close(link), 0);
+	/* a link is followed without O_NOFOLLOW, and flags that would change something are ignored */
+	assert_int_equal(leat_open(m, "p", O_PATH | O_RDWR | O_CREAT | O_EXCL | O_TRUNC, 0, &f), 0);
+	assert_int_equal(leat_fstat(f, &st), 0);
+	assert_true(S_ISREG(st.st_mode) && st.st_size == 1);
+	/* but for its attributes it is good for nothing */
+	assert_int_equal(leat_pread(f, &c, 1, 0), -EBADF);
+	assert_int_equal(leat_pwrite(f, &c, 1, 0), -EBADF);
+	assert_int_equal(leat_ftruncate(f, 0), -EINVAL);
+	assert_int_equal(leat_fchdir(m, f), -ENOTDIR);
+	assert_int_equal(leat_close(f), 0);
+	assert_int_equal(leat_open(m, "none", O_PATH | O_CREAT, 0644, &f), -ENOENT);
+	leat_umount(m);
+	assert_int_equal(unlink(at("f")), 0);
+	assert_int_equal(unlink(at("p")), 0);
+	assert_int_equal(unlink(at("q")), 0);
 }
 
 /* ---- commands ---- */
@@ -252,7 +300,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(begins_there),
+		cmocka_unit_test(begins_there), cmocka_unit_test(objects),
 		cmocka_unit_test(rm_follows_no_link),
 		cmocka_unit_test(cp_follows_no_link),
 	};
