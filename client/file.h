@@ -60,7 +60,7 @@ static inline bool lt_file_can_read(const struct leat_file *f)
 
 static inline bool lt_file_can_write(const struct leat_file *f)
 {
-	return !(f->flags & O_PATH) && (f->flags & O_ACCMODE) != O_RDONLY;
+	return (f->flags & O_ACCMODE) != O_RDONLY;
 }
 
 #endif
