@@ -523,7 +523,7 @@ int fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *nam
 		return -errno;
 	err = stat_fd(o.fd, &o.stx);
 	if (!err)
-		err = fh_inside(s->proc_fd, dir->exp, dir->fd, o.fd, name);
+		err = fh_inside_now(s->proc_fd, dir->exp, o.fd, name);
 	if (err) {
 		fh_close(&o);
 		return err;
@@ -568,6 +568,12 @@ int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 int fh_check_dir(struct fh_set *s, const struct fh_obj *dir)
 {
 	return fh_inside(s->proc_fd, dir->exp, dir->fd, dir->fd, NULL);
+}
+
+/** fh_check_dir_now - see fh.h */
+int fh_check_dir_now(struct fh_set *s, const struct fh_obj *dir)
+{
+	return fh_inside_now(s->proc_fd, dir->exp, dir->fd, NULL);
 }
 
 /** fh_keep - see fh.h */

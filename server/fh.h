@@ -97,7 +97,7 @@ int must_check fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj 
 int must_check fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			 struct fh_obj *ret);
 
-/** fh_lookup_cached - fh_lookup() of a kernel handle's file, if the system need not wait for a disk to do it
+/** fh_lookup_cached - fh_lookup() of a kernel handle's file, for reactors: if the system need not wait to do it
  * @name: neither "." nor ".."
  *
  * Return: 0, or that it could not: whatever the reason, fh_lookup() tells it better.
@@ -127,6 +127,9 @@ int must_check fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char
  * Return: 0; -ESTALE: a local process moved it out; or the errno of looking.
  */
 int must_check fh_check_dir(struct fh_set *s, const struct fh_obj *dir);
+
+/** fh_check_dir_now - fh_check_dir() for reactors; Return: as that, or -EAGAIN: it takes too long to say */
+int must_check fh_check_dir_now(struct fh_set *s, const struct fh_obj *dir);
 
 /** fh_keep - what fh_make_at() made so far may leave this process: the next one will know it */
 void fh_keep(struct fh_set *s);

@@ -4,7 +4,11 @@
  * fh_inside.c - is a file in its export now?
  *
  * Operation: the kernel tells where a descriptor is, at one moment, with no rename in between; that
- *            must be below the export's root. Paths too long for it are climbed instead.
+ *            must be below the export's root. The root is asked where it is, too: to look up the path that was
+ *            configured could wait for a file system above it. Where a path is too long for the system, one of a
+ *            directory above is looked for, by workers, and no more than CLIMB_MAX levels above: who gets a handle
+ *            to the end of a chain of directories keeps nobody busy for long. What is deeper, or in an export whose
+ *            own path is nearly as long as a path can be, is stale.
  * Memory:    none.
  * Threads:   any, with whatever rights: /proc shows a process its own descriptors.
  * Errors:    who cannot be seen to be inside is not.
@@ -19,7 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CLIMB_MAX 65536u
+#define CLIMB_MAX 4096u /* levels: twice what one path can name */
+#define CLIMB_STEP 1024u
 
 /** fh_inside_open - see fh_inside.h */
 int fh_inside_open(void)
@@ -52,47 +57,50 @@ static bool is_below(const char *path, const char *root)
 	return !strncmp(path, root, n) && (!path[n] || path[n] == '/');
 }
 
-/* The root is mostly where it was at the start, which is cheaper to see than to ask where it is. */
-static bool is_at_start(const struct export *exp)
+/* Return: a descriptor @levels above @fd, or -errno */
+static int go_up(int fd, unsigned levels)
 {
-	struct stat st;
+	char path[3 * CLIMB_STEP + 1];
+	int up;
 
-	return !stat(exp->conf.path, &st) && st.st_ino == exp->root_ino &&
-	       st.st_dev == exp->root_dev;
+	for (unsigned i = 0; i < levels; i++)
+		memcpy(path + (size_t)3 * i, "../", 3);
+	path[(size_t)3 * levels] = '\0';
+	up = openat(fd, path, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
+	return up < 0 ? -errno : up;
 }
 
-/* for a directory whose path is longer than the system tells */
-static int climb(const struct export *exp, int dir)
+/* For a directory whose path is longer than the system tells: finds one above it whose path is not, by steps
+ * that are halved when one has led above the root. */
+static int climb(int proc_fd, const char *root, int dir)
 {
-	uint64_t ino = 0, dev = 0;
+	unsigned step = CLIMB_STEP, left = CLIMB_MAX;
+	char path[PATH_MAX];
 	int fd = dir, err = 0;
 
-	for (unsigned depth = 0; !err; depth++) {
-		struct stat st;
-		int up;
+	while (step && !err) {
+		int up = go_up(fd, step);
 
-		if (fstat(fd, &st)) {
-			err = -errno;
+		err = up < 0 ? up : fd_path(proc_fd, up, path, sizeof(path));
+		if (!err && is_below(path, root)) {
+			close(up);
 			break;
 		}
-		if (st.st_ino == exp->root_ino && st.st_dev == exp->root_dev)
-			break;
-		if ((st.st_ino == ino && st.st_dev == dev) || depth > CLIMB_MAX) {
-			err = -ESTALE; /* above the root of all there is nothing */
-			break;
+		if (err == -ENAMETOOLONG && left > step) {
+			left -= step;
+			if (fd != dir)
+				close(fd);
+			fd = up;
+			err = 0;
+			continue;
 		}
-		ino = st.st_ino;
-		dev = st.st_dev;
-		up = openat(fd, "..", O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
-		if (up < 0)
-			err = -errno;
-		if (fd != dir)
-			close(fd);
-		fd = up;
+		if (up >= 0)
+			close(up);
+		step /= 2;
 	}
-	if (fd >= 0 && fd != dir)
+	if (fd != dir)
 		close(fd);
-	return err;
+	return step && err != -ENAMETOOLONG ? err : -ESTALE;
 }
 
 /* Has a file lost the name under which it was found? The kernel adds a word to its path then, which may
@@ -111,21 +119,38 @@ static bool is_deleted(const char *path, int fd, const char *name)
 	return fstat(fd, &st) || !S_ISDIR(st.st_mode) || !st.st_nlink;
 }
 
-/** fh_inside - see fh_inside.h */
-int fh_inside(int proc_fd, const struct export *exp, int dir, int fd, const char *name)
+/* Return: 0; -ESTALE; -ENAMETOOLONG: the path is too long for the system; -errno */
+static int check(int proc_fd, const char *root, int fd, const char *name)
 {
-	char root[PATH_MAX], path[PATH_MAX];
+	char path[PATH_MAX];
 	int err = fd_path(proc_fd, fd, path, sizeof(path));
 
 	if (err)
-		return err == -ENAMETOOLONG ? climb(exp, dir) : err;
-	if (is_deleted(path, fd, name))
-		return -ESTALE;
-	if (is_below(path, exp->conf.path) && is_at_start(exp))
-		return 0;
-	/* The root may have moved. A symbolic link in its place, or above it, is in no path that the kernel tells. */
-	err = fd_path(proc_fd, exp->root_fd, root, sizeof(root));
+		return err;
+	return !is_deleted(path, fd, name) && is_below(path, root) ? 0 : -ESTALE;
+}
+
+/** fh_inside_now - see fh_inside.h */
+int fh_inside_now(int proc_fd, const struct export *exp, int fd, const char *name)
+{
+	char root[PATH_MAX];
+	int err = fd_path(proc_fd, exp->root_fd, root, sizeof(root));
+
+	if (!err)
+		err = check(proc_fd, root, fd, name);
+	return err == -ENAMETOOLONG ? -EAGAIN : err;
+}
+
+/** fh_inside - see fh_inside.h */
+int fh_inside(int proc_fd, const struct export *exp, int dir, int fd, const char *name)
+{
+	char root[PATH_MAX];
+	int err = fd_path(proc_fd, exp->root_fd, root, sizeof(root));
+
 	if (err)
-		return err == -ENAMETOOLONG ? climb(exp, dir) : err;
-	return is_below(path, root) ? 0 : -ESTALE;
+		return err == -ENAMETOOLONG ? -ESTALE : err;
+	err = check(proc_fd, root, fd, name);
+	if (err == -ENAMETOOLONG && fd != dir)
+		err = check(proc_fd, root, dir, NULL);
+	return err == -ENAMETOOLONG ? climb(proc_fd, root, dir) : err;
 }

@@ -15,6 +15,7 @@
  *            File systems with a journal or a log write changes of metadata in the order in which they were
  *            made, so a name that is on disk leads to an inode that is there, too. That depends on the type, and
  *            on ext on whether this one has a journal: ext2, ext3 and ext4 have one magic number.
+ *            An export is of one mount, so what is true of its directory is true of all its files.
  *            glibc's pathconf() knows how many links a file can have on most; those that it takes
  *            for a minix of 1991 are named here.
  * Memory:    the caller's.
@@ -196,6 +197,12 @@ static bool is_local(long type)
 	return type == MAGIC_EXT || type == MAGIC_BTRFS || type == TMPFS_MAGIC || type == XFS_SUPER_MAGIC;
 }
 
+/* A white list: a FUSE process may be stopped, another host be gone, and an overlay have either below it. */
+static bool answers_at_once(long type)
+{
+	return is_local(type) || type == MAGIC_F2FS || type == MAGIC_RAMFS;
+}
+
 /* Two changes within one tick of the clock, with a look between them: Linux 6.13 and newer give the
  * second a finer time, on the file systems that take part. */
 static bool ctimes_differ(int fd)
@@ -237,6 +244,8 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 		.has_symlinks = !fat,
 		.ignores_case = fat,
 		.orders_names = orders_names(dir_fd, type),
+		.answers_at_once = answers_at_once(type),
+		.in_memory = type == TMPFS_MAGIC || type == MAGIC_RAMFS,
 	};
 	if (!made && may_write)
 		ret->file_max_bytes = MIN(ret->file_max_bytes, size_of_layer(&fs));

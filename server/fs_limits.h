@@ -20,6 +20,10 @@ struct fs_limits {
 	bool orders_names;
 	/* inotify reports every change of a directory that NFS can show: dir_watch.c */
 	bool tells_changes;
+	/* Attributes and cached names are in this kernel's memory, and no other host and no process is asked for
+	 * them. Reactors look at files of no other file system. */
+	bool answers_at_once;
+	bool in_memory; /* the data, too: no device is waited for, and nothing can be frozen */
 	/* no two changes have one ctime if somebody has looked at the file between them */
 	bool ctimes_differ;
 };

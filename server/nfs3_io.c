@@ -18,6 +18,8 @@
  *            written elsewhere, too; a count of 0 is all of the file, whatever the offset. In an export that
  *            is `async` no answer waits for the disk: stable WRITEs are unstable ones that say otherwise, and a
  *            COMMIT says what it would if there were nothing to sync.
+ *            Of a file system whose attributes are not in memory (struct fs_limits) the reactor asks none: a
+ *            worker looks before each call, and answers have no attributes of after.
  * Memory:    r->file is held from begin to the end of the request.
  * Threads:   reactor, but for nfs3_io_open().
  * Errors:    statuses as RFC 1813 lists them; what is no regular file gets INVAL.
@@ -82,6 +84,14 @@ void nfs3_io_open(struct worker_job *job)
 	fh_close(&r->found);
 }
 
+/* ---- attributes --------------------------------------------------------------------------- */
+
+/* as they are now; -EAGAIN: only a worker may ask */
+static int look(const struct req *r, struct statx *ret)
+{
+	return r->file->file.at_once ? vfs_stat(r->file->file.fd, ret) : -EAGAIN;
+}
+
 /* ---- finding the file --------------------------------------------------------------------- */
 
 static void keep_opened(struct req *r)
@@ -119,8 +129,8 @@ static enum nfs3_io_next find_file(struct req *r)
 	r->open_tried = true;
 	r->file = fdcache_find(r->reactor->files, fh->data.data_val, fh->data.data_len,
 			       wants_writable(r));
-	if (r->file) {
-		err = vfs_stat(r->file->file.fd, &r->stx);
+	err = r->file ? look(r, &r->stx) : -EAGAIN;
+	if (err != -EAGAIN) {
 		if (err)
 			return answer(r, nfs3_conv_status(r, err));
 		if (!r->stx.stx_nlink)
@@ -170,7 +180,7 @@ void nfs3_io_read_finish(struct req *r)
 		req_fail(r, nfs3_conv_status(r, pl->err));
 		return;
 	}
-	if (pl->short_read && vfs_stat(r->file->file.fd, &r->stx))
+	if (pl->short_read && look(r, &r->stx))
 		memset(&r->stx, 0, sizeof(r->stx)); /* truncated meanwhile, and then lost */
 	r->res.read.status = NFS3_OK;
 	nfs3_conv_post_op(&r->stx, &ok->file_attributes);
@@ -211,7 +221,7 @@ static void set_wcc(struct req *r, wcc_data *wcc)
 {
 	struct statx stx;
 
-	if (!vfs_stat(r->file->file.fd, &stx))
+	if (!look(r, &stx))
 		nfs3_conv_post_op(&stx, &wcc->after);
 }
 

@@ -53,6 +53,9 @@ bool nfs3_access_quick(struct req *r);
 bool nfs3_lookup_quick(struct req *r);
 void nfs3_quick_keep(struct req *r);
 
+/** nfs3_quick_drop - on a worker: closes r->found if nfs3_quick_keep() has no use for it */
+void nfs3_quick_drop(struct req *r);
+
 /** nfs3_who - the caller, as fdcache.h wants him */
 uint64_t nfs3_who(const struct req *r);
 

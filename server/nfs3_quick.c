@@ -8,7 +8,8 @@
  *            what the kernel said of the caller's rights; and the next one is tried on the reactor first.
  *            Nothing that it does there waits for a disk: the inode of an open file is in memory, and so
  *            are its attributes; LOOKUP asks the kernel for what its name cache knows and nothing else
- *            (RESOLVE_CACHED). Whatever is amiss, and every answer but success, is left to the worker.
+ *            (RESOLVE_CACHED). Whatever is amiss, and every answer but success, is left to the worker. So is a
+ *            file system that may ask another host or a process for attributes (struct fs_limits).
  *
  *            GETATTR  the open file
  *            ACCESS   and what the kernel said of this caller since its ctime
@@ -53,15 +54,17 @@ static bool is_there(struct req *r, struct fdcache_entry *e, struct fh_obj *ret)
 /* What was moved out is told by the worker. LOOKUP asks that of the file it finds. */
 static bool is_inside(const struct req *r, const struct fh_obj *o)
 {
-	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir(r->exports->exports->fhs, o);
+	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(r->exports->exports->fhs, o);
 }
 
 /* Return: the entry, held, and in @ret what it has open; or NULL */
 static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh_obj *ret)
 {
 	const nfs_fh3 *fh = &r->args.fh;
-	struct fdcache_entry *e = fdcache_find(c, fh->data.data_val, fh->data.data_len, false);
+	struct fdcache_entry *e = NULL;
 
+	if (r->exp->limits.answers_at_once)
+		e = fdcache_find(c, fh->data.data_val, fh->data.data_len, false);
 	if (!e || is_there(r, e, ret))
 		return e;
 	if (c == r->reactor->paths) /* a removed file keeps its space no longer than it must */
@@ -162,6 +165,16 @@ static void close_path(struct store_file *f)
 /* Nothing of a store's but that the cache closes it: bytes never travel by these. */
 static const struct store_ops path_ops = { .name = "path", .close = close_path };
 
+/** nfs3_quick_drop - see nfs3_meta.h */
+void nfs3_quick_drop(struct req *r)
+{
+	const struct fh_obj *o = &r->found;
+
+	if (o->fd >= 0 && (!r->exp->limits.answers_at_once ||
+			   (r->exp->fh_kind != FH_KERNEL && !S_ISDIR(o->stx.stx_mode))))
+		fh_close(&r->found);
+}
+
 /** nfs3_quick_keep - what the worker has found may be asked for again */
 void nfs3_quick_keep(struct req *r)
 {
@@ -172,10 +185,6 @@ void nfs3_quick_keep(struct req *r)
 
 	if (o->fd < 0)
 		return;
-	if (o->exp->fh_kind != FH_KERNEL && !S_ISDIR(o->stx.stx_mode)) {
-		fh_close(o);
-		return;
-	}
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	file = (struct store_file){ .fd = o->fd };
 	e = fdcache_insert(r->reactor->paths, &fh, &path_ops, &file,

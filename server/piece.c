@@ -391,7 +391,6 @@ static void fill_io(struct place_piece *p)
 		io->op = STORE_WRITE;
 		io->stable = r->exp->conf.async ? STORE_UNSTABLE :
 						  (enum store_stable)r->args.write.stable;
-		io->has_setid = r->stx.stx_mode & (S_ISUID | S_ISGID);
 		return;
 	default:
 		io->op = STORE_SYNC;

@@ -82,6 +82,7 @@
 #include "conn.h"
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
+#include "nfs3_meta.h"
 #include "once.h"
 #include "reactor.h"
 #include "server_int.h"
@@ -458,6 +459,7 @@ static void work_run(struct worker_job *job)
 	struct req *r = container_of(job, struct req, job);
 
 	r->proc->work(r);
+	nfs3_quick_drop(r);
 }
 
 static void work_done(struct worker_job *job)

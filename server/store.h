@@ -4,7 +4,8 @@
  * store.h - the seam to what holds the bytes of files
  *
  * One store per export and reactor, of the kind the export asks for. The contract, which the
- * wrappers below assert on both sides: a store never blocks the reactor; every member is there;
+ * wrappers below assert on both sides: a store never blocks the reactor, so nothing is written there but to
+ * memory (RWF_NOWAIT waits for a frozen file system); every member is there;
  * completions run on the reactor's thread, once, and never inside store_submit(). The last of them may
  * end the store. io->begins() comes before, inside store_submit() unless the operation has to wait for
  * its turn in a queue first. STORE_SYNC syncs the file that the descriptor says, of whatever export it is.
@@ -45,7 +46,7 @@ struct store_direct {
 	uint32_t read_align;	     /* offsets and lengths of reads, */
 	uint32_t write_align;	     /* of writes: whole pages, which they share with nobody */
 	uint32_t part_bytes;	     /* more than this the device takes in several parts */
-	bool no_nowait[2];	     /* of reads, writes: it cannot tell whether it would block */
+	bool no_nowait;		     /* it cannot tell whether a read would block */
 };
 
 struct store_io;
@@ -54,9 +55,8 @@ struct store_io;
 struct store_file {
 	int fd;
 	bool writable;
-	/* the file system cannot tell whether it would block; learnt from its first answer */
-	bool no_nowait_read, no_nowait_write;
-	bool in_memory; /* its file system is memory and nothing else: there is no device to wait for */
+	bool no_nowait_read; /* the file system cannot tell whether it would block; learnt from its first answer */
+	bool at_once, in_memory; /* struct fs_limits of its export: answers_at_once, in_memory */
 	struct store_direct direct;
 	uint64_t dev, ino; /* which file it is, the same for all reactors; fdcache_insert() says */
 	struct store_io *opening; /* wait for it, the last that came first */
@@ -82,7 +82,6 @@ struct store_io {
 	uint64_t size_hint;	   /* READ: the file's size a moment ago, so that a short answer is
 	                              * known to be its end */
 	enum store_stable stable;  /* WRITE */
-	bool has_setid;		   /* WRITE: bits that the caller's identity decides about */
 	const struct creds *creds; /* WRITE: whose quota it is */
 	struct worker_client *client; /* that it is done for; NULL: for the server itself */
 	void (*begins)(struct store_io *io); /* it has waited for its turn, if it had to; or NULL */
@@ -126,7 +125,7 @@ struct store_ops {
 	/* On a worker. Open a file found by its handle; Return: 0 or -errno */
 	int (*open)(const struct fh_obj *o, bool write, struct store_file *ret);
 	/* A descriptor for reading and writing that came by another way (CREATE) */
-	void (*adopt)(int fd, struct store_file *ret);
+	void (*adopt)(const struct export *exp, int fd, struct store_file *ret);
 	/* Any thread; nothing is in flight on it */
 	void (*close)(struct store_file *f);
 	/* Return: 1, finished already, io->res is valid and done() will not run; 0, it will */
@@ -182,9 +181,10 @@ static inline int must_check store_open(const struct store_ops *ops, const struc
 	return err;
 }
 
-static inline void store_adopt(const struct store_ops *ops, int fd, struct store_file *ret)
+static inline void store_adopt(const struct store_ops *ops, const struct export *exp, int fd,
+			       struct store_file *ret)
 {
-	ops->adopt(fd, ret);
+	ops->adopt(exp, fd, ret);
 	assert(ret->fd == fd && ret->writable);
 }
 

@@ -3,20 +3,22 @@
  *
  * store_aio.c - the store that leaves the page cache out: O_DIRECT and Linux's asynchronous I/O
  *
- * Operation: an operation that begins and ends where the device can goes from the device into its own
- *            memory, or from there to the device, without a copy and without another thread. While the
+ * Operation: a read that begins and ends where the device can goes from the device into its own
+ *            memory, without a copy and without another thread. While the
  *            device has enough to do, what is to be submitted is collected during a pass of the
  *            reactor and submitted by one system call at its end, when completions are looked for as
  *            well (in memory: the kernel's ring); an eventfd ends the reactor's sleep. Where the export overlaps disk and network each
  *            operation is submitted by itself: what is submitted together the block layer merges, and
  *            what was merged completes together.
  *            Nothing is submitted that would block (RWF_NOWAIT). What would, and what has unaligned
- *            ends, goes to a worker, which moves it synchronously: store_direct.c.
+ *            ends, goes to a worker, which moves it synchronously: store_direct.c. So does every write, as
+ *            io_submit() of one waits for a frozen file system whatever its flags, and all of a file system that
+ *            may ask another host or a process first (struct fs_limits).
  *            `read = auto`: what is all in the page cache is taken from there.
  *            The second descriptor of a file that this store has not opened itself is opened by a
  *            worker with its first operation; what comes meanwhile waits for it.
  *            Files that have no direct I/O, syncs, and what the export wants cached are left to
- *            store_cached.c. What a stable write moved is synced by a worker.
+ *            store_cached.c.
  * Memory:    parts, as many as the kernel's ring takes; an operation that finds too few free waits
  *            in a FIFO. A store that is destroyed by the completion of its last operation goes when
  *            the loop over completions ends.
@@ -131,12 +133,6 @@ static void run_direct(struct worker_job *job)
 		io->res = store_direct_move_all(io);
 }
 
-/* what the parts of a stable write moved */
-static void run_stabilize(struct worker_job *job)
-{
-	store_file_stabilize(container_of(job, struct store_io, job));
-}
-
 static void count_worked(struct store_io *io)
 {
 	struct reactor *r = io->store->reactor;
@@ -222,10 +218,7 @@ static void part_describe(struct part *p, struct store_io *io, uint32_t off, uin
 	p->len = 0;
 	for (int i = 0; i < n; i++)
 		p->len += (uint32_t)p->iov[i].iov_len;
-	if (io->op == STORE_READ)
-		io_prep_preadv(&p->cb, f->direct.fd, p->iov, n, at);
-	else
-		io_prep_pwritev(&p->cb, f->direct.fd, p->iov, n, at);
+	io_prep_preadv(&p->cb, f->direct.fd, p->iov, n, at);
 	io_set_eventfd(&p->cb, wake);
 	p->cb.data = p;
 	p->cb.aio_rw_flags = RWF_NOWAIT;
@@ -271,7 +264,7 @@ static bool is_watched(struct store_aio *a)
 /* there is room, and the file may have told since what it cannot do */
 static void go(struct store_aio *a, struct store_io *io)
 {
-	if (io->file->direct.no_nowait[io->op == STORE_WRITE] || !is_watched(a))
+	if (io->file->direct.no_nowait || !is_watched(a))
 		by_worker(io);
 	else
 		launch(a, io);
@@ -296,10 +289,10 @@ static bool conclude(struct store_io *io)
 	io->res = (int32_t)got;
 	if (all || got == io->bytes)
 		return true;
-	if (io->op == STORE_READ && !err && store_file_is_complete(io, got))
+	if (!err && store_file_is_complete(io, got))
 		return true;
 	if (err == -EOPNOTSUPP)
-		io->file->direct.no_nowait[io->op == STORE_WRITE] = true;
+		io->file->direct.no_nowait = true;
 	if (!err || is_refusal(err)) {
 		reactor_count(io->store->reactor, aio_again);
 		by_worker(io);
@@ -323,12 +316,7 @@ static void part_done(struct store_aio *a, struct part *p)
 	if (--io->parts || !conclude(io))
 		return;
 	reactor_count(a->store.reactor, store_aio);
-	if (store_file_needs_sync(io)) {
-		io->refused = false;
-		to_worker(io, run_stabilize, on_direct);
-	} else {
-		io->done(io);
-	}
+	io->done(io);
 }
 
 /* ---- the kernel --------------------------------------------------------------------------- */
@@ -478,9 +466,13 @@ static int start(struct store_aio *a, struct store_io *io)
 
 	if (d->state != STORE_DIRECT_OPEN)
 		return store_cached_ops.submit(&a->store, io);
-	if (io->op == STORE_READ && conf->read == DATA_READ_AUTO && taken_from_cache(io))
+	if (io->op == STORE_WRITE || !io->file->at_once) {
+		by_worker(io);
+		return 0;
+	}
+	if (conf->read == DATA_READ_AUTO && taken_from_cache(io))
 		return 1;
-	if (io->has_setid || !store_direct_fits(d, io))
+	if (!store_direct_fits(d, io))
 		by_worker(io);
 	else if (a->waiting.head || !has_room(a, io))
 		fifo_push(&a->waiting, io);

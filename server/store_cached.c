@@ -3,10 +3,11 @@
  *
  * store_cached.c - the store that goes through the page cache
  *
- * Operation: a read of what is cached, and an unstable write that needs no waiting, are done on the
- *            spot with RWF_NOWAIT: no other thread, one kernel copy, straight into the caller's own
- *            memory where place.c found that the transport offers it. What would block goes to a
- *            worker, from where the reactor left off. Stable writes go to a worker at once.
+ * Operation: a read of what is cached is done on the spot with RWF_NOWAIT: no other thread, one kernel
+ *            copy, straight into the caller's own memory where place.c found that the transport offers
+ *            it. What would block goes to a worker, from where the reactor left off. So does all that is
+ *            read from a file system that may ask another host or a process first (struct fs_limits), and
+ *            all that is written: RWF_NOWAIT does not cover the lock of a frozen file system.
  *            In a file system that is memory and nothing else (tmpfs, ramfs) nothing waits and a sync
  *            is nothing, so all of it is done on the spot; Linux's tmpfs refuses RWF_NOWAIT.
  * Memory:    the caller's; a job rests inside each store_io.
@@ -92,8 +93,8 @@ static int on_the_spot(struct store *s, struct store_io *io, void (*run)(struct 
 	return 1;
 }
 
-/* what can be moved without waiting; Return: bytes or -errno */
-static ssize_t move_now(struct store_io *io)
+/* what can be read without waiting; Return: bytes or -errno */
+static ssize_t read_now(struct store_io *io)
 {
 	ssize_t n = store_file_move(io->file->fd, io, 0, io->bytes, RWF_NOWAIT);
 
@@ -108,8 +109,8 @@ static int submit_read(struct store *s, struct store_io *io)
 {
 	ssize_t n = -EAGAIN;
 
-	if (!io->file->no_nowait_read)
-		n = move_now(io);
+	if (io->file->at_once && !io->file->no_nowait_read)
+		n = read_now(io);
 	if (n == -EOPNOTSUPP)
 		io->file->no_nowait_read = true;
 	if (n >= 0 && store_file_is_complete(io, io->head)) {
@@ -126,23 +127,9 @@ static int submit_read(struct store *s, struct store_io *io)
 
 static int submit_write(struct store *s, struct store_io *io)
 {
-	ssize_t n;
-
 	/* as somebody else a worker writes: a reactor stays who it is, see creds.h */
-	if (io->file->in_memory)
-		return creds_are_own(io->creds) ? on_the_spot(s, io, run_write) :
-						  to_worker(s, io, run_write);
-	if (io->stable != STORE_UNSTABLE || io->file->no_nowait_write || io->has_setid)
-		return to_worker(s, io, run_write);
-	n = move_now(io);
-	if (n == -EOPNOTSUPP)
-		io->file->no_nowait_write = true;
-	if (n == (ssize_t)io->bytes) {
-		io->res = (int32_t)n;
-		reactor_count(s->reactor, store_now);
-		return 1;
-	}
-	/* whatever is wrong, a worker finds it again with the caller's rights */
+	if (io->file->in_memory && creds_are_own(io->creds))
+		return on_the_spot(s, io, run_write);
 	return to_worker(s, io, run_write);
 }
 

@@ -141,13 +141,11 @@ static bool memory_fits(const struct store_direct *d, const struct store_io *io,
 /** store_direct_fits - see store_direct.h */
 bool store_direct_fits(const struct store_direct *d, struct store_io *io)
 {
-	uint64_t align = align_of(d, io), end = io->off + io->bytes;
+	uint64_t align = d->read_align, end = io->off + io->bytes;
 	uint32_t head = (uint32_t)(io->off % align), tail = (uint32_t)(-end % align);
 
-	if (head || tail) {
-		if (io->op != STORE_READ || head > io->pad_head || tail > io->pad_tail)
-			return false;
-	}
+	if (head > io->pad_head || tail > io->pad_tail)
+		return false;
 	io->ext_head = head;
 	io->ext_tail = tail;
 	if (io->iovcnt <= STORE_FILE_IOV && memory_fits(d, io, 0, head + io->bytes + tail))

@@ -22,7 +22,7 @@
 int must_check store_direct_open(const struct store_file *f, bool reads,
 				 struct store_direct *ret);
 
-/** store_direct_fits - can all of @io go directly, in one operation?
+/** store_direct_fits - can all of @io, a read, go directly, in one operation?
  *
  * If so ext_head and ext_tail say how much more is read, so that it begins and ends where the device
  * can.

@@ -17,23 +17,14 @@
 #include "store_file.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "commit.h"
 #include "export.h"
 #include "vfs.h"
-
-static bool is_memory(int fd)
-{
-	struct statfs st;
-
-	return !fstatfs(fd, &st) && (st.f_type == TMPFS_MAGIC || st.f_type == RAMFS_MAGIC);
-}
 
 /** store_file_open - see store_file.h; Return: 0 or -errno */
 int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
@@ -42,15 +33,20 @@ int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
 
 	if (fd < 0)
 		return fd;
-	store_file_adopt(fd, ret);
+	store_file_adopt(o->exp, fd, ret);
 	ret->writable = write;
 	return 0;
 }
 
 /** store_file_adopt - see store_file.h */
-void store_file_adopt(int fd, struct store_file *ret)
+void store_file_adopt(const struct export *exp, int fd, struct store_file *ret)
 {
-	*ret = (struct store_file){ .fd = fd, .writable = true, .in_memory = is_memory(fd) };
+	*ret = (struct store_file){
+		.fd = fd,
+		.writable = true,
+		.at_once = exp->limits.answers_at_once,
+		.in_memory = exp->limits.in_memory,
+	};
 }
 
 /** store_file_close - see store_file.h */
@@ -137,6 +133,24 @@ static void sync_failed(struct store_io *io)
 	commit_lost(io->store->exp->commit, io->file->dev);
 }
 
+/* a stable WRITE that moved bytes, which are not on disk yet */
+static bool needs_sync(const struct store_io *io)
+{
+	return io->op == STORE_WRITE && io->stable != STORE_UNSTABLE && io->res > 0;
+}
+
+static void stabilize(struct store_io *io)
+{
+	int fd = io->file->fd;
+
+	if (!needs_sync(io))
+		return;
+	if (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd)) {
+		io->res = -errno;
+		sync_failed(io);
+	}
+}
+
 /** store_file_write - see store_file.h */
 void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 {
@@ -145,26 +159,7 @@ void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 		return;
 	io->res = move(io);
 	creds_resume();
-	store_file_stabilize(io);
-}
-
-/** store_file_needs_sync - see store_file.h */
-bool store_file_needs_sync(const struct store_io *io)
-{
-	return io->op == STORE_WRITE && io->stable != STORE_UNSTABLE && io->res > 0;
-}
-
-/** store_file_stabilize - see store_file.h */
-void store_file_stabilize(struct store_io *io)
-{
-	int fd = io->file->fd;
-
-	if (!store_file_needs_sync(io))
-		return;
-	if (io->stable == STORE_FILE_SYNC ? fsync(fd) : fdatasync(fd)) {
-		io->res = -errno;
-		sync_failed(io);
-	}
+	stabilize(io);
 }
 
 /* A part of a file and what it takes to read it, without what else is dirty in it. fsync() has no range, but

@@ -16,7 +16,7 @@
 int must_check store_file_open(const struct fh_obj *o, bool write, struct store_file *ret);
 
 /** store_file_adopt - store_ops.adopt */
-void store_file_adopt(int fd, struct store_file *ret);
+void store_file_adopt(const struct export *exp, int fd, struct store_file *ret);
 
 /** store_file_close - store_ops.close */
 void store_file_close(struct store_file *f);
@@ -50,15 +50,6 @@ int32_t store_file_move_all(struct store_io *io);
  * io->res and io->sync_failed say how it went.
  */
 void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io));
-
-/** store_file_needs_sync - is @io a stable WRITE that moved io->res bytes, which are not on disk yet? */
-bool store_file_needs_sync(const struct store_io *io);
-
-/** store_file_stabilize - syncs what store_file_needs_sync() says; on a worker, blocks
- *
- * If the sync fails, io->res is its error and io->sync_failed is set.
- */
-void store_file_stabilize(struct store_io *io);
 
 /** store_file_sync - STORE_SYNC; on a worker, or where it does not block */
 void store_file_sync(struct store_io *io);

@@ -59,9 +59,9 @@ static int null_open(const struct fh_obj *o, bool write, struct store_file *ret)
 	return store_open(&store_cached_ops, o, write, ret);
 }
 
-static void null_adopt(int fd, struct store_file *ret)
+static void null_adopt(const struct export *exp, int fd, struct store_file *ret)
 {
-	store_adopt(&store_cached_ops, fd, ret);
+	store_adopt(&store_cached_ops, exp, fd, ret);
 }
 
 static void null_close(struct store_file *f)

@@ -341,9 +341,9 @@ static int sim_open(const struct fh_obj *o, bool write, struct store_file *ret)
 	return store_open(&store_cached_ops, o, write, ret);
 }
 
-static void sim_adopt(int fd, struct store_file *ret)
+static void sim_adopt(const struct export *exp, int fd, struct store_file *ret)
 {
-	store_adopt(&store_cached_ops, fd, ret);
+	store_adopt(&store_cached_ops, exp, fd, ret);
 }
 
 static void sim_close(struct store_file *f)

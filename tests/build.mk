@@ -42,6 +42,7 @@ LDFLAGS_test_server_groups := -Wl,--wrap=getpwuid_r,--wrap=getgrouplist
 LDFLAGS_test_server_verf := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=pwritev2
 LDFLAGS_test_server_twins := -Wl,--wrap=nfs3_mkdir,--wrap=pwritev2
 LDFLAGS_test_server_status := -Wl,--wrap=mkdirat,--wrap=fsync,--wrap=statx
+LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=stat,--wrap=fstatfs,--wrap=name_to_handle_at,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=openat
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.

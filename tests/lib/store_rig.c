@@ -62,11 +62,15 @@ void store_rig_create(struct store_rig *g, const char *options)
 	assert_int_equal(rpcrdma_domain_create(NULL, &g->domain), 0);
 	assert_int_equal(rpcrdma_engine_create(g->domain, NULL, &g->reactor.engine), 0);
 	assert_int_equal(worker_pool_create(3, &g->reactor.workers), 0);
+	fd = open(g->dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	fs_limits_find(fd, true, &g->exp.limits);
+	close(fd);
 	g->ops = store_of(&g->exp);
 	assert_int_equal(store_create(g->ops, &g->reactor, &g->exp, &g->store), 0);
 	fd = open(g->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
-	store_adopt(g->ops, fd, &g->file);
+	store_adopt(g->ops, &g->exp, fd, &g->file);
 	g->file.dev = RIG_DEV;
 }
 

@@ -502,10 +502,52 @@ static void long_paths(void **state)
 	assert_int_equal(fh_make(c->s, &at[DEPTH], &fh), 0);
 	assert_int_equal(try_open(c, &fh, &ino), 0);
 	assert_true(ino == at[DEPTH].stx.stx_ino);
+	assert_int_equal(fh_check_dir(c->s, &at[DEPTH]), 0);
+	assert_int_equal(fh_check_dir_now(c->s, &at[DEPTH]), -EAGAIN); /* a worker takes the time */
+	assert_int_equal(fh_check_dir_now(c->s, &at[1]), 0);
+	/* outside it is found out as well */
+	assert_int_equal(renameat(c->root.fd, name, AT_FDCWD, tmp_dir_path(&c->dir, "out/moved")), 0);
+	assert_int_equal(fh_check_dir(c->s, &at[DEPTH]), -ESTALE);
+	assert_int_equal(fh_check_dir(c->s, &at[1]), -ESTALE);
+	assert_int_equal(renameat(AT_FDCWD, tmp_dir_path(&c->dir, "out/moved"), c->root.fd, name), 0);
 	for (int i = DEPTH; i > 0; i--) {
 		fh_close(&at[i]);
 		assert_int_equal(unlinkat(at[i - 1].fd, name, AT_REMOVEDIR), 0);
 	}
+}
+
+/* Who makes a chain of directories without end keeps nobody busy for long: the end is stale. */
+static void endless_paths(void **state)
+{
+	enum { BELOW = 4000, BEYOND = 8000 };
+	struct ctx *c = need(state);
+	struct fh_obj deep = { .exp = c->root.exp }, last = { .exp = c->root.exp };
+	int fd = dup(c->root.fd);
+
+	for (unsigned i = 0; i < BEYOND; i++) {
+		int next;
+
+		assert_int_equal(mkdirat(fd, "d", 0755), 0);
+		next = openat(fd, "d", O_PATH | O_DIRECTORY);
+		assert_true(next >= 0);
+		close(fd);
+		fd = next;
+		if (i == BELOW)
+			deep.fd = dup(fd);
+	}
+	last.fd = fd;
+	assert_int_equal(fh_check_dir(c->s, &deep), 0);
+	assert_int_equal(fh_check_dir(c->s, &last), -ESTALE);
+	assert_int_equal(fh_check_dir_now(c->s, &last), -EAGAIN);
+	for (unsigned i = 0; i < BEYOND; i++) {
+		int up = openat(fd, "..", O_PATH | O_DIRECTORY);
+
+		close(fd);
+		fd = up;
+		assert_int_equal(unlinkat(fd, "d", AT_REMOVEDIR), 0);
+	}
+	close(fd);
+	fh_close(&deep);
 }
 
 static void key_file(void **state)
@@ -800,6 +842,7 @@ int main(void)
 		BOTH(long_paths),
 		BOTH(views),
 		BOTH(called_deleted),
+		BOTH(endless_paths),
 		BOTH(export_moved),
 		cmocka_unit_test_setup_teardown(forgets_removed, setup_map, teardown),
 		cmocka_unit_test(mounts_not_crossed),

@@ -204,6 +204,26 @@ static void order_of_memory(void **state)
 	assert_true(c->lim.orders_names);
 }
 
+/* Reactors ask only file systems that answer from memory; of the others /proc is one that is everywhere. */
+static void answers(void **state)
+{
+	struct ctx *c = *state;
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY);
+	struct fs_limits lim;
+	struct statfs fs;
+
+	fs_limits_find(proc, false, &lim);
+	assert_false(lim.answers_at_once);
+	assert_false(lim.in_memory);
+	close(proc);
+	assert_int_equal(fstatfs(c->fd, &fs), 0);
+	assert_int_equal(c->lim.in_memory, fs.f_type == TMPFS_MAGIC);
+	if (fs.f_type == TMPFS_MAGIC || fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC)
+		assert_true(c->lim.answers_at_once);
+	if (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == FUSE_SUPER_MAGIC || fs.f_type == NFS_SUPER_MAGIC)
+		assert_false(c->lim.answers_at_once);
+}
+
 /* nobody sees that it was looked at */
 static void no_trace(void **state)
 {
@@ -234,7 +254,7 @@ static void no_trace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(size), BOTH(size_for_this_process), BOTH(times), BOTH(links), BOTH(no_trace),
+		BOTH(size), BOTH(size_for_this_process), BOTH(times), BOTH(links), BOTH(no_trace), BOTH(answers),
 		cmocka_unit_test_setup_teardown(order, setup, teardown),
 		cmocka_unit_test_setup_teardown(order_of_memory, setup_tmpfs, teardown),
 	};

@@ -145,7 +145,7 @@ static void open_file(void)
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, data, BYTES, 0), BYTES);
 	assert_int_equal(fstat(fd, &st), 0);
-	store_adopt(store_of(&table.v[0]), fd, &file);
+	store_adopt(store_of(&table.v[0]), &table.v[0], fd, &file);
 	file.dev = st.st_dev;
 	file.ino = st.st_ino;
 }

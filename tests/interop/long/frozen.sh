@@ -31,7 +31,7 @@ for name in one two three; do
 done
 all=rw,no_root_squash,clients=10.77.0.0/16
 leatd_start --workers 4 -l "$local" --export "/one=$work/one,$all" --export "/two=$work/two,$all" \
-	--export "/three=$work/three,$all"
+	--export "/three=$work/three,$all" --export "/direct=$work/three,write=direct,$all"
 [ "$failed" -eq 0 ] || finish
 for i in $(seq 12); do
 	mkdir "$work/one/$i" "$work/two/$i"
@@ -66,6 +66,41 @@ others_are_served() { # WHAT
 		ok "$1: rm ${url%%:*}" timeout 60 "$LEAT" rm -r "$url/demo/of-${url%%:*}" "$url/demo/file"
 	done
 }
+
+section 'first WRITEs'
+# More files than there are reactors, none of them open yet. A file with two names is written in place, so
+# nothing but WRITEs waits.
+inplace=''
+for i in $(seq 24); do
+	head -c 1M "$work/random" >"$work/three/file$i" && ln "$work/three/file$i" "$work/three/also$i"
+done
+head -c 1M /dev/urandom >"$work/other"
+ok 'freeze' fsfreeze -f "$work/three"
+for i in $(seq 24); do
+	case $((i % 3)) in
+	0) url=$tcp ;;
+	1) url=$rdma ;;
+	2) url=$local ;;
+	esac
+	export=three
+	[ "$i" -le 12 ] || export=direct
+	"$LEAT" put "$work/other" "$url/$export/file$i" >>"$work/asked" 2>&1 &
+	inplace="$inplace $!"
+done
+ok 'two workers hang' wait_for 100 stuck_is 2
+others_are_served 'first WRITEs'
+same 'nothing else hangs' "$(stuck)" 2
+ok 'thaw' fsfreeze -u "$work/three"
+lost=0
+for pid in $inplace; do
+	wait "$pid" || lost=$((lost + 1))
+done
+same 'WRITEs that failed' "$lost" 0
+for i in $(seq 24); do
+	cmp -s "$work/other" "$work/three/file$i" || lost=$((lost + 1))
+	rm "$work/three/file$i" "$work/three/also$i"
+done
+same 'files that are not as they were written' "$lost" 0
 
 section 'one of four'
 ok 'freeze' fsfreeze -f "$work/one"

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_server_slow_fs.c - no reactor makes a system call that may wait for a file system
+ *
+ * What the server learns of the file system when it opens the export (fs_limits_find()) is changed here: it may
+ * have to ask a process or another host for attributes, as FUSE and NFS do, or it is a local one that can be
+ * frozen. The calls that would wait are wrapped, and count if a reactor makes them.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fs_limits.h"
+#include "nfs_peer.h"
+#include "reactor.h"
+#include "server.h"
+#include "server_int.h"
+
+#define BYTES 100u
+
+static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash,read=direct,write=direct",
+				       "rw,no_root_squash,read=auto", NULL };
+
+static bool at_once; /* what fs_limits_find() says */
+static struct server *server; /* NULL: nothing is counted */
+static atomic_uint looks, reads, writes, climbs; /* by reactors */
+
+void __real_fs_limits_find(int fd, bool may_write, struct fs_limits *ret);
+void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret);
+
+void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret)
+{
+	__real_fs_limits_find(fd, may_write, ret);
+	ret->answers_at_once = at_once;
+	ret->in_memory = false;
+}
+
+static void count(atomic_uint *n)
+{
+	for (unsigned i = 0; server && i < server->nreactors; i++) {
+		if (pthread_equal(server->reactors[i]->thread, pthread_self()))
+			atomic_fetch_add(n, 1);
+	}
+}
+
+#define WRAP(n, type, name, params, args)                                                          \
+	type __real_##name params;                                                                 \
+	type __wrap_##name params;                                                                 \
+	type __wrap_##name params                                                                  \
+	{                                                                                          \
+		count(&n);                                                                         \
+		return __real_##name args;                                                         \
+	}
+
+WRAP(looks, int, statx, (int d, const char *p, int f, unsigned m, struct statx *st), (d, p, f, m, st))
+WRAP(looks, int, stat, (const char *p, struct stat *st), (p, st))
+WRAP(looks, int, fstatfs, (int fd, struct statfs *st), (fd, st))
+WRAP(looks, int, name_to_handle_at, (int d, const char *p, struct file_handle *h, int *m, int f), (d, p, h, m, f))
+WRAP(reads, ssize_t, preadv2, (int fd, const struct iovec *v, int n, off_t at, int f), (fd, v, n, at, f))
+WRAP(writes, ssize_t, pwritev2, (int fd, const struct iovec *v, int n, off_t at, int f), (fd, v, n, at, f))
+WRAP(writes, int, fsync, (int fd), (fd))
+WRAP(writes, int, fdatasync, (int fd), (fd))
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list ap;
+
+	if (flags & (O_CREAT | __O_TMPFILE)) {
+		va_start(ap, flags);
+		mode = va_arg(ap, mode_t);
+		va_end(ap);
+	}
+	count(&climbs);
+	return __real_openat(dir, path, flags, mode);
+}
+
+static void begin(struct nfs_peer *p, bool is_at_once)
+{
+	at_once = is_at_once;
+	nfs_peer_create(p, RPCRDMA_TCP, options); /* the local fabric looks at memfds */
+	looks = reads = writes = climbs = 0;
+	server = p->srv;
+}
+
+static void end(struct nfs_peer *p)
+{
+	server = NULL;
+	nfs_peer_destroy(p);
+}
+
+static void getattr(struct nfs_peer *p, const struct nfs_fh *fh, uint64_t size)
+{
+	GETATTR3args a = { .object = nfs_peer_fh(fh) };
+	GETATTR3res res = { 0 };
+
+	NFS_PEER_CALL(p, GETATTR, &a, &res, NULL, 0);
+	assert_int_equal(res.status, NFS3_OK);
+	if (size)
+		assert_int_equal(res.GETATTR3res_u.resok.obj_attributes.size, size);
+}
+
+static void commit(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	COMMIT3args a = { .file = nfs_peer_fh(fh) };
+	COMMIT3res res = { 0 };
+
+	NFS_PEER_CALL(p, COMMIT, &a, &res, NULL, 0);
+	assert_int_equal(res.status, NFS3_OK);
+}
+
+static void write_all_ways(struct nfs_peer *p, const struct nfs_fh *f)
+{
+	static uint8_t data[4096];
+	WRITE3resok ok;
+
+	memset(data, 'w', sizeof(data));
+	for (unsigned how = UNSTABLE; how <= FILE_SYNC; how++) {
+		assert_int_equal(nfs_peer_write(p, f, 0, data, BYTES, (stable_how)how, &ok), NFS3_OK);
+		assert_int_equal(ok.count, BYTES);
+		assert_int_equal(nfs_peer_write(p, f, 0, data, sizeof(data), (stable_how)how, &ok), NFS3_OK);
+	}
+	commit(p, f);
+}
+
+static void read_it(struct nfs_peer *p, const struct nfs_fh *f)
+{
+	uint8_t back[4096 + 1];
+	uint32_t n;
+	bool eof;
+
+	assert_int_equal(nfs_peer_read(p, f, 0, back, 4096, &n, &eof), NFS3_OK);
+	assert_int_equal(n, 4096);
+	assert_true(eof);
+	assert_int_equal(back[4095], 'w');
+	assert_int_equal(nfs_peer_read(p, f, 0, back, 10, &n, &eof), NFS3_OK);
+	assert_int_equal(n, 10);
+	assert_false(eof);
+	assert_int_equal(nfs_peer_read(p, f, 4096, back, 10, &n, &eof), NFS3_OK);
+	assert_int_equal(n, 0);
+	assert_true(eof);
+}
+
+static void use_everything(struct nfs_peer *p, const char *export)
+{
+	struct nfs_fh root, d, f, again;
+
+	assert_int_equal(nfs_peer_mount(p, export, &root), MNT3_OK);
+	assert_int_equal(nfs_peer_create_file(p, &root, "f", &f), NFS3_OK);
+	for (unsigned i = 0; i < 2; i++) {
+		write_all_ways(p, &f);
+		read_it(p, &f);
+		getattr(p, &root, 0);
+		getattr(p, &f, 4096);
+		assert_true(nfs_peer_access(p, &f) & ACCESS3_READ);
+		assert_int_equal(nfs_peer_lookup(p, &root, "d", &d), NFS3_OK);
+		assert_int_equal(nfs_peer_lookup(p, &d, "g", &again), NFS3_OK);
+		getattr(p, &d, 0);
+	}
+}
+
+static void make_dirs(struct nfs_peer *p, const char *export)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "%s/d", export + 1);
+	tmp_dir_mkdir(&p->dir, name);
+	(void)snprintf(name, sizeof(name), "%s/d/g", export + 1);
+	tmp_dir_write(&p->dir, name, "x");
+}
+
+static void nothing_but_workers(void **state)
+{
+	static const char *const exports[] = { "/e0", "/e1", "/e2" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(exports); i++) {
+		struct nfs_peer p;
+
+		begin(&p, false);
+		make_dirs(&p, exports[i]);
+		use_everything(&p, exports[i]);
+		assert_int_equal(looks, 0);
+		assert_int_equal(reads, 0);
+		assert_int_equal(writes, 0);
+		end(&p);
+	}
+}
+
+/* It may be frozen, which nothing but what writes waits for. */
+static void writes_are_by_workers(void **state)
+{
+	struct nfs_peer p;
+
+	(void)state;
+	begin(&p, true);
+	make_dirs(&p, "/e0");
+	use_everything(&p, "/e0");
+	assert_true(looks); /* the fast path is not lost */
+	assert_int_equal(writes, 0);
+	end(&p);
+}
+
+/* The kernel does not say where a directory is whose path is too long, and to find out takes long. */
+static void deep_directories(void **state)
+{
+	enum { DEPTH = 25 };
+	struct nfs_peer p;
+	struct nfs_fh at[DEPTH + 1];
+	char name[201];
+	int fds[DEPTH + 1];
+
+	(void)state;
+	memset(name, 'n', 200);
+	name[200] = '\0';
+	begin(&p, true);
+	at[0] = p.root;
+	fds[0] = open(tmp_dir_path(&p.dir, "e0"), O_PATH);
+	for (unsigned i = 0; i < DEPTH; i++) {
+		assert_int_equal(mkdirat(fds[i], name, 0755), 0);
+		fds[i + 1] = openat(fds[i], name, O_PATH);
+		assert_true(fds[i + 1] >= 0);
+		assert_int_equal(nfs_peer_lookup(&p, &at[i], name, &at[i + 1]), NFS3_OK);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		getattr(&p, &at[DEPTH], 0);
+		assert_true(nfs_peer_access(&p, &at[DEPTH]) & ACCESS3_READ);
+		assert_int_equal(nfs_peer_lookup(&p, &at[DEPTH - 1], name, &at[DEPTH]), NFS3_OK);
+	}
+	assert_int_equal(climbs, 0);
+	for (unsigned i = DEPTH; i > 0; i--) {
+		close(fds[i]);
+		assert_int_equal(unlinkat(fds[i - 1], name, AT_REMOVEDIR), 0);
+	}
+	close(fds[0]);
+	end(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_but_workers),
+		cmocka_unit_test(writes_are_by_workers),
+		cmocka_unit_test(deep_directories),
+	};
+
+	return cmocka_run_group_tests_name("server_slow_fs", tests, NULL, NULL);
+}
