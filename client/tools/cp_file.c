@@ -24,6 +24,7 @@
 #include "cp.h"
 #include "signals.h"
 
+#define REPORTED (-ECANCELED) /* by signals_file_end() */
 #define COPIES_MAX 4 /* of one file, when the server loses what it was told */
 
 /* An open source. */
@@ -149,7 +150,7 @@ static int add_temp(const struct cp *cp, const struct temp *t)
 	return signals_file_add(&f);
 }
 
-/* Return: 0, with end_temp() to come; or -errno */
+/* Return: 0, with signals_file_made() and end_temp() to come; or -errno */
 static int begin_temp(const struct cp *cp, struct temp *t)
 {
 	int rc = make_temp_path(cp, &t->path);
@@ -157,6 +158,8 @@ static int begin_temp(const struct cp *cp, struct temp *t)
 	if (rc)
 		return rc;
 	t->slot = add_temp(cp, t);
+	if (t->slot == SIGNALS_CAME)
+		return -EINTR;
 	t->held = cp->to_t.m || t->slot < 0;
 	if (t->held && !signals_hold()) {
 		signals_file_del(t->slot);
@@ -171,6 +174,12 @@ static void end_temp(struct temp *t)
 	signals_file_del(t->slot);
 	if (t->held)
 		signals_release();
+}
+
+/* Was the copy ended by a signal that has the file removed and reported without us? */
+static bool is_ended(const struct temp *t)
+{
+	return tool_interrupted() && signals_file_end(t->slot);
 }
 
 /* @temp takes the name of the target. A server that was restarted after the rename and before its
@@ -269,6 +278,8 @@ static int report_in_place(struct cp *cp, enum copy_side side, int err)
 {
 	char place[TOOL_PLACE_BYTES];
 
+	if (err == REPORTED)
+		return TOOL_FAILED;
 	if (!copier_has_written(cp->copier))
 		return cp_report(cp, side, err);
 	if (err == -EINTR && tool_interrupted()) {
@@ -295,6 +306,8 @@ static int run_in_place(struct cp *cp, struct source *src, struct fs_file *out, 
 		*side = COPY_TO;
 		rc = set_end(cp, out);
 	}
+	if (rc && tool_interrupted() && signals_file_end(slot))
+		rc = REPORTED;
 	signals_file_del(slot);
 	return rc;
 }
@@ -394,6 +407,8 @@ static int give_up(struct cp *cp, const struct temp *temp, bool again, enum copy
 	bool interrupted = err == -EINTR && tool_interrupted();
 	int rc = again ? -EAGAIN : TOOL_FAILED;
 
+	if (is_ended(temp))
+		return TOOL_FAILED;
 	/* before the removal, which may fail and change the text of the error */
 	if (!again && !interrupted)
 		rc = cp_report(cp, side, err);
@@ -427,12 +442,15 @@ static int copy_beside(struct cp *cp, struct source *src, const struct place *pl
 		end_temp(&temp);
 		return rc;
 	}
+	signals_file_made(temp.slot);
 	if (!prepare_new(cp, src, place, &out)) {
 		err = fs_close(&out);
 		(void)err; /* an empty file */
-		fs_unlink(cp->to_base, temp.path.text);
+		rc = is_ended(&temp) ? TOOL_FAILED : -EPERM;
+		if (rc == -EPERM)
+			fs_unlink(cp->to_base, temp.path.text);
 		end_temp(&temp);
-		return -EPERM;
+		return rc;
 	}
 	rc = fill_new(cp, src, place, &out, &side);
 	err = fs_close(&out);
@@ -525,9 +543,12 @@ static int replace_by_link(struct cp *cp, const char *target, const struct stat 
 	if (rc)
 		return rc;
 	rc = make_link(cp, target, temp.path.text, st);
+	signals_file_made(temp.slot);
 	if (!rc)
 		rc = rename_temp(cp, temp.path.text);
-	if (rc)
+	if (rc && is_ended(&temp))
+		rc = REPORTED;
+	else if (rc)
 		fs_unlink(cp->to_base, temp.path.text); /* rc tells */
 	end_temp(&temp);
 	return rc;
@@ -547,7 +568,7 @@ int cp_copy_link(struct cp *cp, const struct stat *st)
 			return cp_refuse_same(cp);
 		rc = replace_by_link(cp, target, st);
 	}
-	return rc ? cp_report(cp, COPY_TO, rc) : TOOL_OK;
+	return !rc ? TOOL_OK : rc == REPORTED ? TOOL_FAILED : cp_report(cp, COPY_TO, rc);
 }
 
 int cp_copy_special(struct cp *cp, const struct stat *st)

@@ -4,35 +4,41 @@
  * signals.c - how a command ends when SIGINT, SIGTERM, SIGHUP or SIGQUIT comes
  *
  * Operation, memory, threads, errors: signals.h. What runs in a handler is async-signal-safe
- * (signal-safety(7)): atomics, unlinkat(), write(), sigaction(), raise(); and
- * setitimer(), which is a bare system call.
+ * (signal-safety(7)): atomics, unlinkat(), write(), nanosleep(), sigaction(), raise(),
+ * pthread_self(), pthread_sigmask(); and setitimer(), which is a bare system call.
+ *
+ * A file: FREE -> FILLING -> [MAKING] -> ARMED -> FREE, or TAKEN -> DONE by who removes and reports it.
  */
 #include "signals.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tool.h"
 
 #define FILES_MAX 64
 #define ALARM_MS 50
+#define END_MS 1000 /* that the end waits for other threads */
 
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 static atomic_int came, holds;
 static bool on_terminal; /* standard error; a progress bar may be there */
 
-enum file_state { FILE_FREE, FILE_FILLING, FILE_ARMED, FILE_TAKEN };
+enum file_state { FILE_FREE, FILE_FILLING, FILE_MAKING, FILE_ARMED, FILE_TAKEN, FILE_DONE };
 
 static struct {
 	atomic_int state; /* enum file_state; ARMED: a handler may take it */
 	enum signals_kind kind;
+	pthread_t maker;
 	int dir;
 	char path[PATH_MAX];
 	char text[2 * TOOL_PLACE_BYTES]; /* what the handler says */
@@ -55,14 +61,51 @@ static bool take_file(unsigned i)
 	return atomic_compare_exchange_strong(&files[i].state, &armed, FILE_TAKEN);
 }
 
+/* It is taken. */
+static void end_file(unsigned i)
+{
+	/* one that is not there has its final name by now, or was not made */
+	if (files[i].kind == SIGNALS_IN_PLACE || !unlinkat(files[i].dir, files[i].path, 0))
+		say(files[i].text);
+	atomic_store(&files[i].state, FILE_DONE);
+}
+
+static void nap(unsigned *left_ms)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+
+	(void)nanosleep(&ms, NULL);
+	--*left_ms;
+}
+
+/* Another thread is about to make the file, or to remove it. */
+static bool is_busy(unsigned i)
+{
+	int state = atomic_load(&files[i].state);
+
+	return state == FILE_MAKING || state == FILE_TAKEN;
+}
+
 static void end_files(void)
 {
+	unsigned left_ms = END_MS;
+
 	for (unsigned i = 0; i < FILES_MAX; i++) {
-		if (atomic_load(&files[i].state) != FILE_ARMED || files[i].kind == SIGNALS_STAYS || !take_file(i))
-			continue;
-		/* one that is not there has its final name by now, or was not made yet */
-		if (files[i].kind == SIGNALS_IN_PLACE || !unlinkat(files[i].dir, files[i].path, 0))
-			say(files[i].text);
+		while (is_busy(i) && left_ms)
+			nap(&left_ms);
+		if (atomic_load(&files[i].state) == FILE_ARMED && files[i].kind != SIGNALS_STAYS && take_file(i))
+			end_file(i);
+	}
+}
+
+/* What this thread was about to make, in the middle of which the signal came, it does not make any more. */
+static void arm_own_files(void)
+{
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		int making = FILE_MAKING;
+
+		if (atomic_load(&files[i].state) == FILE_MAKING && pthread_equal(files[i].maker, pthread_self()))
+			(void)atomic_compare_exchange_strong(&files[i].state, &making, FILE_ARMED);
 	}
 }
 
@@ -73,6 +116,7 @@ static void say_what_stays(void)
 	for (unsigned i = 0; i < FILES_MAX; i++) {
 		if (atomic_load(&files[i].state) == FILE_ARMED && files[i].kind == SIGNALS_STAYS && take_file(i)) {
 			say(files[i].text);
+			atomic_store(&files[i].state, FILE_DONE);
 			any = true;
 		}
 	}
@@ -80,11 +124,33 @@ static void say_what_stays(void)
 		say("leat: interrupted; the server does not answer\n");
 }
 
+/* Return: the mask before */
+static sigset_t block_signals(void)
+{
+	sigset_t set, was;
+
+	sigemptyset(&set);
+	for (unsigned i = 0; i < ARRAY_SIZE(ending); i++)
+		sigaddset(&set, ending[i]);
+	sigaddset(&set, SIGALRM);
+	(void)pthread_sigmask(SIG_BLOCK, &set, &was);
+	return was;
+}
+
 static void die_by(int sig)
 {
+	static atomic_bool begun, ended;
+	unsigned left_ms = END_MS;
 	sigset_t set;
 
-	end_files();
+	(void)block_signals(); /* nothing begins this again in this thread */
+	arm_own_files();
+	if (!atomic_exchange(&begun, true)) {
+		end_files();
+		atomic_store(&ended, true);
+	}
+	while (!atomic_load(&ended) && left_ms)
+		nap(&left_ms);
 	(void)signal(sig, SIG_DFL);
 	sigemptyset(&set);
 	sigaddset(&set, sig);
@@ -208,9 +274,44 @@ int signals_file_add(const struct signals_file *f)
 		strcpy(files[slot].path, f->path);
 	if (!print_text(f, files[slot].text, sizeof(files[slot].text)))
 		strcpy(files[slot].text, "leat: interrupted\n");
+	files[slot].maker = pthread_self();
 	if (f->kind != SIGNALS_IN_PLACE)
-		atomic_store(&files[slot].state, FILE_ARMED);
+		atomic_store(&files[slot].state, f->kind == SIGNALS_REMOVE ? FILE_MAKING : FILE_ARMED);
+	/* whoever ends the program notes the signal first and looks at the files then: one of us sees the other */
+	if (f->kind == SIGNALS_REMOVE && atomic_load(&came)) {
+		signals_file_del(slot);
+		return SIGNALS_CAME;
+	}
 	return slot;
+}
+
+/** signals_file_made - see signals.h */
+void signals_file_made(int slot)
+{
+	int making = FILE_MAKING;
+
+	if (slot >= 0)
+		(void)atomic_compare_exchange_strong(&files[slot].state, &making, FILE_ARMED);
+}
+
+/** signals_file_end - see signals.h */
+bool signals_file_end(int slot)
+{
+	unsigned left_ms = END_MS;
+	sigset_t was;
+	bool taken;
+
+	if (slot < 0 || files[slot].kind == SIGNALS_STAYS)
+		return false;
+	was = block_signals(); /* a handler in this thread would wait for it */
+	taken = take_file((unsigned)slot);
+	if (taken)
+		end_file((unsigned)slot);
+	(void)pthread_sigmask(SIG_SETMASK, &was, NULL);
+	/* its directory must stay open until it is done */
+	while (!taken && is_busy((unsigned)slot) && left_ms)
+		nap(&left_ms);
+	return atomic_load(&files[slot].state) == FILE_DONE;
 }
 
 /** signals_file_begun - see signals.h */
@@ -225,7 +326,8 @@ void signals_file_begun(int slot)
 /** signals_file_del - see signals.h */
 void signals_file_del(int slot)
 {
-	if (slot >= 0)
+	/* one that is done stays so: who ended it may still look at it */
+	if (slot >= 0 && atomic_load(&files[slot].state) != FILE_DONE)
 		atomic_store(&files[slot].state, FILE_FREE);
 }
 

@@ -15,7 +15,8 @@
  *             A signal that was ignored when the program started stays ignored (nohup).
  *             SIGPIPE and SIGXFSZ are ignored: they are errors of write().
  * Memory:     Static: a handler may not allocate.
- * Threads:    Any.
+ * Threads:    Any. One of them ends the program: it removes and reports what is to be, and another one that
+ *             makes a file waits for that, or is waited for, END_MS at most.
  * Errors:     None.
  */
 #ifndef LEAT_SIGNALS_H
@@ -52,14 +53,27 @@ struct signals_file {
 	const char *place; /* what messages call the target of the copy */
 };
 
+#define SIGNALS_CAME (-2)
+
 /** signals_file_add - a file that is being written: a signal that ends the program removes or reports it
  *
- * Return: for signals_file_del(); -1: there is no room; the file will be left over, or not be reported.
+ * Before a SIGNALS_REMOVE file is made, with signals_file_made() to come from the same thread.
+ * Return: for signals_file_del(); -1: there is no room; the file will be left over, or not be reported;
+ * SIGNALS_CAME: a SIGNALS_REMOVE file must not be made any more.
  */
 int signals_file_add(const struct signals_file *f);
 
+/** signals_file_made - a SIGNALS_REMOVE file is there now; -1 is fine */
+void signals_file_made(int slot);
+
 /** signals_file_begun - the content of a SIGNALS_IN_PLACE file begins to change; -1 is fine */
 void signals_file_begun(int slot);
+
+/** signals_file_end - a signal came, and so the file will not be complete: remove or report it, once
+ *
+ * Return: false: that is up to the caller, because the file is SIGNALS_STAYS or not begun, or @slot is negative.
+ */
+bool signals_file_end(int slot);
 
 /** signals_file_del - the file is complete, or gone, or reported; -1 is fine */
 void signals_file_del(int slot);

@@ -217,6 +217,94 @@ rm "$export_dir/closed"
 ! "$LEAT" ls "$tcp_url" >&- 2>"$work/err" || fail 'ls with no output'
 grep -q '^leat: standard output: Bad file descriptor' "$work/err" || fail "ls said: $(cat "$work/err")"
 
+# ---- while workers copy a tree to this machine ----------------------------------------------------------------
+
+# The signal comes when one worker is about to make its temporary file, and that thread goes on when the thread
+# that ends the program has looked for that file, or waits.
+cat >"$work/late.c" <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#define NEXT(f) ((__typeof__(f) *)dlsym(RTLD_NEXT, #f))
+static atomic_int state; /* 1: the signal was sent; 2: and seen; 3: the file was made */
+static char late[64];
+static sem_t seen, made;
+__attribute__((constructor)) static void begin(void)
+{
+	sem_init(&seen, 0, 0);
+	sem_init(&made, 0, 0);
+}
+static void see(void)
+{
+	int sent = 1;
+
+	if (atomic_compare_exchange_strong(&state, &sent, 2))
+		sem_post(&seen);
+}
+int openat(int dir, const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+	int fd, none = 0;
+
+	va_start(ap, flags);
+	mode = va_arg(ap, mode_t);
+	va_end(ap);
+	if (strncmp(path, ".leat-", 6) || syscall(SYS_gettid) == getpid() ||
+	    !atomic_compare_exchange_strong(&state, &none, 1))
+		return NEXT(openat)(dir, path, flags, mode);
+	strncpy(late, path, sizeof(late) - 1);
+	syscall(SYS_tgkill, getpid(), getpid(), SIGTERM);
+	while (sem_wait(&seen))
+		;
+	fd = NEXT(openat)(dir, path, flags, mode);
+	atomic_store(&state, 3);
+	sem_post(&made);
+	return fd;
+}
+int unlinkat(int dir, const char *path, int flags)
+{
+	int rc = NEXT(unlinkat)(dir, path, flags);
+
+	if (late[0] && !strcmp(path, late) && atomic_load(&state) < 3) {
+		see();
+		while (sem_wait(&made))
+			;
+	}
+	return rc;
+}
+int nanosleep(const struct timespec *wait, struct timespec *left)
+{
+	if (atomic_load(&state) == 1)
+		see();
+	return NEXT(nanosleep)(wait, left);
+}
+C
+${CC:-gcc} -shared -fPIC -o "$work/late.so" "$work/late.c" -lpthread || fail 'no library to be late with'
+mkdir "$export_dir/tree" "$work/copy"
+for i in 1 2 3 4 5 6 7 8 9; do
+	echo "$i" >"$export_dir/tree/f$i"
+done
+for url in "$local_url" "$tcp_url"; do
+	begin LD_PRELOAD="$work/late.so" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" \
+		"$LEAT" cp -r "$url/tree" "$work/copy"
+	ends_with 143 'cp -r, TERM'
+	[ -z "$(find "$work/copy" -name '.leat-*')" ] || fail "cp -r left $(find "$work/copy" -name '.leat-*')"
+	grep -q ': interrupted$' "$work/err" || fail "cp -r said: $(cat "$work/err")"
+	[ -z "$(sort "$work/err" | uniq -d)" ] || fail "cp -r said twice: $(cat "$work/err")"
+	checks=$((checks + 1))
+	rm -r "$work/copy/tree"
+done
+rm -r "$export_dir/tree"
+
 # ---- a terminal is told of a server that is away ------------------------------------------------------------
 
 if command -v script >/dev/null; then
