@@ -34,7 +34,7 @@ static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash,r
 				       "rw,no_root_squash,read=auto", NULL };
 
 static bool at_once; /* what fs_limits_find() says */
-static struct server *server; /* NULL: nothing is counted */
+static struct server *_Atomic server; /* NULL: nothing is counted */
 static atomic_uint looks, reads, writes, climbs; /* by reactors */
 
 void __real_fs_limits_find(int fd, bool may_write, struct fs_limits *ret);
@@ -49,8 +49,10 @@ void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret)
 
 static void count(atomic_uint *n)
 {
-	for (unsigned i = 0; server && i < server->nreactors; i++) {
-		if (pthread_equal(server->reactors[i]->thread, pthread_self()))
+	struct server *s = server;
+
+	for (unsigned i = 0; s && i < s->nreactors; i++) {
+		if (pthread_equal(s->reactors[i]->thread, pthread_self()))
 			atomic_fetch_add(n, 1);
 	}
 }

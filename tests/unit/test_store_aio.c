@@ -120,7 +120,8 @@ static bool is_refused(int fd)
 
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)
 {
-	reads_here += pthread_equal(pthread_self(), reactor) != 0;
+	if (pthread_equal(pthread_self(), reactor))
+		reads_here++;
 	return is_refused(fd) ? -1 : __real_preadv2(fd, iov, n, off, flags);
 }
 
@@ -128,8 +129,10 @@ ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int f
 {
 	int err = write_err;
 
-	writes_here += pthread_equal(pthread_self(), reactor) != 0;
-	write_err = 0;
+	if (pthread_equal(pthread_self(), reactor))
+		writes_here++;
+	if (err)
+		write_err = 0;
 	errno = err;
 	return err || is_refused(fd) ? -1 : __real_pwritev2(fd, iov, n, off, flags);
 }
