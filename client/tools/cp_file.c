@@ -201,15 +201,27 @@ static int rename_temp(const struct cp *cp, const char *temp)
 
 /* ---- data ---- */
 
-static int open_source(struct cp *cp, struct source *ret)
+/* What was seen as a regular file, by itself with -r, is read only if it still is one. */
+static int open_named(struct cp *cp, const struct stat *seen, struct fs_file *ret)
+{
+	struct fs_base b = cp->from_base;
+
+	if (!S_ISREG(seen->st_mode))
+		return fs_open(b, cp_source_name(cp), O_RDONLY, 0, ret);
+	b.no_links |= cp->recursive;
+	return fs_open_regular(b, cp_source_name(cp), ret);
+}
+
+static int open_source(struct cp *cp, const struct stat *seen, struct source *ret)
 {
 	int rc, err;
 
-	rc = cp->from_std ? fs_std(STDIN_FILENO, &ret->file) :
-			    fs_open(cp->from_base, cp_source_name(cp), O_RDONLY, 0, &ret->file);
+	rc = cp->from_std ? fs_std(STDIN_FILENO, &ret->file) : open_named(cp, seen, &ret->file);
 	if (rc)
 		return rc;
 	rc = fs_fstat(&ret->file, &ret->st);
+	if (!rc && !cp->from_std && S_ISREG(seen->st_mode) && !S_ISREG(ret->st.st_mode))
+		rc = S_ISDIR(ret->st.st_mode) ? -EISDIR : -ENXIO;
 	if (!rc && S_ISDIR(ret->st.st_mode))
 		rc = -EISDIR;
 	if (rc) {
@@ -507,7 +519,7 @@ int cp_copy_file(struct cp *cp, const struct stat *seen)
 	int rc, err;
 
 	progress_file(cp->progress, cp->from.text, (uint64_t)seen->st_size);
-	rc = open_source(cp, &src);
+	rc = open_source(cp, seen, &src);
 	if (rc)
 		return cp_report(cp, COPY_FROM, rc);
 	rc = copy_opened(cp, &src);

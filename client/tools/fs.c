@@ -68,6 +68,41 @@ int fs_open_object(struct fs_base b, const char *path, struct fs_file *ret)
 	return rc;
 }
 
+/* @object is found at @path of @b. Without /proc the name is opened again. */
+static int reopen_regular(struct fs_base b, const char *path, const struct fs_file *object, struct fs_file *ret)
+{
+	struct fs_file f = { .fd = -1 };
+	char proc[FS_PROC_BYTES];
+	struct stat st;
+
+	if (fstat(object->fd, &st))
+		return tool_errno("stat");
+	if (!S_ISREG(st.st_mode))
+		return -ENXIO;
+	f.fd = open(fs_proc_path(object, proc), O_RDONLY | O_CLOEXEC);
+	if (f.fd < 0 && errno == ENOENT && access("/proc/self/fd", F_OK))
+		return fs_open(b, path, O_RDONLY | O_NONBLOCK, 0, ret);
+	if (f.fd < 0)
+		return tool_errno("open");
+	*ret = f;
+	return 0;
+}
+
+int fs_open_regular(struct fs_base b, const char *path, struct fs_file *ret)
+{
+	struct fs_file object;
+	int rc;
+
+	if (b.m) /* libleat opens nothing else */
+		return fs_open(b, path, O_RDONLY, 0, ret);
+	rc = fs_open(b, path, O_PATH, 0, &object);
+	if (rc)
+		return rc;
+	rc = reopen_regular(b, path, &object, ret);
+	close(object.fd);
+	return rc;
+}
+
 int fs_std(int fd, struct fs_file *ret)
 {
 	struct fs_file f = { .is_stream = true };

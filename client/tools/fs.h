@@ -39,6 +39,11 @@ must_check int fs_open(struct fs_base b, const char *path, int flags, mode_t mod
  * could give to another object by the next call; it takes no right to read it
  */
 must_check int fs_open_object(struct fs_base b, const char *path, struct fs_file *ret);
+/** fs_open_regular - to read, if it is a regular file or, on a server, a directory; else -ENXIO
+ *
+ * A pipe or device that took the name is not opened, since that may wait, or do something.
+ */
+must_check int fs_open_regular(struct fs_base b, const char *path, struct fs_file *ret);
 /** fs_std - the open file behind @fd, STDIN_FILENO or STDOUT_FILENO, which itself stays open */
 must_check int fs_std(int fd, struct fs_file *ret);
 /** fs_close - Return: also the error of data that did not become stable */

@@ -113,7 +113,7 @@ swaps() {
 	echo "$call $name $command" >"$work/$where-swap"
 	rc=0
 	# shellcheck disable=SC2086
-	env $preload SWAP_FILE="$work/client-swap" SWAP_IN="$in" "$LEAT" "$@" >"$work/out" 2>"$work/err" || rc=$?
+	timeout 30 env $preload SWAP_FILE="$work/client-swap" SWAP_IN="$in" "$LEAT" "$@" >"$work/out" 2>"$work/err" || rc=$?
 	[ ! -e "$work/$where-swap" ] || fail "leat $*: nothing was exchanged: $(cat "$work/err")"
 }
 
@@ -146,6 +146,23 @@ mkdir "$work/there"
 source_dirs "$work/here" "$work/here" "$work/there" "$work/there" openat notes 0
 source_dirs "$work/here" "$work/here" "$work/there" "$work/there" openat a 1
 source_dirs "$work/here" "$work/here" "$work/there" "$work/there" mkdirat a 0
+
+# ---- files of the source ----------------------------------------------------------------------------------------
+
+# what was a file when it was looked at, and is a pipe when it is opened, is not waited for; nor is a link followed
+source_files() { # FROM TO-DIR TO COMMAND: FROM is below $work/here
+	fill "$work/here"
+	swaps client "$work/here" openat notes "rm tree/a/notes && $4" -- cp -r "$work/here/$1" "$3/copy"
+	same "cp -r $1, $4" "$rc" 1
+	[ ! -e "$2/copy" ] || ! grep -qr secret "$2/copy" || fail "cp -r $1: a link was followed"
+	rm -rf "$work/here/tree" "$work/here/secret" "$2/copy"
+}
+for puts in 'mkfifo tree/a/notes' 'ln -s ../../secret/notes tree/a/notes'; do
+	for from in tree tree/a/notes; do
+		source_files "$from" "$export_dir" "$tcp_url" "$puts"
+		source_files "$from" "$work/there" "$work/there" "$puts"
+	done
+done
 
 # ---- attributes of pipes and links ------------------------------------------------------------------------------
 
