@@ -183,13 +183,14 @@ int bench_file_prepare(struct leat *m, const struct bench_need *need, struct ben
 
 int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 {
+	char place[TOOL_PLACE_BYTES];
 	struct leat_file *file;
 	int rc;
 
 	if (!f->made)
 		return TOOL_OK;
 	if (lost) {
-		log_err("%s: left behind, because the server does not answer", f->path);
+		log_err("%s: left behind, because the server does not answer", tool_place(m, f->path, place));
 		return TOOL_FAILED;
 	}
 	rc = bench_file_open(m, f, O_RDONLY, &file);
@@ -199,7 +200,7 @@ int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 	}
 	signals_file_del(f->slot);
 	if (rc == BENCH_REPLACED) {
-		log_err("%s: not removed: %s", f->path, bench_file_explain(m, rc));
+		log_err("%s: not removed: %s", tool_place(m, f->path, place), bench_file_explain(m, rc));
 		return TOOL_FAILED;
 	}
 	return rc && rc != -ENOENT ? tool_fail(m, f->path, rc) : TOOL_OK;

@@ -38,7 +38,7 @@ enum file_state { FILE_FREE, FILE_FILLING, FILE_MAKING, FILE_ARMED, FILE_TAKEN, 
 static struct {
 	atomic_int state; /* enum file_state; ARMED: a handler may take it */
 	enum signals_kind kind;
-	pthread_t maker;
+	_Atomic pthread_t maker; /* of a file that is MAKING */
 	int dir;
 	char path[PATH_MAX];
 	char text[2 * TOOL_PLACE_BYTES]; /* what the handler says */
@@ -104,7 +104,7 @@ static void arm_own_files(void)
 	for (unsigned i = 0; i < FILES_MAX; i++) {
 		int making = FILE_MAKING;
 
-		if (atomic_load(&files[i].state) == FILE_MAKING && pthread_equal(files[i].maker, pthread_self()))
+		if (atomic_load(&files[i].state) == FILE_MAKING && pthread_equal(atomic_load(&files[i].maker), pthread_self()))
 			(void)atomic_compare_exchange_strong(&files[i].state, &making, FILE_ARMED);
 	}
 }
@@ -274,7 +274,7 @@ int signals_file_add(const struct signals_file *f)
 		strcpy(files[slot].path, f->path);
 	if (!print_text(f, files[slot].text, sizeof(files[slot].text)))
 		strcpy(files[slot].text, "leat: interrupted\n");
-	files[slot].maker = pthread_self();
+	atomic_store(&files[slot].maker, pthread_self());
 	if (f->kind != SIGNALS_IN_PLACE)
 		atomic_store(&files[slot].state, f->kind == SIGNALS_REMOVE ? FILE_MAKING : FILE_ARMED);
 	/* whoever ends the program notes the signal first and looks at the files then: one of us sees the other */
