@@ -74,7 +74,8 @@ static const char *advice(const struct rpcrdma_addr *addr, int err)
 	case -ENETUNREACH:
 		return "; no way leads there: is the address right, is the network up?";
 	case -ETIMEDOUT:
-		return "; is the server up, does a firewall stand in between?";
+		return local ? "; does leatd hang, or does somebody flood its socket (its log says who)?" :
+			       "; is the server up, does a firewall stand in between?";
 	case -EPROTONOSUPPORT:
 		return "; whatever answers there does not serve NFS version 3";
 	default:
@@ -229,8 +230,12 @@ static int check_instance(struct leat *m, struct rpcrdma_clnt *c, uint32_t limit
 
 	if (rc) {
 		rpcrdma_clnt_info(c, &clnt);
-		snprintf(why, cap, "%s", rc == -ENOPROTOOPT || rc == -EPERM ? clnt.why :
-									      strerror(-rc));
+		/* the queue of a socket may be full all the time: that is no missing server */
+		snprintf(why, cap, "%s",
+			 rc == -ENOPROTOOPT || rc == -EPERM ||
+					 (rc == -ETIMEDOUT && clnt.state != RPCRDMA_CLNT_UP) ?
+				 clnt.why :
+				 strerror(-rc));
 		return rc;
 	}
 	if (memcmp(info.instance, m->instance, sizeof(m->instance)) != 0) {

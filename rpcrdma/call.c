@@ -278,7 +278,8 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 		if (!call)
 			return earliest;
 		/* done() may change both lists: look again from the start */
-		(void)give_up(call, -ETIMEDOUT, "deadline passed"); /* if it is LEAVING, it has none now */
+		/* if it is LEAVING, it has no deadline now */
+		(void)give_up(call, -ETIMEDOUT, c->held_up ? c->held_up : "deadline passed");
 	}
 }
 

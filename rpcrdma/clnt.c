@@ -92,16 +92,26 @@ static uint32_t next_random(struct rpcrdma_clnt *c)
 	return c->random;
 }
 
+/** rr_clnt_jitter - see clnt_int.h */
+uint64_t rr_clnt_jitter(struct rpcrdma_clnt *c, uint64_t ns)
+{
+	return ns - ns / 4 + next_random(c) % (ns / 2 + 1);
+}
+
+/** rr_clnt_held_up - see clnt_int.h */
+void rr_clnt_held_up(struct rpcrdma_clnt *c, const char *why)
+{
+	c->held_up = why;
+	set_why(c, why);
+}
+
 /* How long to wait after c->attempts attempts in a row that came to nothing. */
 static uint64_t backoff_ns(struct rpcrdma_clnt *c)
 {
-	uint64_t ns;
-
 	if (!c->attempts)
 		return 0;
-	ns = (uint64_t)c->attr.backoff_ms * NS_PER_MS
-	     << MIN(c->attempts - 1, BACKOFF_DOUBLINGS);
-	return ns - ns / 4 + next_random(c) % (ns / 2 + 1);
+	return rr_clnt_jitter(c, (uint64_t)c->attr.backoff_ms * NS_PER_MS
+					 << MIN(c->attempts - 1, BACKOFF_DOUBLINGS));
 }
 
 static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
@@ -109,6 +119,7 @@ static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 	int rc;
 
 	c->retry_ns = 0;
+	c->held_up = NULL;
 	if (c->state != RPCRDMA_CLNT_CONNECTING)
 		set_state(c, RPCRDMA_CLNT_CONNECTING, c->why);
 	if (c->closed)
@@ -136,6 +147,7 @@ void rr_clnt_up(struct rpcrdma_clnt *c)
 		rr_count(c->engine, reconnects, 1);
 	}
 	c->ever_up = true;
+	c->held_up = NULL;
 	c->down_ns = 0;
 	set_state(c, RPCRDMA_CLNT_UP, "connected");
 	rr_call_pump(c);
@@ -246,7 +258,7 @@ static void check_attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 		rr_clnt_due(c, c->connect_ns);
 		return;
 	}
-	drop(c, -ETIMEDOUT, "connecting took too long");
+	drop(c, -ETIMEDOUT, c->held_up ? c->held_up : "connecting took too long");
 }
 
 static void check_retry(struct rpcrdma_clnt *c, uint64_t now_ns)

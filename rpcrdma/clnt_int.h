@@ -88,6 +88,7 @@ struct rpcrdma_clnt {
 	bool closed;                     /* destroyed, in the caller's eyes */
 	bool dropping;                   /* disconnect() was called, down will follow */
 	int drop_err;                    /* what the coming down means, when we know better */
+	const char *held_up;             /* why the attempt does not get ahead, or did not; NULL: not known */
 	unsigned attempts;               /* failed or useless ones in a row */
 	uint32_t random;                 /* state of the jitter */
 	uint64_t retry_ns;               /* DOWN: when to try again; 0: when a call comes */
@@ -142,6 +143,13 @@ void rr_clnt_up(struct rpcrdma_clnt *c);
 
 /** rr_clnt_down - the connection (or the attempt) is over, and no call's memory can be reached */
 void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why);
+
+/** rr_clnt_held_up - the attempt goes on, but cannot get ahead; @why, which stays where it is, says why if its
+ * time passes */
+void rr_clnt_held_up(struct rpcrdma_clnt *c, const char *why);
+
+/** rr_clnt_jitter - about @ns: a quarter more or less, so that clients do not come as one */
+uint64_t rr_clnt_jitter(struct rpcrdma_clnt *c, uint64_t ns);
 
 /** rr_clnt_due - something of @c is to happen at @due_ns; the timer is to fire by then */
 void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns);

@@ -7,6 +7,7 @@
  *             connection:
  *
  *                 dial -> ROUTED: endpoint, receives posted, connect -> ESTABLISHED: up
+ *                (again, if full)                                          |
  *                   '--------------> FAILED ---.                           |
  *                                              v                           v  (first error, or
  *                                    end_msg: down, free  <-- drained <-- ending    disconnect)
@@ -50,6 +51,8 @@
 #define READS_SERVED_MAX 128u
 #define DRAIN_MS 1000u
 #define SETTLE_MS 2u
+/* Between two dials of a server whose queue of new connections is full; the first waits are shorter. */
+#define REDIAL_MS_MAX 4u
 /* A call's Send, a bind, and an invalidation; who has more pieces waits now and then. */
 #define SQ_PER_WINDOW 3u
 
@@ -401,21 +404,41 @@ static int watch_cm(struct rr_link *l)
 	return 0;
 }
 
-/* A refusal has a reason, which only the end of a link can tell. */
-static int link_dial(struct rr_link *l, const char *where)
+static void on_dial_timer(struct rpcrdma_timer *t);
+
+/* A refusal has a reason, which only the end of a link can tell. Where too many wait to be accepted, nobody can
+ * wait in line without blocking: it is dialled again until the attempt's time is over. */
+static int link_dial(struct rr_link *l)
 {
 	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
+	char where[RR_WHERE_BYTES];
 	struct rr_trust trust;
 	int rc;
 
-	if (!a->check_socket)
-		return rr_qp_dial(l->cm, where, &l->qp);
+	rr_addr_where(&a->addr, where);
 	rr_trust_init(&trust, a->socket_uid);
-	rc = rr_qp_dial_trusted(l->cm, where, &trust, &l->qp);
-	if (rc != -EPERM || !trust.why[0])
+	rc = rr_qp_dial_trusted(l->cm, where, a->check_socket ? &trust : NULL, &l->qp);
+	if (rc == -EPERM && a->check_socket && trust.why[0]) {
+		rr_link_fail(l, rc, "%s", trust.why);
+		return 0;
+	}
+	l->clnt->held_up = NULL;
+	if (rc != -EAGAIN)
 		return rc;
-	rr_link_fail(l, rc, "%s", trust.why);
+	rr_clnt_held_up(l->clnt, "too many connections wait there to be accepted");
+	l->dial_ms = MIN(MAX(2 * l->dial_ms, 1u), REDIAL_MS_MAX);
+	l->drain_timer.fn = on_dial_timer;
+	rpcrdma_timer_set(l->engine, &l->drain_timer, rr_clnt_jitter(l->clnt, l->dial_ms * NS_PER_MS));
 	return 0;
+}
+
+static void on_dial_timer(struct rpcrdma_timer *t)
+{
+	struct rr_link *l = container_of(t, struct rr_link, drain_timer);
+	int rc = l->ending ? 0 : link_dial(l);
+
+	if (rc)
+		rr_link_fail(l, rc, "connect: %s", strerror(-rc));
 }
 
 static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
@@ -438,7 +461,7 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 		rc = watch_cm(l);
 	l->clnt = c;
 	if (!rc)
-		rc = link_dial(l, where);
+		rc = link_dial(l);
 	if (rc) {
 		link_free(l);
 		return rc;

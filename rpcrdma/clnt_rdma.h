@@ -40,7 +40,8 @@ struct rr_link {
 	int err;                      /* why it ends */
 	char why[128];
 	struct rpcrdma_msg end_msg;   /* frees a link outside its own callbacks */
-	struct rpcrdma_timer drain_timer;
+	struct rpcrdma_timer drain_timer; /* not connected yet: of the next dial */
+	unsigned dial_ms;             /* how long it waited for that; 0: it did not have to */
 
 	struct list calls;            /* rr_rcall: out, or their Send is */
 	struct list free_calls;

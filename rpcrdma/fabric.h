@@ -341,7 +341,8 @@ struct rr_fabric_ops {
 	int (*listen)(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
 	void (*unlisten)(struct rr_listener *l);
 
-	/* @trust: local: only a socket that these users answer for, else -EPERM; NULL: any */
+	/* @trust: local: only a socket that these users answer for, else -EPERM; NULL: any.
+	 * -EAGAIN: too many wait there to be accepted; a dial a little later may succeed. */
 	int (*qp_dial)(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
 		       struct rr_qp **ret);
 	int (*qp_setup)(struct rr_qp *qp, struct rr_qp_attr *attr);

@@ -18,7 +18,9 @@
  *             there are only so many of them at once, and of one uid; and a listener whose
  *             connections cannot be accepted (no descriptors, no memory, the closer far behind)
  *             rests until the next tick of the manager's timer, and its owner hears why. It ticks
- *             only while one of both is there to look after.
+ *             only while one of both is there to look after. All users wait to be accepted in one line,
+ *             so who connects and hangs up fills it; such a connection is let go of before anything is
+ *             made for it, many at once are accepted, and when there are many the owner hears who.
  * Memory:     Queue pairs that nobody has been told of are freed by the manager.
  * Threads:    One thread per manager; connect, accept and reject by the same, or by whoever was
  *             handed the queue pair by it.
@@ -35,8 +37,12 @@
 
 #include "local_int.h"
 
-#define EVENTS_PER_PROCESS 256 /* then let the caller look at other things */
+#define EVENTS_PER_PROCESS 128 /* then let the caller look at other things */
 #define TICK_NS (100 * NS_PER_MS)
+#define ACCEPTS_AT_ONCE 64 /* then the others' handshakes go on */
+/* So many connections that end without a REQ in so much time are worth a word: they keep others waiting. */
+#define LEFT_TOLD 64u
+#define LEFT_NS NS_PER_S
 
 static struct local_cm *to_cm(struct rr_cm *cm)
 {
@@ -377,11 +383,47 @@ static void tell(struct local_cm *cm, struct local_qp *qp, enum rr_cm_event_type
 	cm->base.fn(cm->base.ctx, &ev);
 }
 
+/* @peer: NULL: it is not known */
+static void tell_refused(struct local_cm *cm, void *listener_ctx, const struct rr_peer *peer, int status)
+{
+	static const struct rr_peer unknown = { .text = "a local peer" };
+	struct rr_cm_event ev = { .type = RR_CM_REFUSED, .status = status, .listener_ctx = listener_ctx,
+				  .peer = peer ? peer : &unknown };
+
+	cm->base.fn(cm->base.ctx, &ev);
+}
+
+/* One more stranger has left without a REQ. Return: is he to be told of? */
+static bool count_left(struct local_cm *cm)
+{
+	uint64_t now = clock_now_ns();
+
+	if (now - cm->left_since_ns > LEFT_NS) {
+		cm->left_since_ns = now;
+		cm->left = 0;
+	}
+	if (++cm->left < LEFT_TOLD)
+		return false;
+	cm->left = 0;
+	return true;
+}
+
+/* The end of a queue pair that the user of the manager has not been told of. */
+static void drop_stranger(struct local_cm *cm, struct local_qp *qp)
+{
+	struct rr_peer peer = qp->peer;
+	void *ctx = qp->listener_ctx;
+
+	rr_local_qp_destroy(&qp->base);
+	if (count_left(cm))
+		tell_refused(cm, ctx, &peer, -ESHUTDOWN);
+}
+
 static void fail(struct local_cm *cm, struct local_qp *qp, int status)
 {
 	rr_local_cm_forget(qp);
 	if (qp->passive) {
-		rr_local_qp_destroy(&qp->base); /* nobody was told of it */
+		drop_stranger(cm, qp);
 		return;
 	}
 	qp->phase = PHASE_DEAD;
@@ -524,30 +566,26 @@ static bool may_enter(struct local_cm *cm, const struct rr_peer *peer)
 	       atomic_load(&f->conns) < f->attr.limits.conns_max;
 }
 
-/* @peer: NULL: it is not known */
-static void tell_refused(struct local_cm *cm, const struct local_listener *l, const struct rr_peer *peer,
-			 int status)
-{
-	static const struct rr_peer unknown = { .text = "a local peer" };
-	struct rr_cm_event ev = { .type = RR_CM_REFUSED, .status = status, .listener_ctx = l->base.ctx,
-				  .peer = peer ? peer : &unknown };
-
-	cm->base.fn(cm->base.ctx, &ev);
-}
-
 static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 {
 	struct local_fabric *f = to_fabric(cm->base.fabric);
 	struct rr_peer peer;
 	struct local_qp *qp;
 	struct hs_msg hs;
+	bool gone = rr_local_sock_gone(fd);
 	int rc;
 
+	if (gone && !count_left(cm)) {
+		rr_local_close_sock(f->closer, fd);
+		return;
+	}
 	rr_local_sock_peer(fd, &peer);
-	rc = may_enter(cm, &peer) ? rr_local_qp_new(cm->base.fabric, &qp) : -EBUSY;
+	rc = gone ? -ESHUTDOWN : 0;
+	if (!rc)
+		rc = may_enter(cm, &peer) ? rr_local_qp_new(cm->base.fabric, &qp) : -EBUSY;
 	if (rc) {
 		rr_local_close_sock(f->closer, fd);
-		tell_refused(cm, l, &peer, rc);
+		tell_refused(cm, l->base.ctx, &peer, rc);
 		return;
 	}
 	qp->sock = fd;
@@ -563,7 +601,7 @@ static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 		rc = cm_watch(cm, fd, qp);
 	if (rc) {
 		rr_local_qp_destroy(&qp->base);
-		tell_refused(cm, l, &peer, rc);
+		tell_refused(cm, l->base.ctx, &peer, rc);
 		return;
 	}
 	qp->cm = cm;
@@ -571,31 +609,7 @@ static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 	tick(cm, true);
 	hs_init(qp, &hs, HS_HELLO);
 	if (rr_local_sock_send(fd, &hs, NULL, 0))
-		rr_local_qp_destroy(&qp->base);
-}
-
-/* Return: false if none could be taken: they stay queued for a better time. */
-static bool welcome(struct local_cm *cm, struct local_listener *l)
-{
-	int fd;
-
-	if (rr_local_closer_full(to_fabric(cm->base.fabric)->closer, LOCAL_OURS)) {
-		tell_refused(cm, l, NULL, -EXFULL);
-		rest(cm, l);
-		return false;
-	}
-	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0) {
-		shake_hands(cm, l, fd);
-		return true;
-	}
-	if (errno == ECONNABORTED || errno == EINTR)
-		return true;
-	if (errno != EAGAIN && errno != EWOULDBLOCK) {
-		tell_refused(cm, l, NULL, -errno);
-		rest(cm, l); /* no descriptor or no memory: it would stay readable */
-	}
-	return false;
+		drop_stranger(cm, qp);
 }
 
 static struct local_listener *find_listener(struct local_cm *cm, const void *ptr)
@@ -607,6 +621,28 @@ static struct local_listener *find_listener(struct local_cm *cm, const void *ptr
 			return l;
 	}
 	return NULL;
+}
+
+/* What cannot be taken stays queued for a better time. Return: false if nothing more is to be done now. */
+static bool welcome(struct local_cm *cm, struct local_listener *l)
+{
+	/* whoever is told of a refusal may close the listener */
+	for (int i = 0; i < ACCEPTS_AT_ONCE && find_listener(cm, l); i++) {
+		bool full = rr_local_closer_full(to_fabric(cm->base.fabric)->closer, LOCAL_OURS);
+		int fd = full ? -1 : accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int err = full ? EXFULL : errno;
+
+		if (fd >= 0) {
+			shake_hands(cm, l, fd);
+		} else if (err == EAGAIN || err == EWOULDBLOCK) {
+			return i > 0;
+		} else if (err != ECONNABORTED && err != EINTR) {
+			rest(cm, l); /* no descriptor or no memory: it would stay readable */
+			tell_refused(cm, l->base.ctx, NULL, -err);
+			return false;
+		}
+	}
+	return true;
 }
 
 /** rr_local_cm_process - handle what has happened; runs the callback */

@@ -370,6 +370,8 @@ struct local_cm {
 	struct rr_cm base;
 	int epfd, timerfd;
 	bool ticking;
+	unsigned left;          /* strangers who have gone without a REQ since then */
+	uint64_t left_since_ns;
 	struct list listeners, qps;
 };
 

@@ -162,8 +162,8 @@ static int make_addr(const char *path, struct sockaddr_un *sun)
 
 /** rr_local_sock_dial - connect to the socket at @path
  *
- * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if the listener's queue is full,
- * -ENAMETOOLONG, or what socket() and connect() say.
+ * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if the listener's queue is full: who does not
+ * block cannot wait in line for it, but may come again; -ENAMETOOLONG, or what socket() and connect() say.
  */
 int rr_local_sock_dial(const char *path, int *ret_fd)
 {

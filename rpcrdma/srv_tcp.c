@@ -24,7 +24,7 @@
 #include "base/clock.h"
 #include "srv_tcp.h"
 
-#define BACKLOG 128
+#define ACCEPTS_AT_ONCE 64 /* then the engine looks at its other sockets */
 
 /* Out of descriptors or memory: when to look at the listening socket again. */
 #define RETRY_NS (100 * NS_PER_MS)
@@ -198,12 +198,20 @@ out_close:
 	close(fd);
 }
 
+/* The socket stays readable: it is not to be watched until somebody may have closed something. */
+static void rest(struct tcp_listener *l, int err)
+{
+	rr_svc_refused(l->base.svc, NULL, err);
+	if (rpcrdma_engine_rewatch(l->base.engine, &l->watch, 0) == 0)
+		rpcrdma_timer_set(l->base.engine, &l->retry, RETRY_NS);
+}
+
 static void on_incoming(struct rpcrdma_watch *w, uint32_t events)
 {
 	struct tcp_listener *l = container_of(w, struct tcp_listener, watch);
 
 	(void)events;
-	for (;;) {
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
 		struct sockaddr_storage addr = { 0 };
 		socklen_t len = sizeof(addr);
 		int fd = accept4(w->fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -212,13 +220,11 @@ static void on_incoming(struct rpcrdma_watch *w, uint32_t events)
 			take_peer(&l->base, fd, &addr);
 		else if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return;
-		else if (errno != ECONNABORTED && errno != EINTR)
-			break;
+		else if (errno != ECONNABORTED && errno != EINTR) {
+			rest(l, -errno);
+			return;
+		}
 	}
-	rr_svc_refused(l->base.svc, NULL, -errno);
-	/* the socket stays readable: not to be watched until somebody may have closed something */
-	if (rpcrdma_engine_rewatch(l->base.engine, w, 0) == 0)
-		rpcrdma_timer_set(l->base.engine, &l->retry, RETRY_NS);
 }
 
 static void on_retry(struct rpcrdma_timer *t)
@@ -249,7 +255,7 @@ static int bind_and_listen(const struct addrinfo *ai)
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
 	    (ai->ai_family == AF_INET6 &&
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0) ||
-	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
+	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, SOMAXCONN) < 0) {
 		rc = -errno;
 		close(fd);
 		return rc;

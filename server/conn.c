@@ -115,6 +115,9 @@ static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
 			 peer->text, client);
 	else if (err == -EXFULL)
 		log_warn("new connections to the local socket wait: too many that have ended are still being closed");
+	else if (err == -ESHUTDOWN)
+		log_warn("connections to the local socket are opened and ended unused, many in a second, and others "
+			 "have to wait for them: the latest was by %s", peer->text);
 	else
 		log_warn("%s turned away (client %s): %s", peer->text, client, refusal(err));
 }

@@ -8,8 +8,10 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -753,6 +755,41 @@ static void who_waits_for_memory_is_kept(void **state)
 	assert_int_equal(reply(), 24);
 }
 
+#define WAITING 300
+
+/* Who floods the listener leaves room for others: as much as the kernel has. */
+static void many_wait_to_be_accepted(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(rpcrdma_listener_addr(svc.listener)->port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	FILE *f = fopen("/proc/sys/net/core/somaxconn", "re");
+	unsigned most = 0;
+	int fds[WAITING];
+
+	(void)state;
+	if (!f || fscanf(f, "%u", &most) != 1 || most < WAITING) {
+		if (f)
+			fclose(f);
+		print_message("net.core.somaxconn is %u: not tried\n", most);
+		skip();
+	}
+	fclose(f);
+	for (int i = 0; i < WAITING; i++) {
+		struct pollfd p = { .events = POLLOUT };
+
+		p.fd = fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		assert_true(p.fd >= 0);
+		assert_true(!connect(p.fd, (struct sockaddr *)&a, sizeof(a)) || errno == EINPROGRESS);
+		assert_int_equal(poll(&p, 1, 5000), 1); /* at once, unless the queue is full */
+		assert_false(p.revents & (POLLERR | POLLHUP));
+	}
+	pump();
+	for (int i = 0; i < WAITING; i++)
+		close(fds[i]);
+	pump();
+}
+
 #define tcp_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -771,6 +808,7 @@ int main(void)
 		tcp_test(peer_goes_in_the_middle),
 		tcp_test(silent_peers_are_let_go),
 		tcp_test(no_more_than_so_many),
+		tcp_test(many_wait_to_be_accepted),
 		tcp_test(fragments_stay_in_the_socket),
 		tcp_test(long_results_are_not_taken),
 		tcp_test(requests_are_charged),

@@ -5,16 +5,18 @@
  *
  * Operation:  Datagrams by hand, on sockets of our own or on that of a mount of the library's.
  * Memory:     r->count descriptors at most; the memfds are holes.
- * Threads:    One.
+ * Threads:    One; local-connects has more.
  * Errors:     A socket that is refused or cut is opened again until the deadline.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "hostile.h"
@@ -22,6 +24,7 @@
 
 #define RIGHTS_MAX 253
 #define HELLO_MS 200
+#define FLOODERS 8u
 
 static int dial(const struct attack_run *r)
 {
@@ -108,6 +111,48 @@ static int some_memfd(struct attack_run *r)
 	int fd = rr_local_memfd("evil", sizes[run_rand(r, ARRAY_SIZE(sizes))]);
 
 	return fd < 0 ? -1 : fd;
+}
+
+struct flooder {
+	pthread_t thread;
+	const struct attack_run *r;
+	unsigned n;
+};
+
+static void *flood(void *arg)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct flooder *f = arg;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", f->r->sock);
+	while (!run_over(f->r)) {
+		/* it blocks, and is first in line when there is a place */
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		if (fd < 0)
+			break;
+		f->n += !connect(fd, (struct sockaddr *)&sun, sizeof(sun));
+		close(fd);
+	}
+	return NULL;
+}
+
+/* Connections that end at once: what fills the queue in which all users wait to be accepted. */
+static void attack_connects(struct attack_run *r)
+{
+	struct flooder f[FLOODERS] = { 0 };
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FLOODERS; i++) {
+		f[i].r = r;
+		if (pthread_create(&f[i].thread, NULL, flood, &f[i]))
+			die("no thread");
+	}
+	for (unsigned i = 0; i < FLOODERS; i++) {
+		pthread_join(f[i].thread, NULL);
+		n += f[i].n;
+	}
+	snprintf(r->said, sizeof(r->said), "%u connections that ended at once", n);
 }
 
 /* Requests with words that make no sense, messages out of turn, bytes that are no message. */
@@ -248,6 +293,7 @@ static void attack_offers(struct attack_run *r)
 
 const struct attack attacks_sock[] = {
 	{ "silent", attack_silent },
+	{ "local-connects", attack_connects },
 	{ "handshakes", attack_handshakes },
 	{ "descriptors", attack_descriptors },
 	{ "offers", attack_offers },

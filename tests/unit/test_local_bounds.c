@@ -335,6 +335,60 @@ static void test_handshakes_at_once(void **state)
 	count_in(&of_all, 2); /* one user never gets all of them */
 }
 
+/* Who hangs up while he waits to be accepted costs no queue pair, and others get in behind him at once. When there
+ * are many, the owner hears who. */
+static void left_unused(unsigned n, int told)
+{
+	struct rr_peer peer;
+	uint32_t next;
+	struct end s;
+	int fd;
+
+	server_open(&s, NULL);
+	next = atomic_load(&to_fabric(s.f)->next_qpn);
+	for (unsigned i = 0; i < n; i++)
+		close(stranger());
+	fd = stranger();
+	rr_cm_process(s.cm);
+	assert_true(greeted(fd));
+	assert_int_equal(atomic_load(&to_fabric(s.f)->next_qpn) - next, 1);
+	assert_int_equal(s.nevents, told);
+	if (told) {
+		rr_local_sock_peer(fd, &peer);
+		assert_int_equal(s.events[0], RR_CM_REFUSED);
+		assert_int_equal(s.status, -ESHUTDOWN);
+		assert_string_equal(s.peer.text, peer.text);
+	}
+	close(fd);
+	server_close(&s);
+}
+
+static void test_left_unused(void **state)
+{
+	(void)state;
+	left_unused(5, 0);
+	left_unused(127, 1); /* 64 are many; however long this takes, so many are in one of two periods */
+}
+
+/* Nor does he who waits for our greeting, and then goes. */
+static void test_left_after_greeting(void **state)
+{
+	struct end s;
+
+	(void)state;
+	server_open(&s, NULL);
+	for (int i = 0; i < 127; i++) {
+		int fd = stranger();
+
+		process_until_greeted(&s, fd);
+		close(fd);
+		rr_cm_process(s.cm);
+	}
+	assert_int_equal(s.nevents, 1);
+	assert_int_equal(s.status, -ESHUTDOWN);
+	server_close(&s);
+}
+
 /* ---- attention ---- */
 
 #define FLOODERS 66
@@ -396,6 +450,8 @@ int main(void)
 		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_handshakes_at_once),
+		cmocka_unit_test(test_left_unused),
+		cmocka_unit_test(test_left_after_greeting),
 		cmocka_unit_test(test_flood),
 	};
 

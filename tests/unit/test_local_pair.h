@@ -87,10 +87,10 @@ static inline void end_event(void *ctx, const struct rr_cm_event *ev)
 		memcpy(e->priv, ev->priv, ev->priv_len);
 		e->priv_len = ev->priv_len;
 	}
-	if (ev->type == RR_CM_REQUEST) {
+	if (ev->type == RR_CM_REQUEST)
 		e->qp = ev->qp;
+	if (ev->type == RR_CM_REQUEST || ev->type == RR_CM_REFUSED)
 		e->peer = *ev->peer;
-	}
 }
 
 static inline void end_open(struct end *e, struct rr_fabric *f, unsigned cq_depth)
