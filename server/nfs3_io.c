@@ -67,6 +67,15 @@ static enum nfs3_io_next answer(struct req *r, nfsstat3 status)
 
 /* ---- the worker's part -------------------------------------------------------------------- */
 
+/* Bytes go by the file that is open. The handle may mean another one by now, where inode numbers are used again
+ * and have no generation. */
+static int look_at_open(struct req *r)
+{
+	int err = vfs_stat(r->file->file.fd, &r->stx);
+
+	return !err && !r->stx.stx_nlink ? -ESTALE : err;
+}
+
 /** nfs3_io_open - see nfs3_io.h */
 void nfs3_io_open(struct worker_job *job)
 {
@@ -79,8 +88,10 @@ void nfs3_io_open(struct worker_job *job)
 		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
 	if (!r->err && !r->file)
 		r->err = store_open(store_of(r->exp), &r->found, wants_writable(r), &r->opened);
-	if (!r->err)
+	if (!r->err && !r->file)
 		r->stx = r->found.stx;
+	else if (!r->err)
+		r->err = look_at_open(r);
 	fh_close(&r->found);
 }
 
@@ -175,19 +186,25 @@ void nfs3_io_read_finish(struct req *r)
 {
 	const struct place *pl = &r->place;
 	READ3resok *ok = &r->res.read.READ3res_u.resok;
+	bool unknown;
 
 	if (pl->err && !pl->good) {
 		req_fail(r, nfs3_conv_status(r, pl->err));
 		return;
 	}
-	if (pl->short_read && look(r, &r->stx))
-		memset(&r->stx, 0, sizeof(r->stx)); /* truncated meanwhile, and then lost */
+	/* truncated meanwhile; or an error in the middle, which the next READ will meet: that is no end */
+	unknown = pl->short_read && look(r, &r->stx);
+	if (unknown)
+		memset(&r->stx, 0, sizeof(r->stx));
 	r->res.read.status = NFS3_OK;
 	nfs3_conv_post_op(&r->stx, &ok->file_attributes);
 	ok->count = pl->good;
 	ok->data.length = pl->good;
-	ok->eof = r->args.read.offset >= r->stx.stx_size ||
-		  pl->good >= r->stx.stx_size - r->args.read.offset;
+	if (unknown)
+		ok->eof = !pl->good;
+	else
+		ok->eof = r->args.read.offset >= r->stx.stx_size ||
+			  pl->good >= r->stx.stx_size - r->args.read.offset;
 }
 
 /* ---- WRITE -------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  * have to ask a process or another host for attributes, as FUSE and NFS do, or it is a local one that can be
  * frozen. The calls that would wait are wrapped, and count if a reactor makes them.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -66,11 +67,61 @@ static void count(atomic_uint *n)
 		return __real_##name args;                                                         \
 	}
 
-WRAP(looks, int, statx, (int d, const char *p, int f, unsigned m, struct statx *st), (d, p, f, m, st))
+
+/* As where numbers of inodes are made of paths, and there is neither a handle nor a birth time: a file that is made
+ * anew looks like the one before it. */
+static bool reused;
+int __real_statx(int d, const char *p, int f, unsigned m, struct statx *st);
+int __wrap_statx(int d, const char *p, int f, unsigned m, struct statx *st);
+
+int __wrap_statx(int d, const char *p, int f, unsigned m, struct statx *st)
+{
+	int rc = __real_statx(d, p, f, m, st);
+
+	count(&looks);
+	if (!rc && reused) {
+		st->stx_mask &= ~STATX_BTIME;
+		st->stx_btime = (struct statx_timestamp){ 0 };
+		if (S_ISREG(st->stx_mode))
+			st->stx_ino = 4242;
+	}
+	return rc;
+}
+
+int __real_name_to_handle_at(int d, const char *p, struct file_handle *h, int *m, int f);
+int __wrap_name_to_handle_at(int d, const char *p, struct file_handle *h, int *m, int f);
+
+int __wrap_name_to_handle_at(int d, const char *p, struct file_handle *h, int *m, int f)
+{
+	count(&looks);
+	if (reused) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return __real_name_to_handle_at(d, p, h, m, f);
+}
+
 WRAP(looks, int, stat, (const char *p, struct stat *st), (p, st))
 WRAP(looks, int, fstatfs, (int fd, struct statfs *st), (fd, st))
-WRAP(looks, int, name_to_handle_at, (int d, const char *p, struct file_handle *h, int *m, int f), (d, p, h, m, f))
-WRAP(reads, ssize_t, preadv2, (int fd, const struct iovec *v, int n, off_t at, int f), (fd, v, n, at, f))
+
+#define BAD_AT 4096 /* where the disk is bad */
+static bool is_bad;
+ssize_t __real_preadv2(int fd, const struct iovec *v, int n, off_t at, int f);
+ssize_t __wrap_preadv2(int fd, const struct iovec *v, int n, off_t at, int f);
+
+ssize_t __wrap_preadv2(int fd, const struct iovec *v, int n, off_t at, int f)
+{
+	struct iovec good = *v;
+
+	count(&reads);
+	if (is_bad && at >= BAD_AT) {
+		errno = EIO;
+		return -1;
+	}
+	good.iov_len = MIN(good.iov_len, (size_t)(BAD_AT - at));
+	return is_bad ? __real_preadv2(fd, &good, 1, at, f) : __real_preadv2(fd, v, n, at, f);
+}
+
 WRAP(writes, ssize_t, pwritev2, (int fd, const struct iovec *v, int n, off_t at, int f), (fd, v, n, at, f))
 WRAP(writes, int, fsync, (int fd), (fd))
 WRAP(writes, int, fdatasync, (int fd), (fd))
@@ -204,6 +255,56 @@ static void nothing_but_workers(void **state)
 	}
 }
 
+/* A READ that gets less than there is, is not at the end. */
+static void errors_are_no_end(void **state)
+{
+	static uint8_t data[2 * BAD_AT];
+	struct nfs_fh root, f;
+	struct nfs_peer p;
+	WRITE3resok ok;
+	uint32_t n;
+	bool eof;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		begin(&p, i);
+		assert_int_equal(nfs_peer_mount(&p, "/e0", &root), MNT3_OK);
+		assert_int_equal(nfs_peer_create_file(&p, &root, "bad", &f), NFS3_OK);
+		assert_int_equal(nfs_peer_write(&p, &f, 0, data, sizeof(data), FILE_SYNC, &ok), NFS3_OK);
+		is_bad = true;
+		assert_int_equal(nfs_peer_read(&p, &f, 0, data, sizeof(data), &n, &eof), NFS3_OK);
+		assert_int_equal(n, BAD_AT);
+		assert_false(eof);
+		assert_int_equal(nfs_peer_read(&p, &f, BAD_AT, data, BAD_AT, &n, &eof), NFS3ERR_IO);
+		is_bad = false;
+		end(&p);
+	}
+}
+
+/* The file that is open here was removed by somebody else, and another one made in its place. */
+static void removed_files_are_stale(void **state)
+{
+	struct nfs_fh root, f;
+	struct nfs_peer p;
+	uint8_t data[BYTES] = { 0 };
+	WRITE3resok ok;
+	uint32_t n;
+	bool eof;
+
+	(void)state;
+	reused = true;
+	begin(&p, false);
+	assert_int_equal(nfs_peer_mount(&p, "/e0", &root), MNT3_OK);
+	assert_int_equal(nfs_peer_create_file(&p, &root, "gone", &f), NFS3_OK);
+	assert_int_equal(nfs_peer_write(&p, &f, 0, data, BYTES, UNSTABLE, &ok), NFS3_OK);
+	assert_int_equal(unlink(tmp_dir_path(&p.dir, "e0/gone")), 0);
+	tmp_dir_write(&p.dir, "e0/gone", "another");
+	assert_int_equal(nfs_peer_read(&p, &f, 0, data, BYTES, &n, &eof), NFS3ERR_STALE);
+	assert_int_equal(nfs_peer_write(&p, &f, 0, data, BYTES, UNSTABLE, &ok), NFS3ERR_STALE);
+	end(&p);
+	reused = false;
+}
+
 /* It may be frozen, which nothing but what writes waits for. */
 static void writes_are_by_workers(void **state)
 {
@@ -257,6 +358,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_but_workers),
+		cmocka_unit_test(errors_are_no_end),
+		cmocka_unit_test(removed_files_are_stale),
 		cmocka_unit_test(writes_are_by_workers),
 		cmocka_unit_test(deep_directories),
 	};
