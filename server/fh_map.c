@@ -245,7 +245,7 @@ static bool name_is(const struct fh_map_name *name, const struct fh_map_node *pa
 	return name->parent == parent && name->len == len && !memcmp(name->text, text, len);
 }
 
-/* The journal is not told: a replay does the same. */
+/* The journal is not told: a replay forgets as many, others perhaps, as it does not know which were seen again. */
 static void drop_oldest_name(struct fh_map *m, struct fh_map_node *n)
 {
 	struct fh_map_name **p = &n->names;
