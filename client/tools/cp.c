@@ -234,33 +234,39 @@ static int note_top(struct cp *cp, struct fs_base inside, const struct stat *st,
 	return !made && is_top(cp, st) ? cp_refuse_same(cp) : TOOL_OK;
 }
 
-static int preserve_dir(struct cp *cp, struct fs_file *to, const struct stat *st)
+static int preserve_dir(struct cp *cp, struct fs_file *to, const struct stat *st, enum copy_side *side)
 {
 	struct fs_file from;
 	int rc, err;
 
-	rc = fs_open_object(cp->from_base, ".", &from);
-	if (rc)
+	rc = fs_open_inside(cp->from_base, &from);
+	if (rc) {
+		*side = COPY_FROM;
 		return rc;
-	rc = cp_preserve(cp, &from, to, st);
+	}
+	rc = cp_preserve(cp, &from, to, st, side);
 	err = fs_close(&from);
-	return rc ? rc : err;
+	(void)err; /* only looked at */
+	return rc;
 }
 
 /* The attributes of the directory that cp->to_base is inside of. */
-static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode, mode_t mode)
+static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode, mode_t mode,
+		      enum copy_side *side)
 {
 	struct fs_file to;
 	int rc, err;
 
+	*side = COPY_TO;
 	if (!cp->preserve && !has_other_mode)
 		return 0;
-	rc = fs_open_object(cp->to_base, ".", &to);
+	rc = fs_open_inside(cp->to_base, &to);
 	if (rc)
 		return rc;
-	rc = cp->preserve ? preserve_dir(cp, &to, st) : fs_fchmod(&to, mode);
+	rc = cp->preserve ? preserve_dir(cp, &to, st, side) : fs_fchmod(&to, mode);
 	err = fs_close(&to);
-	return rc ? rc : err;
+	(void)err; /* no data was written */
+	return rc;
 }
 
 /* cp->from_base is inside the source directory, which is @st. */
@@ -268,6 +274,7 @@ static int copy_entered(struct cp *cp, const struct stat *st)
 {
 	struct fs_base inside, outside = cp->to_base;
 	mode_t mode = cp_new_mode(cp, st);
+	enum copy_side side;
 	bool made;
 	int rc, worst;
 
@@ -281,10 +288,10 @@ static int copy_entered(struct cp *cp, const struct stat *st)
 	}
 	cp->to_base = inside;
 	worst = copy_children(cp);
-	rc = finish_dir(cp, st, made && (mode & 0700) != 0700, mode);
+	rc = finish_dir(cp, st, made && (mode & 0700) != 0700, mode, &side);
 	fs_leave(&inside);
 	cp->to_base = outside;
-	return rc ? cp_report(cp, COPY_TO, rc) : worst;
+	return rc ? cp_report(cp, side, rc) : worst;
 }
 
 static int copy_dir(struct cp *cp)

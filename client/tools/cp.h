@@ -81,8 +81,10 @@ must_check int cp_clear_set_id(struct fs_file *out, bool last);
 
 /** cp_preserve - -p: give the regular file or directory @out owner (as far as permitted), list, mode and times
  * of @in, which is @st; Return: 0 or -errno, as the one below
+ * @side: where it failed
  */
-must_check int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st);
+must_check int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st,
+			   enum copy_side *side);
 
 /** cp_preserve_other - the same for a link or special file that was made as @name on the target's side, without
  * lists; -ESTALE: that name means another object by now, which stays as it is

@@ -14,6 +14,7 @@
  * Errors:     -errno; what cannot be kept and is no failure is a warning.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "cp.h"
@@ -66,23 +67,36 @@ static void close_object(struct fs_file *f)
 	(void)rc; /* no data was written */
 }
 
+/* The list of @f, which is closed, if that is the file that is @st. */
+static int take_list(struct fs_file *f, const struct stat *st, struct fs_acl *ret)
+{
+	struct stat now;
+	int rc;
+
+	rc = fs_fstat(f, &now);
+	if (!rc && (now.st_dev != st->st_dev || now.st_ino != st->st_ino || !S_ISREG(now.st_mode)))
+		rc = -ESTALE;
+	if (!rc)
+		rc = fs_facl_get(f, ret);
+	close_object(f);
+	return rc;
+}
+
 /* The list of the file @name, if that is still the one that is @st. */
 static int get_list(struct fs_base b, const char *name, const struct stat *st, struct fs_acl *ret)
 {
 	struct fs_file f;
-	struct stat now;
 	int rc;
 
 	rc = fs_open_object(b, name, &f);
-	if (rc)
-		return rc;
-	rc = fs_fstat(&f, &now);
-	if (!rc && (now.st_dev != st->st_dev || now.st_ino != st->st_ino || !S_ISREG(now.st_mode)))
-		rc = -ESTALE;
 	if (!rc)
-		rc = fs_facl_get(&f, ret);
-	close_object(&f);
-	return rc;
+		rc = take_list(&f, st, ret);
+	if (rc != -ENOENT || b.m)
+		return rc;
+	/* without /proc only a file that is open to read tells its list */
+	b.no_links = true;
+	rc = fs_open(b, name, O_RDONLY | O_NONBLOCK, 0, &f);
+	return rc ? rc : take_list(&f, st, ret);
 }
 
 bool cp_keep_attributes(const struct cp *cp, const char *name, const struct stat *old,
@@ -149,7 +163,8 @@ static void limit_mode(struct cp *cp, const struct fs_acl *acl, mode_t *mode)
 	warn(cp, "the access control list is not kept, there are none");
 }
 
-int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st)
+int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st,
+		enum copy_side *side)
 {
 	mode_t mode = st->st_mode & 07777;
 	struct timespec times[2];
@@ -163,25 +178,26 @@ int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const st
 		fs_acl_from_mode(mode, &acl);
 		rc = 0;
 	}
-	if (!rc) {
-		rc = fs_facl_set(out, &acl);
-		if (rc == -EOPNOTSUPP) {
-			limit_mode(cp, &acl, &mode);
-			rc = fs_fchmod(out, mode);
-		} else if (!rc && (S_ISDIR(st->st_mode) || mode & ~(mode_t)0777)) {
-			/* a directory may have the set-id bits of the one it was made in */
-			rc = fs_fchmod(out, mode);
-		}
+	*side = rc ? COPY_FROM : COPY_TO;
+	if (rc)
+		return rc;
+	rc = fs_facl_set(out, &acl);
+	if (rc == -EOPNOTSUPP) {
+		limit_mode(cp, &acl, &mode);
+		rc = fs_fchmod(out, mode);
+	} else if (!rc && (S_ISDIR(st->st_mode) || mode & ~(mode_t)0777)) {
+		/* a directory may have the set-id bits of the one it was made in */
+		rc = fs_fchmod(out, mode);
 	}
 	if (!rc && choose_times(cp, st, times))
 		rc = fs_futimens(out, times);
 	return rc;
 }
 
-/* An object with several names may have been there before. */
+/* An object with several names may have been there before; there are file systems that count none. */
 static bool is_made(const struct stat *now, const struct stat *st)
 {
-	return (now->st_mode & S_IFMT) == (st->st_mode & S_IFMT) && now->st_nlink == 1 &&
+	return (now->st_mode & S_IFMT) == (st->st_mode & S_IFMT) && now->st_nlink <= 1 &&
 	       (!(S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode)) || now->st_rdev == st->st_rdev);
 }
 

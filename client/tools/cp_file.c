@@ -272,11 +272,11 @@ static int open_target(struct cp *cp, const struct source *src, struct fs_file *
 }
 
 /* Times are set last; data that a server writes later would change them. */
-static int preserve_file(struct cp *cp, struct source *src, struct fs_file *out)
+static int preserve_file(struct cp *cp, struct source *src, struct fs_file *out, enum copy_side *side)
 {
 	int rc = out->m && copier_end(cp->copier) ? fs_fsync(out) : 0;
 
-	return rc ? rc : cp_preserve(cp, &src->file, out, &src->st);
+	return rc ? rc : cp_preserve(cp, &src->file, out, &src->st, side);
 }
 
 /* Does the open target, which is @st, have content that a copy over it destroys? */
@@ -340,7 +340,7 @@ static int overwrite_target(struct cp *cp, struct source *src, struct fs_file *o
 		return copier_run(cp->copier, &src->file, out, (uint64_t)src->st.st_size, how, side);
 	rc = run_in_place(cp, src, out, side);
 	if (!rc && preserves(cp, src))
-		return preserve_file(cp, src, out);
+		return preserve_file(cp, src, out, side);
 	return rc ? rc : cp_clear_set_id(out, true);
 }
 
@@ -406,7 +406,7 @@ static int fill_new(struct cp *cp, struct source *src, const struct place *place
 	if (sparse)
 		rc = set_end(cp, out);
 	if (!rc && preserves(cp, src))
-		rc = preserve_file(cp, src, out);
+		rc = preserve_file(cp, src, out, side);
 	/* a rename may reach this machine's disk before the data: then a crash loses both contents */
 	if (!rc && place->taken && !out->m)
 		rc = fs_fsync(out);

@@ -14,9 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fs.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452 /* Linux 6.6, the same on all machines but Alpha */
+#endif
 
 /* -errno of a call that returned -1 */
 static int sys(const char *operation, int rc)
@@ -66,6 +71,13 @@ int fs_open_object(struct fs_base b, const char *path, struct fs_file *ret)
 	if (!rc)
 		ret->is_object = true;
 	return rc;
+}
+
+int fs_open_inside(struct fs_base b, struct fs_file *ret)
+{
+	int rc = b.m ? -EACCES : fs_open(b, ".", O_RDONLY | O_DIRECTORY, 0, ret);
+
+	return rc == -EACCES ? fs_open_object(b, ".", ret) : rc;
 }
 
 /* @object is found at @path of @b. Without /proc the name is opened again. */
@@ -140,13 +152,20 @@ const char *fs_proc_path(const struct fs_file *f, char buf[FS_PROC_BYTES])
 	return buf;
 }
 
-int fs_fchmod(struct fs_file *f, mode_t mode)
+static int chmod_object(const struct fs_file *f, mode_t mode)
 {
 	char path[FS_PROC_BYTES];
+	int rc = chmod(fs_proc_path(f, path), mode);
 
+	/* without /proc; older kernels have no other way */
+	return rc && errno == ENOENT ? (int)syscall(SYS_fchmodat2, f->fd, "", mode, AT_EMPTY_PATH) : rc;
+}
+
+int fs_fchmod(struct fs_file *f, mode_t mode)
+{
 	if (f->m)
 		return leat_fchmod(f->remote, mode);
-	return sys("chmod", f->is_object ? chmod(fs_proc_path(f, path), mode) : fchmod(f->fd, mode));
+	return sys("chmod", f->is_object ? chmod_object(f, mode) : fchmod(f->fd, mode));
 }
 
 int fs_fchown(struct fs_file *f, uid_t uid, gid_t gid)
@@ -155,14 +174,20 @@ int fs_fchown(struct fs_file *f, uid_t uid, gid_t gid)
 		      sys("chown", fchownat(f->fd, "", uid, gid, AT_EMPTY_PATH));
 }
 
-int fs_futimens(struct fs_file *f, const struct timespec times[2])
+static int set_object_times(const struct fs_file *f, const struct timespec times[2])
 {
 	char path[FS_PROC_BYTES];
+	int rc = utimensat(f->fd, "", times, AT_EMPTY_PATH);
 
+	/* before Linux 5.8 */
+	return rc && errno == EINVAL ? utimensat(AT_FDCWD, fs_proc_path(f, path), times, 0) : rc;
+}
+
+int fs_futimens(struct fs_file *f, const struct timespec times[2])
+{
 	if (f->m)
 		return leat_futimens(f->remote, times);
-	return sys("set times", f->is_object ? utimensat(AT_FDCWD, fs_proc_path(f, path), times, 0) :
-					       futimens(f->fd, times));
+	return sys("set times", f->is_object ? set_object_times(f, times) : futimens(f->fd, times));
 }
 
 int fs_stat(struct fs_base b, const char *path, struct stat *ret)

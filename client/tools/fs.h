@@ -39,6 +39,10 @@ must_check int fs_open(struct fs_base b, const char *path, int flags, mode_t mod
  * could give to another object by the next call; it takes no right to read it
  */
 must_check int fs_open_object(struct fs_base b, const char *path, struct fs_file *ret);
+/** fs_open_inside - the directory that @b is, for its attributes; to read where that is permitted, for then they
+ * are to be had without /proc
+ */
+must_check int fs_open_inside(struct fs_base b, struct fs_file *ret);
 /** fs_open_regular - to read, if it is a regular file or, on a server, a directory; else -ENXIO
  *
  * A pipe or device that took the name is not opened, since that may wait, or do something.
