@@ -59,6 +59,7 @@ static void note_file(struct bench_file *file, const struct stat *st)
 {
 	file->dev = st->st_dev;
 	file->ino = st->st_ino;
+	file->known = true;
 }
 
 static bool is_that_file(const struct bench_file *file, const struct stat *st)
@@ -163,8 +164,7 @@ int bench_file_prepare(struct leat *m, const struct bench_need *need, struct ben
 	int rc, n;
 
 	ret->made = false;
-	ret->dev = 0;
-	ret->ino = 0;
+	ret->known = false;
 	snprintf(ret->path, sizeof(ret->path), "%s", need->path);
 	rc = leat_stat(m, ret->path, &st);
 	if (!rc && !S_ISDIR(st.st_mode))
@@ -193,9 +193,10 @@ int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 		log_err("%s: left behind, because the server does not answer", tool_place(m, f->path, place));
 		return TOOL_FAILED;
 	}
-	rc = bench_file_open(m, f, O_RDONLY, &file);
+	rc = f->known ? bench_file_open(m, f, O_RDONLY, &file) : 0;
 	if (!rc) {
-		(void)leat_close(file); /* only read */
+		if (f->known)
+			(void)leat_close(file); /* only read */
 		rc = leat_unlink(m, f->path);
 	}
 	signals_file_del(f->slot);

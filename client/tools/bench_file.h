@@ -16,6 +16,7 @@ struct bench_file {
 	uint64_t size;
 	dev_t dev;  /* the file that was made or found: another one may get its name */
 	ino_t ino;
+	bool known; /* are @dev and @ino */
 	bool made;  /* by this command, which removes it */
 	int slot;   /* of signals_file_add(), or -1 */
 };

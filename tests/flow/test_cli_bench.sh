@@ -156,4 +156,52 @@ kill -CONT "$leatd_pid"
 same 'status' "$rc" 143
 # (the removal may have been sent, and then the server makes up for it now)
 same 'words' "$(sed -E 's/\.leat-[0-9a-f]{16} /NAME /' "$work/err")" "leat: $tcp_url: interrupted; the server does not answer, so NAME stays in $tcp_url (leat rm --leftovers removes it after a day)"
+
+# a server that cannot tell which file was made: of the statx() calls for an empty file the last three of a count
+# fail
+cat >"$work/unknown.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+int statx(int dir, const char *path, int flags, unsigned mask, struct statx *ret)
+{
+	int (*next)(int, const char *, int, unsigned, struct statx *) = dlsym(RTLD_NEXT, "statx");
+	int rc = next(dir, path, flags, mask, ret), n = 0;
+	FILE *f = rc || !S_ISREG(ret->stx_mode) || ret->stx_size ? NULL : fopen(getenv("COUNT"), "r+");
+
+	if (!f)
+		return rc;
+	if (fscanf(f, "%d", &n) == 1 && n > 0) {
+		rewind(f);
+		fprintf(f, "%d\n", n - 1);
+	}
+	fclose(f);
+	if (n < 1 || n > 3)
+		return rc;
+	errno = EIO;
+	return -1;
+}
+END
+${CC:-gcc} -shared -fPIC -o "$work/unknown.so" "$work/unknown.c" || fail 'no library to fail with'
+leatd_stop
+case $LEATD in /*) ;; *) LEATD=$PWD/$LEATD ;; esac
+printf '#!/bin/sh\nexec env LD_PRELOAD="%s" COUNT="%s" "ASAN_OPTIONS=%s" "%s" "$@"\n' "$work/unknown.so" "$work/count" \
+	"${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "$LEATD" >"$work/leatd"
+chmod +x "$work/leatd"
+LEATD=$work/leatd
+leatd_start "$export_dir" || exit 1
+: >"$work/err"
+n=3
+until grep -q GETATTR "$work/err"; do # earlier ones are part of the making, which then fails
+	n=$((n + 1))
+	[ $n -lt 20 ] || fail 'nobody asked which file was made'
+	rm -f "$export_dir"/.leat-*
+	echo $n >"$work/count"
+	"$LEAT" bench write "$local_url" --bs 4K --size 64K --seconds 1 >"$work/out" 2>"$work/err" || :
+done
+same 'words about a file that is not known' "$(wc -l <"$work/err")" 1
+same 'what is left of it' "$(ls -A "$export_dir")" ''
 echo "$checks checks"
