@@ -406,8 +406,8 @@ static int watch_cm(struct rr_link *l)
 
 static void on_dial_timer(struct rpcrdma_timer *t);
 
-/* A refusal has a reason, which only the end of a link can tell. Where too many wait to be accepted, nobody can
- * wait in line without blocking: it is dialled again until the attempt's time is over. */
+/* A refusal has a reason, which only the end of a link can tell. Where too many wait to be accepted, a
+ * socket that does not block cannot wait for its turn: it is dialled again until the attempt's time is over. */
 static int link_dial(struct rr_link *l)
 {
 	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;

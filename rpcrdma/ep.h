@@ -202,7 +202,7 @@ must_check int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint3
 			     struct rpcrdma_engine *lender, struct rr_shared **ret);
 /** rr_shared_fini - those of an engine, after its last endpoint */
 void rr_shared_fini(struct rpcrdma_engine *e);
-/** rr_shared_promise - so many more receives are promised to its endpoints, or fewer; from any thread */
+/** rr_shared_promise - change the number of receives that the endpoints of @s are promised by @n; any thread */
 void rr_shared_promise(struct rr_shared *s, int n);
 struct rr_srq *rr_shared_srq(const struct rr_shared *s);
 void rr_shared_put(struct rr_recv_ctx *rc);

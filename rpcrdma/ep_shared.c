@@ -11,7 +11,7 @@
  *             follows the calls under way of all connections, and not their number.
  *
  *             What an endpoint was promised is counted and charged to its client as if the receives were
- *             its own (ep.c): what is promised fits into the zone, whoever uses it. Only the first receive
+ *             its own (ep.c): what is promised fits into the zone, whichever uses it. Only the first receive
  *             of a connection is promised to each, also when its client has no share left. Receives beyond
  *             what is promised, as when connections have ended, are idle bytes of the clients' budget.
  *             When the queue is empty nevertheless, peers wait, which is what the fabric promises, and
@@ -51,7 +51,7 @@ struct rr_shared {
 
 static void on_recv(struct rr_done *done, const struct rr_wc *wc);
 
-/* So many receives there are, and are promised, more or less than before. */
+/* Adds @total to the number of receives and @promised to that of promises; both may be negative. */
 static void count(struct rr_shared *s, int total, int promised)
 {
 	_Atomic size_t *idle = &s->engine->domain->clients.budgets[RR_SHARE_RECVS].idle;
@@ -72,7 +72,7 @@ void rr_shared_promise(struct rr_shared *s, int n)
 	count(s, 0, n);
 }
 
-/* how many receives may be added: no more than are promised */
+/* Return: how many receives may be added; there are no more than are promised */
 static unsigned not_there(struct rr_shared *s)
 {
 	unsigned most;

@@ -19,8 +19,8 @@
  *             connections cannot be accepted (no descriptors, no memory, the closer far behind)
  *             rests until the next tick of the manager's timer, and its owner hears why. It ticks
  *             only while one of both is there to look after. All users wait to be accepted in one line,
- *             so who connects and hangs up fills it; such a connection is let go of before anything is
- *             made for it, many at once are accepted, and when there are many the owner hears who.
+ *             so a process that connects and hangs up fills it; such a connection is let go of before anything is
+ *             made for it, many at once are accepted, and when there are many the owner hears of the latest.
  * Memory:     Queue pairs that nobody has been told of are freed by the manager.
  * Threads:    One thread per manager; connect, accept and reject by the same, or by whoever was
  *             handed the queue pair by it.
@@ -40,7 +40,7 @@
 #define EVENTS_PER_PROCESS 128 /* then let the caller look at other things */
 #define TICK_NS (100 * NS_PER_MS)
 #define ACCEPTS_AT_ONCE 64 /* then the others' handshakes go on */
-/* So many connections that end without a REQ in so much time are worth a word: they keep others waiting. */
+/* The owner hears of it when so many connections end without a REQ in so much time: others have to wait for them. */
 #define LEFT_TOLD 64u
 #define LEFT_NS NS_PER_S
 
@@ -393,7 +393,7 @@ static void tell_refused(struct local_cm *cm, void *listener_ctx, const struct r
 	cm->base.fn(cm->base.ctx, &ev);
 }
 
-/* One more stranger has left without a REQ. Return: is he to be told of? */
+/* One more connection has ended without a REQ. Return: is that to be reported? */
 static bool count_left(struct local_cm *cm)
 {
 	uint64_t now = clock_now_ns();
@@ -626,7 +626,7 @@ static struct local_listener *find_listener(struct local_cm *cm, const void *ptr
 /* What cannot be taken stays queued for a better time. Return: false if nothing more is to be done now. */
 static bool welcome(struct local_cm *cm, struct local_listener *l)
 {
-	/* whoever is told of a refusal may close the listener */
+	/* the callback for a refusal may close the listener */
 	for (int i = 0; i < ACCEPTS_AT_ONCE && find_listener(cm, l); i++) {
 		bool full = rr_local_closer_full(to_fabric(cm->base.fabric)->closer, LOCAL_OURS);
 		int fd = full ? -1 : accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

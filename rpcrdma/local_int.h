@@ -370,7 +370,7 @@ struct local_cm {
 	struct rr_cm base;
 	int epfd, timerfd;
 	bool ticking;
-	unsigned left;          /* strangers who have gone without a REQ since then */
+	unsigned left;          /* connections that ended without a REQ since left_since_ns */
 	uint64_t left_since_ns;
 	struct list listeners, qps;
 };

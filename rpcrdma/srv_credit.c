@@ -13,8 +13,8 @@
  *             return. One that falls silent keeps what it has, for nothing can be taken from it unheard.
  *
  *             Where receives are shared (ep_shared.c) a connection has them in the account only: they are
- *             counted, charged and given back as if they were its own. Whoever takes more is found out by
- *             the same account, and is out.
+ *             counted, charged and given back as if they were its own. The same account detects a connection
+ *             that takes more, and it is closed.
  * Memory:     Receives are the pool's (RR_ZONE_RECVS), and charged to the client, which alone may hold
  *             three quarters of the zone; those beyond the first 8 of a connection with what is kept for
  *             a call, which is freed when its receive goes back, or by the next tick. They are lent

@@ -6,8 +6,8 @@
  * Operation: the kernel tells where a descriptor is, at one moment, with no rename in between; that
  *            must be below the export's root. The root is asked where it is, too: to look up the path that was
  *            configured could wait for a file system above it. Where a path is too long for the system, one of a
- *            directory above is looked for, by workers, and no more than CLIMB_MAX levels above: who gets a handle
- *            to the end of a chain of directories keeps nobody busy for long. What is deeper, or in an export whose
+ *            directory above is looked for, by workers, and no more than CLIMB_MAX levels above: a handle of the
+ *            end of a chain of directories keeps no worker busy for long. What is deeper, or in an export whose
  *            own path is nearly as long as a path can be, is stale.
  * Memory:    none.
  * Threads:   any, with whatever rights: /proc shows a process its own descriptors.

@@ -130,7 +130,7 @@ static int make_file(struct leat *m, const struct bench_need *need, struct bench
 	rc = rc ? rc : err;
 	if (!rc)
 		return TOOL_OK;
-	/* a signal is told of when the program ends */
+	/* the end of the program reports the signal */
 	rc = rc == -EINTR && tool_interrupted() ? TOOL_FAILED : tool_fail(m, need->path, rc);
 	bench_file_remove(m, file, false);
 	return rc;

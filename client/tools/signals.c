@@ -277,7 +277,7 @@ int signals_file_add(const struct signals_file *f)
 	atomic_store(&files[slot].maker, pthread_self());
 	if (f->kind != SIGNALS_IN_PLACE)
 		atomic_store(&files[slot].state, f->kind == SIGNALS_REMOVE ? FILE_MAKING : FILE_ARMED);
-	/* whoever ends the program notes the signal first and looks at the files then: one of us sees the other */
+	/* the handler sets `came` before it looks at the files: either it finds this one, or the signal is seen here */
 	if (f->kind == SIGNALS_REMOVE && atomic_load(&came)) {
 		signals_file_del(slot);
 		return SIGNALS_CAME;
