@@ -757,7 +757,7 @@ static void who_waits_for_memory_is_kept(void **state)
 
 #define WAITING 300
 
-/* Who floods the listener leaves room for others: as much as the kernel has. */
+/* A flood of connections leaves room for others: as much as the kernel has. */
 static void many_wait_to_be_accepted(void **state)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,

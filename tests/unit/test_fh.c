@@ -516,7 +516,7 @@ static void long_paths(void **state)
 	}
 }
 
-/* Who makes a chain of directories without end keeps nobody busy for long: the end is stale. */
+/* A very long chain of directories keeps no worker busy for long: its end is stale. */
 static void endless_paths(void **state)
 {
 	enum { BELOW = 4000, BEYOND = 8000 };
