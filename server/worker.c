@@ -8,7 +8,8 @@
  *            between file systems (fair.h), so that a job that may not run yet does not delay other jobs:
  *
  *            - a file system has at most half of the threads. One that is frozen, or whose disk is gone,
- *              leaves the other half to the others.
+ *              leaves the other half to the others. Half of that is for the server's own jobs (it closes
+ *              files, syncs what is to be closed, sets access times): calls are served beside those.
  *            - while several clients have jobs, each has its part of the threads; what one does not use
  *              goes to other clients.
  *
@@ -47,7 +48,7 @@ struct worker {
 /* A file system that jobs are running in. */
 struct busy_fs {
 	uint64_t dev;
-	unsigned running;
+	unsigned running, own; /* all, and of them the server's */
 };
 
 struct worker_pool {
@@ -85,21 +86,23 @@ static struct busy_fs *find_busy(const struct worker_pool *p, uint64_t dev)
 }
 
 /* There is room for one file system a thread. */
-static void fs_begins(struct worker_pool *p, uint64_t dev)
+static void fs_begins(struct worker_pool *p, const struct worker_job *job)
 {
-	struct busy_fs *fs = find_busy(p, dev);
+	struct busy_fs *fs = find_busy(p, job->dev);
 
 	if (!fs) {
 		fs = &p->busy[p->nbusy++];
-		*fs = (struct busy_fs){ .dev = dev };
+		*fs = (struct busy_fs){ .dev = job->dev };
 	}
 	fs->running++;
+	fs->own += job->client == &p->own;
 }
 
-static void fs_ends(struct worker_pool *p, uint64_t dev)
+static void fs_ends(struct worker_pool *p, const struct worker_job *job)
 {
-	struct busy_fs *fs = find_busy(p, dev);
+	struct busy_fs *fs = find_busy(p, job->dev);
 
+	fs->own -= job->client == &p->own;
 	if (!--fs->running)
 		*fs = p->busy[--p->nbusy];
 }
@@ -122,7 +125,10 @@ static bool fs_may(const struct fair_flow *f)
 	const struct worker_job *first = list_entry(list_first(&f->items), struct worker_job, link);
 	const struct busy_fs *fs = find_busy(p, first->dev);
 
-	return !fs || fs->running < MAX(p->threads / 2, 1u);
+	if (!fs)
+		return true;
+	return fs->running < MAX(p->threads / 2, 1u) &&
+	       (f->client != &p->own.turn || fs->own < MAX(p->threads / 4, 1u));
 }
 
 static const struct fair_limits fair = { .client = client_may, .flow = fs_may };
@@ -202,7 +208,7 @@ static void begin(struct worker *w, struct worker_job *job)
 
 	p->depth--;
 	job->client->running++;
-	fs_begins(p, job->dev);
+	fs_begins(p, job);
 	w->since_ns = clock_now_ns();
 	call_watcher(p);
 }
@@ -212,7 +218,7 @@ static void end(struct worker *w, struct worker_job *job)
 	struct worker_pool *p = w->pool;
 
 	w->since_ns = 0;
-	fs_ends(p, job->dev);
+	fs_ends(p, job);
 	job->client->running--;
 	if (!--job->client->jobs)
 		p->clients--;

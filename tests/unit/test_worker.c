@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -149,6 +150,27 @@ static void frozen_file_system(void **state)
 	until_done(g, ok, 40);
 	assert_int_equal(g->max_of[FROZEN_A], THREADS / 2);
 	assert_int_equal(g->max_of[FROZEN_B], 0);
+	thaw(g);
+	until_done(g, stuck, 40);
+	assert_int_equal(g->max_of[FROZEN_A], THREADS / 2);
+}
+
+/* What the server does for no call leaves threads for calls to the same file system, which may well be able to answer
+ * from memory. */
+static void own_jobs_that_hang(void **state)
+{
+	struct rig *g = *state;
+	static struct task stuck[40], ok[40];
+
+	for (unsigned i = 0; i < 40; i++)
+		submit(g, &stuck[i], NULL, FROZEN_A, true);
+	until_hanging(g, THREADS / 4);
+	(void)alarm(20); /* or this would wait for ever */
+	for (unsigned i = 0; i < 40; i++)
+		submit(g, &ok[i], i % 2 ? &g->one : &g->two, FROZEN_A, false);
+	until_done(g, ok, 40);
+	(void)alarm(0);
+	assert_int_equal(g->hanging, THREADS / 4);
 	thaw(g);
 	until_done(g, stuck, 40);
 	assert_int_equal(g->max_of[FROZEN_A], THREADS / 2);
@@ -333,6 +355,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(frozen_file_system, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own_jobs_that_hang, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stuck_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_more_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(turns, set_up, tear_down),
