@@ -72,11 +72,12 @@ need_interop() {
 	has_cmd setpriv || echo util-linux
 	has_cmd setfacl || echo acl
 	has_cmd perl || echo perl
-	# tests/interop/filesystems.sh, linux_client_user.sh, long/powercut.sh
+	# tests/interop/filesystems.sh, linux_client_user.sh, long/powercut.sh, long/frozen.sh
 	has_cmd mkfs.ext4 || echo e2fsprogs
 	has_cmd mkfs.xfs || echo xfsprogs
 	has_cmd mkfs.btrfs || echo btrfs-progs
 	has_cmd mkfs.vfat || echo dosfstools
+	has_cmd dmsetup || echo dmsetup
 }
 
 missing() {

@@ -39,6 +39,7 @@ struct client_admission {
 	struct reactor *reactor;
 	struct fair_client waiting; /* in reactor->admission */
 	unsigned live;              /* slots held: requests that the server itself works on */
+	size_t dirty;               /* files: reactor_dirtied() */
 };
 
 struct client {

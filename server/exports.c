@@ -115,16 +115,51 @@ struct exports *exports_current(struct server *srv)
 	return e;
 }
 
+/* It may sleep: a directory that was removed goes with its last descriptor, and waits where its file system hangs. */
+static void exports_close(struct exports *e)
+{
+	fh_set_destroy(e->fhs);
+	for (size_t i = 0; i < e->table.n; i++)
+		dir_watch_put(e->table.v[i].dirs);
+	export_table_close(&e->table);
+}
+
 /** exports_put - see exports.h */
 void exports_put(struct exports *e)
 {
 	if (!e || atomic_fetch_sub(&e->refs, 1) != 1)
 		return;
-	fh_set_destroy(e->fhs);
-	for (size_t i = 0; i < e->table.n; i++)
-		dir_watch_put(e->table.v[i].dirs);
-	export_table_close(&e->table);
+	exports_close(e);
 	free(e);
+}
+
+static void run_end(struct worker_job *job)
+{
+	exports_close(container_of(job, struct exports, end));
+}
+
+static void done_end(struct worker_job *job)
+{
+	struct exports *e = container_of(job, struct exports, end);
+
+	e->last->flushing--;
+	free(e);
+}
+
+/* as exports_put(), of what a reactor held */
+static void put_by_worker(struct reactor *r, struct exports *e)
+{
+	if (atomic_fetch_sub(&e->refs, 1) != 1)
+		return;
+	if (r->stop) { /* done_end() would not run */
+		exports_close(e);
+		free(e);
+		return;
+	}
+	e->last = r;
+	e->end = (struct worker_job){ .run = run_end, .done = done_end };
+	r->flushing++;
+	worker_submit(r->workers, r->engine, &e->end);
 }
 
 /* ---- one reactor's ------------------------------------------------------------------------ */
@@ -133,7 +168,7 @@ static void use_free(struct exports_use *u)
 {
 	for (size_t i = 0; i < u->exports->table.n; i++)
 		store_destroy(u->stores[i]);
-	exports_put(u->exports);
+	put_by_worker(u->reactor, u->exports);
 	free(u);
 }
 

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "export.h"
 #include "fh.h"
+#include "worker.h"
 
 struct conf;
 struct reactor;
@@ -28,6 +29,8 @@ struct exports {
 	struct fh_set *fhs; /* handles of these exports */
 	uint64_t serial;    /* of this configuration, no other has it */
 	atomic_uint refs;
+	struct worker_job end; /* of the last reactor that had it, */
+	struct reactor *last;
 };
 
 /* What one reactor has of them. Its thread's alone; freed by the last of its calls, or by the next. */
@@ -50,7 +53,7 @@ int must_check exports_create(struct server *srv, const struct conf *conf, struc
 /** exports_current - those in force, held for the caller; any thread */
 struct exports *exports_current(struct server *srv);
 
-/** exports_put - let go of them; any thread. NULL is fine. */
+/** exports_put - let go of them; any thread but a reactor's. NULL is fine. */
 void exports_put(struct exports *e);
 
 /** exports_use_create - stores for a reactor, held for the caller; any thread, before it is used

@@ -22,8 +22,10 @@
 
 #include "base/clock.h"
 
+#define CLOSE_PART 8 /* of the entries, at once */
+
 struct fdcache {
-	size_t max, n, nbuckets;
+	size_t max, n, dirty, nbuckets;
 	const struct fdcache_ops *ops;
 	void *ctx;
 	struct siphash_key key;
@@ -77,15 +79,22 @@ static struct fdcache_entry *find(struct fdcache *c, const void *fh, uint32_t le
 	return NULL;
 }
 
-/** fdcache_close - see fdcache.h */
-void fdcache_close(struct fdcache_entry *e)
+static void set_clean(struct fdcache_entry *e)
 {
-	store_close(e->ops, &e->file);
+	struct fdcache *c = e->cache;
+
+	if (!e->dirty)
+		return;
+	e->dirty = false;
+	c->dirty--;
+	c->ops->cleaned(c->ctx, e->dirtier);
 }
 
 static void entry_close(struct fdcache_entry *e)
 {
-	e->cache->ops->close(e->cache->ctx, e);
+	set_clean(e);
+	e->cache->ops->close(e->cache->ctx, &e->file);
+	free(e);
 }
 
 /* out of the table; freed now or by its last holder */
@@ -163,20 +172,17 @@ struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t l
 
 /** fdcache_insert - see fdcache.h */
 struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
-				     const struct store_ops *ops, const struct store_file *file,
-				     uint64_t dev, uint64_t ino)
+				     const struct store_file *file, uint64_t dev, uint64_t ino)
 {
 	struct fdcache_entry *old = find(c, fh->data, fh->len), *e, **b;
-	struct store_file mine = *file;
 
 	e = calloc(1, sizeof(*e));
 	if (!e) {
-		store_close(ops, &mine); /* it may sleep, but where could it be kept? */
+		c->ops->close(c->ctx, file);
 		return NULL;
 	}
 	e->cache = c;
 	e->fh = *fh;
-	e->ops = ops;
 	e->file = *file;
 	e->file.dev = dev;
 	e->file.ino = ino;
@@ -238,22 +244,35 @@ void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *
 	}
 }
 
-/** fdcache_expire - see fdcache.h */
-void fdcache_expire(struct fdcache *c, uint64_t before_ns)
+static size_t most_at_once(const struct fdcache *c)
 {
+	return c->max / CLOSE_PART + 1;
+}
+
+/** fdcache_expire - see fdcache.h */
+enum fdcache_left fdcache_expire(struct fdcache *c, uint64_t before_ns)
+{
+	size_t most = most_at_once(c);
+
 	list_for_each_safe(n, &c->lru) {
 		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
 
 		if (e->used_ns >= before_ns)
-			return;
-		if (!e->pins)
-			let_go(e);
+			return FDCACHE_LATER;
+		if (e->pins)
+			continue;
+		if (!most--)
+			return FDCACHE_NOW;
+		let_go(e);
 	}
+	return FDCACHE_NONE;
 }
 
 /** fdcache_expire_writable - see fdcache.h */
-bool fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
+enum fdcache_left fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
 {
+	size_t most = most_at_once(c);
+
 	list_for_each_safe(n, &c->writable) {
 		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, writable);
 
@@ -263,19 +282,34 @@ bool fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
 			continue;
 		if (e->pins)
 			e->retired = true; /* later requests open a new descriptor */
-		else
+		else if (most--)
 			drop(e);
+		else
+			return FDCACHE_NOW;
 	}
-	return !list_is_empty(&c->writable);
+	return list_is_empty(&c->writable) ? FDCACHE_NONE : FDCACHE_LATER;
 }
 
 /** fdcache_dirtied - see fdcache.h */
-void fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes)
+bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void *dirtier)
 {
+	bool was_clean = !e->dirty;
+
 	e->dirty_from = e->dirty ? MIN(e->dirty_from, off) : off;
 	e->dirty_end = e->dirty ? MAX(e->dirty_end, off + bytes) : off + bytes;
-	e->dirty = true;
 	e->writing++;
+	if (was_clean) {
+		e->dirty = true;
+		e->cache->dirty++;
+		e->dirtier = dirtier;
+	}
+	return was_clean;
+}
+
+/** fdcache_dirty - see fdcache.h */
+size_t fdcache_dirty(const struct fdcache *c)
+{
+	return c->dirty;
 }
 
 /** fdcache_wrote - see fdcache.h */
@@ -298,7 +332,7 @@ uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t 
 void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq)
 {
 	if (e->dirty_seq == seq && !e->writing)
-		e->dirty = false;
+		set_clean(e);
 }
 
 /** fdcache_synced - see fdcache.h */
@@ -308,7 +342,7 @@ void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t bega
 		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, writable);
 
 		if (e->ino == ino && e->dev == dev && !e->writing && e->dirty_ns < began_ns)
-			e->dirty = false;
+			set_clean(e);
 	}
 }
 

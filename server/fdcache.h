@@ -42,7 +42,6 @@ struct fdcache_entry {
 	struct fdcache_entry *hash_next;
 	struct list lru;
 	struct fh fh;
-	const struct store_ops *ops;
 	struct store_file file;
 	uint64_t dev, ino;
 	unsigned pins;
@@ -59,22 +58,21 @@ struct fdcache_entry {
 	uint64_t wrote_ns;
 	struct fdcache_perm perms[FDCACHE_PERMS];
 	unsigned perm_next;
-	struct worker_job job; /* these two are for fdcache_ops.close */
-	void *closer;
+	bool touching, no_atime; /* nfs3_atime.c: its access time is being set; cannot be */
+	void *dirtier; /* fdcache_dirtied(), while dirty */
 };
 
 struct fdcache_ops {
 	/* Have a dirty entry synced and call fdcache_flushed(), later. It is pinned meanwhile. */
 	void (*flush)(void *ctx, struct fdcache_entry *e);
-	/* Call fdcache_close(), on any thread, and then free @e; now or later. It is the cache's no longer. */
-	void (*close)(void *ctx, struct fdcache_entry *e);
+	/* Have the descriptors of @f closed; now or later. They are the cache's no longer. */
+	void (*close)(void *ctx, const struct store_file *f);
+	/* What @dirtier wrote is on disk, or is not wanted there any more. */
+	void (*cleaned)(void *ctx, void *dirtier);
 };
 
 int must_check fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx,
 			      struct fdcache **ret);
-
-/** fdcache_close - close the file of an entry that fdcache_ops.close was given; it may sleep */
-void fdcache_close(struct fdcache_entry *e);
 
 /** fdcache_destroy - nobody holds an entry; all are closed, dirty ones too. NULL is fine. */
 void fdcache_destroy(struct fdcache *c);
@@ -92,8 +90,7 @@ struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t l
  * Return: the entry; NULL without memory: @file is closed.
  */
 struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
-				     const struct store_ops *ops, const struct store_file *file,
-				     uint64_t dev, uint64_t ino);
+				     const struct store_file *file, uint64_t dev, uint64_t ino);
 
 /** fdcache_put - the caller is through with it */
 void fdcache_put(struct fdcache_entry *e);
@@ -107,25 +104,39 @@ void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino);
  */
 void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *fh), void *ctx);
 
+/* What is left when some have expired: only so many are closed at once, since closing takes its time. */
+enum fdcache_left {
+	FDCACHE_NONE,
+	FDCACHE_LATER, /* some that have not expired yet */
+	FDCACHE_NOW,   /* some that have: call again soon */
+};
+
 /** fdcache_expire - close what nobody used since @before_ns, flush what is dirty */
-void fdcache_expire(struct fdcache *c, uint64_t before_ns);
+enum fdcache_left fdcache_expire(struct fdcache *c, uint64_t before_ns);
 
 /** fdcache_expire_writable - close what can be written by, is clean, and nobody wanted to write by since @before_ns
  *
  * Linux executes no file that somebody has open for writing, and grants no lease on it. What is held at
  * that moment is closed with its last holder.
  *
- * Return: are there others that can be written by?
+ * Return: of those that can be written by
  */
-bool fdcache_expire_writable(struct fdcache *c, uint64_t before_ns);
+enum fdcache_left fdcache_expire_writable(struct fdcache *c, uint64_t before_ns);
 
 /** fdcache_flushed - the answer to fdcache_ops.flush
  * @seq: dirty_seq when the sync began
  */
 void fdcache_flushed(struct fdcache_entry *e, uint64_t seq);
 
-/** fdcache_dirtied - an unstable write of @bytes begins */
-void fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes);
+/** fdcache_dirtied - an unstable write of @bytes begins
+ * @dirtier: for fdcache_ops.cleaned
+ *
+ * Return: the entry was clean, and @dirtier is remembered.
+ */
+bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void *dirtier);
+
+/** fdcache_dirty - how many entries are dirty */
+size_t fdcache_dirty(const struct fdcache *c);
 
 /** fdcache_wrote - one ended, well or not */
 void fdcache_wrote(struct fdcache_entry *e);

@@ -513,23 +513,16 @@ int fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *nam
 		     struct fh_obj *ret)
 {
 	struct open_how how = { .flags = FH_WALK_FLAGS, .resolve = WALK_RESOLVE | RESOLVE_CACHED };
-	struct fh_obj o = { .exp = dir->exp };
 	int err;
 
+	*ret = (struct fh_obj){ .exp = dir->exp, .fd = -1 };
 	if (dir->exp->fh_kind != FH_KERNEL || !S_ISDIR(dir->stx.stx_mode))
 		return -EAGAIN;
-	o.fd = (int)syscall(SYS_openat2, dir->fd, name, &how, sizeof(how));
-	if (o.fd < 0)
+	ret->fd = (int)syscall(SYS_openat2, dir->fd, name, &how, sizeof(how));
+	if (ret->fd < 0)
 		return -errno;
-	err = stat_fd(o.fd, &o.stx);
-	if (!err)
-		err = fh_inside_now(s->proc_fd, dir->exp, o.fd, name);
-	if (err) {
-		fh_close(&o);
-		return err;
-	}
-	*ret = o;
-	return 0;
+	err = stat_fd(ret->fd, &ret->stx);
+	return err ? err : fh_inside_now(s->proc_fd, dir->exp, ret->fd, name);
 }
 
 /** fh_close - see fh.h */

@@ -99,6 +99,7 @@ int must_check fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char 
 
 /** fh_lookup_cached - fh_lookup() of a kernel handle's file, for reactors: if the system need not wait to do it
  * @name: neither "." nor ".."
+ * @ret: the caller closes what is open there (fd >= 0), whatever this returns: closing_add()
  *
  * Return: 0, or that it could not: whatever the reason, fh_lookup() tells it better.
  */

@@ -31,6 +31,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -203,6 +204,16 @@ static bool answers_at_once(long type)
 	return is_local(type) || type == MAGIC_F2FS || type == MAGIC_RAMFS;
 }
 
+/* by the options of its mount */
+static enum fs_atime find_atime(int fd)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(fd, &fs) || fs.f_flag & (ST_RDONLY | ST_NOATIME))
+		return FS_ATIME_NEVER;
+	return fs.f_flag & ST_RELATIME ? FS_ATIME_RELATIVE : FS_ATIME_ALWAYS;
+}
+
 /* Two changes within one tick of the clock, with a look between them: Linux 6.13 and newer give the
  * second a finer time, on the file systems that take part. */
 static bool ctimes_differ(int fd)
@@ -246,6 +257,7 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 		.orders_names = orders_names(dir_fd, type),
 		.answers_at_once = answers_at_once(type),
 		.in_memory = type == TMPFS_MAGIC || type == MAGIC_RAMFS,
+		.atime = find_atime(dir_fd),
 	};
 	if (!made && may_write)
 		ret->file_max_bytes = MIN(ret->file_max_bytes, size_of_layer(&fs));

@@ -9,6 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* When does the file system set the access time of a file that is read? */
+enum fs_atime {
+	FS_ATIME_NEVER,
+	FS_ATIME_RELATIVE, /* if it is not newer than the last change, or a day old: mount(8), relatime */
+	FS_ATIME_ALWAYS,
+};
+
 struct fs_limits {
 	uint64_t file_max_bytes; /* of one file: of this system, and of this process */
 	uint32_t time_s, time_ns; /* steps in which times are kept */
@@ -24,6 +31,9 @@ struct fs_limits {
 	 * them. Reactors look at files of no other file system. */
 	bool answers_at_once;
 	bool in_memory; /* the data, too: no device is waited for, and nothing can be frozen */
+	/* To set the access time may take a journal, which waits for its disk. So a file that reactors read is open
+	 * without it (O_NOATIME), and workers see to it: nfs3_atime.c. */
+	enum fs_atime atime;
 	/* no two changes have one ctime if somebody has looked at the file between them */
 	bool ctimes_differ;
 };

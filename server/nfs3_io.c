@@ -34,6 +34,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/wire.h"
+#include "conn.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
 #include "reactor.h"
@@ -111,9 +112,11 @@ static void keep_opened(struct req *r)
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	r->file =
-		reactor_keep_file(r->reactor, &fh, store_of(r->exp), &r->opened,
+		reactor_keep_file(r->reactor, &fh, &r->opened,
 				  makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
 	r->opened.fd = -1;
+	if (r->file && r->exports != r->reactor->exports) /* of an export that may be gone: for this call alone */
+		r->file->retired = true;
 }
 
 /* what the worker found out; Return: NFS3_IO_READY to go on */
@@ -150,6 +153,10 @@ static enum nfs3_io_next find_file(struct req *r)
 			reactor_count(r->reactor, file_hits);
 			return NFS3_IO_READY;
 		}
+	}
+	if (!r->file && !reactor_may_open(r->reactor, r->exp)) {
+		r->open_tried = false;
+		return NFS3_IO_WAIT;
 	}
 	reactor_count(r->reactor, file_misses);
 	return NFS3_IO_OPEN;
@@ -192,6 +199,8 @@ void nfs3_io_read_finish(struct req *r)
 		req_fail(r, nfs3_conv_status(r, pl->err));
 		return;
 	}
+	if (pl->good)
+		nfs3_atime_touch(r);
 	/* truncated meanwhile; or an error in the middle, which the next READ will meet: that is no end */
 	unknown = pl->short_read && look(r, &r->stx);
 	if (unknown)
@@ -224,11 +233,15 @@ nfsstat3 nfs3_io_write_check(const struct req *r)
 
 static enum nfs3_io_next begin_write(struct req *r)
 {
+	struct client *c = r->conn->client;
+
+	/* its descriptor could not be closed before somebody has synced it */
+	if (r->args.write.stable == UNSTABLE && !r->file->dirty && !reactor_may_dirty(r->reactor, c))
+		r->args.write.stable = DATA_SYNC;
 	/* a stable write is as good as its own; only what is promised for later can be lost later */
 	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
-	if (r->args.write.stable == UNSTABLE) {
-		fdcache_dirtied(r->file, r->args.write.offset, r->args.write.count);
-	}
+	if (r->args.write.stable == UNSTABLE)
+		reactor_dirtied(r->reactor, r->file, c, r->args.write.offset, r->args.write.count);
 	place_open(r);
 	return NFS3_IO_READY;
 }

@@ -6,12 +6,17 @@
 #ifndef LEAT_SERVER_NFS3_IO_H
 #define LEAT_SERVER_NFS3_IO_H
 
+#include <stdbool.h>
+
 #include "base/util.h"
 #include "nfs3.h"
 #include "worker.h"
 
 struct fdcache_entry;
+struct fs_limits;
 struct req;
+struct statx;
+struct timespec;
 
 struct server;
 
@@ -20,6 +25,7 @@ struct server;
 enum nfs3_io_next {
 	NFS3_IO_READY,	  /* file and permission are there; place_run() goes on */
 	NFS3_IO_OPEN,	  /* a worker has to run nfs3_io_open() first */
+	NFS3_IO_WAIT,	  /* until others are closed: reactor_may_open() */
 	NFS3_IO_ANSWERED, /* r->res says why not */
 };
 
@@ -37,6 +43,17 @@ void nfs3_io_open(struct worker_job *job);
 void nfs3_io_read_finish(struct req *r);
 void nfs3_io_write_finish(struct req *r);
 void nfs3_io_commit_finish(struct req *r);
+
+/** nfs3_atime_is_due - would the kernel set the access time of a file that is read now?
+ * @stx: as it is
+ * @now: CLOCK_REALTIME_COARSE, by which the kernel sets times
+ *
+ * False where the kernel may set it in the call that reads, because nobody waits for a disk there.
+ */
+bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, const struct timespec *now);
+
+/** nfs3_atime_touch - a READ of r->file, which had the attributes r->stx, went well */
+void nfs3_atime_touch(struct req *r);
 
 /** nfs3_io_flush - fdcache_ops.flush: sync a file whose entry is to be closed */
 void nfs3_io_flush(void *reactor, struct fdcache_entry *e);

@@ -75,6 +75,9 @@ void nfs3_create(struct req *r)
 		err = vfs_create(r->exports->exports->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
 				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &r->made);
 	answer_made(r, &dir, err, &r->made);
+	fh_close(&r->made.obj); /* what it was like is wanted still */
+	if (r->res.status != NFS3_OK || !r->res.create.CREATE3res_u.resok.obj.handle_follows || !r->keeps)
+		vfs_made_close(&r->made);
 	fh_close(&dir);
 }
 
@@ -86,12 +89,12 @@ void nfs3_create_finish(struct req *r)
 	struct fdcache_entry *e;
 	struct fh fh;
 
-	if (r->res.status != NFS3_OK || r->made.fd < 0 || !obj->handle_follows)
+	if (r->made.fd < 0)
 		return;
 	fh.len = obj->post_op_fh3_u.handle.data.data_len;
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
 	store_adopt(store_of(r->exp), r->exp, r->made.fd, &file);
-	e = reactor_keep_file(r->reactor, &fh, store_of(r->exp), &file,
+	e = reactor_keep_file(r->reactor, &fh, &file,
 			      makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
 			      r->made.obj.stx.stx_ino);
 	r->made.fd = -1; /* the cache's, whatever became of it */

@@ -28,6 +28,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "closing.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
 #include "reactor.h"
@@ -122,9 +123,8 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 	struct fh fh;
 	int err = fh_lookup_cached(fhs, dir, name, &o);
 
-	if (err)
-		return false;
-	err = fh_make(fhs, &o, &fh);
+	if (!err)
+		err = fh_make(fhs, &o, &fh);
 	if (!err) {
 		memcpy(r->mem.fh_res, fh.data, fh.len);
 		ok->object.data.data_val = r->mem.fh_res;
@@ -132,7 +132,8 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
 		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
 	}
-	fh_close(&o);
+	if (o.fd >= 0)
+		closing_add(r->reactor->closer, o.exp->root_dev, o.fd);
 	return !err;
 }
 
@@ -145,7 +146,8 @@ bool nfs3_lookup_quick(struct req *r)
 	unsigned got;
 	bool found;
 
-	if (vfs_check_name(name) || !strcmp(name, ".") || !strcmp(name, ".."))
+	if (vfs_check_name(name) || !strcmp(name, ".") || !strcmp(name, "..") ||
+	    !closing_has_room(r->reactor->closer, r->exp->root_dev) || !reactor_may_open(r->reactor, r->exp))
 		return false;
 	e = find_in(r, r->reactor->paths, &dir);
 	if (!e)
@@ -157,20 +159,12 @@ bool nfs3_lookup_quick(struct req *r)
 	return found;
 }
 
-static void close_path(struct store_file *f)
-{
-	close(f->fd);
-}
-
-/* Nothing of a store's but that the cache closes it: bytes never travel by these. */
-static const struct store_ops path_ops = { .name = "path", .close = close_path };
-
 /** nfs3_quick_drop - see nfs3_meta.h */
 void nfs3_quick_drop(struct req *r)
 {
 	const struct fh_obj *o = &r->found;
 
-	if (o->fd >= 0 && (!r->exp->limits.answers_at_once ||
+	if (o->fd >= 0 && (!r->keeps || !r->exp->limits.answers_at_once ||
 			   (r->exp->fh_kind != FH_KERNEL && !S_ISDIR(o->stx.stx_mode))))
 		fh_close(&r->found);
 }
@@ -185,9 +179,14 @@ void nfs3_quick_keep(struct req *r)
 
 	if (o->fd < 0)
 		return;
+	if (r->exports != r->reactor->exports) { /* of an export that may be gone: what it had open was closed */
+		closing_add(r->reactor->closer, r->exp->root_dev, o->fd);
+		o->fd = -1;
+		return;
+	}
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
-	file = (struct store_file){ .fd = o->fd };
-	e = fdcache_insert(r->reactor->paths, &fh, &path_ops, &file,
+	file = (struct store_file){ .fd = o->fd, .at_once = true, .fs = r->exp->root_dev };
+	e = fdcache_insert(r->reactor->paths, &fh, &file,
 			   makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor), o->stx.stx_ino);
 	o->fd = -1; /* the cache's, whatever became of it */
 	if (!e)

@@ -18,48 +18,39 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "client.h"
+#include "closing.h"
 #include "nfs3_io.h"
 #include "req.h"
 #include "server_int.h"
 
 #define EXPIRE_EVERY_NS (10 * NS_PER_S)
 #define EXPIRE_AFTER_NS (30 * NS_PER_S)
+#define EXPIRE_AGAIN_NS (20 * NS_PER_MS)
 #define WRITABLE_EVERY_NS (500 * NS_PER_MS)
 #define WRITABLE_AFTER_NS (1 * NS_PER_S) /* both together: less than two seconds */
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
 #define PATHS_PART 4 /* of the descriptors of a reactor */
 
-static void run_close(struct worker_job *job)
+static void close_file(void *reactor, const struct store_file *f)
 {
-	fdcache_close(container_of(job, struct fdcache_entry, job));
+	closing_file(((struct reactor *)reactor)->closer, f);
 }
 
-static void done_close(struct worker_job *job)
-{
-	struct fdcache_entry *e = container_of(job, struct fdcache_entry, job);
-	struct reactor *r = e->closer;
-
-	r->flushing--;
-	free(e);
-}
-
-/* On a worker: the last descriptor of a removed file frees its blocks, and waits where the file system hangs. */
-static void close_file(void *reactor, struct fdcache_entry *e)
+static void on_cleaned(void *reactor, void *client)
 {
 	struct reactor *r = reactor;
+	struct client *c = client;
 
-	if (r->stop) { /* done_close() would not run */
-		fdcache_close(e);
-		free(e);
-		return;
-	}
-	e->closer = r;
-	e->job = (struct worker_job){ .run = run_close, .done = done_close, .dev = e->dev };
-	r->flushing++;
-	worker_submit(r->workers, r->engine, &e->job);
+	c->admission[r->idx].dirty--;
+	client_put(c);
 }
 
-static const struct fdcache_ops file_ops = { .flush = nfs3_io_flush, .close = close_file };
+static const struct fdcache_ops file_ops = {
+	.flush = nfs3_io_flush,
+	.close = close_file,
+	.cleaned = on_cleaned,
+};
 
 static void run_ask(struct worker_job *job)
 {
@@ -85,40 +76,84 @@ static void ask_groups(void *reactor, struct groups_entry *e)
 
 static const struct groups_ops group_ops = { .ask = ask_groups };
 
+/** reactor_trim - see reactor.h */
+void reactor_trim(struct reactor *re)
+{
+	struct list *n;
+
+	while (re->nreqs > re->taken_most && (n = list_pop(&re->free_reqs)) != NULL) {
+		free(list_entry(n, struct req, link));
+		re->nreqs--;
+	}
+	re->taken_most = re->taken;
+}
+
+static void free_reqs(struct reactor *re)
+{
+	struct list *n;
+
+	while ((n = list_pop(&re->free_reqs)))
+		free(list_entry(n, struct req, link));
+}
+
 static void on_expire(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, expire);
+	uint64_t before_ns = clock_now_ns() - EXPIRE_AFTER_NS;
+	bool files_left = fdcache_expire(r->files, before_ns) == FDCACHE_NOW;
+	bool paths_left = fdcache_expire(r->paths, before_ns) == FDCACHE_NOW;
 
-	fdcache_expire(r->files, clock_now_ns() - EXPIRE_AFTER_NS);
-	fdcache_expire(r->paths, clock_now_ns() - EXPIRE_AFTER_NS);
-	req_pool_trim(r);
+	reactor_trim(r);
 	place_pool_fini(r); /* few requests have more than one piece: these are made again when they are needed */
-	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
+	rpcrdma_timer_set(r->engine, t, files_left || paths_left ? EXPIRE_AGAIN_NS : EXPIRE_EVERY_NS);
 }
 
 static void on_expire_writable(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, expire_writable);
+	enum fdcache_left left = fdcache_expire_writable(r->files, clock_now_ns() - WRITABLE_AFTER_NS);
 
-	bool more = fdcache_expire_writable(r->files, clock_now_ns() - WRITABLE_AFTER_NS);
-
-	atomic_store(&r->has_writable, more);
-	if (more)
-		rpcrdma_timer_set(r->engine, t, WRITABLE_EVERY_NS);
+	atomic_store(&r->has_writable, left != FDCACHE_NONE);
+	if (left != FDCACHE_NONE)
+		rpcrdma_timer_set(r->engine, t, left == FDCACHE_NOW ? EXPIRE_AGAIN_NS : WRITABLE_EVERY_NS);
 }
 
 /** reactor_keep_file - see reactor.h */
 struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
-					const struct store_ops *ops, const struct store_file *file,
-					uint64_t dev, uint64_t ino)
+					const struct store_file *file, uint64_t dev, uint64_t ino)
 {
-	struct fdcache_entry *e = fdcache_insert(r->files, fh, ops, file, dev, ino);
+	struct fdcache_entry *e = fdcache_insert(r->files, fh, file, dev, ino);
 
 	if (e && e->file.writable && !atomic_load(&r->has_writable)) {
 		atomic_store(&r->has_writable, true);
 		rpcrdma_timer_set(r->engine, &r->expire_writable, WRITABLE_EVERY_NS);
 	}
 	return e;
+}
+
+/** reactor_may_open - see reactor.h */
+bool reactor_may_open(const struct reactor *r, const struct export *exp)
+{
+	size_t all, mine = closing_count(r->closer, exp->root_dev, &all);
+
+	return all < r->files_max && mine < r->files_max - all;
+}
+
+/** reactor_may_dirty - see reactor.h */
+bool reactor_may_dirty(const struct reactor *r, const struct client *c)
+{
+	size_t most = r->files_max / 2, all = fdcache_dirty(r->files);
+
+	return all < most && c->admission[r->idx].dirty < most - all;
+}
+
+/** reactor_dirtied - see reactor.h */
+void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes)
+{
+	if (!fdcache_dirtied(e, off, bytes, c))
+		return;
+	client_hold(c);
+	c->admission[r->idx].dirty++;
 }
 
 /** reactor_create - see reactor.h; Return: 0 or -errno */
@@ -134,8 +169,10 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	r->srv = srv;
 	r->idx = idx;
 	r->workers = srv->workers;
+	r->files_max = files_max;
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
+	list_init(&r->openers);
 	list_init(&r->free_pieces);
 	fair_init(&r->admission);
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->engine);
@@ -143,6 +180,8 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 		err = fdcache_create(files_max - files_max / PATHS_PART, &file_ops, r, &r->files);
 	if (!err)
 		err = fdcache_create(files_max / PATHS_PART, &file_ops, r, &r->paths);
+	if (!err)
+		err = closing_create(r, &r->closer);
 	if (!err && manage_gids)
 		err = groups_create(&group_ops, r, &r->groups);
 	if (!err)
@@ -240,13 +279,15 @@ void reactor_destroy(struct reactor *r)
 {
 	if (!r)
 		return;
+	r->stop = true; /* if it never ran */
 	/* what others had still posted to us; no more comes */
 	while (r->engine && rpcrdma_engine_poll(r->engine) > 0)
 		;
-	req_pool_fini(r);
+	free_reqs(r);
 	place_pool_fini(r);
 	fdcache_destroy(r->files);
 	fdcache_destroy(r->paths);
+	closing_destroy(r->closer);
 	groups_destroy(r->groups);
 	exports_use_put(r->exports); /* its stores may watch things on the engine */
 	rpcrdma_engine_destroy(r->engine);

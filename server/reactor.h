@@ -22,6 +22,8 @@
 #include "where.h"
 #include "worker.h"
 
+struct client;
+struct closing;
 struct server;
 
 /* One writer, the reactor; anyone may read. */
@@ -58,20 +60,23 @@ struct reactor {
 	unsigned idx;
 	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
+	size_t files_max;	     /* that both caches keep open when nothing waits for a disk */
 	struct fdcache *files;	     /* open for reading or writing */
 	struct fdcache *paths;	     /* O_PATH: to be looked at; nothing in it is ever dirty */
+	struct closing *closer;	     /* descriptors that are used no longer */
 	struct groups *groups; /* of users; NULL: they have those that they say */
 	struct exports_use *exports; /* of calls that come */
 	struct list free_reqs;	 /* recycled requests */
 	struct list free_pieces; /* and pieces of their payloads */
+	struct list openers;	 /* requests that wait for reactor_may_open() */
 	struct fair admission;	 /* requests waiting for a slot */
 	unsigned nadmission;
 	unsigned live;		 /* slots held: requests that the server itself works on */
 	unsigned taken;		 /* requests not free, admitted or not */
-	unsigned taken_most;	 /* ... most at once since req_pool_trim() */
+	unsigned taken_most;	 /* ... most at once since reactor_trim() */
 	unsigned nreqs;		 /* requests there are, free or not */
 	unsigned partial;	 /* of them, those whose call is not all here yet */
-	unsigned flushing;	 /* files being synced or closed for the cache */
+	unsigned flushing;	 /* files that workers sync, close or set the access time of, for no call */
 	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
 	bool admitting;		 /* inside admit_next() */
 	bool draining;		 /* takes no further calls */
@@ -112,13 +117,31 @@ void reactor_stop(struct reactor *r, uint64_t until_ns);
  */
 int must_check reactor_join(struct reactor *r, uint64_t until_ns);
 
+/** reactor_trim - frees recycled requests that were not needed since it was called last */
+void reactor_trim(struct reactor *r);
+
 /** reactor_destroy - its thread has ended, or never ran; no worker runs. NULL is fine. */
 void reactor_destroy(struct reactor *r);
 
 /** reactor_keep_file - fdcache_insert() into its open files; what can be written by is closed in time */
 struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
-					const struct store_ops *ops, const struct store_file *file,
-					uint64_t dev, uint64_t ino);
+					const struct store_file *file, uint64_t dev, uint64_t ino);
+
+/** reactor_may_open - may more files of an export be opened to be kept?
+ *
+ * False where its file system is slow to close others, or hangs: those have as many descriptors as files in use, and
+ * one file system no more than is left free.
+ */
+bool reactor_may_open(const struct reactor *r, const struct export *exp);
+
+/** reactor_may_dirty - may @c have one more file whose descriptor waits for a sync?
+ *
+ * All clients together have half of the descriptors for those, and one of them no more than is left free.
+ */
+bool reactor_may_dirty(const struct reactor *r, const struct client *c);
+
+/** reactor_dirtied - fdcache_dirtied() by a call of @c's, which it counts against until the file is clean */
+void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes);
 
 /** reactor_file_synced - tell the other reactors that all of a file was synced, from @began_ns on */
 void reactor_file_synced(struct reactor *r, uint64_t dev, uint64_t ino, uint64_t began_ns);

@@ -34,11 +34,11 @@
  *     ENTERING  REPLYING  state_entering   it came before: it gets the answer of then
  *     RUNNING   REPLYING  state_running    the worker has the results
  *     ADMITTED, ENTERING, RUNNING, by execute():
- *               RUNNING                    the file must be opened or asked for permission; or work
+ *               RUNNING                    the file must be opened (openers: when others are closed) or asked for permission; or work
  *               MOVING                     the file is there, payload can move: place.c
  *               REPLYING                   nothing to wait for at all, as what is at hand suffices, or
  *                                          refused
- *     any before REPLYING req_conn_lost    it waited (groups, slot, its like, worker), and its connection is
+ *     any before REPLYING req_conn_lost    it waited (groups, slot, its like, descriptor, worker), and its connection is
  *                                          lost: not executed, not answered
  *     REPLYING  REPLYING  state_replying   payload is still being pulled: WRITE, not to be executed
  *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
@@ -72,6 +72,7 @@
  */
 #include "req.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	list_init(&r->link);
 	list_add_tail(&c->reqs, &r->of_conn);
 	list_init(&r->groups_wait.link);
+	list_init(&r->opener);
 	r->state = REQ_NEW;
 	r->reactor = re;
 	r->srv = re->srv;
@@ -164,8 +166,7 @@ static void req_put(struct req *r)
 	place_fini(r);
 	if (r->file)
 		fdcache_put(r->file);
-	vfs_made_close(&r->made);
-	fh_close(&r->found);
+	assert(r->found.fd < 0 && r->opened.fd < 0 && r->made.fd < 0 && r->made.obj.fd < 0);
 	client_scratch_put(r->conn->client, r->scratch, r->scratch_bytes);
 	if (r->room)
 		rpcrdma_buf_put(re->engine, r->room);
@@ -173,27 +174,6 @@ static void req_put(struct req *r)
 	re->taken--;
 	list_del(&r->of_conn);
 	list_add_head(&re->free_reqs, &r->link);
-}
-
-/** req_pool_trim - see req.h */
-void req_pool_trim(struct reactor *re)
-{
-	struct list *n;
-
-	while (re->nreqs > re->taken_most && (n = list_pop(&re->free_reqs)) != NULL) {
-		free(list_entry(n, struct req, link));
-		re->nreqs--;
-	}
-	re->taken_most = re->taken;
-}
-
-/** req_pool_fini - see req.h */
-void req_pool_fini(struct reactor *re)
-{
-	struct list *n;
-
-	while ((n = list_pop(&re->free_reqs)))
-		free(list_entry(n, struct req, link));
 }
 
 /** req_call - see req.h */
@@ -240,7 +220,10 @@ void req_run(struct req *r)
 static bool leave_queue(struct req *r)
 {
 	if (r->running) {
-		r->running = !worker_cancel(r->reactor->workers, &r->job);
+		bool opens = list_is_linked(&r->opener);
+
+		list_del(&r->opener);
+		r->running = !opens && !worker_cancel(r->reactor->workers, &r->job);
 		return !r->running;
 	}
 	if (list_is_linked(&r->groups_wait.link)) {
@@ -488,9 +471,24 @@ static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *jo
 	r->job.done = work_done;
 	r->job.client = &r->conn->client->workers;
 	r->job.dev = dev_of(r);
+	r->keeps = r->exp && reactor_may_open(r->reactor, r->exp);
 	reactor_count(r->reactor, run_waits);
 	worker_submit(r->reactor->workers, r->reactor->engine, &r->job);
 	return REQ_RUNNING;
+}
+
+/** req_run_openers - see req.h; those that may still not go on wait again */
+void req_run_openers(struct reactor *re)
+{
+	struct list waiting = LIST_INIT(waiting), *n;
+
+	list_splice_tail(&waiting, &re->openers);
+	while ((n = list_pop(&waiting)) != NULL) {
+		struct req *r = list_entry(n, struct req, opener);
+
+		r->running = false;
+		req_run(r);
+	}
 }
 
 static enum req_state finish(struct req *r)
@@ -514,6 +512,10 @@ static enum req_state execute(struct req *r)
 			return REQ_MOVING;
 		case NFS3_IO_OPEN:
 			return to_worker(r, nfs3_io_open);
+		case NFS3_IO_WAIT:
+			r->running = true;
+			list_add_tail(&r->reactor->openers, &r->opener);
+			return REQ_RUNNING;
 		case NFS3_IO_ANSWERED:
 			break;
 		}

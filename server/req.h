@@ -168,6 +168,8 @@ struct req {
 	unsigned asked, rights;	    /* what the worker found out about @found: R_OK, W_OK, X_OK */
 	struct store_file opened;
 	bool open_tried;
+	struct list opener; /* reactor->openers */
+	bool keeps; /* what its worker opens may stay open: reactor_may_open() */
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */
 	uint64_t sync_seq;    /* COMMIT: what it covers */
@@ -214,10 +216,7 @@ void req_fail(struct req *r, nfsstat3 status);
  */
 void *req_scratch(struct req *r, size_t bytes);
 
-/** req_pool_trim - frees recycled requests that were not needed since it was called last */
-void req_pool_trim(struct reactor *re);
-
-/** req_pool_fini - free the recycled requests of a reactor */
-void req_pool_fini(struct reactor *re);
+/** req_run_openers - files were closed: those who wait to open others go on, or wait again */
+void req_run_openers(struct reactor *re);
 
 #endif

@@ -57,7 +57,9 @@ struct store_file {
 	bool writable;
 	bool no_nowait_read; /* the file system cannot tell whether it would block; learnt from its first answer */
 	bool at_once, in_memory; /* struct fs_limits of its export: answers_at_once, in_memory */
+	bool sets_atime; /* to read by it may set the access time, and so wait for a disk */
 	struct store_direct direct;
+	uint64_t fs; /* st_dev of its export */
 	uint64_t dev, ino; /* which file it is, the same for all reactors; fdcache_insert() says */
 	struct store_io *opening; /* wait for it, the last that came first */
 };
@@ -126,8 +128,6 @@ struct store_ops {
 	int (*open)(const struct fh_obj *o, bool write, struct store_file *ret);
 	/* A descriptor for reading and writing that came by another way (CREATE) */
 	void (*adopt)(const struct export *exp, int fd, struct store_file *ret);
-	/* Any thread; nothing is in flight on it */
-	void (*close)(struct store_file *f);
 	/* Return: 1, finished already, io->res is valid and done() will not run; 0, it will */
 	int (*submit)(struct store *s, struct store_io *io);
 };
@@ -138,6 +138,7 @@ struct store {
 	struct export *exp;
 	bool aligned; /* likes memory to lie as the file does, modulo DATA_ALIGN */
 	struct store_queue *queue; /* in front of it, or NULL; store_make() */
+	unsigned touching; /* files whose access time is being set: nfs3_atime.c */
 };
 
 extern const struct store_ops store_cached_ops;
@@ -186,12 +187,6 @@ static inline void store_adopt(const struct store_ops *ops, const struct export 
 {
 	ops->adopt(exp, fd, ret);
 	assert(ret->fd == fd && ret->writable);
-}
-
-static inline void store_close(const struct store_ops *ops, struct store_file *f)
-{
-	ops->close(f);
-	f->fd = -1;
 }
 
 /** store_submit_below - past the queue; for who stands in front of the store */

@@ -598,6 +598,5 @@ const struct store_ops store_aio_ops = {
 	.destroy = aio_destroy,
 	.open = aio_open,
 	.adopt = store_file_adopt,
-	.close = store_file_close,
 	.submit = aio_submit,
 };

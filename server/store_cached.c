@@ -154,6 +154,5 @@ const struct store_ops store_cached_ops = {
 	.destroy = cached_destroy,
 	.open = store_file_open,
 	.adopt = store_file_adopt,
-	.close = store_file_close,
 	.submit = cached_submit,
 };

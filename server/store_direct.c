@@ -97,7 +97,7 @@ static uint32_t find_part(int fd)
 /** store_direct_open - see store_direct.h */
 int store_direct_open(const struct store_file *f, bool reads, struct store_direct *ret)
 {
-	int fd, err;
+	int flags = O_DIRECT | (fcntl(f->fd, F_GETFL) & O_NOATIME), fd, err;
 
 	*ret = (struct store_direct){ .state = STORE_DIRECT_NONE };
 	if (f->in_memory)
@@ -105,11 +105,12 @@ int store_direct_open(const struct store_file *f, bool reads, struct store_direc
 	err = find_alignment(f->fd, ret);
 	if (err)
 		return err;
-	fd = vfs_reopen(f->fd, (f->writable ? O_RDWR : O_RDONLY) | O_DIRECT);
+	fd = vfs_reopen(f->fd, (f->writable ? O_RDWR : O_RDONLY) | flags);
 	if (fd < 0)
 		return fd == -EINVAL ? -EOPNOTSUPP : fd;
 	ret->fd = fd;
 	ret->state = STORE_DIRECT_OPEN;
+	ret->no_nowait = f->sets_atime;
 	ret->part_bytes = find_part(fd);
 	/* an end that is read through the page cache brings no pages beside it there */
 	if (reads)

@@ -17,6 +17,7 @@
 #include "store_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -38,23 +39,29 @@ int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
 	return 0;
 }
 
+/** store_file_leave_atime - see store_file.h */
+bool store_file_leave_atime(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !fcntl(fd, F_SETFL, flags | O_NOATIME);
+}
+
 /** store_file_adopt - see store_file.h */
 void store_file_adopt(const struct export *exp, int fd, struct store_file *ret)
 {
+	const struct fs_limits *fs = &exp->limits;
+	bool waits = fs->answers_at_once && !fs->in_memory; /* the others set it where nobody waits for it */
+
 	*ret = (struct store_file){
 		.fd = fd,
 		.writable = true,
-		.at_once = exp->limits.answers_at_once,
-		.in_memory = exp->limits.in_memory,
+		.at_once = fs->answers_at_once,
+		.in_memory = fs->in_memory,
+		.fs = exp->root_dev,
+		.sets_atime = waits && !store_file_leave_atime(fd) && fs->atime != FS_ATIME_NEVER,
 	};
-}
-
-/** store_file_close - see store_file.h */
-void store_file_close(struct store_file *f)
-{
-	if (f->direct.state >= STORE_DIRECT_OPEN)
-		close(f->direct.fd);
-	close(f->fd);
+	ret->no_nowait_read = ret->sets_atime;
 }
 
 /* with what is read over on both sides */
@@ -164,6 +171,8 @@ void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 
 /* A part of a file and what it takes to read it, without what else is dirty in it. fsync() has no range, but
  * msync() of a mapping is one, by the same open file: errors are told as to fsync(). No page is touched.
+ * mmap() keeps all threads of the process from their page faults, so it must not wait: neither for an access
+ * time, nor for another host or a process.
  * Return: 0; 1: use fsync(); -errno. */
 static int sync_range(const struct store_file *f, uint64_t off, uint32_t bytes)
 {
@@ -172,7 +181,7 @@ static int sync_range(const struct store_file *f, uint64_t off, uint32_t bytes)
 	int err = 0;
 	void *map;
 
-	if (!bytes || f->in_memory || bytes > SIZE_MAX - page)
+	if (!bytes || f->in_memory || !f->at_once || f->sets_atime || bytes > SIZE_MAX - page)
 		return 1;
 	map = mmap(NULL, len, PROT_READ, MAP_SHARED, f->fd, (off_t)from);
 	if (map == MAP_FAILED)

@@ -18,8 +18,11 @@ int must_check store_file_open(const struct fh_obj *o, bool write, struct store_
 /** store_file_adopt - store_ops.adopt */
 void store_file_adopt(const struct export *exp, int fd, struct store_file *ret);
 
-/** store_file_close - store_ops.close */
-void store_file_close(struct store_file *f);
+/** store_file_leave_atime - reads by @fd do not set the access time of its file from now on (O_NOATIME)
+ *
+ * Return: false: neither the file is ours nor have we CAP_FOWNER.
+ */
+bool store_file_leave_atime(int fd);
 
 #define STORE_FILE_IOV 64 /* more pieces of memory than this take more than one system call */
 

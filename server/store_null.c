@@ -64,11 +64,6 @@ static void null_adopt(const struct export *exp, int fd, struct store_file *ret)
 	store_adopt(&store_cached_ops, exp, fd, ret);
 }
 
-static void null_close(struct store_file *f)
-{
-	store_close(&store_cached_ops, f);
-}
-
 static uint32_t to_the_end(const struct store_io *io)
 {
 	uint64_t left = io->size_hint > io->off ? io->size_hint - io->off : 0;
@@ -114,6 +109,5 @@ const struct store_ops store_null_ops = {
 	.destroy = null_destroy,
 	.open = null_open,
 	.adopt = null_adopt,
-	.close = null_close,
 	.submit = null_submit,
 };

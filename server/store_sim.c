@@ -346,17 +346,11 @@ static void sim_adopt(const struct export *exp, int fd, struct store_file *ret)
 	store_adopt(&store_cached_ops, exp, fd, ret);
 }
 
-static void sim_close(struct store_file *f)
-{
-	store_close(&store_cached_ops, f);
-}
-
 const struct store_ops store_sim_ops = {
 	.name = "sim",
 	.create = sim_create,
 	.destroy = sim_destroy,
 	.open = sim_open,
 	.adopt = sim_adopt,
-	.close = sim_close,
 	.submit = sim_submit,
 };

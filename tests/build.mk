@@ -42,7 +42,9 @@ LDFLAGS_test_server_groups := -Wl,--wrap=getpwuid_r,--wrap=getgrouplist
 LDFLAGS_test_server_verf := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=pwritev2
 LDFLAGS_test_server_twins := -Wl,--wrap=nfs3_mkdir,--wrap=pwritev2
 LDFLAGS_test_server_status := -Wl,--wrap=mkdirat,--wrap=fsync,--wrap=statx
-LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=stat,--wrap=fstatfs,--wrap=name_to_handle_at,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=openat
+LDFLAGS_test_server_atime := -Wl,--wrap=pread,--wrap=fs_limits_find
+LDFLAGS_test_server_files := -Wl,--wrap=fsync,--wrap=close,--wrap=nfs3_getattr
+LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=stat,--wrap=fstatfs,--wrap=name_to_handle_at,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=openat,--wrap=close,--wrap=mmap,--wrap=nfs3_lookup
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
@@ -121,7 +123,7 @@ MANY := $(O)/tests/interop/many
 
 .PHONY: interop-tools
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
-	$(O)/tests/unit/test_store_aio
+	$(O)/tests/unit/test_store_aio $(O)/tests/flow/test_server_atime
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
 $(O)/tests/interop/memfds: $(O)/tests/lib/memfd_menu.o

@@ -235,7 +235,7 @@ static void on_look(struct rpcrdma_msg *msg)
 {
 	struct look *l = container_of(msg, struct look, msg);
 
-	req_pool_trim(l->reactor);
+	reactor_trim(l->reactor);
 	l->taken = l->reactor->taken;
 	l->all = l->reactor->nreqs;
 	sem_post(&l->done);

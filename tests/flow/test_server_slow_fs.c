@@ -5,17 +5,21 @@
  *
  * What the server learns of the file system when it opens the export (fs_limits_find()) is changed here: it may
  * have to ask a process or another host for attributes, as FUSE and NFS do, or it is a local one that can be
- * frozen. The calls that would wait are wrapped, and count if a reactor makes them.
+ * frozen, or hang. The calls that would wait are wrapped, and count if a reactor makes them.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -36,7 +40,9 @@ static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash,r
 
 static bool at_once; /* what fs_limits_find() says */
 static struct server *_Atomic server; /* NULL: nothing is counted */
-static atomic_uint looks, reads, writes, climbs; /* by reactors */
+static atomic_uint looks, reads, writes, climbs, closes; /* by reactors */
+static atomic_uint touches; /* of these reads, with an access time that may have to be set */
+static atomic_uint maps;    /* by anybody: all threads wait for memory then */
 
 void __real_fs_limits_find(int fd, bool may_write, struct fs_limits *ret);
 void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret);
@@ -48,14 +54,38 @@ void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret)
 	ret->in_memory = false;
 }
 
-static void count(atomic_uint *n)
+static bool is_reactor(void)
 {
 	struct server *s = server;
 
 	for (unsigned i = 0; s && i < s->nreactors; i++) {
 		if (pthread_equal(s->reactors[i]->thread, pthread_self()))
-			atomic_fetch_add(n, 1);
+			return true;
 	}
+	return false;
+}
+
+static void count(atomic_uint *n)
+{
+	if (is_reactor())
+		atomic_fetch_add(n, 1);
+}
+
+static dev_t dev; /* of the exports */
+
+static ino_t ino_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+static bool is_exported(int fd)
+{
+	struct stat st;
+
+	return server && fd >= 0 && !fstat(fd, &st) && st.st_dev == dev &&
+	       (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 }
 
 #define WRAP(n, type, name, params, args)                                                          \
@@ -71,6 +101,7 @@ static void count(atomic_uint *n)
 /* As where numbers of inodes are made of paths, and there is neither a handle nor a birth time: a file that is made
  * anew looks like the one before it. */
 static bool reused;
+static atomic_bool no_handles;
 int __real_statx(int d, const char *p, int f, unsigned m, struct statx *st);
 int __wrap_statx(int d, const char *p, int f, unsigned m, struct statx *st);
 
@@ -94,7 +125,7 @@ int __wrap_name_to_handle_at(int d, const char *p, struct file_handle *h, int *m
 int __wrap_name_to_handle_at(int d, const char *p, struct file_handle *h, int *m, int f)
 {
 	count(&looks);
-	if (reused) {
+	if (reused || no_handles) {
 		errno = EOPNOTSUPP;
 		return -1;
 	}
@@ -114,6 +145,8 @@ ssize_t __wrap_preadv2(int fd, const struct iovec *v, int n, off_t at, int f)
 	struct iovec good = *v;
 
 	count(&reads);
+	if (!(fcntl(fd, F_GETFL) & O_NOATIME))
+		count(&touches);
 	if (is_bad && at >= BAD_AT) {
 		errno = EIO;
 		return -1;
@@ -143,11 +176,58 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 	return __real_openat(dir, path, flags, mode);
 }
 
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	if (is_exported(fd) && (!at_once || !(fcntl(fd, F_GETFL) & O_NOATIME)))
+		atomic_fetch_add(&maps, 1);
+	return __real_mmap(addr, len, prot, flags, fd, off);
+}
+
+static _Atomic ino_t hangs; /* its close, by workers and for nobody */
+static _Thread_local bool in_call;
+static sem_t may_close, lookup_began, may_look; /* the first: for each that waits */
+static atomic_bool hold_lookup;
+struct req;
+void __real_nfs3_lookup(struct req *r);
+void __wrap_nfs3_lookup(struct req *r);
+
+void __wrap_nfs3_lookup(struct req *r)
+{
+	in_call = true;
+	if (hold_lookup) {
+		sem_post(&lookup_began);
+		while (sem_wait(&may_look))
+			;
+	}
+	__real_nfs3_lookup(r);
+	in_call = false;
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_close(int fd)
+{
+	if (is_exported(fd)) {
+		count(&closes);
+		while (hangs && hangs == ino_of(fd) && !in_call && !is_reactor() && sem_wait(&may_close))
+			;
+	}
+	return __real_close(fd);
+}
+
 static void begin(struct nfs_peer *p, bool is_at_once)
 {
+	struct stat st;
+
 	at_once = is_at_once;
 	nfs_peer_create(p, RPCRDMA_TCP, options); /* the local fabric looks at memfds */
-	looks = reads = writes = climbs = 0;
+	assert_int_equal(stat(p->dir.path, &st), 0);
+	dev = st.st_dev;
+	looks = reads = writes = climbs = closes = touches = maps = 0;
 	server = p->srv;
 }
 
@@ -168,9 +248,9 @@ static void getattr(struct nfs_peer *p, const struct nfs_fh *fh, uint64_t size)
 		assert_int_equal(res.GETATTR3res_u.resok.obj_attributes.size, size);
 }
 
-static void commit(struct nfs_peer *p, const struct nfs_fh *fh)
+static void commit(struct nfs_peer *p, const struct nfs_fh *fh, uint32_t bytes)
 {
-	COMMIT3args a = { .file = nfs_peer_fh(fh) };
+	COMMIT3args a = { .file = nfs_peer_fh(fh), .count = bytes };
 	COMMIT3res res = { 0 };
 
 	NFS_PEER_CALL(p, COMMIT, &a, &res, NULL, 0);
@@ -188,7 +268,8 @@ static void write_all_ways(struct nfs_peer *p, const struct nfs_fh *f)
 		assert_int_equal(ok.count, BYTES);
 		assert_int_equal(nfs_peer_write(p, f, 0, data, sizeof(data), (stable_how)how, &ok), NFS3_OK);
 	}
-	commit(p, f);
+	commit(p, f, BYTES);
+	commit(p, f, 0);
 }
 
 static void read_it(struct nfs_peer *p, const struct nfs_fh *f)
@@ -251,6 +332,8 @@ static void nothing_but_workers(void **state)
 		assert_int_equal(looks, 0);
 		assert_int_equal(reads, 0);
 		assert_int_equal(writes, 0);
+		assert_int_equal(closes, 0);
+		assert_int_equal(maps, 0);
 		end(&p);
 	}
 }
@@ -308,14 +391,155 @@ static void removed_files_are_stale(void **state)
 /* It may be frozen, which nothing but what writes waits for. */
 static void writes_are_by_workers(void **state)
 {
+	static const char *const exports[] = { "/e0", "/e1", "/e2" };
+	struct nfs_peer p;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(exports); i++) {
+		begin(&p, true);
+		make_dirs(&p, exports[i]);
+		use_everything(&p, exports[i]);
+		assert_true(looks); /* the fast path is not lost */
+		assert_int_equal(writes, 0);
+		assert_int_equal(closes, 0);
+		assert_int_equal(touches, 0);
+		assert_int_equal(maps, 0);
+		end(&p);
+	}
+}
+
+/* of this process, that lead to @path or below */
+static unsigned descriptors(const char *path)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = strlen(path);
+	const struct dirent *ent;
+	unsigned found = 0;
+	char to[512];
+
+	assert_non_null(d);
+	while ((ent = readdir(d))) {
+		ssize_t len = readlinkat(dirfd(d), ent->d_name, to, sizeof(to) - 1);
+
+		to[MAX(len, (ssize_t)0)] = '\0';
+		found += !strncmp(to, path, n) && (!to[n] || to[n] == '/');
+	}
+	closedir(d);
+	return found;
+}
+
+/* until no more than @n are open */
+static void await_descriptors(const char *path, unsigned n)
+{
+	struct timespec from, now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &from);
+	while (descriptors(path) > n) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		if (now.tv_sec - from.tv_sec > 10)
+			fail_msg("%u files are open, not %u", descriptors(path), n);
+		(void)sched_yield();
+	}
+}
+
+static void look_up(struct nfs_peer *p, unsigned times)
+{
+	struct nfs_fh d;
+
+	for (unsigned i = 0; i < times; i++)
+		assert_int_equal(nfs_peer_lookup(p, &p->root, "d", &d), NFS3_OK);
+}
+
+/* Workers that close what LOOKUP has found may wait for the file system. Others look names up then, and no more than
+ * four batches stay open. */
+static void closes_that_hang(void **state)
+{
+	enum { TIMES = 1000, BATCHES = 4, MOST = (BATCHES + 2) * 64 }; /* two are of those that do not wait */
+	struct worker_stats before, after;
+	unsigned n, most;
+	struct nfs_peer p;
+	struct stat st;
+
+	(void)state;
+	sem_init(&may_close, 0, 0);
+	begin(&p, true);
+	make_dirs(&p, "/e0");
+	look_up(&p, 2);
+	n = descriptors(p.dir.path);
+	worker_pool_stats(p.srv->workers, &before);
+	look_up(&p, TIMES);
+	worker_pool_stats(p.srv->workers, &after);
+	await_descriptors(p.dir.path, n); /* they go without more of them, too */
+	assert_int_equal(stat(tmp_dir_path(&p.dir, "e0/d"), &st), 0);
+	hangs = st.st_ino;
+	look_up(&p, TIMES);
+	most = descriptors(p.dir.path);
+	hangs = 0;
+	for (unsigned i = 0; i < TIMES; i++)
+		sem_post(&may_close);
+	assert_in_range(most, n, n + MOST);
+	look_up(&p, TIMES);
+	assert_true(after.jobs - before.jobs < TIMES); /* not one for each */
+	assert_int_equal(closes, 0);
+	end(&p);
+	sem_destroy(&may_close);
+}
+
+/* A file whose handle cannot be made is looked up by its client. */
+static void made_without_handle(void **state)
+{
+	CREATE3args a = { .how.mode = GUARDED };
+	CREATE3res res = { 0 };
 	struct nfs_peer p;
 
 	(void)state;
 	begin(&p, true);
-	make_dirs(&p, "/e0");
-	use_everything(&p, "/e0");
-	assert_true(looks); /* the fast path is not lost */
-	assert_int_equal(writes, 0);
+	a.where = (diropargs3){ nfs_peer_fh(&p.root), (char *)(uintptr_t)"f" };
+	no_handles = true;
+	NFS_PEER_CALL(&p, CREATE, &a, &res, NULL, 0);
+	no_handles = false;
+	assert_int_equal(res.status, NFS3_OK);
+	assert_false(res.CREATE3res_u.resok.obj.handle_follows);
+	assert_int_equal(descriptors(tmp_dir_path(&p.dir, "e0/f")), 0);
+	assert_int_equal(nfs_peer_lookup(&p, &p.root, "f", NULL), NFS3_OK);
+	assert_int_equal(closes, 0);
+	end(&p);
+}
+
+static void *look_up_once(void *peer)
+{
+	look_up(peer, 1);
+	return NULL;
+}
+
+/* the last call of an export that is served no more */
+static void ends_of_exports(void **state)
+{
+	static struct conf conf; /* too large for a stack */
+	char leatd[] = "leatd", option[] = "--export", text[256], why[CONF_WHY_BYTES] = "";
+	char *argv[] = { leatd, option, text };
+	struct nfs_peer p;
+	pthread_t caller;
+
+	(void)state;
+	begin(&p, true);
+	make_dirs(&p, "/e0"); /* nobody has looked "d" up before, so a worker does */
+	(void)snprintf(text, sizeof(text), "/other=%s", tmp_dir_path(&p.dir, "e1"));
+	conf_init(&conf);
+	assert_int_equal(conf_args(&conf, ARRAY_SIZE(argv), argv, why), CONF_RUN);
+	sem_init(&lookup_began, 0, 0);
+	sem_init(&may_look, 0, 0);
+	hold_lookup = true;
+	assert_int_equal(pthread_create(&caller, NULL, look_up_once, &p), 0);
+	while (sem_wait(&lookup_began))
+		;
+	assert_int_equal(server_reload(p.srv, &conf, why, sizeof(why)), 0);
+	hold_lookup = false;
+	sem_post(&may_look);
+	pthread_join(caller, NULL);
+	conf_fini(&conf);
+	await_descriptors(tmp_dir_path(&p.dir, "e0"), 0);
+	assert_int_equal(closes, 0);
 	end(&p);
 }
 
@@ -361,6 +585,9 @@ int main(void)
 		cmocka_unit_test(errors_are_no_end),
 		cmocka_unit_test(removed_files_are_stale),
 		cmocka_unit_test(writes_are_by_workers),
+		cmocka_unit_test(closes_that_hang),
+		cmocka_unit_test(made_without_handle),
+		cmocka_unit_test(ends_of_exports),
 		cmocka_unit_test(deep_directories),
 	};
 

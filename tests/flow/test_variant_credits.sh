@@ -7,7 +7,7 @@
 set -u
 . tests/lib/variant.sh
 
-but='test_server_slow_fs test_server_status test_server_writable' # over TCP alone, where there are no credits
+but='test_server_atime test_server_slow_fs test_server_status test_server_writable' # over TCP alone, where there are no credits
 variant LEAT_TEST_CREDITS=1
 variant LEAT_TEST_CREDITS=falling
 variant_end

@@ -105,6 +105,16 @@ direct() { # NAME DIR [any]
 	fi
 }
 
+# access times are what they would be without leatd
+atimes() { # NAME DIR
+	if [ -x "$atimes" ]; then
+		ok "$1: access times" env TMPDIR="$2" timeout 120 "$atimes"
+	else
+		echo "SKIP: $1: no $atimes here (make interop-tools)"
+	fi
+}
+
+atimes=$O/tests/flow/test_server_atime
 limits=$O/tests/unit/test_fs_limits
 direct=$O/tests/unit/test_store_aio
 mkdir "$work/disk" "$work/over" "$work/memory"
@@ -118,6 +128,7 @@ for kind in ext4 xfs btrfs; do
 	fs=$work/disk
 	limits "$kind" "$fs" yes
 	direct "$kind" "$fs" "$([ "$kind" = ext4 ] || echo any)"
+	atimes "$kind" "$fs"
 	try "$kind"
 
 	# overlayfs puts its own around the handles of what is below
@@ -127,6 +138,7 @@ for kind in ext4 xfs btrfs; do
 		fs=$work/over
 		limits "overlayfs on $kind" "$fs" no
 		direct "overlayfs on $kind" "$fs" any
+		atimes "overlayfs on $kind" "$fs"
 		try "overlayfs on $kind"
 		umount "$work/over"
 	else
@@ -138,11 +150,13 @@ done
 section 'small inodes, vfat'
 if image ext4 64 mkfs.ext4 -q -I 128; then
 	limits 'ext4, inodes of 128' "$work/disk" yes
+	atimes 'ext4, inodes of 128' "$work/disk"
 	umount "$work/disk"
 fi
 if image ext3 64 mkfs.ext4 -q -b 1024 -O '^extents,^64bit,^metadata_csum'; then
 	limits 'ext4, blocks of 1024 without extents' "$work/disk" yes
 	direct 'ext4, blocks of 1024 without extents' "$work/disk" any
+	atimes 'ext4, blocks of 1024 without extents' "$work/disk"
 	umount "$work/disk"
 fi
 if image vfat 32 mkfs.vfat; then
@@ -192,5 +206,6 @@ section tmpfs
 mount -t tmpfs tmpfs "$work/memory"
 fs=$work/memory
 limits tmpfs "$fs" yes
+atimes tmpfs "$fs"
 try tmpfs
 finish

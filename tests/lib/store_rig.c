@@ -76,7 +76,9 @@ void store_rig_create(struct store_rig *g, const char *options)
 
 void store_rig_destroy(struct store_rig *g)
 {
-	store_close(g->ops, &g->file);
+	close(g->file.fd);
+	if (g->file.direct.state >= STORE_DIRECT_OPEN)
+		close(g->file.direct.fd);
 	store_destroy(g->store);
 	worker_pool_destroy(g->reactor.workers);
 	rpcrdma_engine_destroy(g->reactor.engine);

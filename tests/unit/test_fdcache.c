@@ -22,15 +22,7 @@ struct ctx {
 	struct fdcache_entry *flushing;
 };
 
-static unsigned closed;
-
-static void count_close(struct store_file *f)
-{
-	assert_int_equal(close(f->fd), 0);
-	closed++;
-}
-
-static const struct store_ops ops = { .name = "test", .close = count_close };
+static unsigned closed, cleaned;
 
 static void on_flush(void *ctx, struct fdcache_entry *e)
 {
@@ -40,21 +32,27 @@ static void on_flush(void *ctx, struct fdcache_entry *e)
 	c->flushing = e;
 }
 
-static void on_close(void *ctx, struct fdcache_entry *e)
+static void on_close(void *ctx, const struct store_file *f)
 {
 	(void)ctx;
-	fdcache_close(e);
-	free(e);
+	assert_int_equal(close(f->fd), 0);
+	closed++;
 }
 
-static const struct fdcache_ops cache_ops = { .flush = on_flush, .close = on_close };
+static void on_cleaned(void *ctx, void *dirtier)
+{
+	assert_ptr_equal(ctx, dirtier);
+	cleaned++;
+}
+
+static const struct fdcache_ops cache_ops = { .flush = on_flush, .close = on_close, .cleaned = on_cleaned };
 
 static int setup(void **state)
 {
 	struct ctx *c = calloc(1, sizeof(*c));
 
 	assert_int_equal(fdcache_create(4, &cache_ops, c, &c->c), 0);
-	closed = 0;
+	closed = cleaned = 0;
 	*state = c;
 	return 0;
 }
@@ -82,7 +80,19 @@ static struct fdcache_entry *insert(struct ctx *c, unsigned n, bool writable)
 	struct fh fh = fh_of(n);
 
 	assert_true(f.fd >= 0);
-	return fdcache_insert(c->c, &fh, &ops, &f, 1, n);
+	return fdcache_insert(c->c, &fh, &f, 1, n);
+}
+
+static void make_dirty(struct ctx *c, struct fdcache_entry *e)
+{
+	(void)fdcache_dirtied(e, 0, 1, c);
+	fdcache_wrote(e);
+}
+
+static void expire_all(struct ctx *c, uint64_t before_ns)
+{
+	while (fdcache_expire(c->c, before_ns) == FDCACHE_NOW)
+		;
 }
 
 static struct fdcache_entry *find(struct ctx *c, unsigned n, bool write)
@@ -162,7 +172,7 @@ static void dirty_flushed_first(void **state)
 	struct fdcache_entry *e = insert(c, 0, true);
 	uint64_t seq;
 
-	e->dirty = true;
+	make_dirty(c, e);
 	seq = ++e->dirty_seq;
 	fdcache_put(e);
 	for (unsigned i = 1; i < 5; i++)
@@ -175,7 +185,7 @@ static void dirty_flushed_first(void **state)
 	e->dirty_seq++;
 	fdcache_flushed(e, seq);
 	assert_true(e->dirty);
-	fdcache_expire(c->c, UINT64_MAX);
+	expire_all(c, UINT64_MAX);
 	assert_int_equal(c->flushes, 2);
 	/* a write under way when the sync began is not covered by it */
 	e->writing = 1;
@@ -184,7 +194,7 @@ static void dirty_flushed_first(void **state)
 	e->writing = 0;
 	fdcache_cleaned(e, e->dirty_seq);
 	assert_false(e->dirty);
-	fdcache_expire(c->c, UINT64_MAX);
+	expire_all(c, UINT64_MAX);
 	assert_int_equal(fdcache_count(c->c), 0);
 }
 
@@ -198,7 +208,7 @@ static void expire(void **state)
 	while (clock_now_ns() <= before)
 		;
 	fdcache_put(insert(c, 2, false));
-	fdcache_expire(c->c, before);
+	expire_all(c, before);
 	assert_null(find(c, 1, false));
 	fdcache_put(find(c, 2, false));
 }
@@ -208,7 +218,7 @@ static void dropped_file(void **state)
 	struct ctx *c = *state;
 	struct fdcache_entry *e = insert(c, 7, true);
 
-	e->dirty = true; /* the file is gone: nothing to keep */
+	make_dirty(c, e); /* the file is gone: nothing to keep */
 	fdcache_drop_file(c->c, 1, 7);
 	assert_null(find(c, 7, false));
 	assert_int_equal(closed, 0);
@@ -320,7 +330,7 @@ static void retired(void **state)
 	fdcache_put(again);
 	fdcache_put(again);
 	assert_int_equal(closed, 1);
-	e->dirty = true;
+	make_dirty(c, e);
 	e->dirty_seq = 1;
 	fdcache_put(e);
 	assert_int_equal(c->flushes, 1);
@@ -331,14 +341,14 @@ static void retired(void **state)
 	assert_int_equal(fdcache_count(c->c), 3);
 
 	/* a flush that could not begin is not tried for ever */
-	again->dirty = true;
+	make_dirty(c, again);
 	again->dirty_seq = 1;
 	fdcache_retire(c->c, is_odd, NULL);
 	assert_int_equal(c->flushes, 2);
 	fdcache_flushed(again, 0);
 	assert_int_equal(c->flushes, 2);
 	assert_int_equal(closed, 2);
-	fdcache_expire(c->c, clock_now_ns() + 1);
+	expire_all(c, clock_now_ns() + 1);
 	assert_int_equal(c->flushes, 3);
 	fdcache_flushed(again, 1);
 	assert_int_equal(closed, 5);
@@ -351,10 +361,10 @@ static void retired_and_dropped(void **state)
 	struct ctx *c = *state;
 	struct fdcache_entry *e = insert(c, 1, true);
 
-	e->dirty = true;
+	make_dirty(c, e);
 	e->dirty_seq = 1;
 	fdcache_put(e);
-	fdcache_expire(c->c, UINT64_MAX);
+	expire_all(c, UINT64_MAX);
 	assert_ptr_equal(c->flushing, e);
 	e->dirty_seq++;
 	fdcache_retire(c->c, is_odd, NULL);
@@ -372,10 +382,10 @@ static void writable_goes_first(void **state)
 
 	fdcache_put(r);
 	/* a WRITE is under way: closed with the last who holds it, and answers nobody until then */
-	assert_true(fdcache_expire_writable(c->c, 0));
+	assert_int_equal(fdcache_expire_writable(c->c, 0), FDCACHE_LATER);
 	assert_ptr_equal(find(c, 2, true), w);
 	fdcache_put(w);
-	assert_true(fdcache_expire_writable(c->c, late));
+	assert_int_equal(fdcache_expire_writable(c->c, late), FDCACHE_LATER);
 	assert_null(find(c, 2, false));
 	again = insert(c, 2, false);
 	assert_ptr_not_equal(again, w);
@@ -383,20 +393,20 @@ static void writable_goes_first(void **state)
 	assert_int_equal(closed, 0);
 	fdcache_put(w);
 	assert_int_equal(closed, 1);
-	assert_false(fdcache_expire_writable(c->c, late));
+	assert_int_equal(fdcache_expire_writable(c->c, late), FDCACHE_NONE);
 
 	/* dirty: not before it was synced; reading by it keeps it no longer */
 	w = insert(c, 3, true);
-	fdcache_dirtied(w, 10, 20);
+	(void)fdcache_dirtied(w, 10, 20, c);
 	fdcache_wrote(w);
 	fdcache_put(w);
-	assert_true(fdcache_expire_writable(c->c, late));
+	assert_int_equal(fdcache_expire_writable(c->c, late), FDCACHE_LATER);
 	assert_int_equal(closed, 1);
 	assert_int_equal(c->flushes, 0);
 	fdcache_put(find(c, 3, false));
 	fdcache_cleaned(w, fdcache_sync_seq(w, 0, 0));
-	assert_true(fdcache_expire_writable(c->c, w->wrote_ns));
-	assert_false(fdcache_expire_writable(c->c, w->wrote_ns + 1));
+	assert_int_equal(fdcache_expire_writable(c->c, w->wrote_ns), FDCACHE_LATER);
+	assert_int_equal(fdcache_expire_writable(c->c, w->wrote_ns + 1), FDCACHE_NONE);
 	assert_int_equal(closed, 2);
 	/* the others stay */
 	fdcache_put(find(c, 1, false));
@@ -419,8 +429,8 @@ static void ranges(void **state)
 	struct fdcache_entry *e = insert(c, 1, true);
 
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
-		fdcache_dirtied(e, 300, 100);
-		fdcache_dirtied(e, 100, 50);
+		(void)fdcache_dirtied(e, 300, 100, c);
+		(void)fdcache_dirtied(e, 100, 50, c);
 		fdcache_wrote(e);
 		fdcache_wrote(e);
 		fdcache_cleaned(e, fdcache_sync_seq(e, v[i].off, v[i].bytes));
@@ -429,11 +439,68 @@ static void ranges(void **state)
 		assert_false(e->dirty);
 	}
 	/* the range of what came before is forgotten */
-	fdcache_dirtied(e, 5000, 10);
+	(void)fdcache_dirtied(e, 5000, 10, c);
 	fdcache_wrote(e);
 	fdcache_cleaned(e, fdcache_sync_seq(e, 5000, 10));
 	assert_false(e->dirty);
 	fdcache_put(e);
+}
+
+/* What takes its time is begun for one in eight at once, and one at least. */
+static void by_parts(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *held = insert(c, 9, false);
+
+	for (unsigned i = 1; i <= 3; i++)
+		fdcache_put(insert(c, i, true));
+	assert_int_equal(fdcache_expire_writable(c->c, UINT64_MAX), FDCACHE_NOW);
+	assert_int_equal(closed, 1);
+	assert_int_equal(fdcache_expire(c->c, UINT64_MAX), FDCACHE_NOW);
+	assert_int_equal(closed, 2);
+	assert_int_equal(fdcache_expire_writable(c->c, UINT64_MAX), FDCACHE_NONE);
+	assert_int_equal(fdcache_expire(c->c, UINT64_MAX), FDCACHE_NONE);
+	assert_int_equal(closed, 3);
+	fdcache_put(held);
+	assert_int_equal(fdcache_expire(c->c, 0), FDCACHE_LATER);
+}
+
+/* Who made it dirty is told once when it is clean, or closed. */
+static void dirtiers(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e = insert(c, 1, true);
+
+	assert_int_equal(fdcache_dirty(c->c), 0);
+	assert_true(fdcache_dirtied(e, 0, 10, c));
+	assert_false(fdcache_dirtied(e, 0, 10, NULL));
+	fdcache_wrote(e);
+	fdcache_cleaned(e, fdcache_sync_seq(e, 0, 0));
+	assert_int_equal(fdcache_dirty(c->c), 1); /* the other is under way */
+	assert_int_equal(cleaned, 0);
+	fdcache_wrote(e);
+	fdcache_cleaned(e, fdcache_sync_seq(e, 0, 0));
+	fdcache_cleaned(e, fdcache_sync_seq(e, 0, 0));
+	assert_int_equal(fdcache_dirty(c->c), 0);
+	assert_int_equal(cleaned, 1);
+
+	/* one that was removed stays so until nobody holds it */
+	assert_true(fdcache_dirtied(e, 0, 10, c));
+	fdcache_drop_file(c->c, 1, 1);
+	assert_int_equal(fdcache_dirty(c->c), 1);
+	fdcache_wrote(e);
+	fdcache_put(e);
+	assert_int_equal(fdcache_dirty(c->c), 0);
+	assert_int_equal(cleaned, 2);
+
+	e = insert(c, 7, true);
+	assert_true(fdcache_dirtied(e, 0, 10, c));
+	fdcache_wrote(e);
+	fdcache_synced(c->c, 1, 7, e->dirty_ns + 1);
+	assert_int_equal(cleaned, 3);
+	assert_true(fdcache_dirtied(e, 0, 10, c));
+	fdcache_wrote(e);
+	fdcache_put(e); /* and the cache ends */
 }
 
 /* another descriptor was synced: what ended before is on disk, what is under way may not be */
@@ -443,7 +510,7 @@ static void synced_elsewhere(void **state)
 	struct fdcache_entry *e = insert(c, 7, true);
 	uint64_t late = clock_now_ns() + 1000 * NS_PER_S;
 
-	fdcache_dirtied(e, 0, 10);
+	(void)fdcache_dirtied(e, 0, 10, c);
 	fdcache_synced(c->c, 1, 7, late);
 	assert_true(e->dirty);
 	fdcache_wrote(e);
@@ -468,6 +535,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(writable_goes_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(synced_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges, setup, teardown),
+		cmocka_unit_test_setup_teardown(dirtiers, setup, teardown),
+		cmocka_unit_test_setup_teardown(by_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(dropped_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(permissions, setup, teardown),
 		cmocka_unit_test_setup_teardown(rights, setup, teardown),

@@ -58,6 +58,13 @@ int __real_io_getevents(io_context_t ctx, long min, long nr, struct io_event *ev
 int __wrap_io_getevents(io_context_t ctx, long min, long nr, struct io_event *ev,
 			struct timespec *timeout);
 
+static unsigned sets_atime; /* reads by the reactor that may wait for a journal */
+
+static void note_atime(int fd)
+{
+	sets_atime += !g.file.in_memory && !(fcntl(fd, F_GETFL) & O_NOATIME);
+}
+
 int __wrap_io_submit(io_context_t ctx, long nr, struct iocb *ios[])
 {
 	int err = submit_err;
@@ -68,8 +75,10 @@ int __wrap_io_submit(io_context_t ctx, long nr, struct iocb *ios[])
 		return err;
 	submits++;
 	most_at_once = MAX(most_at_once, (unsigned)nr);
-	for (long i = 0; i < nr; i++)
+	for (long i = 0; i < nr; i++) {
 		flags_seen |= (int)ios[i]->aio_rw_flags;
+		note_atime(ios[i]->aio_fildes);
+	}
 	for (unsigned i = 0; i < ARRAY_SIZE(part_ends) && i < nr; i++) {
 		if (part_ends[i] && !part_is[i])
 			part_is[i] = ios[i]->data;
@@ -120,8 +129,10 @@ static bool is_refused(int fd)
 
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)
 {
-	if (pthread_equal(pthread_self(), reactor))
+	if (pthread_equal(pthread_self(), reactor)) {
 		reads_here++;
+		note_atime(fd);
+	}
 	return is_refused(fd) ? -1 : __real_preadv2(fd, iov, n, off, flags);
 }
 
@@ -231,6 +242,7 @@ static int destroy(void **state)
 	(void)state;
 	store_rig_destroy(&g);
 	free(mem);
+	assert_int_equal(sets_atime, 0);
 	return 0;
 }
 

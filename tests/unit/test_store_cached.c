@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <fcntl.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -206,7 +207,7 @@ static struct store_io sync_part(const struct store_file *file, uint64_t off, ui
 /* Of a part only that part is synced, in whole pages; where that cannot be, all of the file */
 static void syncs_of_parts(void **state)
 {
-	struct store_file f = { .fd = memfd_create("f", MFD_CLOEXEC), .dev = DEV };
+	struct store_file f = { .fd = memfd_create("f", MFD_CLOEXEC), .dev = DEV, .at_once = true };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct store_io io = sync_part(&f, 3 * page + 7, 100);
 
@@ -225,6 +226,14 @@ static void syncs_of_parts(void **state)
 	io = sync_part(&f, 0, 100);
 	assert_int_equal(syncs, 1);
 	f.in_memory = false;
+	/* mmap() would wait, and with it every thread that wants memory */
+	f.at_once = false;
+	io = sync_part(&f, 0, 100);
+	assert_int_equal(syncs, 1);
+	f.at_once = f.sets_atime = true;
+	io = sync_part(&f, 0, 100);
+	assert_int_equal(syncs, 1);
+	f.sets_atime = false;
 	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
 		sync_err = errs[i];
 		io = sync_part(&f, 100, 1);
@@ -239,22 +248,53 @@ static void syncs_of_parts(void **state)
 	assert_int_equal(syncs, 1);
 }
 
-/* Such a file is put into a cache by those who know of no second descriptor. */
-static void closes_what_it_has(void **state)
+static void adopt(int fd, bool at_once, bool in_memory, enum fs_atime atime, struct store_file *ret)
 {
-	struct store_file f = { .fd = dup(STDERR_FILENO) };
-	int null = open("/dev/null", O_RDONLY), was = dup(STDIN_FILENO), fd = f.fd;
+	struct export exp = {
+		.limits = { .answers_at_once = at_once, .in_memory = in_memory, .atime = atime },
+	};
+
+	store_adopt(&store_cached_ops, &exp, fd, ret);
+}
+
+static bool leaves_atime(int fd)
+{
+	return fcntl(fd, F_GETFL) & O_NOATIME;
+}
+
+/* What a reactor reads sets no access time, which may take a journal. */
+static void access_times(void **state)
+{
+	int fd = memfd_create("f", MFD_CLOEXEC);
+	struct store_file f;
 
 	(void)state;
-	assert_true(dup2(null, STDIN_FILENO) == STDIN_FILENO); /* descriptor 0 is there */
-	store_close(&store_cached_ops, &f);
-	assert_int_equal(fcntl(fd, F_GETFD), -1);
-	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
-	close(null);
-	if (was >= 0) {
-		(void)dup2(was, STDIN_FILENO);
-		close(was);
-	}
+	adopt(fd, false, false, FS_ATIME_RELATIVE, &f); /* is read by workers anyway */
+	assert_false(leaves_atime(fd) || f.sets_atime || f.no_nowait_read);
+	adopt(fd, true, true, FS_ATIME_RELATIVE, &f); /* has no journal */
+	assert_false(leaves_atime(fd) || f.sets_atime || f.no_nowait_read);
+	adopt(fd, true, false, FS_ATIME_RELATIVE, &f);
+	assert_true(leaves_atime(fd));
+	assert_false(f.sets_atime || f.no_nowait_read);
+	close(fd);
+}
+
+/* Of somebody else's file we may not leave it: then workers read. */
+static void times_of_others(void **state)
+{
+	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC), was = setfsuid(65534); /* nothing but for root */
+	struct store_file f;
+
+	(void)state;
+	assert_true(fd >= 0);
+	adopt(fd, true, false, FS_ATIME_RELATIVE, &f);
+	assert_true(f.sets_atime && f.no_nowait_read);
+	adopt(fd, true, false, FS_ATIME_ALWAYS, &f);
+	assert_true(f.sets_atime && f.no_nowait_read);
+	adopt(fd, true, false, FS_ATIME_NEVER, &f); /* nobody sets it there */
+	assert_false(f.sets_atime || f.no_nowait_read);
+	(void)setfsuid((uid_t)was);
+	close(fd);
 }
 
 int main(void)
@@ -266,7 +306,8 @@ int main(void)
 		cmocka_unit_test(failed_syncs),
 		cmocka_unit_test(syncs_alone),
 		cmocka_unit_test(syncs_of_parts),
-		cmocka_unit_test(closes_what_it_has),
+		cmocka_unit_test(access_times),
+		cmocka_unit_test(times_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

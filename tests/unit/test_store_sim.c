@@ -176,7 +176,7 @@ static void begin(const char *how)
 
 static void end(void)
 {
-	store_close(store_of(&table.v[0]), &file);
+	close(file.fd);
 	for (unsigned i = 0; i < 2; i++)
 		store_destroy(stores[i]);
 	export_table_close(&table);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# frozen.sh - exports whose file systems hang (fsfreeze): whatever is asked of them waits, and the other exports are
-# served on, over every transport; when they thaw, everything that waited is done
+# frozen.sh - exports whose file systems hang (fsfreeze, and a disk that stops): whatever is asked of them waits, and the
+# other exports are served on, over every transport; when they thaw, everything that waited is done
 
 set -u
 cd "$(dirname "$0")/../../.." || exit
@@ -55,6 +55,7 @@ ask() {
 }
 # threads of leatd in a sleep that nothing ends but what they wait for
 stuck() { cat "/proc/$leatd_pid/task/"*/status 2>/dev/null | grep -c '^State:.D' || :; }
+is_stuck() { grep -q '^State:.D' "/proc/$1/status"; }
 stuck_is() { [ "$(stuck)" -ge "$1" ]; }
 
 others_are_served() { # WHAT
@@ -159,8 +160,66 @@ while still_open && [ $tries -lt 50 ] && timeout 60 "$LEAT" ls "$tcp/demo" >/dev
 done
 others_are_served 'while it is closed'
 ok 'thaw' fsfreeze -u "$work/three"
+
+section 'a disk that hangs'
+# Not frozen: nothing keeps calls out that change something. What is in memory is read on, and its access times are
+# due: the journal wants the disk for them, since the inodes' blocks are being written to it.
+hang() { # a disk that stops when it is told to, with an ext4 at $work/four
+	modprobe dm-mod && null=/sys/kernel/config/nullb/leatfour && mkdir "$null" && echo 1 >"$null/memory_backed" &&
+		echo 64 >"$null/size" && echo 4096 >"$null/blocksize" && echo 1 >"$null/power" &&
+		echo '0 131072 linear /dev/leatfour 0' | dmsetup create --noudevsync leathang && dmsetup mknodes leathang && mkfs.ext4 -q /dev/mapper/leathang &&
+		mkdir -p "$work/four" && mount -o relatime /dev/mapper/leathang "$work/four"
+}
+if ! command -v dmsetup >/dev/null || ! hang; then
+	echo 'SKIP: no device mapper here'
+else
+	leatd_stop
+	for i in $(seq 24); do
+		head -c 64K "$work/random" >"$work/four/file$i"
+	done
+	sync
+	leatd_start --workers 4 -l "$local" --export "/four=$work/four,$all"
+	readers=''
+	read_all() { # three clients, each with every file
+		for url in "$tcp" "$rdma" "$local"; do
+			for i in $(seq 24); do
+				echo "$url/four/file$i"
+			done | xargs timeout 60 "$LEAT" cat >"$work/read.${url%%:*}" 2>>"$work/asked" &
+			readers="$readers $!"
+		done
+		failed_to_read=0
+		for pid in $readers; do
+			wait "$pid" || failed_to_read=$((failed_to_read + 1))
+		done
+		readers=''
+	}
+	read_all
+	same 'clients that could not read' "$failed_to_read" 0
+	touch -a -d '3 days ago' "$work/four"/file*
+	ok 'suspend' dmsetup suspend --nolockfs --noflush leathang
+	sync -f "$work/four/file1" &
+	syncing=$!
+	ok 'the sync hangs' wait_for 100 is_stuck "$syncing"
+	for round in 1 2 3; do
+		read_all
+		same "clients that could not read from memory, round $round" "$failed_to_read" 0
+		for url in tcp rdma local; do
+			same "bytes that $url has read" "$(wc -c <"$work/read.$url")" $((24 * 65536))
+		done
+		others_are_served "a disk that hangs, round $round"
+	done
+	echo "threads that hang: $(stuck)"
+	ok 'resume' dmsetup resume leathang
+	wait "$syncing"
+	read_all
+	same 'clients that could not read later' "$failed_to_read" 0
+	old() { find "$work/four" -name 'file*' -amin +60 | grep -c . || :; }
+	none_is_old() { [ "$(old)" -eq 0 ]; }
+	ok 'all access times are new' wait_for 100 none_is_old
+fi
 leatd_stop
-for name in one two three; do
-	umount "$work/$name"
+for name in one two three four; do
+	mountpoint -q "$work/$name" && umount "$work/$name"
 done
+dmsetup remove leathang 2>/dev/null
 finish

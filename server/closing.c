@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * closing.c - descriptors that workers close for a reactor, many at a time
+ *
+ * Operation: a change of thread costs ten times what a close() does, so descriptors are collected, by file system,
+ *            and go to a worker when a batch is full, or FLUSH_NS after the first of them came. Files of caches that
+ *            were only read and still have a name are collected by themselves: to close them waits for nothing,
+ *            while the others may take long, or for ever.
+ * Memory:    a batch from its first descriptor until the worker is through with it.
+ * Threads:   the reactor's, but for run_batch().
+ * Errors:    none.
+ */
+#include "closing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "reactor.h"
+#include "req.h"
+#include "vfs.h"
+#include "worker.h"
+
+#define BATCH 64u
+#define BATCHES_MAX 4u /* of a file system, before it counts as slow */
+#define AT_ONCE 0 /* no file system: what is closed without waiting for one */
+#define FLUSH_NS (10 * NS_PER_MS)
+
+struct batch {
+	struct closing *closing;
+	struct list link;
+	struct worker_job job; /* .dev says of what: a file system, or AT_ONCE */
+	bool full;	       /* a worker has it */
+	unsigned n;
+	int fds[BATCH];
+};
+
+struct closing {
+	struct reactor *reactor;
+	struct list batches; /* few: those being filled, at most one for each file system, and those at a worker */
+	struct rpcrdma_timer timer;
+	bool timed;
+};
+
+static void end(struct batch *b)
+{
+	list_del(&b->link);
+	free(b);
+}
+
+static void close_all(const struct batch *b)
+{
+	for (unsigned i = 0; i < b->n; i++)
+		close(b->fds[i]);
+}
+
+static void run_batch(struct worker_job *job)
+{
+	close_all(container_of(job, struct batch, job));
+}
+
+static void done_batch(struct worker_job *job)
+{
+	struct batch *b = container_of(job, struct batch, job);
+
+	struct reactor *r = b->closing->reactor;
+
+	r->flushing--;
+	end(b);
+	req_run_openers(r); /* there is room now */
+}
+
+static void submit(struct batch *b)
+{
+	struct reactor *r = b->closing->reactor;
+
+	if (r->stop) { /* done_batch() would not run */
+		close_all(b);
+		end(b);
+		return;
+	}
+	b->full = true;
+	r->flushing++;
+	worker_submit(r->workers, r->engine, &b->job);
+}
+
+static void on_timer(struct rpcrdma_timer *t)
+{
+	struct closing *c = container_of(t, struct closing, timer);
+
+	c->timed = false;
+	list_for_each_safe(n, &c->batches) {
+		struct batch *b = list_entry(n, struct batch, link);
+
+		if (!b->full)
+			submit(b);
+	}
+}
+
+/** closing_create - see closing.h */
+int closing_create(struct reactor *r, struct closing **ret)
+{
+	struct closing *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->reactor = r;
+	list_init(&c->batches);
+	c->timer.fn = on_timer;
+	*ret = c;
+	return 0;
+}
+
+/** closing_destroy - see closing.h */
+void closing_destroy(struct closing *c)
+{
+	if (!c)
+		return;
+	rpcrdma_timer_cancel(c->reactor->engine, &c->timer);
+	list_for_each_safe(n, &c->batches) {
+		struct batch *b = list_entry(n, struct batch, link);
+
+		close_all(b);
+		end(b);
+	}
+	free(c);
+}
+
+static struct batch *new_batch(struct closing *c, uint64_t fs)
+{
+	struct batch *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->closing = c;
+	b->job = (struct worker_job){ .run = run_batch, .done = done_batch, .dev = fs };
+	list_add_tail(&c->batches, &b->link);
+	if (!c->timed)
+		rpcrdma_timer_set(c->reactor->engine, &c->timer, FLUSH_NS);
+	c->timed = true;
+	return b;
+}
+
+/* Return: the batch of a file system that is not full yet, or NULL; and how many it has in all */
+static struct batch *find(const struct closing *c, uint64_t fs, unsigned *n)
+{
+	struct batch *found = NULL;
+
+	*n = 0;
+	list_for_each_safe(l, &c->batches) {
+		struct batch *b = list_entry(l, struct batch, link);
+
+		if (b->job.dev != fs)
+			continue;
+		++*n;
+		if (!b->full)
+			found = b;
+	}
+	return found;
+}
+
+/** closing_has_room - see closing.h */
+bool closing_has_room(const struct closing *c, uint64_t fs)
+{
+	unsigned n;
+
+	return find(c, fs, &n) || n < BATCHES_MAX;
+}
+
+/** closing_add - see closing.h */
+void closing_add(struct closing *c, uint64_t fs, int fd)
+{
+	unsigned n;
+	struct batch *b = find(c, fs, &n);
+
+	if (!b)
+		b = new_batch(c, fs);
+	if (!b) {
+		close(fd);
+		return;
+	}
+	b->fds[b->n++] = fd;
+	if (b->n == BATCH)
+		submit(b);
+}
+
+/** closing_count - see closing.h */
+size_t closing_count(const struct closing *c, uint64_t fs, size_t *all)
+{
+	size_t mine = 0;
+
+	*all = 0;
+	list_for_each(l, &c->batches) {
+		const struct batch *b = list_entry(l, struct batch, link);
+
+		mine += b->job.dev == fs ? b->n : 0;
+		*all += b->job.dev != AT_ONCE ? b->n : 0;
+	}
+	return mine;
+}
+
+/* As far as can be seen without waiting. A file without a name is freed, and one that was written by may be written
+ * back: ext4, XFS and btrfs do so after a truncation. */
+static bool closes_at_once(const struct store_file *f)
+{
+	struct statx stx;
+
+	return f->at_once && !f->writable && !vfs_stat(f->fd, &stx) && stx.stx_nlink;
+}
+
+/** closing_file - see closing.h */
+void closing_file(struct closing *c, const struct store_file *f)
+{
+	uint64_t fs = closes_at_once(f) ? AT_ONCE : f->fs;
+
+	closing_add(c, fs, f->fd);
+	if (f->direct.state >= STORE_DIRECT_OPEN)
+		closing_add(c, fs, f->direct.fd);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs3_atime.c - the access time of what READ has read
+ *
+ * Operation: the kernel sets it inside read(), which takes a journal, and a journal waits for its disk. Files that
+ *            a reactor reads are open with O_NOATIME (store_file_adopt), so nothing is set there. Here the reactor
+ *            looks whether the kernel would have set it, by the options of the mount and the attributes that it
+ *            has just got, and has a worker read at the end of the file by a descriptor without O_NOATIME: no
+ *            byte moves, and the kernel sets the time. One worker at a time for each open file. The answer does not
+ *            wait for it, and has the time from before, as it would have anyway.
+ *            What is read again before the kernel's clock (or the file system's) has gone on needs nothing.
+ * Memory:    a struct touch per file under way, TOUCHES_MAX at most; what is beyond, or finds no memory, leaves the
+ *            time as it was, until the next READ.
+ * Threads:   the reactor's, but for run_touch().
+ * Errors:    none. A file whose access time cannot be set (its own attributes say so, or it is not ours) is not tried
+ *            again while it is open.
+ */
+#include "nfs3_io.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "reactor.h"
+#include "req.h"
+#include "vfs_int.h"
+
+#define DAY_S (24 * 60 * 60)
+#define TOUCHES_MAX 256u /* of an export and a reactor: while a disk hangs they keep their files open */
+
+struct touch {
+	struct worker_job job;
+	struct exports_use *exports; /* held */
+	struct store *store;
+	struct fdcache_entry *file; /* held */
+	struct statx before;
+	bool done;
+};
+
+static bool is_newer(const struct statx_timestamp *a, const struct statx_timestamp *b)
+{
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* Is this the time that the file system would set? It keeps times in steps. */
+static bool is_now(const struct statx_timestamp *t, const struct timespec *now, const struct fs_limits *fs)
+{
+	int64_t step = (int64_t)fs->time_s * (int64_t)NS_PER_S + fs->time_ns;
+	int64_t s = now->tv_sec - t->tv_sec;
+
+	if (s < 0 || s > fs->time_s)
+		return false;
+	return s * (int64_t)NS_PER_S + now->tv_nsec - (int64_t)t->tv_nsec < MAX(step, (int64_t)1);
+}
+
+/** nfs3_atime_is_due - see nfs3_io.h */
+bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, const struct timespec *now)
+{
+	const struct statx_timestamp *atime = &stx->stx_atime;
+
+	if (fs->atime == FS_ATIME_NEVER || !fs->answers_at_once || fs->in_memory || is_now(atime, now, fs))
+		return false;
+	return fs->atime == FS_ATIME_ALWAYS || !is_newer(atime, &stx->stx_mtime) ||
+	       !is_newer(atime, &stx->stx_ctime) || now->tv_sec - atime->tv_sec >= DAY_S;
+}
+
+static void run_touch(struct worker_job *job)
+{
+	struct touch *t = container_of(job, struct touch, job);
+	int fd = vfs_reopen(t->file->file.fd, O_RDONLY);
+	struct statx after;
+	char byte;
+
+	if (fd < 0)
+		return;
+	/* it may have grown; whatever is there, nobody wants it */
+	t->done = pread(fd, &byte, 1, (off_t)t->before.stx_size) >= 0 && !vfs_stat(fd, &after) &&
+		  (after.stx_atime.tv_sec != t->before.stx_atime.tv_sec ||
+		   after.stx_atime.tv_nsec != t->before.stx_atime.tv_nsec);
+	close(fd);
+}
+
+static void done_touch(struct worker_job *job)
+{
+	struct touch *t = container_of(job, struct touch, job);
+
+	t->file->touching = false;
+	t->file->no_atime = !t->done;
+	t->store->touching--;
+	t->store->reactor->flushing--;
+	fdcache_put(t->file);
+	exports_use_put(t->exports);
+	free(t);
+}
+
+/** nfs3_atime_touch - see nfs3_io.h */
+void nfs3_atime_touch(struct req *r)
+{
+	struct store *s = r->exports->stores[r->exp->idx];
+	struct fdcache_entry *e = r->file;
+	struct timespec now;
+	struct touch *t;
+
+	if (e->touching || e->no_atime || e->file.sets_atime || s->touching >= TOUCHES_MAX ||
+	    r->reactor->draining)
+		return;
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	if (!nfs3_atime_is_due(&r->exp->limits, &r->stx, &now))
+		return;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return;
+	t->exports = exports_use_hold(r->exports);
+	t->store = s;
+	t->file = e;
+	t->before = r->stx;
+	t->job = (struct worker_job){ .run = run_touch, .done = done_touch, .dev = e->dev };
+	e->touching = true;
+	e->pins++;
+	s->touching++;
+	r->reactor->flushing++;
+	worker_submit(r->reactor->workers, r->reactor->engine, &t->job);
+}

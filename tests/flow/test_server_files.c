@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_server_files.c - descriptors have a bound, and each client a share of those that wait for a disk
+ *
+ * The process may have few descriptors, so that few files do. A disk that hangs is played by --wrap of fsync() and
+ * close().
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nfs_peer.h"
+#include "reactor.h"
+#include "server.h"
+#include "server_int.h"
+
+#define DESCRIPTORS 600
+#define FILES 200u
+
+static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash", NULL };
+
+static atomic_bool syncs_hang, closes_hang; /* the closes of removed files, that is */
+static sem_t go_on;
+
+static void wait_for(const atomic_bool *hangs)
+{
+	while (*hangs && sem_wait(&go_on))
+		;
+}
+
+/* A close that is not the last one of its file waits for nothing: a worker's, of what a batch has still open. */
+static _Thread_local bool in_call;
+struct req;
+void __real_nfs3_getattr(struct req *r);
+void __wrap_nfs3_getattr(struct req *r);
+
+void __wrap_nfs3_getattr(struct req *r)
+{
+	in_call = true;
+	__real_nfs3_getattr(r);
+	in_call = false;
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_fsync(int fd)
+{
+	wait_for(&syncs_hang);
+	return __real_fsync(fd);
+}
+
+int __wrap_close(int fd)
+{
+	struct stat st;
+
+	if (closes_hang && !in_call && !fstat(fd, &st) && S_ISREG(st.st_mode) && !st.st_nlink)
+		wait_for(&closes_hang);
+	return __real_close(fd);
+}
+
+static void let_go(atomic_bool *hangs)
+{
+	*hangs = false;
+	for (unsigned i = 0; i < 10 * FILES; i++)
+		sem_post(&go_on);
+}
+
+/* of regular files below @dir */
+static unsigned open_files(const char *dir)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = strlen(dir);
+	const struct dirent *ent;
+	unsigned found = 0;
+	char to[512];
+
+	assert_non_null(d);
+	while ((ent = readdir(d))) {
+		ssize_t len = readlinkat(dirfd(d), ent->d_name, to, sizeof(to) - 1);
+
+		to[MAX(len, (ssize_t)0)] = '\0';
+		found += !strncmp(to, dir, n) && strstr(to, "/file");
+	}
+	closedir(d);
+	return found;
+}
+
+static void begin(struct nfs_peer *p)
+{
+	(void)alarm(20); /* a test that failed leaves things that others would wait for */
+	sem_init(&go_on, 0, 0);
+	nfs_peer_create(p, RPCRDMA_TCP, options);
+}
+
+static void end(struct nfs_peer *p)
+{
+	nfs_peer_destroy(p);
+	sem_destroy(&go_on);
+	(void)alarm(0);
+}
+
+static void find(struct nfs_peer *p, unsigned export, unsigned i, struct nfs_fh *ret)
+{
+	char mount[8], name[16], path[32];
+	struct nfs_fh dir;
+
+	(void)snprintf(name, sizeof(name), "file%u", i);
+	(void)snprintf(path, sizeof(path), "e%u/%s", export, name);
+	(void)snprintf(mount, sizeof(mount), "/e%u", export);
+	tmp_dir_write(&p->dir, path, "some text");
+	assert_int_equal(nfs_peer_mount(p, mount, &dir), MNT3_OK);
+	assert_int_equal(nfs_peer_lookup(p, &dir, name, ret), NFS3_OK);
+}
+
+static stable_how write_to(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	WRITE3resok ok;
+
+	assert_int_equal(nfs_peer_write(p, fh, 0, "x", 1, UNSTABLE, &ok), NFS3_OK);
+	return ok.committed;
+}
+
+static void commit(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	COMMIT3args a = { .file = nfs_peer_fh(fh) };
+	COMMIT3res res = { 0 };
+
+	NFS_PEER_CALL(p, COMMIT, &a, &res, NULL, 0);
+	assert_int_equal(res.status, NFS3_OK);
+}
+
+static void another_client(struct nfs_peer *p, enum rpcrdma_transport transport)
+{
+	nfs_peer_disconnect(p);
+	nfs_peer_connect(p, transport, 0);
+}
+
+/* Each file that was written to keeps its descriptor until it is synced. A client that has its share of those has what
+ * it writes synced at once; another client has a share, too. */
+static void dirty_files(void **state)
+{
+	enum { WRITTEN = 30 }; /* with more the cache would want to have some synced, and wait for it */
+	static struct nfs_fh f[WRITTEN];
+	unsigned unstable = 0, others = 0, open_then, again = 0;
+	struct nfs_peer p;
+	size_t most;
+
+	(void)state;
+	begin(&p);
+	most = p.srv->reactors[0]->files_max;
+	assert_in_range(most, WRITTEN, 2 * WRITTEN);
+	for (unsigned i = 0; i < WRITTEN; i++)
+		find(&p, 0, i, &f[i]);
+	syncs_hang = true;
+	for (unsigned i = 0; i < WRITTEN; i++)
+		unstable += write_to(&p, &f[i]) == UNSTABLE;
+	open_then = open_files(p.dir.path);
+	for (unsigned i = 0; i < unstable; i++) /* of its files it may write more */
+		again += write_to(&p, &f[i]) == UNSTABLE;
+	another_client(&p, RPCRDMA_LOCAL);
+	for (unsigned i = unstable; i < WRITTEN; i++)
+		others += write_to(&p, &f[i]) == UNSTABLE;
+	let_go(&syncs_hang);
+	assert_in_range(unstable, 1, most / 3);
+	assert_int_equal(again, unstable);
+	assert_in_range(open_then, unstable, most * p.srv->nreactors);
+	assert_in_range(others, 1, unstable);
+	for (unsigned i = 0; i < WRITTEN; i++)
+		commit(&p, &f[i]);
+	for (unsigned i = 0; i < WRITTEN; i++) { /* what is clean counts no longer */
+		assert_int_equal(write_to(&p, &f[i]), UNSTABLE);
+		commit(&p, &f[i]);
+	}
+	end(&p);
+}
+
+static nfsstat3 read_from(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	uint8_t text[16];
+	uint32_t n;
+	bool eof;
+
+	return nfs_peer_read(p, fh, 0, text, sizeof(text), &n, &eof);
+}
+
+static void use(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	GETATTR3args a = { .object = nfs_peer_fh(fh) };
+	GETATTR3res res = { 0 };
+
+	NFS_PEER_CALL(p, GETATTR, &a, &res, NULL, 0);
+	assert_int_equal(res.status, NFS3_OK);
+	assert_true(nfs_peer_access(p, fh) & ACCESS3_READ);
+}
+
+/* a READ that need not end */
+static struct reading {
+	struct rpcrdma_call call;
+	struct nfs_fh fh;
+	READ3args args;
+	READ3res res;
+	struct iovec sink;
+	uint8_t text[16];
+	bool done;
+	int err;
+} reading;
+
+static void on_read(struct rpcrdma_call *call, int err)
+{
+	(void)call;
+	reading.done = true;
+	reading.err = err;
+}
+
+static void start_read(struct nfs_peer *p, const struct nfs_fh *fh)
+{
+	reading = (struct reading){ .fh = *fh };
+	reading.args.file = nfs_peer_fh(&reading.fh);
+	reading.args.count = sizeof(reading.text);
+	reading.sink = (struct iovec){ reading.text, sizeof(reading.text) };
+	reading.call = (struct rpcrdma_call){
+		.prog = NFS_PROGRAM, .vers = NFS_V3, .proc = NFSPROC3_READ, .cred = &p->cred,
+		.encode = (xdrproc_t)xdr_READ3args, .args = &reading.args,
+		.decode = (xdrproc_t)xdr_READ3res, .res = &reading.res,
+		.sink = &reading.sink, .sinkcnt = 1, .reply_max = 4096, .deadline_ms = 40000, .done = on_read,
+	};
+	assert_int_equal(rpcrdma_clnt_call(p->clnt, &reading.call), 0);
+}
+
+/* Files that were removed cannot be closed. No more files of their file system are opened then than a bound: who wants
+ * to, waits. What needs none goes on, and so does who wants to when his connection is lost. */
+static void files_that_stay_open(void **state)
+{
+	unsigned opened = 0, open_then;
+	struct nfs_fh fh, other;
+	struct nfs_peer p;
+	size_t most;
+
+	(void)state;
+	begin(&p);
+	most = p.srv->reactors[0]->files_max;
+	find(&p, 1, 0, &other);
+	closes_hang = true;
+	for (reading.done = true; reading.done && opened < FILES; opened++) {
+		char path[32];
+
+		find(&p, 0, opened, &fh);
+		start_read(&p, &fh);
+		for (unsigned i = 0; i < 200; i++)
+			use(&p, &other);
+		(void)snprintf(path, sizeof(path), "e0/file%u", opened);
+		if (reading.done) {
+			assert_int_equal(reading.res.status, NFS3_OK);
+			assert_int_equal(unlink(tmp_dir_path(&p.dir, path)), 0);
+			assert_int_equal(read_from(&p, &fh), NFS3ERR_STALE);
+		}
+	}
+	open_then = open_files(p.dir.path);
+	let_go(&closes_hang);
+	while (!reading.done)
+		(void)rpcrdma_engine_wait(p.engine, -1);
+	assert_int_equal(reading.err, 0);
+	assert_int_equal(reading.res.status, NFS3_OK);
+	assert_in_range(opened, most / 4, 2 * most);
+	assert_in_range(open_then, most / 4, 2 * most);
+	end(&p);
+}
+
+/* Who waits to open a file ends with his connection, and others go on. */
+static void waiting_and_lost(void **state)
+{
+	struct nfs_fh fh, other;
+	unsigned opened = 0;
+	struct nfs_peer p;
+	bool waits;
+
+	(void)state;
+	begin(&p);
+	find(&p, 1, 0, &other);
+	closes_hang = true;
+	for (reading.done = true; reading.done && opened < FILES; opened++) {
+		char path[32];
+
+		find(&p, 0, opened, &fh);
+		start_read(&p, &fh);
+		for (unsigned i = 0; i < 200; i++)
+			use(&p, &other);
+		(void)snprintf(path, sizeof(path), "e0/file%u", opened);
+		assert_int_equal(unlink(tmp_dir_path(&p.dir, path)), 0);
+		if (reading.done)
+			assert_int_equal(read_from(&p, &fh), NFS3ERR_STALE);
+	}
+	waits = !reading.done;
+	nfs_peer_disconnect(&p);
+	nfs_peer_connect(&p, RPCRDMA_TCP, 0);
+	use(&p, &other);
+	let_go(&closes_hang);
+	assert_true(waits);
+	end(&p);
+}
+
+/* the same of what GETATTR and ACCESS have found */
+static void files_looked_at(void **state)
+{
+	struct nfs_peer p;
+	unsigned open_then;
+	struct nfs_fh fh;
+	size_t most;
+
+	(void)state;
+	begin(&p);
+	most = p.srv->reactors[0]->files_max;
+	closes_hang = true;
+	for (unsigned i = 0; i < FILES; i++) {
+		GETATTR3args a = { .object = nfs_peer_fh(&fh) };
+		GETATTR3res res = { 0 };
+		char path[32];
+
+		find(&p, 0, i, &fh);
+		use(&p, &fh);
+		(void)snprintf(path, sizeof(path), "e0/file%u", i);
+		assert_int_equal(unlink(tmp_dir_path(&p.dir, path)), 0);
+		a.object = nfs_peer_fh(&fh);
+		NFS_PEER_CALL(&p, GETATTR, &a, &res, NULL, 0);
+		assert_int_equal(res.status, NFS3ERR_STALE);
+	}
+	open_then = open_files(p.dir.path);
+	let_go(&closes_hang);
+	assert_in_range(open_then, most / 4, 2 * most);
+	end(&p);
+}
+
+int main(void)
+{
+	const struct rlimit few = { DESCRIPTORS, DESCRIPTORS };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dirty_files),
+		cmocka_unit_test(files_that_stay_open),
+		cmocka_unit_test(waiting_and_lost),
+		cmocka_unit_test(files_looked_at),
+	};
+
+	if (setrlimit(RLIMIT_NOFILE, &few))
+		return 1;
+	return cmocka_run_group_tests_name("server_files", tests, NULL, NULL);
+}
