@@ -271,6 +271,7 @@ static void read_beside(unsigned files, unsigned rounds, unsigned want)
 		set_times(path, -1000, -1000);
 		free(path);
 	}
+	sem_init(&may_touch, 0, 0);
 	touched = 0;
 	hangs = true;
 	for (unsigned round = 0; round < rounds; round++)
@@ -283,6 +284,7 @@ static void read_beside(unsigned files, unsigned rounds, unsigned want)
 	nfs_peer_stop(&p);
 	assert_int_equal(touched, want);
 	nfs_peer_destroy(&p);
+	sem_destroy(&may_touch);
 }
 
 static void beside_reads(void **state)
@@ -298,12 +300,10 @@ static void beside_reads(void **state)
 		print_message("SKIP: who reads below $TMPDIR sets the times himself\n");
 		skip();
 	}
-	sem_init(&may_touch, 0, 0);
 	is_relative = true;
 	read_beside(1, 5, 1);
 	read_beside(FILES, 3, MOST);
 	is_relative = false;
-	sem_destroy(&may_touch);
 }
 
 int main(void)
