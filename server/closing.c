@@ -4,9 +4,8 @@
  * closing.c - descriptors that workers close for a reactor, many at a time
  *
  * Operation: a change of thread costs ten times what a close() does, so descriptors are collected, by file system,
- *            and go to a worker when a batch is full, or FLUSH_NS after the first of them came. Files of caches that
- *            were only read and still have a name are collected by themselves: to close them waits for nothing,
- *            while the others may take long, or for ever.
+ *            and go to a worker when a batch is full, when a request waits for room, or FLUSH_NS after the first of
+ *            them came.
  * Memory:    a batch from its first descriptor until the worker is through with it.
  * Threads:   the reactor's, but for run_batch().
  * Errors:    none.
@@ -21,18 +20,16 @@
 #include "base/list.h"
 #include "reactor.h"
 #include "req.h"
-#include "vfs.h"
 #include "worker.h"
 
 #define BATCH 64u
 #define BATCHES_MAX 4u /* of a file system, before it counts as slow */
-#define AT_ONCE 0 /* no file system: what is closed without waiting for one */
 #define FLUSH_NS (10 * NS_PER_MS)
 
 struct batch {
 	struct closing *closing;
 	struct list link;
-	struct worker_job job; /* .dev says of what: a file system, or AT_ONCE */
+	struct worker_job job; /* .dev says of which file system */
 	bool full;	       /* a worker has it */
 	unsigned n;
 	int fds[BATCH];
@@ -87,10 +84,10 @@ static void submit(struct batch *b)
 	worker_submit(r->workers, r->engine, &b->job);
 }
 
-static void on_timer(struct rpcrdma_timer *t)
+/** closing_hurry - see closing.h */
+void closing_hurry(struct closing *c)
 {
-	struct closing *c = container_of(t, struct closing, timer);
-
+	rpcrdma_timer_cancel(c->reactor->engine, &c->timer);
 	c->timed = false;
 	list_for_each_safe(n, &c->batches) {
 		struct batch *b = list_entry(n, struct batch, link);
@@ -98,6 +95,11 @@ static void on_timer(struct rpcrdma_timer *t)
 		if (!b->full)
 			submit(b);
 	}
+}
+
+static void on_timer(struct rpcrdma_timer *t)
+{
+	closing_hurry(container_of(t, struct closing, timer));
 }
 
 /** closing_create - see closing.h */
@@ -188,35 +190,22 @@ void closing_add(struct closing *c, uint64_t fs, int fd)
 }
 
 /** closing_count - see closing.h */
-size_t closing_count(const struct closing *c, uint64_t fs, size_t *all)
+size_t closing_count(const struct closing *c, uint64_t fs)
 {
-	size_t mine = 0;
+	size_t n = 0;
 
-	*all = 0;
 	list_for_each(l, &c->batches) {
 		const struct batch *b = list_entry(l, struct batch, link);
 
-		mine += b->job.dev == fs ? b->n : 0;
-		*all += b->job.dev != AT_ONCE ? b->n : 0;
+		n += b->job.dev == fs ? b->n : 0;
 	}
-	return mine;
-}
-
-/* As far as can be seen without waiting. A file without a name is freed, and one that was written by may be written
- * back: ext4, XFS and btrfs do so after a truncation. */
-static bool closes_at_once(const struct store_file *f)
-{
-	struct statx stx;
-
-	return f->at_once && !f->writable && !vfs_stat(f->fd, &stx) && stx.stx_nlink;
+	return n;
 }
 
 /** closing_file - see closing.h */
 void closing_file(struct closing *c, const struct store_file *f)
 {
-	uint64_t fs = closes_at_once(f) ? AT_ONCE : f->fs;
-
-	closing_add(c, fs, f->fd);
+	closing_add(c, f->fs, f->fd);
 	if (f->direct.state >= STORE_DIRECT_OPEN)
-		closing_add(c, fs, f->direct.fd);
+		closing_add(c, f->fs, f->direct.fd);
 }

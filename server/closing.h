@@ -4,7 +4,7 @@
  * closing.h - descriptors that workers close for a reactor, many at a time
  *
  * Invariants: no reactor closes a descriptor of an exported file. The last one of a removed file frees its blocks, and
- * waits where the file system hangs. What can be closed at once does not wait behind what may not.
+ * waits where the file system hangs. No file system waits for another one.
  */
 #ifndef LEAT_SERVER_CLOSING_H
 #define LEAT_SERVER_CLOSING_H
@@ -35,12 +35,11 @@ void closing_destroy(struct closing *c);
  */
 bool closing_has_room(const struct closing *c, uint64_t fs);
 
-/** closing_count - how many descriptors of a file system are still to be closed
- * @all: those of all file systems
- *
- * Those that wait for no file system are not counted.
- */
-size_t closing_count(const struct closing *c, uint64_t fs, size_t *all);
+/** closing_count - how many descriptors of a file system are still to be closed */
+size_t closing_count(const struct closing *c, uint64_t fs);
+
+/** closing_hurry - begin with what was collected: somebody waits for it */
+void closing_hurry(struct closing *c);
 
 /** closing_add - have @fd closed soon
  * @fs: st_dev of its export

@@ -58,7 +58,8 @@ struct fdcache_entry {
 	uint64_t wrote_ns;
 	struct fdcache_perm perms[FDCACHE_PERMS];
 	unsigned perm_next;
-	bool touching, no_atime; /* nfs3_atime.c: its access time is being set; cannot be */
+	bool touching; /* nfs3_atime.c: its access time is being set, */
+	uint64_t touch_failed_ns; /* or could not be, then */
 	void *dirtier; /* fdcache_dirtied(), while dirty */
 };
 

@@ -10,11 +10,11 @@
  *            byte moves, and the kernel sets the time. One worker at a time for each open file. The answer does not
  *            wait for it, and has the time from before, as it would have anyway.
  *            What is read again before the kernel's clock (or the file system's) has gone on needs nothing.
- * Memory:    a struct touch per file under way, TOUCHES_MAX at most; what is beyond, or finds no memory, leaves the
- *            time as it was, until the next READ.
+ * Memory:    a struct touch per file under way, of which there is a bound; what is beyond, or finds no memory, leaves
+ *            the time as it was, until the next READ.
  * Threads:   the reactor's, but for run_touch().
- * Errors:    none. A file whose access time cannot be set (its own attributes say so, or it is not ours) is not tried
- *            again while it is open.
+ * Errors:    none. A file whose access time could not be set (its attributes say so, it is not ours, its file system
+ *            is frozen) is not tried again for RETRY_NS.
  */
 #include "nfs3_io.h"
 
@@ -29,7 +29,11 @@
 #include "vfs_int.h"
 
 #define DAY_S (24 * 60 * 60)
-#define TOUCHES_MAX 256u /* of an export and a reactor: while a disk hangs they keep their files open */
+/* Of the files that a reactor may have open, for which a touch may be under way: of one export, and in all. While a
+ * disk hangs those stay open. */
+#define EXPORT_PART 16
+#define ALL_PART 4
+#define RETRY_NS (10 * NS_PER_S)
 
 struct touch {
 	struct worker_job job;
@@ -88,12 +92,20 @@ static void done_touch(struct worker_job *job)
 	struct touch *t = container_of(job, struct touch, job);
 
 	t->file->touching = false;
-	t->file->no_atime = !t->done;
+	t->file->touch_failed_ns = t->done ? 0 : clock_now_ns();
 	t->store->touching--;
+	t->store->reactor->touching--;
 	t->store->reactor->flushing--;
 	fdcache_put(t->file);
 	exports_use_put(t->exports);
 	free(t);
+}
+
+static bool has_room(const struct store *s)
+{
+	size_t all = s->reactor->files_max;
+
+	return s->touching < all / EXPORT_PART && s->reactor->touching < all / ALL_PART;
 }
 
 /** nfs3_atime_touch - see nfs3_io.h */
@@ -104,8 +116,8 @@ void nfs3_atime_touch(struct req *r)
 	struct timespec now;
 	struct touch *t;
 
-	if (e->touching || e->no_atime || e->file.sets_atime || s->touching >= TOUCHES_MAX ||
-	    r->reactor->draining)
+	if (e->touching || e->file.sets_atime || !has_room(s) || s->reactor->draining ||
+	    (e->touch_failed_ns && clock_now_ns() - e->touch_failed_ns < RETRY_NS))
 		return;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	if (!nfs3_atime_is_due(&r->exp->limits, &r->stx, &now))
@@ -121,6 +133,7 @@ void nfs3_atime_touch(struct req *r)
 	e->touching = true;
 	e->pins++;
 	s->touching++;
+	s->reactor->touching++;
 	r->reactor->flushing++;
 	worker_submit(r->reactor->workers, r->reactor->engine, &t->job);
 }

@@ -34,6 +34,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/wire.h"
+#include "closing.h"
 #include "conn.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
@@ -156,6 +157,7 @@ static enum nfs3_io_next find_file(struct req *r)
 	}
 	if (!r->file && !reactor_may_open(r->reactor, r->exp)) {
 		r->open_tried = false;
+		closing_hurry(r->reactor->closer);
 		return NFS3_IO_WAIT;
 	}
 	reactor_count(r->reactor, file_misses);
@@ -236,7 +238,8 @@ static enum nfs3_io_next begin_write(struct req *r)
 	struct client *c = r->conn->client;
 
 	/* its descriptor could not be closed before somebody has synced it */
-	if (r->args.write.stable == UNSTABLE && !r->file->dirty && !reactor_may_dirty(r->reactor, c))
+	r->must_sync = r->args.write.stable == UNSTABLE && !r->file->dirty && !reactor_may_dirty(r->reactor, c);
+	if (r->must_sync)
 		r->args.write.stable = DATA_SYNC;
 	/* a stable write is as good as its own; only what is promised for later can be lost later */
 	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);

@@ -98,8 +98,11 @@ void nfs3_create_finish(struct req *r)
 			      makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
 			      r->made.obj.stx.stx_ino);
 	r->made.fd = -1; /* the cache's, whatever became of it */
-	if (e)
-		fdcache_put(e);
+	if (!e)
+		return;
+	if (r->exports != r->reactor->exports) /* of an export that may be gone */
+		e->retired = true;
+	fdcache_put(e);
 }
 
 /** nfs3_mkdir - 3.3.9 */

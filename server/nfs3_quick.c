@@ -66,7 +66,8 @@ static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh
 
 	if (r->exp->limits.answers_at_once)
 		e = fdcache_find(c, fh->data.data_val, fh->data.data_len, false);
-	if (!e || is_there(r, e, ret))
+	r->cached = e && is_there(r, e, ret);
+	if (!e || r->cached)
 		return e;
 	if (c == r->reactor->paths) /* a removed file keeps its space no longer than it must */
 		fdcache_drop_file(c, e->dev, e->ino);
@@ -146,13 +147,13 @@ bool nfs3_lookup_quick(struct req *r)
 	unsigned got;
 	bool found;
 
-	if (vfs_check_name(name) || !strcmp(name, ".") || !strcmp(name, "..") ||
-	    !closing_has_room(r->reactor->closer, r->exp->root_dev) || !reactor_may_open(r->reactor, r->exp))
+	if (vfs_check_name(name) || !strcmp(name, ".") || !strcmp(name, ".."))
 		return false;
 	e = find_in(r, r->reactor->paths, &dir);
 	if (!e)
 		return false;
-	found = (creds_are_own(&r->creds) ||
+	found = closing_has_room(r->reactor->closer, r->exp->root_dev) && reactor_may_open(r->reactor, r->exp) &&
+		(creds_are_own(&r->creds) ||
 		 (fdcache_rights(e, nfs3_who(r), &dir.stx, X_OK, &got) && got)) &&
 		lookup_in(r, &dir);
 	fdcache_put(e);
@@ -169,29 +170,40 @@ void nfs3_quick_drop(struct req *r)
 		fh_close(&r->found);
 }
 
-/** nfs3_quick_keep - what the worker has found may be asked for again */
-void nfs3_quick_keep(struct req *r)
+static void close_found(struct req *r)
+{
+	closing_add(r->reactor->closer, r->exp->root_dev, r->found.fd);
+	r->found.fd = -1;
+}
+
+/* Return: the entry of what the worker has found, held, or NULL */
+static struct fdcache_entry *keep_found(struct req *r)
 {
 	struct fh_obj *o = &r->found;
 	struct fh fh = { .len = r->args.fh.data.data_len };
-	struct store_file file;
-	struct fdcache_entry *e;
+	struct store_file file = { .fd = o->fd, .at_once = true, .fs = r->exp->root_dev };
 
-	if (o->fd < 0)
-		return;
-	if (r->exports != r->reactor->exports) { /* of an export that may be gone: what it had open was closed */
-		closing_add(r->reactor->closer, r->exp->root_dev, o->fd);
-		o->fd = -1;
-		return;
-	}
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
-	file = (struct store_file){ .fd = o->fd, .at_once = true, .fs = r->exp->root_dev };
-	e = fdcache_insert(r->reactor->paths, &fh, &file,
-			   makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor), o->stx.stx_ino);
-	o->fd = -1; /* the cache's, whatever became of it */
+	o->fd = -1; /* the cache's, whatever becomes of it */
+	return fdcache_insert(r->reactor->paths, &fh, &file, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
+			      o->stx.stx_ino);
+}
+
+/** nfs3_quick_keep - what the worker has found may be asked for again */
+void nfs3_quick_keep(struct req *r)
+{
+	const nfs_fh3 *fh = &r->args.fh;
+	struct fdcache_entry *e = NULL;
+
+	if (r->found.fd >= 0 && r->exports != r->reactor->exports) /* of an export that may be gone */
+		close_found(r);
+	else if (r->found.fd >= 0)
+		e = keep_found(r);
+	else if (r->asked)
+		e = fdcache_find(r->reactor->paths, fh->data.data_val, fh->data.data_len, false);
 	if (!e)
 		return;
 	if (r->asked)
-		fdcache_learn_rights(e, nfs3_who(r), &r->looked, &o->stx, r->asked, r->rights);
+		fdcache_learn_rights(e, nfs3_who(r), &r->looked, &r->found.stx, r->asked, r->rights);
 	fdcache_put(e);
 }

@@ -389,8 +389,8 @@ static void fill_io(struct place_piece *p)
 		return;
 	case PLACE_WRITE:
 		io->op = STORE_WRITE;
-		io->stable = r->exp->conf.async ? STORE_UNSTABLE :
-						  (enum store_stable)r->args.write.stable;
+		io->stable = r->exp->conf.async && !r->must_sync ? STORE_UNSTABLE :
+								   (enum store_stable)r->args.write.stable;
 		return;
 	default:
 		io->op = STORE_SYNC;

@@ -103,9 +103,13 @@ static void on_expire(struct rpcrdma_timer *t)
 	bool files_left = fdcache_expire(r->files, before_ns) == FDCACHE_NOW;
 	bool paths_left = fdcache_expire(r->paths, before_ns) == FDCACHE_NOW;
 
+	if (files_left || paths_left) {
+		rpcrdma_timer_set(r->engine, t, EXPIRE_AGAIN_NS);
+		return;
+	}
 	reactor_trim(r);
 	place_pool_fini(r); /* few requests have more than one piece: these are made again when they are needed */
-	rpcrdma_timer_set(r->engine, t, files_left || paths_left ? EXPIRE_AGAIN_NS : EXPIRE_EVERY_NS);
+	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
 }
 
 static void on_expire_writable(struct rpcrdma_timer *t)
@@ -134,9 +138,7 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 /** reactor_may_open - see reactor.h */
 bool reactor_may_open(const struct reactor *r, const struct export *exp)
 {
-	size_t all, mine = closing_count(r->closer, exp->root_dev, &all);
-
-	return all < r->files_max && mine < r->files_max - all;
+	return closing_count(r->closer, exp->root_dev) < r->files_max / 2;
 }
 
 /** reactor_may_dirty - see reactor.h */

@@ -76,6 +76,7 @@ struct reactor {
 	unsigned taken_most;	 /* ... most at once since reactor_trim() */
 	unsigned nreqs;		 /* requests there are, free or not */
 	unsigned partial;	 /* of them, those whose call is not all here yet */
+	unsigned touching;	 /* files whose access time is being set: nfs3_atime.c */
 	unsigned flushing;	 /* files that workers sync, close or set the access time of, for no call */
 	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
 	bool admitting;		 /* inside admit_next() */
@@ -129,8 +130,8 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 
 /** reactor_may_open - may more files of an export be opened to be kept?
  *
- * False where its file system is slow to close others, or hangs: those have as many descriptors as files in use, and
- * one file system no more than is left free.
+ * False where its file system is slow to close others, or hangs. Each has half as many descriptors for those as there
+ * may be files in use.
  */
 bool reactor_may_open(const struct reactor *r, const struct export *exp);
 

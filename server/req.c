@@ -136,7 +136,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->xid = rpc->xid;
 	r->prog = NULL;
 	r->proc = NULL;
-	r->understood = r->identified = r->partial = r->admitted = r->running = r->replied = r->lost = r->open_tried = false;
+	r->understood = r->identified = r->partial = r->admitted = r->running = r->replied = r->lost = r->open_tried = r->cached = false;
 	r->exports = NULL;
 	r->exp = NULL;
 	r->file = NULL;
@@ -471,7 +471,7 @@ static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *jo
 	r->job.done = work_done;
 	r->job.client = &r->conn->client->workers;
 	r->job.dev = dev_of(r);
-	r->keeps = r->exp && reactor_may_open(r->reactor, r->exp);
+	r->keeps = r->exp && !r->cached && reactor_may_open(r->reactor, r->exp);
 	reactor_count(r->reactor, run_waits);
 	worker_submit(r->reactor->workers, r->reactor->engine, &r->job);
 	return REQ_RUNNING;

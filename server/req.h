@@ -169,6 +169,8 @@ struct req {
 	struct store_file opened;
 	bool open_tried;
 	struct list opener; /* reactor->openers */
+	bool must_sync; /* WRITE: its descriptor may not stay open until somebody else does */
+	bool cached; /* by nfs3_quick.c: what its worker opens is open already */
 	bool keeps; /* what its worker opens may stay open: reactor_may_open() */
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */

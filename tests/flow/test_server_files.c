@@ -32,7 +32,8 @@
 #define DESCRIPTORS 600
 #define FILES 200u
 
-static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash", NULL };
+static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash",
+				       "rw,no_root_squash,async", NULL };
 
 static atomic_bool syncs_hang, closes_hang; /* the closes of removed files, that is */
 static sem_t go_on;
@@ -65,6 +66,16 @@ int __wrap_fsync(int fd)
 {
 	wait_for(&syncs_hang);
 	return __real_fsync(fd);
+}
+
+static atomic_uint data_syncs;
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+int __wrap_fdatasync(int fd)
+{
+	atomic_fetch_add(&data_syncs, 1);
+	return __real_fdatasync(fd);
 }
 
 int __wrap_close(int fd)
@@ -189,6 +200,26 @@ static void dirty_files(void **state)
 		assert_int_equal(write_to(&p, &f[i]), UNSTABLE);
 		commit(&p, &f[i]);
 	}
+	end(&p);
+}
+
+/* An async export does not forget a file because there are many. */
+static void dirty_files_async(void **state)
+{
+	enum { WRITTEN = 30 };
+	unsigned unstable = 0;
+	struct nfs_peer p;
+	struct nfs_fh f;
+
+	(void)state;
+	begin(&p);
+	data_syncs = 0;
+	for (unsigned i = 0; i < WRITTEN; i++) {
+		find(&p, 2, i, &f);
+		unstable += write_to(&p, &f) == UNSTABLE;
+	}
+	assert_in_range(unstable, 1, WRITTEN - 1);
+	assert_in_range(data_syncs, WRITTEN - unstable, WRITTEN); /* and once in a while the map of handles */
 	end(&p);
 }
 
@@ -353,6 +384,7 @@ int main(void)
 	const struct rlimit few = { DESCRIPTORS, DESCRIPTORS };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dirty_files),
+		cmocka_unit_test(dirty_files_async),
 		cmocka_unit_test(files_that_stay_open),
 		cmocka_unit_test(waiting_and_lost),
 		cmocka_unit_test(files_looked_at),

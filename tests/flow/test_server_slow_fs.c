@@ -39,7 +39,8 @@ static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash,r
 				       "rw,no_root_squash,read=auto", NULL };
 
 static bool at_once; /* what fs_limits_find() says */
-static struct server *_Atomic server; /* NULL: nothing is counted */
+static pthread_t reactors[8];
+static atomic_uint nreactors; /* 0: nothing is counted */
 static atomic_uint looks, reads, writes, climbs, closes; /* by reactors */
 static atomic_uint touches; /* of these reads, with an access time that may have to be set */
 static atomic_uint maps;    /* by anybody: all threads wait for memory then */
@@ -56,10 +57,8 @@ void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret)
 
 static bool is_reactor(void)
 {
-	struct server *s = server;
-
-	for (unsigned i = 0; s && i < s->nreactors; i++) {
-		if (pthread_equal(s->reactors[i]->thread, pthread_self()))
+	for (unsigned i = 0; i < nreactors; i++) {
+		if (pthread_equal(reactors[i], pthread_self()))
 			return true;
 	}
 	return false;
@@ -84,7 +83,7 @@ static bool is_exported(int fd)
 {
 	struct stat st;
 
-	return server && fd >= 0 && !fstat(fd, &st) && st.st_dev == dev &&
+	return nreactors && fd >= 0 && !fstat(fd, &st) && st.st_dev == dev &&
 	       (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 }
 
@@ -228,12 +227,15 @@ static void begin(struct nfs_peer *p, bool is_at_once)
 	assert_int_equal(stat(p->dir.path, &st), 0);
 	dev = st.st_dev;
 	looks = reads = writes = climbs = closes = touches = maps = 0;
-	server = p->srv;
+	assert_in_range(p->srv->nreactors, 1, ARRAY_SIZE(reactors));
+	for (unsigned i = 0; i < p->srv->nreactors; i++)
+		reactors[i] = p->srv->reactors[i]->thread;
+	nreactors = p->srv->nreactors;
 }
 
 static void end(struct nfs_peer *p)
 {
-	server = NULL;
+	nreactors = 0;
 	nfs_peer_destroy(p);
 }
 

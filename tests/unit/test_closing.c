@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_closing.c - which descriptors workers close, and in which line they wait
+ * test_closing.c - which descriptors workers close, and when
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -30,6 +30,7 @@ static struct rig {
 static int setup(void **state)
 {
 	(void)state;
+	(void)alarm(20); /* what is never closed would be waited for */
 	memset(&g, 0, sizeof(g));
 	list_init(&g.reactor.openers);
 	tmp_dir_create(&g.dir);
@@ -53,9 +54,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct store_file open_file(bool at_once)
+static struct store_file open_file(void)
 {
-	struct store_file f = { .fs = FS, .at_once = at_once };
+	struct store_file f = { .fs = FS };
 
 	tmp_dir_write(&g.dir, "f", "x");
 	f.fd = open(tmp_dir_path(&g.dir, "f"), O_RDWR | O_CLOEXEC);
@@ -68,71 +69,61 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-static unsigned waiting(uint64_t line)
-{
-	unsigned n;
-	const struct batch *b = find(g.c, line, &n);
-
-	return b ? b->n : 0;
-}
-
-static unsigned left(void)
-{
-	size_t all;
-
-	assert_int_equal(closing_count(g.c, FS, &all), waiting(FS));
-	assert_int_equal(all, waiting(FS));
-	return waiting(AT_ONCE) + waiting(FS);
-}
-
 static void until_closed(void)
 {
 	while (!list_is_empty(&g.c->batches))
 		(void)rpcrdma_engine_wait(g.reactor.engine, -1);
 }
 
-/* Each file system has a line for what may take long; what certainly does not is in none of them. */
+/* Each file system has a line. */
 static void lines(void **state)
 {
-	struct store_file named = open_file(true), unknown = open_file(false), removed = open_file(true),
-			  written = open_file(true);
-	size_t all;
+	struct store_file one = open_file(), two = open_file(), three = open_file();
 
 	(void)state;
-	closing_file(g.c, &named);
-	assert_int_equal(waiting(AT_ONCE), 1);
-	assert_int_equal(left(), 1);
-	closing_file(g.c, &unknown);
-	assert_int_equal(waiting(FS), 1);
-	written.writable = true;
-	closing_file(g.c, &written);
-	assert_int_equal(waiting(FS), 2);
-	assert_int_equal(unlink(tmp_dir_path(&g.dir, "f")), 0);
-	closing_file(g.c, &removed);
-	assert_int_equal(waiting(FS), 3);
-	assert_int_equal(waiting(AT_ONCE), 1);
-	assert_int_equal(left(), 4);
-	assert_int_equal(closing_count(g.c, FS + 1, &all), 0);
-	assert_int_equal(all, 3);
-	assert_true(is_open(named.fd) && is_open(unknown.fd) && is_open(removed.fd) && is_open(written.fd));
+	three.fs = FS + 1;
+	closing_file(g.c, &one);
+	closing_file(g.c, &two);
+	closing_file(g.c, &three);
+	assert_int_equal(closing_count(g.c, FS), 2);
+	assert_int_equal(closing_count(g.c, FS + 1), 1);
+	assert_int_equal(closing_count(g.c, FS + 2), 0);
+	assert_true(is_open(one.fd) && is_open(two.fd) && is_open(three.fd));
 	until_closed();
-	assert_false(is_open(named.fd) || is_open(unknown.fd) || is_open(removed.fd) || is_open(written.fd));
+	assert_int_equal(closing_count(g.c, FS), 0);
+	assert_false(is_open(one.fd) || is_open(two.fd) || is_open(three.fd));
+}
+
+/* Who waits for room does not wait for the timer. */
+static void in_a_hurry(void **state)
+{
+	struct store_file f = open_file();
+
+	(void)state;
+	closing_file(g.c, &f);
+	assert_int_equal(g.reactor.flushing, 0);
+	closing_hurry(g.c);
+	assert_int_equal(g.reactor.flushing, 1);
+	closing_hurry(g.c);
+	assert_int_equal(g.reactor.flushing, 1);
+	assert_int_equal(closing_count(g.c, FS), 1);
+	until_closed();
 }
 
 /* both descriptors of a file, where it has two */
 static void second_descriptors(void **state)
 {
-	struct store_file f = open_file(true);
+	struct store_file f = open_file();
 	int null = open("/dev/null", O_RDONLY), was = dup(STDIN_FILENO);
 
 	(void)state;
 	assert_true(dup2(null, STDIN_FILENO) == STDIN_FILENO); /* descriptor 0 is there */
 	closing_file(g.c, &f);
-	assert_int_equal(left(), 1);
-	f = open_file(true);
+	assert_int_equal(closing_count(g.c, FS), 1);
+	f = open_file();
 	f.direct = (struct store_direct){ .state = STORE_DIRECT_REFUSED, .fd = dup(f.fd) };
 	closing_file(g.c, &f);
-	assert_int_equal(left(), 3);
+	assert_int_equal(closing_count(g.c, FS), 3);
 	until_closed();
 	assert_false(is_open(f.fd) || is_open(f.direct.fd));
 	assert_true(is_open(STDIN_FILENO));
@@ -166,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_a_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(second_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(at_the_end, setup, teardown),
 	};
