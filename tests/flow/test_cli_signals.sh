@@ -175,7 +175,10 @@ kill -CONT "$leatd_pid"
 
 # the second signal ends it at once
 put_and_stop
-until_true 'the first' grep -q '^SigPnd:.*0000$' "/proc/$command_pid/status"
+none_pends() { # of the thread, and of the process
+	[ "$(grep -c '^S[ih][gd]Pnd:.*0000$' "/proc/$command_pid/status")" -eq 2 ]
+}
+until_true 'the first' none_pends
 kill -HUP "$command_pid"
 ends_with 129 'two signals'
 ! grep -q 'interrupted; ' "$work/err" || fail "two signals: it waited: $(cat "$work/err")"
