@@ -22,7 +22,6 @@
 #include "req.h"
 #include "worker.h"
 
-#define BATCH 64u
 #define BATCHES_MAX 4u /* of a file system, before it counts as slow */
 #define FLUSH_NS (10 * NS_PER_MS)
 
@@ -32,7 +31,7 @@ struct batch {
 	struct worker_job job; /* .dev says of which file system */
 	bool full;	       /* a worker has it */
 	unsigned n;
-	int fds[BATCH];
+	int fds[CLOSING_BATCH];
 };
 
 struct closing {
@@ -59,17 +58,6 @@ static void run_batch(struct worker_job *job)
 	close_all(container_of(job, struct batch, job));
 }
 
-static void done_batch(struct worker_job *job)
-{
-	struct batch *b = container_of(job, struct batch, job);
-
-	struct reactor *r = b->closing->reactor;
-
-	r->flushing--;
-	end(b);
-	req_run_openers(r); /* there is room now */
-}
-
 static void submit(struct batch *b)
 {
 	struct reactor *r = b->closing->reactor;
@@ -84,22 +72,64 @@ static void submit(struct batch *b)
 	worker_submit(r->workers, r->engine, &b->job);
 }
 
-/** closing_hurry - see closing.h */
-void closing_hurry(struct closing *c)
+/* Return: the batch of a file system that is not full yet, or NULL; and how many are at workers */
+static struct batch *find(const struct closing *c, uint64_t fs, unsigned *full)
 {
-	rpcrdma_timer_cancel(c->reactor->engine, &c->timer);
+	struct batch *found = NULL;
+
+	*full = 0;
+	list_for_each(l, &c->batches) {
+		struct batch *b = list_entry(l, struct batch, link);
+
+		if (b->job.dev != fs)
+			continue;
+		*full += b->full;
+		if (!b->full)
+			found = b;
+	}
+	return found;
+}
+
+/* Begins with what was collected, unless @most batches of the file system are under way: then it is begun with when one
+ * of those ends, and there is more of it. */
+static void begin(struct closing *c, uint64_t fs, unsigned most)
+{
+	unsigned full;
+	struct batch *b = find(c, fs, &full);
+
+	if (b && full < most)
+		submit(b);
+}
+
+static void done_batch(struct worker_job *job)
+{
+	struct batch *b = container_of(job, struct batch, job);
+	struct closing *c = b->closing;
+	uint64_t fs = job->dev;
+
+	c->reactor->flushing--;
+	end(b);
+	begin(c, fs, BATCHES_MAX);
+	req_run_openers(c->reactor, fs); /* there is room now */
+}
+
+/** closing_hurry - see closing.h */
+void closing_hurry(struct closing *c, uint64_t fs)
+{
+	begin(c, fs, 1);
+}
+
+static void on_timer(struct rpcrdma_timer *t)
+{
+	struct closing *c = container_of(t, struct closing, timer);
+
 	c->timed = false;
 	list_for_each_safe(n, &c->batches) {
 		struct batch *b = list_entry(n, struct batch, link);
 
 		if (!b->full)
-			submit(b);
+			begin(c, b->job.dev, BATCHES_MAX);
 	}
-}
-
-static void on_timer(struct rpcrdma_timer *t)
-{
-	closing_hurry(container_of(t, struct closing, timer));
 }
 
 /** closing_create - see closing.h */
@@ -146,37 +176,20 @@ static struct batch *new_batch(struct closing *c, uint64_t fs)
 	return b;
 }
 
-/* Return: the batch of a file system that is not full yet, or NULL; and how many it has in all */
-static struct batch *find(const struct closing *c, uint64_t fs, unsigned *n)
-{
-	struct batch *found = NULL;
-
-	*n = 0;
-	list_for_each_safe(l, &c->batches) {
-		struct batch *b = list_entry(l, struct batch, link);
-
-		if (b->job.dev != fs)
-			continue;
-		++*n;
-		if (!b->full)
-			found = b;
-	}
-	return found;
-}
-
 /** closing_has_room - see closing.h */
 bool closing_has_room(const struct closing *c, uint64_t fs)
 {
-	unsigned n;
+	unsigned full;
 
-	return find(c, fs, &n) || n < BATCHES_MAX;
+	(void)find(c, fs, &full);
+	return full < BATCHES_MAX;
 }
 
 /** closing_add - see closing.h */
 void closing_add(struct closing *c, uint64_t fs, int fd)
 {
-	unsigned n;
-	struct batch *b = find(c, fs, &n);
+	unsigned full;
+	struct batch *b = find(c, fs, &full);
 
 	if (!b)
 		b = new_batch(c, fs);
@@ -185,19 +198,21 @@ void closing_add(struct closing *c, uint64_t fs, int fd)
 		return;
 	}
 	b->fds[b->n++] = fd;
-	if (b->n == BATCH)
+	if (b->n == CLOSING_BATCH)
 		submit(b);
 }
 
 /** closing_count - see closing.h */
-size_t closing_count(const struct closing *c, uint64_t fs)
+size_t closing_count(const struct closing *c, uint64_t fs, size_t *all)
 {
 	size_t n = 0;
 
+	*all = 0;
 	list_for_each(l, &c->batches) {
 		const struct batch *b = list_entry(l, struct batch, link);
 
 		n += b->job.dev == fs ? b->n : 0;
+		*all += b->n;
 	}
 	return n;
 }

@@ -15,6 +15,8 @@
 
 #include "base/util.h"
 
+#define CLOSING_BATCH 64u /* descriptors that go to a worker together */
+
 struct closing;
 struct reactor;
 struct store_file;
@@ -35,11 +37,16 @@ void closing_destroy(struct closing *c);
  */
 bool closing_has_room(const struct closing *c, uint64_t fs);
 
-/** closing_count - how many descriptors of a file system are still to be closed */
-size_t closing_count(const struct closing *c, uint64_t fs);
+/** closing_count - how many descriptors of a file system are still to be closed
+ * @all: those of all file systems
+ */
+size_t closing_count(const struct closing *c, uint64_t fs, size_t *all);
 
-/** closing_hurry - begin with what was collected: somebody waits for it */
-void closing_hurry(struct closing *c);
+/** closing_hurry - somebody waits for what is to be closed of a file system
+ *
+ * Unless some of it is under way already, what was collected is begun with.
+ */
+void closing_hurry(struct closing *c, uint64_t fs);
 
 /** closing_add - have @fd closed soon
  * @fs: st_dev of its export

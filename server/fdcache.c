@@ -176,6 +176,12 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 {
 	struct fdcache_entry *old = find(c, fh->data, fh->len), *e, **b;
 
+	if (old && (old->dev != dev || old->ino != ino)) { /* the handle means another file now */
+		old->retired = true;
+		if (!old->pins)
+			let_go(old);
+		old = NULL;
+	}
 	e = calloc(1, sizeof(*e));
 	if (!e) {
 		c->ops->close(c->ctx, file);

@@ -157,7 +157,7 @@ static enum nfs3_io_next find_file(struct req *r)
 	}
 	if (!r->file && !reactor_may_open(r->reactor, r->exp)) {
 		r->open_tried = false;
-		closing_hurry(r->reactor->closer);
+		closing_hurry(r->reactor->closer, r->exp->root_dev);
 		return NFS3_IO_WAIT;
 	}
 	reactor_count(r->reactor, file_misses);

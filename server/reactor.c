@@ -138,7 +138,9 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 /** reactor_may_open - see reactor.h */
 bool reactor_may_open(const struct reactor *r, const struct export *exp)
 {
-	return closing_count(r->closer, exp->root_dev) < r->files_max / 2;
+	size_t all, mine = closing_count(r->closer, exp->root_dev, &all);
+
+	return mine < r->files_max / 2 && (mine <= CLOSING_BATCH || all < r->files_max);
 }
 
 /** reactor_may_dirty - see reactor.h */

@@ -131,7 +131,7 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 /** reactor_may_open - may more files of an export be opened to be kept?
  *
  * False where its file system is slow to close others, or hangs. Each has half as many descriptors for those as there
- * may be files in use.
+ * may be files in use, and those that have many share as many as that.
  */
 bool reactor_may_open(const struct reactor *r, const struct export *exp);
 

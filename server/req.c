@@ -220,10 +220,8 @@ void req_run(struct req *r)
 static bool leave_queue(struct req *r)
 {
 	if (r->running) {
-		bool opens = list_is_linked(&r->opener);
-
+		r->running = !list_is_linked(&r->opener) && !worker_cancel(r->reactor->workers, &r->job);
 		list_del(&r->opener);
-		r->running = !opens && !worker_cancel(r->reactor->workers, &r->job);
 		return !r->running;
 	}
 	if (list_is_linked(&r->groups_wait.link)) {
@@ -477,8 +475,8 @@ static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *jo
 	return REQ_RUNNING;
 }
 
-/** req_run_openers - see req.h; those that may still not go on wait again */
-void req_run_openers(struct reactor *re)
+/** req_run_openers - see req.h */
+void req_run_openers(struct reactor *re, uint64_t fs)
 {
 	struct list waiting = LIST_INIT(waiting), *n;
 
@@ -486,8 +484,11 @@ void req_run_openers(struct reactor *re)
 	while ((n = list_pop(&waiting)) != NULL) {
 		struct req *r = list_entry(n, struct req, opener);
 
-		r->running = false;
-		req_run(r);
+		r->running = r->exp->root_dev != fs;
+		if (r->running)
+			list_add_tail(&re->openers, n);
+		else
+			req_run(r);
 	}
 }
 

@@ -218,7 +218,9 @@ void req_fail(struct req *r, nfsstat3 status);
  */
 void *req_scratch(struct req *r, size_t bytes);
 
-/** req_run_openers - files were closed: those who wait to open others go on, or wait again */
-void req_run_openers(struct reactor *re);
+/** req_run_openers - files were closed: those who wait to open others there go on, or wait again
+ * @fs: st_dev of their export
+ */
+void req_run_openers(struct reactor *re, uint64_t fs);
 
 #endif

@@ -69,6 +69,13 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
+static size_t count(uint64_t fs)
+{
+	size_t all;
+
+	return closing_count(g.c, fs, &all);
+}
+
 static void until_closed(void)
 {
 	while (!list_is_empty(&g.c->batches))
@@ -85,12 +92,12 @@ static void lines(void **state)
 	closing_file(g.c, &one);
 	closing_file(g.c, &two);
 	closing_file(g.c, &three);
-	assert_int_equal(closing_count(g.c, FS), 2);
-	assert_int_equal(closing_count(g.c, FS + 1), 1);
-	assert_int_equal(closing_count(g.c, FS + 2), 0);
+	assert_int_equal(count(FS), 2);
+	assert_int_equal(count(FS + 1), 1);
+	assert_int_equal(count(FS + 2), 0);
 	assert_true(is_open(one.fd) && is_open(two.fd) && is_open(three.fd));
 	until_closed();
-	assert_int_equal(closing_count(g.c, FS), 0);
+	assert_int_equal(count(FS), 0);
 	assert_false(is_open(one.fd) || is_open(two.fd) || is_open(three.fd));
 }
 
@@ -102,12 +109,37 @@ static void in_a_hurry(void **state)
 	(void)state;
 	closing_file(g.c, &f);
 	assert_int_equal(g.reactor.flushing, 0);
-	closing_hurry(g.c);
+	closing_hurry(g.c, FS + 1); /* another's */
+	assert_int_equal(g.reactor.flushing, 0);
+	closing_hurry(g.c, FS);
 	assert_int_equal(g.reactor.flushing, 1);
-	closing_hurry(g.c);
+	f = open_file();
+	closing_file(g.c, &f);
+	closing_hurry(g.c, FS); /* that of the first begins with it */
 	assert_int_equal(g.reactor.flushing, 1);
-	assert_int_equal(closing_count(g.c, FS), 1);
+	assert_int_equal(count(FS), 2);
 	until_closed();
+}
+
+/* While as many batches as may be are at workers, what comes is collected, and begun with when one of them ends. */
+static void a_slow_line(void **state)
+{
+	struct store_file f;
+
+	(void)state;
+	for (unsigned i = 0; i < BATCHES_MAX * CLOSING_BATCH; i++) {
+		f = open_file();
+		closing_file(g.c, &f);
+	}
+	assert_int_equal(g.reactor.flushing, BATCHES_MAX);
+	assert_false(closing_has_room(g.c, FS));
+	f = open_file();
+	closing_file(g.c, &f);
+	rpcrdma_timer_cancel(g.reactor.engine, &g.c->timer);
+	on_timer(&g.c->timer);
+	assert_int_equal(g.reactor.flushing, BATCHES_MAX);
+	until_closed();
+	assert_false(is_open(f.fd));
 }
 
 /* both descriptors of a file, where it has two */
@@ -119,11 +151,11 @@ static void second_descriptors(void **state)
 	(void)state;
 	assert_true(dup2(null, STDIN_FILENO) == STDIN_FILENO); /* descriptor 0 is there */
 	closing_file(g.c, &f);
-	assert_int_equal(closing_count(g.c, FS), 1);
+	assert_int_equal(count(FS), 1);
 	f = open_file();
 	f.direct = (struct store_direct){ .state = STORE_DIRECT_REFUSED, .fd = dup(f.fd) };
 	closing_file(g.c, &f);
-	assert_int_equal(closing_count(g.c, FS), 3);
+	assert_int_equal(count(FS), 3);
 	until_closed();
 	assert_false(is_open(f.fd) || is_open(f.direct.fd));
 	assert_true(is_open(STDIN_FILENO));
@@ -137,7 +169,7 @@ static void second_descriptors(void **state)
 /* a reactor that ends closes what is left, and a batch that is full then is no worker's */
 static void at_the_end(void **state)
 {
-	int fds[BATCH + 1];
+	int fds[CLOSING_BATCH + 1];
 
 	(void)state;
 	g.reactor.stop = true;
@@ -147,9 +179,9 @@ static void at_the_end(void **state)
 		closing_add(g.c, FS, fds[i]);
 	assert_int_equal(g.reactor.flushing, 0);
 	assert_false(is_open(fds[0]));
-	assert_true(is_open(fds[BATCH]));
+	assert_true(is_open(fds[CLOSING_BATCH]));
 	closing_destroy(g.c);
-	assert_false(is_open(fds[BATCH]));
+	assert_false(is_open(fds[CLOSING_BATCH]));
 	g.c = NULL;
 }
 
@@ -158,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_a_hurry, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_slow_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(second_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(at_the_end, setup, teardown),
 	};

@@ -446,6 +446,28 @@ static void ranges(void **state)
 	fdcache_put(e);
 }
 
+/* A handle that means another file now, whose entry does not serve. */
+static void another_file(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *first = insert(c, 1, true), *second;
+	struct store_file f = { .fd = open("/dev/null", O_RDWR), .writable = true };
+	struct fh fh = fh_of(1);
+
+	second = fdcache_insert(c->c, &fh, &f, 2, 1);
+	assert_ptr_not_equal(first, second);
+	assert_ptr_equal(find(c, 1, false), second);
+	assert_int_equal(closed, 0);
+	fdcache_put(first);
+	assert_int_equal(closed, 1);
+	fdcache_put(second);
+	fdcache_put(second);
+	f.fd = open("/dev/null", O_RDWR);
+	fdcache_put(fdcache_insert(c->c, &fh, &f, 2, 2)); /* nobody holds the one before */
+	assert_int_equal(closed, 2);
+	assert_int_equal(fdcache_count(c->c), 1);
+}
+
 /* What takes its time is begun for one in eight at once, and one at least. */
 static void by_parts(void **state)
 {
@@ -537,6 +559,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(dirtiers, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(dropped_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(permissions, setup, teardown),
 		cmocka_unit_test_setup_teardown(rights, setup, teardown),
