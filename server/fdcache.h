@@ -120,7 +120,7 @@ enum fdcache_left fdcache_expire(struct fdcache *c, uint64_t before_ns);
  * Linux executes no file that somebody has open for writing, and grants no lease on it. What is held at
  * that moment is closed with its last holder.
  *
- * Return: of those that can be written by
+ * Return: what is left of those that can be written by
  */
 enum fdcache_left fdcache_expire_writable(struct fdcache *c, uint64_t before_ns);
 

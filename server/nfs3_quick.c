@@ -181,7 +181,7 @@ static struct fdcache_entry *keep_found(struct req *r)
 {
 	struct fh_obj *o = &r->found;
 	struct fh fh = { .len = r->args.fh.data.data_len };
-	struct store_file file = { .fd = o->fd, .at_once = true, .fs = r->exp->root_dev };
+	struct store_file file = { .fd = o->fd, .fs = r->exp->root_dev };
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache's, whatever becomes of it */
@@ -189,10 +189,23 @@ static struct fdcache_entry *keep_found(struct req *r)
 			      o->stx.stx_ino);
 }
 
+/* Return: the entry that had been kept of what the worker has found, held, or NULL. The handle may mean another file by
+ * now. */
+static struct fdcache_entry *find_kept(struct req *r)
+{
+	const struct statx *stx = &r->found.stx;
+	const nfs_fh3 *fh = &r->args.fh;
+	struct fdcache_entry *e = fdcache_find(r->reactor->paths, fh->data.data_val, fh->data.data_len, false);
+
+	if (!e || (e->ino == stx->stx_ino && e->dev == makedev(stx->stx_dev_major, stx->stx_dev_minor)))
+		return e;
+	fdcache_put(e);
+	return NULL;
+}
+
 /** nfs3_quick_keep - what the worker has found may be asked for again */
 void nfs3_quick_keep(struct req *r)
 {
-	const nfs_fh3 *fh = &r->args.fh;
 	struct fdcache_entry *e = NULL;
 
 	if (r->found.fd >= 0 && r->exports != r->reactor->exports) /* of an export that may be gone */
@@ -200,7 +213,7 @@ void nfs3_quick_keep(struct req *r)
 	else if (r->found.fd >= 0)
 		e = keep_found(r);
 	else if (r->asked)
-		e = fdcache_find(r->reactor->paths, fh->data.data_val, fh->data.data_len, false);
+		e = find_kept(r);
 	if (!e)
 		return;
 	if (r->asked)

@@ -169,7 +169,7 @@ struct req {
 	struct store_file opened;
 	bool open_tried;
 	struct list opener; /* reactor->openers */
-	bool must_sync; /* WRITE: its descriptor may not stay open until somebody else does */
+	bool must_sync; /* WRITE: its client has its share of files that wait for a sync */
 	bool cached; /* by nfs3_quick.c: what its worker opens is open already */
 	bool keeps; /* what its worker opens may stay open: reactor_may_open() */
 	int err;	      /* of that worker */
@@ -218,7 +218,7 @@ void req_fail(struct req *r, nfsstat3 status);
  */
 void *req_scratch(struct req *r, size_t bytes);
 
-/** req_run_openers - files were closed: those who wait to open others there go on, or wait again
+/** req_run_openers - files were closed: requests that wait to open others there go on, or wait again
  * @fs: st_dev of their export
  */
 void req_run_openers(struct reactor *re, uint64_t fs);

@@ -69,8 +69,8 @@ void worker_client_fini(struct worker_client *c);
  * @engine: where job->done() is to run: the caller's
  *
  * Clients take turns, and so do the file systems of a client. While others wait, no client has more than
- * its part of the threads. No file system ever has more than half of them, and a quarter for the server's own jobs. A file system is a st_dev: each
- * btrfs subvolume and each partition of a disk counts as one.
+ * its part of the threads. No file system ever has more than half of them, and no more than a quarter for the
+ * server's own jobs. A file system is a st_dev: each btrfs subvolume and each partition of a disk counts as one.
  */
 void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job);
 

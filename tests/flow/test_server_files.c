@@ -6,7 +6,6 @@
  * The process may have few descriptors, so that few files do. A disk that hangs is played by --wrap of fsync() and
  * close().
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <semaphore.h>
@@ -94,26 +93,6 @@ static void let_go(atomic_bool *hangs)
 		sem_post(&go_on);
 }
 
-/* of regular files below @dir */
-static unsigned open_files(const char *dir)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = strlen(dir);
-	const struct dirent *ent;
-	unsigned found = 0;
-	char to[512];
-
-	assert_non_null(d);
-	while ((ent = readdir(d))) {
-		ssize_t len = readlinkat(dirfd(d), ent->d_name, to, sizeof(to) - 1);
-
-		to[MAX(len, (ssize_t)0)] = '\0';
-		found += !strncmp(to, dir, n) && strstr(to, "/file");
-	}
-	closedir(d);
-	return found;
-}
-
 static void begin(struct nfs_peer *p)
 {
 	(void)alarm(20); /* a test that failed leaves things that others would wait for */
@@ -183,7 +162,7 @@ static void dirty_files(void **state)
 	syncs_hang = true;
 	for (unsigned i = 0; i < WRITTEN; i++)
 		unstable += write_to(&p, &f[i]) == UNSTABLE;
-	open_then = open_files(p.dir.path);
+	open_then = tmp_dir_open_below(p.dir.path);
 	for (unsigned i = 0; i < unstable; i++) /* of its files it may write more */
 		again += write_to(&p, &f[i]) == UNSTABLE;
 	another_client(&p, RPCRDMA_LOCAL);
@@ -276,12 +255,36 @@ static void start_read(struct nfs_peer *p, const struct nfs_fh *fh)
 	assert_int_equal(rpcrdma_clnt_call(p->clnt, &reading.call), 0);
 }
 
-/* Files that were removed cannot be closed. No more files of their file system are opened then than a bound: who wants
- * to, waits. What needs none goes on, and so does who wants to when his connection is lost. */
+/* Reads from one file after the other of /e0, and removes each, until a READ waits. Meanwhile @other is served.
+ * Return: how many files that took */
+static unsigned open_until_one_waits(struct nfs_peer *p, const struct nfs_fh *other)
+{
+	unsigned opened = 0;
+
+	for (reading.done = true; reading.done && opened < FILES; opened++) {
+		struct nfs_fh fh;
+		char path[32];
+
+		find(p, 0, opened, &fh);
+		start_read(p, &fh);
+		for (unsigned i = 0; i < 200; i++)
+			use(p, other);
+		if (!reading.done)
+			continue;
+		assert_int_equal(reading.res.status, NFS3_OK);
+		(void)snprintf(path, sizeof(path), "e0/file%u", opened);
+		assert_int_equal(unlink(tmp_dir_path(&p->dir, path)), 0);
+		assert_int_equal(read_from(p, &fh), NFS3ERR_STALE);
+	}
+	return opened;
+}
+
+/* Files that were removed cannot be closed. Of their file system no more than a bound are opened then: the next READ
+ * waits until some were closed. */
 static void files_that_stay_open(void **state)
 {
-	unsigned opened = 0, open_then;
-	struct nfs_fh fh, other;
+	unsigned opened, open_then;
+	struct nfs_fh other;
 	struct nfs_peer p;
 	size_t most;
 
@@ -290,21 +293,8 @@ static void files_that_stay_open(void **state)
 	most = p.srv->reactors[0]->files_max;
 	find(&p, 1, 0, &other);
 	closes_hang = true;
-	for (reading.done = true; reading.done && opened < FILES; opened++) {
-		char path[32];
-
-		find(&p, 0, opened, &fh);
-		start_read(&p, &fh);
-		for (unsigned i = 0; i < 200; i++)
-			use(&p, &other);
-		(void)snprintf(path, sizeof(path), "e0/file%u", opened);
-		if (reading.done) {
-			assert_int_equal(reading.res.status, NFS3_OK);
-			assert_int_equal(unlink(tmp_dir_path(&p.dir, path)), 0);
-			assert_int_equal(read_from(&p, &fh), NFS3ERR_STALE);
-		}
-	}
-	open_then = open_files(p.dir.path);
+	opened = open_until_one_waits(&p, &other);
+	open_then = tmp_dir_open_below(p.dir.path);
 	let_go(&closes_hang);
 	while (!reading.done)
 		(void)rpcrdma_engine_wait(p.engine, -1);
@@ -315,11 +305,10 @@ static void files_that_stay_open(void **state)
 	end(&p);
 }
 
-/* Who waits to open a file ends with his connection, and others go on. */
+/* A READ that waits to open a file ends with its connection, and others go on. */
 static void waiting_and_lost(void **state)
 {
-	struct nfs_fh fh, other;
-	unsigned opened = 0;
+	struct nfs_fh other;
 	struct nfs_peer p;
 	bool waits;
 
@@ -327,18 +316,7 @@ static void waiting_and_lost(void **state)
 	begin(&p);
 	find(&p, 1, 0, &other);
 	closes_hang = true;
-	for (reading.done = true; reading.done && opened < FILES; opened++) {
-		char path[32];
-
-		find(&p, 0, opened, &fh);
-		start_read(&p, &fh);
-		for (unsigned i = 0; i < 200; i++)
-			use(&p, &other);
-		(void)snprintf(path, sizeof(path), "e0/file%u", opened);
-		assert_int_equal(unlink(tmp_dir_path(&p.dir, path)), 0);
-		if (reading.done)
-			assert_int_equal(read_from(&p, &fh), NFS3ERR_STALE);
-	}
+	(void)open_until_one_waits(&p, &other);
 	waits = !reading.done;
 	nfs_peer_disconnect(&p);
 	nfs_peer_connect(&p, RPCRDMA_TCP, 0);
@@ -373,7 +351,7 @@ static void files_looked_at(void **state)
 		NFS_PEER_CALL(&p, GETATTR, &a, &res, NULL, 0);
 		assert_int_equal(res.status, NFS3ERR_STALE);
 	}
-	open_then = open_files(p.dir.path);
+	open_then = tmp_dir_open_below(p.dir.path);
 	let_go(&closes_hang);
 	assert_in_range(open_then, most / 4, 2 * most);
 	end(&p);

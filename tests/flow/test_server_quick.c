@@ -252,22 +252,6 @@ static void names_change(void **state)
 }
 
 /* what is kept of a removed file is let go of: its space is free */
-static bool is_open(const char *name)
-{
-	char link[32], path[4096];
-	bool found = false;
-
-	for (int fd = 0; fd < 1024 && !found; fd++) {
-		ssize_t n;
-
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		n = readlink(link, path, sizeof(path) - 1);
-		path[MAX(n, 0)] = '\0';
-		found = strstr(path, name);
-	}
-	return found;
-}
-
 static void removed(void **state)
 {
 	struct nfs_peer *p = *state;
@@ -279,7 +263,7 @@ static void removed(void **state)
 	assert_int_equal(unlink(tmp_dir_path(&p->dir, "e0/f")), 0);
 	assert_int_equal(getattr(p, &f, NULL), NFS3ERR_STALE);
 	(void)alarm(30);
-	while (is_open("/e0/f (deleted)")) /* a worker closes it */
+	while (tmp_dir_open_below(tmp_dir_path(&p->dir, "e0/f (deleted)"))) /* a worker closes it */
 		(void)sched_yield();
 	(void)alarm(0);
 }

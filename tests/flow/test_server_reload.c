@@ -3,7 +3,6 @@
  *
  * test_server_reload.c - exports come, go and change while clients are at work
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,6 +21,7 @@
 #include "base/log.h"
 #include "leat_flow.h"
 #include "server.h"
+#include "tmp_dir.h"
 
 LOG_DEFINE("test_server_reload");
 
@@ -81,28 +81,6 @@ static void url_of_y(char url[160], const char *base)
 {
 	snprintf(url, 160, "%s", base);
 	url[strlen(url) - 1] = 'y';
-}
-
-/* how many descriptors of this process, which is the server's, too, lead below @dir? */
-static unsigned open_below(const char *dir)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = strlen(dir);
-	const struct dirent *ent;
-	unsigned found = 0;
-	char to[512];
-	ssize_t len;
-
-	assert_non_null(d);
-	while ((ent = readdir(d))) {
-		len = readlinkat(dirfd(d), ent->d_name, to, sizeof(to) - 1);
-		if (len < 0)
-			continue;
-		to[len] = '\0';
-		found += !strncmp(to, dir, n) && (!to[n] || to[n] == '/');
-	}
-	closedir(d);
-	return found;
 }
 
 static void put_file(const char *dir, const char *name, const char *text)
@@ -227,12 +205,12 @@ static void gone_and_back(const char *base)
 	/* not committed: to be synced by whoever closes it */
 	assert_int_equal(leat_open(m, "g", O_RDWR | O_CREAT, 0644, &g), 0);
 	assert_int_equal(leat_pwrite(g, "kept", 4, 0), 4);
-	assert_true(open_below(y_dir) > 0);
+	assert_true(tmp_dir_open_below(y_dir) > 0);
 
 	reload(x_with(""), NULL);
 	assert_int_equal(leat_pread(f, buf, 5, 0), -ESTALE);
 	/* while calls go on, the last descriptor is closed; the test's limit ends one that is not */
-	while (open_below(y_dir))
+	while (tmp_dir_open_below(y_dir))
 		assert_int_equal(leat_null(x), 0);
 
 	reload(x_with(""), y_at(y_dir));
@@ -281,7 +259,7 @@ static void moved(void **state)
 	reload(x_with(""), y_at(z_dir));
 	/* the kernel's handles find a file wherever it lies in its file system; opened anew it is not
 	 * from what was open in the export as it was */
-	while (open_below(y_dir)) /* the last call's, perhaps, for a moment */
+	while (tmp_dir_open_below(y_dir)) /* the last call's, perhaps, for a moment */
 		assert_int_equal(leat_null(m), 0);
 	n = leat_pread(f, buf, 5, 0);
 	assert_true(n == -ESTALE || n == 5);

@@ -8,6 +8,7 @@
  * Threads:    One.
  * Errors:     Asserted with cmocka.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
@@ -92,4 +93,24 @@ bool tmp_dir_has_direct(void)
 		close(fd);
 	tmp_dir_destroy(&t);
 	return fd >= 0;
+}
+
+/** tmp_dir_open_below - see tmp_dir.h */
+unsigned tmp_dir_open_below(const char *path)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = strlen(path);
+	const struct dirent *ent;
+	unsigned found = 0;
+	char to[512];
+
+	assert_non_null(d);
+	while ((ent = readdir(d))) {
+		ssize_t len = readlinkat(dirfd(d), ent->d_name, to, sizeof(to) - 1);
+
+		to[len > 0 ? len : 0] = '\0';
+		found += !strncmp(to, path, n) && (!to[n] || to[n] == '/');
+	}
+	closedir(d);
+	return found;
 }

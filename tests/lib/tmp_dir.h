@@ -28,6 +28,9 @@ void tmp_dir_write(const struct tmp_dir *t, const char *name, const char *text);
 /** tmp_dir_mkdir - a directory, mode 0755 */
 void tmp_dir_mkdir(const struct tmp_dir *t, const char *name);
 
+/** tmp_dir_open_below - how many descriptors of this process lead to @path, or below it? Absolute, without links. */
+unsigned tmp_dir_open_below(const char *path);
+
 /** tmp_dir_has_direct - can files there be opened with O_DIRECT? */
 bool tmp_dir_has_direct(void);
 
