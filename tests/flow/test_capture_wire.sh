@@ -51,6 +51,17 @@ of_tshark "$work/wire.pcap" >"$work/theirs" 2>"$work/err"
 check "messages of a decoder of our own" "$(wc -l <"$work/ours")" "$(wc -l <"$work/theirs")"
 diff "$work/ours" "$work/theirs" >"$work/diff" || { head -n 5 "$work/diff"; failed=$((failed + 1)); }
 
+# a packet that is sent again is no second message, to either
+frame=$(tshark -r "$work/wire.pcap" -Y rpcordma -T fields -e frame.number 2>"$work/err" | sed -n 20p)
+editcap -r "$work/wire.pcap" "$work/again.pcap" "$frame" &&
+	mergecap -w "$work/twice.pcap" "$work/wire.pcap" "$work/again.pcap" || failed=$((failed + 1))
+check "packets, one of them twice" "$(capinfos -TrcM "$work/twice.pcap" | cut -f 2)" \
+	"$(($(capinfos -TrcM "$work/wire.pcap" | cut -f 2) + 1))"
+of_dump "$work/twice.pcap" >"$work/ours2"
+of_tshark "$work/twice.pcap" >"$work/theirs2" 2>"$work/err"
+check "messages of ours, one sent twice" "$(cmp "$work/ours" "$work/ours2" 2>&1)" ""
+check "messages of theirs, one sent twice" "$(cmp "$work/theirs" "$work/theirs2" 2>&1)" ""
+
 # proc msgtyp type reads writes reply position lengths, one message per line. tshark shows a call that
 # has chunks where their data is complete; the Send itself then has neither proc nor msgtyp: "- -"
 tshark -r "$work/wire.pcap" -Y rpcordma -T fields -E separator='|' -E occurrence=f \

@@ -43,11 +43,16 @@ of_dump() { # FILE
 		}'
 }
 
-# ... and as tshark understands it.
+# ... and as tshark understands it. A queue pair sends a packet again when no ACK comes in time; tshark decodes it
+# each time, a receiver takes the first.
 of_tshark() { # FILE
 	tshark -r "$1" -Y rpcordma -T fields -E separator='|' -E aggregator=, \
+		-e ip.src -e infiniband.bth.destqp -e infiniband.bth.psn \
 		-e rpcordma.xid -e rpcordma.flow_control -e rpcordma.msg_type -e rpcordma.reads_count \
 		-e rpcordma.writes_count -e rpcordma.reply_count \
 		-e rpcordma.position -e rpcordma.rdma_length |
-		awk -F'|' '{ sub(/^0x0*/, "0x"); print $1, $2, $3, $4 + 0, $5 + 0, $6 + 0, "[" $7 "]", "[" $8 "]" }'
+		awk -F'|' '!seen[$1, $2, $3]++ {
+			sub(/^0x0*/, "0x", $4)
+			print $4, $5, $6, $7 + 0, $8 + 0, $9 + 0, "[" $10 "]", "[" $11 "]"
+		}'
 }
