@@ -4,7 +4,8 @@
  * client.h - what the server keeps for each client: its turn in every queue, and what it holds
  *
  * Operation:  A client is what rpcrdma_client_id_of() says. All its connections share one struct client,
- *             which exists as long as one of them, or a lookup of groups for it (groups.c).
+ *             which exists as long as one of them, a lookup of groups for it (groups.c), or a file that it
+ *             has made dirty (reactor_dirtied()).
  * Memory:     Reference counted; as many as there are clients with connections.
  * Threads:    client_get() and client_put() lock and may be called by any thread. Members name their
  *             thread or lock.

@@ -106,11 +106,12 @@ static void done_batch(struct worker_job *job)
 	struct batch *b = container_of(job, struct batch, job);
 	struct closing *c = b->closing;
 	uint64_t fs = job->dev;
+	unsigned closed = b->n;
 
 	c->reactor->flushing--;
 	end(b);
 	begin(c, fs, BATCHES_MAX);
-	req_run_openers(c->reactor, fs); /* there is room now */
+	reactor_run_openers(c->reactor, closed); /* there is room now */
 }
 
 /** closing_hurry - see closing.h */
@@ -168,7 +169,7 @@ static struct batch *new_batch(struct closing *c, uint64_t fs)
 	if (!b)
 		return NULL;
 	b->closing = c;
-	b->job = (struct worker_job){ .run = run_batch, .done = done_batch, .dev = fs };
+	b->job = (struct worker_job){ .run = run_batch, .done = done_batch, .prompt = true, .dev = fs };
 	list_add_tail(&c->batches, &b->link);
 	if (!c->timed)
 		rpcrdma_timer_set(c->reactor->engine, &c->timer, FLUSH_NS);

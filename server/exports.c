@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "closing.h"
 #include "conf.h"
 #include "fh_log.h"
 #include "reactor.h"
@@ -223,7 +224,7 @@ static bool is_kept(const struct export *e, const struct exports *now)
 	const struct export *same = export_find_id(&now->table, e->id);
 
 	return same && same->root_dev == e->root_dev && same->root_ino == e->root_ino &&
-	       same->fh_kind == e->fh_kind && store_of(same) == store_of(e);
+	       same->fh_kind == e->fh_kind && same->limits.atime == e->limits.atime && store_of(same) == store_of(e);
 }
 
 struct change_over {
@@ -253,6 +254,8 @@ static void on_change(struct rpcrdma_msg *msg)
 	if (!all_kept) {
 		fdcache_retire(r->files, file_is_gone, &over);
 		fdcache_retire(r->paths, file_is_gone, &over);
+		for (size_t i = 0; i < over.old->table.n; i++) /* somebody may want to unmount it */
+			closing_hurry(r->closer, over.old->table.v[i].root_dev);
 	}
 	exports_use_put(old);
 	sem_post(c->changed);

@@ -31,6 +31,7 @@ struct fdcache {
 	struct siphash_key key;
 	struct list lru; /* the one used longest ago first; entries in the table */
 	struct list writable; /* of those the writable ones, the one written by longest ago first */
+	struct list unsynced; /* dirty, and not flushing; the one dirty for longest first */
 	struct fdcache_entry *buckets[];
 };
 
@@ -57,6 +58,7 @@ int fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx, struct 
 	c->ctx = ctx;
 	list_init(&c->lru);
 	list_init(&c->writable);
+	list_init(&c->unsynced);
 	*ret = c;
 	return 0;
 }
@@ -86,6 +88,7 @@ static void set_clean(struct fdcache_entry *e)
 	if (!e->dirty)
 		return;
 	e->dirty = false;
+	list_del(&e->unsynced);
 	c->dirty--;
 	c->ops->cleaned(c->ctx, e->dirtier);
 }
@@ -120,6 +123,7 @@ static void flush(struct fdcache_entry *e)
 	if (e->flushing)
 		return;
 	e->flushing = true;
+	list_del(&e->unsynced);
 	e->pins++;
 	e->cache->ops->flush(e->cache->ctx, e);
 }
@@ -188,6 +192,7 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 		return NULL;
 	}
 	e->cache = c;
+	list_init(&e->unsynced);
 	e->fh = *fh;
 	e->file = *file;
 	e->file.dev = dev;
@@ -296,6 +301,20 @@ enum fdcache_left fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
 	return list_is_empty(&c->writable) ? FDCACHE_NONE : FDCACHE_LATER;
 }
 
+/* A flush that is under way began before it became dirty: another one may be needed. */
+static void wait_for_sync(struct fdcache_entry *e)
+{
+	if (e->dirty && !e->flushing)
+		list_add_tail(&e->cache->unsynced, &e->unsynced);
+}
+
+/** fdcache_flush_one - see fdcache.h */
+void fdcache_flush_one(struct fdcache *c)
+{
+	if (!list_is_empty(&c->unsynced))
+		flush(list_entry(list_first(&c->unsynced), struct fdcache_entry, unsynced));
+}
+
 /** fdcache_dirtied - see fdcache.h */
 bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void *dirtier)
 {
@@ -308,6 +327,7 @@ bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void
 		e->dirty = true;
 		e->cache->dirty++;
 		e->dirtier = dirtier;
+		wait_for_sync(e);
 	}
 	return was_clean;
 }
@@ -357,6 +377,7 @@ void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
 {
 	e->flushing = false;
 	fdcache_cleaned(e, seq);
+	wait_for_sync(e);
 	/* one that could not be synced waits for fdcache_expire(), which finds what is in the table: trying
 	 * at once might never end */
 	if (e->retired && e->dirty && e->pins == 1 && !e->dropped)

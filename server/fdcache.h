@@ -55,6 +55,7 @@ struct fdcache_entry {
 	uint64_t dirty_ns;              /* when the last one ended */
 	uint64_t used_ns;
 	struct list writable; /* of those that can be written by; wrote_ns: when one was last asked for */
+	struct list unsynced; /* of dirty ones that are not flushing */
 	uint64_t wrote_ns;
 	struct fdcache_perm perms[FDCACHE_PERMS];
 	unsigned perm_next;
@@ -138,6 +139,9 @@ bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void
 
 /** fdcache_dirty - how many entries are dirty */
 size_t fdcache_dirty(const struct fdcache *c);
+
+/** fdcache_flush_one - have one dirty entry synced, of those that are not yet being synced the one dirty for longest */
+void fdcache_flush_one(struct fdcache *c);
 
 /** fdcache_wrote - one ended, well or not */
 void fdcache_wrote(struct fdcache_entry *e);

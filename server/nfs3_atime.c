@@ -14,7 +14,7 @@
  *            the time as it was, until the next READ.
  * Threads:   the reactor's, but for run_touch().
  * Errors:    none. A file whose access time could not be set (its attributes say so, it is not ours, its file system
- *            is frozen) is not tried again for RETRY_NS.
+ *            is frozen, somebody has changed it since it was read) is not tried again for RETRY_NS.
  */
 #include "nfs3_io.h"
 
@@ -71,6 +71,12 @@ bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, cons
 	       !is_newer(atime, &stx->stx_ctime) || now->tv_sec - atime->tv_sec >= DAY_S;
 }
 
+static bool is_set(const struct touch *t, const struct statx *stx)
+{
+	return stx->stx_atime.tv_sec != t->before.stx_atime.tv_sec ||
+	       stx->stx_atime.tv_nsec != t->before.stx_atime.tv_nsec;
+}
+
 static void run_touch(struct worker_job *job)
 {
 	struct touch *t = container_of(job, struct touch, job);
@@ -80,10 +86,11 @@ static void run_touch(struct worker_job *job)
 
 	if (fd < 0)
 		return;
-	/* it may have grown; whatever is there, nobody wants it */
-	t->done = pread(fd, &byte, 1, (off_t)t->before.stx_size) >= 0 && !vfs_stat(fd, &after) &&
-		  (after.stx_atime.tv_sec != t->before.stx_atime.tv_sec ||
-		   after.stx_atime.tv_nsec != t->before.stx_atime.tv_nsec);
+	/* Whoever has changed the file or set its times meanwhile came after the READ: that stands. */
+	if (!vfs_stat(fd, &after) && !is_set(t, &after) && !is_newer(&after.stx_ctime, &t->before.stx_ctime))
+		/* it may have grown; whatever is there, nobody wants it */
+		t->done = pread(fd, &byte, 1, (off_t)t->before.stx_size) >= 0 && !vfs_stat(fd, &after);
+	t->done = t->done && is_set(t, &after);
 	close(fd);
 }
 

@@ -16,8 +16,9 @@
  *            answers with the verifier that was in force before it took data, so that no change can
  *            fall in between. A COMMIT of a range syncs that range, and leaves the file dirty if it was
  *            written elsewhere, too; a count of 0 is all of the file, whatever the offset. In an export that
- *            is `async` no answer waits for the disk: stable WRITEs are unstable ones that say otherwise, and a
- *            COMMIT says what it would if there were nothing to sync.
+ *            is `async` no answer waits for the disk, but where a client has its share of dirty files: stable
+ *            WRITEs are unstable ones that say otherwise, and a COMMIT says what it would if there were nothing to
+ *            sync.
  *            Of a file system whose attributes are not in memory (struct fs_limits) the reactor asks none: a
  *            worker looks before each call, and answers have no attributes of after.
  * Memory:    r->file is held from begin to the end of the request.
@@ -239,8 +240,10 @@ static enum nfs3_io_next begin_write(struct req *r)
 
 	/* its descriptor could not be closed before somebody has synced it */
 	r->must_sync = r->args.write.stable == UNSTABLE && !r->file->dirty && !reactor_may_dirty(r->reactor, c);
-	if (r->must_sync)
+	if (r->must_sync) {
 		r->args.write.stable = DATA_SYNC;
+		fdcache_flush_one(r->reactor->files);
+	}
 	/* a stable write is as good as its own; only what is promised for later can be lost later */
 	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
 	if (r->args.write.stable == UNSTABLE)

@@ -31,6 +31,8 @@
 #define WRITABLE_AFTER_NS (1 * NS_PER_S) /* both together: less than two seconds */
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
 #define PATHS_PART 4 /* of the descriptors of a reactor */
+#define DIRTY_PART 8 /* of them: with more dirty files the oldest are synced; one client may have twice as many */
+#define LINES 4u
 
 static void close_file(void *reactor, const struct store_file *f)
 {
@@ -143,6 +145,54 @@ bool reactor_may_open(const struct reactor *r, const struct export *exp)
 	return mine < r->files_max / 2 && (mine <= CLOSING_BATCH || all < r->files_max);
 }
 
+struct line { /* of files to be closed */
+	uint64_t fs;
+	size_t room; /* how many requests may go on */
+};
+
+/* Requests that wait are mostly of one or two file systems. */
+static struct line *find_line(struct reactor *r, const struct export *exp, size_t closed, struct line lines[LINES], unsigned *next)
+{
+	struct line *l;
+	size_t all;
+
+	for (unsigned i = 0; i < LINES; i++)
+		if (lines[i].fs == exp->root_dev)
+			return &lines[i];
+	l = &lines[(*next)++ % LINES];
+	l->fs = exp->root_dev;
+	if (!closing_count(r->closer, exp->root_dev, &all)) /* no other end will come */
+		l->room = SIZE_MAX;
+	else
+		l->room = reactor_may_open(r, exp) ? closed : 0;
+	return l;
+}
+
+/** reactor_run_openers - see reactor.h
+ *
+ * More than were closed would open more than may be open, since what is being opened is not counted.
+ */
+void reactor_run_openers(struct reactor *r, size_t closed)
+{
+	struct list waiting = LIST_INIT(waiting), *n;
+	struct line lines[LINES] = { { 0 } };
+	unsigned next = 0;
+
+	list_splice_tail(&waiting, &r->openers);
+	while ((n = list_pop(&waiting)) != NULL) {
+		struct req *req = list_entry(n, struct req, opener);
+		struct line *l = find_line(r, req->exp, closed, lines, &next);
+
+		if (l->room) {
+			l->room--;
+			req->running = false;
+			req_run(req);
+		} else {
+			list_add_tail(&r->openers, n);
+		}
+	}
+}
+
 /** reactor_may_dirty - see reactor.h */
 bool reactor_may_dirty(const struct reactor *r, const struct client *c)
 {
@@ -158,6 +208,8 @@ void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *
 		return;
 	client_hold(c);
 	c->admission[r->idx].dirty++;
+	if (fdcache_dirty(r->files) > r->files_max / DIRTY_PART)
+		fdcache_flush_one(r->files);
 }
 
 /** reactor_create - see reactor.h; Return: 0 or -errno */

@@ -77,7 +77,7 @@ struct reactor {
 	unsigned nreqs;		 /* requests there are, free or not */
 	unsigned partial;	 /* of them, those whose call is not all here yet */
 	unsigned touching;	 /* files whose access time is being set: nfs3_atime.c */
-	unsigned flushing;	 /* files that workers sync, close or set the access time of, for no call */
+	unsigned flushing;	 /* jobs of workers for no call: syncs, batches of files to close, access times, ended exports */
 	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
 	bool admitting;		 /* inside admit_next() */
 	bool draining;		 /* takes no further calls */
@@ -135,13 +135,20 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
  */
 bool reactor_may_open(const struct reactor *r, const struct export *exp);
 
+/** reactor_run_openers - @closed files were closed: so many of the requests that wait to open others go on, or wait again */
+void reactor_run_openers(struct reactor *r, size_t closed);
+
 /** reactor_may_dirty - may @c have one more file whose descriptor waits for a sync?
  *
  * All clients together have half of the descriptors for those, and one of them no more than is left free.
  */
 bool reactor_may_dirty(const struct reactor *r, const struct client *c);
 
-/** reactor_dirtied - fdcache_dirtied() by a call of @c's, which it counts against until the file is clean */
+/** reactor_dirtied - fdcache_dirtied() by a call of @c's, which it counts against until the file is clean
+ *
+ * Whoever writes to it next while it is dirty has it for nothing. When many files are dirty, those that have been so for
+ * longest are synced: what nobody commits, as in an async export, does not use up the shares.
+ */
 void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes);
 
 /** reactor_file_synced - tell the other reactors that all of a file was synced, from @began_ns on */

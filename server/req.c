@@ -50,7 +50,7 @@
  *     MOVING    COMMIT      file, pieces and their buffers   pool (fair shares), transport, store
  *     ENTERING  yes/no      args, pieces' buffers            reactor->admission, then the cache's entry
  *                                                            (FIFO; drc.c)
- *     RUNNING   yes         args, pieces' buffers; worker    worker pool (worker.c)
+ *     RUNNING   yes         args, pieces' buffers; worker    worker pool (worker.c), or reactor->openers
  *                           owns res
  *     REPLYING  no          res, pieces' buffers             transport
  *     FREE      no          none                             -
@@ -473,23 +473,6 @@ static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *jo
 	reactor_count(r->reactor, run_waits);
 	worker_submit(r->reactor->workers, r->reactor->engine, &r->job);
 	return REQ_RUNNING;
-}
-
-/** req_run_openers - see req.h */
-void req_run_openers(struct reactor *re, uint64_t fs)
-{
-	struct list waiting = LIST_INIT(waiting), *n;
-
-	list_splice_tail(&waiting, &re->openers);
-	while ((n = list_pop(&waiting)) != NULL) {
-		struct req *r = list_entry(n, struct req, opener);
-
-		r->running = r->exp->root_dev != fs;
-		if (r->running)
-			list_add_tail(&re->openers, n);
-		else
-			req_run(r);
-	}
 }
 
 static enum req_state finish(struct req *r)

@@ -154,7 +154,7 @@ struct req {
 	bool identified; /* NEW: it is known whose rights it has, only admission is missing */
 	bool partial;	 /* NEW: not all of the call is here yet */
 	bool admitted; /* it has a slot: admit.h */
-	bool running; /* RUNNING: a worker has it */
+	bool running; /* RUNNING: a worker has it, or it is in reactor->openers */
 	bool replied; /* REPLYING: the transport is through */
 	bool lost; /* its connection was lost while it waited: nothing is done for it */
 
@@ -217,10 +217,5 @@ void req_fail(struct req *r, nfsstat3 status);
  * Return: it goes with the request; NULL: there is none now, and the call is dropped, so that the client sends it again.
  */
 void *req_scratch(struct req *r, size_t bytes);
-
-/** req_run_openers - files were closed: requests that wait to open others there go on, or wait again
- * @fs: st_dev of their export
- */
-void req_run_openers(struct reactor *re, uint64_t fs);
 
 #endif

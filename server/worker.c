@@ -9,7 +9,8 @@
  *
  *            - a file system has at most half of the threads. One that is frozen, or whose disk is gone,
  *              leaves the other half to the others. Half of that is for the server's own jobs (it closes
- *              files, syncs what is to be closed, sets access times): calls are served beside those.
+ *              files, syncs what is to be closed, sets access times): calls are served beside those, from
+ *              four threads on. Those that requests wait for have turns beside the other ones.
  *            - while several clients have jobs, each has its part of the threads; what one does not use
  *              goes to other clients.
  *
@@ -61,13 +62,13 @@ struct worker_pool {
 	/* Each signal is counted until one waiter has run: woken <= idle. A new signal is needed only if
 	 * idle > woken. */
 	unsigned woken;
-	unsigned clients; /* that have jobs */
+	unsigned clients; /* that have jobs, the server itself not counted */
 	struct busy_fs *busy;
 	unsigned nbusy;
 	bool stop;
 	bool watching; /* the watcher waits for jobs that no thread is there for */
 	struct worker_stats stats;
-	struct worker_client own; /* the server's own jobs */
+	struct worker_client own, prompt; /* the server's own jobs; of them, those that requests wait for */
 	struct list workers, ended;
 	unsigned nworkers, threads; /* how many there are, and should be */
 	pthread_t watcher;
@@ -85,6 +86,11 @@ static struct busy_fs *find_busy(const struct worker_pool *p, uint64_t dev)
 	return NULL;
 }
 
+static bool is_own(const struct worker_client *c)
+{
+	return c == &c->pool->own || c == &c->pool->prompt;
+}
+
 /* There is room for one file system a thread. */
 static void fs_begins(struct worker_pool *p, const struct worker_job *job)
 {
@@ -95,14 +101,14 @@ static void fs_begins(struct worker_pool *p, const struct worker_job *job)
 		*fs = (struct busy_fs){ .dev = job->dev };
 	}
 	fs->running++;
-	fs->own += job->client == &p->own;
+	fs->own += is_own(job->client);
 }
 
 static void fs_ends(struct worker_pool *p, const struct worker_job *job)
 {
 	struct busy_fs *fs = find_busy(p, job->dev);
 
-	fs->own -= job->client == &p->own;
+	fs->own -= is_own(job->client);
 	if (!--fs->running)
 		*fs = p->busy[--p->nbusy];
 }
@@ -116,19 +122,22 @@ static bool client_may(const struct fair_client *f)
 {
 	const struct worker_client *c = client_of(f);
 
-	return c->running < MAX(c->pool->threads / MAX(c->pool->clients, 1u), 1u);
+	/* The server's own are bounded in each file system, by fs_may(). A bound for all together would let one that
+	 * hangs stop those of the others. */
+	return is_own(c) || c->running < MAX(c->pool->threads / MAX(c->pool->clients, 1u), 1u);
 }
 
 static bool fs_may(const struct fair_flow *f)
 {
-	const struct worker_pool *p = client_of(f->client)->pool;
+	const struct worker_client *c = client_of(f->client);
+	const struct worker_pool *p = c->pool;
 	const struct worker_job *first = list_entry(list_first(&f->items), struct worker_job, link);
 	const struct busy_fs *fs = find_busy(p, first->dev);
 
 	if (!fs)
 		return true;
 	return fs->running < MAX(p->threads / 2, 1u) &&
-	       (f->client != &p->own.turn || fs->own < MAX(p->threads / 4, 1u));
+	       (!is_own(c) || fs->own < MAX(p->threads / 4, 1u));
 }
 
 static const struct fair_limits fair = { .client = client_may, .flow = fs_may };
@@ -213,6 +222,19 @@ static void begin(struct worker *w, struct worker_job *job)
 	call_watcher(p);
 }
 
+/* Clients with jobs have parts of the threads. */
+static void add_job(struct worker_pool *p, struct worker_client *c)
+{
+	if (!c->jobs++ && !is_own(c))
+		p->clients++;
+}
+
+static void remove_job(struct worker_pool *p, struct worker_client *c)
+{
+	if (!--c->jobs && !is_own(c))
+		p->clients--;
+}
+
 static void end(struct worker *w, struct worker_job *job)
 {
 	struct worker_pool *p = w->pool;
@@ -220,8 +242,7 @@ static void end(struct worker *w, struct worker_job *job)
 	w->since_ns = 0;
 	fs_ends(p, job);
 	job->client->running--;
-	if (!--job->client->jobs)
-		p->clients--;
+	remove_job(p, job->client);
 }
 
 static void post_done(struct worker_job *job)
@@ -394,6 +415,7 @@ int worker_pool_create(unsigned threads, struct worker_pool **ret)
 	list_init(&p->workers);
 	list_init(&p->ended);
 	worker_client_init(&p->own, p);
+	worker_client_init(&p->prompt, p);
 	p->threads = threads;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->more, NULL);
@@ -437,6 +459,7 @@ void worker_pool_destroy(struct worker_pool *p)
 	if (p->has_watcher)
 		pthread_join(p->watcher, NULL);
 	worker_client_fini(&p->own);
+	worker_client_fini(&p->prompt);
 	free(p->busy);
 	pthread_cond_destroy(&p->more);
 	pthread_cond_destroy(&p->watch);
@@ -452,12 +475,11 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 	job->engine = engine;
 	list_init(&job->link);
 	if (!job->client)
-		job->client = &p->own;
+		job->client = job->prompt ? &p->prompt : &p->own;
 	pthread_mutex_lock(&p->lock);
 	job->queue = queue_of(job->client, job->dev);
 	fair_push(&p->queue, &job->queue->flow, &job->link);
-	if (!job->client->jobs++)
-		p->clients++;
+	add_job(p, job->client);
 	p->depth++;
 	p->stats.jobs++;
 	if (p->depth > p->idle)
@@ -485,8 +507,7 @@ bool worker_cancel(struct worker_pool *p, struct worker_job *job)
 	if (waits) {
 		fair_del(&job->queue->flow, &job->link);
 		p->depth--;
-		if (!--job->client->jobs)
-			p->clients--;
+		remove_job(p, job->client);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return waits;

@@ -39,6 +39,7 @@ struct worker_job {
 	void (*run)(struct worker_job *job);  /* on a worker */
 	void (*done)(struct worker_job *job); /* then, on the engine it came from */
 	struct worker_client *client; /* that it is done for; NULL: for the server itself */
+	bool prompt;		      /* of the server's: requests wait for it */
 	/* st_dev of the file system that it may block in; 0: none of the exports'. Jobs with 0 count as one file
 	 * system. */
 	uint64_t dev;
@@ -70,7 +71,7 @@ void worker_client_fini(struct worker_client *c);
  *
  * Clients take turns, and so do the file systems of a client. While others wait, no client has more than
  * its part of the threads. No file system ever has more than half of them, and no more than a quarter for the
- * server's own jobs. A file system is a st_dev: each btrfs subvolume and each partition of a disk counts as one.
+ * server's own jobs, but at least one. A file system is a st_dev: each btrfs subvolume and each partition of a disk counts as one.
  */
 void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job);
 

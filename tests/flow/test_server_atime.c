@@ -292,12 +292,11 @@ static void read_beside(unsigned files, unsigned rounds)
 	sem_destroy(&may_touch);
 }
 
-static void beside_reads(void **state)
+static void skip_unless_workers_do(void)
 {
 	struct fs_limits fs;
 	struct nfs_peer p;
 
-	(void)state;
 	nfs_peer_create(&p, RPCRDMA_TCP, options);
 	fs = p.srv->exports->table.v[0].limits;
 	nfs_peer_destroy(&p);
@@ -305,6 +304,67 @@ static void beside_reads(void **state)
 		print_message("SKIP: who reads below $TMPDIR sets the times himself\n");
 		skip();
 	}
+}
+
+/* A SETATTR or a WRITE that was answered after the READ is not undone by the worker that comes late: what was set
+ * stays, and a file that was written to is newer than its last access. */
+static void not_undone(void **state)
+{
+	enum { N = 8 };
+	SETATTR3args a = { 0 };
+	static struct nfs_fh f[N];
+	static uint8_t text[BYTES];
+	SETATTR3res r = { 0 };
+	struct nfs_peer p;
+	char *path[N];
+	WRITE3resok ok;
+	struct stat st;
+
+	(void)state;
+	skip_unless_workers_do();
+	is_relative = true;
+	nfs_peer_create(&p, RPCRDMA_TCP, options);
+	for (unsigned i = 0; i < N; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "%u", i);
+		make(&p, &p.root, name, &f[i]);
+		path[i] = path_of(&p, 0, name);
+		set_times(path[i], -1000, -1000);
+	}
+	sem_init(&may_touch, 0, 0);
+	touched = 0;
+	hangs = true; /* the first of them wait for their disk, the others for those */
+	for (unsigned i = 0; i < N; i++)
+		read_there(&p, &f[i]);
+	a.object = nfs_peer_fh(&f[N - 2]);
+	a.new_attributes.atime.set_it = SET_TO_CLIENT_TIME;
+	a.new_attributes.atime.set_atime_u.atime = (nfstime3){ 1000000000, 5 };
+	NFS_PEER_CALL(&p, SETATTR, &a, &r, NULL, 0);
+	assert_int_equal(r.status, NFS3_OK);
+	assert_int_equal(nfs_peer_write(&p, &f[N - 1], 0, text, BYTES, FILE_SYNC, &ok), NFS3_OK);
+	assert_in_range(touched, 0, N - 2);
+	hangs = false;
+	for (unsigned i = 0; i < N; i++)
+		sem_post(&may_touch);
+	nfs_peer_disconnect(&p);
+	nfs_peer_stop(&p);
+	assert_int_equal(atime_of(path[N - 2]).tv_sec, 1000000000);
+	assert_int_equal(stat(path[N - 1], &st), 0);
+	assert_true(st.st_atim.tv_sec < st.st_mtim.tv_sec);
+	assert_int_equal(stat(path[0], &st), 0);
+	assert_true(st.st_atim.tv_sec > st.st_mtim.tv_sec);
+	for (unsigned i = 0; i < N; i++)
+		free(path[i]);
+	nfs_peer_destroy(&p);
+	sem_destroy(&may_touch);
+	is_relative = false;
+}
+
+static void beside_reads(void **state)
+{
+	(void)state;
+	skip_unless_workers_do();
 	is_relative = true;
 	read_beside(1, 5);
 	read_beside(FILES, 3);
@@ -318,6 +378,7 @@ int main(void)
 		cmocka_unit_test(as_the_kernel),
 		cmocka_unit_test(due),
 		cmocka_unit_test(due_by_steps),
+		cmocka_unit_test(not_undone),
 		cmocka_unit_test(beside_reads),
 	};
 

@@ -199,7 +199,7 @@ static void dirty_files(void **state)
 /* An async export does not forget a file because there are many. */
 static void dirty_files_async(void **state)
 {
-	enum { WRITTEN = 30 };
+	enum { WRITTEN = 16 }; /* so few descriptors can wait for a worker to close them */
 	unsigned unstable = 0;
 	struct nfs_peer p;
 	struct nfs_fh f;
@@ -207,12 +207,35 @@ static void dirty_files_async(void **state)
 	(void)state;
 	begin(&p);
 	data_syncs = 0;
+	syncs_hang = true; /* those of the cache */
 	for (unsigned i = 0; i < WRITTEN; i++) {
 		find(&p, 2, i, &f);
 		unstable += write_to(&p, &f) == UNSTABLE;
 	}
+	let_go(&syncs_hang);
 	assert_in_range(unstable, 1, WRITTEN - 1);
 	assert_in_range(data_syncs, WRITTEN - unstable, WRITTEN); /* and once in a while the map of handles */
+	end(&p);
+}
+
+/* What nobody commits is synced when there is much of it, and does not use up the share of who wrote it. */
+static void shares_come_back(void **state)
+{
+	enum { WRITTEN = 30 };
+	struct nfs_peer p;
+	struct nfs_fh f;
+
+	(void)state;
+	begin(&p);
+	for (unsigned i = 0; i < WRITTEN; i++) {
+		find(&p, 2, i, &f);
+		(void)write_to(&p, &f);
+		commit(&p, &f); /* means nothing in an async export */
+	}
+	find(&p, 0, 0, &f);
+	while (write_to(&p, &f) != UNSTABLE)
+		;
+	commit(&p, &f);
 	end(&p);
 }
 
@@ -377,6 +400,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dirty_files),
 		cmocka_unit_test(dirty_files_async),
+		cmocka_unit_test(shares_come_back),
 		cmocka_unit_test(files_that_stay_open),
 		cmocka_unit_test(waiting_and_lost),
 		cmocka_unit_test(files_looked_at),

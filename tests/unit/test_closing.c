@@ -16,6 +16,20 @@
 #include "reactor.h"
 #include "tmp_dir.h"
 
+/* Workers do not begin with what is held. */
+static bool holds;
+static struct worker_job *held[16];
+static unsigned nheld;
+
+static void submit_or_hold(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job)
+{
+	if (holds)
+		held[nheld++] = job;
+	else
+		worker_submit(p, engine, job);
+}
+
+#define worker_submit submit_or_hold
 #include "server/closing.c"
 
 #define FS 7u
@@ -67,6 +81,12 @@ static struct store_file open_file(void)
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void add(uint64_t fs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		closing_add(g.c, fs, open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
 static size_t count(uint64_t fs)
@@ -142,6 +162,75 @@ static void a_slow_line(void **state)
 	assert_false(is_open(f.fd));
 }
 
+static unsigned gone_on;
+void __wrap_req_run(struct req *r);
+
+void __wrap_req_run(struct req *r)
+{
+	assert_false(r->running);
+	gone_on++;
+}
+
+static void wait_for_room(struct req *r, struct export *exp)
+{
+	*r = (struct req){ .exp = exp, .running = true };
+	list_add_tail(&g.reactor.openers, &r->opener);
+}
+
+/* that worker is through */
+static void close_held(unsigned i)
+{
+	run_batch(held[i]);
+	done_batch(held[i]);
+}
+
+/* Requests that wait to open files go on when there is room, wherever it came from: as many as files were closed, or
+ * all that wait for a line in which nothing is left. */
+static void who_waits(void **state)
+{
+	struct export a = { .root_dev = FS }, b = { .root_dev = FS + 1 };
+	static struct req r[5 * CLOSING_BATCH];
+
+	(void)state;
+	g.reactor.files_max = 4 * CLOSING_BATCH;
+	g.reactor.closer = g.c;
+	gone_on = nheld = 0;
+	holds = true;
+	add(FS, 100);
+	add(FS + 1, 200);
+	assert_int_equal(nheld, 4); /* one, and three of the other */
+	assert_false(reactor_may_open(&g.reactor, &a)); /* all together are too many */
+	assert_false(reactor_may_open(&g.reactor, &b));
+	wait_for_room(&r[0], &a);
+	wait_for_room(&r[1], &b);
+	close_held(1);
+	assert_int_equal(nheld, 5); /* ... and the rest of that line */
+	assert_int_equal(gone_on, 1); /* there is room for the first; the other's own line is too long */
+	gone_on = 0;
+	for (unsigned i = 2; i < 2 + CLOSING_BATCH; i++)
+		wait_for_room(&r[i], &a);
+	wait_for_room(&r[100], &a);
+	close_held(2);
+	assert_int_equal(gone_on, CLOSING_BATCH + 1); /* of one as many as were closed, and he of the other */
+	gone_on = 0;
+	for (unsigned i = 101; i < 101 + 2 * CLOSING_BATCH + 50; i++)
+		wait_for_room(&r[i], &b);
+	wait_for_room(&r[0], &a);
+	close_held(0); /* what was collected begins */
+	assert_int_equal(nheld, 6);
+	assert_int_equal(gone_on, 2 + CLOSING_BATCH);
+	gone_on = 0;
+	close_held(3);
+	assert_int_equal(gone_on, CLOSING_BATCH);
+	gone_on = 0;
+	close_held(4);
+	holds = false;
+	assert_int_equal(count(FS + 1), 0);
+	assert_int_equal(gone_on, 50);
+	assert_true(list_is_empty(&g.reactor.openers));
+	close_held(5);
+}
+
 /* both descriptors of a file, where it has two */
 static void second_descriptors(void **state)
 {
@@ -191,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_a_hurry, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_slow_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(second_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(at_the_end, setup, teardown),
 	};

@@ -525,6 +525,53 @@ static void dirtiers(void **state)
 	fdcache_put(e); /* and the cache ends */
 }
 
+/* Dirty entries are flushed one by one in the order in which they became dirty, each again if it was written to
+ * meanwhile. */
+static void one_by_one(void **state)
+{
+	struct ctx *c = *state;
+	struct fdcache_entry *e[3];
+
+	fdcache_flush_one(c->c);
+	assert_int_equal(c->flushes, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		e[i] = insert(c, i + 1, true);
+		make_dirty(c, e[i]);
+	}
+	fdcache_cleaned(e[1], e[1]->dirty_seq);
+	fdcache_flush_one(c->c);
+	assert_ptr_equal(c->flushing, e[0]);
+	fdcache_flush_one(c->c);
+	assert_ptr_equal(c->flushing, e[2]);
+	fdcache_flush_one(c->c);
+	assert_int_equal(c->flushes, 2); /* both are under way, and the third is clean */
+	make_dirty(c, e[0]);
+	make_dirty(c, e[1]);
+	fdcache_flushed(e[0], e[0]->dirty_seq - 1);
+	fdcache_flushed(e[2], e[2]->dirty_seq);
+	fdcache_flush_one(c->c);
+	assert_ptr_equal(c->flushing, e[1]);
+	fdcache_flush_one(c->c);
+	assert_ptr_equal(c->flushing, e[0]);
+	fdcache_flushed(e[0], e[0]->dirty_seq);
+	fdcache_flushed(e[1], e[1]->dirty_seq);
+	assert_int_equal(fdcache_dirty(c->c), 0);
+	/* one that becomes clean and dirty again while it is flushed */
+	make_dirty(c, e[0]);
+	fdcache_flush_one(c->c);
+	fdcache_cleaned(e[0], e[0]->dirty_seq);
+	make_dirty(c, e[0]);
+	assert_int_equal(c->flushes, 5);
+	fdcache_flush_one(c->c);
+	assert_int_equal(c->flushes, 5);
+	fdcache_flushed(e[0], e[0]->dirty_seq - 1);
+	fdcache_flush_one(c->c);
+	assert_int_equal(c->flushes, 6);
+	fdcache_flushed(e[0], e[0]->dirty_seq);
+	for (unsigned i = 0; i < 3; i++)
+		fdcache_put(e[i]);
+}
+
 /* another descriptor was synced: what ended before is on disk, what is under way may not be */
 static void synced_elsewhere(void **state)
 {
@@ -557,6 +604,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(writable_goes_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(synced_elsewhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranges, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_by_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(dirtiers, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_file, setup, teardown),

@@ -21,6 +21,7 @@
 #define FROZEN_A 0xau
 #define FROZEN_B 0xbu
 #define ALIVE 0xcu
+#define FROZEN_C 0xdu
 
 struct rig {
 	struct rpcrdma_domain *domain;
@@ -32,14 +33,14 @@ struct rig {
 	pthread_cond_t change;
 	bool thawed;
 	const struct worker_client *may_go; /* one job of this client may go on */
-	unsigned gone, hanging, max_of[16], now_of[16];
+	unsigned gone, hanging, begun, max_of[16], now_of[16];
 };
 
 struct task {
 	struct worker_job job;
 	struct rig *rig;
 	bool hangs;
-	unsigned done;
+	unsigned done, nth; /* in the order in which they began */
 };
 
 static int set_up(void **state)
@@ -89,6 +90,7 @@ static void run(struct worker_job *job)
 	unsigned fs = (unsigned)job->dev;
 
 	pthread_mutex_lock(&g->lock);
+	t->nth = ++g->begun;
 	if (++g->now_of[fs] > g->max_of[fs])
 		g->max_of[fs] = g->now_of[fs];
 	if (t->hangs) {
@@ -336,6 +338,53 @@ static void cancelled(void **state)
 	assert_int_equal(g->gone, begun);
 }
 
+/* The server's own jobs that hang in some file systems do not keep those in another one from their turns. */
+static void own_jobs_elsewhere(void **state)
+{
+	static struct task stuck[4], of_one[1], of_two[41], own;
+	struct rig *g = *state;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(stuck); i++)
+		submit(g, &stuck[i], NULL, i % 2 ? FROZEN_A : FROZEN_B, true);
+	until_hanging(g, 2);
+	for (unsigned i = 0; i < ARRAY_SIZE(of_one); i++)
+		submit(g, &of_one[i], &g->one, FROZEN_C, true);
+	submit(g, &of_two[0], &g->two, ALIVE, true);
+	until_hanging(g, THREADS);
+	for (unsigned i = 1; i < ARRAY_SIZE(of_two); i++)
+		submit(g, &of_two[i], &g->two, ALIVE, false);
+	submit(g, &own, NULL, ALIVE, false);
+	pthread_mutex_lock(&g->lock);
+	g->may_go = &g->two;
+	pthread_cond_broadcast(&g->change);
+	pthread_mutex_unlock(&g->lock);
+	until_done(g, of_two, ARRAY_SIZE(of_two));
+	until_done(g, &own, 1);
+	assert_in_range(own.nth, THREADS + 1, ARRAY_SIZE(of_two) / 2);
+	thaw(g);
+	until_done(g, stuck, ARRAY_SIZE(stuck));
+	until_done(g, of_one, ARRAY_SIZE(of_one));
+}
+
+/* Of the server's own jobs in a file system those that requests wait for have turns beside the others. */
+static void prompt_jobs(void **state)
+{
+	static struct task first, own[40], prompt;
+	struct rig *g = *state;
+
+	submit(g, &first, NULL, FROZEN_A, true);
+	until_hanging(g, 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(own); i++)
+		submit(g, &own[i], NULL, FROZEN_A, false);
+	prompt = (struct task){ .rig = g, .job = { .run = run, .done = done, .prompt = true, .dev = FROZEN_A } };
+	worker_submit(g->pool, g->engine, &prompt.job);
+	thaw(g);
+	until_done(g, own, ARRAY_SIZE(own));
+	until_done(g, &prompt, 1);
+	assert_in_range(prompt.nth, 2, 4);
+	until_done(g, &first, 1);
+}
+
 /* the end of a pool waits for all that was submitted */
 static void end_of_a_pool(void **state)
 {
@@ -362,6 +411,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(queues, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(cancelled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own_jobs_elsewhere, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(prompt_jobs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(end_of_a_pool, set_up, tear_down),
 	};
 
