@@ -42,7 +42,7 @@ bool closing_has_room(const struct closing *c, uint64_t fs);
  */
 size_t closing_count(const struct closing *c, uint64_t fs, size_t *all);
 
-/** closing_hurry - a request waits for what is to be closed of a file system
+/** closing_hurry - do not wait for the timer with what is to be closed of a file system
  *
  * Unless some of it is under way already, what was collected is begun with.
  */

@@ -31,7 +31,7 @@ struct fdcache {
 	struct siphash_key key;
 	struct list lru; /* the one used longest ago first; entries in the table */
 	struct list writable; /* of those the writable ones, the one written by longest ago first */
-	struct list unsynced; /* dirty, and not flushing; the one dirty for longest first */
+	struct list unsynced; /* dirty, and not flushing; in the order in which they came to be so */
 	struct fdcache_entry *buckets[];
 };
 

@@ -140,7 +140,7 @@ bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void
 /** fdcache_dirty - how many entries are dirty */
 size_t fdcache_dirty(const struct fdcache *c);
 
-/** fdcache_flush_one - have one dirty entry synced, of those that are not yet being synced the one dirty for longest */
+/** fdcache_flush_one - has the first dirty entry synced that is not being synced yet; none is fine */
 void fdcache_flush_one(struct fdcache *c);
 
 /** fdcache_wrote - one ended, well or not */

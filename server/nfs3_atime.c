@@ -14,7 +14,7 @@
  *            the time as it was, until the next READ.
  * Threads:   the reactor's, but for run_touch().
  * Errors:    none. A file whose access time could not be set (its attributes say so, it is not ours, its file system
- *            is frozen, somebody has changed it since it was read) is not tried again for RETRY_NS.
+ *            is frozen) is not tried again for RETRY_NS.
  */
 #include "nfs3_io.h"
 
@@ -86,11 +86,13 @@ static void run_touch(struct worker_job *job)
 
 	if (fd < 0)
 		return;
-	/* Whoever has changed the file or set its times meanwhile came after the READ: that stands. */
-	if (!vfs_stat(fd, &after) && !is_set(t, &after) && !is_newer(&after.stx_ctime, &t->before.stx_ctime))
-		/* it may have grown; whatever is there, nobody wants it */
-		t->done = pread(fd, &byte, 1, (off_t)t->before.stx_size) >= 0 && !vfs_stat(fd, &after);
-	t->done = t->done && is_set(t, &after);
+	if (!vfs_stat(fd, &after)) {
+		/* A change of the file or of its times came after the READ, and stands. */
+		t->done = is_set(t, &after) || is_newer(&after.stx_ctime, &t->before.stx_ctime);
+		/* The file may have grown. The byte that is there then is not used. */
+		if (!t->done && pread(fd, &byte, 1, (off_t)t->before.stx_size) >= 0 && !vfs_stat(fd, &after))
+			t->done = is_set(t, &after);
+	}
 	close(fd);
 }
 

@@ -170,7 +170,8 @@ static struct line *find_line(struct reactor *r, const struct export *exp, size_
 
 /** reactor_run_openers - see reactor.h
  *
- * More than were closed would open more than may be open, since what is being opened is not counted.
+ * What is being opened is not counted. Without the limit of @closed a file system could get more open files than its
+ * bound.
  */
 void reactor_run_openers(struct reactor *r, size_t closed)
 {
@@ -204,12 +205,13 @@ bool reactor_may_dirty(const struct reactor *r, const struct client *c)
 /** reactor_dirtied - see reactor.h */
 void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes)
 {
+	/* Before this file is one of them: its data is not there yet. */
+	if (!e->dirty && fdcache_dirty(r->files) >= r->files_max / DIRTY_PART)
+		fdcache_flush_one(r->files);
 	if (!fdcache_dirtied(e, off, bytes, c))
 		return;
 	client_hold(c);
 	c->admission[r->idx].dirty++;
-	if (fdcache_dirty(r->files) > r->files_max / DIRTY_PART)
-		fdcache_flush_one(r->files);
 }
 
 /** reactor_create - see reactor.h; Return: 0 or -errno */

@@ -135,7 +135,11 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
  */
 bool reactor_may_open(const struct reactor *r, const struct export *exp);
 
-/** reactor_run_openers - @closed files were closed: so many of the requests that wait to open others go on, or wait again */
+/** reactor_run_openers - resumes requests that wait to open files
+ * @closed: descriptors that were closed
+ *
+ * Of each file system that has room, up to @closed requests resume; all of them if it has no descriptors left to close.
+ */
 void reactor_run_openers(struct reactor *r, size_t closed);
 
 /** reactor_may_dirty - may @c have one more file whose descriptor waits for a sync?
@@ -146,8 +150,8 @@ bool reactor_may_dirty(const struct reactor *r, const struct client *c);
 
 /** reactor_dirtied - fdcache_dirtied() by a call of @c's, which it counts against until the file is clean
  *
- * Whoever writes to it next while it is dirty has it for nothing. When many files are dirty, those that have been so for
- * longest are synced: what nobody commits, as in an async export, does not use up the shares.
+ * Another client that writes to the file while it is dirty is not charged. When many files are dirty, each call first
+ * has one of them synced, so that files that no client commits, as in an async export, do not use up the shares.
  */
 void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes);
 

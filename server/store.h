@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -62,6 +63,7 @@ struct store_file {
 	uint64_t fs; /* st_dev of its export */
 	uint64_t dev, ino; /* which file it is, the same for all reactors; fdcache_insert() says */
 	struct store_io *opening; /* wait for it, the last that came first */
+	pthread_rwlock_t syncs; /* store_file.c. A structure that is in use is not copied. */
 };
 
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };

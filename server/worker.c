@@ -10,7 +10,8 @@
  *            - a file system has at most half of the threads. One that is frozen, or whose disk is gone,
  *              leaves the other half to the others. Half of that is for the server's own jobs (it closes
  *              files, syncs what is to be closed, sets access times): calls are served beside those, from
- *              four threads on. Those that requests wait for have turns beside the other ones.
+ *              four threads on. Those that requests wait for have turns beside the other ones. While calls
+ *              wait, own jobs of all file systems together have half of the threads, stuck ones not counted.
  *            - while several clients have jobs, each has its part of the threads; what one does not use
  *              goes to other clients.
  *
@@ -44,6 +45,7 @@ struct worker {
 	struct worker_pool *pool;
 	pthread_t thread;
 	uint64_t since_ns; /* when its job began; 0: it has none */
+	bool own;	   /* that job is the server's own */
 };
 
 /* A file system that jobs are running in. */
@@ -118,13 +120,28 @@ static struct worker_client *client_of(const struct fair_client *f)
 	return container_of((struct fair_client *)(uintptr_t)f, struct worker_client, turn);
 }
 
+/* Half of the threads are for the clients. Threads that are stuck do not count, or own jobs in a file system that hangs
+ * would keep those in all others from running. */
+static bool own_may(const struct worker_pool *p)
+{
+	uint64_t now = clock_now_ns();
+	unsigned n = 0;
+
+	list_for_each(l, &p->workers) {
+		const struct worker *w = list_entry(l, struct worker, link);
+
+		n += w->since_ns && w->own && now - w->since_ns < stuck_ns;
+	}
+	return n < MAX(p->threads / 2, 1u);
+}
+
 static bool client_may(const struct fair_client *f)
 {
 	const struct worker_client *c = client_of(f);
 
-	/* The server's own are bounded in each file system, by fs_may(). A bound for all together would let one that
-	 * hangs stop those of the others. */
-	return is_own(c) || c->running < MAX(c->pool->threads / MAX(c->pool->clients, 1u), 1u);
+	if (is_own(c))
+		return own_may(c->pool);
+	return c->running < MAX(c->pool->threads / MAX(c->pool->clients, 1u), 1u);
 }
 
 static bool fs_may(const struct fair_flow *f)
@@ -219,6 +236,7 @@ static void begin(struct worker *w, struct worker_job *job)
 	job->client->running++;
 	fs_begins(p, job);
 	w->since_ns = clock_now_ns();
+	w->own = is_own(job->client);
 	call_watcher(p);
 }
 

@@ -134,6 +134,20 @@ static void read_until_known(struct ctx *c)
 	} while (visits(c) != before);
 }
 
+/* On a slow machine the descriptor that the file was written by is closed meanwhile, once, and another one opened. */
+static void read_without_workers(struct ctx *c)
+{
+	uint64_t before;
+	int tries = 2;
+
+	do {
+		before = visits(c);
+		for (int i = 0; i < 50; i++)
+			assert_int_equal(read_it(c), NFS3_OK);
+	} while (visits(c) != before && --tries);
+	assert_int_equal(visits(c) - before, 0);
+}
+
 static void be(struct ctx *c, uint32_t id)
 {
 	c->peer.cred.uid = c->peer.cred.gid = id;
@@ -152,7 +166,6 @@ static void needs_root(void)
 static void owner_needs_no_worker(void **state)
 {
 	struct ctx *c = *state;
-	uint64_t before;
 
 	if (!geteuid()) { /* root is let in for another reason */
 		assert_int_equal(chown(tmp_dir_path(&c->peer.dir, "e0/f"), HIM, HIM), 0);
@@ -160,24 +173,17 @@ static void owner_needs_no_worker(void **state)
 	}
 	set_mode(c, 0);
 	assert_int_equal(read_it(c), NFS3_OK); /* now it is open */
-	before = visits(c);
-	for (int i = 0; i < 50; i++)
-		assert_int_equal(read_it(c), NFS3_OK);
-	assert_int_equal(visits(c) - before, 0);
+	read_without_workers(c);
 }
 
 static void others_need_none_for_long(void **state)
 {
 	struct ctx *c = *state;
-	uint64_t before;
 
 	needs_root();
 	be(c, HIM);
 	read_until_known(c);
-	before = visits(c);
-	for (int i = 0; i < 50; i++)
-		assert_int_equal(read_it(c), NFS3_OK);
-	assert_int_equal(visits(c) - before, 0);
+	read_without_workers(c);
 	/* that is for him, not for anybody */
 	set_mode(c, 0640);
 	assert_int_equal(chown(tmp_dir_path(&c->peer.dir, "e0/f"), 0, HIM), 0);

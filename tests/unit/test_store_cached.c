@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,7 +31,9 @@
 /* results of pwritev2(), the last one again and again; below 0 an errno */
 static ssize_t script[4];
 static unsigned step, syncs, data_syncs;
-static int sync_err, lost, flags_seen;
+static int sync_err, flags_seen;
+static atomic_int lost;
+static void (*in_sync)(void); /* before it returns */
 
 ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags);
 int __wrap_fsync(int fd);
@@ -51,6 +56,8 @@ int __wrap_fsync(int fd)
 {
 	(void)fd;
 	syncs++;
+	if (in_sync)
+		in_sync();
 	errno = sync_err;
 	return sync_err ? -1 : 0;
 }
@@ -100,7 +107,8 @@ static struct store_io run(void (*fn)(struct worker_job *), enum store_stable st
 	script[0] = a;
 	script[1] = b;
 	step = syncs = data_syncs = 0;
-	lost = flags_seen = 0;
+	lost = 0;
+	flags_seen = 0;
 	fn(&io.job);
 	commit_destroy(exp.commit);
 	return io;
@@ -187,6 +195,66 @@ static void syncs_alone(void **state)
 	io = run(run_sync, STORE_UNSTABLE, 0, 0);
 	check(&io, -EROFS, true);
 	sync_err = 0;
+}
+
+/* The kernel tells of a loss once. A sync of the same open file that returns 0 afterwards ends when the verifier has
+ * changed. */
+static struct other_sync {
+	pthread_t thread;
+	struct store_io io;
+	int lost_then;
+	atomic_bool ended;
+} other;
+
+static void *sync_too(void *arg)
+{
+	(void)arg;
+	run_sync(&other.io.job);
+	other.lost_then = lost;
+	atomic_store(&other.ended, true);
+	return NULL;
+}
+
+/* in the sync that is told of the loss */
+static void begin_other(void)
+{
+	in_sync = NULL;
+	sync_err = 0;
+	assert_int_equal(pthread_create(&other.thread, NULL, sync_too, NULL), 0);
+	for (int i = 0; i < 10000 && !atomic_load(&other.ended); i++)
+		sched_yield();
+	sync_err = EIO; /* of this one; the other one may have returned by now */
+}
+
+static void told_to_another(void **state)
+{
+	static char data[100];
+	struct iovec iov = { data, sizeof(data) };
+	struct store_file file = { .fd = -1, .writable = true, .dev = DEV };
+	struct creds creds = { 0 };
+	struct export exp = { 0 };
+	struct store s = { .exp = &exp };
+
+	(void)state;
+	assert_int_equal(commit_create(on_lost, NULL, &exp.commit), 0);
+	memset(script, 0, sizeof(script));
+	script[0] = sizeof(data);
+	for (int by_write = 0; by_write < 2; by_write++) {
+		struct store_io io = { .op = by_write ? STORE_WRITE : STORE_SYNC, .store = &s, .file = &file, .iov = &iov,
+				       .iovcnt = 1, .bytes = sizeof(data), .stable = STORE_FILE_SYNC, .creds = &creds };
+
+		memset(&other, 0, sizeof(other));
+		other.io = (struct store_io){ .op = STORE_SYNC, .store = &s, .file = &file };
+		step = 0;
+		lost = 0;
+		in_sync = begin_other;
+		(by_write ? run_write : run_sync)(&io.job);
+		sync_err = 0;
+		pthread_join(other.thread, NULL);
+		assert_int_equal(io.res, -EIO);
+		assert_true(other.io.res == 0 ? other.lost_then == 1 : other.io.res == -EIO);
+	}
+	commit_destroy(exp.commit);
 }
 
 static struct store_io sync_part(const struct store_file *file, uint64_t off, uint32_t bytes)
@@ -305,6 +373,7 @@ int main(void)
 		cmocka_unit_test(after_some_bytes),
 		cmocka_unit_test(failed_syncs),
 		cmocka_unit_test(syncs_alone),
+		cmocka_unit_test(told_to_another),
 		cmocka_unit_test(syncs_of_parts),
 		cmocka_unit_test(access_times),
 		cmocka_unit_test(times_of_others),

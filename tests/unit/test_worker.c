@@ -338,6 +338,65 @@ static void cancelled(void **state)
 	assert_int_equal(g->gone, begun);
 }
 
+static void until_stuck(struct rig *g, unsigned n)
+{
+	unsigned stuck;
+
+	do {
+		pthread_mutex_lock(&g->pool->lock);
+		stuck = count_stuck(g->pool);
+		pthread_mutex_unlock(&g->pool->lock);
+	} while (stuck < n);
+}
+
+/* Lets one job of @c go on that hangs. */
+static void release(struct rig *g, const struct worker_client *c)
+{
+	unsigned gone;
+
+	pthread_mutex_lock(&g->lock);
+	gone = g->gone;
+	g->may_go = c;
+	pthread_cond_broadcast(&g->change);
+	while (g->gone == gone)
+		pthread_cond_wait(&g->change, &g->lock);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* The server's own jobs that are slow in many file systems leave half of the threads to the clients. */
+static void own_jobs_leave_half(void **state)
+{
+	static struct task first[THREADS], own[THREADS], prompt[THREADS], later[THREADS];
+	struct rig *g = *state;
+	unsigned running;
+
+	stuck_ns = 100 * NS_PER_S;
+	for (unsigned i = 0; i < THREADS; i++)
+		submit(g, &first[i], &g->one, ALIVE + i / 2, true);
+	until_hanging(g, THREADS);
+	for (unsigned i = 0; i < THREADS; i++) {
+		submit(g, &own[i], NULL, 1 + i, true);
+		prompt[i] = (struct task){ .rig = g, .hangs = true,
+					   .job = { .run = run, .done = done, .prompt = true, .dev = 5 + i } };
+		worker_submit(g->pool, g->engine, &prompt[i].job);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		submit(g, &later[i], &g->one, 1 + i, true);
+	for (unsigned i = 0; i < THREADS; i++) {
+		release(g, &g->one);
+		until_hanging(g, THREADS);
+	}
+	pthread_mutex_lock(&g->pool->lock);
+	running = g->pool->own.running + g->pool->prompt.running;
+	pthread_mutex_unlock(&g->pool->lock);
+	assert_int_equal(running, THREADS / 2);
+	thaw(g);
+	until_done(g, first, THREADS);
+	until_done(g, own, THREADS);
+	until_done(g, prompt, THREADS);
+	until_done(g, later, THREADS);
+}
+
 /* The server's own jobs that hang in some file systems do not keep those in another one from their turns. */
 static void own_jobs_elsewhere(void **state)
 {
@@ -351,13 +410,11 @@ static void own_jobs_elsewhere(void **state)
 		submit(g, &of_one[i], &g->one, FROZEN_C, true);
 	submit(g, &of_two[0], &g->two, ALIVE, true);
 	until_hanging(g, THREADS);
+	until_stuck(g, THREADS);
 	for (unsigned i = 1; i < ARRAY_SIZE(of_two); i++)
 		submit(g, &of_two[i], &g->two, ALIVE, false);
 	submit(g, &own, NULL, ALIVE, false);
-	pthread_mutex_lock(&g->lock);
-	g->may_go = &g->two;
-	pthread_cond_broadcast(&g->change);
-	pthread_mutex_unlock(&g->lock);
+	release(g, &g->two);
 	until_done(g, of_two, ARRAY_SIZE(of_two));
 	until_done(g, &own, 1);
 	assert_in_range(own.nth, THREADS + 1, ARRAY_SIZE(of_two) / 2);
@@ -411,6 +468,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(queues, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(cancelled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(own_jobs_leave_half, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(own_jobs_elsewhere, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(prompt_jobs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(end_of_a_pool, set_up, tear_down),
