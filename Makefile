@@ -6,7 +6,7 @@
 #
 #   DEV=1        warnings are errors          V=1      show the commands
 #   CC, CXX      gcc or clang                 PREFIX, DESTDIR, LIBDIR, MANDIR, SYSCONFDIR
-#   VARIANT      default, asan, ubsan, tsan, cov or fuzz; each has its own build/obj/VARIANT/
+#   VARIANT      default, asan, ubsan, tsan, cov, fuzz or path; each has its own build/obj/VARIANT/
 #
 # What is built for the default variant lies in build/: leatd, leat, libleat.{so,a},
 # librpcrdma.{so,a}. Generated code lies in build/gen. Nothing outside build/ is ever written.
@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $1 $2;)
 SUB = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
 
 # Goals that see to their own dependencies, or need none: nothing is looked up for them here.
-FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz fuzz-cov mutants deps clean distclean help layers dist
+FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz fuzz-cov path mutants deps clean distclean help layers dist
 GOALS := $(or $(MAKECMDGOALS),all)
 
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -63,6 +63,7 @@ OPT_default := -O2 -g -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash
 OPT_asan := -O1 -g -fsanitize=address -fno-omit-frame-pointer
 OPT_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 OPT_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+OPT_path := $(OPT_default) -finstrument-functions
 OPT_cov := -O0 -g -fprofile-instr-generate -fcoverage-mapping
 OPT_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS ?= $(OPT_$(VARIANT))
@@ -145,6 +146,7 @@ help:
 #: tsan         the flow tests under the thread sanitizer
 #: fuzz         each harness for SECONDS (60)
 #: fuzz-cov     what the corpora reach of the decoders, in build/cov/fuzz.txt
+#: path         the files, functions and indirect calls of one READ and one WRITE
 #: mutants      breaks the code on purpose and sees the named test fail
 #: cov          coverage of `check`, in build/cov
 #: tidy cppcheck format layers hdr-check check-doc   one look each

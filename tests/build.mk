@@ -103,6 +103,19 @@ $(FUZZ_PROGS): %: %.o $(FUZZ_LIB_OBJS) $(HOUSE)
 
 REPLAYS := $(foreach n,$(FUZZ_NAMES),"$(O)/tests/fuzz/replay_$n tests/fuzz/corpus/$n")
 
+# ---- the way of a READ and of a WRITE (make path) ----------------------------------------------------
+
+PATH_PROG := $(O)/tests/path/path
+$(PATH_PROG): $(O)/tests/path/path.o $(O)/libhelp.a $(HOUSE)
+	$(call say,LD,$@)$(LINK) $< $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
+
+.PHONY: path run-path
+path:
+	@scripts/deps.sh install build rdma check
+	@$(SUB) VARIANT=path run-path
+run-path: $(PATH_PROG)
+	@for fabric in local tcp; do $(PATH_PROG) $$fabric || exit; done
+
 # ---- bench tools ---------------------------------------------------------------------------------
 
 BENCH_SRCS := $(wildcard tests/bench/*.c)
