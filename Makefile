@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $1 $2;)
 SUB = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
 
 # Goals that see to their own dependencies, or need none: nothing is looked up for them here.
-FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz fuzz-cov path mutants deps clean distclean help layers dist
+FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz fuzz-cov path mutants deps clean distclean help layers map dist
 GOALS := $(or $(MAKECMDGOALS),all)
 
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -74,8 +74,8 @@ endif
 # Only sub-makes and plain builds need to know what is installed.
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
 pkg = $(shell $(PKG_CONFIG) --exists $1 2>/dev/null && echo 1)
-HAVE_VERBS := $(if $(wildcard rpcrdma/verbs*.c),$(call pkg,libibverbs librdmacm))
-HAVE_AIO := $(if $(wildcard server/store_aio.c),$(wildcard /usr/include/libaio.h))
+HAVE_VERBS := $(if $(wildcard rpcrdma/verbs/*.c),$(call pkg,libibverbs librdmacm))
+HAVE_AIO := $(if $(wildcard server/store/store_aio.c),$(wildcard /usr/include/libaio.h))
 TIRPC_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags libtirpc))
 TIRPC_LIBS := $(shell $(PKG_CONFIG) --libs libtirpc)
 INIH_LIBS := $(shell $(PKG_CONFIG) --libs inih)
@@ -92,11 +92,13 @@ LINK = $(CC) $(CFLAGS) -pthread -Wl,-z,relro,-z,now $(LDFLAGS)
 # ---- what there is -------------------------------------------------------------------------------
 
 # The walls: a folder sees include/, the generated headers and itself; server/ and client/ see xdr/.
+# Between the folders inside of these, scripts/check-layers.sh keeps the walls.
+dirs = $(patsubst %/,-I%,$(sort $(dir $(wildcard $1/*.h $1/*/*.h $1/*/*/*.h))))
 INC_xdr := -Ixdr
-INC_rpcrdma := -Irpcrdma
-INC_server := -Iserver -Ixdr
-INC_client := -Iclient -Ixdr
-INC_tests := -Irpcrdma -Ixdr -Iserver -Iclient -Itests/lib -I.
+INC_rpcrdma := $(call dirs,rpcrdma)
+INC_server := $(call dirs,server) -Ixdr
+INC_client := $(filter-out -Iclient/tools%,$(call dirs,client)) -Ixdr
+INC_tests := $(INC_rpcrdma) $(INC_server) $(INC_client) -Itests/lib -I.
 
 include xdr/build.mk rpcrdma/build.mk server/build.mk client/build.mk tests/build.mk doc/build.mk
 
@@ -149,6 +151,7 @@ help:
 #: path         the files, functions and indirect calls of one READ and one WRITE
 #: mutants      breaks the code on purpose and sees the named test fail
 #: cov          coverage of `check`, in build/cov
+#: map          the folders and who includes whom, as text and in build/map.dot
 #: tidy cppcheck format layers hdr-check check-doc   one look each
 #: deps         installs what is missing, by apt-get
 #: install uninstall dist compdb clean help
@@ -195,9 +198,14 @@ interop-long:
 	@$(SUB) all interop-tools
 	@LEAT=$(B)/leat LEATD=$(B)/leatd O=$(O) scripts/interop.sh --long || [ $$? -eq 77 ]
 
-.PHONY: layers hdr-check tidy cppcheck format compdb dist
+.PHONY: layers map hdr-check tidy cppcheck format compdb dist
 layers:
 	@scripts/check-layers.sh
+
+map:
+	@mkdir -p $(B)
+	@scripts/map.sh
+	@scripts/map.sh --dot >$(B)/map.dot
 
 hdr-check: $(GEN_HDRS)
 	@CC="$(CC)" CXX="$(CXX)" INC="$(INC)" scripts/check-headers.sh
@@ -210,7 +218,7 @@ cppcheck: $(GEN_HDRS)
 	@command -v cppcheck >/dev/null || { echo 'cppcheck: not here (apt-get install cppcheck)'; exit 1; }
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,portability,performance --inline-suppr \
 		--suppress=missingIncludeSystem --error-exitcode=1 -j$(JOBS) $(DEFS) \
-		-Iinclude -I$(GEN) -Irpcrdma -Iserver -Iclient -Ixdr $(LIB_SRCS)
+		-Iinclude -I$(GEN) $(INC_rpcrdma) $(INC_server) $(INC_client) $(LIB_SRCS)
 
 # Only what differs from the last commit: a reviewed line is not moved for its looks.
 format:

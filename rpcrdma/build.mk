@@ -1,6 +1,6 @@
-# rpcrdma/: the transport. verbs*.c only where libibverbs and librdmacm are.
+# rpcrdma/: the transport. verbs/ only where libibverbs and librdmacm are.
 
-RPCRDMA_SRCS := $(filter-out $(if $(HAVE_VERBS),,rpcrdma/verbs%),$(wildcard rpcrdma/*.c))
+RPCRDMA_SRCS := $(filter-out $(if $(HAVE_VERBS),,rpcrdma/verbs/%),$(wildcard rpcrdma/*/*.c))
 RPCRDMA_OBJS := $(RPCRDMA_SRCS:%.c=$(O)/%.o)
 RPCRDMA_LIBS := $(TIRPC_LIBS) $(VERBS_LIBS)
 

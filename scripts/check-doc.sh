@@ -10,7 +10,7 @@
 #     rpcrdma.h has one in the header
 #   - each option of `leat` and `leatd` is in its page
 #   - doc/*.md and README.md name only files that exist
-#   - each source file of the libraries and of leatd is in README.md's map of the tree
+#   - each folder of the libraries and of leatd is in README.md's map of the tree
 #   - each test of tests/interop is in doc/interop.md, which says what it proves
 
 set -u
@@ -68,20 +68,14 @@ for f in tests/interop/*.sh; do
 	[ "$f" = tests/interop/lib.sh ] || grep -qF "\`$f\`" doc/interop.md || say "$f is not in doc/interop.md"
 done
 
-# README's map: below "    FOLDER/" lines "      FILE... WORDS", where FILE may have an asterisk
-for folder in xdr rpcrdma server client; do
-	known=$(awk -v folder="$folder/" '/^    [a-z]/ { on = $1 == folder } /^$/ { on = 0 }
-		on && /^      [a-z]/ { for (i = 1; i <= NF && $i ~ /^[a-z0-9_*]+\.[chx]$/; i++) print $i }' README.md)
-	set -f # the names are patterns for case, not for the shell
-	for f in $(git ls-files "$folder" 2>/dev/null | sed -n "s|^$folder/\([^/]*\.c\)\$|\1|p"); do
-		found=
-		for pattern in $known; do
-			# shellcheck disable=SC2254
-			case $f in $pattern) found=1 ;; esac
-		done
-		[ -n "$found" ] || say "$folder/$f is not in README.md's map of the tree"
-	done
-	set +f
+# README's map: a line "    TOP/ WORDS", below it "      FOLDER/ WORDS"; of folders in these the words say "FOLDER/"
+for folder in $(git ls-files rpcrdma server client 2>/dev/null | grep '\.c$' | sed 's|/[^/]*$||' | sort -u); do
+	rest=${folder#*/}
+	awk -v top="${folder%%/*}/" -v sub1="${rest%%/*}/" -v sub2="$([ "$rest" = "${rest%%/*}" ] || echo "${rest#*/}/")" '
+		/^    [a-z]/ { on = $1 == top; in_sub = 0 }
+		on && /^      [a-z]/ { in_sub = $1 == sub1; found = found || (in_sub && sub2 == "") }
+		on && in_sub && sub2 != "" && index($0, sub2) { found = 1 }
+		END { exit !found }' README.md || say "$folder is not in README.md's map of the tree"
 done
 
 [ "$bad" -ne 0 ] || echo 'check-doc: pages, maps and headers agree'

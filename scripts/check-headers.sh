@@ -24,6 +24,8 @@ try() {
 	bad=1
 }
 
+dirs() { find "$1" -type d | sed 's/^/-I/'; }
+
 # INC is a list of options
 # shellcheck disable=SC2086
 {
@@ -38,11 +40,10 @@ try() {
 	for h in include/base/*.h; do
 		try "$CC" "$h" -x c -std=gnu17 -D_GNU_SOURCE $INC
 	done
-	for dir in xdr rpcrdma server client client/tools; do
-		for h in "$dir"/*.h; do
-			[ -e "$h" ] || continue
+	for dir in xdr rpcrdma server client; do
+		for h in $(find "$dir" -name '*.h' | sort); do
 			case $h in
-			rpcrdma/verbs*)
+			rpcrdma/verbs/*)
 				if ! pkg-config --exists libibverbs librdmacm; then
 					echo "hdr-check: no libibverbs and librdmacm here: $h not tried"
 					continue
@@ -50,10 +51,10 @@ try() {
 				;;
 			esac
 			case $h in
-			client/tools/dump.h) more="-I$dir -Irpcrdma" ;;
-			client/tools/*) more=-I$dir ;;
-			server/* | client/*) more="-I$dir -Ixdr" ;;
-			*) more=-I$dir ;;
+			client/tools/dump/*) more='-Iclient/tools -Iclient/tools/dump -Irpcrdma/wire' ;;
+			client/tools/*) more=$(dirs client/tools) ;;
+			server/* | client/*) more="$(dirs "$dir") -Ixdr" ;;
+			*) more=$(dirs "$dir") ;;
 			esac
 			try "$CC" "$h" -x c -std=gnu17 -D_GNU_SOURCE $INC $more
 		done

@@ -4,8 +4,8 @@
 #
 # check-layers.sh - who may include whom (doc/design.md)
 #
-# The compiler keeps most walls, as each folder gets its own include path; this finds what passes
-# through the cracks. Every finding is a line FILE:LINE:TEXT with the rule that it breaks.
+# The compiler keeps the walls between the top folders, as each gets its own include path; this finds what passes
+# through the cracks, and keeps those between the folders inside of them. Every finding is a line FILE:LINE:TEXT with the rule that it breaks.
 
 set -u
 bad=0
@@ -30,10 +30,10 @@ all=$(sources include xdr rpcrdma server client tests)
 # shellcheck disable=SC2086,SC2046
 {
 	rule 'no "../"' "$inc\"\\.\\./" 'none' $all
-	rule 'verbs only in rpcrdma/verbs*.c' "$inc<(infiniband|rdma)/" 'rpcrdma/verbs[a-z0-9_]*\.[ch]' $all
-	rule 'libaio only in server/store_aio.c' "$inc<libaio\\.h>" '(server|tests/unit)/(test_)?store_aio\.c' $all
+	rule 'verbs only in rpcrdma/verbs/' "$inc<(infiniband|rdma)/" 'rpcrdma/verbs/[a-z0-9_]*\.[ch]' $all
+	rule 'libaio only in server/store/store_aio.c' "$inc<libaio\\.h>" '(server/store|tests/unit)/(test_)?store_aio\.c' $all
 	rule '<rpc/> only where listed in scripts/check-layers.sh' "$inc<rpc/" \
-		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/stream[a-z_]*\.[ch]|rpcrdma/(clnt|svc)_rdma\.c|server/(prog|nfs3_meta)\.h|server/rpcbind\.c|tests/.*' $all
+		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/wire/stream\.[ch]|server/(spine/prog|nfs3/nfs3_meta)\.h|server/nfs3/rpcbind\.c|tests/.*' $all
 	rule 'base/ knows nobody' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
 	rule 'rpcrdma/ knows no NFS, server or client' \
 		"$inc\"(leat|nfs3|mount3|ctl|nfs_errno|nfs3_names|block|volume)\\.h\"" 'none' $(sources rpcrdma)
@@ -42,30 +42,24 @@ all=$(sources include xdr rpcrdma server client tests)
 	rule 'server/ sees no other folder' "$inc\"(rpcrdma|client|tests)/" 'none' $(sources server)
 	rule 'the leat command uses leat.h and base/ only' \
 		"$inc\"(rpcrdma|nfs3|mount3|ctl|nfs_errno|nfs3_names)[a-z0-9_]*\\.h\"" \
-		'client/tools/dump_[a-z]*\.c' $(sources client/tools)
+		'client/tools/dump/dump_[a-z]*\.c' $(sources client/tools)
+	# captures are read by the decoders of those who speak on the wire
+	rule 'leat dump uses hdr.h and chunk.h of rpcrdma/' "$inc\"(proto|hdr_|plan|credit|stream|rpc_msg)[a-z]*\\.h\"" \
+		'none' $(sources client/tools/dump)
 }
 
-# A bare name must be of the file's own folder, or of a folder that it may see.
-own() {
-	dir=$1
-	shift
-	for f in $(sources "$dir"); do
-		sed -nE "s/$inc\"([^\"]+)\".*/\\1/p" "$f" | while read -r h; do
-			found=
-			for d in "$(dirname "$f")" include build/gen "$@"; do
-				[ -e "$d/$h" ] && found=1 && break
-			done
-			# captures are read by the decoders of those who speak on the wire
-			case $f:$h in client/tools/dump*:hdr.h | client/tools/dump*:chunk.h | \
-				client/tools/dump*:nfs3_names.h) found=1 ;; esac
-			# build/gen may not have been made yet
-			case $h in nfs3.h | mount3.h | ctl.h) found=1 ;; esac
-			[ -n "$found" ] || echo "layers: $f includes \"$h\", which is behind a wall or missing"
-		done
-	done
-}
-out=$(own rpcrdma; own server xdr; own client/tools; own xdr)
-[ -z "$out" ] || { echo "$out"; bad=1; }
+# Inside of a top folder: scripts/layers.txt.
+# shellcheck disable=SC2086,SC2046
+awk -f scripts/includes.awk $(sources rpcrdma server client) | awk -f scripts/layers.awk scripts/layers.txt - || bad=1
+for d in $(git ls-files rpcrdma server client 2>/dev/null | grep '\.[chx]$' | sed 's|/[^/]*$||' | sort | uniq -c |
+	awk '$1 > 20 { print $2 }'); do
+	echo "layers: $d has more than 20 files"
+	bad=1
+done
+for f in $(sources include xdr rpcrdma server client | sed 's|.*/||' | sort | uniq -d); do
+	echo "layers: there are two files called $f"
+	bad=1
+done
 
 [ "$bad" -ne 0 ] || echo "layers: $(echo "$all" | wc -l) files, all walls stand"
 exit "$bad"

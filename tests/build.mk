@@ -194,11 +194,11 @@ run-fuzz: $(FUZZ_PROGS)
 			$$(test -f $$dict && echo -dict=$$dict) $(O)/corpus/$$n tests/fuzz/corpus/$$n; done
 
 # What the corpora reach of everything that decodes what a peer says.
-FUZZ_COV_SRCS := $(XDR_SRCS) $(GEN_NAMES:%=$(GEN)/%_xdr.c) $(addprefix rpcrdma/,hdr.c chunk.c plan.c \
-	rpc_msg.c stream.c srv_recv.c srv_tcp_in.c clnt_rdma_reply.c clnt_msg.c clnt_tcp_recv.c \
-	local_sock.c local_ring.c local_cm.c addr.c) \
-	$(addprefix server/,fh.c req.c $(notdir $(wildcard server/nfs3*.c)) mount3.c conf.c conf_options.c export.c) \
-	$(addprefix client/,url.c path.c dir.c call.c walk.c mntsvc.c attr.c)
+FUZZ_COV_SRCS := $(XDR_SRCS) $(GEN_NAMES:%=$(GEN)/%_xdr.c) $(addprefix rpcrdma/,wire/hdr.c wire/chunk.c wire/plan.c \
+	wire/rpc_msg.c wire/stream.c srv/srv_recv.c srv/srv_tcp_in.c clnt/clnt_rdma_reply.c clnt/clnt_msg.c clnt/clnt_tcp_recv.c \
+	local/local_sock.c local/local_ring.c local/local_cm.c core/addr.c) \
+	$(wildcard server/nfs3/*.c) $(addprefix server/,handles/fh.c spine/req.c conf/conf.c conf/conf_options.c exports/export.c) \
+	$(addprefix client/,core/url.c core/path.c meta/dir.c core/call.c meta/walk.c mount/mntsvc.c meta/attr.c)
 
 fuzz-cov:
 	@scripts/deps.sh install build rdma check fuzz

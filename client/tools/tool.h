@@ -31,7 +31,7 @@ struct tool_cmd {
 	int (*run)(const struct tool_cmd *self, int argc, char **argv); /* argv[0] is "leat NAME" */
 };
 
-/* main.c's table, in the order of `leat help` */
+/* leat_main.c's table, in the order of `leat help` */
 extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_put, cmd_get, cmd_mkdir,
 	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench, cmd_dump, cmd_doctor,
 	cmd_ctl, cmd_trace;

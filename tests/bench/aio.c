@@ -5,7 +5,7 @@
  *
  *     aio {read|write|randread|randwrite} FILE BLOCK_BYTES QD SECONDS
  *
- * Operation:  As client/tools/bench_job.c: each slot is one request with its own buffer, which is
+ * Operation:  As client/tools/bench/bench_job.c: each slot is one request with its own buffer, which is
  *             started again when it ends, until the time is up. The file is there and is not made
  *             longer. Linux's own asynchronous I/O, by its system calls: there is nothing else in
  *             libaio. What was written is synced at the end, inside the time.

@@ -5,7 +5,7 @@
  *
  *     where ROUNDS
  *
- * What server/where.c is called with for one request, without the request: a READ of one piece, of which
+ * What server/spine/latency.c is called with for one request, without the request: a READ of one piece, of which
  * one in WHERE_ONE_IN is looked at, and one of 64 pieces, of which all are. Beside them the two looks at the clock
  * that each of their disk operations takes in any case, to see whether it was held up; what is above that is the
  * cost. They take turns, ROUNDS times; printed are nanoseconds for a request, the least and the median: on a
@@ -18,7 +18,7 @@
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
-#include "where.h"
+#include "latency.h"
 
 #define ROUNDS_MAX 1000u
 #define TIMES 200000u /* in a round: a few ms */
@@ -51,7 +51,7 @@ static void depart(void)
 	where_end(&req);
 }
 
-/* as server/place.c submits it */
+/* as server/io/place.c submits it */
 static void disk(uint32_t off)
 {
 	where_disk(&req, 1, off);

@@ -47,7 +47,7 @@ enum { CACHED, DIRECT, TRUSTED };
 
 /* ---- the disk ---- */
 
-struct iocb; /* <libaio.h> is for server/store_aio.c only */
+struct iocb; /* <libaio.h> is for server/store/store_aio.c only */
 typedef struct io_context *io_context_t;
 
 static struct {

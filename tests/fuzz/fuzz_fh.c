@@ -12,7 +12,7 @@
  */
 #include <ftw.h>
 
-#include "server/fh.c"
+#include "server/handles/fh.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

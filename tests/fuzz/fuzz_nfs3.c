@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "conn.h"
-#include "server/client.h"
+#include "server/base/client.h"
 #include "prog.h"
 #include "req.h"
-#include "rpcrdma/stream.h"
+#include "rpcrdma/wire/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -14,7 +14,7 @@
  */
 #include <stdlib.h>
 
-#include "client/call.c"
+#include "client/core/call.c"
 #include "ctl.h"
 #include "mount3.h"
 #include "stream.h"

@@ -42,8 +42,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/wire.h"
-#include "rpcrdma/hdr.h"
-#include "rpcrdma/local.h"
+#include "rpcrdma/wire/hdr.h"
+#include "rpcrdma/local/local.h"
 #include "reactor.h"
 #include "server_int.h"
 

@@ -3,7 +3,7 @@
  *
  * dump_session.h - a conversation, captured without a network, that a test may spoil in one place
  *
- * session_make() plays a client and a server that keep all rules and has rpcrdma/capture.c write down
+ * session_make() plays a client and a server that keep all rules and has rpcrdma/local/capture.c write down
  * what a wire would have carried. A doctor sees each message and transfer before that, and may change
  * it; the image can be changed afterwards.
  */
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/tools/dump.h"
+#include "client/tools/dump/dump.h"
 
 enum step {
 	STEP_CM,         /* private data of both */

@@ -12,7 +12,7 @@
 
 #include <linux/posix_acl.h>
 
-#include "acl.h"
+#include "posix_acl.h"
 
 #define U(p) { ACL_USER_OBJ, 0, p }
 #define G(p) { ACL_GROUP_OBJ, 0, p }

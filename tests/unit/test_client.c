@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "client.h"
+#include "account.h"
 
 static struct rpcrdma_client_id id_of(const char *addr)
 {

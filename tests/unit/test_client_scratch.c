@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/client.h"
+#include "server/base/client.h"
 
 #define PIECE ((size_t)1 << 20)
 #define PIECES (CLIENT_SCRATCH_BYTES / PIECE)

@@ -30,7 +30,7 @@ static void submit_or_hold(struct worker_pool *p, struct rpcrdma_engine *engine,
 }
 
 #define worker_submit submit_or_hold
-#include "server/closing.c"
+#include "server/files/closing.c"
 
 #define FS 7u
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "server/commit.c"
+#include "server/fs/commit.c"
 
 #define FOLLOWERS 5u
 #define DEV 1u

@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "server/dir_ctime.c"
-#include "server/dir_watch.c"
+#include "server/fs/dir_ctime.c"
+#include "server/fs/dir_watch.c"
 #include "tmp_dir.h"
 
 #define PAIRS_MAX 60000u

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "client/tools/doctor_judge.c"
+#include "client/tools/doctor/doctor_judge.c"
 
 static void numbers(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "client/leatd_where.c"
+#include "client/admin/leatd_where.c"
 
 static char word_other[] = "other", word_read[] = "READ", word_trim[] = "TRIM", word_disk[] = "disk",
 	    word_tape[] = "tape", word_net[] = "network", longest[] = "1234567890123456789012345678901";

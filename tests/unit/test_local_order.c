@@ -20,7 +20,7 @@ static uint32_t load(const _Atomic uint32_t *p)
 
 #undef atomic_load_explicit
 #define atomic_load_explicit(p, order) look(p)
-#include "rpcrdma/local_ring.c"
+#include "rpcrdma/local/local_ring.c"
 #undef atomic_load_explicit
 
 #include "test_local_pair.h"

@@ -14,7 +14,7 @@
 
 #include "conf_int.h"
 
-#include "server/reload.c"
+#include "server/main/reload.c"
 
 /* as the file calls them, with a value that none has by itself */
 static const struct {

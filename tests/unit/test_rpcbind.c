@@ -19,7 +19,7 @@
 
 static char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 #define RPCBIND_SOCKET socket_path
-#include "server/rpcbind.c"
+#include "server/nfs3/rpcbind.c"
 
 LOG_DEFINE("test_rpcbind");
 

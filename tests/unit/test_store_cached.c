@@ -24,7 +24,7 @@
 #include "commit.h"
 #include "export.h"
 
-#include "server/store_cached.c"
+#include "server/store/store_cached.c"
 
 #define DEV 7u
 

@@ -24,7 +24,7 @@ int main(void)
 
 #else
 
-#include "rpcrdma/verbs_addr.c"
+#include "rpcrdma/verbs/verbs_addr.c"
 
 static void literals(void **state)
 {

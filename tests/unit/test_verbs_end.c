@@ -25,7 +25,7 @@ int main(void)
 
 #else
 
-#include "rpcrdma/verbs_events.c"
+#include "rpcrdma/verbs/verbs_events.c"
 
 /* ---- the libraries ---- */
 

@@ -14,7 +14,7 @@
 
 #include "base/util.h"
 
-#include "server/write_verf.c"
+#include "server/files/write_verf.c"
 
 #define START 1000u
 

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * doctor.c - leat doctor: what this machine offers, which way a URL goes, and what stands in the way
+ *
+ * Operation:  First the machine (doctor_host.c, doctor_rdma.c). Then each URL is connected as any
+ *             other command would, and the handle tells which way was chosen, which were refused
+ *             and why: nothing of that is decided here. A URL that names no export is connected
+ *             only. A directory or file of this machine is asked for its O_DIRECT alignment.
+ * Memory:     One handle at a time.
+ * Threads:    One.
+ * Errors:     Status 1 if a URL cannot be used at all, or a path cannot be looked at. That the
+ *             machine lacks something is no failure.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "doctor.h"
+#include "tool.h"
+
+static const char *verdict_name(enum doctor_verdict v)
+{
+	static const char *const names[] = {
+		[DOCTOR_OK] = "ok",
+		[DOCTOR_SLOWER] = "slower",
+		[DOCTOR_MISSING] = "missing",
+	};
+
+	return names[v];
+}
+
+void doctor_say(const char *subject, const struct doctor_finding *f)
+{
+	const char *at = f->text;
+	struct text_state s = { 0 };
+
+	printf("%-10s %-7s ", subject, verdict_name(f->verdict));
+	for (; *at; at++)
+		putchar(text_is_control((unsigned char)*at, &s) ? '?' : *at);
+	putchar('\n');
+}
+
+/* Where leatd listens if nobody says: as server/spine/cm.c chooses it. Return: is there a socket? */
+static bool default_url(char *url, size_t cap)
+{
+	const char *run = geteuid() == 0 ? NULL : getenv("XDG_RUNTIME_DIR");
+	const char *const dirs[] = { run, "/run" };
+	char path[200];
+	struct stat st;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		if (!dirs[i])
+			continue;
+		snprintf(path, sizeof(path), "%.150s/leat/leatd.sock", dirs[i]);
+		if (!stat(path, &st) && S_ISSOCK(st.st_mode)) {
+			snprintf(url, cap, "local://%s", path);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* the host of a URL; "" for a local one */
+static const char *host_of(const char *url, char *host, size_t cap)
+{
+	const char *at = strstr(url, "://");
+
+	host[0] = '\0';
+	if (!at)
+		return host;
+	at += 3;
+	if (*at == '[')
+		snprintf(host, cap, "%.*s", (int)strcspn(at + 1, "]"), at + 1);
+	else
+		snprintf(host, cap, "%.*s", (int)strcspn(at, ":/?"), at);
+	return host;
+}
+
+/* What follows the longest prefix of a path that is a socket; NULL if there is none. */
+static const char *after_socket(const char *path)
+{
+	size_t len = strcspn(path, "?");
+	char copy[TOOL_PATH_MAX];
+	struct stat st;
+
+	if (len >= sizeof(copy))
+		return NULL;
+	memcpy(copy, path, len);
+	for (; len; len--) {
+		if (path[len] != '/' && len != strcspn(path, "?"))
+			continue;
+		copy[len] = '\0';
+		if (!stat(copy, &st) && S_ISSOCK(st.st_mode))
+			return path + len;
+	}
+	return NULL;
+}
+
+/* Does a URL say which export? A local one begins with its socket, which may be all there is. */
+static bool names_export(const char *url)
+{
+	const char *at = strstr(url, "://") + 3, *path = at + strcspn(at, "/?"), *rest = path;
+
+	if (!strncmp(url, "local:", 6)) {
+		rest = after_socket(path);
+		if (!rest)
+			return true; /* to be told that there is no socket */
+	}
+	return strcspn(rest, "?") > 1;
+}
+
+static void say_memory(const struct leat_info *info)
+{
+	struct doctor_finding f;
+	bool registers = info->registration[0] && strcmp(info->registration, "none") != 0;
+
+	doctor_find(&f, strstr(info->reach, "copies") ? DOCTOR_SLOWER : DOCTOR_OK, "%s%s%s",
+		    info->reach, registers ? "; registration " : "",
+		    registers ? info->registration : "");
+	doctor_say("memory", &f);
+}
+
+static void say_connection(const struct leat_info *info)
+{
+	bool best = strcmp(info->transport, "tcp") != 0;
+	bool device = info->device[0] && strcmp(info->device, info->transport) != 0;
+	struct doctor_finding f;
+
+	doctor_find(&f, DOCTOR_OK, "%s, at %s", info->server, info->url);
+	doctor_say("server", &f);
+	for (unsigned i = 0; i < info->nrefused; i++) {
+		doctor_find(&f, DOCTOR_MISSING, "not %s: %s", info->refused[i].url,
+			    info->refused[i].why);
+		doctor_say("way", &f);
+	}
+	doctor_find(&f, best ? DOCTOR_OK : DOCTOR_SLOWER, "%s%s%s%s: %s", info->transport,
+		    device ? " (" : "", device ? info->device : "", device ? ")" : "",
+		    strchr(info->chosen, ':') ? strchr(info->chosen, ':') + 2 : info->chosen);
+	doctor_say("way", &f);
+	if (info->send_inline)
+		doctor_find(&f, DOCTOR_OK, "calls of %u and replies of %u bytes go without chunks; "
+			    "%u credits on %u connection%s so far", info->send_inline,
+			    info->recv_inline, info->credits, info->conns,
+			    info->conns == 1 ? "" : "s");
+	else
+		doctor_find(&f, DOCTOR_OK, "a stream; %u calls at once on %u connection%s",
+			    info->credits, info->conns, info->conns == 1 ? "" : "s");
+	doctor_say("messages", &f);
+	say_memory(info);
+	if (info->runs_as[0]) {
+		doctor_find(&f, DOCTOR_OK, "%s", info->runs_as);
+		doctor_say("identity", &f);
+	}
+}
+
+/* An export of a server on this host is mostly called as its directory is. */
+static void try_export(const struct leat_info *info)
+{
+	const char *path = after_socket(info->url + strlen("local://"));
+	struct stat st;
+
+	if (path && path[0] && path[1] && !stat(path, &st) && S_ISDIR(st.st_mode))
+		(void)doctor_direct(path); /* what it lacks is said */
+}
+
+/* What the URL names inside the export. Return: 0, or -errno, said */
+static int doctor_path(struct leat *m, const char *path)
+{
+	struct doctor_finding f;
+	struct tool_path full;
+	struct stat st;
+	int rc = tool_path_init(&full, "/");
+
+	if (!rc)
+		rc = tool_path_push(&full, path);
+	if (!rc)
+		rc = leat_lstat(m, full.text, &st);
+	if (!rc)
+		return 0;
+	doctor_find(&f, DOCTOR_MISSING, "%s", rc == -ENAMETOOLONG ? strerror(-rc) : leat_error(m));
+	doctor_say("path", &f);
+	return rc;
+}
+
+static int doctor_url(const char *url)
+{
+	struct leat_opts opts = tool_impatient;
+	struct leat_info *info = malloc(sizeof(*info));
+	struct doctor_finding f;
+	struct leat *m;
+	char host[256];
+	int rc, answer;
+
+	if (!info)
+		return tool_fail(NULL, url, -ENOMEM);
+	opts.connect_only = !names_export(url);
+	host_of(url, host, sizeof(host));
+	rc = tool_mount(url, &opts, &m);
+	if (!rc) {
+		rc = answer = leat_null(m);
+		leat_info(m, info);
+		if (host[0])
+			doctor_route(host, !strcmp(info->transport, "rdma"));
+		say_connection(info);
+		if (!rc && info->path[0])
+			rc = doctor_path(m, info->path);
+		else if (!strcmp(info->transport, "local"))
+			try_export(info);
+		if (answer) {
+			doctor_find(&f, DOCTOR_MISSING, "it does not answer: %s", leat_error(m));
+			doctor_say("server", &f);
+		}
+		leat_umount(m);
+	} else {
+		if (host[0])
+			doctor_route(host, !strncmp(url, "rdma:", 5));
+		doctor_find(&f, DOCTOR_MISSING, "%s", leat_mount_error());
+		doctor_say("server", &f);
+	}
+	free(info);
+	return rc ? TOOL_FAILED : TOOL_OK;
+}
+
+static int doctor_run(const struct tool_cmd *self, int argc, char **argv)
+{
+	struct doctor_finding f;
+	int worst = TOOL_OK;
+	char url[256];
+
+	if (getopt(argc, argv, "+") != -1)
+		return tool_usage(self);
+	(void)doctor_host();
+	for (int i = optind; i < argc && !tool_interrupted(); i++) {
+		int rc = tool_is_url(argv[i]) ? doctor_url(argv[i]) :
+			 doctor_direct(argv[i]) ? TOOL_FAILED : TOOL_OK;
+
+		worst = MAX(worst, rc);
+	}
+	if (optind < argc)
+		return worst;
+	if (default_url(url, sizeof(url)))
+		return doctor_url(url);
+	doctor_find(&f, DOCTOR_OK, "none of this host was found where leatd listens by default: say a "
+		    "URL to try one");
+	doctor_say("server", &f);
+	return worst;
+}
+
+const struct tool_cmd cmd_doctor = { "doctor", "[URL | PATH]...",
+				     "what this machine offers, which way a URL goes and why", doctor_run };

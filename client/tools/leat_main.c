@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * leat_main.c - the leat command: find the subcommand, run it
+ *
+ * Operation:  Each family of commands is a file of its own that ends in its const table entries;
+ *             here they only stand in a row.
+ * Memory:     None.
+ * Threads:    One.
+ * Errors:     Exit status 0; 1: something failed and was told; 2: wrong usage; 128 + signal (signals.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/std_fds.h"
+#include "signals.h"
+#include "tool.h"
+
+LOG_DEFINE("leat");
+
+static const struct tool_cmd *const commands[] = {
+	&cmd_ping, &cmd_ls, &cmd_stat, &cmd_cat, &cmd_cp, &cmd_put, &cmd_get,
+	&cmd_mkdir, &cmd_rm, &cmd_mv, &cmd_ln, &cmd_df, &cmd_bench,
+	&cmd_dump, &cmd_doctor, &cmd_ctl, &cmd_trace,
+};
+
+static const struct tool_cmd *find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	}
+	return NULL;
+}
+
+static void help(FILE *to)
+{
+	fprintf(to, "usage: leat COMMAND ...\n");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(to, "  %-6s %s\n         %s\n", commands[i]->name, commands[i]->args,
+			commands[i]->what);
+	fprintf(to, "A URL is leat://HOST[:PORT]/EXPORT/PATH, tcp://..., rdma://... or\n"
+		    "local:///SOCKET/EXPORT/PATH, with ?option=value&... behind it; see leat(1).\n");
+}
+
+static void help_of(const struct tool_cmd *cmd)
+{
+	printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
+}
+
+static int no_such(const char *name)
+{
+	log_err("no command '%s'; `leat help` names them", name);
+	return TOOL_USAGE;
+}
+
+static int help_about(const char *name)
+{
+	const struct tool_cmd *cmd = find(name);
+
+	if (!cmd)
+		return no_such(name);
+	help_of(cmd);
+	return TOOL_OK;
+}
+
+int main(int argc, char **argv)
+{
+	const struct tool_cmd *cmd;
+	char name[32];
+	int rc;
+
+	std_fds_fill();
+	if (argc < 2) {
+		help(stderr);
+		return TOOL_USAGE;
+	}
+	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		if (argc > 2)
+			return help_about(argv[2]);
+		help(stdout);
+		return TOOL_OK;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("leat %s\n", leat_version());
+		return TOOL_OK;
+	}
+	cmd = find(argv[1]);
+	if (!cmd)
+		return no_such(argv[1]);
+	if (argc == 3 && !strcmp(argv[2], "--help")) {
+		help_of(cmd);
+		return TOOL_OK;
+	}
+	signals_init();
+	snprintf(name, sizeof(name), "leat %s", cmd->name);
+	argv[1] = name; /* getopt's messages begin with it */
+	rc = cmd->run(cmd, argc - 1, argv + 1);
+	if (fflush(stdout) && errno != EPIPE) {
+		log_err("standard output: %s", strerror(errno));
+		rc = rc ? rc : TOOL_FAILED;
+	}
+	signals_end();
+	return rc;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt.c - a requester's connection: made, watched, repaired, destroyed
+ *
+ * Operation:  The transports say up and down; all that happens in between and by the clock is
+ *             here, in on_timer().
+ *
+ *                 CONNECTING --rr_clnt_up--> UP --rr_clnt_down--> DOWN --on_timer--> CONNECTING
+ *                      '-------------------rr_clnt_down------------^
+ *
+ *             Before the first `up` a failed attempt fails the calls that wait, and the next one
+ *             is made when a call comes. After it the connection is repaired for ever: at once if
+ *             the lost one had brought a reply, else after a wait that doubles up to 64 times
+ *             backoff_ms, with a jitter of a quarter either way so that the clients of a restarted
+ *             server do not come as one.
+ *
+ *             Within one connection nothing is sent twice. A call without an answer for timeout_ms
+ *             costs the connection, and all that was out goes again over the next one, with the
+ *             same XIDs (protocol.md 3.3).
+ * Memory:     One allocation per client, slots apart (clnt_call.c). A client that is destroyed from one
+ *             of its own callbacks does its calls with -ECANCELED at once, takes their memory out of
+ *             the peer's reach, and is freed at the engine's next poll.
+ * Threads:    The engine's. One timer for everything: it is set to the earliest thing due and, when
+ *             that moves later, left alone; firing for nothing is cheaper than setting it per call.
+ * Errors:     `why` tells a person the last trouble; the errno of a failed attempt reaches calls
+ *             only before the first connection.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "clnt_int.h"
+#include "engine_int.h"
+#include "reg.h"
+
+#define CREDITS_MAX 1024u
+#define BACKOFF_DOUBLINGS 6u
+#define AWAY_MS 5000u
+
+static void on_timer(struct rpcrdma_timer *t);
+
+/* ---- state -------------------------------------------------------------------------------- */
+
+static void set_why(struct rpcrdma_clnt *c, const char *why)
+{
+	snprintf(c->why, sizeof(c->why), "%s", why);
+}
+
+/* @why may be c->why itself. The callback may destroy the client: look at `closed` afterwards. */
+static void set_state(struct rpcrdma_clnt *c, enum rpcrdma_clnt_state state, const char *why)
+{
+	c->state = state;
+	if (!c->attr.state)
+		return;
+	c->callbacks++;
+	c->attr.state(c->attr.ctx, state, why);
+	c->callbacks--;
+}
+
+/** rr_clnt_due - see clnt_int.h */
+void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns)
+{
+	uint64_t now;
+
+	if (c->closed || (c->timer_ns && c->timer_ns <= due_ns))
+		return;
+	now = clock_now_ns();
+	c->timer_ns = MAX(due_ns, (uint64_t)1);
+	rpcrdma_timer_set(c->engine, &c->timer, due_ns > now ? due_ns - now : 0);
+}
+
+/** rr_clnt_wanted - see clnt_int.h */
+void rr_clnt_wanted(struct rpcrdma_clnt *c)
+{
+	if (c->state != RPCRDMA_CLNT_DOWN || c->retry_ns)
+		return;
+	c->retry_ns = clock_now_ns();
+	rr_clnt_due(c, c->retry_ns);
+}
+
+static uint32_t next_random(struct rpcrdma_clnt *c)
+{
+	/* xorshift: spreads clients over time, guards nothing */
+	c->random ^= c->random << 13;
+	c->random ^= c->random >> 17;
+	c->random ^= c->random << 5;
+	return c->random;
+}
+
+/** rr_clnt_jitter - see clnt_int.h */
+uint64_t rr_clnt_jitter(struct rpcrdma_clnt *c, uint64_t ns)
+{
+	return ns - ns / 4 + next_random(c) % (ns / 2 + 1);
+}
+
+/** rr_clnt_held_up - see clnt_int.h */
+void rr_clnt_held_up(struct rpcrdma_clnt *c, const char *why)
+{
+	c->held_up = why;
+	set_why(c, why);
+}
+
+/* How long to wait after c->attempts attempts in a row that came to nothing. */
+static uint64_t backoff_ns(struct rpcrdma_clnt *c)
+{
+	if (!c->attempts)
+		return 0;
+	return rr_clnt_jitter(c, (uint64_t)c->attr.backoff_ms * NS_PER_MS
+					 << MIN(c->attempts - 1, BACKOFF_DOUBLINGS));
+}
+
+static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
+{
+	int rc;
+
+	c->retry_ns = 0;
+	c->held_up = NULL;
+	if (c->state != RPCRDMA_CLNT_CONNECTING)
+		set_state(c, RPCRDMA_CLNT_CONNECTING, c->why);
+	if (c->closed)
+		return;
+	c->connect_ns = now_ns + c->attr.connect_ms * NS_PER_MS;
+	rc = c->ops->connect(c);
+	if (rc)
+		rr_clnt_down(c, rc, strerror(-rc));
+	else
+		rr_clnt_due(c, c->connect_ns);
+}
+
+/** rr_clnt_up - see clnt_int.h */
+void rr_clnt_up(struct rpcrdma_clnt *c)
+{
+	if (c->closed)
+		return;
+	assert(c->state == RPCRDMA_CLNT_CONNECTING);
+	rr_credit_connected(&c->credit);
+	if (c->attr.addr.transport == RPCRDMA_TCP)
+		c->credit.limit = c->credit.wanted;
+	c->attempts++; /* until a reply shows that it is of use */
+	if (c->ever_up) {
+		c->reconnects++;
+		rr_count(c->engine, reconnects, 1);
+	}
+	c->ever_up = true;
+	c->held_up = NULL;
+	c->down_ns = 0;
+	set_state(c, RPCRDMA_CLNT_UP, "connected");
+	rr_call_pump(c);
+}
+
+/** rr_clnt_down - see clnt_int.h */
+void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
+{
+	bool was_up = c->state == RPCRDMA_CLNT_UP;
+
+	if (c->closed)
+		return;
+	assert(err < 0);
+	if (c->drop_err)
+		err = c->drop_err; /* the transport knows that it ended, we know why */
+	else
+		set_why(c, why);
+	c->drop_err = 0;
+	c->dropping = false;
+	if (!was_up)
+		c->attempts++;
+	if (!c->down_ns)
+		c->down_ns = clock_now_ns();
+	rr_call_requeue(c);
+	if (c->ever_up) {
+		c->retry_ns = clock_now_ns() + backoff_ns(c);
+		rr_clnt_due(c, c->retry_ns);
+	}
+	set_state(c, RPCRDMA_CLNT_DOWN, c->why);
+	if (!c->closed)
+		rr_call_end_leaving(c);
+	if (!c->ever_up)
+		rr_call_fail_waiting(c, err, c->why);
+	if (!c->closed && !list_is_empty(&c->waiting))
+		rr_clnt_wanted(c);
+}
+
+/* Give the connection up for a reason of our own; down follows. */
+static void drop(struct rpcrdma_clnt *c, int err, const char *why)
+{
+	set_why(c, why);
+	c->drop_err = err;
+	c->dropping = true;
+	c->ops->disconnect(c, why);
+}
+
+/* ---- time --------------------------------------------------------------------------------- */
+
+static void check_answers(struct rpcrdma_clnt *c, uint64_t now_ns)
+{
+	struct rr_call *oldest = list_first_entry(&c->sent, struct rr_call, link);
+	uint64_t due_ns;
+	char why[64];
+
+	if (!oldest || c->dropping)
+		return;
+	due_ns = oldest->sent_ns + c->attr.timeout_ms * NS_PER_MS;
+	if (due_ns > now_ns) {
+		rr_clnt_due(c, due_ns);
+		return;
+	}
+	rr_count(c->engine, timeouts, 1);
+	snprintf(why, sizeof(why), "no answer for %u ms", c->attr.timeout_ms);
+	drop(c, -ETIMEDOUT, why);
+}
+
+static void tell_away(struct rpcrdma_clnt *c, bool away, const char *why)
+{
+	c->away = away;
+	c->callbacks++;
+	c->attr.away(c->attr.ctx, away, why);
+	c->callbacks--;
+}
+
+/** rr_clnt_heard - see clnt_int.h */
+void rr_clnt_heard(struct rpcrdma_clnt *c)
+{
+	tell_away(c, false, "it answers");
+}
+
+/* Since when does the server owe something? 0: it owes nothing. */
+static uint64_t owed_since_ns(const struct rpcrdma_clnt *c)
+{
+	const struct rr_call *oldest = list_first_entry(&c->sent, struct rr_call, link);
+
+	if (oldest)
+		return oldest->sent_ns;
+	return list_is_empty(&c->waiting) ? 0 : c->down_ns;
+}
+
+static void check_away(struct rpcrdma_clnt *c, uint64_t now_ns)
+{
+	uint64_t since_ns = owed_since_ns(c), due_ns = since_ns + c->attr.away_ms * NS_PER_MS;
+
+	if (!c->attr.away || c->away || !since_ns)
+		return;
+	if (due_ns > now_ns)
+		rr_clnt_due(c, due_ns);
+	else
+		tell_away(c, true, c->state == RPCRDMA_CLNT_UP ? "it is connected, but does not answer" : c->why);
+}
+
+static void check_attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
+{
+	if (c->dropping)
+		return;
+	if (c->connect_ns > now_ns) {
+		rr_clnt_due(c, c->connect_ns);
+		return;
+	}
+	drop(c, -ETIMEDOUT, c->held_up ? c->held_up : "connecting took too long");
+}
+
+static void check_retry(struct rpcrdma_clnt *c, uint64_t now_ns)
+{
+	if (!c->retry_ns)
+		return;
+	if (c->retry_ns > now_ns)
+		rr_clnt_due(c, c->retry_ns);
+	else
+		attempt(c, now_ns);
+}
+
+static void on_timer(struct rpcrdma_timer *t)
+{
+	struct rpcrdma_clnt *c = container_of(t, struct rpcrdma_clnt, timer);
+	uint64_t now_ns = clock_now_ns(), deadline_ns;
+
+	c->timer_ns = 0;
+	deadline_ns = rr_call_expire(c, now_ns);
+	if (c->closed)
+		return;
+	if (deadline_ns)
+		rr_clnt_due(c, deadline_ns);
+	check_away(c, now_ns);
+	switch (c->state) {
+	case RPCRDMA_CLNT_UP:
+		check_answers(c, now_ns);
+		break;
+	case RPCRDMA_CLNT_CONNECTING:
+		if (c->retry_ns)
+			check_retry(c, now_ns); /* the very first attempt */
+		else
+			check_attempt(c, now_ns);
+		break;
+	case RPCRDMA_CLNT_DOWN:
+		check_retry(c, now_ns);
+		break;
+	}
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static int fill_attr(struct rpcrdma_clnt_attr *a)
+{
+	if (!a->inline_bytes)
+		a->inline_bytes = 4096;
+	if (!a->credits)
+		a->credits = 64;
+	if (!a->timeout_ms)
+		a->timeout_ms = 60000;
+	if (!a->connect_ms)
+		a->connect_ms = 10000;
+	if (!a->backoff_ms)
+		a->backoff_ms = 50;
+	if (!a->away_ms)
+		a->away_ms = AWAY_MS;
+	if (!a->away)
+		a->away_ms = a->timeout_ms; /* nothing else is due earlier */
+	if (!a->fast_write_bytes)
+		a->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
+	a->registration = rr_reg_canonical(a->registration);
+	a->monitor = rr_reg_monitor_canonical(a->monitor);
+	if (a->inline_bytes < RR_INLINE_MIN || a->inline_bytes > RR_INLINE_MAX ||
+	    a->credits > CREDITS_MAX || !a->registration || !a->monitor)
+		return -EINVAL;
+	if ((a->modes | RPCRDMA_MODES_ALL) != RPCRDMA_MODES_ALL ||
+	    (a->modes && (a->no_private_data || a->addr.transport == RPCRDMA_TCP)) ||
+	    (a->modes && !strcmp(a->registration, "window")) ||
+	    a->fast_write_bytes > RPCRDMA_FAST_WRITE_MAX)
+		return -EINVAL;
+	a->inline_bytes -= a->inline_bytes % 1024; /* what private data can say */
+	return 0;
+}
+
+static void unmake(struct rpcrdma_clnt *c)
+{
+	rr_call_fini(c);
+	free(c);
+}
+
+/** rr_clnt_create - see clnt_int.h */
+int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+		   const struct rr_clnt_ops *ops, struct rpcrdma_clnt **ret)
+{
+	struct rpcrdma_clnt *c = calloc(1, sizeof(*c));
+	uint32_t random[2] = { 0 };
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	c->engine = e;
+	c->attr = *attr;
+	c->ops = ops;
+	c->state = RPCRDMA_CLNT_CONNECTING;
+	c->timer.fn = on_timer;
+	set_why(c, "not connected yet");
+	rc = fill_attr(&c->attr);
+	if (!rc)
+		rc = rr_clnt_cred(c);
+	if (!rc)
+		rc = rr_call_init(c);
+	if (!rc && getrandom(random, sizeof(random), 0) != sizeof(random))
+		rc = -errno;
+	if (!rc)
+		rc = ops->init(c);
+	if (rc) {
+		unmake(c);
+		return rc;
+	}
+	c->next_xid = random[0];
+	c->random = random[1] | 1;
+	c->retry_ns = c->down_ns = clock_now_ns();
+	rr_clnt_due(c, c->retry_ns);
+	*ret = c;
+	return 0;
+}
+
+/** rpcrdma_clnt_create - see rpcrdma.h */
+int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
+			struct rpcrdma_clnt **ret)
+{
+	switch (attr->addr.transport) {
+	case RPCRDMA_TCP:
+		return rr_clnt_create(e, attr, &rr_clnt_tcp_ops, ret);
+	case RPCRDMA_LOCAL:
+	case RPCRDMA_RDMA:
+		return rr_clnt_create(e, attr, &rr_clnt_rdma_ops, ret);
+	}
+	return -EINVAL;
+}
+
+static void bury(struct rpcrdma_msg *msg)
+{
+	struct rpcrdma_clnt *c = container_of(msg, struct rpcrdma_clnt, bury);
+
+	c->ops->fini(c);
+	unmake(c);
+}
+
+/** rpcrdma_clnt_destroy - see rpcrdma.h
+ * @c: NULL is fine
+ *
+ * From inside one of the client's own callbacks too: then the engine has to be polled once more
+ * before it is destroyed itself. Calls that done() tries to start meanwhile get -ECANCELED.
+ */
+void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
+{
+	if (!c || c->closed)
+		return;
+	rpcrdma_timer_cancel(c->engine, &c->timer);
+	c->closed = true;
+	rr_call_abandon(c, -ECANCELED, "client destroyed");
+	if (c->callbacks) {
+		c->bury.fn = bury;
+		rr_engine_defer(c->engine, &c->bury);
+		return;
+	}
+	bury(&c->bury);
+}
+
+/** rpcrdma_clnt_info - see rpcrdma.h */
+void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+{
+	*ret = (struct rpcrdma_clnt_info){
+		.addr = c->attr.addr,
+		.state = c->state,
+		.credits = c->credit.limit,
+		.credits_low = c->credit.low_water,
+		.send_inline = c->send_inline,
+		.recv_inline = c->recv_inline,
+		.remote_inv = c->remote_inv,
+		.reach = c->ops->reach(c),
+		.reconnects = c->reconnects,
+	};
+	c->ops->modes(c, ret);
+	c->ops->registration(c, ret);
+	snprintf(ret->why, sizeof(ret->why), "%s", c->why);
+	snprintf(ret->device, sizeof(ret->device), "%s", c->ops->device(c));
+}

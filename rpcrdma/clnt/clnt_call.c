@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * clnt_call.c - the requester's calls, from rpcrdma_clnt_call() to done()
+ *
+ * Operation:  rpcrdma_clnt_call() gives a call a slot and an XID and sends it if nothing waits in
+ *             front of it; otherwise rr_call_pump() does when a credit, a connection or room comes.
+ *
+ *                            pump                        rr_clnt_replied
+ *                 WAITING ----------> SENT ------------------------------------> DONE
+ *                    |  ^               |  give_up              rr_clnt_stray,    ^
+ *                    |  '---------------+-----------> GONE -----------------------'
+ *                    |      requeue                             requeue           |
+ *                    '-----------------------------------------------------------'
+ *                            fail_waiting, give_up, abandon
+ *
+ *             A call that its caller gives up while it is out goes on costing a credit, for the
+ *             peer's receive is used until it has answered: GONE is that debt and nothing else. A call
+ *             that is given up while the peer copies to or from its memory is LEAVING: it is done
+ *             when the connection, which is given up too, has ended.
+ * Memory:     Slots come in blocks and are recycled; a block is made only when more calls wait at
+ *             once than ever before. The caller's struct and all it points at is ours from
+ *             rpcrdma_clnt_call() until done() starts, and not looked at after that.
+ * Threads:    The engine's. done() may start calls, cancel any call of the client, and destroy the
+ *             client; it never runs inside rpcrdma_clnt_call(), but does inside
+ *             rpcrdma_clnt_cancel() and rpcrdma_clnt_destroy(), as they promise.
+ * Errors:     A failed send either fails the one call (it does not encode, or is too long) or
+ *             leaves it at the head of the queue; shortage is no error.
+ * See:        clnt_int.h; protocol.md sections 2.1 and 3.3.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "clnt_int.h"
+#include "engine_int.h"
+
+#define BLOCK_CALLS 64
+
+struct call_block {
+	struct call_block *next;
+	struct rr_call calls[BLOCK_CALLS];
+};
+
+static struct list *bucket(struct rpcrdma_clnt *c, uint32_t xid)
+{
+	return &c->xids[xid & (RR_XID_BUCKETS - 1)];
+}
+
+static struct rr_call *find_any(struct rpcrdma_clnt *c, uint32_t xid)
+{
+	list_for_each(node, bucket(c, xid)) {
+		struct rr_call *call = list_entry(node, struct rr_call, hash);
+
+		if (call->xid == xid)
+			return call;
+	}
+	return NULL;
+}
+
+/* ---- slots -------------------------------------------------------------------------------- */
+
+/** rr_call_init - see clnt_int.h */
+int rr_call_init(struct rpcrdma_clnt *c)
+{
+	list_init(&c->waiting);
+	list_init(&c->failing);
+	list_init(&c->sent);
+	list_init(&c->leaving);
+	list_init(&c->free);
+	c->xids = calloc(RR_XID_BUCKETS, sizeof(*c->xids));
+	if (!c->xids)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < RR_XID_BUCKETS; i++)
+		list_init(&c->xids[i]);
+	rr_credit_init(&c->credit, c->attr.credits);
+	return 0;
+}
+
+/** rr_call_fini - see clnt_int.h */
+void rr_call_fini(struct rpcrdma_clnt *c)
+{
+	struct call_block *block, *next;
+
+	for (block = c->blocks; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	free(c->xids);
+}
+
+static int grow(struct rpcrdma_clnt *c)
+{
+	struct call_block *block = calloc(1, sizeof(*block));
+
+	if (!block)
+		return -ENOMEM;
+	block->next = c->blocks;
+	c->blocks = block;
+	for (int i = 0; i < BLOCK_CALLS; i++) {
+		struct rr_call *call = &block->calls[i];
+
+		call->clnt = c;
+		call->state = RR_CALL_DONE;
+		list_init(&call->hash);
+		list_add_tail(&c->free, &call->link);
+	}
+	return 0;
+}
+
+static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
+{
+	struct list *node;
+	struct rr_call *call;
+
+	if (list_is_empty(&c->free) && grow(c))
+		return NULL;
+	node = list_pop(&c->free);
+	call = list_entry(node, struct rr_call, link);
+	assert(call->state == RR_CALL_DONE && !call->user && !call->xprt);
+	while (find_any(c, c->next_xid)) /* four thousand million calls ago, and still out */
+		c->next_xid++;
+	call->xid = c->next_xid++;
+	call->user = user;
+	call->state = RR_CALL_WAITING;
+	call->deadline_ns = 0;
+	list_add_tail(bucket(c, call->xid), &call->hash);
+	user->priv = call;
+	user->xid = call->xid;
+	user->payload_bytes = 0;
+	user->why = NULL;
+	return call;
+}
+
+static void slot_put(struct rr_call *call)
+{
+	assert(!call->xprt && !call->user);
+	call->state = RR_CALL_DONE;
+	list_del(&call->hash);
+	list_del(&call->link);
+	list_add_head(&call->clnt->free, &call->link);
+}
+
+/* ---- the end of a call -------------------------------------------------------------------- */
+
+/* The caller gets its call back. A slot that is GONE lives on without it. */
+static void finish(struct rr_call *call, int err, const char *why)
+{
+	struct rpcrdma_clnt *c = call->clnt;
+	struct rpcrdma_call *user = call->user;
+
+	assert(!call->xprt);
+	call->user = NULL;
+	if (call->state != RR_CALL_GONE)
+		slot_put(call);
+	user->priv = NULL;
+	user->why = why;
+	if (err)
+		user->payload_bytes = 0;
+	rr_count(c->engine, replies, 1);
+	c->callbacks++;
+	user->done(user, err);
+	c->callbacks--;
+}
+
+/* Finishes @call. Return: false: it is LEAVING and will be finished later */
+static bool give_up(struct rr_call *call, int err, const char *why)
+{
+	struct rpcrdma_clnt *c = call->clnt;
+
+	assert(call->user);
+	if (call->state == RR_CALL_SENT) {
+		bool unsent = c->ops->cancel(c, call);
+
+		if (call->xprt) {
+			call->state = RR_CALL_LEAVING;
+			call->deadline_ns = 0;
+			call->err = err;
+			call->why = why;
+			return false;
+		}
+		if (unsent)
+			c->credit.out--;
+		else
+			call->state = RR_CALL_GONE;
+	}
+	finish(call, err, why);
+	rr_call_pump(c);
+	return true;
+}
+
+/* Blocks until the peer's copy has ended. */
+static void wait_for_memory(struct rpcrdma_clnt *c, struct rr_call *call)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+
+	for (; call->xprt; (void)c->ops->cancel(c, call))
+		(void)nanosleep(&pause, NULL);
+}
+
+/** rpcrdma_clnt_cancel - see rpcrdma.h; harmless when @call is done or was never started */
+void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
+{
+	struct rr_call *slot = call->priv;
+
+	if (!slot)
+		return;
+	assert(slot->clnt == c && slot->user == call);
+	if (slot->state != RR_CALL_LEAVING && give_up(slot, -ECANCELED, "cancelled"))
+		return;
+	wait_for_memory(c, slot);
+	finish(slot, slot->err, slot->why);
+}
+
+/** rr_call_fail_waiting - see clnt_int.h */
+void rr_call_fail_waiting(struct rpcrdma_clnt *c, int err, const char *why)
+{
+	struct rr_call *call;
+
+	/* a list of its own, for done() may start calls, cancel these, or destroy the client */
+	list_splice_tail(&c->failing, &c->waiting);
+	while ((call = list_first_entry(&c->failing, struct rr_call, link)))
+		finish(call, err, why);
+}
+
+/** rr_call_end_leaving - see clnt_int.h */
+void rr_call_end_leaving(struct rpcrdma_clnt *c)
+{
+	struct rr_call *call;
+
+	while ((call = list_first_entry(&c->leaving, struct rr_call, link)))
+		finish(call, call->err, call->why);
+}
+
+/** rr_call_abandon - see clnt_int.h */
+void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
+{
+	struct rr_call *call;
+
+	list_for_each(node, &c->sent) {
+		call = list_entry(node, struct rr_call, link);
+		if (call->state == RR_CALL_SENT)
+			(void)c->ops->cancel(c, call); /* no credit matters any more */
+	}
+	list_for_each(node, &c->sent)
+		wait_for_memory(c, list_entry(node, struct rr_call, link));
+	rr_call_requeue(c);
+	rr_call_end_leaving(c);
+	rr_call_fail_waiting(c, err, why);
+}
+
+static struct rr_call *first_expired(struct list *calls, uint64_t now_ns, uint64_t *earliest)
+{
+	list_for_each(node, calls) {
+		struct rr_call *call = list_entry(node, struct rr_call, link);
+
+		if (!call->deadline_ns || !call->user)
+			continue;
+		if (call->deadline_ns <= now_ns)
+			return call;
+		if (!*earliest || call->deadline_ns < *earliest)
+			*earliest = call->deadline_ns;
+	}
+	return NULL;
+}
+
+/** rr_call_expire - see clnt_int.h */
+uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
+{
+	for (;;) {
+		uint64_t earliest = 0;
+		struct rr_call *call = first_expired(&c->sent, now_ns, &earliest);
+
+		if (!call)
+			call = first_expired(&c->waiting, now_ns, &earliest);
+		if (!call)
+			return earliest;
+		/* done() may change both lists: look again from the start */
+		/* if it is LEAVING, it has no deadline now */
+		(void)give_up(call, -ETIMEDOUT, c->held_up ? c->held_up : "deadline passed");
+	}
+}
+
+/* ---- sending ------------------------------------------------------------------------------ */
+
+/* Take a credit and send; what does not go stands where it stood, WAITING. */
+static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
+{
+	int rc;
+
+	assert(call->state == RR_CALL_WAITING);
+	if (!rr_credit_take(&c->credit))
+		return -EAGAIN;
+	rc = c->ops->send(c, call);
+	if (rc) {
+		assert(!call->xprt);
+		c->credit.out--;
+		c->blocked = rc == -ENOBUFS;
+		return rc;
+	}
+	call->state = RR_CALL_SENT;
+	call->sent_ns = clock_now_ns();
+	list_del(&call->link);
+	list_add_tail(&c->sent, &call->link);
+	rr_clnt_due(c, call->sent_ns + MIN(c->attr.timeout_ms, c->attr.away_ms) * NS_PER_MS);
+	return 0;
+}
+
+static bool may_send(const struct rpcrdma_clnt *c)
+{
+	return c->state == RPCRDMA_CLNT_UP && !c->closed && !c->dropping && !c->blocked &&
+	       !c->pumping;
+}
+
+/* Is this the fault of the call, and of no connection? */
+static bool is_final(int rc)
+{
+	return rc != -EAGAIN && rc != -ENOBUFS && rc != -ENOTCONN;
+}
+
+/** rr_call_pump - see clnt_int.h */
+void rr_call_pump(struct rpcrdma_clnt *c)
+{
+	struct rr_call *call;
+	int rc;
+
+	while (may_send(c) && (call = list_first_entry(&c->waiting, struct rr_call, link))) {
+		c->pumping = true;
+		rc = send_one(c, call);
+		c->pumping = false;
+		if (is_final(rc) && rc)
+			finish(call, rc, rc == -EMSGSIZE ? "call too long" :
+							   "arguments cannot be sent");
+		else if (rc)
+			return;
+	}
+}
+
+/** rpcrdma_clnt_call - see rpcrdma.h; also -ECANCELED on a client that is being destroyed */
+int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
+{
+	bool first = list_is_empty(&c->waiting);
+	struct rr_call *call;
+	int rc = -EAGAIN;
+
+	if (c->closed)
+		return -ECANCELED;
+	call = slot_get(c, user);
+	if (!call)
+		return -ENOMEM;
+	list_add_tail(&c->waiting, &call->link);
+	if (first && may_send(c)) {
+		rc = send_one(c, call);
+		if (is_final(rc) && rc) {
+			call->user = NULL;
+			user->priv = NULL;
+			slot_put(call);
+			return rc;
+		}
+	}
+	if (rc == -EAGAIN && c->state == RPCRDMA_CLNT_UP)
+		rr_count(c->engine, credit_waits, 1);
+	if (user->deadline_ms) {
+		call->deadline_ns = clock_now_ns() + user->deadline_ms * NS_PER_MS;
+		rr_clnt_due(c, call->deadline_ns);
+	}
+	if (call->state == RR_CALL_WAITING)
+		rr_clnt_wanted(c);
+	rr_count(c->engine, calls, 1);
+	return 0;
+}
+
+/** rr_clnt_resume - after -ENOBUFS */
+void rr_clnt_resume(struct rpcrdma_clnt *c)
+{
+	c->blocked = false;
+	rr_call_pump(c);
+}
+
+/* ---- replies ------------------------------------------------------------------------------ */
+
+/** rr_clnt_find - see clnt_int.h */
+struct rr_call *rr_clnt_find(struct rpcrdma_clnt *c, uint32_t xid)
+{
+	struct rr_call *call = find_any(c, xid);
+
+	return call && call->state == RR_CALL_SENT ? call : NULL;
+}
+
+/* An answer came for a call that was out. TCP knows no grants: what we want is what we have. */
+static void answered(struct rpcrdma_clnt *c, uint32_t granted)
+{
+	uint64_t low = c->engine->stats.credits_low;
+
+	c->attempts = 0;
+	if (unlikely(c->away))
+		rr_clnt_heard(c);
+	c->blocked = false; /* the end of a call may be what was waited for */
+	if (c->attr.addr.transport == RPCRDMA_TCP) {
+		rr_credit_answered(&c->credit, c->credit.wanted);
+		return;
+	}
+	rr_credit_answered(&c->credit, granted);
+	if (!low || c->credit.limit < low)
+		rr_count_set(c->engine, credits_low, c->credit.limit);
+}
+
+/** rr_clnt_replied - see clnt_int.h */
+void rr_clnt_replied(struct rpcrdma_clnt *c, struct rr_call *call, int err, const char *why,
+		     uint32_t granted)
+{
+	assert(call->state == RR_CALL_SENT && call->user);
+	call->xprt = NULL;
+	answered(c, granted);
+	finish(call, err, why);
+	rr_call_pump(c);
+}
+
+/** rr_clnt_stray - see clnt_int.h */
+void rr_clnt_stray(struct rpcrdma_clnt *c, uint32_t xid, uint32_t granted)
+{
+	struct rr_call *call = find_any(c, xid);
+
+	if (!call || call->state != RR_CALL_GONE) {
+		rr_count(c->engine, dropped, 1);
+		return;
+	}
+	answered(c, granted);
+	slot_put(call);
+	rr_call_pump(c);
+}
+
+/** rr_call_requeue - see clnt_int.h */
+void rr_call_requeue(struct rpcrdma_clnt *c)
+{
+	struct list again = LIST_INIT(again);
+
+	list_for_each_safe(node, &c->sent) {
+		struct rr_call *call = list_entry(node, struct rr_call, link);
+
+		call->xprt = NULL;
+		if (call->state == RR_CALL_GONE) {
+			slot_put(call);
+			continue;
+		}
+		list_del(&call->link);
+		if (call->state == RR_CALL_LEAVING) {
+			list_add_tail(&c->leaving, &call->link);
+			continue;
+		}
+		call->state = RR_CALL_WAITING;
+		list_add_tail(&again, &call->link);
+	}
+	list_splice_tail(&again, &c->waiting);
+	list_splice_tail(&c->waiting, &again);
+	c->credit.out = 0;
+	c->blocked = false;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * engine_int.h - domain and engine as the rest of the library sees them
+ *
+ * Threads:  `struct rpcrdma_domain` is shared: `lock` guards devices, the pool's chunks, the lists
+ *           of engines and of memory regions. An engine is its thread's own, save the inbox.
+ */
+#ifndef RR_ENGINE_INT_H
+#define RR_ENGINE_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "account.h"
+#include "fabric.h"
+#include "parts.h"
+#include "provider.h"
+#include "rpcrdma.h"
+
+#define RR_DEVS_MAX 8       /* local, and as many of verbs as a server may be reached by */
+#define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
+#define RR_POOL_LISTS (2 * RR_POOL_CLASSES)
+#define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself ... */
+#define RR_MAGAZINE_SENDS 16 /* ... and of those that come and go with every answer */
+
+/* What is known of a device's memory windows beside what it says of itself. */
+enum rr_windows_known {
+	RR_WINDOWS_UNTRIED,
+	RR_WINDOWS_WORK,
+	RR_WINDOWS_BROKEN,
+};
+
+/* A device of a domain: opened at first use, closed with the domain. */
+struct rr_dev {
+	struct rr_fabric *fabric;
+	struct rr_pd *pd;         /* of the pool's buffers; nothing in it has remote rights */
+	unsigned idx;             /* in domain->devs and in a chunk's mr[] */
+	enum rpcrdma_transport transport;
+	atomic_int windows;       /* enum rr_windows_known, by a first bind */
+};
+
+struct rr_pool_chunk;
+struct rr_shared;
+
+/* A pool buffer as the library sees it. */
+struct rr_buf {
+	struct rpcrdma_buf pub;
+	struct rr_buf *next;      /* free list or magazine */
+	struct rpcrdma_conn *conn; /* that it is charged to, or NULL */
+	struct rr_pool_chunk *chunk;
+	struct rr_area *area;     /* of one connection, in place of the chunk; or NULL */
+};
+
+/* What memory is for, in the order in which one request may take it: see slab.c. */
+enum rr_zone {
+	RR_ZONE_RECVS,   /* receives of connections: what backs their credits */
+	RR_ZONE_CALLS,   /* long calls */
+	RR_ZONE_DATA,    /* payload: what the service takes */
+	RR_ZONE_SENDS,   /* messages that answer */
+	RR_ZONE_ANSWERS, /* long answers */
+	RR_ZONE_FAR,     /* a device's: not for the CPU */
+	RR_ZONES,
+};
+
+/* slab_arena.c: all of the pool in one piece, if there is one; the domain's lock */
+struct rr_pool_arena {
+	struct rr_extent x;       /* bytes 0: none */
+	struct rr_mr *mr[RR_DEVS_MAX];
+};
+
+/* One zone of the pool; guarded by the domain's lock. */
+struct rr_pool {
+	size_t bytes;             /* pinned; also read without the lock */
+	size_t bytes_max, bytes_most, bytes_huge;
+	size_t bytes_cut;         /* of chunks of several buffers */
+	unsigned classes;         /* those below this one there are */
+	bool far;
+	bool msgs;                /* rr_zone_is_msgs() */
+	struct rr_budget *budget; /* that its bytes are counted in as well, or NULL */
+	struct rr_budget *shares; /* ... what is idle in chunks that somebody holds a buffer of, or NULL */
+	bool half_cut;            /* no more than half of it may be chunks of several buffers */
+	struct rr_source source;  /* far: what it is part of */
+	uint64_t given_back;      /* chunks */
+	struct rr_pool_arena *arena; /* that the zone is a part of, or NULL */
+	char *base;               /* ... that part, and what is in use of it */
+	struct rr_parts parts;
+	struct list chunks[RR_POOL_LISTS]; /* of several buffers, by class; then of one, by class */
+	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* of those */
+	struct list line;         /* rr_till.link: engines with waiters, whose turn it is first */
+	unsigned waiting;         /* so many; read without the lock */
+};
+
+/* What one engine has to do with one zone; its own, but for @link and @msg_out. */
+struct rr_till {
+	struct rpcrdma_engine *engine;
+	enum rr_zone zone;
+	struct rr_buf *magazine[RR_POOL_CLASSES];
+	unsigned in_magazine[RR_POOL_CLASSES];
+	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
+	struct rpcrdma_buf_waiter *retry; /* whose turn it is; NULL once it waits again */
+	bool running;                    /* inside on_ring() */
+	struct list link;                /* pool->line; under the lock, as that of its neighbours ... */
+	bool in_line;                    /* ... and whether it is there */
+	struct rpcrdma_msg msg;          /* it may be our turn, or others starve: give up the magazine */
+	atomic_bool msg_out;
+};
+
+struct rpcrdma_domain {
+	pthread_mutex_t lock;
+	struct rpcrdma_domain_attr attr;
+	char *capture;
+	struct rr_dev devs[RR_DEVS_MAX];
+	unsigned ndevs;
+	struct rr_pool pools[RR_ZONES];
+	struct rr_pool_arena pool_arena;
+	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
+	_Atomic size_t recv_bytes;       /* of receives: ep.c */
+	atomic_uint recv_short;          /* times that there were too few: srv_credit.c */
+	struct rr_clients clients;       /* of all responders: account.h */
+	struct list engines;
+	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
+	atomic_bool mems_parted;         /* some of them consist of parts: mem_replace.c */
+	struct rr_mem *arena;            /* ... the one that all of it comes from, or NULL */
+	struct rr_parts arena_parts;     /* ... what is in use of that */
+	struct list homes;               /* reg_home.c */
+	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
+};
+
+#define RR_HELD_UP_NS (300 * NS_PER_US) /* a yield is that long only if somebody has work to do */
+#define RR_CROWD_MAX 1023u
+
+struct rr_crowd {
+	unsigned left; /* so many waits are not to spin */
+	unsigned turn; /* as it was the last time */
+};
+
+/** rr_crowd_yielded - a yield while spinning took so long
+ *
+ * Who offers the processor to a thread that computes gets it back when that one's slice is over, which is
+ * milliseconds; who sleeps gets it when he is woken. So where the processors are full nobody spins, but for a try
+ * now and then, ever more seldom.
+ */
+static inline void rr_crowd_yielded(struct rr_crowd *c, uint64_t took_ns)
+{
+	if (took_ns < RR_HELD_UP_NS) {
+		c->turn /= 2;
+	} else {
+		c->turn = MIN(2 * c->turn + 1, RR_CROWD_MAX);
+		c->left = c->turn;
+	}
+}
+
+#define RR_SPIN_MORE 8u /* times longer, at most, is spun for a device */
+
+/** rr_spin_learnt - how long to spin for a device from now on
+ * @spin_ns: until now, and it came to a sleep all the same
+ * @least_ns: what is spun for anything
+ * @waited_ns: from the last event to the end of that sleep
+ *
+ * A disk's answer takes longer than a network's. Whoever goes to sleep before it wakes up late, answers
+ * many at once, is asked many at once, and so has nothing to do while the next ones are on the disk: he sleeps
+ * again. Where the wait could have been spun through, more is spun; where it could not, less.
+ */
+static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint64_t waited_ns)
+{
+	uint64_t most = RR_SPIN_MORE * least_ns;
+
+	return waited_ns <= most ? MIN(2 * spin_ns, most) : MAX(spin_ns / 2, least_ns);
+}
+
+struct rpcrdma_engine {
+	struct rpcrdma_domain *domain;
+	struct list link;                /* domain->engines */
+	struct rpcrdma_engine_attr attr;
+	int epfd;
+
+	_Atomic(struct rpcrdma_msg *) inbox; /* pushed by anyone, taken whole by the owner */
+	atomic_bool sleeping;                /* the pusher must ring */
+	struct rpcrdma_watch bell;
+	struct rpcrdma_msg *deferred, **deferred_tail; /* own messages, next poll */
+	unsigned ndeferred;
+
+	_Atomic(struct rr_cq *) cq[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
+	atomic_uint ncqs;                /* there is none from this one on */
+	struct rpcrdma_watch cq_watch[RR_DEVS_MAX];
+	uint64_t looks;                  /* at the queues, so far */
+	unsigned qps;                    /* on any of the queues: worth spinning for */
+	struct list conns;               /* rpcrdma_conn: adopted */
+
+	struct rr_shared *shared[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
+	pthread_mutex_t shared_lock;
+
+	struct rpcrdma_timer *timers;    /* by due time */
+	struct rpcrdma_watch alarm;      /* timerfd, for those who sleep on the engine's fd */
+	uint64_t alarm_ns;
+
+	struct rpcrdma_poller *pollers;  /* the last added first */
+	struct rpcrdma_poller *poller_next; /* while they run: whose turn is next */
+
+	struct epoll_event *ready;       /* batch being dispatched */
+	int nready, at_ready;
+	uint64_t last_event_ns;
+	uint64_t device_spin_ns;         /* how long to look for what pollers wait for */
+	struct rr_crowd crowd;
+	bool busy;                       /* since then; its time is taken when there is nothing to do */
+	unsigned idle_polls;
+	unsigned yield_after;            /* looks in vain before the CPU is offered to others */
+
+	struct rr_till tills[RR_ZONES];
+	struct rpcrdma_timer pool_timer; /* is anything idle? */
+	bool pool_used;                  /* something was given back since it was set */
+	struct list shares;              /* rr_conn_part.look_link: those that wait for their share ... */
+	struct rpcrdma_timer shares_timer; /* ... and the next look at them: srv_buf.c */
+
+	struct rpcrdma_stats stats;      /* written by the owner only; read by rpcrdma_domain_stats */
+};
+
+/* A counter has one writer, its engine, and any number of readers. */
+#define rr_count(engine, counter, n)                                                           \
+	__atomic_store_n(&(engine)->stats.counter, (engine)->stats.counter + (uint64_t)(n),    \
+			 __ATOMIC_RELAXED)
+#define rr_count_set(engine, counter, n)                                                       \
+	__atomic_store_n(&(engine)->stats.counter, (uint64_t)(n), __ATOMIC_RELAXED)
+
+/** rr_domain_dev - a device for @transport, opened if there is none yet
+ * Return: 0; -ENODEV: none on this machine; -EOPNOTSUPP: not in this build; -ENOMEM */
+must_check int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
+			     struct rr_dev **ret);
+
+/** rr_domain_dev_at - the device that has the address @where, or leads to it; opened if it is not yet
+ * @where: as rr_listen() and rr_qp_dial() take it; a name of verbs is looked up, which blocks
+ * @passive: an address of this host
+ *
+ * Return: 0; -ENXIO: no RDMA device has it or leads there; as rr_domain_dev(); of the resolver */
+must_check int rr_domain_dev_at(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
+				const char *where, bool passive, struct rr_dev **ret);
+
+/** rr_domain_dev_of - the device whose fabric this is */
+struct rr_dev *rr_domain_dev_of(struct rpcrdma_domain *d, const struct rr_fabric *fabric);
+
+/** rr_addr_where - an address as the fabrics take it: the path, "host:port", "[v6]:port" */
+#define RR_WHERE_BYTES (sizeof(((struct rpcrdma_addr *)0)->host) + sizeof("[]:65535"))
+const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES]);
+
+/** rr_domain_add_engine, rr_domain_del_engine - whose counters are summed; the latter keeps them */
+void rr_domain_add_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);
+void rr_domain_del_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);
+
+/** rr_engine_cq - this engine's completion queue on @dev, made if there is none yet */
+must_check int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **ret);
+
+/** rr_engine_defer - have @msg->fn run at the next poll of this (own) engine; for callbacks that
+ * must not run inside the call that caused them */
+void rr_engine_defer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+/** rr_engine_undefer - take it back, if it has not run */
+void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
+
+/** rr_buf_mr - the region that covers a pool buffer on @dev */
+struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev);
+
+/** rr_pool_init, rr_pool_fini, rr_pool_attach (a device opened: register all chunks)
+ *
+ * Return: init: 0; -EINVAL: less than RPCRDMA_POOL_BYTES_MIN; -ENOMEM
+ */
+must_check int rr_pool_init(struct rpcrdma_domain *d);
+void rr_pool_fini(struct rpcrdma_domain *d);
+must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
+/** rr_pool_buf_max - the largest buffer that a zone ever has; 0: none */
+size_t rr_pool_buf_max(const struct rr_pool *pool);
+/** rr_pool_round - the size of the buffer that a zone gives to who wants @bytes; 0: it has none */
+size_t rr_pool_round(const struct rr_pool *pool, size_t bytes);
+
+/** rr_zone_is_msgs - is this memory for messages, which has a limit of its own? */
+static inline bool rr_zone_is_msgs(enum rr_zone zone)
+{
+	return zone == RR_ZONE_RECVS || zone == RR_ZONE_SENDS;
+}
+
+/** rr_zone_share - what a client holds of a zone; RR_SHARES: it has no shares */
+static inline enum rr_share rr_zone_share(enum rr_zone zone)
+{
+	return zone == RR_ZONE_CALLS ? RR_SHARE_CALLS : zone == RR_ZONE_DATA ? RR_SHARE_DATA :
+	       zone == RR_ZONE_ANSWERS ? RR_SHARE_ANSWERS : zone == RR_ZONE_SENDS ? RR_SHARE_SENDS : RR_SHARES;
+}
+
+/** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use */
+must_check int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes,
+			  struct rpcrdma_buf **ret);
+void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
+/** rr_buf_unwait - as rpcrdma_buf_unwait() */
+void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
+
+/* A line of waiters: its first one, and where the last one's successor goes. */
+static inline void rr_waiter_link(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter **at,
+				  struct rpcrdma_buf_waiter *w)
+{
+	w->next = *at;
+	w->link = at;
+	*at = w;
+	if (w->next)
+		w->next->link = &w->next;
+	else
+		*tail = &w->next;
+}
+
+static inline void rr_waiter_unlink(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter *w)
+{
+	*w->link = w->next;
+	if (w->next)
+		w->next->link = w->link;
+	else
+		*tail = w->link;
+	w->link = NULL;
+}
+
+/** rr_buf_pack - exchange a buffer with nothing in it for one of a fuller chunk, if there is one, so
+ * that in the end chunks are free as a whole; only where much is free, for it takes the lock
+ *
+ * Return: it is another one now.
+ */
+must_check bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf);
+
+/** rr_conn_buf_put - srv_buf.c: a buffer charged to this connection is given back */
+void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes);
+/** rr_pool_drain - give an engine's magazine back; called with its last buffer returned */
+void rr_pool_drain(struct rpcrdma_engine *e);
+void rr_till_init(struct rpcrdma_engine *e);
+
+/* mem.c */
+struct rr_mem {
+	struct list link;   /* domain->mems */
+	struct rr_extent x; /* a memfd, or a part of one */
+	size_t whole_bytes; /* first part: size of the whole allocation; other parts: 0 (mem_replace.c) */
+	bool given;         /* ... or somebody's: rpcrdma_mem_register() */
+	struct list mrs;    /* reg_slab.c: its registrations, one per connection */
+	atomic_uint out;    /* pieces that are offered */
+};
+/** rr_mem_init - the arena, if there is to be one; Return: 0, -ENOMEM */
+must_check int rr_mem_init(struct rpcrdma_domain *d);
+/** rr_mem_find - the region that contains [addr, addr+len) whole, or NULL; takes the lock */
+struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len);
+struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len);
+/** rr_mem_new, rr_mem_drop - add an empty region to the domain's list; remove it. The lock is held. */
+struct rr_mem *rr_mem_new(struct rpcrdma_domain *d);
+void rr_mem_drop(struct rr_mem *mem);
+/** rr_mem_replace - replace the whole pages inside [addr, addr+len) by a new file with the same content
+ *
+ * A peer that was given the old file reaches only the old pages. The range must belong to a call that is
+ * given up or waits to be sent again.
+ *
+ * Return: 0; -ENOENT: not memory of rpcrdma_mem_alloc(); -ENOMEM. After an error some of the pages may be
+ * replaced.
+ */
+must_check int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len);
+/** rr_mem_span - returns how many bytes from @addr on lie in one region, at most @len; @len if in none */
+size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len);
+void rr_mem_fini(struct rpcrdma_domain *d);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * mode_srv.c - a responder's connection that has a mode: agreed, watched, ended
+ *
+ * Operation:  rr_mode_create() runs while a peer is accepted: of what it asks for, what the service
+ *             offers is given, all of it or nothing. From then on every message comes by rr_mode_hear()
+ *             first, which takes out what is no call and notes of a call that its payload is here;
+ *             rr_mode_claim() then holds the call's Read chunk against what this peer was given.
+ * Memory:     A protection domain and areas of the connection's own (area.h), touched and
+ *             registered before it is accepted. All connections together have as much for it as the
+ *             pool may have; who comes when that is used up is not given the mode.
+ * Threads:    The connection's engine, but for create.
+ * Errors:     rr_mode_cut() for every broken rule. Memory of which its peer says nothing for stall_ms is
+ *             taken back, if it can be (a grant under a window), and the peer cut, if not; counted
+ *             either way (mode_timeouts).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/wire.h"
+#include "mode_srv.h"
+
+/* Long calls and long answers one at a time, data four of the longest there are in NFS. */
+#define LONG_BYTES ((size_t)1088 << 10)
+#define DATA_BYTES ((size_t)4 << 20)
+#define DATA_MAX ((size_t)2 << 20)
+/* Messages beside the answers to so many calls as there may be: their Sends need not have completed. */
+#define SENDS_MORE 16u
+
+/** rr_mode_cut - see mode_srv.h */
+void rr_mode_cut(struct rr_mode *m)
+{
+	rr_count(m->conn->base.engine, mode_cuts, 1);
+	rpcrdma_conn_close(&m->conn->base);
+}
+
+/* ---- what the peer owes ------------------------------------------------------------------- */
+
+static uint64_t stall_ns(const struct rr_mode *m)
+{
+	return m->conn->base.svc->attr.stall_ms * NS_PER_MS;
+}
+
+/* Since when the oldest debt stands; 0: there is none. */
+static uint64_t oldest(const struct rr_mode *m)
+{
+	const struct rr_mode_req *r = list_first_entry(&m->offers, struct rr_mode_req, link);
+	uint64_t grant = rr_mode_grant_oldest(m);
+
+	if (!r)
+		return grant;
+	return grant ? MIN(grant, r->since_ns) : r->since_ns;
+}
+
+static void on_timer(struct rpcrdma_timer *t)
+{
+	struct rr_mode *m = container_of(t, struct rr_mode, timer);
+	const struct rr_mode_req *r = list_first_entry(&m->offers, struct rr_mode_req, link);
+	uint64_t since, now = clock_now_ns();
+
+	if (m->conn->base.dead)
+		return;
+	if ((r && now - r->since_ns >= stall_ns(m)) ||
+	    !rr_mode_grants_expire(m, now, stall_ns(m))) {
+		rr_count(m->conn->base.engine, mode_timeouts, 1);
+		rpcrdma_conn_close(&m->conn->base);
+		return;
+	}
+	since = oldest(m);
+	if (since)
+		rpcrdma_timer_set(m->conn->base.engine, t, since + stall_ns(m) - now);
+}
+
+/** rr_mode_is_owed - see mode_srv.h */
+void rr_mode_is_owed(struct rr_mode *m)
+{
+	if (!m->timer.link)
+		rpcrdma_timer_set(m->conn->base.engine, &m->timer, stall_ns(m));
+}
+
+/* ---- made, ended -------------------------------------------------------------------------- */
+
+/** rr_mode_area - see mode_srv.h */
+int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max, unsigned access)
+{
+	if (rr_client_charge(m->conn->base.client, RR_SHARE_MODES, bytes))
+		return -ENOMEM;
+	m->bytes += bytes; /* whether it gets them or not: rr_mode_destroy() gives all of it back */
+	return rr_area_init(a, &m->conn->base, m->pd, bytes, buf_max, access);
+}
+
+static int make_zones(struct rr_mode *m, unsigned recvs)
+{
+	const struct rpcrdma_svc_attr *a = &m->conn->base.svc->attr;
+	size_t msg = (a->inline_bytes + RR_AREA_PAGE - 1) / RR_AREA_PAGE * (size_t)RR_AREA_PAGE;
+	const size_t bytes[RR_ZONE_FAR] = {
+		[RR_ZONE_RECVS] = recvs * msg,	[RR_ZONE_CALLS] = LONG_BYTES,
+		[RR_ZONE_DATA] = DATA_BYTES,	[RR_ZONE_SENDS] = (a->credits + SENDS_MORE) * msg,
+		[RR_ZONE_ANSWERS] = LONG_BYTES,
+	};
+	int rc = 0;
+
+	for (unsigned z = 0; z < RR_ZONE_FAR && !rc; z++) {
+		/* what is parsed lies in the others: those nobody reaches */
+		bool offered = m->modes & RPCRDMA_READ_READ &&
+			       (z == RR_ZONE_DATA || z == RR_ZONE_ANSWERS);
+
+		rc = rr_mode_area(m, &m->zones[z], bytes[z],
+				  z == RR_ZONE_DATA ? DATA_MAX : bytes[z],
+				  offered ? RR_ACCESS_REMOTE_READ : 0);
+	}
+	return rc;
+}
+
+/** rr_mode_create - see mode_srv.h */
+int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
+		   const struct rr_suffix *want, struct rr_suffix *give)
+{
+	struct rr_mode *m;
+	int rc;
+
+	*give = (struct rr_suffix){ .status = RR_SUFFIX_NOT_OFFERED };
+	if (!want->modes || want->modes & ~c->base.svc->attr.modes)
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	c->mode = m;
+	m->conn = c;
+	m->modes = want->modes;
+	m->timer.fn = on_timer;
+	list_init(&m->offers);
+	list_init(&m->grants);
+	list_init(&m->revoked);
+	list_init(&m->free_grants);
+	rc = rr_pd_create(dev->fabric, &m->pd);
+	if (!rc)
+		rc = rr_mode_windows_init(m, dev);
+	if (!rc)
+		rc = make_zones(m, recvs);
+	if (!rc && m->modes & RPCRDMA_FAST_WRITE)
+		rc = rr_mode_fast_init(m, want, give);
+	if (!rc && m->modes & RPCRDMA_HYBRID)
+		rc = rr_mode_grant_init(m, give);
+	if (rc) {
+		rr_mode_destroy(c);
+		*give = (struct rr_suffix){ .status = RR_SUFFIX_NO_MEMORY };
+		return 0;
+	}
+	c->base.zones = m->zones;
+	give->modes = m->modes;
+	give->status = RR_SUFFIX_OK;
+	return 0;
+}
+
+/** rr_mode_disarm - see mode_srv.h */
+void rr_mode_disarm(struct rr_rconn *c)
+{
+	if (c->mode)
+		rr_mode_windows_fini(c->mode);
+}
+
+/** rr_mode_destroy - see mode_srv.h */
+void rr_mode_destroy(struct rr_rconn *c)
+{
+	struct rr_mode *m = c->mode;
+
+	if (!m)
+		return;
+	rpcrdma_timer_cancel(c->base.engine, &m->timer);
+	rr_mode_windows_fini(m);
+	rr_mode_grant_fini(m);
+	for (unsigned z = 0; z < RR_ZONE_FAR; z++)
+		rr_area_fini(&m->zones[z]);
+	rr_area_fini(&m->inbox);
+	rr_area_fini(&m->room);
+	rr_pd_destroy(m->pd);
+	rr_client_uncharge(c->base.client, RR_SHARE_MODES, m->bytes);
+	free(m);
+	c->mode = NULL;
+	c->base.zones = NULL;
+}
+
+/** rr_mode_dead - see mode_srv.h */
+void rr_mode_dead(struct rr_rconn *c)
+{
+	rr_windows_over(c->mode->windows);
+	rr_mode_offers_end(c->mode);
+	rr_mode_grants_end(c->mode);
+}
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+/* A call whose payload was put into memory that was given for it; from here on it is a plain one. */
+static bool hear_here(struct rr_mode *m, struct rr_recv_ctx *rc)
+{
+	if (!(m->modes & RPCRDMA_HYBRID))
+		return false;
+	m->heard = RR_HEARD_GRANT;
+	put_be32(rc->buf + 12, RR_MSG);
+	return true;
+}
+
+/* Return: is it one of ours, and as it should be? */
+static bool hear_ours(struct rr_mode *m, const struct rr_recv_ctx *rc, uint32_t proc)
+{
+	uint32_t xid = get_be32(rc->buf);
+
+	switch (proc) {
+	case RR_DONE:
+		return rr_mode_offer_done(m, xid) || rr_mode_grant_done(m, xid);
+	case RR_WANT:
+		return rc->len == RR_WANT_BYTES &&
+		       rr_mode_grant_want(m, xid, get_be32(rc->buf + RR_HDR_FIXED));
+	default:
+		return false;
+	}
+}
+
+/** rr_mode_hear - see mode_srv.h */
+bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+{
+	struct rr_mode *m = c->mode;
+	uint32_t proc;
+	bool good;
+
+	m->heard = RR_HEARD_PLAIN;
+	rr_mode_windows_start(m);
+	if (wc->with_inv) {
+		good = false; /* of ours: no peer is told that it may */
+	} else if (wc->with_imm) {
+		good = rr_mode_fast_hear(m, rc, wc);
+	} else {
+		proc = rc->len >= RR_HDR_FIXED && get_be32(rc->buf + 4) == RR_VERS ?
+			       get_be32(rc->buf + 12) : RR_MSG;
+		if (proc == RR_HERE) {
+			good = hear_here(m, rc);
+		} else if (proc == RR_DONE || proc == RR_WANT) {
+			good = hear_ours(m, rc, proc);
+			rr_ep_repost(rc);
+			if (!good)
+				rr_mode_cut(m);
+			rr_conn_progress(&c->base);
+			return true;
+		} else {
+			return false;
+		}
+	}
+	if (good)
+		return false;
+	rr_ep_repost(rc);
+	rr_mode_cut(m);
+	return true;
+}
+
+/** rr_mode_claim - see mode_srv.h */
+bool rr_mode_claim(struct rr_rreq *rr)
+{
+	struct rr_mode *m = rr_rreq_conn(rr)->mode;
+	const struct rr_segment *seg;
+
+	if (m->heard == RR_HEARD_PLAIN)
+		return true;
+	if (!rr->reads.has_item || rr->reads.item_nsegs != 1 || rr->reads.has_pzrc)
+		return false;
+	seg = &rr->hdr.reads[rr->reads.item_first].seg;
+	if (m->heard == RR_HEARD_SLOT ? !rr_mode_fast_claim(m, rr, seg) :
+					!rr_mode_grant_claim(m, rr, seg))
+		return false;
+	rr->base.here = true;
+	return true;
+}
+
+/** rr_mode_release - see mode_srv.h */
+void rr_mode_release(struct rr_rreq *rr)
+{
+	struct rr_mode *m = rr_rreq_conn(rr)->mode;
+
+	if (rr->mode.grant)
+		rr_mode_grant_release(rr->mode.grant);
+	else if (rr->mode.mem)
+		m->slots_busy &= ~(UINT64_C(1) << rr->mode.slot);
+	rr->mode.mem = NULL;
+	rr->mode.grant = NULL;
+}

@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_cm.c - the local fabric's connection manager
+ *
+ * Operation:  active                          passive
+ *             qp_dial: connect         ----->  accept(2)
+ *             ROUTED                  <-----   HELLO (cookie)
+ *             qp_connect: REQ (sizes, cookie, private data) -----> REQUEST
+ *             ESTABLISHED             <-----   qp_accept: ACCEPT (sizes, private data, memfd)
+ *             FAILED                  <-----   qp_reject: REJECT, or a hang-up
+ *             The cookies let each side try whether it may use process_vm_* on the other; each
+ *             tells its finding (REQ.vm, ACCEPT.vm), since it decides how the owner's keys are
+ *             entered. The passive side is up when qp_accept returns.
+ *             Sockets are in the epoll instance of the manager until the queue pair is up or its
+ *             REQUEST is delivered; from then on its completion queue watches it.
+ *             Strangers cannot keep us busy: an accepted socket has handshake_ms to send its REQ,
+ *             there are only so many of them at once, and of one uid; and a listener whose
+ *             connections cannot be accepted (no descriptors, no memory, the closer far behind)
+ *             rests until the next tick of the manager's timer, and its owner hears why. It ticks
+ *             only while one of both is there to look after. All users wait to be accepted in one line,
+ *             so a process that connects and hangs up fills it; such a connection is let go of before anything is
+ *             made for it, many at once are accepted, and when there are many the owner hears of the latest.
+ * Memory:     Queue pairs that nobody has been told of are freed by the manager.
+ * Threads:    One thread per manager; connect, accept and reject by the same, or by whoever was
+ *             handed the queue pair by it.
+ * Errors:     A peer that says anything unexpected here is hung up on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "local_int.h"
+
+#define EVENTS_PER_PROCESS 128 /* then let the caller look at other things */
+#define TICK_NS (100 * NS_PER_MS)
+#define ACCEPTS_AT_ONCE 64 /* then the others' handshakes go on */
+/* The owner hears of it when so many connections end without a REQ in so much time: others have to wait for them. */
+#define LEFT_TOLD 64u
+#define LEFT_NS NS_PER_S
+
+static struct local_cm *to_cm(struct rr_cm *cm)
+{
+	return container_of(cm, struct local_cm, base);
+}
+
+static int cm_watch(struct local_cm *cm, int fd, void *ptr)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP, .data.ptr = ptr };
+
+	return epoll_ctl(cm->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void cm_free(struct local_cm *cm)
+{
+	if (cm->timerfd >= 0)
+		close(cm->timerfd);
+	if (cm->epfd >= 0)
+		close(cm->epfd);
+	free(cm);
+}
+
+/** rr_local_cm_create - a source of connection events
+ *
+ * Return: 0, -ENOMEM, -EMFILE.
+ */
+int rr_local_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret)
+{
+	struct local_cm *cm = calloc(1, sizeof(*cm));
+	int rc;
+
+	if (!cm)
+		return -ENOMEM;
+	cm->base = (struct rr_cm){ .fabric = fabric, .fn = fn, .ctx = ctx };
+	list_init(&cm->listeners);
+	list_init(&cm->qps);
+	cm->timerfd = -1;
+	cm->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (cm->epfd < 0) {
+		rc = -errno;
+		goto out_close;
+	}
+	cm->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	rc = cm->timerfd < 0 ? -errno : cm_watch(cm, cm->timerfd, &cm->timerfd);
+	if (rc)
+		goto out_close;
+	*ret = &cm->base;
+	return 0;
+
+out_close:
+	cm_free(cm);
+	return rc;
+}
+
+/** rr_local_cm_destroy - listeners are gone; queue pairs the user knows are his to destroy */
+void rr_local_cm_destroy(struct rr_cm *base)
+{
+	struct local_cm *cm = to_cm(base);
+
+	assert(list_is_empty(&cm->listeners));
+	list_for_each_safe(node, &cm->qps) {
+		struct local_qp *qp = list_entry(node, struct local_qp, cm_node);
+
+		if (qp->passive)
+			rr_local_qp_destroy(&qp->base); /* not announced yet */
+		else
+			rr_local_cm_forget(qp);
+	}
+	cm_free(cm);
+}
+
+/** rr_local_cm_fd - readable when rr_local_cm_process() has something to do */
+int rr_local_cm_fd(struct rr_cm *base)
+{
+	return to_cm(base)->epfd;
+}
+
+/** rr_local_cm_forget - the manager has nothing more to do with @qp; harmless when repeated */
+void rr_local_cm_forget(struct local_qp *qp)
+{
+	if (!list_is_linked(&qp->cm_node))
+		return;
+	list_del(&qp->cm_node);
+	(void)epoll_ctl(qp->cm->epfd, EPOLL_CTL_DEL, qp->sock, NULL);
+}
+
+/** rr_local_listen - listen at a socket path
+ *
+ * Return: 0, -EADDRINUSE if it is served already, -ENAMETOOLONG, -EACCES, ..., -ENOMEM.
+ */
+int rr_local_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_listener **ret)
+{
+	struct local_cm *cm = to_cm(base);
+	mode_t mode = to_fabric(base->fabric)->attr.socket_mode;
+	struct local_listener *l = calloc(1, sizeof(*l));
+	struct stat st;
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	l->base = (struct rr_listener){ .cm = base, .ctx = ctx };
+	rc = rr_local_sock_listen(addr, mode ? mode : 0666, &l->fd);
+	if (rc)
+		goto out_free;
+	memcpy(l->path, addr, strlen(addr)); /* fits: it could be bound */
+	if (!lstat(addr, &st)) {
+		l->dev = st.st_dev;
+		l->ino = st.st_ino;
+	}
+	rc = cm_watch(cm, l->fd, l);
+	if (rc)
+		goto out_close;
+	list_add_tail(&cm->listeners, &l->node);
+	*ret = &l->base;
+	return 0;
+
+out_close:
+	(void)unlink(l->path);
+	rr_local_close_later(to_fabric(base->fabric)->closer, LOCAL_OURS, l->fd);
+out_free:
+	free(l);
+	return rc;
+}
+
+/** rr_local_unlisten - stop; the path is unlinked unless somebody else's socket is there now */
+void rr_local_unlisten(struct rr_listener *base)
+{
+	struct local_listener *l = container_of(base, struct local_listener, base);
+	struct stat st;
+
+	if (!lstat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino)
+		(void)unlink(l->path);
+	if (!l->resting)
+		(void)epoll_ctl(to_cm(base->cm)->epfd, EPOLL_CTL_DEL, l->fd, NULL);
+	/* those who still wait to be accepted may have sent us anything */
+	(void)shutdown(l->fd, SHUT_RDWR);
+	rr_local_close_later(to_fabric(base->cm->fabric)->closer, LOCAL_OURS, l->fd);
+	list_del(&l->node);
+	free(l);
+}
+
+static void hs_init(struct local_qp *qp, struct hs_msg *hs, enum hs_type type)
+{
+	const struct local_fabric *f = to_fabric(qp->base.fabric);
+
+	memset(hs, 0, sizeof(*hs));
+	hs->magic = HS_MAGIC;
+	hs->version = HS_VERSION;
+	hs->type = type;
+	hs->qpn = qp->qpn;
+	hs->fabric_id = f->id;
+	hs->cookie_addr = (uintptr_t)qp->cookie;
+	memcpy(hs->cookie, qp->cookie, sizeof(hs->cookie));
+}
+
+static void hs_param(struct local_qp *qp, struct hs_msg *hs, const struct rr_conn_param *param)
+{
+	hs->rq_depth = qp->rq_depth;
+	hs->recv_bytes = qp->my_recv_bytes;
+	hs->keys = to_pd(qp->base.pd)->nkeys;
+	hs->vm = qp->my_vm;
+	hs->region_bytes = to_fabric(qp->base.fabric)->attr.limits.region_bytes_max;
+	hs->initiator_depth = param->initiator_depth;
+	hs->responder_resources = param->responder_resources;
+	hs->priv_len = (uint32_t)param->priv_len;
+	if (param->priv_len)
+		memcpy(hs->priv, param->priv, param->priv_len);
+	qp->rnr_retry = param->rnr_retry;
+}
+
+/* Whose share what is made for this connection counts against. */
+static int find_client(struct local_qp *qp)
+{
+	struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_UNKNOWN };
+
+	if (qp->peer.has_cred) {
+		id.kind = RPCRDMA_CLIENT_USER;
+		id.key = qp->peer.uid;
+	}
+	return rr_client_get(to_fabric(qp->base.fabric)->clients, &id, &qp->client);
+}
+
+static int make_cookie(struct local_qp *qp)
+{
+	return getrandom(qp->cookie, sizeof(qp->cookie), 0) == sizeof(qp->cookie) ? 0 : -EIO;
+}
+
+/** rr_local_qp_dial - connect to a socket path; ROUTED or FAILED follows
+ * @trust: whose socket it has to be; NULL: anybody's
+ *
+ * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if too many wait already, -EPERM if @trust
+ * forbids it, -EACCES, -ENAMETOOLONG, -EMFILE, -ENOMEM.
+ */
+int rr_local_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trust,
+		     struct rr_qp **ret)
+{
+	struct local_cm *cm = to_cm(base);
+	struct local_qp *qp;
+	int rc = rr_local_qp_new(base->fabric, &qp);
+
+	if (rc)
+		return rc;
+	rc = make_cookie(qp);
+	if (!rc)
+		rc = trust ? rr_local_sock_dial_trusted(addr, trust, &qp->sock) :
+			     rr_local_sock_dial(addr, &qp->sock);
+	if (!rc) {
+		rr_local_sock_peer(qp->sock, &qp->peer);
+		rc = find_client(qp);
+	}
+	if (!rc)
+		rc = cm_watch(cm, qp->sock, qp);
+	if (rc) {
+		rr_local_qp_destroy(&qp->base);
+		return rc;
+	}
+	qp->cm = cm;
+	qp->phase = PHASE_HELLO;
+	list_add_tail(&cm->qps, &qp->cm_node);
+	*ret = &qp->base;
+	return 0;
+}
+
+/* The number of Reads each side may have outstanding is what one asks and the other grants. */
+static unsigned depth_of(const struct local_qp *qp, unsigned mine, unsigned theirs)
+{
+	return MIN(MIN(mine, theirs), to_fabric(qp->base.fabric)->attr.limits.rd_atom_max);
+}
+
+static void take_peer_hs(struct local_qp *qp, const struct hs_msg *hs)
+{
+	const struct local_fabric *f = to_fabric(qp->base.fabric);
+
+	qp->hs = *hs;
+	qp->peer_qpn = hs->qpn & 0xffffff;
+	qp->peer_vm = hs->vm != 0;
+	qp->peer_takes_bytes = hs->region_bytes;
+	qp->cap_recv = hs->fabric_id != f->id;
+	qp->cap = (struct rr_capture_conn){ .active = !qp->passive, .qpn = qp->qpn,
+					    .peer_qpn = qp->peer_qpn,
+					    .psn = qp->qpn * 16 & 0xffffff,
+					    .peer_psn = qp->peer_qpn * 16 & 0xffffff };
+}
+
+static void capture_cm(struct local_qp *qp, enum rr_capture_cm what, bool mine,
+		       const void *priv, size_t len)
+{
+	struct local_fabric *f = to_fabric(qp->base.fabric);
+
+	if (f->capture && (mine || qp->cap_recv))
+		rr_capture_cm(f->capture, &qp->cap, what, priv, len);
+}
+
+/** rr_local_qp_connect - ask the dialled peer in; ESTABLISHED or FAILED follows
+ *
+ * Return: 0, -ENOTCONN if it is not routed, -ECONNRESET or -EPIPE if the peer has gone.
+ */
+int rr_local_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
+{
+	struct local_qp *qp = to_qp(base);
+	struct hs_msg hs;
+	int rc;
+
+	if (qp->phase != PHASE_ROUTED || qp->passive)
+		return -ENOTCONN;
+	hs_init(qp, &hs, HS_REQ);
+	hs_param(qp, &hs, param);
+	qp->read_depth = param->initiator_depth;
+	capture_cm(qp, RR_CAPTURE_REQ, true, param->priv, param->priv_len);
+	rc = rr_local_sock_send(qp->sock, &hs, NULL, 0);
+	if (!rc)
+		qp->phase = PHASE_CONNECT;
+	return rc;
+}
+
+/** rr_local_qp_accept - let a REQUEST in; the queue pair is up when this returns 0
+ *
+ * Return: 0, -ENOTCONN if it was answered already, -ECONNRESET or -EPIPE if the peer has gone,
+ * -ENOMEM, -EMFILE, -EDQUOT if the peer's user has its share of rings already.
+ */
+int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
+{
+	struct local_qp *qp = to_qp(base);
+	struct hs_msg hs;
+	int rc;
+
+	if (qp->phase != PHASE_ROUTED || !qp->passive)
+		return -ENOTCONN;
+	rc = rr_local_ring_create(qp);
+	if (rc)
+		return rc;
+	hs_init(qp, &hs, HS_ACCEPT);
+	hs_param(qp, &hs, param);
+	qp->read_depth = depth_of(qp, param->initiator_depth, qp->hs.responder_resources);
+	capture_cm(qp, RR_CAPTURE_REP, true, param->priv, param->priv_len);
+	capture_cm(qp, RR_CAPTURE_RTU, false, NULL, 0);
+	/* what is posted already must be seen as posted when the peer gets the memory */
+	atomic_store(&qp->me->posted, qp->rq_posted);
+	rc = rr_local_sock_send(qp->sock, &hs, &qp->rings->fd, 1);
+	rr_local_map_close_fd(qp->rings);
+	if (rc) {
+		rr_local_ring_unmap(qp);
+		qp->phase = PHASE_DEAD;
+		return rc;
+	}
+	rr_local_qp_attach(qp);
+	return 0;
+}
+
+/** rr_local_qp_reject - say no to a REQUEST
+ *
+ * Return: 0, -ENOTCONN if it was answered already.
+ */
+int rr_local_qp_reject(struct rr_qp *base)
+{
+	struct local_qp *qp = to_qp(base);
+	struct hs_msg hs;
+
+	if (qp->phase != PHASE_ROUTED || !qp->passive)
+		return -ENOTCONN;
+	hs_init(qp, &hs, HS_REJECT);
+	(void)rr_local_sock_send(qp->sock, &hs, NULL, 0); /* gone, or told */
+	qp->phase = PHASE_DEAD;
+	return 0;
+}
+
+static void tell(struct local_cm *cm, struct local_qp *qp, enum rr_cm_event_type type, int status)
+{
+	struct rr_cm_event ev = { .type = type, .qp = &qp->base, .status = status,
+				  .listener_ctx = qp->listener_ctx, .peer = &qp->peer };
+
+	if (type == RR_CM_REQUEST || type == RR_CM_ESTABLISHED) {
+		ev.priv = qp->hs.priv;
+		ev.priv_len = qp->hs.priv_len;
+		ev.initiator_depth = depth_of(qp, UINT_MAX, qp->hs.responder_resources);
+		ev.responder_resources = depth_of(qp, UINT_MAX, qp->hs.initiator_depth);
+	}
+	cm->base.fn(cm->base.ctx, &ev);
+}
+
+/* @peer: NULL: it is not known */
+static void tell_refused(struct local_cm *cm, void *listener_ctx, const struct rr_peer *peer, int status)
+{
+	static const struct rr_peer unknown = { .text = "a local peer" };
+	struct rr_cm_event ev = { .type = RR_CM_REFUSED, .status = status, .listener_ctx = listener_ctx,
+				  .peer = peer ? peer : &unknown };
+
+	cm->base.fn(cm->base.ctx, &ev);
+}
+
+/* One more connection has ended without a REQ. Return: is that to be reported? */
+static bool count_left(struct local_cm *cm)
+{
+	uint64_t now = clock_now_ns();
+
+	if (now - cm->left_since_ns > LEFT_NS) {
+		cm->left_since_ns = now;
+		cm->left = 0;
+	}
+	if (++cm->left < LEFT_TOLD)
+		return false;
+	cm->left = 0;
+	return true;
+}
+
+/* The end of a queue pair that the user of the manager has not been told of. */
+static void drop_stranger(struct local_cm *cm, struct local_qp *qp)
+{
+	struct rr_peer peer = qp->peer;
+	void *ctx = qp->listener_ctx;
+
+	rr_local_qp_destroy(&qp->base);
+	if (count_left(cm))
+		tell_refused(cm, ctx, &peer, -ESHUTDOWN);
+}
+
+static void fail(struct local_cm *cm, struct local_qp *qp, int status)
+{
+	rr_local_cm_forget(qp);
+	if (qp->passive) {
+		drop_stranger(cm, qp);
+		return;
+	}
+	qp->phase = PHASE_DEAD;
+	tell(cm, qp, RR_CM_FAILED, status);
+}
+
+static bool vm_ok(struct local_qp *qp, const struct hs_msg *hs)
+{
+	enum rr_local_vm mode = to_fabric(qp->base.fabric)->attr.vm;
+
+	qp->my_vm = rr_local_sock_try_vm(mode, &qp->peer, hs);
+	return qp->my_vm || mode != RR_LOCAL_VM_ALWAYS;
+}
+
+static void active_accepted(struct local_cm *cm, struct local_qp *qp, const struct hs_msg *hs,
+			    int *fd)
+{
+	int rc;
+
+	take_peer_hs(qp, hs);
+	rc = *fd >= 0 && rr_local_ring_check(hs, to_fabric(qp->base.fabric))
+		     ? rr_local_ring_map(qp, *fd)
+		     : -EPROTO;
+	if (rc) {
+		fail(cm, qp, rc);
+		return;
+	}
+	*fd = -1;
+	qp->read_depth = depth_of(qp, qp->read_depth, hs->responder_resources);
+	capture_cm(qp, RR_CAPTURE_REP, false, hs->priv, hs->priv_len);
+	capture_cm(qp, RR_CAPTURE_RTU, true, NULL, 0);
+	rr_local_cm_forget(qp);
+	rr_local_qp_attach(qp);
+	tell(cm, qp, RR_CM_ESTABLISHED, 0);
+}
+
+/* The one reader of what a peer says before the connection is up. */
+static void hear(struct local_cm *cm, struct local_qp *qp)
+{
+	struct local_closer *closer = to_fabric(cm->base.fabric)->closer;
+	uint64_t owner = peer_owner(qp);
+	struct hs_msg hs;
+	int fd, rc;
+
+	rc = rr_local_sock_recv(closer, owner, qp->sock, &hs, &fd);
+	if (rc == -EAGAIN)
+		return;
+	if (rc) {
+		rc = qp->phase == PHASE_HELLO && rc == -ECONNRESET ? -ECONNREFUSED : rc;
+		fail(cm, qp, rc);
+	} else if (!qp->passive && qp->phase == PHASE_HELLO && hs.type == HS_HELLO) {
+		take_peer_hs(qp, &hs);
+		if (vm_ok(qp, &hs)) {
+			qp->phase = PHASE_ROUTED;
+			tell(cm, qp, RR_CM_ROUTED, 0);
+		} else {
+			fail(cm, qp, -EPERM);
+		}
+	} else if (!qp->passive && qp->phase == PHASE_CONNECT && hs.type == HS_ACCEPT) {
+		active_accepted(cm, qp, &hs, &fd);
+	} else if (!qp->passive && qp->phase == PHASE_CONNECT && hs.type == HS_REJECT) {
+		fail(cm, qp, -ECONNREFUSED);
+	} else if (qp->passive && qp->phase == PHASE_HELLO && hs.type == HS_REQ &&
+		   rr_local_ring_check(&hs, to_fabric(qp->base.fabric)) && vm_ok(qp, &hs)) {
+		take_peer_hs(qp, &hs);
+		capture_cm(qp, RR_CAPTURE_REQ, false, hs.priv, hs.priv_len);
+		rr_local_cm_forget(qp);
+		qp->phase = PHASE_ROUTED;
+		tell(cm, qp, RR_CM_REQUEST, 0);
+	} else {
+		fail(cm, qp, -EPROTO);
+	}
+	if (fd >= 0)
+		rr_local_close_later(closer, owner, fd);
+}
+
+/* ---- strangers ---- */
+
+static void tick(struct local_cm *cm, bool on)
+{
+	struct timespec every = { .tv_nsec = on ? (long)TICK_NS : 0 };
+	struct itimerspec its = { .it_interval = every, .it_value = every };
+
+	if (cm->ticking == on)
+		return;
+	cm->ticking = on;
+	(void)timerfd_settime(cm->timerfd, 0, &its, NULL); /* cannot fail: all of it is valid */
+}
+
+static void rest(struct local_cm *cm, struct local_listener *l)
+{
+	(void)epoll_ctl(cm->epfd, EPOLL_CTL_DEL, l->fd, NULL);
+	l->resting = true;
+	tick(cm, true);
+}
+
+/* Late handshakes end, resting listeners try again. */
+static void look_after(struct local_cm *cm)
+{
+	uint64_t count, now = clock_now_ns();
+	ssize_t got = read(cm->timerfd, &count, sizeof(count));
+	bool more = false;
+
+	(void)got; /* only to make it unreadable */
+	list_for_each_safe(node, &cm->qps) {
+		struct local_qp *qp = list_entry(node, struct local_qp, cm_node);
+
+		if (!qp->passive)
+			continue;
+		if (now >= qp->deadline_ns)
+			fail(cm, qp, -ETIMEDOUT);
+		else
+			more = true;
+	}
+	list_for_each(node, &cm->listeners) {
+		struct local_listener *l = list_entry(node, struct local_listener, node);
+
+		if (l->resting && !cm_watch(cm, l->fd, l))
+			l->resting = false;
+		more = more || l->resting;
+	}
+	tick(cm, more);
+}
+
+/* May one more shake hands with us? Those who do are few enough to be counted. */
+static bool may_enter(struct local_cm *cm, const struct rr_peer *peer)
+{
+	const struct local_fabric *f = to_fabric(cm->base.fabric);
+	unsigned all = 0, same = 0;
+
+	list_for_each(node, &cm->qps) {
+		const struct local_qp *qp = list_entry(node, struct local_qp, cm_node);
+
+		all += qp->passive;
+		same += qp->passive && qp->peer.uid == peer->uid;
+	}
+	/* as many as are still free, so that who comes next finds one, too (account.h) */
+	return all < f->attr.limits.handshakes_max && same < f->attr.limits.handshakes_max - all &&
+	       same < f->attr.limits.handshakes_uid_max &&
+	       atomic_load(&f->conns) < f->attr.limits.conns_max;
+}
+
+static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
+{
+	struct local_fabric *f = to_fabric(cm->base.fabric);
+	struct rr_peer peer;
+	struct local_qp *qp;
+	struct hs_msg hs;
+	bool gone = rr_local_sock_gone(fd);
+	int rc;
+
+	if (gone && !count_left(cm)) {
+		rr_local_close_sock(f->closer, fd);
+		return;
+	}
+	rr_local_sock_peer(fd, &peer);
+	rc = gone ? -ESHUTDOWN : 0;
+	if (!rc)
+		rc = may_enter(cm, &peer) ? rr_local_qp_new(cm->base.fabric, &qp) : -EBUSY;
+	if (rc) {
+		rr_local_close_sock(f->closer, fd);
+		tell_refused(cm, l->base.ctx, &peer, rc);
+		return;
+	}
+	qp->sock = fd;
+	qp->passive = true;
+	qp->phase = PHASE_HELLO;
+	qp->listener_ctx = l->base.ctx;
+	qp->peer = peer;
+	qp->deadline_ns = clock_now_ns() + f->attr.limits.handshake_ms * NS_PER_MS;
+	rc = make_cookie(qp);
+	if (!rc)
+		rc = find_client(qp);
+	if (!rc)
+		rc = cm_watch(cm, fd, qp);
+	if (rc) {
+		rr_local_qp_destroy(&qp->base);
+		tell_refused(cm, l->base.ctx, &peer, rc);
+		return;
+	}
+	qp->cm = cm;
+	list_add_tail(&cm->qps, &qp->cm_node);
+	tick(cm, true);
+	hs_init(qp, &hs, HS_HELLO);
+	if (rr_local_sock_send(fd, &hs, NULL, 0))
+		drop_stranger(cm, qp);
+}
+
+static struct local_listener *find_listener(struct local_cm *cm, const void *ptr)
+{
+	list_for_each(node, &cm->listeners) {
+		struct local_listener *l = list_entry(node, struct local_listener, node);
+
+		if (l == ptr)
+			return l;
+	}
+	return NULL;
+}
+
+/* What cannot be taken stays queued for a better time. Return: false if nothing more is to be done now. */
+static bool welcome(struct local_cm *cm, struct local_listener *l)
+{
+	/* the callback for a refusal may close the listener */
+	for (int i = 0; i < ACCEPTS_AT_ONCE && find_listener(cm, l); i++) {
+		bool full = rr_local_closer_full(to_fabric(cm->base.fabric)->closer, LOCAL_OURS);
+		int fd = full ? -1 : accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int err = full ? EXFULL : errno;
+
+		if (fd >= 0) {
+			shake_hands(cm, l, fd);
+		} else if (err == EAGAIN || err == EWOULDBLOCK) {
+			return i > 0;
+		} else if (err != ECONNABORTED && err != EINTR) {
+			rest(cm, l); /* no descriptor or no memory: it would stay readable */
+			tell_refused(cm, l->base.ctx, NULL, -err);
+			return false;
+		}
+	}
+	return true;
+}
+
+/** rr_local_cm_process - handle what has happened; runs the callback */
+void rr_local_cm_process(struct rr_cm *base)
+{
+	struct local_cm *cm = to_cm(base);
+
+	/* one at a time: a callback may destroy what a longer list of events points at */
+	for (int i = 0; i < EVENTS_PER_PROCESS; i++) {
+		struct epoll_event ev;
+		struct local_listener *l;
+
+		if (epoll_wait(cm->epfd, &ev, 1, 0) != 1)
+			return;
+		if (ev.data.ptr == &cm->timerfd) {
+			look_after(cm);
+			continue;
+		}
+		l = find_listener(cm, ev.data.ptr);
+		if (!l)
+			hear(cm, ev.data.ptr);
+		else if (!welcome(cm, l))
+			return;
+	}
+}

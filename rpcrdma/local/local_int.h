@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * local_int.h - what the files of the local fabric share, and nobody else sees
+ *
+ * The essay is in local.c. Two kinds of struct live here: those in the memory shared with the peer
+ * (shm_*: every word of the peer's half is hostile and is read once, checked, then used), and our
+ * private ones, which hold the truth. No decision rests on a word that both sides may write.
+ */
+#ifndef RR_LOCAL_INT_H
+#define RR_LOCAL_INT_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/un.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/util.h"
+#include "capture.h"
+#include "account.h"
+#include "fabric.h"
+#include "local.h"
+
+#define LOCAL_REGIONS_MAX 64u      /* slabs of one protection domain; a bit each */
+#define LOCAL_DIRECT_MAX 256u      /* qp_direct tokens out on one connection */
+#define LOCAL_REQS 128u            /* transfers handed to the peer at once; a power of two */
+#define LOCAL_REQ_BYTES (256u * 1024) /* one of them; two sides work at once on a long transfer */
+#define LOCAL_SGE_MAX 32u
+#define LOCAL_INLINE_MAX 256u
+#define LOCAL_PIECES_MAX 32u       /* chaos: parts of one transfer; a bit each */
+#define LOCAL_RING_BYTES_MAX (64u << 20)
+#define LOCAL_LINE 64
+#define LOCAL_POISON 0xa5          /* chaos: what a buffer holds that nothing came into yet */
+#define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: what takes the peer long to empty keeps us */
+#define LOCAL_KEYS_MAX 65535u
+#define LOCAL_OURS UINT64_MAX /* whose a descriptor is that is no user's (local_close.c) */
+#define LOCAL_MEMORY (UINT64_C(1) << 32) /* with the user: it is a memfd, which only takes long to close */
+#define LOCAL_SOCKET (UINT64_C(2) << 32) /* ... or a socket, which does not sleep where it is closed */
+
+/* ---- shared with the peer ---- */
+
+/* A remote key, written by the owner of the memory save for `busy`. */
+struct shm_key {
+	_Alignas(LOCAL_LINE) _Atomic uint32_t key; /* 0: nothing here */
+	_Atomic uint32_t busy;                     /* accesses in progress: sum of their BUSY_* */
+	uint64_t addr, len;
+	uint64_t off;                              /* place: where addr is in the slab */
+	uint32_t region;
+	uint32_t access;
+	uint32_t place;                            /* enum local_place */
+};
+
+#define BUSY_COPY 1u          /* a copy by one system call */
+#define BUSY_PAGES (1u << 16) /* qp_direct: a disk operation on whole pages */
+
+/* Where the bytes of a key are, for the side that wants to reach them. */
+enum local_place {
+	PLACE_VM,    /* in the owner's address space: process_vm_readv/writev */
+	PLACE_SLAB,  /* in a memfd we were given: pread/pwrite, or mapped for qp_direct */
+	PLACE_AGENT, /* the owner moves them itself, through the bounce area */
+};
+
+/* A transfer that the owner of the memory is asked to carry out. */
+struct shm_req {
+	uint32_t write; /* 1: bounce area to memory; 0: memory to bounce area */
+	uint32_t key;
+	uint64_t addr;
+	uint64_t off;   /* in the bounce area */
+	uint32_t len;
+	_Atomic uint32_t status; /* enum rr_wc_status, by the owner */
+};
+
+/* What one side tells the other; the first line is all the reader looks at while polling. */
+struct shm_side {
+	_Alignas(LOCAL_LINE) _Atomic uint32_t msg_head; /* messages written to the peer's ring */
+	_Atomic uint32_t req_head; /* requests written below */
+	_Atomic uint32_t req_done; /* requests of the peer carried out */
+	_Atomic uint32_t closed;
+	_Alignas(LOCAL_LINE) _Atomic uint32_t posted; /* receives posted since the beginning */
+	_Alignas(LOCAL_LINE) _Atomic uint32_t asleep; /* needs a doorbell; the ringer clears it */
+	_Alignas(LOCAL_LINE) struct shm_req req[LOCAL_REQS];
+};
+
+/* A message in the receiver's ring. */
+struct shm_msg {
+	uint32_t len;      /* of the data; RING_IMM: of the RDMA Write, there is no data here */
+	uint32_t with;     /* enum ring_with */
+	uint32_t word;     /* key to invalidate, immediate */
+	uint32_t req_seq; /* requests to be carried out before this message is seen */
+	uint8_t data[];
+};
+
+/* What a message brings besides its bytes. */
+enum ring_with { RING_PLAIN, RING_INV, RING_IMM };
+
+enum hs_type { HS_HELLO = 1, HS_REQ, HS_ACCEPT, HS_REJECT, HS_REGION, HS_REGION_GONE, HS_BOUNCE };
+
+#define HS_MAGIC 0x4c656174u
+#define HS_VERSION 1u
+
+/* One datagram of the socket. A doorbell is a datagram of a single byte instead. */
+struct hs_msg {
+	uint32_t magic, version, type;
+	uint32_t rq_depth, recv_bytes, keys; /* REQ, ACCEPT: of the sender's half */
+	uint32_t vm;                         /* REQ, ACCEPT: I reach your memory by process_vm_* */
+	uint64_t region_bytes;               /* REQ, ACCEPT: slabs of yours I take, in all */
+	uint32_t initiator_depth, responder_resources;
+	uint32_t qpn;
+	uint64_t fabric_id;
+	uint64_t cookie_addr;                /* HELLO, REQ: a trial for process_vm_readv */
+	uint8_t cookie[16];
+	uint64_t region, size;               /* REGION, REGION_GONE, BOUNCE */
+	uint32_t priv_len;
+	uint8_t priv[RR_PRIV_MAX];
+};
+
+/* ---- ours ---- */
+
+struct local_closer;
+
+struct local_fabric {
+	struct rr_fabric base;
+	struct rr_local_attr attr; /* limits filled in */
+	uint64_t id;               /* random: are both ends of a connection ours? */
+	struct rr_capture *capture;
+	struct local_closer *closer;
+	_Atomic uint32_t conns, next_qpn, next_salt, next_region, next_cq;
+	struct rr_clients own_clients, *clients; /* by user */
+	pthread_mutex_t lock;      /* the members below; taken last */
+	struct list qps;
+	struct list maps;          /* regions of peers */
+	struct rr_local_counters gone; /* of destroyed queue pairs, and registrations */
+	uint64_t link_free_ns;         /* rate hook: when the modelled link is idle again */
+};
+
+/* An entry of a protection domain's private key space; the truth about a key. */
+struct local_key {
+	uint32_t key; /* the whole key while valid, its next value's base otherwise */
+	bool valid;
+	struct local_mr *mr;
+	struct local_mw *mw; /* not NULL: a window */
+	uint64_t addr, len;
+	unsigned access;
+	struct local_qp *qp; /* windows: the only queue pair that may use it */
+	uint32_t next_free;
+};
+
+/* A memfd of ours that peers are given. */
+struct local_region {
+	int fd; /* -1: slot unused */
+	uint32_t id;
+	uint64_t dev, ino, size;
+	unsigned refs; /* registrations inside it */
+};
+
+struct local_pd {
+	struct rr_pd base;
+	pthread_mutex_t lock; /* all below, and every queue pair's half of the key table */
+	struct list qps;      /* connected queue pairs */
+	struct list mrs;      /* remotely accessible ones */
+	struct local_key *keys;
+	uint32_t nkeys, key_bits;
+	uint32_t free_head, free_tail; /* FIFO: a freed key rests as long as it can */
+	uint32_t salt;
+	struct local_pins *pins; /* hook `pin`; NULL: none were needed */
+	struct local_region region[LOCAL_REGIONS_MAX];
+};
+
+struct local_mr {
+	struct rr_mr base;
+	struct list node;  /* pd->mrs */
+	uint32_t slot;     /* pd->keys; 0: no remote access */
+	unsigned region;   /* pd->region, or LOCAL_REGIONS_MAX */
+	uint64_t off;
+	unsigned windows;  /* bound over it */
+	int pin;           /* local_pin.c; -1: what lies at its address is what a peer reaches */
+};
+
+struct local_mw {
+	struct rr_mw base;
+	uint32_t slot;
+};
+
+/* Memory that is shared with a peer (local_map.c): rings, a bounce area, a region of the peer's. */
+struct local_map {
+	struct list node; /* fabric->maps, if it is a region */
+	struct rr_client *client;
+	uint64_t owner;    /* the same, as the closer knows it */
+	enum rr_share share;
+	uint64_t charged, size;
+	uint64_t dev, ino; /* of a region */
+	int fd;            /* to read from; -1: used by address */
+	void *addr;        /* to write to, and for qp_direct */
+	unsigned refs;
+};
+
+/* A region of the peer, as this connection knows it. */
+struct peer_region {
+	struct local_map *map; /* NULL: unused */
+	uint64_t id;
+	unsigned refs; /* direct tokens */
+	bool gone;
+};
+
+struct local_direct {
+	struct shm_key *key; /* NULL: unused */
+	struct peer_region *region;
+};
+
+enum sqe_state { SQE_WAIT, SQE_MOVED };
+
+/* A posted send-queue request. */
+struct local_sqe {
+	struct rr_done *done;
+	enum rr_wr_op op;
+	unsigned flags, nsge;
+	enum sqe_state state;
+	enum rr_wc_status status;
+	struct rr_sge *sge; /* sge_max of them */
+	uint8_t *inl;       /* inline_max bytes */
+	uint32_t len;       /* of all SGEs */
+	uint64_t raddr;
+	uint32_t imm;
+	bool written;       /* WRITE_IMM: the bytes have gone over, the message has not */
+	uint32_t rkey;
+	struct local_mw *mw;
+	struct local_mr *mr;
+	uint64_t bind_addr, bind_len;
+	unsigned bind_access;
+	uint64_t due_ns;    /* rate hook: not complete before */
+	uint64_t rnr_ns;    /* waiting for a receive until then; 0: not waiting */
+	uint32_t reqs;      /* requests at the peer, unanswered */
+	uint32_t handed;    /* bytes handed to the peer as requests */
+	uint32_t pieces, piece_bytes, piece_done; /* chaos: a bit per piece moved */
+	uint32_t piece_now; /* the one that is partly handed over */
+};
+
+struct local_rqe {
+	struct rr_done *done;
+	struct rr_sge sge;
+};
+
+struct local_srq {
+	struct rr_srq base;
+	struct local_rqe *rqe;
+	uint32_t depth, mask, head, tail; /* from tail to head is posted */
+	uint32_t recv_bytes;
+	atomic_uint qps;      /* that are set up with it */
+	struct list starved;  /* queue pairs with messages that found none */
+};
+
+/* A completion not yet polled. */
+struct local_cqe {
+	struct rr_wc wc;
+	uint32_t sq_free, rq_free; /* queue slots given back when it is */
+};
+
+/* Our memory of a request at the peer. */
+struct local_req {
+	uint32_t sqe; /* index */
+	uint32_t off; /* in the transfer */
+	uint32_t len;
+	uint64_t stage_end; /* staging space is free up to here when it is answered */
+};
+
+struct local_cq {
+	struct rr_cq base;
+	unsigned depth, outstanding;
+	bool overrun;
+	bool armed, signalled, timer_set;
+	int epfd, selffd, timerfd;
+	unsigned polls;
+	bool fds_left; /* more descriptors are ready than were looked at */
+	uint64_t rng;
+	struct list active, dormant; /* queue pairs by node */
+	unsigned nactive;
+	struct list ready; /* with completions */
+	struct list work;  /* with send-queue entries that are not complete */
+	_Atomic uint32_t has_incoming;
+	pthread_mutex_t lock; /* incoming */
+	struct list incoming;
+};
+
+enum local_phase {
+	PHASE_NEW,       /* no peer yet, or refused */
+	PHASE_HELLO,     /* active: waiting for the peer's HELLO. passive: waiting for REQ */
+	PHASE_ROUTED,    /* active: ROUTED told. passive: REQUEST told */
+	PHASE_CONNECT,   /* active: REQ sent */
+	PHASE_UP,        /* rings mapped, in the hands of the completion queue's owner */
+	PHASE_DEAD,
+};
+
+struct local_qp {
+	struct rr_qp base;
+	struct list fabric_node;
+	struct rr_local_counters n;
+	enum local_phase phase;
+	bool passive, attached;
+	uint32_t qpn, peer_qpn;
+	struct rr_capture_conn cap;
+	bool cap_recv; /* the peer's Sends are captured here, not at their sender */
+
+	/* connection manager */
+	struct local_cm *cm;
+	struct list cm_node;
+	void *listener_ctx;
+	uint64_t deadline_ns; /* passive: of the handshake */
+	int sock;
+	struct rr_peer peer;
+	struct rr_client *client; /* that shared memory is charged to; NULL: no peer yet */
+	struct hs_msg hs;   /* the peer's latest */
+	uint8_t cookie[16];
+	bool my_vm, peer_vm; /* who reaches the other's memory by process_vm_* */
+	unsigned rnr_retry, read_depth;
+
+	/* shared memory; sizes from the handshake, never from the memory */
+	struct local_map *rings;
+	struct shm_side *me, *other;
+	struct shm_key *my_keys, *peer_keys;
+	uint32_t my_nkeys, peer_nkeys;
+	uint8_t *my_ring, *peer_ring;
+	uint32_t my_slots, peer_slots, my_recv_bytes, peer_recv_bytes;
+	size_t my_stride, peer_stride;
+
+	/* completion queue */
+	struct list cq_node;    /* active, dormant or incoming */
+	bool is_active;
+	unsigned idle;
+	struct list ready_node, work_node;
+	struct local_cqe *cqe;
+	uint32_t cqe_head, cqe_tail, cqe_mask;
+
+	/* receive queue; with a shared one rq_posted says how many messages may come, rqe is not used */
+	struct local_rqe *rqe;
+	uint32_t rq_depth, rq_mask, rq_used, rq_posted, rq_taken;
+	struct rr_done *end;
+	struct list starved_node;
+
+	/* send queue */
+	struct local_sqe *sqe;
+	struct rr_sge *sge_mem;
+	uint8_t *inl_mem;
+	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;
+	unsigned sge_max, inline_max;
+	uint32_t msg_head, peer_posted;
+	bool peer_gone, dying;
+
+	/* requests to the peer, requests from the peer */
+	struct local_req req[LOCAL_REQS];
+	uint32_t req_head, req_acked, req_taken, reads_out;
+	bool agent_stuck;
+	struct local_map *stage;       /* mine, for what I ask of the peer */
+	uint64_t stage_head, stage_tail;
+	struct local_map *peer_stage;  /* the peer's */
+	struct peer_region region[LOCAL_REGIONS_MAX];
+	uint64_t region_bytes;         /* of them all */
+	struct local_direct direct[LOCAL_DIRECT_MAX];
+	uint32_t ndirect;
+
+	/* owner of memory, under pd->lock */
+	struct list pd_node;
+	uint64_t regions_sent;
+	uint64_t regions_sent_bytes, peer_takes_bytes;
+};
+
+struct local_cm {
+	struct rr_cm base;
+	int epfd, timerfd;
+	bool ticking;
+	unsigned left;          /* connections that ended without a REQ since left_since_ns */
+	uint64_t left_since_ns;
+	struct list listeners, qps;
+};
+
+struct local_listener {
+	struct rr_listener base;
+	struct list node;
+	int fd;
+	bool resting; /* not watched: nothing could be accepted */
+	uint64_t dev, ino;
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+};
+
+static inline struct local_fabric *to_fabric(const struct rr_fabric *f)
+{
+	return container_of(f, struct local_fabric, base);
+}
+
+static inline struct local_pd *to_pd(const struct rr_pd *pd)
+{
+	return container_of(pd, struct local_pd, base);
+}
+
+static inline struct local_cq *to_cq(const struct rr_cq *cq)
+{
+	return container_of(cq, struct local_cq, base);
+}
+
+static inline struct local_srq *to_srq(const struct rr_srq *srq)
+{
+	return container_of(srq, struct local_srq, base);
+}
+
+static inline struct local_qp *to_qp(const struct rr_qp *qp)
+{
+	return container_of(qp, struct local_qp, base);
+}
+
+static inline struct local_mr *to_mr(const struct rr_mr *mr)
+{
+	return container_of(mr, struct local_mr, base);
+}
+
+static inline struct local_mw *to_mw(const struct rr_mw *mw)
+{
+	return container_of(mw, struct local_mw, base);
+}
+
+/* Whose the descriptors are that the peer of @qp passes. */
+static inline uint64_t peer_owner(const struct local_qp *qp)
+{
+	return qp->peer.has_cred ? qp->peer.uid : LOCAL_OURS - 1;
+}
+
+/* One writer, the owner of the queue pair; rr_local_counters() reads from any thread. */
+#define rr_local_count(qp, counter, by)                                                        \
+	__atomic_store_n(&(qp)->n.counter, (qp)->n.counter + (by), __ATOMIC_RELAXED)
+
+static inline struct rr_local_hooks *hooks_of(const struct local_qp *qp)
+{
+	return &to_fabric(qp->base.fabric)->attr.hooks;
+}
+
+static inline bool in_chaos_of(const struct rr_fabric *f)
+{
+	return to_fabric(f)->attr.hooks.chaos_seed != 0;
+}
+
+static inline bool in_chaos(const struct local_qp *qp)
+{
+	return in_chaos_of(qp->base.fabric);
+}
+
+/* local.c */
+void rr_local_mutex_init(pthread_mutex_t *m);
+void rr_local_count_reg(struct local_fabric *f, bool dereg);
+void rr_local_qp_counted(struct local_qp *qp);
+uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes);
+void rr_local_spin_ns(uint64_t ns);
+uint32_t rr_local_rand(uint64_t *state, uint32_t below);
+
+/* local_mem.c: memory we own */
+int rr_local_pd_create(struct rr_fabric *fabric, struct rr_pd **ret);
+void rr_local_pd_destroy(struct rr_pd *pd);
+int rr_local_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
+int rr_local_mr_dereg(struct rr_mr *mr);
+int rr_local_mw_create(struct rr_pd *pd, struct rr_mw **ret);
+void rr_local_mw_destroy(struct rr_mw *mw);
+unsigned rr_local_qp_withdraw(struct rr_qp *qp, uint32_t rkey);
+void rr_local_mem_attach(struct local_qp *qp);
+void rr_local_mem_detach(struct local_qp *qp);
+enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe *e);
+bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key);
+enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req,
+				     const struct local_map *stage);
+
+/* local_pin.c: memory we own, held on to */
+int rr_local_pin(struct local_pd *pd, struct local_mr *mr);
+void rr_local_unpin(struct local_pd *pd, struct local_mr *mr);
+bool rr_local_pin_copy(struct local_pd *pd, const struct local_mr *mr, int fd, uint64_t addr,
+		       uint64_t off, size_t len, bool write);
+void rr_local_pins_fini(struct local_pd *pd);
+
+/* local_map.c: memory that is shared */
+int rr_local_memfd(const char *name, uint64_t size);
+bool rr_local_memfd_ok(int fd, uint64_t size);
+int rr_local_map_make(struct local_qp *qp, enum rr_share share, const char *name, uint64_t size,
+		      struct local_map **ret);
+int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
+		     struct local_map **ret);
+void rr_local_map_put(struct local_fabric *f, struct local_map *m);
+void rr_local_map_close_fd(struct local_map *m);
+void rr_local_map_close(struct local_fabric *f, uint64_t owner, int fd, uint64_t size);
+bool rr_local_map_read(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
+bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uint64_t off);
+bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64_t len, bool write);
+
+/* local_move.c: memory of the peer */
+enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,
+				uint32_t len, bool *ret_again);
+void rr_local_move_answers(struct local_qp *qp);
+bool rr_local_move_serve(struct local_qp *qp, uint32_t until);
+bool rr_local_move_drain(struct local_qp *qp);
+bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
+			  struct iovec *iov, int *ret_n);
+void rr_local_move_fini(struct local_qp *qp);
+int rr_local_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len, unsigned access,
+		       void **ret_addr, uint32_t *ret_token);
+void rr_local_qp_direct_end(struct rr_qp *qp, uint32_t token);
+const char *rr_local_qp_reach(const struct rr_qp *qp);
+
+/* local_ring.c */
+int rr_local_ring_create(struct local_qp *qp);
+int rr_local_ring_map(struct local_qp *qp, int fd);
+void rr_local_ring_unmap(struct local_qp *qp);
+bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f);
+void rr_local_ring_bell(struct local_qp *qp);
+int rr_local_ring_room(struct local_qp *qp);
+void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e);
+bool rr_local_ring_pull(struct local_qp *qp);
+bool rr_local_ring_idle(struct local_qp *qp);
+
+/* local_qp.c */
+int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret);
+int rr_local_qp_setup(struct rr_qp *qp, struct rr_qp_attr *attr);
+void rr_local_qp_attach(struct local_qp *qp);
+void rr_local_qp_disconnect(struct rr_qp *qp);
+void rr_local_qp_destroy(struct rr_qp *qp);
+int rr_local_post_send(struct rr_qp *qp, const struct rr_wr *wr);
+int rr_local_post_recv(struct rr_qp *qp, const struct rr_recv *recv);
+bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write);
+void rr_local_qp_run(struct local_qp *qp);
+void rr_local_qp_kill(struct local_qp *qp);
+void rr_local_qp_expect(struct local_qp *qp, uint32_t messages);
+void rr_local_qp_hostile(struct local_qp *qp);
+void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e);
+void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t sq_free,
+			  uint32_t rq_free);
+
+/* local_cq.c */
+int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
+void rr_local_cq_destroy(struct rr_cq *cq);
+int rr_local_cq_fd(struct rr_cq *cq);
+int rr_local_cq_poll(struct rr_cq *cq, struct rr_wc *wc, int max);
+int rr_local_cq_arm(struct rr_cq *cq);
+void rr_local_cq_signal(struct local_cq *cq);
+void rr_local_cq_add(struct local_cq *cq, struct local_qp *qp);
+void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp);
+void rr_local_cq_unwatch(struct local_cq *cq, struct local_qp *qp);
+
+void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp);
+
+/* local_srq.c */
+int rr_local_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
+			struct rr_srq **ret);
+void rr_local_srq_destroy(struct rr_srq *srq);
+int rr_local_srq_post(struct rr_srq *srq, const struct rr_recv *recv);
+bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret);
+bool rr_local_srq_is_empty(struct local_qp *qp);
+void rr_local_srq_leave(struct local_qp *qp);
+
+/* local_cm.c */
+int rr_local_cm_create(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);
+void rr_local_cm_destroy(struct rr_cm *cm);
+int rr_local_cm_fd(struct rr_cm *cm);
+void rr_local_cm_process(struct rr_cm *cm);
+int rr_local_listen(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
+void rr_local_unlisten(struct rr_listener *l);
+int rr_local_qp_dial(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
+		     struct rr_qp **ret);
+int rr_local_qp_connect(struct rr_qp *qp, const struct rr_conn_param *param);
+int rr_local_qp_accept(struct rr_qp *qp, const struct rr_conn_param *param);
+int rr_local_qp_reject(struct rr_qp *qp);
+void rr_local_cm_forget(struct local_qp *qp);
+
+/* local_close.c */
+int rr_local_closer_new(struct local_closer **ret);
+void rr_local_closer_free(struct local_closer *c);
+bool rr_local_closer_full(struct local_closer *c, uint64_t owner);
+void rr_local_close_later(struct local_closer *c, uint64_t owner, int fd);
+void rr_local_close_sock(struct local_closer *c, int sock);
+
+/* local_sock.c */
+int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int nfds);
+int rr_local_sock_recv(struct local_closer *closer, uint64_t owner, int sock, struct hs_msg *msg,
+		       int *ret_fd);
+int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd);
+int rr_local_sock_dial(const char *path, int *ret_fd);
+int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *ret_fd);
+bool rr_local_sock_gone(int sock);
+int rr_local_sock_wait(int sock, int ms);
+void rr_local_sock_peer(int sock, struct rr_peer *peer);
+bool rr_local_sock_try_vm(enum rr_local_vm mode, const struct rr_peer *peer,
+			  const struct hs_msg *hs);
+
+#endif

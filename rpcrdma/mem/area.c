@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * area.c - memory of one connection alone, lent by the page
+ *
+ * Operation:  A connection with a mode has areas of its own in place of the pool's zones: the pool's
+ *             buffers are registered in another protection domain, and stay out of reach of such
+ *             peers. A buffer is a run of pages, the first that is long enough. Who finds none waits
+ *             in line; as runs come back he is tried again, and nobody overtakes him, so that in the
+ *             end there is room for as much as an area may lend at once (buf_max).
+ * Memory:     One mapping, touched and registered when the connection is made. It has never been
+ *             anybody else's: what a peer reads in it was its own.
+ * Threads:    The connection's engine; made by the one that accepts.
+ * Errors:     -ENOBUFS is a matter of waiting.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "area.h"
+#include "srv_int.h"
+
+static void on_msg(struct rpcrdma_msg *msg);
+
+/** rr_area_init - see area.h */
+int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, size_t bytes,
+		 size_t buf_max, unsigned access)
+{
+	struct rr_mr_attr attr = { .access = access | RR_ACCESS_LOCAL_WRITE, .fd = -1 };
+	void *map;
+	int rc;
+
+	assert(bytes % RR_AREA_PAGE == 0 && buf_max <= bytes);
+	a->conn = c;
+	a->bytes = bytes;
+	a->buf_max = buf_max;
+	a->npages = (unsigned)(bytes / RR_AREA_PAGE);
+	a->waiters_tail = &a->waiters;
+	a->msg.fn = on_msg;
+	a->bufs = calloc(a->npages, sizeof(*a->bufs));
+	a->used = calloc((a->npages + 63) / 64, sizeof(*a->used));
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+		   0);
+	a->mem = map == MAP_FAILED ? NULL : map;
+	attr.addr = a->mem;
+	attr.len = bytes;
+	rc = a->bufs && a->used && a->mem ? rr_mr_reg(pd, &attr, &a->mr) : -ENOMEM;
+	if (rc)
+		rr_area_fini(a);
+	return rc;
+}
+
+/** rr_area_fini - see area.h */
+void rr_area_fini(struct rr_area *a)
+{
+	assert(!a->nused && !a->waiters);
+	if (a->msg_out) /* else the engine may be running, on a thread of its own */
+		rr_engine_undefer(a->conn->engine, &a->msg);
+	rr_mr_dereg(a->mr);
+	if (a->mem)
+		munmap(a->mem, a->bytes);
+	free(a->bufs);
+	free(a->used);
+	*a = (struct rr_area){ 0 };
+}
+
+static bool is_used(const struct rr_area *a, unsigned page)
+{
+	return a->used[page / 64] >> (page % 64) & 1;
+}
+
+static void set_used(struct rr_area *a, unsigned page, unsigned n, bool used)
+{
+	for (unsigned i = page; i < page + n; i++) {
+		uint64_t bit = UINT64_C(1) << (i % 64);
+
+		a->used[i / 64] = used ? a->used[i / 64] | bit : a->used[i / 64] & ~bit;
+	}
+	a->nused += used ? n : -n;
+}
+
+/* The first run of @n free pages. Return: its first one, or npages */
+static unsigned find_run(const struct rr_area *a, unsigned n)
+{
+	unsigned run = 0;
+
+	for (unsigned i = 0; i < a->npages; i++) {
+		run = is_used(a, i) ? 0 : run + 1;
+		if (run == n)
+			return i + 1 - n;
+	}
+	return a->npages;
+}
+
+/** rr_area_get - see area.h */
+int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
+{
+	unsigned n, at;
+	struct rr_buf *b;
+
+	if (bytes > a->buf_max)
+		return -EMSGSIZE;
+	/* nobody overtakes those who wait */
+	if (a->waiters && !a->retry)
+		return -ENOBUFS;
+	n = (unsigned)((MAX(bytes, (size_t)1) + RR_AREA_PAGE - 1) / RR_AREA_PAGE);
+	at = find_run(a, n);
+	if (at == a->npages)
+		return -ENOBUFS;
+	set_used(a, at, n, true);
+	b = &a->bufs[at];
+	b->area = a;
+	b->pub.addr = a->mem + (size_t)at * RR_AREA_PAGE;
+	b->pub.bytes = (size_t)n * RR_AREA_PAGE;
+	*ret = &b->pub;
+	return 0;
+}
+
+/* Those who wait try in turn until one has to wait again. */
+static void on_msg(struct rpcrdma_msg *msg)
+{
+	struct rr_area *a = container_of(msg, struct rr_area, msg);
+	struct rpcrdma_conn *c = a->conn;
+	struct rpcrdma_buf_waiter *w;
+
+	a->msg_out = false;
+	c->reqs++; /* fn may end the last request; the connection must not go with it yet */
+	while ((w = a->waiters) != NULL) {
+		rr_waiter_unlink(&a->waiters_tail, w);
+		a->retry = w;
+		w->fn(w); /* may free w: from here on it is only compared */
+		if (!a->retry)
+			break;
+	}
+	a->retry = NULL;
+	rr_conn_unhold(c);
+}
+
+/** rr_area_put - see area.h */
+void rr_area_put(struct rr_area *a, struct rr_buf *b)
+{
+	set_used(a, (unsigned)(b - a->bufs), (unsigned)(b->pub.bytes / RR_AREA_PAGE), false);
+	if (!a->waiters || a->msg_out)
+		return;
+	a->msg_out = true;
+	rr_engine_defer(a->conn->engine, &a->msg);
+}
+
+/** rr_area_wait - see area.h */
+void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
+{
+	bool was_its_turn = a->retry == w;
+
+	if (was_its_turn)
+		a->retry = NULL; /* it keeps its place */
+	else
+		rr_count(a->conn->engine, buf_waits, 1);
+	rr_waiter_link(&a->waiters_tail, was_its_turn ? &a->waiters : a->waiters_tail, w);
+}
+
+/** rr_area_unwait - harmless when it does not wait */
+void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
+{
+	if (w->link)
+		rr_waiter_unlink(&a->waiters_tail, w);
+}

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * slab.c - the pool of data buffers: zones, size classes, chunks registered once
+ *
+ * Operation:  The pool has zones, each with its own part of the limit, named in the order in which one
+ *             request may take from them: its own message, that of a long call, data, the message that
+ *             answers, a long answer. Who waits in one holds memory of those before it at most, and who
+ *             holds memory of the last waits for none: so nobody waits in a circle, however little there
+ *             is. Messages have a limit of their own, for they are what makes a connection: many of them
+ *             leave as much for data as few.
+ *
+ *             Memory comes in chunks of buffers of one class (4 KiB ... 4 MiB, but none larger than
+ *             what its zone bears several of), touched, of huge pages where there are any, and
+ *             registered with every open device for local access only: no steering tag of the pool
+ *             exists. At a zone's limit, wholly free chunks of its other classes are given back first;
+ *             then the asker waits for its turn (slab_line.c). Wholly free ones that nobody asked for in a
+ *             while go back, too: a burst does not pin memory for ever.
+ *
+ *             A chunk that is cut into several buffers costs one registration and lies in huge pages, but
+ *             whoever holds one of its buffers keeps all of it from the other classes, and is charged for
+ *             the buffer only. So at most half of a zone is cut; beyond that each chunk is one buffer.
+ *             What is idle in chunks that are in use counts as used when a client's share is
+ *             looked at (rr_budget.idle): clients share what there is. All receives are in chunks of
+ *             several: they are of one class, and stay with a connection, which brings them together
+ *             (srv_credit.c). All of an arena is, too, in small chunks: they cost no registrations.
+ *
+ *             One zone more is there if the domain was given a device's memory (a dma-buf): a single
+ *             chunk of buffers that the CPU may not touch, lent to those who say that they will not.
+ * Memory:     Owns chunks; a buffer belongs to its getter until it is put, on any engine.
+ * Threads:    Any; domain->lock, which the caller of every function here that takes a pool holds.
+ * Errors:     -ENOBUFS is shortage (wait), -EMSGSIZE: there is never so large a one, -ENOMEM is the
+ *             machine's no.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine_int.h"
+#include "area.h"
+#include "slab.h"
+
+#define CHUNK_BYTES ((size_t)4 << 20)
+#define TRIM_MOST 256u /* chunks that go back in one look: the lock is held */
+#define SMALL_CHUNK_BYTES ((size_t)64 << 10) /* of messages: a lone connection pins little; and of an arena */
+#define HUGE_BYTES ((size_t)2 << 20)
+#define OF_THE_FREE 3u /* a client may hold so many times what is free: alone two thirds of the pool, ... */
+#define OF_THE_FREE_CONNS 3u /* ... and three quarters of what connections begin with */
+#define KEPT_OF_POOL 8u /* one part of so many is for clients with little */
+#define KEPT_OF_MSGS 4u
+/* Of a zone. Single buffers are mappings, of which a process has 65,530 (vm.max_map_count), where they have no neighbours. */
+#define SINGLES_MAX 24576u
+#define TRIM_MORE_NS (10 * NS_PER_MS)
+/* A zone's largest class is one that it holds so many of. */
+static const unsigned several[RR_ZONES] = {
+	[RR_ZONE_RECVS] = 12, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 4,
+	[RR_ZONE_SENDS] = 4,  [RR_ZONE_ANSWERS] = 1, [RR_ZONE_FAR] = 1,
+};
+/* Parts of the limit (of that for messages, where it is for them), of eight. */
+static const unsigned eighths[RR_ZONES] = {
+	[RR_ZONE_RECVS] = 6, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 6,
+	[RR_ZONE_SENDS] = 2, [RR_ZONE_ANSWERS] = 1, [RR_ZONE_FAR] = 0,
+};
+
+static size_t class_bytes(unsigned class)
+{
+	return (size_t)4096 << (2 * class);
+}
+
+_Static_assert(RPCRDMA_BUF_MAX == 4096u << (2 * (RR_POOL_CLASSES - 1)), "classes up to the maximum");
+_Static_assert(RPCRDMA_POOL_BYTES_MIN / 8 >= RPCRDMA_BUF_LEAST, "every zone has one of these");
+_Static_assert(RPCRDMA_MSG_BYTES_MIN / 8 * 2 >= 4 * RPCRDMA_BUF_LEAST, "the longest message fits");
+
+/** rr_pool_class - the smallest class that holds @bytes
+ *
+ * Return: RR_POOL_CLASSES if none of @pool does.
+ */
+unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
+{
+	unsigned class = pool->far ? pool->classes - 1 : 0;
+
+	while (class < pool->classes && class_bytes(class) < bytes)
+		class ++;
+	return class < pool->classes ? class : RR_POOL_CLASSES;
+}
+
+/** rr_pool_buf_max - the largest buffer that @pool ever has */
+size_t rr_pool_buf_max(const struct rr_pool *pool)
+{
+	return pool->classes ? class_bytes(pool->classes - 1) : 0;
+}
+
+/** rr_pool_round - see engine_int.h */
+size_t rr_pool_round(const struct rr_pool *pool, size_t bytes)
+{
+	unsigned class = rr_pool_class(pool, bytes);
+
+	return class < RR_POOL_CLASSES ? class_bytes(class) : 0;
+}
+
+/* ---- chunks ---- */
+
+static size_t chunk_bytes(const struct rr_pool_chunk *c)
+{
+	return c->x.bytes;
+}
+
+static int chunk_register(struct rr_pool_chunk *c, struct rr_dev *dev)
+{
+	if (c->pool->arena)
+		return 0; /* the arena is */
+	return rr_provider_reg(&c->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &c->mr[dev->idx]);
+}
+
+/* What a zone holds, with what others hold of its part of the limit. */
+static size_t used_of(const struct rr_pool *pool)
+{
+	return pool->budget ? atomic_load_explicit(&pool->budget->used, memory_order_relaxed) : pool->bytes;
+}
+
+static bool is_cut(const struct rr_pool_chunk *c)
+{
+	return c->n > 1;
+}
+
+static struct list *list_of(const struct rr_pool_chunk *c)
+{
+	return &c->pool->chunks[c->class + (is_cut(c) ? 0 : RR_POOL_CLASSES)];
+}
+
+static void count_bytes(const struct rr_pool_chunk *c, size_t add, size_t sub)
+{
+	struct rr_pool *pool = c->pool;
+
+	__atomic_store_n(&pool->bytes, pool->bytes + add - sub, __ATOMIC_RELAXED);
+	pool->bytes_cut += is_cut(c) ? add - sub : 0;
+	if (pool->budget)
+		atomic_fetch_add_explicit(&pool->budget->used, add - sub, memory_order_relaxed);
+}
+
+static void put_extent(struct rr_pool *pool, struct rr_extent *x)
+{
+	if (!rr_pool_part_give(pool, x))
+		rr_provider_put(x);
+}
+
+static void chunk_free(struct rr_pool_chunk *c)
+{
+	struct rr_pool *pool = c->pool;
+
+	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
+		rr_mr_dereg(c->mr[i]);
+	list_del(&c->link);
+	pool->bufs[c->class] -= c->n;
+	count_bytes(c, 0, chunk_bytes(c));
+	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
+	put_extent(pool, &c->x);
+	free(c);
+}
+
+/* A wholly free chunk, of whatever class: the large ones first, so that few make room. Return: false: there is none */
+static bool give_back_one(struct rr_pool *pool)
+{
+	for (unsigned i = 0; i < RR_POOL_LISTS; i++) {
+		unsigned k = i < RR_POOL_CLASSES ? i : RR_POOL_LISTS - 1 - (i - RR_POOL_CLASSES);
+
+		list_for_each(n, &pool->chunks[k]) {
+			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+			if (!c->nfree)
+				break; /* as those behind it */
+			if (c->nfree < c->n)
+				continue;
+			chunk_free(c);
+			pool->given_back++;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whole free chunks of other classes make room; the caller holds the lock. */
+static bool make_room(struct rr_pool *pool, size_t bytes)
+{
+	while (used_of(pool) + bytes > pool->bytes_max)
+		if (!give_back_one(pool))
+			return false;
+	return true;
+}
+
+/* The smallest chunk of the half that is not cut: a buffer, but in a zone of more than 192 MiB. */
+static size_t single_bytes(const struct rr_pool *pool)
+{
+	size_t bytes = class_bytes(0);
+
+	while (pool->bytes_max / 2 / bytes > SINGLES_MAX)
+		bytes *= 2;
+	return bytes;
+}
+
+/* The smaller classes grow in chunks that the limit can bear several of, as long as some may be cut. */
+static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
+{
+	bool small = pool->msgs || pool->arena;
+	size_t bytes = MAX(small ? SMALL_CHUNK_BYTES : CHUNK_BYTES, class_bytes(class));
+
+	if (pool->far)
+		return pool->bytes_max;
+	while (bytes > class_bytes(class) && bytes > pool->bytes_max / 16)
+		bytes /= 2;
+	/* nor is what is kept for clients with little: they would find chunks in use */
+	if (pool->half_cut && (pool->bytes_cut + bytes > pool->bytes_max / 2 ||
+			       pool->bytes + bytes > pool->bytes_max - pool->bytes_max / KEPT_OF_POOL))
+		return MAX(class_bytes(class), single_bytes(pool));
+	return bytes;
+}
+
+/* Memory of a chunk, if the limit has room for it. */
+static int get_extent(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
+{
+	if (!make_room(pool, bytes))
+		return -ENOBUFS;
+	if (pool->arena) {
+		int rc;
+
+		do /* enough of it may be free, but not in one piece */
+			rc = rr_pool_part_get(pool, bytes, ret);
+		while (rc == -ENOBUFS && give_back_one(pool));
+		return rc;
+	}
+	if (pool->far)
+		return rr_provider_get(&rr_provider_dmabuf_ops, &pool->source, bytes, ret);
+	if (!(bytes % HUGE_BYTES) && !rr_provider_get(&rr_provider_huge_ops, NULL, bytes, ret))
+		return 0;
+	return rr_provider_get(&rr_provider_anonymous_ops, NULL, bytes, ret);
+}
+
+static void chunk_cut(struct rr_pool_chunk *c)
+{
+	size_t size = class_bytes(c->class);
+
+	for (unsigned i = c->n; i-- > 0;) {
+		struct rr_buf *b = &c->bufs[i];
+
+		b->pub.addr = (void *)((uintptr_t)c->x.mem + i * size);
+		b->pub.bytes = size;
+		b->pub.far = !c->x.ops->cpu;
+		b->chunk = c;
+		b->next = c->free;
+		c->free = b;
+	}
+	c->nfree = c->n;
+	c->pool->bufs[c->class] += c->n;
+}
+
+static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
+		     struct rr_pool_chunk **ret)
+{
+	size_t bytes = chunk_size_for(pool, class);
+	struct rr_pool_chunk *c = NULL;
+	struct rr_extent x;
+	unsigned n;
+	int rc;
+
+	rc = get_extent(pool, bytes, &x);
+	if (rc == -ENOBUFS && bytes > MAX(class_bytes(class), single_bytes(pool))) { /* a smaller one may fit */
+		bytes = MAX(class_bytes(class), single_bytes(pool));
+		rc = get_extent(pool, bytes, &x);
+	}
+	if (rc)
+		return rc;
+	n = (unsigned)(bytes / class_bytes(class));
+	c = calloc(1, sizeof(*c) + n * sizeof(c->bufs[0]));
+	if (!c) {
+		put_extent(pool, &x);
+		return -ENOMEM;
+	}
+	c->pool = pool;
+	c->class = class;
+	c->n = n;
+	c->x = x;
+	list_init(&c->link);
+	list_add_head(list_of(c), &c->link);
+	chunk_cut(c);
+	count_bytes(c, bytes, 0);
+	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
+	pool->bytes_huge += c->x.ops == &rr_provider_huge_ops ? bytes : 0;
+	for (unsigned i = 0; !rc && i < d->ndevs; i++)
+		rc = chunk_register(c, &d->devs[i]);
+	if (rc) {
+		chunk_free(c);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
+
+/* ---- the pool ---- */
+
+static void zone_init(struct rr_pool *pool, enum rr_zone zone, size_t bytes_max)
+{
+	pool->bytes_max = bytes_max;
+	pool->msgs = rr_zone_is_msgs(zone);
+	list_init(&pool->line);
+	for (unsigned k = 0; k < RR_POOL_LISTS; k++)
+		list_init(&pool->chunks[k]);
+	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
+		if (class_bytes(k) <= bytes_max / several[zone])
+			pool->classes = k + 1;
+}
+
+/* Messages and requests outside the pool take from the same limit as receives; where those are pinned at
+ * once, from a quarter of it beside it. */
+static void share_msgs(struct rpcrdma_domain *d)
+{
+	struct rr_pool *recvs = &d->pools[RR_ZONE_RECVS];
+	struct rr_budget *b = &d->clients.budgets[RR_SHARE_MSGS];
+
+	b->max = d->attr.pool_arena ? recvs->bytes_max / 4 : recvs->bytes_max;
+	if (!d->attr.pool_arena)
+		recvs->budget = b;
+}
+
+/* Messages that answer are counted from the half of their zone on (srv_buf.c): the half that is not cut. */
+static void share_zone(struct rpcrdma_domain *d, enum rr_zone zone)
+{
+	struct rr_budget *b = &d->clients.budgets[rr_zone_share(zone)];
+	struct rr_pool *pool = &d->pools[zone];
+
+	b->max = pool->bytes_max / (zone == RR_ZONE_SENDS ? 2 : 1);
+	b->factor = OF_THE_FREE;
+	b->kept = KEPT_OF_POOL;
+	b->even = true;
+	if (d->attr.pool_arena)
+		return;
+	pool->half_cut = true;
+	if (zone != RR_ZONE_SENDS)
+		pool->shares = b;
+}
+
+/** rr_pool_init - see engine_int.h */
+int rr_pool_init(struct rpcrdma_domain *d)
+{
+	size_t max = d->attr.pool_bytes_max, msgs = d->attr.msg_bytes_max;
+	struct rr_pool *far = &d->pools[RR_ZONE_FAR];
+	struct rr_pool_chunk *c;
+	int rc = 0;
+
+	d->pool_idle_ns = RR_POOL_IDLE_NS;
+	for (unsigned z = 0; z < RR_ZONES; z++) {
+		zone_init(&d->pools[z], (enum rr_zone)z,
+			  (rr_zone_is_msgs((enum rr_zone)z) ? msgs : max) / 8 * eighths[z]);
+		if (rr_zone_share((enum rr_zone)z) < RR_SHARES)
+			share_zone(d, (enum rr_zone)z);
+	}
+	share_msgs(d);
+	d->clients.budgets[RR_SHARE_MSGS].kept = KEPT_OF_MSGS;
+	d->clients.budgets[RR_SHARE_RECVS].max = d->pools[RR_ZONE_RECVS].bytes_max;
+	d->clients.budgets[RR_SHARE_RECVS].factor = OF_THE_FREE_CONNS;
+	d->clients.budgets[RR_SHARE_RECVS].kept = KEPT_OF_MSGS;
+	d->clients.budgets[RR_SHARE_MODES].max = max;
+	d->clients.budgets[RR_SHARE_MODES].factor = OF_THE_FREE_CONNS;
+	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
+		return -EINVAL;
+	rc = rr_pool_arena_init(d);
+	if (rc || !d->attr.dmabuf_bytes)
+		return rc;
+	if (d->attr.dmabuf_bytes < class_bytes(0))
+		return -EINVAL;
+	zone_init(far, RR_ZONE_FAR, d->attr.dmabuf_bytes);
+	far->far = true;
+	far->bytes_max -= far->bytes_max % rr_pool_buf_max(far);
+	far->source = (struct rr_source){ .fd = d->attr.dmabuf_fd, .bytes = far->bytes_max };
+	rc = chunk_add(d, far, far->classes - 1, &c);
+	return rc;
+}
+
+/** rr_pool_fini - see engine_int.h */
+void rr_pool_fini(struct rpcrdma_domain *d)
+{
+	for (unsigned z = 0; z < RR_ZONES; z++)
+		for (unsigned k = 0; k < RR_POOL_LISTS; k++)
+			list_for_each_safe(n, &d->pools[z].chunks[k])
+				chunk_free(list_entry(n, struct rr_pool_chunk, link));
+	rr_pool_arena_fini(d);
+}
+
+static int attach_zone(struct rr_pool *pool, struct rr_dev *dev)
+{
+	for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
+		list_for_each(n, &pool->chunks[k]) {
+			int rc = chunk_register(list_entry(n, struct rr_pool_chunk, link), dev);
+
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+/* the device is closed again: what was registered with it before one failed */
+static void detach_all(struct rpcrdma_domain *d, unsigned idx)
+{
+	rr_pool_arena_detach(d, idx);
+	for (unsigned z = 0; z < RR_ZONES; z++) {
+		for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
+			list_for_each(n, &d->pools[z].chunks[k]) {
+				struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+				rr_mr_dereg(c->mr[idx]);
+				c->mr[idx] = NULL;
+			}
+		}
+	}
+}
+
+/** rr_pool_attach - see engine_int.h */
+int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
+{
+	int rc = rr_pool_arena_attach(d, dev);
+
+	for (unsigned z = 0; !rc && z < RR_ZONES; z++)
+		rc = attach_zone(&d->pools[z], dev);
+	if (rc)
+		detach_all(d, dev->idx);
+	return rc;
+}
+
+/** rr_buf_mr - see engine_int.h */
+struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
+{
+	const struct rr_buf *b = container_of(buf, struct rr_buf, pub);
+	const struct rr_pool_chunk *c = b->chunk;
+
+	if (b->area)
+		return b->area->mr;
+	return c->pool->arena ? c->pool->arena->mr[dev->idx] : c->mr[dev->idx];
+}
+
+/* what nobody holds of a chunk, and keeps it from being given back all the same */
+static size_t idle_of(const struct rr_pool_chunk *c)
+{
+	return c->nfree < c->n ? c->nfree * class_bytes(c->class) : 0;
+}
+
+static void count_idle(const struct rr_pool *pool, size_t before, size_t now)
+{
+	if (pool->shares && before != now)
+		atomic_fetch_add_explicit(&pool->shares->idle, now - before, memory_order_relaxed);
+}
+
+static struct rr_buf *take_from(struct rr_pool_chunk *c)
+{
+	size_t idle = idle_of(c);
+	struct rr_buf *b = c->free;
+
+	c->free = b->next;
+	c->pool->lent[c->class]++;
+	if (!--c->nfree) {
+		list_del(&c->link);
+		list_add_tail(list_of(c), &c->link);
+	}
+	count_idle(c->pool, idle, idle_of(c));
+	return b;
+}
+
+/* A chunk is to be had beside what there is: huge pages are preferred to single buffers that are free. */
+static bool has_room_to_cut(const struct rr_pool *pool, unsigned class)
+{
+	size_t bytes = chunk_size_for(pool, class);
+
+	return bytes > class_bytes(class) && used_of(pool) + bytes <= pool->bytes_max;
+}
+
+static struct rr_pool_chunk *first_free(const struct list *chunks)
+{
+	struct rr_pool_chunk *c = list_first_entry(chunks, struct rr_pool_chunk, link);
+
+	return c && c->nfree ? c : NULL;
+}
+
+/** rr_pool_take - a buffer of @class out of a chunk; those of which all are lent stand last
+ *
+ * Return: 0, -ENOBUFS, -ENOMEM.
+ */
+int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, struct rr_buf **ret)
+{
+	const struct list *cut = &pool->chunks[class], *single = cut + RR_POOL_CLASSES;
+	struct rr_pool_chunk *c = first_free(cut);
+	int rc = 0;
+
+	if (!c && !has_room_to_cut(pool, class))
+		c = first_free(single);
+	if (!c) {
+		rc = chunk_add(d, pool, class, &c);
+		if (rc)
+			c = first_free(single);
+		if (!c)
+			return rc;
+	}
+	*ret = take_from(c);
+	return 0;
+}
+
+/** rr_pool_take_denser - one like @than, of the chunk that has fewest left, and fewer than its own
+ *
+ * Return: NULL if there is none.
+ */
+struct rr_buf *rr_pool_take_denser(const struct rr_buf *than)
+{
+	struct rr_pool *pool = than->chunk->pool;
+	struct rr_pool_chunk *best = NULL;
+
+	list_for_each(n, &pool->chunks[than->chunk->class]) {
+		struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+		if (!c->nfree)
+			break;
+		if (c != than->chunk && c->nfree <= than->chunk->nfree &&
+		    (!best || c->nfree < best->nfree))
+			best = c;
+	}
+	return best ? take_from(best) : NULL;
+}
+
+/** rr_pool_give - the reverse */
+void rr_pool_give(struct rr_buf *b)
+{
+	struct rr_pool_chunk *c = b->chunk;
+	size_t idle = idle_of(c);
+
+	b->next = c->free;
+	c->free = b;
+	c->pool->lent[c->class]--;
+	if (!c->nfree++) {
+		list_del(&c->link);
+		list_add_head(list_of(c), &c->link);
+	}
+	count_idle(c->pool, idle, idle_of(c));
+	if (c->nfree == c->n)
+		c->idle_since_ns = clock_now_ns();
+}
+
+/** rr_pool_trim - give back chunks that nobody had a buffer of for domain->pool_idle_ns
+ *
+ * Return: when to look again, from now; 0: no other is wholly free.
+ */
+uint64_t rr_pool_trim(struct rpcrdma_domain *d)
+{
+	uint64_t now = clock_now_ns(), again = 0;
+	unsigned left = TRIM_MOST;
+
+	for (unsigned z = 0; z < RR_ZONE_FAR && !d->pools[z].arena; z++) {
+		for (unsigned k = 0; k < RR_POOL_LISTS; k++) {
+			list_for_each_safe(n, &d->pools[z].chunks[k]) {
+				struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
+
+				if (!c->nfree)
+					break;
+				if (c->nfree < c->n)
+					continue;
+				if (now - c->idle_since_ns < d->pool_idle_ns) {
+					again = d->pool_idle_ns;
+					continue;
+				}
+				if (!left--)
+					return TRIM_MORE_NS;
+				d->pools[z].given_back++;
+				chunk_free(c);
+			}
+		}
+	}
+	return again;
+}
+
+/* ---- figures ---- */
+
+/** rpcrdma_pool_stats - see rpcrdma.h; what engines keep in their magazines counts as used: nobody
+ * else can have it */
+void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
+{
+	struct rpcrdma_pool_stats s = { .limit = d->attr.pool_bytes_max,
+					.msgs_limit = d->attr.msg_bytes_max,
+					.shared_limit = d->attr.shared_bytes_max };
+
+	if (d->attr.pool_arena)
+		s.calls_limit = d->clients.budgets[RR_SHARE_MSGS].max;
+	pthread_mutex_lock(&d->lock);
+	for (unsigned z = 0; z < RR_ZONE_FAR; z++) {
+		const struct rr_pool *pool = &d->pools[z];
+
+		s.given_back += pool->given_back;
+		if (pool->msgs) {
+			s.msgs += pool->arena ? pool->parts.bytes : pool->bytes;
+			s.msgs_most += pool->arena ? pool->parts.bytes : pool->bytes_most;
+			continue;
+		}
+		s.pinned += pool->arena ? pool->parts.bytes : pool->bytes;
+		s.most += pool->arena ? pool->parts.bytes : pool->bytes_most;
+		s.huge += pool->bytes_huge;
+		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+			s.classes[k].free += pool->bufs[k] - pool->lent[k];
+			s.classes[k].used += pool->lent[k];
+		}
+	}
+	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
+		s.classes[k].bytes = class_bytes(k);
+	if (d->pool_arena.x.ops == &rr_provider_huge_ops)
+		s.huge = s.pinned;
+	s.far = d->pools[RR_ZONE_FAR].bytes;
+	pthread_mutex_unlock(&d->lock);
+	*ret = s;
+}

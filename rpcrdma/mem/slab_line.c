@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * slab_line.c - who gets a buffer of the pool: magazines, and the lines of those who wait
+ *
+ * Operation:  An engine keeps a few buffers of each class in a magazine, so the usual get and put take
+ *             no lock. Who finds nothing waits, on each engine first come, first served; the engines
+ *             with waiters stand in a line of their own and serve one each in turn. While anybody
+ *             waits, whoever comes later waits behind him, and puts go past the magazines to the pool
+ *             and ring the first in the line.
+ *
+ *             Nobody starves on another engine's magazine: an engine that gets in line tells all the
+ *             others to give up what they hold. An engine that nobody asked for a buffer since the
+ *             last look gives up its own, and then has the pool give back what is idle (rr_pool_trim).
+ * Memory:     Waiters are embedded in what waits. Magazines are their engine's.
+ * Threads:    The engine's own, but for the line, which is under domain->lock.
+ * Errors:     As slab.c.
+ */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "area.h"
+#include "slab.h"
+
+static struct rr_pool *pool_of(const struct rr_till *t)
+{
+	return &t->engine->domain->pools[t->zone];
+}
+
+/* Have @t give up its magazine and see to its waiters; at most one message is under way. */
+static void ring(struct rr_till *t)
+{
+	if (!atomic_exchange(&t->msg_out, true))
+		rpcrdma_engine_post(t->engine, &t->msg);
+}
+
+static void ring_all(struct rpcrdma_domain *d, enum rr_zone zone)
+{
+	list_for_each(n, &d->engines)
+		ring(&list_entry(n, struct rpcrdma_engine, link)->tills[zone]);
+}
+
+static struct rr_till *first_in_line(const struct rr_pool *pool)
+{
+	return list_first_entry(&pool->line, struct rr_till, link);
+}
+
+static void ring_first(const struct rr_pool *pool)
+{
+	struct rr_till *t = first_in_line(pool);
+
+	if (t)
+		ring(t);
+}
+
+/* ---- idling ---- */
+
+static void on_idle(struct rpcrdma_timer *timer)
+{
+	struct rpcrdma_engine *e = container_of(timer, struct rpcrdma_engine, pool_timer);
+	struct rpcrdma_domain *d = e->domain;
+	uint64_t again, used = e->pool_used ? d->pool_idle_ns : 0;
+
+	if (!e->pool_used)
+		rr_pool_drain(e);
+	e->pool_used = false;
+	pthread_mutex_lock(&d->lock);
+	again = rr_pool_trim(d);
+	pthread_mutex_unlock(&d->lock);
+	if (again || used)
+		rpcrdma_timer_set(e, timer, again ? again : used);
+}
+
+/* ---- get, put ---- */
+
+static void pool_put(struct rr_buf *b)
+{
+	struct rr_pool *pool = b->chunk->pool;
+
+	rr_pool_give(b);
+	ring_first(pool);
+}
+
+static int take(struct rr_till *t, unsigned class, struct rr_buf **ret)
+{
+	struct rpcrdma_domain *d = t->engine->domain;
+	struct rr_buf *b = t->magazine[class];
+	int rc = 0;
+
+	if (b) {
+		t->magazine[class] = b->next;
+		t->in_magazine[class]--;
+		*ret = b;
+		return 0;
+	}
+	pthread_mutex_lock(&d->lock);
+	rc = rr_pool_take(d, pool_of(t), class, ret);
+	pthread_mutex_unlock(&d->lock);
+	return rc;
+}
+
+/** rr_buf_get - see engine_int.h */
+int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes, struct rpcrdma_buf **ret)
+{
+	struct rr_till *t = &e->tills[zone];
+	unsigned class = rr_pool_class(pool_of(t), bytes);
+	struct rr_buf *b;
+	int rc;
+
+	if (class == RR_POOL_CLASSES)
+		return -EMSGSIZE;
+	/* nobody overtakes those who wait, here or elsewhere */
+	if (!t->running &&
+	    (t->waiters || __atomic_load_n(&pool_of(t)->waiting, __ATOMIC_RELAXED)))
+		return -ENOBUFS;
+	rc = take(t, class, &b);
+	if (rc)
+		return rc;
+	b->next = NULL;
+	b->conn = NULL;
+	*ret = &b->pub;
+	return 0;
+}
+
+int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret)
+{
+	return rr_buf_get(e, RR_ZONE_DATA, bytes, ret);
+}
+
+int rpcrdma_buf_get_far(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret)
+{
+	if (!e->domain->pools[RR_ZONE_FAR].far)
+		return -EOPNOTSUPP;
+	return rr_buf_get(e, RR_ZONE_FAR, bytes, ret);
+}
+
+/* Receives stay with a connection for long, and are to be packed. */
+static unsigned magazine_max(enum rr_zone zone)
+{
+	return zone == RR_ZONE_SENDS ? RR_MAGAZINE_SENDS : zone == RR_ZONE_RECVS ? 0 : RR_MAGAZINE;
+}
+
+/* Chunks may be idle in a while. */
+static void note_put(struct rpcrdma_engine *e)
+{
+	e->pool_used = true;
+	if (!e->pool_timer.link) {
+		e->pool_timer.fn = on_idle;
+		rpcrdma_timer_set(e, &e->pool_timer, e->domain->pool_idle_ns);
+	}
+}
+
+void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
+{
+	struct rr_buf *b = container_of(buf, struct rr_buf, pub);
+	struct rpcrdma_conn *conn = b->conn;
+	struct rr_pool *pool;
+	struct rr_till *t;
+	unsigned class;
+
+	if (b->area) {
+		rr_area_put(b->area, b);
+		return;
+	}
+	pool = b->chunk->pool;
+	t = &e->tills[pool - e->domain->pools];
+	class = b->chunk->class;
+	b->conn = NULL;
+	if (conn)
+		rr_conn_buf_put(conn, t->zone, buf->bytes);
+	note_put(e);
+	if (t->in_magazine[class] < magazine_max(t->zone) &&
+	    !__atomic_load_n(&pool->waiting, __ATOMIC_RELAXED)) {
+		b->next = t->magazine[class];
+		t->magazine[class] = b;
+		t->in_magazine[class]++;
+		return;
+	}
+	pthread_mutex_lock(&e->domain->lock);
+	pool_put(b);
+	pthread_mutex_unlock(&e->domain->lock);
+}
+
+/** rr_buf_pack - see engine_int.h */
+bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf)
+{
+	struct rr_buf *b = container_of(*buf, struct rr_buf, pub), *other;
+
+	pthread_mutex_lock(&e->domain->lock);
+	other = rr_pool_take_denser(b);
+	if (other)
+		pool_put(b);
+	pthread_mutex_unlock(&e->domain->lock);
+	if (!other)
+		return false;
+	other->next = NULL;
+	other->conn = NULL;
+	*buf = &other->pub;
+	note_put(e);
+	return true;
+}
+
+static void drain(struct rr_till *t)
+{
+	struct rpcrdma_domain *d = t->engine->domain;
+
+	pthread_mutex_lock(&d->lock);
+	for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
+		while (t->magazine[k]) {
+			struct rr_buf *b = t->magazine[k];
+
+			t->magazine[k] = b->next;
+			pool_put(b);
+		}
+		t->in_magazine[k] = 0;
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/** rr_pool_drain - see engine_int.h */
+void rr_pool_drain(struct rpcrdma_engine *e)
+{
+	for (unsigned z = 0; z < RR_ZONES; z++)
+		drain(&e->tills[z]);
+}
+
+/* ---- waiting ---- */
+
+/* An engine with waiters stands in line once. */
+static void note_waiting(struct rr_till *t)
+{
+	struct rpcrdma_domain *d = t->engine->domain;
+	struct rr_pool *pool = pool_of(t);
+	bool waits = t->waiters != NULL;
+
+	if (waits == t->in_line)
+		return;
+	t->in_line = waits;
+	pthread_mutex_lock(&d->lock);
+	__atomic_store_n(&pool->waiting, pool->waiting + (waits ? 1u : -1u), __ATOMIC_RELAXED);
+	if (waits) {
+		list_add_tail(&pool->line, &t->link);
+		ring_all(d, t->zone);
+	} else {
+		list_del(&t->link);
+		ring_first(pool);
+	}
+	pthread_mutex_unlock(&d->lock);
+}
+
+/** rr_buf_wait - see engine_int.h */
+void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
+{
+	struct rr_till *t = &e->tills[zone];
+
+	if (t->retry == w) {
+		/* it was its turn and there was still not enough: it keeps its place */
+		rr_waiter_link(&t->waiters_tail, &t->waiters, w);
+		t->retry = NULL;
+	} else {
+		rr_count(e, buf_waits, 1);
+		rr_waiter_link(&t->waiters_tail, t->waiters_tail, w);
+	}
+	if (!t->running)
+		note_waiting(t);
+}
+
+void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
+{
+	rr_buf_wait(e, RR_ZONE_DATA, w);
+}
+
+void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
+{
+	rr_buf_unwait(e, RR_ZONE_DATA, w);
+}
+
+/** rr_buf_unwait - see engine_int.h */
+void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
+{
+	struct rr_till *t = &e->tills[zone];
+
+	if (!w->link)
+		return;
+	rr_waiter_unlink(&t->waiters_tail, w);
+	if (!t->running)
+		note_waiting(t);
+}
+
+/* Whose turn is it? When this engine had its own and others wait, it goes to the end of the line. */
+static bool has_turn(struct rr_till *t, bool had_it)
+{
+	struct rpcrdma_domain *d = t->engine->domain;
+	struct rr_pool *pool = pool_of(t);
+	bool first;
+
+	pthread_mutex_lock(&d->lock);
+	if (had_it) {
+		list_del(&t->link);
+		list_add_tail(&pool->line, &t->link);
+	}
+	first = first_in_line(pool) == t;
+	if (!first)
+		ring_first(pool);
+	pthread_mutex_unlock(&d->lock);
+	return first;
+}
+
+/* Runs on the engine: its waiters try in turn until one has to wait again, or it is another engine's. */
+static void on_ring(struct rpcrdma_msg *msg)
+{
+	struct rr_till *t = container_of(msg, struct rr_till, msg);
+	struct rpcrdma_buf_waiter *w;
+	bool had_it = false;
+
+	atomic_store(&t->msg_out, false);
+	drain(t);
+	if (!t->in_line)
+		return;
+	t->running = true;
+	while ((w = t->waiters) != NULL && has_turn(t, had_it)) {
+		rr_waiter_unlink(&t->waiters_tail, w);
+		t->retry = w;
+		w->fn(w); /* may free w: from here on it is only compared */
+		if (!t->retry)
+			break;
+		had_it = true;
+	}
+	t->retry = NULL;
+	t->running = false;
+	note_waiting(t);
+}
+
+/** rr_till_init - see engine_int.h */
+void rr_till_init(struct rpcrdma_engine *e)
+{
+	for (unsigned z = 0; z < RR_ZONES; z++) {
+		struct rr_till *t = &e->tills[z];
+
+		t->engine = e;
+		t->zone = (enum rr_zone)z;
+		t->waiters_tail = &t->waiters;
+		t->msg.fn = on_ring;
+		list_init(&t->link);
+	}
+}

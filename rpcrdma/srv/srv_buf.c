@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * srv_buf.c - shares of the pool: of clients, and inside a client of its connections
+ *
+ * Operation:  Buffers that a request takes are charged to its client and its connection until they are
+ *             given back; data, long calls, messages to answer in and long answers each by itself.
+ *             Shares have no fixed size: a client may hold so many times what is free (account.h), a
+ *             connection so many times what its client may still take. They follow the number of those
+ *             who want memory now, and some is left for a new client. A connection's share begins small
+ *             and grows by what was given back.
+ *
+ *             Who is refused waits for the reason:
+ *                 its connection has its share        for the next buffer that it gives back
+ *                 its client has its share            in the client's line, where connections take turns
+ *                 the pool is short                   in the pool's line (slab_line.c)
+ *             So a client that does not read its replies delays only itself. A client that holds nothing may
+ *             always ask the pool. A share grows also by what other clients give back, of which nobody tells:
+ *             whoever waits for a share is looked at once in a while.
+ * Memory:     Waiters are embedded in what waits.
+ * Threads:    The connection's engine; the client's line is under a lock.
+ * Errors:     Shortage is -ENOBUFS, and a line.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "area.h"
+#include "srv_int.h"
+
+/* The limit of a client is three times what is free (OF_THE_FREE in slab.c), without the eighth that is kept. Its
+ * room is the limit less what it holds, so each buffer that it takes costs the room of four: the limit falls by
+ * three, and the client holds one more.
+ *
+ * Example: a pool of 32 MiB, and one client with one connection. The connection begins with 2 MiB (BEGINNERS) and
+ * may hold as much more as it has given back. It may hold h MiB if h <= 8 * (3 * (28 - h) - h), so 20.4 MiB at
+ * most (OF_THE_CLIENT). The client then has room for 2.5 MiB more, for its other connections. Two connections may
+ * hold 10.3 MiB each.
+ */
+/* A connection may hold so many times what its client may still take, ... */
+#define OF_THE_CLIENT 8u
+/* ... and of all there is this part, until it has shown that it gives back what it gets. */
+#define BEGINNERS 16u
+
+#define LOOK_NS (10 * NS_PER_MS)
+
+static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_SENDS, RR_ZONE_ANSWERS };
+
+/* NULL: the zone has no shares */
+static struct rr_conn_part *part_of(struct rpcrdma_conn *c, enum rr_zone zone)
+{
+	for (unsigned i = 0; i < RR_PARTS; i++)
+		if (zones[i] == zone)
+			return &c->parts[i];
+	return NULL;
+}
+
+static struct rr_pool *pool_of(const struct rr_conn_part *p)
+{
+	return &p->conn->engine->domain->pools[p->zone];
+}
+
+/* Whoever holds something leaves its client room for a buffer of that size: one for a connection without. */
+static bool conn_is_over(const struct rr_conn_part *p, size_t bytes)
+{
+	const struct rr_client *client = p->conn->client;
+
+	if (!p->bytes)
+		return false;
+	return !rr_client_leaves(client, p->share, bytes) ||
+	       p->bytes + bytes > MIN(rr_client_room(client, p->share, OF_THE_CLIENT),
+				      pool_of(p)->bytes_max / BEGINNERS + p->earned);
+}
+
+/* While others of its client stand in line, whoever does not have its turn there goes behind them. */
+static bool client_is_over(const struct rr_conn_part *p, size_t bytes)
+{
+	const struct rr_client *client = p->conn->client;
+
+	return (!p->turn && rr_client_waits(client, p->share)) ||
+	       !rr_client_fits(client, p->share, bytes);
+}
+
+static void ring(struct rr_client *client, enum rr_share share)
+{
+	struct rr_client_waiter *w = rr_client_waits(client, share) ? rr_client_next(client, share) : NULL;
+
+	if (w)
+		rpcrdma_engine_post(w->engine, &w->msg);
+}
+
+/* Its turn among the connections of its client is over: the next. */
+static void end_turn(struct rr_conn_part *p)
+{
+	if (!p->turn)
+		return;
+	p->turn = false;
+	rr_client_end_turn(p->conn->client, p->share);
+	ring(p->conn->client, p->share);
+}
+
+/* Each answer takes a message and most give it back at once: while half of them are free nobody counts. */
+static bool counts(const struct rr_conn_part *p)
+{
+	const struct rr_pool *pool = pool_of(p);
+
+	return p->zone != RR_ZONE_SENDS ||
+	       __atomic_load_n(&pool->bytes, __ATOMIC_RELAXED) > pool->bytes_max / 2;
+}
+
+static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **ret)
+{
+	struct rpcrdma_conn *c = p->conn;
+	struct rpcrdma_buf *buf;
+	bool counted;
+	size_t size;
+	int rc;
+
+	size = rr_pool_round(pool_of(p), bytes);
+	if (!size)
+		return -EMSGSIZE;
+	/* nobody overtakes those who wait: while it is one's turn, retry is set */
+	if (p->waiters && !p->retry)
+		return -ENOBUFS;
+	p->wanted = size;
+	counted = counts(p);
+	if (counted && (conn_is_over(p, size) || client_is_over(p, size)))
+		return -ENOBUFS;
+	rc = rr_buf_get(c->engine, p->zone, bytes, &buf);
+	if (rc)
+		return rc;
+	if (counted) {
+		container_of(buf, struct rr_buf, pub)->conn = c;
+		p->bytes += size;
+		rr_client_add(c->client, p->share, size);
+	}
+	end_turn(p);
+	*ret = buf;
+	return 0;
+}
+
+/** rr_conn_buf_get, rr_conn_buf_wait - as rr_buf_get() and rr_buf_wait() */
+int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes, struct rpcrdma_buf **ret)
+{
+	struct rr_conn_part *p = part_of(c, zone);
+
+	if (c->zones) /* nobody to share with */
+		return rr_area_get(&c->zones[zone], bytes, ret);
+	return p ? part_get(p, bytes, ret) : rr_buf_get(c->engine, zone, bytes, ret);
+}
+
+/* ---- waiting ---- */
+
+static void stand_in_line(struct rr_conn_part *p, bool first)
+{
+	struct rr_client *client = p->conn->client;
+
+	p->in_line = true;
+	p->client_waiter.engine = p->conn->engine;
+	rr_client_wait(client, p->share, &p->client_waiter, first);
+	if (p->turn)
+		rr_client_end_turn(client, p->share);
+	p->turn = false;
+	/* what it waits for may have come back before it stood there */
+	if (!rr_client_has_turn(client, p->share) && rr_client_fits(client, p->share, p->wanted))
+		ring(client, p->share);
+}
+
+/* Whoever waits for the pool does so on behalf of its client, and has the turn until it is served. */
+static void wait_for_pool(struct rr_conn_part *p)
+{
+	if (!p->turn)
+		rr_client_begin_turn(p->conn->client, p->share);
+	p->turn = true;
+	rr_buf_wait(p->conn->engine, p->zone, &p->pool_waiter);
+}
+
+static void defer_turn(struct rr_conn_part *p)
+{
+	if (!p->waiters || p->msg_out || p->in_line)
+		return;
+	p->msg_out = true;
+	rr_engine_defer(p->conn->engine, &p->msg);
+}
+
+/* Those whose share has grown try again. */
+static void on_look(struct rpcrdma_timer *timer)
+{
+	struct rpcrdma_engine *e = container_of(timer, struct rpcrdma_engine, shares_timer);
+
+	list_for_each_safe(n, &e->shares) {
+		struct rr_conn_part *p = list_entry(n, struct rr_conn_part, look_link);
+		const struct rr_client *client = p->conn->client;
+
+		if (!p->waiters || p->pool_waiter.link)
+			list_del(&p->look_link);
+		else if (!p->in_line && !conn_is_over(p, p->wanted))
+			defer_turn(p);
+		else if (p->in_line && !rr_client_has_turn(client, p->share) &&
+			 rr_client_fits(client, p->share, p->wanted))
+			ring(p->conn->client, p->share);
+	}
+	if (!list_is_empty(&e->shares))
+		rpcrdma_timer_set(e, timer, LOOK_NS);
+}
+
+static void look_again(struct rr_conn_part *p)
+{
+	struct rpcrdma_engine *e = p->conn->engine;
+
+	if (list_is_linked(&p->look_link))
+		return;
+	list_add_tail(&e->shares, &p->look_link);
+	if (!e->shares_timer.link) {
+		e->shares_timer.fn = on_look;
+		rpcrdma_timer_set(e, &e->shares_timer, LOOK_NS);
+	}
+}
+
+/* Chooses what the first waiter waits for.
+ * @first: it had its turn in the client's line, and keeps its place there
+ */
+static void wait_for_reason(struct rr_conn_part *p, bool first)
+{
+	if (p->in_line || p->msg_out || (p->pool_waiter.link && p->waiters))
+		return;
+	if (p->pool_waiter.link) /* its requests ended meanwhile: the turn is another connection's */
+		rr_buf_unwait(p->conn->engine, p->zone, &p->pool_waiter);
+	if (!p->waiters || conn_is_over(p, p->wanted))
+		end_turn(p);
+	else if (client_is_over(p, p->wanted))
+		stand_in_line(p, first);
+	else
+		wait_for_pool(p);
+	if (p->waiters && !p->pool_waiter.link)
+		look_again(p);
+}
+
+static void part_wait(struct rr_conn_part *p, struct rpcrdma_buf_waiter *w)
+{
+	bool was_its_turn = p->retry == w;
+
+	if (was_its_turn) /* there is still not enough: it keeps its place, and no other tries */
+		p->retry = NULL;
+	else
+		rr_count(p->conn->engine, buf_waits, 1);
+	rr_waiter_link(&p->waiters_tail, was_its_turn ? &p->waiters : p->waiters_tail, w);
+	if (!was_its_turn && !p->retry)
+		wait_for_reason(p, false);
+}
+
+void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
+{
+	struct rr_conn_part *p = part_of(c, zone);
+
+	if (c->zones)
+		rr_area_wait(&c->zones[zone], w);
+	else if (p)
+		part_wait(p, w);
+	else
+		rr_buf_wait(c->engine, zone, w);
+}
+
+/* The first waiter tries; the next one does with the next poll, unless this one has to wait again. */
+static void next_turn(struct rr_conn_part *p, bool first)
+{
+	struct rpcrdma_buf_waiter *w = p->waiters;
+	bool got = true;
+
+	p->conn->reqs++; /* fn may end the request; the connection must not go with it yet */
+	if (w) {
+		rr_waiter_unlink(&p->waiters_tail, w);
+		p->retry = w;
+		w->fn(w);
+		got = p->retry != NULL;
+		p->retry = NULL;
+	}
+	if (got)
+		defer_turn(p);
+	wait_for_reason(p, first);
+	rr_conn_unhold(p->conn);
+}
+
+static void on_msg(struct rpcrdma_msg *msg)
+{
+	struct rr_conn_part *p = container_of(msg, struct rr_conn_part, msg);
+
+	p->msg_out = false;
+	next_turn(p, false);
+}
+
+static void on_pool(struct rpcrdma_buf_waiter *w)
+{
+	next_turn(container_of(w, struct rr_conn_part, pool_waiter), true);
+}
+
+static void on_client(struct rpcrdma_msg *msg)
+{
+	struct rr_conn_part *p = container_of(msg, struct rr_conn_part, client_waiter.msg);
+
+	p->in_line = false;
+	p->turn = true;
+	next_turn(p, true);
+}
+
+/** rr_conn_buf_put - see engine_int.h */
+void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes)
+{
+	struct rr_conn_part *p = part_of(c, zone);
+
+	p->bytes -= bytes;
+	p->earned = MIN(p->earned + bytes, pool_of(p)->bytes_max);
+	rr_client_uncharge(c->client, p->share, bytes);
+	ring(c->client, p->share);
+	defer_turn(p);
+}
+
+/* ---- the connection's ---- */
+
+void rr_conn_buf_init(struct rpcrdma_conn *c)
+{
+	for (unsigned i = 0; i < RR_PARTS; i++) {
+		struct rr_conn_part *p = &c->parts[i];
+
+		p->conn = c;
+		p->zone = zones[i];
+		p->share = rr_zone_share(zones[i]);
+		p->waiters_tail = &p->waiters;
+		p->msg.fn = on_msg;
+		p->pool_waiter.fn = on_pool;
+		p->client_waiter.msg.fn = on_client;
+		list_init(&p->client_waiter.link);
+		list_init(&p->look_link);
+	}
+}
+
+void rr_conn_buf_fini(struct rpcrdma_conn *c)
+{
+	for (unsigned i = 0; i < RR_PARTS; i++) {
+		struct rr_conn_part *p = &c->parts[i];
+
+		rr_engine_undefer(c->engine, &p->msg);
+		list_del(&p->look_link);
+		rr_buf_unwait(c->engine, p->zone, &p->pool_waiter);
+		assert(!p->in_line); /* then a request would wait, and hold the connection */
+		end_turn(p);
+	}
+}
+
+size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone)
+{
+	return c->zones ? c->zones[zone].buf_max : rr_pool_buf_max(&c->engine->domain->pools[zone]);
+}
+
+/* ---- for the service ---- */
+
+size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req)
+{
+	return rr_conn_buf_max(req->conn, RR_ZONE_DATA);
+}
+
+size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
+{
+	return rr_pool_buf_max(&d->pools[RR_ZONE_ANSWERS]);
+}
+
+int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret)
+{
+	if (bytes > rpcrdma_req_buf_max(req))
+		return -EMSGSIZE;
+	if (req->conn->dead) /* the client is gone */
+		return -ENOTCONN;
+	return rr_conn_buf_get(req->conn, RR_ZONE_DATA, bytes, ret);
+}
+
+void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
+{
+	rr_conn_buf_wait(req->conn, RR_ZONE_DATA, w);
+}

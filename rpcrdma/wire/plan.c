@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * plan.c - which form a message takes (RFC 8166 sections 3.4 and 3.5)
+ *
+ * Operation:  clnt_call.c asks rr_plan_call() once a call's head is encoded and its payload marked, and
+ *             before any memory is registered; srv_send.c asks rr_plan_reply() once the reply's
+ *             head is encoded, and before the first RDMA Write is posted.
+ *
+ *             Calls: the reply is judged first, for the room it is offered lengthens the call's
+ *             header. It is judged by the largest it can become: a responder need not know our
+ *             receive size, and one Send too long for it costs the connection.
+ *
+ *                 largest reply fits recv_max          nothing offered
+ *                 else its payload can be taken out    Write chunk; if the rest still does not
+ *                                                      fit, a Reply chunk for the rest
+ *                 else                                 Reply chunk for all of it
+ *
+ *                 call fits send_max                   RR_CALL_INLINE
+ *                 fits without its payload             RR_CALL_READ_CHUNK
+ *                 only its header fits                 RR_CALL_LONG_READ with a payload that can
+ *                                                      be taken out, RR_CALL_LONG without
+ *
+ * Memory:     None.
+ * Threads:    Pure functions.
+ * Errors:     -EMSGSIZE: too many segments for the threshold or for our own header arrays. Sizes
+ *             add up with saturation, so an absurd one is too long and never short.
+ * See:        protocol.md sections 1.2, 2.2, 2.3.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "base/checked.h"
+#include "plan.h"
+
+static size_t plus(size_t a, size_t b)
+{
+	size_t sum;
+
+	return add_size(a, b, &sum) ? sum : SIZE_MAX;
+}
+
+/* Bytes of an XDR opaque's body and pad in the stream. */
+static size_t padded(uint32_t bytes)
+{
+	return round_up4(bytes);
+}
+
+/* Header of so many Read segments, a Write chunk and a Reply chunk; 0 segments: no such chunk. */
+static size_t header_bytes(size_t read_segs, unsigned write_segs, unsigned reply_segs)
+{
+	size_t n = RR_HDR_MIN + read_segs * RR_READ_SEG_BYTES;
+
+	if (write_segs)
+		n += RR_CHUNK_HEAD_BYTES + (size_t)write_segs * RR_SEGMENT_BYTES;
+	if (reply_segs) /* its discriminator is in the minimum already */
+		n += RR_CHUNK_HEAD_BYTES - 4 + (size_t)reply_segs * RR_SEGMENT_BYTES;
+	return n;
+}
+
+static unsigned offered_write_segs(const struct rr_plan_call *p)
+{
+	return p->write_chunk ? p->result_segs : 0;
+}
+
+static unsigned offered_reply_segs(const struct rr_plan_call *p)
+{
+	return p->reply_chunk ? p->reply_segs : 0;
+}
+
+/* What the reply is offered: the responder returns every chunk, so they lengthen the reply too. */
+static int plan_offer(struct rr_plan_call *p)
+{
+	bool reducible = p->has_result && p->result_max && !p->no_reduce;
+	size_t whole = plus(p->reply_max, p->has_result ? padded(p->result_max) : 0);
+	size_t rest = whole, read_back = reducible && p->result_read ? 1 : 0;
+
+	p->write_chunk = false;
+	p->reply_chunk = false;
+	p->reply_chunk_bytes = 0;
+	if (plus(RR_HDR_MIN, whole) <= p->recv_max && !(reducible && p->force_chunks))
+		return 0;
+	if (reducible) {
+		p->write_chunk = !p->result_read;
+		rest = p->reply_max;
+	}
+	if (plus(header_bytes(read_back, offered_write_segs(p), 0), rest) > p->recv_max) {
+		if (rest > SIZE_MAX - 3)
+			return -EMSGSIZE;
+		p->reply_chunk = true;
+		p->reply_chunk_bytes = round_up4(rest);
+	}
+	assert(!p->write_chunk || p->result_segs);
+	assert(!p->reply_chunk || p->reply_segs);
+	if (offered_write_segs(p) > RR_CHUNK_SEGS_MAX || offered_reply_segs(p) > RR_CHUNK_SEGS_MAX)
+		return -EMSGSIZE;
+	/* a long reply's header still has to fit, or no answer could say that it is there */
+	if (header_bytes(read_back, offered_write_segs(p), offered_reply_segs(p)) > p->recv_max)
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* Does a Send with so many Read segments and so many bytes behind the header fit? */
+static bool call_fits(const struct rr_plan_call *p, size_t read_segs, size_t inline_bytes)
+{
+	size_t header;
+
+	if (read_segs > RR_READ_SEGS_MAX)
+		return false;
+	header = header_bytes(read_segs, offered_write_segs(p), offered_reply_segs(p));
+	return plus(header, inline_bytes) <= p->send_max;
+}
+
+/** rr_plan_call - decide how a call goes out and what room its reply is offered
+ * @p: inputs set, outputs filled; on failure the outputs mean nothing
+ *
+ * head_segs counts every piece of the message itself, in front of its payload and behind it
+ * (pad included), so that a long call of a message with a payload takes head_segs + arg_segs.
+ *
+ * Return: 0, or -EMSGSIZE if no form fits.
+ */
+int rr_plan_call(struct rr_plan_call *p)
+{
+	bool has_bytes = p->has_arg && p->arg_bytes;
+	bool reducible = has_bytes && !p->no_reduce;
+	size_t whole = plus(p->head_bytes, has_bytes ? padded(p->arg_bytes) : 0);
+	size_t arg_segs = has_bytes ? p->arg_segs : 0;
+	int err;
+
+	err = plan_offer(p);
+	if (err)
+		return err;
+
+	if (reducible && p->force_chunks && call_fits(p, arg_segs, p->head_bytes))
+		p->form = RR_CALL_READ_CHUNK;
+	else if (call_fits(p, 0, whole))
+		p->form = RR_CALL_INLINE;
+	else if (reducible && call_fits(p, arg_segs, p->head_bytes))
+		p->form = RR_CALL_READ_CHUNK;
+	else if (call_fits(p, p->head_segs + arg_segs, 0))
+		p->form = reducible ? RR_CALL_LONG_READ : RR_CALL_LONG;
+	else
+		return -EMSGSIZE;
+	assert(p->form == RR_CALL_INLINE || !has_bytes || p->arg_segs);
+	assert(p->form == RR_CALL_INLINE || p->form == RR_CALL_READ_CHUNK || p->head_segs);
+	return 0;
+}
+
+static enum rr_reply_form choose_reply(const struct rr_plan_reply *p)
+{
+	bool placed = p->has_payload && p->payload_bytes && p->has_write_chunk;
+	size_t rest = p->head_bytes;
+
+	if (placed && p->payload_bytes > p->write_chunk_bytes)
+		return RR_REPLY_TOO_LONG;
+	if (!placed && p->has_payload)
+		rest = plus(rest, padded(p->payload_bytes));
+	if (plus(p->hdr_bytes, rest) <= p->send_max)
+		return placed ? RR_REPLY_WRITE_CHUNK : RR_REPLY_INLINE;
+	if (p->hdr_bytes <= p->send_max && p->has_reply_chunk && rest <= p->reply_chunk_bytes)
+		return placed ? RR_REPLY_LONG_WRITE : RR_REPLY_LONG;
+	return RR_REPLY_TOO_LONG;
+}
+
+/** rr_plan_reply - decide how a reply goes out
+ * @p: inputs set, form filled
+ *
+ * A payload of no bytes leaves its Write chunk unused. A Write chunk that is too small is the
+ * caller's error even where the reply would fit inline: what was offered must be used.
+ */
+void rr_plan_reply(struct rr_plan_reply *p)
+{
+	p->form = choose_reply(p);
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * ctl_prog.c - what a leatd says about itself, and does with itself if asked (xdr/ctl.x)
+ *
+ * Operation: INFO says which running server this is and where else it listens, so that a client may
+ *            change to a better way to it; STATS gives counters by name. RELOAD and DRAIN are
+ *            passed on to who started the server (struct server_manager). They are for the server's
+ *            own user and for root, as the kernel knows them: over a network nobody is. WHERE and PIECES
+ *            are in ctl_where.c. WHOAMI tells each caller the ids that its own calls get.
+ * Memory:    results in req_scratch().
+ * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
+ * Errors:    without memory the call is dropped; who may not ask is told so, and it is logged.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/wire.h"
+#include "cm.h"
+#include "conn.h"
+#include "ctl_where.h"
+#include "prog.h"
+#include "req.h"
+#include "server_int.h"
+
+#ifndef LEAT_VERSION
+#define LEAT_VERSION "unknown"
+#endif
+
+struct info {
+	ctl_listener listeners[CONF_LISTEN_MAX];
+	char urls[CONF_LISTEN_MAX][CTL_NAME_MAX + 1];
+};
+
+static void info(struct req *r)
+{
+	static char release[] = LEAT_VERSION;
+	ctl_info *res = &r->res.info;
+	struct info *m = req_scratch(r, sizeof(*m));
+	size_t n = m ? MIN(server_listeners(r->srv), CONF_LISTEN_MAX) : 0;
+
+	res->release = release;
+	memcpy(res->instance, r->srv->instance, sizeof(res->instance));
+	for (size_t i = 0; i < n; i++) {
+		(void)rpcrdma_addr_print(server_listener(r->srv, i), m->urls[i],
+					 sizeof(m->urls[i]));
+		m->listeners[i].url = m->urls[i];
+	}
+	res->listeners.listeners_val = m ? m->listeners : NULL;
+	res->listeners.listeners_len = (u_int)n;
+}
+
+/* ---- STATS -------------------------------------------------------------------------------- */
+
+struct list_of_stats {
+	ctl_stat *v;
+	u_int n, max;
+};
+
+static void add(struct list_of_stats *l, const char *name, uint64_t value)
+{
+	if (l->n == l->max)
+		return;
+	l->v[l->n].name = (char *)(uintptr_t)name; /* only read */
+	l->v[l->n++].value = value;
+}
+
+/* Counters of two servers are not to be subtracted from each other. */
+static void add_instance(struct list_of_stats *l, const struct server *srv)
+{
+	add(l, "instance_0", get_be64(srv->instance));
+	add(l, "instance_1", get_be64(srv->instance + 8));
+}
+
+static void add_process(struct list_of_stats *l)
+{
+	struct rusage ru;
+	uint64_t us;
+
+	if (getrusage(RUSAGE_SELF, &ru))
+		return;
+	us = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000u +
+	     (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+	add(l, "cpu_us", us);
+	add(l, "max_rss_kib", (uint64_t)ru.ru_maxrss);
+}
+
+#define ADD(l, s, field) add(l, #field, (s)->field)
+
+static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain)
+{
+	struct rpcrdma_stats stats, *s = &stats;
+
+	rpcrdma_domain_stats(domain, s);
+	ADD(l, s, calls);
+	ADD(l, s, replies);
+	ADD(l, s, bytes_in);
+	ADD(l, s, bytes_out);
+	ADD(l, s, bytes_copied);
+	ADD(l, s, bytes_placed);
+	ADD(l, s, bytes_pulled);
+	ADD(l, s, bytes_direct);
+	ADD(l, s, chunks_read);
+	ADD(l, s, chunks_write);
+	ADD(l, s, chunks_reply);
+	ADD(l, s, long_calls);
+	ADD(l, s, inline_msgs);
+	ADD(l, s, err_chunk);
+	ADD(l, s, err_vers);
+	ADD(l, s, garbage);
+	ADD(l, s, dropped);
+	ADD(l, s, buf_waits);
+	ADD(l, s, sq_waits);
+	ADD(l, s, rnr);
+	ADD(l, s, regs);
+	ADD(l, s, deregs);
+	ADD(l, s, binds);
+	ADD(l, s, local_invs);
+	ADD(l, s, invalidations);
+	ADD(l, s, conns);
+	ADD(l, s, conns_total);
+	ADD(l, s, shared_recvs);
+	ADD(l, s, sleeps);
+	ADD(l, s, spins);
+	ADD(l, s, posts);
+	ADD(l, s, completions);
+	ADD(l, s, offers);
+	ADD(l, s, fast_writes);
+	ADD(l, s, grants);
+	ADD(l, s, mode_timeouts);
+	ADD(l, s, mode_cuts);
+}
+
+/* what is pinned for buffers, and of each size how many are free and lent */
+static void add_pool(struct list_of_stats *l, struct rpcrdma_domain *domain)
+{
+	static const char *const free_names[] = { "pool_4k_free",   "pool_16k_free", "pool_64k_free",
+						  "pool_256k_free", "pool_1m_free",  "pool_4m_free" };
+	static const char *const used_names[] = { "pool_4k_used",   "pool_16k_used", "pool_64k_used",
+						  "pool_256k_used", "pool_1m_used",  "pool_4m_used" };
+	struct rpcrdma_pool_stats s;
+
+	_Static_assert(ARRAY_SIZE(free_names) == RPCRDMA_POOL_CLASSES, "a name for each size");
+	_Static_assert(ARRAY_SIZE(used_names) == RPCRDMA_POOL_CLASSES, "a name for each size");
+	rpcrdma_domain_pool_stats(domain, &s);
+	add(l, "pool_pinned", s.pinned);
+	add(l, "pool_most", s.most);
+	add(l, "pool_limit", s.limit);
+	add(l, "pool_huge", s.huge);
+	add(l, "pool_given_back", s.given_back);
+	add(l, "messages_pinned", s.msgs);
+	add(l, "messages_most", s.msgs_most);
+	add(l, "messages_limit", s.msgs_limit);
+	add(l, "shared_limit", s.shared_limit);
+	for (unsigned i = 0; i < RPCRDMA_POOL_CLASSES; i++) {
+		add(l, free_names[i], s.classes[i].free);
+		add(l, used_names[i], s.classes[i].used);
+	}
+}
+
+static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
+{
+	struct worker_stats s;
+
+	worker_pool_stats(workers, &s);
+	add(l, "worker_jobs", s.jobs);
+	add(l, "worker_waits", s.waits);
+	add(l, "worker_depth_max", s.depth_max);
+	add(l, "worker_replaced", s.replaced);
+}
+
+#define ADD_SUM(l, srv, field)                                                                     \
+	do {                                                                                       \
+		uint64_t sum = 0;                                                                  \
+                                                                                                   \
+		for (unsigned i = 0; i < (srv)->nreactors; i++)                                    \
+			sum += atomic_load_explicit(&(srv)->reactors[i]->counters.field,           \
+						    memory_order_relaxed);                         \
+		add(l, #field, sum);                                                               \
+	} while (0)
+
+#define ADD_MAX(l, srv, field)                                                                     \
+	do {                                                                                       \
+		uint64_t max = 0;                                                                  \
+                                                                                                   \
+		for (unsigned i = 0; i < (srv)->nreactors; i++)                                    \
+			max = MAX(max, atomic_load_explicit(&(srv)->reactors[i]->counters.field,   \
+							    memory_order_relaxed));                \
+		add(l, #field, max);                                                               \
+	} while (0)
+
+static void add_reactors(struct list_of_stats *l, const struct server *srv)
+{
+	add(l, "reactors", srv->nreactors);
+	ADD_SUM(l, srv, reqs);
+	ADD_SUM(l, srv, admit_waits);
+	ADD_SUM(l, srv, admit_wait_max);
+	ADD_SUM(l, srv, run_waits);
+	ADD_SUM(l, srv, quick);
+	ADD_SUM(l, srv, group_waits);
+	ADD_SUM(l, srv, file_hits);
+	ADD_SUM(l, srv, file_misses);
+	ADD_SUM(l, srv, store_now);
+	ADD_SUM(l, srv, store_worker);
+	ADD_SUM(l, srv, store_aio);
+	ADD_SUM(l, srv, aio_submits);
+	ADD_SUM(l, srv, aio_again);
+	ADD_SUM(l, srv, submit_blocked);
+	ADD_SUM(l, srv, sync_failed);
+	ADD_SUM(l, srv, refused);
+	ADD_SUM(l, srv, sched_waits);
+	ADD_MAX(l, srv, sched_wait_max);
+	ADD_SUM(l, srv, sched_late);
+	ADD_SUM(l, srv, sim_requests);
+	ADD_SUM(l, srv, sim_seeks);
+}
+
+static void add_drcs(struct list_of_stats *l, const struct server *srv)
+{
+	struct drc_stats s = { 0 };
+
+	drc_stats(srv->drc, &s);
+	drc_stats(srv->drc_writes, &s);
+	add(l, "drc_hits", s.hits);
+	add(l, "drc_joins", s.joins);
+	add(l, "drc_evictions", s.evictions);
+	add(l, "drc_entries", s.entries);
+	add(l, "drc_executing", s.executing);
+	add(l, "drc_bytes", s.bytes);
+}
+
+static void stats(struct req *r)
+{
+	struct list_of_stats l = { .max = 256 };
+
+	l.v = req_scratch(r, l.max * sizeof(*l.v));
+	if (l.v) {
+		add_instance(&l, r->srv);
+		add_process(&l);
+		add_transport(&l, r->srv->domain);
+		add_pool(&l, r->srv->domain);
+		add_workers(&l, r->srv->workers);
+		add_reactors(&l, r->srv);
+		add_drcs(&l, r->srv);
+	}
+	r->res.stats.stats.stats_val = l.v;
+	r->res.stats.stats.stats_len = l.n;
+}
+
+/* ---- RELOAD, DRAIN ------------------------------------------------------------------------ */
+
+/** ctl_is_admin - see ctl_where.h */
+bool ctl_is_admin(const struct rpcrdma_peer *peer)
+{
+	return peer->transport == RPCRDMA_LOCAL && peer->has_cred &&
+	       (peer->uid == geteuid() || peer->uid == 0);
+}
+
+static void tell_denial(const struct req *r, const char *what)
+{
+	if (server_may_tell(r->srv, &r->conn->peer))
+		log_warn("%s asked for a %s, which is not theirs to ask", r->conn->peer.text, what);
+}
+
+/* Return: whom to ask, or NULL with the answer in r->res */
+static const struct server_manager *find_manager(struct req *r, const char *what)
+{
+	static char denied[] = "for the server's own user and root, over its local socket";
+	static char nobody[] = "this server cannot";
+	ctl_answer *a = &r->res.answer;
+	const struct server_manager *m = atomic_load(&r->srv->manager);
+
+	if (!ctl_is_admin(&r->conn->peer)) {
+		tell_denial(r, what);
+		a->status = CTL_DENIED;
+		a->said = denied;
+		return NULL;
+	}
+	log_info("%s asks for a %s", r->conn->peer.text, what);
+	a->status = CTL_UNABLE;
+	a->said = nobody;
+	return m;
+}
+
+static void reload(struct req *r)
+{
+	const struct server_manager *m = find_manager(r, "reload");
+	ctl_answer *a = &r->res.answer;
+	char *said;
+
+	if (!m)
+		return;
+	a->status = CTL_REFUSED;
+	said = req_scratch(r, CTL_SAID_MAX + 1);
+	if (!said)
+		return;
+	if (!m->reload(m, said, CTL_SAID_MAX + 1))
+		a->status = CTL_DONE;
+	a->said = said;
+}
+
+static void drain(struct req *r)
+{
+	static char ending[] = "ending";
+	const struct server_manager *m = find_manager(r, "drain");
+	ctl_answer *a = &r->res.answer;
+
+	if (!m)
+		return;
+	m->drain(m);
+	a->status = CTL_DONE;
+	a->said = ending;
+}
+
+/* ---- WHOAMI ------------------------------------------------------------------------------- */
+
+static void preset_whoami(struct req *r)
+{
+	_Static_assert(sizeof(r->mem.path) > CTL_PATH_MAX, "the longest path fits");
+	r->args.whoami = r->mem.path;
+}
+
+static void whoami(struct req *r)
+{
+	ctl_whoami *res = &r->res.whoami;
+	const char *rest;
+	const struct export *exp =
+		export_find_path(&r->exports->exports->table, r->args.whoami, &rest);
+	bool is_root = !r->creds.anon && r->creds.uid == 0;
+
+	/* what the connection knows of this belongs to its reactor */
+	if (!exp || export_admits(&exp->conf, &r->conn->peer) != EXPORT_ADMITTED) {
+		res->identity = CTL_NOT_ADMITTED;
+		return;
+	}
+	creds_squash(&r->creds, &exp->conf);
+	res->uid = r->creds.uid;
+	res->gid = r->creds.gid;
+	if (!creds_can_assume()) {
+		res->identity = CTL_SERVERS;
+		res->uid = geteuid();
+		res->gid = getegid();
+	} else if (r->creds.anon) {
+		res->identity = CTL_ALL_SQUASHED;
+	} else if (is_root && res->uid != 0) {
+		res->identity = CTL_ROOT_SQUASHED;
+	}
+}
+
+static const struct prog_proc procs[] = {
+	[CTL_NULL] = {
+		.name = "NULL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+	},
+	[CTL_INFO] = {
+		.name = "INFO",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_info,
+		.res_bytes = sizeof(ctl_info),
+		.work = info,
+	},
+	[CTL_STATS] = {
+		.name = "STATS",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_stats,
+		.res_bytes = sizeof(ctl_stats),
+		.work = stats,
+	},
+	[CTL_RELOAD] = {
+		.name = "RELOAD",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_answer,
+		.res_bytes = sizeof(ctl_answer),
+		.work = reload,
+	},
+	[CTL_DRAIN] = {
+		.name = "DRAIN",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_answer,
+		.res_bytes = sizeof(ctl_answer),
+		.work = drain,
+	},
+	[CTL_WHERE] = {
+		.name = "WHERE",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_where,
+		.res_bytes = sizeof(ctl_where),
+		.work = ctl_where_sums,
+	},
+	[CTL_PIECES] = {
+		.name = "PIECES",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)xdr_ctl_pieces,
+		.res_bytes = sizeof(ctl_pieces),
+		.work = ctl_where_pieces,
+	},
+	[CTL_WHOAMI] = {
+		.name = "WHOAMI",
+		.decode = (xdrproc_t)xdr_ctl_path,
+		.encode = (xdrproc_t)xdr_ctl_whoami,
+		.args_bytes = sizeof(ctl_path),
+		.res_bytes = sizeof(ctl_whoami),
+		.preset = preset_whoami,
+		.work = whoami,
+	},
+};
+
+const struct prog prog_ctl = {
+	.number = LEAT_CTL,
+	.vers = LEAT_CTL_V1,
+	.name = "CTL",
+	.procs = procs,
+	.nprocs = ARRAY_SIZE(procs),
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * vfs.h - what may be done to files, as NFS means it, in terms of descriptors and the *at() calls
+ */
+#ifndef LEAT_SERVER_VFS_H
+#define LEAT_SERVER_VFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "posix_acl.h"
+#include "base/util.h"
+#include "creds.h"
+#include "fh.h"
+
+#define VFS_NAME_MAX 255
+
+enum { /* struct vfs_sattr.set */
+       VFS_SET_MODE = 1u << 0,
+       VFS_SET_UID = 1u << 1,
+       VFS_SET_GID = 1u << 2,
+       VFS_SET_SIZE = 1u << 3,
+       VFS_SET_ATIME = 1u << 4, /* tv_nsec may be UTIME_NOW */
+       VFS_SET_MTIME = 1u << 5,
+};
+
+struct vfs_sattr {
+	unsigned set;
+	uint32_t mode, uid, gid;
+	uint64_t size;
+	struct timespec atime, mtime;
+};
+
+enum vfs_create {
+	VFS_UNCHECKED, /* an existing file is as good as a new one */
+	VFS_GUARDED,   /* -EEXIST */
+	VFS_EXCLUSIVE, /* -EEXIST, but for the file made by this very call when it came before */
+};
+
+#define VFS_VERF_BYTES 8
+
+/* What an operation that makes a file leaves: the file found, and for regular files a descriptor
+ * open for reading and writing, which the mode given to the file may not allow any more later. */
+struct vfs_made {
+	struct fh_obj obj;
+	int fd;
+};
+
+/** vfs_init - is there a /proc to reopen descriptors by? Return: 0 or -errno */
+int must_check vfs_init(void);
+
+/** vfs_stat - attributes of an open file, O_PATH or not */
+int must_check vfs_stat(int fd, struct statx *ret);
+
+/** vfs_check_name - Return: 0; -EACCES (empty, or a '/' in it), -ENAMETOOLONG: RFC 1813 section 4.6 */
+int must_check vfs_check_name(const char *name);
+
+/** vfs_access - which of R_OK, W_OK, X_OK in @mask has the caller? The kernel decides, ACLs and all */
+int must_check vfs_access(const struct fh_obj *o, const struct creds *cr, int mask, int *ret);
+
+/** vfs_may_io - may the caller READ or WRITE this regular file?
+ *
+ * Its owner always may, as he might have opened it before he took the right from himself; and who
+ * may execute may read (RFC 1813 section 4.4).
+ *
+ * Return: 0, -EACCES, -EINVAL: not a regular file.
+ */
+int must_check vfs_may_io(const struct fh_obj *o, const struct creds *cr, bool write);
+
+/** vfs_open_io - open the contents of a regular file, with the server's own rights
+ *
+ * Return: a descriptor, or -errno.
+ */
+int must_check vfs_open_io(const struct fh_obj *o, bool write);
+
+/** vfs_open_dir - open a directory for listing; -EACCES if the caller may not read it */
+int must_check vfs_open_dir(const struct fh_obj *o, const struct creds *cr);
+
+int must_check vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name,
+			  const struct creds *cr, struct fh_obj *ret);
+int must_check vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_len);
+
+/* What changes something is on disk when it returns 0. */
+
+int must_check vfs_setattr(const struct fh_obj *o, const struct vfs_sattr *sa,
+			   const struct creds *cr);
+int must_check vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name,
+			  enum vfs_create how, const struct vfs_sattr *sa,
+			  const uint8_t verf[VFS_VERF_BYTES], const struct creds *cr,
+			  struct vfs_made *ret);
+int must_check vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
+			 const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret);
+int must_check vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name,
+			   const char *target, const struct vfs_sattr *sa, const struct creds *cr,
+			   struct vfs_made *ret);
+int must_check vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name,
+			 uint32_t type, dev_t rdev, const struct vfs_sattr *sa,
+			 const struct creds *cr, struct vfs_made *ret);
+void vfs_made_close(struct vfs_made *m);
+
+/* A file that an operation took the last name from: nobody's cache may keep it alive. */
+struct vfs_gone {
+	bool gone;
+	uint64_t dev, ino;
+};
+
+int must_check vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, bool is_dir,
+			  const struct creds *cr, struct vfs_gone *ret);
+int must_check vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
+			  const struct fh_obj *to, const char *to_name, const struct creds *cr,
+			  struct vfs_gone *ret);
+int must_check vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
+			const char *name, const struct creds *cr);
+
+/* vfs_acl.c */
+
+/** vfs_get_acl - a list of the file's; its size is 0 if it has none
+ * @dflt: what new files in this directory get, not what is true for itself
+ *
+ * Return: 0; -EOPNOTSUPP: such files have none here; -EIO: it has more entries than NFSACL can tell.
+ */
+int must_check vfs_get_acl(const struct fh_obj *o, bool dflt, struct acl_xattr *ret);
+
+/** vfs_set_acl - set lists, or take them away where their size is 0; on disk when it returns 0
+ * @access, @dflt: or NULL: is to stay as it is
+ *
+ * Return: 0; -EINVAL: a default list for what is no directory; -EOPNOTSUPP; -EPERM; -errno.
+ */
+int must_check vfs_set_acl(const struct fh_obj *o, const struct acl_xattr *access,
+			   const struct acl_xattr *dflt, const struct creds *cr);
+
+#endif

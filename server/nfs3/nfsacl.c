@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfsacl.c - NFSACL version 3: GETACL and SETACL (xdr/nfsacl.x)
+ *
+ * Operation: find the file, do the thing (vfs_acl.c), convert (posix_acl.c). A file system without lists has
+ *            mode bits, and GETACL says what they mean; SETACL says NOTSUPP, which Linux's setfacl
+ *            tells its user. All of what is to be set is looked at before any of it is.
+ * Memory:    room for two full lists: those of a SETACL in req_scratch(), from before it is decoded, as
+ *            decoding allocates nothing; those of a GETACL's answer in r->room.
+ * Threads:   workers, but for preset_setacl().
+ * Errors:    as statuses in the results.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "posix_acl.h"
+#include "nfs3_conv.h"
+#include "nfs3_meta.h"
+#include "prog.h"
+#include "req.h"
+
+/* r->room, r->scratch */
+struct lists {
+	aclent access[NFS_ACL_MAX_ENTRIES], dflt[NFS_ACL_MAX_ENTRIES];
+};
+
+/* ---- GETACL ------------------------------------------------------------------------------- */
+
+static int get_one(const struct fh_obj *o, bool dflt, aclent *v, uint32_t *ret_n)
+{
+	struct acl_xattr x;
+	int err = vfs_get_acl(o, dflt, &x);
+
+	if (err == -EOPNOTSUPP)
+		x.bytes = 0;
+	else if (err)
+		return err;
+	err = acl_from_xattr(&x, &o->stx, dflt, v, ret_n);
+	if (!err && !*ret_n && !dflt)
+		*ret_n = acl_from_mode(&o->stx, v);
+	return err;
+}
+
+static int get_both(const struct fh_obj *o, struct lists *l, secattr *ret)
+{
+	uint32_t n = 0;
+	int err = 0;
+
+	if (ret->mask & (NFS_ACL | NFS_ACLCNT))
+		err = get_one(o, false, l->access, &n);
+	ret->aclcnt = n;
+	ret->acl.acl_val = l->access;
+	ret->acl.acl_len = ret->mask & NFS_ACL ? n : 0;
+	n = 0;
+	if (!err && ret->mask & (NFS_DFACL | NFS_DFACLCNT) && S_ISDIR(o->stx.stx_mode))
+		err = get_one(o, true, l->dflt, &n);
+	ret->dfaclcnt = n;
+	ret->dfacl.dfacl_val = l->dflt;
+	ret->dfacl.dfacl_len = ret->mask & NFS_DFACL ? n : 0;
+	return err;
+}
+
+_Static_assert(sizeof(struct lists) <= RPCRDMA_BUF_LEAST, "no room is less");
+
+static size_t getacl_room(const struct req *r)
+{
+	(void)r;
+	return sizeof(struct lists);
+}
+
+static void getacl(struct req *r)
+{
+	const GETACL3args *a = &r->args.getacl;
+	GETACL3resok *ok = &r->res.getacl.GETACL3res_u.resok;
+	struct fh_obj o;
+	int err = 0;
+
+	r->res.status = nfs3_open(r, &a->object, &o);
+	if (r->res.status != NFS3_OK)
+		return;
+	ok->acl.mask = a->mask;
+	if (a->mask & ~(uint32_t)NFS_ACL_MASK_ALL)
+		err = -EINVAL;
+	if (!err)
+		err = get_both(&o, r->room->addr, &ok->acl);
+	r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both outcomes begin so */
+	fh_close(&o);
+}
+
+/* ---- SETACL ------------------------------------------------------------------------------- */
+
+static void preset_setacl(struct req *r)
+{
+	struct lists *l = r->scratch;
+	SETACL3args *a = &r->args.setacl;
+
+	a->object.data.data_val = r->mem.fh[0];
+	a->acl.acl.acl_val = l->access;
+	a->acl.dfacl.dfacl_val = l->dflt;
+}
+
+/* Everything that a SETACL is to set. */
+struct wanted {
+	const struct acl_xattr *access, *dflt; /* NULL: is to stay */
+	struct acl_xattr room[2];
+};
+
+/* A count that is not the length of what follows it is no list. */
+static int convert(const secattr *s, struct wanted *ret)
+{
+	int err = 0;
+
+	ret->access = ret->dflt = NULL;
+	if (s->mask & ~(uint32_t)NFS_ACL_MASK_ALL)
+		return -EINVAL;
+	if (s->mask & NFS_ACL) {
+		if (s->aclcnt != s->acl.acl_len)
+			return -EINVAL;
+		err = acl_to_xattr(s->acl.acl_val, s->acl.acl_len, false, &ret->room[0]);
+		ret->access = &ret->room[0];
+	}
+	if (!err && s->mask & NFS_DFACL) {
+		if (s->dfaclcnt != s->dfacl.dfacl_len)
+			return -EINVAL;
+		err = acl_to_xattr(s->dfacl.dfacl_val, s->dfacl.dfacl_len, true, &ret->room[1]);
+		ret->dflt = &ret->room[1];
+	}
+	return err;
+}
+
+static void setacl(struct req *r)
+{
+	const SETACL3args *a = &r->args.setacl;
+	struct wanted want;
+	struct fh_obj o;
+	int err;
+
+	r->res.status = nfs3_open(r, &a->object, &o);
+	if (r->res.status != NFS3_OK)
+		return;
+	err = convert(&a->acl, &want);
+	if (!err)
+		err = vfs_set_acl(&o, want.access, want.dflt, &r->creds);
+	r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	/* both outcomes are alike */
+	nfs3_post_op(&o, &r->res.setacl.SETACL3res_u.resok.obj_attributes);
+	fh_close(&o);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static void preset_getacl(struct req *r)
+{
+	r->args.getacl.object.data.data_val = r->mem.fh[0];
+}
+
+static const struct prog_proc procs[] = {
+	[NFSACLPROC3_NULL] = {
+		.name = "NULL",
+		.decode = (xdrproc_t)prog_xdr_void,
+		.encode = (xdrproc_t)prog_xdr_void,
+	},
+	[NFSACLPROC3_GETACL] = {
+		.name = "GETACL",
+		.decode = (xdrproc_t)xdr_GETACL3args,
+		.encode = (xdrproc_t)xdr_GETACL3res,
+		.args_bytes = sizeof(GETACL3args),
+		.res_bytes = sizeof(GETACL3res),
+		.preset = preset_getacl,
+		.room = getacl_room,
+		.work = getacl,
+	},
+	[NFSACLPROC3_SETACL] = {
+		.name = "SETACL",
+		.decode = (xdrproc_t)xdr_SETACL3args,
+		.encode = (xdrproc_t)xdr_SETACL3res,
+		.args_bytes = sizeof(SETACL3args),
+		.res_bytes = sizeof(SETACL3res),
+		.scratch_bytes = sizeof(struct lists),
+		.preset = preset_setacl,
+		.modifies = true,
+		.once = true,
+		.work = setacl,
+	},
+};
+
+const struct prog prog_nfsacl = {
+	.number = NFSACL_PROGRAM,
+	.vers = NFSACL_V3,
+	.name = "NFSACL",
+	.is_nfs = true,
+	.procs = procs,
+	.nprocs = ARRAY_SIZE(procs),
+};

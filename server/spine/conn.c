@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * conn.c - a client's connection, on its reactor
+ *
+ * Operation: accepted on the listener's thread, given to the reactors in turn, where it stays. Which
+ *            exports let this peer in is decided once, by his address and port, which do not change
+ *            while he is connected; and again when the exports change.
+ * Memory:    freed by closed(), when the transport has none of its requests left.
+ * Threads:   on_accept() on the listener's, on_call() on the reactor's, on_closed() on either: a
+ *            connection may fail before the reactor hears of it.
+ * Errors:    a peer who is no export's client is turned away at the door, and so is another user of
+ *            this host if his calls could not run as his. A client with a wrong port is let in to be
+ *            told what is wrong, and because the control program, which tells of better ways to
+ *            come here (client/mount/choose.c), is for everybody.
+ */
+#include "conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "client.h"
+#include "reactor.h"
+#include "req.h"
+#include "server_int.h"
+
+/* Return: is he a client of any? Who is, and calls from a wrong port, is told so by an answer. */
+static bool learn_admission(struct conn *c, const struct exports *exports)
+{
+	bool any = false;
+
+	c->serial = exports->serial;
+	for (size_t i = 0; i < exports->table.n; i++) {
+		const struct export *exp = &exports->table.v[i];
+		enum export_verdict v = export_admits(&exp->conf, &c->peer);
+
+		c->verdicts[exp->idx] = (uint8_t)v;
+		any |= v != EXPORT_NOT_ADDRESS;
+	}
+	return any;
+}
+
+/** conn_admits - see conn.h */
+bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
+{
+	if (c->serial != exports->serial)
+		(void)learn_admission(c, exports);
+	return c->verdicts[exp->idx] == EXPORT_ADMITTED;
+}
+
+static bool is_admitted_anywhere(struct server *srv, struct conn *c)
+{
+	struct exports *exports = exports_current(srv);
+	bool any = learn_admission(c, exports);
+
+	exports_put(exports);
+	return any;
+}
+
+/* Who serves as himself serves himself. Only the kernel's word counts here; root could have become
+ * him anyway. Over a network there is no such word: cm.c says so at start. */
+static bool is_other_user(const struct server *srv, const struct rpcrdma_peer *peer)
+{
+	if (creds_can_assume() || srv->everyone || peer->transport != RPCRDMA_LOCAL)
+		return false;
+	return !peer->has_cred || (peer->uid != geteuid() && peer->uid != 0);
+}
+
+/* A group may have less rights than others have (mode 0604), so no group may be left out. */
+static bool lacks_groups(const struct rpcrdma_peer *peer)
+{
+	return creds_can_assume() && peer->has_cred && peer->groups_unknown;
+}
+
+static const char *refusal(int err)
+{
+	switch (err) {
+	case -ENOMEM:
+		return "no memory, or not enough that may be locked (leat doctor tells)";
+	case -ENOBUFS:
+		return "the memory for messages, or this client's share of it, is used up (messages-max)";
+	case -EUSERS:
+		return "there are too many connections (max-connections)";
+	case -ETOOMANYREFS:
+		return "this client has its share of the connections (max-connections)";
+	case -EDQUOT:
+		return "its user has its share of the memory that is shared with this host (shared-max)";
+	case -EBUSY:
+		return "too many local connections are being set up";
+	case -EMFILE:
+	case -ENFILE:
+		return "too many open files (LimitNOFILE)";
+	case -ENOSPC:
+		return "its RDMA device would be one too many";
+	default:
+		return strerror(-err);
+	}
+}
+
+static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
+{
+	struct rpcrdma_client_id id;
+	char client[64];
+
+	if (!server_may_tell(ctx, peer))
+		return;
+	rpcrdma_client_id_of(peer, &id);
+	rpcrdma_client_id_print(&id, client, sizeof(client));
+	if (err == -ECONNABORTED)
+		log_warn("%s disconnected, which was idle for longest: client %s has more than its share of "
+			 "the connections, and another one needs one (max-connections)",
+			 peer->text, client);
+	else if (err == -EXFULL)
+		log_warn("new connections to the local socket wait: too many that have ended are still being closed");
+	else if (err == -ESHUTDOWN)
+		log_warn("connections to the local socket are opened and ended unused, many in a second, and others "
+			 "have to wait for them: the latest was by %s", peer->text);
+	else
+		log_warn("%s turned away (client %s): %s", peer->text, client, refusal(err));
+}
+
+static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
+		     void **ret_conn_ctx)
+{
+	static _Atomic uint64_t numbers;
+	struct server *srv = ctx;
+	struct conn *c = calloc(1, sizeof(*c));
+	unsigned i;
+
+	if (!c) {
+		on_refused(srv, peer, -ENOMEM);
+		return -ENOMEM;
+	}
+	c->peer = *peer;
+	list_init(&c->reqs);
+	c->number = atomic_fetch_add(&numbers, 1) + 1;
+	if (is_other_user(srv, peer)) {
+		if (server_may_tell(srv, peer))
+			log_warn("%s turned away: all is done as uid %u, only for that uid and root "
+				 "(--everyone lets others in)",
+				 peer->text, (unsigned)geteuid());
+		free(c);
+		return -EACCES;
+	}
+	if (lacks_groups(peer)) {
+		if (server_may_tell(srv, peer))
+			log_warn("%s turned away: it is in more than %u groups, and none may be left out",
+				 peer->text, RPCRDMA_GROUPS_MAX);
+		free(c);
+		return -EACCES;
+	}
+	if (!is_admitted_anywhere(srv, c)) {
+		if (server_may_tell(srv, peer))
+			log_warn("%s turned away: no export admits it", peer->text);
+		free(c);
+		return -EACCES;
+	}
+	if (client_get(&srv->clients, peer, &c->client)) {
+		free(c);
+		on_refused(srv, peer, -ENOMEM);
+		return -ENOMEM;
+	}
+	i = atomic_fetch_add_explicit(&srv->next_reactor, 1, memory_order_relaxed) % srv->nreactors;
+	c->reactor = srv->reactors[i];
+	fair_flow_init(&c->admission, &c->client->admission[i].waiting);
+	atomic_fetch_add(&c->reactor->nconns, 1);
+	*ret_engine = c->reactor->engine;
+	*ret_conn_ctx = c;
+	return 0;
+}
+
+static void on_call(void *conn_ctx, struct rpcrdma_req *req)
+{
+	req_call(conn_ctx, req);
+}
+
+static void on_lost(void *conn_ctx)
+{
+	req_conn_lost(conn_ctx);
+}
+
+static void on_closed(void *conn_ctx)
+{
+	struct conn *c = conn_ctx;
+	struct reactor *re = c->reactor;
+
+	client_put(c->client);
+	free(c);
+	atomic_fetch_sub(&re->nconns, 1);
+}
+
+const struct rpcrdma_svc_ops conn_ops = {
+	.accept = on_accept,
+	.call = on_call,
+	.closed = on_closed,
+	.refused = on_refused,
+	.lost = on_lost,
+};
