@@ -115,7 +115,6 @@ static const struct {
 	{ NFS3ERR_JUKEBOX, "NFS3ERR_JUKEBOX" },
 };
 
-/** nfs3_prog_name - see nfs3_names.h */
 const char *nfs3_prog_name(uint32_t prog)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
@@ -125,7 +124,6 @@ const char *nfs3_prog_name(uint32_t prog)
 	return "?";
 }
 
-/** nfs3_proc_name - see nfs3_names.h */
 const char *nfs3_proc_name(uint32_t prog, uint32_t proc)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
@@ -135,7 +133,6 @@ const char *nfs3_proc_name(uint32_t prog, uint32_t proc)
 	return "?";
 }
 
-/** nfs3_stat_name - see nfs3_names.h */
 const char *nfs3_stat_name(uint32_t status)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(stats); i++) {

@@ -65,7 +65,6 @@ static const struct {
 	{ NFS3ERR_BADTYPE, EINVAL },
 };
 
-/** nfs3_status - see nfs_errno.h */
 nfsstat3 nfs3_status(int err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(map); i++) {
@@ -75,7 +74,6 @@ nfsstat3 nfs3_status(int err)
 	return NFS3ERR_IO;
 }
 
-/** nfs3_errno - see nfs_errno.h */
 int nfs3_errno(nfsstat3 status)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(map); i++) {

@@ -75,7 +75,6 @@ static void start_ask(struct lt_task *t)
 			    a->q->reply_max, asked);
 }
 
-/** lt_leatd_ask - see leatd.h */
 int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret)
 {
 	struct lt_wait w;
@@ -102,7 +101,7 @@ int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_lea
 	return (int)lt_sync_end(&w, a ? 0 : -ENOMEM);
 }
 
-/** leat_server_counters - see leat.h; Return: as lt_leatd_ask() */
+/* Return: as lt_leatd_ask() */
 int leat_server_counters(struct leat *m,
 			 void (*fn)(void *ctx, const char *name, uint64_t value), void *ctx)
 {
@@ -147,7 +146,7 @@ static void take_stat(void *ctx, const char *name, uint64_t value)
 	}
 }
 
-/** leat_server_stats - see leat.h; Return: as lt_leatd_ask() */
+/* Return: as lt_leatd_ask() */
 int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
 {
 	struct leat_server_stats s = { 0 };
@@ -158,7 +157,7 @@ int leat_server_stats(struct leat *m, struct leat_server_stats *ret)
 	return rc;
 }
 
-/** leat_server_listeners - see leat.h; Return: as lt_leatd_ask() */
+/* Return: as lt_leatd_ask() */
 int leat_server_listeners(struct leat *m, void (*fn)(void *ctx, const char *url), void *ctx)
 {
 	static const struct lt_leatd_question q = { CTL_INFO, INFO_REPLY_BYTES,
@@ -193,7 +192,6 @@ static int command(struct leat *m, const struct lt_leatd_question *q, char *said
 	return rc;
 }
 
-/** leat_server_reload - see leat.h */
 int leat_server_reload(struct leat *m, char *said, size_t cap)
 {
 	static const struct lt_leatd_question q = { CTL_RELOAD, ANSWER_REPLY_BYTES,
@@ -202,7 +200,6 @@ int leat_server_reload(struct leat *m, char *said, size_t cap)
 	return command(m, &q, said, cap);
 }
 
-/** leat_server_drain - see leat.h */
 int leat_server_drain(struct leat *m)
 {
 	static const struct lt_leatd_question q = { CTL_DRAIN, ANSWER_REPLY_BYTES,

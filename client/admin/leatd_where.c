@@ -111,7 +111,6 @@ static int take_where(const ctl_where *from, struct leat_where **ret)
 	return 0;
 }
 
-/** leat_server_where - see leat.h */
 int leat_server_where(struct leat *m, struct leat_where **ret)
 {
 	static const struct lt_leatd_question q = { CTL_WHERE, WHERE_REPLY_BYTES,
@@ -126,7 +125,6 @@ int leat_server_where(struct leat *m, struct leat_where **ret)
 	return rc;
 }
 
-/** leat_where_free - see leat.h */
 void leat_where_free(struct leat_where *w)
 {
 	free(w);
@@ -161,7 +159,6 @@ static int take_trace(const ctl_trace *from, struct leat_trace **ret)
 	return 0;
 }
 
-/** leat_server_pieces - see leat.h */
 int leat_server_pieces(struct leat *m, struct leat_trace **ret)
 {
 	static const struct lt_leatd_question q = { CTL_PIECES, PIECES_REPLY_BYTES,
@@ -176,7 +173,6 @@ int leat_server_pieces(struct leat *m, struct leat_trace **ret)
 	return rc;
 }
 
-/** leat_trace_free - see leat.h */
 void leat_trace_free(struct leat_trace *t)
 {
 	free(t);

@@ -96,7 +96,6 @@ static void prepare_lists(struct lt_call *c)
 	res->GETACL3res_u.resok.acl.dfacl.dfacl_val = c->acl_room->dflt;
 }
 
-/** lt_call_xdr_nothing - see call.h */
 bool_t lt_call_xdr_nothing(XDR *xdrs, void *nothing)
 {
 	(void)xdrs;
@@ -215,7 +214,6 @@ static void send_call(struct lt_call *c)
 	}
 }
 
-/** lt_call_init - see call.h */
 void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room)
 {
 	memset(c, 0, sizeof(*c));
@@ -241,7 +239,6 @@ static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t
 	send_call(c);
 }
 
-/** lt_call_start - see call.h */
 void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		   uint32_t reply_extra, const struct iovec *sink, int sinkcnt,
 		   void (*done)(struct lt_call *c, int err))
@@ -257,7 +254,6 @@ void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res
 	start_call(c, NFS_PROGRAM, NFS_V3, proc);
 }
 
-/** lt_call_start_acl - see call.h */
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		       void (*done)(struct lt_call *c, int err))
 {
@@ -266,7 +262,6 @@ void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void 
 	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc);
 }
 
-/** lt_call_start_other - see call.h */
 void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,
 			 xdrproc_t decode, void *res, uint32_t reply_max,
 			 void (*done)(struct lt_call *c, int err))
@@ -287,13 +282,11 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 	send_call(c);
 }
 
-/** lt_call_name - see call.h */
 const char *lt_call_name(const struct lt_call *c)
 {
 	return nfs3_proc_name(c->rpc.prog, c->proc);
 }
 
-/** lt_call_cause - see call.h */
 const char *lt_call_cause(const struct lt_call *c)
 {
 	if (c->status)

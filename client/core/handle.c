@@ -107,10 +107,7 @@ static int create_engine(struct leat *m, const struct leat_opts *opts)
 	return rpcrdma_engine_create(m->domain, &attr, &m->engine);
 }
 
-/** lt_handle_create - see handle.h
- *
- * Return: 0, -ENOMEM, or the errno of opening devices or the capture file.
- */
+/* Return: 0, -ENOMEM, or the errno of opening devices or the capture file. */
 int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts, struct leat **ret)
 {
 	struct leat *m = calloc(1, sizeof(*m));
@@ -141,7 +138,6 @@ int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts, str
 	return 0;
 }
 
-/** lt_handle_destroy - see handle.h */
 void lt_handle_destroy(struct leat *m)
 {
 	if (!m)
@@ -156,7 +152,6 @@ void lt_handle_destroy(struct leat *m)
 	free(m);
 }
 
-/** lt_handle_is_mine - see handle.h */
 bool lt_handle_is_mine(const struct leat *m)
 {
 	return !atomic_load_explicit(&m->has_service, memory_order_acquire) ||
@@ -190,7 +185,6 @@ static const char *squashing(const struct leat *m, int err, const char *cause)
 	return m->is_leatd || m->cred.uid ? m->runs_as : "the server may squash root";
 }
 
-/** lt_handle_tell - see handle.h */
 void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,
 		    const char *cause)
 {
@@ -220,7 +214,6 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 	pthread_mutex_unlock(&m->lock);
 }
 
-/** leat_error - see leat.h */
 const char *leat_error(const struct leat *m)
 {
 	static _Thread_local char copy[sizeof(m->error)];
@@ -247,10 +240,7 @@ static void service_stopped(struct rpcrdma_msg *msg)
 	container_of(msg, struct leat, service_msg)->service_stop = true;
 }
 
-/** leat_service_start - see leat.h
- *
- * Return: 0; -EALREADY: it runs; -EDEADLK: from a callback; -EAGAIN: no thread to be had.
- */
+/* Return: 0; -EALREADY: it runs; -EDEADLK: from a callback; -EAGAIN: no thread to be had. */
 int leat_service_start(struct leat *m)
 {
 	int rc;
@@ -267,7 +257,7 @@ int leat_service_start(struct leat *m)
 	return -rc;
 }
 
-/** leat_service_stop - see leat.h; harmless when it does not run, or from a callback */
+/* harmless when it does not run, or from a callback */
 void leat_service_stop(struct leat *m)
 {
 	if (!atomic_load(&m->has_service) || lt_handle_is_mine(m))
@@ -278,13 +268,11 @@ void leat_service_stop(struct leat *m)
 	atomic_store(&m->has_service, false);
 }
 
-/** leat_registration - see leat.h */
 const char *leat_registration(size_t n)
 {
 	return rpcrdma_registration(n);
 }
 
-/** leat_version - see leat.h */
 const char *leat_version(void)
 {
 	return LEAT_VERSION;

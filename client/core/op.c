@@ -54,7 +54,6 @@ static void start_op(struct lt_task *t)
 	op->next(op, 0);
 }
 
-/** lt_op_create - see op.h */
 int lt_op_create(struct leat *m, const char *verb, const char *path, const char *path2,
 		 struct leat_cb cb, struct lt_op **ret)
 {
@@ -85,7 +84,6 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 	return 0;
 }
 
-/** lt_op_submit - see op.h */
 int lt_op_submit(struct lt_op *op, lt_op_step first)
 {
 	op->first = op->next = first;
@@ -102,21 +100,18 @@ static void call_done(struct lt_call *c, int err)
 	op->next(op, err);
 }
 
-/** lt_op_call - see op.h */
 void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next)
 {
 	op->next = next;
 	lt_call_start(&op->call, proc, &op->args, &op->res, 0, NULL, 0, call_done);
 }
 
-/** lt_op_call_acl - see op.h */
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next)
 {
 	op->next = next;
 	lt_call_start_acl(&op->call, proc, &op->args, &op->res, call_done);
 }
 
-/** lt_op_call_dir - see op.h */
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next)
 {
 	op->next = next;
@@ -140,7 +135,6 @@ static void readlink_done(struct lt_call *c, int err)
 	call_done(c, err);
 }
 
-/** lt_op_call_readlink - see op.h */
 void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
 {
 	if (!op->link_text) {
@@ -158,7 +152,6 @@ void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
 		      readlink_done);
 }
 
-/** lt_op_finish - see op.h */
 void lt_op_finish(struct lt_op *op, int64_t result)
 {
 	bool stale = result == -ESTALE && op->call.status == NFS3ERR_STALE;
@@ -171,7 +164,6 @@ void lt_op_finish(struct lt_op *op, int64_t result)
 	lt_task_finish(&op->task, result);
 }
 
-/** lt_op_attr - see op.h */
 bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret)
 {
 	struct leat *m = op->task.m;
@@ -180,7 +172,6 @@ bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret)
 	       lt_cache_attr(m->cache, lt_fh_wire(fh), m->clock(), ret);
 }
 
-/** lt_op_end - see op.h */
 void lt_op_end(struct lt_op *op, int err)
 {
 	lt_op_finish(op, err);

@@ -24,7 +24,6 @@ static size_t skip_slashes(const char *path, size_t at)
 	return at;
 }
 
-/** lt_path_next - see path.h */
 int lt_path_next(const char *path, size_t at, struct lt_path_part *ret)
 {
 	size_t start = skip_slashes(path, at);
@@ -49,7 +48,6 @@ int lt_path_next(const char *path, size_t at, struct lt_path_part *ret)
 	return 0;
 }
 
-/** lt_path_join - see path.h */
 int lt_path_join(const char *a, const char *b, char **ret)
 {
 	size_t la = strlen(a), lb = b ? 1 + strlen(b) : 0;
@@ -70,7 +68,6 @@ int lt_path_join(const char *a, const char *b, char **ret)
 	return 0;
 }
 
-/** lt_path_trim - see path.h */
 int lt_path_trim(const char *path, char *buf, size_t cap)
 {
 	size_t start = skip_slashes(path, 0);
@@ -85,7 +82,6 @@ int lt_path_trim(const char *path, char *buf, size_t cap)
 	return 0;
 }
 
-/** lt_path_has_prefix - see path.h */
 bool lt_path_has_prefix(const char *path, const char *prefix, const char **ret_rest)
 {
 	size_t p = skip_slashes(path, 0), q = skip_slashes(prefix, 0);

@@ -13,13 +13,11 @@
 
 #include "handle.h"
 
-/** leat_fd - see leat.h */
 int leat_fd(const struct leat *m)
 {
 	return rpcrdma_engine_fd(m->engine);
 }
 
-/** leat_poll - see leat.h */
 int leat_poll(struct leat *m, int timeout_ms)
 {
 	int n;

@@ -40,7 +40,7 @@ static void look_info(struct leat *m, void *arg)
 	info->fast_write = c.fast_write_bytes;
 }
 
-/** leat_info - see leat.h; credits are the sum over the connections */
+/* credits are the sum over the connections */
 void leat_info(struct leat *m, struct leat_info *ret)
 {
 	struct leat_info info = {
@@ -78,7 +78,6 @@ static void look_stats(struct leat *m, void *arg)
 	looked->not_now = m->not_now;
 }
 
-/** leat_stats - see leat.h */
 void leat_stats(struct leat *m, struct leat_stats *ret)
 {
 	struct looked looked = { 0 };

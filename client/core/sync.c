@@ -42,7 +42,6 @@ static bool in_callback(const struct leat *m)
 	return lt_handle_is_mine(m) && (m->in_callback || atomic_load(&m->has_service));
 }
 
-/** lt_sync_begin - see sync.h */
 int lt_sync_begin(struct lt_wait *w, struct leat *m)
 {
 	if (!m)
@@ -60,7 +59,6 @@ int lt_sync_begin(struct lt_wait *w, struct leat *m)
 	return 0;
 }
 
-/** lt_sync_end - see sync.h */
 int64_t lt_sync_end(struct lt_wait *w, int rc)
 {
 	if (!w->service) {
@@ -87,7 +85,6 @@ static void rpc_done(struct rpcrdma_call *call, int err)
 	rpc->done = true;
 }
 
-/** lt_sync_rpc - see sync.h */
 int lt_sync_rpc(struct leat *m, struct rpcrdma_clnt *c, struct lt_rpc *rpc)
 {
 	int rc;
@@ -119,7 +116,6 @@ static void run_it(struct rpcrdma_msg *msg)
 	wait_done(&r->wait, 0);
 }
 
-/** lt_sync_run - see sync.h */
 void lt_sync_run(struct leat *m, void (*fn)(struct leat *m, void *arg), void *arg)
 {
 	struct run_wait r = { .fn = fn, .arg = arg, .msg = { .fn = run_it } };
@@ -132,7 +128,6 @@ void lt_sync_run(struct leat *m, void (*fn)(struct leat *m, void *arg), void *ar
 	(void)lt_sync_end(&r.wait, 0);
 }
 
-/** lt_sync_drain - see sync.h */
 void lt_sync_drain(struct leat *m)
 {
 	while (m->tasks)
@@ -141,7 +136,6 @@ void lt_sync_drain(struct leat *m)
 
 /* ---- the public functions, in the order of leat.h ---- */
 
-/** leat_open - see leat.h */
 int leat_open(struct leat *m, const char *path, int flags, mode_t mode, struct leat_file **ret)
 {
 	struct lt_wait w;
@@ -153,13 +147,11 @@ int leat_open(struct leat *m, const char *path, int flags, mode_t mode, struct l
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_creat - see leat.h */
 int leat_creat(struct leat *m, const char *path, mode_t mode, struct leat_file **ret)
 {
 	return leat_open(m, path, O_CREAT | O_WRONLY | O_TRUNC, mode, ret);
 }
 
-/** leat_close - see leat.h */
 int leat_close(struct leat_file *f)
 {
 	struct lt_wait w;
@@ -171,7 +163,6 @@ int leat_close(struct leat_file *f)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_pread - see leat.h */
 ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off)
 {
 	struct lt_wait w;
@@ -183,7 +174,6 @@ ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off)
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
-/** leat_pwrite - see leat.h */
 ssize_t leat_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off)
 {
 	struct lt_wait w;
@@ -195,7 +185,6 @@ ssize_t leat_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t o
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
-/** leat_preadv - see leat.h */
 ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
 {
 	struct lt_wait w;
@@ -207,7 +196,6 @@ ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint6
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
-/** leat_pwritev - see leat.h */
 ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
 {
 	struct lt_wait w;
@@ -245,7 +233,6 @@ static ssize_t read_at_pos(struct leat_file *f, void *buf, size_t len)
 	return n;
 }
 
-/** leat_read - see leat.h */
 ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
 {
 	ssize_t n;
@@ -290,7 +277,7 @@ static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 	return n;
 }
 
-/** leat_write - see leat.h; O_APPEND asks the server for the size first */
+/* O_APPEND asks the server for the size first */
 ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;
@@ -333,7 +320,7 @@ static int64_t seek(struct leat_file *f, int64_t off, int whence)
 	return pos;
 }
 
-/** leat_lseek - see leat.h; SEEK_SET, SEEK_CUR, SEEK_END */
+/* SEEK_SET, SEEK_CUR, SEEK_END */
 int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
 {
 	int64_t pos;
@@ -346,7 +333,6 @@ int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
 	return pos;
 }
 
-/** leat_fsync - see leat.h */
 int leat_fsync(struct leat_file *f)
 {
 	struct lt_wait w;
@@ -358,7 +344,6 @@ int leat_fsync(struct leat_file *f)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_ftruncate - see leat.h */
 int leat_ftruncate(struct leat_file *f, uint64_t size)
 {
 	struct lt_wait w;
@@ -370,7 +355,6 @@ int leat_ftruncate(struct leat_file *f, uint64_t size)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_fstat - see leat.h */
 int leat_fstat(struct leat_file *f, struct stat *ret_st)
 {
 	struct lt_wait w;
@@ -382,7 +366,6 @@ int leat_fstat(struct leat_file *f, struct stat *ret_st)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_fchmod - see leat.h */
 int leat_fchmod(struct leat_file *f, mode_t mode)
 {
 	struct lt_wait w;
@@ -394,7 +377,6 @@ int leat_fchmod(struct leat_file *f, mode_t mode)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_fchown - see leat.h */
 int leat_fchown(struct leat_file *f, uid_t uid, gid_t gid)
 {
 	struct lt_wait w;
@@ -406,7 +388,6 @@ int leat_fchown(struct leat_file *f, uid_t uid, gid_t gid)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_futimens - see leat.h */
 int leat_futimens(struct leat_file *f, const struct timespec times[2])
 {
 	struct lt_wait w;
@@ -418,7 +399,6 @@ int leat_futimens(struct leat_file *f, const struct timespec times[2])
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_stat - see leat.h */
 int leat_stat(struct leat *m, const char *path, struct stat *ret_st)
 {
 	struct lt_wait w;
@@ -430,7 +410,6 @@ int leat_stat(struct leat *m, const char *path, struct stat *ret_st)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_lstat - see leat.h */
 int leat_lstat(struct leat *m, const char *path, struct stat *ret_st)
 {
 	struct lt_wait w;
@@ -442,7 +421,6 @@ int leat_lstat(struct leat *m, const char *path, struct stat *ret_st)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_truncate - see leat.h */
 int leat_truncate(struct leat *m, const char *path, uint64_t size)
 {
 	struct lt_wait w;
@@ -454,7 +432,6 @@ int leat_truncate(struct leat *m, const char *path, uint64_t size)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_mkdir - see leat.h */
 int leat_mkdir(struct leat *m, const char *path, mode_t mode)
 {
 	struct lt_wait w;
@@ -466,7 +443,6 @@ int leat_mkdir(struct leat *m, const char *path, mode_t mode)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_rmdir - see leat.h */
 int leat_rmdir(struct leat *m, const char *path)
 {
 	struct lt_wait w;
@@ -478,7 +454,6 @@ int leat_rmdir(struct leat *m, const char *path)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_unlink - see leat.h */
 int leat_unlink(struct leat *m, const char *path)
 {
 	struct lt_wait w;
@@ -490,7 +465,6 @@ int leat_unlink(struct leat *m, const char *path)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_rename - see leat.h */
 int leat_rename(struct leat *m, const char *from, const char *to)
 {
 	struct lt_wait w;
@@ -502,7 +476,6 @@ int leat_rename(struct leat *m, const char *from, const char *to)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_link - see leat.h */
 int leat_link(struct leat *m, const char *from, const char *to)
 {
 	struct lt_wait w;
@@ -514,7 +487,6 @@ int leat_link(struct leat *m, const char *from, const char *to)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_symlink - see leat.h */
 int leat_symlink(struct leat *m, const char *target, const char *path)
 {
 	struct lt_wait w;
@@ -526,7 +498,6 @@ int leat_symlink(struct leat *m, const char *target, const char *path)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_readlink - see leat.h */
 ssize_t leat_readlink(struct leat *m, const char *path, char *buf, size_t cap)
 {
 	struct lt_wait w;
@@ -538,7 +509,6 @@ ssize_t leat_readlink(struct leat *m, const char *path, char *buf, size_t cap)
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
-/** leat_mknod - see leat.h */
 int leat_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev)
 {
 	struct lt_wait w;
@@ -550,7 +520,6 @@ int leat_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_chmod - see leat.h */
 int leat_chmod(struct leat *m, const char *path, mode_t mode)
 {
 	struct lt_wait w;
@@ -562,7 +531,6 @@ int leat_chmod(struct leat *m, const char *path, mode_t mode)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_chown - see leat.h */
 int leat_chown(struct leat *m, const char *path, uid_t uid, gid_t gid)
 {
 	struct lt_wait w;
@@ -574,7 +542,6 @@ int leat_chown(struct leat *m, const char *path, uid_t uid, gid_t gid)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_utimens - see leat.h */
 int leat_utimens(struct leat *m, const char *path, const struct timespec times[2])
 {
 	struct lt_wait w;
@@ -586,7 +553,6 @@ int leat_utimens(struct leat *m, const char *path, const struct timespec times[2
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_lutimens - see leat.h */
 int leat_lutimens(struct leat *m, const char *path, const struct timespec times[2])
 {
 	struct lt_wait w;
@@ -598,7 +564,6 @@ int leat_lutimens(struct leat *m, const char *path, const struct timespec times[
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_access - see leat.h */
 int leat_access(struct leat *m, const char *path, int mode)
 {
 	struct lt_wait w;
@@ -610,7 +575,6 @@ int leat_access(struct leat *m, const char *path, int mode)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_statvfs - see leat.h */
 int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st)
 {
 	struct lt_wait w;
@@ -622,7 +586,6 @@ int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_null - see leat.h */
 int leat_null(struct leat *m)
 {
 	struct lt_wait w;
@@ -634,7 +597,6 @@ int leat_null(struct leat *m)
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_opendir - see leat.h */
 int leat_opendir(struct leat *m, const char *path, struct leat_dir **ret)
 {
 	struct lt_wait w;

@@ -59,7 +59,6 @@ static void run_complete(struct rpcrdma_msg *msg)
 	complete(container_of(msg, struct lt_task, msg));
 }
 
-/** lt_task_submit - see task.h */
 void lt_task_submit(struct lt_task *t)
 {
 	struct leat *m = t->m;
@@ -78,7 +77,6 @@ void lt_task_submit(struct lt_task *t)
 	t->starting = false;
 }
 
-/** lt_task_finish - see task.h */
 void lt_task_finish(struct lt_task *t, int64_t result)
 {
 	t->result = result;
@@ -90,7 +88,6 @@ void lt_task_finish(struct lt_task *t, int64_t result)
 	complete(t);
 }
 
-/** lt_task_explain - see task.h */
 void lt_task_explain(struct lt_task *t, int err, const char *what, const char *fmt, ...)
 {
 	va_list ap;
@@ -102,7 +99,6 @@ void lt_task_explain(struct lt_task *t, int err, const char *what, const char *f
 	va_end(ap);
 }
 
-/** lt_task_refuse - see task.h */
 int lt_task_refuse(struct leat_cb cb, int err)
 {
 	if (cb.free)

@@ -570,7 +570,6 @@ static int parse_authority(struct complaint *c, const char *text, size_t len, st
 	return rc;
 }
 
-/** lt_url_parse - see url.h */
 int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *ret, char *why,
 		 size_t cap)
 {
@@ -619,7 +618,6 @@ int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *r
 	return 0;
 }
 
-/** lt_url_split_socket - see url.h */
 int lt_url_split_socket(const char *path, char *socket, size_t cap, char rest[LT_PATH_MAX])
 {
 	char prefix[LT_PATH_MAX];

@@ -20,7 +20,6 @@
 
 #define LOOK_AGAIN_MS 1u
 
-/** leat_buf_alloc - see leat.h */
 int leat_buf_alloc(struct leat *m, size_t bytes, void **ret)
 {
 	if (!m)
@@ -28,7 +27,6 @@ int leat_buf_alloc(struct leat *m, size_t bytes, void **ret)
 	return rpcrdma_mem_alloc(m->domain, bytes, ret);
 }
 
-/** leat_buf_register - see leat.h */
 int leat_buf_register(struct leat *m, void *mem, size_t bytes)
 {
 	if (!m)
@@ -64,7 +62,6 @@ static void on_msg(struct rpcrdma_msg *msg)
 	unregister(container_of(msg, struct unregister, msg));
 }
 
-/** leat_buf_unregister - see leat.h */
 int leat_buf_unregister(struct leat *m, void *mem)
 {
 	struct unregister u = { .msg.fn = on_msg, .timer.fn = on_timer, .mem = mem };
@@ -76,7 +73,6 @@ int leat_buf_unregister(struct leat *m, void *mem)
 	return (int)lt_sync_end(&u.wait, 0);
 }
 
-/** leat_buf_free - see leat.h */
 void leat_buf_free(struct leat *m, void *buf)
 {
 	if (buf)

@@ -29,7 +29,6 @@
 #include "readahead.h"
 #include "sync.h"
 
-/** lt_file_hold - see file.h */
 void lt_file_hold(struct leat_file *f)
 {
 	f->busy++;
@@ -37,10 +36,8 @@ void lt_file_hold(struct leat_file *f)
 
 static void go_on_closing(struct rpcrdma_msg *msg);
 
-/** lt_file_release - see file.h
- * A close that waited goes on by a message, so that the callback of the operation that released
- * comes before that of the close.
- */
+/* A close that waited goes on by a message, so that the callback of the operation that released
+ * comes before that of the close. */
 void lt_file_release(struct leat_file *f)
 {
 	if (--f->busy || !f->close_op)
@@ -49,7 +46,6 @@ void lt_file_release(struct leat_file *f)
 	rpcrdma_engine_post(f->m->engine, &f->close_op->task.msg);
 }
 
-/** lt_file_wrote - see file.h */
 int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3resok *ok)
 {
 	if (ok->committed < asked || ok->committed > FILE_SYNC)
@@ -135,7 +131,7 @@ static int create_file_op(struct leat_file *f, const char *verb, struct leat_cb 
 	return 0;
 }
 
-/** leat_aio_fsync - see leat.h; covers the writes whose callbacks have run */
+/* covers the writes whose callbacks have run */
 int leat_aio_fsync(struct leat_file *f, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -198,7 +194,7 @@ static void close_start(struct lt_op *op, int err)
 		close_idle(op);
 }
 
-/** leat_aio_close - see leat.h; the file must not be used again, whatever the outcome */
+/* the file must not be used again, whatever the outcome */
 int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -239,7 +235,6 @@ static int submit_setattr(struct leat_file *f, const char *verb, const sattr3 *s
 	return lt_op_submit(op, setattr_start);
 }
 
-/** leat_aio_ftruncate - see leat.h */
 int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_size(size);
@@ -249,7 +244,7 @@ int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb)
 	return submit_setattr(f, "ftruncate", &sattr, cb);
 }
 
-/** leat_aio_fchmod - see leat.h; however the file is open */
+/* however the file is open */
 int leat_aio_fchmod(struct leat_file *f, mode_t mode, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_mode(mode);
@@ -257,7 +252,6 @@ int leat_aio_fchmod(struct leat_file *f, mode_t mode, struct leat_cb cb)
 	return submit_setattr(f, "fchmod", &sattr, cb);
 }
 
-/** leat_aio_fchown - see leat.h */
 int leat_aio_fchown(struct leat_file *f, uid_t uid, gid_t gid, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_owner(uid, gid);
@@ -265,7 +259,7 @@ int leat_aio_fchown(struct leat_file *f, uid_t uid, gid_t gid, struct leat_cb cb
 	return submit_setattr(f, "fchown", &sattr, cb);
 }
 
-/** leat_aio_futimens - see leat.h; Return: as leat_aio_utimens() */
+/* Return: as leat_aio_utimens() */
 int leat_aio_futimens(struct leat_file *f, const struct timespec times[2], struct leat_cb cb)
 {
 	sattr3 sattr;
@@ -306,13 +300,11 @@ static int submit_fstat(struct leat_file *f, bool fresh, struct stat *ret_st, st
 	return lt_op_submit(op, fstat_start);
 }
 
-/** leat_aio_fstat - see leat.h */
 int leat_aio_fstat(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
 {
 	return submit_fstat(f, false, ret_st, cb);
 }
 
-/** lt_file_stat_now - see file.h */
 int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb)
 {
 	return submit_fstat(f, true, ret_st, cb);
@@ -335,7 +327,6 @@ static void change_dir(struct leat *m, void *arg)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/** leat_fchdir - see leat.h */
 int leat_fchdir(struct leat *m, const struct leat_file *dir)
 {
 	if (!m)

@@ -100,7 +100,6 @@ static void put_io(struct leat *m, struct lt_io *io)
 	free(io);
 }
 
-/** lt_io_free_pools - see io.h */
 void lt_io_free_pools(struct leat *m)
 {
 	while (m->free_ios) {
@@ -403,7 +402,6 @@ static int check_io(const struct leat_file *f, bool write, const struct iovec *i
 	return 0;
 }
 
-/** lt_io_start - see io.h */
 int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cnt, uint64_t off,
 		struct leat_cb cb)
 {
@@ -453,7 +451,6 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	return 0;
 }
 
-/** leat_aio_pread - see leat.h */
 int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, struct leat_cb cb)
 {
 	const struct iovec iov = { .iov_base = buf, .iov_len = len };
@@ -461,7 +458,6 @@ int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, str
 	return lt_io_start(f, false, &iov, 1, off, cb);
 }
 
-/** leat_aio_pwrite - see leat.h */
 int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off,
 		    struct leat_cb cb)
 {
@@ -471,14 +467,12 @@ int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t o
 	return lt_io_start(f, true, &iov, 1, off, cb);
 }
 
-/** leat_aio_preadv - see leat.h */
 int leat_aio_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
 		    struct leat_cb cb)
 {
 	return lt_io_start(f, false, iov, cnt, off, cb);
 }
 
-/** leat_aio_pwritev - see leat.h */
 int leat_aio_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off,
 		     struct leat_cb cb)
 {

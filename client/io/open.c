@@ -247,17 +247,14 @@ static void open_walk(struct lt_op *op, int err)
 			      open_walked);
 }
 
-/** leat_aio_open - see leat.h
- *
- * Flags honoured: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY,
+/* Flags honoured: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY,
  * O_NOFOLLOW, O_SYNC, O_DSYNC; O_PATH: an object of any type, with O_NOFOLLOW a link too, for its attributes
  * and, if it is a directory, for leat_fchdir(), which takes no right to read it; flags but O_DIRECTORY and
  * O_NOFOLLOW are ignored with it. O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK
  * mean nothing here and are accepted.
  *
  * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE;
- * -ENAMETOOLONG, -ENOMEM.
- */
+ * -ENAMETOOLONG, -ENOMEM. */
 int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
 		  struct leat_file **ret_file, struct leat_cb cb)
 {

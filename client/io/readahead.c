@@ -106,7 +106,6 @@ static void read_direct(struct reader *r)
 		reader_finish(r, r->done ? (int64_t)r->done : rc);
 }
 
-/** lt_readahead_drop - see readahead.h */
 void lt_readahead_drop(struct leat_file *f)
 {
 	struct lt_readahead *ra = f->readahead;
@@ -125,7 +124,6 @@ void lt_readahead_drop(struct leat_file *f)
 	ra->ended = true; /* until a sequential reader begins anew */
 }
 
-/** lt_readahead_destroy - see readahead.h */
 void lt_readahead_destroy(struct leat_file *f)
 {
 	if (!f->readahead)
@@ -304,7 +302,6 @@ static void reader_start(struct lt_task *t)
 	serve(r);
 }
 
-/** lt_readahead_read - see readahead.h */
 int lt_readahead_read(struct leat_file *f, void *buf, size_t len, uint64_t pos, struct leat_cb cb)
 {
 	struct reader *r;

@@ -260,33 +260,28 @@ static int submit_set(struct leat *m, struct leat_file *f, const char *path,
 	return lt_op_submit(op, set_start);
 }
 
-/** leat_aio_acl_get - see leat.h */
 int leat_aio_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap,
 		     struct leat_cb cb)
 {
 	return path ? submit_get(m, NULL, path, v, cap, cb) : lt_task_refuse(cb, -EINVAL);
 }
 
-/** leat_aio_acl_set - see leat.h */
 int leat_aio_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *v, size_t n,
 		     struct leat_cb cb)
 {
 	return path ? submit_set(m, NULL, path, v, n, cb) : lt_task_refuse(cb, -EINVAL);
 }
 
-/** leat_aio_facl_get - see leat.h */
 int leat_aio_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap, struct leat_cb cb)
 {
 	return f ? submit_get(f->m, f, NULL, v, cap, cb) : lt_task_refuse(cb, -EBADF);
 }
 
-/** leat_aio_facl_set - see leat.h */
 int leat_aio_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_t n, struct leat_cb cb)
 {
 	return f ? submit_set(f->m, f, NULL, v, n, cb) : lt_task_refuse(cb, -EBADF);
 }
 
-/** leat_acl_get - see leat.h */
 ssize_t leat_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap)
 {
 	struct lt_wait w;
@@ -298,7 +293,6 @@ ssize_t leat_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v,
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
-/** leat_acl_set - see leat.h */
 int leat_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *v, size_t n)
 {
 	struct lt_wait w;
@@ -310,7 +304,6 @@ int leat_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *
 	return (int)lt_sync_end(&w, rc);
 }
 
-/** leat_facl_get - see leat.h */
 ssize_t leat_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap)
 {
 	struct lt_wait w;
@@ -322,7 +315,6 @@ ssize_t leat_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap)
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
-/** leat_facl_set - see leat.h */
 int leat_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_t n)
 {
 	struct lt_wait w;

@@ -47,7 +47,6 @@ static struct timespec time_from(const nfstime3 *t)
 	return ts;
 }
 
-/** lt_attr_stat - see attr.h */
 void lt_attr_stat(const fattr3 *a, uint32_t blksize, struct stat *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -68,7 +67,6 @@ void lt_attr_stat(const fattr3 *a, uint32_t blksize, struct stat *ret)
 	ret->st_ctim = time_from(&a->ctime);
 }
 
-/** lt_attr_statvfs - see attr.h */
 void lt_attr_statvfs(const FSSTAT3resok *fs, uint32_t name_max, struct statvfs *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -82,7 +80,6 @@ void lt_attr_statvfs(const FSSTAT3resok *fs, uint32_t name_max, struct statvfs *
 	ret->f_namemax = name_max;
 }
 
-/** lt_attr_mode - see attr.h */
 sattr3 lt_attr_mode(mode_t mode)
 {
 	sattr3 s = { .mode = { .set_it = TRUE } };
@@ -91,7 +88,6 @@ sattr3 lt_attr_mode(mode_t mode)
 	return s;
 }
 
-/** lt_attr_size - see attr.h */
 sattr3 lt_attr_size(uint64_t size)
 {
 	sattr3 s = { .size = { .set_it = TRUE } };
@@ -100,7 +96,6 @@ sattr3 lt_attr_size(uint64_t size)
 	return s;
 }
 
-/** lt_attr_owner - see attr.h */
 sattr3 lt_attr_owner(uid_t uid, gid_t gid)
 {
 	sattr3 s = { .uid = { .set_it = uid != (uid_t)-1 }, .gid = { .set_it = gid != (gid_t)-1 } };
@@ -130,7 +125,6 @@ static int time_to(const struct timespec *ts, time_how *ret_how, nfstime3 *ret)
 	return 0;
 }
 
-/** lt_attr_times - see attr.h */
 int lt_attr_times(const struct timespec times[2], sattr3 *ret)
 {
 	static const struct timespec now[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };

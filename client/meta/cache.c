@@ -72,7 +72,6 @@ struct lt_cache {
 	struct name *name_at[BUCKETS];
 };
 
-/** lt_cache_create - see cache.h */
 int lt_cache_create(uint32_t max_s, struct lt_cache **ret)
 {
 	struct lt_cache *c = calloc(1, sizeof(*c));
@@ -90,7 +89,6 @@ int lt_cache_create(uint32_t max_s, struct lt_cache **ret)
 	return 0;
 }
 
-/** lt_cache_destroy - see cache.h */
 void lt_cache_destroy(struct lt_cache *c)
 {
 	if (!c)
@@ -102,7 +100,6 @@ void lt_cache_destroy(struct lt_cache *c)
 	free(c);
 }
 
-/** lt_cache_stamp - see cache.h */
 uint64_t lt_cache_stamp(struct lt_cache *c)
 {
 	return c ? ++c->stamp : 0;
@@ -237,7 +234,6 @@ static void changed_somehow(struct lt_cache *c, struct obj *o)
 	doubt(c, o);
 }
 
-/** lt_cache_take_attr - see cache.h */
 bool lt_cache_take_attr(struct lt_cache *c, nfs_fh3 fh, const fattr3 *a, const wcc_attr *before,
 			const struct lt_cache_call *call)
 {
@@ -284,7 +280,6 @@ static bool is_believed(const struct lt_cache *c, const struct obj *o, uint64_t 
 	return o->has_attr && !o->doubted && now - o->seen_ns < life;
 }
 
-/** lt_cache_attr - see cache.h */
 bool lt_cache_attr(struct lt_cache *c, nfs_fh3 fh, uint64_t now, fattr3 *ret)
 {
 	struct obj *o = c ? find_obj(c, fh) : NULL;
@@ -295,7 +290,6 @@ bool lt_cache_attr(struct lt_cache *c, nfs_fh3 fh, uint64_t now, fattr3 *ret)
 	return true;
 }
 
-/** lt_cache_doubt - see cache.h */
 void lt_cache_doubt(struct lt_cache *c, nfs_fh3 fh)
 {
 	struct obj *o = c ? find_obj(c, fh) : NULL;
@@ -304,7 +298,6 @@ void lt_cache_doubt(struct lt_cache *c, nfs_fh3 fh)
 		doubt(c, o);
 }
 
-/** lt_cache_data - see cache.h */
 uint64_t lt_cache_data(struct lt_cache *c, nfs_fh3 fh)
 {
 	struct obj *o = c ? find_obj(c, fh) : NULL;
@@ -312,10 +305,8 @@ uint64_t lt_cache_data(struct lt_cache *c, nfs_fh3 fh)
 	return o ? o->data : 0;
 }
 
-/** lt_cache_data_holds - see cache.h
- * Attributes vouch for data as long as they are believed themselves. Those that were never told would
- * have been believed for a while, had they come with the data.
- */
+/* Attributes vouch for data as long as they are believed themselves. Those that were never told would
+ * have been believed for a while, had they come with the data. */
 bool lt_cache_data_holds(struct lt_cache *c, nfs_fh3 fh, uint64_t data, uint64_t asked, uint64_t now)
 {
 	struct obj *o = c ? find_obj(c, fh) : NULL;
@@ -380,10 +371,8 @@ static void add_name(struct lt_cache *c, uint64_t names, const char *text, const
 	c->name_count++;
 }
 
-/** lt_cache_take_name - see cache.h
- * A call that a change of ours overlapped, in this directory, does not tell what is there now. Nor
- * does a change of ours itself, if another one overlapped it.
- */
+/* A call that a change of ours overlapped, in this directory, does not tell what is there now. Nor
+ * does a change of ours itself, if another one overlapped it. */
 void lt_cache_take_name(struct lt_cache *c, nfs_fh3 dir, const char *name,
 			enum lt_cache_answer answer, const nfs_fh3 *fh,
 			const struct lt_cache_call *call)
@@ -408,7 +397,6 @@ void lt_cache_take_name(struct lt_cache *c, nfs_fh3 dir, const char *name,
 		add_name(c, o->names, name, answer == LT_CACHE_THERE ? fh : NULL, call->ns);
 }
 
-/** lt_cache_name - see cache.h */
 enum lt_cache_answer lt_cache_name(struct lt_cache *c, nfs_fh3 dir, const char *name, uint64_t now,
 				   struct lt_fh *ret)
 {
@@ -432,7 +420,7 @@ enum lt_cache_answer lt_cache_name(struct lt_cache *c, nfs_fh3 dir, const char *
 	return LT_CACHE_THERE;
 }
 
-/** lt_cache_doubt_name - see cache.h; if it is not known which file that is, it may be any */
+/* if it is not known which file that is, it may be any */
 void lt_cache_doubt_name(struct lt_cache *c, nfs_fh3 dir, const char *name, uint64_t now)
 {
 	struct lt_fh fh;

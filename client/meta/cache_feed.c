@@ -263,7 +263,6 @@ static bool is_change(const struct lt_call *call)
 	}
 }
 
-/** lt_cache_sent - see cache.h */
 void lt_cache_sent(struct lt_call *call)
 {
 	struct leat *m = call->m;
@@ -274,7 +273,7 @@ void lt_cache_sent(struct lt_call *call)
 	call->sent_ns = m->clock();
 }
 
-/** lt_cache_reply - see cache.h; @call->status is set */
+/* @call->status is set */
 void lt_cache_reply(struct lt_call *call, int err)
 {
 	struct leat *m = call->m;

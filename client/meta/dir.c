@@ -268,7 +268,6 @@ static void opendir_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, opendir_walked);
 }
 
-/** leat_aio_opendir - see leat.h */
 int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
 		     struct leat_cb cb)
 {
@@ -285,19 +284,17 @@ int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir
 	return lt_op_submit(op, opendir_start);
 }
 
-/** leat_readdir - see leat.h */
 const struct leat_dirent *leat_readdir(struct leat_dir *d)
 {
 	return d->at < d->count ? &d->ents[d->at++] : NULL;
 }
 
-/** leat_rewinddir - see leat.h; to the first entry of what was read, nothing is read again */
+/* to the first entry of what was read, nothing is read again */
 void leat_rewinddir(struct leat_dir *d)
 {
 	d->at = 0;
 }
 
-/** leat_closedir - see leat.h */
 void leat_closedir(struct leat_dir *d)
 {
 	free_dir(d);

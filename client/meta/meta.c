@@ -55,13 +55,11 @@ static int submit_stat(struct leat *m, const char *verb, const char *path, enum 
 	return lt_op_submit(op, stat_start);
 }
 
-/** leat_aio_stat - see leat.h */
 int leat_aio_stat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
 {
 	return submit_stat(m, "stat", path, LT_WALK_FOLLOW, ret_st, cb);
 }
 
-/** leat_aio_lstat - see leat.h */
 int leat_aio_lstat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
 {
 	return submit_stat(m, "lstat", path, LT_WALK_NOFOLLOW, ret_st, cb);
@@ -119,7 +117,6 @@ static int submit_setattr(struct leat *m, const char *verb, const char *path,
 	return lt_op_submit(op, setattr_start);
 }
 
-/** leat_aio_truncate - see leat.h */
 int leat_aio_truncate(struct leat *m, const char *path, uint64_t size, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_size(size);
@@ -129,7 +126,6 @@ int leat_aio_truncate(struct leat *m, const char *path, uint64_t size, struct le
 	return submit_setattr(m, "truncate", path, LT_WALK_FOLLOW, &sattr, cb);
 }
 
-/** leat_aio_chmod - see leat.h */
 int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_mode(mode);
@@ -137,7 +133,7 @@ int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb
 	return submit_setattr(m, "chmod", path, LT_WALK_FOLLOW, &sattr, cb);
 }
 
-/** leat_aio_chown - see leat.h; a symbolic link itself, not what it points at */
+/* a symbolic link itself, not what it points at */
 int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_owner(uid, gid);
@@ -145,10 +141,7 @@ int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struc
 	return submit_setattr(m, "chown", path, LT_WALK_NOFOLLOW, &sattr, cb);
 }
 
-/** leat_aio_utimens - see leat.h
- *
- * Return: as the others; -EINVAL: nanoseconds out of range; -EOVERFLOW: before 1970 or after 2106.
- */
+/* Return: as the others; -EINVAL: nanoseconds out of range; -EOVERFLOW: before 1970 or after 2106. */
 int leat_aio_utimens(struct leat *m, const char *path, const struct timespec times[2],
 		     struct leat_cb cb)
 {
@@ -160,7 +153,7 @@ int leat_aio_utimens(struct leat *m, const char *path, const struct timespec tim
 	return submit_setattr(m, "utimens", path, LT_WALK_FOLLOW, &sattr, cb);
 }
 
-/** leat_aio_lutimens - see leat.h; Return: as leat_aio_utimens() */
+/* Return: as leat_aio_utimens() */
 int leat_aio_lutimens(struct leat *m, const char *path, const struct timespec times[2],
 		      struct leat_cb cb)
 {
@@ -217,7 +210,7 @@ static void access_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, access_walked);
 }
 
-/** leat_aio_access - see leat.h; for the user that the mount claims to be */
+/* for the user that the mount claims to be */
 int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -271,7 +264,7 @@ static void readlink_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, readlink_walked);
 }
 
-/** leat_aio_readlink - see leat.h; cut at @cap, as readlink(2) does */
+/* cut at @cap, as readlink(2) does */
 int leat_aio_readlink(struct leat *m, const char *path, char *buf, size_t cap, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -313,7 +306,6 @@ static void statvfs_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, statvfs_walked);
 }
 
-/** leat_aio_statvfs - see leat.h */
 int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -336,7 +328,6 @@ static void null_start(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_NULL, lt_op_end);
 }
 
-/** leat_aio_null - see leat.h */
 int leat_aio_null(struct leat *m, struct leat_cb cb)
 {
 	struct lt_op *op;

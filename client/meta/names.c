@@ -56,7 +56,6 @@ static void mkdir_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, mkdir_walked);
 }
 
-/** leat_aio_mkdir - see leat.h */
 int leat_aio_mkdir(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -101,7 +100,6 @@ static void rmdir_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, rmdir_walked);
 }
 
-/** leat_aio_rmdir - see leat.h */
 int leat_aio_rmdir(struct leat *m, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -148,7 +146,6 @@ static void unlink_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, unlink_walked);
 }
 
-/** leat_aio_unlink - see leat.h */
 int leat_aio_unlink(struct leat *m, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -219,7 +216,6 @@ static void rename_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, rename_walked_old);
 }
 
-/** leat_aio_rename - see leat.h */
 int leat_aio_rename(struct leat *m, const char *from, const char *to, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -283,7 +279,7 @@ static void link_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, link_walked_old);
 }
 
-/** leat_aio_link - see leat.h; a symbolic link @from gets another name itself */
+/* a symbolic link @from gets another name itself */
 int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -321,7 +317,6 @@ static void symlink_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, symlink_walked);
 }
 
-/** leat_aio_symlink - see leat.h */
 int leat_aio_symlink(struct leat *m, const char *target, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -385,10 +380,7 @@ static void mknod_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, file ? mknod_walked_file : mknod_walked);
 }
 
-/** leat_aio_mknod - see leat.h
- *
- * Return: as the others; -EINVAL: a type that mknod(2) does not make; -EPERM: a directory.
- */
+/* Return: as the others; -EINVAL: a type that mknod(2) does not make; -EPERM: a directory. */
 int leat_aio_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev, struct leat_cb cb)
 {
 	struct lt_op *op;

@@ -190,7 +190,6 @@ static void got_attr(struct lt_op *op, int err)
 	w->after_attr(op, err);
 }
 
-/** lt_walk_getattr - see op.h */
 void lt_walk_getattr(struct lt_op *op, lt_op_step next)
 {
 	if (!op->walk.has_attr)
@@ -204,7 +203,6 @@ void lt_walk_getattr(struct lt_op *op, lt_op_step next)
 	lt_op_call(op, NFSPROC3_GETATTR, got_attr);
 }
 
-/** lt_walk_start - see op.h */
 void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next)
 {
 	struct leat *m = op->task.m;

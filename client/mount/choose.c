@@ -154,7 +154,6 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 	return rpcrdma_clnt_create(m->engine, &attr, ret);
 }
 
-/** lt_choose_open - see choose.h */
 int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
 		   struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
@@ -396,7 +395,6 @@ static int address_of(struct leat *m, char *why, size_t cap)
 	return 0;
 }
 
-/** lt_choose_connect - see choose.h */
 int lt_choose_connect(struct leat *m, char *why, size_t cap)
 {
 	ctl_info info;
@@ -422,7 +420,6 @@ int lt_choose_connect(struct leat *m, char *why, size_t cap)
 	return 0;
 }
 
-/** lt_choose_more - see choose.h */
 int lt_choose_more(struct leat *m, char *why, size_t cap)
 {
 	while (m->clnts < m->url.conns) {

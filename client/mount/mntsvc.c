@@ -260,7 +260,6 @@ static int mount_by_trial(struct leat *m, struct rpcrdma_clnt *c, char try[LT_PA
 	}
 }
 
-/** lt_mntsvc_mount - see mntsvc.h */
 int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 {
 	struct rpcrdma_clnt *c;
@@ -301,7 +300,6 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 	return lt_path_trim(rest, m->path, sizeof(m->path));
 }
 
-/** lt_mntsvc_umount - see mntsvc.h */
 void lt_mntsvc_umount(struct leat *m)
 {
 	dirpath arg = m->export;

@@ -31,7 +31,6 @@
 
 static _Thread_local char mount_error[1024];
 
-/** leat_mount_error - see leat.h */
 const char *leat_mount_error(void)
 {
 	return mount_error;
@@ -261,7 +260,6 @@ static int mount_steps(struct leat *m, bool connect_only, char *why, size_t cap)
 	return rc;
 }
 
-/** leat_mount - see leat.h */
 int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 {
 	struct lt_url u;
@@ -289,7 +287,7 @@ int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 	return 0;
 }
 
-/** leat_umount - see leat.h; commits and closes files that are still open */
+/* commits and closes files that are still open */
 void leat_umount(struct leat *m)
 {
 	if (!m)

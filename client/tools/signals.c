@@ -184,7 +184,6 @@ static void on_signal(int sig)
 	(void)setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/** signals_init - see signals.h */
 void signals_init(void)
 {
 	struct sigaction handle = { .sa_handler = on_signal }, was;
@@ -200,20 +199,17 @@ void signals_init(void)
 	on_terminal = isatty(STDERR_FILENO);
 }
 
-/** tool_interrupted - see tool.h */
 bool tool_interrupted(void)
 {
 	return atomic_load_explicit(&came, memory_order_relaxed) != 0;
 }
 
-/** signals_hold - see signals.h */
 bool signals_hold(void)
 {
 	atomic_fetch_add(&holds, 1);
 	return !tool_interrupted();
 }
 
-/** signals_release - see signals.h */
 void signals_release(void)
 {
 	if (atomic_fetch_sub(&holds, 1) != 1 || !tool_interrupted())
@@ -258,7 +254,6 @@ static int find_slot(void)
 	return -1;
 }
 
-/** signals_file_add - see signals.h */
 int signals_file_add(const struct signals_file *f)
 {
 	int slot;
@@ -285,7 +280,6 @@ int signals_file_add(const struct signals_file *f)
 	return slot;
 }
 
-/** signals_file_made - see signals.h */
 void signals_file_made(int slot)
 {
 	int making = FILE_MAKING;
@@ -294,7 +288,6 @@ void signals_file_made(int slot)
 		(void)atomic_compare_exchange_strong(&files[slot].state, &making, FILE_ARMED);
 }
 
-/** signals_file_end - see signals.h */
 bool signals_file_end(int slot)
 {
 	unsigned left_ms = END_MS;
@@ -314,7 +307,6 @@ bool signals_file_end(int slot)
 	return atomic_load(&files[slot].state) == FILE_DONE;
 }
 
-/** signals_file_begun - see signals.h */
 void signals_file_begun(int slot)
 {
 	int filling = FILE_FILLING;
@@ -323,7 +315,6 @@ void signals_file_begun(int slot)
 		(void)atomic_compare_exchange_strong(&files[slot].state, &filling, FILE_ARMED);
 }
 
-/** signals_file_del - see signals.h */
 void signals_file_del(int slot)
 {
 	/* one that is done stays so: who ended it may still look at it */
@@ -331,7 +322,6 @@ void signals_file_del(int slot)
 		atomic_store(&files[slot].state, FILE_FREE);
 }
 
-/** signals_end - see signals.h */
 void signals_end(void)
 {
 	int sig = atomic_load(&came);

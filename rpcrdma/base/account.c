@@ -47,7 +47,6 @@ static void id_of_ipv6(const struct sockaddr_in6 *in6, struct rpcrdma_client_id 
 		ret->scope = in6->sin6_scope_id;
 }
 
-/** rpcrdma_client_id_of - see rpcrdma.h */
 void rpcrdma_client_id_of(const struct rpcrdma_peer *peer, struct rpcrdma_client_id *ret)
 {
 	*ret = (struct rpcrdma_client_id){ .kind = RPCRDMA_CLIENT_UNKNOWN };
@@ -63,7 +62,6 @@ void rpcrdma_client_id_of(const struct rpcrdma_peer *peer, struct rpcrdma_client
 	}
 }
 
-/** rpcrdma_client_id_print - see rpcrdma.h */
 char *rpcrdma_client_id_print(const struct rpcrdma_client_id *id, char *buf, size_t cap)
 {
 	char text[INET6_ADDRSTRLEN] = "?";
@@ -109,7 +107,6 @@ static int compare(const void *a, const void *b)
 	return memcmp(&x->id, &y->id, sizeof(x->id));
 }
 
-/** rr_clients_init - see account.h */
 void rr_clients_init(struct rr_clients *all)
 {
 	pthread_mutex_init(&all->lock, NULL);
@@ -126,13 +123,11 @@ void rr_clients_init(struct rr_clients *all)
 	}
 }
 
-/** rr_clients_fini - see account.h */
 void rr_clients_fini(struct rr_clients *all)
 {
 	pthread_mutex_destroy(&all->lock);
 }
 
-/** rr_client_get - see account.h */
 int rr_client_get(struct rr_clients *all, const struct rpcrdma_client_id *id, struct rr_client **ret)
 {
 	struct rr_client key = { .id = *id }, *c = NULL, **found;
@@ -168,7 +163,6 @@ int rr_client_get(struct rr_clients *all, const struct rpcrdma_client_id *id, st
 	return 0;
 }
 
-/** rr_client_hold - see account.h */
 void rr_client_hold(struct rr_client *c)
 {
 	pthread_mutex_lock(&c->all->lock);
@@ -176,7 +170,6 @@ void rr_client_hold(struct rr_client *c)
 	pthread_mutex_unlock(&c->all->lock);
 }
 
-/** rr_client_put - see account.h */
 void rr_client_put(struct rr_client *c)
 {
 	struct rr_clients *all;
@@ -199,7 +192,6 @@ void rr_client_put(struct rr_client *c)
 
 /* ---- connections ---- */
 
-/** rr_client_conn_add - see account.h */
 void rr_client_conn_add(struct rr_client *c, struct rr_client_conn *conn)
 {
 	pthread_mutex_lock(&c->all->lock);
@@ -207,7 +199,6 @@ void rr_client_conn_add(struct rr_client *c, struct rr_client_conn *conn)
 	pthread_mutex_unlock(&c->all->lock);
 }
 
-/** rr_client_conn_del - see account.h */
 bool rr_client_conn_del(struct rr_client *c, struct rr_client_conn *conn)
 {
 	bool out;
@@ -220,7 +211,6 @@ bool rr_client_conn_del(struct rr_client *c, struct rr_client_conn *conn)
 	return !out;
 }
 
-/** rr_client_conn_told - see account.h */
 void rr_client_conn_told(struct rr_client *c, struct rr_client_conn *conn)
 {
 	pthread_mutex_lock(&c->all->lock);
@@ -228,7 +218,6 @@ void rr_client_conn_told(struct rr_client *c, struct rr_client_conn *conn)
 	pthread_mutex_unlock(&c->all->lock);
 }
 
-/** rr_client_conn_left - see account.h */
 void rr_client_conn_left(struct rr_client *c, bool going)
 {
 	pthread_mutex_lock(&c->all->lock);
@@ -255,7 +244,6 @@ static struct rr_client *most_over(const struct rr_clients *all)
 	return found;
 }
 
-/** rr_client_idlest - see account.h */
 struct rr_client_conn *rr_client_idlest(struct rr_clients *all)
 {
 	struct rr_client_conn *found = NULL;
@@ -328,7 +316,6 @@ static size_t room_of(const struct view *v)
 	return MAX(room, little);
 }
 
-/** rr_client_fits - see account.h */
 bool rr_client_fits(const struct rr_client *c, enum rr_share share, size_t amount)
 {
 	struct view v = view_now(c, share);
@@ -336,7 +323,6 @@ bool rr_client_fits(const struct rr_client *c, enum rr_share share, size_t amoun
 	return !v.mine || amount <= room_of(&v);
 }
 
-/** rr_client_leaves - see account.h */
 bool rr_client_leaves(const struct rr_client *c, enum rr_share share, size_t amount)
 {
 	const struct rr_budget *b = &c->all->budgets[share];
@@ -349,7 +335,6 @@ bool rr_client_leaves(const struct rr_client *c, enum rr_share share, size_t amo
 	return amount <= room_of(&v);
 }
 
-/** rr_client_room - see account.h */
 size_t rr_client_room(const struct rr_client *c, enum rr_share share, unsigned times)
 {
 	struct view v = view_now(c, share);
@@ -358,7 +343,6 @@ size_t rr_client_room(const struct rr_client *c, enum rr_share share, unsigned t
 	return __builtin_mul_overflow(room_of(&v), (size_t)times, &room) ? SIZE_MAX : room;
 }
 
-/** rr_client_add - see account.h */
 void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	atomic_fetch_add_explicit(&c->all->budgets[share].used, amount, memory_order_relaxed);
@@ -373,14 +357,11 @@ static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t 
 	return amount <= room_of(&v);
 }
 
-/** rr_client_charge - see account.h
- *
- * No sum is raised before the amount fits: a charge that is refused must not make another one fail. Only
+/* No sum is raised before the amount fits: a charge that is refused must not make another one fail. Only
  * if the rest of the budget is taken in between is the first sum lowered again. Each of several threads
  * that race may get one amount more than the client's share. No charge exceeds the budget; but slab.c adds
  * the chunks of receives to that of messages without a charge, so a chunk may. It is read first, and ordered
- * after a place in line: see rr_client_uncharge().
- */
+ * after a place in line: see rr_client_uncharge(). */
 int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	struct rr_budget *b = &c->all->budgets[share];
@@ -403,14 +384,13 @@ int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 	return 0;
 }
 
-/** rr_client_uncharge - see account.h; ordered before a look at the line: see rr_client_wait() */
+/* ordered before a look at the line: see rr_client_wait() */
 void rr_client_uncharge(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	atomic_fetch_sub_explicit(&c->used[share], amount, memory_order_relaxed);
 	atomic_fetch_sub(&c->all->budgets[share].used, amount);
 }
 
-/** rr_client_wait - see account.h */
 void rr_client_wait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w, bool first)
 {
 	struct rr_client_line *line = &c->lines[share];
@@ -424,7 +404,6 @@ void rr_client_wait(struct rr_client *c, enum rr_share share, struct rr_client_w
 	pthread_mutex_unlock(&c->all->lock);
 }
 
-/** rr_client_unwait - see account.h */
 void rr_client_unwait(struct rr_client *c, enum rr_share share, struct rr_client_waiter *w)
 {
 	pthread_mutex_lock(&c->all->lock);
@@ -435,21 +414,18 @@ void rr_client_unwait(struct rr_client *c, enum rr_share share, struct rr_client
 	pthread_mutex_unlock(&c->all->lock);
 }
 
-/** rr_client_begin_turn - see account.h */
 void rr_client_begin_turn(struct rr_client *c, enum rr_share share)
 {
 	atomic_fetch_add(&c->lines[share].turns, 1);
 	atomic_fetch_add(&c->lines[share].n, 1);
 }
 
-/** rr_client_end_turn - see account.h */
 void rr_client_end_turn(struct rr_client *c, enum rr_share share)
 {
 	atomic_fetch_sub(&c->lines[share].turns, 1);
 	atomic_fetch_sub(&c->lines[share].n, 1);
 }
 
-/** rr_client_next - see account.h */
 struct rr_client_waiter *rr_client_next(struct rr_client *c, enum rr_share share)
 {
 	struct rr_client_line *line = &c->lines[share];
@@ -463,7 +439,6 @@ struct rr_client_waiter *rr_client_next(struct rr_client *c, enum rr_share share
 	return n ? list_entry(n, struct rr_client_waiter, link) : NULL;
 }
 
-/** rr_client_fair - see account.h */
 size_t rr_client_fair(const struct rr_clients *all, enum rr_share share)
 {
 	unsigned n = atomic_load_explicit(&all->n, memory_order_relaxed);

@@ -16,7 +16,6 @@
 
 #include "itree.h"
 
-/** rr_itree_init - see itree.h */
 void rr_itree_init(struct rr_itree *t)
 {
 	*t = (struct rr_itree){ .random = 2463534242u };
@@ -91,7 +90,6 @@ static struct rr_inode *insert(struct rr_inode *n, struct rr_inode *node)
 	return n;
 }
 
-/** rr_itree_insert - see itree.h */
 void rr_itree_insert(struct rr_itree *t, struct rr_inode *node)
 {
 	assert(node->start < node->end);
@@ -112,7 +110,6 @@ static struct rr_inode *erase(struct rr_inode *n, struct rr_inode *node)
 	return n;
 }
 
-/** rr_itree_remove - see itree.h */
 void rr_itree_remove(struct rr_itree *t, struct rr_inode *node)
 {
 	t->root = erase(t->root, node);
@@ -136,7 +133,6 @@ static struct rr_inode *find(struct rr_inode *n, uintptr_t start, uintptr_t end,
 	return find(n->right, start, end, fn, arg);
 }
 
-/** rr_itree_find - see itree.h */
 struct rr_inode *rr_itree_find(const struct rr_itree *t, uintptr_t start, uintptr_t end,
 			       rr_itree_fn fn, void *arg)
 {

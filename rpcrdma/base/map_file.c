@@ -21,7 +21,6 @@
 
 #define HUGE_BYTES ((size_t)2 << 20)
 
-/** rr_map_file - see map_file.h */
 void *rr_map_file(int fd, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), room;

@@ -19,14 +19,12 @@ struct part {
 	size_t off, bytes;
 };
 
-/** rr_parts_init - see parts.h */
 void rr_parts_init(struct rr_parts *p, size_t bytes)
 {
 	p->bytes = bytes;
 	list_init(&p->taken);
 }
 
-/** rr_parts_fini - see parts.h */
 void rr_parts_fini(struct rr_parts *p)
 {
 	list_for_each_safe(node, &p->taken)
@@ -34,7 +32,6 @@ void rr_parts_fini(struct rr_parts *p)
 	list_init(&p->taken);
 }
 
-/** rr_parts_take - see parts.h */
 int rr_parts_take(struct rr_parts *p, size_t bytes, size_t align, size_t *ret_off)
 {
 	struct list *before = &p->taken;
@@ -60,7 +57,6 @@ int rr_parts_take(struct rr_parts *p, size_t bytes, size_t align, size_t *ret_of
 	return 0;
 }
 
-/** rr_parts_give - see parts.h */
 bool rr_parts_give(struct rr_parts *p, size_t off)
 {
 	list_for_each_safe(node, &p->taken) {

@@ -62,7 +62,6 @@ static void set_state(struct rpcrdma_clnt *c, enum rpcrdma_clnt_state state, con
 	c->callbacks--;
 }
 
-/** rr_clnt_due - see clnt_int.h */
 void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns)
 {
 	uint64_t now;
@@ -74,7 +73,6 @@ void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns)
 	rpcrdma_timer_set(c->engine, &c->timer, due_ns > now ? due_ns - now : 0);
 }
 
-/** rr_clnt_wanted - see clnt_int.h */
 void rr_clnt_wanted(struct rpcrdma_clnt *c)
 {
 	if (c->state != RPCRDMA_CLNT_DOWN || c->retry_ns)
@@ -92,13 +90,11 @@ static uint32_t next_random(struct rpcrdma_clnt *c)
 	return c->random;
 }
 
-/** rr_clnt_jitter - see clnt_int.h */
 uint64_t rr_clnt_jitter(struct rpcrdma_clnt *c, uint64_t ns)
 {
 	return ns - ns / 4 + next_random(c) % (ns / 2 + 1);
 }
 
-/** rr_clnt_held_up - see clnt_int.h */
 void rr_clnt_held_up(struct rpcrdma_clnt *c, const char *why)
 {
 	c->held_up = why;
@@ -132,7 +128,6 @@ static void attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
 		rr_clnt_due(c, c->connect_ns);
 }
 
-/** rr_clnt_up - see clnt_int.h */
 void rr_clnt_up(struct rpcrdma_clnt *c)
 {
 	if (c->closed)
@@ -153,7 +148,6 @@ void rr_clnt_up(struct rpcrdma_clnt *c)
 	rr_call_pump(c);
 }
 
-/** rr_clnt_down - see clnt_int.h */
 void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 {
 	bool was_up = c->state == RPCRDMA_CLNT_UP;
@@ -222,7 +216,6 @@ static void tell_away(struct rpcrdma_clnt *c, bool away, const char *why)
 	c->callbacks--;
 }
 
-/** rr_clnt_heard - see clnt_int.h */
 void rr_clnt_heard(struct rpcrdma_clnt *c)
 {
 	tell_away(c, false, "it answers");
@@ -339,7 +332,6 @@ static void unmake(struct rpcrdma_clnt *c)
 	free(c);
 }
 
-/** rr_clnt_create - see clnt_int.h */
 int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 		   const struct rr_clnt_ops *ops, struct rpcrdma_clnt **ret)
 {
@@ -376,7 +368,6 @@ int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *att
 	return 0;
 }
 
-/** rpcrdma_clnt_create - see rpcrdma.h */
 int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 			struct rpcrdma_clnt **ret)
 {
@@ -398,12 +389,10 @@ static void bury(struct rpcrdma_msg *msg)
 	unmake(c);
 }
 
-/** rpcrdma_clnt_destroy - see rpcrdma.h
- * @c: NULL is fine
+/* @c: NULL is fine
  *
  * From inside one of the client's own callbacks too: then the engine has to be polled once more
- * before it is destroyed itself. Calls that done() tries to start meanwhile get -ECANCELED.
- */
+ * before it is destroyed itself. Calls that done() tries to start meanwhile get -ECANCELED. */
 void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 {
 	if (!c || c->closed)
@@ -419,7 +408,6 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 	bury(&c->bury);
 }
 
-/** rpcrdma_clnt_info - see rpcrdma.h */
 void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
 	*ret = (struct rpcrdma_clnt_info){

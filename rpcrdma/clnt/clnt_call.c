@@ -62,7 +62,6 @@ static struct rr_call *find_any(struct rpcrdma_clnt *c, uint32_t xid)
 
 /* ---- slots -------------------------------------------------------------------------------- */
 
-/** rr_call_init - see clnt_int.h */
 int rr_call_init(struct rpcrdma_clnt *c)
 {
 	list_init(&c->waiting);
@@ -79,7 +78,6 @@ int rr_call_init(struct rpcrdma_clnt *c)
 	return 0;
 }
 
-/** rr_call_fini - see clnt_int.h */
 void rr_call_fini(struct rpcrdma_clnt *c)
 {
 	struct call_block *block, *next;
@@ -200,7 +198,7 @@ static void wait_for_memory(struct rpcrdma_clnt *c, struct rr_call *call)
 		(void)nanosleep(&pause, NULL);
 }
 
-/** rpcrdma_clnt_cancel - see rpcrdma.h; harmless when @call is done or was never started */
+/* harmless when @call is done or was never started */
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 {
 	struct rr_call *slot = call->priv;
@@ -214,7 +212,6 @@ void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 	finish(slot, slot->err, slot->why);
 }
 
-/** rr_call_fail_waiting - see clnt_int.h */
 void rr_call_fail_waiting(struct rpcrdma_clnt *c, int err, const char *why)
 {
 	struct rr_call *call;
@@ -225,7 +222,6 @@ void rr_call_fail_waiting(struct rpcrdma_clnt *c, int err, const char *why)
 		finish(call, err, why);
 }
 
-/** rr_call_end_leaving - see clnt_int.h */
 void rr_call_end_leaving(struct rpcrdma_clnt *c)
 {
 	struct rr_call *call;
@@ -234,7 +230,6 @@ void rr_call_end_leaving(struct rpcrdma_clnt *c)
 		finish(call, call->err, call->why);
 }
 
-/** rr_call_abandon - see clnt_int.h */
 void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
 {
 	struct rr_call *call;
@@ -266,7 +261,6 @@ static struct rr_call *first_expired(struct list *calls, uint64_t now_ns, uint64
 	return NULL;
 }
 
-/** rr_call_expire - see clnt_int.h */
 uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 {
 	for (;;) {
@@ -320,7 +314,6 @@ static bool is_final(int rc)
 	return rc != -EAGAIN && rc != -ENOBUFS && rc != -ENOTCONN;
 }
 
-/** rr_call_pump - see clnt_int.h */
 void rr_call_pump(struct rpcrdma_clnt *c)
 {
 	struct rr_call *call;
@@ -338,7 +331,7 @@ void rr_call_pump(struct rpcrdma_clnt *c)
 	}
 }
 
-/** rpcrdma_clnt_call - see rpcrdma.h; also -ECANCELED on a client that is being destroyed */
+/* also -ECANCELED on a client that is being destroyed */
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 {
 	bool first = list_is_empty(&c->waiting);
@@ -381,7 +374,6 @@ void rr_clnt_resume(struct rpcrdma_clnt *c)
 
 /* ---- replies ------------------------------------------------------------------------------ */
 
-/** rr_clnt_find - see clnt_int.h */
 struct rr_call *rr_clnt_find(struct rpcrdma_clnt *c, uint32_t xid)
 {
 	struct rr_call *call = find_any(c, xid);
@@ -407,7 +399,6 @@ static void answered(struct rpcrdma_clnt *c, uint32_t granted)
 		rr_count_set(c->engine, credits_low, c->credit.limit);
 }
 
-/** rr_clnt_replied - see clnt_int.h */
 void rr_clnt_replied(struct rpcrdma_clnt *c, struct rr_call *call, int err, const char *why,
 		     uint32_t granted)
 {
@@ -418,7 +409,6 @@ void rr_clnt_replied(struct rpcrdma_clnt *c, struct rr_call *call, int err, cons
 	rr_call_pump(c);
 }
 
-/** rr_clnt_stray - see clnt_int.h */
 void rr_clnt_stray(struct rpcrdma_clnt *c, uint32_t xid, uint32_t granted)
 {
 	struct rr_call *call = find_any(c, xid);
@@ -432,7 +422,6 @@ void rr_clnt_stray(struct rpcrdma_clnt *c, uint32_t xid, uint32_t granted)
 	rr_call_pump(c);
 }
 
-/** rr_call_requeue - see clnt_int.h */
 void rr_call_requeue(struct rpcrdma_clnt *c)
 {
 	struct list again = LIST_INIT(again);

@@ -36,7 +36,6 @@ static int put_cred(const struct rpcrdma_cred *cred, uint8_t body[RR_AUTH_BYTES_
 	return n < 0 ? -EINVAL : n;
 }
 
-/** rr_clnt_cred - see clnt_int.h */
 int rr_clnt_cred(struct rpcrdma_clnt *c)
 {
 	int n = c->attr.cred.none ? 0 : put_cred(&c->attr.cred, c->cred_body);
@@ -47,13 +46,11 @@ int rr_clnt_cred(struct rpcrdma_clnt *c)
 	return 0;
 }
 
-/** rr_clnt_encode - see clnt_int.h
- * @call: whose
+/* @call: whose
  * @s: stream, set up here; its buffer holds the reduced message afterwards
  * @buf, @cap: for the message without its payload
  *
- * Return: 0, -EMSGSIZE or -EINVAL.
- */
+ * Return: 0, -EMSGSIZE or -EINVAL. */
 int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t cap)
 {
 	const struct rpcrdma_clnt *c = call->clnt;
@@ -91,15 +88,13 @@ int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t 
 	return 0;
 }
 
-/** rr_clnt_decode - see clnt_int.h
- * @call: whose; its results are written
+/* @call: whose; its results are written
  * @s: a decoding stream over the reply, from the XID on
  * @ret_why: always set
  *
  * A payload longer than the sink is -EPROTO: the peer was told how much there may be.
  *
- * Return: 0, what the reply header says, -EBADMSG or -EPROTO.
- */
+ * Return: 0, what the reply header says, -EBADMSG or -EPROTO. */
 int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_why)
 {
 	struct rpcrdma_call *user = call->user;
@@ -136,7 +131,6 @@ int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_w
 	return 0;
 }
 
-/** rr_clnt_sink_bytes - see clnt_int.h */
 uint64_t rr_clnt_sink_bytes(const struct rr_call *call)
 {
 	uint64_t sum = 0;
@@ -146,7 +140,6 @@ uint64_t rr_clnt_sink_bytes(const struct rr_call *call)
 	return sum;
 }
 
-/** rr_clnt_sink_put - see clnt_int.h */
 void rr_clnt_sink_put(struct rr_call *call, uint64_t off, const void *src, size_t len)
 {
 	const struct iovec *iov = call->user->sink;

@@ -176,7 +176,6 @@ static void on_drain_timer(struct rpcrdma_timer *t)
 		link_end(l);
 }
 
-/** rr_link_fail - see clnt_rdma.h */
 void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...)
 {
 	va_list ap;

@@ -114,7 +114,6 @@ static int bounce_create(struct rr_link *l, size_t bytes, struct rr_bounce **ret
 	return 0;
 }
 
-/** rr_bounce_destroy - see clnt_rdma.h */
 void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b)
 {
 	list_del(&b->link);
@@ -127,7 +126,6 @@ void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b)
 	free(b);
 }
 
-/** rr_bounce_put - see clnt_rdma.h */
 void rr_bounce_put(struct rr_link *l, struct rr_bounce *b, bool message)
 {
 	list_add_head(&l->bounces, &b->link);
@@ -136,7 +134,6 @@ void rr_bounce_put(struct rr_link *l, struct rr_bounce *b, bool message)
 		rr_bounce_destroy(l, b);
 }
 
-/** rr_bounce_get - see clnt_rdma.h */
 int rr_bounce_get(struct rr_link *l, size_t bytes, struct rr_bounce **ret)
 {
 	struct rr_bounce *best = NULL;

@@ -160,7 +160,6 @@ static uint32_t granted(struct rr_link *l, uint32_t credits)
 	return MIN(want, l->ep->msgs); /* no more calls than receives */
 }
 
-/** rr_rcall_finish - see clnt_rdma.h */
 void rr_rcall_finish(struct rr_reg_closing *closing)
 {
 	struct rr_rcall *rc = container_of(closing, struct rr_rcall, closing);
@@ -192,7 +191,6 @@ static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx 
 		rr_rcall_finish(&rc->closing);
 }
 
-/** rr_link_pulled - see clnt_rdma.h */
 void rr_link_pulled(struct rr_rcall *rc, struct rr_recv_ctx *recv, enum rr_wc_status status)
 {
 	if (status == RR_WC_OK && rc->call && rc->conn->clnt) {

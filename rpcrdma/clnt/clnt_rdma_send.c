@@ -226,7 +226,6 @@ static bool offer_taken_back(struct rr_link *l, struct rr_offer *o, uint32_t key
 		rr_reg_taken_back(&l->reg, &o->bounce->piece, o->bounce->offered, key));
 }
 
-/** rr_rcall_taken_back - see clnt_rdma.h */
 bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key)
 {
 	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
@@ -237,7 +236,6 @@ bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key)
 	return false;
 }
 
-/** rr_rcall_answered - see clnt_rdma.h */
 void rr_rcall_answered(struct rr_rcall *rc)
 {
 	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
@@ -253,7 +251,6 @@ void rr_rcall_answered(struct rr_rcall *rc)
 	}
 }
 
-/** rr_rcall_release - see clnt_rdma.h */
 bool rr_rcall_release(struct rr_rcall *rc)
 {
 	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
@@ -264,7 +261,6 @@ bool rr_rcall_release(struct rr_rcall *rc)
 	return there;
 }
 
-/** rr_rcall_recall - see clnt_rdma.h */
 bool rr_rcall_recall(struct rr_rcall *rc)
 {
 	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
@@ -292,14 +288,12 @@ static void rcall_done(struct rr_rcall *rc)
 	rc->has_write = rc->has_reply = false;
 }
 
-/** rr_rcall_withdraw - see clnt_rdma.h */
 void rr_rcall_withdraw(struct rr_rcall *rc)
 {
 	(void)rr_rcall_release(rc);
 	rcall_done(rc);
 }
 
-/** rr_rcall_detach - see clnt_rdma.h */
 void rr_rcall_detach(struct rr_rcall *rc)
 {
 	rcall_done(rc);
@@ -313,7 +307,6 @@ void rr_rcall_detach(struct rr_rcall *rc)
 		recycle(rc);
 }
 
-/** rr_rcall_unpost - see clnt_rdma.h */
 bool rr_rcall_unpost(struct rr_rcall *rc)
 {
 	struct rr_link *l = rc->conn;
@@ -325,7 +318,6 @@ bool rr_rcall_unpost(struct rr_rcall *rc)
 	return true;
 }
 
-/** rr_rcall_free_all - see clnt_rdma.h */
 void rr_rcall_free_all(struct rr_link *l)
 {
 	list_for_each_safe(node, &l->calls) {
@@ -606,7 +598,6 @@ static int prepare(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_
 	return 0;
 }
 
-/** rr_rcall_resume - see clnt_rdma.h */
 int rr_rcall_resume(struct rr_rcall *rc)
 {
 	struct rr_link *l = rc->conn;
@@ -625,7 +616,6 @@ int rr_rcall_resume(struct rr_rcall *rc)
 	return err;
 }
 
-/** rr_rcall_offer_sink - see clnt_rdma.h */
 int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes)
 {
 	const struct rpcrdma_call *user = rc->call->user;

@@ -65,7 +65,6 @@ static void on_end(struct rpcrdma_msg *msg)
 	rr_clnt_down(t->clnt, t->err, why);
 }
 
-/** rr_tclnt_fail - see clnt_tcp.h */
 void rr_tclnt_fail(struct rr_tclnt *t, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -82,7 +81,6 @@ void rr_tclnt_fail(struct rr_tclnt *t, int err, const char *fmt, ...)
 	rr_engine_defer(t->engine, &t->end_msg);
 }
 
-/** rr_tclnt_want_out - see clnt_tcp.h */
 void rr_tclnt_want_out(struct rr_tclnt *t, bool want)
 {
 	uint32_t events = EPOLLIN | (want ? (uint32_t)EPOLLOUT : 0u);

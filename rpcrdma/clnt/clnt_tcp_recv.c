@@ -107,7 +107,6 @@ static void finish(struct rr_tclnt *t, struct rr_call *call, int err, const char
 	rr_clnt_replied(t->clnt, call, err, why, 0);
 }
 
-/** rr_tclnt_recv_forget - see clnt_tcp.h */
 void rr_tclnt_recv_forget(struct rr_tclnt *t, const struct rr_call *call)
 {
 	if (t->rx_call != call)

@@ -51,7 +51,6 @@ static void out_put(struct rr_tclnt *t, struct rr_tclnt_out *out)
 	list_add_head(&t->free_outs, &out->link);
 }
 
-/** rr_tclnt_outs_reset - see clnt_tcp.h */
 void rr_tclnt_outs_reset(struct rr_tclnt *t)
 {
 	list_splice_tail(&t->free_outs, &t->queue);
@@ -232,7 +231,6 @@ fail:
 	return rc;
 }
 
-/** rr_tclnt_out_end - see clnt_tcp.h */
 bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out)
 {
 	bool is_written = out->done == out->total;

@@ -118,7 +118,6 @@ char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap)
 	return buf;
 }
 
-/** rr_addr_where - see engine_int.h */
 const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES])
 {
 	if (a->transport == RPCRDMA_LOCAL)

@@ -66,7 +66,6 @@ static void count(struct rr_shared *s, int total, int promised)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/** rr_shared_promise - see ep.h */
 void rr_shared_promise(struct rr_shared *s, int n)
 {
 	count(s, 0, n);
@@ -251,7 +250,6 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	return 0;
 }
 
-/** rr_shared_get - see ep.h */
 int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
 		  struct rpcrdma_engine *lender, struct rr_shared **ret)
 {
@@ -275,7 +273,6 @@ int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	return rc;
 }
 
-/** rr_shared_fini - see ep.h */
 void rr_shared_fini(struct rpcrdma_engine *e)
 {
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)

@@ -23,7 +23,6 @@
 #include "base/wire.h"
 #include "mode_clnt.h"
 
-/** rr_mode_ask - see mode_clnt.h */
 size_t rr_mode_ask(const struct rpcrdma_clnt *c, uint8_t *to)
 {
 	const struct rr_suffix s = {
@@ -87,7 +86,6 @@ static void on_wake(struct rpcrdma_msg *msg)
 	rr_mode_go_on(m);
 }
 
-/** rr_mode_agree - see mode_clnt.h */
 int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
 {
 	struct rr_mode_clnt *m;
@@ -138,7 +136,6 @@ void rr_mode_clnt_free(struct rr_link *l)
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-/** rr_mode_call_init - see mode_clnt.h */
 int rr_mode_call_init(struct rr_rcall *rc)
 {
 	if (!rc->mode)
@@ -153,11 +150,8 @@ int rr_mode_call_init(struct rr_rcall *rc)
 	return 0;
 }
 
-/** rr_mode_cancel - see mode_clnt.h
- *
- * A slot stays taken till the reply: the responder may still be at it. Room that has been given and not
- * used goes back. Registrations do at once, and whoever waits for some tries again, but not from inside.
- */
+/* A slot stays taken till the reply: the responder may still be at it. Room that has been given and not
+ * used goes back. Registrations do at once, and whoever waits for some tries again, but not from inside. */
 bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
 {
 	struct rr_mode_clnt *m = rc->conn->mode;
@@ -179,7 +173,6 @@ bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
 	return mc->busy || (mc->how == RR_HOW_ROOM && rc->sc);
 }
 
-/** rr_mode_detach - see mode_clnt.h */
 void rr_mode_detach(struct rr_rcall *rc)
 {
 	struct rr_mode_call *mc = rc->mode;
@@ -195,7 +188,6 @@ void rr_mode_detach(struct rr_rcall *rc)
 	mc->how = RR_HOW_PLAIN;
 }
 
-/** rr_mode_go_on - see mode_clnt.h */
 void rr_mode_go_on(struct rr_mode_clnt *m)
 {
 	rr_mode_pulls_go(m);
@@ -204,7 +196,6 @@ void rr_mode_go_on(struct rr_mode_clnt *m)
 
 /* ---- what concerns no call ---------------------------------------------------------------- */
 
-/** rr_mode_stray - see mode_clnt.h */
 void rr_mode_stray(struct rr_link *l, uint32_t xid, bool offers)
 {
 	struct rr_mode_clnt *m = l->mode;
@@ -244,7 +235,6 @@ static bool hear_grant(struct rr_link *l, const uint8_t *msg)
 	return true;
 }
 
-/** rr_mode_listen - see mode_clnt.h */
 bool rr_mode_listen(struct rr_link *l, struct rr_recv_ctx *recv)
 {
 	uint8_t msg[RR_GRANT_BYTES];

@@ -352,7 +352,6 @@ static void revoke_grant(struct rr_mode *m, struct rr_grant *g)
 		grant_over(list_first_entry(&m->revoked, struct rr_grant, link));
 }
 
-/** rr_mode_grants_expire - see mode_srv.h */
 bool rr_mode_grants_expire(struct rr_mode *m, uint64_t now_ns, uint64_t stall_ns)
 {
 	list_for_each_safe(n, &m->grants) {
@@ -371,7 +370,6 @@ bool rr_mode_grants_expire(struct rr_mode *m, uint64_t now_ns, uint64_t stall_ns
 	return true;
 }
 
-/** rr_mode_grant_oldest - see mode_srv.h */
 uint64_t rr_mode_grant_oldest(const struct rr_mode *m)
 {
 	list_for_each(n, &m->grants) {

@@ -101,7 +101,6 @@ static void keep(struct rr_mode *m, struct rr_rreq *rr)
 	rr_mode_is_owed(m);
 }
 
-/** rr_mode_answer - see mode_srv.h */
 int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan, const struct rr_stream *s,
 		   uint8_t *msg, size_t len)
 {

@@ -21,7 +21,6 @@
 #include "chunk.h"
 #include "mode_clnt.h"
 
-/** rr_mode_done - see mode_clnt.h */
 size_t rr_mode_done(uint8_t *buf, uint32_t xid, uint32_t credits)
 {
 	put_be32(buf, xid);
@@ -61,7 +60,6 @@ void rr_mode_lone_dones_free(struct rr_mode_clnt *m)
 		free(list_entry(n, struct lone_done, link));
 }
 
-/** rr_mode_send_done - see mode_clnt.h */
 void rr_mode_send_done(struct rr_link *l, uint32_t xid)
 {
 	struct lone_done *d = calloc(1, sizeof(*d));
@@ -157,7 +155,6 @@ static void post(struct rr_mode_call *mc, struct rr_link *l, struct rr_send_ctx 
 	rr_ep_post(l->ep, &mc->post);
 }
 
-/** rr_mode_pulls_go - see mode_clnt.h */
 void rr_mode_pulls_go(struct rr_mode_clnt *m)
 {
 	struct rr_mode_call *mc;
@@ -210,7 +207,6 @@ static const char *check(const struct rr_rcall *rc, const struct rr_hdr *h, uint
 	return NULL;
 }
 
-/** rr_mode_pull - see mode_clnt.h */
 void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr_hdr *h, uint8_t *msg,
 		  size_t msg_bytes)
 {

@@ -64,7 +64,6 @@ static bool take_slot(struct rr_rcall *rc, uint32_t bytes)
 	return false;
 }
 
-/** rr_mode_choose - see mode_clnt.h */
 void rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
 {
 	const struct rr_mode_clnt *m = rc->conn->mode;
@@ -86,7 +85,6 @@ void rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const str
 
 /* ---- room --------------------------------------------------------------------------------- */
 
-/** rr_mode_want - see mode_clnt.h */
 size_t rr_mode_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes)
 {
 	put_be32(buf, rc->call->xid);
@@ -126,7 +124,6 @@ static void go(struct rr_rcall *rc)
 	rr_clnt_replied(l->clnt, call, err, "arguments cannot be sent", l->clnt->credit.limit);
 }
 
-/** rr_mode_answered - see mode_clnt.h */
 void rr_mode_answered(struct rr_rcall *rc, const struct rr_segment *room)
 {
 	struct rr_mode_call *mc = rc->mode;
@@ -138,7 +135,6 @@ void rr_mode_answered(struct rr_rcall *rc, const struct rr_segment *room)
 		go(rc);
 }
 
-/** rr_mode_sent - see mode_clnt.h */
 bool rr_mode_sent(struct rr_rcall *rc, enum rr_wc_status status)
 {
 	struct rr_mode_call *mc = rc->mode;
@@ -151,7 +147,6 @@ bool rr_mode_sent(struct rr_rcall *rc, enum rr_wc_status status)
 	return true;
 }
 
-/** rr_mode_resume - see mode_clnt.h */
 void rr_mode_resume(struct rr_mode_clnt *m)
 {
 	struct list todo = LIST_INIT(todo), *n;
@@ -164,7 +159,6 @@ void rr_mode_resume(struct rr_mode_clnt *m)
 
 /* ---- out ---------------------------------------------------------------------------------- */
 
-/** rr_mode_slot_mem - see mode_clnt.h */
 uint8_t *rr_mode_slot_mem(const struct rr_rcall *rc)
 {
 	const struct rr_mode_clnt *m = rc->conn->mode;
@@ -229,7 +223,6 @@ static void post_room(struct rr_rcall *rc, size_t len)
 	rr_ep_post(rc->conn->ep, &rc->post);
 }
 
-/** rr_mode_post - see mode_clnt.h */
 void rr_mode_post(struct rr_rcall *rc, size_t len)
 {
 	if (rr_how(rc) == RR_HOW_SLOT)

@@ -29,7 +29,6 @@
 /* Messages beside the answers to so many calls as there may be: their Sends need not have completed. */
 #define SENDS_MORE 16u
 
-/** rr_mode_cut - see mode_srv.h */
 void rr_mode_cut(struct rr_mode *m)
 {
 	rr_count(m->conn->base.engine, mode_cuts, 1);
@@ -73,7 +72,6 @@ static void on_timer(struct rpcrdma_timer *t)
 		rpcrdma_timer_set(m->conn->base.engine, t, since + stall_ns(m) - now);
 }
 
-/** rr_mode_is_owed - see mode_srv.h */
 void rr_mode_is_owed(struct rr_mode *m)
 {
 	if (!m->timer.link)
@@ -82,7 +80,6 @@ void rr_mode_is_owed(struct rr_mode *m)
 
 /* ---- made, ended -------------------------------------------------------------------------- */
 
-/** rr_mode_area - see mode_srv.h */
 int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max, unsigned access)
 {
 	if (rr_client_charge(m->conn->base.client, RR_SHARE_MODES, bytes))
@@ -114,7 +111,6 @@ static int make_zones(struct rr_mode *m, unsigned recvs)
 	return rc;
 }
 
-/** rr_mode_create - see mode_srv.h */
 int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 		   const struct rr_suffix *want, struct rr_suffix *give)
 {
@@ -155,14 +151,12 @@ int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 	return 0;
 }
 
-/** rr_mode_disarm - see mode_srv.h */
 void rr_mode_disarm(struct rr_rconn *c)
 {
 	if (c->mode)
 		rr_mode_windows_fini(c->mode);
 }
 
-/** rr_mode_destroy - see mode_srv.h */
 void rr_mode_destroy(struct rr_rconn *c)
 {
 	struct rr_mode *m = c->mode;
@@ -183,7 +177,6 @@ void rr_mode_destroy(struct rr_rconn *c)
 	c->base.zones = NULL;
 }
 
-/** rr_mode_dead - see mode_srv.h */
 void rr_mode_dead(struct rr_rconn *c)
 {
 	rr_windows_over(c->mode->windows);
@@ -219,7 +212,6 @@ static bool hear_ours(struct rr_mode *m, const struct rr_recv_ctx *rc, uint32_t 
 	}
 }
 
-/** rr_mode_hear - see mode_srv.h */
 bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
 	struct rr_mode *m = c->mode;
@@ -255,7 +247,6 @@ bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc
 	return true;
 }
 
-/** rr_mode_claim - see mode_srv.h */
 bool rr_mode_claim(struct rr_rreq *rr)
 {
 	struct rr_mode *m = rr_rreq_conn(rr)->mode;
@@ -273,7 +264,6 @@ bool rr_mode_claim(struct rr_rreq *rr)
 	return true;
 }
 
-/** rr_mode_release - see mode_srv.h */
 void rr_mode_release(struct rr_rreq *rr)
 {
 	struct rr_mode *m = rr_rreq_conn(rr)->mode;

@@ -50,7 +50,6 @@ static int find(const char *name, size_t len, unsigned *modes)
 	return -EINVAL;
 }
 
-/** rpcrdma_modes_parse - see rpcrdma.h */
 int rpcrdma_modes_parse(const char *text, unsigned *ret)
 {
 	static const char between[] = " \t,";
@@ -71,7 +70,6 @@ int rpcrdma_modes_parse(const char *text, unsigned *ret)
 	return 0;
 }
 
-/** rpcrdma_modes_print - see rpcrdma.h */
 char *rpcrdma_modes_print(unsigned modes, char *buf, size_t cap)
 {
 	size_t n = 0;
@@ -85,7 +83,6 @@ char *rpcrdma_modes_print(unsigned modes, char *buf, size_t cap)
 	return buf;
 }
 
-/** rr_suffix_encode - see mode.h */
 void rr_suffix_encode(const struct rr_suffix *s, uint8_t out[RR_SUFFIX_BYTES])
 {
 	memset(out, 0, RR_SUFFIX_BYTES);
@@ -101,7 +98,6 @@ void rr_suffix_encode(const struct rr_suffix *s, uint8_t out[RR_SUFFIX_BYTES])
 	put_be64(out + 24, s->offset);
 }
 
-/** rr_suffix_decode - see mode.h */
 bool rr_suffix_decode(const void *priv, size_t len, struct rr_suffix *ret)
 {
 	const uint8_t *b = priv;

@@ -35,7 +35,6 @@ static struct rr_dev *dev_of(const struct rr_mode *m)
 	return m->conn->ep->dev;
 }
 
-/** rr_mode_windows_init - see mode_srv.h */
 int rr_mode_windows_init(struct rr_mode *m, struct rr_dev *dev)
 {
 	const struct rr_fabric_attr *f = &dev->fabric->attr;
@@ -46,14 +45,12 @@ int rr_mode_windows_init(struct rr_mode *m, struct rr_dev *dev)
 	return rr_windows_create(m->conn->base.engine, m->pd, NULL, false, &m->windows);
 }
 
-/** rr_mode_windows_fini - see mode_srv.h */
 void rr_mode_windows_fini(struct rr_mode *m)
 {
 	rr_windows_destroy(m->windows);
 	m->windows = NULL;
 }
 
-/** rr_mode_key_get - see mode_srv.h */
 int rr_mode_key_get(struct rr_mode *m, const struct rr_area *area, void *addr, size_t len,
 		    struct rr_mode_key *ret)
 {
@@ -85,7 +82,6 @@ static void bind_alone(struct rr_mode *m, const struct rr_mode_key *k, struct rr
 	rr_ep_post(m->conn->ep, alone);
 }
 
-/** rr_mode_key_post - see mode_srv.h */
 void rr_mode_key_post(struct rr_mode *m, const struct rr_mode_key *k, struct rr_post *alone,
 		      struct rr_post *post)
 {
@@ -101,7 +97,6 @@ void rr_mode_key_post(struct rr_mode *m, const struct rr_mode_key *k, struct rr_
 	rr_ep_post(m->conn->ep, post);
 }
 
-/** rr_mode_windows_start - see mode_srv.h */
 void rr_mode_windows_start(struct rr_mode *m)
 {
 	if (m->started || !m->windows)
@@ -114,7 +109,6 @@ void rr_mode_windows_start(struct rr_mode *m)
 
 /* ---- taken back --------------------------------------------------------------------------- */
 
-/** rr_mode_key_take_back - see mode_srv.h */
 void rr_mode_key_take_back(struct rr_mode *m, const struct rr_mode_key *k,
 			   struct rr_reg_closing *closing)
 {
@@ -124,7 +118,6 @@ void rr_mode_key_take_back(struct rr_mode *m, const struct rr_mode_key *k,
 	rr_windows_flush(m->windows); /* in front of whatever answers the peer */
 }
 
-/** rr_mode_key_put - see mode_srv.h */
 void rr_mode_key_put(struct rr_mode *m, struct rr_mode_key *k)
 {
 	if (k->window)

@@ -30,7 +30,6 @@
 /* What the kernel shows for every user that a user namespace does not map: it is no one in particular. */
 #define OVERFLOW_UID 65534u
 
-/** rr_trust_init - see local_path.h */
 void rr_trust_init(struct rr_trust *t, uid_t other)
 {
 	uid_t self = geteuid();
@@ -42,7 +41,6 @@ void rr_trust_init(struct rr_trust *t, uid_t other)
 		t->uids[t->nuids++] = other;
 }
 
-/** rr_trust_print_uid - see local_path.h */
 const char *rr_trust_print_uid(uid_t uid, char buf[RR_TRUST_UID_BYTES])
 {
 	snprintf(buf, RR_TRUST_UID_BYTES, "uid %u%s", (unsigned)uid,
@@ -50,7 +48,6 @@ const char *rr_trust_print_uid(uid_t uid, char buf[RR_TRUST_UID_BYTES])
 	return buf;
 }
 
-/** rr_trust_has - see local_path.h */
 bool rr_trust_has(const struct rr_trust *t, uid_t uid)
 {
 	for (unsigned i = 0; i < t->nuids; i++) {
@@ -60,10 +57,7 @@ bool rr_trust_has(const struct rr_trust *t, uid_t uid)
 	return false;
 }
 
-/** rr_dir_judge - see local_path.h
- *
- * An access control list cannot grant more than the group bits show: they are its mask.
- */
+/* An access control list cannot grant more than the group bits show: they are its mask. */
 enum rr_dir_safety rr_dir_judge(const struct rr_trust *t, const struct stat *st)
 {
 	if (!rr_trust_has(t, st->st_uid))
@@ -207,7 +201,6 @@ static int walk_name(struct walk *w, const char *name, int *ret_fd)
 	return rc;
 }
 
-/** rr_local_path_open - see local_path.h */
 int rr_local_path_open(const char *path, struct rr_trust *t, int *ret_fd)
 {
 	struct walk w = { .trust = t, .dir = -1 };

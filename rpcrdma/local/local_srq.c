@@ -18,10 +18,7 @@
 
 #include "local_int.h"
 
-/** rr_local_srq_create - see fabric.h
- *
- * Return: 0, -EINVAL beyond the fabric's limits, -ENOMEM.
- */
+/* Return: 0, -EINVAL beyond the fabric's limits, -ENOMEM. */
 int rr_local_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
 			struct rr_srq **ret)
 {

@@ -23,7 +23,6 @@
 
 static void on_msg(struct rpcrdma_msg *msg);
 
-/** rr_area_init - see area.h */
 int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, size_t bytes,
 		 size_t buf_max, unsigned access)
 {
@@ -51,7 +50,6 @@ int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, si
 	return rc;
 }
 
-/** rr_area_fini - see area.h */
 void rr_area_fini(struct rr_area *a)
 {
 	assert(!a->nused && !a->waiters);
@@ -93,7 +91,6 @@ static unsigned find_run(const struct rr_area *a, unsigned n)
 	return a->npages;
 }
 
-/** rr_area_get - see area.h */
 int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 {
 	unsigned n, at;
@@ -137,7 +134,6 @@ static void on_msg(struct rpcrdma_msg *msg)
 	rr_conn_unhold(c);
 }
 
-/** rr_area_put - see area.h */
 void rr_area_put(struct rr_area *a, struct rr_buf *b)
 {
 	set_used(a, (unsigned)(b - a->bufs), (unsigned)(b->pub.bytes / RR_AREA_PAGE), false);
@@ -147,7 +143,6 @@ void rr_area_put(struct rr_area *a, struct rr_buf *b)
 	rr_engine_defer(a->conn->engine, &a->msg);
 }
 
-/** rr_area_wait - see area.h */
 void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 {
 	bool was_its_turn = a->retry == w;

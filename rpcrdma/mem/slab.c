@@ -91,7 +91,6 @@ size_t rr_pool_buf_max(const struct rr_pool *pool)
 	return pool->classes ? class_bytes(pool->classes - 1) : 0;
 }
 
-/** rr_pool_round - see engine_int.h */
 size_t rr_pool_round(const struct rr_pool *pool, size_t bytes)
 {
 	unsigned class = rr_pool_class(pool, bytes);
@@ -339,7 +338,6 @@ static void share_zone(struct rpcrdma_domain *d, enum rr_zone zone)
 		pool->shares = b;
 }
 
-/** rr_pool_init - see engine_int.h */
 int rr_pool_init(struct rpcrdma_domain *d)
 {
 	size_t max = d->attr.pool_bytes_max, msgs = d->attr.msg_bytes_max;
@@ -376,7 +374,6 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	return rc;
 }
 
-/** rr_pool_fini - see engine_int.h */
 void rr_pool_fini(struct rpcrdma_domain *d)
 {
 	for (unsigned z = 0; z < RR_ZONES; z++)
@@ -415,7 +412,6 @@ static void detach_all(struct rpcrdma_domain *d, unsigned idx)
 	}
 }
 
-/** rr_pool_attach - see engine_int.h */
 int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 {
 	int rc = rr_pool_arena_attach(d, dev);
@@ -427,7 +423,6 @@ int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 	return rc;
 }
 
-/** rr_buf_mr - see engine_int.h */
 struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 {
 	const struct rr_buf *b = container_of(buf, struct rr_buf, pub);
@@ -576,7 +571,7 @@ uint64_t rr_pool_trim(struct rpcrdma_domain *d)
 
 /* ---- figures ---- */
 
-/** rpcrdma_pool_stats - see rpcrdma.h; what engines keep in their magazines counts as used: nobody
+/* what engines keep in their magazines counts as used: nobody
  * else can have it */
 void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
 {

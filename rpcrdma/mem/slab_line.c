@@ -99,7 +99,6 @@ static int take(struct rr_till *t, unsigned class, struct rr_buf **ret)
 	return rc;
 }
 
-/** rr_buf_get - see engine_int.h */
 int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes, struct rpcrdma_buf **ret)
 {
 	struct rr_till *t = &e->tills[zone];
@@ -181,7 +180,6 @@ void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 	pthread_mutex_unlock(&e->domain->lock);
 }
 
-/** rr_buf_pack - see engine_int.h */
 bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf)
 {
 	struct rr_buf *b = container_of(*buf, struct rr_buf, pub), *other;
@@ -217,7 +215,6 @@ static void drain(struct rr_till *t)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/** rr_pool_drain - see engine_int.h */
 void rr_pool_drain(struct rpcrdma_engine *e)
 {
 	for (unsigned z = 0; z < RR_ZONES; z++)
@@ -248,7 +245,6 @@ static void note_waiting(struct rr_till *t)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/** rr_buf_wait - see engine_int.h */
 void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
 {
 	struct rr_till *t = &e->tills[zone];
@@ -275,7 +271,6 @@ void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w)
 	rr_buf_unwait(e, RR_ZONE_DATA, w);
 }
 
-/** rr_buf_unwait - see engine_int.h */
 void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w)
 {
 	struct rr_till *t = &e->tills[zone];
@@ -331,7 +326,6 @@ static void on_ring(struct rpcrdma_msg *msg)
 	note_waiting(t);
 }
 
-/** rr_till_init - see engine_int.h */
 void rr_till_init(struct rpcrdma_engine *e)
 {
 	for (unsigned z = 0; z < RR_ZONES; z++) {

@@ -47,7 +47,6 @@ static struct rr_mem *make(void)
 	return mem;
 }
 
-/** rr_mem_new - see engine_int.h */
 struct rr_mem *rr_mem_new(struct rpcrdma_domain *d)
 {
 	struct rr_mem *mem = make();
@@ -57,7 +56,6 @@ struct rr_mem *rr_mem_new(struct rpcrdma_domain *d)
 	return mem;
 }
 
-/** rr_mem_drop - see engine_int.h */
 void rr_mem_drop(struct rr_mem *mem)
 {
 	list_del(&mem->link);
@@ -94,7 +92,6 @@ static int whole_pages(size_t bytes, size_t *ret)
 	return 0;
 }
 
-/** rr_mem_init - see engine_int.h */
 int rr_mem_init(struct rpcrdma_domain *d)
 {
 	size_t bytes;
@@ -135,7 +132,6 @@ static bool arena_free(struct rpcrdma_domain *d, const void *addr)
 
 /* ---- alloc and free ------------------------------------------------------------------------- */
 
-/** rpcrdma_mem_alloc - see rpcrdma.h */
 int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
 {
 	struct rr_mem *mem;
@@ -169,7 +165,6 @@ struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, si
 	return NULL;
 }
 
-/** rr_mem_find - see engine_int.h */
 struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len)
 {
 	struct rr_mem *mem;
@@ -202,7 +197,6 @@ static void unlist_whole(struct rpcrdma_domain *d, const void *addr, struct list
 	}
 }
 
-/** rpcrdma_mem_free - see rpcrdma.h */
 void rpcrdma_mem_free(struct rpcrdma_domain *d, void *addr)
 {
 	struct list parts = LIST_INIT(parts), *node;
@@ -235,7 +229,6 @@ static bool overlaps(const struct rr_mem *mem, const void *addr, size_t bytes)
 	return a < b + mem->x.bytes && b < a + bytes;
 }
 
-/** rpcrdma_mem_register - see rpcrdma.h */
 int rpcrdma_mem_register(struct rpcrdma_domain *d, void *addr, size_t bytes)
 {
 	struct rr_mem *mem;
@@ -262,7 +255,6 @@ int rpcrdma_mem_register(struct rpcrdma_domain *d, void *addr, size_t bytes)
 	return rc;
 }
 
-/** rpcrdma_mem_unregister - see rpcrdma.h */
 int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *addr)
 {
 	struct rr_mem *mem;

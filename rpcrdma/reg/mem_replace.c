@@ -101,7 +101,6 @@ fail:
 	return rc;
 }
 
-/** rr_mem_replace - see engine_int.h */
 int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -126,7 +125,6 @@ int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len)
 	return rc;
 }
 
-/** rr_mem_span - see engine_int.h */
 size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len)
 {
 	const struct rr_mem *mem;

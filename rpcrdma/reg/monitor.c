@@ -187,7 +187,6 @@ static bool is_forked(const struct rr_monitor *m)
 	return atomic_load_explicit(&m->home->monitor, memory_order_relaxed) != m;
 }
 
-/** rr_monitor_is_off - see monitor.h */
 bool rr_monitor_is_off(const struct rr_monitor *m)
 {
 	return is_forked(m) || atomic_load_explicit(&m->lost, memory_order_relaxed);
@@ -269,7 +268,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/** rr_monitor_lock - see monitor.h */
 void rr_monitor_lock(struct rr_monitor *m)
 {
 	if (!is_forked(m)) /* there it may be locked for ever */
@@ -283,7 +281,6 @@ void rr_monitor_unlock(struct rr_monitor *m)
 		pthread_mutex_unlock(&m->lock);
 }
 
-/** rr_monitor_settle - see monitor.h */
 bool rr_monitor_settle(struct rr_monitor *m)
 {
 	for (unsigned tries = 0; tries < SETTLE_TRIES && !rr_monitor_is_off(m); tries++) {
@@ -315,7 +312,6 @@ static bool whole_pages(const struct rr_monitor *m, uintptr_t *start, uintptr_t 
 	return true;
 }
 
-/** rr_monitor_watch - see monitor.h */
 int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 {
 	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_WP };
@@ -330,7 +326,6 @@ int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 	return is_anonymous(m, start, end) ? 0 : -EINVAL;
 }
 
-/** rr_monitor_unwatch - see monitor.h */
 void rr_monitor_unwatch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 {
 	struct uffdio_range range;
@@ -347,7 +342,6 @@ void rr_monitor_unwatch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 	(void)ioctl(m->uffd, UFFDIO_UNREGISTER, &range); /* perhaps it is not there any more */
 }
 
-/** rr_monitor_add - see monitor.h */
 void rr_monitor_add(struct rr_monitor *m, struct rr_monitor_user *u)
 {
 	rr_monitor_lock(m);
@@ -355,7 +349,6 @@ void rr_monitor_add(struct rr_monitor *m, struct rr_monitor_user *u)
 	rr_monitor_unlock(m);
 }
 
-/** rr_monitor_del - see monitor.h */
 void rr_monitor_del(struct rr_monitor *m, struct rr_monitor_user *u)
 {
 	rr_monitor_lock(m);
@@ -504,7 +497,6 @@ fail:
 	return rc;
 }
 
-/** rr_monitor_get - see monitor.h */
 int rr_monitor_get(struct rr_monitor **ret)
 {
 	struct rr_monitor *m;
@@ -529,7 +521,6 @@ int rr_monitor_get(struct rr_monitor **ret)
 	return rc;
 }
 
-/** rr_monitor_put - see monitor.h */
 void rr_monitor_put(struct rr_monitor *m)
 {
 	struct home *home = m->home;

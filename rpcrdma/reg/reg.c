@@ -56,7 +56,6 @@ static const struct rr_reg_strategy *find(const char *name)
 	return NULL;
 }
 
-/** rr_reg_canonical - see reg.h */
 const char *rr_reg_canonical(const char *name)
 {
 	const struct rr_reg_strategy *s = find(name ? name : "auto");
@@ -64,13 +63,11 @@ const char *rr_reg_canonical(const char *name)
 	return s ? s->name : NULL;
 }
 
-/** rpcrdma_registration - see rpcrdma.h */
 const char *rpcrdma_registration(size_t n)
 {
 	return n < ARRAY_SIZE(strategies) ? strategies[n].name : NULL;
 }
 
-/** rr_reg_monitor_canonical - see reg.h */
 const char *rr_reg_monitor_canonical(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(monitors); i++)
@@ -79,7 +76,6 @@ const char *rr_reg_monitor_canonical(const char *name)
 	return NULL;
 }
 
-/** rr_reg_init - see reg.h */
 int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev, const char *peer,
 		const struct rpcrdma_clnt_attr *attr)
 {
@@ -109,47 +105,40 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 	return rc;
 }
 
-/** rr_reg_name - see reg.h */
 const char *rr_reg_name(const struct rr_reg *reg)
 {
 	return reg->strategy->name;
 }
 
-/** rr_reg_wants_windows - see reg.h */
 bool rr_reg_wants_windows(const struct rr_reg *reg)
 {
 	return reg->strategy->windows && !reg->windows;
 }
 
-/** rr_reg_use_windows - see reg.h */
 int rr_reg_use_windows(struct rr_reg *reg, struct rr_ep *ep, bool remote)
 {
 	assert(rr_reg_wants_windows(reg) && list_is_empty(&reg->slabs));
 	return rr_windows_create(reg->engine, reg->pd, ep, remote, &reg->windows);
 }
 
-/** rr_reg_fall_back - see reg.h */
 void rr_reg_fall_back(struct rr_reg *reg, const char *why)
 {
 	reg->strategy = find("auto"); /* of the same kinds */
 	reg->fallback = why;
 }
 
-/** rr_reg_end_windows - see reg.h */
 void rr_reg_end_windows(struct rr_reg *reg)
 {
 	rr_windows_destroy(reg->windows);
 	reg->windows = NULL;
 }
 
-/** rr_reg_revoke - see reg.h */
 void rr_reg_revoke(struct rr_reg *reg)
 {
 	for (size_t i = 0; i < RR_REG_KINDS_MAX && reg->strategy->ops[i]; i++)
 		reg->strategy->ops[i]->revoke(reg);
 }
 
-/** rr_reg_fini - see reg.h */
 void rr_reg_fini(struct rr_reg *reg)
 {
 	assert(!reg->windows);
@@ -157,7 +146,6 @@ void rr_reg_fini(struct rr_reg *reg)
 		rr_reg_revoke(reg);
 }
 
-/** rr_reg_close - see reg.h */
 void rr_reg_close(struct rr_reg *reg)
 {
 	if (reg->home)
@@ -165,13 +153,11 @@ void rr_reg_close(struct rr_reg *reg)
 	reg->home = NULL;
 }
 
-/** rr_reg_keeps - see reg.h */
 bool rr_reg_keeps(const struct rr_reg *reg)
 {
 	return reg->strategy->keeps;
 }
 
-/** rr_reg_tell - see reg.h */
 void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap)
 {
 	const struct rr_reg_home *h = reg->home;
@@ -193,7 +179,6 @@ void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap)
 		snprintf(buf + strlen(buf), cap - strlen(buf), "; %s", reg->fallback);
 }
 
-/** rr_reg_bytes - see reg.h */
 size_t rr_reg_bytes(const struct rr_reg *reg)
 {
 	const struct rr_mem *arena = reg->engine->domain->arena;
@@ -203,7 +188,6 @@ size_t rr_reg_bytes(const struct rr_reg *reg)
 	return arena && reg->strategy->keeps ? arena->whole_bytes : 0;
 }
 
-/** rr_reg_count - see reg.h */
 unsigned rr_reg_count(struct rpcrdma_domain *d, const struct iovec *iov, int iovcnt, uint64_t len)
 {
 	unsigned n = 0;
@@ -233,7 +217,6 @@ static bool is_range_there(void *addr, size_t len, bool write)
 	       (errno != ENOMEM && errno != EFAULT);
 }
 
-/** rr_reg_is_there - see reg.h */
 bool rr_reg_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write)
 {
 	for (int i = 0; i < iovcnt && len; i++) {
@@ -289,7 +272,6 @@ static int get_read_only(struct rr_reg *reg, void *addr, size_t len, unsigned ac
 	return rr_reg_dynamic_ops.get(reg, addr, len, access, ret);
 }
 
-/** rr_reg_keep - see reg.h */
 int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece *ret)
 {
 	int rc = rr_reg_slab_ops.get(reg, mem, bytes,
@@ -300,7 +282,6 @@ int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece
 	return rc;
 }
 
-/** rr_reg_lend - see reg.h */
 int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_t len, unsigned access)
 {
 	piece->seg.length = (uint32_t)len;
@@ -308,13 +289,11 @@ int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_t len, unsi
 	return reg->windows ? add_window(reg, piece, access) : 0;
 }
 
-/** rr_reg_unlend - see reg.h */
 bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	return end_window(reg, piece);
 }
 
-/** rr_reg_bind - see reg.h */
 unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
 		     struct rr_wr ***tail)
 {
@@ -330,7 +309,6 @@ unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n
 	return binds;
 }
 
-/** rr_reg_taken_back - see reg.h */
 bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n, uint32_t key)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -339,7 +317,6 @@ bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned
 	return false;
 }
 
-/** rr_reg_answered - see reg.h */
 void rr_reg_answered(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
 		     struct rr_reg_closing *closing)
 {
@@ -378,7 +355,6 @@ static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payloa
 	return rc;
 }
 
-/** rr_reg_get - see reg.h */
 int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
 	       unsigned access, struct rr_reg_piece *pieces, unsigned *ret_n)
 {
@@ -409,7 +385,6 @@ int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t
 	return 0;
 }
 
-/** rr_reg_put - see reg.h */
 bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 {
 	bool there = true;
@@ -421,7 +396,6 @@ bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 	return there;
 }
 
-/** rr_reg_recall - see reg.h */
 bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 {
 	bool out_of_reach = true;
@@ -454,7 +428,6 @@ static bool settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pi
 	return reach & RR_REACH_PAGES || !((seg->offset | seg->length) % page);
 }
 
-/** rr_reg_settle - see reg.h */
 bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pieces, unsigned n)
 {
 	bool is_settled = true;
@@ -464,7 +437,6 @@ bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pi
 	return is_settled;
 }
 
-/** rr_reg_drop - see reg.h */
 void rr_reg_drop(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 {
 	while (n-- > 0) {

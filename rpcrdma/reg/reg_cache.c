@@ -267,7 +267,6 @@ static int make_one(struct rr_cache *c, const struct wanted *exact, struct rr_ca
 	return rc == -ENOBUFS ? -ENOENT : rc;
 }
 
-/** rr_cache_get - see reg_cache.h */
 int rr_cache_get(struct rr_cache *c, void *addr, size_t len, unsigned access,
 		 struct rr_cache_ref *ref)
 {
@@ -293,7 +292,6 @@ int rr_cache_get(struct rr_cache *c, void *addr, size_t len, unsigned access,
 	return rc;
 }
 
-/** rr_cache_put - see reg_cache.h */
 bool rr_cache_put(struct rr_cache *c, struct rr_cache_ref *ref)
 {
 	bool gone;
@@ -306,7 +304,6 @@ bool rr_cache_put(struct rr_cache *c, struct rr_cache_ref *ref)
 	return !gone;
 }
 
-/** rr_cache_drop - see reg_cache.h */
 void rr_cache_drop(struct rr_cache *c, struct rr_cache_ref *ref)
 {
 	rr_cache_lock(c);
@@ -317,7 +314,6 @@ void rr_cache_drop(struct rr_cache *c, struct rr_cache_ref *ref)
 	rr_cache_unlock(c);
 }
 
-/** rr_cache_recall - see reg_cache.h */
 bool rr_cache_recall(struct rr_cache *c, struct rr_cache_ref *ref)
 {
 	struct rr_cache_entry *e = ref->entry;

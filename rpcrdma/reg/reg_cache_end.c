@@ -53,7 +53,6 @@ static void forget_live(struct rr_cache *c, const struct rr_cache_entry *e)
 	c->live_bytes -= rr_cache_size_of(e);
 }
 
-/** rr_cache_kill - see reg_cache_int.h */
 void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *idle)
 {
 	assert(e->in_tree);
@@ -78,7 +77,6 @@ static void unwatch(struct rr_cache *c, const struct rr_cache_entry *e)
 		rr_monitor_unwatch(c->attr.monitor, e->node.start, e->node.end);
 }
 
-/** rr_cache_rest - see reg_cache_int.h */
 void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e)
 {
 	assert(!e->nrefs);
@@ -110,7 +108,6 @@ static bool overlaps(const struct rr_cache_entry *e, uintptr_t start, uintptr_t 
 	return e->node.start < end && e->node.end > start;
 }
 
-/** rr_cache_gone - see reg_cache_int.h */
 void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 {
 	struct rr_cache *c = container_of(u, struct rr_cache, user);
@@ -133,7 +130,6 @@ void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 	}
 }
 
-/** rr_cache_keeps - see reg_cache_int.h */
 bool rr_cache_keeps(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 {
 	struct rr_cache *c = container_of(u, struct rr_cache, user);
@@ -147,7 +143,6 @@ bool rr_cache_keeps(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 
 /* ---- deregistration ----------------------------------------------------------------------- */
 
-/** rr_cache_take_dead - see reg_cache_int.h */
 void rr_cache_take_dead(struct rr_cache *c, struct list *to)
 {
 	if (c->ndead)
@@ -157,7 +152,6 @@ void rr_cache_take_dead(struct rr_cache *c, struct list *to)
 	c->dead_bytes = 0;
 }
 
-/** rr_cache_dereg - see reg_cache_int.h */
 void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counter)
 {
 	unsigned long long n = 0, bytes = 0;
@@ -185,7 +179,6 @@ void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counte
 	rr_cache_unlock(c);
 }
 
-/** rr_cache_flush - see reg_cache.h */
 void rr_cache_flush(struct rr_cache *c)
 {
 	struct list idle = LIST_INIT(idle);
@@ -235,7 +228,6 @@ static void *reaper_main(void *arg)
 	return NULL;
 }
 
-/** rr_cache_start_reaper - see reg_cache_int.h */
 int rr_cache_start_reaper(struct rr_cache *c)
 {
 	sigset_t all, old;

@@ -46,7 +46,6 @@ static bool is_forked(const struct rr_cache *c)
 	return c->forks != forks;
 }
 
-/** rr_cache_is_off - see reg_cache_int.h */
 bool rr_cache_is_off(const struct rr_cache *c)
 {
 	return is_forked(c) || (c->attr.monitor && rr_monitor_is_off(c->attr.monitor));
@@ -83,7 +82,6 @@ static bool is_limited(void)
 	return !(data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK));
 }
 
-/** rr_cache_bytes_default - see reg_cache.h */
 size_t rr_cache_bytes_default(bool pinned)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -96,7 +94,6 @@ size_t rr_cache_bytes_default(bool pinned)
 	return (size_t)MIN(bytes / 2, (uint64_t)SIZE_MAX / 4);
 }
 
-/** rpcrdma_reg_bytes_default - see rpcrdma.h */
 size_t rpcrdma_reg_bytes_default(void)
 {
 	return rr_cache_bytes_default(true);
@@ -130,7 +127,6 @@ static int make_entries(struct rr_cache *c)
 	return 0;
 }
 
-/** rr_cache_create - see reg_cache.h */
 int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr, struct rr_cache **ret)
 {
 	struct rr_cache *c = calloc(1, sizeof(*c));
@@ -166,7 +162,6 @@ int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr, struct r
 	return 0;
 }
 
-/** rr_cache_destroy - see reg_cache.h */
 void rr_cache_destroy(struct rr_cache *c, struct rpcrdma_stats *gone)
 {
 	if (!c)
@@ -198,7 +193,7 @@ static void sync_with_events(struct rr_cache *c)
 	rr_cache_unlock(c);
 }
 
-/** rr_cache_count - see reg_cache.h; what has been unmapped before is counted */
+/* what has been unmapped before is counted */
 void rr_cache_count(struct rr_cache *c, struct rpcrdma_stats *sum)
 {
 	if (!c)

@@ -77,7 +77,6 @@ static int create(struct rr_fabric *fabric, const struct rr_reg_home *like, bool
 	return 0;
 }
 
-/** rr_reg_home_get - see reg.h */
 int rr_reg_home_get(struct rpcrdma_domain *d, struct rr_fabric *fabric,
 		    const struct rr_reg_home *like, bool shared, struct rr_reg_home **ret)
 {
@@ -100,7 +99,6 @@ int rr_reg_home_get(struct rpcrdma_domain *d, struct rr_fabric *fabric,
 	return rc;
 }
 
-/** rr_reg_home_put - see reg.h */
 void rr_reg_home_put(struct rpcrdma_domain *d, struct rr_reg_home *h)
 {
 	pthread_mutex_lock(&d->lock);
@@ -113,7 +111,6 @@ void rr_reg_home_put(struct rpcrdma_domain *d, struct rr_reg_home *h)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/** rr_reg_home_revoke - see reg.h */
 void rr_reg_home_revoke(struct rpcrdma_domain *d, struct rr_reg_home *h)
 {
 	pthread_mutex_lock(&d->lock);
@@ -122,7 +119,6 @@ void rr_reg_home_revoke(struct rpcrdma_domain *d, struct rr_reg_home *h)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/** rr_reg_home_count - see reg.h */
 void rr_reg_home_count(struct rpcrdma_domain *d, struct rpcrdma_stats *sum)
 {
 	list_for_each(node, &d->homes)

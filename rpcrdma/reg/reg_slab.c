@@ -152,14 +152,13 @@ static void slab_revoke(struct rr_reg *reg)
 	pthread_mutex_unlock(&reg->engine->domain->lock);
 }
 
-/** rr_reg_slab_forget - see reg.h; not counted, for the thread may be nobody's engine */
+/* not counted, for the thread may be nobody's engine */
 void rr_reg_slab_forget(struct rr_mem *mem)
 {
 	list_for_each_safe(node, &mem->mrs)
 		slab_end(list_entry(node, struct rr_slab_mr, by_mem));
 }
 
-/** rr_reg_slab_outdate - see reg.h */
 void rr_reg_slab_outdate(struct rr_mem *mem)
 {
 	list_for_each_safe(node, &mem->mrs) {

@@ -211,7 +211,6 @@ static void on_flush(struct rpcrdma_msg *msg)
 
 /* ---- the pool --------------------------------------------------------------------------------- */
 
-/** rr_windows_create - see reg_window.h */
 int rr_windows_create(struct rpcrdma_engine *e, struct rr_pd *pd, struct rr_ep *ep, bool remote,
 		      struct rr_windows **ret)
 {
@@ -232,14 +231,12 @@ int rr_windows_create(struct rpcrdma_engine *e, struct rr_pd *pd, struct rr_ep *
 	return 0;
 }
 
-/** rr_windows_on - see reg_window.h */
 void rr_windows_on(struct rr_windows *ws, struct rr_ep *ep)
 {
 	assert(!ws->ep);
 	ws->ep = ep;
 }
 
-/** rr_windows_flush - see reg_window.h */
 void rr_windows_flush(struct rr_windows *ws)
 {
 	if (!ws->flush_out)
@@ -248,14 +245,12 @@ void rr_windows_flush(struct rr_windows *ws)
 	on_flush(&ws->flush);
 }
 
-/** rr_windows_over - see reg_window.h */
 void rr_windows_over(struct rr_windows *ws)
 {
 	if (ws)
 		ws->over = true;
 }
 
-/** rr_windows_destroy - see reg_window.h */
 void rr_windows_destroy(struct rr_windows *ws)
 {
 	if (!ws)
@@ -267,7 +262,6 @@ void rr_windows_destroy(struct rr_windows *ws)
 	free(ws);
 }
 
-/** rr_windows_remote - see reg_window.h */
 bool rr_windows_remote(const struct rr_windows *ws)
 {
 	return ws->remote;
@@ -284,7 +278,6 @@ static void on_trial(struct rr_post *post, enum rr_wc_status status)
 	ws->on_tried(ws->tried_ctx);
 }
 
-/** rr_windows_try - see reg_window.h */
 int rr_windows_try(struct rr_windows *ws, struct rr_mr *mr, void (*tried)(void *ctx), void *ctx)
 {
 	uint32_t key;
@@ -307,7 +300,6 @@ int rr_windows_try(struct rr_windows *ws, struct rr_mr *mr, void (*tried)(void *
 
 /* ---- a window's life ------------------------------------------------------------------------- */
 
-/** rr_window_take - see reg_window.h */
 int rr_window_take(struct rr_windows *ws, struct rr_mr *mr, void *addr, size_t len, unsigned access,
 		   struct rr_window **ret, uint32_t *ret_key)
 {
@@ -336,7 +328,6 @@ int rr_window_take(struct rr_windows *ws, struct rr_mr *mr, void *addr, size_t l
 	return 0;
 }
 
-/** rr_window_bind - see reg_window.h */
 struct rr_wr *rr_window_bind(struct rr_windows *ws, struct rr_window *w)
 {
 	assert(w->state == WINDOW_READY);
@@ -345,7 +336,6 @@ struct rr_wr *rr_window_bind(struct rr_windows *ws, struct rr_window *w)
 	return &w->wr;
 }
 
-/** rr_window_answered - see reg_window.h */
 void rr_window_answered(struct rr_windows *ws, struct rr_window *w, struct rr_reg_closing *closing)
 {
 	if (w->state == WINDOW_FREE || ws->over)
@@ -361,7 +351,6 @@ void rr_window_answered(struct rr_windows *ws, struct rr_window *w, struct rr_re
 	ws->flush_out = true;
 }
 
-/** rr_window_taken_back - see reg_window.h */
 bool rr_window_taken_back(struct rr_windows *ws, struct rr_window *w, uint32_t key)
 {
 	if (!ws->remote || w->state != WINDOW_PENDING || w->key != key)
@@ -370,11 +359,8 @@ bool rr_window_taken_back(struct rr_windows *ws, struct rr_window *w, uint32_t k
 	return true;
 }
 
-/** rr_window_put - see reg_window.h
- *
- * One that is not FREE or READY is given up, and goes for good. If its LOCAL_INV is on the way, that may
- * then fail, and cost the connection.
- */
+/* One that is not FREE or READY is given up, and goes for good. If its LOCAL_INV is on the way, that may
+ * then fail, and cost the connection. */
 void rr_window_put(struct rr_windows *ws, struct rr_window *w)
 {
 	bool in_chain = w->state == WINDOW_INV_POSTED && !list_is_linked(&w->link);

@@ -302,7 +302,6 @@ static void on_client(struct rpcrdma_msg *msg)
 	next_turn(p, true);
 }
 
-/** rr_conn_buf_put - see engine_int.h */
 void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes)
 {
 	struct rr_conn_part *p = part_of(c, zone);

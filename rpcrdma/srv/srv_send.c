@@ -287,7 +287,6 @@ static int write_from_iov(struct rr_rreq *rr, const struct rpcrdma_payload *payl
 			    rr_buf_mr(buf, c->ep->dev), NULL);
 }
 
-/** rr_srv_write_reply - see srv_rdma.h */
 int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
@@ -324,7 +323,6 @@ static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t
 	send_message(rr, len + inline_len, false);
 }
 
-/** rr_srv_send_offer - see srv_rdma.h */
 void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsigned n, size_t head,
 		       size_t replied)
 {

@@ -285,7 +285,6 @@ static int fill_attr(struct verbs_fabric *f, bool unsafe_inv)
 	return 0;
 }
 
-/** rr_verbs_open - see verbs.h */
 int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret)
 {
 	struct verbs_fabric *f;

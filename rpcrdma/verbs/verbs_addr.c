@@ -117,7 +117,6 @@ out:
 	return rc;
 }
 
-/** rr_verbs_device_of - see verbs.h */
 int rr_verbs_device_of(const char *addr, bool passive, char *device, size_t cap)
 {
 	struct sockaddr_storage ss;

@@ -29,11 +29,8 @@ static int alloc_tables(struct verbs_srq *srq)
 	return 0;
 }
 
-/** rr_verbs_srq_create - see fabric.h
- *
- * Return: 0, -EINVAL beyond the device's limits, -EEXIST if the completion queue has one, -ENOMEM, what
- * the device said.
- */
+/* Return: 0, -EINVAL beyond the device's limits, -EEXIST if the completion queue has one, -ENOMEM, what
+ * the device said. */
 int rr_verbs_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
 			struct rr_srq **ret)
 {

@@ -88,37 +88,30 @@ uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap)
 	return MAX(grant, 1u);
 }
 
-/** rr_grants_init - see credit.h */
 void rr_grants_init(struct rr_grants *g, uint32_t first)
 {
 	*g = (struct rr_grants){ .horizon = first };
 }
 
-/** rr_grants_call - see credit.h */
 bool rr_grants_call(struct rr_grants *g, uint32_t slack)
 {
 	g->calls++;
 	return g->calls <= g->horizon + slack;
 }
 
-/** rr_grants_answer - see credit.h
- *
- * An answer to what was not counted as a call is not counted either: then both sums are short of one,
- * and their difference, which is all that matters, is right.
- */
+/* An answer to what was not counted as a call is not counted either: then both sums are short of one,
+ * and their difference, which is all that matters, is right. */
 void rr_grants_answer(struct rr_grants *g, uint32_t grant, bool counted)
 {
 	g->answers += counted;
 	g->horizon = MAX(g->horizon, g->answers + grant);
 }
 
-/** rr_grants_due - see credit.h */
 uint64_t rr_grants_due(const struct rr_grants *g)
 {
 	return g->horizon > g->calls ? g->horizon - g->calls : 0;
 }
 
-/** rr_grants_room - see credit.h */
 uint32_t rr_grants_room(const struct rr_grants *g, uint32_t posted)
 {
 	uint64_t bearable = g->calls + posted, answers = g->answers + 1;

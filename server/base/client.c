@@ -54,7 +54,6 @@ static struct client *create(struct clients *all, const struct rpcrdma_client_id
 	return c;
 }
 
-/** client_get - see client.h */
 int client_get(struct clients *all, const struct rpcrdma_peer *peer, struct client **ret)
 {
 	struct rpcrdma_client_id id;
@@ -74,7 +73,6 @@ int client_get(struct clients *all, const struct rpcrdma_peer *peer, struct clie
 	return 0;
 }
 
-/** client_hold - see client.h */
 void client_hold(struct client *c)
 {
 	pthread_mutex_lock(&c->all->lock);
@@ -82,7 +80,6 @@ void client_hold(struct client *c)
 	pthread_mutex_unlock(&c->all->lock);
 }
 
-/** client_scratch_get - see client.h */
 void *client_scratch_get(struct client *c, size_t bytes)
 {
 	struct clients *all = c->all;
@@ -109,7 +106,6 @@ void *client_scratch_get(struct client *c, size_t bytes)
 	return mem;
 }
 
-/** client_scratch_put - see client.h */
 void client_scratch_put(struct client *c, void *mem, size_t bytes)
 {
 	if (!mem)
@@ -119,7 +115,6 @@ void client_scratch_put(struct client *c, void *mem, size_t bytes)
 	atomic_fetch_sub(&c->all->scratch, bytes);
 }
 
-/** client_put - see client.h */
 void client_put(struct client *c)
 {
 	struct clients *all;

@@ -9,20 +9,17 @@
 
 #include <stddef.h>
 
-/** fair_init - see fair.h */
 void fair_init(struct fair *q)
 {
 	list_init(&q->ring);
 }
 
-/** fair_client_init - see fair.h */
 void fair_client_init(struct fair_client *c)
 {
 	list_init(&c->link);
 	list_init(&c->ring);
 }
 
-/** fair_flow_init - see fair.h */
 void fair_flow_init(struct fair_flow *f, struct fair_client *c)
 {
 	list_init(&f->link);
@@ -30,7 +27,6 @@ void fair_flow_init(struct fair_flow *f, struct fair_client *c)
 	f->client = c;
 }
 
-/** fair_push - see fair.h */
 void fair_push(struct fair *q, struct fair_flow *f, struct list *item)
 {
 	list_add_tail(&f->items, item);
@@ -50,7 +46,6 @@ static void drop_if_empty(struct fair_flow *f)
 		list_del(&f->client->link);
 }
 
-/** fair_del - see fair.h */
 void fair_del(struct fair_flow *f, struct list *item)
 {
 	list_del(item);
@@ -89,13 +84,11 @@ static struct fair_flow *next(const struct fair *q, const struct fair_limits *li
 	return NULL;
 }
 
-/** fair_has - see fair.h */
 bool fair_has(const struct fair *q, const struct fair_limits *limits)
 {
 	return next(q, limits) != NULL;
 }
 
-/** fair_pop - see fair.h */
 struct list *fair_pop(struct fair *q, const struct fair_limits *limits)
 {
 	struct fair_flow *f = next(q, limits);

@@ -193,7 +193,6 @@ static struct worker_queue *queue_of(struct worker_client *c, uint64_t dev)
 	return empty;
 }
 
-/** worker_client_init - see worker.h */
 void worker_client_init(struct worker_client *c, struct worker_pool *p)
 {
 	*c = (struct worker_client){ .pool = p };
@@ -202,7 +201,6 @@ void worker_client_init(struct worker_client *c, struct worker_pool *p)
 	list_init(&c->queues);
 }
 
-/** worker_client_fini - see worker.h */
 void worker_client_fini(struct worker_client *c)
 {
 	list_for_each_safe(n, &c->queues)
@@ -420,7 +418,6 @@ static void *watcher_main(void *arg)
 
 /* ---- the pool ----------------------------------------------------------------------------- */
 
-/** worker_pool_create - see worker.h */
 int worker_pool_create(unsigned threads, struct worker_pool **ret)
 {
 	struct worker_pool *p = calloc(1, sizeof(*p));
@@ -460,7 +457,6 @@ int worker_pool_create(unsigned threads, struct worker_pool **ret)
 	return 0;
 }
 
-/** worker_pool_destroy - see worker.h */
 void worker_pool_destroy(struct worker_pool *p)
 {
 	if (!p)
@@ -485,7 +481,6 @@ void worker_pool_destroy(struct worker_pool *p)
 	free(p);
 }
 
-/** worker_submit - see worker.h */
 void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job)
 {
 	bool wake;
@@ -515,7 +510,6 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 		pthread_cond_signal(&p->more);
 }
 
-/** worker_cancel - see worker.h */
 bool worker_cancel(struct worker_pool *p, struct worker_job *job)
 {
 	bool waits;
@@ -531,7 +525,6 @@ bool worker_cancel(struct worker_pool *p, struct worker_job *job)
 	return waits;
 }
 
-/** worker_pool_stats - see worker.h */
 void worker_pool_stats(struct worker_pool *p, struct worker_stats *ret)
 {
 	pthread_mutex_lock(&p->lock);

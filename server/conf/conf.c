@@ -32,7 +32,6 @@
 #define CONNECTIONS_DEFAULT 1024
 #define STATE_DIR_ROOT "/var/lib/leat"
 
-/** conf_say - see conf_int.h */
 int conf_say(char *why, const char *fmt, ...)
 {
 	va_list ap;
@@ -43,7 +42,6 @@ int conf_say(char *why, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/** conf_init - see conf.h */
 void conf_init(struct conf *c)
 {
 	memset(c, 0, sizeof(*c));
@@ -234,7 +232,6 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	return !err;
 }
 
-/** conf_file - see conf.h */
 int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
 {
 	char reason[CONF_WHY_BYTES] = "neither a section nor key = value";
@@ -354,7 +351,6 @@ static char *usual_state_dir(void)
 	return n < 0 ? NULL : dir;
 }
 
-/** conf_args - see conf.h */
 enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WHY_BYTES])
 {
 	const char *file = NULL;
@@ -399,7 +395,6 @@ static bool is_reachable(const struct rpcrdma_addr *addr)
 	return reachable;
 }
 
-/** conf_check - see conf.h */
 int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 {
 	char url[300];

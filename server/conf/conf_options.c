@@ -204,7 +204,6 @@ static int set_state_dir(struct conf *c, const char *value, char *why)
 	return set_text(&c->state_dir, "state-dir", value, why);
 }
 
-/** conf_add_listen - see conf_int.h */
 int conf_add_listen(struct conf *c, const char *value, char *why)
 {
 	int err;
@@ -301,7 +300,6 @@ static const char *key_of(const struct conf_option *o)
 	return strncmp(o->name, "no-", 3) ? o->name : o->name + 3;
 }
 
-/** conf_option_find - see conf_int.h */
 const struct conf_option *conf_option_find(const char *key)
 {
 	for (size_t i = 0; i < CONF_OPTIONS; i++) {

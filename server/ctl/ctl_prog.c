@@ -252,7 +252,6 @@ static void stats(struct req *r)
 
 /* ---- RELOAD, DRAIN ------------------------------------------------------------------------ */
 
-/** ctl_is_admin - see ctl_where.h */
 bool ctl_is_admin(const struct rpcrdma_peer *peer)
 {
 	return peer->transport == RPCRDMA_LOCAL && peer->has_cred &&

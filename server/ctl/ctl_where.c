@@ -85,7 +85,6 @@ static void sum_state(const struct server *srv, struct sums *s, enum req_state s
 	}
 }
 
-/** ctl_where_sums - see ctl_where.h */
 void ctl_where_sums(struct req *r)
 {
 	struct sums *s = req_scratch(r, sizeof(*s));
@@ -126,7 +125,6 @@ static void tell(ctl_trace *to, ctl_piece *pieces, const struct where_trace *t)
 	to->pieces.pieces_len = t->n;
 }
 
-/** ctl_where_pieces - see ctl_where.h */
 void ctl_where_pieces(struct req *r)
 {
 	struct rpcrdma_client_id client;

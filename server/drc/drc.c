@@ -108,13 +108,11 @@ struct drc {
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
-/** drc_hash - see drc.h */
 uint64_t drc_hash(const struct drc *d, const void *data, size_t bytes)
 {
 	return siphash(&d->hash_key, data, bytes);
 }
 
-/** drc_key_peer - see drc.h */
 void drc_key_peer(struct drc_key *key, const struct rpcrdma_peer *peer)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&peer->addr;
@@ -404,7 +402,6 @@ static int init_shard(struct shard *s, size_t entries, size_t bytes)
 	return 0;
 }
 
-/** drc_create - see drc.h */
 int drc_create(const struct drc_attr *attr, struct drc **ret)
 {
 	struct drc *d = calloc(1, sizeof(*d));
@@ -451,7 +448,6 @@ static void fini_shard(const struct drc *d, struct shard *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-/** drc_destroy - see drc.h */
 void drc_destroy(struct drc *d)
 {
 	if (!d)
@@ -527,7 +523,6 @@ static uint64_t hash_of(const struct drc *d, const struct drc_call *c)
 	return drc_hash(d, all, sizeof(c->key) + c->key.cred_bytes);
 }
 
-/** drc_enter - see drc.h */
 enum drc_verdict drc_enter(struct drc *d, struct drc_call *c)
 {
 	uint64_t hash = hash_of(d, c);
@@ -549,7 +544,7 @@ enum drc_verdict drc_enter(struct drc *d, struct drc_call *c)
 	return v;
 }
 
-/** drc_leave - see drc.h; a call with another verdict may be in the list of wake_all() */
+/* a call with another verdict may be in the list of wake_all() */
 bool drc_leave(struct drc *d, struct drc_call *c)
 {
 	struct shard *s = shard_of(d, hash_of(d, c));
@@ -574,7 +569,6 @@ static void wake_all(struct list *calls)
 	}
 }
 
-/** drc_done - see drc.h */
 void drc_done(struct drc *d, struct drc_call *c)
 {
 	struct list woken = LIST_INIT(woken);
@@ -599,7 +593,6 @@ void drc_done(struct drc *d, struct drc_call *c)
 	wake_all(&woken);
 }
 
-/** drc_abandon - see drc.h */
 void drc_abandon(struct drc *d, struct drc_call *c)
 {
 	struct drc_entry *e = c->entry;
@@ -625,7 +618,6 @@ void drc_abandon(struct drc *d, struct drc_call *c)
 		heir->wake(heir);
 }
 
-/** drc_stats - see drc.h */
 void drc_stats(struct drc *d, struct drc_stats *ret)
 {
 	for (unsigned i = 0; d && i < d->nshards; i++) {

@@ -59,7 +59,6 @@ void export_conf_fini(struct export_conf *c)
 	c->name = c->path = NULL;
 }
 
-/** export_cidr_parse - see export.h */
 int export_cidr_parse(const char *text, struct export_cidr *ret)
 {
 	struct export_cidr c = { .family = AF_INET };
@@ -195,7 +194,6 @@ static int set_id(struct export_conf *c, unsigned bit, const char *key, const ch
 	return 0;
 }
 
-/** export_conf_option - see export.h */
 int export_conf_option(struct export_conf *c, const char *key, const char *value, char *why,
 		       size_t why_bytes)
 {
@@ -286,7 +284,6 @@ static int parse_options(struct export_conf *c, char *options, char *why, size_t
 	return 0;
 }
 
-/** export_conf_parse - see export.h */
 int export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_t why_bytes)
 {
 	struct export_conf c;
@@ -326,7 +323,6 @@ fail:
 	return err;
 }
 
-/** export_conf_finish - see export.h */
 int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 {
 	struct stat st;
@@ -405,7 +401,6 @@ static bool cidr_holds(const struct export_cidr *c, int family, const uint8_t ad
 	return !rest || !((c->addr[whole] ^ addr[whole]) & mask);
 }
 
-/** export_addr_is_loopback - see export.h */
 bool export_addr_is_loopback(const struct sockaddr *sa)
 {
 	static const uint8_t one[16] = { [15] = 1 };
@@ -446,7 +441,6 @@ static unsigned port_of(const struct sockaddr *sa)
 	return ntohs(in.sin_port);
 }
 
-/** export_admits - see export.h */
 enum export_verdict export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer)
 {
 	const struct sockaddr *sa = (const struct sockaddr *)&peer->addr;
@@ -460,7 +454,6 @@ enum export_verdict export_admits(const struct export_conf *c, const struct rpcr
 	return EXPORT_ADMITTED;
 }
 
-/** export_verdict_text - see export.h */
 const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer *peer, char *buf,
 				size_t bytes)
 {
@@ -552,7 +545,6 @@ static const struct export *find_twin(const struct export_table *t, const struct
 	return NULL;
 }
 
-/** export_table_open - see export.h */
 int export_table_open(const struct export_conf *confs, size_t n, struct export_table *ret,
 		      char *why, size_t why_bytes)
 {
@@ -600,7 +592,6 @@ void export_table_close(struct export_table *t)
 	t->n = 0;
 }
 
-/** export_find_id - see export.h */
 struct export *export_find_id(const struct export_table *t, uint32_t id)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -610,7 +601,6 @@ struct export *export_find_id(const struct export_table *t, uint32_t id)
 	return NULL;
 }
 
-/** export_find_path - see export.h */
 struct export *export_find_path(const struct export_table *t, const char *path,
 				const char **ret_rest)
 {

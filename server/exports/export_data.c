@@ -60,7 +60,6 @@ static const struct size sizes[] = {
 	SIZE("depth", DATA_GIVEN_DEPTH, depth, 1, DATA_DEPTH_MAX, 1),
 };
 
-/** export_data_init - see export_data.h */
 void export_data_init(struct export_data *d)
 {
 	*d = (struct export_data){
@@ -153,7 +152,6 @@ static int set_deadline(struct export_data *d, const char *value, char *why, siz
 	return 0;
 }
 
-/** export_data_option - see export_data.h */
 int export_data_option(struct export_data *d, const char *key, const char *value, char *why,
 		       size_t why_bytes)
 {
@@ -178,7 +176,6 @@ int export_data_option(struct export_data *d, const char *key, const char *value
 #define HERE_AIO false
 #endif
 
-/** export_data_check - see export_data.h */
 int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
 {
 	unsigned pieces = DATA_GIVEN_GRAIN | DATA_GIVEN_STREAMS | DATA_GIVEN_CHUNK;
@@ -218,7 +215,6 @@ int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
 	return 0;
 }
 
-/** export_data_same - see export_data.h */
 bool export_data_same(const struct export_data *a, const struct export_data *b)
 {
 	char said[2][EXPORT_DATA_PRINT_BYTES];
@@ -227,7 +223,6 @@ bool export_data_same(const struct export_data *a, const struct export_data *b)
 		       export_data_print(b, said[1], sizeof(said[1])));
 }
 
-/** export_data_print - see export_data.h */
 const char *export_data_print(const struct export_data *d, char *buf, size_t bytes)
 {
 	size_t n = 0;

@@ -235,7 +235,6 @@ static bool ctimes_differ(int fd)
 	return false;
 }
 
-/** fs_limits_find - see fs_limits.h */
 void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 {
 	struct statfs fs = { 0 };

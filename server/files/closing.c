@@ -114,7 +114,6 @@ static void done_batch(struct worker_job *job)
 	reactor_run_openers(c->reactor, closed); /* there is room now */
 }
 
-/** closing_hurry - see closing.h */
 void closing_hurry(struct closing *c, uint64_t fs)
 {
 	begin(c, fs, 1);
@@ -133,7 +132,6 @@ static void on_timer(struct rpcrdma_timer *t)
 	}
 }
 
-/** closing_create - see closing.h */
 int closing_create(struct reactor *r, struct closing **ret)
 {
 	struct closing *c = calloc(1, sizeof(*c));
@@ -147,7 +145,6 @@ int closing_create(struct reactor *r, struct closing **ret)
 	return 0;
 }
 
-/** closing_destroy - see closing.h */
 void closing_destroy(struct closing *c)
 {
 	if (!c)
@@ -177,7 +174,6 @@ static struct batch *new_batch(struct closing *c, uint64_t fs)
 	return b;
 }
 
-/** closing_has_room - see closing.h */
 bool closing_has_room(const struct closing *c, uint64_t fs)
 {
 	unsigned full;
@@ -186,7 +182,6 @@ bool closing_has_room(const struct closing *c, uint64_t fs)
 	return full < BATCHES_MAX;
 }
 
-/** closing_add - see closing.h */
 void closing_add(struct closing *c, uint64_t fs, int fd)
 {
 	unsigned full;
@@ -203,7 +198,6 @@ void closing_add(struct closing *c, uint64_t fs, int fd)
 		submit(b);
 }
 
-/** closing_count - see closing.h */
 size_t closing_count(const struct closing *c, uint64_t fs, size_t *all)
 {
 	size_t n = 0;
@@ -218,7 +212,6 @@ size_t closing_count(const struct closing *c, uint64_t fs, size_t *all)
 	return n;
 }
 
-/** closing_file - see closing.h */
 void closing_file(struct closing *c, const struct store_file *f)
 {
 	closing_add(c, f->fs, f->fd);

@@ -35,7 +35,7 @@ struct fdcache {
 	struct fdcache_entry *buckets[];
 };
 
-/** fdcache_create - see fdcache.h; Return: 0, -ENOMEM, -EIO (no randomness) */
+/* Return: 0, -ENOMEM, -EIO (no randomness) */
 int fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx, struct fdcache **ret)
 {
 	size_t nbuckets = 64;
@@ -155,7 +155,6 @@ static void trim(struct fdcache *c)
 	}
 }
 
-/** fdcache_find - see fdcache.h */
 struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t len, bool write)
 {
 	struct fdcache_entry *e = find(c, fh, len);
@@ -174,7 +173,6 @@ struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t l
 	return e;
 }
 
-/** fdcache_insert - see fdcache.h */
 struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 				     const struct store_file *file, uint64_t dev, uint64_t ino)
 {
@@ -219,7 +217,6 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	return e;
 }
 
-/** fdcache_put - see fdcache.h */
 void fdcache_put(struct fdcache_entry *e)
 {
 	if (--e->pins)
@@ -230,7 +227,6 @@ void fdcache_put(struct fdcache_entry *e)
 		let_go(e);
 }
 
-/** fdcache_drop_file - see fdcache.h */
 void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino)
 {
 	list_for_each_safe(n, &c->lru) {
@@ -241,7 +237,6 @@ void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino)
 	}
 }
 
-/** fdcache_retire - see fdcache.h */
 void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *fh), void *ctx)
 {
 	list_for_each_safe(n, &c->lru) {
@@ -260,7 +255,6 @@ static size_t most_at_once(const struct fdcache *c)
 	return c->max / CLOSE_PART + 1;
 }
 
-/** fdcache_expire - see fdcache.h */
 enum fdcache_left fdcache_expire(struct fdcache *c, uint64_t before_ns)
 {
 	size_t most = most_at_once(c);
@@ -279,7 +273,6 @@ enum fdcache_left fdcache_expire(struct fdcache *c, uint64_t before_ns)
 	return FDCACHE_NONE;
 }
 
-/** fdcache_expire_writable - see fdcache.h */
 enum fdcache_left fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
 {
 	size_t most = most_at_once(c);
@@ -308,14 +301,12 @@ static void wait_for_sync(struct fdcache_entry *e)
 		list_add_tail(&e->cache->unsynced, &e->unsynced);
 }
 
-/** fdcache_flush_one - see fdcache.h */
 void fdcache_flush_one(struct fdcache *c)
 {
 	if (!list_is_empty(&c->unsynced))
 		flush(list_entry(list_first(&c->unsynced), struct fdcache_entry, unsynced));
 }
 
-/** fdcache_dirtied - see fdcache.h */
 bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void *dirtier)
 {
 	bool was_clean = !e->dirty;
@@ -332,13 +323,11 @@ bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void
 	return was_clean;
 }
 
-/** fdcache_dirty - see fdcache.h */
 size_t fdcache_dirty(const struct fdcache *c)
 {
 	return c->dirty;
 }
 
-/** fdcache_wrote - see fdcache.h */
 void fdcache_wrote(struct fdcache_entry *e)
 {
 	e->dirty_seq++;
@@ -346,7 +335,7 @@ void fdcache_wrote(struct fdcache_entry *e)
 	e->writing--;
 }
 
-/** fdcache_sync_seq - see fdcache.h; one that never was if the range leaves something out */
+/* one that never was if the range leaves something out */
 uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t bytes)
 {
 	bool all = !bytes || (off <= e->dirty_from && e->dirty_end <= off + bytes);
@@ -354,14 +343,12 @@ uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t 
 	return all ? e->dirty_seq : e->dirty_seq - 1;
 }
 
-/** fdcache_cleaned - see fdcache.h */
 void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq)
 {
 	if (e->dirty_seq == seq && !e->writing)
 		set_clean(e);
 }
 
-/** fdcache_synced - see fdcache.h */
 void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t began_ns)
 {
 	list_for_each_safe(n, &c->writable) {
@@ -372,7 +359,6 @@ void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t bega
 	}
 }
 
-/** fdcache_flushed - see fdcache.h */
 void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
 {
 	e->flushing = false;
@@ -404,7 +390,6 @@ static const struct fdcache_perm *find_perm(const struct fdcache_entry *e, uint6
 	return NULL;
 }
 
-/** fdcache_look - see fdcache.h */
 struct timespec fdcache_look(const struct fs_limits *fs)
 {
 	struct timespec now;
@@ -452,7 +437,6 @@ static struct fdcache_perm *perm_of(struct fdcache_entry *e, uint64_t who,
 	return p;
 }
 
-/** fdcache_may - see fdcache.h */
 bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write)
 {
 	const struct fdcache_perm *p = find_perm(e, who, stx);
@@ -460,7 +444,6 @@ bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx
 	return p && (write ? p->write : p->read);
 }
 
-/** fdcache_learn - see fdcache.h */
 void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
 		   const struct statx *stx, bool write)
 {
@@ -472,7 +455,6 @@ void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec 
 		p->read = true;
 }
 
-/** fdcache_rights - see fdcache.h */
 bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct statx *stx,
 		    unsigned mask, unsigned *ret)
 {
@@ -484,7 +466,6 @@ bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct st
 	return true;
 }
 
-/** fdcache_learn_rights - see fdcache.h */
 void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
 			  const struct statx *stx, unsigned asked, unsigned rights)
 {
@@ -496,13 +477,11 @@ void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct ti
 	p->rights = (uint8_t)((p->rights & ~asked) | (rights & asked));
 }
 
-/** fdcache_count - see fdcache.h */
 size_t fdcache_count(const struct fdcache *c)
 {
 	return c->n;
 }
 
-/** fdcache_destroy - see fdcache.h */
 void fdcache_destroy(struct fdcache *c)
 {
 	if (!c)

@@ -25,7 +25,6 @@ static uint64_t key_of(uint64_t dev)
 	return MAX(dev + 1, 1);
 }
 
-/** write_verf_init - see write_verf.h */
 void write_verf_init(struct write_verf *w, uint64_t start)
 {
 	atomic_init(&w->start, start);
@@ -35,7 +34,6 @@ void write_verf_init(struct write_verf *w, uint64_t start)
 	}
 }
 
-/** write_verf_of - see write_verf.h */
 uint64_t write_verf_of(const struct write_verf *w, uint64_t dev)
 {
 	uint64_t start = atomic_load(&w->start), key = key_of(dev), has;
@@ -47,7 +45,6 @@ uint64_t write_verf_of(const struct write_verf *w, uint64_t dev)
 	return start;
 }
 
-/** write_verf_change - see write_verf.h */
 void write_verf_change(struct write_verf *w, uint64_t dev)
 {
 	uint64_t key = key_of(dev);

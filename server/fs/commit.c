@@ -48,7 +48,6 @@ struct commit {
 	struct bucket buckets[BUCKETS];
 };
 
-/** commit_create - see commit.h */
 int commit_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct commit **ret)
 {
 	struct commit *c = calloc(1, sizeof(*c));
@@ -65,7 +64,6 @@ int commit_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct commi
 	return 0;
 }
 
-/** commit_destroy - see commit.h */
 void commit_destroy(struct commit *c)
 {
 	if (!c)
@@ -77,14 +75,12 @@ void commit_destroy(struct commit *c)
 	free(c);
 }
 
-/** commit_lost - see commit.h */
 void commit_lost(const struct commit *c, uint64_t dev)
 {
 	if (c)
 		c->lost(c->ctx, dev);
 }
 
-/** commit_count - see commit.h */
 void commit_count(const struct commit *c, uint64_t *ret_calls, uint64_t *ret_syncs)
 {
 	*ret_calls = atomic_load(&c->calls);
@@ -145,7 +141,6 @@ static void run_next(struct commit *c, struct bucket *b, struct slot *s,
 	pthread_cond_broadcast(&b->ended);
 }
 
-/** commit_run - see commit.h */
 int commit_run(struct commit *c, uint64_t dev, uint64_t ino, int (*sync)(const void *arg),
 	       const void *arg)
 {

@@ -61,7 +61,6 @@ static int forgo_excess(void)
 	return !syscall(SYS_capget, &hdr, caps) && exceed(false) ? 0 : -EPERM;
 }
 
-/** creds_init - see creds.h */
 int creds_init(void)
 {
 	const struct creds nobody = {
@@ -87,13 +86,11 @@ int creds_init(void)
 	return can_assume ? 0 : -EPERM;
 }
 
-/** creds_can_assume - see creds.h */
 bool creds_can_assume(void)
 {
 	return can_assume;
 }
 
-/** creds_parse_sys - see creds.h */
 int creds_parse_sys(const uint8_t *body, uint32_t len, struct creds *ret)
 {
 	struct wire_get g;
@@ -136,7 +133,6 @@ static void from_kernel(const struct rpcrdma_peer *peer, struct creds *c)
 		c->groups[i] = peer->groups[i];
 }
 
-/** creds_of_call - see creds.h */
 enum creds_auth_stat creds_of_call(const struct rpcrdma_req *req, struct creds *ret)
 {
 	const struct rpcrdma_peer *peer = req->peer;
@@ -159,7 +155,6 @@ enum creds_auth_stat creds_of_call(const struct rpcrdma_req *req, struct creds *
 	return CREDS_AUTH_OK;
 }
 
-/** creds_squash - see creds.h */
 void creds_squash(struct creds *c, const struct export_conf *exp)
 {
 	/* (uint32_t)-1 is no id: setfsuid() would leave the server's own in force */
@@ -190,7 +185,6 @@ void creds_squash(struct creds *c, const struct export_conf *exp)
 	}
 }
 
-/** creds_has_group - see creds.h */
 bool creds_has_group(const struct creds *c, uint32_t gid)
 {
 	if (c->gid == gid)
@@ -205,7 +199,6 @@ bool creds_has_group(const struct creds *c, uint32_t gid)
 _Static_assert(sizeof(struct creds) == offsetof(struct creds, uid) + 4 * (3 + CREDS_GROUPS_MAX),
 	       "uid, gid, number of groups and groups lie one behind the other");
 
-/** creds_hash - see creds.h */
 uint64_t creds_hash(const struct creds *c)
 {
 	size_t from = offsetof(struct creds, uid), head = offsetof(struct creds, groups) - from;
@@ -213,7 +206,6 @@ uint64_t creds_hash(const struct creds *c)
 	return siphash(&hash_key, (const uint8_t *)c + from, head + c->ngroups * sizeof(c->groups[0]));
 }
 
-/** creds_has_cap - see creds.h */
 bool creds_has_cap(unsigned cap)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -223,20 +215,17 @@ bool creds_has_cap(unsigned cap)
 	       data[CAP_TO_INDEX(cap)].effective & CAP_TO_MASK(cap);
 }
 
-/** creds_are_own - see creds.h */
 bool creds_are_own(const struct creds *c)
 {
 	/* root among our own group is who we are, and needs no further groups */
 	return !can_assume || (c->uid == 0 && c->gid == own_gid);
 }
 
-/** creds_stay - see creds.h */
 void creds_stay(void)
 {
 	stays = true;
 }
 
-/** creds_assume - see creds.h */
 int creds_assume(const struct creds *c)
 {
 	if (stays && creds_are_own(c))
@@ -258,7 +247,6 @@ int creds_assume(const struct creds *c)
 	return -EPERM;
 }
 
-/** creds_resume - see creds.h */
 void creds_resume(void)
 {
 	int saved = errno;

@@ -17,7 +17,6 @@
 #define TOLD_BUCKETS 4096u
 static _Atomic uint64_t told[TOLD_BUCKETS];
 
-/** dir_ctime_ns - see dir_ctime.h */
 uint64_t dir_ctime_ns(const struct statx *stx)
 {
 	const struct statx_timestamp *t = &stx->stx_ctime;
@@ -27,7 +26,6 @@ uint64_t dir_ctime_ns(const struct statx *stx)
 	return (uint64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
 }
 
-/** dir_ctime_tick - see dir_ctime.h */
 uint64_t dir_ctime_tick(void)
 {
 	struct timespec ts;
@@ -39,7 +37,6 @@ uint64_t dir_ctime_tick(void)
 
 /* ---- what clients were told during a tick --------------------------------------------------- */
 
-/** dir_ctime_note - see dir_ctime.h */
 void dir_ctime_note(uint64_t dev, uint64_t ino, uint64_t ctime)
 {
 	_Atomic uint64_t *t = &told[dir_ctime_hash(dev, ino) % TOLD_BUCKETS];
@@ -49,7 +46,6 @@ void dir_ctime_note(uint64_t dev, uint64_t ino, uint64_t ctime)
 		;
 }
 
-/** dir_ctime_was_told - see dir_ctime.h */
 bool dir_ctime_was_told(uint64_t dev, uint64_t ino, uint64_t ctime)
 {
 	return atomic_load(&told[dir_ctime_hash(dev, ino) % TOLD_BUCKETS]) >= ctime;
@@ -57,13 +53,11 @@ bool dir_ctime_was_told(uint64_t dev, uint64_t ino, uint64_t ctime)
 
 /* ---- states with one ctime ------------------------------------------------------------------ */
 
-/** dir_run_allows - see dir_ctime.h */
 bool dir_run_allows(const struct dir_run *r, uint64_t client, uint64_t before)
 {
 	return r->known && r->ctime_ns == before && (!r->client || r->client == client);
 }
 
-/** dir_run_go_on - see dir_ctime.h */
 void dir_run_go_on(struct dir_run *r, uint64_t client, bool changed, uint64_t before,
 		   uint64_t after)
 {

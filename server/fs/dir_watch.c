@@ -107,7 +107,6 @@ static int look_at(int fd, struct statx *ret)
 	return statx(fd, "", AT_EMPTY_PATH, FH_STATX_MASK, ret) ? -errno : 0;
 }
 
-/** dir_watch_statx - see dir_watch.h */
 int dir_watch_statx(int dir, const char *name, int flags, struct statx *ret)
 {
 	uint64_t tick = dir_ctime_tick(), ctime; /* from before, or a delay would make the ctime look old */
@@ -322,7 +321,6 @@ static void put(struct dir_watch *w, struct watched_dir *d)
 
 /* ---- file systems --------------------------------------------------------------------------- */
 
-/** dir_watches_create - see dir_watch.h */
 int dir_watches_create(bool no_past, unsigned max, struct dir_watches **ret)
 {
 	struct dir_watches *all = calloc(1, sizeof(*all));
@@ -384,7 +382,6 @@ static void free_watches(struct list *watches)
 		free_watch(list_entry(l, struct dir_watch, link));
 }
 
-/** dir_watches_destroy - see dir_watch.h */
 void dir_watches_destroy(struct dir_watches *all)
 {
 	if (!all)
@@ -394,7 +391,6 @@ void dir_watches_destroy(struct dir_watches *all)
 	free(all);
 }
 
-/** dir_watch_get - see dir_watch.h */
 int dir_watch_get(struct dir_watches *all, uint64_t dev, struct dir_watch **ret)
 {
 	struct list unused = LIST_INIT(unused);
@@ -427,7 +423,6 @@ int dir_watch_get(struct dir_watches *all, uint64_t dev, struct dir_watch **ret)
 	return 0;
 }
 
-/** dir_watch_put - see dir_watch.h */
 void dir_watch_put(struct dir_watch *w)
 {
 	if (!w)
@@ -534,7 +529,6 @@ static void expect(struct dir_turn *t)
 	pthread_mutex_unlock(&t->watch->lock);
 }
 
-/** dir_watch_begin - see dir_watch.h */
 void dir_watch_begin(struct dir_turn *t, const struct dir_step *steps, unsigned nsteps)
 {
 	*t = (struct dir_turn){ .nsteps = nsteps };
@@ -601,7 +595,6 @@ static void look_last(struct dir_turn *t, bool changed)
 	pthread_mutex_unlock(&t->watch->lock);
 }
 
-/** dir_watch_end - see dir_watch.h */
 void dir_watch_end(struct dir_turn *t, bool changed)
 {
 	if (!t->nparts)

@@ -75,7 +75,7 @@ struct groups_share {
 	unsigned queued, asking;
 };
 
-/** groups_create - see groups.h; Return: 0, -ENOMEM */
+/* Return: 0, -ENOMEM */
 int groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret)
 {
 	struct groups *g = calloc(1, sizeof(*g));
@@ -213,7 +213,6 @@ static void drop(struct groups *g, struct groups_entry *e)
 	free(e);
 }
 
-/** groups_destroy - see groups.h */
 void groups_destroy(struct groups *g)
 {
 	if (!g)
@@ -346,7 +345,6 @@ static void ask(struct groups *g, struct groups_entry *e, struct client *client)
 	ask_some(g);
 }
 
-/** groups_of - see groups.h */
 bool groups_of(struct groups *g, uint64_t now, struct client *client, struct creds *c, struct groups_wait *w)
 {
 	struct groups_entry *e = find(g, c->uid);
@@ -378,7 +376,6 @@ bool groups_of(struct groups *g, uint64_t now, struct client *client, struct cre
 	return false;
 }
 
-/** groups_leave - see groups.h */
 void groups_leave(struct groups_wait *w)
 {
 	struct groups_entry *e = w->entry;
@@ -418,7 +415,6 @@ static void learn(struct groups *g, struct groups_entry *e, uint64_t now)
 	e->wait_ns = now + WAIT_AFTER_NS;
 }
 
-/** groups_answered - see groups.h */
 void groups_answered(struct groups_entry *e, uint64_t now)
 {
 	struct groups *g = e->cache;
@@ -442,13 +438,11 @@ void groups_answered(struct groups_entry *e, uint64_t now)
 	trim(g, now);
 }
 
-/** groups_asking - see groups.h */
 unsigned groups_asking(const struct groups *g)
 {
 	return g ? g->asking : 0;
 }
 
-/** groups_count - see groups.h */
 unsigned groups_count(const struct groups *g)
 {
 	return g->count;
@@ -501,7 +495,6 @@ static int find_groups(const struct passwd *pw, struct groups_answer *ret)
 	return -E2BIG;
 }
 
-/** groups_ask - see groups.h */
 struct groups_answer groups_ask(uint32_t uid)
 {
 	struct groups_answer a = { 0 };

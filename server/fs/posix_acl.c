@@ -104,7 +104,6 @@ static bool has_idle_mask(const struct posix_acl_xattr_entry *e, uint32_t n)
 	       e[1].e_perm == e[2].e_perm;
 }
 
-/** acl_to_xattr - see posix_acl.h */
 int acl_to_xattr(const aclent *v, uint32_t n, bool dflt, struct acl_xattr *ret)
 {
 	const struct posix_acl_xattr_header head = { htole32(POSIX_ACL_XATTR_VERSION) };
@@ -163,7 +162,6 @@ static uint32_t with_mask(aclent *v, uint32_t n, bool dflt)
 	return 4;
 }
 
-/** acl_from_xattr - see posix_acl.h */
 int acl_from_xattr(const struct acl_xattr *x, const struct statx *stx, bool dflt, aclent *v,
 		   uint32_t *ret_n)
 {
@@ -189,7 +187,6 @@ int acl_from_xattr(const struct acl_xattr *x, const struct statx *stx, bool dflt
 	return 0;
 }
 
-/** acl_from_mode - see posix_acl.h */
 uint32_t acl_from_mode(const struct statx *stx, aclent *v)
 {
 	v[0] = (aclent){ ACL_USER_OBJ, stx->stx_uid, stx->stx_mode >> 6 & PERMS };

@@ -45,7 +45,6 @@ int vfs_reopen(int path_fd, int flags)
 	return fd >= 0 ? fd : -errno;
 }
 
-/** vfs_init - see vfs.h */
 int vfs_init(void)
 {
 	int fd = open("/", O_PATH | O_CLOEXEC), again;
@@ -60,13 +59,11 @@ int vfs_init(void)
 	return 0;
 }
 
-/** vfs_stat - see vfs.h */
 int vfs_stat(int fd, struct statx *ret)
 {
 	return dir_watch_statx(fd, "", AT_EMPTY_PATH, ret);
 }
 
-/** vfs_check_name - see vfs.h */
 int vfs_check_name(const char *name)
 {
 	if (!*name || strchr(name, '/'))
@@ -80,7 +77,6 @@ static bool can(int fd, int mode)
 	return syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
-/** vfs_access - see vfs.h */
 int vfs_access(const struct fh_obj *o, const struct creds *cr, int mask, int *ret)
 {
 	static const int modes[] = { R_OK, W_OK, X_OK };
@@ -103,7 +99,6 @@ static bool is_owner(const struct fh_obj *o, const struct creds *cr)
 	return o->stx.stx_uid == (creds_can_assume() ? cr->uid : geteuid());
 }
 
-/** vfs_may_io - see vfs.h */
 int vfs_may_io(const struct fh_obj *o, const struct creds *cr, bool write)
 {
 	int got, err;
@@ -134,7 +129,6 @@ static int open_as_owner(const struct fh_obj *o, int flags)
 	return fd;
 }
 
-/** vfs_open_io - see vfs.h */
 int vfs_open_io(const struct fh_obj *o, bool write)
 {
 	int flags = write ? O_RDWR : O_RDONLY, fd;
@@ -145,7 +139,6 @@ int vfs_open_io(const struct fh_obj *o, bool write)
 	return fd == -EACCES && !creds_can_assume() ? open_as_owner(o, flags) : fd;
 }
 
-/** vfs_open_dir - see vfs.h */
 int vfs_open_dir(const struct fh_obj *o, const struct creds *cr)
 {
 	int got, err;
@@ -194,7 +187,6 @@ int vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_le
 
 /* ---- durability --------------------------------------------------------------------------- */
 
-/** vfs_after - see vfs_int.h */
 int vfs_after(int err)
 {
 	return nfs3_status(err) == NFS3ERR_JUKEBOX ? -EIO : err;

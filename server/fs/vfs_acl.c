@@ -21,7 +21,6 @@ static const char *name_of(bool dflt)
 	return dflt ? "system.posix_acl_default" : "system.posix_acl_access";
 }
 
-/** vfs_get_acl - see vfs.h */
 int vfs_get_acl(const struct fh_obj *o, bool dflt, struct acl_xattr *ret)
 {
 	char buf[VFS_PROC_PATH];
@@ -47,7 +46,6 @@ static int set_one(const struct fh_obj *o, bool dflt, const struct acl_xattr *x)
 	return removexattr(path, name_of(dflt)) && errno != ENODATA ? -errno : 0;
 }
 
-/** vfs_set_acl - see vfs.h */
 int vfs_set_acl(const struct fh_obj *o, const struct acl_xattr *access,
 		const struct acl_xattr *dflt, const struct creds *cr)
 {

@@ -51,7 +51,6 @@ static int check_new(const struct fh_obj *dir, const char *name)
 	return is_dots(name) ? -EEXIST : 0;
 }
 
-/** vfs_made_close - see vfs.h */
 void vfs_made_close(struct vfs_made *m)
 {
 	fh_close(&m->obj);
@@ -294,7 +293,6 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 
 /* ---- MKDIR, SYMLINK, MKNOD ---------------------------------------------------------------- */
 
-/** vfs_mkdir - see vfs.h */
 int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	      const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
@@ -323,7 +321,6 @@ int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
 }
 
-/** vfs_symlink - see vfs.h */
 int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, const char *target,
 		const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
@@ -435,7 +432,7 @@ static void begin_rename(struct dir_turn *t, const struct fh_obj *from, const ch
 	dir_watch_begin(t, steps, ARRAY_SIZE(steps));
 }
 
-/** vfs_rename - see vfs.h; what had the new name may be gone afterwards */
+/* what had the new name may be gone afterwards */
 int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
 	       const struct fh_obj *to, const char *to_name, const struct creds *cr,
 	       struct vfs_gone *ret)

@@ -75,7 +75,6 @@ static uint64_t stx_dev(const struct statx *stx)
 	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
 }
 
-/** fh_kernel_get - see fh_int.h */
 int fh_kernel_get(int fd, const char *name, union fh_kernel *ret, int *ret_mount)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -143,7 +142,6 @@ static int unseal(const struct fh_set *s, const void *data, uint32_t len, struct
 	return 0;
 }
 
-/** fh_export - see fh.h */
 int fh_export(struct fh_set *s, const void *data, uint32_t len, struct export **ret)
 {
 	const uint8_t *body;
@@ -391,7 +389,6 @@ static int open_map(struct fh_set *s, struct export *exp, const uint8_t *body, u
 	return node ? open_node(s, exp, node, o) : -ESTALE;
 }
 
-/** fh_open - see fh.h */
 int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret)
 {
 	struct fh_obj o = { .fd = -1 };
@@ -422,7 +419,6 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 	return 0;
 }
 
-/** fh_open_root - see fh.h */
 int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)
 {
 	struct fh_obj o = { .exp = exp };
@@ -488,7 +484,6 @@ static int lookup_child(struct fh_set *s, const struct fh_obj *dir, const char *
 	return err;
 }
 
-/** fh_lookup - see fh.h */
 int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, struct fh_obj *ret)
 {
 	struct fh_obj o = { .exp = dir->exp, .fd = -1 };
@@ -508,7 +503,6 @@ int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, stru
 	return 0;
 }
 
-/** fh_lookup_cached - see fh.h */
 int fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		     struct fh_obj *ret)
 {
@@ -525,7 +519,6 @@ int fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *nam
 	return err ? err : fh_inside_now(s->proc_fd, dir->exp, ret->fd, name);
 }
 
-/** fh_close - see fh.h */
 void fh_close(struct fh_obj *o)
 {
 	if (o && o->fd >= 0) {
@@ -534,7 +527,6 @@ void fh_close(struct fh_obj *o)
 	}
 }
 
-/** fh_make - see fh.h */
 int fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret)
 {
 	if (o->exp->fh_kind == FH_KERNEL)
@@ -542,7 +534,6 @@ int fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret)
 	return make_map(s, o->exp, o->node, ret);
 }
 
-/** fh_make_at - see fh.h */
 int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	       const struct statx *stx, struct fh *ret)
 {
@@ -557,19 +548,16 @@ int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	return err ? err : make_map(s, dir->exp, node, ret);
 }
 
-/** fh_check_dir - see fh.h */
 int fh_check_dir(struct fh_set *s, const struct fh_obj *dir)
 {
 	return fh_inside(s->proc_fd, dir->exp, dir->fd, dir->fd, NULL);
 }
 
-/** fh_check_dir_now - see fh.h */
 int fh_check_dir_now(struct fh_set *s, const struct fh_obj *dir)
 {
 	return fh_inside_now(s->proc_fd, dir->exp, dir->fd, NULL);
 }
 
-/** fh_keep - see fh.h */
 void fh_keep(struct fh_set *s)
 {
 	if (s->map) /* no export of kind FH_MAP was ever there, when these were set up */
@@ -585,7 +573,6 @@ static bool leads_to(const struct fh_obj *dir, const char *name, const struct fh
 	       st.st_dev == stx_dev(&o->stx);
 }
 
-/** fh_note_moved - see fh.h */
 void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *from,
 		   const char *from_name, const struct fh_obj *to, const char *to_name)
 {
@@ -603,7 +590,6 @@ void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj
 	fh_map_keep(s->map);
 }
 
-/** fh_note_unlinked - see fh.h */
 void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 		      const char *name, bool gone)
 {

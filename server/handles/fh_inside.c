@@ -26,7 +26,6 @@
 #define CLIMB_MAX 4096u /* levels: twice what one path can name */
 #define CLIMB_STEP 1024u
 
-/** fh_inside_open - see fh_inside.h */
 int fh_inside_open(void)
 {
 	int fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -130,7 +129,6 @@ static int check(int proc_fd, const char *root, int fd, const char *name)
 	return !is_deleted(path, fd, name) && is_below(path, root) ? 0 : -ESTALE;
 }
 
-/** fh_inside_now - see fh_inside.h */
 int fh_inside_now(int proc_fd, const struct export *exp, int fd, const char *name)
 {
 	char root[PATH_MAX];
@@ -141,7 +139,6 @@ int fh_inside_now(int proc_fd, const struct export *exp, int fd, const char *nam
 	return err == -ENAMETOOLONG ? -EAGAIN : err;
 }
 
-/** fh_inside - see fh_inside.h */
 int fh_inside(int proc_fd, const struct export *exp, int dir, int fd, const char *name)
 {
 	char root[PATH_MAX];

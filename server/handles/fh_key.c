@@ -22,7 +22,6 @@
 
 #include "fh.h"
 
-/** fh_key_random - see fh.h */
 int fh_key_random(struct siphash_key *ret)
 {
 	struct siphash_key key;
@@ -129,7 +128,6 @@ static int load_now(const char *dir, const char *path, struct siphash_key *ret, 
 	return err ? err : read_key(path, ret);
 }
 
-/** fh_key_load - see fh.h */
 int fh_key_load(const char *dir, struct fh_keys *ret)
 {
 	struct fh_keys keys = { .n = 1 };

@@ -104,7 +104,6 @@ static int reserve(struct fh_log_buf *b, size_t more)
 	return 0;
 }
 
-/** fh_log_put - see fh_log.h */
 int fh_log_put(struct fh_log_buf *buf, const struct fh_log_rec *rec)
 {
 	size_t n = rec->type == FH_LOG_NODE ? FIXED_BYTES + NODE_BYTES : FIXED_BYTES;
@@ -255,7 +254,6 @@ static void write_out(struct fh_log *log, const struct fh_log_buf *b)
 	log->dirty = true;
 }
 
-/** fh_log_append - see fh_log.h */
 void fh_log_append(struct fh_log *log, const struct fh_log_rec *rec)
 {
 	pthread_mutex_lock(&log->buf_lock);
@@ -265,7 +263,6 @@ void fh_log_append(struct fh_log *log, const struct fh_log_rec *rec)
 	pthread_mutex_unlock(&log->buf_lock);
 }
 
-/** fh_log_flush - see fh_log.h */
 void fh_log_flush(struct fh_log *log)
 {
 	struct fh_log_buf b;
@@ -517,7 +514,6 @@ static void note_user(int lock_fd)
 		log_debug("handles.lock: %s", strerror(errno));
 }
 
-/** fh_log_user - see fh_log.h */
 long fh_log_user(const char *dir)
 {
 	char path[PATH_MAX], text[24] = "";
@@ -572,7 +568,6 @@ static int start_thread(struct fh_log *log)
 	return -err;
 }
 
-/** fh_log_open - see fh_log.h */
 int fh_log_open(const char *dir, const struct fh_log_owner *owner, struct fh_log **ret)
 {
 	struct fh_log *log = calloc(1, sizeof(*log));
@@ -614,7 +609,6 @@ static void end(struct fh_log *log)
 		log_err("%s: %s", log->path, strerror(errno));
 }
 
-/** fh_log_close - see fh_log.h */
 void fh_log_close(struct fh_log *log)
 {
 	if (!log)

@@ -30,7 +30,6 @@
 #define BUCKETS_MIN 1024u
 #define KEEP 32768u /* some 5 MiB */
 
-/** fh_map_create - see fh_map.h */
 int fh_map_create(struct fh_map **ret)
 {
 	struct fh_map *m = calloc(1, sizeof(*m));
@@ -99,7 +98,6 @@ static void note_gone(struct fh_map *m, uint64_t id)
 		fh_log_append(m->log, &rec);
 }
 
-/** fh_map_keep - see fh_map.h */
 void fh_map_keep(struct fh_map *m)
 {
 	if (m->log)
@@ -132,7 +130,6 @@ static struct fh_map_node **id_bucket(const struct fh_map *m, uint64_t id)
 	return &m->by_id[id & (m->nbuckets - 1)];
 }
 
-/** fh_map_node - see fh_map_int.h */
 struct fh_map_node *fh_map_node(const struct fh_map *m, uint64_t id)
 {
 	struct fh_map_node *n = id ? *id_bucket(m, id) : NULL;
@@ -306,7 +303,6 @@ static void unhash(struct fh_map *m, struct fh_map_node *n)
 	n->id = 0;
 }
 
-/** fh_map_root - see fh_map.h */
 int fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id)
 {
 	struct fh_map_node *n;
@@ -325,7 +321,6 @@ int fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id
 	return n ? 0 : -ENOMEM;
 }
 
-/** fh_map_add - see fh_map.h */
 int fh_map_add(struct fh_map *m, uint64_t parent, const char *name, bool is_dir,
 	       const struct fh_map_key *key, uint64_t *ret_id)
 {
@@ -353,7 +348,6 @@ int fh_map_add(struct fh_map *m, uint64_t parent, const char *name, bool is_dir,
 	return err < 0 ? err : 0;
 }
 
-/** fh_map_find - see fh_map.h */
 uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key, uint64_t serial)
 {
 	struct fh_map_node *n;
@@ -366,7 +360,6 @@ uint64_t fh_map_find(struct fh_map *m, const struct fh_map_key *key, uint64_t se
 	return id;
 }
 
-/** fh_map_key_of - see fh_map.h */
 int fh_map_key_of(struct fh_map *m, uint64_t id, struct fh_map_key *ret, uint64_t *ret_serial)
 {
 	struct fh_map_node *n;
@@ -428,7 +421,6 @@ static int build_path(const struct fh_map_node *n, unsigned nth, struct fh_map_p
 	return 0;
 }
 
-/** fh_map_path - see fh_map.h */
 int fh_map_path(struct fh_map *m, uint64_t id, unsigned nth, struct fh_map_path *ret)
 {
 	struct fh_map_path path = { 0 };
@@ -445,7 +437,6 @@ int fh_map_path(struct fh_map *m, uint64_t id, unsigned nth, struct fh_map_path 
 	return err;
 }
 
-/** fh_map_parent - see fh_map.h */
 uint64_t fh_map_parent(struct fh_map *m, uint64_t id)
 {
 	struct fh_map_node *n;
@@ -459,7 +450,6 @@ uint64_t fh_map_parent(struct fh_map *m, uint64_t id)
 	return parent;
 }
 
-/** fh_map_end_name - see fh_map_int.h */
 void fh_map_end_name(struct fh_map *m, struct fh_map_name **at)
 {
 	struct fh_map_name *old = *at;
@@ -481,7 +471,6 @@ static bool drop_name(struct fh_map *m, struct fh_map_node *n, const struct fh_m
 	return false;
 }
 
-/** fh_map_drop - see fh_map.h */
 void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *name)
 {
 	struct fh_map_node *n, *dir;
@@ -503,14 +492,12 @@ static void node_gone(struct fh_map *m, struct fh_map_node *n)
 	free_if_unused(n);
 }
 
-/** fh_map_end_node - see fh_map_int.h */
 void fh_map_end_node(struct fh_map *m, struct fh_map_node *n)
 {
 	note_gone(m, n->id);
 	node_gone(m, n);
 }
 
-/** fh_map_gone - see fh_map.h */
 void fh_map_gone(struct fh_map *m, uint64_t id)
 {
 	struct fh_map_node *n;
@@ -522,7 +509,6 @@ void fh_map_gone(struct fh_map *m, uint64_t id)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/** fh_map_count - see fh_map.h */
 size_t fh_map_count(struct fh_map *m)
 {
 	size_t n;
@@ -641,7 +627,6 @@ static int snapshot(void *ctx, struct fh_log_buf *buf)
 	return err;
 }
 
-/** fh_map_open - see fh_map.h */
 int fh_map_open(const char *dir, struct fh_map **ret)
 {
 	struct fh_log_owner owner = { .replay = replay, .snapshot = snapshot };

@@ -35,13 +35,11 @@ static void add_due(struct fh_map *m, size_t n)
 		m->due = MIN(m->due + n, m->nnodes);
 }
 
-/** fh_map_grown - see fh_map_int.h */
 void fh_map_grown(struct fh_map *m)
 {
 	add_due(m, 1);
 }
 
-/** fh_map_due - see fh_map.h */
 size_t fh_map_due(struct fh_map *m)
 {
 	size_t n;
@@ -66,7 +64,6 @@ static struct fh_map_node *next_here(const struct fh_map *m)
 	return best;
 }
 
-/** fh_map_next - see fh_map.h */
 uint64_t fh_map_next(struct fh_map *m, uint64_t *ret_exp)
 {
 	struct fh_map_node *n = NULL;
@@ -99,7 +96,6 @@ static void drop_wayless(struct fh_map *m, struct fh_map_node *n)
 	}
 }
 
-/** fh_map_looked - see fh_map.h */
 void fh_map_looked(struct fh_map *m, uint64_t id, bool found)
 {
 	struct fh_map_node *n;

@@ -84,7 +84,6 @@ static int check_roots(struct fh_set *s)
 	return err;
 }
 
-/** fh_set_create - see fh.h */
 int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
 		  const char *map_dir, int *ret_map_err, struct fh_set **ret)
 {
@@ -119,7 +118,6 @@ int fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_ki
 	return 0;
 }
 
-/** fh_set_view - see fh.h */
 int fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind, bool must_keep,
 		int *ret_map_err, struct fh_set **ret)
 {
@@ -159,7 +157,6 @@ void fh_set_destroy(struct fh_set *s)
 	free(s);
 }
 
-/** fh_kind_name - see fh.h */
 const char *fh_kind_name(enum fh_kind kind)
 {
 	return kind == FH_KERNEL ? "kernel handles" : "handles by name";

@@ -29,7 +29,6 @@ static uint64_t first_of(const struct cut *c, unsigned stream)
 	return ahead ? (chunk + ahead) * c->chunk - c->base : 0;
 }
 
-/** cut_start - see cut.h */
 void cut_start(struct cut *c, uint64_t base, uint32_t total, uint32_t grain, unsigned streams,
 	       uint32_t chunk)
 {
@@ -63,7 +62,6 @@ static unsigned idlest(const struct cut *c)
 	return best;
 }
 
-/** cut_next - see cut.h */
 bool cut_next(struct cut *c, uint32_t *ret_off, uint32_t *ret_len, unsigned *ret_stream)
 {
 	unsigned i = idlest(c);
@@ -90,14 +88,12 @@ bool cut_next(struct cut *c, uint32_t *ret_off, uint32_t *ret_len, unsigned *ret
 	return true;
 }
 
-/** cut_ended - see cut.h */
 void cut_ended(struct cut *c, unsigned stream)
 {
 	assert(c->streams[stream].out);
 	c->streams[stream].out--;
 }
 
-/** cut_stop - see cut.h */
 void cut_stop(struct cut *c)
 {
 	c->left = 0;

@@ -56,11 +56,8 @@ static enum place_state (*const piece_states[])(struct place_piece *p) = {
 	[PLACE_TURN] = piece_turn,	   [PLACE_PUTTING] = piece_putting,
 };
 
-/** piece_run - see piece.h
- *
- * Until it is woken, or ended: the states below that cannot go on for something else than an
- * operation of theirs just return themselves, and whoever can change that makes them ready.
- */
+/* Until it is woken, or ended: the states below that cannot go on for something else than an
+ * operation of theirs just return themselves, and whoever can change that makes them ready. */
 void piece_run(struct place_piece *p)
 {
 	enum place_state next;
@@ -77,7 +74,6 @@ void piece_run(struct place_piece *p)
 	}
 }
 
-/** piece_make_ready - see piece.h */
 void piece_make_ready(struct place_piece *p)
 {
 	if (!list_is_linked(&p->ready))
@@ -104,7 +100,6 @@ static void piece_wake(struct place_piece *p)
 	req_run(p->req);
 }
 
-/** piece_wake_all - see piece.h */
 void piece_wake_all(struct place *pl, enum place_state state)
 {
 	list_for_each(n, &pl->pieces) {
@@ -458,7 +453,6 @@ static enum place_state piece_turn(struct place_piece *p)
 	return !pl->in_order || p->off == pl->turn ? PLACE_PUTTING : PLACE_TURN;
 }
 
-/** piece_free - see piece.h */
 void piece_free(struct place_piece *p)
 {
 	struct req *r = p->req;

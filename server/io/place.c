@@ -48,7 +48,6 @@
 #include "reactor.h"
 #include "req.h"
 
-/** place_payload - see place.h */
 struct rpcrdma_payload *place_payload(struct req *r)
 {
 	switch (r->place.kind) {
@@ -114,7 +113,6 @@ static void begin_sync(struct req *r)
 	piece_make_ready(p);
 }
 
-/** place_start - see place.h */
 void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t total)
 {
 	struct place *pl = &r->place;
@@ -198,7 +196,6 @@ static void put_buf(struct req *r)
 	r->place.buf = NULL;
 }
 
-/** place_run - see place.h */
 bool place_run(struct req *r)
 {
 	struct place *pl = &r->place;
@@ -214,7 +211,7 @@ bool place_run(struct req *r)
 	return !pl->out && !pl->cut.left;
 }
 
-/** place_pulled - see place.h; what has failed will not be more */
+/* what has failed will not be more */
 bool place_pulled(const struct req *r)
 {
 	const struct place *pl = &r->place;
@@ -222,14 +219,12 @@ bool place_pulled(const struct req *r)
 	return pl->err || !pl->out || pl->first.state == PLACE_PULLED;
 }
 
-/** place_open - see place.h */
 void place_open(struct req *r)
 {
 	r->place.open = true;
 	piece_wake_all(&r->place, PLACE_PULLED);
 }
 
-/** place_forsake - see place.h */
 bool place_forsake(struct req *r)
 {
 	struct place *pl = &r->place;
@@ -243,7 +238,6 @@ bool place_forsake(struct req *r)
 	return true;
 }
 
-/** place_settle - see place.h */
 bool place_settle(struct req *r)
 {
 	if (r->place.kind == PLACE_NONE)
@@ -252,13 +246,11 @@ bool place_settle(struct req *r)
 	return !r->place.busy;
 }
 
-/** place_data - see place.h */
 const void *place_data(const struct req *r)
 {
 	return r->place.first.iov[0].iov_base;
 }
 
-/** place_head - see place.h */
 void place_head(const struct req *r, void *to, uint32_t bytes)
 {
 	const struct place *pl = &r->place;
@@ -274,7 +266,6 @@ void place_head(const struct req *r, void *to, uint32_t bytes)
 	(void)process_vm_readv(getpid(), &mine, 1, pl->first.iov, (unsigned long)pl->first.iovcnt, 0);
 }
 
-/** place_fini - see place.h */
 void place_fini(struct req *r)
 {
 	struct place *pl = &r->place;
@@ -289,7 +280,6 @@ void place_fini(struct req *r)
 	pl->forsaken = false; /* the next request of this memory may have no payload to forsake */
 }
 
-/** place_pool_fini - see place.h */
 void place_pool_fini(struct reactor *re)
 {
 	struct list *n;

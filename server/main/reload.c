@@ -33,7 +33,6 @@ struct reload {
 	char start_dir[PATH_MAX];
 };
 
-/** reload_create - see reload.h */
 int reload_create(struct conf *conf, int argc, char **argv, struct server *s, struct reload **ret)
 {
 	struct reload *r = calloc(1, sizeof(*r));
@@ -168,7 +167,6 @@ static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes
 	return 0;
 }
 
-/** reload_run - see reload.h */
 int reload_run(struct reload *r, char *said, size_t said_bytes)
 {
 	struct conf *c = malloc(sizeof(*c)); /* too large for a stack */
@@ -187,7 +185,6 @@ int reload_run(struct reload *r, char *said, size_t said_bytes)
 	return err;
 }
 
-/** reload_destroy - see reload.h */
 void reload_destroy(struct reload *r)
 {
 	if (!r)

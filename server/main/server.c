@@ -30,7 +30,6 @@
 #define DIRS_WATCHED_MAX 4096u /* of a file system; each keeps an inode of about 1 KiB in memory */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
-/** server_may_tell - see server_int.h */
 bool server_may_tell(struct server *s, const struct rpcrdma_peer *peer)
 {
 	struct rpcrdma_client_id id;
@@ -366,7 +365,6 @@ static void free_all(struct server *s)
 	free(s);
 }
 
-/** server_start - see server.h */
 int server_start(const struct conf *conf, struct server **ret)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -398,7 +396,6 @@ int server_start(const struct conf *conf, struct server **ret)
 	return 0;
 }
 
-/** server_stop - see server.h */
 int server_stop(struct server *s, unsigned timeout_ms)
 {
 	uint64_t until = clock_now_ns() + timeout_ms * NS_PER_MS;
@@ -424,25 +421,21 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	return err;
 }
 
-/** server_reload - see server.h */
 int server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes)
 {
 	return exports_replace(s, conf, why, why_bytes);
 }
 
-/** server_set_manager - see server.h */
 void server_set_manager(struct server *s, const struct server_manager *manager)
 {
 	atomic_store(&s->manager, manager);
 }
 
-/** server_listeners - see server.h */
 size_t server_listeners(const struct server *s)
 {
 	return s->cm ? cm_listeners(s->cm) : 0;
 }
 
-/** server_listener - see server.h */
 const struct rpcrdma_addr *server_listener(const struct server *s, size_t i)
 {
 	return cm_listener(s->cm, i);

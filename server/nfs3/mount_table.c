@@ -59,7 +59,6 @@ static void remove_locked(struct mount_table *t, const char *host, const char *d
 	}
 }
 
-/** mount_table_add - see mount_table.h */
 void mount_table_add(struct mount_table *t, const char *host, const char *dir)
 {
 	size_t host_len = strlen(host), dir_len = strlen(dir);
@@ -78,7 +77,6 @@ void mount_table_add(struct mount_table *t, const char *host, const char *dir)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/** mount_table_remove - see mount_table.h */
 void mount_table_remove(struct mount_table *t, const char *host, const char *dir)
 {
 	pthread_mutex_lock(&t->lock);
@@ -107,7 +105,6 @@ static char *copy_text(char **at, const char *text)
 	return copy;
 }
 
-/** mount_table_dump - see mount_table.h */
 mountlist mount_table_dump(struct mount_table *t, void *(*get)(void *ctx, size_t bytes), void *ctx)
 {
 	struct mountbody *nodes;

@@ -60,7 +60,6 @@ static bool is_now(const struct statx_timestamp *t, const struct timespec *now, 
 	return s * (int64_t)NS_PER_S + now->tv_nsec - (int64_t)t->tv_nsec < MAX(step, (int64_t)1);
 }
 
-/** nfs3_atime_is_due - see nfs3_io.h */
 bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, const struct timespec *now)
 {
 	const struct statx_timestamp *atime = &stx->stx_atime;
@@ -117,7 +116,6 @@ static bool has_room(const struct store *s)
 	return s->touching < all / EXPORT_PART && s->reactor->touching < all / ALL_PART;
 }
 
-/** nfs3_atime_touch - see nfs3_io.h */
 void nfs3_atime_touch(struct req *r)
 {
 	struct store *s = r->exports->stores[r->exp->idx];

@@ -20,7 +20,6 @@
 #include "nfs_errno.h"
 #include "req.h"
 
-/** nfs3_conv_status - see nfs3_conv.h */
 nfsstat3 nfs3_conv_status(const struct req *r, int err)
 {
 	nfsstat3 status;
@@ -79,7 +78,6 @@ void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
 	};
 }
 
-/** nfs3_conv_wcc - see nfs3_conv.h */
 void nfs3_conv_wcc(const struct dir_wcc *wcc, wcc_data *ret)
 {
 	ret->before.attributes_follow = TRUE;
@@ -92,7 +90,6 @@ void nfs3_conv_wcc(const struct dir_wcc *wcc, wcc_data *ret)
 	nfs3_conv_attr(&wcc->after, &ret->after.post_op_attr_u.attributes);
 }
 
-/** nfs3_conv_post_op - see nfs3_conv.h */
 void nfs3_conv_post_op(const struct statx *stx, post_op_attr *ret)
 {
 	ret->attributes_follow = stx->stx_mask ? TRUE : FALSE;
@@ -100,7 +97,6 @@ void nfs3_conv_post_op(const struct statx *stx, post_op_attr *ret)
 		nfs3_conv_attr(stx, &ret->post_op_attr_u.attributes);
 }
 
-/** nfs3_conv_post_op_fh - see nfs3_conv.h */
 void nfs3_conv_post_op_fh(const struct fh *fh, char *room, post_op_fh3 *ret)
 {
 	memcpy(room, fh->data, fh->len);
@@ -125,7 +121,6 @@ static int conv_time(time_how how, const nfstime3 *t, unsigned flag, struct vfs_
 	return 0;
 }
 
-/** nfs3_conv_sattr - see nfs3_conv.h */
 int nfs3_conv_sattr(const sattr3 *sa, struct vfs_sattr *ret)
 {
 	struct vfs_sattr v = { 0 };

@@ -79,7 +79,6 @@ static int look_at_open(struct req *r)
 	return !err && !r->stx.stx_nlink ? -ESTALE : err;
 }
 
-/** nfs3_io_open - see nfs3_io.h */
 void nfs3_io_open(struct worker_job *job)
 {
 	struct req *r = container_of(job, struct req, job);
@@ -165,7 +164,6 @@ static enum nfs3_io_next find_file(struct req *r)
 	return NFS3_IO_OPEN;
 }
 
-/** nfs3_io_answer_max - see nfs3_io.h */
 uint32_t nfs3_io_answer_max(const struct server *srv)
 {
 	size_t max = rpcrdma_domain_reply_max(srv->domain) - ANSWER_HEAD;
@@ -191,7 +189,6 @@ static enum nfs3_io_next begin_read(struct req *r)
 	return NFS3_IO_READY;
 }
 
-/** nfs3_io_read_finish - see nfs3_io.h */
 void nfs3_io_read_finish(struct req *r)
 {
 	const struct place *pl = &r->place;
@@ -221,7 +218,6 @@ void nfs3_io_read_finish(struct req *r)
 
 /* ---- WRITE -------------------------------------------------------------------------------- */
 
-/** nfs3_io_write_check - see nfs3_io.h */
 nfsstat3 nfs3_io_write_check(const struct req *r)
 {
 	const WRITE3args *a = &r->args.write;
@@ -261,7 +257,6 @@ static void set_wcc(struct req *r, wcc_data *wcc)
 		nfs3_conv_post_op(&stx, &wcc->after);
 }
 
-/** nfs3_io_write_finish - see nfs3_io.h */
 void nfs3_io_write_finish(struct req *r)
 {
 	const struct place *pl = &r->place;
@@ -296,7 +291,6 @@ static void answer_commit(struct req *r)
 	put_be64(ok->verf, write_verf_of(&r->srv->write_verf, r->file->dev));
 }
 
-/** nfs3_io_commit_finish - see nfs3_io.h */
 void nfs3_io_commit_finish(struct req *r)
 {
 	const struct place *pl = &r->place;
@@ -329,7 +323,6 @@ static void begin_commit(struct req *r)
 	place_start(r, PLACE_SYNC, 0, 0);
 }
 
-/** nfs3_io_begin - see nfs3_io.h */
 enum nfs3_io_next nfs3_io_begin(struct req *r)
 {
 	enum nfs3_io_next next = find_file(r);
@@ -385,7 +378,6 @@ static struct store *store_for(struct reactor *re, const struct fdcache_entry *e
 	return use->stores[exp->idx];
 }
 
-/** nfs3_io_flush - see nfs3_io.h */
 void nfs3_io_flush(void *reactor, struct fdcache_entry *e)
 {
 	struct reactor *re = reactor;

@@ -22,7 +22,6 @@
 #include "req.h"
 #include "server_int.h"
 
-/** nfs3_open - see nfs3_meta.h */
 nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
 	int err;
@@ -32,7 +31,6 @@ nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 	return err ? nfs3_conv_status(r, err) : NFS3_OK;
 }
 
-/** nfs3_post_op - see nfs3_meta.h */
 void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret)
 {
 	struct statx stx;
@@ -41,7 +39,6 @@ void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret)
 		nfs3_conv_post_op(&stx, ret);
 }
 
-/** nfs3_open_dir - see nfs3_meta.h */
 nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret)
 {
 	nfsstat3 status = nfs3_open(r, fh, ret);
@@ -52,11 +49,8 @@ nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, st
 	return status;
 }
 
-/** nfs3_wcc - see nfs3_meta.h
- *
- * A change that was made, and is answered with an error since it may not be on disk, is not one that the client
- * counts as its own.
- */
+/* A change that was made, and is answered with an error since it may not be on disk, is not one that the client
+ * counts as its own. */
 void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret)
 {
 	if (dir->wcc && dir->wcc->proved && (r->res.status == NFS3_OK || !dir->wcc->changed))
@@ -138,7 +132,7 @@ void nfs3_lookup(struct req *r)
 	fh_close(&o);
 }
 
-/** nfs3_access_bits - see nfs3_meta.h; RFC 1813 section 3.3.4 */
+/* RFC 1813 section 3.3.4 */
 uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned got)
 {
 	bool is_dir = S_ISDIR(stx->stx_mode), ro = r->exp->conf.ro;

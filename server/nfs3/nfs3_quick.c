@@ -34,7 +34,6 @@
 #include "reactor.h"
 #include "req.h"
 
-/** nfs3_who - see nfs3_meta.h */
 uint64_t nfs3_who(const struct req *r)
 {
 	uint64_t h = creds_hash(&r->creds);
@@ -160,7 +159,6 @@ bool nfs3_lookup_quick(struct req *r)
 	return found;
 }
 
-/** nfs3_quick_drop - see nfs3_meta.h */
 void nfs3_quick_drop(struct req *r)
 {
 	const struct fh_obj *o = &r->found;

@@ -64,7 +64,6 @@ struct rpcbind {
 	size_t n;
 };
 
-/** rpcbind_uaddr - see rpcbind.h */
 int rpcbind_uaddr(const struct rpcrdma_addr *addr, char uaddr[RPCBIND_UADDR_BYTES],
 		  const char **ret_netid)
 {
@@ -205,7 +204,6 @@ static void *set_main(void *arg)
 	return NULL;
 }
 
-/** rpcbind_start - see rpcbind.h */
 int rpcbind_start(const struct rpcrdma_addr *addrs, size_t n, struct rpcbind **ret)
 {
 	struct rpcbind *rb = calloc(1, sizeof(*rb));
@@ -232,7 +230,6 @@ int rpcbind_start(const struct rpcrdma_addr *addrs, size_t n, struct rpcbind **r
 	return 0;
 }
 
-/** rpcbind_stop - see rpcbind.h */
 void rpcbind_stop(struct rpcbind *rb)
 {
 	uint64_t until_ns;

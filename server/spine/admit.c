@@ -37,7 +37,6 @@ static bool conn_may(const struct fair_flow *f)
 
 static const struct fair_limits limits = { .client = client_may, .flow = conn_may };
 
-/** admit_now - see admit.h */
 void admit_now(struct req *r)
 {
 	r->admitted = true;
@@ -46,7 +45,6 @@ void admit_now(struct req *r)
 	admission_of(r->conn)->live++;
 }
 
-/** admit_leave - see admit.h */
 void admit_leave(struct req *r)
 {
 	if (!r->admitted)
@@ -57,10 +55,7 @@ void admit_leave(struct req *r)
 	admission_of(r->conn)->live--;
 }
 
-/** admit_enter - see admit.h
- *
- * A request that comes while others wait may be let in at once: those have their share, or there is no slot.
- */
+/* A request that comes while others wait may be let in at once: those have their share, or there is no slot. */
 bool admit_enter(struct req *r)
 {
 	struct reactor *re = r->reactor;
@@ -82,7 +77,6 @@ bool admit_enter(struct req *r)
 	return false;
 }
 
-/** admit_cancel - see admit.h */
 bool admit_cancel(struct req *r)
 {
 	if (!list_is_linked(&r->link))
@@ -92,7 +86,7 @@ bool admit_cancel(struct req *r)
 	return true;
 }
 
-/** admit_next - see admit.h; a request that ends at once makes room for the next, so this loops instead of
+/* a request that ends at once makes room for the next, so this loops instead of
  * nesting */
 void admit_next(struct reactor *re)
 {

@@ -217,7 +217,6 @@ static void *cm_main(void *arg)
 	return NULL;
 }
 
-/** cm_create - see cm.h */
 int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 {
 	const struct rpcrdma_engine_attr attr = { .poll = RPCRDMA_POLL_EVENT };
@@ -252,7 +251,6 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	return err;
 }
 
-/** cm_close - see cm.h */
 void cm_close(struct cm *cm)
 {
 	if (!cm || !cm->running)
@@ -263,7 +261,6 @@ void cm_close(struct cm *cm)
 	cm->running = false;
 }
 
-/** cm_destroy - see cm.h */
 void cm_destroy(struct cm *cm)
 {
 	if (!cm)

@@ -43,7 +43,6 @@ static bool learn_admission(struct conn *c, const struct exports *exports)
 	return any;
 }
 
-/** conn_admits - see conn.h */
 bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
 {
 	if (c->serial != exports->serial)

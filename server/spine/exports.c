@@ -76,7 +76,6 @@ static void watch_dirs(struct dir_watches *all, struct export *exp)
 			 exp->conf.name, strerror(-err));
 }
 
-/** exports_create - see exports.h */
 int exports_create(struct server *srv, const struct conf *conf, struct exports **ret, char *why,
 		   size_t why_bytes)
 {
@@ -104,7 +103,6 @@ int exports_create(struct server *srv, const struct conf *conf, struct exports *
 	return 0;
 }
 
-/** exports_current - see exports.h */
 struct exports *exports_current(struct server *srv)
 {
 	struct exports *e;
@@ -125,7 +123,6 @@ static void exports_close(struct exports *e)
 	export_table_close(&e->table);
 }
 
-/** exports_put - see exports.h */
 void exports_put(struct exports *e)
 {
 	if (!e || atomic_fetch_sub(&e->refs, 1) != 1)
@@ -173,7 +170,6 @@ static void use_free(struct exports_use *u)
 	free(u);
 }
 
-/** exports_use_create - see exports.h */
 int exports_use_create(struct reactor *r, struct exports *e, struct exports_use **ret)
 {
 	struct exports_use *u = calloc(1, sizeof(*u) + e->table.n * sizeof(u->stores[0]));
@@ -195,14 +191,12 @@ int exports_use_create(struct reactor *r, struct exports *e, struct exports_use 
 	return 0;
 }
 
-/** exports_use_hold - see exports.h */
 struct exports_use *exports_use_hold(struct exports_use *u)
 {
 	u->holders++;
 	return u;
 }
 
-/** exports_use_put - see exports.h */
 void exports_use_put(struct exports_use *u)
 {
 	if (u && !--u->holders)
@@ -281,7 +275,6 @@ static void change_all(struct server *srv, struct exports *now, struct change *v
 	sem_destroy(&changed);
 }
 
-/** exports_replace - see exports.h */
 int exports_replace(struct server *srv, const struct conf *conf, char *why, size_t why_bytes)
 {
 	struct change *v = calloc(srv->nreactors, sizeof(*v));
@@ -327,7 +320,6 @@ static bool says_the_same(const struct export_conf *a, const struct export_conf 
 	       export_data_same(&a->data, &b->data);
 }
 
-/** exports_announce - see exports.h */
 void exports_announce(const struct exports *old, const struct exports *now)
 {
 	for (size_t i = 0; old && i < old->table.n; i++) {

@@ -32,7 +32,6 @@
 
 _Static_assert(REQ_FREE == WHERE_STATES, "a histogram for each state but the last");
 
-/** where_part_name - see latency.h */
 const char *where_part_name(enum where_part part)
 {
 	static const char *const names[] = {
@@ -43,14 +42,12 @@ const char *where_part_name(enum where_part part)
 	return (unsigned)part < WHERE_PARTS ? names[part] : "?";
 }
 
-/** where_tracer_init - see latency.h */
 void where_tracer_init(struct where_tracer *t)
 {
 	memset(t, 0, sizeof(*t));
 	pthread_mutex_init(&t->lock, NULL);
 }
 
-/** where_tracer_fini - see latency.h */
 void where_tracer_fini(struct where_tracer *t)
 {
 	for (unsigned i = 0; i < WHERE_ASKERS; i++)
@@ -63,7 +60,6 @@ static bool is_same(const struct rpcrdma_client_id *a, const struct rpcrdma_clie
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/** where_tracer_take - see latency.h */
 struct where_trace *where_tracer_take(struct where_tracer *t, const struct rpcrdma_client_id *client)
 {
 	enum where_asker asker = client ? WHERE_ASKER_CLIENT : WHERE_ASKER_ADMIN;
@@ -136,7 +132,6 @@ static unsigned next_turn(struct reactor *re)
 	return 1 + x % (2 * WHERE_ONE_IN - 1);
 }
 
-/** where_begin - see latency.h */
 void where_begin(struct req *r)
 {
 	struct reactor *re = r->reactor;
@@ -149,7 +144,6 @@ void where_begin(struct req *r)
 	turn_on(r);
 }
 
-/** where_pieces - see latency.h */
 void where_pieces(struct req *r)
 {
 	enum where_asker asker = WHERE_ASKER_ADMIN;
@@ -200,7 +194,6 @@ static void add(_Atomic uint64_t *to, uint64_t n)
 			      memory_order_relaxed);
 }
 
-/** where_state - see latency.h */
 void where_state(struct req *r)
 {
 	struct where *w = &r->where;
@@ -229,7 +222,6 @@ static struct where_piece *piece_at(struct where_trace *t, uint32_t off)
 	return NULL;
 }
 
-/** where_piece_begin - see latency.h */
 void where_piece_begin(struct req *r, uint32_t off, uint32_t len)
 {
 	struct where_trace *t = r->where.trace;
@@ -252,21 +244,18 @@ static void count(struct req *r, int by, uint32_t off, bool is_net)
 		*(by > 0 ? &p->disk_begin : &p->disk_end) = since;
 }
 
-/** where_disk - see latency.h */
 void where_disk(struct req *r, int by, uint32_t off)
 {
 	if (r->where.on)
 		count(r, by, off, false);
 }
 
-/** where_net - see latency.h */
 void where_net(struct req *r, int by, uint32_t off)
 {
 	if (r->where.on)
 		count(r, by, off, true);
 }
 
-/** where_now - see latency.h */
 uint64_t where_now(const struct req *r)
 {
 	return r->where.on ? r->where.last_ns : clock_now_ns();
@@ -284,7 +273,6 @@ static enum where_kind kind_of(const struct req *r)
 	}
 }
 
-/** where_end - see latency.h */
 void where_end(struct req *r)
 {
 	enum where_kind kind = kind_of(r);

@@ -30,7 +30,6 @@
 #define HEAD_BYTES 256u	/* of a WRITE's data, if the first piece of it has so many (cut.c) */
 #define ARGS_MAX (ONCE_ARGS_MAX + HEAD_BYTES + sizeof(uint32_t))
 
-/** once_init - see once.h */
 void once_init(struct once *o)
 {
 	o->asked = o->joined = false;
@@ -125,7 +124,6 @@ static void wake(struct drc_call *c)
 	rpcrdma_engine_post(r->reactor->engine, &r->once.msg);
 }
 
-/** once_enter - see once.h */
 enum drc_verdict once_enter(struct req *r)
 {
 	struct once *o = &r->once;
@@ -144,7 +142,6 @@ enum drc_verdict once_enter(struct req *r)
 	return o->joined ? DRC_JOINED : o->verdict;
 }
 
-/** once_leave - see once.h */
 bool once_leave(struct req *r)
 {
 	struct once *o = &r->once;
@@ -170,7 +167,6 @@ static void encode_results(struct req *r)
 	xdr_destroy(&x);
 }
 
-/** once_end - see once.h */
 bool once_end(struct req *r)
 {
 	struct drc_call *c = &r->once.call;
@@ -188,7 +184,6 @@ bool once_end(struct req *r)
 	return true;
 }
 
-/** once_encode - see once.h */
 bool_t once_encode(XDR *xdrs, struct once *o)
 {
 	return XDR_PUTBYTES(xdrs, (char *)o->call.res, o->call.res_bytes);

@@ -16,7 +16,6 @@
 static const struct prog *const programs[] = { &prog_nfs3, &prog_nfsacl, &prog_mount3,
 					     &prog_ctl };
 
-/** prog_xdr_void - see prog.h */
 bool_t prog_xdr_void(XDR *xdrs, void *nothing)
 {
 	(void)xdrs;
@@ -24,7 +23,6 @@ bool_t prog_xdr_void(XDR *xdrs, void *nothing)
 	return TRUE;
 }
 
-/** prog_find - see prog.h */
 enum prog_found prog_find(uint32_t prog, uint32_t vers, uint32_t proc, const struct prog **ret_prog,
 			  const struct prog_proc **ret_proc, uint32_t *ret_low, uint32_t *ret_high)
 {

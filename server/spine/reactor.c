@@ -78,7 +78,6 @@ static void ask_groups(void *reactor, struct groups_entry *e)
 
 static const struct groups_ops group_ops = { .ask = ask_groups };
 
-/** reactor_trim - see reactor.h */
 void reactor_trim(struct reactor *re)
 {
 	struct list *n;
@@ -124,7 +123,6 @@ static void on_expire_writable(struct rpcrdma_timer *t)
 		rpcrdma_timer_set(r->engine, t, left == FDCACHE_NOW ? EXPIRE_AGAIN_NS : WRITABLE_EVERY_NS);
 }
 
-/** reactor_keep_file - see reactor.h */
 struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 					const struct store_file *file, uint64_t dev, uint64_t ino)
 {
@@ -137,7 +135,6 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 	return e;
 }
 
-/** reactor_may_open - see reactor.h */
 bool reactor_may_open(const struct reactor *r, const struct export *exp)
 {
 	size_t all, mine = closing_count(r->closer, exp->root_dev, &all);
@@ -168,11 +165,8 @@ static struct line *find_line(struct reactor *r, const struct export *exp, size_
 	return l;
 }
 
-/** reactor_run_openers - see reactor.h
- *
- * What is being opened is not counted. Without the limit of @closed a file system could get more open files than its
- * bound.
- */
+/* What is being opened is not counted. Without the limit of @closed a file system could get more open files than its
+ * bound. */
 void reactor_run_openers(struct reactor *r, size_t closed)
 {
 	struct list waiting = LIST_INIT(waiting), *n;
@@ -194,7 +188,6 @@ void reactor_run_openers(struct reactor *r, size_t closed)
 	}
 }
 
-/** reactor_may_dirty - see reactor.h */
 bool reactor_may_dirty(const struct reactor *r, const struct client *c)
 {
 	size_t most = r->files_max / 2, all = fdcache_dirty(r->files);
@@ -202,7 +195,6 @@ bool reactor_may_dirty(const struct reactor *r, const struct client *c)
 	return all < most && c->admission[r->idx].dirty < most - all;
 }
 
-/** reactor_dirtied - see reactor.h */
 void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes)
 {
 	/* Before this file is one of them: its data is not there yet. */
@@ -214,7 +206,7 @@ void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *
 	c->admission[r->idx].dirty++;
 }
 
-/** reactor_create - see reactor.h; Return: 0 or -errno */
+/* Return: 0 or -errno */
 int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, size_t files_max,
 		   bool manage_gids, struct reactor **ret)
 {
@@ -268,7 +260,7 @@ static void *reactor_main(void *arg)
 	return NULL;
 }
 
-/** reactor_run - see reactor.h; Return: 0, -EAGAIN (no more threads) */
+/* Return: 0, -EAGAIN (no more threads) */
 int reactor_run(struct reactor *r)
 {
 	int err = -pthread_create(&r->thread, NULL, reactor_main, r);
@@ -305,7 +297,6 @@ static void on_stop(struct rpcrdma_msg *msg)
 	on_drain(&r->drain);
 }
 
-/** reactor_stop - see reactor.h */
 void reactor_stop(struct reactor *r, uint64_t until_ns)
 {
 	r->drain_until_ns = until_ns;
@@ -313,7 +304,6 @@ void reactor_stop(struct reactor *r, uint64_t until_ns)
 	rpcrdma_engine_post(r->engine, &r->stop_msg);
 }
 
-/** reactor_join - see reactor.h */
 int reactor_join(struct reactor *r, uint64_t until_ns)
 {
 	struct timespec ts = {
@@ -332,7 +322,6 @@ int reactor_join(struct reactor *r, uint64_t until_ns)
 	return 0;
 }
 
-/** reactor_destroy - see reactor.h */
 void reactor_destroy(struct reactor *r)
 {
 	if (!r)
@@ -386,7 +375,7 @@ static void on_synced(struct rpcrdma_msg *msg)
 	free(m);
 }
 
-/** reactor_file_synced - see reactor.h; without memory the file is synced once more before it is closed */
+/* without memory the file is synced once more before it is closed */
 void reactor_file_synced(struct reactor *r, uint64_t dev, uint64_t ino, uint64_t began_ns)
 {
 	for (unsigned i = 0; i < r->srv->nreactors; i++) {
@@ -406,7 +395,7 @@ static void on_drop(struct rpcrdma_msg *msg)
 	free(m);
 }
 
-/** reactor_drop_file - see reactor.h; without memory the file goes when nobody uses it for a while */
+/* without memory the file goes when nobody uses it for a while */
 void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino)
 {
 	for (unsigned i = 0; i < srv->nreactors; i++)

@@ -101,7 +101,6 @@ static enum req_state (*const states[])(struct req *r) = {
 	[REQ_REPLYING] = state_replying,
 };
 
-/** req_state_name - see req.h */
 const char *req_state_name(enum req_state s)
 {
 	static const char *const names[] = {
@@ -176,7 +175,6 @@ static void req_put(struct req *r)
 	list_add_head(&re->free_reqs, &r->link);
 }
 
-/** req_call - see req.h */
 void req_call(struct conn *c, struct rpcrdma_req *rpc)
 {
 	struct req *r = rpc->user;
@@ -192,7 +190,6 @@ void req_call(struct conn *c, struct rpcrdma_req *rpc)
 	req_run(r);
 }
 
-/** req_run - see req.h */
 void req_run(struct req *r)
 {
 	struct reactor *re = r->reactor;
@@ -231,11 +228,8 @@ static bool leave_queue(struct req *r)
 	return admit_cancel(r) || once_leave(r);
 }
 
-/** req_conn_lost - see req.h
- *
- * What has begun goes on. The rest is not done at all, so its client may send it again over another connection.
- * Each call that ends may have others run, and end, also of this connection.
- */
+/* What has begun goes on. The rest is not done at all, so its client may send it again over another connection.
+ * Each call that ends may have others run, and end, also of this connection. */
 void req_conn_lost(struct conn *c)
 {
 	struct list reqs = LIST_INIT(reqs), *n;
@@ -262,7 +256,6 @@ static enum req_state end_error(struct req *r, enum rpcrdma_accept_stat stat)
 	return REQ_REPLYING;
 }
 
-/** req_fail - see req.h */
 void req_fail(struct req *r, nfsstat3 status)
 {
 	memset(&r->res, 0, r->proc->res_bytes);
@@ -360,7 +353,6 @@ static void note_partial(struct req *r, bool partial)
 	r->partial = partial;
 }
 
-/** req_scratch - see req.h */
 void *req_scratch(struct req *r, size_t bytes)
 {
 	r->scratch = client_scratch_get(r->conn->client, bytes);
@@ -370,7 +362,6 @@ void *req_scratch(struct req *r, size_t bytes)
 	return r->scratch;
 }
 
-/** req_args_init - see req.h */
 int req_args_init(struct req *r)
 {
 	const struct prog_proc *proc = r->proc;

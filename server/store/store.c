@@ -12,7 +12,6 @@
 
 #include "export.h"
 
-/** store_of - see store.h */
 const struct store_ops *store_of(const struct export *exp)
 {
 	const struct export_data *d = &exp->conf.data;
@@ -33,7 +32,6 @@ const struct store_ops *store_of(const struct export *exp)
 	return &store_cached_ops;
 }
 
-/** store_make - see store.h */
 int store_make(struct reactor *r, struct export *exp, struct store **ret)
 {
 	struct store *s;

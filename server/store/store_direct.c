@@ -94,7 +94,6 @@ static uint32_t find_part(int fd)
 	return limit - limit % ALIGN_MAX;
 }
 
-/** store_direct_open - see store_direct.h */
 int store_direct_open(const struct store_file *f, bool reads, struct store_direct *ret)
 {
 	int flags = O_DIRECT | (fcntl(f->fd, F_GETFL) & O_NOATIME), fd, err;
@@ -139,7 +138,6 @@ static bool memory_fits(const struct store_direct *d, const struct store_io *io,
 	return true;
 }
 
-/** store_direct_fits - see store_direct.h */
 bool store_direct_fits(const struct store_direct *d, struct store_io *io)
 {
 	uint64_t align = d->read_align, end = io->off + io->bytes;
@@ -155,7 +153,6 @@ bool store_direct_fits(const struct store_direct *d, struct store_io *io)
 	return false;
 }
 
-/** store_direct_rest - see store_direct.h */
 uint32_t store_direct_rest(struct store_io *io, uint32_t end)
 {
 	uint32_t head = io->ext_head;
@@ -211,7 +208,6 @@ static ssize_t step(struct store_io *io, uint32_t at)
 	return through_cache(io, at, left);
 }
 
-/** store_direct_move_all - see store_direct.h */
 int32_t store_direct_move_all(struct store_io *io)
 {
 	uint32_t at = io->head;
@@ -261,7 +257,6 @@ static bool resident_mincore(int fd, uint64_t off, uint64_t end)
 	return all;
 }
 
-/** store_direct_resident - see store_direct.h */
 bool store_direct_resident(int fd, uint64_t off, uint32_t bytes)
 {
 	struct {

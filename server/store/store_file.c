@@ -27,7 +27,7 @@
 #include "export.h"
 #include "vfs.h"
 
-/** store_file_open - see store_file.h; Return: 0 or -errno */
+/* Return: 0 or -errno */
 int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
 {
 	int fd = vfs_open_io(o, write);
@@ -39,7 +39,6 @@ int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
 	return 0;
 }
 
-/** store_file_leave_atime - see store_file.h */
 bool store_file_leave_atime(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -47,7 +46,6 @@ bool store_file_leave_atime(int fd)
 	return flags >= 0 && !fcntl(fd, F_SETFL, flags | O_NOATIME);
 }
 
-/** store_file_adopt - see store_file.h */
 void store_file_adopt(const struct export *exp, int fd, struct store_file *ret)
 {
 	const struct fs_limits *fs = &exp->limits;
@@ -79,7 +77,6 @@ static struct iovec memory(const struct store_io *io, int i)
 	return v;
 }
 
-/** store_file_iov - see store_file.h */
 int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struct iovec *out,
 		   int max)
 {
@@ -100,7 +97,6 @@ int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struc
 	return n;
 }
 
-/** store_file_move - see store_file.h */
 ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32_t len, int flags)
 {
 	struct iovec iov[STORE_FILE_IOV];
@@ -115,7 +111,6 @@ ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32
 	return got >= 0 ? got : -errno;
 }
 
-/** store_file_move_all - see store_file.h */
 int32_t store_file_move_all(struct store_io *io)
 {
 	uint32_t at = io->head;
@@ -180,7 +175,6 @@ static void stabilize(struct store_io *io)
 	syncs_end(io->file);
 }
 
-/** store_file_write - see store_file.h */
 void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 {
 	io->res = creds_assume(io->creds);
@@ -214,7 +208,6 @@ static int sync_range(const struct store_file *f, uint64_t off, uint32_t bytes)
 	return err;
 }
 
-/** store_file_sync - see store_file.h */
 void store_file_sync(struct store_io *io)
 {
 	syncs_begin(io->file, true);
@@ -226,7 +219,7 @@ void store_file_sync(struct store_io *io)
 	syncs_end(io->file);
 }
 
-/** store_file_is_complete - see store_file.h; a short read that reached the end as it was known is
+/* a short read that reached the end as it was known is
  * the end */
 bool store_file_is_complete(const struct store_io *io, uint32_t n)
 {

@@ -64,7 +64,6 @@ static const struct store_shared_kind queue_kind = {
 	.fini = queue_fini,
 };
 
-/** store_queue_get - see store_queue.h */
 int store_queue_get(const struct export *exp, struct store_queue **ret)
 {
 	const struct export_data *d = &exp->conf.data;
@@ -84,7 +83,6 @@ int store_queue_get(const struct export *exp, struct store_queue **ret)
 	return err;
 }
 
-/** store_queue_put - see store_queue.h */
 void store_queue_put(struct store_queue *q)
 {
 	if (q)
@@ -151,7 +149,6 @@ static void count_wait(struct reactor *r, unsigned waiting)
 		atomic_store_explicit(&r->counters.sched_wait_max, waiting, memory_order_relaxed);
 }
 
-/** store_queue_submit - see store_queue.h */
 int store_queue_submit(struct store *s, struct store_io *io)
 {
 	struct store_queue *q = s->queue;

@@ -119,7 +119,6 @@ static uint64_t chance(uint64_t x)
 
 /* ---- the order ---------------------------------------------------------------------------- */
 
-/** store_sched_init - see store_sched.h */
 void store_sched_init(struct store_sched *s, uint64_t read_ns, uint64_t write_ns)
 {
 	memset(s, 0, sizeof(*s));
@@ -152,7 +151,6 @@ static void join_sweep(struct store_sched *s, struct sched_node *n)
 		s->joined++;
 }
 
-/** store_sched_add - see store_sched.h */
 void store_sched_add(struct store_sched *s, struct sched_node *n, uint64_t now_ns)
 {
 	struct sched_set *set = set_of(s, n);
@@ -221,7 +219,6 @@ static void move_to(struct store_sched *s, const struct sched_node *n)
 	s->pos = (struct sched_place){ n->sweep, n->dev, n->ino, n->end, 0 };
 }
 
-/** store_sched_take - see store_sched.h */
 struct sched_node *store_sched_take(struct store_sched *s, uint64_t now_ns)
 {
 	struct sched_node *n = find_next(s, now_ns);
@@ -237,7 +234,6 @@ struct sched_node *store_sched_take(struct store_sched *s, uint64_t now_ns)
 	return n;
 }
 
-/** store_sched_pass - see store_sched.h */
 void store_sched_pass(struct store_sched *s, struct sched_node *n)
 {
 	n->sweep = s->pos.sweep;

@@ -58,7 +58,6 @@ static int make(const struct store_shared_kind *kind, const struct export *exp, 
 	return 0;
 }
 
-/** store_shared_get - see store_shared.h */
 int store_shared_get(const struct store_shared_kind *kind, const struct export *exp,
 		     const char *how, struct store_shared **ret)
 {
@@ -77,7 +76,6 @@ int store_shared_get(const struct store_shared_kind *kind, const struct export *
 	return err;
 }
 
-/** store_shared_put - see store_shared.h */
 void store_shared_put(struct store_shared *s)
 {
 	if (!s)
@@ -91,7 +89,6 @@ void store_shared_put(struct store_shared *s)
 	pthread_mutex_unlock(&all_lock);
 }
 
-/** store_shared_each - see store_shared.h */
 unsigned store_shared_each(const struct store_shared_kind *kind, uint64_t dev, uint64_t ino,
 			   void (*fn)(struct store_shared *s, void *ctx), void *ctx)
 {

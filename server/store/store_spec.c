@@ -24,7 +24,6 @@
 #define RATE_MAX (UINT64_C(1) << 40)
 #define TIME_MAX (10 * NS_PER_S)
 
-/** store_spec_init - see store_spec.h */
 void store_spec_init(struct store_spec *s)
 {
 	*s = (struct store_spec){
@@ -180,7 +179,6 @@ static const char *behind(const char *text, const char *kind)
 	return !strncmp(text, kind, n) && text[n] == ':' ? text + n + 1 : NULL;
 }
 
-/** store_spec_parse - see store_spec.h */
 int store_spec_parse(const char *text, struct store_spec *ret, char *why, size_t why_bytes)
 {
 	struct store_spec s;
@@ -210,7 +208,6 @@ int store_spec_parse(const char *text, struct store_spec *ret, char *why, size_t
 	return err;
 }
 
-/** store_spec_print - see store_spec.h */
 const char *store_spec_print(const struct store_spec *s, char *buf, size_t bytes)
 {
 	const struct sim_spec *m = &s->sim;
@@ -245,7 +242,6 @@ const char *store_spec_print(const struct store_spec *s, char *buf, size_t bytes
 	return buf;
 }
 
-/** store_spec_warning - see store_spec.h */
 const char *store_spec_warning(const struct store_spec *s)
 {
 	switch (s->kind) {

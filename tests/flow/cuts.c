@@ -164,7 +164,6 @@ static void one_cut(unsigned round, bool may_fail, struct totals *t)
 	nfs_peer_destroy(&p);
 }
 
-/** cuts - see cuts.h */
 void cuts(unsigned from, unsigned to, bool may_fail)
 {
 	struct totals t = { 0 };

@@ -292,7 +292,6 @@ static void put_other(struct wire_put *w, const struct hostile_call *c)
 	}
 }
 
-/** hostile_results - see hostile.h */
 void hostile_results(struct wire_put *w, const struct hostile_call *c, const char **ret_data)
 {
 	*ret_data = NULL;

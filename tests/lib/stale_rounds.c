@@ -115,7 +115,6 @@ static int round_of_arena(struct run *r)
 		       ? 0 : -EIO;
 }
 
-/** stale_rounds - see stale_rounds.h */
 int stale_rounds(struct leat_file *f, int fd, unsigned long rounds, uint64_t seed,
 		 struct stale_counts *ret)
 {

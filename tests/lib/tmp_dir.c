@@ -95,7 +95,6 @@ bool tmp_dir_has_direct(void)
 	return fd >= 0;
 }
 
-/** tmp_dir_open_below - see tmp_dir.h */
 unsigned tmp_dir_open_below(const char *path)
 {
 	DIR *d = opendir("/proc/self/fd");

@@ -147,7 +147,6 @@ static int make_dirs(struct cut_conn *c, const struct handle *root)
 	return err;
 }
 
-/** cut_disconnect - see cut.h */
 void cut_disconnect(struct cut_conn *c)
 {
 	if (!c)
@@ -159,7 +158,6 @@ void cut_disconnect(struct cut_conn *c)
 	free(c);
 }
 
-/** cut_connect - see cut.h */
 int cut_connect(const char *url, const char *export, unsigned stamp, struct cut_conn **ret)
 {
 	struct cut_conn *c = calloc(1, sizeof(*c));
@@ -481,7 +479,6 @@ static int note(struct cut_expect *e, struct cut_log *log, struct cut_op *op, en
 	return log->put(log, op) ? cut_expect_take(e, op) : -ESHUTDOWN;
 }
 
-/** cut_drive - see cut.h */
 int cut_drive(struct cut_conn *c, struct cut_expect *e, struct cut_log *log, uint64_t seed,
 	      unsigned ops, bool may_fail, char why[CUT_WHY_BYTES])
 {
@@ -560,7 +557,6 @@ static void commit_again(struct doing *d, struct cut_file *f)
 	}
 }
 
-/** cut_recheck - see cut.h */
 unsigned cut_recheck(struct cut_conn *c, struct cut_expect *e, char why[CUT_WHY_BYTES])
 {
 	struct cut_op op = { 0 };

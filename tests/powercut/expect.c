@@ -38,7 +38,6 @@ static uint64_t sum_of(const void *data, size_t bytes)
 	return h;
 }
 
-/** cut_seal - see cut.h */
 void cut_seal(struct cut_op *op)
 {
 	op->magic = MAGIC;
@@ -52,20 +51,17 @@ void cut_expect_init(struct cut_expect *e, unsigned thread)
 	e->thread = thread;
 }
 
-/** cut_expect_fini - see cut.h */
 void cut_expect_fini(struct cut_expect *e)
 {
 	free(e->files);
 	e->files = NULL;
 }
 
-/** cut_dir - see cut.h */
 const char *cut_dir(unsigned i)
 {
 	return i % 2 ? "B" : "A";
 }
 
-/** cut_path - see cut.h */
 void cut_path(unsigned thread, uint32_t slot, char ret[32])
 {
 	(void)snprintf(ret, 32, "%s/t%u_%u", cut_dir(slot), thread % 100, slot % 100);
@@ -77,7 +73,6 @@ void cut_target(unsigned thread, uint32_t serial, char ret[128])
 	(void)snprintf(ret, 128, "%0*u/%u", serial % 2 ? 90 : 8, serial, thread);
 }
 
-/** cut_fill - see cut.h */
 void cut_fill(unsigned thread, uint32_t file, uint32_t record, uint32_t serial,
 	      uint8_t ret[CUT_RECORD_BYTES])
 {
@@ -265,7 +260,6 @@ static int end(struct cut_expect *e, const struct cut_op *end)
 	return 0;
 }
 
-/** cut_expect_take - see cut.h */
 int cut_expect_take(struct cut_expect *e, const struct cut_op *op)
 {
 	if (op->magic != MAGIC || op->sum != sum_of(op, offsetof(struct cut_op, sum)) ||
@@ -399,7 +393,6 @@ static bool is_there(struct look *l, uint32_t slot, const struct cut_name *want)
 	return want->type != CUT_LINKED || link_is_right(l, want->what, path);
 }
 
-/** cut_verify - see cut.h */
 unsigned cut_verify(struct cut_expect *e, const char *root, char why[CUT_WHY_BYTES])
 {
 	char first[CUT_WHY_BYTES] = "";

@@ -382,7 +382,6 @@ static void all_groups(struct matrix *x, const char *transport)
 				}
 }
 
-/** bench_reg_run - see bench_reg.h */
 int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	static struct matrix x = {

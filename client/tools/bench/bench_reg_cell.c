@@ -69,7 +69,6 @@ static uint64_t stride(const struct reg_cell *cell)
 	return round_up_pow2(cell->block, PAGE) + PAGE;
 }
 
-/** reg_cell_bytes - see bench_reg.h */
 uint64_t reg_cell_bytes(const struct reg_cell *cell)
 {
 	return cell->buffers * stride(cell);
@@ -263,7 +262,6 @@ static unsigned share(unsigned all, unsigned n, unsigned i)
 	return MAX(part, 1u);
 }
 
-/** reg_cell_run - see bench_reg.h */
 int reg_cell_run(const struct reg_plan *plan, const struct reg_cell *cell, struct reg_result *ret,
 		 char *why)
 {

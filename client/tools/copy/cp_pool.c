@@ -41,7 +41,6 @@ struct cp_pool {
 	struct worker worker[WORKERS];
 };
 
-/** cp_pool_create - see cp_pool.h */
 int cp_pool_create(const struct cp_pool_ops *ops, void *ctx, struct cp_pool **ret)
 {
 	struct cp_pool *p = calloc(1, sizeof(*p));
@@ -57,7 +56,6 @@ int cp_pool_create(const struct cp_pool_ops *ops, void *ctx, struct cp_pool **re
 	return 0;
 }
 
-/** cp_pool_destroy - see cp_pool.h */
 void cp_pool_destroy(struct cp_pool *p)
 {
 	if (!p)
@@ -125,7 +123,6 @@ static void add_worker(struct cp_pool *p)
 	p->full = !w->own || p->workers == WORKERS;
 }
 
-/** cp_pool_give - see cp_pool.h */
 bool cp_pool_give(struct cp_pool *p, struct cp_batch *batch, void *job)
 {
 	bool busy;
@@ -147,7 +144,6 @@ bool cp_pool_give(struct cp_pool *p, struct cp_batch *batch, void *job)
 	return true;
 }
 
-/** cp_pool_wait - see cp_pool.h */
 int cp_pool_wait(struct cp_pool *p, struct cp_batch *batch)
 {
 	int worst;

@@ -40,7 +40,6 @@ static bool same_addr(const struct dump_addr *a, const struct dump_addr *b)
 
 /* ---- calls ------------------------------------------------------------------------------------- */
 
-/** dump_call_create - see dump.h */
 struct dump_call *dump_call_create(struct dump *d, struct dump_conn *c, const struct rr_hdr *hdr)
 {
 	struct dump_call *call = calloc(1, sizeof(*call));
@@ -80,7 +79,6 @@ void dump_call_destroy(struct dump *d, struct dump_call *call)
 	free(call);
 }
 
-/** dump_call_find - see dump.h */
 struct dump_call *dump_call_find(const struct dump_conn *c, uint32_t xid)
 {
 	list_for_each(node, &c->calls) {
@@ -145,7 +143,6 @@ static bool in_writes(const struct rr_hdr *h, uint32_t rkey, uint64_t va, uint32
 	return h->has_reply && in_chunk(&h->reply, rkey, va, len, &p->at);
 }
 
-/** dump_place_find - see dump.h */
 bool dump_place_find(const struct dump_conn *c, bool to_read, uint32_t rkey, uint64_t va,
 		     uint32_t len, struct dump_place *ret)
 {
@@ -162,7 +159,6 @@ bool dump_place_find(const struct dump_conn *c, bool to_read, uint32_t rkey, uin
 	return false;
 }
 
-/** dump_head_put - see dump.h */
 int dump_head_put(struct dump_head *h, uint64_t at, const uint8_t *p, size_t len)
 {
 	if (at >= DUMP_HEAD_BYTES || !len)
@@ -210,7 +206,7 @@ static struct dump_conn *conn_create(struct dump *d)
 	return c;
 }
 
-/** dump_conn_find - see dump.h. Queue pair numbers are used again: the last that had it comes first. */
+/* Queue pair numbers are used again: the last that had it comes first. */
 struct dump_conn *dump_conn_find(struct dump *d, const struct dump_frame *f, int *ret_from)
 {
 	list_for_each(node, &d->conns) {
@@ -249,7 +245,6 @@ static struct dump_conn *answered_by(struct dump *d, const struct dump_frame *f)
 	return NULL;
 }
 
-/** dump_conn_guess - see dump.h */
 int dump_conn_guess(struct dump *d, const struct dump_frame *f, bool response,
 		    struct dump_conn **ret, int *ret_from)
 {
@@ -390,7 +385,6 @@ static void hang_up(struct dump *d, const struct dump_frame *f, const uint8_t *p
 		dump_call_destroy(d, list_entry(node, struct dump_call, node));
 }
 
-/** dump_conn_cm - see dump.h */
 int dump_conn_cm(struct dump *d, const struct dump_frame *f)
 {
 	struct dump_cm cm = { .frame = f };

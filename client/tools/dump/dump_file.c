@@ -246,7 +246,6 @@ static int ng_next(struct dump_file *f, struct dump_packet *ret)
 
 /* ---- both -------------------------------------------------------------------------------------------- */
 
-/** dump_file_init - see dump.h */
 int dump_file_init(struct dump_file *f, FILE *in)
 {
 	uint32_t magic;
@@ -279,7 +278,6 @@ void dump_file_fini(struct dump_file *f)
 	f->buf = NULL;
 }
 
-/** dump_file_next - see dump.h */
 int dump_file_next(struct dump_file *f, struct dump_packet *ret)
 {
 	return f->ng ? ng_next(f, ret) : classic_next(f, ret);

@@ -420,7 +420,6 @@ static int take_packet(struct dump *d, struct packet *p)
 									take_send(d, p);
 }
 
-/** dump_packet - see dump.h */
 int dump_packet(struct dump *d, const struct dump_packet *packet)
 {
 	struct dump_frame f;
@@ -441,7 +440,6 @@ int dump_packet(struct dump *d, const struct dump_packet *packet)
 	return strip(&p) ? take_packet(d, &p) : 0;
 }
 
-/** dump_init - see dump.h */
 void dump_init(struct dump *d, FILE *out, const struct dump_options *options)
 {
 	memset(d, 0, sizeof(*d));

@@ -115,7 +115,6 @@ static bool ipv6(struct wire_get *g, struct dump_frame *f)
 	return true;
 }
 
-/** dump_frame_parse - see dump.h */
 bool dump_frame_parse(const struct dump_packet *p, struct dump_frame *ret)
 {
 	struct dump_frame f = { .ns = p->ns };
@@ -156,7 +155,6 @@ bool dump_frame_parse(const struct dump_packet *p, struct dump_frame *ret)
 	return true;
 }
 
-/** dump_addr_print - see dump.h */
 const char *dump_addr_print(const struct dump_addr *a, char buf[DUMP_ADDR_TEXT])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };

@@ -138,7 +138,6 @@ void dump_print_nak(struct dump *d, const struct dump_frame *f, uint8_t syndrome
 		fprintf(d->out, "NAK %s\n", code < ARRAY_SIZE(codes) ? codes[code] : "?");
 }
 
-/** dump_print_note - see dump.h */
 void dump_print_note(struct dump *d, const struct dump_frame *f, const char *fmt, ...)
 {
 	va_list ap;
@@ -150,7 +149,6 @@ void dump_print_note(struct dump *d, const struct dump_frame *f, const char *fmt
 	fputc('\n', d->out);
 }
 
-/** dump_print_end - see dump.h */
 void dump_print_end(const struct dump *d)
 {
 	fprintf(d->out, "%" PRIu64 " messages, %" PRIu64 " connections, %" PRIu64 " packets",

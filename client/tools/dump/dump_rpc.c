@@ -104,7 +104,6 @@ static void nfs_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *
 	}
 }
 
-/** dump_rpc_call - see dump.h */
 void dump_rpc_call(const uint8_t *p, size_t len, struct dump_rpc *ret)
 {
 	struct dump_rpc r = { .call = true };
@@ -158,7 +157,6 @@ static void nfs_results(struct wire_get *g, const uint8_t *start, struct dump_rp
 	}
 }
 
-/** dump_rpc_reply - see dump.h */
 void dump_rpc_reply(const uint8_t *p, size_t len, const struct dump_rpc *call,
 		    struct dump_rpc *ret)
 {
@@ -231,7 +229,6 @@ static const char *outcome(const struct dump_rpc *r)
 	return nfs3_stat_name(r->status);
 }
 
-/** dump_rpc_print - see dump.h */
 const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap)
 {
 	char numbers[80] = "";

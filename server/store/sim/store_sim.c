@@ -105,7 +105,6 @@ static void cut_disk(struct store_shared *s, void *ctx)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/** store_sim_cut - see store_sim.h */
 int store_sim_cut(const char *dir, size_t *ret_bytes)
 {
 	struct cut cut = { 0 };

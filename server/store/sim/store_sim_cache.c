@@ -39,7 +39,6 @@ struct file {
 	uint64_t left_size; /* as our writes left it */
 };
 
-/** sim_cache_init - see store_sim_cache.h */
 void sim_cache_init(struct sim_cache *c, size_t bytes_max)
 {
 	list_init(&c->files);
@@ -64,7 +63,6 @@ static void file_free(struct sim_cache *c, struct file *f)
 	free(f);
 }
 
-/** sim_cache_fini - see store_sim_cache.h */
 void sim_cache_fini(struct sim_cache *c)
 {
 	list_for_each_safe(n, &c->files)
@@ -182,7 +180,6 @@ static void write_back(struct sim_cache *c)
 		file_free(c, list_first_entry(&c->files, struct file, link));
 }
 
-/** sim_cache_write - see store_sim_cache.h */
 int sim_cache_write(struct sim_cache *c, int fd, uint64_t dev, uint64_t ino, uint64_t off,
 		    uint32_t len)
 {
@@ -208,7 +205,6 @@ int sim_cache_write(struct sim_cache *c, int fd, uint64_t dev, uint64_t ino, uin
 	return err;
 }
 
-/** sim_cache_stable - see store_sim_cache.h */
 void sim_cache_stable(struct sim_cache *c, uint64_t dev, uint64_t ino, uint64_t off, uint32_t len)
 {
 	struct file *f = find(c, dev, ino);
@@ -220,7 +216,6 @@ void sim_cache_stable(struct sim_cache *c, uint64_t dev, uint64_t ino, uint64_t 
 	f->left_size = MAX(f->left_size, off + len);
 }
 
-/** sim_cache_sync - see store_sim_cache.h */
 void sim_cache_sync(struct sim_cache *c, uint64_t dev, uint64_t ino)
 {
 	struct file *f = find(c, dev, ino);
@@ -257,7 +252,6 @@ static void cut_file(const struct file *f)
 		put_back(list_entry(n, struct extent, link), f, MIN(size, f->size));
 }
 
-/** sim_cache_cut - see store_sim_cache.h */
 size_t sim_cache_cut(struct sim_cache *c)
 {
 	size_t bytes = c->bytes;

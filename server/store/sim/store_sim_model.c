@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/util.h"
 
-/** sim_model_init - see store_sim_model.h */
 void sim_model_init(struct sim_model *m, const struct sim_spec *spec)
 {
 	memset(m, 0, sizeof(*m));
@@ -56,7 +55,6 @@ static bool seek(struct sim_member *d, const struct sim_request *rq, uint64_t po
 	return true;
 }
 
-/** sim_model_submit - see store_sim_model.h */
 struct sim_answer sim_model_submit(struct sim_model *m, uint64_t now_ns,
 				   const struct sim_request *rq)
 {
@@ -84,7 +82,6 @@ struct sim_answer sim_model_submit(struct sim_model *m, uint64_t now_ns,
 	return a;
 }
 
-/** sim_model_idle - see store_sim_model.h */
 uint64_t sim_model_idle(const struct sim_model *m, uint64_t now_ns)
 {
 	uint64_t idle = now_ns;
