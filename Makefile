@@ -43,7 +43,7 @@ say = $(if $(V),,@printf '  %-7s %s\n' $1 $2;)
 SUB = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(JOBS))
 
 # Goals that see to their own dependencies, or need none: nothing is looked up for them here.
-FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz fuzz-cov path mutants deps clean distclean help layers map dist
+FRONT := check demo bench bench-vm asan ubsan tsan interop interop-long cov fuzz fuzz-cov path mutants deps clean distclean help layers map words dist
 GOALS := $(or $(MAKECMDGOALS),all)
 
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
@@ -152,6 +152,7 @@ help:
 #: mutants      breaks the code on purpose and sees the named test fail
 #: cov          coverage of `check`, in build/cov
 #: map          the folders and who includes whom, as text and in build/map.dot
+#: words        what is to be said more plainly, in code, strings and documents
 #: tidy cppcheck format layers hdr-check check-doc   one look each
 #: deps         installs what is missing, by apt-get
 #: install uninstall dist compdb clean help
@@ -198,7 +199,7 @@ interop-long:
 	@$(SUB) all interop-tools
 	@LEAT=$(B)/leat LEATD=$(B)/leatd O=$(O) scripts/interop.sh --long || [ $$? -eq 77 ]
 
-.PHONY: layers map hdr-check tidy cppcheck format compdb dist
+.PHONY: layers map words hdr-check tidy cppcheck format compdb dist
 layers:
 	@scripts/check-layers.sh
 
@@ -206,6 +207,9 @@ map:
 	@mkdir -p $(B)
 	@scripts/map.sh
 	@scripts/map.sh --dot >$(B)/map.dot
+
+words:
+	@scripts/words.sh
 
 hdr-check: $(GEN_HDRS)
 	@CC="$(CC)" CXX="$(CXX)" INC="$(INC)" scripts/check-headers.sh
