@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * chunk.c - what the chunk lists of a message come to, and where byte n of a chunk lies
+ * chunk.c - checks chunk lists and finds the remote ranges of payload bytes
  *
- * Operation:  Responder: srv_recv.c calls the two checks on each call before anything is reserved
- *             or posted; srv_rw.c then asks for spans, one RDMA operation each; srv_send.c writes
- *             the lists of the reply with rr_chunk_return(). Requester: clnt_call.c compares what came
- *             back with what was offered, rr_chunk_check_returned(), before it believes a length.
- * Memory:     Never allocates; results are indexes and copies, nothing points into the message.
+ * Operation:  Responder: srv_recv.c calls the two checks on each call before it reserves memory or posts work.
+ *             srv_rw.c then asks for spans, one RDMA operation each. srv_send.c fills the chunk lists of the
+ *             reply with rr_chunk_return(). Requester: clnt_rdma_reply.c compares the returned chunks with the
+ *             offered ones, rr_chunk_check_returned(), before it uses a length.
+ * Memory:     Never allocates. Results are indexes and copies, not pointers into the message.
  * Threads:    Pure functions.
- * Errors:     -EBADMSG from the checks means ERR_CHUNK and no RDMA operation at all. Sums are 64
- *             bits wide: 64 segments of 4 GiB cannot wrap them. Handles cannot be checked here; a
- *             wrong one costs the peer its own connection.
+ * Errors:     -EBADMSG from the checks means ERR_CHUNK and no RDMA operation. Sums have 64 bits: 64 segments of
+ *             4 GiB cannot wrap. Handles cannot be checked here; a wrong one breaks only the peer's own
+ *             connection.
  * See:        protocol.md sections 1.3, 1.4, 7.1.
  */
 #include <assert.h>
@@ -23,7 +23,7 @@
 /* The shortest call: six words and two empty opaque_auth (RFC 5531 section 9). */
 #define CALL_BYTES_MIN 40u
 
-/* A segment may end with the last byte of the address space but not go round it. */
+/* A segment may end with the last byte of the address space but must not wrap. */
 static bool segment_wraps(const struct rr_segment *s)
 {
 	return s->length && s->offset > UINT64_MAX - (s->length - 1);
@@ -49,8 +49,8 @@ static bool take_run(const struct rr_hdr *h, uint32_t first, struct run *run)
 	return true;
 }
 
-/* Split the read list into at most one position-zero run and at most one other. A position that
- * comes back later would be a third run, or a second of its kind: refused either way. */
+/* Splits the read list into at most one position-zero run and at most one other. A position that reappears
+ * later forms a third run or a second one of its kind; both are refused. */
 static bool split_reads(const struct rr_hdr *h, struct run *pzrc, struct run *item)
 {
 	struct run run;
@@ -65,15 +65,15 @@ static bool split_reads(const struct rr_hdr *h, struct run *pzrc, struct run *it
 	return true;
 }
 
-/** rr_chunk_check_reads - understand the read list of a call, or refuse it
+/** rr_chunk_check_reads - checks the read list of a call and sums it up
  * @h: decoded header of a call
- * @inline_bytes: RPC bytes behind the header
+ * @inline_bytes: RPC bytes after the header
  * @bytes_max: limit of one call, chunks and inline bytes together
  * @ret: set on success
  *
- * Beyond what chunk.h lists: an RDMA_MSG without any RPC bytes, an RDMA_MSG with a position-zero
- * chunk, and a position-zero chunk too short for a call or not a multiple of four are refused.
- * Bytes behind the header of an RDMA_NOMSG mean nothing and are ignored.
+ * In addition to the list in chunk.h, refuses an RDMA_MSG without RPC bytes, an RDMA_MSG with a position-zero
+ * chunk, and a position-zero chunk too short for a call or not a multiple of four. Ignores bytes after the
+ * header of an RDMA_NOMSG.
  *
  * Return: 0, or -EBADMSG.
  */
@@ -96,8 +96,7 @@ int rr_chunk_check_reads(const struct rr_hdr *h, size_t inline_bytes, uint32_t b
 	}
 	if (!add_u64(message, item.bytes, &total) || total > bytes_max)
 		return -EBADMSG;
-	/* Positions count in the un-reduced stream, but in front of the only item taken out both
-	 * streams are the same. */
+	/* Positions count in the un-reduced stream. In front of the only reduced item both streams are the same. */
 	if (item.nsegs && h->reads[item.first].position > message)
 		return -EBADMSG;
 
@@ -115,7 +114,7 @@ int rr_chunk_check_reads(const struct rr_hdr *h, size_t inline_bytes, uint32_t b
 	return 0;
 }
 
-/** rr_chunk_bytes - sum of the segment lengths of @c */
+/** rr_chunk_bytes - returns the sum of the segment lengths of @c */
 uint64_t rr_chunk_bytes(const struct rr_chunk *c)
 {
 	uint64_t sum = 0;
@@ -133,9 +132,9 @@ static bool chunk_is_sane(const struct rr_chunk *c, uint64_t bytes_max)
 	return rr_chunk_bytes(c) <= bytes_max;
 }
 
-/** rr_chunk_check_writes - may results be placed into what this call offers?
+/** rr_chunk_check_writes - checks the chunks that a call offers for results
  * @h: decoded header of a call
- * @bytes_max: most that any one chunk may offer
+ * @bytes_max: upper bound of one chunk
  *
  * Return: 0, or -EBADMSG.
  */
@@ -149,7 +148,7 @@ int rr_chunk_check_writes(const struct rr_hdr *h, uint64_t bytes_max)
 	return 0;
 }
 
-/* Both lists keep their segments at a fixed distance; this is that of segment @i. */
+/* Both lists hold their segments at a fixed stride. Returns segment @i. */
 static const struct rr_segment *segment_at(const struct rr_segment *first, size_t stride,
 					   unsigned i)
 {
@@ -188,16 +187,16 @@ static int find_spans(const struct rr_segment *first, size_t stride, unsigned ns
 	return (int)n;
 }
 
-/** rr_chunk_spans - remote pieces of [@off, @off + @len) of a Write or Reply chunk
+/** rr_chunk_spans - finds the remote ranges of [@off, @off + @len) of a Write or Reply chunk
  * @segs: segments that passed rr_chunk_check_writes()
  * @nsegs: their number
- * @off: first byte wanted
- * @len: bytes wanted; 0 gives no piece
- * @spans: filled in order; a segment of length zero is never among them
- * @max: room there
+ * @off: first byte
+ * @len: bytes; 0 yields no span
+ * @spans: filled in order; no span has length zero
+ * @max: capacity of @spans
  *
- * Return: number of pieces; -EMSGSIZE if the range exceeds the chunk; -ENOBUFS if @max is short: the first
- * @max of them are filled.
+ * Return: number of spans; -EMSGSIZE if the range exceeds the chunk; -ENOBUFS if @max is too small: the first
+ * @max spans are filled.
  */
 int rr_chunk_spans(const struct rr_segment *segs, unsigned nsegs, uint64_t off, uint32_t len,
 		   struct rr_span *spans, unsigned max)
@@ -205,16 +204,16 @@ int rr_chunk_spans(const struct rr_segment *segs, unsigned nsegs, uint64_t off, 
 	return find_spans(segs, sizeof(*segs), nsegs, off, len, spans, max);
 }
 
-/** rr_chunk_read_spans - the same of a Read chunk: @nsegs entries of a read list from @segs on */
+/** rr_chunk_read_spans - does the same for a Read chunk: @nsegs entries of a read list from @segs on */
 int rr_chunk_read_spans(const struct rr_read_seg *segs, unsigned nsegs, uint64_t off, uint32_t len,
 			struct rr_span *spans, unsigned max)
 {
 	return find_spans(&segs->seg, sizeof(*segs), nsegs, off, len, spans, max);
 }
 
-/** rr_chunk_return - the reply's copy of an offered chunk
+/** rr_chunk_return - fills the reply's copy of an offered chunk
  * @offered: from the call
- * @used: bytes placed from its start, the XDR pad not among them
+ * @used: bytes placed from its start, without the XDR pad
  * @ret: filled; may be @offered itself
  */
 void rr_chunk_return(const struct rr_chunk *offered, uint64_t used, struct rr_chunk *ret)
@@ -230,10 +229,10 @@ void rr_chunk_return(const struct rr_chunk *offered, uint64_t used, struct rr_ch
 	assert(used == 0);
 }
 
-/** rr_chunk_check_returned - did the responder return what it was offered?
+/** rr_chunk_check_returned - compares a returned chunk with the offered one
  * @offered: as sent in the call
  * @returned: as found in the reply
- * @ret_used: bytes it says it placed
+ * @ret_used: bytes that the responder placed
  *
  * Return: 0, or -EPROTO: fail the call and drop the connection.
  */
@@ -241,7 +240,7 @@ int rr_chunk_check_returned(const struct rr_chunk *offered, const struct rr_chun
 			    uint64_t *ret_used)
 {
 	uint64_t used = 0;
-	bool full = true; /* all segments so far were */
+	bool full = true; /* all segments so far are full */
 
 	if (offered->nsegs != returned->nsegs)
 		return -EPROTO;

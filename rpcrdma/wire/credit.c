@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * credit.c - how many calls may be outstanding (RFC 8166 section 3.3.1)
+ * credit.c - limits the calls in flight (RFC 8166 section 3.3.1)
  *
  * Operation:  Requester: rr_credit_connected() at each connect, rr_credit_take() before each call,
- *             rr_credit_answered() with the grant of each reply or RDMA_ERROR that met a call.
- *             Responder: rr_credit_grant() for each reply. An overrun has no soft failure: the
- *             receiver has no buffer posted and the connection dies, so the limit is kept by the
- *             side that sends.
+ *             rr_credit_answered() with the grant of each reply or RDMA_ERROR that matched a call. Responder:
+ *             rr_credit_grant() for each reply. An overrun has no soft failure: the receiver has no buffer
+ *             posted and the connection breaks. So the sender keeps the limit.
  *
- *             A responder that grants less than before has promised more than that already: its
- *             peer may not have seen the answer yet, and what is out stays out. struct rr_grants
- *             counts, so that a receive is taken away exactly when nobody can send to it any more.
+ *             A responder that lowers a grant has already promised more. The peer may not have seen the new
+ *             grant, and calls in flight remain. struct rr_grants counts the promises. A receive is removed
+ *             only when no call can need it any more.
  * Memory:     None of its own.
  * Threads:    Owned by the endpoint's thread.
- * Errors:     None; no credit is an answer, not an error: the call waits.
+ * Errors:     None. Without a credit the call waits.
  * See:        protocol.md section 2.1.
  */
 #include <assert.h>
 
 #include "credit.h"
 
-/** rr_credit_init - set up with no history
+/** rr_credit_init - initializes without history
  * @c: embedded in an endpoint
- * @wanted: what to ask for in each call; 0 counts as 1, for the field may not be 0 on the wire
+ * @wanted: credits to request in each call; 0 counts as 1, because the field must not be 0 on the wire
  */
 void rr_credit_init(struct rr_credit *c, uint32_t wanted)
 {
@@ -31,11 +30,10 @@ void rr_credit_init(struct rr_credit *c, uint32_t wanted)
 	rr_credit_connected(c);
 }
 
-/** rr_credit_connected - forget the calls and the grant of the connection before
- * @c: statistics of starvation are kept, for they belong to the endpoint
+/** rr_credit_connected - forgets the calls and the grant of the previous connection
+ * @c: keeps its starvation count, which belongs to the endpoint
  *
- * The single credit in force until the first reply does not count for low_water, or that would
- * say 1 forever.
+ * The single credit before the first reply does not count for low_water. Otherwise low_water would always be 1.
  */
 void rr_credit_connected(struct rr_credit *c)
 {
@@ -44,10 +42,10 @@ void rr_credit_connected(struct rr_credit *c)
 	c->low_water = c->wanted;
 }
 
-/** rr_credit_take - one more call?
- * @c: of the endpoint the call is for
+/** rr_credit_take - takes a credit for one more call
+ * @c: of the call's endpoint
  *
- * Return: true, and it is counted as outstanding; or false, and it has to wait for an answer.
+ * Return: true: the call is counted as in flight; false: it has to wait for a reply.
  */
 bool rr_credit_take(struct rr_credit *c)
 {
@@ -59,12 +57,12 @@ bool rr_credit_take(struct rr_credit *c)
 	return true;
 }
 
-/** rr_credit_answered - a call is no longer outstanding; its answer's grant replaces the old one
- * @c: of the endpoint the call was for
- * @granted: from the peer: 0 is forbidden and read as 1, more than wanted is not used
+/** rr_credit_answered - ends a call in flight and applies the grant of its reply
+ * @c: of the call's endpoint
+ * @granted: from the peer: 0 is forbidden and read as 1; capped at wanted
  *
- * When the limit falls below what is out nothing is taken back; rr_credit_take() says no until
- * enough answers came.
+ * When the limit falls below the calls in flight, they continue. rr_credit_take() fails until enough replies
+ * arrived.
  */
 void rr_credit_answered(struct rr_credit *c, uint32_t granted)
 {
@@ -74,9 +72,9 @@ void rr_credit_answered(struct rr_credit *c, uint32_t granted)
 	c->low_water = MIN(c->low_water, c->limit);
 }
 
-/** rr_credit_grant - what a reply allows its receiver
+/** rr_credit_grant - returns the grant for a reply
  * @asked: from the peer
- * @posted: receives that stand ready now, the one being answered included
+ * @posted: receives posted now, including that of the call being replied to
  * @cap: configured maximum
  *
  * Return: the smallest of the three, never 0.
@@ -99,8 +97,8 @@ bool rr_grants_call(struct rr_grants *g, uint32_t slack)
 	return g->calls <= g->horizon + slack;
 }
 
-/* An answer to what was not counted as a call is not counted either: then both sums are short of one,
- * and their difference, which is all that matters, is right. */
+/* A reply to a message that was not counted as a call is not counted either. Both sums are then short by one,
+ * and their difference, which is all that is used, is right. */
 void rr_grants_answer(struct rr_grants *g, uint32_t grant, bool counted)
 {
 	g->answers += counted;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * credit.h - how many calls may be outstanding (RFC 8166 section 3.3.1)
+ * credit.h - limits the calls in flight (RFC 8166 section 3.3.1)
  *
- * Requester: one call until the first reply after each connect, then min(wanted, last grant); a
- * falling grant is followed at once, calls already out are simply not replaced. Responder: never
- * grants more than it has receives posted for, never 0.
+ * Requester: after each connect one call until the first reply, then min(wanted, last grant). A lower grant
+ * applies at once; calls in flight are simply not replaced. Responder: never grants more than its posted
+ * receives, and never 0.
  * Pure: no lock, no I/O; owned by the endpoint's thread.
  */
 #ifndef RR_CREDIT_H
@@ -17,59 +17,58 @@
 #include "base/util.h"
 
 struct rr_credit {
-	uint32_t wanted;      /* what we ask for; also our own ceiling */
+	uint32_t wanted;      /* requested in each call; also our own upper bound */
 	uint32_t limit;       /* in force */
-	uint32_t out;         /* calls sent and not answered */
+	uint32_t out;         /* calls in flight */
 	uint32_t low_water;   /* smallest limit seen since the connect */
 	uint64_t starved;     /* times a call had to wait for a credit */
 };
 
 void rr_credit_init(struct rr_credit *c, uint32_t wanted);
 
-/** rr_credit_connected - a new connection: nothing is out, one credit (protocol.md 2.1) */
+/** rr_credit_connected - resets for a new connection: no calls in flight, one credit (protocol.md 2.1) */
 void rr_credit_connected(struct rr_credit *c);
 
-/** rr_credit_take - may one more call go out? Counts it if so, and the starvation if not. */
+/** rr_credit_take - takes a credit for one more call. Returns false, and counts it in starved, if none is left. */
 bool rr_credit_take(struct rr_credit *c);
 
-/** rr_credit_answered - a reply or an error came for a call that was out, granting @granted
- * (0 is treated as 1) */
+/** rr_credit_answered - ends a call in flight after its reply or error arrived with grant @granted (0 is
+ * treated as 1) */
 void rr_credit_answered(struct rr_credit *c, uint32_t granted);
 
-/** rr_credit_grant - the responder's side: what to put into a reply
- * @asked: the call's credit field; @posted: receives posted now, the one being answered included;
+/** rr_credit_grant - returns the grant for a reply, at the responder
+ * @asked: the call's credit field; @posted: receives posted now, including that of the call being replied to;
  * @cap: configured maximum
  *
  * Return: 1 .. @cap.
  */
 uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 
-/* The responder's account of one connection: what it has promised, and what came of it. Replies come
- * in the order in which they are sent, and each replaces the grant before it; so after the q-th of them
- * a requester has sent q + its grant calls at most, since the connect. Whatever it knows of by now, it
- * stays within the largest of these sums. */
+/* The responder's credit account of one connection. Replies arrive in the order of sending, and each one
+ * replaces the grant before it. After the q-th reply, a requester has sent at most q + its grant calls since
+ * the connect. Whichever replies it has seen, its calls stay within the largest of these sums. */
 struct rr_grants {
-	uint64_t calls;     /* that came */
-	uint64_t answers;   /* that were sent */
-	uint64_t horizon;   /* so many calls may come, all in all */
+	uint64_t calls;     /* received */
+	uint64_t answers;   /* sent */
+	uint64_t horizon;   /* upper bound of the calls since the connect */
 };
 
-/** rr_grants_init - a new connection
- * @first: calls that are borne before the first answer */
+/** rr_grants_init - starts the account of a new connection
+ * @first: calls accepted before the first reply */
 void rr_grants_init(struct rr_grants *g, uint32_t first);
 
-/** rr_grants_call - a call came; Return: false: that is over what was granted by more than @slack */
+/** rr_grants_call - counts a received call; Return: false: it exceeds the grants by more than @slack */
 must_check bool rr_grants_call(struct rr_grants *g, uint32_t slack);
 
-/** rr_grants_answer - an answer goes out with @grant
- * @counted: to a call that rr_grants_call() knows of; or to what may have been none */
+/** rr_grants_answer - counts a reply that carries @grant
+ * @counted: it replies to a call that rr_grants_call() counted; false: it may not belong to any call */
 void rr_grants_answer(struct rr_grants *g, uint32_t grant, bool counted);
 
-/** rr_grants_due - calls that may still come: as many receives are needed, whatever is granted next */
+/** rr_grants_due - returns the calls that may still arrive: the receives needed, whatever the next grant is */
 uint64_t rr_grants_due(const struct rr_grants *g);
 
-/** rr_grants_room - the most that the next answer to a call may grant
- * @posted: receives there are for calls that may come, the one being answered included */
+/** rr_grants_room - returns the largest grant of the next reply
+ * @posted: receives for calls that may arrive, including that of the call being replied to */
 uint32_t rr_grants_room(const struct rr_grants *g, uint32_t posted);
 
 #endif

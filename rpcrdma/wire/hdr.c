@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * hdr.c - transport header and chunk lists, wire to host and back (RFC 8166 section 4)
+ * hdr.c - encodes and decodes the transport header and its chunk lists (RFC 8166 section 4)
  *
- * Operation:  srv_recv.c and clnt_call.c call rr_hdr_decode() on every message received; whoever sends
- *             fills a struct rr_hdr and calls rr_hdr_encode(). Decoding is two passes over hostile
- *             bytes: check_lists() walks the lists to their end and looks at every count, boolean
- *             and bound but stores nothing; build_lists() then copies, trusting the first. So no
- *             half-built list is ever seen, whatever the peer sent.
+ * Operation:  srv_recv.c and clnt_rdma_reply.c call rr_hdr_decode() on every received message. Senders fill a struct
+ *             rr_hdr and call rr_hdr_encode(). Decoding takes two passes over untrusted bytes: check_lists()
+ *             walks the lists to their end and checks every count, boolean and bound but stores nothing;
+ *             build_lists() then copies and relies on the first pass. So callers never see a half-built list.
  *
  *                 fixed: xid | vers | credits | proc
  *                 reads: { 1 | position | handle | length | offset(8) } ... 0
@@ -15,10 +14,10 @@
  *                 reply: 0   or   1 | n | { handle | length | offset(8) } * n
  *                 error: 1 | low | high   or   2
  *
- * Memory:     Never allocates; reads the message only between its first and its last byte.
+ * Memory:     Never allocates. Reads nothing outside the message.
  * Threads:    Pure functions.
- * Errors:     What decoding refuses is listed in hdr.h, each with the answer it deserves. An
- *             RDMA_ERROR or RDMA_DONE that does not parse deserves none: h->proc tells.
+ * Errors:     hdr.h lists the errors of decoding and the reply to each. An RDMA_ERROR or RDMA_DONE that does
+ *             not parse gets no reply; check h->proc.
  * See:        protocol.md sections 1.1, 1.5, 3.2.
  */
 #include <assert.h>
@@ -28,11 +27,11 @@
 #include "base/wire.h"
 #include "hdr.h"
 
-/* A private data size byte n says (n + 1) KiB (RFC 8797 section 4). */
+/* A private data size byte n means (n + 1) KiB (RFC 8797 section 4). */
 #define PRIV_UNIT 1024u
 #define PRIV_BYTES_MAX (256u * PRIV_UNIT)
 
-/** rr_hdr_init - start a header of our own; the caller adds what the message needs */
+/** rr_hdr_init - starts a new header; the caller adds what the message needs */
 void rr_hdr_init(struct rr_hdr *h, uint32_t xid, uint32_t credits, uint32_t proc)
 {
 	h->xid = xid;
@@ -48,10 +47,10 @@ void rr_hdr_init(struct rr_hdr *h, uint32_t xid, uint32_t credits, uint32_t proc
 	h->vers_high = 0;
 }
 
-/* First pass: is this what the grammar and our limits allow? */
+/* First pass: checks the grammar and our limits. */
 
-/* XDR optional: 1 is followed by the item, 0 by nothing, all else is malformed. False once the
- * cursor is bad, so the loops over lists end at the end of the message. */
+/* XDR optional: 1 is followed by the item, 0 by nothing, other values are malformed. Returns false once the
+ * cursor is bad, so the loops over lists stop at the end of the message. */
 static bool get_present(struct wire_get *g)
 {
 	uint32_t word = wire_get_u32(g);
@@ -95,11 +94,11 @@ static int check_error(struct wire_get *g)
 	case RR_ERR_CHUNK:
 		return 0;
 	default:
-		return -EBADMSG; /* an unknown error, or none before the end */
+		return -EBADMSG; /* unknown error, or the message ended before it */
 	}
 }
 
-/* Second pass: copy. Assumes check_lists() or check_error() said yes to the very same bytes. */
+/* Second pass: copies. Relies on check_lists() or check_error() having accepted the same bytes. */
 
 static void build_segment(struct wire_get *g, struct rr_segment *s)
 {
@@ -139,11 +138,11 @@ static void build_error(struct wire_get *g, struct rr_hdr *h)
 	}
 }
 
-/** rr_hdr_decode - parse the header of a received message in two passes; codes: see hdr.h
+/** rr_hdr_decode - parses the header of a received message in two passes; codes: see hdr.h
  * @buf: message
- * @len: its length as the completion told it
+ * @len: its length from the completion
  * @h: filled, with empty lists on failure
- * @ret_len: bytes taken, on success
+ * @ret_len: length of the header, on success
  */
 int rr_hdr_decode(const void *buf, size_t len, struct rr_hdr *h, size_t *ret_len)
 {
@@ -188,7 +187,7 @@ int rr_hdr_decode(const void *buf, size_t len, struct rr_hdr *h, size_t *ret_len
 	return 0;
 }
 
-/** rr_hdr_bytes - size on the wire of @h, which is our own or came from rr_hdr_decode() */
+/** rr_hdr_bytes - returns the size on the wire of @h, which is our own or came from rr_hdr_decode() */
 size_t rr_hdr_bytes(const struct rr_hdr *h)
 {
 	size_t n = RR_HDR_MIN + h->nreads * (size_t)RR_READ_SEG_BYTES;
@@ -198,7 +197,7 @@ size_t rr_hdr_bytes(const struct rr_hdr *h)
 	case RR_NOMSG:
 		for (uint32_t i = 0; i < h->nwrites; i++)
 			n += RR_CHUNK_HEAD_BYTES + h->writes[i].nsegs * (size_t)RR_SEGMENT_BYTES;
-		/* the Reply chunk's discriminator is one of the three words of the minimum */
+		/* the Reply chunk's discriminator is one of the three words of RR_HDR_MIN */
 		if (h->has_reply)
 			n += 4 + h->reply.nsegs * (size_t)RR_SEGMENT_BYTES;
 		return n;
@@ -244,13 +243,13 @@ static void put_lists(struct wire_put *p, const struct rr_hdr *h)
 		wire_put_u32(p, 0);
 }
 
-/** rr_hdr_encode - write a header of our own making: RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR
- * @h: counts within the arrays, positions multiples of four, or it is a bug of ours
- * @buf: gets it
- * @cap: room there
+/** rr_hdr_encode - encodes one of our own headers: RDMA_MSG, RDMA_NOMSG, RDMA_DONE, RDMA_ERROR
+ * @h: counts within the arrays, positions multiples of four (asserted)
+ * @buf: receives the header
+ * @cap: size of @buf
  * @ret_len: bytes written
  *
- * Return: 0, or -EMSGSIZE if @cap is short (nothing useful is in @buf then).
+ * Return: 0, or -EMSGSIZE if @cap is too small (@buf is then undefined).
  */
 int rr_hdr_encode(const struct rr_hdr *h, void *buf, size_t cap, size_t *ret_len)
 {
@@ -278,16 +277,16 @@ int rr_hdr_encode(const struct rr_hdr *h, void *buf, size_t cap, size_t *ret_len
 	return 0;
 }
 
-/** rr_hdr_encode_error - refuse a message whose header cannot be acted upon
+/** rr_hdr_encode_error - encodes the reply to a message with a bad header
  * @xid: copied from the message
- * @vers: copied likewise, so that even a sender of another version can match the answer
- * @credits: current grant; an error takes part in the credit protocol as any reply does
- * @err: which; ERR_VERS says that versions 1 to 1 are spoken here
- * @buf: gets it
- * @cap: room there
+ * @vers: copied as well, so that a sender of another version can match the reply
+ * @credits: current grant; an error takes part in the credit protocol like any reply
+ * @err: error code; ERR_VERS reports versions 1 to 1
+ * @buf: receives the header
+ * @cap: size of @buf
  * @ret_len: bytes written, 20 or 28
  *
- * Return: 0, or -EMSGSIZE if @cap is short.
+ * Return: 0, or -EMSGSIZE if @cap is too small.
  */
 int rr_hdr_encode_error(uint32_t xid, uint32_t vers, uint32_t credits, enum rr_err err, void *buf,
 			size_t cap, size_t *ret_len)
@@ -302,7 +301,7 @@ int rr_hdr_encode_error(uint32_t xid, uint32_t vers, uint32_t credits, enum rr_e
 	return rr_hdr_encode(&h, buf, cap, ret_len);
 }
 
-/** rr_priv_encode - what we tell the peer while connecting; p->present plays no part */
+/** rr_priv_encode - encodes the private data sent while connecting; ignores p->present */
 void rr_priv_encode(const struct rr_priv *p, uint8_t out[RR_PRIV_BYTES])
 {
 	assert(p->send_bytes % PRIV_UNIT == 0 && p->recv_bytes % PRIV_UNIT == 0);
@@ -315,7 +314,7 @@ void rr_priv_encode(const struct rr_priv *p, uint8_t out[RR_PRIV_BYTES])
 	out[7] = (uint8_t)(p->recv_bytes / PRIV_UNIT - 1);
 }
 
-/** rr_priv_decode - what the peer told; the event pads it with zeros to 56 or 196 bytes
+/** rr_priv_decode - decodes the peer's private data; the event pads it with zeros to 56 or 196 bytes
  * @data: private data of the connection manager's event, may be NULL when @len is 0
  * @len: its length there
  * @ret: always set
@@ -331,7 +330,7 @@ void rr_priv_decode(const void *data, size_t len, struct rr_priv *ret)
 	if (len < RR_PRIV_BYTES || get_be32(b) != RR_PRIV_MAGIC || b[4] != RR_PRIV_VERSION)
 		return;
 	ret->present = true;
-	ret->remote_inv = b[5] & RR_PRIV_REMOTE_INV; /* other flags are for later versions */
+	ret->remote_inv = b[5] & RR_PRIV_REMOTE_INV; /* later versions define other flags */
 	ret->send_bytes = (b[6] + 1u) * PRIV_UNIT;
 	ret->recv_bytes = (b[7] + 1u) * PRIV_UNIT;
 }

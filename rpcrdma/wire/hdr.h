@@ -3,9 +3,9 @@
  *
  * hdr.h - the transport header and its chunk lists as host structures (RFC 8166 section 4)
  *
- * Nothing here is laid over wire bytes. A decoded header has been bounds-checked: counts are within
- * the arrays, booleans were 0 or 1, positions are multiples of four, no list ran off the message.
- * What it has not been checked against is sense (lengths, capacities, eligibility): see chunk.h.
+ * These structures are not overlaid on wire bytes. A decoded header is bounds-checked: counts are within the
+ * arrays, booleans were 0 or 1, positions are multiples of four, every list ends inside the message. Lengths,
+ * capacities and eligibility are not checked yet: see chunk.h.
  */
 #ifndef RR_HDR_H
 #define RR_HDR_H
@@ -49,53 +49,53 @@ struct rr_hdr {
 	uint32_t err, vers_low, vers_high;
 };
 
-/** rr_hdr_init - fixed part set, all lists empty (the arrays are not cleared) */
+/** rr_hdr_init - sets the fixed part and empties all lists (does not clear the arrays) */
 void rr_hdr_init(struct rr_hdr *h, uint32_t xid, uint32_t credits, uint32_t proc);
 
-/** rr_hdr_decode - parse the transport header at the start of a message
- * @buf, @len: the received message, @len bytes and not one more are looked at
- * @h: filled; on failure xid, vers, credits and proc are set as far as they were received (0 else)
- * @ret_len: bytes the header took; what follows is the RPC message (RR_MSG)
+/** rr_hdr_decode - parses the transport header at the start of a message
+ * @buf, @len: the received message; reads at most @len bytes
+ * @h: filled; on failure xid, vers, credits and proc are set as far as they were received (0 otherwise)
+ * @ret_len: length of the header; the RPC message follows (RR_MSG)
  *
  * Return: 0;
  *  -ENODATA      shorter than the fixed part of 16 bytes but at least 8: xid and vers are set
- *  -EMSGSIZE     under 8 bytes: nothing to answer to
+ *  -EMSGSIZE     under 8 bytes: no reply is possible
  *  -EPROTONOSUPPORT  version is not 1: ERR_VERS
  *  -EOPNOTSUPP   RDMA_MSGP or unknown procedure: ERR_CHUNK
- *  -EBADMSG      lists malformed, over our limits, or running off the end: ERR_CHUNK
+ *  -EBADMSG      lists malformed, over our limits, or longer than the message: ERR_CHUNK
  */
 must_check int rr_hdr_decode(const void *buf, size_t len, struct rr_hdr *h, size_t *ret_len);
 
-/** rr_hdr_encode - write @h
+/** rr_hdr_encode - encodes @h
  *
  * Return: 0 with *ret_len set; -EMSGSIZE if it does not fit @cap.
  */
 must_check int rr_hdr_encode(const struct rr_hdr *h, void *buf, size_t cap, size_t *ret_len);
 
-/** rr_hdr_bytes - what rr_hdr_encode() of this header will take */
+/** rr_hdr_bytes - returns the bytes that rr_hdr_encode() of this header takes */
 size_t rr_hdr_bytes(const struct rr_hdr *h);
 
-/** rr_hdr_encode_error - the answer to a bad header: 20 bytes (ERR_CHUNK) or 28 (ERR_VERS)
+/** rr_hdr_encode_error - encodes the reply to a bad header: 20 bytes (ERR_CHUNK) or 28 (ERR_VERS)
  * @vers: copied from the offending call, as the XID is (RFC 8166 section 4.5)
  */
 must_check int rr_hdr_encode_error(uint32_t xid, uint32_t vers, uint32_t credits, enum rr_err err,
 				   void *buf, size_t cap, size_t *ret_len);
 
-/* RFC 8797: what each side says in the connection manager's private data */
+/* RFC 8797: the connection manager's private data of each side */
 struct rr_priv {
-	bool present;            /* false: the defaults below are in force */
+	bool present;            /* false: the defaults apply */
 	bool remote_inv;
 	uint32_t send_bytes;     /* largest Send this side will post */
 	uint32_t recv_bytes;     /* size of its receive buffers */
 };
 
-/** rr_priv_encode - @out gets RR_PRIV_BYTES; sizes are multiples of 1024 in 1024..262144 */
+/** rr_priv_encode - encodes RR_PRIV_BYTES into @out; sizes are multiples of 1024 in 1024..262144 */
 void rr_priv_encode(const struct rr_priv *p, uint8_t out[RR_PRIV_BYTES]);
 
-/** rr_priv_decode - absent, foreign or short data is never an error: 1024 both ways, no flags */
+/** rr_priv_decode - decodes; absent, foreign or short data is no error: 1024 both ways, no flags */
 void rr_priv_decode(const void *data, size_t len, struct rr_priv *ret);
 
-/** rr_hdr_print - one line for people and for tests of captures, e.g.
+/** rr_hdr_print - formats a header as one line for logs and for tests of captures, e.g.
  * "RDMA_MSG xid=0x1 cred=32 hdr=52 READ[pos=112: 131072+4] WRITE[1: 4096] REPLY[2: 124+65536]"
  *
  * Return: @buf.

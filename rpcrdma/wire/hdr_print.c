@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * hdr_print.c - a transport header as one line of text
+ * hdr_print.c - formats a transport header as one line of text
  *
- * Operation:  rr_hdr_print() is called by debug output and by tests that compare captures; never on
- *             the data path. One READ[...] per run of equal positions, one WRITE[...] per chunk.
- * Memory:     The caller's buffer; a text too long for it is cut, always NUL-terminated.
+ * Operation:  Debug output and tests that compare captures call rr_hdr_print(); the data path does not. One
+ *             READ[...] per run of equal positions, one WRITE[...] per chunk.
+ * Memory:     The caller's buffer. Truncates a text that is too long; always NUL-terminated.
  * Threads:    Pure.
- * Errors:     None: a header whose decoding failed has empty lists and prints what it has.
+ * Errors:     None. A header that failed to decode has empty lists and prints its other fields.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,9 +79,9 @@ static void say_error(struct text *t, const struct rr_hdr *h)
 		say(t, " err=%u", h->err);
 }
 
-/** rr_hdr_print - describe @h for people
+/** rr_hdr_print - formats @h as text
  * @h: decoded, or our own
- * @buf: gets the text
+ * @buf: receives the text
  * @cap: its size, at least 1
  *
  * Return: @buf.

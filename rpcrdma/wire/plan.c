@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * plan.c - which form a message takes (RFC 8166 sections 3.4 and 3.5)
+ * plan.c - chooses the form of a message (RFC 8166 sections 3.4 and 3.5)
  *
- * Operation:  clnt_call.c asks rr_plan_call() once a call's head is encoded and its payload marked, and
- *             before any memory is registered; srv_send.c asks rr_plan_reply() once the reply's
- *             head is encoded, and before the first RDMA Write is posted.
+ * Operation:  clnt_rdma_send.c calls rr_plan_call() after it encoded a call's head and marked its payload, and
+ *             before it registers memory. srv_send.c calls rr_plan_reply() after it encoded the reply's head,
+ *             and before it posts the first RDMA Write.
  *
- *             Calls: the reply is judged first, for the room it is offered lengthens the call's
- *             header. It is judged by the largest it can become: a responder need not know our
- *             receive size, and one Send too long for it costs the connection.
+ *             Calls: the reply comes first, because the chunks offered for it lengthen the call's header. The
+ *             decision uses the largest possible reply: a responder need not know our receive size, and one
+ *             Send too long for it breaks the connection.
  *
- *                 largest reply fits recv_max          nothing offered
- *                 else its payload can be taken out    Write chunk; if the rest still does not
+ *                 largest reply fits recv_max          no chunk offered
+ *                 else its payload is reducible        Write chunk; if the rest still does not
  *                                                      fit, a Reply chunk for the rest
- *                 else                                 Reply chunk for all of it
+ *                 else                                 Reply chunk for the whole reply
  *
  *                 call fits send_max                   RR_CALL_INLINE
  *                 fits without its payload             RR_CALL_READ_CHUNK
- *                 only its header fits                 RR_CALL_LONG_READ with a payload that can
- *                                                      be taken out, RR_CALL_LONG without
+ *                 only its header fits                 RR_CALL_LONG_READ with a reducible payload,
+ *                                                      RR_CALL_LONG without
  *
  * Memory:     None.
  * Threads:    Pure functions.
- * Errors:     -EMSGSIZE: too many segments for the threshold or for our own header arrays. Sizes
- *             add up with saturation, so an absurd one is too long and never short.
+ * Errors:     -EMSGSIZE: too many segments for the threshold or for our own header arrays. Sums of sizes
+ *             saturate, so an absurd size counts as too long.
  * See:        protocol.md sections 1.2, 2.2, 2.3.
  */
 #include <assert.h>
@@ -40,20 +40,20 @@ static size_t plus(size_t a, size_t b)
 	return add_size(a, b, &sum) ? sum : SIZE_MAX;
 }
 
-/* Bytes of an XDR opaque's body and pad in the stream. */
+/* Returns the bytes of an XDR opaque's body and pad in the stream. */
 static size_t padded(uint32_t bytes)
 {
 	return round_up4(bytes);
 }
 
-/* Header of so many Read segments, a Write chunk and a Reply chunk; 0 segments: no such chunk. */
+/* Returns the size of a header with these segments in Read, Write and Reply chunks; 0 segments: no such chunk. */
 static size_t header_bytes(size_t read_segs, unsigned write_segs, unsigned reply_segs)
 {
 	size_t n = RR_HDR_MIN + read_segs * RR_READ_SEG_BYTES;
 
 	if (write_segs)
 		n += RR_CHUNK_HEAD_BYTES + (size_t)write_segs * RR_SEGMENT_BYTES;
-	if (reply_segs) /* its discriminator is in the minimum already */
+	if (reply_segs) /* the minimum includes its discriminator */
 		n += RR_CHUNK_HEAD_BYTES - 4 + (size_t)reply_segs * RR_SEGMENT_BYTES;
 	return n;
 }
@@ -68,7 +68,7 @@ static unsigned offered_reply_segs(const struct rr_plan_call *p)
 	return p->reply_chunk ? p->reply_segs : 0;
 }
 
-/* What the reply is offered: the responder returns every chunk, so they lengthen the reply too. */
+/* Chooses the offered chunks. The responder returns every chunk, so they lengthen the reply too. */
 static int plan_offer(struct rr_plan_call *p)
 {
 	bool reducible = p->has_result && p->result_max && !p->no_reduce;
@@ -94,13 +94,13 @@ static int plan_offer(struct rr_plan_call *p)
 	assert(!p->reply_chunk || p->reply_segs);
 	if (offered_write_segs(p) > RR_CHUNK_SEGS_MAX || offered_reply_segs(p) > RR_CHUNK_SEGS_MAX)
 		return -EMSGSIZE;
-	/* a long reply's header still has to fit, or no answer could say that it is there */
+	/* a long reply's header has to fit, otherwise the responder cannot announce it */
 	if (header_bytes(read_back, offered_write_segs(p), offered_reply_segs(p)) > p->recv_max)
 		return -EMSGSIZE;
 	return 0;
 }
 
-/* Does a Send with so many Read segments and so many bytes behind the header fit? */
+/* Does a Send with @read_segs Read segments and @inline_bytes after the header fit? */
 static bool call_fits(const struct rr_plan_call *p, size_t read_segs, size_t inline_bytes)
 {
 	size_t header;
@@ -111,11 +111,11 @@ static bool call_fits(const struct rr_plan_call *p, size_t read_segs, size_t inl
 	return plus(header, inline_bytes) <= p->send_max;
 }
 
-/** rr_plan_call - decide how a call goes out and what room its reply is offered
- * @p: inputs set, outputs filled; on failure the outputs mean nothing
+/** rr_plan_call - chooses the form of a call and the chunks offered for its reply
+ * @p: inputs set, outputs filled; on failure the outputs are undefined
  *
- * head_segs counts every piece of the message itself, in front of its payload and behind it
- * (pad included), so that a long call of a message with a payload takes head_segs + arg_segs.
+ * head_segs counts all segments of the message itself, before its payload and after it (pad included). A long
+ * call of a message with a payload takes head_segs + arg_segs.
  *
  * Return: 0, or -EMSGSIZE if no form fits.
  */
@@ -162,11 +162,11 @@ static enum rr_reply_form choose_reply(const struct rr_plan_reply *p)
 	return RR_REPLY_TOO_LONG;
 }
 
-/** rr_plan_reply - decide how a reply goes out
+/** rr_plan_reply - chooses the form of a reply
  * @p: inputs set, form filled
  *
- * A payload of no bytes leaves its Write chunk unused. A Write chunk that is too small is the
- * caller's error even where the reply would fit inline: what was offered must be used.
+ * An empty payload leaves its Write chunk unused. A Write chunk that is too small is the caller's error even if
+ * the reply fits inline: an offered chunk must be used.
  */
 void rr_plan_reply(struct rr_plan_reply *p)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * plan.h - which form a message takes: a pure function of sizes (RFC 8166 sections 3.4, 3.5)
+ * plan.h - chooses the form of a message from its sizes (RFC 8166 sections 3.4, 3.5)
  *
- * See: protocol.md 1.2 for the forms, 2.3 for why the judgement is by the *largest possible* reply.
+ * See: protocol.md 1.2 for the forms, 2.3 for the reason to use the *largest possible* reply.
  */
 #ifndef RR_PLAN_H
 #define RR_PLAN_H
@@ -19,38 +19,37 @@ enum rr_call_form {
 	RR_CALL_INLINE,     /* RDMA_MSG, everything after the header */
 	RR_CALL_READ_CHUNK, /* RDMA_MSG, payload in a Read chunk */
 	RR_CALL_LONG,       /* RDMA_NOMSG, whole call (with its payload) in a position-zero chunk */
-	RR_CALL_LONG_READ,  /* RDMA_NOMSG, reduced call in a position-zero chunk, payload in a Read
-	                     * chunk of its own: the head alone is over the threshold */
+	RR_CALL_LONG_READ,  /* RDMA_NOMSG, reduced call in a position-zero chunk, payload in a separate Read
+			     * chunk: the head alone exceeds the threshold */
 };
 
 struct rr_plan_call {
 	/* in */
 	size_t head_bytes;       /* RPC call without its payload and pad */
 	bool has_arg;            /* arguments contain a payload ... */
-	uint32_t arg_bytes;      /* ... of so many bytes, without pad */
-	unsigned arg_segs;       /* segments its memory will take in a chunk */
-	unsigned head_segs;      /* segments the message itself will take as a long call */
+	uint32_t arg_bytes;      /* ... of this size, without pad */
+	unsigned arg_segs;       /* segments of its memory in a chunk */
+	unsigned head_segs;      /* segments of the message itself as a long call */
 	size_t reply_max;        /* largest RPC reply without its payload */
 	bool has_result;         /* results contain a payload ... */
-	uint32_t result_max;     /* ... of at most so many bytes */
+	uint32_t result_max;     /* ... of at most this size */
 	unsigned result_segs, reply_segs;
 	uint32_t send_max;       /* largest Send this way (call inline threshold) */
 	uint32_t recv_max;       /* largest Send the other way (reply inline threshold) */
-	bool no_reduce;          /* RPCSEC_GSS integrity or privacy: nothing may be taken out */
-	bool result_read;        /* Read-Read: what does not fit the responder offers, with the reply */
-	bool force_chunks;       /* tests and `ddp=always`: reduce even what would fit inline */
+	bool no_reduce;          /* RPCSEC_GSS integrity or privacy: the payload must stay inline */
+	bool result_read;        /* Read-Read: the responder offers a payload that does not fit, with the reply */
+	bool force_chunks;       /* tests and `ddp=always`: reduce even a payload that fits inline */
 	/* out */
 	enum rr_call_form form;
 	bool write_chunk;        /* offer the result's memory */
-	bool reply_chunk;        /* offer room for reply_chunk_bytes */
+	bool reply_chunk;        /* offer reply_chunk_bytes */
 	size_t reply_chunk_bytes;/* multiple of 4 */
 };
 
-/** rr_plan_call - decide how a call goes out and what room its reply is offered
+/** rr_plan_call - chooses the form of a call and the chunks offered for its reply
  *
- * A Write or Reply chunk is offered whenever the largest reply could exceed recv_max; the header's
- * own growth by the chunk lists is part of the sum. arg_bytes 0 is never a chunk (a zero-length
- * Read segment must not be sent).
+ * Offers a Write or Reply chunk whenever the largest reply could exceed recv_max. The sum includes the chunk
+ * lists in the reply's header. arg_bytes 0 is never a chunk (a zero-length Read segment must not be sent).
  *
  * Return: 0, or -EMSGSIZE if not even the header with its chunk lists fits send_max.
  */
@@ -70,7 +69,7 @@ struct rr_plan_reply {
 	size_t head_bytes;       /* RPC reply without its payload and pad */
 	bool has_payload;
 	uint32_t payload_bytes;
-	bool has_write_chunk;    /* a non-empty one (nsegs > 0) was offered for the payload */
+	bool has_write_chunk;    /* the call offered a non-empty one (nsegs > 0) for the payload */
 	uint64_t write_chunk_bytes;
 	bool has_reply_chunk;
 	uint64_t reply_chunk_bytes;
@@ -79,10 +78,10 @@ struct rr_plan_reply {
 	enum rr_reply_form form;
 };
 
-/** rr_plan_reply - decide how a reply goes out
+/** rr_plan_reply - chooses the form of a reply
  *
- * An eligible result goes to a non-empty Write chunk whenever one was offered, even for one byte;
- * a reply that fits is sent inline with the Reply chunk returned unused.
+ * An eligible result goes into a non-empty Write chunk whenever one was offered, even for one byte. A reply
+ * that fits is sent inline and returns the Reply chunk unused.
  */
 void rr_plan_reply(struct rr_plan_reply *p);
 

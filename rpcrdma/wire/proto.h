@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * proto.h - numbers of RPC-over-RDMA version 1 (RFC 8166), its private data (RFC 8797), ONC RPC
- *           (RFC 5531), and the limits we put on a peer
+ * proto.h - constants of RPC-over-RDMA version 1 (RFC 8166), its private data (RFC 8797), ONC RPC (RFC 5531),
+ * and our limits for a peer
  */
 #ifndef RR_PROTO_H
 #define RR_PROTO_H
@@ -23,7 +23,7 @@ enum rr_err { RR_ERR_VERS = 1, RR_ERR_CHUNK = 2 };
 #define RR_PORT 20049u
 #define RR_INLINE_DEFAULT 1024u   /* RFC 8166 section 3.3.2: without private data */
 #define RR_INLINE_MIN 1024u
-#define RR_INLINE_MAX 65536u      /* what a byte of private data can say is 256 KiB */
+#define RR_INLINE_MAX 65536u      /* a byte of private data can express up to 256 KiB */
 
 /* RFC 8797 section 4 */
 #define RR_PRIV_BYTES 8u
@@ -31,7 +31,7 @@ enum rr_err { RR_ERR_VERS = 1, RR_ERR_CHUNK = 2 };
 #define RR_PRIV_VERSION 1u
 #define RR_PRIV_REMOTE_INV 0x01u
 
-/* What we accept from a peer in one message; more is ERR_CHUNK before anything is moved. */
+/* Limits of one message from a peer; more is ERR_CHUNK before any transfer. */
 #define RR_READ_SEGS_MAX 64u
 #define RR_CHUNK_SEGS_MAX 64u
 #define RR_WRITE_CHUNKS_MAX 2u

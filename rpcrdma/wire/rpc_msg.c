@@ -3,8 +3,8 @@
  *
  * rpc_msg.c - ONC RPC call and reply headers (RFC 5531 section 9)
  *
- * Operation:  Put functions write at a cursor and leave overruns to wire_put_ok(); get functions
- *             take a header from a cursor and leave it at the arguments or results.
+ * Operation:  Put functions write at a cursor; the caller checks overruns with wire_put_ok(). Get functions
+ *             read a header and leave the cursor at the arguments or results.
  *
  *                 call:  xid | 0 | 2 | prog | vers | proc | cred | verf | arguments
  *                 reply: xid | 1 | 0 | verf | accept [low high] | results
@@ -13,8 +13,8 @@
  *
  * Memory:     Never allocates; decoded bodies point into the message.
  * Threads:    Pure functions.
- * Errors:     -EBADMSG for what is not the message asked for; the fields in front of the fault are
- *             set and those behind it are 0, so that an answer or a log line can name the call.
+ * Errors:     -EBADMSG if it is not the expected message. Fields before the fault are set and the others are 0,
+ *             so that a reply or a log line can name the call.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void put_opaque(struct wire_put *p, const void *body, uint32_t len)
 	wire_put_bytes(p, zeros, round_up4(len) - len);
 }
 
-/* The body in place, or NULL (and the cursor bad) if it is longer than @max or the message. */
+/* Returns the body in place, or NULL (and a bad cursor) if it is longer than @max or the message. */
 static const uint8_t *get_opaque(struct wire_get *g, uint32_t max, uint32_t *ret_len)
 {
 	uint32_t len = wire_get_u32(g);
@@ -58,7 +58,7 @@ static void get_auth(struct wire_get *g, struct rr_auth *a)
 	a->body = get_opaque(g, RR_AUTH_BYTES_MAX, &a->len);
 }
 
-/** rr_rpc_put_call - write a call header; all fields are used, rpcvers too */
+/** rr_rpc_put_call - encodes a call header; uses all fields, including rpcvers */
 void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c)
 {
 	wire_put_u32(p, c->xid);
@@ -71,12 +71,12 @@ void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c)
 	put_auth(p, &c->verf);
 }
 
-/** rr_rpc_get_call - parse a call header; the cursor is left at the arguments
+/** rr_rpc_get_call - parses a call header and leaves the cursor at the arguments
  * @g: at the XID
  * @c: filled as far as it goes
  *
- * Return: 0, -EBADMSG, or -EPROTONOSUPPORT when the RPC version is not 2 (nothing behind that is
- * looked at, since another version may mean something else by it).
+ * Return: 0, -EBADMSG, or -EPROTONOSUPPORT when the RPC version is not 2 (the rest is not parsed, since its
+ * meaning may differ in another version).
  */
 int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c)
 {
@@ -98,9 +98,9 @@ int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c)
 	return wire_get_ok(g) ? 0 : -EBADMSG;
 }
 
-/** rr_rpc_put_reply - write a reply header
+/** rr_rpc_put_reply - encodes a reply header
  * @p: cursor; results follow when accepted with RR_SUCCESS
- * @r: verf is not looked at: ours is always AUTH_NONE
+ * @r: verf is ignored: ours is always AUTH_NONE
  */
 void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r)
 {
@@ -147,11 +147,11 @@ static void get_denied(struct wire_get *g, struct rr_rpc_reply *r)
 	}
 }
 
-/** rr_rpc_get_reply - parse a reply header; the cursor is left at the results
+/** rr_rpc_get_reply - parses a reply header and leaves the cursor at the results
  * @g: at the XID
  * @r: filled as far as it goes
  *
- * A status nobody knows is well-formed: rr_rpc_errno() has a word for it.
+ * An unknown status is well-formed: rr_rpc_errno() maps it.
  *
  * Return: 0 or -EBADMSG.
  */
@@ -174,7 +174,7 @@ int rr_rpc_get_reply(struct wire_get *g, struct rr_rpc_reply *r)
 	return wire_get_ok(g) ? 0 : -EBADMSG;
 }
 
-/* What the caller and a person are told of each reply. */
+/* Errno and text of each reply status. */
 struct meaning {
 	int err;
 	const char *text;
@@ -201,7 +201,7 @@ static const struct meaning *reply_meaning(const struct rr_rpc_reply *r)
 	return r->reject < ARRAY_SIZE(denied) ? &denied[r->reject] : &unknown;
 }
 
-/** rr_rpc_errno - reply header to errno, the only place where that is done
+/** rr_rpc_errno - maps a reply header to an errno; no other function does
  * @r: decoded
  *
  * Return: 0, -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO or -EACCES, see rpc_msg.h.
@@ -211,7 +211,7 @@ int rr_rpc_errno(const struct rr_rpc_reply *r)
 	return reply_meaning(r)->err;
 }
 
-/** rr_rpc_strerror - reply header to text
+/** rr_rpc_strerror - maps a reply header to text
  * @r: decoded
  *
  * Return: a constant string.
@@ -232,12 +232,12 @@ const char *rr_rpc_strerror(const struct rr_rpc_reply *r)
 	return reply_meaning(r)->text;
 }
 
-/** rr_rpc_get_auth_sys - decode the body of an AUTH_SYS credential
+/** rr_rpc_get_auth_sys - decodes the body of an AUTH_SYS credential
  * @a: from a call
  * @ret: filled on success only
  *
- * Return: 0; -EBADMSG if the flavor is another, the machine name is over 255 bytes, there are over
- * 16 groups, or the body is shorter or longer than what it holds.
+ * Return: 0; -EBADMSG if the flavor differs, the machine name exceeds 255 bytes, there are over 16 groups, or
+ * the body is shorter or longer than its contents.
  */
 int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret)
 {
@@ -266,12 +266,12 @@ int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret)
 	return 0;
 }
 
-/** rr_rpc_put_auth_sys - encode the body of an AUTH_SYS credential
- * @s: machine_len bytes of machine are used
- * @buf: gets the body, without flavor and length
- * @cap: room there; RR_AUTH_BYTES_MAX is enough for all
+/** rr_rpc_put_auth_sys - encodes the body of an AUTH_SYS credential
+ * @s: uses machine_len bytes of machine
+ * @buf: receives the body, without flavor and length
+ * @cap: size of @buf; RR_AUTH_BYTES_MAX is always enough
  *
- * Return: bytes written, or -EMSGSIZE if @cap, the name or the groups are too many.
+ * Return: bytes written, or -EMSGSIZE if @cap is too small, the name too long or the groups too many.
  */
 int rr_rpc_put_auth_sys(const struct rr_auth_sys *s, void *buf, size_t cap)
 {

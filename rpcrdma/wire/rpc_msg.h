@@ -3,7 +3,7 @@
  *
  * rpc_msg.h - ONC RPC call and reply headers (RFC 5531 section 9)
  *
- * Decoded bodies point into the message; they live as long as it does.
+ * Decoded bodies point into the message and are valid as long as it is.
  */
 #ifndef RR_RPC_MSG_H
 #define RR_RPC_MSG_H
@@ -35,28 +35,28 @@ struct rr_rpc_reply {
 
 void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c);
 
-/** rr_rpc_get_call - parse a call header
+/** rr_rpc_get_call - parses a call header
  *
- * Return: 0; -EBADMSG when it is no call, or truncated, or a credential is over 400 bytes (the
- * fields up to there are set); -EPROTONOSUPPORT when rpcvers is not 2 (xid is set).
+ * Return: 0; -EBADMSG when it is not a call, is truncated, or a credential exceeds 400 bytes (the fields before
+ * it are set); -EPROTONOSUPPORT when rpcvers is not 2 (xid is set).
  */
 must_check int rr_rpc_get_call(struct wire_get *g, struct rr_rpc_call *c);
 
-/** rr_rpc_put_reply - any reply header, accepted or denied, AUTH_NONE verifier */
+/** rr_rpc_put_reply - encodes a reply header, accepted or denied, with an AUTH_NONE verifier */
 void rr_rpc_put_reply(struct wire_put *p, const struct rr_rpc_reply *r);
 
-/** rr_rpc_get_reply - parse a reply header up to the results
+/** rr_rpc_get_reply - parses a reply header up to the results
  *
- * Return: 0, whatever the reply says, or -EBADMSG when it is not a well-formed reply.
+ * Return: 0, whatever the status in the reply, or -EBADMSG when it is not a well-formed reply.
  */
 must_check int rr_rpc_get_reply(struct wire_get *g, struct rr_rpc_reply *r);
 
-/** rr_rpc_errno - what a reply header means for the caller: 0 for success,
+/** rr_rpc_errno - maps a reply header to an errno: 0 for success,
  * -EPROTONOSUPPORT (PROG_UNAVAIL, PROG_MISMATCH, RPC_MISMATCH), -EOPNOTSUPP (PROC_UNAVAIL),
  * -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR, anything unknown), -EACCES (AUTH_ERROR) */
 int rr_rpc_errno(const struct rr_rpc_reply *r);
 
-/** rr_rpc_strerror - the same for people, e.g. "program unavailable" */
+/** rr_rpc_strerror - maps a reply header to text, e.g. "program unavailable" */
 const char *rr_rpc_strerror(const struct rr_rpc_reply *r);
 
 /* AUTH_SYS body (RFC 5531 appendix A) */
@@ -68,7 +68,7 @@ struct rr_auth_sys {
 };
 
 must_check int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret);
-/** rr_rpc_put_auth_sys - encode a body; Return: its length, or -EMSGSIZE */
+/** rr_rpc_put_auth_sys - encodes a body; Return: its length, or -EMSGSIZE */
 must_check int rr_rpc_put_auth_sys(const struct rr_auth_sys *s, void *buf, size_t cap);
 
 #endif

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stream.c - an XDR stream over one buffer that takes the payload out (RFC 8166 section 3.4)
+ * stream.c - an XDR stream over one buffer that keeps the payload out (RFC 8166 section 3.4)
  *
- * Operation:  libtirpc's filters, and those rpcgen makes, reach us through struct xdr_ops; they see
- *             a plain memory stream. Only rpcrdma_xdr_payload() knows more: it tells our stream by
- *             its ops and then leaves the payload where it is (encoding) or finds out where it is
- *             (decoding). On any other stream it copies, and so the codec serves all of them.
- * Memory:     Never allocates. s->pos never exceeds s->cap; s->xdr.x_handy is the furthest position
- *             an encoder reached, up to which x_setpostn may go, so that bytes never written cannot
- *             become part of a message.
- * Threads:    One at a time; a stream holds no global state.
- * Errors:     Filters return FALSE; overflow, short_read and mismatch in the stream say why. A
- *             FALSE with none of them set is the codec's own refusal (a bound, an enum, a second
- *             payload).
+ * Operation:  libtirpc's filters and those made by rpcgen use the stream through struct xdr_ops, as a plain
+ *             memory stream. Only rpcrdma_xdr_payload() recognizes our stream by its ops. It then leaves the
+ *             payload in place (encoding) or finds its location (decoding). On any other stream it copies, so
+ *             one codec serves all streams.
+ * Memory:     Never allocates. s->pos never exceeds s->cap. s->xdr.x_handy is the furthest position of an
+ *             encoder; x_setpostn does not go beyond it, so bytes never written cannot become part of a
+ *             message.
+ * Threads:    One at a time; a stream has no global state.
+ * Errors:     Filters return FALSE; overflow, short_read and mismatch in the stream give the reason. FALSE with
+ *             none of them set means that the codec refused (a bound, an enum, a second payload).
  * See:        protocol.md sections 1.3, 1.4; xdr(3).
  */
 #include <assert.h>
@@ -30,7 +29,7 @@ static struct rr_stream *of_xdr(XDR *xdrs)
 	return xdrs->x_private;
 }
 
-/* The next @n bytes of the buffer, taken; or NULL and the reason noted. */
+/* Takes the next @n bytes of the buffer; or returns NULL and sets the reason. */
 static uint8_t *take(struct rr_stream *s, size_t n)
 {
 	uint8_t *at = s->buf + s->pos;
@@ -106,8 +105,8 @@ static bool_t stream_setpostn(XDR *xdrs, u_int pos)
 	return TRUE;
 }
 
-/* Generated code writes and reads runs of words through the pointer. NULL is no failure: it then
- * takes them one by one, and the one that does not fit is the one that notes the reason. */
+/* Generated code accesses runs of words through the returned pointer. NULL is no failure: the code then
+ * accesses them one by one, and the first one that does not fit sets the reason. */
 static int32_t *stream_inline(XDR *xdrs, u_int n)
 {
 	struct rr_stream *s = of_xdr(xdrs);
@@ -120,7 +119,7 @@ static int32_t *stream_inline(XDR *xdrs, u_int n)
 
 static void stream_destroy(XDR *xdrs)
 {
-	(void)xdrs; /* nothing was allocated */
+	(void)xdrs; /* owns no memory */
 }
 
 static bool_t stream_control(XDR *xdrs, int request, void *info)
@@ -128,7 +127,7 @@ static bool_t stream_control(XDR *xdrs, int request, void *info)
 	(void)xdrs;
 	(void)request;
 	(void)info;
-	return FALSE; /* no request is known to a stream of one buffer */
+	return FALSE; /* supports no requests */
 }
 
 static const struct xdr_ops stream_ops = {
@@ -154,24 +153,24 @@ static void stream_init(struct rr_stream *s, enum xdr_op op, void *buf, size_t c
 	s->cap = cap;
 }
 
-/** rr_stream_encode - start encoding into @buf, of @cap bytes */
+/** rr_stream_encode - starts encoding into @buf, of @cap bytes */
 void rr_stream_encode(struct rr_stream *s, void *buf, size_t cap)
 {
 	stream_init(s, XDR_ENCODE, buf, cap);
 }
 
-/** rr_stream_decode - start decoding a message that is whole */
+/** rr_stream_decode - starts decoding a complete message */
 void rr_stream_decode(struct rr_stream *s, void *buf, size_t len)
 {
 	stream_init(s, XDR_DECODE, buf, len);
 }
 
-/** rr_stream_decode_chunk - start decoding a message whose payload lies in a chunk
+/** rr_stream_decode_chunk - starts decoding a message with its payload in a chunk
  * @s: stream
  * @buf: the message without that payload and its pad
  * @len: bytes there
  * @position: of a Read chunk; RR_STREAM_ANY_POSITION for a Write chunk
- * @chunk_bytes: what the chunk holds
+ * @chunk_bytes: bytes in the chunk
  */
 void rr_stream_decode_chunk(struct rr_stream *s, void *buf, size_t len, size_t position,
 			    size_t chunk_bytes)
@@ -182,7 +181,7 @@ void rr_stream_decode_chunk(struct rr_stream *s, void *buf, size_t len, size_t p
 	s->chunk_bytes = chunk_bytes;
 }
 
-/** rr_stream_decode_tail - start decoding the first @len bytes of a record of @total */
+/** rr_stream_decode_tail - starts decoding the first @len bytes of a record of @total */
 void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t total)
 {
 	stream_init(s, XDR_DECODE, buf, len);
@@ -190,7 +189,7 @@ void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t to
 	s->total = total;
 }
 
-/** rr_stream_decode_open - start decoding the first @len bytes of a record of @max at most */
+/** rr_stream_decode_open - starts decoding the first @len bytes of a record of at most @max */
 void rr_stream_decode_open(struct rr_stream *s, void *buf, size_t len, size_t max)
 {
 	stream_init(s, XDR_DECODE, buf, len);
@@ -198,14 +197,14 @@ void rr_stream_decode_open(struct rr_stream *s, void *buf, size_t len, size_t ma
 	s->total = max;
 }
 
-/** rr_stream_bytes - size of the un-reduced message encoded so far */
+/** rr_stream_bytes - returns the size of the un-reduced message encoded so far */
 size_t rr_stream_bytes(const struct rr_stream *s)
 {
 	return s->pos + (s->has_payload ? round_up4(s->payload.length) : 0);
 }
 
-/** rr_stream_decode_done - did the chunk, if there was one, meet an item that may be in a chunk?
- * @s: filters ran and succeeded
+/** rr_stream_decode_done - checks that a chunk, if any, matched an item that may be in a chunk
+ * @s: all filters succeeded
  *
  * Return: 0 or -EBADMSG.
  */
@@ -214,7 +213,7 @@ int rr_stream_decode_done(const struct rr_stream *s)
 	return s->away == RR_AWAY_CHUNK && !s->chunk_used ? -EBADMSG : 0;
 }
 
-/* Remember what was marked; a payload that describes itself by `here` keeps doing so. */
+/* Copies the marked payload; if its iov is its own `here`, so is that of the copy. */
 static void note_payload(struct rr_stream *s, const struct rpcrdma_payload *p, size_t pos)
 {
 	s->has_payload = true;
@@ -235,7 +234,7 @@ static bool_t stream_mark(struct rr_stream *s, const struct rpcrdma_payload *p)
 	return TRUE;
 }
 
-/* The bytes are in the buffer, or at least the first of them. */
+/* Describes a payload in the buffer, or its first bytes there. */
 static void find_here(struct rr_stream *s, struct rpcrdma_payload *p, size_t here)
 {
 	if (here == p->length) {
@@ -295,7 +294,7 @@ static bool_t stream_find(struct rr_stream *s, struct rpcrdma_payload *p, uint32
 	return TRUE;
 }
 
-/* Other streams: straight copies through their own ops. */
+/* Other streams: plain copies through their own ops. */
 
 static bool iov_holds(const struct rpcrdma_payload *p, uint32_t length)
 {
@@ -331,7 +330,7 @@ static bool_t foreign_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max
 {
 	uint32_t length = p->length;
 
-	/* nothing of an item that cannot be written whole gets into the message */
+	/* an item that cannot be written completely adds nothing to the message */
 	if (xdrs->x_op == XDR_ENCODE && !iov_holds(p, length))
 		return FALSE;
 	if (!xdr_u_int(xdrs, &length) || length > max || !iov_holds(p, length))
@@ -341,12 +340,12 @@ static bool_t foreign_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max
 }
 
 /** rpcrdma_xdr_payload - XDR filter of a payload: length word, bytes, pad (RFC 4506 section 4.10)
- * @xdrs: any XDR stream; on ours nothing is copied
+ * @xdrs: any XDR stream; ours copies nothing
  * @p: see rpcrdma_payload.h
- * @max: longest length allowed
+ * @max: largest length allowed
  *
- * Return: TRUE, or FALSE if the length exceeds @max, the stream is at its end, a message has a
- * second payload, a chunk disagrees with the length, or @p has no room on a stream of another kind.
+ * Return: TRUE, or FALSE if the length exceeds @max, the stream is at its end, a message has a second payload,
+ * a chunk disagrees with the length, or @p has no room on a stream of another kind.
  */
 bool_t rpcrdma_xdr_payload(XDR *xdrs, struct rpcrdma_payload *p, uint32_t max)
 {
