@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * addr.c - transport addresses as text: "tcp://host:port", "rdma://host:port", "local:///path"
+ * addr.c - parses and prints transport addresses: "tcp://host:port", "rdma://host:port", "local:///path"
  *
- * Operation:  pure; nothing is resolved or opened.
+ * Operation:  pure; neither resolves nor opens.
  * Memory:     none.
  * Threads:    any.
- * Errors:     -EINVAL, -ENAMETOOLONG; the caller names the text it came from.
+ * Errors:     -EINVAL, -ENAMETOOLONG; the caller reports the text.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -3,20 +3,18 @@
  *
  * engine.c - one thread's event loop: completions, descriptors, timers, messages
  *
- * Operation:  rpcrdma_engine_poll() is one pass: own deferred messages, the inbox, the completion
- *             queues, then (not on every pass: it is a system call) the descriptors, then timers, and
- *             the pollers last: they see what all the others began.
- *             rpcrdma_engine_wait() repeats it, spinning as long as the last event is young and
- *             there is a queue pair worth spinning for, and then sleeps in epoll. While pollers
- *             wait for a device it learns from its sleeps how long to spin. It yields while it
- *             spins; where that turns out to cost a slice of somebody else's it sleeps for a while.
+ * Operation:  rpcrdma_engine_poll() is one pass: own deferred messages, the inbox, the completion queues, then
+ *             the descriptors (not in every pass, since that is a system call), then timers. Pollers run last,
+ *             so that they see all work started before. rpcrdma_engine_wait() repeats the pass. It spins while
+ *             the last event is recent and a queue pair is worth spinning for, and then sleeps in epoll. While
+ *             pollers wait for a device, it learns from its sleeps how long to spin. It yields while it spins;
+ *             when a yield costs another thread's time slice, it sleeps for a while instead.
  *
- *             Going to sleep loses nothing: `sleeping` is set before the inbox is looked at for the
- *             last time and before the queues are armed; whoever pushes afterwards rings the bell,
- *             whatever completes afterwards makes the queue's descriptor readable.
+ *             No wakeup is lost: `sleeping` is set before the last check of the inbox and before the queues are
+ *             armed. A later push rings the bell, and a later completion makes the queue's descriptor readable.
  * Memory:     Messages, watches and timers are embedded in their owners' structures.
- * Threads:    The owner's, but for rpcrdma_engine_post().
- * Errors:     None on the way; creation may lack descriptors or memory.
+ * Threads:    The owner's, except for rpcrdma_engine_post().
+ * Errors:     None while running; creation may lack descriptors or memory.
  */
 #include <errno.h>
 #include <sched.h>
@@ -34,15 +32,15 @@
 #define SPIN_US_DEFAULT 50
 #define READY_MAX 64
 #define WC_BATCH 32
-#define CQ_DEPTH (1u << 20) /* a bound: fabrics take memory as queue pairs need it */
-/* Longest that a device may take to flush the last connections. */
+#define CQ_DEPTH (1u << 20) /* an upper bound: fabrics allocate memory as queue pairs need it */
+/* Longest time that a device may take to flush the last connections. */
 #define DRAIN_NS (5 * NS_PER_S)
-/* A pass that finds no completion looks at the descriptors only this often while it spins: an
- * epoll_wait costs as much as 30 looks at a ring in memory. */
+/* While spinning, passes without completions check the descriptors only this often: an epoll_wait costs as much
+ * as 30 checks of a ring in memory. */
 #define IDLE_POLLS_PER_EPOLL 32
 #define BUSY_POLLS_PER_EPOLL 8
-/* Spinning must not keep the peer off this CPU when both share it: then a yield brings work, and the
- * next comes after half as many looks; one that brings nothing doubles them. */
+/* Spinning must not keep the peer off a shared CPU. A yield that brings work halves the number of passes until
+ * the next yield; one that brings none doubles it. */
 #define YIELD_AFTER_MIN 2u
 #define YIELD_AFTER_MAX 64u
 
@@ -52,7 +50,7 @@ static void on_bell(struct rpcrdma_watch *w, uint32_t events)
 
 	(void)events;
 	if (read(w->fd, &n, sizeof(n)) < 0)
-		return; /* EAGAIN: somebody's ring was seen already; the inbox is looked at anyway */
+		return; /* EAGAIN: an earlier ring was seen already; every pass checks the inbox */
 }
 
 static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
@@ -66,7 +64,7 @@ static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
 		return;
 }
 
-/* The queue itself is polled in every pass; this only ends the sleep. */
+/* Every pass polls the queue itself; this only ends the sleep. */
 static void on_cq(struct rpcrdma_watch *w, uint32_t events)
 {
 	(void)w;
@@ -130,7 +128,7 @@ fail:
 	return rc;
 }
 
-/* Only what was there at the start: what these defer in turn waits for the next pass. */
+/* Runs only the messages present at the start; those deferred meanwhile wait for the next pass. */
 static int run_deferred(struct rpcrdma_engine *e)
 {
 	unsigned n = e->ndeferred;
@@ -175,8 +173,7 @@ void rpcrdma_engine_destroy(struct rpcrdma_engine *e)
 
 	if (!e)
 		return;
-	/* what was deferred or posted by the last objects to go, and the last completions of the
-	 * connections they left behind */
+	/* messages deferred or posted by the last destroyed objects, and the last completions of their connections */
 	while (e->epfd >= 0 && (run_deferred(e) || run_inbox(e) ||
 				(e->qps > 0 && clock_now_ns() < give_up_ns)))
 		rpcrdma_engine_poll(e);
@@ -265,7 +262,7 @@ void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg)
 		msg->next = head;
 	while (!atomic_compare_exchange_weak_explicit(&e->inbox, &head, msg, memory_order_seq_cst,
 						      memory_order_relaxed));
-	/* A full counter means that the bell is ringing: nothing to do about a failed write. */
+	/* A full counter means that the bell is already ringing: ignore a failed write. */
 	if (atomic_load(&e->sleeping) && write(e->bell.fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -307,7 +304,7 @@ static int run_ready(struct rpcrdma_engine *e, int timeout_ms)
 		if (!fn)
 			continue;
 		fn(w, ev->events); /* may free it */
-		/* the engine's own are no work by themselves: what they announce is counted */
+		/* the engine's own watches are not work: the work they announce is counted */
 		ran += fn != on_bell && fn != on_cq && fn != on_alarm;
 	}
 	e->nready = 0;
@@ -331,7 +328,7 @@ void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t)
 		timer_unlink(t);
 }
 
-/* A list in order of time: there are a few per client or connection, and most are the last. */
+/* A list ordered by time: there are a few timers per client or connection, and most go to the end. */
 void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns)
 {
 	struct rpcrdma_timer **at = &e->timers;
@@ -425,8 +422,8 @@ static int run_pollers(struct rpcrdma_engine *e)
 	return ran;
 }
 
-/* One after the other: a connection that the inbox brings is there before its completions are. (The
- * terms of a sum have no order in C.) */
+/* In this order: a connection from the inbox exists before its completions arrive. (C does not define the order
+ * of a sum's terms.) */
 static int run_sources(struct rpcrdma_engine *e)
 {
 	int ran = run_deferred(e);
@@ -451,7 +448,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 	return ran;
 }
 
-/* Everything that could wake a sleeper is armed, and a last look taken. */
+/* Arms everything that can wake the engine, then checks once more. */
 static bool prepare_sleep(struct rpcrdma_engine *e)
 {
 	bool work = e->deferred != NULL;
@@ -473,7 +470,7 @@ int rpcrdma_engine_arm(struct rpcrdma_engine *e)
 {
 	if (!prepare_sleep(e))
 		return 1;
-	/* `sleeping` stays set: the next push rings, which costs a system call and no more */
+	/* `sleeping` stays set: the next push rings, which costs only a system call */
 	if (e->timers && e->alarm_ns != e->timers->due_ns) {
 		struct itimerspec at = { .it_value = {
 			.tv_sec = (time_t)(e->timers->due_ns / NS_PER_S),
@@ -485,7 +482,7 @@ int rpcrdma_engine_arm(struct rpcrdma_engine *e)
 	return e->timers && e->timers->due_ns <= clock_now_ns();
 }
 
-/* How long epoll may sleep: to the caller's limit or the first timer, rounded up. */
+/* Returns how long epoll may sleep: to the caller's limit or the first timer, rounded up. */
 static int sleep_ms(const struct rpcrdma_engine *e, uint64_t now, uint64_t limit_ns)
 {
 	uint64_t until = limit_ns, ns;
@@ -498,7 +495,7 @@ static int sleep_ms(const struct rpcrdma_engine *e, uint64_t now, uint64_t limit
 	return (int)MIN((ns + NS_PER_MS - 1) / NS_PER_MS, UINT64_C(3600000));
 }
 
-/* How long to look in vain. */
+/* Returns how long to spin without an event. */
 static uint64_t spin_ns(const struct rpcrdma_engine *e)
 {
 	return e->pollers ? e->device_spin_ns : e->attr.spin_us * NS_PER_US;
@@ -522,7 +519,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 			rr_count(e, spins, 1);
 			return ran;
 		}
-		/* where there is work the time does not matter, and it may be dear to ask for */
+		/* a pass with work does not need the time, which may be expensive to read */
 		now = clock_now_ns();
 		if (e->busy)
 			e->last_event_ns = now;
@@ -534,7 +531,7 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 		}
 		if (now >= limit)
 			return 0;
-		/* Descriptors alone (TCP) are not worth spinning for: each look is a system call. */
+		/* Descriptors alone (TCP) are not worth spinning for: each check is a system call. */
 		if (e->attr.poll == RPCRDMA_POLL_BUSY ||
 		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 && !e->crowd.left &&
 		     now - MAX(e->last_event_ns, start) < spin_ns(e))) {

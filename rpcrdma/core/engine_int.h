@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * engine_int.h - domain and engine as the rest of the library sees them
+ * engine_int.h - domain and engine for the rest of the library
  *
- * Threads:  `struct rpcrdma_domain` is shared: `lock` guards devices, the pool's chunks, the lists
- *           of engines and of memory regions. An engine is its thread's own, save the inbox.
+ * Threads:  `struct rpcrdma_domain` is shared: `lock` guards devices, the pool's chunks, the lists of engines
+ *           and of memory regions. An engine belongs to its thread, except the inbox.
  */
 #ifndef RR_ENGINE_INT_H
 #define RR_ENGINE_INT_H
@@ -20,13 +20,13 @@
 #include "provider.h"
 #include "rpcrdma.h"
 
-#define RR_DEVS_MAX 8       /* local, and as many of verbs as a server may be reached by */
+#define RR_DEVS_MAX 8       /* local, and the verbs devices that a server is reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
 #define RR_POOL_LISTS (2 * RR_POOL_CLASSES)
-#define RR_MAGAZINE 4       /* buffers of one class an engine keeps to itself ... */
-#define RR_MAGAZINE_SENDS 16 /* ... and of those that come and go with every answer */
+#define RR_MAGAZINE 4       /* buffers of one class that an engine caches ... */
+#define RR_MAGAZINE_SENDS 16 /* ... and of the class used for every reply */
 
-/* What is known of a device's memory windows beside what it says of itself. */
+/* Test result for a device's memory windows, in addition to its own attributes. */
 enum rr_windows_known {
 	RR_WINDOWS_UNTRIED,
 	RR_WINDOWS_WORK,
@@ -36,10 +36,10 @@ enum rr_windows_known {
 /* A device of a domain: opened at first use, closed with the domain. */
 struct rr_dev {
 	struct rr_fabric *fabric;
-	struct rr_pd *pd;         /* of the pool's buffers; nothing in it has remote rights */
+	struct rr_pd *pd;         /* of the pool's buffers; no registration in it has remote rights */
 	unsigned idx;             /* in domain->devs and in a chunk's mr[] */
 	enum rpcrdma_transport transport;
-	atomic_int windows;       /* enum rr_windows_known, by a first bind */
+	atomic_int windows;       /* enum rr_windows_known, from the first bind */
 };
 
 struct rr_pool_chunk;
@@ -49,23 +49,23 @@ struct rr_shared;
 struct rr_buf {
 	struct rpcrdma_buf pub;
 	struct rr_buf *next;      /* free list or magazine */
-	struct rpcrdma_conn *conn; /* that it is charged to, or NULL */
+	struct rpcrdma_conn *conn; /* charged for it, or NULL */
 	struct rr_pool_chunk *chunk;
-	struct rr_area *area;     /* of one connection, in place of the chunk; or NULL */
+	struct rr_area *area;     /* of one connection, replacing the chunk; or NULL */
 };
 
-/* What memory is for, in the order in which one request may take it: see slab.c. */
+/* Uses of memory, in the order in which one request may allocate it: see slab.c. */
 enum rr_zone {
-	RR_ZONE_RECVS,   /* receives of connections: what backs their credits */
+	RR_ZONE_RECVS,   /* receives of connections: they back the credits */
 	RR_ZONE_CALLS,   /* long calls */
-	RR_ZONE_DATA,    /* payload: what the service takes */
-	RR_ZONE_SENDS,   /* messages that answer */
-	RR_ZONE_ANSWERS, /* long answers */
-	RR_ZONE_FAR,     /* a device's: not for the CPU */
+	RR_ZONE_DATA,    /* payload: taken by the service */
+	RR_ZONE_SENDS,   /* reply messages */
+	RR_ZONE_ANSWERS, /* long replies */
+	RR_ZONE_FAR,     /* device memory: not for the CPU */
 	RR_ZONES,
 };
 
-/* slab_arena.c: all of the pool in one piece, if there is one; the domain's lock */
+/* slab_arena.c: the whole pool as one contiguous range, if any; under the domain's lock */
 struct rr_pool_arena {
 	struct rr_extent x;       /* bytes 0: none */
 	struct rr_mr *mr[RR_DEVS_MAX];
@@ -75,36 +75,36 @@ struct rr_pool_arena {
 struct rr_pool {
 	size_t bytes;             /* pinned; also read without the lock */
 	size_t bytes_max, bytes_most, bytes_huge;
-	size_t bytes_cut;         /* of chunks of several buffers */
-	unsigned classes;         /* those below this one there are */
+	size_t bytes_cut;         /* of chunks with several buffers */
+	unsigned classes;         /* buffer classes below this one exist */
 	bool far;
 	bool msgs;                /* rr_zone_is_msgs() */
-	struct rr_budget *budget; /* that its bytes are counted in as well, or NULL */
-	struct rr_budget *shares; /* ... what is idle in chunks that somebody holds a buffer of, or NULL */
-	bool half_cut;            /* no more than half of it may be chunks of several buffers */
-	struct rr_source source;  /* far: what it is part of */
+	struct rr_budget *budget; /* also counts its bytes, or NULL */
+	struct rr_budget *shares; /* ... counts idle bytes in partly used chunks, or NULL */
+	bool half_cut;            /* at most half of it may be chunks of several buffers */
+	struct rr_source source;  /* far: the source it belongs to */
 	uint64_t given_back;      /* chunks */
-	struct rr_pool_arena *arena; /* that the zone is a part of, or NULL */
-	char *base;               /* ... that part, and what is in use of it */
+	struct rr_pool_arena *arena; /* that contains the zone, or NULL */
+	char *base;               /* ... the zone's range in it, and its allocations */
 	struct rr_parts parts;
-	struct list chunks[RR_POOL_LISTS]; /* of several buffers, by class; then of one, by class */
-	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* of those */
-	struct list line;         /* rr_till.link: engines with waiters, whose turn it is first */
-	unsigned waiting;         /* so many; read without the lock */
+	struct list chunks[RR_POOL_LISTS]; /* with several buffers, by class; then with one, by class */
+	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* buffers in chunks; buffers lent */
+	struct list line;         /* rr_till.link: engines with waiters, in order of turn */
+	unsigned waiting;         /* their number; read without the lock */
 };
 
-/* What one engine has to do with one zone; its own, but for @link and @msg_out. */
+/* One engine's state for one zone; its own, except @link and @msg_out. */
 struct rr_till {
 	struct rpcrdma_engine *engine;
 	enum rr_zone zone;
 	struct rr_buf *magazine[RR_POOL_CLASSES];
 	unsigned in_magazine[RR_POOL_CLASSES];
 	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
-	struct rpcrdma_buf_waiter *retry; /* whose turn it is; NULL once it waits again */
+	struct rpcrdma_buf_waiter *retry; /* next in turn; NULL once it waits again */
 	bool running;                    /* inside on_ring() */
-	struct list link;                /* pool->line; under the lock, as that of its neighbours ... */
-	bool in_line;                    /* ... and whether it is there */
-	struct rpcrdma_msg msg;          /* it may be our turn, or others starve: give up the magazine */
+	struct list link;                /* pool->line; under the lock, as those of its neighbours ... */
+	bool in_line;                    /* ... and whether it is linked */
+	struct rpcrdma_msg msg;          /* it may be our turn, or others starve: empty the magazine */
 	atomic_bool msg_out;
 };
 
@@ -116,32 +116,32 @@ struct rpcrdma_domain {
 	unsigned ndevs;
 	struct rr_pool pools[RR_ZONES];
 	struct rr_pool_arena pool_arena;
-	uint64_t pool_idle_ns;           /* how long a wholly free chunk is kept */
+	uint64_t pool_idle_ns;           /* how long a completely free chunk is kept */
 	_Atomic size_t recv_bytes;       /* of receives: ep.c */
-	atomic_uint recv_short;          /* times that there were too few: srv_credit.c */
+	atomic_uint recv_short;          /* times that receives ran short: srv_credit.c */
 	struct rr_clients clients;       /* of all responders: account.h */
 	struct list engines;
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
 	atomic_bool mems_parted;         /* some of them consist of parts: mem_replace.c */
-	struct rr_mem *arena;            /* ... the one that all of it comes from, or NULL */
-	struct rr_parts arena_parts;     /* ... what is in use of that */
+	struct rr_mem *arena;            /* ... the one that backs all of it, or NULL */
+	struct rr_parts arena_parts;     /* ... allocations in it */
 	struct list homes;               /* reg_home.c */
-	struct rpcrdma_stats gone;       /* counters of engines that were destroyed */
+	struct rpcrdma_stats gone;       /* counters of destroyed engines */
 };
 
-#define RR_HELD_UP_NS (300 * NS_PER_US) /* a yield is that long only if somebody has work to do */
+#define RR_HELD_UP_NS (300 * NS_PER_US) /* a yield takes that long only if another thread has work to do */
 #define RR_CROWD_MAX 1023u
 
 struct rr_crowd {
-	unsigned left; /* so many waits are not to spin */
-	unsigned turn; /* as it was the last time */
+	unsigned left; /* number of waits that must not spin */
+	unsigned turn; /* basis of the next value of left */
 };
 
-/** rr_crowd_yielded - a yield while spinning took so long
+/** rr_crowd_yielded - records how long a yield while spinning took
  *
- * Who offers the processor to a thread that computes gets it back when that one's slice is over, which is
- * milliseconds; who sleeps gets it when he is woken. So where the processors are full nobody spins, but for a try
- * now and then, ever more seldom.
+ * sched_yield() to a CPU-bound thread costs a whole time slice, which is milliseconds. A sleeping thread runs
+ * as soon as it is woken. So threads do not spin while the CPUs are busy, except for attempts that become ever
+ * rarer.
  */
 static inline void rr_crowd_yielded(struct rr_crowd *c, uint64_t took_ns)
 {
@@ -153,16 +153,16 @@ static inline void rr_crowd_yielded(struct rr_crowd *c, uint64_t took_ns)
 	}
 }
 
-#define RR_SPIN_MORE 8u /* times longer, at most, is spun for a device */
+#define RR_SPIN_MORE 8u /* upper bound of the spin time for a device, as a multiple */
 
-/** rr_spin_learnt - how long to spin for a device from now on
- * @spin_ns: until now, and it came to a sleep all the same
- * @least_ns: what is spun for anything
+/** rr_spin_learnt - returns the time to spin for a device from now on
+ * @spin_ns: the time until now, after which the thread slept nevertheless
+ * @least_ns: minimum spin time
  * @waited_ns: from the last event to the end of that sleep
  *
- * A disk's answer takes longer than a network's. Whoever goes to sleep before it wakes up late, answers
- * many at once, is asked many at once, and so has nothing to do while the next ones are on the disk: he sleeps
- * again. Where the wait could have been spun through, more is spun; where it could not, less.
+ * A disk takes longer to respond than a network. A thread that sleeps before the response wakes up late,
+ * replies to many requests at once, receives many at once, and is idle while the disk works on them. So it
+ * sleeps again. The spin time grows if it could have covered the wait, and shrinks if not.
  */
 static inline uint64_t rr_spin_learnt(uint64_t spin_ns, uint64_t least_ns, uint64_t waited_ns)
 {
@@ -177,43 +177,43 @@ struct rpcrdma_engine {
 	struct rpcrdma_engine_attr attr;
 	int epfd;
 
-	_Atomic(struct rpcrdma_msg *) inbox; /* pushed by anyone, taken whole by the owner */
-	atomic_bool sleeping;                /* the pusher must ring */
+	_Atomic(struct rpcrdma_msg *) inbox; /* pushed by any thread, taken whole by the owner */
+	atomic_bool sleeping;                /* the pusher must ring the bell */
 	struct rpcrdma_watch bell;
-	struct rpcrdma_msg *deferred, **deferred_tail; /* own messages, next poll */
+	struct rpcrdma_msg *deferred, **deferred_tail; /* own messages for the next poll */
 	unsigned ndeferred;
 
-	_Atomic(struct rr_cq *) cq[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
-	atomic_uint ncqs;                /* there is none from this one on */
+	_Atomic(struct rr_cq *) cq[RR_DEVS_MAX]; /* created by the first user, under the lock */
+	atomic_uint ncqs;                /* all queues have a lower index */
 	struct rpcrdma_watch cq_watch[RR_DEVS_MAX];
-	uint64_t looks;                  /* at the queues, so far */
+	uint64_t looks;                  /* passes over the queues so far */
 	unsigned qps;                    /* on any of the queues: worth spinning for */
 	struct list conns;               /* rpcrdma_conn: adopted */
 
-	struct rr_shared *shared[RR_DEVS_MAX]; /* made by whoever needs it first, under the lock */
+	struct rr_shared *shared[RR_DEVS_MAX]; /* created by the first user, under the lock */
 	pthread_mutex_t shared_lock;
 
 	struct rpcrdma_timer *timers;    /* by due time */
-	struct rpcrdma_watch alarm;      /* timerfd, for those who sleep on the engine's fd */
+	struct rpcrdma_watch alarm;      /* timerfd, for threads that sleep on the engine's fd */
 	uint64_t alarm_ns;
 
-	struct rpcrdma_poller *pollers;  /* the last added first */
-	struct rpcrdma_poller *poller_next; /* while they run: whose turn is next */
+	struct rpcrdma_poller *pollers;  /* most recently added first */
+	struct rpcrdma_poller *poller_next; /* while they run: the next one */
 
 	struct epoll_event *ready;       /* batch being dispatched */
 	int nready, at_ready;
 	uint64_t last_event_ns;
-	uint64_t device_spin_ns;         /* how long to look for what pollers wait for */
+	uint64_t device_spin_ns;         /* how long to spin for the devices of pollers */
 	struct rr_crowd crowd;
-	bool busy;                       /* since then; its time is taken when there is nothing to do */
+	bool busy;                       /* had work since last_event_ns, which is only updated when idle */
 	unsigned idle_polls;
-	unsigned yield_after;            /* looks in vain before the CPU is offered to others */
+	unsigned yield_after;            /* unsuccessful passes before a yield of the CPU */
 
 	struct rr_till tills[RR_ZONES];
-	struct rpcrdma_timer pool_timer; /* is anything idle? */
-	bool pool_used;                  /* something was given back since it was set */
-	struct list shares;              /* rr_conn_part.look_link: those that wait for their share ... */
-	struct rpcrdma_timer shares_timer; /* ... and the next look at them: srv_buf.c */
+	struct rpcrdma_timer pool_timer; /* checks for idle memory */
+	bool pool_used;                  /* memory was returned since it was set */
+	struct list shares;              /* rr_conn_part.look_link: connections waiting for their share ... */
+	struct rpcrdma_timer shares_timer; /* ... and the next check of them: srv_buf.c */
 
 	struct rpcrdma_stats stats;      /* written by the owner only; read by rpcrdma_domain_stats */
 };
@@ -225,61 +225,61 @@ struct rpcrdma_engine {
 #define rr_count_set(engine, counter, n)                                                       \
 	__atomic_store_n(&(engine)->stats.counter, (uint64_t)(n), __ATOMIC_RELAXED)
 
-/** rr_domain_dev - a device for @transport, opened if there is none yet
+/** rr_domain_dev - returns a device for @transport, opening it if necessary
  * Return: 0; -ENODEV: none on this machine; -EOPNOTSUPP: not in this build; -ENOMEM */
 must_check int rr_domain_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
 			     struct rr_dev **ret);
 
-/** rr_domain_dev_at - the device that has the address @where, or leads to it; opened if it is not yet
- * @where: as rr_listen() and rr_qp_dial() take it; a name of verbs is looked up, which blocks
+/** rr_domain_dev_at - returns the device that has the address @where, or a route to it; opens it if necessary
+ * @where: as rr_listen() and rr_qp_dial() take it; resolves a name for verbs, which blocks
  * @passive: an address of this host
  *
- * Return: 0; -ENXIO: no RDMA device has it or leads there; as rr_domain_dev(); of the resolver */
+ * Return: 0; -ENXIO: no RDMA device has it or a route to it; errors of rr_domain_dev() and of the resolver */
 must_check int rr_domain_dev_at(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
 				const char *where, bool passive, struct rr_dev **ret);
 
-/** rr_domain_dev_of - the device whose fabric this is */
+/** rr_domain_dev_of - returns the device of this fabric */
 struct rr_dev *rr_domain_dev_of(struct rpcrdma_domain *d, const struct rr_fabric *fabric);
 
-/** rr_addr_where - an address as the fabrics take it: the path, "host:port", "[v6]:port" */
+/** rr_addr_where - formats an address for the fabrics: the path, "host:port", "[v6]:port" */
 #define RR_WHERE_BYTES (sizeof(((struct rpcrdma_addr *)0)->host) + sizeof("[]:65535"))
 const char *rr_addr_where(const struct rpcrdma_addr *a, char buf[RR_WHERE_BYTES]);
 
-/** rr_domain_add_engine, rr_domain_del_engine - whose counters are summed; the latter keeps them */
+/** rr_domain_add_engine, rr_domain_del_engine - start and stop summing its counters; del keeps their values */
 void rr_domain_add_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);
 void rr_domain_del_engine(struct rpcrdma_domain *d, struct rpcrdma_engine *e);
 
-/** rr_engine_cq - this engine's completion queue on @dev, made if there is none yet */
+/** rr_engine_cq - returns this engine's completion queue on @dev, creating it if necessary */
 must_check int rr_engine_cq(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_cq **ret);
 
-/** rr_engine_defer - have @msg->fn run at the next poll of this (own) engine; for callbacks that
- * must not run inside the call that caused them */
+/** rr_engine_defer - runs @msg->fn at the next poll of this (own) engine; for callbacks that must not run
+ * inside the call that caused them */
 void rr_engine_defer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
-/** rr_engine_undefer - take it back, if it has not run */
+/** rr_engine_undefer - cancels it, if it has not run */
 void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
 
-/** rr_buf_mr - the region that covers a pool buffer on @dev */
+/** rr_buf_mr - returns the region that covers a pool buffer on @dev */
 struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev);
 
-/** rr_pool_init, rr_pool_fini, rr_pool_attach (a device opened: register all chunks)
+/** rr_pool_init, rr_pool_fini, rr_pool_attach (after a device opened: registers all chunks)
  *
  * Return: init: 0; -EINVAL: less than RPCRDMA_POOL_BYTES_MIN; -ENOMEM
  */
 must_check int rr_pool_init(struct rpcrdma_domain *d);
 void rr_pool_fini(struct rpcrdma_domain *d);
 must_check int rr_pool_attach(struct rpcrdma_domain *d, struct rr_dev *dev);
-/** rr_pool_buf_max - the largest buffer that a zone ever has; 0: none */
+/** rr_pool_buf_max - returns the size of the largest buffer of a zone; 0: none */
 size_t rr_pool_buf_max(const struct rr_pool *pool);
-/** rr_pool_round - the size of the buffer that a zone gives to who wants @bytes; 0: it has none */
+/** rr_pool_round - returns the size of the buffer that a zone allocates for @bytes; 0: none fits */
 size_t rr_pool_round(const struct rr_pool *pool, size_t bytes);
 
-/** rr_zone_is_msgs - is this memory for messages, which has a limit of its own? */
+/** rr_zone_is_msgs - is this memory for messages, which has a separate limit? */
 static inline bool rr_zone_is_msgs(enum rr_zone zone)
 {
 	return zone == RR_ZONE_RECVS || zone == RR_ZONE_SENDS;
 }
 
-/** rr_zone_share - what a client holds of a zone; RR_SHARES: it has no shares */
+/** rr_zone_share - returns a client's share of a zone; RR_SHARES: it has no shares */
 static inline enum rr_share rr_zone_share(enum rr_zone zone)
 {
 	return zone == RR_ZONE_CALLS ? RR_SHARE_CALLS : zone == RR_ZONE_DATA ? RR_SHARE_DATA :
@@ -293,7 +293,7 @@ void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf
 /** rr_buf_unwait - as rpcrdma_buf_unwait() */
 void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
 
-/* A line of waiters: its first one, and where the last one's successor goes. */
+/* A queue of waiters: its first one, and where to link the next. */
 static inline void rr_waiter_link(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter **at,
 				  struct rpcrdma_buf_waiter *w)
 {
@@ -316,16 +316,16 @@ static inline void rr_waiter_unlink(struct rpcrdma_buf_waiter ***tail, struct rp
 	w->link = NULL;
 }
 
-/** rr_buf_pack - exchange a buffer with nothing in it for one of a fuller chunk, if there is one, so
- * that in the end chunks are free as a whole; only where much is free, for it takes the lock
+/** rr_buf_pack - exchanges an empty buffer for one of a fuller chunk, if possible, so that chunks become
+ * completely free. Only done when much is free, because it takes the lock.
  *
- * Return: it is another one now.
+ * Return: true: it is another buffer now.
  */
 must_check bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf);
 
-/** rr_conn_buf_put - srv_buf.c: a buffer charged to this connection is given back */
+/** rr_conn_buf_put - srv_buf.c: returns a buffer charged to this connection */
 void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes);
-/** rr_pool_drain - give an engine's magazine back; called with its last buffer returned */
+/** rr_pool_drain - empties an engine's magazine; call after its last buffer is returned */
 void rr_pool_drain(struct rpcrdma_engine *e);
 void rr_till_init(struct rpcrdma_engine *e);
 
@@ -334,25 +334,24 @@ struct rr_mem {
 	struct list link;   /* domain->mems */
 	struct rr_extent x; /* a memfd, or a part of one */
 	size_t whole_bytes; /* first part: size of the whole allocation; other parts: 0 (mem_replace.c) */
-	bool given;         /* ... or somebody's: rpcrdma_mem_register() */
+	bool given;         /* ... or the application's: rpcrdma_mem_register() */
 	struct list mrs;    /* reg_slab.c: its registrations, one per connection */
-	atomic_uint out;    /* pieces that are offered */
+	atomic_uint out;    /* segments offered to peers */
 };
-/** rr_mem_init - the arena, if there is to be one; Return: 0, -ENOMEM */
+/** rr_mem_init - creates the arena, if configured; Return: 0, -ENOMEM */
 must_check int rr_mem_init(struct rpcrdma_domain *d);
-/** rr_mem_find - the region that contains [addr, addr+len) whole, or NULL; takes the lock */
+/** rr_mem_find - returns the region that contains all of [addr, addr+len), or NULL; takes the lock */
 struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len);
 struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len);
-/** rr_mem_new, rr_mem_drop - add an empty region to the domain's list; remove it. The lock is held. */
+/** rr_mem_new, rr_mem_drop - add an empty region to the domain's list; remove it. The caller holds the lock. */
 struct rr_mem *rr_mem_new(struct rpcrdma_domain *d);
 void rr_mem_drop(struct rr_mem *mem);
-/** rr_mem_replace - replace the whole pages inside [addr, addr+len) by a new file with the same content
+/** rr_mem_replace - replaces the whole pages inside [addr, addr+len) by a new file with the same content
  *
- * A peer that was given the old file reaches only the old pages. The range must belong to a call that is
- * given up or waits to be sent again.
+ * A peer that was given the old file reaches only the old pages. The range must belong to a call that is given
+ * up or waits to be sent again.
  *
- * Return: 0; -ENOENT: not memory of rpcrdma_mem_alloc(); -ENOMEM. After an error some of the pages may be
- * replaced.
+ * Return: 0; -ENOENT: not memory of rpcrdma_mem_alloc(); -ENOMEM. After an error some of the pages may be replaced.
  */
 must_check int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len);
 /** rr_mem_span - returns how many bytes from @addr on lie in one region, at most @len; @len if in none */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ep.c - an endpoint: one queue pair with its message buffers and the account of its queues
+ * ep.c - an endpoint: one queue pair with its message buffers and the accounting of its queues
  *
- * Operation:  see ep.h. The account: a chain of n requests takes n entries of the send queue and
- *             gives them back when its last, signalled one completes; a chain is posted when it fits
- *             whole, in the order of rr_ep_post(). Receives are counted where they are: at the
- *             device (`posted`), with the upper layer (`held`), or idle once the endpoint is dead.
- * Memory:     A batch is one mapping: so many receive buffers, then as many send buffers, registered
- *             once without remote rights. What is lent is the pool's (slab.c), one receive a buffer.
+ * Operation:  see ep.h. Accounting: a chain of n requests takes n entries of the send queue and returns them
+ *             when its last, signalled one completes. A chain is posted when all of it fits, in the order of
+ *             rr_ep_post(). Receives are counted by place: at the device (`posted`), in the upper layer
+ *             (`held`), or idle once the endpoint is dead.
+ * Memory:     A batch is one mapping: receive buffers, then send buffers, registered once without remote
+ *             rights. Lent buffers belong to the pool (slab.c), one per receive.
  * Threads:    ep.h
- * Errors:     The first completion that is not RR_WC_OK makes the endpoint dead; which request it
- *             belonged to does not matter, since nothing after it was carried out.
+ * Errors:     The first completion other than RR_WC_OK makes the endpoint dead. The failed request does not
+ *             matter, since no later one was executed.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,11 +23,11 @@
 #include "ep.h"
 #include "area.h"
 
-/* Requests one message may need beside its Send: a Write or Read per segment and page-class piece. */
+/* Requests that one message may need in addition to its Send: a Write or Read per segment and pool-class piece. */
 #define SQ_PER_MSG 4u
 #define SQ_MIN 64u
-/* Entries of a request, each of which lies in one piece of memory here. A device makes room for so
- * many in every slot of its queues, used or not. */
+/* SGEs of a request; each request uses one contiguous range here. A device reserves room for this number in
+ * every slot of its queues, used or not. */
 #define SGE_MAX 1u
 
 struct batch {
@@ -109,7 +109,7 @@ void rr_ep_recv_shared(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr
 	take(ep, rc, wc);
 }
 
-/* It has no receive posted that would tell. */
+/* The endpoint has no posted receive that would report the end. */
 static void on_end(struct rr_done *done, const struct rr_wc *wc)
 {
 	struct rr_ep *ep = container_of(done, struct rr_ep, end_done);
@@ -127,14 +127,14 @@ static void use_lent(struct rr_recv_ctx *rc, const struct rr_dev *dev)
 	rc->mr = rr_buf_mr(rc->lent, dev);
 }
 
-/* Memory of the pool, or of one connection alone. */
+/* Allocates from the pool, or from the memory of one connection. */
 static int lend(struct rpcrdma_engine *e, struct rr_area *zones, enum rr_zone zone, size_t bytes,
 		struct rpcrdma_buf **ret)
 {
 	return zones ? rr_area_get(&zones[zone], bytes, ret) : rr_buf_get(e, zone, bytes, ret);
 }
 
-/* Does it count in what the pool has lent for receives? */
+/* Returns the bytes that count as lent by the pool for receives. */
 static size_t lent_bytes(const struct rr_recv_ctx *rc)
 {
 	return container_of(rc->lent, struct rr_buf, pub)->area ? 0 : rc->lent->bytes;
@@ -176,8 +176,8 @@ void rr_ep_repost_packed(struct rr_recv_ctx *rc)
 	rr_ep_repost(rc);
 }
 
-/* What its last receive takes of its client's share, with the call that may come into it: what the owner keeps for
- * the calls of the first ones is part of a connection. */
+/* Returns what the last receive takes of its client's share, including the call that may arrive in it. The
+ * owner's memory for the calls of the first receives is part of a connection. */
 static size_t charge_of_last(const struct rr_ep *ep)
 {
 	size_t bytes = rr_pool_round(&ep->lender->domain->pools[RR_ZONE_RECVS], ep->recv_bytes);
@@ -191,10 +191,10 @@ static void count_recvs(struct rr_ep *ep, int n)
 {
 	ep->nrecvs += (unsigned)n;
 	if (ep->shared)
-		rr_shared_promise(ep->shared, n); /* it may have an idle one, which is not idle then */
+		rr_shared_promise(ep->shared, n); /* may use an idle receive, which is then no longer idle */
 }
 
-/* One receive more, in the account. */
+/* Charges one more receive. */
 static int charge_recv(struct rr_ep *ep)
 {
 	int err = 0;
@@ -300,7 +300,7 @@ static struct rr_send_ctx *new_lent_send(struct rr_ep *ep)
 	return sc;
 }
 
-/* A request in the middle of a chain: only errors come here, and the last one speaks for all. */
+/* A request in the middle of a chain: only errors arrive here, and the last request reports for the chain. */
 static void on_err(struct rr_done *done, const struct rr_wc *wc)
 {
 	struct rr_ep *ep = container_of(done, struct rr_ep, err_done);
@@ -357,7 +357,7 @@ static bool post_now(struct rr_ep *ep, struct rr_post *post)
 	return true;
 }
 
-/* Post what waits as far as the queue has room; on a dead endpoint end all of it. */
+/* Posts waiting chains while they fit the queue; on a dead endpoint ends all of them. */
 static void pump(struct rr_ep *ep)
 {
 	struct rr_post *post;
@@ -377,7 +377,7 @@ static void pump(struct rr_ep *ep)
 	}
 }
 
-/* fn must not run inside rr_ep_post(): the dead endpoint's chains end at the next poll. */
+/* fn must not run inside rr_ep_post(): chains of a dead endpoint end at the next poll. */
 static void on_drain_msg(struct rpcrdma_msg *msg)
 {
 	struct rr_ep *ep = container_of(msg, struct rr_ep, drained_msg);
@@ -573,7 +573,7 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->recv_bytes = attr->recv_bytes;
 	ep->send_bytes = attr->send_bytes;
 	ep->msgs_max = attr->msgs_max;
-	/* one less: devices keep a slot empty, and round up to a power of two */
+	/* one less: devices keep one slot empty, and round up to a power of two */
 	ep->sq_depth = attr->sq_depth ? attr->sq_depth :
 					MAX(SQ_MIN, attr->msgs_max * (SQ_PER_MSG + attr->sq_more)) - 1;
 	ep->sq_depth = MIN(ep->sq_depth, dev->fabric->attr.qp_wr_max);
@@ -607,14 +607,14 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	qp->owner = ep;
 	ep->sq_free = ep->sq_depth;
 	if (ep->shared)
-		ep->posted = 1; /* its end */
+		ep->posted = 1; /* its end completion */
 	if (ep->lender)
 		rc = lend_first(ep, attr->msgs);
 	else
 		rc = batch_add(ep, attr->msgs + attr->extra_recvs,
 			       attr->msgs + attr->extra_recvs);
 	if (rc) {
-		ep->qp = NULL; /* stays the caller's */
+		ep->qp = NULL; /* the caller keeps it */
 		rr_ep_destroy(ep);
 		return rc;
 	}
@@ -628,7 +628,7 @@ void rr_ep_destroy(struct rr_ep *ep)
 {
 	if (!ep)
 		return;
-	/* the engine's, where one that never was connected is destroyed on the listener's thread */
+	/* the deferred list is the engine's; the listener's thread destroys endpoints that were never connected */
 	if (ep->msg_out)
 		rr_engine_undefer(ep->engine, &ep->drained_msg);
 	rr_qp_destroy(ep->qp);

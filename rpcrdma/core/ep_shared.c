@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ep_shared.c - receives that all connections of an engine and a device share
+ * ep_shared.c - receives shared by all connections of an engine and a device
  *
- * Operation:  A shared receive queue of the device, filled from the pool. A message takes one of its
- *             receives; the endpoint it came to has it until rr_ep_repost(). When a quarter of them is
- *             left, there are made twice as many, but no more than its endpoints were promised; no more are
- *             at the device than its queue is deep, those with a message in them come on top; when nobody
- *             used half of them for a while, those that come back go to the pool instead. So memory
- *             follows the calls under way of all connections, and not their number.
+ * Operation:  A shared receive queue of the device, filled from the pool. A message takes one of its receives;
+ *             its endpoint holds that until rr_ep_repost(). When only a quarter of the receives is left, their
+ *             number is doubled, up to the number promised to the endpoints. Receives at the device never
+ *             exceed the depth of its queue; those that hold a message come on top. When half of them are
+ *             unused for a while, returned receives go to the pool instead. So memory follows the calls in
+ *             progress of all connections, not the number of connections.
  *
- *             What an endpoint was promised is counted and charged to its client as if the receives were
- *             its own (ep.c): what is promised fits into the zone, whichever uses it. Only the first receive
- *             of a connection is promised to each, also when its client has no share left. Receives beyond
- *             what is promised, as when connections have ended, are idle bytes of the clients' budget.
- *             When the queue is empty nevertheless, peers wait, which is what the fabric promises, and
- *             the engine tries to add receives every 10 ms.
- * Memory:     Receives are the pool's (RR_ZONE_RECVS); what the queue holds is given back with it, after
- *             the last endpoint of its engine.
- * Threads:    The engine's; but the queue is made, with its first receives, and the first ones of an
- *             endpoint are promised, on the thread of the listener that the connection came by.
- * Errors:     Too little memory to make more: those there are have to do.
+ *             Promised receives are counted and charged to the client as if they were the endpoint's own
+ *             (ep.c): all promises together fit into the zone. The first receive of a connection is promised
+ *             even when its client has no share left. Receives beyond the promises, such as those of ended
+ *             connections, are idle bytes of the clients' budget. When the queue is empty nevertheless, peers
+ *             wait, as the fabric promises, and the engine tries to add receives every 10 ms.
+ * Memory:     Receives belong to the pool (RR_ZONE_RECVS). The queue returns its receives when it is destroyed,
+ *             after the last endpoint of its engine.
+ * Threads:    The engine's. Exception: the thread of the connection's listener creates the queue with its first
+ *             receives, and promises the first ones of an endpoint.
+ * Errors:     Without memory for more receives, the existing ones have to suffice.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,16 +36,16 @@ struct rr_shared {
 	struct rr_dev *dev;
 	struct rr_srq *srq;
 	uint32_t recv_bytes;
-	size_t buf_bytes;            /* what a receive takes of the zone */
+	size_t buf_bytes;            /* zone bytes of one receive */
 	unsigned total;              /* changed with .lock */
 	pthread_mutex_t lock;        /* .promised and .idle */
 	unsigned promised;           /* to endpoints */
-	size_t idle;                 /* bytes of receives that were promised to none */
+	size_t idle;                 /* bytes of receives that are not promised */
 	unsigned posted, depth;      /* at the device, and at most */
-	unsigned least;              /* of them, since the last look */
-	unsigned surplus;            /* so many go to the pool as they come back */
+	unsigned least;              /* lowest value of posted since the last check */
+	unsigned surplus;            /* number of returned receives to give to the pool */
 	struct list recvs;           /* rr_recv_ctx.all */
-	struct rpcrdma_timer timer;  /* the next look */
+	struct rpcrdma_timer timer;  /* the next check */
 };
 
 static void on_recv(struct rr_done *done, const struct rr_wc *wc);
@@ -71,7 +70,7 @@ void rr_shared_promise(struct rr_shared *s, int n)
 	count(s, 0, n);
 }
 
-/* Return: how many receives may be added; there are no more than are promised */
+/* Return: how many receives may be added without exceeding the promises */
 static unsigned not_there(struct rr_shared *s)
 {
 	unsigned most;
@@ -96,7 +95,7 @@ static void post(struct rr_shared *s, struct rr_recv_ctx *rc)
 
 	rc->ep = NULL;
 	if (rr_srq_post(s->srq, &recv)) {
-		give_back(s, rc); /* a device in trouble: there will be no more connections either */
+		give_back(s, rc); /* a failed device: it gets no more connections either */
 		return;
 	}
 	s->posted++;
@@ -179,7 +178,7 @@ static void on_recv(struct rr_done *done, const struct rr_wc *wc)
 	rr_ep_recv_shared(wc->qp->owner, rc, wc);
 }
 
-/** rr_shared_put - a receive is not in use any more */
+/** rr_shared_put - returns a receive */
 void rr_shared_put(struct rr_recv_ctx *rc)
 {
 	struct rr_shared *s = rc->shared;
@@ -192,7 +191,7 @@ void rr_shared_put(struct rr_recv_ctx *rc)
 	post(s, rc);
 }
 
-/** rr_shared_srq - what queue pairs are set up with */
+/** rr_shared_srq - returns the queue to set up queue pairs with */
 struct rr_srq *rr_shared_srq(const struct rr_shared *s)
 {
 	return s->srq;
@@ -240,7 +239,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 		return rc;
 	}
 	rc = add(s, lender, MIN(SHARED_FIRST, s->depth));
-	if (!s->total) { /* some are enough to begin with */
+	if (!s->total) { /* a part of them is enough to start */
 		rr_srq_destroy(s->srq);
 		free_shared(s);
 		return rc;

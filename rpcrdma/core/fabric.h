@@ -1,35 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fabric.h - the NIC seam: what a reliable-connected RDMA device does, and nothing more
+ * fabric.h - the interface to a reliable-connected RDMA device
  *
- * Operation:  A fabric is an opened device (or the same-host stand-in). Beneath it: protection
- *             domains with registered memory and windows, completion queues, connection managers,
- *             and queue pairs. Shaped like verbs so that the verbs side is a thin skin; everything
- *             above this seam is the same code on every fabric.
+ * Operation:  A fabric is an opened device (or the same-host substitute). It has protection domains with
+ *             registered memory and windows, completion queues, connection managers, and queue pairs. The
+ *             interface resembles verbs, so that the verbs side is a thin layer. All code above it is the same
+ *             on every fabric.
  *
- *             A connection's life, active side:   qp_dial -> event ROUTED -> qp_setup, post_recv...
+ *             A connection, active side:          qp_dial -> event ROUTED -> qp_setup, post_recv...
  *             -> qp_connect -> event ESTABLISHED | FAILED.
  *             Passive side: event REQUEST -> qp_setup, post_recv... -> qp_accept | qp_reject.
- *             Either: qp_disconnect -> every posted work request completes (flushed if it has to
- *             be) -> qp_destroy.
+ *             Both: qp_disconnect -> every posted work request completes (flushed if necessary) -> qp_destroy.
  *
- *             The one way to learn of a peer's end: every posted receive completes with
- *             RR_WC_FLUSHED. There is no separate event, so there is nothing to race with; the
- *             owner of the completion queue always posts at least one receive while connected.
- *             A queue pair whose receives come from a shared queue has none of its own: it has a
- *             completion for its end instead (qp_attr.end), after all of its messages.
+ *             A disconnected peer is reported in one way: every posted receive completes with RR_WC_FLUSHED.
+ *             There is no separate event, so no race. The owner of the completion queue always posts at least
+ *             one receive while connected. A queue pair that uses a shared receive queue has no receives of its
+ *             own. Instead, a completion reports its end (qp_attr.end), after all of its messages.
  *
- * Memory:     Work requests, their SGE arrays and inline messages are copied by the post; what the
- *             SGEs point at belongs to the fabric until the completion of that request (or of a
- *             later signalled one on the same queue). Receive buffers until their completion.
- * Threads:    A completion queue and all queue pairs on it belong to one thread at a time, except
- *             that qp_setup, post_recv and qp_accept/qp_connect may be called by a connection
- *             manager's thread before the connection is up. A connection manager belongs to one
- *             thread. A protection domain may be used by several (registration takes its lock).
- * Errors:     0 or -errno. A failed post posts nothing. A completion with an error status moves
- *             the queue pair to the error state: all else posted on it completes RR_WC_FLUSHED.
- *             On an error only `done` and `status` of a completion are valid.
+ * Memory:     A post copies work requests, their SGE arrays and inline messages. The memory behind the SGEs
+ *             belongs to the fabric until the completion of that request (or of a later signalled one on the
+ *             same queue). Receive buffers belong to it until their completion.
+ * Threads:    A completion queue and all queue pairs on it belong to one thread at a time. Exception: a
+ *             connection manager's thread may call qp_setup, post_recv and qp_accept/qp_connect before the
+ *             connection is up. A connection manager belongs to one thread. Several threads may use a
+ *             protection domain (registration takes its lock).
+ * Errors:     0 or -errno. A failed post posts nothing. A completion with an error status moves the queue pair
+ *             to the error state: all other posted work completes with RR_WC_FLUSHED. On an error only `done`
+ *             and `status` of a completion are valid.
  * See:        doc/design.md; the wrappers below assert the contract on both sides.
  */
 #ifndef RR_FABRIC_H
@@ -46,7 +44,7 @@
 #include "base/list.h"
 #include "base/util.h"
 
-/* What an SGE or a remote key may be used for; the names and meanings are those of verbs. */
+/* Access rights of an SGE or a remote key; names and meanings are those of verbs. */
 enum rr_access {
 	RR_ACCESS_LOCAL_WRITE = 1u << 0,
 	RR_ACCESS_REMOTE_READ = 1u << 1,
@@ -55,41 +53,41 @@ enum rr_access {
 };
 #define RR_ACCESS_REMOTE (RR_ACCESS_REMOTE_READ | RR_ACCESS_REMOTE_WRITE)
 
-/* Accesses of a peer that were in progress when a key was withdrawn; 0: none. */
+/* A peer's accesses in progress when a key was withdrawn; 0: none. */
 enum rr_reach {
-	RR_REACH_NOW = 1u << 0,   /* there are some; set whenever one of the others is */
+	RR_REACH_NOW = 1u << 0,   /* some are in progress; set whenever one of the others is */
 	RR_REACH_FILE = 1u << 1,  /* all of them use the file that backs the memory, not its address */
 	RR_REACH_PAGES = 1u << 2, /* all of them are disk operations on whole pages (qp_direct) */
 };
 
-/* Limits of a device, as it enforces them. */
+/* Limits that a device enforces. */
 struct rr_fabric_attr {
 	unsigned sge_max;            /* entries of one work request */
 	unsigned qp_wr_max;          /* depth of a send or a receive queue */
-	unsigned srq_wr_max;         /* of a shared receive queue; 0: it has none */
+	unsigned srq_wr_max;         /* of a shared receive queue; 0: not supported */
 	unsigned cq_max;             /* entries of a completion queue */
 	unsigned rd_atom_max;        /* RDMA Reads outstanding, as initiator and as target */
 	uint32_t msg_bytes_max;      /* length of one RDMA Read or Write */
 	bool windows;                /* type-2B memory windows */
 	bool send_inv;               /* Send-With-Invalidate may be sent */
-	bool remote_inv;             /* ... and peers may be told to send theirs (RFC 8797) */
+	bool remote_inv;             /* ... and peers may be told to send it (RFC 8797) */
 	bool client_direct;          /* qp_direct may succeed: the peer's memory can be mapped */
 	char device[64];             /* "local", "rxe0", "mlx5_0" */
 };
 
 #define RR_GROUPS_MAX 1024
 
-/* Who is at the other end. Addresses identify on a network, credentials on the same host. */
+/* The peer. Addresses identify it on a network, credentials on the same host. */
 struct rr_peer {
 	struct sockaddr_storage addr; /* ss_family AF_UNSPEC on the local fabric */
 	bool has_cred;                /* the fields below come from the kernel */
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	bool groups_unknown;          /* more than fit, or the kernel does not say: there are none here */
+	bool groups_unknown;          /* more than fit, or the kernel does not report them: the list is empty */
 	unsigned ngroups;             /* supplementary groups */
 	gid_t groups[RR_GROUPS_MAX];
-	char text[64];                /* for people: "10.0.0.7:1023", "pid 811 uid 1000" */
+	char text[64];                /* for messages: "10.0.0.7:1023", "pid 811 uid 1000" */
 };
 
 struct rr_trust; /* local_path.h */
@@ -99,19 +97,19 @@ struct rr_fabric {
 	struct rr_fabric_attr attr;
 };
 
-/* A protection domain: registrations and queue pairs that may use them. */
+/* A protection domain: registrations and the queue pairs that may use them. */
 struct rr_pd {
 	struct rr_fabric *fabric;
 };
 
-/* What mr_reg is asked for. [addr, addr+len) must stay mapped until mr_dereg has returned. */
+/* Arguments of mr_reg. [addr, addr+len) must stay mapped until mr_dereg has returned. */
 struct rr_mr_attr {
 	void *addr;
 	size_t len;
 	unsigned access; /* enum rr_access */
-	int fd;          /* memfd that backs the range from fd_off on, sealed SHRINK and GROW; or -1 */
+	int fd;          /* memfd backing the range from fd_off on, sealed SHRINK and GROW; or -1 */
 	uint64_t fd_off;
-	bool dmabuf;     /* fd is a dma-buf instead; addr is no address, only what SGEs say for fd_off */
+	bool dmabuf;     /* fd is a dma-buf instead; addr is no address, but the value in SGEs that means fd_off */
 };
 
 struct rr_mr {
@@ -119,17 +117,17 @@ struct rr_mr {
 	void *addr;
 	size_t len;
 	unsigned access;
-	uint32_t rkey; /* 0 where no remote access was asked for: then nothing of it is reachable */
+	uint32_t rkey; /* 0 if registered without remote access: then peers cannot reach any of it */
 };
 
-/* A type-2B window: a remote key that lives from a bind to its invalidation. */
+/* A type-2B window: a remote key that is valid from a bind to its invalidation. */
 struct rr_mw {
 	struct rr_pd *pd;
 	uint32_t rkey; /* key of the latest bind posted */
 };
 
-/* A shared receive queue: of queue pairs on one completion queue. A message takes whichever receive
- * is there; one that finds none waits at its sender until there is. */
+/* A receive queue shared by queue pairs on one completion queue. A message takes any posted receive. If there
+ * is none, the message waits at its sender. */
 struct rr_srq {
 	struct rr_fabric *fabric;
 	struct rr_pd *pd;
@@ -138,32 +136,32 @@ struct rr_srq {
 
 struct rr_wc;
 
-/* Embedded in whatever operation is posted; fn runs on the thread that polls the queue. */
+/* Embedded in the posted operation; fn runs on the thread that polls the queue. */
 struct rr_done {
 	void (*fn)(struct rr_done *done, const struct rr_wc *wc);
 };
 
 enum rr_wc_status {
 	RR_WC_OK,
-	RR_WC_FLUSHED,      /* the queue pair died before this request was carried out */
-	RR_WC_LOCAL,        /* our own mistake or memory (length, protection, bind) */
-	RR_WC_REM_ACCESS,   /* wrong key, out of bounds, or right missing at the peer */
-	RR_WC_REM_OP,       /* the peer could not take it (receive buffer too short) */
+	RR_WC_FLUSHED,      /* the queue pair failed before it executed this request */
+	RR_WC_LOCAL,        /* local error (length, protection, bind) */
+	RR_WC_REM_ACCESS,   /* wrong key, out of bounds, or missing right at the peer */
+	RR_WC_REM_OP,       /* the peer rejected it (receive buffer too short) */
 	RR_WC_RNR,          /* no receive was posted at the peer */
-	RR_WC_LOST,         /* no acknowledgement: peer or path gone */
+	RR_WC_LOST,         /* no acknowledgement: peer or path lost */
 };
 
 /* One completion. */
 struct rr_wc {
 	struct rr_done *done;
 	enum rr_wc_status status;
-	struct rr_qp *qp;    /* receives of a shared queue: whose; NULL: of one that is gone, or ends,
-			      * and there is no message. Valid on an error as well */
+	struct rr_qp *qp;    /* receives of a shared queue: the receiving one; NULL: it is destroyed or
+			      * disconnecting, and there is no message. Valid on an error as well */
 	uint32_t byte_len;   /* receives: bytes of the message */
-	bool with_inv;       /* receives: came with an invalidation of inv_rkey */
+	bool with_inv;       /* receives: the message invalidated inv_rkey */
 	uint32_t inv_rkey;
-	bool with_imm;       /* receives: an RDMA Write of byte_len bytes is over, and says imm; the
-	                      * receive's buffer holds nothing */
+	bool with_imm;       /* receives: an RDMA Write of byte_len bytes has completed with value imm;
+	                      * the receive's buffer is empty */
 	uint32_t imm;
 };
 
@@ -173,7 +171,7 @@ struct rr_sge {
 	struct rr_mr *mr; /* region that covers [addr, addr+len) */
 };
 
-/* WRITE_IMM also takes a receive at the peer, which completes when the bytes are there. */
+/* WRITE_IMM also consumes a receive at the peer, which completes when the bytes have arrived. */
 enum rr_wr_op { RR_WR_SEND, RR_WR_SEND_INV, RR_WR_WRITE, RR_WR_WRITE_IMM, RR_WR_READ, RR_WR_BIND,
 		RR_WR_LOCAL_INV };
 
@@ -183,7 +181,7 @@ enum rr_wr_flags {
 	RR_WR_INLINE = 1u << 2,   /* payload copied at the post; needs no mr; <= qp attr inline_max */
 };
 
-/* A send-queue request. Unsignalled ones are finished when a later signalled one completes. */
+/* A send-queue request. Unsignalled ones have completed when a later signalled one completes. */
 struct rr_wr {
 	struct rr_wr *next; /* posted as one chain; NULL ends it */
 	struct rr_done *done;
@@ -191,8 +189,8 @@ struct rr_wr {
 	unsigned flags;
 	struct rr_sge *sge;
 	unsigned nsge;
-	uint64_t raddr;     /* WRITE, WRITE_IMM, READ: offset as the peer advertised it */
-	uint32_t imm;       /* WRITE_IMM: what the peer's completion says */
+	uint64_t raddr;     /* WRITE, WRITE_IMM, READ: offset advertised by the peer */
+	uint32_t imm;       /* WRITE_IMM: value for the peer's completion */
 	uint32_t rkey;      /* WRITE, WRITE_IMM, READ: peer's key. SEND_INV: key to invalidate at the peer.
 	                     * LOCAL_INV: own key to invalidate. BIND: the new key */
 	struct {
@@ -218,28 +216,28 @@ struct rr_qp_attr {
 	struct rr_cq *cq;        /* both directions complete here */
 	unsigned sq_depth, rq_depth;
 	unsigned sge_max;
-	uint32_t recv_bytes;     /* size of every receive buffer that will be posted */
-	struct rr_srq *srq;      /* where receives come from; NULL: they are posted to the queue pair.
-				  * rq_depth is how many of them may be its own at once */
+	uint32_t recv_bytes;     /* size of every receive buffer */
+	struct rr_srq *srq;      /* source of receives; NULL: they are posted to the queue pair.
+				  * rq_depth bounds the receives it uses at once */
 	struct rr_done *end;     /* with srq: completes RR_WC_FLUSHED, once, if it was connected */
-	uint32_t inline_max;     /* in: wanted RR_WR_INLINE bytes; out: what the device gives */
+	uint32_t inline_max;     /* in: requested RR_WR_INLINE bytes; out: bytes granted by the device */
 };
 
 struct rr_srq_attr {
 	struct rr_pd *pd;
-	struct rr_cq *cq;        /* of all queue pairs that are to use it */
+	struct rr_cq *cq;        /* of all queue pairs that use it */
 	unsigned depth;          /* receives posted at once */
-	uint32_t recv_bytes;     /* size of every one of them */
+	uint32_t recv_bytes;     /* size of each of them */
 };
 
-/* What goes with a connect or an accept. */
+/* Parameters of a connect or an accept. */
 struct rr_conn_param {
 	const void *priv;        /* private data, copied */
 	size_t priv_len;         /* <= RR_PRIV_MAX */
-	unsigned initiator_depth;     /* RDMA Reads this side will have outstanding */
-	unsigned responder_resources; /* RDMA Reads this side will serve at once */
-	unsigned rnr_retry;      /* 0: no receive posted at the peer is an error at once; what waits for
-				  * a shared queue of ours is not asked */
+	unsigned initiator_depth;     /* RDMA Reads that this side initiates at once */
+	unsigned responder_resources; /* RDMA Reads that this side serves at once */
+	unsigned rnr_retry;      /* 0: no receive posted at the peer is an error at once; does not
+				  * apply to messages waiting for our shared queue */
 };
 #define RR_PRIV_MAX 56
 
@@ -247,37 +245,37 @@ enum rr_qp_state { RR_QP_IDLE, RR_QP_READY, RR_QP_ERROR };
 
 struct rr_qp {
 	struct rr_fabric *fabric;
-	struct rr_pd *pd; /* since qp_setup */
+	struct rr_pd *pd; /* set by qp_setup */
 	struct rr_cq *cq;
-	struct rr_srq *srq; /* NULL: receives are its own */
-	void *owner;      /* for the user of the seam; the fabric never looks at it */
+	struct rr_srq *srq; /* NULL: own receives */
+	void *owner;      /* for the user of the interface; the fabric ignores it */
 };
 
 enum rr_cm_event_type {
-	RR_CM_ROUTED,      /* dialled peer can be reached: set up, post receives, connect */
+	RR_CM_ROUTED,      /* the dialled peer is reachable: set up, post receives, connect */
 	RR_CM_ESTABLISHED, /* active side: the peer accepted; priv holds its private data */
-	RR_CM_FAILED,      /* active side: status says why; the queue pair is only good for destroy */
-	RR_CM_REQUEST,     /* passive side: a peer wants in; qp is new and the receiver's to destroy.
-			    * qp->fabric is the device that it came by, not always the manager's */
-	RR_CM_REFUSED,     /* passive side: a peer was turned away; status says why, qp is NULL. -EXFULL: it
-			    * waits, because connections that have ended are still being closed */
+	RR_CM_FAILED,      /* active side: status gives the reason; only destroy the queue pair */
+	RR_CM_REQUEST,     /* passive side: a peer requests a connection; qp is new, the receiver destroys
+			    * it. qp->fabric is the device it arrived on, not always the manager's */
+	RR_CM_REFUSED,     /* passive side: a peer was refused; status gives the reason, qp is NULL. -EXFULL:
+			    * it waits, because ended connections are still being closed */
 };
 
 struct rr_cm_event {
 	enum rr_cm_event_type type;
 	struct rr_qp *qp;
-	void *listener_ctx;      /* REQUEST, REFUSED: as given to listen() */
+	void *listener_ctx;      /* REQUEST, REFUSED: as passed to listen() */
 	int status;              /* FAILED: -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT, ...; REFUSED */
 	const void *priv;        /* valid during the callback; zero-padded on some devices */
 	size_t priv_len;
-	unsigned initiator_depth;     /* RDMA Reads the receiver of this event may have outstanding */
+	unsigned initiator_depth;     /* RDMA Reads that the receiver of this event may initiate at once */
 	unsigned responder_resources;
 	const struct rr_peer *peer;   /* REQUEST, REFUSED */
 };
 
 typedef void (*rr_cm_fn)(void *ctx, const struct rr_cm_event *ev);
 
-/* A source of connection events: one file descriptor and a function to run when it is readable. */
+/* A source of connection events: a file descriptor and a function to run when it is readable. */
 struct rr_cm {
 	struct rr_fabric *fabric;
 	rr_cm_fn fn;
@@ -287,13 +285,13 @@ struct rr_cm {
 struct rr_listener {
 	struct rr_cm *cm;
 	void *ctx;
-	uint16_t port;    /* verbs: the one that it has, also if none was asked for */
-	bool any_device;  /* requests may come by other devices than the manager's */
+	uint16_t port;    /* verbs: the actual port, also if none was requested */
+	bool any_device;  /* requests may arrive on devices other than the manager's */
 };
 
 /*
- * The table. Every member is mandatory; a device that lacks a thing answers -EOPNOTSUPP.
- * None blocks, save where said.
+ * The table. Every member is mandatory; a device returns -EOPNOTSUPP for unsupported operations. No function
+ * blocks unless its comment says so.
  */
 struct rr_fabric_ops {
 	const char *name;
@@ -303,30 +301,30 @@ struct rr_fabric_ops {
 	int (*pd_create)(struct rr_fabric *fabric, struct rr_pd **ret);
 	void (*pd_destroy)(struct rr_pd *pd);
 
-	/* -ENOMEM: pinned limit; -EFAULT: not mapped or not writable; -EOPNOTSUPP: no dma-bufs. May
-	 * take a system call. */
+	/* -ENOMEM: limit of pinned memory; -EFAULT: not mapped or not writable; -EOPNOTSUPP: no dma-bufs. May
+	 * make a system call. */
 	int (*mr_reg)(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
-	/* After the return no remote access to the range begins. Does not wait for one in progress: see
-	 * qp_withdraw. -EBUSY: a window is still bound over it. */
+	/* No remote access to the range starts after the return. Does not wait for accesses in progress: see
+	 * qp_withdraw. -EBUSY: a window is still bound to it. */
 	int (*mr_dereg)(struct rr_mr *mr);
 	int (*mw_create)(struct rr_pd *pd, struct rr_mw **ret);
-	/* Also takes back a key that is still bound, as verbs' deallocation does. No bind of it may be
+	/* Also invalidates a key that is still bound, as verbs' deallocation does. No bind of it may be
 	 * outstanding, unless its queue pair is in the error state. */
 	void (*mw_destroy)(struct rr_mw *mw);
 
 	int (*cq_create)(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret);
 	void (*cq_destroy)(struct rr_cq *cq);
-	/* Readable after an arm that returned 0 when a completion may wait. */
+	/* Readable when a completion may wait, after an arm that returned 0. */
 	int (*cq_fd)(struct rr_cq *cq);
-	/* Up to @max completions, in order per queue pair; 0 when there is none. */
+	/* Returns up to @max completions, in order per queue pair; 0 if there are none. */
 	int (*cq_poll)(struct rr_cq *cq, struct rr_wc *wc, int max);
-	/* 0: armed, sleep on the fd; 1: something came meanwhile, poll again. */
+	/* 0: armed, sleep on the fd; 1: a completion arrived meanwhile, poll again. */
 	int (*cq_arm)(struct rr_cq *cq);
 
-	/* -EOPNOTSUPP: the device has none; -EINVAL beyond its limits. Belongs to the queue's owner. */
+	/* -EOPNOTSUPP: not supported; -EINVAL: beyond the device's limits. Belongs to the queue's owner. */
 	int (*srq_create)(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
 			  struct rr_srq **ret);
-	/* Its queue pairs are destroyed before; what is posted to it is not completed any more. */
+	/* Call after destroying its queue pairs. Receives posted to it do not complete any more. */
 	void (*srq_destroy)(struct rr_srq *srq);
 	/* -ENOMEM: the queue is full. */
 	int (*srq_post)(struct rr_srq *srq, const struct rr_recv *recv);
@@ -334,51 +332,51 @@ struct rr_fabric_ops {
 	int (*cm_create)(struct rr_fabric *fabric, rr_cm_fn fn, void *ctx, struct rr_cm **ret);
 	void (*cm_destroy)(struct rr_cm *cm);
 	int (*cm_fd)(struct rr_cm *cm);
-	/* Runs fn for what has happened; the callback may call anything but cm_destroy. */
+	/* Runs fn for each pending event; the callback may call anything but cm_destroy. */
 	void (*cm_process)(struct rr_cm *cm);
 
 	/* @addr: a socket path (local) or "host:port" (verbs). May resolve a name: blocks. */
 	int (*listen)(struct rr_cm *cm, const char *addr, void *ctx, struct rr_listener **ret);
 	void (*unlisten)(struct rr_listener *l);
 
-	/* @trust: local: only a socket that these users answer for, else -EPERM; NULL: any.
-	 * -EAGAIN: too many wait there to be accepted; a dial a little later may succeed. */
+	/* @trust: local: only these users may listen on the socket and control its path, else -EPERM; NULL: any.
+	 * -EAGAIN: the listener's backlog is full; dialling a little later may succeed. */
 	int (*qp_dial)(struct rr_cm *cm, const char *addr, struct rr_trust *trust,
 		       struct rr_qp **ret);
 	int (*qp_setup)(struct rr_qp *qp, struct rr_qp_attr *attr);
 	int (*qp_connect)(struct rr_qp *qp, const struct rr_conn_param *param);
 	int (*qp_accept)(struct rr_qp *qp, const struct rr_conn_param *param);
-	/* Says no to a REQUEST; the queue pair is still to be destroyed. */
+	/* Refuses a REQUEST; the queue pair still has to be destroyed. */
 	int (*qp_reject)(struct rr_qp *qp);
-	/* To the error state, and the peer is told. Completions of all posted work follow. Harmless
-	 * when repeated. */
+	/* Moves to the error state and notifies the peer. Completions of all posted work follow. May be called
+	 * repeatedly. */
 	void (*qp_disconnect)(struct rr_qp *qp);
-	/* No posted work may be left without its completion, unless it was never connected. */
+	/* All posted work must have completed, unless it was never connected. */
 	void (*qp_destroy)(struct rr_qp *qp);
 
-	/* -ENOMEM: the queue is full (a caller's accounting bug: it must count). -ENOTCONN: dead. */
+	/* -ENOMEM: the queue is full (a bug: callers must count). -ENOTCONN: dead. */
 	int (*post_send)(struct rr_qp *qp, const struct rr_wr *wr);
 	int (*post_recv)(struct rr_qp *qp, const struct rr_recv *recv);
 
-	/* Map the peer's memory [raddr, +len) of key @rkey for data that the kernel will place there
-	 * (@access: RR_ACCESS_REMOTE_WRITE) or take from there (RR_ACCESS_REMOTE_READ), by system
-	 * calls or O_DIRECT; never a load or store of ours. -EOPNOTSUPP: this memory cannot be
-	 * mapped, or not in whole pages, use RDMA. The key stays busy until qp_direct_end(token). */
+	/* Maps the peer's memory [raddr, +len) of key @rkey for data that the kernel writes there (@access:
+	 * RR_ACCESS_REMOTE_WRITE) or reads from there (RR_ACCESS_REMOTE_READ), by system calls or O_DIRECT;
+	 * this process never loads or stores. -EOPNOTSUPP: this memory cannot be mapped, or not in whole pages;
+	 * use RDMA. The key stays busy until qp_direct_end(token). */
 	int (*qp_direct)(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len,
 			 unsigned access, void **ret_addr, uint32_t *ret_token);
 	void (*qp_direct_end)(struct rr_qp *qp, uint32_t token);
 
-	/* Withdraws @rkey from this queue pair: the peer begins no further access by it. Never waits.
-	 * Returns which accesses are still in progress (enum rr_reach); call it again until it returns 0.
-	 * With RR_REACH_FILE the memory is free earlier if its pages are replaced by those of another
-	 * file. Always 0 on devices whose deregistration and queue pair destruction wait by themselves. */
+	/* Withdraws @rkey from this queue pair: the peer starts no further access with it. Never waits. Returns
+	 * the accesses that are still in progress (enum rr_reach); call it again until it returns 0. With
+	 * RR_REACH_FILE the memory is free earlier if its pages are replaced by those of another file. Always 0
+	 * on devices that wait in deregistration and queue pair destruction. */
 	unsigned (*qp_withdraw)(struct rr_qp *qp, uint32_t rkey);
 
-	/* For people: how the peer's data comes into our memory and ours to it, once connected. */
+	/* Text for messages: how data moves between the peer's memory and ours, once connected. */
 	const char *(*qp_reach)(const struct rr_qp *qp);
 };
 
-/* The wrappers: how everyone calls the table. */
+/* The wrappers; all callers use these. */
 
 static inline void rr_fabric_close(struct rr_fabric *f)
 {
@@ -430,7 +428,7 @@ static inline void rr_mw_destroy(struct rr_mw *mw)
 		mw->pd->fabric->ops->mw_destroy(mw);
 }
 
-/** rr_mw_next_rkey - the key a next bind will have: only its low byte moves (as ibv_inc_rkey) */
+/** rr_mw_next_rkey - returns the key of the next bind: only its low byte changes (as ibv_inc_rkey) */
 static inline uint32_t rr_mw_next_rkey(uint32_t rkey)
 {
 	return (rkey & 0xffffff00u) | ((rkey + 1) & 0xffu);

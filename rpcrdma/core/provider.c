@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * provider.c - the kinds of memory that there are
+ * provider.c - the kinds of memory for buffers
  *
- * Operation:  anonymous  the kernel's; what is 2 MiB long or longer is aligned to 2 MiB, and in huge
- *                        pages if the kernel has some to spare
- *             huge       of the huge pages that somebody set aside (vm.nr_hugepages): either all of
- *                        the extent is, or it is refused
+ * Operation:  anonymous  from the kernel; extents of 2 MiB or more are aligned to 2 MiB, and in huge pages if
+ *                        the kernel has some free
+ *             huge       from the huge pages reserved with vm.nr_hugepages; fails unless the whole extent is in
+ *                        huge pages
  *             memfd      a file in memory, sealed against shrinking, that a server of this host can map;
- *                        2 MiB-aligned and in huge pages if it is that long and Linux 6.1
- *             dmabuf     what a device exports (a GPU, a disk's memory buffer): no address, only
- *                        offsets, and the CPU keeps away
+ *                        extents of 2 MiB or more are aligned to 2 MiB, and in huge pages from Linux 6.1 on
+ *             dmabuf     exported by a device (a GPU, a disk's memory buffer): no address, only offsets; the
+ *                        CPU never accesses it
  *
- *             What a local client's memory is to the server, a place for the kernel to read into while one
- *             request lasts, is none of these: nobody here owns it. It comes by rr_qp_direct().
- * Memory:     All is touched before it is given out (from Linux 5.14 on; else at its first use). A dma-buf's
+ *             A local client's memory, which the server's kernel reads into during one request, is none of
+ *             these kinds, because this process does not own it. It comes from rr_qp_direct().
+ * Memory:     get() populates all memory (from Linux 5.14 on; else it is populated at first use). A dma-buf's
  *             fd stays its user's.
  * Threads:    Any.
  * Errors:     -ENOMEM, -EOPNOTSUPP.
@@ -33,9 +33,10 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
-#define HUGE_2MIB (21 << 26) /* MAP_HUGE_2MB: whatever the usual size of this machine is */
+#define HUGE_2MIB (21 << 26) /* MAP_HUGE_2MB, whatever this machine's default size is */
 
-/* With as many mappings as a process may have, one may not be cut out of another: its pages go all the same. */
+/* munmap() fails if it would split a mapping and the process has reached its limit of mappings. The pages are
+ * freed nevertheless. */
 static void unmap(struct rr_extent *x)
 {
 	if (munmap(x->map, x->map_bytes))
@@ -57,7 +58,7 @@ static int anonymous_get(const struct rr_source *src, size_t bytes, struct rr_ex
 		return -ENOMEM;
 	*ret = (struct rr_extent){ .mem = (void *)round_up_pow2((size_t)map, align),
 				   .bytes = bytes, .fd = -1, .map = map, .map_bytes = map_bytes };
-	/* Neither is more than a wish: small pages and later faults work as well, only slower. */
+	/* Both are optional: small pages and later page faults also work, only slower. */
 	if (bytes >= HUGE_BYTES)
 		(void)madvise(ret->mem, bytes, MADV_HUGEPAGE);
 	(void)madvise(ret->mem, bytes, MADV_POPULATE_WRITE);
@@ -84,8 +85,8 @@ static int huge_get(const struct rr_source *src, size_t bytes, struct rr_extent 
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | HUGE_2MIB, -1, 0);
 	if (map == MAP_FAILED)
 		return -EOPNOTSUPP;
-	/* reserved is not there: a touch that finds none (a limit of the control group) would be a
-	 * SIGBUS, this is an error */
+	/* a reservation does not populate: a later access that gets no page (limit of the control group) would
+	 * be a SIGBUS, this is an error */
 	if (madvise(map, bytes, MADV_POPULATE_WRITE)) {
 		munmap(map, bytes);
 		return -EOPNOTSUPP;
@@ -104,7 +105,7 @@ const struct rr_provider_ops rr_provider_huge_ops = {
 
 /* ---- memfd ---- */
 
-/* All of it is there, or it is an error: a first touch that finds no memory would be a SIGBUS. */
+/* Populates all of it or fails: a later access without memory would be a SIGBUS. */
 static int touch(void *mem, size_t bytes)
 {
 	if (!madvise(mem, bytes, MADV_POPULATE_WRITE) || errno == EINVAL) /* before Linux 5.14 */
@@ -112,9 +113,10 @@ static int touch(void *mem, size_t bytes)
 	return -ENOMEM;
 }
 
-/* Huge pages, whatever is set for shared memory in general: a disk that reads into single pages needs as many
- * descriptors, and splits what has more than it can take. They are a wish. The first page of each is there
- * before: nothing is made of a hole, and of what is there all would be copied. */
+/* Uses huge pages whatever the setting for shared memory is: a disk that reads into single pages needs one
+ * descriptor per page, and splits requests with more of them than it supports. Failure is ignored. The first
+ * page of each huge page is populated before: MADV_COLLAPSE does not work on a hole, and it copies all
+ * populated pages. */
 static void make_huge(void *mem, size_t bytes)
 {
 	size_t huge = bytes / HUGE_BYTES * HUGE_BYTES;
@@ -178,7 +180,7 @@ static int dmabuf_get(const struct rr_source *src, size_t bytes, struct rr_exten
 
 static void dmabuf_put(struct rr_extent *x)
 {
-	(void)x; /* the fd is not ours */
+	(void)x; /* the fd belongs to its user */
 }
 
 const struct rr_provider_ops rr_provider_dmabuf_ops = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * provider.h - where buffers' memory comes from: one table for every kind of it
+ * provider.h - kinds of memory for buffers: one table for each kind
  *
- * Memory:  An extent belongs to who got it until it is put; nothing of it may be registered then.
- * Threads: Any; a source is guarded by its user.
+ * Memory:  An extent belongs to the caller of rr_provider_get() until rr_provider_put(). Deregister it before
+ *          the put.
+ * Threads: Any; the user of a source guards it.
  */
 #ifndef RR_PROVIDER_H
 #define RR_PROVIDER_H
@@ -13,41 +14,41 @@
 
 struct rr_provider_ops;
 
-/* What is there once and is given out in parts; of no account to the kinds that ask the kernel. */
+/* Existing memory that is given out in parts. Kinds that allocate from the kernel ignore it. */
 struct rr_source {
 	int fd;
 	uint64_t bytes;
 };
 
-/* Memory of one kind, in one piece. */
+/* One contiguous range of memory of one kind. */
 struct rr_extent {
 	const struct rr_provider_ops *ops;
-	void *mem;        /* as SGEs say it: an address; where the CPU has none, the offset in the fd */
+	void *mem;        /* the address for SGEs; without a CPU address, the offset in the fd */
 	size_t bytes;
-	int fd;           /* what backs it from fd_off on, or -1 */
+	int fd;           /* backs it from fd_off on, or -1 */
 	uint64_t fd_off;
-	void *map;        /* its own, to unmap, or NULL */
+	void *map;        /* own mapping, to unmap, or NULL */
 	size_t map_bytes;
 };
 
 struct rr_provider_ops {
 	const char *name;
-	/* May the CPU touch it? If not it is never zeroed, poisoned, copied or summed, and lent only
-	 * to those who said that they need none of that. */
+	/* May the CPU access it? If not, it is never zeroed, poisoned, copied or checksummed, and only callers
+	 * that accept this get it. */
 	bool cpu;
-	bool dmabuf; /* fd is a dma-buf: it is registered as such, not by an address */
-	/* -ENOMEM; -EOPNOTSUPP: not in this size, or this machine has none of the kind */
+	bool dmabuf; /* fd is a dma-buf: register it as such, not by an address */
+	/* -ENOMEM; -EOPNOTSUPP: unsupported size, or this machine has no memory of the kind */
 	int (*get)(const struct rr_source *src, size_t bytes, struct rr_extent *ret);
 	void (*put)(struct rr_extent *x);
 };
 
-extern const struct rr_provider_ops rr_provider_anonymous_ops; /* huge pages if the kernel likes */
-extern const struct rr_provider_ops rr_provider_huge_ops;      /* of those that were set aside */
-extern const struct rr_provider_ops rr_provider_memfd_ops;     /* the peer on this host can map it */
-extern const struct rr_provider_ops rr_provider_dmabuf_ops;    /* a device's memory; all of it */
+extern const struct rr_provider_ops rr_provider_anonymous_ops; /* huge pages if the kernel provides them */
+extern const struct rr_provider_ops rr_provider_huge_ops;      /* from reserved huge pages */
+extern const struct rr_provider_ops rr_provider_memfd_ops;     /* mappable by the peer on this host */
+extern const struct rr_provider_ops rr_provider_dmabuf_ops;    /* a device's memory as a dma-buf */
 
-/** rr_provider_get - @bytes of memory, page-aligned and there: nobody waits for its first touch
- * @src: of a kind that has one; otherwise NULL
+/** rr_provider_get - allocates @bytes of memory, page-aligned and populated if the kernel supports it
+ * @src: for kinds that need a source; otherwise NULL
  */
 static inline must_check int rr_provider_get(const struct rr_provider_ops *ops,
 					     const struct rr_source *src, size_t bytes,
@@ -68,9 +69,9 @@ static inline void rr_provider_put(struct rr_extent *x)
 	x->ops->put(x);
 }
 
-/** rr_provider_reg - register all of an extent
+/** rr_provider_reg - registers a whole extent
  *
- * Return: as rr_mr_reg(); -EOPNOTSUPP: this device cannot reach memory of the kind.
+ * Return: as rr_mr_reg(); -EOPNOTSUPP: this device cannot reach memory of this kind.
  */
 static inline must_check int rr_provider_reg(const struct rr_extent *x, struct rr_pd *pd,
 					     unsigned access, struct rr_mr **ret)
