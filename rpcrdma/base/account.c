@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * account.c - clients of the responder, and what each of them holds
+ * account.c - clients of the responder, and the resources that each one holds
  *
  * Operation, memory, threads, errors: account.h
  */
@@ -271,13 +271,13 @@ struct rr_client_conn *rr_client_idlest(struct rr_clients *all)
 
 /* ---- shares ---- */
 
-/* Of a budget of which a part is kept: so many clients find room in that part, each for what a connection with
- * messages of 4 KiB begins with at least. */
+/* For budgets with a reserve: number of clients that find room in it, each for at least the initial needs of a
+ * connection with messages of 4 KiB. */
 #define LATE_CLIENTS 8u
 #define LITTLE_LEAST ((size_t)64 << 10)
 
-/* A budget at one moment, as a client sees it that holds @mine of it: it may hold @limit, and the clients
- * together may take @left, of which @kept is for those that hold @little at most. */
+/* Snapshot of a budget for a client that holds @mine of it. The client may hold @limit. All clients together
+ * may take @left, of which @kept is reserved for clients that hold at most @little. */
 struct view {
 	size_t left, kept, mine, limit, little;
 };
@@ -307,7 +307,7 @@ static struct view view_now(const struct rr_client *c, enum rr_share share)
 	return view_of(b, atomic_load_explicit(&b->used, memory_order_relaxed), rr_client_used(c, share));
 }
 
-/* what the client may take at most */
+/* upper bound of what the client may take */
 static size_t room_of(const struct view *v)
 {
 	size_t room = MIN(v->limit - MIN(v->mine, v->limit), v->left - MIN(v->kept, v->left));
@@ -349,7 +349,7 @@ void rr_client_add(struct rr_client *c, enum rr_share share, size_t amount)
 	atomic_fetch_add_explicit(&c->used[share], amount, memory_order_relaxed);
 }
 
-/* whether @amount fits when the clients hold @all together and this one @mine */
+/* Does @amount fit when all clients together hold @all and this one @mine? */
 static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t amount)
 {
 	struct view v = view_of(b, all, mine);
@@ -357,11 +357,11 @@ static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t 
 	return amount <= room_of(&v);
 }
 
-/* No sum is raised before the amount fits: a charge that is refused must not make another one fail. Only
- * if the rest of the budget is taken in between is the first sum lowered again. Each of several threads
- * that race may get one amount more than the client's share. No charge exceeds the budget; but slab.c adds
- * the chunks of receives to that of messages without a charge, so a chunk may. It is read first, and ordered
- * after a place in line: see rr_client_uncharge(). */
+/* A sum is raised only after the amount fits, so a refused charge does not make another one fail. If the rest
+ * of the budget is taken meanwhile, the first sum is lowered again. Each of several racing threads may exceed
+ * the client's share by one amount. No charge exceeds the budget. But slab.c adds the chunks of receives to the
+ * budget of messages without a charge, so a chunk may exceed it. The budget is read first, and ordered after
+ * queueing: see rr_client_uncharge(). */
 int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	struct rr_budget *b = &c->all->budgets[share];
@@ -384,7 +384,7 @@ int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 	return 0;
 }
 
-/* ordered before a look at the line: see rr_client_wait() */
+/* ordered before a check of the queue: see rr_client_wait() */
 void rr_client_uncharge(struct rr_client *c, enum rr_share share, size_t amount)
 {
 	atomic_fetch_sub_explicit(&c->used[share], amount, memory_order_relaxed);

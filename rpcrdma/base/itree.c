@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * itree.c - an interval tree: a treap ordered by start, which knows the greatest end of each subtree
+ * itree.c - an interval tree: a treap ordered by start, with the greatest end of each subtree
  *
- * Operation:  A treap is a search tree by its keys and a heap by random weights, which is balanced as
- *             well as chance will have it: its depth is some two logarithms of its size. Two ranges
- *             with the same start are ordered by where their nodes are. A subtree whose greatest end
- *             is not beyond the range asked for is not entered.
+ * Operation:  A treap is a search tree by its keys and a heap by random weights. Random weights keep it
+ *             balanced: its depth is about twice the logarithm of its size. Ranges with the same start are
+ *             ordered by the addresses of their nodes. The search skips a subtree with no end beyond the start
+ *             of the range.
  * Memory:     The nodes' own.
- * Threads:    None of its own; recursion goes as deep as the tree.
+ * Threads:    None of its own; recursion is as deep as the tree.
  * Errors:     None.
  */
 #include <assert.h>
@@ -23,7 +23,7 @@ void rr_itree_init(struct rr_itree *t)
 
 static uint32_t next_random(struct rr_itree *t)
 {
-	/* xorshift: keeps the tree in shape, guards nothing */
+	/* xorshift: balances the tree, no security purpose */
 	t->random ^= t->random << 13;
 	t->random ^= t->random >> 17;
 	t->random ^= t->random << 5;
@@ -44,7 +44,7 @@ static void update(struct rr_inode *n)
 		n->max = MAX(n->max, n->right->max);
 }
 
-/* What of @n is before @at, and what is not. */
+/* Splits @n into the nodes before @at and the others. */
 static void split(struct rr_inode *n, const struct rr_inode *at, struct rr_inode **left,
 		  struct rr_inode **right)
 {

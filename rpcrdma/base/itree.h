@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * itree.h - a set of address ranges, which may overlap, that answers "who is in [start, end)?"
+ * itree.h - a set of address ranges, which may overlap, with search by address range
  *
- * Memory:   Nodes are embedded in what has a range, and are the tree's while they are in it. Nothing
- *           is allocated: it may be used where malloc() may not.
- * Threads:  Whoever guards the tree.
+ * Memory:   Nodes are embedded in the objects with ranges, and belong to the tree while they are in it. The
+ *           tree never allocates, so it may be used where malloc() is forbidden.
+ * Threads:  The user serializes access.
  */
 #ifndef RR_ITREE_H
 #define RR_ITREE_H
@@ -16,9 +16,9 @@
 #include "base/util.h"
 
 struct rr_inode {
-	uintptr_t start, end;         /* set before it is inserted; start < end */
-	uintptr_t max;                /* the greatest end below and here */
-	uint32_t weight;              /* no child's is greater */
+	uintptr_t start, end;         /* set before insertion; start < end */
+	uintptr_t max;                /* the greatest end in this subtree */
+	uint32_t weight;              /* heap order: no child has a greater one */
 	struct rr_inode *left, *right;
 };
 
@@ -27,20 +27,20 @@ struct rr_itree {
 	uint32_t random;
 };
 
-/* Looks at one node; Return: true: this is it, look no further. It may not change the tree. */
+/* Tests one node; Return: true: it matches, stop. It must not change the tree. */
 typedef bool (*rr_itree_fn)(struct rr_inode *node, void *arg);
 
 void rr_itree_init(struct rr_itree *t);
 
-/** rr_itree_insert - put @node in; ranges that are there already do not matter */
+/** rr_itree_insert - inserts @node; its range may equal or overlap others */
 void rr_itree_insert(struct rr_itree *t, struct rr_inode *node);
 
-/** rr_itree_remove - take @node out, which is in */
+/** rr_itree_remove - removes @node, which must be in the tree */
 void rr_itree_remove(struct rr_itree *t, struct rr_inode *node);
 
-/** rr_itree_find - the first node, by its start, of those with an address of [@start, @end) that
- * @fn likes; all are liked if it is NULL
- * Return: NULL: there is none */
+/** rr_itree_find - returns the first node, by start, that overlaps [@start, @end) and that @fn accepts; NULL
+ * accepts all
+ * Return: NULL: no node matches */
 struct rr_inode *rr_itree_find(const struct rr_itree *t, uintptr_t start, uintptr_t end,
 			       rr_itree_fn fn, void *arg);
 

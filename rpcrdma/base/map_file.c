@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * map_file.c - files in memory that are shared with a peer, mapped where huge pages can be
+ * map_file.c - maps memory files shared with a peer so that huge pages are possible
  *
- * Operation:  The place is reserved by a mapping of nothing that is long enough to hold it aligned, the file
- *             put into it, and what is left over at both ends given back. Linux does this by itself
- *             only where huge pages are on for shared memory in general.
- * Memory:     The mapping is the caller's.
+ * Operation:  Reserves an address range long enough for an aligned mapping, maps the file into it, and unmaps
+ *             the rest at both ends. Linux aligns by itself only where huge pages are enabled for shared memory
+ *             in general.
+ * Memory:     The caller owns the mapping.
  * Threads:    Any.
  * Errors:     errno of mmap(); EINVAL: a file of huge pages.
  */
@@ -28,7 +28,7 @@ void *rr_map_file(int fd, size_t bytes)
 	uintptr_t start, at, end;
 	void *map;
 
-	/* the kernel rounds a mapping up to this: with huge pages it would reach beyond the room below */
+	/* the kernel rounds a mapping up to this: with huge pages it would exceed the reserved range */
 	if (fstatfs(fd, &fs))
 		return MAP_FAILED;
 	if ((size_t)fs.f_bsize > page) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * parts.c - arenas: what is in use of one, as a list by offset
+ * parts.c - range allocator: a list of the allocated parts, by offset
  *
- * Operation:  Parts are few and live long: buffers of a program, chunks of the pool.
- * Memory:     A node for each part; the range itself is the user's.
- * Threads:    Whoever guards the range.
- * Errors:     -ENOBUFS where only waiting for a part helps.
+ * Operation:  A list suffices, because parts are few and long-lived: buffers of a program, chunks of the pool.
+ * Memory:     A node for each part. The user owns the range itself.
+ * Threads:    The user serializes access.
+ * Errors:     -ENOBUFS: wait until a part is freed.
  */
 #include <errno.h>
 #include <stdlib.h>
