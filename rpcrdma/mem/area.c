@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * area.c - memory of one connection alone, lent by the page
+ * area.c - memory of a single connection, lent in pages
  *
- * Operation:  A connection with a mode has areas of its own in place of the pool's zones: the pool's
- *             buffers are registered in another protection domain, and stay out of reach of such
- *             peers. A buffer is a run of pages, the first that is long enough. Who finds none waits
- *             in line; as runs come back he is tried again, and nobody overtakes him, so that in the
- *             end there is room for as much as an area may lend at once (buf_max).
- * Memory:     One mapping, touched and registered when the connection is made. It has never been
- *             anybody else's: what a peer reads in it was its own.
- * Threads:    The connection's engine; made by the one that accepts.
- * Errors:     -ENOBUFS is a matter of waiting.
+ * Operation:  A connection with a mode has its own areas instead of the pool's zones. The pool's buffers are
+ *             registered in another protection domain, and stay out of reach of such peers. A buffer is the
+ *             first sufficiently long run of free pages. If there is none, the request waits in a FIFO and is
+ *             retried when buffers return. Later requests do not overtake it, so finally there is room for as
+ *             much as an area may lend at once (buf_max).
+ * Memory:     One mapping, populated and registered when the connection is created. It was never used by
+ *             others: a peer that reads it sees only its own data.
+ * Threads:    The connection's engine; created on the engine that accepts.
+ * Errors:     -ENOBUFS: wait.
  */
 #include <assert.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, si
 void rr_area_fini(struct rr_area *a)
 {
 	assert(!a->nused && !a->waiters);
-	if (a->msg_out) /* else the engine may be running, on a thread of its own */
+	if (a->msg_out) /* otherwise the engine may be running, on another thread */
 		rr_engine_undefer(a->conn->engine, &a->msg);
 	rr_mr_dereg(a->mr);
 	if (a->mem)
@@ -78,7 +78,7 @@ static void set_used(struct rr_area *a, unsigned page, unsigned n, bool used)
 	a->nused += used ? n : -n;
 }
 
-/* The first run of @n free pages. Return: its first one, or npages */
+/* Finds the first run of @n free pages. Return: its first page, or npages */
 static unsigned find_run(const struct rr_area *a, unsigned n)
 {
 	unsigned run = 0;
@@ -98,7 +98,7 @@ int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 
 	if (bytes > a->buf_max)
 		return -EMSGSIZE;
-	/* nobody overtakes those who wait */
+	/* new requests do not overtake waiting ones */
 	if (a->waiters && !a->retry)
 		return -ENOBUFS;
 	n = (unsigned)((MAX(bytes, (size_t)1) + RR_AREA_PAGE - 1) / RR_AREA_PAGE);
@@ -114,7 +114,7 @@ int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 	return 0;
 }
 
-/* Those who wait try in turn until one has to wait again. */
+/* Waiters retry in turn until one has to wait again. */
 static void on_msg(struct rpcrdma_msg *msg)
 {
 	struct rr_area *a = container_of(msg, struct rr_area, msg);
@@ -122,11 +122,11 @@ static void on_msg(struct rpcrdma_msg *msg)
 	struct rpcrdma_buf_waiter *w;
 
 	a->msg_out = false;
-	c->reqs++; /* fn may end the last request; the connection must not go with it yet */
+	c->reqs++; /* fn may end the last request; keep the connection until all have run */
 	while ((w = a->waiters) != NULL) {
 		rr_waiter_unlink(&a->waiters_tail, w);
 		a->retry = w;
-		w->fn(w); /* may free w: from here on it is only compared */
+		w->fn(w); /* may free w: from here on only compare it */
 		if (!a->retry)
 			break;
 	}
@@ -154,7 +154,7 @@ void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 	rr_waiter_link(&a->waiters_tail, was_its_turn ? &a->waiters : a->waiters_tail, w);
 }
 
-/** rr_area_unwait - harmless when it does not wait */
+/** rr_area_unwait - cancels the wait, if any */
 void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 {
 	if (w->link)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * area.h - memory of one connection alone, lent by the page
+ * area.h - memory of a single connection, lent in pages
  */
 #ifndef RR_MODE_AREA_H
 #define RR_MODE_AREA_H
@@ -12,40 +12,40 @@
 
 struct rr_area {
 	struct rpcrdma_conn *conn;
-	uint8_t *mem;                    /* NULL: there is none */
+	uint8_t *mem;                    /* NULL: no memory */
 	size_t bytes, buf_max;
 	struct rr_mr *mr;
-	struct rr_buf *bufs;             /* one per page; that of its first page is the buffer's */
-	uint64_t *used;                  /* a bit per page */
+	struct rr_buf *bufs;             /* one per page; a buffer uses that of its first page */
+	uint64_t *used;                  /* one bit per page */
 	unsigned npages, nused;
 	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
-	const struct rpcrdma_buf_waiter *retry; /* whose turn it is; only compared */
+	const struct rpcrdma_buf_waiter *retry; /* current turn; only compared */
 	struct rpcrdma_msg msg;
 	bool msg_out;
 };
 
-/** rr_area_init - map, touch and register @bytes
+/** rr_area_init - maps, populates and registers @bytes
  * @a: zeroed
- * @buf_max: the largest buffer
- * @access: of the registration; what has RR_ACCESS_REMOTE in it, this connection's peer reaches, and with
- * RR_ACCESS_MW_BIND as much of it as windows are bound over
+ * @buf_max: size of the largest buffer
+ * @access: of the registration; with RR_ACCESS_REMOTE, this connection's peer reaches all of it, with
+ * RR_ACCESS_MW_BIND only the parts that windows are bound to
  *
- * Return: 0, -ENOMEM, what the device said. On failure nothing is held, and rr_area_fini() is fine.
+ * Return: 0, -ENOMEM, errors of the device. On failure the area holds nothing, and rr_area_fini() is allowed.
  */
 must_check int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, size_t bytes,
 			    size_t buf_max, unsigned access);
 
-/** rr_area_fini - everything is back, and the queue pair is gone */
+/** rr_area_fini - frees the area; call after all buffers are returned and the queue pair is destroyed */
 void rr_area_fini(struct rr_area *a);
 
-/** rr_area_get - @bytes, in whole pages
- * Return: 0; -ENOBUFS: not now, wait; -EMSGSIZE: never */
+/** rr_area_get - allocates @bytes, in whole pages
+ * Return: 0; -ENOBUFS: none free now, wait; -EMSGSIZE: larger than buf_max */
 must_check int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret);
 
-/** rr_area_put - the reverse; by rpcrdma_buf_put() */
+/** rr_area_put - frees a buffer; called by rpcrdma_buf_put() */
 void rr_area_put(struct rr_area *a, struct rr_buf *b);
 
-/** rr_area_wait - after -ENOBUFS: w->fn runs when it is worth another try; first come, first served */
+/** rr_area_wait - after -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order */
 void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w);
 void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w);
 

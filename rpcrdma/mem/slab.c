@@ -3,34 +3,33 @@
  *
  * slab.c - the pool of data buffers: zones, size classes, chunks registered once
  *
- * Operation:  The pool has zones, each with its own part of the limit, named in the order in which one
- *             request may take from them: its own message, that of a long call, data, the message that
- *             answers, a long answer. Who waits in one holds memory of those before it at most, and who
- *             holds memory of the last waits for none: so nobody waits in a circle, however little there
- *             is. Messages have a limit of their own, for they are what makes a connection: many of them
- *             leave as much for data as few.
+ * Operation:  The pool has zones, each with its own part of the limit. They are ordered as one request may
+ *             allocate from them: its own message, that of a long call, data, the reply message, a long reply.
+ *             A request that waits in one zone holds memory of earlier zones only, and one that holds memory of
+ *             the last zone waits for none. So there is no circular wait, however small the pool is. Messages
+ *             have a separate limit, because every connection needs them: many connections leave as much memory
+ *             for data as few.
  *
- *             Memory comes in chunks of buffers of one class (4 KiB ... 4 MiB, but none larger than
- *             what its zone bears several of), touched, of huge pages where there are any, and
- *             registered with every open device for local access only: no steering tag of the pool
- *             exists. At a zone's limit, wholly free chunks of its other classes are given back first;
- *             then the asker waits for its turn (slab_line.c). Wholly free ones that nobody asked for in a
- *             while go back, too: a burst does not pin memory for ever.
+ *             Memory comes in chunks of buffers of one class (4 KiB ... 4 MiB, limited so that a zone holds
+ *             several of its largest). Chunks are populated, in huge pages if available, and registered with
+ *             every open device for local access only: no steering tag of the pool exists. At a zone's limit,
+ *             completely free chunks of its other classes are freed first; then the request waits for its turn
+ *             (slab_line.c). Completely free chunks that are unused for a while are freed too: a burst does not
+ *             pin memory for ever.
  *
- *             A chunk that is cut into several buffers costs one registration and lies in huge pages, but
- *             whoever holds one of its buffers keeps all of it from the other classes, and is charged for
- *             the buffer only. So at most half of a zone is cut; beyond that each chunk is one buffer.
- *             What is idle in chunks that are in use counts as used when a client's share is
- *             looked at (rr_budget.idle): clients share what there is. All receives are in chunks of
- *             several: they are of one class, and stay with a connection, which brings them together
- *             (srv_credit.c). All of an arena is, too, in small chunks: they cost no registrations.
+ *             A chunk that is split into several buffers costs one registration and is in huge pages. But a
+ *             single lent buffer keeps the chunk from the other classes, and the client is charged for that
+ *             buffer only. So at most half of a zone is split; beyond that each chunk is one buffer. Idle bytes
+ *             of chunks in use count as used when a client's share is checked (rr_budget.idle): clients share
+ *             only what is available. All receives are in split chunks: they are of one class, and stay with a
+ *             connection, which packs them (srv_credit.c). All of an arena is split too, in small chunks: they
+ *             cost no registrations.
  *
- *             One zone more is there if the domain was given a device's memory (a dma-buf): a single
- *             chunk of buffers that the CPU may not touch, lent to those who say that they will not.
- * Memory:     Owns chunks; a buffer belongs to its getter until it is put, on any engine.
- * Threads:    Any; domain->lock, which the caller of every function here that takes a pool holds.
- * Errors:     -ENOBUFS is shortage (wait), -EMSGSIZE: there is never so large a one, -ENOMEM is the
- *             machine's no.
+ *             If the domain was given a device's memory (a dma-buf), there is one more zone: a single chunk of
+ *             buffers that the CPU must not access, lent only on explicit request.
+ * Memory:     Owns chunks. A buffer belongs to its user until it is returned, on any engine.
+ * Threads:    Any; the caller of every function with a pool parameter holds domain->lock.
+ * Errors:     -ENOBUFS: shortage (wait), -EMSGSIZE: larger than any buffer, -ENOMEM: from the kernel.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,22 +41,23 @@
 #include "slab.h"
 
 #define CHUNK_BYTES ((size_t)4 << 20)
-#define TRIM_MOST 256u /* chunks that go back in one look: the lock is held */
-#define SMALL_CHUNK_BYTES ((size_t)64 << 10) /* of messages: a lone connection pins little; and of an arena */
+#define TRIM_MOST 256u /* upper bound of the chunks freed in one pass: the lock is held */
+#define SMALL_CHUNK_BYTES ((size_t)64 << 10) /* for messages: a single connection pins little; and for an arena */
 #define HUGE_BYTES ((size_t)2 << 20)
-#define OF_THE_FREE 3u /* a client may hold so many times what is free: alone two thirds of the pool, ... */
-#define OF_THE_FREE_CONNS 3u /* ... and three quarters of what connections begin with */
-#define KEPT_OF_POOL 8u /* one part of so many is for clients with little */
+#define OF_THE_FREE 3u /* a client may hold the free part times this: alone two thirds of the pool, ... */
+#define OF_THE_FREE_CONNS 3u /* ... and three quarters of the initial needs of connections */
+#define KEPT_OF_POOL 8u /* 1/KEPT_OF_POOL is reserved for clients with little */
 #define KEPT_OF_MSGS 4u
-/* Of a zone. Single buffers are mappings, of which a process has 65,530 (vm.max_map_count), where they have no neighbours. */
+/* Per zone. Single buffers without neighbours are separate mappings, and a process may have 65,530
+ * (vm.max_map_count). */
 #define SINGLES_MAX 24576u
 #define TRIM_MORE_NS (10 * NS_PER_MS)
-/* A zone's largest class is one that it holds so many of. */
+/* A zone holds at least this many buffers of its largest class. */
 static const unsigned several[RR_ZONES] = {
 	[RR_ZONE_RECVS] = 12, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 4,
 	[RR_ZONE_SENDS] = 4,  [RR_ZONE_ANSWERS] = 1, [RR_ZONE_FAR] = 1,
 };
-/* Parts of the limit (of that for messages, where it is for them), of eight. */
+/* Share of the limit in eighths (message zones: of the limit for messages). */
 static const unsigned eighths[RR_ZONES] = {
 	[RR_ZONE_RECVS] = 6, [RR_ZONE_CALLS] = 1,   [RR_ZONE_DATA] = 6,
 	[RR_ZONE_SENDS] = 2, [RR_ZONE_ANSWERS] = 1, [RR_ZONE_FAR] = 0,
@@ -72,9 +72,9 @@ _Static_assert(RPCRDMA_BUF_MAX == 4096u << (2 * (RR_POOL_CLASSES - 1)), "classes
 _Static_assert(RPCRDMA_POOL_BYTES_MIN / 8 >= RPCRDMA_BUF_LEAST, "every zone has one of these");
 _Static_assert(RPCRDMA_MSG_BYTES_MIN / 8 * 2 >= 4 * RPCRDMA_BUF_LEAST, "the longest message fits");
 
-/** rr_pool_class - the smallest class that holds @bytes
+/** rr_pool_class - returns the smallest class that holds @bytes
  *
- * Return: RR_POOL_CLASSES if none of @pool does.
+ * Return: RR_POOL_CLASSES if @pool has no such class.
  */
 unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
 {
@@ -85,7 +85,7 @@ unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
 	return class < pool->classes ? class : RR_POOL_CLASSES;
 }
 
-/** rr_pool_buf_max - the largest buffer that @pool ever has */
+/** rr_pool_buf_max - returns the size of the largest buffer of @pool */
 size_t rr_pool_buf_max(const struct rr_pool *pool)
 {
 	return pool->classes ? class_bytes(pool->classes - 1) : 0;
@@ -108,11 +108,11 @@ static size_t chunk_bytes(const struct rr_pool_chunk *c)
 static int chunk_register(struct rr_pool_chunk *c, struct rr_dev *dev)
 {
 	if (c->pool->arena)
-		return 0; /* the arena is */
+		return 0; /* the arena is registered */
 	return rr_provider_reg(&c->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &c->mr[dev->idx]);
 }
 
-/* What a zone holds, with what others hold of its part of the limit. */
+/* Bytes of a zone, including other uses of its budget. */
 static size_t used_of(const struct rr_pool *pool)
 {
 	return pool->budget ? atomic_load_explicit(&pool->budget->used, memory_order_relaxed) : pool->bytes;
@@ -158,7 +158,7 @@ static void chunk_free(struct rr_pool_chunk *c)
 	free(c);
 }
 
-/* A wholly free chunk, of whatever class: the large ones first, so that few make room. Return: false: there is none */
+/* Frees a completely free chunk of any class, large ones first, so that few are freed. Return: false: there is none */
 static bool give_back_one(struct rr_pool *pool)
 {
 	for (unsigned i = 0; i < RR_POOL_LISTS; i++) {
@@ -168,7 +168,7 @@ static bool give_back_one(struct rr_pool *pool)
 			struct rr_pool_chunk *c = list_entry(n, struct rr_pool_chunk, link);
 
 			if (!c->nfree)
-				break; /* as those behind it */
+				break; /* as those after it */
 			if (c->nfree < c->n)
 				continue;
 			chunk_free(c);
@@ -179,7 +179,7 @@ static bool give_back_one(struct rr_pool *pool)
 	return false;
 }
 
-/* Whole free chunks of other classes make room; the caller holds the lock. */
+/* Frees completely free chunks of other classes to make room; the caller holds the lock. */
 static bool make_room(struct rr_pool *pool, size_t bytes)
 {
 	while (used_of(pool) + bytes > pool->bytes_max)
@@ -188,7 +188,7 @@ static bool make_room(struct rr_pool *pool, size_t bytes)
 	return true;
 }
 
-/* The smallest chunk of the half that is not cut: a buffer, but in a zone of more than 192 MiB. */
+/* Smallest chunk of the half that is not split: a single buffer, except in a zone of more than 192 MiB. */
 static size_t single_bytes(const struct rr_pool *pool)
 {
 	size_t bytes = class_bytes(0);
@@ -198,7 +198,7 @@ static size_t single_bytes(const struct rr_pool *pool)
 	return bytes;
 }
 
-/* The smaller classes grow in chunks that the limit can bear several of, as long as some may be cut. */
+/* The smaller classes grow by chunks of which the limit allows several, while chunks may be split. */
 static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 {
 	bool small = pool->msgs || pool->arena;
@@ -208,14 +208,14 @@ static size_t chunk_size_for(const struct rr_pool *pool, unsigned class)
 		return pool->bytes_max;
 	while (bytes > class_bytes(class) && bytes > pool->bytes_max / 16)
 		bytes /= 2;
-	/* nor is what is kept for clients with little: they would find chunks in use */
+	/* the reserve for clients with little is not split either: they would find chunks in use */
 	if (pool->half_cut && (pool->bytes_cut + bytes > pool->bytes_max / 2 ||
 			       pool->bytes + bytes > pool->bytes_max - pool->bytes_max / KEPT_OF_POOL))
 		return MAX(class_bytes(class), single_bytes(pool));
 	return bytes;
 }
 
-/* Memory of a chunk, if the limit has room for it. */
+/* Allocates the memory of a chunk, if the limit allows it. */
 static int get_extent(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 {
 	if (!make_room(pool, bytes))
@@ -223,7 +223,7 @@ static int get_extent(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 	if (pool->arena) {
 		int rc;
 
-		do /* enough of it may be free, but not in one piece */
+		do /* the free memory may be fragmented */
 			rc = rr_pool_part_get(pool, bytes, ret);
 		while (rc == -ENOBUFS && give_back_one(pool));
 		return rc;
@@ -309,8 +309,8 @@ static void zone_init(struct rr_pool *pool, enum rr_zone zone, size_t bytes_max)
 			pool->classes = k + 1;
 }
 
-/* Messages and requests outside the pool take from the same limit as receives; where those are pinned at
- * once, from a quarter of it beside it. */
+/* Messages and requests outside the pool use the same limit as receives. Where receives are pinned at start
+ * (arena), they use a separate quarter of it. */
 static void share_msgs(struct rpcrdma_domain *d)
 {
 	struct rr_pool *recvs = &d->pools[RR_ZONE_RECVS];
@@ -321,7 +321,7 @@ static void share_msgs(struct rpcrdma_domain *d)
 		recvs->budget = b;
 }
 
-/* Messages that answer are counted from the half of their zone on (srv_buf.c): the half that is not cut. */
+/* Reply messages are counted from the half of their zone on (srv_buf.c): the half that is not split. */
 static void share_zone(struct rpcrdma_domain *d, enum rr_zone zone)
 {
 	struct rr_budget *b = &d->clients.budgets[rr_zone_share(zone)];
@@ -396,7 +396,7 @@ static int attach_zone(struct rr_pool *pool, struct rr_dev *dev)
 	return 0;
 }
 
-/* the device is closed again: what was registered with it before one failed */
+/* the device is closed again: undo the registrations made before one failed */
 static void detach_all(struct rpcrdma_domain *d, unsigned idx)
 {
 	rr_pool_arena_detach(d, idx);
@@ -433,7 +433,7 @@ struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 	return c->pool->arena ? c->pool->arena->mr[dev->idx] : c->mr[dev->idx];
 }
 
-/* what nobody holds of a chunk, and keeps it from being given back all the same */
+/* Free bytes of a chunk in use, which therefore cannot be freed. */
 static size_t idle_of(const struct rr_pool_chunk *c)
 {
 	return c->nfree < c->n ? c->nfree * class_bytes(c->class) : 0;
@@ -460,7 +460,7 @@ static struct rr_buf *take_from(struct rr_pool_chunk *c)
 	return b;
 }
 
-/* A chunk is to be had beside what there is: huge pages are preferred to single buffers that are free. */
+/* Can another chunk be split within the limit? Huge pages are preferred to free single buffers. */
 static bool has_room_to_cut(const struct rr_pool *pool, unsigned class)
 {
 	size_t bytes = chunk_size_for(pool, class);
@@ -475,7 +475,7 @@ static struct rr_pool_chunk *first_free(const struct list *chunks)
 	return c && c->nfree ? c : NULL;
 }
 
-/** rr_pool_take - a buffer of @class out of a chunk; those of which all are lent stand last
+/** rr_pool_take - takes a buffer of @class out of a chunk; fully lent chunks are last in their list
  *
  * Return: 0, -ENOBUFS, -ENOMEM.
  */
@@ -498,9 +498,10 @@ int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
 	return 0;
 }
 
-/** rr_pool_take_denser - one like @than, of the chunk that has fewest left, and fewer than its own
+/** rr_pool_take_denser - takes a buffer of the class of @than, from the chunk with the fewest free ones, but
+ * not more than its own
  *
- * Return: NULL if there is none.
+ * Return: NULL: no such chunk.
  */
 struct rr_buf *rr_pool_take_denser(const struct rr_buf *than)
 {
@@ -519,7 +520,7 @@ struct rr_buf *rr_pool_take_denser(const struct rr_buf *than)
 	return best ? take_from(best) : NULL;
 }
 
-/** rr_pool_give - the reverse */
+/** rr_pool_give - returns a buffer to its chunk */
 void rr_pool_give(struct rr_buf *b)
 {
 	struct rr_pool_chunk *c = b->chunk;
@@ -537,9 +538,9 @@ void rr_pool_give(struct rr_buf *b)
 		c->idle_since_ns = clock_now_ns();
 }
 
-/** rr_pool_trim - give back chunks that nobody had a buffer of for domain->pool_idle_ns
+/** rr_pool_trim - frees chunks that were completely free for domain->pool_idle_ns
  *
- * Return: when to look again, from now; 0: no other is wholly free.
+ * Return: time until the next call is useful; 0: no other chunk is completely free.
  */
 uint64_t rr_pool_trim(struct rpcrdma_domain *d)
 {
@@ -571,8 +572,7 @@ uint64_t rr_pool_trim(struct rpcrdma_domain *d)
 
 /* ---- figures ---- */
 
-/* what engines keep in their magazines counts as used: nobody
- * else can have it */
+/* buffers in the engines' magazines count as used: they are not available to others */
 void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_stats *ret)
 {
 	struct rpcrdma_pool_stats s = { .limit = d->attr.pool_bytes_max,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * slab.h - the pool, between slab.c (chunks) and slab_line.c (who gets them)
+ * slab.h - interface between slab.c (chunks of the pool) and slab_line.c (magazines and waiters)
  *
- * Threads:  whoever calls holds the domain's lock.
+ * Threads:  the caller holds the domain's lock.
  */
 #ifndef RR_SLAB_H
 #define RR_SLAB_H
 
 #include "engine_int.h"
 
-#define RR_POOL_IDLE_NS (10 * NS_PER_S) /* a wholly free chunk is kept so long */
+#define RR_POOL_IDLE_NS (10 * NS_PER_S) /* how long a completely free chunk is kept */
 
 struct rr_pool_chunk {
 	struct list link;            /* pool->chunks[] */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * slab_arena.c - a pool that is there from the beginning, as one region with one registration
+ * slab_arena.c - a pool that is allocated at start, as one region with one registration
  *
- * Operation:  Instead of chunks that come and go, each with a registration of its own for every device,
- *             all the memory that the pool may ever have is taken at once and registered with each
- *             device when that is opened. Chunks are parts of it. Each zone has a range of its own, so
- *             that what one holds for long does not cut up what another needs in one piece.
- * Memory:     Pinned from the beginning to the domain's end; nothing of it is given back.
+ * Operation:  Without an arena, chunks come and go, each with a registration for every device. With an arena,
+ *             the maximum memory of the pool is allocated at once and registered with each device when that is
+ *             opened. Chunks are parts of it. Each zone has its own range, so that long-lived buffers of one
+ *             zone do not fragment the memory of another.
+ * Memory:     Pinned from start to the domain's end; none of it is freed before.
  * Threads:    The domain's lock, as for all of the pool.
- * Errors:     No gap that is wide enough is -ENOBUFS, shortage: with every chunk of a zone free there
- *             is one.
+ * Errors:     -ENOBUFS: no gap is large enough. There is one when every chunk of a zone is free.
  */
 #include <errno.h>
 
@@ -21,7 +20,7 @@
 
 static void part_put(struct rr_extent *x)
 {
-	(void)x; /* rr_pool_part_give(), which knows the zone */
+	(void)x; /* freed by rr_pool_part_give(), which knows the zone */
 }
 
 static const struct rr_provider_ops part_ops = { .name = "part", .cpu = true, .put = part_put };
@@ -31,7 +30,7 @@ static bool has_part(const struct rr_pool *pool)
 	return !pool->far && pool->bytes_max;
 }
 
-/** rr_pool_arena_init - if the domain is to have one; its zones have been set up
+/** rr_pool_arena_init - creates the arena, if configured; call after setting up the zones
  *
  * Return: 0, -ENOMEM.
  */
@@ -65,7 +64,7 @@ int rr_pool_arena_init(struct rpcrdma_domain *d)
 	return 0;
 }
 
-/** rr_pool_arena_attach - register it with a device that is opened
+/** rr_pool_arena_attach - registers the arena with a device that is opened
  *
  * Return: 0, as rr_mr_reg().
  */
@@ -78,14 +77,14 @@ int rr_pool_arena_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 	return rr_provider_reg(&a->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &a->mr[dev->idx]);
 }
 
-/** rr_pool_arena_detach - the reverse */
+/** rr_pool_arena_detach - undoes rr_pool_arena_attach() */
 void rr_pool_arena_detach(struct rpcrdma_domain *d, unsigned idx)
 {
 	rr_mr_dereg(d->pool_arena.mr[idx]);
 	d->pool_arena.mr[idx] = NULL;
 }
 
-/** rr_pool_arena_fini - its chunks are gone */
+/** rr_pool_arena_fini - frees the arena; its chunks are already freed */
 void rr_pool_arena_fini(struct rpcrdma_domain *d)
 {
 	if (!d->pool_arena.x.bytes)
@@ -98,7 +97,7 @@ void rr_pool_arena_fini(struct rpcrdma_domain *d)
 	rr_provider_put(&d->pool_arena.x);
 }
 
-/** rr_pool_part_get - memory of a chunk
+/** rr_pool_part_get - allocates the memory of a chunk
  *
  * Return: 0; -ENOBUFS, -ENOMEM.
  */
@@ -107,7 +106,7 @@ int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 	size_t off;
 	int rc;
 
-	/* sizes are powers of two: so aligned, no part takes a place from two larger ones */
+	/* sizes are powers of two: with this alignment no part blocks the space of two larger ones */
 	rc = rr_parts_take(&pool->parts, bytes, bytes, &off);
 
 	if (!rc)
@@ -116,7 +115,7 @@ int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 	return rc;
 }
 
-/** rr_pool_part_give - the reverse; Return: false: it is no part of an arena */
+/** rr_pool_part_give - frees the memory of a chunk; Return: false: it is not part of an arena */
 bool rr_pool_part_give(struct rr_pool *pool, const struct rr_extent *x)
 {
 	return x->ops == &part_ops &&

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * slab_line.c - who gets a buffer of the pool: magazines, and the lines of those who wait
+ * slab_line.c - allocates buffers of the pool: magazines, and queues of waiters
  *
- * Operation:  An engine keeps a few buffers of each class in a magazine, so the usual get and put take
- *             no lock. Who finds nothing waits, on each engine first come, first served; the engines
- *             with waiters stand in a line of their own and serve one each in turn. While anybody
- *             waits, whoever comes later waits behind him, and puts go past the magazines to the pool
- *             and ring the first in the line.
+ * Operation:  An engine caches a few buffers of each class in a magazine, so most get and put calls take no
+ *             lock. A request that finds no buffer waits, on each engine in FIFO order. Engines with waiters
+ *             form a queue and serve one waiter each in turn. While any request waits, later ones queue up
+ *             after it, and buffers are returned to the pool instead of the magazines and wake the first engine
+ *             in the queue.
  *
- *             Nobody starves on another engine's magazine: an engine that gets in line tells all the
- *             others to give up what they hold. An engine that nobody asked for a buffer since the
- *             last look gives up its own, and then has the pool give back what is idle (rr_pool_trim).
- * Memory:     Waiters are embedded in what waits. Magazines are their engine's.
- * Threads:    The engine's own, but for the line, which is under domain->lock.
+ *             No request starves because of another engine's magazine: an engine that enters the queue makes
+ *             all others empty theirs. An engine without activity since the last check empties its own, and
+ *             then frees the idle chunks of the pool (rr_pool_trim).
+ * Memory:     Waiters are embedded in the waiting objects. Magazines belong to their engine.
+ * Threads:    The engine's own, except the queue of engines, which is under domain->lock.
  * Errors:     As slab.c.
  */
 #include <errno.h>
@@ -27,7 +27,7 @@ static struct rr_pool *pool_of(const struct rr_till *t)
 	return &t->engine->domain->pools[t->zone];
 }
 
-/* Have @t give up its magazine and see to its waiters; at most one message is under way. */
+/* Makes @t empty its magazine and serve its waiters; at most one message is posted. */
 static void ring(struct rr_till *t)
 {
 	if (!atomic_exchange(&t->msg_out, true))
@@ -108,7 +108,7 @@ int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes, struct
 
 	if (class == RR_POOL_CLASSES)
 		return -EMSGSIZE;
-	/* nobody overtakes those who wait, here or elsewhere */
+	/* requests do not overtake waiters of this or another engine */
 	if (!t->running &&
 	    (t->waiters || __atomic_load_n(&pool_of(t)->waiting, __ATOMIC_RELAXED)))
 		return -ENOBUFS;
@@ -133,13 +133,13 @@ int rpcrdma_buf_get_far(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_b
 	return rr_buf_get(e, RR_ZONE_FAR, bytes, ret);
 }
 
-/* Receives stay with a connection for long, and are to be packed. */
+/* Receives stay with a connection for long, and are packed. */
 static unsigned magazine_max(enum rr_zone zone)
 {
 	return zone == RR_ZONE_SENDS ? RR_MAGAZINE_SENDS : zone == RR_ZONE_RECVS ? 0 : RR_MAGAZINE;
 }
 
-/* Chunks may be idle in a while. */
+/* Chunks may become idle later. */
 static void note_put(struct rpcrdma_engine *e)
 {
 	e->pool_used = true;
@@ -223,7 +223,7 @@ void rr_pool_drain(struct rpcrdma_engine *e)
 
 /* ---- waiting ---- */
 
-/* An engine with waiters stands in line once. */
+/* An engine with waiters is queued once. */
 static void note_waiting(struct rr_till *t)
 {
 	struct rpcrdma_domain *d = t->engine->domain;
@@ -250,7 +250,7 @@ void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf
 	struct rr_till *t = &e->tills[zone];
 
 	if (t->retry == w) {
-		/* it was its turn and there was still not enough: it keeps its place */
+		/* it had its turn but there was not enough: it keeps its place */
 		rr_waiter_link(&t->waiters_tail, &t->waiters, w);
 		t->retry = NULL;
 	} else {
@@ -282,7 +282,7 @@ void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_b
 		note_waiting(t);
 }
 
-/* Whose turn is it? When this engine had its own and others wait, it goes to the end of the line. */
+/* Does this engine have the turn? If it just had one and others wait, it goes to the end of the queue. */
 static bool has_turn(struct rr_till *t, bool had_it)
 {
 	struct rpcrdma_domain *d = t->engine->domain;
@@ -301,7 +301,7 @@ static bool has_turn(struct rr_till *t, bool had_it)
 	return first;
 }
 
-/* Runs on the engine: its waiters try in turn until one has to wait again, or it is another engine's. */
+/* Runs on the engine: its waiters retry in turn until one has to wait again, or the turn goes to another engine. */
 static void on_ring(struct rpcrdma_msg *msg)
 {
 	struct rr_till *t = container_of(msg, struct rr_till, msg);
@@ -316,7 +316,7 @@ static void on_ring(struct rpcrdma_msg *msg)
 	while ((w = t->waiters) != NULL && has_turn(t, had_it)) {
 		rr_waiter_unlink(&t->waiters_tail, w);
 		t->retry = w;
-		w->fn(w); /* may free w: from here on it is only compared */
+		w->fn(w); /* may free w: from here on only compare it */
 		if (!t->retry)
 			break;
 		had_it = true;
