@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * domain.c - what a process opens once: devices, the buffer pool, and the sum of the counters
+ * domain.c - per-process state: devices, the buffer pool, and the sum of the counters
  *
- * Operation:  Devices are opened when a client, a listener or a request first needs one and closed
- *             with the domain. Opening one registers the pool with it, so that every data buffer is
- *             good for every device and a request need not know which it came by. Which RDMA device
- *             is needed, its address says (rr_verbs_device_of); a listener at all addresses may be
- *             asked by any of them.
+ * Operation:  A device is opened when a client, a listener or a request first needs it and closed with the
+ *             domain. Opening it registers the pool with it, so every data buffer works with every device, and
+ *             a request need not know its device. The address determines the RDMA device (rr_verbs_device_of);
+ *             requests to a listener on all addresses may arrive on any of them.
  * Memory:     Owns devices, pool and rpcrdma_mem_alloc() regions.
- * Threads:    Any; domain->lock. Nothing here is on the data path.
- * Errors:     A device that is not there is -ENODEV for the one who asked by name, nothing else.
+ * Threads:    Any; domain->lock. Not on the data path.
+ * Errors:     A missing device is -ENODEV, only for a caller that asked for it by name.
  */
 #include <assert.h>
 #include <errno.h>
@@ -61,7 +60,7 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 
 		d->capture = strdup(d->attr.capture);
 		d->attr.capture = d->capture;
-		/* opened at once: a capture file that cannot be written is an error now, not later */
+		/* opened now, so that an unwritable capture file is an error here, not later */
 		rc = d->capture ? rr_domain_dev(d, RPCRDMA_LOCAL, &dev) : -ENOMEM;
 		if (rc) {
 			rpcrdma_domain_destroy(d);
@@ -92,7 +91,7 @@ void rpcrdma_domain_destroy(struct rpcrdma_domain *d)
 static int get_dev(struct rpcrdma_domain *d, enum rpcrdma_transport transport, const char *device,
 		   struct rr_dev **ret);
 
-/* A request came by a device that nothing was asked of before. */
+/* Opens a device that was not used before, for a request that arrived on it. */
 static int sibling(void *ctx, const char *device, struct rr_fabric **ret)
 {
 	struct rr_dev *dev;
@@ -104,7 +103,7 @@ static int sibling(void *ctx, const char *device, struct rr_fabric **ret)
 }
 #endif
 
-/* @device: NULL for any, or one of verbs */
+/* @device: NULL for any, or a verbs device */
 static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transport,
 		       const char *device, struct rr_fabric **ret)
 {
@@ -220,7 +219,7 @@ struct rr_dev *rr_domain_dev_of(struct rpcrdma_domain *d, const struct rr_fabric
 	return dev;
 }
 
-/* The counters are a struct of uint64_t and nothing else, so sums go by index. */
+/* The counters are a struct of uint64_t only, so sums go by index. */
 #define NCOUNTERS (sizeof(struct rpcrdma_stats) / sizeof(uint64_t))
 _Static_assert(sizeof(struct rpcrdma_stats) % sizeof(uint64_t) == 0, "only uint64_t counters");
 
@@ -233,7 +232,7 @@ static void add_stats(struct rpcrdma_stats *sum, const struct rpcrdma_stats *s)
 
 	for (size_t i = 0; i < NCOUNTERS; i++)
 		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-	/* the one that is a minimum */
+	/* the only minimum */
 	sum->credits_low = !low ? s_low : !s_low ? low : MIN(low, s_low);
 }
 
@@ -244,7 +243,7 @@ void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret)
 	list_for_each(n, &d->engines)
 		add_stats(ret, &list_entry(n, struct rpcrdma_engine, link)->stats);
 	rr_reg_home_count(d, ret);
-	/* on the local fabric a CPU is the NIC: what it copies is copied */
+	/* on the local fabric a CPU acts as the NIC: count what it copies */
 	for (unsigned i = 0; i < d->ndevs; i++)
 		if (d->devs[i].transport == RPCRDMA_LOCAL)
 			ret->bytes_copied += rr_local_counters(d->devs[i].fabric).bytes_copied;
