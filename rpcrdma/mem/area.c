@@ -5,7 +5,7 @@
  *
  * Operation:  A connection with a mode has its own areas instead of the pool's zones. The pool's buffers are
  *             registered in another protection domain, and stay out of reach of such peers. A buffer is the
- *             first sufficiently long run of free pages. If there is none, the request waits in a FIFO and is
+ *             first sufficiently long run of free pages. Without one, the request waits in a FIFO and is
  *             retried when buffers return. Later requests do not overtake it, so finally there is room for as
  *             much as an area may lend at once (buf_max).
  * Memory:     One mapping, populated and registered when the connection is created. It was never used by

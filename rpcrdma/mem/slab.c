@@ -158,7 +158,7 @@ static void chunk_free(struct rr_pool_chunk *c)
 	free(c);
 }
 
-/* Frees a completely free chunk of any class, large ones first, so that few are freed. Return: false: there is none */
+/* Frees a completely free chunk of any class, large ones first, so that few are freed. Return: false: no such chunk */
 static bool give_back_one(struct rr_pool *pool)
 {
 	for (unsigned i = 0; i < RR_POOL_LISTS; i++) {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mem.c - rpcrdma_mem_alloc(), _register(): memory that a registration can be kept for
+ * mem.c - rpcrdma_mem_alloc(), _register(): memory suitable for long-lived registrations
  *
- * Operation:  A region is a memfd (provider.c), sealed against another size, mapped whole and touched at once.
- *             Because it is a file, a server on this host can map it too; because it cannot shrink,
- *             that server cannot be made to fault by us. Because it comes from here, nobody unmaps
- *             it behind the back of a registration. Where there is an arena, it is parts of that one
- *             region that are given out, and one registration reaches them all. A region may have become
- *             several that lie side by side (mem_replace.c).
+ * Operation:  A region is a memfd (provider.c) of fixed size, sealed, mapped as a whole and populated. Because
+ *             it is a file, a server on this host can map it too. Because it cannot shrink, this process cannot
+ *             make that server fault. Because the library owns it, the program does not unmap it while it is
+ *             registered. With an arena, regions are parts of one large region with one registration. A region
+ *             may have become several adjacent ones (mem_replace.c).
  *
- *             Memory that is somebody's own is a region too, if he promises that it stays.
- * Memory:     Regions are found by address and live until rpcrdma_mem_free() or the domain's end.
- *             Freeing one takes back its registrations on every connection first.
+ *             Memory of the program is a region too, if the program promises to keep it mapped.
+ * Memory:     Regions are found by address and live until rpcrdma_mem_free() or the domain's end. Freeing one
+ *             first deregisters it on every connection.
  * Threads:    Any; the domain's lock.
- * Errors:     -ENOMEM also stands for a limit on memory files or locked memory.
+ * Errors:     -ENOMEM also means a limit of memory files or locked memory.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,7 +26,7 @@
 
 static void given_put(struct rr_extent *x)
 {
-	(void)x; /* its owner's */
+	(void)x; /* the program owns it */
 }
 
 static const struct rr_provider_ops given_ops = { .name = "given", .cpu = true, .put = given_put };
@@ -122,7 +121,7 @@ static int arena_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
 	return 0;
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static bool arena_free(struct rpcrdma_domain *d, const void *addr)
 {
 	uintptr_t off = (uintptr_t)addr - (uintptr_t)(d->arena ? d->arena->x.mem : NULL);
@@ -150,7 +149,7 @@ int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
 	return rc;
 }
 
-/** rr_mem_find_locked - rr_mem_find() for those who hold the lock */
+/** rr_mem_find_locked - rr_mem_find() for callers that hold the lock */
 struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len)
 {
 	uintptr_t at = (uintptr_t)addr;
@@ -175,14 +174,14 @@ struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t le
 	return mem;
 }
 
-/* The lock is held: no peer reaches it any more, nor do we find it. */
+/* The caller holds the lock. Afterwards no peer can access the region, and no lookup finds it. */
 static void unlist(struct rr_mem *mem)
 {
 	list_del(&mem->link);
 	rr_reg_slab_forget(mem);
 }
 
-/* All parts of what was allocated at @addr. The lock is held. */
+/* Removes all parts of the allocation at @addr. The caller holds the lock. */
 static void unlist_whole(struct rpcrdma_domain *d, const void *addr, struct list *to)
 {
 	struct rr_mem *mem = rr_mem_find_locked(d, addr, 1);
@@ -274,7 +273,7 @@ int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *addr)
 	return rc;
 }
 
-/** rr_mem_fini - free what the users of a domain did not */
+/** rr_mem_fini - frees the regions that the users of a domain did not free */
 void rr_mem_fini(struct rpcrdma_domain *d)
 {
 	struct list *node;

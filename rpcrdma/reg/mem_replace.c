@@ -9,15 +9,15 @@
  *             the whole pages of the call's range, in one system call (mremap). The disk operation
  *             then ends in the old memfd, which the program no longer maps.
  *
- *             The region consists of up to three parts afterwards: before, in and behind the range.
- *             Each part is a struct rr_mem with its own file and registrations. A call that spans
- *             several parts gets one segment in each (rr_mem_span). Registrations made before
- *             still reach the old pages. They are outdated: no new call uses them.
- * Memory:     The old memfd is freed when its last part is replaced or freed and the server has
- *             unmapped it. Replacing the same range again frees the memfd of the time before. So the
- *             extra memory is at most the size of the region, however many calls are given up.
- * Threads:    Any. Holds the domain's lock while it copies the range. No other call may be receiving
- *             data into the range.
+ *             The region then consists of up to three parts: before, in and after the range. Each part is a
+ *             struct rr_mem with its own file and registrations. A call that spans several parts gets one
+ *             segment in each (rr_mem_span). Earlier registrations still reach the old pages. They are
+ *             outdated: no new call uses them.
+ * Memory:     The old memfd is freed when its last part is replaced or freed and the server has unmapped it.
+ *             Replacing the same range again frees the previous memfd. So the extra memory is at most the size
+ *             of the region, however many calls are given up.
+ * Threads:    Any. Holds the domain's lock while it copies the range. No other call may be receiving data into
+ *             the range.
  * Errors:     -ENOMEM, -ENOENT. A range in several parts may be replaced in some of them.
  */
 #include <errno.h>
@@ -30,7 +30,7 @@
 #include "base/checked.h"
 #include "reg.h"
 
-/* Returns [start, end) of @x as an extent of its own, which owns @fd. */
+/* Returns [start, end) of @x as a separate extent, which owns @fd. */
 static struct rr_extent part_of(const struct rr_extent *x, uintptr_t start, uintptr_t end, int fd)
 {
 	struct rr_extent part = *x;

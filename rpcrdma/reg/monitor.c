@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * monitor.c - a userfaultfd that never sees a fault
+ * monitor.c - reports unmapped memory, by events of a userfaultfd without faults
  *
- * Operation:  Ranges are registered with a userfaultfd for write-protection and never protected, so no
- *             fault is ever delivered: touching, pinning and huge pages go on as before. What remains are
- *             its events. The kernel holds the thread that unmaps until the event is read, and it is read
- *             under the lock that look-ups take: whoever looks up after the call has returned finds the
- *             registration gone.
+ * Operation:  Ranges are registered with a userfaultfd for write-protection but never protected, so it never
+ *             delivers a fault: accesses, pinning and huge pages work as before. Only its events are used. The
+ *             kernel blocks the unmapping thread until the event is read, which happens under the lock for
+ *             lookups. So a lookup after the call has returned does not find the registration.
  *
- *             A thread that is held has already unmapped, and another may be given the same address before
- *             the event is read. The kernel counts changes under way and refuses UFFDIO_COPY with EAGAIN
- *             meanwhile, whatever its arguments: that is how rr_monitor_settle() asks.
+ *             A blocked thread has already unmapped, and another thread may get the same address before the
+ *             event is read. The kernel counts changes in progress and meanwhile refuses UFFDIO_COPY with
+ *             EAGAIN, whatever its arguments. rr_monitor_settle() tests for that.
  *
- *             What others can change without a word to us is not watched: of memory that is shared or
- *             a file's, in which an ftruncate() takes pages away. Which it is, the kernel's list of mappings
- *             says: one query per mapping (Linux 6.11), or the text of /proc/self/maps.
+ *             Memory that others can change without an event is not watched: shared memory and files, which
+ *             lose pages by ftruncate(). The kernel's list of mappings tells which it is: one query per mapping
+ *             (Linux 6.11), or the text of /proc/self/maps.
  *
- *             A forked child has not the thread, and its memory is not watched. What the process has of a
- *             monitor hangs on one page that the kernel empties in a child, however it was forked: there the
- *             monitor is off, and a new one may be had. A child of fork(3) closes the descriptor that it has
- *             inherited: while one is open somewhere, a parent who has closed his own and unmaps what was
- *             watched to the end is held by events that nobody reads.
- * Memory:     The page stays for good. The monitor is allocated with the first reference, and freed when
- *             nothing is watched any more. Events are read to the stack.
+ *             A forked child does not have the thread, and its memory is not watched. All of a process's
+ *             monitor state depends on one page that the kernel clears in a child of any kind of fork. There
+ *             the monitor is off, and a new one may be created. A child of fork(3) closes the inherited
+ *             descriptor. While a copy is open anywhere, a parent that has closed its own and unmaps memory
+ *             that was watched to the end would block on events that no process reads.
+ * Memory:     The page is never freed. The monitor is allocated with the first reference, and freed with the
+ *             last. Events are read to the stack.
  * Threads:    home->lock for references; m->lock for users and events. The thread takes m->lock only, and is
- *             joined without it. It closes the descriptor itself: after it nobody reads events, and even
- *             the free() of a joiner may unmap what is watched.
- * Errors:     A descriptor that is closed or replaced behind our back: everybody is told that all is gone,
- *             and the monitor is off.
+ *             joined without it. It closes the descriptor itself: after its end no thread reads events, and
+ *             even a free() in the joining thread may unmap watched memory.
+ * Errors:     If the program closes or replaces the descriptor, all users get a report that all memory is gone, and
+ *             the monitor is off.
  * See:        userfaultfd(2), ioctl_userfaultfd(2).
  */
 #include <errno.h>
@@ -55,9 +54,9 @@
 #endif
 
 #define STACK_BYTES ((size_t)256 << 10)
-#define SETTLE_TRIES 100 /* of a yield each: about what it takes a thread to wake up */
+#define SETTLE_TRIES 100 /* one yield each: together about the time for a thread to wake up */
 
-/* What one process has. Zeros are an unlocked mutex and no monitor: a child starts afresh. */
+/* Per-process state. Zeros are an unlocked mutex and no monitor: a child starts without one. */
 struct home {
 	pthread_mutex_t lock;
 	_Atomic(struct rr_monitor *) monitor;
@@ -91,7 +90,7 @@ struct query {
 
 struct mapping {
 	uintptr_t start, end;
-	bool anonymous; /* private, and no file's */
+	bool anonymous; /* private, and not of a file */
 };
 
 static int query_mapping(int maps, uintptr_t at, struct mapping *ret)
@@ -127,7 +126,7 @@ static bool parse_mapping(const char *line, struct mapping *ret)
 	return *p == ' ' || !*p;
 }
 
-/* Of the mappings in a text, in order: how far is [at, end) covered by such as can be watched? */
+/* Returns how far watchable mappings cover [at, end), given the next mapping of a text in order. */
 static uintptr_t cover(uintptr_t at, uintptr_t end, const char *line)
 {
 	struct mapping map;
@@ -141,7 +140,7 @@ static uintptr_t cover(uintptr_t at, uintptr_t end, const char *line)
 static bool text_is_anonymous(uintptr_t at, uintptr_t end)
 {
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	char text[4096], line[128]; /* of a line only the start matters, names can be long */
+	char text[4096], line[128]; /* only the start of a line matters, names can be long */
 	size_t len = 0;
 	ssize_t n;
 
@@ -218,12 +217,12 @@ static void on_event(struct rr_monitor *m, const struct uffd_msg *msg)
 	case UFFD_EVENT_UNMAP:
 		tell(m, (uintptr_t)msg->arg.remove.start, (uintptr_t)msg->arg.remove.end);
 		break;
-	default: /* none was asked for */
+	default: /* not requested */
 		break;
 	}
 }
 
-/* Reading an event lets go whoever made it: only with the lock held. */
+/* Reading an event resumes the unmapping thread: only call with the lock held. */
 static void read_events(struct rr_monitor *m)
 {
 	struct uffd_msg msgs[8];
@@ -270,11 +269,11 @@ static void *run(void *arg)
 
 void rr_monitor_lock(struct rr_monitor *m)
 {
-	if (!is_forked(m)) /* there it may be locked for ever */
+	if (!is_forked(m)) /* in a child it may be locked for ever */
 		pthread_mutex_lock(&m->lock);
 }
 
-/** rr_monitor_unlock - the reverse */
+/** rr_monitor_unlock - releases the lock */
 void rr_monitor_unlock(struct rr_monitor *m)
 {
 	if (!is_forked(m))
@@ -288,7 +287,7 @@ bool rr_monitor_settle(struct rr_monitor *m)
 
 		if (tries)
 			sched_yield();
-		/* an argument that is refused is what is looked at next */
+		/* the kernel checks for changes in progress before it checks the arguments */
 		if (!ioctl(m->uffd, UFFDIO_COPY, &nothing) || errno == EINVAL)
 			return true;
 		if (errno == EAGAIN)
@@ -321,8 +320,8 @@ int rr_monitor_watch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 	reg.range = (struct uffdio_range){ .start = start, .len = end - start };
 	if (ioctl(m->uffd, UFFDIO_REGISTER, &reg))
 		return errno == EBUSY || errno == ENOMEM ? -errno : -EINVAL;
-	/* only now: from here on, what takes its place is told of. Where it is refused it is watched still:
-	 * some of it may be what others keep. */
+	/* Check only now: later replacements cause events. If it is refused, it stays watched, since other
+	 * users may keep some of it. */
 	return is_anonymous(m, start, end) ? 0 : -EINVAL;
 }
 
@@ -339,7 +338,7 @@ void rr_monitor_unwatch(struct rr_monitor *m, uintptr_t start, uintptr_t end)
 			return;
 	}
 	range = (struct uffdio_range){ .start = start, .len = end - start };
-	(void)ioctl(m->uffd, UFFDIO_UNREGISTER, &range); /* perhaps it is not there any more */
+	(void)ioctl(m->uffd, UFFDIO_UNREGISTER, &range); /* it may be unmapped already */
 }
 
 void rr_monitor_add(struct rr_monitor *m, struct rr_monitor_user *u)
@@ -364,7 +363,7 @@ static void close_if_open(int fd)
 		close(fd);
 }
 
-/* What the thread that forks has locked, so that the child gets all of a monitor's descriptors, or none. */
+/* Locks taken by the forking thread, so that the child inherits all of a monitor's descriptors, or none. */
 static __thread struct {
 	struct home *home;
 	struct rr_monitor *monitor;
@@ -390,7 +389,7 @@ static void after_fork_in_child(void)
 {
 	const struct rr_monitor *m = forking.home ? forking.monitor : NULL;
 
-	forking.home = NULL; /* its lock has been emptied */
+	forking.home = NULL; /* its lock has been cleared */
 	if (!m)
 		return;
 	if (!atomic_load(&m->lost))
@@ -447,7 +446,7 @@ static int start_thread(struct rr_monitor *m)
 	if (rc)
 		return -rc;
 	(void)pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all); /* the program's signals are for its own threads */
+	sigfillset(&all); /* the program's own threads handle its signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&m->thread, &attr, run, m);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -457,7 +456,7 @@ static int start_thread(struct rr_monitor *m)
 	return -rc;
 }
 
-/* All but uffd, which its thread has closed if there was one. */
+/* Frees all but uffd, which the thread has closed if it ran. */
 static void unmake(struct rr_monitor *m)
 {
 	close_if_open(m->maps);
@@ -525,7 +524,7 @@ void rr_monitor_put(struct rr_monitor *m)
 {
 	struct home *home = m->home;
 
-	if (is_forked(m)) /* its thread is another process's */
+	if (is_forked(m)) /* its thread belongs to another process */
 		return;
 	pthread_mutex_lock(&home->lock);
 	if (!--m->refs) {

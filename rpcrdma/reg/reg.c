@@ -3,13 +3,12 @@
  *
  * reg.c - registration strategies by name, and the loop over an iov
  *
- * Operation:  reg.h. Each entry of an iov is one piece and one segment; the kinds that a strategy is
- *             made of are asked piece by piece, each for what those before it do not take. Where there
- *             are windows, their registrations are for binding only (no key of them is good for
- *             anything), and each piece gets a window of its own on top.
- * Memory:     Pieces are the caller's; on failure those already made are put back.
+ * Operation:  reg.h. Each entry of an iov is one piece and one segment. Each piece is offered to the strategy's
+ *             kinds in order, until one accepts it. With windows, the registrations serve only for binding (no
+ *             key of them is usable), and each piece gets a window.
+ * Memory:     The caller owns the pieces. On failure those already made are put.
  * Threads:    The connection's.
- * Errors:     As the strategies say.
+ * Errors:     As the strategies return.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,17 +19,17 @@
 
 #include "reg_window.h"
 
-/* What `auto` copies rather than register it for one call. */
+/* `auto` copies smaller payloads instead of registering them for one call. */
 #define AUTO_BOUNCE 16384u
 
 struct rr_reg_strategy {
 	const char *name;
-	const struct rr_reg_ops *ops[RR_REG_KINDS_MAX]; /* tried in order; NULL: no more */
-	bool cache;    /* shares one with others */
-	bool deferred; /* ... whose evicted entries wait to be deregistered */
-	bool keeps;    /* memory of ours stays registered */
-	bool spares;   /* copies what is little rather than register it for one call */
-	bool windows;  /* wants them */
+	const struct rr_reg_ops *ops[RR_REG_KINDS_MAX]; /* tried in order; NULL: end */
+	bool cache;    /* shares a cache with others */
+	bool deferred; /* ... that defers deregistration of evicted entries */
+	bool keeps;    /* the transport's memory stays registered */
+	bool spares;   /* copies small payloads instead of registering them for one call */
+	bool windows;  /* uses windows */
 };
 
 #define CACHED_OPS { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }
@@ -95,7 +94,7 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 	else if (s->spares && !reg->bounce)
 		reg->bounce_dynamic = AUTO_BOUNCE;
 	list_init(&reg->slabs);
-	if (!like.attr.bytes) /* on the local fabric nothing is pinned in truth */
+	if (!like.attr.bytes) /* on the local fabric no memory is really pinned */
 		like.attr.bytes = rr_cache_bytes_default(dev->transport != RPCRDMA_LOCAL);
 	snprintf(like.peer, sizeof(like.peer), "%s", peer);
 	rc = rr_reg_home_get(e->domain, dev->fabric, &like,
@@ -123,7 +122,7 @@ int rr_reg_use_windows(struct rr_reg *reg, struct rr_ep *ep, bool remote)
 
 void rr_reg_fall_back(struct rr_reg *reg, const char *why)
 {
-	reg->strategy = find("auto"); /* of the same kinds */
+	reg->strategy = find("auto"); /* has the same kinds */
 	reg->fallback = why;
 }
 
@@ -211,7 +210,7 @@ static bool is_range_there(void *addr, size_t len, bool write)
 	if (__builtin_add_overflow((uintptr_t)addr, len, &end) ||
 	    __builtin_add_overflow(end, page - 1, &end))
 		return false;
-	/* it touches them, as the copy will; other errors are of kernels or of mappings that cannot */
+	/* populates the pages, as the copy will; other errors mean an old kernel or an unsupported mapping */
 	return !madvise((void *)start, (end & ~(page - 1)) - start,
 			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ||
 	       (errno != ENOMEM && errno != EFAULT);
@@ -229,7 +228,7 @@ bool rr_reg_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool wri
 	return true;
 }
 
-/* Is a payload of @len bytes better copied than given to @ops? Never what is in a slab. */
+/* Is it better to copy a payload of @len bytes than to pass it to @ops? Never for slab memory. */
 static bool is_small(const struct rr_reg *reg, const struct rr_reg_ops *ops, uint64_t len)
 {
 	if (ops == &rr_reg_slab_ops)
@@ -241,8 +240,7 @@ static bool is_small(const struct rr_reg *reg, const struct rr_reg_ops *ops, uin
 
 /* ---- windows over pieces -------------------------------------------------------------------- */
 
-/* What memory is registered for that windows are bound over. It has to be writable, whatever they
- * allow: so a device wants it. */
+/* Access rights of memory registered for windows. Devices require it to be writable, whatever the windows allow. */
 #define UNDER_WINDOWS (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND)
 
 static int add_window(struct rr_reg *reg, struct rr_reg_piece *piece, unsigned access)
@@ -262,8 +260,8 @@ static bool end_window(struct rr_reg *reg, struct rr_reg_piece *piece)
 	return true;
 }
 
-/* Windows cannot be bound over memory that may only be read: it goes by a key of its registration. Where
- * nothing but windows may be offered the caller copies it, if it is there. */
+/* A window cannot be bound to read-only memory: use a key of its registration. Where only windows may be
+ * offered, the caller copies the memory, if it is mapped. */
 static int get_read_only(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 			 struct rr_reg_piece *ret)
 {
@@ -327,7 +325,7 @@ void rr_reg_answered(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n
 
 /* ---- all of a chunk ------------------------------------------------------------------------- */
 
-/* @payload: all that the piece is part of */
+/* @payload: bytes of the whole payload */
 static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payload, unsigned access,
 		     struct rr_reg_piece *ret)
 {
@@ -377,7 +375,7 @@ int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t
 			n += !rc;
 		}
 		if (rc) {
-			(void)rr_reg_put(reg, pieces, n); /* nobody was told of it */
+			(void)rr_reg_put(reg, pieces, n); /* the peer does not know of them */
 			return rc;
 		}
 	}
@@ -401,7 +399,7 @@ bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
 	bool out_of_reach = true;
 
 	while (n-- > 0) {
-		if (end_window(reg, &pieces[n])) /* the registration was never within reach */
+		if (end_window(reg, &pieces[n])) /* the registration itself was never accessible */
 			(void)pieces[n].ops->put(reg, &pieces[n]);
 		else
 			out_of_reach &= pieces[n].ops->recall(reg, &pieces[n]);
@@ -424,7 +422,7 @@ static bool settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pi
 	    rr_mem_replace(reg->engine->domain, (void *)(uintptr_t)seg->offset, seg->length))
 		return false;
 	piece->replaced = true;
-	/* partial pages at both ends were not replaced: a copy may still reach those */
+	/* partial pages at both ends were not replaced: a copy may still access those */
 	return reach & RR_REACH_PAGES || !((seg->offset | seg->length) % page);
 }
 

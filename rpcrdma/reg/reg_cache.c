@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_cache.c - the pin-down cache: registrations by address, least recently used ones make room
+ * reg_cache.c - the pin-down cache: registrations by address, with LRU eviction
  *
- * Operation:  rr_cache_get() looks for an entry that covers the range with the rights: an interval
- *             tree. If there is none, an entry is made of the range together with the idle entries
- *             that it overlaps and with idle neighbours of the same rights; they are replaced. Those
- *             that are larger than it has become so far are left alone, so that while a region grows
- *             together each page is registered anew some log n times and not n. Where the union
- *             cannot be registered, for a hole in it or a page that may not be written, the range
- *             alone is, with no more than the rights asked.
+ * Operation:  rr_cache_get() searches an interval tree for an entry that covers the range with the rights. If
+ *             there is no such entry, it creates one for the union of the range, the idle entries that overlap
+ *             it and idle neighbours with the same rights; it replaces them. Entries larger than the current
+ *             union are left alone. So while a region grows together, each page is registered about log n
+ *             times, not n times. If the union cannot be registered, because of a hole or a read-only page,
+ *             only the range is, with only the requested rights.
  *
- *             What keeps it true is the monitor (monitor.h), which says what memory has lost its pages.
- *             An entry is in the tree, though not ready, before its range is watched and registered:
- *             nobody finds it, but the loss of its memory does. The parts of a union were watched
- *             already. What is deregistered is not watched any more, unless it has become part of
- *             another entry, of this cache or another one of this process.
+ *             The monitor (monitor.h) keeps the cache valid by reporting memory that has lost its pages. An
+ *             entry is inserted into the tree, not yet ready, before its range is watched and registered:
+ *             lookups do not find it, but reports do. The parts of a union are already watched. Deregistered
+ *             ranges are unwatched, unless they belong to another entry, of this cache or another one of this
+ *             process.
  * Memory:     Entries come from a pool (reg_cache_life.c).
- * Threads:    Any. The lock guards the tree, the lists, references and counts. Under it nothing is
- *             allocated, freed or deregistered, for that may unmap memory, and who unmaps memory that
- *             is watched waits for him who takes this lock to hear of it. Watching, registering and
- *             deregistering are done outside.
- * Errors:     -ENOMEM of the device or of RLIMIT_MEMLOCK: all that is idle is given back and it is
- *             tried once more.
+ * Threads:    Any. The lock guards the tree, the lists, references and counts. Code under the lock must not
+ *             allocate, free or deregister: that may unmap watched memory, and the unmapping thread waits for
+ *             the monitor, which needs this lock. Watching, registering and deregistering are done without it.
+ * Errors:     -ENOMEM of the device or of RLIMIT_MEMLOCK: frees all idle entries and retries once.
  */
 #include <assert.h>
 #include <errno.h>
@@ -48,7 +45,7 @@ static bool covers(struct rr_inode *node, void *arg)
 	       (e->access & w->access) == w->access;
 }
 
-/* Return: false: the range goes beyond the end of all addresses */
+/* Return: false: the range exceeds the address space */
 static bool whole_pages(const struct rr_cache *c, const void *addr, size_t len, struct wanted *ret)
 {
 	uintptr_t end;
@@ -67,10 +64,10 @@ static void lend(struct rr_cache_entry *e, struct rr_cache_ref *ref)
 	ref->mr = e->mr;
 	list_add_tail(&e->refs, &ref->link);
 	if (!e->nrefs++)
-		list_del(&e->link); /* no more idle */
+		list_del(&e->link); /* no longer idle */
 }
 
-/* Return: 1: lent, 0: there is none; -ENOENT: what there is may not be believed now */
+/* Return: 1: lent, 0: not found; -ENOENT: a result would not be reliable now */
 static int find(struct rr_cache *c, struct wanted *w, struct rr_cache_ref *ref)
 {
 	struct rr_cache_entry *e;
@@ -94,7 +91,7 @@ struct growth {
 	size_t bytes_max;
 };
 
-/* Does it belong to the entry that is to be made? One that is overlapped does whatever its rights. */
+/* Should the new entry include it? An overlapping entry is included whatever its rights. */
 static bool grows(struct rr_inode *node, void *arg)
 {
 	const struct rr_cache_entry *e = rr_cache_entry_of(node);
@@ -107,13 +104,13 @@ static bool grows(struct rr_inode *node, void *arg)
 	       (overlaps || e->access == w->access);
 }
 
-/* Replace what is idle and overlaps @w or adjoins it; @w becomes the union. */
+/* Replaces idle entries that overlap @w or adjoin it; @w becomes the union. */
 static void take_in(struct rr_cache *c, struct wanted *w, struct list *idle)
 {
 	struct growth g = { .now = w, .bytes_max = MIN(UNION_BYTES_MAX, c->attr.bytes) };
 	struct rr_cache_entry *e;
 
-	/* neighbours are found by looking one byte further on either side */
+	/* extends the search by one byte on either side to find neighbours */
 	while ((e = rr_cache_entry_of(rr_itree_find(&c->tree, w->start - !!w->start,
 						    w->end + (w->end < UINTPTR_MAX), grows, &g)))) {
 		w->start = MIN(w->start, e->node.start);
@@ -123,7 +120,7 @@ static void take_in(struct rr_cache *c, struct wanted *w, struct list *idle)
 	}
 }
 
-/* Return: false: even with all that is idle gone there is no room */
+/* Return: false: no room even without all idle entries */
 static bool make_room(struct rr_cache *c, size_t bytes, struct list *idle)
 {
 	while (c->live + 1 > c->attr.entries || bytes > c->attr.bytes ||
@@ -138,7 +135,7 @@ static bool make_room(struct rr_cache *c, size_t bytes, struct list *idle)
 	return true;
 }
 
-/* Into the tree, not ready, and lent; its memory may go from now on. */
+/* Inserts an entry into the tree, not ready, and lends it; reports of lost memory apply from now on. */
 static void place(struct rr_cache *c, struct list *node, const struct wanted *w,
 		  struct rr_cache_ref *ref)
 {
@@ -156,9 +153,9 @@ static void place(struct rr_cache *c, struct list *node, const struct wanted *w,
 	lend(e, ref);
 }
 
-/* An entry for @w, lent to @ref, and not ready. What has to go for it is dead by then, and out of
- * reach if it is not to be deferred.
- * @unite: @w may grow by what is there
+/* Creates an entry for @w, lent to @ref, and not ready. Entries that it replaces or evicts are dead on return,
+ * and deregistered unless that is deferred.
+ * @unite: @w may grow by existing entries
  * Return: 0; -ENOMEM: no room; -ENOBUFS: no entry */
 static int reserve(struct rr_cache *c, struct wanted *w, bool unite, struct rr_cache_ref *ref)
 {
@@ -184,21 +181,21 @@ static int reserve(struct rr_cache *c, struct wanted *w, bool unite, struct rr_c
 	return rc == -ENOBUFS && helped ? reserve(c, w, false, ref) : rc;
 }
 
-/* Return: nobody has it any more; the lock is held */
+/* Return: true: it was the last user; the caller holds the lock */
 static bool unlend(struct rr_cache_ref *ref)
 {
 	list_del(&ref->link);
 	return !--ref->entry->nrefs;
 }
 
-/* @others: who watch there; else it is unwatched, too */
+/* @others: others watch the range; false: it is unwatched, too */
 static void unreserve(struct rr_cache *c, struct rr_cache_ref *ref, bool others)
 {
 	rr_cache_lock(c);
 	if (ref->entry->in_tree)
 		rr_cache_kill(c, ref->entry, NULL);
 	ref->entry->lost |= others;
-	(void)unlend(ref); /* nobody else could find it */
+	(void)unlend(ref); /* no other user could find it */
 	rr_cache_rest(c, ref->entry);
 	rr_cache_unlock(c);
 }
@@ -221,11 +218,11 @@ static int reg_entry(struct rr_cache *c, struct rr_cache_entry *e)
 	rr_cache_add(&c->regs, 1);
 	rr_cache_add(&c->pinned, rr_cache_size_of(e));
 	e->mr = mr;
-	e->access = mr->access; /* a device may have had to do with less */
+	e->access = mr->access; /* a device may have granted fewer rights */
 	return 0;
 }
 
-/* @exact: what is asked for, at least; @w may be more by what is watched already */
+/* @exact: the requested range; @w may be larger by ranges that are already watched */
 static int make(struct rr_cache *c, const struct wanted *exact, struct wanted *w, bool unite,
 		struct rr_cache_ref *ref)
 {
@@ -235,7 +232,7 @@ static int make(struct rr_cache *c, const struct wanted *exact, struct wanted *w
 		return rc;
 	if (c->attr.monitor)
 		watch = rr_monitor_watch(c->attr.monitor, exact->start, exact->end);
-	/* what cannot be watched is of another kind, another's, or not there: who registers it will see */
+	/* the range is of another kind, watched by others, or unmapped: a registration for the call will tell */
 	rc = watch ? -ENOENT : reg_entry(c, ref->entry);
 	if (rc) {
 		unreserve(c, ref, watch == -EBUSY);
@@ -243,7 +240,7 @@ static int make(struct rr_cache *c, const struct wanted *exact, struct wanted *w
 	}
 	rr_cache_lock(c);
 	ref->mr = ref->entry->mr;
-	ref->entry->ready = true; /* if it is dead by now nobody finds it all the same */
+	ref->entry->ready = true; /* if it was removed meanwhile, lookups still do not find it */
 	rr_cache_unlock(c);
 	return 0;
 }
@@ -321,11 +318,11 @@ bool rr_cache_recall(struct rr_cache *c, struct rr_cache_ref *ref)
 	bool alone;
 	int rc;
 
-	pthread_mutex_lock(&c->recalls); /* who is second may not return before the first is through */
+	pthread_mutex_lock(&c->recalls); /* a second recall must not return before the first has deregistered */
 	rr_cache_lock(c);
 	if (e->in_tree)
 		rr_cache_kill(c, e, NULL);
-	mr = e->mr; /* NULL: someone else was faster */
+	mr = e->mr; /* NULL: another recall was first */
 	e->mr = NULL;
 	rr_cache_unlock(c);
 	if (mr) {

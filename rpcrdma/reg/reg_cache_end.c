@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_cache_end.c - entries of the cache die, and are deregistered where nobody waits for it
+ * reg_cache_end.c - removes cache entries and deregisters them in the background
  *
- * Operation:  An entry dies when it is evicted, replaced, dropped, or when its memory goes: it is taken
- *             out of the tree, and nobody finds it. As soon as nobody has it either, it is put on the
- *             dead list, for the reaper: a thread that deregisters all that is there when so many have
- *             gathered (the watermark), or the first one has waited for REAP_MS. Only what is evicted
- *             by a cache that does not defer is deregistered by who needs the room.
- * Memory:     Entries go back to the pool.
- * Threads:    Any; the reaper takes the lock, and leaves it while it deregisters. It blocks all
- *             signals: they are for the program's threads.
- * Errors:     None: an entry is only given back when no window is bound over it any more.
+ * Operation:  An entry dies when it is evicted, replaced, dropped, or when its memory is gone: it is removed
+ *             from the tree, so that lookups do not find it. When it has no user either, it is put on the dead
+ *             list for the reaper. This thread deregisters all dead entries when the watermark is reached, or
+ *             when the first one has waited for REAP_MS. Exception: without deferral, the thread that needs
+ *             the room deregisters the entries that it evicts.
+ * Memory:     Entries return to the pool.
+ * Threads:    Any. The reaper takes the lock, but not while it deregisters. It blocks all signals: the
+ *             program's own threads handle them.
+ * Errors:     None: an entry is only returned after the windows on it are unbound.
  */
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static bool is_full(const struct rr_cache *c)
 	return c->ndead >= c->attr.dirty_watermark || c->dead_bytes >= DIRTY_BYTES_MAX;
 }
 
-/* To the reaper, who has to be told if it is the first one or the watermark is reached. */
+/* Passes an entry to the reaper, and wakes it for the first entry and at the watermark. */
 static void bury(struct rr_cache *c, struct rr_cache_entry *e)
 {
 	bool full = is_full(c);
@@ -46,7 +46,7 @@ static void bury(struct rr_cache *c, struct rr_cache_entry *e)
 		sem_post(&c->wake);
 }
 
-/* It is lent to nobody, nor found by anybody. */
+/* Uncounts an entry that is neither lent nor found any more. */
 static void forget_live(struct rr_cache *c, const struct rr_cache_entry *e)
 {
 	c->live--;
@@ -70,7 +70,7 @@ void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *id
 		bury(c, e);
 }
 
-/* Not what was lost: by now that may be another's to watch. The lock is held. */
+/* Skips lost memory: another user may watch it by now. The caller holds the lock. */
 static void unwatch(struct rr_cache *c, const struct rr_cache_entry *e)
 {
 	if (c->attr.monitor && !e->lost)
@@ -125,7 +125,7 @@ void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 	while ((e = rr_cache_entry_of(rr_itree_find(&c->tree, start, end, NULL, NULL)))) {
 		tell_refs(e, start, end);
 		e->lost = true;
-		rr_cache_add(&c->invalidated, e->ready); /* not what is just being made */
+		rr_cache_add(&c->invalidated, e->ready); /* not entries being created */
 		rr_cache_kill(c, e, NULL);
 	}
 }
@@ -160,7 +160,7 @@ void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counte
 		struct rr_cache_entry *e = list_entry(node, struct rr_cache_entry, link);
 		int rc = rr_mr_dereg(e->mr);
 
-		assert(!rc); /* windows are unbound before what they are over is given back */
+		assert(!rc); /* windows are unbound before their registration is returned */
 		(void)rc;
 		e->mr = NULL;
 		bytes += rr_cache_size_of(e);
@@ -194,14 +194,14 @@ void rr_cache_flush(struct rr_cache *c)
 
 /* ---- the reaper --------------------------------------------------------------------------- */
 
-/* Sleep until there is something to do, or @due_ns; 0: for ever. */
+/* Sleeps until it is woken, or until @due_ns; 0: no timeout. */
 static void reaper_sleep(struct rr_cache *c, uint64_t due_ns)
 {
 	struct timespec at = { .tv_sec = (time_t)(due_ns / NS_PER_S),
 			       .tv_nsec = (long)(due_ns % NS_PER_S) };
 
 	if (due_ns)
-		(void)sem_clockwait(&c->wake, CLOCK_MONOTONIC, &at); /* it looks for itself */
+		(void)sem_clockwait(&c->wake, CLOCK_MONOTONIC, &at); /* the caller checks the time itself */
 	else
 		(void)sem_wait(&c->wake);
 }
@@ -252,7 +252,7 @@ int rr_cache_start_reaper(struct rr_cache *c)
 	return -EAGAIN;
 }
 
-/** rr_cache_stop_reaper - the last thing it does is to deregister what is dead */
+/** rr_cache_stop_reaper - stops the thread, which first deregisters the dead entries */
 void rr_cache_stop_reaper(struct rr_cache *c)
 {
 	rr_cache_lock(c);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_cache_int.h - inside the cache of registrations
+ * reg_cache_int.h - internals of the cache of registrations
  *
- *   reg_cache.c       entries are found, made, lent
- *   reg_cache_end.c   they die, and are deregistered
+ *   reg_cache.c       finds, creates and lends entries
+ *   reg_cache_end.c   removes and deregisters entries
  *   reg_cache_life.c  the cache itself: limits, counters, forks
  */
 #ifndef RR_REG_CACHE_INT_H
@@ -19,41 +19,41 @@
 #include "reg_cache.h"
 
 struct rr_cache_entry {
-	struct rr_inode node;     /* in the tree until it dies */
-	struct list link;         /* free, lru, orphans or dead; in none while it is lent and alive */
+	struct rr_inode node;     /* in the tree until it is removed */
+	struct list link;         /* free, lru, orphans or dead; unlinked while lent and in the tree */
 	struct list refs;         /* rr_cache_ref */
 	unsigned nrefs;
 	struct rr_mr *mr;         /* NULL: not yet, or recalled */
 	unsigned access;
 	bool ready, in_tree;
-	bool lost;                /* its memory, some of it at least: not ours to unwatch */
+	bool lost;                /* lost some of its memory: do not unwatch */
 };
 
 struct rr_cache {
 	struct rr_pd *pd;
 	struct rr_cache_attr attr;
 	size_t page;
-	unsigned long forks;      /* of this process when it was made */
+	unsigned long forks;      /* forks counted by this process at creation */
 
 	struct rr_monitor_user user;
-	pthread_mutex_t recalls;  /* taken before the lock, by those who recall */
-	pthread_mutex_t lock;     /* where there is no monitor, whose lock it is otherwise */
+	pthread_mutex_t recalls;  /* rr_cache_recall() takes it before the lock */
+	pthread_mutex_t lock;     /* used without a monitor; otherwise the monitor's lock */
 	struct rr_itree tree;
 	struct list lru;          /* idle; the oldest first */
-	struct list orphans;      /* lent, but nobody finds them any more */
+	struct list orphans;      /* lent, but removed from lookups */
 	struct list dead;         /* to be deregistered */
 	struct list free;
 	unsigned live;            /* entries in the tree or lent */
 	size_t live_bytes;
 	unsigned ndead;
 	size_t dead_bytes;
-	uint64_t dead_ns;         /* when the first of them came */
+	uint64_t dead_ns;         /* when the first of them was added */
 
 	bool has_reaper, stop;
 	pthread_t reaper;
 	sem_t wake;
 
-	/* atomic: some of it is counted outside the lock */
+	/* atomic: some are counted outside the lock */
 	atomic_ullong hits, misses, invalidated, evicted, deferred, flushes, uncacheable;
 	atomic_ullong regs, deregs, reaped, pinned;
 
@@ -79,31 +79,32 @@ static inline struct rr_cache_entry *rr_cache_entry_of(struct rr_inode *node)
 void rr_cache_lock(struct rr_cache *c);
 void rr_cache_unlock(struct rr_cache *c);
 
-/** rr_cache_is_off - in a forked child, or its monitor is no more: nothing is looked up */
+/** rr_cache_is_off - in a forked child, or without an active monitor: do not look up */
 bool rr_cache_is_off(const struct rr_cache *c);
 
 /* ---- reg_cache_end.c; the first four with the lock held -------------------------------------- */
 
-/** rr_cache_kill - nobody finds @e any more
- * @idle: where it goes if nobody has it; NULL: to the reaper */
+/** rr_cache_kill - removes @e from lookups
+ * @idle: list for it if it is not lent; NULL: the reaper gets it */
 void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *idle);
 
-/** rr_cache_rest - the last one who had @e has given it back: it is idle, or goes to the reaper */
+/** rr_cache_rest - after the last user of @e returned it: makes it idle, or passes it to the reaper */
 void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e);
 
-/** rr_cache_take_dead - all that waits for the reaper, to @to */
+/** rr_cache_take_dead - moves all entries that wait for the reaper to @to */
 void rr_cache_take_dead(struct rr_cache *c, struct list *to);
 
-/** rr_cache_gone, rr_cache_keeps - rr_monitor_user's */
+/** rr_cache_gone, rr_cache_keeps - functions of rr_monitor_user */
 void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end);
 bool rr_cache_keeps(struct rr_monitor_user *u, uintptr_t start, uintptr_t end);
 
-/** rr_cache_dereg - deregister what is in @list and in no other; without the lock
- * @counter: one that counts them, beside `deregs`; may be NULL */
+/** rr_cache_dereg - deregisters the entries in @list, which are in no other list; call without the lock
+ * @counter: counts them in addition to `deregs`; may be NULL */
 void rr_cache_dereg(struct rr_cache *c, struct list *list, atomic_ullong *counter);
 
-/** rr_cache_start_reaper - with the first entry, for before it there is nothing to do; without the lock
- * Return: 0, -EAGAIN: no thread to be had */
+/** rr_cache_start_reaper - starts the reaper with the first entry, since it has no work before; call without
+ * the lock
+ * Return: 0, -EAGAIN: no thread available */
 must_check int rr_cache_start_reaper(struct rr_cache *c);
 void rr_cache_stop_reaper(struct rr_cache *c);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_cache_life.c - a cache of registrations is made and ended; how much it may keep; its counters
+ * reg_cache_life.c - creates and destroys a cache of registrations; its limits and counters
  *
- * Operation:  The entries are made with the cache: as many as may be kept, and some for those that are
- *             lent or dead besides.
- * Memory:     One block of entries, which the kernel gives as they are touched. A monitor that came with
- *             the attributes is put in the end.
- * Threads:    Any; nobody uses a cache that is being made or ended. In a forked child a cache is off,
- *             for registrations are the parent's, and ended without touching them.
+ * Operation:  All entries are allocated with the cache: as many as may be cached, and some more for lent and
+ *             dead ones.
+ * Memory:     One block of entries; the kernel provides pages as they are touched. A monitor in the attributes
+ *             is released with the cache.
+ * Threads:    Any; no other thread uses a cache during creation and destruction. In a forked child a cache is
+ *             off, because the parent owns the registrations; it is destroyed without touching them.
  * Errors:     -ENOMEM.
  */
 #include <assert.h>
@@ -21,14 +21,14 @@
 
 #include "reg_cache_int.h"
 
-/* Entries beside those that may be kept: for what is lent to more calls than that at once, and, so many
- * times the watermark, for the dead. When they are used up whoever wants one helps the reaper. */
+/* Entries in addition to the cached ones: for entries replaced while lent, and, as a multiple of the watermark,
+ * for dead ones. When they are used up, the thread that needs one does the reaper's work. */
 #define ENTRIES_SPARE 64u
 #define ENTRIES_DEAD 16u
 
 /* ---- forks -------------------------------------------------------------------------------- */
 
-static unsigned long forks; /* that lie between the first process and this one */
+static unsigned long forks; /* number of forks between the first process and this one */
 static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
 
 static void on_fork_child(void)
@@ -38,7 +38,7 @@ static void on_fork_child(void)
 
 static void watch_forks(void)
 {
-	(void)pthread_atfork(NULL, NULL, on_fork_child); /* without it a child is not kept from folly */
+	(void)pthread_atfork(NULL, NULL, on_fork_child); /* without it a child is not protected */
 }
 
 static bool is_forked(const struct rr_cache *c)
@@ -51,7 +51,7 @@ bool rr_cache_is_off(const struct rr_cache *c)
 	return is_forked(c) || (c->attr.monitor && rr_monitor_is_off(c->attr.monitor));
 }
 
-/** rr_cache_lock - the monitor's lock, where there is one: what it tells is told under it */
+/** rr_cache_lock - takes the monitor's lock, if there is one, because events are delivered under it */
 void rr_cache_lock(struct rr_cache *c)
 {
 	if (c->attr.monitor)
@@ -60,7 +60,7 @@ void rr_cache_lock(struct rr_cache *c)
 		pthread_mutex_lock(&c->lock);
 }
 
-/** rr_cache_unlock - the reverse */
+/** rr_cache_unlock - releases it */
 void rr_cache_unlock(struct rr_cache *c)
 {
 	if (c->attr.monitor)
@@ -71,7 +71,7 @@ void rr_cache_unlock(struct rr_cache *c)
 
 /* ---- limits ------------------------------------------------------------------------------- */
 
-/* Does RLIMIT_MEMLOCK hold for this process? */
+/* Does RLIMIT_MEMLOCK apply to this process? */
 static bool is_limited(void)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -148,7 +148,7 @@ int rr_cache_create(struct rr_pd *pd, const struct rr_cache_attr *attr, struct r
 		free(c);
 		return rc;
 	}
-	sem_init(&c->wake, 0, 0); /* fails for values beyond SEM_VALUE_MAX only */
+	sem_init(&c->wake, 0, 0); /* fails only for values beyond SEM_VALUE_MAX */
 	pthread_mutex_init(&c->recalls, NULL);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_once(&forks_once, watch_forks);
@@ -188,12 +188,13 @@ static void sync_with_events(struct rr_cache *c)
 {
 	if (is_forked(c))
 		return;
-	/* an unmapping call may be back before what it did is counted, but not before it is locked out */
+	/* an unmapping call may return before its effect is counted, but the counting thread holds the lock
+	 * until then */
 	rr_cache_lock(c);
 	rr_cache_unlock(c);
 }
 
-/* what has been unmapped before is counted */
+/* includes all earlier unmapping calls */
 void rr_cache_count(struct rr_cache *c, struct rpcrdma_stats *sum)
 {
 	if (!c)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_cached.c - memory of anybody's, registered once and kept: the strategies over reg_cache.c
+ * reg_cached.c - cached registrations of any memory: the strategies over reg_cache.c
  *
- * Operation:  A piece borrows a registration of the cache that its connection shares with the others
- *             to the same server.
- * Memory:     The registration outlives the call: the server may reach the memory until it is evicted
- *             or its pages go. A call that is given up takes it back at once.
- * Threads:    The connection's; the cache has a lock of its own.
+ * Operation:  A piece borrows a registration from the cache that its connection shares with the others to the
+ *             same server.
+ * Memory:     The registration outlives the call: the server may access the memory until the entry is evicted
+ *             or its pages are gone. A call that is given up deregisters it at once.
+ * Threads:    The connection's; the cache has its own lock.
  * Errors:     As rr_cache_get().
  */
 #include <errno.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_dynamic.c - a registration for each operation, and none after it
+ * reg_dynamic.c - one registration per operation, deregistered at its end
  *
- * Operation:  The baseline that every other strategy is measured against: dear, and exact. The
- *             peer reaches what it was offered, with the right it was offered for, as long as the
- *             call lasts.
- * Memory:     The region is the piece's.
- * Threads:    The connection's; deregistration waits for a remote access that is in progress.
+ * Operation:  The baseline for measuring other strategies: expensive, and exact. The peer can access exactly
+ *             the offered memory, with the offered right, during the call.
+ * Memory:     The piece owns the registration.
+ * Threads:    The connection's; deregistration waits for remote accesses in progress.
  * Errors:     As rr_mr_reg().
  */
 #include <assert.h>
@@ -37,14 +36,14 @@ static bool dynamic_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	int rc = rr_mr_dereg(piece->mr);
 
-	assert(!rc); /* -EBUSY needs a window bound over it, and that was put before */
+	assert(!rc); /* -EBUSY needs a bound window, and that was put before */
 	(void)rc;
 	piece->mr = NULL;
 	rr_count(reg->engine, deregs, 1);
 	return true;
 }
 
-/* Nobody watches: what was unmapped is noticed if nothing else is mapped there by now. */
+/* Not monitored: an unmapping is detected only if the range is still unmapped. */
 static bool dynamic_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	const struct iovec iov = { piece->mr->addr, piece->mr->len };
@@ -61,7 +60,7 @@ static void dynamic_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
 
 static void dynamic_revoke(struct rr_reg *reg)
 {
-	(void)reg; /* nothing lasts */
+	(void)reg; /* no long-lived registrations */
 }
 
 const struct rr_reg_ops rr_reg_dynamic_ops = {

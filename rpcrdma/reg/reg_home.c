@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_home.c - protection domains, and the caches in them that connections share
+ * reg_home.c - protection domains, and their caches, shared by connections
  *
- * Operation:  The first connection to a server makes a home, the next ones with the same settings move
- *             in, and the last one that leaves ends it. So a connection that is repaired alone begins
- *             with an empty cache, as it does with new keys.
- * Memory:     A home belongs to the connections that live there.
- * Threads:    Any; the domain's lock. Making and ending one is done under it: neither is on the way of
- *             a call.
- * Errors:     -ENOMEM and what the device says.
+ * Operation:  The first connection to a server creates a home, later ones with the same settings share it, and
+ *             the last one destroys it. So a single connection that is repaired starts with an empty cache, as
+ *             it does with new keys.
+ * Memory:     The connections of a home own it.
+ * Threads:    Any; the domain's lock. Creation and destruction hold it; they are not part of a call.
+ * Errors:     -ENOMEM and errors of the device.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +37,7 @@ static struct rr_reg_home *find(struct rpcrdma_domain *d, const struct rr_fabric
 	return NULL;
 }
 
-/* No monitor, no cache: what is kept then is what its owner has promised to keep. */
+/* Without a monitor there is no cache: only memory that the program promised to keep stays registered. */
 static int make_cache(struct rr_reg_home *h)
 {
 	int rc;
@@ -51,7 +50,7 @@ static int make_cache(struct rr_reg_home *h)
 	rc = rr_cache_create(h->pd, &h->attr, &h->cache);
 	if (rc && h->attr.monitor)
 		rr_monitor_put(h->attr.monitor);
-	h->attr.monitor = NULL; /* it is the cache's */
+	h->attr.monitor = NULL; /* the cache owns it */
 	return rc;
 }
 

@@ -3,15 +3,15 @@
  *
  * reg_slab.c - memory of rpcrdma_mem_alloc() and _register(), registered once per connection
  *
- * Operation:  The first use of a region over a connection registers it whole, both ways; every
- *             later one is a look-up by address, of the one that was used last before the others.
- *             On the local fabric the region's memfd goes along, so that the server can map it.
- * Memory:     A slab_mr belongs to its region and to its connection; whichever ends first deregisters it.
- *             It is freed with the last piece that refers to it.
- * Threads:    Both lists are guarded by the domain's lock, under which a region is also found to be in
- *             use or not: any thread may take back one that is not.
- * Errors:     -ENOENT for memory that is not ours; -ENOMEM; -EFAULT for memory that was given to us
- *             and is not there, or may not be written.
+ * Operation:  The first use of a region over a connection registers all of it, for both directions. Later uses
+ *             look it up by address, most recently used first. On the local fabric the region's memfd is
+ *             registered too, so that the server can map it.
+ * Memory:     A slab_mr belongs to its region and to its connection; the first of them to end deregisters it.
+ *             It is freed with its last piece.
+ * Threads:    The domain's lock guards both lists and the check whether a region is in use: any thread may
+ *             deregister an unused one.
+ * Errors:     -ENOENT for memory not known to the library; -ENOMEM; -EFAULT for _register() memory that is not
+ *             mapped, or not writable.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ struct rr_slab_mr {
 	struct rr_mem *mem;
 	struct rr_mr *mr;
 	atomic_uint refs;   /* one for the lists, one for each piece */
-	bool outdated;      /* the region has other pages since */
+	bool outdated;      /* the region has got other pages since */
 };
 
 static bool covers(const struct rr_slab_mr *s, const void *addr, size_t len)
@@ -46,7 +46,7 @@ static void slab_end(struct rr_slab_mr *s)
 {
 	int rc = rr_mr_dereg(s->mr);
 
-	assert(!rc); /* no window is bound over it: those go with their calls */
+	assert(!rc); /* no window is bound to it: windows end with their calls */
 	(void)rc;
 	list_del(&s->by_mem);
 	list_del(&s->by_reg);
@@ -63,7 +63,7 @@ static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct rr_slab_mr **
 	if (!s)
 		return -ENOMEM;
 	rc = rr_provider_reg(&mem->x, reg->pd, access, &s->mr);
-	if (rc == -EFAULT && mem->given && !reg->windows) /* it may be there to be read only */
+	if (rc == -EFAULT && mem->given && !reg->windows) /* it may be mapped read-only */
 		rc = rr_provider_reg(&mem->x, reg->pd, RR_ACCESS_REMOTE_READ, &s->mr);
 	if (rc) {
 		free(s);
@@ -78,7 +78,7 @@ static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct rr_slab_mr **
 	return 0;
 }
 
-/* Under the lock: this connection's registration of the region that holds the range. */
+/* Returns this connection's registration of the region that contains the range. Under the lock. */
 static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct rr_slab_mr **ret)
 {
 	struct rr_mem *mem;
@@ -128,7 +128,7 @@ static bool slab_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 	piece->mr = NULL;
 	atomic_fetch_sub_explicit(&piece->slab->mem->out, 1, memory_order_release);
 	unref(piece->slab);
-	return true; /* whose owner has promised so */
+	return true; /* the program promised to keep it mapped */
 }
 
 static bool slab_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
@@ -152,7 +152,7 @@ static void slab_revoke(struct rr_reg *reg)
 	pthread_mutex_unlock(&reg->engine->domain->lock);
 }
 
-/* not counted, for the thread may be nobody's engine */
+/* not counted, because the thread may not run an engine */
 void rr_reg_slab_forget(struct rr_mem *mem)
 {
 	list_for_each_safe(node, &mem->mrs)

@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg_window.c - memory windows over registrations: a key that lives as long as its call
+ * reg_window.c - memory windows on registrations: keys that are valid during one call
  *
- * Operation:  A window (type 2B) gives memory that is registered already a key of its own, good for
- *             one queue pair, one range and one right. Its bind goes out in front of the Send that
- *             tells the peer of it, in the same chain, and nobody waits for it; it is taken back
- *             before the call is done:
+ * Operation:  A window (type 2B) gives registered memory another key, valid for one queue pair, one range and
+ *             one right. Its bind is posted in front of the Send that announces it, in the same chain, without
+ *             waiting for it. The window is invalidated before the call is done:
  *
  *                            take            bind, with R             the peer's Send
  *                    FREE ---------> READY ----------------> PENDING -----------------> FREE
- *                      ^  put          |                        |  answered otherwise
+ *                      ^  put          |                        |  reply without it
  *                      '---------------|                        v
  *                      |               '--- bind, no R ---->  BOUND
- *                      |  completion                            |  answered
+ *                      |  completion                            |  reply
  *                      '------------------ INV_POSTED <---------'
  *
- *                 FREE         no key of it is valid; in the pool, or still with its call
- *                 READY        its key is known, its bind not posted: nothing is reached
- *                 BOUND        within reach, and we alone take it back
- *                 PENDING      within reach, and the peer may take it back with its answer (RFC 8797)
- *                 INV_POSTED   LOCAL_INV is in line; out of reach when that completes
+ *                 FREE         no key is valid; in the pool, or still with its call
+ *                 READY        key known, bind not posted: not accessible
+ *                 BOUND        accessible, and only this side invalidates it
+ *                 PENDING      accessible, and the peer may invalidate it with its reply (RFC 8797)
+ *                 INV_POSTED   LOCAL_INV is queued; inaccessible when that completes
  *
- *             So a bind has one end: the peer's invalidation, or ours once the peer has given up its
- *             right by answering without it, or, from every state, the window's own end (a call that
- *             was given up, a connection that breaks). There are machines that do not survive a
- *             second invalidation of one bind (verbs_int.h), and no NIC forgives it.
+ *             So a bind ends exactly once: by the peer's invalidation, or by ours once the peer has replied
+ *             without using its right, or, from every state, with the window itself (a call that is given up, a
+ *             connection that breaks). A second invalidation of one bind crashes some machines (verbs_int.h),
+ *             and is an error on every NIC.
  *
- *             The LOCAL_INVs that one pass of the engine asks for go out as one chain, of which the
- *             first window's rr_post tells the end; or before, for who says rr_windows_flush().
- * Memory:     Windows are made when they are needed for the first time and used again, the one that
- *             was free longest first: a key comes again after 256 binds of its window. A window that
- *             is given up while its LOCAL_INV is on the way is freed when that has completed.
+ *             The LOCAL_INVs of one pass of the engine are posted as one chain; the rr_post of its first window
+ *             completes for all. rr_windows_flush() posts them earlier.
+ * Memory:     Windows are allocated when first needed and reused, longest unused first: a key repeats after 256
+ *             binds of its window. A window that is given up while its LOCAL_INV is in flight is freed when
+ *             that has completed.
  * Threads:    The connection's.
- * Errors:     On a connection that has broken a LOCAL_INV may not have been carried out: its window is
- *             deallocated, which is as good.
+ * Errors:     On a broken connection a LOCAL_INV may not have been executed: its window is deallocated, which
+ *             has the same effect.
  * See:        RFC 8797 section 4.2; RFC 8166 section 4.4.1; doc/protocol.md section 5.
  */
 #include <assert.h>
@@ -62,7 +61,7 @@ struct rr_window {
 	uint32_t key;
 	struct rr_wr wr;                /* its bind, then its invalidation */
 	struct rr_post post;            /* of a chain that begins with it */
-	struct rr_reg_closing *closing; /* who waits for the invalidation */
+	struct rr_reg_closing *closing; /* waits for the invalidation */
 };
 
 struct rr_windows {
@@ -70,11 +69,11 @@ struct rr_windows {
 	struct rr_pd *pd;
 	struct rr_ep *ep;
 	bool remote;
-	bool over;                      /* the connection ends: nothing is invalidated any more */
+	bool over;                      /* the connection ends: no more invalidations */
 	struct list all;
-	struct list free;               /* the longest first */
+	struct list free;               /* longest unused first */
 	struct list dirty;              /* INV_POSTED, and not in a chain yet */
-	struct list ended;              /* taken back, and their calls do not know */
+	struct list ended;              /* invalidated, but their calls are not notified yet */
 	struct rpcrdma_msg flush;
 	bool flush_out;
 
@@ -124,7 +123,7 @@ static void detach(struct rr_window *w)
 		closing->n--;
 }
 
-/* Tells the calls, one at a time: any of them may change what the others hold. */
+/* Notifies the calls one at a time: each of them may change what the others hold. */
 static void tell_ended(struct rr_windows *ws)
 {
 	struct list *node;
@@ -152,7 +151,7 @@ static void on_invalidated(struct rr_post *post, enum rr_wc_status status)
 			free_window(w);
 			continue;
 		}
-		/* if it was not carried out, being put sees to it */
+		/* if it was not executed, rr_window_put() destroys the window */
 		w->state = status == RR_WC_OK ? WINDOW_FREE : WINDOW_BOUND;
 		list_add_tail(&ws->ended, &w->link);
 	}
@@ -186,7 +185,7 @@ static void flush(struct rr_windows *ws)
 	}
 }
 
-/* Nobody knows what a peer does with its right on a connection that ends. */
+/* On a connection that ends, the state of the peer's right is unknown. */
 static void give_up_dirty(struct rr_windows *ws)
 {
 	struct list *node;
@@ -272,7 +271,7 @@ static void on_trial(struct rr_post *post, enum rr_wc_status status)
 	struct rr_windows *ws = container_of(post, struct rr_windows, trial);
 
 	if (status != RR_WC_OK)
-		return; /* so is the connection, and the window goes with it */
+		return; /* the connection is dead too, and the window ends with it */
 	ws->tried->state = WINDOW_FREE;
 	rr_window_put(ws, ws->tried);
 	ws->on_tried(ws->tried_ctx);
@@ -286,7 +285,7 @@ int rr_windows_try(struct rr_windows *ws, struct rr_mr *mr, void (*tried)(void *
 	rc = rr_window_take(ws, mr, mr->addr, mr->len, RR_ACCESS_REMOTE_READ, &ws->tried, &key);
 	if (rc)
 		return rc;
-	/* nobody is told of its key: both requests go at once */
+	/* the peer does not know its key: both requests are posted at once */
 	ws->on_tried = tried;
 	ws->tried_ctx = ctx;
 	ws->trial_inv = (struct rr_wr){ .op = RR_WR_LOCAL_INV, .rkey = key };
@@ -340,7 +339,7 @@ void rr_window_answered(struct rr_windows *ws, struct rr_window *w, struct rr_re
 {
 	if (w->state == WINDOW_FREE || ws->over)
 		return; /* with the answer, or by being put */
-	/* the peer has answered: it will not invalidate it any more */
+	/* the peer has replied: it will not invalidate the window any more */
 	assert(w->state == WINDOW_PENDING || w->state == WINDOW_BOUND);
 	w->state = WINDOW_INV_POSTED;
 	w->closing = closing;
@@ -359,8 +358,8 @@ bool rr_window_taken_back(struct rr_windows *ws, struct rr_window *w, uint32_t k
 	return true;
 }
 
-/* One that is not FREE or READY is given up, and goes for good. If its LOCAL_INV is on the way, that may
- * then fail, and cost the connection. */
+/* Destroys a window that is not FREE or READY. If its LOCAL_INV is in flight, that may then fail, and break the
+ * connection. */
 void rr_window_put(struct rr_windows *ws, struct rr_window *w)
 {
 	bool in_chain = w->state == WINDOW_INV_POSTED && !list_is_linked(&w->link);
