@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt.c - a requester's connection: made, watched, repaired, destroyed
+ * clnt.c - a requester's connection: creation, supervision, repair, destruction
  *
- * Operation:  The transports say up and down; all that happens in between and by the clock is
- *             here, in on_timer().
+ * Operation:  The transports report up and down. Everything in between that depends on time is in on_timer().
  *
  *                 CONNECTING --rr_clnt_up--> UP --rr_clnt_down--> DOWN --on_timer--> CONNECTING
  *                      '-------------------rr_clnt_down------------^
  *
- *             Before the first `up` a failed attempt fails the calls that wait, and the next one
- *             is made when a call comes. After it the connection is repaired for ever: at once if
- *             the lost one had brought a reply, else after a wait that doubles up to 64 times
- *             backoff_ms, with a jitter of a quarter either way so that the clients of a restarted
- *             server do not come as one.
+ *             Before the first `up` a failed attempt fails the waiting calls, and the next call triggers the
+ *             next attempt. Later the connection is repaired without limit: at once if the lost one had
+ *             received a reply, else after a back-off. The back-off doubles, to 64 * backoff_ms at most, with a
+ *             jitter of a quarter either way, so that the clients of a restarted server do not reconnect at the
+ *             same time.
  *
- *             Within one connection nothing is sent twice. A call without an answer for timeout_ms
- *             costs the connection, and all that was out goes again over the next one, with the
- *             same XIDs (protocol.md 3.3).
- * Memory:     One allocation per client, slots apart (clnt_call.c). A client that is destroyed from one
- *             of its own callbacks does its calls with -ECANCELED at once, takes their memory out of
- *             the peer's reach, and is freed at the engine's next poll.
- * Threads:    The engine's. One timer for everything: it is set to the earliest thing due and, when
- *             that moves later, left alone; firing for nothing is cheaper than setting it per call.
- * Errors:     `why` tells a person the last trouble; the errno of a failed attempt reaches calls
+ *             One connection never retransmits. A call without a reply for timeout_ms breaks the connection,
+ *             and the next connection retransmits all sent calls, with the same XIDs (protocol.md 3.3).
+ * Memory:     One allocation per client, slots separate (clnt_call.c). A client that is destroyed in one of its
+ *             own callbacks finishes its calls with -ECANCELED at once, ends the peer's access to their memory,
+ *             and is freed at the engine's next poll.
+ * Threads:    The engine's. One timer for everything, set to the earliest due time. When that moves later, the
+ *             timer is left alone: an early expiry is cheaper than setting the timer per call.
+ * Errors:     `why` describes the last problem for messages. The errno of a failed attempt is passed to calls
  *             only before the first connection.
  */
 #include <assert.h>
@@ -51,7 +49,7 @@ static void set_why(struct rpcrdma_clnt *c, const char *why)
 	snprintf(c->why, sizeof(c->why), "%s", why);
 }
 
-/* @why may be c->why itself. The callback may destroy the client: look at `closed` afterwards. */
+/* @why may be c->why itself. The callback may destroy the client: check `closed` afterwards. */
 static void set_state(struct rpcrdma_clnt *c, enum rpcrdma_clnt_state state, const char *why)
 {
 	c->state = state;
@@ -83,7 +81,7 @@ void rr_clnt_wanted(struct rpcrdma_clnt *c)
 
 static uint32_t next_random(struct rpcrdma_clnt *c)
 {
-	/* xorshift: spreads clients over time, guards nothing */
+	/* xorshift: spreads clients over time, no security purpose */
 	c->random ^= c->random << 13;
 	c->random ^= c->random >> 17;
 	c->random ^= c->random << 5;
@@ -101,7 +99,7 @@ void rr_clnt_held_up(struct rpcrdma_clnt *c, const char *why)
 	set_why(c, why);
 }
 
-/* How long to wait after c->attempts attempts in a row that came to nothing. */
+/* Returns the wait after c->attempts failed attempts in a row. */
 static uint64_t backoff_ns(struct rpcrdma_clnt *c)
 {
 	if (!c->attempts)
@@ -136,7 +134,7 @@ void rr_clnt_up(struct rpcrdma_clnt *c)
 	rr_credit_connected(&c->credit);
 	if (c->attr.addr.transport == RPCRDMA_TCP)
 		c->credit.limit = c->credit.wanted;
-	c->attempts++; /* until a reply shows that it is of use */
+	c->attempts++; /* until a reply shows that it works */
 	if (c->ever_up) {
 		c->reconnects++;
 		rr_count(c->engine, reconnects, 1);
@@ -156,7 +154,7 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 		return;
 	assert(err < 0);
 	if (c->drop_err)
-		err = c->drop_err; /* the transport knows that it ended, we know why */
+		err = c->drop_err; /* the core knows the reason, the transport only the end */
 	else
 		set_why(c, why);
 	c->drop_err = 0;
@@ -179,7 +177,7 @@ void rr_clnt_down(struct rpcrdma_clnt *c, int err, const char *why)
 		rr_clnt_wanted(c);
 }
 
-/* Give the connection up for a reason of our own; down follows. */
+/* Gives the connection up for a reason of the core; down follows. */
 static void drop(struct rpcrdma_clnt *c, int err, const char *why)
 {
 	set_why(c, why);
@@ -221,7 +219,7 @@ void rr_clnt_heard(struct rpcrdma_clnt *c)
 	tell_away(c, false, "it answers");
 }
 
-/* Since when does the server owe something? 0: it owes nothing. */
+/* Returns since when the server owes a reply or a connection; 0: it owes nothing. */
 static uint64_t owed_since_ns(const struct rpcrdma_clnt *c)
 {
 	const struct rr_call *oldest = list_first_entry(&c->sent, struct rr_call, link);
@@ -322,7 +320,7 @@ static int fill_attr(struct rpcrdma_clnt_attr *a)
 	    (a->modes && !strcmp(a->registration, "window")) ||
 	    a->fast_write_bytes > RPCRDMA_FAST_WRITE_MAX)
 		return -EINVAL;
-	a->inline_bytes -= a->inline_bytes % 1024; /* what private data can say */
+	a->inline_bytes -= a->inline_bytes % 1024; /* private data has this granularity */
 	return 0;
 }
 
@@ -389,10 +387,10 @@ static void bury(struct rpcrdma_msg *msg)
 	unmake(c);
 }
 
-/* @c: NULL is fine
+/* @c: NULL is ignored
  *
- * From inside one of the client's own callbacks too: then the engine has to be polled once more
- * before it is destroyed itself. Calls that done() tries to start meanwhile get -ECANCELED. */
+ * May be called in one of the client's own callbacks: then poll the engine once more before destroying it.
+ * Calls that done() tries to start meanwhile get -ECANCELED. */
 void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 {
 	if (!c || c->closed)

@@ -3,8 +3,8 @@
  *
  * clnt_call.c - the requester's calls, from rpcrdma_clnt_call() to done()
  *
- * Operation:  rpcrdma_clnt_call() gives a call a slot and an XID and sends it if nothing waits in
- *             front of it; otherwise rr_call_pump() does when a credit, a connection or room comes.
+ * Operation:  rpcrdma_clnt_call() assigns a slot and an XID and sends the call if no earlier one waits.
+ *             Otherwise rr_call_pump() sends it when a credit, a connection or room becomes available.
  *
  *                            pump                        rr_clnt_replied
  *                 WAITING ----------> SENT ------------------------------------> DONE
@@ -14,18 +14,18 @@
  *                    '-----------------------------------------------------------'
  *                            fail_waiting, give_up, abandon
  *
- *             A call that its caller gives up while it is out goes on costing a credit, for the
- *             peer's receive is used until it has answered: GONE is that debt and nothing else. A call
- *             that is given up while the peer copies to or from its memory is LEAVING: it is done
- *             when the connection, which is given up too, has ended.
- * Memory:     Slots come in blocks and are recycled; a block is made only when more calls wait at
- *             once than ever before. The caller's struct and all it points at is ours from
- *             rpcrdma_clnt_call() until done() starts, and not looked at after that.
- * Threads:    The engine's. done() may start calls, cancel any call of the client, and destroy the
- *             client; it never runs inside rpcrdma_clnt_call(), but does inside
- *             rpcrdma_clnt_cancel() and rpcrdma_clnt_destroy(), as they promise.
- * Errors:     A failed send either fails the one call (it does not encode, or is too long) or
- *             leaves it at the head of the queue; shortage is no error.
+ *             A sent call that the caller gives up keeps its credit, because the peer's receive is in use until
+ *             it has replied: GONE only represents that credit. A call that is given up while the peer copies
+ *             to or from its memory is LEAVING: it finishes when the connection, which is given up too, has
+ *             ended.
+ * Memory:     Slots are allocated in blocks and recycled. A new block is allocated only when more calls exist
+ *             at once than ever before. The caller's struct and all memory it points to belong to the client
+ *             from rpcrdma_clnt_call() until done() starts. It is not accessed after that.
+ * Threads:    The engine's. done() may start calls, cancel any call of the client, and destroy the client. It
+ *             never runs inside rpcrdma_clnt_call(), but inside rpcrdma_clnt_cancel() and
+ *             rpcrdma_clnt_destroy(), as documented there.
+ * Errors:     A failed send either fails the one call (it does not encode, or is too long) or leaves it at the
+ *             head of the queue. A shortage is not an error.
  * See:        clnt_int.h; protocol.md sections 2.1 and 3.3.
  */
 #include <assert.h>
@@ -118,7 +118,7 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 	node = list_pop(&c->free);
 	call = list_entry(node, struct rr_call, link);
 	assert(call->state == RR_CALL_DONE && !call->user && !call->xprt);
-	while (find_any(c, c->next_xid)) /* four thousand million calls ago, and still out */
+	while (find_any(c, c->next_xid)) /* a call sent 2^32 calls ago may be still in progress */
 		c->next_xid++;
 	call->xid = c->next_xid++;
 	call->user = user;
@@ -143,7 +143,7 @@ static void slot_put(struct rr_call *call)
 
 /* ---- the end of a call -------------------------------------------------------------------- */
 
-/* The caller gets its call back. A slot that is GONE lives on without it. */
+/* Returns the call to its caller. A slot that is GONE remains without it. */
 static void finish(struct rr_call *call, int err, const char *why)
 {
 	struct rpcrdma_clnt *c = call->clnt;
@@ -198,7 +198,7 @@ static void wait_for_memory(struct rpcrdma_clnt *c, struct rr_call *call)
 		(void)nanosleep(&pause, NULL);
 }
 
-/* harmless when @call is done or was never started */
+/* does nothing if @call is done or was never started */
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call)
 {
 	struct rr_call *slot = call->priv;
@@ -216,7 +216,7 @@ void rr_call_fail_waiting(struct rpcrdma_clnt *c, int err, const char *why)
 {
 	struct rr_call *call;
 
-	/* a list of its own, for done() may start calls, cancel these, or destroy the client */
+	/* a separate list, because done() may start calls, cancel these, or destroy the client */
 	list_splice_tail(&c->failing, &c->waiting);
 	while ((call = list_first_entry(&c->failing, struct rr_call, link)))
 		finish(call, err, why);
@@ -237,7 +237,7 @@ void rr_call_abandon(struct rpcrdma_clnt *c, int err, const char *why)
 	list_for_each(node, &c->sent) {
 		call = list_entry(node, struct rr_call, link);
 		if (call->state == RR_CALL_SENT)
-			(void)c->ops->cancel(c, call); /* no credit matters any more */
+			(void)c->ops->cancel(c, call); /* credits do not matter any more */
 	}
 	list_for_each(node, &c->sent)
 		wait_for_memory(c, list_entry(node, struct rr_call, link));
@@ -271,7 +271,7 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 			call = first_expired(&c->waiting, now_ns, &earliest);
 		if (!call)
 			return earliest;
-		/* done() may change both lists: look again from the start */
+		/* done() may change both lists: search again from the start */
 		/* if it is LEAVING, it has no deadline now */
 		(void)give_up(call, -ETIMEDOUT, c->held_up ? c->held_up : "deadline passed");
 	}
@@ -279,7 +279,7 @@ uint64_t rr_call_expire(struct rpcrdma_clnt *c, uint64_t now_ns)
 
 /* ---- sending ------------------------------------------------------------------------------ */
 
-/* Take a credit and send; what does not go stands where it stood, WAITING. */
+/* Takes a credit and sends; on failure the call keeps its place, WAITING. */
 static int send_one(struct rpcrdma_clnt *c, struct rr_call *call)
 {
 	int rc;
@@ -308,7 +308,7 @@ static bool may_send(const struct rpcrdma_clnt *c)
 	       !c->pumping;
 }
 
-/* Is this the fault of the call, and of no connection? */
+/* Is the error caused by the call itself, not by the connection? */
 static bool is_final(int rc)
 {
 	return rc != -EAGAIN && rc != -ENOBUFS && rc != -ENOTCONN;
@@ -365,7 +365,7 @@ int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *user)
 	return 0;
 }
 
-/** rr_clnt_resume - after -ENOBUFS */
+/** rr_clnt_resume - resumes sending after -ENOBUFS */
 void rr_clnt_resume(struct rpcrdma_clnt *c)
 {
 	c->blocked = false;
@@ -381,7 +381,7 @@ struct rr_call *rr_clnt_find(struct rpcrdma_clnt *c, uint32_t xid)
 	return call && call->state == RR_CALL_SENT ? call : NULL;
 }
 
-/* An answer came for a call that was out. TCP knows no grants: what we want is what we have. */
+/* Counts the reply to a sent call. TCP has no grants: the limit is the number wanted. */
 static void answered(struct rpcrdma_clnt *c, uint32_t granted)
 {
 	uint64_t low = c->engine->stats.credits_low;
@@ -389,7 +389,7 @@ static void answered(struct rpcrdma_clnt *c, uint32_t granted)
 	c->attempts = 0;
 	if (unlikely(c->away))
 		rr_clnt_heard(c);
-	c->blocked = false; /* the end of a call may be what was waited for */
+	c->blocked = false; /* the blocked call may have waited for the end of a call */
 	if (c->attr.addr.transport == RPCRDMA_TCP) {
 		rr_credit_answered(&c->credit, c->credit.wanted);
 		return;

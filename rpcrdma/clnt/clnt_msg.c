@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_msg.c - the RPC message of a call and of its reply, the same on every transport
+ * clnt_msg.c - the RPC message of a call and of its reply, for every transport
  *
- * Operation:  rr_clnt_encode() writes header and arguments into a stream that leaves the payload
- *             out; the transport moves that as it sees fit. rr_clnt_decode() reads a reply through
- *             a stream that the transport has told where the payload is.
- * Memory:     The client's own credential is encoded once; a call's own is encoded with the call.
- *             Payload that came with the message is copied to the caller's sink and counted.
+ * Operation:  rr_clnt_encode() writes header and arguments into a stream without the payload; the transport
+ *             moves that itself. rr_clnt_decode() reads a reply from a stream for which the transport has set
+ *             the location of the payload.
+ * Memory:     The client's own credential is encoded once; a call's own one with the call. Payload in the
+ *             message is copied to the caller's sink and counted.
  * Threads:    The engine's.
- * Errors:     -EMSGSIZE from encoding means a bigger buffer may help (the stream's `overflow`).
+ * Errors:     -EMSGSIZE from encoding means that a larger buffer may help (the stream's `overflow`).
  * See:        RFC 5531 sections 9 and appendix A; rpc_msg.h, stream.h.
  */
 #include <assert.h>
@@ -19,7 +19,7 @@
 #include "clnt_int.h"
 #include "engine_int.h"
 
-/* Return: bytes of the AUTH_SYS body; -EINVAL when the kernel's limits of RFC 5531 are exceeded */
+/* Return: bytes of the AUTH_SYS body; -EINVAL if the limits of RFC 5531 are exceeded */
 static int put_cred(const struct rpcrdma_cred *cred, uint8_t body[RR_AUTH_BYTES_MAX])
 {
 	struct rr_auth_sys sys = {
@@ -46,7 +46,7 @@ int rr_clnt_cred(struct rpcrdma_clnt *c)
 	return 0;
 }
 
-/* @call: whose
+/* @call: the call
  * @s: stream, set up here; its buffer holds the reduced message afterwards
  * @buf, @cap: for the message without its payload
  *
@@ -88,13 +88,13 @@ int rr_clnt_encode(struct rr_call *call, struct rr_stream *s, void *buf, size_t 
 	return 0;
 }
 
-/* @call: whose; its results are written
+/* @call: the call; receives the results
  * @s: a decoding stream over the reply, from the XID on
  * @ret_why: always set
  *
- * A payload longer than the sink is -EPROTO: the peer was told how much there may be.
+ * A payload longer than the sink is -EPROTO: the peer knows the limit.
  *
- * Return: 0, what the reply header says, -EBADMSG or -EPROTO. */
+ * Return: 0, the error of the reply header, -EBADMSG or -EPROTO. */
 int rr_clnt_decode(struct rr_call *call, struct rr_stream *s, const char **ret_why)
 {
 	struct rpcrdma_call *user = call->user;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_rdma.c - the requester over a fabric: a link's life
+ * clnt_rdma.c - the requester over a fabric: creation and end of a link
  *
- * Operation:  A client has one link at a time, and a link is one attempt and, if that succeeds, one
- *             connection:
+ * Operation:  A client has one link at a time. A link is one attempt and, if that succeeds, one connection:
  *
  *                 dial -> ROUTED: endpoint, receives posted, connect -> ESTABLISHED: up
  *                (again, if full)                                          |
@@ -12,20 +11,19 @@
  *                                              v                           v  (first error, or
  *                                    end_msg: down, free  <-- drained <-- ending    disconnect)
  *
- *             The end always comes by end_msg or by the endpoint's `drained`, outside the callbacks
- *             of the manager and of single completions, so a link may be freed there. Then, and
- *             before the core hears `down`, the queue pair is gone, and every registration but those of
- *             a cache that other connections share, in which nobody finds them any more: no answer to
- *             a call that waits to be sent again reaches its memory by what was told over this link.
- *             A server on this host may be accessing that memory when the connection breaks. Memory
- *             that a disk operation uses gets other pages (rr_reg_settle). The end of a copy is polled
- *             for every SETTLE_MS, and the link ends after it. A call that is given up in the middle
- *             of a copy is done when the link ends.
- * Memory:     Everything a connection needs hangs on its link: manager, protection domain, endpoint,
- *             registrations, calls. A client that is destroyed leaves its link behind to drain.
+ *             A link always ends in end_msg or the endpoint's `drained`, outside the callbacks of the manager
+ *             and of single completions, so it may be freed there. Before the core gets `down`, the queue pair
+ *             is destroyed, and all registrations are deregistered. Exception: registrations of a shared cache
+ *             remain, but are removed from lookups. So no late reply to a call that waits for retransmission
+ *             reaches its memory through keys of this link. A server on this host may be accessing that memory
+ *             when the connection breaks. Memory used by a disk operation gets other pages (rr_reg_settle). For
+ *             a copy, the link polls every SETTLE_MS and ends after it. A call that is given up in the middle
+ *             of a copy is finished when the link ends.
+ * Memory:     The link owns everything of a connection: manager, protection domain, endpoint, registrations,
+ *             calls. The link of a destroyed client remains until it has drained.
  * Threads:    The engine's.
- * Errors:     A device that loses a completion would keep an endpoint from draining for ever; after
- *             DRAIN_MS the queue pair is destroyed all the same, which ends all it could do.
+ * Errors:     If a device lost a completion, an endpoint would never drain. After DRAIN_MS the queue pair is
+ *             destroyed nevertheless, which ends all its work.
  * See:        RFC 8797; protocol.md section 3.
  */
 #include <assert.h>
@@ -44,16 +42,16 @@
 #include "reg_window.h"
 
 #define MSGS_FIRST 8u
-/* Receives for what is not a reply: calls in the reverse direction, RDMA_DONE. */
+/* Receives for messages other than replies: calls in the reverse direction, RDMA_DONE. */
 #define RECVS_EXTRA 4u
-/* Some responders send longer replies than the peer said it takes (protocol.md 2.3). */
+/* Some responders send longer replies than this side announced (protocol.md 2.3). */
 #define RECV_BYTES_MIN 4096u
 #define READS_SERVED_MAX 128u
 #define DRAIN_MS 1000u
 #define SETTLE_MS 2u
-/* Between two dials of a server whose queue of new connections is full; the first waits are shorter. */
+/* Wait between two dials of a server with a full backlog; the first waits are shorter. */
 #define REDIAL_MS_MAX 4u
-/* A call's Send, a bind, and an invalidation; who has more pieces waits now and then. */
+/* A call's Send, a bind, and an invalidation; calls with more pieces may have to wait. */
 #define SQ_PER_WINDOW 3u
 
 static int clnt_rdma_connect(struct rpcrdma_clnt *c);
@@ -63,7 +61,7 @@ static int clnt_rdma_connect(struct rpcrdma_clnt *c);
 static void link_free(struct rr_link *l)
 {
 	rpcrdma_timer_cancel(l->engine, &l->drain_timer);
-	/* windows before the queue pair that they are bound to, and both before the memory */
+	/* windows before their queue pair, and both before the memory */
 	rr_rcall_free_all(l);
 	rr_reg_end_windows(&l->reg);
 	if (l->connected)
@@ -84,7 +82,7 @@ static void link_free(struct rr_link *l)
 	free(l);
 }
 
-/* Return: whether the peer's access to the memory of @rc has ended */
+/* Return: true: the peer's access to the memory of @rc has ended */
 static bool rcall_settle(struct rr_rcall *rc)
 {
 	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
@@ -122,7 +120,7 @@ static void on_settle_timer(struct rpcrdma_timer *t)
 	link_end(container_of(t, struct rr_link, drain_timer));
 }
 
-/* Nothing is outstanding: free, and tell the client if there is one. */
+/* Nothing is outstanding: frees the link, and reports down if there is a client. */
 static void link_end(struct rr_link *l)
 {
 	struct rpcrdma_clnt *c = l->clnt;
@@ -140,7 +138,7 @@ static void link_end(struct rr_link *l)
 	if (!c)
 		return;
 	c->xprt = NULL;
-	if (again && !c->dropping) { /* the same attempt, in the client's eyes */
+	if (again && !c->dropping) { /* the same attempt, for the client */
 		err = clnt_rdma_connect(c);
 		if (!err)
 			return;
@@ -171,7 +169,7 @@ static void on_drain_timer(struct rpcrdma_timer *t)
 {
 	struct rr_link *l = container_of(t, struct rr_link, drain_timer);
 
-	/* The endpoint owes a message only when its account is even, and then it drains by itself. */
+	/* The endpoint only defers a message when nothing is outstanding, and then it drains by itself. */
 	if (!l->ep->msg_out)
 		link_end(l);
 }
@@ -247,8 +245,8 @@ const struct rr_ep_ops rr_link_ep_ops = {
 
 /* ---- windows ------------------------------------------------------------------------------ */
 
-/* Whether there are any is settled before the peer is asked in: it is told then, or never, that it may
- * invalidate. */
+/* Decides about windows before connecting, because the private data of the connect tells the peer whether it
+ * may invalidate. */
 static int use_windows(struct rr_link *l)
 {
 	const struct rr_fabric_attr *f = &l->dev->fabric->attr;
@@ -282,7 +280,7 @@ static void on_tried(void *ctx)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
-/* The endpoint's receives stand before the peer can have a reason to send (protocol.md 3.1). */
+/* The receives are posted before the peer can send (protocol.md 3.1). */
 static int link_connect(struct rr_link *l)
 {
 	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
@@ -306,13 +304,13 @@ static int link_connect(struct rr_link *l)
 		.initiator_depth = 0,
 		.responder_resources =
 			MAX(MIN(l->dev->fabric->attr.rd_atom_max, READS_SERVED_MAX), 1u),
-		.rnr_retry = 0, /* credits see to it that a receive is posted */
+		.rnr_retry = 0, /* credits guarantee a posted receive */
 	};
 	int rc;
 
 	ea.sq_depth += RECVS_EXTRA;
 	if (a->modes) {
-		/* one RDMA_DONE for each call, beside the calls; and chains of Reads or Writes */
+		/* one RDMA_DONE per call, in addition to the calls; and chains of Reads or Writes */
 		ea.extra_recvs += a->credits;
 		ea.sq_depth = MAX(a->credits * 4, 2 * RR_MODE_WRS);
 		param.initiator_depth = MIN(l->dev->fabric->attr.rd_atom_max, RR_MODE_READS);
@@ -375,7 +373,7 @@ static void on_cm_event(void *ctx, const struct rr_cm_event *ev)
 		break;
 	case RR_CM_REQUEST:
 	case RR_CM_REFUSED:
-		break; /* nobody listens here */
+		break; /* this side does not listen */
 	}
 }
 
@@ -405,8 +403,8 @@ static int watch_cm(struct rr_link *l)
 
 static void on_dial_timer(struct rpcrdma_timer *t);
 
-/* A refusal has a reason, which only the end of a link can tell. Where too many wait to be accepted, a
- * socket that does not block cannot wait for its turn: it is dialled again until the attempt's time is over. */
+/* A refusal has a reason, which only the end of a link can report. If the server's backlog is full, a
+ * nonblocking socket cannot wait: it is dialled again until the attempt times out. */
 static int link_dial(struct rr_link *l)
 {
 	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
@@ -483,7 +481,7 @@ static int clnt_rdma_init(struct rpcrdma_clnt *c)
 			      rr_addr_where(&c->attr.addr, where), false, &dev);
 	if (rc)
 		return rc;
-	/* each call may have a receive of its own posted, or two: link_connect() */
+	/* each call may need one posted receive, or two: link_connect() */
 	c->attr.credits = MIN(c->attr.credits, (dev->fabric->attr.qp_wr_max - RECVS_EXTRA) /
 						       (c->attr.modes ? 2 : 1));
 	c->credit.wanted = c->attr.credits;
@@ -508,21 +506,21 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	struct rr_rcall *rc = call->xprt;
 	struct rr_link *l = rr_link_of(c);
 
-	/* no reply is to be expected if it has not left, or if it is here and waits for its windows */
+	/* no reply will arrive if it was not sent, or if it has arrived and waits for invalidations */
 	bool no_reply = rc->recv || rr_rcall_unpost(rc), cut;
 
 	if (!no_reply && !rcall_settle(rc)) {
 		rr_link_fail(l, -ECONNABORTED, "a call was given up while its memory was in use");
-		return false; /* call->xprt is still set: it is done when the link ends */
+		return false; /* call->xprt is still set: the call is finished when the link ends */
 	}
 	cut = rc->mode && rr_mode_cancel(rc, &no_reply);
-	/* its Send has not completed: who knows whether the windows are bound yet */
+	/* its Send has not completed, so the windows may not be bound yet */
 	cut |= l->reg.windows && rc->sc && !no_reply;
 	call->xprt = NULL;
-	if (cut) /* the device works on that memory, and stops with the connection only */
+	if (cut) /* the device uses that memory until the connection ends */
 		rr_qp_disconnect(l->ep->qp);
 	if (no_reply) {
-		(void)rr_rcall_release(rc); /* nobody was told of it, or he has answered */
+		(void)rr_rcall_release(rc); /* the peer does not know of it, or has replied */
 	} else if (!rr_rcall_recall(rc)) {
 		rr_reg_revoke(&l->reg);
 		cut = true;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_rdma_bounce.c - memory of a requester's own, which goes into chunks in place of its callers'
+ * clnt_rdma_bounce.c - bounce buffers: memory of a requester that chunks use instead of the caller's
  *
- * Operation:  rr_bounce_get() finds one that is idle, the smallest that is big enough, or makes one.
- *             Where the strategy keeps registrations, it is registered once and for all, and is memory
- *             that a server on this host can map; but each such region costs both ends a descriptor, so
- *             that there are only so many for one connection.
- * Memory:     A link's; idle ones wait on link->bounces, others belong to the offer they are part of.
- *             Payload comes again and again, so its memory stays. A message that long is the exception
- *             (a mount asks for the list of exports): its memory would stay pinned for nothing.
+ * Operation:  rr_bounce_get() returns the smallest idle buffer that is large enough, or allocates one. If the
+ *             strategy keeps registrations, the buffer is registered permanently, in memory that a server on
+ *             this host can map. But each such region costs both sides a descriptor, so their number per
+ *             connection is limited.
+ * Memory:     The link owns them; idle ones are on link->bounces, others belong to their offer. Payload recurs,
+ *             so its memory stays. Long messages are rare (a mount requests the list of exports), so their
+ *             memory is freed instead of staying pinned.
  * Threads:    The engine's.
  * Errors:     -ENOMEM.
  */
@@ -24,7 +24,7 @@
 #define MAPPED_MAX 16u
 #define MESSAGE_KEEP_MAX ((size_t)128 << 10)
 
-/* Of this call alone, to be registered with each one that uses it. */
+/* Memory of this call only, registered with each call that uses it. */
 static int bounce_map(struct rr_bounce *b)
 {
 	void *map = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
@@ -36,8 +36,8 @@ static int bounce_map(struct rr_bounce *b)
 	return 0;
 }
 
-/* Memory that a registration may be kept for: such as a server on this host can map, or, where that
- * would take too many descriptors, as it cannot. */
+/* Allocates memory that may stay registered: mappable by a server on this host, or not mappable if that would
+ * take too many descriptors. */
 static int bounce_alloc(struct rr_link *l, struct rr_bounce *b)
 {
 	struct rpcrdma_domain *d = l->engine->domain;
@@ -73,12 +73,12 @@ static void bounce_free(struct rr_link *l, struct rr_bounce *b)
 		return;
 	}
 	rc = rpcrdma_mem_unregister(d, b->mem);
-	assert(!rc); /* nothing of it is offered */
+	assert(!rc); /* none of it is offered */
 	(void)rc;
 	munmap(b->mem, b->bytes);
 }
 
-/* Registered as long as it is there. */
+/* Registers the memory for its lifetime. */
 static int bounce_keep(struct rr_link *l, struct rr_bounce *b)
 {
 	int rc = bounce_alloc(l, b);
@@ -129,7 +129,7 @@ void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b)
 void rr_bounce_put(struct rr_link *l, struct rr_bounce *b, bool message)
 {
 	list_add_head(&l->bounces, &b->link);
-	/* a connection that ends takes them all, when its queue pair has let go of them */
+	/* a connection that ends frees them all, after its queue pair is destroyed */
 	if (message && b->bytes > MESSAGE_KEEP_MAX && !l->ending)
 		rr_bounce_destroy(l, b);
 }

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_rdma_reply.c - a message comes in: whose it is, whether it keeps the rules, what it says
+ * clnt_rdma_reply.c - receives a message: finds its call, checks the protocol rules, decodes it
  *
- * Operation:  rr_link_recv() is the spine. A message is first matched by its XID; only then is it
- *             held against the rules (protocol.md 7.1), for what concerns no call of ours costs
- *             nothing but a counter. For a call: the chunk lists are compared with the offer, the
- *             call's memory is taken back, which the message may have begun (an invalidation) and
- *             which may take until later (rr_rcall_finish), and only then the message is decoded and
- *             payload that came with it copied to the sink.
+ * Operation:  rr_link_recv() controls the steps. It first matches a message by its XID. Only then it checks the
+ *             rules (protocol.md 7.1), because a message without a call only costs a counter. For a call: it
+ *             compares the chunk lists with the offer, and ends the peer's access to the call's memory. The
+ *             message may have started that (an invalidation), and it may take until later (rr_rcall_finish).
+ *             Only then it decodes the message and copies payload in it to the sink.
  *
  *                 RDMA_MSG    in the Send; payload there too, or in the Write chunk
  *                 RDMA_NOMSG  in the Reply chunk; payload there too, or in the Write chunk
  *                 RDMA_ERROR  final for its call; the connection goes on
  *
- * Memory:     The receive buffer goes back to the device before done() runs, so that a receive is
- *             posted for each call that done() may start.
+ * Memory:     The receive buffer is returned to the device before done() runs, so that a receive is posted for
+ *             each call that done() may start.
  * Threads:    The engine's.
- * Errors:     A reply that breaks a rule fails its call with -EPROTO and ends the connection: what
- *             such a peer does with the other calls' memory is not to be waited for.
+ * Errors:     A reply that breaks a rule fails its call with -EPROTO and ends the connection, because such a
+ *             peer might misuse the other calls' memory.
  * See:        RFC 8166 section 4.5; protocol.md sections 1.4, 1.5, 5, 6, 7.1.
  */
 #include <assert.h>
@@ -50,7 +49,7 @@ static void check_error(const struct rr_hdr *h, struct rr_verdict *v)
 	}
 }
 
-/* Lists returned against lists offered: RFC 8166 section 3.4.6. */
+/* Compares the returned lists with the offered ones: RFC 8166 section 3.4.6. */
 static bool check_lists(const struct rr_rcall *rc, const struct rr_hdr *h, struct rr_verdict *v,
 			uint64_t *ret_replied)
 {
@@ -106,7 +105,7 @@ static void lost_pages(struct rr_verdict *v)
 	v->why = "memory of the call was unmapped while it was out";
 }
 
-/* Payload that was placed in memory of ours goes on to the caller's. */
+/* Copies payload from the bounce buffer to the caller's memory. */
 static void unbounce(struct rr_rcall *rc, struct rr_verdict *v)
 {
 	const struct rpcrdma_call *user = rc->call->user;
@@ -144,9 +143,9 @@ static void decode(struct rr_rcall *rc, struct rr_verdict *v)
 		rr_count(rc->conn->engine, bytes_in, s.payload.length);
 }
 
-/* ---- whose -------------------------------------------------------------------------------- */
+/* ---- matching calls --------------------------------------------------------------------------- */
 
-/* A server that calls back uses XIDs of its own, which may equal one of ours. */
+/* A server that calls back uses its own XIDs, which may equal one of ours. */
 static bool is_reverse_call(const struct rr_hdr *h, const uint8_t *msg, size_t bytes)
 {
 	return h->proc == RR_MSG && bytes >= 8 && get_be32(msg + 4) == RR_RPC_CALL;
@@ -167,7 +166,7 @@ void rr_rcall_finish(struct rr_reg_closing *closing)
 	struct rr_call *call = rc->call;
 	struct rr_verdict v = rc->verdict;
 
-	/* from here on the peer reaches none of it, whatever it still means to do */
+	/* from here on the peer cannot access any of it */
 	if (!rr_rcall_release(rc) && !v.err)
 		lost_pages(&v);
 	if (!v.err)
@@ -186,7 +185,7 @@ static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx 
 	rc->recv = recv;
 	if (rc->verdict.drop)
 		rr_link_fail(l, -EPROTO, "%s", rc->verdict.why);
-	rr_rcall_answered(rc); /* takes no time on a connection that ends */
+	rr_rcall_answered(rc); /* completes at once on a connection that ends */
 	if (!rc->closing.n)
 		rr_rcall_finish(&rc->closing);
 }
@@ -199,12 +198,12 @@ void rr_link_pulled(struct rr_rcall *rc, struct rr_recv_ctx *recv, enum rr_wc_st
 	}
 	rr_ep_repost(recv);
 	if (!rc->call)
-		rr_rcall_detach(rc); /* was given up meanwhile */
+		rr_rcall_detach(rc); /* the call was given up meanwhile */
 }
 
-/* A key was invalidated with this message: one that was offered with the call that it answers, or the
- * connection is over, for the key is gone, and perhaps one that was to last. The reply is good all
- * the same. */
+/* Checks that a key invalidated by this message was offered with the call that it replies to. If not, it ends
+ * the connection: the key is gone, and it may be one of a long-lived registration. The reply is valid
+ * nevertheless. */
 static void check_invalidation(struct rr_link *l, struct rr_rcall *rc, const struct rr_wc *wc)
 {
 	if (!wc->with_inv)
@@ -215,7 +214,7 @@ static void check_invalidation(struct rr_link *l, struct rr_rcall *rc, const str
 	rr_link_fail(l, -EPROTO, "server invalidated memory without leave");
 }
 
-/* The call that a message answers, or NULL. */
+/* Returns the call that a message replies to, or NULL. */
 static struct rr_rcall *answered(struct rr_link *l, const struct rr_hdr *h)
 {
 	struct rr_call *call = rr_clnt_find(l->clnt, h->xid);
@@ -240,7 +239,7 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		   (!rc && is_reverse_call(&h, recv->buf + hdr_bytes, recv->len - hdr_bytes));
 	if (!no_reply)
 		rcall = answered(l, &h);
-	/* one that was answered already waits for its windows */
+	/* a call that already has its reply waits for invalidations */
 	no_reply |= rcall && (rcall->recv || rr_mode_is_busy(rcall));
 	check_invalidation(l, no_reply ? NULL : rcall, wc);
 	if (no_reply) {
@@ -258,7 +257,7 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		return;
 	}
 	rcall->verdict = (struct rr_verdict){ .credits = h.credits };
-	/* only what has left can be answered; what is in line holds on to the windows that it binds */
+	/* only a sent call can have a reply; a queued one still needs the windows that it binds */
 	if (rr_rcall_unpost(rcall) || rr_how(rcall) == RR_HOW_WANT)
 		broken(&rcall->verdict, "answer to a call that had not been sent");
 	else if (rc)
@@ -270,6 +269,6 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 	else
 		check_reply(rcall, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes,
 			    &rcall->verdict);
-	if (!rr_mode_is_busy(rcall)) /* else rr_link_pulled() follows */
+	if (!rr_mode_is_busy(rcall)) /* otherwise rr_link_pulled() follows */
 		on_reply(l, rcall, recv);
 }

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_rdma_send.c - a call goes out: encode, plan, offer memory, write the header, post the Send
+ * clnt_rdma_send.c - sends a call: encode, plan, offer memory, write the header, post the Send
  *
- * Operation:  rr_rcall_send() is the spine. The message is encoded without its payload, plan.c
- *             decides the form, then memory is offered and the Send is built in one buffer:
- *
+ * Operation:  rr_rcall_send() controls the steps. It encodes the message without its payload, and plan.c
+ *             chooses the form. Then it offers memory and builds the Send in one buffer:
  *                 INLINE      header | message up to the payload | payload pad | rest
  *                 READ_CHUNK  header with Read chunk  | message without the payload
  *                 LONG_READ   header with position-zero chunk and Read chunk
  *                 LONG        header with position-zero chunk over the whole message
  *
- * Memory:     The caller's own memory is what chunks describe, one segment per iov entry. Memory of
- *             ours stands in (a bounce) for messages, and for payload in more than 16 pieces or that
- *             the strategy does not take; those copies are counted. A bounce stays registered as long
- *             as the connection, or, where the strategy is `dynamic`, for its one call.
- *             The Send's buffer is the endpoint's until its completion, which may come after the
- *             reply: the rr_rcall waits for both.
+ * Memory:     Chunks describe the caller's own memory, one segment per iov entry. A bounce buffer replaces it
+ *             for messages, and for payload in more than 16 pieces or that the strategy refuses; those copies
+ *             are counted. A bounce buffer stays registered as long as the connection, or, with the strategy
+ *             `dynamic`, for one call. The endpoint owns the Send's buffer until its completion, which may
+ *             arrive after the reply: the rr_rcall waits for both.
  * Threads:    The engine's.
- * Errors:     Short of registrations while other calls are out is -ENOBUFS: their end makes room.
- *             With none out, payload is copied.
+ * Errors:     If registrations run out while other calls are in progress, the error is -ENOBUFS: their end
+ *             makes room. Without other calls, the payload is copied.
  * See:        protocol.md sections 1.2 to 1.4; plan.h.
  */
 #include <assert.h>
@@ -57,7 +55,7 @@ static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, uns
 	return 0;
 }
 
-/* Is another call out, whose end will make room? Not one that waits for the same itself. */
+/* Is another call in progress that will make room? Not one that waits for room itself. */
 static bool others_are_out(const struct rr_rcall *rc)
 {
 	list_for_each(node, &rc->conn->calls) {
@@ -69,9 +67,9 @@ static bool others_are_out(const struct rr_rcall *rc)
 	return false;
 }
 
-/* The caller's memory itself, or ours in its place: where it is in too many pieces, or not worth
- * registering, or there are no registrations to be had and, if the call @can_wait, no other is out that
- * holds some. */
+/* Offers the caller's memory, or a bounce buffer if it has too many pieces, is too small to be registered, or
+ * no registration is available. In the last case, a call that @can_wait waits instead while other calls hold
+ * registrations. */
 static int offer_iov(struct rr_rcall *rcall, struct rr_offer *o, const struct iovec *iov, int iovcnt,
 		     uint64_t len, unsigned access, bool can_wait)
 {
@@ -89,7 +87,7 @@ static int offer_iov(struct rr_rcall *rcall, struct rr_offer *o, const struct io
 	return rc;
 }
 
-/* The bounce that was offered; it still belongs to the offer. */
+/* Returns the offered bounce buffer and marks it as not offered; it still belongs to the offer. */
 static struct rr_bounce *take_back(struct rr_offer *o)
 {
 	struct rr_bounce *b = o->bounce;
@@ -100,7 +98,7 @@ static struct rr_bounce *take_back(struct rr_offer *o)
 	return b;
 }
 
-/* Return: false when memory of it lost its pages */
+/* Return: false: memory of it lost its pages */
 static bool offer_close(struct rr_link *l, struct rr_offer *o)
 {
 	bool there = rr_reg_put(&l->reg, o->pieces, o->n);
@@ -110,11 +108,11 @@ static bool offer_close(struct rr_link *l, struct rr_offer *o)
 	if (b && b->keeps)
 		(void)rr_reg_unlend(&l->reg, &b->piece);
 	else if (b)
-		(void)rr_reg_put(&l->reg, &b->piece, 1); /* it is ours */
+		(void)rr_reg_put(&l->reg, &b->piece, 1); /* the link's own memory is mapped */
 	return there;
 }
 
-/* Return: false when some of it stays within reach */
+/* Return: false: some of it stays accessible */
 static bool offer_recall(struct rr_link *l, struct rr_offer *o)
 {
 	bool out_of_reach = rr_reg_recall(&l->reg, o->pieces, o->n);
@@ -126,9 +124,9 @@ static bool offer_recall(struct rr_link *l, struct rr_offer *o)
 	if (!b->keeps) {
 		out_of_reach &= rr_reg_recall(&l->reg, &b->piece, 1);
 	} else if (rr_reg_unlend(&l->reg, &b->piece)) {
-		; /* only its window was within reach */
+		; /* only its window was accessible */
 	} else if (l->engine->domain->arena) {
-		out_of_reach = false; /* other calls are in the same region */
+		out_of_reach = false; /* other calls use the same region */
 	} else {
 		o->bounce = NULL;
 		rr_bounce_destroy(l, b);
@@ -325,9 +323,9 @@ void rr_rcall_free_all(struct rr_link *l)
 
 		if (rc->call)
 			rc->call->xprt = NULL;
-		rcall_drop(rc);  /* what lasts goes with the link */
-		rc->sc = NULL;   /* the endpoint's, and it goes too, */
-		rc->recv = NULL; /* ... as does this */
+		rcall_drop(rc);  /* long-lived registrations end with the link */
+		rc->sc = NULL;   /* the endpoint owns it, and is destroyed too, ... */
+		rc->recv = NULL; /* ... as is this */
 		if (rc->mode)
 			rc->mode->busy = false;
 		rr_rcall_detach(rc);
@@ -344,7 +342,7 @@ void rr_rcall_free_all(struct rr_link *l)
 
 /* ---- the message -------------------------------------------------------------------------- */
 
-/* Encode into the link's scratch buffer, which grows to the longest call there ever was. */
+/* Encodes into the link's scratch buffer, which grows to the longest call so far. */
 static int encode(struct rr_link *l, struct rr_call *call, struct rr_stream *s)
 {
 	size_t bytes = l->scratch_bytes ? l->scratch_bytes : SCRATCH_BYTES;
@@ -379,7 +377,7 @@ static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, 
 {
 	unsigned n = rr_reg_count(c->engine->domain, iov, iovcnt, len);
 
-	return n > RR_REG_PIECES_MAX ? 1 : n; /* a bounce */
+	return n > RR_REG_PIECES_MAX ? 1 : n; /* a bounce buffer */
 }
 
 static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
@@ -411,7 +409,7 @@ static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
 	return rr_plan_call(p);
 }
 
-/* Copy payload bytes out of the caller's memory, and say so. */
+/* Copies payload bytes out of the caller's memory, and counts them. */
 static uint8_t *gather(struct rpcrdma_clnt *c, const struct rpcrdma_payload *p, uint8_t *to)
 {
 	size_t left = p->length;
@@ -428,7 +426,7 @@ static uint8_t *gather(struct rpcrdma_clnt *c, const struct rpcrdma_payload *p, 
 	return to;
 }
 
-/* The un-reduced message: the payload back in its place, with its pad. */
+/* Writes the un-reduced message: with the payload in its place, and its pad. */
 static size_t put_whole(struct rpcrdma_clnt *c, const struct rr_stream *s, uint8_t *to)
 {
 	size_t head = s->has_payload ? s->payload_pos : rr_stream_len(s);
@@ -511,7 +509,7 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 	return 0;
 }
 
-/* Header and, unless it is a long call, message in the Send's buffer; Return: bytes */
+/* Writes the header and, unless it is a long call, the message to the Send's buffer; Return: bytes */
 static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_plan_call *p,
 		 const struct rr_stream *s, uint8_t *buf, size_t *ret_len)
 {
@@ -550,7 +548,7 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 	return 0;
 }
 
-/* One chain: the windows that the message tells of are bound when it goes out, and nobody waits. */
+/* Posts one chain: the binds of the announced windows precede the Send, without waiting for them. */
 static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 {
 	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
@@ -574,13 +572,13 @@ static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 	rr_ep_post(l->ep, &rc->post);
 }
 
-/* Short of something that other calls hold? Then it is a matter of waiting. */
+/* Turns a shortage of resources that other calls hold into -ENOBUFS, to wait for them. */
 static int shortage(const struct rr_rcall *rc, int err)
 {
 	return err == -ENOMEM && others_are_out(rc) ? -ENOBUFS : err;
 }
 
-/* All that a call offers, and its Send; Return: as rr_rcall_send() */
+/* Creates all offers of a call, and its Send; Return: as rr_rcall_send() */
 static int prepare(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_call *p,
 		   const struct rr_stream *s, size_t *ret_len)
 {
@@ -628,7 +626,7 @@ int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes)
  * @c: connected
  * @call: waiting; on success call->xprt is its struct rr_rcall
  *
- * Return: 0; -ENOTCONN; -ENOBUFS: resumed by the next completion or reply; for good: -EMSGSIZE,
+ * Return: 0; -ENOTCONN; -ENOBUFS: the next completion or reply resumes it; permanent errors: -EMSGSIZE,
  * -EINVAL, -ENOMEM, -EFAULT.
  */
 int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
@@ -667,7 +665,7 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	post(l, rc, len);
 	return 0;
 fail:
-	(void)rr_rcall_release(rc); /* nobody was told of it */
+	(void)rr_rcall_release(rc); /* the peer does not know of it */
 	if (rc->sc)
 		rr_ep_put_send(rc->sc);
 	rc->sc = NULL;

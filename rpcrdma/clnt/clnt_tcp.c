@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_tcp.c - the requester over TCP: connecting, and the end of it
+ * clnt_tcp.c - the requester over TCP: connecting and disconnecting
  *
- * Operation:  The addresses of a name are tried in turn, each with a connect that does not block.
- *             The end of a connection has two halves: the socket is closed at once, so that none of
- *             a caller's memory is read or written any more; the core hears of it from end_msg,
- *             outside whatever call found out.
+ * Operation:  Tries the addresses of a name in turn, each with a nonblocking connect. A connection ends in two
+ *             steps. The socket is closed at once, so that callers' memory is no longer read or written.
+ *             end_msg reports it to the core later, outside the call that detected it.
  * Memory:     One struct rr_tclnt per client, for all its connections.
- * Threads:    The engine's. Resolving a name may block it; an address in numbers does not.
- * Errors:     Any error of the socket is the end of the connection.
+ * Threads:    The engine's. Resolving a name may block it; a numeric address does not.
+ * Errors:     Any error of the socket ends the connection.
  * See:        RFC 5531 section 11 (record marking).
  */
 #include <errno.h>
@@ -26,7 +25,7 @@
 #include "base/clock.h"
 #include "clnt_tcp.h"
 
-/* Servers take a reserved port for a sign of root's word; below 665 are well-known services. */
+/* Servers trust calls from reserved ports as sent by root; ports below 665 are well-known services. */
 #define PORT_LOW 665u
 #define PORT_HIGH 1023u
 
@@ -96,9 +95,9 @@ void rr_tclnt_want_out(struct rr_tclnt *t, bool want)
 
 /* ---- connecting --------------------------------------------------------------------------- */
 
-/* A connection that has ended holds its port for a minute, and there are not so many of these that
- * each could be used once a minute: they may be shared. connect() sees to it that no two connections
- * are alike, and takes the place of one that has ended if TCP's time stamps tell them apart. */
+/* A closed connection holds its port for a minute, and there are too few ports to use each only once a minute:
+ * they may be shared. connect() ensures that no two connections are identical, and replaces a closed one if
+ * TCP's time stamps tell them apart. */
 static int bind_port(int fd, int family, unsigned port)
 {
 	struct sockaddr_storage ss = { .ss_family = (sa_family_t)family };
@@ -116,9 +115,9 @@ static int bind_port(int fd, int family, unsigned port)
 	return bind(fd, (struct sockaddr *)&ss, len) ? -errno : 0;
 }
 
-/* Who may not have @port gets any.
+/* Without the privilege for @port, connects from any port.
  *
- * Return: 0: it has begun; -EADDRINUSE, -EADDRNOTAVAIL: not from this port; -errno.
+ * Return: 0: started; -EADDRINUSE, -EADDRNOTAVAIL: not from this port; -errno.
  */
 static int start_connect(const struct addrinfo *ai, unsigned port, int *ret_fd)
 {
@@ -127,7 +126,7 @@ static int start_connect(const struct addrinfo *ai, unsigned port, int *ret_fd)
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	/* a call is written in one piece: to wait for more of them is to wait for nothing */
+	/* a call is written as a whole: waiting for more data is useless */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (port)
 		rc = bind_port(fd, ai->ai_family, port);
@@ -144,12 +143,12 @@ static int start_connect(const struct addrinfo *ai, unsigned port, int *ret_fd)
 	return 0;
 }
 
-/* From a reserved port, as servers want it that believe whoever has one, if we may have one and one
- * is left for this server; else from any. */
+/* Connects from a reserved port, which some servers require, if the process is allowed to and one is free for
+ * this server; otherwise from any port. */
 static int connect_to(const struct addrinfo *ai, int *ret_fd)
 {
 	unsigned n = PORT_HIGH - PORT_LOW + 1;
-	unsigned start = (unsigned)(clock_now_ns() / NS_PER_US % n); /* anywhere but in order */
+	unsigned start = (unsigned)(clock_now_ns() / NS_PER_US % n); /* any, but not in order */
 	int rc = -EADDRINUSE;
 
 	for (unsigned i = 0; i < n && (rc == -EADDRINUSE || rc == -EADDRNOTAVAIL); i++)
@@ -159,7 +158,7 @@ static int connect_to(const struct addrinfo *ai, int *ret_fd)
 	return rc;
 }
 
-/* The next address that takes a connect. */
+/* Starts a connect to the next address that accepts it. */
 static int next_address(struct rr_tclnt *t, int rc)
 {
 	for (; t->addr_next; t->addr_next = t->addr_next->ai_next) {
@@ -201,7 +200,7 @@ static int resolve(struct rr_tclnt *t, const struct rpcrdma_addr *a)
 	}
 }
 
-/* The attempt is decided, one way or the other. */
+/* The attempt has succeeded or failed. */
 static void on_connected(struct rr_tclnt *t)
 {
 	socklen_t len = sizeof(int);
@@ -232,7 +231,7 @@ static void on_socket(struct rpcrdma_watch *w, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		rr_tclnt_flush(t);
-	/* a hang-up or error is found by reading, after what came before it */
+	/* reading detects a hang-up or error, after the data before it */
 	if (!t->ending && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		rr_tclnt_recv(t);
 }
@@ -303,7 +302,7 @@ static void tcp_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_i
 
 static void tcp_modes(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *info)
 {
-	(void)c; /* a stream has none */
+	(void)c; /* TCP has none */
 	(void)info;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_tcp.h - the requester over TCP: one socket, what is to be written, the record being read
+ * clnt_tcp.h - the requester over TCP: one socket, the records to write, the record being read
  *
- *   clnt_tcp.c  connection      clnt_tcp_send.c  calls out      clnt_tcp_recv.c  replies in
+ *   clnt_tcp.c  connection      clnt_tcp_send.c  sending calls      clnt_tcp_recv.c  receiving replies
  */
 #ifndef RR_CLNT_TCP_H
 #define RR_CLNT_TCP_H
@@ -22,32 +22,32 @@ struct rr_tclnt_out {
 	struct rr_call *call; /* NULL: given up */
 	uint8_t *head;        /* mark and message, without the payload */
 	size_t cap, head_bytes;
-	size_t split;         /* where in it the payload belongs */
+	size_t split;         /* where in head the payload belongs */
 	struct rpcrdma_payload payload;
-	size_t total, done;   /* bytes of all, and those written */
+	size_t total, done;   /* bytes of the record, and bytes written */
 };
 
 enum rr_tclnt_rx {
 	RR_RX_MARK,    /* a record mark comes next */
-	RR_RX_HEAD,    /* the record is one fragment; its beginning is being collected */
-	RR_RX_GATHER,  /* the record has several: collected whole, without their marks */
-	RR_RX_PAYLOAD, /* payload goes from the socket to the sink */
-	RR_RX_SKIP,    /* the rest of the record is nobody's */
+	RR_RX_HEAD,    /* the record is one fragment; its head is being collected */
+	RR_RX_GATHER,  /* the record has several fragments: collected whole, without their marks */
+	RR_RX_PAYLOAD, /* payload is read from the socket into the sink */
+	RR_RX_SKIP,    /* the rest of the record belongs to no call */
 };
 
 struct rr_tclnt {
 	struct rpcrdma_clnt *clnt;   /* NULL: destroyed, end_msg frees this */
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_watch watch;  /* fd -1: no socket */
-	uint32_t events;             /* what it watches for */
+	uint32_t events;             /* events watched for */
 	struct addrinfo *addrs, *addr_next;
 	bool up;
-	bool ending;                 /* socket closed; end_msg says down */
+	bool ending;                 /* socket closed; end_msg reports down */
 	int err;
 	char why[128];
 	struct rpcrdma_msg end_msg;
 
-	struct list queue;           /* rr_tclnt_out: not written to the end yet */
+	struct list queue;           /* rr_tclnt_out: not completely written */
 	struct list sent;            /* ... written, waiting for their replies */
 	struct list free_outs;
 
@@ -55,15 +55,15 @@ struct rr_tclnt {
 	enum rr_tclnt_rx rx;
 	uint8_t *buf;                /* [at, end) is unread */
 	size_t cap, at, end;
-	size_t record_bytes;         /* HEAD: of the record. GATHER: collected so far */
-	size_t frag_left;            /* GATHER: bytes of this fragment to come */
+	size_t record_bytes;         /* HEAD: bytes of the record. GATHER: bytes collected so far */
+	size_t frag_left;            /* GATHER: missing bytes of this fragment */
 	bool frag_last;
-	size_t need;                 /* bytes of the record that must be there to go on */
-	struct rr_call *rx_call;     /* PAYLOAD: whose */
+	size_t need;                 /* bytes of the record required to continue */
+	struct rr_call *rx_call;     /* PAYLOAD: its call */
 	uint64_t sink_at;
 	size_t payload_left, pad_left;
 	size_t skip_left;            /* SKIP */
-	bool skip_stray;             /* ... and then say that skip_xid has come */
+	bool skip_stray;             /* ... and then report skip_xid as a stray */
 	uint32_t skip_xid;
 };
 
@@ -74,20 +74,20 @@ static inline struct rr_tclnt *rr_tclnt_of(const struct rpcrdma_clnt *c)
 
 /* ---- clnt_tcp.c ----------------------------------------------------------------------------- */
 
-/** rr_tclnt_fail - close the socket; rr_clnt_down() follows, not from inside */
+/** rr_tclnt_fail - closes the socket; rr_clnt_down() follows, not inside this call */
 printf_like(3, 4) void rr_tclnt_fail(struct rr_tclnt *t, int err, const char *fmt, ...);
 
-/** rr_tclnt_want_out - watch for room to write, or no longer */
+/** rr_tclnt_want_out - starts or stops watching for room to write */
 void rr_tclnt_want_out(struct rr_tclnt *t, bool want);
 
 /* ---- clnt_tcp_send.c ------------------------------------------------------------------------ */
 
 must_check int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call);
 void rr_tclnt_flush(struct rr_tclnt *t);
-/** rr_tclnt_out_end - the call is over; Return: false if its memory is still needed for writing */
+/** rr_tclnt_out_end - ends the record of a finished call; Return: false: its memory is still needed for writing */
 bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out);
 bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call);
-/** rr_tclnt_outs_reset - all go back; their calls are told by `down` */
+/** rr_tclnt_outs_reset - recycles all records; `down` notifies their calls */
 void rr_tclnt_outs_reset(struct rr_tclnt *t);
 void rr_tclnt_outs_free(struct rr_tclnt *t);
 
@@ -95,7 +95,7 @@ void rr_tclnt_outs_free(struct rr_tclnt *t);
 
 void rr_tclnt_recv(struct rr_tclnt *t);
 void rr_tclnt_recv_reset(struct rr_tclnt *t);
-/** rr_tclnt_recv_forget - @call is given up: what is being read for it is skipped */
+/** rr_tclnt_recv_forget - skips what is being read for @call, which is given up */
 void rr_tclnt_recv_forget(struct rr_tclnt *t, const struct rr_call *call);
 
 #endif

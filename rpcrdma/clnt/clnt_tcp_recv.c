@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_tcp_recv.c - replies come in: records, whose they are, payload straight to its sink
+ * clnt_tcp_recv.c - receives replies: finds their calls, reads payload directly into the sink
  *
- * Operation:  rr_tclnt_recv() reads into a small buffer and takes records out of it:
+ * Operation:  rr_tclnt_recv() reads into a small buffer and extracts records from it:
  *
  *                 MARK --> HEAD --(whole record there)--> done
- *                   |        |----(payload reaches beyond)--> PAYLOAD --> done
- *                   |        '----(nobody's)--> SKIP
- *                   '--(more fragments follow)--> GATHER --> as HEAD with all of it
+ *                   |        |----(payload extends beyond)--> PAYLOAD --> done
+ *                   |        '----(no call)--> SKIP
+ *                   '--(more fragments follow)--> GATHER --> as HEAD with the whole record
  *
- *             As soon as the results can be decoded up to the payload, they are, and the rest of it
- *             is read from the socket into the caller's memory; what follows it in the stream lands
- *             in the buffer by the same system call. So the payload must be the last item of results
- *             that are longer than the buffer.
- * Memory:     The buffer grows to the longest results without payload that a call of ours asked
- *             for, never by what a record mark claims: a gathered record grows with what has come.
- * Threads:    The engine's. Other calls' done() may change everything but this state, which is
- *             therefore complete before rr_clnt_replied(); after it only `ending` is looked at.
- * Errors:     A reply longer than its call left room for, or malformed, fails the call with -EPROTO
- *             and ends the connection; so do impossible record marks.
+ *             As soon as the results can be decoded up to the payload, they are. The rest of the payload is
+ *             read from the socket into the caller's memory, and data after it goes into the buffer by the same
+ *             system call. So the payload must be the last item of results that are longer than the buffer.
+ * Memory:     The buffer grows to the longest results without payload that one of our calls requested, never to
+ *             the size claimed by a record mark: for a gathered record it grows with the received data.
+ * Threads:    The engine's. Other calls' done() may change everything but this state, which is therefore
+ *             complete before rr_clnt_replied(). After that only `ending` is read.
+ * Errors:     A reply that is malformed or longer than its call allowed fails the call with -EPROTO and ends
+ *             the connection. So do impossible record marks.
  * See:        RFC 5531 section 11; stream.h (RR_AWAY_TAIL).
  */
 #include <errno.h>
@@ -32,10 +31,10 @@
 
 #define BUF_BYTES 4096u
 #define SINK_IOV 60
-/* An RPC reply header at its longest: verifier of 400 bytes, mismatch information. */
+/* Longest RPC reply header: verifier of 400 bytes, mismatch information. */
 #define REPLY_HDR_MAX (RR_RPC_REPLY_HDR_BYTES + RR_AUTH_BYTES_MAX + 8u)
 #define GATHER_MAX (RPCRDMA_BUF_MAX + 65536u)
-/* One wake-up does not keep the engine for ever. */
+/* Limits the reads per event, so that other work of the engine is not delayed. */
 #define READS_PER_EVENT 32
 
 static size_t unread(const struct rr_tclnt *t)
@@ -48,7 +47,7 @@ static void broken(struct rr_tclnt *t, const char *why)
 	rr_tclnt_fail(t, -EPROTO, "%s", why);
 }
 
-/** rr_tclnt_recv_reset - a new connection begins with a record mark */
+/** rr_tclnt_recv_reset - resets the state: a new connection starts with a record mark */
 void rr_tclnt_recv_reset(struct rr_tclnt *t)
 {
 	t->rx = RR_RX_MARK;
@@ -58,7 +57,7 @@ void rr_tclnt_recv_reset(struct rr_tclnt *t)
 	t->skip_stray = false;
 }
 
-/* Room for @bytes from t->at on. */
+/* Makes room for @bytes from t->at on. */
 static bool make_room(struct rr_tclnt *t, size_t bytes)
 {
 	uint8_t *bigger;
@@ -99,7 +98,7 @@ static void finish(struct rr_tclnt *t, struct rr_call *call, int err, const char
 		rr_count(t->engine, bytes_copied, call->user->payload_bytes);
 	}
 	call->xprt = NULL;
-	/* answered before it was asked to the end: the record can no more be finished */
+	/* a reply before the call was completely written: the rest of the record cannot be written any more */
 	if (!rr_tclnt_out_end(t, out))
 		broken(t, "reply to a call that was not written yet");
 	if (err == -EPROTO)
@@ -119,14 +118,14 @@ void rr_tclnt_recv_forget(struct rr_tclnt *t, const struct rr_call *call)
 
 /* ---- the beginning of a record ------------------------------------------------------------ */
 
-/* The longest reply that @call left room for; a little more is forgiven. */
+/* Longest reply that @call allows, with some tolerance. */
 static uint64_t reply_limit(const struct rr_call *call)
 {
 	return (uint64_t)REPLY_HDR_MAX + call->user->reply_max + rr_clnt_sink_bytes(call) + 64;
 }
 
-/* How much of the record has to be there before it can be decoded up to its payload; 0: it is
- * malformed. @have bytes of @total are. */
+/* Returns the bytes of the record required to decode it up to its payload; 0: it is malformed. @have of @total
+ * bytes are present. */
 static size_t head_needs(const struct rr_tclnt *t, const struct rr_call *call, size_t have,
 			 size_t total)
 {
@@ -141,7 +140,7 @@ static size_t head_needs(const struct rr_tclnt *t, const struct rr_call *call, s
 	return MIN(total, have - wire_get_left(&g) + call->user->reply_max);
 }
 
-/* @have bytes of the record are in the buffer, enough to decode. */
+/* Decodes a reply; enough of it, @have bytes, is in the buffer. */
 static void take_reply(struct rr_tclnt *t, struct rr_call *call, size_t have, size_t total)
 {
 	uint8_t *msg = t->buf + t->at;
@@ -174,7 +173,7 @@ static void take_reply(struct rr_tclnt *t, struct rr_call *call, size_t have, si
 	finish(t, call, 0, why);
 }
 
-/* A record's beginning is in the buffer. Return: false if more of it is needed. */
+/* Handles the start of a record. Return: false: more of it is needed. */
 static bool take_head(struct rr_tclnt *t)
 {
 	size_t total = t->record_bytes, have = MIN(unread(t), total), need;
@@ -234,8 +233,8 @@ static bool take_mark(struct rr_tclnt *t)
 	return true;
 }
 
-/* Marks are taken out as they come, so that [at, at + record_bytes) is message and the rest of the
- * buffer what follows it in the stream. Return: false if more is needed. */
+/* Removes marks as they arrive, so that [at, at + record_bytes) is message and the rest of the buffer is data
+ * after it. Return: false: more is needed. */
 static bool take_fragment(struct rr_tclnt *t)
 {
 	size_t rest = unread(t) - t->record_bytes, n = MIN(rest, t->frag_left);
@@ -283,7 +282,7 @@ static bool take_skip(struct rr_tclnt *t)
 	return true;
 }
 
-/* The payload's bytes went past the buffer; its pad did not. */
+/* The payload's bytes bypassed the buffer; its pad did not. */
 static bool take_pad(struct rr_tclnt *t)
 {
 	struct rr_call *call = t->rx_call;
@@ -297,7 +296,7 @@ static bool take_pad(struct rr_tclnt *t)
 	return true;
 }
 
-/* One step with what is in the buffer; Return: false if more has to be read first. */
+/* Processes the buffer by one step; Return: false: more has to be read first */
 static bool step(struct rr_tclnt *t)
 {
 	switch (t->rx) {
@@ -322,7 +321,7 @@ static bool step(struct rr_tclnt *t)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* What is missing of the payload, as far as it fits one system call. Return: entries */
+/* Returns iov entries for the missing payload, as far as one system call can read it. Return: entries */
 static int sink_rest(const struct rr_tclnt *t, struct iovec *iov, size_t *ret_bytes)
 {
 	const struct rpcrdma_call *user = t->rx_call->user;
@@ -347,17 +346,17 @@ static int sink_rest(const struct rr_tclnt *t, struct iovec *iov, size_t *ret_by
 	return n;
 }
 
-/* How much room the state of the record asks for. */
+/* Returns the room needed in the current state. */
 static size_t wanted_room(const struct rr_tclnt *t)
 {
 	if (t->rx == RR_RX_HEAD)
 		return MIN(t->need, t->record_bytes);
-	if (t->rx == RR_RX_GATHER) /* grow with what is there, not with what is claimed */
+	if (t->rx == RR_RX_GATHER) /* grow with the received data, not with the claimed size */
 		return unread(t) >= t->cap - t->cap / 4 ? t->cap * 2 : t->cap;
 	return RR_MARK_BYTES;
 }
 
-/* Return: true if something came */
+/* Return: true: data arrived */
 static bool read_some(struct rr_tclnt *t)
 {
 	struct iovec iov[SINK_IOV + 1];
@@ -391,7 +390,7 @@ static bool read_some(struct rr_tclnt *t)
 	return true;
 }
 
-/** rr_tclnt_recv - the socket has something to say */
+/** rr_tclnt_recv - reads from a readable socket */
 void rr_tclnt_recv(struct rr_tclnt *t)
 {
 	for (int i = 0; i < READS_PER_EVENT && !t->ending; i++) {

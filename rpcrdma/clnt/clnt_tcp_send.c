@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * clnt_tcp_send.c - a call goes out: one record, written with gather from where its bytes are
+ * clnt_tcp_send.c - sends a call: one record, written with gather from its memory
  *
- * Operation:  rr_tclnt_send() encodes the message without its payload behind a record mark, queues
- *             it, and writes as much as the socket takes; the rest goes when there is room. Calls
- *             follow each other without waiting for replies.
+ * Operation:  rr_tclnt_send() encodes the message without its payload after a record mark, queues it, and
+ *             writes as much as the socket accepts. The rest is written when there is room. Calls follow each
+ *             other without waiting for replies.
  *
  *                 mark | message up to the payload | payload pad | rest of the message
  *
- * Memory:     The payload is written from the caller's memory, which may be an iov of any length;
- *             the kernel's copy is counted, there is no other. Buffers for messages are recycled.
+ * Memory:     The payload is written from the caller's memory, which may be an iov of any length. The kernel's
+ *             copy is counted; there is no other copy. Buffers for messages are recycled.
  * Threads:    The engine's.
- * Errors:     A record that has begun must be written to its end: a call that is given up in the
- *             middle of its payload costs the connection.
+ * Errors:     A started record must be written completely: giving up a call in the middle of its payload ends
+ *             the connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static struct rr_tclnt_out *out_get(struct rr_tclnt *t)
 
 	if (node)
 		return list_entry(node, struct rr_tclnt_out, link);
-	out = calloc(1, sizeof(*out)); /* once per call at a time */
+	out = calloc(1, sizeof(*out)); /* once per concurrent call */
 	if (out)
 		list_init(&out->link);
 	return out;
@@ -57,7 +57,7 @@ void rr_tclnt_outs_reset(struct rr_tclnt *t)
 	list_splice_tail(&t->free_outs, &t->sent);
 }
 
-/** rr_tclnt_outs_free - every one, whatever it is doing */
+/** rr_tclnt_outs_free - frees all records, in any state */
 void rr_tclnt_outs_free(struct rr_tclnt *t)
 {
 	rr_tclnt_outs_reset(t);
@@ -69,7 +69,7 @@ void rr_tclnt_outs_free(struct rr_tclnt *t)
 
 struct gather {
 	struct iovec iov[IOV_BATCH];
-	size_t skip; /* bytes in front that are written already */
+	size_t skip; /* bytes at the start that are already written */
 	int n;
 };
 
@@ -84,7 +84,7 @@ static void add(struct gather *g, const void *base, size_t len)
 	g->iov[g->n++] = (struct iovec){ (uint8_t *)(uintptr_t)base + skip, len - skip };
 }
 
-/* What is left of a record, as far as it fits one system call. */
+/* Gathers the rest of a record, as far as one system call can write it. */
 static void gather(const struct rr_tclnt_out *out, struct gather *g)
 {
 	static const uint8_t zeros[4];
@@ -105,7 +105,7 @@ static void gather(const struct rr_tclnt_out *out, struct gather *g)
 	add(g, out->head + out->split, out->head_bytes - out->split);
 }
 
-/* Return: true if the record is written to its end */
+/* Return: true: the record is completely written */
 static bool write_some(struct rr_tclnt *t, struct rr_tclnt_out *out)
 {
 	struct gather g;
@@ -127,7 +127,7 @@ static bool write_some(struct rr_tclnt *t, struct rr_tclnt_out *out)
 	return true;
 }
 
-/** rr_tclnt_flush - write what is queued, as far as the socket takes it */
+/** rr_tclnt_flush - writes queued records, as far as the socket accepts them */
 void rr_tclnt_flush(struct rr_tclnt *t)
 {
 	struct rr_tclnt_out *out;
@@ -190,7 +190,7 @@ static int take_payload(struct rr_tclnt_out *out, const struct rr_stream *s)
 
 /** rr_tclnt_send - rr_clnt_ops.send
  *
- * Return: 0; -ENOTCONN; for good: -EMSGSIZE, -EINVAL, -ENOMEM.
+ * Return: 0; -ENOTCONN; permanent errors: -EMSGSIZE, -EINVAL, -ENOMEM.
  */
 int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
 {
@@ -225,7 +225,7 @@ int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	list_add_tail(&t->queue, &out->link);
 	if (list_first(&t->queue) == &out->link)
 		rr_tclnt_flush(t);
-	return 0; /* also if the socket failed just now: down follows, and sends it again */
+	return 0; /* also if the socket failed just now: down follows, and retransmits it */
 fail:
 	out_put(t, out);
 	return rc;
@@ -239,7 +239,7 @@ bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out)
 	if (is_written || needs_caller)
 		out_put(t, out);
 	else
-		out->call = NULL; /* only memory of ours is left to write */
+		out->call = NULL; /* only the client's own memory is left to write */
 	return !needs_caller;
 }
 
@@ -253,7 +253,7 @@ bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 	rr_tclnt_recv_forget(t, call);
 	if (!out->done && !t->ending) {
 		out_put(t, out);
-		rr_tclnt_flush(t); /* nothing may be left to watch for room for */
+		rr_tclnt_flush(t); /* the queue may be empty now: stop watching for room */
 		return true;
 	}
 	if (!rr_tclnt_out_end(t, out))

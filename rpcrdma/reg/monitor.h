@@ -12,9 +12,9 @@
  *               look up   under the lock, and use a result only if rr_monitor_settle() returns true
  *               insert    watch, register, insert last, under the lock; not if gone() reported the range in between
  *               drop      gone() only moves entries to a list of dead ones; they are deregistered without the
- *               lock, when unused
+ *                         lock, when unused
  *               give up   unlink, deregister, and unwatch ranges not reported as gone: a partly watched mapping
- *               counts as several, and their number per process is limited
+ *                         counts as several, and their number per process is limited
  * Memory:     The monitor does not allocate or free under the lock, and users must not either: both may unmap
  *             watched memory, and then wait for the monitor, which waits for the lock.
  * Threads:    Any. One lock for all users. The monitor's thread takes it before it lets an unmapping call continue.
