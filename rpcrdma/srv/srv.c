@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv.c - the responder: listeners, the life of a connection, and the public functions
+ * srv.c - the responder: listeners, life cycle of a connection, public functions
  *
- * Operation:  A listener's transport accepts, asks the service (svc_ops.accept) which engine is to
- *             own the connection, sets it up and hands it over with rr_conn_adopt(). From then on
- *             messages become requests (rr_req_deliver) and requests answers (conn_ops->answer).
+ * Operation:  A listener's transport accepts a connection, asks the service (svc_ops.accept) for the engine
+ *             that is to own it, sets it up and hands it over with rr_conn_adopt(). Then messages become
+ *             requests (rr_req_deliver) and requests become replies (conn_ops->answer).
  *
- *             adopted and drained and no request out --> svc_ops.closed, freed
+ *             adopted and drained and no active request --> svc_ops.closed, freed
  * Memory:     srv_int.h
  * Threads:    srv_int.h
- * Errors:     What a peer does wrong is answered, counted, and at worst ends that peer's connection.
+ * Errors:     A peer's error gets a reply and is counted. At worst it ends that peer's connection.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "base/trace.h"
 #include "srv_int.h"
 
-/* A client may have so many times the connections that are free: alone three quarters of all. */
+/* A client may have three times the number of free connections: alone three quarters of all. */
 #define OF_THE_FREE_CONNS 3u
 
 static const struct rpcrdma_svc_attr attr_defaults = {
@@ -39,7 +39,7 @@ static void fill_defaults(struct rpcrdma_svc_attr *a)
 
 	a->inline_bytes = a->inline_bytes ? a->inline_bytes : d->inline_bytes;
 	if (a->no_private_data)
-		a->inline_bytes = RR_INLINE_DEFAULT; /* nobody could know of another */
+		a->inline_bytes = RR_INLINE_DEFAULT; /* peers cannot learn another value */
 	a->credits = a->credits ? a->credits : d->credits;
 	a->call_bytes_max = a->call_bytes_max ? a->call_bytes_max : d->call_bytes_max;
 	a->conns_max = a->conns_max ? a->conns_max : d->conns_max;
@@ -61,7 +61,7 @@ void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, i
 		svc->ops->refused(svc->ctx, peer ? peer : &unknown, err);
 }
 
-/* One more connection of @c, if need be in place of another client's. */
+/* Counts one more connection of @c, if necessary in place of another client's. */
 static int admit(struct rr_client *c)
 {
 	const struct rr_budget *b = &c->all->budgets[RR_SHARE_CONNS];
@@ -105,7 +105,7 @@ void rr_svc_leave(struct rr_client *client, bool going)
 	rr_client_put(client);
 }
 
-/* All listeners of a domain share what the most generous of them allows. */
+/* All listeners of a domain share one limit: the largest conns_max of them. */
 static void allow_conns(struct rpcrdma_domain *d, size_t conns_max)
 {
 	struct rr_budget *b = &d->clients.budgets[RR_SHARE_CONNS];
@@ -188,7 +188,7 @@ static void maybe_free(struct rpcrdma_conn *c)
 	rr_svc_put(svc);
 }
 
-/* Its client has more connections than its share, and another one needs one. */
+/* Evicts a connection of a client that exceeds its share: another client needs one. */
 static void on_evict(struct rpcrdma_msg *msg)
 {
 	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, of_client.msg);
@@ -200,8 +200,8 @@ static void on_evict(struct rpcrdma_msg *msg)
 	maybe_free(c);
 }
 
-/* A peer must say something first, and then bring on what only it can bring on. Looked at once per
- * stall_ms, so a stall is noticed after one to two of them. */
+/* Closes a connection if its peer sent no first message, or owes progress and made none. Runs once per stall_ms, so a
+ * stall is detected after one to two periods. */
 static void on_timer(struct rpcrdma_timer *t)
 {
 	struct rpcrdma_conn *c = container_of(t, struct rpcrdma_conn, timer);
@@ -214,7 +214,7 @@ static void on_timer(struct rpcrdma_timer *t)
 	}
 	if (c->ops->tick)
 		c->ops->tick(c);
-	/* what is not owed now may be by the next look, and has then had less time than it is due */
+	/* work that becomes owed after this tick has less than a full period until the next: not a stall then */
 	c->progress_seen = c->ops->owed(c) ? c->progress : c->progress - 1;
 	rpcrdma_timer_set(c->engine, &c->timer, c->svc->attr.stall_ms * NS_PER_MS);
 }
@@ -234,7 +234,7 @@ static void on_adopt(struct rpcrdma_msg *msg)
 	maybe_free(c);
 }
 
-/* Not at once: whoever noticed may be in the middle of one of its calls. */
+/* Deferred: the function that called rr_conn_dead() may be inside one of the service's calls. */
 static void on_lost(struct rpcrdma_msg *msg)
 {
 	struct rpcrdma_conn *c = container_of(msg, struct rpcrdma_conn, lost_msg);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_buf.c - shares of the pool: of clients, and inside a client of its connections
+ * srv_buf.c - shares of the pool: one per client, and within a client one per connection
  *
- * Operation:  Buffers that a request takes are charged to its client and its connection until they are
- *             given back; data, long calls, messages to answer in and long answers each by itself.
- *             Shares have no fixed size: a client may hold so many times what is free (account.h), a
- *             connection so many times what its client may still take. They follow the number of those
- *             who want memory now, and some is left for a new client. A connection's share begins small
- *             and grows by what was given back.
+ * Operation:  Buffers of a request are charged to its client and its connection until they are returned.
+ *             Data, long calls, send buffers and long replies have separate shares.
+ *             Shares have no fixed size: the limit of a client is a multiple of what is free (account.h), that
+ *             of a connection a multiple of what its client may still take. Limits thus follow the number of
+ *             clients that want memory now, and leave some for a new client. A connection's share begins
+ *             small and grows by each buffer that it returns.
  *
- *             Who is refused waits for the reason:
- *                 its connection has its share        for the next buffer that it gives back
- *                 its client has its share            in the client's line, where connections take turns
- *                 the pool is short                   in the pool's line (slab_line.c)
+ *             A refused request waits for the reason of the refusal:
+ *                 its connection is at its limit      for the next buffer that the connection returns
+ *                 its client is at its limit          in the client's queue, where connections take turns
+ *                 the pool is short                   in the pool's queue (slab_line.c)
  *             So a client that does not read its replies delays only itself. A client that holds nothing may
- *             always ask the pool. A share grows also by what other clients give back, of which nobody tells:
- *             whoever waits for a share is looked at once in a while.
- * Memory:     Waiters are embedded in what waits.
- * Threads:    The connection's engine; the client's line is under a lock.
- * Errors:     Shortage is -ENOBUFS, and a line.
+ *             always ask the pool. A share also grows by what other clients return, without a notification:
+ *             a timer checks the connections that wait for a share.
+ * Memory:     Waiters are embedded in the waiting objects.
+ * Threads:    The connection's engine; a lock protects the client's queue.
+ * Errors:     -ENOBUFS: too little memory now; the caller may wait.
  */
 #include <assert.h>
 #include <errno.h>
@@ -28,24 +28,24 @@
 #include "srv_int.h"
 
 /* The limit of a client is three times what is free (OF_THE_FREE in slab.c), without the eighth that is kept. Its
- * room is the limit less what it holds, so each buffer that it takes costs the room of four: the limit falls by
+ * room is the limit minus what it holds. Each buffer that it takes costs the room of four: the limit falls by
  * three, and the client holds one more.
  *
  * Example: a pool of 32 MiB, and one client with one connection. The connection begins with 2 MiB (BEGINNERS) and
- * may hold as much more as it has given back. It may hold h MiB if h <= 8 * (3 * (28 - h) - h), so 20.4 MiB at
+ * may hold as much more as it has returned. It may hold h MiB if h <= 8 * (3 * (28 - h) - h), so 20.4 MiB at
  * most (OF_THE_CLIENT). The client then has room for 2.5 MiB more, for its other connections. Two connections may
  * hold 10.3 MiB each.
  */
-/* A connection may hold so many times what its client may still take, ... */
+/* A connection may hold this multiple of what its client may still take ... */
 #define OF_THE_CLIENT 8u
-/* ... and of all there is this part, until it has shown that it gives back what it gets. */
+/* ... and of the whole zone this fraction, plus the bytes that it has returned so far. */
 #define BEGINNERS 16u
 
 #define LOOK_NS (10 * NS_PER_MS)
 
 static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_SENDS, RR_ZONE_ANSWERS };
 
-/* NULL: the zone has no shares */
+/* Return: NULL if the zone has no shares */
 static struct rr_conn_part *part_of(struct rpcrdma_conn *c, enum rr_zone zone)
 {
 	for (unsigned i = 0; i < RR_PARTS; i++)
@@ -59,7 +59,7 @@ static struct rr_pool *pool_of(const struct rr_conn_part *p)
 	return &p->conn->engine->domain->pools[p->zone];
 }
 
-/* Whoever holds something leaves its client room for a buffer of that size: one for a connection without. */
+/* A connection that holds something leaves room for another such buffer: for the client's connections without any. */
 static bool conn_is_over(const struct rr_conn_part *p, size_t bytes)
 {
 	const struct rr_client *client = p->conn->client;
@@ -71,7 +71,7 @@ static bool conn_is_over(const struct rr_conn_part *p, size_t bytes)
 				      pool_of(p)->bytes_max / BEGINNERS + p->earned);
 }
 
-/* While others of its client stand in line, whoever does not have its turn there goes behind them. */
+/* While connections of the client wait, only the connection that has the turn may take a buffer. */
 static bool client_is_over(const struct rr_conn_part *p, size_t bytes)
 {
 	const struct rr_client *client = p->conn->client;
@@ -88,7 +88,7 @@ static void ring(struct rr_client *client, enum rr_share share)
 		rpcrdma_engine_post(w->engine, &w->msg);
 }
 
-/* Its turn among the connections of its client is over: the next. */
+/* Ends the connection's turn within its client; the next connection gets it. */
 static void end_turn(struct rr_conn_part *p)
 {
 	if (!p->turn)
@@ -98,7 +98,7 @@ static void end_turn(struct rr_conn_part *p)
 	ring(p->conn->client, p->share);
 }
 
-/* Each answer takes a message and most give it back at once: while half of them are free nobody counts. */
+/* Send buffers are not charged while half of their zone is free: most replies hold one only briefly. */
 static bool counts(const struct rr_conn_part *p)
 {
 	const struct rr_pool *pool = pool_of(p);
@@ -118,7 +118,7 @@ static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **r
 	size = rr_pool_round(pool_of(p), bytes);
 	if (!size)
 		return -EMSGSIZE;
-	/* nobody overtakes those who wait: while it is one's turn, retry is set */
+	/* waiters are served in order; retry is set while the first one tries */
 	if (p->waiters && !p->retry)
 		return -ENOBUFS;
 	p->wanted = size;
@@ -143,7 +143,7 @@ int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes, str
 {
 	struct rr_conn_part *p = part_of(c, zone);
 
-	if (c->zones) /* nobody to share with */
+	if (c->zones) /* private memory: no shares */
 		return rr_area_get(&c->zones[zone], bytes, ret);
 	return p ? part_get(p, bytes, ret) : rr_buf_get(c->engine, zone, bytes, ret);
 }
@@ -160,12 +160,12 @@ static void stand_in_line(struct rr_conn_part *p, bool first)
 	if (p->turn)
 		rr_client_end_turn(client, p->share);
 	p->turn = false;
-	/* what it waits for may have come back before it stood there */
+	/* a buffer may have been returned before this waiter was in the queue */
 	if (!rr_client_has_turn(client, p->share) && rr_client_fits(client, p->share, p->wanted))
 		ring(client, p->share);
 }
 
-/* Whoever waits for the pool does so on behalf of its client, and has the turn until it is served. */
+/* A connection that waits for the pool waits on behalf of its client, and keeps the turn until it is served. */
 static void wait_for_pool(struct rr_conn_part *p)
 {
 	if (!p->turn)
@@ -182,7 +182,7 @@ static void defer_turn(struct rr_conn_part *p)
 	rr_engine_defer(p->conn->engine, &p->msg);
 }
 
-/* Those whose share has grown try again. */
+/* Retries for connections with a share that has grown. */
 static void on_look(struct rpcrdma_timer *timer)
 {
 	struct rpcrdma_engine *e = container_of(timer, struct rpcrdma_engine, shares_timer);
@@ -217,13 +217,13 @@ static void look_again(struct rr_conn_part *p)
 }
 
 /* Chooses what the first waiter waits for.
- * @first: it had its turn in the client's line, and keeps its place there
+ * @first: it had the turn in the client's queue, and keeps its place there
  */
 static void wait_for_reason(struct rr_conn_part *p, bool first)
 {
 	if (p->in_line || p->msg_out || (p->pool_waiter.link && p->waiters))
 		return;
-	if (p->pool_waiter.link) /* its requests ended meanwhile: the turn is another connection's */
+	if (p->pool_waiter.link) /* its requests ended meanwhile: another connection gets the turn */
 		rr_buf_unwait(p->conn->engine, p->zone, &p->pool_waiter);
 	if (!p->waiters || conn_is_over(p, p->wanted))
 		end_turn(p);
@@ -239,7 +239,7 @@ static void part_wait(struct rr_conn_part *p, struct rpcrdma_buf_waiter *w)
 {
 	bool was_its_turn = p->retry == w;
 
-	if (was_its_turn) /* there is still not enough: it keeps its place, and no other tries */
+	if (was_its_turn) /* still too little memory: it keeps its place, and no other waiter tries */
 		p->retry = NULL;
 	else
 		rr_count(p->conn->engine, buf_waits, 1);
@@ -260,13 +260,13 @@ void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_
 		rr_buf_wait(c->engine, zone, w);
 }
 
-/* The first waiter tries; the next one does with the next poll, unless this one has to wait again. */
+/* Runs the first waiter; the next one runs at the next poll, unless this one has to wait again. */
 static void next_turn(struct rr_conn_part *p, bool first)
 {
 	struct rpcrdma_buf_waiter *w = p->waiters;
 	bool got = true;
 
-	p->conn->reqs++; /* fn may end the request; the connection must not go with it yet */
+	p->conn->reqs++; /* fn may end the request; this keeps the connection alive */
 	if (w) {
 		rr_waiter_unlink(&p->waiters_tail, w);
 		p->retry = w;
@@ -313,7 +313,7 @@ void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes)
 	defer_turn(p);
 }
 
-/* ---- the connection's ---- */
+/* ---- of a connection ---- */
 
 void rr_conn_buf_init(struct rpcrdma_conn *c)
 {
@@ -340,7 +340,7 @@ void rr_conn_buf_fini(struct rpcrdma_conn *c)
 		rr_engine_undefer(c->engine, &p->msg);
 		list_del(&p->look_link);
 		rr_buf_unwait(c->engine, p->zone, &p->pool_waiter);
-		assert(!p->in_line); /* then a request would wait, and hold the connection */
+		assert(!p->in_line); /* a waiting request would hold the connection */
 		end_turn(p);
 	}
 }
@@ -366,7 +366,7 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 {
 	if (bytes > rpcrdma_req_buf_max(req))
 		return -EMSGSIZE;
-	if (req->conn->dead) /* the client is gone */
+	if (req->conn->dead)
 		return -ENOTCONN;
 	return rr_conn_buf_get(req->conn, RR_ZONE_DATA, bytes, ret);
 }

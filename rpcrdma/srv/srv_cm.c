@@ -3,14 +3,14 @@
  *
  * srv_cm.c - the responder over a fabric: listening, accepting, closing
  *
- * Operation:  A REQUEST event names a peer and a new queue pair. The service chooses the engine;
- *             the endpoint is set up on that engine's queue, its first receives posted, the private
- *             data exchanged (RFC 8797), and the peer accepted. rr_conn_adopt() then gives the
- *             connection to its engine; a call may be there before that message is.
- * Memory:     A refused queue pair is destroyed here; an accepted one goes with its endpoint.
- * Threads:    The listener's engine up to the adoption.
- * Errors:     A peer that cannot be served is rejected and told so by the fabric; the service hears
- *             why by svc_ops.refused, and svc_ops.closed follows if it had admitted it.
+ * Operation:  A REQUEST event brings a peer and a new queue pair. The service chooses the engine. The
+ *             listener sets up the endpoint on that engine's queue, posts the first receives, exchanges
+ *             private data (RFC 8797) and accepts the peer. rr_conn_adopt() then hands the connection to
+ *             its engine; a call may arrive before that message.
+ * Memory:     A refused queue pair is destroyed here; an accepted one is destroyed with its endpoint.
+ * Threads:    The listener's engine until the adoption.
+ * Errors:     A peer that cannot be served is rejected through the fabric. svc_ops.refused gets the
+ *             reason; svc_ops.closed follows if the service had admitted the peer.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "mode_srv.h"
 #include "srv_rdma.h"
 
-/* Receives for what is not a call: RDMA_DONE, stray replies, nonsense. */
+/* Receives for messages other than calls: RDMA_DONE, stray replies, malformed messages. */
 #define RECVS_EXTRA 4u
 #define RD_DEPTH_MAX 16u
 
@@ -131,7 +131,7 @@ static void peer_from_fabric(enum rpcrdma_transport transport, const struct rr_p
 	to->text[sizeof(to->text) - 1] = 0;
 }
 
-/* Everything from the thresholds to the accept, on the listener's engine. */
+/* Sets the connection up, from the thresholds to the accept. Runs on the listener's engine. */
 static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrdma_engine *here)
 {
 	struct rr_dev *dev = rr_domain_dev_of(c->base.engine->domain, ev->qp->fabric);
@@ -159,13 +159,13 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	c->remote_inv = theirs.remote_inv && !attr->no_remote_inv && dev->fabric->attr.send_inv;
 	c->rd_depth = MIN(ev->initiator_depth, MIN(RD_DEPTH_MAX, dev->fabric->attr.rd_atom_max));
 	if (!c->rd_depth)
-		return -EPROTO; /* it would let us read nothing: no WRITE could ever work */
+		return -EPROTO; /* the peer allows no RDMA Reads: no WRITE could work */
 	if (asked)
 		rc = rr_mode_create(c, dev, 2 * attr->credits + RECVS_EXTRA, &wanted, &given);
 	if (rc)
 		return rc;
 	if (c->mode) {
-		ea.extra_recvs += attr->credits; /* one RDMA_DONE for each call, beside the calls */
+		ea.extra_recvs += attr->credits; /* one RDMA_DONE per call, in addition to the calls */
 		ea.zones = c->base.zones;
 		ea.sq_more = RR_MODE_SQ_MORE;
 		param.responder_resources = MIN(ev->responder_resources,
@@ -173,10 +173,10 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	} else if (attr->srq) {
 		rc = rr_shared_get(c->base.engine, dev, ea.recv_bytes, here, &ea.shared);
 	}
-	if (rc && rc != -EOPNOTSUPP) /* then it has receives of its own */
+	if (rc && rc != -EOPNOTSUPP) /* without a shared queue it posts its own receives */
 		return rc;
 	if (ea.shared)
-		ea.extra_recvs = 0; /* there are others */
+		ea.extra_recvs = 0; /* the shared queue has spare ones */
 	rc = rr_ep_create(c->base.engine, dev, c->mode ? c->mode->pd : dev->pd, ev->qp, &ea, &c->ep);
 	if (rc)
 		return rc;
@@ -191,13 +191,13 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 		rr_suffix_encode(&given, priv + RR_PRIV_BYTES);
 		param.priv_len = sizeof(priv);
 	}
-	rr_ep_lend_from(c->ep, c->base.engine); /* a call may be there before the accept returns */
+	rr_ep_lend_from(c->ep, c->base.engine); /* a call may arrive before the accept returns */
 	return rr_qp_accept(ev->qp, &param);
 }
 
 static void refuse(struct rr_qp *qp)
 {
-	(void)rr_qp_reject(qp); /* it may be gone already; either way it is out */
+	(void)rr_qp_reject(qp); /* it may have ended already */
 	rr_qp_destroy(qp);
 }
 
@@ -235,7 +235,7 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 		(void)rr_qp_reject(ev->qp);
 		rr_ep_lend_from(c->ep, l->base.engine);
 		rr_mode_disarm(c);
-		rr_ep_destroy(c->ep); /* never connected: takes the queue pair with it */
+		rr_ep_destroy(c->ep); /* never connected: destroys the queue pair too */
 	} else {
 		refuse(ev->qp);
 	}

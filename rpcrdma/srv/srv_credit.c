@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_credit.c - how many calls each connection may have at once: by demand, and by the memory there is
+ * srv_credit.c - number of outstanding calls per connection: by demand, limited by memory
  *
- * Operation:  A connection begins with 8 receives, or fewer if there are no more, and doubles them when
- *             it uses all that it has and asks for more (demand). It goes back, to the half of them or
- *             to 8, when it has not used its own for as long as a peer may stall, and also when there
- *             was too little memory for somebody else since and it does not use its own now.
+ * Operation:  A connection begins with 8 receives, or fewer if memory is short. It doubles them when it
+ *             uses all its credits and requests more. It falls back, to half of them or to 8, when it
+ *             has not used its credits for stall_ms. It also gives half back when it does not use
+ *             them now and another connection has found too little memory since.
  *
- *             What a peer was promised is kept: credit.c counts until when it may still send to a
- *             receive, which therefore goes back to the pool, instead of to the device, only as calls
- *             return. One that falls silent keeps what it has, for nothing can be taken from it unheard.
+ *             Granted credits stay valid: credit.c counts how long the peer may still send to a receive.
+ *             A receive therefore returns to the pool, instead of to the device, only when a call is
+ *             answered. A silent connection keeps its receives: only a reply can reduce its credits.
  *
- *             Where receives are shared (ep_shared.c) a connection has them in the account only: they are
- *             counted, charged and given back as if they were its own. The same account detects a connection
- *             that takes more, and it is closed.
- * Memory:     Receives are the pool's (RR_ZONE_RECVS), and charged to the client, which alone may hold
- *             three quarters of the zone; those beyond the first 8 of a connection with what is kept for
- *             a call, which is freed when its receive goes back, or by the next tick. They are lent
- *             while half of the zone is free, or while the client has less than half of an equal part:
- *             the rest is for connections that are yet to come. When much of it has come back, those that
- *             stay are brought together, call by call, so that the pool can be unpinned.
+ *             A connection with shared receives (ep_shared.c) has them only in the account: they are counted,
+ *             charged and given back as if they were its own. If a connection takes more than its account
+ *             holds, it is closed.
+ * Memory:     Receives come from the pool (RR_ZONE_RECVS) and are charged to the client. A client alone may
+ *             hold three quarters of the zone. Receives beyond the first 8 of a connection are charged
+ *             with the memory per call; that is freed when the receive is returned, or by the next tick.
+ *             A connection gets more while half of the zone is free, or while its client has less than half
+ *             of an even share: the rest is reserved for new connections. When most of the zone is
+ *             free, reposting packs the remaining receives together, so that the pool can be unpinned.
  * Threads:    The connection's engine.
  * Errors:     None: too little memory means fewer credits.
  * See:        RFC 8166 section 3.3; protocol.md 2.1
@@ -34,7 +34,7 @@ static uint32_t least(const struct rr_rconn *c)
 	return MIN(RR_MSGS_FIRST, c->ep->msgs_max);
 }
 
-/** rr_srv_credit_init - a connection that has its first receives */
+/** rr_srv_credit_init - initialises the credits of a connection that has its first receives */
 void rr_srv_credit_init(struct rr_rconn *c)
 {
 	struct rpcrdma_domain *d = c->base.engine->domain;
@@ -46,7 +46,7 @@ void rr_srv_credit_init(struct rr_rconn *c)
 	c->short_seen = atomic_load(&d->recv_short);
 }
 
-/* What all receives take that are lent to connections, or promised to them. */
+/* Returns the bytes of all receives that are lent or promised to connections. */
 static size_t lent_bytes(const struct rr_ep *ep)
 {
 	struct rpcrdma_domain *d = ep->engine->domain;
@@ -54,7 +54,7 @@ static size_t lent_bytes(const struct rr_ep *ep)
 	return atomic_load(ep->shared ? &d->clients.budgets[RR_SHARE_RECVS].used : &d->recv_bytes);
 }
 
-/* Receives for so many calls, if memory for them is to be had. Return: for how many they are. */
+/* Gets receives for @calls calls, if memory allows. Return: the number of calls they serve. */
 static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 {
 	struct rpcrdma_domain *d = c->base.engine->domain;
@@ -69,10 +69,10 @@ static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 	return MIN(ep->msgs, calls);
 }
 
-/** rr_srv_demand - a call came from a peer that wants @asked credits
+/** rr_srv_demand - accounts for a call of a peer that requests @asked credits
  *
- * More is granted to who wants more and uses what he has: all of it at this moment; or, where calls are
- * answered as fast as they come and never pile up, all of it twice over and not one after the other.
+ * Credits grow for a peer that requests more and uses those it has: all at this moment. If replies are
+ * so fast that calls never pile up: twice as many calls as credits, at least two of them overlapping.
  */
 void rr_srv_demand(struct rr_rconn *c, uint32_t asked)
 {
@@ -94,7 +94,7 @@ void rr_srv_demand(struct rr_rconn *c, uint32_t asked)
 	c->overlap = false;
 }
 
-/* Others lack what this one does not use. */
+/* Gives unused credits back when other connections lack receives. */
 static void make_way(struct rr_rconn *c)
 {
 	unsigned now = atomic_load_explicit(&c->base.engine->domain->recv_short,
@@ -107,7 +107,7 @@ static void make_way(struct rr_rconn *c)
 		c->credits = MAX(c->credits / 2, least(c));
 }
 
-/* Requests and transfers that were not in use since the last tick are not needed. */
+/* Frees requests and transfers that were unused since the last tick. */
 static void trim(struct rr_rconn *c)
 {
 	rr_srv_trim_reqs(c, MAX(c->reqs_most, RR_MSGS_FIRST));
@@ -116,9 +116,9 @@ static void trim(struct rr_rconn *c)
 	c->rws_most = c->rws_used;
 }
 
-/** rr_srv_credit_tick - once in a while: has it used what it may?
+/** rr_srv_credit_tick - reduces credits that were not used since the last tick
  *
- * Who was not heard at all is granted what a new connection has.
+ * A connection without any call falls back to the credits of a new connection.
  */
 void rr_srv_credit_tick(struct rpcrdma_conn *base)
 {
@@ -131,9 +131,9 @@ void rr_srv_credit_tick(struct rpcrdma_conn *base)
 	trim(c);
 }
 
-/** rr_srv_grant - what the answer that is being made grants; to be called once for each
- * @rc: the receive of its call that is yet to be given back, or NULL
- * @counted: it answers a call that rr_srv_recv() counted
+/** rr_srv_grant - returns the credits that a reply grants; call once for each reply
+ * @rc: the receive of its call that is not yet reposted, or NULL
+ * @counted: it is the reply to a call that rr_srv_recv() counted
  */
 uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_ctx *rc, bool counted)
 {
@@ -146,24 +146,24 @@ uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_c
 		(void)make_room(c, want);
 	posted = rr_ep_posted(ep) + (rc != NULL);
 	posted -= MIN(posted, ep->extra_recvs);
-	/* an answer that is not counted is to one call more than is counted, or to none */
+	/* an uncounted reply is for one call more than the account has, or for none */
 	room = rr_grants_room(&c->grants, posted + !counted);
 	grant = rr_credit_grant(asked, room, c->credits);
 	rr_grants_answer(&c->grants, grant, counted);
 	return grant;
 }
 
-/* Is half of what is pinned for receives lent to nobody, and more than a few chunks? */
+/* True if more than a few chunks are pinned for receives and more than half of that is not lent. */
 static bool is_sparse(const struct rpcrdma_domain *d)
 {
 	const struct rr_pool *zone = &d->pools[RR_ZONE_RECVS];
 	size_t lent = atomic_load_explicit(&d->recv_bytes, memory_order_relaxed);
 	size_t pinned = __atomic_load_n(&zone->bytes, __ATOMIC_RELAXED);
 
-	return pinned > SPARSE_BYTES && lent < pinned / 2 && !zone->arena; /* which goes as a whole */
+	return pinned > SPARSE_BYTES && lent < pinned / 2 && !zone->arena; /* unpinned only as a whole */
 }
 
-/* Neither are there more requests than receives, nor transfers than for so many calls. */
+/* Frees requests and transfers that @recvs receives cannot use. */
 static void free_calls(struct rr_rconn *c, unsigned recvs)
 {
 	unsigned n = MAX(recvs, RR_MSGS_FIRST);
@@ -172,9 +172,9 @@ static void free_calls(struct rr_rconn *c, unsigned recvs)
 	rr_srv_trim_rws(c, n * RR_CALL_RWS);
 }
 
-/** rr_srv_recv_done - the call that was in @rc is decoded: back to where it is needed
+/** rr_srv_recv_done - returns the receive of an answered call to the device or to the pool
  *
- * What is not charged any more is freed.
+ * Memory that is no longer charged is freed.
  */
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_rdma.h - the responder over a fabric: its connection, its request, its transfers
+ * srv_rdma.h - the responder over a fabric: connections, requests, transfers
  *
- *   srv_cm.c  accept      srv_recv.c  message in      srv_rw.c  payload      srv_send.c  answer out
- *   srv_credit.c  how many at once
+ *   srv_cm.c  accept      srv_recv.c  receive      srv_rw.c  payload      srv_send.c  reply
+ *   srv_credit.c  number of outstanding calls
  */
 #ifndef RR_SRV_RDMA_H
 #define RR_SRV_RDMA_H
@@ -13,13 +13,13 @@
 #include "srv_int.h"
 
 #define RR_RW_WRS 4u
-/* Receives (and credits) of a connection that has just come; it grows with use. */
+/* Receives (and credits) of a new connection; the number grows with use. */
 #define RR_MSGS_FIRST 8u
 
 struct rr_mode;
 struct rr_grant;
 
-/* What RDMA Writes move that are made when they are posted. */
+/* Payload of RDMA Writes with work requests that are built when they are posted. */
 struct rr_rw_range {
 	const struct rr_chunk *chunk; /* of req->hdr */
 	uint32_t off, len;
@@ -27,16 +27,15 @@ struct rr_rw_range {
 	struct rr_mr *mr;
 };
 
-/* A chain of RDMA Writes or one RDMA Read, or a piece that was already at hand. More than RR_RW_WRS Writes are
- * a range. */
+/* A chain of RDMA Writes, one RDMA Read, or a piece that needs no transfer. More than RR_RW_WRS Writes use range. */
 struct rr_rw {
 	struct rr_post post;
-	struct rpcrdma_msg msg;       /* at hand: done comes at the next poll */
-	struct list link;             /* conn->free_rws; the others of its range, before they are posted */
+	struct rpcrdma_msg msg;       /* no transfer needed: done runs at the next poll */
+	struct list link;             /* conn->free_rws; the range's other transfers, before they are posted */
 	struct rr_rconn *conn;
 	struct rr_rreq *req;
-	struct rpcrdma_piece *piece;  /* NULL: nobody needs to know */
-	struct rr_send_ctx *sc;       /* an error message's */
+	struct rpcrdma_piece *piece;  /* completed when its last transfer ends; or NULL */
+	struct rr_send_ctx *sc;       /* of an error message */
 	bool read;
 	unsigned n;
 	struct rr_rw_range range;
@@ -47,56 +46,56 @@ struct rr_rw {
 struct rr_rconn {
 	struct rpcrdma_conn base;
 	struct rr_ep *ep;
-	uint32_t send_inline;         /* largest Send the peer can take (and we want to send) */
-	bool remote_inv;              /* it asked for Send-With-Invalidate, and gets it */
-	struct rr_grants grants;      /* what was promised */
-	uint32_t credits;             /* what is granted now, to who asks for so many */
-	uint64_t look;                /* of the engine, that found the last call */
-	unsigned calls;               /* since credits grew last, or the last tick */
-	bool overlap;                 /* among these one came before another was answered */
+	uint32_t send_inline;         /* largest Send: the smaller of the peer's and our limit */
+	bool remote_inv;              /* the peer requested Send-With-Invalidate, and gets it */
+	struct rr_grants grants;      /* account of granted credits */
+	uint32_t credits;             /* limit of the credits granted now */
+	uint64_t look;                /* engine->looks when the last call arrived */
+	unsigned calls;               /* since credits last grew, or since the last tick */
+	bool overlap;                 /* one of these calls arrived before the reply to another */
 	bool used;                    /* all of its credits were in use since the last tick */
-	unsigned short_seen;          /* domain->recv_short */
-	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, under way */
-	struct list pullers;          /* rr_rreq: have some waiting for a place among them */
+	unsigned short_seen;          /* domain->recv_short when last checked */
+	unsigned rd_depth, reads_out; /* RDMA Reads: negotiated limit, in flight */
+	struct list pullers;          /* rr_rreq with Reads that wait for a free slot */
 	struct list free_rws;
-	unsigned nrws, nreqs;         /* transfers and requests there are, ... */
-	unsigned rws_used, rws_most;  /* ... transfers in use now, and at most since the last tick, ... */
-	unsigned reqs_most;           /* ... and requests */
-	struct rr_mode *mode;         /* another way of moving data (mode.h), or NULL: nearly always */
+	unsigned nrws, nreqs;         /* transfers and requests allocated */
+	unsigned rws_used, rws_most;  /* transfers in use: now, maximum since the last tick */
+	unsigned reqs_most;           /* maximum of requests in use since the last tick */
+	struct rr_mode *mode;         /* another way of moving data (mode.h), or NULL (nearly always) */
 };
 
-/* What a request of a connection with a mode has to do with it. */
+/* State of a request that belongs to a connection with a mode. */
 struct rr_mode_req {
 	struct list link;             /* mode->offers */
-	uint64_t since_ns;            /* in there */
-	uint8_t *mem;                 /* its payload, where the peer has written it; or NULL */
+	uint64_t since_ns;            /* time when it was added there */
+	uint8_t *mem;                 /* its payload, if the peer has written it already; or NULL */
 	unsigned slot;
-	struct rr_grant *grant;       /* that @mem is of; NULL: of a slot */
+	struct rr_grant *grant;       /* grant that contains @mem; NULL: it is in a slot */
 };
 
 struct rr_rreq {
 	struct rr_req base;
-	struct rr_recv_ctx *rc;       /* holds the message; NULL once it is reposted */
+	struct rr_recv_ctx *rc;       /* holds the message; NULL once reposted */
 	bool counted;                 /* as a call, in conn->grants */
 	struct rr_read_info reads;
-	/* whose RDMA Reads are not all posted yet: rpcrdma_piece.next */
+	/* pieces with RDMA Reads that are not posted yet: rpcrdma_piece.next */
 	struct rpcrdma_piece *pulls, **pulls_tail;
-	uint32_t pulled;              /* bytes of the first of them whose Reads are posted */
+	uint32_t pulled;              /* bytes of the first piece for which Reads are posted */
 	struct list puller;           /* conn->pullers */
 	struct rpcrdma_buf *call_buf; /* a long call */
 	struct rpcrdma_piece call_piece;
-	struct rpcrdma_buf *reply_buf;/* a long reply, or payload that was not in a buffer yet */
+	struct rpcrdma_buf *reply_buf;/* a long reply, or payload that must be copied into a buffer */
 	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_msg end_msg;
-	struct rpcrdma_piece *placed; /* no Write chunk: they go with the reply; newest first */
-	struct rr_rw *held;           /* Writes that are posted with the answer, in front of it */
+	struct rpcrdma_piece *placed; /* without a Write chunk: pieces sent with the reply; newest first */
+	struct rr_rw *held;           /* Writes that are posted in one chain with the reply */
 	struct rr_answer answer;      /* kept while it waits for a buffer */
 	struct rr_send_ctx *sc;
 	struct rr_post post;
 	struct rr_wr send_wr;
 	struct rr_sge send_sge;
-	unsigned ops_out;             /* transfers and the Send, at the fabric */
-	unsigned ntokens;             /* mapped pieces of the peer's memory */
+	unsigned ops_out;             /* transfers and the Send, in flight */
+	unsigned ntokens;             /* mapped segments of the peer's memory */
 	uint32_t tokens[RR_CHUNK_SEGS_MAX];
 	struct rr_mode_req mode;
 	struct rr_hdr hdr;            /* of the call; large, so last */
@@ -104,7 +103,7 @@ struct rr_rreq {
 
 /* Transfers of a call: Writes to all segments of a chunk. */
 #define RR_CALL_RWS (RR_CHUNK_SEGS_MAX / RR_POST_BUILT)
-/* What is kept for a call that a connection may have beside its first RR_MSGS_FIRST. */
+/* Memory per call of a connection, beyond its first RR_MSGS_FIRST calls. */
 #define RR_CALL_KEPT (sizeof(struct rr_rreq) + RR_CALL_RWS * sizeof(struct rr_rw))
 
 static inline struct rr_rconn *rr_rconn_of(const struct rpcrdma_conn *c)
@@ -128,7 +127,7 @@ extern const struct rr_ep_ops rr_rconn_ep_ops;
 /* srv_recv.c */
 void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);
-/** rr_srv_trim_reqs - frees requests that are not in use down to @keep in all */
+/** rr_srv_trim_reqs - frees unused requests until @keep remain in all */
 void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep);
 
 /* srv_credit.c */
@@ -142,20 +141,20 @@ void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc);
 /* srv_rw.c */
 struct rr_rw *rr_rw_get(struct rr_rconn *c);
 void rr_rw_put(struct rr_rw *rw);
-/** rr_srv_trim_rws - frees transfers that are not in use down to @keep in all */
+/** rr_srv_trim_rws - frees unused transfers until @keep remain in all */
 void rr_srv_trim_rws(struct rr_rconn *c, unsigned keep);
-/** rr_srv_read - pull the bytes of a piece from the call's Read chunk
- * @piece: &rr->call_piece: of the whole call; else of its payload
+/** rr_srv_read - pulls the bytes of a piece from the call's Read chunk
+ * @piece: &rr->call_piece: offsets within the whole call; else within its payload
  *
  * Return: 0; -EINVAL: outside the chunk; -ENOMEM.
  */
 must_check int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_piece *piece);
-/** rr_srv_write - RDMA Write @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
+/** rr_srv_write - posts RDMA Writes of @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
  * @chunk: of rr->hdr, which is read until the Writes are posted
- * @piece: told of the end; or NULL, and then it may be held back for the answer or the next Write */
+ * @piece: its done runs at the end. If NULL, the Writes may be held back until the reply or the next Write */
 must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
 			    uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece);
-/** rr_srv_post_held - post what was held back, without an answer */
+/** rr_srv_post_held - posts the Writes that were held back, without a reply */
 void rr_srv_post_held(struct rr_rreq *rr);
 void rr_srv_reads_pump(struct rr_rconn *c);
 int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p);
@@ -164,32 +163,32 @@ uint32_t rr_srv_room(const struct rr_req *r);
 int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p);
-/** rr_srv_has_write_chunk - a non-empty Write chunk was offered */
+/** rr_srv_has_write_chunk - true if the call offers a non-empty Write chunk */
 static inline bool rr_srv_has_write_chunk(const struct rr_rreq *rr)
 {
 	return rr->hdr.nwrites > 0 && rr->hdr.writes[0].nsegs > 0;
 }
 
 /* srv_send.c */
-/** rr_srv_send_offer - the reply with a Read list
- * @head: of the reply, which stands behind room for all of the header; or 0
+/** rr_srv_send_offer - sends a reply with a Read list
+ * @head: bytes of the reply, which stand behind the space for the whole header; or 0
  * @replied: bytes of it that were written to the Reply chunk instead */
 void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsigned n, size_t head,
 		       size_t replied);
-/** rr_srv_write_reply - RDMA Write @len bytes at @msg, in rr->reply_buf, to the Reply chunk */
+/** rr_srv_write_reply - RDMA Writes @len bytes at @msg, in rr->reply_buf, to the Reply chunk */
 must_check int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len);
-/** rr_srv_gather - copy payload: from the pieces that were placed, or from the service's iov */
+/** rr_srv_gather - copies payload to @to: from the placed pieces, or from the service's iov */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to);
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a);
-/** rr_srv_send_error - RDMA_ERROR for a message that became no request; @rc goes back
- * @counted: it was a call, to begin with */
+/** rr_srv_send_error - sends RDMA_ERROR for a message that became no request; reposts @rc
+ * @counted: rr_grants_call() counted the message as a call */
 void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
 		       enum rr_err err, bool counted);
-/** rr_srv_reply_hdr_bytes - transport header of the reply: all chunks of the call returned */
+/** rr_srv_reply_hdr_bytes - returns the size of the reply's transport header, which returns all chunks of the call */
 size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr);
-/** rr_srv_op_ended - one transfer of @rr is over; ends the request if it was the last */
+/** rr_srv_op_ended - completes one transfer of @rr; the last one ends the request */
 void rr_srv_op_ended(struct rr_rreq *rr);
-/** rr_srv_release - recycle a request whose service is through with it (or never saw it) */
+/** rr_srv_release - recycles a request that the service has ended (or never received) */
 void rr_srv_release(struct rr_rreq *rr);
 
 #endif

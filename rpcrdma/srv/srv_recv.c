@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_recv.c - a message arrives at the responder: check, parse, hand over
+ * srv_recv.c - receives a message at the responder: check, parse, deliver
  *
- * Operation:  Two passes over hostile bytes: rr_hdr_decode() bounds-checks the header and its lists,
- *             rr_chunk_check_*() makes sense of them; only then is a request taken. A long call
- *             (position-zero Read chunk) is pulled into a buffer first. What remains is an RPC
- *             message in one piece, of which the reduced argument may be missing.
+ * Operation:  Two passes over untrusted bytes: rr_hdr_decode() bounds-checks the header and its lists,
+ *             rr_chunk_check_*() checks the chunks. After that a long call (position-zero Read chunk)
+ *             is pulled into a buffer. The result is an RPC message in one contiguous piece; its
+ *             reduced argument may be missing.
  *
- *                 drop          under 8 bytes; RDMA_DONE, RDMA_ERROR; a reply nobody asked for
+ *                 drop          under 8 bytes; RDMA_DONE, RDMA_ERROR; an unsolicited reply
  *                 ERR_VERS      another version
  *                 ERR_CHUNK     malformed, contradictory, or over our limits
  *                 disconnect    more calls than were granted
  *                 else          svc_ops.call
- * Memory:     The receive buffer stays with the request until its answer is sent (the message is
- *             decoded in place), which is what the credits count.
+ * Memory:     The message is decoded in place. Its receive buffer stays with the request until the reply
+ *             is sent; credits count these buffers.
  * Threads:    The connection's engine.
- * Errors:     Each answer to nonsense is counted; RR_BAD_MAX of them end the connection.
+ * Errors:     Each reply to a malformed message is counted; RR_BAD_MAX of them end the connection.
  * See:        RFC 8166 sections 4.4, 4.5; protocol.md 1.5, 7.1
  */
 #include <errno.h>
@@ -71,7 +71,7 @@ void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep)
 	}
 }
 
-/* The service never saw it. When this is the end of the call's own pull, that is still counted. */
+/* For a request that the service never received. If the call's own pull just ended, ops_out still counts it. */
 static void forget_request(struct rr_rreq *rr)
 {
 	rr->base.ended = true;
@@ -79,7 +79,7 @@ static void forget_request(struct rr_rreq *rr)
 		rr_srv_release(rr);
 }
 
-/* The header is fine, what follows is no RPC call: nothing that could be answered by RPC. */
+/* Replies RDMA_ERROR: the message after a valid header is not an RPC call, so no RPC reply is possible. */
 static void refuse_request(struct rr_rreq *rr, enum rr_err err)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
@@ -138,8 +138,8 @@ static void pull_long(struct rr_rreq *rr)
 		rr_count(c->base.engine, long_calls, 1);
 		return;
 	}
-	/* No memory. ERR_CHUNK would be final for the caller: the connection goes, and
-	 * the call comes again on the next. */
+	/* No memory. ERR_CHUNK would be final for the client. Closing the connection makes the client send the call
+	 * again on the next one. */
 	rpcrdma_conn_close(&c->base);
 	rr_ep_repost(rr->rc);
 	rr->rc = NULL;
@@ -153,7 +153,7 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 
 /* ---- every message ---- */
 
-/* Has it anything but a call after the header? (RFC 8167 lets a peer call or answer backwards) */
+/* True if a reply follows the header. (RFC 8167 allows a peer to call or reply in the reverse direction.) */
 static bool is_reply(const struct rr_hdr *h, const uint8_t *msg, size_t len)
 {
 	return h->proc == RR_MSG && len >= 8 && get_be32(msg + 4) == RR_RPC_REPLY;
@@ -186,7 +186,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		return;
 	}
 	if (err && h->proc == RR_ERROR) {
-		/* not even a malformed one is answered: two ends could send errors to and fro for ever */
+		/* never reply to an error, even a malformed one: two peers could exchange errors endlessly */
 		rr->rc = NULL;
 		rr_srv_release(rr);
 		drop(c, rc);
@@ -218,7 +218,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		return;
 	}
 	if (!rr_grants_call(&c->grants, ep->extra_recvs)) {
-		/* it took a receive that is not its own, or one that was on its way back */
+		/* the call took a receive beyond its credits, or one that was about to be returned */
 		rr->rc = NULL;
 		rr_srv_release(rr);
 		drop(c, rc);

@@ -3,28 +3,28 @@
  *
  * srv_rw.c - the responder's payload: pull, place, sink
  *
- * Operation:  pull   RDMA Reads of the call's Read chunk into a pool buffer; at most rd_depth of a
- *                    connection are under way. The rest wait in a FIFO of their request, and the
- *                    requests that have some take turns, one Read each: what a long request asked for
- *                    earlier keeps no short one waiting. A Read that is under way waits for nothing
- *                    but the network, so any depth does for any number of segments. Transfers exist
- *                    only for those; of the others the request knows what they are for. A payload
- *                    that came with the message is copied.
- *             place  RDMA Writes of a pool buffer to the caller's Write chunk, in whatever order the
- *                    pieces come; posted at once, but for the last that nobody waits for, which is
- *                    one chain with the answer: one doorbell and one completion for both. Without
- *                    a Write chunk the pieces wait and go with the reply.
- *             sink, source  where the fabric can map the caller's memory: its address, for the
- *                    kernel to read into, or to write from.
+ * Operation:  pull   RDMA Reads of the call's Read chunk into a pool buffer. A connection has at most
+ *                    rd_depth Reads in flight. The others wait in a FIFO of their request. Requests
+ *                    with waiting Reads take turns, one Read each, so a long request does not delay
+ *                    short ones. A Read in flight waits only for the network, so any depth serves
+ *                    any number of segments. Only Reads in flight have a transfer (rr_rw); the
+ *                    request records the others. Payload that came with the message is copied.
+ *             place  RDMA Writes of a pool buffer to the call's Write chunk, in the order in which the
+ *                    pieces arrive. Writes are posted at once, except the last one if it has no
+ *                    done function: that one is posted in one chain with the reply, so both cost one
+ *                    doorbell and one completion. Without a Write chunk the pieces wait and are sent
+ *                    with the reply.
+ *             sink, source  if the fabric can map the client's memory: its address, so that the
+ *                    kernel can read into it or write from it.
  *             The Send is posted last and completes last (RC ordering), so a request's buffers are
- *             free when its Send is done.
- * Memory:     Pieces and their buffers are the service's, lent until piece->done or the req's done.
+ *             free when its Send completes.
+ * Memory:     The service owns pieces and their buffers, and lends them until piece->done or the req's done.
  *             Transfers (rr_rw) are recycled per connection; the tick frees those that were not in use.
- *             Reads have rd_depth of them, and Writes to a chunk RR_CALL_RWS at most, for each buffer
- *             that they are from: many Writes are made when they are posted (rr_post.build).
+ *             Reads use at most rd_depth transfers. Writes to a chunk use at most RR_CALL_RWS per source
+ *             buffer: long chains are built when they are posted (rr_post.build).
  * Threads:    The connection's engine.
- * Errors:     A transfer that fails ends the connection (RFC 8166 section 4.5: no message can help);
- *             pieces under way end with -EIO.
+ * Errors:     A failed transfer ends the connection (RFC 8166 section 4.5: no message can repair it).
+ *             Pieces in flight end with -EIO.
  */
 #include <assert.h>
 #include <errno.h>
@@ -77,11 +77,11 @@ void rr_srv_trim_rws(struct rr_rconn *c, unsigned keep)
 	}
 }
 
-/* The pieces count their transfers in priv[0]; the last one tells. */
+/* A piece counts its transfers in priv[0]; the last one calls its done. */
 static void piece_add(struct rpcrdma_piece *p, unsigned n)
 {
 	if (p)
-		p->priv[0] = (void *)((uintptr_t)p->priv[0] + n); /* a count, no address */
+		p->priv[0] = (void *)((uintptr_t)p->priv[0] + n); /* a count, not an address */
 }
 
 static void piece_sub(struct rpcrdma_piece *p, int err)
@@ -110,7 +110,7 @@ static void on_rw(struct rr_post *post, enum rr_wc_status status)
 		rr_srv_reads_pump(c);
 	}
 	piece_sub(p, status == RR_WC_OK ? 0 : -EIO);
-	rr_srv_op_ended(rr); /* may free the request, and with it the connection */
+	rr_srv_op_ended(rr); /* may free the request and the connection */
 }
 
 static void fill_wr(struct rr_wr *wr, struct rr_sge *sge, enum rr_wr_op op,
@@ -132,7 +132,7 @@ static void fill_writes(struct rr_wr *wr, struct rr_sge *sge, const struct rr_sp
 	}
 }
 
-/* Transfers already made for a range of which a later one cannot be: they just go back. */
+/* Returns unposted transfers of a range for which another one could not be allocated. */
 static void put_chain(struct list *chain)
 {
 	struct list *n;
@@ -151,7 +151,7 @@ static void take(struct rr_rreq *rr, struct rr_rw *rw, struct rpcrdma_piece *pie
 
 /* ---- pull ---- */
 
-/* A piece without its first @done bytes. Return: number of spans, or as rr_chunk_read_spans() */
+/* Finds the segments of a piece after its first @done bytes. Return: number of spans, or as rr_chunk_read_spans() */
 static int read_spans(const struct rr_rreq *rr, const struct rpcrdma_piece *p, uint32_t done,
 		      struct rr_span *spans, unsigned max)
 {
@@ -163,7 +163,7 @@ static int read_spans(const struct rr_rreq *rr, const struct rpcrdma_piece *p, u
 				   spans, max);
 }
 
-/* One Read to byte @to of a piece. Return: 0, -ENOMEM */
+/* Posts one Read to byte @to of a piece. Return: 0, -ENOMEM */
 static int post_read(struct rr_rreq *rr, struct rpcrdma_piece *p, const struct rr_span *span,
 		     uint32_t to)
 {
@@ -185,8 +185,7 @@ static int post_read(struct rr_rreq *rr, struct rpcrdma_piece *p, const struct r
 	return 0;
 }
 
-/* Posts Reads that were waiting for their turn. If there is no memory for one, others are under way, and the end of
- * each leaves a transfer. */
+/* Posts waiting Reads. If memory for one is short, others are in flight; each of them frees a transfer when it ends. */
 void rr_srv_reads_pump(struct rr_rconn *c)
 {
 	struct list *n;
@@ -196,7 +195,7 @@ void rr_srv_reads_pump(struct rr_rconn *c)
 		struct rpcrdma_piece *p = rr->pulls;
 		struct rr_span span;
 
-		(void)!read_spans(rr, p, rr->pulled, &span, 1); /* more than one: the first of them */
+		(void)!read_spans(rr, p, rr->pulled, &span, 1); /* if there are more: only the first */
 		if (post_read(rr, p, &span, rr->pulled))
 			return;
 		list_del(n);
@@ -231,7 +230,7 @@ int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_piece *piece)
 	piece_add(piece, (unsigned)nspans);
 	rr->ops_out += (unsigned)nspans;
 	if (i < nspans) {
-		if (i) /* then it is the first that waits */
+		if (i) /* then this piece is the first one that waits */
 			rr->pulled = spans[i].skip;
 		piece->next = NULL;
 		*rr->pulls_tail = piece;
@@ -265,7 +264,7 @@ static void build_writes(struct rr_post *post, struct rr_wr *wr, struct rr_sge *
 	fill_writes(wr, sge, spans, rw->n, r->mem, r->mr);
 }
 
-/* Writes of a few spans, or how to make them. */
+/* Prepares Writes of @n spans: builds a few now, describes more for build_writes(). */
 static void plan_writes(struct rr_rw *rw, const struct rr_rw_range *range, const struct rr_span *spans,
 			unsigned n)
 {
@@ -338,7 +337,7 @@ static void on_at_hand(struct rpcrdma_msg *msg)
 	rr_srv_op_ended(rr);
 }
 
-/* The payload is here: it came with the message (inline or long call), or before it. */
+/* For payload that is in memory already: it came with the message (inline or long call) or before it. */
 static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_piece *p, const uint8_t *payload)
 {
 	struct rr_rw *rw = rr_rw_get(rr_rreq_conn(rr));
@@ -370,8 +369,8 @@ bool rr_srv_by_chunk(const struct rr_req *r)
 	return (r->args.chunk_used && !r->here) || rr_srv_has_write_chunk(rr_rreq_of(r));
 }
 
-/* Without a Write chunk the reply has to hold it: the larger of what an inline reply and the Reply
- * chunk leave beside the smallest head. A reply that turns out too long is refused when it is made. */
+/* Without a Write chunk the reply carries the payload: room is the larger of what an inline reply and the Reply chunk
+ * leave after the smallest header. A reply that turns out too long is rejected when it is built. */
 uint32_t rr_srv_room(const struct rr_req *r)
 {
 	const struct rr_rreq *rr = rr_rreq_of(r);
@@ -388,8 +387,8 @@ uint32_t rr_srv_room(const struct rr_req *r)
 	return (uint32_t)(c->mode ? MAX(room, rr_mode_room(c->mode)) : room);
 }
 
-/* All of them, or none. Return: 0; -EOPNOTSUPP: a bad key is found out by the RDMA operation that
- * follows, as on any other fabric */
+/* Maps all spans or none. Return: 0; -EOPNOTSUPP. The RDMA operation that follows detects a bad key, as on any other
+ * fabric. */
 static int map_spans(struct rr_rreq *rr, const struct rr_span *spans, int n, unsigned access,
 		     struct iovec *iov, int *cnt)
 {
@@ -464,7 +463,7 @@ int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p)
 		return rr_srv_write(rr, &rr->hdr.writes[0], p->off,
 				    (uint8_t *)p->buf->addr + p->buf_off, p->len,
 				    rr_buf_mr(p->buf, c->ep->dev), p->done ? p : NULL);
-	if (p->buf->far) /* a CPU would have to put it into the message */
+	if (p->buf->far) /* the CPU would have to copy it into the message */
 		return -EOPNOTSUPP;
 	p->next = rr->placed;
 	rr->placed = p;

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_send.c - the responder's answer: in its form, with its credits, and the end of the request
+ * srv_send.c - sends the responder's reply, with its form and credits, and ends the request
  *
- * Operation:  The RPC reply is encoded right behind the room its transport header will take. If it
- *             does not fit and a Reply chunk was offered, it is encoded again into a pool buffer.
- *             rr_plan_reply() then says which form it takes; what is not placed yet is written; the
- *             receive buffer goes back to the device (so that the credit the reply gives is backed
- *             by it, unless fewer are given: srv_credit.c); the Send is posted last, in one chain
- *             with the Writes that were held back for it.
+ * Operation:  The RPC reply is encoded behind the space for its transport header. If it does not fit
+ *             and the call has a Reply chunk, it is encoded again into a pool buffer. rr_plan_reply()
+ *             then selects the form. Payload that is not placed yet is written. The receive buffer
+ *             goes back to the device, so that it backs the credit in the reply (unless the reply
+ *             grants fewer: srv_credit.c). The Send is posted last, in one chain with the Writes that
+ *             were held back for it.
  *
- *             answered and no transfer out --> service's done --> free list
- * Memory:     Everything a request borrowed (receive and send buffer, pool buffers, mapped memory of
- *             the peer, the service's pieces) is given back when its last transfer, the Send, has
- *             completed; RC ordering makes that the end of all.
+ *             answered and no transfer in flight --> service's done --> free list
+ * Memory:     Everything that a request holds (receive and send buffer, pool buffers, mapped memory of
+ *             the peer, the service's pieces) is released when its last transfer, the Send, has
+ *             completed; by RC ordering all others have completed before.
  * Threads:    The connection's engine.
- * Errors:     Shortage of a pool buffer or of a send buffer waits in line. A reply that fits nowhere
- *             becomes ERR_CHUNK; one for which the machine has no memory ends the connection, since
- *             ERR_CHUNK is final.
+ * Errors:     If the pool has no buffer for the reply or the Send, the request waits. A reply that fits
+ *             nowhere becomes ERR_CHUNK. If the machine has no memory for a reply, the connection
+ *             ends, since ERR_CHUNK is final.
  *             On a dead connection the same path runs with flushed completions, or none.
- * See:        RFC 8166 sections 3.4.6, 3.5, 4.5
  */
 #include <assert.h>
 #include <errno.h>
@@ -31,7 +30,7 @@
 
 /* ---- the end of a request ---- */
 
-/* What was mapped of the peer's memory is used by now, and it waits to have it back. */
+/* Unmaps the peer's memory; the peer may be waiting to reuse it. */
 static void end_direct(struct rr_rreq *rr)
 {
 	while (rr->ntokens > 0)
@@ -83,9 +82,9 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status)
 {
 	struct rr_rreq *rr = container_of(post, struct rr_rreq, post);
 
-	(void)status; /* a failure has made the endpoint dead: nothing to add */
+	(void)status; /* a failure has already made the endpoint dead */
 	rr_conn_progress(rr->base.pub.conn);
-	if (rr->held) { /* the Writes in front of it; the Send itself still counts */
+	if (rr->held) { /* Writes in front of the Send; the Send still counts */
 		rr_rw_put(rr->held);
 		rr->held = NULL;
 		rr->ops_out--;
@@ -100,7 +99,7 @@ static void give_back_recv(struct rr_rreq *rr)
 	rr->rc = NULL;
 }
 
-/* No message goes out: the end comes at the next poll, or with the last transfer. */
+/* Ends a request without a message: at the next poll, or with the last transfer. */
 static void end_silently(struct rr_rreq *rr)
 {
 	give_back_recv(rr);
@@ -116,8 +115,8 @@ static uint32_t grant(struct rr_rreq *rr)
 	return rr_srv_grant(rr_rreq_conn(rr), rr->hdr.credits, rr->rc, rr->counted);
 }
 
-/* One handle of this call, never on an error: the first segment of the first chunk, since the last
- * one may be a pad segment that the client keeps for good (protocol.md section 5). */
+/* Selects one handle of this call, never for an error: the first segment of the first chunk, since the last one may be
+ * a pad segment that the client keeps registered (protocol.md section 5). */
 static bool handle_to_invalidate(const struct rr_rreq *rr, uint32_t *ret)
 {
 	const struct rr_hdr *h = &rr->hdr;
@@ -204,7 +203,7 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 	granted = rr_srv_grant(c, 1, NULL, counted);
 	if (!rw || rr_ep_get_send(c->ep, &sc) ||
 	    rr_hdr_encode_error(xid, vers, granted, err, sc->buf, c->send_inline, &len)) {
-		/* more nonsense at once than there is memory for: no answer is due */
+		/* too little memory for this many malformed messages: no reply is required */
 		if (sc)
 			rr_ep_put_send(sc);
 		if (rw)
@@ -234,7 +233,7 @@ size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr)
 	return n;
 }
 
-/** rr_srv_gather - payload bytes into @to */
+/** rr_srv_gather - copies payload bytes to @to */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to)
 {
 	uint32_t left = payload->length;
@@ -253,7 +252,7 @@ void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, ui
 	rr_count(rr->base.pub.engine, bytes_copied, payload->length);
 }
 
-/* Open a gap for payload and pad at its place in the reply and fill it. Return: the whole length. */
+/* Moves the tail of the reply and inserts payload and pad. Return: the total length. */
 static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint8_t *msg, size_t len)
 {
 	size_t bytes = s->payload.length, padded = round_up4(bytes);
@@ -264,7 +263,7 @@ static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint
 	return len + padded;
 }
 
-/* the longest one that goes by a buffer */
+/* largest reply that uses a buffer */
 static size_t answer_max(const struct rr_rreq *rr)
 {
 	return rr_conn_buf_max(rr->base.pub.conn, RR_ZONE_ANSWERS);
@@ -276,7 +275,7 @@ static int get_reply_buf(struct rr_rreq *rr, size_t bytes)
 						   &rr->reply_buf);
 }
 
-/* The payload belongs in the Write chunk and was in no pool buffer: it is copied into one. */
+/* Copies payload that is in no pool buffer into one and writes it to the Write chunk. */
 static int write_from_iov(struct rr_rreq *rr, const struct rpcrdma_payload *payload)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
@@ -295,7 +294,7 @@ int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len)
 			    rr_buf_mr(rr->reply_buf, c->ep->dev), NULL);
 }
 
-/* All chunks returned: the header as far as the call decides it. */
+/* Fills the reply's header as far as the call determines it: all chunks are returned. */
 static void init_header(struct rr_rreq *rr, uint32_t proc, uint32_t written, size_t reply_written,
 			struct rr_hdr *out)
 {
@@ -319,7 +318,7 @@ static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t
 
 	init_header(rr, nomsg ? RR_NOMSG : RR_MSG, written, reply_written, &out);
 	rc = rr_hdr_encode(&out, rr->sc->buf, rr_rreq_conn(rr)->send_inline, &len);
-	assert(!rc && len == rr_srv_reply_hdr_bytes(rr)); /* it was planned for */
+	assert(!rc && len == rr_srv_reply_hdr_bytes(rr)); /* the plan includes it */
 	send_message(rr, len + inline_len, false);
 }
 
@@ -338,15 +337,15 @@ void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsi
 	send_message(rr, len + head, false);
 }
 
-/* No memory for the answer. ERR_CHUNK would be final for the caller, which a passing
- * shortage must not be: the connection goes, and the call comes again on the next. */
+/* No memory for the reply. ERR_CHUNK would be final for the client, but the shortage is temporary. Closing the
+ * connection makes the client send the call again on the next one. */
 static void give_up(struct rr_rreq *rr)
 {
 	rpcrdma_conn_close(rr->base.pub.conn);
 	end_silently(rr);
 }
 
-/* Return: 0, or -ENOBUFS: a pool buffer is needed and there is none */
+/* Return: 0, or -ENOBUFS: no pool buffer is free */
 static int try_answer(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
@@ -375,7 +374,7 @@ static int try_answer(struct rr_rreq *rr)
 		in_buf = true;
 		rc = rr_answer_head(&rr->base, a, &s, msg, plan.reply_chunk_bytes, &len);
 	}
-	if (rc == -EINVAL) { /* results that do not encode: the service's bug, told as such */
+	if (rc == -EINVAL) { /* results that cannot be encoded: a bug of the service */
 		*a = (struct rr_answer){ .kind = RR_ANSWER_ERROR, .stat = RR_SYSTEM_ERR };
 		return try_answer(rr);
 	}
@@ -406,7 +405,7 @@ static int try_answer(struct rr_rreq *rr)
 	case RR_REPLY_WRITE_CHUNK:
 	case RR_REPLY_LONG_WRITE:
 		if (plan.payload_bytes && s.payload.iovcnt) {
-			if (in_buf) /* the buffer holds the head already: no service of ours does this */
+			if (in_buf) /* the buffer holds the head already: none of our services does this */
 				break;
 			rc = get_reply_buf(rr, plan.payload_bytes);
 			if (!rc)
@@ -461,7 +460,7 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 	start_answer(container_of(w, struct rr_rreq, waiter));
 }
 
-/* A message to answer in comes first, then what a long answer takes beside it. */
+/* Gets the send buffer first, then the buffer that a long reply also needs. */
 static void start_answer(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);

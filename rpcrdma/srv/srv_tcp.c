@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_tcp.c - the responder over TCP: listening, accepting, the end of a connection
+ * srv_tcp.c - the responder over TCP: listening, accepting, closing
  *
- * Operation:  A listening socket on the listener's engine; an accepted one is adopted by the engine
- *             that the service chose, and read from there (srv_tcp_in.c).
- * Memory:     A connection's staging buffer is part of it; requests are recycled.
- * Threads:    The listener's engine up to the adoption, then the connection's.
- * Errors:     End of file, an error of the socket, or a record that cannot be: the connection dies.
- *             Its requests go on to their end; their answers go nowhere.
+ * Operation:  The listening socket is on the listener's engine. The engine that the service chose
+ *             adopts an accepted socket and reads from it (srv_tcp_in.c).
+ * Memory:     A connection contains its staging buffer; requests are recycled.
+ * Threads:    The listener's engine until the adoption, then the connection's.
+ * Errors:     End of file, a socket error or an invalid record ends the connection. Its requests run
+ *             to their end; their replies are discarded.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,9 +24,9 @@
 #include "base/clock.h"
 #include "srv_tcp.h"
 
-#define ACCEPTS_AT_ONCE 64 /* then the engine looks at its other sockets */
+#define ACCEPTS_AT_ONCE 64 /* then the engine polls its other sockets */
 
-/* Out of descriptors or memory: when to look at the listening socket again. */
+/* Time to wait before accepting again after descriptors or memory ran out. */
 #define RETRY_NS (100 * NS_PER_MS)
 
 struct tcp_listener {
@@ -62,7 +62,7 @@ void rr_tconn_die(struct rr_tconn *c)
 		list_del(&t->send_link);
 		rr_treq_end(t);
 	}
-	/* ends the pulls of the request that is being read, and says drained; not from inside */
+	/* ends the pulls of the request being read, and reports drained; deferred, not from inside */
 	rr_tconn_kick(c);
 }
 
@@ -86,13 +86,13 @@ static void conn_adopted(struct rpcrdma_conn *base)
 
 	c->events = EPOLLIN;
 	if (!base->dead && rpcrdma_engine_watch(base->engine, &c->watch, c->events)) {
-		base->adopted = false; /* nothing is watched that would have to be unwatched */
+		base->adopted = false; /* not watched: rr_tconn_die() must not unwatch it */
 		rr_tconn_die(c);
 		base->adopted = true;
 	}
 }
 
-/* A call that waits for memory of ours owes nothing. */
+/* A call that waits for our memory owes no progress. */
 static bool conn_owed(const struct rpcrdma_conn *base)
 {
 	const struct rr_tconn *c = rr_tconn_of(base);
@@ -181,10 +181,9 @@ static void take_peer(struct rpcrdma_listener *l, int fd, const struct sockaddr_
 		svc->ops->closed(ctx);
 		goto out_admit;
 	}
-	/* a reply is one write, so delaying small ones could only hurt; a socket that lacks the option
-	 * works all the same */
+	/* a reply is one write, so delaying small ones gains nothing; the socket works without the option too */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* an idle peer that is gone without a word is found out in the end */
+	/* detects an idle peer that vanished */
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	c->watch = (struct rpcrdma_watch){ .fd = fd, .fn = on_socket };
 	c->pump_msg.fn = on_pump_msg;
@@ -198,7 +197,7 @@ out_close:
 	close(fd);
 }
 
-/* The socket stays readable: it is not to be watched until somebody may have closed something. */
+/* Stops watching the listening socket, which stays readable, until descriptors or memory may be free again. */
 static void rest(struct tcp_listener *l, int err)
 {
 	rr_svc_refused(l->base.svc, NULL, err);

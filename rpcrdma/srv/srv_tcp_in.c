@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_tcp_in.c - records arrive at the responder over TCP
+ * srv_tcp_in.c - receives records at the responder over TCP
  *
  * Operation:  Bytes are read into a small staging buffer, so that many small calls cost one system
- *             call. A record up to RR_TCP_WHOLE is put together in the request's message buffer and
- *             handed over whole. Of a longer one only the head is: its bulk stays in the socket until
- *             the service pulls it, piece by piece and in order, straight into the service's buffers. A
- *             service that finds the head too short (its arguments are long and are no payload) gets the
- *             record again, whole. What nobody pulled is skipped when the request is answered. It makes no
- *             difference how many fragments a record has; a payload in several of them is accepted before
- *             it is known where the record ends.
+ *             call. A record up to RR_TCP_WHOLE is assembled in the request's message buffer and
+ *             delivered as a whole. Of a longer record only the head is delivered: the rest stays in the
+ *             socket until the service pulls it, piece by piece and in order, directly into the service's
+ *             buffers. If the head is too short (long arguments that are not payload), the service
+ *             gets the record again as a whole. What is not pulled is skipped after the reply. A record
+ *             may have any number of fragments; payload in several fragments is accepted before the
+ *             end of the record is known.
  *
- *                 READING --(head or whole is there)--> SERVED --(pulled or skipped)--> THROUGH
+ *                 READING --(head or whole record read)--> SERVED --(pulled or skipped)--> THROUGH
  *
- *             One record at a time: while its bulk waits for the service, nothing behind it is read. Further
- *             data stays in the socket buffer.
+ *             One record at a time: while its payload waits for the service, nothing behind it is read.
+ *             Further data stays in the socket buffer.
  * Memory:     Small message buffers belong to requests and are kept with them. A long record that the service
- *             wants whole goes into a buffer of the pool (RR_ZONE_CALLS), for which it waits. Requests
- *             beyond the first RR_TCP_REQS_FREE are charged to the client; while it has its share of them
- *             nothing more is read.
+ *             needs as a whole goes into a pool buffer (RR_ZONE_CALLS), for which it waits. Requests
+ *             beyond the first RR_TCP_REQS_FREE are charged to the client; while the client is at its
+ *             limit nothing more is read.
  * Threads:    The connection's engine.
- * Errors:     A length over the limit, an empty fragment, or an RPC header that is none: the
- *             connection dies (there is no telling where the next record would begin).
+ * Errors:     A length over the limit, an empty fragment or an invalid RPC header ends the connection:
+ *             the beginning of the next record is unknown.
  * See:        RFC 5531 section 11
  */
 #include <errno.h>
@@ -32,8 +32,8 @@
 
 #include "srv_tcp.h"
 
-/* Calls taken in one go. What they gave back (buffers, still warm) is there for the next ones only
- * when the engine has been round. */
+/* Calls delivered in one run. Buffers that they release, still in the cache, are available to the next calls only after
+ * the engine's next poll. */
 #define CALLS_PER_PUMP 4u
 
 bool rr_tconn_wants_input(const struct rr_tconn *c)
@@ -78,7 +78,7 @@ static ssize_t receive(struct rr_tconn *c, void *to, size_t len)
 	return -1;
 }
 
-/* Up to @len bytes, staged ones first; reads ahead only when @ahead. Result as receive(). */
+/* Takes up to @len bytes, staged ones first; reads ahead only if @ahead. Return: as receive(). */
 static ssize_t take(struct rr_tconn *c, void *to, size_t len, bool ahead)
 {
 	size_t n = MIN(len, staged(c));
@@ -101,7 +101,7 @@ static ssize_t take(struct rr_tconn *c, void *to, size_t len, bool ahead)
 
 /* ---- requests ---- */
 
-/* what one of them takes at most, the service's part included */
+/* memory of one request at most, including the service's part */
 static size_t request_bytes(const struct rr_tconn *c)
 {
 	return sizeof(struct rr_treq) + RR_TCP_WHOLE + RR_TCP_REPLY + c->base.svc->attr.req_bytes;
@@ -112,7 +112,7 @@ static bool is_charged(const struct rr_tconn *c, unsigned nth)
 	return nth > RR_TCP_REQS_FREE && c->base.client;
 }
 
-/* Where receives are of the same memory (slab.c), a client has less of them, and others see less free. */
+/* True if receives use the same memory (slab.c): then requests reduce what is left for receives. */
 static bool takes_from_receives(const struct rr_tconn *c)
 {
 	return c->base.engine->domain->pools[RR_ZONE_RECVS].budget != NULL;
@@ -148,7 +148,7 @@ void rr_treq_free(struct rr_tconn *c, struct rr_treq *t)
 	free(t);
 }
 
-/* Return: there is one to take; if not, one comes back, or the connection died. */
+/* Return: true: a request is free; false: wait until one is released, or the connection died. */
 static bool have_request(struct rr_tconn *c)
 {
 	struct rr_treq *t;
@@ -231,7 +231,7 @@ static bool is_read(const struct rr_treq *t)
 	return !t->left && t->last_fragment;
 }
 
-/* A fragment begins: how much of the record is wanted before the service sees it? */
+/* Begins a fragment: computes how many bytes of the record to read before the service gets it. */
 static bool begin_fragment(struct rr_tconn *c, struct rr_treq *t, uint32_t mark)
 {
 	size_t len = mark & ~RR_TCP_LAST;
@@ -248,7 +248,7 @@ static bool begin_fragment(struct rr_tconn *c, struct rr_treq *t, uint32_t mark)
 	return reserve(t, t->msg_want);
 }
 
-/* The next record or fragment. Return: 1, 0: not all of its mark is there, -1: dead */
+/* Reads the mark of the next record or fragment. Return: 1; 0: the mark is incomplete; -1: the connection died */
 static int read_mark(struct rr_tconn *c)
 {
 	while (c->mark_len < sizeof(c->mark)) {
@@ -267,7 +267,7 @@ static int read_mark(struct rr_tconn *c)
 	return -1;
 }
 
-/* Bytes of the record come next. Return: as read_mark(); 0 also at the end of the record */
+/* Makes sure that bytes of the record come next. Return: as read_mark(); 0 also at the end of the record */
 static int have_fragment(struct rr_tconn *c, struct rr_treq *t)
 {
 	int rc = 1;
@@ -344,7 +344,7 @@ static void finish_pull(struct rr_treq *t, int err)
 	p->done(p, err);
 }
 
-/* Return: 1: a pull was finished, 0, -1 */
+/* Return: 1: a pull is complete; 0: nothing now; -1: the connection died */
 static int fill_pull(struct rr_tconn *c, struct rr_treq *t)
 {
 	const struct rr_stream *s = &t->base.args;
@@ -361,7 +361,7 @@ static int fill_pull(struct rr_tconn *c, struct rr_treq *t)
 			memcpy(to, s->buf + s->payload_pos + off, (size_t)n);
 		} else {
 			rc = have_fragment(c, t);
-			if (!rc && is_read(t)) { /* shorter than it says */
+			if (!rc && is_read(t)) { /* the record is shorter than its payload length */
 				rr_tconn_die(c);
 				rc = -1;
 			}
@@ -397,7 +397,7 @@ static int skip_rest(struct rr_tconn *c, struct rr_treq *t)
 	return 1;
 }
 
-/* The service has the record's head. Return: 1: go on, 0: wait, -1: dead */
+/* For a request with the service. Return: 1: go on; 0: wait; -1: the connection died */
 static int serve_rest(struct rr_tconn *c, struct rr_treq *t)
 {
 	const struct rr_stream *s = &t->base.args;
@@ -405,7 +405,7 @@ static int serve_rest(struct rr_tconn *c, struct rr_treq *t)
 
 	if (t->pulls)
 		return fill_pull(c, t);
-	/* all of the payload is pulled, or nobody wants it any more: pad and leftovers go */
+	/* when all payload is pulled, or the request has ended: skip pad and leftovers */
 	if (!t->base.ended && !(s->has_payload && t->pull_next == s->payload.length))
 		return 0;
 	rc = skip_rest(c, t);
@@ -428,12 +428,12 @@ void rr_treq_release(struct rr_treq *t)
 	t->call_buf = NULL;
 	c->short_of = false;
 	if (!c->base.dead)
-		rr_tconn_kick(c); /* there is room for another request */
+		rr_tconn_kick(c); /* a request is free again */
 	rr_req_back(&t->base); /* may free the connection */
 }
 
-/* The service was promised the whole record, and the connection broke: it gets what there is, whose
- * arguments do not decode, and ends the request. */
+/* The connection broke while the service waited for the whole record. The service gets the incomplete record, fails to
+ * decode the arguments, and ends the request. */
 static void give_up(struct rr_treq *t)
 {
 	t->in = RR_TREQ_THROUGH;
@@ -451,9 +451,9 @@ static void end_reading(struct rr_tconn *c)
 		while (t->pulls)
 			finish_pull(t, -EIO);
 		if (t->waits)
-			; /* on_call_buf() sees to it */
+			; /* on_call_buf() handles it */
 		else if (t->skipping || (t->in == RR_TREQ_READING && !t->base.again))
-			rr_treq_release(t); /* the service never saw it, or is through with it */
+			rr_treq_release(t); /* the service never received it, or has ended it */
 		else if (t->in == RR_TREQ_READING)
 			give_up(t);
 		else
@@ -492,7 +492,7 @@ void rr_tconn_pump(struct rr_tconn *c)
 
 /* ---- for the service ---- */
 
-/* The whole record goes into a buffer: as long as it is, or may be. */
+/* Gets a buffer for the whole record: of its length, or of the limit if the length is not known yet. */
 static int get_call_buf(struct rr_treq *t)
 {
 	struct rpcrdma_conn *c = t->base.pub.conn;
@@ -538,7 +538,7 @@ int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
 			rr_count(r->pub.engine, bytes_in, s->payload.length);
 		return 0;
 	}
-	if (!s->short_read || r->again || is_read(t)) /* all there is was there */
+	if (!s->short_read || r->again || is_read(t)) /* the whole record was there */
 		return -EBADMSG;
 	rc = get_call_buf(t);
 	if (rc && rc != -ENOBUFS)
@@ -555,7 +555,7 @@ int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args)
 	return -EAGAIN;
 }
 
-/* All of the payload is in msg. The last finish may end the request, so it is counted beforehand. */
+/* All payload is in msg. The last fill_pull() may end the request, so the pulls are counted first. */
 static void on_pull_msg(struct rpcrdma_msg *msg)
 {
 	struct rr_treq *t = container_of(msg, struct rr_treq, pull_msg);
@@ -565,7 +565,7 @@ static void on_pull_msg(struct rpcrdma_msg *msg)
 	for (const struct rpcrdma_piece *p = t->pulls; p; p = p->next)
 		n++;
 	while (n-- > 0)
-		(void)fill_pull(c, t); /* cannot wait, and cannot fail */
+		(void)fill_pull(c, t); /* never waits or fails */
 }
 
 int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p)

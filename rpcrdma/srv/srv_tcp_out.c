@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * srv_tcp_out.c - answers leave the responder over TCP
+ * srv_tcp_out.c - sends the responder's replies over TCP
  *
- * Operation:  place() only queues: a status goes before data on a stream, so nothing leaves until
- *             the reply is known, which may discard the pieces. The answer is one gathering write:
- *             mark and head, the pieces where they lie, pad. What the socket does not take at once
- *             goes when it can, in the order of the answers.
- * Memory:     Pieces stay the service's until its done. The head is made in memory of the request, which
- *             keeps it; one longer than RR_TCP_REPLY in a buffer of the pool (RR_ZONE_ANSWERS), for which the
- *             reply waits.
+ * Operation:  place() only queues: on a stream the status precedes the data, so nothing is sent until
+ *             the reply is known; the reply may discard the pieces. A reply is one gathering write:
+ *             mark and head, the pieces in place, pad. What the socket does not accept is sent when the
+ *             socket becomes writable, in the order of the replies.
+ * Memory:     The service owns the pieces until its done. The head is built in memory of the request, which
+ *             keeps it. A head longer than RR_TCP_REPLY is built in a pool buffer (RR_ZONE_ANSWERS), for which
+ *             the reply waits.
  * Threads:    The connection's engine.
- * Errors:     A socket error ends the connection; every request still ends, its done is still called.
+ * Errors:     A socket error ends the connection; every request still ends, and its done is still called.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void on_end(struct rpcrdma_msg *msg)
 	t->reply_buf = NULL;
 	t->head_want = 0;
 	if (c->in == t) {
-		/* the rest of its record must go first, and the connection may wait for just that */
+		/* the rest of its record must be skipped first; the connection may be waiting for that */
 		t->skipping = true;
 		if (c->base.dead) {
 			c->in = NULL;
@@ -103,7 +103,7 @@ int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p)
 	return 0;
 }
 
-/* ---- the answer ---- */
+/* ---- the reply ---- */
 
 static int add_iov(struct rr_treq *t, const void *base, size_t len)
 {
@@ -122,7 +122,7 @@ static int add_iov(struct rr_treq *t, const void *base, size_t len)
 	return 0;
 }
 
-/* Return: 0, -ENOMEM; -EINVAL: less was placed than the results say */
+/* Return: 0; -ENOMEM; -EINVAL: less was placed than the results claim */
 static int add_payload(struct rr_treq *t, const struct rpcrdma_payload *payload)
 {
 	uint32_t at = 0;
@@ -149,7 +149,7 @@ static uint8_t *head_of(const struct rr_treq *t)
 	return t->reply_buf ? t->reply_buf->addr : t->out;
 }
 
-/* Room for a head of @want bytes. Return: 0; -EMSGSIZE: there is never so much; -ENOBUFS: wait; -ENOMEM */
+/* Gets space for a head of @want bytes. Return: 0; -EMSGSIZE: the pool has no such size; -ENOBUFS: wait; -ENOMEM */
 static int get_head(struct rr_treq *t, size_t want)
 {
 	struct rpcrdma_conn *c = t->base.pub.conn;
@@ -166,7 +166,7 @@ static int get_head(struct rr_treq *t, size_t want)
 	if (t->reply_buf)
 		rpcrdma_buf_put(c->engine, t->reply_buf);
 	t->reply_buf = NULL;
-	/* who waits tries with the same size again: what it gave back must not be what it waits for */
+	/* a waiting reply retries with the same size, so it never waits for the buffer that it just returned */
 	t->head_want = want;
 	return rr_conn_buf_get(c, RR_ZONE_ANSWERS, want, &t->reply_buf);
 }
@@ -233,7 +233,7 @@ static int build(struct rr_treq *t, const struct rr_answer *a)
 	return 0;
 }
 
-/* Return: 1: all of it went, 0: the socket is full, -1: it broke */
+/* Return: 1: all was sent; 0: the socket is full; -1: the socket failed */
 static int send_some(struct rr_tconn *c, struct rr_treq *t)
 {
 	while (t->iov_at < t->iovcnt) {
@@ -312,7 +312,7 @@ void rr_tcp_answer(struct rr_req *r, const struct rr_answer *a)
 		return;
 	}
 	if (rc) {
-		rr_tconn_die(c); /* no memory to answer with: the peer asks again on a new connection */
+		rr_tconn_die(c); /* no memory for the reply: the client retries on a new connection */
 		rr_treq_end(t);
 		return;
 	}
