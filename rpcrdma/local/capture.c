@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * capture.c - a pcap file of what a RoCEv2 wire would have carried
+ * capture.c - writes a pcap file with the packets that a RoCEv2 network would carry
  *
- * Operation:  The local fabric tells what its queue pairs do; this file makes Ethernet/IPv4/UDP
- *             frames of it as a RoCEv2 NIC would: the connection manager's REQ, REP and RTU
- *             datagrams, then packets of path MTU 4096 (First, Middle, Last, or Only), with RETH,
- *             AETH and IETH headers, and an acknowledgement for each message. So tshark, which
- *             nobody here wrote, decodes our RPC-over-RDMA headers and chunks; it needs the
- *             connection datagrams to tell replies from calls, and the packet sequence numbers to
- *             match RDMA Read responses with their requests.
+ * Operation:  The local fabric reports the operations of its queue pairs. This file writes the
+ *             Ethernet/IPv4/UDP frames that a RoCEv2 NIC would send: the connection manager's REQ, REP
+ *             and RTU datagrams, then packets of path MTU 4096 (First, Middle, Last, or Only) with
+ *             RETH, AETH and IETH headers, and an acknowledgement for each message. Thus tshark, an
+ *             independent implementation, decodes our RPC-over-RDMA headers and chunks. It needs the
+ *             connection datagrams to distinguish replies from calls, and the packet sequence numbers
+ *             to match RDMA Read responses with their requests.
  *             The side that dialled is 10.0.0.1, the other one 10.0.0.2; connections differ by
  *             queue pair number. The invariant CRC is zero.
  * Memory:     One frame, on the stack; the FILE's buffer.
- * Threads:    Any; the lock is held for a whole message, so that its packets lie together.
- * Errors:     Opening fails with an errno. A write error ends the capture quietly: it is a
- *             debugging aid and must not change what is being watched.
+ * Threads:    Any; the lock is held for a whole message, so its packets are contiguous.
+ * Errors:     Opening returns an errno. A write error ends the capture silently: a debugging aid must
+ *             not change what it observes.
  * See:        InfiniBand architecture volume 1, 9.2-9.3 (BTH), 12.6 (CM), annex A17 (RoCEv2).
  */
 #include <errno.h>
@@ -68,16 +68,16 @@ struct pcap_record {
 	uint32_t sec, usec, caplen, len;
 };
 
-/* Where a walk through a message's memory has got to. */
+/* Position in the memory of a message. */
 struct walk {
 	const struct iovec *iov;
 	int n;
 	size_t off, left;
 };
 
-/** rr_capture_open - start a capture file, replacing what is there
+/** rr_capture_open - starts a capture file and replaces an existing one
  *
- * Return: 0, -ENOMEM, -ELOOP for a symbolic link, or why @path cannot be written.
+ * Return: 0, -ENOMEM, -ELOOP for a symbolic link, or the errno of opening @path.
  */
 int rr_capture_open(const char *path, struct rr_capture **ret)
 {
@@ -88,7 +88,7 @@ int rr_capture_open(const char *path, struct rr_capture **ret)
 
 	if (!c)
 		return -ENOMEM;
-	/* what people say to their servers is in it: for its owner only, and where he said */
+	/* the file contains the data of users: readable by its owner only, and never through a symbolic link */
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		goto out_free;
@@ -119,7 +119,7 @@ out_free:
 	return rc;
 }
 
-/** rr_capture_close - end a capture; NULL is none */
+/** rr_capture_close - ends a capture; @c may be NULL */
 void rr_capture_close(struct rr_capture *c)
 {
 	if (!c)
@@ -140,7 +140,7 @@ static uint16_t ip_checksum(const uint8_t *p)
 	return (uint16_t)~sum;
 }
 
-/* Ethernet, IPv4 and UDP before @ib_bytes of InfiniBand packet (its CRC included). */
+/* Writes Ethernet, IPv4 and UDP headers for @ib_bytes of InfiniBand packet (its CRC included). */
 static uint8_t *put_ip(struct rr_capture *c, uint8_t *p, bool from_active, uint32_t qpn,
 		       size_t ib_bytes)
 {
@@ -191,7 +191,7 @@ static void write_frame(struct rr_capture *c, const uint8_t *frame, size_t len)
 	(void)fwrite(frame, len, 1, c->file);
 }
 
-/* One direction of a connection, as the frames see it. */
+/* One direction of a connection, as the frames identify it. */
 struct dir {
 	bool from_active;
 	uint32_t src, dest;
@@ -225,7 +225,7 @@ static void take(struct walk *w, uint8_t *to, size_t len)
 	}
 }
 
-/* A packet: transport headers beyond the BTH are in @ext; payload comes from @w, if any. */
+/* Writes a packet: transport headers beyond the BTH are in @ext; payload comes from @w, if any. */
 static void packet(struct rr_capture *c, const struct dir *d, uint8_t opcode, uint32_t psn,
 		   bool ack, const uint8_t *ext, size_t ext_len, struct walk *w)
 {
@@ -274,14 +274,14 @@ static void acknowledge(struct rr_capture *c, const struct dir *d)
 	packet(c, &back, RC_ACK, *d->psn - 1, false, aeth, sizeof(aeth), NULL);
 }
 
-/** rr_capture_send - a Send, one way or the other
+/** rr_capture_send - writes the packets of a Send
  * @c: the capture
  * @conn: the connection
  * @out: this side sent it
  * @iov: the message
  * @n: entries of @iov
  * @with_inv: it invalidates @inv_rkey
- * @inv_rkey: see there
+ * @inv_rkey: used if @with_inv
  */
 void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out,
 		     const struct iovec *iov, int n, bool with_inv, uint32_t inv_rkey)
@@ -313,14 +313,14 @@ void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool ou
 	pthread_mutex_unlock(&c->lock);
 }
 
-/** rr_capture_write - an RDMA Write by this side
+/** rr_capture_write - writes the packets of an RDMA Write by this side
  * @c: the capture
  * @conn: the connection
  * @iov: the data
  * @n: entries of @iov
- * @raddr: where it went
- * @rkey: likewise
- * @imm: immediate data that it ends with, or NULL
+ * @raddr: destination offset
+ * @rkey: key of the destination
+ * @imm: immediate data at its end, or NULL
  */
 void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
 		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey,
@@ -356,13 +356,13 @@ void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
 	pthread_mutex_unlock(&c->lock);
 }
 
-/** rr_capture_read - an RDMA Read by this side: its request, and the responses
+/** rr_capture_read - writes the packets of an RDMA Read by this side: its request and the responses
  * @c: the capture
  * @conn: the connection
- * @iov: the data, which has come
+ * @iov: the data that was read
  * @n: entries of @iov
- * @raddr: where it came from
- * @rkey: likewise
+ * @raddr: source offset
+ * @rkey: key of the source
  */
 void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
 		     const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey)
@@ -379,7 +379,7 @@ void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
 	put_aeth(aeth, ++*d.msn);
 	pthread_mutex_lock(&c->lock);
 	packet(c, &d, RC_READ_REQUEST, *d.psn, true, reth, sizeof(reth), NULL);
-	/* the responses use up sequence numbers of the request's direction */
+	/* the responses use sequence numbers of the request's direction */
 	do {
 		uint8_t opcode = RC_READ_MIDDLE;
 
@@ -407,8 +407,8 @@ static void put_req(uint8_t *p, uint32_t comm, uint32_t qpn, uint32_t psn, const
 {
 	put_be32(p, comm);
 	put_be64(p + 8, UINT64_C(0x01060000) + NFS_RDMA_PORT); /* RDMA_PS_TCP, port */
-	put_be64(p + 16, UINT64_C(0x02000afffe000001));         /* the adapter's name */
-	put_be32(p + 32, qpn << 8 | 16);                        /* Reads it will serve */
+	put_be64(p + 16, UINT64_C(0x02000afffe000001));         /* GUID of the adapter */
+	put_be32(p + 32, qpn << 8 | 16);                        /* Reads that it serves at once */
 	put_be32(p + 40, 0x14u << 3);                           /* time-outs */
 	put_be32(p + 44, (psn & PSN_MASK) << 8 | 0x14u << 3 | 7);
 	put_be16(p + 48, 0xffff);
@@ -418,7 +418,7 @@ static void put_req(uint8_t *p, uint32_t comm, uint32_t qpn, uint32_t psn, const
 	put_ip4_gid(p + 56, 0x0a000001);
 	put_ip4_gid(p + 72, 0x0a000002);
 	p[93] = 64; /* hops */
-	/* the IP annex's own header, then what the user gave */
+	/* header of the IP annex, then the private data */
 	p[141] = 4 << 4;
 	put_be16(p + 142, (uint16_t)(0xc000 | (qpn & 0x3fff)));
 	put_be32(p + 156, 0x0a000001);
@@ -434,18 +434,18 @@ static void put_rep(uint8_t *p, uint32_t comm, uint32_t remote_comm, uint32_t qp
 	put_be32(p + 4, remote_comm);
 	put_be32(p + 12, qpn << 8);
 	put_be32(p + 20, (psn & PSN_MASK) << 8);
-	p[24] = 0; /* Reads it will serve, Reads it will ask for */
+	p[24] = 0; /* Reads that it serves, Reads that it requests */
 	p[25] = 16;
-	p[27] = 0; /* no second try for a receive that was missing */
+	p[27] = 0; /* no retry when the receiver has no receive posted */
 	put_be64(p + 28, UINT64_C(0x02000afffe000002));
 	if (len)
 		memcpy(p + 36, priv, MIN(len, (size_t)196));
 }
 
-/** rr_capture_cm - a datagram of the connection manager; what it is says who sent it
+/** rr_capture_cm - writes a datagram of the connection manager
  * @c: the capture
  * @conn: the connection
- * @what: REQ and RTU come from the side that dialled, REP from the other
+ * @what: REQ and RTU come from the side that dialled, REP from the other side
  * @priv: the sender's private data
  * @priv_len: its length
  */
@@ -456,7 +456,7 @@ void rr_capture_cm(struct rr_capture *c, const struct rr_capture_conn *conn,
 					      [RR_CAPTURE_RTU] = 0x14 };
 	bool from_active = what != RR_CAPTURE_REP, mine = from_active == conn->active;
 	uint32_t qpn = mine ? conn->qpn : conn->peer_qpn;
-	uint32_t psn = mine ? conn->peer_psn : conn->psn; /* by which the other one is to begin */
+	uint32_t psn = mine ? conn->peer_psn : conn->psn; /* first PSN of the other side's packets */
 	uint32_t active_qpn = conn->active ? conn->qpn : conn->peer_qpn;
 	uint32_t comm = 0x10000000u | active_qpn, passive_comm = 0x20000000u | active_qpn;
 	uint8_t frame[HEADERS_MAX + MAD_BYTES], *p, *mad, *cm;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * capture.h - a pcap file of what a RoCEv2 wire would have carried
+ * capture.h - writes a pcap file with the packets that a RoCEv2 network would carry
  *
- * Every function takes a NULL capture for "off". Several threads may write to one capture; a
- * connection's state belongs to the thread that owns the connection.
+ * All functions accept a NULL capture and then do nothing. Several threads may write to one capture;
+ * a connection's state belongs to the thread that owns the connection.
  */
 #ifndef RR_CAPTURE_H
 #define RR_CAPTURE_H
@@ -17,11 +17,11 @@
 
 struct rr_capture;
 
-/* What the frames of one connection have in common. */
+/* State for the frames of one connection. */
 struct rr_capture_conn {
 	bool active;            /* this side dialled */
 	uint32_t qpn, peer_qpn; /* 24 bits each */
-	uint32_t psn, peer_psn; /* next packet sequence number, each way */
+	uint32_t psn, peer_psn; /* next packet sequence number, per direction */
 	uint32_t msn, peer_msn;
 };
 

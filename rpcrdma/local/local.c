@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local.c - the local fabric: RDMA between processes of one host, with no device and no privilege
+ * local.c - the local fabric: RDMA between processes of one host, without a device or privileges
  *
- * Operation:  The same contract as a NIC's (fabric.h), carried by four things:
- *             - a UNIX SOCK_SEQPACKET socket (local_sock.c, local_cm.c): rendezvous, private data,
- *               the kernel's word on who the peer is, passing of descriptors; afterwards it is
- *               the doorbell of a sleeping peer, and its hang-up is the peer's death;
+ * Operation:  Implements the contract of a NIC (fabric.h) by four means:
+ *             - a UNIX SOCK_SEQPACKET socket (local_sock.c, local_cm.c) for rendezvous, private data,
+ *               the peer's credentials from the kernel, and descriptor passing. Afterwards it is
+ *               the doorbell of a sleeping peer, and its hang-up signals the peer's death;
  *             - a memfd that the passive side creates and seals (local_ring.c): a ring of messages
- *               and a key table for each direction. While both sides poll, nothing else is
- *               touched: no system call;
- *             - the keys (local_mem.c): the owner's private table is the truth, the shared one is
- *               what the peer reads. A peer marks an entry busy, checks the key, moves bytes,
- *               unmarks it. After the owner has cleared the key no access begins. The mark tells
+ *               and a key table for each direction. While both sides poll, they need no system
+ *               call;
+ *             - keys (local_mem.c): the owner's private table is authoritative, the peer reads the
+ *               shared one. A peer marks an entry busy, checks the key, moves bytes, and removes the
+ *               mark. After the owner has cleared the key no access begins. The mark shows
  *               whether one is still in progress (qp_withdraw); nothing waits for it;
- *             - three ways for bytes to move (local_move.c), chosen per key by what the side that
- *               reaches out is able to do and has told in the handshake; memory of the side that
- *               accepted the connection always moves by its agent:
- *               slab:  memory inside a sealed memfd, whose descriptor the peer is given;
- *               vm:    process_vm_readv/writev, only between equal uids and only where this
- *                      process holds no CAP_SYS_PTRACE (else the kernel would not refuse it a peer
- *                      that has since executed a setuid program), and within one process;
- *               agent: neither is possible: the owner is asked, by a request in shared memory, to
- *                      copy through a bounce area while it polls. A message is delivered after
- *                      all requests that precede it, so Write-then-Send means what it says.
- *               The queues, completions and the engine that carries out work requests are in
- *               local_qp.c and local_cq.c. capture.c writes what a wire would have carried.
- *             What a stranger hands us is let go of by threads, one for each user (local_close.c).
- * Memory:     All of a connection's memory is allocated by qp_setup and at the connect; the data
- *             path allocates nothing. Shared pages are sealed against resizing. A peer's slab is
- *             never loaded from or stored to, only read and written by system calls, so a hole
- *             punched into it is an error or zeroes, not a signal. All shared memory is charged to
- *             the peer's user with its full size, and a user gets a share only (local_map.c): slabs of
- *             mapped_bytes_max, as are bounce areas; rings are of ring_bytes_max, and so is the smallest
- *             bounce area, so that no connection is without.
- * Threads:    As fabric.h says. Locks, in order: pd->lock, fabric->lock; cq->lock alone.
- *             Counters are kept per queue pair and summed when asked for.
- * Errors:     What a peer writes is checked when it is read; a peer that breaks a rule loses its
- *             connection and nothing else happens (counters.hostile). Unfinished handshakes
- *             are few and short (handshakes_max, handshakes_uid_max, handshake_ms).
+ *             - three ways to move bytes (local_move.c). The choice is per key and depends on what the
+ *               accessing side can do, as announced in the handshake. Memory of the side that
+ *               accepted the connection always uses the agent:
+ *               slab:  memory inside a sealed memfd; the peer receives its descriptor;
+ *               vm:    process_vm_readv/writev, within one process, or between equal uids if this
+ *                      process has no CAP_SYS_PTRACE (with it the kernel would also permit access to
+ *                      a peer that has since executed a setuid program);
+ *               agent: otherwise a request in shared memory asks the owner to copy through a
+ *                      bounce area while it polls. A message is delivered after all preceding
+ *                      requests, so a Send arrives after the Writes before it.
+ *               local_qp.c and local_cq.c contain the queues, completions and the engine that carries
+ *               out work requests. capture.c writes the packets that a network would carry.
+ *             Per-user threads close what untrusted peers pass to us (local_close.c).
+ * Memory:     All memory of a connection is allocated by qp_setup and at the connect; the data path
+ *             allocates nothing. Shared pages are sealed against resizing. A peer's slab is accessed
+ *             only by system calls, never by loads or stores, so a hole punched into it causes an
+ *             error or zeroes, not a signal. All shared memory is charged to the peer's user with
+ *             its full size, and each user has a limited share (local_map.c). Slabs and bounce areas
+ *             count against mapped_bytes_max. Rings and the smallest bounce area count against
+ *             ring_bytes_max, so every connection gets one.
+ * Threads:    See fabric.h. Lock order: pd->lock, fabric->lock; cq->lock alone.
+ *             Counters are kept per queue pair and summed on request.
+ * Errors:     Data from a peer is checked when it is read. A peer that breaks a rule loses its
+ *             connection, without other effects (counters.hostile). Unfinished handshakes
+ *             are limited in number and time (handshakes_max, handshakes_uid_max, handshake_ms).
  * See:        design.md section 2; local.h for the hooks; doc/testing.md for what this cannot show.
  */
 #include <errno.h>
@@ -65,7 +65,7 @@
 #define DEFAULT_HANDSHAKE_MS 5000u
 #define DEFAULT_BOUNCE (UINT64_C(32) << 20)
 
-/** rr_local_mutex_init - a plain mutex; failing would be a bug of ours, not a shortage */
+/** rr_local_mutex_init - initialises a mutex; it fails only by a bug of ours */
 void rr_local_mutex_init(pthread_mutex_t *m)
 {
 	int rc = pthread_mutex_init(m, NULL);
@@ -74,7 +74,7 @@ void rr_local_mutex_init(pthread_mutex_t *m)
 	(void)rc;
 }
 
-/** rr_local_count_reg - count a registration, or the end of one */
+/** rr_local_count_reg - counts a registration or deregistration */
 void rr_local_count_reg(struct local_fabric *f, bool dereg)
 {
 	pthread_mutex_lock(&f->lock);
@@ -85,9 +85,9 @@ void rr_local_count_reg(struct local_fabric *f, bool dereg)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/** rr_local_link_due - rate hook: when a transfer of @bytes that starts now is through
+/** rr_local_link_due - rate hook: returns the end of a transfer of @bytes that starts now
  *
- * One link per fabric, as one NIC has: transfers of all its queue pairs follow each other.
+ * Each fabric models one link, as a NIC has: transfers of all its queue pairs are serialised.
  *
  * Return: a time of clock_now_ns(), or 0 when no rate is set.
  */
@@ -108,7 +108,7 @@ uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes)
 	return due;
 }
 
-/** rr_local_spin_ns - be busy for @ns, as registering with a device would make us */
+/** rr_local_spin_ns - busy-waits for @ns, to simulate a registration with a device */
 void rr_local_spin_ns(uint64_t ns)
 {
 	uint64_t end;
@@ -120,7 +120,7 @@ void rr_local_spin_ns(uint64_t ns)
 		;
 }
 
-/** rr_local_rand - the next number below @below of a seeded sequence (xorshift64*) */
+/** rr_local_rand - returns the next number below @below of a seeded sequence (xorshift64*) */
 uint32_t rr_local_rand(uint64_t *state, uint32_t below)
 {
 	uint64_t x = *state;
@@ -200,7 +200,7 @@ static void fill_limits(struct local_fabric *f)
 	l->handshakes_uid_max = l->handshakes_uid_max ? l->handshakes_uid_max
 						      : DEFAULT_HANDSHAKES_UID;
 	l->handshake_ms = l->handshake_ms ? l->handshake_ms : DEFAULT_HANDSHAKE_MS;
-	/* at least a few requests in flight, and whole ones */
+	/* room for at least two requests in flight, page-aligned */
 	l->bounce_bytes = l->bounce_bytes ? l->bounce_bytes : DEFAULT_BOUNCE;
 	l->bounce_bytes = MAX(l->bounce_bytes & ~(uint64_t)4095, UINT64_C(2) * LOCAL_REQ_BYTES);
 	f->base.attr = (struct rr_fabric_attr){
@@ -213,13 +213,13 @@ static void fill_limits(struct local_fabric *f)
 		.windows = !f->attr.no_windows,
 		.send_inv = true,
 		.remote_inv = true,
-		/* what the kernel puts there itself no wire would have carried */
+		/* data that the kernel places directly would be missing in the capture */
 		.client_direct = !f->attr.capture,
 		.device = "local",
 	};
 }
 
-/* A sandbox may forbid what all writes to shared memory go through (local_map.c). */
+/* A sandbox may forbid the system call that all writes to shared memory use (local_map.c). */
 static bool may_copy(void)
 {
 	char from = 1, to = 0;
@@ -228,11 +228,11 @@ static bool may_copy(void)
 	return rr_local_vm_copy(getpid(), &iov, 1, (uintptr_t)&to, 1, true) && to == from;
 }
 
-/** rr_local_open - open the local fabric
- * @attr: may be NULL for the plain fabric; copied
- * @ret: closed with rr_fabric_close() when nothing of it is in use
+/** rr_local_open - opens the local fabric
+ * @attr: NULL for the plain fabric; copied
+ * @ret: close it with rr_fabric_close() when nothing uses it
  *
- * Return: 0, -ENOMEM, -EOPNOTSUPP if a process may not call process_vm_writev() for itself, or the errno of
+ * Return: 0, -ENOMEM, -EOPNOTSUPP if the process may not call process_vm_writev() on itself, or the errno of
  * opening the capture file.
  */
 int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
@@ -255,7 +255,7 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 		rc = -errno;
 		goto out_free;
 	}
-	/* keys of two fabrics, or of a restarted peer, should not be equal by counting alike */
+	/* random start values: keys of two fabrics, or of a restarted peer, shall differ */
 	start = (uint32_t)(f->id >> 32);
 	atomic_init(&f->next_salt, start);
 	atomic_init(&f->next_qpn, 0x11 + (start & 0xffff00));
@@ -275,7 +275,7 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 		rc = rr_capture_open(f->attr.capture, &f->capture);
 		if (rc)
 			goto out_mutex;
-		f->attr.capture = NULL; /* the caller's string may go away */
+		f->attr.capture = NULL; /* the caller's string may be freed */
 	}
 	*ret = &f->base;
 	return 0;
@@ -289,13 +289,13 @@ out_free:
 	return rc;
 }
 
-/** rr_local_hooks - the hooks of an open fabric; change them only while its thread is not inside */
+/** rr_local_hooks - returns the hooks of an open fabric; change them only while its thread is not inside */
 struct rr_local_hooks *rr_local_hooks(struct rr_fabric *fabric)
 {
 	return &to_fabric(fabric)->attr.hooks;
 }
 
-/* A struct of uint64_t and nothing else, so the sum goes by index. */
+/* The struct contains only uint64_t, so the sum uses indices. */
 _Static_assert(sizeof(struct rr_local_counters) % sizeof(uint64_t) == 0, "only uint64_t counters");
 
 static void add_counters(struct rr_local_counters *to, const struct rr_local_counters *n)
@@ -307,7 +307,7 @@ static void add_counters(struct rr_local_counters *to, const struct rr_local_cou
 		sum[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-/** rr_local_qp_counted - a queue pair is about to be freed: keep what it counted */
+/** rr_local_qp_counted - keeps the counters of a queue pair that is about to be freed */
 void rr_local_qp_counted(struct local_qp *qp)
 {
 	struct local_fabric *f = to_fabric(qp->base.fabric);
@@ -318,9 +318,9 @@ void rr_local_qp_counted(struct local_qp *qp)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/** rr_local_counters - the sums of all queue pairs, present and past
+/** rr_local_counters - returns the sums over all queue pairs, including destroyed ones
  *
- * Return: a snapshot; from any thread.
+ * Return: a snapshot; any thread may call.
  */
 struct rr_local_counters rr_local_counters(const struct rr_fabric *fabric)
 {
@@ -335,7 +335,7 @@ struct rr_local_counters rr_local_counters(const struct rr_fabric *fabric)
 	return sum;
 }
 
-/** rr_local_cut - cut the link of @qp as a pulled cable would: both ends flush */
+/** rr_local_cut - cuts the link of @qp like a pulled cable: both ends flush */
 void rr_local_cut(struct rr_qp *qp)
 {
 	rr_local_qp_kill(to_qp(qp));

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_close.c - the local fabric's closer: letting go of what a stranger has handed us
+ * local_close.c - closes the descriptors that untrusted peers passed to the local fabric
  *
- * Operation:  A peer may pass any descriptor it likes, and close() of some of them sleeps for as
- *             long as the peer wants: a TCP socket that lingers over unsent data, a file of a file
- *             system it serves itself. The same is true of a UNIX socket in whose queue such a
- *             descriptor waits. So nothing of that kind is closed by a connection manager's thread
- *             or a completion queue's, but by threads of our own, one for each user who has passed
- *             what he should not have: what sleeps there holds up nothing of others.
- *             A socket never sleeps long. A thread takes it into a descriptor table of its own and
- *             ends: no socket lingers for a task that is exiting. What is known to be a large memfd does
- *             not sleep either, but to free it takes time. So a user's sockets and its memfds have a
- *             thread each, apart from what else that user passed. Connections and listeners have one
- *             for all users.
- *             Who hands something over never waits. What may pile up is bounded: while
- *             rr_local_closer_full() for a user, nothing more is read from its connections, and they
- *             end (rr_local_sock_recv()); its new ones are hung up on unread (local_cm.c).
- * Memory:     A growing array of descriptors for each line, first come, first closed. All of it outlives
- *             the fabric if a thread is stuck: the last of them frees it.
- * Threads:    Any may hand over. lock: all of struct local_closer, save the counter `queued`.
- * Errors:     Without memory for the array the descriptor stays open: a leak, but no standstill.
- *             Without a thread it stays queued, and the next one tries again.
+ * Operation:  A peer may pass any descriptor, and close() of some descriptors sleeps for as long as
+ *             the peer wants: a TCP socket that lingers over unsent data, or a file on a file system
+ *             that the peer serves. The same holds for a UNIX socket with such a descriptor in its
+ *             queue. The threads of connection managers and completion queues therefore never close
+ *             such descriptors. Closer threads do it, one per user that passed unexpected
+ *             descriptors, so a sleeping close() does not delay other users.
+ *             A socket never sleeps long: a thread takes it into its own descriptor table and exits,
+ *             and no socket lingers for an exiting task. A large memfd does not sleep either, but
+ *             takes time to free. So a user's sockets and memfds have one thread each, separate from
+ *             its other descriptors. Connections and listeners share one thread for all users.
+ *             Callers never wait. The backlog is bounded: while rr_local_closer_full() for a user,
+ *             nothing more is read from its connections, and they end (rr_local_sock_recv()); new
+ *             connections are closed unread (local_cm.c).
+ * Memory:     A growing array of descriptors for each queue, closed in order. If a thread is stuck, all
+ *             of it outlives the fabric; the last thread frees it.
+ * Threads:    Any thread may pass descriptors. lock: all of struct local_closer except `queued`.
+ * Errors:     Without memory for the array the descriptor stays open: a leak, but no hang.
+ *             Without a thread it stays queued, and the next descriptor tries again.
  */
 #include <errno.h>
 #include <linux/close_range.h>
@@ -36,11 +35,11 @@
 
 #include "local_int.h"
 
-#define LINE_FULL 64u  /* descriptors of one user; a connection can bring another 253 */
-#define OURS_FULL 512u /* of sockets or of memory of one user, or of connections: these do not stay */
-#define STUCK_S 2 /* a fabric's close waits that long for a close() that sleeps */
+#define LINE_FULL 64u  /* per user; a connection can bring another 253 */
+#define OURS_FULL 512u /* a user's sockets or memfds, or all connections: these close soon */
+#define STUCK_S 2 /* closing a fabric waits at most this long for a sleeping close() */
 
-/* What is closed one after the other. It ends with the last descriptor in it. */
+/* A queue of descriptors that one thread closes in order. It is freed after its last descriptor. */
 struct line {
 	struct list node; /* closer->lines */
 	struct local_closer *closer;
@@ -52,14 +51,14 @@ struct line {
 
 struct local_closer {
 	pthread_mutex_t lock;
-	pthread_cond_t ended; /* the fabric: a thread has */
+	pthread_cond_t ended; /* signals the fabric that a thread has ended */
 	struct list lines;
 	unsigned running;
 	bool orphan;
-	_Atomic size_t queued; /* in all lines */
+	_Atomic size_t queued; /* in all queues */
 };
 
-/** rr_local_closer_new - a closer without threads
+/** rr_local_closer_new - creates a closer without threads
  *
  * Return: 0 or -ENOMEM.
  */
@@ -107,7 +106,7 @@ static bool is_socket(int fd)
 	int type;
 	socklen_t len = sizeof(type);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len); /* asks no file system */
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len); /* involves no file system */
 }
 
 struct grave {
@@ -115,7 +114,7 @@ struct grave {
 	sem_t taken;
 };
 
-/* Ends with the socket in a table of descriptors that only this thread has. */
+/* Exits with the socket in a descriptor table that only this thread has. */
 static void *grave_main(void *arg)
 {
 	struct grave *g = arg;
@@ -123,7 +122,7 @@ static void *grave_main(void *arg)
 	if (!syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE)) {
 		int self = (int)syscall(SYS_pidfd_open, getpid(), 0u);
 
-		(void)syscall(SYS_pidfd_getfd, self, g->fd, 0u); /* where it cannot, the closer sleeps */
+		(void)syscall(SYS_pidfd_getfd, self, g->fd, 0u); /* if this fails, the closer sleeps */
 	}
 	sem_post(&g->taken);
 	return NULL;
@@ -135,7 +134,7 @@ static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
 	int rc;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's own threads handle signals */
 	rc = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
@@ -154,7 +153,7 @@ static void close_fd(int fd)
 	if (!start_thread(&thread, grave_main, &g)) {
 		while (sem_wait(&g.taken))
 			;
-		close(fd); /* not the last one */
+		close(fd); /* not the last reference */
 		pthread_join(thread, NULL);
 	} else {
 		close(fd);
@@ -170,7 +169,7 @@ static void *line_main(void *arg)
 
 	pthread_mutex_lock(&c->lock);
 	while (l->n) {
-		int fd = l->fds[0]; /* stays there, and counts, until it is closed */
+		int fd = l->fds[0]; /* stays queued, and counted, until it is closed */
 
 		pthread_mutex_unlock(&c->lock);
 		close_fd(fd);
@@ -200,7 +199,7 @@ static void line_start(struct line *l)
 	l->closer->running++;
 }
 
-/* The lock is held. Return: NULL if there is none. */
+/* The lock is held. Return: NULL if the owner has no queue. */
 static struct line *line_find(struct local_closer *c, uint64_t owner)
 {
 	list_for_each(node, &c->lines) {
@@ -233,7 +232,7 @@ static struct line *line_make(struct local_closer *c, uint64_t owner)
 	return l;
 }
 
-/** rr_local_closer_free - the fabric is closed: close what waits, but not for ever */
+/** rr_local_closer_free - the fabric is closed: closes queued descriptors, with a time limit */
 void rr_local_closer_free(struct local_closer *c)
 {
 	struct timespec until;
@@ -251,10 +250,10 @@ void rr_local_closer_free(struct local_closer *c)
 	c->orphan = !ended;
 	pthread_mutex_unlock(&c->lock);
 	if (ended)
-		closer_delete(c); /* else it is the last thread's */
+		closer_delete(c); /* otherwise the last thread frees it */
 }
 
-/** rr_local_closer_full - does so much of @owner wait that nothing more of it should be taken? */
+/** rr_local_closer_full - true if too many descriptors of @owner are queued to accept more */
 bool rr_local_closer_full(struct local_closer *c, uint64_t owner)
 {
 	bool full;
@@ -272,8 +271,8 @@ bool rr_local_closer_full(struct local_closer *c, uint64_t owner)
 	return full;
 }
 
-/** rr_local_close_later - close a descriptor whose close() may sleep
- * @owner: uid of whoever passed it, with LOCAL_MEMORY if it is known to be a memfd; or LOCAL_OURS
+/** rr_local_close_later - closes a descriptor in the background, because close() may sleep
+ * @owner: uid of the user that passed it, plus LOCAL_MEMORY if it is known to be a memfd; or LOCAL_OURS
  */
 void rr_local_close_later(struct local_closer *c, uint64_t owner, int fd)
 {
@@ -305,8 +304,8 @@ out_unlock:
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Every message brings its sender's credentials, even an empty one that brings descriptors. What is only
- * looked at installs none of them. */
+/* Every message carries its sender's credentials, even an empty one with descriptors. MSG_PEEK without room for
+ * descriptors installs none of them. */
 static bool queue_is_empty(int sock)
 {
 	union {
@@ -320,13 +319,13 @@ static bool queue_is_empty(int sock)
 	       recvmsg(sock, &mh, MSG_PEEK | MSG_DONTWAIT) == 0 && !mh.msg_controllen;
 }
 
-/** rr_local_close_sock - end a connection: the peer sees a hang-up at once
+/** rr_local_close_sock - ends a connection; the peer sees a hang-up at once
  *
- * After the shutdown nothing more gets into its queue, so an empty one is safe to close here.
+ * After the shutdown nothing more is queued, so an empty socket can be closed here.
  */
 void rr_local_close_sock(struct local_closer *c, int sock)
 {
-	(void)shutdown(sock, SHUT_RDWR); /* -ENOTCONN: the peer was first */
+	(void)shutdown(sock, SHUT_RDWR); /* -ENOTCONN: the peer closed first */
 	if (queue_is_empty(sock))
 		close(sock);
 	else

@@ -9,22 +9,22 @@
  *             qp_connect: REQ (sizes, cookie, private data) -----> REQUEST
  *             ESTABLISHED             <-----   qp_accept: ACCEPT (sizes, private data, memfd)
  *             FAILED                  <-----   qp_reject: REJECT, or a hang-up
- *             The cookies let each side try whether it may use process_vm_* on the other; each
- *             tells its finding (REQ.vm, ACCEPT.vm), since it decides how the owner's keys are
- *             entered. The passive side is up when qp_accept returns.
- *             Sockets are in the epoll instance of the manager until the queue pair is up or its
- *             REQUEST is delivered; from then on its completion queue watches it.
- *             Strangers cannot keep us busy: an accepted socket has handshake_ms to send its REQ,
- *             there are only so many of them at once, and of one uid; and a listener whose
- *             connections cannot be accepted (no descriptors, no memory, the closer far behind)
- *             rests until the next tick of the manager's timer, and its owner hears why. It ticks
- *             only while one of both is there to look after. All users wait to be accepted in one line,
- *             so a process that connects and hangs up fills it; such a connection is let go of before anything is
- *             made for it, many at once are accepted, and when there are many the owner hears of the latest.
- * Memory:     Queue pairs that nobody has been told of are freed by the manager.
- * Threads:    One thread per manager; connect, accept and reject by the same, or by whoever was
- *             handed the queue pair by it.
- * Errors:     A peer that says anything unexpected here is hung up on.
+ *             With the cookies each side tests whether it may use process_vm_* on the other. It
+ *             announces the result (REQ.vm, ACCEPT.vm), which determines how the owner publishes its
+ *             keys. The passive side is up when qp_accept returns.
+ *             Sockets are in the manager's epoll instance until the queue pair is up or its REQUEST
+ *             is delivered; from then on the completion queue watches them.
+ *             Untrusted peers cannot keep the manager busy. An accepted socket must send its REQ within
+ *             handshake_ms, and the number of handshakes is limited, in total and per uid. A
+ *             listener that cannot accept (no descriptors, no memory, closer backlog) rests until the
+ *             next tick of the manager's timer, and its owner gets the reason. The timer runs only
+ *             while there are handshakes or resting listeners. All users share one accept queue, so a
+ *             process that connects and hangs up can fill it. Such connections are closed before any
+ *             allocation, many are accepted at once, and the owner gets a report if there are many.
+ * Memory:     The manager frees queue pairs that it has not reported.
+ * Threads:    One thread per manager. The same thread, or the one that received the queue pair from it,
+ *             calls connect, accept and reject.
+ * Errors:     A peer that sends an unexpected message is disconnected.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,10 +37,10 @@
 
 #include "local_int.h"
 
-#define EVENTS_PER_PROCESS 128 /* then let the caller look at other things */
+#define EVENTS_PER_PROCESS 128 /* then the caller can do other work */
 #define TICK_NS (100 * NS_PER_MS)
-#define ACCEPTS_AT_ONCE 64 /* then the others' handshakes go on */
-/* The owner hears of it when so many connections end without a REQ in so much time: others have to wait for them. */
+#define ACCEPTS_AT_ONCE 64 /* then other handshakes proceed */
+/* The owner gets a report when this many connections end without a REQ in this time: they delay others. */
 #define LEFT_TOLD 64u
 #define LEFT_NS NS_PER_S
 
@@ -65,7 +65,7 @@ static void cm_free(struct local_cm *cm)
 	free(cm);
 }
 
-/** rr_local_cm_create - a source of connection events
+/** rr_local_cm_create - creates a source of connection events
  *
  * Return: 0, -ENOMEM, -EMFILE.
  */
@@ -97,7 +97,7 @@ out_close:
 	return rc;
 }
 
-/** rr_local_cm_destroy - listeners are gone; queue pairs the user knows are his to destroy */
+/** rr_local_cm_destroy - the listeners are closed; the user destroys the queue pairs that were reported */
 void rr_local_cm_destroy(struct rr_cm *base)
 {
 	struct local_cm *cm = to_cm(base);
@@ -114,13 +114,13 @@ void rr_local_cm_destroy(struct rr_cm *base)
 	cm_free(cm);
 }
 
-/** rr_local_cm_fd - readable when rr_local_cm_process() has something to do */
+/** rr_local_cm_fd - returns a descriptor that is readable when rr_local_cm_process() has work */
 int rr_local_cm_fd(struct rr_cm *base)
 {
 	return to_cm(base)->epfd;
 }
 
-/** rr_local_cm_forget - the manager has nothing more to do with @qp; harmless when repeated */
+/** rr_local_cm_forget - removes @qp from the manager; may be repeated */
 void rr_local_cm_forget(struct local_qp *qp)
 {
 	if (!list_is_linked(&qp->cm_node))
@@ -129,9 +129,9 @@ void rr_local_cm_forget(struct local_qp *qp)
 	(void)epoll_ctl(qp->cm->epfd, EPOLL_CTL_DEL, qp->sock, NULL);
 }
 
-/** rr_local_listen - listen at a socket path
+/** rr_local_listen - listens at a socket path
  *
- * Return: 0, -EADDRINUSE if it is served already, -ENAMETOOLONG, -EACCES, ..., -ENOMEM.
+ * Return: 0, -EADDRINUSE if a process already serves it, -ENAMETOOLONG, -EACCES, ..., -ENOMEM.
  */
 int rr_local_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_listener **ret)
 {
@@ -147,7 +147,7 @@ int rr_local_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 	rc = rr_local_sock_listen(addr, mode ? mode : 0666, &l->fd);
 	if (rc)
 		goto out_free;
-	memcpy(l->path, addr, strlen(addr)); /* fits: it could be bound */
+	memcpy(l->path, addr, strlen(addr)); /* fits, since bind() succeeded */
 	if (!lstat(addr, &st)) {
 		l->dev = st.st_dev;
 		l->ino = st.st_ino;
@@ -167,7 +167,7 @@ out_free:
 	return rc;
 }
 
-/** rr_local_unlisten - stop; the path is unlinked unless somebody else's socket is there now */
+/** rr_local_unlisten - stops listening; unlinks the path unless another socket is there now */
 void rr_local_unlisten(struct rr_listener *base)
 {
 	struct local_listener *l = container_of(base, struct local_listener, base);
@@ -177,7 +177,7 @@ void rr_local_unlisten(struct rr_listener *base)
 		(void)unlink(l->path);
 	if (!l->resting)
 		(void)epoll_ctl(to_cm(base->cm)->epfd, EPOLL_CTL_DEL, l->fd, NULL);
-	/* those who still wait to be accepted may have sent us anything */
+	/* peers in the accept queue may have sent any descriptor */
 	(void)shutdown(l->fd, SHUT_RDWR);
 	rr_local_close_later(to_fabric(base->cm->fabric)->closer, LOCAL_OURS, l->fd);
 	list_del(&l->node);
@@ -213,7 +213,7 @@ static void hs_param(struct local_qp *qp, struct hs_msg *hs, const struct rr_con
 	qp->rnr_retry = param->rnr_retry;
 }
 
-/* Whose share what is made for this connection counts against. */
+/* Finds the client that is charged for this connection. */
 static int find_client(struct local_qp *qp)
 {
 	struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_UNKNOWN };
@@ -230,10 +230,10 @@ static int make_cookie(struct local_qp *qp)
 	return getrandom(qp->cookie, sizeof(qp->cookie), 0) == sizeof(qp->cookie) ? 0 : -EIO;
 }
 
-/** rr_local_qp_dial - connect to a socket path; ROUTED or FAILED follows
- * @trust: whose socket it has to be; NULL: anybody's
+/** rr_local_qp_dial - connects to a socket path; ROUTED or FAILED follows
+ * @trust: users that may serve the socket; NULL: any
  *
- * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if too many wait already, -EPERM if @trust
+ * Return: 0, -ECONNREFUSED if no process listens there, -EAGAIN if the accept queue is full, -EPERM if @trust
  * forbids it, -EACCES, -ENAMETOOLONG, -EMFILE, -ENOMEM.
  */
 int rr_local_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trust,
@@ -266,7 +266,7 @@ int rr_local_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trus
 	return 0;
 }
 
-/* The number of Reads each side may have outstanding is what one asks and the other grants. */
+/* Reads that a side may have outstanding: the smaller of what one side requests and the other grants. */
 static unsigned depth_of(const struct local_qp *qp, unsigned mine, unsigned theirs)
 {
 	return MIN(MIN(mine, theirs), to_fabric(qp->base.fabric)->attr.limits.rd_atom_max);
@@ -296,7 +296,7 @@ static void capture_cm(struct local_qp *qp, enum rr_capture_cm what, bool mine,
 		rr_capture_cm(f->capture, &qp->cap, what, priv, len);
 }
 
-/** rr_local_qp_connect - ask the dialled peer in; ESTABLISHED or FAILED follows
+/** rr_local_qp_connect - sends a REQ to the dialled peer; ESTABLISHED or FAILED follows
  *
  * Return: 0, -ENOTCONN if it is not routed, -ECONNRESET or -EPIPE if the peer has gone.
  */
@@ -318,10 +318,10 @@ int rr_local_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 	return rc;
 }
 
-/** rr_local_qp_accept - let a REQUEST in; the queue pair is up when this returns 0
+/** rr_local_qp_accept - accepts a REQUEST; the queue pair is up when this returns 0
  *
- * Return: 0, -ENOTCONN if it was answered already, -ECONNRESET or -EPIPE if the peer has gone,
- * -ENOMEM, -EMFILE, -EDQUOT if the peer's user has its share of rings already.
+ * Return: 0, -ENOTCONN if it was accepted or rejected already, -ECONNRESET or -EPIPE if the peer has gone,
+ * -ENOMEM, -EMFILE, -EDQUOT if the peer's user has used its share of rings.
  */
 int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 {
@@ -339,7 +339,7 @@ int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 	qp->read_depth = depth_of(qp, param->initiator_depth, qp->hs.responder_resources);
 	capture_cm(qp, RR_CAPTURE_REP, true, param->priv, param->priv_len);
 	capture_cm(qp, RR_CAPTURE_RTU, false, NULL, 0);
-	/* what is posted already must be seen as posted when the peer gets the memory */
+	/* publish the receives that are posted already before the peer gets the memory */
 	atomic_store(&qp->me->posted, qp->rq_posted);
 	rc = rr_local_sock_send(qp->sock, &hs, &qp->rings->fd, 1);
 	rr_local_map_close_fd(qp->rings);
@@ -352,9 +352,9 @@ int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 	return 0;
 }
 
-/** rr_local_qp_reject - say no to a REQUEST
+/** rr_local_qp_reject - rejects a REQUEST
  *
- * Return: 0, -ENOTCONN if it was answered already.
+ * Return: 0, -ENOTCONN if it was accepted or rejected already.
  */
 int rr_local_qp_reject(struct rr_qp *base)
 {
@@ -364,7 +364,7 @@ int rr_local_qp_reject(struct rr_qp *base)
 	if (qp->phase != PHASE_ROUTED || !qp->passive)
 		return -ENOTCONN;
 	hs_init(qp, &hs, HS_REJECT);
-	(void)rr_local_sock_send(qp->sock, &hs, NULL, 0); /* gone, or told */
+	(void)rr_local_sock_send(qp->sock, &hs, NULL, 0); /* the peer has gone, or is informed */
 	qp->phase = PHASE_DEAD;
 	return 0;
 }
@@ -383,7 +383,7 @@ static void tell(struct local_cm *cm, struct local_qp *qp, enum rr_cm_event_type
 	cm->base.fn(cm->base.ctx, &ev);
 }
 
-/* @peer: NULL: it is not known */
+/* @peer: NULL if it is unknown */
 static void tell_refused(struct local_cm *cm, void *listener_ctx, const struct rr_peer *peer, int status)
 {
 	static const struct rr_peer unknown = { .text = "a local peer" };
@@ -393,7 +393,7 @@ static void tell_refused(struct local_cm *cm, void *listener_ctx, const struct r
 	cm->base.fn(cm->base.ctx, &ev);
 }
 
-/* One more connection has ended without a REQ. Return: is that to be reported? */
+/* Counts a connection that ended without a REQ. Return: true if that is to be reported. */
 static bool count_left(struct local_cm *cm)
 {
 	uint64_t now = clock_now_ns();
@@ -408,7 +408,7 @@ static bool count_left(struct local_cm *cm)
 	return true;
 }
 
-/* The end of a queue pair that the user of the manager has not been told of. */
+/* Destroys a queue pair that was not reported to the user of the manager. */
 static void drop_stranger(struct local_cm *cm, struct local_qp *qp)
 {
 	struct rr_peer peer = qp->peer;
@@ -460,7 +460,7 @@ static void active_accepted(struct local_cm *cm, struct local_qp *qp, const stru
 	tell(cm, qp, RR_CM_ESTABLISHED, 0);
 }
 
-/* The one reader of what a peer says before the connection is up. */
+/* The only reader of a peer's messages before the connection is up. */
 static void hear(struct local_cm *cm, struct local_qp *qp)
 {
 	struct local_closer *closer = to_fabric(cm->base.fabric)->closer;
@@ -500,7 +500,7 @@ static void hear(struct local_cm *cm, struct local_qp *qp)
 		rr_local_close_later(closer, owner, fd);
 }
 
-/* ---- strangers ---- */
+/* ---- untrusted peers ---- */
 
 static void tick(struct local_cm *cm, bool on)
 {
@@ -510,7 +510,7 @@ static void tick(struct local_cm *cm, bool on)
 	if (cm->ticking == on)
 		return;
 	cm->ticking = on;
-	(void)timerfd_settime(cm->timerfd, 0, &its, NULL); /* cannot fail: all of it is valid */
+	(void)timerfd_settime(cm->timerfd, 0, &its, NULL); /* cannot fail: all arguments are valid */
 }
 
 static void rest(struct local_cm *cm, struct local_listener *l)
@@ -520,14 +520,14 @@ static void rest(struct local_cm *cm, struct local_listener *l)
 	tick(cm, true);
 }
 
-/* Late handshakes end, resting listeners try again. */
+/* Ends late handshakes; makes resting listeners try again. */
 static void look_after(struct local_cm *cm)
 {
 	uint64_t count, now = clock_now_ns();
 	ssize_t got = read(cm->timerfd, &count, sizeof(count));
 	bool more = false;
 
-	(void)got; /* only to make it unreadable */
+	(void)got; /* only to clear readability */
 	list_for_each_safe(node, &cm->qps) {
 		struct local_qp *qp = list_entry(node, struct local_qp, cm_node);
 
@@ -548,7 +548,7 @@ static void look_after(struct local_cm *cm)
 	tick(cm, more);
 }
 
-/* May one more shake hands with us? Those who do are few enough to be counted. */
+/* True if another handshake may begin. There are few enough of them to count. */
 static bool may_enter(struct local_cm *cm, const struct rr_peer *peer)
 {
 	const struct local_fabric *f = to_fabric(cm->base.fabric);
@@ -560,7 +560,7 @@ static bool may_enter(struct local_cm *cm, const struct rr_peer *peer)
 		all += qp->passive;
 		same += qp->passive && qp->peer.uid == peer->uid;
 	}
-	/* as many as are still free, so that who comes next finds one, too (account.h) */
+	/* limited by what is still free, so that the next user finds some as well (account.h) */
 	return all < f->attr.limits.handshakes_max && same < f->attr.limits.handshakes_max - all &&
 	       same < f->attr.limits.handshakes_uid_max &&
 	       atomic_load(&f->conns) < f->attr.limits.conns_max;
@@ -623,7 +623,7 @@ static struct local_listener *find_listener(struct local_cm *cm, const void *ptr
 	return NULL;
 }
 
-/* What cannot be taken stays queued for a better time. Return: false if nothing more is to be done now. */
+/* Accepts connections; those that cannot be accepted stay queued. Return: false if nothing more is to be done now. */
 static bool welcome(struct local_cm *cm, struct local_listener *l)
 {
 	/* the callback for a refusal may close the listener */
@@ -637,7 +637,7 @@ static bool welcome(struct local_cm *cm, struct local_listener *l)
 		} else if (err == EAGAIN || err == EWOULDBLOCK) {
 			return i > 0;
 		} else if (err != ECONNABORTED && err != EINTR) {
-			rest(cm, l); /* no descriptor or no memory: it would stay readable */
+			rest(cm, l); /* no descriptor or no memory: the socket would stay readable */
 			tell_refused(cm, l->base.ctx, NULL, -err);
 			return false;
 		}
@@ -645,12 +645,12 @@ static bool welcome(struct local_cm *cm, struct local_listener *l)
 	return true;
 }
 
-/** rr_local_cm_process - handle what has happened; runs the callback */
+/** rr_local_cm_process - handles pending events; runs the callback */
 void rr_local_cm_process(struct rr_cm *base)
 {
 	struct local_cm *cm = to_cm(base);
 
-	/* one at a time: a callback may destroy what a longer list of events points at */
+	/* one at a time: a callback may destroy the objects of later events */
 	for (int i = 0; i < EVENTS_PER_PROCESS; i++) {
 		struct epoll_event ev;
 		struct local_listener *l;

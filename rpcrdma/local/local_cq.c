@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_cq.c - the local fabric's completion queues: who is looked at, and how one sleeps
+ * local_cq.c - the local fabric's completion queues: polling and sleeping
  *
- * Operation:  A queue pair is *active* (every poll looks at its peer's line of the shared area) or
- *             *dormant* (its `asleep` flag is set, its socket is what wakes us). With few
- *             connections all stay active; with many, those idle for long go dormant, so that a
- *             poll costs the active ones only. Arming makes all dormant, then looks once more.
- *             cq_fd is an epoll instance over the sockets (doorbells and hang-ups), an eventfd by
- *             which this process wakes itself (a completion made while armed, a queue pair handed
- *             over by a connection manager's thread) and a timer (rates, receiver-not-ready,
- *             re-tries against a busy agent). A caller who never sleeps is served too: every
- *             FDS_EVERY polls look at the epoll instance.
- *             Queue pairs with completions wait in `ready`, and are emptied in turn.
- * Memory:     The queue itself is a count; completions lie in the rings of the queue pairs.
- * Threads:    One owner. rr_local_cq_add() may be called by another thread (lock: incoming).
- * Errors:     More completions waiting than the depth: every queue pair on it dies, as on a NIC,
- *             but their completions are still delivered, so that a test can end.
+ * Operation:  A queue pair is *active* (every poll reads its peer's line of the shared area) or
+ *             *dormant* (its `asleep` flag is set, its socket wakes us). With few connections all
+ *             stay active. With many, those that are idle for long become dormant, so a poll
+ *             costs only the active ones. Arming makes all dormant, then checks once more.
+ *             cq_fd is an epoll instance over the sockets (doorbells and hang-ups), an eventfd and a
+ *             timer. Through the eventfd this process wakes itself (a completion while armed, a queue
+ *             pair from a connection manager's thread). The timer serves rates, receiver-not-ready and
+ *             retries against a busy agent. For a caller that never sleeps, every FDS_EVERY-th poll
+ *             checks the epoll instance.
+ *             Queue pairs with completions are in `ready` and are served in turn.
+ * Memory:     The queue itself is a count; completions are in the rings of the queue pairs.
+ * Threads:    One owner. Another thread may call rr_local_cq_add() (lock: incoming).
+ * Errors:     If more completions wait than the depth, every queue pair on it dies, as on a NIC.
+ *             Their completions are still delivered, so that a test can end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@
 #define FDS_AT_ONCE 64
 #define IDLE_POLLS 2048u
 #define ACTIVE_KEPT 8u
-#define TICK_NS NS_PER_MS /* waiting for what nobody announces */
+#define TICK_NS NS_PER_MS /* interval for conditions without notification */
 
 static int watch(struct local_cq *cq, int fd, uint32_t events, void *ptr)
 {
@@ -41,7 +41,7 @@ static int watch(struct local_cq *cq, int fd, uint32_t events, void *ptr)
 	return epoll_ctl(cq->epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/** rr_local_cq_create - a completion queue for @depth completions
+/** rr_local_cq_create - creates a completion queue for @depth completions
  *
  * Return: 0, -EINVAL beyond the device's limit, -ENOMEM, -EMFILE.
  */
@@ -58,7 +58,7 @@ int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 		return -ENOMEM;
 	cq->base.fabric = fabric;
 	cq->depth = depth;
-	/* a seed of its own for each queue, the same in each run */
+	/* a separate seed for each queue, the same in each run */
 	cq->rng = f->attr.hooks.chaos_seed * UINT64_C(0x9e3779b97f4a7c15) +
 		  atomic_fetch_add(&f->next_cq, 1) + 1;
 	cq->rng = cq->rng ? cq->rng : 1;
@@ -85,7 +85,7 @@ int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 	return 0;
 }
 
-/** rr_local_cq_destroy - its queue pairs are destroyed before */
+/** rr_local_cq_destroy - destroys a queue after its queue pairs */
 void rr_local_cq_destroy(struct rr_cq *base)
 {
 	struct local_cq *cq = to_cq(base);
@@ -102,7 +102,7 @@ void rr_local_cq_destroy(struct rr_cq *base)
 	free(cq);
 }
 
-/** rr_local_cq_fd - readable, after an arm, when a completion may wait */
+/** rr_local_cq_fd - returns a descriptor that is readable, after an arm, when a completion may wait */
 int rr_local_cq_fd(struct rr_cq *base)
 {
 	return to_cq(base)->epfd;
@@ -113,10 +113,10 @@ static void kick(struct local_cq *cq)
 	uint64_t one = 1;
 	ssize_t n = write(cq->selffd, &one, sizeof(one));
 
-	(void)n; /* a full counter is readable, which is all we want */
+	(void)n; /* a full counter is readable too, which is sufficient */
 }
 
-/** rr_local_cq_signal - owner: something to poll for has come up outside a poll */
+/** rr_local_cq_signal - owner only: outside a poll, there is something to poll for */
 void rr_local_cq_signal(struct local_cq *cq)
 {
 	if (likely(!cq->armed) || cq->signalled)
@@ -125,7 +125,7 @@ void rr_local_cq_signal(struct local_cq *cq)
 	kick(cq);
 }
 
-/** rr_local_cq_add - hand a connected queue pair over to the owner; from any thread */
+/** rr_local_cq_add - hands a connected queue pair over to the owner; any thread may call */
 void rr_local_cq_add(struct local_cq *cq, struct local_qp *qp)
 {
 	pthread_mutex_lock(&cq->lock);
@@ -147,7 +147,7 @@ static void make_active(struct local_cq *cq, struct local_qp *qp)
 	list_add_tail(&cq->active, &qp->cq_node);
 }
 
-/** rr_local_cq_wake - owner: what a queue pair waited for is there */
+/** rr_local_cq_wake - owner only: a queue pair can continue */
 void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp)
 {
 	make_active(cq, qp);
@@ -178,18 +178,18 @@ static void take_incoming(struct local_cq *cq)
 			break;
 		make_active(cq, qp);
 		if (qp->phase == PHASE_UP && watch(cq, qp->sock, EPOLLIN | EPOLLRDHUP, qp))
-			rr_local_qp_kill(qp); /* no memory to watch it: do not keep it unseen */
+			rr_local_qp_kill(qp); /* no memory to watch it: its peer's end would stay unnoticed */
 	}
 }
 
-/** rr_local_cq_unwatch - a queue pair has died: its socket wakes nobody any more */
+/** rr_local_cq_unwatch - a queue pair has died: stops watching its socket */
 void rr_local_cq_unwatch(struct local_cq *cq, struct local_qp *qp)
 {
-	/* -ENOENT when it has not been taken in yet */
+	/* -ENOENT if it is still in `incoming` */
 	(void)epoll_ctl(cq->epfd, EPOLL_CTL_DEL, qp->sock, NULL);
 }
 
-/** rr_local_cq_remove - a dead queue pair is destroyed: forget it and what was not polled */
+/** rr_local_cq_remove - removes a dead queue pair and its unpolled completions */
 void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp)
 {
 	pthread_mutex_lock(&cq->lock);
@@ -204,8 +204,8 @@ void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp)
 	qp->cqe_tail = qp->cqe_head;
 }
 
-/* Doorbells, hang-ups, kicks and ticks. One round, and the kernel goes on with others the next
- * time: peers that ring without end must not keep the owner here. */
+/* Handles doorbells, hang-ups, kicks and ticks. One round only: the kernel reports others next time, so peers that ring
+ * endlessly cannot keep the owner here. */
 static void look_at_fds(struct local_cq *cq)
 {
 	struct epoll_event ev[FDS_AT_ONCE];
@@ -219,7 +219,7 @@ static void look_at_fds(struct local_cq *cq)
 		if (ptr == &cq->selffd || ptr == &cq->timerfd) {
 			ssize_t got = read(*(int *)ptr, &count, sizeof(count));
 
-			(void)got; /* only to make it unreadable */
+			(void)got; /* only to clear readability */
 			continue;
 		}
 		if (!rr_local_move_drain(qp) || ev[i].events & (EPOLLHUP | EPOLLERR))
@@ -250,10 +250,10 @@ static void overrun(struct local_cq *cq)
 		rr_local_qp_kill(list_entry(node, struct local_qp, cq_node));
 	list_for_each_safe(node, &cq->dormant)
 		rr_local_qp_kill(list_entry(node, struct local_qp, cq_node));
-	cq->overrun = false; /* the flushes are no new fault */
+	cq->overrun = false; /* the flushes are not a new error */
 }
 
-/* Lets every queue pair that is behind with its sends go on. */
+/* Runs every queue pair with incomplete sends. */
 static void run_work(struct local_cq *cq, bool chaos)
 {
 	struct list todo = LIST_INIT(todo);
@@ -261,7 +261,7 @@ static void run_work(struct local_cq *cq, bool chaos)
 
 	list_for_each(node, &cq->work)
 		n++;
-	if (chaos) /* start anywhere; rotate the list itself */
+	if (chaos) /* start at a random entry: rotate the list */
 		for (uint32_t skip = rr_local_rand(&cq->rng, n); skip; skip--)
 			list_add_tail(&cq->work, list_pop(&cq->work));
 	list_splice_tail(&todo, &cq->work);
@@ -289,7 +289,7 @@ static int deliver(struct local_cq *cq, struct rr_wc *wc, int max)
 		if (!node)
 			break;
 		qp = list_entry(node, struct local_qp, ready_node);
-		/* a run of one queue pair, then the next: none may starve the others */
+		/* a limited run per queue pair, so that none starves the others */
 		for (int run = 0; run < 16 && n < max && qp->cqe_tail != qp->cqe_head; run++) {
 			const struct local_cqe *c = &qp->cqe[qp->cqe_tail++ & qp->cqe_mask];
 
@@ -327,9 +327,9 @@ static void pull_active(struct local_cq *cq)
 	}
 }
 
-/** rr_local_cq_poll - take up to @max completions; no system call while there is nothing to do
+/** rr_local_cq_poll - takes up to @max completions; without work it makes no system call
  *
- * Return: how many, in order per queue pair.
+ * Return: their number; in order per queue pair.
  */
 int rr_local_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 {
@@ -349,7 +349,7 @@ int rr_local_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 	return deliver(cq, wc, max);
 }
 
-/* When the oldest unfinished send of a queue pair may go on without a doorbell. */
+/* Returns the time when the oldest unfinished send of a queue pair may proceed without a doorbell. */
 static uint64_t next_due(const struct local_qp *qp, uint64_t now)
 {
 	uint64_t due = UINT64_MAX;
@@ -358,7 +358,7 @@ static uint64_t next_due(const struct local_qp *qp, uint64_t now)
 		const struct local_sqe *e = &qp->sqe[i & qp->sq_mask];
 
 		if (e->reqs)
-			continue; /* the answer rings */
+			continue; /* the reply rings */
 		if (e->due_ns > now)
 			due = MIN(due, e->due_ns);
 		else if (e->state != SQE_MOVED)
@@ -382,9 +382,9 @@ static void set_timer(struct local_cq *cq)
 	cq->timer_set = true;
 }
 
-/** rr_local_cq_arm - get ready to sleep on the descriptor
+/** rr_local_cq_arm - prepares to sleep on the descriptor
  *
- * Return: 0: sleep; 1: something came meanwhile, poll again.
+ * Return: 0: sleep; 1: something arrived meanwhile, poll again.
  */
 int rr_local_cq_arm(struct rr_cq *base)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_int.h - what the files of the local fabric share, and nobody else sees
+ * local_int.h - internal structures and functions of the local fabric
  *
- * The essay is in local.c. Two kinds of struct live here: those in the memory shared with the peer
- * (shm_*: every word of the peer's half is hostile and is read once, checked, then used), and our
- * private ones, which hold the truth. No decision rests on a word that both sides may write.
+ * local.c describes the fabric. There are two kinds of struct: those in memory shared with the peer
+ * (shm_*: each word of the peer's half is untrusted, and is read once, checked, then used), and private
+ * ones, which are authoritative. No decision depends on a word that both sides may write.
  */
 #ifndef RR_LOCAL_INT_H
 #define RR_LOCAL_INT_H
@@ -25,29 +25,29 @@
 #include "local.h"
 
 #define LOCAL_REGIONS_MAX 64u      /* slabs of one protection domain; a bit each */
-#define LOCAL_DIRECT_MAX 256u      /* qp_direct tokens out on one connection */
-#define LOCAL_REQS 128u            /* transfers handed to the peer at once; a power of two */
-#define LOCAL_REQ_BYTES (256u * 1024) /* one of them; two sides work at once on a long transfer */
+#define LOCAL_DIRECT_MAX 256u      /* qp_direct tokens in use on one connection */
+#define LOCAL_REQS 128u            /* requests outstanding at the peer; a power of two */
+#define LOCAL_REQ_BYTES (256u * 1024) /* per request; both sides work at once on a long transfer */
 #define LOCAL_SGE_MAX 32u
 #define LOCAL_INLINE_MAX 256u
 #define LOCAL_PIECES_MAX 32u       /* chaos: parts of one transfer; a bit each */
 #define LOCAL_RING_BYTES_MAX (64u << 20)
 #define LOCAL_LINE 64
-#define LOCAL_POISON 0xa5          /* chaos: what a buffer holds that nothing came into yet */
-#define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: what takes the peer long to empty keeps us */
+#define LOCAL_POISON 0xa5          /* chaos: content of a buffer without data */
+#define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: we may wait while the peer empties it */
 #define LOCAL_KEYS_MAX 65535u
-#define LOCAL_OURS UINT64_MAX /* whose a descriptor is that is no user's (local_close.c) */
-#define LOCAL_MEMORY (UINT64_C(1) << 32) /* with the user: it is a memfd, which only takes long to close */
-#define LOCAL_SOCKET (UINT64_C(2) << 32) /* ... or a socket, which does not sleep where it is closed */
+#define LOCAL_OURS UINT64_MAX /* owner of descriptors that belong to no user (local_close.c) */
+#define LOCAL_MEMORY (UINT64_C(1) << 32) /* added to the user: a memfd, which only takes long to close */
+#define LOCAL_SOCKET (UINT64_C(2) << 32) /* added to the user: a socket, which the closer closes without sleeping */
 
 /* ---- shared with the peer ---- */
 
-/* A remote key, written by the owner of the memory save for `busy`. */
+/* A remote key. The owner of the memory writes all of it except `busy`. */
 struct shm_key {
-	_Alignas(LOCAL_LINE) _Atomic uint32_t key; /* 0: nothing here */
+	_Alignas(LOCAL_LINE) _Atomic uint32_t key; /* 0: unused */
 	_Atomic uint32_t busy;                     /* accesses in progress: sum of their BUSY_* */
 	uint64_t addr, len;
-	uint64_t off;                              /* place: where addr is in the slab */
+	uint64_t off;                              /* PLACE_SLAB: offset of addr in the slab */
 	uint32_t region;
 	uint32_t access;
 	uint32_t place;                            /* enum local_place */
@@ -56,44 +56,44 @@ struct shm_key {
 #define BUSY_COPY 1u          /* a copy by one system call */
 #define BUSY_PAGES (1u << 16) /* qp_direct: a disk operation on whole pages */
 
-/* Where the bytes of a key are, for the side that wants to reach them. */
+/* How the peer's side can access the bytes of a key. */
 enum local_place {
 	PLACE_VM,    /* in the owner's address space: process_vm_readv/writev */
-	PLACE_SLAB,  /* in a memfd we were given: pread/pwrite, or mapped for qp_direct */
-	PLACE_AGENT, /* the owner moves them itself, through the bounce area */
+	PLACE_SLAB,  /* in a memfd that we received: pread/pwrite, or mapped for qp_direct */
+	PLACE_AGENT, /* the owner moves them, through the bounce area */
 };
 
-/* A transfer that the owner of the memory is asked to carry out. */
+/* A transfer that the owner of the memory shall carry out. */
 struct shm_req {
 	uint32_t write; /* 1: bounce area to memory; 0: memory to bounce area */
 	uint32_t key;
 	uint64_t addr;
 	uint64_t off;   /* in the bounce area */
 	uint32_t len;
-	_Atomic uint32_t status; /* enum rr_wc_status, by the owner */
+	_Atomic uint32_t status; /* enum rr_wc_status, written by the owner */
 };
 
-/* What one side tells the other; the first line is all the reader looks at while polling. */
+/* Words that one side publishes; a polling reader reads only the first cache line. */
 struct shm_side {
 	_Alignas(LOCAL_LINE) _Atomic uint32_t msg_head; /* messages written to the peer's ring */
 	_Atomic uint32_t req_head; /* requests written below */
-	_Atomic uint32_t req_done; /* requests of the peer carried out */
+	_Atomic uint32_t req_done; /* requests of the peer completed */
 	_Atomic uint32_t closed;
-	_Alignas(LOCAL_LINE) _Atomic uint32_t posted; /* receives posted since the beginning */
-	_Alignas(LOCAL_LINE) _Atomic uint32_t asleep; /* needs a doorbell; the ringer clears it */
+	_Alignas(LOCAL_LINE) _Atomic uint32_t posted; /* receives posted in total */
+	_Alignas(LOCAL_LINE) _Atomic uint32_t asleep; /* needs a doorbell; the side that rings clears it */
 	_Alignas(LOCAL_LINE) struct shm_req req[LOCAL_REQS];
 };
 
 /* A message in the receiver's ring. */
 struct shm_msg {
-	uint32_t len;      /* of the data; RING_IMM: of the RDMA Write, there is no data here */
+	uint32_t len;      /* of the data; RING_IMM: of the RDMA Write, without data here */
 	uint32_t with;     /* enum ring_with */
 	uint32_t word;     /* key to invalidate, immediate */
-	uint32_t req_seq; /* requests to be carried out before this message is seen */
+	uint32_t req_seq; /* requests to carry out before this message is delivered */
 	uint8_t data[];
 };
 
-/* What a message brings besides its bytes. */
+/* What a message carries besides its bytes. */
 enum ring_with { RING_PLAIN, RING_INV, RING_IMM };
 
 enum hs_type { HS_HELLO = 1, HS_REQ, HS_ACCEPT, HS_REJECT, HS_REGION, HS_REGION_GONE, HS_BOUNCE };
@@ -104,41 +104,41 @@ enum hs_type { HS_HELLO = 1, HS_REQ, HS_ACCEPT, HS_REJECT, HS_REGION, HS_REGION_
 /* One datagram of the socket. A doorbell is a datagram of a single byte instead. */
 struct hs_msg {
 	uint32_t magic, version, type;
-	uint32_t rq_depth, recv_bytes, keys; /* REQ, ACCEPT: of the sender's half */
-	uint32_t vm;                         /* REQ, ACCEPT: I reach your memory by process_vm_* */
-	uint64_t region_bytes;               /* REQ, ACCEPT: slabs of yours I take, in all */
+	uint32_t rq_depth, recv_bytes, keys; /* REQ, ACCEPT: sizes of the sender's half */
+	uint32_t vm;                         /* REQ, ACCEPT: sender reaches your memory by process_vm_* */
+	uint64_t region_bytes;               /* REQ, ACCEPT: slabs of yours that the sender accepts, in bytes */
 	uint32_t initiator_depth, responder_resources;
 	uint32_t qpn;
 	uint64_t fabric_id;
-	uint64_t cookie_addr;                /* HELLO, REQ: a trial for process_vm_readv */
+	uint64_t cookie_addr;                /* HELLO, REQ: for a test of process_vm_readv */
 	uint8_t cookie[16];
 	uint64_t region, size;               /* REGION, REGION_GONE, BOUNCE */
 	uint32_t priv_len;
 	uint8_t priv[RR_PRIV_MAX];
 };
 
-/* ---- ours ---- */
+/* ---- private ---- */
 
 struct local_closer;
 
 struct local_fabric {
 	struct rr_fabric base;
 	struct rr_local_attr attr; /* limits filled in */
-	uint64_t id;               /* random: are both ends of a connection ours? */
+	uint64_t id;               /* random: detects that both ends belong to this fabric */
 	struct rr_capture *capture;
 	struct local_closer *closer;
 	_Atomic uint32_t conns, next_qpn, next_salt, next_region, next_cq;
 	struct rr_clients own_clients, *clients; /* by user */
-	pthread_mutex_t lock;      /* the members below; taken last */
+	pthread_mutex_t lock;      /* protects the members below; last in lock order */
 	struct list qps;
 	struct list maps;          /* regions of peers */
-	struct rr_local_counters gone; /* of destroyed queue pairs, and registrations */
-	uint64_t link_free_ns;         /* rate hook: when the modelled link is idle again */
+	struct rr_local_counters gone; /* counts of destroyed queue pairs, and of registrations */
+	uint64_t link_free_ns;         /* rate hook: time when the modelled link becomes idle */
 };
 
-/* An entry of a protection domain's private key space; the truth about a key. */
+/* An entry of a protection domain's private key space; authoritative for a key. */
 struct local_key {
-	uint32_t key; /* the whole key while valid, its next value's base otherwise */
+	uint32_t key; /* the key while valid, base of its next value otherwise */
 	bool valid;
 	struct local_mr *mr;
 	struct local_mw *mw; /* not NULL: a window */
@@ -148,24 +148,24 @@ struct local_key {
 	uint32_t next_free;
 };
 
-/* A memfd of ours that peers are given. */
+/* Our memfd that peers receive. */
 struct local_region {
 	int fd; /* -1: slot unused */
 	uint32_t id;
 	uint64_t dev, ino, size;
-	unsigned refs; /* registrations inside it */
+	unsigned refs; /* registrations in it */
 };
 
 struct local_pd {
 	struct rr_pd base;
-	pthread_mutex_t lock; /* all below, and every queue pair's half of the key table */
+	pthread_mutex_t lock; /* all below, and our half of the key table of every queue pair */
 	struct list qps;      /* connected queue pairs */
 	struct list mrs;      /* remotely accessible ones */
 	struct local_key *keys;
 	uint32_t nkeys, key_bits;
-	uint32_t free_head, free_tail; /* FIFO: a freed key rests as long as it can */
+	uint32_t free_head, free_tail; /* FIFO: maximises the time before a key is reused */
 	uint32_t salt;
-	struct local_pins *pins; /* hook `pin`; NULL: none were needed */
+	struct local_pins *pins; /* hook `pin`; NULL: not used yet */
 	struct local_region region[LOCAL_REGIONS_MAX];
 };
 
@@ -175,8 +175,8 @@ struct local_mr {
 	uint32_t slot;     /* pd->keys; 0: no remote access */
 	unsigned region;   /* pd->region, or LOCAL_REGIONS_MAX */
 	uint64_t off;
-	unsigned windows;  /* bound over it */
-	int pin;           /* local_pin.c; -1: what lies at its address is what a peer reaches */
+	unsigned windows;  /* windows bound over it */
+	int pin;           /* local_pin.c; -1: peers reach the current pages at its address */
 };
 
 struct local_mw {
@@ -184,16 +184,16 @@ struct local_mw {
 	uint32_t slot;
 };
 
-/* Memory that is shared with a peer (local_map.c): rings, a bounce area, a region of the peer's. */
+/* Memory shared with a peer (local_map.c): rings, a bounce area, or a region of the peer. */
 struct local_map {
 	struct list node; /* fabric->maps, if it is a region */
 	struct rr_client *client;
-	uint64_t owner;    /* the same, as the closer knows it */
+	uint64_t owner;    /* owner for the closer */
 	enum rr_share share;
 	uint64_t charged, size;
 	uint64_t dev, ino; /* of a region */
-	int fd;            /* to read from; -1: used by address */
-	void *addr;        /* to write to, and for qp_direct */
+	int fd;            /* for reads; -1: used by address */
+	void *addr;        /* for writes, and for qp_direct */
 	unsigned refs;
 };
 
@@ -224,18 +224,18 @@ struct local_sqe {
 	uint32_t len;       /* of all SGEs */
 	uint64_t raddr;
 	uint32_t imm;
-	bool written;       /* WRITE_IMM: the bytes have gone over, the message has not */
+	bool written;       /* WRITE_IMM: the bytes have been written, the message has not been sent */
 	uint32_t rkey;
 	struct local_mw *mw;
 	struct local_mr *mr;
 	uint64_t bind_addr, bind_len;
 	unsigned bind_access;
-	uint64_t due_ns;    /* rate hook: not complete before */
-	uint64_t rnr_ns;    /* waiting for a receive until then; 0: not waiting */
-	uint32_t reqs;      /* requests at the peer, unanswered */
+	uint64_t due_ns;    /* rate hook: earliest completion */
+	uint64_t rnr_ns;    /* deadline of the wait for a receive; 0: not waiting */
+	uint32_t reqs;      /* requests at the peer, without a reply */
 	uint32_t handed;    /* bytes handed to the peer as requests */
 	uint32_t pieces, piece_bytes, piece_done; /* chaos: a bit per piece moved */
-	uint32_t piece_now; /* the one that is partly handed over */
+	uint32_t piece_now; /* the piece that is partly handed over */
 };
 
 struct local_rqe {
@@ -246,24 +246,24 @@ struct local_rqe {
 struct local_srq {
 	struct rr_srq base;
 	struct local_rqe *rqe;
-	uint32_t depth, mask, head, tail; /* from tail to head is posted */
+	uint32_t depth, mask, head, tail; /* entries from tail to head are posted */
 	uint32_t recv_bytes;
-	atomic_uint qps;      /* that are set up with it */
-	struct list starved;  /* queue pairs with messages that found none */
+	atomic_uint qps;      /* queue pairs set up with it */
+	struct list starved;  /* queue pairs with messages but no receive */
 };
 
 /* A completion not yet polled. */
 struct local_cqe {
 	struct rr_wc wc;
-	uint32_t sq_free, rq_free; /* queue slots given back when it is */
+	uint32_t sq_free, rq_free; /* queue slots that polling it releases */
 };
 
-/* Our memory of a request at the peer. */
+/* Our private record of a request at the peer. */
 struct local_req {
 	uint32_t sqe; /* index */
-	uint32_t off; /* in the transfer */
+	uint32_t off; /* offset in the transfer */
 	uint32_t len;
-	uint64_t stage_end; /* staging space is free up to here when it is answered */
+	uint64_t stage_end; /* staging space is free up to here after its reply */
 };
 
 struct local_cq {
@@ -273,12 +273,12 @@ struct local_cq {
 	bool armed, signalled, timer_set;
 	int epfd, selffd, timerfd;
 	unsigned polls;
-	bool fds_left; /* more descriptors are ready than were looked at */
+	bool fds_left; /* more descriptors are ready than were checked */
 	uint64_t rng;
-	struct list active, dormant; /* queue pairs by node */
+	struct list active, dormant; /* queue pairs, by cq_node */
 	unsigned nactive;
-	struct list ready; /* with completions */
-	struct list work;  /* with send-queue entries that are not complete */
+	struct list ready; /* queue pairs with completions */
+	struct list work;  /* queue pairs with incomplete send-queue entries */
 	_Atomic uint32_t has_incoming;
 	pthread_mutex_t lock; /* incoming */
 	struct list incoming;
@@ -287,9 +287,9 @@ struct local_cq {
 enum local_phase {
 	PHASE_NEW,       /* no peer yet, or refused */
 	PHASE_HELLO,     /* active: waiting for the peer's HELLO. passive: waiting for REQ */
-	PHASE_ROUTED,    /* active: ROUTED told. passive: REQUEST told */
+	PHASE_ROUTED,    /* active: ROUTED reported. passive: REQUEST reported */
 	PHASE_CONNECT,   /* active: REQ sent */
-	PHASE_UP,        /* rings mapped, in the hands of the completion queue's owner */
+	PHASE_UP,        /* rings mapped, owned by the completion queue's owner */
 	PHASE_DEAD,
 };
 
@@ -301,7 +301,7 @@ struct local_qp {
 	bool passive, attached;
 	uint32_t qpn, peer_qpn;
 	struct rr_capture_conn cap;
-	bool cap_recv; /* the peer's Sends are captured here, not at their sender */
+	bool cap_recv; /* this side captures the peer's Sends, since the sender does not */
 
 	/* connection manager */
 	struct local_cm *cm;
@@ -310,13 +310,13 @@ struct local_qp {
 	uint64_t deadline_ns; /* passive: of the handshake */
 	int sock;
 	struct rr_peer peer;
-	struct rr_client *client; /* that shared memory is charged to; NULL: no peer yet */
-	struct hs_msg hs;   /* the peer's latest */
+	struct rr_client *client; /* charged for shared memory; NULL: no peer yet */
+	struct hs_msg hs;   /* the peer's latest message */
 	uint8_t cookie[16];
-	bool my_vm, peer_vm; /* who reaches the other's memory by process_vm_* */
+	bool my_vm, peer_vm; /* this side, the peer may use process_vm_* */
 	unsigned rnr_retry, read_depth;
 
-	/* shared memory; sizes from the handshake, never from the memory */
+	/* shared memory; sizes come from the handshake, never from the shared memory */
 	struct local_map *rings;
 	struct shm_side *me, *other;
 	struct shm_key *my_keys, *peer_keys;
@@ -333,7 +333,7 @@ struct local_qp {
 	struct local_cqe *cqe;
 	uint32_t cqe_head, cqe_tail, cqe_mask;
 
-	/* receive queue; with a shared one rq_posted says how many messages may come, rqe is not used */
+	/* receive queue; with a shared one rq_posted is the number of messages that may arrive, rqe is unused */
 	struct local_rqe *rqe;
 	uint32_t rq_depth, rq_mask, rq_used, rq_posted, rq_taken;
 	struct rr_done *end;
@@ -352,15 +352,15 @@ struct local_qp {
 	struct local_req req[LOCAL_REQS];
 	uint32_t req_head, req_acked, req_taken, reads_out;
 	bool agent_stuck;
-	struct local_map *stage;       /* mine, for what I ask of the peer */
+	struct local_map *stage;       /* our bounce area, for requests to the peer */
 	uint64_t stage_head, stage_tail;
-	struct local_map *peer_stage;  /* the peer's */
+	struct local_map *peer_stage;  /* the peer's bounce area */
 	struct peer_region region[LOCAL_REGIONS_MAX];
-	uint64_t region_bytes;         /* of them all */
+	uint64_t region_bytes;         /* total */
 	struct local_direct direct[LOCAL_DIRECT_MAX];
 	uint32_t ndirect;
 
-	/* owner of memory, under pd->lock */
+	/* as owner of memory; under pd->lock */
 	struct list pd_node;
 	uint64_t regions_sent;
 	uint64_t regions_sent_bytes, peer_takes_bytes;
@@ -379,7 +379,7 @@ struct local_listener {
 	struct rr_listener base;
 	struct list node;
 	int fd;
-	bool resting; /* not watched: nothing could be accepted */
+	bool resting; /* not watched: accepting failed */
 	uint64_t dev, ino;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
@@ -419,7 +419,7 @@ static inline struct local_mw *to_mw(const struct rr_mw *mw)
 	return container_of(mw, struct local_mw, base);
 }
 
-/* Whose the descriptors are that the peer of @qp passes. */
+/* Owner, for the closer, of descriptors that the peer of @qp passes. */
 static inline uint64_t peer_owner(const struct local_qp *qp)
 {
 	return qp->peer.has_cred ? qp->peer.uid : LOCAL_OURS - 1;
@@ -452,7 +452,7 @@ uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes);
 void rr_local_spin_ns(uint64_t ns);
 uint32_t rr_local_rand(uint64_t *state, uint32_t below);
 
-/* local_mem.c: memory we own */
+/* local_mem.c: our memory */
 int rr_local_pd_create(struct rr_fabric *fabric, struct rr_pd **ret);
 void rr_local_pd_destroy(struct rr_pd *pd);
 int rr_local_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret);
@@ -467,14 +467,14 @@ bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key);
 enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req,
 				     const struct local_map *stage);
 
-/* local_pin.c: memory we own, held on to */
+/* local_pin.c: our memory, pinned */
 int rr_local_pin(struct local_pd *pd, struct local_mr *mr);
 void rr_local_unpin(struct local_pd *pd, struct local_mr *mr);
 bool rr_local_pin_copy(struct local_pd *pd, const struct local_mr *mr, int fd, uint64_t addr,
 		       uint64_t off, size_t len, bool write);
 void rr_local_pins_fini(struct local_pd *pd);
 
-/* local_map.c: memory that is shared */
+/* local_map.c: shared memory */
 int rr_local_memfd(const char *name, uint64_t size);
 bool rr_local_memfd_ok(int fd, uint64_t size);
 int rr_local_map_make(struct local_qp *qp, enum rr_share share, const char *name, uint64_t size,

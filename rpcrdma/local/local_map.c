@@ -3,19 +3,18 @@
  *
  * local_map.c - the local fabric's shared memory: memfds, checked, charged to a client and mapped
  *
- * Operation:  rr_local_map_make() makes a memfd, rr_local_map_get() takes one from the peer. The peer's must
- *             be what an honest one sends: a memfd of ordinary pages that has the size it claims and is
- *             sealed against another one. Its pages are the peer's at any time: it may punch
- *             holes, and a page that is not there can be one that cannot be had. So nobody but the
- *             kernel loads from a region or a bounce area or stores to it: a fault is an error then,
- *             not a signal.
- *             Reads are preadv() of the descriptor. Writes go through the mapping, by process_vm_writev()
- *             on this process. They are no pwritev(): the peer shares the open file description
- *             and may set O_APPEND, and the peer can hold the inode's lock for as long as it likes, by
- *             a write() of its own from memory whose pages it withholds.
- * Memory:     A mapping is charged to its client with its full size, since holes are filled on our
- *             account whenever we touch them. A region that a client offers on several connections
- *             is mapped and charged once.
+ * Operation:  rr_local_map_make() creates a memfd, rr_local_map_get() accepts one from the peer. The peer's
+ *             must be a memfd of ordinary pages that has the claimed size and is sealed against
+ *             resizing. The peer controls its pages at any time: it may punch holes, and a page that
+ *             is missing may be impossible to allocate. Therefore only the kernel loads from or
+ *             stores to a region or a bounce area: a fault is then an error, not a signal.
+ *             Reads use preadv() on the descriptor. Writes use process_vm_writev() on this process's
+ *             mapping, not pwritev(), for two reasons. The peer shares the open file description and
+ *             may set O_APPEND. And the peer can hold the inode's lock indefinitely, by a write() of
+ *             its own from memory with pages that it withholds.
+ * Memory:     A mapping is charged to its client with its full size, since our accesses fill holes
+ *             on our account. A region that a client offers on several connections is mapped and
+ *             charged once.
  * Threads:    Any. fabric->lock: the list of regions and their reference counts.
  * Errors:     -EPROTO: not such a memfd; -EDQUOT: more than the share of the client.
  */
@@ -31,10 +30,10 @@
 #include "local_int.h"
 #include "map_file.h"
 
-#define REGION_CHARGE_MIN (UINT64_C(1) << 20) /* a descriptor and a mapping are scarce, too */
-#define SLOW_FREE (UINT64_C(64) << 20) /* more memory than this takes long to free */
+#define REGION_CHARGE_MIN (UINT64_C(1) << 20) /* descriptors and mappings are scarce, too */
+#define SLOW_FREE (UINT64_C(64) << 20) /* a larger memfd takes long to free */
 
-/** rr_local_memfd - memory to share: of a fixed size, and sealed so
+/** rr_local_memfd - creates a memfd that is sealed at a fixed size
  * @name: shown in /proc/PID/maps
  * @size: in bytes
  *
@@ -56,9 +55,9 @@ int rr_local_memfd(const char *name, uint64_t size)
 	return fd;
 }
 
-/** rr_local_memfd_ok - is @fd a memfd of ordinary pages that has @size bytes for ever?
+/** rr_local_memfd_ok - true if @fd is a memfd of ordinary pages that is sealed at @size bytes
  *
- * A memfd of huge pages is none: its mappings are longer than what was asked for.
+ * A memfd of huge pages is refused: its mappings are longer than requested.
  */
 bool rr_local_memfd_ok(int fd, uint64_t size)
 {
@@ -67,15 +66,15 @@ bool rr_local_memfd_ok(int fd, uint64_t size)
 	struct stat st;
 	int seals;
 
-	/* the seals first: only a memfd has any, and the others would sleep in a file system of the peer's */
+	/* seals first: only a memfd has any; the other calls could sleep in a file system that the peer serves */
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & want) != want || fstatfs(fd, &fs) || fstat(fd, &st))
 		return false;
 	return fs.f_type == TMPFS_MAGIC && st.st_size > 0 && (uint64_t)st.st_size == size;
 }
 
-/** rr_local_map_close - close memory that is not mapped (any more): ours may be the last descriptor
- * @owner: uid of the peer that has it, too
+/** rr_local_map_close - closes memory that is not mapped (any more); ours may be the last descriptor
+ * @owner: uid of the peer that also has it
  * @fd: a memfd (rr_local_memfd_ok())
  */
 void rr_local_map_close(struct local_fabric *f, uint64_t owner, int fd, uint64_t size)
@@ -89,7 +88,7 @@ void rr_local_map_close(struct local_fabric *f, uint64_t owner, int fd, uint64_t
 static void map_free(struct local_fabric *f, struct local_map *m)
 {
 	if (m->addr)
-		(void)munmap(m->addr, m->size); /* cannot fail for a range we mapped */
+		(void)munmap(m->addr, m->size); /* cannot fail for a range that we mapped */
 	if (m->fd >= 0)
 		rr_local_map_close(f, m->owner, m->fd, m->size);
 	rr_client_uncharge(m->client, m->share, m->charged);
@@ -97,7 +96,7 @@ static void map_free(struct local_fabric *f, struct local_map *m)
 	free(m);
 }
 
-/* Charges and maps @fd, which is the mapping's if this returns 0. */
+/* Charges and maps @fd; the mapping owns it if this returns 0. */
 static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
 		   struct local_map **ret)
 {
@@ -129,10 +128,10 @@ static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t si
 	return 0;
 }
 
-/** rr_local_map_make - make shared memory for the peer of @qp, charged to its part of @share
+/** rr_local_map_make - creates shared memory for the peer of @qp, charged to its part of @share
  *
- * Return: 0, with its descriptor in (*ret)->fd; -EDQUOT, -ENOMEM, or what memfd_create(),
- * ftruncate() or mmap() say.
+ * Return: 0, with its descriptor in (*ret)->fd; -EDQUOT, -ENOMEM, or the errno of memfd_create(),
+ * ftruncate() or mmap().
  */
 int rr_local_map_make(struct local_qp *qp, enum rr_share share, const char *name, uint64_t size,
 		      struct local_map **ret)
@@ -187,12 +186,12 @@ static int region_get(struct local_qp *qp, int fd, uint64_t size, struct local_m
 	return rc;
 }
 
-/** rr_local_map_get - map what the peer of @qp passed
+/** rr_local_map_get - maps a memfd that the peer of @qp passed
  * @share: RR_SHARE_REGION: memory of the client, a bounce area; RR_SHARE_RING: rings, a small bounce area
- * @fd: from the peer; the mapping's if this returns 0
+ * @fd: from the peer; the mapping owns it if this returns 0
  * @size: that the peer claims
  *
- * Return: 0; -EPROTO: see rr_local_memfd_ok(); -EDQUOT; -ENOMEM, or what mmap() says.
+ * Return: 0; -EPROTO: see rr_local_memfd_ok(); -EDQUOT; -ENOMEM, or the errno of mmap().
  */
 int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t size,
 		     struct local_map **ret)
@@ -203,7 +202,7 @@ int rr_local_map_get(struct local_qp *qp, enum rr_share share, int fd, uint64_t 
 					: map_new(qp, share, fd, size, ret);
 }
 
-/** rr_local_map_put - unmap and uncharge, if nothing else uses it; NULL is fine */
+/** rr_local_map_put - drops a reference; the last one unmaps and uncharges. @m may be NULL */
 void rr_local_map_put(struct local_fabric *f, struct local_map *m)
 {
 	bool last;
@@ -219,7 +218,7 @@ void rr_local_map_put(struct local_fabric *f, struct local_map *m)
 		map_free(f, m);
 }
 
-/** rr_local_map_close_fd - close the descriptor of a mapping that is only used by address */
+/** rr_local_map_close_fd - closes the descriptor of a mapping that is only used by address */
 void rr_local_map_close_fd(struct local_map *m)
 {
 	close(m->fd);
@@ -239,12 +238,12 @@ static void iov_advance(struct iovec **iov, int *n, size_t done)
 	}
 }
 
-/** rr_local_vm_copy - copy between our memory and a process, perhaps this one
+/** rr_local_vm_copy - copies between our memory and a process, which may be this one
  * @pid: of the process
  * @iov: our memory; consumed
- * @addr: there
- * @len: of all of @iov
- * @write: to the process
+ * @addr: address in the process
+ * @len: total length of @iov
+ * @write: copy to the process
  *
  * Return: false if not all of it could be copied.
  */
@@ -264,9 +263,9 @@ bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64
 	return true;
 }
 
-/** rr_local_map_read - copy from shared memory
- * @iov: where to; consumed
- * @off: in the mapping; with the length of @iov within its size
+/** rr_local_map_read - copies from shared memory
+ * @iov: destination; consumed
+ * @off: in the mapping; @off plus the length of @iov is within its size
  *
  * Return: false if not all of it could be copied.
  */
@@ -285,7 +284,7 @@ bool rr_local_map_read(const struct local_map *m, struct iovec *iov, int n, uint
 	return true;
 }
 
-/** rr_local_map_write - copy to shared memory; as rr_local_map_read() */
+/** rr_local_map_write - copies to shared memory; as rr_local_map_read() */
 bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uint64_t off)
 {
 	uint64_t len = 0;

@@ -3,24 +3,24 @@
  *
  * local_mem.c - the local fabric's memory, on the owner's side: keys, registrations, windows
  *
- * Operation:  A protection domain has one key space. A key is slot, the domain's salt, and eight
- *             bits that change with every use of the slot, so a key of one domain means nothing in
- *             another, and a freed one is not seen again before all other slots had their turn.
- *             pd->keys is the truth. What a peer reads is a copy in the shared area of each queue
- *             pair (publish); a window is published to its one queue pair only.
- *             Taking a key back: make it invalid here, clear the copies. No access by it begins after
- *             that; the same for mr_dereg, LOCAL_INV and a peer's invalidation. An access in progress
- *             is marked busy in the copy. An honest peer ends it before it replies to the call, so
+ * Operation:  A protection domain has one key space. A key consists of the slot, the domain's salt, and
+ *             eight bits that change with every use of the slot. So a key of one domain is invalid in
+ *             another, and a freed key is not reused before all other slots.
+ *             pd->keys is authoritative. Peers read a copy in the shared area of each queue pair
+ *             (publish); a window is published to its one queue pair only.
+ *             Invalidating a key: mark it invalid here, clear the copies. After that no access by it
+ *             begins. mr_dereg, LOCAL_INV and a peer's invalidation all do this. An access in progress
+ *             is marked busy in the copy. A correct peer ends it before it replies to the call, so
  *             only memory of a call without a reply has to be checked: rr_local_qp_withdraw().
  *             Nothing here waits for a mark: a peer's disk may take hours.
- *             The side that accepted the connection never lets its peer reach its memory: it copies by
- *             itself, as the agent. So a server does not depend on the marks of its clients.
- *             rr_local_mem_serve() is the other way in: the peer asked us to copy.
- * Memory:     Registrations hold no reference on the user's pages, unless a hook says so (local_pin.c).
- *             A memfd slab is duplicated once per domain and given to a peer when its first key is
- *             published there; not if that were more bytes than the peer said it takes: then it is
- *             ordinary memory to him.
- * Threads:    pd->lock covers all of it; serving copies under it, so that a deregistration by
+ *             The side that accepted the connection does not let its peer access its memory: it copies
+ *             by itself, as the agent. So a server does not depend on the marks of its clients.
+ *             rr_local_mem_serve() is the other access path: the peer requests a copy.
+ * Memory:     Registrations hold no reference on the user's pages, except with a hook (local_pin.c).
+ *             A memfd slab is duplicated once per domain. A peer receives it when its first key is
+ *             published there, unless that exceeds the bytes that the peer accepts: then it is
+ *             ordinary memory for that peer.
+ * Threads:    pd->lock covers all of it. Serving copies under the lock, so a deregistration by
  *             another thread waits.
  * Errors:     A peer that sets a false mark delays only the calls of its own connection.
  */
@@ -36,7 +36,7 @@
 
 #include "local_int.h"
 
-#define PAGE_BYTES 4096u /* as it is charged */
+#define PAGE_BYTES 4096u /* unit of the simulated cost */
 
 /* ---- keys ---- */
 
@@ -82,7 +82,7 @@ static void give_slot(struct local_pd *pd, uint32_t slot)
 	pd->free_tail = slot;
 }
 
-/** rr_local_pd_create - a protection domain with an empty key space
+/** rr_local_pd_create - creates a protection domain with an empty key space
  *
  * Return: 0 or -ENOMEM.
  */
@@ -94,7 +94,7 @@ int rr_local_pd_create(struct rr_fabric *fabric, struct rr_pd **ret)
 	if (!pd)
 		return -ENOMEM;
 	pd->base.fabric = fabric;
-	pd->nkeys = f->attr.limits.keys_max + 1; /* slot 0 is never used: no key is 0 */
+	pd->nkeys = f->attr.limits.keys_max + 1; /* slot 0 is unused: no key is 0 */
 	while (1u << pd->key_bits < pd->nkeys)
 		pd->key_bits++;
 	pd->keys = calloc(pd->nkeys, sizeof(*pd->keys));
@@ -116,7 +116,7 @@ int rr_local_pd_create(struct rr_fabric *fabric, struct rr_pd **ret)
 	return 0;
 }
 
-/** rr_local_pd_destroy - its registrations and queue pairs are gone before */
+/** rr_local_pd_destroy - destroys a domain after its registrations and queue pairs */
 void rr_local_pd_destroy(struct rr_pd *base)
 {
 	struct local_pd *pd = to_pd(base);
@@ -140,7 +140,7 @@ static int get_region(struct local_pd *pd, const struct rr_mr_attr *attr, unsign
 	struct stat st;
 
 	*ret = LOCAL_REGIONS_MAX;
-	/* huge pages are no slab to a peer: it is ordinary memory */
+	/* memory of huge pages is not a slab: it is ordinary memory for peers */
 	if (!fstatfs(attr->fd, &fs) && fs.f_type == HUGETLBFS_MAGIC)
 		return 0;
 	if (fstat(attr->fd, &st) || !rr_local_memfd_ok(attr->fd, (uint64_t)st.st_size) ||
@@ -157,7 +157,7 @@ static int get_region(struct local_pd *pd, const struct rr_mr_attr *attr, unsign
 			return 0;
 		}
 	}
-	if (at == LOCAL_REGIONS_MAX) /* too many slabs: likewise */
+	if (at == LOCAL_REGIONS_MAX) /* too many slabs: also ordinary memory */
 		return 0;
 	*ret = at;
 	pd->region[at] = (struct local_region){
@@ -185,7 +185,7 @@ static void put_region(struct local_pd *pd, unsigned idx)
 	list_for_each(node, &pd->qps) {
 		struct local_qp *qp = list_entry(node, struct local_qp, pd_node);
 
-		/* a peer that could not be told still counts it against us */
+		/* a peer that cannot be informed still counts it against our limit */
 		if (qp->regions_sent >> idx & 1 && tell_region(qp, r, HS_REGION_GONE))
 			qp->regions_sent_bytes -= r->size;
 		qp->regions_sent &= ~(UINT64_C(1) << idx);
@@ -194,9 +194,9 @@ static void put_region(struct local_pd *pd, unsigned idx)
 	r->fd = -1;
 }
 
-/* ---- the copies that peers see ---- */
+/* ---- the copies that peers read ---- */
 
-/* Does the peer have the slab, or can it be given it? */
+/* True if the peer has the slab or can receive it. */
 static bool share_region(struct local_qp *qp, const struct local_region *r, unsigned idx)
 {
 	if (qp->regions_sent >> idx & 1)
@@ -233,10 +233,10 @@ static void withdraw(struct local_qp *qp, uint32_t slot)
 	atomic_store(&qp->my_keys[slot].key, 0);
 }
 
-/** rr_local_qp_withdraw - withdraw a key from a queue pair (fabric.h)
+/** rr_local_qp_withdraw - withdraws a key from a queue pair (fabric.h)
  *
- * Reads the place from the shared entry. A peer that forges it gains nothing: it holds the file, or may reach
- * by address, without any key.
+ * Reads the place from the shared entry. A peer that forges it gains nothing: without any key it has the file
+ * or access by address.
  *
  * Return: the accesses in progress.
  */
@@ -253,7 +253,7 @@ unsigned rr_local_qp_withdraw(struct rr_qp *base, uint32_t rkey)
 	s = &qp->my_keys[slot];
 	(void)atomic_compare_exchange_strong(&s->key, &want, 0); /* the slot may have a new key */
 	busy = atomic_load(&s->busy);
-	if (!busy || rr_local_sock_gone(qp->sock)) /* a process that has ended accesses nothing */
+	if (!busy || rr_local_sock_gone(qp->sock)) /* a process that has ended has no accesses */
 		return 0;
 	v = s;
 	return RR_REACH_NOW | (v->place == PLACE_SLAB ? RR_REACH_FILE : 0u) |
@@ -269,7 +269,7 @@ static void end_window(struct local_pd *pd, struct local_key *k)
 	k->qp = NULL;
 }
 
-/** rr_local_mem_attach - a connection is up: its peer sees the registrations there are */
+/** rr_local_mem_attach - a connection is up: publishes the existing registrations to its peer */
 void rr_local_mem_attach(struct local_qp *qp)
 {
 	struct local_pd *pd = to_pd(qp->base.pd);
@@ -281,7 +281,7 @@ void rr_local_mem_attach(struct local_qp *qp)
 	pthread_mutex_unlock(&pd->lock);
 }
 
-/** rr_local_mem_detach - a connection ends: withdraw what its peer saw, end its windows */
+/** rr_local_mem_detach - a connection ends: withdraws published keys, ends its windows */
 void rr_local_mem_detach(struct local_qp *qp)
 {
 	struct local_pd *pd = to_pd(qp->base.pd);
@@ -303,7 +303,7 @@ void rr_local_mem_detach(struct local_qp *qp)
 
 /* ---- registrations ---- */
 
-/* What a device and its driver would take, for the thread to spend. */
+/* Simulates the time that a device and its driver need. */
 static void charge(uint32_t ns, uint32_t page_ns, const void *addr, size_t len)
 {
 	uint64_t pages;
@@ -314,30 +314,30 @@ static void charge(uint32_t ns, uint32_t page_ns, const void *addr, size_t len)
 	rr_local_spin_ns(ns + pages * page_ns);
 }
 
-/* What a NIC's driver finds out by pinning: is the range there, and writable if need be? */
+/* Checks what a NIC's driver finds by pinning: the range is mapped, and writable if necessary. */
 static int check_range(const struct rr_mr_attr *attr)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t start = (uintptr_t)attr->addr & ~(page - 1), end;
-	/* windows may be for writing, so where they may be bound the kernel wants writable memory */
+	/* windows may be for writing, so the kernel requires writable memory where windows may be bound */
 	int how = attr->access & (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND) ? MADV_POPULATE_WRITE :
 									       MADV_POPULATE_READ;
 
 	if (__builtin_add_overflow((uintptr_t)attr->addr, attr->len, &end))
 		return -EFAULT;
 	end = (end - 1) & ~(page - 1);
-	/* a hole in the middle fails an msync; the ends are also tried for being writable */
+	/* msync() fails for a hole in the middle; madvise() also checks both ends for being writable */
 	if (msync((void *)start, end - start + page, MS_ASYNC) ||
 	    madvise((void *)start, page, how) || madvise((void *)end, page, how))
 		return -EFAULT;
 	return 0;
 }
 
-/** rr_local_mr_reg - register memory
+/** rr_local_mr_reg - registers memory
  *
  * Return: 0, -ENOMEM (also by hook, or when the key space is full), -EFAULT if the range is not
  * mapped or not writable, -EINVAL if attr->fd is not a sealed memfd that covers it, -EOPNOTSUPP for
- * a dma-buf: here a CPU is the NIC, and may not touch it.
+ * a dma-buf: here the CPU moves data, and it must not access a dma-buf.
  */
 int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr_mr **ret)
 {
@@ -404,7 +404,7 @@ out_unlock:
 	return rc;
 }
 
-/** rr_local_mr_dereg - end a registration; no access begins when this has returned
+/** rr_local_mr_dereg - deregisters memory; no access begins after it has returned
  *
  * Return: 0, -EBUSY while a window is bound over it.
  */
@@ -437,7 +437,7 @@ int rr_local_mr_dereg(struct rr_mr *base)
 
 /* ---- windows ---- */
 
-/** rr_local_mw_create - a window, not bound
+/** rr_local_mw_create - creates a window that is not bound
  *
  * Return: 0, -ENOMEM (also by hook, or when the key space is full), -EOPNOTSUPP.
  */
@@ -472,7 +472,7 @@ int rr_local_mw_create(struct rr_pd *base, struct rr_mw **ret)
 	return 0;
 }
 
-/** rr_local_mw_destroy - also takes back a key that is still bound */
+/** rr_local_mw_destroy - destroys a window; invalidates a key that is still bound */
 void rr_local_mw_destroy(struct rr_mw *base)
 {
 	struct local_mw *mw = to_mw(base);
@@ -503,7 +503,7 @@ static bool bind_ok(const struct local_pd *pd, const struct local_key *k,
 	       range_fits(off, e->bind_len, mr->len);
 }
 
-/** rr_local_mem_bind - carry out a BIND of @qp's send queue
+/** rr_local_mem_bind - executes a BIND of @qp's send queue
  *
  * Return: RR_WC_OK, or RR_WC_LOCAL: still bound, or beyond the region or its rights.
  */
@@ -535,9 +535,9 @@ enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe 
 	return status;
 }
 
-/** rr_local_mem_invalidate - end the bind of @key, at our wish or the peer's
+/** rr_local_mem_invalidate - ends the bind of @key, on our request or the peer's
  *
- * Return: whether it was the valid key of a window bound to @qp; anything else is an error.
+ * Return: true if it was the valid key of a window bound to @qp; anything else is an error.
  */
 bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key)
 {
@@ -554,7 +554,7 @@ bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key)
 	return ok;
 }
 
-/* The pages that lie at an address, or those that are held on to. */
+/* Copies to or from the current pages of an address, or the pinned ones. */
 static bool copy_mr(struct local_pd *pd, const struct local_mr *mr, const struct shm_req *req,
 		    const struct local_map *stage)
 {
@@ -566,10 +566,10 @@ static bool copy_mr(struct local_pd *pd, const struct local_mr *mr, const struct
 			  : rr_local_map_write(stage, &iov, 1, req->off);
 }
 
-/** rr_local_mem_serve - copy between our memory and the bounce area, as the peer asks
- * @qp: whose peer asks
+/** rr_local_mem_serve - copies between our memory and the bounce area for the peer
+ * @qp: of the peer that sent the request
  * @req: a private copy; off and len are checked
- * @stage: the bounce area, the peer's
+ * @stage: the peer's bounce area
  *
  * Return: RR_WC_OK or RR_WC_REM_ACCESS, for the peer.
  */

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_move.c - the local fabric's memory, on the side that reaches out: RDMA Read and Write
+ * local_move.c - the local fabric's memory, on the initiator's side: RDMA Read and Write
  *
  * Operation:  rr_local_move() marks the peer's key entry busy, compares the key, copies the entry,
- *             checks bounds and rights, moves the bytes, and unmarks it. Moving is a system call
- *             on a slab's descriptor or on the peer's process; where neither is possible it is a
- *             request to the peer (the agent), which answers while it polls: Writes go through the
- *             bounce area first, Reads come out of it when answered (rr_local_move_answers).
- *             rr_local_move_serve() is the agent's own side.
- *             rr_local_qp_direct() lends a mapped slab to the kernel, to read a disk into it.
- * Memory:     The bounce area is made by the side that reaches out, when first needed, and used as a
- *             ring. Slabs of the peer are taken up to the bytes that we told it in the handshake
- *             (region_bytes_max) and up to its user's share (local_map.c), holes included, since
- *             filling them is our doing. What is not taken is moved by the agent. They are
- *             mapped a page at a time, when the kernel gets to it: a large slab must not keep us.
+ *             checks bounds and rights, moves the bytes, and removes the mark. It moves bytes by a
+ *             system call on a slab's descriptor or on the peer's process. If neither is possible, it
+ *             sends a request to the peer (the agent), which carries it out while it polls. Writes go
+ *             into the bounce area first; Reads come out of it after the reply
+ *             (rr_local_move_answers). rr_local_move_serve() is the agent's side.
+ *             rr_local_qp_direct() maps a slab for the kernel, to read a disk into it.
+ * Memory:     The initiator creates the bounce area at the first use, and uses it as a ring. Slabs of
+ *             the peer are accepted up to the bytes announced in the handshake (region_bytes_max) and
+ *             up to its user's share (local_map.c), holes included, since our accesses fill them.
+ *             The agent serves slabs that are not accepted. Slabs are mapped page by page, when the
+ *             kernel accesses them: a large slab must not block us.
  * Threads:    The owner of the queue pair.
- * Errors:     A wrong key, bound or right is RR_WC_REM_ACCESS; a peer that is gone RR_WC_LOST.
+ * Errors:     A wrong key, bound or right is RR_WC_REM_ACCESS; a peer that is gone is RR_WC_LOST.
  */
 #include <errno.h>
 #include <unistd.h>
 
 #include "local_int.h"
 
-#define DRAIN_MAX 128 /* datagrams at once; a flooding peer must not keep us */
+#define DRAIN_MAX 128 /* datagrams per call, so a flooding peer cannot keep us here */
 #define STAGE_MIN (UINT64_C(2) * LOCAL_REQ_BYTES)
 
-/* ---- what the peer has given us ---- */
+/* ---- memory received from the peer ---- */
 
 static void region_close(struct local_qp *qp, struct peer_region *r)
 {
@@ -42,8 +42,8 @@ static struct peer_region *region_find(struct local_qp *qp, uint64_t id)
 	return NULL;
 }
 
-/* What is beyond the client's share, or beyond what can be mapped, is not taken: the owner itself moves
- * what is asked for there. Return: false if the peer broke a rule. */
+/* A slab beyond the client's share, or one that cannot be mapped, is not accepted: the owner moves its data. Return:
+ * false if the peer broke a rule. */
 static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 {
 	struct local_fabric *f = to_fabric(qp->base.fabric);
@@ -70,7 +70,7 @@ static bool region_add(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 	return true;
 }
 
-/* The least that a connection needs is of the same share as its rings, of which some is left for each client. */
+/* The smallest area is charged like the rings, a share that keeps some for each client. */
 static enum rr_share stage_share(uint64_t size)
 {
 	return size > STAGE_MIN ? RR_SHARE_REGION : RR_SHARE_RING;
@@ -90,7 +90,7 @@ static bool hear(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 	struct peer_region *r;
 
 	switch (hs->type) {
-	case 0: /* a doorbell: being awake is the answer */
+	case 0: /* a doorbell: waking up is sufficient */
 		return true;
 	case HS_REGION:
 		return *fd >= 0 && region_add(qp, hs, fd);
@@ -99,7 +99,7 @@ static bool hear(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 	case HS_REGION_GONE:
 		r = region_find(qp, hs->region);
 		if (!r)
-			return true; /* it was not taken */
+			return true; /* it was not accepted */
 		if (!r->gone)
 			qp->region_bytes -= r->map->size;
 		r->gone = true;
@@ -111,9 +111,9 @@ static bool hear(struct local_qp *qp, const struct hs_msg *hs, int *fd)
 	}
 }
 
-/** rr_local_move_drain - read what is in the socket: doorbells, slabs, a bounce area
+/** rr_local_move_drain - reads the datagrams in the socket: doorbells, slabs, a bounce area
  *
- * Return: false if the peer has hung up. A peer that talks nonsense is dead afterwards.
+ * Return: false if the peer has hung up. After an invalid datagram the connection is dead.
  */
 bool rr_local_move_drain(struct local_qp *qp)
 {
@@ -127,7 +127,7 @@ bool rr_local_move_drain(struct local_qp *qp)
 		rc = rr_local_sock_recv(closer, peer_owner(qp), qp->sock, &hs, &fd);
 		ok = !rc && hear(qp, &hs, &fd);
 		if (fd >= 0) {
-			rr_local_close_later(closer, peer_owner(qp), fd); /* who knows what it is */
+			rr_local_close_later(closer, peer_owner(qp), fd); /* of unknown kind */
 			ok = false;
 		}
 		if (rc == -EAGAIN)
@@ -142,7 +142,7 @@ bool rr_local_move_drain(struct local_qp *qp)
 	return true;
 }
 
-/* The slab of a key; it may still be in the socket. */
+/* Finds the slab of a key; it may still be in the socket. */
 static struct peer_region *region_get(struct local_qp *qp, uint64_t id)
 {
 	struct peer_region *r = region_find(qp, id);
@@ -152,13 +152,13 @@ static struct peer_region *region_get(struct local_qp *qp, uint64_t id)
 	return r;
 }
 
-/* ---- reaching for a key ---- */
+/* ---- access to a key ---- */
 
 struct reach {
 	struct shm_key *entry;
 	uint32_t mark; /* BUSY_* */
 	enum local_place place;
-	uint64_t region, off; /* SLAB: where raddr is */
+	uint64_t region, off; /* SLAB: where raddr is in it */
 };
 
 static void reach_end(struct reach *r)
@@ -166,7 +166,7 @@ static void reach_end(struct reach *r)
 	atomic_fetch_sub(&r->entry->busy, r->mark);
 }
 
-/* The busy mark of the entry is ours after true. */
+/* If it returns true, the caller holds the busy mark of the entry. */
 static bool reach_begin(struct local_qp *qp, uint32_t key, uint64_t raddr, uint64_t len,
 			unsigned need, uint32_t mark, struct reach *ret)
 {
@@ -185,7 +185,7 @@ static bool reach_begin(struct local_qp *qp, uint32_t key, uint64_t raddr, uint6
 	atomic_fetch_add(&ret->entry->busy, mark);
 	if (atomic_load(&ret->entry->key) != key)
 		goto out_end;
-	v = ret->entry; /* the owner holds still while we are busy; a liar is read once */
+	v = ret->entry; /* a correct owner does not change it while it is busy; each word is read once */
 	addr = v->addr;
 	size = v->len;
 	access = v->access;
@@ -202,14 +202,14 @@ out_end:
 	return false;
 }
 
-/** rr_local_move_gather - the local memory of a part of a request, as an iovec
+/** rr_local_move_gather - returns the local memory of a part of a request as an iovec
  * @e: checked
  * @off: of the part
  * @len: of the part
  * @iov: LOCAL_SGE_MAX entries
- * @ret_n: how many are used
+ * @ret_n: number of entries used
  *
- * Return: false if the part is not all there.
+ * Return: false if the request does not cover the part.
  */
 bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
 			  struct iovec *iov, int *ret_n)
@@ -238,9 +238,9 @@ bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
 	return !len;
 }
 
-/* ---- asking the agent ---- */
+/* ---- requests to the agent ---- */
 
-/* As large as the client's share allows, but for a few requests at least. */
+/* As large as the client's share allows, but large enough for a few requests. */
 static int stage_open(struct local_qp *qp)
 {
 	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = HS_BOUNCE };
@@ -263,7 +263,7 @@ static int stage_open(struct local_qp *qp)
 	return rc;
 }
 
-/* Room for @len contiguous bytes of the ring: false until answers free it. */
+/* Allocates @len contiguous bytes of the ring. Return: false until replies free some. */
 static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
 {
 	uint64_t head = qp->stage_head, at = head % qp->stage->size;
@@ -279,7 +279,7 @@ static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
 	return true;
 }
 
-/* Hands [e->handed, len) to the agent, as far as there is room; *ret_again if not all. */
+/* Sends requests for [e->handed, len) to the agent, as far as there is room; sets *ret_again if not all. */
 static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uint32_t off,
 				   uint32_t len, bool *ret_again)
 {
@@ -323,11 +323,11 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uin
 	if (asked)
 		rr_local_ring_bell(qp);
 	if (!*ret_again)
-		e->handed = 0; /* the next piece, if there is one, counts anew */
+		e->handed = 0; /* the next piece, if any, counts from 0 */
 	return status;
 }
 
-/** rr_local_move_answers - take in what the agent has done of what we asked */
+/** rr_local_move_answers - processes the agent's replies */
 void rr_local_move_answers(struct local_qp *qp)
 {
 	uint32_t done = atomic_load(&qp->other->req_done);
@@ -362,9 +362,9 @@ void rr_local_move_answers(struct local_qp *qp)
 	}
 }
 
-/** rr_local_move_serve - be the agent: carry out the peer's requests before number @until
+/** rr_local_move_serve - as the agent, carries out the peer's requests before number @until
  *
- * Return: false if one was refused; then the connection is dead, as a NIC's would be.
+ * Return: false if one was refused; then the connection is dead, as with a NIC.
  */
 bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 {
@@ -372,13 +372,13 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 
 	while (qp->req_taken != until) {
 		struct shm_req *r = &qp->other->req[qp->req_taken % LOCAL_REQS];
-		const volatile struct shm_req *v = r; /* each word once: the peer may change it */
+		const volatile struct shm_req *v = r; /* read each word once: the peer may change it */
 		struct shm_req q = { .write = v->write, .key = v->key, .addr = v->addr,
 				     .off = v->off, .len = v->len };
 		enum rr_wc_status status = RR_WC_REM_ACCESS;
 
 		if (!qp->peer_stage)
-			(void)rr_local_move_drain(qp); /* its coming is checked below */
+			(void)rr_local_move_drain(qp); /* checked below */
 		if (qp->phase != PHASE_UP)
 			return false;
 		if (!qp->peer_stage || q.len > LOCAL_REQ_BYTES ||
@@ -391,7 +391,7 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 		atomic_store_explicit(&r->status, status, memory_order_relaxed);
 		atomic_store(&qp->me->req_done, ++qp->req_taken);
 		if (status != RR_WC_OK) {
-			rr_local_qp_kill(qp); /* rings */
+			rr_local_qp_kill(qp); /* this rings */
 			return false;
 		}
 	}
@@ -402,14 +402,14 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 
 /* ---- moving ---- */
 
-/** rr_local_move - move a part of an RDMA Read or Write
+/** rr_local_move - moves a part of an RDMA Read or Write
  * @qp: up
  * @e: the request; its SGEs are checked
  * @off: of the part
  * @len: of the part; 0 checks nothing, as on a NIC
- * @ret_again: set if not all of it could be handed over yet: come again
+ * @ret_again: set if not all requests could be sent yet: call again
  *
- * Return: RR_WC_OK (then perhaps e->reqs tells what is still to be answered), RR_WC_REM_ACCESS,
+ * Return: RR_WC_OK (e->reqs is the number of replies that are outstanding), RR_WC_REM_ACCESS,
  * RR_WC_LOST, RR_WC_LOCAL.
  */
 enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,
@@ -430,13 +430,13 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 			 write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ, BUSY_COPY, &r))
 		return RR_WC_REM_ACCESS;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
-	if (qp->phase != PHASE_UP) { /* what was in the socket was nonsense */
+	if (qp->phase != PHASE_UP) { /* the socket contained an invalid datagram */
 		reach_end(&r);
 		return RR_WC_LOST;
 	}
-	/* what began in this way goes on in it */
+	/* a transfer that began through the agent continues through it */
 	if (e->handed || r.place == PLACE_AGENT || (r.place == PLACE_SLAB && !region)) {
-		reach_end(&r); /* the agent looks at the key itself */
+		reach_end(&r); /* the agent checks the key itself */
 		return ask_agent(qp, e, off, len, ret_again);
 	}
 	if (!rr_local_move_gather(e, off, len, iov, &n)) {
@@ -448,7 +448,7 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 		if (ok)
 			rr_local_count(qp, slab_bytes, len);
 	} else if (r.place == PLACE_VM && qp->my_vm) {
-		/* a dead peer's pid may be somebody else's; a live socket is still the peer's */
+		/* another process may have a dead peer's pid; while the socket is connected the pid is the peer's */
 		if (rr_local_sock_gone(qp->sock))
 			status = RR_WC_LOST;
 		else
@@ -465,10 +465,10 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 
 /* ---- mapping ---- */
 
-/** rr_local_qp_direct - lend peer memory to the kernel to write to or to read (fabric.h)
+/** rr_local_qp_direct - maps peer memory for the kernel to write or read (fabric.h)
  *
- * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in a slab that
- * was taken, or not whole pages of it, or too much is out already.
+ * Return: 0, -ENOTCONN, -EACCES if the key does not allow it, -EOPNOTSUPP if it is not in an accepted slab,
+ * is not whole pages of it, or too many tokens are in use.
  */
 int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32_t len,
 		       unsigned access, void **ret_addr, uint32_t *ret_token)
@@ -488,7 +488,7 @@ int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32
 	if (!reach_begin(qp, rkey, raddr, len, access, BUSY_PAGES, &r))
 		return -EACCES;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
-	/* the owner can take back only whole pages while a disk operation uses them */
+	/* during a disk operation the owner can replace only whole pages */
 	if (!region || !range_fits(r.off, len, region->map->size) || (r.off | len) % page) {
 		reach_end(&r);
 		return -EOPNOTSUPP;
@@ -501,7 +501,7 @@ int rr_local_qp_direct(struct rr_qp *base, uint32_t rkey, uint64_t raddr, uint32
 	return 0;
 }
 
-/** rr_local_qp_direct_end - the kernel is done with a mapping */
+/** rr_local_qp_direct_end - the kernel no longer uses a mapping */
 void rr_local_qp_direct_end(struct rr_qp *base, uint32_t token)
 {
 	struct local_qp *qp = to_qp(base);
@@ -515,7 +515,7 @@ void rr_local_qp_direct_end(struct rr_qp *base, uint32_t token)
 	qp->ndirect--;
 }
 
-/** rr_local_move_fini - let go of everything the peer gave us, and of our bounce area */
+/** rr_local_move_fini - releases all memory received from the peer, and our bounce area */
 void rr_local_move_fini(struct local_qp *qp)
 {
 	struct local_fabric *f = to_fabric(qp->base.fabric);
@@ -527,7 +527,7 @@ void rr_local_move_fini(struct local_qp *qp)
 	rr_local_map_put(f, qp->peer_stage);
 }
 
-/** rr_local_qp_reach - what the peer does about memory of ours, as it told in the handshake */
+/** rr_local_qp_reach - describes how the peer accesses our memory, as announced in the handshake */
 const char *rr_local_qp_reach(const struct rr_qp *base)
 {
 	const struct local_qp *qp = to_qp((struct rr_qp *)(uintptr_t)base);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_path.c - which local sockets are safe to connect to without having been told their path
+ * local_path.c - checks whether a local socket is safe to connect to if the user did not configure its path
  *
- * Operation:  A client of leat:// learns socket paths from the server, and anybody can repeat a
- *             server's instance id. So it must be a trusted user who put the socket there.
+ * Operation:  A client of leat:// learns socket paths from the server, and any process can copy a
+ *             server's instance id. So a trusted user must have created the socket.
  *             rr_local_path_open() walks the path one name at a time with openat(O_PATH |
- *             O_NOFOLLOW) and checks each directory and entry on the descriptor that it goes on
- *             with. Nothing is looked up twice, so there is no race with a rename. It resolves
+ *             O_NOFOLLOW). It checks each directory and entry on the descriptor with which it
+ *             continues. Nothing is looked up twice, so a rename causes no race. It resolves
  *             symbolic links itself, under the same rule.
- *             Who listens on the socket is checked after connect(2), by SO_PEERCRED (local_sock.c).
+ *             local_sock.c checks the user that listens on the socket after connect(2), by SO_PEERCRED.
  * Memory:     One descriptor at a time, and a path on the stack.
  * Threads:    Any.
  * Errors:     -errno; rr_trust.why for refusals.
@@ -25,9 +25,9 @@
 
 #include "local_path.h"
 
-#define LINKS_MAX 40 /* as the kernel */
-#define NAME_TOLD_MAX 46u /* of a path in a reason */
-/* What the kernel shows for every user that a user namespace does not map: it is no one in particular. */
+#define LINKS_MAX 40 /* as in the kernel */
+#define NAME_TOLD_MAX 46u /* bytes of a path in a reason */
+/* The kernel shows this uid for every user that a user namespace does not map: it identifies no user. */
 #define OVERFLOW_UID 65534u
 
 void rr_trust_init(struct rr_trust *t, uid_t other)
@@ -57,11 +57,11 @@ bool rr_trust_has(const struct rr_trust *t, uid_t uid)
 	return false;
 }
 
-/* An access control list cannot grant more than the group bits show: they are its mask. */
+/* An access control list cannot grant more than the group bits, which are its mask. */
 enum rr_dir_safety rr_dir_judge(const struct rr_trust *t, const struct stat *st)
 {
 	if (!rr_trust_has(t, st->st_uid))
-		return RR_DIR_OWNER; /* may change its mode at any time */
+		return RR_DIR_OWNER; /* the owner may change its mode at any time */
 	if (!(st->st_mode & (S_IWGRP | S_IWOTH)))
 		return RR_DIR_SAFE;
 	return st->st_mode & S_ISVTX ? RR_DIR_STICKY : RR_DIR_WRITABLE;
@@ -69,13 +69,13 @@ enum rr_dir_safety rr_dir_judge(const struct rr_trust *t, const struct stat *st)
 
 struct walk {
 	struct rr_trust *trust;
-	int dir;             /* where it has come to */
-	bool sticky;         /* others may put entries of their own there */
+	int dir;             /* current directory */
+	bool sticky;         /* other users may add their own entries there */
 	unsigned links;
-	char rest[PATH_MAX]; /* what is still to be walked */
+	char rest[PATH_MAX]; /* rest of the path */
 };
 
-/* The path of a descriptor, for people. */
+/* Returns the path of a descriptor, for messages. */
 static const char *name_of(int fd, char *buf, size_t cap)
 {
 	char link[40];
@@ -113,7 +113,7 @@ static int refuse_owner(struct walk *w, int fd, const struct stat *st)
 		      rr_trust_print_uid(st->st_uid, uid));
 }
 
-/* Goes on in directory @fd, and takes it over. */
+/* Continues in directory @fd, and takes ownership of it. */
 static int enter_dir(struct walk *w, int fd)
 {
 	enum rr_dir_safety safety;
@@ -143,7 +143,7 @@ static int enter_root(struct walk *w)
 	return fd < 0 ? -errno : enter_dir(w, fd);
 }
 
-/* Puts the target of the symbolic link @fd in front of what is still to be walked. */
+/* Inserts the target of the symbolic link @fd before the rest of the path. */
 static int follow_link(struct walk *w, int fd)
 {
 	char path[2 * PATH_MAX];
@@ -163,7 +163,7 @@ static int follow_link(struct walk *w, int fd)
 	return path[0] == '/' ? enter_root(w) : 0;
 }
 
-/* Takes the next name off what is to be walked. Return: false if there is none. */
+/* Takes the next name from the rest of the path. Return: false at its end. */
 static bool next_name(struct walk *w, char name[NAME_MAX + 2])
 {
 	const char *at = w->rest + strspn(w->rest, "/");
@@ -176,7 +176,7 @@ static bool next_name(struct walk *w, char name[NAME_MAX + 2])
 	return len > 0;
 }
 
-/* Walks one name. Return: 0, 1: it is the socket, *@ret_fd; or -errno. */
+/* Walks one name. Return: 0; 1: *@ret_fd is the socket; or -errno. */
 static int walk_name(struct walk *w, const char *name, int *ret_fd)
 {
 	int rc, fd = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -216,7 +216,7 @@ int rr_local_path_open(const char *path, struct rr_trust *t, int *ret_fd)
 	rc = enter_root(&w);
 	while (!rc) {
 		if (!next_name(&w, name))
-			rc = -ENOTSOCK; /* it ended in a directory */
+			rc = -ENOTSOCK; /* the path ends in a directory */
 		else
 			rc = walk_name(&w, name, ret_fd);
 	}

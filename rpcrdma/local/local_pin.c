@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_pin.c - the local fabric's memory as a device would see it: pages, not addresses
+ * local_pin.c - the local fabric's memory as a device sees it: pages, not addresses
  *
- * Operation:  Without the hook `pin` whoever reaches for registered memory finds what lies at its
- *             address now. A device finds the pages that were there at registration, even if the address
- *             has others by now: that is how a registration kept too long loses data, and a test must see
- *             it do so. An io_uring holds on to pages just like a device does (FOLL_LONGTERM) and moves
- *             bytes to and from them; so with the hook a registration is also one of its buffers, and what
- *             a peer wants moved it asks of us (PLACE_AGENT), and we of the io_uring.
- * Memory:     One io_uring per protection domain, with the first registration that needs it: a table of
- *             buffers, most of them empty, and one request at a time. RLIMIT_MEMLOCK counts.
+ * Operation:  Without the hook `pin` a peer accesses the current pages at the address of a registration.
+ *             A device accesses the pages that were there at registration, even if the address has
+ *             other pages now. A registration that is kept too long loses data this way, and a test
+ *             must be able to show it. An io_uring pins pages like a device (FOLL_LONGTERM) and moves
+ *             bytes to and from them. So with the hook a registration is also one of its buffers. The
+ *             peer's transfers then go through our agent (PLACE_AGENT), which uses the io_uring.
+ * Memory:     One io_uring per protection domain, created with the first registration that needs it: a
+ *             table of buffers, most of them empty, and one request at a time. RLIMIT_MEMLOCK counts.
  * Threads:    pd->lock.
- * Errors:     -ENOMEM: the table is full, the limit reached, or there is no io_uring here; -EFAULT.
- *             Memory that cannot be written, an io_uring does not take: -EFAULT.
+ * Errors:     -ENOMEM: the table is full, the limit is reached, or io_uring is not available; -EFAULT.
+ *             io_uring refuses memory that is not writable: -EFAULT.
  * See:        io_uring_setup(2), io_uring_register(2), io_uring_enter(2).
  */
 #include <errno.h>
@@ -108,7 +108,7 @@ fail:
 	return rc;
 }
 
-/** rr_local_pins_fini - the protection domain goes, and its registrations are gone */
+/** rr_local_pins_fini - frees the pins of a protection domain after its registrations */
 void rr_local_pins_fini(struct local_pd *pd)
 {
 	if (pd->pins)
@@ -116,7 +116,7 @@ void rr_local_pins_fini(struct local_pd *pd)
 	pd->pins = NULL;
 }
 
-/* Buffer @idx of the table is [@addr, @addr + @len) from now on; NULL: nothing. */
+/* Sets buffer @idx of the table to [@addr, @addr + @len); NULL: empty. */
 static int set_buffer(const struct local_pins *p, uint32_t idx, void *addr, size_t len)
 {
 	struct iovec iov = { .iov_base = addr, .iov_len = len };
@@ -128,7 +128,7 @@ static int set_buffer(const struct local_pins *p, uint32_t idx, void *addr, size
 	return errno == EFAULT ? -EFAULT : -ENOMEM;
 }
 
-/** rr_local_pin - hold on to the pages of @mr; pd->lock is held
+/** rr_local_pin - pins the pages of @mr; pd->lock is held
  *
  * Return: 0, -ENOMEM, -EFAULT.
  */
@@ -151,17 +151,17 @@ int rr_local_pin(struct local_pd *pd, struct local_mr *mr)
 	return rc;
 }
 
-/** rr_local_unpin - the reverse; pd->lock is held */
+/** rr_local_unpin - unpins the pages of @mr; pd->lock is held */
 void rr_local_unpin(struct local_pd *pd, struct local_mr *mr)
 {
 	if (mr->pin < 0)
 		return;
-	(void)set_buffer(pd->pins, (uint32_t)mr->pin, NULL, 0); /* nothing can be wrong with nothing */
+	(void)set_buffer(pd->pins, (uint32_t)mr->pin, NULL, 0); /* an empty buffer cannot fail */
 	pd->pins->free[pd->pins->nfree++] = (uint32_t)mr->pin;
 	mr->pin = -1;
 }
 
-/* One request, from asking to the answer. Return: bytes, or -errno */
+/* Executes one request and waits for its completion. Return: bytes, or -errno */
 static int32_t move_some(struct local_pins *p, const struct io_uring_sqe *what)
 {
 	uint32_t tail = atomic_load_explicit(p->sq_tail, memory_order_relaxed);
@@ -186,8 +186,8 @@ static int32_t move_some(struct local_pins *p, const struct io_uring_sqe *what)
 	return res;
 }
 
-/** rr_local_pin_copy - between the pages of @mr and @fd at @off; pd->lock is held
- * @addr: in the registration, whatever lies there by now
+/** rr_local_pin_copy - copies between the pinned pages of @mr and @fd at @off; pd->lock is held
+ * @addr: in the registration; selects the pinned page, not the current one
  * @write: into the pages
  *
  * Return: false if not all of it could be moved.

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_qp.c - the local fabric's queue pairs: posting, carrying out, completing, dying
+ * local_qp.c - the local fabric's queue pairs: posting, execution, completion, termination
  *
  * Operation:  A post copies the request into its queue and runs the engine (run_moves, then
- *             run_completions). An entry is *moved* when its bytes or its effect have gone over,
- *             strictly in order of posting, except that RDMA Reads may still be under way when
- *             later requests move (not when these are fenced); it *completes* in order, when it is
- *             moved, the peer has answered what it was asked to do for it, and its time has come
- *             (rate hook). Plainly, all of this is over when the post returns. What is not over
- *             (no receive at the peer, a busy agent, a rate, chaos) stays on the completion
- *             queue's work list and is run again by every poll.
- *             Chaos moves one random piece at a time and completes when it likes.
- * Memory:     Everything is allocated by qp_setup. The completion ring has room for every entry of
- *             both queues, so a completion can always be written; the depth of the completion
- *             queue is checked by count.
+ *             run_completions). An entry is *moved* when its bytes or its effect have been
+ *             transferred. Entries move strictly in the order of posting, except that RDMA Reads may
+ *             still be in progress when later requests without a fence move. Entries *complete* in
+ *             order: when an entry is moved, the peer has replied to its requests, and its time has
+ *             come (rate hook). Normally all this is finished when the post returns. An unfinished
+ *             entry (no receive at the peer, a busy agent, a rate, chaos) stays on the completion
+ *             queue's work list, and every poll runs it again.
+ *             Chaos moves one random piece at a time and completes at random times.
+ * Memory:     qp_setup allocates everything. The completion ring has room for every entry of both
+ *             queues, so a completion can always be written; the depth of the completion queue is
+ *             checked by count.
  * Threads:    The owner of the completion queue. Before the connection is up: any one thread.
  * Errors:     The first failing request completes with its status and everything else is flushed
- *             (rr_local_qp_kill). The peer learns by the `closed` word, or by the hang-up.
+ *             (rr_local_qp_kill). The peer sees the `closed` word, or the hang-up.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 
 #define RNR_WAIT_NS (10 * NS_PER_MS) /* per unit of rnr_retry */
 
-/** rr_local_qp_new - an empty queue pair, not yet set up
+/** rr_local_qp_new - creates an empty queue pair, not yet set up
  *
  * Return: 0 or -ENOMEM.
  */
@@ -68,7 +68,7 @@ static uint32_t pow2_at_least(uint32_t n)
 static int alloc_queues(struct local_qp *qp)
 {
 	uint32_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
-	uint32_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* and its end */
+	uint32_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* plus qp->end */
 
 	qp->sqe = calloc(sq, sizeof(*qp->sqe));
 	qp->sge_mem = calloc((size_t)sq * qp->sge_max, sizeof(*qp->sge_mem));
@@ -101,7 +101,7 @@ static void free_queues(struct local_qp *qp)
 	qp->cqe = NULL;
 }
 
-/** rr_local_qp_setup - give a dialled or requested queue pair its queues
+/** rr_local_qp_setup - allocates the queues of a dialled or requested queue pair
  *
  * Return: 0, -EINVAL beyond the fabric's limits or when repeated, -ENOMEM.
  */
@@ -143,7 +143,7 @@ int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	return 0;
 }
 
-/** rr_local_qp_expect - with a shared receive queue: so many messages more may come */
+/** rr_local_qp_expect - with a shared receive queue: allows @messages more messages */
 void rr_local_qp_expect(struct local_qp *qp, uint32_t messages)
 {
 	qp->rq_posted += messages;
@@ -151,7 +151,7 @@ void rr_local_qp_expect(struct local_qp *qp, uint32_t messages)
 		atomic_store_explicit(&qp->me->posted, qp->rq_posted, memory_order_release);
 }
 
-/* What is not carried out on the receiving side any more: its receives, or its end. */
+/* Flushes the receives, or completes the end of a queue pair with a shared receive queue. */
 static void flush_receives(struct local_qp *qp)
 {
 	bool poison = in_chaos(qp);
@@ -174,9 +174,9 @@ static void flush_receives(struct local_qp *qp)
 	}
 }
 
-/** rr_local_qp_attach - the connection is up: the completion queue's owner takes over
+/** rr_local_qp_attach - the connection is up: hands the queue pair to the completion queue's owner
  *
- * The last thing its maker does with the queue pair.
+ * The calling thread must not use the queue pair afterwards.
  */
 void rr_local_qp_attach(struct local_qp *qp)
 {
@@ -187,7 +187,7 @@ void rr_local_qp_attach(struct local_qp *qp)
 	rr_local_cq_add(to_cq(qp->base.cq), qp);
 }
 
-/* Hooks that count completions: true if this one must not appear. */
+/* Hooks that count completions. Return: true if this one must not appear. */
 static bool hook_completion(struct local_qp *qp, struct rr_wc *wc)
 {
 	struct rr_local_hooks *h = hooks_of(qp);
@@ -199,11 +199,11 @@ static bool hook_completion(struct local_qp *qp, struct rr_wc *wc)
 	return false;
 }
 
-/** rr_local_qp_complete - a request is over; the completion waits to be polled
- * @qp: to whose owner it belongs
+/** rr_local_qp_complete - completes a request; the completion waits for a poll
+ * @qp: of the request
  * @wc: copied
- * @sq_free: send-queue slots given back when it is polled
- * @rq_free: receive-queue slots, likewise
+ * @sq_free: send-queue slots that the poll releases
+ * @rq_free: receive-queue slots that the poll releases
  *
  * The caller has taken the request off its queue. May kill the queue pair (hook).
  */
@@ -224,7 +224,7 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 	if (!list_is_linked(&qp->ready_node))
 		list_add_tail(&cq->ready, &qp->ready_node);
 	if (++cq->outstanding > cq->depth)
-		cq->overrun = true; /* noticed by the next poll */
+		cq->overrun = true; /* the next poll handles it */
 	rr_local_cq_signal(cq);
 	if (was_ok && c->wc.status != RR_WC_OK)
 		rr_local_qp_kill(qp);
@@ -243,9 +243,9 @@ static void complete_sqe(struct local_qp *qp, enum rr_wc_status status)
 	rr_local_qp_complete(qp, &wc, give_back, 0);
 }
 
-/** rr_local_qp_kill - to the error state: flush everything, tell the peer
+/** rr_local_qp_kill - moves to the error state: flushes everything, informs the peer
  *
- * Harmless when repeated, and on a queue pair that never was up.
+ * Harmless when repeated, and on a queue pair that was never up.
  */
 void rr_local_qp_kill(struct local_qp *qp)
 {
@@ -266,7 +266,7 @@ void rr_local_qp_kill(struct local_qp *qp)
 	rr_local_ring_bell(qp);
 }
 
-/** rr_local_qp_hostile - the peer broke a rule of the shared memory: only it suffers */
+/** rr_local_qp_hostile - the peer violated the shared memory protocol: ends only this connection */
 void rr_local_qp_hostile(struct local_qp *qp)
 {
 	if (qp->phase != PHASE_UP)
@@ -275,13 +275,13 @@ void rr_local_qp_hostile(struct local_qp *qp)
 	rr_local_qp_kill(qp);
 }
 
-/** rr_local_qp_disconnect - to the error state; completions of all posted work follow */
+/** rr_local_qp_disconnect - moves to the error state; completions of all posted work follow */
 void rr_local_qp_disconnect(struct rr_qp *base)
 {
 	struct local_qp *qp = to_qp(base);
 
 	if (qp->phase == PHASE_UP) {
-		/* what has arrived has arrived: a NIC would have completed it by now */
+		/* deliver messages that have arrived: a NIC would have completed them by now */
 		(void)rr_local_ring_pull(qp);
 		rr_local_qp_kill(qp);
 		return;
@@ -291,7 +291,7 @@ void rr_local_qp_disconnect(struct rr_qp *base)
 		qp->phase = PHASE_DEAD;
 }
 
-/** rr_local_qp_destroy - free a queue pair whose work is all completed, or that was never up */
+/** rr_local_qp_destroy - frees a queue pair that was never up, or after all its work has completed */
 void rr_local_qp_destroy(struct rr_qp *base)
 {
 	struct local_qp *qp = to_qp(base);
@@ -309,7 +309,7 @@ void rr_local_qp_destroy(struct rr_qp *base)
 	if (qp->sock >= 0)
 		rr_local_close_sock(f->closer, qp->sock);
 	if (base->srq) {
-		list_del(&qp->starved_node); /* one that never was up */
+		list_del(&qp->starved_node); /* if it was never up */
 		atomic_fetch_sub(&to_srq(base->srq)->qps, 1);
 	}
 	rr_local_qp_counted(qp);
@@ -328,7 +328,7 @@ static bool hook_post(struct local_qp *qp)
 	return unlikely(h->fail_post) && --h->fail_post == 0;
 }
 
-/** rr_local_sge_ok - does its region cover it, and may it be read or written? */
+/** rr_local_sge_ok - true if the region of @s covers it and permits the read or write */
 bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write)
 {
 	const struct rr_mr *mr = s->mr;
@@ -342,7 +342,7 @@ bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write)
 	       range_fits(off, s->len, mr->len);
 }
 
-/** rr_local_post_recv - post one receive buffer
+/** rr_local_post_recv - posts one receive buffer
  *
  * Return: 0, -ENOMEM if the queue is full (or by hook), -EINVAL if the buffer is shorter than
  * recv_bytes or not writable memory of the protection domain, -ENOTCONN.
@@ -417,9 +417,9 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 	qp->sq_head++;
 }
 
-/** rr_local_post_send - post a chain, all of it or nothing
+/** rr_local_post_send - posts a chain, all of it or nothing
  *
- * Return: 0, -ENOMEM if the queue has not room for the chain (or by hook), -EINVAL beyond the
+ * Return: 0, -ENOMEM if the queue has no room for the chain (or by hook), -EINVAL beyond the
  * limits of the queue pair, -ENOTCONN.
  */
 int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
@@ -447,7 +447,7 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 	if (qp->phase == PHASE_UP && qp->sq_tail != qp->sq_head) {
 		if (!list_is_linked(&qp->work_node))
 			list_add_tail(&cq->work, &qp->work_node);
-		rr_local_cq_signal(cq); /* somebody must poll it on, or set a timer */
+		rr_local_cq_signal(cq); /* a poll or a timer must continue it */
 	}
 	return 0;
 }
@@ -464,7 +464,7 @@ static bool sges_ok(const struct local_qp *qp, const struct local_sqe *e)
 	return true;
 }
 
-/* Hook: after N more Sends the cable is pulled. True if this Send must not go out. */
+/* Hook: cuts the link after N more Sends. Return: true if this Send must not be delivered. */
 static bool hook_cut(struct local_qp *qp, bool *ret_cut)
 {
 	struct rr_local_hooks *h = hooks_of(qp);
@@ -475,7 +475,7 @@ static bool hook_cut(struct local_qp *qp, bool *ret_cut)
 	return !h->cut_delivers;
 }
 
-/* A Send, or what an RDMA Write with immediate does when its bytes have gone over. */
+/* Moves a Send, or the message of an RDMA Write with immediate after its bytes have been written. */
 static void move_send(struct local_qp *qp, struct local_sqe *e)
 {
 	struct local_fabric *f = to_fabric(qp->base.fabric);
@@ -521,7 +521,7 @@ static void move_send(struct local_qp *qp, struct local_sqe *e)
 		rr_local_qp_kill(qp);
 }
 
-/** rr_local_qp_capture - a Write or Read of ours has gone over: write down what the wire carried */
+/** rr_local_qp_capture - captures our Write or Read after its bytes have been moved */
 void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e)
 {
 	struct local_fabric *f = to_fabric(qp->base.fabric);
@@ -537,7 +537,7 @@ void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e)
 		rr_capture_read(f->capture, &qp->cap, iov, n, e->raddr, e->rkey);
 }
 
-/* Chaos: one random part of the transfer that has not gone yet. */
+/* Chaos: moves one random part of the transfer that has not been moved. */
 static void move_piece(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
 {
 	uint32_t pick, off, len;
@@ -548,7 +548,7 @@ static void move_piece(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
 		e->piece_bytes = MAX(e->piece_bytes, e->len / LOCAL_PIECES_MAX + 1);
 		e->piece_bytes = MIN(e->piece_bytes, LOCAL_REQ_BYTES);
 		e->pieces = MAX(1u, (e->len + e->piece_bytes - 1) / e->piece_bytes);
-		if (e->pieces > LOCAL_PIECES_MAX) { /* a huge transfer: big pieces */
+		if (e->pieces > LOCAL_PIECES_MAX) { /* a huge transfer: large pieces */
 			e->piece_bytes = e->len / LOCAL_PIECES_MAX + 1;
 			e->pieces = (e->len + e->piece_bytes - 1) / e->piece_bytes;
 		}
@@ -585,12 +585,12 @@ static void move_transfer(struct local_qp *qp, struct local_sqe *e, uint64_t *rn
 		if (!again)
 			e->state = SQE_MOVED;
 	}
-	/* a Read through the agent is written down when its bytes are here */
+	/* a Read through the agent is captured when its bytes have arrived */
 	if (e->state == SQE_MOVED && (e->op != RR_WR_READ || !e->reqs))
 		rr_local_qp_capture(qp, e);
 }
 
-/* The bytes, then the message that takes a receive: one operation to its maker. */
+/* Moves the bytes, then the message that takes a receive: one operation for its initiator. */
 static void move_write_imm(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
 {
 	if (!e->written) {
@@ -631,17 +631,17 @@ static void move_one(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
 	e->state = SQE_MOVED;
 }
 
-/* Moves what may move now; with @rng, at most one step, and not always the next. */
+/* Moves all entries that may move now; with @rng, at most one step, and not always the next. */
 static void run_moves(struct local_qp *qp, uint64_t *rng)
 {
-	uint32_t reads = 0; /* under way, before the entry looked at */
+	uint32_t reads = 0; /* in progress, before the current entry */
 
 	for (uint32_t i = qp->sq_tail; i != qp->sq_head; i++) {
 		struct local_sqe *e = &qp->sqe[i & qp->sq_mask];
 		bool read = e->op == RR_WR_READ;
 
-		/* nothing behind a failed one is carried out; a Read in front of it, that it overtook,
-		 * has to be, or the failure could never complete */
+		/* nothing behind a failed entry is executed; a Read in front of it still is, otherwise the failure
+		 * could not complete */
 		if (e->state == SQE_MOVED && e->status)
 			return;
 		if (e->state == SQE_MOVED) {
@@ -683,7 +683,7 @@ static void run_completions(struct local_qp *qp, uint64_t *rng)
 	}
 }
 
-/** rr_local_qp_run - carry the send queue on as far as it goes (chaos: a random step) */
+/** rr_local_qp_run - runs the send queue as far as possible (chaos: a random step) */
 void rr_local_qp_run(struct local_qp *qp)
 {
 	uint64_t *rng = in_chaos(qp) ? &to_cq(qp->base.cq)->rng : NULL;

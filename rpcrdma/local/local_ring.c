@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_ring.c - the local fabric's shared area: messages, doorbells, and who may sleep
+ * local_ring.c - the local fabric's shared area: messages, doorbells, sleeping
  *
- * Operation:  The passive side creates the area with the sizes of the handshake, both map it. It
- *             holds, for each side, its struct shm_side, its key table and the ring of messages
- *             addressed to it, one slot per receive it may post. Message n goes to slot n and is
- *             matched with receive n, so "a receive is posted" implies "the slot is free", and
- *             one counter (posted) is both flow control and RNR detection.
- *             A side that wants to sleep sets `asleep`, then looks once more; a side that has
+ * Operation:  The passive side creates the area with the sizes of the handshake; both sides map it. It
+ *             contains, for each side, its struct shm_side, its key table and the ring of messages to
+ *             it, one slot per receive it may post. Message n uses slot n and receive n. So a
+ *             posted receive implies a free slot, and one counter (posted) serves both flow control
+ *             and RNR detection.
+ *             A side that wants to sleep sets `asleep`, then checks once more. A side that has
  *             published something then reads `asleep`. All four accesses are sequentially
- *             consistent, so at least one of the two sees the other. Who finds the flag set
- *             clears it and rings, so that a sleeper is rung once.
- * Memory:     One memfd, sealed, charged to the client (local_map.c); the descriptor is closed after the map. A message is copied out
- *             of the ring into the posted receive before anybody looks at it.
+ *             consistent, so at least one side sees the other. The side that finds the flag set
+ *             clears it and rings, so a sleeping peer gets one doorbell.
+ * Memory:     One sealed memfd, charged to the client (local_map.c); its descriptor is closed after the
+ *             mapping. A message is copied from the ring into the posted receive before it is parsed.
  * Threads:    The owner of the queue pair.
  * Errors:     Indices and lengths from the peer are checked; see rr_local_qp_hostile().
  */
@@ -36,7 +36,7 @@ static size_t ring_stride(uint32_t recv_bytes)
 	return round_up_pow2(sizeof(struct shm_msg) + recv_bytes, LOCAL_LINE);
 }
 
-/** rr_local_ring_check - are the sizes a peer asks for within bounds? */
+/** rr_local_ring_check - true if the sizes that a peer requests are within bounds */
 bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f)
 {
 	if (!hs->rq_depth || hs->rq_depth > MAX(f->attr.limits.rq_max, 16384u) || !hs->recv_bytes ||
@@ -46,8 +46,8 @@ bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f)
 	       LOCAL_RING_BYTES_MAX;
 }
 
-/* Lays the area out, the passive side's half first, and finds it in @base unless that is NULL. Both
- * sides compute the same. Return: its size. */
+/* Computes the layout of the area, the passive side's half first; sets the pointers unless @base is NULL. Both sides
+ * compute the same. Return: its size. */
 static size_t ring_layout(struct local_qp *qp, uint8_t *base)
 {
 	size_t at = 0;
@@ -81,12 +81,12 @@ static size_t ring_sizes(struct local_qp *qp)
 	return ring_layout(qp, NULL);
 }
 
-/** rr_local_ring_create - passive side: make and map the area for qp->hs, the peer's REQ
+/** rr_local_ring_create - passive side: creates and maps the area for qp->hs, the peer's REQ
  * @qp: set up
  *
- * The descriptor of qp->rings is to be passed to the peer, then closed.
+ * The caller passes the descriptor of qp->rings to the peer, then closes it.
  *
- * Return: 0, -EDQUOT if the client has too much of it, or what memfd_create(), ftruncate() or mmap() say.
+ * Return: 0, -EDQUOT if the client exceeds its share, or the errno of memfd_create(), ftruncate() or mmap().
  */
 int rr_local_ring_create(struct local_qp *qp)
 {
@@ -97,10 +97,10 @@ int rr_local_ring_create(struct local_qp *qp)
 	return rc;
 }
 
-/** rr_local_ring_map - active side: map the area that came with qp->hs, the peer's ACCEPT
+/** rr_local_ring_map - active side: maps the area that came with qp->hs, the peer's ACCEPT
  * @fd: its descriptor; closed if this returns 0
  *
- * Return: 0, -EPROTO if the area is not what it should be, -EDQUOT, or what mmap() says.
+ * Return: 0, -EPROTO if the area is invalid, -EDQUOT, or the errno of mmap().
  */
 int rr_local_ring_map(struct local_qp *qp, int fd)
 {
@@ -113,20 +113,20 @@ int rr_local_ring_map(struct local_qp *qp, int fd)
 	return 0;
 }
 
-/** rr_local_ring_unmap - end of the connection; harmless without an area */
+/** rr_local_ring_unmap - unmaps the area at the end of the connection; harmless without an area */
 void rr_local_ring_unmap(struct local_qp *qp)
 {
 	rr_local_map_put(to_fabric(qp->base.fabric), qp->rings);
 	qp->rings = NULL;
 }
 
-/** rr_local_ring_bell - something was published: wake the peer if it sleeps */
+/** rr_local_ring_bell - after publishing: wakes the peer if it sleeps */
 void rr_local_ring_bell(struct local_qp *qp)
 {
 	if (likely(!atomic_load(&qp->other->asleep)) || !atomic_exchange(&qp->other->asleep, 0))
 		return;
 	rr_local_count(qp, doorbells, 1);
-	/* a full socket is readable at the peer, a dead one is noticed by its hang-up */
+	/* a full socket is readable at the peer; the hang-up reports a dead one */
 	(void)rr_local_sock_send(qp->sock, NULL, NULL, 0);
 }
 
@@ -135,9 +135,9 @@ static struct shm_msg *ring_slot(uint8_t *ring, uint32_t n, uint32_t slots, size
 	return (struct shm_msg *)(void *)(ring + (size_t)(n & (slots - 1)) * stride);
 }
 
-/** rr_local_ring_room - has the peer posted a receive for our next message?
+/** rr_local_ring_room - checks whether the peer has posted a receive for our next message
  *
- * Return: 1, 0 if not, -EPROTO if its counter makes no sense.
+ * Return: 1: yes; 0: no; -EPROTO: the peer's counter is invalid.
  */
 int rr_local_ring_room(struct local_qp *qp)
 {
@@ -151,10 +151,10 @@ int rr_local_ring_room(struct local_qp *qp)
 	return qp->peer_posted != qp->msg_head;
 }
 
-/** rr_local_ring_send - copy a Send into the peer's ring and publish it
- * @qp: for which rr_local_ring_room() has just said 1
+/** rr_local_ring_send - copies a Send into the peer's ring and publishes it
+ * @qp: rr_local_ring_room() has just returned 1 for it
  * @e: a Send, its length already checked against the peer's receive buffers; or an RDMA Write with
- * immediate whose bytes have gone over
+ * immediate after its bytes have been written
  */
 void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 {
@@ -183,13 +183,13 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 	rr_local_ring_bell(qp);
 }
 
-/* One message out of the ring into the oldest posted receive. */
+/* Copies one message from the ring into the oldest posted receive. */
 static bool take_message(struct local_qp *qp)
 {
 	struct local_fabric *f = to_fabric(qp->base.fabric);
 	const struct shm_msg *m = ring_slot(qp->my_ring, qp->rq_taken, qp->my_slots,
 					    qp->my_stride);
-	const volatile struct shm_msg *v = m; /* each word is read once, whatever the peer does */
+	const volatile struct shm_msg *v = m; /* each word is read once, since the peer may change it */
 	struct local_rqe r;
 	uint32_t with = v->with;
 	struct rr_wc wc = { .status = RR_WC_OK, .byte_len = v->len,
@@ -208,7 +208,7 @@ static bool take_message(struct local_qp *qp)
 	else if (rr_local_srq_take(qp, &r))
 		wc.qp = &qp->base;
 	else
-		return false; /* it stays where it is until there is one */
+		return false; /* it stays in the ring until a receive is posted */
 	wc.done = r.done;
 	if (wc.with_inv)
 		wc.inv_rkey = word;
@@ -217,14 +217,14 @@ static bool take_message(struct local_qp *qp)
 	if (here)
 		memcpy(r.sge.addr, m->data, here);
 	rr_local_count(qp, bytes_copied, here);
-	if (f->capture && qp->cap_recv && !wc.with_imm) { /* a Write is captured by its maker */
+	if (f->capture && qp->cap_recv && !wc.with_imm) { /* the initiator captures a Write */
 		struct iovec iov = { .iov_base = r.sge.addr, .iov_len = here };
 
 		rr_capture_send(f->capture, &qp->cap, false, &iov, 1, wc.with_inv, wc.inv_rkey);
 	}
 	qp->rq_taken++;
 	if (wc.with_inv && !rr_local_mem_invalidate(qp, wc.inv_rkey)) {
-		wc.status = RR_WC_LOCAL; /* as a NIC: the message is lost, and so are we */
+		wc.status = RR_WC_LOCAL; /* as on a NIC: the message is lost, and the connection dies */
 		rr_local_qp_complete(qp, &wc, 0, 1);
 		rr_local_qp_kill(qp);
 		return false;
@@ -233,21 +233,21 @@ static bool take_message(struct local_qp *qp)
 	return qp->phase == PHASE_UP; /* a hook may have killed it, and flushed all receives */
 }
 
-/** rr_local_ring_idle - is there nothing new from the peer? Also for the look before sleeping */
+/** rr_local_ring_idle - true if the peer has published nothing new; also for the check before sleeping */
 bool rr_local_ring_idle(struct local_qp *qp)
 {
 	const struct shm_side *o = qp->other;
 
-	/* a message that no receive is there for is no news until one is */
+	/* a message without a receive is not new until there is one */
 	return (atomic_load(&o->msg_head) == qp->rq_taken || rr_local_srq_is_empty(qp)) &&
 	       atomic_load(&o->req_head) == qp->req_taken &&
 	       atomic_load(&o->req_done) == qp->req_acked && !atomic_load(&o->closed) &&
 	       !qp->peer_gone;
 }
 
-/** rr_local_ring_pull - take in all that the peer has published
+/** rr_local_ring_pull - processes all that the peer has published
  *
- * Return: whether there was anything. The queue pair may be dead afterwards.
+ * Return: true if there was anything. The queue pair may be dead afterwards.
  */
 bool rr_local_ring_pull(struct local_qp *qp)
 {
@@ -256,7 +256,7 @@ bool rr_local_ring_pull(struct local_qp *qp)
 
 	if (likely(rr_local_ring_idle(qp)))
 		return false;
-	/* what was sent before the end is delivered before it */
+	/* messages that were sent before the end are delivered before it */
 	closed = atomic_load(&qp->other->closed) || qp->peer_gone;
 	rr_local_move_answers(qp);
 	if (qp->phase == PHASE_UP)
@@ -264,8 +264,8 @@ bool rr_local_ring_pull(struct local_qp *qp)
 	if (qp->phase != PHASE_UP)
 		return true;
 	/*
-	 * Requests before messages: what was sent before a request that is seen here is seen below.
-	 * The other way round a request could overtake the message before it.
+	 * Read requests before messages: a message sent before a request that is visible here is visible below.
+	 * In the other order a request could overtake the message before it.
 	 */
 	req = atomic_load_explicit(&qp->other->req_head, memory_order_acquire);
 	head = atomic_load_explicit(&qp->other->msg_head, memory_order_acquire);
@@ -279,10 +279,10 @@ bool rr_local_ring_pull(struct local_qp *qp)
 			break;
 	if (qp->phase != PHASE_UP)
 		return true;
-	/* a message that came after we had looked may have asked for more than that; one that waits
-	 * for a receive is not overtaken */
+	/* a message that arrived later may have served more requests already; a request must not overtake a message
+	 * that waits for a receive */
 	if (qp->rq_taken == head && req - qp->req_taken <= LOCAL_REQS)
-		(void)rr_local_move_serve(qp, req); /* a failure has been answered */
+		(void)rr_local_move_serve(qp, req); /* on failure the connection is dead already */
 	if (closed && qp->phase == PHASE_UP)
 		rr_local_qp_kill(qp);
 	return true;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local_sock.c - the local fabric's socket: datagrams with descriptors, and who the peer is
+ * local_sock.c - the local fabric's socket: datagrams with descriptors, identity of the peer
  *
- * Operation:  Sockets are made by listen and dial, carry the handshake (local_cm.c), then the
- *             descriptors of slabs and the doorbells (local_ring.c). Everything is non-blocking
- *             by call, since a peer could change the mode of a description it shares with us; it
- *             shares none of these. That is also why a doorbell is a datagram and not an eventfd:
- *             the peer could fill one and make it blocking, and our ring would hang in a write().
- *             A listener replaces a dead socket file only under the lock of PATH.lock, which
- *             exists no longer than that: of two servers started at once one gets in.
- * Memory:     No allocation. A received descriptor is the caller's; one
- *             too many goes to the closer (local_close.c).
+ * Operation:  listen and dial create the sockets. They carry the handshake (local_cm.c), then the
+ *             descriptors of slabs and the doorbells (local_ring.c). Each call is non-blocking by its
+ *             flags, because a peer could change the mode of an open file description that it shares
+ *             with us. No socket is shared. For the same reason a doorbell is a datagram, not an
+ *             eventfd: the peer could fill an eventfd and make it blocking, and our write() would hang.
+ *             A listener replaces a dead socket file only under the lock of PATH.lock, which exists
+ *             only during that time: of two servers started at once one succeeds.
+ * Memory:     No allocation. The caller owns a received descriptor; further ones go to the closer
+ *             (local_close.c).
  * Threads:    Any; one reader per socket.
- * Errors:     -errno. A datagram that is not ours is -EPROTO.
+ * Errors:     -errno. A datagram of another format is -EPROTO.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,13 +31,13 @@
 #include "local_path.h"
 
 #define FDS_MAX 4   /* sent at once */
-#define RIGHTS_MAX 253 /* received: the kernel would close here what finds no room */
+#define RIGHTS_MAX 253 /* received: with less room the kernel would close the others here */
 
-/** rr_local_sock_send - send one datagram
+/** rr_local_sock_send - sends one datagram
  * @sock: the connection
  * @msg: NULL for a doorbell
- * @fds: passed along; still the caller's
- * @nfds: how many, <= FDS_MAX
+ * @fds: descriptors to pass; the caller keeps them
+ * @nfds: number of @fds, <= FDS_MAX
  *
  * Return: 0, -EAGAIN if the peer does not read, -EPIPE or -ECONNRESET if it is gone.
  */
@@ -76,7 +76,7 @@ int rr_local_sock_send(int sock, const struct hs_msg *msg, const int *fds, int n
 	}
 }
 
-/* Takes the descriptors out of a control message. Return: the first, or -1; we never get more. */
+/* Takes the descriptors out of a control message. Return: the first, or -1; the closer gets the others. */
 static int take_fds(struct local_closer *closer, uint64_t owner, struct msghdr *mh)
 {
 	int first = -1;
@@ -100,16 +100,16 @@ static int take_fds(struct local_closer *closer, uint64_t owner, struct msghdr *
 	return first;
 }
 
-/** rr_local_sock_recv - take one datagram
+/** rr_local_sock_recv - receives one datagram
  * @closer: for descriptors after the first
- * @owner: whose they are, for rr_local_closer_full()
+ * @owner: of the descriptors, for rr_local_closer_full()
  * @sock: the connection
  * @msg: its content; type 0 for a doorbell
- * @ret_fd: the descriptor that came along, even with an error, or -1; unless it proves to be what
- *          was expected, for rr_local_close_later()
+ * @ret_fd: the first descriptor, even with an error, or -1; unless it is of the expected kind, pass it
+ *          to rr_local_close_later()
  *
- * Return: 0, -EAGAIN if there is none, -ECONNRESET if the peer is gone, -EPROTO if it was not ours, or not
- * even looked at because too much of the owner waits to be closed.
+ * Return: 0, -EAGAIN if there is no datagram, -ECONNRESET if the peer is gone, -EPROTO if the datagram is
+ * invalid, or was not read because too many of the owner's descriptors wait to be closed.
  */
 int rr_local_sock_recv(struct local_closer *closer, uint64_t owner, int sock, struct hs_msg *msg,
 		       int *ret_fd)
@@ -160,10 +160,10 @@ static int make_addr(const char *path, struct sockaddr_un *sun)
 	return 0;
 }
 
-/** rr_local_sock_dial - connect to the socket at @path
+/** rr_local_sock_dial - connects to the socket at @path
  *
- * Return: 0, -ECONNREFUSED if nobody listens there, -EAGAIN if the listener's queue is full: who does not
- * block cannot wait in line for it, but may come again; -ENAMETOOLONG, or what socket() and connect() say.
+ * Return: 0, -ECONNREFUSED if no process listens there, -EAGAIN if the accept queue is full: a
+ * non-blocking connect() does not wait, but the caller may retry; -ENAMETOOLONG, or the errno of a call.
  */
 int rr_local_sock_dial(const char *path, int *ret_fd)
 {
@@ -176,7 +176,7 @@ int rr_local_sock_dial(const char *path, int *ret_fd)
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun))) {
-		/* a server that is being restarted has no socket for a moment */
+		/* while a server restarts, the socket is missing for a moment */
 		rc = errno == ENOENT ? -ECONNREFUSED : -errno;
 		close(fd);
 		return rc;
@@ -185,12 +185,12 @@ int rr_local_sock_dial(const char *path, int *ret_fd)
 	return 0;
 }
 
-/** rr_local_sock_dial_trusted - connect to a socket that a user of @trust listens on, at a path where no
- * other user can put one (local_path.c)
+/** rr_local_sock_dial_trusted - connects to a socket that a user of @trust listens on, at a path where no
+ * other user can create one (local_path.c)
  *
- * The kernel remembers who called listen(); that does not change when the socket is passed on.
+ * SO_PEERCRED names the process that called listen(), even after the socket was passed on.
  *
- * Return: 0; -EPERM: it is not such a socket, @trust->why says why; else as rr_local_sock_dial().
+ * Return: 0; -EPERM: not such a socket, @trust->why gives the reason; else as rr_local_sock_dial().
  */
 int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *ret_fd)
 {
@@ -222,8 +222,8 @@ int rr_local_sock_dial_trusted(const char *path, struct rr_trust *trust, int *re
 	return 0;
 }
 
-/* Only the holder may take a dead socket file away. The file of the lock goes with the lock, so one
- * that was locked too late is not it any more. */
+/* Only the holder may remove a dead socket file. The lock file is removed with the lock, so a lock on a file that was
+ * removed meanwhile is void. */
 static int lock_path(const char *path, char *lock, size_t room)
 {
 	(void)snprintf(lock, room, "%s.lock", path);
@@ -236,7 +236,7 @@ static int lock_path(const char *path, char *lock, size_t room)
 			return -errno;
 		rc = fstat(fd, &mine) ? -errno : 0;
 		if (!rc && mine.st_uid != geteuid())
-			rc = -EACCES; /* a stranger's, who might never let go of it */
+			rc = -EACCES; /* owned by another user that might never release it */
 		while (!rc && flock(fd, LOCK_EX))
 			rc = errno == EINTR ? 0 : -errno;
 		if (!rc && !lstat(lock, &there) && mine.st_dev == there.st_dev &&
@@ -248,7 +248,7 @@ static int lock_path(const char *path, char *lock, size_t room)
 	}
 }
 
-/* What is in the way at @path: 0 if it was a socket that nobody serves, and is gone. */
+/* Clears @path for a new socket. Return: 0 if it is free, or was a socket without a server that is now removed. */
 static int clear_path(const char *path)
 {
 	struct stat st;
@@ -266,13 +266,13 @@ static int clear_path(const char *path)
 	return unlink(path) && errno != ENOENT ? -errno : 0;
 }
 
-/** rr_local_sock_listen - listen at @path; a socket file that nobody serves is replaced
+/** rr_local_sock_listen - listens at @path; replaces a socket file without a server
  * @path: of the socket
  * @mode: its permission bits
  * @ret_fd: the listening socket
  *
- * Return: 0, -EADDRINUSE if somebody serves it, -EEXIST if something else than a socket is there,
- * -ENAMETOOLONG, or what the calls say.
+ * Return: 0, -EADDRINUSE if a process serves it, -EEXIST if it is not a socket, -ENAMETOOLONG, or the errno
+ * of a call.
  */
 int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd)
 {
@@ -293,7 +293,7 @@ int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd)
 		rc = -errno;
 		goto out;
 	}
-	/* before listen(): nobody gets in under the umask's idea of the mode */
+	/* before listen(): no peer can connect under the mode of the umask */
 	if (fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) || listen(fd, SOMAXCONN)) {
 		rc = -errno;
 		(void)unlink(path);
@@ -303,12 +303,12 @@ int rr_local_sock_listen(const char *path, mode_t mode, int *ret_fd)
 out:
 	if (rc && fd >= 0)
 		close(fd);
-	(void)unlink(lock); /* while it is ours */
+	(void)unlink(lock); /* while we hold it */
 	close(lockfd);
 	return rc;
 }
 
-/** rr_local_sock_wait - sleep until the peer hangs up, or @ms
+/** rr_local_sock_wait - sleeps until the peer hangs up, or for @ms
  *
  * Return: 1 if it has hung up, 0 if not.
  */
@@ -319,13 +319,13 @@ int rr_local_sock_wait(int sock, int ms)
 	return poll(&p, 1, ms) > 0 && (p.revents & (POLLHUP | POLLERR)) ? 1 : 0;
 }
 
-/** rr_local_sock_gone - has the peer's process closed its end? */
+/** rr_local_sock_gone - true if the peer's process has closed its end */
 bool rr_local_sock_gone(int sock)
 {
 	return sock < 0 || rr_local_sock_wait(sock, 0);
 }
 
-/** rr_local_sock_peer - fill in who is at the other end, by the kernel's word */
+/** rr_local_sock_peer - fills in the peer's identity, as reported by the kernel */
 void rr_local_sock_peer(int sock, struct rr_peer *peer)
 {
 	struct ucred cred;
@@ -342,7 +342,7 @@ void rr_local_sock_peer(int sock, struct rr_peer *peer)
 	snprintf(peer->text, sizeof(peer->text), "pid %d uid %u", (int)cred.pid,
 		 (unsigned)cred.uid);
 	len = sizeof(peer->groups);
-	/* the kernel gives all of them or none: ERANGE */
+	/* the kernel returns all groups or none (ERANGE) */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, peer->groups, &len))
 		peer->groups_unknown = true;
 	else
@@ -355,17 +355,17 @@ static bool may_ptrace_anyone(void)
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
 	if (syscall(SYS_capget, &hdr, data))
-		return true; /* unknown: assume the worse */
+		return true; /* unknown: assume the worst case */
 	return data[CAP_TO_INDEX(CAP_SYS_PTRACE)].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
 }
 
-/** rr_local_sock_try_vm - may this process reach the peer's memory by process_vm_*?
- * @mode: what the fabric was opened with
- * @peer: who it is
- * @hs: its HELLO or REQ, which says where a cookie lies
+/** rr_local_sock_try_vm - tests whether this process may access the peer's memory by process_vm_*
+ * @mode: of the fabric
+ * @peer: its identity
+ * @hs: its HELLO or REQ, with the address of a cookie
  *
- * With CAP_SYS_PTRACE the kernel would let us into any process, so also into a setuid program that
- * the peer has become since. Without it and with equal uids, the kernel draws the line itself.
+ * With CAP_SYS_PTRACE the kernel permits access to any process, even if the peer has executed a setuid
+ * program since. Without it and with equal uids, the kernel makes the correct decision.
  */
 bool rr_local_sock_try_vm(enum rr_local_vm mode, const struct rr_peer *peer,
 			  const struct hs_msg *hs)

@@ -3,14 +3,14 @@
  *
  * local_srq.c - the local fabric's shared receive queues
  *
- * Operation:  A ring of receives; a message takes the oldest of them when it is taken out of its queue
- *             pair's ring (local_ring.c), where it waits while there is none: a queue pair so starved
- *             stands in line, and is looked at again when something is posted. How many messages of one
- *             queue pair may be in its ring or not polled yet is bounded by its own rq_depth, as if
- *             these were posted receives: so no peer has more room here than it has otherwise.
- * Memory:     The ring; what is posted belongs to the fabric until its completion, or the queue's end.
- * Threads:    The completion queue's owner; before the first queue pair is up, its maker.
- * Errors:     Posts beyond the depth, too short or not ours to write are refused.
+ * Operation:  A ring of receives. A message takes the oldest receive when it leaves its queue pair's
+ *             ring (local_ring.c). Without a receive it waits in that ring, the queue pair is in the
+ *             starved list, and a post wakes it. The messages of one queue pair that are in its ring
+ *             or unpolled are bounded by its own rq_depth, as if these were posted receives. So a
+ *             peer gets no more room than without a shared queue.
+ * Memory:     The ring; posted receives belong to the fabric until their completion, or the queue's end.
+ * Threads:    The completion queue's owner; before the first queue pair is up, the creating thread.
+ * Errors:     Posts beyond the depth, too short, or not writable are refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ int rr_local_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr
 	return 0;
 }
 
-/** rr_local_srq_destroy - its queue pairs are destroyed before */
+/** rr_local_srq_destroy - destroys a queue after its queue pairs */
 void rr_local_srq_destroy(struct rr_srq *base)
 {
 	struct local_srq *srq = to_srq(base);
@@ -56,7 +56,7 @@ void rr_local_srq_destroy(struct rr_srq *base)
 	free(srq);
 }
 
-/* Whoever waits for longest. Each receive that is posted wakes one. */
+/* Wakes the queue pair that has waited longest. Each posted receive wakes one. */
 static void wake_next(struct local_srq *srq)
 {
 	struct list *n = list_pop(&srq->starved);
@@ -66,7 +66,7 @@ static void wake_next(struct local_srq *srq)
 				 list_entry(n, struct local_qp, starved_node));
 }
 
-/** rr_local_srq_post - one more receive
+/** rr_local_srq_post - posts a receive
  *
  * Return: 0, -ENOMEM if the queue is full, -EINVAL if the buffer is too short or not writable memory
  * of the protection domain.
@@ -86,7 +86,7 @@ int rr_local_srq_post(struct rr_srq *base, const struct rr_recv *recv)
 	return 0;
 }
 
-/** rr_local_srq_leave - @qp takes nothing any more; if it was its turn, it is the next one's */
+/** rr_local_srq_leave - @qp takes no more receives; wakes the next queue pair if receives are left */
 void rr_local_srq_leave(struct local_qp *qp)
 {
 	struct local_srq *srq = to_srq(qp->base.srq);
@@ -96,9 +96,9 @@ void rr_local_srq_leave(struct local_qp *qp)
 		wake_next(srq);
 }
 
-/** rr_local_srq_take - a receive for the message that @qp has
+/** rr_local_srq_take - takes a receive for a message of @qp
  *
- * Return: false: there is none, and @qp is in line.
+ * Return: false: there is no receive, and @qp is in the starved list.
  */
 bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret)
 {
@@ -110,7 +110,7 @@ bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret)
 	return true;
 }
 
-/** rr_local_srq_is_empty - would a message of @qp find nothing? Then it is in line */
+/** rr_local_srq_is_empty - true if there is no receive for a message of @qp; then @qp is in the starved list */
 bool rr_local_srq_is_empty(struct local_qp *qp)
 {
 	struct local_srq *srq;
