@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs.c - the verbs fabric: an RDMA device by way of libibverbs and librdmacm
+ * verbs.c - the verbs fabric: an RDMA device, used through libibverbs and librdmacm
  *
- * Operation:  The contract of fabric.h, which has the shape of verbs, so most of this is a thin
- *             skin over reliable-connected queue pairs in the port space RDMA_PS_TCP. What is more
- *             than skin, and where:
- *             - a completion finds its way back by slot, generation and index, never by a pointer
- *               that a device keeps (verbs_cq.c); the same account refuses what would overrun a
- *               queue, which not every device notices;
- *             - connections that are up are moved to an event channel of the fabric's own thread
- *               (verbs_events.c), which answers a peer's end, or the device's, by moving the queue
- *               pair to the error state: then the posted receives complete as flushed, which is the
- *               one way in which the owner learns of it;
- *             - the quirks of rxe, by name in verbs_int.h.
+ * Operation:  Implements fabric.h, which resembles verbs. Most of it is a thin layer over
+ *             reliable-connected queue pairs in the port space RDMA_PS_TCP. It adds:
+ *             - a mapping from completions to requests by slot, generation and index, never by a
+ *               pointer that a device keeps (verbs_cq.c). The same counters refuse posts that would
+ *               overrun a queue, which not every device detects;
+ *             - an event channel of the fabric's own thread for established connections
+ *               (verbs_events.c). When a peer or the device ends, the thread moves the queue pair to
+ *               the error state. The posted receives then complete as flushed, which is the only
+ *               notification that the owner gets;
+ *             - the quirks of rxe, listed in verbs_int.h.
  *
- *             One fabric is one device, and who opens it by name has asked rr_verbs_device_of() which
- *             one an address needs. A request that comes in by another device, which it can where a
- *             listener has no address in particular, belongs to a sibling: the fabric of that
- *             device, which whoever opened this one finds or opens.
- * Memory:     Objects are their creator's. The device list of librdmacm is kept while the fabric is.
- * Threads:    As fabric.h says; verbs_int.h for the locks.
- * Errors:     errno of the libraries, negated. Where there is no device nothing of them is called: a
- *             look into /sys decides, so that they can neither print, nor load modules, nor wait.
- * See:        registration.md for what devices can and cannot do, design.md section 2 for the seam.
+ *             One fabric is one device. A caller that opens it by name has found the device of an
+ *             address with rr_verbs_device_of(). A listener without a specific address also gets
+ *             requests through other devices. These belong to a sibling: the fabric of that device,
+ *             which the code that opened this fabric finds or opens.
+ * Memory:     Objects belong to their creator. The device list of librdmacm lives as long as the fabric.
+ * Threads:    See fabric.h; verbs_int.h for the locks.
+ * Errors:     Negated errno of the libraries. Without a device no library function is called: a check
+ *             of /sys decides, so the libraries cannot print, load modules or wait.
+ * See:        registration.md for what devices can and cannot do, design.md section 2 for the fabric interface.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -42,7 +41,7 @@
 #define CQ_MAX (1u << 20)
 #define RD_ATOM_MAX 128u /* the connection manager has eight bits for it */
 
-/** rr_verbs_mutex_init - a plain mutex; failing would be a bug of ours, not a shortage */
+/** rr_verbs_mutex_init - initialises a mutex; it fails only by a bug of ours */
 void rr_verbs_mutex_init(pthread_mutex_t *m)
 {
 	int rc = pthread_mutex_init(m, NULL);
@@ -75,7 +74,7 @@ static void verbs_pd_destroy(struct rr_pd *base)
 {
 	struct verbs_pd *pd = to_pd(base);
 
-	(void)ibv_dealloc_pd(pd->pd); /* stays if the kernel has kept a thing that is in it */
+	(void)ibv_dealloc_pd(pd->pd); /* fails if the kernel still has an object in it */
 	free(pd);
 }
 
@@ -91,20 +90,20 @@ static int verbs_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint
 	(void)access;
 	(void)ret_addr;
 	(void)ret_token;
-	return -EOPNOTSUPP; /* the peer is on another machine: place by RDMA Write */
+	return -EOPNOTSUPP; /* the peer is on another machine: use RDMA Write */
 }
 
 static void verbs_qp_direct_end(struct rr_qp *qp, uint32_t token)
 {
 	(void)qp;
-	(void)token; /* nobody has one */
+	(void)token; /* no token exists */
 }
 
 static unsigned verbs_qp_withdraw(struct rr_qp *qp, uint32_t rkey)
 {
 	(void)qp;
 	(void)rkey;
-	return 0; /* what ends its registration, or the queue pair, waits for the device */
+	return 0; /* deregistration and queue pair destruction wait for the device */
 }
 
 static const char *verbs_qp_reach(const struct rr_qp *qp)
@@ -164,7 +163,7 @@ static const struct rr_fabric_ops fabric_verbs_ops = {
 	.qp_reach = verbs_qp_reach,
 };
 
-/** rr_verbs_any_device - is there any? Asked of /sys: the libraries load modules and print */
+/** rr_verbs_any_device - true if there is a device; checks /sys, since the libraries load modules and print */
 bool rr_verbs_any_device(void)
 {
 	DIR *dir = opendir(SYS_DEVICES);
@@ -179,7 +178,7 @@ bool rr_verbs_any_device(void)
 	return found;
 }
 
-/* Software devices hang under /sys/devices/virtual. */
+/* Software devices are under /sys/devices/virtual. */
 static bool is_software(const char *name)
 {
 	char path[sizeof(SYS_DEVICES) + IBV_SYSFS_NAME_MAX], real[PATH_MAX];
@@ -225,7 +224,7 @@ static struct ibv_context *choose(struct ibv_context **devices, const char *name
 	return best;
 }
 
-/* Type 2B windows, as far as a trial shows. */
+/* True if type 2B windows work, as far as a test allocation shows. */
 static bool windows_work(const struct verbs_fabric *f, const struct ibv_device_attr *dev)
 {
 	struct ibv_pd *pd;
@@ -273,7 +272,7 @@ static int fill_attr(struct verbs_fabric *f, bool unsafe_inv)
 						      dev.max_sge, SGE_MAX),
 		.qp_wr_max = limit(dev.max_qp_wr, QP_WR_MAX),
 		.srq_wr_max = dev.max_srq > 0 && !f->iwarp ? limit(dev.max_srq_wr, QP_WR_MAX) : 0,
-		.cq_max = CQ_MAX, /* made of as many of the device's as it takes */
+		.cq_max = CQ_MAX, /* consists of as many device queues as necessary */
 		.rd_atom_max = limit(MIN(dev.max_qp_rd_atom, dev.max_qp_init_rd_atom), RD_ATOM_MAX),
 		.msg_bytes_max = port.max_msg_sz,
 		.windows = windows_work(f, &dev),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs.h - the verbs fabric: how it is opened
+ * verbs.h - the verbs fabric: how to open it
  *
- * What it is and how it works: verbs.c. A fabric is one RDMA device: InfiniBand, RoCE or iWARP, in
- * hardware or in software (rxe). Which one an address belongs to, or is reached by, says
- * rr_verbs_device_of(). No header of libibverbs is needed to use this one.
+ * verbs.c describes how it works. A fabric is one RDMA device: InfiniBand, RoCE or iWARP, in
+ * hardware or in software (rxe). rr_verbs_device_of() finds the device of an address. Callers need
+ * no header of libibverbs.
  */
 #ifndef RR_VERBS_H
 #define RR_VERBS_H
@@ -17,31 +17,31 @@
 
 struct rr_verbs_attr {
 	const char *device;   /* "mlx5_0"; NULL: the first with an active port, hardware first */
-	bool unsafe_inv;      /* tests: peers may invalidate, and so may we for them, also where a
-	                       * mistake crashes the kernel of whose memory it is (rxe) */
-	/* A listener at no address in particular was asked by way of another device: whose fabric
-	 * is that? Called by cm_process; NULL: there is none, and the peer is turned away. */
+	bool unsafe_inv;      /* tests: allow remote invalidation in both directions, even where an
+	                       * error crashes the kernel of the memory's owner (rxe) */
+	/* A listener on all addresses got a request through another device: returns that device's fabric. Called by
+	 * cm_process; NULL: the peer is refused. */
 	int (*sibling)(void *ctx, const char *device, struct rr_fabric **ret);
 	void *ctx;
 };
 
-/** rr_verbs_open - open an RDMA device
- * @attr: may be NULL for the defaults; copied
- * @ret: closed with rr_fabric_close() when nothing of it is in use
+/** rr_verbs_open - opens an RDMA device
+ * @attr: NULL for the defaults; copied
+ * @ret: close it with rr_fabric_close() when nothing uses it
  *
- * Quick, silent and without a trace where there is no device.
+ * Fast, silent and without side effects if there is no device.
  *
- * Return: 0; -ENODEV: there is none (of that name); -EACCES: there is one and it may not be opened;
- * -ENOMEM; what the device said.
+ * Return: 0; -ENODEV: there is no device (of that name); -EACCES: there is one, but it may not be opened;
+ * -ENOMEM; errors of the device.
  */
 must_check int rr_verbs_open(const struct rr_verbs_attr *attr, struct rr_fabric **ret);
 
-/** rr_verbs_device_of - the device that has an address, or that leads to one
- * @addr: "host:port", as listen() and qp_dial() take it; a name is looked up, which blocks
+/** rr_verbs_device_of - finds the device that has an address, or a route to it
+ * @addr: "host:port", as for listen() and qp_dial(); a name is resolved, which blocks
  * @passive: it is an address of this host; else that of a peer
- * @device: receives the name; "" for a passive address that is all of them
+ * @device: receives the name; "" for a passive address that stands for all addresses
  *
- * Return: 0; -ENODEV: there is no RDMA device at all; -ENXIO: none has it, or leads there;
+ * Return: 0; -ENODEV: there is no RDMA device; -ENXIO: no device has it, or a route to it;
  * -EHOSTUNREACH for an unknown name, -ENETUNREACH without a route, -EADDRNOTAVAIL if no interface
  * has it; -EINVAL, -ENOMEM, -EMFILE.
  */

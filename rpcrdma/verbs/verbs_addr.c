@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs_addr.c - addresses of the verbs fabric, and the device that each belongs to
+ * verbs_addr.c - addresses of the verbs fabric and their devices
  *
  * Operation:  An address of this host belongs to the device that librdmacm binds an identifier to.
- *             That of a peer is led to by the device of the address that the kernel's routes give
- *             as the source: a datagram socket that is connected there, and sends nothing, knows it.
+ *             For a peer's address a connected datagram socket, which sends nothing, shows the source
+ *             address that the kernel's routes select; the device is that of the source address.
  * Memory:     None.
- * Threads:    Any. A name blocks for as long as its resolver takes; a literal address does not.
- * Errors:     -errno; -ENXIO where all is well but no RDMA device has the address.
+ * Threads:    Any. Resolving a name blocks; a literal address does not.
+ * Errors:     -errno; -ENXIO if no RDMA device has the address.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -19,7 +19,7 @@
 
 #include "verbs_int.h"
 
-/** rr_verbs_addr_parse - "host:port", "[v6]:port"; a literal is not looked up anywhere
+/** rr_verbs_addr_parse - parses "host:port" or "[v6]:port"; a literal address is not resolved
  *
  * Return: 0, -EINVAL, -ENAMETOOLONG, -EHOSTUNREACH for an unknown name, -ENOMEM, an errno of the
  * resolver.
@@ -66,7 +66,7 @@ static in_port_t *port_of(struct sockaddr_storage *ss)
 					   &((struct sockaddr_in *)(void *)ss)->sin_port;
 }
 
-/** rr_verbs_addr_is_any - is it every address of this host? */
+/** rr_verbs_addr_is_any - true if it stands for all addresses of this host */
 bool rr_verbs_addr_is_any(const struct sockaddr_storage *ss)
 {
 	if (ss->ss_family == AF_INET6)
@@ -74,7 +74,7 @@ bool rr_verbs_addr_is_any(const struct sockaddr_storage *ss)
 	return ((const struct sockaddr_in *)(const void *)ss)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
-/* The address of this host from which @ss would be reached; it takes its place. */
+/* Replaces @ss by the source address that this host uses to reach it. */
 static int source_of(struct sockaddr_storage *ss)
 {
 	socklen_t len = ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
@@ -104,7 +104,7 @@ static int device_that_has(struct sockaddr_storage *ss, char *device, size_t cap
 		rc = verbs_err(errno);
 		goto out;
 	}
-	*port_of(ss) = 0; /* whoever may have that one */
+	*port_of(ss) = 0; /* that port may be in use */
 	if (rdma_bind_addr(id, (struct sockaddr *)ss))
 		rc = errno == ENODEV ? -ENXIO : verbs_err(errno);
 	else if (!id->verbs)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs_cm.c - the verbs fabric's connection manager, by librdmacm
+ * verbs_cm.c - the verbs fabric's connection manager, using librdmacm
  *
  * Operation:  active                                   passive
  *             qp_dial: resolve address, then route     listen
@@ -10,16 +10,16 @@
  *             ESTABLISHED                    <-----    qp_accept: rdma_accept
  *             FAILED                         <-----    qp_reject
  *
- *             A queue pair's events come by its manager's channel until it is up; then it moves to
- *             the fabric's (verbs_events.c), where nobody has to look for them. The manager may be
- *             destroyed after that, as a listener's is, and its connections live on.
+ *             A queue pair's events arrive on its manager's channel until it is established. Then it
+ *             moves to the fabric's channel (verbs_events.c), which has its own thread. After that the
+ *             manager may be destroyed, like that of a listener, and its connections live on.
  *
- *             An event is copied and acknowledged before the callback runs, since the callback may
- *             destroy what it is about, and the library's destructor waits for acknowledgements.
- * Memory:     A queue pair that was announced is the receiver's to destroy.
+ *             An event is copied and acknowledged before the callback runs. The callback may destroy
+ *             the event's object, and the library's destructor waits for acknowledgements.
+ * Memory:     The callback's owner destroys a queue pair that was reported to it.
  * Threads:    The manager's.
- * Errors:     Those of the wire as errno: refused, unreachable, timed out. A peer behind another
- *             device than the fabric's is -ENXIO; one that comes in by another is its fabric's.
+ * Errors:     Errors of the network as errno: refused, unreachable, timed out. A peer behind another
+ *             device than the fabric's is -ENXIO; a request through another device goes to its fabric.
  * See:        RFC 8166 section 5; protocol.md section 3.
  */
 #include <arpa/inet.h>
@@ -35,11 +35,11 @@
 #define EVENTS_PER_PROCESS 64
 #define RESOLVE_MS 5000
 #define BACKLOG 128
-#define RETRIES 7 /* of a lost packet; about the time after which it is the path that is lost */
+#define RETRIES 7 /* of a lost packet; after about that time the path is lost */
 
-/** rr_verbs_channel - an event channel that never blocks
+/** rr_verbs_channel - creates a non-blocking event channel
  *
- * Return: 0, -ENODEV where the kernel has no connection manager for users, -EMFILE, -ENOMEM.
+ * Return: 0, -ENODEV if the kernel has no user-space connection manager, -EMFILE, -ENOMEM.
  */
 int rr_verbs_channel(struct rdma_event_channel **ret)
 {
@@ -58,7 +58,7 @@ int rr_verbs_channel(struct rdma_event_channel **ret)
 	return 0;
 }
 
-/** rr_verbs_cm_create - a source of connection events
+/** rr_verbs_cm_create - creates a source of connection events
  *
  * Return: 0, -ENOMEM, -EMFILE.
  */
@@ -88,7 +88,7 @@ static int move_up(struct verbs_qp *qp)
 	return 0;
 }
 
-/** rr_verbs_cm_destroy - listeners are gone; queue pairs that are not up are only good for destroy */
+/** rr_verbs_cm_destroy - the listeners are closed; queue pairs that are not established can only be destroyed */
 void rr_verbs_cm_destroy(struct rr_cm *base)
 {
 	struct verbs_cm *cm = to_cm(base);
@@ -104,7 +104,7 @@ void rr_verbs_cm_destroy(struct rr_cm *base)
 	free(cm);
 }
 
-/** rr_verbs_cm_fd - readable when rr_verbs_cm_process() has something to do */
+/** rr_verbs_cm_fd - returns a descriptor that is readable when rr_verbs_cm_process() has work */
 int rr_verbs_cm_fd(struct rr_cm *base)
 {
 	return to_cm(base)->channel->fd;
@@ -132,7 +132,7 @@ static void describe(struct rdma_cm_id *id, struct rr_peer *peer)
 	}
 }
 
-/** rr_verbs_listen - listen at an address of a device, or at all of them; port 0: one that is free
+/** rr_verbs_listen - listens at an address of a device, or at all addresses; port 0: selects a free one
  *
  * Return: 0, -EADDRINUSE, -EADDRNOTAVAIL or -ENODEV for an address that no device has, -EINVAL.
  */
@@ -155,7 +155,7 @@ int rr_verbs_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 		free(l);
 		return rc;
 	}
-	/* wishes: without the first a restart has to wait, without the second there is one socket */
+	/* optional: without the first a restart must wait, without the second one socket serves IPv4 and IPv6 */
 	(void)rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
 	if (ss.ss_family == AF_INET6)
 		(void)rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on));
@@ -170,7 +170,7 @@ int rr_verbs_listen(struct rr_cm *base, const char *addr, void *ctx, struct rr_l
 	return 0;
 }
 
-/** rr_verbs_unlisten - stop; requests that were not announced yet are rejected */
+/** rr_verbs_unlisten - stops listening; rejects requests that were not reported yet */
 void rr_verbs_unlisten(struct rr_listener *base)
 {
 	struct verbs_listener *l = container_of(base, struct verbs_listener, base);
@@ -179,9 +179,9 @@ void rr_verbs_unlisten(struct rr_listener *base)
 	free(l);
 }
 
-/** rr_verbs_qp_dial - begin to look for the way to "host:port"; ROUTED or FAILED follows
+/** rr_verbs_qp_dial - starts to resolve a route to "host:port"; ROUTED or FAILED follows
  *
- * Return: 0, -EINVAL, -EHOSTUNREACH for an unknown name, -ENODEV where no device leads there, -ENOMEM.
+ * Return: 0, -EINVAL, -EHOSTUNREACH for an unknown name, -ENODEV if no device has a route, -ENOMEM.
  */
 int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trust,
 		     struct rr_qp **ret)
@@ -192,7 +192,7 @@ int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trus
 	struct verbs_qp *qp;
 	int rc = rr_verbs_addr_parse(addr, false, &ss);
 
-	(void)trust; /* of sockets */
+	(void)trust; /* only for UNIX sockets */
 	if (rc)
 		return rc;
 	if (rdma_create_id(cm->channel, &id, NULL, RDMA_PS_TCP))
@@ -213,7 +213,7 @@ int rr_verbs_qp_dial(struct rr_cm *base, const char *addr, struct rr_trust *trus
 	return 0;
 }
 
-/* ---- shaking hands ---------------------------------------------------------------------------------- */
+/* ---- handshake ---------------------------------------------------------------------------------------- */
 
 static void fill_param(const struct verbs_qp *qp, const struct rr_conn_param *in,
 		       struct rdma_conn_param *out)
@@ -224,16 +224,16 @@ static void fill_param(const struct verbs_qp *qp, const struct rr_conn_param *in
 		.initiator_depth = (uint8_t)MIN(in->initiator_depth, 255u),
 		.responder_resources = (uint8_t)MIN(in->responder_resources, 255u),
 		.retry_count = RETRIES,
-		/* each side tells the other how often to try again: ours are alike, but that there
-		 * may be nothing in a shared queue for a while: 7 is for ever */
+		/* each side tells the other how often to retry. Ours use the same value, except for a shared queue,
+		 * which may be empty for a while: 7 is unlimited */
 		.rnr_retry_count = qp->base.srq ? 7 : (uint8_t)MIN(in->rnr_retry, 7u),
 		.srq = qp->base.srq != NULL,
 	};
 }
 
-/** rr_verbs_qp_connect - ask the dialled peer in; ESTABLISHED or FAILED follows
+/** rr_verbs_qp_connect - sends a request to the dialled peer; ESTABLISHED or FAILED follows
  *
- * Return: 0, -ENOTCONN if it is not routed, what the device said.
+ * Return: 0, -ENOTCONN if it is not routed, errors of the device.
  */
 int rr_verbs_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 {
@@ -255,9 +255,9 @@ static void set_up(struct verbs_qp *qp)
 	atomic_fetch_sub(&to_cq(qp->base.cq)->strangers, 1);
 }
 
-/** rr_verbs_qp_accept - let a REQUEST in; messages may complete before this returns
+/** rr_verbs_qp_accept - accepts a REQUEST; messages may complete before this returns
  *
- * Return: 0, -ENOTCONN if it was answered already, what the device said, also when the peer has gone.
+ * Return: 0, -ENOTCONN if it was accepted or rejected already, errors of the device, also if the peer has gone.
  */
 int rr_verbs_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 {
@@ -271,8 +271,8 @@ int rr_verbs_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 	rc = move_up(qp);
 	if (rc)
 		return rc;
-	/* its completions wait for the outcome: of a failed accept nobody is to see any; and from the
-	 * unlock on it is its owner's, to destroy as well */
+	/* completions wait for the lock: after a failed accept none may be delivered. After the unlock the owner has
+	 * the queue pair, and may destroy it */
 	pthread_mutex_lock(&qp->lock);
 	qp->phase = PHASE_OVER;
 	if (rdma_accept(qp->id, &cp))
@@ -283,9 +283,9 @@ int rr_verbs_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 	return rc;
 }
 
-/** rr_verbs_qp_reject - say no to a REQUEST
+/** rr_verbs_qp_reject - rejects a REQUEST
  *
- * Return: 0, -ENOTCONN if it was answered already, what the device said.
+ * Return: 0, -ENOTCONN if it was accepted or rejected already, errors of the device.
  */
 int rr_verbs_qp_reject(struct rr_qp *base)
 {
@@ -299,7 +299,7 @@ int rr_verbs_qp_reject(struct rr_qp *base)
 
 /* ---- events ------------------------------------------------------------------------------------------- */
 
-/* What is left of an event after its acknowledgement. */
+/* Copy of an event, used after its acknowledgement. */
 struct copy {
 	enum rdma_cm_event_type event;
 	struct rdma_cm_id *id, *listen_id;
@@ -329,10 +329,10 @@ static int status_of(const struct copy *c)
 {
 	switch (c->event) {
 	case RDMA_CM_EVENT_REJECTED:
-		return -ECONNREFUSED; /* status is the reason: no listener, or no wish */
+		return -ECONNREFUSED; /* status is the reason: no listener, or rejected */
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return -ENODEV;
-	default: /* no address, no route, no answer: status is an errno, or a reason of the wire's */
+	default: /* no address, no route, no reply: status is an errno, or a reason code of the protocol */
 		return c->status < 0 ? c->status : -EHOSTUNREACH;
 	}
 }
@@ -361,7 +361,7 @@ static void fail(struct verbs_cm *cm, struct verbs_qp *qp, int status, const str
 	tell(cm, qp, RR_CM_FAILED, status, c);
 }
 
-/* The fabric of the device that a request came by: a listener at all addresses hears every one. */
+/* Finds the fabric of the device that a request came through: a listener on all addresses gets all requests. */
 static int fabric_of(const struct verbs_fabric *f, struct ibv_context *ctx, struct rr_fabric **ret)
 {
 	struct rr_fabric *sibling;
@@ -371,7 +371,7 @@ static int fabric_of(const struct verbs_fabric *f, struct ibv_context *ctx, stru
 		return -ENXIO;
 	rc = f->sibling(f->sibling_ctx, ibv_get_device_name(ctx->device), &sibling);
 	if (!rc && to_fabric(sibling)->ctx != ctx)
-		rc = -ENXIO; /* it went, and another one of its name came */
+		rc = -ENXIO; /* the device was replaced by another one with its name */
 	if (!rc)
 		*ret = sibling;
 	return rc;
@@ -388,7 +388,7 @@ static void refuse(struct verbs_cm *cm, struct verbs_listener *l, const struct c
 	};
 
 	describe(c->id, &peer);
-	(void)rdma_reject(c->id, NULL, 0); /* it may be gone already */
+	(void)rdma_reject(c->id, NULL, 0); /* it may have ended already */
 	(void)rdma_destroy_id(c->id);
 	cm->base.fn(cm->base.ctx, &ev);
 }
@@ -400,7 +400,7 @@ static void on_request(struct verbs_cm *cm, const struct copy *c)
 	struct verbs_qp *qp;
 	int rc = 0;
 
-	/* it came with the listener's context and channel */
+	/* its context and channel are those of the listener */
 	if (c->id->verbs != to_fabric(fabric)->ctx)
 		rc = fabric_of(to_fabric(fabric), c->id->verbs, &fabric);
 	if (!rc)
@@ -423,7 +423,7 @@ static void on_active(struct verbs_cm *cm, struct verbs_qp *qp, const struct cop
 
 	if (c->event == RDMA_CM_EVENT_ADDR_RESOLVED && qp->phase == PHASE_RESOLVING) {
 		if (c->id->verbs != to_fabric(cm->base.fabric)->ctx)
-			rc = -ENXIO; /* the way has changed since the device was chosen */
+			rc = -ENXIO; /* the route has changed since the device was chosen */
 		else if (rdma_resolve_route(c->id, RESOLVE_MS))
 			rc = verbs_err(errno);
 		if (rc)
@@ -451,7 +451,7 @@ static bool is_noise(enum rdma_cm_event_type event)
 	return event == RDMA_CM_EVENT_TIMEWAIT_EXIT || event == RDMA_CM_EVENT_ADDR_CHANGE;
 }
 
-/** rr_verbs_cm_process - handle what has happened; runs the callback */
+/** rr_verbs_cm_process - handles pending events; runs the callback */
 void rr_verbs_cm_process(struct rr_cm *base)
 {
 	struct verbs_cm *cm = to_cm(base);
@@ -473,7 +473,7 @@ void rr_verbs_cm_process(struct rr_cm *base)
 		list_for_each(node, &cm->qps)
 			if (list_entry(node, struct verbs_qp, cm_node)->id == c.id)
 				qp = list_entry(node, struct verbs_qp, cm_node);
-		/* not one of ours: the listener's own, or of one that is over: nothing to tell */
+		/* other events concern the listener itself, or a queue pair that is over: nothing to report */
 		if (qp && !qp->passive && qp->phase != PHASE_OVER && !is_noise(c.event))
 			on_active(cm, qp, &c);
 	}

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs_cq.c - completion queues of the verbs fabric, and the way back from a completion
+ * verbs_cq.c - completion queues of the verbs fabric; maps completions to requests
  *
- * Operation:  One of ours is as many of the device's as its queue pairs need (parts): each queue
- *             pair reserves an entry for everything it can have posted, so an overrun cannot be, and
- *             small users do not pay for large ones. All parts ring one completion channel.
+ * Operation:  One of our queues consists of as many device queues (parts) as its queue pairs need. Each
+ *             queue pair reserves an entry for everything that it can post, so an overrun is
+ *             impossible, and small users do not pay for large ones. All parts notify one channel.
  *
- *             A wr_id is [generation 16 | slot 16 | receive 1 | count 31]. The slot leads to the queue
- *             pair, the generation tells whether it is still the same one, the count is the position
- *             in its ring, where the rr_done is. A signalled completion ends all unsignalled
- *             requests before it; what does not fit into the account is dropped.
+ *             A wr_id is [generation 16 | slot 16 | receive 1 | count 31]. The slot identifies the
+ *             queue pair, the generation shows whether it is still the same one. The count is the
+ *             position of the rr_done in its ring. A signalled completion ends all unsignalled
+ *             requests before it. A completion that is not outstanding is dropped.
  *
- *             Sleeping: cq_arm() asks every part for an event and then looks once more; what it finds
- *             goes to the stash, and the caller is told to poll. A part that was armed and has not
- *             rung stays armed. Events are acknowledged in batches, for that takes a lock.
+ *             Sleeping: cq_arm() requests an event from every part and then polls once more. It puts
+ *             completions into the stash, and tells the caller to poll. An armed part without an
+ *             event stays armed. Events are acknowledged in batches, since that takes a lock.
  *
- *             Receives of a shared queue are of whichever queue pair they name by its number, and go back
- *             with none if it is gone. A queue pair that has no receives of its own has no completion
- *             when it ends: one is made up, after those that are there (`ended`).
+ *             A completion of a shared receive belongs to the queue pair with its number; without one
+ *             it returns a flushed receive. A queue pair without receives of its own has no
+ *             completion at its end: one is generated, after those that are there (`ended`).
  *
- *             Strangers are queue pairs that are set up but not up: their connection manager's thread
- *             may still destroy them. While there is one, completions are looked up under the lock;
- *             one of a stranger waits for the accept in progress, and is dropped if that failed.
- * Memory:     All of it is allocated by cq_create and by qp_setup (parts).
+ *             Strangers are queue pairs that are set up but not established: their connection manager's
+ *             thread may still destroy them. While there are any, completions are looked up under the
+ *             lock. A stranger's completion waits for the accept in progress; if that fails, it is dropped.
+ * Memory:     cq_create and qp_setup (parts) allocate everything.
  * Threads:    One owner; attach and detach also by a connection manager's thread (lock).
- * Errors:     broken: the device overran the queue or is lost. Every request that is outstanding
- *             then completes here as RR_WC_FLUSHED.
+ * Errors:     broken: the device overran the queue or is lost. Every outstanding request then
+ *             completes as RR_WC_FLUSHED.
  */
 #include <assert.h>
 #include <endian.h>
@@ -41,8 +41,8 @@
 
 #define WC_BATCH 32
 #define ACK_BATCH 64u
-/* Of the first part; one entry less is asked for, as devices keep one empty and round up to a power
- * of two. Enough for a connection of the default size. */
+/* Depth of the first part; one entry less is requested, as devices keep one empty and round up to a power of two.
+ * Enough for a connection of the default size. */
 #define PART_DEPTH_MIN 512u
 
 static int watch(int epfd, int fd)
@@ -52,9 +52,9 @@ static int watch(int epfd, int fd)
 	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/** rr_verbs_cq_create - a completion queue for at most @depth requests outstanding
+/** rr_verbs_cq_create - creates a completion queue for at most @depth outstanding requests
  *
- * Return: 0, -EINVAL beyond the limit, -ENOMEM, -EMFILE, what the device said.
+ * Return: 0, -EINVAL beyond the limit, -ENOMEM, -EMFILE, errors of the device.
  */
 int rr_verbs_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret)
 {
@@ -97,7 +97,7 @@ fail:
 	return rc;
 }
 
-/** rr_verbs_cq_destroy - its queue pairs are destroyed before */
+/** rr_verbs_cq_destroy - destroys a queue after its queue pairs */
 void rr_verbs_cq_destroy(struct rr_cq *base)
 {
 	struct verbs_cq *cq = to_cq(base);
@@ -129,7 +129,7 @@ void rr_verbs_cq_destroy(struct rr_cq *base)
 	free(cq);
 }
 
-/** rr_verbs_cq_fd - readable, after an arm, when a completion may wait */
+/** rr_verbs_cq_fd - returns a descriptor that is readable, after an arm, when a completion may wait */
 int rr_verbs_cq_fd(struct rr_cq *base)
 {
 	return to_cq(base)->epfd;
@@ -140,7 +140,7 @@ static void kick(struct verbs_cq *cq)
 	uint64_t one = 1;
 	ssize_t n = write(cq->kickfd, &one, sizeof(one));
 
-	(void)n; /* a full counter is readable, which is all we want */
+	(void)n; /* a full counter is readable too, which is sufficient */
 }
 
 static void take_kick(struct verbs_cq *cq)
@@ -148,11 +148,11 @@ static void take_kick(struct verbs_cq *cq)
 	uint64_t count;
 	ssize_t n = read(cq->kickfd, &count, sizeof(count));
 
-	(void)n; /* only to make it unreadable */
+	(void)n; /* only to clear readability */
 }
 
-/** rr_verbs_cq_break - event thread: nothing more will come out of this queue; fabric->lock, or an event
- * of the queue that is not acknowledged, keeps it from being destroyed meanwhile */
+/** rr_verbs_cq_break - event thread: marks a queue that delivers no more completions. fabric->lock, or an
+ * unacknowledged event of it, prevents its destruction */
 void rr_verbs_cq_break(struct verbs_cq *cq)
 {
 	atomic_store(&cq->broken, true);
@@ -167,14 +167,14 @@ void rr_verbs_cq_ended(struct verbs_cq *cq, struct verbs_qp *qp)
 		qp->end_told = true;
 		list_add_tail(&cq->ended, &qp->ended_node);
 		atomic_fetch_add(&cq->nended, 1);
-		kick(cq); /* under the lock: none is left behind when the last end has been told */
+		kick(cq); /* under the lock: no kick may remain after the last end is reported */
 	}
 	pthread_mutex_unlock(&cq->lock);
 }
 
-/* ---- queue pairs come and go ----------------------------------------------------------------- */
+/* ---- attach and detach ----------------------------------------------------------------------- */
 
-/* What a queue pair takes of a part: for its queues, and for the shared one, all of which may
+/* Entries of a part that a queue pair needs: for its queues, and for all receives of the shared queue, which may
  * complete there. */
 static unsigned needed(const struct verbs_cq *cq, const struct verbs_qp *qp,
 		       const struct verbs_part *p)
@@ -184,7 +184,7 @@ static unsigned needed(const struct verbs_cq *cq, const struct verbs_qp *qp,
 	return qp->sq_depth + (p && p->shared ? 0 : cq->srq->depth);
 }
 
-/* A part with room for @qp, made if there is none; under the lock. */
+/* Finds or creates a part with room for @qp; under the lock. */
 static int find_part(struct verbs_cq *cq, const struct verbs_qp *qp, unsigned *ret)
 {
 	struct verbs_fabric *f = to_fabric(cq->base.fabric);
@@ -204,7 +204,7 @@ static int find_part(struct verbs_cq *cq, const struct verbs_qp *qp, unsigned *r
 	}
 	if (n == VERBS_CQ_PARTS)
 		return -ENOMEM;
-	/* each larger than the last, as far as the device goes */
+	/* each is larger than the last, up to the device's limit */
 	p = &cq->parts[n];
 	for (depth = PART_DEPTH_MIN << MIN(n, 8u); depth - 1 < need; depth *= 2)
 		;
@@ -218,7 +218,7 @@ static int find_part(struct verbs_cq *cq, const struct verbs_qp *qp, unsigned *r
 	p->depth = (unsigned)p->cq->cqe;
 	p->reserved = p->unacked = 0;
 	p->shared = false;
-	/* its owner may be asleep: it is to be woken by this one as well */
+	/* a sleeping owner must be notified of this part as well */
 	if (ibv_req_notify_cq(p->cq, 0)) {
 		ibv_destroy_cq(p->cq);
 		return -EIO;
@@ -243,9 +243,9 @@ static int find_slot(struct verbs_cq *cq, unsigned *ret)
 	return -ENOMEM;
 }
 
-/** rr_verbs_cq_attach - reserve what @qp needs and give it a slot; it is a stranger from now on
+/** rr_verbs_cq_attach - reserves the entries for @qp and assigns a slot; it counts in strangers now
  *
- * Return: 0, -ENOMEM, -ENODEV if the device is lost, what it said.
+ * Return: 0, -ENOMEM, -ENODEV if the device is lost, errors of the device.
  */
 int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp)
 {
@@ -274,7 +274,7 @@ int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp)
 	return rc;
 }
 
-/** rr_verbs_cq_detach - the reverse: completions that are still to come are nobody's */
+/** rr_verbs_cq_detach - reverses rr_verbs_cq_attach(); later completions of @qp are dropped */
 void rr_verbs_cq_detach(struct verbs_cq *cq, struct verbs_qp *qp)
 {
 	pthread_mutex_lock(&cq->lock);
@@ -290,7 +290,7 @@ void rr_verbs_cq_detach(struct verbs_cq *cq, struct verbs_qp *qp)
 		atomic_fetch_sub(&cq->strangers, 1);
 }
 
-/** rr_verbs_cq_number - a queue pair has the number that completions of the shared queue name it by */
+/** rr_verbs_cq_number - records the queue pair number that completions of the shared queue contain */
 void rr_verbs_cq_number(struct verbs_cq *cq, const struct verbs_qp *qp)
 {
 	pthread_mutex_lock(&cq->lock);
@@ -312,7 +312,7 @@ void rr_verbs_cq_unshare(struct verbs_cq *cq)
 	pthread_mutex_unlock(&cq->lock);
 }
 
-/* ---- from a completion to what was posted ------------------------------------------------------ */
+/* ---- from a completion to its request ---------------------------------------------------------- */
 
 static enum rr_wc_status status_of(enum ibv_wc_status status)
 {
@@ -338,7 +338,7 @@ static enum rr_wc_status status_of(enum ibv_wc_status status)
 	}
 }
 
-/* Take position @count off a ring. NULL: it is not outstanding. */
+/* Takes position @count off a ring. Return: NULL if it is not outstanding. */
 static struct rr_done *take(struct rr_done **ring, uint32_t mask, uint32_t head, uint32_t *tail,
 			    uint32_t count)
 {
@@ -373,7 +373,7 @@ static void fill_recv(struct verbs_qp *qp, const struct ibv_wc *in, struct rr_wc
 		list_del(&mw->node);
 }
 
-/* Is @qp up? One whose accept is in progress is waited for: its peer may be quicker than ours. */
+/* True if @qp is up. Waits for an accept in progress: the peer may be faster than our thread. */
 static bool is_up(struct verbs_qp *qp)
 {
 	if (likely(atomic_load_explicit(&qp->up, memory_order_acquire)))
@@ -383,7 +383,7 @@ static bool is_up(struct verbs_qp *qp)
 	return atomic_load(&qp->up);
 }
 
-/* The queue pair of a number, if there is one that is up. */
+/* Finds the queue pair with a number, if it is up. */
 static struct verbs_qp *by_number(struct verbs_cq *cq, uint32_t number)
 {
 	unsigned slot = cq->seen[number % VERBS_CQ_SLOTS];
@@ -431,7 +431,7 @@ static bool translate(struct verbs_cq *cq, const struct ibv_wc *in, struct rr_wc
 	if (slot >= VERBS_CQ_SLOTS)
 		return false;
 	qp = atomic_load_explicit(&cq->slots[slot], memory_order_acquire);
-	/* slot first: who sees a new queue pair there sees its generation, and keeps off */
+	/* slot first: a reader of a new queue pair also sees its new generation, and drops the completion */
 	if (!qp || atomic_load_explicit(&cq->gen[slot], memory_order_relaxed) != in->wr_id >> 48 ||
 	    !is_up(qp))
 		return false;
@@ -471,7 +471,7 @@ static struct verbs_part *part_of(struct verbs_cq *cq, const struct ibv_cq *ev)
 	return NULL;
 }
 
-/* Takes what has rung off the channel; at most one event per armed part can be there. */
+/* Takes pending events off the channel; there is at most one per armed part. */
 static void drain_channel(struct verbs_cq *cq)
 {
 	struct verbs_part *p;
@@ -516,14 +516,14 @@ static struct rr_wc end_of(struct verbs_qp *qp)
 	return (struct rr_wc){ .done = qp->end, .status = RR_WC_FLUSHED, .qp = &qp->base };
 }
 
-/* Everything that is owed, one by one; the queue pairs are dead and nothing is posted any more. */
+/* Completes all outstanding requests; the queue pairs are dead and nothing is posted any more. */
 static int flush_broken(struct verbs_cq *cq, struct rr_wc *wc, int max)
 {
 	struct rr_done *done;
 	int n = 0;
 
 	if (!cq->broken_seen) {
-		/* a lost device's channel is readable for ever */
+		/* a lost device's channel stays readable */
 		(void)epoll_ctl(cq->epfd, EPOLL_CTL_DEL, cq->channel->fd, NULL);
 		cq->broken_seen = true;
 	}
@@ -550,7 +550,7 @@ static int flush_broken(struct verbs_cq *cq, struct rr_wc *wc, int max)
 	return n;
 }
 
-/* Queue pairs that have ended, when the device has nothing more to tell. */
+/* Reports queue pairs that have ended, after the device's own completions. */
 static int tell_ends(struct verbs_cq *cq, struct rr_wc *wc, int max)
 {
 	int n = 0;
@@ -567,9 +567,9 @@ static int tell_ends(struct verbs_cq *cq, struct rr_wc *wc, int max)
 	return n;
 }
 
-/** rr_verbs_cq_poll - take up to @max completions
+/** rr_verbs_cq_poll - takes up to @max completions
  *
- * Return: how many, in order per queue pair.
+ * Return: their number; in order per queue pair.
  */
 int rr_verbs_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 {
@@ -605,9 +605,9 @@ int rr_verbs_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 	return n;
 }
 
-/** rr_verbs_cq_arm - get ready to sleep on the descriptor
+/** rr_verbs_cq_arm - prepares to sleep on the descriptor
  *
- * Return: 0: sleep; 1: something came meanwhile, poll again.
+ * Return: 0: sleep; 1: something arrived meanwhile, poll again.
  */
 int rr_verbs_cq_arm(struct rr_cq *base)
 {
@@ -618,14 +618,14 @@ int rr_verbs_cq_arm(struct rr_cq *base)
 		return 1;
 	if (atomic_load(&cq->broken))
 		return !cq->broken_seen;
-	/* what rings without having been drained ends the sleep at once, and is drained then */
+	/* an event that is not drained here ends the sleep at once, and the next poll drains it */
 	if (cq->look)
 		drain_channel(cq);
 	for (unsigned i = 0; i < n; i++) {
 		struct verbs_part *p = &cq->parts[i];
 
 		if (!p->armed && ibv_req_notify_cq(p->cq, 0))
-			return 1; /* better awake than deaf */
+			return 1; /* without notification the owner must not sleep */
 		p->armed = true;
 	}
 	cq->look = true;

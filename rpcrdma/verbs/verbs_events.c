@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs_events.c - the verbs fabric's own thread: ends of connections, and of the device
+ * verbs_events.c - the verbs fabric's own thread: ends of connections and of the device
  *
- * Operation:  Sleeps on the event channel of all connections that are up, on the device's
- *             asynchronous events, and on a descriptor that ends it. It never calls the user: what
- *             happened becomes flushed completions. A peer that disconnects, or a queue pair that the
- *             device gives up: the queue pair is moved to the error state. A completion queue that
- *             was overrun, or a device that is gone: the queue is marked broken, and its owner makes
- *             up the completions that will not come. A port that goes down ends nothing: it may come
- *             back before the retries are used up.
- * Memory:     None of its own. What an event names cannot go away before the event is acknowledged:
- *             the libraries' destructors wait for that.
- * Threads:    One per fabric, from open to close. The asynchronous events of a device come to
- *             whichever of several fabrics on it asks first, hence the list of all.
- * Errors:     A source that fails for good is not looked at again.
+ * Operation:  Sleeps on the event channel of all established connections, on the device's
+ *             asynchronous events, and on a descriptor that stops it. It never calls the user: events
+ *             become flushed completions. If a peer disconnects or the device fails a queue pair, the
+ *             thread moves the queue pair to the error state. If a completion queue was overrun or the
+ *             device is gone, it marks the queue as broken, and the queue's owner generates the
+ *             missing completions. A port that goes down ends nothing: it may come back before the
+ *             retries are used up.
+ * Memory:     None of its own. The object of an event exists until the event is acknowledged: the
+ *             libraries' destructors wait for that.
+ * Threads:    One per fabric, from open to close. If several fabrics use a device, the first one to
+ *             read gets an asynchronous event, hence the list of all fabrics.
+ * Errors:     A source that fails permanently is not polled again.
  */
 #include <assert.h>
 #include <errno.h>
@@ -38,12 +38,12 @@ static void disconnect(struct verbs_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/** rr_verbs_up_event - what a connection that is up has to hear of */
+/** rr_verbs_up_event - handles an event of an established connection */
 void rr_verbs_up_event(struct verbs_qp *qp, enum rdma_cm_event_type event)
 {
 	switch (event) {
 	case RDMA_CM_EVENT_ESTABLISHED:
-		/* passive: its owner may have had enough of it before */
+		/* passive: its owner may have closed it before */
 		if (atomic_load(&qp->leaving))
 			disconnect(qp);
 		return;
@@ -58,7 +58,7 @@ void rr_verbs_up_event(struct verbs_qp *qp, enum rdma_cm_event_type event)
 	}
 	rr_verbs_qp_to_error(qp);
 	if (event == RDMA_CM_EVENT_DISCONNECTED)
-		disconnect(qp); /* the peer waits for this answer */
+		disconnect(qp); /* the peer waits for it */
 }
 
 static bool take_cm_events(struct verbs_fabric *f)
@@ -88,7 +88,7 @@ static void device_lost(const struct ibv_context *ctx)
 	pthread_mutex_unlock(&all_lock);
 }
 
-/* The peer's first message has overtaken its last word of the handshake. */
+/* The peer's first message arrived before the last message of its handshake. */
 static void established(struct verbs_qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
@@ -103,7 +103,7 @@ static void async_event(const struct verbs_fabric *f, const struct ibv_async_eve
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED: /* nothing is posted to it that could be flushed */
+	case IBV_EVENT_QP_LAST_WQE_REACHED: /* it has no posted receives that could be flushed */
 		rr_verbs_qp_to_error(ev->element.qp->qp_context);
 		break;
 	case IBV_EVENT_COMM_EST:
@@ -166,7 +166,7 @@ static int start_thread(struct verbs_fabric *f)
 	return -rc;
 }
 
-/** rr_verbs_events_start - from here on connections of @f may be up
+/** rr_verbs_events_start - starts the thread; afterwards connections of @f may be established
  *
  * Return: 0, -ENOMEM, -EMFILE, -ENODEV without a connection manager in the kernel, -EAGAIN.
  */
@@ -199,7 +199,7 @@ out_stopfd:
 	return rc;
 }
 
-/** rr_verbs_events_stop - all queue pairs of @f are gone */
+/** rr_verbs_events_stop - stops the thread, after all queue pairs of @f are destroyed */
 void rr_verbs_events_stop(struct verbs_fabric *f)
 {
 	uint64_t one = 1;

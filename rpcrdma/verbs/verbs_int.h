@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs_int.h - inside the verbs fabric: what its objects are made of
+ * verbs_int.h - internal structures and functions of the verbs fabric
  *
- * Operation:  verbs.c        opening a device, what it can do, its quirks, protection domains
- *             verbs_events.c the fabric's own thread: what happens to connections that are up, and
- *                            to the device
- *             verbs_addr.c   addresses, and the device that each belongs to
+ * Operation:  verbs.c        opening a device, its capabilities and quirks, protection domains
+ *             verbs_events.c the fabric's own thread: events of established connections and of the
+ *                            device
+ *             verbs_addr.c   addresses and their devices
  *             verbs_cm.c     routes, connecting, listening
- *             verbs_cq.c     completion queues, and from a completion back to what was posted
+ *             verbs_cq.c     completion queues; maps a completion to the posted request
  *             verbs_qp.c     queue pairs: set up, post, count, disconnect, destroy
  *             verbs_srq.c    receives that the queue pairs of a completion queue share
  *             verbs_mem.c    regions and windows
- * Memory:     Each object is one allocation around what the library gave; a queue pair's rings are
- *             allocated by qp_setup, and the data path allocates nothing.
- * Threads:    A queue pair knows three: the connection manager's up to accept or ESTABLISHED, its
- *             completion queue's owner from then on, and at any time the fabric's event thread,
- *             which does one thing to it: move it to the error state. `qp->lock` keeps that apart
- *             from its destruction, and an accept from the first completions of the new connection.
- *             Order: cq->lock, then qp->lock. Neither is held while something is destroyed: both
- *             libraries wait there for events that the event thread has yet to acknowledge.
+ * Memory:     Each object is one allocation around a library object. qp_setup allocates the rings of a
+ *             queue pair; the data path allocates nothing.
+ * Threads:    Three threads use a queue pair: the connection manager's until accept or ESTABLISHED, then
+ *             the completion queue's owner. The fabric's event thread may at any time move it to the
+ *             error state, and does nothing else to it. `qp->lock` separates that from its
+ *             destruction, and an accept from the first completions of the new connection.
+ *             Order: cq->lock, then qp->lock. Neither is held while an object is destroyed: both
+ *             libraries wait there for events that the event thread must acknowledge.
  */
 #ifndef RR_VERBS_INT_H
 #define RR_VERBS_INT_H
@@ -33,43 +33,42 @@
 #include "verbs.h"
 
 /*
- * What rxe (Linux's software device, seen on 6.1 and 6.12) does otherwise than a NIC, by name. The
- * flags are asked for; what stands without one is catered for on every device, as nothing is lost.
+ * Deviations of rxe (Linux's software device, seen on 6.1 and 6.12) from a NIC. Code tests the quirks
+ * with a flag. Those without a flag are handled on every device, at no cost.
  */
 enum verbs_quirk {
-	/* A receive that carried an invalidation shows the kernel's flag, 4, not IBV_WC_WITH_INV. */
+	/* A receive with an invalidation has the kernel's flag, 4, instead of IBV_WC_WITH_INV. */
 	QUIRK_WITH_INV_IS_4 = 1u << 0,
-	/* Invalidating what is not valid, from here or by the peer, is a NULL dereference in the
-	 * kernel: we never do it ourselves (struct verbs_mw), but peers are not told that they may, nor
-	 * is it done for them, unless asked for. A window's bounds are not checked at all: the region's
-	 * are. */
+	/* Invalidating an invalid key, locally or by the peer, is a NULL dereference in the kernel. We never do it
+	 * ourselves (struct verbs_mw). But remote invalidation, in either direction, is off unless requested. A
+	 * window's bounds are not checked at all; the region's bounds are. */
 	QUIRK_UNSAFE_INV = 1u << 1,
-	/* QUIRK_LATE_RECV: a receive posted to a queue pair that is in the error state already is not
-	 * flushed; a further move to the error state does it. So the owner's qp_disconnect() moves it
-	 * there whatever the state was, and nothing is posted after.
+	/* QUIRK_LATE_RECV: a receive posted to a queue pair that is already in the error state is not
+	 * flushed; another move to the error state flushes it. So the owner's qp_disconnect() moves it
+	 * there regardless of the state, and nothing is posted afterwards.
 	 *
-	 * QUIRK_STALE_CQE: completions outlive their queue pair. So wr_ids name a slot and a
-	 * generation, never memory.
+	 * QUIRK_STALE_CQE: completions outlive their queue pair. So wr_ids contain a slot and a
+	 * generation, never an address.
 	 *
-	 * QUIRK_MW_BLOCKS_QP: destroying a queue pair with a window bound to it takes 50 seconds and
-	 * ends badly. So its windows are deallocated before it.
+	 * QUIRK_MW_BLOCKS_QP: destroying a queue pair with a bound window takes 50 seconds and
+	 * fails. So its windows are deallocated first.
 	 *
-	 * QUIRK_NO_OVERRUN: an overrun send queue is not noticed. So we count, and refuse. */
+	 * QUIRK_NO_OVERRUN: the device does not detect an overrun send queue. So we count, and refuse. */
 };
 
-#define VERBS_CQ_PARTS 64u       /* completion queues of the device behind one of ours */
+#define VERBS_CQ_PARTS 64u       /* device completion queues behind one of ours */
 #define VERBS_CQ_SLOTS 4096u     /* queue pairs on one completion queue */
 #define VERBS_STASH 16           /* completions seen while arming */
 #define VERBS_MW_BUCKETS 32u
 #define VERBS_WR_BATCH 16u       /* requests converted at once, on the stack ... */
-#define VERBS_SGE_BATCH 64u      /* ... with so many entries; every device's sge_max is at most that */
+#define VERBS_SGE_BATCH 64u      /* ... with this many entries; every device's sge_max is at most that */
 #define VERBS_INDEX 0x7fffffffu  /* bits of a wr_id that count requests of one queue */
-#define VERBS_PRIV_MAX 256u      /* of any event, as librdmacm passes it */
+#define VERBS_PRIV_MAX 256u      /* maximum of any event, as librdmacm passes it */
 #define VERBS_SRQ_SLOT 0xffffu   /* in a wr_id: a receive of the shared queue */
 
 struct verbs_fabric {
 	struct rr_fabric base;
-	struct ibv_context **devices;   /* of rdma_get_devices(): lives as long as the fabric */
+	struct ibv_context **devices;   /* of rdma_get_devices(); freed with the fabric */
 	struct ibv_context *ctx;
 	unsigned quirks;
 	bool iwarp;
@@ -77,11 +76,11 @@ struct verbs_fabric {
 	void *sibling_ctx;
 
 	/* verbs_events.c */
-	struct list node;               /* all fabrics of the process that are open */
-	struct rdma_event_channel *up_channel; /* events of connections that are up */
+	struct list node;               /* in the list of all open fabrics of the process */
+	struct rdma_event_channel *up_channel; /* events of established connections */
 	int stopfd;
 	pthread_t thread;
-	pthread_mutex_t lock;           /* cqs */
+	pthread_mutex_t lock;           /* protects cqs */
 	struct list cqs;
 };
 
@@ -97,11 +96,11 @@ struct verbs_mr {
 
 struct verbs_qp;
 
-/* free -> bound (a bind was posted) -> free (an invalidation was posted, or came from the peer).
- * At most one invalidation is ever posted for one bind (QUIRK_UNSAFE_INV). */
+/* free -> bound (a bind was posted) -> free (an invalidation was posted, or came from the peer). At most one
+ * invalidation is posted for one bind (QUIRK_UNSAFE_INV). */
 struct verbs_mw {
 	struct rr_mw base;
-	struct ibv_mw *mw;              /* NULL: taken away with the queue pair */
+	struct ibv_mw *mw;              /* NULL: deallocated with the queue pair */
 	struct list node;               /* qp->bound, by rkey, while bound */
 };
 
@@ -109,56 +108,56 @@ struct verbs_srq {
 	struct rr_srq base;             /* of one completion queue */
 	struct ibv_srq *srq;
 	unsigned depth;
-	/* What is posted, by the index in its wr_id; free ones are a list by index. */
+	/* Posted receives, by the index in their wr_id; free entries form a list by index. */
 	struct rr_done **done;
 	uint32_t *next, free;
 };
 
 struct verbs_part {
 	struct ibv_cq *cq;
-	unsigned depth, reserved;       /* reserved: of queue pairs on it; cq->lock */
-	bool shared;                    /* reserved for the shared receive queue as well; cq->lock */
-	unsigned unacked;               /* events */
-	bool armed;                     /* an event may come */
+	unsigned depth, reserved;       /* reserved: by queue pairs on it; cq->lock */
+	bool shared;                    /* includes a reservation for the shared receive queue; cq->lock */
+	unsigned unacked;               /* unacknowledged events */
+	bool armed;                     /* an event may arrive */
 };
 
 struct verbs_cq {
 	struct rr_cq base;
 	struct list node;               /* fabric->cqs */
 	struct ibv_comp_channel *channel;
-	int epfd, kickfd;               /* what the owner sleeps on: channel and kick */
+	int epfd, kickfd;               /* descriptors that the owner sleeps on: channel and kick */
 	unsigned depth_max;
-	bool look;                      /* armed since the last look at the channel */
-	unsigned turn;                  /* part to be polled first */
+	bool look;                      /* armed since the channel was last drained */
+	unsigned turn;                  /* part to poll first */
 	struct ibv_wc stash[VERBS_STASH];
 	int stashed;
 
-	/* An overrun or the loss of the device: no completion comes any more, and those that are owed
-	 * are made up here. Set by the event thread. */
+	/* An overrun or a lost device: no further completions arrive, and the outstanding ones are generated here. Set
+	 * by the event thread. */
 	atomic_bool broken;
 	bool broken_seen;
 
-	atomic_uint strangers;          /* queue pairs on it that are not up */
-	pthread_mutex_t lock;           /* the slots while there are strangers; adding of parts */
+	atomic_uint strangers;          /* queue pairs on it that are not established */
+	pthread_mutex_t lock;           /* protects the slots while strangers > 0; adding of parts */
 	atomic_uint nparts;
 	struct verbs_part parts[VERBS_CQ_PARTS];
 	unsigned next_slot;
 	_Atomic(uint16_t) gen[VERBS_CQ_SLOTS];
 	_Atomic(struct verbs_qp *) slots[VERBS_CQ_SLOTS];
 
-	/* The shared receive queue. A completion of it names the queue pair by its number alone: the
-	 * slot is where one of that number was last seen, or has to be looked for. */
+	/* The shared receive queue. Its completions identify the queue pair only by number. `seen` caches the slot of a
+	 * number; on a miss all slots are searched. */
 	struct verbs_srq *srq;
 	_Atomic(uint32_t) numbers[VERBS_CQ_SLOTS];
 	uint16_t seen[VERBS_CQ_SLOTS];  /* by the low bits of a number */
-	struct list ended;              /* queue pairs whose end is to be told; cq->lock */
+	struct list ended;              /* queue pairs with an unreported end; cq->lock */
 	atomic_uint nended;
 };
 
 struct verbs_cm {
 	struct rr_cm base;
 	struct rdma_event_channel *channel;
-	struct list qps;                /* not up: their events come by our channel */
+	struct list qps;                /* not established: their events arrive on our channel */
 };
 
 struct verbs_listener {
@@ -168,9 +167,9 @@ struct verbs_listener {
 
 enum verbs_phase {
 	PHASE_RESOLVING,                /* active: address, then route */
-	PHASE_ROUTED,                   /* active: reachable; passive: wants in */
+	PHASE_ROUTED,                   /* active: reachable; passive: requested */
 	PHASE_ASKED,                    /* active: connect sent */
-	PHASE_OVER,                     /* up, or never will be */
+	PHASE_OVER,                     /* established, or failed */
 };
 
 struct verbs_qp {
@@ -184,22 +183,22 @@ struct verbs_qp {
 	struct rr_peer peer;
 
 	pthread_mutex_t lock;           /* gone, against the event thread; accept, against polling */
-	bool gone;                      /* being destroyed: hands off */
+	bool gone;                      /* being destroyed: do not use */
 	atomic_bool up;                 /* accepted, or ESTABLISHED */
 	bool closed;                    /* owner: disconnected, no more posts */
-	atomic_bool leaving;            /* the same for the event thread, before the peer is told */
+	atomic_bool leaving;            /* as closed, for the event thread; set before the peer is informed */
 
 	unsigned part, slot;            /* of base.cq */
 	uint64_t tag;                   /* upper half of its wr_ids */
 	unsigned sq_depth, rq_depth, sge_max;
 	uint32_t inline_max;
-	/* Rings, indexed by count & mask: from tail to head is at the device. */
+	/* Rings, indexed by count & mask: entries from tail to head are at the device. */
 	struct rr_done **sq, **rq;
 	uint32_t sq_mask, sq_head, sq_tail;
 	uint32_t rq_mask, rq_head, rq_tail;
-	struct rr_done *end;            /* with a shared receive queue: its completion ... */
+	struct rr_done *end;            /* with a shared receive queue: completion of its end */
 	struct list ended_node;
-	bool end_told;                  /* ... is on its way, or over; cq->lock */
+	bool end_told;                  /* end is queued or reported; cq->lock */
 	struct list bound[VERBS_MW_BUCKETS];
 };
 
@@ -243,7 +242,7 @@ static inline struct verbs_cm *to_cm(struct rr_cm *cm)
 	return container_of(cm, struct verbs_cm, base);
 }
 
-/* An errno that a library left, as we return it: never 0. */
+/* Converts an errno of a library to our return value: never 0. */
 static inline int verbs_err(int err)
 {
 	return err > 0 ? -err : err < 0 ? err : -EIO;

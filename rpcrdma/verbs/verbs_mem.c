@@ -3,19 +3,19 @@
  *
  * verbs_mem.c - regions and type 2B windows of the verbs fabric
  *
- * Operation:  A region is ibv_reg_mr(). A window never pins anything: it is a key over a region, that
- *             lives from a posted bind to a posted (or remote) invalidation:
+ * Operation:  A region is ibv_reg_mr(). A window pins nothing: it is a key over a region. The key lives
+ *             from a posted bind to a posted (or remote) invalidation:
  *
  *                 free --(bind posted)--> bound --(LOCAL_INV posted | receive with_inv)--> free
  *
- *             That a bind or invalidation is posted is enough, since a queue pair carries out its
- *             requests in order. A second invalidation of one bind is refused here, for there are
- *             kernels that do not survive it (QUIRK_UNSAFE_INV); whoever uses windows must not
- *             post one while the peer may still send its own.
+ *             The state changes at the post, since a queue pair carries out its requests in order.
+ *             A second invalidation of one bind is refused here, because some kernels do not survive
+ *             it (QUIRK_UNSAFE_INV). A user of windows must not post one while the peer may still
+ *             send its own.
  * Memory:     A bound window is on its queue pair's list, by key, and is deallocated with it.
  * Threads:    Regions: any. Windows: the owner of the queue pair that they are bound to.
- * Errors:     The errno of the kernel: ENOMEM is also the limit of locked memory, EFAULT a hole or
- *             memory that may not be written.
+ * Errors:     The errno of the kernel: ENOMEM is also the limit of locked memory, EFAULT an unmapped or
+ *             read-only page.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,9 +23,9 @@
 
 #include "verbs_int.h"
 
-/** rr_verbs_access - our rights as those of the library
+/** rr_verbs_access - converts our access rights to those of the library
  *
- * On iWARP the sink of an RDMA Read is written by the peer (RFC 5040): what we may write, it may.
+ * On iWARP the peer writes to the sink of an RDMA Read (RFC 5040): LOCAL_WRITE implies REMOTE_WRITE there.
  */
 unsigned rr_verbs_access(const struct verbs_fabric *f, unsigned access)
 {
@@ -55,12 +55,12 @@ static int reg(struct verbs_mr *mr, const struct rr_mr_attr *attr, unsigned acce
 	return 0;
 }
 
-/** rr_verbs_mr_reg - register memory; blocks for as long as pinning takes
+/** rr_verbs_mr_reg - registers memory; blocks while pages are pinned
  *
- * Memory that only is to be read by the peer need not be writable: where that is what stands in the
- * way, it is registered without LOCAL_WRITE, which mr->access then shows.
+ * Memory that the peer only reads may be read-only: if that prevents the registration, it is registered
+ * without LOCAL_WRITE; mr->access shows this.
  *
- * Return: 0, -ENOMEM, -EFAULT, -EOPNOTSUPP (dma-buf), what the device said.
+ * Return: 0, -ENOMEM, -EFAULT, -EOPNOTSUPP (dma-buf), errors of the device.
  */
 int rr_verbs_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_mr **ret)
 {
@@ -85,7 +85,7 @@ int rr_verbs_mr_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_m
 	return 0;
 }
 
-/** rr_verbs_mr_dereg - on return nothing reaches the memory any more
+/** rr_verbs_mr_dereg - deregisters memory; after the return nothing accesses it
  *
  * Return: 0, -EBUSY while a window is bound over it.
  */
@@ -94,14 +94,14 @@ int rr_verbs_mr_dereg(struct rr_mr *base)
 	struct verbs_mr *mr = to_mr(base);
 
 	if (ibv_dereg_mr(mr->mr))
-		return -EBUSY; /* some providers say EINVAL for this, and there is no other reason */
+		return -EBUSY; /* some providers return EINVAL for this; there is no other reason */
 	free(mr);
 	return 0;
 }
 
-/** rr_verbs_mw_create - a window, not bound
+/** rr_verbs_mw_create - creates a window that is not bound
  *
- * Return: 0, -EOPNOTSUPP, -ENOMEM, what the device said.
+ * Return: 0, -EOPNOTSUPP, -ENOMEM, errors of the device.
  */
 int rr_verbs_mw_create(struct rr_pd *pd, struct rr_mw **ret)
 {
@@ -134,7 +134,7 @@ static void mw_dealloc(struct verbs_mw *mw)
 	list_del(&mw->node);
 }
 
-/** rr_verbs_mw_destroy - also takes back a key that is bound */
+/** rr_verbs_mw_destroy - destroys a window; invalidates a key that is still bound */
 void rr_verbs_mw_destroy(struct rr_mw *base)
 {
 	struct verbs_mw *mw = to_mw(base);
@@ -148,7 +148,7 @@ static struct list *bucket(struct verbs_qp *qp, uint32_t rkey)
 	return &qp->bound[(rkey >> 8) % VERBS_MW_BUCKETS];
 }
 
-/** rr_verbs_mw_find - the window that is bound to @qp under @rkey, or NULL */
+/** rr_verbs_mw_find - returns the window that is bound to @qp under @rkey, or NULL */
 struct verbs_mw *rr_verbs_mw_find(struct verbs_qp *qp, uint32_t rkey)
 {
 	list_for_each(node, bucket(qp, rkey)) {
@@ -160,16 +160,16 @@ struct verbs_mw *rr_verbs_mw_find(struct verbs_qp *qp, uint32_t rkey)
 	return NULL;
 }
 
-/** rr_verbs_mw_bind - fill in a bind and count the window as bound
+/** rr_verbs_mw_bind - fills in a bind request and marks the window as bound
  *
- * Return: 0, -EINVAL if it is bound already, was taken away, or its new key is not the next one.
+ * Return: 0, -EINVAL if it is bound already, was deallocated, or its new key is not the next one.
  */
 int rr_verbs_mw_bind(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_wr *out)
 {
 	struct verbs_mw *mw = to_mw(wr->bind.mw);
 
-	/* mw->rkey is the key that the device knows: it follows when the batch is posted, so there
-	 * cannot be two binds of one window in it */
+	/* mw->rkey is the key that the device knows; it changes when the batch is posted, so a batch cannot contain two
+	 * binds of one window */
 	if (!mw->mw || list_is_linked(&mw->node) || mw->mw->rkey != mw->base.rkey ||
 	    (wr->rkey & 0xffffff00u) != (mw->base.rkey & 0xffffff00u) || wr->rkey == mw->base.rkey)
 		return -EINVAL;
@@ -187,7 +187,7 @@ int rr_verbs_mw_bind(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_sen
 	return 0;
 }
 
-/** rr_verbs_mw_free_all - take back what is still bound: a queue pair goes after its windows */
+/** rr_verbs_mw_free_all - deallocates bound windows, before their queue pair is destroyed */
 void rr_verbs_mw_free_all(struct verbs_qp *qp)
 {
 	for (unsigned i = 0; i < VERBS_MW_BUCKETS; i++)

@@ -3,20 +3,20 @@
  *
  * verbs_qp.c - queue pairs of the verbs fabric: set up, post, count, end
  *
- * Operation:  qp_setup reserves room in the completion queue and makes the queue pair of exactly the
- *             depths asked for. A post counts first: what does not fit is refused, since not every
- *             device notices. Chains are converted in batches on the stack.
+ * Operation:  qp_setup reserves room in the completion queue and creates the queue pair with exactly the
+ *             requested depths. A post first counts, and refuses what does not fit, since not every
+ *             device detects an overrun. Chains are converted in batches on the stack.
  *
- *             The end: whoever is first (the owner by qp_disconnect, the event thread, the device)
- *             moves the queue pair to the error state; the flushed receives tell the owner; he
- *             disconnects, which moves it there once more, since what he posted in between might
- *             not be flushed otherwise (QUIRK_LATE_RECV); after the last completion he destroys:
- *             windows, identifier, queue pair.
- * Memory:     The rings hold the rr_done of what is outstanding.
+ *             The end: the owner (qp_disconnect), the event thread or the device moves the queue pair
+ *             to the error state, and the flushed receives inform the owner. The owner then
+ *             disconnects, which moves it there once more, since receives that it posted in between
+ *             might otherwise not be flushed (QUIRK_LATE_RECV). After the last completion the owner
+ *             destroys windows, identifier and queue pair.
+ * Memory:     The rings hold the rr_done of outstanding requests.
  * Threads:    verbs_int.h.
- * Errors:     A chain that the device refuses half-way ends the queue pair, and the post fails: what
- *             was taken is never carried out, or flushed. What the kernel does not destroy stays until
- *             the process ends, and with it what its events name (so in verbs_cq.c).
+ * Errors:     If the device refuses a chain half-way, the queue pair ends and the post fails: the
+ *             accepted requests are not carried out, or are flushed. Objects that the kernel fails to
+ *             destroy are kept until the process ends, with all that their events refer to (also in verbs_cq.c).
  */
 #include <assert.h>
 #include <endian.h>
@@ -25,7 +25,7 @@
 
 #include "verbs_int.h"
 
-/** rr_verbs_qp_new - a queue pair around an identifier, not yet set up
+/** rr_verbs_qp_new - creates a queue pair around an identifier, not yet set up
  *
  * Return: 0 or -ENOMEM; then the identifier is still the caller's.
  */
@@ -72,7 +72,7 @@ static void free_rings(struct verbs_qp *qp)
 	qp->sq = qp->rq = NULL;
 }
 
-/* Inline room is a wish: a device that cannot have so much is asked for less. */
+/* The inline size is optional: if the device refuses it, a smaller one is tried. */
 static int create_qp(struct verbs_qp *qp, struct rr_qp_attr *attr)
 {
 	struct verbs_cq *cq = to_cq(attr->cq);
@@ -104,9 +104,9 @@ static int create_qp(struct verbs_qp *qp, struct rr_qp_attr *attr)
 	return 0;
 }
 
-/** rr_verbs_qp_setup - give a dialled or requested queue pair its queues
+/** rr_verbs_qp_setup - creates the queues of a dialled or requested queue pair
  *
- * Return: 0, -EINVAL beyond the device's limits or when repeated, -ENOMEM, what the device said.
+ * Return: 0, -EINVAL beyond the device's limits or when repeated, -ENOMEM, errors of the device.
  */
 int rr_verbs_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 {
@@ -154,21 +154,21 @@ static bool to_error(struct verbs_qp *qp)
 
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->gone && qp->id->qp) {
-		(void)ibv_modify_qp(qp->id->qp, &attr, IBV_QP_STATE); /* fails only if it is lost */
+		(void)ibv_modify_qp(qp->id->qp, &attr, IBV_QP_STATE); /* fails only if the device is lost */
 		tell = qp->base.srq && atomic_load(&qp->up);
 	}
 	pthread_mutex_unlock(&qp->lock);
 	return tell;
 }
 
-/** rr_verbs_qp_to_error - any thread: whatever is outstanding is to be flushed, its end be told */
+/** rr_verbs_qp_to_error - any thread: flushes all outstanding requests, and reports the end */
 void rr_verbs_qp_to_error(struct verbs_qp *qp)
 {
 	if (to_error(qp))
 		rr_verbs_cq_ended(to_cq(qp->base.cq), qp);
 }
 
-/** rr_verbs_qp_disconnect - to the error state; completions of all posted work follow */
+/** rr_verbs_qp_disconnect - moves to the error state; completions of all posted work follow */
 void rr_verbs_qp_disconnect(struct rr_qp *base)
 {
 	struct verbs_qp *qp = to_qp(base);
@@ -180,16 +180,16 @@ void rr_verbs_qp_disconnect(struct rr_qp *base)
 		return;
 	atomic_store(&qp->leaving, true);
 	rr_verbs_qp_to_error(qp);
-	/* tells the peer; fails if he told us first, or if his last word of the handshake is still on
-	 * its way: then the event thread tells him when it is there */
+	/* informs the peer; fails if the peer disconnected first, or if the handshake is not complete: then the event
+	 * thread does it later */
 	(void)rdma_disconnect(qp->id);
 }
 
-/** rr_verbs_qp_destroy - windows, identifier, queue pair; blocks until events of it are handled
+/** rr_verbs_qp_destroy - destroys windows, identifier, queue pair; blocks until its events are handled
  *
- * The identifier first: librdmacm modifies its queue pair by itself when it takes an event (a peer that
- * rejects what it had let in), in the thread that takes it and without our lock. A queue pair that is
- * destroyed meanwhile is busy, and stays, or is modified after it is gone.
+ * The identifier goes first. librdmacm modifies its queue pair when it takes an event (a peer that rejects
+ * an accepted connection), in the thread that takes it and without our lock. A queue pair that is
+ * destroyed at that time is busy and remains, or is modified after it was freed.
  */
 void rr_verbs_qp_destroy(struct rr_qp *base)
 {
@@ -230,9 +230,9 @@ static struct ibv_sge sge_of(const struct rr_sge *s)
 				 .lkey = s->mr ? to_mr(s->mr)->mr->lkey : 0 };
 }
 
-/** rr_verbs_post_recv - post one receive buffer
+/** rr_verbs_post_recv - posts one receive buffer
  *
- * Return: 0, -ENOMEM if the queue is full, -ENOTCONN, what the device said.
+ * Return: 0, -ENOMEM if the queue is full, -ENOTCONN, errors of the device.
  */
 int rr_verbs_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 {
@@ -281,7 +281,7 @@ static unsigned send_flags(const struct rr_wr *wr)
 	       (wr->flags & RR_WR_INLINE ? IBV_SEND_INLINE : 0u);
 }
 
-/* One request, with room for its entries at @sge. Windows change their state here. */
+/* Converts one request, with room for its entries at @sge. Windows change their state here. */
 static int convert(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_wr *out,
 		   struct ibv_sge *sge)
 {
@@ -289,7 +289,7 @@ static int convert(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_
 	int n = 0;
 
 	*out = (struct ibv_send_wr){ .sg_list = sge, .send_flags = send_flags(wr) };
-	/* an entry of no length means 2 GiB to some devices */
+	/* some devices treat an entry of length 0 as 2 GiB */
 	for (unsigned i = 0; i < wr->nsge; i++)
 		if (wr->sge[i].len)
 			sge[n++] = sge_of(&wr->sge[i]);
@@ -328,7 +328,7 @@ static int convert(struct verbs_qp *qp, const struct rr_wr *wr, struct ibv_send_
 	return -EINVAL;
 }
 
-/* The binds of a batch have been posted: the key that the library counts from is the new one. */
+/* After binds were posted: stores the new keys, from which the library derives the next ones. */
 static void set_keys(const struct ibv_send_wr *out, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -336,7 +336,7 @@ static void set_keys(const struct ibv_send_wr *out, unsigned n)
 			out[i].bind_mw.mw->rkey = out[i].bind_mw.rkey;
 }
 
-/* Converts as many as fit one batch, from *wr on, and posts them. */
+/* Converts and posts as many requests, from *wr on, as fit one batch. */
 static int post_batch(struct verbs_qp *qp, const struct rr_wr **wr)
 {
 	struct ibv_send_wr out[VERBS_WR_BATCH], *bad = NULL;
@@ -357,7 +357,7 @@ static int post_batch(struct verbs_qp *qp, const struct rr_wr **wr)
 	}
 	rc = ibv_post_send(qp->id->qp, out, &bad);
 	if (rc) {
-		/* those before the bad one are posted and will be flushed */
+		/* requests before the bad one are posted and will be flushed */
 		qp->sq_head += bad ? (uint32_t)(bad - out) : 0;
 		return verbs_err(rc);
 	}
@@ -366,10 +366,10 @@ static int post_batch(struct verbs_qp *qp, const struct rr_wr **wr)
 	return 0;
 }
 
-/** rr_verbs_post_send - post a chain
+/** rr_verbs_post_send - posts a chain
  *
- * Return: 0, -ENOMEM if the queue has not room for the chain, -EINVAL beyond the limits of the queue
- * pair or for a window in the wrong state, -EOPNOTSUPP, -ENOTCONN, what the device said.
+ * Return: 0, -ENOMEM if the queue has no room for the chain, -EINVAL beyond the limits of the queue
+ * pair or for a window in the wrong state, -EOPNOTSUPP, -ENOTCONN, errors of the device.
  */
 int rr_verbs_post_send(struct rr_qp *base, const struct rr_wr *wr)
 {

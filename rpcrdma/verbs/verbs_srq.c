@@ -3,14 +3,14 @@
  *
  * verbs_srq.c - receives that the queue pairs of a completion queue share
  *
- * Operation:  The device's shared receive queue, one for each of our completion queues. A receive's
- *             wr_id is [0 | VERBS_SRQ_SLOT 16 | receive 1 | index 31]; the index is that of its rr_done,
- *             and is free again with its completion, for these come in any order. Whose message it is,
- *             the completion's queue pair number says (verbs_cq.c). What a queue pair took and did not
- *             complete when it died is lost to some devices (seen on none so far): the queue is then
- *             short of it until it is made anew.
+ * Operation:  One shared receive queue of the device for each of our completion queues. A receive's
+ *             wr_id is [0 | VERBS_SRQ_SLOT 16 | receive 1 | index 31]. The index is that of its
+ *             rr_done. It is free again after its completion, since completions arrive in any order.
+ *             The completion's queue pair number identifies the connection (verbs_cq.c). Some devices
+ *             may lose the receives that a queue pair took and did not complete when it died (not
+ *             observed so far): the queue then lacks them until it is created again.
  * Memory:     Tables of @depth entries.
- * Threads:    The completion queue's owner; before the first queue pair is up, its maker.
+ * Threads:    The completion queue's owner; before the first queue pair is up, the creating thread.
  * Errors:     Posts are counted, and refused when the queue is full or broken.
  */
 #include <errno.h>
@@ -29,8 +29,8 @@ static int alloc_tables(struct verbs_srq *srq)
 	return 0;
 }
 
-/* Return: 0, -EINVAL beyond the device's limits, -EEXIST if the completion queue has one, -ENOMEM, what
- * the device said. */
+/* Return: 0, -EINVAL beyond the device's limits, -EEXIST if the completion queue has one, -ENOMEM, errors of the
+ * device. */
 int rr_verbs_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr,
 			struct rr_srq **ret)
 {
@@ -68,21 +68,21 @@ fail:
 	return rc;
 }
 
-/** rr_verbs_srq_destroy - its queue pairs are destroyed before */
+/** rr_verbs_srq_destroy - destroys a queue after its queue pairs */
 void rr_verbs_srq_destroy(struct rr_srq *base)
 {
 	struct verbs_srq *srq = to_srq(base);
 
-	(void)ibv_destroy_srq(srq->srq); /* stays if one of them did */
+	(void)ibv_destroy_srq(srq->srq); /* fails if the kernel kept one of its queue pairs */
 	rr_verbs_cq_unshare(to_cq(base->cq));
 	free(srq->done);
 	free(srq->next);
 	free(srq);
 }
 
-/** rr_verbs_srq_post - one more receive
+/** rr_verbs_srq_post - posts a receive
  *
- * Return: 0, -ENOMEM if the queue is full, -ENOTCONN if its device is lost, what the device said.
+ * Return: 0, -ENOMEM if the queue is full, -ENOTCONN if its device is lost, errors of the device.
  */
 int rr_verbs_srq_post(struct rr_srq *base, const struct rr_recv *recv)
 {
@@ -110,7 +110,7 @@ int rr_verbs_srq_post(struct rr_srq *base, const struct rr_recv *recv)
 	return 0;
 }
 
-/** rr_verbs_srq_take - the receive that a completion is of
+/** rr_verbs_srq_take - returns the receive of a completion
  *
  * Return: NULL if it is not outstanding.
  */
@@ -127,7 +127,7 @@ struct rr_done *rr_verbs_srq_take(struct verbs_srq *srq, uint32_t index)
 	return done;
 }
 
-/** rr_verbs_srq_take_any - for a queue that will complete none of them; NULL: that was the last */
+/** rr_verbs_srq_take_any - takes a receive from a queue that will complete none of them; NULL: none is left */
 struct rr_done *rr_verbs_srq_take_any(struct verbs_srq *srq)
 {
 	for (uint32_t i = 0; srq && i < srq->depth; i++)
