@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode.h - the other ways of moving data, for connections whose two ends ask for them
+ * mode.h - alternative data transfer designs (modes), for connections that negotiate them
  *
- * Operation:  Read-Write, where the responder starts every transfer and no peer reaches its memory, is
- *             what connections do. Three older designs can be had instead, for comparison, by a
- *             suffix of the private data (mode_suffix.c) that both ends must send:
+ * Operation:  Connections normally use Read-Write: the responder initiates every transfer, and no peer
+ *             accesses its memory. Three older designs are available for comparison, by a suffix
+ *             of the private data (mode_suffix.c) that both ends must send:
  *
- *               read-read   results: the responder offers them as Read chunks of its reply, the
- *                           requester reads them and says RDMA_DONE (mode_offer.c, mode_pull.c)
- *               fast-write  arguments of some KiB: call and payload by one RDMA Write with immediate
- *                           into a slot of the responder's (mode_fast.c, mode_put.c)
- *               hybrid      larger arguments: the requester asks for room, writes them there, and
+ *               read-read   results: the responder offers them as Read chunks of its reply; the
+ *                           requester reads them and sends RDMA_DONE (mode_offer.c, mode_pull.c)
+ *               fast-write  arguments of some KiB: one RDMA Write with immediate carries call and
+ *                           payload into a slot of the responder (mode_fast.c, mode_put.c)
+ *               hybrid      larger arguments: the requester requests a buffer, writes them there, and
  *                           sends the call (mode_grant.c, mode_put.c)
  *
- *             Procedures of the transport header beside RFC 8166's, on such connections only:
+ *             Such connections use these transport header procedures in addition to RFC 8166's:
  *
- *               RR_WANT   u32 bytes              requester: room for so much, for the call of this XID
- *               RR_GRANT  handle length offset   responder: here it is; length 0: do as usual
- *               RR_HERE   as RDMA_MSG            its Read chunk lies in memory of the responder's
- *               RDMA_DONE                        requester: what this XID was given is free again
+ *               RR_WANT   u32 bytes              requester: requests a buffer of this size for the call of this XID
+ *               RR_GRANT  handle length offset   responder: announces the buffer; length 0: use a Read chunk
+ *               RR_HERE   as RDMA_MSG            requester: the Read chunk is in memory of the responder
+ *               RDMA_DONE                        requester: the memory announced for this XID is free
  *
- * Memory:     A responder's connection with a mode has a protection domain of its own and memory that
- *             no other connection ever uses (area.c): what its peer reaches is its own data. What
- *             it writes to is under memory windows where there are any (mode_window.c), so that room for
- *             one call is reached for as long as that call wants it, and can be taken back.
- *             What is parsed is never parsed where a peer can write.
- * Threads:    The connection's engine; made by the one that accepts.
- * Errors:     A peer that breaks these rules loses its connection, at once and alone. One that keeps
- *             what it was given for longer than stall_ms loses that, if it is room under a window, and
- *             else its connection, too.
+ * Memory:     A responder's connection with a mode has its own protection domain and memory that no
+ *             other connection ever uses (area.c): its peer accesses only its own data. If the device
+ *             has memory windows (mode_window.c), they cover the memory that the peer writes to. The
+ *             peer can then write to a call's buffer only until the call arrives or the key is
+ *             invalidated. No data is parsed in memory that a peer can write to.
+ * Threads:    The connection's engine; the accepting engine creates the mode.
+ * Errors:     A peer that breaks these rules loses its connection, without effect on others. If it
+ *             keeps announced memory longer than stall_ms, it loses a buffer under a window, otherwise
+ *             its connection.
  */
 #ifndef RR_MODE_H
 #define RR_MODE_H
@@ -46,30 +46,30 @@ enum rr_mode_proc { RR_WANT = 64, RR_GRANT = 65, RR_HERE = 66 };
 #define RR_WANT_BYTES (RR_HDR_FIXED + 4u)
 #define RR_GRANT_BYTES (RR_HDR_FIXED + RR_SEGMENT_BYTES)
 
-/* Of a slot: room for a call without its payload, so that the payload begins on a page. */
+/* Part of a slot: room for a call without its payload, so that the payload begins on a page. */
 #define RR_SLOT_HEAD 4096u
 #define RR_SLOTS_MAX 64u
 
-/* ---- mode_suffix.c: what is agreed ----------------------------------------------------------- */
+/* ---- mode_suffix.c: negotiation ------------------------------------------------------------- */
 
 #define RR_SUFFIX_BYTES 32u
 
 enum rr_suffix_status { RR_SUFFIX_OK, RR_SUFFIX_NOT_OFFERED, RR_SUFFIX_NO_MEMORY };
 
 struct rr_suffix {
-	unsigned modes;          /* enum rpcrdma_mode: wanted; or granted */
-	uint8_t status;          /* why not all that was wanted */
-	uint32_t slot_bytes;     /* payload that a slot holds, */
-	uint16_t slots;          /* and how many there are: wanted; or granted */
-	uint32_t handle;         /* granted: where they are */
+	unsigned modes;          /* enum rpcrdma_mode: requested, or granted */
+	uint8_t status;          /* reason if not all requested modes are granted */
+	uint32_t slot_bytes;     /* maximum payload of a slot */
+	uint16_t slots;          /* number of slots: requested, or granted */
+	uint32_t handle;         /* granted: key and address of the slots */
 	uint64_t offset;
-	uint32_t grant_max;      /* granted: the most that is given for one RR_WANT */
+	uint32_t grant_max;      /* granted: maximum size of an announced buffer */
 };
 
 void rr_suffix_encode(const struct rr_suffix *s, uint8_t out[RR_SUFFIX_BYTES]);
 
-/** rr_suffix_decode - of private data, behind the bytes of RFC 8797
- * Return: false when there is none, or none that we understand: as if there were none */
+/** rr_suffix_decode - decodes the suffix behind the RFC 8797 bytes of private data
+ * Return: false if there is no suffix, or an unknown one */
 must_check bool rr_suffix_decode(const void *priv, size_t len, struct rr_suffix *ret);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_clnt.c - a requester's link that has a mode: asked for, agreed, and what calls leave behind
+ * mode_clnt.c - a requester's link with a mode: negotiation, and state that cancelled calls leave
  *
- * Operation:  A client that wants modes asks for all of them at each connect, and takes no connection
- *             without: what was asked for by name must not quietly be something else. With fast-write
- *             it makes itself a copy of the slots, out of which calls are written; but none before the
- *             responder's first message, since their key may not be good until then (mode_suffix.c).
+ * Operation:  A client that wants modes requests all of them at each connect, and does not connect
+ *             without them: a requested mode must not silently be replaced. For fast-write it
+ *             allocates a local copy of the slots, from which calls are written. It uses no slot
+ *             before the responder's first message: the key may be invalid until then (mode_suffix.c).
  *
- *             A call that is given up may have a slot still, or room on its way, or a reply with
- *             payload on offer: they go back when the responder speaks of it (rr_mode_stray).
- * Memory:     Everything goes with the link; a call's part with the call.
+ *             A cancelled call may still have a slot, a buffer that is being announced, or a reply with
+ *             offered payload. The responder's next message about it returns them (rr_mode_stray).
+ * Memory:     Freed with the link; a call's part with the call.
  * Threads:    The engine's.
- * Errors:     -ENOPROTOOPT: the responder does not do what was asked.
+ * Errors:     -ENOPROTOOPT: the responder does not provide the requested modes.
  */
 #include <assert.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ size_t rr_mode_ask(const struct rpcrdma_clnt *c, uint8_t *to)
 	return RR_SUFFIX_BYTES;
 }
 
-/* Does it all make sense, of what was asked for? */
+/* True if the responder's suffix is valid for our request. */
 static bool is_sound(const struct rpcrdma_clnt *c, const struct rr_suffix *s)
 {
 	if (s->modes != c->attr.modes)
@@ -117,7 +117,7 @@ int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
 	return rc;
 }
 
-/** rr_mode_clnt_free - at the end of the link */
+/** rr_mode_clnt_free - frees the mode at the end of the link */
 void rr_mode_clnt_free(struct rr_link *l)
 {
 	struct rr_mode_clnt *m = l->mode;
@@ -150,8 +150,8 @@ int rr_mode_call_init(struct rr_rcall *rc)
 	return 0;
 }
 
-/* A slot stays taken till the reply: the responder may still be at it. Room that has been given and not
- * used goes back. Registrations do at once, and whoever waits for some tries again, but not from inside. */
+/* A slot stays in use until the reply: the responder may still be using it. A buffer that was announced and not used is
+ * returned. Registrations are released at once; calls that wait for some retry, but not from inside. */
 bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
 {
 	struct rr_mode_clnt *m = rc->conn->mode;
@@ -183,7 +183,7 @@ void rr_mode_detach(struct rr_rcall *rc)
 		rr_ep_put_send(rc->sc);
 		rc->sc = NULL;
 	}
-	if (!mc->busy) /* else a pull's end looks for it in its list */
+	if (!mc->busy) /* otherwise the end of the pull finds it in its list */
 		list_del(&mc->link);
 	mc->how = RR_HOW_PLAIN;
 }
@@ -194,7 +194,7 @@ void rr_mode_go_on(struct rr_mode_clnt *m)
 	rr_mode_resume(m);
 }
 
-/* ---- what concerns no call ---------------------------------------------------------------- */
+/* ---- messages without a call --------------------------------------------------------------- */
 
 void rr_mode_stray(struct rr_link *l, uint32_t xid, bool offers)
 {
@@ -212,7 +212,7 @@ void rr_mode_stray(struct rr_link *l, uint32_t xid, bool offers)
 		rr_mode_send_done(l, xid);
 }
 
-/* Room for @xid, or none. Return: may it be answered at all? */
+/* Handles RR_GRANT for an XID. Return: false if it is invalid. */
 static bool hear_grant(struct rr_link *l, const uint8_t *msg)
 {
 	const struct rr_segment room = { .handle = get_be32(msg + 16),
@@ -225,7 +225,7 @@ static bool hear_grant(struct rr_link *l, const uint8_t *msg)
 	if (!rc) {
 		if (room.length)
 			rr_mode_send_done(l, xid);
-		rr_clnt_stray(l->clnt, xid, l->clnt->credit.limit); /* no answer, and grants nothing */
+		rr_clnt_stray(l->clnt, xid, l->clnt->credit.limit); /* not a reply: grants no credits */
 		return true;
 	}
 	if (rr_how(rc) != RR_HOW_WANT || rc->mode->answered ||
@@ -245,7 +245,7 @@ bool rr_mode_listen(struct rr_link *l, struct rr_recv_ctx *recv)
 		return false;
 	if (recv->len == RR_GRANT_BYTES && l->clnt && l->mode->given.modes & RPCRDMA_HYBRID) {
 		memcpy(msg, recv->buf, sizeof(msg));
-		rr_ep_repost(recv); /* before the call goes out: its reply wants it */
+		rr_ep_repost(recv); /* before the call is sent: its reply needs it */
 		if (hear_grant(l, msg))
 			return true;
 	} else {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_clnt.h - a requester's link that has a mode: mode.h
+ * mode_clnt.h - a requester's link with a mode: mode.h
  *
- *   mode_clnt.c  asked for, agreed    mode_put.c  fast-write, hybrid    mode_pull.c  read-read
+ *   mode_clnt.c  negotiation    mode_put.c  fast-write, hybrid    mode_pull.c  read-read
  *
- * A link without one has l->mode == NULL, its calls have rc->mode == NULL, and none of this runs.
+ * Without a mode l->mode and each rc->mode are NULL, and none of this code runs.
  */
 #ifndef RR_MODE_CLNT_H
 #define RR_MODE_CLNT_H
@@ -14,33 +14,33 @@
 #include "mode.h"
 #include "plan.h"
 
-/* Work requests of one call's own chain: RDMA Reads or Writes, and a Send. */
+/* Work requests in a call's own chain: RDMA Reads or Writes, and a Send. */
 #define RR_MODE_WRS 32u
-/* Reads that a responder may be asked for at once. */
+/* RDMA Reads that may be outstanding at the responder. */
 #define RR_MODE_READS 16u
 
-/* How a call's arguments go. */
+/* How a call sends its arguments. */
 enum rr_how {
 	RR_HOW_PLAIN,
-	RR_HOW_SLOT,  /* written into a slot, and the call with them */
-	RR_HOW_WANT,  /* room was asked for: no answer yet, or the question is still being sent, or what the
-	               * call takes besides is waited for */
-	RR_HOW_ROOM,  /* written into room that was given */
+	RR_HOW_SLOT,  /* written into a slot, together with the call */
+	RR_HOW_WANT,  /* RR_WANT comes first: it is not sent yet, its reply is outstanding, or the call waits
+	               * for registrations */
+	RR_HOW_ROOM,  /* written into the announced buffer */
 };
 
 struct rr_mode_call {
 	struct rr_rcall *rc;
 	enum rr_how how;
-	bool refused;              /* WANT: it was, and is not to be asked for again */
+	bool refused;              /* WANT: the responder refused, do not ask again */
 	bool sent, answered;       /* WANT */
-	bool busy;                 /* chain: a pull is under way, or waits for a send buffer */
+	bool busy;                 /* chain: a pull is in progress, or waits for a send buffer */
 	unsigned slot;
-	uint32_t bytes;            /* WANT: asked for */
-	struct rr_segment there;   /* SLOT, ROOM: what the call's Read chunk says */
+	uint32_t bytes;            /* WANT: requested size */
+	struct rr_segment there;   /* SLOT, ROOM: segment in the call's Read chunk */
 	struct list link;          /* mode->pulls, resumes */
-	struct rr_recv_ctx *recv;  /* a pull: the reply, kept */
+	struct rr_recv_ctx *recv;  /* pull: the reply, kept */
 
-	struct rr_send_ctx *sc;    /* of the chain's Send, where that is not the call's */
+	struct rr_send_ctx *sc;    /* of the chain's Send, if that is not the call's */
 	struct rr_post post;
 	unsigned n;
 	struct rr_wr wr[RR_MODE_WRS];
@@ -50,17 +50,17 @@ struct rr_mode_call {
 struct rr_mode_clnt {
 	struct rr_link *link;
 	struct rr_suffix given;
-	uint8_t *mem;              /* a copy of each slot, out of which it is written */
+	uint8_t *mem;              /* local copies of the slots, source of the Writes */
 	size_t bytes;
 	struct rr_mr *mr;
-	bool heard;                /* something of the responder's: from then on its slots are there */
-	uint64_t slots_busy, slots_gone; /* ... by calls; by calls that were given up: till their reply */
+	bool heard;                /* the responder has sent a message: its slots can be used */
+	uint64_t slots_busy, slots_gone; /* slots in use by calls; by cancelled calls, until their reply */
 	uint32_t slot_xid[RR_SLOTS_MAX];
-	struct list pulls;         /* wait for a send buffer */
-	struct list resumes;       /* have room, and wait for registrations */
-	struct rpcrdma_msg wake;   /* what a call that was given up had may do for those */
+	struct list pulls;         /* calls that wait for a send buffer */
+	struct list resumes;       /* calls that have a buffer and wait for registrations */
+	struct rpcrdma_msg wake;   /* after a cancel: resumes those lists */
 	bool wake_out;
-	struct list lone_dones;    /* RDMA_DONE that is on its way, and no call's */
+	struct list lone_dones;    /* RDMA_DONE in flight that belong to no call */
 };
 
 static inline enum rr_how rr_how(const struct rr_rcall *rc)
@@ -68,13 +68,13 @@ static inline enum rr_how rr_how(const struct rr_rcall *rc)
 	return rc->mode ? rc->mode->how : RR_HOW_PLAIN;
 }
 
-/* Where a piece is for us: what the peer is told is our own address. */
+/* Local address of a piece: the offset told to the peer is our own address. */
 static inline uint8_t *rr_piece_addr(const struct rr_reg_piece *p)
 {
 	return (uint8_t *)(uintptr_t)p->seg.offset;
 }
 
-/* Has it been answered with room (or none), and waits till others let go of registrations? */
+/* True if RR_GRANT has arrived and the call waits for registrations of other calls. */
 static inline bool rr_mode_waits(const struct rr_rcall *rc)
 {
 	return rr_how(rc) == RR_HOW_WANT && list_is_linked(&rc->mode->link);
@@ -87,63 +87,63 @@ static inline bool rr_mode_is_busy(const struct rr_rcall *rc)
 
 /* mode_clnt.c */
 
-/** rr_mode_ask - the suffix behind the private data at @to; Return: its bytes, 0 when nothing is asked */
+/** rr_mode_ask - writes the suffix behind the private data to @to; Return: its size, 0 without modes */
 size_t rr_mode_ask(const struct rpcrdma_clnt *c, uint8_t *to);
 
-/** rr_mode_agree - what the responder says to it
- * Return: 0, also when nothing was asked; -errno: the link has failed, with the reason */
+/** rr_mode_agree - checks the responder's suffix
+ * Return: 0, also if no mode was requested; -errno: the link has failed, with the reason */
 must_check int rr_mode_agree(struct rr_link *l, const void *priv, size_t len);
 void rr_mode_clnt_free(struct rr_link *l);
 
-/** rr_mode_call_init - of a call of a link that has a mode; Return: 0, -ENOMEM */
+/** rr_mode_call_init - initialises a call of a link with a mode; Return: 0, -ENOMEM */
 must_check int rr_mode_call_init(struct rr_rcall *rc);
 
-/** rr_mode_cancel - its caller gives @rc up
- * @no_reply: in: none is to be expected; set when the call itself has not left
+/** rr_mode_cancel - cancels @rc
+ * @no_reply: in: no reply is expected; set if the call itself has not been sent
  *
- * Return: must the connection end before its memory is free? */
+ * Return: true if the connection must end before the call's memory is free */
 bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply);
 
-/** rr_mode_detach - @rc's call is over */
+/** rr_mode_detach - releases what @rc holds after its call has ended */
 void rr_mode_detach(struct rr_rcall *rc);
 
-/** rr_mode_go_on - a send buffer or registrations may be free again */
+/** rr_mode_go_on - continues waiting calls when a send buffer or registrations may be free */
 void rr_mode_go_on(struct rr_mode_clnt *m);
 
-/** rr_mode_stray - a reply to nobody: what it holds goes back */
+/** rr_mode_stray - handles a reply without a call: releases the responder's memory for it */
 void rr_mode_stray(struct rr_link *l, uint32_t xid, bool offers);
 
-/** rr_mode_listen - a message, before anything else looks at it; Return: was that all? */
+/** rr_mode_listen - handles a message before other code; Return: true if it is consumed */
 bool rr_mode_listen(struct rr_link *l, struct rr_recv_ctx *recv);
 
 /* mode_put.c */
 
-/** rr_mode_choose - by which way the arguments of @rc go */
+/** rr_mode_choose - selects how the arguments of @rc are sent */
 void rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s);
 
-/** rr_mode_want - build the question for @bytes of room; Return: its length */
+/** rr_mode_want - builds RR_WANT for @bytes; Return: its length */
 size_t rr_mode_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes);
 
-/** rr_mode_sent - the Send of @rc has completed; Return: is its buffer kept? */
+/** rr_mode_sent - the Send of @rc has completed; Return: true if its buffer is kept */
 bool rr_mode_sent(struct rr_rcall *rc, enum rr_wc_status status);
 
-/** rr_mode_answered - the question of @rc has been answered */
+/** rr_mode_answered - RR_GRANT for @rc has arrived */
 void rr_mode_answered(struct rr_rcall *rc, const struct rr_segment *room);
 
-/** rr_mode_resume - whoever has room and waits tries again */
+/** rr_mode_resume - retries calls that have a buffer and wait for registrations */
 void rr_mode_resume(struct rr_mode_clnt *m);
 
-/** rr_mode_slot_mem - where the payload of a fast write is put */
+/** rr_mode_slot_mem - returns the address for the payload of a fast write */
 uint8_t *rr_mode_slot_mem(const struct rr_rcall *rc);
 
-/** rr_mode_post - the call stands in its send buffer, @len bytes: by slot or by room it goes */
+/** rr_mode_post - posts the call in the send buffer, @len bytes, by slot or by announced buffer */
 void rr_mode_post(struct rr_rcall *rc, size_t len);
 
 /* mode_pull.c */
 
-/** rr_mode_pull - a reply to @rc came with a Read list: fetch what it names
+/** rr_mode_pull - starts to read the payload named by the Read list of a reply to @rc
  *
- * If @rc is busy then, rr_link_pulled() follows. If not, rc->verdict says what is wrong. */
+ * If @rc is busy afterwards, rr_link_pulled() follows. Otherwise rc->verdict contains the error. */
 void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr_hdr *h, uint8_t *msg,
 		  size_t msg_bytes);
 
@@ -151,10 +151,10 @@ void rr_mode_pulls_go(struct rr_mode_clnt *m);
 void rr_mode_pulls_end(struct rr_mode_clnt *m);
 void rr_mode_lone_dones_free(struct rr_mode_clnt *m);
 
-/** rr_mode_done - build RDMA_DONE; Return: its length */
+/** rr_mode_done - builds RDMA_DONE; Return: its length */
 size_t rr_mode_done(uint8_t *buf, uint32_t xid, uint32_t credits);
 
-/** rr_mode_send_done - what @xid was given is free; may end the link */
+/** rr_mode_send_done - sends RDMA_DONE: the memory for @xid is free; may end the link */
 void rr_mode_send_done(struct rr_link *l, uint32_t xid);
 
 #endif

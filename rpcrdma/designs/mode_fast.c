@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_fast.c - fast-write at the responder: slots that calls are written into
+ * mode_fast.c - fast-write at the responder: slots for calls
  *
- * Operation:  The suffix of the private data announces slots, as many as calls may come so at once, and
- *             one key for all of them, which is good from our first message on (mode_window.c). A
- *             slot is a page and then room for payload; a call comes by one RDMA Write with immediate
- *             that ends its head with the page, so that the payload begins right behind it:
+ * Operation:  The suffix of the private data announces the slots, one per call that may use this way at
+ *             once. One key covers all of them, valid from our first message on (mode_window.c). A
+ *             slot is a page followed by room for payload. A call arrives by one RDMA Write with
+ *             immediate. Its head ends with the page, so the payload begins directly behind it:
  *
  *                 |      page      |  payload  ... |      immediate: slot << 16 | bytes of the head
  *                         ^head^
  *
- *             The receive that the immediate takes has an empty buffer, into which the head is copied:
- *             it is parsed where its maker cannot change it. Its Read chunk names the slot. From then
- *             on it is a call like any other, whose payload is here already. The slot is the peer's
- *             again with the reply.
- * Memory:     An area that the peer may write to, all of it and at any time: what it does to a slot in
- *             use is in the file that it was writing, and nowhere else.
+ *             The immediate takes a receive with an empty buffer. The head is copied into that buffer
+ *             and parsed there, where the peer cannot change it. Its Read chunk names the slot. Then
+ *             it is a normal call with its payload already here. The reply returns the slot to the
+ *             peer.
+ * Memory:     An area that the peer may write to, all of it and at any time. Changes to a slot in use
+ *             affect only the file that the peer is writing.
  * Threads:    The connection's engine.
- * Errors:     A slot there is not or that is in use, lengths that cannot be: the connection ends.
+ * Errors:     An invalid slot, a slot in use, or invalid lengths: the connection ends.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,9 +31,9 @@ static uint8_t *slot_payload(const struct rr_mode *m, unsigned slot)
 	return m->inbox.mem + slot * ((size_t)RR_SLOT_HEAD + m->slot_bytes) + RR_SLOT_HEAD;
 }
 
-/** rr_mode_fast_init - as many slots as wanted and sensible
+/** rr_mode_fast_init - creates the requested number of slots, within limits
  *
- * Return: 0, -EINVAL (none wanted), -ENOMEM, what the device said.
+ * Return: 0, -EINVAL (none requested), -ENOMEM, errors of the device.
  */
 int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr_suffix *give)
 {
@@ -60,8 +60,8 @@ int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr
 	return 0;
 }
 
-/** rr_mode_fast_hear - an RDMA Write with immediate: its head becomes the message
- * Return: false: it is nothing that this peer may say */
+/** rr_mode_fast_hear - handles an RDMA Write with immediate: its head becomes the message
+ * Return: false: it is invalid */
 bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
 	unsigned slot = wc->imm >> 16;
@@ -83,7 +83,7 @@ bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct r
 	return true;
 }
 
-/** rr_mode_fast_claim - the call's Read chunk has to be what came to the slot */
+/** rr_mode_fast_claim - checks that the call's Read chunk is the payload in the slot */
 bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg)
 {
 	uint8_t *mem = slot_payload(m, m->heard_slot);

@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_grant.c - hybrid at the responder: room for the payload of a call that is to come
+ * mode_grant.c - hybrid at the responder: buffers (grants) for the payload of later calls
  *
- * Operation:  RR_WANT asks for room for the call of its XID, RR_GRANT says where; the peer writes
- *             there by RDMA and sends the call, whose Read chunk names the room (RR_HERE), or gives
- *             it back by RDMA_DONE. A want waits in line for memory and for a send buffer.
+ * Operation:  RR_WANT requests a buffer for the call of its XID, RR_GRANT announces its address. The
+ *             peer writes there by RDMA and sends the call with a Read chunk that names the buffer
+ *             (RR_HERE), or returns it by RDMA_DONE. A want waits in a queue for memory and for a
+ *             send buffer.
  *
  *                 wanted --memory--> granted --GRANT sent--> given --call--> taken --reply--> over
  *                     '--too much: length 0 --'               |'--RDMA_DONE-------------------^
  *                                                             '--stall_ms--> revoked --forgotten
  *
- *             Where there are windows (mode_window.c) a grant has one, over the bytes that were asked
- *             for, bound in front of its RR_GRANT. It is taken back, once and without anybody waiting,
- *             when its call is here, in front of whatever answers that: who has had the answer cannot
- *             write any more. Likewise when the room is given back, and when it is revoked. The pages
- *             are used anew when that has been carried out, and the grant is over.
+ *             If there are windows (mode_window.c), a grant has one over the requested bytes, bound in
+ *             front of its RR_GRANT. It is invalidated once, and nothing waits for that. The
+ *             invalidation is posted when the call has arrived, in front of any reply, so a peer with
+ *             the reply cannot write any more. It is also posted when the buffer is returned or
+ *             revoked. The pages are reused when it has completed and the grant is over.
  *
- *             Without windows the peer can write to all of the area, at any time, and what is not used
+ *             Without windows the peer can write to the whole area at any time, and an unused grant
  *             cannot be revoked: the connection ends instead.
  *
- *             A revoked grant and its peer may miss each other. What the peer writes after the
- *             revocation is refused, and a refused RDMA Write is the end of the peer's queue pair: the
- *             call that it posted behind is never sent. It is its connection that ends, and an honest
- *             one makes its calls again over the next. So a call that does come for revoked room was
- *             written before: all of it is there, and it is a call like any other, as long as nobody
- *             else has the pages. Therefore they stay as they are until somebody wants some. If they
- *             are gone by then, the call has named what was not given: the connection ends, as it
- *             would have by a Write a moment later. RDMA_DONE is fine either way.
- * Memory:     An area that the peer may write to; a grant's pages are nobody else's until it is over.
- *             Grants are recycled; there are never more than calls may be outstanding, and as many
- *             again that are revoked: the oldest is forgotten then. Others may wait for the end of
- *             their message or invalidation, each with a page at least. Windows: as many as grants.
+ *             A revocation may cross a write of the peer. A write after the revocation is refused. A
+ *             refused RDMA Write ends the peer's queue pair, so the call behind it is never sent. The
+ *             connection ends, and a correct peer repeats its calls on the next one. So if a call
+ *             arrives for a revoked grant, all of its payload was written before. It is a normal call
+ *             as long as the pages are not reused. Therefore a revoked grant keeps its pages until
+ *             another want needs memory. If they are gone when the call arrives, its Read chunk is
+ *             invalid: the connection ends, as by a slightly later Write. RDMA_DONE is always valid.
+ * Memory:     An area that the peer may write to; a grant has its pages alone until it is over.
+ *             Grants are recycled. Their number is limited to the calls that may be outstanding, plus
+ *             as many revoked ones; then the oldest is forgotten. Others may wait for the end of their
+ *             message or invalidation, each with at least one page. Windows: as many as grants.
  * Threads:    The connection's engine.
- * Errors:     Two wants for one XID, more wants than credits, a want for nothing, a call that names
- *             other memory than was given for it or comes before it was told so: the connection ends.
- *             No window to be had: the want is refused.
+ * Errors:     The connection ends after two wants for one XID, more wants than credits, a want for
+ *             nothing, and a call that names other memory than its grant or arrives before RR_GRANT
+ *             was sent. Without a free window the want is refused.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,15 +52,15 @@ struct rr_grant {
 				    * when it is over */
 	struct rr_mode *mode;
 	uint32_t xid, bytes;
-	uint64_t since_ns;         /* told the peer; 0: not yet */
-	struct rpcrdma_buf *buf;   /* NULL: refused, or still waited for; revoked: of others by now */
-	struct rpcrdma_buf_waiter waiter; /* for room, then for a send buffer */
-	struct rr_area *line;      /* that it waits in */
+	uint64_t since_ns;         /* when it was announced; 0: not yet */
+	struct rpcrdma_buf *buf;   /* NULL: refused, or waiting; revoked: pages reused */
+	struct rpcrdma_buf_waiter waiter; /* for memory, then for a send buffer */
+	struct rr_area *line;      /* where it waits */
 	struct rr_mode_key key;
 	bool revoked;
-	bool called_back;          /* what there is to be taken back of the key, is; or is on its way: */
+	bool called_back;          /* the invalidation was posted, or is not needed */
 	struct rr_reg_closing closing;
-	bool over, sending;        /* free when the one is, the other is not, and closing.n is 0 */
+	bool over, sending;        /* freed when over, not sending, and closing.n is 0 */
 	struct rr_send_ctx *sc;
 	struct rr_post post, bind;
 	struct rr_wr wr;
@@ -70,7 +70,7 @@ struct rr_grant {
 static void on_sent(struct rr_post *post, enum rr_wc_status status);
 static void on_taken_back(struct rr_reg_closing *closing);
 
-/** rr_mode_grant_init - Return: 0, -ENOMEM, what the device said */
+/** rr_mode_grant_init - creates the area of the buffers; Return: 0, -ENOMEM, errors of the device */
 int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give)
 {
 	int rc = rr_mode_area(m, &m->room, ROOM_BYTES, ROOM_MAX, rr_mode_write_access(m));
@@ -80,7 +80,7 @@ int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give)
 	return rc;
 }
 
-/** rr_mode_grant_fini - all of them are over, or there never was one */
+/** rr_mode_grant_fini - frees the grants, which are all over */
 void rr_mode_grant_fini(struct rr_mode *m)
 {
 	list_for_each_safe(n, &m->free_grants)
@@ -102,7 +102,7 @@ static struct rr_grant *grant_get(struct rr_mode *m)
 	return g;
 }
 
-/* The key is dead, or never was good: the pages may be others'. */
+/* Returns the pages; the key is invalid, or never was valid. */
 static void put_pages(struct rr_grant *g)
 {
 	rr_mode_key_put(g->mode, &g->key);
@@ -111,7 +111,7 @@ static void put_pages(struct rr_grant *g)
 	g->buf = NULL;
 }
 
-/* Of one that is over: let go of what nothing is under way with. */
+/* Releases what a grant that is over no longer needs. */
 static void settle(struct rr_grant *g)
 {
 	if (!g->over || g->closing.n)
@@ -128,7 +128,7 @@ static void take_back(struct rr_grant *g)
 	g->called_back = true;
 }
 
-/* Nobody asks for it any more, or a call has it now. */
+/* Takes a grant out of its list: it is over, or a call has it. */
 static void unlink_grant(struct rr_grant *g)
 {
 	list_del(&g->link);
@@ -139,7 +139,7 @@ static void unlink_grant(struct rr_grant *g)
 	g->mode->ngrants++;
 }
 
-/* Its room is free, or there was none. Its message may be on its way still: the peer need not know. */
+/* Ends a grant: its buffer is free, or it had none. Its message may still be in flight; the peer need not know. */
 static void grant_over(struct rr_grant *g)
 {
 	unlink_grant(g);
@@ -166,7 +166,7 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status)
 	struct rr_grant *g = container_of(post, struct rr_grant, post);
 	struct rr_send_ctx *sc = g->sc;
 
-	(void)status; /* a failure has made the endpoint dead */
+	(void)status; /* a failure has already made the endpoint dead */
 	g->sc = NULL;
 	g->sending = false;
 	settle(g);
@@ -182,7 +182,7 @@ static void send_grant(struct rr_grant *g, struct rr_send_ctx *sc)
 		put_pages(g);
 	put_be32(msg, g->xid);
 	put_be32(msg + 4, RR_VERS);
-	put_be32(msg + 8, 1); /* grants room, not credits */
+	put_be32(msg + 8, 1); /* not a grant of credits */
 	put_be32(msg + 12, RR_GRANT);
 	put_be32(msg + 16, g->key.key);
 	put_be32(msg + 20, g->buf ? g->bytes : 0);
@@ -198,7 +198,7 @@ static void send_grant(struct rr_grant *g, struct rr_send_ctx *sc)
 		rr_count(c->base.engine, grants, 1);
 		rr_mode_is_owed(g->mode);
 	} else {
-		grant_over(g); /* its peer may be quicker to ask again than we hear that it has gone */
+		grant_over(g); /* the peer may ask again before the Send completes */
 	}
 	rr_mode_key_post(g->mode, &g->key, &g->bind, &g->post);
 }
@@ -230,7 +230,7 @@ static void tell(struct rr_grant *g)
 
 static void on_room(struct rpcrdma_buf_waiter *w);
 
-/* Somebody wants memory: what a revoked grant has kept is given up, the longest ago first. */
+/* Another want needs memory: frees the pages of the revoked grant that was revoked first. */
 static bool give_up_one(struct rr_mode *m)
 {
 	list_for_each(n, &m->revoked) {
@@ -255,7 +255,7 @@ static void try_room(struct rr_grant *g)
 		g->waiter.fn = on_room;
 		rr_area_wait(g->line, &g->waiter);
 	} else {
-		tell(g); /* if there will never be so much: that it is refused */
+		tell(g); /* sends a refusal if the size exceeds the limit */
 	}
 }
 
@@ -275,18 +275,18 @@ static struct rr_grant *find(const struct list *in, uint32_t xid)
 	return NULL;
 }
 
-/* The one that the peer speaks of; NULL: it was told of none. */
+/* Finds the grant that the peer refers to. Return: NULL if none was announced for @xid. */
 static struct rr_grant *find_told(const struct rr_mode *m, uint32_t xid)
 {
 	struct rr_grant *g = find(&m->grants, xid);
 
 	if (!g)
 		g = find(&m->revoked, xid);
-	/* its message may stand in line yet, and so may its bind: neither is to be overtaken */
+	/* its message and its bind may still be queued: neither must be overtaken */
 	return g && g->since_ns && !list_is_linked(&g->post.link) ? g : NULL;
 }
 
-/** rr_mode_grant_want - RR_WANT has come; Return: is it one that may be made? */
+/** rr_mode_grant_want - handles RR_WANT; Return: false if it is not allowed */
 bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 {
 	struct rr_grant *g;
@@ -296,7 +296,7 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 		return false;
 	g = find(&m->revoked, xid);
 	if (g)
-		grant_over(g); /* another call by now */
+		grant_over(g); /* the XID belongs to another call now */
 	g = grant_get(m);
 	if (!g)
 		return false;
@@ -307,7 +307,7 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 	return true;
 }
 
-/** rr_mode_grant_done - RDMA_DONE has come; Return: was this given? */
+/** rr_mode_grant_done - handles RDMA_DONE; Return: false if no grant was announced for @xid */
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid)
 {
 	struct rr_grant *g = find_told(m, xid);
@@ -319,7 +319,7 @@ bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid)
 	return true;
 }
 
-/** rr_mode_grant_claim - the call's Read chunk has to lie in what was given for it */
+/** rr_mode_grant_claim - checks that the call's Read chunk is within its grant */
 bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg)
 {
 	struct rr_grant *g = find_told(m, rr->hdr.xid);
@@ -334,7 +334,7 @@ bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_
 	return true;
 }
 
-/** rr_mode_grant_release - the call that took it is over */
+/** rr_mode_grant_release - ends a grant when its call is over */
 void rr_mode_grant_release(struct rr_grant *g)
 {
 	grant_over(g);
@@ -360,7 +360,7 @@ bool rr_mode_grants_expire(struct rr_mode *m, uint64_t now_ns, uint64_t stall_ns
 		if (!g->since_ns)
 			continue;
 		if (list_is_linked(&g->post.link))
-			g->since_ns = now_ns; /* not told yet */
+			g->since_ns = now_ns; /* not sent yet */
 		if (now_ns - g->since_ns < stall_ns)
 			continue;
 		if (!m->windows)
@@ -381,7 +381,7 @@ uint64_t rr_mode_grant_oldest(const struct rr_mode *m)
 	return 0;
 }
 
-/** rr_mode_grants_end - nobody will write there any more */
+/** rr_mode_grants_end - ends all grants: the peer can no longer write */
 void rr_mode_grants_end(struct rr_mode *m)
 {
 	list_for_each_safe(n, &m->grants)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_offer.c - read-read at the responder: payload of results on offer, until RDMA_DONE
+ * mode_offer.c - read-read at the responder: offers payload of results until RDMA_DONE
  *
- * Operation:  A reply whose payload does not fit into it, and for which the call brought no Write
- *             chunk, goes out with a Read list: the requester reads the payload from where it lies,
- *             and says RDMA_DONE with the call's XID. Until then the request is not over: its buffers
- *             stay with it as if a transfer of its own were under way.
- * Memory:     What is offered lies in areas of the connection (zone of data, or of answers for what
- *             the service had in memory of its own), which its peer may read all of, at any time, and
- *             in which nothing of anybody else's ever was.
+ * Operation:  If the payload does not fit into the reply and the call has no Write chunk, the reply
+ *             has a Read list. The requester reads the payload from its buffers, and sends RDMA_DONE
+ *             with the call's XID. Until then the request is not over: it keeps its buffers as if it
+ *             had another transfer in flight.
+ * Memory:     Offered payload is in areas of the connection: the data zone, or the answers zone for
+ *             payload in the service's own memory. The peer may read all of these areas, at any
+ *             time; they never contain data of other connections.
  * Threads:    The connection's engine.
- * Errors:     RDMA_DONE for what is not on offer ends the connection; so does none at all.
+ * Errors:     RDMA_DONE without an offer ends the connection; so does a missing RDMA_DONE.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "mode_srv.h"
 #include "plan.h"
 
-/* A payload in more pieces than this is not offered; one is what services that know us make. */
+/* Payload in more pieces is not offered; services that know this mode make one piece. */
 #define PIECES_MAX 8u
 
 struct offer {
@@ -28,7 +28,7 @@ struct offer {
 	unsigned n;
 };
 
-/* Return: false: it is one piece too many */
+/* Return: false: too many pieces */
 static bool add(struct offer *o, uint32_t position, const struct rpcrdma_buf *buf, size_t off,
 		uint32_t len, const struct rr_mr *mr)
 {
@@ -48,7 +48,7 @@ static bool add(struct offer *o, uint32_t position, const struct rpcrdma_buf *bu
 	return true;
 }
 
-/* What was placed, in the order of the payload, each byte of it once. */
+/* Adds the placed pieces in the order of the payload, each byte once. */
 static bool offer_placed(const struct rr_rreq *rr, uint32_t position, uint32_t bytes, struct offer *o)
 {
 	const struct rr_dev *dev = rr_rreq_conn(rr)->ep->dev;
@@ -68,13 +68,13 @@ static bool offer_placed(const struct rr_rreq *rr, uint32_t position, uint32_t b
 	return true;
 }
 
-/* Does a reply with @n segments more than the plan knows of, and @inline_len bytes behind them, fit? */
+/* True if a reply with @n segments more than planned and @inline_len bytes behind them fits. */
 static bool fits(const struct rr_plan_reply *plan, unsigned n, size_t inline_len)
 {
 	return plan->hdr_bytes + n * (size_t)RR_READ_SEG_BYTES + inline_len <= plan->send_max;
 }
 
-/* What the service has in memory of its own is copied to where it can be read. */
+/* Copies payload from the service's own memory to memory that the peer can read. */
 static int offer_copy(struct rr_rreq *rr, uint32_t position, const struct rpcrdma_payload *payload,
 		      struct offer *o)
 {
@@ -86,11 +86,11 @@ static int offer_copy(struct rr_rreq *rr, uint32_t position, const struct rpcrdm
 		return rc;
 	rr_srv_gather(rr, payload, rr->reply_buf->addr);
 	(void)add(o, position, rr->reply_buf, 0, payload->length,
-		  rr_buf_mr(rr->reply_buf, c->ep->dev)); /* the first */
+		  rr_buf_mr(rr->reply_buf, c->ep->dev)); /* the first piece always fits */
 	return 0;
 }
 
-/* From here to its RDMA_DONE the request has a transfer more. */
+/* Counts the offer as a transfer of the request, until its RDMA_DONE. */
 static void keep(struct rr_mode *m, struct rr_rreq *rr)
 {
 	if (m->conn->base.dead)
@@ -113,7 +113,7 @@ int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan, const s
 	    plan->form == RR_REPLY_INLINE)
 		return 1;
 	if (s->payload.iovcnt) {
-		/* no buffer is taken but for good: another way would find one of the wrong size */
+		/* take a buffer only if it is used: another form could not use one of this size */
 		if (in_buf || !fits(plan, 1, len))
 			return 1;
 		rc = offer_copy(rr, (uint32_t)s->payload_pos, &s->payload, &o);
@@ -141,7 +141,7 @@ static void end(struct rr_rreq *rr)
 	rr_srv_op_ended(rr); /* may free the request */
 }
 
-/** rr_mode_offer_done - RDMA_DONE has come; Return: was this on offer? */
+/** rr_mode_offer_done - handles RDMA_DONE; Return: false if there is no offer for @xid */
 bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid)
 {
 	list_for_each(n, &m->offers) {
@@ -156,7 +156,7 @@ bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid)
 	return false;
 }
 
-/** rr_mode_offers_end - nobody will read them any more */
+/** rr_mode_offers_end - ends all offers: the peer can no longer read them */
 void rr_mode_offers_end(struct rr_mode *m)
 {
 	struct rr_mode_req *r;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_pull.c - read-read at the requester: payload of results that is to be fetched
+ * mode_pull.c - read-read at the requester: reads the payload of results
  *
- * Operation:  A reply with a Read list is kept in its receive buffer; the caller's memory is registered
- *             for as much as there is, and one chain is posted: RDMA Reads into it, and RDMA_DONE,
- *             fenced, so that it leaves when they are over. The chain's completion makes the reply an
- *             ordinary one, whose payload is in place.
- * Memory:     The caller's memory is within nobody's reach (its key is not told); but the device works
- *             on it, and only the end of the connection can stop that: a call that is given up
- *             meanwhile costs it (rr_mode_cancel).
+ * Operation:  A reply with a Read list is kept in its receive buffer. The caller's memory is registered
+ *             for the length of the payload. One chain is posted: RDMA Reads into that memory, then a
+ *             fenced RDMA_DONE, which is sent after the Reads have completed. The chain's completion
+ *             makes the reply an ordinary one with its payload in place.
+ * Memory:     No peer can access the caller's memory (its key is not announced). But the device accesses it,
+ *             and only the end of the connection can stop that: cancelling a call during a pull ends
+ *             the connection (rr_mode_cancel).
  * Threads:    The engine's.
- * Errors:     A Read list that does not fit the call is the end of the connection, as everything is that
- *             breaks a rule.
+ * Errors:     A Read list that does not fit the call ends the connection, like any other violation of
+ *             the rules.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ size_t rr_mode_done(uint8_t *buf, uint32_t xid, uint32_t credits)
 	return RR_HDR_FIXED;
 }
 
-/* ---- for what is nobody's ----------------------------------------------------------------- */
+/* ---- RDMA_DONE without a call -------------------------------------------------------------- */
 
 struct lone_done {
 	struct list link;          /* mode->lone_dones */
@@ -53,7 +53,7 @@ static void on_lone_sent(struct rr_post *post, enum rr_wc_status status)
 	rr_mode_go_on(m);
 }
 
-/** rr_mode_lone_dones_free - of a link that is at its end: their completions never came */
+/** rr_mode_lone_dones_free - frees those without a completion at the end of the link */
 void rr_mode_lone_dones_free(struct rr_mode_clnt *m)
 {
 	list_for_each_safe(n, &m->lone_dones)
@@ -98,11 +98,11 @@ static void on_pulled(struct rr_post *post, enum rr_wc_status status)
 	rr_link_pulled(mc->rc, recv, status);
 }
 
-/* The chain: from each remote piece to each of ours that it meets. */
+/* Builds the chain: one Read for each overlap of a remote segment and a local piece. */
 static bool add_reads(struct rr_mode_call *mc, const struct rr_rcall *rc, const struct rr_hdr *h)
 {
 	const struct rr_offer *o = &rc->sink;
-	uint32_t at = 0; /* in our memory */
+	uint32_t at = 0; /* offset in our memory */
 	unsigned piece = 0, done = 0;
 
 	mc->n = 0;
@@ -168,7 +168,7 @@ void rr_mode_pulls_go(struct rr_mode_clnt *m)
 	}
 }
 
-/** rr_mode_pulls_end - the connection is dead: what waits gives its receive back */
+/** rr_mode_pulls_end - the connection is dead: ends waiting pulls with their receives */
 void rr_mode_pulls_end(struct rr_mode_clnt *m)
 {
 	struct list *n;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_put.c - fast-write and hybrid at the requester: arguments that are written to the responder
+ * mode_put.c - fast-write and hybrid at the requester: writes arguments to the responder
  *
- * Operation:  Where a call would bring a Read chunk it is looked at whether its payload can be put to
- *             the responder instead:
+ * Operation:  If a call would need a Read chunk, one of these ways is selected for its payload:
  *
- *               a slot is free and it fits,
- *               and the responder was heard  copied into our copy of the slot, the head before it, and
- *                                            both go by one RDMA Write with immediate
- *               it is no more than is given  RR_WANT goes in the call's place; when it has completed
- *                                            and RR_GRANT has come, the payload is written from where
- *                                            it lies and the call sent, in one chain
- *               else                         a Read chunk, as always
+ *               a slot is free, the payload  the payload is copied into our copy of the slot, the head
+ *               fits, and the responder has  before it; one RDMA Write with immediate carries
+ *               sent a message               both
+ *               it is within grant_max       RR_WANT replaces the call; after its Send has completed
+ *                                            and RR_GRANT has arrived, one chain writes the payload
+ *                                            from the caller's memory and sends the call
+ *               else                         a Read chunk, as usual
  *
- *             In either case the Read chunk names memory of the responder's, and the header says RR_HERE.
- * Memory:     rr_mode_call is the call's; a slot is taken until the reply.
+ *             For a slot or a buffer the Read chunk names the responder's memory, and the header is RR_HERE.
+ * Memory:     rr_mode_call belongs to the call; a slot is in use until the reply.
  * Threads:    The engine's.
- * Errors:     Room that cannot be used (memory that is not there) goes back by RDMA_DONE, and the call
- *             fails as it would have without.
+ * Errors:     A buffer that cannot be used (arguments that cannot be registered) is returned by
+ *             RDMA_DONE, and the call fails as it would have without it.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +30,7 @@ static size_t slot_stride(const struct rr_mode_clnt *m)
 	return (size_t)RR_SLOT_HEAD + m->given.slot_bytes;
 }
 
-/* Whatever its chunks, the head of @s fits before a slot's payload, and into a Send. */
+/* True if the head of @s, with any chunks, fits before a slot's payload, and into a Send. */
 static bool head_fits(const struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
 {
 	size_t n = RR_HDR_MIN + RR_READ_SEG_BYTES + rr_stream_len(s);
@@ -83,7 +82,7 @@ void rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const str
 	}
 }
 
-/* ---- room --------------------------------------------------------------------------------- */
+/* ---- announced buffer ---------------------------------------------------------------------- */
 
 size_t rr_mode_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes)
 {
@@ -95,7 +94,7 @@ size_t rr_mode_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes)
 	return RR_WANT_BYTES;
 }
 
-/* The question is through and answered: now the call, in the same send buffer. */
+/* RR_WANT has been sent and RR_GRANT has arrived: sends the call from the same send buffer. */
 static void go(struct rr_rcall *rc)
 {
 	struct rr_link *l = rc->conn;
@@ -108,7 +107,7 @@ static void go(struct rr_rcall *rc)
 	err = rr_rcall_resume(rc);
 	if (!err)
 		return;
-	if (err == -ENOBUFS) { /* other calls hold what it wants */
+	if (err == -ENOBUFS) { /* other calls hold the memory that it needs */
 		rr_rcall_withdraw(rc);
 		mc->how = RR_HOW_WANT;
 		list_add_tail(&l->mode->resumes, &mc->link);
@@ -157,7 +156,7 @@ void rr_mode_resume(struct rr_mode_clnt *m)
 	list_splice_tail(&m->resumes, &todo);
 }
 
-/* ---- out ---------------------------------------------------------------------------------- */
+/* ---- posting ------------------------------------------------------------------------------- */
 
 uint8_t *rr_mode_slot_mem(const struct rr_rcall *rc)
 {
@@ -199,7 +198,7 @@ static void add_write(struct rr_mode_call *mc, void *from, uint32_t len, uint32_
 	mc->n++;
 }
 
-/* The payload from where it lies, piece by piece, and the call behind it. */
+/* Writes the payload from the caller's memory, piece by piece, then sends the call. */
 static void post_room(struct rr_rcall *rc, size_t len)
 {
 	struct rr_mode_call *mc = rc->mode;

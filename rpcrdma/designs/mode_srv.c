@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_srv.c - a responder's connection that has a mode: agreed, watched, ended
+ * mode_srv.c - a responder's connection with a mode: negotiation, timeouts, end
  *
- * Operation:  rr_mode_create() runs while a peer is accepted: of what it asks for, what the service
- *             offers is given, all of it or nothing. From then on every message comes by rr_mode_hear()
- *             first, which takes out what is no call and notes of a call that its payload is here;
- *             rr_mode_claim() then holds the call's Read chunk against what this peer was given.
- * Memory:     A protection domain and areas of the connection's own (area.h), touched and
- *             registered before it is accepted. All connections together have as much for it as the
- *             pool may have; who comes when that is used up is not given the mode.
- * Threads:    The connection's engine, but for create.
- * Errors:     rr_mode_cut() for every broken rule. Memory of which its peer says nothing for stall_ms is
- *             taken back, if it can be (a grant under a window), and the peer cut, if not; counted
- *             either way (mode_timeouts).
+ * Operation:  rr_mode_create() runs during the accept. It grants all of the requested modes if the
+ *             service offers them, or none. From then on rr_mode_hear() gets every message first. It
+ *             consumes messages that are not calls, and records where a call's payload is already.
+ *             rr_mode_claim() then checks the call's Read chunk against the memory given to this peer.
+ * Memory:     A protection domain and areas of the connection's own (area.h), touched and registered
+ *             before the accept. The total for all connections is limited to the size limit of the
+ *             pool; when it is used up, a peer does not get the mode.
+ * Threads:    The connection's engine, except for create.
+ * Errors:     rr_mode_cut() for each violation of a rule. If a peer does not release memory for
+ *             stall_ms, a grant under a window is revoked, otherwise the peer is disconnected; both
+ *             are counted (mode_timeouts).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,11 +22,11 @@
 #include "base/wire.h"
 #include "mode_srv.h"
 
-/* Long calls and long answers one at a time, data four of the longest there are in NFS. */
+/* One long call and one long reply at a time; data for four of the longest transfers of NFS. */
 #define LONG_BYTES ((size_t)1088 << 10)
 #define DATA_BYTES ((size_t)4 << 20)
 #define DATA_MAX ((size_t)2 << 20)
-/* Messages beside the answers to so many calls as there may be: their Sends need not have completed. */
+/* Send buffers in addition to one reply per outstanding call: earlier Sends may not have completed. */
 #define SENDS_MORE 16u
 
 void rr_mode_cut(struct rr_mode *m)
@@ -35,14 +35,14 @@ void rr_mode_cut(struct rr_mode *m)
 	rpcrdma_conn_close(&m->conn->base);
 }
 
-/* ---- what the peer owes ------------------------------------------------------------------- */
+/* ---- timeouts ------------------------------------------------------------------------------- */
 
 static uint64_t stall_ns(const struct rr_mode *m)
 {
 	return m->conn->base.svc->attr.stall_ms * NS_PER_MS;
 }
 
-/* Since when the oldest debt stands; 0: there is none. */
+/* Returns the start time of the oldest offer or grant; 0 without any. */
 static uint64_t oldest(const struct rr_mode *m)
 {
 	const struct rr_mode_req *r = list_first_entry(&m->offers, struct rr_mode_req, link);
@@ -78,13 +78,13 @@ void rr_mode_is_owed(struct rr_mode *m)
 		rpcrdma_timer_set(m->conn->base.engine, &m->timer, stall_ns(m));
 }
 
-/* ---- made, ended -------------------------------------------------------------------------- */
+/* ---- creation, end -------------------------------------------------------------------------- */
 
 int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max, unsigned access)
 {
 	if (rr_client_charge(m->conn->base.client, RR_SHARE_MODES, bytes))
 		return -ENOMEM;
-	m->bytes += bytes; /* whether it gets them or not: rr_mode_destroy() gives all of it back */
+	m->bytes += bytes; /* even if it fails: rr_mode_destroy() uncharges all of it */
 	return rr_area_init(a, &m->conn->base, m->pd, bytes, buf_max, access);
 }
 
@@ -100,7 +100,7 @@ static int make_zones(struct rr_mode *m, unsigned recvs)
 	int rc = 0;
 
 	for (unsigned z = 0; z < RR_ZONE_FAR && !rc; z++) {
-		/* what is parsed lies in the others: those nobody reaches */
+		/* the other zones contain data that is parsed: no peer may access them */
 		bool offered = m->modes & RPCRDMA_READ_READ &&
 			       (z == RR_ZONE_DATA || z == RR_ZONE_ANSWERS);
 
@@ -186,7 +186,7 @@ void rr_mode_dead(struct rr_rconn *c)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* A call whose payload was put into memory that was given for it; from here on it is a plain one. */
+/* Handles a call with its payload in an announced buffer; afterwards it is an ordinary call. */
 static bool hear_here(struct rr_mode *m, struct rr_recv_ctx *rc)
 {
 	if (!(m->modes & RPCRDMA_HYBRID))
@@ -196,7 +196,7 @@ static bool hear_here(struct rr_mode *m, struct rr_recv_ctx *rc)
 	return true;
 }
 
-/* Return: is it one of ours, and as it should be? */
+/* Return: true if it is a procedure of the modes, and valid. */
 static bool hear_ours(struct rr_mode *m, const struct rr_recv_ctx *rc, uint32_t proc)
 {
 	uint32_t xid = get_be32(rc->buf);
@@ -221,7 +221,7 @@ bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc
 	m->heard = RR_HEARD_PLAIN;
 	rr_mode_windows_start(m);
 	if (wc->with_inv) {
-		good = false; /* of ours: no peer is told that it may */
+		good = false; /* peers may not invalidate our keys */
 	} else if (wc->with_imm) {
 		good = rr_mode_fast_hear(m, rc, wc);
 	} else {

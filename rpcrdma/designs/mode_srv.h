@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_srv.h - a responder's connection that has a mode: mode.h
+ * mode_srv.h - a responder's connection with a mode: mode.h
  *
- *   mode_srv.c  agreed, watched, ended    mode_offer.c  read-read    mode_fast.c  fast-write
- *   mode_grant.c  hybrid    mode_window.c  keys of what the last two are written to
+ *   mode_srv.c  negotiation, timeouts, end    mode_offer.c  read-read    mode_fast.c  fast-write
+ *   mode_grant.c  hybrid    mode_window.c  keys of the memory that fast-write and hybrid write to
  *
- * A connection without one has c->mode == NULL, and none of this runs.
+ * Without a mode c->mode is NULL, and none of this code runs.
  */
 #ifndef RR_MODE_SRV_H
 #define RR_MODE_SRV_H
@@ -16,33 +16,33 @@
 #include "reg_window.h"
 #include "srv_rdma.h"
 
-/* Requests for a call beside its answer's: RR_GRANT and its bind, the invalidation. */
+/* Send queue requests of a call in addition to its reply: RR_GRANT and its bind, the invalidation. */
 #define RR_MODE_SQ_MORE 3u
 
 struct rr_plan_reply;
 
-/* What a peer is told that it may write by. */
+/* Key that the peer gets to write by. */
 struct rr_mode_key {
 	uint32_t key;
-	struct rr_window *window;      /* whose it is; NULL: of the area's registration */
+	struct rr_window *window;      /* window of the key; NULL: the area's registration */
 };
 
 struct rr_mode {
 	struct rr_rconn *conn;
 	unsigned modes;
-	struct rr_pd *pd;              /* its own: no other connection's key is good in it */
-	size_t bytes;                  /* of memory, charged to its client */
-	struct rr_area zones[RR_ZONE_FAR]; /* in place of the pool's, messages included */
-	struct rpcrdma_timer timer;    /* for the oldest of what the peer owes */
+	struct rr_pd *pd;              /* its own: keys of other connections are invalid in it */
+	size_t bytes;                  /* memory charged to its client */
+	struct rr_area zones[RR_ZONE_FAR]; /* instead of the pool's, messages included */
+	struct rpcrdma_timer timer;    /* deadline of the oldest outstanding offer or grant */
 
-	/* read-read: rr_mode_req.link, oldest first: their RDMA_DONE has not come */
+	/* read-read: rr_mode_req.link, oldest first: RDMA_DONE is outstanding */
 	struct list offers;
 
 	struct rr_windows *windows;    /* NULL: keys are those of registrations */
-	bool started;                  /* ... and the first is bound, or on its way */
+	bool started;                  /* ... and the first one is bound, or its bind is posted */
 
 	/* fast-write */
-	struct rr_area inbox;          /* slots, which the peer writes to, by ... */
+	struct rr_area inbox;          /* slots that the peer writes to */
 	struct rr_mode_key inbox_key;
 	struct rr_post inbox_bind;
 	uint32_t slot_bytes;
@@ -50,74 +50,74 @@ struct rr_mode {
 	uint64_t slots_busy;
 
 	/* hybrid */
-	struct rr_area room;           /* which the peer writes to where it was given some */
-	struct list grants;            /* rr_grant: asked for, or given and not used yet */
-	struct list revoked;           /* ... not used in time, the longest ago first */
+	struct rr_area room;           /* the peer writes to announced buffers in it */
+	struct list grants;            /* rr_grant: requested, or announced and not used yet */
+	struct list revoked;           /* rr_grant: not used in time, oldest revocation first */
 	struct list free_grants;
-	unsigned ngrants, nrevoked;    /* not over, of which calls have some; revoked */
+	unsigned ngrants, nrevoked;    /* neither over nor revoked, including those of calls; revoked */
 
-	/* of the message that is being looked at: its payload is here already */
+	/* for the current message: where its payload is already */
 	enum { RR_HEARD_PLAIN, RR_HEARD_SLOT, RR_HEARD_GRANT } heard;
 	unsigned heard_slot;
-	uint32_t heard_bytes;          /* payload that came to the slot */
+	uint32_t heard_bytes;          /* payload bytes in the slot */
 };
 
 /* mode_srv.c */
 
-/** rr_mode_create - what a peer asks for, as far as it is offered and there is memory
- * @recvs: that it will have at most
+/** rr_mode_create - creates the modes that a peer requests, if the service offers them and memory allows
+ * @recvs: maximum number of its receives
  * @want: its suffix
- * @give: ours, in answer
+ * @give: our suffix in reply
  *
- * Return: 0, also if nothing is given (c->mode is NULL then); -errno: the peer cannot be served */
+ * Return: 0, also if nothing is granted (c->mode is NULL then); -errno: the peer cannot be served */
 must_check int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 			      const struct rr_suffix *want, struct rr_suffix *give);
 
-/** rr_mode_disarm - before the queue pair goes: what is bound to it goes first */
+/** rr_mode_disarm - destroys the windows; call before destroying the queue pair */
 void rr_mode_disarm(struct rr_rconn *c);
 
-/** rr_mode_destroy - the queue pair is gone, or was never set up */
+/** rr_mode_destroy - frees the mode after the queue pair was destroyed, or if it was never set up */
 void rr_mode_destroy(struct rr_rconn *c);
 
-/** rr_mode_hear - a message, before anything else looks at it; @rc holds what is to be parsed
- * Return: was that all? (@rc is given back then) */
+/** rr_mode_hear - handles a message before other code; @rc holds the bytes to parse
+ * Return: true if it is consumed (@rc is reposted then) */
 bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 
-/** rr_mode_claim - @rr was made of that message: take what it says is here
- * Return: false: it is not what was given to this peer */
+/** rr_mode_claim - assigns the payload that is already here to @rr, the request of that message
+ * Return: false: its Read chunk is not what this peer was given */
 must_check bool rr_mode_claim(struct rr_rreq *rr);
 
-/** rr_mode_area - rr_area_init(), of what all connections with a mode may have together: once more what the
- * pool may
- * Return: likewise; -ENOMEM also when they have it all */
+/** rr_mode_area - as rr_area_init(), charged to the budget of all connections with a mode, which is as large
+ * as the pool's limit
+ * Return: as rr_area_init(); -ENOMEM also if the budget is used up */
 must_check int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max,
 			    unsigned access);
 
-/** rr_mode_release - @rr is at its end: what it took is free */
+/** rr_mode_release - frees the slot or grant of @rr at its end */
 void rr_mode_release(struct rr_rreq *rr);
 
-/** rr_mode_room - payload of results that needs no Write chunk of the peer's */
+/** rr_mode_room - returns the largest result payload that needs no Write chunk */
 static inline uint64_t rr_mode_room(const struct rr_mode *m)
 {
 	return m->modes & RPCRDMA_READ_READ ? m->zones[RR_ZONE_DATA].buf_max : 0;
 }
 
-/** rr_mode_dead - nothing more will come from the peer: what it owes is written off */
+/** rr_mode_dead - the connection is dead: ends all offers and grants */
 void rr_mode_dead(struct rr_rconn *c);
 
-/** rr_mode_is_owed - the peer has been given something: it has until stall_ms from now */
+/** rr_mode_is_owed - starts the timer for an offer or grant: the peer must react within stall_ms */
 void rr_mode_is_owed(struct rr_mode *m);
 
-/** rr_mode_cut - the peer broke a rule */
+/** rr_mode_cut - the peer broke a rule: closes the connection */
 void rr_mode_cut(struct rr_mode *m);
 
 /* mode_offer.c */
 
-/** rr_mode_answer - send the reply with its payload on offer, where that is how it has to go
- * @msg, @len: head of the reply; in rr->sc, behind room for its header without a Read list, or in
- * rr->reply_buf if that is there
+/** rr_mode_answer - sends the reply with its payload as an offer, if that is the form for it
+ * @msg, @len: head of the reply; in rr->sc, behind the space for its header without a Read list, or in
+ * rr->reply_buf if that is set
  *
- * Return: 0: sent; 1: it goes another way; -ENOBUFS: wait for memory of the zone of answers */
+ * Return: 0: sent; 1: use another form; -ENOBUFS: wait for memory of RR_ZONE_ANSWERS */
 must_check int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan,
 			      const struct rr_stream *s, uint8_t *msg, size_t len);
 bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid);
@@ -135,47 +135,47 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes);
 bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid);
 void rr_mode_grant_release(struct rr_grant *g);
-/** rr_mode_grant_oldest - since when the oldest that was given waits to be used; 0: there is none
+/** rr_mode_grant_oldest - returns the time when the oldest unused grant was announced; 0: no grant is unused
  *
- * The first of the list: room, and then a send buffer, is had in the order in which it was asked for. */
+ * It is the first in the list: memory and send buffers are assigned in the order of the requests. */
 uint64_t rr_mode_grant_oldest(const struct rr_mode *m);
-/** rr_mode_grants_expire - take back what was given @stall_ns before @now_ns and is not used
- * Return: false: there is some, and no way to take it back */
+/** rr_mode_grants_expire - revokes grants that were announced @stall_ns before @now_ns and are unused
+ * Return: false if a grant has expired and cannot be revoked */
 must_check bool rr_mode_grants_expire(struct rr_mode *m, uint64_t now_ns, uint64_t stall_ns);
 void rr_mode_grants_end(struct rr_mode *m);
 void rr_mode_grant_fini(struct rr_mode *m);
 
 /* mode_window.c */
 
-/** rr_mode_windows_init - have windows, if the modes and the device are for them; Return: 0, -ENOMEM */
+/** rr_mode_windows_init - creates windows, if the modes need and the device permits them; Return: 0, -ENOMEM */
 must_check int rr_mode_windows_init(struct rr_mode *m, struct rr_dev *dev);
 void rr_mode_windows_fini(struct rr_mode *m);
 
-/** rr_mode_write_access - of the registration of memory that the peer is to write to */
+/** rr_mode_write_access - returns the access of a registration that the peer writes to */
 static inline unsigned rr_mode_write_access(const struct rr_mode *m)
 {
 	return m->windows ? RR_ACCESS_MW_BIND : RR_ACCESS_REMOTE_WRITE;
 }
 
-/** rr_mode_key_get - a key to write to [addr, addr+len) of @area by
- * Return: 0; -ENOMEM, what the device said: no window is to be had */
+/** rr_mode_key_get - gets a key for writes to [addr, addr+len) of @area
+ * Return: 0; -ENOMEM, errors of the device: no window is available */
 must_check int rr_mode_key_get(struct rr_mode *m, const struct rr_area *area, void *addr, size_t len,
 			       struct rr_mode_key *ret);
 
-/** rr_mode_key_post - post @post, which tells the peer of @k; what makes the key good goes before it
- * @alone: for a bind by itself; lasts as long as @post */
+/** rr_mode_key_post - posts @post, which tells the peer @k; a bind of the key precedes it
+ * @alone: for a separate bind; lives as long as @post */
 void rr_mode_key_post(struct rr_mode *m, const struct rr_mode_key *k, struct rr_post *alone,
 		      struct rr_post *post);
 
-/** rr_mode_windows_start - the peer was heard: before anything is posted, what it was told becomes good */
+/** rr_mode_windows_start - on the peer's first message, before any post: binds the announced window of the slots */
 void rr_mode_windows_start(struct rr_mode *m);
 
-/** rr_mode_key_take_back - once; @closing is counted up, and down when the key is dead
- * Without a window, or on a dead connection, nothing is done. */
+/** rr_mode_key_take_back - invalidates a key, once; @closing counts up, and down when the key is invalid
+ * Does nothing without a window, or on a dead connection. */
 void rr_mode_key_take_back(struct rr_mode *m, const struct rr_mode_key *k,
 			   struct rr_reg_closing *closing);
 
-/** rr_mode_key_put - the window goes back; nothing is reached through it on return */
+/** rr_mode_key_put - returns the window; afterwards nothing is accessed through it */
 void rr_mode_key_put(struct rr_mode *m, struct rr_mode_key *k);
 
 #endif

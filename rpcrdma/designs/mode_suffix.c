@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_suffix.c - which modes a connection has: names, and the suffix of the private data
+ * mode_suffix.c - the modes of a connection: names, and the suffix of the private data
  *
- * Operation:  The requester puts a suffix behind the eight bytes of RFC 8797, with the modes that it
- *             wants; a responder that knows suffixes answers with one, with the modes that it gives.
- *             Everybody else ignores what follows the eight bytes, as the RFC says.
+ * Operation:  The requester appends a suffix to the eight bytes of RFC 8797, with the modes that it
+ *             requests. A responder that supports suffixes replies with one, with the modes that it
+ *             grants. Other peers ignore what follows the eight bytes, as the RFC requires.
  *
  *                 0  'leat'          4  version 2    5  bytes: 32     6  modes    7  status
  *                 8  bytes of a slot                12  slots u16    14  0
- *                16  handle of the slots            20  most bytes of a grant
+ *                16  handle of the slots            20  maximum bytes of a grant
  *                24  offset of the slots u64
  *
- *             The handle is a window's where the responder has windows, and that is bound by the first
- *             request that it posts: a requester uses no slot before it has had a message of the
- *             responder's, which comes after.
+ *             If the responder has windows, the handle is a window's, bound by the first request that
+ *             the responder posts. A requester therefore uses no slot before it has received a message
+ *             from the responder, which is sent after the bind.
  * Memory:     None.
  * Threads:    Pure functions.
- * Errors:     A suffix that is not exactly so is none: both ends then do as usual, and a requester
- *             that wanted a mode says that it cannot have it.
+ * Errors:     A suffix of another format is ignored: both ends then use no mode, and a requester that
+ *             requested one reports that it is not available.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 #include "mode.h"
 
 #define SUFFIX_MAGIC 0x6c656174u /* "leat" */
-#define SUFFIX_VERSION 2u /* 1 knew no such rule */
+#define SUFFIX_VERSION 2u /* version 1 had no such rule */
 
 static const struct {
 	const char *name;

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mode_window.c - keys of memory that a mode's peer writes to: a window's, which can be taken back
+ * mode_window.c - keys of memory that a mode's peer writes to: windows, which can be invalidated
  *
- * Operation:  What fast-write and hybrid let a peer write to is registered for local use and for windows
- *             only; the peer is told the keys of windows over it (type 2B, reg_window.c). The slots have
- *             one for as long as the connection; each grant has one, over its own bytes and no more,
- *             until its call is here.
+ * Operation:  Memory that fast-write and hybrid let a peer write to is registered for local use and
+ *             windows only. The peer gets the keys of windows over it (type 2B, reg_window.c). The slots
+ *             have one for the life of the connection. Each grant has one, over exactly its own bytes,
+ *             until its call has arrived.
  *
- *                 slots   key told with the accept; bound in front of all else that is ever posted, when
- *                         the peer's first message is heard. Nothing is posted but in answer to a
- *                         message, so who has had one of ours knows that the window is there.
- *                 grant   bound in front of the RR_GRANT that tells the key (mode_grant.c)
+ *                 slots   the accept announces the key. The bind is posted before any other request, when
+ *                         the peer's first message has arrived. We post only in reply to messages,
+ *                         so a peer with a message from us knows that the window is bound.
+ *                 grant   bound in front of the RR_GRANT that announces the key (mode_grant.c)
  *
- *             Nobody waits for a bind. The first one of a device goes by itself all the same: of a chain
- *             that fails it is not known which request did, and a peer's doing must not pass for a device
- *             that cannot bind. If it cannot, that connection ends, and the next ones go without windows.
+ *             Nothing waits for a bind. But the first bind of a device is posted separately: when a chain
+ *             fails, the failed request is unknown, and an action of the peer must not mark the device
+ *             as unable to bind. If the bind fails, that connection ends, and later ones use no windows.
  *
- *             Without windows the peer is told the registration's own key, good for all of the area and
- *             for as long as the connection. So it is on a device that has none; and on one where
- *             invalidating twice crashes the kernel (verbs_int.h: soft RoCE), for whoever knows a
- *             window's key could do that by two Sends. Only if peers there are allowed to invalidate
- *             (unsafe_inv) have such devices windows here, too.
- * Memory:     The windows are the connection's, and go before its queue pair.
- * Threads:    The connection's engine; made by the one that accepts.
- * Errors:     No window for the slots: the mode is not given. None for a grant: it is refused.
+ *             Without windows the peer gets the registration's own key, valid for the whole area and the
+ *             life of the connection. That is the case on a device without windows, and on one where a
+ *             second invalidation crashes the kernel (verbs_int.h: soft RoCE): a peer that knows a
+ *             window's key could cause that by two Sends. Such devices have windows here only if
+ *             peers are allowed to invalidate (unsafe_inv).
+ * Memory:     The windows belong to the connection, and are destroyed before its queue pair.
+ * Threads:    The connection's engine; the accepting engine creates them.
+ * Errors:     No window for the slots: the mode is not granted. None for a grant: it is refused.
  */
 #include <errno.h>
 
@@ -61,7 +61,7 @@ int rr_mode_key_get(struct rr_mode *m, const struct rr_area *area, void *addr, s
 			      &ret->key);
 }
 
-/* ---- bound -------------------------------------------------------------------------------- */
+/* ---- bind --------------------------------------------------------------------------------- */
 
 static void on_bound(struct rr_post *post, enum rr_wc_status status)
 {
@@ -107,7 +107,7 @@ void rr_mode_windows_start(struct rr_mode *m)
 		bind_alone(m, &m->inbox_key, &m->inbox_bind);
 }
 
-/* ---- taken back --------------------------------------------------------------------------- */
+/* ---- invalidation ------------------------------------------------------------------------- */
 
 void rr_mode_key_take_back(struct rr_mode *m, const struct rr_mode_key *k,
 			   struct rr_reg_closing *closing)
