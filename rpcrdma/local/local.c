@@ -27,13 +27,13 @@
  *               local_qp.c and local_cq.c contain the queues, completions and the engine that carries
  *               out work requests. capture.c writes the packets that a network would carry.
  *             Per-user threads close what untrusted peers pass to us (local_close.c).
- * Memory:     All memory of a connection is allocated by qp_setup and at the connect; the data path
- *             allocates nothing. Shared pages are sealed against resizing. A peer's slab is accessed
- *             only by system calls, never by loads or stores, so a hole punched into it causes an
- *             error or zeroes, not a signal. All shared memory is charged to the peer's user with
- *             its full size, and each user has a limited share (local_map.c). Slabs and bounce areas
- *             count against mapped_bytes_max. Rings and the smallest bounce area count against
- *             ring_bytes_max, so every connection gets one.
+ * Memory:     qp_setup and the connect allocate the memory of a connection. The data path allocates only
+ *             bounce areas (at the first use) and mappings of slabs. Shared pages are sealed against
+ *             resizing. A peer's slab is accessed only by system calls, never by loads or stores, so a
+ *             hole punched into it causes an error or zeroes, not a signal. All shared memory is charged
+ *             to the peer's user with its full size, and each user has a limited share (local_map.c).
+ *             Slabs and bounce areas count against mapped_bytes_max. Rings and the smallest bounce area
+ *             count against ring_bytes_max, so every connection gets one.
  * Threads:    See fabric.h. Lock order: pd->lock, fabric->lock; cq->lock alone.
  *             Counters are kept per queue pair and summed on request.
  * Errors:     Data from a peer is checked when it is read. A peer that breaks a rule loses its

@@ -13,7 +13,7 @@
  *             announces the result (REQ.vm, ACCEPT.vm), which determines how the owner publishes its
  *             keys. The passive side is up when qp_accept returns.
  *             Sockets are in the manager's epoll instance until the queue pair is up or its REQUEST
- *             is delivered; from then on the completion queue watches them.
+ *             is delivered. Once the queue pair is up, its completion queue watches the socket.
  *             Untrusted peers cannot keep the manager busy. An accepted socket must send its REQ within
  *             handshake_ms, and the number of handshakes is limited, in total and per uid. A
  *             listener that cannot accept (no descriptors, no memory, closer backlog) rests until the

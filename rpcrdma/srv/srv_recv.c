@@ -14,9 +14,9 @@
  *                 disconnect    more calls than were granted
  *                 else          svc_ops.call
  * Memory:     The message is decoded in place. Its receive buffer stays with the request until the reply
- *             is sent; credits count these buffers.
+ *             is posted; credits count these buffers.
  * Threads:    The connection's engine.
- * Errors:     Each reply to a malformed message is counted; RR_BAD_MAX of them end the connection.
+ * Errors:     Each malformed message is counted; RR_BAD_MAX of them end the connection.
  * See:        RFC 8166 sections 4.4, 4.5; protocol.md 1.5, 7.1
  */
 #include <errno.h>

@@ -11,9 +11,9 @@
  *             were held back for it.
  *
  *             answered and no transfer in flight --> service's done --> free list
- * Memory:     Everything that a request holds (receive and send buffer, pool buffers, mapped memory of
- *             the peer, the service's pieces) is released when its last transfer, the Send, has
- *             completed; by RC ordering all others have completed before.
+ * Memory:     The receive buffer and the mapped memory of the peer are released before the Send is posted.
+ *             The send buffer, pool buffers and the service's pieces are released when the Send, the last
+ *             transfer, has completed; by RC ordering all others have completed before.
  * Threads:    The connection's engine.
  * Errors:     If the pool has no buffer for the reply or the Send, the request waits. A reply that fits
  *             nowhere becomes ERR_CHUNK. If the machine has no memory for a reply, the connection

@@ -21,8 +21,8 @@
  *             beyond the first RR_TCP_REQS_FREE are charged to the client; while the client is at its
  *             limit nothing more is read.
  * Threads:    The connection's engine.
- * Errors:     A length over the limit, an empty fragment or an invalid RPC header ends the connection:
- *             the beginning of the next record is unknown.
+ * Errors:     A length over the limit, an empty record, an empty fragment before the last, or an invalid RPC
+ *             header ends the connection: the beginning of the next record is unknown.
  * See:        RFC 5531 section 11
  */
 #include <errno.h>
