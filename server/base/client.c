@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * client.c - what the server keeps for each client: its turn in every queue, and what it holds
+ * client.c - what the server keeps per client: its place in each queue, and the resources that it holds
  *
  * Operation, memory, threads, errors: client.h
  */
@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** clients_init - no clients yet */
+/** clients_init - starts without clients */
 void clients_init(struct clients *all)
 {
 	pthread_mutex_init(&all->lock, NULL);
 	list_init(&all->list);
 }
 
-/** clients_fini - every client was put back */
+/** clients_fini - call it when all clients are freed */
 void clients_fini(struct clients *all)
 {
 	pthread_mutex_destroy(&all->lock);
 }
 
-/* A list will do: it is searched once for each connection, and there are no more clients than those. */
+/* A list is enough: it is searched once per connection, and is no longer than the number of connections. */
 static struct client *find(const struct clients *all, const struct rpcrdma_client_id *id)
 {
 	list_for_each(n, &all->list) {

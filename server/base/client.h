@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * client.h - what the server keeps for each client: its turn in every queue, and what it holds
+ * client.h - what the server keeps per client: its place in each queue, and the resources that it holds
  *
- * Operation:  A client is what rpcrdma_client_id_of() says. All its connections share one struct client,
- *             which exists as long as one of them, a lookup of groups for it (groups.c), or a file that it
- *             has made dirty (reactor_dirtied()).
- * Memory:     Reference counted; as many as there are clients with connections.
- * Threads:    client_get() and client_put() lock and may be called by any thread. Members name their
+ * Operation:  rpcrdma_client_id_of() identifies a client. All its connections share one struct client. It exists
+ *             while a connection, a lookup of groups for it (groups.c), or a file that it has made dirty
+ *             (reactor_dirtied()) refers to it.
+ * Memory:     Reference counted; as many as there are clients with such references.
+ * Threads:    client_get() and client_put() take a lock; any thread may call them. Members name their
  *             thread or lock.
  * Errors:     -ENOMEM.
  */
@@ -27,7 +27,7 @@
 struct reactor;
 
 struct clients {
-	struct reactor **reactors; /* of the server; there when the first connection comes */
+	struct reactor **reactors; /* of the server; set before the first connection arrives */
 	unsigned nreactors;
 	struct worker_pool *workers;
 	_Atomic size_t scratch; /* bytes: client_scratch_get() */
@@ -56,23 +56,23 @@ struct client {
 void clients_init(struct clients *all);
 void clients_fini(struct clients *all);
 
-/** client_get - finds or makes the client that @peer belongs to; put it back by client_put()
+/** client_get - finds or creates the client of @peer; release it with client_put()
  *
  * Return: 0, -ENOMEM.
  */
 int must_check client_get(struct clients *all, const struct rpcrdma_peer *peer, struct client **ret);
 
-/** client_hold - takes one more reference, for a caller that has one */
+/** client_hold - takes one more reference, for a caller that already has one */
 void client_hold(struct client *c);
 
-/** client_put - gives a reference back; the last one frees the client. NULL is fine. */
+/** client_put - releases a reference; the last one frees the client. NULL is fine. */
 void client_put(struct client *c);
 
-/** client_scratch_get - memory for a long answer, zeroed; any thread
+/** client_scratch_get - allocates zeroed memory for long arguments or results; any thread
  *
- * All clients together have CLIENT_SCRATCH_BYTES, and one of them has no more than is left free.
+ * All clients together have CLIENT_SCRATCH_BYTES. One of them gets no more than is left free.
  *
- * Return: NULL: no memory, or not now.
+ * Return: NULL: no memory, or the limit is reached.
  */
 void *client_scratch_get(struct client *c, size_t bytes);
 

@@ -52,7 +52,7 @@ void fair_del(struct fair_flow *f, struct list *item)
 	drop_if_empty(f);
 }
 
-/* the first flow of @c that may have a turn, or NULL */
+/* Return: the first flow of @c that may have a turn, or NULL */
 static struct fair_flow *next_flow(const struct fair_client *c, const struct fair_limits *limits)
 {
 	list_for_each(n, &c->ring) {
@@ -64,14 +64,14 @@ static struct fair_flow *next_flow(const struct fair_client *c, const struct fai
 	return NULL;
 }
 
-/* The turn is over: to the end of the ring. */
+/* After its turn an entry moves to the end of the ring. */
 static void rotate(struct list *ring, struct list *link)
 {
 	list_del(link);
 	list_add_tail(ring, link);
 }
 
-/* the flow whose turn it is, or NULL */
+/* Return: the flow that has the next turn, or NULL */
 static struct fair_flow *next(const struct fair *q, const struct fair_limits *limits)
 {
 	list_for_each(n, &q->ring) {

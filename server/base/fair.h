@@ -4,17 +4,15 @@
  * fair.h - a queue that is fair between clients, and inside a client between its flows
  *
  * Operation:  Items wait in the FIFO of their flow (a connection in admit.c, a file system in worker.c). Flows
- *             of one client take turns, and clients take turns: one item each. fair_pop() passes over
- *             a client or a flow that has its share of what the queue is for, and returns the next item
- *             that may go.
+ *             of one client take turns, and clients take turns: one item each. fair_pop() skips clients and flows
+ *             that have used up their share, and returns the next item that may go.
  *
  *                 struct fair --> ring of fair_client --> ring of fair_flow --> FIFO of items
  *
- *             Push, delete and pop cost the same however many items wait; a pop looks at each client or
- *             flow that it passes over once.
- * Memory:     All of it is embedded in what waits: nothing is allocated. A flow refers to its client, so
- *             the client must exist as long as the flow; an item must be popped or deleted before its
- *             flow goes.
+ *             Push, delete and pop cost the same for any number of items; a pop looks once at each client or
+ *             flow that it skips.
+ * Memory:     The links are embedded in the items: nothing is allocated. A flow refers to its client, so the
+ *             client must exist as long as the flow. An item must be popped or deleted before its flow is freed.
  * Threads:    The caller's lock, or one thread.
  * Errors:     None.
  */
@@ -26,12 +24,12 @@
 #include "base/list.h"
 
 struct fair {
-	struct list ring; /* fair_client.link: those with items; whose turn is next comes first */
+	struct list ring; /* fair_client.link: those with items, in the order of their turns */
 };
 
 struct fair_client {
 	struct list link; /* fair->ring */
-	struct list ring; /* fair_flow.link: those with items; whose turn is next comes first */
+	struct list ring; /* fair_flow.link: those with items, in the order of their turns */
 };
 
 struct fair_flow {
@@ -72,7 +70,7 @@ void fair_del(struct fair_flow *f, struct list *item);
 bool fair_has(const struct fair *q, const struct fair_limits *limits);
 
 /** fair_pop - takes the next item out of the queue
- * @limits: who may not have a turn now
+ * @limits: which clients and flows may have a turn now
  *
  * Return: the item, unlinked; NULL: none waits, or none may go.
  */

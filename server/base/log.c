@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * log.c - the level at which leatd, or a test with a server in it, speaks
+ * log.c - the log level of leatd, or of a test with a server in it
  *
- * Operation: a file of its own, so that a test may bring another one.
- * Memory:    one variable.
- * Threads:   set before others start, read by all.
- * Errors:    none.
+ * Operation: A separate file, so that a test may link another one.
+ * Memory:    One variable.
+ * Threads:   Set before other threads start, read by all.
+ * Errors:    None.
  */
 #include "base/log.h"
 

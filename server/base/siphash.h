@@ -3,8 +3,8 @@
  *
  * siphash.h - SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed 64-bit hash
  *
- * For hash tables whose keys a peer chooses, and as the signature in file handles: who does not
- * know the key can neither aim at one bucket nor make a handle that passes.
+ * For hash tables with keys that a peer chooses, and as the signature in file handles: without the key a peer
+ * can neither collide keys into one bucket nor forge a handle.
  */
 #ifndef LEAT_SERVER_SIPHASH_H
 #define LEAT_SERVER_SIPHASH_H

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cut.c - which pieces a payload is cut into, and in which order they begin
+ * cut.c - splits a payload into pieces and orders them
  *
- * Operation: a striped disk works with all its members only if each of them has something to do: a
- *            request is cut into one stream per member, and the next piece is always one of the
- *            stream that has the fewest under way. Pieces end at multiples of the grain in the
- *            file, not in the payload, so that all but the first and the last are aligned on disk.
+ * Operation: A striped disk is fast only if all its members have work. So a request is split into one stream per
+ *            member, and the next piece is taken from the stream with the fewest pieces in flight. Pieces end
+ *            at multiples of the grain in the file, not in the payload, so that all but the first and the last
+ *            are aligned on disk.
  *
  *            file      |....chunk 0....|....chunk 1....|....chunk 2....|....chunk 3....|
  *            member            0               1               0               1
  *            payload         [==|===|==|===|===|===|===|===|==|==]
  *            begins            0   2  4  1   3   5   7   6  8  ..
- * Memory:    the caller's.
- * Threads:   the caller's. Pure.
- * Errors:    none.
+ * Memory:    The caller's.
+ * Threads:   The caller's; no global state.
+ * Errors:    None.
  */
 #include "cut.h"
 
 #include <assert.h>
 
-/* a stream whose next byte lies beyond its chunk goes on in its next one */
+/* Return: payload offset of the first byte on member @stream; 0 for the member that has the payload's first byte */
 static uint64_t first_of(const struct cut *c, unsigned stream)
 {
 	uint64_t chunk = c->base / c->chunk, ahead;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cut.h - which pieces a payload is cut into, and in which order they begin
+ * cut.h - splits a payload into pieces and orders them
  */
 #ifndef LEAT_SERVER_CUT_H
 #define LEAT_SERVER_CUT_H
@@ -13,42 +13,42 @@
 
 #define CUT_STREAMS_MAX 32u
 
-/* What lies on one member of the disk. */
+/* The part of a payload that lies on one member of the disk. */
 struct cut_stream {
-	uint64_t next; /* payload byte at which its next piece begins; total or more: none */
-	unsigned out;  /* pieces under way */
+	uint64_t next; /* payload byte at which its next piece begins; total or more: no more pieces */
+	unsigned out;  /* pieces in flight */
 };
 
-/* Plain data of the caller's; fields are cut.c's but for @left. */
+/* Owned by the caller. Fields are private to cut.c, except @left. */
 struct cut {
 	uint64_t base;	/* file offset of the payload's first byte */
 	uint32_t total; /* bytes of payload */
-	uint32_t left;	/* of them, those in no piece yet */
+	uint32_t left;	/* bytes that are in no piece yet */
 	uint32_t grain, chunk;
 	unsigned n;
 	struct cut_stream streams[CUT_STREAMS_MAX];
 };
 
-/** cut_start - nothing is cut yet
- * @grain: longest piece; pieces end where a file offset is a multiple of it. 0: one piece, the whole
+/** cut_start - begins to split a payload
+ * @grain: longest piece, in bytes; pieces end where a file offset is a multiple of it. 0: one piece for all
  * @streams: members, 1 to CUT_STREAMS_MAX
- * @chunk: bytes of one member before the next one's turn, by file offset; of no account for 1 stream
+ * @chunk: bytes on one member before the next member's turn, by file offset; ignored for 1 stream
  */
 void cut_start(struct cut *c, uint64_t base, uint32_t total, uint32_t grain, unsigned streams,
 	       uint32_t chunk);
 
-/** cut_next - the next piece, of the stream that has the fewest under way
+/** cut_next - returns the next piece, of the stream that has the fewest pieces in flight
  *
- * The first one is that of byte 0.
+ * The first one begins at byte 0.
  *
- * Return: false: there is none any more.
+ * Return: false: no piece is left.
  */
 bool cut_next(struct cut *c, uint32_t *ret_off, uint32_t *ret_len, unsigned *ret_stream);
 
-/** cut_ended - a piece of @stream is under way no more */
+/** cut_ended - a piece of @stream has ended */
 void cut_ended(struct cut *c, unsigned stream);
 
-/** cut_stop - whatever is not cut yet need not be */
+/** cut_stop - discards the rest of the payload */
 void cut_stop(struct cut *c);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * piece.c - one piece of a payload on its way between store and transport: its states
+ * piece.c - one piece of a payload between store and transport: its states
  *
- * Operation: a piece goes on by itself as far as it can (piece_run); what it has to wait for makes
- *            it ready again, and the request with it:
+ * Operation: piece_run() runs a piece until it has to wait. The event that it waits for makes it ready again, and
+ *            runs the request:
  *
  *              READ   NEED_BUF --> DISK --> TURN --> PUTTING --> DONE
  *              WRITE  NEED_BUF --> PULLING --> PULLED --> DISK --> DONE
@@ -13,22 +13,22 @@
  *
  *     from      to        by             when
  *     NEED_BUF  NEED_BUF  piece_need_buf the pool is empty: waits in its FIFO
- *     NEED_BUF  DISK      piece_need_buf READ: the caller's own memory can be read into, or a buffer
- *                                        is there
- *     NEED_BUF  PULLED    piece_need_buf WRITE: the data came with the message, or may stay where it is
- *     NEED_BUF  PULLING   piece_need_buf a buffer is there
- *     PULLING   PULLED    piece_pulling  the data has come; WRITE
- *     PULLING   DONE      piece_pulling  the data has come; PULL. Or it never will
+ *     NEED_BUF  DISK      piece_need_buf READ: the client's memory can be read into directly, or it has a
+ *                                        buffer
+ *     NEED_BUF  PULLED    piece_need_buf WRITE: the data came with the message, or is used where it is
+ *     NEED_BUF  PULLING   piece_need_buf it has a buffer
+ *     PULLING   PULLED    piece_pulling  WRITE: the data has arrived
+ *     PULLING   DONE      piece_pulling  PULL: the data has arrived. Or the transfer has failed
  *     PULLED    DISK      piece_pulled   place_open() was called
  *     DISK      TURN      piece_disk     READ into a buffer
- *     DISK      DONE      piece_disk     WRITE, SYNC, READ into the caller's memory, or an error
- *     TURN      PUTTING   piece_turn     all before it has been put, or no order is kept
- *     TURN      DONE      piece_turn     it lies beyond what can be answered
+ *     DISK      DONE      piece_disk     WRITE, SYNC, READ into the client's memory, or an error
+ *     TURN      PUTTING   piece_turn     all pieces before it were put, or no order is kept
+ *     TURN      DONE      piece_turn     it lies beyond place.good
  *     PUTTING   DONE      piece_putting  the transport has the piece
  *
- * Memory:    the piece is part of its request, or recycled by the reactor; its buffer as place.c says.
- * Threads:   the reactor's.
- * Errors:    in place.good and place.err, see place.c.
+ * Memory:    A piece is part of its request, or recycled by the reactor; for its buffer see place.c.
+ * Threads:   The reactor's.
+ * Errors:    In place.good and place.err, see place.c.
  */
 #include "piece.h"
 
@@ -41,7 +41,7 @@
 #include "reactor.h"
 #include "req.h"
 
-#define SUBMIT_SLOW_NS (500 * NS_PER_US) /* a reactor should not be held up longer than this */
+#define SUBMIT_SLOW_NS (500 * NS_PER_US) /* longest time for which a submit should block a reactor */
 
 static enum place_state piece_need_buf(struct place_piece *p);
 static enum place_state piece_pulling(struct place_piece *p);
@@ -56,8 +56,8 @@ static enum place_state (*const piece_states[])(struct place_piece *p) = {
 	[PLACE_TURN] = piece_turn,	   [PLACE_PUTTING] = piece_putting,
 };
 
-/* Until it is woken, or ended: the states below that cannot go on for something else than an
- * operation of theirs just return themselves, and whoever can change that makes them ready. */
+/* Runs until the piece waits or ends. A state that waits for something other than its own operation returns itself; the
+ * code that resolves the wait makes the piece ready. */
 void piece_run(struct place_piece *p)
 {
 	enum place_state next;
@@ -92,7 +92,7 @@ static void op_ended(struct place_piece *p)
 	place_of(p)->busy--;
 }
 
-/* a completion: on with the piece, and with the request if that was the last */
+/* A completion: continues with the piece, and with the request. */
 static void piece_wake(struct place_piece *p)
 {
 	op_ended(p);
@@ -110,14 +110,14 @@ void piece_wake_all(struct place *pl, enum place_state state)
 	}
 }
 
-/* the payload is as it should be up to @end at most */
+/* The payload is correct up to @end at most. */
 static void good_until(struct place *pl, uint32_t end, int err)
 {
 	if (end < pl->good || (end == pl->good && !pl->err)) {
 		pl->good = end;
 		pl->err = err;
 	}
-	cut_stop(&pl->cut); /* nothing further need be begun */
+	cut_stop(&pl->cut); /* no further piece need begin */
 	piece_wake_all(pl, PLACE_TURN);
 }
 
@@ -146,8 +146,8 @@ static int wait_for_buf(struct place_piece *p)
 	return -EINPROGRESS;
 }
 
-/* The whole is too much to ask for, now or ever. This is the first piece, and the others have not
- * begun. Without overlap it was the whole so far; pieces that are put in order get memory in order. */
+/* There is no memory for the whole payload, now or ever. This is the first piece, and no other one has begun. Without
+ * overlap it was the whole payload so far. Pieces that are put in order get memory in order. */
 static void go_piecewise(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
@@ -161,13 +161,13 @@ static void go_piecewise(struct place_piece *p)
 	(void)cut_next(&pl->cut, &p->off, &p->len, &p->stream);
 }
 
-/* what is needed whole is not */
+/* Arguments that are needed as a whole (PULL) cannot be split. */
 static bool can_be_cut(const struct place *pl)
 {
 	return pl->kind == PLACE_READ || pl->kind == PLACE_WRITE;
 }
 
-/* Return: 0: p->here is memory for it; -EINPROGRESS: it waits; -errno */
+/* Return: 0: the piece has a buffer; -EINPROGRESS: it waits for one; -errno */
 static int buf_for(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
@@ -189,7 +189,7 @@ static int buf_for(struct place_piece *p)
 	return err == -ENOBUFS ? wait_for_buf(p) : err;
 }
 
-/* where its bytes lie in its buffer; Return: the buffer */
+/* Return: the buffer of the piece; @ret_off: offset of its bytes in it */
 static struct rpcrdma_buf *buf_of(const struct place_piece *p, size_t *ret_off)
 {
 	const struct place *pl = place_of(p);
@@ -215,7 +215,7 @@ static enum place_state use_buf(struct place_piece *p)
 	return place_of(p)->kind == PLACE_READ ? PLACE_DISK : PLACE_PULLING;
 }
 
-/* the arguments' bytes, if they came with the message */
+/* Return: the payload of the arguments if it came with the message, or NULL */
 static char *arrived(struct req *r)
 {
 	const struct rpcrdma_payload *data = place_payload(r);
@@ -223,7 +223,7 @@ static char *arrived(struct req *r)
 	return data->iovcnt ? data->iov[0].iov_base : NULL;
 }
 
-/* Straight into the caller's memory, where that can be had and is not moot: 0 or -errno. */
+/* Tries to read directly into the client's memory. Return: 0 or -errno */
 static int sink(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
@@ -238,9 +238,9 @@ static int sink(struct place_piece *p)
 	return err;
 }
 
-/* Straight from where the data is: memory of this process that it came to before the call; or the caller's
- * own, for callers who are trusted to leave it alone until they have their answer. What they do to
- * either meanwhile is in the file, and nowhere else. */
+/* Tries to write directly from where the data is. That is memory of this process, which received the data before the
+ * request. Or it is the client's own memory, if the export trusts its clients not to change it before the reply. A
+ * change meanwhile changes what is in the file, and nothing else. */
 static bool source(struct place_piece *p)
 {
 	struct req *r = p->req;
@@ -328,7 +328,7 @@ static enum place_state piece_pulled(struct place_piece *p)
 
 /* ---- DISK --------------------------------------------------------------------------------- */
 
-/* what it waited for until now was others' use of the disk */
+/* The disk operation gets its turn: until now it waited for other users of the disk. */
 static void on_turn(struct store_io *io)
 {
 	struct place_piece *p = container_of(io, struct place_piece, io);
@@ -345,7 +345,7 @@ static void on_disk(struct store_io *io)
 	piece_wake(p);
 }
 
-/* what a read may spoil around the piece: the parts of one buffer have no space between them */
+/* Sets how many bytes around the piece a read may overwrite. Parts of one shared buffer have no space in between. */
 static void fill_pads(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
@@ -395,7 +395,7 @@ static void fill_io(struct place_piece *p)
 	}
 }
 
-/* Return: finished already? */
+/* Return: true if the operation finished at once */
 static bool submit(struct place_piece *p)
 {
 	struct req *r = p->req;
@@ -409,7 +409,7 @@ static bool submit(struct place_piece *p)
 	if (now)
 		where_disk(r, -1, p->off);
 	end = now ? where_now(r) : clock_now_ns();
-	/* a megabyte from the page cache takes its time, and is none spent waiting */
+		/* copying a megabyte from the page cache takes time too: allow 1 ns per byte */
 	if (end - p->turn_ns > SUBMIT_SLOW_NS + p->len)
 		reactor_count(r->reactor, submit_blocked);
 	return now;
@@ -466,8 +466,8 @@ void piece_free(struct place_piece *p)
 		list_add_head(&r->reactor->free_pieces, &p->link);
 }
 
-/* The transport is through with it. The reply may be on its way by now; if there is more to begin, it
- * is not. */
+/* The transport has finished with the piece. If the payload was fully begun, the reply may be in flight; otherwise the
+ * request has to go on. */
 static void on_put(struct rpcrdma_piece *xfer, int err)
 {
 	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
@@ -484,8 +484,8 @@ static void on_put(struct rpcrdma_piece *xfer, int err)
 		req_run(r);
 }
 
-/* The last one goes in one chain with the answer, and is through when that is; unless somebody
- * wants to know. What is part of a message goes with the answer in any case. */
+/* The last piece is sent in one chain with the reply and completes with it, unless its time is measured. Inline data is
+ * sent with the reply in any case. */
 static bool goes_with_answer(const struct req *r)
 {
 	const struct place *pl = &r->place;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * piece.h - one piece of a payload on its way: what place.c does with it
+ * piece.h - one piece of a payload in flight: the interface for place.c
  */
 #ifndef LEAT_SERVER_PIECE_H
 #define LEAT_SERVER_PIECE_H
@@ -14,16 +14,16 @@ static inline struct place *place_of(const struct place_piece *p)
 	return &p->req->place;
 }
 
-/** piece_run - go on with it as far as it goes */
+/** piece_run - runs the state machine of @p until it has to wait */
 void piece_run(struct place_piece *p);
 
-/** piece_make_ready - place_run() is to go on with it */
+/** piece_make_ready - queues @p for place_run() */
 void piece_make_ready(struct place_piece *p);
 
-/** piece_wake_all - make those ready that wait in @state, for nothing of their own */
+/** piece_wake_all - makes the pieces ready that are in @state and have no operation in flight */
 void piece_wake_all(struct place *pl, enum place_state state);
 
-/** piece_free - it is over, or never was: recycle it, with a buffer of its own */
+/** piece_free - recycles @p and releases its own buffer; it has ended, or never began */
 void piece_free(struct place_piece *p);
 
 #endif

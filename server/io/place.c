@@ -1,40 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * place.c - moving the payload of one request between store and transport, in pieces
+ * place.c - moves the payload of one request between store and transport, in pieces
  *
- * Operation: the payload is cut into pieces (cut.c), up to PLACE_WINDOW of them under way at once, each
- *            a small state machine of its own (piece.c), so that the disk, the network and the sending
- *            of the answer go on side by side.
+ * Operation: The payload is split into pieces (cut.c). Up to PLACE_WINDOW of them are in flight at once. Each is a
+ *            small state machine (piece.c), so that disk, network and the sending of the reply overlap.
  *
- *            Without overlap there is one piece, the whole: all of it is read, then all of it is
- *            placed; unless that is more than one buffer holds, where the limit of memory is low:
- *            then it is cut into pieces of what one does hold. With overlap a READ's piece is
- *            placed when the disk delivers it, and a WRITE's goes to the disk when it has landed:
- *            each of them uses disk and network at once. That takes chunks of the caller's; what
- *            travels inside a message or on a stream is one piece, or several that follow each
- *            other (WRITE).
+ *            Without overlap there is one piece: the whole payload is read, then placed. If the memory limit is
+ *            so low that one buffer cannot hold it, it is split into pieces that fit. With overlap, a READ's
+ *            piece is placed as soon as the disk delivers it, and a WRITE's piece goes to the disk as soon as it
+ *            is pulled: one request uses disk and network at once. This requires chunks of the client. Inline
+ *            data, and data on a stream, is one piece, or several that follow each other (WRITE).
  *
- *            What a WRITE brings waits in PULLED until place_open(): whether it may be executed is
- *            found out when it is here, so that a connection that breaks meanwhile leaves
- *            nothing half done. With more pieces than one the first suffices for that; a connection that
- *            breaks later leaves a WRITE done in part and not answered, which its caller sends again.
- *            The answer waits for every operation that was begun, however early another failed;
- *            but not for what the transport was given: it sends in order.
- * Memory:    one buffer for the payload, of which the pieces have parts. If there is none and the
- *            pieces are small ones, or never one so large, each gets its own, and gives it back
- *            when the transport is through with it: a single piece's memory is enough for any
- *            request. Pieces get it in the order in which they begin, which is that of the file
- *            where they have to wait for each other: what a piece holds comes back by itself,
- *            without a buffer more. That is why a WRITE that turns out to be another's twin lets go
- *            of its pieces (place_forsake()) before it waits for the other. A buffer belongs to pool,
- *            piece, transport or store, piece, pool in turn; what the transport did not give back
- *            by itself is free when the reply is out: place_fini() runs after that. Pieces are
- *            recycled per reactor.
- * Threads:   the reactor's.
- * Errors:    place.good is the length of the prefix in which every piece did what it should;
- *            beyond it something failed (place.err) or the file ended. A piece that the caller has
- *            no room for makes the whole call one to reject, before anything is placed.
+ *            The payload of a WRITE waits in PULLED until place_open(). Whether it may be executed is decided
+ *            when it is here, so that a connection that breaks meanwhile leaves nothing half done. With several
+ *            pieces the first is enough for that decision. If the connection breaks later, the WRITE is executed
+ *            in part and gets no reply, and the client retransmits it.
+ *            The reply waits for every operation that was begun, even if another one failed earlier. It does not
+ *            wait for pieces that the transport holds: the transport sends in order.
+ * Memory:    One buffer for the payload; the pieces use parts of it. If none is free and the request is split, or if
+ *            no buffer is that large, each piece gets its own. It releases it when the transport has finished with
+ *            it, so the memory of a single piece is enough for any request. Pieces get buffers in the order in
+ *            which they begin. That is file order where they wait for each other, so a piece that holds a buffer
+ *            always finishes without another one. For the same reason a duplicate WRITE releases its pieces
+ *            (place_forsake()) before it waits for the original. A buffer belongs to pool, piece, transport or
+ *            store, piece, pool in turn. Buffers that the transport keeps until the reply has been sent are
+ *            released by place_fini(), which runs after that. Pieces are recycled per reactor.
+ * Threads:   The reactor's.
+ * Errors:    place.good is the length of the prefix in which every piece succeeded. Beyond it an operation failed
+ *            (place.err) or the file ended. If the client has no room for a piece, the whole request is rejected,
+ *            before anything is placed.
  */
 #include "place.h"
 
@@ -60,7 +55,7 @@ struct rpcrdma_payload *place_payload(struct req *r)
 	}
 }
 
-/* Do disk and network take turns, or work side by side? It takes chunks, and more than one piece. */
+/* Decides whether disk and network overlap. Overlap requires chunks, and more than one piece. */
 static void plan(struct req *r, uint64_t off, uint32_t total)
 {
 	const struct export_data *d = &r->exp->conf.data;
@@ -100,7 +95,7 @@ static struct place_piece *piece_get(struct req *r)
 	return p;
 }
 
-/* one piece without bytes */
+/* A sync is one piece without bytes. */
 static void begin_sync(struct req *r)
 {
 	struct place_piece *p = piece_get(r);
@@ -160,7 +155,7 @@ static struct place_piece *begin_piece(struct req *r)
 
 	if (!pl->cut.left || !has_free_window(pl) || pl->starved)
 		return NULL;
-	p = piece_get(r); /* never NULL for the only one */
+	p = piece_get(r); /* never NULL for the only piece */
 	if (!p)
 		return NULL;
 	p->state = PLACE_NEED_BUF;
@@ -171,7 +166,7 @@ static struct place_piece *begin_piece(struct req *r)
 	return NULL;
 }
 
-/* What the transport has comes back by on_put(), or with the reply. */
+/* Pieces that the transport holds are freed by on_put(), or after the reply. */
 static void end_piece(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
@@ -206,12 +201,12 @@ bool place_run(struct req *r)
 		if (p->state == PLACE_DONE)
 			end_piece(p);
 	}
-	if (!pl->out && !pl->cut.left && pl->kind == PLACE_WRITE) /* the store has it, and the answer is a small one */
+	if (!pl->out && !pl->cut.left && pl->kind == PLACE_WRITE) /* the store has the data, and the reply is small */
 		put_buf(r);
 	return !pl->out && !pl->cut.left;
 }
 
-/* what has failed will not be more */
+/* A failed payload does not grow any more. */
 bool place_pulled(const struct req *r)
 {
 	const struct place *pl = &r->place;
@@ -261,7 +256,7 @@ void place_head(const struct req *r, void *to, uint32_t bytes)
 		memcpy(to, pl->first.iov[0].iov_base, bytes);
 		return;
 	}
-	/* memory of a peer faults where the peer wants it to: it is for the kernel to find out */
+	/* a peer can make its memory fault at any time: let the kernel check it */
 	memset(to, 0, bytes);
 	(void)process_vm_readv(getpid(), &mine, 1, pl->first.iov, (unsigned long)pl->first.iovcnt, 0);
 }
@@ -277,7 +272,7 @@ void place_fini(struct req *r)
 		piece_free(list_entry(n, struct place_piece, link));
 	put_buf(r);
 	pl->kind = PLACE_NONE;
-	pl->forsaken = false; /* the next request of this memory may have no payload to forsake */
+	pl->forsaken = false; /* the next request in this memory may have no payload to forsake */
 }
 
 void place_pool_fini(struct reactor *re)

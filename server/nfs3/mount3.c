@@ -3,13 +3,13 @@
  *
  * mount3.c - the MOUNT protocol, version 3 (RFC 1813 appendix I)
  *
- * Operation: MNT turns the path of an export, or of a directory below one, into a handle. It is the
- *            only door; but every later call is checked against the export's rules again, so a
- *            handle alone opens nothing.
- * Memory:    results in the request, lists in req_scratch().
- * Threads:   workers: paths are walked, with the caller's rights.
- * Errors:    an export that does not admit the caller answers ACCES, as one that is not there
- *            would answer NOENT: EXPORT tells the names anyway.
+ * Operation: MNT turns the path of an export, or of a directory below one, into a handle. Clients get their first
+ *            handle only here. Every later request is checked against the export's rules again, so a handle alone
+ *            grants no access.
+ * Memory:    Results in the request, lists in req_scratch().
+ * Threads:   Workers: paths are walked with the user's rights.
+ * Errors:    MNT of an export that does not admit the client returns ACCES, of a missing one NOENT: EXPORT lists
+ *            the names anyway.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static void preset_path(struct req *r)
 	r->args.mnt = r->mem.path;
 }
 
-/* who he is, for DUMP */
+/* The client's address, for DUMP. */
 static const char *host_of(const struct req *r, char buf[INET6_ADDRSTRLEN])
 {
 	const struct sockaddr_storage *ss = &r->conn->peer.addr;
@@ -51,8 +51,7 @@ static const char *host_of(const struct req *r, char buf[INET6_ADDRSTRLEN])
 	return buf;
 }
 
-/* Down from the export's root, name by name, as far as the caller himself may go; nothing on the
- * way may lead out. */
+/* Walks down from the export's root, name by name, with the user's rights. The path must not lead out of the export. */
 static int walk(struct req *r, struct fh_obj *o, char *rest)
 {
 	char *save = NULL;
@@ -72,7 +71,7 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 	return S_ISDIR(o->stx.stx_mode) ? err : -ENOTDIR;
 }
 
-/* whoever wonders why a mount is denied looks for it here */
+/* Logs why a mount is denied, for the administrator. */
 static void say_refused(struct req *r, const struct export *exp, enum export_verdict v)
 {
 	char why[80];
@@ -94,7 +93,7 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	exp = export_find_path(&r->exports->exports->table, path, &rest);
 	if (!exp)
 		return -ENOENT;
-	/* what the connection knows of this belongs to its reactor */
+	/* not from the connection's cached verdicts: those belong to its reactor */
 	verdict = export_admits(&exp->conf, &r->conn->peer);
 	if (verdict != EXPORT_ADMITTED) {
 		say_refused(r, exp, verdict);
@@ -162,7 +161,7 @@ static void umntall(struct req *r)
 	mount_table_remove(r->srv->mounts, host_of(r, host), NULL);
 }
 
-/* One export with its clients, in one piece. */
+/* One export with its clients, in one allocation. */
 struct export_entry {
 	struct exportnode node;
 	struct groupnode groups[EXPORT_CLIENTS_MAX];

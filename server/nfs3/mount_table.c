@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mount_table.c - who said that he mounted what (RFC 1813 section 5.2.2)
+ * mount_table.c - the mounts that clients have reported (RFC 1813 section 5.2.2)
  *
- * Operation: a list with the newest first; at its limit the oldest is forgotten.
- * Memory:    one allocation per entry; a dump is one allocation for all of it.
- * Threads:   any; one mutex.
- * Errors:    without memory a mount is not remembered.
+ * Operation: A list with the newest entry first; at its limit the oldest is dropped.
+ * Memory:    One allocation per entry; a dump is one allocation.
+ * Threads:   Any; one mutex.
+ * Errors:    Without memory a mount is not recorded.
  */
 #include "mount_table.h"
 
@@ -19,7 +19,7 @@
 
 struct entry {
 	struct list link;
-	char *dir; /* behind host, in the same memory */
+	char *dir; /* after host, in the same memory */
 	char host[];
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mount_table.h - who said that he mounted what, for DUMP; no right depends on it
+ * mount_table.h - the mounts that clients have reported, for DUMP; no access right depends on it
  */
 #ifndef LEAT_SERVER_MOUNT_TABLE_H
 #define LEAT_SERVER_MOUNT_TABLE_H
@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "mount3.h"
 
-#define MOUNT_TABLE_MAX 1024 /* remembered; clients forget to say goodbye */
+#define MOUNT_TABLE_MAX 1024 /* limit: many clients never unmount */
 
 struct mount_table;
 
@@ -18,13 +18,13 @@ void mount_table_destroy(struct mount_table *t);
 
 void mount_table_add(struct mount_table *t, const char *host, const char *dir);
 
-/** mount_table_remove - @dir NULL: all of @host's */
+/** mount_table_remove - removes an entry of @host; @dir NULL: all of them */
 void mount_table_remove(struct mount_table *t, const char *host, const char *dir);
 
-/** mount_table_dump - a copy, in one piece of memory
- * @get: where it is from; called with the table locked
+/** mount_table_dump - copies the table into one allocation
+ * @get: allocates the memory; called with the table locked
  *
- * Return: NULL if there is none, or no memory.
+ * Return: NULL if the table is empty, or without memory.
  */
 mountlist mount_table_dump(struct mount_table *t, void *(*get)(void *ctx, size_t bytes), void *ctx);
 

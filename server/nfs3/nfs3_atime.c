@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_atime.c - the access time of what READ has read
+ * nfs3_atime.c - updates of the access time after READ
  *
- * Operation: the kernel sets it inside read(), which takes a journal, and a journal waits for its disk. Files that
- *            a reactor reads are open with O_NOATIME (store_file_adopt), so nothing is set there. Here the reactor
- *            looks whether the kernel would have set it, by the options of the mount and the attributes that it
- *            has just got, and has a worker read at the end of the file by a descriptor without O_NOATIME: no
- *            byte moves, and the kernel sets the time. One worker at a time for each open file. The answer does not
- *            wait for it, and has the time from before, as it would have anyway.
- *            What is read again before the kernel's clock (or the file system's) has gone on needs nothing.
- * Memory:    a struct touch per file under way, of which there is a bound; what is beyond, or finds no memory, leaves
- *            the time as it was, until the next READ.
- * Threads:   the reactor's, but for run_touch().
- * Errors:    none. A file whose access time could not be set (its attributes say so, it is not ours, its file system
- *            is frozen) is not tried again for RETRY_NS.
+ * Operation: The kernel sets the access time inside read(). That starts a journal transaction, which may wait for the
+ *            disk. So files that a reactor reads are open with O_NOATIME (store_file_adopt), and reads do not set it.
+ *            Instead the reactor checks whether the kernel would have set it, from the mount options and the
+ *            attributes that it has just read. If so, a worker reads at the end of the file by a descriptor
+ *            without O_NOATIME: no byte moves, and the kernel sets the time. At most one worker does this per open
+ *            file. The reply does not wait for it, and has the previous time, as it would have anyway.
+ *            A repeated READ within one tick of the kernel's clock (or the file system's) needs no update.
+ * Memory:    A struct touch per update in flight. Their number is limited. Beyond the limit, or without memory, the
+ *            time stays unchanged until the next READ.
+ * Threads:   The reactor's, except run_touch().
+ * Errors:    None. If the time could not be set (the file cannot be opened again, the read fails, or the kernel leaves
+ *            the time as it was), it is not tried again for RETRY_NS.
  */
 #include "nfs3_io.h"
 
@@ -29,8 +29,8 @@
 #include "vfs_int.h"
 
 #define DAY_S (24 * 60 * 60)
-/* Of the files that a reactor may have open, for which a touch may be under way: of one export, and in all. While a
- * disk hangs those stay open. */
+/* Limits of the updates in flight, as parts of the files that a reactor may have open: of one export, and in all. While
+ * a disk hangs those files stay open. */
 #define EXPORT_PART 16
 #define ALL_PART 4
 #define RETRY_NS (10 * NS_PER_S)
@@ -49,7 +49,7 @@ static bool is_newer(const struct statx_timestamp *a, const struct statx_timesta
 	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-/* Is this the time that the file system would set? It keeps times in steps. */
+/* Return: true if this is the time that the file system would set now, in its granularity */
 static bool is_now(const struct statx_timestamp *t, const struct timespec *now, const struct fs_limits *fs)
 {
 	int64_t step = (int64_t)fs->time_s * (int64_t)NS_PER_S + fs->time_ns;

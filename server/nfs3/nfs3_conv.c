@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_conv.c - between the types of NFSv3 and those of vfs.h (RFC 1813 section 2.6)
+ * nfs3_conv.c - conversion between the types of NFSv3 and those of vfs.h (RFC 1813 section 2.6)
  *
- * Operation: pure, with two exceptions. An errno that NFS has no name for becomes NFS3ERR_IO, and its
- *            true name is logged. dir_watch.c learns of attributes of directories that clients get.
- * Memory:    the caller's.
- * Threads:   any.
- * Errors:    none of their own.
+ * Operation: Conversion without side effects, except that nfs3_conv_status() logs an errno that becomes NFS3ERR_IO or
+ *            NFS3ERR_SERVERFAULT.
+ * Memory:    The caller's.
+ * Threads:   Any.
+ * Errors:    None of its own.
  */
 #include "nfs3_conv.h"
 
@@ -52,13 +52,13 @@ static ftype3 type_of(uint16_t mode)
 	}
 }
 
-/* 32 bits of seconds: what is before 1970 or after 2106 wraps, as everywhere in NFSv3 */
+/* 32 bits of seconds: times before 1970 and after 2106 wrap, as everywhere in NFSv3. */
 static nfstime3 time_of(const struct statx_timestamp *t)
 {
 	return (nfstime3){ .seconds = (uint32_t)t->tv_sec, .nseconds = t->tv_nsec };
 }
 
-/** nfs3_conv_attr - struct statx to fattr3 */
+/** nfs3_conv_attr - converts struct statx to fattr3 */
 void nfs3_conv_attr(const struct statx *stx, fattr3 *ret)
 {
 	*ret = (fattr3){
@@ -142,7 +142,7 @@ int nfs3_conv_sattr(const sattr3 *sa, struct vfs_sattr *ret)
 		v.set |= VFS_SET_SIZE;
 		v.size = sa->size.set_size3_u.size;
 	}
-	/* (uint32_t)-1 means "leave it" to chown() */
+	/* (uint32_t)-1 means "do not change" to chown() */
 	if ((v.set & VFS_SET_UID && v.uid == UINT32_MAX) ||
 	    (v.set & VFS_SET_GID && v.gid == UINT32_MAX))
 		err = -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_conv.h - between the types of NFSv3 and those of vfs.h
+ * nfs3_conv.h - conversion between the types of NFSv3 and those of vfs.h
  */
 #ifndef LEAT_SERVER_NFS3_CONV_H
 #define LEAT_SERVER_NFS3_CONV_H
@@ -16,28 +16,28 @@
 struct dir_wcc;
 struct req;
 
-/** nfs3_conv_status - what to tell the client; what has no name of its own is logged here
- * @err: -errno; -EBADF is a handle that is none
+/** nfs3_conv_status - returns the status for the client; an errno without a status of its own is logged
+ * @err: -errno; -EBADF means an invalid handle
  */
 nfsstat3 nfs3_conv_status(const struct req *r, int err);
 
-/** nfs3_conv_attr - attributes as they are told to a client, but for the `after` of nfs3_conv_wcc() */
+/** nfs3_conv_attr - converts attributes for a reply */
 void nfs3_conv_attr(const struct statx *stx, fattr3 *ret);
 
-/** nfs3_conv_post_op - attributes follow, or none if @stx was never filled */
+/** nfs3_conv_post_op - converts attributes; none follow if @stx was never filled */
 void nfs3_conv_post_op(const struct statx *stx, post_op_attr *ret);
 
-/** nfs3_conv_wcc - attributes from before and from after */
+/** nfs3_conv_wcc - converts the attributes before and after a change */
 void nfs3_conv_wcc(const struct dir_wcc *wcc, wcc_data *ret);
 
-/** nfs3_conv_fh - the handle in the results; its bytes must stay where they are */
+/** nfs3_conv_post_op_fh - puts a handle into the results; @room holds its bytes until the reply is encoded */
 void nfs3_conv_post_op_fh(const struct fh *fh, char *room, post_op_fh3 *ret);
 
-/** nfs3_conv_sattr - what is to be set
+/** nfs3_conv_sattr - converts the attributes to set
  *
- * What can be set of no file is found out here, before anything has been made or changed.
+ * Rejects values that are invalid for every file, before anything is created or changed.
  *
- * Return: 0; -EINVAL: more nanoseconds than a second has, or an id that is none; -EFBIG.
+ * Return: 0; -EINVAL: nanoseconds of a second or more, or an invalid id; -EFBIG.
  */
 int must_check nfs3_conv_sattr(const sattr3 *sa, struct vfs_sattr *ret);
 

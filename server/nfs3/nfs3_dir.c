@@ -3,22 +3,22 @@
  *
  * nfs3_dir.c - READDIR and READDIRPLUS (RFC 1813 sections 3.3.16, 3.3.17)
  *
- * Operation: the kernel's d_off is the cookie: a place in the directory that stays valid whatever
- *            is created and removed around it, so the cookie verifier is a constant. Entries are
- *            encoded as they are found, straight into the bytes of the reply, and each is measured
- *            before it is taken: the reply keeps to the limit it was given to the byte.
+ * Operation: The kernel's d_off is the cookie. It is a position in the directory that stays valid when other entries
+ *            are created and removed, so the cookie verifier is a constant. Entries are encoded as they are found,
+ *            directly into the bytes of the reply. Each is measured before it is taken, so the reply never exceeds
+ *            its limit.
  *
  *            list of entries: { 1 | fileid U | name s | cookie U | [poa] [pofh] } ... | 0 | eof
- *            What is read of the directory is measured by the room that is left, so that a small
- *            reply costs a small look, and the whole listing a number of steps that grows as its
- *            entries do. The attributes of the directory are those from before, so that a change that
- *            comes while it is read makes the client look again. The file system finds the place of a cookie at once: ext4 by the hash that
- *            the cookie is, tmpfs (Linux 6.6 and later) by a number that the entry keeps.
- * Memory:    the entries lie in r->room until the request ends.
- * Threads:   workers, with the caller's rights for as long as the directory is read: once for a
- *            reply, not for each entry.
- * Errors:    BAD_COOKIE if the directory has no such place; TOOSMALL if not one entry fits. An
- *            entry that vanishes meanwhile is listed without attributes.
+ *            The amount that is read of the directory depends on the room that is left. So a small reply costs little,
+ *            and the cost of the whole listing is proportional to its entries. The reply has the directory's
+ *            attributes from before the listing, so that a change meanwhile makes the client read it again.
+ *            The file system finds the position of a cookie at once: ext4 by the hash that the cookie is, tmpfs (Linux
+ *            6.6 and later) by a number that is stored with the entry.
+ * Memory:    The entries are in r->room until the request ends.
+ * Threads:   Workers, with the user's rights while the directory is read: credentials change once per reply, not per
+ *            entry.
+ * Errors:    BAD_COOKIE if the directory has no such position; TOOSMALL if not one entry fits. An entry that
+ *            vanishes meanwhile is listed without attributes.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -37,11 +37,11 @@
 
 /* status, attributes, verifier, end of the list, eof */
 #define HEAD_BYTES (4u + 4u + 84u + NFS3_COOKIEVERFSIZE + 4u + 4u)
-/* one look into the directory: some names at least, and not more than stays in the first caches */
+/* Bytes per getdents64(): at least a few names, and at most what fits the CPU's first caches. */
 #define DENTS_BYTES_MIN (1u << 10)
 #define DENTS_BYTES_MAX (32u << 10)
-/* An entry takes as much in a reply of READDIR as in what the kernel says of it. With attributes and a
- * handle it takes four times as much, and more. */
+/* An entry is as long in a READDIR reply as in getdents64(). With attributes and a handle it is at least four times as
+ * long. */
 #define PLUS_PER_DENT 4u
 
 struct listing {
@@ -49,7 +49,7 @@ struct listing {
 	const struct fh_obj *dir;
 	bool plus;
 	struct wire_put out;
-	uint32_t dircount_left; /* READDIRPLUS: names and numbers, a wish of the client's */
+	uint32_t dircount_left; /* READDIRPLUS: names and numbers; a hint of the client */
 	unsigned n;
 	bool full;
 	bool eof;
@@ -101,13 +101,13 @@ static void put_opaque(struct wire_put *p, const void *data, uint32_t len)
 	wire_put_bytes(p, zero, round_up4(len) - len);
 }
 
-/* Attributes and handle of an entry, if the caller, whose rights are in force, may see them and nothing
- * is mounted there. */
+/* Gets attributes and handle of an entry. The user's rights are in force. Return: false if they do not suffice, or if
+ * the entry is a mount point */
 static bool look(struct listing *l, const char *name, struct statx *stx, struct fh *fh)
 {
 	bool is_dot = !strcmp(name, ".");
 
-	if (!strcmp(name, "..")) /* its handle costs a walk, and no client asks for it here */
+	if (!strcmp(name, "..")) /* its handle costs a walk, and clients do not use it here */
 		return false;
 	if (dir_watch_statx(l->dir->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, stx))
 		return false;
@@ -133,7 +133,7 @@ static void put_plus(struct listing *l, const char *name)
 	put_opaque(&l->out, fh.data, fh.len);
 }
 
-/* Return: false: it did not fit, and nothing was written */
+/* Return: false: the entry did not fit, and nothing was written */
 static bool put_entry(struct listing *l, const struct kernel_dirent *d)
 {
 	struct wire_put before = l->out;
@@ -186,7 +186,7 @@ static int list_some(struct listing *l, int fd, char *dents)
 	return 0;
 }
 
-/* Cookie 0 is the beginning. A place that the directory does not know is the client's mistake. */
+/* Cookie 0 is the beginning. An unknown position is an error of the client. */
 static int list_from(struct listing *l, int fd, uint64_t cookie)
 {
 	char *dents;
@@ -202,7 +202,7 @@ static int list_from(struct listing *l, int fd, uint64_t cookie)
 		err = list_some(l, fd, dents);
 	creds_resume();
 	free(dents);
-	if (l->n) /* what was found is an answer; the next call meets the error again */
+	if (l->n) /* the entries found make a valid reply; the next request gets the error again */
 		return 0;
 	if (err == -EINVAL || err == -ENOENT)
 		return err == -EINVAL ? -EILSEQ : -ESTALE;
@@ -216,7 +216,7 @@ static nfsstat3 status_of(const struct req *r, int err)
 	return err == -EOVERFLOW ? NFS3ERR_TOOSMALL : nfs3_conv_status(r, err);
 }
 
-/* for the entries of a reply of @limit bytes */
+/* Bytes for the entries in a reply of @limit bytes. */
 static size_t room_for(const struct req *r, uint32_t limit)
 {
 	limit = MIN(limit, nfs3_io_answer_max(r->srv));
@@ -250,7 +250,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 	res->status = nfs3_open(r, &r->args.fh, &dir);
 	if (res->status != NFS3_OK)
 		return;
-	if (dir.stx.stx_ino == r->exp->root_ino) /* above the root there is nothing to know */
+	if (dir.stx.stx_ino == r->exp->root_ino) /* clients must not learn what is above the root */
 		l.parent_ino = dir.stx.stx_ino;
 	err = list(&l, cookie, limit);
 	if (err) {
@@ -266,7 +266,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 	fh_close(&dir);
 }
 
-/** nfs3_readdir_room, nfs3_readdirplus_room - memory for the entries */
+/** nfs3_readdir_room, nfs3_readdirplus_room - returns the bytes needed for the entries */
 size_t nfs3_readdir_room(const struct req *r)
 {
 	return room_for(r, r->args.readdir.count);
@@ -293,7 +293,7 @@ void nfs3_readdirplus(struct req *r)
 	read_dir(r, true, a->cookie, a->maxcount, a->dircount);
 }
 
-/** nfs3_encode_dir - READDIR3res and READDIRPLUS3res around entries that are encoded already */
+/** nfs3_encode_dir - encodes READDIR3res and READDIRPLUS3res around entries that are already encoded */
 bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res)
 {
 	static char verf[NFS3_COOKIEVERFSIZE];

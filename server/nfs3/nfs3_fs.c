@@ -3,11 +3,11 @@
  *
  * nfs3_fs.c - FSSTAT, FSINFO, PATHCONF (RFC 1813 sections 3.3.18 to 3.3.20)
  *
- * Operation: what the file system says of itself, what was found out when the export was opened
- *            (fs_limits.c), and what this server can move at once.
- * Memory:    none.
- * Threads:   workers: statfs() of a network file system may block.
- * Errors:    as statuses in the results.
+ * Operation: Returns what the file system reports, the limits found when the export was opened (fs_limits.c), and the
+ *            transfer limits of this server.
+ * Memory:    None.
+ * Threads:   Workers: statfs() of a network file system may block.
+ * Errors:    As statuses in the results.
  */
 #include <errno.h>
 #include <sys/statvfs.h>
@@ -17,7 +17,7 @@
 #include "nfs3_meta.h"
 #include "req.h"
 
-/* Finds the file and fills in the attributes all three begin with. */
+/* Finds the file and fills in the attributes that all three results begin with. */
 static bool open_fs(struct req *r, struct fh_obj *o)
 {
 	r->res.status = nfs3_open(r, &r->args.fh, o);
@@ -45,7 +45,7 @@ void nfs3_fsstat(struct req *r)
 		ok->tfiles = vfs.f_files;
 		ok->ffiles = vfs.f_ffree;
 		ok->afiles = vfs.f_favail;
-		ok->invarsec = 0; /* others use this file system too */
+		ok->invarsec = 0; /* other processes use this file system too */
 	}
 	fh_close(&o);
 }
@@ -65,7 +65,7 @@ void nfs3_fsinfo(struct req *r)
 	ok->dtpref = nfs3_io_answer_max(r->srv);
 	ok->maxfilesize = lim->file_max_bytes;
 	ok->time_delta = (nfstime3){ .seconds = lim->time_s, .nseconds = lim->time_ns };
-	/* an export is one file system: nobody gets across a mount */
+	/* an export is one file system: requests do not cross a mount */
 	ok->properties = FSF3_HOMOGENEOUS | FSF3_CANSETTIME;
 	if (lim->has_links)
 		ok->properties |= FSF3_LINK;

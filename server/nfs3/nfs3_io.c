@@ -3,27 +3,24 @@
  *
  * nfs3_io.c - READ, WRITE and COMMIT (RFC 1813 sections 3.3.6, 3.3.7, 3.3.21)
  *
- * Operation: what a WRITE brings is pulled and its arguments are looked at before anything else
- *            (nfs3_io_write_check). nfs3_io_begin() looks for descriptor and permission in the reactor's cache; if either
- *            is missing, a worker opens the file and asks the kernel (nfs3_io_open), and begin runs
- *            again with what it found. place.c moves the data; the _finish functions make the
- *            answer.
- * Durability: a stable WRITE is on disk, as far as was asked, before it is answered. An unstable
- *            one makes the file dirty: its descriptor stays open until a COMMIT, or a sync of our
- *            own, has told whether the data arrived. The write verifier of a file system changes
- *            whenever a sync there fails, whoever asked for it (commit.h), since the kernel reports each
- *            loss only once. A write that fails, for want of space say, loses nothing. A WRITE
- *            answers with the verifier that was in force before it took data, so that no change can
- *            fall in between. A COMMIT of a range syncs that range, and leaves the file dirty if it was
- *            written elsewhere, too; a count of 0 is all of the file, whatever the offset. In an export that
- *            is `async` no answer waits for the disk, but where a client has its share of dirty files: stable
- *            WRITEs are unstable ones that say otherwise, and a COMMIT says what it would if there were nothing to
- *            sync.
- *            Of a file system whose attributes are not in memory (struct fs_limits) the reactor asks none: a
- *            worker looks before each call, and answers have no attributes of after.
- * Memory:    r->file is held from begin to the end of the request.
- * Threads:   reactor, but for nfs3_io_open().
- * Errors:    statuses as RFC 1813 lists them; what is no regular file gets INVAL.
+ * Operation: The arguments of a WRITE are checked first (nfs3_io_write_check), and then its payload is pulled.
+ *            nfs3_io_begin() looks for the descriptor and permission in the reactor's cache. If either is missing, a
+ *            worker opens the file and asks the kernel (nfs3_io_open), and nfs3_io_begin() runs again with the result.
+ *            place.c moves the data; the _finish functions make the results.
+ * Durability: A stable WRITE is on disk, as far as it requests, before its reply. An unstable one makes the file dirty:
+ *            its descriptor stays open until a COMMIT, or a sync by the server, has shown whether the data arrived.
+ *            The write verifier of a file system changes whenever a sync there fails, whatever started it (commit.h),
+ *            since the kernel reports each loss only once. A WRITE that fails, for lack of space for example, loses
+ *            nothing. A WRITE returns the verifier that was in force before it took data, so that no change is missed
+ *            in between. A COMMIT of a range syncs that range, and leaves the file dirty if it was also written
+ *            elsewhere. A count of 0 means the whole file, whatever the offset. In an `async` export no reply waits for
+ *            the disk, unless the client has used up its share of dirty files. Stable WRITEs are executed as
+ *            unstable ones, but their replies say stable. A COMMIT replies as if there were nothing to sync.
+ *            The attributes of some file systems are not in memory (struct fs_limits). Then the reactor does not
+ *            read them: a worker does so before each request, and replies have no attributes from after.
+ * Memory:    r->file is held from nfs3_io_begin() to the end of the request.
+ * Threads:   The reactor's, except nfs3_io_open().
+ * Errors:    Statuses as RFC 1813 lists them; INVAL if it is not a regular file.
  */
 #include "nfs3_io.h"
 
@@ -43,15 +40,15 @@
 #include "req.h"
 #include "server_int.h"
 
-#define ANSWER_HEAD 1024u /* of an answer, and more than enough */
+#define ANSWER_HEAD 1024u /* upper bound of the other results in a reply */
 
 static bool is_write(const struct req *r)
 {
 	return r->proc->move != PLACE_READ;
 }
 
-/* COMMIT may be called by who may WRITE; a read-only descriptor syncs as well, but it may be newer
- * than a loss that another one was told of */
+/* COMMIT needs write permission, but not a writable descriptor. A read-only descriptor can sync too, but if it was
+ * opened after a loss was reported to another descriptor, it does not report that loss. */
 static bool wants_writable(const struct req *r)
 {
 	return r->proc->move == PLACE_WRITE;
@@ -70,8 +67,8 @@ static enum nfs3_io_next answer(struct req *r, nfsstat3 status)
 
 /* ---- the worker's part -------------------------------------------------------------------- */
 
-/* Bytes go by the file that is open. The handle may mean another one by now, where inode numbers are used again
- * and have no generation. */
+/* I/O uses the open file. Its handle may refer to another file by now, if the file system reuses inode numbers and has
+ * no generation numbers. */
 static int look_at_open(struct req *r)
 {
 	int err = vfs_stat(r->file->file.fd, &r->stx);
@@ -99,7 +96,7 @@ void nfs3_io_open(struct worker_job *job)
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
-/* as they are now; -EAGAIN: only a worker may ask */
+/* Reads the current attributes; -EAGAIN: only a worker may read them */
 static int look(const struct req *r, struct statx *ret)
 {
 	return r->file->file.at_once ? vfs_stat(r->file->file.fd, ret) : -EAGAIN;
@@ -116,11 +113,11 @@ static void keep_opened(struct req *r)
 		reactor_keep_file(r->reactor, &fh, &r->opened,
 				  makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
 	r->opened.fd = -1;
-	if (r->file && r->exports != r->reactor->exports) /* of an export that may be gone: for this call alone */
+	if (r->file && r->exports != r->reactor->exports) /* the export may be gone: keep it for this request only */
 		r->file->retired = true;
 }
 
-/* what the worker found out; Return: NFS3_IO_READY to go on */
+/* Uses the result of the worker; Return: NFS3_IO_READY to continue */
 static enum nfs3_io_next take_opened(struct req *r)
 {
 	if (r->err)
@@ -133,7 +130,7 @@ static enum nfs3_io_next take_opened(struct req *r)
 	return NFS3_IO_READY;
 }
 
-/* Return: NFS3_IO_READY with r->file and r->stx, and permission */
+/* Return: NFS3_IO_READY with r->file and r->stx, if permitted */
 static enum nfs3_io_next find_file(struct req *r)
 {
 	const nfs_fh3 *fh = &r->args.fh;
@@ -182,7 +179,7 @@ static enum nfs3_io_next begin_read(struct req *r)
 		count = 0;
 	else if (count > r->stx.stx_size - a->offset)
 		count = (uint32_t)(r->stx.stx_size - a->offset);
-	/* what waits for its answer in one piece has to fit a buffer; by chunk there is no such limit */
+	/* data inside the reply has to fit one buffer; data by chunk has no such limit */
 	if (!rpcrdma_req_by_chunk(r->rpc))
 		count = MIN(count, nfs3_io_answer_max(r->srv));
 	place_start(r, PLACE_READ, a->offset, count);
@@ -201,7 +198,7 @@ void nfs3_io_read_finish(struct req *r)
 	}
 	if (pl->good)
 		nfs3_atime_touch(r);
-	/* truncated meanwhile; or an error in the middle, which the next READ will meet: that is no end */
+	/* truncated meanwhile, or an error in the middle, which the next READ returns: that is not the end */
 	unknown = pl->short_read && look(r, &r->stx);
 	if (unknown)
 		memset(&r->stx, 0, sizeof(r->stx));
@@ -234,13 +231,13 @@ static enum nfs3_io_next begin_write(struct req *r)
 {
 	struct client *c = r->conn->client;
 
-	/* its descriptor could not be closed before somebody has synced it */
+	/* an unstable WRITE would keep the descriptor open until a sync */
 	r->must_sync = r->args.write.stable == UNSTABLE && !r->file->dirty && !reactor_may_dirty(r->reactor, c);
 	if (r->must_sync) {
 		r->args.write.stable = DATA_SYNC;
 		fdcache_flush_one(r->reactor->files);
 	}
-	/* a stable write is as good as its own; only what is promised for later can be lost later */
+	/* a stable write does not depend on the verifier: only unstable data can be lost later */
 	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
 	if (r->args.write.stable == UNSTABLE)
 		reactor_dirtied(r->reactor, r->file, c, r->args.write.offset, r->args.write.count);
@@ -248,7 +245,7 @@ static enum nfs3_io_next begin_write(struct req *r)
 	return NFS3_IO_READY;
 }
 
-/* no attributes of before: nothing kept others from the file in between (RFC 1813 section 2.6) */
+/* There are no attributes from before: other changes of the file may come in between (RFC 1813 section 2.6). */
 static void set_wcc(struct req *r, wcc_data *wcc)
 {
 	struct statx stx;
@@ -287,7 +284,7 @@ static void answer_commit(struct req *r)
 
 	r->res.status = NFS3_OK;
 	set_wcc(r, &ok->file_wcc);
-	/* taken after the sync: a loss that somebody else was told of shows in it */
+	/* taken after the sync: it shows a loss that was reported to another descriptor */
 	put_be64(ok->verf, write_verf_of(&r->srv->write_verf, r->file->dev));
 }
 
@@ -303,12 +300,12 @@ void nfs3_io_commit_finish(struct req *r)
 		return;
 	}
 	fdcache_cleaned(r->file, r->sync_seq);
-	if (!r->args.commit.count) /* of a client with several connections others may have written */
+	if (!r->args.commit.count) /* the client's other connections may have written on other reactors */
 		reactor_file_synced(r->reactor, r->file->dev, r->file->ino, r->sync_began_ns);
 	answer_commit(r);
 }
 
-/* A range that no file has is all of the file */
+/* Begins a sync. An invalid range means the whole file. */
 static void begin_commit(struct req *r)
 {
 	COMMIT3args *a = &r->args.commit;
@@ -335,7 +332,7 @@ enum nfs3_io_next nfs3_io_begin(struct req *r)
 	case PLACE_WRITE:
 		return begin_write(r);
 	default:
-		if (r->exp->conf.async) { /* and the file stays dirty, until the cache has it synced */
+		if (r->exp->conf.async) { /* the file stays dirty until the cache has it synced */
 			answer_commit(r);
 			return NFS3_IO_ANSWERED;
 		}
@@ -359,7 +356,7 @@ static void on_flushed(struct store_io *io)
 	struct flush *f = container_of(io, struct flush, io);
 	struct reactor *re = f->reactor;
 
-	if (io->res < 0) /* told once, and the verifier tells it on: there is nothing more to keep it for */
+	if (io->res < 0) /* the kernel reports it once, and the verifier passes it on: no reason to keep the file */
 		reactor_count(re, sync_failed);
 	fdcache_flushed(f->entry, f->seq);
 	re->flushing--;
@@ -367,7 +364,7 @@ static void on_flushed(struct store_io *io)
 	free(f);
 }
 
-/* A file of an export that is gone is synced as well by another one's: the descriptor says which file */
+/* A store of any export can sync a file of a removed one: the descriptor identifies the file. */
 static struct store *store_for(struct reactor *re, const struct fdcache_entry *e)
 {
 	struct exports_use *use = re->exports;

@@ -20,47 +20,47 @@ struct timespec;
 
 struct server;
 
-#define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax: FSINFO says so */
+#define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax in FSINFO */
 
 enum nfs3_io_next {
-	NFS3_IO_READY,	  /* file and permission are there; place_run() goes on */
+	NFS3_IO_READY,	  /* file and permission are known; place_run() continues */
 	NFS3_IO_OPEN,	  /* a worker has to run nfs3_io_open() first */
-	NFS3_IO_WAIT,	  /* until others are closed: reactor_may_open() */
-	NFS3_IO_ANSWERED, /* r->res says why not */
+	NFS3_IO_WAIT,	  /* until other files are closed: reactor_may_open() */
+	NFS3_IO_ANSWERED, /* r->res has the error */
 };
 
-/** nfs3_io_write_check - arguments of a WRITE that make no sense are refused before it is pulled
+/** nfs3_io_write_check - checks the arguments of a WRITE before its payload is pulled
  * Return: NFS3_OK, or the status */
 nfsstat3 must_check nfs3_io_write_check(const struct req *r);
 
-/** nfs3_io_begin - find the file and begin to move; on the reactor */
+/** nfs3_io_begin - finds the file and begins the transfer; on the reactor */
 enum nfs3_io_next must_check nfs3_io_begin(struct req *r);
 
-/** nfs3_io_open - open the file and ask for permission; on a worker */
+/** nfs3_io_open - opens the file and checks the permission; on a worker */
 void nfs3_io_open(struct worker_job *job);
 
-/* What READ, WRITE and COMMIT answer, from what place.c left. */
+/* Make the results of READ, WRITE and COMMIT, from the outcome in r->place. */
 void nfs3_io_read_finish(struct req *r);
 void nfs3_io_write_finish(struct req *r);
 void nfs3_io_commit_finish(struct req *r);
 
-/** nfs3_atime_is_due - would the kernel set the access time of a file that is read now?
- * @stx: as it is
- * @now: CLOCK_REALTIME_COARSE, by which the kernel sets times
+/** nfs3_atime_is_due - checks whether the kernel would set the access time of a file that is read now
+ * @stx: its attributes
+ * @now: CLOCK_REALTIME_COARSE, the clock that the kernel uses for file times
  *
- * False where the kernel may set it in the call that reads, because nobody waits for a disk there.
+ * False if the kernel may set it in the read() itself, because that does not block the reactor.
  */
 bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, const struct timespec *now);
 
-/** nfs3_atime_touch - a READ of r->file, which had the attributes r->stx, went well */
+/** nfs3_atime_touch - updates the access time, if due, after a READ of r->file, which had the attributes r->stx */
 void nfs3_atime_touch(struct req *r);
 
-/** nfs3_io_flush - fdcache_ops.flush: sync a file whose entry is to be closed */
+/** nfs3_io_flush - fdcache_ops.flush: syncs a file before its entry is closed */
 void nfs3_io_flush(void *reactor, struct fdcache_entry *e);
 
-/** nfs3_io_answer_max - the most data that one answer carries in itself, and no chunk of its own
- * beside it: a READ over TCP, a READDIR. Where the limit of buffer memory is low, it is less than
- * NFS3_IO_MAX. A multiple of 4096. */
+/** nfs3_io_answer_max - returns the longest data of a reply that is sent inside the reply instead of a separate
+ * chunk: a READ over TCP, a READDIR. With a low limit of buffer memory it is less than NFS3_IO_MAX. A multiple
+ * of 4096. */
 uint32_t nfs3_io_answer_max(const struct server *srv);
 
 #endif

@@ -3,12 +3,12 @@
  *
  * nfs3_meta.c - GETATTR, SETATTR, LOOKUP, ACCESS, READLINK (RFC 1813 sections 3.3.1 to 3.3.5)
  *
- * Operation: find the file, do the thing (vfs.c), fill in what both outcomes carry.
- * Memory:    results are zeroed: an attribute that is not filled in is an absent one. Handles and
- *            paths in results lie in r->mem. What GETATTR, LOOKUP and ACCESS are asked about stays open
- *            in r->found, for nfs3_quick.c to keep.
- * Threads:   workers.
- * Errors:    as statuses in the results.
+ * Operation: Finds the file, executes the procedure (vfs.c), and fills in what success and failure have in common.
+ * Memory:    Results are zeroed: attributes that are not filled in are absent. Handles and paths in results are in
+ *            r->mem. The objects of GETATTR, LOOKUP and ACCESS stay open in r->found, so that nfs3_quick.c can
+ *            cache them.
+ * Threads:   Workers.
+ * Errors:    As statuses in the results.
  */
 #include "nfs3_meta.h"
 
@@ -49,8 +49,8 @@ nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, st
 	return status;
 }
 
-/* A change that was made, and is answered with an error since it may not be on disk, is not one that the client
- * counts as its own. */
+/* A change that was made, but returns an error since it may not be on disk, must not count as the client's own
+ * change. */
 void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret)
 {
 	if (dir->wcc && dir->wcc->proved && (r->res.status == NFS3_OK || !dir->wcc->changed))
@@ -94,14 +94,14 @@ void nfs3_setattr(struct req *r)
 			err = vfs_setattr(&o, &sa, &r->creds);
 		r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
 	}
-	/* success and failure begin alike */
+	/* both results have it at the same place */
 	nfs3_post_op(&o, &r->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
 	fh_close(&o);
 }
 
-/** nfs3_lookup - 3.3.3; with the directory's attributes from before
+/** nfs3_lookup - 3.3.3; returns the directory's attributes from before the lookup
  *
- * With those from after a change that came in between would pass for one that the answer has seen.
+ * With attributes from after, a change in between would appear to be part of what the lookup has seen.
  */
 void nfs3_lookup(struct req *r)
 {
@@ -116,7 +116,7 @@ void nfs3_lookup(struct req *r)
 		return;
 	err = vfs_lookup(r->exports->exports->fhs, dir, what->name, &r->creds, &o);
 	if (!err)
-		r->asked = r->rights = X_OK; /* he may search it */
+		r->asked = r->rights = X_OK; /* the user may search it */
 	if (!err)
 		err = fh_make(r->exports->exports->fhs, &o, &fh);
 	if (err) {
@@ -158,7 +158,7 @@ void nfs3_access(struct req *r)
 	if (r->res.status != NFS3_OK)
 		return;
 	err = vfs_access(o, &r->creds, NFS3_RIGHTS, &got);
-	nfs3_conv_post_op(&o->stx, &ok->obj_attributes); /* both outcomes begin so */
+	nfs3_conv_post_op(&o->stx, &ok->obj_attributes); /* both results have it at the same place */
 	if (err) {
 		r->res.status = nfs3_conv_status(r, err);
 		return;
@@ -180,7 +180,7 @@ void nfs3_readlink(struct req *r)
 	if (r->res.status != NFS3_OK)
 		return;
 	err = vfs_readlink(&o, r->mem.path, sizeof(r->mem.path), &len);
-	nfs3_conv_post_op(&o.stx, &ok->symlink_attributes); /* both outcomes begin so */
+	nfs3_conv_post_op(&o.stx, &ok->symlink_attributes); /* both results have it at the same place */
 	if (err) {
 		r->res.status = nfs3_conv_status(r, err);
 	} else {

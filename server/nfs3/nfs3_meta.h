@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_meta.h - the procedures of NFSv3 but for READ, WRITE and COMMIT, as the table in nfs3_prog.c names
- *               them: on a worker, or quick
+ * nfs3_meta.h - the procedures of NFSv3 except READ, WRITE and COMMIT, for the table in nfs3_prog.c: on a worker, or
+ *               on the fast path
  */
 #ifndef LEAT_SERVER_NFS3_META_H
 #define LEAT_SERVER_NFS3_META_H
@@ -28,35 +28,35 @@ void nfs3_lookup(struct req *r);
 void nfs3_access(struct req *r);
 void nfs3_readlink(struct req *r);
 
-/** nfs3_open - find the file of a handle in the arguments; Return: status */
+/** nfs3_open - finds the file of a handle in the arguments; Return: status */
 nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret);
 
-/** nfs3_post_op - attributes of @o as they are now, or none */
+/** nfs3_post_op - reads the current attributes of @o; none follow on an error */
 void nfs3_post_op(const struct fh_obj *o, post_op_attr *ret);
 
-/** nfs3_open_dir - as nfs3_open(), of a directory whose names are to be changed
- * @wcc: outlives @ret; gets what it was like before and after
+/** nfs3_open_dir - as nfs3_open(), for a directory with names to be changed
+ * @wcc: must exist as long as @ret; gets the attributes before and after the change
  */
 nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, struct fh_obj *ret);
 
-/** nfs3_wcc - of a directory of nfs3_open_dir(): from before and after, if proved; else as it is now, or none */
+/** nfs3_wcc - attributes of a directory of nfs3_open_dir(): before and after if proved, else the current, or none */
 void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret);
 
-/** nfs3_access_bits - ACCESS's bits from the kernel's three: @got of NFS3_RIGHTS, of a file as in @stx */
+/** nfs3_access_bits - converts @got, granted rights of NFS3_RIGHTS, to ACCESS's bits, for a file as in @stx */
 uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned got);
 
 #define NFS3_RIGHTS ((unsigned)(R_OK | W_OK | X_OK))
 
-/* nfs3_quick.c: GETATTR, ACCESS and LOOKUP from what is at hand, and what is kept for that */
+/* nfs3_quick.c: GETATTR, ACCESS and LOOKUP from cached objects, and the caching of these objects */
 bool nfs3_getattr_quick(struct req *r);
 bool nfs3_access_quick(struct req *r);
 bool nfs3_lookup_quick(struct req *r);
 void nfs3_quick_keep(struct req *r);
 
-/** nfs3_quick_drop - on a worker: closes r->found if nfs3_quick_keep() has no use for it */
+/** nfs3_quick_drop - on a worker: closes r->found if nfs3_quick_keep() would not cache it */
 void nfs3_quick_drop(struct req *r);
 
-/** nfs3_who - the caller, as fdcache.h wants him */
+/** nfs3_who - returns the identity of the user's credentials for fdcache.h: a hash, not 0 */
 uint64_t nfs3_who(const struct req *r);
 
 /* nfs3_name.c: names */

@@ -4,13 +4,13 @@
  * nfs3_name.c - CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR, RENAME, LINK (RFC 1813 sections 3.3.8 to
  *               3.3.15)
  *
- * Operation: find the directories, do the thing (vfs_name.c, durably), answer with attributes and
- *            handle of what was made. The four that make something have one form of results, and so
- *            one function that fills them.
- * Memory:    as nfs3_meta.c. CREATE leaves its descriptor in r->made for the cache of open files:
- *            the WRITE that follows need not open it, nor be permitted by a mode that came later.
- * Threads:   workers; nfs3_create_finish() on the reactor.
- * Errors:    as statuses in the results.
+ * Operation: Finds the directories, executes the procedure durably (vfs_name.c), and returns attributes and handle of
+ *            the created object. The results of the four creating procedures have the same form, so one function fills
+ *            them.
+ * Memory:    As nfs3_meta.c. CREATE leaves its descriptor in r->made for the cache of open files. So the following
+ *            WRITE need not open it, and does not depend on the permissions of the final mode.
+ * Threads:   Workers; nfs3_create_finish() on the reactor.
+ * Errors:    As statuses in the results.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,7 @@ _Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
 		       sizeof(MKNOD3res) == sizeof(CREATE3res),
 	       "four results of one form");
 
-/* @m: was made if @err is 0 */
+/* @m: the created object, if @err is 0 */
 static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct vfs_made *m)
 {
 	CREATE3res *res = &r->res.create;
@@ -39,14 +39,14 @@ static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct
 		nfs3_wcc(r, dir, &res->CREATE3res_u.resfail.dir_wcc);
 		return;
 	}
-	/* a file without handle in the answer is looked up by the client */
+	/* without a handle in the reply the client looks the file up */
 	if (!fh_make(r->exports->exports->fhs, &m->obj, &fh))
 		nfs3_conv_post_op_fh(&fh, r->mem.fh_res, &ok->obj);
 	nfs3_conv_post_op(&m->obj.stx, &ok->obj_attributes);
 	nfs3_wcc(r, dir, &ok->dir_wcc);
 }
 
-/* the four begin with the directory and the name */
+/* The arguments of the four begin with the directory and the name. */
 static bool open_where(struct req *r, struct dir_wcc *wcc, struct fh_obj *dir)
 {
 	r->res.status = nfs3_open_dir(r, &r->args.create.where.dir, wcc, dir);
@@ -75,13 +75,13 @@ void nfs3_create(struct req *r)
 		err = vfs_create(r->exports->exports->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
 				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &r->made);
 	answer_made(r, &dir, err, &r->made);
-	fh_close(&r->made.obj); /* what it was like is wanted still */
+	fh_close(&r->made.obj); /* its attributes are still needed */
 	if (r->res.status != NFS3_OK || !r->res.create.CREATE3res_u.resok.obj.handle_follows || !r->keeps)
 		vfs_made_close(&r->made);
 	fh_close(&dir);
 }
 
-/** nfs3_create_finish - the open file goes to the cache */
+/** nfs3_create_finish - puts the open file into the cache */
 void nfs3_create_finish(struct req *r)
 {
 	const post_op_fh3 *obj = &r->res.create.CREATE3res_u.resok.obj;
@@ -97,10 +97,10 @@ void nfs3_create_finish(struct req *r)
 	e = reactor_keep_file(r->reactor, &fh, &file,
 			      makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
 			      r->made.obj.stx.stx_ino);
-	r->made.fd = -1; /* the cache's, whatever became of it */
+	r->made.fd = -1; /* the cache owns it, even on failure */
 	if (!e)
 		return;
-	if (r->exports != r->reactor->exports) /* of an export that may be gone */
+	if (r->exports != r->reactor->exports) /* the export may be gone */
 		e->retired = true;
 	fdcache_put(e);
 }
@@ -125,7 +125,7 @@ void nfs3_mkdir(struct req *r)
 	fh_close(&dir);
 }
 
-/* The path is the caller's, any bytes but NUL; to the kernel it must end in one. */
+/* The client's path may have any bytes except NUL. The kernel needs a terminating NUL. */
 static int copy_target(struct req *r)
 {
 	uint32_t len = r->args.symlink.symlink.symlink_data.length;
@@ -275,11 +275,11 @@ void nfs3_rename(struct req *r)
 		if (err)
 			r->res.status = nfs3_conv_status(r, err);
 		let_go(r, &gone);
-		/* a directory of another export is not this call's to tell of */
+		/* the reply must not reveal a directory of another export */
 		if (to.exp == from.exp)
 			nfs3_wcc(r, &to, &ok->todir_wcc);
 	}
-	nfs3_wcc(r, &from, &ok->fromdir_wcc); /* both outcomes are alike */
+	nfs3_wcc(r, &from, &ok->fromdir_wcc); /* both results have it at the same place */
 	fh_close(&to);
 	fh_close(&from);
 }
@@ -304,7 +304,7 @@ void nfs3_link(struct req *r)
 		if (dir.exp == o.exp)
 			nfs3_wcc(r, &dir, &ok->linkdir_wcc);
 	}
-	nfs3_post_op(&o, &ok->file_attributes); /* both outcomes are alike */
+	nfs3_post_op(&o, &ok->file_attributes); /* both results have it at the same place */
 	fh_close(&dir);
 	fh_close(&o);
 }

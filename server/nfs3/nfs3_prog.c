@@ -3,11 +3,11 @@
  *
  * nfs3_prog.c - the procedures of NFS version 3
  *
- * Operation: one row for each; prog.h says what a row means, req.c what is done with it.
- * Memory:    the preset functions point what the decoders would allocate at the request's own
- *            memory (xdr/nfs3.x says how).
- * Threads:   constant.
- * Errors:    none.
+ * Operation: One row per procedure; prog.h describes a row, req.c executes it.
+ * Memory:    The preset functions point the arguments' pointers at the request's own memory, so that the decoders
+ *            allocate nothing (see xdr/nfs3.x).
+ * Threads:   Constant.
+ * Errors:    None.
  */
 #include "nfs3_io.h"
 #include "nfs3_meta.h"
@@ -19,7 +19,7 @@ static void preset_fh(struct req *r)
 	r->args.fh.data.data_val = r->mem.fh[0];
 }
 
-/* LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR: all begin with directory and name */
+/* LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR: the arguments begin with directory and name. */
 static void preset_dirop(struct req *r)
 {
 	preset_fh(r);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_quick.c - GETATTR, ACCESS and LOOKUP without a worker, of what is at hand
+ * nfs3_quick.c - the fast path: GETATTR, ACCESS and LOOKUP on the reactor, from cached objects
  *
- * Operation: a change of thread there and back costs ten times what a GETATTR does. So what a worker has
- *            opened to answer one stays open for a while in the reactor's cache (nfs3_quick_keep), with
- *            what the kernel said of the caller's rights; and the next one is tried on the reactor first.
- *            Nothing that it does there waits for a disk: the inode of an open file is in memory, and so
- *            are its attributes; LOOKUP asks the kernel for what its name cache knows and nothing else
- *            (RESOLVE_CACHED). Whatever is amiss, and every answer but success, is left to the worker. So is a
- *            file system that may ask another host or a process for attributes (struct fs_limits).
+ * Operation: A thread switch to a worker and back costs ten times as much as a GETATTR. So the objects that a worker
+ *            has opened for a request stay open for a while in the reactor's cache (nfs3_quick_keep), with the
+ *            rights that the kernel has granted the user. The next request is tried on the reactor first.
+ *            Nothing on this path waits for a disk: the inode of an open file and its attributes are in memory, and
+ *            LOOKUP uses only the kernel's name cache (RESOLVE_CACHED). The worker gets every request that does
+ *            not succeed here. It also gets all requests on a file system that may ask another host or a process for
+ *            attributes (struct fs_limits).
  *
- *            GETATTR  the open file
- *            ACCESS   and what the kernel said of this caller since its ctime
- *            LOOKUP   of the directory, that he may search it; its file is found with our own rights, and
- *                     where those are his the kernel decides at once
+ *            GETATTR  needs the open file
+ *            ACCESS   also needs the rights that the kernel reported for this user since the file's ctime
+ *            LOOKUP   needs the right to search the directory. The lookup uses the server's own credentials; if those
+ *                     are the user's, the kernel checks the right in the lookup itself
  *
- *            What a handle does not lead to any more is not answered from here: a removed file, and a
- *            directory that was moved out of the export. By name (FH_MAP) a handle leads to other
- *            files only as long as they have theirs, so only directories of those are kept.
- * Memory:    nothing is taken; the cache owns what is kept.
- * Threads:   the reactor's.
- * Errors:    none of their own: false is "ask the worker".
+ *            The fast path does not serve objects that their handle no longer leads to: a removed file, and a
+ *            directory that was moved out of the export. A handle by name (FH_MAP) of a file is valid only as long as
+ *            its name, so only directories of those are cached.
+ * Memory:    Allocates nothing; the cache owns its objects.
+ * Threads:   The reactor's.
+ * Errors:    None of its own: false means "use the worker".
  * See:       fdcache.c; prog.h.
  */
 #include <string.h>
@@ -51,13 +51,13 @@ static bool is_there(struct req *r, struct fdcache_entry *e, struct fh_obj *ret)
 	return true;
 }
 
-/* What was moved out is told by the worker. LOOKUP asks that of the file it finds. */
+/* A directory that was moved out of the export is left to the worker. LOOKUP also checks the file it finds. */
 static bool is_inside(const struct req *r, const struct fh_obj *o)
 {
 	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(r->exports->exports->fhs, o);
 }
 
-/* Return: the entry, held, and in @ret what it has open; or NULL */
+/* Return: the entry, held, and in @ret the object that it has open; or NULL */
 static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh_obj *ret)
 {
 	const nfs_fh3 *fh = &r->args.fh;
@@ -74,7 +74,7 @@ static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh
 	return NULL;
 }
 
-/** nfs3_getattr_quick - GETATTR; whatever the file is open for */
+/** nfs3_getattr_quick - GETATTR, from any open descriptor of the file */
 bool nfs3_getattr_quick(struct req *r)
 {
 	struct fdcache_entry *e;
@@ -174,7 +174,7 @@ static void close_found(struct req *r)
 	r->found.fd = -1;
 }
 
-/* Return: the entry of what the worker has found, held, or NULL */
+/* Return: the new entry of the object that the worker found, held, or NULL */
 static struct fdcache_entry *keep_found(struct req *r)
 {
 	struct fh_obj *o = &r->found;
@@ -182,13 +182,13 @@ static struct fdcache_entry *keep_found(struct req *r)
 	struct store_file file = { .fd = o->fd, .fs = r->exp->root_dev };
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
-	o->fd = -1; /* the cache's, whatever becomes of it */
+	o->fd = -1; /* the cache owns it, even on failure */
 	return fdcache_insert(r->reactor->paths, &fh, &file, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
 			      o->stx.stx_ino);
 }
 
-/* Return: the entry that had been kept of what the worker has found, held, or NULL. The handle may mean another file by
- * now. */
+/* Return: the existing entry of the object that the worker found, held, or NULL. The handle may refer to another file
+ * by now. */
 static struct fdcache_entry *find_kept(struct req *r)
 {
 	const struct statx *stx = &r->found.stx;
@@ -201,12 +201,12 @@ static struct fdcache_entry *find_kept(struct req *r)
 	return NULL;
 }
 
-/** nfs3_quick_keep - what the worker has found may be asked for again */
+/** nfs3_quick_keep - caches the object that the worker found, for later requests */
 void nfs3_quick_keep(struct req *r)
 {
 	struct fdcache_entry *e = NULL;
 
-	if (r->found.fd >= 0 && r->exports != r->reactor->exports) /* of an export that may be gone */
+	if (r->found.fd >= 0 && r->exports != r->reactor->exports) /* the export may be gone */
 		close_found(r);
 	else if (r->found.fd >= 0)
 		e = keep_found(r);

@@ -3,13 +3,13 @@
  *
  * nfsacl.c - NFSACL version 3: GETACL and SETACL (xdr/nfsacl.x)
  *
- * Operation: find the file, do the thing (vfs_acl.c), convert (posix_acl.c). A file system without lists has
- *            mode bits, and GETACL says what they mean; SETACL says NOTSUPP, which Linux's setfacl
- *            tells its user. All of what is to be set is looked at before any of it is.
- * Memory:    room for two full lists: those of a SETACL in req_scratch(), from before it is decoded, as
- *            decoding allocates nothing; those of a GETACL's answer in r->room.
- * Threads:   workers, but for preset_setacl().
- * Errors:    as statuses in the results.
+ * Operation: Finds the file, gets or sets its lists (vfs_acl.c), and converts them (posix_acl.c). On a file system
+ *            without lists, GETACL returns the list that is equivalent to the mode bits. SETACL returns NOTSUPP,
+ *            which Linux's setfacl reports to its user. All of the new lists are checked before any is set.
+ * Memory:    Room for two full lists. Those of a SETACL are in req_scratch(), allocated before decoding, as decoding
+ *            allocates nothing. Those of a GETACL's results are in r->room.
+ * Threads:   Workers, except preset_setacl().
+ * Errors:    As statuses in the results.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void getacl(struct req *r)
 	if (!err)
 		err = get_both(&o, r->room->addr, &ok->acl);
 	r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
-	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both outcomes begin so */
+	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both results have it at the same place */
 	fh_close(&o);
 }
 
@@ -101,13 +101,13 @@ static void preset_setacl(struct req *r)
 	a->acl.dfacl.dfacl_val = l->dflt;
 }
 
-/* Everything that a SETACL is to set. */
+/* The lists that a SETACL sets. */
 struct wanted {
-	const struct acl_xattr *access, *dflt; /* NULL: is to stay */
+	const struct acl_xattr *access, *dflt; /* NULL: unchanged */
 	struct acl_xattr room[2];
 };
 
-/* A count that is not the length of what follows it is no list. */
+/* Converts the lists. A count that differs from the length of its list is an error. */
 static int convert(const secattr *s, struct wanted *ret)
 {
 	int err = 0;
@@ -144,7 +144,7 @@ static void setacl(struct req *r)
 	if (!err)
 		err = vfs_set_acl(&o, want.access, want.dflt, &r->creds);
 	r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
-	/* both outcomes are alike */
+	/* both results have it at the same place */
 	nfs3_post_op(&o, &r->res.setacl.SETACL3res_u.resok.obj_attributes);
 	fh_close(&o);
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * rpcbind.c - tell the local rpcbind which ports NFS and MOUNT are at
+ * rpcbind.c - registers the ports of NFS and MOUNT with the local rpcbind
  *
- * Operation: a thread connects to rpcbind's socket on this host, which is the only way on which it
- *            lets itself be changed, and registers each program under each netid once: the first
- *            listener of a kind is the one that clients are told of. What it would not take, because
- *            somebody else has that place, is left alone, also at the end.
+ * Operation: A thread connects to rpcbind's socket on this host, the only one on which it accepts changes. It registers
+ *            each program once per netid: clients are directed to the first listener of a kind. A registration that
+ *            rpcbind refuses, because another server has that place, is left alone, also at the end.
  *
- *            libtirpc's rpcb_set() does the same and waits up to a minute for each answer; here all
- *            of it together has WAIT_MS.
+ *            libtirpc's rpcb_set() does the same and waits up to a minute for each reply; here all registrations
+ *            together take at most WAIT_MS.
  * Memory:    struct rpcbind until rpcbind_stop().
- * Threads:   one, until all is registered; rpcbind_stop() joins it and works in the caller's.
- * Errors:    one line of the log; nothing else depends on it.
+ * Threads:   One, until all is registered; rpcbind_stop() joins it and works in the caller's thread.
+ * Errors:    Logged in one line; nothing else depends on it.
  * See:       RFC 1833, RFC 5665 section 5.2.3 (universal addresses), 5.2.4 (netids rdma, rdma6: RFC 8166).
  */
 #include "rpcbind.h"
@@ -40,13 +39,13 @@
 #define RPCBIND_SOCKET "/run/rpcbind.sock"
 #endif
 #define WAIT_MS 2000
-#define CALL_BYTES 1024 /* longest message either way */
+#define CALL_BYTES 1024 /* longest message in each direction */
 #define NETIDS 4
 
 struct entry {
 	const char *netid;
 	char uaddr[RPCBIND_UADDR_BYTES];
-	bool set[2]; /* by program: ours to take back */
+	bool set[2]; /* by program: we have registered it, and must unregister it */
 };
 
 static const struct program {
@@ -90,7 +89,7 @@ int rpcbind_uaddr(const struct rpcrdma_addr *addr, char uaddr[RPCBIND_UADDR_BYTE
 	return 0;
 }
 
-/* ---- talking to it ---------------------------------------------------------------------------- */
+/* ---- protocol --------------------------------------------------------------------------------- */
 
 static struct timeval left_until(uint64_t until_ns)
 {
@@ -107,7 +106,7 @@ static int connect_socket(const struct sockaddr_un *sun, uint64_t until_ns)
 
 	if (fd < 0)
 		return -errno;
-	/* one that does not take connections, or does not read, holds us no longer than this */
+	/* limits the wait for an rpcbind that does not accept or does not read */
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) ||
 	    connect(fd, (const struct sockaddr *)sun, sizeof(*sun)))
 		err = -errno;
@@ -140,7 +139,7 @@ static int open_client(uint64_t until_ns, CLIENT **ret)
 	return 0;
 }
 
-/* Return: 0; -EEXIST: rpcbind says no; -ETIMEDOUT, -EIO: it does not say anything */
+/* Return: 0; -EEXIST: rpcbind refuses; -ETIMEDOUT, -EIO: no reply */
 static int change(CLIENT *c, rpcproc_t proc, const struct program *p, const struct entry *e,
 		  uint64_t until_ns)
 {
@@ -150,7 +149,7 @@ static int change(CLIENT *c, rpcproc_t proc, const struct program *p, const stru
 		.r_vers = p->vers,
 		.r_netid = (char *)(uintptr_t)e->netid, /* only read */
 		.r_addr = proc == RPCBPROC_SET ? (char *)(uintptr_t)e->uaddr : nobody,
-		.r_owner = owner, /* it asks the kernel who we are, but reads a text here */
+		.r_owner = owner, /* rpcbind uses the peer's credentials, but requires a text here */
 	};
 	bool_t done = FALSE;
 	enum clnt_stat stat;
@@ -165,7 +164,7 @@ static int change(CLIENT *c, rpcproc_t proc, const struct program *p, const stru
 	return done ? 0 : -EEXIST;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------- */
+/* ---- registration ------------------------------------------------------------------------------- */
 
 static int set_all(struct rpcbind *rb)
 {
@@ -249,7 +248,7 @@ void rpcbind_stop(struct rpcbind *rb)
 			err = change(c, RPCBPROC_UNSET, &programs[k % ARRAY_SIZE(programs)],
 				     &rb->v[k / ARRAY_SIZE(programs)], until_ns);
 		if (err == -EEXIST)
-			err = 0; /* it was restarted, and knows nothing of us */
+			err = 0; /* it was restarted, and has no registration of ours */
 	}
 	if (err)
 		log_warn("rpcbind still tells of us: %s", strerror(-err));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * rpcbind.h - tell the local rpcbind which ports NFS and MOUNT are at
+ * rpcbind.h - registers the ports of NFS and MOUNT with the local rpcbind
  */
 #ifndef LEAT_SERVER_RPCBIND_H
 #define LEAT_SERVER_RPCBIND_H
@@ -13,21 +13,21 @@
 
 struct rpcbind;
 
-/** rpcbind_start - register NFS 3 and MOUNT 3 at each kind of address, from a thread of its own
+/** rpcbind_start - registers NFS 3 and MOUNT 3 at each kind of address, in its own thread
  * @addrs, @n: where this server listens; copied
  *
- * Nobody waits for it, and what comes of it is logged: a missing rpcbind is no more than a warning.
+ * Does not wait for the result, which is logged: a missing rpcbind causes only a warning.
  *
  * Return: 0, -ENOMEM, -EAGAIN (no more threads).
  */
 int must_check rpcbind_start(const struct rpcrdma_addr *addrs, size_t n, struct rpcbind **ret);
 
-/** rpcbind_stop - take back what was registered; a few seconds at most. NULL is fine. */
+/** rpcbind_stop - unregisters what was registered; takes a few seconds at most. NULL is fine. */
 void rpcbind_stop(struct rpcbind *rb);
 
 #define RPCBIND_UADDR_BYTES 80
 
-/** rpcbind_uaddr - an address as rpcbind writes it: h1.h2.h3.h4.p1.p2 (RFC 1833, RFC 5665)
+/** rpcbind_uaddr - prints an address in rpcbind's format: h1.h2.h3.h4.p1.p2 (RFC 1833, RFC 5665)
  * @ret_netid: "tcp", "tcp6", "rdma" or "rdma6"
  *
  * Return: 0; -EAFNOSUPPORT: a local socket; -EINVAL: no literal address.

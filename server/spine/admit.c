@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * admit.c - slots of a reactor: which requests the server works on, and which wait
+ * admit.c - slots of a reactor: which requests are in progress and which wait
  *
  * Operation, memory, threads, errors: admit.h
  */
@@ -12,10 +12,10 @@
 #include "reactor.h"
 #include "req.h"
 
-#define LIVE_MAX 1024u /* slots of one reactor: bounds what queues at the workers */
+#define LIVE_MAX 1024u /* slots of one reactor: bounds the queues of the workers */
 
-/* A client may hold as many slots as are free, and one of its connections as many as the client may still
- * have. So slots are left for a new client. */
+/* A client may hold as many slots as are free. A connection may hold as many as its client can still get. So some
+ * slots always stay free for a new client. */
 static bool client_may(const struct fair_client *f)
 {
 	const struct client_admission *a = container_of(f, struct client_admission, waiting);
@@ -55,7 +55,7 @@ void admit_leave(struct req *r)
 	admission_of(r->conn)->live--;
 }
 
-/* A request that comes while others wait may be let in at once: those have their share, or there is no slot. */
+/* A new request may pass waiting ones: those have used up their share, or no slot is free. */
 bool admit_enter(struct req *r)
 {
 	struct reactor *re = r->reactor;
@@ -86,8 +86,7 @@ bool admit_cancel(struct req *r)
 	return true;
 }
 
-/* a request that ends at once makes room for the next, so this loops instead of
- * nesting */
+/* A request that finishes at once frees its slot for the next one. The loop avoids recursion. */
 void admit_next(struct reactor *re)
 {
 	struct list *n;

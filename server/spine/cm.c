@@ -3,13 +3,13 @@
  *
  * cm.c - the thread that listens, sets up connections and hands them to reactors
  *
- * Operation: listeners start before the thread does, so that a failure is a failure to start. A
- *            listener that was asked for by name must start, but for RDMA where there is no device:
- *            one configuration may serve machines with and without. Without any name the ones that
- *            this machine can have are tried. What is missing is said with its reason.
- * Memory:    owns its engine and listeners.
- * Threads:   setting up a connection takes milliseconds on RDMA; no reactor should wait for it.
- * Errors:    logged here, where it is known what they mean.
+ * Operation: Opens the listeners before the thread starts, so that a failure makes the start fail. A configured
+ *            listener must open. The exception is RDMA on a host without a device, if another one opens, so
+ *            that one configuration serves hosts with and without RDMA. If none is configured, the defaults that this
+ *            host supports are opened. A listener that is left out is logged with the reason.
+ * Memory:    Owns its engine and listeners.
+ * Threads:   Its own: setting up an RDMA connection takes milliseconds and must not block a reactor.
+ * Errors:    Logged here, where their meaning is known.
  */
 #include "cm.h"
 
@@ -35,7 +35,7 @@ struct cm {
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_svc_attr attr;
 	struct rpcrdma_listener *listeners[CONF_LISTEN_MAX];
-	/* copies: others ask while the listeners are being closed */
+	/* copies: other threads read them while the listeners are being closed */
 	struct rpcrdma_addr addrs[CONF_LISTEN_MAX];
 	size_t n;
 	pthread_t thread;
@@ -92,7 +92,7 @@ static int listen_named(struct cm *cm, const struct conf *conf)
 	return 0;
 }
 
-/* where the socket goes if nobody says */
+/* The socket that is used if none is configured. */
 static int default_local(struct rpcrdma_addr *addr)
 {
 	const char *run = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
@@ -145,7 +145,7 @@ static int listen_defaults(struct cm *cm, const struct conf *conf)
 	return cm->n ? 0 : -EADDRNOTAVAIL;
 }
 
-/* A client that finds the server over TCP alone may be behind another device. */
+/* A client that finds the server over TCP alone may be connected to another device. */
 static void say_devices(const struct cm *cm)
 {
 	char url[URL_BYTES];
@@ -160,7 +160,7 @@ static void say_devices(const struct cm *cm)
 	}
 }
 
-/* AUTH_SYS is believed on a network, and what runs as one user runs as him for all who get there. */
+/* On a network AUTH_SYS is trusted. An unprivileged leatd runs the requests of all clients as its own user. */
 static void say_who_acts(const struct cm *cm)
 {
 	char url[URL_BYTES];
@@ -175,7 +175,7 @@ static void say_who_acts(const struct cm *cm)
 	}
 }
 
-/* Each takes a descriptor, but for those over RDMA. */
+/* A connection uses one descriptor, except over RDMA. */
 static void say_file_limit(const struct cm *cm)
 {
 	struct rlimit rl;
@@ -270,13 +270,13 @@ void cm_destroy(struct cm *cm)
 	free(cm);
 }
 
-/** cm_listeners - how many there are */
+/** cm_listeners - returns the number of listeners */
 size_t cm_listeners(const struct cm *cm)
 {
 	return cm->n;
 }
 
-/** cm_listener - where one of them listens */
+/** cm_listener - returns the address of listener @i */
 const struct rpcrdma_addr *cm_listener(const struct cm *cm, size_t i)
 {
 	return &cm->addrs[i];

@@ -15,16 +15,16 @@
 struct cm;
 struct server;
 
-/** cm_create - start listening and its thread
+/** cm_create - opens the listeners and starts the thread
  *
- * Return: 0, or -errno after saying what is wrong.
+ * Return: 0, or -errno after logging the reason.
  */
 int must_check cm_create(struct server *srv, const struct conf *conf, struct cm **ret);
 
-/** cm_close - no new connections, from when it returns on */
+/** cm_close - closes the listeners and ends the thread; no new connection is accepted after it returns */
 void cm_close(struct cm *cm);
 
-/** cm_destroy - after cm_close(). NULL is fine. */
+/** cm_destroy - frees @cm after cm_close(). NULL is fine. */
 void cm_destroy(struct cm *cm);
 
 size_t cm_listeners(const struct cm *cm);

@@ -3,16 +3,15 @@
  *
  * conn.c - a client's connection, on its reactor
  *
- * Operation: accepted on the listener's thread, given to the reactors in turn, where it stays. Which
- *            exports let this peer in is decided once, by his address and port, which do not change
- *            while he is connected; and again when the exports change.
- * Memory:    freed by closed(), when the transport has none of its requests left.
- * Threads:   on_accept() on the listener's, on_call() on the reactor's, on_closed() on either: a
- *            connection may fail before the reactor hears of it.
- * Errors:    a peer who is no export's client is turned away at the door, and so is another user of
- *            this host if his calls could not run as his. A client with a wrong port is let in to be
- *            told what is wrong, and because the control program, which tells of better ways to
- *            come here (client/mount/choose.c), is for everybody.
+ * Operation: Connections are accepted on the listener's thread and assigned to the reactors in turn. A connection
+ *            stays on its reactor. Which exports admit the peer depends on its address and port, which do not
+ *            change. It is evaluated at accept, and again when the exports change.
+ * Memory:    Freed by on_closed(), when the transport holds none of its requests.
+ * Threads:   on_accept() runs on the listener's thread, on_call() on the reactor's, on_closed() on either:
+ *            a connection may fail before the reactor receives it.
+ * Errors:    Refuses a peer if no export admits its address, and another user of this host if leatd cannot assume
+ *            that user's identity. A client with a wrong port is accepted, so that it gets an error reply and
+ *            can call the control program, which reports better transports (client/mount/choose.c).
  */
 #include "conn.h"
 
@@ -27,7 +26,7 @@
 #include "req.h"
 #include "server_int.h"
 
-/* Return: is he a client of any? Who is, and calls from a wrong port, is told so by an answer. */
+/* Return: true if an export admits the address of the peer. A wrong port is reported by a reply. */
 static bool learn_admission(struct conn *c, const struct exports *exports)
 {
 	bool any = false;
@@ -59,8 +58,8 @@ static bool is_admitted_anywhere(struct server *srv, struct conn *c)
 	return any;
 }
 
-/* Who serves as himself serves himself. Only the kernel's word counts here; root could have become
- * him anyway. Over a network there is no such word: cm.c says so at start. */
+/* An unprivileged leatd serves only its own user, and root, which could assume that identity anyway. Only the peer
+ * credentials from the kernel count. A network has none: cm.c warns about that at start. */
 static bool is_other_user(const struct server *srv, const struct rpcrdma_peer *peer)
 {
 	if (creds_can_assume() || srv->everyone || peer->transport != RPCRDMA_LOCAL)
@@ -68,7 +67,7 @@ static bool is_other_user(const struct server *srv, const struct rpcrdma_peer *p
 	return !peer->has_cred || (peer->uid != geteuid() && peer->uid != 0);
 }
 
-/* A group may have less rights than others have (mode 0604), so no group may be left out. */
+/* A group may have fewer rights than others have (mode 0604), so dropping a group could grant access. */
 static bool lacks_groups(const struct rpcrdma_peer *peer)
 {
 	return creds_can_assume() && peer->has_cred && peer->groups_unknown;

@@ -19,26 +19,26 @@ struct client;
 struct reactor;
 struct server;
 
-/* Created on the listener's thread, from then on owned by the reactor's. */
+/* Created on the listener's thread, then owned by the reactor's. */
 struct conn {
 	struct reactor *reactor;
 	struct client *client; /* a reference */
 	struct fair_flow admission; /* in reactor->admission */
 	unsigned live; /* slots held */
-	struct list reqs; /* req.of_conn: all of its calls */
-	uint64_t number; /* no other connection of this process has it; not 0 */
+	struct list reqs; /* req.of_conn: all of its requests */
+	uint64_t number; /* unique in this process; not 0 */
 	struct rpcrdma_peer peer;
-	uint64_t serial; /* of the exports that the next speaks of */
-	/* by index of the export: do its rules let this peer in? enum export_verdict */
+	uint64_t serial; /* exports.serial for which verdicts[] is valid */
+	/* by index of the export: enum export_verdict of its rules for this peer */
 	uint8_t verdicts[CONF_EXPORTS_MAX];
 };
 
-/** conn_admits - do the rules of @exp let this peer in? On its reactor's thread
- * @exports: those that @exp is one of
+/** conn_admits - checks whether the rules of @exp admit this peer; on its reactor's thread
+ * @exports: the table that @exp belongs to
  */
 bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp);
 
-/** conn_ops - what the transport calls; the listener's context is the struct server */
+/** conn_ops - callbacks for the transport; the listener's context is the struct server */
 extern const struct rpcrdma_svc_ops conn_ops;
 
 #endif

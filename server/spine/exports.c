@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * exports.c - the exports in service, and how others take their place
+ * exports.c - the exports in service, and their replacement
  *
- * Operation: export.c makes a table; here it gets handles and a place in the server. To replace it,
- *            a whole new one is made, with stores for each reactor, so that nothing can fail any
- *            more when the first of them changes over. Each is told by a message and changes between
- *            two calls: calls understood before keep what they hold, calls that come later see the
- *            new. Whoever asked waits until all have changed. Files that were open in an export
- *            that is gone, or is another directory now, are closed when their last call has ended;
- *            what was not on disk yet is synced first.
- *            An export is known by its name and its directory. One that comes back has its old handles.
- * Memory:    struct exports has holders in all threads, and so an atomic count; struct exports_use
- *            has those of one reactor, and a plain one, so that a call touches nothing shared.
- * Threads:   as exports.h says for each; exports_replace() under srv->reload_lock.
- * Errors:    before anything has changed.
+ * Operation: export.c creates a table; exports.c adds file handles and connects it to the server. To replace the
+ *            exports, a complete new set is created first, with stores for each reactor, so that nothing can fail
+ *            once the first reactor switches. Each reactor gets a message and switches between two requests:
+ *            requests decoded before keep the old exports, later ones see the new. The caller waits until all
+ *            reactors have switched. Files that are open in an export that was removed, or now has another
+ *            directory, are closed when their last request ends, after their unwritten data is synced.
+ *            An export is identified by its name and its directory. One that comes back has its old handles.
+ * Memory:    struct exports is held by all threads and has an atomic reference count. struct exports_use is held
+ *            on one reactor and has a plain count, so that a request touches no shared cache line.
+ * Threads:   As exports.h says for each function; exports_replace() holds srv->reload_lock.
+ * Errors:    Occur only before anything has changed.
  */
 #include "exports.h"
 
@@ -66,7 +65,7 @@ static int create_handles(struct server *srv, struct exports *e, char *why, size
 	return err;
 }
 
-/* A wish: without it no answer says what a directory was like before. */
+/* Optional: without it, replies carry no directory attributes from before a change (wcc_data). */
 static void watch_dirs(struct dir_watches *all, struct export *exp)
 {
 	int err = exp->limits.tells_changes ? dir_watch_get(all, exp->root_dev, &exp->dirs) : 0;
@@ -114,7 +113,7 @@ struct exports *exports_current(struct server *srv)
 	return e;
 }
 
-/* It may sleep: a directory that was removed goes with its last descriptor, and waits where its file system hangs. */
+/* May block: closing the last descriptor of a removed directory deletes it, and its file system may hang. */
 static void exports_close(struct exports *e)
 {
 	fh_set_destroy(e->fhs);
@@ -144,7 +143,7 @@ static void done_end(struct worker_job *job)
 	free(e);
 }
 
-/* as exports_put(), of what a reactor held */
+/* As exports_put(), for a reference that a reactor held. */
 static void put_by_worker(struct reactor *r, struct exports *e)
 {
 	if (atomic_fetch_sub(&e->refs, 1) != 1)
@@ -203,7 +202,7 @@ void exports_use_put(struct exports_use *u)
 		use_free(u);
 }
 
-/* ---- changing over ------------------------------------------------------------------------ */
+/* ---- replacement -------------------------------------------------------------------------- */
 
 struct change {
 	struct rpcrdma_msg msg;
@@ -212,7 +211,7 @@ struct change {
 	sem_t *changed;
 };
 
-/* does a name that was served stand for the same directory, and what is open for what it would be? */
+/* Return: true if @now still has the export, with the same directory, kind of handles, atime setting and store. */
 static bool is_kept(const struct export *e, const struct exports *now)
 {
 	const struct export *same = export_find_id(&now->table, e->id);
@@ -248,7 +247,7 @@ static void on_change(struct rpcrdma_msg *msg)
 	if (!all_kept) {
 		fdcache_retire(r->files, file_is_gone, &over);
 		fdcache_retire(r->paths, file_is_gone, &over);
-		for (size_t i = 0; i < over.old->table.n; i++) /* somebody may want to unmount it */
+		for (size_t i = 0; i < over.old->table.n; i++) /* an administrator may want to unmount it */
 			closing_hurry(r->closer, over.old->table.v[i].root_dev);
 	}
 	exports_use_put(old);
@@ -308,7 +307,7 @@ int exports_replace(struct server *srv, const struct conf *conf, char *why, size
 	return err;
 }
 
-/* ---- telling ------------------------------------------------------------------------------ */
+/* ---- log ---------------------------------------------------------------------------------- */
 
 static bool says_the_same(const struct export_conf *a, const struct export_conf *b)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * exports.h - the exports in service, and how others take their place
+ * exports.h - the exports in service, and their replacement
  *
- * Invariants: what was there when a call was understood stays until that call has ended. A table of
- * exports never changes; a new one takes its place, for each reactor between two calls.
+ * Invariants: The exports that a request was decoded under stay until the request ends. A table of exports never
+ * changes. A new table replaces it, on each reactor between two requests.
  */
 #ifndef LEAT_SERVER_EXPORTS_H
 #define LEAT_SERVER_EXPORTS_H
@@ -27,13 +27,13 @@ struct store;
 struct exports {
 	struct export_table table;
 	struct fh_set *fhs; /* handles of these exports */
-	uint64_t serial;    /* of this configuration, no other has it */
+	uint64_t serial;    /* unique for each configuration */
 	atomic_uint refs;
-	struct worker_job end; /* of the last reactor that had it, */
+	struct worker_job end; /* job of the last reactor that held it */
 	struct reactor *last;
 };
 
-/* What one reactor has of them. Its thread's alone; freed by the last of its calls, or by the next. */
+/* The exports as one reactor uses them. Only for its thread; freed by the last holder: a request, or on replacement. */
 struct exports_use {
 	struct exports *exports;
 	struct reactor *reactor;
@@ -41,44 +41,44 @@ struct exports_use {
 	struct store *stores[]; /* by index of the export */
 };
 
-/** exports_create - open directories, find out about handles; held for the caller
- * @srv: has what handles are made with, which is decided at its start
- * @why: tells what failed
+/** exports_create - opens the directories and sets up file handles; the caller holds the result
+ * @srv: provides what handles are made with, which is decided when the server starts
+ * @why: gets the reason of a failure
  *
  * Return: 0 or -errno.
  */
 int must_check exports_create(struct server *srv, const struct conf *conf, struct exports **ret,
 			      char *why, size_t why_bytes);
 
-/** exports_current - those in force, held for the caller; any thread */
+/** exports_current - returns the exports in force, held for the caller; any thread */
 struct exports *exports_current(struct server *srv);
 
-/** exports_put - let go of them; any thread but a reactor's. NULL is fine. */
+/** exports_put - releases @e; any thread but a reactor's. NULL is fine. */
 void exports_put(struct exports *e);
 
-/** exports_use_create - stores for a reactor, held for the caller; any thread, before it is used
+/** exports_use_create - creates the stores for a reactor, held for the caller; any thread, before it is used
  *
  * Return: 0 or -errno.
  */
 int must_check exports_use_create(struct reactor *r, struct exports *e, struct exports_use **ret);
 
-/** exports_use_hold, exports_use_put - the reactor's thread only. NULL may be put. */
+/** exports_use_hold, exports_use_put - take and release a reference; reactor's thread only. put accepts NULL. */
 struct exports_use *exports_use_hold(struct exports_use *u);
 void exports_use_put(struct exports_use *u);
 
-/** exports_replace - serve what @conf says from now on, without a disturbance of those who stay
+/** exports_replace - replaces the exports by those of @conf, without disturbing exports that stay
  *
- * When this returns, every call that comes is seen by the new rules. What came before goes on with
- * the old ones. Not from a reactor's thread; one at a time.
+ * When this returns, every new request uses the new exports. Requests that arrived earlier finish with the old ones.
+ * Not from a reactor's thread; one call at a time.
  *
- * Return: 0; -ESHUTDOWN: the server is ending; or what exports_create() says. Then nothing has
- * changed, and @why tells.
+ * Return: 0; -ESHUTDOWN: the server is stopping; or an error of exports_create(). On an error nothing has changed,
+ * and @why has the reason.
  */
 int must_check exports_replace(struct server *srv, const struct conf *conf, char *why,
 			       size_t why_bytes);
 
-/** exports_announce - log what is served now, and what is not any more
- * @old: what was served before, or NULL
+/** exports_announce - logs which exports are new or changed, and which are no longer served
+ * @old: the exports before, or NULL
  */
 void exports_announce(const struct exports *old, const struct exports *now);
 

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * latency.c - where the time of requests goes
+ * latency.c - breakdown of the time of requests
  *
- * Operation: a request that is looked at has a stopwatch for each part; whatever begins or ends an
- *            operation of the disk or of the network stops one and starts another. A request in
- *            pieces is always looked at: a clock is read a few times for each piece, which costs
- *            less than the piece's completion. Of the others one in WHERE_ONE_IN is, so that 4 KiB
- *            reads do not pay for it; what is told is rates and shares, for which a sample does. How many
- *            come between two of them is left to chance, since callers have their rounds: of reads
- *            and writes that take turns, every sixteenth would always be a read.
+ * Operation: A request that is sampled has a stopwatch for each part. The begin and end of a disk or network
+ *            operation stop one and start another. A request in pieces is always sampled: the clock is read a
+ *            few times per piece, which costs less than the piece's completion. Of the others one in
+ *            WHERE_ONE_IN is sampled, so that 4 KiB reads do not pay for it. A sample is enough for the rates
+ *            and shares that are reported. The distance between two samples is random, because callers are
+ *            often periodic: with alternating reads and writes, every sixteenth request would always be a read.
  *
- *                   came                                                        answer out
+ *                   arrival                                                  reply sent
  *                     |  waiting |  disk  |      both      |  net  |   finish     |
  *
- *            A trace is the same for one request with all of its pieces, when somebody has asked for it.
- * Memory:    a trace is malloc'ed by its request and given to the server's tracer.
- * Threads:   the reactor's; where_tracer_take() any.
- * Errors:    without memory there is no trace.
+ *            A trace has the same times for one request and each of its pieces. It is made on demand.
+ * Memory:    A trace is malloc'ed by its request and handed over to the server's tracer.
+ * Threads:   The reactor's; where_tracer_take() any.
+ * Errors:    Without memory there is no trace.
  */
 #include "latency.h"
 
@@ -89,7 +88,7 @@ static void give(struct where_tracer *t, struct where_trace *trace, const struct
 	free(old);
 }
 
-/* Does @asker wait for a request such as @r? Then it is this one, and no other. */
+/* Return: true if @asker waits for a request like @r. Only one request gets true. */
 static bool is_wanted(struct req *r, enum where_asker asker)
 {
 	struct where_tracer *t = &r->srv->tracer;
@@ -119,8 +118,8 @@ static void turn_on(struct req *r)
 		w->ns[i] = 0;
 }
 
-/* How many go by before the next one: 1 to 2 * WHERE_ONE_IN - 1, and so WHERE_ONE_IN on average.
- * Marsaglia's xorshift, on anything but 0. */
+/* Number of requests until the next sample: 1 to 2 * WHERE_ONE_IN - 1, WHERE_ONE_IN on average.
+ * Marsaglia's xorshift; the state must not be 0. */
 static unsigned next_turn(struct reactor *re)
 {
 	uint32_t x = re->where_seed ? re->where_seed : 1;
@@ -176,7 +175,7 @@ static enum where_part part_now(const struct req *r)
 	return r->state == REQ_REPLYING ? WHERE_FINISH : WHERE_WAITING;
 }
 
-/* what was going on until now has taken so long */
+/* Adds the time since the last call to the part that was active. Return: the time now */
 static uint64_t account(struct req *r)
 {
 	struct where *w = &r->where;
@@ -187,7 +186,7 @@ static uint64_t account(struct req *r)
 	return now;
 }
 
-/* One writer: no need to lock the bus for it. */
+/* There is one writer, so no atomic read-modify-write is needed. */
 static void add(_Atomic uint64_t *to, uint64_t n)
 {
 	atomic_store_explicit(to, atomic_load_explicit(to, memory_order_relaxed) + n,
@@ -206,7 +205,7 @@ void where_state(struct req *r)
 	w->state_ns = now;
 }
 
-/* for a trace, in which 4 s stand for all that is longer */
+/* For a trace: times longer than 4 s are stored as 4 s. */
 static uint32_t since_it_came(const struct where *w, uint64_t now)
 {
 	return (uint32_t)MIN(now - w->came_ns, UINT32_MAX);

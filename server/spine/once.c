@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * once.c - a call that changes something is executed once, however often it comes
+ * once.c - executes a non-idempotent request once, even if the client retransmits it
  *
- * Operation: between req.c and the duplicate request cache (drc.c). once_enter() makes the key: who is
- *            calling, with which credential, XID and procedure, and a checksum of the arguments,
- *            which are encoded again for it, because a call that comes again may be cut into
- *            messages differently. Of a payload the length counts and its first HEAD_BYTES, so that
- *            a client that starts again with the XIDs it had, and writes other data, is hardly ever
- *            taken for its former self. WRITEs have a cache of their own, where
- *            no entry is replayed after DRC_KEEP_WRITE_NS: however many there are, they take no room
- *            from calls that must not be executed again.
- *            once_end() encodes the results into the request; what is kept, what goes to those who
- *            joined and what is sent now are the same bytes, without RPC header and so for any
- *            transport.
- * Memory:    the request's.
- * Threads:   the reactor's, but for wake(), which posts.
- * Errors:    JUKEBOX promises that nothing happened: it is not kept, and who joined tries himself.
+ * Operation: Connects req.c to the duplicate request cache (drc.c). once_enter() makes the key: client, credential,
+ *            XID, procedure, and a checksum of the arguments. The arguments are encoded again for the checksum,
+ *            because a retransmission may be split into messages differently. A payload is represented by its
+ *            length and its first HEAD_BYTES. So a restarted client that reuses its XIDs to write other data
+ *            hardly ever matches an old entry. WRITEs have a separate cache, which replays no entry that is older
+ *            than DRC_KEEP_WRITE_NS: many WRITEs do not displace requests that must not be executed again.
+ *            once_end() encodes the results into the request. The entry, the replies to joined requests and
+ *            this reply are the same bytes. They contain no RPC header, so they fit any transport.
+ * Memory:    The request's.
+ * Threads:   The reactor's, except wake(), which posts to it.
+ * Errors:    A JUKEBOX result promises that nothing happened: it is not kept, and the first joined request is executed.
  */
 #include "once.h"
 
@@ -43,8 +40,8 @@ static struct drc *cache_of(const struct req *r)
 	return r->proc->move == PLACE_WRITE ? r->srv->drc_writes : r->srv->drc;
 }
 
-/* How much of a WRITE's data is looked at: it is in the first piece, however it is cut, and with overlap no
- * other has come yet. */
+/* Bytes of a WRITE's data that enter the key. They are always in the first piece, wherever the split is. With overlap
+ * only that piece has arrived. */
 static uint32_t head_bytes(const struct req *r, uint32_t length)
 {
 	uint64_t off = r->args.write.offset;
@@ -54,8 +51,8 @@ static uint32_t head_bytes(const struct req *r, uint32_t length)
 	return MIN(MIN(length, HEAD_BYTES), DATA_ALIGN - (uint32_t)(off % DATA_ALIGN));
 }
 
-/* The arguments with an empty payload, and then what stands for it: they have no other bytes that
- * are not in memory. Return: bytes in @buf */
+/* Encodes the arguments with an empty payload, then the length and head of the payload. They have no other bytes
+ * that are not in memory. Return: bytes in @buf */
 static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 {
 	struct rpcrdma_payload *data = place_payload(r);
@@ -96,7 +93,7 @@ static void make_key(struct req *r)
 	c->key.proc = rpc->proc;
 	c->key.args_bytes = encode_args(r, args);
 	hash = drc_hash(cache_of(r), args, c->key.args_bytes);
-	/* a path is arguments like the others, and is looked at whole */
+	/* a path is an argument like the others: all of it enters the hash */
 	if (r->place.kind == PLACE_PULL && r->place.total)
 		hash ^= drc_hash(cache_of(r), place_data(r), r->place.total);
 	c->key.args_hash = hash;
@@ -116,7 +113,7 @@ static void on_woken(struct rpcrdma_msg *msg)
 	req_run(r);
 }
 
-/* on the reactor of whoever executed the first one */
+/* Runs on the reactor that executed the original request. */
 static void wake(struct drc_call *c)
 {
 	struct req *r = container_of(c, struct req, once.call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * once.h - a call that changes something is executed once, however often it comes
+ * once.h - executes a non-idempotent request once, even if the client retransmits it
  */
 #ifndef LEAT_SERVER_ONCE_H
 #define LEAT_SERVER_ONCE_H
@@ -15,40 +15,40 @@
 
 struct req;
 
-/* Part of a request. Owned by the reactor, `call` while joined by the cache. */
+/* Part of a request. Owned by the reactor; the cache uses `call` while @joined is set. */
 struct once {
 	struct drc_call call;
 	bool asked;  /* the cache has been asked */
-	bool joined; /* and will tell */
+	bool joined; /* waiting for the cache's verdict */
 	enum drc_verdict verdict;
 	struct rpcrdma_msg msg;
 };
 
-/* Longest arguments without payload: two full lists of SETACL, behind a handle. */
+/* Longest arguments without payload: two full lists of SETACL after a handle. */
 #define ONCE_ARGS_MAX (128u + 2u * 12u * NFS_ACL_MAX_ENTRIES)
 
-/** once_init - of a new request */
+/** once_init - initializes the state of a new request */
 void once_init(struct once *o);
 
-/** once_enter - the cache is asked, or has been: what is to become of @r?
+/** once_enter - asks the cache what to do with @r, or returns the verdict if it was asked before
  *
- * Its arguments are decoded, its payload is there. After DRC_JOINED it is run again when the verdict
- * is there, and asks again.
+ * The arguments must be decoded and the payload must be present. After DRC_JOINED the request runs again when the
+ * verdict is known, and calls this again.
  *
- * Return: DRC_EXECUTE also if there is no cache.
+ * Return: the verdict; DRC_EXECUTE if there is no cache.
  */
 enum drc_verdict must_check once_enter(struct req *r);
 
-/** once_leave - it waits for its like no longer; Return: whether it did, and still would */
+/** once_leave - stops waiting for the original request; Return: true if @r was waiting and had no verdict yet */
 bool must_check once_leave(struct req *r);
 
-/** once_end - it has been executed, or not; before it is answered
+/** once_end - reports the end of @r to the cache, executed or not; call it before the reply
  *
- * Return: true: it is to be answered by once_encode() and @r->once.
+ * Return: true if the reply must be encoded by once_encode() from @r->once.
  */
 bool must_check once_end(struct req *r);
 
-/** once_encode - the results as they are kept */
+/** once_encode - writes the results in the form in which the cache keeps them */
 bool_t once_encode(XDR *xdrs, struct once *o);
 
 #endif

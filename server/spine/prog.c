@@ -3,11 +3,11 @@
  *
  * prog.c - the programs that leatd serves
  *
- * Operation: one table of tables; NFS, NFSACL and MOUNT answer on the same port, so a client needs no
- *            rpcbind, and ctl tells on every connection which server it is.
- * Memory:    constant.
- * Threads:   any.
- * Errors:    RFC 5531 section 9 has a number for each way not to find a procedure.
+ * Operation: A table of program tables. NFS, NFSACL and MOUNT use the same port, so a client needs no rpcbind.
+ *            The ctl program identifies the server on every connection.
+ * Memory:    Constant.
+ * Threads:   Any.
+ * Errors:    RFC 5531 section 9 has a status for each reason why a procedure is not found.
  */
 #include "prog.h"
 

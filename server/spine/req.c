@@ -1,47 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * req.c - the spine: what happens to a call, from its arrival to the end of its answer
+ * req.c - the spine: what happens to a request, from its arrival to the end of its reply
  *
- * Operation: a request is a state machine and its own continuation: no thread waits for it, and
- *            whoever completes something for it calls req_run() on its reactor. Each state is a
- *            function that does what can be done now and returns the next state, or the same one if
- *            something is awaited; req_run() loops until nothing changes.
+ * Operation: A request is a state machine and its own continuation. No thread waits for it: the code that completes
+ *            something for it calls req_run() on its reactor. Each state is a function that does what can be done
+ *            now. It returns the next state, or the same one if the request must wait. req_run() loops until
+ *            the state does not change.
  *
- *                              (changes nothing)
+ *                              (idempotent)
  *     call --> NEW --> ADMITTED -------------------------------> execute() <----------+
  *               |       |    |                                    ^  | | |            | (the file
- *               |       |    +--(changes something)--> ENTERING --+  | | +--> RUNNING-+  was opened)
+ *               |       |    +--(non-idempotent)---> ENTERING ----+  | | +--> RUNNING-+  was opened)
  *               |       |                                ^  |  (new) | |        |
  *               |       +--(has payload)--> MOVING ------+  |        | +--> MOVING
  *               |                              | (pulled)   |        |        ||
- *               |                       (lost) |            | (came  |        ||
- *               |                              |            | before)|        ||
+ *               |                       (lost) |            | (dupli-|        ||
+ *               |                              |            | cate)  |        ||
  *               +--(refused, garbage)----------+------------+--------+--------++--> REPLYING --> FREE
  *
  *     from      to        by               when
- *     NEW       NEW       state_new        arguments not all here (TCP), the groups of its caller are
- *                                          being looked up, or no slot yet
- *     NEW       ADMITTED  state_new        understood, permitted, and it has a slot or brings a payload
- *     NEW       REPLYING  state_new        it is an answer already that it is refused
- *     ADMITTED  ADMITTED  state_admitted   no memory for long results yet, or no slot
- *     ADMITTED  MOVING    state_admitted   WRITE, SYMLINK: the payload is to be pulled first
- *     ADMITTED  ENTERING  state_admitted   it changes something and is all here
- *     MOVING    ENTERING  state_moving     WRITE, SYMLINK: now it is all here, or (overlap) begins to be
- *     MOVING    REPLYING  state_moving     nothing is under way any more, or the pull failed
- *     ENTERING  ENTERING  state_entering   no slot yet, or its like is being executed: it has joined that
- *                                          one
- *     ENTERING  REPLYING  state_entering   it came before: it gets the answer of then
+ *     NEW       NEW       state_new        arguments incomplete (TCP), the groups of its user are being looked
+ *                                          up, or no slot is free
+ *     NEW       ADMITTED  state_new        decoded, permitted, and it has a slot or gets one later
+ *     NEW       REPLYING  state_new        refused: the reply is an error
+ *     ADMITTED  ADMITTED  state_admitted   no memory for long results, or no slot
+ *     ADMITTED  MOVING    state_admitted   WRITE, SYMLINK: the payload must be pulled first
+ *     ADMITTED  ENTERING  state_admitted   non-idempotent, and complete
+ *     MOVING    ENTERING  state_moving     WRITE, SYMLINK: the payload is complete, or (overlap) its first piece is
+ *     MOVING    REPLYING  state_moving     all operations have ended, or the pull failed
+ *     ENTERING  ENTERING  state_entering   no slot, or the original request is being executed and this one has
+ *                                          joined it
+ *     ENTERING  REPLYING  state_entering   duplicate: it gets the original reply
  *     RUNNING   REPLYING  state_running    the worker has the results
  *     ADMITTED, ENTERING, RUNNING, by execute():
- *               RUNNING                    the file must be opened (openers: when others are closed) or asked for permission; or work
- *               MOVING                     the file is there, payload can move: place.c
- *               REPLYING                   nothing to wait for at all, as what is at hand suffices, or
- *                                          refused
- *     any before REPLYING req_conn_lost    it waited (groups, slot, its like, descriptor, worker), and its connection is
- *                                          lost: not executed, not answered
- *     REPLYING  REPLYING  state_replying   payload is still being pulled: WRITE, not to be executed
- *     REPLYING  FREE      state_replying   the transport uses no memory of ours any more
+ *               RUNNING                    a file must be opened (openers: after others are closed) or its
+ *                                          permissions checked; or work
+ *               MOVING                     the file is open, payload can move: place.c
+ *               REPLYING                   no need to wait, as cached objects suffice, or refused
+ *     any before REPLYING req_conn_lost    it waited (groups, slot, duplicate, descriptor, worker), and its
+ *                                          connection is lost: not executed, no reply
+ *     REPLYING  REPLYING  state_replying   payload of a WRITE that is not executed is still being pulled
+ *     REPLYING  FREE      state_replying   the transport uses no memory of the request any more
  *
  *     true in   slot        memory held                      waits in
  *     NEW       no          args                             transport, then groups.c (FIFO of that user),
@@ -55,20 +55,19 @@
  *     REPLYING  no          res, pieces' buffers             transport
  *     FREE      no          none                             -
  *
- *            A slot stands for work of the server itself. What waits for its peer (to send a payload, to
- *            take a reply, to give back the buffers of its connection's share) has none, so a slow peer
- *            delays its own calls only. Slots are shared out between clients, and inside a client between
- *            its connections; those who wait take turns in the same way.
+ *            A slot stands for work of the server itself. A request that waits for its peer (for payload, for the
+ *            end of its reply, for buffers of its connection's share) holds none. So a slow peer delays only its
+ *            own requests. Slots are shared fairly between clients, and between the connections of a client.
  *
- *            Whoever leaves ENTERING to execute the call owns an entry of the duplicate request cache,
- *            and gives it back on entering REPLYING, executed or not: others may wait for that.
- *            Shortage is never an error: the queues above have counters (reactor_counters,
- *            worker_stats, rpcrdma_stats.buf_waits) that tell how often and how long they were.
- * Memory:    requests are recycled per reactor; arguments decode into the request itself. Whoever
- *            took a rpcrdma_req ends it exactly once, in state_replying().
- * Threads:   the reactor's; work() of a procedure runs on a worker.
- * Errors:    what a caller does wrong is answered and at worst refused; nothing here asserts on it.
- * See:       doc/tour.md; once.c and drc.c for calls that come again; prog.h for the tables; RFC 5531 section 9; RFC 1813.
+ *            A request that leaves ENTERING to be executed owns an entry of the duplicate request cache. It
+ *            releases the entry when it enters REPLYING, executed or not: joined requests may wait for it.
+ *            Shortage is never an error: the queues above have counters (reactor_counters, worker_stats,
+ *            rpcrdma_stats.buf_waits) for how often and how long requests waited.
+ * Memory:    Requests are recycled per reactor; arguments are decoded into the request itself. Each rpcrdma_req
+ *            is ended exactly once, in state_replying(), or by req_call() if there is no request for it.
+ * Threads:   The reactor's; work() of a procedure runs on a worker.
+ * Errors:    An error of a client gets an error reply, at worst a refusal; no assert depends on client input.
+ * See:       doc/tour.md; once.c and drc.c for duplicates; prog.h for the tables; RFC 5531 section 9; RFC 1813.
  */
 #include "req.h"
 
@@ -112,7 +111,7 @@ const char *req_state_name(enum req_state s)
 	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
 }
 
-/* ---- birth and death ---------------------------------------------------------------------- */
+/* ---- allocation --------------------------------------------------------------------------- */
 
 static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 {
@@ -181,7 +180,7 @@ void req_call(struct conn *c, struct rpcrdma_req *rpc)
 
 	if (!r) {
 		r = c->reactor->draining ? NULL : req_get(c, rpc);
-		if (!r) { /* the client sends it again, to whoever serves then */
+		if (!r) { /* the client retransmits it, to the server that runs then */
 			rpcrdma_req_drop(rpc, NULL, NULL);
 			return;
 		}
@@ -213,7 +212,7 @@ void req_run(struct req *r)
 		admit_next(re);
 }
 
-/* Takes @r out of the queue in which it waits to begin. Return: false: it is in none */
+/* Takes @r out of the queue in which it waits to begin. Return: false: it is in no queue */
 static bool leave_queue(struct req *r)
 {
 	if (r->running) {
@@ -228,8 +227,8 @@ static bool leave_queue(struct req *r)
 	return admit_cancel(r) || once_leave(r);
 }
 
-/* What has begun goes on. The rest is not done at all, so its client may send it again over another connection.
- * Each call that ends may have others run, and end, also of this connection. */
+/* Requests in progress continue. The others are dropped, so the client may retransmit them over another connection.
+ * The end of a request may make others run and end, including requests of this connection. */
 void req_conn_lost(struct conn *c)
 {
 	struct list reqs = LIST_INIT(reqs), *n;
@@ -268,7 +267,7 @@ static enum req_state end_fail(struct req *r, nfsstat3 status)
 	return REQ_REPLYING;
 }
 
-/* which procedure, or what to answer instead */
+/* Finds the procedure, or sets the error to reply with. */
 static bool find_proc(struct req *r)
 {
 	static const enum rpcrdma_accept_stat stats[] = {
@@ -295,7 +294,7 @@ static bool find_caller(struct req *r)
 	return why == CREDS_AUTH_OK;
 }
 
-/* A call of NFS is about a file, and so about an export: is he let in there, and may he change it? */
+/* An NFS request refers to a file, and so to an export: is the client admitted there, and may it modify the export? */
 static nfsstat3 check_export(struct req *r)
 {
 	const nfs_fh3 *fh = &r->args.fh;
@@ -317,7 +316,7 @@ static void on_groups(struct groups_wait *w)
 	req_run(container_of(w, struct req, groups_wait));
 }
 
-/* Groups count where files are looked at: in calls about one, and on the way of MNT to one. */
+/* Groups matter where file permissions are checked: in requests about a file, and on the path walk of MNT. */
 static bool needs_groups(const struct req *r)
 {
 	if (!r->reactor->groups || !r->creds.claimed)
@@ -327,8 +326,8 @@ static bool needs_groups(const struct req *r)
 	return r->prog == &prog_mount3 && r->rpc->proc == MOUNTPROC3_MNT;
 }
 
-/* Whose rights it has. Of an export's rules the groups are not exempt, so they come first; MNT knows
- * its export only later (mount3.c). Return: false: his groups are being looked up. */
+/* Determines the request's rights. An export's squash rules apply to groups too, so groups are looked up first. MNT
+ * learns its export later (mount3.c). Return: false: the user's groups are being looked up. */
 static bool identify(struct req *r)
 {
 	r->groups_wait.fn = on_groups;
@@ -343,7 +342,7 @@ static bool identify(struct req *r)
 	return true;
 }
 
-/* The rest of a call may never come; the end of a server does not wait for it. */
+/* The rest of a request may never arrive; the shutdown does not wait for it. */
 static void note_partial(struct req *r, bool partial)
 {
 	if (partial && !r->partial)
@@ -404,8 +403,8 @@ static enum req_state understand(struct req *r)
 	return REQ_ADMITTED;
 }
 
-/* What brings a payload is admitted when that is here, and what has long results when there is memory for
- * them: until then it waits for its peer. */
+/* A request with a payload gets its slot when the payload is here, one with long results when it has memory for them:
+ * until then it waits for its peer. */
 static bool admitted_later(const struct req *r)
 {
 	return r->proc->move == PLACE_WRITE || r->proc->move == PLACE_PULL || r->proc->room;
@@ -442,7 +441,7 @@ static void work_done(struct worker_job *job)
 	req_run(r);
 }
 
-/* st_dev of the file system that its worker may block in, or 0 */
+/* Return: st_dev of the file system that its worker may block in, or 0 */
 static uint64_t dev_of(const struct req *r)
 {
 	const struct export *exp = r->exp;
@@ -473,7 +472,7 @@ static enum req_state finish(struct req *r)
 	return REQ_REPLYING;
 }
 
-/* All that it needs from its caller is here, and nobody has executed it. */
+/* Executes @r: its arguments and payload are here, and it is not a duplicate. */
 static enum req_state execute(struct req *r)
 {
 	switch (r->proc->move) {
@@ -514,7 +513,7 @@ static void on_room(struct rpcrdma_buf_waiter *w)
 	req_run(r);
 }
 
-/* Memory for long results. Return: 0; -EINPROGRESS: it waits; -errno */
+/* Allocates memory for long results. Return: 0; -EINPROGRESS: @r waits for it; -errno */
 static int get_room(struct req *r)
 {
 	size_t bytes = r->proc->room(r);
@@ -560,7 +559,7 @@ static enum req_state state_admitted(struct req *r)
 
 /* ---- MOVING, RUNNING ---------------------------------------------------------------------- */
 
-/* the arguments' payload is here, or never will be */
+/* The arguments' payload is here, or its transfer has failed. */
 static enum req_state pulled(struct req *r)
 {
 	return r->place.err ? end_fail(r, nfs3_conv_status(r, r->place.err)) : REQ_ENTERING;
@@ -581,7 +580,7 @@ static enum req_state state_moving(struct req *r)
 		return REQ_REPLYING;
 	}
 	(void)finish(r);
-	if (r->place.lost) /* done in part: whoever sends it again is not to be told of this */
+	if (r->place.lost) /* executed in part: a retransmission must not get this reply */
 		r->end = REQ_END_DROP;
 	return REQ_REPLYING;
 }
@@ -590,7 +589,7 @@ static enum req_state state_running(struct req *r)
 {
 	if (r->running)
 		return REQ_RUNNING;
-	/* only the opening of a file comes back to go on from there */
+	/* only the opening of a file returns here to continue */
 	return r->proc->work ? finish(r) : execute(r);
 }
 
@@ -604,17 +603,17 @@ static enum req_state state_entering(struct req *r)
 	case DRC_EXECUTE:
 		if (!r->place.forsaken) {
 			if (!r->admitted)
-				admit_now(r); /* it has waited for the first one */
+				admit_now(r); /* it waited for the original request */
 			return execute(r);
 		}
-		/* the one that it joined came to nothing, and its own data is gone: to be sent again */
+		/* the request it joined was not executed, and its own payload is dropped: the client retransmits it */
 		r->end = REQ_END_DROP;
 		return REQ_REPLYING;
 	case DRC_REPLAY:
 		return REQ_REPLYING;
 	case DRC_JOINED:
 		admit_leave(r);
-		(void)place_forsake(r); /* the other may wait for its memory */
+		(void)place_forsake(r); /* the original request may wait for its memory */
 		return REQ_ENTERING;
 	case DRC_NO_MEMORY:
 		break;
@@ -636,7 +635,7 @@ static void send_end(struct req *r)
 {
 	struct rpcrdma_req *rpc = r->rpc;
 
-	r->rpc = NULL; /* gone when these return */
+	r->rpc = NULL; /* invalid when these return */
 	admit_leave(r); /* from here on it waits for its peer only */
 	switch (r->end) {
 	case REQ_END_REPLY:
@@ -664,7 +663,7 @@ static void send_end(struct req *r)
 static enum req_state state_replying(struct req *r)
 {
 	if (r->rpc) {
-		if (!place_settle(r)) /* the caller's memory is his again when he has his answer */
+		if (!place_settle(r)) /* the client may reuse its memory once it has the reply */
 			return REQ_REPLYING;
 		if (once_end(r))
 			r->end = REQ_END_KEPT;

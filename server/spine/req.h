@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * req.h - a request; req.c is where to start reading
+ * req.h - a request; start reading at req.c
  */
 #ifndef LEAT_SERVER_REQ_H
 #define LEAT_SERVER_REQ_H
@@ -31,31 +31,31 @@ struct reactor;
 struct server;
 
 enum req_state {
-	REQ_NEW,      /* a call: to be understood, and to be let in */
-	REQ_ADMITTED, /* counted among the live ones; what it needs is found out */
-	REQ_MOVING,   /* payload on its way between caller and store */
-	REQ_ENTERING, /* it changes something: has it come before? */
+	REQ_NEW,      /* arrived: to be decoded, checked and admitted */
+	REQ_ADMITTED, /* has a slot, or will get one later; its needs are being determined */
+	REQ_MOVING,   /* payload is moving between client and store */
+	REQ_ENTERING, /* non-idempotent: duplicate check */
 	REQ_RUNNING,  /* on a worker */
-	REQ_REPLYING, /* the transport has the answer */
+	REQ_REPLYING, /* the transport has the reply */
 	REQ_FREE,     /* recycled */
 };
 
-/** req_state_name - for people */
+/** req_state_name - returns the name to print */
 const char *req_state_name(enum req_state s);
 
-/* How it ends. */
+/* How the request ends. */
 enum req_end {
 	REQ_END_REPLY,	/* results */
 	REQ_END_KEPT,	/* results as the duplicate request cache has them */
 	REQ_END_ERROR,	/* accept_stat */
 	REQ_END_AUTH,	/* auth_stat */
-	REQ_END_REJECT, /* the caller's chunks are too small */
-	REQ_END_DROP,	/* no answer */
+	REQ_END_REJECT, /* the client's chunks are too small */
+	REQ_END_DROP,	/* no reply */
 };
 
 /* The procedures' arguments and results. */
 union req_args {
-	nfs_fh3 fh; /* what NFS arguments begin with */
+	nfs_fh3 fh; /* NFS arguments begin with it */
 	GETATTR3args getattr;
 	SETATTR3args setattr;
 	LOOKUP3args lookup;
@@ -93,7 +93,7 @@ struct req_dir_res {
 };
 
 union req_res {
-	nfsstat3 status; /* what NFS results begin with */
+	nfsstat3 status; /* NFS results begin with it */
 	GETATTR3res getattr;
 	SETATTR3res setattr;
 	LOOKUP3res lookup;
@@ -127,17 +127,17 @@ union req_res {
 	ctl_whoami whoami;
 };
 
-/* Where the arguments' pointers point: decoding allocates nothing. */
+/* Memory for the arguments' pointers: decoding allocates nothing. */
 struct req_memory {
 	char fh[2][NFS3_FHSIZE];
 	char name[2][FILENAME3_ROOM];
-	char path[NFS3_PATH_MAX + 1]; /* MOUNT's path; READLINK's answer; SYMLINK's with its NUL */
+	char path[NFS3_PATH_MAX + 1]; /* MOUNT's path; READLINK's result; SYMLINK's with its NUL */
 	char fh_res[NFS3_FHSIZE];
 	int flavors[2];
 };
 
-/* Owned by the reactor of its connection; while RUNNING, and only for what its work needs, by a
- * worker. Recycled, and freed while it is not needed. */
+/* Owned by the reactor of its connection. While RUNNING, the worker owns the parts that its work needs. Recycled, and
+ * freed while not needed. */
 struct req {
 	enum req_state state;
 	struct list link; /* reactor->admission or ->free_reqs */
@@ -150,34 +150,34 @@ struct req {
 	uint32_t xid;
 	const struct prog *prog;
 	const struct prog_proc *proc;
-	bool understood; /* NEW: decoded and permitted; missing are the caller's groups and admission */
-	bool identified; /* NEW: it is known whose rights it has, only admission is missing */
-	bool partial;	 /* NEW: not all of the call is here yet */
-	bool admitted; /* it has a slot: admit.h */
-	bool running; /* RUNNING: a worker has it, or it is in reactor->openers */
-	bool replied; /* REPLYING: the transport is through */
-	bool lost; /* its connection was lost while it waited: nothing is done for it */
+	bool understood; /* NEW: decoded and permitted; the user's groups and admission are missing */
+	bool identified; /* NEW: creds are final, only admission is missing */
+	bool partial;	 /* NEW: the rest of the request has not arrived yet */
+	bool admitted; /* has a slot: admit.h */
+	bool running; /* RUNNING: on a worker, or in reactor->openers */
+	bool replied; /* REPLYING: the transport has finished */
+	bool lost; /* its connection was lost while it waited: it is dropped */
 
-	struct creds creds;	    /* as the export sees the caller */
-	struct exports_use *exports; /* as they were when it was understood: held */
+	struct creds creds;	    /* as the export maps them */
+	struct exports_use *exports; /* in force when it was decoded: held */
 	struct export *exp;	    /* NFS: of the first handle */
 	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */
 	struct statx stx;	    /* of that file, when it was found */
-	struct timespec looked;	    /* before that */
-	struct fh_obj found;	    /* by the worker that opened it; GETATTR, ACCESS, LOOKUP: to be kept */
-	unsigned asked, rights;	    /* what the worker found out about @found: R_OK, W_OK, X_OK */
+	struct timespec looked;	    /* time before that */
+	struct fh_obj found;	    /* object the worker opened; GETATTR, ACCESS, LOOKUP: to be cached */
+	unsigned asked, rights;	    /* access to @found that the worker checked, and granted: R_OK, W_OK, X_OK */
 	struct store_file opened;
 	bool open_tried;
 	struct list opener; /* reactor->openers */
-	bool must_sync; /* WRITE: its client has its share of files that wait for a sync */
-	bool cached; /* by nfs3_quick.c: what its worker opens is open already */
-	bool keeps; /* what its worker opens may stay open: reactor_may_open() */
+	bool must_sync; /* WRITE: its client has used up its share of files that wait for a sync */
+	bool cached; /* set by nfs3_quick.c: the objects its worker needs are already open */
+	bool keeps; /* objects its worker opens may stay open: reactor_may_open() */
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */
-	uint64_t sync_seq;    /* COMMIT: what it covers */
+	uint64_t sync_seq;    /* COMMIT: the writes that it covers */
 	uint64_t sync_began_ns;
 	struct vfs_made made; /* CREATE: the descriptor goes to the cache */
-	void *scratch;	      /* req_scratch(): for long arguments, or by work that answers with much */
+	void *scratch;	      /* req_scratch(): for long arguments or long results */
 	size_t scratch_bytes;
 	struct rpcrdma_buf *room; /* for long results: prog_proc.room */
 	struct rpcrdma_buf_waiter room_waiter;
@@ -194,27 +194,28 @@ struct req {
 	struct req_memory mem;
 };
 
-/** req_args_init - r->proc is known: nothing in its arguments, and where decoding them puts things
+/** req_args_init - zeroes the arguments of r->proc and sets the memory that decoding writes to
  *
  * Return: 0, -ENOMEM.
  */
 int must_check req_args_init(struct req *r);
 
-/** req_call - a call has come, or more of one that had come in part */
+/** req_call - a new request has arrived, or more of one that arrived in part */
 void req_call(struct conn *c, struct rpcrdma_req *rpc);
 
-/** req_conn_lost - ends the calls of @c that wait and have not begun; from the engine's loop only */
+/** req_conn_lost - drops the requests of @c that wait and have not begun; from the engine's loop only */
 void req_conn_lost(struct conn *c);
 
-/** req_run - go on with it as far as it goes */
+/** req_run - runs the state machine until it has to wait */
 void req_run(struct req *r);
 
-/** req_fail - NFS: answer @status and nothing else */
+/** req_fail - NFS: sets the result to @status, without further data */
 void req_fail(struct req *r, nfsstat3 status);
 
-/** req_scratch - zeroed memory for long arguments or a long answer, one piece for a request, of the client's share
+/** req_scratch - allocates zeroed memory for long arguments or results, once per request, from the client's share
  *
- * Return: it goes with the request; NULL: there is none now, and the call is dropped, so that the client sends it again.
+ * Return: memory that is freed with the request; NULL: none is free. Then the request is dropped, and the client
+ * retransmits it.
  */
 void *req_scratch(struct req *r, size_t bytes);
 

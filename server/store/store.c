@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store.c - which store an export gets
+ * store.c - selects the store of an export
  *
- * Operation: a choice by options.
- * Memory:    of the store that is chosen.
- * Threads:   any.
- * Errors:    of making it: export_data_check() has refused what there is not.
+ * Operation: Selection by the export's options.
+ * Memory:    Of the selected store.
+ * Threads:   Any.
+ * Errors:    Of creating it: export_data_check() has refused unsupported kinds.
  */
 #include "store.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store.h - the seam to what holds the bytes of files
+ * store.h - the interface to the storage of file contents
  *
- * One store per export and reactor, of the kind the export asks for. The contract, which the
- * wrappers below assert on both sides: a store never blocks the reactor, so nothing is written there but to
- * memory (RWF_NOWAIT waits for a frozen file system); every member is there;
- * completions run on the reactor's thread, once, and never inside store_submit(). The last of them may
- * end the store. io->begins() comes before, inside store_submit() unless the operation has to wait for
- * its turn in a queue first. STORE_SYNC syncs the file that the descriptor says, of whatever export it is.
+ * There is one store per export and reactor, of the kind that the export configures. The contract, which the wrappers
+ * below assert on both sides: A store never blocks the reactor. So on the reactor's thread it writes only to memory,
+ * because RWF_NOWAIT does not prevent waiting for a frozen file system. Every member of store_ops is set. A completion
+ * runs on the reactor's thread, once, and never inside store_submit(). The last completion may destroy the store.
+ * io->begins() runs before it: inside store_submit(), unless the operation first waits in a queue. STORE_SYNC syncs the
+ * file of the descriptor, whatever export it belongs to.
  */
 #ifndef LEAT_SERVER_STORE_H
 #define LEAT_SERVER_STORE_H
@@ -31,39 +31,39 @@
 struct reactor;
 struct store;
 
-/* The way into a file that leaves the page cache out (store_aio.c). */
+/* A second descriptor of a file, which bypasses the page cache (store_aio.c). */
 enum store_direct_state {
 	STORE_DIRECT_UNTRIED,
-	STORE_DIRECT_OPENING, /* a worker does it; what comes meanwhile waits */
-	STORE_DIRECT_NONE,    /* the file system has no such thing */
+	STORE_DIRECT_OPENING, /* a worker opens it; operations that arrive meanwhile wait */
+	STORE_DIRECT_NONE,    /* the file system does not support it */
 	STORE_DIRECT_OPEN,    /* there is a descriptor */
-	STORE_DIRECT_REFUSED, /* there is one, but the file system does nothing by it */
+	STORE_DIRECT_REFUSED, /* there is a descriptor, but the file system rejects I/O by it */
 };
 
 struct store_direct {
 	enum store_direct_state state;
-	int fd;			     /* O_DIRECT; where state says that there is one */
-	uint32_t mem_align;	     /* of memory, */
-	uint32_t read_align;	     /* offsets and lengths of reads, */
-	uint32_t write_align;	     /* of writes: whole pages, which they share with nobody */
-	uint32_t part_bytes;	     /* more than this the device takes in several parts */
-	bool no_nowait;		     /* it cannot tell whether a read would block */
+	int fd;			     /* O_DIRECT; valid if state says so */
+	uint32_t mem_align;	     /* alignment of memory, */
+	uint32_t read_align;	     /* of offsets and lengths of reads, */
+	uint32_t write_align;	     /* of writes: whole pages */
+	uint32_t part_bytes;	     /* the device splits I/O that is longer */
+	bool no_nowait;		     /* the file system cannot tell whether a read would block */
 };
 
 struct store_io;
 
-/* A file's contents, open. Owned by the descriptor cache (fdcache.c). */
+/* A file that is open for I/O. Owned by the descriptor cache (fdcache.c). */
 struct store_file {
 	int fd;
 	bool writable;
-	bool no_nowait_read; /* the file system cannot tell whether it would block; learnt from its first answer */
+	bool no_nowait_read; /* the file system does not support RWF_NOWAIT; learnt from its first reply */
 	bool at_once, in_memory; /* struct fs_limits of its export: answers_at_once, in_memory */
-	bool sets_atime; /* to read by it may set the access time, and so wait for a disk */
+	bool sets_atime; /* a read by it may set the access time, and so may wait for the disk */
 	struct store_direct direct;
 	uint64_t fs; /* st_dev of its export */
-	uint64_t dev, ino; /* which file it is, the same for all reactors; fdcache_insert() says */
-	struct store_io *opening; /* wait for it, the last that came first */
-	pthread_rwlock_t syncs; /* store_file.c. A structure that is in use is not copied. */
+	uint64_t dev, ino; /* identifies the file on all reactors; set by fdcache_insert() */
+	struct store_io *opening; /* operations that wait for STORE_DIRECT_OPENING, newest first */
+	pthread_rwlock_t syncs; /* store_file.c. Do not copy a structure that is in use. */
 };
 
 enum store_op { STORE_READ, STORE_WRITE, STORE_SYNC };
@@ -74,38 +74,38 @@ enum store_stable { /* stable_how of RFC 1813 */
 		    STORE_FILE_SYNC,
 };
 
-/* An operation. Caller-owned from submit to done; the memory of iov stays put as long. */
+/* An operation. Owned by the store from submit to done; the memory of iov must not move meanwhile. */
 struct store_io {
 	enum store_op op;
 	struct store_file *file;
 	const struct iovec *iov; /* READ, WRITE */
 	int iovcnt;
 	uint64_t off;
-	uint32_t bytes;		   /* sum of iov; SYNC: of the range, 0: all of the file */
-	uint32_t pad_head, pad_tail; /* READ: bytes around iov that may be read over */
-	uint64_t size_hint;	   /* READ: the file's size a moment ago, so that a short answer is
-	                              * known to be its end */
+	uint32_t bytes;		   /* sum of iov; SYNC: length of the range, 0: the whole file */
+	uint32_t pad_head, pad_tail; /* READ: bytes around iov that may be overwritten */
+	uint64_t size_hint;	   /* READ: the file's recent size; a short read that reaches it is
+	                              * known to be complete */
 	enum store_stable stable;  /* WRITE */
-	const struct creds *creds; /* WRITE: whose quota it is */
-	struct worker_client *client; /* that it is done for; NULL: for the server itself */
-	void (*begins)(struct store_io *io); /* it has waited for its turn, if it had to; or NULL */
+	const struct creds *creds; /* WRITE: credentials to write with (quota) */
+	struct worker_client *client; /* the client it runs for; NULL: the server itself */
+	void (*begins)(struct store_io *io); /* its turn has come, after a wait in a queue if there is one; or NULL */
 	void (*done)(struct store_io *io);
 
 	int32_t res;	  /* bytes, or -errno */
-	bool sync_failed; /* something written earlier may be lost */
+	bool sync_failed; /* data written earlier may be lost */
 	/* private to the store */
 	struct store *store;
 	struct worker_job job;
-	uint32_t head;	 /* bytes that are done already: what is before it need not be moved */
+	uint32_t head;	 /* bytes that are done already: the operation continues there */
 	uint32_t copied; /* by a CPU, and not counted yet */
 	/* private to store_aio.c */
-	struct store_io *next;	    /* of those that wait */
-	struct store_direct direct; /* the file's, as a worker may look at it */
-	uint32_t ext_head, ext_tail; /* of pad_head and pad_tail: read over */
-	uint32_t end;		    /* parts under way: up to here all is well */
+	struct store_io *next;	    /* in a FIFO or the list of waiters */
+	struct store_direct direct; /* copy of the file's, for a worker */
+	uint32_t ext_head, ext_tail; /* bytes of pad_head and pad_tail that are overwritten */
+	uint32_t end;		    /* parts in flight: all bytes before it are good */
 	int end_err;		    /* why it ends there */
-	unsigned parts;		    /* under way */
-	bool refused;		    /* the file system wants no direct operation after all */
+	unsigned parts;		    /* in flight */
+	bool refused;		    /* the file system rejects direct operations after all */
 	struct { /* private to store_queue.c */
 		struct sched_node node;
 		struct store *store;
@@ -124,13 +124,13 @@ struct store_ops {
 	const char *name;
 	/* Return: 0 or -errno */
 	int (*create)(struct reactor *r, struct export *exp, struct store **ret);
-	/* nothing is in flight */
+	/* no operation may be in flight */
 	void (*destroy)(struct store *s);
-	/* On a worker. Open a file found by its handle; Return: 0 or -errno */
+	/* On a worker. Opens a file found by its handle; Return: 0 or -errno */
 	int (*open)(const struct fh_obj *o, bool write, struct store_file *ret);
-	/* A descriptor for reading and writing that came by another way (CREATE) */
+	/* Takes over a descriptor for reading and writing that was opened elsewhere (CREATE) */
 	void (*adopt)(const struct export *exp, int fd, struct store_file *ret);
-	/* Return: 1, finished already, io->res is valid and done() will not run; 0, it will */
+	/* Return: 1: finished, io->res is valid and done() will not run; 0: done() will run */
 	int (*submit)(struct store *s, struct store_io *io);
 };
 
@@ -138,17 +138,17 @@ struct store {
 	const struct store_ops *ops;
 	struct reactor *reactor;
 	struct export *exp;
-	bool aligned; /* likes memory to lie as the file does, modulo DATA_ALIGN */
+	bool aligned; /* prefers memory that is aligned like the file offset, modulo DATA_ALIGN */
 	struct store_queue *queue; /* in front of it, or NULL; store_make() */
-	unsigned touching; /* files whose access time is being set: nfs3_atime.c */
+	unsigned touching; /* files with an update of the access time in flight: nfs3_atime.c */
 };
 
 extern const struct store_ops store_cached_ops;
 extern const struct store_ops store_null_ops;
-extern const struct store_ops store_sim_ops; /* and a constant rate, which is a simple case of it */
-extern const struct store_ops store_aio_ops; /* where libaio is: HAVE_AIO */
+extern const struct store_ops store_sim_ops; /* also serves rate:, a special case */
+extern const struct store_ops store_aio_ops; /* built with libaio: HAVE_AIO */
 
-/** store_of - the kind of store that an export asks for */
+/** store_of - returns the kind of store that an export configures */
 const struct store_ops *store_of(const struct export *exp);
 
 static inline int must_check store_create(const struct store_ops *ops, struct reactor *r,
@@ -160,7 +160,7 @@ static inline int must_check store_create(const struct store_ops *ops, struct re
 	return err;
 }
 
-/** store_make - a store of the kind that an export asks for, with a queue if it asks for one
+/** store_make - creates the store that an export configures, with a queue if it configures one
  *
  * Return: 0 or -errno.
  */
@@ -191,7 +191,7 @@ static inline void store_adopt(const struct store_ops *ops, const struct export 
 	assert(ret->fd == fd && ret->writable);
 }
 
-/** store_submit_below - past the queue; for who stands in front of the store */
+/** store_submit_below - submits to the store, bypassing the queue; for the layers above the store */
 static inline int must_check store_submit_below(struct store *s, struct store_io *io)
 {
 	int now;
@@ -205,7 +205,7 @@ static inline int must_check store_submit_below(struct store *s, struct store_io
 	return now;
 }
 
-/** store_begin - its turn has come; as store_submit_below() */
+/** store_begin - starts an operation when its turn has come; Return: as store_submit_below() */
 static inline int must_check store_begin(struct store *s, struct store_io *io)
 {
 	if (io->begins)
@@ -213,7 +213,7 @@ static inline int must_check store_begin(struct store *s, struct store_io *io)
 	return store_submit_below(s, io);
 }
 
-/** store_submit - start an operation
+/** store_submit - starts an operation
  *
  * Return: 1: it is finished, io->done() will not run; 0: it will.
  */

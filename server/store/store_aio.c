@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_aio.c - the store that leaves the page cache out: O_DIRECT and Linux's asynchronous I/O
+ * store_aio.c - a store that bypasses the page cache: O_DIRECT and Linux asynchronous I/O
  *
- * Operation: a read that begins and ends where the device can goes from the device into its own
- *            memory, without a copy and without another thread. While the
- *            device has enough to do, what is to be submitted is collected during a pass of the
- *            reactor and submitted by one system call at its end, when completions are looked for as
- *            well (in memory: the kernel's ring); an eventfd ends the reactor's sleep. Where the export overlaps disk and network each
- *            operation is submitted by itself: what is submitted together the block layer merges, and
- *            what was merged completes together.
- *            Nothing is submitted that would block (RWF_NOWAIT). What would, and what has unaligned
- *            ends, goes to a worker, which moves it synchronously: store_direct.c. So does every write, as
- *            io_submit() of one waits for a frozen file system whatever its flags, and all of a file system that
- *            may ask another host or a process first (struct fs_limits).
- *            `read = auto`: what is all in the page cache is taken from there.
- *            The second descriptor of a file that this store has not opened itself is opened by a
- *            worker with its first operation; what comes meanwhile waits for it.
- *            Files that have no direct I/O, syncs, and what the export wants cached are left to
- *            store_cached.c.
- * Memory:    parts, as many as the kernel's ring takes; an operation that finds too few free waits
- *            in a FIFO. A store that is destroyed by the completion of its last operation goes when
- *            the loop over completions ends.
- * Threads:   the reactor's, but for run_direct() and run_open().
- * Errors:    those of the disk as they are. Some good bytes before one are a short success; EAGAIN
- *            and what is short for no visible reason is done again, from there, by a worker.
- *            What stable writes end with means what store_file.c says.
+ * Operation: An aligned read goes from the device directly into its memory, without a copy and without another thread.
+ *            While the device has enough work, submissions are collected during a pass of the reactor. One system call
+ *            submits them at its end, when completions are reaped as well (in memory: the kernel's ring). An eventfd
+ *            wakes the sleeping reactor. If the export overlaps disk and network, each operation is submitted
+ *            separately: the block layer merges operations that are submitted together, and merged ones complete
+ *            together.
+ *            Reads are submitted with RWF_NOWAIT. A read that would block or has unaligned ends goes to a worker,
+ *            which moves it synchronously: store_direct.c. So does every write, as io_submit() of a write waits for a
+ *            frozen file system whatever its flags are. So do all operations on a file system that may ask another
+ *            host or a process first (struct fs_limits).
+ *            `read = auto`: a read that is completely in the page cache is served from there.
+ *            The first operation on a file that this store has not opened itself makes a worker open the second
+ *            descriptor; operations that arrive meanwhile wait for it.
+ *            store_cached.c serves files without direct I/O, syncs, and what the export configures as cached.
+ * Memory:    As many parts as the kernel's ring takes. An operation that finds too few free parts waits in a FIFO.
+ *            A store that is destroyed by its last completion is freed when the loop over completions ends.
+ * Threads:   The reactor's, except run_direct() and run_open().
+ * Errors:    Those of the disk, unchanged. Good bytes before an error are a short success. After EAGAIN, and after a
+ *            short result without a visible reason, a worker continues from there.
+ *            For the errors of stable writes see store_file.c.
  */
 #include <errno.h>
 #include <libaio.h>
@@ -46,16 +43,16 @@
 #include "store_file.h"
 
 #define DEPTH 256u   /* parts in the kernel at once */
-#define PART_IOV 16  /* pieces of memory of a part */
+#define PART_IOV 16  /* memory segments of a part */
 #define REAP_BATCH 64
-#define AT_ONCE 16u /* with less to do the device would wait for the end of the pass */
+#define AT_ONCE 16u /* below this, submit at once: the device would idle until the end of the pass */
 #define SUBMIT_SLOW_NS (500 * NS_PER_US)
 
 struct part {
 	struct iocb cb;
 	struct store_io *io;
 	struct part *next;
-	uint32_t off, len; /* of what store_direct_fits() named */
+	uint32_t off, len; /* of the bytes that store_direct_fits() named */
 	long res;
 	struct iovec iov[PART_IOV];
 };
@@ -68,13 +65,13 @@ struct store_aio {
 	struct store store;
 	io_context_t ctx;
 	struct rpcrdma_watch wake;
-	bool watched; /* from the first request on: a store that never had one may end on any thread */
+	bool watched; /* from the first request on: a store without requests may be destroyed on any thread */
 	struct rpcrdma_poller poller;
 	unsigned nfree, npending, in_kernel;
 	struct part *free;
-	struct part *failed;		/* the kernel did not take them */
+	struct part *failed;		/* the kernel rejected them */
 	struct iocb *pending[DEPTH];	/* to be submitted at the end of the pass */
-	struct fifo waiting;		/* wait for parts */
+	struct fifo waiting;		/* for free parts */
 	bool reaping;
 	bool dead; /* destroyed while reaping */
 	struct part parts[DEPTH];
@@ -113,7 +110,7 @@ static bool reads_directly(const struct export *exp)
 	return exp->conf.data.read != DATA_READ_CACHED;
 }
 
-/* once for each export: the same is true of its other files */
+/* Logged once per export: the other files of the export behave the same. */
 static void say_cached(struct export *exp, int err)
 {
 	if (!atomic_exchange(&exp->said_cached, true))
@@ -121,7 +118,7 @@ static void say_cached(struct export *exp, int err)
 			 exp->conf.name, exp->conf.path, strerror(-err));
 }
 
-/* ---- by a worker -------------------------------------------------------------------------- */
+/* ---- on a worker -------------------------------------------------------------------------- */
 
 static void run_direct(struct worker_job *job)
 {
@@ -193,7 +190,7 @@ static void part_put(struct store_aio *a, struct part *p)
 	a->nfree++;
 }
 
-/* at most: STORE_FILE_IOV pieces and RPCRDMA_BUF_MAX bytes never ask for more than there are */
+/* Upper bound: STORE_FILE_IOV segments and RPCRDMA_BUF_MAX bytes never need more than DEPTH parts. */
 static unsigned parts_needed(const struct store_io *io)
 {
 	uint32_t all = io->ext_head + io->bytes + io->ext_tail;
@@ -226,7 +223,7 @@ static void part_describe(struct part *p, struct store_io *io, uint32_t off, uin
 
 static void flush(struct store_aio *a);
 
-/* there are parts enough */
+/* The caller has checked that there are enough parts. */
 static void launch(struct store_aio *a, struct store_io *io)
 {
 	uint32_t all = io->ext_head + io->bytes + io->ext_tail, at = 0;
@@ -252,7 +249,7 @@ static bool has_room(const struct store_aio *a, const struct store_io *io)
 	return parts_needed(io) <= a->nfree;
 }
 
-/* a reactor that is not told of completions would sleep over them */
+/* Without the watch, the reactor would sleep while completions are pending. */
 static bool is_watched(struct store_aio *a)
 {
 	if (!a->watched)
@@ -261,7 +258,7 @@ static bool is_watched(struct store_aio *a)
 	return a->watched;
 }
 
-/* there is room, and the file may have told since what it cannot do */
+/* The caller has checked for free parts. no_nowait may have been set while the operation waited. */
 static void go(struct store_aio *a, struct store_io *io)
 {
 	if (io->file->direct.no_nowait || !is_watched(a))
@@ -272,13 +269,13 @@ static void go(struct store_aio *a, struct store_io *io)
 
 /* ---- the end of an operation -------------------------------------------------------------- */
 
-/* says nothing of the data, only of how it was asked for: a worker asks otherwise */
+/* Return: true if the error is about the kind of request, not about the data: a worker retries it differently */
 static bool is_refusal(int err)
 {
 	return err == -EAGAIN || err == -EOPNOTSUPP || err == -EINVAL;
 }
 
-/* Return: is it over? Else a worker has it now */
+/* Return: true: the operation has ended; false: a worker continues it */
 static bool conclude(struct store_io *io)
 {
 	bool all = io->end == io->ext_head + io->bytes + io->ext_tail;
@@ -332,7 +329,7 @@ static void count_submit(struct store_aio *a, uint64_t start, int n)
 		reactor_count(a->store.reactor, submit_blocked);
 }
 
-/* all that is pending; what the kernel does not take becomes `failed` */
+/* Submits all that is pending; parts that the kernel rejects are added to `failed`. */
 static void flush(struct store_aio *a)
 {
 	unsigned at = 0;
@@ -377,7 +374,7 @@ static int reap(struct store_aio *a)
 	int ran = 0, n;
 
 	do {
-		/* an empty ring is seen without a system call */
+		/* an empty ring is detected without a system call */
 		n = a->in_kernel ? io_getevents(a->ctx, 0, REAP_BATCH, events, &now) : 0;
 		for (int i = 0; i < n; i++) {
 			struct part *p = events[i].data;
@@ -403,8 +400,8 @@ static void aio_free(struct store_aio *a)
 	free(a);
 }
 
-/* Completions, then those that waited for what they gave back, then all that this has begun.
- * Return: how many operations ended */
+/* Handles completions, then starts operations that waited for free parts, then submits them.
+ * Return: number of completed parts */
 static int turn(struct store_aio *a)
 {
 	int ran = 0;
@@ -413,7 +410,7 @@ static int turn(struct store_aio *a)
 		return 0;
 	a->reaping = true;
 	ran += reap(a);
-	do { /* what failed at once makes room as well */
+	do { /* parts that failed at once are free again */
 		ran += end_failed(a);
 		while (a->waiting.head && has_room(a, a->waiting.head))
 			go(a, fifo_pop(&a->waiting));
@@ -432,7 +429,7 @@ static int on_poll(struct rpcrdma_poller *p)
 	return turn(container_of(p, struct store_aio, poller));
 }
 
-/* edge-triggered: there is nothing to read */
+/* Edge-triggered: the eventfd need not be read. */
 static void on_wake(struct rpcrdma_watch *w, uint32_t events)
 {
 	(void)events;
@@ -441,7 +438,7 @@ static void on_wake(struct rpcrdma_watch *w, uint32_t events)
 
 /* ---- submitting --------------------------------------------------------------------------- */
 
-/* all of it is in the page cache, and was there a moment later */
+/* Return: true if all of it was in the page cache and could be read without blocking */
 static bool taken_from_cache(struct store_io *io)
 {
 	ssize_t n;
@@ -458,7 +455,7 @@ static bool taken_from_cache(struct store_io *io)
 	return true;
 }
 
-/* its file is open for it; Return: as store_ops.submit */
+/* Starts an operation on an opened file; Return: as store_ops.submit */
 static int start(struct store_aio *a, struct store_io *io)
 {
 	struct store_direct *d = &io->file->direct;
@@ -510,7 +507,7 @@ static void on_open(struct worker_job *job)
 		if (start(aio_of(w->store), w))
 			w->done(w);
 	}
-	on_direct(job); /* the last: it may be what keeps the store */
+	on_direct(job); /* last: this operation may be what keeps the store alive */
 }
 
 static bool wants_direct(const struct export_data *conf, const struct store_io *io)
@@ -540,7 +537,7 @@ static int aio_submit(struct store *s, struct store_io *io)
 	return start(aio_of(s), io);
 }
 
-/* on a worker already: the first operation need not visit one */
+/* Already on a worker: opens the direct descriptor too, which saves the first operation a worker visit. */
 static int aio_open(const struct fh_obj *o, bool write, struct store_file *ret)
 {
 	int err = store_file_open(o, write, ret);

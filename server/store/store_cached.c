@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_cached.c - the store that goes through the page cache
+ * store_cached.c - the store that uses the page cache
  *
- * Operation: a read of what is cached is done on the spot with RWF_NOWAIT: no other thread, one kernel
- *            copy, straight into the caller's own memory where place.c found that the transport offers
- *            it. What would block goes to a worker, from where the reactor left off. So does all that is
- *            read from a file system that may ask another host or a process first (struct fs_limits), and
- *            all that is written: RWF_NOWAIT does not cover the lock of a frozen file system.
- *            In a file system that is memory and nothing else (tmpfs, ramfs) nothing waits and a sync
- *            is nothing, so all of it is done on the spot; Linux's tmpfs refuses RWF_NOWAIT.
- * Memory:    the caller's; a job rests inside each store_io.
- * Threads:   submit on the reactor, run_*() on a worker (memory: on the reactor), completions on the
- *            reactor again.
- * Errors:    as store_file.c says.
+ * Operation: A read of cached data is done on the reactor with RWF_NOWAIT: no other thread, and one copy by the kernel.
+ *            That copy goes directly into the client's memory if the transport offers it (place.c). A read that would
+ *            block goes to a worker, which continues where the reactor stopped. So do all reads from a file system that
+ *            may ask another host or a process first (struct fs_limits), and all writes: RWF_NOWAIT does not cover the
+ *            lock of a frozen file system.
+ *            A file system in memory (tmpfs, ramfs) never waits and has nothing to sync, so everything is done on
+ *            the reactor. Linux's tmpfs rejects RWF_NOWAIT.
+ * Memory:    The caller's; each store_io contains a job.
+ * Threads:   Submit on the reactor, run_*() on a worker (memory: on the reactor), completions on the reactor.
+ * Errors:    See store_file.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,7 +83,7 @@ static int to_worker(struct store *s, struct store_io *io, void (*run)(struct wo
 	return 0;
 }
 
-/* Nothing to wait for: what a worker would do, here and now. */
+/* Does the worker's job on the reactor, as it does not wait. */
 static int on_the_spot(struct store *s, struct store_io *io, void (*run)(struct worker_job *))
 {
 	run(&io->job);
@@ -93,7 +92,7 @@ static int on_the_spot(struct store *s, struct store_io *io, void (*run)(struct 
 	return 1;
 }
 
-/* what can be read without waiting; Return: bytes or -errno */
+/* Reads what can be read without waiting; Return: bytes or -errno */
 static ssize_t read_now(struct store_io *io)
 {
 	ssize_t n = store_file_move(io->file->fd, io, 0, io->bytes, RWF_NOWAIT);
@@ -127,7 +126,7 @@ static int submit_read(struct store *s, struct store_io *io)
 
 static int submit_write(struct store *s, struct store_io *io)
 {
-	/* as somebody else a worker writes: a reactor stays who it is, see creds.h */
+	/* a worker writes as another user: a reactor never changes its credentials, see creds.h */
 	if (io->file->in_memory && creds_are_own(io->creds))
 		return on_the_spot(s, io, run_write);
 	return to_worker(s, io, run_write);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_direct.c - past the page cache: a second descriptor, what it can move, and moving it
+ * store_direct.c - direct I/O: a second descriptor that bypasses the page cache, and how to use it
  *
- * Operation: a file that is served directly has two descriptors. The one with O_DIRECT moves what
- *            begins and ends where the device can; the other does everything else, so that no byte of
- *            a neighbour is read, changed and written back by us, and no file grows by being rounded.
- *            A read may be rounded instead, where its memory has room on both sides.
- *            Writes go directly by whole pages only: a page in the cache is never half of one and
- *            half of another.
- *            The kernel keeps both ways coherent: a direct read first has dirty pages written, a
- *            direct write has pages that it overtakes dropped. It does so for read() and
- *            write(), not for what is mapped and stored to at the same time.
- * Memory:    none of its own.
- * Threads:   opening and moving on workers; the rest on any.
- * Errors:    a file system that says EINVAL to what was aligned as it asked has no direct I/O that
- *            is good for anything: io->refused.
+ * Operation: A file that is served directly has two descriptors. The one with O_DIRECT moves data that begins and ends
+ *            at the device's alignment. The other moves everything else. So neighbouring bytes are never read,
+ *            modified and written back, and no file grows by rounding. A read may be rounded instead, if its memory
+ *            has room on both sides.
+ *            Only whole pages are written directly, so no cached page is half covered by a direct write.
+ *            The kernel keeps both descriptors coherent: a direct read first writes back dirty pages, and a direct
+ *            write invalidates the pages it covers. This holds for read() and write(), but not for stores to a
+ *            mapping at the same time.
+ * Memory:    None of its own.
+ * Threads:   Opening and moving on workers; the rest on any.
+ * Errors:    If a file system returns EINVAL for I/O with the alignment that it asked for, its direct I/O is not
+ *            usable: io->refused.
  */
 #include "store_direct.h"
 
@@ -43,7 +42,7 @@ static bool is_align(uint32_t n)
 	return n && n <= ALIGN_MAX && !(n & (n - 1));
 }
 
-/* what Linux since 6.1 can tell of some file systems; the rest are content with pages */
+/* Linux since 6.1 reports the alignment for some file systems; page alignment suits the others. */
 static int find_alignment(int fd, struct store_direct *d)
 {
 	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
@@ -82,8 +81,8 @@ static bool queue_limit(dev_t dev, const char *up, const char *name, unsigned un
 	return true;
 }
 
-/* What is longer than the device takes at once would have to be split, which the block layer does
- * not do for those who must not wait: they get EAGAIN. */
+/* The block layer would have to split I/O that exceeds the device's limit. It does not split RWF_NOWAIT I/O: that
+ * fails with EAGAIN. */
 static uint32_t find_part(int fd)
 {
 	uint32_t limit = UINT32_MAX;
@@ -111,7 +110,7 @@ int store_direct_open(const struct store_file *f, bool reads, struct store_direc
 	ret->state = STORE_DIRECT_OPEN;
 	ret->no_nowait = f->sets_atime;
 	ret->part_bytes = find_part(fd);
-	/* an end that is read through the page cache brings no pages beside it there */
+	/* an unaligned end, read through the page cache, must not trigger read-ahead */
 	if (reads)
 		(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM);
 	return 0;
@@ -124,7 +123,7 @@ static uint32_t align_of(const struct store_direct *d, const struct store_io *io
 	return io->op == STORE_READ ? d->read_align : d->write_align;
 }
 
-/* may the device put @len bytes from @skip on into their memory? */
+/* Return: true if the memory of @len bytes from @skip on is aligned as the device needs it */
 static bool memory_fits(const struct store_direct *d, const struct store_io *io, uint32_t skip,
 			uint32_t len)
 {
@@ -161,7 +160,7 @@ uint32_t store_direct_rest(struct store_io *io, uint32_t end)
 	return end > head ? MIN(end - head, io->bytes) : 0;
 }
 
-/* A whole read, rounded; Return: bytes of @io, up to where the file or an error ended it */
+/* Reads all of it, rounded; Return: bytes of @io, up to where the file or an error ended it */
 static uint32_t read_rounded(struct store_io *io)
 {
 	uint32_t all = io->ext_head + io->bytes + io->ext_tail, at = 0;
@@ -227,13 +226,13 @@ int32_t store_direct_move_all(struct store_io *io)
 	return (int32_t)at;
 }
 
-/* ---- what is in the page cache ------------------------------------------------------------ */
+/* ---- page cache residency ----------------------------------------------------------------- */
 
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
 #endif
 
-/* Linux before 6.5 */
+/* for Linux before 6.5 */
 static bool resident_mincore(int fd, uint64_t off, uint64_t end)
 {
 	static const unsigned char in = 1;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_file.c - what the stores have in common that keep files in a file system
+ * store_file.c - common code of the stores that keep files in a file system
  *
- * Operation: opening and closing, system calls over parts of an operation, and what the ends of
- *            stable writes and syncs mean.
- *            A stable write is a write and then a sync, in two system calls. The error of a write with
- *            RWF_SYNC does not say which of the two failed: a user without space could make all
- *            others send their data again.
- * Memory:    the caller's.
- * Threads:   any that owns the operation: its worker, or the reactor where nothing blocks.
- * Errors:    a short write is a success of that many bytes; a write that failed after some bytes
- *            says how many went well, its error comes with the next. A failed sync sets
- *            sync_failed: the kernel tells each such loss once, so it must not be missed.
+ * Operation: Opens files, moves parts of operations by system calls, and interprets the results of stable writes and
+ *            syncs.
+ *            A stable write is a write and then a sync, in two system calls. The error of a write with RWF_SYNC
+ *            does not tell which of the two failed: a user without space could make all others send their data
+ *            again.
+ * Memory:    The caller's.
+ * Threads:   The one that owns the operation: its worker, or the reactor if nothing blocks.
+ * Errors:    A short write succeeds with that many bytes. A write that fails after some bytes returns their number;
+ *            the next write returns the error. A failed sync sets sync_failed: the kernel reports each loss once, so
+ *            it must not be missed.
  */
 #include "store_file.h"
 
@@ -49,7 +49,7 @@ bool store_file_leave_atime(int fd)
 void store_file_adopt(const struct export *exp, int fd, struct store_file *ret)
 {
 	const struct fs_limits *fs = &exp->limits;
-	bool waits = fs->answers_at_once && !fs->in_memory; /* the others set it where nobody waits for it */
+	bool waits = fs->answers_at_once && !fs->in_memory; /* other file systems set it without blocking the reactor */
 
 	*ret = (struct store_file){
 		.fd = fd,
@@ -63,7 +63,7 @@ void store_file_adopt(const struct export *exp, int fd, struct store_file *ret)
 	ret->no_nowait_read = ret->sets_atime;
 }
 
-/* with what is read over on both sides */
+/* Return: entry @i of the memory, with the bytes that are overwritten on both sides */
 static struct iovec memory(const struct store_io *io, int i)
 {
 	struct iovec v = io->iov[i];
@@ -128,15 +128,15 @@ int32_t store_file_move_all(struct store_io *io)
 	return (int32_t)at;
 }
 
-/* At once, and not only when the reactor hears of it: from the moment on when the kernel has told
- * us, a sync of the same file by another descriptor may go well. */
+/* Reports the loss at once, before the reactor gets the completion: once the kernel has reported the error here, a sync
+ * of the same file by another descriptor may succeed. */
 static void sync_failed(struct store_io *io)
 {
 	io->sync_failed = true;
 	commit_lost(io->store->exp->commit, io->file->dev);
 }
 
-/* a stable WRITE that moved bytes, which are not on disk yet */
+/* Return: true for a stable WRITE that moved bytes, which are not on disk yet */
 static bool needs_sync(const struct store_io *io)
 {
 	return io->op == STORE_WRITE && io->stable != STORE_UNSTABLE && io->res > 0;
@@ -185,10 +185,10 @@ void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 	stabilize(io);
 }
 
-/* A part of a file and what it takes to read it, without what else is dirty in it. fsync() has no range, but
- * msync() of a mapping is one, by the same open file: errors are told as to fsync(). No page is touched.
- * mmap() keeps all threads of the process from their page faults, so it must not wait: neither for an access
- * time, nor for another host or a process.
+/* Syncs a part of a file and the metadata needed to read it, without other dirty data of the file. fsync() has no
+ * range, but msync() of a mapping has one. It uses the same open file, so errors are reported as to fsync(). No page is
+ * touched. mmap() blocks page faults of all threads of the process, so it must not wait: neither for an access time,
+ * nor for another host or a process.
  * Return: 0; 1: use fsync(); -errno. */
 static int sync_range(const struct store_file *f, uint64_t off, uint32_t bytes)
 {
@@ -219,8 +219,7 @@ void store_file_sync(struct store_io *io)
 	syncs_end(io->file);
 }
 
-/* a short read that reached the end as it was known is
- * the end */
+/* A short read that reaches the last known end of the file is complete. */
 bool store_file_is_complete(const struct store_io *io, uint32_t n)
 {
 	return n == io->bytes || io->off + n >= io->size_hint;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_file.h - what the stores have in common that keep files in a file system
+ * store_file.h - common code of the stores that keep files in a file system
  */
 #ifndef LEAT_SERVER_STORE_FILE_H
 #define LEAT_SERVER_STORE_FILE_H
@@ -18,46 +18,46 @@ int must_check store_file_open(const struct fh_obj *o, bool write, struct store_
 /** store_file_adopt - store_ops.adopt */
 void store_file_adopt(const struct export *exp, int fd, struct store_file *ret);
 
-/** store_file_leave_atime - reads by @fd do not set the access time of its file from now on (O_NOATIME)
+/** store_file_leave_atime - sets O_NOATIME: reads by @fd no longer set the access time of its file
  *
- * Return: false: neither the file is ours nor have we CAP_FOWNER.
+ * Return: false: the process neither owns the file nor has CAP_FOWNER.
  */
 bool store_file_leave_atime(int fd);
 
-#define STORE_FILE_IOV 64 /* more pieces of memory than this take more than one system call */
+#define STORE_FILE_IOV 64 /* memory in more segments takes more than one system call */
 
-/** store_file_iov - the part of @io's memory that holds [@skip, @skip + @len)
+/** store_file_iov - finds the part of @io's memory that holds [@skip, @skip + @len)
  * Bytes of @io are counted from the first that is read: from ext_head before io->off.
  *
- * Return: entries in @out; fewer bytes than asked where @max of them do not reach.
+ * Return: entries in @out; they hold fewer than @len bytes if @max entries do not suffice.
  */
 int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struct iovec *out,
 		   int max);
 
-/** store_file_move - one system call: the bytes [@skip, @skip + @len) of @io, by descriptor @fd
+/** store_file_move - moves the bytes [@skip, @skip + @len) of @io by descriptor @fd, in one system call
  * @flags: RWF_*
  *
  * Return: bytes or -errno.
  */
 ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32_t len, int flags);
 
-/** store_file_move_all - from io->head to its end or the file's, through the page cache; blocks
+/** store_file_move_all - moves from io->head to its end or the file's, through the page cache; blocks
  *
  * Return: bytes of @io that are done, those before io->head included; or -errno.
  */
 int32_t store_file_move_all(struct store_io *io);
 
-/** store_file_write - a WRITE as its caller, with what its stability asks; on a worker
+/** store_file_write - executes a WRITE with its credentials and stability; on a worker
  * @move: as store_file_move_all()
  *
- * io->res and io->sync_failed say how it went.
+ * Sets io->res and io->sync_failed.
  */
 void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io));
 
-/** store_file_sync - STORE_SYNC; on a worker, or where it does not block */
+/** store_file_sync - executes STORE_SYNC; on a worker, or on the reactor if it does not block */
 void store_file_sync(struct store_io *io);
 
-/** store_file_is_complete - is a READ that got @n bytes all there is? */
+/** store_file_is_complete - checks whether a READ of @n bytes got all bytes, or reached the end of the file */
 bool store_file_is_complete(const struct store_io *io, uint32_t n);
 
 #endif

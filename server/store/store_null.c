@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_null.c - the store that is none, to see what all the rest costs
+ * store_null.c - a store that stores nothing, to measure the cost of everything else
  *
- * Operation: a read is over when it begins, and gives zeroes as far as the file reaches: buffers are
- *            used by one client after the other, and no bytes of one may come to another. The zeroes
- *            are read from /dev/zero, since the memory may be a client's, and only a system call may
- *            touch that. What is written is dropped. Opening, names and attributes are those of the
- *            files, and so is a sync.
- * Memory:    none but its own.
- * Threads:   the reactor's.
- * Errors:    of opening and syncing, as the page cache's store has them; EFAULT for memory that is gone.
+ * Operation: A read finishes at once and returns zeroes up to the end of the file: clients use the same buffers one
+ *            after the other, and must not see each other's bytes. The zeroes are read from /dev/zero, since the
+ *            memory may be a client's, which only a system call may access safely. Written data is dropped.
+ *            Opening, names, attributes and syncs are those of the files.
+ * Memory:    Only its own.
+ * Threads:   The reactor's.
+ * Errors:    Of opening and syncing, as store_cached.c returns them; EFAULT if the memory is no longer mapped.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_queue.c - the one line in which the requests of all clients wait for a disk
+ * store_queue.c - the queue in which the requests of all clients wait for a disk
  *
- * Operation: up to `depth` requests of an export are with its stores; the others wait here, whatever
- *            client and reactor they are of, and store_sched.c says which one is next. A request that
- *            ends frees its place. The next one is started by a message on its own reactor, where its
- *            store is, and never inside another request. A sync is of no place on the disk, waits for
- *            none and takes none.
- *            It stands in front of a store of any kind. What has no queue does not come here at all.
- * Memory:    a request waits inside its store_io. The queue belongs to all stores of the
- *            directory that are to be served the same way (store_shared.c).
- * Threads:   submit and done on the request's reactor; what is shared under one lock, held for a
- *            look into a tree.
- * Errors:    none of its own.
+ * Operation: Up to `depth` requests of an export are in its stores. The others wait here, from all clients and
+ *            reactors, and store_sched.c chooses the next one. A request that ends frees its slot. The next one is
+ *            started by a message to its own reactor, where its store is, and never inside another request. A sync
+ *            has no place on the disk: it does not wait here and takes no slot.
+ *            The queue stands in front of a store of any kind. Stores without a queue do not use this file.
+ * Memory:    A request waits inside its store_io. The queue is shared by all stores of the directory with the same
+ *            scheduling options (store_shared.c).
+ * Threads:   Submit and done on the request's reactor. Shared state is under one lock, held for one tree operation.
+ * Errors:    None of its own.
  */
 #include "store_queue.h"
 
@@ -31,7 +29,7 @@ struct store_queue {
 	unsigned depth;
 	pthread_mutex_t lock; /* over the rest */
 	struct store_sched sched;
-	unsigned out; /* with the stores, or on their way there */
+	unsigned out; /* in the stores, or on their way there */
 };
 
 static struct store_queue *queue_of(struct store_shared *s)
@@ -91,7 +89,7 @@ void store_queue_put(struct store_queue *q)
 
 /* ---- one request -------------------------------------------------------------------------- */
 
-/* A place is free: on with those who wait. */
+/* A slot is free: starts waiting requests. */
 static void release(struct store_queue *q)
 {
 	struct sched_node *n;
@@ -107,7 +105,7 @@ static void release(struct store_queue *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-/* After this the store may be gone. */
+/* Releases the slot. After this the store may be gone. */
 static void finish(struct store_io *io)
 {
 	struct store_queue *q = io->queue.store->queue;
@@ -122,7 +120,7 @@ static void on_done(struct store_io *io)
 	io->done(io);
 }
 
-/* Return: finished already? Then its place is given on. */
+/* Return: 1 if it finished at once; then its slot is released. */
 static int start(struct store_io *io)
 {
 	int now = store_begin(io->queue.store, io);

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_sched.c - in which order a disk is given what waits for it
+ * store_sched.c - the order in which a disk gets the waiting requests
  *
- * Operation: the elevator that goes one way (C-SCAN): from where the last request ended to the next
- *            one in order of file and offset, and from the last one back to the first. One who always
- *            asks for what lies just ahead would have it all, so it is kept fair:
+ * Operation: A one-way elevator (C-SCAN): from where the last request ended to the next one in order of file and
+ *            offset, and from the last one back to the first. A client that always asks for data just ahead would
+ *            get all of the disk, so two modes keep it fair:
  *
- *            - sorted: only so many may join a sweep that is under way. The others are in the next
- *              one, whatever their place, and so nobody waits for more than two sweeps. There is no
- *              clock in it.
- *            - deadline: a request whose time is up goes first, the one whose time was up first before
- *              others; and reads go before writes otherwise. The elevator goes on from there, and
- *              only after STORE_SCHED_BATCH requests are times looked at again: where all wait
- *              too long, order of age alone would make all wait longer.
+ *            - sorted: a limited number of requests may join the current sweep. The others go into the next one,
+ *              whatever their place. So no request waits for more than two sweeps. This mode uses no clock.
+ *            - deadline: a request past its deadline goes first, the earliest deadline before others. Otherwise
+ *              reads go before writes. The elevator continues from there, and deadlines are checked again only
+ *              after STORE_SCHED_BATCH requests: when all requests are late, order of age alone would delay all
+ *              of them further.
  *
- * Memory:    nodes are the caller's. A tree by place whose shape is left to chance (a treap), and a
- *            list by age.
- * Threads:   whoever holds the caller's lock. Time is what the caller says.
- * Errors:    none.
+ * Memory:    Nodes are the caller's. They are in a tree by place, balanced by random weights (a treap), and in a list
+ *            by age.
+ * Threads:   The one that holds the caller's lock. The caller passes the time.
+ * Errors:    None.
  */
 #include "store_sched.h"
 
@@ -31,7 +30,7 @@ static struct sched_place place_of(const struct sched_node *n)
 	return (struct sched_place){ n->sweep, n->dev, n->ino, n->off, n->serial };
 }
 
-/* no two are in one place: of those that ask for the same the older one is first */
+/* No two nodes have the same place: of requests for the same offset the older one is first. */
 static bool is_before(const struct sched_node *n, const struct sched_place *p)
 {
 	if (n->sweep != p->sweep)
@@ -54,7 +53,7 @@ static void tree_add(struct sched_node **at, struct sched_node *n)
 		at = is_before(*at, &p) ? &(*at)->right : &(*at)->left;
 	rest = *at;
 	*at = n;
-	while (rest) { /* what was here goes below, on its side of the new one */
+	while (rest) { /* the subtree that was here goes below the new node, split by its place */
 		if (is_before(rest, &p)) {
 			*left = rest;
 			left = &rest->right;
@@ -75,7 +74,7 @@ static void tree_del(struct sched_node **at, struct sched_node *n)
 
 	while (*at != n)
 		at = is_before(*at, &p) ? &(*at)->right : &(*at)->left;
-	while (a && b) { /* what was below is joined */
+	while (a && b) { /* join the two subtrees */
 		struct sched_node *top = a->weight >= b->weight ? a : b;
 
 		*at = top;
@@ -90,7 +89,7 @@ static void tree_del(struct sched_node **at, struct sched_node *n)
 	*at = a ? a : b;
 }
 
-/* the first one at @p or behind it; or, if there is none, the first of all */
+/* Return: the first node at @p or behind it; if no node is there, the first of all */
 static struct sched_node *tree_next(struct sched_node *root, const struct sched_place *p)
 {
 	struct sched_node *found = NULL;
@@ -139,7 +138,7 @@ static struct sched_set *set_of(struct store_sched *s, const struct sched_node *
 	return &s->sets[has_deadline(s) && n->write];
 }
 
-/* Without a clock: which sweep it is in. With one all are in the same, and time keeps it fair. */
+/* Without deadlines: chooses the sweep. With deadlines all are in the same sweep, and time keeps it fair. */
 static void join_sweep(struct store_sched *s, struct sched_node *n)
 {
 	n->sweep = s->pos.sweep;
@@ -170,7 +169,7 @@ static struct sched_node *oldest(struct sched_set *set)
 	return list_first_entry(&set->fifo, struct sched_node, fifo);
 }
 
-/* of those whose time is up the one whose was up first, or NULL */
+/* Return: the request with the earliest deadline that has passed, or NULL */
 static struct sched_node *find_late(struct store_sched *s, uint64_t now_ns)
 {
 	struct sched_node *first = NULL;
@@ -186,8 +185,8 @@ static struct sched_node *find_late(struct store_sched *s, uint64_t now_ns)
 	return first;
 }
 
-/* Where sweeps keep it fair what is first is next: only what overlaps with the last one can be behind
- * where that ended. */
+/* In mode `sorted` the first node is the next one: only a request that overlaps with the last one can lie before the
+ * position where that ended. */
 static struct sched_node *next_by_place(const struct store_sched *s, const struct sched_set *set)
 {
 	static const struct sched_place start;
@@ -211,7 +210,7 @@ static struct sched_node *find_next(struct store_sched *s, uint64_t now_ns)
 	return late;
 }
 
-/* the disk is where @n ends */
+/* Records that the disk is where @n ends. */
 static void move_to(struct store_sched *s, const struct sched_node *n)
 {
 	if (n->sweep > s->pos.sweep || !s->n)

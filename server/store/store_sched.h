@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_sched.h - in which order a disk is given what waits for it
+ * store_sched.h - the order in which a disk gets the waiting requests
  */
 #ifndef LEAT_SERVER_STORE_SCHED_H
 #define LEAT_SERVER_STORE_SCHED_H
@@ -12,17 +12,18 @@
 #include "base/list.h"
 #include "base/util.h"
 
-/* So many that come while a sweep is under way may join it, the others wait for the next one. */
+/* At most this many new requests may join the current sweep; the others wait for the next one. */
 #define STORE_SCHED_JOIN_MAX 64u
-/* One whose time is up and those that are next by place: so many before times are looked at again. */
+/* After a late request, the disk gets requests in order of place: this many, the late one included, until deadlines are
+ * checked again. */
 #define STORE_SCHED_BATCH 16u
 
-/* A request that waits; embedded in what it is about. The first lines are the caller's. */
+/* A waiting request; embedded in the operation. The first members are the caller's. */
 struct sched_node {
 	uint64_t dev, ino, off; /* where it is */
 	uint64_t end;		/* where the disk will be after it: off + bytes */
 	bool write;
-	bool late; /* it went before its turn, since its time was up */
+	bool late; /* it went before its turn, as its deadline had passed */
 	/* private from here */
 	uint64_t sweep, serial, due_ns, weight;
 	struct sched_node *left, *right;
@@ -31,7 +32,7 @@ struct sched_node {
 
 /* Reads, or writes, or both. */
 struct sched_set {
-	struct sched_node *root; /* by place; a heap by weight: that is chance, and keeps it flat */
+	struct sched_node *root; /* ordered by place; a heap by random weight, which keeps it balanced */
 	struct list fifo;	 /* by age */
 };
 
@@ -39,28 +40,28 @@ struct sched_place {
 	uint64_t sweep, dev, ino, off, serial;
 };
 
-/* Whoever owns it has the lock. */
+/* The owner locks it. */
 struct store_sched {
-	uint64_t read_ns, write_ns; /* longest wait; both 0: time is not looked at */
+	uint64_t read_ns, write_ns; /* longest wait; both 0: no deadlines */
 	struct sched_set sets[2];   /* reads or all; writes */
-	struct sched_set *at;	    /* the set of the last one */
+	struct sched_set *at;	    /* the set of the last request */
 	struct sched_place pos;	    /* where that one ended */
-	unsigned joined;	    /* the sweep, since it began */
-	unsigned batch;		    /* so many more go by place before times are looked at */
-	unsigned n;		    /* that wait */
+	unsigned joined;	    /* requests that have joined the current sweep */
+	unsigned batch;		    /* requests left in order of place until deadlines are checked */
+	unsigned n;		    /* waiting requests */
 	uint64_t added;
 };
 
-/** store_sched_init - sorted, if both times are 0, or deadline */
+/** store_sched_init - mode `sorted` if both times are 0, else `deadline` */
 void store_sched_init(struct store_sched *s, uint64_t read_ns, uint64_t write_ns);
 
-/** store_sched_add - it waits from now on */
+/** store_sched_add - adds a waiting request */
 void store_sched_add(struct store_sched *s, struct sched_node *n, uint64_t now_ns);
 
-/** store_sched_take - the next one, which waits no more; or NULL */
+/** store_sched_take - removes and returns the next request; NULL if none waits */
 struct sched_node *must_check store_sched_take(struct store_sched *s, uint64_t now_ns);
 
-/** store_sched_pass - nobody waits, and this one need not: the disk is where it ends */
+/** store_sched_pass - records a request that did not have to wait: the disk is where it ends */
 void store_sched_pass(struct store_sched *s, struct sched_node *n);
 
 #endif

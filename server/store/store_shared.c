@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_shared.c - what the stores of one directory have in common, whichever reactor they are for
+ * store_shared.c - state that the stores of one directory share between reactors
  *
- * Operation: a list of all there are in this process. It outlives the exports: a reload makes the new
- *            ones before the old ones go, and what both ask for in the same words stays one thing.
- * Memory:    each belongs to its holders; the last one frees it.
- * Threads:   any, at the start of a server and when its exports are replaced. One lock, under which
- *            init and fini run as well, so that nobody finds a thing half made.
- * Errors:    of init, passed on.
+ * Operation: A list of all shared structures of this process. It outlives the exports: a reload creates the new exports
+ *            before the old ones are freed, and a structure that both request with the same text is kept.
+ * Memory:    A structure belongs to its holders; the last one frees it.
+ * Threads:   Any, at the start of a server and when its exports are replaced. One lock; init and fini run under it
+ *            too, so that no thread finds a structure that is half initialised.
+ * Errors:    Of init, passed on.
  */
 #include "store_shared.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_shared.h - what the stores of one directory have in common, whichever reactor they are for
+ * store_shared.h - state that the stores of one directory share between reactors
  */
 #ifndef LEAT_SERVER_STORE_SHARED_H
 #define LEAT_SERVER_STORE_SHARED_H
@@ -16,7 +16,7 @@ struct export;
 
 #define STORE_SHARED_HOW_BYTES 192
 
-/* First member of what is shared. */
+/* First member of a shared structure. */
 struct store_shared {
 	struct list link;
 	const struct store_shared_kind *kind;
@@ -27,27 +27,27 @@ struct store_shared {
 
 struct store_shared_kind {
 	size_t bytes; /* of the structure that begins with a struct store_shared */
-	/* @s is zeroes behind its struct store_shared; Return: 0 or -errno */
+	/* @s is zeroed after its struct store_shared; Return: 0 or -errno */
 	int (*init)(struct store_shared *s, const struct export *exp);
 	void (*fini)(struct store_shared *s);
 };
 
-/** store_shared_get - the one of this kind for @exp's directory that was made as @how says
+/** store_shared_get - gets the structure of this kind for @exp's directory with configuration @how
  *
- * It is held for the caller, and made if there is none. One that is in use is found again whenever
- * exports are replaced. Any thread.
+ * It is held for the caller, and created if none exists. One that is in use is found again whenever the exports are
+ * replaced. Any thread.
  *
  * Return: 0, or -errno.
  */
 int must_check store_shared_get(const struct store_shared_kind *kind, const struct export *exp,
 				const char *how, struct store_shared **ret);
 
-/** store_shared_put - let go of it; any thread. NULL is fine. */
+/** store_shared_put - releases it; any thread. NULL is fine. */
 void store_shared_put(struct store_shared *s);
 
-/** store_shared_each - run @fn for each of a directory; they do not go meanwhile
+/** store_shared_each - runs @fn for each structure of a directory, while they are held
  *
- * @fn may not come back here. Return: how many there were.
+ * @fn must not call functions of this file. Return: how many there are.
  */
 unsigned store_shared_each(const struct store_shared_kind *kind, uint64_t dev, uint64_t ino,
 			   void (*fn)(struct store_shared *s, void *ctx), void *ctx);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_spec.c - the option `store`: what holds the bytes of an export's files
+ * store_spec.c - the option `store`: what stores the contents of an export's files
  *
- * Operation: a kind, and behind a colon what it wants to know. There are colons between the words
- *            of `sim`, since commas are between an export's options.
- * Memory:    plain data of the caller's.
- * Threads:   any.
- * Errors:    a text that names the word that is wrong.
+ * Operation: A kind, and its parameters after a colon. The parameters of `sim` are separated by colons, since commas
+ *            separate an export's options.
+ * Memory:    Plain data of the caller.
+ * Threads:   Any.
+ * Errors:    A text that names the wrong parameter.
  */
 #include "store_spec.h"
 
@@ -106,7 +106,7 @@ static bool set_volatile(struct sim_spec *s, const char *value)
 
 static const struct word {
 	const char *key;
-	bool (*set)(struct sim_spec *s, const char *value); /* NULL value: it has none */
+	bool (*set)(struct sim_spec *s, const char *value); /* NULL value: it was given without one */
 	const char *wants;
 } words[] = {
 	{ "members", set_members, "a number from 1 to 32" },
@@ -119,7 +119,7 @@ static const struct word {
 	{ "volatile", set_volatile, "no value" },
 };
 
-/* @word may be written to */
+/* Modifies @word. */
 static int parse_word(struct sim_spec *s, char *word, unsigned *given, char *why, size_t why_bytes)
 {
 	char *value = strchr(word, '=');
@@ -171,7 +171,7 @@ static int parse_rate(const char *text, struct sim_spec *s, char *why, size_t wh
 	return -EINVAL;
 }
 
-/* "KIND:..."; Return: what is behind the colon, or NULL */
+/* Parses "KIND:..."; Return: the text after the colon, or NULL */
 static const char *behind(const char *text, const char *kind)
 {
 	size_t n = strlen(kind);

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_sim.c - the store that is as slow as a modelled disk
+ * store_sim.c - a store that is as slow as a modelled disk
  *
- * Operation: the contents are the files', by way of the page cache's store; only time is modelled. The
- *            model (store_sim_model.c) says of each request when it is through, as soon as it comes.
- *            It waits in a list by that time, and a timer of this reactor's runs when the first one
- *            is due. Only then are its bytes moved, so that nobody finds them where a disk
- *            would not have put them yet. A sync waits for all that the disk was given before.
- *            Where files are in memory the requests of a reactor end in the order in which
- *            they are due; elsewhere moving the bytes takes what it takes, on a worker.
- *            With a volatile cache, what a write that is not stable overwrites is remembered first
- *            (store_sim_cache.c).
- * Memory:    a request waits inside its store_io; model and cache are shared by all reactors
- *            (store_shared.c): a disk is one disk.
- * Threads:   the reactor's; model and cache under the disk's lock, which is held for arithmetic,
- *            and for copies in memory where there is a volatile cache.
- * Errors:    EIO for the request that is to fail, none of whose bytes are moved; all others are of
- *            the store below.
+ * Operation: The contents are in the files, by way of store_cached.c; only time is modelled. When a request arrives,
+ *            the model (store_sim_model.c) says when it completes. It waits in a list ordered by that time. A timer of
+ *            this reactor runs when the first one is due. Only then are its bytes moved, so that they do not appear
+ *            in the file before a disk would have written them. A sync waits for all requests that the disk got before.
+ *            If files are in memory, the requests of a reactor end in the order in which they are due. Otherwise
+ *            moving the bytes takes additional time, on a worker.
+ *            With a volatile cache, the data that an unstable write overwrites is saved first (store_sim_cache.c).
+ * Memory:    A request waits inside its store_io. All reactors share the model and the cache of a disk
+ *            (store_shared.c).
+ * Threads:   The reactor's. The disk's lock protects model and cache. It is held for arithmetic, and for copies in
+ *            memory if there is a volatile cache.
+ * Errors:    EIO for the request that is configured to fail; none of its bytes are moved. All others are of the store
+ *            below.
  */
 #include "store_sim.h"
 
@@ -41,7 +39,7 @@ struct sim_disk {
 	struct store_shared shared;
 	pthread_mutex_t lock; /* over the rest */
 	struct sim_model model;
-	struct sim_cache cache; /* nothing in it unless the model forgets */
+	struct sim_cache cache; /* empty unless the model forgets */
 };
 
 struct sim_store {
@@ -49,8 +47,8 @@ struct sim_store {
 	struct store *below; /* moves the bytes */
 	struct sim_disk *disk;
 	struct rpcrdma_watch alarm;
-	bool watched; /* from the first request on: a store that never had one may end on any thread */
-	struct list due; /* store_io.sim.link, what is due first first */
+	bool watched; /* from the first request on: a store without requests may be destroyed on any thread */
+	struct list due; /* store_io.sim.link, ordered by due time */
 };
 
 static struct sim_store *sim_of(struct store *s)
@@ -119,9 +117,9 @@ int store_sim_cut(const char *dir, size_t *ret_bytes)
 	return 0;
 }
 
-/* ---- when it is due ----------------------------------------------------------------------- */
+/* ---- due time ----------------------------------------------------------------------------- */
 
-/* To the reactor's timer, or, when it is past already, to its next look at descriptors. */
+/* Sets the reactor's timer. If @due_ns has passed, the timer expires at once. */
 static void set_alarm(struct sim_store *s, uint64_t due_ns)
 {
 	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due_ns / NS_PER_S),
@@ -130,7 +128,7 @@ static void set_alarm(struct sim_store *s, uint64_t due_ns)
 	(void)timerfd_settime(s->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Most come to the end: the members take turns. */
+/* Searches from the end: most requests belong there, since the members take turns. */
 static void enqueue(struct sim_store *s, struct store_io *io)
 {
 	struct list *at = s->due.prev;
@@ -188,7 +186,7 @@ static int sim_submit(struct store *store, struct store_io *io)
 	return 0;
 }
 
-/* ---- when it is through ------------------------------------------------------------------- */
+/* ---- completion --------------------------------------------------------------------------- */
 
 static void move(struct store_io *io)
 {
@@ -196,7 +194,7 @@ static void move(struct store_io *io)
 		io->done(io);
 }
 
-/* The cache's part of it. Reads from the file what is overwritten; Return: 0 or -errno */
+/* Updates the cache. Reads from the file the data that a write overwrites; Return: 0 or -errno */
 static int remember(struct store_io *io)
 {
 	struct sim_disk *d = sim_of(io->sim.store)->disk;
@@ -256,7 +254,7 @@ static void deliver(struct store_io *io)
 	}
 }
 
-/* The last to be delivered may take the store with it. */
+/* The last completion may destroy the store. */
 static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
 {
 	struct sim_store *s = container_of(w, struct sim_store, alarm);
@@ -266,7 +264,7 @@ static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
 
 	(void)events;
 	if (read(w->fd, &n, sizeof(n)) < 0)
-		return; /* set anew in between */
+		return; /* it was set again in between */
 	list_init(&now_due);
 	now = clock_now_ns();
 	while ((io = list_first_entry(&s->due, struct store_io, sim.link)) &&

@@ -3,16 +3,16 @@
  *
  * store_sim_cache.c - the volatile cache of a modelled disk
  *
- * Operation: for each file with unstable bytes, extents in order of offset, none touching what
- *            another has: what lasts, in place of what the file has now. Of several writes to a
- *            byte only the first remembers anything. The size that lasts is kept beside them, and
- *            the size that the writes left, by which it is known whether somebody else has set it
- *            since: then that holds, since setting it is none of the cache's.
- *            Beyond its limits the cache writes back what it has had longest, as a disk would.
- * Memory:    an extent with its bytes, and a descriptor for each file.
- * Threads:   whoever holds the owner's lock. Reads and writes files: not for a reactor, unless
+ * Operation: For each file with unstable bytes, the cache has extents in order of offset that do not overlap. They hold
+ *            the stable contents of bytes that have other contents in the file. Of several writes to a byte only
+ *            the first saves anything. The cache also has the stable size of the file, and the size after its
+ *            last write. If the file has another size at the cut, a request has set it since. Then that size stays,
+ *            since the cache does not cover setting the size.
+ *            Beyond its limits the cache writes back the oldest data, as a disk would.
+ * Memory:    An extent with its bytes, and a descriptor for each file.
+ * Threads:   The one that holds the owner's lock. Reads and writes files, so it must not run on a reactor, unless
  *            they are in memory.
- * Errors:    a write that cannot be remembered must not be done; a cut has nobody to tell.
+ * Errors:    A write must not be done if its old data cannot be saved. A cut ignores errors.
  */
 #include "store_sim_cache.h"
 
@@ -35,8 +35,8 @@ struct file {
 	struct list extents;
 	uint64_t dev, ino;
 	int fd;
-	uint64_t size;	    /* that lasts */
-	uint64_t left_size; /* as our writes left it */
+	uint64_t size;	    /* the stable size */
+	uint64_t left_size; /* after the cache's last write */
 };
 
 void sim_cache_init(struct sim_cache *c, size_t bytes_max)
@@ -80,7 +80,7 @@ static struct file *find(const struct sim_cache *c, uint64_t dev, uint64_t ino)
 	return NULL;
 }
 
-/* [@off, @end) of what lasts, as it is in the file, before @next of the list */
+/* Saves [@off, @end) of the file as stable contents, in the list before @next */
 static int remember(struct sim_cache *c, struct file *f, struct list *next, uint64_t off,
 		    uint64_t end)
 {
@@ -102,7 +102,7 @@ static int remember(struct sim_cache *c, struct file *f, struct list *next, uint
 	return 0;
 }
 
-/* The gaps between the extents in [@off, @end) */
+/* Saves the gaps between the extents in [@off, @end) */
 static int fill_gaps(struct sim_cache *c, struct file *f, uint64_t off, uint64_t end)
 {
 	int err = 0;
@@ -123,8 +123,8 @@ static int fill_gaps(struct sim_cache *c, struct file *f, uint64_t off, uint64_t
 	return remember(c, f, &f->extents, off, end);
 }
 
-/* What overlaps with [@off, @end) goes, and what juts out of it stays. Without memory a part more
- * is taken for stable than is. */
+/* Drops what overlaps with [@off, @end), and keeps the rest. Without memory for a rest, its bytes count as stable,
+ * although they are not. */
 static void forget(struct sim_cache *c, struct file *f, uint64_t off, uint64_t end)
 {
 	list_for_each_safe(n, &f->extents) {
@@ -195,7 +195,7 @@ int sim_cache_write(struct sim_cache *c, int fd, uint64_t dev, uint64_t ino, uin
 		err = file_add(c, fd, dev, ino, size, &f);
 	if (err)
 		return err;
-	if (size < f->size) { /* somebody has cut it off */
+	if (size < f->size) { /* the file was truncated */
 		f->size = size;
 		forget(c, f, size, UINT64_MAX);
 	}
@@ -245,7 +245,7 @@ static void cut_file(const struct file *f)
 	if (fstat(f->fd, &st))
 		return;
 	size = (uint64_t)st.st_size;
-	/* beyond what lasts there is nothing, and zeroes if somebody has set another size since */
+	/* truncate to the stable size; if the size was changed since the last write, extend it again with zeroes */
 	if (size > f->size && !ftruncate(f->fd, (off_t)f->size) && size != f->left_size)
 		(void)!ftruncate(f->fd, (off_t)size);
 	list_for_each(n, &f->extents)

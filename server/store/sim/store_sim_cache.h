@@ -3,8 +3,8 @@
  *
  * store_sim_cache.h - the volatile cache of a modelled disk
  *
- * The files always have what was written last. This remembers, of every byte that is not stable, what
- * was there before, so that a cut can take it back.
+ * The files always have the latest data. For every byte that is not stable, the cache has the previous contents, so
+ * that a cut can restore them.
  */
 #ifndef LEAT_SERVER_STORE_SIM_CACHE_H
 #define LEAT_SERVER_STORE_SIM_CACHE_H
@@ -15,21 +15,21 @@
 #include "base/list.h"
 #include "base/util.h"
 
-#define SIM_CACHE_BYTES (64u << 20) /* beyond that, what came first is written back */
+#define SIM_CACHE_BYTES (64u << 20) /* beyond that, the oldest data is written back */
 #define SIM_CACHE_FILES 256u
 
-/* Whoever owns it has the lock. */
+/* The owner locks it. */
 struct sim_cache {
-	struct list files; /* the one first written to first */
+	struct list files; /* in order of their first write */
 	size_t nfiles, bytes, bytes_max;
 };
 
 void sim_cache_init(struct sim_cache *c, size_t bytes_max);
 
-/** sim_cache_fini - all is written back: what is in the files stays */
+/** sim_cache_fini - treats all data as written back: the contents of the files stay */
 void sim_cache_fini(struct sim_cache *c);
 
-/** sim_cache_write - before a write that is not stable: remember what it overwrites
+/** sim_cache_write - saves what an unstable write will overwrite; call it before the write
  * @fd: open for reading and writing
  *
  * Return: 0, -ENOMEM, or the -errno of reading.
@@ -37,15 +37,15 @@ void sim_cache_fini(struct sim_cache *c);
 int must_check sim_cache_write(struct sim_cache *c, int fd, uint64_t dev, uint64_t ino,
 			       uint64_t off, uint32_t len);
 
-/** sim_cache_stable - a stable write of these bytes, and of no others */
+/** sim_cache_stable - records a stable write of these bytes, and of no others */
 void sim_cache_stable(struct sim_cache *c, uint64_t dev, uint64_t ino, uint64_t off, uint32_t len);
 
-/** sim_cache_sync - all of this file is stable */
+/** sim_cache_sync - records that the whole file is stable */
 void sim_cache_sync(struct sim_cache *c, uint64_t dev, uint64_t ino);
 
-/** sim_cache_cut - the power goes: no file has what was not stable
+/** sim_cache_cut - simulates a power cut: removes all data from the files that was not stable
  *
- * Return: bytes that were forgotten.
+ * Return: number of bytes that were lost.
  */
 size_t sim_cache_cut(struct sim_cache *c);
 

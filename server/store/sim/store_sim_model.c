@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_sim_model.c - when a modelled disk or RAID 0 would be through with a request
+ * store_sim_model.c - computes when a modelled disk or RAID 0 completes a request
  *
- * Operation: a file is dealt out to the members in chunks. Each member serves what it is given in
- *            order of arrival, one after the other, at its rate; so the time at which a request will be
- *            through is known when it comes, and nothing ever changes it. Where its bytes do not
- *            follow on those of its last request a member needs its latency first: what else it was
- *            given meanwhile has moved the head. A request of several members is through when the
- *            last of them is.
- * Memory:    plain data of the caller's.
- * Threads:   whoever holds the caller's lock. There is no clock in here: the caller says what time it is.
- * Errors:    none.
+ * Operation: A file is distributed over the members in chunks. Each member serves its requests in order of arrival, one
+ *            after the other, at its rate. So the completion time of a request is known when it arrives, and never
+ *            changes. If its bytes do not follow those of the member's last request, the member needs its latency
+ *            first, because other requests have moved the head meanwhile. A request to several members
+ *            completes when the last of them does.
+ * Memory:    Plain data of the caller.
+ * Threads:   The one that holds the caller's lock. The caller passes the time.
+ * Errors:    None.
  */
 #include "store_sim_model.h"
 
@@ -29,7 +28,7 @@ void sim_model_init(struct sim_model *m, const struct sim_spec *spec)
 		m->members[i].pos = UINT64_MAX;
 }
 
-/* splitmix64: every seed gives another sequence, 0 too */
+/* splitmix64: every seed gives another sequence, 0 included */
 static uint64_t next_chance(struct sim_model *m)
 {
 	uint64_t x = m->chance += UINT64_C(0x9e3779b97f4a7c15);
@@ -44,7 +43,7 @@ static uint64_t jitter(struct sim_model *m)
 	return m->spec.jitter_ns ? next_chance(m) % (m->spec.jitter_ns + 1) : 0;
 }
 
-/* Return: did the head have to move? */
+/* Return: true if the head had to move */
 static bool seek(struct sim_member *d, const struct sim_request *rq, uint64_t pos)
 {
 	if (d->dev == rq->dev && d->ino == rq->ino && d->pos == pos)
@@ -73,7 +72,7 @@ struct sim_answer sim_model_submit(struct sim_model *m, uint64_t now_ns,
 			d->free_ns += spec->latency_ns;
 			a.seeks++;
 		}
-		if (n < spec->members) /* the first of this request there */
+		if (n < spec->members) /* the first chunk of this request on this member */
 			d->free_ns += jitter(m);
 		d->free_ns += len * NS_PER_S / spec->rate;
 		d->pos = pos + len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store_sim_model.h - when a modelled disk or RAID 0 would be through with a request
+ * store_sim_model.h - computes when a modelled disk or RAID 0 completes a request
  */
 #ifndef LEAT_SERVER_STORE_SIM_MODEL_H
 #define LEAT_SERVER_STORE_SIM_MODEL_H
@@ -14,24 +14,24 @@
 /* What is modelled; plain data. */
 struct sim_spec {
 	uint32_t members;    /* 1 to SIM_MEMBERS_MAX */
-	uint32_t chunk;	     /* bytes of a file on one member before the next one's turn */
-	uint64_t rate;	     /* bytes per second that one member moves */
-	uint64_t latency_ns; /* before a request that does not follow on the member's last one */
-	uint64_t jitter_ns;  /* each request takes a member up to this much longer, by chance */
-	uint64_t seed;	     /* of chance */
-	uint64_t fail;	     /* the request of this number fails; 0: none */
+	uint32_t chunk;	     /* bytes of a file on one member before the next member's turn */
+	uint64_t rate;	     /* bytes per second of one member */
+	uint64_t latency_ns; /* before a request that does not follow the member's last one */
+	uint64_t jitter_ns;  /* upper bound of the random extra time per request and member */
+	uint64_t seed;	     /* of the random generator */
+	uint64_t fail;	     /* number of the request that fails; 0: none */
 	bool forgets;	     /* its cache is volatile: store_sim_cut() */
 };
 
 struct sim_member {
-	uint64_t free_ns;	/* when it is through with all it was given */
+	uint64_t free_ns;	/* when it has completed all its requests */
 	uint64_t dev, ino, pos; /* where its head will be then: file, byte of the member's part */
 };
 
 struct sim_model {
 	struct sim_spec spec;
 	struct sim_member members[SIM_MEMBERS_MAX];
-	uint64_t chance;   /* state of the generator */
+	uint64_t chance;   /* state of the random generator */
 	uint64_t requests; /* so far */
 };
 
@@ -42,19 +42,19 @@ struct sim_request {
 };
 
 struct sim_answer {
-	uint64_t due_ns; /* when the last of its bytes is through */
-	unsigned seeks;	 /* members that had to go elsewhere for it */
+	uint64_t due_ns; /* when the last of its bytes is moved */
+	unsigned seeks;	 /* members that had to move their head for it */
 	bool fails;
 };
 
-/** sim_model_init - all members are idle, their heads nowhere */
+/** sim_model_init - all members are idle, and the first request of each seeks */
 void sim_model_init(struct sim_model *m, const struct sim_spec *spec);
 
-/** sim_model_submit - a request comes at @now_ns, after all that came before it */
+/** sim_model_submit - computes the result of a request that arrives at @now_ns, after all earlier ones */
 struct sim_answer sim_model_submit(struct sim_model *m, uint64_t now_ns,
 				   const struct sim_request *rq);
 
-/** sim_model_idle - Return: when all members are through with what they were given, @now_ns or later */
+/** sim_model_idle - Return: when all members have completed their requests, @now_ns or later */
 uint64_t sim_model_idle(const struct sim_model *m, uint64_t now_ns);
 
 #endif
