@@ -1,17 +1,17 @@
-# client/: libleat, and in tools/ the leat command, which uses nothing but include/
+# client/: libleat, and in tools/ the leat command, which uses only include/
 
 CLIENT_SRCS := $(filter-out client/tools/%,$(wildcard client/*/*.c))
 CLIENT_OBJS := $(CLIENT_SRCS:%.c=$(O)/%.o)
 TOOLS_SRCS := $(wildcard client/tools/*.c client/tools/*/*.c)
 TOOLS_OBJS := $(TOOLS_SRCS:%.c=$(O)/%.o)
 
-# The command is a user of the library like any other: it sees leat.h and its own folder. What reads
-# captures is none, and knows the wire as those do who speak on it.
+# The command uses the library like any other program: it includes leat.h and its own folder. Only
+# tools/dump, which parses captures, includes the wire formats.
 DUMP_OBJS := $(filter $(O)/client/tools/dump/%.o,$(TOOLS_OBJS))
 $(TOOLS_OBJS): INC_client := $(filter -Iclient/tools%,$(call dirs,client))
 $(DUMP_OBJS): INC_client := -Iclient/tools -Iclient/tools/dump -Irpcrdma/wire -Ixdr
 
-# All of it but the command itself, for tests.
+# The objects of tools/dump without the command itself, for tests.
 $(O)/libdump.a: $(filter-out %/dump.o,$(DUMP_OBJS))
 	$(archive)
 

@@ -4,17 +4,17 @@
  * rpcrdma.h - ONC RPC over RDMA (RFC 8166), over the same-host fabric, and over TCP (RFC 5531)
  *
  * Objects, from the outside in:
- *   domain   what a process opens once: devices, pinned memory, the pool of data buffers
+ *   domain   one per process: devices, pinned memory, the pool of data buffers
  *   engine   one thread's event loop: completion queue, sockets, timers, inbox
- *   clnt     a requester's connection to one server, which survives reconnects
- *   listener, conn, req   a responder's
+ *   clnt     a requester's connection to one server; it survives reconnects
+ *   listener, conn, req   objects of a responder
  *
- * Threads:  A domain may be used by several threads. An engine and all that lives on it belong to
- *           one thread at a time; only rpcrdma_engine_post() may be called from elsewhere.
+ * Threads:  A domain may be used by several threads. An engine and all objects on it belong to
+ *           one thread at a time; only rpcrdma_engine_post() may be called from other threads.
  *           Callbacks run inside rpcrdma_engine_poll()/_wait() of the owning thread, never inside
  *           the call that started an operation.
- * Memory:   What a caller hands in stays the caller's and must stay put until the callback that
- *           says it is finished. Strings and attributes are copied.
+ * Memory:   Memory passed by a caller stays the caller's and must stay valid until the callback
+ *           that ends the operation. Strings and attributes are copied.
  * Errors:   0 or -errno; outputs (ret_*, *ret) are written on success only.
  */
 #ifndef RPCRDMA_H
@@ -54,28 +54,28 @@ const char *rpcrdma_transport_name(enum rpcrdma_transport t);
  */
 int rpcrdma_addr_parse(const char *url, struct rpcrdma_addr *ret);
 
-/** rpcrdma_addr_print - the reverse; Return: @buf */
+/** rpcrdma_addr_print - the inverse; Return: @buf */
 char *rpcrdma_addr_print(const struct rpcrdma_addr *a, char *buf, size_t cap);
 
 /* ---- modes -------------------------------------------------------------------------------- */
 
-/* Other ways of moving data than RFC 8166's, after older designs: to be compared with it. Over RDMA and
- * the local fabric, on connections whose both ends ask for them; elsewhere nothing of them is seen.
- * They let the peer reach memory of the responder's that is that connection's alone. */
+/* Data transfer modes other than RFC 8166, modeled on older designs, for comparison. They work over RDMA and the
+ * local fabric, on connections where both sides request them; other connections are not affected. They let the peer
+ * access memory of the responder that belongs to that connection only. */
 enum rpcrdma_mode {
-	RPCRDMA_READ_READ = 1u << 0,  /* results: the requester reads them, when the responder says where */
+	RPCRDMA_READ_READ = 1u << 0,  /* results: the requester reads them from where the responder says */
 	RPCRDMA_FAST_WRITE = 1u << 1, /* arguments of some KiB: written with the call, into slots */
-	RPCRDMA_HYBRID = 1u << 2,     /* larger ones: written where the responder says, then the call */
+	RPCRDMA_HYBRID = 1u << 2,     /* larger arguments: written to where the responder says, before the call */
 };
 #define RPCRDMA_MODES_ALL 7u
-#define RPCRDMA_FAST_WRITE_MAX (64u << 10) /* payload of one fast write */
-#define RPCRDMA_MODES_TEXT 40              /* room for all names */
+#define RPCRDMA_FAST_WRITE_MAX (64u << 10) /* maximum payload of one fast write */
+#define RPCRDMA_MODES_TEXT 40              /* enough for all names */
 
-/** rpcrdma_modes_parse - "read-read, fast-write, hybrid" in any choice, or "none"
- * Return: 0; -EINVAL: another name, or nothing */
+/** rpcrdma_modes_parse - parses any subset of "read-read, fast-write, hybrid", or "none"
+ * Return: 0; -EINVAL: unknown name, or empty */
 int rpcrdma_modes_parse(const char *text, unsigned *ret);
 
-/** rpcrdma_modes_print - the reverse; Return: @buf */
+/** rpcrdma_modes_print - the inverse; Return: @buf */
 char *rpcrdma_modes_print(unsigned modes, char *buf, size_t cap);
 
 /* ---- domain ------------------------------------------------------------------------------- */
@@ -83,126 +83,125 @@ char *rpcrdma_modes_print(unsigned modes, char *buf, size_t cap);
 struct rpcrdma_domain;
 struct rr_local_attr;
 
-/* What it takes a device to register memory, for benchmarks on the local fabric, which takes nothing
- * else: the thread that does it is kept busy so long. */
+/* Simulated cost of memory registration on the local fabric, for benchmarks; it has no real cost there. The
+ * registering thread is kept busy for this time. */
 struct rpcrdma_reg_cost {
-	uint32_t reg_ns, reg_page_ns;     /* in all, and for each page */
+	uint32_t reg_ns, reg_page_ns;     /* per registration, and per page */
 	uint32_t dereg_ns, dereg_page_ns;
 };
 
 struct rpcrdma_domain_attr {
-	size_t pool_bytes_max;  /* most memory the buffer pool may take; RPCRDMA_POOL_BYTES_MIN at
-	                         * least; 0: 256 MiB */
-	size_t msg_bytes_max;   /* beside it, for the messages of connections that are served; at least
-	                         * RPCRDMA_MSG_BYTES_MIN; 0: 64 MiB */
-	size_t shared_bytes_max; /* memory shared with peers on this host, half of it for what they offer and for bounce
-	                         * areas, half for rings; a user gets a share of each; at least
-	                         * RPCRDMA_SHARED_BYTES_MIN; 0: 8 GiB */
-	bool pool_arena;        /* all of it at once, in one piece, registered once with each device; not
-	                         * chunk by chunk, as it is needed */
-	int dmabuf_fd;          /* a device's memory, for rpcrdma_buf_get_far(); stays the caller's, */
-	size_t dmabuf_bytes;    /* and open, until the domain's end. 0: none */
-	size_t arena_bytes;     /* all of rpcrdma_mem_alloc() comes out of one region of that size, there
-	                         * from the beginning; 0: each has a region of its own */
-	const char *capture;    /* pcap of everything this process sends and receives over the local
-	                         * fabric, as RoCEv2; NULL: none */
-	bool unsafe_inv;        /* let peers invalidate, and invalidate for them, also where a mistake
-	                         * of a peer crashes its host's kernel: soft RoCE; for tests */
+	size_t pool_bytes_max;  /* upper bound of the buffer pool; at least RPCRDMA_POOL_BYTES_MIN; 0: 256 MiB */
+	size_t msg_bytes_max;   /* upper bound of memory for messages of served connections, in addition to the
+	                         * pool; at least RPCRDMA_MSG_BYTES_MIN; 0: 64 MiB */
+	size_t shared_bytes_max; /* upper bound of memory shared with peers on this host: half for memory that peers
+	                          * offer and bounce areas, half for rings; each user gets a share of both; at least
+	                          * RPCRDMA_SHARED_BYTES_MIN; 0: 8 GiB */
+	bool pool_arena;        /* allocate the whole pool at once as one block, registered once with each device,
+	                         * instead of chunk by chunk on demand */
+	int dmabuf_fd;          /* dma-buf of device memory for rpcrdma_buf_get_far(); the caller keeps it */
+	size_t dmabuf_bytes;    /* open until the domain is destroyed. 0: none */
+	size_t arena_bytes;     /* size of one region, allocated at the beginning, for all rpcrdma_mem_alloc(); 0: a
+	                         * region per allocation */
+	const char *capture;    /* file for a pcap, as RoCEv2, of all traffic of this process over the local fabric;
+	                         * NULL: none */
+	bool unsafe_inv;        /* tests: remote invalidation in both directions even on soft RoCE, where a faulty
+	                         * peer can crash the kernel of its host */
 	struct rpcrdma_reg_cost reg_cost; /* of the local fabric */
 	const struct rr_local_attr *local; /* tests: hooks of the local fabric; NULL: plain */
-	mode_t socket_mode;     /* of local listeners; 0: 0666 (identity is the kernel's word) */
+	mode_t socket_mode;     /* of local listeners; 0: 0666 (the kernel identifies the peer) */
 };
 
-/** rpcrdma_domain_create - open; devices are opened when first needed
+/** rpcrdma_domain_create - creates a domain; devices are opened when first needed
  * @attr: NULL for the defaults
  *
- * Return: 0, -ENOMEM, -EINVAL (too small a pool or dma-buf), or the errno of creating the capture file.
+ * Return: 0, -ENOMEM, -EINVAL (pool or dma-buf too small), or the errno of creating the capture file.
  */
 int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma_domain **ret);
 
-/** rpcrdma_domain_destroy - every engine of it must be gone. NULL is fine. */
+/** rpcrdma_domain_destroy - every engine of the domain must be destroyed before. NULL is fine. */
 void rpcrdma_domain_destroy(struct rpcrdma_domain *d);
 
-/** rpcrdma_mem_alloc - memory that moves best: page-aligned, pre-faulted, registered once, and on
- * the same host mapped by the server, so that data is placed in it without any copy in between
+/** rpcrdma_mem_alloc - allocates memory for the fastest transfers: page-aligned, pre-faulted, registered once, and
+ * mapped by a server on the same host, so that data is placed in it without an intermediate copy
  * @bytes: rounded up to pages
  *
- * Payload moves without a copy where its address and length are multiples of the page size.
+ * Payload moves without a copy if its address and length are multiples of the page size.
  *
- * When a call is given up or sent again while a disk operation of a server on the same host uses its memory,
- * the library replaces the pages of that memory by others with the same content. The address stays. A
- * program that has pinned the pages by other means (fixed buffers of io_uring, a registration of another
- * library) must pin them again after -ETIMEDOUT, -ECANCELED or a lost connection.
+ * A call may be cancelled, time out or be retransmitted while a disk operation of a server on the same host uses its
+ * memory. The library then replaces the pages of that memory with others of the same content. The address stays. A
+ * program that has pinned the pages by other means (fixed buffers of io_uring, a registration of another library)
+ * must pin them again after -ETIMEDOUT, -ECANCELED or a lost connection.
  *
  * Return: 0, -ENOMEM, -EINVAL (0 bytes).
  */
 int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret);
 
-/** rpcrdma_mem_free - nothing may be in flight in it. NULL is fine. */
+/** rpcrdma_mem_free - frees memory; no call in flight may use it. NULL is fine. */
 void rpcrdma_mem_free(struct rpcrdma_domain *d, void *mem);
 
-/** rpcrdma_mem_register - treat the caller's own memory so: registered at first use and kept
- * @mem: stays mapped, and the same memory, until it is unregistered
+/** rpcrdma_mem_register - marks the caller's own memory for registration at first use; the registration is kept
+ * @mem: must stay mapped to the same pages until it is unregistered
  *
- * Memory that may not be written is good for the payload of arguments only.
+ * Read-only memory can be used for the payload of arguments only.
  *
- * Return: 0; -EINVAL (0 bytes); -EFAULT: not mapped; -EEXIST: some of it is registered already;
- * -ENOMEM.
+ * Return: 0; -EINVAL (0 bytes); -EFAULT: not mapped; -EEXIST: overlaps registered memory; -ENOMEM.
  */
 int rpcrdma_mem_register(struct rpcrdma_domain *d, void *mem, size_t bytes);
 
-/** rpcrdma_mem_unregister - on success no peer reaches it
+/** rpcrdma_mem_unregister - on success no peer can access the memory any more
  *
- * Return: 0; -EBUSY: a call that is out uses it, let the engine run and ask again; -ENOENT: nothing
- * was registered that begins there.
+ * Return: 0; -EBUSY: a call in flight uses it; let the engine run and try again; -ENOENT: no registration begins at
+ * this address.
  */
 int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *mem);
 
-/** rpcrdma_registration - the @n-th strategy's name, as rpcrdma_clnt_attr takes it; NULL: no more */
+/** rpcrdma_registration - name of the @n-th strategy accepted in rpcrdma_clnt_attr; NULL: no more */
 const char *rpcrdma_registration(size_t n);
 
-/** rpcrdma_reg_bytes_default - what a cache of registrations may come to if nobody says: half of what
- * this process may pin (RLIMIT_MEMLOCK, if it holds for it, or a quarter of the machine's memory) */
+/** rpcrdma_reg_bytes_default - default limit of a registration cache: half of what this process may pin
+ * (RLIMIT_MEMLOCK, if it applies to the process, or a quarter of the machine's memory) */
 size_t rpcrdma_reg_bytes_default(void);
 
 /* ---- counters ----------------------------------------------------------------------------- */
 
-/* Sums over a domain's engines since it was created. */
+/* Sums over a domain's engines since its creation. */
 struct rpcrdma_stats {
-	uint64_t calls, replies;         /* RPCs started and finished, either role */
-	uint64_t bytes_in, bytes_out;    /* payload received and sent by this side, however it moved */
-	uint64_t bytes_copied;           /* payload bytes touched by a CPU: memcpy, socket copies,
-	                                  * process_vm and memfd copies; a service adds its own */
+	uint64_t calls, replies;         /* RPCs started and finished, as requester and responder */
+	uint64_t bytes_in, bytes_out;    /* payload received and sent by this side, by any method */
+	uint64_t bytes_copied;           /* payload bytes copied by a CPU: memcpy, socket copies, process_vm and
+	                                  * memfd copies; a service adds its own */
 	uint64_t bytes_placed;           /* by RDMA Write (server) */
 	uint64_t bytes_pulled;           /* by RDMA Read (server) */
-	uint64_t bytes_direct;           /* put by the kernel straight into the caller's memory */
+	uint64_t bytes_direct;           /* transferred by the kernel directly into the caller's memory */
 	uint64_t chunks_read, chunks_write, chunks_reply, long_calls, inline_msgs;
-	uint64_t err_chunk, err_vers, garbage, dropped; /* answers to bad messages */
-	uint64_t credits_low;            /* smallest grant in force seen by a requester; 0: none yet */
-	uint64_t credit_waits, buf_waits, sq_waits; /* shortages: each a queue, never an error */
+	uint64_t err_chunk, err_vers, garbage, dropped; /* responses to invalid messages */
+	uint64_t credits_low;            /* smallest credit limit that a requester has seen in force; 0: none yet */
+	uint64_t credit_waits, buf_waits, sq_waits; /* waits for a resource; a shortage queues, it is never an error */
 	uint64_t rnr, reconnects, timeouts;
 	uint64_t regs, deregs;
-	uint64_t binds, local_invs;      /* of memory windows: bound, taken back by ourselves */
-	uint64_t invalidations;          /* by the peer's Send, or by ours (server) */
-	uint64_t reg_hits, reg_misses;   /* the registration caches: it was there; it was not */
-	uint64_t reg_invalidated;        /* ... entries whose memory went */
-	uint64_t reg_evicted;            /* ... that had to make room */
-	uint64_t reg_deferred, reg_flushes; /* ... left to be deregistered later; times that was done */
-	uint64_t reg_reaped;             /* of deregs: those in a thread of their own, off every call's way */
-	uint64_t reg_uncacheable;        /* ranges that were registered for one call instead */
-	uint64_t reg_bounced;            /* payloads that were copied through memory of ours instead */
-	uint64_t reg_pinned;             /* bytes in the caches' registrations now */
-	uint64_t conns, conns_total;     /* open now; ever */
-	uint64_t shared_recvs;           /* receives that connections share */
-	uint64_t sleeps, spins;          /* engine: blocking waits; waits that polling satisfied */
-	uint64_t posts, completions;     /* chains of requests given to a device; what came back */
-	uint64_t offers;                 /* read-read: payload that the requester had to read */
-	uint64_t fast_writes, grants;    /* fast-write, hybrid: calls that went so */
-	uint64_t mode_timeouts, mode_cuts; /* taken back, or peers let go: nothing was said of what was
-	                                    * given; peers let go: broke a mode's rules */
+	uint64_t binds, local_invs;      /* of memory windows: bound, invalidated locally */
+	uint64_t invalidations;          /* by the peer's Send, or by our Send (server) */
+	uint64_t reg_hits, reg_misses;   /* registration caches: hits, misses */
+	uint64_t reg_invalidated;        /* ... entries that ended because their memory was unmapped */
+	uint64_t reg_evicted;            /* ... entries evicted to make room */
+	uint64_t reg_deferred, reg_flushes; /* ... deregistrations deferred; batches of them */
+	uint64_t reg_reaped;             /* part of deregs: done by a background thread, not during a call */
+	uint64_t reg_uncacheable;        /* ranges registered for one call because they cannot be cached */
+	uint64_t reg_bounced;            /* payloads copied through a bounce buffer instead */
+	uint64_t reg_pinned;             /* bytes registered in the caches now */
+	uint64_t conns, conns_total;     /* open now; since creation */
+	uint64_t shared_recvs;           /* receives shared by connections */
+	uint64_t sleeps, spins;          /* engine: blocking waits; waits ended by polling */
+	uint64_t posts, completions;     /* batches of work requests posted to a device; completions */
+	uint64_t offers;                 /* read-read: payloads that the requester had to read */
+	uint64_t fast_writes, grants;    /* calls by fast-write; calls by hybrid */
+	uint64_t mode_timeouts, mode_cuts; /* mode_timeouts: memory revoked, or connections closed, because the peer
+	                                    * did not respond about announced memory; mode_cuts: connections closed
+	                                    * because the peer broke a mode's rules */
 };
 
-/** rpcrdma_domain_stats - the counters so far; any thread, of no one moment */
+/** rpcrdma_domain_stats - copies the counters; any thread; they are not an atomic snapshot */
 void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret);
 
 /* ---- engine ------------------------------------------------------------------------------- */
@@ -210,7 +209,7 @@ void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret);
 struct rpcrdma_engine;
 
 enum rpcrdma_poll {
-	RPCRDMA_POLL_ADAPTIVE, /* poll for spin_us after the last event, with pollers longer, then sleep */
+	RPCRDMA_POLL_ADAPTIVE, /* poll for spin_us after the last event, longer if there are pollers, then sleep */
 	RPCRDMA_POLL_BUSY,     /* never sleep */
 	RPCRDMA_POLL_EVENT,    /* never spin */
 };
@@ -220,48 +219,47 @@ struct rpcrdma_engine_attr {
 	unsigned spin_us; /* 0: 50 */
 };
 
-/** rpcrdma_engine_create - an event loop for one thread
+/** rpcrdma_engine_create - creates an event loop for one thread
  * @attr: NULL for the defaults
  *
- * Return: 0, -ENOMEM, or the errno of a descriptor that could not be had.
+ * Return: 0, -ENOMEM, or the errno of creating a descriptor.
  */
 int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_attr *attr,
 			  struct rpcrdma_engine **ret);
 
-/** rpcrdma_engine_destroy - clients, listeners and connections on it must be gone. NULL is fine. */
+/** rpcrdma_engine_destroy - clients, listeners and connections on it must be destroyed before. NULL is fine. */
 void rpcrdma_engine_destroy(struct rpcrdma_engine *e);
 
-/** rpcrdma_engine_domain - where it lives */
+/** rpcrdma_engine_domain - the domain of the engine */
 struct rpcrdma_domain *rpcrdma_engine_domain(const struct rpcrdma_engine *e);
 
-/** rpcrdma_engine_fd - for someone else's loop: readable when rpcrdma_engine_poll() has work,
- * provided that rpcrdma_engine_arm() returned 0 since the last poll */
+/** rpcrdma_engine_fd - descriptor for another event loop: readable when rpcrdma_engine_poll() has work, if
+ * rpcrdma_engine_arm() returned 0 since the last poll */
 int rpcrdma_engine_fd(const struct rpcrdma_engine *e);
 
-/** rpcrdma_engine_arm - before sleeping on the fd; Return: 0, or 1: there is work, poll first */
+/** rpcrdma_engine_arm - call before sleeping on the fd; Return: 0, or 1: there is work, poll first */
 int rpcrdma_engine_arm(struct rpcrdma_engine *e);
 
-/** rpcrdma_engine_poll - run everything that is ready, without blocking
+/** rpcrdma_engine_poll - processes everything that is ready, without blocking
  *
- * Return: how many things ran; 0 means nothing was ready.
+ * Return: number of processed events; 0: nothing was ready.
  */
 int rpcrdma_engine_poll(struct rpcrdma_engine *e);
 
-/** rpcrdma_engine_wait - poll until something ran, spinning and then sleeping as the engine's
- * polling mode says
- * @timeout_ms: -1 for ever
+/** rpcrdma_engine_wait - polls until an event was processed; spins and sleeps according to the engine's polling mode
+ * @timeout_ms: -1: indefinitely
  *
- * Return: as rpcrdma_engine_poll(); 0 on time-out or signal.
+ * Return: as rpcrdma_engine_poll(); 0 on timeout or signal.
  */
 int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms);
 
-/* A message to an engine from any thread; embedded in what it is about. */
+/* A message to an engine from any thread; embedded in the object it refers to. */
 struct rpcrdma_msg {
 	struct rpcrdma_msg *next;
 	void (*fn)(struct rpcrdma_msg *msg);
 };
 
-/** rpcrdma_engine_post - have @msg->fn run on the engine's thread; any thread, FIFO, no malloc */
+/** rpcrdma_engine_post - runs @msg->fn on the engine's thread; any thread, FIFO, no malloc */
 void rpcrdma_engine_post(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
 
 /* A file descriptor watched by an engine; embedded, owned by the caller. */
@@ -270,27 +268,27 @@ struct rpcrdma_watch {
 	void (*fn)(struct rpcrdma_watch *w, uint32_t events); /* EPOLLIN ... */
 };
 
-/** rpcrdma_engine_watch - have @w->fn run whenever @w->fd is ready for @events (as epoll's)
+/** rpcrdma_engine_watch - runs @w->fn whenever @w->fd is ready for @events (as epoll's)
  * Return: 0, or the -errno of epoll_ctl(). */
 int rpcrdma_engine_watch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
-/** rpcrdma_engine_rewatch - the same descriptor, other events; Return: as above */
+/** rpcrdma_engine_rewatch - changes the events of a watched descriptor; Return: as above */
 int rpcrdma_engine_rewatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w, uint32_t events);
-/** rpcrdma_engine_unwatch - its fn does not run any more, not even for an event already fetched */
+/** rpcrdma_engine_unwatch - ends the watch; its fn does not run any more, not even for an event already fetched */
 void rpcrdma_engine_unwatch(struct rpcrdma_engine *e, struct rpcrdma_watch *w);
 
-/* Something to look at in every pass of an engine, for what completes in memory; embedded,
- * zero-initialised before first use. What may complete while the engine sleeps has to wake it by a
- * descriptor (rpcrdma_engine_watch) as well. */
+/* A function that runs in every pass of an engine, for completions in memory; embedded, zero-initialized before first
+ * use. If something can complete while the engine sleeps, a descriptor (rpcrdma_engine_watch) must wake the engine as
+ * well. */
 struct rpcrdma_poller {
-	int (*fn)(struct rpcrdma_poller *p); /* Return: how many things ran */
+	int (*fn)(struct rpcrdma_poller *p); /* Return: number of processed events */
 	struct rpcrdma_poller *next, **link; /* private */
 };
 
-/** rpcrdma_engine_add_poller - have @p->fn run at the end of every pass, and before each sleep;
- * harmless when it is there */
+/** rpcrdma_engine_add_poller - runs @p->fn at the end of every pass, and before each sleep; does nothing if already
+ * added */
 void rpcrdma_engine_add_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *p);
-/** rpcrdma_engine_del_poller - it does not run any more; harmless when it is not there; any poller's
- * fn may say so of itself or of others */
+/** rpcrdma_engine_del_poller - removes a poller; does nothing if it was not added
+ * The fn of any poller may remove itself or others. */
 void rpcrdma_engine_del_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *p);
 
 /* A timer; embedded, owned by the caller, zero-initialised before first use. */
@@ -300,92 +298,93 @@ struct rpcrdma_timer {
 	void (*fn)(struct rpcrdma_timer *t);
 };
 
-/** rpcrdma_timer_set - (re)arm; fires once, no earlier than @delay_ns from now */
+/** rpcrdma_timer_set - arms or rearms; fires once, no earlier than @delay_ns from now */
 void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns);
-/** rpcrdma_timer_cancel - harmless when not armed */
+/** rpcrdma_timer_cancel - does nothing if not armed */
 void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t);
 
-/** rpcrdma_count_copied - a service tells of payload bytes that it had a CPU copy (page cache and
- * such), so that "copied bytes per byte moved" is the truth */
+/** rpcrdma_count_copied - a service reports payload bytes copied by a CPU on its behalf (such as page cache copies),
+ * so that the count of copied bytes is complete */
 void rpcrdma_count_copied(struct rpcrdma_engine *e, uint64_t bytes);
 
 /* ---- data buffers ------------------------------------------------------------------------- */
 
-/* Page-aligned, registered with every open device for local use only: no peer can reach it. */
+/* Page-aligned memory, registered with every open device for local use only: no peer can access it. */
 struct rpcrdma_buf {
 	void *addr;
-	size_t bytes; /* of its size class, >= what was asked */
-	bool far;     /* a device's memory: addr is none, and no CPU may touch it */
+	size_t bytes; /* of its size class, at least the requested size */
+	bool far;     /* device memory: addr is NULL, and no CPU may access it */
 };
 
 #define RPCRDMA_BUF_MAX (4u << 20)
-#define RPCRDMA_BUF_LEAST (64u << 10) /* so large a buffer every pool has, for every use */
+#define RPCRDMA_BUF_LEAST (64u << 10) /* every pool has buffers of at least this size, for every use */
 #define RPCRDMA_POOL_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 8)
 #define RPCRDMA_SHARED_BYTES_MIN ((size_t)64 << 20)
 #define RPCRDMA_MSG_BYTES_MIN ((size_t)RPCRDMA_BUF_LEAST * 16)
 
-/** rpcrdma_buf_get - a buffer of at least @bytes, at most RPCRDMA_BUF_MAX
+/** rpcrdma_buf_get - gets a buffer of at least @bytes, at most RPCRDMA_BUF_MAX
  *
- * A pool has buffers only of sizes that it bears several of: see rpcrdma_req_buf_max().
+ * A pool has only buffer sizes of which it can hold several: see rpcrdma_req_buf_max().
  *
- * Return: 0; -ENOBUFS when the pool is at its limit: wait for a put (rpcrdma_buf_wait); -EMSGSIZE:
- * there will never be one so large; -ENOMEM.
+ * Return: 0; -ENOBUFS: the pool is at its limit; wait for a put (rpcrdma_buf_wait); -EMSGSIZE: the pool never has a
+ * buffer of this size; -ENOMEM.
  */
 int rpcrdma_buf_get(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret);
 
-/** rpcrdma_buf_get_far - the same of a device's memory (rpcrdma_domain_attr.dmabuf_fd), for who will
- * not touch it
+/** rpcrdma_buf_get_far - gets a buffer of device memory (rpcrdma_domain_attr.dmabuf_fd), for callers that do not
+ * access its content
  *
- * Such a buffer can be pulled into and placed from where payload goes by chunk; where a CPU would have
- * to copy it, rpcrdma_req_pull() and rpcrdma_req_place() say -EOPNOTSUPP. A device that cannot reach
- * it is not opened: listening or connecting by it fails with -EOPNOTSUPP.
+ * Payload that moves by chunk can be pulled into such a buffer and placed from it. If a CPU would have to copy it,
+ * rpcrdma_req_pull() and rpcrdma_req_place() return -EOPNOTSUPP. A device that cannot access this memory is not
+ * opened: listening or connecting through it fails with -EOPNOTSUPP.
  *
- * Return: as rpcrdma_buf_get(); -EOPNOTSUPP: the domain has none.
+ * Return: as rpcrdma_buf_get(); -EOPNOTSUPP: the domain has no device memory.
  */
 int rpcrdma_buf_get_far(struct rpcrdma_engine *e, size_t bytes, struct rpcrdma_buf **ret);
 void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf);
 
-/* Waits its turn for memory; embedded, zero-initialised. */
+/* A request that waits for memory; embedded, zero-initialized. */
 struct rpcrdma_buf_waiter {
 	struct rpcrdma_buf_waiter *next, **link;
 	void (*fn)(struct rpcrdma_buf_waiter *w);
 };
 
-/** rpcrdma_buf_wait - after -ENOBUFS: fn runs once on this engine when memory may be there again
- * (first come, first served; it may have to wait again) */
+/** rpcrdma_buf_wait - call after -ENOBUFS: fn runs once on this engine when memory may be available again (FIFO; it
+ * may have to wait again) */
 void rpcrdma_buf_wait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
 
-/* Buffers for one request: charged to its client (rpcrdma_client_id_of()) and its connection until they
- * are given back by rpcrdma_buf_put(), at the latest in the req's done. A client may hold twice what is free
- * (and one buffer always): one alone two thirds, two clients two fifths each, eight two seventeenths. Inside
- * a client its connections have shares in the same way. A connection begins with a sixteenth and earns more
- * by giving back, so that peers who do not take their answers leave memory for others. */
+/* Buffers for one request. They are charged to its client (rpcrdma_client_id_of()) and its connection until
+ * rpcrdma_buf_put(), at the latest in the req's done. A client may hold twice what is free (and always one buffer): a
+ * single client two thirds, two clients two fifths each, eight two seventeenths each. Within a client, connections
+ * share in the same way. A connection starts with a sixteenth and earns more by returning buffers, so that peers that
+ * do not receive their replies leave memory for others. */
 
 struct rpcrdma_req;
 
-/** rpcrdma_req_buf_max - the largest buffer that there ever is for a request */
+/** rpcrdma_req_buf_max - the largest buffer that a request can ever get */
 size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req);
 
-/** rpcrdma_req_buf_get - as rpcrdma_buf_get(); -ENOBUFS also when the connection or its client has its
- * share; -ENOTCONN: the connection is gone */
+/** rpcrdma_req_buf_get - as rpcrdma_buf_get(); -ENOBUFS also if the connection or its client has used up its share;
+ * -ENOTCONN: the connection is closed */
 int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret);
-/** rpcrdma_req_buf_wait - after that: fn runs once on the req's engine when it is worth another try */
+/** rpcrdma_req_buf_wait - call after -ENOBUFS: fn runs once on the req's engine when a retry may succeed */
 void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w);
 
-/** rpcrdma_domain_reply_max - no answer can be longer, its payload in chunks not counted */
+/** rpcrdma_domain_reply_max - maximum length of a reply without payload in chunks */
 size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d);
 
-/* The pool as it is now. */
+/* Current state of the pool. */
 #define RPCRDMA_POOL_CLASSES 6
 struct rpcrdma_pool_stats {
-	uint64_t pinned, most, limit;  /* bytes: now, the most ever (of each use), at most */
-	uint64_t huge;                 /* of them in huge pages that were set aside */
-	uint64_t far;                  /* bytes of a device's memory, beside all that */
-	uint64_t given_back;           /* times that unused memory was unpinned, messages' as well */
-	uint64_t msgs, msgs_most, msgs_limit; /* bytes pinned for messages of those who are served */
-	uint64_t shared_limit;         /* bytes shared with peers on this host, at most */
-	uint64_t calls_limit;          /* bytes of calls over TCP beside all that, at most; 0: in msgs_limit */
+	uint64_t pinned, most, limit;  /* bytes: now, maximum so far (of each use), limit */
+	uint64_t huge;                 /* part of pinned: in preallocated huge pages */
+	uint64_t far;                  /* bytes of device memory, not part of the above */
+	uint64_t given_back;           /* times that unused memory was unpinned, including memory for messages */
+	uint64_t msgs, msgs_most, msgs_limit; /* bytes pinned for messages of served connections */
+	uint64_t shared_limit;         /* limit of bytes shared with peers on this host */
+	uint64_t calls_limit;          /* limit of bytes of calls over TCP, in addition to the above; 0: part of
+	                                * msgs_limit */
 	struct {
 		uint64_t bytes;        /* of one buffer */
 		uint64_t free, used;   /* buffers */
@@ -400,7 +399,7 @@ struct rpcrdma_clnt;
 /* AUTH_SYS (RFC 5531 appendix A), or AUTH_NONE when `none` */
 struct rpcrdma_cred {
 	bool none;
-	uint32_t stamp;         /* makes this requester distinct from others on its host */
+	uint32_t stamp;         /* distinguishes this requester from others on its host */
 	char machine[64];
 	uint32_t uid, gid, ngids;
 	uint32_t gids[16];
@@ -414,119 +413,118 @@ enum rpcrdma_clnt_state {
 
 struct rpcrdma_clnt_attr {
 	struct rpcrdma_addr addr;
-	struct rpcrdma_cred cred;      /* copied; a call may bring its own */
-	uint32_t inline_bytes;         /* Send and receive buffers; 1024..65536; 0: 4096 */
-	uint32_t credits;              /* wanted; also calls at once on TCP; 0: 64 */
-	uint32_t timeout_ms;           /* no answer: disconnect, reconnect, send again; 0: 60000 */
-	uint32_t connect_ms;           /* one attempt; 0: 10000 */
-	uint32_t backoff_ms;           /* first wait between attempts, doubles to 64 x; 0: 50 */
-	bool no_private_data;          /* as a peer that knows nothing of RFC 8797 */
-	bool force_chunks;             /* tests: chunks even for what would fit inline */
-	unsigned modes;                /* enum rpcrdma_mode; a responder without them is -ENOPROTOOPT, and
-	                                * TCP, or windows to register by, -EINVAL */
-	uint32_t fast_write_bytes;     /* most payload of a fast write, <= RPCRDMA_FAST_WRITE_MAX; 0: that */
-	bool check_socket;             /* LOCAL: connect only to a socket of root, of this process's user or
-	                                * of socket_uid, at a path where nobody else can put one; -EPERM */
+	struct rpcrdma_cred cred;      /* copied; a call may have its own */
+	uint32_t inline_bytes;         /* size of Send and receive buffers; 1024..65536; 0: 4096 */
+	uint32_t credits;              /* requested; on TCP, maximum calls in flight; 0: 64 */
+	uint32_t timeout_ms;           /* without a reply: disconnect, reconnect, retransmit; 0: 60000 */
+	uint32_t connect_ms;           /* limit of one attempt; 0: 10000 */
+	uint32_t backoff_ms;           /* first delay between attempts, doubles up to 64 times; 0: 50 */
+	bool no_private_data;          /* act as a peer without RFC 8797 */
+	bool force_chunks;             /* tests: use chunks even for payload that fits inline */
+	unsigned modes;                /* enum rpcrdma_mode; -ENOPROTOOPT if the responder lacks them; -EINVAL with
+	                                * TCP or registration by windows */
+	uint32_t fast_write_bytes;     /* maximum payload of a fast write, <= RPCRDMA_FAST_WRITE_MAX; 0: that maximum */
+	bool check_socket;             /* LOCAL: connect only to a socket of root, of this process's user or of
+	                                * socket_uid, at a path that no other user can replace; else -EPERM */
 	uid_t socket_uid;              /* 0: no other user */
-	/* How memory of calls comes within reach of the peer; ignored on TCP. What the strategies are,
-	 * leat(7) says, under registration. */
+	/* How the peer gets access to the memory of calls; ignored on TCP. leat(7) describes the strategies under
+	 * registration. */
 	const char *registration;      /* "auto", "dynamic", "cache", "batch", "slab", "arena",
 	                                * "window"; NULL: auto */
-	const char *monitor;           /* what keeps a cache true: "uffd", "explicit": nothing does, so
-	                                * only rpcrdma_mem memory is kept, "none": nothing does, and all
-	                                * is kept, which is for tests; NULL: uffd */
-	uint32_t bounce_bytes;         /* less payload than that is copied through memory of ours; 0: auto
-	                                * copies less than 16 KiB rather than register it for the call */
-	bool no_bounce;                /* never, if it can be helped */
-	uint32_t reg_entries;          /* of a cache, at most; 0: 1024 */
-	size_t reg_bytes;              /* in a cache, at most; 0: half of what may be pinned */
-	uint32_t dirty_watermark;      /* entries to be deregistered that are waited for; 0: 32 */
-	/* told of each change, with the reason as text; may be NULL */
+	const char *monitor;           /* how a cache detects unmapped memory: "uffd"; "explicit": no detection,
+	                                * only rpcrdma_mem memory is cached; "none": no detection, everything is
+	                                * cached, for tests; NULL: uffd */
+	uint32_t bounce_bytes;         /* smaller payload is copied through a bounce buffer; 0: auto, which copies
+	                                * less than 16 KiB instead of registering it for the call */
+	bool no_bounce;                /* do not copy, except where it is unavoidable */
+	uint32_t reg_entries;          /* limit of a cache; 0: 1024 */
+	size_t reg_bytes;              /* limit of a cache; 0: half of what may be pinned */
+	uint32_t dirty_watermark;      /* entries collected before they are deregistered together; 0: 32 */
+	/* called at each change, with the reason as text; may be NULL */
 	void (*state)(void *ctx, enum rpcrdma_clnt_state s, const char *why);
-	/* The server owes replies and has sent none for @away_ms, or is not connected for as long and calls
-	 * wait (@away true, @why in words); or it has sent one again (false). For messages to people: it must
-	 * not call back into the client. May be NULL, and costs nothing then. */
+	/* Called with @away true and a reason in @why if the server owes replies and has sent none for @away_ms, or
+	 * if calls have waited for a connection for as long. Called with false when the server has sent a reply
+	 * again. Intended for user messages: it must not call back into the client. May be NULL, which saves its
+	 * cost. */
 	void (*away)(void *ctx, bool away, const char *why);
 	uint32_t away_ms;              /* 0: 5000 */
 	void *ctx;
 };
 
-/* One call. Caller-owned from start to done; zero-initialised before it is filled. */
+/* One call. Owned by the caller from start to done; zero-initialize before filling it. */
 struct rpcrdma_call {
 	uint32_t prog, vers, proc;
 	const struct rpcrdma_cred *cred;   /* NULL: the client's */
-	xdrproc_t encode;                  /* arguments; called again if the call is sent again */
+	xdrproc_t encode;                  /* arguments; runs again if the call is retransmitted */
 	const void *args;
 	xdrproc_t decode;                  /* results */
 	void *res;
-	const struct iovec *sink;          /* memory for the results' payload; sum is its maximum */
+	const struct iovec *sink;          /* memory for the results' payload; the sum is its maximum length */
 	int sinkcnt;
-	uint32_t reply_max;                /* largest results, XDR bytes without payload and RPC header */
-	uint32_t deadline_ms;              /* give up with -ETIMEDOUT; 0: never */
+	uint32_t reply_max;                /* maximum results, XDR bytes without payload and RPC header */
+	uint32_t deadline_ms;              /* fail with -ETIMEDOUT after this time; 0: never */
 	void (*done)(struct rpcrdma_call *call, int err);
 
 	/* valid in done() */
 	uint32_t xid;
 	uint32_t payload_bytes;            /* of the results, now in sink */
-	const char *why;                   /* on failure: for people, static or the client's */
-	void *priv;                        /* the library's */
+	const char *why;                   /* on failure: text for users; static or owned by the client */
+	void *priv;                        /* private */
 };
 
-/** rpcrdma_clnt_create - start connecting; calls may be made at once
+/** rpcrdma_clnt_create - starts connecting; calls may be made at once
  *
- * Until the first connection stands, a failure to connect fails every waiting call with its errno
- * (and later ones are tried afresh). From then on the connection is repaired for ever, with the
- * same XIDs and fresh registrations; a call fails only by its deadline or its reply.
+ * Until the first connection is established, a failure to connect fails every waiting call with its errno (later
+ * calls start a new attempt). From then on the connection is re-established indefinitely, with the same XIDs and new
+ * registrations; a call fails only by its deadline or its reply.
  *
- * RDMA goes by the device that the kernel's routes lead to. A host that is a name is looked up at
- * each connect, by getaddrinfo() on the engine's thread: for as long as the resolver takes, whatever
- * else is on that engine waits. A literal address is looked up nowhere.
+ * RDMA uses the device that the kernel's routes select. A host name is resolved at each connect, by getaddrinfo() on
+ * the engine's thread; this blocks everything else on that engine until the resolver returns. A literal address needs
+ * no resolver.
  *
- * Return: 0, -EINVAL (attributes), -ENOMEM, -EOPNOTSUPP (no such transport in this build); RDMA:
- * -ENODEV without a device, -ENXIO if none leads there, and what the resolver came to.
+ * Return: 0, -EINVAL (attributes), -ENOMEM, -EOPNOTSUPP (no such transport in this build); RDMA: -ENODEV without a
+ * device, -ENXIO if no device leads there, and errors of the resolver.
  */
 int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
 			struct rpcrdma_clnt **ret);
 
-/** rpcrdma_clnt_destroy - calls not done yet are done with -ECANCELED before it returns; after it
- * no peer can reach any memory of theirs. NULL is fine. */
+/** rpcrdma_clnt_destroy - calls in flight get done(-ECANCELED) before it returns; after it no peer can access their
+ * memory. NULL is fine. */
 void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c);
 
-/** rpcrdma_clnt_call - start a call; done() runs exactly once, later, unless an error is returned
+/** rpcrdma_clnt_call - starts a call; done() runs exactly once, later, unless an error is returned
  *
- * done(err): 0, results decoded; -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO, -EACCES as
- * the reply header said (call->why); -EMSGSIZE: reply or call too long for the peer (ERR_CHUNK);
- * -EBADMSG: the results did not decode; -EPROTO: the reply broke the protocol, connection dropped;
- * -ETIMEDOUT: deadline; -ECANCELED; -EFAULT: its memory is not there, or was unmapped while it was
- * out; or a connect error before the first connection.
+ * done(err): 0: results decoded; -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL, -EREMOTEIO, -EACCES: from the reply header
+ * (call->why); -EMSGSIZE: reply or call too long for the peer (ERR_CHUNK); -EBADMSG: the results did not decode;
+ * -EPROTO: the reply violated the protocol, connection dropped; -ETIMEDOUT: deadline; -ECANCELED; -EFAULT: its memory
+ * is not mapped, or was unmapped while the call was in flight; or a connect error before the first connection.
  *
- * Return: 0; -EMSGSIZE: the arguments exceed what a call may be; -EINVAL: they do not encode;
- * -EFAULT, -ENOMEM.
+ * Return: 0; -EMSGSIZE: the arguments exceed the maximum of a call; -EINVAL: they do not encode; -EFAULT, -ENOMEM.
  */
 int rpcrdma_clnt_call(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 
-/** rpcrdma_clnt_cancel - done(-ECANCELED) runs before this returns, and the call's memory is out of
- * the peer's reach by then (if need be the connection is dropped and the other calls sent again)
+/** rpcrdma_clnt_cancel - runs done(-ECANCELED) before it returns; the peer cannot access the call's memory by then (if
+ * necessary the connection is dropped and the other calls are retransmitted)
  *
- * Blocks while a server on the same host copies to or from the call's memory; never waits for a disk. A call
- * whose deadline passes during such a copy is done when the copy has ended; other calls go on. */
+ * Blocks while a server on the same host copies to or from the call's memory; never waits for a disk. If the deadline
+ * of a call passes during such a copy, the call is done when the copy has ended; other calls continue. */
 void rpcrdma_clnt_cancel(struct rpcrdma_clnt *c, struct rpcrdma_call *call);
 
-/* What `leat ping` tells. */
+/* State of a client, as printed by `leat ping`. */
 struct rpcrdma_clnt_info {
 	struct rpcrdma_addr addr;
 	enum rpcrdma_clnt_state state;
-	char why[128];                 /* last trouble */
+	char why[128];                 /* last error */
 	uint32_t credits, credits_low;
 	uint32_t send_inline, recv_inline;
 	bool remote_inv;
 	const char *registration;
-	const char *fallback;          /* why that is not the one that was asked for, or NULL */
-	char kept[128];                /* for people: what stays registered after a call */
-	size_t reg_bytes;              /* so much of it at most, lent to calls included; 0: no limit */
-	const char *reach;             /* for people: how the server reaches our memory */
-	unsigned modes;                /* that were agreed, */
-	uint32_t fast_write_bytes, fast_write_slots; /* and how much goes by fast writes */
+	const char *fallback;          /* why this differs from the requested strategy, or NULL */
+	char kept[128];                /* text for users: which registrations are kept after a call */
+	size_t reg_bytes;              /* limit of these registrations, including those in use by calls; 0: no limit */
+	const char *reach;             /* text for users: how the server accesses memory of this process */
+	unsigned modes;                /* agreed modes */
+	uint32_t fast_write_bytes, fast_write_slots; /* limits of fast writes */
 	char device[64];
 	uint64_t reconnects;
 };
@@ -539,38 +537,38 @@ struct rpcrdma_conn;
 
 #define RPCRDMA_GROUPS_MAX 1024 /* supplementary groups of a peer */
 
-/* Who is at the other end: an address on a network, credentials from the kernel on one host. */
+/* Identity of the peer: an address on a network, credentials from the kernel on one host. */
 struct rpcrdma_peer {
 	enum rpcrdma_transport transport;
 	struct sockaddr_storage addr; /* AF_UNSPEC on LOCAL */
-	bool has_cred;                /* LOCAL: the fields below are the kernel's word */
+	bool has_cred;                /* LOCAL: the fields below come from the kernel */
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	bool groups_unknown;          /* more than RPCRDMA_GROUPS_MAX, or the kernel does not say */
-	unsigned ngroups;             /* all of them; 0 if they are unknown */
+	bool groups_unknown;          /* more than RPCRDMA_GROUPS_MAX, or not available from the kernel */
+	unsigned ngroups;             /* number of all groups; 0 if unknown */
 	gid_t groups[RPCRDMA_GROUPS_MAX];
 	char text[64];
 };
 
-/* The client that a peer belongs to. Resources are shared out between clients, so that whoever makes more
- * connections, or has more addresses, gets no more. */
+/* The client that a peer belongs to. Resources are shared between clients, so that more connections or more addresses
+ * give a client no larger share. */
 enum rpcrdma_client_kind {
 	RPCRDMA_CLIENT_UNKNOWN,  /* neither credentials nor an address */
 	RPCRDMA_CLIENT_USER,     /* local fabric: a user of this host */
 	RPCRDMA_CLIENT_LOOPBACK, /* all loopback addresses, IPv4 and IPv6 */
-	RPCRDMA_CLIENT_IPV4,     /* an IPv4 address, also one that is mapped into IPv6 */
+	RPCRDMA_CLIENT_IPV4,     /* an IPv4 address, also if mapped into IPv6 */
 	RPCRDMA_CLIENT_IPV6,     /* an IPv6 network of 64 bits */
 };
 
-/* Two of them are the same client if their bytes are equal; there is no padding. */
+/* Two ids denote the same client if their bytes are equal; there is no padding. */
 struct rpcrdma_client_id {
 	uint32_t kind;  /* enum rpcrdma_client_kind */
 	uint32_t scope; /* IPv6 link-local: index of the interface; else 0 */
 	uint64_t key;   /* uid, IPv4 address, upper half of an IPv6 address; in host byte order */
 };
 
-/** rpcrdma_client_id_of - tells which client a peer belongs to; any thread, never fails */
+/** rpcrdma_client_id_of - determines the client of a peer; any thread, never fails */
 void rpcrdma_client_id_of(const struct rpcrdma_peer *peer, struct rpcrdma_client_id *ret);
 
 /** rpcrdma_client_id_print - "uid 1000", "loopback", "192.0.2.1", "2001:db8::/64"
@@ -583,72 +581,72 @@ char *rpcrdma_client_id_print(const struct rpcrdma_client_id *id, char *buf, siz
 struct rpcrdma_req;
 
 struct rpcrdma_svc_ops {
-	/* A peer asks in; runs on the listener's engine. Choose the engine that will own the connection
-	 * and give it a context. Return 0, or -errno to turn it away. */
+	/* A peer connects; runs on the listener's engine. Selects the engine that will own the connection and gives
+	 * it a context. Return 0, or -errno to refuse the peer. */
 	int (*accept)(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
 		      void **ret_conn_ctx);
-	/* A call has come; runs on the connection's engine. Whoever takes it ends it with exactly one
-	 * of rpcrdma_req_reply, _reply_error, _reject or _drop, now or later. */
+	/* A call has arrived; runs on the connection's engine. The service ends it with exactly one of
+	 * rpcrdma_req_reply, _reply_error, _reject or _drop, now or later. */
 	void (*call)(void *conn_ctx, struct rpcrdma_req *req);
-	/* The connection is gone and no req of it is left; free the context. */
+	/* The connection is closed and has no req left; free the context. */
 	void (*closed)(void *conn_ctx);
-	/* Tells why a peer was turned away for another reason than accept's: there are too many connections
-	 * (-EUSERS), or too many of its client (-ETOOMANYREFS), or too much shared memory of its user (-EDQUOT);
-	 * too many local peers are about to connect (-EBUSY); no descriptor (-EMFILE, -ENFILE) or memory; its
-	 * RDMA device cannot be opened. Local peers wait while too many connections that have ended are still
-	 * being closed (-EXFULL). Also why a connection ends that the service has: its client has more than its
-	 * share, and another one needs one (-ECONNABORTED). May be NULL. On any thread that runs a listener or
-	 * connection. */
+	/* Reports why the library refused a peer: too many connections (-EUSERS), or too many of its client
+	 * (-ETOOMANYREFS), or too much shared memory of its user (-EDQUOT); too many local peers connecting (-EBUSY);
+	 * no descriptor (-EMFILE, -ENFILE) or memory; its RDMA device cannot be opened. Local peers wait while too
+	 * many ended connections are still being closed (-EXFULL). Also reports why an accepted connection ends: its
+	 * client has more than its share, and another client needs a connection (-ECONNABORTED). May be NULL. Runs on
+	 * any thread with a listener or connection. */
 	void (*refused)(void *ctx, const struct rpcrdma_peer *peer, int err);
-	/* The connection is lost while calls of it are being served: their answers reach no one. They are still
-	 * ended one by one, and then closed() comes. Runs on the connection's engine, never inside another
-	 * call between service and library. May be NULL. */
+	/* The connection is lost while some of its calls are being served; their replies cannot be delivered. The
+	 * service still ends each of them, and then closed() runs. Runs on the connection's engine, never inside
+	 * another call between service and library. May be NULL. */
 	void (*lost)(void *conn_ctx);
 };
 
 struct rpcrdma_svc_attr {
 	uint32_t inline_bytes;   /* 1024..65536; 0: 4096 */
-	uint32_t credits;        /* most calls of one connection at once; 0: 64 */
+	uint32_t credits;        /* maximum calls of one connection in flight; 0: 64 */
 	uint32_t call_bytes_max; /* longest call; 0: 1 MiB + 8 KiB */
-	uint32_t conns_max;      /* of all listeners of the domain, the largest counts; one client has three
-	                          * quarters of them at most; 0: 1024 */
-	uint32_t first_call_ms;  /* a peer that connects and says nothing; 0: 30000 */
-	uint32_t req_bytes;      /* memory that the service keeps for each call: counted with the library's own */
-	uint32_t stall_ms;       /* a peer that neither takes nor gives what is under way; 0: 20000 */
-	bool no_private_data;    /* knows nothing of RFC 8797: 1024 bytes, whatever @inline_bytes is */
+	uint32_t conns_max;      /* limit over all listeners of the domain, of which the largest value applies; one
+	                          * client gets at most three quarters; 0: 1024 */
+	uint32_t first_call_ms;  /* limit until the first call of a new connection; 0: 30000 */
+	uint32_t req_bytes;      /* memory that the service keeps for each call; counted together with the library's
+	                          * own */
+	uint32_t stall_ms;       /* limit for a peer that makes no progress with a transfer in flight; 0: 20000 */
+	bool no_private_data;    /* act without RFC 8797: 1024 bytes, whatever @inline_bytes is */
 	bool no_remote_inv;      /* never send Send-With-Invalidate */
-	bool srq;                /* connections of an engine share their receives, where the device can */
-	unsigned modes;          /* enum rpcrdma_mode: offered to who asks for them; memory for them is
-	                          * pinned when he does, for all of them as much as for the pool at most.
-	                          * Their requests want buffers of rpcrdma_req_buf_get() */
+	bool srq;                /* connections of an engine share their receives, if the device supports it */
+	unsigned modes;          /* enum rpcrdma_mode: offered to peers that request them; their memory is pinned on
+	                          * request, at most as much for all connections as for the pool. Requests in these
+	                          * modes need buffers of rpcrdma_req_buf_get() */
 };
 
-/** rpcrdma_listen - accept connections on @addr; port 0 picks one
+/** rpcrdma_listen - accepts connections on @addr; port 0 selects a free one
  *
- * RDMA: at an address, by the device that has it; at 0.0.0.0 or [::], by every device, which is
- * opened when the first peer comes by it.
+ * RDMA: at an address, on the device that has it; at 0.0.0.0 or [::], on every device, each opened when the first
+ * peer connects through it.
  *
- * Return: 0; -EADDRINUSE, -EACCES and the like; -ENODEV: no RDMA device here; -ENXIO: none that has
- * the address; -EINVAL.
+ * Return: 0; -EADDRINUSE, -EACCES and similar; -ENODEV: no RDMA device here; -ENXIO: no device has the address;
+ * -EINVAL.
  */
 int rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 		   const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops, void *ctx,
 		   struct rpcrdma_listener **ret);
 
-/** rpcrdma_listener_addr - where it listens, with the port it was given */
+/** rpcrdma_listener_addr - the address of the listener, with the selected port */
 const struct rpcrdma_addr *rpcrdma_listener_addr(const struct rpcrdma_listener *l);
 
-/** rpcrdma_listener_device - the one device that leads to it: "local", "mlx5_0"; NULL: any, or TCP */
+/** rpcrdma_listener_device - the only device that serves it: "local", "mlx5_0"; NULL: any device, or TCP */
 const char *rpcrdma_listener_device(const struct rpcrdma_listener *l);
 
-/** rpcrdma_listener_close - no new connections; those that stand go on. On the engine's thread. */
+/** rpcrdma_listener_close - stops accepting; existing connections continue. On the engine's thread. */
 void rpcrdma_listener_close(struct rpcrdma_listener *l);
 
-/* A connection, for its owner; only on its engine. */
-void rpcrdma_conn_close(struct rpcrdma_conn *c); /* as if the peer had gone; closed() follows */
+/* Functions for the owner of a connection; only on its engine. */
+void rpcrdma_conn_close(struct rpcrdma_conn *c); /* as if the peer had disconnected; closed() follows */
 const struct rpcrdma_peer *rpcrdma_conn_peer(const struct rpcrdma_conn *c);
-/** rpcrdma_engine_close_conns - close every connection this engine owns; for the end of a server
- * Return: how many there still are; closed() follows for each. */
+/** rpcrdma_engine_close_conns - closes every connection of this engine, at the end of a server
+ * Return: number of connections left; closed() follows for each. */
 unsigned rpcrdma_engine_close_conns(struct rpcrdma_engine *e);
 
 /* A call being served. The public part is read-only for the service. */
@@ -659,25 +657,25 @@ struct rpcrdma_req {
 	uint32_t xid, prog, vers, proc;
 	uint32_t cred_flavor, cred_len;
 	const uint8_t *cred_body;     /* valid until the req is ended */
-	void *user;                   /* the service's; NULL at first */
+	void *user;                   /* for the service; initially NULL */
 };
 
-/** rpcrdma_req_decode - arguments, once; payload of them is left where it is
+/** rpcrdma_req_decode - decodes the arguments, once; their payload is not moved
  *
- * Return: 0; -EBADMSG: garbage (answer RPCRDMA_GARBAGE_ARGS); -EAGAIN: not all of it is here yet,
- * svc_ops.call comes again with the same req.
+ * Return: 0; -EBADMSG: malformed (reply with RPCRDMA_GARBAGE_ARGS); -EAGAIN: not received completely; svc_ops.call
+ * will run again with the same req.
  */
 int rpcrdma_req_decode(struct rpcrdma_req *req, xdrproc_t decode, void *args);
 
-/** rpcrdma_req_conn_alive - false: the peer is gone, the answer will not be read */
+/** rpcrdma_req_conn_alive - false: the connection is lost, the reply cannot be delivered */
 bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req);
 
-/* A piece of payload on its way; embedded in the service's own, one owner at a time. */
+/* A part of the payload in transfer; embedded in the service's own structure, one owner at a time. */
 struct rpcrdma_piece {
 	struct rpcrdma_buf *buf;
 	size_t buf_off;
 	uint32_t off, len;      /* within the payload */
-	/* NULL allowed for place: then nothing is told before the req's done */
+	/* place: may be NULL; then only the req's done tells the end */
 	void (*done)(struct rpcrdma_piece *p, int err);
 	struct rpcrdma_piece *next; /* private from here */
 	struct rpcrdma_req *req;
@@ -685,38 +683,38 @@ struct rpcrdma_piece {
 	int err;
 };
 
-/** rpcrdma_req_is_here - are the arguments' payload bytes in memory of this process already? Then
- * rpcrdma_req_source() gives it, whoever the caller is: what he does to it meanwhile harms only him */
+/** rpcrdma_req_is_here - are the arguments' payload bytes already in memory of this process?
+ * Then rpcrdma_req_source() returns them for any caller. If the caller changes them meanwhile, it harms only itself. */
 bool rpcrdma_req_is_here(const struct rpcrdma_req *req);
 
-/** rpcrdma_req_pull - bring bytes [off, off+len) of the arguments' payload into a buffer
- * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the pieces must be asked in order.
+/** rpcrdma_req_pull - transfers bytes [off, off+len) of the arguments' payload into a buffer
+ * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the pieces must be requested in order.
  *
  * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN; -ENOMEM.
  */
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
 
-/** rpcrdma_req_by_chunk - does payload move by itself, before the reply? That of the call or of the
- * results, whichever there is: false where it is part of a message or of a stream. */
+/** rpcrdma_req_by_chunk - does the payload move separately from the message, before the reply? This applies to the
+ * payload of the call or of the results, whichever exists. False if it is part of a message or of a stream. */
 bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req);
 
-/** rpcrdma_req_room - the longest payload that the caller has room for in the results */
+/** rpcrdma_req_room - the maximum payload of the results that the caller accepts */
 uint32_t rpcrdma_req_room(const struct rpcrdma_req *req);
 
-/** rpcrdma_req_sink - the caller's own memory for bytes [off, off+len) of the results' payload,
- * for the kernel to read into; never for loads or stores of ours
+/** rpcrdma_req_sink - returns the caller's own memory for bytes [off, off+len) of the results' payload
+ * The kernel may read a file into it; this process must not load from or store to it.
  * @iov, @cnt: in: room; out: entries used
  *
- * What is put there counts as placed. The memory stays reachable until the req is ended.
+ * Data stored there counts as placed. The memory stays accessible until the req is ended.
  *
  * Return: 0; -EOPNOTSUPP: read into a buffer and place it (the usual case); -EMSGSIZE: no room.
  */
 int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		     int *cnt);
 
-/** rpcrdma_req_source - the caller's own memory with bytes [off, off+len) of the arguments' payload,
- * for the kernel to write from; never for loads or stores of ours, and only for those whom it does
- * not matter that the caller can change it until he has his answer
+/** rpcrdma_req_source - returns the caller's own memory with bytes [off, off+len) of the arguments' payload
+ * The kernel may write a file from it; this process must not load from or store to it. The service must accept that
+ * the caller can change the data until it has its reply.
  * @iov, @cnt: in: room; out: entries used
  *
  * Return: 0; -EOPNOTSUPP: pull it (the usual case); -EINVAL: outside the payload.
@@ -724,11 +722,11 @@ int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct
 int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		       int *cnt);
 
-/** rpcrdma_req_place - put a piece of the results' payload where the caller wants it
- * In any order. The buffer belongs to the transport until piece->done, or the req's done. Where the
- * payload travels with the reply (inline, Reply chunk, TCP) piece->done comes only after the reply.
+/** rpcrdma_req_place - transfers a piece of the results' payload to where the caller wants it
+ * In any order. The buffer belongs to the transport until piece->done, or the req's done. If the payload is part of
+ * the reply (inline, Reply chunk, TCP), piece->done runs only after the reply.
  *
- * Return: 0; -EMSGSIZE: beyond the caller's room (answer rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
+ * Return: 0; -EMSGSIZE: beyond the caller's room (end the req with rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
  */
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
 
@@ -741,30 +739,29 @@ enum rpcrdma_accept_stat { /* RFC 5531 section 9 */
 	RPCRDMA_SYSTEM_ERR = 5,
 };
 
-/* Ends of a req. @done runs once, on the req's engine, when no memory of the service is in use any
- * more; the req itself is gone when the function returns. A reply on a dead connection is
- * forgotten, done runs all the same. */
+/* Ends of a req. @done runs once, on the req's engine, when the transport no longer uses memory of the service; the
+ * req itself is freed when the function returns. A reply on a lost connection is dropped; done runs nevertheless. */
 
-/** rpcrdma_req_reply - success: results by @encode
- * The payload marked in them carries the length that counts: bytes that were placed or sunk, from
- * 0 up (more may have been placed than are told), or iov for one that was not placed.
- * A reply that is too long for the caller becomes ERR_CHUNK (RDMA) or SYSTEM_ERR (TCP).
+/** rpcrdma_req_reply - replies with success and the results of @encode
+ * The payload in the results has the valid length: bytes that were placed or read into a sink, counted from 0 (more
+ * may have been placed), or iov if it was not placed.
+ * If the reply is too long for the caller, it becomes ERR_CHUNK (RDMA) or SYSTEM_ERR (TCP).
  */
 void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *res,
 		       void (*done)(void *arg), void *arg);
 
-/** rpcrdma_req_reply_error - PROG_UNAVAIL and so on; @low, @high for PROG_MISMATCH */
+/** rpcrdma_req_reply_error - replies with PROG_UNAVAIL and so on; @low, @high for PROG_MISMATCH */
 void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low,
 			     uint32_t high, void (*done)(void *arg), void *arg);
 
-/** rpcrdma_req_reply_auth - AUTH_ERROR with @why (enum auth_stat of RFC 5531) */
+/** rpcrdma_req_reply_auth - replies with AUTH_ERROR and @why (enum auth_stat of RFC 5531) */
 void rpcrdma_req_reply_auth(struct rpcrdma_req *req, uint32_t why, void (*done)(void *arg),
 			    void *arg);
 
-/** rpcrdma_req_reject - the caller left too little room: ERR_CHUNK (SYSTEM_ERR on TCP) */
+/** rpcrdma_req_reject - the caller provided too little room: ERR_CHUNK (SYSTEM_ERR on TCP) */
 void rpcrdma_req_reject(struct rpcrdma_req *req, void (*done)(void *arg), void *arg);
 
-/** rpcrdma_req_drop - no answer */
+/** rpcrdma_req_drop - ends the req without a reply */
 void rpcrdma_req_drop(struct rpcrdma_req *req, void (*done)(void *arg), void *arg);
 
 #pragma GCC visibility pop

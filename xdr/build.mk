@@ -1,4 +1,4 @@
-# xdr/: what both ends must agree on; part of libleat and of leatd
+# xdr/: protocol definitions and codecs; part of libleat and of leatd
 
 GEN_NAMES := $(basename $(notdir $(wildcard xdr/*.x)))
 GEN_HDRS := $(GEN_NAMES:%=$(GEN)/%.h)
@@ -6,7 +6,8 @@ XDR_SRCS := $(wildcard xdr/*.c)
 XDR_OBJS := $(XDR_SRCS:%.c=$(O)/%.o) $(GEN_NAMES:%=$(O)/gen/%_xdr.o)
 
 # rpcgen names the header after its argument, and does not overwrite: hence cd and rm. -N: arguments
-# as a prototype says. -i 0: no inline code, whose conversions compilers warn of. No stubs: call.c and req.c do their own calling and serving.
+# with prototypes. -i 0: no inline code, because compilers warn about its conversions. No stubs: call.c
+# and req.c replace them.
 $(GEN)/%.h: xdr/%.x
 	@mkdir -p $(@D)
 	$(call say,RPCGEN,$@)rm -f $@ && cd xdr && $(RPCGEN) -N -h -o ../$@ $*.x

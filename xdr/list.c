@@ -3,14 +3,14 @@
  *
  * list.c - XDR lists (node, "one more follows", node, ...) without recursion
  *
- * Operation:  rpcgen's filter for a linked list calls itself for each node, so whoever sends the
- *             list chooses the depth of our stack. These walk. Decoding a list that ends early
- *             leaves what was read, well linked, for xdr_free() of the whole.
- * Memory:     Decoding allocates each node (zeroed) and what its filter allocates; XDR_FREE frees
- *             them. Encoding only reads: nodes may lie anywhere. The number of nodes is bounded by
- *             the message, each having taken at least 4 bytes of it.
+ * Operation:  rpcgen's filter for a linked list calls itself for each node, so the sender of the list
+ *             controls the stack depth of the receiver. These filters iterate. If a list ends early,
+ *             decoding leaves the nodes read so far correctly linked, for xdr_free() of the whole.
+ * Memory:     Decoding allocates each node (zeroed) and what its filter allocates; XDR_FREE frees them.
+ *             Encoding only reads: nodes may be in any memory. The message limits the number of nodes,
+ *             because each takes at least 4 bytes of it.
  * Threads:    Any.
- * Errors:     FALSE: the stream ended, a node was bad, or no memory.
+ * Errors:     FALSE: the stream ended, a node was invalid, or no memory.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@
 
 struct node_type {
 	size_t bytes, next_off;
-	bool_t (*body)(XDR *xdrs, void *node); /* everything but the link */
+	bool_t (*body)(XDR *xdrs, void *node); /* everything except the link */
 };
 
-/* The link is a pointer to the node's own type: memcpy, as void * may not alias it. */
+/* The link is a pointer to the node's own type. memcpy is used because void * must not alias it. */
 static void *get_next(const struct node_type *t, const void *node)
 {
 	void *next;
@@ -82,7 +82,7 @@ static bool_t free_list(XDR *xdrs, void **head, const struct node_type *t)
 		void *node = *head;
 
 		*head = get_next(t, node);
-		(void)t->body(xdrs, node); /* freeing has no way to fail */
+		(void)t->body(xdrs, node); /* freeing cannot fail */
 		free(node);
 	}
 	return TRUE;
@@ -157,7 +157,7 @@ static const struct node_type mountbody_type = {
 	sizeof(struct mountbody), offsetof(struct mountbody, ml_next), code_mountbody,
 };
 
-/** xdr_mountlist - who has mounted what: DUMP (RFC 1813 section 5.2.2) */
+/** xdr_mountlist - clients and their mounts: DUMP (RFC 1813 section 5.2.2) */
 bool_t xdr_mountlist(XDR *xdrs, mountlist *list)
 {
 	void *head = *list;
@@ -199,7 +199,7 @@ static const struct node_type exportnode_type = {
 	sizeof(struct exportnode), offsetof(struct exportnode, ex_next), code_exportnode,
 };
 
-/** xdr_mountexports - what the server exports: EXPORT (RFC 1813 section 5.2.5) */
+/** xdr_mountexports - exports of the server: EXPORT (RFC 1813 section 5.2.5) */
 bool_t xdr_mountexports(XDR *xdrs, mountexports *list)
 {
 	void *head = *list;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * name.c - file names and paths on the wire: XDR strings whose peer is not trusted
+ * name.c - file names and paths on the wire: XDR strings from untrusted peers
  *
- * Operation:  Filters that the generated codecs call by name. libtirpc's xdr_string() would cut a
- *             name at a NUL inside it, so that "a\0b" became "a"; and a name that is too long would
- *             make the whole message garbage, where NFS has a status for it. So a filename3 that
- *             cannot name a file still decodes, into something that every server refuses:
+ * Operation:  Filters that the generated codecs call by name. libtirpc's xdr_string() would end a name at
+ *             a NUL inside it, so that "a\0b" became "a". Also, a name that is too long would make the
+ *             whole message invalid, although NFS has a status for it. So a filename3 that cannot name a
+ *             file still decodes, into a name that every server refuses:
  *               longer than NFS3_MAXNAMLEN, up to NAME_WIRE_MAX: its first 256 bytes, which are
- *               more than NFS3_MAXNAMLEN, so the answer is NFS3ERR_NAMETOOLONG;
+ *               more than NFS3_MAXNAMLEN, so the reply is NFS3ERR_NAMETOOLONG;
  *               with a NUL inside: "/", which as a name is NFS3ERR_ACCES.
- *             A path with a NUL inside decodes into the empty one, which names no export; "/" would
- *             be the name of one.
+ *             A path with a NUL inside decodes into the empty path, which names no export; "/" could name one.
  * Memory:     Into *name if that is not NULL (FILENAME3_ROOM, MNTPATHLEN + 1, MNTNAMLEN + 1 bytes);
  *             allocated otherwise, and then freed by XDR_FREE.
  * Threads:    Any.
- * Errors:     FALSE: too long, or the stream ended, or no memory. What was allocated before the
- *             failure stays in *name, for xdr_free().
+ * Errors:     FALSE: too long, or the stream ended, or no memory. Memory allocated before the failure
+ *             stays in *name, for xdr_free().
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,7 +27,7 @@
 
 #define NAME_WIRE_MAX 4096u
 
-/* Bytes and pad. xdr_opaque() would read the pad into one static buffer for all threads. */
+/* Reads bytes and pad. xdr_opaque() would read the pad into one static buffer shared by all threads. */
 static bool get_bytes(XDR *xdrs, char *to, uint32_t len)
 {
 	uint32_t whole = len & ~UINT32_C(3);
@@ -58,7 +57,7 @@ static bool skip_bytes(XDR *xdrs, uint32_t n)
 	return true;
 }
 
-/* @keep: bytes to store at most; @max: bytes to accept; the name has room for @keep + 1 */
+/* @keep: maximum bytes to store; @max: maximum bytes to accept; the name has room for @keep + 1 */
 static bool_t decode_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
 {
 	uint32_t len, stored, padded;
@@ -75,20 +74,20 @@ static bool_t decode_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
 	if (stored == len) {
 		if (!get_bytes(xdrs, *name, len))
 			return FALSE;
-		/* only what is refused for its length is accepted beyond what is kept: not paths */
+		/* only names are accepted beyond what is stored, because their length has its own error; not paths */
 		if (keep == max && memchr(*name, '\0', len)) {
 			(*name)[0] = '\0';
 			return TRUE;
 		}
 	} else {
-		/* keep is a multiple of 4: xdr_opaque() looks for no pad in between */
+		/* keep is a multiple of 4: xdr_opaque() expects no pad there */
 		padded = (uint32_t)round_up4(len);
 		if (!xdr_opaque(xdrs, *name, stored) || !skip_bytes(xdrs, padded - stored))
 			return FALSE;
 	}
 	(*name)[stored] = '\0';
 	if (strlen(*name) != stored)
-		memcpy(*name, "/", 2); /* fits: at least one byte was stored, and the NUL behind it */
+		memcpy(*name, "/", 2); /* fits: at least one byte and its NUL were stored */
 	return TRUE;
 }
 
@@ -117,9 +116,9 @@ static bool_t code_name(XDR *xdrs, char **name, uint32_t keep, uint32_t wire_max
 	return FALSE;
 }
 
-/** xdr_filename3 - filename3: string<NFS3_MAXNAMLEN>, forgiving as above when decoding
+/** xdr_filename3 - filename3: string<NFS3_MAXNAMLEN>; decoding tolerates invalid names as above
  *
- * Encoding takes up to NAME_WIRE_MAX bytes too: it is the server that says NAMETOOLONG.
+ * Encoding accepts up to NAME_WIRE_MAX bytes too: the server returns NAMETOOLONG.
  */
 bool_t xdr_filename3(XDR *xdrs, filename3 *name)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_names.c - numbers as words
+ * nfs3_names.c - names of protocol constants
  *
- * Operation:  Table look-ups for log lines, error texts and statistics.
+ * Operation:  Table lookups for log lines, error texts and statistics.
  * Memory:     Static.
  * Threads:    Any.
- * Errors:     None: "?" for what has no name.
+ * Errors:     None: "?" for a value without a name.
  */
 #include <stddef.h>
 

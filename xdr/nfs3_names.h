@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_names.h - numbers of NFS, MOUNT and ctl as words, for messages to people
+ * nfs3_names.h - names of NFS, MOUNT and ctl constants, for messages
  */
 #ifndef LEAT_NFS3_NAMES_H
 #define LEAT_NFS3_NAMES_H
@@ -13,10 +13,10 @@
 /** nfs3_prog_name - "NFS", "NFSACL", "MOUNT", "CTL" */
 const char *nfs3_prog_name(uint32_t prog);
 
-/** nfs3_proc_name - "READ", ... for the procedures of @prog that this project speaks */
+/** nfs3_proc_name - "READ", ... for the procedures of @prog that this project uses */
 const char *nfs3_proc_name(uint32_t prog, uint32_t proc);
 
-/** nfs3_stat_name - "NFS3ERR_NOENT", ...; MOUNT's statuses have the same numbers */
+/** nfs3_stat_name - "NFS3ERR_NOENT", ...; MOUNT uses the same numbers */
 const char *nfs3_stat_name(uint32_t status);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs_errno.c - errno <-> nfsstat3
+ * nfs_errno.c - maps errno to nfsstat3 and back
  *
- * Operation:  One table, searched in either direction: of several rows with the same errno or the
- *             same status the first counts, so the common meaning stands first. Both functions
- *             are total. The numbers of errno are this system's, those of NFS the wire's; that
- *             some agree is an accident.
+ * Operation:  One table, searched in both directions. Of several rows with the same errno or the same
+ *             status the first one applies, so the usual meaning comes first. Both functions are total.
+ *             errno values are those of this system, NFS statuses those of the wire; some are equal by
+ *             accident.
  * Memory:     None.
  * Threads:    Any.
  * Errors:     None.
@@ -45,19 +45,19 @@ static const struct {
 	{ NFS3ERR_NOTSUPP, EOPNOTSUPP },
 	{ NFS3ERR_SERVERFAULT, EREMOTEIO },
 	{ NFS3ERR_JUKEBOX, EAGAIN },
-	/* to NFS only: errnos that share a name there */
+	/* only to NFS: several errnos map to one status */
 	{ NFS3ERR_NOTSUPP, ENOSYS },
 	{ NFS3ERR_NAMETOOLONG, ERANGE },
 	{ NFS3ERR_FBIG, EOVERFLOW },
 	{ NFS3ERR_INVAL, ELOOP },      /* a symbolic link where none may be followed */
 	{ NFS3ERR_ACCES, ETXTBSY },
-	{ NFS3ERR_JUKEBOX, ENOMEM },   /* ask again: memory and descriptors come back */
+	{ NFS3ERR_JUKEBOX, ENOMEM },   /* the client retries: memory and descriptors become available again */
 	{ NFS3ERR_JUKEBOX, ENOBUFS },
 	{ NFS3ERR_JUKEBOX, EMFILE },
 	{ NFS3ERR_JUKEBOX, ENFILE },
 	{ NFS3ERR_JUKEBOX, ETIMEDOUT },
 	{ NFS3ERR_IO, EBUSY },         /* a mount point: it will not change by asking again */
-	/* from NFS only: the names of RFC 1813 that no errno is born with */
+	/* only from NFS: statuses of RFC 1813 without an errno of the same meaning */
 	{ NFS3ERR_BADHANDLE, ESTALE },
 	{ NFS3ERR_NOT_SYNC, EBUSY },
 	{ NFS3ERR_BAD_COOKIE, ESTALE },
@@ -83,7 +83,7 @@ int nfs3_errno(nfsstat3 status)
 	return -EREMOTEIO;
 }
 
-/** mount3_status - MOUNT has ten of NFS's statuses, with the same numbers */
+/** mount3_status - MOUNT uses ten of NFS's statuses, with the same numbers */
 mountstat3 mount3_status(int err)
 {
 	switch (nfs3_status(err)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs_errno.h - the border between errno and nfsstat3 (RFC 1813 section 2.6): one function each way
+ * nfs_errno.h - maps errno to nfsstat3 (RFC 1813 section 2.6) and back
  */
 #ifndef LEAT_NFS_ERRNO_H
 #define LEAT_NFS_ERRNO_H
@@ -9,17 +9,17 @@
 #include "mount3.h"
 #include "nfs3.h"
 
-/** nfs3_status - what to tell an NFS client
+/** nfs3_status - converts an errno to a status for an NFS client
  * @err: 0 or -errno; any number at all
  *
- * Return: a status of RFC 1813; NFS3ERR_IO for what has no name there. Log the cause before.
+ * Return: a status of RFC 1813; NFS3ERR_IO if there is no equivalent. Log the cause first.
  */
 nfsstat3 nfs3_status(int err);
 
-/** nfs3_errno - what an NFS server's status means here
- * @status: as it came off the wire; any number at all
+/** nfs3_errno - converts the status of an NFS server to an errno
+ * @status: from the wire; any number at all
  *
- * Return: 0 for NFS3_OK, else -errno; -EREMOTEIO for a status that RFC 1813 does not know.
+ * Return: 0 for NFS3_OK, else -errno; -EREMOTEIO for a status not in RFC 1813.
  */
 int nfs3_errno(nfsstat3 status);
 

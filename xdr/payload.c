@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * payload.c - the four items of NFSv3 that may travel outside their message (RFC 8267 section 2)
+ * payload.c - the four items of NFSv3 that may move outside their message (RFC 8267 section 2)
  *
- * Operation:  Filters that the generated codecs call by name. They mark; rpcrdma_xdr_payload()
- *             knows the stream and does the rest.
+ * Operation:  Filters that the generated codecs call by name. They mark the payload; rpcrdma_xdr_payload()
+ *             handles it according to the stream.
  * Memory:     None of its own.
  * Threads:    Any.
- * Errors:     FALSE: longer than allowed, or the stream ended.
+ * Errors:     FALSE: too long, or the stream ended.
  */
 #include "nfs3.h"
 

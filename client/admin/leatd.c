@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * leatd.c - what only a leatd can be asked, and asked to do (ctl.x)
+ * leatd.c - queries and commands that only a leatd supports (ctl.x)
  *
- * Operation:  Each is one call without arguments. Counters go by name: of those that
- *             leat_server_stats() does not know none is missed. Where the time goes is in leatd_where.c.
- * Memory:     An answer is allocated by its codec, handed to the caller's stack, and freed there.
- * Threads:    Any with the service thread, else the owner's; what is given to a caller's function is
- *             given on the caller's thread.
- * Errors:     What a leatd says of why it will not is in leat_error().
+ * Operation:  Each is one call without arguments. Counters are identified by name; leat_server_stats()
+ *             ignores names that it does not know. The latency breakdown is in leatd_where.c.
+ * Memory:     The codec allocates the reply. It is copied to the caller and freed here.
+ * Threads:    Any with the service thread, else the owner's; functions passed by the caller run on the
+ *             caller's thread.
+ * Errors:     leat_error() has the reason if a leatd refuses.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * leatd.h - asking a leatd for something of its own
+ * leatd.h - sends queries to a leatd
  */
 #ifndef LT_LEATD_H
 #define LT_LEATD_H
@@ -22,15 +22,15 @@ union lt_leatd_answer {
 };
 
 struct lt_leatd_question {
-	uint32_t proc, reply_max; /* bytes of the longest answer */
+	uint32_t proc, reply_max; /* reply_max: bytes of the longest reply */
 	xdrproc_t decode;
 	const char *verb; /* for leat_error() */
 };
 
-/** lt_leatd_ask - one call without arguments; waits
+/** lt_leatd_ask - makes one call without arguments; waits
  *
- * Return: 0, and the caller frees @ret by xdr_free(); -EOPNOTSUPP: no leatd; -ENOMEM, -EDEADLK; what
- * the call came to.
+ * Return: 0, and the caller frees @ret with xdr_free(); -EOPNOTSUPP: not a leatd; -ENOMEM, -EDEADLK; the error of the
+ * call.
  */
 int must_check lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q,
 			    union lt_leatd_answer *ret);

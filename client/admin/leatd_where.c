@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * leatd_where.c - where the time of a leatd's requests goes (ctl.x)
+ * leatd_where.c - latency breakdown of a leatd's requests (ctl.x)
  *
- * Operation:  Parts and kinds go by name, so that a server which has others can be asked, too; what this
- *             side does not know is left out.
- * Memory:     What is returned is one block, which its lists are part of.
+ * Operation:  Parts and kinds are identified by name, so that servers with other sets work too; unknown
+ *             names are skipped.
+ * Memory:     The result is one block that contains its lists.
  * Threads:    As leatd.c.
- * Errors:     -EPROTO for what no leatd says.
+ * Errors:     -EPROTO for a reply that no leatd sends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static struct leat_where_bucket *take_state(struct leat_where_state *to, const c
 {
 	uint64_t next = 0;
 
-	memcpy(to->name, s->name, strlen(s->name) + 1); /* its codec bounds it */
+	memcpy(to->name, s->name, strlen(s->name) + 1); /* the codec limits the length */
 	text_clean(to->name);
 	to->nbuckets = s->buckets.buckets_len;
 	to->buckets = b;
@@ -93,7 +93,7 @@ static int take_where(const ctl_where *from, struct leat_where **ret)
 
 	for (u_int i = 0; i < from->states.states_len; i++)
 		n += from->states.states_val[i].buckets.buckets_len;
-	w = calloc(1, sizeof(*w) + n * sizeof(*b)); /* few: the codec bounds them */
+	w = calloc(1, sizeof(*w) + n * sizeof(*b)); /* few: limited by the codec */
 	if (!w)
 		return -ENOMEM;
 	b = (struct leat_where_bucket *)(void *)(w + 1);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * call.c - the one place where NFS calls start, and where their answers become errnos
+ * call.c - starts all NFS calls and converts their results to errnos
  *
- * Operation:  lt_call_start() looks the procedure up in a table of codecs and sizes, picks the
- *             next of the handle's connections, and gives the call to librpcrdma. When the reply
- *             is there: RPC error or NFS status to errno. NFS3ERR_JUKEBOX ("not now") says that
- *             nothing was done and that asking again will help: that is done after 100 ms, doubling
- *             to 5 s, with a new XID since it is a new call. It is the same for synchronous and
- *             asynchronous operations, which just take longer; retry=soft bounds it by timeo, from
- *             the first attempt on, and the last attempt is made when that is over: then -EAGAIN.
- * Memory:     Caller's. Handles in results are decoded into fh_room, so nothing of these results
- *             is ever to be freed; READDIR and READDIRPLUS alone allocate (dir.c frees).
+ * Operation:  lt_call_start() looks the procedure up in a table of codecs and sizes, picks the next
+ *             connection of the handle, and passes the call to librpcrdma. The RPC error or NFS status of
+ *             the reply becomes an errno.
+ *             NFS3ERR_JUKEBOX means that the server did nothing and that the client should retry. The call
+ *             is retried after 100 ms, doubling to 5 s, with a new XID because it is a new call. This
+ *             holds for synchronous and asynchronous operations. With retry=soft, timeo limits the
+ *             retries, counted from the first attempt; the last attempt is made when timeo has passed,
+ *             then the call fails with -EAGAIN.
+ * Memory:     The caller's. Handles in results are decoded into fh_room, so these results need no freeing;
+ *             only those of READDIR and READDIRPLUS allocate (dir.c frees them).
  * Threads:    The handle's owner.
- * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). A call that cannot even be started
- *             is reported by done() from a timer, so that callers have one path only.
+ * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). If a call cannot be started, done() reports
+ *             the error from a timer, so that callers handle errors in one place.
  * See:        doc/tour.md, the life of a READ.
  */
 #include <errno.h>
@@ -29,7 +30,7 @@
 #define JUKEBOX_FIRST_MS 100u
 #define JUKEBOX_MAX_MS 5000u
 
-/* XDR bytes of parts of results (RFC 1813 section 2.5), every option present */
+/* XDR bytes of parts of results (RFC 1813 section 2.5), with every option present */
 #define STATUS_BYTES 4u
 #define FATTR_BYTES 84u
 #define POA_BYTES (4u + FATTR_BYTES)
@@ -40,10 +41,10 @@
 struct proc {
 	xdrproc_t encode, decode;
 	size_t res_bytes;
-	uint32_t reply_max; /* results without payload and without what @reply_extra tells */
+	uint32_t reply_max; /* results without payload and without @reply_extra */
 };
 
-#define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* one list is asked for at a time */
+#define ACL_BYTES (4u + 2 * 8u + 12u * NFS_ACL_MAX_ENTRIES) /* each call requests one list */
 
 #define PROC(name, max)                                                                        \
 	{ (xdrproc_t)xdr_##name##args, (xdrproc_t)xdr_##name##res, sizeof(name##res), (max) }
@@ -103,7 +104,7 @@ bool_t lt_call_xdr_nothing(XDR *xdrs, void *nothing)
 	return TRUE;
 }
 
-/* Zero the results and point the handle or lists in them, where there are any, at memory of ours. */
+/* Clears the results and points their handle or lists, if any, at the call's memory. */
 static void prepare_results(struct lt_call *c)
 {
 	void *res = c->rpc.res;
@@ -171,7 +172,7 @@ static void replied(struct rpcrdma_call *rpc, int err)
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
 
 	c->status = NFS3_OK;
-	/* every result of NFSv3 but NULL's begins with its status */
+	/* the results of every NFSv3 procedure except NULL begin with a status */
 	if (!err && proc_of(c)->res_bytes) {
 		nfsstat3 status;
 

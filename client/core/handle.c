@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * handle.c - create and destroy handles; the service thread; the last error
+ * handle.c - creates and destroys handles; the service thread; the last error
  *
- * Operation:  mount.c builds a handle with lt_handle_create() and fills it. Each has a domain and
- *             an engine of its own, so that two mounts of a process share nothing.
- * Memory:     lt_handle_destroy() undoes in reverse order whatever was done.
- * Threads:    Without the service thread, the caller's thread owns the engine. leat_service_start()
- *             hands it over, leat_service_stop() takes it back after all messages posted so far.
- * Errors:     leat_error() gives each thread a copy of its own, so no text changes under a reader.
+ * Operation:  mount.c creates a handle with lt_handle_create() and fills it. Each handle has its own
+ *             domain and engine, so two mounts of a process share nothing.
+ * Memory:     lt_handle_destroy() releases everything in reverse order.
+ * Threads:    Without the service thread, the caller's thread owns the engine. leat_service_start() passes
+ *             ownership to the service thread. leat_service_stop() returns it after all messages posted so
+ *             far.
+ * Errors:     leat_error() gives each thread its own copy, so the text does not change while the thread reads it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,15 +25,15 @@
 #define TIMEO_DEFAULT_MS 60000u
 #define ARENA_BYTES ((size_t)64 << 20)
 
-/* long names must not push the reason off a line */
+/* keeps long names from pushing the reason off the line */
 #define URL_TOLD_MAX 256
 #define PATH_TOLD_MAX 300u
 #define PATH2_TOLD_MAX 150u
 
-/* In a service thread: the handle it serves. */
+/* In a service thread: the handle that it serves. */
 static _Thread_local const struct leat *serving;
 
-/* The first of our groups: AUTH_SYS has room for no more. getgroups() gives all of them or none. */
+/* Adds the first of the process's groups; AUTH_SYS limits their number. getgroups() returns all groups or none. */
 static int add_groups(struct rpcrdma_cred *cred)
 {
 	int n = getgroups(0, NULL);
@@ -47,8 +48,8 @@ static int add_groups(struct rpcrdma_cred *cred)
 	return 0;
 }
 
-/* Who we are, in the words of AUTH_SYS. The stamp tells two handles of one host apart in the
- * server's duplicate request cache. */
+/* Fills the AUTH_SYS credentials of this process. The stamp distinguishes two handles of one host in the server's
+ * duplicate request cache. */
 static int fill_cred(struct leat *m)
 {
 	struct rpcrdma_cred *cred = &m->cred;
@@ -60,7 +61,7 @@ static int fill_cred(struct leat *m)
 	cred->uid = m->url.has_uid ? m->url.uid : geteuid();
 	cred->gid = m->url.has_gid ? m->url.gid : getegid();
 	if (m->url.has_uid || m->url.has_gid)
-		return 0; /* someone else, whose groups are not ours */
+		return 0; /* another user: the groups of this process do not apply */
 	return add_groups(cred);
 }
 
@@ -158,7 +159,7 @@ bool lt_handle_is_mine(const struct leat *m)
 	       serving == m;
 }
 
-/* "/A/B", of @path below @dir, behind what is in @buf; of a long one the end. */
+/* Appends "/A/B", the path @path below @dir, to @buf. Of a long path only the end is kept. */
 static void add_path(char *buf, size_t cap, const char *dir, const char *path, size_t max)
 {
 	char text[2 * LT_PATH_MAX + 2];
@@ -175,7 +176,7 @@ static void add_path(char *buf, size_t cap, const char *dir, const char *path, s
 		snprintf(buf + at, cap - at, "/%s", text);
 }
 
-/* Why a server refuses something to a caller who would be allowed to do it at home; or "". */
+/* Hints why the server may refuse an operation that file permissions would allow (squashing); or "". */
 static const char *squashing(const struct leat *m, int err, const char *cause)
 {
 	bool by_server = !strncmp(cause, "NFS3ERR_", 8) || !strcmp(cause, LT_NOT_GRANTED);
@@ -217,7 +218,7 @@ void lt_handle_tell(struct leat *m, const char *path, const char *path2, const c
 const char *leat_error(const struct leat *m)
 {
 	static _Thread_local char copy[sizeof(m->error)];
-	struct leat *w = (struct leat *)(uintptr_t)m; /* the lock is not part of what const promises */
+	struct leat *w = (struct leat *)(uintptr_t)m; /* the lock is not part of the const promise */
 
 	pthread_mutex_lock(&w->lock);
 	memcpy(copy, m->error, sizeof(copy));
@@ -231,7 +232,7 @@ static void *service_main(void *arg)
 
 	serving = m;
 	while (!m->service_stop)
-		(void)rpcrdma_engine_wait(m->engine, -1); /* 0 after a signal: just wait again */
+		(void)rpcrdma_engine_wait(m->engine, -1); /* 0 after a signal: wait again */
 	return NULL;
 }
 
@@ -240,7 +241,7 @@ static void service_stopped(struct rpcrdma_msg *msg)
 	container_of(msg, struct leat, service_msg)->service_stop = true;
 }
 
-/* Return: 0; -EALREADY: it runs; -EDEADLK: from a callback; -EAGAIN: no thread to be had. */
+/* Return: 0; -EALREADY: already running; -EDEADLK: from a callback; -EAGAIN: no thread available. */
 int leat_service_start(struct leat *m)
 {
 	int rc;
@@ -257,7 +258,7 @@ int leat_service_start(struct leat *m)
 	return -rc;
 }
 
-/* harmless when it does not run, or from a callback */
+/* Does nothing if the thread is not running, or from a callback. */
 void leat_service_stop(struct leat *m)
 {
 	if (!atomic_load(&m->has_service) || lt_handle_is_mine(m))

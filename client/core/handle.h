@@ -23,73 +23,75 @@ struct leat {
 	/* set by leat_mount(), constant afterwards */
 	struct lt_url url;
 	uint32_t timeo_ms;
-	uint64_t (*clock)(void);           /* clock_now_ns(), but for tests */
+	uint64_t (*clock)(void);           /* clock_now_ns(), except in tests */
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_engine *engine;
-	struct rpcrdma_addr addr;          /* of the transport that was chosen */
+	struct rpcrdma_addr addr;          /* of the selected transport */
 	struct rpcrdma_cred cred;
 	struct rpcrdma_clnt *clnt[LT_CONNS_MAX];
 	unsigned clnts;
-	struct lt_fh root, base;           /* of the export; of the URL's path when has_base */
+	struct lt_fh root, base;           /* root: of the export; base: of the URL's path, if has_base */
 	char export[LT_PATH_MAX];
-	char path[LT_PATH_MAX];            /* of the URL, inside the export: no '/' at either end */
+	char path[LT_PATH_MAX];            /* path of the URL inside the export, without '/' at either end */
 	char server_url[512], chosen[256], server[64];
-	char given_url[512];               /* server and export as the caller names them: for messages */
+	char given_url[512];               /* server and export as the caller spelled them, for messages */
 	struct leat_way refused[ARRAY_SIZE(((struct leat_info *)0)->refused)];
 	unsigned nrefused;
 	bool mounted;
-	uint16_t mnt_port;                 /* of the MOUNT service; 0: on the NFS connection */
+	uint16_t mnt_port;                 /* of the MOUNT service; 0: it shares the NFS connection */
 	bool is_leatd;
 	uint8_t instance[16];
 	char runs_as[160];                 /* leat_info.runs_as */
 	uint32_t rsize, wsize, dirsize;
 	uint32_t name_max;
 
-	/* the owner's thread only */
-	bool has_cwd;                      /* relative paths begin at cwd: leat_fchdir() */
+	/* owner's thread only */
+	bool has_cwd;                      /* relative paths start at cwd: leat_fchdir() */
 	struct lt_fh cwd;
-	bool has_base;                     /* false: the URL's path is no directory (yet, any more) */
+	bool has_base;                     /* false: the URL's path is not a directory (yet, or any more) */
 	struct lt_cache *cache;            /* NULL: cache=none */
-	uint64_t not_now;                  /* answers JUKEBOX */
+	uint64_t not_now;                  /* count of JUKEBOX replies */
 	void (*away)(void *ctx, bool away, const char *why); /* opts->away, or NULL */
 	void *away_ctx;
-	bool is_away;                      /* it was called with true */
+	bool is_away;                      /* the last call of away() passed true */
 	unsigned clnt_next;
-	unsigned tasks;                    /* started, callback not yet run */
+	unsigned tasks;                    /* started, but callback not yet run */
 	bool in_callback;
 	struct list files;
 	struct lt_piece *free_pieces;
 
 	/* the service thread */
-	atomic_bool has_service;           /* changed by start and stop, which nothing else may race */
+	atomic_bool has_service;           /* changed only by start and stop, which the caller must not run
+	                                    * concurrently */
 	pthread_t service;
-	bool service_stop;                 /* its own */
+	bool service_stop;                 /* set and read by the service thread only */
 	struct rpcrdma_msg service_msg;
 
-	pthread_mutex_t lock;              /* the leaves below; no other lock is taken under it */
+	pthread_mutex_t lock;              /* protects the members below; a leaf lock: no other lock is taken under
+	                                    * it */
 	char error[1024];
-	char cwd_path[LT_PATH_MAX];        /* of cwd from the root of the export, for messages; may be cut */
+	char cwd_path[LT_PATH_MAX];        /* path of cwd from the root of the export, for messages; may be truncated */
 	struct lt_io *free_ios;
 	unsigned free_ios_count;
 };
 
-/** lt_handle_create - an engine and nothing connected */
+/** lt_handle_create - creates a handle with an engine and no connections */
 must_check int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts,
 				struct leat **ret);
 
-/** lt_handle_destroy - accepts half-built ones and NULL; nothing may be in flight */
+/** lt_handle_destroy - destroys a handle, also a partly built one, or NULL; nothing may be in flight */
 void lt_handle_destroy(struct leat *m);
 
-/** lt_handle_is_mine - may the calling thread touch what belongs to the owner? */
+/** lt_handle_is_mine - may the calling thread touch the members of the owner's thread? */
 bool lt_handle_is_mine(const struct leat *m);
 
-/* the cause when ACCESS is answered, but with less than is needed */
+/* cause if ACCESS succeeds but grants less than is needed */
 #define LT_NOT_GRANTED "the server grants this user no such access"
 
-/** lt_handle_tell - what leat_error() will say:
+/** lt_handle_tell - sets the text that leat_error() returns:
  * "tcp://host:2049/export/dir/file: LOOKUP: Permission denied (NFS3ERR_ACCES)"
  * @path, @path2: as the user gave them, or NULL
- * @what: the procedure, or the operation where none failed
+ * @what: the procedure, or the operation if no procedure failed
  * @cause: "" if unknown
  */
 void lt_handle_tell(struct leat *m, const char *path, const char *path2, const char *what, int err,

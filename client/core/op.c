@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * op.c - create, drive and free metadata operations
+ * op.c - creates, runs and frees metadata operations
  *
  * Operation:  see op.h.
- * Memory:     One allocation for the operation, one per path. release_op() frees all of it before
- *             the callback runs.
- * Threads:    lt_op_create() and lt_op_submit() on the caller's, the steps on the owner's.
- * Errors:     A failed call leaves its explanation in the task, which turns it into leat_error().
- *             A handle from the cache, or from a moment ago, may be stale because the name belongs
- *             to another file by now: the operation begins anew, once, without the cache. Only one
- *             that has made something already does not: it would make it twice.
+ * Memory:     One allocation for the operation, one per path. release_op() frees all of it before the callback runs.
+ * Threads:    lt_op_create() and lt_op_submit() run on the caller's thread, the steps on the owner's.
+ * Errors:     A failed call leaves its explanation in the task; the task turns it into leat_error(). A
+ *             handle from the cache or from an earlier LOOKUP may be stale because the name now belongs to
+ *             another file. The operation then restarts once, without the cache. An operation that has
+ *             already created something does not restart, because it would create it twice.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -124,7 +123,7 @@ static void readlink_done(struct lt_call *c, int err)
 	uint32_t len = op->res.readlink.READLINK3res_u.resok.data.length;
 
 	if (!err) {
-		op->link_text[len] = '\0'; /* len <= NFS3_PATH_MAX: the codec saw to it */
+		op->link_text[len] = '\0'; /* len <= NFS3_PATH_MAX: checked by the codec */
 		if (!len || strlen(op->link_text) != len) {
 			lt_task_explain(&op->task, -EREMOTEIO, "READLINK",
 					"an empty target, or a NUL in it");

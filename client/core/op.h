@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * op.h - a metadata operation: a few calls, one after the other
+ * op.h - a metadata operation: a few calls in sequence
  *
- * An operation is a chain of static functions, its steps. A step looks at the outcome of what the
- * step before began and ends in exactly one of
- *     lt_op_call(op, PROC, next)    -> next(op, err) when the reply is there
- *     lt_walk_start(op, ..., next)  -> next(op, err) when the path has been walked
- *     lt_op_finish(op, result)      -> the caller's callback; op is gone
- * so the steps of an operation, read from the bottom of its file upwards, are what it does.
+ * An operation is a chain of static functions, its steps. Each step receives the outcome of what the
+ * previous step started, and ends in exactly one of
+ *     lt_op_call(op, PROC, next)    -> next(op, err) after the reply
+ *     lt_walk_start(op, ..., next)  -> next(op, err) after the path walk
+ *     lt_op_finish(op, result)      -> the caller's callback; op is freed
+ * Read the steps of an operation from the bottom of its file upwards.
  */
 #ifndef LT_OP_H
 #define LT_OP_H
@@ -25,7 +25,7 @@ struct leat_dir;
 
 typedef void (*lt_op_step)(struct lt_op *op, int err);
 
-/* Arguments and results of the call that is out; one at a time, so they share their place. */
+/* Arguments and results of the current call. Calls are sequential, so they share this memory. */
 union lt_op_args {
 	GETATTR3args getattr;
 	SETATTR3args setattr;
@@ -71,42 +71,42 @@ union lt_op_res {
 };
 
 enum lt_walk_mode {
-	LT_WALK_FOLLOW,   /* to the object, through a symbolic link at the end */
-	LT_WALK_NOFOLLOW, /* to the object, or the link itself unless a slash follows it */
-	LT_WALK_PARENT,   /* to the directory of the last component, which need not exist */
+	LT_WALK_FOLLOW,   /* to the object, following a symbolic link in the last component */
+	LT_WALK_NOFOLLOW, /* to the object, or to the link itself unless a slash follows it */
+	LT_WALK_PARENT,   /* to the directory of the last component, which may be missing */
 };
 
-/* A walk and its outcome; see walk.c. */
+/* A path walk and its outcome; see walk.c. */
 struct lt_walk {
 	enum lt_walk_mode mode;
-	char *text;               /* own copy of what is walked, or NULL */
+	char *text;               /* own copy of the path to walk, or NULL */
 	size_t at;
 	unsigned links;
 	lt_op_step next, after_attr;
-	struct lt_fh dir;         /* where fh was looked up */
+	struct lt_fh dir;         /* directory in which fh was looked up */
 
-	struct lt_fh fh;          /* where it stands; the object, or its directory (PARENT) */
+	struct lt_fh fh;          /* current position; at the end the object, or its directory (PARENT) */
 	bool has_attr;
 	fattr3 attr;              /* of fh */
-	struct lt_path_part part; /* the last component looked at */
-	bool missing;             /* -ENOENT: only the last component is; fh is its directory */
+	struct lt_path_part part; /* the current component */
+	bool missing;             /* -ENOENT: only the last component is missing; fh is its directory */
 };
 
 struct lt_op {
 	struct lt_task task;
 	struct lt_call call;
 	lt_op_step first, next;
-	bool fresh;                    /* what it is about is asked of the server: the last component */
-	bool walked, again;            /* by a path; ESTALE, and nothing but the server's word now */
+	bool fresh;                    /* look the last component up at the server, not in the cache */
+	bool walked, again;            /* walked: by a path; again: restart after ESTALE, without the cache */
 	union lt_op_args args;
 	union lt_op_res res;
 	char fh_room[NFS3_FHSIZE];
 	struct lt_walk walk;
-	char *path_copy, *path2_copy;  /* what the user gave */
-	char *link_text;               /* NFS3_PATH_MAX + 1 bytes, once a READLINK was needed */
+	char *path_copy, *path2_copy;  /* as given by the caller */
+	char *link_text;               /* NFS3_PATH_MAX + 1 bytes, allocated at the first READLINK */
 	struct iovec iov;              /* of the payload of READLINK or SYMLINK */
 
-	/* what the operation was asked for; each uses its own few */
+	/* arguments of the operation; each operation uses some of them */
 	struct leat_file *file;
 	struct leat_file **ret_file;
 	struct leat_dir *dir;
@@ -129,7 +129,7 @@ struct lt_op {
 	char name2[LT_NAME_MAX + 1];
 };
 
-/** lt_op_create - an operation with copies of its paths
+/** lt_op_create - creates an operation, with copies of its paths
  * @path, @path2: may be NULL
  *
  * On failure @cb has been consumed.
@@ -139,40 +139,43 @@ struct lt_op {
 must_check int lt_op_create(struct leat *m, const char *verb, const char *path, const char *path2,
 			    struct leat_cb cb, struct lt_op **ret);
 
-/** lt_op_submit - start at @first(op, 0); Return: 0, so that a public function can end with it
- * An operation that walked a path and ends in -ESTALE starts there once more.
+/** lt_op_submit - starts the operation at @first(op, 0)
+ * An operation that walked a path and ends in -ESTALE restarts there once.
+ * Return: 0, so that a public function can return it.
  */
 int lt_op_submit(struct lt_op *op, lt_op_step first);
 
-/** lt_op_call - make the NFS call @proc with op->args; results in op->res */
+/** lt_op_call - makes the NFS call @proc with op->args; results go to op->res */
 void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next);
 
-/** lt_op_call_acl - the same for a call of NFSACL; lists in results go to op->acl */
+/** lt_op_call_acl - as lt_op_call(), for NFSACL; lists in results go to op->acl */
 void lt_op_call_acl(struct lt_op *op, uint32_t proc, lt_op_step next);
 
-/** lt_op_call_dir - the same for READDIR and READDIRPLUS, whose results may take @reply_bytes */
+/** lt_op_call_dir - as lt_op_call(), for READDIR and READDIRPLUS with at most @reply_bytes of results */
 void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op_step next);
 
-/** lt_op_call_readlink - READLINK of @fh; its target, NUL-terminated, will be in op->link_text */
+/** lt_op_call_readlink - READLINK of @fh; op->link_text receives the target, NUL-terminated */
 void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next);
 
-/** lt_op_finish - the end; @op is gone */
+/** lt_op_finish - ends the operation and frees @op */
 void lt_op_finish(struct lt_op *op, int64_t result);
 
-/** lt_op_end - a last step: the outcome of the step before is that of the operation */
+/** lt_op_end - last step: ends the operation with the outcome of the previous step */
 void lt_op_end(struct lt_op *op, int err);
 
 /* walk.c */
 
-/** lt_walk_start - walk @path from the root, or if relative from the path of the URL
+/** lt_walk_start - walks @path; a relative path starts at the path of the URL, others at the root
  * next(0): see struct lt_walk; next(-errno): -ENOENT, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ...
  */
 void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next);
 
-/** lt_op_attr - may attributes of @fh be taken from the cache, and are there any? */
+/** lt_op_attr - gets the attributes of @fh from the cache
+ * Return: false: they are not cached, or this operation must not use the cache.
+ */
 bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret);
 
-/** lt_walk_getattr - make sure that walk.attr is known; then next(op, err) */
+/** lt_walk_getattr - makes sure that walk.attr is valid, then calls next(op, err) */
 void lt_walk_getattr(struct lt_op *op, lt_op_step next);
 
 #endif

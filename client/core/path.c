@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * path.c - cut paths into components
+ * path.c - splits paths into components
  *
- * Operation:  walk.c asks for one component after the other; mount.c finds exports by prefix.
- *             A component may be any bytes but NUL and '/'. Nothing is normalised by text alone:
- *             "a/.." is the parent of wherever `a` leads, which only the server knows.
- * Memory:     lt_path_join() allocates, the rest does not.
+ * Operation:  walk.c takes one component after the other; mount.c finds exports by prefix. A component may
+ *             contain any bytes except NUL and '/'. Paths are not normalized as text: "a/.." is the parent
+ *             of the directory that `a` leads to, which only the server knows.
+ * Memory:     lt_path_join() allocates, the other functions do not.
  * Threads:    Any.
- * Errors:     Lengths only.
+ * Errors:     Only for lengths.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * poll.c - a handle in someone else's event loop
+ * poll.c - drives a handle from the event loop of an application
  *
- * Operation:  leat_fd() goes into poll(2) or epoll(7). When it is readable, leat_poll(m, 0) until
- *             it returns 0; that has armed the descriptor, and the loop may sleep again.
+ * Operation:  The application adds leat_fd() to poll(2) or epoll(7). When it becomes readable, the
+ *             application calls leat_poll(m, 0) until it returns 0. That call arms the descriptor, and the
+ *             loop may sleep again.
  * Memory:     None.
  * Threads:    The owner's; not while the service thread has the handle.
  * Errors:     -EBUSY: the service thread has it; -EDEADLK: from inside a callback.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * stats.c - what a handle is connected to, and what it cost here
+ * stats.c - connections and counters of a handle
  *
- * Operation:  leat_info() and leat_stats() look. What a server can be asked is in leatd.c.
+ * Operation:  leat_info() and leat_stats() read local state. leatd.c queries the server.
  * Memory:     None.
- * Threads:    Any with the service thread (the looking is done on it), else the owner's.
+ * Threads:    With the service thread any (the service thread reads the state), else the owner's.
  * Errors:     None.
  */
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * sync.c - synchronous calls: the asynchronous ones, and waiting
+ * sync.c - synchronous calls: start the asynchronous call, then wait
  *
  * Operation:  lt_sync_begin() prepares a callback, the asynchronous function is called with it,
- *             lt_sync_end() waits: by running the engine where the caller owns the handle, on a
- *             condition variable where the service thread does.
- * Memory:     struct lt_wait lies on the waiter's stack; the callback does not touch it any more
- *             once the waiter can see `done`.
+ *             lt_sync_end() waits. If the caller owns the handle, it runs the engine; otherwise it waits
+ *             on a condition variable for the service thread.
+ * Memory:     struct lt_wait lies on the waiter's stack; the callback does not touch it after the waiter
+ *             can see `done`.
  * Threads:    Any with the service thread, else the owner's.
  * Errors:     Those of the asynchronous functions; -EDEADLK inside a callback.
  */
@@ -36,7 +36,7 @@ static void wait_done(void *arg, int64_t result)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* Inside a callback nothing may wait: the thread that would end the wait is this one. */
+/* A callback must not wait: it runs on the thread that would have to end the wait. */
 static bool in_callback(const struct leat *m)
 {
 	return lt_handle_is_mine(m) && (m->in_callback || atomic_load(&m->has_service));
@@ -207,7 +207,7 @@ ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint
 	return (ssize_t)lt_sync_end(&w, rc);
 }
 
-/* The lock is held while its holder waits for the server, so a callback may not wait for it either. */
+/* The holder of the lock waits for the server, so a callback must not wait for the lock either. */
 static int lock_pos(struct leat_file *f)
 {
 	if (!f)
@@ -245,7 +245,7 @@ ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
 	return n;
 }
 
-/* The end of the file: another client may have moved it. */
+/* Asks the server for the size of the file; another client may have changed it. */
 static int ask_size(struct leat_file *f, uint64_t *ret)
 {
 	struct lt_wait w;
@@ -277,7 +277,7 @@ static ssize_t write_at_pos(struct leat_file *f, const void *buf, size_t len)
 	return n;
 }
 
-/* O_APPEND asks the server for the size first */
+/* With O_APPEND, asks the server for the size first. */
 ssize_t leat_write(struct leat_file *f, const void *buf, size_t len)
 {
 	ssize_t n;
@@ -301,13 +301,13 @@ static int64_t seek(struct leat_file *f, int64_t off, int whence)
 		base = 0;
 		break;
 	case SEEK_CUR:
-		base = (int64_t)f->pos; /* never beyond INT64_MAX: no I/O ends there */
+		base = (int64_t)f->pos; /* at most INT64_MAX: no I/O ends above it */
 		break;
 	case SEEK_END:
 		rc = ask_size(f, &size);
 		if (rc)
 			return rc;
-		base = (int64_t)size; /* never beyond INT64_MAX: it was a st_size */
+		base = (int64_t)size; /* at most INT64_MAX: it was a st_size */
 		break;
 	default:
 		return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * sync.h - the only places of this library that block
+ * sync.h - the blocking functions of this library
  */
 #ifndef LT_SYNC_H
 #define LT_SYNC_H
@@ -10,27 +10,27 @@
 
 #include "handle.h"
 
-/* One caller waiting for one result. On its stack. */
+/* One caller that waits for one result. On its stack. */
 struct lt_wait {
 	struct leat *m;
-	struct leat_cb cb;  /* what the asynchronous call is given */
-	bool service;       /* another thread will bring the result */
+	struct leat_cb cb;  /* passed to the asynchronous call */
+	bool service;       /* another thread delivers the result */
 	bool done;
 	int64_t result;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 };
 
-/** lt_sync_begin - before the asynchronous call
+/** lt_sync_begin - prepares @w, before the asynchronous call
  *
- * Return: 0; -EINVAL: no handle; -EDEADLK: inside a callback, where waiting would be for ever.
+ * Return: 0; -EINVAL: no handle; -EDEADLK: inside a callback, where a wait would never end.
  */
 must_check int lt_sync_begin(struct lt_wait *w, struct leat *m);
 
-/** lt_sync_end - @rc of the asynchronous call; waits if it is 0. Return: the result. */
+/** lt_sync_end - waits if @rc of the asynchronous call is 0. Return: the result. */
 int64_t lt_sync_end(struct lt_wait *w, int rc);
 
-/* A call made while mounting, when no thread but ours is there. */
+/* A call made during the mount, before a service thread exists. */
 struct lt_rpc {
 	struct rpcrdma_call call;
 	uint32_t patience_ms; /* 0: the handle's timeo */
@@ -38,14 +38,14 @@ struct lt_rpc {
 	int err;
 };
 
-/** lt_sync_rpc - make rpc->call on @c, patient for rpc->patience_ms, and wait for it
- * Return: what done() was told, or why the call could not be started. */
+/** lt_sync_rpc - makes rpc->call on @c and waits for it, for up to rpc->patience_ms
+ * Return: the argument of done(), or the error of starting the call. */
 int lt_sync_rpc(struct leat *m, struct rpcrdma_clnt *c, struct lt_rpc *rpc);
 
-/** lt_sync_run - have fn(arg) run on the owner's thread, and wait until it has */
+/** lt_sync_run - runs fn(arg) on the owner's thread and waits for it to return */
 void lt_sync_run(struct leat *m, void (*fn)(struct leat *m, void *arg), void *arg);
 
-/** lt_sync_drain - until nothing is in flight; on the owner's thread */
+/** lt_sync_drain - waits until nothing is in flight; on the owner's thread */
 void lt_sync_drain(struct leat *m);
 
 #endif

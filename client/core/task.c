@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * task.c - start operations on the thread that owns the handle, and run their callbacks
+ * task.c - starts operations on the thread that owns the handle, and runs their callbacks
  *
- * Operation:  lt_task_submit() -> start() ... -> lt_task_finish() -> release() -> fn() -> free().
- *             When the library's service thread owns the handle and someone else calls, the start
- *             travels as a message; messages keep their order.
- * Memory:     The task frees itself by release() before its callback runs, so a callback may
- *             unmount nothing but start anything.
- * Threads:    submit from any thread once leat_service_start() was called; all else the owner's.
- * Errors:     A callback never runs inside the function that started its operation: what finishes
- *             while it starts (nothing to send, bad path) is finished by a message to ourselves.
+ * Operation:  lt_task_submit() -> start() ... -> lt_task_finish() -> release() -> fn() -> free(). If the
+ *             library's service thread owns the handle and another thread calls, the start is sent as a
+ *             message; messages keep their order.
+ * Memory:     The task frees itself with release() before its callback runs, so a callback must not
+ *             unmount but may start any operation.
+ * Threads:    submit from any thread after leat_service_start(); everything else on the owner's.
+ * Errors:     A callback never runs inside the function that started its operation. An operation that
+ *             finishes while it starts (nothing to send, bad path) is finished by a message to the owner's
+ *             thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ void lt_task_submit(struct lt_task *t)
 	m->tasks++;
 	t->starting = true;
 	t->start(t);
-	/* Nothing that runs inside start() completes a task, so @t is still there. */
+	/* start() never completes a task, so @t is still valid */
 	t->starting = false;
 }
 

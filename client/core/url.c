@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * url.c - parse SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...
+ * url.c - parses SCHEME://HOST[:PORT]/EXPORT/PATH?OPTION=VALUE&...
  *
- * Operation:  mount.c calls lt_url_parse() first of all, then, for local URLs,
- *             lt_url_split_socket(), which alone looks at files; a user's name (socket_user=) is
- *             looked up at once.
- *             Paths and option values are percent-decoded. A '?' in a path is written %3F.
+ * Operation:  mount.c calls lt_url_parse() first, then, for local URLs, lt_url_split_socket(), the only
+ *             function here that accesses files. The user name of socket_user= is resolved at once. Paths
+ *             and option values are percent-decoded. A '?' in a path is written %3F.
  * Memory:     Caller's structures only; nothing is allocated.
  * Threads:    Any.
- * Errors:     -EINVAL with a line that names the part that is wrong: these lines are what a person
- *             who mistyped a command sees.
+ * Errors:     -EINVAL with a line that names the wrong part; the tools print this line for the user.
  */
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +29,7 @@ static const char *const scheme_names[] = {
 	[LT_SCHEME_LOCAL] = "local",
 };
 
-/* Where refusals go. */
+/* Destination of error messages. */
 struct complaint {
 	char *why;
 	size_t cap;
@@ -63,7 +61,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* @what names the part in complaints. A %00 would cut every C string short, so it is refused. */
+/* Decodes percent escapes. @what names the part in messages. %00 is refused because it would end a C string. */
 static int decode_percent(struct complaint *c, const char *what, const char *from, size_t len,
 			  char *to, size_t cap)
 {
@@ -94,7 +92,7 @@ static int decode_percent(struct complaint *c, const char *what, const char *fro
 	return 0;
 }
 
-/* Decimal, with k, m or g for powers of 1024 where @units. */
+/* Parses a decimal number, with k, m or g for powers of 1024 if @units. */
 static int parse_number(struct complaint *c, const char *name, const char *text, uint64_t min,
 			uint64_t max, bool units, uint64_t *ret)
 {
@@ -157,7 +155,7 @@ static int parse_unsafe_inv(struct complaint *c, const char *text, bool *ret)
 	return 0;
 }
 
-/* A name or a number. Root is trusted anyway: 0 is no one in particular. */
+/* Sets a user by name or number. Root's sockets are always trusted, so 0 means that no user is added. */
 static int set_socket_user(struct complaint *c, const char *text, struct lt_url *u)
 {
 	struct passwd pw, *found = NULL;
@@ -177,7 +175,7 @@ static int set_socket_user(struct complaint *c, const char *text, struct lt_url 
 	return 0;
 }
 
-/* One of @names, into @to, which has room for all of them. */
+/* Copies @text to @to if it is one of @names; @to has room for each of them. */
 static bool is_one_of(const char *const names[], size_t n, const char *text, char *to)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -231,7 +229,7 @@ static int set_design(struct complaint *c, const char *text, struct lt_url *u)
 	return 0;
 }
 
-/* Ranges are here once, for the URL and for struct leat_opts. */
+/* Valid ranges, used for the URL and for struct leat_opts. */
 enum number {
 	NUM_CONNS,
 	NUM_CREDITS,
@@ -256,7 +254,7 @@ static const struct {
 	const char *name;
 	uint64_t min, max;
 	bool units;
-	uint64_t step; /* it must be a multiple of; 0: of nothing */
+	uint64_t step; /* the value must be a multiple of this; 0: any value */
 } numbers[] = {
 	[NUM_CONNS] = { "conns", 1, LT_CONNS_MAX, false, 0 },
 	[NUM_CREDITS] = { "credits", 1, 4096, false, 0 },
@@ -338,7 +336,7 @@ static void set_number(struct lt_url *u, enum number which, uint64_t v)
 	}
 }
 
-/* Of a value in its range. @text: as it was written */
+/* Checks the step of a value that is in its range. @text: the value as written */
 static int check_step(struct complaint *c, enum number which, const char *text, uint64_t v)
 {
 	uint64_t step = numbers[which].step;

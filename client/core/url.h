@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * url.h - what a leat URL and struct leat_opts say, in one checked structure
+ * url.h - the checked settings of a leat URL and struct leat_opts
  */
 #ifndef LT_URL_H
 #define LT_URL_H
@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "leat.h"
 
-#define LT_PATH_MAX 4096 /* of a path with its NUL, as PATH_MAX is */
+#define LT_PATH_MAX 4096 /* with its NUL, as PATH_MAX */
 #define LT_CONNS_MAX 16
 
 enum lt_scheme { LT_SCHEME_LEAT, LT_SCHEME_RDMA, LT_SCHEME_TCP, LT_SCHEME_LOCAL };
@@ -21,13 +21,13 @@ enum lt_scheme { LT_SCHEME_LEAT, LT_SCHEME_RDMA, LT_SCHEME_TCP, LT_SCHEME_LOCAL 
 enum lt_url_poll { LT_URL_POLL_ADAPTIVE, LT_URL_POLL_BUSY, LT_URL_POLL_EVENT };
 
 struct lt_url {
-	/* the place */
+	/* server and path */
 	enum lt_scheme scheme;
 	char host[256];         /* "" for local; an IPv6 address without its brackets */
-	uint16_t port;          /* 0: the scheme's own */
+	uint16_t port;          /* 0: the default of the scheme */
 	char path[LT_PATH_MAX]; /* decoded, starts with '/'; local: begins with the socket's path */
 
-	/* the settings; zero: the default of whoever uses it */
+	/* settings; zero: default */
 	unsigned conns;         /* 1..LT_CONNS_MAX */
 	unsigned credits;
 	uint32_t inline_bytes;
@@ -50,20 +50,21 @@ struct lt_url {
 	bool no_cache;          /* then readahead_bytes is 0 */
 	uint32_t acmax_s;
 	bool unsafe_inv;
-	uint32_t socket_uid;    /* whose sockets leat:// takes beside root's and its own; 0: no one's */
+	uint32_t socket_uid;    /* leat:// accepts sockets of this user, of root and of the process's user; 0: no
+	                         * additional user */
 };
 
-/** lt_url_parse - see leat.h for the grammar
- * @opts: what holds where the URL says nothing; may be NULL
- * @why: receives a line for people on failure
+/** lt_url_parse - parses a URL; leat.h has the grammar
+ * @opts: values for options that the URL does not set; may be NULL
+ * @why: receives an error message (one line) on failure
  *
- * Return: 0, or -EINVAL (@why names the part that is wrong), -ENAMETOOLONG.
+ * Return: 0, or -EINVAL (@why names the wrong part), -ENAMETOOLONG.
  */
 must_check int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *ret,
 			    char *why, size_t cap);
 
-/** lt_url_split_socket - divide the path of a local URL at the longest prefix that is a socket
- * @socket: receives that prefix; @rest: what follows, at least "/"
+/** lt_url_split_socket - splits the path of a local URL at the longest prefix that is a socket
+ * @socket: receives that prefix; @rest: the remainder, at least "/"
  *
  * Return: 0; -ENOENT: no prefix is a socket; -ENAMETOOLONG: it does not fit @cap.
  */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bufreg.c - memory that moves without copies
+ * bufreg.c - registered memory for zero-copy I/O
  *
- * Operation:  Thin names for rpcrdma_mem_alloc(), pages that are registered with every device
- *             once, and that a server on the same host maps, and for rpcrdma_mem_register(), which
- *             does the first for pages of the caller's. To take them back is to wait for those who
- *             use them, looking again and again: it is nobody's hurry.
- * Memory:     The caller's from leat_buf_alloc() to leat_buf_free(), which must come before
- *             leat_umount(): the memory belongs to the handle's domain.
- * Threads:    Any, with or without the service thread: a domain has a lock of its own. Unregistering
- *             goes by the owner's thread, as every call that waits.
+ * Operation:  rpcrdma_mem_alloc() allocates pages that are registered once with every device and that a
+ *             server on the same host can map. rpcrdma_mem_register() does the same registration for pages
+ *             of the caller. Unregistering waits until the memory is no longer in use; it polls, because
+ *             it is not urgent.
+ * Memory:     The caller's from leat_buf_alloc() to leat_buf_free(), which must come before leat_umount():
+ *             the memory belongs to the handle's domain.
+ * Threads:    Any, with or without the service thread: a domain has its own lock. Unregistering runs on
+ *             the owner's thread, like every call that waits.
  * Errors:     -ENOMEM, -EINVAL (0 bytes), -EFAULT, -EEXIST, -ENOENT.
  */
 #include <errno.h>
@@ -34,7 +34,7 @@ int leat_buf_register(struct leat *m, void *mem, size_t bytes)
 	return rpcrdma_mem_register(m->domain, mem, bytes);
 }
 
-/* On its way from the caller to the owner's thread, and there until it goes. */
+/* A request to unregister, passed from the caller to the owner's thread. */
 struct unregister {
 	struct rpcrdma_msg msg;
 	struct rpcrdma_timer timer;

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * file.c - open files: what of them is stable, fsync, close, and calls by handle
+ * file.c - open files: unstable writes, fsync, close, and calls by handle
  *
- * Operation:  Writes go out UNSTABLE (FILE_SYNC or DATA_SYNC for O_SYNC and O_DSYNC): the server
- *             may keep them in memory. Each reply carries the server's write verifier, which
- *             changes when the server may have lost such data (RFC 1813 section 4.8). fsync and
- *             close send COMMIT and compare. The library keeps no copy of what was written, so
- *             after a loss it cannot write again: it says so, with EIO, at the next fsync and at
- *             every one after that until the file is closed, and at close. A program that still
- *             has the data writes it again through a newly opened file.
+ * Operation:  Writes are UNSTABLE (FILE_SYNC or DATA_SYNC for O_SYNC and O_DSYNC): the server may keep the
+ *             data in memory. Each reply carries the server's write verifier. It changes when the server
+ *             may have lost such data (RFC 1813 section 4.8). fsync and close send COMMIT and compare the
+ *             verifiers. The library keeps no copy of written data, so it cannot write again after a loss.
+ *             Instead it reports EIO at the next fsync, at each later fsync until the file is closed, and
+ *             at close. A program that still has the data can write it again through a newly opened file.
  *
  *             clean --WRITE unstable--> has_unstable --COMMIT, same verifier--> clean
  *                                             `-- any other verifier --> lost (for good)
  * Memory:     struct leat_file lives from open to the end of close.
- * Threads:    The owner's, but for the public functions.
- * Errors:     Whoever closes a file while I/O is in flight on it gets the I/O's callbacks first:
- *             close waits.
+ * Threads:    The owner's, except for the public functions.
+ * Errors:     close waits for I/O in flight on the file; the callbacks of that I/O run first.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,8 +34,8 @@ void lt_file_hold(struct leat_file *f)
 
 static void go_on_closing(struct rpcrdma_msg *msg);
 
-/* A close that waited goes on by a message, so that the callback of the operation that released
- * comes before that of the close. */
+/* A deferred close continues by a message, so that the callback of the operation that released the file runs before
+ * the callback of close. */
 void lt_file_release(struct leat_file *f)
 {
 	if (--f->busy || !f->close_op)
@@ -51,9 +49,9 @@ int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3resok *ok)
 	if (ok->committed < asked || ok->committed > FILE_SYNC)
 		return -EIO;
 	if (asked != UNSTABLE || ok->committed == FILE_SYNC)
-		return 0; /* as stable as this file's writes have to be */
+		return 0; /* already as stable as the open flags require */
 	if (f->has_unstable && memcmp(f->verf, ok->verf, sizeof(f->verf)) != 0)
-		f->lost = true; /* what was written before belongs to another life of the server */
+		f->lost = true; /* earlier writes went to an earlier server instance */
 	memcpy(f->verf, ok->verf, sizeof(f->verf));
 	f->has_unstable = true;
 	f->unstable_seq++;
@@ -74,11 +72,11 @@ static void start_commit(struct lt_op *op, lt_op_step next)
 	op->seq = f->unstable_seq;
 	op->args.commit.file = lt_fh_wire(&f->fh);
 	op->args.commit.offset = 0;
-	op->args.commit.count = 0; /* all of it */
+	op->args.commit.count = 0; /* the whole file */
 	lt_op_call(op, NFSPROC3_COMMIT, next);
 }
 
-/* After COMMIT: the truth about what was written before it was sent. */
+/* Evaluates COMMIT: is everything stable that was written before it was sent? */
 static int judge_commit(struct lt_op *op, int err)
 {
 	struct leat_file *f = op->file;
@@ -131,7 +129,7 @@ static int create_file_op(struct leat_file *f, const char *verb, struct leat_cb 
 	return 0;
 }
 
-/* covers the writes whose callbacks have run */
+/* Covers all writes that have run their callbacks. */
 int leat_aio_fsync(struct leat_file *f, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -139,7 +137,7 @@ int leat_aio_fsync(struct leat_file *f, struct leat_cb cb)
 
 	if (rc)
 		return rc;
-	/* A server need not let a reader commit, and a reader has written nothing. */
+	/* A server may refuse COMMIT to a reader, and a reader has nothing to commit. */
 	return lt_op_submit(op, lt_file_can_write(f) ? fsync_start : fsync_nothing);
 }
 
@@ -156,7 +154,7 @@ static void close_finish(struct lt_op *op, int err)
 {
 	struct leat_file *f = op->file;
 
-	/* the text of a failure names the file's path: keep it with the operation */
+	/* keep the file's path with the operation, for error messages */
 	op->path2_copy = f->path;
 	f->path = NULL;
 	free_file(f);
@@ -194,7 +192,7 @@ static void close_start(struct lt_op *op, int err)
 		close_idle(op);
 }
 
-/* the file must not be used again, whatever the outcome */
+/* The file must not be used again, whatever the outcome. */
 int leat_aio_close(struct leat_file *f, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -244,7 +242,7 @@ int leat_aio_ftruncate(struct leat_file *f, uint64_t size, struct leat_cb cb)
 	return submit_setattr(f, "ftruncate", &sattr, cb);
 }
 
-/* however the file is open */
+/* Works with any access mode of the file. */
 int leat_aio_fchmod(struct leat_file *f, mode_t mode, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_mode(mode);

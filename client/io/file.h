@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * file.h - an open file, and what of it is not stable yet
+ * file.h - an open file and its unstable writes
  */
 #ifndef LT_FILE_H
 #define LT_FILE_H
@@ -20,37 +20,37 @@ struct leat_file {
 	/* constant while open */
 	struct leat *m;
 	struct lt_fh fh;
-	char *path;                 /* for error texts */
+	char *path;                 /* for error messages */
 	int flags;
 	bool is_dir;
 
-	/* the owner's thread */
+	/* owner's thread only */
 	struct list link;           /* in m->files */
-	unsigned busy;              /* operations in flight on it, close not among them */
-	struct lt_op *close_op;     /* waits for busy to become 0 */
-	bool has_unstable;          /* written but not committed: verf says by which server life */
-	bool lost;                  /* the server forgot some of it; stays so */
+	unsigned busy;              /* operations in flight on the file, except close */
+	struct lt_op *close_op;     /* waits until busy is 0 */
+	bool has_unstable;          /* written but not committed; verf identifies the server instance */
+	bool lost;                  /* the server lost written data; never cleared */
 	char verf[NFS3_WRITEVERFSIZE];
 	uint64_t unstable_seq;      /* counts unstable writes */
 	struct lt_readahead *readahead;
-	uint64_t sequential_pos;    /* where a leat_read() would continue the last one */
+	uint64_t sequential_pos;    /* offset at which the last leat_read() ended */
 
-	pthread_mutex_t pos_lock;   /* of leat_read, leat_write, leat_lseek; held while they wait */
+	pthread_mutex_t pos_lock;   /* of leat_read, leat_write, leat_lseek; held during their I/O */
 	uint64_t pos;
 };
 
-/** lt_file_hold, lt_file_release - around each operation, so that close waits for it */
+/** lt_file_hold, lt_file_release - bracket each operation on the file; close waits for them */
 void lt_file_hold(struct leat_file *f);
 void lt_file_release(struct leat_file *f);
 
-/** lt_file_wrote - account for a WRITE reply
- * @asked: the stability that was asked for
+/** lt_file_wrote - records the result of a WRITE
+ * @asked: the requested stability
  *
- * Return: 0, or -EIO: the server promised less than it was asked.
+ * Return: 0, or -EIO: the server promised less than requested.
  */
 must_check int lt_file_wrote(struct leat_file *f, stable_how asked, const WRITE3resok *ok);
 
-/** lt_file_stat_now - leat_aio_fstat() on the server's word, whatever is cached */
+/** lt_file_stat_now - leat_aio_fstat() that bypasses the cache */
 int lt_file_stat_now(struct leat_file *f, struct stat *ret_st, struct leat_cb cb);
 
 static inline bool lt_file_can_read(const struct leat_file *f)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * io.c - pread and pwrite: cut into calls, many in flight, joined again
+ * io.c - pread and pwrite: split into several calls in flight, results combined
  *
- * Operation:  lt_io_start() -> start_io() -> issue(): a piece is at most rsize (wsize) bytes, ends
- *             at a multiple of that size where the whole needs several, and covers at most
- *             LT_IO_PIECE_IOV parts of the caller's memory. Its bytes are the caller's memory
- *             itself: marked as the call's payload, moved by the transport, copied by nobody here.
- *             As pieces are done, further ones go out, up to `window` at once; a short one asks
- *             for its rest. `end` is the lowest offset at which something came to an end:
- *             nothing at or above it counts, whatever else arrived.
- * Memory:     The first piece lies in struct lt_io, further ones come from a list of the handle;
- *             both are recycled: a steady stream of I/O allocates nothing.
+ * Operation:  lt_io_start() -> start_io() -> issue(): a piece is one call. It has at most rsize (wsize)
+ *             bytes and covers at most LT_IO_PIECE_IOV parts of the caller's memory. If the I/O needs
+ *             several pieces, each ends at a multiple of that size. The payload of the call is the
+ *             caller's memory itself: the transport moves it, this file copies nothing. Up to `window`
+ *             pieces are in flight; when one is done, the next is sent. A short read or write continues
+ *             with the rest of its piece. `end` is the lowest offset at which a piece met the end of file
+ *             or an error; results at or above it are ignored.
+ * Memory:     The first piece is part of struct lt_io, others come from a free list of the handle. Both
+ *             are recycled: in steady state, I/O allocates nothing.
  * Threads:    lt_io_start() any; the rest the owner's. The pool of struct lt_io is locked.
- * Errors:     Read: an error anywhere below the end of file is the result, since a short count
- *             means end of file. Write: what was written before the error counts, if anything.
+ * Errors:     Read: an error below the end of file is the result, because a short count means end of file.
+ *             Write: the bytes written before the error are the result, if any.
  * See:        doc/tour.md, the life of a READ and of a WRITE.
  */
 #include <errno.h>
@@ -36,8 +36,8 @@ struct lt_piece {
 	struct lt_io *io;
 	struct lt_piece *next;     /* in m->free_pieces */
 	uint64_t off;
-	uint32_t len;              /* still to be moved */
-	struct iovec iov[LT_IO_PIECE_IOV]; /* where: [iov_first, iov_first + iov_cnt) */
+	uint32_t len;              /* bytes not yet transferred */
+	struct iovec iov[LT_IO_PIECE_IOV]; /* used: [iov_first, iov_first + iov_cnt) */
 	int iov_first, iov_cnt;
 	union {
 		READ3args read;
@@ -55,18 +55,18 @@ struct lt_io {
 	struct lt_io *next_free;
 	bool write;
 	stable_how stable;
-	uint64_t off, size;        /* as asked */
-	uint64_t next;             /* first byte that no piece covers yet */
-	uint64_t end;              /* see above */
-	int end_err;               /* why: 0 is end of file */
+	uint64_t off, size;        /* as requested */
+	uint64_t next;             /* first byte not yet covered by a piece */
+	uint64_t end;              /* see the head of the file */
+	int end_err;               /* errno at `end`; 0: end of file */
 	unsigned flying, window;
 	bool has_first;            /* `first` is not in use */
 	struct lt_piece first;
-	/* cursor in the caller's memory: where `next` goes */
+	/* cursor in the caller's memory: position of `next` */
 	const struct iovec *iov;
 	int iov_at, iov_cnt;
 	size_t iov_off;
-	struct iovec one, *many;   /* our copy: `one`, or allocated */
+	struct iovec one, *many;   /* own copy of the iovecs: `one`, or allocated */
 };
 
 static void issue(struct lt_io *io);
@@ -164,7 +164,7 @@ static void finish_io(struct lt_io *io)
 	uint64_t good = io->end - io->off;
 
 	if (io->write)
-		lt_readahead_drop(io->f); /* what was read meanwhile may be from before the write */
+		lt_readahead_drop(io->f); /* data read in the meantime may predate the write */
 	if (io->end_err && (!io->write || !good))
 		lt_task_finish(&io->task, io->end_err);
 	else
@@ -179,7 +179,7 @@ static void stop_at(struct lt_io *io, uint64_t off, int err)
 	}
 }
 
-/* The next part of the caller's memory, at most @max bytes: into @p. */
+/* Assigns the next part of the caller's memory, at most @max bytes, to @p. */
 static uint32_t take_memory(struct lt_io *io, struct lt_piece *p, uint64_t max)
 {
 	uint32_t len = 0;
@@ -205,7 +205,7 @@ static uint32_t take_memory(struct lt_io *io, struct lt_piece *p, uint64_t max)
 	return len;
 }
 
-/* @n bytes of @p are done: its memory begins behind them. */
+/* Advances @p by @n transferred bytes. */
 static void drop_memory(struct lt_piece *p, uint32_t n)
 {
 	p->off += n;
@@ -250,11 +250,11 @@ static void send_piece(struct lt_piece *p)
 	}
 }
 
-/* Return: true when the piece is finished, false when its rest was asked for. */
+/* Return: true: the piece is finished; false: a call for its rest was sent. */
 static bool piece_read(struct lt_piece *p)
 {
 	const READ3resok *ok = &p->res.read.READ3res_u.resok;
-	uint32_t n = ok->data.length; /* <= p->len: the sink was no larger */
+	uint32_t n = ok->data.length; /* <= p->len, the size of the sink */
 
 	if (n > p->len) {
 		lt_task_explain(&p->io->task, -EREMOTEIO, "READ", "%u bytes in answer to %u", n,
@@ -270,7 +270,7 @@ static bool piece_read(struct lt_piece *p)
 		return true;
 	}
 	if (p->off >= p->io->end)
-		return true; /* of no interest any more */
+		return true; /* above `end`: ignored */
 	send_piece(p);
 	return false;
 }
@@ -319,7 +319,7 @@ static void piece_done(struct lt_call *call, int err)
 	issue(io);
 }
 
-/* Send pieces while there are any and the window is open; finish when all have come back. */
+/* Sends pieces as long as the window allows; finishes after the last piece has completed. */
 static void issue(struct lt_io *io)
 {
 	struct leat *m = io->task.m;
@@ -334,7 +334,7 @@ static void issue(struct lt_io *io)
 				stop_at(io, io->next, -ENOMEM);
 			break;
 		}
-		/* all in one call if it fits; else cut where a multiple of the unit lies */
+		/* one call if it fits; otherwise split at a multiple of the unit */
 		if (max > unit)
 			max = unit - io->next % unit;
 		else if (io->next > io->off && io->next % unit + max > unit)
@@ -378,7 +378,7 @@ static int copy_iov(struct lt_io *io, const struct iovec *iov, int cnt)
 	return 0;
 }
 
-/* Return: 0 with the sum of the parts, or why this I/O cannot be. */
+/* Return: 0 with the sum of the parts, or the error of an invalid I/O. */
 static int check_io(const struct leat_file *f, bool write, const struct iovec *iov, int cnt,
 		    uint64_t off, uint64_t *ret_size)
 {
@@ -461,7 +461,7 @@ int leat_aio_pread(struct leat_file *f, void *buf, size_t len, uint64_t off, str
 int leat_aio_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off,
 		    struct leat_cb cb)
 {
-	/* iovec has no const, but nothing stores through it on this way */
+	/* iovec has no const, but a write does not store through it */
 	const struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
 	return lt_io_start(f, true, &iov, 1, off, cb);

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * open.c - open and create files
+ * open.c - opens and creates files
  *
- * Operation:  NFS has no open: what open(2) would refuse must be found out by asking.
+ * Operation:  NFS has no open call. The checks of open(2) are made with other calls:
  *
- *             without O_CREAT       walk -> judge type -> ACCESS -> [truncate] -> file
+ *             without O_CREAT       walk -> check type -> ACCESS -> [truncate] -> file
  *             O_CREAT               walk -+-> as above
  *                                         `-> missing: CREATE GUARDED with the mode -> file
- *                                             (EEXIST: someone was faster; walk again)
+ *                                             (EEXIST: another client created it; walk again)
  *             O_CREAT | O_EXCL      walk to the directory -> CREATE EXCLUSIVE with a random
- *                                   verifier, so that a repeated call finds its own file and
- *                                   nobody else's -> SETATTR mode -> file
- *             What we created we may use whatever its mode says, as with open(2); there is no
- *             ACCESS for it.
+ *                                   verifier, so that a retransmitted call finds only its own
+ *                                   file -> SETATTR mode -> file
  *
- *             The name itself is looked up at the server whatever the cache says, which is what
- *             close-to-open consistency asks for: who opens a file after another client has closed
- *             it sees what that one wrote.
- * Memory:     The file is made at the end; nothing of it is visible to the caller before.
+ *             As with open(2), a file that this operation created may be used whatever its mode: there is
+ *             no ACCESS for it.
+ *             The last component is always looked up at the server. Close-to-open consistency requires
+ *             this: an open after another client's close sees the data which that client wrote.
+ * Memory:     The file is allocated at the end; the caller sees nothing of it before.
  * Threads:    The steps on the owner's.
- * Errors:     As open(2): EACCES, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, ... The mode is used as
- *             given: the umask belongs to the process and is not asked.
+ * Errors:     As open(2): EACCES, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, ... The mode is used as given;
+ *             the umask of the process is not applied.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,7 @@
 #include "handle.h"
 #include "op.h"
 
-#define RACES_MAX 8u /* lost against others that create and remove the same name */
+#define RACES_MAX 8u /* limit of retries if others create and remove the same name */
 
 static void open_walk(struct lt_op *op, int err);
 
@@ -42,7 +41,7 @@ static bool wants_write(const struct lt_op *op)
 	return (op->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* For messages, which may come when relative paths begin elsewhere. */
+/* Stores the full path for messages; relative paths may start elsewhere by then. */
 static int name_file(const struct lt_op *op, struct leat_file *f)
 {
 	const struct leat *m = op->task.m;
@@ -109,7 +108,7 @@ static void open_judge_access(struct lt_op *op, int err)
 	open_truncate(op, err);
 }
 
-/* The object is there: may it be opened in this way? */
+/* The object exists: checks whether it may be opened in this way. */
 static void open_judge(struct lt_op *op, int err)
 {
 	ftype3 type = op->walk.attr.type;
@@ -117,13 +116,13 @@ static void open_judge(struct lt_op *op, int err)
 
 	if (!err) {
 		if (type == NF3LNK && (op->flags & O_DIRECTORY || !(op->flags & O_PATH)))
-			err = -ELOOP; /* only O_NOFOLLOW lets a walk end at a link */
+			err = -ELOOP; /* only with O_NOFOLLOW does a walk end at a link */
 		else if (op->flags & O_DIRECTORY && type != NF3DIR)
 			err = -ENOTDIR;
 		else if (type == NF3DIR && (wants_write(op) || op->flags & (O_CREAT | O_TRUNC)))
 			err = -EISDIR;
 		else if (type != NF3DIR && type != NF3REG && !(op->flags & O_PATH))
-			err = -ENXIO; /* pipes and devices work where they are, not over a wire */
+			err = -ENXIO; /* pipes and devices work on their own host only */
 	}
 	if (err) {
 		open_finish(op, err);
@@ -148,7 +147,7 @@ static void open_set_mode(struct lt_op *op, int err)
 		open_finish(op, err);
 		return;
 	}
-	/* EXCLUSIVE left the attributes to the server, times with the verifier in them included */
+	/* with EXCLUSIVE the server sets the attributes; the times contain the verifier */
 	op->args.setattr.object = lt_fh_wire(&op->walk.fh);
 	op->args.setattr.new_attributes = lt_attr_mode(op->mode);
 	op->args.setattr.new_attributes.atime.set_it = SET_TO_SERVER_TIME;
@@ -179,7 +178,7 @@ static void open_created(struct lt_op *op, int err)
 	op->created = true;
 	op->walk.has_attr = false;
 	if (!ok->obj.handle_follows) {
-		/* a server may leave it out (RFC 1813 section 3.3.8): ask for it */
+		/* the server may omit the handle (RFC 1813 section 3.3.8): look it up */
 		op->args.lookup.what.dir = lt_fh_wire(&op->walk.fh);
 		op->args.lookup.what.name = op->walk.part.name;
 		lt_op_call(op, NFSPROC3_LOOKUP, open_created_looked_up);
@@ -247,14 +246,13 @@ static void open_walk(struct lt_op *op, int err)
 			      open_walked);
 }
 
-/* Flags honoured: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY,
- * O_NOFOLLOW, O_SYNC, O_DSYNC; O_PATH: an object of any type, with O_NOFOLLOW a link too, for its attributes
- * and, if it is a directory, for leat_fchdir(), which takes no right to read it; flags but O_DIRECTORY and
- * O_NOFOLLOW are ignored with it. O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK
- * mean nothing here and are accepted.
+/* Supported flags: the access mode, O_CREAT, O_EXCL, O_TRUNC, O_APPEND (by leat_write), O_DIRECTORY, O_NOFOLLOW,
+ * O_SYNC, O_DSYNC.
+ * O_PATH opens an object of any type, with O_NOFOLLOW also a link, for its attributes. A directory can then be passed
+ * to leat_fchdir(), which needs no read permission. O_PATH ignores all flags except O_DIRECTORY and O_NOFOLLOW.
+ * O_CLOEXEC, O_DIRECT, O_LARGEFILE, O_NOATIME, O_NOCTTY and O_NONBLOCK are accepted and have no effect.
  *
- * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE;
- * -ENAMETOOLONG, -ENOMEM. */
+ * Return: 0; -EINVAL: access mode, or O_DIRECTORY with O_CREAT; -EOPNOTSUPP: O_TMPFILE; -ENAMETOOLONG, -ENOMEM. */
 int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
 		  struct leat_file **ret_file, struct leat_cb cb)
 {

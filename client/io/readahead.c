@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * readahead.c - a ring of buffers that runs ahead of a sequential reader
+ * readahead.c - reads ahead of a sequential reader into a ring of buffers
  *
- * Operation:  leat_read() comes in here with its position. A read that begins where the last one
- *             ended is sequential: from then on `slots` reads are kept in flight ahead of the
- *             reader, each into its slot of one leat_buf; the reader's bytes are copied out of
- *             them, in order. Reads as large as the whole window gain nothing from it and go
- *             straight into the caller's memory, as does the first read anywhere.
+ * Operation:  leat_read() calls this with its position. A read that starts where the last one ended is
+ *             sequential: from then on `slots` reads are kept in flight ahead of the reader, each into its
+ *             slot of one leat_buf. The reader's bytes are copied from the slots in order. Reads as large
+ *             as the whole window do not benefit and go directly into the caller's memory, as does the
+ *             first read at any position.
  *
  *             slot:  EMPTY --fill()--> FLYING --slot_done()--> READY --drained--> EMPTY
  *                                        `--lt_readahead_drop()--> STALE --slot_done()--> EMPTY
  *
- *             The ring holds consecutive ranges: slot `head` contains or precedes all others.
- *             What the cache has seen to be out of date is thrown away, and so is what has waited
- *             for its reader longer than attributes are believed.
- * Memory:     leat_buf of `slots * slot_bytes`, made at the first sequential read, kept to close.
- * Threads:    The owner's. One read of this kind at a time per file (leat_file.pos_lock).
- * Errors:     A slot that failed, or that came short (end of file as it was then), ends the ring:
- *             what stands before it is handed out, then the file is asked again directly.
+ *             The ring holds consecutive ranges: slot `head` is the first of them. Data that the cache
+ *             knows to be outdated is dropped. So is data that has waited for the reader longer than the
+ *             attribute timeout.
+ * Memory:     leat_buf of `slots * slot_bytes`, allocated at the first sequential read, freed at close.
+ * Threads:    The owner's. One such read at a time per file (leat_file.pos_lock).
+ * Errors:     A slot that failed or came short (end of file at that time) ends the ring: the data before
+ *             it is returned, then the file is read directly.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ struct slot {
 	enum slot_state state;
 	uint8_t *mem;
 	uint64_t off;
-	uint64_t data, asked_ns; /* lt_cache_data() and the time when it was asked for */
+	uint64_t data, asked_ns; /* lt_cache_data() and the time when the read was sent */
 	int64_t result; /* READY: bytes, or -errno */
 };
 
@@ -48,13 +48,13 @@ struct lt_readahead {
 	uint8_t *mem;
 	uint32_t slot_bytes;
 	unsigned slots, head;
-	uint64_t ahead;            /* next offset to be asked for */
-	bool ended;                /* a slot came short or failed: ask for no more */
+	uint64_t ahead;            /* next offset to read ahead */
+	bool ended;                /* a slot was short or failed: no further readahead */
 	struct reader *waiter;     /* the read that waits for slot `head` */
 	struct slot slot[SLOTS_MAX];
 };
 
-/* A leat_read() on its way. */
+/* A leat_read() in progress. */
 struct reader {
 	struct lt_task task;
 	struct leat_file *f;
@@ -76,7 +76,7 @@ static void release_reader(struct lt_task *t)
 
 static void reader_finish(struct reader *r, int64_t result)
 {
-	/* a short one met the end of the file: no use to run ahead of it */
+	/* a short read met the end of the file: readahead would not help */
 	bool whole = result == (int64_t)r->len;
 
 	r->f->sequential_pos = whole ? r->pos + r->len : UINT64_MAX;
@@ -88,14 +88,14 @@ static void direct_done(void *arg, int64_t result)
 	struct reader *r = arg;
 
 	if (result < 0) {
-		/* what was handed out before it still counts; the error comes with the next read */
+		/* bytes already returned count; the next read reports the error */
 		reader_finish(r, r->done ? (int64_t)r->done : result);
 		return;
 	}
 	reader_finish(r, (int64_t)r->done + result);
 }
 
-/* Into the caller's own memory, from where the reader has got to. */
+/* Reads directly into the caller's memory, from the reader's current position. */
 static void read_direct(struct reader *r)
 {
 	const struct iovec iov = { .iov_base = r->buf + r->done, .iov_len = r->len - r->done };
@@ -121,7 +121,7 @@ void lt_readahead_drop(struct leat_file *f)
 		else if (s->state == SLOT_READY)
 			s->state = SLOT_EMPTY;
 	}
-	ra->ended = true; /* until a sequential reader begins anew */
+	ra->ended = true; /* until a new sequential read starts */
 }
 
 void lt_readahead_destroy(struct leat_file *f)
@@ -153,7 +153,7 @@ static void slot_done(void *arg, int64_t result)
 	}
 }
 
-/* Keep every slot behind the head busy, as far as they are free. */
+/* Starts reads into all free slots behind the head. */
 static void fill(struct leat_file *f)
 {
 	struct lt_readahead *ra = f->readahead;
@@ -174,14 +174,14 @@ static void fill(struct leat_file *f)
 		s->state = SLOT_FLYING;
 		if (lt_io_start(f, false, &iov, 1, s->off, cb)) {
 			s->state = SLOT_EMPTY;
-			ra->ended = true; /* no memory: the readers read for themselves */
+			ra->ended = true; /* no memory: continue without readahead */
 			return;
 		}
 		ra->ahead += ra->slot_bytes;
 	}
 }
 
-/* Copy what the head has for @r. Return: false when the head has no more than that. */
+/* Copies data from the head to @r. Return: false: the head is used up. */
 static bool take_from_head(struct reader *r, struct slot *s)
 {
 	uint64_t at = r->pos + r->done - s->off; /* < slot_bytes: the ring follows the reader */
@@ -194,14 +194,14 @@ static bool take_from_head(struct reader *r, struct slot *s)
 	return r->done == r->len;
 }
 
-/* Is what was read then still what the file has? */
+/* Is the data of the slot still current? */
 static bool holds(struct leat_file *f, const struct slot *s)
 {
 	return lt_cache_data_holds(f->m->cache, lt_fh_wire(&f->fh), s->data, s->asked_ns,
 				   f->m->clock());
 }
 
-/* Go on with @r as far as possible: to its end, or to a slot that is not here yet. */
+/* Continues @r as far as possible: to its end, or to a slot still in flight. */
 static void serve(struct reader *r)
 {
 	struct leat_file *f = r->f;
@@ -232,7 +232,8 @@ static void serve(struct reader *r)
 			return;
 		}
 		if (s->result < (int64_t)ra->slot_bytes) {
-			/* The file ended here, then. It may have grown: the file itself decides. */
+			/* The file ended here when the slot was read. It may have grown since: read the file
+			 * directly. */
 			lt_readahead_drop(f);
 			read_direct(r);
 			return;

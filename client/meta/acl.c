@@ -3,15 +3,13 @@
  *
  * acl.c - access control lists, by NFSACL version 3 (xdr/nfsacl.x)
  *
- * Operation:  get: walk the path, then GETACL. set: walk the path, then SETACL. Linux's server takes
- *             a list that a SETACL leaves out for one to be removed, so for a directory the default
- *             list is asked for first and sent back.
- *             Solaris knows no list without a mask: where there would be three entries the wire
- *             carries a mask as well, which says what the group's entry says. It is added and
- *             removed here.
+ * Operation:  get: walk the path, then GETACL. set: walk the path, then SETACL. The Linux server removes a
+ *             list that SETACL omits. So for a directory, the default list is read first and sent back.
+ *             Solaris requires a mask in every list. Where three entries suffice, the wire carries a mask
+ *             as well, equal to the group's entry. This file adds and removes it.
  * Memory:     Both lists of a call lie in op->acl, allocated with the operation.
  * Threads:    The public functions any (task.h); the steps the owner's.
- * Errors:     -EOPNOTSUPP: the server has no NFSACL, or the file system no lists.
+ * Errors:     -EOPNOTSUPP: the server has no NFSACL, or the file system has no lists.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +50,7 @@ static bool is_known(uint32_t tag)
 	}
 }
 
-/* Of four entries: the mask that takes nothing from the group; else @n. */
+/* Return: index of the mask in a list of four entries, if it does not restrict the group; else @n. */
 static uint32_t find_idle_mask(const aclent *v, uint32_t n)
 {
 	uint32_t mask = n, group = n;
@@ -159,7 +157,7 @@ static void set_walked(struct lt_op *op, int err)
 		lt_walk_getattr(op, set_typed);
 }
 
-/* The entries as the wire has them, with the mask that Solaris wants. */
+/* Converts the entries to wire format, with the mask that Solaris requires. */
 static int convert(struct lt_op *op, const struct leat_acl_entry *v, size_t n)
 {
 	aclent *to = op->acl->access, mask = { .type = LEAT_ACL_MASK };

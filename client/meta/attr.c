@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * attr.c - attributes: NFS's (RFC 1813 sections 2.5, 2.6) and the C library's
+ * attr.c - converts attributes between NFS (RFC 1813 sections 2.5, 2.6) and the C library
  *
  * Operation:  Pure conversions.
  * Memory:     None.
  * Threads:    Any.
- * Errors:     NFSv3 knows seconds from 0 to 2^32-1 only; other times cannot be set and say so.
+ * Errors:     NFSv3 stores seconds from 0 to 2^32-1 only; other times are errors.
  */
 #include <errno.h>
 #include <limits.h>
@@ -50,7 +50,7 @@ static struct timespec time_from(const nfstime3 *t)
 void lt_attr_stat(const fattr3 *a, uint32_t blksize, struct stat *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	/* fsid is 64 bits of the server's choice: fold them, so that equal stays equal */
+	/* the server chooses the 64 bits of fsid: fold them, so that equal values stay equal */
 	ret->st_dev = (dev_t)(a->fsid ^ a->fsid >> 32);
 	ret->st_ino = (ino_t)a->fileid;
 	ret->st_mode = type_bits(a->type) | (a->mode & 07777);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * attr.h - attributes: NFS's and the C library's
+ * attr.h - converts attributes between NFS and the C library
  */
 #ifndef LT_ATTR_H
 #define LT_ATTR_H
@@ -13,11 +13,11 @@
 
 #include "nfs3.h"
 
-/** lt_attr_stat - fattr3 to struct stat; total: odd values of a peer become harmless ones
- * @blksize: preferred I/O size to tell */
+/** lt_attr_stat - fattr3 to struct stat; total: invalid values from a server become harmless ones
+ * @blksize: preferred I/O size, for st_blksize */
 void lt_attr_stat(const fattr3 *a, uint32_t blksize, struct stat *ret);
 
-/** lt_attr_statvfs - FSSTAT's numbers */
+/** lt_attr_statvfs - FSSTAT results to struct statvfs */
 void lt_attr_statvfs(const FSSTAT3resok *fs, uint32_t name_max, struct statvfs *ret);
 
 /** lt_attr_mode - sattr3 that sets the mode only */
@@ -26,13 +26,13 @@ sattr3 lt_attr_mode(mode_t mode);
 /** lt_attr_size - sattr3 that sets the size only */
 sattr3 lt_attr_size(uint64_t size);
 
-/** lt_attr_owner - sattr3 for chown(2): -1 leaves alone */
+/** lt_attr_owner - sattr3 for chown(2): -1 leaves the id unchanged */
 sattr3 lt_attr_owner(uid_t uid, gid_t gid);
 
 /** lt_attr_times - sattr3 for utimensat(2)
  * @times: NULL: both now
  *
- * Return: 0; -EINVAL: nanoseconds out of range; -EOVERFLOW: seconds that NFSv3 cannot say.
+ * Return: 0; -EINVAL: nanoseconds out of range; -EOVERFLOW: seconds outside the range of NFSv3.
  */
 int lt_attr_times(const struct timespec times[2], sattr3 *ret);
 

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cache.c - what was heard of the server's files, and how long it may be believed
+ * cache.c - cache of attributes and names, and how long entries stay valid
  *
- * Operation:  Two tables. Objects, by handle: attributes, when they were true, since when they have
- *             not changed. They are believed for as long as that, at least 3 seconds (30 for
- *             directories) and at most 60. Names, by directory and name: a handle, or that there
- *             is no such name. A name is believed while the attributes of its directory are, and
- *             for 60 seconds after it was looked up at most, since a directory that changes twice
- *             within a tick of the server's clock does not show it.
+ * Operation:  Two tables. Objects, by handle: attributes, when they were valid, and since when they have
+ *             not changed. Their lifetime is the time for which they had not changed, at least 3 seconds
+ *             (30 for directories) and at most 60. Names, by directory and name: a handle, or that the
+ *             name does not exist. A name is valid while the attributes of its directory are, and at most
+ *             60 seconds after its lookup, since a directory that changes twice within a tick of the
+ *             server's clock does not show it.
  *
- *             A directory has a number for its contents, `names`, never used before, that its
- *             names are stored under: a new one when it is seen to have changed drops them all.
- *             Changes of our own keep it when the server tells that nothing came in between (weak
- *             cache consistency, RFC 1813 section 2.6). `data` is the same for readahead.
+ *             A directory has a unique number for its contents, `names`; its names are stored under it.
+ *             When the directory has changed, a new number drops all its names. Changes by this client
+ *             keep the number if the server reports no other change in between (weak cache consistency,
+ *             RFC 1813 section 2.6). `data` is the same for readahead.
  *
- *             Replies come in any order. Each call takes a stamp when it is sent, each reply one
- *             when it is taken, so that of two calls it is known whether one was sent after the
- *             other was answered; then its word is the newer one. When they overlapped, the ctime
- *             decides: an older one is not taken, and where it is the same but the rest differs
- *             nothing is believed until the server is asked again. `floor` stands for those that
- *             are not in the table: a reply to a call from before it is not taken either.
- * Memory:     Up to LT_CACHE_ENTRIES of each, about 7 MB; the longest unused one goes first. What
- *             cannot be allocated is not kept.
+ *             Replies come in any order. Each call gets a stamp when it is sent, each reply one when it is
+ *             processed. If a call was sent after the reply to another, its attributes are newer. If the
+ *             two overlapped, the ctime decides: older attributes are ignored. If the ctime is equal and
+ *             other attributes differ, the object is invalid until the server is asked again. `floor`
+ *             replaces the stamp for objects that are not in the table: replies to calls sent before it
+ *             are ignored.
+ * Memory:     Up to LT_CACHE_ENTRIES of each, about 7 MB; the least recently used entry is evicted first.
+ *             An entry that cannot be allocated is not kept.
  * Threads:    The handle's owner.
- * Errors:     None: a cache may forget.
+ * Errors:     None: entries may be dropped at any time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,18 +37,18 @@
 #define BUCKETS 8192u /* a power of two */
 
 struct obj {
-	struct obj *next;      /* in its bucket */
+	struct obj *next;      /* in its hash bucket */
 	struct list lru;
 	uint64_t hash;
 	struct lt_fh fh;
 	fattr3 attr;
-	bool has_attr;         /* something was heard once */
-	bool doubted;          /* but may not be true any more */
-	uint64_t known;        /* stamp of when it came */
-	uint64_t seen_ns;      /* it was true then */
-	uint64_t since_ns;     /* and since then */
-	uint64_t names, data;  /* see above */
-	uint64_t own;          /* stamp of the last change of names by ourselves; own_call: its call's */
+	bool has_attr;         /* attr was received */
+	bool doubted;          /* but may be outdated */
+	uint64_t known;        /* stamp of the reply that set attr */
+	uint64_t seen_ns;      /* attr was valid at this time */
+	uint64_t since_ns;     /* and unchanged since this time */
+	uint64_t names, data;  /* see the head of the file */
+	uint64_t own;          /* stamp of this client's last change of names; own_call: stamp of its call */
 	uint64_t own_call;
 };
 
@@ -65,8 +65,8 @@ struct name {
 struct lt_cache {
 	uint64_t file_min_ns, dir_min_ns, max_ns;
 	uint64_t stamp, numbers;
-	uint64_t floor, files_floor; /* files_floor: of all that are no directories */
-	struct list objs, names;     /* the longest unused first */
+	uint64_t floor, files_floor; /* files_floor: of all objects that are not directories */
+	struct list objs, names;     /* least recently used first */
 	unsigned obj_count, name_count;
 	struct obj *obj_at[BUCKETS];
 	struct name *name_at[BUCKETS];
@@ -188,7 +188,7 @@ static int compare_times(const nfstime3 *a, const nfstime3 *b)
 	return 0;
 }
 
-/* But for the time of the last access, which is no change. */
+/* Compares attributes except atime, which is no change. */
 static bool is_same(const fattr3 *a, const fattr3 *b)
 {
 	return a->type == b->type && a->size == b->size && a->fileid == b->fileid &&
@@ -222,7 +222,7 @@ static void install(struct lt_cache *c, struct obj *o, const fattr3 *a, const wc
 	o->known = ++c->stamp;
 }
 
-/* A change of ours whose outcome is not told. */
+/* A change by this client with an unknown outcome. */
 static void changed_somehow(struct lt_cache *c, struct obj *o)
 {
 	if (!o) {
@@ -305,8 +305,8 @@ uint64_t lt_cache_data(struct lt_cache *c, nfs_fh3 fh)
 	return o ? o->data : 0;
 }
 
-/* Attributes vouch for data as long as they are believed themselves. Those that were never told would
- * have been believed for a while, had they come with the data. */
+/* Data is valid as long as the attributes are. If no attributes were ever received, data is valid as long as
+ * attributes received with it would have been. */
 bool lt_cache_data_holds(struct lt_cache *c, nfs_fh3 fh, uint64_t data, uint64_t asked, uint64_t now)
 {
 	struct obj *o = c ? find_obj(c, fh) : NULL;
@@ -371,8 +371,8 @@ static void add_name(struct lt_cache *c, uint64_t names, const char *text, const
 	c->name_count++;
 }
 
-/* A call that a change of ours overlapped, in this directory, does not tell what is there now. Nor
- * does a change of ours itself, if another one overlapped it. */
+/* A reply is ignored if a change by this client in the same directory overlapped its call. The same holds for the
+ * reply to a change that another change overlapped. */
 void lt_cache_take_name(struct lt_cache *c, nfs_fh3 dir, const char *name,
 			enum lt_cache_answer answer, const nfs_fh3 *fh,
 			const struct lt_cache_call *call)
@@ -420,7 +420,7 @@ enum lt_cache_answer lt_cache_name(struct lt_cache *c, nfs_fh3 dir, const char *
 	return LT_CACHE_THERE;
 }
 
-/* if it is not known which file that is, it may be any */
+/* unknown file: invalidate all files */
 void lt_cache_doubt_name(struct lt_cache *c, nfs_fh3 dir, const char *name, uint64_t now)
 {
 	struct lt_fh fh;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cache_feed.c - what the replies of NFS tell the cache
+ * cache_feed.c - updates the cache from NFS replies
  *
- * Operation:  call.c stamps each call with lt_cache_sent() and gives its results to
- *             lt_cache_reply(), before anybody else has seen them. Here alone is it known which
- *             procedure carries whose attributes where. A call that changes something and failed
- *             on its way may have been done or not: what it is about is doubted.
+ * Operation:  call.c stamps each call with lt_cache_sent() and passes its results to lt_cache_reply()
+ *             before any other code uses them. Only this file knows which attributes each procedure
+ *             carries. A call that changes something and failed in transit may have been executed: its
+ *             objects are invalidated.
  * Memory:     None; arguments and results belong to the call.
  * Threads:    The handle's owner.
  * Errors:     None.
@@ -21,7 +21,7 @@ struct feed {
 	struct lt_cache *c;
 	uint64_t now;
 	struct lt_cache_call call;
-	bool failed;   /* no results: nothing in them may be looked at */
+	bool failed;   /* no results: they must not be read */
 	bool ok;       /* NFS3_OK */
 };
 
@@ -66,7 +66,7 @@ static void feed_lookup(const struct feed *f, const LOOKUP3args *args, const LOO
 		lt_cache_take_name(f->c, dir, args->what.name, LT_CACHE_MISSING, NULL, &f->call);
 }
 
-/* CREATE, MKDIR, SYMLINK, MKNOD: their results are alike but for the names of their types. */
+/* CREATE, MKDIR, SYMLINK, MKNOD: their results differ only in type names. */
 static void feed_made(const struct feed *f, const diropargs3 *where, const post_op_fh3 *obj,
 		      const post_op_attr *attr, const wcc_data *dir_wcc)
 {
@@ -96,7 +96,7 @@ static void feed_removed(const struct feed *f, const diropargs3 *what, const wcc
 
 static void feed_rename(const struct feed *f, const RENAME3args *args, const RENAME3res *res)
 {
-	/* both outcomes are alike */
+	/* same layout for both outcomes */
 	const wcc_data *from_wcc = &res->RENAME3res_u.resok.fromdir_wcc;
 	const wcc_data *to_wcc = &res->RENAME3res_u.resok.todir_wcc;
 	nfs_fh3 from = args->from.dir, to = args->to.dir, moved_fh;
@@ -119,7 +119,7 @@ static void feed_rename(const struct feed *f, const RENAME3args *args, const REN
 
 static void feed_link(const struct feed *f, const LINK3args *args, const LINK3res *res)
 {
-	/* both outcomes are alike */
+	/* same layout for both outcomes */
 	const LINK3resok *ok = &res->LINK3res_u.resok;
 	nfs_fh3 file = args->file;
 	bool current;
@@ -130,8 +130,8 @@ static void feed_link(const struct feed *f, const LINK3args *args, const LINK3re
 			   current ? LT_CACHE_THERE : LT_CACHE_UNKNOWN, &file, &f->call);
 }
 
-/* As many entries of one listing as leave room for others: @listed counts them. Names are as long as a
- * server likes, but what is longer than ours may be is never asked for.
+/* Stores entries of one listing, at most as many as leave room for others; @listed counts them. Names longer than
+ * this client accepts are skipped, because they are never looked up.
  */
 static void feed_readdirplus(const struct feed *f, const READDIRPLUS3args *args,
 			     const READDIRPLUS3res *res, uint32_t *listed)
@@ -157,7 +157,7 @@ static void feed_readdirplus(const struct feed *f, const READDIRPLUS3args *args,
 static void feed_change(const struct feed *f, uint32_t proc, const void *args, const void *res)
 {
 	switch (proc) {
-	case NFSPROC3_SETATTR: /* SETATTR and WRITE begin alike in both outcomes */
+	case NFSPROC3_SETATTR: /* SETATTR and WRITE begin with the same fields in both outcomes */
 		take_wcc(f, ((const SETATTR3args *)args)->object,
 			 &((const SETATTR3res *)res)->SETATTR3res_u.resok.obj_wcc);
 		break;
@@ -181,7 +181,7 @@ static void feed_change(const struct feed *f, uint32_t proc, const void *args, c
 		FEED_MADE(f, &((const MKNOD3args *)args)->where,
 			  ((const MKNOD3res *)res)->MKNOD3res_u);
 		break;
-	case NFSPROC3_REMOVE: /* both outcomes are alike; RMDIR's too */
+	case NFSPROC3_REMOVE: /* same layout for both outcomes, and for RMDIR */
 		feed_removed(f, &((const REMOVE3args *)args)->object,
 			     &((const REMOVE3res *)res)->REMOVE3res_u.resok.dir_wcc);
 		break;
@@ -214,7 +214,7 @@ static void feed_look(const struct feed *f, struct lt_call *call, const void *ar
 	case NFSPROC3_LOOKUP:
 		feed_lookup(f, args, res);
 		break;
-	case NFSPROC3_ACCESS: /* all of these begin alike in both outcomes */
+	case NFSPROC3_ACCESS: /* all of these begin with the same fields in both outcomes */
 		take(f, ((const ACCESS3args *)args)->object,
 		     &((const ACCESS3res *)res)->ACCESS3res_u.resok.obj_attributes);
 		break;
@@ -273,7 +273,7 @@ void lt_cache_sent(struct lt_call *call)
 	call->sent_ns = m->clock();
 }
 
-/* @call->status is set */
+/* Requires @call->status. */
 void lt_cache_reply(struct lt_call *call, int err)
 {
 	struct leat *m = call->m;
@@ -290,11 +290,11 @@ void lt_cache_reply(struct lt_call *call, int err)
 	if (call->status == NFS3ERR_STALE) {
 		nfs_fh3 fh;
 
-		memcpy(&fh, call->rpc.args, sizeof(fh)); /* all arguments begin with one */
+		memcpy(&fh, call->rpc.args, sizeof(fh)); /* all arguments begin with a handle */
 		lt_cache_doubt(m->cache, fh);
 	}
 	if (call->rpc.prog == NFSACL_PROGRAM)
-		/* the arguments of both procedures, and all their results, begin alike */
+		/* the arguments and results of both procedures begin with the same fields */
 		take(&f, ((const GETACL3args *)call->rpc.args)->object,
 		     &((const GETACL3res *)call->rpc.res)->GETACL3res_u.resok.obj_attributes);
 	else if (f.call.ours)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dir.c - directories, read whole
+ * dir.c - reads whole directories
  *
- * Operation:  leat_aio_opendir(): walk, then READDIRPLUS after READDIRPLUS from cookie to cookie,
- *             a small one first, large ones after it; READDIR where the server has no
- *             READDIRPLUS, or refuses it for this directory. A cookie that the server disowns
- *             (BAD_COOKIE: it changed its mind about the order) begins the reading anew.
- *             leat_readdir() only walks the array.
- * Memory:     struct leat_dir: an array of entries and one block of names, both growing by
- *             doubling, so that a million entries cost linear time. While it grows an entry holds
- *             the offset of its name; the pointers are set when nothing moves any more.
- *             Results of these two procedures are allocated by their codec and freed here.
- * Threads:    The reading is the owner's; the directory then belongs to whoever got it.
- * Errors:     Names with '/' in them, an answer without progress: -EREMOTEIO.
+ * Operation:  leat_aio_opendir(): walk, then a sequence of READDIRPLUS calls from cookie to cookie, a
+ *             small one first, then large ones. READDIR is used if the server has no READDIRPLUS, or
+ *             refuses it for this directory. If the server rejects a cookie (BAD_COOKIE: the order has
+ *             changed), reading restarts. leat_readdir() only steps through the array.
+ * Memory:     struct leat_dir: an array of entries and one block of names. Both grow by doubling, so a
+ *             million entries take linear time. While the array grows, each entry holds the offset of its
+ *             name; finish() replaces offsets with pointers. The codec allocates the results of these two
+ *             procedures; they are freed here.
+ * Threads:    Reading runs on the owner's thread; afterwards the directory belongs to the caller.
+ * Errors:     Names that contain '/', or a reply without progress: -EREMOTEIO.
  */
 #include <errno.h>
 #include <limits.h>
@@ -26,7 +25,7 @@
 
 #define FIRST_BYTES (32u << 10)
 #define RESTARTS_MAX 3u
-/* READDIRPLUS counts all of its results, READDIR too; some servers are a little over */
+/* READDIRPLUS and READDIR count all of their results; some servers exceed the limit slightly */
 #define REPLY_SLACK 128u
 
 struct leat_dir {
@@ -35,12 +34,12 @@ struct leat_dir {
 	char *names;
 	size_t names_len, names_room;
 
-	/* while it is read */
+	/* used while the directory is read */
 	struct leat *m;
 	struct lt_fh fh;
 	uint64_t cookie;
 	cookieverf3 verf;
-	bool plain;          /* READDIR: no READDIRPLUS here */
+	bool plain;          /* READDIR instead of READDIRPLUS */
 	uint32_t bytes;
 };
 
@@ -123,7 +122,7 @@ static int add_entry(struct leat_dir *d, uint64_t ino, const char *name, uint64_
 	return 0;
 }
 
-/* Return: 1 when the directory is at its end, 0 when more is to come, -errno. */
+/* Return: 1: end of the directory; 0: more to read; -errno. */
 static int take_plus(struct leat_dir *d, const READDIRPLUS3resok *ok)
 {
 	uint64_t before = d->cookie;
@@ -166,7 +165,7 @@ static void start_over(struct leat_dir *d)
 	memset(d->verf, 0, sizeof(d->verf));
 }
 
-/* Return: whether the failure was of a kind that another way of asking may cure. */
+/* Return: whether another procedure or a restart may avoid the failure. */
 static bool ask_otherwise(struct lt_op *op, int err)
 {
 	struct leat_dir *d = op->dir;
@@ -289,7 +288,7 @@ const struct leat_dirent *leat_readdir(struct leat_dir *d)
 	return d->at < d->count ? &d->ents[d->at++] : NULL;
 }
 
-/* to the first entry of what was read, nothing is read again */
+/* Moves to the first entry; does not read the directory again. */
 void leat_rewinddir(struct leat_dir *d)
 {
 	d->at = 0;

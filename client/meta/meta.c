@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * meta.c - what a path's object is and how that is changed: stat, access, chmod, ... statvfs
+ * meta.c - reads and changes the attributes of an object: stat, access, chmod, ... statvfs
  *
  * Operation:  Each: walk the path, then one call on the object found. See op.h for the form.
  * Memory:     op.c's.
@@ -30,7 +30,7 @@ static void stat_walked(struct lt_op *op, int err)
 	if (err)
 		lt_op_finish(op, err);
 	else
-		lt_walk_getattr(op, stat_finish); /* LOOKUP has told already, but for the root */
+		lt_walk_getattr(op, stat_finish); /* LOOKUP returned the attributes, except for the root */
 }
 
 static void stat_start(struct lt_op *op, int err)
@@ -133,7 +133,7 @@ int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb
 	return submit_setattr(m, "chmod", path, LT_WALK_FOLLOW, &sattr, cb);
 }
 
-/* a symbolic link itself, not what it points at */
+/* Changes a symbolic link itself, not its target. */
 int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struct leat_cb cb)
 {
 	const sattr3 sattr = lt_attr_owner(uid, gid);
@@ -210,7 +210,7 @@ static void access_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, access_walked);
 }
 
-/* for the user that the mount claims to be */
+/* Checks access for the user that the mount authenticates as. */
 int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -264,7 +264,7 @@ static void readlink_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, readlink_walked);
 }
 
-/* cut at @cap, as readlink(2) does */
+/* Truncates at @cap, as readlink(2) does. */
 int leat_aio_readlink(struct leat *m, const char *path, char *buf, size_t cap, struct leat_cb cb)
 {
 	struct lt_op *op;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * names.c - make, remove and move names: mkdir, rmdir, unlink, rename, link, symlink, mknod
+ * names.c - creates, removes and renames: mkdir, rmdir, unlink, rename, link, symlink, mknod
  *
- * Operation:  Each: walk to the directory of the last component, look at what that component is,
- *             then one call. What a kernel would refuse by the text of the path alone (".", "..",
- *             the root, a slash behind a name that is to be a file) is refused here in the same
- *             words, since a server sees only a directory handle and a name.
+ * Operation:  Each: walk to the directory of the last component, check that component, then one call. A
+ *             kernel refuses some paths by their text alone (".", "..", the root, a slash after the name
+ *             of a file). These are refused here with the same errnos, because a server sees only a
+ *             directory handle and a name.
  * Memory:     op.c's.
  * Threads:    The public functions any (task.h); the steps the owner's.
  * Errors:     As the system calls of the same names.
@@ -19,7 +19,7 @@
 #include "handle.h"
 #include "op.h"
 
-/* The walk's directory and last name, for the call's arguments. */
+/* The directory and last name of the walk, as arguments of the call. */
 static diropargs3 last_name(struct lt_op *op)
 {
 	diropargs3 d = { .dir = lt_fh_wire(&op->walk.fh), .name = op->walk.part.name };
@@ -112,7 +112,7 @@ int leat_aio_rmdir(struct leat *m, const char *path, struct leat_cb cb)
 
 /* ---- unlink ---- */
 
-/* With a slash behind it the name had to be a directory, and then unlink is wrong: which is it? */
+/* With a trailing slash, unlink fails in any case; the type of the object selects the errno. */
 static void unlink_slash(struct lt_op *op, int err)
 {
 	const post_op_attr *a = &op->res.lookup.LOOKUP3res_u.resok.obj_attributes;
@@ -166,7 +166,7 @@ static void rename_call(struct lt_op *op)
 	lt_op_call(op, NFSPROC3_RENAME, lt_op_end);
 }
 
-/* A slash behind either name: what is moved must be a directory. */
+/* With a slash after either name, the source must be a directory. */
 static void rename_typed(struct lt_op *op, int err)
 {
 	const post_op_attr *a = &op->res.lookup.LOOKUP3res_u.resok.obj_attributes;
@@ -230,14 +230,14 @@ int leat_aio_rename(struct leat *m, const char *from, const char *to, struct lea
 	return lt_op_submit(op, rename_start);
 }
 
-/* ---- what may not have a slash behind it: link, symlink, mknod ---- */
+/* ---- names without a trailing slash: link, symlink, mknod ---- */
 
 static void slash_looked_up(struct lt_op *op, int err)
 {
 	lt_op_finish(op, err ? err : -EEXIST);
 }
 
-/* Is the last component of the walk fit to become a file? If not, @op is being finished. */
+/* Can the last component of the walk become a file? If not, finishes @op. */
 static bool is_new_file_name(struct lt_op *op, int err)
 {
 	if (!err && op->walk.part.kind != LT_PATH_NAME)
@@ -279,7 +279,7 @@ static void link_start(struct lt_op *op, int err)
 	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, link_walked_old);
 }
 
-/* a symbolic link @from gets another name itself */
+/* If @from is a symbolic link, the link itself gets the new name. */
 int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -302,7 +302,7 @@ static void symlink_walked(struct lt_op *op, int err)
 		return;
 	args->where = last_name(op);
 	args->symlink.symlink_attributes = lt_attr_mode(0777);
-	/* a READLINK on the way may have borrowed op->iov: it is set only now */
+	/* set only now: a READLINK during the walk may have used op->iov */
 	op->iov.iov_base = op->path2_copy;
 	op->iov.iov_len = strlen(op->path2_copy);
 	args->symlink.symlink_data.length = (uint32_t)op->iov.iov_len;

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * walk.c - find the file handle that a path names
+ * walk.c - resolves a path to a file handle
  *
- * Operation:  One LOOKUP per component, or what the cache believes (cache.h). "." is passed over,
- *             ".." is asked of the server except at the root of the export, where it leads
- *             nowhere. A symbolic link in the middle (or at the end, where the operation follows)
- *             is read and its target walked in its place; an absolute target begins at the root
- *             of the export. The last component of an operation that must be fresh is asked of
- *             the server, and everything is when the operation is done again after ESTALE; then
- *             a relative path, too, is walked from the root, unless leat_fchdir() chose where it
- *             begins.
+ * Operation:  One LOOKUP per component, unless the cache has the name (cache.h). "." is skipped. ".." is
+ *             looked up at the server, but ignored at the root of the export. A symbolic link in the
+ *             middle (or at the end, if the operation follows links) is read and replaced by its target;
+ *             an absolute target starts at the root of the export. If the operation is `fresh`, the last
+ *             component is looked up at the server. After ESTALE, all components are; a relative path,
+ *             too, is then walked from the root, unless leat_fchdir() set its start.
  *
  *             advance() -> LOOKUP -> looked_up() -> [GETATTR] -> arrived() -> advance() ...
  *                    `-> the cache ---------------------^    `-> READLINK -> got_target() -^
  * Memory:     walk.text: the path yet to be walked, replaced when a link is followed.
  * Threads:    The owner's.
- * Errors:     As path_resolution(7): ENOENT, ENOTDIR, ELOOP after 40 links, ENAMETOOLONG; and
- *             whatever the server answers.
+ * Errors:     As path_resolution(7): ENOENT, ENOTDIR, ELOOP after 40 links, ENAMETOOLONG; and those of the server.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,15 +55,15 @@ static void got_target(struct lt_op *op, int err)
 	free(w->text);
 	w->text = text;
 	w->at = 0;
-	/* w->fh went on to the link: back to where its target is relative to */
+	/* w->fh is the link: return to the directory that its target is relative to */
 	w->fh = text[0] == '/' ? op->task.m->root : w->dir;
 	w->has_attr = false;
 	advance(op);
 }
 
-/* w->fh and w->attr are those of the component just looked up; its directory is w->dir.
+/* Checks the component just looked up: w->fh and w->attr are its, w->dir is its directory.
  *
- * Return: 0: go on from there; -EINPROGRESS: a link is being read; or why it cannot be.
+ * Return: 0: continue from there; -EINPROGRESS: a link is being read; or the error.
  */
 static int judge(struct lt_op *op)
 {
@@ -110,10 +107,10 @@ static void looked_up(struct lt_op *op, int err)
 	lt_walk_getattr(op, arrived);
 }
 
-/* What the cache believes of the next component.
+/* Looks the next component up in the cache.
  *
- * Return: 0: the walk stands there, with its attributes; -EINPROGRESS: its attributes are being asked
- * for, or a link is being read; -EAGAIN: nothing is believed; or why it cannot be.
+ * Return: 0: found, with attributes; -EINPROGRESS: its attributes are being requested, or a link is being read;
+ * -EAGAIN: not cached; or the error.
  */
 static int find_cached(struct lt_op *op)
 {

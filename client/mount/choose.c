@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * choose.c - which way to the server, and why
+ * choose.c - selects the transport to the server
  *
- * Operation:  rdma://, tcp:// and local:// URLs name the way. leat:// asks: it connects over TCP
- *             to the address, asks INFO (ctl.x) for the instance id and the listeners of the
- *             leatd there, and tries the better ones: its local sockets, then RDMA. On each it
- *             asks INFO again, and only if the same instance answers, it moves over. That keeps it
- *             from the socket of another leatd that has the same name by chance. It proves nothing
- *             about whoever wants to be taken for the server, since the id is public. So a socket
- *             counts only if root, this user or socket_user= listens on it, and nobody else can put
- *             one at its path; the transport checks both at every connect (check_socket).
- *             Any other NFS server stays on TCP. What was chosen, and why nothing better, is kept as
- *             text (leat_info.chosen, and .refused way by way).
- * Memory:     Connections that lost are destroyed at once.
+ * Operation:  rdma://, tcp:// and local:// URLs name the transport. leat:// connects over TCP and sends
+ *             INFO (ctl.x) to get the instance id and the listeners of the leatd. It then tries the faster
+ *             listeners: local sockets, then RDMA. On each it sends INFO again and switches only if the
+ *             same instance replies. That avoids the socket of another leatd with the same name. It is no
+ *             authentication, because the id is public. So a socket is used only if root, this user or
+ *             socket_user= listens on it, and no other user can replace it at its path. The transport
+ *             checks both at every connect (check_socket).
+ *             Any other NFS server stays on TCP. The choice, and the reasons against faster transports,
+ *             are kept as text (leat_info.chosen; leat_info.refused lists each transport).
+ * Memory:     Connections that are not used are destroyed at once.
  * Threads:    The mounting thread; blocks (sync.c).
- * Errors:     A way that does not work out is a reason in the text, as long as TCP works.
+ * Errors:     As long as TCP works, failures of other transports are only reasons in the text.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -28,16 +27,16 @@
 #include "ctl.h"
 #include "sync.h"
 
-/* To connect, and to answer, on a way that the server lists; and until no other of its kind is tried. A
- * server must not be able to keep a mount waiting by naming ways that lead nowhere. */
+/* UPGRADE_MS: time limit to connect to one listener and get a reply. UPGRADES_MS: no further listener of its kind is
+ * tried after that. A server must not be able to delay a mount by listing unreachable addresses. */
 #define UPGRADE_MS 3000u
 #define UPGRADES_MS 6000u
 #define WHY_BYTES sizeof(((struct leat_way *)0)->why)
-/* Of a reason in leat_info.chosen: two fit; leat_info.refused has all of it. */
+/* Length of a reason in leat_info.chosen, which has room for two; leat_info.refused has the full text. */
 #define WHY_CHOSEN 105
 #define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
 
-/* What an errno means that says little to a person when it comes from connecting; or NULL. */
+/* Explains an errno of connect that is unclear to users; or NULL. */
 static const char *meaning(const struct rpcrdma_addr *addr, int err)
 {
 	struct addrinfo *ai = NULL;
@@ -51,14 +50,14 @@ static const char *meaning(const struct rpcrdma_addr *addr, int err)
 		return "this build of leat has no RDMA support";
 	if (addr->transport == RPCRDMA_LOCAL || err != -EHOSTUNREACH)
 		return NULL;
-	/* the name, or the way there? */
+	/* unknown host, or no route? */
 	rc = getaddrinfo(addr->host, NULL, NULL, &ai);
 	if (!rc)
 		freeaddrinfo(ai);
 	return rc ? "cannot resolve host" : NULL;
 }
 
-/* What a person may do about it; or "". */
+/* Suggests what the user can do about @err; or "". */
 static const char *advice(const struct rpcrdma_addr *addr, int err)
 {
 	bool local = addr->transport == RPCRDMA_LOCAL;
@@ -107,12 +106,12 @@ static void explain(char *why, size_t cap, const struct rpcrdma_addr *addr, stru
 	if (!cause || !cause[0])
 		cause = info.why;
 	if (ends_with(cause, strerror(-err)))
-		cause = ""; /* as in "connect: Connection refused": nothing new */
+		cause = ""; /* as in "connect: Connection refused": it would repeat the errno */
 	snprintf(why, cap, "%s: %s%s%s%s%s", text, strerror(-err), cause[0] ? " (" : "", cause,
 		 cause[0] ? ")" : "", advice(addr, err));
 }
 
-/* One of its connections has had no reply for a while, or has one again. */
+/* A connection of the handle has had no reply for a while, or has recovered. */
 static void on_away(void *ctx, bool away, const char *why)
 {
 	struct leat *m = ctx;
@@ -134,7 +133,7 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 		.timeout_ms = m->timeo_ms,
 		.connect_ms = connect_ms,
 		.registration = m->url.registration[0] ? m->url.registration : NULL,
-		/* a stream has none: that it was only asked for the way there, or for MOUNT */
+		/* a TCP connection has no modes: it may serve only for discovery or for MOUNT */
 		.modes = addr->transport == RPCRDMA_TCP ? 0 : m->url.modes,
 		.fast_write_bytes = m->url.fast_write_bytes,
 		.monitor = m->url.monitor[0] ? m->url.monitor : NULL,
@@ -143,14 +142,14 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 		.reg_entries = m->url.reg_entries,
 		.reg_bytes = (size_t)m->url.reg_bytes,
 		.dirty_watermark = m->url.dirty_watermark,
-		/* the path of a local:// URL is the user's word; that of leat:// came from a server */
+		/* the user chose the path of a local:// URL; that of leat:// came from a server */
 		.check_socket = m->url.scheme == LT_SCHEME_LEAT,
 		.socket_uid = m->url.socket_uid,
 		.away = m->away ? on_away : NULL,
 		.ctx = m,
 	};
 
-	m->is_away = false; /* what another connection did not get is of no interest any more */
+	m->is_away = false; /* discard the state of other connections */
 	return rpcrdma_clnt_create(m->engine, &attr, ret);
 }
 
@@ -179,8 +178,8 @@ int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t pro
 	return 0;
 }
 
-/* What a leatd says of itself; freed by xdr_free.
- * @patience_ms: 0: the handle's */
+/* Sends INFO to a leatd; free the result with xdr_free.
+ * @patience_ms: 0: that of the handle */
 static int ask_info(struct leat *m, struct rpcrdma_clnt *c, uint32_t patience_ms, ctl_info *ret)
 {
 	struct lt_rpc rpc = {
@@ -220,7 +219,7 @@ static void note_server(struct leat *m, const ctl_info *info)
 	snprintf(m->server, sizeof(m->server), "leatd %.16s instance %.16s", info->release, hex);
 }
 
-/* Does the same leatd answer on @c, within @limit_ms? Return: 0, or a negative errno with @why. */
+/* Does the same leatd instance reply on @c within @limit_ms? Return: 0, or a negative errno with @why. */
 static int check_instance(struct leat *m, struct rpcrdma_clnt *c, uint32_t limit_ms, char *why, size_t cap)
 {
 	struct rpcrdma_clnt_info clnt;
@@ -229,7 +228,7 @@ static int check_instance(struct leat *m, struct rpcrdma_clnt *c, uint32_t limit
 
 	if (rc) {
 		rpcrdma_clnt_info(c, &clnt);
-		/* the queue of a socket may be full all the time: that is no missing server */
+		/* the queue of a socket may be full: the server is not necessarily missing */
 		snprintf(why, cap, "%s",
 			 rc == -ENOPROTOOPT || rc == -EPERM ||
 					 (rc == -ETIMEDOUT && clnt.state != RPCRDMA_CLNT_UP) ?
@@ -250,7 +249,7 @@ static bool is_wildcard(const char *host)
 	return !host[0] || !strcmp(host, "0.0.0.0") || !strcmp(host, "::") || !strcmp(host, "*");
 }
 
-/* For one step of trying: no more than is left of the time for all. */
+/* Time limit of one step: at most the remaining time for all steps. */
 static uint32_t until_ms(const struct leat *m, uint64_t until_ns)
 {
 	uint64_t now_ns = m->clock();
@@ -258,7 +257,7 @@ static uint32_t until_ms(const struct leat *m, uint64_t until_ns)
 	return now_ns < until_ns ? (uint32_t)MIN((until_ns - now_ns) / NS_PER_MS + 1, (uint64_t)UPGRADE_MS) : 1;
 }
 
-/* Try to move from m->clnt[0] to @addr. */
+/* Tries to switch from m->clnt[0] to @addr. */
 static int try_upgrade(struct leat *m, const struct rpcrdma_addr *addr, uint64_t until_ns, char *why, size_t cap)
 {
 	struct rpcrdma_clnt *c = NULL;
@@ -290,13 +289,13 @@ static void note_refused(struct leat *m, const char *url, const char *why)
 	struct leat_way *w = &m->refused[m->nrefused];
 
 	if (m->nrefused == ARRAY_SIZE(m->refused))
-		return; /* more than anybody wants to read */
+		return; /* the list is full */
 	m->nrefused++;
 	snprintf(w->url, sizeof(w->url), "%s", url);
 	snprintf(w->why, sizeof(w->why), "%s", why);
 }
 
-/* Try all listeners of kind @t that @info lists. Return: 0 when one was taken. */
+/* Tries all listeners of kind @t in @info. Return: 0 if the handle switched to one. */
 static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *info, char *why,
 		      size_t cap)
 {
@@ -330,7 +329,7 @@ static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *
 	return rc;
 }
 
-/* Modes that were asked for by name are had, or there is no mount. */
+/* If a mode of the URL is not available, the mount fails. */
 static int check_modes(const struct leat *m, char *why, size_t cap)
 {
 	char names[RPCRDMA_MODES_TEXT];

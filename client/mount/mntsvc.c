@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * mntsvc.c - the MOUNT service (RFC 1813 appendix I): from a path to the handle of an export
+ * mntsvc.c - MOUNT service (RFC 1813 appendix I): from a path to the handle of an export
  *
- * Operation:  The service is looked for on the NFS connection itself (leatd answers there), or
- *             where mountport= says; failing both, rpcbind (RFC 1833, version 2) on port 111 of
- *             the host is asked for it. EXPORT then tells what is exported, and the longest entry
- *             that is a prefix of the URL's path is mounted by MNT. If the list does not help (it
- *             may be withheld), MNT is tried with the path, its parent, and so on.
- *             UMNT goes to the same place at the end, for the server's list of who has mounted
- *             what. It is a courtesy: a server whose connection is down is not told, and one that
- *             does not answer is not waited for.
- * Memory:     A connection to a separate service lives only as long as this.
+ * Operation:  The service is expected on the NFS connection itself (leatd), or at mountport=. Otherwise
+ *             rpcbind (RFC 1833, version 2) on port 111 of the host is asked for it. EXPORT lists the
+ *             exports, and the longest entry that is a prefix of the URL's path is mounted with MNT. If
+ *             the list does not help (a server may withhold it), MNT is tried with the path, its parent,
+ *             and so on.
+ *             At the end, UMNT removes the entry from the server's list of mounts. It is optional: it is
+ *             not sent on a connection that is down, and the client does not wait long for the reply.
+ * Memory:     A connection to a separate service is closed at the end of the operation.
  * Threads:    The mounting thread; blocks (sync.c).
- * Errors:     The server's answer to MNT, or why the service was not found.
+ * Errors:     The server's reply to MNT, or why the service was not found.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +35,7 @@
 
 #define MNT_REPLY_BYTES (4u + 68u + 4u + 32u * 4u)
 #define EXPORT_REPLY_BYTES (256u << 10)
-#define EXPORTS_TOLD_MAX 200 /* of a list of exports in a message */
+#define EXPORTS_TOLD_MAX 200 /* length of a list of exports in a message */
 
 struct pmap_args {
 	uint32_t prog, vers, prot, port;
@@ -53,7 +52,7 @@ static bool_t xdr_pmap_port(XDR *xdrs, uint32_t *port)
 	return xdr_uint32_t(xdrs, port);
 }
 
-/* Ask rpcbind where the MOUNT service is. */
+/* Asks rpcbind for the port of the MOUNT service. */
 static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
 {
 	static const struct rpcrdma_cred nobody = { .none = true };
@@ -181,15 +180,15 @@ static int mnt(struct leat *m, struct rpcrdma_clnt *c, const char *path)
 	if (!rc) {
 		const mountres3_ok *ok = &res.mountres3_u.mountinfo;
 
-		m->root.len = ok->fhandle.fhandle3_len; /* <= FHSIZE3: the codec saw to it */
-		if (m->root.len) /* else there is no address either */
+		m->root.len = ok->fhandle.fhandle3_len; /* <= FHSIZE3: checked by the codec */
+		if (m->root.len) /* otherwise there is no address either */
 			memcpy(m->root.data, ok->fhandle.fhandle3_val, m->root.len);
 	}
 	xdr_free((xdrproc_t)xdr_mountres3, &res);
 	return rc;
 }
 
-/* Adds @name to a list of exports for people; what does not fit is cut off. */
+/* Appends @name to the list of exports in a message; the list is cut at its maximum length. */
 static void note_export(char *list, const char *name)
 {
 	size_t len = strlen(list);
@@ -197,8 +196,8 @@ static void note_export(char *list, const char *name)
 	snprintf(list + len, EXPORTS_TOLD_MAX - len, "%s%s", len ? ", " : "; it exports ", name);
 }
 
-/* The longest export that @path lies in, from the server's list. Return: found?
- * @names: receives the exports, as a hint for people; "" if there is no list
+/* Finds the longest export in the server's list that contains @path. Return: found?
+ * @names: receives the exports, as a hint for the user; "" if there is no list
  */
 static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path,
 			char ret[LT_PATH_MAX], char names[EXPORTS_TOLD_MAX])
@@ -224,7 +223,7 @@ static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path
 			const char *rest;
 
 			note_export(names, e->ex_dir);
-			/* the longer the export, the less is left */
+			/* a longer export leaves a shorter rest */
 			if (!lt_path_has_prefix(path, e->ex_dir, &rest) || strlen(rest) >= shortest)
 				continue;
 			shortest = strlen(rest);
@@ -236,7 +235,7 @@ static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path
 	return found;
 }
 
-/* Without a list: the path itself, then each parent. The first refusal is the one to tell. */
+/* Without a list: tries the path itself, then each parent. The first refusal is reported. */
 static int mount_by_trial(struct leat *m, struct rpcrdma_clnt *c, char try[LT_PATH_MAX])
 {
 	int first = 0;
@@ -322,11 +321,11 @@ void lt_mntsvc_umount(struct leat *m)
 	rpcrdma_clnt_info(m->clnt[0], &info);
 	if (info.state != RPCRDMA_CLNT_UP)
 		return;
-	m->timeo_ms = MIN(m->timeo_ms, UMNT_PATIENCE_MS); /* nothing else will be asked */
+	m->timeo_ms = MIN(m->timeo_ms, UMNT_PATIENCE_MS); /* UMNT is the last call */
 	c = m->clnt[0];
 	if (m->mnt_port && open_elsewhere(m, m->mnt_port, &c, why, sizeof(why)))
 		return;
-	(void)lt_sync_rpc(m, c, &rpc); /* the list is for people to look at */
+	(void)lt_sync_rpc(m, c, &rpc); /* the server's list is informative only */
 	if (m->mnt_port)
 		rpcrdma_clnt_destroy(c);
 }

@@ -8,14 +8,14 @@
 
 #include "handle.h"
 
-/** lt_mntsvc_mount - ask for the export that m->url.path lies in: m->root, m->export, m->path
- * @why: a line for people on failure
+/** lt_mntsvc_mount - mounts the export that contains m->url.path: sets m->root, m->export, m->path
+ * @why: an error message (one line) on failure
  *
  * Return: 0 or -errno.
  */
 must_check int lt_mntsvc_mount(struct leat *m, char *why, size_t cap);
 
-/** lt_mntsvc_umount - tell the service that this mount ends; the last call of the handle */
+/** lt_mntsvc_umount - tells the service that this mount ends; the last call of the handle */
 void lt_mntsvc_umount(struct leat *m);
 
 #endif

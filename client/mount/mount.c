@@ -3,10 +3,10 @@
  *
  * mount.c - leat_mount() and leat_umount()
  *
- * Operation:  URL -> engine -> connection (choose.c) -> export's handle (mntsvc.c) -> FSINFO and
- *             PATHCONF for the sizes -> the other connections -> the URL's path inside the
- *             export, which becomes the base of relative names if it is a directory.
- * Memory:     The handle; half-built ones are destroyed on failure.
+ * Operation:  URL -> engine -> connection (choose.c) -> export's handle (mntsvc.c) -> FSINFO and PATHCONF
+ *             for the sizes -> the other connections -> the URL's path inside the export. That path
+ *             becomes the base of relative names if it is a directory.
+ * Memory:     The handle; on failure a partly built one is destroyed.
  * Threads:    The caller's; blocks.
  * Errors:     leat_mount_error() keeps the reason, one line per thread.
  */
@@ -23,7 +23,7 @@
 #include "op.h"
 #include "sync.h"
 
-#define IO_BYTES_MAX (1u << 20)    /* what every server takes in one call if it says no less */
+#define IO_BYTES_MAX (1u << 20)    /* limit per call if the server does not state its own */
 #define IO_BYTES_MIN 512u
 #define DIR_BYTES_MAX (256u << 10)
 #define DIR_BYTES_MIN 8192u
@@ -36,7 +36,7 @@ const char *leat_mount_error(void)
 	return mount_error;
 }
 
-/* The smaller of what the server takes and what we want, whole pages where there is one. */
+/* The smaller of the server's and the client's size, in whole pages if it is at least one page. */
 static uint32_t io_bytes(uint32_t server_max, uint32_t wanted)
 {
 	uint32_t n = MIN(server_max, wanted ? wanted : IO_BYTES_MAX);
@@ -81,7 +81,7 @@ static int ask_fsinfo(struct leat *m, char *why, size_t cap)
 	return 0;
 }
 
-/* What may be registered at once has to do for the largest call there can be. */
+/* Checks that the registration limit is enough for the largest call. */
 static int check_registration(const struct leat *m, char *why, size_t cap)
 {
 	uint64_t need = (uint64_t)MAX(m->rsize, m->wsize) + 2 * PAGE_BYTES;
@@ -100,7 +100,7 @@ static int check_registration(const struct leat *m, char *why, size_t cap)
 	return -EINVAL;
 }
 
-/* Nice to know only: a server that does not say gets the usual limits. */
+/* Optional: if the server does not reply, the usual limits apply. */
 static void ask_pathconf(struct leat *m)
 {
 	PATHCONF3args args = { .object = lt_fh_wire(&m->root) };
@@ -123,7 +123,7 @@ static void ask_pathconf(struct leat *m)
 		m->name_max = res.PATHCONF3res_u.resok.name_max;
 }
 
-/* Nice to know when something is refused. */
+/* Optional: used only to explain a refusal. */
 static void ask_identity(struct leat *m)
 {
 	ctl_path path = m->export;
@@ -153,7 +153,7 @@ static void ask_identity(struct leat *m)
 		snprintf(m->runs_as, sizeof(m->runs_as), "this leatd does everything as uid %u", res.uid);
 }
 
-/* The server as the URL names it. A leat:// URL stays one, whatever transport it led to. */
+/* Prints the server as the URL names it. A leat:// URL keeps its scheme whatever transport was selected. */
 static void print_given(const struct leat *m, char *buf, size_t cap)
 {
 	const struct lt_url *u = &m->url;
@@ -205,9 +205,9 @@ static void base_start(struct lt_op *op, int err)
 	lt_walk_start(op, "", LT_WALK_FOLLOW, base_walked);
 }
 
-/* That the URL's path is no directory, or not there (yet), or a link that leads nowhere, is for the
- * calls that use it to find out: one that is about the link itself must get its mount. But no other
- * failure may pass: the base must not depend on luck. */
+/* The URL's path may not be a directory, may not exist (yet), or may be a dangling link. The mount succeeds
+ * nevertheless; calls that use the path report the error, and calls about the link itself work. Other failures fail
+ * the mount: the base must not depend on chance. */
 static int find_base(struct leat *m, char *why, size_t cap)
 {
 	struct lt_wait w;
@@ -287,7 +287,7 @@ int leat_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 	return 0;
 }
 
-/* commits and closes files that are still open */
+/* Commits and closes files that are still open. */
 void leat_umount(struct leat *m)
 {
 	if (!m)
@@ -295,7 +295,7 @@ void leat_umount(struct leat *m)
 	leat_service_stop(m);
 	lt_sync_drain(m);
 	while (!list_is_empty(&m->files)) {
-		/* who wanted to know whether it became stable has closed it himself */
+		/* the application closes its files itself if it needs the result */
 		(void)leat_close(list_first_entry(&m->files, struct leat_file, link));
 	}
 	lt_sync_drain(m);

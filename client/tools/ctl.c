@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ctl.c - leat ctl: what a leatd says of itself, and what it is told to do
+ * ctl.c - leat ctl: queries and commands a leatd
  *
- * Operation:  Connects, mounts nothing, asks one thing.
+ * Operation:  Connects without a mount and sends one request.
  * Memory:     None.
  * Threads:    One.
- * Errors:     Status 1 if the server cannot be reached, or will not; its own words are told.
+ * Errors:     Status 1 if the server cannot be reached or refuses; the server's message is printed.
  */
 #include <errno.h>
 #include <inttypes.h>

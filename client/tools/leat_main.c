@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * leat_main.c - the leat command: find the subcommand, run it
+ * leat_main.c - the leat command: finds and runs the subcommand
  *
- * Operation:  Each family of commands is a file of its own that ends in its const table entries;
- *             here they only stand in a row.
+ * Operation:  Each family of commands has its own file, which ends with its const table entries; this file
+ *             lists them.
  * Memory:     None.
  * Threads:    One.
- * Errors:     Exit status 0; 1: something failed and was told; 2: wrong usage; 128 + signal (signals.h).
+ * Errors:     Exit status 0; 1: failed, with a message; 2: wrong usage; 128 + signal (signals.h).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ls.c - leat ls, stat, df: look, change nothing
+ * ls.c - leat ls, stat, df: read-only commands
  *
- * Operation:  ls lists as ls(1) does: sorted by name, -l with attributes, -R with what is below,
- *             -a with what begins with a dot. stat and df print one fact per line.
+ * Operation:  ls lists as ls(1) does: sorted by name, -l with attributes, -R recursive, -a with names that
+ *             begin with a dot. stat and df print one fact per line.
  * Memory:     A directory's entries while it is printed; with -R those of its ancestors too. Names of
  *             users and groups are static.
  * Threads:    One.
- * Errors:     What could not be looked at is told and the rest is listed; status 1.
+ * Errors:     A failure is reported and the rest is listed; status 1.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -47,7 +47,7 @@ static char type_letter(mode_t mode)
 	}
 }
 
-/* One of the three groups of "rwx"; @special is 's' or 't' if that bit is set, else 0. */
+/* Formats one of the three groups of "rwx"; @special is 's' or 't' if that bit is set, else 0. */
 static void put_rwx(char *to, mode_t bits, char special)
 {
 	to[0] = bits & 4 ? 'r' : '-';
@@ -66,7 +66,7 @@ static void print_mode(mode_t mode, char buf[11])
 	buf[10] = '\0';
 }
 
-/* Names of users and groups: a directory has few, and asking for one reads files. */
+/* Cache of user and group names: a directory has few, and each lookup reads files. */
 #define IDS 64u
 
 struct id_name {
@@ -106,7 +106,7 @@ static const char *look_group(uint32_t gid)
 	return gr ? gr->gr_name : NULL;
 }
 
-/* valid until the next call of its kind */
+/* The result is valid until the next call of this function. */
 static const char *user_name(uid_t uid)
 {
 	static struct id_name cache[IDS];
@@ -143,7 +143,7 @@ static void put_target(struct leat *m, const char *path)
 	tool_put_name(target);
 }
 
-/* @path: of the entry itself, for the target of a link */
+/* @path: of the entry itself, to read the target of a link */
 static void print_entry(const struct ls *ls, struct leat *m, const char *path, const char *name,
 			const struct stat *st)
 {
@@ -211,7 +211,7 @@ static int ls_one(struct tool_target *t, void *ctx)
 	struct stat st;
 	int rc;
 
-	/* a link to a directory is listed as what it points at, unless its own line is wanted */
+	/* a link to a directory is listed as its target, but with -l as the link itself */
 	rc = leat_lstat(t->m, t->path, &st);
 	if (!rc && S_ISLNK(st.st_mode) && !ls->is_long) {
 		struct stat target;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * pieces.c - leat trace pieces: have a leatd write down what becomes of one request, piece by piece
+ * pieces.c - leat trace pieces: has a leatd record one request, piece by piece
  *
- * Operation:  What the server has is of some request before, and thrown away; taking it has the server
- *             write down the next one. That is asked for again and again until it is there.
+ * Operation:  The server may hold the record of an earlier request, which is discarded. Fetching the
+ *             record starts the next one. The client polls until it is available.
  * Memory:     One trace.
  * Threads:    One.
- * Errors:     Status 1 if the server cannot be asked, or no such request comes in time: then it is told
- *             what makes requests go in pieces.
+ * Errors:     Status 1 if the server cannot be asked, or no such request comes in time; the message then
+ *             says which requests are split into pieces.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,14 +20,14 @@
 #include "pieces.h"
 
 #define TIMEOUT_MS 10000u
-#define LOOK_MS 10u /* between two looks */
+#define LOOK_MS 10u /* polling interval */
 #define COUNT_MAX 1000000u
 
 struct trace_options {
 	const char *url;
 	uint64_t timeout_ms;
 	unsigned count;
-	bool none_came; /* in time */
+	bool none_came; /* no request before the timeout */
 };
 
 static int throw_away(struct leat *m)
@@ -40,7 +40,7 @@ static int throw_away(struct leat *m)
 	return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Return: 0, -ETIMEDOUT, -EINTR, or why the server cannot be asked */
+/* Return: 0, -ETIMEDOUT, -EINTR, or the error of the query */
 static int await(struct leat *m, uint64_t timeout_ms, struct leat_trace **ret)
 {
 	uint64_t until = clock_now_ns() + timeout_ms * NS_PER_MS;
@@ -75,7 +75,7 @@ static int trace_all(struct leat *m, void *ctx)
 	return rc;
 }
 
-/* It is no failure of the server's that there was nothing to be seen. */
+/* A timeout is not an error of the server. */
 static int trace_ask(struct leat *m, void *ctx)
 {
 	struct trace_options *o = ctx;
@@ -109,7 +109,7 @@ static bool parse(struct trace_options *o, int argc, char **argv)
 			return false;
 		}
 		if (opt != 'n' && opt != 't')
-			return false; /* getopt has told */
+			return false; /* getopt has printed a message */
 	}
 	if (argc - optind != 2)
 		return false;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * pieces_print.c - leat trace pieces: one request as text, a line for each of its pieces
+ * pieces_print.c - leat trace pieces: prints one request, a line for each of its pieces
  *
- * Operation:  The lines are in the order in which the disk was through with the pieces, which shows whether
- *             it keeps one; behind each is where in the request's time disk and network had it.
- * Memory:     The beginnings and ends of all pieces, sorted, while they are added up.
+ * Operation:  Lines are in the order in which the disk finished the pieces, which shows whether it keeps
+ *             their order. Each line shows when disk and network worked on the piece.
+ * Memory:     The start and end times of all pieces, sorted, while they are summed.
  * Threads:    One.
- * Errors:     -ENOMEM. What ends before it began was not, whatever a server says.
+ * Errors:     -ENOMEM. Skips entries with an end before their start.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -57,7 +57,7 @@ char *trace_chart(const struct leat_trace *t, const struct leat_trace_piece *p,
 
 /* ---- the sums ----------------------------------------------------------------------------- */
 
-/* Something begins or ends. */
+/* The start or the end of an interval. */
 struct edge {
 	uint64_t at_ns;
 	int disk, net;

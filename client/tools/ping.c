@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ping.c - leat ping: is it there, by which way, why by no better one, how far is it
+ * ping.c - leat ping: reachability, selected transport, reasons against faster ones, round-trip time
  *
- * Operation:  Mounts, makes NULL calls one after the other, prints what the handle knows.
- * Memory:     The times of the calls.
+ * Operation:  Mounts, makes NULL calls in sequence, prints the state of the handle.
+ * Memory:     The round-trip times.
  * Threads:    One.
- * Errors:     Status 1 if it cannot be mounted or a call fails.
+ * Errors:     Status 1 if the mount or a call fails.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -73,7 +73,7 @@ static int ping_one(struct tool_target *t, void *ctx)
 		printf("%-12s %s\n", "transport", info->transport);
 	printf("%-12s %s\n", "because", info->chosen);
 	for (unsigned i = 0; i < info->nrefused; i++) {
-		/* what the server does not even have, the line above says */
+		/* transports that the server lacks are in the line above */
 		if (strstr(info->refused[i].url, "://"))
 			printf("%-12s %s: %s\n", "not", info->refused[i].url, info->refused[i].why);
 	}

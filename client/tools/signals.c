@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * signals.c - how a command ends when SIGINT, SIGTERM, SIGHUP or SIGQUIT comes
+ * signals.c - ends a command on SIGINT, SIGTERM, SIGHUP or SIGQUIT
  *
- * Operation, memory, threads, errors: signals.h. What runs in a handler is async-signal-safe
+ * Operation, memory, threads, errors: signals.h. Code that runs in a handler is async-signal-safe
  * (signal-safety(7)): atomics, unlinkat(), write(), nanosleep(), sigaction(), raise(),
  * pthread_self(), pthread_sigmask(); and setitimer(), which is a bare system call.
  *
- * A file: FREE -> FILLING -> [MAKING] -> ARMED -> FREE, or TAKEN -> DONE by who removes and reports it.
+ * A file: FREE -> FILLING -> [MAKING] -> ARMED -> FREE, or TAKEN -> DONE by the thread that removes and reports it.
  */
 #include "signals.h"
 
@@ -26,22 +26,22 @@
 
 #define FILES_MAX 64
 #define ALARM_MS 50
-#define END_MS 1000 /* that the end waits for other threads */
+#define END_MS 1000 /* how long the end waits for other threads */
 
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 static atomic_int came, holds;
-static bool on_terminal; /* standard error; a progress bar may be there */
+static bool on_terminal; /* standard error is a terminal and may show a progress bar */
 
 enum file_state { FILE_FREE, FILE_FILLING, FILE_MAKING, FILE_ARMED, FILE_TAKEN, FILE_DONE };
 
 static struct {
-	atomic_int state; /* enum file_state; ARMED: a handler may take it */
+	atomic_int state; /* enum file_state; ARMED: a handler may remove it */
 	enum signals_kind kind;
-	_Atomic pthread_t maker; /* of a file that is MAKING */
+	_Atomic pthread_t maker; /* thread that creates the file, while it is MAKING */
 	int dir;
 	char path[PATH_MAX];
-	char text[2 * TOOL_PLACE_BYTES]; /* what the handler says */
+	char text[2 * TOOL_PLACE_BYTES]; /* message that the handler prints */
 } files[FILES_MAX];
 
 static void say(const char *text)
@@ -50,10 +50,10 @@ static void say(const char *text)
 
 	if (n >= 0)
 		n = write(STDERR_FILENO, text, strlen(text));
-	(void)n; /* there is nobody to tell */
+	(void)n; /* an error here cannot be reported */
 }
 
-/* Each file is reported by one thread. */
+/* Only one thread takes a file. */
 static bool take_file(unsigned i)
 {
 	int armed = FILE_ARMED;
@@ -61,10 +61,10 @@ static bool take_file(unsigned i)
 	return atomic_compare_exchange_strong(&files[i].state, &armed, FILE_TAKEN);
 }
 
-/* It is taken. */
+/* Removes or reports a file that was taken. */
 static void end_file(unsigned i)
 {
-	/* one that is not there has its final name by now, or was not made */
+	/* a missing file was renamed already, or never created */
 	if (files[i].kind == SIGNALS_IN_PLACE || !unlinkat(files[i].dir, files[i].path, 0))
 		say(files[i].text);
 	atomic_store(&files[i].state, FILE_DONE);
@@ -78,7 +78,7 @@ static void nap(unsigned *left_ms)
 	--*left_ms;
 }
 
-/* Another thread is about to make the file, or to remove it. */
+/* Is another thread about to create or remove the file? */
 static bool is_busy(unsigned i)
 {
 	int state = atomic_load(&files[i].state);
@@ -98,7 +98,7 @@ static void end_files(void)
 	}
 }
 
-/* What this thread was about to make, in the middle of which the signal came, it does not make any more. */
+/* The signal interrupted this thread while it created these files; it will not create them any more. */
 static void arm_own_files(void)
 {
 	for (unsigned i = 0; i < FILES_MAX; i++) {
@@ -124,7 +124,7 @@ static void say_what_stays(void)
 		say("leat: interrupted; the server does not answer\n");
 }
 
-/* Return: the mask before */
+/* Return: the previous mask */
 static sigset_t block_signals(void)
 {
 	sigset_t set, was;
@@ -143,7 +143,7 @@ static void die_by(int sig)
 	unsigned left_ms = END_MS;
 	sigset_t set;
 
-	(void)block_signals(); /* nothing begins this again in this thread */
+	(void)block_signals(); /* no handler runs in this thread any more */
 	arm_own_files();
 	if (!atomic_exchange(&begun, true)) {
 		end_files();
@@ -159,8 +159,8 @@ static void die_by(int sig)
 	_exit(128 + sig); /* not reached */
 }
 
-/* The alarm comes again and again, since a system call that began just after the signal did not see it: the
- * next alarm interrupts it. In the end cleaning up has taken too long. */
+/* The alarm repeats: a system call that began just after the signal did not see the signal, and the next alarm
+ * interrupts it. It also ends the program if cleaning up takes too long. */
 static void on_alarm(int sig)
 {
 	static atomic_uint alarms;
@@ -195,7 +195,7 @@ void signals_init(void)
 			(void)sigaction(ending[i], &handle, NULL);
 	}
 	(void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), */
-	(void)signal(SIGXFSZ, SIG_IGN); /* and so is a file too large */
+	(void)signal(SIGXFSZ, SIG_IGN); /* and so is a file that is too large */
 	on_terminal = isatty(STDERR_FILENO);
 }
 
@@ -214,12 +214,12 @@ void signals_release(void)
 {
 	if (atomic_fetch_sub(&holds, 1) != 1 || !tool_interrupted())
 		return;
-	/* one came meanwhile, and nothing is left to be done; output that cannot be written has no reader */
+	/* a signal came and the cleanup is done; output that cannot be written is dropped */
 	(void)fflush(stdout);
 	signals_end();
 }
 
-/* What the handler is going to say. Return: does it fit? */
+/* Formats the message of the handler. Return: does it fit? */
 static bool print_text(const struct signals_file *f, char *buf, size_t cap)
 {
 	const char *slash = strrchr(f->path ? f->path : "", '/');
@@ -272,7 +272,7 @@ int signals_file_add(const struct signals_file *f)
 	atomic_store(&files[slot].maker, pthread_self());
 	if (f->kind != SIGNALS_IN_PLACE)
 		atomic_store(&files[slot].state, f->kind == SIGNALS_REMOVE ? FILE_MAKING : FILE_ARMED);
-	/* the handler sets `came` before it looks at the files: either it finds this one, or the signal is seen here */
+	/* the handler sets `came` before it scans the files: either it finds this file, or `came` is seen here */
 	if (f->kind == SIGNALS_REMOVE && atomic_load(&came)) {
 		signals_file_del(slot);
 		return SIGNALS_CAME;
@@ -301,7 +301,7 @@ bool signals_file_end(int slot)
 	if (taken)
 		end_file((unsigned)slot);
 	(void)pthread_sigmask(SIG_SETMASK, &was, NULL);
-	/* its directory must stay open until it is done */
+	/* its directory must stay open until the other thread is done */
 	while (!taken && is_busy((unsigned)slot) && left_ms)
 		nap(&left_ms);
 	return atomic_load(&files[slot].state) == FILE_DONE;
@@ -317,7 +317,7 @@ void signals_file_begun(int slot)
 
 void signals_file_del(int slot)
 {
-	/* one that is done stays so: who ended it may still look at it */
+	/* a file that is DONE stays in the table: the thread that removed it may still read it */
 	if (slot >= 0 && atomic_load(&files[slot].state) != FILE_DONE)
 		atomic_store(&files[slot].state, FILE_FREE);
 }

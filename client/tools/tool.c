@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * tool.c - what the commands of `leat` share
+ * tool.c - shared functions of the `leat` commands
  *
  * Operation:  See tool.h.
  * Memory:     A target owns its mount; entries own their names.
- * Threads:    One, but for tool_errno() and tool_fail(), which any may call.
- * Errors:     As each function says: told here, or left to the caller.
+ * Threads:    One, except for tool_errno() and tool_fail(), which any thread may call.
+ * Errors:     As each function says: reported here, or returned to the caller.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -51,7 +51,7 @@ bool tool_ends_in_slash(const char *arg)
 	return len && arg[len - 1] == '/';
 }
 
-/* Several mounts of one server say it once; the first word is the one that counts. */
+/* Several mounts of one server report once: the first one counts. */
 static void on_away(void *ctx, bool away, const char *why)
 {
 	static atomic_bool told;
@@ -60,7 +60,7 @@ static void on_away(void *ctx, bool away, const char *why)
 
 	if (atomic_exchange(&told, away) == away)
 		return;
-	fputs("\r\033[K", stderr); /* a progress bar may be there; it is drawn again */
+	fputs("\r\033[K", stderr); /* erases a progress bar; it will be redrawn */
 	if (away)
 		log_warn("%.*s: no answer for 5 s (%s); still waiting", len, url, why);
 	else
@@ -73,7 +73,7 @@ int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
 
 	if (isatty(STDERR_FILENO)) {
 		with.away = on_away;
-		with.away_ctx = (void *)(uintptr_t)url; /* an argument of the command: it stays */
+		with.away_ctx = (void *)(uintptr_t)url; /* an argument of the command: valid until exit */
 	}
 	return leat_mount(url, &with, ret);
 }
@@ -113,7 +113,7 @@ int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_
 	snprintf(ret->at, sizeof(ret->at), "%s", info->url);
 	len = (size_t)snprintf(ret->path, sizeof(ret->path), "/%s", info->path);
 	free(info);
-	/* a mount forgets a slash at the end, which says that the name must be one of a directory */
+	/* a mount drops a trailing slash, which requires the name to be a directory */
 	if (len > 1 && len < sizeof(ret->path) - 1 && tool_ends_in_slash(url))
 		strcpy(ret->path + len, "/");
 	return 0;
@@ -146,7 +146,7 @@ bool tool_same_server(const struct tool_target *a, const struct tool_target *b)
 	info = malloc(sizeof(*info));
 	if (!info)
 		return false;
-	/* the text of a leatd contains its instance, which no other has */
+	/* the text of a leatd contains its unique instance id */
 	leat_info(a->m, info);
 	same = info->is_leatd;
 	memcpy(server, info->server, sizeof(server));
@@ -177,7 +177,7 @@ bool tool_is_temp_name(const char *name)
 char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES])
 {
 	struct leat_info *info = m && path[0] == '/' ? malloc(sizeof(*info)) : NULL;
-	/* a URL's options are nothing that a failure is about */
+	/* the options of the URL do not matter for the message */
 	size_t len = tool_is_url(path) ? strcspn(path, "?") : strlen(path), url_len = 0;
 	bool is_cut = len > PLACE_PATH_MAX;
 
@@ -213,7 +213,7 @@ const char *tool_explain(const char *text, const char *place, const char *reason
 	return reason;
 }
 
-/* The last operation on a file of this machine that failed in this thread, and how. */
+/* The last failed operation on a local file in this thread, and its errno. */
 static _Thread_local struct {
 	const char *operation;
 	int err;
@@ -235,7 +235,7 @@ int tool_fail(struct leat *m, const char *name, int err)
 	if (!m && failed.err == err)
 		what = failed.operation;
 	if (!strncmp(text, place, len) && !strncmp(text + len, " to ", 4) && strstr(text + len, reason))
-		log_err("%s", text); /* of two names, and the second one matters too */
+		log_err("%s", text); /* the operation has two names, and the second one matters too */
 	else if (*what)
 		log_err("%s: %s: %s", place, what, reason);
 	else
@@ -353,7 +353,7 @@ int tool_list(struct leat *m, const char *path, struct tool_entries *ret)
 			if (!rc)
 				rc = leat_lstat(m, full->text, &st);
 			tool_path_cut(full, len);
-			if (rc == -ENOENT) { /* gone since it was read */
+			if (rc == -ENOENT) { /* removed since the directory was read */
 				rc = 0;
 				continue;
 			}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * tool.h - what the commands of `leat` share: their table, URLs, messages, numbers
+ * tool.h - shared functions of the `leat` commands: table, URLs, messages, numbers
  *
- * Threads:  One, but for bench.c and cp.c, which say their own.
- * Errors:   A command's function returns its exit status. What failed has been told by then, once,
- *           as one line on stderr that names what and why.
+ * Threads:    One, except where bench.c and cp.c say otherwise.
+ * Errors:     A command's function returns its exit status. By then each failure was reported once, as one
+ *             line on stderr that names object and reason.
  */
 #ifndef LEAT_TOOL_H
 #define LEAT_TOOL_H
@@ -26,7 +26,7 @@ enum tool_exit { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 
 struct tool_cmd {
 	const char *name;
-	const char *args;   /* as in the page: "[-lR] URL..." */
+	const char *args;   /* as in the man page: "[-lR] URL..." */
 	const char *what;   /* one line of help */
 	int (*run)(const struct tool_cmd *self, int argc, char **argv); /* argv[0] is "leat NAME" */
 };
@@ -36,87 +36,87 @@ extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_pu
 	cmd_rm, cmd_mv, cmd_ln, cmd_df, cmd_bench, cmd_dump, cmd_doctor,
 	cmd_ctl, cmd_trace;
 
-/** tool_usage - tell how @c is used; Return: TOOL_USAGE */
+/** tool_usage - prints the usage of @c; Return: TOOL_USAGE */
 int tool_usage(const struct tool_cmd *c);
 
-/** tool_is_url - does @arg name a server, rather than a file of this machine? */
+/** tool_is_url - is @arg a URL rather than a local file? */
 bool tool_is_url(const char *arg);
 
-/** tool_ends_in_slash - has the user written a slash behind the name? Then it must be a directory's */
+/** tool_ends_in_slash - does the name end in a slash? Then it must be a directory */
 bool tool_ends_in_slash(const char *arg);
 
-/* A mounted URL and what it names there. */
+/* A mounted URL and the object it names. */
 struct tool_target {
-	const char *arg;           /* as the user wrote it */
+	const char *arg;           /* as the user typed it */
 	struct leat *m;
 	char at[512];              /* server and export */
-	char path[TOOL_PATH_MAX + 2]; /* from the root of the export, starts with '/'; ends in one as @arg does */
+	char path[TOOL_PATH_MAX + 2]; /* from the root of the export, starts with '/'; ends with one if @arg does */
 };
 
-/** tool_mount - leat_mount(), which says on a terminal when the server is away, and when it is back
+/** tool_mount - leat_mount() that reports on a terminal when the server is away and when it is back
  * @opts: may be NULL; away and away_ctx are filled in
  */
 must_check int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret);
 
 #define TOOL_PATIENCE_MS 10000u
 
-/** tool_impatient - options of a mount that gives up after TOOL_PATIENCE_MS without an answer, unless the
- * URL says otherwise: for commands that ask whether a server answers
+/** tool_impatient - options of a mount that gives up after TOOL_PATIENCE_MS without a reply, unless the URL says
+ * otherwise: for commands that test whether a server responds
  */
 extern const struct leat_opts tool_impatient;
 
 /** tool_attach_with - tool_attach(), with options; @opts may be NULL */
 must_check int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_target *ret);
 
-/** tool_attach - mount @url; Return: 0, or -errno, told */
+/** tool_attach - mounts @url; Return: 0, or -errno after a message */
 must_check int tool_attach(const char *url, struct tool_target *ret);
 
-/** tool_detach - undo tool_attach(); harmless on a zeroed target */
+/** tool_detach - undoes tool_attach(); a zeroed target is fine */
 void tool_detach(struct tool_target *t);
 
-/** tool_same_export - may one operation name both? If not, it has been told. */
+/** tool_same_export - can one operation name both? If not, a message was printed. */
 bool tool_same_export(const struct tool_target *a, const struct tool_target *b);
 
-/** tool_same_server - do @a and @b name files of one server (or both of this machine), so that equal
- * device and inode numbers mean one file? false also when that is not known.
+/** tool_same_server - are @a and @b on one server (or both local), so that equal device and inode numbers mean one
+ * file? Also false if unknown.
  */
 bool tool_same_server(const struct tool_target *a, const struct tool_target *b);
 
 #define TOOL_TEMP_NAME_BYTES 23 /* ".leat-", 16 hexadecimal digits, NUL */
 #define TOOL_TEMP_NAME_FMT ".leat-%016" PRIx64
 
-/** tool_temp_name - write a name for a temporary file; Return: 0, or -EIO: no random numbers */
+/** tool_temp_name - creates a name for a temporary file; Return: 0, or -EIO: no random numbers */
 must_check int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES]);
 
-/** tool_is_temp_name - could tool_temp_name() have made it? */
+/** tool_is_temp_name - does @name have the form of tool_temp_name()? */
 bool tool_is_temp_name(const char *name);
 
 #define TOOL_PLACE_BYTES 1200
 
-/** tool_place - print what messages call a file: server and export as the user wrote them, and its path
- * @m: where it is, or NULL for this machine
- * @path: from the root of the export of @m, with a slash; else it is printed as it is: a file of this
- * machine, or a URL, but for its options
+/** tool_place - formats a file for messages: server and export as the user typed them, and its path
+ * @m: its mount, or NULL for a local file
+ * @path: from the root of the export of @m, with a slash; otherwise it is printed as it is: a local file, or a URL
+ * without its options
  *
  * Return: @buf. Of a long path it has the end.
  */
 char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES]);
 
-/** tool_explain - find what an error @text of the library says behind its place
- * @place: what it may begin with; "" if not known
+/** tool_explain - extracts the explanation after the place from an error @text of the library
+ * @place: expected start of @text; "" if not known
  *
- * The place in @text may be another name of what the command is about, such as a temporary one.
+ * The place in @text may be another name of the command's object, such as a temporary one.
  * Return: "OPERATION: @reason (CAUSE)"; or @reason, if @text is about another failure.
  */
 const char *tool_explain(const char *text, const char *place, const char *reason);
 
-/** tool_errno - note that @operation on a file of this machine failed with errno, for tool_fail()
+/** tool_errno - records for tool_fail() that @operation on a local file failed with errno
  *
  * Return: -errno.
  */
 int tool_errno(const char *operation);
 
-/** tool_fail - log that something about a file went wrong: its place, the operation, the reason
+/** tool_fail - logs a failure on a file: its place, the operation, the reason
  * @m, @name: as tool_place()
  * @err: -errno
  *
@@ -124,13 +124,13 @@ int tool_errno(const char *operation);
  */
 int tool_fail(struct leat *m, const char *name, int err);
 
-/** tool_each - run @fn on each URL of @argv, attached; Return: the worst exit status */
+/** tool_each - runs @fn on each URL of @argv, attached; Return: the worst exit status */
 int tool_each(int argc, char **argv, int (*fn)(struct tool_target *t, void *ctx), void *ctx);
-/** tool_each_with - the same, mounted with @opts, or NULL */
+/** tool_each_with - as tool_each(), mounted with @opts, or NULL */
 int tool_each_with(const struct leat_opts *opts, int argc, char **argv,
 		   int (*fn)(struct tool_target *t, void *ctx), void *ctx);
 
-/* Directory entries, copied: name first, sorted by it; without "." and "..". */
+/* Copied directory entries, sorted by name; without "." and "..". */
 struct tool_entry {
 	char *name;
 	struct stat st; /* of the entry itself, links not followed */
@@ -141,26 +141,26 @@ struct tool_entries {
 	size_t count;
 };
 
-/** tool_list - all of a directory; Return: 0, with tool_entries_fini() to come; or -errno, not told */
+/** tool_list - reads a whole directory; Return: 0, and the caller calls tool_entries_fini(); or -errno, no message */
 must_check int tool_list(struct leat *m, const char *path, struct tool_entries *ret);
 void tool_entries_fini(struct tool_entries *e);
 
-/* A path that grows and shrinks at its end, so that walking a deep tree needs one buffer. */
+/* A path that grows and shrinks at its end, so that one buffer serves for a deep tree. */
 struct tool_path {
 	char text[TOOL_PATH_MAX];
 	size_t len;
 };
 
-/** tool_path_init - Return: 0 or -ENAMETOOLONG, as all below that add */
+/** tool_path_init - Return: 0 or -ENAMETOOLONG, as all functions below that append */
 must_check int tool_path_init(struct tool_path *p, const char *text);
 must_check int tool_path_push(struct tool_path *p, const char *name);
-/** tool_path_cut - back to a length it had */
+/** tool_path_cut - shortens the path to an earlier length */
 void tool_path_cut(struct tool_path *p, size_t len);
 
-/** tool_base_name - the last component of @path, without slashes behind it, in @buf; "" for a root */
+/** tool_base_name - the last component of @path, without trailing slashes, in @buf; "" for a root */
 const char *tool_base_name(const char *path, char *buf, size_t cap);
 
-/** tool_put_name - write a name to stdout: as it is, but on a terminal without control characters */
+/** tool_put_name - writes a name to stdout, on a terminal without control characters */
 void tool_put_name(const char *name);
 
 /** tool_parse_size - "4096", "64K", "1M", "2G", "1T" (powers of 1024) */
@@ -169,20 +169,20 @@ must_check bool tool_parse_size(const char *text, uint64_t *ret);
 /** tool_parse_count - a number from @min to @max */
 must_check bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *ret);
 
-/** tool_parse_seconds - "2", "0.25": from 0.001 to 86400 of them, as milliseconds */
+/** tool_parse_seconds - "2", "0.25": from 0.001 to 86400 seconds, as milliseconds */
 must_check bool tool_parse_seconds(const char *text, uint64_t *ret_ms);
 
 /** tool_print_size - 1536 as "1.5K"; Return: @buf */
 char *tool_print_size(uint64_t bytes, char buf[16]);
 
-/** tool_interrupted - has a signal come that ends the command? Only one that is held sees it: signals.h */
+/** tool_interrupted - has a signal come that ends the command? Only a held command sees it: signals.h */
 bool tool_interrupted(void);
 
-/** tool_sleep - for so long, or until ^C */
+/** tool_sleep - sleeps for @ms, or until ^C */
 void tool_sleep(uint64_t ms);
 
-/** tool_ask - ask a leatd for something, which needs no export: connect, mount nothing, run @fn
- * @fn: returns 0, or -errno, not told
+/** tool_ask - queries a leatd without an export: connects without a mount, runs @fn
+ * @fn: returns 0, or -errno, no message
  *
  * Return: exit status.
  */

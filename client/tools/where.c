@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * where.c - leat stat --where: ask a leatd where the time goes, wait, ask again
+ * where.c - leat stat --where: latency breakdown of a leatd between two samples
  *
- * Operation:  The server has sums since it was started; what is printed (where_print.c) is what came to
- *             them from one look to the next. ^C ends an interval early, and it is printed.
- * Memory:     Two looks.
+ * Operation:  The server keeps sums since its start; the output (where_print.c) is the difference between
+ *             two samples. ^C ends an interval early, and it is printed.
+ * Memory:     Two samples.
  * Threads:    One.
- * Errors:     Status 1 if the server cannot be asked. If it was started anew meanwhile there is nothing
- *             to say of that interval, which is told.
+ * Errors:     Status 1 if the server cannot be asked. If it was restarted in between, a message replaces
+ *             the interval.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -39,7 +39,7 @@ bool where_option(struct where_options *o, int opt, const char *value)
 		o->json = true;
 		return true;
 	default:
-		return false; /* getopt has told */
+		return false; /* getopt has printed a message */
 	}
 }
 

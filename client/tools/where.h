@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * where.h - leat stat --where: where the time of a leatd's requests goes
+ * where.h - leat stat --where: latency breakdown of a leatd's requests
  */
 #ifndef LEAT_TOOL_WHERE_H
 #define LEAT_TOOL_WHERE_H
@@ -24,20 +24,20 @@ struct where_options {
 	{ "interval", required_argument, NULL, 'i' }, { "count", required_argument, NULL, 'n' },   \
 	{ "json", no_argument, NULL, 'j' }
 
-/** where_option - one of these; Return: false: it is none, or cannot be, which has been told */
+/** where_option - parses one of these; Return: false: unknown, or invalid, which was reported */
 bool where_option(struct where_options *o, int opt, const char *value);
 
-/** where_run - print @o->count intervals, until ^C; Return: exit status */
+/** where_run - prints @o->count intervals, until ^C; Return: exit status */
 int where_run(const char *url, const struct where_options *o);
 
-/* What a server had counted at one moment. */
+/* The server's counters at one moment. */
 struct where_sample {
 	uint64_t at_ns;
 	struct leat_where *where;
 	uint64_t bytes_in, bytes_out, bytes_copied, submit_blocked;
 };
 
-/* What it did between two. */
+/* The difference of two samples. */
 struct where_span {
 	double seconds;
 	uint64_t bytes_in, bytes_out, bytes_copied, submit_blocked;
@@ -49,21 +49,21 @@ struct where_span {
 	} states[8];
 };
 
-/** where_is_same - were both of the same run of the server? Otherwise nothing can be said. */
+/** where_is_same - are both samples from the same run of the server? Otherwise they have no difference. */
 bool where_is_same(const struct where_sample *a, const struct where_sample *b);
 
-/** where_between - what was counted after @a and not after @b */
+/** where_between - the difference from @a to @b */
 void where_between(const struct where_sample *a, const struct where_sample *b,
 		   struct where_span *ret);
 
-/* Bytes per second; 0: nothing moved, or in no time that was taken. */
+/* Bytes per second; 0: no bytes, or no measured time. */
 struct where_rates {
 	double achieved;   /* by one request, from its arrival to its end */
-	double disk, net;  /* while that was at work */
-	double efficiency; /* achieved, as part of the lesser of these two; 0 without both */
+	double disk, net;  /* while disk or network was busy */
+	double efficiency; /* achieved as a fraction of the lesser of disk and net; 0 without both */
 };
 
-/** where_rates - of the requests of a kind */
+/** where_rates - computes the rates of the requests of a kind */
 struct where_rates where_rates(const struct leat_where_kind *k);
 
 #define WHERE_BAR_COLUMNS 50
@@ -71,7 +71,7 @@ struct where_rates where_rates(const struct leat_where_kind *k);
 /** where_bar - the parts of @k as WHERE_BAR_COLUMNS letters; Return: @buf */
 char *where_bar(const struct leat_where_kind *k, char buf[WHERE_BAR_COLUMNS + 1]);
 
-/** where_print, where_print_json - the whole */
+/** where_print, where_print_json - print a span as text, as JSON */
 void where_print(FILE *to, const struct where_span *s);
 void where_print_json(FILE *to, const struct where_span *s);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * where_print.c - leat stat --where: what two looks at a server come to, as text
+ * where_print.c - leat stat --where: prints the difference between two samples
  *
- * Operation:  For READ and for WRITE a bar of what an average request did, as long for a quick one as
- *             for a slow one, and each part of it in microseconds. If disk and network worked one
- *             after the other all the time, a request achieves 1 / (1 / disk + 1 / network); if they worked side
- *             by side all the time, the lesser of the two: how near it comes to that is its efficiency.
+ * Operation:  For READ and for WRITE a bar shows the parts of an average request; its length does not
+ *             depend on the duration. Each part is also printed in microseconds. If disk and network
+ *             always work one after the other, a request achieves 1 / (1 / disk + 1 / network). If they
+ *             always work in parallel, it achieves the lesser of the two. Efficiency is the ratio to the
+ *             latter.
  * Memory:     Caller's.
  * Threads:    One.
- * Errors:     None. A server may say what it likes: numbers that fall become 0, names are cleaned.
+ * Errors:     None. Values from the server are not trusted: decreasing numbers become 0, names are sanitized.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* for people; nobody is that fast, but a server may say so */
+/* a server may report an absurd rate */
 static char *rate(double bytes_s, char buf[16])
 {
 	return tool_print_size(bytes_s < 1e19 ? (uint64_t)bytes_s : UINT64_MAX, buf);
@@ -55,7 +56,7 @@ static double us(double ns)
 
 static double total_ns(const struct leat_where_kind *k)
 {
-	double ns = 0; /* no sum of a hostile server's can overflow it */
+	double ns = 0; /* double: sums from a hostile server cannot overflow it */
 
 	for (unsigned i = 0; i < LEAT_WHERE_PARTS; i++)
 		ns += (double)k->ns[i];
@@ -144,7 +145,7 @@ char *where_bar(const struct leat_where_kind *k, char buf[WHERE_BAR_COLUMNS + 1]
 
 	for (unsigned i = 0; i < LEAT_WHERE_PARTS; i++) {
 		until += (double)k->ns[i];
-		/* where a part ends is rounded, not how long it is: that adds up */
+		/* round the end of each part, not its length, so that the parts add up */
 		while (at < WHERE_BAR_COLUMNS &&
 		       at < (unsigned)(ratio(until, all) * WHERE_BAR_COLUMNS + 0.5))
 			buf[at++] = parts[i].letter;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * checked.h - arithmetic on numbers that a peer had a hand in
+ * checked.h - checked arithmetic on untrusted numbers
  *
- * Every length, count or offset from the wire, a file or a command line goes through these. Each
- * returns false, and leaves its result alone, when the true result does not fit.
+ * Every length, count or offset from the wire, a file or a command line goes through these functions. Each
+ * returns false, and leaves its result unchanged, if the true result does not fit.
  */
 #ifndef LEAT_BASE_CHECKED_H
 #define LEAT_BASE_CHECKED_H
@@ -35,7 +35,7 @@ CHECKED_OP(mul_size, size_t, mul)
 
 #undef CHECKED_OP
 
-/** range_fits - is [@off, @off + @len) inside [0, @size), with no wrap on the way? */
+/** range_fits - is [@off, @off + @len) inside [0, @size), without overflow? */
 static inline bool range_fits(uint64_t off, uint64_t len, uint64_t size)
 {
 	return off <= size && len <= size - off;

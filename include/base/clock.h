@@ -21,7 +21,7 @@ static inline uint64_t clock_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/** clock_coarse_ns - the same clock as of the last tick of the kernel: cheap, and some ms late */
+/** clock_coarse_ns - the same clock at the last tick of the kernel: cheap, and up to some ms behind */
 static inline uint64_t clock_coarse_ns(void)
 {
 	struct timespec ts;

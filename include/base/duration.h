@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * duration.h - spans of time as people write them
+ * duration.h - parses durations
  */
 #ifndef LEAT_BASE_DURATION_H
 #define LEAT_BASE_DURATION_H
@@ -17,7 +17,7 @@
 
 /** duration_parse - "250ns", "100us", "5ms", "2s"; 0 needs no unit
  *
- * Return: false: it is none, or does not fit; @ret_ns is left alone.
+ * Return: false: invalid, or out of range; @ret_ns is unchanged.
  */
 static inline must_check bool duration_parse(const char *text, uint64_t *ret_ns)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * hist.h - how long things took: counts in buckets that are 1/32 wide
+ * hist.h - histogram of durations with buckets 1/32 wide
  *
- * A time of 2^e to 2^(e+1) nanoseconds falls into one of 32 buckets of that octave, so that a
- * percentile is right to 3 % whatever its size, and adding one costs no memory.
+ * A time of 2^e to 2^(e+1) nanoseconds falls into one of 32 buckets of that octave. So a percentile is
+ * accurate to 3 % whatever its size, and adding a time allocates no memory.
  */
 #ifndef LEAT_BASE_HIST_H
 #define LEAT_BASE_HIST_H
@@ -30,7 +30,7 @@ static inline size_t hist_index(uint64_t ns)
 	return ((size_t)octave << HIST_SUB_BITS) + (size_t)(ns >> octave);
 }
 
-/** hist_floor - the least time that falls into bucket @i */
+/** hist_floor - the smallest time in bucket @i */
 static inline uint64_t hist_floor(size_t i)
 {
 	size_t octave = i >> HIST_SUB_BITS;
@@ -52,7 +52,7 @@ static inline void hist_merge(struct hist *to, const struct hist *from)
 		to->bucket[i] += from->bucket[i];
 }
 
-/** hist_percentile - the time in ns that @part (0 to 1) of all stayed below; 0 if there are none */
+/** hist_percentile - the time in ns that the fraction @part (0 to 1) of all entries stays below; 0 if empty */
 static inline uint64_t hist_percentile(const struct hist *h, double part)
 {
 	uint64_t want = (uint64_t)(part * (double)h->count), seen = 0;

@@ -3,8 +3,8 @@
  *
  * list.h - intrusive, circular, doubly linked list
  *
- * Invariants: a head and an unlinked node both point at themselves, so list_del() of an unlinked
- * node is harmless and list_is_linked() tells membership. The list never owns what it links.
+ * Invariants: a head and an unlinked node both point at themselves. So list_del() of an unlinked node does
+ *             nothing, and list_is_linked() tells membership. The list never owns its nodes.
  */
 #ifndef LEAT_BASE_LIST_H
 #define LEAT_BASE_LIST_H
@@ -52,7 +52,7 @@ static inline void list_add_tail(struct list *head, struct list *node)
 	list_insert_between(node, head->prev, head);
 }
 
-/** list_del - unlink @node from whatever list it is in; it becomes unlinked, not undefined */
+/** list_del - unlinks @node from its list, if any; it becomes unlinked, not undefined */
 static inline void list_del(struct list *node)
 {
 	node->prev->next = node->next;
@@ -60,7 +60,7 @@ static inline void list_del(struct list *node)
 	list_init(node);
 }
 
-/** list_splice_tail - move everything from @from to the tail of @head; @from becomes empty */
+/** list_splice_tail - moves all nodes from @from to the tail of @head; @from becomes empty */
 static inline void list_splice_tail(struct list *head, struct list *from)
 {
 	if (list_is_empty(from))
@@ -78,7 +78,7 @@ static inline struct list *list_first(const struct list *head)
 	return list_is_empty(head) ? NULL : head->next;
 }
 
-/** list_pop - unlink and return the first node of @head, or NULL */
+/** list_pop - unlinks and returns the first node of @head, or NULL */
 static inline struct list *list_pop(struct list *head)
 {
 	struct list *node = list_first(head);
@@ -95,7 +95,7 @@ static inline struct list *list_pop(struct list *head)
 #define list_for_each(node, head)                                                              \
 	for (struct list *node = (head)->next; node != (head); node = node->next)
 
-/* the current node may be unlinked (and freed) by the body */
+/* the body may unlink (and free) the current node */
 #define list_for_each_safe(node, head)                                                         \
 	for (struct list *node = (head)->next, *node##_next = node->next; node != (head);      \
 	     node = node##_next, node##_next = node->next)

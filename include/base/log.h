@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * log.h - what programs say, and how often a peer may make them say it
+ * log.h - log messages of programs, with rate limits
  *
- * Libraries do not log: they return errors and fill last-error texts. Programs (leatd, leat) log
- * once, where the decision is taken. The level is a variable of the program, defined with
- * LOG_DEFINE(name) in its main file. Lines go to stderr, one write each, prefixed by the name, and without
- * control characters: what a peer says can neither forge a line nor talk to the terminal.
+ * Libraries do not log: they return errors and fill last-error texts. Programs (leatd, leat) log once,
+ * where the decision is taken. The level is a variable of the program, defined with LOG_DEFINE(name) in
+ * its main file. Lines go to stderr, one write each, prefixed by the name. Control characters are removed,
+ * so that text from a peer can neither forge a line nor control the terminal.
  */
 #ifndef LEAT_BASE_LOG_H
 #define LEAT_BASE_LOG_H
@@ -36,7 +36,7 @@ static inline printf_like(2, 3) void log_line(enum log_level level, const char *
 	va_list ap;
 	int n, m;
 
-	/* another thread may be changing it: log_set_level() */
+	/* another thread may change it with log_set_level() */
 	if (level > __atomic_load_n(&log_state.level, __ATOMIC_RELAXED))
 		return;
 	n = snprintf(line, sizeof(line), "%s: ", log_state.program);
@@ -51,7 +51,7 @@ static inline printf_like(2, 3) void log_line(enum log_level level, const char *
 	fprintf(stderr, "%s\n", line);
 }
 
-/** log_set_level - while threads may be logging */
+/** log_set_level - sets the level, also while other threads log */
 static inline void log_set_level(enum log_level level)
 {
 	__atomic_store_n(&log_state.level, level, __ATOMIC_RELAXED);
@@ -62,8 +62,8 @@ static inline void log_set_level(enum log_level level)
 #define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
-/* A token bucket: at most `burst` lines at once and one more every `interval_ns`, so that a peer
- * cannot fill the log. What was swallowed is counted. */
+/* A token bucket: at most `burst` lines at once and one more every `interval_ns`, so that a peer cannot fill the log.
+ * Suppressed lines are counted. */
 struct log_limit {
 	uint64_t interval_ns, next_ns;
 	unsigned burst, left;
@@ -72,7 +72,7 @@ struct log_limit {
 
 #define LOG_LIMIT_INIT { .interval_ns = NS_PER_S, .burst = 5, .left = 5 }
 
-/** log_limit_ok - may one more line pass? Owned by one thread. */
+/** log_limit_ok - may one more line be logged? Owned by one thread. */
 static inline bool log_limit_ok(struct log_limit *l)
 {
 	uint64_t now = clock_now_ns();

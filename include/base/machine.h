@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * machine.h - what the whole machine has spent, whoever spent it
+ * machine.h - CPU time of the whole machine
  */
 #ifndef LEAT_BASE_MACHINE_H
 #define LEAT_BASE_MACHINE_H
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 /** machine_cpu_us - time that all CPUs have been busy since boot: programs, kernel, interrupts
- * Counted by the kernel in ticks, so only differences over seconds mean something.
+ * The kernel counts it in ticks, so only differences over seconds are meaningful.
  *
- * Return: microseconds; 0 if the kernel does not say
+ * Return: microseconds; 0 if unavailable
  */
 static inline uint64_t machine_cpu_us(void)
 {

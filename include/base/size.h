@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * size.h - sizes as people write them
+ * size.h - parses sizes
  */
 #ifndef LEAT_BASE_SIZE_H
 #define LEAT_BASE_SIZE_H
@@ -17,7 +17,7 @@
 
 /** size_parse - "4096", "64K", "1m", "2G", "1T" (powers of 1024)
  *
- * Return: false: it is none, or does not fit; @ret is left alone.
+ * Return: false: invalid, or out of range; @ret is unchanged.
  */
 static inline must_check bool size_parse(const char *text, uint64_t *ret)
 {

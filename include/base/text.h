@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * text.h - text of others on its way to a terminal or a log
+ * text.h - makes foreign text safe for a terminal or a log
  */
 #ifndef LEAT_BASE_TEXT_H
 #define LEAT_BASE_TEXT_H
 
 #include <stdbool.h>
 
-/* What the bytes so far have announced. Zero at the beginning of a text. */
+/* Decoder state. Zero at the beginning of a text. */
 struct text_state {
-	unsigned owed; /* so many bytes of a UTF-8 sequence are still to come */
-	bool upper;    /* ... and the next one would be a control character of the upper set */
+	unsigned owed; /* remaining bytes of a UTF-8 sequence */
+	bool upper;    /* ... the next one may complete a C1 control character */
 };
 
-/** text_is_control - is the next byte a control character, of ASCII or of the upper set, bare or in UTF-8?
+/** text_is_control - is the next byte a control character, C0 or C1, bare or in UTF-8?
  *
- * A byte of 0x80 to 0x9f is one unless a UTF-8 sequence needs it: a terminal that does not read UTF-8, or gives up on
- * a broken sequence, obeys it.
+ * A byte of 0x80 to 0x9f is one unless it is part of a UTF-8 sequence: a terminal that does not decode UTF-8, or
+ * gives up on a broken sequence, executes it.
  */
 static inline bool text_is_control(unsigned char c, struct text_state *s)
 {
@@ -31,7 +31,7 @@ static inline bool text_is_control(unsigned char c, struct text_state *s)
 	return c < 0x20 || c == 0x7f || upper;
 }
 
-/** text_clean - replace control characters by '?': what a terminal obeys, and what ends a log line */
+/** text_clean - replaces control characters with '?': terminal controls and line ends */
 static inline void text_clean(char *text)
 {
 	struct text_state s = { 0 };

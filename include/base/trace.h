@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * trace.h - static trace points of the data path (USDT), free when nobody listens
+ * trace.h - static trace points of the data path (USDT), without cost when not in use
  *
- * TRACE(provider_point, a, b) becomes a nop that perf, bpftrace or gdb can hook where
- * <sys/sdt.h> exists, and nothing elsewhere. List them: `readelf -n build/leatd`.
+ * TRACE(provider_point, a, b) becomes a nop that perf, bpftrace or gdb can hook if <sys/sdt.h> exists, and
+ * nothing otherwise. To list them: `readelf -n build/leatd`.
  */
 #ifndef LEAT_BASE_TRACE_H
 #define LEAT_BASE_TRACE_H
@@ -13,7 +13,7 @@
 #if __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>
 #ifdef __clang__
-/* the system's macros, expanded in our lines, are pedantically wanting */
+/* these system macros, expanded in our lines, cause pedantic warnings */
 #pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
 #endif
 #define TRACE2(point, a, b) DTRACE_PROBE2(leat, point, a, b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * util.h - the few macros every file needs
+ * util.h - common macros
  */
 #ifndef LEAT_BASE_UTIL_H
 #define LEAT_BASE_UTIL_H
@@ -14,7 +14,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#undef MIN /* <sys/param.h> has them too, by way of <rpc/types.h> */
+#undef MIN /* <sys/param.h> also defines them, included by <rpc/types.h> */
 #undef MAX
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -30,7 +30,7 @@ static inline size_t round_up4(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-/** round_up_pow2 - @n up to a multiple of @align, a power of two; the caller bounds @n */
+/** round_up_pow2 - rounds @n up to a multiple of @align, a power of two; the caller bounds @n */
 static inline size_t round_up_pow2(size_t n, size_t align)
 {
 	return (n + align - 1) & ~(align - 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * wire.h - big-endian words in and out of byte buffers, bounds-checked
+ * wire.h - bounds-checked access to big-endian words in byte buffers
  *
- * A cursor remembers the first overrun: once `bad`, every later get returns 0 and every later put
- * writes nothing, so a codec may run to its end and ask wire_ok() once. No pointer past the end is
- * ever formed.
+ * A cursor remembers the first overrun: once `bad` is set, every later get returns 0 and every later put
+ * writes nothing. So a codec may run to its end and call wire_get_ok() or wire_put_ok() once. No pointer
+ * past the end is ever formed.
  */
 #ifndef LEAT_BASE_WIRE_H
 #define LEAT_BASE_WIRE_H
@@ -67,11 +67,11 @@ struct wire_put {
 	bool bad;
 };
 
-/** wire_get_init - begin to read; of nothing, @buf may be NULL */
+/** wire_get_init - begins to read; @buf may be NULL if @len is 0 */
 static inline void wire_get_init(struct wire_get *g, const void *buf, size_t len)
 {
 	g->at = buf;
-	g->end = len ? g->at + len : g->at; /* C adds not even 0 to NULL */
+	g->end = len ? g->at + len : g->at; /* C does not allow adding even 0 to NULL */
 	g->bad = false;
 }
 
@@ -100,7 +100,7 @@ static inline uint64_t wire_get_u64(struct wire_get *g)
 	return hi << 32 | wire_get_u32(g);
 }
 
-/** wire_get_bytes - the next @n bytes in place, or NULL past the end */
+/** wire_get_bytes - returns the next @n bytes in place, or NULL past the end */
 static inline const uint8_t *wire_get_bytes(struct wire_get *g, size_t n)
 {
 	const uint8_t *p = g->at;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * conf.c - what leatd was asked to do, by command line and file
+ * conf.c - reads the configuration of leatd from command line and file
  *
- * Operation: one table of options (conf_options.c) serves both: --NAME VALUE on the command line is
- *            NAME = VALUE in the [server] section, --NAME alone is NAME = yes, and --no-NAME is
- *            NAME = no. Exports are an option there and sections here. The file is read line by line,
- *            so that every complaint has a line number, also about a section that has no keys.
+ * Operation: one table of options (conf_options.c) serves both: --NAME VALUE on the command line is NAME =
+ *            VALUE in the [server] section, --NAME alone is NAME = yes, and --no-NAME is NAME = no.
+ *            Exports are an option on the command line and sections in the file. The file is read line by
+ *            line, so that every error message has a line number, even for a section without keys.
  * Memory:    struct conf owns its strings.
  * Threads:   one, before any other.
- * Errors:    a text for the person who wrote it. Nothing is ignored: what is not understood is an
- *            error.
+ * Errors:    a text for the administrator. Nothing is ignored: unknown input is an error.
  */
 #include "conf_int.h"
 
@@ -52,7 +51,7 @@ void conf_init(struct conf *c)
 	c->max_connections = CONNECTIONS_DEFAULT;
 }
 
-/** conf_fini - free what it points at */
+/** conf_fini - frees the members */
 void conf_fini(struct conf *c)
 {
 	for (size_t i = 0; i < c->nexports; i++)
@@ -83,7 +82,7 @@ struct file_reader {
 	unsigned line;
 	unsigned bad_line; /* 0: none so far */
 	bool in_server;
-	struct export_conf *exp; /* of the [export NAME] section we are in */
+	struct export_conf *exp; /* the current [export NAME] section */
 	unsigned exp_line;
 	char *why;
 };
@@ -155,7 +154,7 @@ static void begin_section(struct file_reader *r, char *text)
 	complain(r, r->line);
 }
 
-/* What inih would refuse without a word, or not refuse. */
+/* Checks for input that inih would reject without a message, or accept wrongly. */
 static void look_at_line(struct file_reader *r, char *at)
 {
 	char *end = strchr(at, ']'), *after;
@@ -182,7 +181,7 @@ static void look_at_line(struct file_reader *r, char *at)
 	}
 }
 
-/* inih asks for lines here, which is how we know where it is, and see sections without keys */
+/* inih calls this for each line; it is used to count lines and to find sections without keys */
 static char *read_line(char *buf, int cap, void *stream)
 {
 	struct file_reader *r = stream;
@@ -204,7 +203,7 @@ static char *read_line(char *buf, int cap, void *stream)
 	}
 	memcpy(copy, buf, n + 1);
 	at = trim(copy);
-	/* inih would take what is indented for more of the value before it */
+	/* inih would append an indented line to the value before it */
 	memmove(buf, buf + (at - copy), n + 1 - (size_t)(at - copy));
 	look_at_line(r, at);
 	return r->bad_line ? NULL : buf;
@@ -287,7 +286,7 @@ static const struct conf_option *option_of(int opt)
 	return NULL;
 }
 
-/* One pass over the command line: the first finds the file, the second applies the rest over it. */
+/* One pass over the command line: the first finds the file, the second applies the other options over it. */
 static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **ret_file, char *why)
 {
 	struct option longs[CONF_OPTIONS + 5];
@@ -315,14 +314,14 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 		if (!apply)
 			continue;
 		if (o && o->set == conf_add_listen && !listens) {
-			c->nlisten = 0; /* the command line's are instead of the file's */
+			c->nlisten = 0; /* the command line's replace the file's */
 			listens = true;
 		}
 		if (o)
 			err = o->set(c, optarg, why);
 		else if (opt == OPT_EXPORT || opt == 'e')
 			err = add_export(c, optarg, why);
-		/* a wrong URL or export is no misuse of the command line */
+		/* a wrong URL or export is not a usage error */
 		if (err)
 			return o && o->set != conf_add_listen ? CONF_USAGE : CONF_BAD;
 	}
@@ -333,7 +332,7 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 	return CONF_RUN;
 }
 
-/* Root's, or in the user's own place for such things; Return: NULL: there is none */
+/* Return: the default directory, root's or the user's own; NULL: none */
 static char *usual_state_dir(void)
 {
 	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -364,7 +363,7 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 	if (todo != CONF_RUN)
 		return todo;
 	if (!c->state_dir) {
-		c->state_dir = usual_state_dir(); /* without any: a key for this run */
+		c->state_dir = usual_state_dir(); /* without one: a key for this run */
 		c->state_dir_usual = true;
 	}
 	if (!c->nexports) {
@@ -374,9 +373,9 @@ enum conf_todo conf_args(struct conf *c, int argc, char **argv, char why[CONF_WH
 	return conf_check(c, why) ? CONF_BAD : CONF_RUN;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
-/* would others than this host reach it? What cannot be resolved fails later, with its reason */
+/* Can other hosts reach it? A name that cannot be resolved fails later, with its reason. */
 static bool is_reachable(const struct rpcrdma_addr *addr)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };

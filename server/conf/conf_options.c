@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * conf_options.c - what each option of leatd means, on the command line and in the file
+ * conf_options.c - the options of leatd, on the command line and in the file
  *
- * Operation: a function for each, which checks the value and sets what it stands for.
+ * Operation: a function for each option checks the value and sets the member.
  * Memory:    struct conf owns its strings.
  * Threads:   one, before any other.
- * Errors:    a text for the person who wrote it, and -EINVAL.
+ * Errors:    a text for the administrator, and -EINVAL.
  */
 #include "conf_int.h"
 
@@ -240,7 +240,7 @@ static int set_quiet(struct conf *c, const char *value, char *why)
 	return set_level(c, value, LOG_LEVEL_WARN, "quiet", why);
 }
 
-/* a flag: on the command line it has no value */
+/* Sets a flag, which has no value on the command line. */
 static int set_yes(bool *ret, const char *name, const char *value, char *why)
 {
 	if (value && strcmp(value, "yes") && strcmp(value, "no"))
@@ -294,7 +294,7 @@ const struct conf_option conf_options[CONF_OPTIONS] = {
 	{ "unsafe-inv", 0, true, set_unsafe_inv },
 };
 
-/* what the file says to it */
+/* Return: the key of the option in the file */
 static const char *key_of(const struct conf_option *o)
 {
 	return strncmp(o->name, "no-", 3) ? o->name : o->name + 3;

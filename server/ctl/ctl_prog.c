@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ctl_prog.c - what a leatd says about itself, and does with itself if asked (xdr/ctl.x)
+ * ctl_prog.c - the control program: queries and commands to this leatd (xdr/ctl.x)
  *
- * Operation: INFO says which running server this is and where else it listens, so that a client may
- *            change to a better way to it; STATS gives counters by name. RELOAD and DRAIN are
- *            passed on to who started the server (struct server_manager). They are for the server's
- *            own user and for root, as the kernel knows them: over a network nobody is. WHERE and PIECES
- *            are in ctl_where.c. WHOAMI tells each caller the ids that its own calls get.
+ * Operation: INFO returns the identity of the running server and its other addresses, so that a client can
+ *            switch to a faster transport; STATS returns counters by name. RELOAD and DRAIN are passed on
+ *            to the program that started the server (struct server_manager). They are allowed for root and
+ *            the server's own user, as identified by the kernel, so never over a network. WHERE and PIECES
+ *            are in ctl_where.c. WHOAMI returns the ids that the caller's own calls get.
  * Memory:    results in req_scratch().
- * Threads:   workers, for the memory; the counters are atomic or copied under their own locks.
- * Errors:    without memory the call is dropped; who may not ask is told so, and it is logged.
+ * Threads:   workers, because of the memory; the counters are atomic or copied under their own locks.
+ * Errors:    without memory the call is dropped; an unauthorized caller gets an error, which is logged.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +64,11 @@ static void add(struct list_of_stats *l, const char *name, uint64_t value)
 {
 	if (l->n == l->max)
 		return;
-	l->v[l->n].name = (char *)(uintptr_t)name; /* only read */
+	l->v[l->n].name = (char *)(uintptr_t)name; /* never written */
 	l->v[l->n++].value = value;
 }
 
-/* Counters of two servers are not to be subtracted from each other. */
+/* Lets clients detect that two results come from different servers, so that they do not subtract them. */
 static void add_instance(struct list_of_stats *l, const struct server *srv)
 {
 	add(l, "instance_0", get_be64(srv->instance));
@@ -134,7 +134,7 @@ static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain
 	ADD(l, s, mode_cuts);
 }
 
-/* what is pinned for buffers, and of each size how many are free and lent */
+/* pinned buffer memory, and for each size the number of free and used buffers */
 static void add_pool(struct list_of_stats *l, struct rpcrdma_domain *domain)
 {
 	static const char *const free_names[] = { "pool_4k_free",   "pool_16k_free", "pool_64k_free",
@@ -264,7 +264,7 @@ static void tell_denial(const struct req *r, const char *what)
 		log_warn("%s asked for a %s, which is not theirs to ask", r->conn->peer.text, what);
 }
 
-/* Return: whom to ask, or NULL with the answer in r->res */
+/* Return: the manager, or NULL with the reply in r->res */
 static const struct server_manager *find_manager(struct req *r, const char *what)
 {
 	static char denied[] = "for the server's own user and root, over its local socket";
@@ -330,7 +330,7 @@ static void whoami(struct req *r)
 		export_find_path(&r->exports->exports->table, r->args.whoami, &rest);
 	bool is_root = !r->creds.anon && r->creds.uid == 0;
 
-	/* what the connection knows of this belongs to its reactor */
+	/* the connection's own record of this belongs to its reactor */
 	if (!exp || export_admits(&exp->conf, &r->conn->peer) != EXPORT_ADMITTED) {
 		res->identity = CTL_NOT_ADMITTED;
 		return;

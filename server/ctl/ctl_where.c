@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ctl_where.c - where the time of requests goes, for those who ask (xdr/ctl.x)
+ * ctl_where.c - latency breakdown of requests (xdr/ctl.x)
  *
- * Operation: WHERE adds up what latency.c keeps for each reactor. Of the histograms only buckets that are
- *            not empty are told: that is a few hundred of 11520. PIECES takes the last trace away
- *            and has the next request in pieces make another: of any client for leatd's own user and root
- *            on a local socket, of the same client for everybody else.
+ * Operation: WHERE adds up the sums that latency.c keeps for each reactor. Only buckets that are not empty
+ *            are sent: a few hundred of 11520. PIECES takes the last trace and requests another one, of
+ *            the next request in pieces. For root and leatd's own user on a local socket, this may be a
+ *            request of any client; for other callers, of the same client.
  * Memory:    results in req_scratch().
- * Threads:   workers; the sums are atomic, one by one: a request that ends meanwhile may be in some of
- *            them and not yet in others.
+ * Threads:   workers; each sum is atomic: a request that ends meanwhile may be counted in some of them and
+ *            not yet in others.
  * Errors:    without memory the call is dropped, and the trace stays.
  */
 #include "ctl_where.h"
@@ -37,7 +37,7 @@ struct sums {
 
 static char *word(const char *text)
 {
-	return (char *)(uintptr_t)text; /* only read */
+	return (char *)(uintptr_t)text; /* never written */
 }
 
 static uint64_t load(const _Atomic uint64_t *sum)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * ctl_where.h - where the time of requests goes, for those who ask (xdr/ctl.x)
+ * ctl_where.h - latency breakdown of requests (xdr/ctl.x)
  */
 #ifndef LEAT_SERVER_CTL_WHERE_H
 #define LEAT_SERVER_CTL_WHERE_H
@@ -11,13 +11,15 @@
 struct req;
 struct rpcrdma_peer;
 
-/** ctl_is_admin - is the peer root or leatd's own user, by the kernel's word? Only over the local fabric. (ctl_prog.c) */
+/** ctl_is_admin - is the peer root or leatd's own user, as identified by the kernel? Only over the local fabric.
+ * (ctl_prog.c)
+ */
 bool ctl_is_admin(const struct rpcrdma_peer *peer);
 
-/** ctl_where_sums - WHERE: the sums of all reactors */
+/** ctl_where_sums - WHERE: returns the sums of all reactors */
 void ctl_where_sums(struct req *r);
 
-/** ctl_where_pieces - PIECES: the last trace that the caller may see, and another one is wanted */
+/** ctl_where_pieces - PIECES: returns the last trace that the caller may see, and requests another one */
 void ctl_where_pieces(struct req *r);
 
 #endif

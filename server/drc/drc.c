@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * drc.c - the duplicate request cache: what a call that comes again was answered the first time
+ * drc.c - the duplicate request cache: returns the first reply to a retransmitted call
  *
- * A client whose connection broke cannot know whether its call was executed. It sends the call again, with
- * the same XID. If leatd executed a MKDIR twice, it would answer EEXIST for the directory that this call made.
+ * A client that lost its connection cannot know whether its call was executed. It sends the call again,
+ * with the same XID. If leatd executed a MKDIR twice, it would return EEXIST for the directory that this
+ * call made.
  *
- * Operation: one cache for a server, whatever its transports: a call may come again over another one.
+ * Operation: one cache for a server, for all its transports: a call may be retransmitted over another one.
  *
  *                     drc_enter                      drc_done
  *            (absent) ---------> IN PROGRESS --------------------> DONE --> (evicted)
  *                                  |   ^  |                         |
  *                     drc_abandon, |   |  | drc_abandon,            +- drc_enter: DRC_REPLAY
- *                     nobody joined|   |  | a call joined: it is
+ *                     none joined  |   |  | a call joined: it is
  *                                  v   +--+ executed now
  *                              (absent)
  *
- *            A call that finds its like in progress joins: it is linked to the entry, and when that
- *            one is done it is given a copy of the results before anything can evict them; so
- *            whichever connection still stands gets the answer.
+ *            A duplicate of a call in progress joins: it is linked to the entry. When the first call is
+ *            done, the duplicate gets a copy of the results before the entry can be evicted. So the client
+ *            gets the reply on whichever connection is still open.
  *
- *            Entries are shared out between clients. When there is no room, the oldest entry gives
- *            way of the client that has been silent for longest, if that is keep_ns; else of the
- *            client that has most entries, the new one counted. So a client within its share (the
- *            limit over the number of clients) loses none to others, however much they do. Entries in
- *            progress are never evicted. If that client has no other ones the limits are exceeded, by
- *            no more than there are requests admitted, and drc_done() trims.
- *            The table is split into shards by the hash of the key, so that reactors seldom meet. A
- *            client has a share of each.
- * Memory:    an entry has room for its caller's credential and the longest results. It is recycled
- *            by whoever takes its place; callers are alike, so nothing is allocated once the cache
- *            is full. A share is there as long as its client has an entry. Limits are divided evenly
- *            among the shards.
- * Threads:   any. One mutex per shard, over all of it and over the calls that joined its entries; it
- *            is held for a look and some copying, never around wake().
- * Errors:    without memory a new call is not entered; whoever asked must not execute it.
- * See:       once.c, which asks; doc/protocol.md section 3.3.
+ *            Entries are shared between clients. When there is no room, the oldest entry is evicted from
+ *            the client that has been idle for longest, if that is keep_ns; otherwise from the client with
+ *            the most entries, including the new one. So a client within its share (the limit divided by
+ *            the number of clients) loses none to others, however many calls they make. Entries in
+ *            progress are never evicted. If that client has no other entries, the limits are exceeded, at
+ *            most by the number of admitted requests, and drc_done() trims.
+ *            The table is split into shards by the hash of the key, to reduce contention between reactors.
+ *            A client has a share in each.
+ * Memory:    an entry has room for its caller's credential and the longest results. Its memory is reused
+ *            for the entry that replaces it. Callers are similar, so nothing is allocated once the cache
+ *            is full. A share exists as long as its client has an entry. Limits are divided evenly among
+ *            the shards.
+ * Threads:   any. One mutex per shard protects it and the calls that joined its entries. It is held for a
+ *            lookup and some copying, never during wake().
+ * Errors:    without memory a new call is not entered; the caller must not execute it.
+ * See:       once.c, which calls this; doc/protocol.md section 3.3.
  */
 #include "drc.h"
 
@@ -51,29 +52,30 @@
 #include "siphash.h"
 
 #define SHARDS_MAX 16u
-#define SHARD_ENTRIES_MIN 1024u /* of a smaller cache fewer shards are made, down to one */
-#define SPARSE 4u		/* buckets per entry: whatever else is in one costs a look at memory */
-#define WARM_BYTES 256u		/* of credential and results, as they usually are */
+#define SHARD_ENTRIES_MIN 1024u /* smaller caches have fewer shards, at least one */
+#define SPARSE 4u		/* buckets per entry: each further entry in a bucket costs a cache miss */
+#define WARM_BYTES 256u		/* usual size of credential and results */
 #define ROOM_MIN DRC_RES_MAX
-#define MALLOC_BYTES 16u	/* what an allocation costs beside itself */
+#define MALLOC_BYTES 16u	/* overhead of an allocation */
 
 _Static_assert(sizeof(struct drc_key) == 64, "no padding");
 
-/* What a client has in one shard. */
+/* The entries of a client in one shard. */
 struct share {
-	struct share *next; /* in its bucket */
+	struct share *next; /* in its hash bucket */
 	struct rpcrdma_client_id client;
-	struct list done;    /* its entries, the oldest first */
+	struct list done;    /* its entries, oldest first */
 	struct list by_size; /* shard->by_size */
 	struct list by_use;  /* shard->by_use */
 	uint64_t used_ns;
-	size_t n; /* entries, those in progress included */
+	size_t n; /* entries, including those in progress */
 };
 
 struct drc_entry {
-	struct drc_entry *next, **at; /* in its bucket; what points here: it leaves without a look */
+	struct drc_entry *next, **at; /* links of the bucket; `at` points to the pointer to this entry, for removal
+	                               * without a search */
 	struct list link;	/* done: in share->done; recycled: in shard->spare */
-	struct list joined;	/* in progress: calls, in the order they came */
+	struct list joined;	/* in progress: joined calls, in order of arrival */
 	struct share *share;
 	uint64_t hash;
 	uint64_t done_ns;
@@ -89,13 +91,13 @@ struct shard {
 	size_t mask;
 	struct share **shares; /* buckets */
 	size_t shares_mask;
-	struct list *by_size;  /* shares of one entry, of two, ...; the last list: of so many or more */
-	size_t largest;	       /* the last that is not empty, or 0 */
-	struct list by_use;    /* all shares, that of the client which is silent for longest first */
+	struct list *by_size;  /* shares with one entry, with two, ...; the last list: with that number or more */
+	size_t largest;	       /* index of the last list that is not empty, or 0 */
+	struct list by_use;    /* all shares, longest idle client first */
 	struct list spare;     /* entries that are not in the table */
 	size_t allocated, allocated_max;
-	size_t bytes, bytes_max; /* of all entries and shares that are allocated */
-	struct drc_stats stats;	 /* but for bytes */
+	size_t bytes, bytes_max; /* of all allocated entries and shares */
+	struct drc_stats stats;	 /* without bytes */
 } __attribute__((aligned(64)));
 
 struct drc {
@@ -180,7 +182,7 @@ static void hash_in(struct shard *s, struct drc_entry *e)
 
 /* ---- shares ------------------------------------------------------------------------------- */
 
-/* of little moment: what it costs matters more than a few milliseconds */
+/* Needs little precision: low cost matters more than a few milliseconds. */
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -200,7 +202,7 @@ static struct share **find_share(const struct drc *d, struct shard *s,
 	return at;
 }
 
-/* by_size has a list for each size up to that which only entries in progress can exceed */
+/* Index in by_size, which has a list for each size up to a limit; only entries in progress can exceed it. */
 static size_t size_of(const struct shard *s, const struct share *sh)
 {
 	return MIN(sh->n, s->allocated_max + 1);
@@ -258,7 +260,7 @@ static void shrink_share(const struct drc *d, struct shard *s, struct share *sh)
 	free(sh);
 }
 
-/* The next entry to give way, or NULL. */
+/* Return: the next entry to be evicted, or NULL. */
 static struct drc_entry *victim(const struct drc *d, const struct shard *s)
 {
 	struct list *silent = list_first(&s->by_use), *most = NULL, *n = NULL;
@@ -290,7 +292,7 @@ static void release(struct shard *s, struct drc_entry *e)
 	free(e);
 }
 
-/* out of the table and its share, into no list */
+/* Removes an entry from the table and its share; adds it to no list. */
 static void take_out(const struct drc *d, struct shard *s, struct drc_entry *e)
 {
 	list_del(&e->link);
@@ -299,7 +301,7 @@ static void take_out(const struct drc *d, struct shard *s, struct drc_entry *e)
 	e->share = NULL;
 }
 
-/* Return: an entry that gave way; NULL: those that should are in progress */
+/* Return: an evicted entry; NULL: the candidates are in progress */
 static struct drc_entry *evict(const struct drc *d, struct shard *s)
 {
 	struct drc_entry *e = victim(d, s);
@@ -318,7 +320,7 @@ static struct drc_entry *take_spare(struct shard *s)
 	return n ? list_entry(n, struct drc_entry, link) : NULL;
 }
 
-/* An entry that is in no list; NULL: no memory. */
+/* Return: an entry that is in no list; NULL: no memory. */
 static struct drc_entry *get_entry(const struct drc *d, struct shard *s, uint32_t room)
 {
 	struct drc_entry *e;
@@ -346,10 +348,10 @@ static struct drc_entry *get_entry(const struct drc *d, struct shard *s, uint32_
 	return e;
 }
 
-/* What gives way has not been touched for as long as anything here, and to wait for it to come from
- * memory would cost more than all the rest. So it is sent for a call ahead, in two steps: where it
- * lies, when the one before it goes; the room that will be written, when that call is done. Mostly the
- * client that calls has most entries. */
+/* Prefetches the next entry to be evicted. It is the least recently used memory of the cache, and waiting for the
+ * cache miss would cost more than everything else here. So it is prefetched one call ahead, in two steps: its links,
+ * when the entry before it is evicted; the room to be written, when that call is done. Usually the calling client has
+ * the most entries. */
 static void send_for_next(const struct share *sh)
 {
 	__builtin_prefetch(list_entry(sh->done.next, struct drc_entry, link));
@@ -411,7 +413,7 @@ int drc_create(const struct drc_attr *attr, struct drc **ret)
 
 	if (!d)
 		return -ENOMEM;
-	/* its tables have room for as many as the bytes are enough for */
+	/* tables are sized for the number of entries that fit into @bytes */
 	entries = MAX(MIN(attr->entries, attr->bytes / footprint(ROOM_MIN)), 1);
 	d->keep_ns = attr->keep_ns;
 	d->ends = attr->ends;
@@ -511,8 +513,8 @@ static enum drc_verdict enter_new(const struct drc *d, struct shard *s, uint64_t
 	return DRC_EXECUTE;
 }
 
-/* All of the key: who could leave a part of it out could fill one bucket with calls that differ in
- * that part only. */
+/* Hashes the whole key: if part of it were left out, a client could fill one bucket with calls that differ only in
+ * that part. */
 static uint64_t hash_of(const struct drc *d, const struct drc_call *c)
 {
 	uint8_t all[sizeof(c->key) + DRC_CRED_MAX];
@@ -544,7 +546,7 @@ enum drc_verdict drc_enter(struct drc *d, struct drc_call *c)
 	return v;
 }
 
-/* a call with another verdict may be in the list of wake_all() */
+/* a call that has its verdict may be in the list of wake_all() */
 bool drc_leave(struct drc *d, struct drc_call *c)
 {
 	struct shard *s = shard_of(d, hash_of(d, c));
@@ -565,7 +567,7 @@ static void wake_all(struct list *calls)
 	while ((n = list_pop(calls))) {
 		struct drc_call *c = list_entry(n, struct drc_call, link);
 
-		c->wake(c); /* it may be gone when this returns */
+		c->wake(c); /* @c may be freed when this returns */
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * drc.h - the duplicate request cache: what a call that comes again was answered the first time
+ * drc.h - the duplicate request cache: returns the first reply to a retransmitted call
  */
 #ifndef LEAT_SERVER_DRC_H
 #define LEAT_SERVER_DRC_H
@@ -15,10 +15,10 @@
 #include "base/util.h"
 #include "rpcrdma.h"
 
-#define DRC_RES_MAX 288	 /* longest results: CREATE's, with everything in them, have 280 bytes */
+#define DRC_RES_MAX 288	 /* longest results: CREATE's, with all optional parts, have 280 bytes */
 #define DRC_CRED_MAX 400 /* RFC 5531 section 8.2 */
 
-/* What one may ask for. All of the default bytes are used only by credentials of full length. */
+/* Limits of the options. The default bytes are used up only by credentials of full length. */
 #define DRC_ENTRIES_DEFAULT 32768u
 #define DRC_ENTRIES_MAX (1u << 24)
 #define DRC_BYTES_DEFAULT (32u << 20)
@@ -28,96 +28,95 @@
 struct drc;
 struct drc_entry;
 
-/* How long a client that is silent keeps its entries while others need room. WRITEs are many and large
- * in sum, and to execute one again is harmless unless a later one wrote the same bytes. */
+/* How long an idle client keeps its entries while others need room. WRITEs are many and large in total, and executing
+ * one again is harmless unless a later one wrote the same bytes. */
 #define DRC_KEEP_NS (3600 * NS_PER_S)
-#define DRC_KEEP_WRITE_NS (120 * NS_PER_S) /* no WRITE is replayed after that, as by Linux's server */
+#define DRC_KEEP_WRITE_NS (120 * NS_PER_S) /* no WRITE is replayed after that, as in the Linux server */
 
 struct drc_attr {
-	size_t entries, bytes; /* most that it keeps; at least one entry */
-	uint64_t keep_ns;      /* the entries of a client that is silent for so long give way first */
-	bool ends;	       /* an entry that is so old is not replayed any more */
+	size_t entries, bytes; /* limits; at least one entry */
+	uint64_t keep_ns;      /* entries of clients that are idle for this time are evicted first */
+	bool ends;	       /* entries older than keep_ns are not replayed any more */
 };
 
-/* What makes two calls the same one, but for the credential. Compared as bytes: no padding. */
+/* Identity of a call, except for the credential. Compared as bytes: no padding. */
 struct drc_key {
-	uint8_t host[16]; /* network: his address, IPv4 as ::ffff:a.b.c.d; local fabric: zero */
+	uint8_t host[16]; /* network: the client's address, IPv4 as ::ffff:a.b.c.d; local fabric: zero */
 	uint32_t local;	  /* 1: the local fabric */
 	uint32_t who[2];  /* local fabric: process and user; network: the address's scope */
 	uint32_t xid, prog, vers, proc;
 	uint32_t args_bytes;
-	uint64_t args_hash; /* drc_hash() of them */
+	uint64_t args_hash; /* drc_hash() of the arguments */
 	uint32_t cred_flavor, cred_bytes;
 };
 
 enum drc_verdict {
 	DRC_EXECUTE,   /* new: execute it, then drc_done() or drc_abandon() */
-	DRC_REPLAY,    /* done before: res holds what it was answered */
-	DRC_JOINED,    /* being executed: wake() comes, and verdict is one of the others */
+	DRC_REPLAY,    /* done before: res has the results */
+	DRC_JOINED,    /* in progress: wake() will run, and verdict is one of the others */
 	DRC_NO_MEMORY, /* not entered: it must not be executed */
 };
 
-/* A call on its way through the cache. The caller's; while joined it must stay where it is, and
- * nothing of it be touched. */
+/* A call in the cache. Owned by the caller; while joined it must not be moved or accessed. */
 struct drc_call {
 	struct drc_key key;
-	struct rpcrdma_client_id client; /* whose share its entry is part of */
+	struct rpcrdma_client_id client; /* the client that its entry is charged to */
 	const uint8_t *cred; /* key.cred_bytes */
-	/* The verdict on a joined call is there; on the thread of whoever executed the first one. */
+	/* The verdict on a joined call is available; runs on the thread that executed the first call. */
 	void (*wake)(struct drc_call *c);
 	enum drc_verdict verdict; /* valid after wake() */
 
-	struct drc_entry *entry; /* the cache's: ours to end, or NULL */
-	struct list link;	 /* joined: in the entry's line */
+	struct drc_entry *entry; /* set by the cache: the entry that this call must end, or NULL */
+	struct list link;	 /* joined: in the entry's list */
 	uint32_t res_bytes;
 	uint8_t res[DRC_RES_MAX];
 };
 
-/** drc_create - an empty cache
+/** drc_create - creates an empty cache
  *
- * Return: 0, -ENOMEM, -EIO (no randomness).
+ * Return: 0, -ENOMEM, -EIO (no random numbers).
  */
 int must_check drc_create(const struct drc_attr *attr, struct drc **ret);
 
-/** drc_destroy - nothing is in progress. NULL is fine. */
+/** drc_destroy - no call may be in progress. NULL is fine. */
 void drc_destroy(struct drc *d);
 
-/** drc_hash - the keyed hash that args_hash is */
+/** drc_hash - computes the keyed hash for args_hash */
 uint64_t drc_hash(const struct drc *d, const void *data, size_t bytes);
 
-/** drc_key_peer - fill in who is calling: his address without port, or what the kernel says of him */
+/** drc_key_peer - fills in the caller: its address without port, or its identity from the kernel */
 void drc_key_peer(struct drc_key *key, const struct rpcrdma_peer *peer);
 
-/** drc_enter - before a call is executed; any thread
+/** drc_enter - call before executing a call; any thread
  *
  * Return: the verdict; after DRC_JOINED, c->wake() has run, runs, or will run.
  */
 enum drc_verdict must_check drc_enter(struct drc *d, struct drc_call *c);
 
-/** drc_leave - a joined call waits no longer
+/** drc_leave - ends the wait of a joined call
  *
- * Return: false: its verdict was there before, and wake() has run, runs, or will run.
+ * Return: false: its verdict was available before, and wake() has run, runs, or will run.
  */
 bool must_check drc_leave(struct drc *d, struct drc_call *c);
 
-/** drc_done - it was executed, and c->res is what it is answered: for those who joined, too */
+/** drc_done - the call was executed with results c->res; they are also copied to joined calls */
 void drc_done(struct drc *d, struct drc_call *c);
 
-/** drc_abandon - it was not executed after all: the first of those who joined is, or nobody */
+/** drc_abandon - the call was not executed after all: the first joined call is executed instead, if any */
 void drc_abandon(struct drc *d, struct drc_call *c);
 
 /* Sums over all shards. */
 struct drc_stats {
-	uint64_t hits;	    /* answered with what is kept */
-	uint64_t joins;	    /* came while the first was being executed */
-	uint64_t evictions; /* kept answers that gave way to others */
+	uint64_t hits;	    /* replies from the cache */
+	uint64_t joins;	    /* duplicates of calls in progress */
+	uint64_t evictions; /* entries evicted for others */
 	uint64_t entries;   /* now */
-	uint64_t clients;   /* that have any; one may be counted in each shard */
-	uint64_t executing; /* of them: in progress */
-	uint64_t bytes;	    /* that all of them take */
+	uint64_t clients;   /* clients with entries; one may be counted in each shard */
+	uint64_t executing; /* part of entries: in progress */
+	uint64_t bytes;	    /* memory of all entries */
 };
 
-/** drc_stats - adds the numbers so far to *@ret; any thread, of no one moment. A NULL @d adds nothing. */
+/** drc_stats - adds the counters to *@ret; any thread; not an atomic snapshot. A NULL @d adds nothing. */
 void drc_stats(struct drc *d, struct drc_stats *ret);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * export.c - which directories are served, to whom, and how their callers are seen
+ * export.c - which directories are exported, to which clients, and with which squashing
  *
- * Operation: conf.c collects struct export_conf from the command line and the file; leatd_start()
- *            turns them into the table that everything else only reads.
- * Memory:    strings belong to their export_conf; the table owns deep copies and one descriptor
- *            for each directory.
- * Threads:   the table is built before any other thread runs and does not change.
- * Errors:    a text for the person who wrote the option; nothing is logged here.
+ * Operation: conf.c collects struct export_conf from the command line and the file. exports_create() turns
+ *            them into the table, which is read-only for all other code.
+ * Memory:    strings belong to their export_conf; the table owns deep copies and one descriptor for each
+ *            directory.
+ * Threads:   a table does not change after export_table_open(); a reload opens a new one.
+ * Errors:    a text for the user; nothing is logged here.
  */
 #include "export.h"
 
@@ -36,11 +36,11 @@ static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
 	va_end(ap);
 }
 
-/** export_conf_init - the defaults: read and write, root squashed, this host only
+/** export_conf_init - sets the defaults: read and write, root squashed, this host only
  *
- * Run by root, ids that callers claim count, and so does who can claim any of them. Run by anybody
- * else they do not, and those that are served are this user and his like: a port that is for root
- * alone would keep out whom it is for.
+ * If leatd runs as root, the ids that callers claim are used, so only reserved ports are accepted. Otherwise these
+ * ids are not used, and the clients are ordinary users like leatd's own: requiring a port reserved for
+ * root would exclude them.
  */
 void export_conf_init(struct export_conf *c)
 {
@@ -51,7 +51,7 @@ void export_conf_init(struct export_conf *c)
 	export_data_init(&c->data);
 }
 
-/** export_conf_fini - free the strings */
+/** export_conf_fini - frees the strings */
 void export_conf_fini(struct export_conf *c)
 {
 	free(c->name);
@@ -94,7 +94,7 @@ int export_cidr_parse(const char *text, struct export_cidr *ret)
 	return 0;
 }
 
-/* one address or network, or several with commas or blanks between them */
+/* Adds one address or network, or several separated by commas or blanks. */
 static int add_clients(struct export_conf *c, const char *value, char *why, size_t why_bytes)
 {
 	char *copy = strdup(value), *save = NULL;
@@ -123,7 +123,7 @@ static int add_clients(struct export_conf *c, const char *value, char *why, size
 	return err;
 }
 
-/* of two that do not agree neither counts more */
+/* Of two contradicting options neither takes precedence: the second is an error. */
 static int give_once(struct export_conf *c, unsigned bit, bool same, const char *key, char *why,
 		     size_t why_bytes)
 {
@@ -135,7 +135,7 @@ static int give_once(struct export_conf *c, unsigned bit, bool same, const char 
 	return 0;
 }
 
-/* "yes" and "no" of the file; a bare flag of the command line means yes */
+/* Parses "yes" and "no" of the file; a flag without a value means yes. */
 static int parse_flag(const char *key, const char *value, bool *ret, char *why, size_t why_bytes)
 {
 	static const char *const yes[] = { "yes", "true", "on", "1" };
@@ -159,7 +159,7 @@ static int parse_flag(const char *key, const char *value, bool *ret, char *why, 
 	return -EINVAL;
 }
 
-/* one of two words for the same thing: @means is what it is when the answer is yes */
+/* Sets a flag by one of its two names; @means: its value if the answer is yes. */
 static int set_flag(struct export_conf *c, unsigned bit, const char *key, const char *value,
 		    bool means, bool *ret, char *why, size_t why_bytes)
 {
@@ -182,7 +182,7 @@ static int set_id(struct export_conf *c, unsigned bit, const char *key, const ch
 
 	errno = 0;
 	v = value ? strtoull(value, &end, 10) : 0;
-	/* (uint32_t)-1 means "leave it" to chown() and setfsuid() */
+	/* (uint32_t)-1 means "unchanged" to chown() and setfsuid() */
 	if (!value || *value < '0' || *value > '9' || errno || *end || v >= UINT32_MAX) {
 		say(why, why_bytes, "%s: '%s' is not a number below %u", key, value ? value : "",
 		    UINT32_MAX);
@@ -250,7 +250,7 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 	return err;
 }
 
-/* a token after clients=... that is one more network and not an option */
+/* Is the token after clients=... one more network rather than an option? */
 static bool continues_clients(const char *token)
 {
 	struct export_cidr c;
@@ -364,7 +364,7 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 	return export_data_check(&c->data, why, why_bytes);
 }
 
-/* an IPv4 peer of an IPv6 socket is an IPv4 peer */
+/* Normalizes the address: an IPv4 peer of an IPv6 socket is an IPv4 peer. */
 static bool peer_bytes(const struct sockaddr *sa, int *ret_family, uint8_t ret[16])
 {
 	if (sa->sa_family == AF_INET) {
@@ -472,7 +472,7 @@ const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer
 	return buf;
 }
 
-/* FNV-1a: no secret, only the same number for the same thing at every start */
+/* FNV-1a: not secret, but it gives the same number at every start */
 static uint32_t mix(uint32_t h, const void *data, size_t n)
 {
 	const uint8_t *p = data;
@@ -482,7 +482,7 @@ static uint32_t mix(uint32_t h, const void *data, size_t n)
 	return h;
 }
 
-/* Which file system, by what it tells over mounts and reboots. Device numbers would not do. */
+/* Mixes in an identity of the file system that survives mounts and reboots; device numbers do not. */
 static uint32_t mix_fs(uint32_t h, int fd)
 {
 	struct statfs fs;
@@ -495,9 +495,9 @@ static uint32_t mix_fs(uint32_t h, int fd)
 	return fstatfs(fd, &fs) ? h : mix(h, &fs.f_fsid, sizeof(fs.f_fsid));
 }
 
-/* An export is its name and its directory: the directory may be renamed and the file system be
- * mounted elsewhere, but another directory under the same name is another export, in which no handle
- * of the first one is good for anything. */
+/* An export is identified by its name and its directory. The directory may be renamed and the file system mounted
+ * elsewhere. But another directory under the same name is another export, and handles of the first one are not valid
+ * in it. */
 static uint32_t identity(const struct export *e, const struct stat *st)
 {
 	union {
@@ -535,7 +535,7 @@ static int open_one(const struct export_conf *conf, struct export *e)
 	return 0;
 }
 
-/* one of equal name, or, one chance in four thousand million, of equal id */
+/* Finds an export of equal name, or (one chance in four thousand million) of equal id. */
 static const struct export *find_twin(const struct export_table *t, const struct export *e)
 {
 	for (const struct export *other = t->v; other < e; other++) {
@@ -579,7 +579,7 @@ int export_table_open(const struct export_conf *confs, size_t n, struct export_t
 	return 0;
 }
 
-/** export_table_close - close the directories and free the table */
+/** export_table_close - closes the directories and frees the table */
 void export_table_close(struct export_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
@@ -607,13 +607,13 @@ struct export *export_find_path(const struct export_table *t, const char *path,
 	struct export *best = NULL;
 	size_t best_len = 0;
 
-	if (*path != '/') /* also what came with a NUL inside: xdr/name.c makes it empty */
+	if (*path != '/') /* also a path with a NUL inside: xdr/name.c makes it empty */
 		return NULL;
 	for (size_t i = 0; i < t->n; i++) {
 		const char *name = t->v[i].conf.name;
 		size_t n = strlen(name);
 
-		if (n == 1) /* "/" is above everything */
+		if (n == 1) /* "/" is a parent of every path */
 			n = 0;
 		if (strncmp(path, name, n) || (path[n] && path[n] != '/'))
 			continue;

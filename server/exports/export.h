@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * export.h - which directories are served, to whom, and how their callers are seen
+ * export.h - which directories are exported, to which clients, and with which squashing
  */
 #ifndef LEAT_SERVER_EXPORT_H
 #define LEAT_SERVER_EXPORT_H
@@ -21,9 +21,9 @@ struct commit;
 struct dir_watch;
 
 enum export_squash {
-	EXPORT_SQUASH_NONE, /* everyone is who he says */
+	EXPORT_SQUASH_NONE, /* ids are used as claimed */
 	EXPORT_SQUASH_ROOT, /* uid 0 and gid 0 become anonymous: the default */
-	EXPORT_SQUASH_ALL,  /* everyone is anonymous */
+	EXPORT_SQUASH_ALL,  /* all users become anonymous */
 };
 
 #define EXPORT_NAME_MAX 1023 /* MNTPATHLEN of RFC 1813 is 1024 */
@@ -39,7 +39,7 @@ enum { /* struct export_conf.given */
        EXPORT_GIVEN_ASYNC = 1u << 7,
 };
 
-#define EXPORT_PORTS_RESERVED 1024u /* below: only who has the privilege can call from there */
+#define EXPORT_PORTS_RESERVED 1024u /* only privileged programs can call from ports below this one */
 
 /* A network: the first @bits bits of an address. */
 struct export_cidr {
@@ -48,14 +48,14 @@ struct export_cidr {
 	unsigned bits;
 };
 
-/* What was asked for; plain data, owned by whoever parsed it, freed by export_conf_fini(). */
+/* The configuration of an export; plain data, owned by the parser, freed by export_conf_fini(). */
 struct export_conf {
-	char *name; /* what a client mounts: absolute, without a slash at its end ("/" itself excepted) */
+	char *name; /* the name that a client mounts: absolute, without a slash at its end (except "/") */
 	char *path;	/* the directory */
-	unsigned given; /* what an option has said already, so that no second one contradicts */
+	unsigned given; /* options set so far, to detect contradictions */
 	bool ro;
-	bool secure; /* over TCP only from a reserved port; by default if we are root */
-	bool async; /* answers do not wait for the disk */
+	bool secure; /* over TCP only from a reserved port; the default if leatd runs as root */
+	bool async; /* replies do not wait for the disk */
 	enum export_squash squash;
 	uint32_t anonuid, anongid;
 	struct export_cidr clients[EXPORT_CLIENTS_MAX];
@@ -63,21 +63,21 @@ struct export_conf {
 	struct export_data data;
 };
 
-/* An export in service. Read-only from export_table_open() to export_table_close(), but for
- * said_cached, so that every thread may look at it. */
+/* An export in service. Read-only from export_table_open() to export_table_close(), except said_cached, so every
+ * thread may access it. */
 struct export
 {
 	struct export_conf conf;
-	uint32_t id;  /* of name and directory, the same at every start: part of each file handle */
-	unsigned idx; /* in its table */
+	uint32_t id;  /* hash of name and directory, the same at every start: part of each file handle */
+	unsigned idx; /* index in its table */
 	int root_fd;  /* O_RDONLY on the directory */
 	uint64_t root_dev, root_ino;
 	struct fs_limits limits;
-	unsigned fh_kind; /* how its handles are made: enum fh_kind */
+	unsigned fh_kind; /* kind of its handles: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
-	struct commit *commit; /* the server's, or NULL: calls share no syncs */
-	struct dir_watch *dirs; /* its file system's, or NULL: no directory is watched */
-	atomic_bool said_cached; /* the log knows that its files have no direct I/O */
+	struct commit *commit; /* the server's, or NULL: syncs are not shared */
+	struct dir_watch *dirs; /* of its file system, or NULL: directories are not watched */
+	atomic_bool said_cached; /* it was logged that its files do not support direct I/O */
 };
 
 struct export_table {
@@ -88,32 +88,33 @@ struct export_table {
 void export_conf_init(struct export_conf *c);
 void export_conf_fini(struct export_conf *c);
 
-/** export_conf_option - apply one option, as the command line and the file name it
+/** export_conf_option - applies one option of the command line or the file
  * @key: "ro", "rw", "secure", "insecure", "root_squash", "no_root_squash", "all_squash", "anonuid",
  *       "anongid", "clients", "path", and those of export_data_option()
  * @value: NULL for a bare flag
- * @why: gets a text on failure
+ * @why: receives a text on failure
  *
- * Return: 0, -ENOENT (no such option), -EINVAL (also: contradicts an earlier one), -ENOMEM, -E2BIG (too many clients).
+ * Return: 0, -ENOENT (no such option), -EINVAL (also: contradicts an earlier one), -ENOMEM, -E2BIG (too many
+ * clients).
  */
 int must_check export_conf_option(struct export_conf *c, const char *key, const char *value,
 				  char *why, size_t why_bytes);
 
-/** export_conf_parse - "DIR[,option...]" or "/NAME=DIR[,option...]"
- * @ret: to be freed by export_conf_fini() on success only
+/** export_conf_parse - parses "DIR[,option...]" or "/NAME=DIR[,option...]"
+ * @ret: on success the caller frees it with export_conf_fini()
  *
- * Return: 0, -EINVAL or as export_conf_option(); @why tells.
+ * Return: 0, -EINVAL or as export_conf_option(); @why has the reason.
  */
 int must_check export_conf_parse(const char *arg, struct export_conf *ret, char *why,
 				 size_t why_bytes);
 
-/** export_conf_finish - all options are there: make name and path absolute and check them
+/** export_conf_finish - call after the last option: makes name and path absolute and checks them
  *
- * Return: 0, -EINVAL, or the errno of looking at the directory; @why tells.
+ * Return: 0, -EINVAL, or the errno of accessing the directory; @why has the reason.
  */
 int must_check export_conf_finish(struct export_conf *c, char *why, size_t why_bytes);
 
-/** export_cidr_parse - "10.0.0.0/8", "fd00::/8", or an address alone
+/** export_cidr_parse - parses "10.0.0.0/8", "fd00::/8", or a single address
  *
  * Return: 0, -EINVAL.
  */
@@ -124,25 +125,25 @@ bool export_addr_is_loopback(const struct sockaddr *sa);
 
 enum export_verdict {
 	EXPORT_ADMITTED,
-	EXPORT_NOT_ADDRESS, /* he is not among its clients */
-	EXPORT_NOT_PORT,    /* he is, but who calls from such a port may be anybody of his host */
+	EXPORT_NOT_ADDRESS, /* the peer's address is not among the clients */
+	EXPORT_NOT_PORT,    /* the address is, but an unprivileged program can use this port */
 };
 
 /** export_admits - may this peer use the export at all?
  *
- * Someone on the same host who came over the local fabric is known to the kernel and always may.
- * Over a network his address decides; over TCP, where the export is `secure`, his port, too. Over
- * RDMA ports mean nothing: whoever may use the device chooses his.
+ * A peer over the local fabric is always admitted, because the kernel identifies it. Over a network the address of
+ * the peer decides; over TCP, if the export is `secure`, its port, too. Over RDMA ports are not checked, because any
+ * user of the device can choose the port.
  */
 enum export_verdict export_admits(const struct export_conf *c, const struct rpcrdma_peer *peer);
 
-/** export_verdict_text - why not, for people and logs; Return: @buf */
+/** export_verdict_text - text of a refusal, for messages and logs; Return: @buf */
 const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer *peer, char *buf,
 				size_t bytes);
 
-/** export_table_open - open the directories
+/** export_table_open - opens the directories
  *
- * Return: 0, -EEXIST (two of one name), -ENOMEM, or the errno of opening one; @why tells.
+ * Return: 0, -EEXIST (two exports of one name), -ENOMEM, or the errno of opening a directory; @why has the reason.
  */
 int must_check export_table_open(const struct export_conf *confs, size_t n,
 				 struct export_table *ret, char *why, size_t why_bytes);
@@ -151,8 +152,8 @@ void export_table_close(struct export_table *t);
 /** export_find_id - Return: the export, or NULL */
 struct export *export_find_id(const struct export_table *t, uint32_t id);
 
-/** export_find_path - the export with the longest name that is @path or a directory above it
- * @ret_rest: the remainder, without slashes at its start
+/** export_find_path - finds the export with the longest name that is @path or a directory above it
+ * @ret_rest: the remainder, without leading slashes
  *
  * Return: the export, or NULL
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * export_data.c - how the bytes of an export's files travel: options and what they mean
+ * export_data.c - options that control the data path of an export
  *
- * Operation: a table of sizes and one of words; export.c passes on here what is none of its own.
+ * Operation: a table of sizes and a table of words; export.c passes options here that are not its own.
  * Memory:    plain data of the caller's.
  * Threads:   any.
- * Errors:    a text for the person who wrote the option.
+ * Errors:    a text for the user.
  */
 #include "export_data.h"
 
@@ -21,7 +21,7 @@
 struct word {
 	const char *key;
 	unsigned bit;
-	size_t at; /* an enum in struct export_data */
+	size_t at; /* offset of an enum in struct export_data */
 	const char *values[4];
 };
 
@@ -42,9 +42,9 @@ static const struct word words[] = {
 struct size {
 	const char *key;
 	unsigned bit;
-	size_t at; /* a uint32_t in struct export_data */
+	size_t at; /* offset of a uint32_t in struct export_data */
 	uint32_t min, max;
-	uint32_t multiple; /* of this */
+	uint32_t multiple; /* the value must be a multiple of this */
 };
 
 #define SIZE(k, b, field, lo, hi, m)                                                           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * export_data.h - how the bytes of an export's files travel: options and what they mean
+ * export_data.h - options that control the data path of an export
  */
 #ifndef LEAT_SERVER_EXPORT_DATA_H
 #define LEAT_SERVER_EXPORT_DATA_H
@@ -13,23 +13,23 @@
 #include "base/util.h"
 #include "store_spec.h"
 
-#define DATA_ALIGN 4096u /* file offsets at which a request may be cut */
+#define DATA_ALIGN 4096u /* file offsets at which a request may be split */
 #define DATA_GRAIN_MAX (1u << 20)
 #define DATA_STREAMS_MAX 32u
 #define DATA_GRAIN_AUTO_MAX (64u << 10)
-#define DATA_GRAIN_PART 32u /* of a request: what all members deliver first may be so much of it */
+#define DATA_GRAIN_PART 32u /* limit: the first pieces of all members are at most this part of a request */
 #define DATA_CHUNK_DEFAULT (64u << 10)
 
 enum data_overlap {
-	DATA_OVERLAP_OFF,     /* the whole disk operation, then the whole transfer, or the other way */
-	DATA_OVERLAP_ORDERED, /* pieces are placed as a prefix that grows */
-	DATA_OVERLAP_STREAMS, /* pieces are placed when the disk delivers them, in any order */
+	DATA_OVERLAP_OFF,     /* disk operation and transfer of a request do not overlap */
+	DATA_OVERLAP_ORDERED, /* pieces are placed in order, as a growing prefix */
+	DATA_OVERLAP_STREAMS, /* pieces are placed as the disk delivers them, in any order */
 };
 
 enum data_read {
 	DATA_READ_CACHED, /* through the page cache */
 	DATA_READ_DIRECT, /* from the disk into the buffer */
-	DATA_READ_AUTO,	  /* what is in the page cache from there, the rest directly */
+	DATA_READ_AUTO,	  /* cached pages from the page cache, the rest directly */
 };
 
 enum data_write {
@@ -40,12 +40,12 @@ enum data_write {
 #define DATA_DEPTH_DEFAULT 32u
 #define DATA_DEPTH_MAX 1024u
 #define DATA_DEADLINE_DEFAULT_NS UINT64_C(500000000)
-#define DATA_DEADLINE_WRITES 10u /* so many times longer may a write wait */
+#define DATA_DEADLINE_WRITES 10u /* a write may wait this many times longer than a read */
 
 enum data_sched {
-	DATA_SCHED_NONE,     /* no queue: the disk is given what comes */
+	DATA_SCHED_NONE,     /* no queue: operations go to the disk as they come */
 	DATA_SCHED_SORTED,   /* one queue, in order of file and offset */
-	DATA_SCHED_DEADLINE, /* the same, reads first, and no later than their time */
+	DATA_SCHED_DEADLINE, /* the same, reads first, with a time limit */
 };
 
 enum { /* struct export_data.given */
@@ -66,33 +66,33 @@ enum { /* struct export_data.given */
 struct export_data {
 	unsigned given;
 	enum data_overlap overlap;
-	unsigned trust_clients; /* to leave the data of a WRITE alone until it is answered */
-	uint32_t grain;	  /* bytes of a piece; 0: export_data_grain() decides */
-	uint32_t streams; /* members of the disk that work side by side */
-	uint32_t chunk;	  /* bytes that lie on one member before the next one's turn */
+	unsigned trust_clients; /* trust clients not to change the data of a WRITE before its reply */
+	uint32_t grain;	  /* bytes of a piece; 0: export_data_grain() computes it */
+	uint32_t streams; /* members of the disk that work in parallel */
+	uint32_t chunk;	  /* stripe unit: contiguous bytes on one member */
 	enum data_read read;
 	enum data_write write;
 	struct store_spec store;
 	enum data_sched sched;
-	uint32_t depth;	      /* operations with the store at once, the others wait in the queue */
-	uint64_t deadline_ns; /* longest that a read should wait there */
+	uint32_t depth;	      /* limit of operations in the store at once; others wait in the queue */
+	uint64_t deadline_ns; /* limit of a read's time in the queue */
 };
 
-/** export_data_init - the defaults */
+/** export_data_init - sets the defaults */
 void export_data_init(struct export_data *d);
 
-/** export_data_option - apply one option, as the command line and the file name it
+/** export_data_option - applies one option of the command line or the file
  * @key: "overlap", "grain", "streams", "chunk", "store", "read", "write", "sched", "depth", "trust_clients",
  *       "deadline"
  * @value: NULL for a bare flag
- * @why: gets a text on failure
+ * @why: receives a text on failure
  *
- * Return: 0, -ENOENT: not one of these; -EINVAL.
+ * Return: 0, -ENOENT: unknown option; -EINVAL.
  */
 int must_check export_data_option(struct export_data *d, const char *key, const char *value,
 				  char *why, size_t why_bytes);
 
-/** export_data_check - all options are there: do they go together?
+/** export_data_check - call after the last option: are they consistent?
  *
  * Return: 0, -EINVAL with @why.
  */
@@ -100,8 +100,8 @@ int must_check export_data_check(const struct export_data *d, char *why, size_t 
 
 /** export_data_grain - bytes of a piece of a request of @total bytes
  *
- * A network as fast as the disk idles until the first pieces are there, one of each member: for
- * members x grain / total of the time that the request takes at best.
+ * A network as fast as the disk is idle until the first piece of each member is ready: for members x grain / total of
+ * the minimum time of the request.
  */
 static inline uint32_t export_data_grain(const struct export_data *d, uint32_t total)
 {
@@ -113,12 +113,14 @@ static inline uint32_t export_data_grain(const struct export_data *d, uint32_t t
 	return MIN(MAX(grain, DATA_ALIGN), DATA_GRAIN_AUTO_MAX);
 }
 
-/** export_data_same - do two mean the same? */
+/** export_data_same - are two configurations equal? */
 bool export_data_same(const struct export_data *a, const struct export_data *b);
 
 #define EXPORT_DATA_PRINT_BYTES 512
 
-/** export_data_print - ", overlap streams, ...": what is not the default, for the log; Return: @buf */
+/** export_data_print - prints the options that differ from the default, for the log: ", overlap streams, ..."; Return:
+ * @buf
+ */
 const char *export_data_print(const struct export_data *d, char *buf, size_t bytes);
 
 #endif

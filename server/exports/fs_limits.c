@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fs_limits.c - what the file system of an export can hold, for FSINFO and PATHCONF
+ * fs_limits.c - limits of the file system of an export, for FSINFO and PATHCONF
  *
- * Operation: no system call tells the size of the largest file, or in which steps times are kept; but
- *            lseek() refuses what no file can have, and a time that was set can be read again. Both are
- *            tried with a file that never has a name (O_TMPFILE), and so leaves nothing behind and changes no
- *            directory. Where there is none (vfat, exfat, overlayfs before Linux 6.3, what is read-only) the
- *            directory is asked how far it can be sought in, which may be farther than a file is long, and the
- *            type of the file system is all that is known.
- *            An overlay lets one seek as far as numbers go, whatever lies below it, but tells the size of the
- *            blocks there: where files can be written, the room of 2^32 - 1 blocks is promised, which is what
- *            ext4 holds, and less than others do.
- *            File systems with a journal or a log write changes of metadata in the order in which they were
- *            made, so a name that is on disk leads to an inode that is there, too. That depends on the type, and
- *            on ext on whether this one has a journal: ext2, ext3 and ext4 have one magic number.
- *            An export is of one mount, so what is true of its directory is true of all its files.
- *            glibc's pathconf() knows how many links a file can have on most; those that it takes
- *            for a minix of 1991 are named here.
+ * Operation: no system call returns the maximum file size or the time granularity. But lseek() refuses
+ *            offsets beyond the maximum, and a time that was set can be read back. Both are tried on a
+ *            file without a name (O_TMPFILE), which leaves nothing behind and changes no directory. If
+ *            O_TMPFILE is not supported (vfat, exfat, overlayfs before Linux 6.3, read-only mounts),
+ *            lseek() on the directory is tried, which may allow more than a file can hold. Otherwise only
+ *            the type of the file system is known.
+ *            An overlay allows any offset, whatever file system is below it, but it returns the block size
+ *            of that. If files can be written, the size of 2^32 - 1 blocks is reported: this is the limit
+ *            of ext4, and other file systems allow more.
+ *            File systems with a journal or a log write metadata changes in order. So a name that is on
+ *            disk leads to an inode that is on disk, too. This depends on the type, and for ext on whether
+ *            this one has a journal: ext2, ext3 and ext4 share one magic number.
+ *            An export is on one mount, so the results for its directory apply to all its files. glibc's
+ *            pathconf() knows the maximum number of links for most types; types that it takes for a minix
+ *            of 1991 are listed here.
  * Memory:    the caller's.
- * Threads:   whoever opens exports, before they are in service.
- * Errors:    none: what cannot be found out is assumed to be like most.
+ * Threads:   any thread that opens exports, before they are in service.
+ * Errors:    none: unknown limits get the usual values.
  */
 #include "fs_limits.h"
 
@@ -41,7 +41,7 @@
 
 #include "base/util.h"
 
-/* not in every <linux/magic.h> */
+/* missing in some versions of <linux/magic.h> */
 #define MAGIC_EXT 0xef53
 #define MAGIC_VFAT 0x4d44
 #define MAGIC_EXFAT 0x2011bab0
@@ -49,7 +49,7 @@
 #define MAGIC_RAMFS 0x858458f6
 #define MAGIC_F2FS 0xf2f52010
 
-/* What lseek() lets through; it looks at nothing but the number. */
+/* The largest offset that lseek() accepts; it checks only the number. */
 static uint64_t seek_max(int fd)
 {
 	uint64_t good = 0, bad = (uint64_t)INT64_MAX + 1;
@@ -65,7 +65,7 @@ static uint64_t seek_max(int fd)
 	return good ? good : INT64_MAX;
 }
 
-/* What can be relied upon of a file system with another one below it, which it does not name. */
+/* A safe limit for a file system that is layered on an unknown other one. */
 static uint64_t size_of_layer(const struct statfs *fs)
 {
 	if (fs->f_type != OVERLAYFS_SUPER_MAGIC || fs->f_bsize <= 0)
@@ -73,10 +73,10 @@ static uint64_t size_of_layer(const struct statfs *fs)
 	return MIN((uint64_t)UINT32_MAX * (uint64_t)fs->f_bsize, (uint64_t)INT64_MAX);
 }
 
-/* Times are cut to multiples of a power of ten, or to two seconds. Return: could they be set at all? */
+/* Times are truncated to a power of ten, or to two seconds. Return: could they be set at all? */
 static bool time_steps(int fd, struct fs_limits *ret)
 {
-	/* odd, and with a digit other than 0 in each place */
+	/* odd, and without a 0 digit */
 	const struct timespec want = { .tv_sec = 1000000001, .tv_nsec = 123456789 };
 	const struct timespec both[2] = { want, want };
 	uint32_t step = 1;
@@ -98,7 +98,7 @@ static bool time_steps(int fd, struct fs_limits *ret)
 	return true;
 }
 
-/* inodes of ext that are too small for fractions are too small for the time of birth, too */
+/* ext inodes without room for fractions have no room for the birth time either */
 static bool has_birth(int fd)
 {
 	struct statx stx;
@@ -126,15 +126,15 @@ static uint32_t links_of_type(int fd, long type)
 	case MAGIC_BTRFS:
 		return 65535;
 	case TMPFS_MAGIC:
-		return INT32_MAX; /* only memory ends it */
+		return INT32_MAX; /* limited by memory only */
 	default:
 		n = fpathconf(fd, _PC_LINK_MAX);
 		return n > 0 && n < INT32_MAX ? (uint32_t)n : INT32_MAX;
 	}
 }
 
-/* ext4's driver names the thread of the journal, "<none>" without one. A kernel or a driver that does not
- * say (ext2's own; Linux before 4.20) counts as without. */
+/* ext4's driver shows the thread of the journal, "<none>" without one. A kernel or driver that does not show it
+ * (ext2's own; Linux before 4.20) counts as without. */
 static bool ext_has_journal(int fd)
 {
 	char link[64], target[PATH_MAX], path[64 + NAME_MAX];
@@ -171,7 +171,7 @@ static bool orders_names(int fd, long type)
 	case MAGIC_BTRFS:
 	case MAGIC_F2FS:
 	case XFS_SUPER_MAGIC:
-	case TMPFS_MAGIC: /* nothing survives, and a sync is nothing */
+	case TMPFS_MAGIC: /* no data survives a reboot, and a sync does nothing */
 	case MAGIC_RAMFS:
 		return true;
 	case MAGIC_EXT:
@@ -181,7 +181,7 @@ static bool orders_names(int fd, long type)
 	}
 }
 
-/* A process may have been told to make none that are larger. */
+/* The process may have a lower limit of the file size. */
 static uint64_t allowed(uint64_t bytes)
 {
 	struct rlimit rl;
@@ -191,20 +191,21 @@ static uint64_t allowed(uint64_t bytes)
 	return MIN(bytes, (uint64_t)rl.rlim_cur);
 }
 
-/* Its directories are changed by this kernel only, by way of the VFS, which tells inotify. Not so
- * what is on a network, in user space or a layer above another file system; nor what can be rolled back. */
+/* Are its directories changed only by this kernel's VFS, which notifies inotify? That is not true for file systems on
+ * a network, in user space or layered on others, and for those that can be rolled back. */
 static bool is_local(long type)
 {
 	return type == MAGIC_EXT || type == MAGIC_BTRFS || type == TMPFS_MAGIC || type == XFS_SUPER_MAGIC;
 }
 
-/* A white list: a FUSE process may be stopped, another host be gone, and an overlay have either below it. */
+/* A list of known types: a FUSE process may be stopped, another host may be down, and an overlay may be on top of
+ * either. */
 static bool answers_at_once(long type)
 {
 	return is_local(type) || type == MAGIC_F2FS || type == MAGIC_RAMFS;
 }
 
-/* by the options of its mount */
+/* Determined by the mount options. */
 static enum fs_atime find_atime(int fd)
 {
 	struct statvfs fs;
@@ -214,8 +215,8 @@ static enum fs_atime find_atime(int fd)
 	return fs.f_flag & ST_RELATIME ? FS_ATIME_RELATIVE : FS_ATIME_ALWAYS;
 }
 
-/* Two changes within one tick of the clock, with a look between them: Linux 6.13 and newer give the
- * second a finer time, on the file systems that take part. */
+/* Makes two changes within one tick of the clock, with a stat between them. Linux 6.13 and newer give the second one
+ * a finer time, on file systems that support it. */
 static bool ctimes_differ(int fd)
 {
 	struct statx first, second;
@@ -244,7 +245,7 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 			   : -1;
 	bool made = fd >= 0;
 
-	/* another description of the directory: its offset is nobody's */
+	/* a separate open file description, so that no other user's offset changes */
 	if (!made)
 		fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	*ret = (struct fs_limits){

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fs_limits.h - what the file system of an export can hold, for FSINFO and PATHCONF
+ * fs_limits.h - limits of the file system of an export, for FSINFO and PATHCONF
  */
 #ifndef LEAT_SERVER_FS_LIMITS_H
 #define LEAT_SERVER_FS_LIMITS_H
@@ -12,37 +12,37 @@
 /* When does the file system set the access time of a file that is read? */
 enum fs_atime {
 	FS_ATIME_NEVER,
-	FS_ATIME_RELATIVE, /* if it is not newer than the last change, or a day old: mount(8), relatime */
+	FS_ATIME_RELATIVE, /* if it is not newer than the last change, or is a day old: mount(8), relatime */
 	FS_ATIME_ALWAYS,
 };
 
 struct fs_limits {
-	uint64_t file_max_bytes; /* of one file: of this system, and of this process */
-	uint32_t time_s, time_ns; /* steps in which times are kept */
+	uint64_t file_max_bytes; /* maximum file size, of the file system and of this process */
+	uint32_t time_s, time_ns; /* granularity of times */
 	uint32_t links_max;
 	bool has_links, has_symlinks;
-	bool ignores_case; /* names that differ in it are one */
-	/* Does fsync() of a directory also put on disk the inodes of the names that were made there before? True
-	 * only where that is known. */
+	bool ignores_case; /* names that differ only in case are the same */
+	/* Does fsync() of a directory also write the inodes of names that were created there before? True only if
+	 * that is known. */
 	bool orders_names;
-	/* inotify reports every change of a directory that NFS can show: dir_watch.c */
+	/* inotify reports every change of a directory that is visible over NFS: dir_watch.c */
 	bool tells_changes;
-	/* Attributes and cached names are in this kernel's memory, and no other host and no process is asked for
-	 * them. Reactors look at files of no other file system. */
+	/* Attributes and cached names are in this kernel's memory, without queries to another host or process.
+	 * Reactors access files only on such file systems. */
 	bool answers_at_once;
-	bool in_memory; /* the data, too: no device is waited for, and nothing can be frozen */
-	/* To set the access time may take a journal, which waits for its disk. So a file that reactors read is open
-	 * without it (O_NOATIME), and workers see to it: nfs3_atime.c. */
+	bool in_memory; /* the data, too: no device I/O, and the file system cannot be frozen */
+	/* Setting the access time may need a journal, which waits for its disk. So files that reactors read are open
+	 * with O_NOATIME, and workers set the time: nfs3_atime.c. */
 	enum fs_atime atime;
-	/* no two changes have one ctime if somebody has looked at the file between them */
+	/* two changes never share a ctime if the file was read with stat between them */
 	bool ctimes_differ;
 };
 
-/** fs_limits_find - look, in a directory of it
+/** fs_limits_find - determines the limits, in a directory of the file system
  * @dir_fd: not O_PATH
- * @may_write: a file without a name may be made there, for as long as this takes
+ * @may_write: a file without a name may be created there temporarily
  *
- * What cannot be found out is assumed to be like most.
+ * Unknown limits get the usual values.
  */
 void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret);
 

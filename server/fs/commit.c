@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * commit.c - syncs that several calls share, and what a failed one means
+ * commit.c - several calls share one fsync, and how its failure is reported
  *
- * Operation: thirty calls that make names in one directory need thirty names on disk, not thirty syncs.
- *            Syncs of a file are numbered. Who comes needs the first that begins after he came:
- *            `begun + 1`. If none runs he runs it himself; else he waits, and when the one that runs
- *            has ended, one of those who waited meanwhile runs the next for all of them. Nobody waits
- *            for company: a lone call syncs at once.
- *            A failed sync fails everybody whom it was for, even if a later one went well by the time
- *            he looks: the kernel tells each loss once.
- * Memory:    a slot per file that is being synced, by malloc; without memory nothing is shared.
- * Threads:   workers. A lock per bucket, over its slots and all that is in them; it is not held while
- *            a sync runs.
+ * Operation: thirty calls that create names in one directory need thirty names on disk, not thirty syncs.
+ *            Syncs of a file are numbered. A call needs the first sync that begins after its arrival:
+ *            `begun + 1`. If no sync is running, the call runs it itself; otherwise it waits. When the
+ *            running sync has ended, one of the waiting calls runs the next one for all of them. A single
+ *            call does not wait for others: it syncs at once.
+ *            A failed sync fails every call that it served, even if a later sync succeeds before such a
+ *            call checks the result: the kernel reports each loss only once.
+ * Memory:    a slot per file that is being synced, by malloc; without memory calls do not share syncs.
+ * Threads:   workers. A lock per bucket protects its slots and all their members; it is not held while a sync runs.
  * Errors:    those of the sync.
  */
 #include "commit.h"
@@ -28,11 +27,11 @@
 struct slot {
 	struct slot *next;
 	uint64_t dev, ino;
-	unsigned users; /* gone with the last */
+	unsigned users; /* freed when it becomes 0 */
 	bool running;
-	uint64_t begun, ended; /* syncs; they run one after the other */
-	uint64_t failed;       /* the last that did; 0: none */
-	int err;	       /* of that one */
+	uint64_t begun, ended; /* counts of syncs; syncs of a slot run one after the other */
+	uint64_t failed;       /* number of the last failed sync; 0: none */
+	int err;	       /* error of that sync */
 };
 
 struct bucket {
@@ -120,7 +119,7 @@ static void put(struct bucket *b, struct slot *s)
 	free(s);
 }
 
-/* the lock is held, but while it runs */
+/* Call with the lock held; it is released while the sync runs. */
 static void run_next(struct commit *c, struct bucket *b, struct slot *s,
 		     int (*sync)(const void *arg), const void *arg)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * creds.c - who is calling, and acting as he would
+ * creds.c - determines the caller's credentials, and runs system calls with them
  *
- * Operation: req.c asks creds_of_call() and creds_squash() once for each call; what runs on a worker
- *            wraps the system calls that need the caller's rights in creds_assume()/_resume(), so
- *            that mode bits, ACLs, quotas, capabilities and the owner of what is created are the
- *            kernel's decisions, not a copy of its rules.
- * Memory:    none but the caller's.
- * Threads:   identity is a property of a thread in Linux, and `assumed` says whether this one has
- *            another than its own; glibc's setuid() family changes all threads of a process, so these
- *            are raw system calls. Leaving fsuid 0 takes the file system capabilities out of the
- *            effective set, coming back restores them (capabilities(7)); handles are therefore opened
- *            before, not inside. CAP_SYS_RESOURCE, which no quota and no reserve of a file system
- *            stops, is none of these: threads do without it, and have it while they act as root.
- * Errors:    setfsuid() cannot report failure; it is asked again what it is.
+ * Operation: req.c calls creds_of_call() and creds_squash() once for each call. Workers bracket the system
+ *            calls that need the caller's rights with creds_assume()/_resume(). So the kernel itself
+ *            applies mode bits, ACLs, quotas and capabilities, and sets the owner of new files; this file
+ *            does not copy its rules.
+ * Memory:    the caller's only.
+ * Threads:   in Linux, identity is a property of a thread. `assumed` says whether this thread has an
+ *            identity other than its own. glibc's setuid() family changes all threads of a process, so raw
+ *            system calls are used. Leaving fsuid 0 removes the file system capabilities from the
+ *            effective set, returning restores them (capabilities(7)); so handles are opened before
+ *            creds_assume(). CAP_SYS_RESOURCE, which overrides quotas and file system reserves, is not one
+ *            of these. Threads drop it, and have it only while they act as root.
+ * Errors:    setfsuid() cannot report failure; a second call reads the result back.
  */
 #include "creds.h"
 
@@ -36,10 +36,10 @@
 static bool can_assume;
 static gid_t own_gid;
 static _Thread_local bool assumed, exceeding, stays;
-static struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3]; /* ours, at the start */
+static struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3]; /* of this process, at the start */
 static struct siphash_key hash_key;
 
-/* May this thread have more than quotas allow? */
+/* May this thread exceed quotas? */
 static bool exceed(bool may)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -80,7 +80,7 @@ int creds_init(void)
 	can_assume = true;
 	can_assume = creds_assume(&nobody) == 0;
 	creds_resume();
-	if (n >= 0) /* only this thread was changed; it is the one others inherit from */
+	if (n >= 0) /* only this thread was changed; the others inherit from it */
 		(void)syscall(SYS_setgroups, (size_t)n, groups);
 	can_assume = can_assume && !forgo_excess();
 	return can_assume ? 0 : -EPERM;
@@ -118,7 +118,7 @@ static void say_nothing(struct creds *c)
 {
 	c->anon = true;
 	c->claimed = false;
-	c->uid = c->gid = UINT32_MAX; /* creds_squash() gives him others */
+	c->uid = c->gid = UINT32_MAX; /* creds_squash() replaces them */
 	c->ngroups = 0;
 }
 
@@ -157,7 +157,7 @@ enum creds_auth_stat creds_of_call(const struct rpcrdma_req *req, struct creds *
 
 void creds_squash(struct creds *c, const struct export_conf *exp)
 {
-	/* (uint32_t)-1 is no id: setfsuid() would leave the server's own in force */
+	/* (uint32_t)-1 is not an id: setfsuid() would keep the server's own */
 	bool bogus = c->uid == UINT32_MAX || c->gid == UINT32_MAX;
 	uint32_t n = 0;
 
@@ -217,7 +217,7 @@ bool creds_has_cap(unsigned cap)
 
 bool creds_are_own(const struct creds *c)
 {
-	/* root among our own group is who we are, and needs no further groups */
+	/* root in the server's own group is the server's identity, which needs no supplementary groups */
 	return !can_assume || (c->uid == 0 && c->gid == own_gid);
 }
 
@@ -252,7 +252,7 @@ void creds_resume(void)
 	int saved = errno;
 
 	if (assumed) {
-		/* the supplementary groups may stay: fsuid 0 needs none */
+		/* the supplementary groups may stay: fsuid 0 does not need any */
 		(void)syscall(SYS_setfsuid, 0);
 		(void)syscall(SYS_setfsgid, own_gid);
 		assumed = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dir_ctime.c - which states of a directory clients may know by its ctime
+ * dir_ctime.c - whether a directory's ctime identifies one state for clients
  *
  * Operation, memory, threads, errors: dir_ctime.h
  */
@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 
-/* The latest ctime that was told of a directory of this bucket while its tick may have lasted. Of all
- * servers of the process, for their clients may be the same. */
+/* The latest ctime of the directories in a bucket that was sent to a client while its tick may have lasted. Shared by
+ * all servers of the process, because they may have the same clients. */
 #define TOLD_BUCKETS 4096u
 static _Atomic uint64_t told[TOLD_BUCKETS];
 
@@ -22,7 +22,7 @@ uint64_t dir_ctime_ns(const struct statx *stx)
 	const struct statx_timestamp *t = &stx->stx_ctime;
 
 	if (t->tv_sec < 0 || t->tv_sec > INT64_MAX / (int64_t)NS_PER_S - 1)
-		return UINT64_MAX; /* never settled */
+		return UINT64_MAX; /* never over */
 	return (uint64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
 }
 
@@ -35,7 +35,7 @@ uint64_t dir_ctime_tick(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- what clients were told during a tick --------------------------------------------------- */
+/* ---- ctimes sent to clients during their tick ------------------------------------------------ */
 
 void dir_ctime_note(uint64_t dev, uint64_t ino, uint64_t ctime)
 {
@@ -67,7 +67,7 @@ void dir_run_go_on(struct dir_run *r, uint64_t client, bool changed, uint64_t be
 		r->known &= before == after && r->ctime_ns == before;
 	else if (after > before)
 		*r = (struct dir_run){ .known = true, .ctime_ns = after };
-	else if (after < before) /* somebody has set the clock */
+	else if (after < before) /* the clock was set back */
 		r->known = false;
 	else
 		r->client = allowed ? client : CLIENT_MANY;

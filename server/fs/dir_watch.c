@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dir_watch.c - what a directory was like before and after a change of its names, where that is proved
+ * dir_watch.c - proves the attributes of a directory before and after a change of its names
  *
- * Operation: a change takes the directory's turn, statx(), the change, statx(), takes and releases the
- *            kernel's lock of the directory (pass_lock), and reads inotify's queue. It is proved if the queue
- *            has had exactly the events of the change itself. The kernel changes names, mode, owner
- *            and lists, and queues the event of it, in one section under that lock: so an event of
- *            whatever the second statx() has seen is in the queue by then. Anything else in the queue
- *            counts as a change by somebody else, also what this server does without a turn.
+ * Operation: a change takes the directory's turn, calls statx(), makes the change, calls statx(), takes
+ *            and releases the kernel's lock of the directory (pass_lock), and reads inotify's queue. It is
+ *            proved if the queue has exactly the events of the change itself. The kernel changes names,
+ *            mode, owner and lists, and queues the event, in one section under that lock. So the events of
+ *            everything that the second statx() has seen are in the queue by then. Any other event counts
+ *            as a foreign change, even if this server made it without a turn.
  *
- *            A client compares ctimes, and before Linux 6.13 all changes of one clock tick have the same
- *            one. struct dir_run (dir_ctime.h) says whether the present ctime stands for one state, or for states
- *            that only one client has made. Of a directory that was not watched when it got its ctime this
- *            is known if the tick was over when it came to be watched, if no client was told the
- *            ctime during the tick (dir_watch_statx), and if no run of the server before this one can
- *            have told it, or the file system never gives two changes one ctime once it was looked at.
- * Memory:    an entry per watched directory, at most @max for each file system; the longest unused one makes
- *            room. A file system that no export uses any more is forgotten when exports are made next.
- * Threads:   workers. Locks, in this order: the turns of at most two directories, by address; w->lock.
- *            The file system's calls run under turns, those of inotify under w->lock. inotify_add_watch()
- *            may read from the disk, so each file system has its own struct dir_watch, with its own lock,
- *            queue and entries: one that hangs holds up changes of its own names only. One change reads a
- *            bounded number of events; if more are queued, no entry of the file system proves anything.
- * Errors:    none: what cannot be watched is not proved.
+ *            Clients compare ctimes, and before Linux 6.13 all changes of one clock tick have the same
+ *            one. struct dir_run (dir_ctime.h) says whether the present ctime stands for one state, or for
+ *            states made by a single client. If a directory was not watched when it got its ctime, this is
+ *            known only under three conditions. The tick was over when the watch began. No client received
+ *            the ctime during the tick (dir_watch_statx). No earlier run of the server can have sent it,
+ *            or the file system never gives two changes one ctime after it was read.
+ * Memory:    an entry per watched directory, at most @max for each file system; the least recently used
+ *            one is evicted. A file system without exports is dropped when exports are next opened.
+ * Threads:   workers. Locks, in this order: the turns of at most two directories, by address; w->lock. The
+ *            file system's calls run under turns, those of inotify under w->lock. inotify_add_watch() may
+ *            read from the disk, so each file system has its own struct dir_watch, with its own lock,
+ *            queue and entries: a hanging file system delays only changes of its own names. One change
+ *            reads a limited number of events; if more are queued, no entry of the file system proves
+ *            anything.
+ * Errors:    none: a directory that cannot be watched is not proved.
  */
 #include "dir_watch.h"
 
@@ -48,7 +49,7 @@
 #define WATCH_MASK                                                                                 \
 	(IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF |          \
 	 IN_DELETE_SELF | IN_ONLYDIR)
-/* what ends a watch; the kernel has removed it, or is about to */
+/* events that end a watch; the kernel has removed it, or is about to */
 #define WATCH_ENDED (IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF)
 
 struct expected {
@@ -58,19 +59,19 @@ struct expected {
 };
 
 struct watched_dir {
-	struct watched_dir *next;    /* by dev, ino */
-	struct watched_dir *next_wd; /* by wd */
+	struct watched_dir *next;    /* hashed by dev, ino */
+	struct watched_dir *next_wd; /* hashed by wd */
 	struct list unused;	     /* w->unused, if users is 0 */
 	uint64_t dev, ino;
 	int wd;
 	unsigned users;
 	bool ended;	/* the kernel has removed the watch */
-	bool disturbed; /* there was an event that no change of ours explains */
+	bool disturbed; /* there was an event not caused by a change of this server */
 	struct expected expected[DIR_WATCH_STEPS];
 	unsigned nexpected;
 
 	pthread_mutex_t turn;
-	/* of the holder of turn */
+	/* used by the holder of turn */
 	bool looked; /* run is valid */
 	struct dir_run run;
 };
@@ -80,19 +81,19 @@ struct dir_watch {
 	struct list link; /* all->list */
 	struct dir_watches *all;
 	uint64_t dev;
-	unsigned refs; /* all->lock */
+	unsigned refs; /* protected by all->lock */
 	int fd;
 	unsigned n;
-	pthread_mutex_t lock; /* over all below, and the members of struct watched_dir above turn */
-	struct list unused;   /* the longest unused first */
+	pthread_mutex_t lock; /* protects the members below, and those of struct watched_dir above turn */
+	struct list unused;   /* least recently used first */
 	struct watched_dir *by_ino[BUCKETS], *by_wd[BUCKETS];
 };
 
 struct dir_watches {
 	bool no_past;
-	uint64_t since_ns; /* when this server started, by the clock of ctimes */
+	uint64_t since_ns; /* start time of this server, by the clock of ctimes */
 	unsigned max;
-	pthread_mutex_t lock; /* over the next, and the refs of its entries; never held over a system call */
+	pthread_mutex_t lock; /* protects list, and refs of its entries; never held during a system call */
 	struct list list;     /* of struct dir_watch */
 };
 
@@ -109,7 +110,7 @@ static int look_at(int fd, struct statx *ret)
 
 int dir_watch_statx(int dir, const char *name, int flags, struct statx *ret)
 {
-	uint64_t tick = dir_ctime_tick(), ctime; /* from before, or a delay would make the ctime look old */
+	uint64_t tick = dir_ctime_tick(), ctime; /* read before statx(): a delay would make the ctime look old */
 
 	if (statx(dir, name, flags, FH_STATX_MASK, ret))
 		return -errno;
@@ -153,12 +154,12 @@ static void note_event(struct dir_watch *w, struct watched_dir *d, const struct 
 
 	if (event & WATCH_ENDED) {
 		d->ended = true;
-		if (list_is_linked(&d->unused)) { /* the first to make room */
+		if (list_is_linked(&d->unused)) { /* next to be evicted */
 			list_del(&d->unused);
 			list_add_head(&w->unused, &d->unused);
 		}
 	}
-	if (event & IN_ATTRIB && ev->len) /* of a file in it */
+	if (event & IN_ATTRIB && ev->len) /* of a file in the directory */
 		return;
 	for (unsigned i = 0; i < d->nexpected; i++) {
 		struct expected *x = &d->expected[i];
@@ -188,15 +189,16 @@ static void note_events(struct dir_watch *w, const char *buf, size_t bytes)
 
 		ev = (const void *)(buf + at);
 		d = ev->wd < 0 ? NULL : *place_by_wd(w, ev->wd);
-		if (ev->mask & IN_Q_OVERFLOW) /* some were lost */
+		if (ev->mask & IN_Q_OVERFLOW) /* some events were lost */
 			disturb_all(w);
-		else if (d) /* else of one that is not watched any more */
+		else if (d) /* otherwise: of a directory that is no longer watched */
 			note_event(w, d, ev);
 	}
 }
 
-/* Take in all that is queued now. The lock is held, so this ends even if local programs add events faster than
- * they are read: what is left over counts as a disturbance of every directory, now and when it is read. */
+/* Processes all queued events. Call with the lock held. The number of reads is limited, because local programs may
+ * add events faster than they are read. Events left over count as a disturbance of every directory, now and when they
+ * are read. */
 static void drain(struct dir_watch *w)
 {
 	_Alignas(struct inotify_event) char buf[EVENTS_BYTES];
@@ -216,18 +218,18 @@ static void drain(struct dir_watch *w)
 	} while ((n < 0 && errno == EINTR) || n > (ssize_t)(sizeof(buf) - EVENT_BYTES_MAX));
 }
 
-/* What is known of a directory is about to be lost. The queue is empty, or the directory is disturbed. */
+/* The state of a directory is about to be dropped. The queue is empty, or the directory is disturbed. */
 static void note_forgotten(const struct watched_dir *d)
 {
 	const struct dir_run *r = &d->run;
 	uint64_t now = dir_ctime_tick();
 
-	/* A ctime that stands for more than one state, or still may come to, was told to somebody. */
+	/* a client may have received a ctime that stands for more than one state, or may still do so */
 	if (!r->known || d->disturbed || r->client || r->ctime_ns >= now - TICK_NS_MAX)
 		dir_ctime_note(d->dev, d->ino, r->known && !d->disturbed ? r->ctime_ns : now);
 }
 
-/* nobody uses it; the lock is held */
+/* no users; call with the lock held */
 static void forget(struct dir_watch *w, struct watched_dir *d)
 {
 	drain(w);
@@ -260,7 +262,7 @@ static int add_watch(struct dir_watch *w, const struct fh_obj *dir)
 	return wd;
 }
 
-/* The lock is held. Return: the entry, or NULL */
+/* Call with the lock held. Return: the entry, or NULL */
 static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
 {
 	struct watched_dir *d, **p;
@@ -269,7 +271,7 @@ static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
 	if (w->n >= w->all->max && !forget_one(w))
 		return NULL;
 	wd = add_watch(w, dir);
-	/* one inode has one watch: an entry of before that was removed and whose number was used again */
+	/* one inode has one watch: this is an entry of a removed directory with a reused inode number */
 	if (wd < 0 || *place_by_wd(w, wd))
 		return NULL;
 	d = calloc(1, sizeof(*d));
@@ -369,7 +371,7 @@ static void free_watch(struct dir_watch *w)
 		note_forgotten(d);
 		free_dir(d);
 	}
-	close(w->fd); /* and with it go the watches */
+	close(w->fd); /* also removes its watches */
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
@@ -434,8 +436,8 @@ void dir_watch_put(struct dir_watch *w)
 
 /* ---- a change ------------------------------------------------------------------------------- */
 
-/* Takes and releases the kernel's lock of the directory. A name that is longer than any is in no cache, so
- * the file system is asked for it, under the lock; it knows without looking.
+/* Takes and releases the kernel's lock of the directory, by looking up a name. The name is too long to be valid, so
+ * it is in no cache. The kernel asks the file system under the lock, which refuses it without disk access.
  *
  * Return: whether it was asked. */
 static bool pass_lock(const struct fh_obj *dir)
@@ -454,14 +456,14 @@ static bool is_watchable(const struct fh_obj *dir)
 	       dev_of(&dir->stx) == dir->exp->root_dev;
 }
 
-/* The first change since it is watched: is its ctime known to stand for one state? */
+/* The first change since the watch began: is its ctime known to stand for one state? */
 static void look_first(const struct dir_watch *w, const struct dir_part *p)
 {
 	struct watched_dir *d = p->dir;
 	uint64_t tick = dir_ctime_tick(), ctime;
 	struct statx stx;
 
-	/* whoever is at work in it since before the tick has stored its ctime after this */
+	/* after pass_lock(), operations that began before the tick have stored their ctime */
 	if (!pass_lock(p->obj) || look_at(p->obj->fd, &stx))
 		return;
 	ctime = dir_ctime_ns(&stx);
@@ -488,7 +490,7 @@ static void take_turns(struct dir_turn *t)
 		pthread_mutex_lock(&b->turn);
 }
 
-/* Return: the part that is of @dir's directory, or NULL */
+/* Return: the part for @dir's directory, or NULL */
 static struct dir_part *find_part(struct dir_turn *t, const struct fh_obj *dir)
 {
 	struct watched_dir *d = get(t->watch, dir);
@@ -508,7 +510,7 @@ static struct dir_part *find_part(struct dir_turn *t, const struct fh_obj *dir)
 	return p;
 }
 
-/* what the queue has had until now was before this change */
+/* events queued so far belong to earlier changes */
 static void expect(struct dir_turn *t)
 {
 	pthread_mutex_lock(&t->watch->lock);
@@ -555,7 +557,7 @@ void dir_watch_begin(struct dir_turn *t, const struct dir_step *steps, unsigned 
 	}
 }
 
-/* Two moves in a row to one name from elsewhere make one event: is it ours that has the name? */
+/* Two successive moves to one name from elsewhere make one event: does our file have the name? */
 static bool is_in_place(const struct dir_step *s)
 {
 	struct stat st;
@@ -564,7 +566,7 @@ static bool is_in_place(const struct dir_step *s)
 			   st.st_ino == s->ino);
 }
 
-/* The queue is empty, the lock is held. Return: nothing happened but the change */
+/* Call with the lock held and the queue empty. Return: there was no event except the change */
 static bool is_explained(struct watched_dir *d, bool changed)
 {
 	bool as_expected = true;

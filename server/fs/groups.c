@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * groups.c - the groups of a user as this host knows them, instead of the 16 that AUTH_SYS has room for
+ * groups.c - the groups of a user from this host's database, instead of the 16 of AUTH_SYS
  *
- * Operation: a table of users by uid. Who is not in it, or was asked for too long ago, is asked for on
- *            a worker (the database may be a directory server on the other side of the world), and
- *            the calls of that user wait; those of others go on. What is a little old is used while
- *            it is asked for anew, so that a busy user waits once and never again.
+ * Operation: a table of users by uid. A user without an entry, or with one that is too old, is looked up on
+ *            a worker (the database may be a remote directory server). The calls of that user wait; those
+ *            of other users continue. An entry that is a little old is used while it is looked up again,
+ *            so that a busy user waits only once.
  *
- *                 age   0 ......... ASK_AFTER ......... WAIT_AFTER ...
- *                       used        used, and asked     asked, and waited for
+ *                age   0 ......... ASK_AFTER ......... WAIT_AFTER ...
+ *                      used        used, and asked     asked, and waited for
  *
- *            A database that does not answer does not change what it said before; a user of whom it
- *            never said anything has no groups but the one that he calls with, until it is asked
- *            again RETRY_AFTER later.
+ *            If the database does not respond, its last result stays in use. A user without a result has
+ *            only the primary group of the call, until the next lookup RETRY_AFTER later.
  *
  *            Clients share the lookups and the table, because one client may claim any number of uids:
  *
- *            - Uids to be asked for are in a queue that is fair between clients. One client has at most
- *              half of the ASKING_MAX lookups under way; the other half is left to others.
+ *            - Lookups are in a queue that is fair between clients. One client has at most half of the
+ *              ASKING_MAX lookups in progress; the other half is left to others.
  *            - An entry belongs to the client that had it looked up last. If the table is full, entries
  *              older than WAIT_AFTER are evicted first, then the least recently used entry of the client
- *              that has most. So a client with less than an equal part loses none to others.
- *            - If another client uses the entry too, it gets the entry instead.
- * Memory:    KNOWN_MAX users. Those that are queued or being asked for do not count: there are not more of
- *            them than there are calls. A share exists as long as its client has an entry.
- * Threads:   the reactor's, groups_ask() excepted. ASKING_MAX at once, so that a database that hangs
- *            takes some of the workers away from files, not all of them.
- * Errors:    logged, a few of them.
+ *              with the most entries. So a client with less than an equal part loses none to others.
+ *            - If another client uses the entry too, that client gets the entry instead.
+ * Memory:    KNOWN_MAX users. Entries that are queued or being looked up do not count: there are at most
+ *            as many as calls. A share exists as long as its client has an entry.
+ * Threads:   the reactor's, except groups_ask(). ASKING_MAX lookups at once, so that a hanging database
+ *            blocks some of the workers, not all of them.
+ * Errors:    logged, with a rate limit.
  */
 #include "groups.h"
 
@@ -49,26 +48,26 @@
 #define ASK_AFTER_NS (60 * NS_PER_S)
 #define WAIT_AFTER_NS (600 * NS_PER_S)
 #define RETRY_AFTER_NS (5 * NS_PER_S)
-#define RECORD_BYTES_MAX (1u << 20) /* of a user in the database */
+#define RECORD_BYTES_MAX (1u << 20) /* limit of a user's record in the database */
 
 struct groups {
 	const struct groups_ops *ops;
 	void *ctx;
 	struct siphash_key key;
 	struct groups_entry *table[BUCKETS];
-	struct list shares; /* a list will do: it is searched when a user is looked up, not in each call */
-	struct fair queue;  /* entries to be asked for */
+	struct list shares; /* a list is sufficient: it is searched at each lookup, not in each call */
+	struct fair queue;  /* entries to be looked up */
 	unsigned count, nidle, asking;
 	struct log_limit said;
 };
 
-/* What a client has in the cache. */
+/* The entries of one client. */
 struct groups_share {
 	struct list link; /* groups->shares */
 	struct groups *cache;
 	struct rpcrdma_client_id client;
 	unsigned refs;	  /* its entries, and callers of get_share() */
-	struct list idle; /* entries that are neither queued nor asked for, the least recently used first */
+	struct list idle; /* entries neither queued nor being looked up, least recently used first */
 	unsigned nidle;
 	struct fair_client turn; /* in groups->queue */
 	struct fair_flow queue;
@@ -199,7 +198,7 @@ static struct groups_entry *add(struct groups *g, const struct rpcrdma_client_id
 	return e;
 }
 
-/* @e is neither idle nor queued. */
+/* Call only if @e is neither idle nor queued. */
 static void drop(struct groups *g, struct groups_entry *e)
 {
 	struct groups_entry **at = bucket(g, e->uid);
@@ -227,7 +226,7 @@ void groups_destroy(struct groups *g)
 	free(g);
 }
 
-/* The next entry to be evicted; there is one. */
+/* Return: the next entry to be evicted; there must be one. */
 static struct groups_entry *find_victim(const struct groups *g, uint64_t now)
 {
 	const struct groups_share *most = NULL;
@@ -239,7 +238,7 @@ static struct groups_entry *find_victim(const struct groups *g, uint64_t now)
 		if (!s->nidle)
 			continue;
 		e = list_first_entry(&s->idle, struct groups_entry, link);
-		if (now >= e->wait_ns) /* it would have to be waited for anyway */
+		if (now >= e->wait_ns) /* too old to be used without a new lookup */
 			return e;
 		if (!most || s->nidle > most->nidle)
 			most = s;
@@ -247,7 +246,7 @@ static struct groups_entry *find_victim(const struct groups *g, uint64_t now)
 	return list_first_entry(&most->idle, struct groups_entry, link);
 }
 
-/* An entry that is passed on has no other user then, so this ends. */
+/* This ends, because an entry that is passed on has no other user then. */
 static void trim(struct groups *g, uint64_t now)
 {
 	while (g->nidle > KNOWN_MAX) {
@@ -295,7 +294,7 @@ static void ask_some(struct groups *g)
 	}
 }
 
-/* @client is held: it may disconnect before the job for it has ended. */
+/* Holds a reference to @client: it may disconnect before its job has ended. */
 static void enqueue(struct groups *g, struct groups_entry *e, struct client *client)
 {
 	client_hold(client);
@@ -319,8 +318,8 @@ static void dequeue(struct groups_entry *e)
 	put_client(e);
 }
 
-/* Has @e looked up for @client. An entry that waits in the queue of another client moves if this one's is
- * shorter: otherwise a client that claims many uids would delay others' users among them. */
+/* Has @e looked up for @client. An entry that waits in the queue of another client moves if this client's queue is
+ * shorter. Otherwise a client that claims many uids would delay users of other clients. */
 static void ask(struct groups *g, struct groups_entry *e, struct client *client)
 {
 	struct groups_share *s;
@@ -391,7 +390,7 @@ void groups_leave(struct groups_wait *w)
 		drop(g, e);
 }
 
-/* what is known of @e now */
+/* Stores the result in @e. */
 static void learn(struct groups *g, struct groups_entry *e, uint64_t now)
 {
 	struct groups_answer *a = &e->answer;
@@ -434,7 +433,7 @@ void groups_answered(struct groups_entry *e, uint64_t now)
 
 		w->fn(w);
 	}
-	/* not before those who waited have had their answer */
+	/* not before the waiting calls have run */
 	trim(g, now);
 }
 
@@ -465,7 +464,7 @@ static int find_user(uint32_t uid, struct passwd *pw, char **ret_buf)
 			return -ENOMEM;
 		err = getpwuid_r(uid, pw, buf, bytes, &found);
 	} while (err == ERANGE && bytes < RECORD_BYTES_MAX);
-	/* the words of different databases for "there is none", see getpwuid(3) */
+	/* errnos for "no such user" of different databases, see getpwuid(3) */
 	if (!found && (!err || err == ENOENT || err == ESRCH || err == EBADF || err == EPERM))
 		err = ENOENT;
 	if (err) {
@@ -490,7 +489,7 @@ static int find_groups(const struct passwd *pw, struct groups_answer *ret)
 			ret->n = (uint32_t)MAX(n, 0);
 			return 0;
 		}
-		n = MAX(n, 2 * before); /* not every libc tells how many there are */
+		n = MAX(n, 2 * before); /* not every libc returns the number */
 	} while (before < (int)CREDS_GROUPS_MAX);
 	return -E2BIG;
 }

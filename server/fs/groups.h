@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * groups.h - the groups of a user as this host knows them, instead of the 16 that AUTH_SYS has room for
+ * groups.h - the groups of a user from this host's database, instead of the 16 of AUTH_SYS
  *
- * Invariants: an entry that is queued or being asked for, or that a request waits for, is neither moved nor
- * freed. A request that waits is told exactly once, unless it calls groups_leave().
+ * Invariants: an entry is neither moved nor freed while it is queued, being looked up, or a request waits
+ *             for it. A waiting request is notified exactly once, unless it calls groups_leave().
  */
 #ifndef LEAT_SERVER_GROUPS_H
 #define LEAT_SERVER_GROUPS_H
@@ -27,21 +27,21 @@ struct groups_entry {
 	struct groups_entry *hash_next;
 	struct list link;    /* share->idle or share->queue */
 	struct list waiting; /* struct groups_wait */
-	struct groups_share *share;	/* of the client that owns it: the last one that had it looked up */
-	struct rpcrdma_client_id other; /* the last client that used it and does not own it */
+	struct groups_share *share;	/* share of the owner: the last client that had the user looked up */
+	struct rpcrdma_client_id other; /* the last client that used the entry without owning it */
 	bool has_other;
-	struct client *client; /* that it is looked up for, referenced; NULL: neither queued nor asking */
+	struct client *client; /* the client of the lookup, referenced; NULL: neither queued nor asking */
 	uint32_t uid;
 	bool known;
 	bool queued; /* in share->queue */
 	bool asking; /* groups_ops.ask() was called */
-	uint64_t ask_ns;  /* from then on it is asked for again, and good until the answer is there, */
-	uint64_t wait_ns; /* and from then on not even that */
+	uint64_t ask_ns;  /* after this time the entry is used, but looked up again */
+	uint64_t wait_ns; /* after this time it is not used before the lookup has finished */
 	uint32_t n;
 	uint32_t *groups;
-	struct worker_job job; /* for who asks */
+	struct worker_job job; /* for the implementation of ask() */
 	struct groups_answer {
-		int err; /* 0; -ENOENT: no such user; -errno: nobody can say */
+		int err; /* 0; -ENOENT: no such user; -errno: the lookup failed */
 		uint32_t n;
 		uint32_t *groups; /* malloc'ed, or NULL */
 	} answer;
@@ -50,46 +50,45 @@ struct groups_entry {
 struct groups_wait {
 	struct list link;
 	struct groups_entry *entry;
-	void (*fn)(struct groups_wait *w); /* ask again */
+	void (*fn)(struct groups_wait *w); /* call groups_of() again */
 };
 
 struct groups_ops {
-	/* Have e->answer filled in and call groups_answered(), later: it may take its time. The work is done
-	 * for e->client, which exists until then. */
+	/* Fills in e->answer and calls groups_answered(), later; it may block. The work is done for e->client, which
+	 * exists until then. */
 	void (*ask)(void *ctx, struct groups_entry *e);
 };
 
 int must_check groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret);
 
-/** groups_destroy - nobody waits, nothing is being asked for. NULL is fine. */
+/** groups_destroy - no request may wait, and no lookup may be in progress. NULL is fine. */
 void groups_destroy(struct groups *g);
 
-/** groups_of - put the groups of c->uid into @c
+/** groups_of - puts the groups of c->uid into @c
  * @now: CLOCK_MONOTONIC
- * @client: that the call came from
- * @w: w->fn is called when there is more to know; not before this has returned
+ * @client: client of the call
+ * @w: w->fn is called when the result has changed; not before this function has returned
  *
- * A user whom this host does not know has none but the one he calls with, and so has everybody
- * without memory.
+ * A user unknown to this host has only the primary group of the call. Without memory, so has every user.
  *
- * Return: true; false: they are not known yet, w->fn() will be called.
+ * Return: true; false: not yet known, w->fn() will be called.
  */
 bool must_check groups_of(struct groups *g, uint64_t now, struct client *client, struct creds *c,
 			  struct groups_wait *w);
 
-/** groups_leave - @w, which waits, does not wait any more; a lookup for it alone that has not begun is cancelled */
+/** groups_leave - ends the wait of @w; a lookup for it alone that has not begun is cancelled */
 void groups_leave(struct groups_wait *w);
 
-/** groups_answered - e->answer is there */
+/** groups_answered - call when e->answer is filled in */
 void groups_answered(struct groups_entry *e, uint64_t now);
 
-/** groups_asking - how many lookups are under way? 0: none is queued either */
+/** groups_asking - number of lookups in progress; 0: none is queued either */
 unsigned groups_asking(const struct groups *g);
 
-/** groups_count - how many users are known, queued or being asked for */
+/** groups_count - number of users that are known, queued or being looked up */
 unsigned groups_count(const struct groups *g);
 
-/** groups_ask - what the user database says; it may take its time
+/** groups_ask - queries the user database; may block
  *
  * Return: as in struct groups_answer.
  */

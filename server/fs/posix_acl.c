@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * posix_acl.c - POSIX access control lists: NFSACL's entries and the kernel's extended attribute
+ * posix_acl.c - converts POSIX access control lists between NFSACL and extended attributes
  *
- * Operation: what the kernel stores under system.posix_acl_access is bytes of a layout that its
- *            headers promise (<linux/posix_acl_xattr.h>): little-endian entries in the order of their
- *            tags. libacl would parse the same bytes into a type of its own, whose entries are then
- *            asked for one by one, and opens files by paths only; so this is shorter without it.
- *            Solaris knows no list without a mask: one of three entries is told with a fourth, a mask
- *            that says what the group's entry says, and one that comes so is stored as three, or a chmod would
- *            not mean the group any more.
+ * Operation: the kernel stores lists under system.posix_acl_access in a layout defined by its headers
+ *            (<linux/posix_acl_xattr.h>): little-endian entries in the order of their tags. libacl would
+ *            parse the same bytes into its own type with an accessor per entry, and opens files only by
+ *            path; so this code is shorter without it.
+ *            Solaris requires a mask in every list. A list of three entries is sent with a fourth, a mask
+ *            equal to the group's entry. A list received in that form is stored as three entries, because
+ *            chmod would otherwise change the mask instead of the group.
  * Memory:    the caller's.
  * Threads:   any.
- * Errors:    -EINVAL for what a caller sent, -EIO for what a file system did.
+ * Errors:    -EINVAL for data from a caller, -EIO for data from a file system.
  */
 #include "posix_acl.h"
 
@@ -35,7 +35,7 @@ static uint32_t tag_of(const struct posix_acl_xattr_entry *e)
 	return le16toh(e->e_tag);
 }
 
-/* the tags' numbers are in the order that the kernel wants */
+/* the numbers of the tags have the order that the kernel requires */
 static int compare(const void *a, const void *b)
 {
 	const struct posix_acl_xattr_entry *x = a, *y = b;
@@ -65,7 +65,7 @@ static int convert(const aclent *in, bool dflt, struct posix_acl_xattr_entry *ou
 			return -EINVAL;
 		break;
 	case ACL_MASK:
-		perm &= PERMS; /* Solaris sets others there, which mean nothing */
+		perm &= PERMS; /* Solaris sets other bits there, without meaning */
 		break;
 	case ACL_USER_OBJ:
 	case ACL_GROUP_OBJ:
@@ -82,7 +82,8 @@ static int convert(const aclent *in, bool dflt, struct posix_acl_xattr_entry *ou
 	return 0;
 }
 
-/* Sorted ones: each has the three, named ones have a mask, and nothing is there twice. */
+/* Requires sorted entries: each list has the three basic entries, named entries require a mask, and there are no
+ * duplicates. */
 static bool is_whole(const struct posix_acl_xattr_entry *e, uint32_t n)
 {
 	uint32_t seen = 0, need = ACL_USER_OBJ | ACL_GROUP_OBJ | ACL_OTHER;
@@ -97,7 +98,7 @@ static bool is_whole(const struct posix_acl_xattr_entry *e, uint32_t n)
 	return (seen & need) == need;
 }
 
-/* user, group, mask, other, with a mask that takes nothing from the group */
+/* user, group, mask, other, with a mask that does not restrict the group */
 static bool has_idle_mask(const struct posix_acl_xattr_entry *e, uint32_t n)
 {
 	return n == 4 && tag_of(&e[2]) == ACL_MASK && tag_of(&e[1]) == ACL_GROUP_OBJ &&
@@ -133,7 +134,7 @@ int acl_to_xattr(const aclent *v, uint32_t n, bool dflt, struct acl_xattr *ret)
 	return 0;
 }
 
-/* the owner's entries say who that is, although nobody needs it: Solaris does */
+/* Solaris requires the id in the owner's entries, although it is redundant */
 static aclent entry_of(const struct posix_acl_xattr_entry *e, const struct statx *stx, bool dflt)
 {
 	uint32_t tag = tag_of(e), id = 0;

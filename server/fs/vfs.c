@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * vfs.c - looking at files and changing their attributes, as NFS means it
+ * vfs.c - reads and changes file attributes with NFS semantics
  *
- * Operation: a file is an O_PATH descriptor (fh.c). What the caller's rights decide runs inside
- *            creds_assume(); what the server needs for itself (a descriptor to read by, to sync by)
- *            runs outside. Contents are opened by way of /proc/self/fd, which finds the very file
- *            whatever its name is by now.
+ * Operation: a file is an O_PATH descriptor (fh.c). Steps that depend on the caller's rights run inside
+ *            creds_assume(). Steps that the server needs for itself (opening a descriptor to read or sync)
+ *            run outside. Contents are opened through /proc/self/fd, which finds the same file even after
+ *            a rename.
  * Memory:    none; descriptors are the caller's.
  * Threads:   workers: everything here may block.
- * Errors:    -errno as the system said it, turned into a status in one place (nfs3_conv.c). A shortage
- *            that is met after something was changed is EIO: vfs_after().
- * See:       vfs_name.c for what makes and removes names.
+ * Errors:    -errno of the system, converted to a status in one place (nfs3_conv.c). A shortage that
+ *            occurs after a change is EIO: vfs_after().
+ * See:       vfs_name.c for creating and removing names.
  */
 #include "vfs.h"
 
@@ -29,14 +29,14 @@
 #include "nfs_errno.h"
 #include "vfs_int.h"
 
-/** vfs_proc_path - a path that leads to what @fd has open; Return: @buf */
+/** vfs_proc_path - a path that leads to the file of @fd; Return: @buf */
 const char *vfs_proc_path(int fd, char buf[VFS_PROC_PATH])
 {
 	(void)snprintf(buf, VFS_PROC_PATH, "/proc/self/fd/%d", fd);
 	return buf;
 }
 
-/** vfs_reopen - open what an O_PATH descriptor stands for; only regular files and directories */
+/** vfs_reopen - opens the file of an O_PATH descriptor; only regular files and directories */
 int vfs_reopen(int path_fd, int flags)
 {
 	char buf[VFS_PROC_PATH];
@@ -71,7 +71,7 @@ int vfs_check_name(const char *name)
 	return strlen(name) > VFS_NAME_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* with the rights of the thread: AT_EACCESS makes the kernel look at fsuid, not at the real uid */
+/* with the rights of the thread: AT_EACCESS makes the kernel check fsuid, not the real uid */
 static bool can(int fd, int mode)
 {
 	return syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0;
@@ -111,8 +111,8 @@ int vfs_may_io(const struct fh_obj *o, const struct creds *cr, bool write)
 	return err ? err : got ? 0 : -EACCES;
 }
 
-/* An ordinary user cannot open a file of his own that has lost its mode bits; root can open all.
- * The bits are there for as long as the open takes, and only the owner gains by them. */
+/* An ordinary user cannot open their own file without mode bits; root can open all. The owner's bits are set only
+ * while the open runs, and only the owner gains by them. */
 static int open_as_owner(const struct fh_obj *o, int flags)
 {
 	char buf[VFS_PROC_PATH];
@@ -125,7 +125,7 @@ static int open_as_owner(const struct fh_obj *o, int flags)
 	if (chmod(path, (stx.stx_mode & 07777u) | S_IRUSR | S_IWUSR))
 		return -errno;
 	fd = vfs_reopen(o->fd, flags);
-	(void)chmod(path, stx.stx_mode & 07777u); /* what was possible a moment ago */
+	(void)chmod(path, stx.stx_mode & 07777u); /* restores the mode; chmod() succeeded above */
 	return fd;
 }
 
@@ -166,7 +166,7 @@ int vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, con
 	return err;
 }
 
-/** vfs_readlink - the path in a symbolic link
+/** vfs_readlink - reads the target of a symbolic link
  *
  * Return: 0; -EINVAL: not a symbolic link; -ENAMETOOLONG: @cap is too small; -errno.
  */
@@ -217,18 +217,18 @@ static int sync_fd(const struct fh_obj *o, int fd)
 
 /** vfs_sync_fd - fsync() of @o, which @fd has open
  *
- * The kernel tells a loss of data once, to whoever syncs first: those whose data it was learn of it by
- * the write verifier. In an export that does not promise durability nothing is done.
+ * The kernel reports a loss of data once, to the first caller of fsync(). The clients that wrote the data learn of it
+ * by the write verifier. In an export that does not promise durability this function does nothing.
  *
- * Return: 0, -EINVAL: this file system has nothing to sync there; -errno.
+ * Return: 0, -EINVAL: this file system does not support it; -errno.
  */
 int vfs_sync_fd(const struct fh_obj *o, int fd)
 {
 	return o->exp->conf.async ? 0 : vfs_after(sync_fd(o, fd));
 }
 
-/* What cannot be opened without side effects (a device, a pipe), without rights that we do not have or for
- * want of a descriptor is synced with its file system. */
+/* Syncs the whole file system of a file that cannot be opened: a device or pipe (side effects), missing rights, or no
+ * descriptor. */
 static int sync_now(const void *arg)
 {
 	const struct fh_obj *o = arg;
@@ -246,7 +246,7 @@ static int sync_now(const void *arg)
 
 /** vfs_sync - attributes, and names of a directory, are on disk afterwards
  *
- * A directory that others have changed as well is synced once for all of them.
+ * Concurrent syncs of one directory are shared.
  */
 int vfs_sync(const struct fh_obj *o)
 {
@@ -271,7 +271,7 @@ static int set_mode(const struct fh_obj *o, uint32_t mode)
 {
 	char buf[VFS_PROC_PATH];
 
-	if (S_ISLNK(o->stx.stx_mode)) /* has none that would mean anything */
+	if (S_ISLNK(o->stx.stx_mode)) /* links have no useful ones */
 		return 0;
 	return chmod(vfs_proc_path(o->fd, buf), mode & 07777u) ? -errno : 0;
 }
@@ -290,8 +290,8 @@ static int set_times(const struct fh_obj *o, const struct vfs_sattr *sa)
 #define SET_OWNER (VFS_SET_UID | VFS_SET_GID)
 #define SET_TIMES (VFS_SET_ATIME | VFS_SET_MTIME)
 
-/* Are the times that are set all "now" by the server's clock? A caller who may write the file may set
- * those, because a write does it as well. Other times are for the owner. */
+/* Are all times to be set to "now" by the server's clock? A caller with write permission may do that, because a write
+ * does it as well. Other times are for the owner. */
 static bool is_touch(const struct vfs_sattr *sa)
 {
 	return sa->set & SET_TIMES &&
@@ -299,8 +299,8 @@ static bool is_touch(const struct vfs_sattr *sa)
 	       (!(sa->set & VFS_SET_MTIME) || sa->mtime.tv_nsec == UTIME_NOW);
 }
 
-/* A new size sets mtime to "now" by itself. For atime a writer needs no more than write permission as
- * long as mtime is set to "now" in the same system call. */
+/* A new size sets mtime to "now" by itself. To set atime, write permission suffices only if mtime is set to "now" in
+ * the same system call. */
 static void merge_times(struct vfs_sattr *sa)
 {
 	if (!(sa->set & VFS_SET_SIZE) || !is_touch(sa))
@@ -335,8 +335,8 @@ static int check_rights(const struct fh_obj *o, const struct vfs_sattr *sa, cons
 	return sa->set & SET_TIMES && !is_touch(sa) && !acts_as_owner ? -EPERM : 0;
 }
 
-/* The kernel sets one time of two to "now" for the owner only; RFC 1813 and other servers do it for a
- * writer. Runs as the caller. Return: 0: the caller can do it, 1: the server must, -EACCES. */
+/* The kernel sets a single time to "now" for the owner only; RFC 1813 and other servers do it for a writer. Runs as
+ * the caller. Return: 0: the caller can do it; 1: the server must do it; -EACCES. */
 static int check_touch(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
 {
 	if (!is_touch(sa) || is_owner(o, cr) || creds_has_cap(CAP_FOWNER))
@@ -352,8 +352,8 @@ static bool has_several(const struct vfs_sattr *sa)
 		       !!(sa->set & SET_TIMES) > 1;
 }
 
-/* All that can be refused before anything is changed. Return: 0; 1: set_times() with the server's
- * rights; -errno. With a size *@ret_fd is open for writing. */
+/* Makes all checks that can refuse the change in advance. Return: 0; 1: set_times() with the server's rights; -errno.
+ * With a size *@ret_fd is open for writing. */
 static int check_all(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr,
 		     int *ret_fd)
 {
@@ -372,7 +372,7 @@ static int check_all(const struct fh_obj *o, const struct vfs_sattr *sa, const s
 		err = creds_assume(cr);
 	if (err)
 		return err;
-	/* the kernel itself decides about a single one, which a file system may have rules of its own for */
+	/* the kernel itself checks a single attribute, because a file system may have its own rules */
 	if (has_several(sa))
 		err = check_rights(o, sa, cr);
 	if (!err)
@@ -386,12 +386,12 @@ static int check_all(const struct fh_obj *o, const struct vfs_sattr *sa, const s
 	return err;
 }
 
-/** vfs_apply - change attributes, not yet on disk
+/** vfs_apply - changes attributes, not yet on disk
  *
- * What permission can refuse is refused before anything is changed. Another failure (no space, a quota)
- * stops at the first attribute that has it: the owner comes first, because a quota refuses that, and
- * a truncated file cannot be put back. A new owner and a new size take set-id bits away, so the mode comes
- * after them; and everything touches times, so they come last.
+ * Permission failures are found before any change. Another failure (no space, a quota) stops at the first attribute
+ * affected. The owner comes first, because a quota may refuse it, and a truncated file cannot be restored. A new
+ * owner and a new size clear set-id bits, so the mode comes after them. All of these change times, so the times come
+ * last.
  */
 int vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sattr, const struct creds *cr)
 {
@@ -419,7 +419,7 @@ int vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sattr, const struc
 	return err;
 }
 
-/** vfs_setattr - change attributes; on disk when it returns 0 */
+/** vfs_setattr - changes attributes; on disk when it returns 0 */
 int vfs_setattr(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
 {
 	int err;

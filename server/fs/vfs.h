@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * vfs.h - what may be done to files, as NFS means it, in terms of descriptors and the *at() calls
+ * vfs.h - file operations with NFS semantics, on descriptors and the *at() calls
  */
 #ifndef LEAT_SERVER_VFS_H
 #define LEAT_SERVER_VFS_H
@@ -35,55 +35,55 @@ struct vfs_sattr {
 };
 
 enum vfs_create {
-	VFS_UNCHECKED, /* an existing file is as good as a new one */
-	VFS_GUARDED,   /* -EEXIST */
-	VFS_EXCLUSIVE, /* -EEXIST, but for the file made by this very call when it came before */
+	VFS_UNCHECKED, /* an existing file is accepted */
+	VFS_GUARDED,   /* -EEXIST if it exists */
+	VFS_EXCLUSIVE, /* -EEXIST, except for a file created by an earlier transmission of this call */
 };
 
 #define VFS_VERF_BYTES 8
 
-/* What an operation that makes a file leaves: the file found, and for regular files a descriptor
- * open for reading and writing, which the mode given to the file may not allow any more later. */
+/* Result of an operation that creates a file: the file found, and for regular files a descriptor open for reading and
+ * writing. The mode of the file may not allow a later open. */
 struct vfs_made {
 	struct fh_obj obj;
 	int fd;
 };
 
-/** vfs_init - is there a /proc to reopen descriptors by? Return: 0 or -errno */
+/** vfs_init - checks that /proc is available to reopen descriptors; Return: 0 or -errno */
 int must_check vfs_init(void);
 
-/** vfs_stat - attributes of an open file, O_PATH or not */
+/** vfs_stat - gets the attributes of an open file, O_PATH or not */
 int must_check vfs_stat(int fd, struct statx *ret);
 
-/** vfs_check_name - Return: 0; -EACCES (empty, or a '/' in it), -ENAMETOOLONG: RFC 1813 section 4.6 */
+/** vfs_check_name - checks a name; Return: 0; -EACCES (empty, or contains '/'), -ENAMETOOLONG: RFC 1813 section 4.6 */
 int must_check vfs_check_name(const char *name);
 
-/** vfs_access - which of R_OK, W_OK, X_OK in @mask has the caller? The kernel decides, ACLs and all */
+/** vfs_access - which of R_OK, W_OK, X_OK in @mask does the caller have? The kernel decides, including ACLs */
 int must_check vfs_access(const struct fh_obj *o, const struct creds *cr, int mask, int *ret);
 
 /** vfs_may_io - may the caller READ or WRITE this regular file?
  *
- * Its owner always may, as he might have opened it before he took the right from himself; and who
- * may execute may read (RFC 1813 section 4.4).
+ * Its owner always may, because the owner could have opened it before removing the permission. Execute permission
+ * implies read permission (RFC 1813 section 4.4).
  *
  * Return: 0, -EACCES, -EINVAL: not a regular file.
  */
 int must_check vfs_may_io(const struct fh_obj *o, const struct creds *cr, bool write);
 
-/** vfs_open_io - open the contents of a regular file, with the server's own rights
+/** vfs_open_io - opens the contents of a regular file, with the server's own rights
  *
  * Return: a descriptor, or -errno.
  */
 int must_check vfs_open_io(const struct fh_obj *o, bool write);
 
-/** vfs_open_dir - open a directory for listing; -EACCES if the caller may not read it */
+/** vfs_open_dir - opens a directory for listing; -EACCES if the caller may not read it */
 int must_check vfs_open_dir(const struct fh_obj *o, const struct creds *cr);
 
 int must_check vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			  const struct creds *cr, struct fh_obj *ret);
 int must_check vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_len);
 
-/* What changes something is on disk when it returns 0. */
+/* Changes by the following functions are on disk when they return 0. */
 
 int must_check vfs_setattr(const struct fh_obj *o, const struct vfs_sattr *sa,
 			   const struct creds *cr);
@@ -101,7 +101,7 @@ int must_check vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char 
 			 const struct creds *cr, struct vfs_made *ret);
 void vfs_made_close(struct vfs_made *m);
 
-/* A file that an operation took the last name from: nobody's cache may keep it alive. */
+/* A file that lost its last name by an operation: caches must not keep it open. */
 struct vfs_gone {
 	bool gone;
 	uint64_t dev, ino;
@@ -117,17 +117,17 @@ int must_check vfs_link(struct fh_set *s, const struct fh_obj *o, const struct f
 
 /* vfs_acl.c */
 
-/** vfs_get_acl - a list of the file's; its size is 0 if it has none
- * @dflt: what new files in this directory get, not what is true for itself
+/** vfs_get_acl - gets a list of the file; its size is 0 if there is no list
+ * @dflt: the list for new files in this directory, instead of its own
  *
- * Return: 0; -EOPNOTSUPP: such files have none here; -EIO: it has more entries than NFSACL can tell.
+ * Return: 0; -EOPNOTSUPP: such files have no lists here; -EIO: more entries than NFSACL supports.
  */
 int must_check vfs_get_acl(const struct fh_obj *o, bool dflt, struct acl_xattr *ret);
 
-/** vfs_set_acl - set lists, or take them away where their size is 0; on disk when it returns 0
- * @access, @dflt: or NULL: is to stay as it is
+/** vfs_set_acl - sets lists, or removes them if their size is 0; on disk when it returns 0
+ * @access, @dflt: NULL: keep the list
  *
- * Return: 0; -EINVAL: a default list for what is no directory; -EOPNOTSUPP; -EPERM; -errno.
+ * Return: 0; -EINVAL: a default list for an object that is not a directory; -EOPNOTSUPP; -EPERM; -errno.
  */
 int must_check vfs_set_acl(const struct fh_obj *o, const struct acl_xattr *access,
 			   const struct acl_xattr *dflt, const struct creds *cr);

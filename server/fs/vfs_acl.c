@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * vfs_acl.c - the access control lists of a file
+ * vfs_acl.c - reads and sets the access control lists of a file
  *
- * Operation: by way of /proc/self/fd, since no system call takes an O_PATH descriptor. Who may look at
- *            attributes may look at these; that their change is for the owner the kernel sees to, which
- *            also makes mode bits and list agree.
+ * Operation: through /proc/self/fd, since no system call accepts an O_PATH descriptor. A caller that may
+ *            read attributes may read lists. The kernel allows only the owner to change them, and keeps
+ *            mode bits and list consistent.
  * Memory:    the caller's.
  * Threads:   workers.
- * Errors:    -errno. When the access list is set and the default list then finds no space, the first
- *            stays.
+ * Errors:    -errno. If the access list was set and the default list then finds no space, the access list stays set.
  */
 #include <errno.h>
 #include <sys/xattr.h>
@@ -42,7 +41,7 @@ static int set_one(const struct fh_obj *o, bool dflt, const struct acl_xattr *x)
 
 	if (x->bytes)
 		return setxattr(path, name_of(dflt), x->data, x->bytes, 0) ? -errno : 0;
-	/* without lists there is nothing to take away, and nothing wrong with that */
+	/* without lists there is nothing to remove, which is no error */
 	return removexattr(path, name_of(dflt)) && errno != ENODATA ? -errno : 0;
 }
 

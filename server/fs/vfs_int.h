@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * vfs_int.h - what vfs.c and vfs_name.c share
+ * vfs_int.h - shared by vfs.c and vfs_name.c
  */
 #ifndef LEAT_SERVER_VFS_INT_H
 #define LEAT_SERVER_VFS_INT_H
@@ -10,12 +10,12 @@
 
 #define VFS_PROC_PATH 32
 
-/** vfs_after - an error that was met when something was changed already
+/** vfs_after - converts an error that occurred after a change was made
  *
- * A shortage would be told as NFS3ERR_JUKEBOX, which promises that nothing was, and has the call done
- * again (once.c).
+ * A shortage would be reported as NFS3ERR_JUKEBOX, which means that nothing was changed and that the client retries
+ * the call (once.c).
  *
- * Return: @err; -EIO in place of a shortage.
+ * Return: @err; -EIO instead of a shortage.
  */
 int must_check vfs_after(int err);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * vfs_name.c - making, moving and removing names, as NFS means it
+ * vfs_name.c - creates, renames and removes names with NFS semantics
  *
- * Operation: each operation changes one or two directories with the caller's rights, finds what it
- *            made, gives it the attributes asked for, and syncs file and directories before it
- *            returns: what NFS has answered survives a crash. What is new is synced by itself where the file
- *            system does not order it before its name (struct fs_limits). A failed sync is a failed operation,
- *            though the name may be there.
+ * Operation: each operation changes one or two directories with the caller's rights, finds the new object,
+ *            sets the requested attributes, and syncs file and directories before it returns: a change
+ *            that NFS has confirmed survives a crash. A new file is synced separately if the file system
+ *            does not order its inode before its name (struct fs_limits). A failed sync is a failed
+ *            operation, although the name may exist.
  * Memory:    struct vfs_made owns two descriptors until vfs_made_close().
  * Threads:   workers.
- * Errors:    -errno. Names "." and ".." are refused as RFC 1813 says for each procedure.
+ * Errors:    -errno. The names "." and ".." are refused as RFC 1813 says for each procedure.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static bool is_dots(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* a change of one name; dir_watch_end() follows */
+/* Begins a change of one name; dir_watch_end() must follow. */
 static void begin_change(struct dir_turn *t, const struct fh_obj *dir, uint32_t event, const char *name)
 {
 	struct dir_step step = { .dir = dir, .event = event, .name = name };
@@ -59,9 +59,9 @@ void vfs_made_close(struct vfs_made *m)
 	m->fd = -1;
 }
 
-/* What is left to set on a new file. To give it to somebody else is root's privilege; a client that
- * merely repeats who its user is should not fail for it. Who may read, write and execute it was said when
- * it was made, and the default list of its directory may have allowed less: that stays. */
+/* The attributes still to be set on a new file. Only root may change the owner; a client that merely repeats its
+ * user's own id should not fail for it. The permission bits were given at creation, and the default list of the
+ * directory may have reduced them: that result stays. */
 static struct vfs_sattr remaining(const struct fh_obj *o, const struct vfs_sattr *sa,
 				  const struct creds *cr)
 {
@@ -73,14 +73,14 @@ static struct vfs_sattr remaining(const struct fh_obj *o, const struct vfs_sattr
 	if ((!may_give && !creds_has_group(cr, left.gid)) || o->stx.stx_gid == left.gid)
 		left.set &= ~(unsigned)VFS_SET_GID;
 	left.mode = (left.mode & 07000u) | (o->stx.stx_mode & 0777u);
-	/* a new owner takes set-id bits away */
+	/* a new owner clears set-id bits */
 	if ((o->stx.stx_mode & 07777u) == left.mode && !(left.set & (VFS_SET_UID | VFS_SET_GID)))
 		left.set &= ~(unsigned)VFS_SET_MODE;
 	return left;
 }
 
-/* What cannot have the attributes that it was to have is not what anybody asked for. Whoever has taken
- * its name meanwhile keeps it. */
+/* Removes a new object that could not get its attributes. If another object has taken the name meanwhile, that stays.
+ */
 static void unmake(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		   const struct creds *cr, const struct fh_obj *o)
 {
@@ -97,7 +97,7 @@ static void unmake(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		fh_note_unlinked(s, o, dir, name, true);
 }
 
-/* attributes, sync, and a fresh look; @m->obj was found */
+/* Sets attributes, syncs, and reads the attributes again; @m->obj was found. */
 static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		  const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *m)
 {
@@ -106,8 +106,8 @@ static int finish(struct fh_set *s, const struct fh_obj *dir, const char *name,
 
 	if (err)
 		unmake(s, dir, name, cr, &m->obj);
-	/* As it was made it is in the same transaction as its name, and empty, if the file system has
-	 * transactions; what was changed since then may be in a later one. */
+	/* a new empty file is in the same transaction as its name, if the file system orders names; later changes may
+	 * be in a later transaction */
 	if (!err && (left.set || !dir->exp->limits.orders_names))
 		err = m->fd >= 0 ? vfs_sync_fd(&m->obj, m->fd) : vfs_sync(&m->obj);
 	if (!err)
@@ -126,9 +126,9 @@ static int made(int err, struct vfs_made *m, struct vfs_made *ret)
 
 /* ---- CREATE ------------------------------------------------------------------------------- */
 
-/* The verifier of an exclusive create rests in the times of the file until the client sets real
- * ones (RFC 1813 section 3.3.8). Seconds are kept to 31 bits, which every file system can hold; the
- * two bits left over go where only a file system with fractions keeps them. */
+/* The verifier of an exclusive create is stored in the times of the file until the client sets real ones (RFC 1813
+ * section 3.3.8). Seconds use 31 bits, which every file system can hold. The other two bits are stored where only a
+ * file system with fractions keeps them. */
 struct verf_times {
 	struct timespec atime, mtime;
 };
@@ -168,10 +168,10 @@ static int open_new(const struct fh_obj *dir, const char *name, uint32_t mode,
 	return err;
 }
 
-/* A file that has its verifier before it has a name: else a server that ends in between would leave
- * one that its own client, who asks again, is refused.
+/* Creates a file that has its verifier before it has a name. Otherwise a server crash in between would leave a file
+ * that the retransmitted call of its own client could not use.
  *
- * Return: a descriptor; -EOPNOTSUPP: this file system makes no files without names; -EEXIST, ...
+ * Return: a descriptor; -EOPNOTSUPP: this file system cannot create files without names; -EEXIST, ...
  */
 static int open_exclusive(const struct fh_obj *dir, const char *name, const struct verf_times *t,
 			  const struct creds *cr)
@@ -195,8 +195,8 @@ static int open_exclusive(const struct fh_obj *dir, const char *name, const stru
 	return err ? err : fd;
 }
 
-/* Whoever made it may not have come so far: another call that is still at it, or one that a crash of
- * ours cut short, and which comes again now. */
+/* Syncs a file made by an earlier call, which may not have synced it: a call still in progress, or one interrupted by
+ * a crash of the server and now retransmitted. */
 static int sync_made(const struct fh_obj *dir, const struct vfs_made *m)
 {
 	int err = vfs_sync(&m->obj);
@@ -204,8 +204,8 @@ static int sync_made(const struct fh_obj *dir, const struct vfs_made *m)
 	return err ? err : vfs_sync(dir);
 }
 
-/* The name is there already. UNCHECKED: it does, and only a size is applied to it, as a local
- * open(O_CREAT | O_TRUNC) would. */
+/* The name exists already. UNCHECKED: success, and only a size is applied to the file, as a local open(O_CREAT |
+ * O_TRUNC) would. */
 static int create_again(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			enum vfs_create how, const struct vfs_sattr *sa, const struct verf_times *t,
 			const struct creds *cr, struct vfs_made *m)
@@ -228,7 +228,7 @@ static int create_again(struct fh_set *s, const struct fh_obj *dir, const char *
 	return err ? err : vfs_stat(m->obj.fd, &m->obj.stx);
 }
 
-/* the name led to another file a moment later: the descriptor counts */
+/* if the name leads to another file by now, use that of the descriptor */
 static int find_made(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		     struct vfs_made *m)
 {
@@ -243,7 +243,7 @@ static int find_made(struct fh_set *s, const struct fh_obj *dir, const char *nam
 	return err;
 }
 
-/** vfs_create - a regular file
+/** vfs_create - creates a regular file
  * @sa: attributes; not for VFS_EXCLUSIVE
  * @verf: VFS_EXCLUSIVE only
  */
@@ -270,7 +270,7 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 	if (m.fd == -EOPNOTSUPP)
 		m.fd = open_new(dir, name, mode, cr);
 	dir_watch_end(&turn, m.fd >= 0);
-	/* a directory there answers EISDIR, a dangling link ELOOP: a name that is taken */
+	/* a directory returns EISDIR, a dangling link ELOOP: the name exists */
 	if (m.fd == -EEXIST || m.fd == -EISDIR || m.fd == -ELOOP) {
 		m.fd = -1;
 		return made(create_again(s, dir, name, how, sa, &t, cr, &m), &m, ret);
@@ -316,7 +316,7 @@ int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	if (err)
 		return made(err, &m, ret);
 	rest.set &= ~(unsigned)VFS_SET_SIZE;
-	/* in a directory with the set-group-id bit the new one has it too: not a thing to take away */
+	/* a directory inherits the set-group-id bit of its parent; keep it */
 	rest.mode |= m.obj.stx.stx_mode & S_ISGID;
 	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
 }
@@ -346,7 +346,7 @@ int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, co
 	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
 }
 
-/** vfs_mknod - a device, socket or pipe: @type is S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO */
+/** vfs_mknod - creates a device, socket or pipe: @type is S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO */
 int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint32_t type,
 	      dev_t rdev, const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
@@ -395,7 +395,7 @@ int vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, boo
 
 	if (err)
 		return err;
-	if (is_dots(name)) /* RFC 1813 section 3.3.13 names both */
+	if (is_dots(name)) /* RFC 1813 section 3.3.13 refuses both names */
 		return !is_dir ? -EISDIR : name[1] ? -EEXIST : -EINVAL;
 	err = vfs_lookup(s, dir, name, cr, &o);
 	if (err)
@@ -408,7 +408,7 @@ int vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, boo
 	}
 	dir_watch_end(&turn, !err);
 	if (err == -EPERM && S_ISDIR(o.stx.stx_mode) && !is_dir)
-		err = -EISDIR; /* POSIX lets unlink() of a directory fail so */
+		err = -EISDIR; /* POSIX allows this error for unlink() of a directory */
 	if (err)
 		goto out;
 	note_gone(&o, &gone);
@@ -432,7 +432,7 @@ static void begin_rename(struct dir_turn *t, const struct fh_obj *from, const ch
 	dir_watch_begin(t, steps, ARRAY_SIZE(steps));
 }
 
-/* what had the new name may be gone afterwards */
+/* The earlier object of the new name may lose its last name. */
 int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
 	       const struct fh_obj *to, const char *to_name, const struct creds *cr,
 	       struct vfs_gone *ret)
@@ -464,7 +464,7 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 		err = renameat(from->fd, from_name, to->fd, to_name) ? -errno : 0;
 		creds_resume();
 	}
-	/* between two names of one file nothing happens */
+	/* a rename between two names of one file changes nothing */
 	dir_watch_end(&turn, !err && (old.fd < 0 || old.stx.stx_ino != o.stx.stx_ino));
 	if (err)
 		goto out;
@@ -475,7 +475,7 @@ int vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_nam
 	fh_note_moved(s, &o, from, from_name, to, to_name);
 	other = from->stx.stx_ino != to->stx.stx_ino;
 	if (other && S_ISDIR(o.stx.stx_mode) && !to->exp->limits.orders_names)
-		err = vfs_sync(&o); /* its ".." */
+		err = vfs_sync(&o); /* its ".." changed */
 	if (!err)
 		err = vfs_sync(to);
 	if (!err && other)
@@ -487,7 +487,7 @@ out:
 	return err;
 }
 
-/** vfs_link - a further name for a file */
+/** vfs_link - adds a name to a file */
 int vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir, const char *name,
 	     const struct creds *cr)
 {
@@ -512,7 +512,7 @@ int vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 	dir_watch_end(&turn, !err);
 	if (err)
 		return err;
-	if (!fh_lookup(s, dir, name, &seen)) /* tells the map of the name */
+	if (!fh_lookup(s, dir, name, &seen)) /* adds the name to the map */
 		fh_close(&seen);
 	err = vfs_sync(o);
 	return err ? err : vfs_sync(dir);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh.c - file handles: what a client holds instead of a descriptor
+ * fh.c - file handles: they identify files for clients
  *
  * Operation: On the wire, at most 64 bytes:
  *
  *            version 1 | kind | body bytes | key id | export u32 | body ... | signature u64
  *
  *            FH_KERNEL  body = type u32 and bytes of the kernel's own handle, which finds the file
- *                       by number wherever it was moved to, and over restarts. It would find any
+ *                       by number wherever it was moved to, and over restarts. It could find any
  *                       file of the file system, exported or not: hence the signature. Only handles
- *                       that a lookup below an export's root gave out are ever opened.
- *            FH_MAP     body = device, inode, generation and serial u64 each: which file, and nothing
- *                       of how to get there. The map knows names that lead there; each open walks
- *                       from the root without following links or crossing mounts, and takes only
- *                       the very file the handle was made for. A file that a local process renamed
- *                       is STALE until a client looks it up under its new name; it then has its old
- *                       handle again, as it would if the map were lost.
+ *                       that a lookup below an export's root has returned are ever opened.
+ *            FH_MAP     body = device, inode, generation and serial u64 each. It identifies the
+ *                       file but has no path. The map has names that lead there. Each open walks
+ *                       from the root without following links or crossing mounts, and accepts only
+ *                       the very file that the handle was made for. After a rename by a local
+ *                       process the handle is STALE until a client looks the file up under its new
+ *                       name. The file then has its old handle again; so it has if the map is lost.
  * Memory:    handles are values; a struct fh_obj owns its O_PATH descriptor.
- * Threads:   any. Opening needs the server's own rights (creds.c is not in force); looking up takes
- *            those of the thread.
- * Errors:    -EBADF is NFS3ERR_BADHANDLE: the signature is wrong. A handle signed with a key that is
- *            not ours any more is stale: its client did nothing wrong.
+ * Threads:   any. Opening needs the server's own rights (creds.c is not in force); looking up uses those
+ *            of the thread.
+ * Errors:    -EBADF is NFS3ERR_BADHANDLE: the signature is wrong. A handle signed with a key that is no
+ *            longer accepted is stale, because its client did nothing wrong.
  */
 #include "fh.h"
 
@@ -46,14 +46,14 @@
 #define FH_VERSION 1
 #define MAP_BODY_BYTES 32u
 #define RETRIES 16
-#define LOOKED_MAX 256u /* names of one file at once */
+#define LOOKED_MAX 256u /* limit of names tried for one file */
 
 static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t resolve)
 {
 	struct open_how how = { .flags = flags, .resolve = resolve };
 	long fd = -1;
 
-	/* EAGAIN: somebody renamed something on the way; the walk cannot be trusted, once more */
+	/* EAGAIN: a concurrent rename made the walk unreliable; retry */
 	for (int i = 0; i < RETRIES; i++) {
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -101,7 +101,7 @@ static void seal(const struct fh_set *s, const struct export *exp, enum fh_kind 
 	ret->len = FH_HEAD_BYTES + body_len + FH_MAC_BYTES;
 }
 
-/* -ESTALE: by a key that is not ours any more, or never was */
+/* -ESTALE: signed with an unknown key */
 static int check_signature(const struct fh_set *s, const uint8_t *p, uint32_t signed_bytes)
 {
 	uint64_t mac = get_be64(p + signed_bytes);
@@ -152,9 +152,9 @@ int fh_export(struct fh_set *s, const void *data, uint32_t len, struct export **
 
 /* ---- the two kinds ------------------------------------------------------------------------ */
 
-/* Tells a file from a later one with its number. The kernel's handle has the generation in it and
- * asks for no privilege to be read; the time of birth is the next best. Device numbers change when
- * the machine starts anew, so only what lies in another volume than the root is told by its own. */
+/* Distinguishes a file from a later one with the same number. The kernel's handle contains the generation and can be
+ * read without privilege; otherwise the birth time is used. Device numbers change at reboot, so the device is part of
+ * the key only if the file is in another volume than the root. */
 static struct fh_map_key map_key(const struct export *exp, int fd, const char *name,
 				 const struct statx *stx)
 {
@@ -220,19 +220,19 @@ static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, st
 	kh.h.handle_bytes = len - 4;
 	kh.h.handle_type = (int)get_be32(body);
 	memcpy(kh.h.f_handle, body + 4, len - 4);
-	/* ENOMEM is also what ext4 says while another file with the same number is being created */
+	/* ext4 also returns ENOMEM while another file with the same number is being created */
 	for (int i = 0; i < RETRIES; i++) {
 		o->fd = open_by_handle_at(exp->root_fd, &kh.h, FH_WALK_FLAGS);
 		if (o->fd >= 0 || errno != ENOMEM)
 			break;
 		(void)sched_yield();
 	}
-	if (o->fd < 0) /* EINVAL: the file system does not know the form any more */
+	if (o->fd < 0) /* EINVAL: the file system no longer accepts the handle format */
 		return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
 	return 0;
 }
 
-/* one system call but for paths longer than the system takes at once */
+/* one system call, except for paths longer than the system accepts at once */
 static int walk(int root_fd, char *path)
 {
 	int fd = root_fd, next;
@@ -257,7 +257,7 @@ static int walk(int root_fd, char *path)
 	}
 }
 
-/* the file may be somewhere else, or be another */
+/* the file may have moved, or the name means another file */
 static bool says_moved(int err)
 {
 	return err == -ENOENT || err == -ENOTDIR || err == -ELOOP || err == -EXDEV;
@@ -304,7 +304,7 @@ static int open_node(struct fh_set *s, struct export *exp, uint64_t node, struct
 	}
 }
 
-/* ---- what others removed ------------------------------------------------------------------ */
+/* ---- files removed by other processes ----------------------------------------------------- */
 
 static bool leads_there(struct export *exp, struct fh_map_path *path, int *ret_err)
 {
@@ -315,8 +315,8 @@ static bool leads_there(struct export *exp, struct fh_map_path *path, int *ret_e
 	return !*ret_err;
 }
 
-/* A name that leads to no such file in a directory which is where it was: is_wrong. Of what is in a directory that is
- * somewhere else, below a mount or not to be read nothing can be said. */
+/* A name is wrong if it does not lead to the file although its directory is still in place. If the directory moved,
+ * is below a mount or is not readable, the name is undecided. */
 static bool is_wrong(struct fh_set *s, struct export *exp, const struct fh_map_path *path, int err)
 {
 	struct fh_map_path dir;
@@ -329,7 +329,7 @@ static bool is_wrong(struct fh_set *s, struct export *exp, const struct fh_map_p
 	return there;
 }
 
-/* Look for the file of a node by all its names. Wrong ones behind a good one are forgotten; where all are wrong the
+/* Looks for the file of a node under all its names. Wrong names after a good one are dropped; if all are wrong, the
  * node may be. */
 static void look_for(struct fh_set *s, struct export *exp, uint64_t node)
 {
@@ -352,7 +352,7 @@ static void look_for(struct fh_set *s, struct export *exp, uint64_t node)
 			unsure |= !there && !wrong;
 			if (wrong && found) {
 				fh_map_drop(s->map, node, path.parent, path.last);
-				nth--; /* the next one is there now */
+				nth--; /* the next one has moved into this place */
 			}
 			free(path.text);
 		}
@@ -362,7 +362,7 @@ static void look_for(struct fh_set *s, struct export *exp, uint64_t node)
 		fh_map_looked(s->map, node, found);
 }
 
-/* Files that others removed are found missing, and forgotten, as the map grows. */
+/* As the map grows, checks older nodes and drops files that other processes removed. */
 static void forget_removed(struct fh_set *s)
 {
 	for (size_t n = fh_map_due(s->map); n; n--) {
@@ -404,7 +404,7 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 		if (!err)
 			err = stat_fd(o.fd, &o.stx);
 		if (!err && !o.stx.stx_nlink)
-			err = -ESTALE; /* removed, but held open by somebody */
+			err = -ESTALE; /* removed, but still open in some process */
 	} else {
 		forget_removed(s);
 		err = open_map(s, o.exp, body, body_len, &o);
@@ -560,7 +560,7 @@ int fh_check_dir_now(struct fh_set *s, const struct fh_obj *dir)
 
 void fh_keep(struct fh_set *s)
 {
-	if (s->map) /* no export of kind FH_MAP was ever there, when these were set up */
+	if (s->map) /* no map if no export was of kind FH_MAP when these handles were created */
 		fh_map_keep(s->map);
 }
 
@@ -584,7 +584,7 @@ void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj
 		return;
 	key = map_key(o->exp, o->fd, "", &o->stx);
 	err = fh_map_add(s->map, to->node, to_name, S_ISDIR(o->stx.stx_mode), &key, &node);
-	/* without memory for it the file is found again by the next lookup */
+	/* without memory for the name, the next lookup adds it */
 	if (!err && !leads_to(from, from_name, o))
 		fh_map_drop(s->map, node, from->node, from_name);
 	fh_map_keep(s->map);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh.h - file handles: what a client holds instead of a descriptor
+ * fh.h - file handles: they identify files for clients
  */
 #ifndef LEAT_SERVER_FH_H
 #define LEAT_SERVER_FH_H
@@ -17,8 +17,8 @@
 #define FH_MAX 64 /* NFS3_FHSIZE */
 
 enum fh_kind {
-	FH_KERNEL = 1, /* name_to_handle_at(2), open_by_handle_at(2): follows a file anywhere */
-	FH_MAP = 2,    /* a node of fh_map.c: no privilege */
+	FH_KERNEL = 1, /* name_to_handle_at(2), open_by_handle_at(2): finds a file wherever it was moved */
+	FH_MAP = 2,    /* a node of fh_map.c: needs no privilege */
 };
 
 struct fh {
@@ -26,130 +26,132 @@ struct fh {
 	uint8_t data[FH_MAX];
 };
 
-/* A file, found. Owned by whoever opened it until fh_close(). */
+/* A file that was found. Owned by the function that opened it, until fh_close(). */
 struct fh_obj {
 	struct export *exp;
-	int fd;		  /* O_PATH: gives no right to the contents */
+	int fd;		  /* O_PATH: gives no access to the contents */
 	uint64_t node;	  /* FH_MAP */
-	struct statx stx; /* as it was when found */
-	struct dir_wcc *wcc; /* of a directory whose names are to be changed: what it was like; or NULL */
+	struct statx stx; /* attributes when found */
+	struct dir_wcc *wcc; /* of a directory with a name change in progress: its attributes before and after; or
+	                      * NULL */
 };
 
 struct dir_wcc;
 struct fh_set;
 
-/* What signs handles: v[0]. The others were used before, and what they signed still passes. */
+/* Keys that sign handles. v[0] signs; the others are older, and their signatures are still accepted. */
 struct fh_keys {
 	struct siphash_key v[2];
 	unsigned n;
-	bool is_new; /* there is no handle from before now that these accept */
+	bool is_new; /* no earlier handle exists that these accept */
 };
 
-/** fh_set_create - handles for the exports of @t, whose fh_kind is found out and set
+/** fh_set_create - creates handles for the exports of @t; determines and sets their fh_kind
  * @keys: the same keys at the next start keep handles valid
  * @kind: FH_KERNEL or FH_MAP to try no other, 0 for the best that works
- * @map_dir: keeps the map of FH_MAP, if an export needs one; NULL: in memory only
+ * @map_dir: directory for the map of FH_MAP, if an export needs one; NULL: in memory only
  *
- * Return: 0, -ENOMEM, -EOPNOTSUPP (@kind does not work here), or the errno of looking at a root;
- * what fh_map_open() says of @map_dir, if it is given, is in *@ret_map_err: then the map is in memory only.
+ * *@ret_map_err receives the result of fh_map_open() on @map_dir, if given; on failure the map is in memory only.
+ * Return: 0, -ENOMEM, -EOPNOTSUPP (@kind does not work here), or the errno of accessing a root.
  */
 int must_check fh_set_create(struct export_table *t, const struct fh_keys *keys, enum fh_kind kind,
 			     const char *map_dir, int *ret_map_err, struct fh_set **ret);
 
-/** fh_set_view - the same for other exports, with the keys and the map of @base, which outlives it
- * @must_keep: a map that cannot be kept in the directory of @base is an error, and no map
+/** fh_set_view - as fh_set_create() for other exports, with the keys and the map of @base, which must outlive it
+ * @must_keep: if the map cannot be kept in the directory of @base, fail
  *
- * A handle that @base or another view of it has made is good here, too, if its export is in @t. The
- * map is opened for the first view that needs it. One thread at a time makes views of a base.
+ * A handle made by @base or another view of it is valid here, too, if its export is in @t. The map is opened for the
+ * first view that needs it. Only one thread at a time may create views of a base.
  *
- * Return: as above; with @must_keep also the error that is in *@ret_map_err.
+ * Return: as above; with @must_keep also the error in *@ret_map_err.
  */
 int must_check fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind,
 			   bool must_keep, int *ret_map_err, struct fh_set **ret);
 void fh_set_destroy(struct fh_set *s);
 
-/** fh_kind_name - for people */
+/** fh_kind_name - name for messages */
 const char *fh_kind_name(enum fh_kind kind);
 
-/** fh_export - which export is it in? Decides without looking at the file
+/** fh_export - finds the export of a handle, without accessing the file
  *
- * Return: 0; -EBADF: not a handle of ours (NFS3ERR_BADHANDLE); -ESTALE: it was one once.
+ * Return: 0; -EBADF: not a handle of this server (NFS3ERR_BADHANDLE); -ESTALE: no longer valid.
  */
 int must_check fh_export(struct fh_set *s, const void *data, uint32_t len, struct export **ret);
 
-/** fh_open - find the file
+/** fh_open - finds the file of a handle
  *
- * Return: 0; -EBADF and -ESTALE as above; or what the system says (-EMFILE, -EIO, -EACCES).
+ * Return: 0; -EBADF and -ESTALE as above; or an errno of the system (-EMFILE, -EIO, -EACCES).
  */
 int must_check fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret);
 
-/** fh_open_root - the root of an export */
+/** fh_open_root - opens the root of an export */
 int must_check fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret);
 
-/** fh_lookup - the file called @name in a directory; no symlink is followed, no mount crossed
+/** fh_lookup - finds @name in a directory; follows no symlink, crosses no mount
  * @name: one component. ".." of the export's root is the root itself
  *
- * The system looks with the rights of the calling thread.
+ * The lookup uses the rights of the calling thread.
  *
- * Return: 0; -ENOENT, -EACCES, ...; -EACCES also for a mount point; -ESTALE also for a directory
- * that a local process has moved out of the export.
+ * Return: 0; -ENOENT, -EACCES, ...; -EACCES also for a mount point; -ESTALE also for a directory that a local process
+ * has moved out of the export.
  */
 int must_check fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			 struct fh_obj *ret);
 
-/** fh_lookup_cached - fh_lookup() of a kernel handle's file, for reactors: if the system need not wait to do it
+/** fh_lookup_cached - fh_lookup() on the file of a kernel handle, for reactors: succeeds only if the system can do it
+ * without waiting
  * @name: neither "." nor ".."
- * @ret: the caller closes what is open there (fd >= 0), whatever this returns: closing_add()
+ * @ret: the caller closes an open descriptor in it (fd >= 0) in every case: closing_add()
  *
- * Return: 0, or that it could not: whatever the reason, fh_lookup() tells it better.
+ * Return: 0, or an error; fh_lookup() then reports the actual reason.
  */
 int must_check fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *name,
 				struct fh_obj *ret);
 
-/** fh_close - NULL and what was never opened (fd < 0) are fine */
+/** fh_close - NULL and objects that were never opened (fd < 0) are fine */
 void fh_close(struct fh_obj *o);
 
-/** fh_make - the handle of an open file */
+/** fh_make - makes the handle of an open file */
 int must_check fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret);
 
-/** fh_make_at - the handle of @name in @dir without opening it, for listings
+/** fh_make_at - makes the handle of @name in @dir without opening it, for listings
  *
- * Whoever has made the last one calls fh_keep().
+ * Call fh_keep() after the last one.
  *
- * @stx: what it was seen to be; with STATX_BTIME asked for
+ * @stx: its attributes, requested with STATX_BTIME
  */
 int must_check fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			  const struct statx *stx, struct fh *ret);
 
 /** fh_check_dir - is a directory, opened before, still in the export?
  *
- * Whoever lists it asks when he has read it.
+ * Call it after reading the directory.
  *
- * Return: 0; -ESTALE: a local process moved it out; or the errno of looking.
+ * Return: 0; -ESTALE: a local process moved it out; or the errno of checking.
  */
 int must_check fh_check_dir(struct fh_set *s, const struct fh_obj *dir);
 
-/** fh_check_dir_now - fh_check_dir() for reactors; Return: as that, or -EAGAIN: it takes too long to say */
+/** fh_check_dir_now - fh_check_dir() for reactors; Return: the same, or -EAGAIN: the check would take too long */
 int must_check fh_check_dir_now(struct fh_set *s, const struct fh_obj *dir);
 
-/** fh_keep - what fh_make_at() made so far may leave this process: the next one will know it */
+/** fh_keep - makes sure that the next process knows the handles of fh_make_at(); call before they are sent */
 void fh_keep(struct fh_set *s);
 
-/* What the server did to names, so that the map learns of it. @o was found before. */
+/* Tell the map about name changes made by the server. @o was found before the change. */
 void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *from,
 		   const char *from_name, const struct fh_obj *to, const char *to_name);
 void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 		      const char *name, bool gone);
 
-/** fh_key_load - the signing keys in @dir: handle.key, made on first use, and handle.key.old
+/** fh_key_load - loads the signing keys in @dir: handle.key, created on first use, and handle.key.old
  * @dir: created (mode 0700) if it does not exist
  *
- * Return: 0, or the errno of the first thing that failed; -EINVAL: a file is not a key; -EKEYREJECTED:
- * others than its owner may read or write it, or its owner is not us.
+ * Return: 0, or the errno of the first failure; -EINVAL: a file is not a key; -EKEYREJECTED: other users than its
+ * owner may read or write it, or its owner is not this process's user.
  */
 int must_check fh_key_load(const char *dir, struct fh_keys *ret);
 
-/** fh_key_random - a key for this run only */
+/** fh_key_random - creates a key for this run only */
 int must_check fh_key_random(struct siphash_key *ret);
 
 #define FH_STATX_MASK (STATX_BASIC_STATS | STATX_BTIME)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh_inside.c - is a file in its export now?
+ * fh_inside.c - checks whether a file is inside its export now
  *
- * Operation: the kernel tells where a descriptor is, at one moment, with no rename in between; that
- *            must be below the export's root. The root is asked where it is, too: to look up the path that was
- *            configured could wait for a file system above it. Where a path is too long for the system, one of a
- *            directory above is looked for, by workers, and no more than CLIMB_MAX levels above: a handle of the
- *            end of a chain of directories keeps no worker busy for long. What is deeper, or in an export whose
- *            own path is nearly as long as a path can be, is stale.
+ * Operation: /proc gives the path of a descriptor at one moment, without a rename in between; it must be
+ *            below the export's root. The path of the root is read in the same way: resolving the
+ *            configured path could block on a file system above it. If a path is too long for the system,
+ *            a worker climbs to a directory above with a shorter path, by at most CLIMB_MAX levels. So a
+ *            handle of the end of a long chain of directories does not occupy a worker for long. A deeper
+ *            file, or a file in an export with a path near the length limit, is stale.
  * Memory:    none.
- * Threads:   any, with whatever rights: /proc shows a process its own descriptors.
- * Errors:    who cannot be seen to be inside is not.
+ * Threads:   any, with any rights: /proc shows a process its own descriptors.
+ * Errors:    a file that cannot be shown to be inside counts as outside.
  */
 #include "fh_inside.h"
 
@@ -33,7 +33,7 @@ int fh_inside_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where does the kernel say that a descriptor is? The text is for comparison only. */
+/* Gets the path of a descriptor from the kernel. The text is for comparison only. */
 static int fd_path(int proc_fd, int fd, char *buf, size_t cap)
 {
 	char link[16];
@@ -69,8 +69,8 @@ static int go_up(int fd, unsigned levels)
 	return up < 0 ? -errno : up;
 }
 
-/* For a directory whose path is longer than the system tells: finds one above it whose path is not, by steps
- * that are halved when one has led above the root. */
+/* For a directory with a path that is too long: finds a directory above it with a shorter path. The step is halved
+ * after it has led above the root. */
 static int climb(int proc_fd, const char *root, int dir)
 {
 	unsigned step = CLIMB_STEP, left = CLIMB_MAX;
@@ -102,8 +102,8 @@ static int climb(int proc_fd, const char *root, int dir)
 	return step && err != -ENAMETOOLONG ? err : -ESTALE;
 }
 
-/* Has a file lost the name under which it was found? The kernel adds a word to its path then, which may
- * as well be the end of a name. A directory has one name, and no links without it. */
+/* Has a file lost the name under which it was found? The kernel then appends a word to its path, which may also be
+ * the end of a real name. A directory has one name, and no links without it. */
 static bool is_deleted(const char *path, int fd, const char *name)
 {
 	static const char word[] = " (deleted)";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh_int.h - what fh.c and fh_set.c share
+ * fh_int.h - shared by fh.c and fh_set.c
  */
 #ifndef LEAT_SERVER_FH_INT_H
 #define LEAT_SERVER_FH_INT_H
@@ -25,7 +25,7 @@ struct fh_set {
 	struct fh_map *map;
 	char *map_dir; /* NULL: in memory only */
 	int proc_fd; /* for fh_inside() */
-	bool is_view; /* all that is above but the exports is another's */
+	bool is_view; /* all members above, except the exports, belong to another set */
 };
 
 union fh_kernel {
@@ -33,8 +33,8 @@ union fh_kernel {
 	uint8_t room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 };
 
-/** fh_kernel_get - the kernel's handle of @name in @fd, or of @fd itself where @name is ""
- * @ret_mount: gets the id of its mount
+/** fh_kernel_get - gets the kernel's handle of @name in @fd, or of @fd itself if @name is ""
+ * @ret_mount: receives the id of its mount
  *
  * Return: 0 or -errno.
  */

@@ -3,13 +3,13 @@
  *
  * fh_key.c - the key that signs file handles, kept in the state directory
  *
- * Operation: read it, or make it once: written to a file of its own, synced, then linked under its
- *            name, so that of two servers starting at once both end with the same key. To change the
- *            key its owner renames handle.key to handle.key.old, and starts anew: a new key is made
- *            and signs, what the old one signed is accepted until its file is removed, too.
+ * Operation: the key is read, or created once: written to a temporary file, synced, then linked under its
+ *            name. So two servers that start at once end with the same key. To change the key, the
+ *            administrator renames handle.key to handle.key.old and restarts the server. A new key is
+ *            created and signs; signatures of the old one are accepted until its file is removed.
  * Memory:    none.
  * Threads:   at start only.
- * Errors:    returned; the caller decides whether to go on with a key for this run.
+ * Errors:    returned; the caller decides whether to continue with a key for this run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static int read_key(const char *path, struct siphash_key *ret)
 	else if (!S_ISREG(st.st_mode) || st.st_size != (off_t)sizeof(key))
 		err = -EINVAL;
 	else if (st.st_mode & 077 || st.st_uid != geteuid())
-		err = -EKEYREJECTED; /* who could read it can make handles */
+		err = -EKEYREJECTED; /* other users can read it, so they can forge handles */
 	else if (read(fd, &key, sizeof(key)) != (ssize_t)sizeof(key))
 		err = -EINVAL;
 	close(fd);
@@ -81,7 +81,7 @@ static int sync_dir(const char *path)
 	return err;
 }
 
-/* the directory's own name is worth no less than the key's in it */
+/* also sync the parent: the directory's own name must survive as well */
 static int make_dir(const char *dir)
 {
 	char parent[PATH_MAX];
@@ -104,9 +104,9 @@ static int make_key(const char *dir, const char *path, bool *ret_made)
 	if (snprintf(tmp, sizeof(tmp), "%s/handle.key.%ld", dir, (long)getpid()) >=
 	    (int)sizeof(tmp))
 		return -ENAMETOOLONG;
-	(void)unlink(tmp); /* of a server that died here with our number */
+	(void)unlink(tmp); /* left by a server that crashed here with the same process id */
 	err = write_key(tmp, &key);
-	if (!err && link(tmp, path)) /* another server was faster: its key may have signed already */
+	if (!err && link(tmp, path)) /* another server was faster: its key may have been used already */
 		err = errno == EEXIST ? 0 : -errno;
 	else
 		*ret_made = !err;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh_log.c - the journal of fh_map.c: what it knows outlives the process
+ * fh_log.c - the journal of fh_map.c: keeps the map across restarts
  *
- * Operation: handles.map is 8 bytes of magic and records: bytes u32 | checksum u64 | type u8 |
- *            flags u8 | id u64 | and the rest by type. Who adds something flushes before he
- *            answers: it is then in the page cache, so that only a crash of the machine can lose
- *            it. A thread of its own syncs behind the answers, again and again while there is
- *            something to sync. When the file has become much longer than what is alive, the
- *            thread writes a new one and puts it in the old one's place; what comes meanwhile goes
- *            to both.
- * Memory:    what was appended and not yet flushed; a whole snapshot while one is written.
+ * Operation: handles.map is 8 bytes of magic and records: bytes u32 | checksum u64 | type u8 | flags u8 |
+ *            id u64 | and the rest by type. A caller that appends records flushes them before it replies.
+ *            They are then in the page cache, so that only a crash of the machine can lose them. A
+ *            background thread syncs the file repeatedly while there is unsynced data. When the file has
+ *            become much longer than its live content, the thread writes a new one and replaces the old
+ *            one with it; records that arrive in the meantime go to both.
+ * Memory:    records appended and not yet flushed; a whole snapshot while one is written.
  * Threads:   any, and its own. io_lock, then the owner's lock, then buf_lock.
- * Errors:    of a file that cannot be written nothing more is believed: the thread tries from time
- *            to time to write a new one, whole. A record that does not check ends the replay: its
- *            length may be wrong too. The file is then kept under another name.
+ * Errors:    after a write error the file is not used any more: the thread tries from time to time to
+ *            write a new one. An invalid record ends the replay, because its length may be wrong too. The
+ *            file is then kept under another name.
  */
 #include "fh_log.h"
 
@@ -44,7 +43,7 @@
 #define REC_MAX (FIXED_BYTES + 8u + NAME_MAX_BYTES)
 #define SYNC_PAUSE_MS 200
 #define RETRY_PAUSE_MS 2000
-#define SLACK_BYTES (4u << 20) /* a file shorter than this is never worth writing anew */
+#define SLACK_BYTES (4u << 20) /* a file shorter than this is never rewritten */
 
 struct fh_log_buf {
 	uint8_t *p;
@@ -58,20 +57,20 @@ struct fh_log {
 	pthread_t thread;
 	bool has_thread;
 
-	pthread_mutex_t buf_lock;  /* over pending */
+	pthread_mutex_t buf_lock;  /* protects pending */
 	struct fh_log_buf pending; /* appended, not yet written */
 	bool pending_lost;	   /* no memory for some of it */
 	atomic_uint_fast64_t appended, written;
 
-	pthread_mutex_t io_lock; /* over what follows */
+	pthread_mutex_t io_lock; /* protects the members below */
 	pthread_cond_t wake;	 /* dirty, broken, too_long or stop */
 	struct fh_log_buf spare;
-	struct fh_log_buf tail; /* written since the snapshot that is being written */
+	struct fh_log_buf tail; /* records written since the start of the snapshot in progress */
 	bool has_tail;
 	int fd;
-	uint64_t size, base; /* of the file: now, and when it was last written anew */
+	uint64_t size, base; /* bytes of the file: now, and after it was last rewritten */
 	bool dirty;	     /* written, not yet synced */
-	bool broken;	     /* the file lacks something */
+	bool broken;	     /* records are missing from the file */
 	bool stop;
 };
 
@@ -79,7 +78,7 @@ struct fh_log {
 
 static uint64_t checksum(const uint8_t *payload, size_t n)
 {
-	static const struct siphash_key plain = { 0x6c656174, 0x6d6170 }; /* no secret */
+	static const struct siphash_key plain = { 0x6c656174, 0x6d6170 }; /* not secret */
 
 	return siphash(&plain, payload, n);
 }
@@ -137,7 +136,7 @@ int fh_log_put(struct fh_log_buf *buf, const struct fh_log_rec *rec)
 	return 0;
 }
 
-/* Return: false: nothing that fh_log_put() could have written */
+/* Return: false: not a record of fh_log_put() */
 static bool parse(const uint8_t *payload, size_t n, struct fh_log_rec *ret)
 {
 	struct fh_log_rec rec = { .type = (enum fh_log_type)payload[0], .flags = payload[1] };
@@ -174,7 +173,7 @@ static bool parse(const uint8_t *payload, size_t n, struct fh_log_rec *ret)
 	return rec.id != 0;
 }
 
-/* Return: bytes of the record; 0: the end, or one that does not check, as *ret_bad tells */
+/* Return: bytes of the record; 0: the end, or an invalid record, as set in *ret_bad */
 static size_t read_record(FILE *f, uint8_t payload[REC_MAX], struct fh_log_rec *ret, bool *ret_bad)
 {
 	uint8_t frame[FRAME_BYTES];
@@ -209,7 +208,7 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* io_lock is held. Nothing that was to be written is lost: it is in the map, and a new file gets it. */
+/* Call with io_lock. No record is lost: the map has them, and a new file will contain them. */
 static void break_file(struct fh_log *log, int err)
 {
 	if (!log->broken)
@@ -225,7 +224,7 @@ static bool too_long(const struct fh_log *log)
 	return log->size > SLACK_BYTES && log->size / 3 > log->base;
 }
 
-/* io_lock is held */
+/* Call with io_lock. */
 static void write_out(struct fh_log *log, const struct fh_log_buf *b)
 {
 	int err = 0;
@@ -236,14 +235,14 @@ static void write_out(struct fh_log *log, const struct fh_log_buf *b)
 			memcpy(log->tail.p + log->tail.n, b->p, b->n);
 			log->tail.n += b->n;
 		} else {
-			log->has_tail = false; /* that snapshot comes to nothing */
+			log->has_tail = false; /* the snapshot in progress is abandoned */
 		}
 	}
 	if (log->broken)
 		return;
 	err = write_all(log->fd, b->p, b->n);
 	if (err) {
-		if (ftruncate(log->fd, (off_t)log->size)) /* half a record must not stay */
+		if (ftruncate(log->fd, (off_t)log->size)) /* remove a partial record */
 			log_debug("%s: %s", log->path, strerror(errno));
 		break_file(log, err);
 		return;
@@ -283,7 +282,7 @@ void fh_log_flush(struct fh_log *log)
 	if (b.n)
 		write_out(log, &b);
 	if (lost) {
-		log->has_tail = false; /* nor is the file that is being written whole */
+		log->has_tail = false; /* the new file in progress is incomplete, too */
 		break_file(log, -ENOMEM);
 	}
 	log->spare = b;
@@ -316,7 +315,7 @@ static int write_new(const struct fh_log *log, const struct fh_log_buf *b, int *
 	return 0;
 }
 
-/* io_lock is held: what came meanwhile, and then the new file is the file */
+/* Call with io_lock. Adds the records that arrived in the meantime, then replaces the file with the new one. */
 static int put_in_place(struct fh_log *log, int fd, uint64_t size)
 {
 	int err = log->has_tail ? 0 : -ENOMEM;
@@ -371,9 +370,9 @@ static int rewrite(struct fh_log *log)
 	return err;
 }
 
-/* ---- its thread --------------------------------------------------------------------------- */
+/* ---- background thread -------------------------------------------------------------------- */
 
-/* io_lock is held; until somebody stops us or the time is over */
+/* Call with io_lock. Waits until a stop is requested or the time is over. */
 static void pause_ms(struct fh_log *log, long ms)
 {
 	struct timespec until;
@@ -389,7 +388,7 @@ static void pause_ms(struct fh_log *log, long ms)
 		;
 }
 
-/* io_lock is held, and let go meanwhile. The descriptor is this thread's to change. */
+/* Call with io_lock; releases it meanwhile. Only this thread changes the descriptor. */
 static void sync_file(struct fh_log *log)
 {
 	int fd = log->fd, err;
@@ -402,7 +401,7 @@ static void sync_file(struct fh_log *log)
 		break_file(log, err);
 }
 
-/* io_lock is held, and let go meanwhile */
+/* Call with io_lock; releases it meanwhile. */
 static void write_anew(struct fh_log *log)
 {
 	bool was_broken = log->broken;
@@ -415,7 +414,7 @@ static void write_anew(struct fh_log *log)
 		break_file(log, err);
 	else if (err) {
 		log_warn("%s: cannot be written anew: %s", log->path, strerror(-err));
-		log->base = log->size; /* it only stays long */
+		log->base = log->size; /* on failure: do not retry until it has grown further */
 	} else if (was_broken)
 		log_info("%s: written again, nothing is missing", log->path);
 }
@@ -443,7 +442,7 @@ static void *work(void *arg)
 
 /* ---- beginning and end -------------------------------------------------------------------- */
 
-/* The file stays as it is, under another name; the new one gets what could be read. */
+/* Keeps the file under another name; the new one receives the records that could be read. */
 static int set_aside(struct fh_log *log, uint64_t good, uint64_t bytes)
 {
 	char bad[PATH_MAX];
@@ -465,7 +464,7 @@ static int replay_all(struct fh_log *log, FILE *f, uint64_t *ret_good, bool *ret
 	size_t n = fread(magic, 1, sizeof(magic), f);
 	int err = 0;
 
-	*ret_bad = n > 0 && n < sizeof(magic); /* the machine crashed when it had just been made */
+	*ret_bad = n > 0 && n < sizeof(magic); /* the machine crashed just after the file was created */
 	*ret_good = n;
 	if (n < sizeof(magic))
 		return ferror(f) ? -EIO : 0;
@@ -504,7 +503,7 @@ static int load(struct fh_log *log)
 	return err;
 }
 
-/* For the message of another one that wants the file. Without it that message is shorter. */
+/* Stores the process id for the error message of another process that wants the file. Optional. */
 static void note_user(int lock_fd)
 {
 	char text[24];

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh_map.c - which names lead to a file, for handles where the kernel's own may not be opened
+ * fh_map.c - maps files to names, for handles if kernel handles cannot be opened
  *
- * Operation: fh.c adds what lookups find and asks for paths to open; it verifies every file that it
- *            gets to, so nothing here needs to be true, only recent: names go stale whenever a
- *            local process renames something, and come back when a client looks there again.
- *            With a state directory each change is a record in a journal (fh_log.c), which is replayed
- *            at the next start.
+ * Operation: fh.c adds the results of lookups and requests paths to open. It verifies every file that it
+ *            opens, so the map may be outdated: names become wrong when a local process renames something,
+ *            and are added again by the next lookup. With a state directory each change is a record in a
+ *            journal (fh_log.c), which is replayed at the next start.
  * Memory:    nodes by id and by key in hash tables; a name belongs to its node and counts a reference on
- *            its directory. Of a file with many names those that were seen last are kept, so that no name
- *            takes long to find. A node that is gone stays, without id and key, until the last name in it
- *            has gone too.
- * Threads:   any; one mutex, never held over a system call on files.
- * Errors:    -ENOMEM leaves the map as it was.
+ *            its directory. Of a file with many names only those seen last are kept, to limit the search.
+ *            A removed node stays, without id and key, until the last name in it has been removed too.
+ * Threads:   any; one mutex, never held during a system call on files.
+ * Errors:    -ENOMEM leaves the map unchanged.
  */
 #include "fh_map.h"
 
@@ -53,7 +51,7 @@ int fh_map_create(struct fh_map **ret)
 	return 0;
 }
 
-/* ---- its journal --------------------------------------------------------------------------- */
+/* ---- journal ------------------------------------------------------------------------------- */
 
 static struct fh_log_rec node_rec(const struct fh_map_node *n)
 {
@@ -150,7 +148,7 @@ static void hash(struct fh_map *m, struct fh_map_node *n)
 	*by_id = n;
 }
 
-/* a table that cannot grow works on, slower */
+/* if the table cannot grow, it still works, but slower */
 static void grow_buckets(struct fh_map *m)
 {
 	size_t old = m->nbuckets;
@@ -198,7 +196,7 @@ static struct fh_map_node *node_new(struct fh_map *m, const struct fh_map_key *k
 	uint64_t serial = 0;
 	struct fh_map_node *n;
 
-	/* without randomness it is at least another one for each file of this run */
+	/* without random numbers, the serial is at least unique in this run */
 	if (!key->gen && getrandom(&serial, sizeof(serial), 0) != (ssize_t)sizeof(serial))
 		serial = m->last_id + 1;
 	n = node_create(m, key, m->last_id + 1, serial);
@@ -242,7 +240,8 @@ static bool name_is(const struct fh_map_name *name, const struct fh_map_node *pa
 	return name->parent == parent && name->len == len && !memcmp(name->text, text, len);
 }
 
-/* The journal is not told: a replay forgets as many, others perhaps, as it does not know which were seen again. */
+/* This is not written to the journal. A replay drops as many names, but perhaps others, as it does not know which
+ * names were seen again. */
 static void drop_oldest_name(struct fh_map *m, struct fh_map_node *n)
 {
 	struct fh_map_name **p = &n->names;
@@ -253,7 +252,7 @@ static void drop_oldest_name(struct fh_map *m, struct fh_map_node *n)
 		fh_map_end_name(m, p);
 }
 
-/* put (parent, text) first among the names of @n; Return: 0, 1: it was there, -ENOMEM */
+/* Puts (parent, text) first among the names of @n; Return: 0, 1: it was there already, -ENOMEM */
 static int add_name(struct fh_map *m, struct fh_map_node *n, struct fh_map_node *parent,
 		    const char *text, bool is_dir)
 {
@@ -311,7 +310,7 @@ int fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id
 	n = find_key(m, key);
 	if (!n)
 		n = node_new(m, key, true);
-	if (n && !n->is_root) { /* known as a file until now */
+	if (n && !n->is_root) { /* it was known as a file until now */
 		n->is_root = true;
 		note_node(m, n);
 	}
@@ -383,8 +382,8 @@ static const struct fh_map_name *nth_name(const struct fh_map_node *n, unsigned 
 	return name;
 }
 
-/* A first walk up measures, a second one writes from the end. Stale names could lead in a circle:
- * the depth is bounded. */
+/* The first walk up measures the length, the second one writes from the end. Outdated names could form a cycle, so
+ * the depth is limited. */
 static int build_path(const struct fh_map_node *n, unsigned nth, struct fh_map_path *path)
 {
 	const struct fh_map_name *first = nth_name(n, nth), *name;
@@ -458,7 +457,7 @@ void fh_map_end_name(struct fh_map *m, struct fh_map_name **at)
 	name_free(m, old);
 }
 
-/* Return: was it there? */
+/* Return: did the name exist? */
 static bool drop_name(struct fh_map *m, struct fh_map_node *n, const struct fh_map_node *dir,
 		      const char *name, size_t len)
 {
@@ -486,7 +485,7 @@ void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *nam
 static void node_gone(struct fh_map *m, struct fh_map_node *n)
 {
 	unhash(m, n);
-	n->names_inside++; /* keeps it while its own names go */
+	n->names_inside++; /* keeps the node while its own names are removed */
 	drop_names(m, n);
 	n->names_inside--;
 	free_if_unused(n);
@@ -519,14 +518,14 @@ size_t fh_map_count(struct fh_map *m)
 	return n;
 }
 
-/* ---- from and to the journal --------------------------------------------------------------- */
+/* ---- replay and snapshot ------------------------------------------------------------------ */
 
 static int replay_node(struct fh_map *m, const struct fh_log_rec *rec)
 {
 	struct fh_map_node *n = fh_map_node(m, rec->id), *old = find_key(m, &rec->key);
 
 	if (!n) {
-		if (old && !old->is_root) /* its GONE was in a part that could not be written */
+		if (old && !old->is_root) /* its GONE record was in a part that could not be written */
 			node_gone(m, old);
 		else if (old)
 			return 0;
@@ -580,7 +579,7 @@ static void reverse_names(struct fh_map_node *n)
 	n->names = done;
 }
 
-/* the one seen last must be replayed last */
+/* in reverse order: the name seen last must be replayed last */
 static int put_names(struct fh_log_buf *buf, struct fh_map_node *n)
 {
 	struct fh_log_rec rec = { .type = FH_LOG_NAME, .id = n->id };
@@ -647,13 +646,13 @@ int fh_map_open(const char *dir, struct fh_map **ret)
 	return 0;
 }
 
-/** fh_map_destroy - nobody uses it any more. NULL is fine. */
+/** fh_map_destroy - frees a map that is no longer used. NULL is fine. */
 void fh_map_destroy(struct fh_map *m)
 {
 	if (!m)
 		return;
 	fh_log_close(m->log);
-	/* all names first: a node that is gone already goes with the last name in it */
+	/* all names first: a node that is already removed is freed with the last name in it */
 	for (size_t i = 0; i < m->nbuckets; i++) {
 		for (struct fh_map_node *n = m->by_id[i]; n; n = n->id_next)
 			drop_names(m, n);

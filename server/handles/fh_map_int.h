@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh_map_int.h - what fh_map.c and fh_map_old.c share; the lock is held
+ * fh_map_int.h - shared by fh_map.c and fh_map_old.c; call with the lock held
  */
 #ifndef LEAT_SERVER_FH_MAP_INT_H
 #define LEAT_SERVER_FH_MAP_INT_H
@@ -14,7 +14,7 @@
 struct fh_map_node;
 
 struct fh_map_name {
-	struct fh_map_name *next; /* of the same node, the one seen last first */
+	struct fh_map_name *next; /* of the same node, most recently seen first */
 	struct fh_map_node *parent;
 	size_t len;
 	char text[];
@@ -23,39 +23,39 @@ struct fh_map_name {
 struct fh_map_node {
 	struct fh_map_node *hash_next, *id_next;
 	struct fh_map_key key;
-	uint64_t serial; /* 0, but for files without a generation */
-	uint64_t id;	 /* 0: gone */
+	uint64_t serial; /* 0, except for files without a generation */
+	uint64_t id;	 /* 0: removed */
 	struct fh_map_name *names;
 	size_t names_inside; /* names of other nodes with this one as parent */
 	bool is_root;
-	bool missed; /* no name led to it when it was last looked at */
+	bool missed; /* no name led to it at the last check */
 };
 
 struct fh_map {
-	pthread_mutex_t lock; /* over everything below */
+	pthread_mutex_t lock; /* protects everything below */
 	struct siphash_key hash_key;
 	struct fh_log *log;    /* NULL: for this process only */
 	struct fh_map_node **buckets; /* by key */
 	struct fh_map_node **by_id;   /* as many, by id */
 	size_t nbuckets, nnodes, nnames;
 	uint64_t last_id;
-	/* forgetting: fh_map_old.c */
-	size_t keep; /* as many nodes and names are kept unlooked at */
-	size_t due;  /* nodes to look at */
-	size_t hand; /* bucket of the last one that was, and its id */
+	/* checks for removed files: fh_map_old.c */
+	size_t keep; /* this many nodes and names are not checked */
+	size_t due;  /* number of nodes to check */
+	size_t hand; /* position of the last check: bucket and id */
 	uint64_t hand_id;
 };
 
 /** fh_map_node - Return: the node with an id, or NULL */
 struct fh_map_node *fh_map_node(const struct fh_map *m, uint64_t id);
 
-/** fh_map_end_node - forget a node, in the journal, too; it is no root */
+/** fh_map_end_node - removes a node, in the journal, too; not for roots */
 void fh_map_end_node(struct fh_map *m, struct fh_map_node *n);
 
-/** fh_map_end_name - forget the name of @n that *@at is */
+/** fh_map_end_name - removes the name *@at of @n */
 void fh_map_end_name(struct fh_map *m, struct fh_map_name **at);
 
-/** fh_map_grown - one node or name more: an older one is looked at for it */
+/** fh_map_grown - counts a new node or name: an older one will be checked for it */
 void fh_map_grown(struct fh_map *m);
 
 #endif

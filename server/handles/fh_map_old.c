@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh_map_old.c - forgetting files that others have removed
+ * fh_map_old.c - removes nodes of files that other processes have removed
  *
- * Operation: nobody tells leatd of files that local processes remove. So for each node or name that is
- *            added, one older node is looked at (fh.c does that); for each that is not found, four more.
- *            While less than a fifth of all is dead that is all; beyond, looking outruns dying. The hand
- *            goes round in the order of ids, which is the order in which directories were listed.
- *            A file that is not where it was may also have moved. If it is looked up there it gets the
- *            same node again, and the same handle: its generation tells it from others. So nothing is
- *            lost if its node is forgotten. A directory holds together what is in it, and a file without a generation
- *            would get another handle: they are forgotten when they are missed twice, a round apart. What was
- *            in a directory that is forgotten has no way any more, and is forgotten in the next round.
+ * Operation: leatd gets no notice of files that local processes remove. So for each node or name that is
+ *            added, one older node is checked (by fh.c); for each one not found, four more. That suffices
+ *            while less than a fifth of all nodes are dead; beyond that, the extra checks outpace
+ *            removals. Checks proceed in the order of ids, which is the order in which directories were
+ *            listed.
+ *            A missing file may also have moved. If a client looks it up in its new place, it gets the
+ *            same handle again, because its generation identifies it. So removing its node loses nothing.
+ *            But a directory connects its content to the root, and a file without a generation would get
+ *            another handle: these are removed only when they are missing in two successive rounds. The
+ *            content of a removed directory has no path any more, and is removed in the next round.
  * Memory:    frees nodes and names.
- * Threads:   any; the map's lock, never held over a system call on files.
+ * Threads:   any; the map's lock, never held during a system call on files.
  * Errors:    none.
  */
 #include "base/util.h"
@@ -21,7 +22,7 @@
 
 #define DUE_FOR_LOST 4u
 #define DUE_AT_ONCE 4u
-#define DUE_PART 16u /* of what is due, with one call */
+#define DUE_PART 16u /* maximum nodes checked per call */
 #define HAND_STEPS 64u
 
 static bool is_large(const struct fh_map *m)
@@ -52,7 +53,7 @@ size_t fh_map_due(struct fh_map *m)
 	return n;
 }
 
-/* in the bucket of the hand, the next after the last one */
+/* Return: the next node after the last checked one, in the current bucket */
 static struct fh_map_node *next_here(const struct fh_map *m)
 {
 	struct fh_map_node *best = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fh_set.c - sets of file handles: which kind an export has, and what they all share
+ * fh_set.c - sets of file handles: selects the kind for each export, and holds the shared state
  *
- * Operation: an export gets kernel handles where they can be had and opened, else handles by name. The
- *            map of those is opened for the first export that needs it.
- * Memory:    a view shares keys and map with its base, which outlives it.
- * Threads:   one at a time makes and destroys sets.
+ * Operation: an export gets kernel handles if they can be made and opened, else handles by name. The map
+ *            of those is opened for the first export that needs it.
+ * Memory:    a view shares keys and map with its base, which must outlive it.
+ * Threads:   one at a time creates and destroys sets.
  * Errors:    -errno.
  */
 #include <errno.h>
@@ -56,7 +56,7 @@ static int choose_kinds(struct export_table *t, enum fh_kind kind, bool *ret_map
 	return err;
 }
 
-/* Not before an export needs it: whoever has none leaves the file to others. */
+/* Opens the map only when an export needs it, so that other processes can use the file otherwise. */
 static int need_map(struct fh_set *base, bool must_keep, int *ret_map_err)
 {
 	int err = 0;
@@ -143,7 +143,7 @@ int fh_set_view(struct fh_set *base, struct export_table *t, enum fh_kind kind, 
 	return 0;
 }
 
-/** fh_set_destroy - NULL is fine */
+/** fh_set_destroy - destroys a set; NULL is fine */
 void fh_set_destroy(struct fh_set *s)
 {
 	if (!s)

@@ -3,13 +3,13 @@
  *
  * leatd_main.c - leatd: options, signals, and the lines that scripts wait for
  *
- * Operation: reads what it is asked to do, starts a server (server.c), tells on standard output
- *            where it listens and that it is ready, and waits for signals: to read the configuration
- *            again, and to end. Callers may ask for both, too (ctl_prog.c).
+ * Operation: reads the configuration, starts a server (server.c), prints on standard output where it
+ *            listens and that it is ready, and waits for signals: to reload the configuration, and to end.
+ *            Clients may request both, too (ctl_prog.c).
  * Memory:    struct conf until the end.
- * Threads:   this one only waits for signals, which all others have blocked; manager_reload() and
+ * Threads:   this one only waits for signals, which are blocked in all others; manager_reload() and
  *            manager_drain() run on workers.
- * Errors:    exit status 2: the command line is wrong; 1: what it asks for cannot be.
+ * Errors:    exit status 2: the command line is wrong; 1: the configuration is invalid or cannot be applied.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -91,7 +91,7 @@ static void manager_drain(const struct server_manager *m)
 	pthread_kill(container_of(m, struct manager, ops)->main, SIGTERM);
 }
 
-/* Return: the signal that ends us */
+/* Return: the signal that ends the program */
 static int wait_for_end(const sigset_t *set, struct reload *reload)
 {
 	char said[CONF_WHY_BYTES];
@@ -115,14 +115,14 @@ static int run(struct conf *conf, int argc, char **argv)
 	sigset_t set;
 	int sig, err;
 
-	/* threads inherit the mask: signals come to this one, when it asks for them */
+	/* threads inherit the mask; this thread receives signals when it waits for them */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file too large is the writer's error */
+	signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of write() */
 
 	err = server_start(conf, &s);
 	if (err)
@@ -140,7 +140,7 @@ static int run(struct conf *conf, int argc, char **argv)
 		       rpcrdma_addr_print(server_listener(s, i), url, sizeof(url)));
 	printf("leatd: ready\n");
 	fflush(stdout);
-	if (chdir("/")) /* keep no file system busy that is not ours to serve */
+	if (chdir("/")) /* do not keep an unrelated file system busy */
 		log_debug("chdir: %s", strerror(errno));
 
 	sig = wait_for_end(&set, manager.reload);
@@ -151,13 +151,13 @@ static int run(struct conf *conf, int argc, char **argv)
 	}
 	log_warn("calls are still being served after %d s: ending without them", DRAIN_MS / 1000);
 	fflush(NULL);
-	_exit(1); /* threads are inside system calls: nothing may be torn down around them */
+	_exit(1); /* other threads are inside system calls: nothing may be freed */
 }
 
 int main(int argc, char **argv)
 {
 	char why[CONF_WHY_BYTES] = "";
-	struct conf *conf = malloc(sizeof(*conf)); /* too large for a stack */
+	struct conf *conf = malloc(sizeof(*conf)); /* too large for the stack */
 	int status = 2;
 
 	std_fds_fill();

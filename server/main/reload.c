@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reload.c - reading the configuration again, while a server runs
+ * reload.c - reads the configuration again, while a server runs
  *
- * Operation: all is read and checked as at start, by the same functions, from the directory in which
- *            leatd was started. Exports and the log level change; of the rest what differs from
- *            what is in force is named, and stays as it is until a restart.
- * Memory:    owns a copy of nothing: the configuration of the start, brought up to date.
- * Threads:   any, one at a time: the reading of options (getopt) has only one state.
- * Errors:    one line that says what is wrong, with file and line if it is in the file.
+ * Operation: the configuration is read and checked as at start, by the same functions, from the directory
+ *            in which leatd was started. Exports and the log level change. Other options that differ from
+ *            those in force are listed, and stay unchanged until a restart.
+ * Memory:    owns no copy: it updates the configuration of the start.
+ * Threads:   any, one at a time: parsing options (getopt) has global state.
+ * Errors:    one line with the reason, with file and line number if it is in the file.
  */
 #include "reload.h"
 
@@ -22,10 +22,10 @@
 
 #include "base/log.h"
 
-#define OTHERS_BYTES 400 /* the names of all options */
+#define OTHERS_BYTES 400 /* enough for the names of all options */
 
 struct reload {
-	pthread_mutex_t lock; /* over the rest */
+	pthread_mutex_t lock; /* protects the members below */
 	struct conf *conf;    /* in force */
 	int argc;
 	char **argv;
@@ -70,7 +70,7 @@ static bool same_listen(const struct conf *a, const struct conf *b)
 	return same;
 }
 
-/* Which options would take a restart? Return: their names, or "" */
+/* Return: names of the changed options that need a restart, or "" */
 static const char *name_others(const struct conf *a, const struct conf *b, char buf[OTHERS_BYTES])
 {
 	const struct {
@@ -112,7 +112,7 @@ static const char *name_others(const struct conf *a, const struct conf *b, char 
 	return buf;
 }
 
-/* Relative paths are meant as they were at start. Nothing else of this process asks where it is. */
+/* Resolves relative paths as at start. No other code in this process uses the current directory. */
 static enum conf_todo read_there(struct reload *r, struct conf *c, char *why)
 {
 	enum conf_todo todo;
@@ -125,7 +125,7 @@ static enum conf_todo read_there(struct reload *r, struct conf *c, char *why)
 	return todo;
 }
 
-/* @c replaces what is in force, as far as it may */
+/* Replaces the configuration in force with @c, as far as it may change. */
 static void take(struct conf *now, struct conf *c)
 {
 	for (size_t i = 0; i < now->nexports; i++)
@@ -144,7 +144,7 @@ static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes
 
 	if (read_there(r, c, why) == CONF_RUN) {
 		name_others(r->conf, c, others);
-		/* these listeners will be there, whatever the file says of them now */
+		/* these listeners stay, whatever the file says now */
 		memcpy(c->listen, r->conf->listen, sizeof(c->listen));
 		c->nlisten = r->conf->nlisten;
 		err = conf_check(c, why);
@@ -169,7 +169,7 @@ static int apply(struct reload *r, struct conf *c, char *said, size_t said_bytes
 
 int reload_run(struct reload *r, char *said, size_t said_bytes)
 {
-	struct conf *c = malloc(sizeof(*c)); /* too large for a stack */
+	struct conf *c = malloc(sizeof(*c)); /* too large for the stack */
 	int err;
 
 	if (!c) {

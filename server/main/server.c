@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * server.c - putting a server together and taking it apart
+ * server.c - starts and stops a server
  *
- * Operation: exports and handles, then workers, reactors, and last the listeners: nobody can call
- *            before all is there. The end is the reverse: listeners, reactors (which drain),
- *            workers, and then what all of them used.
+ * Operation: creates exports and handles, then workers, reactors, and last the listeners: no client can
+ *            call before everything exists. The end is the reverse: listeners, reactors (which drain),
+ *            workers, and then everything they used.
  * Memory:    struct server owns everything; server_stop() frees it.
  * Threads:   one per reactor, the workers, cm.c's, and for a moment rpcbind.c's.
  * Errors:    logged, and returned.
@@ -26,8 +26,8 @@
 #include "server_int.h"
 #include "vfs.h"
 
-#define FILES_MAX 16384u    /* open files of one reactor */
-#define DIRS_WATCHED_MAX 4096u /* of a file system; each keeps an inode of about 1 KiB in memory */
+#define FILES_MAX 16384u    /* limit of open files of one reactor */
+#define DIRS_WATCHED_MAX 4096u /* limit per file system; each keeps an inode of about 1 KiB in memory */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
 bool server_may_tell(struct server *s, const struct rpcrdma_peer *peer)
@@ -65,7 +65,7 @@ static unsigned cores(void)
 	return n > 0 ? (unsigned)n : 1;
 }
 
-/* as many descriptors as we may have; Return: how many that is for the open files of a reactor */
+/* Raises the limit of descriptors; Return: how many open files that allows per reactor */
 static size_t raise_file_limit(unsigned nreactors)
 {
 	struct rlimit rl;
@@ -73,11 +73,11 @@ static size_t raise_file_limit(unsigned nreactors)
 
 	if (!getrlimit(RLIMIT_NOFILE, &rl)) {
 		rl.rlim_cur = rl.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &rl); /* if not, the limit is what it was */
+		(void)setrlimit(RLIMIT_NOFILE, &rl); /* on failure, the limit stays */
 		if (!getrlimit(RLIMIT_NOFILE, &rl))
 			n = rl.rlim_cur > FILES_MAX * 8 ? FILES_MAX * 8 : (size_t)rl.rlim_cur;
 	}
-	/* half of them, two for each file: handles being looked at need some, too, for a moment */
+	/* half of them, two for each file: handles being opened need some temporarily, too */
 	n = n > SERVER_FILES_RESERVED * 2 ? n - SERVER_FILES_RESERVED : SERVER_FILES_RESERVED;
 	return MIN(MAX(n / 4 / nreactors, (size_t)16), (size_t)FILES_MAX);
 }
@@ -92,7 +92,7 @@ static const char *key_trouble(int err)
 	return strerror(-err);
 }
 
-/* of the usual directory only: ~/.local/state need not be there. What cannot be made shows later. */
+/* For the default directory only: ~/.local/state may be missing. A failure shows later. */
 static void make_parents(const char *dir)
 {
 	char *copy = strdup(dir);
@@ -136,7 +136,7 @@ static int create_handles(struct server *s, const struct conf *conf)
 	struct fh_keys keys = { .n = 1 };
 	int map_err = 0, err = 0;
 
-	/* what has no signature must not be opened by number: all numbers of the file system would do */
+	/* handles without a signature must not open files by number: a client could forge any number */
 	s->fh_kind = conf->unsigned_handles ? FH_MAP : 0;
 	s->state_dir_usual = conf->state_dir_usual;
 	if (conf->state_dir) {
@@ -152,7 +152,7 @@ static int create_handles(struct server *s, const struct conf *conf)
 		log_warn("sign-handles no: who can call can make handles of files below directories "
 			 "that he may not search");
 	else
-		err = load_keys(conf, &keys); /* says itself what is wrong */
+		err = load_keys(conf, &keys); /* logs errors itself */
 	if (err)
 		return err;
 	err = dir_watches_create(keys.is_new, DIRS_WATCHED_MAX, &s->dirs);
@@ -168,7 +168,7 @@ static int open_exports(struct server *s, const struct conf *conf)
 	char why[CONF_WHY_BYTES];
 	int err;
 
-	err = create_handles(s, conf); /* says itself what is wrong */
+	err = create_handles(s, conf); /* logs errors itself */
 	if (err)
 		return err;
 	err = exports_create(s, conf, &s->exports, why, sizeof(why));
@@ -203,7 +203,7 @@ static int create_reactors(struct server *s, const struct conf *conf)
 	return err;
 }
 
-/* half for WRITEs */
+/* Half of the memory is for WRITEs. */
 static int create_drcs(struct server *s, const struct conf *conf)
 {
 	struct drc_attr attr = {
@@ -229,7 +229,7 @@ static int create_all(struct server *s, const struct conf *conf)
 		.pool_arena = conf->arena,
 		.capture = conf->capture,
 		.unsafe_inv = conf->unsafe_inv,
-		/* as conn.c would decide, for who can open it at all */
+		/* as conn.c decides, for users that can open the socket */
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
 	};
 	unsigned workers = conf->workers ? conf->workers : MAX(16, 4 * cores());
@@ -271,10 +271,10 @@ static int create_all(struct server *s, const struct conf *conf)
 	s->clients.reactors = s->reactors;
 	s->clients.nreactors = s->nreactors;
 	s->clients.workers = s->workers;
-	return cm_create(s, conf, &s->cm); /* says itself what is wrong */
+	return cm_create(s, conf, &s->cm); /* logs errors itself */
 }
 
-/* as whom calls will run; root that cannot leave itself would serve everybody as root */
+/* Determines the identity of requests. Root that cannot change its identity would run all requests as root. */
 static int find_identity(const struct conf *conf)
 {
 	int err = creds_init();
@@ -292,7 +292,7 @@ static int find_identity(const struct conf *conf)
 	return err;
 }
 
-#define CONNECTION_BYTES (UINT64_C(256) << 10) /* outside what is limited by itself */
+#define CONNECTION_BYTES (UINT64_C(256) << 10) /* estimate: memory of a connection outside other limits */
 #define OTHER_BYTES (UINT64_C(64) << 20) /* threads, exports, handles, open files */
 
 static unsigned long long to_mib(uint64_t bytes)
@@ -300,7 +300,8 @@ static unsigned long long to_mib(uint64_t bytes)
 	return (bytes >> 20) + (bytes % (UINT64_C(1) << 20) != 0);
 }
 
-/* For whoever gives a control group its limit. Buffers of sockets are the kernel's, and not in it. */
+/* Logs the memory needs: an administrator may set a control group's limit by them. Socket buffers belong to the kernel and
+ * are not included. */
 static void log_memory(const struct server *s, const struct conf *conf)
 {
 	unsigned long long pinned, msgs, replies, shared = 0, conns, modes, other = to_mib(OTHER_BYTES);
@@ -325,7 +326,7 @@ static void log_memory(const struct server *s, const struct conf *conf)
 		 shared, conns, other);
 }
 
-/* A wish: whoever cannot find us so can be told our ports. */
+/* Optional: clients that cannot find the server this way can be given its ports. */
 static void register_ports(struct server *s)
 {
 	struct rpcrdma_addr addrs[CONF_LISTEN_MAX];
@@ -339,7 +340,7 @@ static void register_ports(struct server *s)
 		log_warn("not registering with rpcbind: %s", strerror(-err));
 }
 
-/* no thread runs any more */
+/* Call after all threads have ended. */
 static void free_all(struct server *s)
 {
 	worker_pool_destroy(s->workers);
@@ -379,7 +380,7 @@ int server_start(const struct conf *conf, struct server **ret)
 	pthread_mutex_init(&s->reload_lock, NULL);
 	where_tracer_init(&s->tracer);
 	clients_init(&s->clients);
-	umask(0); /* modes are the callers' */
+	umask(0); /* modes are those of the callers */
 	s->everyone = conf->everyone;
 	err = find_identity(conf);
 	if (!err)
@@ -401,7 +402,7 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	uint64_t until = clock_now_ns() + timeout_ms * NS_PER_MS;
 	int err = 0;
 
-	/* reactors are about to end: nobody may wait for what they do */
+	/* reactors are about to end: no thread may wait for them */
 	pthread_mutex_lock(&s->reload_lock);
 	s->stopping = true;
 	pthread_mutex_unlock(&s->reload_lock);
@@ -414,7 +415,7 @@ int server_stop(struct server *s, unsigned timeout_ms)
 		if (reactor_join(s->reactors[i], until + JOIN_EXTRA_NS))
 			err = -ETIMEDOUT;
 	}
-	rpcbind_stop(s->rpcbind); /* calls are answered first: this may have to wait */
+	rpcbind_stop(s->rpcbind); /* calls are completed first: this may have to wait */
 	s->rpcbind = NULL;
 	if (!err)
 		free_all(s);

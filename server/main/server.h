@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * server.h - a running leatd, for leatd_main.c and for tests that have one in their own process
+ * server.h - a running leatd, for leatd_main.c and for tests that run one in their own process
  */
 #ifndef LEAT_SERVER_SERVER_H
 #define LEAT_SERVER_SERVER_H
@@ -18,48 +18,46 @@ struct server;
 
 #define SERVER_INSTANCE_BYTES 16
 
-/** server_start - open everything and serve, on threads of its own
+/** server_start - opens everything and serves, on its own threads
  *
- * What goes wrong is logged. Of the listeners asked for, each must start, but RDMA on a machine
- * without a device; without any asked for, those that can start do. The log says what is missing
- * and why.
+ * Errors are logged. Each configured listener must start, except RDMA on a machine without a device. If none is
+ * configured, those that can start do. The log has the missing ones and the reasons.
  *
  * Return: 0 or -errno.
  */
 int must_check server_start(const struct conf *conf, struct server **ret);
 
-/** server_stop - no new connections or calls; calls being served are answered; then it ends
- * @timeout_ms: how long they may take
+/** server_stop - accepts no new connections or calls, completes calls in progress, then ends
+ * @timeout_ms: limit for the calls in progress
  *
- * Return: 0, @s is gone; -ETIMEDOUT: something still runs, @s must be left alone (and the process
- * be ended).
+ * Return: 0, @s is freed; -ETIMEDOUT: something still runs; @s must not be used (and the process should end).
  */
 int server_stop(struct server *s, unsigned timeout_ms);
 
-/** server_reload - serve the exports of @conf from now on; of the rest of @conf nothing is looked at
+/** server_reload - serves the exports of @conf from now on; ignores the rest of @conf
  *
- * Connections stay. Calls that were taken end by the rules they began with; those that come after
- * this has returned see the new ones. Any thread but a reactor's.
+ * Connections stay. Calls in progress end by the old rules; those that arrive after this function has returned see
+ * the new ones. Any thread except a reactor's.
  *
- * Return: 0; -errno: all is as it was, and @why tells.
+ * Return: 0; -errno: nothing has changed, and @why has the reason.
  */
 int must_check server_reload(struct server *s, const struct conf *conf, char *why,
 			     size_t why_bytes);
 
-/* Who can do what a server cannot do with itself: read its configuration, and end. */
+/* Operations that a server cannot do itself: reload its configuration, and end. */
 struct server_manager {
-	/* On a worker. Return: 0, @said has what is to be known of it; -errno, and @said tells why */
+	/* Runs on a worker. Return: 0, @said has a summary; -errno, @said has the reason */
 	int (*reload)(const struct server_manager *m, char *said, size_t said_bytes);
-	/* Begin with the end; returns at once */
+	/* Starts the shutdown; returns at once */
 	void (*drain)(const struct server_manager *m);
 };
 
-/** server_set_manager - callers with the right to it may ask for these from now on
- * @manager: outlives @s
+/** server_set_manager - lets authorized callers request these operations from now on
+ * @manager: must outlive @s
  */
 void server_set_manager(struct server *s, const struct server_manager *manager);
 
-/** server_listeners - how many there are, and where; with the ports that were given */
+/** server_listeners - number of listeners, and their addresses with the actual ports */
 size_t server_listeners(const struct server *s);
 const struct rpcrdma_addr *server_listener(const struct server *s, size_t i);
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bench.c - leat bench: how fast, how late, at what cost
+ * bench.c - leat bench: throughput, latency and cost
  *
- * Operation:  Makes sure that there is a file (bench_file.c), starts the jobs, takes the costs of both
- *             sides before and after, prints. The server's costs come from a leatd by
- *             leat_server_stats(); of other servers they are not known, nor of one that was started
- *             again meanwhile.
+ * Operation:  Prepares a file (bench_file.c), starts the jobs, samples the costs of both sides before and
+ *             after, prints. The server's costs come from leat_server_stats() of a leatd. They are unknown
+ *             for other servers, and for a leatd that was restarted in between.
  * Memory:     The jobs.
- * Threads:    main prepares and measures on a mount of its own, and meets the jobs (bench_job.c) at
- *             three barriers: all are ready; go; all have finished.
- * Errors:     The first job's that failed is told; status 1.
+ * Threads:    main prepares and measures on its own mount, and meets the jobs (bench_job.c) at three
+ *             barriers: all are ready; go; all have finished.
+ * Errors:     The error of the first failed job is reported; status 1.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,14 +28,14 @@
 
 #define GIB ((double)(1u << 30))
 
-/* What a run has cost. */
+/* Costs of a run. */
 struct costs {
 	uint64_t ns;
 	uint64_t client_us, server_us, machine_us;
 	uint64_t client_copied, server_copied;
 	uint64_t regs, deregs, reaped, pinned;
 	bool has_server;
-	uint64_t server[2]; /* which one */
+	uint64_t server[2]; /* instance id */
 };
 
 struct results {
@@ -44,7 +43,7 @@ struct results {
 	uint64_t ops, bytes;
 	struct costs costs;
 	char transport[8];
-	bool lost; /* a job has given up, and the server may still use its memory */
+	bool lost; /* a job has given up, and the server may still access its memory */
 };
 
 static uint64_t own_cpu_us(void)
@@ -81,7 +80,7 @@ static int prepare_dir(struct leat *m, const struct bench_plan *plan)
 	return rc ? rc : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-/* @m: NULL: the server is not asked */
+/* @m: NULL: do not ask the server */
 static void take_costs(struct leat *m, struct costs *ret)
 {
 	struct leat_server_stats s = { 0 };
@@ -118,7 +117,7 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 		job->go = &go;
 		job->finished = &finished;
 		rc = pthread_create(&job->thread, NULL, bench_job_run, job);
-		if (rc) { /* those that run wait at a barrier that will never open */
+		if (rc) { /* running jobs wait at a barrier that will never open */
 			bench_file_remove(m, &plan->file, false);
 			exit(tool_fail(NULL, "cannot start a thread", -rc));
 		}
@@ -127,15 +126,15 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 	take_costs(m, &before);
 	pthread_barrier_wait(&go);
 	pthread_barrier_wait(&finished);
-	after.ns = clock_now_ns(); /* before the question to the server */
+	after.ns = clock_now_ns(); /* before the query to the server */
 	res->costs.ns = after.ns - before.ns;
 	res->costs.machine_us = machine_cpu_us() - before.machine_us;
 	for (unsigned i = 0; i < started; i++)
 		res->lost |= jobs[i].busy > 0;
-	/* whoever had enough of waiting does not want to wait for that */
+	/* after an interrupt, do not wait for the server */
 	take_costs(res->lost || tool_interrupted() ? NULL : m, &after);
 	res->costs.client_us = after.client_us - before.client_us;
-	/* one that was started meanwhile counts from its own start */
+	/* the counters of a restarted leatd begin at its own start */
 	res->costs.has_server = before.has_server && after.has_server &&
 				before.server[0] == after.server[0] &&
 				before.server[1] == after.server[1];
@@ -256,7 +255,7 @@ static const struct bench_kind *find_kind(const char *name)
 	return NULL;
 }
 
-/* @good, or one line that names what is not */
+/* Returns @good; if false, prints which option value is wrong. */
 static bool check(bool good, const char *option, const char *value, const char *allowed)
 {
 	if (!good)
@@ -301,7 +300,7 @@ static bool parse_option(struct bench_plan *plan, int opt, const char *value)
 		plan->json = true;
 		return true;
 	default:
-		return false; /* getopt has told */
+		return false; /* getopt has printed a message */
 	}
 }
 
@@ -354,7 +353,7 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 		return tool_usage(self);
 	if (tool_attach(plan.url, &t))
 		return TOOL_FAILED;
-	(void)signals_hold(); /* the results so far are printed */
+	(void)signals_hold(); /* an interrupt prints the results so far */
 	res = calloc(1, sizeof(*res));
 	info = malloc(sizeof(*info));
 	if (!res || !info) {

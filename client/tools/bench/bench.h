@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bench.h - one job of `leat bench`: a thread with a mount of its own and QD requests in flight
+ * bench.h - one job of `leat bench`: a thread with its own mount and QD requests in flight
  */
 #ifndef LEAT_TOOL_BENCH_H
 #define LEAT_TOOL_BENCH_H
@@ -15,12 +15,12 @@
 struct bench_job;
 struct bench_slot;
 
-/* What is measured. */
+/* A kind of benchmark. */
 struct bench_kind {
 	const char *name;
-	bool data;      /* moves bytes of a file */
+	bool data;      /* transfers file data */
 	bool writes, random;
-	int (*start)(struct bench_slot *s); /* the next operation; 0 or -errno, its end by callback */
+	int (*start)(struct bench_slot *s); /* starts the next operation; 0 or -errno; it ends by callback */
 };
 
 struct bench_plan {
@@ -29,8 +29,8 @@ struct bench_plan {
 	uint64_t block, size, seconds;
 	unsigned qd, jobs;
 	bool malloc_buf, sync, json, overwrite;
-	struct bench_file file;       /* its path is that of a directory for meta */
-	uint64_t mark;                /* of the names that meta makes, random */
+	struct bench_file file;       /* for meta, its path is a directory */
+	uint64_t mark;                /* random number in the names that meta creates */
 };
 
 struct bench_job {
@@ -41,13 +41,13 @@ struct bench_job {
 
 	struct leat *m;
 	struct leat_file *file;
-	void *mem;                          /* of all slots, stride bytes each; NULL: each has its own */
+	void *mem;                          /* of all slots, stride bytes each; NULL: each slot has its own */
 	size_t stride;
 	struct bench_slot *slots;
 	uint64_t next_off, random, deadline_ns, serial;
 	unsigned busy;
 
-	/* results, the thread's until it has ended */
+	/* results; owned by the thread until it ends */
 	struct hist hist;
 	uint64_t ops, bytes, copied;
 	uint64_t regs, deregs, reaped, pinned; /* of leat_stats() */
@@ -58,7 +58,7 @@ struct bench_job {
 extern const struct bench_kind bench_kinds[];
 extern const size_t bench_kinds_count;
 
-/** bench_job_run - the thread of a job: mount, wait for `go`, work until it is time, unmount */
+/** bench_job_run - thread function of a job: mounts, waits for `go`, works until the deadline, unmounts */
 void *bench_job_run(void *job);
 
 #endif

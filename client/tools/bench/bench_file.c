@@ -3,15 +3,15 @@
  *
  * bench_file.c - the file that `leat bench` works on
  *
- * Operation:  A benchmark writes only to a file that it created itself with O_EXCL, or to one that
- *             the user gave it with --overwrite, and there only over what the file has: it keeps its
- *             size. What it created it removes, after a signal too. A name that is not there is an
- *             error for a benchmark that reads.
- *             Others may be able to rename the file and put a link or another file in its place.
- *             So each open and the removal compare file system and inode number with those of the
- *             file that was made or found.
- *             In a directory the file gets the name of a temporary file, so that one which a
- *             SIGKILL left behind is found as the others are.
+ * Operation:  A benchmark writes only to a file that it created with O_EXCL, or to one that the user named
+ *             with --overwrite. Such a file is overwritten within its size. A file that the benchmark
+ *             created is removed, after a signal too. A benchmark that reads fails if the file does not
+ *             exist.
+ *             Other users may be able to rename the file and put a link or another file in its place. So
+ *             each open and the removal compare file system and inode number with those of the original
+ *             file.
+ *             In a directory the file gets the name of a temporary file, so that `leat rm --leftovers`
+ *             finds one left behind by SIGKILL.
  * Memory:     One buffer while a file is filled.
  * Threads:    One.
  * Errors:     Logged here; exit status.
@@ -27,7 +27,7 @@
 
 #define FILL_BYTES ((size_t)1 << 20)
 
-/* No two words alike, so that no one can save the work of moving them. */
+/* All words differ, so that neither deduplication nor compression can skip the transfer. */
 static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 {
 	uint64_t word = UINT64_C(0x2545f4914f6cdd1d);
@@ -94,7 +94,7 @@ const char *bench_file_explain(struct leat *m, int err)
 	return tool_explain(m ? leat_error(m) : leat_mount_error(), "", strerror(-err));
 }
 
-/* What is said of it if the server does not answer when it is to be removed. */
+/* Registers the message to print if the server does not respond to the removal. */
 static int add_leftover(struct leat *m, const struct bench_need *need, const struct bench_file *file)
 {
 	char place[TOOL_PLACE_BYTES], path[TOOL_PLACE_BYTES], name[TOOL_TEMP_NAME_BYTES + 1];
@@ -113,7 +113,7 @@ static int make_file(struct leat *m, const struct bench_need *need, struct bench
 	struct stat st;
 	int rc, err;
 
-	file->slot = add_leftover(m, need, file); /* before there is one: the server may stop in between */
+	file->slot = add_leftover(m, need, file); /* before the file exists: the server may stop in between */
 	rc = leat_open(m, file->path, O_RDWR | O_CREAT | O_EXCL, 0644, &f);
 	if (rc) {
 		signals_file_del(file->slot);
@@ -130,7 +130,7 @@ static int make_file(struct leat *m, const struct bench_need *need, struct bench
 	rc = rc ? rc : err;
 	if (!rc)
 		return TOOL_OK;
-	/* the end of the program reports the signal */
+	/* the signal is reported at the end of the program */
 	rc = rc == -EINTR && tool_interrupted() ? TOOL_FAILED : tool_fail(m, need->path, rc);
 	bench_file_remove(m, file, false);
 	return rc;

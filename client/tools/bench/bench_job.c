@@ -3,14 +3,14 @@
  *
  * bench_job.c - one job of `leat bench`
  *
- * Operation:  A slot is one request in flight with its buffer; when the request ends, its callback
- *             takes the time and starts the next one, until the deadline. A meta slot goes round
- *             create, close, stat, unlink with a file name of its own; close is not counted.
- * Memory:     Buffers from leat_buf_alloc() or malloc(), as asked for.
- * Threads:    One per job; everything in the job is that thread's, up to its end.
- * Errors:     The first is kept in the job with its text; the job then waits for what is in flight
- *             and comes to its barriers, so that nobody waits for it in vain. When the user ends it
- *             and the server is gone, it leaves what is in flight behind, and its mount.
+ * Operation:  A slot is one request in flight with its buffer. When the request ends, its callback records
+ *             the latency and starts the next one, until the deadline. A meta slot repeats create, close,
+ *             stat, unlink with its own file names; close is not counted.
+ * Memory:     Buffers from leat_buf_alloc() or malloc(), as requested.
+ * Threads:    One per job; the job's data belongs to that thread until it ends.
+ * Errors:     The first is kept in the job with its text. The job then waits for requests in flight and
+ *             still passes its barriers, so that other threads do not hang. If the user interrupts it and
+ *             the server is gone, it abandons requests in flight and its mount.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,9 @@
 #include "base/clock.h"
 #include "bench.h"
 
-#define LOOK_MS 100               /* whether the user has had enough */
+#define LOOK_MS 100               /* interval of checks for an interrupt */
 #define NAME_STEP UINT64_C(0x9e3779b97f4a7c15)
-#define GIVE_UP_NS (2 * NS_PER_S) /* after that, for what is in flight */
+#define GIVE_UP_NS (2 * NS_PER_S) /* time limit for requests in flight after an interrupt */
 
 struct bench_slot {
 	struct bench_job *job;
@@ -82,7 +82,7 @@ static void on_done(void *user_data, int64_t result)
 
 static uint64_t next_random(struct bench_job *job)
 {
-	/* xorshift64: repeatable, and far more random than a disk can tell */
+	/* xorshift64: repeatable, and random enough for disks */
 	job->random ^= job->random << 13;
 	job->random ^= job->random >> 7;
 	job->random ^= job->random << 17;
@@ -164,7 +164,7 @@ static void on_created(void *user_data, int64_t result)
 	struct bench_slot *s = user_data;
 
 	if (result < 0)
-		s->step = meta_create; /* there is nothing to close or remove */
+		s->step = meta_create; /* nothing to close or remove */
 	on_done(s, result);
 }
 
@@ -175,7 +175,7 @@ static int meta_create(struct bench_slot *s)
 	uint64_t mark;
 	int n;
 
-	/* a mark of its own for each file, by an odd step: none comes twice, and no two jobs meet */
+	/* a unique mark for each file: the step is odd, so none repeats and no two jobs collide */
 	mark = job->plan->mark + (job->serial++ * job->plan->jobs + job->number) * NAME_STEP;
 	n = snprintf(s->path, sizeof(s->path), "%s/" TOOL_TEMP_NAME_FMT, job->plan->file.path, mark);
 	if (n < 0 || (size_t)n >= sizeof(s->path))
@@ -189,7 +189,7 @@ static int start_meta(struct bench_slot *s)
 	return s->step(s);
 }
 
-/* The deadline falls anywhere in the round: put things away. */
+/* Cleans up wherever the deadline interrupted the sequence. */
 static void meta_finish(struct bench_slot *s)
 {
 	if (s->step == meta_close)
@@ -208,7 +208,7 @@ const struct bench_kind bench_kinds[] = {
 };
 const size_t bench_kinds_count = ARRAY_SIZE(bench_kinds);
 
-/* In one piece, so that it lies in huge pages whatever the size of a block. */
+/* One block, so that it lies in huge pages whatever the block size. */
 static int alloc_mem(struct bench_job *job)
 {
 	size_t bytes;
@@ -262,7 +262,7 @@ static void free_slots(struct bench_job *job)
 
 static int prepare(struct bench_job *job)
 {
-	const struct leat_opts opts = { .cache = "none" }; /* it is the server that is asked */
+	const struct leat_opts opts = { .cache = "none" }; /* measure the server, not the cache */
 	const struct bench_plan *plan = job->plan;
 	int rc, flags = !plan->kind->writes ? O_RDONLY : plan->sync ? O_RDWR | O_SYNC : O_RDWR;
 
@@ -292,7 +292,7 @@ static void work(struct bench_job *job)
 		}
 		if (!tool_interrupted())
 			continue;
-		/* nothing new is started; what is in flight may belong to a server that is gone */
+		/* start nothing new; requests in flight may never complete if the server is gone */
 		if (!give_up_ns)
 			give_up_ns = clock_now_ns() + GIVE_UP_NS;
 		if (job->busy && clock_now_ns() >= give_up_ns) {
@@ -301,7 +301,7 @@ static void work(struct bench_job *job)
 			break;
 		}
 	}
-	/* what was written counts when it is stable */
+	/* written data counts when it is stable */
 	if (!job->err && plan->kind->data && plan->kind->writes) {
 		rc = leat_fsync(job->file);
 		if (rc)
@@ -333,7 +333,7 @@ void *bench_job_run(void *arg)
 	pthread_barrier_wait(job->finished);
 
 	if (job->busy)
-		return NULL; /* the mount is beyond use, and closing it would wait for its server */
+		return NULL; /* the mount is unusable, and closing it would wait for its server */
 	if (job->slots && !job->plan->kind->data && job->plan->kind->writes) {
 		for (unsigned i = 0; i < job->plan->qd; i++)
 			meta_finish(&job->slots[i]);

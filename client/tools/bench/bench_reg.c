@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bench_reg.c - leat bench registration: the strategies side by side
+ * bench_reg.c - leat bench registration: compares registration strategies
  *
- * Operation:  Runs come in groups: one size of block, one number of buffers, one share of reuse, one number of
- *             jobs, and all strategies, which take turns as often as there are rounds; the median by rate
- *             is printed. Where registration has a price (--cost), so is what a model expects: the time of
- *             `slab`, which registers nothing, and the price of what was counted on the way of a request.
- *             Of several jobs it expects nothing: they share processors, the model knows of none.
- * Memory:     A group's results. What is larger than --memory is left out, and said so.
+ * Operation:  Runs come in groups: one block size, one number of buffers, one reuse rate, one number of
+ *             jobs, and all strategies. The strategies take turns once per round; the median by rate is
+ *             printed. If registration has a simulated cost (--cost), a model's prediction is printed as
+ *             well: the time of `slab`, which registers nothing, plus the cost of the counted
+ *             registrations. There is no prediction for several jobs: they share processors, which the
+ *             model ignores.
+ * Memory:     A group's results. Groups that need more than --memory are skipped with a message.
  * Threads:    main; bench_reg_cell.c has others.
- * Errors:     A strategy that fails is told in its line; status 1.
+ * Errors:     A failed strategy is reported in its line; status 1.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ struct matrix {
 	struct reg_plan plan;
 	unsigned nstrategies;
 	const char *strategies[STRATEGIES_MAX];
-	char names[128]; /* what `strategies` point into if some were named */
+	char names[128]; /* `strategies` points into this if some were named */
 	struct numbers blocks, buffers, reuses, jobs;
 	unsigned rounds;
 	uint64_t memory;
@@ -46,7 +47,7 @@ struct matrix {
 	int status;
 };
 
-/* ---- what is asked for ---- */
+/* ---- options ---- */
 
 static bool parse_list(const char *text, uint64_t min, uint64_t max, struct numbers *ret)
 {
@@ -101,7 +102,7 @@ static void all_strategies(struct matrix *x)
 		x->strategies[x->nstrategies] = name;
 }
 
-/* "20,0.1,8,0.05": microseconds, of which there are at most a million */
+/* "20,0.1,8,0.05": microseconds, at most a million each */
 static bool parse_cost(const char *text, struct leat_reg_cost *ret)
 {
 	uint32_t *to[] = { &ret->reg_ns, &ret->reg_page_ns, &ret->dereg_ns, &ret->dereg_page_ns };
@@ -171,7 +172,7 @@ static bool parse_option(struct matrix *x, int opt, const char *value)
 		x->overwrite = true;
 		return true;
 	default:
-		return false; /* getopt has told */
+		return false; /* getopt has printed a message */
 	}
 }
 
@@ -207,7 +208,7 @@ static bool parse(struct matrix *x, int argc, char **argv)
 
 /* ---- the file ---- */
 
-/* One that is long enough for each job to have a place of its own. */
+/* A file long enough for each job to have its own range. */
 static int prepare_file(struct matrix *x, struct leat *m, const char *path)
 {
 	struct bench_need need = {
@@ -227,7 +228,7 @@ static int prepare_file(struct matrix *x, struct leat *m, const char *path)
 	return bench_file_prepare(m, &need, &x->plan.file);
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static double rate(const struct reg_result *r)
 {
@@ -239,8 +240,8 @@ static double each(uint64_t n, const struct reg_result *r)
 	return r->ops ? (double)n / (double)r->ops : 0;
 }
 
-/* Requests per second, if @slab is what they would take without registrations; 0: nothing is expected,
- * as of other memory than the program's own, which moves in other ways */
+/* Predicted requests per second, where @slab is the result without registrations; 0: no prediction, as for memory
+ * other than the program's own, which is transferred differently */
 static double expected(const struct reg_plan *plan, const struct reg_cell *cell,
 		       const struct reg_result *r, const struct reg_result *slab)
 {
@@ -401,7 +402,7 @@ int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 		return tool_usage(self);
 	if (tool_attach(x.plan.url, &t))
 		return TOOL_FAILED;
-	(void)signals_hold(); /* what was measured so far is printed */
+	(void)signals_hold(); /* an interrupt prints the results so far */
 	info = malloc(sizeof(*info));
 	if (!info) {
 		signals_release();

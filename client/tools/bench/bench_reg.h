@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bench_reg.h - `leat bench registration`: what each strategy costs
+ * bench_reg.h - `leat bench registration`: cost of each strategy
  */
 #ifndef LEAT_TOOL_BENCH_REG_H
 #define LEAT_TOOL_BENCH_REG_H
 
 #include "bench_file.h"
 
-/* What is the same in all of its runs. */
+/* Settings common to all runs. */
 struct reg_plan {
 	const char *url;
-	struct bench_file file;       /* that all of it goes to */
-	bool reads;                   /* into the buffers; else out of them */
+	struct bench_file file;       /* used by all runs */
+	bool reads;                   /* read into the buffers; else write from them */
 	unsigned entries;             /* of the caches, all jobs together */
-	uint64_t ms;                  /* of one run, at most */
+	uint64_t ms;                  /* at most, of one run */
 	bool has_cost;
 	struct leat_reg_cost cost;
 };
@@ -28,15 +28,15 @@ struct reg_cell {
 
 struct reg_result {
 	uint64_t ns, ops, cpu_us;
-	struct leat_stats n; /* the counters about registration, and of those only */
-	uint32_t most;       /* bytes that one request moves at most */
+	struct leat_stats n; /* only the registration counters */
+	uint32_t most;       /* maximum bytes of one request */
 };
 
-/** reg_cell_bytes - what the buffers of a run come to */
+/** reg_cell_bytes - total size of the buffers of a run */
 uint64_t reg_cell_bytes(const struct reg_cell *cell);
 
-/** reg_cell_run - do it
- * @why: room for WHY_MAX bytes: what went wrong, if something did
+/** reg_cell_run - executes one run
+ * @why: room for REG_WHY_MAX bytes: receives the reason of a failure
  *
  * Return: 0 or -errno.
  */

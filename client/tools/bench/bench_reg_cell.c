@@ -3,17 +3,17 @@
  *
  * bench_reg_cell.c - one run of `leat bench registration`
  *
- * Operation:  Each job has a mount, a part of the buffers and as large a part of the cache, and one request
- *             out at a time. Out of a hundred requests so many as are asked for are with one of the last
- *             few buffers, which any cache still has; the rest are with one buffer after the other, in
- *             turns, so that a cache with fewer entries than buffers has forgotten each by then. First it
- *             goes on until the cache is full, then for as long as wanted.
- * Memory:     The buffers: of the program's own, page by page there before anything is timed, and with a
- *             page between any two, for neighbours are registered together. With `slab` they are registered
- *             beforehand by leat_buf_register(), with `arena` they come from leat_buf_alloc().
- * Threads:    One per job, in step at two barriers. Each takes the time and the processor time of the whole
- *             process itself: whoever waits for them may be woken late.
- * Errors:     A job that fails keeps coming to its barriers; the first one's reason is told.
+ * Operation:  Each job has a mount, an equal part of the buffers and of the cache, and one request in
+ *             flight. The reuse percentage of requests goes to one of the last few buffers, which are
+ *             still in any cache. The rest cycle through the buffers in order, so that a cache with fewer
+ *             entries than buffers has evicted each one by then. The job first runs until the cache is
+ *             full, then for the requested time.
+ * Memory:     The buffers. In the program's own memory, all pages are touched before timing, and a gap
+ *             page separates buffers, because neighbors are registered together. With `slab`
+ *             leat_buf_register() registers them beforehand, with `arena` they come from leat_buf_alloc().
+ * Threads:    One per job, synchronized at two barriers. Each measures the time and the processor time of
+ *             the whole process itself, because a thread that waits for the jobs may wake late.
+ * Errors:     A failed job still passes its barriers; the reason of the first one is reported.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 
 #define PAGE ((uint64_t)4096)
 #define RECENT 8u
-#define OPS_MIN 50u /* of less than so many, shares say nothing */
+#define OPS_MIN 50u /* with fewer, percentages mean nothing */
 #define SPARE_BYTES ((uint64_t)4 << 20)
 
 struct reg_job {
@@ -113,7 +113,7 @@ static void put_memory(struct reg_job *job)
 		return;
 	}
 	if (is_strategy(job, "slab"))
-		(void)leat_buf_unregister(job->m, job->mem); /* perhaps it never was */
+		(void)leat_buf_unregister(job->m, job->mem); /* may not be registered */
 	munmap(job->mem, job->mem_bytes);
 }
 
@@ -127,7 +127,7 @@ static int set_up(struct reg_job *job)
 
 	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
 	job->mem_bytes = job->buffers * stride(cell);
-	/* entries are the limit here, not bytes */
+	/* the limit here is entries, not bytes */
 	opts.reg_bytes = job->mem_bytes + SPARE_BYTES;
 	rc = tool_mount(job->plan->url, &opts, &job->m);
 	if (rc)
@@ -191,7 +191,7 @@ static void one(struct reg_job *job)
 		job_fail(job, n < 0 ? (int)n : -EIO);
 }
 
-/* So many at least, and so long at least. */
+/* Runs at least @ops requests and at least @ns. */
 static void work(struct reg_job *job, uint64_t ops, uint64_t ns)
 {
 	uint64_t end = clock_now_ns() + ns;
@@ -219,7 +219,7 @@ static void *run_job(void *arg)
 
 	if (rc)
 		job_fail(job, rc);
-	/* until the cache is full and has begun to forget, or knows them all */
+	/* until the cache is full and evicts, or holds all buffers */
 	work(job, MAX(job->entries * 2 * 100 / (101 - MIN(job->cell->reuse, 99u)), job->buffers),
 	     0);
 	if (job->m)
@@ -254,7 +254,7 @@ static void add_result(struct reg_result *sum, const struct reg_job *job)
 	sum->n.reg_pinned += job->after.reg_pinned;
 }
 
-/* The @i-th of @n parts of @all, which is not nothing. */
+/* The @i-th of @n parts of @all, at least 1. */
 static unsigned share(unsigned all, unsigned n, unsigned i)
 {
 	unsigned part = all / n + (i < all % n);
@@ -281,7 +281,7 @@ int reg_cell_run(const struct reg_plan *plan, const struct reg_cell *cell, struc
 					    .buffers = share(cell->buffers, cell->jobs, i),
 					    .entries = share(plan->entries, cell->jobs, i) };
 		rc = pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]);
-		if (rc) /* those that run wait at a barrier that will never open */
+		if (rc) /* running jobs wait at a barrier that will never open */
 			exit(tool_fail(NULL, "cannot start a thread", -rc));
 	}
 	for (unsigned i = 0; i < cell->jobs; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cat.c - leat cat: files to standard output
+ * cat.c - leat cat: copies files to standard output
  *
  * Operation:  An ordered copy to descriptor 1: reads run ahead, writes keep their order.
  * Memory:     The copier's.
  * Threads:    One.
- * Errors:     Told, and the next file is tried; status 1. A closed pipe ends it in silence.
+ * Errors:     Reported, and the next file is tried; status 1. A closed pipe ends it silently.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -3,10 +3,10 @@
  *
  * change.c - leat mkdir, rm, mv, ln: change names, move no data
  *
- * Operation:  As mkdir(1), rm(1), mv(1) and ln(1) would, inside one export.
- * Memory:     rm -r: the entries of the directories on the way down.
+ * Operation:  As mkdir(1), rm(1), mv(1) and ln(1), inside one export.
+ * Memory:     rm -r: the entries of the directories on the current path.
  * Threads:    One.
- * Errors:     What failed is told, the other arguments are done; status 1.
+ * Errors:     A failure is reported and the other arguments are processed; status 1.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -36,7 +36,7 @@ static int mkdir_parents(struct leat *m, const char *path)
 		if (slash)
 			*slash = '\0';
 		rc = leat_mkdir(m, p.text, dir_mode());
-		/* one that cannot be made may be there all the same, and then what follows tells */
+		/* mkdir may fail although the directory exists; a later step then reports errors */
 		if (rc && !leat_stat(m, p.text, &st))
 			rc = S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 		if (slash)
@@ -73,8 +73,8 @@ struct rm {
 	bool recursive, force;
 };
 
-/* All that is in @in, which is @p. Each directory on the way is held open, so that no one can put a link in
- * its place and have something else removed. */
+/* Removes the content of @in with the path @p. Each directory on the path is held open, so that a link put in its
+ * place by another user cannot redirect the removal. */
 static int empty_dir(struct fs_base in, struct tool_path *p);
 
 static int remove_entry(struct fs_base in, const struct tool_entry *e, struct tool_path *p)
@@ -136,7 +136,7 @@ static int remove_tree(struct tool_target *t)
 	return rc && rc != -ENOENT ? tool_fail(t->m, t->path, rc) : TOOL_OK;
 }
 
-/* "." and ".." are other names of a directory that may have been meant less than it is large */
+/* "." and ".." may name a larger directory than the user meant */
 static bool ends_in_dots(const char *path)
 {
 	char name[256];
@@ -145,7 +145,7 @@ static bool ends_in_dots(const char *path)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* With a slash behind it a link stands for the directory that it leads to, which is not to be removed by it. */
+/* With a trailing slash, a link means the directory that it points to; rm must not remove that. */
 static bool is_link_with_slash(const struct tool_target *t)
 {
 	struct tool_path p;
@@ -221,7 +221,7 @@ static int rm_run(const struct tool_cmd *self, int argc, char **argv)
 	return worst;
 }
 
-/* When @to is a directory, what is meant is the entry of that name inside it. */
+/* If @to is a directory, the target is the entry of that name inside it. */
 static int into_dir(const struct tool_target *from, const struct tool_target *to, struct tool_path *ret)
 {
 	char name[256];
@@ -238,7 +238,7 @@ static int into_dir(const struct tool_target *from, const struct tool_target *to
 	return tool_ends_in_slash(to->path) ? tool_path_push(ret, "") : 0;
 }
 
-/* rename(2) does nothing with two names of one file, and the first one would stay */
+/* rename(2) does nothing with two names of one file, and the old name would stay */
 static bool is_same(struct leat *m, const char *from, const char *to)
 {
 	struct stat a, b;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * copy.c - move the bytes of one file into another, many requests in flight
+ * copy.c - copies the content of one file to another, with many requests in flight
  *
- * Operation:  A ring of slots, each with a buffer. A slot is FREE, then READING, then (READ, while
- *             an ordered copy waits for its turn,) WRITING, then FREE again. Server ends are
- *             asynchronous, files of this machine are read and written at once, so a slot may make
- *             the whole round inside fill(). Reads are issued up to the size that the file is
- *             believed to have, then one at a time until one comes back short: that is the end.
- * Memory:     Slots and buffers live as long as the copier; buffers come from leat_buf_alloc(), so
- *             that data goes from the server's disk to our write() or back without further copies.
+ * Operation:  A ring of slots, each with a buffer. A slot is FREE, then READING, then (READ, while an
+ *             ordered copy waits for its turn,) WRITING, then FREE again. I/O on a server is asynchronous,
+ *             I/O on local files is synchronous, so a slot may go through all states inside fill(). Reads
+ *             are issued up to the expected size of the file, then one at a time until a short read marks
+ *             the end.
+ * Memory:     Slots and buffers live as long as the copier. Buffers come from leat_buf_alloc(), so that
+ *             data moves between the server's disk and the local read() or write() without further copies.
  * Threads:    One for each copier; callbacks run inside leat_poll().
- * Errors:     The first one is kept, nothing new is started, what is in flight is waited for.
+ * Errors:     The first one is kept, no new I/O starts, I/O in flight is waited for.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,7 +25,7 @@
 #define SLOTS 8u
 #define BLOCK_MIN 65536u
 #define BLOCK_MAX (1u << 20)
-#define HOLE_UNIT ((size_t)65536) /* a hole of less is not worth a write of its own */
+#define HOLE_UNIT ((size_t)65536) /* smaller holes are written as zeros */
 
 enum slot_state { SLOT_FREE, SLOT_READING, SLOT_READ, SLOT_WRITING };
 
@@ -38,16 +38,16 @@ struct slot {
 };
 
 struct copier {
-	struct leat *from_m, *to_m, *buf_m; /* buf_m: where the buffers come from; NULL: malloc */
+	struct leat *from_m, *to_m, *buf_m; /* buf_m: source of the buffers; NULL: malloc */
 	struct progress *progress;
 	size_t block;
-	void *mem;                          /* of all slots: in one piece, for the sake of huge pages */
+	void *mem;                          /* memory of all slots in one block, for huge pages */
 	struct slot slots[SLOTS];
 
-	/* of the copy that runs */
+	/* of the current copy */
 	const struct fs_file *from, *to;
-	uint64_t size, next_off, end;       /* end: of what was read */
-	unsigned next_read, next_write;     /* ordered: slots are taken in turn */
+	uint64_t size, next_off, end;       /* end: of the data read so far */
+	unsigned next_read, next_write;     /* ordered: slots are used in turn */
 	unsigned busy;                      /* slots not free */
 	bool ordered, sparse, at_end;
 	bool has_written;
@@ -107,7 +107,7 @@ int copier_create(struct leat *from, struct leat *to, struct progress *progress,
 
 void copier_destroy(struct copier *c)
 {
-	/* busy after copier_run(): the mount is beyond use, and may still write to our memory */
+	/* busy after copier_run(): the mount is unusable, and the transport may still write to this memory */
 	if (!c || c->busy)
 		return;
 	if (c->buf_m)
@@ -143,7 +143,7 @@ static void on_written(void *user_data, int64_t result)
 {
 	struct slot *s = user_data;
 
-	/* a write whose reply is lost, or that a disk fails in the middle of, may have changed something */
+	/* a write that lost its reply, or failed in the middle, may have changed data */
 	if (result > 0 || result == -ETIMEDOUT || result == -EIO)
 		s->c->has_written = true;
 	if (result <= 0) {
@@ -153,7 +153,7 @@ static void on_written(void *user_data, int64_t result)
 	}
 	s->written += (size_t)result;
 	if (s->written < s->len)
-		start_write(s); /* the error that cut it short shows now, or the rest goes */
+		start_write(s); /* continue: either the error behind the short write appears, or the rest is written */
 	else
 		written(s);
 }
@@ -163,7 +163,7 @@ static bool is_zero(const char *p, size_t len)
 	return !p[0] && !memcmp(p, p + 1, len - 1);
 }
 
-/* What comes next of a slot, and is to be written; 0: nothing more. Zeros before it are skipped. */
+/* Return: length of the next range of a slot to write; 0: none. Leading zeros are skipped. */
 static size_t next_run(struct slot *s)
 {
 	const char *p = s->buf;
@@ -231,7 +231,7 @@ static void start_write(struct slot *s)
 	release(s);
 }
 
-/* Ordered: write what has been read, as far as it is the next in turn. */
+/* Ordered: writes slots that have been read, as long as they are next in turn. */
 static void write_in_turn(struct copier *c)
 {
 	for (;;) {
@@ -270,7 +270,7 @@ static void on_read(void *user_data, int64_t result)
 	}
 }
 
-/* A full block, unless the file ends: a pipe gives what it has. */
+/* Reads a full block, unless the file ends; a pipe returns what it has. */
 static int64_t read_local(const struct slot *s)
 {
 	char *p = s->buf;
@@ -347,7 +347,7 @@ static void fill(struct copier *c)
 	}
 }
 
-/* Let something complete. */
+/* Waits for a completion. */
 static int wait_some(struct copier *c)
 {
 	struct leat *a = c->from_m ? c->from_m : c->to_m, *b = c->from_m ? c->to_m : NULL;

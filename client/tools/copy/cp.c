@@ -3,21 +3,20 @@
  *
  * cp.c - leat cp, put, get: copy files and trees, between servers and this machine
  *
- * Operation:  cp_run() finds out what the last argument is, then copy_any() walks each source;
- *             cp_file.c copies what is no directory.
- *             A symbolic link that the user wrote as the target is followed. Below it, and below
- *             a source, no link is followed, because others may have made it. In the target a link
- *             in a file's place is replaced, one in a directory's place is an error. Each directory
- *             of the source and of the target is held open during its copy, and what is in it is
- *             reached from there, so that no link that takes its place meanwhile leads elsewhere.
- *             With -r links are copied as links, and so are pipes, sockets and devices, as far as
- *             the user may make them.
- *             The files of a tree are copied by workers (cp_pool.c), several at once; a directory
- *             is left, and gets its times, when all that is below it is done.
- *             A source directory in which the target tree begins is not copied: see is_one_dir().
- * Memory:     One copier for each source argument and for each worker; two paths that grow and
- *             shrink.
- * Threads:    One walks; workers run cp_copy_file(), each with a struct cp and mounts of its own.
+ * Operation:  cp_run() determines what the last argument is, then copy_any() walks each source; cp_file.c
+ *             copies everything except directories.
+ *             A symbolic link that the user typed as the target is followed. Below it, and below a source,
+ *             no link is followed, because another user may have created it. In the target, a link in
+ *             place of a file is replaced, one in place of a directory is an error. Each directory of
+ *             source and target is held open during its copy. Its content is accessed relative to it, so a
+ *             link that replaces the directory cannot redirect the copy.
+ *             With -r, links are copied as links, and pipes, sockets and devices as such, if the user is
+ *             permitted to create them.
+ *             Workers (cp_pool.c) copy several files of a tree at once. A directory gets its times after
+ *             everything below it is done.
+ *             A source directory that contains the root of the target tree is not copied: see is_top().
+ * Memory:     One copier for each source argument and for each worker; two paths that grow and shrink.
+ * Threads:    One walks; workers run cp_copy_file(), each with its own struct cp and mounts.
  * Errors:     Logged, the rest is copied; status 1.
  */
 #include <errno.h>
@@ -33,12 +32,12 @@
 #include "cp_pool.h"
 
 #define NAME_BYTES 256
-#define OTHER_FILES 256 /* descriptors, for anything but directories */
+#define OTHER_FILES 256 /* descriptors for anything except directories */
 
-/* A file for a worker: everything of struct cp that changes on the way. */
+/* A file for a worker: the members of struct cp that change during the walk. */
 struct job {
 	struct tool_path from, to;
-	struct fs_base from_base, to_base; /* open for as long as the batch is waited for */
+	struct fs_base from_base, to_base; /* open until the batch is finished */
 	struct stat st;
 };
 
@@ -54,7 +53,7 @@ static void stop_worker(void *worker)
 	free(w);
 }
 
-/* With the settings of @ctx, and mounts that nobody else uses. */
+/* With the settings of @ctx, and mounts of its own. */
 static void *start_worker(void *ctx)
 {
 	const struct cp *cp = ctx;
@@ -100,7 +99,7 @@ static int run_job(void *worker, void *arg)
 
 static const struct cp_pool_ops pool_ops = { start_worker, run_job, stop_worker };
 
-/* By a worker, if we are in a directory and there is one: its status comes with the batch. */
+/* Passes the file to a worker if the walk is in a directory and a worker is available; the batch returns its status. */
 static int give_file(struct cp *cp, const struct stat *st)
 {
 	struct job *job = cp->pool && cp->batch ? malloc(sizeof(*job)) : NULL;
@@ -128,7 +127,7 @@ static int refuse_inside(struct cp *cp)
 	return TOOL_FAILED;
 }
 
-/* Half a file, or one that is being written now. */
+/* Skips a temporary file: it is incomplete or being written. */
 static int skip_leftover(struct cp *cp)
 {
 	char place[TOOL_PLACE_BYTES];
@@ -139,7 +138,7 @@ static int skip_leftover(struct cp *cp)
 	return TOOL_FAILED;
 }
 
-/* cp->from_base and cp->to_base are inside the two directories by now. */
+/* Requires cp->from_base and cp->to_base to be inside the two directories. */
 static int copy_children(struct cp *cp)
 {
 	size_t from_len = cp->from.len, to_len = cp->to.len;
@@ -165,7 +164,7 @@ static int copy_children(struct cp *cp)
 		tool_path_cut(&cp->from, from_len);
 		tool_path_cut(&cp->to, to_len);
 	}
-	/* what is copied into a directory changes its times, and may need it open */
+	/* copying into a directory changes its times, and may need it open */
 	if (cp->pool)
 		worst = MAX(worst, cp_pool_wait(cp->pool, &batch));
 	cp->batch = outer;
@@ -173,15 +172,14 @@ static int copy_children(struct cp *cp)
 	return tool_interrupted() ? TOOL_FAILED : worst;
 }
 
-/* Make the directory cp->to, or find it, and be inside. A link to one is none, unless the user wrote
- * it himself. */
+/* Creates or finds the directory cp->to, and enters it. A link to a directory counts only if the user typed it. */
 static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *ret_inside)
 {
 	char place[TOOL_PLACE_BYTES];
 	struct stat old;
 	int rc;
 
-	/* we must get into it, whatever its mode will be */
+	/* this program must be able to enter it, whatever its final mode */
 	rc = fs_mkdir(cp->to_base, cp_target_name(cp), (mode & 0777) | 0700);
 	*ret_made = !rc;
 	if (rc && rc != -EEXIST)
@@ -199,9 +197,8 @@ static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *
 	return cp_report(cp, COPY_TO, rc);
 }
 
-/* Is the source directory that cp->from_base is inside of, and which is @st, the directory that the target tree begins with?
- * Where device and inode numbers do not tell, a link that is made there under a name of its own, and is
- * seen here or is not, does. */
+/* Is the source directory that cp->from_base is inside of, with attributes @st, the root of the target tree? If
+ * device and inode numbers cannot tell, a link with a unique name is created in one and looked up in the other. */
 static bool is_top(const struct cp *cp, const struct stat *st)
 {
 	struct fs_base to = fs_base(cp->to_t.m);
@@ -219,11 +216,11 @@ static bool is_top(const struct cp *cp, const struct stat *st)
 	    fs_symlink(to, name, theirs.text))
 		return false;
 	seen = !fs_lstat(cp->from_base, name, &probe);
-	fs_unlink(to, theirs.text); /* nothing was in it */
+	fs_unlink(to, theirs.text); /* the probe link */
 	return seen;
 }
 
-/* @inside is cp->to. */
+/* @inside is the directory cp->to. */
 static int note_top(struct cp *cp, struct fs_base inside, const struct stat *st, bool made)
 {
 	int rc = fs_stat(inside, ".", &cp->top);
@@ -246,11 +243,11 @@ static int preserve_dir(struct cp *cp, struct fs_file *to, const struct stat *st
 	}
 	rc = cp_preserve(cp, &from, to, st, side);
 	err = fs_close(&from);
-	(void)err; /* only looked at */
+	(void)err; /* opened only to read attributes */
 	return rc;
 }
 
-/* The attributes of the directory that cp->to_base is inside of. */
+/* Sets the attributes of the directory that cp->to_base is inside of. */
 static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode, mode_t mode,
 		      enum copy_side *side)
 {
@@ -269,7 +266,7 @@ static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode,
 	return rc;
 }
 
-/* cp->from_base is inside the source directory, which is @st. */
+/* Requires cp->from_base to be inside the source directory, with attributes @st. */
 static int copy_entered(struct cp *cp, const struct stat *st)
 {
 	struct fs_base inside, outside = cp->to_base;
@@ -300,12 +297,12 @@ static int copy_dir(struct cp *cp)
 	struct stat st;
 	int rc;
 
-	/* what the user wrote was no link when it was looked at, unless a slash behind it says to follow one */
+	/* the argument was not a link when it was checked, unless a trailing slash says to follow one */
 	from.no_links |= !tool_ends_in_slash(cp->from_t.arg);
 	rc = fs_enter(from, cp_source_name(cp), &inside);
 	if (rc)
 		return cp_report(cp, COPY_FROM, rc);
-	rc = fs_stat(inside, ".", &st); /* of what was entered, whatever was listed */
+	rc = fs_stat(inside, ".", &st); /* of the entered directory, whatever was listed */
 	cp->from_base = inside;
 	rc = rc ? cp_report(cp, COPY_FROM, rc) : copy_entered(cp, &st);
 	fs_leave(&inside);
@@ -323,18 +320,18 @@ static int copy_any(struct cp *cp, const struct stat *st)
 	case S_IFLNK:
 		return cp_copy_link(cp, st);
 	default:
-		/* one named by hand is read, as /dev/stdin is; one found on the way is made again */
+		/* a special file named as an argument is read, like /dev/stdin; one found in a tree is recreated */
 		return cp->recursive ? cp_copy_special(cp, st) : cp_copy_file(cp, st);
 	}
 }
 
-/* The name that a source gets inside a directory; "" if its contents go there directly. */
+/* The name of a source inside a target directory; "" if its contents go there directly. */
 static const char *source_name(const struct cp *cp, char *buf, size_t cap)
 {
 	const struct tool_target *t = &cp->from_t;
 
 	if (t->m && !strcmp(t->path, "/")) {
-		/* the root of an export is called as the export, if that has a name */
+		/* the root of an export has the name of the export, if there is one */
 		tool_base_name(t->at, buf, cap);
 		if (t->at[0] && t->at[strlen(t->at) - 1] == '/')
 			buf[0] = '\0';
@@ -346,7 +343,7 @@ static const char *source_name(const struct cp *cp, char *buf, size_t cap)
 	return buf;
 }
 
-/* Would the copy meet itself on its way? By name; what lies behind links is the user's affair. */
+/* Would the copy recurse into itself? Compares names only, not the targets of links. */
 static bool is_inside(const struct cp *cp)
 {
 	char *from, *to;
@@ -362,7 +359,7 @@ static bool is_inside(const struct cp *cp)
 	from = realpath(cp->from.text, NULL);
 	to = realpath(cp->to.text, NULL);
 	if (from && !to) {
-		/* not there yet: its directory is */
+		/* the target does not exist yet, but its directory does */
 		const char *slash = strrchr(cp->to.text, '/');
 		struct tool_path dir = cp->to;
 
@@ -388,7 +385,7 @@ static int find_source(struct cp *cp, struct stat *ret)
 	return !rc && is_dir && !S_ISDIR(ret->st_mode) ? -ENOTDIR : rc;
 }
 
-/* What a source may not do to its target, by its type: log it. */
+/* Checks whether the types allow source to replace target; logs if not. */
 static bool may_copy(struct cp *cp, const struct stat *st)
 {
 	char from[TOOL_PLACE_BYTES], place[TOOL_PLACE_BYTES];
@@ -427,7 +424,7 @@ static bool may_copy(struct cp *cp, const struct stat *st)
 	return true;
 }
 
-/* Both paths stand, cp->to_base is where the target's name is. */
+/* Both paths are set, cp->to_base contains the target's name. */
 static int copy_found(struct cp *cp)
 {
 	struct stat st;
@@ -453,7 +450,7 @@ static int copy_found(struct cp *cp)
 	return rc;
 }
 
-/* @names: what the sources up to @at are called in a target directory; that of @at is written */
+/* @names: names in the target directory of the sources up to @at; the entry of @at is written */
 static int copy_source(struct cp *cp, bool into_dir, char (*names)[NAME_BYTES], int at)
 {
 	char place[TOOL_PLACE_BYTES];
@@ -491,7 +488,7 @@ static int attach_or_local(const char *arg, const char *std, struct tool_target 
 	return tool_is_url(arg) ? tool_attach(arg, t) : 0;
 }
 
-/* Is what the user wrote as the target a directory, or has it to be one? */
+/* Is the target argument a directory, or must it be one? */
 static bool find_target(struct cp *cp)
 {
 	const char *path = cp->to_t.m ? cp->to_t.path : cp->to_t.arg;
@@ -546,7 +543,7 @@ static int copy_all(struct cp *cp, char **sources, int count, const char *to)
 	return rc;
 }
 
-/* Each directory of a path is held open on both sides, so a deep tree of this machine takes many descriptors. */
+/* Each directory of a path is held open on both sides, so a deep local tree takes many descriptors. */
 static void allow_depth(void)
 {
 	struct rlimit rl;
@@ -554,7 +551,7 @@ static void allow_depth(void)
 	if (getrlimit(RLIMIT_NOFILE, &rl))
 		return;
 	rl.rlim_cur = MAX(rl.rlim_cur, MIN(rl.rlim_max, (rlim_t)TOOL_PATH_MAX + OTHER_FILES));
-	(void)setrlimit(RLIMIT_NOFILE, &rl); /* if not, opening tells */
+	(void)setrlimit(RLIMIT_NOFILE, &rl); /* on failure, a later open reports the limit */
 }
 
 static bool parse_options(struct cp *cp, int argc, char **argv)

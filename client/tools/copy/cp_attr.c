@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cp_attr.c - owner, mode, access control list and times of what leat cp copies
+ * cp_attr.c - owner, mode, access control list and times of copies made by leat cp
  *
- * Operation:  Without -p a file that is replaced keeps its owner, group, mode and list, but for the
- *             set-id bits: new content is not what they were given to. With -p a copy gets those of
- *             its source, as far as the user may give them, and set-id bits only with the owner.
- *             Attributes are read from and given to open objects: a name in a directory of someone
- *             else may mean another one by then. What was made or looked at by its name is
- *             compared when it is open.
+ * Operation:  Without -p, a file that is replaced keeps its owner, group, mode and list, except for the
+ *             set-id bits, because they were given to the old content. With -p, a copy gets those of its
+ *             source, as far as the user may set them, and set-id bits only together with the owner.
+ *             Attributes are read from and set on open objects: in a directory of another user, a name may
+ *             refer to another object by then. An object that was created or checked by name is compared
+ *             after opening.
  * Memory:     A list on the stack.
  * Threads:    Any, each with its own struct cp.
- * Errors:     -errno; what cannot be kept and is no failure is a warning.
+ * Errors:     -errno; an attribute that cannot be kept is a warning if that is not a failure.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 #define SET_ID ((mode_t)(S_ISUID | S_ISGID))
 
-/* May a copy do without an owner that this errno denied? */
+/* Is @rc an errno of chown that a copy may ignore? */
 static bool is_denied(int rc)
 {
 	return rc == -EPERM || rc == -EACCES || rc == -EINVAL || rc == -EOPNOTSUPP;
@@ -37,13 +37,13 @@ static void warn(struct cp *cp, const char *what)
 
 mode_t cp_new_mode(const struct cp *cp, const struct stat *st)
 {
-	/* what is read from a pipe or device has the mode of any new file */
+	/* data read from a pipe or device goes to a file with the default mode */
 	if (!S_ISREG(st->st_mode) && (!cp->recursive || cp->from_std))
 		return 0666 & ~cp->mask;
 	return cp->preserve ? st->st_mode & 07777 : st->st_mode & 0777 & ~cp->mask;
 }
 
-/* Make @out belong to @st's owner and group. Return: does it? */
+/* Sets owner and group of @out to those of @st. Return: do they match now? */
 static bool give_owner(struct fs_file *out, const struct stat *st)
 {
 	struct stat now;
@@ -55,11 +55,11 @@ static bool give_owner(struct fs_file *out, const struct stat *st)
 	if (fs_fchown(out, now.st_uid == st->st_uid ? (uid_t)-1 : st->st_uid,
 		      now.st_gid == st->st_gid ? (gid_t)-1 : st->st_gid))
 		return false;
-	/* a server may say yes and map it to someone else */
+	/* a server may succeed and map the owner to another user */
 	return !fs_fstat(out, &now) && now.st_uid == st->st_uid && now.st_gid == st->st_gid;
 }
 
-/* Close what was only looked at, or whose attributes are set at once. */
+/* Closes an object that was only read, or that got its attributes synchronously. */
 static void close_object(struct fs_file *f)
 {
 	int rc = fs_close(f);
@@ -67,7 +67,7 @@ static void close_object(struct fs_file *f)
 	(void)rc; /* no data was written */
 }
 
-/* The list of @f, which is closed, if that is the file that is @st. */
+/* Reads the list of @f if its attributes match @st; closes @f. */
 static int take_list(struct fs_file *f, const struct stat *st, struct fs_acl *ret)
 {
 	struct stat now;
@@ -82,7 +82,7 @@ static int take_list(struct fs_file *f, const struct stat *st, struct fs_acl *re
 	return rc;
 }
 
-/* The list of the file @name, if that is still the one that is @st. */
+/* Reads the list of the file @name if its attributes match @st. */
 static int get_list(struct fs_base b, const char *name, const struct stat *st, struct fs_acl *ret)
 {
 	struct fs_file f;
@@ -93,7 +93,7 @@ static int get_list(struct fs_base b, const char *name, const struct stat *st, s
 		rc = take_list(&f, st, ret);
 	if (rc != -ENOENT || b.m)
 		return rc;
-	/* without /proc only a file that is open to read tells its list */
+	/* without /proc, reading the list needs a file open for reading */
 	b.no_links = true;
 	rc = fs_open(b, name, O_RDONLY | O_NONBLOCK, 0, &f);
 	return rc ? rc : take_list(&f, st, ret);
@@ -105,7 +105,7 @@ bool cp_keep_attributes(const struct cp *cp, const char *name, const struct stat
 	struct fs_acl acl;
 	struct stat now;
 
-	/* a server that does not tell the list may have one */
+	/* a server that does not return a list may still have one */
 	if (get_list(cp->to_base, name, old, &acl) || !give_owner(out, old) || fs_facl_set(out, &acl))
 		return false;
 	if (old->st_mode & S_ISVTX && fs_fchmod(out, old->st_mode & 07777 & ~SET_ID))
@@ -128,22 +128,22 @@ int cp_clear_set_id(struct fs_file *out, bool last)
 	int rc;
 
 	rc = fs_fstat(out, &st);
-	/* without execution by the group the bit means locking, and gives no one anything */
+	/* without group execute, the set-gid bit means mandatory locking and grants nothing */
 	if (rc || !S_ISREG(st.st_mode) ||
 	    !(st.st_mode & S_ISUID || (st.st_mode & S_ISGID && st.st_mode & S_IXGRP)))
 		return rc;
 	rc = fs_fchmod(out, st.st_mode & 07777 & ~SET_ID);
-	/* one who may not do that is one whose writing does it */
+	/* if this user may not do it, writing clears the bits */
 	return last ? rc : 0;
 }
 
-/* NFS version 3 has 32 bits without a sign for seconds. */
+/* NFS version 3 stores seconds as unsigned 32 bits. */
 static bool can_store(const struct cp *cp, const struct timespec *t)
 {
 	return !cp->to_t.m || (t->tv_sec >= 0 && t->tv_sec <= (time_t)UINT32_MAX);
 }
 
-/* What can be set of the times; Return: is there anything? */
+/* Selects the times that can be set; Return: is there any? */
 static bool choose_times(struct cp *cp, const struct stat *st, struct timespec ret[2])
 {
 	const struct timespec omit = { .tv_nsec = UTIME_OMIT };
@@ -156,7 +156,7 @@ static bool choose_times(struct cp *cp, const struct stat *st, struct timespec r
 	return atime || mtime;
 }
 
-/* The list of the source; that of its mode where no list can be had. */
+/* The target has no list support: restricts @mode to what the list of the source grants. */
 static void limit_mode(struct cp *cp, const struct fs_acl *acl, mode_t *mode)
 {
 	*mode = (*mode & ~(mode_t)0777) | fs_acl_mode(acl);
@@ -186,7 +186,7 @@ int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const st
 		limit_mode(cp, &acl, &mode);
 		rc = fs_fchmod(out, mode);
 	} else if (!rc && (S_ISDIR(st->st_mode) || mode & ~(mode_t)0777)) {
-		/* a directory may have the set-id bits of the one it was made in */
+		/* a directory may inherit set-id bits from its parent */
 		rc = fs_fchmod(out, mode);
 	}
 	if (!rc && choose_times(cp, st, times))
@@ -194,7 +194,7 @@ int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const st
 	return rc;
 }
 
-/* An object with several names may have been there before; there are file systems that count none. */
+/* An object with several names may have existed before; some file systems do not count links. */
 static bool is_made(const struct stat *now, const struct stat *st)
 {
 	return (now->st_mode & S_IFMT) == (st->st_mode & S_IFMT) && now->st_nlink <= 1 &&

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cp_file.c - copy one file, link or special file
+ * cp_file.c - copies one file, link or special file
  *
- * Operation:  The source is opened first, so a source that cannot be read costs the target nothing.
- *             A target that is known to be the source is refused. A file that is new, or replaces
- *             one, is written under a temporary name beside its place and renamed when it is
- *             complete and closed. A target with several names, or one that is no regular file, or
- *             one in a directory where no file can be made, is written in place: over the old
- *             content from its beginning, and what is left of the old content is cut off at the
- *             end. So a copy of a file onto itself that could not be recognised changes nothing.
- *             If the server was restarted and lost what was not yet stable, the file is copied
- *             again.
+ * Operation:  The source is opened first, so an unreadable source does not affect the target. A target
+ *             known to be the source is refused. A file that is new, or replaces one, is written under a
+ *             temporary name in the same directory and renamed when it is complete and closed. A target is
+ *             written in place if it has several names, is not a regular file, or is in a directory where
+ *             no file can be created: the copy overwrites the old content from its beginning and truncates
+ *             the rest at the end. So an undetected copy of a file onto itself changes nothing. If the
+ *             server was restarted and lost unstable data, the file is copied again.
  * Memory:     The copier's.
  * Threads:    Any, each with its own struct cp.
  * Errors:     Logged once; the exit status is returned. A temporary file is removed on failure.
@@ -25,7 +23,7 @@
 #include "signals.h"
 
 #define REPORTED (-ECANCELED) /* by signals_file_end() */
-#define COPIES_MAX 4 /* of one file, when the server loses what it was told */
+#define COPIES_MAX 4 /* of one file, if the server loses unstable data */
 
 /* An open source. */
 struct source {
@@ -33,7 +31,7 @@ struct source {
 	struct stat st;
 };
 
-/* What the user wrote is a path, and what is found in a directory a name. */
+/* The user's argument is a path, an entry found in a directory is a name. */
 static const char *name_in(struct fs_base b, const struct tool_path *path)
 {
 	const char *slash = strrchr(path->text, '/');
@@ -71,7 +69,7 @@ int cp_report(struct cp *cp, enum copy_side side, int err)
 	return TOOL_FAILED;
 }
 
-/* The target cannot be created: then it is its directory that is not there, as a rule. */
+/* The target cannot be created, usually because its directory does not exist. */
 static int report_missing(struct cp *cp)
 {
 	const char *slash = strrchr(cp->to.text, '/');
@@ -103,15 +101,14 @@ int cp_refuse_same(struct cp *cp)
 
 /* ---- temporary names ---- */
 
-/* A temporary file. If a signal comes, one of this machine is removed by the handler, and one on a server
- * by us. */
+/* A temporary file. If a signal comes, the handler removes a local one; this file's code removes one on a server. */
 struct temp {
 	struct tool_path path;
 	int slot; /* of signals_file_add(), or -1 */
 	bool held;
 };
 
-/* A name beside that of cp->to that does not exist yet. */
+/* Creates a name that does not exist yet, next to that of cp->to. */
 static int make_temp_path(const struct cp *cp, struct tool_path *ret)
 {
 	const char *to = cp_target_name(cp), *slash = strrchr(to, '/');
@@ -150,7 +147,7 @@ static int add_temp(const struct cp *cp, const struct temp *t)
 	return signals_file_add(&f);
 }
 
-/* Return: 0, with signals_file_made() and end_temp() to come; or -errno */
+/* Return: 0, and the caller calls signals_file_made() and end_temp(); or -errno */
 static int begin_temp(const struct cp *cp, struct temp *t)
 {
 	int rc = make_temp_path(cp, &t->path);
@@ -176,15 +173,14 @@ static void end_temp(struct temp *t)
 		signals_release();
 }
 
-/* Was the copy ended by a signal that has the file removed and reported without us? */
+/* Did a signal handler end the copy, and remove and report the file? */
 static bool is_ended(const struct temp *t)
 {
 	return tool_interrupted() && signals_file_end(t->slot);
 }
 
-/* @temp takes the name of the target. A server that was restarted after the rename and before its
- * reply executes it again and finds no @temp: then the target's inode number shows that the rename
- * succeeded. */
+/* Renames @temp to the target's name. A server that restarted after the rename but before its reply executes it again
+ * and does not find @temp; then the target's inode number shows that the rename succeeded. */
 static int rename_temp(const struct cp *cp, const char *temp)
 {
 	struct stat ours, there;
@@ -201,7 +197,7 @@ static int rename_temp(const struct cp *cp, const char *temp)
 
 /* ---- data ---- */
 
-/* What was seen as a regular file, by itself with -r, is read only if it still is one. */
+/* An object found as a regular file is read only if it still is one; with -r, links are not followed. */
 static int open_named(struct cp *cp, const struct stat *seen, struct fs_file *ret)
 {
 	struct fs_base b = cp->from_base;
@@ -226,18 +222,18 @@ static int open_source(struct cp *cp, const struct stat *seen, struct source *re
 		rc = -EISDIR;
 	if (rc) {
 		err = fs_close(&ret->file);
-		(void)err; /* nothing was done with it */
+		(void)err; /* opened but not used */
 	}
 	return rc;
 }
 
-/* A pipe or device has nothing that a copy could be given. */
+/* Attributes of a pipe or device are not preserved. */
 static bool preserves(const struct cp *cp, const struct source *src)
 {
 	return cp->preserve && S_ISREG(src->st.st_mode);
 }
 
-/* A regular file ends where the copy ends: what it has beyond that is old content, what it lacks a hole. */
+/* Sets the size of a regular file to that of the copy: cuts old content, or adds a hole. */
 static int set_end(struct cp *cp, struct fs_file *out)
 {
 	uint64_t end = copier_end(cp->copier);
@@ -250,7 +246,7 @@ static int set_end(struct cp *cp, struct fs_file *out)
 	return fs_ftruncate(out, end);
 }
 
-/* Data that was written is gone, and the source can be read once more. */
+/* Did the server lose written data, while the source can be read again? */
 static bool is_lost(const struct cp *cp, const struct source *src, enum copy_side side, int rc)
 {
 	return rc == -EIO && side == COPY_TO && cp->to_t.m && S_ISREG(src->st.st_mode) &&
@@ -271,7 +267,7 @@ static int open_target(struct cp *cp, const struct source *src, struct fs_file *
 	return rc;
 }
 
-/* Times are set last; data that a server writes later would change them. */
+/* Sets the times last, because data that a server writes later would change them. */
 static int preserve_file(struct cp *cp, struct source *src, struct fs_file *out, enum copy_side *side)
 {
 	int rc = out->m && copier_end(cp->copier) ? fs_fsync(out) : 0;
@@ -279,13 +275,13 @@ static int preserve_file(struct cp *cp, struct source *src, struct fs_file *out,
 	return rc ? rc : cp_preserve(cp, &src->file, out, &src->st, side);
 }
 
-/* Does the open target, which is @st, have content that a copy over it destroys? */
+/* Does the open target, with attributes @st, have content that the copy destroys? */
 static bool is_in_place(const struct cp *cp, const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && !cp->to_std;
 }
 
-/* A copy over the old content has failed. */
+/* Reports a failed copy over old content. */
 static int report_in_place(struct cp *cp, enum copy_side side, int err)
 {
 	char place[TOOL_PLACE_BYTES];
@@ -324,7 +320,7 @@ static int run_in_place(struct cp *cp, struct source *src, struct fs_file *out, 
 	return rc;
 }
 
-/* From the beginning of the source over what the open target, which is @st, has. */
+/* Copies from the beginning of the source over the content of the open target, with attributes @st. */
 static int overwrite_target(struct cp *cp, struct source *src, struct fs_file *out,
 			    const struct stat *st, enum copy_side *side)
 {
@@ -375,13 +371,13 @@ static int copy_in_place(struct cp *cp, struct source *src)
 	return in_place ? report_in_place(cp, side, rc) : cp_report(cp, side, rc);
 }
 
-/* A regular file that is replaced by a file beside it; or nothing is there, or a link. */
+/* A regular file to be replaced by a new file; or the name is free or a link. */
 struct place {
-	const struct stat *old; /* NULL: no regular file */
-	bool taken;             /* something has the name */
+	const struct stat *old; /* NULL: not a regular file */
+	bool taken;             /* the name exists */
 };
 
-/* The new file @out has what it needs before its content comes: nobody may read that who may not. */
+/* Sets the attributes of the new file @out before its content is written, so that no unauthorized user can read it. */
 static bool prepare_new(struct cp *cp, const struct source *src, const struct place *place,
 			struct fs_file *out)
 {
@@ -394,7 +390,7 @@ static int fill_new(struct cp *cp, struct source *src, const struct place *place
 		    enum copy_side *side)
 {
 	bool regular = S_ISREG(src->st.st_mode);
-	/* only a file with holes is searched for zeros; they need not be written, since nothing is there */
+	/* zeros are searched only in a file with holes; they need not be written because the new file is empty */
 	bool sparse = regular && (uint64_t)src->st.st_blocks * 512 < (uint64_t)src->st.st_size;
 	int rc;
 
@@ -407,7 +403,7 @@ static int fill_new(struct cp *cp, struct source *src, const struct place *place
 		rc = set_end(cp, out);
 	if (!rc && preserves(cp, src))
 		rc = preserve_file(cp, src, out, side);
-	/* a rename may reach this machine's disk before the data: then a crash loses both contents */
+	/* a rename may reach the local disk before the data; a crash would then lose both contents */
 	if (!rc && place->taken && !out->m)
 		rc = fs_fsync(out);
 	return rc;
@@ -421,18 +417,18 @@ static int give_up(struct cp *cp, const struct temp *temp, bool again, enum copy
 
 	if (is_ended(temp))
 		return TOOL_FAILED;
-	/* before the removal, which may fail and change the text of the error */
+	/* before the removal, which may fail and change the error text */
 	if (!again && !interrupted)
 		rc = cp_report(cp, side, err);
 	fs_unlink(cp->to_base, temp->path.text);
-	/* behind it: if the server does not answer, that is said instead */
+	/* after the removal: if the server does not respond, that is reported instead */
 	return interrupted ? cp_report(cp, side, err) : rc;
 }
 
-/* Into a new file, which takes the name of what is there when it is complete.
+/* Copies into a new file, and renames it over the existing one when it is complete.
  *
- * Return: an exit status; or -EAGAIN: the server lost it, it may be tried again unless @last;
- * -EACCES, -EPERM: no file can be made there, or none that may replace the old one.
+ * Return: an exit status; or -EAGAIN: the server lost data; the caller may try again unless @last; -EACCES, -EPERM:
+ * no file can be created there, or none that may replace the old one.
  */
 static int copy_beside(struct cp *cp, struct source *src, const struct place *place, bool last)
 {
@@ -494,7 +490,7 @@ static int copy_opened(struct cp *cp, struct source *src)
 	if (place.taken) {
 		is_link = S_ISLNK(old.st_mode) && cp->to_base.no_links;
 		target = old;
-		/* one that leads nowhere is no file, and its target is made */
+		/* a dangling link is not a file; its target is created */
 		if (S_ISLNK(old.st_mode) && !is_link &&
 		    fs_stat(cp->to_base, cp_target_name(cp), &target))
 			target = old;
@@ -529,7 +525,7 @@ int cp_copy_file(struct cp *cp, const struct stat *seen)
 
 /* ---- links and special files ---- */
 
-/* A link to the file in whose place it is to be would leave nothing of that file. */
+/* Would a link to the replaced file leave no copy of that file? */
 static bool leads_to_target(struct cp *cp)
 {
 	struct fs_base b = cp->from_base;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cp_pool.c - several files at once, each by a worker with connections of its own
+ * cp_pool.c - copies several files at once, each by a worker with its own connections
  *
- * Operation:  A small file costs a dozen calls, one after the other, and most of the time passes
- *             between them. So whoever walks a tree gives its files away and walks on. Workers are
- *             made as they are needed, up to WORKERS; a queue of as many jobs lies before them, so
- *             that the walker does not run far ahead.
+ * Operation:  A small file takes a dozen sequential calls, mostly waiting. So the thread that walks a tree
+ *             passes files to workers and continues. Workers are created on demand, up to WORKERS. The
+ *             queue holds as many jobs, so that the walker does not run far ahead.
  * Memory:     Jobs belong to the pool from cp_pool_give() to run(), which frees them.
- * Threads:    One walker, and the workers. `lock` is over all of it, start() and run() aside.
- * Errors:     A worker that cannot be had is no failure: there are others, or the walker himself.
+ * Threads:    One walker, and the workers. `lock` protects everything except start() and run().
+ * Errors:     Failing to create a worker is not an error: other workers or the walker itself copy the file.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -27,17 +26,17 @@ struct item {
 struct worker {
 	struct cp_pool *pool;
 	pthread_t thread;
-	void *own; /* of start() */
+	void *own; /* result of start() */
 };
 
 struct cp_pool {
 	const struct cp_pool_ops *ops;
 	void *ctx;
 	pthread_mutex_t lock;
-	pthread_cond_t work, change; /* the workers wait for one, the walker for the other */
+	pthread_cond_t work, change; /* workers wait for `work`, the walker for `change` */
 	struct item queue[WORKERS];
 	unsigned first, queued, idle, workers;
-	bool full, ended;            /* no more workers can be had; no more jobs will come */
+	bool full, ended;            /* full: no more workers can be created; ended: no more jobs will come */
 	struct worker worker[WORKERS];
 };
 
@@ -107,7 +106,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* One more, if one can be had; the walker's thread alone adds any. */
+/* Adds a worker if possible; called by the walker's thread only. */
 static void add_worker(struct cp_pool *p)
 {
 	struct worker *w = &p->worker[p->workers];

@@ -10,33 +10,33 @@
 
 struct cp_pool;
 
-/* What belongs together and is waited for together. Zero-initialise. */
+/* Jobs that are waited for together. Zero-initialize. */
 struct cp_batch {
-	unsigned pending; /* the pool's lock */
+	unsigned pending; /* protected by the pool's lock */
 	int worst;        /* exit status */
 };
 
 struct cp_pool_ops {
-	/* of a new worker, on the thread that gives; NULL: there can be no more */
+	/* creates a worker, on the thread that gives the job; NULL: no more workers */
 	void *(*start)(void *ctx);
-	/* on the worker's thread, with what start() returned; frees @job; Return: exit status */
+	/* runs on the worker's thread with the result of start(); frees @job; Return: exit status */
 	int (*run)(void *worker, void *job);
 	void (*stop)(void *worker);
 };
 
-/** cp_pool_create - none works yet; Return: 0 or -ENOMEM */
+/** cp_pool_create - creates a pool without workers; Return: 0 or -ENOMEM */
 must_check int cp_pool_create(const struct cp_pool_ops *ops, void *ctx, struct cp_pool **ret);
 
 /** cp_pool_destroy - nothing may be pending; NULL is fine */
 void cp_pool_destroy(struct cp_pool *p);
 
-/** cp_pool_give - have @job run, on its own thread, as one of @batch; may wait for room
+/** cp_pool_give - has a worker run @job as part of @batch; may wait for room
  *
- * Return: false: there is no worker, and none can be had: @job is still the caller's.
+ * Return: false: there is no worker, and none can be created: @job still belongs to the caller.
  */
 bool cp_pool_give(struct cp_pool *p, struct cp_batch *batch, void *job);
 
-/** cp_pool_wait - until nothing of @batch is pending; Return: its worst exit status */
+/** cp_pool_wait - waits until all of @batch is done; Return: its worst exit status */
 int cp_pool_wait(struct cp_pool *p, struct cp_batch *batch);
 
 #endif

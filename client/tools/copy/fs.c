@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fs.c - one set of names for files here and files on a server
+ * fs.c - common functions for local files and files on a server
  *
- * Operation:  Each function asks libleat or the kernel, and speaks -errno for both.
+ * Operation:  Each function calls libleat or the kernel, and returns -errno for both.
  * Memory:     As tool_list().
- * Threads:    Any: nothing is shared but what the caller shares.
- * Errors:     0 or -errno, never told here.
+ * Threads:    Any: objects are shared only if the caller shares them.
+ * Errors:     0 or -errno, never reported here.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,10 +20,10 @@
 #include "fs.h"
 
 #ifndef SYS_fchmodat2
-#define SYS_fchmodat2 452 /* Linux 6.6, the same on all machines but Alpha */
+#define SYS_fchmodat2 452 /* Linux 6.6, the same on all architectures except Alpha */
 #endif
 
-/* -errno of a call that returned -1 */
+/* Return: -errno of a call that returned -1 */
 static int sys(const char *operation, int rc)
 {
 	return rc < 0 ? tool_errno(operation) : 0;
@@ -38,7 +38,7 @@ struct leat *fs_mount(struct fs_base b)
 {
 	int rc = b.remote ? leat_fchdir(b.m, b.remote) : 0;
 
-	(void)rc; /* a mount and a directory: nothing can fail */
+	(void)rc; /* a mount and a directory: cannot fail */
 	return b.m;
 }
 
@@ -80,7 +80,7 @@ int fs_open_inside(struct fs_base b, struct fs_file *ret)
 	return rc == -EACCES ? fs_open_object(b, ".", ret) : rc;
 }
 
-/* @object is found at @path of @b. Without /proc the name is opened again. */
+/* Reopens @object, found at @path of @b. Without /proc the name is opened again. */
 static int reopen_regular(struct fs_base b, const char *path, const struct fs_file *object, struct fs_file *ret)
 {
 	struct fs_file f = { .fd = -1 };
@@ -105,7 +105,7 @@ int fs_open_regular(struct fs_base b, const char *path, struct fs_file *ret)
 	struct fs_file object;
 	int rc;
 
-	if (b.m) /* libleat opens nothing else */
+	if (b.m) /* libleat opens only these types */
 		return fs_open(b, path, O_RDONLY, 0, ret);
 	rc = fs_open(b, path, O_PATH, 0, &object);
 	if (rc)
@@ -157,7 +157,7 @@ static int chmod_object(const struct fs_file *f, mode_t mode)
 	char path[FS_PROC_BYTES];
 	int rc = chmod(fs_proc_path(f, path), mode);
 
-	/* without /proc; older kernels have no other way */
+	/* without /proc; older kernels have no alternative */
 	return rc && errno == ENOENT ? (int)syscall(SYS_fchmodat2, f->fd, "", mode, AT_EMPTY_PATH) : rc;
 }
 
@@ -255,7 +255,7 @@ int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev)
 int fs_enter(struct fs_base b, const char *path, struct fs_base *ret)
 {
 	struct fs_base in = { .m = b.m, .dir = AT_FDCWD, .no_links = true };
-	/* O_PATH: to be in a directory takes no right to read it */
+	/* O_PATH: entering a directory needs no read permission */
 	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (b.no_links ? O_NOFOLLOW : 0);
 	int rc;
 
@@ -307,7 +307,7 @@ static int list_local(DIR *dir, struct tool_entries *ret)
 			e.v = v;
 		}
 		if (fstatat(dirfd(dir), ent->d_name, &e.v[e.count].st, AT_SYMLINK_NOFOLLOW) < 0) {
-			if (errno == ENOENT) /* gone since it was read */
+			if (errno == ENOENT) /* removed since the directory was read */
 				continue;
 			goto fail;
 		}

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fs.h - one set of names for files here and files on a server, for `leat cp`
+ * fs.h - common functions for local files and files on a server, for `leat cp`
  *
- * Everywhere: @b says where paths begin. Return: 0 or -errno.
+ * In all functions @b is the start of relative paths. Return: 0 or -errno.
  */
 #ifndef LEAT_TOOL_FS_H
 #define LEAT_TOOL_FS_H
 
 #include "tool.h"
 
-/* A mount, or for the files of this machine (m is NULL) a directory; or a directory of a mount. */
+/* The start of paths: a mount, a local directory (m is NULL), or a directory of a mount. */
 struct fs_base {
 	struct leat *m;
-	struct leat_file *remote; /* the same with @m; NULL: paths begin with '/' */
-	int dir;        /* paths that do not begin with '/' begin here; AT_FDCWD */
-	bool no_links;  /* here a path's last component is what it is: a link is not followed */
+	struct leat_file *remote; /* directory of @m; NULL: paths begin with '/' */
+	int dir;        /* start of local relative paths; AT_FDCWD */
+	bool no_links;  /* links in the last component of a path are not followed */
 };
 
-/** fs_base - @m, or where this process is; links are followed */
+/** fs_base - @m, or the current directory of this process; follows links */
 struct fs_base fs_base(struct leat *m);
 
-/** fs_mount - b.m, for calls whose relative paths begin in @b; each thread has mounts of its own */
+/** fs_mount - b.m, for calls with relative paths that begin in @b; each thread has its own mounts */
 struct leat *fs_mount(struct fs_base b);
 
 /* An open file of either kind. */
@@ -29,28 +29,29 @@ struct fs_file {
 	struct leat *m;
 	struct leat_file *remote;
 	int fd;
-	bool is_stream; /* read and written where its descriptor stands: standard input and output */
+	bool is_stream; /* standard input or output: read and written at its current position */
 	bool is_object; /* of fs_open_object() */
 };
 
 must_check int fs_open(struct fs_base b, const char *path, int flags, mode_t mode,
 		       struct fs_file *ret);
-/** fs_open_object - what @path itself means now, of whatever type, a link too: for its attributes, which the name
- * could give to another object by the next call; it takes no right to read it
+/** fs_open_object - opens the object that @path now means, of any type, even a link, to access its attributes; needs
+ * no read permission
+ * The name could mean another object by the next call.
  */
 must_check int fs_open_object(struct fs_base b, const char *path, struct fs_file *ret);
-/** fs_open_inside - the directory that @b is, for its attributes; to read where that is permitted, for then they
- * are to be had without /proc
+/** fs_open_inside - opens the directory @b for its attributes; for reading if permitted, which makes them available
+ * without /proc
  */
 must_check int fs_open_inside(struct fs_base b, struct fs_file *ret);
-/** fs_open_regular - to read, if it is a regular file or, on a server, a directory; else -ENXIO
+/** fs_open_regular - opens for reading a regular file or, on a server, a directory; else -ENXIO
  *
- * A pipe or device that took the name is not opened, since that may wait, or do something.
+ * A pipe or device that replaced the file is not opened, because that may block or have side effects.
  */
 must_check int fs_open_regular(struct fs_base b, const char *path, struct fs_file *ret);
-/** fs_std - the open file behind @fd, STDIN_FILENO or STDOUT_FILENO, which itself stays open */
+/** fs_std - duplicates @fd, STDIN_FILENO or STDOUT_FILENO, which stays open */
 must_check int fs_std(int fd, struct fs_file *ret);
-/** fs_close - Return: also the error of data that did not become stable */
+/** fs_close - closes; Return: also the error of data that did not become stable */
 must_check int fs_close(struct fs_file *f);
 must_check int fs_fsync(struct fs_file *f);
 must_check int fs_fstat(struct fs_file *f, struct stat *ret);
@@ -69,7 +70,7 @@ must_check int fs_symlink(struct fs_base b, const char *target, const char *path
 /** fs_readlink - @buf is NUL-terminated; -ENAMETOOLONG if it does not fit */
 must_check int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap);
 must_check int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev);
-/** fs_list - as tool_list(), in no order on this machine */
+/** fs_list - as tool_list(), unsorted for local directories */
 must_check int fs_list(struct fs_base b, const char *path, struct tool_entries *ret);
 
 /* ---- fs_acl.c ---- */
@@ -83,25 +84,25 @@ struct fs_acl {
 /** fs_acl_from_mode - the entries of a file that has only mode bits */
 void fs_acl_from_mode(mode_t mode, struct fs_acl *ret);
 
-/** fs_acl_mode - mode bits that give owner, group and others what the list gives them, and no one more */
+/** fs_acl_mode - mode bits that grant owner, group and others what the list grants them, and no other user more */
 mode_t fs_acl_mode(const struct fs_acl *acl);
 
-/** fs_facl_get - -EOPNOTSUPP: a server that does not tell */
+/** fs_facl_get - -EOPNOTSUPP: the server does not return lists */
 must_check int fs_facl_get(struct fs_file *f, struct fs_acl *ret);
-/** fs_facl_set - replace list and mode; -EOPNOTSUPP: more than three entries, where there are no lists */
+/** fs_facl_set - replaces list and mode; -EOPNOTSUPP: more than three entries, but no support for lists */
 must_check int fs_facl_set(struct fs_file *f, const struct fs_acl *acl);
 
 /* ---- fs.c ---- */
 
 #define FS_PROC_BYTES 32
 
-/** fs_proc_path - a name for @f, a file of this machine, which no one can give to another: for calls that refuse
- * the descriptor of an object; Return: @buf
+/** fs_proc_path - a name in /proc for @f, a local file, which other users cannot redirect: for calls that refuse the
+ * descriptor of an object; Return: @buf
  */
 const char *fs_proc_path(const struct fs_file *f, char buf[FS_PROC_BYTES]);
 
-/** fs_enter - a base inside a directory, where links are not followed; it must be a directory, and
- * where @b follows no links not a link to one. fs_leave() gives back what it took. */
+/** fs_enter - a base inside a directory, where links are not followed
+ * It must be a directory; if @b follows no links, it must not be a link to one. fs_leave() releases it. */
 must_check int fs_enter(struct fs_base b, const char *path, struct fs_base *ret);
 void fs_leave(struct fs_base *b);
 

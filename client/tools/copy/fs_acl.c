@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fs_acl.c - access control lists of files here and files on a server
+ * fs_acl.c - access control lists of local files and files on a server
  *
- * Operation:  A server's go by libleat. Those of this machine are the attribute that the kernel keeps
- *             them in (<linux/posix_acl_xattr.h>): little-endian entries in the order of their
- *             tags.
+ * Operation:  libleat accesses lists on a server. Local lists are extended attributes of the kernel
+ *             (<linux/posix_acl_xattr.h>): little-endian entries in the order of their tags.
  * Memory:     The caller's.
  * Threads:    Any.
  * Errors:     0 or -errno, never logged here.
@@ -64,7 +63,7 @@ mode_t fs_acl_mode(const struct fs_acl *acl)
 	return mode;
 }
 
-/* @n: what getxattr() returned, its errno still there */
+/* @n: result of getxattr(), with errno still set */
 static int decode(const struct bytes *b, ssize_t n, mode_t mode, struct fs_acl *ret)
 {
 	size_t count;
@@ -112,7 +111,7 @@ static int compare(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* From a server, in whatever order; the kernel insists on that of the tags. */
+/* Sorts a list from a server; the kernel requires the order of the tags. */
 static int take(ssize_t n, struct fs_acl *ret)
 {
 	if (n < 0)
@@ -153,6 +152,6 @@ int fs_facl_set(struct fs_file *f, const struct fs_acl *acl)
 {
 	int rc = f->m ? leat_facl_set(f->remote, acl->v, acl->n) : set_local(f, acl);
 
-	/* where there are no lists the mode says it all, if there is no more to say */
+	/* without list support, the mode suffices for a list of three entries */
 	return rc == -EOPNOTSUPP && acl->n == 3 ? fs_fchmod(f, fs_acl_mode(acl)) : rc;
 }

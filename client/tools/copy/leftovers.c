@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * leftovers.c - leat rm --leftovers: temporary files of copies that were killed
+ * leftovers.c - leat rm --leftovers: removes temporary files of killed copies
  *
- * Operation:  A leftover is a file or link named as tool_temp_name() names them, of this user, and not
- *             changed for a day: a copy that still runs writes to its own. Anything else stays, and
- *             so does what this user may not remove.
- * Memory:     The entries of the directories on the way down; one path.
+ * Operation:  A leftover is a file or link with a name as made by tool_temp_name(), owned by this user,
+ *             and not changed for a day: a running copy keeps writing to its file. Other files stay, and
+ *             so do those that this user may not remove.
+ * Memory:     The entries of the directories on the current path; one path.
  * Threads:    One.
- * Errors:     Logged, and the rest is looked at; status 1.
+ * Errors:     Logged, and the rest is processed; status 1.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,13 +23,13 @@
 #define DAY_S (24 * 60 * 60)
 
 struct sweep {
-	struct tool_path path; /* of the directory, as messages name it */
+	struct tool_path path; /* path of the directory, as messages print it */
 	bool recursive;
 	uid_t uid;
 	time_t now;
 };
 
-/* The time of change counts too: a copy with -p sets an old time of its content, and may still run. */
+/* The ctime counts too: a copy with -p sets an old mtime, and may still run. */
 static time_t last_change(const struct stat *st)
 {
 	return MAX(st->st_mtim.tv_sec, st->st_ctim.tv_sec);

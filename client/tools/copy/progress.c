@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * progress.c - the bar that a copy shows on a terminal
+ * progress.c - progress bar of a copy on a terminal
  *
- * Operation:  One line on standard error, redrawn ten times a second at most; where that is no
- *             terminal, nothing at all. Of several files at once the last one begun is named.
+ * Operation:  One line on standard error, redrawn at most ten times a second; nothing if that is not a
+ *             terminal. With several files at once, the most recently started one is named.
  * Memory:     None.
  * Threads:    Any.
- * Errors:     None: a bar that cannot be drawn is not worth a word.
+ * Errors:     None: failures to draw are ignored.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * doctor.c - leat doctor: what this machine offers, which way a URL goes, and what stands in the way
+ * doctor.c - leat doctor: shows the machine's capabilities, the transport of a URL, and obstacles
  *
- * Operation:  First the machine (doctor_host.c, doctor_rdma.c). Then each URL is connected as any
- *             other command would, and the handle tells which way was chosen, which were refused
- *             and why: nothing of that is decided here. A URL that names no export is connected
- *             only. A directory or file of this machine is asked for its O_DIRECT alignment.
+ * Operation:  First the machine (doctor_host.c, doctor_rdma.c). Then each URL is connected as any other
+ *             command would do it. The handle reports which transport was selected, which were refused,
+ *             and why; this file decides nothing of that. A URL without an export is only connected. For a
+ *             local directory or file, the O_DIRECT alignment is shown.
  * Memory:     One handle at a time.
  * Threads:    One.
- * Errors:     Status 1 if a URL cannot be used at all, or a path cannot be looked at. That the
- *             machine lacks something is no failure.
+ * Errors:     Status 1 if a URL cannot be used at all, or a path cannot be read. A missing capability of
+ *             the machine is not a failure.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -46,7 +46,7 @@ void doctor_say(const char *subject, const struct doctor_finding *f)
 	putchar('\n');
 }
 
-/* Where leatd listens if nobody says: as server/spine/cm.c chooses it. Return: is there a socket? */
+/* leatd's default address, as server/spine/cm.c selects it. Return: is there a socket? */
 static bool default_url(char *url, size_t cap)
 {
 	const char *run = geteuid() == 0 ? NULL : getenv("XDG_RUNTIME_DIR");
@@ -82,7 +82,7 @@ static const char *host_of(const char *url, char *host, size_t cap)
 	return host;
 }
 
-/* What follows the longest prefix of a path that is a socket; NULL if there is none. */
+/* Return: the part after the longest prefix of a path that is a socket; NULL without a socket. */
 static const char *after_socket(const char *path)
 {
 	size_t len = strcspn(path, "?");
@@ -102,7 +102,7 @@ static const char *after_socket(const char *path)
 	return NULL;
 }
 
-/* Does a URL say which export? A local one begins with its socket, which may be all there is. */
+/* Does a URL name an export? A local one begins with its socket and may end there. */
 static bool names_export(const char *url)
 {
 	const char *at = strstr(url, "://") + 3, *path = at + strcspn(at, "/?"), *rest = path;
@@ -110,7 +110,7 @@ static bool names_export(const char *url)
 	if (!strncmp(url, "local:", 6)) {
 		rest = after_socket(path);
 		if (!rest)
-			return true; /* to be told that there is no socket */
+			return true; /* the mount will report that there is no socket */
 	}
 	return strcspn(rest, "?") > 1;
 }
@@ -159,17 +159,17 @@ static void say_connection(const struct leat_info *info)
 	}
 }
 
-/* An export of a server on this host is mostly called as its directory is. */
+/* An export of a server on this host usually has the name of its directory. */
 static void try_export(const struct leat_info *info)
 {
 	const char *path = after_socket(info->url + strlen("local://"));
 	struct stat st;
 
 	if (path && path[0] && path[1] && !stat(path, &st) && S_ISDIR(st.st_mode))
-		(void)doctor_direct(path); /* what it lacks is said */
+		(void)doctor_direct(path); /* it reports its errors itself */
 }
 
-/* What the URL names inside the export. Return: 0, or -errno, said */
+/* Checks what the URL names inside the export. Return: 0, or -errno, reported */
 static int doctor_path(struct leat *m, const char *path)
 {
 	struct doctor_finding f;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * doctor.h - leat doctor: one line per subject, and what the lines are judged by
+ * doctor.h - leat doctor: one line per subject, and the rules behind them
  *
- * doctor.c        the command, and what a connection shows
+ * doctor.c        the command, and checks of a connection
  * doctor_host.c   this machine: limits, memory, processors, routes, O_DIRECT
  * doctor_rdma.c   its RDMA devices
- * doctor_judge.c  the rules and the parsers of /proc and /sys, all pure
+ * doctor_judge.c  the rules and the parsers of /proc and /sys, pure functions
  */
 #ifndef LEAT_DOCTOR_H
 #define LEAT_DOCTOR_H
@@ -23,35 +23,35 @@ enum doctor_verdict {
 	DOCTOR_MISSING, /* something will not work */
 };
 
-/* What is found out about a subject. */
+/* The result about one subject. */
 struct doctor_finding {
 	enum doctor_verdict verdict;
 	char text[512];
 };
 
-/** doctor_find - fill in a finding */
+/** doctor_find - fills in a finding */
 void doctor_find(struct doctor_finding *f, enum doctor_verdict verdict, const char *fmt, ...)
 	printf_like(3, 4);
 
-/** doctor_say - its line on standard output; control characters of others become '?' */
+/** doctor_say - prints its line on standard output; control characters in foreign text become '?' */
 void doctor_say(const char *subject, const struct doctor_finding *f);
 
-/** doctor_host - say what this machine is like; Return: does it have an RDMA device? */
+/** doctor_host - reports on this machine; Return: does it have an RDMA device? */
 bool doctor_host(void);
 
-/** doctor_route - say what the way to @host is like */
+/** doctor_route - reports on the route to @host */
 void doctor_route(const char *host, bool rdma);
 
-/** doctor_direct - say what O_DIRECT needs for files at or below @path
+/** doctor_direct - reports the O_DIRECT requirements of files at or below @path
  *
- * Return: 0, or the -errno of looking at it, which was said.
+ * Return: 0, or the -errno of accessing it, which was reported.
  */
 int doctor_direct(const char *path);
 
-/** doctor_rdma - say what each RDMA device is like; Return: how many there are */
+/** doctor_rdma - reports on each RDMA device; Return: their number */
 unsigned doctor_rdma(void);
 
-/** doctor_read - the first bytes of a small file, as a string without the last newline
+/** doctor_read - reads the first bytes of a small file, as a string without the last newline
  * Return: 0 or -errno. */
 int must_check doctor_read(const char *path, char *buf, size_t cap);
 
@@ -61,10 +61,10 @@ int must_check doctor_read(const char *path, char *buf, size_t cap);
 #define DOCTOR_CAP_SYS_PTRACE 19u
 #define DOCTOR_UNLIMITED UINT64_MAX
 
-/** doctor_number - a decimal number, alone on its line */
+/** doctor_number - parses a decimal number that is alone on its line */
 bool must_check doctor_number(const char *text, uint64_t *ret);
 
-/** doctor_choice - of "always [madvise] never" the one in brackets; Return: @buf, "" if there is none */
+/** doctor_choice - the bracketed word of "always [madvise] never"; Return: @buf, "" without one */
 const char *doctor_choice(const char *text, char *buf, size_t cap);
 
 /** doctor_has_cap - is capability @cap effective? @status: of /proc/PID/status */
@@ -74,21 +74,21 @@ bool doctor_has_cap(const char *status, unsigned cap);
  * @smaps: of /proc/PID/smaps. Return: false if there is no such mapping or field */
 bool must_check doctor_smaps_kib(const char *smaps, uintptr_t addr, const char *field, uint64_t *ret);
 
-/** doctor_state - "4: ACTIVE" as "ACTIVE"; other texts as they are */
+/** doctor_state - "4: ACTIVE" as "ACTIVE"; other texts unchanged */
 const char *doctor_state(const char *text);
 
-/** doctor_gid - a GID of /sys as an address: IPv4 where it holds one
- * Return: false for one that is not set, is malformed, or of the link alone */
+/** doctor_gid - converts a GID of /sys to an address: IPv4 if it contains one
+ * Return: false if it is unset, malformed, or link-local */
 bool must_check doctor_gid(const char *text, char *buf, size_t cap);
 
 /** doctor_roce_mtu - the path MTU of RoCE on a network device of @netdev_mtu bytes; 0: too small */
 unsigned doctor_roce_mtu(unsigned netdev_mtu);
 
-/* Limits in bytes; DOCTOR_UNLIMITED for none. */
+/* Limits in bytes; DOCTOR_UNLIMITED: no limit. */
 void doctor_judge_memlock(uint64_t limit, bool privileged, bool has_device, struct doctor_finding *f);
 /* @scope: kernel.yama.ptrace_scope, -1 without Yama. @privileged: CAP_SYS_PTRACE */
 void doctor_judge_ptrace(int scope, bool privileged, struct doctor_finding *f);
-/* @pool_kib, @buf_kib: what trials of @asked_kib each came to */
+/* @pool_kib, @buf_kib: huge pages found in trial mappings of @asked_kib each */
 void doctor_judge_huge(const char *anon, uint64_t pool_kib, uint64_t buf_kib, uint64_t asked_kib,
 		       struct doctor_finding *f);
 void doctor_judge_files(uint64_t soft, uint64_t hard, struct doctor_finding *f);

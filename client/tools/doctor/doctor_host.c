@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * doctor_host.c - leat doctor: what this machine has for leat, save RDMA devices
+ * doctor_host.c - leat doctor: checks this machine, except for RDMA devices
  *
- * Operation:  Reads /proc and /sys and tries out what is better tried than read: huge pages, the
- *             MTU of a route, O_DIRECT. doctor_judge.c says what it means.
- * Memory:     A trial mapping of 4 MiB, and smaps, for a moment.
+ * Operation:  Reads /proc and /sys, and tests what cannot be read reliably: huge pages, the MTU of a
+ *             route, O_DIRECT. doctor_judge.c has the rules.
+ * Memory:     A trial mapping of 4 MiB, and smaps, temporarily.
  * Threads:    One.
- * Errors:     What cannot be found out is said to be so.
+ * Errors:     Facts that cannot be determined are reported as such.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static void say_memlock(const char *status, bool has_device)
 	struct rlimit rl = { .rlim_cur = 0 };
 	struct doctor_finding f;
 
-	(void)getrlimit(RLIMIT_MEMLOCK, &rl); /* fails for wrong arguments only */
+	(void)getrlimit(RLIMIT_MEMLOCK, &rl); /* fails only for wrong arguments */
 	doctor_judge_memlock(bytes_of(rl.rlim_cur), doctor_has_cap(status, DOCTOR_CAP_IPC_LOCK),
 			     has_device, &f);
 	doctor_say("memlock", &f);
@@ -84,7 +84,7 @@ static void say_ptrace(const char *status)
 	doctor_say("ptrace", &f);
 }
 
-/* How much of what is mapped at @mem lies in huge pages, as @field of smaps has it? */
+/* Return: KiB in huge pages of the mapping at @mem, from @field of smaps */
 static uint64_t huge_kib(const void *mem, const char *field)
 {
 	char *smaps = malloc(SMAPS_BYTES_MAX);
@@ -97,7 +97,7 @@ static uint64_t huge_kib(const void *mem, const char *field)
 	return kib;
 }
 
-/* Memory as the pool has it. */
+/* Allocates memory as the pool does. */
 static uint64_t pool_kib(void)
 {
 	void *map = mmap(NULL, TRIAL_BYTES + HUGE_BYTES, PROT_READ | PROT_WRITE,
@@ -108,14 +108,14 @@ static uint64_t pool_kib(void)
 	if (map == MAP_FAILED)
 		return 0;
 	mem = (void *)(((uintptr_t)map + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES);
-	(void)madvise(mem, TRIAL_BYTES, MADV_HUGEPAGE); /* whether it did is the question */
+	(void)madvise(mem, TRIAL_BYTES, MADV_HUGEPAGE); /* the test measures whether it worked */
 	memset(mem, 1, TRIAL_BYTES);
 	kib = huge_kib(mem, "AnonHugePages");
 	munmap(map, TRIAL_BYTES + HUGE_BYTES);
 	return kib;
 }
 
-/* Memory as leat_buf_alloc() has it. */
+/* Allocates memory as leat_buf_alloc() does. */
 static uint64_t buf_kib(void)
 {
 	int fd = memfd_create("leat-doctor", MFD_CLOEXEC);
@@ -154,7 +154,7 @@ static void say_files(void)
 	struct rlimit rl = { .rlim_cur = 0 };
 	struct doctor_finding f;
 
-	(void)getrlimit(RLIMIT_NOFILE, &rl); /* fails for wrong arguments only */
+	(void)getrlimit(RLIMIT_NOFILE, &rl); /* fails only for wrong arguments */
 	doctor_judge_files(bytes_of(rl.rlim_cur), bytes_of(rl.rlim_max), &f);
 	doctor_say("files", &f);
 }
@@ -167,7 +167,7 @@ static void say_aio(void)
 
 	if (doctor_read("/proc/sys/fs/aio-nr", used, sizeof(used)) || !doctor_number(used, &u) ||
 	    doctor_read("/proc/sys/fs/aio-max-nr", max, sizeof(max)) || !doctor_number(max, &m))
-		return; /* a kernel without it */
+		return; /* not supported by this kernel */
 	doctor_judge_aio(u, m, &f);
 	doctor_say("aio", &f);
 }
@@ -202,9 +202,9 @@ bool doctor_host(void)
 	return has_device;
 }
 
-/* ---- the way to a host ------------------------------------------------------------------------ */
+/* ---- the route to a host ---------------------------------------------------------------------- */
 
-/* What the kernel would put into one packet; nothing is sent. Return: bytes or -errno */
+/* The largest packet on the route, from the kernel; sends nothing. Return: bytes or -errno */
 static int route_mtu(const struct addrinfo *ai)
 {
 	bool v6 = ai->ai_family == AF_INET6;
@@ -243,7 +243,7 @@ void doctor_route(const char *host, bool rdma)
 
 /* ---- O_DIRECT ---------------------------------------------------------------------------------- */
 
-/* The smallest length that a write past the page cache takes; 0 if none does. */
+/* The smallest length that O_DIRECT can write; 0 if none. */
 static unsigned try_lengths(int fd, void *buf)
 {
 	for (unsigned align = 512; align <= ALIGN_MAX; align *= 2) {
@@ -290,7 +290,7 @@ int doctor_direct(const char *path)
 		doctor_say("direct io", &f);
 		return rc;
 	}
-	/* a file of nobody, in the directory; an existing one is only asked, never written */
+	/* an unnamed file in the directory; an existing file is only queried, never written */
 	if (S_ISDIR(st.st_mode))
 		fd = open(path, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
 	else

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * doctor_judge.c - leat doctor: the rules, and the parsers of what /proc and /sys say
+ * doctor_judge.c - leat doctor: the rules, and the parsers for /proc and /sys
  *
- * Operation:  Pure: text and numbers in, findings out. What is needed by whom is stated here once.
+ * Operation:  Pure: text and numbers in, findings out. Each requirement is stated once, here.
  * Memory:     The caller's.
  * Threads:    Any.
- * Errors:     What does not parse is "not known", never a verdict.
+ * Errors:     Text that does not parse yields "not known", never a verdict.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -20,15 +20,15 @@
 #include "doctor.h"
 
 #define MIB (UINT64_C(1) << 20)
-/* leatd's pool at its default, and some room for connections of half a MiB */
+/* leatd's default pool, and room for connections of half a MiB each */
 #define MEMLOCK_SERVER (320 * MIB)
-/* 64 receives and sends of 4 KiB, and eight calls of a MiB under way */
+/* 64 receives and sends of 4 KiB, and eight calls of a MiB in flight */
 #define MEMLOCK_CLIENT (16 * MIB)
-/* what a connection takes that has just been made, and a call or two */
+/* a new connection with a call or two */
 #define MEMLOCK_CONNECT (2 * MIB)
 #define FILES_ENOUGH 4096u
 #define AIO_ENOUGH 4096u
-/* IP, UDP and InfiniBand headers in front of a RoCE payload, as the kernel counts them */
+/* IP, UDP and InfiniBand headers of a RoCE packet, as the kernel counts them */
 #define ROCE_HEADERS 96u
 #define ROCE_FULL 4192u /* network MTU that carries 4096 bytes */
 
@@ -85,7 +85,7 @@ bool doctor_smaps_kib(const char *smaps, uintptr_t addr, const char *field, uint
 		unsigned long long from, to;
 
 		line += *line == '\n';
-		/* a mapping's own line begins with its range, those that follow with a name */
+		/* the first line of a mapping begins with its range, the others with a name */
 		if (sscanf(line, "%llx-%llx ", &from, &to) == 2)
 			inside = addr >= from && addr < to;
 		else if (inside && !strncmp(line, field, len) && line[len] == ':')

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * doctor_rdma.c - leat doctor: the RDMA devices of this machine, by what /sys says of them
+ * doctor_rdma.c - leat doctor: the RDMA devices of this machine, from /sys
  *
- * Operation:  A line for each port of each device: its state, addresses and MTU; and first whether
- *             the device files of it may be opened by this user. The RDMA libraries are not asked:
- *             where something is missing they print, wait, or fail without a reason.
- * Memory:     None that stays.
+ * Operation:  First checks whether this user may open the device files of each device. Then prints a line
+ *             for each port: its state, addresses and MTU. The RDMA libraries are not used: if something
+ *             is missing they print, block, or fail without a reason.
+ * Memory:     Nothing is kept.
  * Threads:    One.
- * Errors:     What cannot be read is left out.
+ * Errors:     Facts that cannot be read are omitted.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static unsigned netdev_mtu(const char *netdev)
 		       0;
 }
 
-/* The addresses of a port, and the network device that they are of. */
+/* The addresses of a port, and the network device that has them. */
 static void port_addresses(const char *device, const char *port, char *list, size_t cap,
 			   char netdev[NAME_BYTES])
 {
@@ -60,7 +60,7 @@ static void port_addresses(const char *device, const char *port, char *list, siz
 		snprintf(file, sizeof(file), "gids/%u", i);
 		if (!doctor_gid(port_file(device, port, file, gid, sizeof(gid)), text, sizeof(text)))
 			continue;
-		/* version 1 and 2 of RoCE have the same addresses twice */
+		/* versions 1 and 2 of RoCE list the same addresses twice */
 		if (!strstr(list, text) && used + strlen(text) + 2 < cap)
 			used += (size_t)snprintf(list + used, cap - used, "%s%s", used ? " " : "", text);
 		snprintf(file, sizeof(file), "gid_attrs/ndevs/%u", i);
@@ -69,7 +69,7 @@ static void port_addresses(const char *device, const char *port, char *list, siz
 	}
 }
 
-/* the name under which programs open @device: "uverbs0" */
+/* the name of the device file of @device: "uverbs0" */
 static bool find_uverbs(const char *device, char uverbs[NAME_BYTES])
 {
 	DIR *dir = opendir(VERBS);
@@ -91,7 +91,7 @@ static bool find_uverbs(const char *device, char uverbs[NAME_BYTES])
 	return found;
 }
 
-/* May this user open both files that it takes? */
+/* May this user open both required device files? */
 static bool say_access(const char *device)
 {
 	char uverbs[NAME_BYTES] = "", path[128];

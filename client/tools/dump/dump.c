@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump.c - leat dump: what a capture of RoCEv2 says in RPC-over-RDMA
+ * dump.c - leat dump: shows the RPC-over-RDMA messages in a capture of RoCEv2
  *
- * Operation:  Opens the file, feeds its packets to dump_flow.c, tells what came of it. The capture is
- *             one of tcpdump's on the wire, or of leatd's --capture, which writes down what the local
- *             fabric carries.
+ * Operation:  Opens the file, feeds its packets to dump_flow.c, prints a summary. The capture comes from
+ *             tcpdump on the wire, or from leatd's --capture, which records the traffic of the local
+ *             fabric.
  * Memory:     See dump_conn.c.
  * Threads:    One.
- * Errors:     Status 1 if the file cannot be read, or is no capture, or with --check breaks a rule, or
- *             has nothing in it that could. One that ends in the middle of a packet, as those do whose
- *             writer was stopped, is read up to there.
+ * Errors:     Status 1 if the file cannot be read, or is not a capture. With --check, also if a rule is
+ *             broken or the file contains nothing to check. A capture that ends in the middle of a packet,
+ *             because its writer was stopped, is read up to there.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -3,9 +3,9 @@
  *
  * dump.h - leat dump: from the bytes of a capture to one line per RPC-over-RDMA message
  *
- * Each layer is a file: records of the file, frames of the wire, connections and their messages, the
- * RPC in a message, the line, the rules. All of it reads what anybody may have written: a length is
- * believed only within the bytes that are there, and memory does not grow with what a file claims.
+ * Each layer is a file: records of the file, frames of the wire, connections and their messages, the RPC
+ * in a message, the line, the rules. All input is untrusted: a length is used only within the bytes that
+ * exist, and memory does not grow with lengths that a file claims.
  */
 #ifndef LEAT_TOOL_DUMP_H
 #define LEAT_TOOL_DUMP_H
@@ -24,7 +24,7 @@
 struct dump_packet {
 	uint64_t ns;         /* since 1970; 0 if the file has no time */
 	uint32_t link;       /* LINKTYPE_ of the interface */
-	const uint8_t *data; /* until the next one is read */
+	const uint8_t *data; /* valid until the next packet is read */
 	size_t len;          /* bytes captured */
 };
 
@@ -36,23 +36,23 @@ struct dump_file {
 	uint32_t nifaces;
 	struct dump_iface {
 		uint32_t link;
-		uint8_t resolution; /* of time: 10^-n s, or 2^-n with bit 7 */
+		uint8_t resolution; /* unit of time: 10^-n s, or 2^-n with bit 7 */
 	} ifaces[DUMP_INTERFACES_MAX];
 	uint8_t *buf;
 	size_t cap;
 };
 
-/** dump_file_init - read the beginning of a capture
+/** dump_file_init - reads the beginning of a capture
  *
- * Return: 0 with dump_file_fini() to come; -EBADMSG if it is none; -EIO, -ENOMEM.
+ * Return: 0, and the caller calls dump_file_fini(); -EBADMSG: not a capture; -EIO, -ENOMEM.
  */
 must_check int dump_file_init(struct dump_file *f, FILE *in);
 void dump_file_fini(struct dump_file *f);
 
-/** dump_file_next - the next packet
+/** dump_file_next - reads the next packet
  *
- * Return: 1; 0 at the end; -ENODATA: the file ends in the middle of a record; -EBADMSG: what comes is
- * no record; -EIO, -ENOMEM.
+ * Return: 1; 0 at the end; -ENODATA: the file ends in the middle of a record; -EBADMSG: not a valid record; -EIO,
+ * -ENOMEM.
  */
 must_check int dump_file_next(struct dump_file *f, struct dump_packet *ret);
 
@@ -67,29 +67,29 @@ struct dump_frame {
 	uint64_t ns;
 	struct dump_addr src, dst;
 	uint8_t opcode;
-	uint32_t qpn, psn;   /* of the receiver; of the packet */
-	const uint8_t *body; /* behind the BTH; without pad and checksum if all of it is there */
+	uint32_t qpn, psn;   /* qpn: of the receiver; psn: of the packet */
+	const uint8_t *body; /* after the BTH; without pad and checksum if it is complete */
 	size_t len;
-	bool cut;            /* the capture has not all of it */
+	bool cut;            /* the packet was not captured completely */
 };
 
-/** dump_frame_parse - is this packet RoCEv2 for a queue pair? */
+/** dump_frame_parse - is this a RoCEv2 packet for a queue pair? */
 bool dump_frame_parse(const struct dump_packet *p, struct dump_frame *ret);
 
 /** dump_addr_print - "10.0.0.1", "fd77::1"; Return: @buf */
 #define DUMP_ADDR_TEXT 48
 const char *dump_addr_print(const struct dump_addr *a, char buf[DUMP_ADDR_TEXT]);
 
-/* ---- dump_rpc.c: what is said ---------------------------------------------------------------------- */
+/* ---- dump_rpc.c: RPC messages ------------------------------------------------------------------------ */
 
 struct dump_rpc {
-	bool known; /* the bytes got as far as the procedure of a call, or the outcome in a reply */
+	bool known; /* the captured bytes include the procedure of a call, or the status of a reply */
 	bool call;
-	uint32_t xid, prog, vers, proc; /* in a reply: those of its call, 0 if that is not known */
+	uint32_t xid, prog, vers, proc; /* in a reply: those of its call, 0 if unknown */
 
 	/* replies */
 	bool denied;
-	uint32_t accept; /* or why it was denied */
+	uint32_t accept; /* accept status, or the reason of a denial */
 	bool has_status;
 	uint32_t status;
 	bool has_eof, eof;
@@ -98,35 +98,35 @@ struct dump_rpc {
 	uint64_t offset;
 	uint32_t count;
 
-	/* the item that may travel by chunk: data of READ and WRITE, path of READLINK and SYMLINK */
+	/* the item that may be moved by chunk: data of READ and WRITE, path of READLINK and SYMLINK */
 	bool has_item;
-	size_t item_at; /* of its first byte, in the message as it is without chunks */
+	size_t item_at; /* offset of its first byte in the message without chunks */
 	uint32_t item_bytes;
 };
 
-/** dump_rpc_call - understand a call; @len bytes of it are there, perhaps not all */
+/** dump_rpc_call - parses a call; @len bytes of it are there, perhaps not all */
 void dump_rpc_call(const uint8_t *p, size_t len, struct dump_rpc *ret);
-/** dump_rpc_reply - understand the reply to @call, which may be NULL */
+/** dump_rpc_reply - parses the reply to @call, which may be NULL */
 void dump_rpc_reply(const uint8_t *p, size_t len, const struct dump_rpc *call,
 		    struct dump_rpc *ret);
 /** dump_rpc_print - "NFS READ offset=0 count=4096"; Return: @buf */
 const char *dump_rpc_print(const struct dump_rpc *r, char *buf, size_t cap);
 
-/* ---- dump_flow.c: what goes over the connections -------------------------------------------------------------------- */
+/* ---- dump_flow.c: messages and transfers of connections ---------------------------------------------- */
 
-#define DUMP_HEAD_BYTES 2048u /* of what travels by chunk, that much is kept */
-#define DUMP_READS 128u       /* RDMA Reads of one side that are remembered */
+#define DUMP_HEAD_BYTES 2048u /* bytes kept of a message that is moved by chunk */
+#define DUMP_READS 128u       /* RDMA Reads remembered per side */
 
-/* The beginning of a message that travels by chunk, as it comes together. */
+/* The beginning of a message that is moved by chunk, while it is reassembled. */
 struct dump_head {
-	uint8_t *bytes; /* DUMP_HEAD_BYTES, zero where nothing came; NULL: nothing at all */
-	size_t len;     /* end of the last byte that came */
+	uint8_t *bytes; /* DUMP_HEAD_BYTES, zero where nothing was received; NULL: nothing received */
+	size_t len;     /* end of the last byte received */
 };
 
-/* A call that has not been answered. */
+/* A call without a reply. */
 struct dump_call {
-	struct list node; /* of the connection, oldest first */
-	struct list age;  /* of all */
+	struct list node; /* in the list of the connection, oldest first */
+	struct list age;  /* in the list of all calls */
 	struct dump_conn *conn;
 	struct rr_hdr hdr;
 	struct dump_rpc rpc;
@@ -134,7 +134,7 @@ struct dump_call {
 	struct dump_head args, reply;
 	uint64_t read_bytes, written_bytes;
 	unsigned reads, writes;
-	uint64_t written[RR_WRITE_CHUNKS_MAX + 1]; /* by chunk; the last is the Reply chunk */
+	uint64_t written[RR_WRITE_CHUNKS_MAX + 1]; /* bytes per chunk; the last entry is the Reply chunk */
 };
 
 struct dump_read {
@@ -154,37 +154,37 @@ struct dump_end {
 	uint8_t reads_served, reads_asked; /* responder_resources, initiator_depth */
 
 	bool in_send, send_cut;
-	uint8_t *msg;     /* the Send that is coming together */
+	uint8_t *msg;     /* the Send that is being reassembled */
 	size_t msg_len, msg_cap;
 
-	struct dump_call *write_call; /* of the RDMA Write that is under way */
+	struct dump_call *write_call; /* call of the RDMA Write in progress */
 	uint32_t write_rkey;
 	uint64_t write_va;
 
-	struct dump_read reads[DUMP_READS]; /* a ring */
+	struct dump_read reads[DUMP_READS]; /* a ring buffer */
 	unsigned next_read;
 };
 
 enum { DUMP_DIALLED = 0, DUMP_LISTENED = 1 };
 
-/* What the rules remember of a connection: dump_check.c. */
+/* State of a connection for the rules of dump_check.c. */
 struct dump_account {
 	bool answered;
-	uint32_t grant;    /* the last */
-	uint32_t limit;    /* the last that was higher, until the client must have seen it fall */
-	uint32_t falling;  /* the highest since */
-	unsigned until;    /* replies to come before it must have */
+	uint32_t grant;    /* the last credit grant */
+	uint32_t limit;    /* the last grant before it fell, until the client must have seen the lower one */
+	uint32_t falling;  /* the highest grant since then */
+	unsigned until;    /* replies until the client must have seen it */
 };
 
 struct dump_conn {
 	struct list node;
-	struct dump_end end[2];  /* if the beginning was seen: who dialled, who listened */
-	bool has_cm, up, over;   /* both have spoken; one has hung up */
-	bool used;               /* something was sent */
-	bool whole;              /* seen from the beginning, without a gap */
-	int client;              /* 0, 1; -1: not known yet */
-	uint32_t comm;           /* the dialling side's name for it */
-	uint32_t mtu;            /* 0: not known */
+	struct dump_end end[2];  /* with a captured beginning: active side, passive side */
+	bool has_cm, up, over;   /* a REQ was seen; both sides are known; one has disconnected */
+	bool used;               /* a message was sent */
+	bool whole;              /* captured from the beginning, without a gap */
+	int client;              /* 0, 1; -1: not yet known */
+	uint32_t comm;           /* the active side's communication id */
+	uint32_t mtu;            /* 0: unknown */
 	struct list calls;
 	unsigned ncalls;
 	struct dump_account account;
@@ -202,10 +202,10 @@ struct dump_msg {
 	bool inv;
 	uint32_t inv_rkey;
 	struct rr_hdr hdr;
-	int bad;             /* what rr_hdr_decode() said */
+	int bad;             /* result of rr_hdr_decode() */
 	size_t hdr_bytes;
 	enum dump_kind kind;
-	struct dump_call *call; /* this one, or the one that it answers; may be NULL */
+	struct dump_call *call; /* this call, or the call of this reply; may be NULL */
 	struct dump_rpc rpc;
 };
 
@@ -218,7 +218,7 @@ struct dump_transfer {
 	enum dump_move what;
 	uint32_t rkey, len;
 	uint64_t va;
-	struct dump_call *call; /* that offered the memory; NULL: none did */
+	struct dump_call *call; /* the call that offered the memory; NULL: none did */
 };
 
 enum dump_cm_kind {
@@ -237,9 +237,9 @@ struct dump_cm {
 };
 
 struct dump_options {
-	bool lines;     /* a line per message */
-	bool transfers; /* and one per RDMA operation */
-	bool check;     /* and one per rule that is broken */
+	bool lines;     /* print a line per message */
+	bool transfers; /* and a line per RDMA operation */
+	bool check;     /* and a line per broken rule */
 };
 
 struct dump {
@@ -247,51 +247,51 @@ struct dump {
 	struct dump_options options;
 	uint64_t start_ns;
 	bool started;
-	struct list conns; /* the last used first */
+	struct list conns; /* most recently used first */
 	unsigned nconns;
 	struct list calls; /* of all connections, oldest first */
 	unsigned ncalls;
 
-	/* what dump_end() tells */
+	/* counters for dump_end() */
 	uint64_t packets, messages, connections, missing, undecoded, cut;
 	uint64_t broken;
 };
 
-/** dump_init - @out gets the lines; dump_fini() to come */
+/** dump_init - @out receives the lines; call dump_fini() at the end */
 void dump_init(struct dump *d, FILE *out, const struct dump_options *options);
 void dump_fini(struct dump *d);
 
-/** dump_packet - the next packet of a capture
+/** dump_packet - processes the next packet of a capture
  *
  * Return: 0, or -ENOMEM.
  */
 must_check int dump_packet(struct dump *d, const struct dump_packet *p);
 
-/** dump_psn_ahead - how far @psn is ahead of @base, in a circle of 2^24; negative: behind */
+/** dump_psn_ahead - distance of @psn from @base, modulo 2^24; negative: behind */
 static inline int32_t dump_psn_ahead(uint32_t psn, uint32_t base)
 {
 	return (int32_t)((psn - base) << 8) / 256;
 }
 
-/* ---- dump_conn.c: their table ---------------------------------------------------------------------- */
+/* ---- dump_conn.c: the table of connections ----------------------------------------------------------- */
 
-/** dump_conn_find - whom a frame is for
- * @ret_from: which end has sent it
+/** dump_conn_find - finds the connection of a frame
+ * @ret_from: the side that sent it
  *
- * Return: NULL if no connection is known that goes this way.
+ * Return: NULL if the connection, or this direction of it, is unknown.
  */
 struct dump_conn *dump_conn_find(struct dump *d, const struct dump_frame *f, int *ret_from);
 
-/** dump_conn_guess - a connection whose beginning was not seen
- * @response: the frame answers a request of the other side, which has to be known; else it may be the
- * first that is seen
+/** dump_conn_guess - finds or creates a connection without a captured beginning
+ * @response: the frame responds to a request of the other side, which must be known; else it may be the first frame
+ * of the connection
  *
- * Return: 1, 0: it belongs to nobody; -ENOMEM.
+ * Return: 1; 0: no connection; -ENOMEM.
  */
 must_check int dump_conn_guess(struct dump *d, const struct dump_frame *f, bool response,
 			       struct dump_conn **ret, int *ret_from);
 
-/** dump_conn_cm - a datagram of the connection manager; prints and checks it
+/** dump_conn_cm - processes a datagram of the connection manager; prints and checks it
  *
  * Return: 0, -ENOMEM.
  */
@@ -299,26 +299,26 @@ must_check int dump_conn_cm(struct dump *d, const struct dump_frame *f);
 
 void dump_conn_destroy(struct dump *d, struct dump_conn *c);
 
-/** dump_call_create - a call of @c, which is outstanding from now on; NULL without memory */
+/** dump_call_create - adds an outstanding call of @c; NULL without memory */
 struct dump_call *dump_call_create(struct dump *d, struct dump_conn *c, const struct rr_hdr *hdr);
 void dump_call_destroy(struct dump *d, struct dump_call *call);
 
-/** dump_call_find - the oldest that has @xid, or NULL */
+/** dump_call_find - the oldest call with @xid, or NULL */
 struct dump_call *dump_call_find(const struct dump_conn *c, uint32_t xid);
 
-/* Memory that a call offers. */
+/* Memory offered by a call. */
 struct dump_place {
 	struct dump_call *call;
 	bool to_read;     /* a read list; else a Write chunk or the Reply chunk */
-	uint32_t chunk;   /* position, or index, that of the Reply chunk being RR_WRITE_CHUNKS_MAX */
-	uint64_t at;      /* of the first byte, from the beginning of the chunk */
+	uint32_t chunk;   /* position, or index; RR_WRITE_CHUNKS_MAX for the Reply chunk */
+	uint64_t at;      /* offset of the first byte in the chunk */
 };
 
-/** dump_place_find - which outstanding call of @c offers @len bytes at @va by @rkey? The last to do so. */
+/** dump_place_find - finds the last outstanding call of @c that offers @len bytes at @va with @rkey */
 bool dump_place_find(const struct dump_conn *c, bool to_read, uint32_t rkey, uint64_t va,
 		     uint32_t len, struct dump_place *ret);
 
-/** dump_head_put - bytes of a message that travels by chunk; Return: 0, -ENOMEM */
+/** dump_head_put - stores bytes of a message that is moved by chunk; Return: 0, -ENOMEM */
 must_check int dump_head_put(struct dump_head *h, uint64_t at, const uint8_t *p, size_t len);
 
 /* ---- dump_print.c: the lines --------------------------------------------------------------------- */
@@ -327,16 +327,16 @@ void dump_print_cm(struct dump *d, const struct dump_cm *cm);
 void dump_print_msg(struct dump *d, const struct dump_msg *m);
 void dump_print_transfer(struct dump *d, const struct dump_transfer *t);
 void dump_print_nak(struct dump *d, const struct dump_frame *f, uint8_t syndrome);
-/** dump_print_note - a line of this program about @f */
+/** dump_print_note - prints a remark about @f */
 printf_like(3, 4) void dump_print_note(struct dump *d, const struct dump_frame *f,
 				       const char *fmt, ...);
-/** dump_print_end - how many of what */
+/** dump_print_end - prints the counters */
 void dump_print_end(const struct dump *d);
 
 /* ---- dump_check.c: the rules of doc/protocol.md ---------------------------------------------------- */
 
-/* Each is told after the tables of the connection are up to date, but for a call (before it counts as
- * outstanding) and a reply (before its call is forgotten). */
+/* Each check runs after the tables of the connection are updated, except for calls (checked before they count as
+ * outstanding) and replies (checked before their call is removed). */
 void dump_check_cm(struct dump *d, const struct dump_cm *cm);
 void dump_check_call(struct dump *d, const struct dump_msg *m);
 void dump_check_reply(struct dump *d, const struct dump_msg *m);

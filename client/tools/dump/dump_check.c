@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_check.c - leat dump --check: does a conversation keep the rules of doc/protocol.md?
+ * dump_check.c - leat dump --check: checks traffic against the rules of doc/protocol.md
  *
- * Operation:  dump_flow.c tells of every call, reply and transfer when it happens; each rule is an
- *             `if` here, and what breaks it a line that names it. What needs the beginning of a
- *             connection (thresholds, the R flag, the first credit, which calls there were) is asked
- *             only where that was captured, and no longer once packets are missing.
- *             A grant that falls binds the client when it has seen it, which a capture does not show:
- *             the old one is good until as many replies have followed as calls were outstanding.
+ * Operation:  dump_flow.c reports every call, reply and transfer in order. Each rule is an `if` here; a
+ *             violation prints a line that names the rule. Rules that need the beginning of a connection
+ *             (thresholds, the R flag, the first credit, the set of calls) are checked only if it was
+ *             captured, and no longer after packets are missing.
+ *             A lower credit grant binds the client after it has seen the grant, which a capture does not
+ *             show. So the old grant is valid until as many replies have followed as calls were
+ *             outstanding.
  * Memory:     struct dump_account of each connection.
  * Threads:    One.
  * Errors:     None; broken rules are counted.
@@ -21,7 +22,7 @@
 #include "dump.h"
 #include "nfs3.h"
 
-#define PAD_MAX 4u /* a segment of so many bytes at the end of others is for the pad */
+#define PAD_MAX 4u /* a segment of at most this size after others is for the XDR pad */
 
 #define broken(d, f, ...)                                                                          \
 	do {                                                                                       \
@@ -35,7 +36,7 @@ static uint32_t send_max(const struct dump_conn *c, int from)
 	return MIN(c->end[from].priv.send_bytes, c->end[!from].priv.recv_bytes);
 }
 
-/* What calls and replies have in common. False: there is no more to be asked. */
+/* Checks common to calls and replies. Return: false: no further checks apply. */
 static bool check_message(struct dump *d, const struct dump_msg *m)
 {
 	const struct dump_conn *c = m->conn;
@@ -67,8 +68,8 @@ static bool takes_item(const struct dump_rpc *r, uint32_t a, uint32_t b)
 	return r->prog == NFS_PROGRAM && r->vers == NFS_V3 && (r->proc == a || r->proc == b);
 }
 
-/* The item of a call: where its chunk stands, how long it is, and that it is nowhere else.
- * @bytes: of the message, without what is in that chunk */
+/* Checks the item of a call: position of its chunk, its length, and that it is only there.
+ * @bytes: of the message, without the bytes in that chunk */
 static void check_item(struct dump *d, const struct dump_frame *f, const struct rr_hdr *h,
 		       const struct dump_rpc *r, const struct rr_read_info *info, uint64_t bytes)
 {
@@ -134,14 +135,14 @@ static void check_room(struct dump *d, const struct dump_msg *m)
 		broken(d, m->frame, "write-list: makes no sense, xid=0x%x", h->xid);
 }
 
-/** dump_check_call - before it counts as outstanding */
+/** dump_check_call - checks a call before it counts as outstanding */
 void dump_check_call(struct dump *d, const struct dump_msg *m)
 {
 	const struct dump_conn *c = m->conn;
 	const struct dump_account *a = &c->account;
 
 	if (m->from != c->client)
-		return; /* calls of the other direction have other rules */
+		return; /* calls of the reverse direction have other rules */
 	if (m->inv)
 		broken(d, m->frame, "invalidate: by a call, xid=0x%x", m->hdr.xid);
 	if (!check_message(d, m))
@@ -173,7 +174,7 @@ static void account(struct dump_conn *c, uint32_t grant)
 		a->until = 0;
 	} else if (!a->until) {
 		a->falling = grant;
-		a->until = c->ncalls - 1; /* without the one that this answers */
+		a->until = c->ncalls - 1; /* without the call of this reply */
 	} else {
 		a->falling = MAX(a->falling, grant);
 		a->until--;
@@ -183,7 +184,7 @@ static void account(struct dump_conn *c, uint32_t grant)
 	a->answered = true;
 }
 
-/* Return: bytes that the reply says are in a chunk; 0 if what it says is wrong. */
+/* Return: bytes in a chunk according to the reply; 0 if the reply is wrong. */
 static uint64_t check_returned(struct dump *d, const struct dump_msg *m, const char *name,
 			       const struct rr_chunk *offered, const struct rr_chunk *returned,
 			       uint64_t written)
@@ -201,8 +202,8 @@ static uint64_t check_returned(struct dump *d, const struct dump_msg *m, const c
 	return used;
 }
 
-/* The item of a reply: all of it in the first Write chunk if there is one, and nothing else.
- * @bytes: of the message, without what is in that chunk */
+/* Checks the item of a reply: all of it is in the first Write chunk, if any, and nothing else.
+ * @bytes: of the message, without the bytes in that chunk */
 static void check_result(struct dump *d, const struct dump_msg *m, uint64_t bytes, uint64_t used)
 {
 	const struct dump_rpc *r = &m->rpc;
@@ -253,7 +254,7 @@ static bool has_handle(const struct rr_segment *s, bool last, bool alone, uint32
 	return s->handle == handle && (alone || !last || s->length > PAD_MAX);
 }
 
-/* Does the call offer this handle, other than for a pad? */
+/* Does the call offer this handle, except for a pad? */
 static bool offers(const struct rr_hdr *h, uint32_t handle)
 {
 	for (uint32_t i = 0; i < h->nreads; i++) {
@@ -288,7 +289,7 @@ static void check_invalidation(struct dump *d, const struct dump_msg *m)
 		       m->inv_rkey, m->hdr.xid);
 }
 
-/* Now that all of a long call has been read it can be looked at as the others were. */
+/* Checks a long call after all of it has been read, like other calls. */
 static void check_long_call(struct dump *d, const struct dump_msg *m)
 {
 	const struct dump_call *call = m->call;
@@ -303,7 +304,7 @@ static void check_long_call(struct dump *d, const struct dump_msg *m)
 	check_item(d, m->frame, &call->hdr, &call->rpc, &info, info.pzrc_bytes);
 }
 
-/* A server that says it has done what it was asked has read what it was to do it with. */
+/* A server that reports success must have read the arguments. */
 static void check_was_read(struct dump *d, const struct dump_msg *m)
 {
 	const struct rr_hdr *call = &m->call->hdr;
@@ -317,13 +318,13 @@ static void check_was_read(struct dump *d, const struct dump_msg *m)
 		       m->call->read_bytes, bytes, m->hdr.xid);
 }
 
-/** dump_check_reply - before its call is forgotten */
+/** dump_check_reply - checks a reply before its call is removed */
 void dump_check_reply(struct dump *d, const struct dump_msg *m)
 {
 	struct dump_conn *c = m->conn;
 
 	if (m->from == c->client)
-		return; /* as with calls */
+		return; /* as for calls */
 	if (check_message(d, m)) {
 		if (m->hdr.nreads)
 			broken(d, m->frame, "read-list: in a reply, xid=0x%x", m->hdr.xid);
@@ -340,9 +341,9 @@ void dump_check_reply(struct dump *d, const struct dump_msg *m)
 		account(c, m->hdr.credits);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- transfers and the rest ------------------------------------------------------------------------------ */
 
-/** dump_check_transfer - only servers reach out, and only for what was offered */
+/** dump_check_transfer - only servers start transfers, and only with offered memory */
 void dump_check_transfer(struct dump *d, const struct dump_transfer *t)
 {
 	const struct dump_conn *c = t->conn;
@@ -356,7 +357,7 @@ void dump_check_transfer(struct dump *d, const struct dump_transfer *t)
 		       what, t->len, t->rkey);
 }
 
-/** dump_check_cm - who is to read says how often at once, who is to be read from that he may */
+/** dump_check_cm - the reading side states how many Reads it sends at once, the other side how many it accepts */
 void dump_check_cm(struct dump *d, const struct dump_cm *cm)
 {
 	const struct dump_end *e;
@@ -371,14 +372,14 @@ void dump_check_cm(struct dump *d, const struct dump_cm *cm)
 		       e[DUMP_LISTENED].reads_asked, e[DUMP_DIALLED].reads_served);
 }
 
-/** dump_check_nak - a receive was missing: somebody's account of credits is wrong */
+/** dump_check_nak - no receive was posted: one side's credit accounting is wrong */
 void dump_check_nak(struct dump *d, const struct dump_frame *f, uint8_t syndrome)
 {
 	if ((syndrome >> 5 & 3) == 1)
 		broken(d, f, "receive: none was posted");
 }
 
-/** dump_check_gap - what is not there cannot be vouched for */
+/** dump_check_gap - reports missing packets as a violation, because they cannot be checked */
 void dump_check_gap(struct dump *d, const struct dump_frame *f, uint32_t packets)
 {
 	broken(d, f, "capture: %u packets are missing", packets);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_conn.c - the connections of a capture, and the calls outstanding on them
+ * dump_conn.c - the connections of a capture, and their outstanding calls
  *
  * Operation:  A connection begins with the REQ of the connection manager and is complete with its REP:
  *             addresses, queue pairs and first sequence numbers of both sides, the path's MTU, private
- *             data. One that was there before the capture is guessed from what it carries: a way of it
- *             by its destination, and the other one by acknowledgements, whose sequence numbers are
- *             those of the requests. Rules that need the beginning do not apply to it.
- * Memory:     CONNS_MAX connections and CALLS_MAX calls; beyond that the one unused for longest, and the
- *             oldest, are forgotten.
+ *             data. A connection older than the capture is inferred from its traffic: one direction by the
+ *             destination, the other one by acknowledgements, because they carry the sequence numbers of
+ *             the requests. Rules that need the beginning do not apply to it.
+ * Memory:     CONNS_MAX connections and CALLS_MAX calls; beyond that the least recently used connection
+ *             and the oldest call are dropped.
  * Threads:    One.
- * Errors:     -ENOMEM. Datagrams that make no sense are printed as far as they do, or not at all.
+ * Errors:     -ENOMEM. Malformed datagrams are printed as far as they can be parsed, or not at all.
  * See:        InfiniBand architecture volume 1, 12.6 (messages of the connection manager).
  */
 #include <errno.h>
@@ -24,9 +24,9 @@
 
 #define CONNS_MAX 1024u
 #define CALLS_MAX 8192u
-#define GUESS_PACKETS 4096 /* how far an acknowledgement may be behind what it acknowledges */
+#define GUESS_PACKETS 4096 /* maximum distance of an acknowledgement behind the last request */
 
-/* DETH, then the datagram: its own head, and the message */
+/* DETH, then the datagram: its header, and the message */
 #define DETH_BYTES 8u
 #define MAD_HEAD_BYTES 24u
 #define MAD_BYTES 256u
@@ -57,7 +57,7 @@ struct dump_call *dump_call_create(struct dump *d, struct dump_conn *c, const st
 	return call;
 }
 
-/** dump_call_destroy - answered, or forgotten */
+/** dump_call_destroy - removes a call that got its reply, or is dropped */
 void dump_call_destroy(struct dump *d, struct dump_call *call)
 {
 	struct dump_conn *c = call->conn;
@@ -176,7 +176,7 @@ int dump_head_put(struct dump_head *h, uint64_t at, const uint8_t *p, size_t len
 
 /* ---- connections ------------------------------------------------------------------------------- */
 
-/** dump_conn_destroy - and the calls that will not be answered */
+/** dump_conn_destroy - removes a connection and its outstanding calls */
 void dump_conn_destroy(struct dump *d, struct dump_conn *c)
 {
 	list_for_each_safe(node, &c->calls)
@@ -206,7 +206,7 @@ static struct dump_conn *conn_create(struct dump *d)
 	return c;
 }
 
-/* Queue pair numbers are used again: the last that had it comes first. */
+/* Queue pair numbers are reused: the most recent connection comes first. */
 struct dump_conn *dump_conn_find(struct dump *d, const struct dump_frame *f, int *ret_from)
 {
 	list_for_each(node, &d->conns) {
@@ -227,7 +227,7 @@ struct dump_conn *dump_conn_find(struct dump *d, const struct dump_frame *f, int
 	return NULL;
 }
 
-/* A connection that only one side has been seen of, which asked what @f answers. */
+/* Finds a connection with one known side that sent the request which @f acknowledges. */
 static struct dump_conn *answered_by(struct dump *d, const struct dump_frame *f)
 {
 	list_for_each(node, &d->conns) {
@@ -262,7 +262,7 @@ int dump_conn_guess(struct dump *d, const struct dump_frame *f, bool response,
 		c = conn_create(d);
 		if (!c)
 			return -ENOMEM;
-		/* its sender is 0 until somebody makes a call */
+		/* side 0 is taken as the sender until one side makes a call */
 		c->end[0].addr = f->src;
 		c->end[1].addr = f->dst;
 		c->end[1].qpn = f->qpn;
@@ -275,18 +275,18 @@ int dump_conn_guess(struct dump *d, const struct dump_frame *f, bool response,
 
 /* ---- the connection manager ----------------------------------------------------------------------- */
 
-/* Where things are in REQ and REP. */
+/* Offsets in REQ and REP. */
 enum {
 	REQ_COMM = 0, REQ_SERVICE = 8, REQ_QPN = 32, REQ_READS_SERVED = 35, REQ_READS_ASKED = 39,
 	REQ_PSN = 44, REQ_RETRY = 47, REQ_MTU = 50, REQ_PRIVATE = 140,
-	IP_HEAD_BYTES = 36, /* what librdmacm and the kernel put in front of the user's */
+	IP_HEAD_BYTES = 36, /* header that librdmacm and the kernel put before the user's private data */
 	REP_COMM = 4, REP_QPN = 12, REP_PSN = 20, REP_READS_SERVED = 24, REP_READS_ASKED = 25,
 	REP_RETRY = 27, REP_PRIVATE = 36,
 	REJ_REASON = 10,
 	CM_BYTES = MAD_BYTES - MAD_HEAD_BYTES,
 };
 
-/* A side says by which number it wants the other one to begin. */
+/* Each side announces the sequence number at which the other one must begin. */
 static void fill_end(struct dump_conn *c, int which, const struct dump_addr *addr,
 		     const uint8_t *qpn, const uint8_t *psn)
 {
@@ -314,7 +314,7 @@ static struct dump_conn *dialled(struct dump *d, const struct dump_addr *addr, u
 	return NULL;
 }
 
-/* Return: 1 if it is news, 0 if it was said before, -ENOMEM. */
+/* Return: 1: new; 0: a repetition; -ENOMEM. */
 static int request(struct dump *d, const uint8_t *p, struct dump_cm *cm)
 {
 	static const uint32_t mtus[] = { 0, 256, 512, 1024, 2048, 4096 };
@@ -358,7 +358,7 @@ static int answer(struct dump *d, const uint8_t *p, struct dump_cm *cm)
 	if (c && c->up)
 		return 0;
 	if (!c)
-		return 1; /* to a request that is not in the capture: a line, no more */
+		return 1; /* the request is not in the capture: print a line only */
 	e = &c->end[DUMP_LISTENED];
 	fill_end(c, DUMP_LISTENED, &f->src, p + REP_QPN, p + REP_PSN);
 	e->reads_served = p[REP_READS_SERVED];
@@ -371,7 +371,7 @@ static int answer(struct dump *d, const uint8_t *p, struct dump_cm *cm)
 	return 1;
 }
 
-/* The connection that DREQ or DREP is about, by the sender's or the receiver's name for it. */
+/* Finds the connection of a DREQ or DREP by the sender's or the receiver's id. */
 static void hang_up(struct dump *d, const struct dump_frame *f, const uint8_t *p)
 {
 	struct dump_conn *c = dialled(d, &f->src, get_be32(p));

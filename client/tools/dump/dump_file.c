@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_file.c - the records of a capture: pcap and pcapng
+ * dump_file.c - reads the records of a capture: pcap and pcapng
  *
- * Operation:  dump_file_init() looks at the first bytes and knows which of the two it is, and its byte
- *             order; dump_file_next() then gives packet after packet. In pcapng blocks that are no
- *             packets, and options but the one that gives time its unit, are passed over.
+ * Operation:  dump_file_init() detects the format and its byte order from the first bytes;
+ *             dump_file_next() then returns the packets. In pcapng, blocks other than packets are skipped,
+ *             and so are options other than the unit of time.
  * Memory:     One buffer for one record, as large as the largest so far, RECORD_MAX at most.
  * Threads:    One.
- * Errors:     A record that claims more than RECORD_MAX, or less than its own head, is -EBADMSG; one
- *             whose bytes are not all there is -ENODATA, as when whoever wrote it was stopped.
+ * Errors:     A record that claims more than RECORD_MAX, or less than its own header, is -EBADMSG. An
+ *             incomplete record is -ENODATA, as when the writer was stopped.
  * See:        pcap-savefile(5); draft-ietf-opsawg-pcapng.
  */
 #include <errno.h>
@@ -100,7 +100,7 @@ static int classic_init(struct dump_file *f, uint32_t magic)
 
 	if (rc < 0)
 		return rc;
-	/* the upper bits of the last word are about checksums of Ethernet */
+	/* the upper bits of the last word are about Ethernet checksums */
 	f->ifaces[0] = (struct dump_iface){ .link = word(f, head + 16) & 0x0fffffff,
 					    .resolution = magic == MAGIC_NS ? RESOLUTION_NS :
 									      RESOLUTION_US };
@@ -133,7 +133,7 @@ static int classic_next(struct dump_file *f, struct dump_packet *ret)
 
 /* ---- pcapng ---------------------------------------------------------------------------------------- */
 
-/* The rest of a section's head, whose type has been read. Interfaces are those of a section. */
+/* Reads the rest of a section header after its type. Interfaces belong to a section. */
 static int section(struct dump_file *f)
 {
 	uint8_t head[8];
@@ -196,7 +196,7 @@ static int packet(struct dump_file *f, const uint8_t *p, size_t len, struct dump
 	return 1;
 }
 
-/* One without a time, whose length is all that was seen of it, or all that there is room for. */
+/* A packet without a time; its length is that on the wire, limited by the record. */
 static int simple(struct dump_file *f, const uint8_t *p, size_t len, struct dump_packet *ret)
 {
 	if (len < 4 || !f->nifaces)
@@ -229,7 +229,7 @@ static int ng_next(struct dump_file *f, struct dump_packet *ret)
 		len = word(f, head);
 		if (len < 12 || len % 4 || len > RECORD_MAX)
 			return -EBADMSG;
-		/* what is inside, and the length again */
+		/* the content, and the repeated length */
 		rc = get_record(f, len - 8);
 		if (rc < 0)
 			return rc;
@@ -271,7 +271,7 @@ int dump_file_init(struct dump_file *f, FILE *in)
 	return rc == -ENODATA ? -EBADMSG : rc;
 }
 
-/** dump_file_fini - the stream stays its opener's */
+/** dump_file_fini - frees the buffer; the stream stays open */
 void dump_file_fini(struct dump_file *f)
 {
 	free(f->buf);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_flow.c - packets of a connection become messages and transfers
+ * dump_flow.c - turns packets of a connection into messages and transfers
  *
- * Operation:  dump_packet() finds the connection of a frame. A request (Send, RDMA Write, RDMA Read)
- *             has a packet sequence number of its sender's, one after the other, a Read as many as
- *             its answer has packets: what is behind was seen before and is passed over, what is ahead
- *             waits, as at a receiver, to be sent again. If what is in front of it is acknowledged and
- *             was not seen, the capture lacks it, and what was coming together is dropped. Sends are
- *             put together and handed on as messages; a Read or Write is told when it begins. Payload
- *             is looked at for its beginning only, where it is a message itself: a long call in answers
- *             to Reads, a long reply in Writes.
- *             Answers to Reads have numbers of the asking side and say by them where they belong.
+ * Operation:  dump_packet() finds the connection of a frame. Requests (Send, RDMA Write, RDMA Read) have
+ *             consecutive packet sequence numbers of their sender; a Read takes as many as its response
+ *             has packets. A lower number was seen before and is skipped. A higher number is ignored, as
+ *             by a receiver, until it is retransmitted. If missing packets before it are acknowledged, the
+ *             capture lacks them, and the message in reassembly is dropped. Sends are reassembled and
+ *             passed on as messages; a Read or Write is reported when it begins. Payload is inspected only
+ *             if it is a message itself, and only its beginning: a long call in Read responses, a long
+ *             reply in Writes.
+ *             Read responses carry sequence numbers of the requester, which identify their Read.
  * Memory:     A Send may be SEND_MAX long; see dump_conn.c for the rest.
  * Threads:    One.
- * Errors:     -ENOMEM. What makes no sense is passed over, and counted.
+ * Errors:     -ENOMEM. Malformed packets are skipped and counted.
  * See:        InfiniBand architecture volume 1, 9.4 (operations), 9.7 (reliable service).
  */
 #include <errno.h>
@@ -24,9 +24,9 @@
 #include "base/wire.h"
 #include "dump.h"
 
-#define SEND_MAX (256u << 10) /* RFC 8797 cannot say more */
+#define SEND_MAX (256u << 10) /* the maximum that RFC 8797 can express */
 #define RETH_BYTES 16u
-#define LOST_PACKETS 4096 /* nobody has so many under way: acknowledgements are not captured */
+#define LOST_PACKETS 4096 /* more packets in flight are implausible: the acknowledgements were not captured */
 
 enum {
 	SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM,
@@ -37,7 +37,7 @@ enum {
 	UD_SEND_ONLY = 0x64,
 };
 
-/* A packet of a connection, with its extended headers taken off. */
+/* A packet of a connection, without its extended headers. */
 struct packet {
 	const struct dump_frame *frame;
 	struct dump_conn *conn;
@@ -87,7 +87,7 @@ static int take_call(struct dump *d, struct dump_msg *m)
 		c->client = m->from;
 	dump_print_msg(d, m);
 	dump_check_call(d, m);
-	/* a call of the reverse direction has nothing to do with these */
+	/* calls of the reverse direction are not related to these */
 	if (m->from != c->client || m->bad == -ENODATA)
 		return 0;
 	call = dump_call_create(d, c, &m->hdr);
@@ -133,7 +133,7 @@ static int take_message(struct dump *d, const struct packet *p, const uint8_t *b
 	d->messages++;
 	p->conn->used = true;
 	if (cut) {
-		/* a header may be whole all the same, but what would be said of the rest? */
+		/* the header may be complete, but the rest is unknown */
 		d->cut++;
 		dump_print_msg(d, &m);
 		return 0;
@@ -210,7 +210,7 @@ static struct dump_call *tell_transfer(struct dump *d, const struct packet *p, e
 	struct dump_place place;
 
 	p->conn->used = true;
-	/* a client's call says nothing of the server's memory */
+	/* a client's call does not describe the server's memory */
 	if (p->from != p->conn->client &&
 	    dump_place_find(p->conn, what == DUMP_READ, p->rkey, p->va, p->dma_len, &place)) {
 		t.call = place.call;
@@ -258,7 +258,7 @@ static void take_read(struct dump *d, const struct packet *p)
 	struct dump_call *call = tell_transfer(d, p, DUMP_READ);
 
 	if (!p->conn->mtu) {
-		e->psn_known = false; /* how many numbers it takes is not known */
+		e->psn_known = false; /* the count of sequence numbers it takes is unknown */
 		return;
 	}
 	e->psn = (e->psn + packets_of(p->dma_len, p->conn->mtu) - 1) & 0xffffff;
@@ -291,7 +291,7 @@ static int take_read_data(const struct packet *p)
 
 /* ---- packets ------------------------------------------------------------------------------------------ */
 
-/* Takes the extended headers off. False: they are not there, or it is no operation of ours. */
+/* Removes the extended headers. Return: false: they are missing, or the operation is not of interest. */
 static bool strip(struct packet *p)
 {
 	struct wire_get g;
@@ -348,9 +348,8 @@ static void skip_to(struct dump *d, const struct packet *p, int sender, uint32_t
 	dump_check_gap(d, p->frame, packets);
 }
 
-/* Is it this request's turn? False if it was seen before, and if others have to come first: a receiver
- * drops it then, and it will be sent again. That they do not come, because the capture lacks them, shows
- * when they are acknowledged. */
+/* Is this request next in sequence? False if it was seen before, or if earlier ones are missing: a receiver drops it
+ * then, and it is retransmitted. If the capture lacks the earlier ones, their acknowledgement shows it. */
 static bool in_turn(struct dump *d, const struct packet *p)
 {
 	struct dump_end *e = &p->conn->end[p->from];
@@ -365,7 +364,7 @@ static bool in_turn(struct dump *d, const struct packet *p)
 	return true;
 }
 
-/* The receiver has what is in front of @psn. */
+/* The receiver has everything before @psn. */
 static void acknowledged(struct dump *d, const struct packet *p, uint32_t psn)
 {
 	const struct dump_end *e = &p->conn->end[!p->from];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_frame.c - from a captured packet to the InfiniBand packet in it
+ * dump_frame.c - extracts the InfiniBand packet from a captured packet
  *
- * Operation:  Link header (Ethernet with VLAN tags, Linux cooked 1 and 2, none), IPv4 or IPv6, UDP to
- *             port 4791, Base Transport Header. What is anything else is not for us: false. IPv4
- *             fragments and IPv6 extension headers are not looked into: RoCEv2 has neither.
+ * Operation:  Link header (Ethernet with VLAN tags, Linux cooked 1 and 2, none), IPv4 or IPv6, UDP to port
+ *             4791, Base Transport Header. Other packets return false. IPv4 fragments and IPv6 extension
+ *             headers are not parsed: RoCEv2 uses neither.
  * Memory:     The frame points into the packet.
  * Threads:    Pure.
- * Errors:     None. A packet whose end was not captured is `cut`, and then ends where the capture does.
+ * Errors:     None. A packet that was not captured completely is `cut`, and ends where the capture does.
  * See:        InfiniBand architecture volume 1, 9.2 (BTH), annex A17 (RoCEv2).
  */
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@
 /* of pcap-linktype(7) */
 enum {
 	LINK_ETHERNET = 1,
-	LINK_RAW_BSD = 12, /* what libpcap called it before it had numbers of its own */
+	LINK_RAW_BSD = 12, /* used by libpcap before it had its own numbers */
 	LINK_RAW_OPENBSD = 14,
 	LINK_RAW = 101,
 	LINK_SLL = 113,
@@ -43,7 +43,7 @@ static uint16_t take_be16(struct wire_get *g)
 	return p ? get_be16(p) : 0;
 }
 
-/* Past the link header; Return: the EtherType, 0 if IP says itself which it is, or nonsense. */
+/* Skips the link header; Return: the EtherType, 0 if the IP header has the version, or for other packets. */
 static uint16_t link_type(struct wire_get *g, uint32_t link)
 {
 	uint16_t type = 0;
@@ -130,7 +130,7 @@ bool dump_frame_parse(const struct dump_packet *p, struct dump_frame *ret)
 	udp = wire_get_bytes(&g, 8);
 	if (!udp || get_be16(udp + 2) != ROCE_PORT)
 		return false;
-	/* not all that is captured is the packet: Ethernet pads */
+	/* captured bytes may exceed the packet: Ethernet pads */
 	len = get_be16(udp + 4);
 	if (len < 8 + BTH_BYTES + ICRC_BYTES)
 		return false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_print.c - the lines of leat dump
+ * dump_print.c - prints the lines of leat dump
  *
- * Operation:  All begin with the seconds since the first packet, and who sends to whom: the number of
- *             the queue pair is the receiver's, as on the wire. Numbers come from the capture, words
- *             from tables: nothing that a peer could have written goes to a terminal as it is.
+ * Operation:  Each line begins with the seconds since the first packet, then sender and receiver; the
+ *             queue pair number is the receiver's, as on the wire. Numbers come from the capture, words
+ *             from tables: no text from a peer is printed as it is.
  * Memory:     The stack.
  * Threads:    One.
- * Errors:     The stream keeps them; whoever opened it looks.
+ * Errors:     The stream keeps them; its owner checks.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void print_moved(struct dump *d, const struct dump_call *c)
 
 static bool has_rpc(const struct dump_msg *m)
 {
-	/* a long reply whose bytes were not seen says nothing, nor does a long call yet */
+	/* a long reply without captured bytes is not printable, nor is a long call yet */
 	return !m->bad && (m->hdr.proc == RR_MSG || (m->hdr.proc == RR_NOMSG && m->rpc.known));
 }
 
@@ -121,7 +121,7 @@ void dump_print_transfer(struct dump *d, const struct dump_transfer *t)
 	fputc('\n', d->out);
 }
 
-/** dump_print_nak - somebody was not ready, or refused */
+/** dump_print_nak - a receiver was not ready, or refused */
 void dump_print_nak(struct dump *d, const struct dump_frame *f, uint8_t syndrome)
 {
 	static const char *const codes[] = { "PSN sequence error", "invalid request",

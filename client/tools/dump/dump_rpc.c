@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_rpc.c - ONC RPC, and of NFS version 3 what a line has room for
+ * dump_rpc.c - parses ONC RPC, and the parts of NFS version 3 that fit on a line
  *
- * Operation:  Calls are read up to the numbers that say how much is wanted; replies up to their
- *             status. READ, WRITE, READLINK and SYMLINK are read up to their bulk item, so that it is
- *             known where it would stand and how long it is: the rules about chunks ask that. Names
- *             and paths are not shown.
+ * Operation:  Calls are parsed up to their offset and count, replies up to their status. READ, WRITE,
+ *             READLINK and SYMLINK are parsed up to their bulk item, because the rules about chunks need
+ *             its position and length. Names and paths are not printed.
  * Memory:     None.
  * Threads:    Pure.
- * Errors:     Bytes that end early leave what had not been reached unsaid.
+ * Errors:     If the bytes end early, the remaining fields stay unset.
  * See:        RFC 5531 section 9; RFC 1813; doc/protocol.md section 4.5.
  */
 #include <inttypes.h>
@@ -75,7 +74,7 @@ static bool is_nfs(const struct dump_rpc *r)
 
 static void nfs_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *r)
 {
-	skip_opaque(g); /* all that matter begin with a handle */
+	skip_opaque(g); /* all procedures of interest begin with a handle */
 	switch (r->proc) {
 	case NFSPROC3_READ:
 	case NFSPROC3_COMMIT:
@@ -83,7 +82,7 @@ static void nfs_args(struct wire_get *g, const uint8_t *start, struct dump_rpc *
 		break;
 	case NFSPROC3_WRITE:
 		take_range(g, r);
-		(void)wire_get_u32(g); /* how stable */
+		(void)wire_get_u32(g); /* stable_how */
 		take_item(g, start, r);
 		break;
 	case NFSPROC3_SYMLINK:
@@ -148,7 +147,7 @@ static void nfs_results(struct wire_get *g, const uint8_t *start, struct dump_rp
 		take_item(g, start, r);
 		break;
 	case NFSPROC3_WRITE:
-		skip_optional(g, 24); /* what it was before, what it is now */
+		skip_optional(g, 24); /* attributes before and after */
 		skip_optional(g, FATTR_BYTES);
 		take_count(g, r);
 		break;
