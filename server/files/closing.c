@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * closing.c - descriptors that workers close for a reactor, many at a time
+ * closing.c - descriptors that workers close for a reactor, in batches
  *
- * Operation: a change of thread costs ten times what a close() does, so descriptors are collected, by file system,
- *            and go to a worker when a batch is full, when a request waits for room, or FLUSH_NS after the first of
- *            them came.
- * Memory:    a batch from its first descriptor until the worker is through with it.
- * Threads:   the reactor's, but for run_batch().
+ * Operation: switching threads costs ten times as much as a close(), so descriptors are collected by file system. A
+ *            batch goes to a worker when it is full, when a request waits for room, or FLUSH_NS after its first
+ *            descriptor was added.
+ * Memory:    a batch is allocated for its first descriptor and freed when the worker has closed all of them.
+ * Threads:   the reactor's, except run_batch().
  * Errors:    none.
  */
 #include "closing.h"
@@ -22,13 +22,13 @@
 #include "req.h"
 #include "worker.h"
 
-#define BATCHES_MAX 4u /* of a file system, before it counts as slow */
+#define BATCHES_MAX 4u /* at workers, before a file system counts as slow */
 #define FLUSH_NS (10 * NS_PER_MS)
 
 struct batch {
 	struct closing *closing;
 	struct list link;
-	struct worker_job job; /* .dev says of which file system */
+	struct worker_job job; /* .dev is the file system */
 	bool full;	       /* a worker has it */
 	unsigned n;
 	int fds[CLOSING_BATCH];
@@ -36,7 +36,7 @@ struct batch {
 
 struct closing {
 	struct reactor *reactor;
-	struct list batches; /* few: those being filled, at most one for each file system, and those at a worker */
+	struct list batches; /* few: at most one being filled for each file system, and those at workers */
 	struct rpcrdma_timer timer;
 	bool timed;
 };
@@ -72,7 +72,7 @@ static void submit(struct batch *b)
 	worker_submit(r->workers, r->engine, &b->job);
 }
 
-/* Return: the batch of a file system that is not full yet, or NULL; and how many are at workers */
+/* Return: the batch of the file system that is being filled, or NULL; in @full the number of batches at workers */
 static struct batch *find(const struct closing *c, uint64_t fs, unsigned *full)
 {
 	struct batch *found = NULL;
@@ -90,8 +90,8 @@ static struct batch *find(const struct closing *c, uint64_t fs, unsigned *full)
 	return found;
 }
 
-/* Begins with what was collected, unless @most batches of the file system are under way: then it is begun with when one
- * of those ends, and there is more of it. */
+/* Submits the batch being filled, unless @most batches of the file system are at workers. Then done_batch() submits it,
+ * when more descriptors have been collected. */
 static void begin(struct closing *c, uint64_t fs, unsigned most)
 {
 	unsigned full;
@@ -111,7 +111,7 @@ static void done_batch(struct worker_job *job)
 	c->reactor->flushing--;
 	end(b);
 	begin(c, fs, BATCHES_MAX);
-	reactor_run_openers(c->reactor, closed); /* there is room now */
+	reactor_run_openers(c->reactor, closed);
 }
 
 void closing_hurry(struct closing *c, uint64_t fs)

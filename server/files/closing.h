@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * closing.h - descriptors that workers close for a reactor, many at a time
+ * closing.h - descriptors that workers close for a reactor, in batches
  *
- * Invariants: no reactor closes a descriptor of an exported file. The last one of a removed file frees its blocks, and
- * waits where the file system hangs. No file system waits for another one.
+ * Invariants: a reactor closes descriptors itself only without memory and at its end, because close() may block: the
+ * last close() of a removed file frees its blocks. File systems do not wait for each other.
+ * Threads:    the reactor's, for all functions.
  */
 #ifndef LEAT_SERVER_CLOSING_H
 #define LEAT_SERVER_CLOSING_H
@@ -15,47 +16,51 @@
 
 #include "base/util.h"
 
-#define CLOSING_BATCH 64u /* descriptors that go to a worker together */
+#define CLOSING_BATCH 64u /* descriptors per worker job */
 
 struct closing;
 struct reactor;
 struct store_file;
 
-/** closing_create - for one reactor, which has an engine and workers
+/** closing_create - creates the queue of one reactor, which must have its engine and workers
+ * @ret: owned by the caller, until closing_destroy()
  *
  * Return: 0 or -ENOMEM.
  */
 int must_check closing_create(struct reactor *r, struct closing **ret);
 
-/** closing_destroy - closes what is left; no worker runs. NULL is fine. */
+/** closing_destroy - closes all remaining descriptors; no worker may run, the engine must exist. NULL is fine. */
 void closing_destroy(struct closing *c);
 
-/** closing_has_room - is it worth opening more files of a file system, only to close them here?
+/** closing_has_room - may a caller open more files of a file system that it adds here soon after?
  * @fs: st_dev of the export
  *
- * False: it is slow, or hangs. What is open already may be added all the same.
+ * closing_add() does not depend on the result.
+ *
+ * Return: false: the file system is slow to close files, or hangs.
  */
 bool closing_has_room(const struct closing *c, uint64_t fs);
 
-/** closing_count - how many descriptors of a file system are still to be closed
- * @all: those of all file systems
+/** closing_count - counts the descriptors of a file system that are not closed yet, those at workers included
+ * @fs: st_dev of the export
+ * @all: set to the number for all file systems
  */
 size_t closing_count(const struct closing *c, uint64_t fs, size_t *all);
 
-/** closing_hurry - do not wait for the timer with what is to be closed of a file system
+/** closing_hurry - submits the descriptors collected for a file system, without waiting for the timer
+ * @fs: st_dev of the export
  *
- * Unless some of it is under way already, what was collected is begun with.
+ * Does nothing while a worker has a batch of this file system.
  */
 void closing_hurry(struct closing *c, uint64_t fs);
 
-/** closing_add - have @fd closed soon
+/** closing_add - closes @fd soon, on a worker; without memory at once, on this thread
  * @fs: st_dev of its export
- *
- * The reactor's thread. Without memory it is closed at once.
+ * @fd: owned by @c from now on
  */
 void closing_add(struct closing *c, uint64_t fs, int fd);
 
-/** closing_file - have all descriptors of @f closed soon; as closing_add() */
+/** closing_file - calls closing_add() for all descriptors of @f */
 void closing_file(struct closing *c, const struct store_file *f);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fdcache.c - open files by handle, and what their callers may do with them
+ * fdcache.c - cache of open files by handle, with the access rights of callers
  *
- * Operation: a READ or WRITE of a file that was used lately finds its descriptor and its permission
- *            here and visits no worker. Beyond `max` entries the one used longest ago goes; a
- *            descriptor that can be written by goes soon after the last WRITE, once it is clean; files
- *            that are not used for a while are closed, so that a file removed behind our back does
- *            not keep its space for ever.
- * Memory:    entries are recycled through malloc at opening and closing of files, never on a hit.
- * Threads:   each reactor has its own; no lock. Two reactors may have one file open twice: the
- *            kernel keeps a loss of data until some descriptor of the file has reported it.
+ * Operation: a READ or WRITE of a recently used file finds its descriptor and its permission here and
+ *            needs no worker. Beyond `max` entries the least recently used one is evicted. A writable
+ *            descriptor is closed soon after the last WRITE, once it is clean. Files that are not used
+ *            for a while are closed, because an open file that another process removed keeps its space.
+ * Memory:    entries are allocated and freed when files are opened and closed, never on a hit.
+ * Threads:   each reactor has its own caches; no lock. Two reactors may have the same file open: the
+ *            kernel keeps a loss of data until a descriptor of the file has reported it.
  * Errors:    without memory a file is not cached.
  */
 #include "fdcache.h"
@@ -22,20 +21,19 @@
 
 #include "base/clock.h"
 
-#define CLOSE_PART 8 /* of the entries, at once */
+#define CLOSE_PART 8 /* a round of expiry closes at most max / CLOSE_PART + 1 entries */
 
 struct fdcache {
 	size_t max, n, dirty, nbuckets;
 	const struct fdcache_ops *ops;
 	void *ctx;
 	struct siphash_key key;
-	struct list lru; /* the one used longest ago first; entries in the table */
-	struct list writable; /* of those the writable ones, the one written by longest ago first */
-	struct list unsynced; /* dirty, and not flushing; in the order in which they came to be so */
+	struct list lru; /* all entries in the table, least recently used first */
+	struct list writable; /* the writable entries of lru, lowest wrote_ns first */
+	struct list unsynced; /* dirty entries that are not flushing, longest in this state first */
 	struct fdcache_entry *buckets[];
 };
 
-/* Return: 0, -ENOMEM, -EIO (no randomness) */
 int fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx, struct fdcache **ret)
 {
 	size_t nbuckets = 64;
@@ -100,7 +98,7 @@ static void entry_close(struct fdcache_entry *e)
 	free(e);
 }
 
-/* out of the table; freed now or by its last holder */
+/* Removes @e from the table; frees it now or at its last fdcache_put(). */
 static void drop(struct fdcache_entry *e)
 {
 	struct fdcache *c = e->cache;
@@ -128,7 +126,7 @@ static void flush(struct fdcache_entry *e)
 	e->cache->ops->flush(e->cache->ctx, e);
 }
 
-/* nobody holds it */
+/* @e is not held. */
 static void let_go(struct fdcache_entry *e)
 {
 	if (e->dirty)
@@ -137,7 +135,7 @@ static void let_go(struct fdcache_entry *e)
 		drop(e);
 }
 
-/* Make room for one more. What is held or dirty stays, so the limit is a wish. */
+/* Makes room for one more entry, if there is a clean one that is not held. Flushes dirty ones on the way. */
 static void trim(struct fdcache *c)
 {
 	if (c->n < c->max)
@@ -294,7 +292,7 @@ enum fdcache_left fdcache_expire_writable(struct fdcache *c, uint64_t before_ns)
 	return list_is_empty(&c->writable) ? FDCACHE_NONE : FDCACHE_LATER;
 }
 
-/* A flush that is under way began before it became dirty: another one may be needed. */
+/* If a flush is in progress, fdcache_flushed() queues the entry: that flush may have begun before it became dirty. */
 static void wait_for_sync(struct fdcache_entry *e)
 {
 	if (e->dirty && !e->flushing)
@@ -335,7 +333,7 @@ void fdcache_wrote(struct fdcache_entry *e)
 	e->writing--;
 }
 
-/* one that never was if the range leaves something out */
+/* If the range does not cover all dirty data, the result never equals dirty_seq in fdcache_cleaned(). */
 uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t bytes)
 {
 	bool all = !bytes || (off <= e->dirty_from && e->dirty_end <= off + bytes);
@@ -364,8 +362,8 @@ void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
 	e->flushing = false;
 	fdcache_cleaned(e, seq);
 	wait_for_sync(e);
-	/* one that could not be synced waits for fdcache_expire(), which finds what is in the table: trying
-	 * at once might never end */
+	/* A retired entry that is still dirty stays in the table for fdcache_expire(): retrying at once might
+	 * never end. */
 	if (e->retired && e->dirty && e->pins == 1 && !e->dropped)
 		e->pins = 0;
 	else
@@ -405,8 +403,8 @@ struct timespec fdcache_look(const struct fs_limits *fs)
 	return now;
 }
 
-/* When @stx was taken the clock had left the file's ctime behind, so that a change of mode after that
- * shows in it. */
+/* Return: true: the clock was past the file's ctime before @stx was read, so that a later change of mode also
+ * changes the ctime */
 static bool is_settled(const struct timespec *looked, const struct statx *stx)
 {
 	if (looked->tv_sec != stx->stx_ctime.tv_sec)
@@ -414,7 +412,7 @@ static bool is_settled(const struct timespec *looked, const struct statx *stx)
 	return looked->tv_nsec > (long)stx->stx_ctime.tv_nsec;
 }
 
-/* where to note what was learned, or NULL */
+/* Return: the slot for the rights of @who, or NULL: note nothing */
 static struct fdcache_perm *perm_of(struct fdcache_entry *e, uint64_t who,
 				    const struct timespec *looked, const struct statx *stx)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * fdcache.h - open files by handle, and what their callers may do with them
+ * fdcache.h - cache of open files by handle, with the access rights of callers
  *
- * Invariants: at most one entry answers for a handle. An entry that somebody holds (pins > 0) is
- * neither closed nor freed; one that was dropped meanwhile goes with its last holder. A dirty entry
- * (unstable writes not yet committed) is never just closed: the descriptor that was open when the
- * data went in is the one to which the kernel tells their loss. It is synced first, on a worker. Nor is a
- * descriptor closed here: the last one of a removed file waits for its file system.
+ * Invariants: fdcache_find() finds at most one entry for a handle. A held entry (pins > 0) is neither closed
+ * nor freed; if it was dropped, its last fdcache_put() frees it. A dirty entry (unstable writes not yet
+ * committed) is synced on a worker before it is closed, unless its file was removed or the cache is destroyed:
+ * the kernel reports a loss of data to the descriptor that was open when it was written. The cache passes
+ * descriptors to fdcache_ops.close, because the last close() of a removed file may block.
+ * Threads:    the reactor's, for all functions except fdcache_look().
+ * Units:      members and parameters *_ns are CLOCK_MONOTONIC; offsets and lengths are bytes.
  */
 #ifndef LEAT_SERVER_FDCACHE_H
 #define LEAT_SERVER_FDCACHE_H
@@ -27,16 +29,16 @@
 
 struct fdcache;
 
-/* What someone was found to be allowed, true while the file's ctime stays what it was. */
+/* Known access rights of one set of credentials; valid while the file's ctime is unchanged. */
 struct fdcache_perm {
-	uint64_t who; /* creds_hash(); 0: free */
+	uint64_t who; /* nfs3_who(), from creds_hash(); 0: free */
 	int64_t ctime_s;
 	uint32_t ctime_ns;
-	bool read, write;     /* by READ and WRITE */
-	uint8_t asked, rights; /* R_OK, W_OK, X_OK: the kernel was asked for these, and said so */
+	bool read, write;     /* permitted: fdcache_learn() */
+	uint8_t asked, rights; /* masks of R_OK, W_OK, X_OK: rights that the kernel was asked for, and granted */
 };
 
-/* Owned by the cache; lent by _find() and _insert() until fdcache_put(). */
+/* Owned by the cache. fdcache_find() and fdcache_insert() return it held, until fdcache_put(). */
 struct fdcache_entry {
 	struct fdcache *cache;
 	struct fdcache_entry *hash_next;
@@ -45,145 +47,183 @@ struct fdcache_entry {
 	struct store_file file;
 	uint64_t dev, ino;
 	unsigned pins;
-	bool dropped; /* not in the table any more */
-	bool retired; /* answers for no handle; goes as soon as nobody needs it */
+	bool dropped; /* no longer in the table */
+	bool retired; /* not found any more; dropped when it is clean and not held */
 	bool dirty;
 	bool flushing;
-	uint64_t dirty_seq; /* counts unstable writes that ended */
-	unsigned writing;   /* unstable writes under way */
-	uint64_t dirty_from, dirty_end; /* where they were, while dirty */
-	uint64_t dirty_ns;              /* when the last one ended */
+	uint64_t dirty_seq; /* number of unstable writes that have ended */
+	unsigned writing;   /* unstable writes in progress */
+	uint64_t dirty_from, dirty_end; /* while dirty: the range of the unstable writes */
+	uint64_t dirty_ns;              /* when the last unstable write ended */
 	uint64_t used_ns;
-	struct list writable; /* of those that can be written by; wrote_ns: when one was last asked for */
-	struct list unsynced; /* of dirty ones that are not flushing */
-	uint64_t wrote_ns;
+	struct list writable; /* in cache->writable, if the descriptor is writable */
+	struct list unsynced; /* in cache->unsynced, while dirty and not flushing */
+	uint64_t wrote_ns; /* when fdcache_find() or fdcache_insert() last returned it for writing */
 	struct fdcache_perm perms[FDCACHE_PERMS];
 	unsigned perm_next;
-	bool touching; /* nfs3_atime.c: its access time is being set, */
-	uint64_t touch_failed_ns; /* or could not be, then */
-	void *dirtier; /* fdcache_dirtied(), while dirty */
+	bool touching; /* nfs3_atime.c: a worker sets its access time */
+	uint64_t touch_failed_ns; /* when setting it last failed; 0: it has not */
+	void *dirtier; /* of fdcache_dirtied(), while dirty */
 };
 
 struct fdcache_ops {
-	/* Have a dirty entry synced and call fdcache_flushed(), later. It is pinned meanwhile. */
+	/* Syncs a dirty entry and calls fdcache_flushed(), now or later. The entry is held until then. */
 	void (*flush)(void *ctx, struct fdcache_entry *e);
-	/* Have the descriptors of @f closed; now or later. They are the cache's no longer. */
+	/* Closes the descriptors of @f, now or later. The callee owns them. */
 	void (*close)(void *ctx, const struct store_file *f);
-	/* What @dirtier wrote is on disk, or is not wanted there any more. */
+	/* The entry is clean, or is closed without a sync. The cache drops its reference to @dirtier. */
 	void (*cleaned)(void *ctx, void *dirtier);
 };
 
+/** fdcache_create - creates an empty cache
+ * @max: limit of entries; held and dirty entries may exceed it
+ * @ops, @ctx: must exist as long as the cache; @ctx is passed to each operation
+ * @ret: owned by the caller, until fdcache_destroy()
+ *
+ * Return: 0, -ENOMEM, -EIO (no random numbers).
+ */
 int must_check fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx,
 			      struct fdcache **ret);
 
-/** fdcache_destroy - nobody holds an entry; all are closed, dirty ones too. NULL is fine. */
+/** fdcache_destroy - closes all entries, dirty ones too; no entry may be held. NULL is fine. */
 void fdcache_destroy(struct fdcache *c);
 
-/** fdcache_find - the entry of a handle, held for the caller; or NULL
- * @write: one that can be written by
+/** fdcache_find - finds the entry of a handle
+ * @len: bytes of @fh
+ * @write: the descriptor must be writable
+ *
+ * Return: the entry, held for the caller, or NULL.
  */
 struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t len, bool write);
 
-/** fdcache_insert - take over an open file and hold it for the caller
+/** fdcache_insert - adds an open file
+ * @file: copied; the cache owns its descriptors, even on failure
+ * @dev, @ino: identify the file
  *
- * If the handle has an entry that serves as well, that one is returned and @file is closed; one
- * that cannot be written by gives way to one that can.
+ * If the handle has an entry for the same file, and it is writable or @file is not, that entry is returned and
+ * @file is closed. A writable @file replaces a read-only entry. An entry for another file is retired.
  *
- * Return: the entry; NULL without memory: @file is closed.
+ * Return: the entry, held for the caller; NULL: no memory, @file is closed.
  */
 struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 				     const struct store_file *file, uint64_t dev, uint64_t ino);
 
-/** fdcache_put - the caller is through with it */
+/** fdcache_put - ends the hold of a caller; the last one closes a dropped entry, and a retired one once it is clean */
 void fdcache_put(struct fdcache_entry *e);
 
-/** fdcache_drop_file - the file is gone: let go of it */
+/** fdcache_drop_file - drops all entries of a removed file, dirty ones without a sync */
 void fdcache_drop_file(struct fdcache *c, uint64_t dev, uint64_t ino);
 
-/** fdcache_retire - let go of every file of which @gone is true; what is dirty is synced first
+/** fdcache_retire - retires the entries of all handles for which @gone returns true
+ * @ctx: passed to @gone
  *
- * From now on their handles find nothing here.
+ * fdcache_find() does not find these entries from now on. Dirty ones are synced before they are closed.
  */
 void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *fh), void *ctx);
 
-/* What is left when some have expired: only so many are closed at once, since closing takes its time. */
+/* The entries left after one round of expiry. A round closes a limited number, because closing takes time. */
 enum fdcache_left {
 	FDCACHE_NONE,
-	FDCACHE_LATER, /* some that have not expired yet */
-	FDCACHE_NOW,   /* some that have: call again soon */
+	FDCACHE_LATER, /* entries that have not expired */
+	FDCACHE_NOW,   /* expired entries: call again soon */
 };
 
-/** fdcache_expire - close what nobody used since @before_ns, flush what is dirty */
+/** fdcache_expire - closes entries that are not held and were last used before @before_ns; flushes dirty ones
+ *
+ * Return: the entries left, without expired ones that are held or were flushed.
+ */
 enum fdcache_left fdcache_expire(struct fdcache *c, uint64_t before_ns);
 
-/** fdcache_expire_writable - close what can be written by, is clean, and nobody wanted to write by since @before_ns
+/** fdcache_expire_writable - closes clean writable entries that were last returned for writing before @before_ns
  *
- * Linux executes no file that somebody has open for writing, and grants no lease on it. What is held at
- * that moment is closed with its last holder.
+ * Linux does not execute a file that is open for writing, and grants no lease on it. A held entry is retired: its last
+ * fdcache_put() closes it.
  *
- * Return: what is left of those that can be written by
+ * Return: the writable entries left.
  */
 enum fdcache_left fdcache_expire_writable(struct fdcache *c, uint64_t before_ns);
 
-/** fdcache_flushed - the answer to fdcache_ops.flush
- * @seq: dirty_seq when the sync began
+/** fdcache_flushed - completes fdcache_ops.flush and ends its hold of the entry
+ * @seq: dirty_seq when the sync began; dirty_seq - 1 if there was no sync: the entry stays dirty
  */
 void fdcache_flushed(struct fdcache_entry *e, uint64_t seq);
 
-/** fdcache_dirtied - an unstable write of @bytes begins
+/** fdcache_dirtied - notes that an unstable write begins; fdcache_wrote() must follow
+ * @off, @bytes: its range
  * @dirtier: for fdcache_ops.cleaned
  *
- * Return: the entry was clean, and @dirtier is remembered.
+ * Return: true: the entry was clean, and refers to @dirtier until fdcache_ops.cleaned; false: @dirtier is not used.
  */
 bool fdcache_dirtied(struct fdcache_entry *e, uint64_t off, uint32_t bytes, void *dirtier);
 
-/** fdcache_dirty - how many entries are dirty */
+/** fdcache_dirty - returns the number of dirty entries */
 size_t fdcache_dirty(const struct fdcache *c);
 
-/** fdcache_flush_one - has the first dirty entry synced that is not being synced yet; none is fine */
+/** fdcache_flush_one - flushes the dirty entry that has waited longest for a sync, if any */
 void fdcache_flush_one(struct fdcache *c);
 
-/** fdcache_wrote - one ended, well or not */
+/** fdcache_wrote - notes that an unstable write ended, successfully or not */
 void fdcache_wrote(struct fdcache_entry *e);
 
-/** fdcache_sync_seq - a sync of a range begins; @bytes is 0: of all of the file
+/** fdcache_sync_seq - call when a sync begins
+ * @off, @bytes: its range; @bytes 0: the whole file
  *
- * Return: what fdcache_cleaned() wants to be told when it went well
+ * Return: the argument for fdcache_cleaned() if the sync succeeds.
  */
 uint64_t fdcache_sync_seq(const struct fdcache_entry *e, uint64_t off, uint32_t bytes);
 
-/** fdcache_cleaned - what was written up to @seq is on disk */
+/** fdcache_cleaned - marks the entry clean after a successful sync, unless a write ended since, or is in progress
+ * @seq: of fdcache_sync_seq()
+ */
 void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);
 
-/** fdcache_synced - all of a file was synced by another descriptor, from @began_ns on
+/** fdcache_synced - marks entries clean after a sync of the whole file through another descriptor
+ * @began_ns: when the sync began
  *
- * What was written before that is on disk, through whichever descriptor it came.
+ * The sync wrote all data written before @began_ns to disk, through any descriptor.
  */
 void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t began_ns);
 
-/** fdcache_may - is it known that @who may? False: ask */
+/** fdcache_may - is @who known to be allowed to read the file, or with @write to write it?
+ * @who: nfs3_who(), not 0
+ * @stx: current attributes of the file
+ *
+ * Return: false: not known; ask the kernel, on a worker.
+ */
 bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
 
-/** fdcache_learn - @who was found to be allowed while the file was as in @stx
- * @looked: fdcache_look(), from before @stx was taken
+/** fdcache_learn - notes that @who may read the file, or with @write write it
+ * @looked: result of fdcache_look(), called before @stx was read
+ * @stx: attributes of the file for which access was granted
  *
- * A file that changed so lately that its next change may bear the same time teaches nothing.
+ * Notes nothing if the file changed so recently that its next change could get the same ctime.
  */
 void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
 		   const struct statx *stx, bool write);
 
-/** fdcache_look - the clock that files of @fs take their times from, in the steps of those */
+/** fdcache_look - reads the clock that file times come from, rounded down to the granularity of @fs; any thread
+ *
+ * Return: CLOCK_REALTIME_COARSE; 0 on error: then fdcache_learn() notes nothing.
+ */
 struct timespec fdcache_look(const struct fs_limits *fs);
 
-/** fdcache_rights - what the kernel said of @who and all of @mask; Return: whether it was asked */
+/** fdcache_rights - returns what the kernel granted to @who
+ * @stx: current attributes of the file
+ * @mask: of R_OK, W_OK, X_OK
+ * @ret: the rights of @mask that were granted
+ *
+ * Return: false: not known for all of @mask; @ret is not set.
+ */
 bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct statx *stx,
 		    unsigned mask, unsigned *ret);
 
-/** fdcache_learn_rights - it was asked for @asked, and granted @rights of them; see fdcache_learn() */
+/** fdcache_learn_rights - notes that the kernel was asked for @asked and granted @rights of these
+ * @looked, @stx: as in fdcache_learn()
+ */
 void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
 			  const struct statx *stx, unsigned asked, unsigned rights);
 
-/** fdcache_count - entries in the table */
+/** fdcache_count - returns the number of entries in the table */
 size_t fdcache_count(const struct fdcache *c);
 
 #endif

@@ -3,14 +3,14 @@
  *
  * write_verf.c - the write verifier of each file system
  *
- * Operation: A verifier is a random number of this start, plus the number of losses of its file system.
- *            A file system gets a slot with its first loss. Slots are never freed: a device number that
- *            is used again for another file system continues with the verifier of the first one.
- *            When all slots are taken, a loss in a further file system changes the number of the start,
- *            and so the verifiers of all file systems: clients send again more than they must.
+ * Operation: A verifier is a random number chosen when the server starts, plus the number of losses of its
+ *            file system. A file system gets a slot with its first loss. Slots are never freed: if a device
+ *            number is reused for another file system, that one continues with the verifier of the first.
+ *            When all slots are taken, a loss in a further file system changes the random number, and so
+ *            the verifiers of all file systems: clients retransmit more data than necessary.
  * Memory:    The caller's structure.
- * Threads:   Any, without a lock. Writing the key of a slot publishes the first loss, because a free
- *            slot counts one already.
+ * Threads:   Any, without a lock. Writing the key of a slot publishes the first loss, because the count of
+ *            a free slot is already 1.
  * Errors:    None.
  */
 #include "write_verf.h"
@@ -19,7 +19,7 @@
 
 #include "base/util.h"
 
-/* never 0; no file system has the number -1 */
+/* Return: never 0; no file system has st_dev -1 */
 static uint64_t key_of(uint64_t dev)
 {
 	return MAX(dev + 1, 1);
