@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * worker.c - threads for what may block
+ * worker.c - threads for operations that may block
  *
- * Operation: reactors submit, a worker runs, the result goes back as a message to the engine it
- *            came from. What waits is in one queue that is fair between clients, and inside a client
- *            between file systems (fair.h), so that a job that may not run yet does not delay other jobs:
+ * Operation: a reactor submits a job, a worker runs it, and a message to the reactor's engine runs done().
+ *            Jobs wait in one queue that is fair between clients, and inside a client between file systems
+ *            (fair.h), so that a job that may not run yet does not delay other jobs:
  *
- *            - a file system has at most half of the threads. One that is frozen, or whose disk is gone,
- *              leaves the other half to the others. Half of that is for the server's own jobs (it closes
- *              files, syncs what is to be closed, sets access times): calls are served beside those, from
- *              four threads on. Those that requests wait for have turns beside the other ones. While calls
- *              wait, own jobs of all file systems together have half of the threads, stuck ones not counted.
- *            - while several clients have jobs, each has its part of the threads; what one does not use
- *              goes to other clients.
+ *            - A file system has at most half of the threads. If it is frozen, or its disk is gone, the
+ *              other half serves other file systems. At most half of its threads run the server's own jobs
+ *              (closing files, syncing files before that, setting access times), so that with four threads
+ *              or more, calls can run beside those. Own jobs that requests wait for (`prompt`) take turns
+ *              with the other own jobs. While calls wait, own jobs of all file systems together have at
+ *              most half of the threads, stuck threads not counted.
+ *            - While several clients have jobs, each has its part of the threads. Other clients may use
+ *              what it does not use.
  *
- *            Two file systems that hang would still take all threads. So a thread that has been at
- *            one job for stuck_ns counts no more, and the watcher starts another one if jobs wait and no
- *            thread is idle: up to REPLACED_MAX times as many threads as there should be. Surplus threads end
- *            when nothing waits.
- * Memory:    jobs are embedded in requests; the queues of a client are allocated when it first has jobs for
- *            so many file systems at once. The pool owns its threads. The pool does not touch a client after it
- *            has posted the message of the client's last job, so this job's done() may free the client.
- * Threads:   one mutex over all of it.
- * Errors:    only at creation: without memory for another queue a client's file systems share one, and
- *            a thread that cannot be replaced is not.
+ *            Two file systems that hang would still block all threads. So a thread that has run one job
+ *            for stuck_ns is not counted. If jobs wait and no thread is idle, the watcher replaces stuck
+ *            threads, up to REPLACED_MAX times the configured number. Surplus threads end when they find
+ *            no job that may run.
+ * Memory:    jobs are embedded in requests. Queues of a client are allocated when its jobs are for more file
+ *            systems at once than before. The pool owns its threads. It does not touch a client after it has
+ *            posted the message of the client's last job, so this job's done() may free the client.
+ * Threads:   any; one mutex protects everything.
+ * Errors:    only at creation. Without memory for another queue, file systems of a client share one. If a
+ *            replacement thread cannot be started, the watcher tries again while jobs wait.
  */
 #include "worker.h"
 
@@ -38,41 +39,41 @@
 
 #define REPLACED_MAX 4u
 
-static uint64_t stuck_ns = NS_PER_S; /* a constant, but for its test */
+static uint64_t stuck_ns = NS_PER_S; /* only the test changes it */
 
 struct worker {
 	struct list link; /* pool->workers, then ->ended */
 	struct worker_pool *pool;
 	pthread_t thread;
-	uint64_t since_ns; /* when its job began; 0: it has none */
+	uint64_t since_ns; /* when its job began, CLOCK_MONOTONIC; 0: it has none */
 	bool own;	   /* that job is the server's own */
 };
 
-/* A file system that jobs are running in. */
+/* A file system that has running jobs. */
 struct busy_fs {
 	uint64_t dev;
-	unsigned running, own; /* all, and of them the server's */
+	unsigned running, own; /* all running jobs, and the server's own among them */
 };
 
 struct worker_pool {
 	pthread_mutex_t lock;
-	pthread_cond_t more;	   /* workers: a job has come, or the end */
-	pthread_cond_t watch;	   /* watcher: the same, or a worker has ended */
+	pthread_cond_t more;	   /* workers wait for a job, or the end of the pool */
+	pthread_cond_t watch;	   /* the watcher waits for the same, or the end of a worker */
 	struct fair queue;
 	uint64_t depth;
 	unsigned idle;
 	/* Each signal is counted until one waiter has run: woken <= idle. A new signal is needed only if
 	 * idle > woken. */
 	unsigned woken;
-	unsigned clients; /* that have jobs, the server itself not counted */
+	unsigned clients; /* clients that have jobs, the server itself not counted */
 	struct busy_fs *busy;
 	unsigned nbusy;
 	bool stop;
-	bool watching; /* the watcher waits for jobs that no thread is there for */
+	bool watching; /* the watcher sleeps until jobs wait and no thread is idle */
 	struct worker_stats stats;
-	struct worker_client own, prompt; /* the server's own jobs; of them, those that requests wait for */
+	struct worker_client own, prompt; /* the server's own jobs; prompt: those that requests wait for */
 	struct list workers, ended;
-	unsigned nworkers, threads; /* how many there are, and should be */
+	unsigned nworkers, threads; /* threads in `workers`, and their configured number */
 	pthread_t watcher;
 	bool has_watcher;
 };
@@ -93,7 +94,7 @@ static bool is_own(const struct worker_client *c)
 	return c == &c->pool->own || c == &c->pool->prompt;
 }
 
-/* There is room for one file system a thread. */
+/* busy[] has room for one file system per thread. */
 static void fs_begins(struct worker_pool *p, const struct worker_job *job)
 {
 	struct busy_fs *fs = find_busy(p, job->dev);
@@ -120,8 +121,8 @@ static struct worker_client *client_of(const struct fair_client *f)
 	return container_of((struct fair_client *)(uintptr_t)f, struct worker_client, turn);
 }
 
-/* Half of the threads are for the clients. Threads that are stuck do not count, or own jobs in a file system that hangs
- * would keep those in all others from running. */
+/* Half of the threads are reserved for clients. Stuck threads do not count: otherwise own jobs in a file system that
+ * hangs would block own jobs in all others. */
 static bool own_may(const struct worker_pool *p)
 {
 	uint64_t now = clock_now_ns();
@@ -160,7 +161,7 @@ static bool fs_may(const struct fair_flow *f)
 static const struct fair_limits fair = { .client = client_may, .flow = fs_may };
 static const struct fair_limits full = { .flow = fs_may };
 
-/* The next job that may run, or NULL. A client over its part is served if no other one can be. */
+/* Return: the next job that may run, or NULL; a job of a client over its part only if no other job may run */
 static struct worker_job *next_job(struct worker_pool *p)
 {
 	struct list *n = fair_pop(&p->queue, &fair);
@@ -170,7 +171,7 @@ static struct worker_job *next_job(struct worker_pool *p)
 	return n ? list_entry(n, struct worker_job, link) : NULL;
 }
 
-/* The queue of @c for file system @dev. */
+/* Return: the queue of @c for the file system @dev */
 static struct worker_queue *queue_of(struct worker_client *c, uint64_t dev)
 {
 	struct worker_queue *q, *empty = NULL;
@@ -238,7 +239,7 @@ static void begin(struct worker *w, struct worker_job *job)
 	call_watcher(p);
 }
 
-/* Clients with jobs have parts of the threads. */
+/* Only clients with jobs share the threads. */
 static void add_job(struct worker_pool *p, struct worker_client *c)
 {
 	if (!c->jobs++ && !is_own(c))
@@ -280,14 +281,13 @@ static unsigned count_stuck(const struct worker_pool *p)
 	return n;
 }
 
-/* more threads than there should be, those that are stuck not counted */
+/* Are there more threads than configured, stuck ones not counted? */
 static bool is_surplus(const struct worker_pool *p)
 {
 	return p->nworkers > p->threads && p->nworkers - count_stuck(p) > p->threads;
 }
 
-/* Waits until there may be something to do. Return: false: the thread is one too many, or nothing comes any
- * more. */
+/* Waits until a job may have come. Return: false: the thread must end, because it is surplus or the pool ends. */
 static bool rest(struct worker_pool *p)
 {
 	if (is_surplus(p) || (p->stop && !p->depth))
@@ -300,8 +300,8 @@ static bool rest(struct worker_pool *p)
 	return true;
 }
 
-/* A job's end is accounted for together with the beginning of the next one, under one lock. Then its message is
- * posted, and its client may be freed. */
+/* The end of a job and the beginning of the next one are accounted for under one lock. Then the message of the first
+ * is posted, and its client may be freed. */
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
@@ -325,7 +325,7 @@ static void *worker_main(void *arg)
 		pthread_mutex_lock(&p->lock);
 		if (job)
 			end(w, job);
-		if (job && p->stop) /* others may have waited for its file system */
+		if (job && p->stop) /* jobs may have waited for their share of its file system */
 			pthread_cond_broadcast(&p->more);
 		ended = job;
 	}
@@ -377,12 +377,12 @@ static void replace_stuck(struct worker_pool *p)
 
 	while (p->nworkers - stuck < p->threads && p->nworkers < REPLACED_MAX * p->threads) {
 		if (add_worker(p))
-			return; /* it is tried again while jobs wait */
+			return; /* the watcher tries again while jobs wait */
 		p->stats.replaced++;
 	}
 }
 
-/* CLOCK_MONOTONIC, as the condition's */
+/* Waits for stuck_ns / 4 at most. The condition variable uses CLOCK_MONOTONIC too. */
 static void wait_a_while(struct worker_pool *p)
 {
 	struct timespec until;
@@ -400,7 +400,7 @@ static void *watcher_main(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
-		join_ended(p); /* gives up the lock meanwhile */
+		join_ended(p); /* releases the lock meanwhile */
 		if (p->stop && !p->nworkers)
 			break;
 		p->watching = !p->depth || p->idle;
@@ -465,7 +465,7 @@ void worker_pool_destroy(struct worker_pool *p)
 	p->stop = true;
 	pthread_cond_broadcast(&p->more);
 	pthread_cond_signal(&p->watch);
-	while (!p->has_watcher && p->nworkers) { /* half built */
+	while (!p->has_watcher && p->nworkers) { /* worker_pool_create() failed */
 		pthread_cond_wait(&p->watch, &p->lock);
 		join_ended(p);
 	}
@@ -499,8 +499,8 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 		p->stats.waits++;
 	if (p->depth > p->stats.depth_max)
 		p->stats.depth_max = p->depth;
-	/* If idle == woken, a thread that was signalled before takes the job. The signal is sent after
-	 * unlocking, so that the thread does not block on the mutex. */
+	/* If idle == woken, a thread that is already signalled takes the job. The signal is sent after unlocking,
+	 * so that the thread does not block on the mutex. */
 	wake = p->idle > p->woken;
 	if (wake)
 		p->woken++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * worker.h - threads for what may block
+ * worker.h - threads for operations that may block
  */
 #ifndef LEAT_SERVER_WORKER_H
 #define LEAT_SERVER_WORKER_H
@@ -23,24 +23,24 @@ struct worker_queue {
 	uint64_t dev;
 };
 
-/* A client as the pool knows it; embedded in what outlives its jobs. Private, under the pool's lock. */
+/* The pool's state of a client; embedded in an object that outlives its jobs. Private, under the pool's lock. */
 struct worker_client {
 	struct worker_pool *pool;
 	struct fair_client turn;
-	struct list queues;	   /* worker_queue.link: allocated as they are needed, reused when empty */
-	struct worker_queue spare; /* for want of memory */
-	unsigned jobs;		   /* that wait or run */
+	struct list queues;	   /* worker_queue.link: allocated on demand, reused when empty */
+	struct worker_queue spare; /* used when no queue can be allocated */
+	unsigned jobs;		   /* jobs that wait or run */
 	unsigned running;
 };
 
-/* Blocking work; embedded in what it is about. The submitter must not touch what run() touches until
+/* Blocking work; embedded in the object it works on. The submitter must not touch what run() touches until
  * done() runs. */
 struct worker_job {
 	void (*run)(struct worker_job *job);  /* on a worker */
-	void (*done)(struct worker_job *job); /* then, on the engine it came from */
-	struct worker_client *client; /* that it is done for; NULL: for the server itself */
-	bool prompt;		      /* of the server's: requests wait for it */
-	/* st_dev of the file system that it may block in; 0: none of the exports'. Jobs with 0 count as one file
+	void (*done)(struct worker_job *job); /* then, on the submitter's engine */
+	struct worker_client *client; /* the client it works for; NULL: the server itself, worker_submit() sets it */
+	bool prompt;		      /* with client NULL: requests wait for this job */
+	/* st_dev of the file system in which it may block; 0: no exported one. All jobs with 0 count as one file
 	 * system. */
 	uint64_t dev;
 	/* private from here */
@@ -50,44 +50,51 @@ struct worker_job {
 	struct rpcrdma_msg msg;
 };
 
-/** worker_pool_create - starts the threads
- * @threads: that work at once; while some of them are stuck in the kernel there may be up to four times as many
+/** worker_pool_create - creates a pool and starts its threads
+ * @threads: number of threads; while some are stuck in the kernel, the pool starts up to four times as many
+ * @ret: owned by the caller, until worker_pool_destroy()
  *
  * Return: 0, -ENOMEM, -EAGAIN (no more threads).
  */
 int must_check worker_pool_create(unsigned threads, struct worker_pool **ret);
 
-/** worker_pool_destroy - finishes what was submitted, then ends the threads. NULL is fine. */
+/** worker_pool_destroy - waits until all submitted jobs have run, then ends the threads. NULL is fine.
+ *
+ * No job may be submitted any more. The engines must still exist: the pool posts done() to them.
+ */
 void worker_pool_destroy(struct worker_pool *p);
 
-/** worker_client_init - a client without jobs; @p may be NULL if it never has any */
+/** worker_client_init - initialises a client without jobs; @p may be NULL if it never has any */
 void worker_client_init(struct worker_client *c, struct worker_pool *p);
 
-/** worker_client_fini - frees what it took; none of its jobs waits or runs */
+/** worker_client_fini - frees the queues of a client; none of its jobs may wait or run */
 void worker_client_fini(struct worker_client *c);
 
-/** worker_submit - has @job run when its turn comes; any thread
- * @engine: where job->done() is to run: the caller's
+/** worker_submit - queues @job for a worker; any thread
+ * @engine: the caller's engine, which runs job->done()
+ * @job: belongs to the pool until done() runs or worker_cancel() succeeds
  *
- * Clients take turns, and so do the file systems of a client. While others wait, no client has more than
- * its part of the threads. No file system ever has more than half of them, and no more than a quarter for the
- * server's own jobs, but at least one. A file system is a st_dev: each btrfs subvolume and each partition of a disk counts as one.
+ * Clients take turns, and so do the file systems of a client. No client has more than its part of the threads while
+ * other clients have jobs that may run. No file system has more than half of the threads, or more than a quarter for
+ * the server's own jobs, but each may have one. A file system is a st_dev: each btrfs subvolume and each partition of
+ * a disk counts as one.
  */
 void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct worker_job *job);
 
-/** worker_cancel - takes back a job that no thread has begun; where it was submitted
+/** worker_cancel - cancels a job that no worker has begun; only on the thread that submitted it
  *
- * Return: whether it was; then neither run() nor done() runs.
+ * Return: true: cancelled, neither run() nor done() runs; false: a worker has begun it.
  */
 bool must_check worker_cancel(struct worker_pool *p, struct worker_job *job);
 
 struct worker_stats {
 	uint64_t jobs;	    /* submitted */
-	uint64_t waits;	    /* of them, with no idle worker at the time */
-	uint64_t depth_max; /* most that waited at once */
+	uint64_t waits;	    /* jobs submitted while no idle worker was left for them */
+	uint64_t depth_max; /* maximum number of waiting jobs */
 	uint64_t replaced;  /* threads that were started because others were stuck */
 };
 
+/** worker_pool_stats - copies the statistics since worker_pool_create(), in jobs and threads; any thread */
 void worker_pool_stats(struct worker_pool *p, struct worker_stats *ret);
 
 #endif
