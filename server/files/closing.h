@@ -5,7 +5,7 @@
  *
  * Invariants: a reactor closes descriptors itself only without memory and at its end, because close() may block: the
  * last close() of a removed file frees its blocks. File systems do not wait for each other.
- * Threads:    the reactor's, for all functions.
+ * Threads:    the reactor's. Creation and destruction while that thread does not run.
  */
 #ifndef LEAT_SERVER_CLOSING_H
 #define LEAT_SERVER_CLOSING_H

@@ -6,9 +6,9 @@
  * Invariants: fdcache_find() finds at most one entry for a handle. A held entry (pins > 0) is neither closed
  * nor freed; if it was dropped, its last fdcache_put() frees it. A dirty entry (unstable writes not yet
  * committed) is synced on a worker before it is closed, unless its file was removed or the cache is destroyed:
- * the kernel reports a loss of data to the descriptor that was open when it was written. The cache passes
+ * the kernel reports a loss of data to the descriptor that was open when the data was written. The cache passes
  * descriptors to fdcache_ops.close, because the last close() of a removed file may block.
- * Threads:    the reactor's, for all functions except fdcache_look().
+ * Threads:    the reactor's, except for fdcache_look(). Creation and destruction while that thread does not run.
  * Units:      members and parameters *_ns are CLOCK_MONOTONIC; offsets and lengths are bytes.
  */
 #ifndef LEAT_SERVER_FDCACHE_H
@@ -71,7 +71,7 @@ struct fdcache_ops {
 	void (*flush)(void *ctx, struct fdcache_entry *e);
 	/* Closes the descriptors of @f, now or later. The callee owns them. */
 	void (*close)(void *ctx, const struct store_file *f);
-	/* The entry is clean, or is closed without a sync. The cache drops its reference to @dirtier. */
+	/* The entry is clean, or is closed without a sync. It no longer refers to @dirtier. */
 	void (*cleaned)(void *ctx, void *dirtier);
 };
 
