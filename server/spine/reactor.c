@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reactor.c - a thread with an engine, and what its connections share
+ * reactor.c - a thread with an engine, and the state that its connections share
  *
- * Operation: the thread does nothing but rpcrdma_engine_wait(): calls, completions, messages of
- *            workers and timers all come from there. It ends in order: no further calls are taken,
- *            those being served are answered (or their time is up), connections are closed, and
- *            when the last of them is gone the loop ends.
- * Memory:    owns its part of the exports, its open files and its recycled requests.
- * Threads:   one; others reach it by rpcrdma_engine_post() only.
+ * Operation: the thread only runs rpcrdma_engine_wait(), which calls the handlers of calls, completions,
+ *            messages of workers and timers. At shutdown it drops new calls, and waits until calls in
+ *            progress are answered or their time is up. Then it closes connections. The loop ends when
+ *            the last connection has closed and no work is in progress.
+ * Memory:    owns its use of the exports, its open files and its recycled requests.
+ * Threads:   one; other threads use rpcrdma_engine_post().
  * Errors:    at creation only.
  */
 #include "reactor.h"
@@ -28,10 +28,10 @@
 #define EXPIRE_AFTER_NS (30 * NS_PER_S)
 #define EXPIRE_AGAIN_NS (20 * NS_PER_MS)
 #define WRITABLE_EVERY_NS (500 * NS_PER_MS)
-#define WRITABLE_AFTER_NS (1 * NS_PER_S) /* both together: less than two seconds */
+#define WRITABLE_AFTER_NS (1 * NS_PER_S) /* with WRITABLE_EVERY_NS: less than two seconds */
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
 #define PATHS_PART 4 /* of the descriptors of a reactor */
-#define DIRTY_PART 8 /* of them: with more dirty files the oldest are synced; one client may have twice as many */
+#define DIRTY_PART 8 /* of them: if as many files are dirty, the oldest are synced; one client may have twice as many */
 #define LINES 4u
 
 static void close_file(void *reactor, const struct store_file *f)
@@ -109,7 +109,7 @@ static void on_expire(struct rpcrdma_timer *t)
 		return;
 	}
 	reactor_trim(r);
-	place_pool_fini(r); /* few requests have more than one piece: these are made again when they are needed */
+	place_pool_fini(r); /* few requests have more than one piece, so pieces are allocated again on demand */
 	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
 }
 
@@ -142,12 +142,12 @@ bool reactor_may_open(const struct reactor *r, const struct export *exp)
 	return mine < r->files_max / 2 && (mine <= CLOSING_BATCH || all < r->files_max);
 }
 
-struct line { /* of files to be closed */
+struct line { /* waiting requests of a file system */
 	uint64_t fs;
-	size_t room; /* how many requests may go on */
+	size_t room; /* number of requests that may resume */
 };
 
-/* Requests that wait are mostly of one or two file systems. */
+/* Waiting requests are mostly for one or two file systems. With more than LINES, one may get its room twice. */
 static struct line *find_line(struct reactor *r, const struct export *exp, size_t closed, struct line lines[LINES], unsigned *next)
 {
 	struct line *l;
@@ -158,15 +158,15 @@ static struct line *find_line(struct reactor *r, const struct export *exp, size_
 			return &lines[i];
 	l = &lines[(*next)++ % LINES];
 	l->fs = exp->root_dev;
-	if (!closing_count(r->closer, exp->root_dev, &all)) /* no other end will come */
+	if (!closing_count(r->closer, exp->root_dev, &all)) /* no later close will resume them */
 		l->room = SIZE_MAX;
 	else
 		l->room = reactor_may_open(r, exp) ? closed : 0;
 	return l;
 }
 
-/* What is being opened is not counted. Without the limit of @closed a file system could get more open files than its
- * bound. */
+/* Files that are being opened are not counted. Without the limit of @closed, a file system could exceed its limit of
+ * open files. */
 void reactor_run_openers(struct reactor *r, size_t closed)
 {
 	struct list waiting = LIST_INIT(waiting), *n;
@@ -197,7 +197,7 @@ bool reactor_may_dirty(const struct reactor *r, const struct client *c)
 
 void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes)
 {
-	/* Before this file is one of them: its data is not there yet. */
+	/* Before this file becomes dirty: its data is not written yet. */
 	if (!e->dirty && fdcache_dirty(r->files) >= r->files_max / DIRTY_PART)
 		fdcache_flush_one(r->files);
 	if (!fdcache_dirtied(e, off, bytes, c))
@@ -206,7 +206,6 @@ void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *
 	c->admission[r->idx].dirty++;
 }
 
-/* Return: 0 or -errno */
 int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, size_t files_max,
 		   bool manage_gids, struct reactor **ret)
 {
@@ -260,7 +259,6 @@ static void *reactor_main(void *arg)
 	return NULL;
 }
 
-/* Return: 0, -EAGAIN (no more threads) */
 int reactor_run(struct reactor *r)
 {
 	int err = -pthread_create(&r->thread, NULL, reactor_main, r);
@@ -269,12 +267,12 @@ int reactor_run(struct reactor *r)
 	return err;
 }
 
-/* One step of the end at a time, until all is gone. What is on a worker or in the transport cannot
- * be hurried: reactor_join() gives up on it, this does not. */
+/* Runs one step of the shutdown at a time. Jobs on workers and operations of the transport cannot be cancelled:
+ * reactor_join() stops waiting for them, this timer does not. */
 static void on_drain(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, drain);
-	/* what nobody waits for any more is under way all the same */
+	/* work in progress that may have no request waiting for it */
 	bool working = r->flushing || groups_asking(r->groups);
 	bool busy = r->taken > r->partial || working;
 
@@ -327,7 +325,7 @@ void reactor_destroy(struct reactor *r)
 	if (!r)
 		return;
 	r->stop = true; /* if it never ran */
-	/* what others had still posted to us; no more comes */
+	/* process the messages that other threads have posted; there will be no more */
 	while (r->engine && rpcrdma_engine_poll(r->engine) > 0)
 		;
 	free_reqs(r);
@@ -336,18 +334,18 @@ void reactor_destroy(struct reactor *r)
 	fdcache_destroy(r->paths);
 	closing_destroy(r->closer);
 	groups_destroy(r->groups);
-	exports_use_put(r->exports); /* its stores may watch things on the engine */
+	exports_use_put(r->exports); /* before the engine: its stores may have watches on it */
 	rpcrdma_engine_destroy(r->engine);
 	sem_destroy(&r->ended);
 	free(r);
 }
 
-/* What happened to a file, for another reactor. */
+/* A message about a file to another reactor; freed by its handler. */
 struct file_msg {
 	struct rpcrdma_msg msg;
 	struct reactor *reactor;
 	uint64_t dev, ino;
-	uint64_t began_ns; /* of a sync */
+	uint64_t began_ns; /* beginning of the sync */
 };
 
 static void post_file(struct reactor *r, void (*fn)(struct rpcrdma_msg *msg), uint64_t dev,
@@ -375,7 +373,7 @@ static void on_synced(struct rpcrdma_msg *msg)
 	free(m);
 }
 
-/* without memory the file is synced once more before it is closed */
+/* Without memory for the message, another reactor syncs the file again before it closes it. */
 void reactor_file_synced(struct reactor *r, uint64_t dev, uint64_t ino, uint64_t began_ns)
 {
 	for (unsigned i = 0; i < r->srv->nreactors; i++) {
@@ -395,7 +393,7 @@ static void on_drop(struct rpcrdma_msg *msg)
 	free(m);
 }
 
-/* without memory the file goes when nobody uses it for a while */
+/* Without memory for the message, a reactor closes the file when it has not been used for a while. */
 void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino)
 {
 	for (unsigned i = 0; i < srv->nreactors; i++)

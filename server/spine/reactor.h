@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reactor.h - a thread with an engine, and what its connections share
+ * reactor.h - a thread with an engine, and the state that its connections share
+ *
+ * Threads: reactor_create(), reactor_run(), reactor_join() and reactor_destroy() run on the thread of server_start() or
+ *          server_stop(). Other functions run on the reactor's thread, unless they say otherwise.
+ * Units:   times in ns are CLOCK_MONOTONIC.
  */
 #ifndef LEAT_SERVER_REACTOR_H
 #define LEAT_SERVER_REACTOR_H
@@ -26,139 +30,152 @@ struct client;
 struct closing;
 struct server;
 
-/* One writer, the reactor; anyone may read. */
+/* Written by the reactor only; any thread may read. */
 struct reactor_counters {
-	_Atomic uint64_t reqs;		 /* calls taken */
+	_Atomic uint64_t reqs;		 /* calls accepted */
 	_Atomic uint64_t admit_waits;	 /* calls that waited for admission */
-	_Atomic uint64_t admit_wait_max; /* most that waited at once */
-	_Atomic uint64_t run_waits;	 /* calls that visited a worker */
-	_Atomic uint64_t quick;		 /* calls that need not, although their like does */
+	_Atomic uint64_t admit_wait_max; /* maximum number of waiting calls */
+	_Atomic uint64_t run_waits;	 /* submissions of calls to workers */
+	_Atomic uint64_t quick;		 /* calls answered by the fast path, without a worker */
 	_Atomic uint64_t group_waits;	 /* calls that waited for their user's groups */
 	_Atomic uint64_t file_hits,
-		file_misses; /* READ and WRITE: descriptor and permission known? */
+		file_misses; /* READ, WRITE, COMMIT: were descriptor and permission in the cache? */
 	_Atomic uint64_t store_now,
-		store_worker, store_aio; /* disk operations done on the spot, by a worker, directly */
-	_Atomic uint64_t aio_submits; /* system calls for those */
-	_Atomic uint64_t aio_again;   /* of those, such as a worker had to go on with */
+		store_worker, store_aio; /* disk operations done at once, by a worker, by asynchronous I/O */
+	_Atomic uint64_t aio_submits; /* system calls for store_aio */
+	_Atomic uint64_t aio_again;   /* asynchronous operations that a worker had to finish */
 	_Atomic uint64_t
-		submit_blocked;	      /* store_submit() calls that took longer than they should */
-	_Atomic uint64_t sync_failed; /* the write verifier changed */
-	_Atomic uint64_t refused;     /* calls by peers whom the export does not admit */
+		submit_blocked;	      /* submissions that took longer than allowed */
+	_Atomic uint64_t sync_failed; /* failed syncs: the write verifier changes */
+	_Atomic uint64_t refused;     /* calls by peers that the export does not admit */
 	_Atomic uint64_t sched_waits;	 /* disk operations that waited for their turn */
-	_Atomic uint64_t sched_wait_max; /* most that waited at once, of all reactors */
-	_Atomic uint64_t sched_late;	 /* that waited too long, and went before their turn */
-	_Atomic uint64_t sim_requests, sim_seeks; /* of modelled disks; a RAID's members seek apart */
+	_Atomic uint64_t sched_wait_max; /* maximum number that waited, on all reactors together */
+	_Atomic uint64_t sched_late;	 /* disk operations that waited too long, and went before their turn */
+	_Atomic uint64_t sim_requests, sim_seeks; /* of modelled disks; members of a RAID seek separately */
 };
 
 #define reactor_count_n(r, field, n)                                                               \
 	atomic_fetch_add_explicit(&(r)->counters.field, n, memory_order_relaxed)
 #define reactor_count(r, field) reactor_count_n(r, field, 1)
 
-/* Owned by its own thread from reactor_create() to the end of that thread, counters excepted. */
+/* Owned by its own thread from reactor_create() until that thread ends, except atomic members and those that
+ * reactor_stop() and reactor_join() use. */
 struct reactor {
 	struct server *srv;
 	unsigned idx;
 	struct rpcrdma_engine *engine;
 	struct worker_pool *workers;
-	size_t files_max;	     /* that both caches keep open when nothing waits for a disk */
-	struct fdcache *files;	     /* open for reading or writing */
-	struct fdcache *paths;	     /* O_PATH: to be looked at; nothing in it is ever dirty */
-	struct closing *closer;	     /* descriptors that are used no longer */
-	struct groups *groups; /* of users; NULL: they have those that they say */
-	struct exports_use *exports; /* of calls that come */
+	size_t files_max;	     /* limit of both caches together; held, dirty and closing files may exceed it */
+	struct fdcache *files;	     /* files open for reading or writing */
+	struct fdcache *paths;	     /* files and directories open with O_PATH; never dirty */
+	struct closing *closer;	     /* descriptors to be closed */
+	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
+	struct exports_use *exports; /* exports for new calls */
 	struct list free_reqs;	 /* recycled requests */
-	struct list free_pieces; /* and pieces of their payloads */
+	struct list free_pieces; /* recycled pieces of their payloads */
 	struct list openers;	 /* requests that wait for reactor_may_open() */
 	struct fair admission;	 /* requests waiting for a slot */
 	unsigned nadmission;
-	unsigned live;		 /* slots held: requests that the server itself works on */
-	unsigned taken;		 /* requests not free, admitted or not */
-	unsigned taken_most;	 /* ... most at once since reactor_trim() */
-	unsigned nreqs;		 /* requests there are, free or not */
-	unsigned partial;	 /* of them, those whose call is not all here yet */
-	unsigned touching;	 /* files whose access time is being set: nfs3_atime.c */
-	unsigned flushing;	 /* jobs of workers for no call: syncs, batches of files to close, access times, ended exports */
-	_Atomic unsigned nconns; /* counted up by the listener's thread when it promises one */
+	unsigned live;		 /* slots held: admitted requests */
+	unsigned taken;		 /* requests in use, admitted or not */
+	unsigned taken_most;	 /* maximum of `taken` since reactor_trim() */
+	unsigned nreqs;		 /* allocated requests, free or in use */
+	unsigned partial;	 /* requests in use with a call that has not fully arrived */
+	unsigned touching;	 /* jobs that set the access time of a file: nfs3_atime.c */
+	unsigned flushing;	 /* work in progress for no call: syncs, close batches, access times, ended exports */
+	_Atomic unsigned nconns; /* the listener's thread increments it before it hands over a connection */
 	bool admitting;		 /* inside admit_next() */
-	bool draining;		 /* takes no further calls */
-	bool closing;		 /* its connections were told to close */
+	bool draining;		 /* drops new calls */
+	bool closing;		 /* rpcrdma_engine_close_conns() was called */
 	bool stop;
 	struct rpcrdma_timer expire;
 	struct rpcrdma_timer expire_writable; /* set while files are open for writing */
-	atomic_bool has_writable; /* others look, to know whether it is worth a message */
+	atomic_bool has_writable; /* read by other reactors: if false, they send no message about syncs */
 	struct rpcrdma_timer drain;
 	struct rpcrdma_msg stop_msg;
 	uint64_t drain_until_ns;
 	struct reactor_counters counters;
-	unsigned where_turn; /* requests until the next that is looked at */
-	uint32_t where_seed; /* of chance */
+	unsigned where_turn; /* requests until the next sample */
+	uint32_t where_seed; /* state of the random numbers for where_turn */
 	struct where_stats where;
 	pthread_t thread;
 	bool running;
-	sem_t ended; /* posted by the thread when it is through */
+	sem_t ended; /* posted by the thread at its end */
 };
 
-/** reactor_create - engine, caches and stores; no thread yet
- * @manage_gids: with a cache of users' groups
+/** reactor_create - creates a reactor with engine, caches and stores, but without a thread
+ * @files_max: see struct reactor
+ * @manage_gids: create a cache of users' groups
+ * @ret: owned by the caller, until reactor_destroy()
+ *
+ * Return: 0 or -errno.
  */
 int must_check reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll,
 			      size_t files_max, bool manage_gids, struct reactor **ret);
 
-/** reactor_run - start its thread */
+/** reactor_run - starts the reactor's thread; Return: 0, -EAGAIN (no more threads) */
 int must_check reactor_run(struct reactor *r);
 
-/** reactor_stop - ask it to drain and end; any thread
- * @until_ns: CLOCK_MONOTONIC, when to close connections whatever still runs
+/** reactor_stop - asks a running reactor to finish its requests and end; call once, any thread
+ * @until_ns: when to close connections even if requests are in progress
  */
 void reactor_stop(struct reactor *r, uint64_t until_ns);
 
-/** reactor_join - wait for its thread to end
+/** reactor_join - waits until the reactor's thread has ended
+ * @until_ns: when to give up
  *
- * Return: 0, -ETIMEDOUT: something that cannot be cancelled still runs.
+ * Return: 0, also if it never ran; -ETIMEDOUT: work that cannot be cancelled is in progress.
  */
 int must_check reactor_join(struct reactor *r, uint64_t until_ns);
 
-/** reactor_trim - frees recycled requests that were not needed since it was called last */
+/** reactor_trim - frees recycled requests that were not needed since the previous call */
 void reactor_trim(struct reactor *r);
 
-/** reactor_destroy - its thread has ended, or never ran; no worker runs. NULL is fine. */
+/** reactor_destroy - frees a reactor; its thread has ended or never ran, and no worker runs. NULL is fine. */
 void reactor_destroy(struct reactor *r);
 
-/** reactor_keep_file - fdcache_insert() into its open files; what can be written by is closed in time */
+/** reactor_keep_file - fdcache_insert() into r->files; starts the timer that closes writable files */
 struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 					const struct store_file *file, uint64_t dev, uint64_t ino);
 
-/** reactor_may_open - may more files of an export be opened to be kept?
+/** reactor_may_open - may more files of an export be opened for a cache?
  *
- * False where its file system is slow to close others, or hangs. Each has half as many descriptors for those as there
- * may be files in use, and those that have many share as many as that.
+ * A file system may have files_max / 2 descriptors that wait to be closed. All file systems together may have
+ * files_max, but this limit does not apply to a file system with CLOSING_BATCH of them or fewer.
+ *
+ * Return: false: the file system is slow to close files, or hangs.
  */
 bool reactor_may_open(const struct reactor *r, const struct export *exp);
 
 /** reactor_run_openers - resumes requests that wait to open files
- * @closed: descriptors that were closed
+ * @closed: number of descriptors that were closed
  *
- * Of each file system that has room, up to @closed requests resume; all of them if it has no descriptors left to close.
+ * Up to @closed requests resume for each file system that reactor_may_open() allows; all of them if it has no
+ * descriptors left to close.
  */
 void reactor_run_openers(struct reactor *r, size_t closed);
 
-/** reactor_may_dirty - may @c have one more file whose descriptor waits for a sync?
+/** reactor_may_dirty - may @c have one more dirty file? Its descriptor waits for a sync.
  *
- * All clients together have half of the descriptors for those, and one of them no more than is left free.
+ * All clients together may have files_max / 2 dirty files. One client may have no more of them than are left free.
  */
 bool reactor_may_dirty(const struct reactor *r, const struct client *c);
 
-/** reactor_dirtied - fdcache_dirtied() by a call of @c's, which it counts against until the file is clean
+/** reactor_dirtied - fdcache_dirtied() for a call of @c; the file counts against @c until it is clean
+ * @off, @bytes: range of the write
  *
- * Another client that writes to the file while it is dirty is not charged. When many files are dirty, each call first
- * has one of them synced, so that files that no client commits, as in an async export, do not use up the shares.
+ * The file does not count against another client that writes to it while it is dirty. When many files are dirty, each
+ * call that makes one more dirty flushes one of them first, so that files that no client commits, as in an async
+ * export, do not use up the shares.
  */
 void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes);
 
-/** reactor_file_synced - tell the other reactors that all of a file was synced, from @began_ns on */
+/** reactor_file_synced - tells the other reactors that the whole file was synced, see fdcache_synced()
+ * @began_ns: when the sync began
+ */
 void reactor_file_synced(struct reactor *r, uint64_t dev, uint64_t ino, uint64_t began_ns);
 
-/** reactor_drop_file - tell all reactors of a server that a file is gone; any thread */
+/** reactor_drop_file - tells all reactors of a server that a file was removed; any thread */
 void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino);
 
 #endif
