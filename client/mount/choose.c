@@ -64,16 +64,16 @@ static const char *advice(const struct rpcrdma_addr *addr, int err)
 
 	switch (err) {
 	case -ECONNREFUSED:
-		return local ? "; nobody listens there (does leatd run?), or leatd turned this user away (its log "
-			       "says why)" :
-			       "; nobody listens there: does the server run, is the port right?";
+		return local ? "; no server listens there (is leatd running?), or leatd refused this user (see its "
+			       "log)" :
+			       "; no server listens there: is it running, is the port right?";
 	case -EACCES:
 		return local ? "; the socket's mode does not let this user connect" : "";
 	case -EHOSTUNREACH:
 	case -ENETUNREACH:
-		return "; no way leads there: is the address right, is the network up?";
+		return "; no route to it: is the address right, is the network up?";
 	case -ETIMEDOUT:
-		return local ? "; does leatd hang, or does somebody flood its socket (its log says who)?" :
+		return local ? "; does leatd hang, or does a user flood its socket (see its log)?" :
 			       "; is the server up, does a firewall stand in between?";
 	case -EPROTONOSUPPORT:
 		return "; whatever answers there does not serve NFS version 3";

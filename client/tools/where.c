@@ -78,7 +78,7 @@ static void print(const struct where_options *o, const struct where_sample *a,
 		  const struct where_sample *b, struct where_span *span)
 {
 	if (!where_is_same(a, b)) {
-		log_warn("the server was started again meanwhile: its sums began anew");
+		log_warn("the server was started again meanwhile: its sums start at zero");
 		return;
 	}
 	where_between(a, b, span);

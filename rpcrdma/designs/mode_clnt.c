@@ -251,6 +251,6 @@ bool rr_mode_listen(struct rr_link *l, struct rr_recv_ctx *recv)
 	} else {
 		rr_ep_repost(recv);
 	}
-	rr_link_fail(l, -EPROTO, "server grants room that nobody asked for");
+	rr_link_fail(l, -EPROTO, "server announces buffers without a request");
 	return true;
 }

@@ -414,7 +414,7 @@ int conf_check(const struct conf *c, char why[CONF_WHY_BYTES])
 			if (!c->exports[k].nclients)
 				return conf_say(why,
 					   "%s would be reached by other hosts, but export %s has "
-					   "no clients=: say who they are, or listen on a "
+					   "no clients=: name the allowed hosts, or listen on a "
 					   "loopback address",
 					   rpcrdma_addr_print(&c->listen[i], url, sizeof(url)),
 					   c->exports[k].name);

@@ -413,7 +413,7 @@ static void write_anew(struct fh_log *log)
 	if (err && was_broken)
 		break_file(log, err);
 	else if (err) {
-		log_warn("%s: cannot be written anew: %s", log->path, strerror(-err));
+		log_warn("%s: cannot rewrite the file: %s", log->path, strerror(-err));
 		log->base = log->size; /* on failure: do not retry until it has grown further */
 	} else if (was_broken)
 		log_info("%s: written again, nothing is missing", log->path);
@@ -449,7 +449,7 @@ static int set_aside(struct fh_log *log, uint64_t good, uint64_t bytes)
 
 	if (snprintf(bad, sizeof(bad), "%s.bad", log->path) >= (int)sizeof(bad))
 		return -ENAMETOOLONG;
-	log_warn("%s: damaged at byte %llu of %llu; files whose names stood behind it have stale "
+	log_warn("%s: damaged at byte %llu of %llu; files recorded after that have stale "
 		 "handles until clients look them up again. The old file is kept as %s",
 		 log->path, (unsigned long long)good, (unsigned long long)bytes, bad);
 	(void)unlink(bad);

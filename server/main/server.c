@@ -87,8 +87,8 @@ static const char *key_trouble(int err)
 	if (err == -EINVAL)
 		return "its handle.key is not a key";
 	if (err == -EKEYREJECTED)
-		return "its handle.key must be its user's own, with mode 0600: who can read it can "
-		       "make handles of any file";
+		return "its handle.key must be its user's own, with mode 0600: with it, anyone "
+		       "can make handles of any file";
 	return strerror(-err);
 }
 
@@ -149,8 +149,8 @@ static int create_handles(struct server *s, const struct conf *conf)
 			make_parents(conf->state_dir);
 	}
 	if (conf->unsigned_handles)
-		log_warn("sign-handles no: who can call can make handles of files below directories "
-			 "that he may not search");
+		log_warn("sign-handles no: clients can make handles of files below directories "
+			 "that their users may not search");
 	else
 		err = load_keys(conf, &keys); /* logs errors itself */
 	if (err)
@@ -187,7 +187,7 @@ static int create_reactors(struct server *s, const struct conf *conf)
 	int err = 0;
 
 	if (conf->manage_gids && !creds_can_assume())
-		log_warn("manage-gids: not root, nobody's groups make a difference");
+		log_warn("manage-gids has no effect: leatd does not run as root");
 	s->reactors = calloc(n, sizeof(struct reactor *));
 	if (!s->reactors)
 		return -ENOMEM;
@@ -284,11 +284,11 @@ static int find_identity(const struct conf *conf)
 			"ids: calls cannot run as their callers, and must not run as root; give "
 			"it both, or run it as another user");
 	else if (creds_can_assume())
-		log_info("calls run as their callers");
+		log_info("requests run with the uid and gids of their callers");
 	else
 		log_info("not root: everything is done as uid %u, for %s", (unsigned)geteuid(),
-			 conf->everyone ? "whoever calls"
-					: "this user, root, and who calls over a network");
+			 conf->everyone ? "all users"
+					: "this user, root, and clients over a network");
 	return err;
 }
 

@@ -183,8 +183,8 @@ static int set_all(struct rpcbind *rb)
 		if (!err)
 			log_info("rpcbind: %s is at %s %s", p->name, e->netid, e->uaddr);
 		if (err == -EEXIST) {
-			log_warn("rpcbind: somebody else is registered for %s by %s: clients must "
-				 "name our port",
+			log_warn("rpcbind: another server is registered for %s by %s: clients must "
+				 "name this port",
 				 p->name, e->netid);
 			err = 0;
 		}

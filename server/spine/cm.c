@@ -170,7 +170,7 @@ static void say_who_acts(const struct cm *cm)
 	for (size_t i = 0; i < cm->n; i++) {
 		if (cm->addrs[i].transport == RPCRDMA_LOCAL)
 			continue;
-		log_warn("whoever can reach %s, any user of this host too, acts as uid %u",
+		log_warn("every client that can reach %s, users of this host included, acts as uid %u",
 			 rpcrdma_addr_print(&cm->addrs[i], url, sizeof(url)), (unsigned)geteuid());
 	}
 }

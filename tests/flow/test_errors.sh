@@ -126,8 +126,8 @@ errors "$tcp_url"
 # what a terminal would obey, and what would forge a second line, is not said as it is
 like "$tcp_url/d/esc\\?\\[31m\\?2: LOOKUP: No such file.*" "$LEAT" cat "$tcp_url/d/$(printf 'esc\033[31m\n2')"
 
-says "cannot mount tcp://127.0.0.1:1/demo: tcp://127.0.0.1:1: Connection refused; nobody listens \
-there: does the server run, is the port right?" "$LEAT" ls tcp://127.0.0.1:1/demo
+says "cannot mount tcp://127.0.0.1:1/demo: tcp://127.0.0.1:1: Connection refused; no server \
+listens there: is it running, is the port right?" "$LEAT" ls tcp://127.0.0.1:1/demo
 like 'cannot mount tcp://no-such-host.invalid/x: tcp://no-such-host.invalid:2049: cannot resolve host' \
 	"$LEAT" ls tcp://no-such-host.invalid/x
 like "cannot mount local://$work/none/demo: $work/none/demo: no part of this path is a socket: does leatd run\\?" \

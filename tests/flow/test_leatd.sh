@@ -146,10 +146,10 @@ start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0
 grep -qF 'memory at most 8864 MiB: 256 (pinned-max) + 64 (messages-max) + 32 (drc-bytes) + 8192 (shared-max) + 256 (max-connections) + 64 (threads,' \
 	"$work/err" || fail "memory: $(cat "$work/err")"
 if [ "$(id -u)" -eq 0 ]; then
-	grep -q 'calls run as their callers$' "$work/err" || fail "$(cat "$work/err")"
+	grep -q 'requests run with the uid and gids of their callers$' "$work/err" || fail "$(cat "$work/err")"
 	! grep -q 'from any port' "$work/err" || fail "$(cat "$work/err")"
 else
-	grep -q "not root: everything is done as uid $(id -u), for this user, root, and who calls over a network" \
+	grep -q "not root: everything is done as uid $(id -u), for this user, root, and clients over a network" \
 		"$work/err" || fail "$(cat "$work/err")"
 	grep -q 'export /x: .*, from any port' "$work/err" || fail "$(cat "$work/err")"
 fi
@@ -178,9 +178,9 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	start --state-dir "$work/mine/state" --export "/x=$work/mine" --listen "local://$work/mine/sock" \
 		--listen tcp://127.0.0.1:0
 	[ "$(mode "$work/mine/sock")" = 600 ] || fail "mode of the socket: $(mode "$work/mine/sock")"
-	grep -q 'whoever can reach tcp://127.0.0.1:[0-9]*, any user of this host too, acts as uid 64001' \
+	grep -q 'every client that can reach tcp://127.0.0.1:[0-9]*, users of this host included, acts as uid 64001' \
 		"$work/err" || fail "said nothing of TCP: $(cat "$work/err")"
-	grep -q 'not root: everything is done as uid 64001, for this user, root, and who calls over a network' \
+	grep -q 'not root: everything is done as uid 64001, for this user, root, and clients over a network' \
 		"$work/err" || fail "$(cat "$work/err")"
 	tcp=$(sed -n 's/^leatd: listening on \(tcp:.*\)$/\1/p' "$work/out")
 	for at in "local://$work/mine/sock" "$tcp"; do
@@ -211,7 +211,7 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	stop TERM
 	start --state-dir "$work/mine/state" --export "/x=$work/mine" --listen "local://$work/mine/sock" --everyone
 	[ "$(mode "$work/mine/sock")" = 666 ] || fail "mode of the socket: $(mode "$work/mine/sock")"
-	grep -q 'not root: everything is done as uid 64001, for whoever calls$' "$work/err" || fail "$(cat "$work/err")"
+	grep -q 'not root: everything is done as uid 64001, for all users$' "$work/err" || fail "$(cat "$work/err")"
 	# shellcheck disable=SC2086
 	[ "$(timeout 60 $other "$LEAT" cat "$url")" = secret ] || fail "--everyone serves not everyone"
 	stop TERM

@@ -76,7 +76,7 @@ registered "$ours"
 first=$pid
 # who comes second leaves what is there, also when he ends
 start log3 --listen tcp://127.0.0.1:0
-grep -q 'somebody else is registered for MOUNT by tcp' "$work/log3" || fail 'the second was not told'
+grep -q 'another server is registered for MOUNT by tcp' "$work/log3" || fail 'the second was not told'
 stop "$pid"
 registered "$ours"
 stop "$first"

@@ -49,7 +49,7 @@ if command -v rpcbind >/dev/null && [ -x /sbin/mount.nfs ]; then
 	"$LEATD" --state-dir "$work/state2" --export "/demo=$work/export" --listen tcp://127.0.0.1:0 --rpcbind \
 		>"$work/second" 2>&1 &
 	second=$!
-	ok 'the second server is told' wait_for 100 grep -q 'somebody else is registered for MOUNT by tcp' "$work/second"
+	ok 'the second server is told' wait_for 100 grep -q 'another server is registered for MOUNT by tcp' "$work/second"
 	kill "$second"
 	wait "$second"
 	ok 'and the first is registered still' registered 100003 tcp 0.0.0.0.8.1

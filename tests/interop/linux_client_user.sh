@@ -43,7 +43,7 @@ tree_of() { # DIR
 # ---- what he brings ------------------------------------------------------------------------------------
 
 as 4711 mkdir "$home/tree" "$home/tree/ro" "$home/tree/bin"
-cp rpcrdma/srv/*.c scripts/deps.sh "$home/tree/bin/" && cp server/[a-f]*/*.h server/fs/vfs.h "$home/tree/ro/"
+cp rpcrdma/srv/*.c scripts/deps.sh "$home/tree/bin/" && cp server/[a-f]*/*.h "$home/tree/ro/"
 ln -s ro/vfs.h "$home/tree/link"
 : >"$home/tree/ro/empty"
 chown -hR 4711:4712 "$home/tree"

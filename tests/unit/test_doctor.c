@@ -121,7 +121,7 @@ static void memlock(void **state)
 	} cases[] = {
 		{ 0, true, true, DOCTOR_OK, "CAP_IPC_LOCK" },
 		{ DOCTOR_UNLIMITED, false, true, DOCTOR_OK, "no limit" },
-		{ 65536, false, false, DOCTOR_OK, "there is none" },
+		{ 65536, false, false, DOCTOR_OK, "no such device" },
 		{ MEMLOCK_SERVER, false, true, DOCTOR_OK, "320 MiB" },
 		{ MEMLOCK_SERVER - 1, false, true, DOCTOR_SLOWER, "not for leatd" },
 		{ MEMLOCK_CLIENT, false, true, DOCTOR_SLOWER, "ulimit -l unlimited" },

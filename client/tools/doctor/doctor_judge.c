@@ -136,7 +136,7 @@ void doctor_judge_memlock(uint64_t limit, bool privileged, bool has_device, stru
 		doctor_find(f, DOCTOR_OK, "no limit for this user");
 	else if (!has_device)
 		doctor_find(f, DOCTOR_OK,
-			    "%llu MiB for this user; only RDMA devices need it, and there is none", mib);
+			    "%llu MiB for this user; only RDMA devices need it, and this host has no such device", mib);
 	else if (limit >= MEMLOCK_SERVER)
 		doctor_find(f, DOCTOR_OK, "%llu MiB for this user: enough for leat, and for leatd at "
 			    "one device", mib);
@@ -224,8 +224,8 @@ void doctor_judge_cpus(unsigned usable, unsigned online, struct doctor_finding *
 		doctor_find(f, DOCTOR_OK, "%u of %u: polling for replies costs one of them while it "
 			    "lasts", usable, online);
 	else
-		doctor_find(f, DOCTOR_SLOWER, "%u of %u: who polls takes it from who answers, if both "
-			    "are on this host; poll=event does not", usable, online);
+		doctor_find(f, DOCTOR_SLOWER, "%u of %u: a client that polls takes it from a server on the "
+			    "same host; poll=event does not", usable, online);
 }
 
 void doctor_judge_mtu(const char *host, unsigned mtu, bool rdma, struct doctor_finding *f)
