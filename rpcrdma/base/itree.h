@@ -30,6 +30,7 @@ struct rr_itree {
 /* Tests one node; Return: true: it matches, stop. It must not change the tree. */
 typedef bool (*rr_itree_fn)(struct rr_inode *node, void *arg);
 
+/** rr_itree_init - makes @t an empty tree, which needs no cleanup */
 void rr_itree_init(struct rr_itree *t);
 
 /** rr_itree_insert - inserts @node; its range may equal or overlap others */

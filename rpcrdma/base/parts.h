@@ -15,7 +15,10 @@ struct rr_parts {
 	struct list taken; /* by offset */
 };
 
+/** rr_parts_init - sets up a range of @bytes with no part allocated; 0: no range. Allocates no memory */
 void rr_parts_init(struct rr_parts *p, size_t bytes);
+
+/** rr_parts_fini - frees the list of parts, also of those still allocated */
 void rr_parts_fini(struct rr_parts *p);
 
 /** rr_parts_take - allocates @bytes from the range

@@ -132,6 +132,13 @@ void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b);
 
 /* ---- clnt_rdma_send.c ----------------------------------------------------------------------- */
 
+/** rr_rcall_send - rr_clnt_ops.send
+ * @c: connected
+ * @call: waiting; on success call->xprt is its struct rr_rcall
+ *
+ * Return: 0; -ENOTCONN; -ENOBUFS: the next completion or reply resumes it; permanent errors: -EMSGSIZE, -EINVAL,
+ * -ENOMEM, -EFAULT, errors of registration.
+ */
 must_check int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call);
 
 /** rr_rcall_release - releases all memory of @rc after its reply
@@ -173,6 +180,7 @@ void rr_rcall_free_all(struct rr_link *l);
 /** rr_rcall_finish - finishes a call after its reply, when the peer cannot access its memory any more */
 void rr_rcall_finish(struct rr_reg_closing *closing);
 
+/** rr_link_recv - rr_ep_ops.recv of a requester: processes a reply */
 void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
 
 /** rr_link_pulled - the payload announced by a reply is in the sink; @status not OK: reading it failed */

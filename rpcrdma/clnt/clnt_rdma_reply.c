@@ -222,7 +222,6 @@ static struct rr_rcall *answered(struct rr_link *l, const struct rr_hdr *h)
 	return call ? call->xprt : NULL;
 }
 
-/** rr_link_recv - rr_ep_ops.recv of a requester */
 void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc *wc)
 {
 	struct rr_link *l = ep->owner;

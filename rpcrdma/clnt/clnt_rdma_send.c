@@ -622,13 +622,6 @@ int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes)
 			 RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE, false);
 }
 
-/** rr_rcall_send - rr_clnt_ops.send
- * @c: connected
- * @call: waiting; on success call->xprt is its struct rr_rcall
- *
- * Return: 0; -ENOTCONN; -ENOBUFS: the next completion or reply resumes it; permanent errors: -EMSGSIZE,
- * -EINVAL, -ENOMEM, -EFAULT.
- */
 int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 {
 	struct rr_link *l = rr_link_of(c);

@@ -82,19 +82,36 @@ void rr_tclnt_want_out(struct rr_tclnt *t, bool want);
 
 /* ---- clnt_tcp_send.c ------------------------------------------------------------------------ */
 
+/** rr_tclnt_send - rr_clnt_ops.send
+ * @call: waiting; on success call->xprt is its struct rr_tclnt_out
+ *
+ * Return: 0, also if the socket fails during the write; -ENOTCONN; permanent errors: -EMSGSIZE, -EINVAL, -ENOMEM.
+ */
 must_check int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call);
+
+/** rr_tclnt_flush - writes queued records, as far as the socket accepts them */
 void rr_tclnt_flush(struct rr_tclnt *t);
+
 /** rr_tclnt_out_end - ends the record of a finished call; Return: false: its memory is still needed for writing */
 bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out);
+
+/** rr_tclnt_cancel - rr_clnt_ops.cancel */
 bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call);
+
 /** rr_tclnt_outs_reset - recycles all records; `down` notifies their calls */
 void rr_tclnt_outs_reset(struct rr_tclnt *t);
+
+/** rr_tclnt_outs_free - frees all records, in any state */
 void rr_tclnt_outs_free(struct rr_tclnt *t);
 
 /* ---- clnt_tcp_recv.c ------------------------------------------------------------------------ */
 
+/** rr_tclnt_recv - reads from a readable socket */
 void rr_tclnt_recv(struct rr_tclnt *t);
+
+/** rr_tclnt_recv_reset - resets the state: a new connection starts with a record mark */
 void rr_tclnt_recv_reset(struct rr_tclnt *t);
+
 /** rr_tclnt_recv_forget - skips what is being read for @call, which is given up */
 void rr_tclnt_recv_forget(struct rr_tclnt *t, const struct rr_call *call);
 

@@ -47,7 +47,6 @@ static void broken(struct rr_tclnt *t, const char *why)
 	rr_tclnt_fail(t, -EPROTO, "%s", why);
 }
 
-/** rr_tclnt_recv_reset - resets the state: a new connection starts with a record mark */
 void rr_tclnt_recv_reset(struct rr_tclnt *t)
 {
 	t->rx = RR_RX_MARK;
@@ -390,7 +389,6 @@ static bool read_some(struct rr_tclnt *t)
 	return true;
 }
 
-/** rr_tclnt_recv - reads from a readable socket */
 void rr_tclnt_recv(struct rr_tclnt *t)
 {
 	for (int i = 0; i < READS_PER_EVENT && !t->ending; i++) {

@@ -57,7 +57,6 @@ void rr_tclnt_outs_reset(struct rr_tclnt *t)
 	list_splice_tail(&t->free_outs, &t->sent);
 }
 
-/** rr_tclnt_outs_free - frees all records, in any state */
 void rr_tclnt_outs_free(struct rr_tclnt *t)
 {
 	rr_tclnt_outs_reset(t);
@@ -127,7 +126,6 @@ static bool write_some(struct rr_tclnt *t, struct rr_tclnt_out *out)
 	return true;
 }
 
-/** rr_tclnt_flush - writes queued records, as far as the socket accepts them */
 void rr_tclnt_flush(struct rr_tclnt *t)
 {
 	struct rr_tclnt_out *out;
@@ -188,10 +186,6 @@ static int take_payload(struct rr_tclnt_out *out, const struct rr_stream *s)
 	return 0;
 }
 
-/** rr_tclnt_send - rr_clnt_ops.send
- *
- * Return: 0; -ENOTCONN; permanent errors: -EMSGSIZE, -EINVAL, -ENOMEM.
- */
 int rr_tclnt_send(struct rpcrdma_clnt *c, struct rr_call *call)
 {
 	struct rr_tclnt *t = rr_tclnt_of(c);
@@ -243,7 +237,6 @@ bool rr_tclnt_out_end(struct rr_tclnt *t, struct rr_tclnt_out *out)
 	return !needs_caller;
 }
 
-/** rr_tclnt_cancel - rr_clnt_ops.cancel */
 bool rr_tclnt_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 {
 	struct rr_tclnt *t = rr_tclnt_of(c);

@@ -66,6 +66,7 @@ struct rr_suffix {
 	uint32_t grant_max;      /* granted: maximum size of an announced buffer */
 };
 
+/** rr_suffix_encode - encodes @s, which follows the RFC 8797 bytes of private data */
 void rr_suffix_encode(const struct rr_suffix *s, uint8_t out[RR_SUFFIX_BYTES]);
 
 /** rr_suffix_decode - decodes the suffix behind the RFC 8797 bytes of private data

@@ -147,8 +147,13 @@ void rr_mode_post(struct rr_rcall *rc, size_t len);
 void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr_hdr *h, uint8_t *msg,
 		  size_t msg_bytes);
 
+/** rr_mode_pulls_go - posts waiting pulls while the endpoint has send contexts */
 void rr_mode_pulls_go(struct rr_mode_clnt *m);
+
+/** rr_mode_pulls_end - ends waiting pulls with their receives, when the connection is dead */
 void rr_mode_pulls_end(struct rr_mode_clnt *m);
+
+/** rr_mode_lone_dones_free - frees the RDMA_DONE messages without a completion, at the end of the link */
 void rr_mode_lone_dones_free(struct rr_mode_clnt *m);
 
 /** rr_mode_done - builds RDMA_DONE; Return: its length */

@@ -53,7 +53,6 @@ static void on_lone_sent(struct rr_post *post, enum rr_wc_status status)
 	rr_mode_go_on(m);
 }
 
-/** rr_mode_lone_dones_free - frees those without a completion at the end of the link */
 void rr_mode_lone_dones_free(struct rr_mode_clnt *m)
 {
 	list_for_each_safe(n, &m->lone_dones)
@@ -168,7 +167,6 @@ void rr_mode_pulls_go(struct rr_mode_clnt *m)
 	}
 }
 
-/** rr_mode_pulls_end - the connection is dead: ends waiting pulls with their receives */
 void rr_mode_pulls_end(struct rr_mode_clnt *m)
 {
 	struct list *n;

@@ -75,10 +75,6 @@ struct walk {
 	size_t off, left;
 };
 
-/** rr_capture_open - starts a capture file and replaces an existing one
- *
- * Return: 0, -ENOMEM, -ELOOP for a symbolic link, or the errno of opening @path.
- */
 int rr_capture_open(const char *path, struct rr_capture **ret)
 {
 	const struct pcap_header h = { .magic = 0xa1b2c3d4, .major = 2, .minor = 4,
@@ -119,7 +115,6 @@ out_free:
 	return rc;
 }
 
-/** rr_capture_close - ends a capture; @c may be NULL */
 void rr_capture_close(struct rr_capture *c)
 {
 	if (!c)
@@ -274,15 +269,6 @@ static void acknowledge(struct rr_capture *c, const struct dir *d)
 	packet(c, &back, RC_ACK, *d->psn - 1, false, aeth, sizeof(aeth), NULL);
 }
 
-/** rr_capture_send - writes the packets of a Send
- * @c: the capture
- * @conn: the connection
- * @out: this side sent it
- * @iov: the message
- * @n: entries of @iov
- * @with_inv: it invalidates @inv_rkey
- * @inv_rkey: used if @with_inv
- */
 void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out,
 		     const struct iovec *iov, int n, bool with_inv, uint32_t inv_rkey)
 {
@@ -313,15 +299,6 @@ void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool ou
 	pthread_mutex_unlock(&c->lock);
 }
 
-/** rr_capture_write - writes the packets of an RDMA Write by this side
- * @c: the capture
- * @conn: the connection
- * @iov: the data
- * @n: entries of @iov
- * @raddr: destination offset
- * @rkey: key of the destination
- * @imm: immediate data at its end, or NULL
- */
 void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
 		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey,
 		      const uint32_t *imm)
@@ -356,14 +333,6 @@ void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
 	pthread_mutex_unlock(&c->lock);
 }
 
-/** rr_capture_read - writes the packets of an RDMA Read by this side: its request and the responses
- * @c: the capture
- * @conn: the connection
- * @iov: the data that was read
- * @n: entries of @iov
- * @raddr: source offset
- * @rkey: key of the source
- */
 void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
 		     const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey)
 {
@@ -442,13 +411,6 @@ static void put_rep(uint8_t *p, uint32_t comm, uint32_t remote_comm, uint32_t qp
 		memcpy(p + 36, priv, MIN(len, (size_t)196));
 }
 
-/** rr_capture_cm - writes a datagram of the connection manager
- * @c: the capture
- * @conn: the connection
- * @what: REQ and RTU come from the side that dialled, REP from the other side
- * @priv: the sender's private data
- * @priv_len: its length
- */
 void rr_capture_cm(struct rr_capture *c, const struct rr_capture_conn *conn,
 		   enum rr_capture_cm what, const void *priv, size_t priv_len)
 {

@@ -27,15 +27,44 @@ struct rr_capture_conn {
 
 enum rr_capture_cm { RR_CAPTURE_REQ, RR_CAPTURE_REP, RR_CAPTURE_RTU };
 
+/** rr_capture_open - creates a capture file that only its owner can read; replaces an existing one
+ * @ret: release it with rr_capture_close()
+ *
+ * Return: 0; -ENOMEM; -ELOOP for a symbolic link; the errno of opening or writing @path; -EIO.
+ */
 must_check int rr_capture_open(const char *path, struct rr_capture **ret);
+
+/** rr_capture_close - closes the file and frees @c; no other thread uses it */
 void rr_capture_close(struct rr_capture *c);
+
+/** rr_capture_cm - writes a datagram of the connection manager
+ * @what: REQ and RTU come from the side that dialled, REP from the other side
+ * @priv: the sender's private data, @priv_len bytes
+ */
 void rr_capture_cm(struct rr_capture *c, const struct rr_capture_conn *conn,
 		   enum rr_capture_cm what, const void *priv, size_t priv_len);
+
+/** rr_capture_send - writes the packets of a Send
+ * @out: this side sent it
+ * @iov: the message, in @n entries
+ * @inv_rkey: the key that it invalidates, if @with_inv
+ */
 void rr_capture_send(struct rr_capture *c, struct rr_capture_conn *conn, bool out,
 		     const struct iovec *iov, int n, bool with_inv, uint32_t inv_rkey);
+
+/** rr_capture_write - writes the packets of an RDMA Write by this side
+ * @iov: the data, in @n entries
+ * @raddr: destination offset; @rkey: key of the destination
+ * @imm: immediate data at its end, or NULL
+ */
 void rr_capture_write(struct rr_capture *c, struct rr_capture_conn *conn,
 		      const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey,
 		      const uint32_t *imm);
+
+/** rr_capture_read - writes the packets of an RDMA Read by this side: its request and the responses
+ * @iov: the data that was read, in @n entries
+ * @raddr: source offset; @rkey: key of the source
+ */
 void rr_capture_read(struct rr_capture *c, struct rr_capture_conn *conn,
 		     const struct iovec *iov, int n, uint64_t raddr, uint32_t rkey);
 

@@ -92,6 +92,8 @@ struct rr_local_counters {
 	uint64_t doorbells;          /* wake-ups of a sleeping peer: one system call each */
 	uint64_t hostile;            /* peers disconnected for violating the shared memory protocol */
 };
+
+/** rr_local_counters - returns the counters of a fabric, all its queue pairs included; any thread */
 struct rr_local_counters rr_local_counters(const struct rr_fabric *fabric);
 
 /** rr_local_cut - cuts the link of @qp like a pulled cable: both ends flush */

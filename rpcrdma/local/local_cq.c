@@ -147,7 +147,6 @@ static void make_active(struct local_cq *cq, struct local_qp *qp)
 	list_add_tail(&cq->active, &qp->cq_node);
 }
 
-/** rr_local_cq_wake - owner only: a queue pair can continue */
 void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp)
 {
 	make_active(cq, qp);

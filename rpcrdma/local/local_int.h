@@ -541,6 +541,7 @@ void rr_local_cq_add(struct local_cq *cq, struct local_qp *qp);
 void rr_local_cq_remove(struct local_cq *cq, struct local_qp *qp);
 void rr_local_cq_unwatch(struct local_cq *cq, struct local_qp *qp);
 
+/** rr_local_cq_wake - owner only: makes @qp active, because it can continue, and signals the queue */
 void rr_local_cq_wake(struct local_cq *cq, struct local_qp *qp);
 
 /* local_srq.c */

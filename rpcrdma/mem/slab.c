@@ -72,10 +72,6 @@ _Static_assert(RPCRDMA_BUF_MAX == 4096u << (2 * (RR_POOL_CLASSES - 1)), "classes
 _Static_assert(RPCRDMA_POOL_BYTES_MIN / 8 >= RPCRDMA_BUF_LEAST, "every zone has one of these");
 _Static_assert(RPCRDMA_MSG_BYTES_MIN / 8 * 2 >= 4 * RPCRDMA_BUF_LEAST, "the longest message fits");
 
-/** rr_pool_class - returns the smallest class that holds @bytes
- *
- * Return: RR_POOL_CLASSES if @pool has no such class.
- */
 unsigned rr_pool_class(const struct rr_pool *pool, size_t bytes)
 {
 	unsigned class = pool->far ? pool->classes - 1 : 0;
@@ -475,10 +471,7 @@ static struct rr_pool_chunk *first_free(const struct list *chunks)
 	return c && c->nfree ? c : NULL;
 }
 
-/** rr_pool_take - takes a buffer of @class out of a chunk; fully lent chunks are last in their list
- *
- * Return: 0, -ENOBUFS, -ENOMEM.
- */
+/* fully lent chunks are last in their list */
 int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class, struct rr_buf **ret)
 {
 	const struct list *cut = &pool->chunks[class], *single = cut + RR_POOL_CLASSES;
@@ -498,11 +491,6 @@ int rr_pool_take(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned class,
 	return 0;
 }
 
-/** rr_pool_take_denser - takes a buffer of the class of @than, from the chunk with the fewest free ones, but
- * not more than its own
- *
- * Return: NULL: no such chunk.
- */
 struct rr_buf *rr_pool_take_denser(const struct rr_buf *than)
 {
 	struct rr_pool *pool = than->chunk->pool;
@@ -520,7 +508,6 @@ struct rr_buf *rr_pool_take_denser(const struct rr_buf *than)
 	return best ? take_from(best) : NULL;
 }
 
-/** rr_pool_give - returns a buffer to its chunk */
 void rr_pool_give(struct rr_buf *b)
 {
 	struct rr_pool_chunk *c = b->chunk;
@@ -538,10 +525,6 @@ void rr_pool_give(struct rr_buf *b)
 		c->idle_since_ns = clock_now_ns();
 }
 
-/** rr_pool_trim - frees chunks that were completely free for domain->pool_idle_ns
- *
- * Return: time until the next call is useful; 0: no other chunk is completely free.
- */
 uint64_t rr_pool_trim(struct rpcrdma_domain *d)
 {
 	uint64_t now = clock_now_ns(), again = 0;

@@ -30,10 +30,6 @@ static bool has_part(const struct rr_pool *pool)
 	return !pool->far && pool->bytes_max;
 }
 
-/** rr_pool_arena_init - creates the arena, if configured; call after setting up the zones
- *
- * Return: 0, -ENOMEM.
- */
 int rr_pool_arena_init(struct rpcrdma_domain *d)
 {
 	struct rr_pool_arena *a = &d->pool_arena;
@@ -64,10 +60,6 @@ int rr_pool_arena_init(struct rpcrdma_domain *d)
 	return 0;
 }
 
-/** rr_pool_arena_attach - registers the arena with a device that is opened
- *
- * Return: 0, as rr_mr_reg().
- */
 int rr_pool_arena_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 {
 	struct rr_pool_arena *a = &d->pool_arena;
@@ -77,14 +69,12 @@ int rr_pool_arena_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 	return rr_provider_reg(&a->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &a->mr[dev->idx]);
 }
 
-/** rr_pool_arena_detach - undoes rr_pool_arena_attach() */
 void rr_pool_arena_detach(struct rpcrdma_domain *d, unsigned idx)
 {
 	rr_mr_dereg(d->pool_arena.mr[idx]);
 	d->pool_arena.mr[idx] = NULL;
 }
 
-/** rr_pool_arena_fini - frees the arena; its chunks are already freed */
 void rr_pool_arena_fini(struct rpcrdma_domain *d)
 {
 	if (!d->pool_arena.x.bytes)
@@ -97,10 +87,6 @@ void rr_pool_arena_fini(struct rpcrdma_domain *d)
 	rr_provider_put(&d->pool_arena.x);
 }
 
-/** rr_pool_part_get - allocates the memory of a chunk
- *
- * Return: 0; -ENOBUFS, -ENOMEM.
- */
 int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 {
 	size_t off;
@@ -115,7 +101,6 @@ int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 	return rc;
 }
 
-/** rr_pool_part_give - frees the memory of a chunk; Return: false: it is not part of an arena */
 bool rr_pool_part_give(struct rr_pool *pool, const struct rr_extent *x)
 {
 	return x->ops == &part_ops &&

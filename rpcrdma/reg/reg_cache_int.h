@@ -76,7 +76,10 @@ static inline struct rr_cache_entry *rr_cache_entry_of(struct rr_inode *node)
 	return node ? container_of(node, struct rr_cache_entry, node) : NULL;
 }
 
+/** rr_cache_lock - takes the monitor's lock, if there is one, because events are delivered under it; else its own */
 void rr_cache_lock(struct rr_cache *c);
+
+/** rr_cache_unlock - releases the lock of rr_cache_lock() */
 void rr_cache_unlock(struct rr_cache *c);
 
 /** rr_cache_is_off - in a forked child, or without an active monitor: do not look up */

@@ -51,7 +51,6 @@ bool rr_cache_is_off(const struct rr_cache *c)
 	return is_forked(c) || (c->attr.monitor && rr_monitor_is_off(c->attr.monitor));
 }
 
-/** rr_cache_lock - takes the monitor's lock, if there is one, because events are delivered under it */
 void rr_cache_lock(struct rr_cache *c)
 {
 	if (c->attr.monitor)
@@ -60,7 +59,6 @@ void rr_cache_lock(struct rr_cache *c)
 		pthread_mutex_lock(&c->lock);
 }
 
-/** rr_cache_unlock - releases it */
 void rr_cache_unlock(struct rr_cache *c)
 {
 	if (c->attr.monitor)

@@ -203,8 +203,22 @@ struct rpcrdma_listener {
 	const char *device;   /* the only device that reaches it, or NULL */
 	void (*close)(struct rpcrdma_listener *l); /* frees it */
 };
+
+/** rr_tcp_listen - listens on a TCP address
+ * @addr: port 0: any; (*ret)->addr has the one in use
+ * @ret: release it with its close()
+ *
+ * Return: 0; -EADDRNOTAVAIL: the address does not resolve; -ENOMEM; the -errno of a socket call.
+ */
 must_check int rr_tcp_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 			     struct rr_svc *svc, struct rpcrdma_listener **ret);
+
+/** rr_rdma_listen - listens on an RDMA address; opens the device for it
+ *
+ * @addr and @ret: as rr_tcp_listen().
+ *
+ * Return: 0; -ENOMEM; as rr_domain_dev_at(), rr_cm_create(), rr_listen(), rpcrdma_engine_watch().
+ */
 must_check int rr_rdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 			      struct rr_svc *svc, struct rpcrdma_listener **ret);
 

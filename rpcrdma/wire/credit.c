@@ -20,10 +20,6 @@
 
 #include "credit.h"
 
-/** rr_credit_init - initializes without history
- * @c: embedded in an endpoint
- * @wanted: credits to request in each call; 0 counts as 1, because the field must not be 0 on the wire
- */
 void rr_credit_init(struct rr_credit *c, uint32_t wanted)
 {
 	*c = (struct rr_credit){ .wanted = MAX(wanted, 1u) };

@@ -24,6 +24,9 @@ struct rr_credit {
 	uint64_t starved;     /* times a call had to wait for a credit */
 };
 
+/** rr_credit_init - initializes without history
+ * @wanted: credits to request in each call; 0 counts as 1, because the field must not be 0 on the wire
+ */
 void rr_credit_init(struct rr_credit *c, uint32_t wanted);
 
 /** rr_credit_connected - resets for a new connection: no calls in flight, one credit (protocol.md 2.1) */

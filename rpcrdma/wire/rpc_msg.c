@@ -58,7 +58,6 @@ static void get_auth(struct wire_get *g, struct rr_auth *a)
 	a->body = get_opaque(g, RR_AUTH_BYTES_MAX, &a->len);
 }
 
-/** rr_rpc_put_call - encodes a call header; uses all fields, including rpcvers */
 void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c)
 {
 	wire_put_u32(p, c->xid);
@@ -232,13 +231,6 @@ const char *rr_rpc_strerror(const struct rr_rpc_reply *r)
 	return reply_meaning(r)->text;
 }
 
-/** rr_rpc_get_auth_sys - decodes the body of an AUTH_SYS credential
- * @a: from a call
- * @ret: filled on success only
- *
- * Return: 0; -EBADMSG if the flavor differs, the machine name exceeds 255 bytes, there are over 16 groups, or
- * the body is shorter or longer than its contents.
- */
 int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret)
 {
 	struct rr_auth_sys s = { 0 };

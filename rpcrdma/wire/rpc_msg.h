@@ -33,6 +33,7 @@ struct rr_rpc_reply {
 	struct rr_auth verf;
 };
 
+/** rr_rpc_put_call - encodes a call header; uses all fields, including rpcvers */
 void rr_rpc_put_call(struct wire_put *p, const struct rr_rpc_call *c);
 
 /** rr_rpc_get_call - parses a call header
@@ -67,7 +68,15 @@ struct rr_auth_sys {
 	char machine[256]; /* NUL-terminated copy; may contain any byte before that */
 };
 
+/** rr_rpc_get_auth_sys - decodes the body of an AUTH_SYS credential
+ * @a: from a call
+ * @ret: filled on success only
+ *
+ * Return: 0; -EBADMSG if the flavor differs, the machine name exceeds 255 bytes, there are over 16 groups, or the body
+ * is shorter or longer than its contents.
+ */
 must_check int rr_rpc_get_auth_sys(const struct rr_auth *a, struct rr_auth_sys *ret);
+
 /** rr_rpc_put_auth_sys - encodes a body; Return: its length, or -EMSGSIZE */
 must_check int rr_rpc_put_auth_sys(const struct rr_auth_sys *s, void *buf, size_t cap);
 

@@ -153,25 +153,16 @@ static void stream_init(struct rr_stream *s, enum xdr_op op, void *buf, size_t c
 	s->cap = cap;
 }
 
-/** rr_stream_encode - starts encoding into @buf, of @cap bytes */
 void rr_stream_encode(struct rr_stream *s, void *buf, size_t cap)
 {
 	stream_init(s, XDR_ENCODE, buf, cap);
 }
 
-/** rr_stream_decode - starts decoding a complete message */
 void rr_stream_decode(struct rr_stream *s, void *buf, size_t len)
 {
 	stream_init(s, XDR_DECODE, buf, len);
 }
 
-/** rr_stream_decode_chunk - starts decoding a message with its payload in a chunk
- * @s: stream
- * @buf: the message without that payload and its pad
- * @len: bytes there
- * @position: of a Read chunk; RR_STREAM_ANY_POSITION for a Write chunk
- * @chunk_bytes: bytes in the chunk
- */
 void rr_stream_decode_chunk(struct rr_stream *s, void *buf, size_t len, size_t position,
 			    size_t chunk_bytes)
 {
@@ -181,7 +172,6 @@ void rr_stream_decode_chunk(struct rr_stream *s, void *buf, size_t len, size_t p
 	s->chunk_bytes = chunk_bytes;
 }
 
-/** rr_stream_decode_tail - starts decoding the first @len bytes of a record of @total */
 void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t total)
 {
 	stream_init(s, XDR_DECODE, buf, len);
@@ -189,7 +179,6 @@ void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t to
 	s->total = total;
 }
 
-/** rr_stream_decode_open - starts decoding the first @len bytes of a record of at most @max */
 void rr_stream_decode_open(struct rr_stream *s, void *buf, size_t len, size_t max)
 {
 	stream_init(s, XDR_DECODE, buf, len);

@@ -59,11 +59,24 @@ struct rr_stream {
 	bool overflow, short_read, mismatch;
 };
 
+/** rr_stream_encode - starts encoding into @buf, of @cap bytes; at most UINT_MAX, as @len below */
 void rr_stream_encode(struct rr_stream *s, void *buf, size_t cap);
+
+/** rr_stream_decode - starts decoding a complete message of @len bytes */
 void rr_stream_decode(struct rr_stream *s, void *buf, size_t len);
+
+/** rr_stream_decode_chunk - starts decoding a message with its payload in a chunk
+ * @buf: the message without that payload and its pad, @len bytes
+ * @position: of a Read chunk; RR_STREAM_ANY_POSITION for a Write chunk
+ * @chunk_bytes: bytes in the chunk
+ */
 void rr_stream_decode_chunk(struct rr_stream *s, void *buf, size_t len, size_t position,
 			    size_t chunk_bytes);
+
+/** rr_stream_decode_tail - starts decoding the first @len bytes of a record of @total */
 void rr_stream_decode_tail(struct rr_stream *s, void *buf, size_t len, size_t total);
+
+/** rr_stream_decode_open - starts decoding the first @len bytes of a record of at most @max */
 void rr_stream_decode_open(struct rr_stream *s, void *buf, size_t len, size_t max);
 
 /** rr_stream_len - encode: returns the bytes of the reduced message so far */

@@ -12,14 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** clients_init - starts without clients */
 void clients_init(struct clients *all)
 {
 	pthread_mutex_init(&all->lock, NULL);
 	list_init(&all->list);
 }
 
-/** clients_fini - call it when all clients are freed */
 void clients_fini(struct clients *all)
 {
 	pthread_mutex_destroy(&all->lock);

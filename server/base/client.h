@@ -53,7 +53,10 @@ struct client {
 	struct client_admission admission[]; /* by index of the reactor */
 };
 
+/** clients_init - initializes lock and list; the caller sets the other members */
 void clients_init(struct clients *all);
+
+/** clients_fini - destroys the lock; all clients are already freed */
 void clients_fini(struct clients *all);
 
 /** client_get - finds or creates the client of @peer; release it with client_put()

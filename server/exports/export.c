@@ -36,12 +36,9 @@ static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
 	va_end(ap);
 }
 
-/** export_conf_init - sets the defaults: read and write, root squashed, this host only
- *
- * If leatd runs as root, the ids that callers claim are used, so only reserved ports are accepted. Otherwise these
+/* If leatd runs as root, the ids that callers claim are used, so only reserved ports are accepted. Otherwise these
  * ids are not used, and the clients are ordinary users like leatd's own: requiring a port reserved for
- * root would exclude them.
- */
+ * root would exclude them. */
 void export_conf_init(struct export_conf *c)
 {
 	memset(c, 0, sizeof(*c));
@@ -51,7 +48,6 @@ void export_conf_init(struct export_conf *c)
 	export_data_init(&c->data);
 }
 
-/** export_conf_fini - frees the strings */
 void export_conf_fini(struct export_conf *c)
 {
 	free(c->name);

@@ -85,7 +85,13 @@ struct export_table {
 	size_t n;
 };
 
+/** export_conf_init - sets the defaults: read and write, root squashed, this host only
+ *
+ * Accepts only reserved ports if leatd runs as root.
+ */
 void export_conf_init(struct export_conf *c);
+
+/** export_conf_fini - frees the strings in @c; calling it again is harmless */
 void export_conf_fini(struct export_conf *c);
 
 /** export_conf_option - applies one option of the command line or the file

@@ -74,7 +74,6 @@ struct groups_share {
 	unsigned queued, asking;
 };
 
-/* Return: 0, -ENOMEM */
 int groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret)
 {
 	struct groups *g = calloc(1, sizeof(*g));

@@ -59,6 +59,11 @@ struct groups_ops {
 	void (*ask)(void *ctx, struct groups_entry *e);
 };
 
+/** groups_create - creates an empty cache, for one reactor; release it with groups_destroy()
+ * @ops, @ctx: exist as long as the cache
+ *
+ * Return: 0, -ENOMEM.
+ */
 int must_check groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret);
 
 /** groups_destroy - no request may wait, and no lookup may be in progress. NULL is fine. */

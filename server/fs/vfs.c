@@ -29,14 +29,12 @@
 #include "nfs_errno.h"
 #include "vfs_int.h"
 
-/** vfs_proc_path - a path that leads to the file of @fd; Return: @buf */
 const char *vfs_proc_path(int fd, char buf[VFS_PROC_PATH])
 {
 	(void)snprintf(buf, VFS_PROC_PATH, "/proc/self/fd/%d", fd);
 	return buf;
 }
 
-/** vfs_reopen - opens the file of an O_PATH descriptor; only regular files and directories */
 int vfs_reopen(int path_fd, int flags)
 {
 	char buf[VFS_PROC_PATH];
@@ -151,7 +149,6 @@ int vfs_open_dir(const struct fh_obj *o, const struct creds *cr)
 	return got ? vfs_reopen(o->fd, O_RDONLY | O_DIRECTORY) : -EACCES;
 }
 
-/** vfs_lookup - fh_lookup() with the caller's rights */
 int vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct creds *cr,
 	       struct fh_obj *ret)
 {
@@ -166,10 +163,6 @@ int vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, con
 	return err;
 }
 
-/** vfs_readlink - reads the target of a symbolic link
- *
- * Return: 0; -EINVAL: not a symbolic link; -ENAMETOOLONG: @cap is too small; -errno.
- */
 int vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_len)
 {
 	ssize_t n;
@@ -215,13 +208,8 @@ static int sync_fd(const struct fh_obj *o, int fd)
 	return err;
 }
 
-/** vfs_sync_fd - fsync() of @o, which @fd has open
- *
- * The kernel reports a loss of data once, to the first caller of fsync(). The clients that wrote the data learn of it
- * by the write verifier. In an export that does not promise durability this function does nothing.
- *
- * Return: 0, -EINVAL: this file system does not support it; -errno.
- */
+/* The kernel reports a loss of data once, to the first caller of fsync(). The clients that wrote the data learn of it
+ * by the write verifier. */
 int vfs_sync_fd(const struct fh_obj *o, int fd)
 {
 	return o->exp->conf.async ? 0 : vfs_after(sync_fd(o, fd));
@@ -244,10 +232,6 @@ static int sync_now(const void *arg)
 	return err == -EINVAL ? sync_fs_of(o) : err;
 }
 
-/** vfs_sync - attributes, and names of a directory, are on disk afterwards
- *
- * Concurrent syncs of one directory are shared.
- */
 int vfs_sync(const struct fh_obj *o)
 {
 	if (o->exp->conf.async)
@@ -386,13 +370,8 @@ static int check_all(const struct fh_obj *o, const struct vfs_sattr *sa, const s
 	return err;
 }
 
-/** vfs_apply - changes attributes, not yet on disk
- *
- * Permission failures are found before any change. Another failure (no space, a quota) stops at the first attribute
- * affected. The owner comes first, because a quota may refuse it, and a truncated file cannot be restored. A new
- * owner and a new size clear set-id bits, so the mode comes after them. All of these change times, so the times come
- * last.
- */
+/* The owner comes first, because a quota may refuse it, and a truncated file cannot be restored. A new owner and a new
+ * size clear set-id bits, so the mode comes after them. All of these change times, so the times come last. */
 int vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sattr, const struct creds *cr)
 {
 	struct vfs_sattr sa = *sattr;
@@ -419,7 +398,6 @@ int vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sattr, const struc
 	return err;
 }
 
-/** vfs_setattr - changes attributes; on disk when it returns 0 */
 int vfs_setattr(const struct fh_obj *o, const struct vfs_sattr *sa, const struct creds *cr)
 {
 	int err;

@@ -42,8 +42,8 @@ enum vfs_create {
 
 #define VFS_VERF_BYTES 8
 
-/* Result of an operation that creates a file: the file found, and for regular files a descriptor open for reading and
- * writing. The mode of the file may not allow a later open. */
+/* Result of an operation that creates a file: the file found, and for new regular files a descriptor open for reading
+ * and writing, else -1. The mode of the file may not allow a later open. */
 struct vfs_made {
 	struct fh_obj obj;
 	int fd;
@@ -79,26 +79,71 @@ int must_check vfs_open_io(const struct fh_obj *o, bool write);
 /** vfs_open_dir - opens a directory for listing; -EACCES if the caller may not read it */
 int must_check vfs_open_dir(const struct fh_obj *o, const struct creds *cr);
 
+/** vfs_lookup - runs fh_lookup() with the caller's rights
+ * @ret: the caller closes it with fh_close()
+ *
+ * Return: 0; -EACCES, -ENAMETOOLONG as vfs_check_name(); -EPERM as creds_assume(); or as fh_lookup().
+ */
 int must_check vfs_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			  const struct creds *cr, struct fh_obj *ret);
+
+/** vfs_readlink - reads the target of a symbolic link
+ * @buf: receives *ret_len bytes, without a NUL
+ *
+ * Return: 0; -EINVAL: not a symbolic link; -ENAMETOOLONG: the target has @cap bytes or more; -errno.
+ */
 int must_check vfs_readlink(const struct fh_obj *o, char *buf, size_t cap, uint32_t *ret_len);
 
-/* Changes by the following functions are on disk when they return 0. */
+/* Changes by the following functions are on disk when they return 0, except in an async export. */
 
+/** vfs_setattr - changes attributes
+ *
+ * Return: as vfs_apply(), vfs_sync().
+ */
 int must_check vfs_setattr(const struct fh_obj *o, const struct vfs_sattr *sa,
 			   const struct creds *cr);
+
+/** vfs_create - creates a regular file
+ * @sa: attributes; not for VFS_EXCLUSIVE. On a file that exists already only the size is set
+ * @verf: VFS_EXCLUSIVE only
+ * @ret: release it with vfs_made_close(); fd is -1 if the file existed
+ *
+ * Return: 0; -EEXIST as enum vfs_create says, also for an object of another type, "." and ".."; -ENOTDIR: @dir is not a
+ * directory; -EACCES, -ENAMETOOLONG as vfs_check_name(); -ESTALE: another file has the name by now; as vfs_apply(),
+ * vfs_sync(); -errno. If its attributes cannot be set, the new file is removed.
+ */
 int must_check vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			  enum vfs_create how, const struct vfs_sattr *sa,
 			  const uint8_t verf[VFS_VERF_BYTES], const struct creds *cr,
 			  struct vfs_made *ret);
+
+/** vfs_mkdir - creates a directory; the size in @sa is ignored
+ * @ret: release it with vfs_made_close(); fd is -1
+ *
+ * Return: 0; -EEXIST, also for "." and ".."; -ENOTDIR: @dir is not a directory; -EACCES, -ENAMETOOLONG as
+ * vfs_check_name(); as vfs_apply(), vfs_sync(); -errno. If its attributes cannot be set, the new object is removed.
+ */
 int must_check vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			 const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret);
+
+/** vfs_symlink - creates a symbolic link to @target, which is stored as it is; mode and size in @sa are ignored
+ *
+ * @ret and Return: as vfs_mkdir().
+ */
 int must_check vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			   const char *target, const struct vfs_sattr *sa, const struct creds *cr,
 			   struct vfs_made *ret);
+
+/** vfs_mknod - creates a device, socket or pipe; the size in @sa is ignored
+ * @type: S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO
+ *
+ * @ret and Return: as vfs_mkdir().
+ */
 int must_check vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			 uint32_t type, dev_t rdev, const struct vfs_sattr *sa,
 			 const struct creds *cr, struct vfs_made *ret);
+
+/** vfs_made_close - closes both descriptors; one that is -1 is skipped */
 void vfs_made_close(struct vfs_made *m);
 
 /* A file that lost its last name by an operation: caches must not keep it open. */
@@ -107,11 +152,29 @@ struct vfs_gone {
 	uint64_t dev, ino;
 };
 
+/** vfs_remove - removes a name: REMOVE, or RMDIR if @is_dir (RFC 1813 sections 3.3.12, 3.3.13)
+ * @ret: set when the name is removed, even if the sync then fails
+ *
+ * Return: 0; as vfs_lookup(), vfs_sync(); -EISDIR: REMOVE of a directory, "." or ".."; -EINVAL: RMDIR of "."; -EEXIST:
+ * RMDIR of ".."; -errno.
+ */
 int must_check vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, bool is_dir,
 			  const struct creds *cr, struct vfs_gone *ret);
+
+/** vfs_rename - renames an object; an earlier object of the new name is replaced
+ * @ret: that object, if this was its last name; set when the rename is done, even if the sync then fails
+ *
+ * Return: 0; -EINVAL: "." or ".."; -EXDEV: directories of two exports; as vfs_lookup(), vfs_sync(); -errno.
+ */
 int must_check vfs_rename(struct fh_set *s, const struct fh_obj *from, const char *from_name,
 			  const struct fh_obj *to, const char *to_name, const struct creds *cr,
 			  struct vfs_gone *ret);
+
+/** vfs_link - adds a name to a file
+ *
+ * Return: 0; -EEXIST, also for "." and ".."; -ENOTDIR: @dir is not a directory; -EISDIR: @o is a directory; -EXDEV: two
+ * exports; -EACCES, -ENAMETOOLONG as vfs_check_name(); -EPERM as creds_assume(); as vfs_sync(); -errno.
+ */
 int must_check vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir,
 			const char *name, const struct creds *cr);
 

@@ -19,10 +19,37 @@
  */
 int must_check vfs_after(int err);
 
+/** vfs_proc_path - builds a path that leads to the file of @fd; Return: @buf */
 const char *vfs_proc_path(int fd, char buf[VFS_PROC_PATH]);
+
+/** vfs_reopen - opens the file of an O_PATH descriptor; only regular files and directories
+ *
+ * Return: a descriptor, which the caller closes, or -errno of open().
+ */
 int must_check vfs_reopen(int path_fd, int flags);
+
+/** vfs_sync_fd - runs fsync() on @o, which @fd has open; does nothing in an async export
+ *
+ * Return: 0; -EINVAL: this file system does not support it; -errno, converted by vfs_after().
+ */
 int must_check vfs_sync_fd(const struct fh_obj *o, int fd);
+
+/** vfs_sync - writes attributes, and names of a directory, to disk; does nothing in an async export
+ *
+ * Concurrent syncs of one directory are shared.
+ *
+ * Return: 0; -errno, converted by vfs_after().
+ */
 int must_check vfs_sync(const struct fh_obj *o);
+
+/** vfs_apply - changes attributes, not yet on disk
+ *
+ * Permission failures are found before any change. Another failure (no space, a quota) stops at the first attribute
+ * affected.
+ *
+ * Return: 0; -EINVAL: an id of UINT32_MAX, or the size of an object that is not a regular file; -EISDIR: the size of a
+ * directory; -EFBIG; -EPERM, -EACCES: not permitted; -errno.
+ */
 int must_check vfs_apply(const struct fh_obj *o, const struct vfs_sattr *sa,
 			 const struct creds *cr);
 

@@ -243,10 +243,6 @@ static int find_made(struct fh_set *s, const struct fh_obj *dir, const char *nam
 	return err;
 }
 
-/** vfs_create - creates a regular file
- * @sa: attributes; not for VFS_EXCLUSIVE
- * @verf: VFS_EXCLUSIVE only
- */
 int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enum vfs_create how,
 	       const struct vfs_sattr *sa, const uint8_t verf[VFS_VERF_BYTES],
 	       const struct creds *cr, struct vfs_made *ret)
@@ -346,7 +342,6 @@ int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, co
 	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
 }
 
-/** vfs_mknod - creates a device, socket or pipe: @type is S_IFCHR, S_IFBLK, S_IFSOCK or S_IFIFO */
 int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint32_t type,
 	      dev_t rdev, const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
@@ -384,7 +379,6 @@ static void note_gone(const struct fh_obj *o, struct vfs_gone *ret)
 	ret->ino = o->stx.stx_ino;
 }
 
-/** vfs_remove - REMOVE, or RMDIR if @is_dir */
 int vfs_remove(struct fh_set *s, const struct fh_obj *dir, const char *name, bool is_dir,
 	       const struct creds *cr, struct vfs_gone *ret)
 {
@@ -487,7 +481,6 @@ out:
 	return err;
 }
 
-/** vfs_link - adds a name to a file */
 int vfs_link(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *dir, const char *name,
 	     const struct creds *cr)
 {

@@ -646,7 +646,6 @@ int fh_map_open(const char *dir, struct fh_map **ret)
 	return 0;
 }
 
-/** fh_map_destroy - frees a map that is no longer used. NULL is fine. */
 void fh_map_destroy(struct fh_map *m)
 {
 	if (!m)

@@ -51,6 +51,7 @@ int must_check fh_map_open(const char *dir, struct fh_map **ret);
 /** fh_map_keep - writes all changes so far; they survive this process */
 void fh_map_keep(struct fh_map *m);
 
+/** fh_map_destroy - writes pending changes and frees a map that is no longer used. NULL is fine. */
 void fh_map_destroy(struct fh_map *m);
 
 /** fh_map_root - adds the root of an export

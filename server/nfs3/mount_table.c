@@ -29,7 +29,6 @@ struct mount_table {
 	size_t n;
 };
 
-/** mount_table_create - Return: 0, -ENOMEM */
 int mount_table_create(struct mount_table **ret)
 {
 	struct mount_table *t = calloc(1, sizeof(*t));
@@ -128,7 +127,6 @@ mountlist mount_table_dump(struct mount_table *t, void *(*get)(void *ctx, size_t
 	return i ? nodes : NULL;
 }
 
-/** mount_table_destroy - NULL is fine */
 void mount_table_destroy(struct mount_table *t)
 {
 	if (!t)

@@ -13,9 +13,16 @@
 
 struct mount_table;
 
+/** mount_table_create - creates an empty table; Return: 0, -ENOMEM */
 int must_check mount_table_create(struct mount_table **ret);
+
+/** mount_table_destroy - frees a table that is no longer used. NULL is fine. */
 void mount_table_destroy(struct mount_table *t);
 
+/** mount_table_add - adds an entry, or renews it; the strings are copied; any thread
+ *
+ * A full table loses its oldest entry. Without memory nothing is added.
+ */
 void mount_table_add(struct mount_table *t, const char *host, const char *dir);
 
 /** mount_table_remove - removes an entry of @host; @dir NULL: all of them */

@@ -270,13 +270,11 @@ void cm_destroy(struct cm *cm)
 	free(cm);
 }
 
-/** cm_listeners - returns the number of listeners */
 size_t cm_listeners(const struct cm *cm)
 {
 	return cm->n;
 }
 
-/** cm_listener - returns the address of listener @i */
 const struct rpcrdma_addr *cm_listener(const struct cm *cm, size_t i)
 {
 	return &cm->addrs[i];

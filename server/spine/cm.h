@@ -27,7 +27,10 @@ void cm_close(struct cm *cm);
 /** cm_destroy - frees @cm after cm_close(). NULL is fine. */
 void cm_destroy(struct cm *cm);
 
+/** cm_listeners - returns the number of listeners */
 size_t cm_listeners(const struct cm *cm);
+
+/** cm_listener - returns the address of listener @i < cm_listeners(); it is valid until cm_destroy() */
 const struct rpcrdma_addr *cm_listener(const struct cm *cm, size_t i);
 
 #endif

@@ -77,7 +77,10 @@ struct where_tracer {
 	} slots[WHERE_ASKERS];
 };
 
+/** where_tracer_init - starts without traces, and with none wanted */
 void where_tracer_init(struct where_tracer *t);
+
+/** where_tracer_fini - frees the traces that were not taken; no thread uses @t */
 void where_tracer_fini(struct where_tracer *t);
 
 /** where_tracer_take - takes the last trace that the asker may see, and requests another one

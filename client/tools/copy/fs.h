@@ -33,6 +33,7 @@ struct fs_file {
 	bool is_object; /* of fs_open_object() */
 };
 
+/** fs_open - opens @path with @flags and @mode of open(2), and O_NOFOLLOW if b.no_links; fs_close() releases @ret */
 must_check int fs_open(struct fs_base b, const char *path, int flags, mode_t mode,
 		       struct fs_file *ret);
 /** fs_open_object - opens the object that @path now means, of any type, even a link, to access its attributes; needs
@@ -53,22 +54,36 @@ must_check int fs_open_regular(struct fs_base b, const char *path, struct fs_fil
 must_check int fs_std(int fd, struct fs_file *ret);
 /** fs_close - closes; Return: also the error of data that did not become stable */
 must_check int fs_close(struct fs_file *f);
+/** fs_fsync - writes the data and attributes of @f to stable storage */
 must_check int fs_fsync(struct fs_file *f);
+/** fs_fstat - gets the attributes of @f */
 must_check int fs_fstat(struct fs_file *f, struct stat *ret);
+/** fs_ftruncate - sets the size of @f, in bytes */
 must_check int fs_ftruncate(struct fs_file *f, uint64_t size);
+/** fs_fchmod - sets the permission bits of @f */
 must_check int fs_fchmod(struct fs_file *f, mode_t mode);
+/** fs_fchown - sets owner and group of @f; -1 keeps one */
 must_check int fs_fchown(struct fs_file *f, uid_t uid, gid_t gid);
+/** fs_futimens - sets atime, times[0], and mtime, times[1], as futimens(3) */
 must_check int fs_futimens(struct fs_file *f, const struct timespec times[2]);
 
+/** fs_stat - gets the attributes of @path; follows a link in the last component unless b.no_links */
 must_check int fs_stat(struct fs_base b, const char *path, struct stat *ret);
+/** fs_lstat - gets the attributes of @path, of a link itself */
 must_check int fs_lstat(struct fs_base b, const char *path, struct stat *ret);
+/** fs_mkdir - creates a directory */
 must_check int fs_mkdir(struct fs_base b, const char *path, mode_t mode);
+/** fs_unlink - removes a name that is not a directory */
 int fs_unlink(struct fs_base b, const char *path);
+/** fs_rmdir - removes an empty directory */
 must_check int fs_rmdir(struct fs_base b, const char *path);
+/** fs_rename - renames @from to @to, replacing @to; both are relative to @b */
 must_check int fs_rename(struct fs_base b, const char *from, const char *to);
+/** fs_symlink - creates the link @path to @target, which is stored as it is */
 must_check int fs_symlink(struct fs_base b, const char *target, const char *path);
 /** fs_readlink - @buf is NUL-terminated; -ENAMETOOLONG if it does not fit */
 must_check int fs_readlink(struct fs_base b, const char *path, char *buf, size_t cap);
+/** fs_mknod - creates a device, socket or pipe; the type is part of @mode */
 must_check int fs_mknod(struct fs_base b, const char *path, mode_t mode, dev_t dev);
 /** fs_list - as tool_list(), unsorted for local directories */
 must_check int fs_list(struct fs_base b, const char *path, struct tool_entries *ret);
@@ -104,6 +119,7 @@ const char *fs_proc_path(const struct fs_file *f, char buf[FS_PROC_BYTES]);
 /** fs_enter - a base inside a directory, where links are not followed
  * It must be a directory; if @b follows no links, it must not be a link to one. fs_leave() releases it. */
 must_check int fs_enter(struct fs_base b, const char *path, struct fs_base *ret);
+/** fs_leave - closes the directory of fs_enter(); @b begins at its mount or the current directory again */
 void fs_leave(struct fs_base *b);
 
 #endif

@@ -297,10 +297,12 @@ must_check int dump_conn_guess(struct dump *d, const struct dump_frame *f, bool 
  */
 must_check int dump_conn_cm(struct dump *d, const struct dump_frame *f);
 
+/** dump_conn_destroy - removes and frees a connection and its outstanding calls */
 void dump_conn_destroy(struct dump *d, struct dump_conn *c);
 
 /** dump_call_create - adds an outstanding call of @c; NULL without memory */
 struct dump_call *dump_call_create(struct dump *d, struct dump_conn *c, const struct rr_hdr *hdr);
+/** dump_call_destroy - removes and frees a call that got its reply, or is dropped */
 void dump_call_destroy(struct dump *d, struct dump_call *call);
 
 /** dump_call_find - the oldest call with @xid, or NULL */
@@ -323,9 +325,15 @@ must_check int dump_head_put(struct dump_head *h, uint64_t at, const uint8_t *p,
 
 /* ---- dump_print.c: the lines --------------------------------------------------------------------- */
 
+/** dump_print_cm - prints a datagram of the connection manager: "CM REQ port=20049 ..." */
 void dump_print_cm(struct dump *d, const struct dump_cm *cm);
+/** dump_print_msg - prints a message: "CALL RDMA_MSG xid=... hdr=28 send=132 NFS READ offset=0 count=3000" */
 void dump_print_msg(struct dump *d, const struct dump_msg *m);
+/** dump_print_transfer - prints an RDMA Read or Write, if options.transfers is set:
+ * "RDMA WRITE rkey=0x1f offset=0x7f00 length=4096 xid=0x1"
+ */
 void dump_print_transfer(struct dump *d, const struct dump_transfer *t);
+/** dump_print_nak - prints a negative acknowledgement, RNR NAK included; @syndrome is that of its AETH */
 void dump_print_nak(struct dump *d, const struct dump_frame *f, uint8_t syndrome);
 /** dump_print_note - prints a remark about @f */
 printf_like(3, 4) void dump_print_note(struct dump *d, const struct dump_frame *f,

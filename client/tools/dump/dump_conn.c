@@ -57,7 +57,6 @@ struct dump_call *dump_call_create(struct dump *d, struct dump_conn *c, const st
 	return call;
 }
 
-/** dump_call_destroy - removes a call that got its reply, or is dropped */
 void dump_call_destroy(struct dump *d, struct dump_call *call)
 {
 	struct dump_conn *c = call->conn;
@@ -176,7 +175,6 @@ int dump_head_put(struct dump_head *h, uint64_t at, const uint8_t *p, size_t len
 
 /* ---- connections ------------------------------------------------------------------------------- */
 
-/** dump_conn_destroy - removes a connection and its outstanding calls */
 void dump_conn_destroy(struct dump *d, struct dump_conn *c)
 {
 	list_for_each_safe(node, &c->calls)

@@ -48,7 +48,6 @@ static void print_end(struct dump *d, const struct dump_conn *c, int which)
 		fprintf(d->out, " private[none: %u]", RR_INLINE_DEFAULT);
 }
 
-/** dump_print_cm - "CM REQ port=20049 ..." */
 void dump_print_cm(struct dump *d, const struct dump_cm *cm)
 {
 	if (!d->options.lines)
@@ -80,7 +79,6 @@ static bool has_rpc(const struct dump_msg *m)
 	return !m->bad && (m->hdr.proc == RR_MSG || (m->hdr.proc == RR_NOMSG && m->rpc.known));
 }
 
-/** dump_print_msg - "CALL RDMA_MSG xid=... hdr=28 send=132 NFS READ offset=0 count=3000" */
 void dump_print_msg(struct dump *d, const struct dump_msg *m)
 {
 	static const char *const kinds[] = { "CALL", "REPLY", "MESSAGE" };
@@ -108,7 +106,6 @@ void dump_print_msg(struct dump *d, const struct dump_msg *m)
 	fputc('\n', d->out);
 }
 
-/** dump_print_transfer - "RDMA WRITE rkey=0x1f offset=0x7f00 length=4096 xid=0x1" */
 void dump_print_transfer(struct dump *d, const struct dump_transfer *t)
 {
 	if (!d->options.lines || !d->options.transfers)
@@ -121,7 +118,6 @@ void dump_print_transfer(struct dump *d, const struct dump_transfer *t)
 	fputc('\n', d->out);
 }
 
-/** dump_print_nak - a receiver was not ready, or refused */
 void dump_print_nak(struct dump *d, const struct dump_frame *f, uint8_t syndrome)
 {
 	static const char *const codes[] = { "PSN sequence error", "invalid request",

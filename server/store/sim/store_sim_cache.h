@@ -24,6 +24,7 @@ struct sim_cache {
 	size_t nfiles, bytes, bytes_max;
 };
 
+/** sim_cache_init - starts with an empty cache; beyond @bytes_max the oldest data is written back */
 void sim_cache_init(struct sim_cache *c, size_t bytes_max);
 
 /** sim_cache_fini - treats all data as written back: the contents of the files stay */
