@@ -8,6 +8,7 @@
 #   - the version maps name exactly the functions of the public headers
 #   - each function of leat.h is in a page of doc/man/ or has a comment in the header; each of
 #     rpcrdma.h has one in the header
+#   - each function of the other headers has a comment above it, or above its group
 #   - each option of `leat` and `leatd` is in its page
 #   - doc/*.md and README.md name only files that exist
 #   - each folder of the libraries and of leatd is in README.md's map of the tree
@@ -53,6 +54,20 @@ for f in $(functions include/rpcrdma.h rpcrdma) $(functions include/rpcrdma_payl
 		index($0, f "(") && /^[a-z]/ { if (comment) ok = 1 } END { exit !ok }' \
 		include/rpcrdma.h include/rpcrdma_payload.h || say "$f has no comment in its header"
 done
+
+# The same for the other headers, which are internal. A declaration starts in the first column; it may span lines. A
+# comment inside of a structure is not that of a function directly after it.
+# shellcheck disable=SC2016 # $0 is awk's
+bare=$(git ls-files 'rpcrdma/*.h' 'server/*.h' 'client/*.h' 'xdr/*.h' 2>/dev/null |
+	xargs awk '
+		FNR == 1 || /^$/ || /^}/ { comment = 0 }
+		/\/\*/ { comment = 1 }
+		/^[a-z][^=;]*\(/ && !/^(static|typedef)/ && !comment {
+			match($0, /[ *][a-z0-9_]+\(/)
+			print FILENAME ":" FNR ": " substr($0, RSTART + 1, RLENGTH - 2)
+		}' /dev/null)
+[ -z "$bare" ] || say "no comment above its declaration:
+$bare"
 
 for doc in README.md doc/*.md; do
 	[ -e "$doc" ] || continue
