@@ -31,10 +31,6 @@ static uint8_t *slot_payload(const struct rr_mode *m, unsigned slot)
 	return m->inbox.mem + slot * ((size_t)RR_SLOT_HEAD + m->slot_bytes) + RR_SLOT_HEAD;
 }
 
-/** rr_mode_fast_init - creates the requested number of slots, within limits
- *
- * Return: 0, -EINVAL (none requested), -ENOMEM, errors of the device.
- */
 int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr_suffix *give)
 {
 	uint32_t bytes = MIN(want->slot_bytes, RPCRDMA_FAST_WRITE_MAX);
@@ -60,8 +56,6 @@ int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr
 	return 0;
 }
 
-/** rr_mode_fast_hear - handles an RDMA Write with immediate: its head becomes the message
- * Return: false: it is invalid */
 bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
 	unsigned slot = wc->imm >> 16;
@@ -83,7 +77,6 @@ bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct r
 	return true;
 }
 
-/** rr_mode_fast_claim - checks that the call's Read chunk is the payload in the slot */
 bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg)
 {
 	uint8_t *mem = slot_payload(m, m->heard_slot);

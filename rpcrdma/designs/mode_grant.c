@@ -70,7 +70,6 @@ struct rr_grant {
 static void on_sent(struct rr_post *post, enum rr_wc_status status);
 static void on_taken_back(struct rr_reg_closing *closing);
 
-/** rr_mode_grant_init - creates the area of the buffers; Return: 0, -ENOMEM, errors of the device */
 int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give)
 {
 	int rc = rr_mode_area(m, &m->room, ROOM_BYTES, ROOM_MAX, rr_mode_write_access(m));
@@ -286,7 +285,6 @@ static struct rr_grant *find_told(const struct rr_mode *m, uint32_t xid)
 	return g && g->since_ns && !list_is_linked(&g->post.link) ? g : NULL;
 }
 
-/** rr_mode_grant_want - handles RR_WANT; Return: false if it is not allowed */
 bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 {
 	struct rr_grant *g;
@@ -307,7 +305,6 @@ bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes)
 	return true;
 }
 
-/** rr_mode_grant_done - handles RDMA_DONE; Return: false if no grant was announced for @xid */
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid)
 {
 	struct rr_grant *g = find_told(m, xid);
@@ -319,7 +316,6 @@ bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid)
 	return true;
 }
 
-/** rr_mode_grant_claim - checks that the call's Read chunk is within its grant */
 bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg)
 {
 	struct rr_grant *g = find_told(m, rr->hdr.xid);
@@ -334,7 +330,6 @@ bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_
 	return true;
 }
 
-/** rr_mode_grant_release - ends a grant when its call is over */
 void rr_mode_grant_release(struct rr_grant *g)
 {
 	grant_over(g);

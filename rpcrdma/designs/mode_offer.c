@@ -141,7 +141,6 @@ static void end(struct rr_rreq *rr)
 	rr_srv_op_ended(rr); /* may free the request */
 }
 
-/** rr_mode_offer_done - handles RDMA_DONE; Return: false if there is no offer for @xid */
 bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid)
 {
 	list_for_each(n, &m->offers) {
@@ -156,7 +155,6 @@ bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid)
 	return false;
 }
 
-/** rr_mode_offers_end - ends all offers: the peer can no longer read them */
 void rr_mode_offers_end(struct rr_mode *m)
 {
 	struct rr_mode_req *r;

@@ -120,25 +120,51 @@ void rr_mode_cut(struct rr_mode *m);
  * Return: 0: sent; 1: use another form; -ENOBUFS: wait for memory of RR_ZONE_ANSWERS */
 must_check int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan,
 			      const struct rr_stream *s, uint8_t *msg, size_t len);
+
+/** rr_mode_offer_done - handles RDMA_DONE; Return: false if there is no offer for @xid */
 bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid);
+
+/** rr_mode_offers_end - ends all offers: the peer can no longer read them */
 void rr_mode_offers_end(struct rr_mode *m);
 
 /* mode_fast.c */
+/** rr_mode_fast_init - creates the requested number of slots, within limits
+ *
+ * Return: 0, -EINVAL (none requested), -ENOMEM, errors of the device.
+ */
 must_check int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want,
 				 struct rr_suffix *give);
+
+/** rr_mode_fast_hear - handles an RDMA Write with immediate: its head becomes the message
+ *
+ * Return: false: it is invalid.
+ */
 bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+
+/** rr_mode_fast_claim - checks that the call's Read chunk is the payload in the slot */
 bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
 
 /* mode_grant.c */
+/** rr_mode_grant_init - creates the area of the buffers; Return: 0, -ENOMEM, errors of the device */
 must_check int rr_mode_grant_init(struct rr_mode *m, struct rr_suffix *give);
+
+/** rr_mode_grant_want - handles RR_WANT; Return: false if it is not allowed */
 bool rr_mode_grant_want(struct rr_mode *m, uint32_t xid, uint32_t bytes);
+
+/** rr_mode_grant_claim - checks that the call's Read chunk is within its grant */
 bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
+
+/** rr_mode_grant_done - handles RDMA_DONE; Return: false if no grant was announced for @xid */
 bool rr_mode_grant_done(struct rr_mode *m, uint32_t xid);
+
+/** rr_mode_grant_release - ends a grant when its call is over */
 void rr_mode_grant_release(struct rr_grant *g);
+
 /** rr_mode_grant_oldest - returns the time when the oldest unused grant was announced; 0: no grant is unused
  *
  * It is the first in the list: memory and send buffers are assigned in the order of the requests. */
 uint64_t rr_mode_grant_oldest(const struct rr_mode *m);
+
 /** rr_mode_grants_expire - revokes grants that were announced @stall_ns before @now_ns and are unused
  * Return: false if a grant has expired and cannot be revoked */
 must_check bool rr_mode_grants_expire(struct rr_mode *m, uint64_t now_ns, uint64_t stall_ns);

@@ -138,7 +138,6 @@ static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **r
 	return 0;
 }
 
-/** rr_conn_buf_get, rr_conn_buf_wait - as rr_buf_get() and rr_buf_wait() */
 int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes, struct rpcrdma_buf **ret)
 {
 	struct rr_conn_part *p = part_of(c, zone);

@@ -34,7 +34,6 @@ static uint32_t least(const struct rr_rconn *c)
 	return MIN(RR_MSGS_FIRST, c->ep->msgs_max);
 }
 
-/** rr_srv_credit_init - initialises the credits of a connection that has its first receives */
 void rr_srv_credit_init(struct rr_rconn *c)
 {
 	struct rpcrdma_domain *d = c->base.engine->domain;
@@ -69,11 +68,8 @@ static uint32_t make_room(struct rr_rconn *c, uint32_t calls)
 	return MIN(ep->msgs, calls);
 }
 
-/** rr_srv_demand - accounts for a call of a peer that requests @asked credits
- *
- * Credits grow for a peer that requests more and uses those it has: all at this moment. If replies are
- * so fast that calls never pile up: twice as many calls as credits, at least two of them overlapping.
- */
+/* Credits grow for a peer that requests more and uses those it has: all at this moment. If replies are so fast that
+ * calls never pile up: twice as many calls as credits, at least two of them overlapping. */
 void rr_srv_demand(struct rr_rconn *c, uint32_t asked)
 {
 	struct rr_ep *ep = c->ep;
@@ -116,10 +112,6 @@ static void trim(struct rr_rconn *c)
 	c->rws_most = c->rws_used;
 }
 
-/** rr_srv_credit_tick - reduces credits that were not used since the last tick
- *
- * A connection without any call falls back to the credits of a new connection.
- */
 void rr_srv_credit_tick(struct rpcrdma_conn *base)
 {
 	struct rr_rconn *c = rr_rconn_of(base);
@@ -131,10 +123,6 @@ void rr_srv_credit_tick(struct rpcrdma_conn *base)
 	trim(c);
 }
 
-/** rr_srv_grant - returns the credits that a reply grants; call once for each reply
- * @rc: the receive of its call that is not yet reposted, or NULL
- * @counted: it is the reply to a call that rr_srv_recv() counted
- */
 uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_ctx *rc, bool counted)
 {
 	struct rr_ep *ep = c->ep;
@@ -172,10 +160,6 @@ static void free_calls(struct rr_rconn *c, unsigned recvs)
 	rr_srv_trim_rws(c, n * RR_CALL_RWS);
 }
 
-/** rr_srv_recv_done - returns the receive of an answered call to the device or to the pool
- *
- * Memory that is no longer charged is freed.
- */
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
 	if (rr_ep_posted(c->ep) >= rr_grants_due(&c->grants) + c->ep->extra_recvs) {

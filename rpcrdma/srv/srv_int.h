@@ -187,12 +187,16 @@ must_check int rr_answer_head(const struct rr_req *r, const struct rr_answer *a,
 			      void *buf, size_t cap, size_t *ret_len);
 
 /* srv_buf.c: memory of a connection, by zone */
+/** rr_conn_buf_get - as rr_buf_get(), within the connection's own memory, or its share of the pool */
 must_check int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes,
 			       struct rpcrdma_buf **ret);
+/** rr_conn_buf_wait - as rr_buf_wait(), after rr_conn_buf_get() */
 void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
 /** rr_conn_buf_max - returns the largest buffer size that a connection can get */
 size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone);
+/** rr_conn_buf_init - initializes the shares of a new connection, which holds no buffer */
 void rr_conn_buf_init(struct rpcrdma_conn *c);
+/** rr_conn_buf_fini - ends the waits of its shares; no request of the connection waits for a buffer */
 void rr_conn_buf_fini(struct rpcrdma_conn *c);
 
 /* srv_tcp.c, srv_cm.c: listeners of both kinds */

@@ -125,35 +125,64 @@ extern const struct rr_conn_ops rr_rconn_ops;
 extern const struct rr_ep_ops rr_rconn_ep_ops;
 
 /* srv_recv.c */
+/** rr_srv_recv - rr_ep_ops.recv of a responder: checks a message and delivers its request */
 void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);
+
+/** rr_srv_decode - rr_conn_ops.decode; Return: 0; -EBADMSG: the arguments do not decode, or a chunk matches none */
 int rr_srv_decode(struct rr_req *r, xdrproc_t decode, void *args);
+
 /** rr_srv_trim_reqs - frees unused requests until @keep remain in all */
 void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep);
 
 /* srv_credit.c */
+/** rr_srv_credit_init - initializes the credits of a connection that has its first receives */
 void rr_srv_credit_init(struct rr_rconn *c);
+
+/** rr_srv_demand - accounts for a call of a peer that requests @asked credits; may raise its credits */
 void rr_srv_demand(struct rr_rconn *c, uint32_t asked);
+
+/** rr_srv_credit_tick - reduces credits that were not used since the last tick
+ *
+ * A connection without any call falls back to the credits of a new connection.
+ */
 void rr_srv_credit_tick(struct rpcrdma_conn *base);
+
+/** rr_srv_grant - returns the credits that a reply grants; call once for each reply
+ * @rc: the receive of its call that is not yet reposted, or NULL
+ * @counted: it is the reply to a call that rr_srv_recv() counted
+ */
 must_check uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_ctx *rc,
 				 bool counted);
+
+/** rr_srv_recv_done - returns the receive of an answered call to the device or to the pool
+ *
+ * Memory that is no longer charged is freed.
+ */
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc);
 
 /* srv_rw.c */
+/** rr_rw_get - takes an unused transfer, or allocates one; release it with rr_rw_put(). NULL without memory */
 struct rr_rw *rr_rw_get(struct rr_rconn *c);
+
+/** rr_rw_put - makes a transfer unused */
 void rr_rw_put(struct rr_rw *rw);
+
 /** rr_srv_trim_rws - frees unused transfers until @keep remain in all */
 void rr_srv_trim_rws(struct rr_rconn *c, unsigned keep);
+
 /** rr_srv_read - pulls the bytes of a piece from the call's Read chunk
  * @piece: &rr->call_piece: offsets within the whole call; else within its payload
  *
  * Return: 0; -EINVAL: outside the chunk; -ENOMEM.
  */
 must_check int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_piece *piece);
+
 /** rr_srv_write - posts RDMA Writes of @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
  * @chunk: of rr->hdr, which is read until the Writes are posted
  * @piece: its done runs at the end. If NULL, the Writes may be held back until the reply or the next Write */
 must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
 			    uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece);
+
 /** rr_srv_post_held - posts the Writes that were held back, without a reply */
 void rr_srv_post_held(struct rr_rreq *rr);
 void rr_srv_reads_pump(struct rr_rconn *c);
@@ -163,6 +192,7 @@ uint32_t rr_srv_room(const struct rr_req *r);
 int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p);
+
 /** rr_srv_has_write_chunk - true if the call offers a non-empty Write chunk */
 static inline bool rr_srv_has_write_chunk(const struct rr_rreq *rr)
 {
@@ -175,19 +205,25 @@ static inline bool rr_srv_has_write_chunk(const struct rr_rreq *rr)
  * @replied: bytes of it that were written to the Reply chunk instead */
 void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsigned n, size_t head,
 		       size_t replied);
+
 /** rr_srv_write_reply - RDMA Writes @len bytes at @msg, in rr->reply_buf, to the Reply chunk */
 must_check int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len);
+
 /** rr_srv_gather - copies payload to @to: from the placed pieces, or from the service's iov */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to);
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a);
+
 /** rr_srv_send_error - sends RDMA_ERROR for a message that became no request; reposts @rc
  * @counted: rr_grants_call() counted the message as a call */
 void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
 		       enum rr_err err, bool counted);
+
 /** rr_srv_reply_hdr_bytes - returns the size of the reply's transport header, which returns all chunks of the call */
 size_t rr_srv_reply_hdr_bytes(const struct rr_rreq *rr);
+
 /** rr_srv_op_ended - completes one transfer of @rr; the last one ends the request */
 void rr_srv_op_ended(struct rr_rreq *rr);
+
 /** rr_srv_release - recycles a request that the service has ended (or never received) */
 void rr_srv_release(struct rr_rreq *rr);
 

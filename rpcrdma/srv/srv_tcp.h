@@ -91,26 +91,59 @@ void rr_tconn_interest(struct rr_tconn *c);
 /* srv_tcp_in.c */
 /** rr_tconn_pump - reads and parses as far as possible; runs on input and when a request progresses */
 void rr_tconn_pump(struct rr_tconn *c);
+
 /** rr_tconn_kick - schedules rr_tconn_pump() for the next poll */
 void rr_tconn_kick(struct rr_tconn *c);
+
 /** rr_tconn_wants_input - true if the connection can use more bytes */
 bool rr_tconn_wants_input(const struct rr_tconn *c);
+
 /** rr_treq_free - frees the request's memory and uncharges the client for it */
 void rr_treq_free(struct rr_tconn *c, struct rr_treq *t);
+
 /** rr_tconn_tick - frees requests that were unused since the last tick */
 void rr_tconn_tick(struct rpcrdma_conn *base);
+
 /** rr_treq_release - recycles a request that is no longer in use */
 void rr_treq_release(struct rr_treq *t);
+
+/** rr_tcp_decode - rr_conn_ops.decode
+ *
+ * Return: 0; -EBADMSG; -EAGAIN: the request is delivered a second time, with the whole record.
+ */
 int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args);
+
+/** rr_tcp_pull - rr_conn_ops.pull: queues a piece, which must start where the previous one ends
+ *
+ * Return: 0; -EINVAL: it starts elsewhere; -EOPNOTSUPP: its buffer is memory of a device.
+ */
 int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p);
 
 /* srv_tcp_out.c */
+/** rr_tcp_by_chunk - rr_conn_ops.by_chunk: false, TCP has no chunks */
 bool rr_tcp_by_chunk(const struct rr_req *r);
+
+/** rr_tcp_room - rr_conn_ops.room: RPCRDMA_BUF_MAX bytes, for every request */
 uint32_t rr_tcp_room(const struct rr_req *r);
+
+/** rr_tcp_sink - rr_conn_ops.sink; Return: -EOPNOTSUPP */
 int rr_tcp_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
+
+/** rr_tcp_place - rr_conn_ops.place: adds a piece to the result's payload, ordered by offset
+ *
+ * Return: 0; -EMSGSIZE: it ends beyond RPCRDMA_BUF_MAX; -EOPNOTSUPP: its buffer is memory of a device.
+ */
 int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p);
+
+/** rr_tcp_answer - rr_conn_ops.answer: queues the reply, and waits for memory of RR_ZONE_ANSWERS if needed
+ *
+ * Results that cannot be encoded are replaced by SYSTEM_ERR. Without memory for the reply the connection ends.
+ */
 void rr_tcp_answer(struct rr_req *r, const struct rr_answer *a);
+
+/** rr_tcp_flush - writes queued replies, as far as the socket accepts them */
 void rr_tcp_flush(struct rr_tconn *c);
+
 /** rr_treq_end - the reply is sent or discarded: calls the service's done at the next poll */
 void rr_treq_end(struct rr_treq *t);
 

@@ -266,7 +266,6 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 	fh_close(&dir);
 }
 
-/** nfs3_readdir_room, nfs3_readdirplus_room - returns the bytes needed for the entries */
 size_t nfs3_readdir_room(const struct req *r)
 {
 	return room_for(r, r->args.readdir.count);
@@ -277,7 +276,6 @@ size_t nfs3_readdirplus_room(const struct req *r)
 	return room_for(r, r->args.readdirplus.maxcount);
 }
 
-/** nfs3_readdir - 3.3.16 */
 void nfs3_readdir(struct req *r)
 {
 	const READDIR3args *a = &r->args.readdir;
@@ -285,7 +283,6 @@ void nfs3_readdir(struct req *r)
 	read_dir(r, false, a->cookie, a->count, UINT32_MAX);
 }
 
-/** nfs3_readdirplus - 3.3.17 */
 void nfs3_readdirplus(struct req *r)
 {
 	const READDIRPLUS3args *a = &r->args.readdirplus;
@@ -293,7 +290,6 @@ void nfs3_readdirplus(struct req *r)
 	read_dir(r, true, a->cookie, a->maxcount, a->dircount);
 }
 
-/** nfs3_encode_dir - encodes READDIR3res and READDIRPLUS3res around entries that are already encoded */
 bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res)
 {
 	static char verf[NFS3_COOKIEVERFSIZE];

@@ -27,7 +27,6 @@ static bool open_fs(struct req *r, struct fh_obj *o)
 	return true;
 }
 
-/** nfs3_fsstat - 3.3.18 */
 void nfs3_fsstat(struct req *r)
 {
 	FSSTAT3resok *ok = &r->res.fsstat.FSSTAT3res_u.resok;
@@ -50,7 +49,6 @@ void nfs3_fsstat(struct req *r)
 	fh_close(&o);
 }
 
-/** nfs3_fsinfo - 3.3.19 */
 void nfs3_fsinfo(struct req *r)
 {
 	FSINFO3resok *ok = &r->res.fsinfo.FSINFO3res_u.resok;
@@ -74,7 +72,6 @@ void nfs3_fsinfo(struct req *r)
 	fh_close(&o);
 }
 
-/** nfs3_pathconf - 3.3.20 */
 void nfs3_pathconf(struct req *r)
 {
 	PATHCONF3resok *ok = &r->res.pathconf.PATHCONF3res_u.resok;

@@ -59,7 +59,6 @@ void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret)
 		nfs3_post_op(dir, &ret->after);
 }
 
-/** nfs3_getattr - 3.3.1 */
 void nfs3_getattr(struct req *r)
 {
 	r->res.status = nfs3_open(r, &r->args.getattr.object, &r->found);
@@ -75,7 +74,6 @@ static bool guard_holds(const sattrguard3 *guard, const struct statx *stx)
 				 want->nseconds == stx->stx_ctime.tv_nsec);
 }
 
-/** nfs3_setattr - 3.3.2 */
 void nfs3_setattr(struct req *r)
 {
 	const SETATTR3args *a = &r->args.setattr;
@@ -99,10 +97,7 @@ void nfs3_setattr(struct req *r)
 	fh_close(&o);
 }
 
-/** nfs3_lookup - 3.3.3; returns the directory's attributes from before the lookup
- *
- * With attributes from after, a change in between would appear to be part of what the lookup has seen.
- */
+/* With attributes from after, a change in between would appear to be part of what the lookup has seen. */
 void nfs3_lookup(struct req *r)
 {
 	const diropargs3 *what = &r->args.lookup.what;
@@ -147,7 +142,6 @@ uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned
 	return bits;
 }
 
-/** nfs3_access - 3.3.4 */
 void nfs3_access(struct req *r)
 {
 	ACCESS3resok *ok = &r->res.access.ACCESS3res_u.resok;
@@ -168,7 +162,6 @@ void nfs3_access(struct req *r)
 	r->rights = (unsigned)got;
 }
 
-/** nfs3_readlink - 3.3.5 */
 void nfs3_readlink(struct req *r)
 {
 	READLINK3resok *ok = &r->res.readlink.READLINK3res_u.resok;

@@ -22,10 +22,15 @@ struct statx;
 struct req_dir_res;
 
 /* nfs3_meta.c: attributes */
+/** nfs3_getattr - performs GETATTR (RFC 1813 section 3.3.1) */
 void nfs3_getattr(struct req *r);
+/** nfs3_setattr - performs SETATTR (RFC 1813 section 3.3.2) */
 void nfs3_setattr(struct req *r);
+/** nfs3_lookup - performs LOOKUP (RFC 1813 section 3.3.3); returns the directory's attributes from before the lookup */
 void nfs3_lookup(struct req *r);
+/** nfs3_access - performs ACCESS (RFC 1813 section 3.3.4) */
 void nfs3_access(struct req *r);
+/** nfs3_readlink - performs READLINK (RFC 1813 section 3.3.5) */
 void nfs3_readlink(struct req *r);
 
 /** nfs3_open - finds the file of a handle in the arguments; Return: status */
@@ -48,9 +53,13 @@ uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned
 #define NFS3_RIGHTS ((unsigned)(R_OK | W_OK | X_OK))
 
 /* nfs3_quick.c: GETATTR, ACCESS and LOOKUP from cached objects, and the caching of these objects */
+/** nfs3_getattr_quick - performs GETATTR from any open descriptor of the file; Return: false: a worker must do it */
 bool nfs3_getattr_quick(struct req *r);
+/** nfs3_access_quick - performs ACCESS; Return: false: a worker must do it */
 bool nfs3_access_quick(struct req *r);
+/** nfs3_lookup_quick - performs LOOKUP; Return: false: a worker must do it */
 bool nfs3_lookup_quick(struct req *r);
+/** nfs3_quick_keep - caches the object that the worker found, for later requests */
 void nfs3_quick_keep(struct req *r);
 
 /** nfs3_quick_drop - on a worker: closes r->found if nfs3_quick_keep() would not cache it */
@@ -60,26 +69,43 @@ void nfs3_quick_drop(struct req *r);
 uint64_t nfs3_who(const struct req *r);
 
 /* nfs3_name.c: names */
+/** nfs3_create - performs CREATE (RFC 1813 section 3.3.8) */
 void nfs3_create(struct req *r);
+/** nfs3_create_finish - puts the open file into the cache */
 void nfs3_create_finish(struct req *r);
+/** nfs3_mkdir - performs MKDIR (RFC 1813 section 3.3.9) */
 void nfs3_mkdir(struct req *r);
+/** nfs3_symlink - performs SYMLINK (RFC 1813 section 3.3.10); the path has been pulled */
 void nfs3_symlink(struct req *r);
+/** nfs3_mknod - performs MKNOD (RFC 1813 section 3.3.11) */
 void nfs3_mknod(struct req *r);
+/** nfs3_remove - performs REMOVE (RFC 1813 section 3.3.12) */
 void nfs3_remove(struct req *r);
+/** nfs3_rmdir - performs RMDIR (RFC 1813 section 3.3.13) */
 void nfs3_rmdir(struct req *r);
+/** nfs3_rename - performs RENAME (RFC 1813 section 3.3.14) */
 void nfs3_rename(struct req *r);
+/** nfs3_link - performs LINK (RFC 1813 section 3.3.15) */
 void nfs3_link(struct req *r);
 
 /* nfs3_dir.c: listings */
+/** nfs3_readdir_room - returns the bytes needed for the entries of READDIR */
 size_t nfs3_readdir_room(const struct req *r);
+/** nfs3_readdirplus_room - returns the bytes needed for the entries of READDIRPLUS */
 size_t nfs3_readdirplus_room(const struct req *r);
+/** nfs3_readdir - performs READDIR (RFC 1813 section 3.3.16) */
 void nfs3_readdir(struct req *r);
+/** nfs3_readdirplus - performs READDIRPLUS (RFC 1813 section 3.3.17) */
 void nfs3_readdirplus(struct req *r);
+/** nfs3_encode_dir - encodes READDIR3res and READDIRPLUS3res around entries that are already encoded */
 bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res);
 
 /* nfs3_fs.c: the file system */
+/** nfs3_fsstat - performs FSSTAT (RFC 1813 section 3.3.18) */
 void nfs3_fsstat(struct req *r);
+/** nfs3_fsinfo - performs FSINFO (RFC 1813 section 3.3.19) */
 void nfs3_fsinfo(struct req *r);
+/** nfs3_pathconf - performs PATHCONF (RFC 1813 section 3.3.20) */
 void nfs3_pathconf(struct req *r);
 
 #endif

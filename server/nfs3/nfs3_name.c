@@ -53,7 +53,6 @@ static bool open_where(struct req *r, struct dir_wcc *wcc, struct fh_obj *dir)
 	return r->res.status == NFS3_OK;
 }
 
-/** nfs3_create - 3.3.8 */
 void nfs3_create(struct req *r)
 {
 	static const enum vfs_create hows[] = {
@@ -81,7 +80,6 @@ void nfs3_create(struct req *r)
 	fh_close(&dir);
 }
 
-/** nfs3_create_finish - puts the open file into the cache */
 void nfs3_create_finish(struct req *r)
 {
 	const post_op_fh3 *obj = &r->res.create.CREATE3res_u.resok.obj;
@@ -105,7 +103,6 @@ void nfs3_create_finish(struct req *r)
 	fdcache_put(e);
 }
 
-/** nfs3_mkdir - 3.3.9 */
 void nfs3_mkdir(struct req *r)
 {
 	const MKDIR3args *a = &r->args.mkdir;
@@ -137,7 +134,6 @@ static int copy_target(struct req *r)
 	return strlen(r->mem.path) == len ? 0 : -EINVAL;
 }
 
-/** nfs3_symlink - 3.3.10; the path has been pulled */
 void nfs3_symlink(struct req *r)
 {
 	const SYMLINK3args *a = &r->args.symlink;
@@ -192,7 +188,6 @@ static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m
 		   : vfs_mknod(r->exports->exports->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
 }
 
-/** nfs3_mknod - 3.3.11 */
 void nfs3_mknod(struct req *r)
 {
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
@@ -243,19 +238,16 @@ static void remove_name(struct req *r, bool is_dir)
 	fh_close(&dir);
 }
 
-/** nfs3_remove - 3.3.12 */
 void nfs3_remove(struct req *r)
 {
 	remove_name(r, false);
 }
 
-/** nfs3_rmdir - 3.3.13 */
 void nfs3_rmdir(struct req *r)
 {
 	remove_name(r, true);
 }
 
-/** nfs3_rename - 3.3.14 */
 void nfs3_rename(struct req *r)
 {
 	const RENAME3args *a = &r->args.rename;
@@ -284,7 +276,6 @@ void nfs3_rename(struct req *r)
 	fh_close(&from);
 }
 
-/** nfs3_link - 3.3.15 */
 void nfs3_link(struct req *r)
 {
 	const LINK3args *a = &r->args.link;

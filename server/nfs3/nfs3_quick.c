@@ -74,7 +74,6 @@ static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh
 	return NULL;
 }
 
-/** nfs3_getattr_quick - GETATTR, from any open descriptor of the file */
 bool nfs3_getattr_quick(struct req *r)
 {
 	struct fdcache_entry *e;
@@ -93,7 +92,6 @@ bool nfs3_getattr_quick(struct req *r)
 	return good;
 }
 
-/** nfs3_access_quick - ACCESS */
 bool nfs3_access_quick(struct req *r)
 {
 	ACCESS3resok *ok = &r->res.access.ACCESS3res_u.resok;
@@ -137,7 +135,6 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 	return !err;
 }
 
-/** nfs3_lookup_quick - LOOKUP */
 bool nfs3_lookup_quick(struct req *r)
 {
 	const char *name = r->args.lookup.what.name;
@@ -201,7 +198,6 @@ static struct fdcache_entry *find_kept(struct req *r)
 	return NULL;
 }
 
-/** nfs3_quick_keep - caches the object that the worker found, for later requests */
 void nfs3_quick_keep(struct req *r)
 {
 	struct fdcache_entry *e = NULL;
