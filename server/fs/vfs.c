@@ -8,7 +8,8 @@
  *            run outside. Contents are opened through /proc/self/fd, which finds the same file even after
  *            a rename.
  * Memory:    none; descriptors are the caller's.
- * Threads:   workers: everything here may block.
+ * Threads:   workers, since file systems block. Reactors call vfs_stat() and vfs_check_name(), only of file systems that
+ *            answer from memory.
  * Errors:    -errno of the system, converted to a status in one place (nfs3_conv.c). A shortage that
  *            occurs after a change is EIO: vfs_after().
  * See:       vfs_name.c for creating and removing names.

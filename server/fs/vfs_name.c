@@ -8,7 +8,8 @@
  *            that NFS has confirmed survives a crash. A new file is synced separately if the file system
  *            does not order its inode before its name (struct fs_limits). A failed sync is a failed
  *            operation, although the name may exist.
- * Memory:    struct vfs_made owns two descriptors until vfs_made_close().
+ * Memory:    struct vfs_made owns the descriptor of the object, and a second one for the data of a new regular file, until
+ *            vfs_made_close().
  * Threads:   workers.
  * Errors:    -errno. The names "." and ".." are refused as RFC 1813 says for each procedure.
  */

@@ -9,6 +9,8 @@
  *            attributes that it has just read. If so, a worker reads at the end of the file by a descriptor
  *            without O_NOATIME: no byte moves, and the kernel sets the time. At most one worker does this per open
  *            file. The reply does not wait for it, and has the previous time, as it would have anyway.
+ *            A SETATTR or a change of the file that was answered after the READ stands: the worker leaves the time alone
+ *            then. If the file system keeps whole seconds, it does not notice a change within the second of the last one.
  *            A repeated READ within one tick of the kernel's clock (or the file system's) needs no update.
  * Memory:    A struct touch per update in flight. Their number is limited. Beyond the limit, or without memory, the
  *            time stays unchanged until the next READ.

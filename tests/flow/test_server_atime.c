@@ -316,6 +316,7 @@ static void not_undone(void **state)
 	static uint8_t text[BYTES];
 	SETATTR3res r = { 0 };
 	struct nfs_peer p;
+	bool whole_seconds;
 	char *path[N];
 	WRITE3resok ok;
 	struct stat st;
@@ -324,6 +325,7 @@ static void not_undone(void **state)
 	skip_unless_workers_do();
 	is_relative = true;
 	nfs_peer_create(&p, RPCRDMA_TCP, options);
+	whole_seconds = p.srv->exports->table.v[0].limits.time_s;
 	for (unsigned i = 0; i < N; i++) {
 		char name[16];
 
@@ -351,7 +353,8 @@ static void not_undone(void **state)
 	nfs_peer_stop(&p);
 	assert_int_equal(atime_of(path[N - 2]).tv_sec, 1000000000);
 	assert_int_equal(stat(path[N - 1], &st), 0);
-	assert_true(st.st_atim.tv_sec < st.st_mtim.tv_sec);
+	if (!whole_seconds) /* a change within the second of the last one does not show there */
+		assert_true(st.st_atim.tv_sec < st.st_mtim.tv_sec);
 	assert_int_equal(stat(path[0], &st), 0);
 	assert_true(st.st_atim.tv_sec > st.st_mtim.tv_sec);
 	for (unsigned i = 0; i < N; i++)
