@@ -16,6 +16,8 @@
 
 set -u
 bad=0
+list=$(mktemp) || exit
+trap 'rm -f "$list"' EXIT
 say() { echo "check-doc: $*"; bad=1; }
 
 if command -v mandoc >/dev/null; then
@@ -58,7 +60,7 @@ done
 # The same for the other headers, which are internal. A declaration starts in the first column; it may span lines. A
 # comment inside of a structure is not that of a function directly after it.
 # shellcheck disable=SC2016 # $0 is awk's
-bare=$(git ls-files 'rpcrdma/*.h' 'server/*.h' 'client/*.h' 'xdr/*.h' 2>/dev/null |
+bare=$(find rpcrdma server client xdr -name '*.h' | sort |
 	xargs awk '
 		FNR == 1 || /^$/ || /^}/ { comment = 0 }
 		/\/\*/ { comment = 1 }
@@ -74,9 +76,8 @@ for doc in README.md doc/*.md; do
 	grep -oE '\b(include|xdr|rpcrdma|server|client|tests|scripts|doc)/[A-Za-z0-9_./-]+\.(c|h|x|md|sh|map|py|supp)\b' "$doc" |
 		sort -u | while read -r f; do
 		[ -e "$f" ] || echo "$f"
-	done >"${TMPDIR:-/tmp}/doc.$$"
-	while read -r f; do say "$doc names $f, which is not there"; done <"${TMPDIR:-/tmp}/doc.$$"
-	rm -f "${TMPDIR:-/tmp}/doc.$$"
+	done >"$list"
+	while read -r f; do say "$doc names $f, which is not there"; done <"$list"
 done
 
 for f in tests/interop/*.sh; do
@@ -84,7 +85,7 @@ for f in tests/interop/*.sh; do
 done
 
 # README's map: a line "    TOP/ WORDS", below it "      FOLDER/ WORDS"; of folders in these the words say "FOLDER/"
-for folder in $(git ls-files rpcrdma server client 2>/dev/null | grep '\.c$' | sed 's|/[^/]*$||' | sort -u); do
+for folder in $(find rpcrdma server client -name '*.c' | sed 's|/[^/]*$||' | sort -u); do
 	rest=${folder#*/}
 	awk -v top="${folder%%/*}/" -v sub1="${rest%%/*}/" -v sub2="$([ "$rest" = "${rest%%/*}" ] || echo "${rest#*/}/")" '
 		/^    [a-z]/ { on = $1 == top; in_sub = 0 }

@@ -51,9 +51,13 @@ all=$(sources include xdr rpcrdma server client tests)
 # Inside of a top folder: scripts/layers.txt.
 # shellcheck disable=SC2086,SC2046
 awk -f scripts/includes.awk $(sources rpcrdma server client) | awk -f scripts/layers.awk scripts/layers.txt - || bad=1
-for d in $(git ls-files rpcrdma server client 2>/dev/null | grep '\.[chx]$' | sed 's|/[^/]*$||' | sort | uniq -c |
-	awk '$1 > 20 { print $2 }'); do
+for d in $(sources rpcrdma server client | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 20 { print $2 }'); do
 	echo "layers: $d has more than 20 files"
+	bad=1
+done
+for d in $(sources rpcrdma server client | sed 's|/[^/]*$||' | sort -u); do
+	grep -q "^folder $d:" scripts/layers.txt && continue
+	echo "layers: $d is not in scripts/layers.txt"
 	bad=1
 done
 for f in $(sources include xdr rpcrdma server client | sed 's|.*/||' | sort | uniq -d); do

@@ -10,7 +10,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit
 kind=text
-[ "${1:-}" != --dot ] || kind=dot
+[ "${1:-}" != --dot ] || kind="dot"
 
 # words are file names without blanks
 # shellcheck disable=SC2046

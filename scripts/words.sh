@@ -15,9 +15,11 @@ cd "$(dirname "$0")/.." || exit
 
 persons='he|his|him|himself|who|whom|whose|whoever|somebody|nobody|everybody|someone|anybody'
 phrases='so many|of no account|anew|to and fro|there is none|is told|are told|is looked at|is to be had|through with|at hand'
+list=$(mktemp) || exit
+trap 'rm -f "$list"' EXIT
 stubs='- see [a-z0-9_]+\.h( \*/)?$'
 
-git ls-files "$@" | grep -E '\.([chx]|md|[1-8])$' | xargs grep -nowiE "$persons|$phrases" |
+git ls-files "$@" | grep -E '\.([chx]|md|[1-8])$' | xargs grep -HnowiE "$persons|$phrases" |
 	awk -F: -v allow=scripts/words.allow '
 		BEGIN { while ((getline line < allow) > 0) if (line !~ /^#/) { split(line, part, "\t"); ok[part[1]] = ok[part[1]] "\n" part[2] } }
 		{
@@ -28,10 +30,9 @@ git ls-files "$@" | grep -E '\.([chx]|md|[1-8])$' | xargs grep -nowiE "$persons|
 			text = lines[$2]
 			sub(/^[ \t*]+/, "", text)
 			printf "%s:%s: %s: %s\n", $1, $2, $3, text
-		}' >"${TMPDIR:-/tmp}/words.$$"
-git ls-files "$@" | grep -E '\.[ch]$' | xargs grep -nE -e "$stubs" >>"${TMPDIR:-/tmp}/words.$$"
-cat "${TMPDIR:-/tmp}/words.$$"
-n=$(wc -l <"${TMPDIR:-/tmp}/words.$$")
-rm -f "${TMPDIR:-/tmp}/words.$$"
+		}' >"$list"
+git ls-files "$@" | grep -E '\.[ch]$' | xargs grep -HnE -e "$stubs" /dev/null >>"$list"
+cat "$list"
+n=$(wc -l <"$list")
 echo "words: $n to be said more plainly" >&2
 [ "$n" = 0 ]

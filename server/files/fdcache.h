@@ -192,7 +192,7 @@ void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t bega
  */
 bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
 
-/** fdcache_learn - notes that @who may read the file, or with @write write it
+/** fdcache_learn - notes that @who may read the file, or write it if @write
  * @looked: result of fdcache_look(), called before @stx was read
  * @stx: attributes of the file for which access was granted
  *

@@ -148,7 +148,8 @@ struct line { /* waiting requests of a file system */
 };
 
 /* Waiting requests are mostly for one or two file systems. With more than LINES, one may get its room twice. */
-static struct line *find_line(struct reactor *r, const struct export *exp, size_t closed, struct line lines[LINES], unsigned *next)
+static struct line *find_line(struct reactor *r, const struct export *exp, size_t closed, struct line lines[LINES],
+			      unsigned *next)
 {
 	struct line *l;
 	size_t all;

@@ -11,7 +11,7 @@
  *             as well, without a call.
  *
  *                 path [FABRIC]    local (the default) or tcp; $PATH_LIST=1: the functions, in the order of entry
- * Memory:     Static: so many entries as there is room for; more is an error.
+ * Memory:     A static array of ENTRIES_MAX entries. If they do not suffice, the program fails.
  * Threads:    Any records; entries are numbered by one counter.
  * Errors:     Asserted; status 1.
  */

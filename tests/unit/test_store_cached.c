@@ -197,8 +197,8 @@ static void syncs_alone(void **state)
 	sync_err = 0;
 }
 
-/* The kernel tells of a loss once. A sync of the same open file that returns 0 afterwards ends when the verifier has
- * changed. */
+/* The kernel reports a loss once per open file. Another sync of that file that returns 0 must not return before the
+ * verifier has changed. */
 static struct other_sync {
 	pthread_t thread;
 	struct store_io io;
@@ -215,7 +215,7 @@ static void *sync_too(void *arg)
 	return NULL;
 }
 
-/* in the sync that is told of the loss */
+/* Runs in the sync to which the kernel reports the loss. */
 static void begin_other(void)
 {
 	in_sync = NULL;
