@@ -8,8 +8,8 @@
 #   CC, CXX      gcc or clang                 PREFIX, DESTDIR, LIBDIR, MANDIR, SYSCONFDIR
 #   VARIANT      default, asan, ubsan, tsan, cov, fuzz or path; each has its own build/obj/VARIANT/
 #
-# What is built for the default variant lies in build/: leatd, leat, libleat.{so,a},
-# librpcrdma.{so,a}. Generated code lies in build/gen. Nothing outside build/ is ever written.
+# What is built for the default variant lies in build/: leatd, leat, leat-dump,
+# libleat.{so,a}, librpcrdma.{so,a}. Generated code lies in build/gen. Nothing outside build/ is ever written.
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -103,7 +103,7 @@ INC_tests := $(INC_rpcrdma) $(INC_server) $(INC_client) -Itests/lib -I.
 include xdr/build.mk rpcrdma/build.mk server/build.mk client/build.mk tests/build.mk doc/build.mk
 
 .PHONY: all
-all: $(OUT)/leatd $(OUT)/leat $(LIBS)
+all: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(LIBS)
 
 # ---- compiling -----------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ endef
 help:
 	@sed -n 's/^#: //p' Makefile */build.mk
 
-#: all          build/leatd, build/leat, build/libleat.{so,a}, build/librpcrdma.{so,a}
+#: all          build/leatd, build/leat, build/leat-dump, build/libleat.{so,a}, build/librpcrdma.{so,a}
 #: demo         a file travels: private server, copies in and out, checksums, speeds
 #: check        build, then unit, flow and fault tests, corpus replay, layers, headers, documents
 #: bench        the measurements of doc/testing.md
@@ -248,6 +248,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
 LIBDIR ?= $(PREFIX)/lib
+LIBEXECDIR ?= $(PREFIX)/libexec
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 
@@ -255,6 +256,7 @@ MANDIR ?= $(PREFIX)/share/man
 INSTALLS := \
 	755:$(B)/leat:$(BINDIR)/leat \
 	755:$(B)/leatd:$(SBINDIR)/leatd \
+	755:$(B)/leat-dump:$(LIBEXECDIR)/leat/leat-dump \
 	755:$(B)/libleat.so:$(LIBDIR)/libleat.so.$(VERSION) \
 	755:$(B)/librpcrdma.so:$(LIBDIR)/librpcrdma.so.$(VERSION) \
 	644:$(B)/libleat.a:$(LIBDIR)/libleat.a \

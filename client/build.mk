@@ -5,15 +5,8 @@ CLIENT_OBJS := $(CLIENT_SRCS:%.c=$(O)/%.o)
 TOOLS_SRCS := $(wildcard client/tools/*.c client/tools/*/*.c)
 TOOLS_OBJS := $(TOOLS_SRCS:%.c=$(O)/%.o)
 
-# The command uses the library like any other program: it includes leat.h and its own folder. Only
-# tools/dump, which parses captures, includes the wire formats.
-DUMP_OBJS := $(filter $(O)/client/tools/dump/%.o,$(TOOLS_OBJS))
+# The command uses the library like any other program: it includes leat.h and its own folder.
 $(TOOLS_OBJS): INC_client := $(filter -Iclient/tools%,$(call dirs,client))
-$(DUMP_OBJS): INC_client := -Iclient/tools -Iclient/tools/dump -Irpcrdma/wire -Ixdr
-
-# The objects of tools/dump without the command itself, for tests.
-$(O)/libdump.a: $(filter-out %/dump.o,$(DUMP_OBJS))
-	$(archive)
 
 $(O)/libleat.a: $(CLIENT_OBJS)
 	$(archive)

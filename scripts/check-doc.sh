@@ -60,7 +60,7 @@ done
 # The same for the other headers, which are internal. A declaration starts in the first column; it may span lines. A
 # comment inside of a structure is not that of a function directly after it.
 # shellcheck disable=SC2016 # $0 is awk's
-bare=$(find rpcrdma server client xdr -name '*.h' | sort |
+bare=$(find rpcrdma server client xdr tests/tools -name '*.h' | sort |
 	xargs awk '
 		FNR == 1 || /^$/ || /^}/ { comment = 0 }
 		/\/\*/ { comment = 1 }

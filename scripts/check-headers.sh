@@ -40,7 +40,7 @@ dirs() { find "$1" -type d | sed 's/^/-I/'; }
 	for h in include/base/*.h; do
 		try "$CC" "$h" -x c -std=gnu17 -D_GNU_SOURCE $INC
 	done
-	for dir in xdr rpcrdma server client; do
+	for dir in xdr rpcrdma server client tests/tools; do
 		for h in $(find "$dir" -name '*.h' | sort); do
 			case $h in
 			rpcrdma/verbs/*)
@@ -51,7 +51,7 @@ dirs() { find "$1" -type d | sed 's/^/-I/'; }
 				;;
 			esac
 			case $h in
-			client/tools/dump/*) more='-Iclient/tools -Iclient/tools/dump -Irpcrdma/wire' ;;
+			tests/tools/dump/*) more='-Irpcrdma/wire' ;;
 			client/tools/*) more=$(dirs client/tools) ;;
 			server/* | client/*) more="$(dirs "$dir") -Ixdr" ;;
 			*) more=$(dirs "$dir") ;;

@@ -16,6 +16,23 @@ TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh test
 HOUSE := $(O)/libdump.a $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
 HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
+# ---- the checker of captures: installed, run by `leat dump` ------------------------------------------
+
+DUMP_SRCS := $(sort $(wildcard tests/tools/dump/*.c))
+DUMP_OBJS := $(DUMP_SRCS:%.c=$(O)/%.o)
+
+# It parses captures with the wire formats of the library, and sees nothing else of it.
+$(DUMP_OBJS): INC_tests := -Itests/tools/dump -Irpcrdma/wire -Ixdr
+
+# All of it but main(), for tests.
+$(O)/libdump.a: $(filter-out %/dump_main.o,$(DUMP_OBJS))
+	$(archive)
+
+$(OUT)/leat-dump: $(DUMP_OBJS) $(O)/libxdr.a $(O)/librpcrdma.a
+	$(call say,LD,$@)$(LINK) -pie $^ $(RPCRDMA_LIBS) -o $@
+
+# ---- the programs of tests -------------------------------------------------------------------------
+
 # What a test's program needs beyond the house: LDFLAGS_NAME.
 LDFLAGS_test_nomem := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=mmap,--wrap=rr_local_mr_reg
 LDFLAGS_test_powercut := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=renameat,--wrap=pwritev2
@@ -159,7 +176,7 @@ check:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) run-check
 
-tests: $(OUT)/leatd $(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY)
+tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY)
 
 run-check: all tests $(GEN_HDRS)
 	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
@@ -225,5 +242,5 @@ run-cov: tests
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
 
 LIB_SRCS := $(XDR_SRCS) $(RPCRDMA_SRCS) $(SERVER_SRCS) $(CLIENT_SRCS) $(TOOLS_SRCS)
-ALL_SRCS := $(LIB_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
+ALL_SRCS := $(LIB_SRCS) $(DUMP_SRCS) $(TEST_SRCS) $(HELP_SRCS) $(BENCH_SRCS) $(INTEROP_SRCS) $(HOSTILE_SRCS) tests/tumble/tumble.c \
 	tests/powercut/powercut.c

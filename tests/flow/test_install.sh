@@ -67,6 +67,11 @@ flags() { pkg-config "$@" | sed -E "s,-I/usr/include( |$),-I$root/include\1,; s,
 [ "$(LD_LIBRARY_PATH=$root/lib "$work/shared")" = "$("$work/static")" ] || fail 'versions differ'
 LD_LIBRARY_PATH=$root/lib "$work/rpc" || fail 'librpcrdma.so'
 [ "$("$root/bin/leat" --version)" = "leat $("$work/static")" ] || fail 'leat --version'
+"$root/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump'
+mv "$root/libexec/leat/leat-dump" "$work/dump"
+"$root/bin/leat" dump tests/vectors/kernel-session.pcap 2>"$work/out" && fail 'leat dump, without its program'
+grep -q 'cannot run leat-dump: neither .*/libexec/leat/leat-dump nor ' "$work/out" || fail "leat dump: $(cat "$work/out")"
+mv "$work/dump" "$root/libexec/leat/leat-dump"
 
 for lib in leat:leat_ rpcrdma:rpcrdma_; do
 	out=$(nm -D --defined-only "$root/lib/lib${lib%%:*}.so" | awk '$2 != "A" { print $3 }' | grep -v "^${lib#*:}") &&

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/tools/dump/dump.h"
+#include "tests/tools/dump/dump.h"
 
 enum step {
 	STEP_CM,         /* private data of both */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump.h - leat dump: from the bytes of a capture to one line per RPC-over-RDMA message
+ * dump.h - leat-dump: from the bytes of a capture to one line per RPC-over-RDMA message
  *
  * Each layer is a file: records of the file, frames of the wire, connections and their messages, the RPC
  * in a message, the line, the rules. All input is untrusted: a length is used only within the bytes that
