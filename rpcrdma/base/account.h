@@ -47,7 +47,7 @@ enum rr_share {
 	RR_SHARE_RECVS,  /* bytes of receives: ep.c; together with RR_SHARE_MSGS where both have one limit: slab.c */
 	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c; and of the pool's
 			  * receives (slab.c), which clients are charged for in RR_SHARE_RECVS */
-	RR_SHARE_MODES,  /* bytes of memory used only by connections with modes: mode_srv.c */
+	RR_SHARE_OWN,    /* bytes of memory of single connections, which they use instead of the pool: rr_own */
 	RR_SHARE_REGION, /* bytes of memory offered by local peers, and of bounce areas: local_map.c */
 	RR_SHARE_RING,   /* bytes of rings and of the smallest bounce areas of the local fabric: local_map.c */
 	RR_SHARES,

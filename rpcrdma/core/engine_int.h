@@ -44,6 +44,7 @@ struct rr_dev {
 
 struct rr_pool_chunk;
 struct rr_shared;
+struct rr_own;
 
 /* A pool buffer as the library sees it. */
 struct rr_buf {
@@ -51,7 +52,7 @@ struct rr_buf {
 	struct rr_buf *next;      /* free list or magazine */
 	struct rpcrdma_conn *conn; /* charged for it, or NULL */
 	struct rr_pool_chunk *chunk;
-	struct rr_area *area;     /* of one connection, replacing the chunk; or NULL */
+	struct rr_own *own;       /* memory of one connection, instead of a chunk; or NULL */
 };
 
 /* Uses of memory, in the order in which one request may allocate it: see slab.c. */
@@ -285,6 +286,25 @@ static inline enum rr_share rr_zone_share(enum rr_zone zone)
 	return zone == RR_ZONE_CALLS ? RR_SHARE_CALLS : zone == RR_ZONE_DATA ? RR_SHARE_DATA :
 	       zone == RR_ZONE_ANSWERS ? RR_SHARE_ANSWERS : zone == RR_ZONE_SENDS ? RR_SHARE_SENDS : RR_SHARES;
 }
+
+/* Memory of a single connection, which replaces one zone of the pool for all of its buffers. A connection has one for
+ * each zone below RR_ZONE_FAR, or none. All of it is used on the engine of its connection; until the adoption, by the
+ * thread that accepts. */
+struct rr_own_ops {
+	const char *name;
+	/* As rr_buf_get(): 0; -ENOBUFS: wait; -EMSGSIZE: larger than buf_max. The caller owns the buffer until put. */
+	int (*get)(struct rr_own *own, size_t bytes, struct rpcrdma_buf **ret);
+	/* rpcrdma_buf_put() of a buffer from get. May make waiters run, but not from inside. */
+	void (*put)(struct rr_own *own, struct rr_buf *b);
+	/* After -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order, and not from inside. */
+	void (*wait)(struct rr_own *own, struct rpcrdma_buf_waiter *w);
+};
+
+struct rr_own {
+	const struct rr_own_ops *ops;
+	struct rr_mr *mr;         /* of all of its buffers */
+	size_t buf_max;           /* size of the largest buffer */
+};
 
 /** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use */
 must_check int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes,

@@ -21,7 +21,6 @@
 
 #include "base/trace.h"
 #include "ep.h"
-#include "area.h"
 
 /* Requests that one message may need in addition to its Send: a Write or Read per segment and pool-class piece. */
 #define SQ_PER_MSG 4u
@@ -128,19 +127,19 @@ static void use_lent(struct rr_recv_ctx *rc, const struct rr_dev *dev)
 }
 
 /* Allocates from the pool, or from the memory of one connection. */
-static int lend(struct rpcrdma_engine *e, struct rr_area *zones, enum rr_zone zone, size_t bytes,
+static int lend(struct rpcrdma_engine *e, struct rr_own *const *own, enum rr_zone zone, size_t bytes,
 		struct rpcrdma_buf **ret)
 {
-	return zones ? rr_area_get(&zones[zone], bytes, ret) : rr_buf_get(e, zone, bytes, ret);
+	return own ? own[zone]->ops->get(own[zone], bytes, ret) : rr_buf_get(e, zone, bytes, ret);
 }
 
 /* Returns the bytes that count as lent by the pool for receives. */
 static size_t lent_bytes(const struct rr_recv_ctx *rc)
 {
-	return container_of(rc->lent, struct rr_buf, pub)->area ? 0 : rc->lent->bytes;
+	return container_of(rc->lent, struct rr_buf, pub)->own ? 0 : rc->lent->bytes;
 }
 
-int rr_recv_get(struct rpcrdma_engine *e, struct rr_area *zones, const struct rr_dev *dev,
+int rr_recv_get(struct rpcrdma_engine *e, struct rr_own *const *own, const struct rr_dev *dev,
 		uint32_t bytes, struct rr_recv_ctx **ret)
 {
 	struct rr_recv_ctx *rc = calloc(1, sizeof(*rc));
@@ -148,7 +147,7 @@ int rr_recv_get(struct rpcrdma_engine *e, struct rr_area *zones, const struct rr
 
 	if (!rc)
 		return -ENOMEM;
-	err = lend(e, zones, RR_ZONE_RECVS, bytes, &rc->lent);
+	err = lend(e, own, RR_ZONE_RECVS, bytes, &rc->lent);
 	if (err) {
 		free(rc);
 		return err;
@@ -171,7 +170,7 @@ void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc)
 
 void rr_ep_repost_packed(struct rr_recv_ctx *rc)
 {
-	if (!rc->shared && !rc->ep->zones && rr_buf_pack(rc->ep->lender, &rc->lent))
+	if (!rc->shared && !rc->ep->own && rr_buf_pack(rc->ep->lender, &rc->lent))
 		use_lent(rc, rc->ep->dev);
 	rr_ep_repost(rc);
 }
@@ -227,7 +226,7 @@ static int lend_recv(struct rr_ep *ep)
 
 	if (err || ep->shared)
 		return err;
-	err = rr_recv_get(ep->lender, ep->zones, ep->dev, ep->recv_bytes, &rc);
+	err = rr_recv_get(ep->lender, ep->own, ep->dev, ep->recv_bytes, &rc);
 	if (err) {
 		uncharge_recv(ep);
 		return err;
@@ -280,7 +279,7 @@ static int lend_first(struct rr_ep *ep, unsigned msgs)
 static int lend_send(struct rr_ep *ep, struct rr_send_ctx *sc)
 {
 	int rc = ep->ops->send_buf ? ep->ops->send_buf(ep, &sc->lent) :
-				     lend(ep->engine, ep->zones, RR_ZONE_SENDS, ep->send_bytes, &sc->lent);
+				     lend(ep->engine, ep->own, RR_ZONE_SENDS, ep->send_bytes, &sc->lent);
 
 	if (rc)
 		return rc;
@@ -587,8 +586,8 @@ int rr_ep_create(struct rpcrdma_engine *e, struct rr_dev *dev, struct rr_pd *pd,
 	ep->lender = attr->lender;
 	ep->shared = attr->shared;
 	ep->end_done.fn = on_end;
-	ep->zones = attr->zones;
-	ep->client = attr->zones ? NULL : attr->client;
+	ep->own = attr->own;
+	ep->client = attr->own ? NULL : attr->client;
 	ep->extra_recvs = attr->extra_recvs;
 	ep->call_bytes = attr->call_bytes;
 	ep->nrecvs_first = attr->msgs + attr->extra_recvs;

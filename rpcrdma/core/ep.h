@@ -90,7 +90,7 @@ struct rr_ep_attr {
 	struct rr_client *client; /* charged for receives from the pool; NULL: not charged */
 	uint32_t call_bytes; /* owner's memory for a call: charged with each receive except the first ones */
 	struct rr_shared *shared; /* source of all receives; NULL: own receives */
-	struct rr_area *zones; /* ... of its connection, replacing the pool; @pd is then theirs. Or NULL */
+	struct rr_own *const *own; /* memory of its connection, by enum rr_zone; @pd is then theirs. NULL: the pool's */
 };
 
 struct rr_ep {
@@ -114,7 +114,7 @@ struct rr_ep {
 	struct list free_sends;
 	struct list batches;       /* own batches, or ... */
 	struct rpcrdma_engine *lender; /* ... its pool lends the buffers, or ... */
-	struct rr_area *zones;     /* ... the memory of its connection alone */
+	struct rr_own *const *own; /* ... the memory of its connection alone */
 	struct rr_client *client;  /* charged for receives, or NULL */
 	uint32_t call_bytes;
 	unsigned nrecvs, nrecvs_first; /* lent, or promised from the shared queue; and the initial number */
@@ -182,9 +182,9 @@ void rr_ep_post(struct rr_ep *ep, struct rr_post *post);
  * Return: false: the device already has it and fn will run */
 bool rr_ep_unpost(struct rr_ep *ep, struct rr_post *post);
 
-/* For ep_shared.c: allocate a lent receive (from the pool if @zones is NULL), free it, deliver a message to
+/* For ep_shared.c: allocate a lent receive (from the pool if @own is NULL), free it, deliver a message to
  * this endpoint. */
-must_check int rr_recv_get(struct rpcrdma_engine *e, struct rr_area *zones,
+must_check int rr_recv_get(struct rpcrdma_engine *e, struct rr_own *const *own,
 			   const struct rr_dev *dev, uint32_t bytes, struct rr_recv_ctx **ret);
 void rr_recv_put(struct rpcrdma_engine *e, struct rr_recv_ctx *rc);
 void rr_ep_recv_shared(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *wc);

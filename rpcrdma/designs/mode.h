@@ -22,7 +22,7 @@
  *               RDMA_DONE                        requester: the memory announced for this XID is free
  *
  * Memory:     A responder's connection with a mode has its own protection domain and memory that no
- *             other connection ever uses (area.c): its peer accesses only its own data. If the device
+ *             other connection ever uses (mode_area.c): its peer accesses only its own data. If the device
  *             has memory windows (mode_window.c), they cover the memory that the peer writes to. The
  *             peer can then write to a call's buffer only until the call arrives or the key is
  *             invalidated. No data is parsed in memory that a peer can write to.

@@ -7,7 +7,7 @@
  *             service offers them, or none. From then on rr_mode_hear() gets every message first. It
  *             consumes messages that are not calls, and records where a call's payload is already.
  *             rr_mode_claim() then checks the call's Read chunk against the memory given to this peer.
- * Memory:     A protection domain and areas of the connection's own (area.h), touched and registered
+ * Memory:     A protection domain and areas of the connection's own (mode_area.h), touched and registered
  *             before the accept. The total for all connections is limited to the size limit of the
  *             pool; when it is used up, a peer does not get the mode.
  * Threads:    The connection's engine, except for create.
@@ -82,7 +82,7 @@ void rr_mode_is_owed(struct rr_mode *m)
 
 int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max, unsigned access)
 {
-	if (rr_client_charge(m->conn->base.client, RR_SHARE_MODES, bytes))
+	if (rr_client_charge(m->conn->base.client, RR_SHARE_OWN, bytes))
 		return -ENOMEM;
 	m->bytes += bytes; /* even if it fails: rr_mode_destroy() uncharges all of it */
 	return rr_area_init(a, &m->conn->base, m->pd, bytes, buf_max, access);
@@ -104,6 +104,7 @@ static int make_zones(struct rr_mode *m, unsigned recvs)
 		bool offered = m->modes & RPCRDMA_READ_READ &&
 			       (z == RR_ZONE_DATA || z == RR_ZONE_ANSWERS);
 
+		m->own[z] = &m->zones[z].own;
 		rc = rr_mode_area(m, &m->zones[z], bytes[z],
 				  z == RR_ZONE_DATA ? DATA_MAX : bytes[z],
 				  offered ? RR_ACCESS_REMOTE_READ : 0);
@@ -145,7 +146,7 @@ int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
 		*give = (struct rr_suffix){ .status = RR_SUFFIX_NO_MEMORY };
 		return 0;
 	}
-	c->base.zones = m->zones;
+	c->base.own = m->own;
 	give->modes = m->modes;
 	give->status = RR_SUFFIX_OK;
 	return 0;
@@ -171,10 +172,10 @@ void rr_mode_destroy(struct rr_rconn *c)
 	rr_area_fini(&m->inbox);
 	rr_area_fini(&m->room);
 	rr_pd_destroy(m->pd);
-	rr_client_uncharge(c->base.client, RR_SHARE_MODES, m->bytes);
+	rr_client_uncharge(c->base.client, RR_SHARE_OWN, m->bytes);
 	free(m);
 	c->mode = NULL;
-	c->base.zones = NULL;
+	c->base.own = NULL;
 }
 
 void rr_mode_dead(struct rr_rconn *c)

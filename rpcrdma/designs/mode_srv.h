@@ -12,7 +12,7 @@
 #define RR_MODE_SRV_H
 
 #include "mode.h"
-#include "area.h"
+#include "mode_area.h"
 #include "reg_window.h"
 #include "srv_rdma.h"
 
@@ -32,7 +32,8 @@ struct rr_mode {
 	unsigned modes;
 	struct rr_pd *pd;              /* its own: keys of other connections are invalid in it */
 	size_t bytes;                  /* memory charged to its client */
-	struct rr_area zones[RR_ZONE_FAR]; /* instead of the pool's, messages included */
+	struct rr_area zones[RR_ZONE_FAR]; /* instead of the pool's, messages included ... */
+	struct rr_own *own[RR_ZONE_FAR];   /* ... as its connection sees them */
 	struct rpcrdma_timer timer;    /* deadline of the oldest outstanding offer or grant */
 
 	/* read-read: rr_mode_req.link, oldest first: RDMA_DONE is outstanding */
@@ -99,7 +100,7 @@ void rr_mode_release(struct rr_rreq *rr);
 /** rr_mode_room - returns the largest result payload that needs no Write chunk */
 static inline uint64_t rr_mode_room(const struct rr_mode *m)
 {
-	return m->modes & RPCRDMA_READ_READ ? m->zones[RR_ZONE_DATA].buf_max : 0;
+	return m->modes & RPCRDMA_READ_READ ? m->zones[RR_ZONE_DATA].own.buf_max : 0;
 }
 
 /** rr_mode_dead - the connection is dead: ends all offers and grants */

@@ -54,10 +54,10 @@ void rr_mode_windows_fini(struct rr_mode *m)
 int rr_mode_key_get(struct rr_mode *m, const struct rr_area *area, void *addr, size_t len,
 		    struct rr_mode_key *ret)
 {
-	*ret = (struct rr_mode_key){ .key = area->mr->rkey };
+	*ret = (struct rr_mode_key){ .key = area->own.mr->rkey };
 	if (!m->windows)
 		return 0;
-	return rr_window_take(m->windows, area->mr, addr, len, RR_ACCESS_REMOTE_WRITE, &ret->window,
+	return rr_window_take(m->windows, area->own.mr, addr, len, RR_ACCESS_REMOTE_WRITE, &ret->window,
 			      &ret->key);
 }
 

@@ -37,7 +37,6 @@
 
 #include "base/clock.h"
 #include "engine_int.h"
-#include "area.h"
 #include "slab.h"
 
 #define CHUNK_BYTES ((size_t)4 << 20)
@@ -353,8 +352,8 @@ int rr_pool_init(struct rpcrdma_domain *d)
 	d->clients.budgets[RR_SHARE_RECVS].max = d->pools[RR_ZONE_RECVS].bytes_max;
 	d->clients.budgets[RR_SHARE_RECVS].factor = OF_THE_FREE_CONNS;
 	d->clients.budgets[RR_SHARE_RECVS].kept = KEPT_OF_MSGS;
-	d->clients.budgets[RR_SHARE_MODES].max = max;
-	d->clients.budgets[RR_SHARE_MODES].factor = OF_THE_FREE_CONNS;
+	d->clients.budgets[RR_SHARE_OWN].max = max;
+	d->clients.budgets[RR_SHARE_OWN].factor = OF_THE_FREE_CONNS;
 	if (max < RPCRDMA_POOL_BYTES_MIN || msgs < RPCRDMA_MSG_BYTES_MIN)
 		return -EINVAL;
 	rc = rr_pool_arena_init(d);
@@ -424,8 +423,8 @@ struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev)
 	const struct rr_buf *b = container_of(buf, struct rr_buf, pub);
 	const struct rr_pool_chunk *c = b->chunk;
 
-	if (b->area)
-		return b->area->mr;
+	if (b->own)
+		return b->own->mr;
 	return c->pool->arena ? c->pool->arena->mr[dev->idx] : c->mr[dev->idx];
 }
 

@@ -19,7 +19,6 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "area.h"
 #include "slab.h"
 
 static struct rr_pool *pool_of(const struct rr_till *t)
@@ -157,8 +156,8 @@ void rpcrdma_buf_put(struct rpcrdma_engine *e, struct rpcrdma_buf *buf)
 	struct rr_till *t;
 	unsigned class;
 
-	if (b->area) {
-		rr_area_put(b->area, b);
+	if (b->own) {
+		b->own->ops->put(b->own, b);
 		return;
 	}
 	pool = b->chunk->pool;

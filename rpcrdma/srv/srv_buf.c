@@ -24,7 +24,6 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "area.h"
 #include "srv_int.h"
 
 /* The limit of a client is three times what is free (OF_THE_FREE in slab.c), without the eighth that is kept. Its
@@ -142,8 +141,8 @@ int rr_conn_buf_get(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes, str
 {
 	struct rr_conn_part *p = part_of(c, zone);
 
-	if (c->zones) /* private memory: no shares */
-		return rr_area_get(&c->zones[zone], bytes, ret);
+	if (c->own) /* no shares */
+		return c->own[zone]->ops->get(c->own[zone], bytes, ret);
 	return p ? part_get(p, bytes, ret) : rr_buf_get(c->engine, zone, bytes, ret);
 }
 
@@ -251,8 +250,8 @@ void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_
 {
 	struct rr_conn_part *p = part_of(c, zone);
 
-	if (c->zones)
-		rr_area_wait(&c->zones[zone], w);
+	if (c->own)
+		c->own[zone]->ops->wait(c->own[zone], w);
 	else if (p)
 		part_wait(p, w);
 	else
@@ -346,7 +345,7 @@ void rr_conn_buf_fini(struct rpcrdma_conn *c)
 
 size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone)
 {
-	return c->zones ? c->zones[zone].buf_max : rr_pool_buf_max(&c->engine->domain->pools[zone]);
+	return c->own ? c->own[zone]->buf_max : rr_pool_buf_max(&c->engine->domain->pools[zone]);
 }
 
 /* ---- for the service ---- */

@@ -166,7 +166,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 		return rc;
 	if (c->mode) {
 		ea.extra_recvs += attr->credits; /* one RDMA_DONE per call, in addition to the calls */
-		ea.zones = c->base.zones;
+		ea.own = c->base.own;
 		ea.sq_more = RR_MODE_SQ_MORE;
 		param.responder_resources = MIN(ev->responder_resources,
 						dev->fabric->attr.rd_atom_max);

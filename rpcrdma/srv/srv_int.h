@@ -68,7 +68,7 @@ struct rpcrdma_conn {
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
 	uint64_t progress, progress_seen; /* completions or reads so far; value at the last tick */
 	struct rr_conn_part parts[RR_PARTS]; /* shares of the pool */
-	struct rr_area *zones;        /* its own memory instead of the pool's, by enum rr_zone; or NULL */
+	struct rr_own *const *own;    /* its own memory instead of the pool's, by enum rr_zone; or NULL */
 	bool adopted, heard, dead, drained;
 	unsigned reqs;                /* not in the free list */
 	unsigned bad;                 /* malformed messages so far */

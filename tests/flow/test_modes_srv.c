@@ -157,7 +157,7 @@ static void clients_share_the_memory(void **state)
 
 	(void)state;
 	serve_with(&small, &all_modes);
-	b = &svc.domain->clients.budgets[RR_SHARE_MODES];
+	b = &svc.domain->clients.budgets[RR_SHARE_OWN];
 	rr_suffix_encode(&want, suffix);
 	do {
 		assert_true(n < ARRAY_SIZE(many));
@@ -170,8 +170,8 @@ static void clients_share_the_memory(void **state)
 	assert_int_equal(b->used, (n - 1) * each); /* the last one is served without */
 	assert_true(n > 1 && b->used <= b->max / 4 * 3);
 	assert_int_equal(rr_client_get(&svc.domain->clients, &id, &other), 0);
-	assert_int_equal(rr_client_charge(other, RR_SHARE_MODES, each), 0);
-	rr_client_uncharge(other, RR_SHARE_MODES, each);
+	assert_int_equal(rr_client_charge(other, RR_SHARE_OWN, each), 0);
+	rr_client_uncharge(other, RR_SHARE_OWN, each);
 	rr_client_put(other);
 	while (n)
 		raw_close(&many[--n]);

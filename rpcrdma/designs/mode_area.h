@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * area.h - memory of a single connection, lent in pages
+ * mode_area.h - memory of a single connection, lent in pages
  */
 #ifndef RR_MODE_AREA_H
 #define RR_MODE_AREA_H
 
-#include "engine_int.h"
+#include "srv_int.h"
 
 #define RR_AREA_PAGE 4096u
 
 struct rr_area {
+	struct rr_own own;               /* how others see it */
 	struct rpcrdma_conn *conn;
 	uint8_t *mem;                    /* NULL: no memory */
-	size_t bytes, buf_max;
-	struct rr_mr *mr;
+	size_t bytes;
 	struct rr_buf *bufs;             /* one per page; a buffer uses that of its first page */
 	uint64_t *used;                  /* one bit per page */
 	unsigned npages, nused;
@@ -42,11 +42,10 @@ void rr_area_fini(struct rr_area *a);
  * Return: 0; -ENOBUFS: none free now, wait; -EMSGSIZE: larger than buf_max */
 must_check int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret);
 
-/** rr_area_put - frees a buffer; called by rpcrdma_buf_put() */
-void rr_area_put(struct rr_area *a, struct rr_buf *b);
-
 /** rr_area_wait - after -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order */
 void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w);
+
+/** rr_area_unwait - cancels the wait, if any */
 void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * area.c - memory of a single connection, lent in pages
+ * mode_area.c - memory of a single connection, lent in pages
  *
  * Operation:  A connection with a mode has its own areas instead of the pool's zones. The pool's buffers are
  *             registered in another protection domain, and stay out of reach of such peers. A buffer is the
@@ -18,49 +18,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "area.h"
-#include "srv_int.h"
+#include "mode_area.h"
 
-static void on_msg(struct rpcrdma_msg *msg);
-
-int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, size_t bytes,
-		 size_t buf_max, unsigned access)
+static struct rr_area *area_of(struct rr_own *own)
 {
-	struct rr_mr_attr attr = { .access = access | RR_ACCESS_LOCAL_WRITE, .fd = -1 };
-	void *map;
-	int rc;
-
-	assert(bytes % RR_AREA_PAGE == 0 && buf_max <= bytes);
-	a->conn = c;
-	a->bytes = bytes;
-	a->buf_max = buf_max;
-	a->npages = (unsigned)(bytes / RR_AREA_PAGE);
-	a->waiters_tail = &a->waiters;
-	a->msg.fn = on_msg;
-	a->bufs = calloc(a->npages, sizeof(*a->bufs));
-	a->used = calloc((a->npages + 63) / 64, sizeof(*a->used));
-	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
-		   0);
-	a->mem = map == MAP_FAILED ? NULL : map;
-	attr.addr = a->mem;
-	attr.len = bytes;
-	rc = a->bufs && a->used && a->mem ? rr_mr_reg(pd, &attr, &a->mr) : -ENOMEM;
-	if (rc)
-		rr_area_fini(a);
-	return rc;
-}
-
-void rr_area_fini(struct rr_area *a)
-{
-	assert(!a->nused && !a->waiters);
-	if (a->msg_out) /* otherwise the engine may be running, on another thread */
-		rr_engine_undefer(a->conn->engine, &a->msg);
-	rr_mr_dereg(a->mr);
-	if (a->mem)
-		munmap(a->mem, a->bytes);
-	free(a->bufs);
-	free(a->used);
-	*a = (struct rr_area){ 0 };
+	return container_of(own, struct rr_area, own);
 }
 
 static bool is_used(const struct rr_area *a, unsigned page)
@@ -96,7 +58,7 @@ int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 	unsigned n, at;
 	struct rr_buf *b;
 
-	if (bytes > a->buf_max)
+	if (bytes > a->own.buf_max)
 		return -EMSGSIZE;
 	/* new requests do not overtake waiting ones */
 	if (a->waiters && !a->retry)
@@ -107,11 +69,16 @@ int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 		return -ENOBUFS;
 	set_used(a, at, n, true);
 	b = &a->bufs[at];
-	b->area = a;
+	b->own = &a->own;
 	b->pub.addr = a->mem + (size_t)at * RR_AREA_PAGE;
 	b->pub.bytes = (size_t)n * RR_AREA_PAGE;
 	*ret = &b->pub;
 	return 0;
+}
+
+static int own_get(struct rr_own *own, size_t bytes, struct rpcrdma_buf **ret)
+{
+	return rr_area_get(area_of(own), bytes, ret);
 }
 
 /* Waiters retry in turn until one has to wait again. */
@@ -134,8 +101,10 @@ static void on_msg(struct rpcrdma_msg *msg)
 	rr_conn_unhold(c);
 }
 
-void rr_area_put(struct rr_area *a, struct rr_buf *b)
+static void own_put(struct rr_own *own, struct rr_buf *b)
 {
+	struct rr_area *a = area_of(own);
+
 	set_used(a, (unsigned)(b - a->bufs), (unsigned)(b->pub.bytes / RR_AREA_PAGE), false);
 	if (!a->waiters || a->msg_out)
 		return;
@@ -154,9 +123,61 @@ void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 	rr_waiter_link(&a->waiters_tail, was_its_turn ? &a->waiters : a->waiters_tail, w);
 }
 
-/** rr_area_unwait - cancels the wait, if any */
+static void own_wait(struct rr_own *own, struct rpcrdma_buf_waiter *w)
+{
+	rr_area_wait(area_of(own), w);
+}
+
 void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 {
 	if (w->link)
 		rr_waiter_unlink(&a->waiters_tail, w);
+}
+
+static const struct rr_own_ops own_area_ops = {
+	.name = "area",
+	.get = own_get,
+	.put = own_put,
+	.wait = own_wait,
+};
+
+int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, size_t bytes,
+		 size_t buf_max, unsigned access)
+{
+	struct rr_mr_attr attr = { .access = access | RR_ACCESS_LOCAL_WRITE, .fd = -1 };
+	void *map;
+	int rc;
+
+	assert(bytes % RR_AREA_PAGE == 0 && buf_max <= bytes);
+	a->conn = c;
+	a->bytes = bytes;
+	a->own.ops = &own_area_ops;
+	a->own.buf_max = buf_max;
+	a->npages = (unsigned)(bytes / RR_AREA_PAGE);
+	a->waiters_tail = &a->waiters;
+	a->msg.fn = on_msg;
+	a->bufs = calloc(a->npages, sizeof(*a->bufs));
+	a->used = calloc((a->npages + 63) / 64, sizeof(*a->used));
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+		   0);
+	a->mem = map == MAP_FAILED ? NULL : map;
+	attr.addr = a->mem;
+	attr.len = bytes;
+	rc = a->bufs && a->used && a->mem ? rr_mr_reg(pd, &attr, &a->own.mr) : -ENOMEM;
+	if (rc)
+		rr_area_fini(a);
+	return rc;
+}
+
+void rr_area_fini(struct rr_area *a)
+{
+	assert(!a->nused && !a->waiters);
+	if (a->msg_out) /* otherwise the engine may be running, on another thread */
+		rr_engine_undefer(a->conn->engine, &a->msg);
+	rr_mr_dereg(a->own.mr);
+	if (a->mem)
+		munmap(a->mem, a->bytes);
+	free(a->bufs);
+	free(a->used);
+	*a = (struct rr_area){ 0 };
 }
