@@ -293,9 +293,9 @@ void rpcrdma_engine_del_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *
 
 /* A timer; embedded, owned by the caller, zero-initialised before first use. */
 struct rpcrdma_timer {
-	uint64_t due_ns; /* CLOCK_MONOTONIC; private */
-	struct rpcrdma_timer *next, **link;
 	void (*fn)(struct rpcrdma_timer *t);
+	uint64_t due_ns, serial; /* private from here; CLOCK_MONOTONIC */
+	struct rpcrdma_timer *next, **link, *child;
 };
 
 /** rpcrdma_timer_set - arms or rearms; fires once, no earlier than @delay_ns from now */

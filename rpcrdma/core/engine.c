@@ -313,35 +313,17 @@ static int run_ready(struct rpcrdma_engine *e, int timeout_ms)
 
 /* ---- timers ---- */
 
-static void timer_unlink(struct rpcrdma_timer *t)
-{
-	*t->link = t->next;
-	if (t->next)
-		t->next->link = t->link;
-	t->link = NULL;
-}
-
 void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t)
 {
 	(void)e;
-	if (t->link)
-		timer_unlink(t);
+	rr_timers_del(t);
 }
 
-/* A list ordered by time: there are a few timers per client or connection, and most go to the end. */
 void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64_t delay_ns)
 {
-	struct rpcrdma_timer **at = &e->timers;
-
-	rpcrdma_timer_cancel(e, t);
+	rr_timers_del(t);
 	t->due_ns = clock_now_ns() + delay_ns;
-	while (*at && (*at)->due_ns <= t->due_ns)
-		at = &(*at)->next;
-	t->next = *at;
-	t->link = at;
-	if (t->next)
-		t->next->link = &t->next;
-	*at = t;
+	rr_timers_add(&e->timers, t);
 }
 
 static int run_timers(struct rpcrdma_engine *e)
@@ -349,13 +331,13 @@ static int run_timers(struct rpcrdma_engine *e)
 	uint64_t now;
 	int ran = 0;
 
-	if (!e->timers)
+	if (!e->timers.first)
 		return 0;
 	now = clock_now_ns();
-	while (e->timers && e->timers->due_ns <= now) {
-		struct rpcrdma_timer *t = e->timers;
+	while (e->timers.first && e->timers.first->due_ns <= now) {
+		struct rpcrdma_timer *t = e->timers.first;
 
-		timer_unlink(t);
+		rr_timers_del(t);
 		t->fn(t);
 		ran++;
 	}
@@ -468,18 +450,19 @@ static bool prepare_sleep(struct rpcrdma_engine *e)
 
 int rpcrdma_engine_arm(struct rpcrdma_engine *e)
 {
+	const struct rpcrdma_timer *first = e->timers.first;
+
 	if (!prepare_sleep(e))
 		return 1;
 	/* `sleeping` stays set: the next push rings, which costs only a system call */
-	if (e->timers && e->alarm_ns != e->timers->due_ns) {
-		struct itimerspec at = { .it_value = {
-			.tv_sec = (time_t)(e->timers->due_ns / NS_PER_S),
-			.tv_nsec = (long)(e->timers->due_ns % NS_PER_S) } };
+	if (first && e->alarm_ns != first->due_ns) {
+		struct itimerspec at = { .it_value = { .tv_sec = (time_t)(first->due_ns / NS_PER_S),
+						       .tv_nsec = (long)(first->due_ns % NS_PER_S) } };
 
-		e->alarm_ns = e->timers->due_ns;
+		e->alarm_ns = first->due_ns;
 		timerfd_settime(e->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
 	}
-	return e->timers && e->timers->due_ns <= clock_now_ns();
+	return first && first->due_ns <= clock_now_ns();
 }
 
 /* Returns how long epoll may sleep: to the caller's limit or the first timer, rounded up. */
@@ -487,8 +470,8 @@ static int sleep_ms(const struct rpcrdma_engine *e, uint64_t now, uint64_t limit
 {
 	uint64_t until = limit_ns, ns;
 
-	if (e->timers)
-		until = MIN(until, e->timers->due_ns);
+	if (e->timers.first)
+		until = MIN(until, e->timers.first->due_ns);
 	if (until == UINT64_MAX)
 		return -1;
 	ns = until > now ? until - now : 0;

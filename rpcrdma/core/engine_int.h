@@ -19,6 +19,7 @@
 #include "parts.h"
 #include "provider.h"
 #include "rpcrdma.h"
+#include "timers.h"
 
 #define RR_DEVS_MAX 8       /* local, and the verbs devices that a server is reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
@@ -194,7 +195,7 @@ struct rpcrdma_engine {
 	struct rr_shared *shared[RR_DEVS_MAX]; /* created by the first user, under the lock */
 	pthread_mutex_t shared_lock;
 
-	struct rpcrdma_timer *timers;    /* by due time */
+	struct rr_timers timers;
 	struct rpcrdma_watch alarm;      /* timerfd, for threads that sleep on the engine's fd */
 	uint64_t alarm_ns;
 

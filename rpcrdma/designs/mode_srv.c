@@ -74,7 +74,7 @@ static void on_timer(struct rpcrdma_timer *t)
 
 void rr_mode_is_owed(struct rr_mode *m)
 {
-	if (!m->timer.link)
+	if (!rr_timer_is_armed(&m->timer))
 		rpcrdma_timer_set(m->conn->base.engine, &m->timer, stall_ns(m));
 }
 

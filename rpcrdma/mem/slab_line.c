@@ -142,7 +142,7 @@ static unsigned magazine_max(enum rr_zone zone)
 static void note_put(struct rpcrdma_engine *e)
 {
 	e->pool_used = true;
-	if (!e->pool_timer.link) {
+	if (!rr_timer_is_armed(&e->pool_timer)) {
 		e->pool_timer.fn = on_idle;
 		rpcrdma_timer_set(e, &e->pool_timer, e->domain->pool_idle_ns);
 	}

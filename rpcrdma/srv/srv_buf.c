@@ -208,7 +208,7 @@ static void look_again(struct rr_conn_part *p)
 	if (list_is_linked(&p->look_link))
 		return;
 	list_add_tail(&e->shares, &p->look_link);
-	if (!e->shares_timer.link) {
+	if (!rr_timer_is_armed(&e->shares_timer)) {
 		e->shares_timer.fn = on_look;
 		rpcrdma_timer_set(e, &e->shares_timer, LOOK_NS);
 	}
