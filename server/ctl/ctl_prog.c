@@ -172,50 +172,45 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 	add(l, "worker_replaced", s.replaced);
 }
 
-#define ADD_SUM(l, srv, field)                                                                     \
-	do {                                                                                       \
-		uint64_t sum = 0;                                                                  \
-                                                                                                   \
-		for (unsigned i = 0; i < (srv)->nreactors; i++)                                    \
-			sum += atomic_load_explicit(&(srv)->reactors[i]->counters.field,           \
-						    memory_order_relaxed);                         \
-		add(l, #field, sum);                                                               \
-	} while (0)
+static uint64_t load(const struct server *srv, unsigned reactor, size_t at)
+{
+	const char *counters = (const char *)&srv->reactors[reactor]->counters;
 
-#define ADD_MAX(l, srv, field)                                                                     \
-	do {                                                                                       \
-		uint64_t max = 0;                                                                  \
-                                                                                                   \
-		for (unsigned i = 0; i < (srv)->nreactors; i++)                                    \
-			max = MAX(max, atomic_load_explicit(&(srv)->reactors[i]->counters.field,   \
-							    memory_order_relaxed));                \
-		add(l, #field, max);                                                               \
-	} while (0)
+	return atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + at), memory_order_relaxed);
+}
+
+/* Adds the counter at offset @at in struct reactor_counters. */
+static void add_sum(struct list_of_stats *l, const struct server *srv, const char *name, size_t at)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < srv->nreactors; i++)
+		sum += load(srv, i, at);
+	add(l, name, sum);
+}
+
+static void add_max(struct list_of_stats *l, const struct server *srv, const char *name, size_t at)
+{
+	uint64_t max = 0;
+
+	for (unsigned i = 0; i < srv->nreactors; i++)
+		max = MAX(max, load(srv, i, at));
+	add(l, name, max);
+}
 
 static void add_reactors(struct list_of_stats *l, const struct server *srv)
 {
+#define SUM(name) add_sum(l, srv, #name, offsetof(struct reactor_counters, name));
+#define MOST(name) add_max(l, srv, #name, offsetof(struct reactor_counters, name));
+#define SUM_STORE(name) add_sum(l, srv, #name, offsetof(struct reactor_counters, store.name));
+#define MOST_STORE(name) add_max(l, srv, #name, offsetof(struct reactor_counters, store.name));
 	add(l, "reactors", srv->nreactors);
-	ADD_SUM(l, srv, reqs);
-	ADD_SUM(l, srv, admit_waits);
-	ADD_SUM(l, srv, admit_wait_max);
-	ADD_SUM(l, srv, run_waits);
-	ADD_SUM(l, srv, quick);
-	ADD_SUM(l, srv, group_waits);
-	ADD_SUM(l, srv, file_hits);
-	ADD_SUM(l, srv, file_misses);
-	ADD_SUM(l, srv, store_now);
-	ADD_SUM(l, srv, store_worker);
-	ADD_SUM(l, srv, store_aio);
-	ADD_SUM(l, srv, aio_submits);
-	ADD_SUM(l, srv, aio_again);
-	ADD_SUM(l, srv, submit_blocked);
-	ADD_SUM(l, srv, sync_failed);
-	ADD_SUM(l, srv, refused);
-	ADD_SUM(l, srv, sched_waits);
-	ADD_MAX(l, srv, sched_wait_max);
-	ADD_SUM(l, srv, sched_late);
-	ADD_SUM(l, srv, sim_requests);
-	ADD_SUM(l, srv, sim_seeks);
+	REACTOR_COUNTERS(SUM, MOST)
+	STORE_COUNTERS(SUM_STORE, MOST_STORE)
+#undef SUM
+#undef MOST
+#undef SUM_STORE
+#undef MOST_STORE
 }
 
 static void add_drcs(struct list_of_stats *l, const struct server *srv)

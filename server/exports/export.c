@@ -524,10 +524,13 @@ static int open_one(const struct export_conf *conf, struct export *e)
 	e->root_fd = open(conf->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (e->root_fd < 0 || fstat(e->root_fd, &st))
 		return -errno;
-	e->root_dev = st.st_dev;
-	e->root_ino = st.st_ino;
+	e->volume.name = e->conf.name;
+	e->volume.path = e->conf.path;
+	e->volume.data = &e->conf.data;
+	e->volume.dev = st.st_dev;
+	e->volume.ino = st.st_ino;
 	e->id = identity(e, &st);
-	fs_limits_find(e->root_fd, !conf->ro, &e->limits);
+	fs_limits_find(e->root_fd, !conf->ro, &e->volume.limits);
 	return 0;
 }
 

@@ -13,11 +13,9 @@
 #include <sys/socket.h>
 
 #include "base/util.h"
-#include "export_data.h"
-#include "fs_limits.h"
 #include "rpcrdma.h"
+#include "volume.h"
 
-struct commit;
 struct dir_watch;
 
 enum export_squash {
@@ -71,13 +69,10 @@ struct export
 	uint32_t id;  /* hash of name and directory, the same at every start: part of each file handle */
 	unsigned idx; /* index in its table */
 	int root_fd;  /* O_RDONLY on the directory */
-	uint64_t root_dev, root_ino;
-	struct fs_limits limits;
+	struct volume volume; /* what its stores serve */
 	unsigned fh_kind; /* kind of its handles: enum fh_kind */
 	int mount_id;	  /* of the root, for FH_KERNEL */
-	struct commit *commit; /* the server's, or NULL: syncs are not shared */
 	struct dir_watch *dirs; /* of its file system, or NULL: directories are not watched */
-	atomic_bool said_cached; /* it was logged that its files do not support direct I/O */
 };
 
 struct export_table {

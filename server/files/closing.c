@@ -62,14 +62,14 @@ static void submit(struct batch *b)
 {
 	struct reactor *r = b->closing->reactor;
 
-	if (r->stop) { /* done_batch() would not run */
+	if (r->loop.stop) { /* done_batch() would not run */
 		close_all(b);
 		end(b);
 		return;
 	}
 	b->full = true;
-	r->flushing++;
-	worker_submit(r->workers, r->engine, &b->job);
+	r->loop.flushing++;
+	worker_submit(r->loop.workers, r->loop.engine, &b->job);
 }
 
 /* Return: the batch of the file system that is being filled, or NULL; in @full the number of batches at workers */
@@ -108,7 +108,7 @@ static void done_batch(struct worker_job *job)
 	uint64_t fs = job->dev;
 	unsigned closed = b->n;
 
-	c->reactor->flushing--;
+	c->reactor->loop.flushing--;
 	end(b);
 	begin(c, fs, BATCHES_MAX);
 	reactor_run_openers(c->reactor, closed);
@@ -149,7 +149,7 @@ void closing_destroy(struct closing *c)
 {
 	if (!c)
 		return;
-	rpcrdma_timer_cancel(c->reactor->engine, &c->timer);
+	rpcrdma_timer_cancel(c->reactor->loop.engine, &c->timer);
 	list_for_each_safe(n, &c->batches) {
 		struct batch *b = list_entry(n, struct batch, link);
 
@@ -169,7 +169,7 @@ static struct batch *new_batch(struct closing *c, uint64_t fs)
 	b->job = (struct worker_job){ .run = run_batch, .done = done_batch, .prompt = true, .dev = fs };
 	list_add_tail(&c->batches, &b->link);
 	if (!c->timed)
-		rpcrdma_timer_set(c->reactor->engine, &c->timer, FLUSH_NS);
+		rpcrdma_timer_set(c->reactor->loop.engine, &c->timer, FLUSH_NS);
 	c->timed = true;
 	return b;
 }

@@ -167,7 +167,7 @@ static struct fh_map_key map_key(const struct export *exp, int fd, const char *n
 		key.gen = siphash(&plain, kh.h.f_handle, MIN(kh.h.handle_bytes, MAX_HANDLE_SZ));
 		return key;
 	}
-	if (stx_dev(stx) != exp->root_dev)
+	if (stx_dev(stx) != exp->volume.dev)
 		key.dev = stx_dev(stx);
 	if (stx->stx_mask & STATX_BTIME)
 		key.gen = (uint64_t)stx->stx_btime.tv_sec * 1000000000u + stx->stx_btime.tv_nsec;
@@ -443,7 +443,7 @@ int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)
 
 static bool is_root(const struct fh_obj *o)
 {
-	return o->stx.stx_ino == o->exp->root_ino && stx_dev(&o->stx) == o->exp->root_dev;
+	return o->stx.stx_ino == o->exp->volume.ino && stx_dev(&o->stx) == o->exp->volume.dev;
 }
 
 static int lookup_parent(struct fh_set *s, const struct fh_obj *dir, struct fh_obj *o)

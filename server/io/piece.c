@@ -411,7 +411,7 @@ static bool submit(struct place_piece *p)
 	end = now ? where_now(r) : clock_now_ns();
 		/* copying a megabyte from the page cache takes time too: allow 1 ns per byte */
 	if (end - p->turn_ns > SUBMIT_SLOW_NS + p->len)
-		reactor_count(r->reactor, submit_blocked);
+		store_count(p->io.store, submit_blocked);
 	return now;
 }
 
@@ -458,7 +458,7 @@ void piece_free(struct place_piece *p)
 	struct req *r = p->req;
 
 	if (p->buf)
-		rpcrdma_buf_put(r->reactor->engine, p->buf);
+		rpcrdma_buf_put(r->reactor->loop.engine, p->buf);
 	p->buf = NULL;
 	list_del(&p->link);
 	list_del(&p->ready);

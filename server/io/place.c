@@ -187,7 +187,7 @@ static struct place_piece *next_ready(struct req *r)
 static void put_buf(struct req *r)
 {
 	if (r->place.buf)
-		rpcrdma_buf_put(r->reactor->engine, r->place.buf);
+		rpcrdma_buf_put(r->reactor->loop.engine, r->place.buf);
 	r->place.buf = NULL;
 }
 

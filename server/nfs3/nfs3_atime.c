@@ -4,7 +4,7 @@
  * nfs3_atime.c - updates of the access time after READ
  *
  * Operation: The kernel sets the access time inside read(). That starts a journal transaction, which may wait for the
- *            disk. So files that a reactor reads are open with O_NOATIME (store_file_adopt), and reads do not set it.
+ *            disk. So files that a reactor reads are open with O_NOATIME (store_adopt), and reads do not set it.
  *            Instead the reactor checks whether the kernel would have set it, from the mount options and the
  *            attributes that it has just read. If so, a worker reads at the end of the file by a descriptor
  *            without O_NOATIME: no byte moves, and the kernel sets the time. At most one worker does this per open
@@ -39,6 +39,7 @@
 
 struct touch {
 	struct worker_job job;
+	struct reactor *reactor;
 	struct exports_use *exports; /* held */
 	struct store *store;
 	struct fdcache_entry *file; /* held */
@@ -104,18 +105,16 @@ static void done_touch(struct worker_job *job)
 	t->file->touching = false;
 	t->file->touch_failed_ns = t->done ? 0 : clock_now_ns();
 	t->store->touching--;
-	t->store->reactor->touching--;
-	t->store->reactor->flushing--;
+	t->reactor->touching--;
+	t->reactor->loop.flushing--;
 	fdcache_put(t->file);
 	exports_use_put(t->exports);
 	free(t);
 }
 
-static bool has_room(const struct store *s)
+static bool has_room(const struct reactor *re, const struct store *s)
 {
-	size_t all = s->reactor->files_max;
-
-	return s->touching < all / EXPORT_PART && s->reactor->touching < all / ALL_PART;
+	return s->touching < re->files_max / EXPORT_PART && re->touching < re->files_max / ALL_PART;
 }
 
 void nfs3_atime_touch(struct req *r)
@@ -125,15 +124,16 @@ void nfs3_atime_touch(struct req *r)
 	struct timespec now;
 	struct touch *t;
 
-	if (e->touching || e->file.sets_atime || !has_room(s) || s->reactor->draining ||
+	if (e->touching || e->file.sets_atime || !has_room(r->reactor, s) || r->reactor->draining ||
 	    (e->touch_failed_ns && clock_now_ns() - e->touch_failed_ns < RETRY_NS))
 		return;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	if (!nfs3_atime_is_due(&r->exp->limits, &r->stx, &now))
+	if (!nfs3_atime_is_due(&r->exp->volume.limits, &r->stx, &now))
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return;
+	t->reactor = r->reactor;
 	t->exports = exports_use_hold(r->exports);
 	t->store = s;
 	t->file = e;
@@ -142,7 +142,7 @@ void nfs3_atime_touch(struct req *r)
 	e->touching = true;
 	e->pins++;
 	s->touching++;
-	s->reactor->touching++;
-	r->reactor->flushing++;
-	worker_submit(r->reactor->workers, r->reactor->engine, &t->job);
+	r->reactor->touching++;
+	r->reactor->loop.flushing++;
+	loop_submit(&r->reactor->loop, &t->job);
 }

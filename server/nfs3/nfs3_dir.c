@@ -250,7 +250,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 	res->status = nfs3_open(r, &r->args.fh, &dir);
 	if (res->status != NFS3_OK)
 		return;
-	if (dir.stx.stx_ino == r->exp->root_ino) /* clients must not learn what is above the root */
+	if (dir.stx.stx_ino == r->exp->volume.ino) /* clients must not learn what is above the root */
 		l.parent_ino = dir.stx.stx_ino;
 	err = list(&l, cookie, limit);
 	if (err) {

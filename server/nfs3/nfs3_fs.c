@@ -52,7 +52,7 @@ void nfs3_fsstat(struct req *r)
 void nfs3_fsinfo(struct req *r)
 {
 	FSINFO3resok *ok = &r->res.fsinfo.FSINFO3res_u.resok;
-	const struct fs_limits *lim = &r->exp->limits;
+	const struct fs_limits *lim = &r->exp->volume.limits;
 	struct fh_obj o;
 
 	if (!open_fs(r, &o))
@@ -80,13 +80,13 @@ void nfs3_pathconf(struct req *r)
 
 	if (!open_fs(r, &o))
 		return;
-	ok->linkmax = r->exp->limits.links_max;
+	ok->linkmax = r->exp->volume.limits.links_max;
 	ok->name_max = VFS_NAME_MAX;
 	if (!fstatvfs(o.fd, &vfs) && vfs.f_namemax && vfs.f_namemax < VFS_NAME_MAX)
 		ok->name_max = (uint32_t)vfs.f_namemax;
 	ok->no_trunc = TRUE;
 	ok->chown_restricted = TRUE;
-	ok->case_insensitive = r->exp->limits.ignores_case;
+	ok->case_insensitive = r->exp->volume.limits.ignores_case;
 	ok->case_preserving = TRUE;
 	fh_close(&o);
 }

@@ -76,17 +76,28 @@ static int look_at_open(struct req *r)
 	return !err && !r->stx.stx_nlink ? -ESTALE : err;
 }
 
+static int open_contents(struct req *r)
+{
+	struct volume *v = &r->exp->volume;
+	int fd = vfs_open_io(&r->found, wants_writable(r));
+
+	if (fd < 0)
+		return fd;
+	store_open(store_of(v), v, fd, wants_writable(r), &r->opened);
+	return 0;
+}
+
 void nfs3_io_open(struct worker_job *job)
 {
 	struct req *r = container_of(job, struct req, job);
 	const nfs_fh3 *fh = &r->args.fh;
 
-	r->looked = fdcache_look(&r->exp->limits);
+	r->looked = fdcache_look(&r->exp->volume.limits);
 	r->err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &r->found);
 	if (!r->err)
 		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
 	if (!r->err && !r->file)
-		r->err = store_open(store_of(r->exp), &r->found, wants_writable(r), &r->opened);
+		r->err = open_contents(r);
 	if (!r->err && !r->file)
 		r->stx = r->found.stx;
 	else if (!r->err)
@@ -154,7 +165,7 @@ static enum nfs3_io_next find_file(struct req *r)
 	}
 	if (!r->file && !reactor_may_open(r->reactor, r->exp)) {
 		r->open_tried = false;
-		closing_hurry(r->reactor->closer, r->exp->root_dev);
+		closing_hurry(r->reactor->closer, r->exp->volume.dev);
 		return NFS3_IO_WAIT;
 	}
 	reactor_count(r->reactor, file_misses);
@@ -359,7 +370,7 @@ static void on_flushed(struct store_io *io)
 	if (io->res < 0) /* the kernel reports it once, and the verifier passes it on: no reason to keep the file */
 		reactor_count(re, sync_failed);
 	fdcache_flushed(f->entry, f->seq);
-	re->flushing--;
+	re->loop.flushing--;
 	exports_use_put(f->exports);
 	free(f);
 }
@@ -389,7 +400,7 @@ void nfs3_io_flush(void *reactor, struct fdcache_entry *e)
 	f->exports = exports_use_hold(re->exports);
 	f->seq = e->dirty_seq;
 	f->io = (struct store_io){ .op = STORE_SYNC, .file = &e->file, .done = on_flushed };
-	re->flushing++;
+	re->loop.flushing++;
 	if (store_submit(store_for(re, e), &f->io))
 		on_flushed(&f->io);
 }

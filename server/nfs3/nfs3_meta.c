@@ -26,7 +26,7 @@ nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
 	int err;
 
-	r->looked = fdcache_look(&r->exp->limits);
+	r->looked = fdcache_look(&r->exp->volume.limits);
 	err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, ret);
 	return err ? nfs3_conv_status(r, err) : NFS3_OK;
 }

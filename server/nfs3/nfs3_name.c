@@ -91,7 +91,7 @@ void nfs3_create_finish(struct req *r)
 		return;
 	fh.len = obj->post_op_fh3_u.handle.data.data_len;
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
-	store_adopt(store_of(r->exp), r->exp, r->made.fd, &file);
+	store_adopt(&r->exp->volume, r->made.fd, true, &file);
 	e = reactor_keep_file(r->reactor, &fh, &file,
 			      makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
 			      r->made.obj.stx.stx_ino);

@@ -63,7 +63,7 @@ static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh
 	const nfs_fh3 *fh = &r->args.fh;
 	struct fdcache_entry *e = NULL;
 
-	if (r->exp->limits.answers_at_once)
+	if (r->exp->volume.limits.answers_at_once)
 		e = fdcache_find(c, fh->data.data_val, fh->data.data_len, false);
 	r->cached = e && is_there(r, e, ret);
 	if (!e || r->cached)
@@ -131,7 +131,7 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
 	}
 	if (o.fd >= 0)
-		closing_add(r->reactor->closer, o.exp->root_dev, o.fd);
+		closing_add(r->reactor->closer, o.exp->volume.dev, o.fd);
 	return !err;
 }
 
@@ -148,7 +148,7 @@ bool nfs3_lookup_quick(struct req *r)
 	e = find_in(r, r->reactor->paths, &dir);
 	if (!e)
 		return false;
-	found = closing_has_room(r->reactor->closer, r->exp->root_dev) && reactor_may_open(r->reactor, r->exp) &&
+	found = closing_has_room(r->reactor->closer, r->exp->volume.dev) && reactor_may_open(r->reactor, r->exp) &&
 		(creds_are_own(&r->creds) ||
 		 (fdcache_rights(e, nfs3_who(r), &dir.stx, X_OK, &got) && got)) &&
 		lookup_in(r, &dir);
@@ -160,14 +160,14 @@ void nfs3_quick_drop(struct req *r)
 {
 	const struct fh_obj *o = &r->found;
 
-	if (o->fd >= 0 && (!r->keeps || !r->exp->limits.answers_at_once ||
+	if (o->fd >= 0 && (!r->keeps || !r->exp->volume.limits.answers_at_once ||
 			   (r->exp->fh_kind != FH_KERNEL && !S_ISDIR(o->stx.stx_mode))))
 		fh_close(&r->found);
 }
 
 static void close_found(struct req *r)
 {
-	closing_add(r->reactor->closer, r->exp->root_dev, r->found.fd);
+	closing_add(r->reactor->closer, r->exp->volume.dev, r->found.fd);
 	r->found.fd = -1;
 }
 
@@ -176,7 +176,7 @@ static struct fdcache_entry *keep_found(struct req *r)
 {
 	struct fh_obj *o = &r->found;
 	struct fh fh = { .len = r->args.fh.data.data_len };
-	struct store_file file = { .fd = o->fd, .fs = r->exp->root_dev };
+	struct store_file file = { .fd = o->fd, .fs = r->exp->volume.dev };
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache owns it, even on failure */

@@ -165,7 +165,7 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	c->reactor = srv->reactors[i];
 	fair_flow_init(&c->admission, &c->client->admission[i].waiting);
 	atomic_fetch_add(&c->reactor->nconns, 1);
-	*ret_engine = c->reactor->engine;
+	*ret_engine = c->reactor->loop.engine;
 	*ret_conn_ctx = c;
 	return 0;
 }

@@ -68,7 +68,7 @@ static int create_handles(struct server *srv, struct exports *e, char *why, size
 /* Optional: without it, replies carry no directory attributes from before a change (wcc_data). */
 static void watch_dirs(struct dir_watches *all, struct export *exp)
 {
-	int err = exp->limits.tells_changes ? dir_watch_get(all, exp->root_dev, &exp->dirs) : 0;
+	int err = exp->volume.limits.tells_changes ? dir_watch_get(all, exp->volume.dev, &exp->dirs) : 0;
 
 	if (err)
 		log_warn("export %s: inotify: %s; clients look up names again after each change of theirs",
@@ -89,7 +89,7 @@ int exports_create(struct server *srv, const struct conf *conf, struct exports *
 	e->serial = atomic_fetch_add(&serials, 1) + 1;
 	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
 	for (size_t i = 0; i < e->table.n; i++) {
-		e->table.v[i].commit = srv->commit;
+		e->table.v[i].volume.commit = srv->commit;
 		watch_dirs(srv->dirs, &e->table.v[i]);
 	}
 	if (!err)
@@ -139,7 +139,7 @@ static void done_end(struct worker_job *job)
 {
 	struct exports *e = container_of(job, struct exports, end);
 
-	e->last->flushing--;
+	e->last->loop.flushing--;
 	free(e);
 }
 
@@ -148,15 +148,15 @@ static void put_by_worker(struct reactor *r, struct exports *e)
 {
 	if (atomic_fetch_sub(&e->refs, 1) != 1)
 		return;
-	if (r->stop) { /* done_end() would not run */
+	if (r->loop.stop) { /* done_end() would not run */
 		exports_close(e);
 		free(e);
 		return;
 	}
 	e->last = r;
 	e->end = (struct worker_job){ .run = run_end, .done = done_end };
-	r->flushing++;
-	worker_submit(r->workers, r->engine, &e->end);
+	r->loop.flushing++;
+	worker_submit(r->loop.workers, r->loop.engine, &e->end);
 }
 
 /* ---- one reactor's ------------------------------------------------------------------------ */
@@ -172,6 +172,7 @@ static void use_free(struct exports_use *u)
 int exports_use_create(struct reactor *r, struct exports *e, struct exports_use **ret)
 {
 	struct exports_use *u = calloc(1, sizeof(*u) + e->table.n * sizeof(u->stores[0]));
+	const struct store_env env = { .loop = &r->loop, .counters = &r->counters.store };
 	int err = 0;
 
 	if (!u)
@@ -181,7 +182,7 @@ int exports_use_create(struct reactor *r, struct exports *e, struct exports_use 
 	u->reactor = r;
 	u->holders = 1;
 	for (size_t i = 0; i < e->table.n && !err; i++)
-		err = store_make(r, &e->table.v[i], &u->stores[i]);
+		err = store_make(&env, &e->table.v[i].volume, &u->stores[i]);
 	if (err) {
 		use_free(u);
 		return err;
@@ -216,8 +217,8 @@ static bool is_kept(const struct export *e, const struct exports *now)
 {
 	const struct export *same = export_find_id(&now->table, e->id);
 
-	return same && same->root_dev == e->root_dev && same->root_ino == e->root_ino &&
-	       same->fh_kind == e->fh_kind && same->limits.atime == e->limits.atime && store_of(same) == store_of(e);
+	return same && same->volume.dev == e->volume.dev && same->volume.ino == e->volume.ino &&
+	       same->fh_kind == e->fh_kind && same->volume.limits.atime == e->volume.limits.atime && store_of(&same->volume) == store_of(&e->volume);
 }
 
 struct change_over {
@@ -248,7 +249,7 @@ static void on_change(struct rpcrdma_msg *msg)
 		fdcache_retire(r->files, file_is_gone, &over);
 		fdcache_retire(r->paths, file_is_gone, &over);
 		for (size_t i = 0; i < over.old->table.n; i++) /* an administrator may want to unmount it */
-			closing_hurry(r->closer, over.old->table.v[i].root_dev);
+			closing_hurry(r->closer, over.old->table.v[i].volume.dev);
 	}
 	exports_use_put(old);
 	sem_post(c->changed);
@@ -265,7 +266,7 @@ static void change_all(struct server *srv, struct exports *now, struct change *v
 	for (unsigned i = 0; i < srv->nreactors; i++) {
 		v[i].msg.fn = on_change;
 		v[i].changed = &changed;
-		rpcrdma_engine_post(srv->reactors[i]->engine, &v[i].msg);
+		rpcrdma_engine_post(srv->reactors[i]->loop.engine, &v[i].msg);
 	}
 	for (unsigned i = 0; i < srv->nreactors; i++) {
 		while (sem_wait(&changed))
@@ -338,7 +339,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 		log_info("export %s: %s, %s%s%s, %s%s%s", e->conf.name, e->conf.path,
 			 e->conf.ro ? "read-only" : "read and write",
 			 e->conf.async ? ", not durable" : "",
-			 e->conf.async || e->conf.ro || e->limits.orders_names ?
+			 e->conf.async || e->conf.ro || e->volume.limits.orders_names ?
 				 "" : ", new files are synced one by one",
 			 fh_kind_name((enum fh_kind)e->fh_kind),
 			 export_data_print(&e->conf.data, how, sizeof(how)),

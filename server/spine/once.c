@@ -118,7 +118,7 @@ static void wake(struct drc_call *c)
 {
 	struct req *r = container_of(c, struct req, once.call);
 
-	rpcrdma_engine_post(r->reactor->engine, &r->once.msg);
+	rpcrdma_engine_post(r->reactor->loop.engine, &r->once.msg);
 }
 
 enum drc_verdict once_enter(struct req *r)

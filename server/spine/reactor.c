@@ -73,7 +73,7 @@ static void ask_groups(void *reactor, struct groups_entry *e)
 	e->job.client = &e->client->workers;
 	e->job.run = run_ask;
 	e->job.done = done_ask;
-	worker_submit(r->workers, r->engine, &e->job);
+	worker_submit(r->loop.workers, r->loop.engine, &e->job);
 }
 
 static const struct groups_ops group_ops = { .ask = ask_groups };
@@ -105,12 +105,12 @@ static void on_expire(struct rpcrdma_timer *t)
 	bool paths_left = fdcache_expire(r->paths, before_ns) == FDCACHE_NOW;
 
 	if (files_left || paths_left) {
-		rpcrdma_timer_set(r->engine, t, EXPIRE_AGAIN_NS);
+		rpcrdma_timer_set(r->loop.engine, t, EXPIRE_AGAIN_NS);
 		return;
 	}
 	reactor_trim(r);
 	place_pool_fini(r); /* few requests have more than one piece, so pieces are allocated again on demand */
-	rpcrdma_timer_set(r->engine, t, EXPIRE_EVERY_NS);
+	rpcrdma_timer_set(r->loop.engine, t, EXPIRE_EVERY_NS);
 }
 
 static void on_expire_writable(struct rpcrdma_timer *t)
@@ -120,7 +120,7 @@ static void on_expire_writable(struct rpcrdma_timer *t)
 
 	atomic_store(&r->has_writable, left != FDCACHE_NONE);
 	if (left != FDCACHE_NONE)
-		rpcrdma_timer_set(r->engine, t, left == FDCACHE_NOW ? EXPIRE_AGAIN_NS : WRITABLE_EVERY_NS);
+		rpcrdma_timer_set(r->loop.engine, t, left == FDCACHE_NOW ? EXPIRE_AGAIN_NS : WRITABLE_EVERY_NS);
 }
 
 struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
@@ -130,14 +130,14 @@ struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
 
 	if (e && e->file.writable && !atomic_load(&r->has_writable)) {
 		atomic_store(&r->has_writable, true);
-		rpcrdma_timer_set(r->engine, &r->expire_writable, WRITABLE_EVERY_NS);
+		rpcrdma_timer_set(r->loop.engine, &r->expire_writable, WRITABLE_EVERY_NS);
 	}
 	return e;
 }
 
 bool reactor_may_open(const struct reactor *r, const struct export *exp)
 {
-	size_t all, mine = closing_count(r->closer, exp->root_dev, &all);
+	size_t all, mine = closing_count(r->closer, exp->volume.dev, &all);
 
 	return mine < r->files_max / 2 && (mine <= CLOSING_BATCH || all < r->files_max);
 }
@@ -155,11 +155,11 @@ static struct line *find_line(struct reactor *r, const struct export *exp, size_
 	size_t all;
 
 	for (unsigned i = 0; i < LINES; i++)
-		if (lines[i].fs == exp->root_dev)
+		if (lines[i].fs == exp->volume.dev)
 			return &lines[i];
 	l = &lines[(*next)++ % LINES];
-	l->fs = exp->root_dev;
-	if (!closing_count(r->closer, exp->root_dev, &all)) /* no later close will resume them */
+	l->fs = exp->volume.dev;
+	if (!closing_count(r->closer, exp->volume.dev, &all)) /* no later close will resume them */
 		l->room = SIZE_MAX;
 	else
 		l->room = reactor_may_open(r, exp) ? closed : 0;
@@ -218,14 +218,14 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 		return -ENOMEM;
 	r->srv = srv;
 	r->idx = idx;
-	r->workers = srv->workers;
+	r->loop.workers = srv->workers;
 	r->files_max = files_max;
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
 	list_init(&r->openers);
 	list_init(&r->free_pieces);
 	fair_init(&r->admission);
-	err = rpcrdma_engine_create(srv->domain, &attr, &r->engine);
+	err = rpcrdma_engine_create(srv->domain, &attr, &r->loop.engine);
 	if (!err)
 		err = fdcache_create(files_max - files_max / PATHS_PART, &file_ops, r, &r->files);
 	if (!err)
@@ -251,11 +251,11 @@ static void *reactor_main(void *arg)
 	struct reactor *r = arg;
 
 	creds_stay();
-	rpcrdma_timer_set(r->engine, &r->expire, EXPIRE_EVERY_NS);
-	while (!r->stop)
-		(void)rpcrdma_engine_wait(r->engine, -1);
-	rpcrdma_timer_cancel(r->engine, &r->expire);
-	rpcrdma_timer_cancel(r->engine, &r->expire_writable);
+	rpcrdma_timer_set(r->loop.engine, &r->expire, EXPIRE_EVERY_NS);
+	while (!r->loop.stop)
+		(void)rpcrdma_engine_wait(r->loop.engine, -1);
+	rpcrdma_timer_cancel(r->loop.engine, &r->expire);
+	rpcrdma_timer_cancel(r->loop.engine, &r->expire_writable);
 	sem_post(&r->ended);
 	return NULL;
 }
@@ -274,17 +274,17 @@ static void on_drain(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, drain);
 	/* work in progress that may have no request waiting for it */
-	bool working = r->flushing || groups_asking(r->groups);
+	bool working = r->loop.flushing || groups_asking(r->groups);
 	bool busy = r->taken > r->partial || working;
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
 		r->closing = true;
-		(void)rpcrdma_engine_close_conns(r->engine);
+		(void)rpcrdma_engine_close_conns(r->loop.engine);
 	}
 	if (r->closing && !r->taken && !working && !atomic_load(&r->nconns))
-		r->stop = true;
+		r->loop.stop = true;
 	else
-		rpcrdma_timer_set(r->engine, t, DRAIN_EVERY_NS);
+		rpcrdma_timer_set(r->loop.engine, t, DRAIN_EVERY_NS);
 }
 
 static void on_stop(struct rpcrdma_msg *msg)
@@ -300,7 +300,7 @@ void reactor_stop(struct reactor *r, uint64_t until_ns)
 {
 	r->drain_until_ns = until_ns;
 	r->stop_msg.fn = on_stop;
-	rpcrdma_engine_post(r->engine, &r->stop_msg);
+	rpcrdma_engine_post(r->loop.engine, &r->stop_msg);
 }
 
 int reactor_join(struct reactor *r, uint64_t until_ns)
@@ -325,9 +325,9 @@ void reactor_destroy(struct reactor *r)
 {
 	if (!r)
 		return;
-	r->stop = true; /* if it never ran */
+	r->loop.stop = true; /* if it never ran */
 	/* process the messages that other threads have posted; there will be no more */
-	while (r->engine && rpcrdma_engine_poll(r->engine) > 0)
+	while (r->loop.engine && rpcrdma_engine_poll(r->loop.engine) > 0)
 		;
 	free_reqs(r);
 	place_pool_fini(r);
@@ -336,7 +336,7 @@ void reactor_destroy(struct reactor *r)
 	closing_destroy(r->closer);
 	groups_destroy(r->groups);
 	exports_use_put(r->exports); /* before the engine: its stores may have watches on it */
-	rpcrdma_engine_destroy(r->engine);
+	rpcrdma_engine_destroy(r->loop.engine);
 	sem_destroy(&r->ended);
 	free(r);
 }
@@ -363,7 +363,7 @@ static void post_file(struct reactor *r, void (*fn)(struct rpcrdma_msg *msg), ui
 		.ino = ino,
 		.began_ns = began_ns,
 	};
-	rpcrdma_engine_post(r->engine, &m->msg);
+	rpcrdma_engine_post(r->loop.engine, &m->msg);
 }
 
 static void on_synced(struct rpcrdma_msg *msg)

@@ -21,6 +21,7 @@
 #include "fair.h"
 #include "fdcache.h"
 #include "groups.h"
+#include "loop.h"
 #include "rpcrdma.h"
 #include "store.h"
 #include "latency.h"
@@ -30,28 +31,25 @@ struct client;
 struct closing;
 struct server;
 
-/* Written by the reactor only; any thread may read. */
+/* Counters of one reactor: SUM(name) is added up over the reactors.
+ *
+ *   reqs             calls accepted
+ *   admit_waits      calls that waited for admission
+ *   admit_wait_max   maximum number of calls that waited on a reactor
+ *   run_waits        submissions of calls to workers
+ *   quick            calls answered by the fast path, without a worker
+ *   group_waits      calls that waited for their user's groups
+ *   file_hits, file_misses   READ, WRITE, COMMIT: were descriptor and permission in the cache?
+ *   sync_failed      failed syncs: the write verifier changes
+ *   refused          calls by peers that the export does not admit */
+#define REACTOR_COUNTERS(SUM, MAX)                                                                 \
+	SUM(reqs) SUM(admit_waits) MAX(admit_wait_max) SUM(run_waits) SUM(quick) SUM(group_waits)  \
+	SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused)
+
+/* Only the thread of the reactor writes; any thread may read. */
 struct reactor_counters {
-	_Atomic uint64_t reqs;		 /* calls accepted */
-	_Atomic uint64_t admit_waits;	 /* calls that waited for admission */
-	_Atomic uint64_t admit_wait_max; /* maximum number of waiting calls */
-	_Atomic uint64_t run_waits;	 /* submissions of calls to workers */
-	_Atomic uint64_t quick;		 /* calls answered by the fast path, without a worker */
-	_Atomic uint64_t group_waits;	 /* calls that waited for their user's groups */
-	_Atomic uint64_t file_hits,
-		file_misses; /* READ, WRITE, COMMIT: were descriptor and permission in the cache? */
-	_Atomic uint64_t store_now,
-		store_worker, store_aio; /* disk operations done at once, by a worker, by asynchronous I/O */
-	_Atomic uint64_t aio_submits; /* system calls for store_aio */
-	_Atomic uint64_t aio_again;   /* asynchronous operations that a worker had to finish */
-	_Atomic uint64_t
-		submit_blocked;	      /* submissions that took longer than allowed */
-	_Atomic uint64_t sync_failed; /* failed syncs: the write verifier changes */
-	_Atomic uint64_t refused;     /* calls by peers that the export does not admit */
-	_Atomic uint64_t sched_waits;	 /* disk operations that waited for their turn */
-	_Atomic uint64_t sched_wait_max; /* maximum number that waited, on all reactors together */
-	_Atomic uint64_t sched_late;	 /* disk operations that waited too long, and went before their turn */
-	_Atomic uint64_t sim_requests, sim_seeks; /* of modelled disks; members of a RAID seek separately */
+	REACTOR_COUNTERS(STORE_COUNTER, STORE_COUNTER)
+	struct store_counters store;
 };
 
 #define reactor_count_n(r, field, n)                                                               \
@@ -63,8 +61,7 @@ struct reactor_counters {
 struct reactor {
 	struct server *srv;
 	unsigned idx;
-	struct rpcrdma_engine *engine;
-	struct worker_pool *workers;
+	struct loop loop;
 	size_t files_max;	     /* limit of both caches together; held, dirty and closing files may exceed it */
 	struct fdcache *files;	     /* files open for reading or writing */
 	struct fdcache *paths;	     /* files and directories open with O_PATH; never dirty */
@@ -82,12 +79,10 @@ struct reactor {
 	unsigned nreqs;		 /* allocated requests, free or in use */
 	unsigned partial;	 /* requests in use with a call that has not fully arrived */
 	unsigned touching;	 /* jobs that set the access time of a file: nfs3_atime.c */
-	unsigned flushing;	 /* work in progress for no call: syncs, close batches, access times, ended exports */
 	_Atomic unsigned nconns; /* the listener's thread increments it before it hands over a connection */
 	bool admitting;		 /* inside admit_next() */
 	bool draining;		 /* drops new calls */
 	bool closing;		 /* rpcrdma_engine_close_conns() was called */
-	bool stop;
 	struct rpcrdma_timer expire;
 	struct rpcrdma_timer expire_writable; /* set while files are open for writing */
 	atomic_bool has_writable; /* read by other reactors: if false, they send no message about syncs */

@@ -167,7 +167,7 @@ static void req_put(struct req *r)
 	assert(r->found.fd < 0 && r->opened.fd < 0 && r->made.fd < 0 && r->made.obj.fd < 0);
 	client_scratch_put(r->conn->client, r->scratch, r->scratch_bytes);
 	if (r->room)
-		rpcrdma_buf_put(re->engine, r->room);
+		rpcrdma_buf_put(re->loop.engine, r->room);
 	exports_use_put(r->exports);
 	re->taken--;
 	list_del(&r->of_conn);
@@ -216,7 +216,7 @@ void req_run(struct req *r)
 static bool leave_queue(struct req *r)
 {
 	if (r->running) {
-		r->running = !list_is_linked(&r->opener) && !worker_cancel(r->reactor->workers, &r->job);
+		r->running = !list_is_linked(&r->opener) && !worker_cancel(r->reactor->loop.workers, &r->job);
 		list_del(&r->opener);
 		return !r->running;
 	}
@@ -449,7 +449,7 @@ static uint64_t dev_of(const struct req *r)
 
 	if (!exp && r->prog == &prog_mount3 && r->rpc->proc == MOUNTPROC3_MNT)
 		exp = export_find_path(&r->exports->exports->table, r->args.mnt, &rest);
-	return exp ? exp->root_dev : 0;
+	return exp ? exp->volume.dev : 0;
 }
 
 static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *job))
@@ -461,7 +461,7 @@ static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *jo
 	r->job.dev = dev_of(r);
 	r->keeps = r->exp && !r->cached && reactor_may_open(r->reactor, r->exp);
 	reactor_count(r->reactor, run_waits);
-	worker_submit(r->reactor->workers, r->reactor->engine, &r->job);
+	worker_submit(r->reactor->loop.workers, r->reactor->loop.engine, &r->job);
 	return REQ_RUNNING;
 }
 

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store.c - selects the store of an export
+ * store.c - selects the store of a volume
  *
- * Operation: Selection by the export's options.
+ * Operation: Selection by the volume's options.
  * Memory:    Of the selected store.
  * Threads:   Any.
  * Errors:    Of creating it: export_data_check() has refused unsupported kinds.
  */
 #include "store.h"
 
-#include "export.h"
-
-const struct store_ops *store_of(const struct export *exp)
+const struct store_ops *store_of(const struct volume *v)
 {
-	const struct export_data *d = &exp->conf.data;
+	const struct export_data *d = v->data;
 
 	switch (d->store.kind) {
 	case STORE_KIND_FILE:
@@ -32,14 +30,14 @@ const struct store_ops *store_of(const struct export *exp)
 	return &store_cached_ops;
 }
 
-int store_make(struct reactor *r, struct export *exp, struct store **ret)
+int store_make(const struct store_env *env, struct volume *v, struct store **ret)
 {
 	struct store *s;
-	int err = store_create(store_of(exp), r, exp, &s);
+	int err = store_create(store_of(v), env, v, &s);
 
 	if (err)
 		return err;
-	err = store_queue_get(exp, &s->queue);
+	err = store_queue_get(v, &s->queue);
 	if (err) {
 		store_destroy(s);
 		return err;

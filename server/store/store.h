@@ -3,12 +3,12 @@
  *
  * store.h - the interface to the storage of file contents
  *
- * There is one store per export and reactor, of the kind that the export configures. The contract, which the wrappers
+ * There is one store per volume and reactor, of the kind that the volume configures. The contract, which the wrappers
  * below assert on both sides: A store never blocks the reactor. So on the reactor's thread it writes only to memory,
  * because RWF_NOWAIT does not prevent waiting for a frozen file system. Every member of store_ops is set. A completion
  * runs on the reactor's thread, once, and never inside store_submit(). The last completion may destroy the store.
  * io->begins() runs before it: inside store_submit(), unless the operation first waits in a queue. STORE_SYNC syncs the
- * file of the descriptor, whatever export it belongs to.
+ * file of the descriptor, whatever volume it belongs to.
  */
 #ifndef LEAT_SERVER_STORE_H
 #define LEAT_SERVER_STORE_H
@@ -23,12 +23,12 @@
 #include "base/list.h"
 #include "base/util.h"
 #include "creds.h"
-#include "fh.h"
+#include "loop.h"
 #include "store_queue.h"
 #include "store_sched.h"
+#include "volume.h"
 #include "worker.h"
 
-struct reactor;
 struct store;
 
 /* A second descriptor of a file, which bypasses the page cache (store_aio.c). */
@@ -57,10 +57,10 @@ struct store_file {
 	int fd;
 	bool writable;
 	bool no_nowait_read; /* the file system does not support RWF_NOWAIT; learnt from its first reply */
-	bool at_once, in_memory; /* struct fs_limits of its export: answers_at_once, in_memory */
+	bool at_once, in_memory; /* struct fs_limits of its volume: answers_at_once, in_memory */
 	bool sets_atime; /* a read by it may set the access time, and so may wait for the disk */
 	struct store_direct direct;
-	uint64_t fs; /* st_dev of its export */
+	uint64_t fs; /* st_dev of its volume */
 	uint64_t dev, ino; /* identifies the file on all reactors; set by fdcache_insert() */
 	struct store_io *opening; /* operations that wait for STORE_DIRECT_OPENING, newest first */
 	pthread_rwlock_t syncs; /* store_file.c. Do not copy a structure that is in use. */
@@ -120,24 +120,55 @@ struct store_io {
 	} sim;
 };
 
+/* Counters of the stores of one reactor: SUM(name) is added up over the reactors, MAX(name) is a maximum of all.
+ *
+ *   store_now, store_worker, store_aio   operations done at once, by a worker, by asynchronous I/O
+ *   aio_submits      system calls for store_aio
+ *   aio_again        asynchronous operations that a worker had to finish
+ *   submit_blocked   submissions that took longer than allowed
+ *   sched_waits      operations that waited for their turn
+ *   sched_wait_max   maximum number that waited, on all reactors together
+ *   sched_late       operations that waited too long, and went before their turn
+ *   sim_requests, sim_seeks              of modelled disks; members of a RAID seek separately */
+#define STORE_COUNTERS(SUM, MAX)                                                                   \
+	SUM(store_now) SUM(store_worker) SUM(store_aio) SUM(aio_submits) SUM(aio_again)            \
+	SUM(submit_blocked) SUM(sched_waits) MAX(sched_wait_max) SUM(sched_late)                   \
+	SUM(sim_requests) SUM(sim_seeks)
+
+#define STORE_COUNTER(name) _Atomic uint64_t name;
+
+/* Only the thread of the reactor writes; any thread may read. */
+struct store_counters {
+	STORE_COUNTERS(STORE_COUNTER, STORE_COUNTER)
+};
+
+/* The thread that a store works for. Owned by its reactor, which outlives the store. */
+struct store_env {
+	struct loop *loop;
+	struct store_counters *counters;
+};
+
+#define store_count_n(s, field, n)                                                                 \
+	atomic_fetch_add_explicit(&(s)->counters->field, n, memory_order_relaxed)
+#define store_count(s, field) store_count_n(s, field, 1)
+
 struct store_ops {
 	const char *name;
 	/* Return: 0 or -errno */
-	int (*create)(struct reactor *r, struct export *exp, struct store **ret);
+	int (*create)(const struct store_env *env, struct volume *v, struct store **ret);
 	/* no operation may be in flight */
 	void (*destroy)(struct store *s);
-	/* On a worker. Opens a file found by its handle; Return: 0 or -errno */
-	int (*open)(const struct fh_obj *o, bool write, struct store_file *ret);
-	/* Takes over a descriptor for reading and writing that was opened elsewhere (CREATE) */
-	void (*adopt)(const struct export *exp, int fd, struct store_file *ret);
+	/* On a worker. Takes over @fd, a descriptor of a regular file; store_adopt(), and what it leaves for later */
+	void (*open)(struct volume *v, int fd, bool write, struct store_file *ret);
 	/* Return: 1: finished, io->res is valid and done() will not run; 0: done() will run */
 	int (*submit)(struct store *s, struct store_io *io);
 };
 
 struct store {
 	const struct store_ops *ops;
-	struct reactor *reactor;
-	struct export *exp;
+	struct loop *loop;
+	struct store_counters *counters;
+	struct volume *volume;
 	bool aligned; /* prefers memory that is aligned like the file offset, modulo DATA_ALIGN */
 	struct store_queue *queue; /* in front of it, or NULL; store_make() */
 	unsigned touching; /* files with an update of the access time in flight: nfs3_atime.c */
@@ -148,23 +179,24 @@ extern const struct store_ops store_null_ops;
 extern const struct store_ops store_sim_ops; /* also serves rate:, a special case */
 extern const struct store_ops store_aio_ops; /* built with libaio: HAVE_AIO */
 
-/** store_of - returns the kind of store that an export configures */
-const struct store_ops *store_of(const struct export *exp);
+/** store_of - returns the kind of store that a volume configures */
+const struct store_ops *store_of(const struct volume *v);
 
-static inline int must_check store_create(const struct store_ops *ops, struct reactor *r,
-					  struct export *exp, struct store **ret)
+static inline int must_check store_create(const struct store_ops *ops, const struct store_env *env,
+					  struct volume *v, struct store **ret)
 {
-	int err = ops->create(r, exp, ret);
+	int err = ops->create(env, v, ret);
 
 	assert(err <= 0);
 	return err;
 }
 
-/** store_make - creates the store that an export configures, with a queue if it configures one
+/** store_make - creates the store that a volume configures, with a queue if it configures one
+ * @v: must outlive the store
  *
  * Return: 0 or -errno.
  */
-int must_check store_make(struct reactor *r, struct export *exp, struct store **ret);
+int must_check store_make(const struct store_env *env, struct volume *v, struct store **ret);
 
 static inline void store_destroy(struct store *s)
 {
@@ -175,20 +207,20 @@ static inline void store_destroy(struct store *s)
 	store_queue_put(queue);
 }
 
-static inline int must_check store_open(const struct store_ops *ops, const struct fh_obj *o,
-					bool write, struct store_file *ret)
-{
-	int err = ops->open(o, write, ret);
+/** store_adopt - takes over @fd, a descriptor of a regular file of @v; does not block
+ * @write: @fd can be written to
+ * @ret: owned by the caller; a store opens its direct descriptor at the first operation that wants it
+ */
+void store_adopt(struct volume *v, int fd, bool write, struct store_file *ret);
 
-	assert(err ? err < 0 : ret->fd >= 0 && ret->writable >= write);
-	return err;
-}
-
-static inline void store_adopt(const struct store_ops *ops, const struct export *exp, int fd,
-			       struct store_file *ret)
+/** store_open - opens a file for stores of the kind @ops; on a worker
+ * @fd: of a regular file; the caller owns @ret, and with it @fd
+ * @write: @fd can be written to
+ */
+static inline void store_open(const struct store_ops *ops, struct volume *v, int fd, bool write, struct store_file *ret)
 {
-	ops->adopt(exp, fd, ret);
-	assert(ret->fd == fd && ret->writable);
+	ops->open(v, fd, write, ret);
+	assert(ret->fd == fd && ret->writable == write);
 }
 
 /** store_submit_below - submits to the store, bypassing the queue; for the layers above the store */

@@ -36,8 +36,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "export.h"
-#include "reactor.h"
 #include "store.h"
 #include "store_direct.h"
 #include "store_file.h"
@@ -105,17 +103,17 @@ static struct store_io *fifo_pop(struct fifo *f)
 	return io;
 }
 
-static bool reads_directly(const struct export *exp)
+static bool reads_directly(const struct volume *v)
 {
-	return exp->conf.data.read != DATA_READ_CACHED;
+	return v->data->read != DATA_READ_CACHED;
 }
 
-/* Logged once per export: the other files of the export behave the same. */
-static void say_cached(struct export *exp, int err)
+/* Logged once per volume: its other files behave the same. */
+static void say_cached(struct volume *v, int err)
 {
-	if (!atomic_exchange(&exp->said_cached, true))
-		log_warn("export %s: %s: a file cannot be reached directly (%s): through the page cache",
-			 exp->conf.name, exp->conf.path, strerror(-err));
+	if (!atomic_exchange(&v->said_cached, true))
+		log_warn("%s (%s): a file does not support direct I/O (%s): using the page cache", v->name, v->path,
+			 strerror(-err));
 }
 
 /* ---- on a worker -------------------------------------------------------------------------- */
@@ -132,10 +130,8 @@ static void run_direct(struct worker_job *job)
 
 static void count_worked(struct store_io *io)
 {
-	struct reactor *r = io->store->reactor;
-
 	if (io->copied)
-		rpcrdma_count_copied(r->engine, io->copied);
+		rpcrdma_count_copied(io->store->loop->engine, io->copied);
 	io->copied = 0;
 }
 
@@ -145,7 +141,7 @@ static void on_direct(struct worker_job *job)
 
 	if (io->refused) {
 		io->file->direct.state = STORE_DIRECT_REFUSED;
-		say_cached(io->store->exp, -EINVAL);
+		say_cached(io->store->volume, -EINVAL);
 	}
 	count_worked(io);
 	io->done(io);
@@ -154,14 +150,14 @@ static void on_direct(struct worker_job *job)
 static void to_worker(struct store_io *io, void (*run)(struct worker_job *),
 		      void (*done)(struct worker_job *))
 {
-	struct reactor *r = io->store->reactor;
+	struct store *s = io->store;
 
 	io->job.run = run;
 	io->job.done = done;
 	io->job.client = io->client;
 	io->job.dev = io->file->dev;
-	reactor_count(r, store_worker);
-	worker_submit(r->workers, r->engine, &io->job);
+	store_count(s, store_worker);
+	loop_submit(s->loop, &io->job);
 }
 
 static void by_worker(struct store_io *io)
@@ -239,8 +235,8 @@ static void launch(struct store_aio *a, struct store_io *io)
 		at += p->len;
 		io->parts++;
 	}
-	rpcrdma_engine_add_poller(a->store.reactor->engine, &a->poller);
-	if (a->in_kernel < AT_ONCE || a->store.exp->conf.data.overlap != DATA_OVERLAP_OFF)
+	rpcrdma_engine_add_poller(a->store.loop->engine, &a->poller);
+	if (a->in_kernel < AT_ONCE || a->store.volume->data->overlap != DATA_OVERLAP_OFF)
 		flush(a);
 }
 
@@ -253,7 +249,7 @@ static bool has_room(const struct store_aio *a, const struct store_io *io)
 static bool is_watched(struct store_aio *a)
 {
 	if (!a->watched)
-		a->watched = !rpcrdma_engine_watch(a->store.reactor->engine, &a->wake,
+		a->watched = !rpcrdma_engine_watch(a->store.loop->engine, &a->wake,
 						   EPOLLIN | EPOLLET);
 	return a->watched;
 }
@@ -291,7 +287,7 @@ static bool conclude(struct store_io *io)
 	if (err == -EOPNOTSUPP)
 		io->file->direct.no_nowait = true;
 	if (!err || is_refusal(err)) {
-		reactor_count(io->store->reactor, aio_again);
+		store_count(io->store, aio_again);
 		by_worker(io);
 		return false;
 	}
@@ -312,7 +308,7 @@ static void part_done(struct store_aio *a, struct part *p)
 	part_put(a, p);
 	if (--io->parts || !conclude(io))
 		return;
-	reactor_count(a->store.reactor, store_aio);
+	store_count(&a->store, store_aio);
 	io->done(io);
 }
 
@@ -322,11 +318,11 @@ static void count_submit(struct store_aio *a, uint64_t start, int n)
 {
 	uint64_t bytes = 0;
 
-	reactor_count(a->store.reactor, aio_submits);
+	store_count(&a->store, aio_submits);
 	for (int i = 0; i < n; i++)
 		bytes += container_of(a->pending[i], struct part, cb)->len;
 	if (clock_now_ns() - start > SUBMIT_SLOW_NS + bytes)
-		reactor_count(a->store.reactor, submit_blocked);
+		store_count(&a->store, submit_blocked);
 }
 
 /* Submits all that is pending; parts that the kernel rejects are added to `failed`. */
@@ -390,9 +386,9 @@ static int reap(struct store_aio *a)
 
 static void aio_free(struct store_aio *a)
 {
-	rpcrdma_engine_del_poller(a->store.reactor->engine, &a->poller);
+	rpcrdma_engine_del_poller(a->store.loop->engine, &a->poller);
 	if (a->watched)
-		rpcrdma_engine_unwatch(a->store.reactor->engine, &a->wake);
+		rpcrdma_engine_unwatch(a->store.loop->engine, &a->wake);
 	if (a->wake.fd >= 0)
 		close(a->wake.fd);
 	if (a->ctx)
@@ -420,7 +416,7 @@ static int turn(struct store_aio *a)
 	if (a->dead)
 		aio_free(a);
 	else if (!a->in_kernel && !a->npending && !a->failed)
-		rpcrdma_engine_del_poller(a->store.reactor->engine, &a->poller);
+		rpcrdma_engine_del_poller(a->store.loop->engine, &a->poller);
 	return ran;
 }
 
@@ -451,7 +447,7 @@ static bool taken_from_cache(struct store_io *io)
 	io->res = (int32_t)n;
 	io->copied = (uint32_t)n;
 	count_worked(io);
-	reactor_count(io->store->reactor, store_now);
+	store_count(io->store, store_now);
 	return true;
 }
 
@@ -459,7 +455,7 @@ static bool taken_from_cache(struct store_io *io)
 static int start(struct store_aio *a, struct store_io *io)
 {
 	struct store_direct *d = &io->file->direct;
-	const struct export_data *conf = &a->store.exp->conf.data;
+	const struct export_data *conf = a->store.volume->data;
 
 	if (d->state != STORE_DIRECT_OPEN)
 		return store_cached_ops.submit(&a->store, io);
@@ -483,11 +479,11 @@ static int start(struct store_aio *a, struct store_io *io)
 static void run_open(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
-	struct export *exp = io->store->exp;
-	int err = store_direct_open(io->file, reads_directly(exp), &io->direct);
+	struct volume *v = io->store->volume;
+	int err = store_direct_open(io->file, reads_directly(v), &io->direct);
 
 	if (err)
-		say_cached(exp, err);
+		say_cached(v, err);
 	run_direct(job);
 }
 
@@ -521,7 +517,7 @@ static int aio_submit(struct store *s, struct store_io *io)
 {
 	struct store_direct *d = &io->file->direct;
 
-	if (!wants_direct(&s->exp->conf.data, io))
+	if (!wants_direct(s->volume->data, io))
 		return store_cached_ops.submit(s, io);
 	if (d->state == STORE_DIRECT_UNTRIED) {
 		d->state = STORE_DIRECT_OPENING;
@@ -538,28 +534,26 @@ static int aio_submit(struct store *s, struct store_io *io)
 }
 
 /* Already on a worker: opens the direct descriptor too, which saves the first operation a worker visit. */
-static int aio_open(const struct fh_obj *o, bool write, struct store_file *ret)
+static void aio_open(struct volume *v, int fd, bool write, struct store_file *ret)
 {
-	int err = store_file_open(o, write, ret);
+	int err;
 
+	store_adopt(v, fd, write, ret);
+	err = store_direct_open(ret, reads_directly(v), &ret->direct);
 	if (err)
-		return err;
-	err = store_direct_open(ret, reads_directly(o->exp), &ret->direct);
-	if (err)
-		say_cached(o->exp, err);
-	return 0;
+		say_cached(v, err);
 }
 
 /* ---- the store ---------------------------------------------------------------------------- */
 
-static int aio_create(struct reactor *r, struct export *exp, struct store **ret)
+static int aio_create(const struct store_env *env, struct volume *v, struct store **ret)
 {
 	struct store_aio *a = calloc(1, sizeof(*a));
 	int err;
 
 	if (!a)
 		return -ENOMEM;
-	a->store = (struct store){ .ops = &store_aio_ops, .reactor = r, .exp = exp };
+	a->store = (struct store){ .ops = &store_aio_ops, .loop = env->loop, .counters = env->counters, .volume = v };
 	a->poller.fn = on_poll;
 	a->wake = (struct rpcrdma_watch){ .fd = -1, .fn = on_wake };
 	fifo_init(&a->waiting);
@@ -567,7 +561,7 @@ static int aio_create(struct reactor *r, struct export *exp, struct store **ret)
 		part_put(a, &a->parts[i]);
 	err = io_setup((int)DEPTH, &a->ctx);
 	if (err == -EAGAIN)
-		log_err("export %s: no asynchronous I/O: fs.aio-max-nr is used up", exp->conf.name);
+		log_err("%s: no asynchronous I/O: fs.aio-max-nr is used up", v->name);
 	if (!err) {
 		a->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		err = a->wake.fd < 0 ? -errno : 0;
@@ -594,6 +588,5 @@ const struct store_ops store_aio_ops = {
 	.create = aio_create,
 	.destroy = aio_destroy,
 	.open = aio_open,
-	.adopt = store_file_adopt,
 	.submit = aio_submit,
 };

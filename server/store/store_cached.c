@@ -18,19 +18,16 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-#include "reactor.h"
 #include "store.h"
 #include "store_file.h"
 
-static int cached_create(struct reactor *r, struct export *exp, struct store **ret)
+static int cached_create(const struct store_env *env, struct volume *v, struct store **ret)
 {
 	struct store *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	s->ops = &store_cached_ops;
-	s->reactor = r;
-	s->exp = exp;
+	*s = (struct store){ .ops = &store_cached_ops, .loop = env->loop, .counters = env->counters, .volume = v };
 	*ret = s;
 	return 0;
 }
@@ -60,7 +57,7 @@ static void run_sync(struct worker_job *job)
 static void count_copied(struct store_io *io)
 {
 	if (io->copied)
-		rpcrdma_count_copied(io->store->reactor->engine, io->copied);
+		rpcrdma_count_copied(io->store->loop->engine, io->copied);
 	io->copied = 0;
 }
 
@@ -78,8 +75,8 @@ static int to_worker(struct store *s, struct store_io *io, void (*run)(struct wo
 	io->job.done = job_done;
 	io->job.client = io->client;
 	io->job.dev = io->file->dev;
-	reactor_count(s->reactor, store_worker);
-	worker_submit(s->reactor->workers, s->reactor->engine, &io->job);
+	store_count(s, store_worker);
+	loop_submit(s->loop, &io->job);
 	return 0;
 }
 
@@ -88,7 +85,7 @@ static int on_the_spot(struct store *s, struct store_io *io, void (*run)(struct 
 {
 	run(&io->job);
 	count_copied(io);
-	reactor_count(s->reactor, store_now);
+	store_count(s, store_now);
 	return 1;
 }
 
@@ -114,7 +111,7 @@ static int submit_read(struct store *s, struct store_io *io)
 		io->file->no_nowait_read = true;
 	if (n >= 0 && store_file_is_complete(io, io->head)) {
 		io->res = (int32_t)io->head;
-		reactor_count(s->reactor, store_now);
+		store_count(s, store_now);
 		return 1;
 	}
 	if (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP) {
@@ -151,7 +148,6 @@ const struct store_ops store_cached_ops = {
 	.name = "cached",
 	.create = cached_create,
 	.destroy = cached_destroy,
-	.open = store_file_open,
-	.adopt = store_file_adopt,
+	.open = store_adopt,
 	.submit = cached_submit,
 };

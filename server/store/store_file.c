@@ -3,7 +3,7 @@
  *
  * store_file.c - common code of the stores that keep files in a file system
  *
- * Operation: Opens files, moves parts of operations by system calls, and interprets the results of stable writes and
+ * Operation: Adopts descriptors, moves parts of operations by system calls, and interprets the results of stable writes and
  *            syncs.
  *            A stable write is a write and then a sync, in two system calls. The error of a write with RWF_SYNC
  *            does not tell which of the two failed: a user without space could make all others send their data
@@ -24,20 +24,6 @@
 #include <unistd.h>
 
 #include "commit.h"
-#include "export.h"
-#include "vfs.h"
-
-/* Return: 0 or -errno */
-int store_file_open(const struct fh_obj *o, bool write, struct store_file *ret)
-{
-	int fd = vfs_open_io(o, write);
-
-	if (fd < 0)
-		return fd;
-	store_file_adopt(o->exp, fd, ret);
-	ret->writable = write;
-	return 0;
-}
 
 bool store_file_leave_atime(int fd)
 {
@@ -46,17 +32,17 @@ bool store_file_leave_atime(int fd)
 	return flags >= 0 && !fcntl(fd, F_SETFL, flags | O_NOATIME);
 }
 
-void store_file_adopt(const struct export *exp, int fd, struct store_file *ret)
+void store_adopt(struct volume *v, int fd, bool write, struct store_file *ret)
 {
-	const struct fs_limits *fs = &exp->limits;
+	const struct fs_limits *fs = &v->limits;
 	bool waits = fs->answers_at_once && !fs->in_memory; /* other file systems set it without blocking the reactor */
 
 	*ret = (struct store_file){
 		.fd = fd,
-		.writable = true,
+		.writable = write,
 		.at_once = fs->answers_at_once,
 		.in_memory = fs->in_memory,
-		.fs = exp->root_dev,
+		.fs = v->dev,
 		.syncs = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
 		.sets_atime = waits && !store_file_leave_atime(fd) && fs->atime != FS_ATIME_NEVER,
 	};
@@ -133,7 +119,7 @@ int32_t store_file_move_all(struct store_io *io)
 static void sync_failed(struct store_io *io)
 {
 	io->sync_failed = true;
-	commit_lost(io->store->exp->commit, io->file->dev);
+	commit_lost(io->store->volume->commit, io->file->dev);
 }
 
 /* Return: true for a stable WRITE that moved bytes, which are not on disk yet */

@@ -12,12 +12,6 @@
 
 #include "store.h"
 
-/** store_file_open - store_ops.open; on a worker */
-int must_check store_file_open(const struct fh_obj *o, bool write, struct store_file *ret);
-
-/** store_file_adopt - store_ops.adopt */
-void store_file_adopt(const struct export *exp, int fd, struct store_file *ret);
-
 /** store_file_leave_atime - sets O_NOATIME: reads by @fd no longer set the access time of its file
  *
  * Return: false: the process neither owns the file nor has CAP_FOWNER.

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "reactor.h"
 #include "store.h"
 
 struct null_store {
@@ -35,32 +34,22 @@ static void null_destroy(struct store *store)
 	free(s);
 }
 
-static int null_create(struct reactor *r, struct export *exp, struct store **ret)
+static int null_create(const struct store_env *env, struct volume *v, struct store **ret)
 {
 	struct null_store *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	s->store = (struct store){ .ops = &store_null_ops, .reactor = r, .exp = exp };
+	s->store = (struct store){ .ops = &store_null_ops, .loop = env->loop, .counters = env->counters, .volume = v };
 	s->zero_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-	err = s->zero_fd < 0 ? -errno : store_create(&store_cached_ops, r, exp, &s->below);
+	err = s->zero_fd < 0 ? -errno : store_create(&store_cached_ops, env, v, &s->below);
 	if (err) {
 		null_destroy(&s->store);
 		return err;
 	}
 	*ret = &s->store;
 	return 0;
-}
-
-static int null_open(const struct fh_obj *o, bool write, struct store_file *ret)
-{
-	return store_open(&store_cached_ops, o, write, ret);
-}
-
-static void null_adopt(const struct export *exp, int fd, struct store_file *ret)
-{
-	store_adopt(&store_cached_ops, exp, fd, ret);
 }
 
 static uint32_t to_the_end(const struct store_io *io)
@@ -98,7 +87,7 @@ static int null_submit(struct store *store, struct store_io *io)
 	case STORE_SYNC:
 		return store_submit_below(s->below, io);
 	}
-	reactor_count(store->reactor, store_now);
+	store_count(store, store_now);
 	return 1;
 }
 
@@ -106,7 +95,6 @@ const struct store_ops store_null_ops = {
 	.name = "null",
 	.create = null_create,
 	.destroy = null_destroy,
-	.open = null_open,
-	.adopt = null_adopt,
+	.open = store_adopt,
 	.submit = null_submit,
 };

@@ -19,8 +19,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "export.h"
-#include "reactor.h"
 #include "store.h"
 #include "store_shared.h"
 
@@ -37,9 +35,9 @@ static struct store_queue *queue_of(struct store_shared *s)
 	return container_of(s, struct store_queue, shared);
 }
 
-static int queue_init(struct store_shared *s, const struct export *exp)
+static int queue_init(struct store_shared *s, const struct volume *v)
 {
-	const struct export_data *d = &exp->conf.data;
+	const struct export_data *d = v->data;
 	struct store_queue *q = queue_of(s);
 
 	pthread_mutex_init(&q->lock, NULL);
@@ -62,9 +60,9 @@ static const struct store_shared_kind queue_kind = {
 	.fini = queue_fini,
 };
 
-int store_queue_get(const struct export *exp, struct store_queue **ret)
+int store_queue_get(const struct volume *v, struct store_queue **ret)
 {
-	const struct export_data *d = &exp->conf.data;
+	const struct export_data *d = v->data;
 	char how[STORE_SHARED_HOW_BYTES];
 	struct store_shared *s;
 	int err;
@@ -75,7 +73,7 @@ int store_queue_get(const struct export *exp, struct store_queue **ret)
 	}
 	(void)snprintf(how, sizeof(how), "%u %u %llu", d->sched, d->depth,
 		       (unsigned long long)d->deadline_ns);
-	err = store_shared_get(&queue_kind, exp, how, &s);
+	err = store_shared_get(&queue_kind, v, how, &s);
 	if (!err)
 		*ret = queue_of(s);
 	return err;
@@ -100,7 +98,7 @@ static void release(struct store_queue *q)
 		struct store_io *io = container_of(n, struct store_io, queue.node);
 
 		q->out++;
-		rpcrdma_engine_post(io->queue.store->reactor->engine, &io->queue.msg);
+		rpcrdma_engine_post(io->queue.store->loop->engine, &io->queue.msg);
 	}
 	pthread_mutex_unlock(&q->lock);
 }
@@ -135,16 +133,16 @@ static void on_turn(struct rpcrdma_msg *msg)
 	struct store_io *io = container_of(msg, struct store_io, queue.msg);
 
 	if (io->queue.node.late)
-		reactor_count(io->queue.store->reactor, sched_late);
+		store_count(io->queue.store, sched_late);
 	if (start(io))
 		io->done(io);
 }
 
-static void count_wait(struct reactor *r, unsigned waiting)
+static void count_wait(struct store *s, unsigned waiting)
 {
-	reactor_count(r, sched_waits);
-	if (waiting > atomic_load_explicit(&r->counters.sched_wait_max, memory_order_relaxed))
-		atomic_store_explicit(&r->counters.sched_wait_max, waiting, memory_order_relaxed);
+	store_count(s, sched_waits);
+	if (waiting > atomic_load_explicit(&s->counters->sched_wait_max, memory_order_relaxed))
+		atomic_store_explicit(&s->counters->sched_wait_max, waiting, memory_order_relaxed);
 }
 
 int store_queue_submit(struct store *s, struct store_io *io)
@@ -175,6 +173,6 @@ int store_queue_submit(struct store *s, struct store_io *io)
 	pthread_mutex_unlock(&q->lock);
 	if (!waiting)
 		return start(io);
-	count_wait(s->reactor, waiting);
+	count_wait(s, waiting);
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 
-struct export;
+struct volume;
 struct store;
 struct store_io;
 struct store_queue;
@@ -17,7 +17,7 @@ struct store_queue;
  *
  * Return: 0 or -errno.
  */
-int must_check store_queue_get(const struct export *exp, struct store_queue **ret);
+int must_check store_queue_get(const struct volume *v, struct store_queue **ret);
 
 /** store_queue_put - releases it. NULL is fine. */
 void store_queue_put(struct store_queue *q);

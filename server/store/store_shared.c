@@ -12,31 +12,32 @@
  */
 #include "store_shared.h"
 
+#include "volume.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "export.h"
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all = LIST_INIT(all);
 
-static struct store_shared *find(const struct store_shared_kind *kind, const struct export *exp,
+static struct store_shared *find(const struct store_shared_kind *kind, const struct volume *v,
 				 const char *how)
 {
 	list_for_each(n, &all) {
 		struct store_shared *s = list_entry(n, struct store_shared, link);
 
-		if (s->kind == kind && s->dev == exp->root_dev && s->ino == exp->root_ino &&
+		if (s->kind == kind && s->dev == v->dev && s->ino == v->ino &&
 		    !strcmp(s->how, how))
 			return s;
 	}
 	return NULL;
 }
 
-static int make(const struct store_shared_kind *kind, const struct export *exp, const char *how,
+static int make(const struct store_shared_kind *kind, const struct volume *v, const char *how,
 		struct store_shared **ret)
 {
 	struct store_shared *s = calloc(1, kind->bytes);
@@ -45,10 +46,10 @@ static int make(const struct store_shared_kind *kind, const struct export *exp, 
 	if (!s)
 		return -ENOMEM;
 	s->kind = kind;
-	s->dev = exp->root_dev;
-	s->ino = exp->root_ino;
+	s->dev = v->dev;
+	s->ino = v->ino;
 	(void)snprintf(s->how, sizeof(s->how), "%s", how);
-	err = kind->init(s, exp);
+	err = kind->init(s, v);
 	if (err) {
 		free(s);
 		return err;
@@ -58,16 +59,16 @@ static int make(const struct store_shared_kind *kind, const struct export *exp, 
 	return 0;
 }
 
-int store_shared_get(const struct store_shared_kind *kind, const struct export *exp,
+int store_shared_get(const struct store_shared_kind *kind, const struct volume *v,
 		     const char *how, struct store_shared **ret)
 {
 	struct store_shared *s;
 	int err = 0;
 
 	pthread_mutex_lock(&all_lock);
-	s = find(kind, exp, how);
+	s = find(kind, v, how);
 	if (!s)
-		err = make(kind, exp, how, &s);
+		err = make(kind, v, how, &s);
 	if (!err) {
 		s->holders++;
 		*ret = s;

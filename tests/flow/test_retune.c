@@ -179,7 +179,7 @@ static void while_requests_run(void **state)
 	assert_int_equal(nfs_peer_write(&peer, &read, 0, old, LEN, UNSTABLE, &ok), NFS3_OK);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		const struct setting *first = now;
-		uint64_t before = counter(sim_requests);
+		uint64_t before = counter(store.sim_requests);
 		unsigned step = 1 + round % (ARRAY_SIZE(settings) - 1), reloads = 0;
 
 		fill(out, round);
@@ -190,7 +190,7 @@ static void while_requests_run(void **state)
 		do {
 			retune(&settings[(size_t)(now - settings + step) % ARRAY_SIZE(settings)]);
 			/* before the first poll nothing was brought here to be written */
-			assert_true(reloads || counter(sim_requests) - before <= first->pieces);
+			assert_true(reloads || counter(store.sim_requests) - before <= first->pieces);
 			reloads++;
 			(void)rpcrdma_engine_poll(peer.engine);
 		} while (!w.done || !r.done);
@@ -203,7 +203,7 @@ static void while_requests_run(void **state)
 		assert_memory_equal(in, old, LEN);
 		is_in_file(out);
 		/* both as it was when they came, whatever came after them */
-		assert_int_equal(counter(sim_requests) - before, 2 * first->pieces);
+		assert_int_equal(counter(store.sim_requests) - before, 2 * first->pieces);
 		if (first->pieces > 1)
 			is_cut_as(first);
 	}

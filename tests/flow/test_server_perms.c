@@ -119,7 +119,7 @@ static uint64_t visits(const struct ctx *c)
 
 	for (unsigned i = 0; i < srv->nreactors; i++)
 		n += atomic_load(&srv->reactors[i]->counters.run_waits) +
-		     atomic_load(&srv->reactors[i]->counters.store_worker);
+		     atomic_load(&srv->reactors[i]->counters.store.store_worker);
 	return n;
 }
 

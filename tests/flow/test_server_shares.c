@@ -248,7 +248,7 @@ static void spare_requests_are_freed(const struct nfs_peer *p)
 
 	sem_init(&l.done, 0, 0);
 	while (quiet < 3) { /* the last of them were taken before the first of these looks */
-		rpcrdma_engine_post(l.reactor->engine, &l.msg);
+		rpcrdma_engine_post(l.reactor->loop.engine, &l.msg);
 		while (sem_wait(&l.done))
 			;
 		quiet = l.taken ? 0 : quiet + 1;

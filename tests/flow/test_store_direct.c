@@ -51,7 +51,7 @@ static uint64_t counter(const struct nfs_peer *p, size_t at)
 	return sum;
 }
 
-#define COUNTER(p, field) counter(p, offsetof(struct reactor_counters, field))
+#define COUNTER(p, field) counter(p, offsetof(struct reactor_counters, store.field))
 
 static void commit(struct nfs_peer *p, const struct nfs_fh *fh)
 {

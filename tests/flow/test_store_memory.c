@@ -52,8 +52,8 @@ static void count(const struct nfs_peer *p, uint64_t *ret_now, uint64_t *ret_wor
 {
 	*ret_now = *ret_worker = 0;
 	for (unsigned i = 0; i < p->srv->nreactors; i++) {
-		*ret_now += atomic_load(&p->srv->reactors[i]->counters.store_now);
-		*ret_worker += atomic_load(&p->srv->reactors[i]->counters.store_worker);
+		*ret_now += atomic_load(&p->srv->reactors[i]->counters.store.store_now);
+		*ret_worker += atomic_load(&p->srv->reactors[i]->counters.store.store_worker);
 	}
 }
 

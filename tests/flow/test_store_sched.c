@@ -92,10 +92,10 @@ static struct leat_file *open_file(unsigned exp, const char *name, unsigned reac
 				   struct leat **ret_m)
 {
 	for (unsigned tries = 0; tries < 8; tries++) {
-		uint64_t before = COUNT_OF(reactor, sim_requests);
+		uint64_t before = COUNT_OF(reactor, store.sim_requests);
 		struct leat_file *f = open_somewhere(exp, name, ret_m);
 
-		if (COUNT_OF(reactor, sim_requests) > before)
+		if (COUNT_OF(reactor, store.sim_requests) > before)
 			return f;
 		assert_int_equal(leat_close(f), 0);
 		leat_umount(*ret_m);
@@ -163,7 +163,7 @@ static void start_read(struct leat_file *f, void *buf, size_t len, uint64_t off)
 /* Return: was the disk busy until all had asked? */
 static bool try_round(size_t long_bytes, unsigned *ret_seeks)
 {
-	uint64_t seeks = COUNT(sim_seeks);
+	uint64_t seeks = COUNT(store.sim_seeks);
 	bool busy;
 
 	ndone = 0;
@@ -175,7 +175,7 @@ static bool try_round(size_t long_bytes, unsigned *ret_seeks)
 	busy = !ndone;
 	while (ndone < 1 + READERS * PIECES)
 		poll_all();
-	*ret_seeks = (unsigned)(COUNT(sim_seeks) - seeks);
+	*ret_seeks = (unsigned)(COUNT(store.sim_seeks) - seeks);
 	return busy;
 }
 
@@ -205,11 +205,11 @@ static void several_readers(void **state)
 
 	(void)state;
 	none = seeks_of_a_round(0);
-	assert_int_equal(COUNT(sched_waits), 0);
+	assert_int_equal(COUNT(store.sched_waits), 0);
 	sorted = seeks_of_a_round(1);
 	/* one line: those of both reactors waited in it */
-	assert_true(COUNT_OF(0, sched_waits) > 0);
-	assert_true(COUNT_OF(1, sched_waits) > 0);
+	assert_true(COUNT_OF(0, store.sched_waits) > 0);
+	assert_true(COUNT_OF(1, store.sched_waits) > 0);
 	deadline = seeks_of_a_round(2);
 	print_message("seeks of %u pieces for %u readers: none %u, sorted %u, deadline %u\n",
 		      READERS * PIECES, READERS, none, sorted, deadline);

@@ -58,19 +58,23 @@ void store_rig_create(struct store_rig *g, const char *options)
 	set_options(&g->exp.conf.data, options);
 	g->exp.conf.name = (char *)(uintptr_t)"/rig";
 	g->exp.conf.path = g->dir.path;
-	assert_int_equal(commit_create(on_lost, g, &g->exp.commit), 0);
+	assert_int_equal(commit_create(on_lost, g, &g->exp.volume.commit), 0);
 	assert_int_equal(rpcrdma_domain_create(NULL, &g->domain), 0);
-	assert_int_equal(rpcrdma_engine_create(g->domain, NULL, &g->reactor.engine), 0);
-	assert_int_equal(worker_pool_create(3, &g->reactor.workers), 0);
+	assert_int_equal(rpcrdma_engine_create(g->domain, NULL, &g->reactor.loop.engine), 0);
+	assert_int_equal(worker_pool_create(3, &g->reactor.loop.workers), 0);
 	fd = open(g->dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	fs_limits_find(fd, true, &g->exp.limits);
+	fs_limits_find(fd, true, &g->exp.volume.limits);
 	close(fd);
-	g->ops = store_of(&g->exp);
-	assert_int_equal(store_create(g->ops, &g->reactor, &g->exp, &g->store), 0);
+	g->exp.volume.name = g->exp.conf.name;
+	g->exp.volume.path = g->exp.conf.path;
+	g->exp.volume.data = &g->exp.conf.data;
+	g->ops = store_of(&g->exp.volume);
+	g->env = (struct store_env){ .loop = &g->reactor.loop, .counters = &g->reactor.counters.store };
+	assert_int_equal(store_create(g->ops, &g->env, &g->exp.volume, &g->store), 0);
 	fd = open(g->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
-	store_adopt(g->ops, &g->exp, fd, &g->file);
+	store_adopt(&g->exp.volume, fd, true, &g->file);
 	g->file.dev = RIG_DEV;
 }
 
@@ -80,10 +84,10 @@ void store_rig_destroy(struct store_rig *g)
 	if (g->file.direct.state >= STORE_DIRECT_OPEN)
 		close(g->file.direct.fd);
 	store_destroy(g->store);
-	worker_pool_destroy(g->reactor.workers);
-	rpcrdma_engine_destroy(g->reactor.engine);
+	worker_pool_destroy(g->reactor.loop.workers);
+	rpcrdma_engine_destroy(g->reactor.loop.engine);
 	rpcrdma_domain_destroy(g->domain);
-	commit_destroy(g->exp.commit);
+	commit_destroy(g->exp.volume.commit);
 	tmp_dir_destroy(&g->dir);
 }
 
@@ -115,5 +119,5 @@ bool store_rig_is_done(const struct store_io *io)
 void store_rig_wait(struct store_rig *g, const struct store_io *io)
 {
 	while (!store_rig_is_done(io))
-		(void)rpcrdma_engine_wait(g->reactor.engine, -1);
+		(void)rpcrdma_engine_wait(g->reactor.loop.engine, -1);
 }

@@ -17,6 +17,7 @@ struct store_rig {
 	struct rpcrdma_domain *domain;
 	struct reactor reactor; /* engine, workers and counters are there, nothing else */
 	struct export exp;
+	struct store_env env;
 	const struct store_ops *ops;
 	struct store *store;
 	struct store_file file;
@@ -34,6 +35,6 @@ bool store_rig_is_done(const struct store_io *io);
 /** store_rig_wait - run the engine until it has ended */
 void store_rig_wait(struct store_rig *g, const struct store_io *io);
 
-#define store_rig_counter(g, field) atomic_load(&(g)->reactor.counters.field)
+#define store_rig_counter(g, field) atomic_load(&(g)->reactor.counters.store.field)
 
 #endif

@@ -49,8 +49,8 @@ static int setup(void **state)
 	list_init(&g.reactor.openers);
 	tmp_dir_create(&g.dir);
 	assert_int_equal(rpcrdma_domain_create(NULL, &g.domain), 0);
-	assert_int_equal(rpcrdma_engine_create(g.domain, NULL, &g.reactor.engine), 0);
-	assert_int_equal(worker_pool_create(4, &g.reactor.workers), 0);
+	assert_int_equal(rpcrdma_engine_create(g.domain, NULL, &g.reactor.loop.engine), 0);
+	assert_int_equal(worker_pool_create(4, &g.reactor.loop.workers), 0);
 	assert_int_equal(closing_create(&g.reactor, &g.c), 0);
 	return 0;
 }
@@ -58,11 +58,11 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	while (g.reactor.flushing)
-		(void)rpcrdma_engine_wait(g.reactor.engine, -1);
+	while (g.reactor.loop.flushing)
+		(void)rpcrdma_engine_wait(g.reactor.loop.engine, -1);
 	closing_destroy(g.c);
-	worker_pool_destroy(g.reactor.workers);
-	rpcrdma_engine_destroy(g.reactor.engine);
+	worker_pool_destroy(g.reactor.loop.workers);
+	rpcrdma_engine_destroy(g.reactor.loop.engine);
 	rpcrdma_domain_destroy(g.domain);
 	tmp_dir_destroy(&g.dir);
 	return 0;
@@ -99,7 +99,7 @@ static size_t count(uint64_t fs)
 static void until_closed(void)
 {
 	while (!list_is_empty(&g.c->batches))
-		(void)rpcrdma_engine_wait(g.reactor.engine, -1);
+		(void)rpcrdma_engine_wait(g.reactor.loop.engine, -1);
 }
 
 /* Each file system has a line. */
@@ -128,15 +128,15 @@ static void in_a_hurry(void **state)
 
 	(void)state;
 	closing_file(g.c, &f);
-	assert_int_equal(g.reactor.flushing, 0);
+	assert_int_equal(g.reactor.loop.flushing, 0);
 	closing_hurry(g.c, FS + 1); /* another's */
-	assert_int_equal(g.reactor.flushing, 0);
+	assert_int_equal(g.reactor.loop.flushing, 0);
 	closing_hurry(g.c, FS);
-	assert_int_equal(g.reactor.flushing, 1);
+	assert_int_equal(g.reactor.loop.flushing, 1);
 	f = open_file();
 	closing_file(g.c, &f);
 	closing_hurry(g.c, FS); /* that of the first begins with it */
-	assert_int_equal(g.reactor.flushing, 1);
+	assert_int_equal(g.reactor.loop.flushing, 1);
 	assert_int_equal(count(FS), 2);
 	until_closed();
 }
@@ -151,13 +151,13 @@ static void a_slow_line(void **state)
 		f = open_file();
 		closing_file(g.c, &f);
 	}
-	assert_int_equal(g.reactor.flushing, BATCHES_MAX);
+	assert_int_equal(g.reactor.loop.flushing, BATCHES_MAX);
 	assert_false(closing_has_room(g.c, FS));
 	f = open_file();
 	closing_file(g.c, &f);
-	rpcrdma_timer_cancel(g.reactor.engine, &g.c->timer);
+	rpcrdma_timer_cancel(g.reactor.loop.engine, &g.c->timer);
 	on_timer(&g.c->timer);
-	assert_int_equal(g.reactor.flushing, BATCHES_MAX);
+	assert_int_equal(g.reactor.loop.flushing, BATCHES_MAX);
 	until_closed();
 	assert_false(is_open(f.fd));
 }
@@ -188,7 +188,7 @@ static void close_held(unsigned i)
  * all that wait for a line in which nothing is left. */
 static void who_waits(void **state)
 {
-	struct export a = { .root_dev = FS }, b = { .root_dev = FS + 1 };
+	struct export a = { .volume.dev = FS }, b = { .volume.dev = FS + 1 };
 	static struct req r[5 * CLOSING_BATCH];
 
 	(void)state;
@@ -261,12 +261,12 @@ static void at_the_end(void **state)
 	int fds[CLOSING_BATCH + 1];
 
 	(void)state;
-	g.reactor.stop = true;
+	g.reactor.loop.stop = true;
 	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
 		closing_add(g.c, FS, fds[i]);
-	assert_int_equal(g.reactor.flushing, 0);
+	assert_int_equal(g.reactor.loop.flushing, 0);
 	assert_false(is_open(fds[0]));
 	assert_true(is_open(fds[CLOSING_BATCH]));
 	closing_destroy(g.c);

@@ -102,14 +102,14 @@ static void start(struct rig *r, bool no_past, bool ctimes_differ, unsigned max)
 	int fd = open(tmp_dir_path(&r->tmp, "."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
-	fs_limits_find(fd, true, &r->exp.limits);
+	fs_limits_find(fd, true, &r->exp.volume.limits);
 	close(fd);
-	r->exp.limits.ctimes_differ = ctimes_differ;
-	r->exp.root_dev = dev_of(&r->d.stx);
+	r->exp.volume.limits.ctimes_differ = ctimes_differ;
+	r->exp.volume.dev = dev_of(&r->d.stx);
 	dir_watch_put(r->exp.dirs);
 	dir_watches_destroy(r->all);
 	assert_int_equal(dir_watches_create(no_past, max, &r->all), 0);
-	assert_int_equal(dir_watch_get(r->all, r->exp.root_dev, &r->exp.dirs), 0);
+	assert_int_equal(dir_watch_get(r->all, r->exp.volume.dev, &r->exp.dirs), 0);
 }
 
 static int enter(void **state, const char *below)
@@ -163,7 +163,7 @@ static int teardown(void **state)
 
 static void need_watches(const struct rig *r)
 {
-	if (!r->exp.limits.tells_changes) {
+	if (!r->exp.volume.limits.tells_changes) {
 		print_message("SKIP: directories of the file system of %s are not watched\n", r->tmp.path);
 		skip();
 	}
@@ -672,8 +672,8 @@ static void enter_other_fs(struct rig *r, struct other_fs *o)
 	look(r, "e", &o->dir);
 	o->dir.exp = &o->exp;
 	o->dir.stx.stx_dev_major++;
-	o->exp.root_dev = dev_of(&o->dir.stx);
-	assert_int_equal(dir_watch_get(r->all, o->exp.root_dev, &o->exp.dirs), 0);
+	o->exp.volume.dev = dev_of(&o->dir.stx);
+	assert_int_equal(dir_watch_get(r->all, o->exp.volume.dev, &o->exp.dirs), 0);
 }
 
 static void *create_there(void *arg)
@@ -729,7 +729,7 @@ static void comes_and_goes(void **state)
 	struct other_fs o;
 
 	(void)known(r);
-	assert_int_equal(dir_watch_get(r->all, r->exp.root_dev, &again), 0);
+	assert_int_equal(dir_watch_get(r->all, r->exp.volume.dev, &again), 0);
 	assert_ptr_equal(again, r->exp.dirs);
 	dir_watch_put(r->exp.dirs);
 	enter_other_fs(r, &o);
@@ -743,7 +743,7 @@ static void comes_and_goes(void **state)
 	dir_watch_put(r->exp.dirs);
 	enter_other_fs(r, &o);
 	assert_int_equal(file_systems(r), 1);
-	assert_int_equal(dir_watch_get(r->all, r->exp.root_dev, &r->exp.dirs), 0);
+	assert_int_equal(dir_watch_get(r->all, r->exp.volume.dev, &r->exp.dirs), 0);
 	assert_false(create(r, &r->d, ME, "c", NULL, NULL).proved);
 	wait_tick();
 	assert_true(create(r, &r->d, ME, "f", NULL, NULL).proved);
@@ -782,14 +782,14 @@ static void not_watched(void **state)
 	struct rig *r = *state;
 
 	need_watches(r);
-	r->exp.limits.tells_changes = false;
+	r->exp.volume.limits.tells_changes = false;
 	assert_false(create(r, &r->d, ME, "a", NULL, NULL).proved);
 	assert_false(create(r, &r->d, ME, "b", NULL, NULL).proved);
 	assert_int_equal(watches(r), 0);
-	r->exp.limits.tells_changes = true;
-	r->exp.root_dev++; /* something is mounted there */
+	r->exp.volume.limits.tells_changes = true;
+	r->exp.volume.dev++; /* something is mounted there */
 	assert_false(create(r, &r->d, ME, "c", NULL, NULL).proved);
-	r->exp.root_dev--;
+	r->exp.volume.dev--;
 	dir_watch_put(r->exp.dirs);
 	r->exp.dirs = NULL;
 	assert_false(create(r, &r->d, ME, "e", NULL, NULL).proved);

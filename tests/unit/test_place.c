@@ -696,7 +696,7 @@ static void where_turns_are_waited_for(void **state)
 	}
 	(void)complete_all(false);
 	assert_int_equal(r->where.disk, 0);
-	assert_int_equal(atomic_load(&reactor.counters.submit_blocked), 0);
+	assert_int_equal(atomic_load(&reactor.counters.store.submit_blocked), 0);
 	assert_true(place_run(r));
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }

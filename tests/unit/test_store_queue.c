@@ -87,7 +87,8 @@ static void begin(const char *const *options)
 	char why[128] = "";
 
 	memset(&exp0, 0, sizeof(exp0));
-	exp0.root_ino = ++begun; /* a queue of its own, whatever became of the one before */
+	exp0.volume.ino = ++begun; /* a queue of its own, whatever became of the one before */
+	exp0.volume.data = &exp0.conf.data;
 	export_data_init(&exp0.conf.data);
 	for (; *options; options += 2) {
 		if (export_data_option(&exp0.conf.data, options[0], options[1], why, sizeof(why)))
@@ -97,10 +98,11 @@ static void begin(const char *const *options)
 	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		memset(&reactors[i], 0, sizeof(reactors[i]));
-		assert_int_equal(rpcrdma_engine_create(domain, NULL, &reactors[i].engine), 0);
+		assert_int_equal(rpcrdma_engine_create(domain, NULL, &reactors[i].loop.engine), 0);
 		stores[i] =
-			(struct store){ .ops = &fake_ops, .reactor = &reactors[i], .exp = &exp0 };
-		assert_int_equal(store_queue_get(&exp0, &stores[i].queue), 0);
+			(struct store){ .ops = &fake_ops, .loop = &reactors[i].loop, .counters = &reactors[i].counters.store,
+					.volume = &exp0.volume };
+		assert_int_equal(store_queue_get(&exp0.volume, &stores[i].queue), 0);
 	}
 	memset(ios, 0, sizeof(ios));
 	turns[0] = below[0] = done[0] = '\0';
@@ -120,7 +122,7 @@ static void end(void)
 	for (unsigned i = 0; i < 2; i++) {
 		if (stores[i].ops)
 			store_destroy(&stores[i]);
-		rpcrdma_engine_destroy(reactors[i].engine);
+		rpcrdma_engine_destroy(reactors[i].loop.engine);
 	}
 	rpcrdma_domain_destroy(domain);
 }
@@ -153,7 +155,7 @@ static void complete(char name)
 
 static void run(unsigned reactor)
 {
-	while (rpcrdma_engine_poll(reactors[reactor].engine))
+	while (rpcrdma_engine_poll(reactors[reactor].loop.engine))
 		;
 }
 
@@ -180,9 +182,9 @@ static void depth_and_order(void **state)
 	complete('d');
 	run(0);
 	assert_string_equal(done, "aebcd");
-	assert_int_equal(atomic_load(&reactors[0].counters.sched_waits), 3);
-	assert_int_equal(atomic_load(&reactors[0].counters.sched_wait_max), 3);
-	assert_int_equal(atomic_load(&reactors[0].counters.sched_late), 0);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sched_waits), 3);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sched_wait_max), 3);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sched_late), 0);
 	submit('f', 0, 10); /* there is room again */
 	assert_string_equal(below, "abedcf");
 	complete('f');
@@ -211,9 +213,9 @@ static void across_reactors(void **state)
 	run(0);
 	assert_string_equal(below, "adbc");
 	complete('c');
-	assert_int_equal(atomic_load(&reactors[0].counters.sched_waits), 1);
-	assert_int_equal(atomic_load(&reactors[1].counters.sched_waits), 2);
-	assert_int_equal(atomic_load(&reactors[1].counters.sched_wait_max), 3);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sched_waits), 1);
+	assert_int_equal(atomic_load(&reactors[1].counters.store.sched_waits), 2);
+	assert_int_equal(atomic_load(&reactors[1].counters.store.sched_wait_max), 3);
 	end();
 }
 
@@ -279,13 +281,13 @@ static void late_ones_are_counted(void **state)
 	complete('a');
 	run(1);
 	assert_string_equal(below, "ab");
-	assert_int_equal(atomic_load(&reactors[1].counters.sched_late), 1);
+	assert_int_equal(atomic_load(&reactors[1].counters.store.sched_late), 1);
 	complete('b');
 	run(0);
 	complete('d');
 	run(0);
 	complete('c');
-	assert_int_equal(atomic_load(&reactors[0].counters.sched_late), 0);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sched_late), 0);
 	end();
 }
 

@@ -43,6 +43,10 @@ LOG_DEFINE("test_store_sim");
 static struct tmp_dir dir;
 static struct rpcrdma_domain *domain;
 static struct reactor reactors[2];
+static const struct store_env envs[2] = {
+	{ .loop = &reactors[0].loop, .counters = &reactors[0].counters.store },
+	{ .loop = &reactors[1].loop, .counters = &reactors[1].counters.store },
+};
 static struct export_table table;
 static struct store *stores[2];
 static struct store_file file;
@@ -115,8 +119,8 @@ static int setup(void **state)
 	if (rpcrdma_domain_create(NULL, &domain))
 		return -1;
 	for (unsigned i = 0; i < 2; i++) {
-		if (rpcrdma_engine_create(domain, NULL, &reactors[i].engine) ||
-		    worker_pool_create(1, &reactors[i].workers))
+		if (rpcrdma_engine_create(domain, NULL, &reactors[i].loop.engine) ||
+		    worker_pool_create(1, &reactors[i].loop.workers))
 			return -1;
 	}
 	return 0;
@@ -130,8 +134,8 @@ static int teardown(void **state)
 	if (!ended)
 		return 0;
 	for (unsigned i = 0; i < 2; i++) {
-		worker_pool_destroy(reactors[i].workers);
-		rpcrdma_engine_destroy(reactors[i].engine);
+		worker_pool_destroy(reactors[i].loop.workers);
+		rpcrdma_engine_destroy(reactors[i].loop.engine);
 	}
 	rpcrdma_domain_destroy(domain);
 	return 0;
@@ -145,7 +149,7 @@ static void open_file(void)
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, data, BYTES, 0), BYTES);
 	assert_int_equal(fstat(fd, &st), 0);
-	store_adopt(store_of(&table.v[0]), &table.v[0], fd, &file);
+	store_adopt(&table.v[0].volume, fd, true, &file);
 	file.dev = st.st_dev;
 	file.ino = st.st_ino;
 }
@@ -166,7 +170,7 @@ static void begin(const char *how)
 	for (unsigned i = 0; i < 2; i++) {
 		memset(&reactors[i].counters, 0, sizeof(reactors[i].counters));
 		assert_int_equal(
-			store_create(store_of(&table.v[0]), &reactors[i], &table.v[0], &stores[i]),
+			store_create(store_of(&table.v[0].volume), &envs[i], &table.v[0].volume, &stores[i]),
 			0);
 	}
 	open_file();
@@ -208,7 +212,7 @@ static void wait_for(unsigned n)
 		assert_true(looks < LOOKS_MAX);
 		jump();
 		for (unsigned i = 0; i < 2; i++)
-			while (rpcrdma_engine_poll(reactors[i].engine))
+			while (rpcrdma_engine_poll(reactors[i].loop.engine))
 				;
 		sched_yield(); /* where there is no tmpfs a worker has to come to it */
 	}
@@ -280,10 +284,10 @@ static void order_of_members(void **state)
 		assert_int_equal(ios[i].io.sim.due_ns - start, rows[i].due_us * NS_PER_US);
 	}
 	wait_for(ARRAY_SIZE(rows));
-	assert_int_equal(atomic_load(&reactors[0].counters.sim_requests), 3);
-	assert_int_equal(atomic_load(&reactors[1].counters.sim_requests), 2);
-	assert_int_equal(atomic_load(&reactors[0].counters.sim_seeks), 2);
-	assert_int_equal(atomic_load(&reactors[1].counters.sim_seeks), 0);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sim_requests), 3);
+	assert_int_equal(atomic_load(&reactors[1].counters.store.sim_requests), 2);
+	assert_int_equal(atomic_load(&reactors[0].counters.store.sim_seeks), 2);
+	assert_int_equal(atomic_load(&reactors[1].counters.store.sim_seeks), 0);
 	if (!file.in_memory)
 		print_message("order_of_members: TMPDIR is no tmpfs: order is not looked at\n");
 	else
@@ -299,7 +303,7 @@ static void all_at_once(void **state)
 	for (unsigned i = 0; i < 16; i++)
 		assert_int_equal(submit(i, 0, STORE_READ, NULL, i * 4096, 4096), 0);
 	jump();
-	while (file.in_memory && rpcrdma_engine_poll(reactors[0].engine))
+	while (file.in_memory && rpcrdma_engine_poll(reactors[0].loop.engine))
 		;
 	assert_int_equal(ndone, file.in_memory ? 8 : 0);
 	wait_for(16);
@@ -379,7 +383,7 @@ static void outlives_exports(void **state)
 	(void)state;
 	begin("sim:rate=1G:volatile:fail=3");
 	write_as(STORE_UNSTABLE, "aaaa", 0);
-	assert_int_equal(store_create(&store_sim_ops, &reactors[0], &table.v[0], &other), 0);
+	assert_int_equal(store_create(&store_sim_ops, &envs[0], &table.v[0].volume, &other), 0);
 	store_destroy(stores[0]);
 	store_destroy(stores[1]);
 	stores[0] = other;
@@ -409,7 +413,7 @@ static void ends_with_its_last(void **state)
 	ios[2].io.done = destroy_it;
 	wait_for(3);
 	for (int i = 0; i < 100; i++)
-		rpcrdma_engine_poll(reactors[0].engine);
+		rpcrdma_engine_poll(reactors[0].loop.engine);
 	end();
 }
 

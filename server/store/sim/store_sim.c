@@ -28,8 +28,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "export.h"
-#include "reactor.h"
 #include "store.h"
 #include "store_shared.h"
 #include "store_sim_cache.h"
@@ -63,12 +61,12 @@ static struct sim_disk *disk_of(struct store_shared *s)
 
 /* ---- the disk ----------------------------------------------------------------------------- */
 
-static int disk_init(struct store_shared *s, const struct export *exp)
+static int disk_init(struct store_shared *s, const struct volume *v)
 {
 	struct sim_disk *d = disk_of(s);
 
 	pthread_mutex_init(&d->lock, NULL);
-	sim_model_init(&d->model, &exp->conf.data.store.sim);
+	sim_model_init(&d->model, &v->data->store.sim);
 	sim_cache_init(&d->cache, SIM_CACHE_BYTES);
 	return 0;
 }
@@ -150,7 +148,7 @@ static int watch_alarm(struct sim_store *s)
 	if (s->watched)
 		return 0;
 	s->alarm.fn = on_alarm;
-	err = rpcrdma_engine_watch(s->store.reactor->engine, &s->alarm, EPOLLIN);
+	err = rpcrdma_engine_watch(s->store.loop->engine, &s->alarm, EPOLLIN);
 	s->watched = !err;
 	return err;
 }
@@ -177,8 +175,8 @@ static int sim_submit(struct store *store, struct store_io *io)
 		a = sim_model_submit(&d->model, clock_now_ns(), &rq);
 	pthread_mutex_unlock(&d->lock);
 	if (io->op != STORE_SYNC)
-		reactor_count(store->reactor, sim_requests);
-	reactor_count_n(store->reactor, sim_seeks, a.seeks);
+		store_count(store, sim_requests);
+	store_count_n(store, sim_seeks, a.seeks);
 	io->sim.store = store;
 	io->sim.due_ns = a.due_ns;
 	io->sim.fails = a.fails;
@@ -235,7 +233,6 @@ static void on_remembered(struct worker_job *job)
 static void deliver(struct store_io *io)
 {
 	struct sim_store *s = sim_of(io->sim.store);
-	struct reactor *r = s->store.reactor;
 
 	if (io->sim.fails) {
 		io->res = -EIO;
@@ -250,7 +247,7 @@ static void deliver(struct store_io *io)
 		io->job.done = on_remembered;
 		io->job.client = io->client;
 		io->job.dev = io->file->dev;
-		worker_submit(r->workers, r->engine, &io->job);
+		loop_submit(s->store.loop, &io->job);
 	}
 }
 
@@ -287,7 +284,7 @@ static void sim_destroy(struct store *store)
 	struct sim_store *s = sim_of(store);
 
 	if (s->watched)
-		rpcrdma_engine_unwatch(store->reactor->engine, &s->alarm);
+		rpcrdma_engine_unwatch(store->loop->engine, &s->alarm);
 	if (s->alarm.fd >= 0)
 		close(s->alarm.fd);
 	store_destroy(s->below);
@@ -296,32 +293,32 @@ static void sim_destroy(struct store *store)
 	free(s);
 }
 
-static int get_disk(struct sim_store *s, const struct export *exp)
+static int get_disk(struct sim_store *s, const struct volume *v)
 {
 	char how[STORE_SPEC_PRINT_BYTES];
 	struct store_shared *shared;
 	int err;
 
-	err = store_shared_get(&disk_kind, exp,
-			       store_spec_print(&exp->conf.data.store, how, sizeof(how)), &shared);
+	err = store_shared_get(&disk_kind, v,
+			       store_spec_print(&v->data->store, how, sizeof(how)), &shared);
 	if (!err)
 		s->disk = disk_of(shared);
 	return err;
 }
 
-static int sim_create(struct reactor *r, struct export *exp, struct store **ret)
+static int sim_create(const struct store_env *env, struct volume *v, struct store **ret)
 {
 	struct sim_store *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	s->store = (struct store){ .ops = &store_sim_ops, .reactor = r, .exp = exp };
+	s->store = (struct store){ .ops = &store_sim_ops, .loop = env->loop, .counters = env->counters, .volume = v };
 	s->alarm.fd = -1;
 	list_init(&s->due);
-	err = store_create(&store_cached_ops, r, exp, &s->below);
+	err = store_create(&store_cached_ops, env, v, &s->below);
 	if (!err)
-		err = get_disk(s, exp);
+		err = get_disk(s, v);
 	s->alarm.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (!err && s->alarm.fd < 0)
 		err = -errno;
@@ -333,21 +330,10 @@ static int sim_create(struct reactor *r, struct export *exp, struct store **ret)
 	return 0;
 }
 
-static int sim_open(const struct fh_obj *o, bool write, struct store_file *ret)
-{
-	return store_open(&store_cached_ops, o, write, ret);
-}
-
-static void sim_adopt(const struct export *exp, int fd, struct store_file *ret)
-{
-	store_adopt(&store_cached_ops, exp, fd, ret);
-}
-
 const struct store_ops store_sim_ops = {
 	.name = "sim",
 	.create = sim_create,
 	.destroy = sim_destroy,
-	.open = sim_open,
-	.adopt = sim_adopt,
+	.open = store_adopt,
 	.submit = sim_submit,
 };

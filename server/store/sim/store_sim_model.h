@@ -9,19 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SIM_MEMBERS_MAX 32u
-
-/* What is modelled; plain data. */
-struct sim_spec {
-	uint32_t members;    /* 1 to SIM_MEMBERS_MAX */
-	uint32_t chunk;	     /* bytes of a file on one member before the next member's turn */
-	uint64_t rate;	     /* bytes per second of one member */
-	uint64_t latency_ns; /* before a request that does not follow the member's last one */
-	uint64_t jitter_ns;  /* upper bound of the random extra time per request and member */
-	uint64_t seed;	     /* of the random generator */
-	uint64_t fail;	     /* number of the request that fails; 0: none */
-	bool forgets;	     /* its cache is volatile: store_sim_cut() */
-};
+#include "store_spec.h"
 
 struct sim_member {
 	uint64_t free_ns;	/* when it has completed all its requests */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * volume.h - the storage that a store serves
+ */
+#ifndef LEAT_SERVER_VOLUME_H
+#define LEAT_SERVER_VOLUME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "export_data.h"
+#include "fs_limits.h"
+
+struct commit;
+
+/* A directory tree with its file system, or the like. Its owner fills it in, and keeps it while stores use it. Read-only
+ * then, except said_cached, so every thread may use it. */
+struct volume {
+	const char *name;  /* for the administrator, in messages */
+	const char *path;  /* where it is in this host's file systems */
+	const struct export_data *data; /* how its data is stored and travels */
+	uint64_t dev, ino; /* of its directory */
+	struct fs_limits limits; /* of its file system */
+	struct commit *commit;	 /* of the server, or NULL: syncs are not shared */
+	atomic_bool said_cached; /* it was logged that its files do not support direct I/O */
+};
+
+#endif
