@@ -186,7 +186,7 @@ bench-vm:
 
 mutants:
 	@scripts/deps.sh install build rdma check
-	@scripts/mutants.sh
+	@scripts/mutants.sh -j $(JOBS)
 
 # Exit status 77: nothing could run here, and every script has said why.
 interop:

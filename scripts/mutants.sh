@@ -4,66 +4,48 @@
 #
 # mutants.sh - break the code on purpose and see the named test fail
 #
-#   scripts/mutants.sh [PREFIX...]     all, or those whose name begins so
-#   scripts/mutants.sh --tenth         one of ten, others each day
+#   scripts/mutants.sh [-j JOBS] [--tenth[=N]] [PREFIX...]
 #
-# The tree is copied once; each mutant of tests/mutants.txt is made, its test is built and run, the files are
-# taken back. A test must pass without the mutant and fail (not: run out of time) with it.
+#   PREFIX       only the mutants whose names begin so
+#   --tenth      only number N of each ten: by default the number of the day, so that ten days run all of them
+#   -j           how many tests run at once, each in its own copy of the tree (1)
+#
+# Operation: A job copies the tree with what has been built of it. For each test it checks that the test passes, then
+# it applies one mutant after the other (tests/mutants.txt), builds the test, runs it, and restores the files. So only
+# the files of a mutant are compiled again. Compiler and flags are those of the last build, without -Werror.
+#
+# A mutant is killed if its test fails. The mutant lives if the test passes, and also if it does not end in time: a
+# slow machine must not look like a test that detects something.
+#
+# Errors: the exit status is 1 if a mutant lives, does not fit the code or does not build, and if a test fails without.
 
 set -eu
 cd "$(dirname "$0")/.."
-tree=$PWD
-table() { awk -v mode="$1" -v name="${2:-}" -f "$tree/scripts/mutants.awk" "$tree/tests/mutants.txt"; }
+table() { awk -v mode="$1" -v name="${2:-}" -f scripts/mutants.awk tests/mutants.txt; }
 
-tenth=''
-if [ "${1:-}" = --tenth ]; then
-	tenth=$(($(date +%s) / 86400 % 10))
+usage() {
+	echo 'usage: scripts/mutants.sh [-j JOBS] [--tenth[=N]] [PREFIX...]' >&2
+	exit 2
+}
+
+jobs=1 tenth=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	-j) jobs=${2:?} && shift ;;
+	--tenth) tenth=$(($(date +%s) / 86400 % 10)) ;;
+	--tenth=[0-9]) tenth=${1#*=} ;;
+	-*) usage ;;
+	*) break ;;
+	esac
 	shift
-	echo "mutants: number $tenth of each ten"
-fi
+done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-mutants.XXXXXX")
+chmod 755 "$work" # tests act as other users, who must get in
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 
-passed=0 failed=0 known=' '
 say() { printf '  %-8s %s\n' "$1" "$2"; }
-
-# what there is to commit or committed, and what has been built, so that little is built again
-if git rev-parse --git-dir >/dev/null 2>&1; then
-	git ls-files -z -co --exclude-standard | tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$work"
-else
-	tar -c --exclude=./build . | tar -x -C "$work"
-fi
-mkdir -p "$work/build/obj"
-if [ -d build/obj/default ]; then
-	cp -a build/gen "$work/build/"
-	cp -a build/obj/default "$work/build/obj/"
-fi
-
-build_and_run() { # TEST: 0 passes, 1 fails, 2 does not build, 3 no end
-	(
-		cd "$work"
-		test=build/obj/default/tests/$1 needs=build/obj/default/tests/$1
-		# a shell test drives the programs
-		[ ! -e "tests/$1.sh" ] || test=tests/$1.sh needs='build/leat build/leatd'
-		# shellcheck disable=SC2086
-		env -u MAKEFLAGS -u MAKELEVEL make -s -j2 CC="${CC:-gcc}" $needs >build/mutant.log 2>&1 || exit 2
-		rc=0
-		timeout -k 5 60 "$test" >build/mutant.log 2>&1 </dev/null || rc=$?
-		case $rc in
-		0) exit 0 ;;
-		124 | 137) exit 3 ;;
-		*) exit 1 ;;
-		esac
-	)
-}
-
-restore() { # FILES
-	for f in $1; do
-		cp "$f" "$work/$f"
-	done
-}
 
 wanted() {
 	[ $# -gt 1 ] || return 0
@@ -75,48 +57,118 @@ wanted() {
 	return 1
 }
 
-table list >"$work/list"
-nth=0
-while read -r name test files <&3; do
-	nth=$((nth + 1))
-	[ -z "$tenth" ] || [ $((nth % 10)) -eq "$tenth" ] || continue
-	wanted "$name" "$@" || continue
-	case $known in
-	*" $test "*) ;;
-	*)
-		rc=0
-		build_and_run "$test" || rc=$?
-		if [ $rc -ne 0 ]; then
-			say BAD "$name: $test does not pass without it: $(grep -m 1 -E 'error|\*\*\*|FAILED' "$work/build/mutant.log")"
-			failed=$((failed + 1))
-			continue
-		fi
-		known="$known$test "
-		;;
-	esac
-	if ! (cd "$work" && table apply "$name") 2>"$work/said"; then
-		say BAD "$(cat "$work/said")"
-		failed=$((failed + 1))
-		restore "$files"
-		continue
-	fi
-	rc=0
-	build_and_run "$test" || rc=$?
-	case $rc in
-	1)
-		say killed "$name by $test"
-		passed=$((passed + 1))
-		;;
-	0) say LIVES "$name: $test passes with it"; failed=$((failed + 1)) ;;
-	2) say BAD "$name: does not build: $(grep -m 1 error "$work/build/mutant.log")"; failed=$((failed + 1)) ;;
-	3)
-		# a test that hangs notices as well, but a slow machine must not look like a mutant found
-		say LIVES "$name: $test does not end"
-		failed=$((failed + 1))
-		;;
-	esac
-	restore "$files"
-done 3<"$work/list"
+# ---- what to run: a line for each test, with its mutants; the longest lines first --------------------
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+table list | awk -v tenth="$tenth" 'tenth == "" || NR % 10 == tenth' >"$work/list"
+while read -r name test _; do
+	wanted "$name" "$@" && echo "$test $name"
+done <"$work/list" | awk '{ n[$1]++; names[$1] = names[$1] " " $2 }
+	END { for (t in n) print n[t], t names[t] }' | sort -k 1,1nr -k 2 | cut -d ' ' -f 2- >"$work/queue"
+[ -z "$tenth" ] || echo "mutants: number $tenth of each ten:$(
+	tr ' ' '\n' <"$work/queue" | sed -n 's/^\([0-9][0-9a-z]*\)-.*/\1/p' | sort -n | tr '\n' ' ' | sed 's/^/ /; s/ $//')"
+
+# ---- a copy of the tree ------------------------------------------------------------------------------
+
+copy_tree() { # DIR
+	mkdir -p "$1/build/obj" "$1/tmp"
+	chmod 755 "$1/tmp"
+	if git rev-parse --git-dir >/dev/null 2>&1; then
+		git ls-files -z -co --exclude-standard | tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$1"
+	else
+		tar -c --exclude=./build . | tar -x -C "$1"
+	fi
+	[ -d build/obj/default ] || return 0
+	cp -a build/gen "$1/build/"
+	cp -a build/obj/default "$1/build/obj/"
+	for f in build/leat build/leatd; do
+		[ ! -e $f ] || cp -a $f "$1/build/"
+	done
+	# The objects stay valid without -Werror: a mutant may leave a variable unused.
+	sed 's/ -Werror / /' build/obj/default/flags >"$1/build/obj/default/flags"
+	touch -r build/obj/default/flags "$1/build/obj/default/flags"
+}
+[ -n "${CC:-}" ] || [ ! -e build/obj/default/flags ] || CC=$(sed 's/ -std=.*//' build/obj/default/flags)
+
+# ---- one test ----------------------------------------------------------------------------------------
+
+build_and_run() ( # TEST: 0 passes, 1 fails, 2 does not build, 3 no end
+	program=build/obj/default/tests/$1
+	needs=$program
+	# a shell test drives the programs
+	[ ! -e "tests/$1.sh" ] || program=tests/$1.sh needs='build/leat build/leatd'
+	# shellcheck disable=SC2086
+	env -u MAKEFLAGS -u MAKELEVEL make -s CC="${CC:-gcc}" $needs >build/mutant.log 2>&1 || exit 2
+	rc=0
+	TMPDIR=$PWD/tmp timeout -k 5 120 "$program" >build/mutant.log 2>&1 </dev/null &
+	wait $! 2>/dev/null || rc=$?
+	# timeout leads a process group: end what a test that failed has left behind
+	kill -KILL -- -$! 2>/dev/null || :
+	case $rc in
+	0) exit 0 ;;
+	124 | 137) exit 3 ;;
+	*) exit 1 ;;
+	esac
+)
+
+run_mutant() { # NAME TEST, in the copy; Return: killed?
+	files=$(awk -v name="$1" '$1 == name { $1 = $2 = ""; print }' "$work/list")
+	for f in $files; do
+		cp -p "$f" "$f.orig"
+	done
+	rc=4
+	if table apply "$1" 2>build/said; then
+		rc=0
+		build_and_run "$2" || rc=$?
+	fi
+	for f in $files; do
+		cp "$f.orig" "$f" # newer than the object
+	done
+	case $rc in
+	0) say LIVES "$1: $2 passes with it" ;;
+	1) say killed "$1 by $2" ;;
+	2) say BAD "$1: does not build: $(grep -m 1 error build/mutant.log)" ;;
+	3) say LIVES "$1: $2 does not end" ;;
+	4) say BAD "$(cat build/said)" ;;
+	esac
+	[ $rc -eq 1 ]
+}
+
+run_test() { # TEST NAME...
+	test=$1 sound=1
+	shift
+	build_and_run "$test" || sound=0
+	for name; do
+		if [ $sound -eq 0 ]; then
+			say BAD "$name: $test does not pass without it: $(grep -m 1 -E 'error|\*\*\*|FAILED' build/mutant.log)"
+			failed=$((failed + 1))
+		elif run_mutant "$name" "$test"; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+		fi
+	done
+}
+
+# Takes lines of the queue (fd 3, of which all jobs share the offset) until it is empty.
+run_job() { # NUMBER
+	copy_tree "$work/$1"
+	cd "$work/$1"
+	passed=0 failed=0
+	exec 4>"$work/lock"
+	while flock 4 && read -r line <&3; do
+		flock -u 4
+		# shellcheck disable=SC2086
+		run_test $line
+	done
+	echo "$passed $failed" >"$work/sum.$1"
+}
+
+exec 3<"$work/queue"
+i=0
+while [ $((i += 1)) -le "$jobs" ]; do
+	run_job $i &
+done
+wait
+
+[ "$(cat "$work"/sum.* | wc -l)" -eq "$jobs" ] || exit 1
+awk '{ p += $1; f += $2 } END { printf "%d passed, %d failed\n", p, f; exit f > 0 }' "$work"/sum.*
