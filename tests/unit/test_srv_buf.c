@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_shares.c - who gets how much of the pool: connections that want all, or little, or take nothing
+ * test_srv_buf.c - who gets how much of the pool: connections that want all, or little, or take nothing
  *
  * Connections are there in name only; time is a number of grants, each of which ends when the test says
  * so. What was given back first was lent first.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_doctor.c - what leat doctor makes of /proc and /sys: the parsers and the rules
+ * test_doctor_judge.c - what leat doctor makes of /proc and /sys: the parsers and the rules
  */
 #include <errno.h>
 #include <setjmp.h>

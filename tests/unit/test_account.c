@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_client.c - which connections are one client, and what a client may hold
+ * test_account.c - which connections are one client, and what a client may hold
  */
 #include <setjmp.h>
 #include <stdarg.h>

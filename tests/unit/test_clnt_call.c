@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_call.c - the requester's core (call.c, clnt.c, clnt_msg.c) over a transport that is a script
+ * test_clnt_call.c - the requester's core (call.c, clnt.c, clnt_msg.c) over a transport that is a script
  *
  * The fake notes each call it is given and does nothing by itself: connections, replies and losses
  * happen when the test says so.

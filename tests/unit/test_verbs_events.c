@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_verbs_end.c - how queue pairs of the verbs fabric go, with libraries that are fakes
+ * test_verbs_events.c - how queue pairs of the verbs fabric go, with libraries that are fakes
  *
  * With a device, and in all the ways in which a connection ends: tests/interop/verbs_fabric.c.
  */

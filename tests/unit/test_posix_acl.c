@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_acl.c - access control lists: of a caller, in the kernel's layout, and back
+ * test_posix_acl.c - access control lists: of a caller, in the kernel's layout, and back
  */
 #include <errno.h>
 #include <setjmp.h>
