@@ -324,7 +324,7 @@ struct rpcrdma_buf {
 
 /** rpcrdma_buf_get - gets a buffer of at least @bytes, at most RPCRDMA_BUF_MAX
  *
- * A pool has only buffer sizes of which it can hold several: see rpcrdma_req_buf_max().
+ * A pool has only buffer sizes of which it can hold several: see rpcrdma_req.buf_max.
  *
  * Return: 0; -ENOBUFS: the pool is at its limit; wait for a put (rpcrdma_buf_wait); -EMSGSIZE: the pool never has a
  * buffer of this size; -ENOMEM.
@@ -361,9 +361,6 @@ void rpcrdma_buf_unwait(struct rpcrdma_engine *e, struct rpcrdma_buf_waiter *w);
  * do not receive their replies leave memory for others. */
 
 struct rpcrdma_req;
-
-/** rpcrdma_req_buf_max - the largest buffer that a request can ever get */
-size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req);
 
 /** rpcrdma_req_buf_get - as rpcrdma_buf_get(); -ENOBUFS also if the connection or its client has used up its share;
  * -ENOTCONN: the connection is closed */
@@ -657,6 +654,15 @@ struct rpcrdma_req {
 	uint32_t xid, prog, vers, proc;
 	uint32_t cred_flavor, cred_len;
 	const uint8_t *cred_body;     /* valid until the req is ended */
+	/* How payload and memory of this call move; constant from svc_ops.call to the end of the req. */
+	bool by_chunk;                /* the payload of the call or of the results, whichever exists, moves separately
+	                               * from the message, before the reply. False: as part of a message or stream */
+	bool args_local;              /* the arguments' payload is already in memory of this process:
+	                               * rpcrdma_req_source() returns it for any caller. A caller that changes it
+	                               * meanwhile harms only itself */
+	bool can_map;                 /* rpcrdma_req_sink() and _source() may reach the caller's own memory */
+	uint32_t room;                /* maximum payload of the results that the caller accepts, in bytes */
+	size_t buf_max;               /* largest buffer that rpcrdma_req_buf_get() can ever return, in bytes */
 	void *user;                   /* for the service; initially NULL */
 };
 
@@ -683,10 +689,6 @@ struct rpcrdma_piece {
 	int err;
 };
 
-/** rpcrdma_req_is_here - are the arguments' payload bytes already in memory of this process?
- * Then rpcrdma_req_source() returns them for any caller. If the caller changes them meanwhile, it harms only itself. */
-bool rpcrdma_req_is_here(const struct rpcrdma_req *req);
-
 /** rpcrdma_req_pull - transfers bytes [off, off+len) of the arguments' payload into a buffer
  * done(0 or -EIO: the connection broke, -ECANCELED). On TCP the pieces must be requested in order.
  *
@@ -694,20 +696,13 @@ bool rpcrdma_req_is_here(const struct rpcrdma_req *req);
  */
 int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
 
-/** rpcrdma_req_by_chunk - does the payload move separately from the message, before the reply? This applies to the
- * payload of the call or of the results, whichever exists. False if it is part of a message or of a stream. */
-bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req);
-
-/** rpcrdma_req_room - the maximum payload of the results that the caller accepts */
-uint32_t rpcrdma_req_room(const struct rpcrdma_req *req);
-
 /** rpcrdma_req_sink - returns the caller's own memory for bytes [off, off+len) of the results' payload
  * The kernel may read a file into it; this process must not load from or store to it.
  * @iov, @cnt: in: room; out: entries used
  *
  * Data stored there counts as placed. The memory stays accessible until the req is ended.
  *
- * Return: 0; -EOPNOTSUPP: read into a buffer and place it (the usual case); -EMSGSIZE: no room.
+ * Return: 0; -EOPNOTSUPP: read into a buffer and place it (always without req->can_map); -EMSGSIZE: no room.
  */
 int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		     int *cnt);
@@ -717,7 +712,7 @@ int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct
  * the caller can change the data until it has its reply.
  * @iov, @cnt: in: room; out: entries used
  *
- * Return: 0; -EOPNOTSUPP: pull it (the usual case); -EINVAL: outside the payload.
+ * Return: 0; -EOPNOTSUPP: pull it (always without req->can_map or req->args_local); -EINVAL: outside the payload.
  */
 int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		       int *cnt);
@@ -726,7 +721,7 @@ int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, stru
  * In any order. The buffer belongs to the transport until piece->done, or the req's done. If the payload is part of
  * the reply (inline, Reply chunk, TCP), piece->done runs only after the reply.
  *
- * Return: 0; -EMSGSIZE: beyond the caller's room (end the req with rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
+ * Return: 0; -EMSGSIZE: beyond req->room (end the req with rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
  */
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
 

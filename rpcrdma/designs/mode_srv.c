@@ -261,7 +261,7 @@ bool rr_mode_claim(struct rr_rreq *rr)
 	if (m->heard == RR_HEARD_SLOT ? !rr_mode_fast_claim(m, rr, seg) :
 					!rr_mode_grant_claim(m, rr, seg))
 		return false;
-	rr->base.here = true;
+	rr->base.pub.args_local = true;
 	return true;
 }
 

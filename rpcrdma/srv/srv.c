@@ -338,7 +338,8 @@ void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c)
 {
 	c->reqs++;
 	r->pub = (struct rpcrdma_req){ .conn = c, .engine = c->engine, .peer = &c->peer };
-	r->ended = r->again = r->here = false;
+	r->pub.buf_max = rr_conn_buf_max(c, RR_ZONE_DATA);
+	r->ended = r->again = false;
 	r->done = NULL;
 	r->done_arg = NULL;
 }
@@ -467,38 +468,28 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
 	return req->conn->ops->pull(r, piece);
 }
 
-bool rpcrdma_req_is_here(const struct rpcrdma_req *req)
-{
-	return req_of(req)->here;
-}
-
-bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req)
-{
-	return req->conn->ops->by_chunk(req_of(req));
-}
-
-uint32_t rpcrdma_req_room(const struct rpcrdma_req *req)
-{
-	return req->conn->ops->room(req_of(req));
-}
-
 int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		     int *cnt)
 {
-	return req->conn->dead ? -EOPNOTSUPP : req->conn->ops->sink(req_of(req), off, len, iov, cnt);
+	if (!req->can_map || req->conn->dead)
+		return -EOPNOTSUPP;
+	return req->conn->ops->sink(req_of(req), off, len, iov, cnt);
 }
 
 int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		       int *cnt)
 {
-	return req->conn->dead ? -EOPNOTSUPP :
-				 req->conn->ops->source(req_of(req), off, len, iov, cnt);
+	if (!(req->can_map || req->args_local) || req->conn->dead)
+		return -EOPNOTSUPP;
+	return req->conn->ops->source(req_of(req), off, len, iov, cnt);
 }
 
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
 {
 	if (req->conn->dead)
 		return -ENOTCONN;
+	if ((uint64_t)piece->off + piece->len > req->room)
+		return -EMSGSIZE;
 	piece->req = req;
 	piece->err = 0;
 	piece->next = NULL;

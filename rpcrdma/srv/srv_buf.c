@@ -350,11 +350,6 @@ size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone)
 
 /* ---- for the service ---- */
 
-size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req)
-{
-	return rr_conn_buf_max(req->conn, RR_ZONE_DATA);
-}
-
 size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
 {
 	return rr_pool_buf_max(&d->pools[RR_ZONE_ANSWERS]);
@@ -362,7 +357,7 @@ size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
 
 int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret)
 {
-	if (bytes > rpcrdma_req_buf_max(req))
+	if (bytes > req->buf_max)
 		return -EMSGSIZE;
 	if (req->conn->dead)
 		return -ENOTCONN;

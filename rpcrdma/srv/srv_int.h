@@ -94,7 +94,6 @@ struct rr_req {
 	struct rr_rpc_call call;
 	bool ended;
 	bool again;                /* TCP: delivered a second time, with the whole record */
-	bool here;                 /* the arguments' payload is already in memory of this process */
 	void (*done)(void *arg);
 	void *done_arg;
 };
@@ -112,10 +111,10 @@ struct rr_conn_ops {
 	/* Prepares req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
 	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
 	int (*pull)(struct rr_req *r, struct rpcrdma_piece *p);
-	bool (*by_chunk)(const struct rr_req *r);
-	uint32_t (*room)(const struct rr_req *r);
+	/* called only for requests with pub.can_map; source also with pub.args_local. NULL if there are none */
 	int (*sink)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 	int (*source)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
+	/* the piece lies within pub.room */
 	int (*place)(struct rr_req *r, struct rpcrdma_piece *p);
 	/* r->done is set; calls rr_req_finish() when no memory of the service is in use, not from inside */
 	void (*answer)(struct rr_req *r, const struct rr_answer *a);
@@ -169,7 +168,9 @@ void rr_svc_leave(struct rr_client *client, bool going);
 void rr_svc_refused(const struct rr_svc *svc, const struct rpcrdma_peer *peer, int err);
 void rr_svc_put(struct rr_svc *svc);
 
-/** rr_req_init - initialises a request for the service */
+/** rr_req_init - initialises a request for the service
+ *
+ * The transport sets by_chunk, args_local, can_map and room of the public part before rr_req_deliver(). */
 void rr_req_init(struct rr_req *r, struct rpcrdma_conn *c);
 /** rr_req_deliver - parses the RPC header of @len message bytes and calls the service, or replies RPC_MISMATCH
  *

@@ -187,8 +187,8 @@ must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, ui
 void rr_srv_post_held(struct rr_rreq *rr);
 void rr_srv_reads_pump(struct rr_rconn *c);
 int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p);
-bool rr_srv_by_chunk(const struct rr_req *r);
-uint32_t rr_srv_room(const struct rr_req *r);
+/** rr_srv_facts - fills the public part of a checked request that tells how its payload moves */
+void rr_srv_facts(struct rr_rreq *rr);
 int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
 int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p);

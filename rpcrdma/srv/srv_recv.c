@@ -94,6 +94,7 @@ static void deliver(struct rr_rreq *rr, uint8_t *msg, size_t len)
 {
 	struct rr_req *r = &rr->base;
 
+	rr_srv_facts(rr);
 	if (rr->reads.has_item)
 		rr_stream_decode_chunk(&r->args, msg, len, rr->reads.item_position,
 				       rr->reads.item_bytes);

@@ -364,16 +364,10 @@ int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
 	return rr_srv_read(rr, p);
 }
 
-bool rr_srv_by_chunk(const struct rr_req *r)
-{
-	return (r->args.chunk_used && !r->here) || rr_srv_has_write_chunk(rr_rreq_of(r));
-}
-
 /* Without a Write chunk the reply carries the payload: room is the larger of what an inline reply and the Reply chunk
  * leave after the smallest header. A reply that turns out too long is rejected when it is built. */
-uint32_t rr_srv_room(const struct rr_req *r)
+static uint32_t room_of(const struct rr_rreq *rr)
 {
-	const struct rr_rreq *rr = rr_rreq_of(r);
 	const struct rr_rconn *c = rr_rreq_conn(rr);
 	uint64_t hdr = rr_srv_reply_hdr_bytes(rr), room;
 
@@ -382,9 +376,20 @@ uint32_t rr_srv_room(const struct rr_req *r)
 	room = c->send_inline > hdr ? c->send_inline - hdr : 0;
 	if (rr->hdr.has_reply)
 		room = MAX(room, rr_chunk_bytes(&rr->hdr.reply));
-	room = MIN(room, (uint64_t)rr_conn_buf_max(r->pub.conn, RR_ZONE_ANSWERS));
+	room = MIN(room, (uint64_t)rr_conn_buf_max(&c->base, RR_ZONE_ANSWERS));
 	room = room > RR_RPC_REPLY_HDR_BYTES ? room - RR_RPC_REPLY_HDR_BYTES : 0;
 	return (uint32_t)(c->mode ? MAX(room, rr_mode_room(c->mode)) : room);
+}
+
+/* A Read chunk that matches no argument makes rpcrdma_req_decode() fail, so its presence is enough here. */
+void rr_srv_facts(struct rr_rreq *rr)
+{
+	struct rpcrdma_req *pub = &rr->base.pub;
+	bool args_by_chunk = rr->reads.has_item && !pub->args_local;
+
+	pub->by_chunk = args_by_chunk || rr_srv_has_write_chunk(rr);
+	pub->can_map = pub->by_chunk && rr_rreq_conn(rr)->ep->dev->fabric->attr.client_direct;
+	pub->room = room_of(rr);
 }
 
 /* Maps all spans or none. Return: 0; -EOPNOTSUPP. The RDMA operation that follows detects a bad key, as on any other
@@ -422,7 +427,7 @@ int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov,
 	struct rr_span spans[RR_CHUNK_SEGS_MAX];
 	int n;
 
-	if (!rr_srv_has_write_chunk(rr) || !rr_rreq_conn(rr)->ep->dev->fabric->attr.client_direct)
+	if (!rr_srv_has_write_chunk(rr))
 		return -EOPNOTSUPP;
 	n = rr_chunk_spans(chunk->segs, chunk->nsegs, off, len, spans, RR_CHUNK_SEGS_MAX);
 	if (n < 0)
@@ -443,7 +448,7 @@ int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *io
 		*cnt = 1;
 		return 0;
 	}
-	if (!r->args.chunk_used || !rr_rreq_conn(rr)->ep->dev->fabric->attr.client_direct)
+	if (!r->args.chunk_used || !r->pub.can_map)
 		return -EOPNOTSUPP;
 	n = rr_chunk_read_spans(&rr->hdr.reads[rr->reads.item_first], rr->reads.item_nsegs, off, len,
 				spans, RR_READ_SEGS_MAX);
@@ -457,8 +462,6 @@ int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p)
 	struct rr_rreq *rr = rr_rreq_of(r);
 	struct rr_rconn *c = rr_rreq_conn(rr);
 
-	if ((uint64_t)p->off + p->len > rr_srv_room(r))
-		return -EMSGSIZE;
 	if (rr_srv_has_write_chunk(rr))
 		return rr_srv_write(rr, &rr->hdr.writes[0], p->off,
 				    (uint8_t *)p->buf->addr + p->buf_off, p->len,

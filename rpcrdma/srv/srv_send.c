@@ -125,7 +125,7 @@ static bool handle_to_invalidate(const struct rr_rreq *rr, uint32_t *ret)
 		return false;
 	if (rr_srv_has_write_chunk(rr))
 		*ret = h->writes[0].segs[0].handle;
-	else if (h->nreads && !rr->base.here) /* else the key is one of ours */
+	else if (h->nreads && !rr->base.pub.args_local) /* else the key is one of ours */
 		*ret = h->reads[0].seg.handle;
 	else if (h->has_reply && h->reply.nsegs)
 		*ret = h->reply.segs[0].handle;

@@ -120,15 +120,6 @@ int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args);
 int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p);
 
 /* srv_tcp_out.c */
-/** rr_tcp_by_chunk - rr_conn_ops.by_chunk: false, TCP has no chunks */
-bool rr_tcp_by_chunk(const struct rr_req *r);
-
-/** rr_tcp_room - rr_conn_ops.room: RPCRDMA_BUF_MAX bytes, for every request */
-uint32_t rr_tcp_room(const struct rr_req *r);
-
-/** rr_tcp_sink - rr_conn_ops.sink; Return: -EOPNOTSUPP */
-int rr_tcp_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
-
 /** rr_tcp_place - rr_conn_ops.place: adds a piece to the result's payload, ordered by offset
  *
  * Return: 0; -EMSGSIZE: it ends beyond RPCRDMA_BUF_MAX; -EOPNOTSUPP: its buffer is memory of a device.

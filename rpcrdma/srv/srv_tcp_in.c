@@ -289,6 +289,7 @@ static int deliver(struct rr_tconn *c, struct rr_treq *t)
 		rr_stream_decode_tail(&t->base.args, msg, t->msg_len, t->total);
 	else
 		rr_stream_decode_open(&t->base.args, msg, t->msg_len, c->base.svc->attr.call_bytes_max);
+	t->base.pub.room = RPCRDMA_BUF_MAX;
 	t->in = whole ? RR_TREQ_THROUGH : RR_TREQ_SERVED;
 	if (whole)
 		c->in = NULL;

@@ -66,34 +66,10 @@ void rr_treq_end(struct rr_treq *t)
 
 /* ---- for the service ---- */
 
-bool rr_tcp_by_chunk(const struct rr_req *r)
-{
-	(void)r;
-	return false;
-}
-
-uint32_t rr_tcp_room(const struct rr_req *r)
-{
-	(void)r;
-	return RPCRDMA_BUF_MAX;
-}
-
-int rr_tcp_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
-{
-	(void)r;
-	(void)off;
-	(void)len;
-	(void)iov;
-	(void)cnt;
-	return -EOPNOTSUPP;
-}
-
 int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p)
 {
 	struct rpcrdma_piece **at = &rr_treq_of(r)->placed;
 
-	if ((uint64_t)p->off + p->len > RPCRDMA_BUF_MAX)
-		return -EMSGSIZE;
 	if (p->buf->far)
 		return -EOPNOTSUPP;
 	while (*at && (*at)->off < p->off)

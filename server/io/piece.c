@@ -151,7 +151,7 @@ static int wait_for_buf(struct place_piece *p)
 static void go_piecewise(struct place_piece *p)
 {
 	struct place *pl = place_of(p);
-	size_t max = rpcrdma_req_buf_max(p->req->rpc);
+	size_t max = p->req->rpc->buf_max;
 
 	pl->piecewise = true;
 	if (pl->overlap && !pl->in_order)
@@ -229,7 +229,7 @@ static int sink(struct place_piece *p)
 	struct place *pl = place_of(p);
 	int err;
 
-	if (pl->overlap || pl->piecewise)
+	if (!p->req->rpc->can_map || pl->overlap || pl->piecewise)
 		return -EOPNOTSUPP;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
@@ -248,7 +248,7 @@ static bool source(struct place_piece *p)
 
 	if (pl->kind != PLACE_WRITE || pl->overlap || pl->piecewise)
 		return false;
-	if (!r->exp->conf.data.trust_clients && !rpcrdma_req_is_here(r->rpc))
+	if (!r->rpc->args_local && !(r->rpc->can_map && r->exp->conf.data.trust_clients))
 		return false;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
@@ -491,7 +491,7 @@ static bool goes_with_answer(const struct req *r)
 	const struct place *pl = &r->place;
 
 	return !pl->cut.left && pl->out == 1 &&
-	       !(r->where.on && rpcrdma_req_by_chunk(r->rpc));
+	       !(r->where.on && r->rpc->by_chunk);
 }
 
 static enum place_state piece_putting(struct place_piece *p)

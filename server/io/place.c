@@ -59,12 +59,12 @@ struct rpcrdma_payload *place_payload(struct req *r)
 static void plan(struct req *r, uint64_t off, uint32_t total)
 {
 	const struct export_data *d = &r->exp->conf.data;
-	size_t max = rpcrdma_req_buf_max(r->rpc);
+	size_t max = r->rpc->buf_max;
 	uint32_t grain = (uint32_t)MIN((size_t)export_data_grain(d, total), max);
 	struct place *pl = &r->place;
 
 	pl->overlap = d->overlap != DATA_OVERLAP_OFF && total > grain &&
-		      rpcrdma_req_by_chunk(r->rpc);
+		      r->rpc->by_chunk;
 	pl->in_order = pl->overlap && d->overlap == DATA_OVERLAP_ORDERED && pl->kind == PLACE_READ;
 	if (pl->overlap)
 		cut_start(&pl->cut, off, total, grain, d->streams, d->chunk);
@@ -136,7 +136,7 @@ void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t tot
 		begin_sync(r);
 	if (pl->overlap)
 		where_pieces(r);
-	if (kind == PLACE_READ && total > rpcrdma_req_room(r->rpc)) {
+	if (kind == PLACE_READ && total > r->rpc->room) {
 		pl->no_room = true;
 		cut_stop(&pl->cut);
 	}

@@ -191,7 +191,7 @@ static enum nfs3_io_next begin_read(struct req *r)
 	else if (count > r->stx.stx_size - a->offset)
 		count = (uint32_t)(r->stx.stx_size - a->offset);
 	/* data inside the reply has to fit one buffer; data by chunk has no such limit */
-	if (!rpcrdma_req_by_chunk(r->rpc))
+	if (!r->rpc->by_chunk)
 		count = MIN(count, nfs3_io_answer_max(r->srv));
 	place_start(r, PLACE_READ, a->offset, count);
 	return NFS3_IO_READY;

@@ -523,7 +523,7 @@ static int get_room(struct req *r)
 		return 0;
 	if (r->room_waits)
 		return -EINPROGRESS;
-	err = rpcrdma_req_buf_get(r->rpc, MIN(bytes, rpcrdma_req_buf_max(r->rpc)), &r->room);
+	err = rpcrdma_req_buf_get(r->rpc, MIN(bytes, r->rpc->buf_max), &r->room);
 	if (err != -ENOBUFS)
 		return err;
 	r->room_waits = true;

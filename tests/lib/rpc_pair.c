@@ -125,7 +125,7 @@ static void req_answer(struct echo_req *r)
 {
 	uint32_t len = r->res.payload.length, off = 0;
 
-	if (len > rpcrdma_req_room(r->req)) {
+	if (len > r->req->room) {
 		rpcrdma_req_reject(r->req, req_free, r);
 		return;
 	}

@@ -215,7 +215,7 @@ static void get(struct wire_job *j)
 	uint32_t count = MIN(j->args.get.count, WIRE_DATA_MAX), mode = j->args.get.mode;
 	uint32_t grain = j->svc->grain;
 
-	if (count > rpcrdma_req_room(j->req)) {
+	if (count > j->req->room) {
 		rpcrdma_req_reject(j->req, job_done, j);
 		return;
 	}

@@ -33,9 +33,8 @@ struct op {
 static struct op ops[OPS_MAX];
 static unsigned nops, bufs_left, bufs_out, resumed;
 static size_t buf_max; /* longer ones cannot be had now */
-static size_t never_beyond; /* longer ones cannot be had at all */
-static uint32_t room;
-static bool direct, inline_disk, by_chunk, is_here;
+static struct rpcrdma_req rpc;
+static bool direct, inline_disk;
 static char disk[TOTAL + 1], caller[TOTAL + 1], direct_mem[TOTAL];
 static uint32_t stretch; /* the payload is longer, and nobody looks at it */
 static struct req *running;
@@ -53,7 +52,7 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	struct rpcrdma_buf *b;
 
 	(void)req;
-	if (bytes > never_beyond)
+	if (bytes > rpc.buf_max)
 		return -EMSGSIZE;
 	if (!bufs_left || bytes > buf_max)
 		return -ENOBUFS;
@@ -64,12 +63,6 @@ int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_bu
 	b->bytes = bytes;
 	*ret = b;
 	return 0;
-}
-
-size_t rpcrdma_req_buf_max(const struct rpcrdma_req *req)
-{
-	(void)req;
-	return never_beyond;
 }
 
 size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
@@ -93,41 +86,25 @@ void rpcrdma_req_buf_wait(struct rpcrdma_req *req, struct rpcrdma_buf_waiter *w)
 	note(OP_BUF, w, 0, 0);
 }
 
-bool rpcrdma_req_by_chunk(const struct rpcrdma_req *req)
-{
-	(void)req;
-	return by_chunk;
-}
-
-uint32_t rpcrdma_req_room(const struct rpcrdma_req *req)
-{
-	(void)req;
-	return room;
-}
-
 int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		     int *cnt)
 {
 	(void)req;
+	assert_true(req->can_map);
 	if (!direct)
 		return -EOPNOTSUPP;
-	if (off + len > room)
+	if (off + len > req->room)
 		return -EMSGSIZE;
 	iov[0] = (struct iovec){ .iov_base = direct_mem + off, .iov_len = len };
 	*cnt = 1;
 	return 0;
 }
 
-bool rpcrdma_req_is_here(const struct rpcrdma_req *req)
-{
-	(void)req;
-	return is_here;
-}
-
 int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
 		       int *cnt)
 {
 	(void)req;
+	assert_true(req->can_map);
 	if (!direct)
 		return -EOPNOTSUPP;
 	iov[0] = (struct iovec){ .iov_base = direct_mem + off, .iov_len = len };
@@ -145,7 +122,7 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *p)
 int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *p)
 {
 	(void)req;
-	if (p->off + p->len > room && !stretch)
+	if (p->off + p->len > req->room && !stretch)
 		return -EMSGSIZE;
 	if (p->done) {
 		note(OP_PUT, p, p->off, p->len);
@@ -206,11 +183,12 @@ static int setup(void **state)
 	nops = resumed = bufs_out = 0;
 	store.queue = NULL;
 	bufs_left = 100;
-	room = 1000;
+	rpc.room = 1000;
 	stretch = 0;
-	buf_max = never_beyond = SIZE_MAX;
+	buf_max = rpc.buf_max = SIZE_MAX;
 	direct = inline_disk = false;
-	by_chunk = true;
+	rpc.can_map = true;
+	rpc.by_chunk = true;
 	list_init(&reactor.free_pieces);
 	exp0.conf.data = (struct export_data){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
 	memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL + 1);
@@ -218,6 +196,7 @@ static int setup(void **state)
 	memset(direct_mem, '.', TOTAL);
 	r->reactor = &reactor;
 	r->srv = &server;
+	r->rpc = &rpc;
 	where_tracer_init(&server.tracer);
 	r->exports = use;
 	r->exp = &exp0;
@@ -440,7 +419,7 @@ static void cut_by_memory(void **state)
 						   DATA_OVERLAP_STREAMS };
 	struct req *r = *state;
 
-	never_beyond = 4;
+	rpc.buf_max = 4;
 	bufs_left = 1;
 	for (unsigned k = 0; k < ARRAY_SIZE(kinds); k++) {
 		exp0.conf.data.overlap = kinds[k];
@@ -497,8 +476,8 @@ static void stream_with_little_memory(void **state)
 	struct req *r = *state;
 	uint32_t at = 0;
 
-	by_chunk = false;
-	never_beyond = 4;
+	rpc.by_chunk = false;
+	rpc.buf_max = 4;
 	bufs_left = 2;
 	r->args.write.data.length = TOTAL;
 	memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
@@ -527,7 +506,7 @@ static void twin_lets_go(void **state)
 {
 	struct req *r = *state;
 
-	never_beyond = 4;
+	rpc.buf_max = 4;
 	bufs_left = 2;
 	r->args.write.data.length = TOTAL;
 	exp0.conf.data.grain = 4;
@@ -545,7 +524,7 @@ static void twin_lets_go(void **state)
 	assert_true(place_settle(r));
 	place_fini(r);
 
-	never_beyond = SIZE_MAX; /* one that holds all it will need */
+	rpc.buf_max = SIZE_MAX; /* one that holds all it will need */
 	nops = 0;
 	place_start(r, PLACE_WRITE, 0, TOTAL);
 	(void)place_run(r);
@@ -706,7 +685,7 @@ static void no_chunk(void **state)
 {
 	struct req *r = *state;
 
-	by_chunk = false;
+	rpc.by_chunk = false;
 	begin(r, PLACE_READ, 3);
 	assert_int_equal(nops, 1);
 	assert_int_equal(ops[0].len, TOTAL);
@@ -721,7 +700,7 @@ static void pads(void **state)
 	struct req *r = *state;
 	struct store_io *io;
 
-	by_chunk = false;
+	rpc.by_chunk = false;
 	store.aligned = true;
 	place_start(r, PLACE_READ, DATA_ALIGN + 7, 10);
 	(void)place_run(r);
@@ -914,6 +893,28 @@ static void straight_to_the_caller(void **state)
 	assert_int_equal(resumed, 0); /* all on the spot */
 }
 
+/* The transport told at delivery that it never maps: it is not asked for each piece. */
+static void memory_that_cannot_be_mapped(void **state)
+{
+	struct req *r = *state;
+
+	exp0.conf.data.overlap = DATA_OVERLAP_OFF;
+	exp0.conf.data.trust_clients = true;
+	rpc.can_map = false;
+	direct = true;
+	begin(r, PLACE_READ, TOTAL);
+	assert_int_equal(bufs_out, 1);
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	place_fini(r);
+	r->args.write.data.length = TOTAL;
+	begin(r, PLACE_WRITE, TOTAL);
+	assert_int_equal(bufs_out, 1);
+	(void)complete_all(false);
+	assert_true(place_run(r));
+	exp0.conf.data.trust_clients = false;
+}
+
 static void shortage(void **state)
 {
 	struct req *r = *state;
@@ -990,7 +991,7 @@ static void no_room(void **state)
 {
 	struct req *r = *state;
 
-	room = TOTAL - 1;
+	rpc.room = TOTAL - 1;
 	begin(r, PLACE_READ, TOTAL);
 	assert_true(place_run(r));
 	assert_true(r->place.no_room);
@@ -1037,6 +1038,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(data_that_came, setup, teardown),
 		cmocka_unit_test_setup_teardown(straight_to_the_caller, setup, teardown),
 		cmocka_unit_test_setup_teardown(straight_from_the_caller, setup, teardown),
+		cmocka_unit_test_setup_teardown(memory_that_cannot_be_mapped, setup, teardown),
 		cmocka_unit_test_setup_teardown(shortage, setup, teardown),
 		cmocka_unit_test_setup_teardown(error_in_the_middle, setup, teardown),
 		cmocka_unit_test_setup_teardown(broken_connection, setup, teardown),
