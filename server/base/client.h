@@ -5,7 +5,7 @@
  *
  * Operation:  rpcrdma_client_id_of() identifies a client. All its connections share one struct client. It exists
  *             while a connection, a lookup of groups for it (groups.c), or a file that it has made dirty
- *             (reactor_dirtied()) refers to it.
+ *             (files_dirtied()) refers to it.
  * Memory:     Reference counted; as many as there are clients with such references.
  * Threads:    client_get() and client_put() take a lock; any thread may call them. Members name their
  *             thread or lock.
@@ -40,7 +40,7 @@ struct client_admission {
 	struct reactor *reactor;
 	struct fair_client waiting; /* in reactor->admission */
 	unsigned live;              /* slots held: requests that the server itself works on */
-	size_t dirty;               /* files: reactor_dirtied() */
+	size_t dirty;               /* files: files_dirtied() */
 };
 
 struct client {

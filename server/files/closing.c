@@ -18,9 +18,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "reactor.h"
-#include "req.h"
-#include "worker.h"
+#include "store.h"
 
 #define BATCHES_MAX 4u /* at workers, before a file system counts as slow */
 #define FLUSH_NS (10 * NS_PER_MS)
@@ -35,7 +33,9 @@ struct batch {
 };
 
 struct closing {
-	struct reactor *reactor;
+	struct loop *loop;
+	void (*closed)(void *ctx, size_t n);
+	void *ctx;
 	struct list batches; /* few: at most one being filled for each file system, and those at workers */
 	struct rpcrdma_timer timer;
 	bool timed;
@@ -60,16 +60,16 @@ static void run_batch(struct worker_job *job)
 
 static void submit(struct batch *b)
 {
-	struct reactor *r = b->closing->reactor;
+	struct loop *l = b->closing->loop;
 
-	if (r->loop.stop) { /* done_batch() would not run */
+	if (l->stop) { /* done_batch() would not run */
 		close_all(b);
 		end(b);
 		return;
 	}
 	b->full = true;
-	r->loop.flushing++;
-	worker_submit(r->loop.workers, r->loop.engine, &b->job);
+	l->flushing++;
+	loop_submit(l, &b->job);
 }
 
 /* Return: the batch of the file system that is being filled, or NULL; in @full the number of batches at workers */
@@ -108,10 +108,10 @@ static void done_batch(struct worker_job *job)
 	uint64_t fs = job->dev;
 	unsigned closed = b->n;
 
-	c->reactor->loop.flushing--;
+	c->loop->flushing--;
 	end(b);
 	begin(c, fs, BATCHES_MAX);
-	reactor_run_openers(c->reactor, closed);
+	c->closed(c->ctx, closed);
 }
 
 void closing_hurry(struct closing *c, uint64_t fs)
@@ -132,13 +132,15 @@ static void on_timer(struct rpcrdma_timer *t)
 	}
 }
 
-int closing_create(struct reactor *r, struct closing **ret)
+int closing_create(struct loop *loop, void (*closed)(void *ctx, size_t n), void *ctx, struct closing **ret)
 {
 	struct closing *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
-	c->reactor = r;
+	c->loop = loop;
+	c->closed = closed;
+	c->ctx = ctx;
 	list_init(&c->batches);
 	c->timer.fn = on_timer;
 	*ret = c;
@@ -149,7 +151,7 @@ void closing_destroy(struct closing *c)
 {
 	if (!c)
 		return;
-	rpcrdma_timer_cancel(c->reactor->loop.engine, &c->timer);
+	rpcrdma_timer_cancel(c->loop->engine, &c->timer);
 	list_for_each_safe(n, &c->batches) {
 		struct batch *b = list_entry(n, struct batch, link);
 
@@ -169,7 +171,7 @@ static struct batch *new_batch(struct closing *c, uint64_t fs)
 	b->job = (struct worker_job){ .run = run_batch, .done = done_batch, .prompt = true, .dev = fs };
 	list_add_tail(&c->batches, &b->link);
 	if (!c->timed)
-		rpcrdma_timer_set(c->reactor->loop.engine, &c->timer, FLUSH_NS);
+		rpcrdma_timer_set(c->loop->engine, &c->timer, FLUSH_NS);
 	c->timed = true;
 	return b;
 }

@@ -19,21 +19,23 @@
 #define CLOSING_BATCH 64u /* descriptors per worker job */
 
 struct closing;
-struct reactor;
+struct loop;
 struct store_file;
 
-/** closing_create - creates the queue of one reactor, which must have its engine and workers
+/** closing_create - creates the queue of one reactor
+ * @loop: of the reactor, with its engine and workers
+ * @closed: called with @ctx and the number of descriptors when a batch has been closed
  * @ret: owned by the caller, until closing_destroy()
  *
  * Return: 0 or -ENOMEM.
  */
-int must_check closing_create(struct reactor *r, struct closing **ret);
+int must_check closing_create(struct loop *loop, void (*closed)(void *ctx, size_t n), void *ctx, struct closing **ret);
 
 /** closing_destroy - closes all remaining descriptors; no worker may run, the engine must exist. NULL is fine. */
 void closing_destroy(struct closing *c);
 
 /** closing_has_room - may a caller open more files of a file system that it adds here soon after?
- * @fs: st_dev of the export
+ * @fs: st_dev of the volume
  *
  * closing_add() does not depend on the result.
  *
@@ -42,20 +44,20 @@ void closing_destroy(struct closing *c);
 bool closing_has_room(const struct closing *c, uint64_t fs);
 
 /** closing_count - counts the descriptors of a file system that are not closed yet, those at workers included
- * @fs: st_dev of the export
+ * @fs: st_dev of the volume
  * @all: set to the number for all file systems
  */
 size_t closing_count(const struct closing *c, uint64_t fs, size_t *all);
 
 /** closing_hurry - submits the descriptors collected for a file system, without waiting for the timer
- * @fs: st_dev of the export
+ * @fs: st_dev of the volume
  *
  * Does nothing while a worker has a batch of this file system.
  */
 void closing_hurry(struct closing *c, uint64_t fs);
 
 /** closing_add - closes @fd soon, on a worker; without memory at once, on this thread
- * @fs: st_dev of its export
+ * @fs: st_dev of its volume
  * @fd: owned by @c from now on
  */
 void closing_add(struct closing *c, uint64_t fs, int fd);

@@ -105,16 +105,16 @@ static void done_touch(struct worker_job *job)
 	t->file->touching = false;
 	t->file->touch_failed_ns = t->done ? 0 : clock_now_ns();
 	t->store->touching--;
-	t->reactor->touching--;
+	t->reactor->files.touching--;
 	t->reactor->loop.flushing--;
 	fdcache_put(t->file);
 	exports_use_put(t->exports);
 	free(t);
 }
 
-static bool has_room(const struct reactor *re, const struct store *s)
+static bool has_room(const struct files *f, const struct store *s)
 {
-	return s->touching < re->files_max / EXPORT_PART && re->touching < re->files_max / ALL_PART;
+	return s->touching < f->max / EXPORT_PART && f->touching < f->max / ALL_PART;
 }
 
 void nfs3_atime_touch(struct req *r)
@@ -124,7 +124,7 @@ void nfs3_atime_touch(struct req *r)
 	struct timespec now;
 	struct touch *t;
 
-	if (e->touching || e->file.sets_atime || !has_room(r->reactor, s) || r->reactor->draining ||
+	if (e->touching || e->file.sets_atime || !has_room(&r->reactor->files, s) || r->reactor->draining ||
 	    (e->touch_failed_ns && clock_now_ns() - e->touch_failed_ns < RETRY_NS))
 		return;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
@@ -142,7 +142,7 @@ void nfs3_atime_touch(struct req *r)
 	e->touching = true;
 	e->pins++;
 	s->touching++;
-	r->reactor->touching++;
+	r->reactor->files.touching++;
 	r->reactor->loop.flushing++;
 	loop_submit(&r->reactor->loop, &t->job);
 }

@@ -32,7 +32,6 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/wire.h"
-#include "closing.h"
 #include "conn.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
@@ -121,7 +120,7 @@ static void keep_opened(struct req *r)
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	r->file =
-		reactor_keep_file(r->reactor, &fh, &r->opened,
+		files_keep(&r->reactor->files, &fh, &r->opened,
 				  makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
 	r->opened.fd = -1;
 	if (r->file && r->exports != r->reactor->exports) /* the export may be gone: keep it for this request only */
@@ -150,7 +149,7 @@ static enum nfs3_io_next find_file(struct req *r)
 	if (r->open_tried)
 		return take_opened(r);
 	r->open_tried = true;
-	r->file = fdcache_find(r->reactor->files, fh->data.data_val, fh->data.data_len,
+	r->file = fdcache_find(r->reactor->files.io, fh->data.data_val, fh->data.data_len,
 			       wants_writable(r));
 	err = r->file ? look(r, &r->stx) : -EAGAIN;
 	if (err != -EAGAIN) {
@@ -163,9 +162,8 @@ static enum nfs3_io_next find_file(struct req *r)
 			return NFS3_IO_READY;
 		}
 	}
-	if (!r->file && !reactor_may_open(r->reactor, r->exp)) {
+	if (!r->file && !files_may_open(&r->reactor->files, r->exp->volume.dev)) {
 		r->open_tried = false;
-		closing_hurry(r->reactor->closer, r->exp->volume.dev);
 		return NFS3_IO_WAIT;
 	}
 	reactor_count(r->reactor, file_misses);
@@ -243,15 +241,15 @@ static enum nfs3_io_next begin_write(struct req *r)
 	struct client *c = r->conn->client;
 
 	/* an unstable WRITE would keep the descriptor open until a sync */
-	r->must_sync = r->args.write.stable == UNSTABLE && !r->file->dirty && !reactor_may_dirty(r->reactor, c);
+	r->must_sync = r->args.write.stable == UNSTABLE && !r->file->dirty && !files_may_dirty(&r->reactor->files, c);
 	if (r->must_sync) {
 		r->args.write.stable = DATA_SYNC;
-		fdcache_flush_one(r->reactor->files);
+		fdcache_flush_one(r->reactor->files.io);
 	}
 	/* a stable write does not depend on the verifier: only unstable data can be lost later */
 	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
 	if (r->args.write.stable == UNSTABLE)
-		reactor_dirtied(r->reactor, r->file, c, r->args.write.offset, r->args.write.count);
+		files_dirtied(&r->reactor->files, r->file, c, r->args.write.offset, r->args.write.count);
 	place_open(r);
 	return NFS3_IO_READY;
 }
@@ -299,6 +297,15 @@ static void answer_commit(struct req *r)
 	put_be64(ok->verf, write_verf_of(&r->srv->write_verf, r->file->dev));
 }
 
+/* The client's other connections may have written on other reactors. */
+static void tell_synced(const struct req *r)
+{
+	for (unsigned i = 0; i < r->srv->nreactors; i++) {
+		if (r->srv->reactors[i] != r->reactor)
+			files_tell_synced(&r->srv->reactors[i]->files, r->file->dev, r->file->ino, r->sync_began_ns);
+	}
+}
+
 void nfs3_io_commit_finish(struct req *r)
 {
 	const struct place *pl = &r->place;
@@ -311,8 +318,8 @@ void nfs3_io_commit_finish(struct req *r)
 		return;
 	}
 	fdcache_cleaned(r->file, r->sync_seq);
-	if (!r->args.commit.count) /* the client's other connections may have written on other reactors */
-		reactor_file_synced(r->reactor, r->file->dev, r->file->ino, r->sync_began_ns);
+	if (!r->args.commit.count)
+		tell_synced(r);
 	answer_commit(r);
 }
 

@@ -25,7 +25,7 @@ struct server;
 enum nfs3_io_next {
 	NFS3_IO_READY,	  /* file and permission are known; place_run() continues */
 	NFS3_IO_OPEN,	  /* a worker has to run nfs3_io_open() first */
-	NFS3_IO_WAIT,	  /* until other files are closed: reactor_may_open() */
+	NFS3_IO_WAIT,	  /* until other files are closed: files_may_open() */
 	NFS3_IO_ANSWERED, /* r->res has the error */
 };
 

@@ -92,7 +92,7 @@ void nfs3_create_finish(struct req *r)
 	fh.len = obj->post_op_fh3_u.handle.data.data_len;
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
 	store_adopt(&r->exp->volume, r->made.fd, true, &file);
-	e = reactor_keep_file(r->reactor, &fh, &file,
+	e = files_keep(&r->reactor->files, &fh, &file,
 			      makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
 			      r->made.obj.stx.stx_ino);
 	r->made.fd = -1; /* the cache owns it, even on failure */
@@ -214,8 +214,8 @@ void nfs3_mknod(struct req *r)
 
 static void let_go(struct req *r, const struct vfs_gone *gone)
 {
-	if (gone->gone)
-		reactor_drop_file(r->srv, gone->dev, gone->ino);
+	for (unsigned i = 0; gone->gone && i < r->srv->nreactors; i++)
+		files_tell_removed(&r->srv->reactors[i]->files, gone->dev, gone->ino);
 }
 
 /* REMOVE and RMDIR: same arguments, same results */

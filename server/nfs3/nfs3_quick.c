@@ -68,7 +68,7 @@ static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh
 	r->cached = e && is_there(r, e, ret);
 	if (!e || r->cached)
 		return e;
-	if (c == r->reactor->paths) /* a removed file keeps its space no longer than it must */
+	if (c == r->reactor->files.paths) /* a removed file keeps its space no longer than it must */
 		fdcache_drop_file(c, e->dev, e->ino);
 	fdcache_put(e);
 	return NULL;
@@ -80,9 +80,9 @@ bool nfs3_getattr_quick(struct req *r)
 	struct fh_obj o;
 	bool good;
 
-	e = find_in(r, r->reactor->files, &o);
+	e = find_in(r, r->reactor->files.io, &o);
 	if (!e)
-		e = find_in(r, r->reactor->paths, &o);
+		e = find_in(r, r->reactor->files.paths, &o);
 	if (!e)
 		return false;
 	good = is_inside(r, &o);
@@ -100,7 +100,7 @@ bool nfs3_access_quick(struct req *r)
 	unsigned got;
 	bool known;
 
-	e = find_in(r, r->reactor->paths, &o);
+	e = find_in(r, r->reactor->files.paths, &o);
 	if (!e)
 		return false;
 	known = fdcache_rights(e, nfs3_who(r), &o.stx, NFS3_RIGHTS, &got) && is_inside(r, &o);
@@ -131,7 +131,7 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
 	}
 	if (o.fd >= 0)
-		closing_add(r->reactor->closer, o.exp->volume.dev, o.fd);
+		closing_add(r->reactor->files.closer, o.exp->volume.dev, o.fd);
 	return !err;
 }
 
@@ -145,10 +145,10 @@ bool nfs3_lookup_quick(struct req *r)
 
 	if (vfs_check_name(name) || !strcmp(name, ".") || !strcmp(name, ".."))
 		return false;
-	e = find_in(r, r->reactor->paths, &dir);
+	e = find_in(r, r->reactor->files.paths, &dir);
 	if (!e)
 		return false;
-	found = closing_has_room(r->reactor->closer, r->exp->volume.dev) && reactor_may_open(r->reactor, r->exp) &&
+	found = closing_has_room(r->reactor->files.closer, r->exp->volume.dev) && files_may_open(&r->reactor->files, r->exp->volume.dev) &&
 		(creds_are_own(&r->creds) ||
 		 (fdcache_rights(e, nfs3_who(r), &dir.stx, X_OK, &got) && got)) &&
 		lookup_in(r, &dir);
@@ -167,7 +167,7 @@ void nfs3_quick_drop(struct req *r)
 
 static void close_found(struct req *r)
 {
-	closing_add(r->reactor->closer, r->exp->volume.dev, r->found.fd);
+	closing_add(r->reactor->files.closer, r->exp->volume.dev, r->found.fd);
 	r->found.fd = -1;
 }
 
@@ -180,7 +180,7 @@ static struct fdcache_entry *keep_found(struct req *r)
 
 	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache owns it, even on failure */
-	return fdcache_insert(r->reactor->paths, &fh, &file, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
+	return fdcache_insert(r->reactor->files.paths, &fh, &file, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
 			      o->stx.stx_ino);
 }
 
@@ -190,7 +190,7 @@ static struct fdcache_entry *find_kept(struct req *r)
 {
 	const struct statx *stx = &r->found.stx;
 	const nfs_fh3 *fh = &r->args.fh;
-	struct fdcache_entry *e = fdcache_find(r->reactor->paths, fh->data.data_val, fh->data.data_len, false);
+	struct fdcache_entry *e = fdcache_find(r->reactor->files.paths, fh->data.data_val, fh->data.data_len, false);
 
 	if (!e || (e->ino == stx->stx_ino && e->dev == makedev(stx->stx_dev_major, stx->stx_dev_minor)))
 		return e;

@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "closing.h"
 #include "conf.h"
 #include "fh_log.h"
 #include "reactor.h"
@@ -246,10 +245,10 @@ static void on_change(struct rpcrdma_msg *msg)
 	r->exports = c->use;
 	c->use = NULL;
 	if (!all_kept) {
-		fdcache_retire(r->files, file_is_gone, &over);
-		fdcache_retire(r->paths, file_is_gone, &over);
+		fdcache_retire(r->files.io, file_is_gone, &over);
+		fdcache_retire(r->files.paths, file_is_gone, &over);
 		for (size_t i = 0; i < over.old->table.n; i++) /* an administrator may want to unmount it */
-			closing_hurry(r->closer, over.old->table.v[i].volume.dev);
+			closing_hurry(r->files.closer, over.old->table.v[i].volume.dev);
 	}
 	exports_use_put(old);
 	sem_post(c->changed);

@@ -19,7 +19,7 @@
 #include "base/list.h"
 #include "exports.h"
 #include "fair.h"
-#include "fdcache.h"
+#include "files.h"
 #include "groups.h"
 #include "loop.h"
 #include "rpcrdma.h"
@@ -27,8 +27,6 @@
 #include "latency.h"
 #include "worker.h"
 
-struct client;
-struct closing;
 struct server;
 
 /* Counters of one reactor: SUM(name) is added up over the reactors.
@@ -62,15 +60,11 @@ struct reactor {
 	struct server *srv;
 	unsigned idx;
 	struct loop loop;
-	size_t files_max;	     /* limit of both caches together; held, dirty and closing files may exceed it */
-	struct fdcache *files;	     /* files open for reading or writing */
-	struct fdcache *paths;	     /* files and directories open with O_PATH; never dirty */
-	struct closing *closer;	     /* descriptors to be closed */
+	struct files files;
 	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
 	struct exports_use *exports; /* exports for new calls */
 	struct list free_reqs;	 /* recycled requests */
 	struct list free_pieces; /* recycled pieces of their payloads */
-	struct list openers;	 /* requests that wait for reactor_may_open() */
 	struct fair admission;	 /* requests waiting for a slot */
 	unsigned nadmission;
 	unsigned live;		 /* slots held: admitted requests */
@@ -78,14 +72,11 @@ struct reactor {
 	unsigned taken_most;	 /* maximum of `taken` since reactor_trim() */
 	unsigned nreqs;		 /* allocated requests, free or in use */
 	unsigned partial;	 /* requests in use with a call that has not fully arrived */
-	unsigned touching;	 /* jobs that set the access time of a file: nfs3_atime.c */
 	_Atomic unsigned nconns; /* the listener's thread increments it before it hands over a connection */
 	bool admitting;		 /* inside admit_next() */
 	bool draining;		 /* drops new calls */
 	bool closing;		 /* rpcrdma_engine_close_conns() was called */
-	struct rpcrdma_timer expire;
-	struct rpcrdma_timer expire_writable; /* set while files are open for writing */
-	atomic_bool has_writable; /* read by other reactors: if false, they send no message about syncs */
+	struct rpcrdma_timer trim;
 	struct rpcrdma_timer drain;
 	struct rpcrdma_msg stop_msg;
 	uint64_t drain_until_ns;
@@ -99,7 +90,7 @@ struct reactor {
 };
 
 /** reactor_create - creates a reactor with engine, caches and stores, but without a thread
- * @files_max: see struct reactor
+ * @files_max: limit of open files, see files_create()
  * @manage_gids: create a cache of users' groups
  * @ret: owned by the caller, until reactor_destroy()
  *
@@ -128,49 +119,5 @@ void reactor_trim(struct reactor *r);
 
 /** reactor_destroy - frees a reactor; its thread has ended or never ran, and no worker runs. NULL is fine. */
 void reactor_destroy(struct reactor *r);
-
-/** reactor_keep_file - fdcache_insert() into r->files; starts the timer that closes writable files */
-struct fdcache_entry *reactor_keep_file(struct reactor *r, const struct fh *fh,
-					const struct store_file *file, uint64_t dev, uint64_t ino);
-
-/** reactor_may_open - may more files of an export be opened for a cache?
- *
- * A file system may have files_max / 2 descriptors that wait to be closed. All file systems together may have
- * files_max, but this limit does not apply to a file system with CLOSING_BATCH of them or fewer.
- *
- * Return: false: the file system is slow to close files, or hangs.
- */
-bool reactor_may_open(const struct reactor *r, const struct export *exp);
-
-/** reactor_run_openers - resumes requests that wait to open files
- * @closed: number of descriptors that were closed
- *
- * Up to @closed requests resume for each file system that reactor_may_open() allows; all of them if it has no
- * descriptors left to close.
- */
-void reactor_run_openers(struct reactor *r, size_t closed);
-
-/** reactor_may_dirty - may @c have one more dirty file? Its descriptor waits for a sync.
- *
- * All clients together may have files_max / 2 dirty files. One client may have no more of them than are left free.
- */
-bool reactor_may_dirty(const struct reactor *r, const struct client *c);
-
-/** reactor_dirtied - fdcache_dirtied() for a call of @c; the file counts against @c until it is clean
- * @off, @bytes: range of the write
- *
- * The file does not count against another client that writes to it while it is dirty. When many files are dirty, each
- * call that makes one more dirty flushes one of them first, so that files that no client commits, as in an async
- * export, do not use up the shares.
- */
-void reactor_dirtied(struct reactor *r, struct fdcache_entry *e, struct client *c, uint64_t off, uint32_t bytes);
-
-/** reactor_file_synced - tells the other reactors that the whole file was synced, see fdcache_synced()
- * @began_ns: when the sync began
- */
-void reactor_file_synced(struct reactor *r, uint64_t dev, uint64_t ino, uint64_t began_ns);
-
-/** reactor_drop_file - tells all reactors of a server that a file was removed; any thread */
-void reactor_drop_file(struct server *srv, uint64_t dev, uint64_t ino);
 
 #endif

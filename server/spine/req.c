@@ -50,7 +50,7 @@
  *     MOVING    COMMIT      file, pieces and their buffers   pool (fair shares), transport, store
  *     ENTERING  yes/no      args, pieces' buffers            reactor->admission, then the cache's entry
  *                                                            (FIFO; drc.c)
- *     RUNNING   yes         args, pieces' buffers; worker    worker pool (worker.c), or reactor->openers
+ *     RUNNING   yes         args, pieces' buffers; worker    worker pool (worker.c), or files->waiting
  *                           owns res
  *     REPLYING  no          res, pieces' buffers             transport
  *     FREE      no          none                             -
@@ -125,7 +125,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	list_init(&r->link);
 	list_add_tail(&c->reqs, &r->of_conn);
 	list_init(&r->groups_wait.link);
-	list_init(&r->opener);
+	list_init(&r->opener.link);
 	r->state = REQ_NEW;
 	r->reactor = re;
 	r->srv = re->srv;
@@ -216,8 +216,7 @@ void req_run(struct req *r)
 static bool leave_queue(struct req *r)
 {
 	if (r->running) {
-		r->running = !list_is_linked(&r->opener) && !worker_cancel(r->reactor->loop.workers, &r->job);
-		list_del(&r->opener);
+		r->running = !files_leave(&r->opener) && !worker_cancel(r->reactor->loop.workers, &r->job);
 		return !r->running;
 	}
 	if (list_is_linked(&r->groups_wait.link)) {
@@ -459,7 +458,7 @@ static enum req_state to_worker(struct req *r, void (*run)(struct worker_job *jo
 	r->job.done = work_done;
 	r->job.client = &r->conn->client->workers;
 	r->job.dev = dev_of(r);
-	r->keeps = r->exp && !r->cached && reactor_may_open(r->reactor, r->exp);
+	r->keeps = r->exp && !r->cached && files_may_open(&r->reactor->files, r->exp->volume.dev);
 	reactor_count(r->reactor, run_waits);
 	worker_submit(r->reactor->loop.workers, r->reactor->loop.engine, &r->job);
 	return REQ_RUNNING;
@@ -470,6 +469,14 @@ static enum req_state finish(struct req *r)
 	if (r->proc->finish)
 		r->proc->finish(r);
 	return REQ_REPLYING;
+}
+
+static void on_may_open(struct files_waiter *w)
+{
+	struct req *r = container_of(w, struct req, opener);
+
+	r->running = false;
+	req_run(r);
 }
 
 /* Executes @r: its arguments and payload are here, and it is not a duplicate. */
@@ -488,7 +495,9 @@ static enum req_state execute(struct req *r)
 			return to_worker(r, nfs3_io_open);
 		case NFS3_IO_WAIT:
 			r->running = true;
-			list_add_tail(&r->reactor->openers, &r->opener);
+			r->opener.fs = r->exp->volume.dev;
+			r->opener.resume = on_may_open;
+			files_wait(&r->reactor->files, &r->opener);
 			return REQ_RUNNING;
 		case NFS3_IO_ANSWERED:
 			break;

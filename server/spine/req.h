@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "creds.h"
 #include "ctl.h"
-#include "fdcache.h"
+#include "files.h"
 #include "fh.h"
 #include "groups.h"
 #include "mount3.h"
@@ -154,7 +154,7 @@ struct req {
 	bool identified; /* NEW: creds are final, only admission is missing */
 	bool partial;	 /* NEW: the rest of the request has not arrived yet */
 	bool admitted; /* has a slot: admit.h */
-	bool running; /* RUNNING: on a worker, or in reactor->openers */
+	bool running; /* RUNNING: on a worker, or in files->waiting */
 	bool replied; /* REPLYING: the transport has finished */
 	bool lost; /* its connection was lost while it waited: it is dropped */
 
@@ -168,10 +168,10 @@ struct req {
 	unsigned asked, rights;	    /* access to @found that the worker checked, and granted: R_OK, W_OK, X_OK */
 	struct store_file opened;
 	bool open_tried;
-	struct list opener; /* reactor->openers */
+	struct files_waiter opener;
 	bool must_sync; /* WRITE: its client has used up its share of files that wait for a sync */
 	bool cached; /* set by nfs3_quick.c: the objects its worker needs are already open */
-	bool keeps; /* objects its worker opens may stay open: reactor_may_open() */
+	bool keeps; /* objects its worker opens may stay open: files_may_open() */
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */
 	uint64_t sync_seq;    /* COMMIT: the writes that it covers */

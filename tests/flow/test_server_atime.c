@@ -274,7 +274,7 @@ static void read_beside(unsigned files, unsigned rounds)
 		set_times(path, -1000, -1000);
 		free(path);
 	}
-	most = p.srv->reactors[0]->files_max / 16;
+	most = p.srv->reactors[0]->files.max / 16;
 	assert_in_range(most, 2, FILES / 2);
 	sem_init(&may_touch, 0, 0);
 	touched = 0;

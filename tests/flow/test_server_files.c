@@ -169,7 +169,7 @@ static void dirty_files(void **state)
 
 	(void)state;
 	begin(&p);
-	most = p.srv->reactors[0]->files_max;
+	most = p.srv->reactors[0]->files.max;
 	assert_in_range(most, WRITTEN, 2 * WRITTEN);
 	for (unsigned i = 0; i < WRITTEN; i++)
 		find(&p, 0, i, &f[i]);
@@ -338,7 +338,7 @@ static void files_that_stay_open(void **state)
 
 	(void)state;
 	begin(&p);
-	most = p.srv->reactors[0]->files_max;
+	most = p.srv->reactors[0]->files.max;
 	find(&p, 1, 0, &other);
 	closes_hang = true;
 	opened = open_until_one_waits(&p, &other);
@@ -384,7 +384,7 @@ static void files_looked_at(void **state)
 
 	(void)state;
 	begin(&p);
-	most = p.srv->reactors[0]->files_max;
+	most = p.srv->reactors[0]->files.max;
 	closes_hang = true;
 	for (unsigned i = 0; i < FILES; i++) {
 		GETATTR3args a = { .object = nfs_peer_fh(&fh) };

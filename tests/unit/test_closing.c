@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "reactor.h"
 #include "tmp_dir.h"
+#include "worker.h"
 
 /* Workers do not begin with what is held. */
 static bool holds;
@@ -31,13 +31,20 @@ static void submit_or_hold(struct worker_pool *p, struct rpcrdma_engine *engine,
 
 #define worker_submit submit_or_hold
 #include "server/files/closing.c"
+#include "files.h"
 
 #define FS 7u
+
+static void on_closed_batch(void *files, size_t n)
+{
+	files_resume(files, n);
+}
 
 static struct rig {
 	struct tmp_dir dir;
 	struct rpcrdma_domain *domain;
-	struct reactor reactor;
+	struct loop loop;
+	struct files files; /* who_waits() */
 	struct closing *c;
 } g;
 
@@ -46,23 +53,23 @@ static int setup(void **state)
 	(void)state;
 	(void)alarm(20); /* what is never closed would be waited for */
 	memset(&g, 0, sizeof(g));
-	list_init(&g.reactor.openers);
+	list_init(&g.files.waiting);
 	tmp_dir_create(&g.dir);
 	assert_int_equal(rpcrdma_domain_create(NULL, &g.domain), 0);
-	assert_int_equal(rpcrdma_engine_create(g.domain, NULL, &g.reactor.loop.engine), 0);
-	assert_int_equal(worker_pool_create(4, &g.reactor.loop.workers), 0);
-	assert_int_equal(closing_create(&g.reactor, &g.c), 0);
+	assert_int_equal(rpcrdma_engine_create(g.domain, NULL, &g.loop.engine), 0);
+	assert_int_equal(worker_pool_create(4, &g.loop.workers), 0);
+	assert_int_equal(closing_create(&g.loop, on_closed_batch, &g.files, &g.c), 0);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	while (g.reactor.loop.flushing)
-		(void)rpcrdma_engine_wait(g.reactor.loop.engine, -1);
+	while (g.loop.flushing)
+		(void)rpcrdma_engine_wait(g.loop.engine, -1);
 	closing_destroy(g.c);
-	worker_pool_destroy(g.reactor.loop.workers);
-	rpcrdma_engine_destroy(g.reactor.loop.engine);
+	worker_pool_destroy(g.loop.workers);
+	rpcrdma_engine_destroy(g.loop.engine);
 	rpcrdma_domain_destroy(g.domain);
 	tmp_dir_destroy(&g.dir);
 	return 0;
@@ -99,7 +106,7 @@ static size_t count(uint64_t fs)
 static void until_closed(void)
 {
 	while (!list_is_empty(&g.c->batches))
-		(void)rpcrdma_engine_wait(g.reactor.loop.engine, -1);
+		(void)rpcrdma_engine_wait(g.loop.engine, -1);
 }
 
 /* Each file system has a line. */
@@ -128,15 +135,15 @@ static void in_a_hurry(void **state)
 
 	(void)state;
 	closing_file(g.c, &f);
-	assert_int_equal(g.reactor.loop.flushing, 0);
+	assert_int_equal(g.loop.flushing, 0);
 	closing_hurry(g.c, FS + 1); /* another's */
-	assert_int_equal(g.reactor.loop.flushing, 0);
+	assert_int_equal(g.loop.flushing, 0);
 	closing_hurry(g.c, FS);
-	assert_int_equal(g.reactor.loop.flushing, 1);
+	assert_int_equal(g.loop.flushing, 1);
 	f = open_file();
 	closing_file(g.c, &f);
 	closing_hurry(g.c, FS); /* that of the first begins with it */
-	assert_int_equal(g.reactor.loop.flushing, 1);
+	assert_int_equal(g.loop.flushing, 1);
 	assert_int_equal(count(FS), 2);
 	until_closed();
 }
@@ -151,30 +158,29 @@ static void a_slow_line(void **state)
 		f = open_file();
 		closing_file(g.c, &f);
 	}
-	assert_int_equal(g.reactor.loop.flushing, BATCHES_MAX);
+	assert_int_equal(g.loop.flushing, BATCHES_MAX);
 	assert_false(closing_has_room(g.c, FS));
 	f = open_file();
 	closing_file(g.c, &f);
-	rpcrdma_timer_cancel(g.reactor.loop.engine, &g.c->timer);
+	rpcrdma_timer_cancel(g.loop.engine, &g.c->timer);
 	on_timer(&g.c->timer);
-	assert_int_equal(g.reactor.loop.flushing, BATCHES_MAX);
+	assert_int_equal(g.loop.flushing, BATCHES_MAX);
 	until_closed();
 	assert_false(is_open(f.fd));
 }
 
 static unsigned gone_on;
-void __wrap_req_run(struct req *r);
 
-void __wrap_req_run(struct req *r)
+static void count_resumed(struct files_waiter *w)
 {
-	assert_false(r->running);
+	assert_false(list_is_linked(&w->link));
 	gone_on++;
 }
 
-static void wait_for_room(struct req *r, struct export *exp)
+static void wait_for_room(struct files_waiter *w, uint64_t fs)
 {
-	*r = (struct req){ .exp = exp, .running = true };
-	list_add_tail(&g.reactor.openers, &r->opener);
+	*w = (struct files_waiter){ .fs = fs, .resume = count_resumed };
+	list_add_tail(&g.files.waiting, &w->link);
 }
 
 /* that worker is through */
@@ -188,34 +194,33 @@ static void close_held(unsigned i)
  * all that wait for a line in which nothing is left. */
 static void who_waits(void **state)
 {
-	struct export a = { .volume.dev = FS }, b = { .volume.dev = FS + 1 };
-	static struct req r[5 * CLOSING_BATCH];
+	static struct files_waiter w[5 * CLOSING_BATCH];
 
 	(void)state;
-	g.reactor.files_max = 4 * CLOSING_BATCH;
-	g.reactor.closer = g.c;
+	g.files.max = 4 * CLOSING_BATCH;
+	g.files.closer = g.c;
 	gone_on = nheld = 0;
 	holds = true;
 	add(FS, 100);
 	add(FS + 1, 200);
 	assert_int_equal(nheld, 4); /* one, and three of the other */
-	assert_false(reactor_may_open(&g.reactor, &a)); /* all together are too many */
-	assert_false(reactor_may_open(&g.reactor, &b));
-	wait_for_room(&r[0], &a);
-	wait_for_room(&r[1], &b);
+	assert_false(files_may_open(&g.files, FS)); /* all together are too many */
+	assert_false(files_may_open(&g.files, FS + 1));
+	wait_for_room(&w[0], FS);
+	wait_for_room(&w[1], FS + 1);
 	close_held(1);
 	assert_int_equal(nheld, 5); /* ... and the rest of that line */
 	assert_int_equal(gone_on, 1); /* there is room for the first; the other's own line is too long */
 	gone_on = 0;
 	for (unsigned i = 2; i < 2 + CLOSING_BATCH; i++)
-		wait_for_room(&r[i], &a);
-	wait_for_room(&r[100], &a);
+		wait_for_room(&w[i], FS);
+	wait_for_room(&w[100], FS);
 	close_held(2);
 	assert_int_equal(gone_on, CLOSING_BATCH + 1); /* of one as many as were closed, and he of the other */
 	gone_on = 0;
 	for (unsigned i = 101; i < 101 + 2 * CLOSING_BATCH + 50; i++)
-		wait_for_room(&r[i], &b);
-	wait_for_room(&r[0], &a);
+		wait_for_room(&w[i], FS + 1);
+	wait_for_room(&w[0], FS);
 	close_held(0); /* what was collected begins */
 	assert_int_equal(nheld, 6);
 	assert_int_equal(gone_on, 2 + CLOSING_BATCH);
@@ -227,7 +232,7 @@ static void who_waits(void **state)
 	holds = false;
 	assert_int_equal(count(FS + 1), 0);
 	assert_int_equal(gone_on, 50);
-	assert_true(list_is_empty(&g.reactor.openers));
+	assert_true(list_is_empty(&g.files.waiting));
 	close_held(5);
 }
 
@@ -261,12 +266,12 @@ static void at_the_end(void **state)
 	int fds[CLOSING_BATCH + 1];
 
 	(void)state;
-	g.reactor.loop.stop = true;
+	g.loop.stop = true;
 	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
 		closing_add(g.c, FS, fds[i]);
-	assert_int_equal(g.reactor.loop.flushing, 0);
+	assert_int_equal(g.loop.flushing, 0);
 	assert_false(is_open(fds[0]));
 	assert_true(is_open(fds[CLOSING_BATCH]));
 	closing_destroy(g.c);
