@@ -7,6 +7,7 @@
  *             uses all its credits and requests more. It falls back, to half of them or to 8, when it
  *             has not used its credits for stall_ms. It also gives half back when it does not use
  *             them now and another connection has found too little memory since.
+ *             Receives are added only when a call arrives. A reply grants what is there.
  *
  *             Granted credits stay valid: credit.c counts how long the peer may still send to a receive.
  *             A receive therefore returns to the pool, instead of to the device, only when a call is
@@ -75,6 +76,8 @@ void rr_srv_demand(struct rr_rconn *c, uint32_t asked)
 	struct rr_ep *ep = c->ep;
 	uint32_t had = c->credits;
 
+	if (ep->msgs < MIN(asked, had)) /* it asked for fewer, or memory was short */
+		(void)make_room(c, MIN(asked, had));
 	c->calls++;
 	c->overlap |= ep->held > 1 || c->look == ep->engine->looks;
 	c->look = ep->engine->looks;
@@ -126,12 +129,9 @@ void rr_srv_credit_tick(struct rpcrdma_conn *base)
 uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_ctx *rc, bool counted)
 {
 	struct rr_ep *ep = c->ep;
-	uint32_t want, posted, room, grant;
+	uint32_t posted, room, grant;
 
 	make_way(c);
-	want = MIN(asked, c->credits);
-	if (ep->msgs < want)
-		(void)make_room(c, want);
 	posted = rr_ep_posted(ep) + (rc != NULL);
 	posted -= MIN(posted, ep->extra_recvs);
 	/* an uncounted reply is for one call more than the account has, or for none */

@@ -138,7 +138,9 @@ void rr_srv_trim_reqs(struct rr_rconn *c, unsigned keep);
 /** rr_srv_credit_init - initializes the credits of a connection that has its first receives */
 void rr_srv_credit_init(struct rr_rconn *c);
 
-/** rr_srv_demand - accounts for a call of a peer that requests @asked credits; may raise its credits */
+/** rr_srv_demand - accounts for a call of a peer that requests @asked credits; may raise its credits
+ *
+ * The only function that adds receives to a connection in use; rr_srv_grant() allocates nothing. */
 void rr_srv_demand(struct rr_rconn *c, uint32_t asked);
 
 /** rr_srv_credit_tick - reduces credits that were not used since the last tick

@@ -154,6 +154,28 @@ static void who_asks_for_less_has_less(void **state)
 	assert_int_equal(receives(), 1 + EXTRA);
 }
 
+static void receives_are_added_when_a_call_arrives(void **state)
+{
+	const uint8_t *got;
+	uint32_t len;
+
+	(void)state;
+	serve_in(0, 0);
+	connect_peer(&wide);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(one_call(&peer, 2), 2);
+	assert_int_equal(receives(), 2 + EXTRA);
+	make_get(1000);
+	assert_int_equal(raw_send_blind(&peer, m.raw, m.raw_len), RR_WC_OK);
+	svc.hold = true;
+	raw_settle(&peer);
+	assert_int_equal(receives(), 8 + EXTRA); /* nothing was replied yet */
+	wire_svc_release(&svc);
+	got = raw_recv(&peer, &len);
+	assert_int_equal(credits_of(got, len), 8);
+	assert_int_equal(receives(), 8 + EXTRA);
+}
+
 /* ---- and back ---- */
 
 static void tick(void)
@@ -567,6 +589,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		wire_test(who_just_came_pins_little),
 		wire_test(who_asks_for_less_has_less),
+		wire_test(receives_are_added_when_a_call_arrives),
 		wire_test(credits_follow_demand),
 		wire_test(idle_memory_is_unpinned),
 		wire_test(what_is_left_is_brought_together),
