@@ -50,6 +50,8 @@ enum rr_mode_proc { RR_WANT = 64, RR_GRANT = 65, RR_HERE = 66 };
 #define RR_SLOT_HEAD 4096u
 #define RR_SLOTS_MAX 64u
 
+extern const struct rr_srv_designs rr_mode_srv_designs; /* mode_srv.c: srv_design.h */
+
 /* ---- mode_suffix.c: negotiation ------------------------------------------------------------- */
 
 #define RR_SUFFIX_BYTES 32u

@@ -26,9 +26,14 @@
 #include "base/wire.h"
 #include "mode_srv.h"
 
+static size_t slot_stride(const struct rr_mode *m)
+{
+	return (size_t)RR_SLOT_HEAD + m->slot_bytes;
+}
+
 static uint8_t *slot_payload(const struct rr_mode *m, unsigned slot)
 {
-	return m->inbox.mem + slot * ((size_t)RR_SLOT_HEAD + m->slot_bytes) + RR_SLOT_HEAD;
+	return m->inbox.mem + slot * slot_stride(m) + RR_SLOT_HEAD;
 }
 
 int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr_suffix *give)
@@ -43,7 +48,7 @@ int rr_mode_fast_init(struct rr_mode *m, const struct rr_suffix *want, struct rr
 		return -EINVAL;
 	m->slot_bytes = (bytes + RR_AREA_PAGE - 1) / RR_AREA_PAGE * RR_AREA_PAGE;
 	m->nslots = slots;
-	size = slots * ((size_t)RR_SLOT_HEAD + m->slot_bytes);
+	size = slots * slot_stride(m);
 	rc = rr_mode_area(m, &m->inbox, size, size, rr_mode_write_access(m));
 	if (!rc)
 		rc = rr_mode_key_get(m, &m->inbox, m->inbox.mem, size, &m->inbox_key);
@@ -84,9 +89,13 @@ bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_s
 	if (seg->handle != m->inbox_key.key || seg->offset != (uint64_t)(uintptr_t)mem ||
 	    seg->length != m->heard_bytes)
 		return false;
-	rr->mode.mem = mem;
-	rr->mode.slot = m->heard_slot;
+	rr->design.payload = mem;
 	m->slots_busy |= UINT64_C(1) << m->heard_slot;
 	rr_count(m->conn->base.engine, fast_writes, 1);
 	return true;
+}
+
+void rr_mode_fast_release(struct rr_mode *m, const uint8_t *payload)
+{
+	m->slots_busy &= ~(UINT64_C(1) << (size_t)(payload - m->inbox.mem) / slot_stride(m));
 }

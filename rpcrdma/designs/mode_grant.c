@@ -325,8 +325,8 @@ bool rr_mode_grant_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_
 		return false;
 	unlink_grant(g);
 	take_back(g);
-	rr->mode.grant = g;
-	rr->mode.mem = g->buf->addr;
+	rr->design.place = g;
+	rr->design.payload = g->buf->addr;
 	return true;
 }
 

@@ -96,8 +96,8 @@ static void keep(struct rr_mode *m, struct rr_rreq *rr)
 	if (m->conn->base.dead)
 		return;
 	rr->ops_out++;
-	rr->mode.since_ns = clock_now_ns();
-	list_add_tail(&m->offers, &rr->mode.link);
+	rr->design.since_ns = clock_now_ns();
+	list_add_tail(&m->offers, &rr->design.link);
 	rr_mode_is_owed(m);
 }
 
@@ -105,11 +105,12 @@ int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan, const s
 		   uint8_t *msg, size_t len)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
+	struct rr_mode *m = rr_mode_of(c);
 	bool in_buf = rr->reply_buf != NULL;
 	struct offer o = { .n = 0 };
 	int rc = 0;
 
-	if (!(c->mode->modes & RPCRDMA_READ_READ) || !plan->payload_bytes || plan->has_write_chunk ||
+	if (!(m->modes & RPCRDMA_READ_READ) || !plan->payload_bytes || plan->has_write_chunk ||
 	    plan->form == RR_REPLY_INLINE)
 		return 1;
 	if (s->payload.iovcnt) {
@@ -130,22 +131,22 @@ int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan, const s
 		memmove(msg + o.n * (size_t)RR_READ_SEG_BYTES, msg, len);
 	rr_count(c->base.engine, bytes_out, plan->payload_bytes);
 	rr_count(c->base.engine, offers, 1);
-	keep(c->mode, rr);
+	keep(m, rr);
 	rr_srv_send_offer(rr, o.segs, o.n, in_buf ? 0 : len, in_buf ? len : 0);
 	return 0;
 }
 
 static void end(struct rr_rreq *rr)
 {
-	list_del(&rr->mode.link);
+	list_del(&rr->design.link);
 	rr_srv_op_ended(rr); /* may free the request */
 }
 
 bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid)
 {
 	list_for_each(n, &m->offers) {
-		struct rr_rreq *rr = container_of(list_entry(n, struct rr_mode_req, link),
-						  struct rr_rreq, mode);
+		struct rr_rreq *rr = container_of(list_entry(n, struct rr_design_req, link),
+						  struct rr_rreq, design);
 
 		if (rr->hdr.xid == xid) {
 			end(rr);
@@ -157,8 +158,8 @@ bool rr_mode_offer_done(struct rr_mode *m, uint32_t xid)
 
 void rr_mode_offers_end(struct rr_mode *m)
 {
-	struct rr_mode_req *r;
+	struct rr_design_req *r;
 
-	while ((r = list_first_entry(&m->offers, struct rr_mode_req, link)) != NULL)
-		end(container_of(r, struct rr_rreq, mode));
+	while ((r = list_first_entry(&m->offers, struct rr_design_req, link)) != NULL)
+		end(container_of(r, struct rr_rreq, design));
 }

@@ -3,10 +3,10 @@
  *
  * mode_srv.c - a responder's connection with a mode: negotiation, timeouts, end
  *
- * Operation:  rr_mode_create() runs during the accept. It grants all of the requested modes if the
- *             service offers them, or none. From then on rr_mode_hear() gets every message first. It
+ * Operation:  mode_accept() runs during the accept. It grants all of the requested modes if the
+ *             service offers them, or none. From then on mode_recv() gets every message first. It
  *             consumes messages that are not calls, and records where a call's payload is already.
- *             rr_mode_claim() then checks the call's Read chunk against the memory given to this peer.
+ *             mode_claim() then checks the call's Read chunk against the memory given to this peer.
  * Memory:     A protection domain and areas of the connection's own (mode_area.h), touched and registered
  *             before the accept. The total for all connections is limited to the size limit of the
  *             pool; when it is used up, a peer does not get the mode.
@@ -26,10 +26,13 @@
 #define LONG_BYTES ((size_t)1088 << 10)
 #define DATA_BYTES ((size_t)4 << 20)
 #define DATA_MAX ((size_t)2 << 20)
+/* Send queue requests of a call in addition to its reply: RR_GRANT and its bind, the invalidation. */
+#define SQ_MORE 3u
 /* Send buffers in addition to one reply per outstanding call: earlier Sends may not have completed. */
 #define SENDS_MORE 16u
 
-void rr_mode_cut(struct rr_mode *m)
+/* The peer broke a rule: closes the connection. */
+static void cut(struct rr_mode *m)
 {
 	rr_count(m->conn->base.engine, mode_cuts, 1);
 	rpcrdma_conn_close(&m->conn->base);
@@ -45,7 +48,7 @@ static uint64_t stall_ns(const struct rr_mode *m)
 /* Returns the start time of the oldest offer or grant; 0 without any. */
 static uint64_t oldest(const struct rr_mode *m)
 {
-	const struct rr_mode_req *r = list_first_entry(&m->offers, struct rr_mode_req, link);
+	const struct rr_design_req *r = list_first_entry(&m->offers, struct rr_design_req, link);
 	uint64_t grant = rr_mode_grant_oldest(m);
 
 	if (!r)
@@ -56,7 +59,7 @@ static uint64_t oldest(const struct rr_mode *m)
 static void on_timer(struct rpcrdma_timer *t)
 {
 	struct rr_mode *m = container_of(t, struct rr_mode, timer);
-	const struct rr_mode_req *r = list_first_entry(&m->offers, struct rr_mode_req, link);
+	const struct rr_design_req *r = list_first_entry(&m->offers, struct rr_design_req, link);
 	uint64_t since, now = clock_now_ns();
 
 	if (m->conn->base.dead)
@@ -78,14 +81,14 @@ void rr_mode_is_owed(struct rr_mode *m)
 		rpcrdma_timer_set(m->conn->base.engine, &m->timer, stall_ns(m));
 }
 
-/* ---- creation, end -------------------------------------------------------------------------- */
+/* ---- memory, end ------------------------------------------------------------------------------- */
 
 int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max, unsigned access)
 {
 	if (rr_client_charge(m->conn->base.client, RR_SHARE_OWN, bytes))
 		return -ENOMEM;
-	m->bytes += bytes; /* even if it fails: rr_mode_destroy() uncharges all of it */
-	return rr_area_init(a, &m->conn->base, m->pd, bytes, buf_max, access);
+	m->bytes += bytes; /* even if it fails: mode_free() uncharges all of it */
+	return rr_area_init(a, &m->conn->base, m->design.pd, bytes, buf_max, access);
 }
 
 static int make_zones(struct rr_mode *m, unsigned recvs)
@@ -112,58 +115,15 @@ static int make_zones(struct rr_mode *m, unsigned recvs)
 	return rc;
 }
 
-int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
-		   const struct rr_suffix *want, struct rr_suffix *give)
+static void mode_disarm(struct rr_rconn *c)
 {
-	struct rr_mode *m;
-	int rc;
-
-	*give = (struct rr_suffix){ .status = RR_SUFFIX_NOT_OFFERED };
-	if (!want->modes || want->modes & ~c->base.svc->attr.modes)
-		return 0;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return -ENOMEM;
-	c->mode = m;
-	m->conn = c;
-	m->modes = want->modes;
-	m->timer.fn = on_timer;
-	list_init(&m->offers);
-	list_init(&m->grants);
-	list_init(&m->revoked);
-	list_init(&m->free_grants);
-	rc = rr_pd_create(dev->fabric, &m->pd);
-	if (!rc)
-		rc = rr_mode_windows_init(m, dev);
-	if (!rc)
-		rc = make_zones(m, recvs);
-	if (!rc && m->modes & RPCRDMA_FAST_WRITE)
-		rc = rr_mode_fast_init(m, want, give);
-	if (!rc && m->modes & RPCRDMA_HYBRID)
-		rc = rr_mode_grant_init(m, give);
-	if (rc) {
-		rr_mode_destroy(c);
-		*give = (struct rr_suffix){ .status = RR_SUFFIX_NO_MEMORY };
-		return 0;
-	}
-	c->base.own = m->own;
-	give->modes = m->modes;
-	give->status = RR_SUFFIX_OK;
-	return 0;
+	rr_mode_windows_fini(rr_mode_of(c));
 }
 
-void rr_mode_disarm(struct rr_rconn *c)
+static void mode_free(struct rr_rconn *c)
 {
-	if (c->mode)
-		rr_mode_windows_fini(c->mode);
-}
+	struct rr_mode *m = rr_mode_of(c);
 
-void rr_mode_destroy(struct rr_rconn *c)
-{
-	struct rr_mode *m = c->mode;
-
-	if (!m)
-		return;
 	rpcrdma_timer_cancel(c->base.engine, &m->timer);
 	rr_mode_windows_fini(m);
 	rr_mode_grant_fini(m);
@@ -171,18 +131,20 @@ void rr_mode_destroy(struct rr_rconn *c)
 		rr_area_fini(&m->zones[z]);
 	rr_area_fini(&m->inbox);
 	rr_area_fini(&m->room);
-	rr_pd_destroy(m->pd);
+	rr_pd_destroy(m->design.pd);
 	rr_client_uncharge(c->base.client, RR_SHARE_OWN, m->bytes);
 	free(m);
-	c->mode = NULL;
+	c->design = NULL;
 	c->base.own = NULL;
 }
 
-void rr_mode_dead(struct rr_rconn *c)
+static void mode_dead(struct rr_rconn *c)
 {
-	rr_windows_over(c->mode->windows);
-	rr_mode_offers_end(c->mode);
-	rr_mode_grants_end(c->mode);
+	struct rr_mode *m = rr_mode_of(c);
+
+	rr_windows_over(m->windows);
+	rr_mode_offers_end(m);
+	rr_mode_grants_end(m);
 }
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -213,9 +175,9 @@ static bool hear_ours(struct rr_mode *m, const struct rr_recv_ctx *rc, uint32_t 
 	}
 }
 
-bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc)
+static bool mode_recv(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc)
 {
-	struct rr_mode *m = c->mode;
+	struct rr_mode *m = rr_mode_of(c);
 	uint32_t proc;
 	bool good;
 
@@ -234,7 +196,7 @@ bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc
 			good = hear_ours(m, rc, proc);
 			rr_ep_repost(rc);
 			if (!good)
-				rr_mode_cut(m);
+				cut(m);
 			rr_conn_progress(&c->base);
 			return true;
 		} else {
@@ -244,35 +206,120 @@ bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc
 	if (good)
 		return false;
 	rr_ep_repost(rc);
-	rr_mode_cut(m);
+	cut(m);
 	return true;
 }
 
-bool rr_mode_claim(struct rr_rreq *rr)
+static bool mode_claim(struct rr_rreq *rr)
 {
-	struct rr_mode *m = rr_rreq_conn(rr)->mode;
+	struct rr_mode *m = rr_mode_of(rr_rreq_conn(rr));
+	const struct rr_read_info *reads = &rr->reads;
 	const struct rr_segment *seg;
+	bool good = false;
 
 	if (m->heard == RR_HEARD_PLAIN)
 		return true;
-	if (!rr->reads.has_item || rr->reads.item_nsegs != 1 || rr->reads.has_pzrc)
-		return false;
-	seg = &rr->hdr.reads[rr->reads.item_first].seg;
-	if (m->heard == RR_HEARD_SLOT ? !rr_mode_fast_claim(m, rr, seg) :
-					!rr_mode_grant_claim(m, rr, seg))
-		return false;
-	rr->base.pub.args_local = true;
-	return true;
+	if (reads->has_item && reads->item_nsegs == 1 && !reads->has_pzrc) {
+		seg = &rr->hdr.reads[reads->item_first].seg;
+		good = m->heard == RR_HEARD_SLOT ? rr_mode_fast_claim(m, rr, seg) :
+						   rr_mode_grant_claim(m, rr, seg);
+	}
+	rr->base.pub.args_local = good;
+	rr_count(m->conn->base.engine, mode_cuts, !good);
+	return good;
 }
 
-void rr_mode_release(struct rr_rreq *rr)
+static void mode_release(struct rr_rreq *rr)
 {
-	struct rr_mode *m = rr_rreq_conn(rr)->mode;
-
-	if (rr->mode.grant)
-		rr_mode_grant_release(rr->mode.grant);
-	else if (rr->mode.mem)
-		m->slots_busy &= ~(UINT64_C(1) << rr->mode.slot);
-	rr->mode.mem = NULL;
-	rr->mode.grant = NULL;
+	if (rr->design.place)
+		rr_mode_grant_release(rr->design.place);
+	else if (rr->design.payload)
+		rr_mode_fast_release(rr_mode_of(rr_rreq_conn(rr)), rr->design.payload);
+	rr->design.payload = NULL;
+	rr->design.place = NULL;
 }
+
+static const struct rr_srv_design_ops mode_design_ops = {
+	.name = "modes",
+	.recv = mode_recv,
+	.claim = mode_claim,
+	.answer = rr_mode_answer,
+	.release = mode_release,
+	.dead = mode_dead,
+	.disarm = mode_disarm,
+	.free = mode_free,
+};
+
+/* ---- creation ------------------------------------------------------------------------------- */
+
+/* Creates the modes that a peer requests, if the service offers them and memory allows.
+ * @recvs: maximum number of its receives
+ *
+ * Return: 0, also if nothing is granted (c->design is NULL then); -errno: the peer cannot be served */
+static int mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
+		       const struct rr_suffix *want, struct rr_suffix *give)
+{
+	struct rr_mode *m;
+	int rc;
+
+	*give = (struct rr_suffix){ .status = RR_SUFFIX_NOT_OFFERED };
+	if (!want->modes || want->modes & ~c->base.svc->attr.modes)
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	c->design = &m->design;
+	m->design.ops = &mode_design_ops;
+	m->conn = c;
+	m->modes = want->modes;
+	m->timer.fn = on_timer;
+	list_init(&m->offers);
+	list_init(&m->grants);
+	list_init(&m->revoked);
+	list_init(&m->free_grants);
+	rc = rr_pd_create(dev->fabric, &m->design.pd);
+	if (!rc)
+		rc = rr_mode_windows_init(m, dev);
+	if (!rc)
+		rc = make_zones(m, recvs);
+	if (!rc && m->modes & RPCRDMA_FAST_WRITE)
+		rc = rr_mode_fast_init(m, want, give);
+	if (!rc && m->modes & RPCRDMA_HYBRID)
+		rc = rr_mode_grant_init(m, give);
+	if (rc) {
+		mode_free(c);
+		*give = (struct rr_suffix){ .status = RR_SUFFIX_NO_MEMORY };
+		return 0;
+	}
+	c->base.own = m->own;
+	if (m->modes & RPCRDMA_READ_READ)
+		m->design.room = (uint32_t)m->zones[RR_ZONE_DATA].own.buf_max;
+	give->modes = m->modes;
+	give->status = RR_SUFFIX_OK;
+	return 0;
+}
+
+static int mode_accept(struct rr_rconn *c, struct rr_dev *dev, const struct rr_cm_event *ev,
+		       struct rr_ep_attr *ea, struct rr_conn_param *param, uint8_t *priv, size_t *ret_len)
+{
+	unsigned dones = ea->msgs_max; /* one RDMA_DONE per call, in addition to the calls */
+	struct rr_suffix want, give;
+	int rc;
+
+	if (!rr_suffix_decode(ev->priv, ev->priv_len, &want))
+		return 0;
+	rc = mode_create(c, dev, ea->msgs_max + ea->extra_recvs + dones, &want, &give);
+	if (rc)
+		return rc;
+	rr_suffix_encode(&give, priv);
+	*ret_len = RR_SUFFIX_BYTES;
+	if (!c->design)
+		return 0;
+	ea->extra_recvs += dones;
+	ea->sq_more = SQ_MORE;
+	ea->own = c->base.own;
+	param->responder_resources = MIN(ev->responder_resources, dev->fabric->attr.rd_atom_max);
+	return 0;
+}
+
+const struct rr_srv_designs rr_mode_srv_designs = { .accept = mode_accept };

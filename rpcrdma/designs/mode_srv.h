@@ -6,7 +6,7 @@
  *   mode_srv.c  negotiation, timeouts, end    mode_offer.c  read-read    mode_fast.c  fast-write
  *   mode_grant.c  hybrid    mode_window.c  keys of the memory that fast-write and hybrid write to
  *
- * Without a mode c->mode is NULL, and none of this code runs.
+ * srv_design.h is the interface; rr_mode_srv_designs (mode.h) and its table of functions are in mode_srv.c.
  */
 #ifndef RR_MODE_SRV_H
 #define RR_MODE_SRV_H
@@ -15,9 +15,6 @@
 #include "mode_area.h"
 #include "reg_window.h"
 #include "srv_rdma.h"
-
-/* Send queue requests of a call in addition to its reply: RR_GRANT and its bind, the invalidation. */
-#define RR_MODE_SQ_MORE 3u
 
 struct rr_plan_reply;
 
@@ -28,15 +25,15 @@ struct rr_mode_key {
 };
 
 struct rr_mode {
+	struct rr_srv_design design;   /* its pd is its own: keys of other connections are invalid in it */
 	struct rr_rconn *conn;
 	unsigned modes;
-	struct rr_pd *pd;              /* its own: keys of other connections are invalid in it */
 	size_t bytes;                  /* memory charged to its client */
 	struct rr_area zones[RR_ZONE_FAR]; /* instead of the pool's, messages included ... */
 	struct rr_own *own[RR_ZONE_FAR];   /* ... as its connection sees them */
 	struct rpcrdma_timer timer;    /* deadline of the oldest outstanding offer or grant */
 
-	/* read-read: rr_mode_req.link, oldest first: RDMA_DONE is outstanding */
+	/* read-read: rr_design_req.link, oldest first: RDMA_DONE is outstanding */
 	struct list offers;
 
 	struct rr_windows *windows;    /* NULL: keys are those of registrations */
@@ -63,30 +60,15 @@ struct rr_mode {
 	uint32_t heard_bytes;          /* payload bytes in the slot */
 };
 
+struct rr_grant;
+
+/** rr_mode_of - returns the mode of a connection that has one */
+static inline struct rr_mode *rr_mode_of(const struct rr_rconn *c)
+{
+	return container_of(c->design, struct rr_mode, design);
+}
+
 /* mode_srv.c */
-
-/** rr_mode_create - creates the modes that a peer requests, if the service offers them and memory allows
- * @recvs: maximum number of its receives
- * @want: its suffix
- * @give: our suffix in reply
- *
- * Return: 0, also if nothing is granted (c->mode is NULL then); -errno: the peer cannot be served */
-must_check int rr_mode_create(struct rr_rconn *c, struct rr_dev *dev, unsigned recvs,
-			      const struct rr_suffix *want, struct rr_suffix *give);
-
-/** rr_mode_disarm - destroys the windows; call before destroying the queue pair */
-void rr_mode_disarm(struct rr_rconn *c);
-
-/** rr_mode_destroy - frees the mode after the queue pair was destroyed, or if it was never set up */
-void rr_mode_destroy(struct rr_rconn *c);
-
-/** rr_mode_hear - handles a message before other code; @rc holds the bytes to parse
- * Return: true if it is consumed (@rc is reposted then) */
-bool rr_mode_hear(struct rr_rconn *c, struct rr_recv_ctx *rc, const struct rr_wc *wc);
-
-/** rr_mode_claim - assigns the payload that is already here to @rr, the request of that message
- * Return: false: its Read chunk is not what this peer was given */
-must_check bool rr_mode_claim(struct rr_rreq *rr);
 
 /** rr_mode_area - as rr_area_init(), charged to the budget of all connections with a mode, which is as large
  * as the pool's limit
@@ -94,31 +76,12 @@ must_check bool rr_mode_claim(struct rr_rreq *rr);
 must_check int rr_mode_area(struct rr_mode *m, struct rr_area *a, size_t bytes, size_t buf_max,
 			    unsigned access);
 
-/** rr_mode_release - frees the slot or grant of @rr at its end */
-void rr_mode_release(struct rr_rreq *rr);
-
-/** rr_mode_room - returns the largest result payload that needs no Write chunk */
-static inline uint64_t rr_mode_room(const struct rr_mode *m)
-{
-	return m->modes & RPCRDMA_READ_READ ? m->zones[RR_ZONE_DATA].own.buf_max : 0;
-}
-
-/** rr_mode_dead - the connection is dead: ends all offers and grants */
-void rr_mode_dead(struct rr_rconn *c);
-
 /** rr_mode_is_owed - starts the timer for an offer or grant: the peer must react within stall_ms */
 void rr_mode_is_owed(struct rr_mode *m);
 
-/** rr_mode_cut - the peer broke a rule: closes the connection */
-void rr_mode_cut(struct rr_mode *m);
-
 /* mode_offer.c */
 
-/** rr_mode_answer - sends the reply with its payload as an offer, if that is the form for it
- * @msg, @len: head of the reply; in rr->sc, behind the space for its header without a Read list, or in
- * rr->reply_buf if that is set
- *
- * Return: 0: sent; 1: use another form; -ENOBUFS: wait for memory of RR_ZONE_ANSWERS */
+/** rr_mode_answer - rr_srv_design_ops.answer: sends the payload of a reply as an offer, if that is the form for it */
 must_check int rr_mode_answer(struct rr_rreq *rr, const struct rr_plan_reply *plan,
 			      const struct rr_stream *s, uint8_t *msg, size_t len);
 
@@ -144,6 +107,9 @@ bool rr_mode_fast_hear(struct rr_mode *m, struct rr_recv_ctx *rc, const struct r
 
 /** rr_mode_fast_claim - checks that the call's Read chunk is the payload in the slot */
 bool rr_mode_fast_claim(struct rr_mode *m, struct rr_rreq *rr, const struct rr_segment *seg);
+
+/** rr_mode_fast_release - makes the slot that contains @payload available again */
+void rr_mode_fast_release(struct rr_mode *m, const uint8_t *payload);
 
 /* mode_grant.c */
 /** rr_mode_grant_init - creates the area of the buffers; Return: 0, -ENOMEM, errors of the device */

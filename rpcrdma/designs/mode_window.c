@@ -42,7 +42,7 @@ int rr_mode_windows_init(struct rr_mode *m, struct rr_dev *dev)
 	if (!(m->modes & (RPCRDMA_FAST_WRITE | RPCRDMA_HYBRID)) || !f->windows || !f->remote_inv ||
 	    atomic_load(&dev->windows) == RR_WINDOWS_BROKEN)
 		return 0;
-	return rr_windows_create(m->conn->base.engine, m->pd, NULL, false, &m->windows);
+	return rr_windows_create(m->conn->base.engine, m->design.pd, NULL, false, &m->windows);
 }
 
 void rr_mode_windows_fini(struct rr_mode *m)

@@ -18,6 +18,7 @@
 
 #include "engine_int.h"
 #include "local.h"
+#include "mode.h"
 #include "reg.h"
 #ifdef HAVE_VERBS
 #include "verbs.h"
@@ -48,6 +49,7 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	list_init(&d->mems);
 	rr_parts_init(&d->arena_parts, 0);
 	list_init(&d->homes);
+	d->srv_designs = &rr_mode_srv_designs;
 	rc = rr_pool_init(d);
 	if (!rc)
 		rc = rr_mem_init(d);

@@ -19,7 +19,6 @@
 #include <sys/epoll.h>
 
 #include "base/trace.h"
-#include "mode_srv.h"
 #include "srv_rdma.h"
 
 /* Receives for messages other than calls: RDMA_DONE, stray replies, malformed messages. */
@@ -50,14 +49,27 @@ static bool conn_owed(const struct rpcrdma_conn *c)
 	return ep->in_flight || !list_is_empty(&ep->waiting);
 }
 
+/* The peer's keys end before the queue pair, and a design's memory ends after it. */
+static void end_ep(struct rr_rconn *c)
+{
+	if (c->design)
+		c->design->ops->disarm(c);
+	rr_ep_destroy(c->ep);
+}
+
+static void end_design(struct rr_rconn *c)
+{
+	if (c->design)
+		c->design->ops->free(c);
+}
+
 static void conn_free(struct rpcrdma_conn *base)
 {
 	struct rr_rconn *c = rr_rconn_of(base);
 
 	base->engine->qps--;
-	rr_mode_disarm(c);
-	rr_ep_destroy(c->ep);
-	rr_mode_destroy(c);
+	end_ep(c);
+	end_design(c);
 	rr_srv_trim_reqs(c, 0);
 	rr_srv_trim_rws(c, 0);
 	free(c);
@@ -70,8 +82,8 @@ static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 	(void)status;
 	rr_conn_dead(&c->base);
 	rr_srv_reads_pump(c);
-	if (c->mode)
-		rr_mode_dead(c);
+	if (c->design)
+		c->design->ops->dead(c);
 }
 
 static void on_drained(struct rr_ep *ep)
@@ -146,10 +158,10 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 				 .call_bytes = (uint32_t)RR_CALL_KEPT + attr->req_bytes };
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
 	struct rr_conn_param param = { .rnr_retry = 0 };
-	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
-	struct rr_suffix wanted, given;
-	bool asked = !attr->no_private_data && rr_suffix_decode(ev->priv, ev->priv_len, &wanted);
+	const struct rr_srv_designs *designs = c->base.engine->domain->srv_designs;
+	uint8_t priv[RR_PRIV_BYTES + RR_DESIGN_PRIV_BYTES];
 	struct rr_priv theirs;
+	size_t more = 0;
 	int rc = 0;
 
 	rr_priv_decode(ev->priv, attr->no_private_data ? 0 : ev->priv_len, &theirs);
@@ -158,24 +170,17 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	c->rd_depth = MIN(ev->initiator_depth, MIN(RD_DEPTH_MAX, dev->fabric->attr.rd_atom_max));
 	if (!c->rd_depth)
 		return -EPROTO; /* the peer allows no RDMA Reads: no WRITE could work */
-	if (asked)
-		rc = rr_mode_create(c, dev, 2 * attr->credits + RECVS_EXTRA, &wanted, &given);
+	if (!attr->no_private_data)
+		rc = designs->accept(c, dev, ev, &ea, &param, priv + RR_PRIV_BYTES, &more);
 	if (rc)
 		return rc;
-	if (c->mode) {
-		ea.extra_recvs += attr->credits; /* one RDMA_DONE per call, in addition to the calls */
-		ea.own = c->base.own;
-		ea.sq_more = RR_MODE_SQ_MORE;
-		param.responder_resources = MIN(ev->responder_resources,
-						dev->fabric->attr.rd_atom_max);
-	} else if (attr->srq) {
+	if (!c->design && attr->srq)
 		rc = rr_shared_get(c->base.engine, dev, ea.recv_bytes, here, &ea.shared);
-	}
 	if (rc && rc != -EOPNOTSUPP) /* without a shared queue it posts its own receives */
 		return rc;
 	if (ea.shared)
 		ea.extra_recvs = 0; /* the shared queue has spare ones */
-	rc = rr_ep_create(c->base.engine, dev, c->mode ? c->mode->pd : dev->pd, ev->qp, &ea, &c->ep);
+	rc = rr_ep_create(c->base.engine, dev, c->design ? c->design->pd : dev->pd, ev->qp, &ea, &c->ep);
 	if (rc)
 		return rc;
 	rr_srv_credit_init(c);
@@ -183,11 +188,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	if (!attr->no_private_data) {
 		rr_priv_encode(&mine, priv);
 		param.priv = priv;
-		param.priv_len = RR_PRIV_BYTES;
-	}
-	if (asked) {
-		rr_suffix_encode(&given, priv + RR_PRIV_BYTES);
-		param.priv_len = sizeof(priv);
+		param.priv_len = RR_PRIV_BYTES + more;
 	}
 	rr_ep_lend_from(c->ep, c->base.engine); /* a call may arrive before the accept returns */
 	return rr_qp_accept(ev->qp, &param);
@@ -232,12 +233,11 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	if (c->ep) {
 		(void)rr_qp_reject(ev->qp);
 		rr_ep_lend_from(c->ep, l->base.engine);
-		rr_mode_disarm(c);
-		rr_ep_destroy(c->ep); /* never connected: destroys the queue pair too */
+		end_ep(c); /* never connected: destroys the queue pair too */
 	} else {
 		refuse(ev->qp);
 	}
-	rr_mode_destroy(c);
+	end_design(c);
 	free(c);
 	rr_svc_refused(svc, &peer, rc);
 	rr_svc_put(svc);

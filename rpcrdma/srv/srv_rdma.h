@@ -10,14 +10,12 @@
 #define RR_SRV_RDMA_H
 
 #include "credit.h"
+#include "srv_design.h"
 #include "srv_int.h"
 
 #define RR_RW_WRS 4u
 /* Receives (and credits) of a new connection; the number grows with use. */
 #define RR_MSGS_FIRST 8u
-
-struct rr_mode;
-struct rr_grant;
 
 /* Payload of RDMA Writes with work requests that are built when they are posted. */
 struct rr_rw_range {
@@ -61,16 +59,7 @@ struct rr_rconn {
 	unsigned nrws, nreqs;         /* transfers and requests allocated */
 	unsigned rws_used, rws_most;  /* transfers in use: now, maximum since the last tick */
 	unsigned reqs_most;           /* maximum of requests in use since the last tick */
-	struct rr_mode *mode;         /* another way of moving data (mode.h), or NULL (nearly always) */
-};
-
-/* State of a request that belongs to a connection with a mode. */
-struct rr_mode_req {
-	struct list link;             /* mode->offers */
-	uint64_t since_ns;            /* time when it was added there */
-	uint8_t *mem;                 /* its payload, if the peer has written it already; or NULL */
-	unsigned slot;
-	struct rr_grant *grant;       /* grant that contains @mem; NULL: it is in a slot */
+	struct rr_srv_design *design; /* another way of moving data, or NULL (nearly always) */
 };
 
 struct rr_rreq {
@@ -97,7 +86,7 @@ struct rr_rreq {
 	unsigned ops_out;             /* transfers and the Send, in flight */
 	unsigned ntokens;             /* mapped segments of the peer's memory */
 	uint32_t tokens[RR_CHUNK_SEGS_MAX];
-	struct rr_mode_req mode;
+	struct rr_design_req design;
 	struct rr_hdr hdr;            /* of the call; large, so last */
 };
 

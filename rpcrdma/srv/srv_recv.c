@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mode_srv.h"
 #include "srv_rdma.h"
 
 static void drop(struct rr_rconn *c, struct rr_recv_ctx *rc)
@@ -56,8 +55,6 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->sc = NULL;
 	rr->ops_out = 0;
 	rr->ntokens = 0;
-	rr->mode.mem = NULL;
-	rr->mode.grant = NULL;
 	return rr;
 }
 
@@ -170,7 +167,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 	int err;
 
 	rr_conn_heard(&c->base);
-	if (c->mode && rr_mode_hear(c, rc, wc))
+	if (c->design && c->design->ops->recv(c, rc, wc))
 		return;
 	rr = take_request(c, rc);
 	if (!rr) {
@@ -211,11 +208,11 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		refuse_request(rr, RR_ERR_CHUNK);
 		return;
 	}
-	if (c->mode && !rr_mode_claim(rr)) {
+	if (c->design && !c->design->ops->claim(rr)) {
 		rr->rc = NULL;
 		rr_srv_release(rr);
 		rr_ep_repost(rc);
-		rr_mode_cut(c->mode);
+		rpcrdma_conn_close(&c->base);
 		return;
 	}
 	if (!rr_grants_call(&c->grants, ep->extra_recvs)) {

@@ -31,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mode_srv.h"
 #include "srv_rdma.h"
 
 static void on_rw(struct rr_post *post, enum rr_wc_status status);
@@ -355,13 +354,12 @@ static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_piece *p, const uint8
 int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
+	const uint8_t *payload = r->args.chunk_used ? rr->design.payload :
+						      r->args.buf + r->args.payload_pos;
 
-	if (rr->mode.mem)
-		return p->buf->far ? -EOPNOTSUPP : pull_at_hand(rr, p, rr->mode.mem);
-	if (!r->args.chunk_used)
-		return p->buf->far ? -EOPNOTSUPP :
-				     pull_at_hand(rr, p, r->args.buf + r->args.payload_pos);
-	return rr_srv_read(rr, p);
+	if (!payload)
+		return rr_srv_read(rr, p);
+	return p->buf->far ? -EOPNOTSUPP : pull_at_hand(rr, p, payload);
 }
 
 /* Without a Write chunk the reply carries the payload: room is the larger of what an inline reply and the Reply chunk
@@ -378,7 +376,7 @@ static uint32_t room_of(const struct rr_rreq *rr)
 		room = MAX(room, rr_chunk_bytes(&rr->hdr.reply));
 	room = MIN(room, (uint64_t)rr_conn_buf_max(&c->base, RR_ZONE_ANSWERS));
 	room = room > RR_RPC_REPLY_HDR_BYTES ? room - RR_RPC_REPLY_HDR_BYTES : 0;
-	return (uint32_t)(c->mode ? MAX(room, rr_mode_room(c->mode)) : room);
+	return c->design ? MAX((uint32_t)room, c->design->room) : (uint32_t)room;
 }
 
 /* A Read chunk that matches no argument makes rpcrdma_req_decode() fail, so its presence is enough here. */
@@ -441,10 +439,10 @@ int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *io
 	struct rr_span spans[RR_READ_SEGS_MAX];
 	int n;
 
-	if (rr->mode.mem && *cnt > 0) {
+	if (rr->design.payload && *cnt > 0) {
 		if ((uint64_t)off + len > r->args.payload.length)
 			return -EINVAL;
-		iov[0] = (struct iovec){ .iov_base = rr->mode.mem + off, .iov_len = len };
+		iov[0] = (struct iovec){ .iov_base = rr->design.payload + off, .iov_len = len };
 		*cnt = 1;
 		return 0;
 	}

@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mode_srv.h"
 #include "plan.h"
 #include "srv_rdma.h"
 
@@ -46,8 +45,8 @@ void rr_srv_release(struct rr_rreq *rr)
 	end_direct(rr);
 	if (rr->sc)
 		rr_ep_put_send(rr->sc);
-	if (rr->mode.mem)
-		rr_mode_release(rr);
+	if (c->design)
+		c->design->ops->release(rr);
 	if (rr->call_buf)
 		rpcrdma_buf_put(e, rr->call_buf);
 	if (rr->reply_buf)
@@ -159,8 +158,8 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 		rr_srv_recv_done(c, rr->rc);
 	rr->rc = NULL;
 	end_direct(rr);
-	if (rr->mode.mem) /* its peer may be quicker to use it than we hear that the answer has gone */
-		rr_mode_release(rr);
+	if (c->design) /* its peer may use the memory again before our Send completes */
+		c->design->ops->release(rr);
 	rr_ep_post(c->ep, &rr->post);
 }
 
@@ -388,8 +387,8 @@ static int try_answer(struct rr_rreq *rr)
 	plan.has_write_chunk = rr_srv_has_write_chunk(rr);
 	plan.write_chunk_bytes = plan.has_write_chunk ? rr_chunk_bytes(&in->writes[0]) : 0;
 	rr_plan_reply(&plan);
-	if (c->mode) {
-		rc = rr_mode_answer(rr, &plan, &s, msg, len);
+	if (c->design) {
+		rc = c->design->ops->answer(rr, &plan, &s, msg, len);
 		if (rc <= 0)
 			return rc;
 	}
