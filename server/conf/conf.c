@@ -25,10 +25,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "drc.h"
-
 #define LINE_BYTES 1024
-#define CONNECTIONS_DEFAULT 1024
 #define STATE_DIR_ROOT "/var/lib/leat"
 
 int conf_say(char *why, const char *fmt, ...)
@@ -44,11 +41,8 @@ int conf_say(char *why, const char *fmt, ...)
 void conf_init(struct conf *c)
 {
 	memset(c, 0, sizeof(*c));
-	c->poll = RPCRDMA_POLL_ADAPTIVE;
 	c->log_level = LOG_LEVEL_INFO;
-	c->drc_entries = DRC_ENTRIES_DEFAULT;
-	c->drc_bytes = DRC_BYTES_DEFAULT;
-	c->max_connections = CONNECTIONS_DEFAULT;
+	opt_init(conf_opts, CONF_OPTS, c);
 }
 
 /** conf_fini - frees the members */
@@ -212,7 +206,7 @@ static char *read_line(char *buf, int cap, void *stream)
 static int on_key(void *user, const char *section, const char *key, const char *value)
 {
 	struct file_reader *r = user;
-	const struct conf_option *o;
+	const struct opt *o;
 	int err;
 
 	if (r->bad_line)
@@ -222,8 +216,8 @@ static int on_key(void *user, const char *section, const char *key, const char *
 	} else if (!r->in_server) {
 		err = conf_say(r->why, "'%s' stands in no section", key);
 	} else {
-		o = conf_option_find(key);
-		err = o ? o->set(r->conf, value, r->why)
+		o = conf_opt_find(key);
+		err = o ? opt_set(o, r->conf, value, r->why, CONF_WHY_BYTES)
 			: conf_say(r->why, "no such key in [%s]: '%s'", section, key);
 	}
 	if (err)
@@ -256,80 +250,53 @@ int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
 
 /* ---- the command line --------------------------------------------------------------------- */
 
-enum { OPT_FIRST = 256, OPT_HELP = 500, OPT_VERSION, OPT_EXPORT };
-
-static const char short_options[] = "+:c:e:l:vqhV";
-
-static void build_long(struct option v[CONF_OPTIONS + 5])
-{
-	size_t n = 0;
-
-	for (; n < CONF_OPTIONS; n++)
-		v[n] = (struct option){ conf_options[n].name,
-					conf_options[n].flag ? no_argument : required_argument, NULL,
-					(int)(OPT_FIRST + n) };
-	v[n++] = (struct option){ "config", required_argument, NULL, 'c' };
-	v[n++] = (struct option){ "export", required_argument, NULL, OPT_EXPORT };
-	v[n++] = (struct option){ "help", no_argument, NULL, OPT_HELP };
-	v[n++] = (struct option){ "version", no_argument, NULL, OPT_VERSION };
-	v[n] = (struct option){ 0 };
-}
-
-static const struct conf_option *option_of(int opt)
-{
-	if (opt >= OPT_FIRST && opt < OPT_FIRST + (int)CONF_OPTIONS)
-		return &conf_options[opt - OPT_FIRST];
-	for (size_t i = 0; i < CONF_OPTIONS; i++) {
-		if (conf_options[i].letter && conf_options[i].letter == opt)
-			return &conf_options[i];
-	}
-	return NULL;
-}
-
 /* One pass over the command line: the first finds the file, the second applies the other options over it. */
 static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **ret_file, char *why)
 {
-	struct option longs[CONF_OPTIONS + 5];
 	bool apply = !ret_file, listens = false;
-	int opt;
+	const struct opt *o;
+	const char *value;
+	int rc, err;
 
-	build_long(longs);
-	optind = 1;
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, short_options, longs, NULL)) != -1) {
-		const struct conf_option *o = option_of(opt);
-		int err = 0;
-
-		if (opt == '?' || opt == ':') {
-			(void)conf_say(why, opt == '?' ? "no such option: %s" : "%s needs a value",
-				  argv[optind - 1]);
-			return CONF_USAGE;
-		}
-		if (opt == OPT_HELP || opt == 'h')
+	optind = 0;
+	while ((rc = opt_next(conf_opts, CONF_OPTS, argc, argv, false, &o, &value, why, CONF_WHY_BYTES)) > 0) {
+		if (o->letter == 'h')
 			return CONF_HELP;
-		if (opt == OPT_VERSION || opt == 'V')
+		if (o->letter == 'V')
 			return CONF_VERSION;
-		if (opt == 'c' && !apply)
-			*ret_file = optarg;
-		if (!apply)
+		if (o->letter == 'c' && !apply)
+			*ret_file = value;
+		if (!apply || o->letter == 'c')
 			continue;
-		if (o && o->set == conf_add_listen && !listens) {
+		if (o->letter == 'l' && !listens) {
 			c->nlisten = 0; /* the command line's replace the file's */
 			listens = true;
 		}
-		if (o)
-			err = o->set(c, optarg, why);
-		else if (opt == OPT_EXPORT || opt == 'e')
-			err = add_export(c, optarg, why);
+		err = o->letter == 'e' ? add_export(c, value, why) : opt_set(o, c, value, why, CONF_WHY_BYTES);
 		/* a wrong URL or export is not a usage error */
 		if (err)
-			return o && o->set != conf_add_listen ? CONF_USAGE : CONF_BAD;
+			return o->letter == 'l' || o->letter == 'e' ? CONF_BAD : CONF_USAGE;
 	}
+	if (rc)
+		return CONF_USAGE;
 	if (optind < argc) {
 		(void)conf_say(why, "unexpected argument: %s", argv[optind]);
 		return CONF_USAGE;
 	}
 	return CONF_RUN;
+}
+
+void conf_help(FILE *to)
+{
+	size_t n, data_n;
+	const struct opt *export = export_opts(&n), *data = export_data_opts(&data_n);
+
+	fputs("usage: leatd [OPTION]... --export SPEC...\n\n", to);
+	opt_help(to, conf_opts, CONF_OPTS, 2, false);
+	fputs("\nOptions of an export; on the command line a bare name is NAME=yes:\n\n", to);
+	opt_help(to, export, n, 2, true);
+	opt_help(to, data, data_n, 2, true);
+	fputs("\nSizes take K, M, G and T, times ns, us, ms and s.\n", to);
 }
 
 /* Return: the default directory, root's or the user's own; NULL: none */

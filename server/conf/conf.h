@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -27,16 +28,16 @@ struct conf {
 	unsigned reactors; /* 0: one per core */
 	unsigned workers;  /* 0: twice the cores, at least 4 */
 	enum rpcrdma_poll poll;
-	uint32_t inline_bytes; /* 0: the library's default */
-	uint32_t credits;      /* 0: the library's default */
+	uint32_t inline_bytes;
+	uint32_t credits;
 	bool srq;              /* connections share their receives */
 	bool no_private_data;  /* neither send nor use RFC 8797 thresholds: 1024 bytes */
 	unsigned modes;	       /* enum rpcrdma_mode: other data transfer modes, for clients that request them */
 	uint32_t drc_entries;  /* limit of the duplicate request cache; 0: no cache */
 	uint32_t drc_bytes;
-	size_t pinned_max;     /* limit of buffer memory; 0: the library's default */
-	size_t messages_max;   /* memory for messages of connections; 0: likewise */
-	size_t shared_max;     /* memory shared with clients on this host; 0: likewise */
+	size_t pinned_max;     /* limit of buffer memory */
+	size_t messages_max;   /* memory for messages of connections */
+	size_t shared_max;     /* memory shared with clients on this host */
 	bool arena;            /* allocate pinned_max and messages_max at once, as one region */
 	unsigned max_connections; /* of all clients together */
 	char *capture;	       /* NULL: none */
@@ -72,6 +73,9 @@ enum conf_todo { CONF_RUN, CONF_HELP, CONF_VERSION, CONF_USAGE, CONF_BAD };
  */
 enum conf_todo must_check conf_args(struct conf *c, int argc, char **argv,
 				    char why[CONF_WHY_BYTES]);
+
+/** conf_help - prints the options of the command line */
+void conf_help(FILE *to);
 
 /** conf_check - checks the configuration as a whole
  *

@@ -3,7 +3,8 @@
  *
  * conf_options.c - the options of leatd, on the command line and in the file
  *
- * Operation: a function for each option checks the value and sets the member.
+ * Operation: the table declares each option once, for the command line, the file, --help and reload.c. A function
+ *            parses what is neither a number, a word nor a text.
  * Memory:    struct conf owns its strings.
  * Threads:   one, before any other.
  * Errors:    a text for the administrator, and -EINVAL.
@@ -11,300 +12,109 @@
 #include "conf_int.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "drc.h"
 
-#define PINNED_MAX ((size_t)1 << 40)
-#define CONNECTIONS_MAX 65536
+#define MEMORY_MAX (UINT64_C(1) << 40)
+#define AT(member) OPT_AT(struct conf, member)
 
-static int parse_number(const char *value, unsigned long min, unsigned long max, unsigned long *ret)
+static int set_modes(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	unsigned long v;
-	char *end;
+	struct conf *c = to;
 
-	if (*value < '0' || *value > '9')
-		return -EINVAL;
-	errno = 0;
-	v = strtoul(value, &end, 10);
-	if (errno || *end || v < min || v > max)
-		return -EINVAL;
-	*ret = v;
-	return 0;
+	return rpcrdma_modes_parse(value, &c->modes) ? opt_refuse(o, value, why, why_bytes) : 0;
 }
 
-static int set_count(const char *name, const char *value, unsigned max, unsigned *ret, char *why)
+static int add_listen(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	unsigned long v = 0;
-
-	if (strcmp(value, "auto") && parse_number(value, 1, max, &v))
-		return conf_say(why, "%s: '%s' is neither auto nor a number from 1 to %u", name, value,
-			   max);
-	*ret = (unsigned)v;
-	return 0;
-}
-
-static int set_reactors(struct conf *c, const char *value, char *why)
-{
-	return set_count("reactors", value, 1024, &c->reactors, why);
-}
-
-static int set_workers(struct conf *c, const char *value, char *why)
-{
-	return set_count("workers", value, 4096, &c->workers, why);
-}
-
-static int set_poll(struct conf *c, const char *value, char *why)
-{
-	if (!strcmp(value, "adaptive"))
-		c->poll = RPCRDMA_POLL_ADAPTIVE;
-	else if (!strcmp(value, "busy"))
-		c->poll = RPCRDMA_POLL_BUSY;
-	else if (!strcmp(value, "event"))
-		c->poll = RPCRDMA_POLL_EVENT;
-	else
-		return conf_say(why, "poll: '%s' is none of adaptive, busy, event", value);
-	return 0;
-}
-
-static int set_inline(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 1024, 65536, &v) || v % 1024)
-		return conf_say(why, "inline: '%s' is not a multiple of 1024 from 1024 to 65536", value);
-	c->inline_bytes = (uint32_t)v;
-	return 0;
-}
-
-static int set_credits(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 1, 4096, &v))
-		return conf_say(why, "credits: '%s' is not a number from 1 to 4096", value);
-	c->credits = (uint32_t)v;
-	return 0;
-}
-
-static int set_private_data(struct conf *c, const char *value, char *why)
-{
-	if (value && strcmp(value, "yes") && strcmp(value, "no"))
-		return conf_say(why, "private-data: '%s' is neither yes nor no", value);
-	c->no_private_data = !value || !strcmp(value, "no");
-	return 0;
-}
-
-static int set_modes(struct conf *c, const char *value, char *why)
-{
-	if (rpcrdma_modes_parse(value, &c->modes))
-		return conf_say(why, "modes: '%s' is neither none nor names out of read-read, "
-				"fast-write, hybrid", value);
-	return 0;
-}
-
-static int set_sign_handles(struct conf *c, const char *value, char *why)
-{
-	if (strcmp(value, "yes") && strcmp(value, "no"))
-		return conf_say(why, "sign-handles: '%s' is neither yes nor no", value);
-	c->unsigned_handles = !strcmp(value, "no");
-	return 0;
-}
-
-static int set_drc_entries(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 0, DRC_ENTRIES_MAX, &v))
-		return conf_say(why, "drc-entries: '%s' is not a number from 0 to %u", value,
-			   DRC_ENTRIES_MAX);
-	c->drc_entries = (uint32_t)v;
-	return 0;
-}
-
-static int set_drc_bytes(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, DRC_BYTES_MIN, DRC_BYTES_MAX, &v))
-		return conf_say(why, "drc-bytes: '%s' is not a number from %u to %u", value,
-			   DRC_BYTES_MIN, DRC_BYTES_MAX);
-	c->drc_bytes = (uint32_t)v;
-	return 0;
-}
-
-static int set_bytes(const char *name, const char *value, size_t min, size_t *ret, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, min, PINNED_MAX, &v))
-		return conf_say(why, "%s: '%s' is not a number of bytes from %zu to %zu", name, value,
-			   min, PINNED_MAX);
-	*ret = v;
-	return 0;
-}
-
-static int set_pinned_max(struct conf *c, const char *value, char *why)
-{
-	return set_bytes("pinned-max", value, RPCRDMA_POOL_BYTES_MIN, &c->pinned_max, why);
-}
-
-static int set_messages_max(struct conf *c, const char *value, char *why)
-{
-	return set_bytes("messages-max", value, RPCRDMA_MSG_BYTES_MIN, &c->messages_max, why);
-}
-
-static int set_shared_max(struct conf *c, const char *value, char *why)
-{
-	return set_bytes("shared-max", value, RPCRDMA_SHARED_BYTES_MIN, &c->shared_max, why);
-}
-
-static int set_registration(struct conf *c, const char *value, char *why)
-{
-	if (strcmp(value, "slab") != 0 && strcmp(value, "arena") != 0)
-		return conf_say(why, "registration: '%s' is neither slab nor arena", value);
-	c->arena = value[0] == 'a';
-	return 0;
-}
-
-static int set_max_connections(struct conf *c, const char *value, char *why)
-{
-	unsigned long v;
-
-	if (parse_number(value, 1, CONNECTIONS_MAX, &v))
-		return conf_say(why, "max-connections: '%s' is not a number from 1 to %d", value,
-			   CONNECTIONS_MAX);
-	c->max_connections = (unsigned)v;
-	return 0;
-}
-
-static int set_text(char **text, const char *name, const char *value, char *why)
-{
-	char *copy;
-
-	if (!*value)
-		return conf_say(why, "%s: empty", name);
-	copy = strdup(value);
-	if (!copy)
-		return conf_say(why, "out of memory");
-	free(*text);
-	*text = copy;
-	return 0;
-}
-
-static int set_capture(struct conf *c, const char *value, char *why)
-{
-	return set_text(&c->capture, "capture", value, why);
-}
-
-static int set_state_dir(struct conf *c, const char *value, char *why)
-{
-	return set_text(&c->state_dir, "state-dir", value, why);
-}
-
-int conf_add_listen(struct conf *c, const char *value, char *why)
-{
+	struct conf *c = to;
 	int err;
 
-	if (c->nlisten == CONF_LISTEN_MAX)
-		return conf_say(why, "more than %d listeners", CONF_LISTEN_MAX);
+	if (c->nlisten == CONF_LISTEN_MAX) {
+		(void)snprintf(why, why_bytes, "more than %d listeners", CONF_LISTEN_MAX);
+		return -EINVAL;
+	}
 	err = rpcrdma_addr_parse(value, &c->listen[c->nlisten]);
-	if (err)
-		return conf_say(why,
-			   "listen: '%s' is not a URL like tcp://HOST:PORT, local:///PATH or "
-			   "rdma://HOST:PORT%s",
-			   value, err == -ENAMETOOLONG ? ": too long" : "");
+	if (err) {
+		(void)opt_refuse(o, value, why, why_bytes);
+		if (err == -ENAMETOOLONG)
+			(void)snprintf(why, why_bytes, "listen: '%.200s' is too long", value);
+		return -EINVAL;
+	}
 	c->nlisten++;
 	return 0;
 }
 
-static int set_level(struct conf *c, const char *value, enum log_level level, const char *name,
-		     char *why)
+static int set_level(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	if (value && strcmp(value, "yes"))
-		return strcmp(value, "no") ? conf_say(why, "%s: '%s' is neither yes nor no", name, value)
-					   : 0;
-	c->log_level = level;
-	return 0;
+	struct conf *c = to;
+	bool yes = false;
+	const struct opt flag = { .name = o->name, .type = OPT_FLAG, .size = sizeof(yes), .max = 1 };
+	int err = opt_set(&flag, &yes, value, why, why_bytes);
+
+	if (yes)
+		c->log_level = o->letter == 'v' ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN;
+	return err;
 }
 
-static int set_verbose(struct conf *c, const char *value, char *why)
-{
-	return set_level(c, value, LOG_LEVEL_DEBUG, "verbose", why);
-}
-
-static int set_quiet(struct conf *c, const char *value, char *why)
-{
-	return set_level(c, value, LOG_LEVEL_WARN, "quiet", why);
-}
-
-/* Sets a flag, which has no value on the command line. */
-static int set_yes(bool *ret, const char *name, const char *value, char *why)
-{
-	if (value && strcmp(value, "yes") && strcmp(value, "no"))
-		return conf_say(why, "%s: '%s' is neither yes nor no", name, value);
-	*ret = !value || !strcmp(value, "yes");
-	return 0;
-}
-
-static int set_srq(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->srq, "srq", value, why);
-}
-
-static int set_everyone(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->everyone, "everyone", value, why);
-}
-
-static int set_rpcbind(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->rpcbind, "rpcbind", value, why);
-}
-
-static int set_manage_gids(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->manage_gids, "manage-gids", value, why);
-}
-
-static int set_unsafe_inv(struct conf *c, const char *value, char *why)
-{
-	return set_yes(&c->unsafe_inv, "unsafe-inv", value, why);
-}
-
-const struct conf_option conf_options[CONF_OPTIONS] = {
-	{ "listen", 'l', false, conf_add_listen }, { "reactors", 0, false, set_reactors },
-	{ "workers", 0, false, set_workers },  { "poll", 0, false, set_poll },
-	{ "inline", 0, false, set_inline },    { "credits", 0, false, set_credits },
-	{ "modes", 0, false, set_modes },     { "drc-entries", 0, false, set_drc_entries },
-	{ "drc-bytes", 0, false, set_drc_bytes },
-	{ "pinned-max", 0, false, set_pinned_max },
-	{ "messages-max", 0, false, set_messages_max },
-	{ "shared-max", 0, false, set_shared_max },
-	{ "registration", 0, false, set_registration },
-	{ "max-connections", 0, false, set_max_connections },
-	{ "srq", 0, false, set_srq },
-	{ "capture", 0, false, set_capture },  { "state-dir", 0, false, set_state_dir },
-	{ "sign-handles", 0, false, set_sign_handles },
-	{ "verbose", 'v', true, set_verbose }, { "quiet", 'q', true, set_quiet },
-	{ "everyone", 0, true, set_everyone }, { "no-private-data", 0, true, set_private_data },
-	{ "rpcbind", 0, true, set_rpcbind },   { "manage-gids", 0, true, set_manage_gids },
-	{ "unsafe-inv", 0, true, set_unsafe_inv },
+const struct opt conf_opts[CONF_OPTS] = {
+	{ "config", "FILE", NULL, "read FILE first: sections [server] and [export /NAME]", NULL, OPT_OTHER, .letter = 'c' },
+	{ "export", "SPEC", NULL, "serve a directory: DIR or /NAME=DIR, and options after commas, see below", NULL,
+	  OPT_OTHER, .letter = 'e' },
+	{ "listen", "URL", NULL, "accept connections there; without any: whatever this machine has, for this host",
+	  "a URL like tcp://HOST:PORT, local:///PATH or rdma://HOST:PORT", OPT_OTHER, 'l', .set = add_listen },
+	{ "reactors", "N", "auto", "threads that serve connections; auto: one per core", "auto", OPT_NUMBER, 0,
+	  AT(reactors), .min = 1, .max = 1024 },
+	{ "workers", "N", "auto", "threads for calls that block; auto: four per core, 16 at least", "auto", OPT_NUMBER,
+	  0, AT(workers), .min = 1, .max = 4096 },
+	{ "poll", "HOW", "adaptive", "how reactors wait", "adaptive busy event", OPT_WORD, 0, AT(poll) },
+	{ "inline", "BYTES", "4K", "largest message without chunks", NULL, OPT_SIZE, 0, AT(inline_bytes), .min = 1024,
+	  .max = 65536, .step = 1024 },
+	{ "credits", "N", "64", "calls of one connection at once", NULL, OPT_NUMBER, 0, AT(credits), .min = 1,
+	  .max = 4096 },
+	{ "no-private-data", NULL, NULL, "send no sizes to peers and ignore theirs: messages of 1024 bytes", NULL,
+	  OPT_FLAG, 0, AT(no_private_data), .min = true },
+	{ "modes", "NAMES", "none", "other ways of moving data, for clients that request them",
+	  "none or names among read-read, fast-write, hybrid", OPT_OTHER, 0, AT(modes), .set = set_modes },
+	{ "drc-entries", "N", "32768", "replies kept for retransmitted calls; 0: none", NULL, OPT_NUMBER, 0,
+	  AT(drc_entries), .max = DRC_ENTRIES_MAX },
+	{ "drc-bytes", "BYTES", "32M", "memory for them", NULL, OPT_SIZE, 0, AT(drc_bytes), .min = DRC_BYTES_MIN,
+	  .max = DRC_BYTES_MAX },
+	{ "pinned-max", "BYTES", "256M", "buffer memory", NULL, OPT_SIZE, 0, AT(pinned_max),
+	  .min = RPCRDMA_POOL_BYTES_MIN, .max = MEMORY_MAX },
+	{ "messages-max", "BYTES", "64M", "memory for the messages of connections", NULL, OPT_SIZE, 0,
+	  AT(messages_max), .min = RPCRDMA_MSG_BYTES_MIN, .max = MEMORY_MAX },
+	{ "shared-max", "BYTES", "8G", "memory shared with clients on this host", NULL, OPT_SIZE, 0, AT(shared_max),
+	  .min = RPCRDMA_SHARED_BYTES_MIN, .max = MEMORY_MAX },
+	{ "registration", "HOW", "slab", "register memory as needed, or all of pinned-max and messages-max at start",
+	  "slab arena", OPT_WORD, 0, AT(arena) },
+	{ "max-connections", "N", "1024", "of all clients together", NULL, OPT_NUMBER, 0, AT(max_connections), .min = 1,
+	  .max = 65536 },
+	{ "srq", "yes|no", "no", "connections share their receives", NULL, OPT_FLAG, 0, AT(srq), .max = true },
+	{ "capture", "FILE", NULL, "write the traffic of the local fabric, as RoCEv2, to a pcap file", NULL, OPT_TEXT,
+	  0, AT(capture) },
+	{ "state-dir", "DIR", NULL, "state that keeps file handles valid after a restart (root: /var/lib/leat; "
+	  "others: ~/.local/state/leat)", NULL, OPT_TEXT, 0, AT(state_dir) },
+	{ "sign-handles", "yes|no", "yes", "no: handles by name only, without a signature", NULL, OPT_FLAG, 0,
+	  AT(unsigned_handles), .min = true },
+	{ "everyone", NULL, NULL, "not run by root: admit other users of this host, too; their requests run as the "
+	  "user that runs leatd", NULL, OPT_FLAG, 0, AT(everyone), .max = true },
+	{ "manage-gids", NULL, NULL, "over a network, use the groups in this host's user database", NULL, OPT_FLAG, 0,
+	  AT(manage_gids), .max = true },
+	{ "unsafe-inv", NULL, NULL, "invalidate memory of peers on soft RoCE too (leatd(8))", NULL, OPT_FLAG, 0,
+	  AT(unsafe_inv), .max = true },
+	{ "rpcbind", NULL, NULL, "register NFS and MOUNT with this host's rpcbind", NULL, OPT_FLAG, 0, AT(rpcbind),
+	  .max = true },
+	{ "verbose", NULL, NULL, "log more", NULL, OPT_OTHER, 'v', .set = set_level },
+	{ "quiet", NULL, NULL, "log warnings and errors only", NULL, OPT_OTHER, 'q', .set = set_level },
+	{ "help", NULL, NULL, "this text", NULL, OPT_OTHER, .letter = 'h' },
+	{ "version", NULL, NULL, "which leatd this is", NULL, OPT_OTHER, .letter = 'V' },
 };
 
-/* Return: the key of the option in the file */
-static const char *key_of(const struct conf_option *o)
+const struct opt *conf_opt_find(const char *key)
 {
-	return strncmp(o->name, "no-", 3) ? o->name : o->name + 3;
-}
+	const struct opt *o = opt_find(conf_opts, CONF_OPTS, key);
 
-const struct conf_option *conf_option_find(const char *key)
-{
-	for (size_t i = 0; i < CONF_OPTIONS; i++) {
-		if (!strcmp(key_of(&conf_options[i]), key))
-			return &conf_options[i];
-	}
-	return NULL;
+	return o && o->type == OPT_OTHER && !o->set ? NULL : o;
 }

@@ -3,7 +3,7 @@
  *
  * export_data.c - options that control the data path of an export
  *
- * Operation: a table of sizes and a table of words; export.c passes options here that are not its own.
+ * Operation: one table; export.c passes options here that are not its own.
  * Memory:    plain data of the caller's.
  * Threads:   any.
  * Errors:    a text for the user.
@@ -11,65 +11,12 @@
 #include "export_data.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/duration.h"
-#include "base/size.h"
+#include "base/opt.h"
 
-struct word {
-	const char *key;
-	unsigned bit;
-	size_t at; /* offset of an enum in struct export_data */
-	const char *values[4];
-};
-
-#define WORD(k, b, field, ...)                                                                 \
-	{                                                                                      \
-		.key = k, .bit = b, .at = offsetof(struct export_data, field),                 \
-		.values = { __VA_ARGS__ },                                                     \
-	}
-
-static const struct word words[] = {
-	WORD("overlap", DATA_GIVEN_OVERLAP, overlap, "off", "ordered", "streams"),
-	WORD("read", DATA_GIVEN_READ, read, "cached", "direct", "auto"),
-	WORD("write", DATA_GIVEN_WRITE, write, "cached", "direct"),
-	WORD("trust_clients", DATA_GIVEN_TRUST, trust_clients, "no", "yes"),
-	WORD("sched", DATA_GIVEN_SCHED, sched, "none", "sorted", "deadline"),
-};
-
-struct size {
-	const char *key;
-	unsigned bit;
-	size_t at; /* offset of a uint32_t in struct export_data */
-	uint32_t min, max;
-	uint32_t multiple; /* the value must be a multiple of this */
-};
-
-#define SIZE(k, b, field, lo, hi, m)                                                           \
-	{                                                                                      \
-		.key = k, .bit = b, .at = offsetof(struct export_data, field), .min = lo,      \
-		.max = hi, .multiple = m,                                                      \
-	}
-
-static const struct size sizes[] = {
-	SIZE("grain", DATA_GIVEN_GRAIN, grain, DATA_ALIGN, DATA_GRAIN_MAX, DATA_ALIGN),
-	SIZE("streams", DATA_GIVEN_STREAMS, streams, 1, DATA_STREAMS_MAX, 1),
-	SIZE("chunk", DATA_GIVEN_CHUNK, chunk, DATA_ALIGN, 1u << 30, DATA_ALIGN),
-	SIZE("depth", DATA_GIVEN_DEPTH, depth, 1, DATA_DEPTH_MAX, 1),
-};
-
-void export_data_init(struct export_data *d)
-{
-	*d = (struct export_data){
-		.streams = 1,
-		.chunk = DATA_CHUNK_DEFAULT,
-		.depth = DATA_DEPTH_DEFAULT,
-		.deadline_ns = DATA_DEADLINE_DEFAULT_NS,
-	};
-	store_spec_init(&d->store);
-}
+#define AT(member) OPT_AT(struct export_data, member)
 
 static int contradicts(const char *key, char *why, size_t why_bytes)
 {
@@ -77,97 +24,69 @@ static int contradicts(const char *key, char *why, size_t why_bytes)
 	return -EINVAL;
 }
 
-static int set_word(struct export_data *d, const struct word *w, const char *value, char *why,
-		    size_t why_bytes)
-{
-	unsigned *at = (unsigned *)(void *)((char *)d + w->at);
-	unsigned i = 0;
-
-	while (i < ARRAY_SIZE(w->values) && w->values[i] && strcmp(w->values[i], value))
-		i++;
-	if (i == ARRAY_SIZE(w->values) || !w->values[i]) {
-		int n = snprintf(why, why_bytes, "%s: '%s' is none of", w->key, value);
-
-		for (i = 0; i < ARRAY_SIZE(w->values) && w->values[i]; i++) {
-			if (n >= 0 && (size_t)n < why_bytes)
-				n += snprintf(why + n, why_bytes - (size_t)n, " %s", w->values[i]);
-		}
-		return -EINVAL;
-	}
-	if (d->given & w->bit && *at != i)
-		return contradicts(w->key, why, why_bytes);
-	d->given |= w->bit;
-	*at = i;
-	return 0;
-}
-
-static int set_size(struct export_data *d, const struct size *s, const char *value, char *why,
-		    size_t why_bytes)
-{
-	uint32_t *at = (uint32_t *)(void *)((char *)d + s->at);
-	uint64_t v;
-
-	if (!size_parse(value, &v) || v < s->min || v > s->max || v % s->multiple) {
-		(void)snprintf(why, why_bytes, "%s: '%s' is not a %s from %u to %u", s->key, value,
-			       s->multiple == 1 ? "number" : "multiple of 4096", s->min, s->max);
-		return -EINVAL;
-	}
-	if (d->given & s->bit && *at != v)
-		return contradicts(s->key, why, why_bytes);
-	d->given |= s->bit;
-	*at = (uint32_t)v;
-	return 0;
-}
-
-static int set_store(struct export_data *d, const char *value, char *why, size_t why_bytes)
+static int set_store(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
 	char said[2][STORE_SPEC_PRINT_BYTES];
+	struct export_data *d = to;
 	struct store_spec spec;
-	int err = store_spec_parse(value, &spec, why, why_bytes);
+	int err = store_spec_parse(value ? value : "", &spec, why, why_bytes);
 
 	if (err)
 		return err;
-	if (d->given & DATA_GIVEN_STORE &&
+	if (d->given & o->given &&
 	    strcmp(store_spec_print(&d->store, said[0], sizeof(said[0])),
 		   store_spec_print(&spec, said[1], sizeof(said[1]))))
 		return contradicts("store", why, why_bytes);
-	d->given |= DATA_GIVEN_STORE;
+	d->given |= o->given;
 	d->store = spec;
 	return 0;
 }
 
-static int set_deadline(struct export_data *d, const char *value, char *why, size_t why_bytes)
-{
-	uint64_t ns;
+static const struct opt opts[] = {
+	{ "overlap", "HOW", "off", "overlap disk and network in one request: pieces in any order, or in order",
+	  "off ordered streams", OPT_WORD, 0, AT(overlap), .given = DATA_GIVEN_OVERLAP },
+	{ "read", "HOW", "cached", "read through the page cache, from the disk, or from where the data is",
+	  "cached direct auto", OPT_WORD, 0, AT(read), .given = DATA_GIVEN_READ },
+	{ "write", "HOW", "cached", "write to the page cache or to the disk", "cached direct", OPT_WORD, 0, AT(write),
+	  .given = DATA_GIVEN_WRITE },
+	{ "trust_clients", "yes|no", "no", "trust local clients not to change the data of a WRITE before its reply",
+	  NULL, OPT_FLAG, 0, AT(trust_clients), .max = true, .given = DATA_GIVEN_TRUST },
+	{ "sched", "ORDER", "none", "order of reads and writes at the disk", "none sorted deadline", OPT_WORD, 0,
+	  AT(sched), .given = DATA_GIVEN_SCHED },
+	{ "grain", "BYTES", NULL, "bytes of a piece; without it a 32nd of the data for each member of the disk", NULL,
+	  OPT_SIZE, 0, AT(grain), .min = DATA_ALIGN, .max = DATA_GRAIN_MAX, .step = DATA_ALIGN,
+	  .given = DATA_GIVEN_GRAIN },
+	{ "streams", "N", "1", "members of the disk that work in parallel", NULL, OPT_NUMBER, 0, AT(streams), .min = 1,
+	  .max = DATA_STREAMS_MAX, .given = DATA_GIVEN_STREAMS },
+	{ "chunk", "BYTES", "64K", "stripe unit: contiguous bytes on one member", NULL, OPT_SIZE, 0, AT(chunk),
+	  .min = DATA_ALIGN, .max = 1u << 30, .step = DATA_ALIGN, .given = DATA_GIVEN_CHUNK },
+	{ "depth", "N", "32", "with sched: reads and writes at the disk at once", NULL, OPT_NUMBER, 0, AT(depth),
+	  .min = 1, .max = DATA_DEPTH_MAX, .given = DATA_GIVEN_DEPTH },
+	{ "store", "KIND", "file", "what stores the data, for tests: file, null, rate:SPEED, sim:WORD:...", NULL,
+	  OPT_OTHER, 0, AT(store), .given = DATA_GIVEN_STORE, .set = set_store },
+	{ "deadline", "TIME", "500ms", "with sched=deadline: how long a read may wait", NULL, OPT_TIME, 0,
+	  AT(deadline_ns), .min = NS_PER_MS, .max = 60 * NS_PER_S, .unit = 1, .given = DATA_GIVEN_DEADLINE },
+};
 
-	if (!duration_parse(value, &ns) || ns < NS_PER_MS || ns > 60 * NS_PER_S) {
-		(void)snprintf(why, why_bytes, "deadline: '%s' is not a time from 1ms to 60s",
-			       value);
-		return -EINVAL;
-	}
-	if (d->given & DATA_GIVEN_DEADLINE && d->deadline_ns != ns)
-		return contradicts("deadline", why, why_bytes);
-	d->given |= DATA_GIVEN_DEADLINE;
-	d->deadline_ns = ns;
-	return 0;
+void export_data_init(struct export_data *d)
+{
+	memset(d, 0, sizeof(*d));
+	opt_init(opts, ARRAY_SIZE(opts), d);
+	store_spec_init(&d->store);
 }
 
 int export_data_option(struct export_data *d, const char *key, const char *value, char *why,
 		       size_t why_bytes)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		if (!strcmp(key, words[i].key))
-			return set_word(d, &words[i], value ? value : "yes", why, why_bytes);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		if (!strcmp(key, sizes[i].key))
-			return set_size(d, &sizes[i], value ? value : "", why, why_bytes);
-	}
-	if (!strcmp(key, "store"))
-		return set_store(d, value ? value : "", why, why_bytes);
-	if (!strcmp(key, "deadline"))
-		return set_deadline(d, value ? value : "", why, why_bytes);
-	return -ENOENT;
+	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
+
+	return o ? opt_set_once(o, d, &d->given, value, why, why_bytes) : -ENOENT;
+}
+
+const struct opt *export_data_opts(size_t *ret_n)
+{
+	*ret_n = ARRAY_SIZE(opts);
+	return opts;
 }
 
 #ifdef HAVE_AIO
@@ -228,27 +147,16 @@ const char *export_data_print(const struct export_data *d, char *buf, size_t byt
 	size_t n = 0;
 
 	buf[0] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		unsigned v = *(const unsigned *)(const void *)((const char *)d + words[i].at);
-
-		if (d->given & words[i].bit && n < bytes)
-			n += (size_t)snprintf(buf + n, bytes - n, ", %s %s", words[i].key,
-					      words[i].values[v]);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		uint32_t v = *(const uint32_t *)(const void *)((const char *)d + sizes[i].at);
-
-		if (d->given & sizes[i].bit && n < bytes)
-			n += (size_t)snprintf(buf + n, bytes - n, ", %s %u", sizes[i].key, v);
-	}
-	if (d->given & DATA_GIVEN_STORE && n < bytes) {
+	for (const struct opt *o = opts; o < opts + ARRAY_SIZE(opts) && n < bytes; o++) {
 		char said[STORE_SPEC_PRINT_BYTES];
 
-		n += (size_t)snprintf(buf + n, bytes - n, ", store %s",
-				      store_spec_print(&d->store, said, sizeof(said)));
+		if (!(d->given & o->given))
+			continue;
+		if (o->type == OPT_OTHER)
+			(void)store_spec_print(&d->store, said, sizeof(said));
+		else
+			(void)opt_print(o, d, said, sizeof(said));
+		n += (size_t)snprintf(buf + n, bytes - n, ", %s %s", o->name, said);
 	}
-	if (d->given & DATA_GIVEN_DEADLINE && n < bytes)
-		(void)snprintf(buf + n, bytes - n, ", deadline %" PRIu64 "us",
-			       d->deadline_ns / NS_PER_US);
 	return buf;
 }

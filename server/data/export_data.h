@@ -18,7 +18,8 @@
 #define DATA_STREAMS_MAX 32u
 #define DATA_GRAIN_AUTO_MAX (64u << 10)
 #define DATA_GRAIN_PART 32u /* limit: the first pieces of all members are at most this part of a request */
-#define DATA_CHUNK_DEFAULT (64u << 10)
+
+struct opt;
 
 enum data_overlap {
 	DATA_OVERLAP_OFF,     /* disk operation and transfer of a request do not overlap */
@@ -37,9 +38,7 @@ enum data_write {
 	DATA_WRITE_DIRECT,
 };
 
-#define DATA_DEPTH_DEFAULT 32u
 #define DATA_DEPTH_MAX 1024u
-#define DATA_DEADLINE_DEFAULT_NS UINT64_C(500000000)
 #define DATA_DEADLINE_WRITES 10u /* a write may wait this many times longer than a read */
 
 enum data_sched {
@@ -82,8 +81,6 @@ struct export_data {
 void export_data_init(struct export_data *d);
 
 /** export_data_option - applies one option of the command line or the file
- * @key: "overlap", "grain", "streams", "chunk", "store", "read", "write", "sched", "depth", "trust_clients",
- *       "deadline"
  * @value: NULL for a bare flag
  * @why: receives a text on failure
  *
@@ -91,6 +88,9 @@ void export_data_init(struct export_data *d);
  */
 int must_check export_data_option(struct export_data *d, const char *key, const char *value,
 				  char *why, size_t why_bytes);
+
+/** export_data_opts - the table of these options; @ret_n: their number */
+const struct opt *export_data_opts(size_t *ret_n);
 
 /** export_data_check - call after the last option: are they consistent?
  *

@@ -12,137 +12,64 @@
 #include "store_spec.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/duration.h"
-#include "base/size.h"
+#include "base/opt.h"
 
 #define CHUNK_UNIT 4096u
 #define RATE_MIN 4096u
 #define RATE_MAX (UINT64_C(1) << 40)
 #define TIME_MAX (10 * NS_PER_S)
+#define AT(member) OPT_AT(struct sim_spec, member)
+
+static const struct opt words[] = {
+	{ "members", "N", "1", "disks", NULL, OPT_NUMBER, 0, AT(members), .min = 1, .max = SIM_MEMBERS_MAX },
+	{ "chunk", "BYTES", "64K", "contiguous bytes of a file on one disk", NULL, OPT_SIZE, 0, AT(chunk),
+	  .min = CHUNK_UNIT, .max = 1u << 30, .step = CHUNK_UNIT },
+	{ "rate", "BYTES", "100M", "bytes per second of one disk", NULL, OPT_SIZE, 0, AT(rate), .min = RATE_MIN,
+	  .max = RATE_MAX },
+	{ "latency", "TIME", "0", "delay of a request that is not sequential to the last one", NULL, OPT_TIME, 0,
+	  AT(latency_ns), .max = TIME_MAX, .unit = 1 },
+	{ "jitter", "TIME", "0", "maximum random additional time", NULL, OPT_TIME, 0, AT(jitter_ns), .max = TIME_MAX,
+	  .unit = 1 },
+	{ "seed", "N", "1", "of the random numbers", NULL, OPT_NUMBER, 0, AT(seed), .max = UINT64_MAX },
+	{ "fail", "N", NULL, "the request of this number fails", NULL, OPT_NUMBER, 0, AT(fail), .min = 1,
+	  .max = UINT64_MAX },
+	{ "volatile", NULL, NULL, "unstable writes are lost in a power failure", NULL, OPT_FLAG, 0, AT(forgets),
+	  .max = true },
+};
+
+const struct opt *store_spec_opts(size_t *ret_n)
+{
+	*ret_n = ARRAY_SIZE(words);
+	return words;
+}
 
 void store_spec_init(struct store_spec *s)
 {
-	*s = (struct store_spec){
-		.kind = STORE_KIND_FILE,
-		.sim = { .members = 1, .chunk = 64u << 10, .rate = 100u << 20, .seed = 1 },
-	};
+	memset(s, 0, sizeof(*s));
+	opt_init(words, ARRAY_SIZE(words), &s->sim);
 }
-
-static bool parse_size(const char *value, uint64_t min, uint64_t max, uint64_t multiple,
-		       uint64_t *ret)
-{
-	uint64_t v;
-
-	if (!size_parse(value, &v) || v < min || v > max || v % multiple)
-		return false;
-	*ret = v;
-	return true;
-}
-
-static bool set_members(struct sim_spec *s, const char *value)
-{
-	uint64_t v;
-	bool ok = parse_size(value, 1, SIM_MEMBERS_MAX, 1, &v);
-
-	if (ok)
-		s->members = (uint32_t)v;
-	return ok;
-}
-
-static bool set_chunk(struct sim_spec *s, const char *value)
-{
-	uint64_t v;
-	bool ok = parse_size(value, CHUNK_UNIT, 1u << 30, CHUNK_UNIT, &v);
-
-	if (ok)
-		s->chunk = (uint32_t)v;
-	return ok;
-}
-
-static bool set_rate(struct sim_spec *s, const char *value)
-{
-	return parse_size(value, RATE_MIN, RATE_MAX, 1, &s->rate);
-}
-
-static bool parse_time(const char *value, uint64_t *ret)
-{
-	uint64_t v;
-
-	if (!duration_parse(value, &v) || v > TIME_MAX)
-		return false;
-	*ret = v;
-	return true;
-}
-
-static bool set_latency(struct sim_spec *s, const char *value)
-{
-	return parse_time(value, &s->latency_ns);
-}
-
-static bool set_jitter(struct sim_spec *s, const char *value)
-{
-	return parse_time(value, &s->jitter_ns);
-}
-
-static bool set_seed(struct sim_spec *s, const char *value)
-{
-	return parse_size(value, 0, UINT64_MAX, 1, &s->seed);
-}
-
-static bool set_fail(struct sim_spec *s, const char *value)
-{
-	return parse_size(value, 1, UINT64_MAX, 1, &s->fail);
-}
-
-static bool set_volatile(struct sim_spec *s, const char *value)
-{
-	s->forgets = true;
-	return !value;
-}
-
-static const struct word {
-	const char *key;
-	bool (*set)(struct sim_spec *s, const char *value); /* NULL value: it was given without one */
-	const char *wants;
-} words[] = {
-	{ "members", set_members, "a number from 1 to 32" },
-	{ "chunk", set_chunk, "a multiple of 4096 up to 1G" },
-	{ "rate", set_rate, "bytes per second from 4K to 1T" },
-	{ "latency", set_latency, "a time up to 10s, such as 100us" },
-	{ "jitter", set_jitter, "a time up to 10s, such as 20us" },
-	{ "seed", set_seed, "a number" },
-	{ "fail", set_fail, "the number of a request, from 1" },
-	{ "volatile", set_volatile, "no value" },
-};
 
 /* Modifies @word. */
 static int parse_word(struct sim_spec *s, char *word, unsigned *given, char *why, size_t why_bytes)
 {
-	char *value = strchr(word, '=');
+	char *value = strchr(word, '='), reason[OPT_LIMITS_BYTES + STORE_SPEC_PRINT_BYTES];
+	const struct opt *o;
+	unsigned bit;
 
 	if (value)
 		*value++ = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		const struct word *w = &words[i];
-
-		if (strcmp(w->key, word))
-			continue;
-		if (*given & 1u << i) {
-			(void)snprintf(why, why_bytes, "store: sim: %s is given twice", word);
-			return -EINVAL;
-		}
-		*given |= 1u << i;
-		if ((value || w->set == set_volatile) && w->set(s, value))
-			return 0;
-		(void)snprintf(why, why_bytes, "store: sim: %s wants %s, not '%s'", word, w->wants,
-			       value ? value : "");
-		return -EINVAL;
-	}
-	(void)snprintf(why, why_bytes, "store: sim: '%s' is not a word of it", word);
+	o = opt_find(words, ARRAY_SIZE(words), word);
+	bit = o ? 1u << (o - words) : 0;
+	if (!o)
+		(void)snprintf(reason, sizeof(reason), "'%s' is not a word of it", word);
+	else if (*given & bit)
+		(void)snprintf(reason, sizeof(reason), "%s is given twice", word);
+	else if (!opt_set(o, s, value, reason, sizeof(reason)))
+		return *given |= bit, 0;
+	(void)snprintf(why, why_bytes, "store: sim: %s", reason);
 	return -EINVAL;
 }
 
@@ -162,15 +89,6 @@ static int parse_sim(const char *text, struct sim_spec *s, char *why, size_t why
 	return err;
 }
 
-static int parse_rate(const char *text, struct sim_spec *s, char *why, size_t why_bytes)
-{
-	if (set_rate(s, text))
-		return 0;
-	(void)snprintf(why, why_bytes, "store: rate: '%s' is not bytes per second from 4K to 1T",
-		       text);
-	return -EINVAL;
-}
-
 /* Parses "KIND:..."; Return: the text after the colon, or NULL */
 static const char *behind(const char *text, const char *kind)
 {
@@ -181,6 +99,7 @@ static const char *behind(const char *text, const char *kind)
 
 int store_spec_parse(const char *text, struct store_spec *ret, char *why, size_t why_bytes)
 {
+	char reason[OPT_LIMITS_BYTES + STORE_SPEC_PRINT_BYTES];
 	struct store_spec s;
 	const char *rest;
 	int err = 0;
@@ -197,7 +116,9 @@ int store_spec_parse(const char *text, struct store_spec *ret, char *why, size_t
 		err = parse_sim(rest, &s.sim, why, why_bytes);
 	} else if ((rest = behind(text, "rate"))) {
 		s.kind = STORE_KIND_RATE;
-		err = parse_rate(rest, &s.sim, why, why_bytes);
+		err = opt_set(opt_find(words, ARRAY_SIZE(words), "rate"), &s.sim, rest, reason, sizeof(reason));
+		if (err)
+			(void)snprintf(why, why_bytes, "store: %s", reason);
 	} else {
 		(void)snprintf(why, why_bytes,
 			       "store: '%s' is none of file sim sim:... null rate:SPEED", text);
@@ -210,34 +131,21 @@ int store_spec_parse(const char *text, struct store_spec *ret, char *why, size_t
 
 const char *store_spec_print(const struct store_spec *s, char *buf, size_t bytes)
 {
-	const struct sim_spec *m = &s->sim;
+	static const char *const kinds[] = {
+		[STORE_KIND_FILE] = "file", [STORE_KIND_NULL] = "null", [STORE_KIND_RATE] = "rate",
+		[STORE_KIND_SIM] = "sim"
+	};
+	size_t n = (size_t)snprintf(buf, bytes, "%s", kinds[s->kind]);
+	char value[32];
 
-	switch (s->kind) {
-	case STORE_KIND_FILE:
-		(void)snprintf(buf, bytes, "file");
-		break;
-	case STORE_KIND_NULL:
-		(void)snprintf(buf, bytes, "null");
-		break;
-	case STORE_KIND_RATE:
-		(void)snprintf(buf, bytes, "rate:%" PRIu64, m->rate);
-		break;
-	case STORE_KIND_SIM:
-		(void)snprintf(buf, bytes,
-			       "sim:members=%u:chunk=%u:rate=%" PRIu64 ":latency=%" PRIu64
-			       "ns:jitter=%" PRIu64 "ns:seed=%" PRIu64,
-			       m->members, m->chunk, m->rate, m->latency_ns, m->jitter_ns, m->seed);
-		if (m->fail) {
-			size_t n = strlen(buf);
-
-			(void)snprintf(buf + n, bytes - n, ":fail=%" PRIu64, m->fail);
-		}
-		if (m->forgets) {
-			size_t n = strlen(buf);
-
-			(void)snprintf(buf + n, bytes - n, ":volatile");
-		}
-		break;
+	if (s->kind == STORE_KIND_RATE)
+		(void)snprintf(buf, bytes, "rate:%s", opt_print(opt_find(words, ARRAY_SIZE(words), "rate"), &s->sim,
+							       value, sizeof(value)));
+	for (const struct opt *o = words; s->kind == STORE_KIND_SIM && o < words + ARRAY_SIZE(words); o++) {
+		if (o->type == OPT_FLAG ? !s->sim.forgets : !o->preset && !s->sim.fail)
+			continue;
+		n += (size_t)snprintf(buf + n, bytes - n, ":%s%s%s", o->name, o->type == OPT_FLAG ? "" : "=",
+				      o->type == OPT_FLAG ? "" : opt_print(o, &s->sim, value, sizeof(value)));
 	}
 	return buf;
 }

@@ -26,6 +26,8 @@ struct sim_spec {
 	bool forgets;	     /* its cache is volatile: store_sim_cut() */
 };
 
+struct opt;
+
 enum store_kind {
 	STORE_KIND_FILE, /* the files themselves */
 	STORE_KIND_SIM,	 /* the files on a modelled disk */
@@ -54,6 +56,9 @@ int must_check store_spec_parse(const char *text, struct store_spec *ret, char *
 
 /** store_spec_print - prints the format of store_spec_parse(), the same text for the same meaning; Return: @buf */
 const char *store_spec_print(const struct store_spec *s, char *buf, size_t bytes);
+
+/** store_spec_opts - the table of the words of "sim:"; @ret_n: their number */
+const struct opt *store_spec_opts(size_t *ret_n);
 
 /** store_spec_warning - returns a warning for the administrator, or NULL */
 const char *store_spec_warning(const struct store_spec *s);

@@ -19,9 +19,7 @@
 #define DRC_CRED_MAX 400 /* RFC 5531 section 8.2 */
 
 /* Limits of the options. The default bytes are used up only by credentials of full length. */
-#define DRC_ENTRIES_DEFAULT 32768u
 #define DRC_ENTRIES_MAX (1u << 24)
-#define DRC_BYTES_DEFAULT (32u << 20)
 #define DRC_BYTES_MIN (64u << 10)
 #define DRC_BYTES_MAX (1u << 31)
 

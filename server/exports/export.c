@@ -27,6 +27,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/opt.h"
+
 static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
 {
 	va_list ap;
@@ -34,18 +36,6 @@ static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(why, bytes, fmt, ap);
 	va_end(ap);
-}
-
-/* If leatd runs as root, the ids that callers claim are used, so only reserved ports are accepted. Otherwise these
- * ids are not used, and the clients are ordinary users like leatd's own: requiring a port reserved for
- * root would exclude them. */
-void export_conf_init(struct export_conf *c)
-{
-	memset(c, 0, sizeof(*c));
-	c->secure = geteuid() == 0;
-	c->squash = EXPORT_SQUASH_ROOT;
-	c->anonuid = c->anongid = EXPORT_ANON_ID;
-	export_data_init(&c->data);
 }
 
 void export_conf_fini(struct export_conf *c)
@@ -119,131 +109,82 @@ static int add_clients(struct export_conf *c, const char *value, char *why, size
 	return err;
 }
 
-/* Of two contradicting options neither takes precedence: the second is an error. */
-static int give_once(struct export_conf *c, unsigned bit, bool same, const char *key, char *why,
-		     size_t why_bytes)
+static int set_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	if (c->given & bit && !same) {
-		say(why, why_bytes, "%s: contradicts an option before it", key);
-		return -EINVAL;
-	}
-	c->given |= bit;
-	return 0;
+	(void)o;
+	return add_clients(to, value ? value : "", why, why_bytes);
 }
 
-/* Parses "yes" and "no" of the file; a flag without a value means yes. */
-static int parse_flag(const char *key, const char *value, bool *ret, char *why, size_t why_bytes)
+static int set_path(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	static const char *const yes[] = { "yes", "true", "on", "1" };
-	static const char *const no[] = { "no", "false", "off", "0" };
+	struct export_conf *c = to;
 
-	if (!value) {
-		*ret = true;
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
-		if (!strcmp(value, yes[i])) {
-			*ret = true;
-			return 0;
-		}
-		if (!strcmp(value, no[i])) {
-			*ret = false;
-			return 0;
-		}
-	}
-	say(why, why_bytes, "%s: '%s' is neither yes nor no", key, value);
-	return -EINVAL;
-}
-
-/* Sets a flag by one of its two names; @means: its value if the answer is yes. */
-static int set_flag(struct export_conf *c, unsigned bit, const char *key, const char *value,
-		    bool means, bool *ret, char *why, size_t why_bytes)
-{
-	bool flag = false;
-	int err = parse_flag(key, value, &flag, why, why_bytes);
-
-	flag = flag == means;
-	if (!err)
-		err = give_once(c, bit, *ret == flag, key, why, why_bytes);
-	if (!err)
-		*ret = flag;
-	return err;
-}
-
-static int set_id(struct export_conf *c, unsigned bit, const char *key, const char *value,
-		  uint32_t *id, char *why, size_t why_bytes)
-{
-	unsigned long long v;
-	char *end;
-
-	errno = 0;
-	v = value ? strtoull(value, &end, 10) : 0;
-	/* (uint32_t)-1 means "unchanged" to chown() and setfsuid() */
-	if (!value || *value < '0' || *value > '9' || errno || *end || v >= UINT32_MAX) {
-		say(why, why_bytes, "%s: '%s' is not a number below %u", key, value ? value : "",
-		    UINT32_MAX);
+	(void)o;
+	if (c->path) {
+		say(why, why_bytes, "path: there is one already, %s", c->path);
 		return -EINVAL;
 	}
-	if (give_once(c, bit, *id == v, key, why, why_bytes))
-		return -EINVAL;
-	*id = (uint32_t)v;
-	return 0;
+	c->path = strdup(value ? value : "");
+	return c->path ? 0 : -ENOMEM;
+}
+
+#define FLAG(name_, preset_, help_, member, yes, no, bit)                                                  \
+	{                                                                                                  \
+		.name = name_, .preset = preset_, .help = help_, .type = OPT_FLAG, .min = no, .max = yes,  \
+		.given = bit, OPT_AT(struct export_conf, member),                                          \
+	}
+
+/* Two options with one bit have one member: the second one may not contradict the first. */
+static const struct opt opts[] = {
+	FLAG("ro", NULL, "clients may change nothing", ro, 1, 0, EXPORT_GIVEN_RO),
+	FLAG("rw", "yes", "clients may change files", ro, 0, 1, EXPORT_GIVEN_RO),
+	FLAG("sync", "yes", "replies wait for the disk, as NFS requires", async, 0, 1, EXPORT_GIVEN_ASYNC),
+	FLAG("async", NULL, "no reply waits for the disk: a crash may lose changes", async, 1, 0, EXPORT_GIVEN_ASYNC),
+	FLAG("root_squash", "yes", "requests of root run as the anonymous user", squash, EXPORT_SQUASH_ROOT,
+	     EXPORT_SQUASH_NONE, EXPORT_GIVEN_SQUASH),
+	FLAG("no_root_squash", NULL, "requests of root run as root", squash, EXPORT_SQUASH_NONE, EXPORT_SQUASH_ROOT,
+	     EXPORT_GIVEN_SQUASH),
+	FLAG("all_squash", NULL, "all requests run as the anonymous user", squash, EXPORT_SQUASH_ALL,
+	     EXPORT_SQUASH_ROOT, EXPORT_GIVEN_SQUASH),
+	FLAG("secure", NULL, "over TCP only from ports below 1024 (default if run by root)", secure, 1, 0,
+	     EXPORT_GIVEN_SECURE),
+	FLAG("insecure", NULL, "from any port (default if not run by root)", secure, 0, 1, EXPORT_GIVEN_SECURE),
+	{ "anonuid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous user", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anonuid),
+	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONUID }, /* (uint32_t)-1: "unchanged" to chown(), setfsuid() */
+	{ "anongid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous group", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anongid),
+	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONGID },
+	{ "clients", "CIDR", NULL, "networks that may use it, several with commas; without it this host only", NULL,
+	  OPT_OTHER, .set = set_clients },
+	{ "path", "DIR", NULL, NULL, NULL, OPT_OTHER, .set = set_path }, /* a key of the file only */
+};
+
+/* If leatd runs as root, the ids that callers claim are used, so only reserved ports are accepted. Otherwise these
+ * ids are not used, and the clients are ordinary users like leatd's own: requiring a port reserved for
+ * root would exclude them. */
+void export_conf_init(struct export_conf *c)
+{
+	memset(c, 0, sizeof(*c));
+	opt_init(opts, ARRAY_SIZE(opts), c);
+	c->secure = geteuid() == 0;
+	export_data_init(&c->data);
 }
 
 int export_conf_option(struct export_conf *c, const char *key, const char *value, char *why,
 		       size_t why_bytes)
 {
-	static const struct {
-		const char *key;
-		enum export_squash yes, no;
-	} squashes[] = {
-		{ "root_squash", EXPORT_SQUASH_ROOT, EXPORT_SQUASH_NONE },
-		{ "no_root_squash", EXPORT_SQUASH_NONE, EXPORT_SQUASH_ROOT },
-		{ "all_squash", EXPORT_SQUASH_ALL, EXPORT_SQUASH_ROOT },
-	};
-	bool flag = false;
-	enum export_squash squash;
-	int err;
+	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
+	int err = o ? opt_set_once(o, c, &c->given, value, why, why_bytes)
+		    : export_data_option(&c->data, key, value, why, why_bytes);
 
-	if (!strcmp(key, "ro") || !strcmp(key, "rw"))
-		return set_flag(c, EXPORT_GIVEN_RO, key, value, key[1] == 'o', &c->ro, why,
-				why_bytes);
-	if (!strcmp(key, "secure") || !strcmp(key, "insecure"))
-		return set_flag(c, EXPORT_GIVEN_SECURE, key, value, key[0] == 's', &c->secure, why,
-				why_bytes);
-	if (!strcmp(key, "async") || !strcmp(key, "sync"))
-		return set_flag(c, EXPORT_GIVEN_ASYNC, key, value, key[0] == 'a', &c->async, why,
-				why_bytes);
-	for (size_t i = 0; i < ARRAY_SIZE(squashes); i++) {
-		if (strcmp(key, squashes[i].key))
-			continue;
-		err = parse_flag(key, value, &flag, why, why_bytes);
-		squash = flag ? squashes[i].yes : squashes[i].no;
-		if (!err)
-			err = give_once(c, EXPORT_GIVEN_SQUASH, c->squash == squash, key, why,
-					why_bytes);
-		if (!err)
-			c->squash = squash;
-		return err;
-	}
-	if (!strcmp(key, "anonuid"))
-		return set_id(c, EXPORT_GIVEN_ANONUID, key, value, &c->anonuid, why, why_bytes);
-	if (!strcmp(key, "anongid"))
-		return set_id(c, EXPORT_GIVEN_ANONGID, key, value, &c->anongid, why, why_bytes);
-	if (!strcmp(key, "clients"))
-		return add_clients(c, value ? value : "", why, why_bytes);
-	if (!strcmp(key, "path")) {
-		if (c->path) {
-			say(why, why_bytes, "path: there is one already, %s", c->path);
-			return -EINVAL;
-		}
-		c->path = strdup(value ? value : "");
-		return c->path ? 0 : -ENOMEM;
-	}
-	err = export_data_option(&c->data, key, value, why, why_bytes);
 	if (err == -ENOENT)
 		say(why, why_bytes, "no such export option: '%s'", key);
 	return err;
+}
+
+const struct opt *export_opts(size_t *ret_n)
+{
+	*ret_n = ARRAY_SIZE(opts);
+	return opts;
 }
 
 /* Is the token after clients=... one more network rather than an option? */

@@ -26,7 +26,7 @@ enum export_squash {
 
 #define EXPORT_NAME_MAX 1023 /* MNTPATHLEN of RFC 1813 is 1024 */
 #define EXPORT_CLIENTS_MAX 64
-#define EXPORT_ANON_ID 65534u
+#define EXPORT_ANON_ID 65534
 
 enum { /* struct export_conf.given */
        EXPORT_GIVEN_RO = 1u << 0,
@@ -90,8 +90,7 @@ void export_conf_init(struct export_conf *c);
 void export_conf_fini(struct export_conf *c);
 
 /** export_conf_option - applies one option of the command line or the file
- * @key: "ro", "rw", "secure", "insecure", "root_squash", "no_root_squash", "all_squash", "anonuid",
- *       "anongid", "clients", "path", and those of export_data_option()
+ * @key: "path", one of export_opts(), or of export_data_opts()
  * @value: NULL for a bare flag
  * @why: receives a text on failure
  *
@@ -100,6 +99,9 @@ void export_conf_fini(struct export_conf *c);
  */
 int must_check export_conf_option(struct export_conf *c, const char *key, const char *value,
 				  char *why, size_t why_bytes);
+
+/** export_opts - the table of the options, except those of export_data_opts(); @ret_n: their number */
+const struct opt *export_opts(size_t *ret_n);
 
 /** export_conf_parse - parses "DIR[,option...]" or "/NAME=DIR[,option...]"
  * @ret: on success the caller frees it with export_conf_fini()

@@ -31,50 +31,6 @@
 
 #define DRAIN_MS 10000
 
-static const char usage[] =
-	"usage: leatd [-c FILE] [--export DIR | --export /NAME=DIR][,option...]... [--listen "
-	"URL]...\n"
-	"\n"
-	"  -c, --config FILE    read FILE first: sections [server] and [export /NAME]\n"
-	"  -e, --export SPEC    serve a directory; options after it:\n"
-	"                         ro, rw, sync, async, root_squash, no_root_squash, all_squash,\n"
-	"                         secure, insecure, anonuid=N, anongid=N,\n"
-	"                         clients=CIDR[,CIDR...]\n"
-	"                       without clients= this host only; how data travels (leatd.conf(5)):\n"
-	"                         overlap=HOW, grain=BYTES, streams=N, chunk=BYTES\n"
-	"  -l, --listen URL     tcp://HOST:PORT, local:///PATH, rdma://HOST:PORT; without any:\n"
-	"                       whatever this machine has, for this host\n"
-	"      --reactors N     threads that serve connections; auto: one per core\n"
-	"      --workers N      threads for calls that block; auto: twice the cores\n"
-	"      --poll HOW       adaptive, busy or event\n"
-	"      --inline BYTES   largest message without chunks, 1024 to 65536 (4096)\n"
-	"      --credits N      calls of one connection at once (64)\n"
-	"      --no-private-data  tell peers nothing of sizes, and believe nothing: 1024 bytes\n"
-	"      --modes NAMES    other ways of moving data, for clients that ask for them: read-read,\n"
-	"                       fast-write, hybrid (none)\n"
-	"      --drc-entries N  answers kept for calls that come again (32768); 0: none\n"
-	"      --drc-bytes N    memory for them (33554432)\n"
-	"      --pinned-max N   buffer memory in bytes, 524288 at least (268435456)\n"
-	"      --messages-max N  memory for the messages of connections, 1048576 at least\n"
-	"                       (67108864)\n"
-	"      --shared-max N   memory shared with clients on this host, 67108864 at least\n"
-	"                       (8589934592)\n"
-	"      --registration HOW  slab: memory is registered as it is needed; arena: all of\n"
-	"                       pinned-max and messages-max at once, once (slab)\n"
-	"      --max-connections N  of all clients together (1024)\n"
-	"      --srq yes        connections share their receives (no)\n"
-	"      --capture FILE   write what the local fabric carries, as RoCEv2, to a pcap file\n"
-	"      --state-dir DIR  keeps what lets file handles outlive a restart (root:\n"
-	"                       /var/lib/leat; others: ~/.local/state/leat)\n"
-	"      --sign-handles no  handles by name only, without a signature (yes)\n"
-	"      --everyone       not run by root: let other users of this host in, too; their\n"
-	"                       requests run as the user that runs leatd\n"
-	"      --manage-gids    over a network, groups are what this host knows of a user\n"
-	"      --unsafe-inv     invalidate memory of peers on soft RoCE too (leatd(8))\n"
-	"      --rpcbind        register NFS and MOUNT with this host's rpcbind\n"
-	"  -v, --verbose        say more        -q, --quiet    say less\n"
-	"  -h, --help           this text       -V, --version  which leatd this is\n";
-
 struct manager {
 	struct server_manager ops;
 	struct reload *reload;
@@ -170,7 +126,8 @@ int main(int argc, char **argv)
 		status = run(conf, argc, argv);
 		break;
 	case CONF_HELP:
-		status = fputs(usage, stdout) < 0;
+		conf_help(stdout);
+		status = ferror(stdout) != 0;
 		break;
 	case CONF_VERSION:
 		status = printf("leatd %s\n", LEAT_VERSION) < 0;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "conf_int.h"
 
 #define OTHERS_BYTES 400 /* enough for the names of all options */
 
@@ -54,11 +55,6 @@ int reload_create(struct conf *conf, int argc, char **argv, struct server *s, st
 	return 0;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? !strcmp(a, b) : a == b;
-}
-
 static bool same_listen(const struct conf *a, const struct conf *b)
 {
 	char text_a[300], text_b[300];
@@ -73,41 +69,12 @@ static bool same_listen(const struct conf *a, const struct conf *b)
 /* Return: names of the changed options that need a restart, or "" */
 static const char *name_others(const struct conf *a, const struct conf *b, char buf[OTHERS_BYTES])
 {
-	const struct {
-		const char *name;
-		bool same;
-	} v[] = {
-		{ "listen", same_listen(a, b) },
-		{ "reactors", a->reactors == b->reactors },
-		{ "workers", a->workers == b->workers },
-		{ "poll", a->poll == b->poll },
-		{ "inline", a->inline_bytes == b->inline_bytes },
-		{ "credits", a->credits == b->credits },
-		{ "private-data", a->no_private_data == b->no_private_data },
-		{ "modes", a->modes == b->modes },
-		{ "drc-entries", a->drc_entries == b->drc_entries },
-		{ "drc-bytes", a->drc_bytes == b->drc_bytes },
-		{ "pinned-max", a->pinned_max == b->pinned_max },
-		{ "messages-max", a->messages_max == b->messages_max },
-		{ "shared-max", a->shared_max == b->shared_max },
-		{ "registration", a->arena == b->arena },
-		{ "max-connections", a->max_connections == b->max_connections },
-		{ "srq", a->srq == b->srq },
-		{ "capture", same_text(a->capture, b->capture) },
-		{ "state-dir", same_text(a->state_dir, b->state_dir) },
-		{ "sign-handles", a->unsigned_handles == b->unsigned_handles },
-		{ "everyone", a->everyone == b->everyone },
-		{ "rpcbind", a->rpcbind == b->rpcbind },
-		{ "unsafe-inv", a->unsafe_inv == b->unsafe_inv },
-		{ "manage-gids", a->manage_gids == b->manage_gids },
-	};
 	size_t n = 0;
 
 	buf[0] = '\0';
-	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
-		if (!v[i].same)
-			n += (size_t)snprintf(buf + n, OTHERS_BYTES - n, "%s%s", n ? ", " : "",
-					      v[i].name);
+	for (const struct opt *o = conf_opts; o < conf_opts + CONF_OPTS; o++) {
+		if (o->letter == 'l' ? !same_listen(a, b) : o->size && !opt_same(o, a, b))
+			n += (size_t)snprintf(buf + n, OTHERS_BYTES - n, "%s%s", n ? ", " : "", opt_key(o));
 	}
 	return buf;
 }

@@ -56,8 +56,8 @@ stop() { # SIGNAL
 refuses 2 'nothing to export'
 refuses 2 'no such option: --wrong' --wrong
 refuses 2 'needs a value' --export
-refuses 1 'not a URL' --export "$work/exp" --listen nonsense
-refuses 2 "'none' is neither auto nor a number" --export "$work/exp" --reactors none
+refuses 1 'listen=nonsense: must be a URL' --export "$work/exp" --listen nonsense
+refuses 2 "reactors=none: must be auto or a number from 1 to 1024" --export "$work/exp" --reactors none
 
 # what cannot be
 refuses 1 'No such file or directory' --export "$work/none"

@@ -294,16 +294,16 @@ static void data_options(void **state)
 		{ "overlap=streams,grain=8192,streams=8,chunk=64K", NULL },
 		{ "overlap=streams,overlap=streams", NULL },
 		{ "overlap=streams,overlap=off", "contradicts" },
-		{ "overlap", "none of off ordered streams" },
-		{ "overlap=on", "none of off ordered streams" },
+		{ "overlap", "must be off, ordered or streams" },
+		{ "overlap=on", "must be off, ordered or streams" },
 		{ "grain=4096", "without overlap" },
-		{ "overlap=streams,grain=4095", "multiple of 4096" },
-		{ "overlap=streams,grain=0", "multiple of 4096" },
-		{ "overlap=streams,grain=6000", "multiple of 4096" },
-		{ "overlap=streams,grain=2M", "multiple of 4096" },
-		{ "overlap=streams,grain=99999999999999999999", "multiple of 4096" },
-		{ "overlap=streams,grain=", "multiple of 4096" },
-		{ "overlap=streams,grain", "multiple of 4096" },
+		{ "overlap=streams,grain=4095", "multiple of 4K from 4K to 1M" },
+		{ "overlap=streams,grain=0", "multiple of 4K from 4K to 1M" },
+		{ "overlap=streams,grain=6000", "multiple of 4K from 4K to 1M" },
+		{ "overlap=streams,grain=2M", "multiple of 4K from 4K to 1M" },
+		{ "overlap=streams,grain=99999999999999999999", "multiple of 4K from 4K to 1M" },
+		{ "overlap=streams,grain=", "multiple of 4K from 4K to 1M" },
+		{ "overlap=streams,grain", "multiple of 4K from 4K to 1M" },
 		{ "overlap=streams,streams=0", "from 1 to 32" },
 		{ "overlap=streams,streams=33", "from 1 to 32" },
 		{ "overlap=streams,chunk=64K", "without streams" },
@@ -312,8 +312,8 @@ static void data_options(void **state)
 		{ "overlap=streams,grain=8K,grain=4K", "contradicts" },
 		{ "store=null,read=cached", "another store than files" },
 		{ "read=cached,write=cached", NULL },
-		{ "read=fast", "none of cached direct auto" },
-		{ "write=auto", "none of cached direct" },
+		{ "read=fast", "read=fast: must be cached, direct or auto" },
+		{ "write=auto", "write=auto: must be cached or direct" },
 		{ "read=cached,read=direct", "contradicts" },
 #ifdef HAVE_AIO
 		{ "read=auto,write=direct,overlap=streams", NULL },
@@ -371,7 +371,7 @@ static void data_options_are_told(void **state)
 	assert_int_equal(export_conf_parse("/,overlap=streams,grain=8K", &a, why, sizeof(why)), 0);
 	assert_int_equal(export_conf_parse("/,overlap=streams", &b, why, sizeof(why)), 0);
 	assert_string_equal(export_data_print(&a.data, how, sizeof(how)),
-			    ", overlap streams, grain 8192");
+			    ", overlap streams, grain 8K");
 	assert_false(export_data_same(&a.data, &b.data));
 	assert_true(export_data_same(&a.data, &a.data));
 	export_conf_fini(&a);

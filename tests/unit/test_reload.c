@@ -40,18 +40,18 @@ static const struct {
 	{ "state-dir", "/dir" },
 	{ "sign-handles", "no" },
 	{ "everyone", "yes" },
-	{ "rpcbind", "yes" },
-	{ "unsafe-inv", "yes" },
 	{ "manage-gids", "yes" },
+	{ "unsafe-inv", "yes" },
+	{ "rpcbind", "yes" },
 };
 
 static void set(struct conf *c, const char *key, const char *value)
 {
-	const struct conf_option *o = conf_option_find(key);
+	const struct opt *o = conf_opt_find(key);
 	char why[CONF_WHY_BYTES] = "";
 
 	assert_non_null(o);
-	if (o->set(c, value, why))
+	if (opt_set(o, c, value, why, sizeof(why)))
 		fail_msg("%s", why);
 }
 
@@ -68,8 +68,8 @@ static void each_is_named(void **state)
 		assert_string_equal(name_others(&now, &then, buf), others[i].key);
 		conf_fini(&then);
 	}
-	/* and there are no more of them but how much is logged */
-	assert_int_equal(ARRAY_SIZE(others) + 2, CONF_OPTIONS);
+	/* there are no more, except the log levels, and those of the command line only */
+	assert_int_equal(ARRAY_SIZE(others) + 2 + 4, CONF_OPTS);
 	conf_init(&then);
 	set(&then, "quiet", "yes");
 	set(&then, "verbose", "yes");

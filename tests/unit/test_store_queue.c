@@ -336,7 +336,7 @@ static void options(void **state)
 	static const struct {
 		const char *key, *value, *why; /* why: of the check, if the option is taken */
 	} rows[] = {
-		{ "sched", "elevator", "none sorted deadline" },
+		{ "sched", "elevator", "must be none, sorted or deadline" },
 		{ "sched", NULL, "sched" },
 		{ "depth", "0", "1 to 1024" },
 		{ "depth", "1025", "1 to 1024" },
@@ -370,7 +370,7 @@ static void options(void **state)
 	assert_int_equal(export_data_option(&d, "deadline", "21ms", why, sizeof(why)), -EINVAL);
 	assert_int_equal(export_data_check(&d, why, sizeof(why)), 0);
 	assert_string_equal(export_data_print(&d, said, sizeof(said)),
-			    ", sched deadline, depth 64, deadline 20000us");
+			    ", sched deadline, depth 64, deadline 20ms");
 }
 
 int main(void)

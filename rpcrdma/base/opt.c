@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * opt.c - options, each declared once: parsing, defaults, error messages, help
+ *
+ * Operation: a value is parsed into a 64-bit number, checked against the range, and stored in a member of 1 to 8
+ *            bytes. The description of the range in error messages and help texts is computed from the same fields.
+ * Memory:    members of the caller; copies of TEXT belong to the caller's structure.
+ * Threads:   any, except opt_next(): getopt() has global state.
+ * Errors:    -EINVAL, and a line for the user.
+ */
+#include "base/opt.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+#define OPTIONS_MAX 64
+#define HELP_COLUMN 21 /* of the text; from the left of the option */
+#define HELP_WIDTH 98
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit sizes[] = {
+	{ "T", UINT64_C(1) << 40 }, { "G", 1u << 30 }, { "M", 1u << 20 }, { "K", 1u << 10 }, { NULL, 1 }
+};
+static const struct unit times[] = {
+	{ "s", NS_PER_S }, { "ms", NS_PER_MS }, { "us", NS_PER_US }, { "ns", 1 }, { NULL, 1 }
+};
+
+static printf_like(3, 4) int refuse(char *why, size_t why_bytes, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, why_bytes, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* ---- numbers ---- */
+
+/* Parses decimal digits. Return: false: none, or too large */
+static bool parse_digits(const char **text, uint64_t *ret)
+{
+	unsigned long long v;
+	char *end;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	errno = 0;
+	v = strtoull(*text, &end, 10);
+	*text = end;
+	*ret = v;
+	return !errno;
+}
+
+bool opt_parse_size(const char *text, uint64_t *ret)
+{
+	const struct unit *u = sizes;
+	uint64_t v;
+
+	if (!parse_digits(&text, &v))
+		return false;
+	while (u->name && strcasecmp(u->name, text) != 0)
+		u++;
+	return (u->name || !*text) && mul_u64(v, u->factor, ret);
+}
+
+bool opt_parse_time(const char *text, uint64_t bare, uint64_t *ret_ns)
+{
+	uint64_t v = 0, part = 0, power = 1, factor;
+	const struct unit *u = times;
+	bool digits = *text != '.';
+
+	if (digits && !parse_digits(&text, &v))
+		return false;
+	if (*text == '.') {
+		if (!isdigit((unsigned char)*++text))
+			return false;
+		for (; isdigit((unsigned char)*text); text++) {
+			if (power >= NS_PER_S)
+				return false;
+			power *= 10;
+			part = part * 10 + (uint64_t)(*text - '0');
+		}
+	}
+	while (u->name && strcmp(u->name, text) != 0)
+		u++;
+	factor = u->name ? u->factor : bare;
+	if (!u->name && (*text || (!bare && (v || part))))
+		return false;
+	/* at most 10^9 times 10^9 */
+	if (part * factor % power || !mul_u64(v, factor, &v))
+		return false;
+	return add_u64(v, part * factor / power, ret_ns);
+}
+
+/* ---- members ---- */
+
+static uint64_t get_number(const struct opt *o, const void *from)
+{
+	const char *at = (const char *)from + o->at;
+	uint64_t v8;
+	uint32_t v4;
+	uint16_t v2;
+
+	switch (o->size) {
+	case 1:
+		return *(const uint8_t *)at;
+	case 2:
+		memcpy(&v2, at, 2);
+		return v2;
+	case 4:
+		memcpy(&v4, at, 4);
+		return v4;
+	default:
+		memcpy(&v8, at, 8);
+		return v8;
+	}
+}
+
+static void put_number(const struct opt *o, void *to, uint64_t v)
+{
+	uint32_t v4 = (uint32_t)v;
+	uint16_t v2 = (uint16_t)v;
+	uint8_t v1 = (uint8_t)v;
+
+	memcpy((char *)to + o->at, o->size == 1 ? (void *)&v1 : o->size == 2 ? (void *)&v2 :
+	       o->size == 4 ? (void *)&v4 : (void *)&v, o->size);
+}
+
+static bool is_number(const struct opt *o)
+{
+	return o->type != OPT_TEXT && o->type != OPT_OTHER;
+}
+
+/* ---- words ---- */
+
+/* Return: length of the next word at @at, past blanks; 0: no more */
+static size_t next_word(const char **at)
+{
+	*at += strspn(*at, " ");
+	return strcspn(*at, " ");
+}
+
+static bool find_word(const char *words, const char *text, uint64_t *ret)
+{
+	size_t len;
+
+	for (uint64_t i = 0; (len = next_word(&words)); i++, words += len) {
+		if (strlen(text) == len && !strncmp(words, text, len)) {
+			*ret = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_flag(const struct opt *o, const char *value, uint64_t *ret)
+{
+	uint64_t i;
+
+	if (!value)
+		value = o->name && !strncmp(o->name, "no-", 3) ? "no" : "yes";
+	if (!find_word("no yes false true off on 0 1", value, &i))
+		return false;
+	*ret = i & 1 ? o->max : o->min;
+	return true;
+}
+
+/* ---- description of values ---- */
+
+static size_t print_amount(const struct opt *o, uint64_t v, char *buf, size_t bytes)
+{
+	const struct unit *u = o->type == OPT_TIME ? times : sizes;
+
+	if (o->type == OPT_TIME)
+		v *= o->unit;
+	if (o->type == OPT_NUMBER || !v)
+		return (size_t)snprintf(buf, bytes, "%" PRIu64, v);
+	while (v % u->factor)
+		u++;
+	return (size_t)snprintf(buf, bytes, "%" PRIu64 "%s", v / u->factor, u->name ? u->name : "");
+}
+
+static const char *unit_name(uint64_t ns)
+{
+	const struct unit *u = times;
+
+	while (u->factor != ns)
+		u++;
+	return u->name;
+}
+
+static char *limits_of_number(const struct opt *o, char buf[OPT_LIMITS_BYTES])
+{
+	static const char *const nouns[] = { [OPT_NUMBER] = "number", [OPT_SIZE] = "size", [OPT_TIME] = "time" };
+	const size_t bytes = OPT_LIMITS_BYTES;
+	size_t n = 0;
+
+	if (o->words)
+		n += (size_t)snprintf(buf + n, bytes - n, "%s or ", o->words);
+	n += (size_t)snprintf(buf + n, bytes - n, o->step > 1 ? "a multiple of " : "a %s", nouns[o->type]);
+	if (o->step > 1)
+		n += print_amount(o, o->step, buf + n, bytes - n);
+	if (o->min || o->max != UINT64_MAX)
+		n += (size_t)snprintf(buf + n, bytes - n, " from ");
+	if (o->min || o->max != UINT64_MAX)
+		n += print_amount(o, o->min, buf + n, bytes - n);
+	if (o->max != UINT64_MAX) {
+		n += (size_t)snprintf(buf + n, bytes - n, " to ");
+		n += print_amount(o, o->max, buf + n, bytes - n);
+	}
+	if (o->type == OPT_TIME && o->bare)
+		(void)snprintf(buf + n, bytes - n, " (default unit %s)", unit_name(o->bare));
+	return buf;
+}
+
+/* "a", "a or b", "a, b or c" */
+static char *limits_of_word(const char *words, char buf[OPT_LIMITS_BYTES])
+{
+	size_t n = 0, len = next_word(&words);
+
+	buf[0] = '\0';
+	while (len && n < OPT_LIMITS_BYTES) {
+		const char *next = words + len;
+		size_t next_len = next_word(&next);
+		const char *before = !n ? "" : next_len ? ", " : " or ";
+
+		n += (size_t)snprintf(buf + n, OPT_LIMITS_BYTES - n, "%s%.*s", before, (int)len, words);
+		words = next;
+		len = next_len;
+	}
+	return buf;
+}
+
+char *opt_limits(const struct opt *o, char buf[OPT_LIMITS_BYTES])
+{
+	switch (o->type) {
+	case OPT_FLAG:
+		return limits_of_word("yes no", buf);
+	case OPT_WORD:
+		return limits_of_word(o->words, buf);
+	case OPT_TEXT:
+	case OPT_OTHER:
+		(void)snprintf(buf, OPT_LIMITS_BYTES, "%s", o->words ? o->words : "");
+		return buf;
+	default:
+		return limits_of_number(o, buf);
+	}
+}
+
+char *opt_remark(const struct opt *o, char buf[OPT_LIMITS_BYTES])
+{
+	char limits[OPT_LIMITS_BYTES];
+
+	opt_limits(o, limits);
+	if (o->type == OPT_FLAG && !o->arg)
+		limits[0] = '\0';
+	if (*limits && o->preset)
+		(void)snprintf(buf, OPT_LIMITS_BYTES, "(%s; default %s)", limits, o->preset);
+	else if (*limits || o->preset)
+		(void)snprintf(buf, OPT_LIMITS_BYTES, "(%s%s)", o->preset ? "default " : "",
+			       o->preset ? o->preset : limits);
+	else
+		buf[0] = '\0';
+	return buf;
+}
+
+char *opt_print(const struct opt *o, const void *from, char *buf, size_t bytes)
+{
+	const char *text, *words = o->words;
+	uint64_t v = is_number(o) ? get_number(o, from) : 0;
+
+	switch (o->type) {
+	case OPT_OTHER:
+		(void)snprintf(buf, bytes, "%s", "");
+		break;
+	case OPT_TEXT:
+		memcpy(&text, (const char *)from + o->at, sizeof(text));
+		(void)snprintf(buf, bytes, "%s", text ? text : "");
+		break;
+	case OPT_FLAG:
+		(void)snprintf(buf, bytes, "%s", v == o->max ? "yes" : "no");
+		break;
+	case OPT_WORD:
+		for (size_t len; (len = next_word(&words)) && v; v--)
+			words += len;
+		(void)snprintf(buf, bytes, "%.*s", (int)strcspn(words, " "), words);
+		break;
+	default:
+		if (!v && o->words)
+			(void)snprintf(buf, bytes, "%s", o->words);
+		else
+			(void)print_amount(o, v, buf, bytes);
+	}
+	return buf;
+}
+
+/* ---- setting ---- */
+
+int opt_refuse(const struct opt *o, const char *value, char *why, size_t why_bytes)
+{
+	char limits[OPT_LIMITS_BYTES];
+	const char letter[] = { o->letter, '\0' };
+
+	return refuse(why, why_bytes, "%s=%.200s: must be %s", o->name ? opt_key(o) : letter, value,
+		      opt_limits(o, limits));
+}
+
+static bool in_range(const struct opt *o, uint64_t v)
+{
+	return (!v && o->words) || (v >= o->min && v <= o->max && !(o->step > 1 && v % o->step));
+}
+
+/* Return: false: invalid, or out of range */
+static bool parse_value(const struct opt *o, const char *value, uint64_t *ret)
+{
+	uint64_t v;
+
+	if (o->type == OPT_FLAG)
+		return parse_flag(o, value, ret);
+	if (!value)
+		return false;
+	if (o->words && find_word(o->words, value, ret))
+		return true;
+	if (o->type == OPT_WORD)
+		return false;
+	if (o->type == OPT_TIME) {
+		if (!opt_parse_time(value, o->bare, &v) || v % o->unit)
+			return false;
+		v /= o->unit;
+	} else if (!opt_parse_size(value, &v)) {
+		return false;
+	}
+	if (v < o->min || !in_range(o, v)) /* 0 is allowed by its word only */
+		return false;
+	*ret = v;
+	return true;
+}
+
+static int set_text(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	char *copy, *old;
+
+	if (!value || !*value)
+		return refuse(why, why_bytes, "%s: empty", opt_key(o));
+	copy = strdup(value);
+	if (!copy) {
+		(void)refuse(why, why_bytes, "out of memory");
+		return -ENOMEM;
+	}
+	memcpy(&old, (char *)to + o->at, sizeof(old));
+	free(old);
+	memcpy((char *)to + o->at, &copy, sizeof(copy));
+	return 0;
+}
+
+int opt_set_once(const struct opt *o, void *to, unsigned *given, const char *value, char *why, size_t why_bytes)
+{
+	uint64_t v;
+
+	if (o->type == OPT_TEXT)
+		return set_text(o, to, value, why, why_bytes);
+	if (o->type == OPT_OTHER)
+		return o->set(o, to, value, why, why_bytes);
+	if (!parse_value(o, value, &v))
+		return opt_refuse(o, value ? value : "", why, why_bytes);
+	if (*given & o->given && v != get_number(o, to))
+		return refuse(why, why_bytes, "%s: contradicts an option before it", opt_key(o));
+	*given |= o->given;
+	put_number(o, to, v);
+	return 0;
+}
+
+int opt_set(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
+{
+	unsigned given = 0;
+
+	return opt_set_once(o, to, &given, value, why, why_bytes);
+}
+
+int opt_set_number(const struct opt *o, void *to, uint64_t v, char *why, size_t why_bytes)
+{
+	char text[32];
+
+	if (o->type != OPT_FLAG && !in_range(o, v)) {
+		(void)snprintf(text, sizeof(text), "%" PRIu64, v);
+		return opt_refuse(o, text, why, why_bytes);
+	}
+	put_number(o, to, v);
+	return 0;
+}
+
+void opt_init(const struct opt *v, size_t n, void *to)
+{
+	uint64_t value;
+
+	for (const struct opt *o = v; o < v + n; o++) {
+		if (o->preset && is_number(o) && parse_value(o, o->preset, &value))
+			put_number(o, to, value);
+	}
+}
+
+bool opt_same(const struct opt *o, const void *a, const void *b)
+{
+	const char *text_a, *text_b;
+
+	if (o->type != OPT_TEXT)
+		return !memcmp((const char *)a + o->at, (const char *)b + o->at, o->size);
+	memcpy(&text_a, (const char *)a + o->at, sizeof(text_a));
+	memcpy(&text_b, (const char *)b + o->at, sizeof(text_b));
+	return text_a && text_b ? !strcmp(text_a, text_b) : text_a == text_b;
+}
+
+/* ---- tables ---- */
+
+const char *opt_key(const struct opt *o)
+{
+	return strncmp(o->name, "no-", 3) ? o->name : o->name + 3;
+}
+
+const struct opt *opt_find(const struct opt *v, size_t n, const char *name)
+{
+	for (const struct opt *o = v; o < v + n; o++) {
+		if (o->name && !strcmp(opt_key(o), name))
+			return o;
+	}
+	return NULL;
+}
+
+/* Prints @text in lines of HELP_WIDTH; the first one begins at column @now, all at @column. */
+static void print_wrapped(FILE *to, const char *text, int now, int column)
+{
+	size_t len;
+	bool first = true;
+
+	if (now + 1 >= column) {
+		fputc('\n', to);
+		now = 0;
+	}
+	for (; (len = next_word(&text)); text += len) {
+		if (!first && now + 1 + (int)len > HELP_WIDTH) {
+			fputc('\n', to);
+			now = 0;
+			first = true;
+		}
+		now += fprintf(to, "%*s%.*s", first ? column - now : 1, "", (int)len, text);
+		first = false;
+	}
+	fputc('\n', to);
+}
+
+void opt_help(FILE *to, const struct opt *v, size_t n, int indent, bool key)
+{
+	char remark[OPT_LIMITS_BYTES], text[2 * OPT_LIMITS_BYTES];
+
+	for (const struct opt *o = v; o < v + n; o++) {
+		const char *arg = o->arg ? o->arg : "", *before_arg = !o->arg ? "" : key ? "=" : " ";
+		const char letter[] = { '-', o->letter, '\0' };
+		int now;
+
+		if (!o->help)
+			continue;
+		if (key)
+			now = fprintf(to, "%*s%s%s%s", indent, "", o->name, before_arg, arg);
+		else if (o->name)
+			now = fprintf(to, "%*s%s%s--%s%s%s", indent, "", o->letter ? letter : "  ",
+				      o->letter ? ", " : "  ", o->name, before_arg, arg);
+		else
+			now = fprintf(to, "%*s%s%s%s", indent, "", letter, before_arg, arg);
+		opt_remark(o, remark);
+		(void)snprintf(text, sizeof(text), "%s%s%s", o->help, *remark ? " " : "", remark);
+		print_wrapped(to, text, now, indent + HELP_COLUMN);
+	}
+}
+
+int opt_next(const struct opt *v, size_t n, int argc, char **argv, bool mixed, const struct opt **ret,
+	     const char **ret_value, char *why, size_t why_bytes)
+{
+	char letters[2 * OPTIONS_MAX + 3], *p = letters;
+	struct option longs[OPTIONS_MAX + 1], *l = longs;
+	int index = -1, opt;
+
+	if (!mixed)
+		*p++ = '+';
+	*p++ = ':';
+	for (size_t i = 0; i < n && i < OPTIONS_MAX; i++) {
+		if (v[i].letter)
+			*p++ = v[i].letter;
+		if (v[i].letter && v[i].arg)
+			*p++ = ':';
+		if (v[i].name)
+			*l++ = (struct option){ v[i].name, v[i].arg ? required_argument : no_argument, &index,
+						(int)i };
+	}
+	*p = '\0';
+	*l = (struct option){ 0 };
+	opterr = 0;
+	opt = getopt_long(argc, argv, letters, longs, NULL);
+	if (opt == -1)
+		return 0;
+	if (opt == '?' || opt == ':')
+		return refuse(why, why_bytes, opt == '?' ? "no such option: %s" : "%s needs a value",
+			      argv[optind - 1]);
+	for (size_t i = 0; opt && i < n; i++) {
+		if (v[i].letter == opt)
+			index = (int)i;
+	}
+	*ret = &v[index];
+	*ret_value = optarg;
+	return 1;
+}

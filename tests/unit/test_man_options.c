@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_man_options.c - the man pages describe each option, with the range and the default of its declaration
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/opt.h"
+#include "conf_int.h"
+#include "store_spec.h"
+
+#define ITEM "\001"
+
+static char page[1 << 17];
+
+/* Reads a page as one line. Items begin with ITEM. */
+static void read_page(const char *name)
+{
+	char line[512], path[128];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "doc/man/%s", name);
+	f = fopen(path, "re");
+	if (!f)
+		fail_msg("%s: not found: the test runs at the top of the tree", path);
+	while (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		assert_true(n + strlen(line) + 2 < sizeof(page));
+		n += (size_t)sprintf(page + n, "%s%s ", !strncmp(line, ".It ", 4) ? ITEM : "", line);
+	}
+	fclose(f);
+}
+
+/* Is @name among the first words of the item? */
+static bool is_item_of(const char *item, const char *prefix, const char *name)
+{
+	char word[64];
+	const char *at;
+
+	snprintf(word, sizeof(word), " %s%s ", prefix, name);
+	at = strstr(item, word);
+	return at && at - item < 120;
+}
+
+static void look_for(const char *page_name, const struct opt *v, size_t n, const char *prefix)
+{
+	read_page(page_name);
+	for (const struct opt *o = v; o < v + n; o++) {
+		char remark[OPT_LIMITS_BYTES];
+		const char *found = NULL;
+		bool item = false;
+
+		if (!o->help || !o->name)
+			continue;
+		opt_remark(o, remark);
+		for (char *at = strchr(page, *ITEM), *end; at && !found; at = *end ? end : NULL) {
+			end = at + 1 + strcspn(at + 1, ITEM);
+			char was = *end;
+
+			*end = '\0';
+			if (is_item_of(at, prefix, o->name)) {
+				item = true;
+				found = strstr(at, remark);
+			}
+			*end = was;
+		}
+		if (!item)
+			fail_msg("doc/man/%s has no item for the option '%s'", page_name, o->name);
+		if (!found)
+			fail_msg("doc/man/%s: the item of '%s' must contain the line %s", page_name, o->name, remark);
+	}
+}
+
+static void leatd_8(void **state)
+{
+	(void)state;
+	look_for("leatd.8", conf_opts, CONF_OPTS, "-");
+}
+
+static void leatd_conf_5(void **state)
+{
+	const struct opt *(*const tables[])(size_t *) = { export_opts, export_data_opts, store_spec_opts };
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		const struct opt *v = tables[i](&n);
+
+		look_for("leatd.conf.5", v, n, "");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leatd_8),
+		cmocka_unit_test(leatd_conf_5),
+	};
+
+	return cmocka_run_group_tests_name("man_options", tests, NULL, NULL);
+}
