@@ -55,7 +55,7 @@ fi
 
 # Inside of a top folder: scripts/layers.txt.
 # shellcheck disable=SC2086,SC2046
-awk -f scripts/includes.awk $(sources rpcrdma server client) | awk -f scripts/layers.awk scripts/layers.txt - || bad=1
+awk -f scripts/includes.awk $(sources rpcrdma server client tests/flow) | awk -f scripts/layers.awk scripts/layers.txt - || bad=1
 for d in $(sources rpcrdma server client | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 20 { print $2 }'); do
 	echo "layers: $d has more than 20 files"
 	bad=1

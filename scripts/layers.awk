@@ -11,9 +11,10 @@ FNR == NR && $1 == "folder" {
 	top = from
 	sub(/\/.*/, "", top)
 	for (i = 3; i <= NF; i++) {
-		if (!known[top "/" $i])
+		to = known[$i] ? $i : top "/" $i
+		if (!known[to])
 			wrong(from " may include " $i ", which does not stand above it")
-		may[from, top "/" $i] = unused[from, top "/" $i] = 1
+		may[from, to] = unused[from, to] = 1
 	}
 }
 FNR == NR && $1 == "except" { except[$2, $3] = 1 }

@@ -8,7 +8,7 @@
  */
 #include "base/clock.h"
 #include "clnt_talk.h"
-#include "engine_int.h"
+#include "inside.h"
 
 static const struct raw_server_opts so4k = { .priv = priv4k, .priv_len = sizeof(priv4k) };
 
@@ -149,14 +149,13 @@ static void messages_are_nobodys(void **state)
 {
 	static const struct raw_server_opts so = { .priv = priv4k, .priv_len = sizeof(priv4k) };
 	struct rr_fabric_ops watched;
-	struct rr_dev *dev;
+	struct rr_fabric *fabric = local_fabric(domain);
 
 	(void)state;
-	assert_int_equal(rr_domain_dev(domain, RPCRDMA_LOCAL, &dev), 0);
-	true_ops = dev->fabric->ops;
+	true_ops = fabric->ops;
 	watched = *true_ops;
 	watched.mr_reg = watch_reg;
-	dev->fabric->ops = &watched;
+	fabric->ops = &watched;
 	open_both(&so, NULL);
 	start_all(65);
 	hear();
@@ -167,7 +166,7 @@ static void messages_are_nobodys(void **state)
 	end_all(65);
 	assert_true(regs_seen >= 2); /* the first ones, and those that came with the credits */
 	assert_int_equal(remote_regs, 0);
-	dev->fabric->ops = true_ops;
+	fabric->ops = true_ops;
 }
 
 static void item50_grant_of_nothing(void **state)

@@ -26,7 +26,6 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "fs_limits.h"
 #include "nfs_peer.h"
 
 #define NAMES 8u   /* of both; the client has one more of its own */

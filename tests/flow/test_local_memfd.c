@@ -23,7 +23,6 @@
 #include "local_int.h"
 #include "memfd_menu.h"
 #include "nfs_peer.h"
-#include "server.h"
 
 LOG_DEFINE("test_local_memfd");
 

@@ -14,8 +14,7 @@
 
 #include <cmocka.h>
 
-#include "engine_int.h"
-#include "mode.h"
+#include "inside.h"
 #include "rpc_pair.h"
 
 static struct rpc_pair_attr with(unsigned offered, unsigned wanted)
@@ -389,7 +388,7 @@ static void given_up(void **state)
 
 static struct rr_local_hooks *clnt_hooks(const struct rpc_pair *p)
 {
-	return rr_local_hooks(p->clnt_domain->devs[0].fabric);
+	return rr_local_hooks(local_fabric(p->clnt_domain));
 }
 
 /* No registration is to be had for a call that is the only one: its payload is copied, as it would be without

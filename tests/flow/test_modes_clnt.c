@@ -7,7 +7,7 @@
  * the connection, and the call is sent again over the next.
  */
 #include "clnt_talk.h"
-#include "engine_int.h"
+#include "inside.h"
 #include "mode.h"
 
 static uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
@@ -453,7 +453,7 @@ static void answers_to_what_was_not_sent(void **state)
 		start_put(&c, 30001);
 		hear_want(30001);
 		if (waits) {
-			struct rr_local_hooks *hooks = rr_local_hooks(domain->devs[0].fabric);
+			struct rr_local_hooks *hooks = rr_local_hooks(local_fabric(domain));
 
 			hooks->fail_reg = 1;
 			grant(heard.xid, at(40000, 30001));

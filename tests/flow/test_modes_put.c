@@ -7,7 +7,7 @@
  * without any mode, being served. All of it with memory windows and without; what they are for is in
  * test_modes_window.c.
  */
-#include "engine_int.h"
+#include "inside.h"
 #include "mode_talk.h"
 
 /* ---- fast-write --------------------------------------------------------------------------- */
@@ -310,7 +310,7 @@ static void refused_again_and_again(void **state)
 
 	(void)state;
 	serve_with(NULL, &one);
-	rr_local_hooks(svc.domain->devs[0].fabric)->chaos_seed = 1;
+	rr_local_hooks(local_fabric(svc.domain))->chaos_seed = 1;
 	connect_with(RPCRDMA_HYBRID);
 	for (uint32_t xid = 0; xid < 100; xid++) {
 		want(xid, given.grant_max + 1);

@@ -17,8 +17,7 @@
 
 #include "conf.h"
 #include "nfs_peer.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 #define MIB (1u << 20)
 #define CLIENTS 6
@@ -243,7 +242,7 @@ static void to_and_fro(struct nfs_peer *p, unsigned export, bool tcp, bool mappe
 		}
 	}
 	end_clients(mapped);
-	rpcrdma_domain_pool_stats(p->srv->domain, &s);
+	rpcrdma_domain_pool_stats(server_domain(p->srv), &s);
 	assert_true(s.most > 0 || mapped);
 	assert_true(s.most <= pinned);
 }

@@ -24,9 +24,9 @@
 #include "base/log.h"
 #include "conf.h"
 #include "nfs_peer.h"
-#include "reactor.h"
 #include "server.h"
 #include "server_int.h"
+#include "inside.h"
 
 LOG_DEFINE("test_retune");
 
@@ -68,10 +68,6 @@ static void retune(const struct setting *s)
 	now = s;
 }
 
-#define counter(field)                                                                             \
-	(atomic_load(&peer.srv->reactors[0]->counters.field) +                                     \
-	 atomic_load(&peer.srv->reactors[1]->counters.field))
-
 struct waiting {
 	struct rpcrdma_call call;
 	struct iovec iov;
@@ -98,7 +94,7 @@ static void on_done(struct rpcrdma_call *call, int err)
 /* as far as it goes until the client polls again; the server has it then */
 static void begin(struct waiting *w, uint32_t proc, const struct nfs_fh *fh, void *mem)
 {
-	uint64_t before = counter(reqs);
+	uint64_t before = server_counters(peer.srv, "reqs");
 	const bool write = proc == NFSPROC3_WRITE;
 
 	memset(w, 0, sizeof(*w));
@@ -119,7 +115,7 @@ static void begin(struct waiting *w, uint32_t proc, const struct nfs_fh *fh, voi
 		.reply_max = LEN + 4096, .deadline_ms = 20000, .done = on_done,
 	};
 	assert_int_equal(rpcrdma_clnt_call(peer.clnt, &w->call), 0);
-	while (counter(reqs) == before && !w->done)
+	while (server_counters(peer.srv, "reqs") == before && !w->done)
 		sched_yield();
 	assert_false(w->done);
 }
@@ -179,7 +175,7 @@ static void while_requests_run(void **state)
 	assert_int_equal(nfs_peer_write(&peer, &read, 0, old, LEN, UNSTABLE, &ok), NFS3_OK);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		const struct setting *first = now;
-		uint64_t before = counter(store.sim_requests);
+		uint64_t before = server_counters(peer.srv, "sim_requests");
 		unsigned step = 1 + round % (ARRAY_SIZE(settings) - 1), reloads = 0;
 
 		fill(out, round);
@@ -190,7 +186,7 @@ static void while_requests_run(void **state)
 		do {
 			retune(&settings[(size_t)(now - settings + step) % ARRAY_SIZE(settings)]);
 			/* before the first poll nothing was brought here to be written */
-			assert_true(reloads || counter(store.sim_requests) - before <= first->pieces);
+			assert_true(reloads || server_counters(peer.srv, "sim_requests") - before <= first->pieces);
 			reloads++;
 			(void)rpcrdma_engine_poll(peer.engine);
 		} while (!w.done || !r.done);
@@ -203,7 +199,7 @@ static void while_requests_run(void **state)
 		assert_memory_equal(in, old, LEN);
 		is_in_file(out);
 		/* both as it was when they came, whatever came after them */
-		assert_int_equal(counter(store.sim_requests) - before, 2 * first->pieces);
+		assert_int_equal(server_counters(peer.srv, "sim_requests") - before, 2 * first->pieces);
 		if (first->pieces > 1)
 			is_cut_as(first);
 	}

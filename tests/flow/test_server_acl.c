@@ -22,8 +22,6 @@
 #include <linux/posix_acl.h>
 
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server_int.h"
 
 #define HIM 4711u
 

@@ -20,7 +20,6 @@
 #include <cmocka.h>
 
 #include "nfs_peer.h"
-#include "server.h"
 
 static const char *const options[] = { "rw,no_root_squash", "rw,no_root_squash,async", NULL };
 

@@ -23,12 +23,10 @@
 
 #include <cmocka.h>
 
-#include "fs_limits.h"
 #include "nfs3_io.h"
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server.h"
 #include "server_int.h"
+#include "inside.h"
 
 #define BYTES 8192u
 #define DESCRIPTORS 2000
@@ -274,7 +272,7 @@ static void read_beside(unsigned files, unsigned rounds)
 		set_times(path, -1000, -1000);
 		free(path);
 	}
-	most = p.srv->reactors[0]->files.max / 16;
+	most = server_files_max(p.srv) / 16;
 	assert_in_range(most, 2, FILES / 2);
 	sem_init(&may_touch, 0, 0);
 	touched = 0;

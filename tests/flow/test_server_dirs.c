@@ -23,7 +23,6 @@
 #include <cmocka.h>
 
 #include "nfs_peer.h"
-#include "server.h"
 
 #define KEPT 1500u
 #define MANY 20000u

@@ -25,9 +25,7 @@
 
 #include "nfs3_io.h"
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 #define DESCRIPTORS 600
 #define FILES 200u
@@ -169,7 +167,7 @@ static void dirty_files(void **state)
 
 	(void)state;
 	begin(&p);
-	most = p.srv->reactors[0]->files.max;
+	most = server_files_max(p.srv);
 	assert_in_range(most, WRITTEN, 2 * WRITTEN);
 	for (unsigned i = 0; i < WRITTEN; i++)
 		find(&p, 0, i, &f[i]);
@@ -185,7 +183,7 @@ static void dirty_files(void **state)
 	let_go(&syncs_hang);
 	assert_in_range(unstable, 1, most / 3);
 	assert_int_equal(again, unstable);
-	assert_in_range(open_then, unstable, most * p.srv->nreactors);
+	assert_in_range(open_then, unstable, most * server_reactors(p.srv));
 	assert_in_range(others, 1, unstable);
 	for (unsigned i = 0; i < WRITTEN; i++)
 		commit(&p, &f[i]);
@@ -338,7 +336,7 @@ static void files_that_stay_open(void **state)
 
 	(void)state;
 	begin(&p);
-	most = p.srv->reactors[0]->files.max;
+	most = server_files_max(p.srv);
 	find(&p, 1, 0, &other);
 	closes_hang = true;
 	opened = open_until_one_waits(&p, &other);
@@ -384,7 +382,7 @@ static void files_looked_at(void **state)
 
 	(void)state;
 	begin(&p);
-	most = p.srv->reactors[0]->files.max;
+	most = server_files_max(p.srv);
 	closes_hang = true;
 	for (unsigned i = 0; i < FILES; i++) {
 		GETATTR3args a = { .object = nfs_peer_fh(&fh) };

@@ -20,7 +20,6 @@
 
 #include <cmocka.h>
 
-#include "fs_limits.h"
 #include "nfs_peer.h"
 
 #define HIM 4711u

@@ -22,7 +22,6 @@
 
 #include "conf.h"
 #include "nfs_peer.h"
-#include "reactor.h"
 #include "server_int.h"
 
 #define KNOWN 4000u   /* in the groups 4100 to 4199 */

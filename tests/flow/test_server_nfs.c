@@ -20,7 +20,6 @@
 #include "leat.h"
 #include "nfs_peer.h"
 #include "nfsacl.h"
-#include "server.h"
 
 static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
 				       "rw,clients=192.0.2.1",

@@ -24,9 +24,8 @@
 
 #include <linux/posix_acl.h>
 
-#include "clnt_int.h"
 #include "conf.h"
-#include "engine_int.h"
+#include "inside.h"
 #include "local.h"
 #include "nfs_peer.h"
 #include "server_int.h"
@@ -531,7 +530,7 @@ static void repeat(struct nfs_peer *p, enum rpcrdma_transport transport, uint32_
 {
 	nfs_peer_disconnect(p);
 	nfs_peer_connect(p, transport, 0);
-	p->clnt->next_xid = xid;
+	clnt_next_xid(p->clnt, xid);
 	assert_int_equal(nfs_peer_rpc(p, NFS_PROGRAM, NFS_V3, NFSPROC3_MKDIR,
 				      (xdrproc_t)xdr_MKDIR3args, a, (xdrproc_t)xdr_raw, ret, NULL,
 				      0),
@@ -606,13 +605,13 @@ static void other_data(void **state)
 
 	prepare(p, &deeds[1]);
 	for (int i = 0; i < 2; i++) {
-		p->clnt->next_xid = 0x10000;
+		clnt_next_xid(p->clnt, 0x10000);
 		assert_int_equal(nfs_peer_write(p, &file, 0, &bytes[i], 1, FILE_SYNC, NULL),
 				 NFS3_OK);
 		assert_int_equal(is_written(), i == 0);
 	}
 	/* and the first of them again, with what it was */
-	p->clnt->next_xid = 0x10000;
+	clnt_next_xid(p->clnt, 0x10000);
 	assert_int_equal(nfs_peer_write(p, &file, 0, &bytes[0], 1, FILE_SYNC, NULL), NFS3_OK);
 	assert_false(is_written());
 	clean();
@@ -625,10 +624,10 @@ static void file_is_gone(void **state)
 	struct nfs_peer *p = &c->peer;
 
 	prepare(p, &deeds[1]);
-	p->clnt->next_xid = 0x20000;
+	clnt_next_xid(p->clnt, 0x20000);
 	assert_int_equal(call_write(p), NFS3_OK);
 	remove_x();
-	p->clnt->next_xid = 0x20000;
+	clnt_next_xid(p->clnt, 0x20000);
 	assert_int_equal(call_write(p), NFS3_OK);
 	assert_int_equal(call_write(p), NFS3ERR_STALE);
 }
@@ -664,7 +663,7 @@ static void bounds_and_counters(void **state)
 
 	for (uint32_t i = 0; i < 20; i++) {
 		clean();
-		p->clnt->next_xid = i;
+		clnt_next_xid(p->clnt, i);
 		assert_int_equal(call_mkdir(p), NFS3_OK);
 	}
 	assert_int_equal(counter(p, "drc_entries"), FEW);
@@ -672,10 +671,10 @@ static void bounds_and_counters(void **state)
 	assert_in_range(counter(p, "drc_bytes"), FEW * 300, FEW * 1000);
 	assert_int_equal(counter(p, "drc_hits"), 0);
 	assert_int_equal(counter(p, "drc_joins"), 0);
-	p->clnt->next_xid = 19;
+	clnt_next_xid(p->clnt, 19);
 	assert_int_equal(call_mkdir(p), NFS3_OK);
 	assert_int_equal(counter(p, "drc_hits"), 1);
-	p->clnt->next_xid = 0; /* forgotten */
+	clnt_next_xid(p->clnt, 0); /* forgotten */
 	assert_int_equal(call_mkdir(p), NFS3ERR_EXIST);
 	/* what changes nothing is not kept */
 	for (int i = 0; i < 5; i++)
@@ -693,22 +692,22 @@ static void others_leave_room(void **state)
 
 	clean();
 	make_y(p);
-	p->clnt->next_xid = 5;
+	clnt_next_xid(p->clnt, 5);
 	assert_int_equal(call_mkdir(p), NFS3_OK);
 	for (unsigned i = 0; i < 4 * FEW; i++)
 		assert_int_equal(call_write(p), NFS3_OK);
-	p->clnt->next_xid = 5;
+	clnt_next_xid(p->clnt, 5);
 	assert_int_equal(call_mkdir(p), NFS3_OK);
 	nfs_peer_disconnect(p);
 	nfs_peer_connect(p, RPCRDMA_TCP, 0);
-	p->clnt->next_xid = 100;
+	clnt_next_xid(p->clnt, 100);
 	for (unsigned i = 0; i < 2 * FEW; i++) {
 		remove_x_dir();
 		assert_int_equal(call_mkdir(p), NFS3_OK);
 	}
 	nfs_peer_disconnect(p);
 	nfs_peer_connect(p, RPCRDMA_LOCAL, 0);
-	p->clnt->next_xid = 5;
+	clnt_next_xid(p->clnt, 5);
 	assert_int_equal(call_mkdir(p), NFS3_OK);
 	assert_int_equal(call_mkdir(p), NFS3ERR_EXIST);
 	assert_int_equal(counter(p, "drc_hits"), 2);
@@ -732,8 +731,7 @@ static int setup(void **state, enum rpcrdma_transport transport, void (*tune)(st
 		p->tcp = c->proxy.addr;
 		nfs_peer_connect(p, transport, 0);
 	} else {
-		assert_int_equal(p->domain->devs[0].transport, RPCRDMA_LOCAL);
-		c->hooks = rr_local_hooks(p->domain->devs[0].fabric);
+		c->hooks = rr_local_hooks(local_fabric(p->domain));
 	}
 	p->down = on_down;
 	*state = c;

@@ -20,11 +20,9 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "clnt_int.h"
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server.h"
 #include "server_int.h"
+#include "inside.h"
 
 LOG_DEFINE("test_server_overlap");
 
@@ -188,7 +186,7 @@ static void the_same_write_again(void **state)
 	make(1, "f", data, &fh);
 	for (unsigned i = 0; i < 4; i++) {
 		spoil_buffers();
-		peer.clnt->next_xid = 0x30000;
+		clnt_next_xid(peer.clnt, 0x30000);
 		assert_int_equal(nfs_peer_write(&peer, &fh, GRAIN - 10, data, LEN / 2, UNSTABLE, &ok),
 				 NFS3_OK);
 		assert_int_equal(ok.count, LEN / 2);
@@ -201,11 +199,7 @@ static void the_same_write_again(void **state)
 
 static uint64_t taken(void)
 {
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < peer.srv->nreactors; i++)
-		n += atomic_load(&peer.srv->reactors[i]->counters.reqs);
-	return n;
+	return server_counters(peer.srv, "reqs");
 }
 
 static uint64_t taken_before;

@@ -22,8 +22,7 @@
 #include <cmocka.h>
 
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server_int.h"
+#include "inside.h"
 
 #define HIM 4711u
 #define BYTES 4096u
@@ -114,13 +113,7 @@ static void set_mode(struct ctx *c, mode_t mode)
 /* what all reactors gave to workers: calls, and reads */
 static uint64_t visits(const struct ctx *c)
 {
-	const struct server *srv = c->peer.srv;
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < srv->nreactors; i++)
-		n += atomic_load(&srv->reactors[i]->counters.run_waits) +
-		     atomic_load(&srv->reactors[i]->counters.store.store_worker);
-	return n;
+	return server_counters(c->peer.srv, "run_waits") + server_counters(c->peer.srv, "store_worker");
 }
 
 /* Permission is not remembered before the clock has ticked: until a READ needs no worker */

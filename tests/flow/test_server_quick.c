@@ -21,9 +21,7 @@
 #include <cmocka.h>
 
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 #define ALL_BITS 0x3fu
 
@@ -47,11 +45,7 @@ static int teardown(void **state)
 
 static uint64_t visits(const struct nfs_peer *p)
 {
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < p->srv->nreactors; i++)
-		n += atomic_load(&p->srv->reactors[i]->counters.run_waits);
-	return n;
+	return server_counters(p->srv, "run_waits");
 }
 
 /* only what has the same ctime for longer than a tick of the kernel's clock is remembered */

@@ -26,8 +26,6 @@
 #include "base/wire.h"
 #include "conf.h"
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "req.h"
 #include "server_int.h"
 
 #define MIB (1u << 20)

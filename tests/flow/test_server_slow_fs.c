@@ -26,9 +26,7 @@
 
 #include <cmocka.h>
 
-#include "fs_limits.h"
 #include "nfs_peer.h"
-#include "reactor.h"
 #include "server.h"
 #include "server_int.h"
 

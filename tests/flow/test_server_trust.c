@@ -13,8 +13,7 @@
 
 #include "base/log.h"
 #include "nfs_peer.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 LOG_DEFINE("test_server_trust");
 
@@ -61,9 +60,9 @@ static void moved(struct nfs_peer *p, unsigned exp, const uint8_t *data, uint32_
 	WRITE3resok ok;
 
 	make(p, exp, &fh);
-	rpcrdma_domain_stats(p->srv->domain, &before);
+	rpcrdma_domain_stats(server_domain(p->srv), &before);
 	assert_int_equal(nfs_peer_write(p, &fh, 0, data, len, FILE_SYNC, &ok), NFS3_OK);
-	rpcrdma_domain_stats(p->srv->domain, &after);
+	rpcrdma_domain_stats(server_domain(p->srv), &after);
 	assert_int_equal(ok.count, len);
 	assert_int_equal(after.bytes_pulled - before.bytes_pulled, pulled);
 	assert_int_equal(after.bytes_direct - before.bytes_direct, direct);

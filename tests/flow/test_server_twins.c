@@ -23,9 +23,8 @@
 
 #include <cmocka.h>
 
-#include "clnt_int.h"
 #include "conf.h"
-#include "nfs3_meta.h"
+#include "inside.h"
 #include "nfs_peer.h"
 #include "req.h"
 #include "server_int.h"
@@ -173,7 +172,7 @@ static void start(struct twins *w, unsigned i, uint32_t xid, uint32_t proc)
 		t->call.decode = (xdrproc_t)xdr_WRITE3res;
 		t->call.res = &t->written;
 	}
-	w->clnt[i]->next_xid = xid;
+	clnt_next_xid(w->clnt[i], xid);
 	assert_int_equal(rpcrdma_clnt_call(w->clnt[i], &t->call), 0);
 }
 
@@ -274,13 +273,12 @@ static void join(void **state)
 static void newest_connection(void **state)
 {
 	struct twins *w = *state;
-	const struct rpcrdma_clnt *c = w->clnt[0];
 
 	hold_all();
 	start_mkdir(w, 0, 100, "d");
 	for (unsigned i = 0; i < 3; i++) {
 		until_held(w, 1, i);
-		c->ops->disconnect(w->clnt[0], "cut");
+		clnt_disconnect(w->clnt[0]);
 	}
 	until_held(w, 1, 3);
 	let_one_go();

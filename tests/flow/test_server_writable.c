@@ -26,8 +26,7 @@
 #include "base/clock.h"
 #include "conf.h"
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server_int.h"
+#include "inside.h"
 
 static const char *const options[] = { "rw,no_root_squash", NULL };
 
@@ -243,7 +242,7 @@ static void over_two_connections(void **state)
 {
 	struct ctx *c = *state;
 
-	assert_int_equal(c->peer.srv->nreactors, 2);
+	assert_int_equal(server_reactors(c->peer.srv), 2);
 	write_it(c, 0, UNSTABLE);
 	nfs_peer_disconnect(&c->peer);
 	nfs_peer_connect(&c->peer, RPCRDMA_TCP, 0);

@@ -26,8 +26,7 @@
 #include "handle.h"
 #include "leat.h"
 #include "nfs_peer.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 LOG_DEFINE("test_silent_disk");
 
@@ -339,9 +338,9 @@ static void soft_reads(struct nfs_peer *p, const struct how *how)
 	assert_int_equal(rc, 0);
 	/* as good as ever: all of it goes straight into the buffer again */
 	disk_serve_others();
-	rpcrdma_domain_stats(p->srv->domain, &before);
+	rpcrdma_domain_stats(server_domain(p->srv), &before);
 	assert_int_equal(leat_pread(f, map, BYTES, 0), BYTES);
-	rpcrdma_domain_stats(p->srv->domain, &after);
+	rpcrdma_domain_stats(server_domain(p->srv), &after);
 	for (size_t i = 0; i < BYTES; i++)
 		assert_int_equal(((uint8_t *)map)[i], byte_at(i));
 	if (!how->off && !strstr(how->options, "dynamic"))

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "engine_int.h"
 #include "srv_int.h"
 #include "srv_talk.h"
 

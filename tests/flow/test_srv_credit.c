@@ -6,7 +6,6 @@
  * The counters are those of the pool: what is pinned for messages, what of it is lent for receives.
  */
 #include "base/clock.h"
-#include "account.h"
 #include "slab.h"
 #include "srv_rdma.h"
 #include "srv_talk.h"

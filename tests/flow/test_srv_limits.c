@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "engine_int.h"
+#include "inside.h"
 #include "mode.h"
 #include "srv_talk.h"
 
@@ -165,13 +166,12 @@ static int watch_post(struct rr_qp *qp, const struct rr_wr *wr)
 
 static void watch_domain(struct rpcrdma_domain *d)
 {
-	struct rr_dev *dev;
+	struct rr_fabric *fabric = local_fabric(d);
 
-	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &dev), 0);
-	true_ops = dev->fabric->ops;
+	true_ops = fabric->ops;
 	watched_ops = *true_ops;
 	watched_ops.post_send = watch_post;
-	dev->fabric->ops = &watched_ops;
+	fabric->ops = &watched_ops;
 }
 
 /* where in read_keys is the @nth one of @r? */

@@ -4,7 +4,6 @@
  * test_srv_shared.c - receives that all connections share: how many there are, and who may have them
  */
 #include "base/clock.h"
-#include "account.h"
 #include "slab.h"
 #include "srv_rdma.h"
 #include "srv_talk.h"

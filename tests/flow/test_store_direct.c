@@ -16,11 +16,8 @@
 
 #include <cmocka.h>
 
-#include "export_data.h"
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 #define BYTES (1u << 20)
 #define BLOCK 4096u
@@ -40,18 +37,6 @@ static void fill(uint8_t *p, uint32_t n, unsigned seed)
 	for (uint32_t i = 0; i < n; i++)
 		p[i] = (uint8_t)(i * 13 + i / 509 + seed * 5);
 }
-
-static uint64_t counter(const struct nfs_peer *p, size_t at)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < p->srv->nreactors; i++)
-		sum += atomic_load((_Atomic uint64_t *)(void *)((char *)&p->srv->reactors[i]->counters +
-								at));
-	return sum;
-}
-
-#define COUNTER(p, field) counter(p, offsetof(struct reactor_counters, store.field))
 
 static void commit(struct nfs_peer *p, const struct nfs_fh *fh)
 {
@@ -141,7 +126,7 @@ static void every_mix(enum rpcrdma_transport transport)
 	assert_int_equal(rpcrdma_mem_alloc(p.domain, BYTES, &mem), 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(options); i++)
 		by_turns(&p, i, mem);
-	assert_true(COUNTER(&p, store_aio) > 0);
+	assert_true(server_counters(p.srv, "store_aio") > 0);
 	rpcrdma_mem_free(p.domain, mem);
 	nfs_peer_destroy(&p);
 }
@@ -173,12 +158,12 @@ static void nothing_is_copied(void **state)
 	assert_int_equal(nfs_peer_create_file(&p, &p.root, "f", &fh), NFS3_OK);
 	fill(shadow, BYTES, 1);
 	write_all(&p, &fh, 0, BYTES, FILE_SYNC);
-	aio = COUNTER(&p, store_aio);
-	rpcrdma_domain_stats(p.srv->domain, &before);
+	aio = server_counters(p.srv, "store_aio");
+	rpcrdma_domain_stats(server_domain(p.srv), &before);
 	for (unsigned i = 0; i < 4; i++)
 		read_check(&p, &fh, i * BYTES / 4, BYTES / 4, mem);
-	rpcrdma_domain_stats(p.srv->domain, &after);
-	assert_int_equal(COUNTER(&p, store_aio), aio + 4);
+	rpcrdma_domain_stats(server_domain(p.srv), &after);
+	assert_int_equal(server_counters(p.srv, "store_aio"), aio + 4);
 	assert_int_equal(after.bytes_direct - before.bytes_direct, BYTES);
 	assert_true(after.bytes_copied - before.bytes_copied < BLOCK); /* calls and answers */
 	rpcrdma_mem_free(p.domain, mem);

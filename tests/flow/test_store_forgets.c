@@ -20,7 +20,6 @@
 
 #include "base/log.h"
 #include "nfs_peer.h"
-#include "server.h"
 #include "store_sim.h"
 
 LOG_DEFINE("test_store_forgets");

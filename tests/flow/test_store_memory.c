@@ -18,9 +18,7 @@
 #include <cmocka.h>
 
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 #define MEMORY "/dev/shm"
 #define BYTES 65536u
@@ -50,11 +48,8 @@ static int teardown(void **state)
 
 static void count(const struct nfs_peer *p, uint64_t *ret_now, uint64_t *ret_worker)
 {
-	*ret_now = *ret_worker = 0;
-	for (unsigned i = 0; i < p->srv->nreactors; i++) {
-		*ret_now += atomic_load(&p->srv->reactors[i]->counters.store.store_now);
-		*ret_worker += atomic_load(&p->srv->reactors[i]->counters.store.store_worker);
-	}
+	*ret_now = server_counters(p->srv, "store_now");
+	*ret_worker = server_counters(p->srv, "store_worker");
 }
 
 static void commit(struct nfs_peer *p, const struct nfs_fh *fh)

@@ -22,9 +22,7 @@
 #include "base/log.h"
 #include "leat_flow.h"
 #include "nfs_peer.h"
-#include "reactor.h"
-#include "server.h"
-#include "server_int.h"
+#include "inside.h"
 
 LOG_DEFINE("test_store_sched");
 
@@ -57,8 +55,6 @@ static uint8_t *long_mem;
 static unsigned ndone;
 static bool too_busy;
 
-#define COUNT_OF(reactor, field) atomic_load(&peer.srv->reactors[reactor]->counters.field)
-#define COUNT(field) (COUNT_OF(0, field) + COUNT_OF(1, field))
 
 static void make_file(unsigned exp, const char *name, const void *data, size_t len)
 {
@@ -92,10 +88,10 @@ static struct leat_file *open_file(unsigned exp, const char *name, unsigned reac
 				   struct leat **ret_m)
 {
 	for (unsigned tries = 0; tries < 8; tries++) {
-		uint64_t before = COUNT_OF(reactor, store.sim_requests);
+		uint64_t before = server_counter(peer.srv, reactor, "sim_requests");
 		struct leat_file *f = open_somewhere(exp, name, ret_m);
 
-		if (COUNT_OF(reactor, store.sim_requests) > before)
+		if (server_counter(peer.srv, reactor, "sim_requests") > before)
 			return f;
 		assert_int_equal(leat_close(f), 0);
 		leat_umount(*ret_m);
@@ -153,17 +149,17 @@ static void on_read(void *expected, int64_t result)
 static void start_read(struct leat_file *f, void *buf, size_t len, uint64_t off)
 {
 	struct leat_cb cb = { .fn = on_read, .user_data = (void *)(uintptr_t)len };
-	uint64_t reqs = COUNT(reqs);
+	uint64_t reqs = server_counters(peer.srv, "reqs");
 
 	assert_int_equal(leat_aio_pread(f, buf, len, off, cb), 0);
-	while (COUNT(reqs) == reqs)
+	while (server_counters(peer.srv, "reqs") == reqs)
 		poll_all();
 }
 
 /* Return: was the disk busy until all had asked? */
 static bool try_round(size_t long_bytes, unsigned *ret_seeks)
 {
-	uint64_t seeks = COUNT(store.sim_seeks);
+	uint64_t seeks = server_counters(peer.srv, "sim_seeks");
 	bool busy;
 
 	ndone = 0;
@@ -175,7 +171,7 @@ static bool try_round(size_t long_bytes, unsigned *ret_seeks)
 	busy = !ndone;
 	while (ndone < 1 + READERS * PIECES)
 		poll_all();
-	*ret_seeks = (unsigned)(COUNT(store.sim_seeks) - seeks);
+	*ret_seeks = (unsigned)(server_counters(peer.srv, "sim_seeks") - seeks);
 	return busy;
 }
 
@@ -205,11 +201,11 @@ static void several_readers(void **state)
 
 	(void)state;
 	none = seeks_of_a_round(0);
-	assert_int_equal(COUNT(store.sched_waits), 0);
+	assert_int_equal(server_counters(peer.srv, "sched_waits"), 0);
 	sorted = seeks_of_a_round(1);
 	/* one line: those of both reactors waited in it */
-	assert_true(COUNT_OF(0, store.sched_waits) > 0);
-	assert_true(COUNT_OF(1, store.sched_waits) > 0);
+	assert_true(server_counter(peer.srv, 0, "sched_waits") > 0);
+	assert_true(server_counter(peer.srv, 1, "sched_waits") > 0);
 	deadline = seeks_of_a_round(2);
 	print_message("seeks of %u pieces for %u readers: none %u, sorted %u, deadline %u\n",
 		      READERS * PIECES, READERS, none, sorted, deadline);
@@ -226,7 +222,7 @@ int main(void)
 	int failed;
 
 	nfs_peer_create(&peer, RPCRDMA_LOCAL, options);
-	assert_int_equal(peer.srv->nreactors, 2);
+	assert_int_equal(server_reactors(peer.srv), 2);
 	failed = cmocka_run_group_tests_name("store_sched", tests, NULL, NULL);
 	nfs_peer_destroy(&peer);
 	if (too_busy)

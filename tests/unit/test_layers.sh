@@ -10,7 +10,7 @@ passed=0 failed=0
 
 # finds WHAT: of the rules in $work/rules and the files in $work
 finds() {
-	got=$(cd "$work" && find rpcrdma -name '*.[ch]' | sort | xargs awk -f "$scripts/includes.awk" |
+	got=$(cd "$work" && find rpcrdma tests -name '*.[ch]' | sort | xargs awk -f "$scripts/includes.awk" |
 		awk -f "$scripts/layers.awk" rules -)
 	if [ "$got" = "$1" ]; then
 		passed=$((passed + 1))
@@ -21,7 +21,7 @@ finds() {
 }
 
 scripts=$PWD/scripts
-mkdir -p "$work/rpcrdma/low" "$work/rpcrdma/high"
+mkdir -p "$work/rpcrdma/low" "$work/rpcrdma/high" "$work/tests/flow"
 echo '#include "low.h"' >"$work/rpcrdma/high/high.c"
 echo '#include <low.h>' >"$work/rpcrdma/low/low.c"
 : >"$work/rpcrdma/low/low.h"
@@ -41,6 +41,15 @@ printf '%s\n' 'folder rpcrdma/low:' 'folder rpcrdma/middle: low' 'folder rpcrdma
 finds 'layers: rpcrdma/middle includes nothing of rpcrdma/low: take that from scripts/layers.txt'
 printf '%s\n' 'folder rpcrdma/low:' >"$work/rules"
 finds 'layers: rpcrdma/high/high.c: rpcrdma/high/ is not in scripts/layers.txt'
+
+printf '%s\n' '#include "low.h"' '#include "own.h"' >"$work/tests/flow/test_x.c"
+: >"$work/tests/flow/own.h"
+printf '%s\n' 'folder rpcrdma/low:' 'folder rpcrdma/high: low' 'folder tests/flow:' >"$work/rules"
+finds 'layers: tests/flow/test_x.c includes low.h, which is behind a wall'
+sed -i 's,tests/flow:,& rpcrdma/low,' "$work/rules"
+finds ''
+echo '#include "rpcrdma/high/high.c"' >>"$work/tests/flow/test_x.c"
+finds 'layers: tests/flow/test_x.c includes high.c, which is behind a wall'
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * server_look.c - what a server in this process counts and holds
+ */
+#include "inside.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "clnt_int.h"
+#include "engine_int.h"
+#include "server_int.h"
+
+#define OF_REACTOR(name) { #name, offsetof(struct reactor_counters, name) },
+#define OF_STORE(name) { #name, offsetof(struct reactor_counters, store.name) },
+
+static const struct {
+	const char *name;
+	size_t offset;
+} counters[] = { REACTOR_COUNTERS(OF_REACTOR, OF_REACTOR) STORE_COUNTERS(OF_STORE, OF_STORE) };
+
+uint64_t server_counter(const struct server *s, unsigned reactor, const char *name)
+{
+	assert_in_range(reactor, 0, s->nreactors - 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(counters); i++) {
+		const char *at = (const char *)&s->reactors[reactor]->counters + counters[i].offset;
+
+		if (strcmp(counters[i].name, name) == 0)
+			return atomic_load((const _Atomic uint64_t *)(const void *)at);
+	}
+	fail_msg("no counter %s", name);
+	return 0;
+}
+
+uint64_t server_counters(const struct server *s, const char *name)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < s->nreactors; i++)
+		sum += server_counter(s, i, name);
+	return sum;
+}
+
+unsigned server_reactors(const struct server *s)
+{
+	return s->nreactors;
+}
+
+size_t server_files_max(const struct server *s)
+{
+	return s->reactors[0]->files.max;
+}
+
+struct rpcrdma_domain *server_domain(const struct server *s)
+{
+	return s->domain;
+}
+
+void clnt_next_xid(struct rpcrdma_clnt *clnt, uint32_t xid)
+{
+	clnt->next_xid = xid;
+}
+
+void clnt_disconnect(struct rpcrdma_clnt *clnt)
+{
+	clnt->ops->disconnect(clnt, "cut");
+}
+
+struct rr_fabric *local_fabric(struct rpcrdma_domain *d)
+{
+	struct rr_dev *dev;
+
+	assert_int_equal(rr_domain_dev(d, RPCRDMA_LOCAL, &dev), 0);
+	return dev->fabric;
+}
