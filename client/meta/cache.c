@@ -31,15 +31,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/list.h"
 #include "cache.h"
 
-#define BUCKETS 8192u /* a power of two */
-
 struct obj {
-	struct obj *next;      /* in its hash bucket */
+	struct hash_node node; /* cache->obj_at */
 	struct list lru;
-	uint64_t hash;
 	struct lt_fh fh;
 	fattr3 attr;
 	bool has_attr;         /* attr was received */
@@ -53,9 +51,9 @@ struct obj {
 };
 
 struct name {
-	struct name *next;
+	struct hash_node node; /* cache->name_at */
 	struct list lru;
-	uint64_t hash, names;
+	uint64_t names;
 	uint64_t seen_ns;
 	struct lt_fh fh;
 	bool missing;
@@ -67,9 +65,7 @@ struct lt_cache {
 	uint64_t stamp, numbers;
 	uint64_t floor, files_floor; /* files_floor: of all objects that are not directories */
 	struct list objs, names;     /* least recently used first */
-	unsigned obj_count, name_count;
-	struct obj *obj_at[BUCKETS];
-	struct name *name_at[BUCKETS];
+	struct hash obj_at, name_at;
 };
 
 int lt_cache_create(uint32_t max_s, struct lt_cache **ret)
@@ -78,13 +74,17 @@ int lt_cache_create(uint32_t max_s, struct lt_cache **ret)
 
 	if (!c)
 		return -ENOMEM;
+	list_init(&c->objs);
+	list_init(&c->names);
+	if (hash_init(&c->obj_at, LT_CACHE_ENTRIES / 2) || hash_init(&c->name_at, LT_CACHE_ENTRIES / 2)) {
+		lt_cache_destroy(c);
+		return -ENOMEM;
+	}
 	if (!max_s)
 		max_s = LT_CACHE_MAX_S;
 	c->max_ns = max_s * NS_PER_S;
 	c->file_min_ns = MIN(LT_CACHE_FILE_MIN_S, max_s) * NS_PER_S;
 	c->dir_min_ns = MIN(LT_CACHE_DIR_MIN_S, max_s) * NS_PER_S;
-	list_init(&c->objs);
-	list_init(&c->names);
 	*ret = c;
 	return 0;
 }
@@ -97,6 +97,8 @@ void lt_cache_destroy(struct lt_cache *c)
 		free(container_of(list_pop(&c->objs), struct obj, lru));
 	while (!list_is_empty(&c->names))
 		free(container_of(list_pop(&c->names), struct name, lru));
+	hash_fini(&c->obj_at);
+	hash_fini(&c->name_at);
 	free(c);
 }
 
@@ -130,12 +132,17 @@ static void doubt(struct lt_cache *c, struct obj *o)
 	o->known = ++c->stamp;
 }
 
+static uint64_t hash_fh(nfs_fh3 fh)
+{
+	return hash_bytes(fh.data.data_len, fh.data.data_val, fh.data.data_len);
+}
+
 static struct obj *find_obj(struct lt_cache *c, nfs_fh3 fh)
 {
-	uint64_t hash = hash_bytes(fh.data.data_len, fh.data.data_val, fh.data.data_len);
+	hash_for_each_equal(n, &c->obj_at, hash_fh(fh)) {
+		struct obj *o = container_of(n, struct obj, node);
 
-	for (struct obj *o = c->obj_at[hash % BUCKETS]; o; o = o->next) {
-		if (o->hash != hash || o->fh.len != fh.data.data_len ||
+		if (o->fh.len != fh.data.data_len ||
 		    (o->fh.len && memcmp(o->fh.data, fh.data.data_val, o->fh.len) != 0))
 			continue;
 		if (o->known < c->files_floor && o->attr.type != NF3DIR) {
@@ -151,13 +158,8 @@ static struct obj *find_obj(struct lt_cache *c, nfs_fh3 fh)
 
 static void drop_obj(struct lt_cache *c, struct obj *o)
 {
-	struct obj **at = &c->obj_at[o->hash % BUCKETS];
-
-	while (*at != o)
-		at = &(*at)->next;
-	*at = o->next;
+	hash_del(&c->obj_at, &o->node);
 	list_del(&o->lru);
-	c->obj_count--;
 	c->floor = MAX(c->floor, o->known);
 	free(o);
 }
@@ -168,14 +170,11 @@ static struct obj *add_obj(struct lt_cache *c, nfs_fh3 fh)
 
 	if (!o)
 		return NULL;
-	if (c->obj_count >= LT_CACHE_ENTRIES)
+	if (c->obj_at.n >= LT_CACHE_ENTRIES)
 		drop_obj(c, container_of(list_first(&c->objs), struct obj, lru));
 	lt_fh_take(&o->fh, &fh);
-	o->hash = hash_bytes(fh.data.data_len, fh.data.data_val, fh.data.data_len);
-	o->next = c->obj_at[o->hash % BUCKETS];
-	c->obj_at[o->hash % BUCKETS] = o;
+	hash_add(&c->obj_at, &o->node, hash_fh(fh));
 	list_add_tail(&c->objs, &o->lru);
-	c->obj_count++;
 	return o;
 }
 
@@ -327,10 +326,10 @@ static uint64_t hash_name(uint64_t names, const char *text)
 
 static struct name *find_name(struct lt_cache *c, uint64_t names, const char *text)
 {
-	uint64_t hash = hash_name(names, text);
+	hash_for_each_equal(at, &c->name_at, hash_name(names, text)) {
+		struct name *n = container_of(at, struct name, node);
 
-	for (struct name *n = c->name_at[hash % BUCKETS]; n; n = n->next) {
-		if (n->hash == hash && n->names == names && !strcmp(n->text, text))
+		if (n->names == names && !strcmp(n->text, text))
 			return n;
 	}
 	return NULL;
@@ -338,13 +337,8 @@ static struct name *find_name(struct lt_cache *c, uint64_t names, const char *te
 
 static void drop_name(struct lt_cache *c, struct name *n)
 {
-	struct name **at = &c->name_at[n->hash % BUCKETS];
-
-	while (*at != n)
-		at = &(*at)->next;
-	*at = n->next;
+	hash_del(&c->name_at, &n->node);
 	list_del(&n->lru);
-	c->name_count--;
 	free(n);
 }
 
@@ -356,19 +350,16 @@ static void add_name(struct lt_cache *c, uint64_t names, const char *text, const
 
 	if (!n)
 		return;
-	if (c->name_count >= LT_CACHE_ENTRIES)
+	if (c->name_at.n >= LT_CACHE_ENTRIES)
 		drop_name(c, container_of(list_first(&c->names), struct name, lru));
-	n->hash = hash_name(names, text);
 	n->names = names;
 	n->seen_ns = ns;
 	n->missing = !fh;
 	if (fh)
 		lt_fh_take(&n->fh, fh);
 	memcpy(n->text, text, len);
-	n->next = c->name_at[n->hash % BUCKETS];
-	c->name_at[n->hash % BUCKETS] = n;
+	hash_add(&c->name_at, &n->node, hash_name(names, text));
 	list_add_tail(&c->names, &n->lru);
-	c->name_count++;
 }
 
 /* A reply is ignored if a change by this client in the same directory overlapped its call. The same holds for the

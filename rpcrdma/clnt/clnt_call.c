@@ -38,26 +38,18 @@
 #include "engine_int.h"
 
 #define BLOCK_CALLS 64
+#define XID_CHAINS 1024u /* XIDs are consecutive, so chains stay short */
 
 struct call_block {
 	struct call_block *next;
 	struct rr_call calls[BLOCK_CALLS];
 };
 
-static struct list *bucket(struct rpcrdma_clnt *c, uint32_t xid)
+static struct rr_call *find_any(const struct rpcrdma_clnt *c, uint32_t xid)
 {
-	return &c->xids[xid & (RR_XID_BUCKETS - 1)];
-}
+	struct hash_node *n = hash_first(&c->by_xid, xid);
 
-static struct rr_call *find_any(struct rpcrdma_clnt *c, uint32_t xid)
-{
-	list_for_each(node, bucket(c, xid)) {
-		struct rr_call *call = list_entry(node, struct rr_call, hash);
-
-		if (call->xid == xid)
-			return call;
-	}
-	return NULL;
+	return n ? container_of(n, struct rr_call, node) : NULL;
 }
 
 /* ---- slots -------------------------------------------------------------------------------- */
@@ -69,13 +61,8 @@ int rr_call_init(struct rpcrdma_clnt *c)
 	list_init(&c->sent);
 	list_init(&c->leaving);
 	list_init(&c->free);
-	c->xids = calloc(RR_XID_BUCKETS, sizeof(*c->xids));
-	if (!c->xids)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < RR_XID_BUCKETS; i++)
-		list_init(&c->xids[i]);
 	rr_credit_init(&c->credit, c->attr.credits);
-	return 0;
+	return hash_init(&c->by_xid, XID_CHAINS);
 }
 
 void rr_call_fini(struct rpcrdma_clnt *c)
@@ -86,7 +73,7 @@ void rr_call_fini(struct rpcrdma_clnt *c)
 		next = block->next;
 		free(block);
 	}
-	free(c->xids);
+	hash_fini(&c->by_xid);
 }
 
 static int grow(struct rpcrdma_clnt *c)
@@ -102,7 +89,6 @@ static int grow(struct rpcrdma_clnt *c)
 
 		call->clnt = c;
 		call->state = RR_CALL_DONE;
-		list_init(&call->hash);
 		list_add_tail(&c->free, &call->link);
 	}
 	return 0;
@@ -124,7 +110,7 @@ static struct rr_call *slot_get(struct rpcrdma_clnt *c, struct rpcrdma_call *use
 	call->user = user;
 	call->state = RR_CALL_WAITING;
 	call->deadline_ns = 0;
-	list_add_tail(bucket(c, call->xid), &call->hash);
+	hash_add(&c->by_xid, &call->node, call->xid);
 	user->priv = call;
 	user->xid = call->xid;
 	user->payload_bytes = 0;
@@ -136,7 +122,7 @@ static void slot_put(struct rr_call *call)
 {
 	assert(!call->xprt && !call->user);
 	call->state = RR_CALL_DONE;
-	list_del(&call->hash);
+	hash_del(&call->clnt->by_xid, &call->node);
 	list_del(&call->link);
 	list_add_head(&call->clnt->free, &call->link);
 }

@@ -19,6 +19,7 @@
 #ifndef RR_CLNT_INT_H
 #define RR_CLNT_INT_H
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "credit.h"
 #include "rpc_msg.h"
@@ -40,7 +41,7 @@ enum rr_call_state {
 
 struct rr_call {
 	struct list link;         /* waiting, sent, or free */
-	struct list hash;         /* by xid, while not done */
+	struct hash_node node;    /* clnt->by_xid, while not done */
 	struct rpcrdma_clnt *clnt;
 	struct rpcrdma_call *user;
 	enum rr_call_state state;
@@ -52,7 +53,6 @@ struct rr_call {
 	void *xprt;               /* the transport's part of a sent call */
 };
 
-#define RR_XID_BUCKETS 1024u /* a power of two; XIDs are consecutive, so chains stay short */
 
 struct rpcrdma_clnt {
 	struct rpcrdma_engine *engine;
@@ -74,7 +74,7 @@ struct rpcrdma_clnt {
 	struct list leaving;             /* to be finished, one done() at a time */
 	struct list free;
 	struct call_block *blocks;       /* memory of the slots */
-	struct list *xids;               /* hash table */
+	struct hash by_xid;              /* an XID is its own hash: this process chose it */
 	uint32_t next_xid;               /* random start: XIDs of two instances of a client do not collide */
 	bool pumping;                    /* rr_call_pump() is on the stack */
 	bool blocked;                    /* the transport returned -ENOBUFS and will resume */

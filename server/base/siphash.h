@@ -10,13 +10,28 @@
 #define LEAT_SERVER_SIPHASH_H
 
 #include <endian.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include "base/util.h"
 
 struct siphash_key {
 	uint64_t k0, k1;
 };
+
+/** siphash_key_random - creates a key; Return: 0; -EIO: the kernel gives no random numbers */
+static inline int must_check siphash_key_random(struct siphash_key *ret)
+{
+	struct siphash_key key;
+
+	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
+		return -EIO;
+	*ret = key;
+	return 0;
+}
 
 static inline uint64_t siphash_rotl(uint64_t x, unsigned n)
 {

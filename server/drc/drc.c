@@ -46,14 +46,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "siphash.h"
 
 #define SHARDS_MAX 16u
 #define SHARD_ENTRIES_MIN 1024u /* smaller caches have fewer shards, at least one */
-#define SPARSE 4u		/* buckets per entry: each further entry in a bucket costs a cache miss */
+#define SPARSE 4u		/* chains per entry: each further entry in a chain costs a cache miss */
 #define WARM_BYTES 256u		/* usual size of credential and results */
 #define ROOM_MIN DRC_RES_MAX
 #define MALLOC_BYTES 16u	/* overhead of an allocation */
@@ -62,7 +62,7 @@ _Static_assert(sizeof(struct drc_key) == 64, "no padding");
 
 /* The entries of a client in one shard. */
 struct share {
-	struct share *next; /* in its hash bucket */
+	struct hash_node node; /* shard->shares */
 	struct rpcrdma_client_id client;
 	struct list done;    /* its entries, oldest first */
 	struct list by_size; /* shard->by_size */
@@ -72,12 +72,10 @@ struct share {
 };
 
 struct drc_entry {
-	struct drc_entry *next, **at; /* links of the bucket; `at` points to the pointer to this entry, for removal
-	                               * without a search */
+	struct hash_node node;	/* shard->table */
 	struct list link;	/* done: in share->done; recycled: in shard->spare */
 	struct list joined;	/* in progress: joined calls, in order of arrival */
 	struct share *share;
-	uint64_t hash;
 	uint64_t done_ns;
 	bool done;
 	uint32_t room, res_bytes;
@@ -87,17 +85,14 @@ struct drc_entry {
 
 struct shard {
 	pthread_mutex_t lock;
-	struct drc_entry **buckets;
-	size_t mask;
-	struct share **shares; /* buckets */
-	size_t shares_mask;
+	struct hash table, shares;
 	struct list *by_size;  /* shares with one entry, with two, ...; the last list: with that number or more */
 	size_t largest;	       /* index of the last list that is not empty, or 0 */
 	struct list by_use;    /* all shares, longest idle client first */
 	struct list spare;     /* entries that are not in the table */
 	size_t allocated, allocated_max;
 	size_t bytes, bytes_max; /* of all allocated entries and shares */
-	struct drc_stats stats;	 /* without bytes */
+	struct drc_stats stats;	 /* without bytes, entries and clients */
 } __attribute__((aligned(64)));
 
 struct drc {
@@ -146,38 +141,15 @@ static bool is_same(const struct drc_entry *e, const struct drc_call *c)
 	       !memcmp(e->data, c->cred, c->key.cred_bytes);
 }
 
-static struct drc_entry **bucket_of(struct shard *s, uint64_t hash)
+static struct drc_entry *find(const struct shard *s, uint64_t hash, const struct drc_call *c)
 {
-	return &s->buckets[hash & s->mask];
-}
+	hash_for_each_equal(n, &s->table, hash) {
+		struct drc_entry *e = container_of(n, struct drc_entry, node);
 
-static struct drc_entry *find(struct shard *s, uint64_t hash, const struct drc_call *c)
-{
-	struct drc_entry *e = *bucket_of(s, hash);
-
-	while (e && (e->hash != hash || !is_same(e, c)))
-		e = e->next;
-	return e;
-}
-
-static void unhash(struct shard *s, struct drc_entry *e)
-{
-	*e->at = e->next;
-	if (e->next)
-		e->next->at = e->at;
-	s->stats.entries--;
-}
-
-static void hash_in(struct shard *s, struct drc_entry *e)
-{
-	struct drc_entry **bucket = bucket_of(s, e->hash);
-
-	e->next = *bucket;
-	e->at = bucket;
-	if (e->next)
-		e->next->at = &e->next;
-	*bucket = e;
-	s->stats.entries++;
+		if (is_same(e, c))
+			return e;
+	}
+	return NULL;
 }
 
 /* ---- shares ------------------------------------------------------------------------------- */
@@ -191,15 +163,16 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-static struct share **find_share(const struct drc *d, struct shard *s,
-				 const struct rpcrdma_client_id *client)
+static struct share *find_share(const struct drc *d, const struct shard *s,
+				const struct rpcrdma_client_id *client)
 {
-	uint64_t hash = drc_hash(d, client, sizeof(*client));
-	struct share **at = &s->shares[hash & s->shares_mask];
+	hash_for_each_equal(n, &s->shares, drc_hash(d, client, sizeof(*client))) {
+		struct share *sh = container_of(n, struct share, node);
 
-	while (*at && memcmp(&(*at)->client, client, sizeof(*client)))
-		at = &(*at)->next;
-	return at;
+		if (!memcmp(&sh->client, client, sizeof(*client)))
+			return sh;
+	}
+	return NULL;
 }
 
 /* Index in by_size, which has a list for each size up to a limit; only entries in progress can exceed it. */
@@ -227,7 +200,7 @@ static void resize_share(struct shard *s, struct share *sh, size_t n)
 static struct share *grow_share(const struct drc *d, struct shard *s,
 				const struct rpcrdma_client_id *client)
 {
-	struct share **at = find_share(d, s, client), *sh = *at;
+	struct share *sh = find_share(d, s, client);
 
 	if (!sh) {
 		sh = malloc(sizeof(*sh));
@@ -237,9 +210,8 @@ static struct share *grow_share(const struct drc *d, struct shard *s,
 		list_init(&sh->done);
 		list_init(&sh->by_size);
 		list_init(&sh->by_use);
-		*at = sh;
+		hash_add(&s->shares, &sh->node, drc_hash(d, client, sizeof(*client)));
 		s->bytes += sizeof(*sh) + MALLOC_BYTES;
-		s->stats.clients++;
 	}
 	sh->used_ns = now_ns();
 	list_del(&sh->by_use);
@@ -248,15 +220,14 @@ static struct share *grow_share(const struct drc *d, struct shard *s,
 	return sh;
 }
 
-static void shrink_share(const struct drc *d, struct shard *s, struct share *sh)
+static void shrink_share(struct shard *s, struct share *sh)
 {
 	resize_share(s, sh, sh->n - 1);
 	if (sh->n)
 		return;
-	*find_share(d, s, &sh->client) = sh->next;
+	hash_del(&s->shares, &sh->node);
 	list_del(&sh->by_use);
 	s->bytes -= sizeof(*sh) + MALLOC_BYTES;
-	s->stats.clients--;
 	free(sh);
 }
 
@@ -293,11 +264,11 @@ static void release(struct shard *s, struct drc_entry *e)
 }
 
 /* Removes an entry from the table and its share; adds it to no list. */
-static void take_out(const struct drc *d, struct shard *s, struct drc_entry *e)
+static void take_out(struct shard *s, struct drc_entry *e)
 {
 	list_del(&e->link);
-	unhash(s, e);
-	shrink_share(d, s, e->share);
+	hash_del(&s->table, &e->node);
+	shrink_share(s, e->share);
 	e->share = NULL;
 }
 
@@ -308,7 +279,7 @@ static struct drc_entry *evict(const struct drc *d, struct shard *s)
 
 	if (!e)
 		return NULL;
-	take_out(d, s, e);
+	take_out(s, e);
 	s->stats.evictions++;
 	return e;
 }
@@ -363,7 +334,7 @@ static void send_for_rest(const struct shard *s, const struct share *sh)
 
 	if (s->allocated < s->allocated_max || list_is_empty(&sh->done))
 		return;
-	__builtin_prefetch(e->at, 1);
+	__builtin_prefetch(hash_chain(&s->table, e->node.hash), 1);
 	for (size_t at = 64; at < sizeof(*e) + WARM_BYTES; at += 64)
 		__builtin_prefetch((const uint8_t *)e + at, 1);
 }
@@ -383,21 +354,13 @@ static void trim(const struct drc *d, struct shard *s)
 
 static int init_shard(struct shard *s, size_t entries, size_t bytes)
 {
-	size_t buckets = 1;
-
-	while (buckets < entries * SPARSE)
-		buckets *= 2;
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->by_use);
 	list_init(&s->spare);
 	s->allocated_max = entries;
 	s->bytes_max = bytes;
-	s->mask = buckets - 1;
-	s->shares_mask = buckets / SPARSE - 1;
-	s->buckets = calloc(buckets, sizeof(struct drc_entry *));
-	s->shares = calloc(buckets / SPARSE, sizeof(struct share *));
 	s->by_size = calloc(entries + 2, sizeof(struct list));
-	if (!s->buckets || !s->shares || !s->by_size)
+	if (!s->by_size || hash_init(&s->table, entries * SPARSE) || hash_init(&s->shares, entries))
 		return -ENOMEM;
 	for (size_t i = 0; i < entries + 2; i++)
 		list_init(&s->by_size[i]);
@@ -409,7 +372,7 @@ int drc_create(const struct drc_attr *attr, struct drc **ret)
 	struct drc *d = calloc(1, sizeof(*d));
 	unsigned n = 1;
 	size_t entries;
-	int err = 0;
+	int err;
 
 	if (!d)
 		return -ENOMEM;
@@ -419,8 +382,7 @@ int drc_create(const struct drc_attr *attr, struct drc **ret)
 	d->ends = attr->ends;
 	while (n < SHARDS_MAX && entries / (n * 2) >= SHARD_ENTRIES_MIN)
 		n *= 2;
-	if (getrandom(&d->hash_key, sizeof(d->hash_key), 0) != (ssize_t)sizeof(d->hash_key))
-		err = -EIO;
+	err = siphash_key_random(&d->hash_key);
 	d->shards = err ? NULL : aligned_alloc(64, n * sizeof(struct shard));
 	if (!err && !d->shards)
 		err = -ENOMEM;
@@ -445,8 +407,8 @@ static void fini_shard(const struct drc *d, struct shard *s)
 		release(s, e);
 	assert(!s->allocated);
 	free(s->by_size);
-	free(s->shares);
-	free(s->buckets);
+	hash_fini(&s->shares);
+	hash_fini(&s->table);
 	pthread_mutex_destroy(&s->lock);
 }
 
@@ -496,17 +458,16 @@ static enum drc_verdict enter_new(const struct drc *d, struct shard *s, uint64_t
 	struct drc_entry *e = sh ? get_entry(d, s, room) : NULL;
 
 	if (sh && !e)
-		shrink_share(d, s, sh);
+		shrink_share(s, sh);
 	if (!e)
 		return DRC_NO_MEMORY;
 	e->share = sh;
 	e->key = c->key;
-	e->hash = hash;
 	e->done = false;
 	e->res_bytes = 0;
 	list_init(&e->joined);
 	memcpy(e->data, c->cred, c->key.cred_bytes);
-	hash_in(s, e);
+	hash_add(&s->table, &e->node, hash);
 	send_for_next(sh);
 	s->stats.executing++;
 	c->entry = e;
@@ -537,7 +498,7 @@ enum drc_verdict drc_enter(struct drc *d, struct drc_call *c)
 	pthread_mutex_lock(&s->lock);
 	e = find(s, hash, c);
 	if (e && has_ended(d, e)) {
-		take_out(d, s, e);
+		take_out(s, e);
 		list_add_tail(&s->spare, &e->link);
 		e = NULL;
 	}
@@ -575,7 +536,7 @@ void drc_done(struct drc *d, struct drc_call *c)
 {
 	struct list woken = LIST_INIT(woken);
 	struct drc_entry *e = c->entry;
-	struct shard *s = shard_of(d, e->hash);
+	struct shard *s = shard_of(d, e->node.hash);
 
 	assert(c->res_bytes <= DRC_RES_MAX);
 	c->entry = NULL;
@@ -598,7 +559,7 @@ void drc_done(struct drc *d, struct drc_call *c)
 void drc_abandon(struct drc *d, struct drc_call *c)
 {
 	struct drc_entry *e = c->entry;
-	struct shard *s = shard_of(d, e->hash);
+	struct shard *s = shard_of(d, e->node.hash);
 	struct drc_call *heir = NULL;
 	struct list *n;
 
@@ -610,7 +571,7 @@ void drc_abandon(struct drc *d, struct drc_call *c)
 		heir->entry = e;
 		heir->verdict = DRC_EXECUTE;
 	} else {
-		take_out(d, s, e);
+		take_out(s, e);
 		s->stats.executing--;
 		list_add_tail(&s->spare, &e->link);
 		trim(d, s);
@@ -629,8 +590,8 @@ void drc_stats(struct drc *d, struct drc_stats *ret)
 		ret->hits += s->stats.hits;
 		ret->joins += s->stats.joins;
 		ret->evictions += s->stats.evictions;
-		ret->entries += s->stats.entries;
-		ret->clients += s->stats.clients;
+		ret->entries += s->table.n;
+		ret->clients += s->shares.n;
 		ret->executing += s->stats.executing;
 		ret->bytes += s->bytes;
 		pthread_mutex_unlock(&s->lock);

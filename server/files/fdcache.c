@@ -24,34 +24,31 @@
 #define CLOSE_PART 8 /* a round of expiry closes at most max / CLOSE_PART + 1 entries */
 
 struct fdcache {
-	size_t max, n, dirty, nbuckets;
+	size_t max, dirty;
 	const struct fdcache_ops *ops;
 	void *ctx;
 	struct siphash_key key;
 	struct list lru; /* all entries in the table, least recently used first */
 	struct list writable; /* the writable entries of lru, lowest wrote_ns first */
 	struct list unsynced; /* dirty entries that are not flushing, longest in this state first */
-	struct fdcache_entry *buckets[];
+	struct hash by_fh;
 };
 
 int fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx, struct fdcache **ret)
 {
-	size_t nbuckets = 64;
-	struct fdcache *c;
+	struct fdcache *c = calloc(1, sizeof(*c));
 	int err;
 
-	while (nbuckets < max)
-		nbuckets *= 2;
-	c = calloc(1, sizeof(*c) + nbuckets * sizeof(c->buckets[0]));
 	if (!c)
 		return -ENOMEM;
-	err = fh_key_random(&c->key);
+	err = siphash_key_random(&c->key);
+	if (!err)
+		err = hash_init(&c->by_fh, MAX(max, 64));
 	if (err) {
 		free(c);
 		return err;
 	}
 	c->max = max;
-	c->nbuckets = nbuckets;
 	c->ops = ops;
 	c->ctx = ctx;
 	list_init(&c->lru);
@@ -61,18 +58,13 @@ int fdcache_create(size_t max, const struct fdcache_ops *ops, void *ctx, struct 
 	return 0;
 }
 
-static struct fdcache_entry **bucket(struct fdcache *c, const void *fh, uint32_t len)
-{
-	return &c->buckets[siphash(&c->key, fh, len) & (c->nbuckets - 1)];
-}
-
 static struct fdcache_entry *find(struct fdcache *c, const void *fh, uint32_t len)
 {
-	struct fdcache_entry *e;
-
 	if (len > FH_MAX)
 		return NULL;
-	for (e = *bucket(c, fh, len); e; e = e->hash_next) {
+	hash_for_each_equal(n, &c->by_fh, siphash(&c->key, fh, len)) {
+		struct fdcache_entry *e = container_of(n, struct fdcache_entry, node);
+
 		if (!e->retired && e->fh.len == len && !memcmp(e->fh.data, fh, len))
 			return e;
 	}
@@ -102,15 +94,11 @@ static void entry_close(struct fdcache_entry *e)
 static void drop(struct fdcache_entry *e)
 {
 	struct fdcache *c = e->cache;
-	struct fdcache_entry **p = bucket(c, e->fh.data, e->fh.len);
 
-	while (*p != e)
-		p = &(*p)->hash_next;
-	*p = e->hash_next;
+	hash_del(&c->by_fh, &e->node);
 	list_del(&e->lru);
 	if (e->file.writable)
 		list_del(&e->writable);
-	c->n--;
 	e->dropped = true;
 	if (!e->pins)
 		entry_close(e);
@@ -138,7 +126,7 @@ static void let_go(struct fdcache_entry *e)
 /* Makes room for one more entry, if there is a clean one that is not held. Flushes dirty ones on the way. */
 static void trim(struct fdcache *c)
 {
-	if (c->n < c->max)
+	if (c->by_fh.n < c->max)
 		return;
 	list_for_each_safe(n, &c->lru) {
 		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
@@ -174,7 +162,7 @@ struct fdcache_entry *fdcache_find(struct fdcache *c, const void *fh, uint32_t l
 struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 				     const struct store_file *file, uint64_t dev, uint64_t ino)
 {
-	struct fdcache_entry *old = find(c, fh->data, fh->len), *e, **b;
+	struct fdcache_entry *old = find(c, fh->data, fh->len), *e;
 
 	if (old && (old->dev != dev || old->ino != ino)) { /* the handle means another file now */
 		old->retired = true;
@@ -205,13 +193,10 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	old = find(c, fh->data, fh->len);
 	if (old)
 		drop(old); /* it could not be written by, so it is not dirty */
-	b = bucket(c, fh->data, fh->len);
-	e->hash_next = *b;
-	*b = e;
+	hash_add(&c->by_fh, &e->node, siphash(&c->key, fh->data, fh->len));
 	list_add_tail(&c->lru, &e->lru);
 	if (e->file.writable)
 		list_add_tail(&c->writable, &e->writable);
-	c->n++;
 	return e;
 }
 
@@ -477,7 +462,7 @@ void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct ti
 
 size_t fdcache_count(const struct fdcache *c)
 {
-	return c->n;
+	return c->by_fh.n;
 }
 
 void fdcache_destroy(struct fdcache *c)
@@ -486,5 +471,6 @@ void fdcache_destroy(struct fdcache *c)
 		return;
 	list_for_each_safe(n, &c->lru)
 		drop(list_entry(n, struct fdcache_entry, lru));
+	hash_fini(&c->by_fh);
 	free(c);
 }

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/util.h"
 #include "creds.h"
@@ -41,7 +42,7 @@ struct fdcache_perm {
 /* Owned by the cache. fdcache_find() and fdcache_insert() return it held, until fdcache_put(). */
 struct fdcache_entry {
 	struct fdcache *cache;
-	struct fdcache_entry *hash_next;
+	struct hash_node node; /* cache->by_fh */
 	struct list lru;
 	struct fh fh;
 	struct store_file file;

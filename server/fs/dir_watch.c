@@ -37,12 +37,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/list.h"
 #include "dir_ctime.h"
 #include "fh.h"
 #include "vfs_int.h"
 
-#define BUCKETS 1024u
+#define CHAINS 1024u
 #define EVENTS_BYTES 4096u
 #define EVENT_BYTES_MAX (sizeof(struct inotify_event) + 256)
 #define DRAIN_READS_MAX 16u /* about 2,000 events each time the queue is read */
@@ -59,8 +60,8 @@ struct expected {
 };
 
 struct watched_dir {
-	struct watched_dir *next;    /* hashed by dev, ino */
-	struct watched_dir *next_wd; /* hashed by wd */
+	struct hash_node by_ino;     /* w->by_ino: hash of dev, ino */
+	struct hash_node by_wd;	     /* w->by_wd: wd */
 	struct list unused;	     /* w->unused, if users is 0 */
 	uint64_t dev, ino;
 	int wd;
@@ -83,10 +84,9 @@ struct dir_watch {
 	uint64_t dev;
 	unsigned refs; /* protected by all->lock */
 	int fd;
-	unsigned n;
 	pthread_mutex_t lock; /* protects the members below, and those of struct watched_dir above turn */
 	struct list unused;   /* least recently used first */
-	struct watched_dir *by_ino[BUCKETS], *by_wd[BUCKETS];
+	struct hash by_ino, by_wd;
 };
 
 struct dir_watches {
@@ -130,22 +130,22 @@ static void free_dir(struct watched_dir *d)
 	free(d);
 }
 
-static struct watched_dir **place_by_ino(struct dir_watch *w, uint64_t dev, uint64_t ino)
+static struct watched_dir *find_ino(const struct dir_watch *w, uint64_t dev, uint64_t ino)
 {
-	struct watched_dir **p = &w->by_ino[dir_ctime_hash(dev, ino) % BUCKETS];
+	hash_for_each_equal(n, &w->by_ino, dir_ctime_hash(dev, ino)) {
+		struct watched_dir *d = container_of(n, struct watched_dir, by_ino);
 
-	while (*p && ((*p)->ino != ino || (*p)->dev != dev))
-		p = &(*p)->next;
-	return p;
+		if (d->ino == ino && d->dev == dev)
+			return d;
+	}
+	return NULL;
 }
 
-static struct watched_dir **place_by_wd(struct dir_watch *w, int wd)
+static struct watched_dir *find_wd(const struct dir_watch *w, int wd)
 {
-	struct watched_dir **p = &w->by_wd[(unsigned)wd % BUCKETS];
+	struct hash_node *n = hash_first(&w->by_wd, (unsigned)wd);
 
-	while (*p && (*p)->wd != wd)
-		p = &(*p)->next_wd;
-	return p;
+	return n ? container_of(n, struct watched_dir, by_wd) : NULL;
 }
 
 static void note_event(struct dir_watch *w, struct watched_dir *d, const struct inotify_event *ev)
@@ -174,10 +174,8 @@ static void note_event(struct dir_watch *w, struct watched_dir *d, const struct 
 
 static void disturb_all(struct dir_watch *w)
 {
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		for (struct watched_dir *d = w->by_ino[i]; d; d = d->next)
-			d->disturbed = true;
-	}
+	for (struct hash_node *n = NULL; (n = hash_step(&w->by_ino, n)) != NULL;)
+		container_of(n, struct watched_dir, by_ino)->disturbed = true;
 }
 
 static void note_events(struct dir_watch *w, const char *buf, size_t bytes)
@@ -188,7 +186,7 @@ static void note_events(struct dir_watch *w, const char *buf, size_t bytes)
 		struct watched_dir *d;
 
 		ev = (const void *)(buf + at);
-		d = ev->wd < 0 ? NULL : *place_by_wd(w, ev->wd);
+		d = ev->wd < 0 ? NULL : find_wd(w, ev->wd);
 		if (ev->mask & IN_Q_OVERFLOW) /* some events were lost */
 			disturb_all(w);
 		else if (d) /* otherwise: of a directory that is no longer watched */
@@ -234,12 +232,11 @@ static void forget(struct dir_watch *w, struct watched_dir *d)
 {
 	drain(w);
 	note_forgotten(d);
-	*place_by_ino(w, d->dev, d->ino) = d->next;
-	*place_by_wd(w, d->wd) = d->next_wd;
+	hash_del(&w->by_ino, &d->by_ino);
+	hash_del(&w->by_wd, &d->by_wd);
 	list_del(&d->unused);
 	if (!d->ended)
 		(void)inotify_rm_watch(w->fd, d->wd);
-	w->n--;
 	free_dir(d);
 }
 
@@ -265,14 +262,14 @@ static int add_watch(struct dir_watch *w, const struct fh_obj *dir)
 /* Call with the lock held. Return: the entry, or NULL */
 static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
 {
-	struct watched_dir *d, **p;
+	struct watched_dir *d;
 	int wd;
 
-	if (w->n >= w->all->max && !forget_one(w))
+	if (w->by_ino.n >= w->all->max && !forget_one(w))
 		return NULL;
 	wd = add_watch(w, dir);
 	/* one inode has one watch: this is an entry of a removed directory with a reused inode number */
-	if (wd < 0 || *place_by_wd(w, wd))
+	if (wd < 0 || find_wd(w, wd))
 		return NULL;
 	d = calloc(1, sizeof(*d));
 	if (!d) {
@@ -284,13 +281,8 @@ static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
 	d->wd = wd;
 	pthread_mutex_init(&d->turn, NULL);
 	list_init(&d->unused);
-	p = &w->by_ino[dir_ctime_hash(d->dev, d->ino) % BUCKETS];
-	d->next = *p;
-	*p = d;
-	p = &w->by_wd[(unsigned)wd % BUCKETS];
-	d->next_wd = *p;
-	*p = d;
-	w->n++;
+	hash_add(&w->by_ino, &d->by_ino, dir_ctime_hash(d->dev, d->ino));
+	hash_add(&w->by_wd, &d->by_wd, (unsigned)wd);
 	return d;
 }
 
@@ -299,7 +291,7 @@ static struct watched_dir *get(struct dir_watch *w, const struct fh_obj *dir)
 	struct watched_dir *d;
 
 	pthread_mutex_lock(&w->lock);
-	d = *place_by_ino(w, dev_of(&dir->stx), dir->stx.stx_ino);
+	d = find_ino(w, dev_of(&dir->stx), dir->stx.stx_ino);
 	if (!d)
 		d = watch(w, dir);
 	if (d) {
@@ -345,9 +337,16 @@ static int create_watch(struct dir_watches *all, uint64_t dev, struct dir_watch 
 
 	if (!w)
 		return -ENOMEM;
-	w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (w->fd < 0) {
-		err = -errno;
+	err = hash_init(&w->by_ino, CHAINS);
+	if (!err)
+		err = hash_init(&w->by_wd, CHAINS);
+	if (!err) {
+		w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		err = w->fd < 0 ? -errno : 0;
+	}
+	if (err) {
+		hash_fini(&w->by_ino);
+		hash_fini(&w->by_wd);
 		free(w);
 		return err;
 	}
@@ -372,6 +371,8 @@ static void free_watch(struct dir_watch *w)
 		free_dir(d);
 	}
 	close(w->fd); /* also removes its watches */
+	hash_fini(&w->by_ino);
+	hash_fini(&w->by_wd);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
 }

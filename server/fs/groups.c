@@ -35,7 +35,6 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,7 +42,6 @@
 #include "siphash.h"
 
 #define KNOWN_MAX 1024u
-#define BUCKETS 1024u
 #define ASKING_MAX 8u
 #define ASK_AFTER_NS (60 * NS_PER_S)
 #define WAIT_AFTER_NS (600 * NS_PER_S)
@@ -54,10 +52,10 @@ struct groups {
 	const struct groups_ops *ops;
 	void *ctx;
 	struct siphash_key key;
-	struct groups_entry *table[BUCKETS];
+	struct hash by_uid;
 	struct list shares; /* a list is sufficient: it is searched at each lookup, not in each call */
 	struct fair queue;  /* entries to be looked up */
-	unsigned count, nidle, asking;
+	unsigned nidle, asking;
 	struct log_limit said;
 };
 
@@ -77,11 +75,17 @@ struct groups_share {
 int groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret)
 {
 	struct groups *g = calloc(1, sizeof(*g));
+	int err;
 
 	if (!g)
 		return -ENOMEM;
-	if (getrandom(&g->key, sizeof(g->key), 0) != (ssize_t)sizeof(g->key))
-		memset(&g->key, 0x5a, sizeof(g->key)); /* early boot: weaker, not broken */
+	err = siphash_key_random(&g->key);
+	if (!err)
+		err = hash_init(&g->by_uid, KNOWN_MAX);
+	if (err) {
+		free(g);
+		return err;
+	}
 	g->ops = ops;
 	g->ctx = ctx;
 	g->said = (struct log_limit)LOG_LIMIT_INIT;
@@ -162,23 +166,25 @@ static void unset_idle(struct groups *g, struct groups_entry *e)
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-static struct groups_entry **bucket(struct groups *g, uint32_t uid)
+static uint64_t hash_of(const struct groups *g, uint32_t uid)
 {
-	return &g->table[siphash(&g->key, &uid, sizeof(uid)) % BUCKETS];
+	return siphash(&g->key, &uid, sizeof(uid));
 }
 
 static struct groups_entry *find(struct groups *g, uint32_t uid)
 {
-	struct groups_entry *e = *bucket(g, uid);
+	hash_for_each_equal(n, &g->by_uid, hash_of(g, uid)) {
+		struct groups_entry *e = container_of(n, struct groups_entry, node);
 
-	while (e && e->uid != uid)
-		e = e->hash_next;
-	return e;
+		if (e->uid == uid)
+			return e;
+	}
+	return NULL;
 }
 
 static struct groups_entry *add(struct groups *g, const struct rpcrdma_client_id *owner, uint32_t uid)
 {
-	struct groups_entry **at = bucket(g, uid), *e = calloc(1, sizeof(*e));
+	struct groups_entry *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return NULL;
@@ -191,21 +197,14 @@ static struct groups_entry *add(struct groups *g, const struct rpcrdma_client_id
 	e->uid = uid;
 	list_init(&e->link);
 	list_init(&e->waiting);
-	e->hash_next = *at;
-	*at = e;
-	g->count++;
+	hash_add(&g->by_uid, &e->node, hash_of(g, uid));
 	return e;
 }
 
 /* Call only if @e is neither idle nor queued. */
 static void drop(struct groups *g, struct groups_entry *e)
 {
-	struct groups_entry **at = bucket(g, e->uid);
-
-	while (*at != e)
-		at = &(*at)->hash_next;
-	*at = e->hash_next;
-	g->count--;
+	hash_del(&g->by_uid, &e->node);
 	put_share(e->share);
 	free(e->groups);
 	free(e);
@@ -222,6 +221,7 @@ void groups_destroy(struct groups *g)
 		unset_idle(g, e);
 		drop(g, e);
 	}
+	hash_fini(&g->by_uid);
 	free(g);
 }
 
@@ -443,7 +443,7 @@ unsigned groups_asking(const struct groups *g)
 
 unsigned groups_count(const struct groups *g)
 {
-	return g->count;
+	return (unsigned)g->by_uid.n;
 }
 
 /* ---- the database ------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/util.h"
 #include "client.h"
@@ -24,7 +25,7 @@ struct groups_share;
 /* One user. Owned by the cache; while `asking`, `answer` belongs to groups_ops.ask(). */
 struct groups_entry {
 	struct groups *cache;
-	struct groups_entry *hash_next;
+	struct hash_node node; /* cache->by_uid */
 	struct list link;    /* share->idle or share->queue */
 	struct list waiting; /* struct groups_wait */
 	struct groups_share *share;	/* share of the owner: the last client that had the user looked up */

@@ -151,9 +151,6 @@ void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_
  */
 int must_check fh_key_load(const char *dir, struct fh_keys *ret);
 
-/** fh_key_random - creates a key for this run only */
-int must_check fh_key_random(struct siphash_key *ret);
-
 #define FH_STATX_MASK (STATX_BASIC_STATS | STATX_BTIME)
 
 #endif

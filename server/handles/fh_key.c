@@ -16,21 +16,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "fh.h"
-
-int fh_key_random(struct siphash_key *ret)
-{
-	struct siphash_key key;
-
-	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
-		return -EIO;
-	*ret = key;
-	return 0;
-}
 
 static int read_key(const char *path, struct siphash_key *ret)
 {
@@ -97,7 +86,7 @@ static int make_key(const char *dir, const char *path, bool *ret_made)
 {
 	char tmp[PATH_MAX];
 	struct siphash_key key;
-	int err = fh_key_random(&key);
+	int err = siphash_key_random(&key);
 
 	if (err)
 		return err;

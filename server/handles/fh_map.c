@@ -25,27 +25,27 @@
 
 #define DEPTH_MAX 4096u
 #define NAMES_MAX 64u /* of a file */
-#define BUCKETS_MIN 1024u
+#define CHAINS_MIN 1024u
 #define KEEP 32768u /* some 5 MiB */
 
 int fh_map_create(struct fh_map **ret)
 {
 	struct fh_map *m = calloc(1, sizeof(*m));
+	int err;
 
 	if (!m)
 		return -ENOMEM;
-	m->nbuckets = BUCKETS_MIN;
 	m->keep = KEEP;
-	m->buckets = calloc(m->nbuckets, sizeof(*m->buckets));
-	m->by_id = calloc(m->nbuckets, sizeof(*m->by_id));
-	if (!m->buckets || !m->by_id) {
-		free(m->buckets);
-		free(m->by_id);
+	err = siphash_key_random(&m->hash_key);
+	if (!err)
+		err = hash_init(&m->by_key, CHAINS_MIN);
+	if (!err)
+		err = hash_init(&m->by_id, CHAINS_MIN);
+	if (err) {
+		hash_fini(&m->by_key);
 		free(m);
-		return -ENOMEM;
+		return err;
 	}
-	if (getrandom(&m->hash_key, sizeof(m->hash_key), 0) < 0)
-		memset(&m->hash_key, 0x3c, sizeof(m->hash_key));
 	pthread_mutex_init(&m->lock, NULL);
 	*ret = m;
 	return 0;
@@ -104,9 +104,9 @@ void fh_map_keep(struct fh_map *m)
 
 /* ---- nodes and names ----------------------------------------------------------------------- */
 
-static size_t bucket_of(const struct fh_map *m, const struct fh_map_key *key)
+static uint64_t hash_of(const struct fh_map *m, const struct fh_map_key *key)
 {
-	return siphash(&m->hash_key, key, sizeof(*key)) & (m->nbuckets - 1);
+	return siphash(&m->hash_key, key, sizeof(*key));
 }
 
 static bool key_equal(const struct fh_map_key *a, const struct fh_map_key *b)
@@ -116,61 +116,29 @@ static bool key_equal(const struct fh_map_key *a, const struct fh_map_key *b)
 
 static struct fh_map_node *find_key(const struct fh_map *m, const struct fh_map_key *key)
 {
-	struct fh_map_node *n = m->buckets[bucket_of(m, key)];
+	hash_for_each_equal(at, &m->by_key, hash_of(m, key)) {
+		struct fh_map_node *n = container_of(at, struct fh_map_node, by_key);
 
-	while (n && !key_equal(&n->key, key))
-		n = n->hash_next;
-	return n;
+		if (key_equal(&n->key, key))
+			return n;
+	}
+	return NULL;
 }
 
-static struct fh_map_node **id_bucket(const struct fh_map *m, uint64_t id)
+static struct fh_map_node *node_of(struct hash_node *at)
 {
-	return &m->by_id[id & (m->nbuckets - 1)];
+	return at ? container_of(at, struct fh_map_node, by_id) : NULL;
 }
 
 struct fh_map_node *fh_map_node(const struct fh_map *m, uint64_t id)
 {
-	struct fh_map_node *n = id ? *id_bucket(m, id) : NULL;
-
-	while (n && n->id != id)
-		n = n->id_next;
-	return n;
+	return id ? node_of(hash_first(&m->by_id, id)) : NULL;
 }
 
-static void hash(struct fh_map *m, struct fh_map_node *n)
+/* Walks over all nodes, from NULL. Return: NULL at the end */
+static struct fh_map_node *next_node(const struct fh_map *m, const struct fh_map_node *n)
 {
-	struct fh_map_node **by_key = &m->buckets[bucket_of(m, &n->key)];
-	struct fh_map_node **by_id = id_bucket(m, n->id);
-
-	n->hash_next = *by_key;
-	*by_key = n;
-	n->id_next = *by_id;
-	*by_id = n;
-}
-
-/* if the table cannot grow, it still works, but slower */
-static void grow_buckets(struct fh_map *m)
-{
-	size_t old = m->nbuckets;
-	struct fh_map_node **from = m->buckets, **from_id = m->by_id;
-	struct fh_map_node **to = calloc(old * 2, sizeof(*to)), **to_id = calloc(old * 2, sizeof(*to_id));
-
-	if (!to || !to_id) {
-		free(to);
-		free(to_id);
-		return;
-	}
-	m->buckets = to;
-	m->by_id = to_id;
-	m->nbuckets = old * 2;
-	for (size_t i = 0; i < old; i++) {
-		for (struct fh_map_node *n = from[i], *next; n; n = next) {
-			next = n->hash_next;
-			hash(m, n);
-		}
-	}
-	free(from);
-	free(from_id);
+	return node_of(hash_step(&m->by_id, n ? &n->by_id : NULL));
 }
 
 static struct fh_map_node *node_create(struct fh_map *m, const struct fh_map_key *key, uint64_t id,
@@ -180,14 +148,14 @@ static struct fh_map_node *node_create(struct fh_map *m, const struct fh_map_key
 
 	if (!n)
 		return NULL;
-	if (m->nnodes >= m->nbuckets)
-		grow_buckets(m);
 	n->key = *key;
 	n->id = id;
 	n->serial = serial;
 	m->last_id = MAX(m->last_id, id);
-	hash(m, n);
-	m->nnodes++;
+	hash_add(&m->by_key, &n->by_key, hash_of(m, key));
+	hash_add(&m->by_id, &n->by_id, id);
+	hash_grow(&m->by_key);
+	hash_grow(&m->by_id);
 	return n;
 }
 
@@ -289,16 +257,8 @@ static int add_name(struct fh_map *m, struct fh_map_node *n, struct fh_map_node 
 
 static void unhash(struct fh_map *m, struct fh_map_node *n)
 {
-	struct fh_map_node **p = &m->buckets[bucket_of(m, &n->key)];
-
-	while (*p != n)
-		p = &(*p)->hash_next;
-	*p = n->hash_next;
-	p = id_bucket(m, n->id);
-	while (*p != n)
-		p = &(*p)->id_next;
-	*p = n->id_next;
-	m->nnodes--;
+	hash_del(&m->by_key, &n->by_key);
+	hash_del(&m->by_id, &n->by_id);
 	n->id = 0;
 }
 
@@ -513,7 +473,7 @@ size_t fh_map_count(struct fh_map *m)
 	size_t n;
 
 	pthread_mutex_lock(&m->lock);
-	n = m->nnodes;
+	n = m->by_id.n;
 	pthread_mutex_unlock(&m->lock);
 	return n;
 }
@@ -601,17 +561,13 @@ static int put_all(struct fh_map *m, struct fh_log_buf *buf)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < m->nbuckets && !err; i++) {
-		for (const struct fh_map_node *n = m->by_id[i]; n && !err; n = n->id_next) {
-			const struct fh_log_rec rec = node_rec(n);
+	for (struct fh_map_node *n = NULL; !err && (n = next_node(m, n)) != NULL;) {
+		const struct fh_log_rec rec = node_rec(n);
 
-			err = fh_log_put(buf, &rec);
-		}
+		err = fh_log_put(buf, &rec);
 	}
-	for (size_t i = 0; i < m->nbuckets && !err; i++) {
-		for (struct fh_map_node *n = m->by_id[i]; n && !err; n = n->id_next)
-			err = put_names(buf, n);
-	}
+	for (struct fh_map_node *n = NULL; !err && (n = next_node(m, n)) != NULL;)
+		err = put_names(buf, n);
 	return err;
 }
 
@@ -652,18 +608,14 @@ void fh_map_destroy(struct fh_map *m)
 		return;
 	fh_log_close(m->log);
 	/* all names first: a node that is already removed is freed with the last name in it */
-	for (size_t i = 0; i < m->nbuckets; i++) {
-		for (struct fh_map_node *n = m->by_id[i]; n; n = n->id_next)
-			drop_names(m, n);
+	for (struct fh_map_node *n = NULL; (n = next_node(m, n)) != NULL;)
+		drop_names(m, n);
+	for (struct fh_map_node *n = next_node(m, NULL), *next; n; n = next) {
+		next = next_node(m, n);
+		free(n);
 	}
-	for (size_t i = 0; i < m->nbuckets; i++) {
-		for (struct fh_map_node *n = m->by_id[i], *next; n; n = next) {
-			next = n->id_next;
-			free(n);
-		}
-	}
-	free(m->by_id);
-	free(m->buckets);
+	hash_fini(&m->by_id);
+	hash_fini(&m->by_key);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "base/hash.h"
 #include "fh_map.h"
 #include "siphash.h"
 
@@ -21,7 +22,7 @@ struct fh_map_name {
 };
 
 struct fh_map_node {
-	struct fh_map_node *hash_next, *id_next;
+	struct hash_node by_key, by_id;
 	struct fh_map_key key;
 	uint64_t serial; /* 0, except for files without a generation */
 	uint64_t id;	 /* 0: removed */
@@ -35,14 +36,13 @@ struct fh_map {
 	pthread_mutex_t lock; /* protects everything below */
 	struct siphash_key hash_key;
 	struct fh_log *log;    /* NULL: for this process only */
-	struct fh_map_node **buckets; /* by key */
-	struct fh_map_node **by_id;   /* as many, by id */
-	size_t nbuckets, nnodes, nnames;
+	struct hash by_key, by_id; /* an id is its own hash: this process counts them */
+	size_t nnames;
 	uint64_t last_id;
 	/* checks for removed files: fh_map_old.c */
 	size_t keep; /* this many nodes and names are not checked */
 	size_t due;  /* number of nodes to check */
-	size_t hand; /* position of the last check: bucket and id */
+	size_t hand; /* position of the last check: chain of by_id, and id */
 	uint64_t hand_id;
 };
 

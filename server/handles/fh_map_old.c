@@ -27,13 +27,13 @@
 
 static bool is_large(const struct fh_map *m)
 {
-	return m->nnodes + m->nnames > m->keep;
+	return m->by_id.n + m->nnames > m->keep;
 }
 
 static void add_due(struct fh_map *m, size_t n)
 {
 	if (is_large(m))
-		m->due = MIN(m->due + n, m->nnodes);
+		m->due = MIN(m->due + n, m->by_id.n);
 }
 
 void fh_map_grown(struct fh_map *m)
@@ -53,12 +53,14 @@ size_t fh_map_due(struct fh_map *m)
 	return n;
 }
 
-/* Return: the next node after the last checked one, in the current bucket */
+/* Return: the next node after the last checked one, in the current chain */
 static struct fh_map_node *next_here(const struct fh_map *m)
 {
 	struct fh_map_node *best = NULL;
 
-	for (struct fh_map_node *n = m->by_id[m->hand & (m->nbuckets - 1)]; n; n = n->id_next) {
+	for (struct hash_node *at = *hash_chain(&m->by_id, m->hand); at; at = at->next) {
+		struct fh_map_node *n = container_of(at, struct fh_map_node, by_id);
+
 		if (n->id > m->hand_id && (!best || n->id < best->id) && !n->is_root)
 			best = n;
 	}

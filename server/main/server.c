@@ -124,7 +124,7 @@ static int load_keys(const struct conf *conf, struct fh_keys *keys)
 	}
 	keys->n = 1;
 	keys->is_new = true;
-	err = fh_key_random(&keys->v[0]);
+	err = siphash_key_random(&keys->v[0]);
 	if (err)
 		log_err("no randomness for the key of file handles: %s", strerror(-err));
 	return err;

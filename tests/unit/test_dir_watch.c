@@ -644,7 +644,7 @@ static void endless(void **state)
 	(void)known(r);
 	assert_true(create(r, &r->e, ME, "a", NULL, NULL).proved);
 	wait_tick();
-	busy_wd = (*place_by_ino(r->exp.dirs, dev_of(&r->e.stx), r->e.stx.stx_ino))->wd;
+	busy_wd = (find_ino(r->exp.dirs, dev_of(&r->e.stx), r->e.stx.stx_ino))->wd;
 	busy_reads = 0;
 	atomic_store(&busy_fd, r->exp.dirs->fd);
 	assert_false(create_not(r, NULL, "a").proved);

@@ -192,9 +192,8 @@ static void equal_hashes(void **state)
 	execute(d, 1);
 	e = victim(d, &d->shards[0]);
 	assert_non_null(e);
-	unhash(&d->shards[0], e);
-	e->hash = hash_of(d, &c);
-	hash_in(&d->shards[0], e);
+	hash_del(&d->shards[0].table, &e->node);
+	hash_add(&d->shards[0].table, &e->node, hash_of(d, &c));
 	assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
 	drc_abandon(d, &c);
 	drc_destroy(d);
@@ -350,14 +349,14 @@ static void tables_within_bytes(void **state)
 	const struct drc_attr attr = {
 		.entries = DRC_ENTRIES_MAX, .bytes = DRC_BYTES_MIN, .keep_ns = DRC_KEEP_NS
 	};
-	size_t buckets = 0;
+	size_t chains = 0;
 	struct drc *d;
 
 	(void)state;
 	assert_int_equal(drc_create(&attr, &d), 0);
 	for (unsigned i = 0; i < d->nshards; i++)
-		buckets += d->shards[i].mask + 1;
-	assert_true(buckets * sizeof(struct drc_entry *) <= DRC_BYTES_MIN / 4);
+		chains += d->shards[i].table.mask + 1;
+	assert_true(chains * sizeof(struct hash_node *) <= DRC_BYTES_MIN / 4);
 	for (uint32_t i = 0; i < 1000; i++)
 		execute(d, i);
 	assert_true(stats(d).bytes <= DRC_BYTES_MIN);
@@ -543,7 +542,7 @@ static void shares(void **state)
 static size_t size_in(struct drc *d, uint64_t client)
 {
 	const struct rpcrdma_client_id id = call_of(client, 0).client;
-	const struct share *sh = *find_share(d, &d->shards[0], &id);
+	const struct share *sh = find_share(d, &d->shards[0], &id);
 
 	return sh ? sh->n : 0;
 }

@@ -46,7 +46,7 @@ static int setup_kind(void **state, enum fh_kind kind)
 	export_conf_init(&conf);
 	conf.name = (char[]){ "/e" };
 	conf.path = (char *)(uintptr_t)tmp_dir_path(&c->dir, "exp");
-	assert_int_equal(fh_key_random(&c->key), 0);
+	assert_int_equal(siphash_key_random(&c->key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
 	*state = c;
 	if (fh_set_create(&c->t, &(struct fh_keys){ .v = { c->key }, .n = 1 }, kind, NULL, NULL, &c->s)) {
@@ -472,7 +472,7 @@ static void mounts_not_crossed(void **state)
 	export_conf_init(&conf);
 	conf.name = (char[]){ "/r" };
 	conf.path = (char[]){ "/" };
-	assert_int_equal(fh_key_random(&key), 0);
+	assert_int_equal(siphash_key_random(&key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &t, why, sizeof(why)), 0);
 	assert_int_equal(fh_set_create(&t, &(struct fh_keys){ .v = { key }, .n = 1 }, FH_MAP, NULL, NULL, &s),
 			 0);

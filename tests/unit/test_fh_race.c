@@ -92,7 +92,7 @@ static void setup(struct ctx *c, enum fh_kind kind)
 	export_conf_init(&conf);
 	conf.name = (char[]){ "/e" };
 	conf.path = c->exp;
-	assert_int_equal(fh_key_random(&keys.v[0]), 0);
+	assert_int_equal(siphash_key_random(&keys.v[0]), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
 	if (fh_set_create(&c->t, &keys, kind, NULL, NULL, &c->s))
 		return; /* kernel handles are not allowed here */

@@ -51,7 +51,7 @@ static int enter(void **state, enum fh_kind kind)
 	export_conf_init(&conf);
 	conf.name = (char[]){ "/e" };
 	conf.path = c->dir.path;
-	assert_int_equal(fh_key_random(&key), 0);
+	assert_int_equal(siphash_key_random(&key), 0);
 	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
 	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ .v = { key }, .n = 1 }, kind, NULL, NULL, &c->s),
 			 0);
