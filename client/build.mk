@@ -15,13 +15,16 @@ ifeq ($(VARIANT),default)
 LIBS += $(B)/libleat.so $(B)/libleat.a
 endif
 
-$(B)/libleat.so: $(CLIENT_OBJS) $(O)/libxdr.a $(B)/librpcrdma.so include/leat.map
+# The option parser of librpcrdma, whose map hides it
+OPT_OBJ := $(O)/rpcrdma/base/opt.o
+
+$(B)/libleat.so: $(CLIENT_OBJS) $(OPT_OBJ) $(O)/libxdr.a $(B)/librpcrdma.so include/leat.map
 	$(call say,LD,$@)$(LINK) -shared -Wl,-z,defs -Wl,-soname,$(@F).$(SOVERSION) \
-		-Wl,--version-script=include/leat.map $(CLIENT_OBJS) $(O)/libxdr.a \
+		-Wl,--version-script=include/leat.map $(CLIENT_OBJS) $(OPT_OBJ) $(O)/libxdr.a \
 		$(B)/librpcrdma.so -Wl,-rpath,'$$ORIGIN' $(TIRPC_LIBS) -o $@
 	$(Q)ln -sf $(@F) $@.$(SOVERSION)
 
-$(B)/libleat.a: $(CLIENT_OBJS) $(XDR_OBJS)
+$(B)/libleat.a: $(CLIENT_OBJS) $(OPT_OBJ) $(XDR_OBJS)
 	$(call say,AR,$@)rm -f $@ && $(CC) -nostdlib -r $^ -o $(O)/leat-all.o && \
 		$(OBJCOPY) --localize-hidden $(O)/leat-all.o && $(AR) rcs $@ $(O)/leat-all.o
 

@@ -21,11 +21,11 @@
  * Options:  (in the URL, or struct leat_opts; defaults in parentheses)
  *             conns=N          connections, 1..16; large I/O is spread over them (1)
  *             credits=N        calls in flight per connection (64)
- *             inline=BYTES     1024..65536, a multiple of 1024 (4096)
+ *             inline=BYTES     1K..64K, a multiple of 1K (4K)
  *             readahead=BYTES  for sequential leat_read(); 0: none (1 MiB)
- *             cache=auto|none  cache attributes and names, for acmax=S seconds at most (auto, 60);
+ *             cache=auto|none  cache attributes and names, for acmax=TIME at most (auto, 60s);
  *                              none: ask the server each time, no readahead
- *             timeo=MS         without a reply: reconnect and retransmit (60000)
+ *             timeo=TIME       without a reply: reconnect and retransmit (60s; a bare number is in ms)
  *             retry=hard|soft  soft: give up after timeo with ETIMEDOUT (hard)
  *             mountport=N      MOUNT service, if it is not on the NFS port
  *             design=read-write|read-read|hybrid  which side moves the data (read-write, as in RFC 8166);
@@ -38,7 +38,7 @@
  *             socket_user=NAME|UID  leat:// also accepts a local socket of this user (only those of root
  *                              and of the process's own user)
  *             unsafe_inv=yes|no  let the server invalidate windows on soft RoCE, too (no)
- *             poll=adaptive|busy|event, spin=US
+ *             poll=adaptive|busy|event, spin=TIME  (adaptive, 50us)
  *             uid=N, gid=N     claimed by AUTH_SYS (those of the process)
  *             rsize=, wsize=BYTES  (the server's)
  * Threads:  A handle and all its files belong to one thread at a time. With leat_service_start()

@@ -22,7 +22,6 @@
 #include "handle.h"
 #include "io.h"
 
-#define TIMEO_DEFAULT_MS 60000u
 #define ARENA_BYTES ((size_t)64 << 20)
 
 /* keeps long names from pushing the reason off the line */
@@ -117,7 +116,7 @@ int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts, str
 	if (!m)
 		return -ENOMEM;
 	m->url = *url;
-	m->timeo_ms = url->timeo_ms ? url->timeo_ms : TIMEO_DEFAULT_MS;
+	m->timeo_ms = url->timeo_ms;
 	m->clock = clock_now_ns;
 	list_init(&m->files);
 	atomic_init(&m->has_service, false);

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/opt.h"
 #include "rpcrdma.h"
 #include "url.h"
 
@@ -92,301 +93,114 @@ static int decode_percent(struct complaint *c, const char *what, const char *fro
 	return 0;
 }
 
-/* Parses a decimal number, with k, m or g for powers of 1024 if @units. */
-static int parse_number(struct complaint *c, const char *name, const char *text, uint64_t min,
-			uint64_t max, bool units, uint64_t *ret)
+static int set_registration(const struct opt *o, void *to, const char *text, char *why, size_t cap)
 {
-	uint64_t v;
-	char *end;
-
-	if (text[0] < '0' || text[0] > '9')
-		return refuse(c, "%s=%s: a number is needed", name, text);
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (errno)
-		return refuse(c, "%s=%s: number too large", name, text);
-	if (units && *end) {
-		static const char letters[] = "kmg";
-		const char *unit = strchr(letters, *end | 0x20);
-		unsigned shift = unit ? 10 * (unsigned)(unit - letters + 1) : 0;
-
-		if (!shift || end[1])
-			return refuse(c, "%s=%s: not a number of bytes", name, text);
-		if (v > UINT64_MAX >> shift)
-			return refuse(c, "%s=%s: number too large", name, text);
-		v <<= shift;
-		end++;
-	}
-	if (*end)
-		return refuse(c, "%s=%s: not a number", name, text);
-	if (v < min || v > max)
-		return refuse(c, "%s=%s: must be %llu..%llu", name, text, (unsigned long long)min,
-			      (unsigned long long)max);
-	*ret = v;
-	return 0;
-}
-
-static int parse_poll(struct complaint *c, const char *text, enum lt_url_poll *ret)
-{
-	if (!strcmp(text, "adaptive"))
-		*ret = LT_URL_POLL_ADAPTIVE;
-	else if (!strcmp(text, "busy"))
-		*ret = LT_URL_POLL_BUSY;
-	else if (!strcmp(text, "event"))
-		*ret = LT_URL_POLL_EVENT;
-	else
-		return refuse(c, "poll=%s: must be adaptive, busy or event", text);
-	return 0;
-}
-
-static int parse_cache(struct complaint *c, const char *text, bool *ret_none)
-{
-	if (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0)
-		return refuse(c, "cache=%s: must be auto or none", text);
-	*ret_none = text[0] == 'n';
-	return 0;
-}
-
-static int parse_unsafe_inv(struct complaint *c, const char *text, bool *ret)
-{
-	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-		return refuse(c, "unsafe_inv=%s: must be yes or no", text);
-	*ret = text[0] == 'y';
-	return 0;
-}
-
-/* Sets a user by name or number. Root's sockets are always trusted, so 0 means that no user is added. */
-static int set_socket_user(struct complaint *c, const char *text, struct lt_url *u)
-{
-	struct passwd pw, *found = NULL;
-	char buf[4096];
-	uint64_t v;
-	int rc;
-
-	if (text[0] >= '0' && text[0] <= '9') {
-		rc = parse_number(c, "socket_user", text, 0, UINT32_MAX - 1, false, &v);
-		if (!rc)
-			u->socket_uid = (uint32_t)v;
-		return rc;
-	}
-	if (getpwnam_r(text, &pw, buf, sizeof(buf), &found) || !found)
-		return refuse(c, "socket_user=%s: this host knows no such user", text);
-	u->socket_uid = found->pw_uid;
-	return 0;
-}
-
-/* Copies @text to @to if it is one of @names; @to has room for each of them. */
-static bool is_one_of(const char *const names[], size_t n, const char *text, char *to)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(text, names[i])) {
-			strcpy(to, names[i]);
-			return true;
-		}
-	}
-	return false;
-}
-
-static int set_registration(struct complaint *c, const char *text, struct lt_url *u)
-{
-	char all[128] = "";
+	struct lt_url *u = to;
 	const char *name;
 
 	for (size_t i = 0; (name = rpcrdma_registration(i)); i++) {
-		size_t len = strlen(all);
-
 		if (!strcmp(text, name)) {
 			strcpy(u->registration, name);
 			return 0;
 		}
-		snprintf(all + len, sizeof(all) - len, "%s%s",
-			 !i ? "" : rpcrdma_registration(i + 1) ? ", " : " or ", name);
 	}
-	return refuse(c, "registration=%s: must be %s", text, all);
+	return opt_refuse(o, text, why, cap);
 }
 
-static int set_monitor(struct complaint *c, const char *text, struct lt_url *u)
+static int set_monitor(const struct opt *o, void *to, const char *text, char *why, size_t cap)
 {
-	static const char *const names[] = { "uffd", "explicit", "none" };
+	struct lt_url *u = to;
 
-	if (is_one_of(names, ARRAY_SIZE(names), text, u->monitor))
-		return 0;
-	return refuse(c, "monitor=%s: must be uffd, explicit or none", text);
-}
-
-static int set_design(struct complaint *c, const char *text, struct lt_url *u)
-{
-	unsigned fast = u->modes & RPCRDMA_FAST_WRITE;
-
-	if (!strcmp(text, "read-write"))
-		u->modes = fast;
-	else if (!strcmp(text, "read-read"))
-		u->modes = fast | RPCRDMA_READ_READ;
-	else if (!strcmp(text, "hybrid"))
-		u->modes = fast | RPCRDMA_HYBRID;
-	else
-		return refuse(c, "design=%s: must be read-write, read-read or hybrid", text);
+	if (strcmp(text, "uffd") != 0 && strcmp(text, "explicit") != 0 && strcmp(text, "none") != 0)
+		return opt_refuse(o, text, why, cap);
+	strcpy(u->monitor, text);
 	return 0;
 }
 
-/* Valid ranges, used for the URL and for struct leat_opts. */
-enum number {
-	NUM_CONNS,
-	NUM_CREDITS,
-	NUM_INLINE,
-	NUM_READAHEAD,
-	NUM_TIMEO,
-	NUM_MOUNTPORT,
-	NUM_SPIN,
-	NUM_UID,
-	NUM_GID,
-	NUM_RSIZE,
-	NUM_WSIZE,
-	NUM_ACMAX,
-	NUM_FAST_WRITE,
-	NUM_BOUNCE,
-	NUM_REG_ENTRIES,
-	NUM_REG_BYTES,
-	NUM_DIRTY,
-};
-
-static const struct {
-	const char *name;
-	uint64_t min, max;
-	bool units;
-	uint64_t step; /* the value must be a multiple of this; 0: any value */
-} numbers[] = {
-	[NUM_CONNS] = { "conns", 1, LT_CONNS_MAX, false, 0 },
-	[NUM_CREDITS] = { "credits", 1, 4096, false, 0 },
-	[NUM_INLINE] = { "inline", 1024, 65536, true, 1024 },
-	[NUM_READAHEAD] = { "readahead", 0, 1u << 30, true, 0 },
-	[NUM_TIMEO] = { "timeo", 1, INT32_MAX, false, 0 },
-	[NUM_MOUNTPORT] = { "mountport", 1, 65535, false, 0 },
-	[NUM_SPIN] = { "spin", 1, 1000000, false, 0 },
-	[NUM_UID] = { "uid", 0, UINT32_MAX - 1, false, 0 },
-	[NUM_GID] = { "gid", 0, UINT32_MAX - 1, false, 0 },
-	[NUM_RSIZE] = { "rsize", 512, 4u << 20, true, 0 },
-	[NUM_WSIZE] = { "wsize", 512, 4u << 20, true, 0 },
-	[NUM_ACMAX] = { "acmax", 1, 86400, false, 0 },
-	[NUM_FAST_WRITE] = { "fast_write", 4096, RPCRDMA_FAST_WRITE_MAX, true, 4096 },
-	[NUM_BOUNCE] = { "bounce", 0, 16u << 20, true, 0 },
-	[NUM_REG_ENTRIES] = { "reg_entries", 1, 65536, false, 0 },
-	[NUM_REG_BYTES] = { "reg_bytes", 4096, UINT64_C(1) << 40, true, 0 },
-	[NUM_DIRTY] = { "dirty_watermark", 1, 4096, false, 0 },
-};
-
-static void set_number(struct lt_url *u, enum number which, uint64_t v)
+/* Sets a user by name or number. Root's sockets are always trusted, so 0 means that no user is added. */
+static int set_socket_user(const struct opt *o, void *to, const char *text, char *why, size_t cap)
 {
-	switch (which) {
-	case NUM_CONNS:
-		u->conns = (unsigned)v;
-		break;
-	case NUM_CREDITS:
-		u->credits = (unsigned)v;
-		break;
-	case NUM_INLINE:
-		u->inline_bytes = (uint32_t)v;
-		break;
-	case NUM_READAHEAD:
-		u->readahead_bytes = (uint32_t)v;
-		break;
-	case NUM_TIMEO:
-		u->timeo_ms = (uint32_t)v;
-		break;
-	case NUM_MOUNTPORT:
-		u->mountport = (uint16_t)v;
-		break;
-	case NUM_SPIN:
-		u->spin_us = (unsigned)v;
-		break;
-	case NUM_UID:
-		u->uid = (uint32_t)v;
-		u->has_uid = true;
-		break;
-	case NUM_GID:
-		u->gid = (uint32_t)v;
-		u->has_gid = true;
-		break;
-	case NUM_RSIZE:
-		u->rsize = (uint32_t)v;
-		break;
-	case NUM_WSIZE:
-		u->wsize = (uint32_t)v;
-		break;
-	case NUM_ACMAX:
-		u->acmax_s = (uint32_t)v;
-		break;
-	case NUM_FAST_WRITE:
-		u->fast_write_bytes = (uint32_t)v;
-		u->modes |= RPCRDMA_FAST_WRITE;
-		break;
-	case NUM_BOUNCE:
-		u->bounce_bytes = (uint32_t)v;
-		u->no_bounce = !v;
-		break;
-	case NUM_REG_ENTRIES:
-		u->reg_entries = (unsigned)v;
-		break;
-	case NUM_REG_BYTES:
-		u->reg_bytes = v;
-		break;
-	case NUM_DIRTY:
-		u->dirty_watermark = (unsigned)v;
-		break;
+	static const struct opt number = { "socket_user", .type = OPT_NUMBER, .max = UINT32_MAX - 1,
+					   OPT_AT(struct lt_url, socket_uid) };
+	struct lt_url *u = to;
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+
+	if (text[0] >= '0' && text[0] <= '9')
+		return opt_set(&number, u, text, why, cap);
+	if (getpwnam_r(text, &pw, buf, sizeof(buf), &found) || !found) {
+		snprintf(why, cap, "%s=%s: this host knows no such user", o->name, text);
+		return -EINVAL;
 	}
+	u->socket_uid = found->pw_uid;
+	return 0;
 }
 
-/* Checks the step of a value that is in its range. @text: the value as written */
-static int check_step(struct complaint *c, enum number which, const char *text, uint64_t v)
-{
-	uint64_t step = numbers[which].step;
+#define AT(member) OPT_AT(struct lt_url, member)
 
-	if (step && v % step)
-		return refuse(c, "%s=%s: must be a multiple of %llu, %llu..%llu", numbers[which].name,
-			      text, (unsigned long long)step,
-			      (unsigned long long)numbers[which].min,
-			      (unsigned long long)numbers[which].max);
-	return 0;
+enum { DESIGN_READ_WRITE, DESIGN_READ_READ, DESIGN_HYBRID };
+
+/* A value that no option has: the option was not given. */
+#define NOT_GIVEN UINT32_MAX
+
+static const struct opt opts[] = {
+	{ "conns", "N", "1", "connections; calls take them in turn", NULL, OPT_NUMBER, 0, AT(conns), .min = 1,
+	  .max = LT_CONNS_MAX },
+	{ "credits", "N", "64", "calls at once on each connection", NULL, OPT_NUMBER, 0, AT(credits), .min = 1,
+	  .max = 4096 },
+	{ "inline", "BYTES", "4K", "size of message buffers on RDMA and local", NULL, OPT_SIZE, 0, AT(inline_bytes),
+	  .min = 1024, .max = 65536, .step = 1024 },
+	{ "readahead", "BYTES", "1M", "for sequential reads; 0: none", NULL, OPT_SIZE, 0, AT(readahead_bytes),
+	  .max = 1u << 30 },
+	{ "cache", "HOW", "auto", "cache attributes and names", "auto none", OPT_WORD, 0, AT(no_cache) },
+	{ "acmax", "TIME", "60s", "maximum lifetime of cached attributes and names", NULL, OPT_TIME, 0, AT(acmax_s),
+	  .min = 1, .max = 86400, .unit = NS_PER_S, .bare = NS_PER_S },
+	{ "timeo", "TIME", "60s", "time without a reply after which to reconnect and resend", NULL, OPT_TIME, 0,
+	  AT(timeo_ms), .min = 1, .max = INT32_MAX, .unit = NS_PER_MS, .bare = NS_PER_MS },
+	{ "retry", "HOW", "hard", "soft: give up after timeo", "hard soft", OPT_WORD, 0, AT(soft) },
+	{ "mountport", "N", NULL, "port of the MOUNT service", NULL, OPT_NUMBER, 0, AT(mountport), .min = 1,
+	  .max = 65535 },
+	{ "registration", "HOW", "auto", "how memory is made reachable for RDMA",
+	  "auto, dynamic, cache, batch, slab, arena or window", OPT_OTHER, .set = set_registration },
+	{ "monitor", "HOW", "uffd", "how a cache of registrations is kept correct", "uffd, explicit or none", OPT_OTHER,
+	  .set = set_monitor },
+	{ "bounce", "BYTES", NULL, "smaller amounts of data are copied; 0: never", NULL, OPT_SIZE, 0,
+	  AT(bounce_bytes), .max = 16u << 20 },
+	{ "reg_entries", "N", NULL, "maximum of cached registrations", NULL, OPT_NUMBER, 0, AT(reg_entries), .min = 1,
+	  .max = 65536 },
+	{ "reg_bytes", "BYTES", NULL, "maximum of their bytes; size of an arena", NULL, OPT_SIZE, 0, AT(reg_bytes),
+	  .min = 4096, .max = UINT64_C(1) << 40 },
+	{ "dirty_watermark", "N", NULL, "evicted registrations that are deregistered together", NULL, OPT_NUMBER, 0,
+	  AT(dirty_watermark), .min = 1, .max = 4096 },
+	{ "socket_user", "NAME|UID", NULL, "another user with sockets that leat URLs may use", NULL, OPT_OTHER,
+	  .set = set_socket_user },
+	{ "unsafe_inv", "yes|no", "no", "let the server invalidate windows on soft RoCE, too", NULL, OPT_FLAG, 0,
+	  AT(unsafe_inv), .max = true },
+	{ "design", "HOW", "read-write", "which side moves the data", "read-write read-read hybrid", OPT_WORD, 0,
+	  AT(design) },
+	{ "fast_write", "BYTES", NULL, "writes of up to this size go together with their call", NULL, OPT_SIZE, 0,
+	  AT(fast_write_bytes), .min = 4096, .max = RPCRDMA_FAST_WRITE_MAX, .step = 4096 },
+	{ "poll", "HOW", "adaptive", "how to wait", "adaptive busy event", OPT_WORD, 0, AT(poll) },
+	{ "spin", "TIME", "50us", "how long to spin before sleeping", NULL, OPT_TIME, 0, AT(spin_us), .min = 1,
+	  .max = 1000000, .unit = NS_PER_US, .bare = NS_PER_US },
+	{ "uid", "N", NULL, "user to send to the server", NULL, OPT_NUMBER, 0, AT(uid), .max = UINT32_MAX - 1 },
+	{ "gid", "N", NULL, "group to send to the server", NULL, OPT_NUMBER, 0, AT(gid), .max = UINT32_MAX - 1 },
+	{ "rsize", "BYTES", NULL, "maximum data of a READ", NULL, OPT_SIZE, 0, AT(rsize), .min = 512, .max = 4u << 20 },
+	{ "wsize", "BYTES", NULL, "maximum data of a WRITE", NULL, OPT_SIZE, 0, AT(wsize), .min = 512,
+	  .max = 4u << 20 },
+};
+
+const struct opt *lt_url_opts(size_t *ret_n)
+{
+	*ret_n = ARRAY_SIZE(opts);
+	return opts;
 }
 
 static int parse_option(struct complaint *c, const char *name, const char *value, struct lt_url *u)
 {
-	uint64_t v;
-	int rc;
+	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		if (strcmp(name, numbers[i].name) != 0)
-			continue;
-		rc = parse_number(c, name, value, numbers[i].min, numbers[i].max, numbers[i].units,
-				  &v);
-		if (!rc)
-			rc = check_step(c, (enum number)i, value, v);
-		if (rc)
-			return rc;
-		set_number(u, (enum number)i, v);
-		return 0;
-	}
-	if (!strcmp(name, "retry")) {
-		if (strcmp(value, "hard") != 0 && strcmp(value, "soft") != 0)
-			return refuse(c, "retry=%s: must be hard or soft", value);
-		u->soft = value[0] == 's';
-		return 0;
-	}
-	if (!strcmp(name, "registration"))
-		return set_registration(c, value, u);
-	if (!strcmp(name, "design"))
-		return set_design(c, value, u);
-	if (!strcmp(name, "monitor"))
-		return set_monitor(c, value, u);
-	if (!strcmp(name, "poll"))
-		return parse_poll(c, value, &u->poll);
-	if (!strcmp(name, "cache"))
-		return parse_cache(c, value, &u->no_cache);
-	if (!strcmp(name, "socket_user"))
-		return set_socket_user(c, value, u);
-	if (!strcmp(name, "unsafe_inv"))
-		return parse_unsafe_inv(c, value, &u->unsafe_inv);
-	return refuse(c, "unknown option \"%s\"", name);
+	return o ? opt_set(o, u, value, c->why, c->cap) : refuse(c, "unknown option \"%s\"", name);
 }
 
 static int parse_options(struct complaint *c, const char *text, struct lt_url *u)
@@ -419,84 +233,65 @@ static int parse_options(struct complaint *c, const char *text, struct lt_url *u
 	return 0;
 }
 
-static int take_opt(struct complaint *c, struct lt_url *u, enum number which, uint64_t v)
-{
-	char text[48];
-	int rc;
+#define MEMBER(name_, member) { .name = name_, .type = OPT_NUMBER, OPT_AT(struct leat_opts, member) }
+#define STRING(name_) { .name = #name_, .type = OPT_TEXT, OPT_AT(struct leat_opts, name_) }
 
-	if (!v)
-		return 0;
-	if (v < numbers[which].min || v > numbers[which].max)
-		return refuse(c, "%s=%llu in struct leat_opts: must be %llu..%llu",
-			      numbers[which].name, (unsigned long long)v,
-			      (unsigned long long)numbers[which].min,
-			      (unsigned long long)numbers[which].max);
-	snprintf(text, sizeof(text), "%llu in struct leat_opts", (unsigned long long)v);
-	rc = check_step(c, which, text, v);
+/* The members of struct leat_opts that are options of a URL; 0 and NULL: not given */
+static const struct opt members[] = {
+	MEMBER("conns", conns), MEMBER("credits", credits), MEMBER("inline", inline_bytes),
+	MEMBER("readahead", readahead_bytes), MEMBER("timeo", timeo_ms), MEMBER("mountport", mountport),
+	MEMBER("spin", spin_us), MEMBER("rsize", rsize), MEMBER("wsize", wsize), MEMBER("acmax", acmax_s),
+	MEMBER("fast_write", fast_write), MEMBER("bounce", bounce_bytes), MEMBER("reg_entries", reg_entries),
+	MEMBER("reg_bytes", reg_bytes), MEMBER("dirty_watermark", dirty_watermark), STRING(monitor), STRING(design),
+	STRING(cache), STRING(registration), STRING(socket_user), STRING(poll),
+};
+
+static int take_opts(struct complaint *c, const struct leat_opts *from, struct lt_url *u)
+{
+	int rc = 0;
+
+	for (const struct opt *m = members; !rc && m < members + ARRAY_SIZE(members); m++) {
+		const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), m->name);
+		const char *text = m->type == OPT_TEXT ? opt_text(m, from) : NULL;
+		uint64_t v = m->type == OPT_TEXT ? 0 : opt_number(m, from);
+
+		if (v)
+			rc = opt_set_number(o, u, v, c->why, c->cap);
+		else if (text)
+			rc = opt_set(o, u, text, c->why, c->cap);
+	}
 	if (rc)
 		return rc;
-	set_number(u, which, v);
+	if (from->no_readahead)
+		u->readahead_bytes = 0;
+	if (from->no_bounce)
+		u->bounce_bytes = 0;
+	u->soft = from->soft;
+	u->unsafe_inv = from->unsafe_inv;
+	if (from->has_ids) {
+		u->has_uid = u->has_gid = true;
+		u->uid = from->uid;
+		u->gid = from->gid;
+	}
 	return 0;
 }
 
-static int take_opts(struct complaint *c, const struct leat_opts *o, struct lt_url *u)
+/* Computes the members that depend on options of which 0 is a value. */
+static void finish_options(struct lt_url *u)
 {
-	int rc = take_opt(c, u, NUM_CONNS, o->conns);
-
-	if (!rc)
-		rc = take_opt(c, u, NUM_CREDITS, o->credits);
-	if (!rc)
-		rc = take_opt(c, u, NUM_INLINE, o->inline_bytes);
-	if (!rc)
-		rc = take_opt(c, u, NUM_READAHEAD, o->readahead_bytes);
-	if (!rc)
-		rc = take_opt(c, u, NUM_TIMEO, o->timeo_ms);
-	if (!rc)
-		rc = take_opt(c, u, NUM_MOUNTPORT, o->mountport);
-	if (!rc)
-		rc = take_opt(c, u, NUM_SPIN, o->spin_us);
-	if (!rc)
-		rc = take_opt(c, u, NUM_RSIZE, o->rsize);
-	if (!rc)
-		rc = take_opt(c, u, NUM_WSIZE, o->wsize);
-	if (!rc)
-		rc = take_opt(c, u, NUM_ACMAX, o->acmax_s);
-	if (!rc)
-		rc = take_opt(c, u, NUM_FAST_WRITE, o->fast_write);
-	if (!rc)
-		rc = take_opt(c, u, NUM_BOUNCE, o->bounce_bytes);
-	if (!rc)
-		rc = take_opt(c, u, NUM_REG_ENTRIES, o->reg_entries);
-	if (!rc)
-		rc = take_opt(c, u, NUM_REG_BYTES, o->reg_bytes);
-	if (!rc)
-		rc = take_opt(c, u, NUM_DIRTY, o->dirty_watermark);
-	if (!rc && o->monitor)
-		rc = set_monitor(c, o->monitor, u);
-	if (!rc && o->design)
-		rc = set_design(c, o->design, u);
-	if (!rc && o->cache)
-		rc = parse_cache(c, o->cache, &u->no_cache);
-	if (!rc && o->registration)
-		rc = set_registration(c, o->registration, u);
-	if (!rc && o->socket_user)
-		rc = set_socket_user(c, o->socket_user, u);
-	if (!rc && o->poll)
-		rc = parse_poll(c, o->poll, &u->poll);
-	if (rc)
-		return rc;
-	if (o->no_readahead)
+	u->has_uid |= u->uid != NOT_GIVEN;
+	u->has_gid |= u->gid != NOT_GIVEN;
+	u->no_bounce = !u->bounce_bytes;
+	if (u->bounce_bytes == NOT_GIVEN)
+		u->bounce_bytes = 0;
+	if (u->design == DESIGN_READ_READ)
+		u->modes |= RPCRDMA_READ_READ;
+	if (u->design == DESIGN_HYBRID)
+		u->modes |= RPCRDMA_HYBRID;
+	if (u->fast_write_bytes)
+		u->modes |= RPCRDMA_FAST_WRITE;
+	if (u->no_cache)
 		u->readahead_bytes = 0;
-	if (o->no_bounce)
-		set_number(u, NUM_BOUNCE, 0);
-	u->soft = o->soft;
-	u->unsafe_inv = o->unsafe_inv;
-	if (o->has_ids) {
-		u->has_uid = u->has_gid = true;
-		u->uid = o->uid;
-		u->gid = o->gid;
-	}
-	return 0;
 }
 
 static int parse_scheme(struct complaint *c, const char *url, enum lt_scheme *ret,
@@ -523,9 +318,9 @@ static int parse_scheme(struct complaint *c, const char *url, enum lt_scheme *re
 static int parse_authority(struct complaint *c, const char *text, size_t len, struct lt_url *u)
 {
 	const char *host = text, *port = NULL, *end = text + len;
-	char digits[8];
+	static const struct opt number = { "port", .type = OPT_NUMBER, .min = 1, .max = 65535, AT(port) };
+	char digits[32];
 	size_t host_len;
-	uint64_t v;
 	int rc;
 
 	if (memchr(text, '@', len))
@@ -558,27 +353,24 @@ static int parse_authority(struct complaint *c, const char *text, size_t len, st
 	rc = decode_percent(c, "host", host, host_len, u->host, sizeof(u->host));
 	if (rc || !port)
 		return rc;
-	if ((size_t)(end - port) >= sizeof(digits))
-		return refuse(c, "port \"%.*s\": must be 1..65535", (int)MIN(end - port, 64), port);
-	memcpy(digits, port, (size_t)(end - port));
-	digits[end - port] = '\0';
-	rc = parse_number(c, "port", digits, 1, 65535, false, &v);
-	if (!rc)
-		u->port = (uint16_t)v;
-	return rc;
+	(void)snprintf(digits, sizeof(digits), "%.*s", (int)(end - port), port);
+	if ((size_t)(end - port) >= sizeof(digits) || strspn(port, "0123456789") < (size_t)(end - port))
+		return opt_refuse(&number, digits, c->why, c->cap);
+	return opt_set(&number, u, digits, c->why, c->cap);
 }
 
-int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *ret, char *why,
+int lt_url_parse(const char *url, const struct leat_opts *given, struct lt_url *ret, char *why,
 		 size_t cap)
 {
-	struct lt_url u = { .conns = 1, .readahead_bytes = 1u << 20 };
+	struct lt_url u = { .uid = NOT_GIVEN, .gid = NOT_GIVEN, .bounce_bytes = NOT_GIVEN };
 	struct complaint c = { .why = why, .cap = cap };
 	const char *rest = url, *path;
 	size_t len;
 	int rc;
 
-	if (opts) {
-		rc = take_opts(&c, opts, &u);
+	opt_init(opts, ARRAY_SIZE(opts), &u);
+	if (given) {
+		rc = take_opts(&c, given, &u);
 		if (rc)
 			return rc;
 	}
@@ -606,12 +398,11 @@ int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *r
 		if (rc)
 			return rc;
 	}
+	finish_options(&u);
 	if (u.modes && u.scheme == LT_SCHEME_TCP)
 		return refuse(&c, "design= and fast_write= are for RDMA and local, not for TCP");
 	if (u.modes && !strcmp(u.registration, "window"))
 		return refuse(&c, "design= and fast_write= expose nothing that registration=window guards");
-	if (u.no_cache)
-		u.readahead_bytes = 0;
 	*ret = u;
 	return 0;
 }

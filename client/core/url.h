@@ -20,6 +20,8 @@ enum lt_scheme { LT_SCHEME_LEAT, LT_SCHEME_RDMA, LT_SCHEME_TCP, LT_SCHEME_LOCAL 
 
 enum lt_url_poll { LT_URL_POLL_ADAPTIVE, LT_URL_POLL_BUSY, LT_URL_POLL_EVENT };
 
+struct opt;
+
 struct lt_url {
 	/* server and path */
 	enum lt_scheme scheme;
@@ -35,7 +37,7 @@ struct lt_url {
 	uint32_t timeo_ms;
 	bool soft;
 	uint16_t mountport;
-	char registration[16], monitor[16];
+	char registration[16], monitor[16]; /* "": the library's default */
 	uint32_t bounce_bytes;
 	bool no_bounce;         /* bounce=0 */
 	unsigned reg_entries, dirty_watermark;
@@ -45,6 +47,7 @@ struct lt_url {
 	bool has_uid, has_gid;
 	uint32_t uid, gid;
 	uint32_t rsize, wsize;
+	unsigned design;        /* index of the name */
 	unsigned modes;         /* enum rpcrdma_mode: design=, fast_write= */
 	uint32_t fast_write_bytes;
 	bool no_cache;          /* then readahead_bytes is 0 */
@@ -55,13 +58,16 @@ struct lt_url {
 };
 
 /** lt_url_parse - parses a URL; leat.h has the grammar
- * @opts: values for options that the URL does not set; may be NULL
+ * @given: values for options that the URL does not set; may be NULL
  * @why: receives an error message (one line) on failure
  *
  * Return: 0, or -EINVAL (@why names the wrong part), -ENAMETOOLONG.
  */
-must_check int lt_url_parse(const char *url, const struct leat_opts *opts, struct lt_url *ret,
+must_check int lt_url_parse(const char *url, const struct leat_opts *given, struct lt_url *ret,
 			    char *why, size_t cap);
+
+/** lt_url_opts - the table of the options; @ret_n: their number */
+const struct opt *lt_url_opts(size_t *ret_n);
 
 /** lt_url_split_socket - splits the path of a local URL at the longest prefix that is a socket
  * @socket: receives that prefix; @rest: the remainder, at least "/"

@@ -29,7 +29,6 @@
 #include "task.h"
 
 #define POOLED_IOS_MAX 256u
-#define WINDOW_DEFAULT 64u
 
 struct lt_piece {
 	struct lt_call call;
@@ -445,7 +444,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->end = off + size;
 	io->end_err = 0;
 	io->flying = 0;
-	io->window = (m->url.credits ? m->url.credits : WINDOW_DEFAULT) * m->clnts;
+	io->window = m->url.credits * m->clnts;
 	io->has_first = true;
 	lt_task_submit(&io->task);
 	return 0;

@@ -104,6 +104,10 @@ must_check int opt_set_number(const struct opt *o, void *to, uint64_t v, char *w
 /** opt_refuse - says that @value is not among the allowed values; Return: -EINVAL */
 int opt_refuse(const struct opt *o, const char *value, char *why, size_t why_bytes);
 
+/** opt_number - returns the member of a FLAG, WORD, NUMBER, SIZE or TIME; opt_text - of a TEXT, NULL: not set */
+uint64_t opt_number(const struct opt *o, const void *from);
+const char *opt_text(const struct opt *o, const void *from);
+
 /** opt_same - have @a and @b equal values? OTHER: equal bytes of the member */
 bool opt_same(const struct opt *o, const void *a, const void *b);
 

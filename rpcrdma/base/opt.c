@@ -107,7 +107,7 @@ bool opt_parse_time(const char *text, uint64_t bare, uint64_t *ret_ns)
 
 /* ---- members ---- */
 
-static uint64_t get_number(const struct opt *o, const void *from)
+uint64_t opt_number(const struct opt *o, const void *from)
 {
 	const char *at = (const char *)from + o->at;
 	uint64_t v8;
@@ -127,6 +127,14 @@ static uint64_t get_number(const struct opt *o, const void *from)
 		memcpy(&v8, at, 8);
 		return v8;
 	}
+}
+
+const char *opt_text(const struct opt *o, const void *from)
+{
+	const char *text;
+
+	memcpy(&text, (const char *)from + o->at, sizeof(text));
+	return text;
 }
 
 static void put_number(const struct opt *o, void *to, uint64_t v)
@@ -279,16 +287,15 @@ char *opt_remark(const struct opt *o, char buf[OPT_LIMITS_BYTES])
 
 char *opt_print(const struct opt *o, const void *from, char *buf, size_t bytes)
 {
-	const char *text, *words = o->words;
-	uint64_t v = is_number(o) ? get_number(o, from) : 0;
+	const char *words = o->words;
+	uint64_t v = is_number(o) ? opt_number(o, from) : 0;
 
 	switch (o->type) {
 	case OPT_OTHER:
 		(void)snprintf(buf, bytes, "%s", "");
 		break;
 	case OPT_TEXT:
-		memcpy(&text, (const char *)from + o->at, sizeof(text));
-		(void)snprintf(buf, bytes, "%s", text ? text : "");
+		(void)snprintf(buf, bytes, "%s", opt_text(o, from) ? opt_text(o, from) : "");
 		break;
 	case OPT_FLAG:
 		(void)snprintf(buf, bytes, "%s", v == o->max ? "yes" : "no");
@@ -376,7 +383,7 @@ int opt_set_once(const struct opt *o, void *to, unsigned *given, const char *val
 		return o->set(o, to, value, why, why_bytes);
 	if (!parse_value(o, value, &v))
 		return opt_refuse(o, value ? value : "", why, why_bytes);
-	if (*given & o->given && v != get_number(o, to))
+	if (*given & o->given && v != opt_number(o, to))
 		return refuse(why, why_bytes, "%s: contradicts an option before it", opt_key(o));
 	*given |= o->given;
 	put_number(o, to, v);
@@ -418,8 +425,8 @@ bool opt_same(const struct opt *o, const void *a, const void *b)
 
 	if (o->type != OPT_TEXT)
 		return !memcmp((const char *)a + o->at, (const char *)b + o->at, o->size);
-	memcpy(&text_a, (const char *)a + o->at, sizeof(text_a));
-	memcpy(&text_b, (const char *)b + o->at, sizeof(text_b));
+	text_a = opt_text(o, a);
+	text_b = opt_text(o, b);
 	return text_a && text_b ? !strcmp(text_a, text_b) : text_a == text_b;
 }
 

@@ -307,7 +307,7 @@ first '--size 4096: must be' "$LEAT" bench read "$local_url" --bs 64K --size 4K
 first '--seconds 0: must be' "$LEAT" bench read "$local_url" --seconds 0
 first '--buf none: must be' "$LEAT" bench read "$local_url" --buf none
 bad 1 'registration=foo: must be auto, dynamic, cache, batch, slab, arena or window' "$LEAT" ls "$local_url?registration=foo"
-bad 1 'inline=1500: must be a multiple of 1024' "$LEAT" ls "$local_url?inline=1500"
+bad 1 'inline=1500: must be a multiple of 1K from 1K to 64K' "$LEAT" ls "$local_url?inline=1500"
 bad 1 'cannot resolve host' "$LEAT" ls tcp://no-such-host.invalid/demo
 bad 1 'RDMA|127.0.0.1:1:' "$LEAT" ls rdma://127.0.0.1:1/demo
 [ -e /sys/class/infiniband ] || bad 1 'no RDMA (device|support)' "$LEAT" ls rdma://127.0.0.1:1/demo

@@ -15,6 +15,7 @@
 #include "base/opt.h"
 #include "conf_int.h"
 #include "store_spec.h"
+#include "url.h"
 
 #define ITEM "\001"
 
@@ -98,11 +99,21 @@ static void leatd_conf_5(void **state)
 	}
 }
 
+static void leat_7(void **state)
+{
+	size_t n;
+	const struct opt *v = lt_url_opts(&n);
+
+	(void)state;
+	look_for("leat.7", v, n, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leatd_8),
 		cmocka_unit_test(leatd_conf_5),
+		cmocka_unit_test(leat_7),
 	};
 
 	return cmocka_run_group_tests_name("man_options", tests, NULL, NULL);

@@ -104,6 +104,10 @@ static void options(void **state)
 	assert_false(u.has_uid || u.has_gid || u.soft || u.unsafe_inv || u.socket_uid);
 	assert_int_equal(parse("leat://h/e?socket_user=root"), 0);
 	assert_int_equal(u.socket_uid, 0);
+	assert_int_equal(parse("leat://h/e?timeo=2s&acmax=60s&spin=1ms&readahead=0K"), 0);
+	assert_int_equal(u.timeo_ms, 2000);
+	assert_int_equal(u.acmax_s, 60);
+	assert_int_equal(u.spin_us, 1000);
 	assert_int_equal(u.modes, 0);
 	assert_int_equal(parse("tcp://h/e?design=read-write"), 0);
 	assert_int_equal(u.modes, 0);
@@ -142,7 +146,13 @@ static void refusals(void **state)
 		{ "tcp://h/e?frob=1", "frob" },
 		{ "tcp://h/e?conns", "conns" },
 		{ "tcp://h/e?conns=0", "conns" },
-		{ "tcp://h/e?conns=17", "1..16" },
+		{ "tcp://h:00000000000000000000000000000000080/e", "port=" },
+		{ "tcp://h:1K/e", "port=1K: must be a number from 1 to 65535" },
+		{ "tcp://h/e?timeo=0", "timeo=0: must be a time from 1ms to 2147483647ms (default unit ms)" },
+		{ "tcp://h/e?timeo=1.5", "timeo=1.5: must be" },
+		{ "tcp://h/e?acmax=500ms", "acmax=500ms: must be a time from 1s to 86400s (default unit s)" },
+		{ "tcp://h/e?spin=2s", "spin=2s: must be a time from 1us to 1s (default unit us)" },
+		{ "tcp://h/e?conns=17", "conns=17: must be a number from 1 to 16" },
 		{ "tcp://h/e?conns=-1", "conns" },
 		{ "tcp://h/e?conns=2k", "conns" },
 		{ "tcp://h/e?conns=99999999999999999999", "conns" },
@@ -157,23 +167,23 @@ static void refusals(void **state)
 		{ "local:///s?design=read", "design=read: must be read-write, read-read or hybrid" },
 		{ "local:///s?design=", "design" },
 		{ "local:///s?fast_write=0", "fast_write" },
-		{ "local:///s?fast_write=68k", "fast_write=68k: must be 4096..65536" },
-		{ "local:///s?fast_write=5000", "fast_write=5000: must be a multiple of 4096" },
+		{ "local:///s?fast_write=68k", "fast_write=68k: must be a multiple of 4K from 4K to 64K" },
+		{ "local:///s?fast_write=5000", "fast_write=5000: must be a multiple of 4K" },
 		{ "tcp://h/e?design=hybrid", "not for TCP" },
 		{ "tcp://h/e?fast_write=64k", "not for TCP" },
 		{ "tcp://h/e?registration=foo", "registration=foo: must be auto, dynamic, cache, batch, "
 						 "slab, arena or window" },
 		{ "tcp://h/e?monitor=foo", "monitor=foo: must be uffd, explicit or none" },
-		{ "tcp://h/e?bounce=1g", "bounce=1g: must be 0..16777216" },
-		{ "tcp://h/e?reg_entries=0", "reg_entries=0: must be 1..65536" },
-		{ "tcp://h/e?reg_bytes=4095", "reg_bytes=4095: must be 4096.." },
+		{ "tcp://h/e?bounce=1g", "bounce=1g: must be a size from 0 to 16M" },
+		{ "tcp://h/e?reg_entries=0", "reg_entries=0: must be a number from 1 to 65536" },
+		{ "tcp://h/e?reg_bytes=4095", "reg_bytes=4095: must be a size from 4K to 1T" },
 		{ "leat://h/e?socket_user=no-such-user", "socket_user=no-such-user: this host knows no such" },
-		{ "leat://h/e?socket_user=4294967295", "socket_user=4294967295: must be 0..4294967294" },
+		{ "leat://h/e?socket_user=4294967295", "socket_user=4294967295: must be a number from 0 to 4294967294" },
 		{ "leat://h/e?socket_user=", "socket_user=: this host knows" },
 		{ "tcp://h/e?unsafe_inv=perhaps", "unsafe_inv=perhaps: must be yes or no" },
-		{ "tcp://h/e?dirty_watermark=0", "dirty_watermark=0: must be 1..4096" },
+		{ "tcp://h/e?dirty_watermark=0", "dirty_watermark=0: must be a number from 1 to 4096" },
 		{ "tcp://h/e?registration=", "auto, dynamic, cache, batch, slab, arena or window" },
-		{ "tcp://h/e?inline=1500", "inline=1500: must be a multiple of 1024" },
+		{ "tcp://h/e?inline=1500", "inline=1500: must be a multiple of 1K from 1K to 64K" },
 		{ "tcp://h/e?inline=65000", "inline" },
 		{ "tcp://h/e?inline=0", "inline" },
 	};
