@@ -419,8 +419,7 @@ void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *r
 		.reach = c->ops->reach(c),
 		.reconnects = c->reconnects,
 	};
-	c->ops->modes(c, ret);
-	c->ops->registration(c, ret);
+	c->ops->info(c, ret);
 	snprintf(ret->why, sizeof(ret->why), "%s", c->why);
 	snprintf(ret->device, sizeof(ret->device), "%s", c->ops->device(c));
 }

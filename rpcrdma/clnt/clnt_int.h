@@ -122,11 +122,10 @@ struct rr_clnt_ops {
 	/* Frees everything, waiting until the fabric does not use it any more; no callbacks. */
 	void (*fini)(struct rpcrdma_clnt *c);
 	const char *(*device)(const struct rpcrdma_clnt *c);
-	/* Sets the name of the strategy, a description of cached registrations, and their limit; all but the
-	 * name only while connected */
-	void (*registration)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
+	/* Sets the name of the strategy, a description of cached registrations, their limit, and the members about
+	 * modes; all but the name only while connected */
+	void (*info)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret);
 	const char *(*reach)(const struct rpcrdma_clnt *c); /* "" while not connected */
-	void (*modes)(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *info); /* fills in the modes */
 };
 
 extern const struct rr_clnt_ops rr_clnt_rdma_ops; /* over any fabric */

@@ -38,7 +38,6 @@
 #include "base/clock.h"
 #include "clnt_rdma.h"
 #include "local_path.h"
-#include "mode_clnt.h"
 #include "reg_window.h"
 
 #define MSGS_FIRST 8u
@@ -71,7 +70,8 @@ static void link_free(struct rr_link *l)
 	else
 		rr_qp_destroy(l->qp);
 	rr_mr_dereg(l->trial_mr);
-	rr_mode_clnt_free(l);
+	if (l->design)
+		l->design->ops->free(l);
 	rr_reg_fini(&l->reg);
 	if (l->cm) {
 		rpcrdma_engine_unwatch(l->engine, &l->cm_watch);
@@ -224,8 +224,8 @@ static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 		atomic_store(&l->dev->windows, RR_WINDOWS_BROKEN);
 		l->again = true;
 	}
-	if (l->mode)
-		rr_mode_pulls_end(l->mode);
+	if (l->design)
+		l->design->ops->dead(l);
 	rr_link_fail(l, -ECONNRESET, "%s", wc_text(status));
 }
 
@@ -278,6 +278,11 @@ static void on_tried(void *ctx)
 		rr_clnt_up(l->clnt);
 }
 
+static const struct rr_clnt_designs *designs_of(const struct rpcrdma_clnt *c)
+{
+	return c->engine->domain->clnt_designs;
+}
+
 /* ---- connecting --------------------------------------------------------------------------- */
 
 /* The receives are posted before the peer can send (protocol.md 3.1). */
@@ -297,7 +302,7 @@ static int link_connect(struct rr_link *l)
 	};
 	struct rr_priv mine = { .present = true, .send_bytes = a->inline_bytes,
 				.recv_bytes = a->inline_bytes };
-	uint8_t priv[RR_PRIV_BYTES + RR_SUFFIX_BYTES];
+	uint8_t priv[RR_PRIV_BYTES + RR_PRIV_MORE_BYTES];
 	struct rr_conn_param param = {
 		.priv = priv,
 		.priv_len = a->no_private_data ? 0 : RR_PRIV_BYTES,
@@ -309,12 +314,7 @@ static int link_connect(struct rr_link *l)
 	int rc;
 
 	ea.sq_depth += RECVS_EXTRA;
-	if (a->modes) {
-		/* one RDMA_DONE per call, in addition to the calls; and chains of Reads or Writes */
-		ea.extra_recvs += a->credits;
-		ea.sq_depth = MAX(a->credits * 4, 2 * RR_MODE_WRS);
-		param.initiator_depth = MIN(l->dev->fabric->attr.rd_atom_max, RR_MODE_READS);
-	}
+	param.priv_len += designs_of(l->clnt)->request(l, &ea, &param, priv + RR_PRIV_BYTES);
 	rc = rr_ep_create(l->engine, l->dev, l->reg.pd, l->qp, &ea, &l->ep);
 	if (!rc)
 		rc = use_windows(l);
@@ -322,7 +322,6 @@ static int link_connect(struct rr_link *l)
 		return rc;
 	mine.remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
 	rr_priv_encode(&mine, priv);
-	param.priv_len += rr_mode_ask(l->clnt, priv + RR_PRIV_BYTES);
 	return rr_qp_connect(l->qp, &param);
 }
 
@@ -340,7 +339,7 @@ static void link_up(struct rr_link *l, const struct rr_cm_event *ev)
 	c->remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
 	l->connected = true;
 	l->engine->qps++;
-	if (rr_mode_agree(l, ev->priv, ev->priv_len))
+	if (designs_of(c)->agree(l, ev->priv, ev->priv_len))
 		return;
 	if (!l->trial_mr) {
 		rr_clnt_up(c);
@@ -481,9 +480,8 @@ static int clnt_rdma_init(struct rpcrdma_clnt *c)
 			      rr_addr_where(&c->attr.addr, where), false, &dev);
 	if (rc)
 		return rc;
-	/* each call may need one posted receive, or two: link_connect() */
 	c->attr.credits = MIN(c->attr.credits, (dev->fabric->attr.qp_wr_max - RECVS_EXTRA) /
-						       (c->attr.modes ? 2 : 1));
+						       designs_of(c)->recvs_per_credit(c));
 	c->credit.wanted = c->attr.credits;
 	return 0;
 }
@@ -513,7 +511,7 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 		rr_link_fail(l, -ECONNABORTED, "a call was given up while its memory was in use");
 		return false; /* call->xprt is still set: the call is finished when the link ends */
 	}
-	cut = rc->mode && rr_mode_cancel(rc, &no_reply);
+	cut = l->design && l->design->ops->cancel(rc, &no_reply);
 	/* its Send has not completed, so the windows may not be bound yet */
 	cut |= l->reg.windows && rc->sc && !no_reply;
 	call->xprt = NULL;
@@ -555,7 +553,7 @@ static const char *clnt_rdma_device(const struct rpcrdma_clnt *c)
 	return l ? l->dev->fabric->attr.device : "";
 }
 
-static void clnt_rdma_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+static void clnt_rdma_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
 	const struct rr_link *l = rr_link_of(c);
 
@@ -566,6 +564,8 @@ static void clnt_rdma_registration(const struct rpcrdma_clnt *c, struct rpcrdma_
 	ret->fallback = l->reg.fallback;
 	rr_reg_tell(&l->reg, ret->kept, sizeof(ret->kept));
 	ret->reg_bytes = rr_reg_bytes(&l->reg);
+	if (l->design)
+		l->design->ops->info(l, ret);
 }
 
 static const char *clnt_rdma_reach(const struct rpcrdma_clnt *c)
@@ -573,17 +573,6 @@ static const char *clnt_rdma_reach(const struct rpcrdma_clnt *c)
 	const struct rr_link *l = rr_link_of(c);
 
 	return l && l->connected ? rr_qp_reach(l->qp) : "";
-}
-
-static void clnt_rdma_modes(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *info)
-{
-	const struct rr_link *l = rr_link_of(c);
-
-	if (!l || !l->mode)
-		return;
-	info->modes = l->mode->given.modes;
-	info->fast_write_bytes = l->mode->given.slot_bytes;
-	info->fast_write_slots = l->mode->given.slots;
 }
 
 const struct rr_clnt_ops rr_clnt_rdma_ops = {
@@ -595,7 +584,6 @@ const struct rr_clnt_ops rr_clnt_rdma_ops = {
 	.disconnect = clnt_rdma_disconnect,
 	.fini = clnt_rdma_fini,
 	.device = clnt_rdma_device,
-	.registration = clnt_rdma_registration,
+	.info = clnt_rdma_info,
 	.reach = clnt_rdma_reach,
-	.modes = clnt_rdma_modes,
 };

@@ -9,13 +9,11 @@
 #ifndef RR_CLNT_RDMA_H
 #define RR_CLNT_RDMA_H
 
+#include "clnt_design.h"
 #include "clnt_int.h"
 #include "ep.h"
 #include "hdr.h"
 #include "reg.h"
-
-struct rr_mode_clnt;
-struct rr_mode_call;
 
 /* One connection, from dialling to the last completion. It may outlive its client; then it has no reference to it. */
 struct rr_link {
@@ -48,7 +46,7 @@ struct rr_link {
 	size_t scratch_bytes;
 	struct list bounces;          /* idle ones */
 	unsigned mapped_bounces;      /* idle or not, mappable by a server on this host */
-	struct rr_mode_clnt *mode;    /* another way of moving data (mode.h), or NULL: nearly always */
+	struct rr_clnt_design *design; /* another way of moving data, or NULL: nearly always */
 };
 
 /* Bounce buffer: memory of the link that a chunk uses instead of the caller's. For long calls and replies, and
@@ -100,8 +98,20 @@ struct rr_rcall {
 	struct rr_verdict verdict;
 	bool has_write, has_reply;
 	struct rr_chunk write_chunk, reply_chunk; /* as offered */
-	struct rr_mode_call *mode;     /* on a link with a mode */
+	struct rr_call_design *design; /* on a link with a design */
 };
+
+/** rr_how - returns how the arguments of a call travel */
+static inline enum rr_how rr_how(const struct rr_rcall *rc)
+{
+	return rc->design ? rc->design->how : RR_HOW_PLAIN;
+}
+
+/** rr_rcall_is_busy - true while work requests of a design use the memory of a call */
+static inline bool rr_rcall_is_busy(const struct rr_rcall *rc)
+{
+	return rc->design && rc->design->busy;
+}
 
 /* Every offer of a call. */
 #define RR_RCALL_OFFERS(rc) { &(rc)->args, &(rc)->sink, &(rc)->message, &(rc)->reply }

@@ -27,7 +27,6 @@
 #include "base/wire.h"
 #include "chunk.h"
 #include "clnt_rdma.h"
-#include "mode_clnt.h"
 
 static void broken(struct rr_verdict *v, const char *why)
 {
@@ -176,8 +175,8 @@ void rr_rcall_finish(struct rr_reg_closing *closing)
 	if (v.drop)
 		rr_link_fail(l, -EPROTO, "%s", v.why);
 	rr_clnt_replied(l->clnt, call, v.err, v.why, l->ending ? 1 : granted(l, v.credits));
-	if (l->mode && l->clnt)
-		rr_mode_go_on(l->mode);
+	if (l->design && l->clnt)
+		l->design->ops->go_on(l);
 }
 
 static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx *recv)
@@ -231,7 +230,7 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 	bool no_reply;
 	int rc;
 
-	if (l->mode && rr_mode_listen(l, recv))
+	if (l->design && l->design->ops->recv(l, recv))
 		return;
 	rc = rr_hdr_decode(recv->buf, recv->len, &h, &hdr_bytes);
 	no_reply = !l->clnt || (!rc && h.proc == RR_DONE) ||
@@ -239,7 +238,7 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 	if (!no_reply)
 		rcall = answered(l, &h);
 	/* a call that already has its reply waits for invalidations */
-	no_reply |= rcall && (rcall->recv || rr_mode_is_busy(rcall));
+	no_reply |= rcall && (rcall->recv || rr_rcall_is_busy(rcall));
 	check_invalidation(l, no_reply ? NULL : rcall, wc);
 	if (no_reply) {
 		rr_count(l->engine, dropped, 1);
@@ -250,24 +249,24 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		uint32_t grant = rc ? 1 : granted(l, h.credits);
 
 		rr_ep_repost(recv);
-		if (l->mode)
-			rr_mode_stray(l, h.xid, !rc && h.nreads);
+		if (l->design)
+			l->design->ops->stray(l, h.xid, !rc && h.nreads);
 		rr_clnt_stray(l->clnt, h.xid, grant);
 		return;
 	}
 	rcall->verdict = (struct rr_verdict){ .credits = h.credits };
 	/* only a sent call can have a reply; a queued one still needs the windows that it binds */
-	if (rr_rcall_unpost(rcall) || rr_how(rcall) == RR_HOW_WANT)
+	if (rr_rcall_unpost(rcall) || rr_how(rcall) == RR_HOW_LATER)
 		broken(&rcall->verdict, "answer to a call that had not been sent");
 	else if (rc)
 		broken(&rcall->verdict, "malformed transport header");
 	else if (h.proc == RR_ERROR)
 		check_error(&h, &rcall->verdict);
-	else if (l->mode && h.nreads)
-		rr_mode_pull(rcall, recv, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes);
+	else if (l->design && h.nreads)
+		l->design->ops->pull(rcall, recv, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes);
 	else
 		check_reply(rcall, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes,
 			    &rcall->verdict);
-	if (!rr_mode_is_busy(rcall)) /* otherwise rr_link_pulled() follows */
+	if (!rr_rcall_is_busy(rcall)) /* otherwise rr_link_pulled() follows */
 		on_reply(l, rcall, recv);
 }

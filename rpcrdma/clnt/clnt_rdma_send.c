@@ -28,7 +28,6 @@
 #include "base/wire.h"
 #include "chunk.h"
 #include "clnt_rdma.h"
-#include "mode_clnt.h"
 #include "plan.h"
 
 #define SCRATCH_BYTES 16384u
@@ -58,10 +57,12 @@ static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, uns
 /* Is another call in progress that will make room? Not one that waits for room itself. */
 static bool others_are_out(const struct rr_rcall *rc)
 {
+	const struct rr_clnt_design *d = rc->conn->design;
+
 	list_for_each(node, &rc->conn->calls) {
 		const struct rr_rcall *other = list_entry(node, struct rr_rcall, link);
 
-		if (other != rc && !rr_mode_waits(other))
+		if (other != rc && !(d && d->ops->waits(other)))
 			return true;
 	}
 	return false;
@@ -184,14 +185,14 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status)
 	struct rr_link *l = rc->conn;
 
 	/* a bad status makes the endpoint dead */
-	if (l->mode && rr_mode_sent(rc, status))
+	if (l->design && l->design->ops->sent(rc, status))
 		return;
 	rr_ep_put_send(rc->sc);
 	rc->sc = NULL;
-	if (!rc->call && !rr_mode_is_busy(rc))
+	if (!rc->call && !rr_rcall_is_busy(rc))
 		recycle(rc);
-	if (l->mode)
-		rr_mode_go_on(l->mode);
+	if (l->design)
+		l->design->ops->go_on(l);
 	if (l->clnt && l->clnt->blocked && !l->ending)
 		rr_clnt_resume(l->clnt);
 }
@@ -210,7 +211,7 @@ static struct rr_rcall *rcall_get(struct rr_link *l)
 	rc->conn = l;
 	rc->post.fn = on_sent;
 	rc->closing.fn = rr_rcall_finish;
-	if (l->mode && rr_mode_call_init(rc)) {
+	if (l->design && l->design->ops->init(rc)) {
 		list_add_head(&l->free_calls, &rc->link);
 		return NULL;
 	}
@@ -295,13 +296,13 @@ void rr_rcall_withdraw(struct rr_rcall *rc)
 void rr_rcall_detach(struct rr_rcall *rc)
 {
 	rcall_done(rc);
-	if (rc->mode)
-		rr_mode_detach(rc);
+	if (rc->design)
+		rc->conn->design->ops->detach(rc);
 	if (rc->recv)
 		rr_ep_repost(rc->recv);
 	rc->recv = NULL;
 	rc->call = NULL;
-	if (!rc->sc && !rr_mode_is_busy(rc))
+	if (!rc->sc && !rr_rcall_is_busy(rc))
 		recycle(rc);
 }
 
@@ -326,14 +327,14 @@ void rr_rcall_free_all(struct rr_link *l)
 		rcall_drop(rc);  /* long-lived registrations end with the link */
 		rc->sc = NULL;   /* the endpoint owns it, and is destroyed too, ... */
 		rc->recv = NULL; /* ... as is this */
-		if (rc->mode)
-			rc->mode->busy = false;
+		if (rc->design)
+			rc->design->busy = false;
 		rr_rcall_detach(rc);
 	}
 	list_for_each_safe(node, &l->free_calls) {
 		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
 
-		free(rc->mode);
+		free(rc->design);
 		free(rc);
 	}
 	list_for_each_safe(node, &l->bounces)
@@ -380,8 +381,8 @@ static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, 
 	return n > RR_REG_PIECES_MAX ? 1 : n; /* a bounce buffer */
 }
 
-static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
-		const struct rr_stream *s, struct rr_plan_call *p)
+static int plan(const struct rr_link *l, const struct rr_call *call, const struct rr_stream *s,
+		struct rr_plan_call *p)
 {
 	uint64_t room = rr_clnt_sink_bytes(call);
 
@@ -397,15 +398,15 @@ static int plan(const struct rpcrdma_clnt *c, const struct rr_call *call,
 		.reply_max = (size_t)RR_RPC_REPLY_HDR_BYTES + call->user->reply_max,
 		.has_result = room > 0,
 		.result_max = (uint32_t)room,
-		.result_segs = segments(c, call->user->sink, call->user->sinkcnt, room),
+		.result_segs = segments(l->clnt, call->user->sink, call->user->sinkcnt, room),
 		.reply_segs = 1,
-		.send_max = c->send_inline,
-		.recv_max = c->recv_inline,
-		.force_chunks = c->attr.force_chunks,
-		.result_read = c->attr.modes & RPCRDMA_READ_READ,
+		.send_max = l->clnt->send_inline,
+		.recv_max = l->clnt->recv_inline,
+		.force_chunks = l->clnt->attr.force_chunks,
+		.result_read = l->design && l->design->result_read,
 	};
 	if (p->arg_bytes)
-		p->arg_segs = segments(c, s->payload.iov, s->payload.iovcnt, p->arg_bytes);
+		p->arg_segs = segments(l->clnt, s->payload.iov, s->payload.iovcnt, p->arg_bytes);
 	return rr_plan_call(p);
 }
 
@@ -482,8 +483,8 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 {
 	int err;
 
-	if (rr_how(rc) == RR_HOW_SLOT) {
-		gather(l->clnt, &s->payload, rr_mode_slot_mem(rc));
+	if (rr_how(rc) == RR_HOW_COPIED) {
+		gather(l->clnt, &s->payload, rc->design->copy);
 	} else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ) {
 		err = offer_iov(rc, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
 				RR_ACCESS_REMOTE_READ, true);
@@ -523,7 +524,7 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 		put_read_chunk(&rc->message, 0, &h);
 	if (rr_how(rc) != RR_HOW_PLAIN)
 		h.reads[h.nreads++] = (struct rr_read_seg){ (uint32_t)s->payload_pos,
-							    rc->mode->there };
+							    rc->design->there };
 	else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ)
 		put_read_chunk(&rc->args, (uint32_t)s->payload_pos, &h);
 	if (rc->has_write) {
@@ -537,8 +538,6 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 	err = rr_hdr_encode(&h, buf, l->clnt->send_inline, &n);
 	if (err)
 		return err;
-	if (rr_how(rc) != RR_HOW_PLAIN)
-		put_be32(buf + 12, RR_HERE);
 	if (p->form == RR_CALL_INLINE)
 		n += put_whole(l->clnt, s, buf + n);
 	else if (p->form == RR_CALL_READ_CHUNK)
@@ -554,8 +553,8 @@ static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 	struct rr_wr **tail = &rc->post.first;
 
-	if (rr_how(rc) == RR_HOW_SLOT || rr_how(rc) == RR_HOW_ROOM) {
-		rr_mode_post(rc, len);
+	if (rr_how(rc) == RR_HOW_COPIED || rr_how(rc) == RR_HOW_PUT) {
+		l->design->ops->post(rc, len);
 		return;
 	}
 	rc->sge = (struct rr_sge){ .addr = rc->sc->buf, .len = (uint32_t)len, .mr = rc->sc->mr };
@@ -606,7 +605,7 @@ int rr_rcall_resume(struct rr_rcall *rc)
 
 	err = encode(l, rc->call, &s);
 	if (!err)
-		err = plan(l->clnt, rc->call, &s, &p);
+		err = plan(l, rc->call, &s, &p);
 	if (!err)
 		err = prepare(l, rc, &p, &s, &len);
 	if (!err)
@@ -635,7 +634,7 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 		return -ENOTCONN;
 	err = encode(l, call, &s);
 	if (!err)
-		err = plan(c, call, &s, &p);
+		err = plan(l, call, &s, &p);
 	if (err)
 		return err;
 	rc = rcall_get(l);
@@ -645,11 +644,9 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	err = rr_ep_get_send(l->ep, &rc->sc);
 	if (err) /* -ENOBUFS: replies overtook the completions of their calls' Sends */
 		goto fail;
-	if (l->mode)
-		rr_mode_choose(rc, &p, &s);
-	if (rr_how(rc) == RR_HOW_WANT)
-		len = rr_mode_want(rc, rc->sc->buf, p.arg_bytes);
-	else
+	if (l->design)
+		len = l->design->ops->choose(rc, &p, &s);
+	if (!len)
 		err = prepare(l, rc, &p, &s, &len);
 	if (err)
 		goto fail;

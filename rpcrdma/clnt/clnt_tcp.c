@@ -294,16 +294,10 @@ static const char *tcp_reach(const struct rpcrdma_clnt *c)
 	return "all memory by copies through a socket";
 }
 
-static void tcp_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+static void tcp_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
 	(void)c;
 	ret->registration = "none";
-}
-
-static void tcp_modes(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *info)
-{
-	(void)c; /* TCP has none */
-	(void)info;
 }
 
 const struct rr_clnt_ops rr_clnt_tcp_ops = {
@@ -315,7 +309,6 @@ const struct rr_clnt_ops rr_clnt_tcp_ops = {
 	.disconnect = tcp_disconnect,
 	.fini = tcp_fini,
 	.device = tcp_device,
-	.registration = tcp_registration,
+	.info = tcp_info,
 	.reach = tcp_reach,
-	.modes = tcp_modes,
 };

@@ -46,6 +46,7 @@ struct rr_dev {
 struct rr_pool_chunk;
 struct rr_shared;
 struct rr_own;
+struct rr_clnt_designs;
 struct rr_srv_designs;
 
 /* A pool buffer as the library sees it. */
@@ -129,7 +130,8 @@ struct rpcrdma_domain {
 	struct rr_mem *arena;            /* ... the one that backs all of it, or NULL */
 	struct rr_parts arena_parts;     /* ... allocations in it */
 	struct list homes;               /* reg_home.c */
-	const struct rr_srv_designs *srv_designs; /* srv_design.h: set by domain.c */
+	const struct rr_clnt_designs *clnt_designs; /* clnt_design.h, srv_design.h: set by domain.c */
+	const struct rr_srv_designs *srv_designs;
 	struct rpcrdma_stats gone;       /* counters of destroyed engines */
 };
 

@@ -50,11 +50,13 @@ enum rr_mode_proc { RR_WANT = 64, RR_GRANT = 65, RR_HERE = 66 };
 #define RR_SLOT_HEAD 4096u
 #define RR_SLOTS_MAX 64u
 
-extern const struct rr_srv_designs rr_mode_srv_designs; /* mode_srv.c: srv_design.h */
+extern const struct rr_clnt_designs rr_mode_clnt_designs; /* mode_clnt.c: clnt_design.h */
+extern const struct rr_srv_designs rr_mode_srv_designs;   /* mode_srv.c: srv_design.h */
 
 /* ---- mode_suffix.c: negotiation ------------------------------------------------------------- */
 
 #define RR_SUFFIX_BYTES 32u
+_Static_assert(RR_SUFFIX_BYTES <= RR_PRIV_MORE_BYTES, "a suffix fits");
 
 enum rr_suffix_status { RR_SUFFIX_OK, RR_SUFFIX_NOT_OFFERED, RR_SUFFIX_NO_MEMORY };
 

@@ -9,7 +9,7 @@
  *             before the responder's first message: the key may be invalid until then (mode_suffix.c).
  *
  *             A cancelled call may still have a slot, a buffer that is being announced, or a reply with
- *             offered payload. The responder's next message about it returns them (rr_mode_stray).
+ *             offered payload. The responder's next message about it returns them (mode_stray).
  * Memory:     Freed with the link; a call's part with the call.
  * Threads:    The engine's.
  * Errors:     -ENOPROTOOPT: the responder does not provide the requested modes.
@@ -23,18 +23,29 @@
 #include "base/wire.h"
 #include "mode_clnt.h"
 
-size_t rr_mode_ask(const struct rpcrdma_clnt *c, uint8_t *to)
+/* Receives: one RDMA_DONE or RR_GRANT per call, in addition to the replies. */
+static unsigned mode_recvs_per_credit(const struct rpcrdma_clnt *c)
 {
+	return c->attr.modes ? 2 : 1;
+}
+
+static size_t mode_request(const struct rr_link *l, struct rr_ep_attr *ea, struct rr_conn_param *param,
+			   uint8_t *priv)
+{
+	const struct rpcrdma_clnt_attr *a = &l->clnt->attr;
+	bool fast = a->modes & RPCRDMA_FAST_WRITE;
 	const struct rr_suffix s = {
-		.modes = c->attr.modes,
-		.slot_bytes = c->attr.modes & RPCRDMA_FAST_WRITE ? c->attr.fast_write_bytes : 0,
-		.slots = (uint16_t)(c->attr.modes & RPCRDMA_FAST_WRITE ?
-					    MIN(c->attr.credits, RR_SLOTS_MAX) : 0),
+		.modes = a->modes,
+		.slot_bytes = fast ? a->fast_write_bytes : 0,
+		.slots = (uint16_t)(fast ? MIN(a->credits, RR_SLOTS_MAX) : 0),
 	};
 
-	if (!s.modes)
+	if (!a->modes)
 		return 0;
-	rr_suffix_encode(&s, to);
+	ea->extra_recvs += a->credits;
+	ea->sq_depth = MAX(a->credits * 4, 2 * RR_MODE_WRS); /* chains of Reads or Writes */
+	param->initiator_depth = MIN(l->dev->fabric->attr.rd_atom_max, RR_MODE_READS);
+	rr_suffix_encode(&s, priv);
 	return RR_SUFFIX_BYTES;
 }
 
@@ -83,10 +94,188 @@ static void on_wake(struct rpcrdma_msg *msg)
 	struct rr_mode_clnt *m = container_of(msg, struct rr_mode_clnt, wake);
 
 	m->wake_out = false;
-	rr_mode_go_on(m);
+	rr_mode_go_on(m->link);
 }
 
-int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
+static void mode_free(struct rr_link *l)
+{
+	struct rr_mode_clnt *m = rr_mode_of_link(l);
+
+	if (m->wake_out)
+		rr_engine_undefer(l->engine, &m->wake);
+	rr_mode_lone_dones_free(m);
+	rr_mr_dereg(m->mr);
+	if (m->mem)
+		munmap(m->mem, m->bytes);
+	free(m);
+	l->design = NULL;
+}
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+static int mode_init(struct rr_rcall *rc)
+{
+	struct rr_mode_call *mc;
+
+	if (!rc->design) {
+		mc = calloc(1, sizeof(*mc)); /* once per credit in use */
+		if (!mc)
+			return -ENOMEM;
+		rc->design = &mc->head;
+	}
+	mc = rr_mode_of_call(rc);
+	assert(!mc->head.busy);
+	mc->rc = rc;
+	mc->head.how = RR_HOW_PLAIN;
+	mc->refused = false;
+	list_init(&mc->link);
+	return 0;
+}
+
+/* True if RR_GRANT has arrived and the call waits for registrations of other calls. */
+static bool mode_waits(const struct rr_rcall *rc)
+{
+	return rr_how(rc) == RR_HOW_LATER && list_is_linked(&rr_mode_of_call(rc)->link);
+}
+
+/* A slot stays in use until the reply: the responder may still be using it. A buffer that was announced and not used is
+ * returned. Registrations are released at once; calls that wait for some retry, but not from inside. */
+static bool mode_cancel(struct rr_rcall *rc, bool *no_reply)
+{
+	struct rr_mode_clnt *m = rr_mode_of_link(rc->conn);
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
+
+	if (mc->head.how == RR_HOW_COPIED && !*no_reply) {
+		m->slots_gone |= UINT64_C(1) << mc->slot;
+		mc->head.how = RR_HOW_PLAIN;
+	}
+	if ((mc->head.how == RR_HOW_LATER && mc->answered) || (mc->head.how == RR_HOW_PUT && *no_reply)) {
+		*no_reply = true;
+		if (mc->head.there.length)
+			rr_mode_send_done(rc->conn, rc->call->xid);
+	}
+	if (!list_is_empty(&m->resumes) && !m->wake_out) {
+		m->wake_out = true;
+		rr_engine_defer(m->link->engine, &m->wake);
+	}
+	return mc->head.busy || (mc->head.how == RR_HOW_PUT && rc->sc);
+}
+
+static void mode_detach(struct rr_rcall *rc)
+{
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
+
+	if (mc->head.how == RR_HOW_COPIED)
+		rr_mode_of_link(rc->conn)->slots_busy &= ~(UINT64_C(1) << mc->slot);
+	if (mc->head.how == RR_HOW_LATER && mc->sent && rc->sc) {
+		rr_ep_put_send(rc->sc);
+		rc->sc = NULL;
+	}
+	if (!mc->head.busy) /* otherwise the end of the pull finds it in its list */
+		list_del(&mc->link);
+	mc->head.how = RR_HOW_PLAIN;
+}
+
+void rr_mode_go_on(struct rr_link *l)
+{
+	struct rr_mode_clnt *m = rr_mode_of_link(l);
+
+	rr_mode_pulls_go(m);
+	rr_mode_resume(m);
+}
+
+/* ---- messages without a call --------------------------------------------------------------- */
+
+static void mode_stray(struct rr_link *l, uint32_t xid, bool has_reads)
+{
+	struct rr_mode_clnt *m = rr_mode_of_link(l);
+
+	for (unsigned i = 0; i < m->given.slots; i++) {
+		uint64_t bit = UINT64_C(1) << i;
+
+		if (m->slots_gone & bit && m->slot_xid[i] == xid) {
+			m->slots_gone &= ~bit;
+			m->slots_busy &= ~bit;
+		}
+	}
+	if (has_reads && m->given.modes & RPCRDMA_READ_READ)
+		rr_mode_send_done(l, xid);
+}
+
+/* Handles RR_GRANT for an XID. Return: false if it is invalid. */
+static bool hear_grant(struct rr_link *l, const uint8_t *msg)
+{
+	const struct rr_segment room = { .handle = get_be32(msg + 16),
+					 .length = get_be32(msg + 20),
+					 .offset = get_be64(msg + 24) };
+	uint32_t xid = get_be32(msg);
+	struct rr_call *call = rr_clnt_find(l->clnt, xid);
+	struct rr_rcall *rc = call ? call->xprt : NULL;
+	struct rr_mode_call *mc;
+
+	if (!rc) {
+		if (room.length)
+			rr_mode_send_done(l, xid);
+		rr_clnt_stray(l->clnt, xid, l->clnt->credit.limit); /* not a reply: grants no credits */
+		return true;
+	}
+	mc = rr_mode_of_call(rc);
+	if (mc->head.how != RR_HOW_LATER || mc->answered || (room.length && room.length < mc->bytes))
+		return false;
+	rr_mode_answered(rc, &room);
+	return true;
+}
+
+static bool mode_recv(struct rr_link *l, struct rr_recv_ctx *recv)
+{
+	uint8_t msg[RR_GRANT_BYTES];
+
+	rr_mode_of_link(l)->heard = true;
+	if (recv->len < RR_HDR_FIXED || get_be32(recv->buf + 4) != RR_VERS ||
+	    get_be32(recv->buf + 12) != RR_GRANT)
+		return false;
+	if (recv->len == RR_GRANT_BYTES && l->clnt && rr_mode_of_link(l)->given.modes & RPCRDMA_HYBRID) {
+		memcpy(msg, recv->buf, sizeof(msg));
+		rr_ep_repost(recv); /* before the call is sent: its reply needs it */
+		if (hear_grant(l, msg))
+			return true;
+	} else {
+		rr_ep_repost(recv);
+	}
+	rr_link_fail(l, -EPROTO, "server announces buffers without a request");
+	return true;
+}
+
+/* ---- the tables ---------------------------------------------------------------------------- */
+
+static void mode_info(const struct rr_link *l, struct rpcrdma_clnt_info *ret)
+{
+	const struct rr_suffix *given = &rr_mode_of_link(l)->given;
+
+	ret->modes = given->modes;
+	ret->fast_write_bytes = given->slot_bytes;
+	ret->fast_write_slots = given->slots;
+}
+
+static const struct rr_clnt_design_ops mode_design_ops = {
+	.name = "modes",
+	.init = mode_init,
+	.choose = rr_mode_choose,
+	.post = rr_mode_post,
+	.sent = rr_mode_sent,
+	.waits = mode_waits,
+	.go_on = rr_mode_go_on,
+	.cancel = mode_cancel,
+	.detach = mode_detach,
+	.recv = mode_recv,
+	.pull = rr_mode_pull,
+	.stray = mode_stray,
+	.dead = rr_mode_pulls_end,
+	.free = mode_free,
+	.info = mode_info,
+};
+
+static int mode_agree(struct rr_link *l, const void *priv, size_t len)
 {
 	struct rr_mode_clnt *m;
 	struct rr_suffix s;
@@ -109,7 +298,9 @@ int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
 	list_init(&m->resumes);
 	list_init(&m->lone_dones);
 	m->wake.fn = on_wake;
-	l->mode = m;
+	m->design.ops = &mode_design_ops;
+	m->design.result_read = s.modes & RPCRDMA_READ_READ;
+	l->design = &m->design;
 	if (s.modes & RPCRDMA_FAST_WRITE)
 		rc = make_slots(m);
 	if (rc)
@@ -117,140 +308,8 @@ int rr_mode_agree(struct rr_link *l, const void *priv, size_t len)
 	return rc;
 }
 
-/** rr_mode_clnt_free - frees the mode at the end of the link */
-void rr_mode_clnt_free(struct rr_link *l)
-{
-	struct rr_mode_clnt *m = l->mode;
-
-	if (!m)
-		return;
-	if (m->wake_out)
-		rr_engine_undefer(l->engine, &m->wake);
-	rr_mode_lone_dones_free(m);
-	rr_mr_dereg(m->mr);
-	if (m->mem)
-		munmap(m->mem, m->bytes);
-	free(m);
-	l->mode = NULL;
-}
-
-/* ---- calls -------------------------------------------------------------------------------- */
-
-int rr_mode_call_init(struct rr_rcall *rc)
-{
-	if (!rc->mode)
-		rc->mode = calloc(1, sizeof(*rc->mode)); /* once per credit in use */
-	if (!rc->mode)
-		return -ENOMEM;
-	assert(!rc->mode->busy);
-	rc->mode->rc = rc;
-	rc->mode->how = RR_HOW_PLAIN;
-	rc->mode->refused = false;
-	list_init(&rc->mode->link);
-	return 0;
-}
-
-/* A slot stays in use until the reply: the responder may still be using it. A buffer that was announced and not used is
- * returned. Registrations are released at once; calls that wait for some retry, but not from inside. */
-bool rr_mode_cancel(struct rr_rcall *rc, bool *no_reply)
-{
-	struct rr_mode_clnt *m = rc->conn->mode;
-	struct rr_mode_call *mc = rc->mode;
-
-	if (mc->how == RR_HOW_SLOT && !*no_reply) {
-		m->slots_gone |= UINT64_C(1) << mc->slot;
-		mc->how = RR_HOW_PLAIN;
-	}
-	if ((mc->how == RR_HOW_WANT && mc->answered) || (mc->how == RR_HOW_ROOM && *no_reply)) {
-		*no_reply = true;
-		if (mc->there.length)
-			rr_mode_send_done(rc->conn, rc->call->xid);
-	}
-	if (!list_is_empty(&m->resumes) && !m->wake_out) {
-		m->wake_out = true;
-		rr_engine_defer(m->link->engine, &m->wake);
-	}
-	return mc->busy || (mc->how == RR_HOW_ROOM && rc->sc);
-}
-
-void rr_mode_detach(struct rr_rcall *rc)
-{
-	struct rr_mode_call *mc = rc->mode;
-
-	if (mc->how == RR_HOW_SLOT)
-		rc->conn->mode->slots_busy &= ~(UINT64_C(1) << mc->slot);
-	if (mc->how == RR_HOW_WANT && mc->sent && rc->sc) {
-		rr_ep_put_send(rc->sc);
-		rc->sc = NULL;
-	}
-	if (!mc->busy) /* otherwise the end of the pull finds it in its list */
-		list_del(&mc->link);
-	mc->how = RR_HOW_PLAIN;
-}
-
-void rr_mode_go_on(struct rr_mode_clnt *m)
-{
-	rr_mode_pulls_go(m);
-	rr_mode_resume(m);
-}
-
-/* ---- messages without a call --------------------------------------------------------------- */
-
-void rr_mode_stray(struct rr_link *l, uint32_t xid, bool offers)
-{
-	struct rr_mode_clnt *m = l->mode;
-
-	for (unsigned i = 0; i < m->given.slots; i++) {
-		uint64_t bit = UINT64_C(1) << i;
-
-		if (m->slots_gone & bit && m->slot_xid[i] == xid) {
-			m->slots_gone &= ~bit;
-			m->slots_busy &= ~bit;
-		}
-	}
-	if (offers && m->given.modes & RPCRDMA_READ_READ)
-		rr_mode_send_done(l, xid);
-}
-
-/* Handles RR_GRANT for an XID. Return: false if it is invalid. */
-static bool hear_grant(struct rr_link *l, const uint8_t *msg)
-{
-	const struct rr_segment room = { .handle = get_be32(msg + 16),
-					 .length = get_be32(msg + 20),
-					 .offset = get_be64(msg + 24) };
-	uint32_t xid = get_be32(msg);
-	struct rr_call *call = rr_clnt_find(l->clnt, xid);
-	struct rr_rcall *rc = call ? call->xprt : NULL;
-
-	if (!rc) {
-		if (room.length)
-			rr_mode_send_done(l, xid);
-		rr_clnt_stray(l->clnt, xid, l->clnt->credit.limit); /* not a reply: grants no credits */
-		return true;
-	}
-	if (rr_how(rc) != RR_HOW_WANT || rc->mode->answered ||
-	    (room.length && room.length < rc->mode->bytes))
-		return false;
-	rr_mode_answered(rc, &room);
-	return true;
-}
-
-bool rr_mode_listen(struct rr_link *l, struct rr_recv_ctx *recv)
-{
-	uint8_t msg[RR_GRANT_BYTES];
-
-	l->mode->heard = true;
-	if (recv->len < RR_HDR_FIXED || get_be32(recv->buf + 4) != RR_VERS ||
-	    get_be32(recv->buf + 12) != RR_GRANT)
-		return false;
-	if (recv->len == RR_GRANT_BYTES && l->clnt && l->mode->given.modes & RPCRDMA_HYBRID) {
-		memcpy(msg, recv->buf, sizeof(msg));
-		rr_ep_repost(recv); /* before the call is sent: its reply needs it */
-		if (hear_grant(l, msg))
-			return true;
-	} else {
-		rr_ep_repost(recv);
-	}
-	rr_link_fail(l, -EPROTO, "server announces buffers without a request");
-	return true;
-}
+const struct rr_clnt_designs rr_mode_clnt_designs = {
+	.recvs_per_credit = mode_recvs_per_credit,
+	.request = mode_request,
+	.agree = mode_agree,
+};

@@ -21,7 +21,8 @@
 #include "chunk.h"
 #include "mode_clnt.h"
 
-size_t rr_mode_done(uint8_t *buf, uint32_t xid, uint32_t credits)
+/* Builds RDMA_DONE. Return: its length */
+static size_t build_done(uint8_t *buf, uint32_t xid, uint32_t credits)
 {
 	put_be32(buf, xid);
 	put_be32(buf + 4, RR_VERS);
@@ -50,7 +51,7 @@ static void on_lone_sent(struct rr_post *post, enum rr_wc_status status)
 	rr_ep_put_send(d->sc);
 	list_del(&d->link);
 	free(d);
-	rr_mode_go_on(m);
+	rr_mode_go_on(m->link);
 }
 
 void rr_mode_lone_dones_free(struct rr_mode_clnt *m)
@@ -71,10 +72,10 @@ void rr_mode_send_done(struct rr_link *l, uint32_t xid)
 	}
 	d->sc = sc;
 	d->sge = (struct rr_sge){ .addr = sc->buf, .mr = sc->mr,
-				  .len = (uint32_t)rr_mode_done(sc->buf, xid, 1) };
+				  .len = (uint32_t)build_done(sc->buf, xid, 1) };
 	d->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &d->sge, .nsge = 1 };
-	d->mode = l->mode;
-	list_add_tail(&l->mode->lone_dones, &d->link);
+	d->mode = rr_mode_of_link(l);
+	list_add_tail(&rr_mode_of_link(l)->lone_dones, &d->link);
 	list_init(&d->post.link);
 	d->post.fn = on_lone_sent;
 	d->post.first = &d->wr;
@@ -92,7 +93,7 @@ static void on_pulled(struct rr_post *post, enum rr_wc_status status)
 
 	mc->recv = NULL;
 	mc->sc = NULL;
-	mc->busy = false;
+	mc->head.busy = false;
 	rr_ep_put_send(sc);
 	rr_link_pulled(mc->rc, recv, status);
 }
@@ -144,7 +145,7 @@ static void post(struct rr_mode_call *mc, struct rr_link *l, struct rr_send_ctx 
 	mc->sc = sc;
 	mc->sge[mc->n] = (struct rr_sge){
 		.addr = sc->buf, .mr = sc->mr,
-		.len = (uint32_t)rr_mode_done(sc->buf, mc->rc->call->xid, l->clnt->credit.wanted) };
+		.len = (uint32_t)build_done(sc->buf, mc->rc->call->xid, l->clnt->credit.wanted) };
 	mc->wr[mc->n] = (struct rr_wr){ .op = RR_WR_SEND, .flags = RR_WR_FENCE,
 					.sge = &mc->sge[mc->n], .nsge = 1 };
 	mc->post.fn = on_pulled;
@@ -167,14 +168,14 @@ void rr_mode_pulls_go(struct rr_mode_clnt *m)
 	}
 }
 
-void rr_mode_pulls_end(struct rr_mode_clnt *m)
+void rr_mode_pulls_end(struct rr_link *l)
 {
 	struct list *n;
 
-	while ((n = list_pop(&m->pulls)) != NULL) {
+	while ((n = list_pop(&rr_mode_of_link(l)->pulls)) != NULL) {
 		struct rr_mode_call *mc = list_entry(n, struct rr_mode_call, link);
 
-		mc->busy = false;
+		mc->head.busy = false;
 		rr_link_pulled(mc->rc, mc->recv, RR_WC_FLUSHED);
 	}
 }
@@ -184,7 +185,7 @@ static const char *check(const struct rr_rcall *rc, const struct rr_hdr *h, uint
 {
 	uint64_t sum = 0, replied = 0;
 
-	if (!(rc->conn->mode->given.modes & RPCRDMA_READ_READ))
+	if (!(rr_mode_of_link(rc->conn)->given.modes & RPCRDMA_READ_READ))
 		return "Read list in a reply";
 	if (rc->has_write || h->nwrites)
 		return "Read list and other room for the payload";
@@ -208,7 +209,7 @@ static const char *check(const struct rr_rcall *rc, const struct rr_hdr *h, uint
 void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr_hdr *h, uint8_t *msg,
 		  size_t msg_bytes)
 {
-	struct rr_mode_call *mc = rc->mode;
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
 	struct rr_verdict *v = &rc->verdict;
 	uint64_t replied = 0;
 
@@ -233,8 +234,8 @@ void rr_mode_pull(struct rr_rcall *rc, struct rr_recv_ctx *recv, const struct rr
 	v->was_read = true;
 	v->position = h->reads[0].position;
 	mc->recv = recv;
-	mc->busy = true;
+	mc->head.busy = true;
 	rr_count(rc->conn->engine, offers, 1);
-	list_add_tail(&rc->conn->mode->pulls, &mc->link);
-	rr_mode_pulls_go(rc->conn->mode);
+	list_add_tail(&rr_mode_of_link(rc->conn)->pulls, &mc->link);
+	rr_mode_pulls_go(rr_mode_of_link(rc->conn));
 }

@@ -44,8 +44,8 @@ static bool head_fits(const struct rr_rcall *rc, const struct rr_plan_call *p, c
 
 static bool take_slot(struct rr_rcall *rc, uint32_t bytes)
 {
-	struct rr_mode_clnt *m = rc->conn->mode;
-	struct rr_mode_call *mc = rc->mode;
+	struct rr_mode_clnt *m = rr_mode_of_link(rc->conn);
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
 
 	for (unsigned i = 0; i < m->given.slots; i++) {
 		if (m->slots_busy >> i & 1)
@@ -53,7 +53,9 @@ static bool take_slot(struct rr_rcall *rc, uint32_t bytes)
 		m->slots_busy |= UINT64_C(1) << i;
 		m->slot_xid[i] = rc->call->xid;
 		mc->slot = i;
-		mc->there = (struct rr_segment){
+		mc->head.how = RR_HOW_COPIED;
+		mc->head.copy = m->mem + i * slot_stride(m) + RR_SLOT_HEAD;
+		mc->head.there = (struct rr_segment){
 			.handle = m->given.handle,
 			.length = bytes,
 			.offset = m->given.offset + i * slot_stride(m) + RR_SLOT_HEAD,
@@ -63,28 +65,8 @@ static bool take_slot(struct rr_rcall *rc, uint32_t bytes)
 	return false;
 }
 
-void rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
-{
-	const struct rr_mode_clnt *m = rc->conn->mode;
-	const struct rr_suffix *given = &m->given;
-	struct rr_mode_call *mc = rc->mode;
-
-	if (p->form != RR_CALL_READ_CHUNK || !head_fits(rc, p, s))
-		return;
-	if (given->modes & RPCRDMA_FAST_WRITE && m->heard && p->arg_bytes <= given->slot_bytes &&
-	    take_slot(rc, p->arg_bytes)) {
-		mc->how = RR_HOW_SLOT;
-	} else if (given->modes & RPCRDMA_HYBRID && p->arg_bytes <= given->grant_max &&
-		   !mc->refused) {
-		mc->how = RR_HOW_WANT;
-		mc->sent = mc->answered = false;
-		mc->bytes = p->arg_bytes;
-	}
-}
-
-/* ---- announced buffer ---------------------------------------------------------------------- */
-
-size_t rr_mode_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes)
+/* Builds RR_WANT. Return: its length */
+static size_t build_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes)
 {
 	put_be32(buf, rc->call->xid);
 	put_be32(buf + 4, RR_VERS);
@@ -94,26 +76,47 @@ size_t rr_mode_want(struct rr_rcall *rc, uint8_t *buf, uint32_t bytes)
 	return RR_WANT_BYTES;
 }
 
+size_t rr_mode_choose(struct rr_rcall *rc, const struct rr_plan_call *p, const struct rr_stream *s)
+{
+	const struct rr_mode_clnt *m = rr_mode_of_link(rc->conn);
+	const struct rr_suffix *given = &m->given;
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
+
+	if (p->form != RR_CALL_READ_CHUNK || !head_fits(rc, p, s))
+		return 0;
+	if (given->modes & RPCRDMA_FAST_WRITE && m->heard && p->arg_bytes <= given->slot_bytes &&
+	    take_slot(rc, p->arg_bytes))
+		return 0;
+	if (!(given->modes & RPCRDMA_HYBRID) || p->arg_bytes > given->grant_max || mc->refused)
+		return 0;
+	mc->head.how = RR_HOW_LATER;
+	mc->sent = mc->answered = false;
+	mc->bytes = p->arg_bytes;
+	return build_want(rc, rc->sc->buf, p->arg_bytes);
+}
+
+/* ---- announced buffer ---------------------------------------------------------------------- */
+
 /* RR_WANT has been sent and RR_GRANT has arrived: sends the call from the same send buffer. */
 static void go(struct rr_rcall *rc)
 {
 	struct rr_link *l = rc->conn;
-	struct rr_mode_call *mc = rc->mode;
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
 	struct rr_call *call = rc->call;
 	int err;
 
-	mc->refused = !mc->there.length;
-	mc->how = mc->refused ? RR_HOW_PLAIN : RR_HOW_ROOM;
+	mc->refused = !mc->head.there.length;
+	mc->head.how = mc->refused ? RR_HOW_PLAIN : RR_HOW_PUT;
 	err = rr_rcall_resume(rc);
 	if (!err)
 		return;
 	if (err == -ENOBUFS) { /* other calls hold the memory that it needs */
 		rr_rcall_withdraw(rc);
-		mc->how = RR_HOW_WANT;
-		list_add_tail(&l->mode->resumes, &mc->link);
+		mc->head.how = RR_HOW_LATER;
+		list_add_tail(&rr_mode_of_link(l)->resumes, &mc->link);
 		return;
 	}
-	if (mc->how == RR_HOW_ROOM)
+	if (mc->head.how == RR_HOW_PUT)
 		rr_mode_send_done(l, call->xid);
 	rr_rcall_withdraw(rc);
 	rr_ep_put_send(rc->sc);
@@ -125,10 +128,10 @@ static void go(struct rr_rcall *rc)
 
 void rr_mode_answered(struct rr_rcall *rc, const struct rr_segment *room)
 {
-	struct rr_mode_call *mc = rc->mode;
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
 
-	mc->there = *room;
-	mc->there.length = MIN(room->length, mc->bytes); /* 0: refused */
+	mc->head.there = *room;
+	mc->head.there.length = MIN(room->length, mc->bytes); /* 0: refused */
 	mc->answered = true;
 	if (mc->sent)
 		go(rc);
@@ -136,9 +139,9 @@ void rr_mode_answered(struct rr_rcall *rc, const struct rr_segment *room)
 
 bool rr_mode_sent(struct rr_rcall *rc, enum rr_wc_status status)
 {
-	struct rr_mode_call *mc = rc->mode;
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
 
-	if (!mc || mc->how != RR_HOW_WANT || mc->sent || status != RR_WC_OK)
+	if (mc->head.how != RR_HOW_LATER || mc->sent || status != RR_WC_OK)
 		return false;
 	mc->sent = true;
 	if (mc->answered)
@@ -158,27 +161,20 @@ void rr_mode_resume(struct rr_mode_clnt *m)
 
 /* ---- posting ------------------------------------------------------------------------------- */
 
-uint8_t *rr_mode_slot_mem(const struct rr_rcall *rc)
-{
-	const struct rr_mode_clnt *m = rc->conn->mode;
-
-	return m->mem + rc->mode->slot * slot_stride(m) + RR_SLOT_HEAD;
-}
-
 static void post_slot(struct rr_rcall *rc, size_t head)
 {
-	struct rr_mode_clnt *m = rc->conn->mode;
-	const struct rr_mode_call *mc = rc->mode;
-	uint8_t *from = rr_mode_slot_mem(rc) - head;
+	struct rr_mode_clnt *m = rr_mode_of_link(rc->conn);
+	const struct rr_mode_call *mc = rr_mode_of_call(rc);
+	uint8_t *from = mc->head.copy - head;
 
 	memcpy(from, rc->sc->buf, head);
-	rc->sge = (struct rr_sge){ .addr = from, .len = (uint32_t)head + mc->there.length,
+	rc->sge = (struct rr_sge){ .addr = from, .len = (uint32_t)head + mc->head.there.length,
 				   .mr = m->mr };
 	rc->wr = (struct rr_wr){ .op = RR_WR_WRITE_IMM,
 				 .sge = &rc->sge,
 				 .nsge = 1,
-				 .raddr = mc->there.offset - head,
-				 .rkey = mc->there.handle,
+				 .raddr = mc->head.there.offset - head,
+				 .rkey = mc->head.there.handle,
 				 .imm = mc->slot << 16 | (uint32_t)head };
 	rc->post.first = &rc->wr;
 	rc->post.n = 1;
@@ -193,21 +189,21 @@ static void add_write(struct rr_mode_call *mc, void *from, uint32_t len, uint32_
 					.op = RR_WR_WRITE,
 					.sge = &mc->sge[mc->n],
 					.nsge = 1,
-					.raddr = mc->there.offset + at,
-					.rkey = mc->there.handle };
+					.raddr = mc->head.there.offset + at,
+					.rkey = mc->head.there.handle };
 	mc->n++;
 }
 
 /* Writes the payload from the caller's memory, piece by piece, then sends the call. */
 static void post_room(struct rr_rcall *rc, size_t len)
 {
-	struct rr_mode_call *mc = rc->mode;
+	struct rr_mode_call *mc = rr_mode_of_call(rc);
 	const struct rr_offer *o = &rc->args;
 	uint32_t at = 0;
 
 	mc->n = 0;
 	if (o->bounce)
-		add_write(mc, o->bounce->mem, mc->there.length, 0, o->bounce->piece.mr);
+		add_write(mc, o->bounce->mem, mc->head.there.length, 0, o->bounce->piece.mr);
 	for (unsigned i = 0; i < o->n; i++) {
 		add_write(mc, rr_piece_addr(&o->pieces[i]), o->pieces[i].seg.length, at,
 			  o->pieces[i].mr);
@@ -224,7 +220,8 @@ static void post_room(struct rr_rcall *rc, size_t len)
 
 void rr_mode_post(struct rr_rcall *rc, size_t len)
 {
-	if (rr_how(rc) == RR_HOW_SLOT)
+	put_be32(rc->sc->buf + 12, RR_HERE);
+	if (rr_how(rc) == RR_HOW_COPIED)
 		post_slot(rc, len);
 	else
 		post_room(rc, len);

@@ -3,8 +3,8 @@
  *
  * reg_window.h - memory windows on registrations: keys that are valid during one call
  *
- * Used by a requester's reg.c with the strategy `window`, and by a responder's mode_window.c for memory that a
- * mode's peer writes to. State machine and rules: reg_window.c.
+ * Used by a requester's reg.c with the strategy `window`, and by a responder whose peer writes to its memory
+ * (rpcrdma/designs). State machine and rules: reg_window.c.
  */
 #ifndef RR_REG_WINDOW_H
 #define RR_REG_WINDOW_H

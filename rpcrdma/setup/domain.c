@@ -49,6 +49,7 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	list_init(&d->mems);
 	rr_parts_init(&d->arena_parts, 0);
 	list_init(&d->homes);
+	d->clnt_designs = &rr_mode_clnt_designs;
 	d->srv_designs = &rr_mode_srv_designs;
 	rc = rr_pool_init(d);
 	if (!rc)

@@ -159,7 +159,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
 	struct rr_conn_param param = { .rnr_retry = 0 };
 	const struct rr_srv_designs *designs = c->base.engine->domain->srv_designs;
-	uint8_t priv[RR_PRIV_BYTES + RR_DESIGN_PRIV_BYTES];
+	uint8_t priv[RR_PRIV_BYTES + RR_PRIV_MORE_BYTES];
 	struct rr_priv theirs;
 	size_t more = 0;
 	int rc = 0;

@@ -22,9 +22,6 @@ struct rr_plan_reply;
 struct rr_rconn;
 struct rr_rreq;
 
-/* Private data of a design, which follows the bytes of RFC 8797: at most this many. */
-#define RR_DESIGN_PRIV_BYTES 32u
-
 struct rr_srv_design_ops {
 	const char *name;
 	/* Handles a message before it is parsed. It may replace the bytes in @rc by those to parse.
@@ -77,7 +74,7 @@ struct rr_srv_designs {
 	/* A peer connects, and this end uses private data. Sets c->design and c->base.own if the peer requests a
 	 * design that the service allows, and memory suffices.
 	 * @ea, @param: of the endpoint and of the accept: adapted to the design
-	 * @priv: RR_DESIGN_PRIV_BYTES for the private data that follows that of RFC 8797
+	 * @priv: RR_PRIV_MORE_BYTES for the private data that follows that of RFC 8797
 	 * @ret_len: bytes of it; 0: the peer did not ask
 	 *
 	 * Return: 0, also without a design; -errno: the peer cannot be served. On failure c->design is NULL. */

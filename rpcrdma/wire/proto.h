@@ -27,6 +27,7 @@ enum rr_err { RR_ERR_VERS = 1, RR_ERR_CHUNK = 2 };
 
 /* RFC 8797 section 4 */
 #define RR_PRIV_BYTES 8u
+#define RR_PRIV_MORE_BYTES 32u /* upper bound of private data between peers of ours, which follows */
 #define RR_PRIV_MAGIC 0xf6ab0e18u
 #define RR_PRIV_VERSION 1u
 #define RR_PRIV_REMOTE_INV 0x01u

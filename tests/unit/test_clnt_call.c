@@ -91,7 +91,7 @@ static const char *fake_name(const struct rpcrdma_clnt *c)
 	return "fake";
 }
 
-static void fake_registration(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
+static void fake_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)
 {
 	ret->registration = fake_name(c);
 }
@@ -105,7 +105,7 @@ static const struct rr_clnt_ops fake_ops = {
 	.disconnect = fake_disconnect,
 	.fini = fake_fini,
 	.device = fake_name,
-	.registration = fake_registration,
+	.info = fake_info,
 };
 
 /* ---- a client, and calls ------------------------------------------------------------------ */
