@@ -202,6 +202,8 @@ static void look_quickly(struct ctx *c, const struct fh_obj *dir, const char *na
 
 	if (!fh_lookup_cached(c->s, dir, name, &o))
 		(void)judge(c, 0, &o);
+	else
+		fh_close(&o); /* it may be open */
 }
 
 /* by path, as a client does it */
