@@ -20,6 +20,7 @@
 #include "provider.h"
 #include "rpcrdma.h"
 #include "timers.h"
+#include "waiters.h"
 
 #define RR_DEVS_MAX 8       /* local, and the verbs devices that a server is reached by */
 #define RR_POOL_CLASSES 6   /* 4 KiB, 16, 64, 256, 1 MiB, 4 MiB */
@@ -103,8 +104,7 @@ struct rr_till {
 	enum rr_zone zone;
 	struct rr_buf *magazine[RR_POOL_CLASSES];
 	unsigned in_magazine[RR_POOL_CLASSES];
-	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
-	struct rpcrdma_buf_waiter *retry; /* next in turn; NULL once it waits again */
+	struct rr_waiters waiters;
 	bool running;                    /* inside on_ring() */
 	struct list link;                /* pool->line; under the lock, as those of its neighbours ... */
 	bool in_line;                    /* ... and whether it is linked */
@@ -317,29 +317,6 @@ must_check int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t by
 void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
 /** rr_buf_unwait - as rpcrdma_buf_unwait() */
 void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
-
-/* A queue of waiters: its first one, and where to link the next. */
-static inline void rr_waiter_link(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter **at,
-				  struct rpcrdma_buf_waiter *w)
-{
-	w->next = *at;
-	w->link = at;
-	*at = w;
-	if (w->next)
-		w->next->link = &w->next;
-	else
-		*tail = &w->next;
-}
-
-static inline void rr_waiter_unlink(struct rpcrdma_buf_waiter ***tail, struct rpcrdma_buf_waiter *w)
-{
-	*w->link = w->next;
-	if (w->next)
-		w->next->link = w->link;
-	else
-		*tail = w->link;
-	w->link = NULL;
-}
 
 /** rr_buf_pack - exchanges an empty buffer for one of a fuller chunk, if possible, so that chunks become
  * completely free. Only done when much is free, because it takes the lock.

@@ -60,8 +60,7 @@ int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 
 	if (bytes > a->own.buf_max)
 		return -EMSGSIZE;
-	/* new requests do not overtake waiting ones */
-	if (a->waiters && !a->retry)
+	if (!rr_waiters_may_try(&a->waiters))
 		return -ENOBUFS;
 	n = (unsigned)((MAX(bytes, (size_t)1) + RR_AREA_PAGE - 1) / RR_AREA_PAGE);
 	at = find_run(a, n);
@@ -86,18 +85,11 @@ static void on_msg(struct rpcrdma_msg *msg)
 {
 	struct rr_area *a = container_of(msg, struct rr_area, msg);
 	struct rpcrdma_conn *c = a->conn;
-	struct rpcrdma_buf_waiter *w;
 
 	a->msg_out = false;
 	c->reqs++; /* fn may end the last request; keep the connection until all have run */
-	while ((w = a->waiters) != NULL) {
-		rr_waiter_unlink(&a->waiters_tail, w);
-		a->retry = w;
-		w->fn(w); /* may free w: from here on only compare it */
-		if (!a->retry)
-			break;
-	}
-	a->retry = NULL;
+	while (a->waiters.first && rr_waiters_run(&a->waiters))
+		;
 	rr_conn_unhold(c);
 }
 
@@ -106,7 +98,7 @@ static void own_put(struct rr_own *own, struct rr_buf *b)
 	struct rr_area *a = area_of(own);
 
 	set_used(a, (unsigned)(b - a->bufs), (unsigned)(b->pub.bytes / RR_AREA_PAGE), false);
-	if (!a->waiters || a->msg_out)
+	if (!a->waiters.first || a->msg_out)
 		return;
 	a->msg_out = true;
 	rr_engine_defer(a->conn->engine, &a->msg);
@@ -114,13 +106,8 @@ static void own_put(struct rr_own *own, struct rr_buf *b)
 
 void rr_area_wait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 {
-	bool was_its_turn = a->retry == w;
-
-	if (was_its_turn)
-		a->retry = NULL; /* it keeps its place */
-	else
+	if (rr_waiters_add(&a->waiters, w))
 		rr_count(a->conn->engine, buf_waits, 1);
-	rr_waiter_link(&a->waiters_tail, was_its_turn ? &a->waiters : a->waiters_tail, w);
 }
 
 static void own_wait(struct rr_own *own, struct rpcrdma_buf_waiter *w)
@@ -130,8 +117,7 @@ static void own_wait(struct rr_own *own, struct rpcrdma_buf_waiter *w)
 
 void rr_area_unwait(struct rr_area *a, struct rpcrdma_buf_waiter *w)
 {
-	if (w->link)
-		rr_waiter_unlink(&a->waiters_tail, w);
+	rr_waiters_del(&a->waiters, w);
 }
 
 static const struct rr_own_ops own_area_ops = {
@@ -154,7 +140,7 @@ int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, si
 	a->own.ops = &own_area_ops;
 	a->own.buf_max = buf_max;
 	a->npages = (unsigned)(bytes / RR_AREA_PAGE);
-	a->waiters_tail = &a->waiters;
+	rr_waiters_init(&a->waiters);
 	a->msg.fn = on_msg;
 	a->bufs = calloc(a->npages, sizeof(*a->bufs));
 	a->used = calloc((a->npages + 63) / 64, sizeof(*a->used));
@@ -171,7 +157,7 @@ int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, si
 
 void rr_area_fini(struct rr_area *a)
 {
-	assert(!a->nused && !a->waiters);
+	assert(!a->nused && !a->waiters.first);
 	if (a->msg_out) /* otherwise the engine may be running, on another thread */
 		rr_engine_undefer(a->conn->engine, &a->msg);
 	rr_mr_dereg(a->own.mr);

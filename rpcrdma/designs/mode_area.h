@@ -18,8 +18,7 @@ struct rr_area {
 	struct rr_buf *bufs;             /* one per page; a buffer uses that of its first page */
 	uint64_t *used;                  /* one bit per page */
 	unsigned npages, nused;
-	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
-	const struct rpcrdma_buf_waiter *retry; /* current turn; only compared */
+	struct rr_waiters waiters;
 	struct rpcrdma_msg msg;
 	bool msg_out;
 };

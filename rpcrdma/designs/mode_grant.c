@@ -153,7 +153,7 @@ static void on_taken_back(struct rr_reg_closing *closing)
 	struct rr_grant *g = container_of(closing, struct rr_grant, closing);
 
 	rr_mode_key_put(g->mode, &g->key);
-	if (g->revoked && g->mode->room.waiters)
+	if (g->revoked && g->mode->room.waiters.first)
 		put_pages(g);
 	settle(g);
 }

@@ -108,8 +108,8 @@ int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes, struct
 	if (class == RR_POOL_CLASSES)
 		return -EMSGSIZE;
 	/* requests do not overtake waiters of this or another engine */
-	if (!t->running &&
-	    (t->waiters || __atomic_load_n(&pool_of(t)->waiting, __ATOMIC_RELAXED)))
+	if (!t->waiters.turn &&
+	    (t->waiters.first || __atomic_load_n(&pool_of(t)->waiting, __ATOMIC_RELAXED)))
 		return -ENOBUFS;
 	rc = take(t, class, &b);
 	if (rc)
@@ -227,7 +227,7 @@ static void note_waiting(struct rr_till *t)
 {
 	struct rpcrdma_domain *d = t->engine->domain;
 	struct rr_pool *pool = pool_of(t);
-	bool waits = t->waiters != NULL;
+	bool waits = t->waiters.first != NULL;
 
 	if (waits == t->in_line)
 		return;
@@ -248,14 +248,8 @@ void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf
 {
 	struct rr_till *t = &e->tills[zone];
 
-	if (t->retry == w) {
-		/* it had its turn but there was not enough: it keeps its place */
-		rr_waiter_link(&t->waiters_tail, &t->waiters, w);
-		t->retry = NULL;
-	} else {
+	if (rr_waiters_add(&t->waiters, w))
 		rr_count(e, buf_waits, 1);
-		rr_waiter_link(&t->waiters_tail, t->waiters_tail, w);
-	}
 	if (!t->running)
 		note_waiting(t);
 }
@@ -276,7 +270,7 @@ void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_b
 
 	if (!w->link)
 		return;
-	rr_waiter_unlink(&t->waiters_tail, w);
+	rr_waiters_del(&t->waiters, w);
 	if (!t->running)
 		note_waiting(t);
 }
@@ -304,7 +298,6 @@ static bool has_turn(struct rr_till *t, bool had_it)
 static void on_ring(struct rpcrdma_msg *msg)
 {
 	struct rr_till *t = container_of(msg, struct rr_till, msg);
-	struct rpcrdma_buf_waiter *w;
 	bool had_it = false;
 
 	atomic_store(&t->msg_out, false);
@@ -312,15 +305,8 @@ static void on_ring(struct rpcrdma_msg *msg)
 	if (!t->in_line)
 		return;
 	t->running = true;
-	while ((w = t->waiters) != NULL && has_turn(t, had_it)) {
-		rr_waiter_unlink(&t->waiters_tail, w);
-		t->retry = w;
-		w->fn(w); /* may free w: from here on only compare it */
-		if (!t->retry)
-			break;
+	while (t->waiters.first && has_turn(t, had_it) && rr_waiters_run(&t->waiters))
 		had_it = true;
-	}
-	t->retry = NULL;
 	t->running = false;
 	note_waiting(t);
 }
@@ -332,7 +318,7 @@ void rr_till_init(struct rpcrdma_engine *e)
 
 		t->engine = e;
 		t->zone = (enum rr_zone)z;
-		t->waiters_tail = &t->waiters;
+		rr_waiters_init(&t->waiters);
 		t->msg.fn = on_ring;
 		list_init(&t->link);
 	}

@@ -117,8 +117,7 @@ static int part_get(struct rr_conn_part *p, size_t bytes, struct rpcrdma_buf **r
 	size = rr_pool_round(pool_of(p), bytes);
 	if (!size)
 		return -EMSGSIZE;
-	/* waiters are served in order; retry is set while the first one tries */
-	if (p->waiters && !p->retry)
+	if (!rr_waiters_may_try(&p->waiters))
 		return -ENOBUFS;
 	p->wanted = size;
 	counted = counts(p);
@@ -174,7 +173,7 @@ static void wait_for_pool(struct rr_conn_part *p)
 
 static void defer_turn(struct rr_conn_part *p)
 {
-	if (!p->waiters || p->msg_out || p->in_line)
+	if (!p->waiters.first || p->msg_out || p->in_line)
 		return;
 	p->msg_out = true;
 	rr_engine_defer(p->conn->engine, &p->msg);
@@ -189,7 +188,7 @@ static void on_look(struct rpcrdma_timer *timer)
 		struct rr_conn_part *p = list_entry(n, struct rr_conn_part, look_link);
 		const struct rr_client *client = p->conn->client;
 
-		if (!p->waiters || p->pool_waiter.link)
+		if (!p->waiters.first || p->pool_waiter.link)
 			list_del(&p->look_link);
 		else if (!p->in_line && !conn_is_over(p, p->wanted))
 			defer_turn(p);
@@ -219,30 +218,26 @@ static void look_again(struct rr_conn_part *p)
  */
 static void wait_for_reason(struct rr_conn_part *p, bool first)
 {
-	if (p->in_line || p->msg_out || (p->pool_waiter.link && p->waiters))
+	if (p->in_line || p->msg_out || (p->pool_waiter.link && p->waiters.first))
 		return;
 	if (p->pool_waiter.link) /* its requests ended meanwhile: another connection gets the turn */
 		rr_buf_unwait(p->conn->engine, p->zone, &p->pool_waiter);
-	if (!p->waiters || conn_is_over(p, p->wanted))
+	if (!p->waiters.first || conn_is_over(p, p->wanted))
 		end_turn(p);
 	else if (client_is_over(p, p->wanted))
 		stand_in_line(p, first);
 	else
 		wait_for_pool(p);
-	if (p->waiters && !p->pool_waiter.link)
+	if (p->waiters.first && !p->pool_waiter.link)
 		look_again(p);
 }
 
 static void part_wait(struct rr_conn_part *p, struct rpcrdma_buf_waiter *w)
 {
-	bool was_its_turn = p->retry == w;
-
-	if (was_its_turn) /* still too little memory: it keeps its place, and no other waiter tries */
-		p->retry = NULL;
-	else
-		rr_count(p->conn->engine, buf_waits, 1);
-	rr_waiter_link(&p->waiters_tail, was_its_turn ? &p->waiters : p->waiters_tail, w);
-	if (!was_its_turn && !p->retry)
+	if (!rr_waiters_add(&p->waiters, w))
+		return;
+	rr_count(p->conn->engine, buf_waits, 1);
+	if (!p->waiters.turn)
 		wait_for_reason(p, false);
 }
 
@@ -261,18 +256,8 @@ void rr_conn_buf_wait(struct rpcrdma_conn *c, enum rr_zone zone, struct rpcrdma_
 /* Runs the first waiter; the next one runs at the next poll, unless this one has to wait again. */
 static void next_turn(struct rr_conn_part *p, bool first)
 {
-	struct rpcrdma_buf_waiter *w = p->waiters;
-	bool got = true;
-
 	p->conn->reqs++; /* fn may end the request; this keeps the connection alive */
-	if (w) {
-		rr_waiter_unlink(&p->waiters_tail, w);
-		p->retry = w;
-		w->fn(w);
-		got = p->retry != NULL;
-		p->retry = NULL;
-	}
-	if (got)
+	if (rr_waiters_run(&p->waiters))
 		defer_turn(p);
 	wait_for_reason(p, first);
 	rr_conn_unhold(p->conn);
@@ -321,7 +306,7 @@ void rr_conn_buf_init(struct rpcrdma_conn *c)
 		p->conn = c;
 		p->zone = zones[i];
 		p->share = rr_zone_share(zones[i]);
-		p->waiters_tail = &p->waiters;
+		rr_waiters_init(&p->waiters);
 		p->msg.fn = on_msg;
 		p->pool_waiter.fn = on_pool;
 		p->client_waiter.msg.fn = on_client;

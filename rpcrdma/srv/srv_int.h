@@ -42,8 +42,7 @@ struct rr_conn_part {
 	size_t bytes;
 	size_t earned;                /* bytes that it may hold beyond the share of a new connection */
 	size_t wanted;                /* size of the last buffer that was refused */
-	struct rpcrdma_buf_waiter *waiters, **waiters_tail;
-	const struct rpcrdma_buf_waiter *retry; /* waiter that is being retried; only compared */
+	struct rr_waiters waiters;
 	struct rpcrdma_msg msg;       /* runs the next waiter after a buffer was returned */
 	bool msg_out;
 	struct rpcrdma_buf_waiter pool_waiter; /* waits for the pool on behalf of all waiters ... */

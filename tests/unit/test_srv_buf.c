@@ -101,6 +101,7 @@ static void want(unsigned conn, unsigned n)
 
 		me->conn = conn;
 		me->req.conn = &conns[conn];
+		me->req.buf_max = rr_conn_buf_max(me->req.conn, RR_ZONE_DATA);
 		me->req.engine = conns[conn].engine;
 		me->w.fn = on_turn;
 		on_turn(&me->w);
@@ -146,8 +147,7 @@ static void close_pool(void)
 	for (unsigned i = 0; i < CONNS; i++) {
 		struct rr_conn_part *p = data_of(i);
 
-		p->waiters = NULL; /* the wants are ours, and nobody is told of them any more */
-		p->waiters_tail = &p->waiters;
+		rr_waiters_init(&p->waiters); /* the wants are ours, and nobody is told of them any more */
 	}
 	poll_all(); /* turns that were passed on and are still to be told */
 	for (unsigned i = 0; i < CONNS; i++) {
@@ -492,6 +492,7 @@ static void dies_in_its_turn(void **state)
 	rr_buf_wait(engines[1], RR_ZONE_DATA, &other); /* somebody wants more than there is */
 	poll_all();
 	me->req.conn = &conns[0];
+	me->req.buf_max = rr_conn_buf_max(me->req.conn, RR_ZONE_DATA);
 	me->req.engine = conns[0].engine;
 	me->w.fn = on_turn;
 	on_turn(&me->w);
@@ -500,7 +501,7 @@ static void dies_in_its_turn(void **state)
 	conns[0].dead = true;
 	rpcrdma_buf_put(engines[0], wants[0][0].buf); /* another of its requests ends, so this one is tried */
 	poll_all();
-	assert_null(p->waiters);
+	assert_null(p->waiters.first);
 	assert_false(p->turn);
 	assert_false(rr_client_waits(conns[0].client, p->share));
 	assert_false(rr_client_has_turn(conns[0].client, p->share));
