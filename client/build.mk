@@ -15,6 +15,10 @@ ifeq ($(VARIANT),default)
 LIBS += $(B)/libleat.so $(B)/libleat.a
 endif
 
+# The commands without main(), for a test
+$(O)/libtools.a: $(filter-out %/leat_main.o,$(TOOLS_OBJS))
+	$(archive)
+
 # The option parser of librpcrdma, whose map hides it
 OPT_OBJ := $(O)/rpcrdma/base/opt.o
 

@@ -98,4 +98,4 @@ static int ctl_run(const struct tool_cmd *self, int argc, char **argv)
 
 const struct tool_cmd cmd_ctl = { "ctl", "{info|stats|reload|drain} URL",
 				  "what a leatd says of itself; have it read its configuration, or end",
-				  ctl_run };
+				  .run = ctl_run };

@@ -47,7 +47,10 @@ static void help(FILE *to)
 
 static void help_of(const struct tool_cmd *cmd)
 {
-	printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
+	for (; cmd; cmd = cmd->also) {
+		printf("usage: leat %s %s\n%s\n", cmd->name, cmd->args, cmd->what);
+		opt_help(stdout, cmd->opts, cmd->nopts, 2, false);
+	}
 }
 
 static int no_such(const char *name)
@@ -69,7 +72,6 @@ static int help_about(const char *name)
 int main(int argc, char **argv)
 {
 	const struct tool_cmd *cmd;
-	char name[32];
 	int rc;
 
 	std_fds_fill();
@@ -95,8 +97,6 @@ int main(int argc, char **argv)
 		return TOOL_OK;
 	}
 	signals_init();
-	snprintf(name, sizeof(name), "leat %s", cmd->name);
-	argv[1] = name; /* getopt's messages begin with it */
 	rc = cmd->run(cmd, argc - 1, argv + 1);
 	if (fflush(stdout) && errno != EPIPE) {
 		log_err("standard output: %s", strerror(errno));

@@ -233,24 +233,8 @@ static int ls_one(struct tool_target *t, void *ctx)
 static int ls_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct ls ls = { 0 };
-	int opt;
 
-	while ((opt = getopt(argc, argv, "+alR")) != -1) {
-		switch (opt) {
-		case 'a':
-			ls.all = true;
-			break;
-		case 'l':
-			ls.is_long = true;
-			break;
-		case 'R':
-			ls.recursive = true;
-			break;
-		default:
-			return tool_usage(self);
-		}
-	}
-	if (optind == argc)
+	if (tool_options(self, argc, argv, &ls) < 0 || optind == argc)
 		return tool_usage(self);
 	ls.headings = ls.recursive || argc - optind > 1;
 	return tool_each(argc - optind, argv + optind, ls_one, &ls);
@@ -297,26 +281,12 @@ static int stat_one(struct tool_target *t, void *ctx)
 
 static int stat_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "where", no_argument, NULL, 'w' },
-		WHERE_OPTIONS,
-		{ 0 },
-	};
-	struct where_options o = { .interval_ms = 1000, .count = 1 };
-	bool where = false, more = false;
-	int opt;
+	struct where_options o = { 0 };
+	int given = tool_options(self, argc, argv, &o);
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == 'w')
-			where = true;
-		else if (where_option(&o, opt, optarg))
-			more = true;
-		else
-			return tool_usage(self);
-	}
-	if (optind == argc || (more && !where) || (where && argc - optind != 1))
+	if (given < 0 || optind == argc || (given && !o.where) || (o.where && argc - optind != 1))
 		return tool_usage(self);
-	if (where)
+	if (o.where)
 		return where_run(argv[optind], &o);
 	return tool_each(argc - optind, argv + optind, stat_one, NULL);
 }
@@ -344,17 +314,37 @@ static int df_one(struct tool_target *t, void *ctx)
 
 static int df_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	if (getopt(argc, argv, "+") != -1 || optind == argc)
+	if (tool_options(self, argc, argv, NULL) < 0 || optind == argc)
 		return tool_usage(self);
 	printf("%8s %8s %8s %4s  %s\n", "size", "used", "avail", "use", "export");
 	return tool_each(argc - optind, argv + optind, df_one, NULL);
 }
 
-const struct tool_cmd cmd_ls = { "ls", "[-alR] URL...", "list directories", ls_run };
+static const struct opt ls_opts[] = {
+	TOOL_FLAG('a', NULL, struct ls, all, "also names that begin with a dot"),
+	TOOL_FLAG('l', NULL, struct ls, is_long, "one line of attributes each"),
+	TOOL_FLAG('R', NULL, struct ls, recursive, "also all directories below"),
+};
+
+#define AT(member) OPT_AT(struct where_options, member)
+
+static const struct opt stat_opts[] = {
+	TOOL_FLAG(0, "where", struct where_options, where, "where the time of a leatd's requests goes"),
+	{ "interval", "TIME", "1s", "covered by the output", NULL, OPT_TIME, 0, AT(interval_ms), .min = 1,
+	  .max = 86400000, .unit = NS_PER_MS, .bare = NS_PER_S },
+	{ "count", "N", "1", "number of intervals", NULL, OPT_NUMBER, 0, AT(count), .min = 1, .max = 1000000000 },
+	TOOL_FLAG(0, "json", struct where_options, json, "one line for each interval"),
+};
+
+const struct tool_cmd cmd_ls = { "ls", "[-alR] URL...", "list directories", ls_run, ls_opts, ARRAY_SIZE(ls_opts),
+				 .mixed = false };
 const struct tool_cmd cmd_stat = {
 	"stat",
-	"URL... | --where URL [--interval SECONDS] [--count N] [--json]",
+	"URL... | --where URL [--interval TIME] [--count N] [--json]",
 	"attributes of a file or link; where the time of a leatd's requests goes",
 	stat_run,
+	stat_opts,
+	ARRAY_SIZE(stat_opts),
+	.mixed = true,
 };
-const struct tool_cmd cmd_df = { "df", "URL...", "space on an export", df_run };
+const struct tool_cmd cmd_df = { "df", "URL...", "space on an export", .run = df_run };

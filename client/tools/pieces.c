@@ -19,9 +19,7 @@
 #include "tool.h"
 #include "pieces.h"
 
-#define TIMEOUT_MS 10000u
 #define LOOK_MS 10u /* polling interval */
-#define COUNT_MAX 1000000u
 
 struct trace_options {
 	const char *url;
@@ -90,28 +88,9 @@ static int trace_ask(struct leat *m, void *ctx)
 	return rc;
 }
 
-static bool parse(struct trace_options *o, int argc, char **argv)
+static bool parse(const struct tool_cmd *self, struct trace_options *o, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "count", required_argument, NULL, 'n' },
-		{ "timeout", required_argument, NULL, 't' },
-		{ 0 },
-	};
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt == 'n' && !tool_parse_count(optarg, 1, COUNT_MAX, &o->count)) {
-			log_err("--count %s: a number from 1 to %u is wanted", optarg, COUNT_MAX);
-			return false;
-		}
-		if (opt == 't' && !tool_parse_seconds(optarg, &o->timeout_ms)) {
-			log_err("--timeout %s: seconds are wanted, from 0.001 to 86400", optarg);
-			return false;
-		}
-		if (opt != 'n' && opt != 't')
-			return false; /* getopt has printed a message */
-	}
-	if (argc - optind != 2)
+	if (tool_options(self, argc, argv, o) < 0 || argc - optind != 2)
 		return false;
 	if (strcmp(argv[optind], "pieces") != 0) {
 		log_err("%s: nothing that can be traced: pieces can", argv[optind]);
@@ -123,10 +102,10 @@ static bool parse(struct trace_options *o, int argc, char **argv)
 
 static int trace_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	struct trace_options o = { .timeout_ms = TIMEOUT_MS, .count = 1 };
+	struct trace_options o = { 0 };
 	int rc;
 
-	if (!parse(&o, argc, argv))
+	if (!parse(self, &o, argc, argv))
 		return tool_usage(self);
 	rc = tool_ask(o.url, trace_ask, &o);
 	if (rc == TOOL_OK && o.none_came) {
@@ -138,6 +117,14 @@ static int trace_run(const struct tool_cmd *self, int argc, char **argv)
 	return rc;
 }
 
-const struct tool_cmd cmd_trace = { "trace", "pieces URL [--count N] [--timeout SECONDS]",
-				    "a request in pieces: when disk and network had each of them",
-				    trace_run };
+#define AT(member) OPT_AT(struct trace_options, member)
+
+static const struct opt opts[] = {
+	{ "count", "N", "1", "number of requests", NULL, OPT_NUMBER, 0, AT(count), .min = 1, .max = 1000000 },
+	{ "timeout", "TIME", "10s", "how long to wait for each", NULL, OPT_TIME, 0, AT(timeout_ms), .min = 1,
+	  .max = 86400000, .unit = NS_PER_MS, .bare = NS_PER_S },
+};
+
+const struct tool_cmd cmd_trace = { "trace", "pieces URL [--count N] [--timeout TIME]",
+				    "a request in pieces: when disk and network had each of them", trace_run, opts,
+				    ARRAY_SIZE(opts), .mixed = true };

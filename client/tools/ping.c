@@ -18,8 +18,6 @@
 #include "base/clock.h"
 #include "tool.h"
 
-#define PINGS_DEFAULT 100u
-#define PINGS_MAX 1000000u
 
 static int compare_times(const void *a, const void *b)
 {
@@ -106,19 +104,22 @@ out:
 	return rc;
 }
 
+struct ping {
+	unsigned count;
+};
+
 static int ping_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	unsigned count = PINGS_DEFAULT;
-	int opt;
+	struct ping ping;
 
-	while ((opt = getopt(argc, argv, "+c:")) != -1) {
-		if (opt != 'c' || !tool_parse_count(optarg, 1, PINGS_MAX, &count))
-			return tool_usage(self);
-	}
-	if (optind == argc)
+	if (tool_options(self, argc, argv, &ping) < 0 || optind == argc)
 		return tool_usage(self);
-	return tool_each_with(&tool_impatient, argc - optind, argv + optind, ping_one, &count);
+	return tool_each_with(&tool_impatient, argc - optind, argv + optind, ping_one, &ping.count);
 }
 
-const struct tool_cmd cmd_ping = { "ping", "[-c COUNT] URL...",
-				   "which transport, why no better one, round-trip time", ping_run };
+static const struct opt opts[] = {
+	{ NULL, "COUNT", "100", "calls", NULL, OPT_NUMBER, 'c', OPT_AT(struct ping, count), .min = 1, .max = 1000000 },
+};
+
+const struct tool_cmd cmd_ping = { "ping", "[-c COUNT] URL...", "which transport, why no better one, round-trip time",
+				   ping_run, opts, ARRAY_SIZE(opts), .mixed = false };

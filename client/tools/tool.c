@@ -8,8 +8,8 @@
  * Threads:    One, except for tool_errno() and tool_fail(), which any thread may call.
  * Errors:     As each function says: reported here, or returned to the caller.
  */
-#include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,19 +18,37 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/size.h"
 #include "base/text.h"
 #include "tool.h"
 
 #define PLACE_PATH_MAX 600u /* of a path in a message; of a longer one the end is shown */
 #define TEMP_PREFIX_LEN (TOOL_TEMP_NAME_BYTES - 16 - 1)
 #define SLICE_MS 50u
-#define SECONDS_MAX 86400u
 
 int tool_usage(const struct tool_cmd *c)
 {
 	fprintf(stderr, "usage: leat %s %s\n", c->name, c->args);
 	return TOOL_USAGE;
+}
+
+int tool_options(const struct tool_cmd *c, int argc, char **argv, void *to)
+{
+	char why[OPT_LIMITS_BYTES + 256];
+	const struct opt *o;
+	const char *value;
+	int rc, n = 0;
+
+	opt_init(c->opts, c->nopts, to);
+	optind = 0;
+	while ((rc = opt_next(c->opts, c->nopts, argc, argv, c->mixed, &o, &value, why, sizeof(why))) > 0) {
+		rc = opt_set(o, to, value, why, sizeof(why));
+		if (rc)
+			break;
+		n++;
+	}
+	if (rc)
+		log_err("%s", why);
+	return rc ? -EINVAL : n;
 }
 
 bool tool_is_url(const char *arg)
@@ -434,40 +452,6 @@ void tool_put_name(const char *name)
 	}
 	for (; *name; name++)
 		putchar(text_is_control((unsigned char)*name, &s) ? '?' : *name);
-}
-
-bool tool_parse_size(const char *text, uint64_t *ret)
-{
-	return size_parse(text, ret);
-}
-
-bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *ret)
-{
-	uint64_t n;
-
-	if (!tool_parse_size(text, &n) || n < min || n > max)
-		return false;
-	*ret = (unsigned)n;
-	return true;
-}
-
-bool tool_parse_seconds(const char *text, uint64_t *ret_ms)
-{
-	uint64_t s = 0, ms = 0, unit = 100;
-
-	if (!isdigit((unsigned char)*text) && *text != '.')
-		return false;
-	for (; isdigit((unsigned char)*text) && s <= SECONDS_MAX; text++)
-		s = 10 * s + (uint64_t)(*text - '0');
-	if (*text == '.' && isdigit((unsigned char)text[1])) {
-		for (text++; isdigit((unsigned char)*text) && unit; text++, unit /= 10)
-			ms += unit * (uint64_t)(*text - '0');
-	}
-	ms += 1000 * s;
-	if (*text || !ms || ms > 1000 * SECONDS_MAX)
-		return false;
-	*ret_ms = ms;
-	return true;
 }
 
 char *tool_print_size(uint64_t bytes, char buf[16])

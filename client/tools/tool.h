@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/opt.h"
 #include "base/util.h"
 #include "leat.h"
 
@@ -28,8 +29,19 @@ struct tool_cmd {
 	const char *name;
 	const char *args;   /* as in the man page: "[-lR] URL..." */
 	const char *what;   /* one line of help */
-	int (*run)(const struct tool_cmd *self, int argc, char **argv); /* argv[0] is "leat NAME" */
+	int (*run)(const struct tool_cmd *self, int argc, char **argv); /* argv[0] is NAME */
+	const struct opt *opts; /* of @run's structure for tool_options() */
+	size_t nopts;
+	bool mixed;             /* options may follow operands */
+	const struct tool_cmd *also; /* described with it */
 };
+
+/* A row of a table of options: a flag without a value */
+#define TOOL_FLAG(letter_, name_, type_, member_, help_)                                                     \
+	{                                                                                                    \
+		.name = name_, .help = help_, .type = OPT_FLAG, .letter = letter_, OPT_AT(type_, member_),   \
+		.max = true,                                                                                 \
+	}
 
 /* leat_main.c's table, in the order of `leat help` */
 extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_put, cmd_get, cmd_mkdir,
@@ -38,6 +50,13 @@ extern const struct tool_cmd cmd_ping, cmd_ls, cmd_stat, cmd_cat, cmd_cp, cmd_pu
 
 /** tool_usage - prints the usage of @c; Return: TOOL_USAGE */
 int tool_usage(const struct tool_cmd *c);
+
+/** tool_options - sets the defaults in @to and parses the options of the command line
+ * Then optind is the index of the first operand.
+ *
+ * Return: number of options; -EINVAL after a message.
+ */
+must_check int tool_options(const struct tool_cmd *c, int argc, char **argv, void *to);
 
 /** tool_is_url - is @arg a URL rather than a local file? */
 bool tool_is_url(const char *arg);
@@ -162,15 +181,6 @@ const char *tool_base_name(const char *path, char *buf, size_t cap);
 
 /** tool_put_name - writes a name to stdout, on a terminal without control characters */
 void tool_put_name(const char *name);
-
-/** tool_parse_size - "4096", "64K", "1M", "2G", "1T" (powers of 1024) */
-must_check bool tool_parse_size(const char *text, uint64_t *ret);
-
-/** tool_parse_count - a number from @min to @max */
-must_check bool tool_parse_count(const char *text, unsigned min, unsigned max, unsigned *ret);
-
-/** tool_parse_seconds - "2", "0.25": from 0.001 to 86400 seconds, as milliseconds */
-must_check bool tool_parse_seconds(const char *text, uint64_t *ret_ms);
 
 /** tool_print_size - 1536 as "1.5K"; Return: @buf */
 char *tool_print_size(uint64_t bytes, char buf[16]);

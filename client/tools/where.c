@@ -11,7 +11,6 @@
  *             the interval.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,29 +18,6 @@
 #include "signals.h"
 #include "tool.h"
 #include "where.h"
-
-#define COUNT_MAX 1000000000u
-
-bool where_option(struct where_options *o, int opt, const char *value)
-{
-	switch (opt) {
-	case 'i':
-		if (tool_parse_seconds(value, &o->interval_ms))
-			return true;
-		log_err("--interval %s: seconds are wanted, from 0.001 to 86400", value);
-		return false;
-	case 'n':
-		if (tool_parse_count(value, 1, COUNT_MAX, &o->count))
-			return true;
-		log_err("--count %s: a number from 1 to %u is wanted", value, COUNT_MAX);
-		return false;
-	case 'j':
-		o->json = true;
-		return true;
-	default:
-		return false; /* getopt has printed a message */
-	}
-}
 
 static void take_counter(void *ctx, const char *name, uint64_t value)
 {

@@ -14,18 +14,11 @@
 #include "leat.h"
 
 struct where_options {
+	bool where; /* --where was given */
 	uint64_t interval_ms;
 	unsigned count;
 	bool json;
 };
-
-/* For getopt_long(), in a table of options */
-#define WHERE_OPTIONS                                                                              \
-	{ "interval", required_argument, NULL, 'i' }, { "count", required_argument, NULL, 'n' },   \
-	{ "json", no_argument, NULL, 'j' }
-
-/** where_option - parses one of these; Return: false: unknown, or invalid, which was reported */
-bool where_option(struct where_options *o, int opt, const char *value);
 
 /** where_run - prints @o->count intervals, until ^C; Return: exit status */
 int where_run(const char *url, const struct where_options *o);

@@ -413,7 +413,7 @@ void opt_init(const struct opt *v, size_t n, void *to)
 {
 	uint64_t value;
 
-	for (const struct opt *o = v; o < v + n; o++) {
+	for (const struct opt *o = v; n; n--, o++) {
 		if (o->preset && is_number(o) && parse_value(o, o->preset, &value))
 			put_number(o, to, value);
 	}
@@ -439,7 +439,7 @@ const char *opt_key(const struct opt *o)
 
 const struct opt *opt_find(const struct opt *v, size_t n, const char *name)
 {
-	for (const struct opt *o = v; o < v + n; o++) {
+	for (const struct opt *o = v; n; n--, o++) {
 		if (o->name && !strcmp(opt_key(o), name))
 			return o;
 	}
@@ -472,7 +472,7 @@ void opt_help(FILE *to, const struct opt *v, size_t n, int indent, bool key)
 {
 	char remark[OPT_LIMITS_BYTES], text[2 * OPT_LIMITS_BYTES];
 
-	for (const struct opt *o = v; o < v + n; o++) {
+	for (const struct opt *o = v; n; n--, o++) {
 		const char *arg = o->arg ? o->arg : "", *before_arg = !o->arg ? "" : key ? "=" : " ";
 		const char letter[] = { '-', o->letter, '\0' };
 		int now;

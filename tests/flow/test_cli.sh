@@ -295,17 +295,17 @@ first() { # PATTERN COMMAND...: wrong usage, the first line says what is wrong
 	bad 2 usage "$@"
 	head -n 1 "$work/err" | grep -qE -e "$first" || fail "$* said: $(cat "$work/err")"
 }
-first '--cost 1,2,3: must be' "$LEAT" bench registration "$local_url" --cost 1,2,3
-first '--reuse 20,101: must be' "$LEAT" bench registration "$local_url" --reuse 20,101
-first '--strategies cache,juggle: must be' "$LEAT" bench registration "$local_url" --strategies cache,juggle
-first '--bs 0: must be' "$LEAT" bench registration "$local_url" --bs 0
+first 'cost=1,2,3: must be' "$LEAT" bench registration "$local_url" --cost 1,2,3
+first 'reuse=20,101: must be' "$LEAT" bench registration "$local_url" --reuse 20,101
+first 'strategies=cache,juggle: must be' "$LEAT" bench registration "$local_url" --strategies cache,juggle
+first 'bs=0: must be' "$LEAT" bench registration "$local_url" --bs 0
 first 'juggle: no such kind' "$LEAT" bench juggle "$local_url"
-first '--bs 0: must be' "$LEAT" bench read "$local_url" --bs 0
-first '--qd 0: must be' "$LEAT" bench read "$local_url" --qd 0
-first '--jobs x: must be' "$LEAT" bench read "$local_url" --jobs x
-first '--size 4096: must be' "$LEAT" bench read "$local_url" --bs 64K --size 4K
-first '--seconds 0: must be' "$LEAT" bench read "$local_url" --seconds 0
-first '--buf none: must be' "$LEAT" bench read "$local_url" --buf none
+first 'bs=0: must be' "$LEAT" bench read "$local_url" --bs 0
+first 'qd=0: must be' "$LEAT" bench read "$local_url" --qd 0
+first 'jobs=x: must be' "$LEAT" bench read "$local_url" --jobs x
+first 'size=4096: must be' "$LEAT" bench read "$local_url" --bs 64K --size 4K
+first 'seconds=0: must be' "$LEAT" bench read "$local_url" --seconds 0
+first 'buf=none: must be' "$LEAT" bench read "$local_url" --buf none
 bad 1 'registration=foo: must be auto, dynamic, cache, batch, slab, arena or window' "$LEAT" ls "$local_url?registration=foo"
 bad 1 'inline=1500: must be a multiple of 1K from 1K to 64K' "$LEAT" ls "$local_url?inline=1500"
 bad 1 'cannot resolve host' "$LEAT" ls tcp://no-such-host.invalid/demo

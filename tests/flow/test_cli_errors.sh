@@ -82,8 +82,8 @@ go "leat://${tcp_url#tcp://}"
 bad 1 '^leat: /: not a URL' "$LEAT" ls /
 bad 2 "^leat: no command 'cpp'" "$LEAT" cpp
 bad 2 "^leat: no command 'cpp'" "$LEAT" help cpp
-bad 2 "^leat cp: invalid option -- 'q'$" "$LEAT" cp -q a b
-bad 2 "^leat rm: unrecognized option '--none'$" "$LEAT" rm --none a
+bad 2 "^leat: no such option: -q$" "$LEAT" cp -q a b
+bad 2 "^leat: no such option: --none$" "$LEAT" rm --none a
 ok "$LEAT" cp --help
 grep -q '^usage: leat cp ' "$work/out" || fail "cp --help said: $(cat "$work/out")"
 echo "$checks checks"

@@ -142,13 +142,13 @@ bad 1 'no request in pieces came within 0.01 s' "$LEAT" trace --timeout 0.01 pie
 bad 2 'usage: leat stat' "$LEAT" stat --where
 bad 2 'usage: leat stat' "$LEAT" stat --where "$streams" "$streams"
 bad 2 'usage: leat stat' "$LEAT" stat --interval 1 "$streams"
-bad 2 'interval 0: seconds are wanted' "$LEAT" stat --where --interval 0 "$streams"
-bad 2 'count 0: a number' "$LEAT" stat --where --count 0 "$streams"
+bad 2 'interval=0: must be a time from 1ms to 86400s' "$LEAT" stat --where --interval 0 "$streams"
+bad 2 'count=0: must be a number' "$LEAT" stat --where --count 0 "$streams"
 bad 2 'usage: leat trace' "$LEAT" trace
 bad 2 'usage: leat trace' "$LEAT" trace pieces
 bad 2 'pairs: nothing that can be traced' "$LEAT" trace pairs "$streams"
-bad 2 'timeout x: seconds are wanted' "$LEAT" trace pieces --timeout x "$streams"
-bad 2 'count 0: a number' "$LEAT" trace pieces --count 0 "$streams"
+bad 2 'timeout=x: must be a time' "$LEAT" trace pieces --timeout x "$streams"
+bad 2 'count=0: must be a number' "$LEAT" trace pieces --count 0 "$streams"
 bad 1 'no part of this path is a socket' "$LEAT" stat --where "local://$work/none"
 ok "$LEAT" stat "$streams/whole"
 grep -q '^size *1048576$' "$work/out" || fail "stat: $(cat "$work/out")"

@@ -13,9 +13,12 @@
 #include <cmocka.h>
 
 #include "base/opt.h"
+#include "client/tools/tool.h"
 #include "conf_int.h"
 #include "store_spec.h"
 #include "url.h"
+
+LOG_DEFINE("test_man_options");
 
 #define ITEM "\001"
 
@@ -108,12 +111,39 @@ static void leat_7(void **state)
 	look_for("leat.7", v, n, "");
 }
 
+/* Options of the commands stand in their texts. */
+static void leat_1(void **state)
+{
+	static const struct tool_cmd *const commands[] = {
+		&cmd_ping, &cmd_ls, &cmd_stat, &cmd_cp, &cmd_mkdir, &cmd_rm, &cmd_ln, &cmd_bench, &cmd_trace,
+	};
+	char flag[64], remark[OPT_LIMITS_BYTES];
+
+	(void)state;
+	read_page("leat.1");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		for (const struct tool_cmd *c = commands[i]; c; c = c->also) {
+			for (const struct opt *o = c->opts; o < c->opts + c->nopts; o++) {
+				if (o->name)
+					snprintf(flag, sizeof(flag), "Fl -%s ", o->name);
+				else
+					snprintf(flag, sizeof(flag), "Fl %c", o->letter);
+				if (o->help && !strstr(page, flag))
+					fail_msg("doc/man/leat.1: no '%s', as %s has", flag, c->name);
+				if (o->help && !strstr(page, opt_remark(o, remark)))
+					fail_msg("doc/man/leat.1: %s of %s must have the text %s", flag, c->name, remark);
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leatd_8),
 		cmocka_unit_test(leatd_conf_5),
 		cmocka_unit_test(leat_7),
+		cmocka_unit_test(leat_1),
 	};
 
 	return cmocka_run_group_tests_name("man_options", tests, NULL, NULL);

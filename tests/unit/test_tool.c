@@ -22,64 +22,6 @@ bool tool_interrupted(void)
 	return false;
 }
 
-static void sizes(void **state)
-{
-	static const struct {
-		const char *text;
-		uint64_t bytes;
-	} good[] = {
-		{ "0", 0 }, { "4096", 4096 }, { "4k", 4096 }, { "4K", 4096 }, { "1M", 1u << 20 },
-		{ "3G", UINT64_C(3) << 30 }, { "2T", UINT64_C(2) << 40 },
-		{ "18446744073709551615", UINT64_MAX }, { "16777215T", UINT64_C(16777215) << 40 },
-	};
-	static const char *const bad[] = {
-		"", "K", "-1", "+1", " 1", "1 ", "1KB", "1X", "0x10", "1.5M", "16777216T",
-		"18446744073709551616",
-	};
-	uint64_t bytes = 77;
-	unsigned n = 77;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_false(tool_parse_size(bad[i], &bytes));
-	assert_int_equal(bytes, 77);
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		assert_true(tool_parse_size(good[i].text, &bytes));
-		assert_int_equal(bytes, good[i].bytes);
-	}
-	assert_false(tool_parse_count("0", 1, 10, &n));
-	assert_false(tool_parse_count("11", 1, 10, &n));
-	assert_int_equal(n, 77);
-	assert_true(tool_parse_count("10", 1, 10, &n));
-	assert_int_equal(n, 10);
-}
-
-static void seconds(void **state)
-{
-	static const struct {
-		const char *text;
-		uint64_t ms;
-	} good[] = {
-		{ "1", 1000 },	   { "0.25", 250 },  { "0.001", 1 },	      { "2.5", 2500 },
-		{ "00.010", 10 }, { "0012", 12000 }, { "86400.000", 86400000 },
-		{ ".5", 500 },	   { ".05", 50 },
-	};
-	static const char *const bad[] = {
-		"", ".", ".0", "..5", "1.", "1.2.3", "0", "0.000", "0.0001", "1.2345", "86400.001", "86401", "-1", "+1", " 1", "1 ",
-		"1s", "1e3", "99999999999999999999999999",
-	};
-	uint64_t ms = 77;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_false(tool_parse_seconds(bad[i], &ms));
-	assert_int_equal(ms, 77);
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		assert_true(tool_parse_seconds(good[i].text, &ms));
-		assert_int_equal(ms, good[i].ms);
-	}
-}
-
 static void sizes_for_people(void **state)
 {
 	char buf[16];
@@ -179,8 +121,6 @@ static void histogram_percentiles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(seconds),
 		cmocka_unit_test(sizes_for_people),
 		cmocka_unit_test(base_names),
 		cmocka_unit_test(paths_grow_and_shrink),

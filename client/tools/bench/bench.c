@@ -255,77 +255,9 @@ static const struct bench_kind *find_kind(const char *name)
 	return NULL;
 }
 
-/* Returns @good; if false, prints which option value is wrong. */
-static bool check(bool good, const char *option, const char *value, const char *allowed)
+static bool parse(const struct tool_cmd *self, struct bench_plan *plan, int argc, char **argv)
 {
-	if (!good)
-		log_err("%s %s: must be %s", option, value, allowed);
-	return good;
-}
-
-static bool parse_option(struct bench_plan *plan, int opt, const char *value)
-{
-	unsigned seconds;
-
-	switch (opt) {
-	case 'b':
-		return check(tool_parse_size(value, &plan->block) && plan->block >= 8 &&
-				     plan->block <= 1u << 30,
-			     "--bs", value, "a size from 8 to 1G");
-	case 'q':
-		return check(tool_parse_count(value, 1, 4096, &plan->qd), "--qd", value,
-			     "a number from 1 to 4096");
-	case 'j':
-		return check(tool_parse_count(value, 1, 256, &plan->jobs), "--jobs", value,
-			     "a number from 1 to 256");
-	case 's':
-		return check(tool_parse_size(value, &plan->size), "--size", value, "a size");
-	case 't':
-		if (!check(tool_parse_count(value, 1, 86400, &seconds), "--seconds", value,
-			   "a number from 1 to 86400"))
-			return false;
-		plan->seconds = seconds;
-		return true;
-	case 'm':
-		plan->malloc_buf = !strcmp(value, "malloc");
-		return check(plan->malloc_buf || !strcmp(value, "leat"), "--buf", value,
-			     "leat or malloc");
-	case 'S':
-		plan->sync = true;
-		return true;
-	case 'o':
-		plan->overwrite = true;
-		return true;
-	case 'J':
-		plan->json = true;
-		return true;
-	default:
-		return false; /* getopt has printed a message */
-	}
-}
-
-static bool parse(struct bench_plan *plan, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "bs", required_argument, NULL, 'b' },
-		{ "qd", required_argument, NULL, 'q' },
-		{ "jobs", required_argument, NULL, 'j' },
-		{ "size", required_argument, NULL, 's' },
-		{ "seconds", required_argument, NULL, 't' },
-		{ "buf", required_argument, NULL, 'm' },
-		{ "sync", no_argument, NULL, 'S' },
-		{ "overwrite", no_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'J' },
-		{ 0 },
-	};
-	char size[24];
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (!parse_option(plan, opt, optarg))
-			return false;
-	}
-	if (argc - optind != 2)
+	if (tool_options(self, argc, argv, plan) < 0 || argc - optind != 2)
 		return false;
 	plan->kind = find_kind(argv[optind]);
 	plan->url = argv[optind + 1];
@@ -334,22 +266,22 @@ static bool parse(struct bench_plan *plan, int argc, char **argv)
 			argv[optind]);
 		return false;
 	}
-	snprintf(size, sizeof(size), "%" PRIu64, plan->size);
-	return check(plan->size >= plan->block, "--size", size, "at least a block");
+	if (plan->size < plan->block)
+		log_err("size=%" PRIu64 ": must be at least a block", plan->size);
+	return plan->size >= plan->block;
 }
 
 static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	struct bench_plan plan = { .block = 1u << 20, .size = 1u << 30, .seconds = 5, .qd = 8,
-				   .jobs = 1 };
+	struct bench_plan plan = { 0 };
 	struct tool_target t = { 0 };
 	struct leat_info *info;
 	struct results *res;
 	int rc = TOOL_FAILED, err = 0;
 
 	if (argc > 1 && !strcmp(argv[1], "registration"))
-		return bench_reg_run(self, argc - 1, argv + 1);
-	if (!parse(&plan, argc, argv))
+		return cmd_bench_reg.run(&cmd_bench_reg, argc - 1, argv + 1);
+	if (!parse(self, &plan, argc, argv))
 		return tool_usage(self);
 	if (tool_attach(plan.url, &t))
 		return TOOL_FAILED;
@@ -390,14 +322,30 @@ out:
 	return rc;
 }
 
+#define AT(member) OPT_AT(struct bench_plan, member)
+
+static const struct opt opts[] = {
+	{ "bs", "BYTES", "1M", "size of a block", NULL, OPT_SIZE, 0, AT(block), .min = 8, .max = 1u << 30 },
+	{ "qd", "N", "8", "requests in flight for each job", NULL, OPT_NUMBER, 0, AT(qd), .min = 1, .max = 4096 },
+	{ "jobs", "N", "1", "threads, each with its own mount", NULL, OPT_NUMBER, 0, AT(jobs), .min = 1, .max = 256 },
+	{ "size", "BYTES", "1G", "part of the file that is used", NULL, OPT_SIZE, 0, AT(size), .max = UINT64_MAX },
+	{ "seconds", "TIME", "5s", "how long to run", NULL, OPT_TIME, 0, AT(seconds), .min = 1, .max = 86400,
+	  .unit = NS_PER_S, .bare = NS_PER_S },
+	{ "buf", "HOW", "leat", "buffers of leat_buf_alloc(), or of the C library", "leat malloc", OPT_WORD, 0,
+	  AT(malloc_buf) },
+	TOOL_FLAG(0, "sync", struct bench_plan, sync, "each write is stable on its own"),
+	TOOL_FLAG(0, "overwrite", struct bench_plan, overwrite, "permit overwriting an existing file"),
+	TOOL_FLAG(0, "json", struct bench_plan, json, "all of it as one line"),
+};
+
 const struct tool_cmd cmd_bench = {
 	"bench",
-	"{read|write|randread|randwrite|null|meta} URL [--bs 1M] [--qd 8] [--jobs 1]\n"
-	"         [--size 1G] [--seconds 5] [--buf leat|malloc] [--sync]\n"
-	"         [--overwrite] [--json]\n"
-	"       leat bench registration URL [--strategies NAME,...] [--bs 4k,64k,1M,4M]\n"
-	"         [--buffers 1,100,1000] [--reuse 20,80] [--jobs 1,8] [--entries 100] [--read]\n"
-	"         [--cost US,US,US,US] [--seconds 0.25] [--rounds 1] [--memory 1G] [--json]",
+	"{read|write|randread|randwrite|null|meta} URL [OPTION]...\n"
+	"       leat bench registration URL [OPTION]...",
 	"throughput, latency, CPU and copies",
 	bench_run,
+	opts,
+	ARRAY_SIZE(opts),
+	.mixed = true,
+	.also = &cmd_bench_reg,
 };

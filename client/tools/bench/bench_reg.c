@@ -60,7 +60,7 @@ static bool parse_list(const char *text, uint64_t min, uint64_t max, struct numb
 	for (word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		uint64_t v;
 
-		if (ret->n == LIST_MAX || !tool_parse_size(word, &v) || v < min || v > max)
+		if (ret->n == LIST_MAX || !opt_parse_size(word, &v) || v < min || v > max)
 			return false;
 		ret->v[ret->n++] = v;
 	}
@@ -122,85 +122,57 @@ static bool parse_cost(const char *text, struct leat_reg_cost *ret)
 	return true;
 }
 
-static bool check(bool good, const char *option, const char *value, const char *allowed)
+static int set_strategies(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	if (!good)
-		log_err("%s %s: must be %s", option, value, allowed);
-	return good;
+	return parse_strategies(to, value) ? 0 : opt_refuse(o, value, why, why_bytes);
 }
 
-static bool parse_option(struct matrix *x, int opt, const char *value)
+/* Sets a list of numbers. */
+static int set_list(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	switch (opt) {
-	case 's':
-		return check(parse_strategies(x, value), "--strategies", value,
-			     "names that registration= takes, with commas between");
-	case 'b':
-		return check(parse_list(value, 1, 64u << 20, &x->blocks), "--bs", value,
-			     "sizes from 1 to 64M, eight at most");
-	case 'n':
-		return check(parse_list(value, 1, 100000, &x->buffers), "--buffers", value,
-			     "numbers from 1 to 100000, eight at most");
-	case 'u':
-		return check(parse_list(value, 0, 100, &x->reuses), "--reuse", value,
-			     "numbers from 0 to 100, eight at most");
-	case 'j':
-		return check(parse_list(value, 1, 64, &x->jobs), "--jobs", value,
-			     "numbers from 1 to 64, eight at most");
-	case 'e':
-		return check(tool_parse_count(value, 1, 65536, &x->plan.entries), "--entries", value,
-			     "a number from 1 to 65536");
-	case 'c':
-		x->plan.has_cost = true;
-		return check(parse_cost(value, &x->plan.cost), "--cost", value,
-			     "four numbers of microseconds with commas between");
-	case 't':
-		return check(tool_parse_seconds(value, &x->plan.ms), "--seconds", value,
-			     "a number from 0.001 to 86400");
-	case 'r':
-		return check(tool_parse_count(value, 1, ROUNDS_MAX, &x->rounds), "--rounds", value,
-			     "a number from 1 to 15");
-	case 'm':
-		return check(tool_parse_size(value, &x->memory), "--memory", value, "a size");
-	case 'R':
-		x->plan.reads = true;
-		return true;
-	case 'J':
-		x->json = true;
-		return true;
-	case 'o':
-		x->overwrite = true;
-		return true;
-	default:
-		return false; /* getopt has printed a message */
-	}
+	struct numbers *list = (struct numbers *)(void *)((char *)to + o->at);
+
+	return parse_list(value, o->min, o->max, list) ? 0 : opt_refuse(o, value, why, why_bytes);
 }
 
-static bool parse(struct matrix *x, int argc, char **argv)
+static int set_cost(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	static const struct option options[] = {
-		{ "strategies", required_argument, NULL, 's' },
-		{ "bs", required_argument, NULL, 'b' },
-		{ "buffers", required_argument, NULL, 'n' },
-		{ "reuse", required_argument, NULL, 'u' },
-		{ "jobs", required_argument, NULL, 'j' },
-		{ "entries", required_argument, NULL, 'e' },
-		{ "cost", required_argument, NULL, 'c' },
-		{ "seconds", required_argument, NULL, 't' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ "memory", required_argument, NULL, 'm' },
-		{ "read", no_argument, NULL, 'R' },
-		{ "json", no_argument, NULL, 'J' },
-		{ "overwrite", no_argument, NULL, 'o' },
-		{ 0 },
-	};
-	int opt;
+	struct matrix *x = to;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (!parse_option(x, opt, optarg))
-			return false;
-	}
-	if (argc - optind != 1)
+	x->plan.has_cost = true;
+	return parse_cost(value, &x->plan.cost) ? 0 : opt_refuse(o, value, why, why_bytes);
+}
+
+#define AT(member) OPT_AT(struct matrix, member)
+
+static const struct opt opts[] = {
+	{ "strategies", "NAME,...", NULL, "what is compared; without it all", "names that registration= takes",
+	  OPT_OTHER, .set = set_strategies },
+	{ "bs", "BYTES,...", "4K,64K,1M,4M", "sizes of a block", "sizes from 1 to 64M, eight at most", OPT_OTHER, 0,
+	  AT(blocks), .min = 1, .max = 64u << 20, .set = set_list },
+	{ "buffers", "N,...", "1,100,1000", "numbers of buffers", "numbers from 1 to 100000, eight at most", OPT_OTHER,
+	  0, AT(buffers), .min = 1, .max = 100000, .set = set_list },
+	{ "reuse", "PERCENT,...", "20,80", "requests that use one of the last eight buffers",
+	  "numbers from 0 to 100, eight at most", OPT_OTHER, 0, AT(reuses), .max = 100, .set = set_list },
+	{ "jobs", "N,...", "1,8", "threads", "numbers from 1 to 64, eight at most", OPT_OTHER, 0, AT(jobs), .min = 1,
+	  .max = 64, .set = set_list },
+	{ "entries", "N", "100", "size of the cache", NULL, OPT_NUMBER, 0, AT(plan.entries), .min = 1, .max = 65536 },
+	TOOL_FLAG(0, "read", struct matrix, plan.reads, "read into the buffers instead of writing from them"),
+	{ "cost", "US,US,US,US", NULL, "simulated cost of registration: for each, for each page, and of deregistration",
+	  "four numbers of microseconds with commas between", OPT_OTHER, .set = set_cost },
+	{ "seconds", "TIME", "0.25", "of each combination", NULL, OPT_TIME, 0, AT(plan.ms), .min = 1, .max = 86400000,
+	  .unit = NS_PER_MS, .bare = NS_PER_S },
+	{ "rounds", "N", "1", "of which the median is printed", NULL, OPT_NUMBER, 0, AT(rounds), .min = 1,
+	  .max = ROUNDS_MAX },
+	{ "memory", "BYTES", "1G", "combinations with larger buffers are skipped", NULL, OPT_SIZE, 0, AT(memory),
+	  .max = UINT64_MAX },
+	TOOL_FLAG(0, "json", struct matrix, json, "one line for each result"),
+	TOOL_FLAG(0, "overwrite", struct matrix, overwrite, "permit overwriting an existing file"),
+};
+
+static bool parse(const struct tool_cmd *self, struct matrix *x, int argc, char **argv)
+{
+	if (tool_options(self, argc, argv, x) < 0 || argc - optind != 1)
 		return false;
 	x->plan.url = argv[optind];
 	return true;
@@ -383,22 +355,20 @@ static void all_groups(struct matrix *x, const char *transport)
 				}
 }
 
-int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
+static int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	static struct matrix x = {
-		.plan = { .entries = 100, .ms = 250 },
-		.blocks = { 4, { 4096, 65536, 1u << 20, 4u << 20 } },
-		.buffers = { 3, { 1, 100, 1000 } },
-		.reuses = { 2, { 20, 80 } },
-		.jobs = { 2, { 1, 8 } },
-		.rounds = 1, .memory = 1u << 30,
-	};
+	static struct matrix x;
+	char why[256];
 	struct tool_target t = { 0 };
 	struct leat_info *info;
 	int rc;
 
 	all_strategies(&x);
-	if (!parse(&x, argc, argv))
+	for (const struct opt *o = opts; o < opts + ARRAY_SIZE(opts); o++) {
+		if (o->type == OPT_OTHER && o->preset && opt_set(o, &x, o->preset, why, sizeof(why)))
+			return TOOL_FAILED;
+	}
+	if (!parse(self, &x, argc, argv))
 		return tool_usage(self);
 	if (tool_attach(x.plan.url, &t))
 		return TOOL_FAILED;
@@ -425,3 +395,6 @@ int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 	tool_detach(&t);
 	return x.status;
 }
+
+const struct tool_cmd cmd_bench_reg = { "bench registration", "URL [OPTION]...", "compares strategies of registration",
+					bench_reg_run, opts, ARRAY_SIZE(opts), .mixed = true };

@@ -44,7 +44,6 @@ uint64_t reg_cell_bytes(const struct reg_cell *cell);
 must_check int reg_cell_run(const struct reg_plan *plan, const struct reg_cell *cell,
 			    struct reg_result *ret, char *why);
 
-/** bench_reg_run - `leat bench registration ...`; Return: exit status */
-int bench_reg_run(const struct tool_cmd *self, int argc, char **argv);
+extern const struct tool_cmd cmd_bench_reg; /* `leat bench registration ...` */
 
 #endif

@@ -50,9 +50,9 @@ static int cat_one(struct tool_target *t, void *ctx)
 
 static int cat_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	if (getopt(argc, argv, "+") != -1 || optind == argc)
+	if (tool_options(self, argc, argv, NULL) < 0 || optind == argc)
 		return tool_usage(self);
 	return tool_each(argc - optind, argv + optind, cat_one, NULL);
 }
 
-const struct tool_cmd cmd_cat = { "cat", "URL...", "files to standard output", cat_run };
+const struct tool_cmd cmd_cat = { "cat", "URL...", "files to standard output", .run = cat_run };

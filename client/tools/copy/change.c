@@ -15,6 +15,11 @@
 #include "fs.h"
 #include "leftovers.h"
 
+/* Of all commands here */
+struct options {
+	bool parents, recursive, force, leftovers, symbolic;
+};
+
 static mode_t dir_mode(void)
 {
 	mode_t mask = umask(0);
@@ -47,31 +52,21 @@ static int mkdir_parents(struct leat *m, const char *path)
 
 static int mkdir_one(struct tool_target *t, void *ctx)
 {
-	const bool *parents = ctx;
+	const struct options *o = ctx;
 	int rc;
 
-	rc = *parents ? mkdir_parents(t->m, t->path) : leat_mkdir(t->m, t->path, dir_mode());
+	rc = o->parents ? mkdir_parents(t->m, t->path) : leat_mkdir(t->m, t->path, dir_mode());
 	return rc ? tool_fail(t->m, t->path, rc) : TOOL_OK;
 }
 
 static int mkdir_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	bool parents = false;
-	int opt;
+	struct options o = { 0 };
 
-	while ((opt = getopt(argc, argv, "+p")) != -1) {
-		if (opt != 'p')
-			return tool_usage(self);
-		parents = true;
-	}
-	if (optind == argc)
+	if (tool_options(self, argc, argv, &o) < 0 || optind == argc)
 		return tool_usage(self);
-	return tool_each(argc - optind, argv + optind, mkdir_one, &parents);
+	return tool_each(argc - optind, argv + optind, mkdir_one, &o);
 }
-
-struct rm {
-	bool recursive, force;
-};
 
 /* Removes the content of @in with the path @p. Each directory on the path is held open, so that a link put in its
  * place by another user cannot redirect the removal. */
@@ -158,7 +153,7 @@ static bool is_link_with_slash(const struct tool_target *t)
 static int rm_one(struct tool_target *t, void *ctx)
 {
 	char place[TOOL_PLACE_BYTES];
-	const struct rm *rm = ctx;
+	const struct options *rm = ctx;
 	struct stat st;
 	int rc;
 
@@ -189,30 +184,12 @@ static int rm_one(struct tool_target *t, void *ctx)
 
 static int rm_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	static const struct option options[] = { { "leftovers", no_argument, NULL, 'l' }, { 0 } };
-	struct rm rm = { 0 };
-	bool leftovers = false;
-	int opt, rc, worst = TOOL_OK;
+	struct options rm = { 0 };
+	int rc, worst = TOOL_OK;
 
-	while ((opt = getopt_long(argc, argv, "+rRf", options, NULL)) != -1) {
-		switch (opt) {
-		case 'r':
-		case 'R':
-			rm.recursive = true;
-			break;
-		case 'f':
-			rm.force = true;
-			break;
-		case 'l':
-			leftovers = true;
-			break;
-		default:
-			return tool_usage(self);
-		}
-	}
-	if (optind == argc)
+	if (tool_options(self, argc, argv, &rm) < 0 || optind == argc)
 		return tool_usage(self);
-	if (!leftovers)
+	if (!rm.leftovers)
 		return tool_each(argc - optind, argv + optind, rm_one, &rm);
 	for (; optind < argc && !tool_interrupted(); optind++) {
 		rc = leftovers_remove(argv[optind], rm.recursive);
@@ -254,7 +231,7 @@ static int mv_run(const struct tool_cmd *self, int argc, char **argv)
 	struct tool_path p;
 	int rc = TOOL_FAILED, err;
 
-	if (getopt(argc, argv, "+") != -1 || argc - optind != 2)
+	if (tool_options(self, argc, argv, NULL) < 0 || argc - optind != 2)
 		return tool_usage(self);
 	if (tool_attach(argv[optind], &from) || tool_attach(argv[optind + 1], &to) ||
 	    !tool_same_export(&from, &to))
@@ -277,20 +254,15 @@ out:
 static int ln_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct tool_target from = { 0 }, to = { 0 };
-	bool symbolic = false;
+	struct options o = { 0 };
 	struct tool_path p;
-	int rc = TOOL_FAILED, err, opt;
+	int rc = TOOL_FAILED, err;
 
-	while ((opt = getopt(argc, argv, "+s")) != -1) {
-		if (opt != 's')
-			return tool_usage(self);
-		symbolic = true;
-	}
-	if (argc - optind != 2)
+	if (tool_options(self, argc, argv, &o) < 0 || argc - optind != 2)
 		return tool_usage(self);
 	if (tool_attach(argv[optind + 1], &to))
 		goto out;
-	if (symbolic) {
+	if (o.symbolic) {
 		err = leat_symlink(to.m, argv[optind], to.path);
 	} else {
 		if (tool_attach(argv[optind], &from) || !tool_same_export(&from, &to))
@@ -299,17 +271,30 @@ static int ln_run(const struct tool_cmd *self, int argc, char **argv)
 		if (!err)
 			err = leat_link(to.m, from.path, p.text);
 	}
-	rc = err ? tool_fail(to.m, symbolic ? to.path : from.path, err) : TOOL_OK;
+	rc = err ? tool_fail(to.m, o.symbolic ? to.path : from.path, err) : TOOL_OK;
 out:
 	tool_detach(&from);
 	tool_detach(&to);
 	return rc;
 }
 
-const struct tool_cmd cmd_mkdir = { "mkdir", "[-p] URL...", "make directories, -p with parents",
-				    mkdir_run };
-const struct tool_cmd cmd_rm = { "rm", "[-rf] URL... | --leftovers [-r] DIRECTORY...",
-				 "remove files, -r with all below;\n"
-				 "         --leftovers: remove temporary files of killed copies", rm_run };
-const struct tool_cmd cmd_mv = { "mv", "URL URL", "rename, or move inside an export", mv_run };
-const struct tool_cmd cmd_ln = { "ln", "[-s] URL|TARGET URL", "link, -s by name", ln_run };
+static const struct opt mkdir_opts[] = {
+	TOOL_FLAG('p', NULL, struct options, parents, "also make missing parents, and ignore existing directories"),
+};
+static const struct opt rm_opts[] = {
+	TOOL_FLAG('r', NULL, struct options, recursive, "directories with everything below"),
+	TOOL_FLAG('R', NULL, struct options, recursive, NULL),
+	TOOL_FLAG('f', NULL, struct options, force, "ignore missing files"),
+	TOOL_FLAG(0, "leftovers", struct options, leftovers, "remove temporary files of killed copies"),
+};
+static const struct opt ln_opts[] = {
+	TOOL_FLAG('s', NULL, struct options, symbolic, "a symbolic link with the text TARGET"),
+};
+
+const struct tool_cmd cmd_mkdir = { "mkdir", "[-p] URL...", "make directories", mkdir_run, mkdir_opts,
+				    ARRAY_SIZE(mkdir_opts), .mixed = false };
+const struct tool_cmd cmd_rm = { "rm", "[-rf] URL... | --leftovers [-r] DIRECTORY...", "remove files", rm_run, rm_opts,
+				 ARRAY_SIZE(rm_opts), .mixed = false };
+const struct tool_cmd cmd_mv = { "mv", "URL URL", "rename, or move inside an export", .run = mv_run };
+const struct tool_cmd cmd_ln = { "ln", "[-s] URL|TARGET URL", "make another name for a file", ln_run, ln_opts,
+				 ARRAY_SIZE(ln_opts), .mixed = false };

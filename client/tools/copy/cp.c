@@ -554,27 +554,10 @@ static void allow_depth(void)
 	(void)setrlimit(RLIMIT_NOFILE, &rl); /* on failure, a later open reports the limit */
 }
 
-static bool parse_options(struct cp *cp, int argc, char **argv)
+static bool parse_options(const struct tool_cmd *self, struct cp *cp, int argc, char **argv)
 {
-	static const struct option options[] = { { "all", no_argument, NULL, 'a' }, { 0 } };
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "+rRp", options, NULL)) != -1) {
-		switch (opt) {
-		case 'r':
-		case 'R':
-			cp->recursive = true;
-			break;
-		case 'p':
-			cp->preserve = true;
-			break;
-		case 'a':
-			cp->all = true;
-			break;
-		default:
-			return false;
-		}
-	}
+	if (tool_options(self, argc, argv, cp) < 0)
+		return false;
 	if (cp->recursive)
 		allow_depth();
 	cp->mask = umask(0);
@@ -586,7 +569,7 @@ static int cp_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct cp cp = { 0 };
 
-	if (!parse_options(&cp, argc, argv) || argc - optind < 2)
+	if (!parse_options(self, &cp, argc, argv) || argc - optind < 2)
 		return tool_usage(self);
 	return copy_all(&cp, argv + optind, argc - optind - 1, argv[argc - 1]);
 }
@@ -595,7 +578,7 @@ static int put_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct cp cp = { 0 };
 
-	if (!parse_options(&cp, argc, argv) || argc - optind < 2)
+	if (!parse_options(self, &cp, argc, argv) || argc - optind < 2)
 		return tool_usage(self);
 	for (int i = optind; i < argc; i++) {
 		if (tool_is_url(argv[i]) != (i == argc - 1)) {
@@ -612,7 +595,7 @@ static int get_run(const struct tool_cmd *self, int argc, char **argv)
 	const char *to = ".";
 	int last = argc;
 
-	if (!parse_options(&cp, argc, argv) || optind == argc)
+	if (!parse_options(self, &cp, argc, argv) || optind == argc)
 		return tool_usage(self);
 	if (!tool_is_url(argv[argc - 1]))
 		to = argv[--last];
@@ -627,9 +610,17 @@ static int get_run(const struct tool_cmd *self, int argc, char **argv)
 	return copy_all(&cp, argv + optind, last - optind, to);
 }
 
-const struct tool_cmd cmd_cp = { "cp", "[-rp] [--all] FROM... TO",
-				 "copy; each is a URL or a file of this machine", cp_run };
+static const struct opt opts[] = {
+	TOOL_FLAG('r', NULL, struct cp, recursive, "directories with everything below, several files at once"),
+	TOOL_FLAG('R', NULL, struct cp, recursive, NULL),
+	TOOL_FLAG('p', NULL, struct cp, preserve, "also modes, times, access control lists and owners"),
+	TOOL_FLAG(0, "all", struct cp, all, "also temporary files of copies"),
+};
+
+const struct tool_cmd cmd_cp = { "cp", "[-rp] [--all] FROM... TO", "copy; each is a URL or a file of this machine",
+				 cp_run, opts, ARRAY_SIZE(opts), .mixed = false };
 const struct tool_cmd cmd_put = { "put", "[-rp] [--all] FILE... URL", "copy to a server; - is standard input",
-				  put_run };
+				  put_run, opts, ARRAY_SIZE(opts), .mixed = false };
 const struct tool_cmd cmd_get = { "get", "[-rp] [--all] URL... [FILE]",
-				  "copy from a server, to . by default; - is standard output", get_run };
+				  "copy from a server, to . by default; - is standard output", get_run, opts,
+				  ARRAY_SIZE(opts), .mixed = false };

@@ -233,7 +233,7 @@ static int doctor_run(const struct tool_cmd *self, int argc, char **argv)
 	int worst = TOOL_OK;
 	char url[256];
 
-	if (getopt(argc, argv, "+") != -1)
+	if (tool_options(self, argc, argv, NULL) < 0)
 		return tool_usage(self);
 	(void)doctor_host();
 	for (int i = optind; i < argc && !tool_interrupted(); i++) {
@@ -253,4 +253,4 @@ static int doctor_run(const struct tool_cmd *self, int argc, char **argv)
 }
 
 const struct tool_cmd cmd_doctor = { "doctor", "[URL | PATH]...",
-				     "what this machine offers, which way a URL goes and why", doctor_run };
+				     "what this machine offers, which way a URL goes and why", .run = doctor_run };
