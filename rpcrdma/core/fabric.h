@@ -92,8 +92,13 @@ struct rr_peer {
 
 struct rr_trust; /* local_path.h */
 
+/* Interposers in front of a fabric, and what they keep for an object (filters/filter.h). */
+struct rr_filter;
+struct rr_filter_state;
+
 struct rr_fabric {
-	const struct rr_fabric_ops *ops;
+	const struct rr_fabric_ops *ops; /* the fabric's own, or the topmost filter's */
+	struct rr_filter *filter;        /* the topmost; NULL: none */
 	struct rr_fabric_attr attr;
 };
 
@@ -156,7 +161,8 @@ struct rr_wc {
 	struct rr_done *done;
 	enum rr_wc_status status;
 	struct rr_qp *qp;    /* receives of a shared queue: the receiving one; NULL: it is destroyed or
-			      * disconnecting, and there is no message. Valid on an error as well */
+			      * disconnecting, and there is no message. Others: NULL if the fabric does not know.
+			      * Valid on an error as well */
 	uint32_t byte_len;   /* receives: bytes of the message */
 	bool with_inv;       /* receives: the message invalidated inv_rkey */
 	uint32_t inv_rkey;
@@ -209,6 +215,7 @@ struct rr_recv {
 
 struct rr_cq {
 	struct rr_fabric *fabric;
+	struct rr_filter_state *states;
 };
 
 struct rr_qp_attr {
@@ -249,6 +256,9 @@ struct rr_qp {
 	struct rr_cq *cq;
 	struct rr_srq *srq; /* NULL: own receives */
 	void *owner;      /* for the user of the interface; the fabric ignores it */
+	struct rr_filter_state *states;
+	uint32_t qpn, peer_qpn; /* numbers of both ends for diagnosis, 24 bits, once the peer is known; 0: no number */
+	bool loopback;    /* the peer is a queue pair of this fabric too, as far as known */
 };
 
 enum rr_cm_event_type {

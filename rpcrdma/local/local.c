@@ -25,7 +25,7 @@
  *                      bounce area while it polls. A message is delivered after all preceding
  *                      requests, so a Send arrives after the Writes before it.
  *               local_qp.c and local_cq.c contain the queues, completions and the engine that carries
- *               out work requests. capture.c writes the packets that a network would carry.
+ *               out work requests.
  *             Per-user threads close what untrusted peers pass to us (local_close.c).
  * Memory:     qp_setup and the connect allocate the memory of a connection. The data path allocates only
  *             bounce areas (at the first use) and mappings of slabs. Shared pages are sealed against
@@ -39,7 +39,7 @@
  * Errors:     Data from a peer is checked when it is read. A peer that breaks a rule loses its
  *             connection, without other effects (counters.hostile). Unfinished handshakes
  *             are limited in number and time (handshakes_max, handshakes_uid_max, handshake_ms).
- * See:        design.md section 2; local.h for the hooks; doc/testing.md for what this cannot show.
+ * See:        design.md section 2; doc/testing.md for what this cannot show.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -85,51 +85,28 @@ void rr_local_count_reg(struct local_fabric *f, bool dereg)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/** rr_local_link_due - rate hook: returns the end of a transfer of @bytes that starts now
+/** rr_local_link_due - returns the end of a transfer of @bytes that starts now
  *
- * Each fabric models one link, as a NIC has: transfers of all its queue pairs are serialised.
+ * Each fabric models one link with the rate of its attributes, as a NIC has: transfers of all its queue pairs are
+ * serialised.
  *
  * Return: a time of clock_now_ns(), or 0 when no rate is set.
  */
 uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes)
 {
-	const struct rr_local_hooks *h = &f->attr.hooks;
-	uint64_t ns = h->op_ns, now, due;
+	const struct rr_local_link *link = &f->attr.link;
+	uint64_t ns = link->op_ns, now, due;
 
-	if (!h->rate_bytes_s && !h->op_ns)
+	if (!link->rate_bytes_s && !link->op_ns)
 		return 0;
-	if (h->rate_bytes_s)
-		ns += (uint64_t)((double)bytes * (double)NS_PER_S / (double)h->rate_bytes_s);
+	if (link->rate_bytes_s)
+		ns += (uint64_t)((double)bytes * (double)NS_PER_S / (double)link->rate_bytes_s);
 	now = clock_now_ns();
 	pthread_mutex_lock(&f->lock);
 	f->link_free_ns = MAX(f->link_free_ns, now) + ns;
 	due = f->link_free_ns;
 	pthread_mutex_unlock(&f->lock);
 	return due;
-}
-
-/** rr_local_spin_ns - busy-waits for @ns, to simulate a registration with a device */
-void rr_local_spin_ns(uint64_t ns)
-{
-	uint64_t end;
-
-	if (!ns)
-		return;
-	end = clock_now_ns() + ns;
-	while (clock_now_ns() < end)
-		;
-}
-
-/** rr_local_rand - returns the next number below @below of a seeded sequence (xorshift64*) */
-uint32_t rr_local_rand(uint64_t *state, uint32_t below)
-{
-	uint64_t x = *state;
-
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	*state = x;
-	return (uint32_t)((x * UINT64_C(0x2545f4914f6cdd1d)) >> 32) % below;
 }
 
 static void local_close(struct rr_fabric *fabric)
@@ -139,7 +116,6 @@ static void local_close(struct rr_fabric *fabric)
 	assert(list_is_empty(&f->qps) && list_is_empty(&f->maps));
 	rr_local_closer_free(f->closer);
 	rr_clients_fini(&f->own_clients);
-	rr_capture_close(f->capture);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -213,8 +189,7 @@ static void fill_limits(struct local_fabric *f)
 		.windows = !f->attr.no_windows,
 		.send_inv = true,
 		.remote_inv = true,
-		/* data that the kernel places directly would be missing in the capture */
-		.client_direct = !f->attr.capture,
+		.client_direct = true,
 		.device = "local",
 	};
 }
@@ -232,8 +207,7 @@ static bool may_copy(void)
  * @attr: NULL for the plain fabric; copied
  * @ret: close it with rr_fabric_close() when nothing uses it
  *
- * Return: 0, -ENOMEM, -EOPNOTSUPP if the process may not call process_vm_writev() on itself, or the errno of
- * opening the capture file.
+ * Return: 0, -ENOMEM, or -EOPNOTSUPP if the process may not call process_vm_writev() on itself.
  */
 int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 {
@@ -271,28 +245,18 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	f->clients->budgets[RR_SHARE_REGION].max = f->attr.limits.mapped_bytes_max;
 	f->clients->budgets[RR_SHARE_RING].max = f->attr.limits.ring_bytes_max;
 	f->clients->budgets[RR_SHARE_RING].kept = 4;
-	if (f->attr.capture) {
-		rc = rr_capture_open(f->attr.capture, &f->capture);
-		if (rc)
-			goto out_mutex;
-		f->attr.capture = NULL; /* the caller's string may be freed */
-	}
 	*ret = &f->base;
 	return 0;
 
-out_mutex:
-	rr_clients_fini(&f->own_clients);
-	rr_local_closer_free(f->closer);
-	pthread_mutex_destroy(&f->lock);
 out_free:
 	free(f);
 	return rc;
 }
 
-/** rr_local_hooks - returns the hooks of an open fabric; change them only while its thread is not inside */
-struct rr_local_hooks *rr_local_hooks(struct rr_fabric *fabric)
+/** rr_local_link - returns the simulated link of an open fabric; change it only while its thread is not inside */
+struct rr_local_link *rr_local_link(struct rr_fabric *fabric)
 {
-	return &to_fabric(fabric)->attr.hooks;
+	return &to_fabric(fabric)->attr.link;
 }
 
 /* The struct contains only uint64_t, so the sum uses indices. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * local.h - the local fabric: how to open it, and hooks for tests
+ * local.h - the local fabric: how to open it
  *
- * local.c describes the fabric and its guarantees. The hooks from chaos_seed on let a test produce
- * conditions that otherwise need real hardware, a slow link or a dying peer. A zeroed struct
- * selects the plain, fast fabric.
+ * local.c describes the fabric and its guarantees. A zeroed struct selects the plain, fast fabric.
  */
 #ifndef RR_LOCAL_H
 #define RR_LOCAL_H
@@ -14,6 +12,7 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "hooks.h"
 
 struct rr_clients;
 
@@ -36,53 +35,38 @@ struct rr_local_limits { /* 0: the fabric's default */
 	uint64_t bounce_bytes;       /* size of a connection's bounce area */
 };
 
-struct rr_local_hooks {
-	/* Chaos: data moves at the completion of an operation, not at the post. Operations are legally reordered:
-	 * between queue pairs, RDMA Reads against later Writes, parts within one transfer, a Send's completion against
-	 * the peer's reply. Receive buffers are poisoned when posted and when finished. The seed makes a
-	 * single-threaded run repeatable; 0 is off. */
-	uint64_t chaos_seed;
-
-	uint64_t fail_post;          /* the Nth post from now fails with -ENOMEM; 0 never */
-	uint64_t fail_completion;    /* the Nth completion carries RR_WC_LOST and kills its QP */
-	uint64_t fail_reg;           /* the Nth mr_reg fails with -ENOMEM */
-	uint64_t fail_window;        /* the Nth mw_create fails */
-	uint64_t fail_bind;          /* the Nth bind fails, as on a device without binds, and kills its QP */
-	uint64_t drop_completion;    /* the Nth completion is never delivered (for time-out tests) */
-	uint64_t cut_after_sends;    /* after N more Sends of this side the link is cut: the Nth is
-	                              * delivered iff cut_delivers */
-	bool cut_delivers;
-
+/* A simulated link, which all queue pairs of the fabric share. */
+struct rr_local_link {
 	uint64_t rate_bytes_s;       /* rate of RDMA Reads, Writes and Sends; 0: unlimited */
 	uint32_t op_ns;              /* ... plus this time per operation */
-	uint32_t reg_ns, dereg_ns;   /* busy wait per registration, deregistration */
-	uint32_t reg_page_ns, dereg_page_ns; /* ... and per page of it */
-	bool pin;                    /* registrations keep their pages, as on a device: if the address
-	                              * gets other pages later, a peer still reaches the old ones
-	                              * (local_pin.c). For writable memory; slow. */
 };
 
 struct rr_local_attr {
 	enum rr_local_vm vm;
 	struct rr_local_limits limits;
-	struct rr_local_hooks hooks;
-	const char *capture;         /* pcap file for the packets that a RoCEv2 network would carry */
+	struct rr_local_link link;
+	bool pin;                    /* registrations keep their pages, as on a device: if the address
+	                              * gets other pages later, a peer still reaches the old ones
+	                              * (local_pin.c). For writable memory; slow. */
 	bool no_windows;             /* behaves like a device without memory windows (tests) */
 	struct rr_clients *clients;  /* users and their budgets of shared memory; NULL: the fabric's own */
 	mode_t socket_mode;          /* permission bits of listening sockets; 0: 0666 */
+
+	/* For setup/open_local.c, which puts filters in front of the fabric; the fabric ignores them. */
+	struct rr_hooks hooks;
+	const char *capture;         /* pcap file for the packets that a RoCEv2 network would carry */
 };
 
 /** rr_local_open - opens the local fabric
  * @attr: NULL for the plain fabric; copied
  * @ret: close it with rr_fabric_close() when nothing uses it
  *
- * Return: 0, -ENOMEM, -EOPNOTSUPP if the process may not call process_vm_writev() on itself, or the errno of
- * opening the capture file.
+ * Return: 0, -ENOMEM, or -EOPNOTSUPP if the process may not call process_vm_writev() on itself.
  */
 must_check int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
 
-/** rr_local_hooks - returns the hooks of an open fabric; change them only while its thread is not inside */
-struct rr_local_hooks *rr_local_hooks(struct rr_fabric *fabric);
+/** rr_local_link - returns the simulated link of an open fabric; change it only while its thread is not inside */
+struct rr_local_link *rr_local_link(struct rr_fabric *fabric);
 
 /* Counters of an open fabric since it was opened. */
 struct rr_local_counters {

@@ -192,7 +192,7 @@ static void hs_init(struct local_qp *qp, struct hs_msg *hs, enum hs_type type)
 	hs->magic = HS_MAGIC;
 	hs->version = HS_VERSION;
 	hs->type = type;
-	hs->qpn = qp->qpn;
+	hs->qpn = qp->base.qpn;
 	hs->fabric_id = f->id;
 	hs->cookie_addr = (uintptr_t)qp->cookie;
 	memcpy(hs->cookie, qp->cookie, sizeof(hs->cookie));
@@ -277,23 +277,10 @@ static void take_peer_hs(struct local_qp *qp, const struct hs_msg *hs)
 	const struct local_fabric *f = to_fabric(qp->base.fabric);
 
 	qp->hs = *hs;
-	qp->peer_qpn = hs->qpn & 0xffffff;
+	qp->base.peer_qpn = hs->qpn & 0xffffff;
 	qp->peer_vm = hs->vm != 0;
 	qp->peer_takes_bytes = hs->region_bytes;
-	qp->cap_recv = hs->fabric_id != f->id;
-	qp->cap = (struct rr_capture_conn){ .active = !qp->passive, .qpn = qp->qpn,
-					    .peer_qpn = qp->peer_qpn,
-					    .psn = qp->qpn * 16 & 0xffffff,
-					    .peer_psn = qp->peer_qpn * 16 & 0xffffff };
-}
-
-static void capture_cm(struct local_qp *qp, enum rr_capture_cm what, bool mine,
-		       const void *priv, size_t len)
-{
-	struct local_fabric *f = to_fabric(qp->base.fabric);
-
-	if (f->capture && (mine || qp->cap_recv))
-		rr_capture_cm(f->capture, &qp->cap, what, priv, len);
+	qp->base.loopback = hs->fabric_id == f->id;
 }
 
 /** rr_local_qp_connect - sends a REQ to the dialled peer; ESTABLISHED or FAILED follows
@@ -311,7 +298,6 @@ int rr_local_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 	hs_init(qp, &hs, HS_REQ);
 	hs_param(qp, &hs, param);
 	qp->read_depth = param->initiator_depth;
-	capture_cm(qp, RR_CAPTURE_REQ, true, param->priv, param->priv_len);
 	rc = rr_local_sock_send(qp->sock, &hs, NULL, 0);
 	if (!rc)
 		qp->phase = PHASE_CONNECT;
@@ -337,8 +323,6 @@ int rr_local_qp_accept(struct rr_qp *base, const struct rr_conn_param *param)
 	hs_init(qp, &hs, HS_ACCEPT);
 	hs_param(qp, &hs, param);
 	qp->read_depth = depth_of(qp, param->initiator_depth, qp->hs.responder_resources);
-	capture_cm(qp, RR_CAPTURE_REP, true, param->priv, param->priv_len);
-	capture_cm(qp, RR_CAPTURE_RTU, false, NULL, 0);
 	/* publish the receives that are posted already before the peer gets the memory */
 	atomic_store(&qp->me->posted, qp->rq_posted);
 	rc = rr_local_sock_send(qp->sock, &hs, &qp->rings->fd, 1);
@@ -453,8 +437,6 @@ static void active_accepted(struct local_cm *cm, struct local_qp *qp, const stru
 	}
 	*fd = -1;
 	qp->read_depth = depth_of(qp, qp->read_depth, hs->responder_resources);
-	capture_cm(qp, RR_CAPTURE_REP, false, hs->priv, hs->priv_len);
-	capture_cm(qp, RR_CAPTURE_RTU, true, NULL, 0);
 	rr_local_cm_forget(qp);
 	rr_local_qp_attach(qp);
 	tell(cm, qp, RR_CM_ESTABLISHED, 0);
@@ -489,8 +471,7 @@ static void hear(struct local_cm *cm, struct local_qp *qp)
 	} else if (qp->passive && qp->phase == PHASE_HELLO && hs.type == HS_REQ &&
 		   rr_local_ring_check(&hs, to_fabric(qp->base.fabric)) && vm_ok(qp, &hs)) {
 		take_peer_hs(qp, &hs);
-		capture_cm(qp, RR_CAPTURE_REQ, false, hs.priv, hs.priv_len);
-		rr_local_cm_forget(qp);
+			rr_local_cm_forget(qp);
 		qp->phase = PHASE_ROUTED;
 		tell(cm, qp, RR_CM_REQUEST, 0);
 	} else {

@@ -47,7 +47,6 @@ static int watch(struct local_cq *cq, int fd, uint32_t events, void *ptr)
  */
 int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **ret)
 {
-	struct local_fabric *f = to_fabric(fabric);
 	struct local_cq *cq;
 	int rc;
 
@@ -58,10 +57,6 @@ int rr_local_cq_create(struct rr_fabric *fabric, unsigned depth, struct rr_cq **
 		return -ENOMEM;
 	cq->base.fabric = fabric;
 	cq->depth = depth;
-	/* a separate seed for each queue, the same in each run */
-	cq->rng = f->attr.hooks.chaos_seed * UINT64_C(0x9e3779b97f4a7c15) +
-		  atomic_fetch_add(&f->next_cq, 1) + 1;
-	cq->rng = cq->rng ? cq->rng : 1;
 	list_init(&cq->active);
 	list_init(&cq->dormant);
 	list_init(&cq->ready);
@@ -253,27 +248,18 @@ static void overrun(struct local_cq *cq)
 }
 
 /* Runs every queue pair with incomplete sends. */
-static void run_work(struct local_cq *cq, bool chaos)
+static void run_work(struct local_cq *cq)
 {
 	struct list todo = LIST_INIT(todo);
-	uint32_t n = 0;
 
-	list_for_each(node, &cq->work)
-		n++;
-	if (chaos) /* start at a random entry: rotate the list */
-		for (uint32_t skip = rr_local_rand(&cq->rng, n); skip; skip--)
-			list_add_tail(&cq->work, list_pop(&cq->work));
 	list_splice_tail(&todo, &cq->work);
 	for (;;) {
 		struct list *node = list_pop(&todo);
-		struct local_qp *qp;
 
 		if (!node)
 			break;
 		list_add_tail(&cq->work, node);
-		qp = list_entry(node, struct local_qp, work_node);
-		if (!chaos || rr_local_rand(&cq->rng, 4))
-			rr_local_qp_run(qp);
+		rr_local_qp_run(list_entry(node, struct local_qp, work_node));
 	}
 }
 
@@ -341,7 +327,7 @@ int rr_local_cq_poll(struct rr_cq *base, struct rr_wc *wc, int max)
 	else if (unlikely(cq->fds_left || ++cq->polls % FDS_EVERY == 0))
 		look_at_fds(cq);
 	if (!list_is_empty(&cq->work))
-		run_work(cq, to_fabric(base->fabric)->attr.hooks.chaos_seed != 0);
+		run_work(cq);
 	pull_active(cq);
 	if (unlikely(cq->overrun))
 		overrun(cq);
@@ -388,10 +374,8 @@ static void set_timer(struct local_cq *cq)
 int rr_local_cq_arm(struct rr_cq *base)
 {
 	struct local_cq *cq = to_cq(base);
-	bool chaos = to_fabric(base->fabric)->attr.hooks.chaos_seed != 0;
 
-	if (atomic_load(&cq->has_incoming) || !list_is_empty(&cq->ready) || cq->overrun ||
-	    (chaos && !list_is_empty(&cq->work)))
+	if (atomic_load(&cq->has_incoming) || !list_is_empty(&cq->ready) || cq->overrun)
 		return 1;
 	list_for_each_safe(node, &cq->active) {
 		struct local_qp *qp = list_entry(node, struct local_qp, cq_node);

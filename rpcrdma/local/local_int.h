@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/util.h"
-#include "capture.h"
 #include "account.h"
 #include "fabric.h"
 #include "local.h"
@@ -30,10 +29,8 @@
 #define LOCAL_REQ_BYTES (256u * 1024) /* per request; both sides work at once on a long transfer */
 #define LOCAL_SGE_MAX 32u
 #define LOCAL_INLINE_MAX 256u
-#define LOCAL_PIECES_MAX 32u       /* chaos: parts of one transfer; a bit each */
 #define LOCAL_RING_BYTES_MAX (64u << 20)
 #define LOCAL_LINE 64
-#define LOCAL_POISON 0xa5          /* chaos: content of a buffer without data */
 #define LOCAL_STAGE_MAX (UINT64_C(64) << 20) /* a peer's bounce area: we may wait while the peer empties it */
 #define LOCAL_KEYS_MAX 65535u
 #define LOCAL_OURS UINT64_MAX /* owner of descriptors that belong to no user (local_close.c) */
@@ -125,15 +122,14 @@ struct local_fabric {
 	struct rr_fabric base;
 	struct rr_local_attr attr; /* limits filled in */
 	uint64_t id;               /* random: detects that both ends belong to this fabric */
-	struct rr_capture *capture;
 	struct local_closer *closer;
-	_Atomic uint32_t conns, next_qpn, next_salt, next_region, next_cq;
+	_Atomic uint32_t conns, next_qpn, next_salt, next_region;
 	struct rr_clients own_clients, *clients; /* by user */
 	pthread_mutex_t lock;      /* protects the members below; last in lock order */
 	struct list qps;
 	struct list maps;          /* regions of peers */
 	struct rr_local_counters gone; /* counts of destroyed queue pairs, and of registrations */
-	uint64_t link_free_ns;         /* rate hook: time when the modelled link becomes idle */
+	uint64_t link_free_ns;         /* time when the modelled link becomes idle */
 };
 
 /* An entry of a protection domain's private key space; authoritative for a key. */
@@ -165,7 +161,7 @@ struct local_pd {
 	uint32_t nkeys, key_bits;
 	uint32_t free_head, free_tail; /* FIFO: maximises the time before a key is reused */
 	uint32_t salt;
-	struct local_pins *pins; /* hook `pin`; NULL: not used yet */
+	struct local_pins *pins; /* attribute `pin`; NULL: not used yet */
 	struct local_region region[LOCAL_REGIONS_MAX];
 };
 
@@ -230,12 +226,10 @@ struct local_sqe {
 	struct local_mr *mr;
 	uint64_t bind_addr, bind_len;
 	unsigned bind_access;
-	uint64_t due_ns;    /* rate hook: earliest completion */
+	uint64_t due_ns;    /* simulated link: earliest completion */
 	uint64_t rnr_ns;    /* deadline of the wait for a receive; 0: not waiting */
 	uint32_t reqs;      /* requests at the peer, without a reply */
 	uint32_t handed;    /* bytes handed to the peer as requests */
-	uint32_t pieces, piece_bytes, piece_done; /* chaos: a bit per piece moved */
-	uint32_t piece_now; /* the piece that is partly handed over */
 };
 
 struct local_rqe {
@@ -274,7 +268,6 @@ struct local_cq {
 	int epfd, selffd, timerfd;
 	unsigned polls;
 	bool fds_left; /* more descriptors are ready than were checked */
-	uint64_t rng;
 	struct list active, dormant; /* queue pairs, by cq_node */
 	unsigned nactive;
 	struct list ready; /* queue pairs with completions */
@@ -299,9 +292,6 @@ struct local_qp {
 	struct rr_local_counters n;
 	enum local_phase phase;
 	bool passive, attached;
-	uint32_t qpn, peer_qpn;
-	struct rr_capture_conn cap;
-	bool cap_recv; /* this side captures the peer's Sends, since the sender does not */
 
 	/* connection manager */
 	struct local_cm *cm;
@@ -429,28 +419,11 @@ static inline uint64_t peer_owner(const struct local_qp *qp)
 #define rr_local_count(qp, counter, by)                                                        \
 	__atomic_store_n(&(qp)->n.counter, (qp)->n.counter + (by), __ATOMIC_RELAXED)
 
-static inline struct rr_local_hooks *hooks_of(const struct local_qp *qp)
-{
-	return &to_fabric(qp->base.fabric)->attr.hooks;
-}
-
-static inline bool in_chaos_of(const struct rr_fabric *f)
-{
-	return to_fabric(f)->attr.hooks.chaos_seed != 0;
-}
-
-static inline bool in_chaos(const struct local_qp *qp)
-{
-	return in_chaos_of(qp->base.fabric);
-}
-
 /* local.c */
 void rr_local_mutex_init(pthread_mutex_t *m);
 void rr_local_count_reg(struct local_fabric *f, bool dereg);
 void rr_local_qp_counted(struct local_qp *qp);
 uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes);
-void rr_local_spin_ns(uint64_t ns);
-uint32_t rr_local_rand(uint64_t *state, uint32_t below);
 
 /* local_mem.c: our memory */
 int rr_local_pd_create(struct rr_fabric *fabric, struct rr_pd **ret);
@@ -489,13 +462,10 @@ bool rr_local_map_write(const struct local_map *m, struct iovec *iov, int n, uin
 bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64_t len, bool write);
 
 /* local_move.c: memory of the peer */
-enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,
-				uint32_t len, bool *ret_again);
+enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *ret_again);
 void rr_local_move_answers(struct local_qp *qp);
 bool rr_local_move_serve(struct local_qp *qp, uint32_t until);
 bool rr_local_move_drain(struct local_qp *qp);
-bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
-			  struct iovec *iov, int *ret_n);
 void rr_local_move_fini(struct local_qp *qp);
 int rr_local_qp_direct(struct rr_qp *qp, uint32_t rkey, uint64_t raddr, uint32_t len, unsigned access,
 		       void **ret_addr, uint32_t *ret_token);
@@ -526,7 +496,6 @@ void rr_local_qp_run(struct local_qp *qp);
 void rr_local_qp_kill(struct local_qp *qp);
 void rr_local_qp_expect(struct local_qp *qp, uint32_t messages);
 void rr_local_qp_hostile(struct local_qp *qp);
-void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e);
 void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t sq_free,
 			  uint32_t rq_free);
 

@@ -16,7 +16,7 @@
  *             The side that accepted the connection does not let its peer access its memory: it copies
  *             by itself, as the agent. So a server does not depend on the marks of its clients.
  *             rr_local_mem_serve() is the other access path: the peer requests a copy.
- * Memory:     Registrations hold no reference on the user's pages, except with a hook (local_pin.c).
+ * Memory:     Registrations hold no reference on the user's pages, except with the attribute `pin` (local_pin.c).
  *             A memfd slab is duplicated once per domain. A peer receives it when its first key is
  *             published there, unless that exceeds the bytes that the peer accepts: then it is
  *             ordinary memory for that peer.
@@ -35,8 +35,6 @@
 #include <unistd.h>
 
 #include "local_int.h"
-
-#define PAGE_BYTES 4096u /* unit of the simulated cost */
 
 /* ---- keys ---- */
 
@@ -303,17 +301,6 @@ void rr_local_mem_detach(struct local_qp *qp)
 
 /* ---- registrations ---- */
 
-/* Simulates the time that a device and its driver need. */
-static void charge(uint32_t ns, uint32_t page_ns, const void *addr, size_t len)
-{
-	uint64_t pages;
-
-	if (!ns && !page_ns)
-		return;
-	pages = ((uintptr_t)addr % PAGE_BYTES + len + PAGE_BYTES - 1) / PAGE_BYTES;
-	rr_local_spin_ns(ns + pages * page_ns);
-}
-
 /* Checks what a NIC's driver finds by pinning: the range is mapped, and writable if necessary. */
 static int check_range(const struct rr_mr_attr *attr)
 {
@@ -335,7 +322,7 @@ static int check_range(const struct rr_mr_attr *attr)
 
 /** rr_local_mr_reg - registers memory
  *
- * Return: 0, -ENOMEM (also by hook, or when the key space is full), -EFAULT if the range is not
+ * Return: 0, -ENOMEM (also when the key space is full), -EFAULT if the range is not
  * mapped or not writable, -EINVAL if attr->fd is not a sealed memfd that covers it, -EOPNOTSUPP for
  * a dma-buf: here the CPU moves data, and it must not access a dma-buf.
  */
@@ -343,15 +330,11 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 {
 	struct local_pd *pd = to_pd(base);
 	struct local_fabric *f = to_fabric(base->fabric);
-	struct rr_local_hooks *h = &f->attr.hooks;
 	struct local_mr *mr;
 	int rc;
 
 	if (attr->dmabuf)
 		return -EOPNOTSUPP;
-	if (unlikely(h->fail_reg) && --h->fail_reg == 0)
-		return -ENOMEM;
-	charge(h->reg_ns, h->reg_page_ns, attr->addr, attr->len);
 	rc = check_range(attr);
 	if (rc)
 		return rc;
@@ -368,7 +351,7 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 	if (attr->access & (RR_ACCESS_REMOTE | RR_ACCESS_MW_BIND)) {
 		if (attr->fd >= 0)
 			rc = get_region(pd, attr, &mr->region);
-		else if (unlikely(h->pin))
+		else if (unlikely(f->attr.pin))
 			rc = rr_local_pin(pd, mr);
 		if (rc)
 			goto out_unlock;
@@ -429,7 +412,6 @@ int rr_local_mr_dereg(struct rr_mr *base)
 	put_region(pd, mr->region);
 	rr_local_unpin(pd, mr);
 	pthread_mutex_unlock(&pd->lock);
-	charge(f->attr.hooks.dereg_ns, f->attr.hooks.dereg_page_ns, base->addr, base->len);
 	rr_local_count_reg(f, true);
 	free(mr);
 	return 0;
@@ -439,20 +421,17 @@ int rr_local_mr_dereg(struct rr_mr *base)
 
 /** rr_local_mw_create - creates a window that is not bound
  *
- * Return: 0, -ENOMEM (also by hook, or when the key space is full), -EOPNOTSUPP.
+ * Return: 0, -ENOMEM (also when the key space is full), -EOPNOTSUPP.
  */
 int rr_local_mw_create(struct rr_pd *base, struct rr_mw **ret)
 {
 	struct local_pd *pd = to_pd(base);
 	struct local_fabric *f = to_fabric(base->fabric);
-	struct rr_local_hooks *h = &f->attr.hooks;
 	struct local_mw *mw;
 	int rc;
 
 	if (f->attr.no_windows)
 		return -EOPNOTSUPP;
-	if (unlikely(h->fail_window) && --h->fail_window == 0)
-		return -ENOMEM;
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return -ENOMEM;
@@ -514,8 +493,6 @@ enum rr_wc_status rr_local_mem_bind(struct local_qp *qp, const struct local_sqe 
 	struct local_key *k;
 
 	if (e->mw->base.pd != &pd->base)
-		return RR_WC_LOCAL;
-	if (unlikely(hooks_of(qp)->fail_bind) && --hooks_of(qp)->fail_bind == 0)
 		return RR_WC_LOCAL;
 	pthread_mutex_lock(&pd->lock);
 	k = &pd->keys[e->mw->slot];

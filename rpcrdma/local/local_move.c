@@ -202,17 +202,9 @@ out_end:
 	return false;
 }
 
-/** rr_local_move_gather - returns the local memory of a part of a request as an iovec
- * @e: checked
- * @off: of the part
- * @len: of the part
- * @iov: LOCAL_SGE_MAX entries
- * @ret_n: number of entries used
- *
- * Return: false if the request does not cover the part.
- */
-bool rr_local_move_gather(const struct local_sqe *e, uint32_t off, uint32_t len,
-			  struct iovec *iov, int *ret_n)
+/* Returns the local memory of the part [off, off+len) of a request as an iovec of LOCAL_SGE_MAX entries. Return: false
+ * if the request does not cover the part. */
+static bool gather(const struct local_sqe *e, uint32_t off, uint32_t len, struct iovec *iov, int *ret_n)
 {
 	int n = 0;
 
@@ -279,9 +271,8 @@ static bool stage_alloc(struct local_qp *qp, uint32_t len, uint64_t *ret_off)
 	return true;
 }
 
-/* Sends requests for [e->handed, len) to the agent, as far as there is room; sets *ret_again if not all. */
-static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uint32_t off,
-				   uint32_t len, bool *ret_again)
+/* Sends requests for [e->handed, e->len) to the agent, as far as there is room; sets *ret_again if not all. */
+static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, bool *ret_again)
 {
 	bool write = e->op != RR_WR_READ, asked = false;
 	enum rr_wc_status status = RR_WC_OK;
@@ -290,8 +281,8 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uin
 	*ret_again = rc == -EAGAIN;
 	if (rc)
 		return rc == -EAGAIN ? RR_WC_OK : RR_WC_LOST;
-	while (e->handed < len) {
-		uint32_t part = MIN(len - e->handed, LOCAL_REQ_BYTES), at = off + e->handed;
+	while (e->handed < e->len) {
+		uint32_t part = MIN(e->len - e->handed, LOCAL_REQ_BYTES), at = e->handed;
 		struct iovec iov[LOCAL_SGE_MAX];
 		struct shm_req *r = &qp->me->req[qp->req_head % LOCAL_REQS];
 		uint64_t stage;
@@ -301,7 +292,7 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uin
 			*ret_again = true;
 			break;
 		}
-		if (write && (!rr_local_move_gather(e, at, part, iov, &n) ||
+		if (write && (!gather(e, at, part, iov, &n) ||
 			      !rr_local_map_write(qp->stage, iov, n, stage))) {
 			status = RR_WC_LOCAL;
 			break;
@@ -322,8 +313,6 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, uin
 	}
 	if (asked)
 		rr_local_ring_bell(qp);
-	if (!*ret_again)
-		e->handed = 0; /* the next piece, if any, counts from 0 */
 	return status;
 }
 
@@ -347,7 +336,7 @@ void rr_local_move_answers(struct local_qp *qp)
 		if (status == RR_WC_OK && e->op == RR_WR_READ) {
 			uint64_t at = (q->stage_end - q->len) % qp->stage->size;
 
-			if (!rr_local_move_gather(e, q->off, q->len, iov, &n) ||
+			if (!gather(e, q->off, q->len, iov, &n) ||
 			    !rr_local_map_read(qp->stage, iov, n, at))
 				status = RR_WC_LOCAL;
 			rr_local_count(qp, bytes_copied, q->len);
@@ -357,8 +346,6 @@ void rr_local_move_answers(struct local_qp *qp)
 		rr_local_count(qp, bounce_bytes, q->len);
 		qp->stage_tail = q->stage_end;
 		e->reqs--;
-		if (e->op == RR_WR_READ && e->state == SQE_MOVED && !e->reqs)
-			rr_local_qp_capture(qp, e);
 	}
 }
 
@@ -402,32 +389,28 @@ bool rr_local_move_serve(struct local_qp *qp, uint32_t until)
 
 /* ---- moving ---- */
 
-/** rr_local_move - moves a part of an RDMA Read or Write
+/** rr_local_move - moves the bytes of an RDMA Read or Write
  * @qp: up
- * @e: the request; its SGEs are checked
- * @off: of the part
- * @len: of the part; 0 checks nothing, as on a NIC
+ * @e: the request; its SGEs are checked; without bytes nothing is checked, as on a NIC
  * @ret_again: set if not all requests could be sent yet: call again
  *
  * Return: RR_WC_OK (e->reqs is the number of replies that are outstanding), RR_WC_REM_ACCESS,
  * RR_WC_LOST, RR_WC_LOCAL.
  */
-enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32_t off,
-				uint32_t len, bool *ret_again)
+enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *ret_again)
 {
 	bool write = e->op != RR_WR_READ, ok = false;
 	enum rr_wc_status status = RR_WC_REM_ACCESS;
 	struct iovec iov[LOCAL_SGE_MAX];
 	struct peer_region *region;
 	struct reach r;
-	uint64_t raddr;
+	uint32_t len = e->len;
 	int n;
 
 	if (!len)
 		return RR_WC_OK;
-	if (!add_u64(e->raddr, off, &raddr) ||
-	    !reach_begin(qp, e->rkey, raddr, len,
-			 write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ, BUSY_COPY, &r))
+	if (!reach_begin(qp, e->rkey, e->raddr, len, write ? RR_ACCESS_REMOTE_WRITE : RR_ACCESS_REMOTE_READ,
+			 BUSY_COPY, &r))
 		return RR_WC_REM_ACCESS;
 	region = r.place == PLACE_SLAB ? region_get(qp, r.region) : NULL;
 	if (qp->phase != PHASE_UP) { /* the socket contained an invalid datagram */
@@ -437,9 +420,9 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 	/* a transfer that began through the agent continues through it */
 	if (e->handed || r.place == PLACE_AGENT || (r.place == PLACE_SLAB && !region)) {
 		reach_end(&r); /* the agent checks the key itself */
-		return ask_agent(qp, e, off, len, ret_again);
+		return ask_agent(qp, e, ret_again);
 	}
-	if (!rr_local_move_gather(e, off, len, iov, &n)) {
+	if (!gather(e, 0, len, iov, &n)) {
 		status = RR_WC_LOCAL;
 	} else if (region) {
 		ok = range_fits(r.off, len, region->map->size) &&
@@ -452,7 +435,7 @@ enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, uint32
 		if (rr_local_sock_gone(qp->sock))
 			status = RR_WC_LOST;
 		else
-			ok = rr_local_vm_copy(qp->peer.pid, iov, n, raddr, len, write);
+			ok = rr_local_vm_copy(qp->peer.pid, iov, n, e->raddr, len, write);
 		if (ok)
 			rr_local_count(qp, vm_bytes, len);
 	}

@@ -9,9 +9,8 @@
  *             still be in progress when later requests without a fence move. Entries *complete* in
  *             order: when an entry is moved, the peer has replied to its requests, and its time has
  *             come (rate hook). Normally all this is finished when the post returns. An unfinished
- *             entry (no receive at the peer, a busy agent, a rate, chaos) stays on the completion
- *             queue's work list, and every poll runs it again.
- *             Chaos moves one random piece at a time and completes at random times.
+ *             entry (no receive at the peer, a busy agent, a rate) stays on the completion queue's
+ *             work list, and every poll runs it again.
  * Memory:     qp_setup allocates everything. The completion ring has room for every entry of both
  *             queues, so a completion can always be written; the depth of the completion queue is
  *             checked by count.
@@ -47,7 +46,7 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 	list_init(&qp->work_node);
 	list_init(&qp->pd_node);
 	list_init(&qp->starved_node);
-	qp->qpn = atomic_fetch_add(&f->next_qpn, 1) & 0xffffff;
+	qp->base.qpn = atomic_fetch_add(&f->next_qpn, 1) & 0xffffff;
 	atomic_fetch_add(&f->conns, 1);
 	pthread_mutex_lock(&f->lock);
 	list_add_tail(&f->qps, &qp->fabric_node);
@@ -154,8 +153,6 @@ void rr_local_qp_expect(struct local_qp *qp, uint32_t messages)
 /* Flushes the receives, or completes the end of a queue pair with a shared receive queue. */
 static void flush_receives(struct local_qp *qp)
 {
-	bool poison = in_chaos(qp);
-
 	if (qp->base.srq) {
 		struct rr_wc wc = { .done = qp->end, .status = RR_WC_FLUSHED, .qp = &qp->base };
 
@@ -167,8 +164,6 @@ static void flush_receives(struct local_qp *qp)
 		const struct local_rqe *r = &qp->rqe[qp->rq_taken & qp->rq_mask];
 		struct rr_wc wc = { .done = r->done, .status = RR_WC_FLUSHED };
 
-		if (poison)
-			memset(r->sge.addr, LOCAL_POISON, r->sge.len);
 		qp->rq_taken++;
 		rr_local_qp_complete(qp, &wc, 0, 1);
 	}
@@ -187,38 +182,24 @@ void rr_local_qp_attach(struct local_qp *qp)
 	rr_local_cq_add(to_cq(qp->base.cq), qp);
 }
 
-/* Hooks that count completions. Return: true if this one must not appear. */
-static bool hook_completion(struct local_qp *qp, struct rr_wc *wc)
-{
-	struct rr_local_hooks *h = hooks_of(qp);
-
-	if (unlikely(h->drop_completion) && --h->drop_completion == 0)
-		return true;
-	if (unlikely(h->fail_completion) && --h->fail_completion == 0)
-		wc->status = RR_WC_LOST;
-	return false;
-}
-
 /** rr_local_qp_complete - completes a request; the completion waits for a poll
  * @qp: of the request
  * @wc: copied
  * @sq_free: send-queue slots that the poll releases
  * @rq_free: receive-queue slots that the poll releases
  *
- * The caller has taken the request off its queue. May kill the queue pair (hook).
+ * The caller has taken the request off its queue.
  */
 void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t sq_free,
 			  uint32_t rq_free)
 {
 	struct local_cq *cq = to_cq(qp->base.cq);
 	struct local_cqe *c = &qp->cqe[qp->cqe_head & qp->cqe_mask];
-	bool was_ok = wc->status == RR_WC_OK;
 
 	c->wc = *wc;
+	c->wc.qp = &qp->base;
 	c->sq_free = sq_free;
 	c->rq_free = rq_free;
-	if (unlikely(hook_completion(qp, &c->wc)))
-		return;
 	qp->cqe_head++;
 	rr_local_count(qp, completions, 1);
 	if (!list_is_linked(&qp->ready_node))
@@ -226,8 +207,6 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 	if (++cq->outstanding > cq->depth)
 		cq->overrun = true; /* the next poll handles it */
 	rr_local_cq_signal(cq);
-	if (was_ok && c->wc.status != RR_WC_OK)
-		rr_local_qp_kill(qp);
 }
 
 static void complete_sqe(struct local_qp *qp, enum rr_wc_status status)
@@ -320,14 +299,6 @@ void rr_local_qp_destroy(struct rr_qp *base)
 
 /* ---- posting ---- */
 
-static bool hook_post(struct local_qp *qp)
-{
-	struct rr_local_hooks *h = hooks_of(qp);
-
-	rr_local_count(qp, posts, 1);
-	return unlikely(h->fail_post) && --h->fail_post == 0;
-}
-
 /** rr_local_sge_ok - true if the region of @s covers it and permits the read or write */
 bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write)
 {
@@ -344,7 +315,7 @@ bool rr_local_sge_ok(const struct rr_pd *pd, const struct rr_sge *s, bool write)
 
 /** rr_local_post_recv - posts one receive buffer
  *
- * Return: 0, -ENOMEM if the queue is full (or by hook), -EINVAL if the buffer is shorter than
+ * Return: 0, -ENOMEM if the queue is full, -EINVAL if the buffer is shorter than
  * recv_bytes or not writable memory of the protection domain, -ENOTCONN.
  */
 int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
@@ -356,12 +327,11 @@ int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 		return -ENOTCONN;
 	if (recv->sge.len < qp->my_recv_bytes || !rr_local_sge_ok(qp->base.pd, &recv->sge, true))
 		return -EINVAL;
-	if (hook_post(qp) || qp->rq_used == qp->rq_depth)
+	rr_local_count(qp, posts, 1);
+	if (qp->rq_used == qp->rq_depth)
 		return -ENOMEM;
 	r->done = recv->done;
 	r->sge = recv->sge;
-	if (unlikely(in_chaos(qp)))
-		memset(r->sge.addr, LOCAL_POISON, r->sge.len);
 	qp->rq_used++;
 	qp->rq_posted++;
 	if (qp->phase == PHASE_UP)
@@ -409,17 +379,13 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 	} else if (wr->op != RR_WR_LOCAL_INV) {
 		e->due_ns = rr_local_link_due(to_fabric(qp->base.fabric), e->len);
 	}
-	if (in_chaos(qp) && wr->op == RR_WR_READ)
-		for (unsigned i = 0; i < e->nsge; i++)
-			if (rr_local_sge_ok(qp->base.pd, &sge[i], true) && sge[i].len)
-				memset(sge[i].addr, LOCAL_POISON, sge[i].len);
 	qp->sq_used++;
 	qp->sq_head++;
 }
 
 /** rr_local_post_send - posts a chain, all of it or nothing
  *
- * Return: 0, -ENOMEM if the queue has no room for the chain (or by hook), -EINVAL beyond the
+ * Return: 0, -ENOMEM if the queue has no room for the chain, -EINVAL beyond the
  * limits of the queue pair, -ENOTCONN.
  */
 int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
@@ -430,8 +396,7 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 
 	if (qp->phase != PHASE_UP)
 		return -ENOTCONN;
-	if (hook_post(qp))
-		return -ENOMEM;
+	rr_local_count(qp, posts, 1);
 	for (const struct rr_wr *w = wr; w; w = w->next, n++) {
 		int rc = check_wr(qp, w);
 
@@ -442,8 +407,7 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 		return -ENOMEM;
 	for (; wr; wr = wr->next)
 		copy_wr(qp, wr);
-	if (!in_chaos(qp))
-		rr_local_qp_run(qp);
+	rr_local_qp_run(qp);
 	if (qp->phase == PHASE_UP && qp->sq_tail != qp->sq_head) {
 		if (!list_is_linked(&qp->work_node))
 			list_add_tail(&cq->work, &qp->work_node);
@@ -464,22 +428,9 @@ static bool sges_ok(const struct local_qp *qp, const struct local_sqe *e)
 	return true;
 }
 
-/* Hook: cuts the link after N more Sends. Return: true if this Send must not be delivered. */
-static bool hook_cut(struct local_qp *qp, bool *ret_cut)
-{
-	struct rr_local_hooks *h = hooks_of(qp);
-
-	if (likely(!h->cut_after_sends) || --h->cut_after_sends)
-		return false;
-	*ret_cut = true;
-	return !h->cut_delivers;
-}
-
 /* Moves a Send, or the message of an RDMA Write with immediate after its bytes have been written. */
 static void move_send(struct local_qp *qp, struct local_sqe *e)
 {
-	struct local_fabric *f = to_fabric(qp->base.fabric);
-	bool cut = false;
 	int room;
 
 	if (e->due_ns && e->due_ns > clock_now_ns())
@@ -505,96 +456,27 @@ static void move_send(struct local_qp *qp, struct local_sqe *e)
 		e->state = SQE_MOVED;
 		return;
 	}
-	if (!hook_cut(qp, &cut)) {
-		rr_local_ring_send(qp, e);
-		if (f->capture && e->op != RR_WR_WRITE_IMM) {
-			struct iovec iov[LOCAL_SGE_MAX];
-			int n;
-
-			if (rr_local_move_gather(e, 0, e->len, iov, &n))
-				rr_capture_send(f->capture, &qp->cap, true, iov, n,
-						e->op == RR_WR_SEND_INV, e->rkey);
-		}
-	}
+	rr_local_ring_send(qp, e);
 	e->state = SQE_MOVED;
-	if (cut)
-		rr_local_qp_kill(qp);
 }
 
-/** rr_local_qp_capture - captures our Write or Read after its bytes have been moved */
-void rr_local_qp_capture(struct local_qp *qp, const struct local_sqe *e)
+static void move_transfer(struct local_qp *qp, struct local_sqe *e)
 {
-	struct local_fabric *f = to_fabric(qp->base.fabric);
-	struct iovec iov[LOCAL_SGE_MAX];
-	int n;
-
-	if (!f->capture || e->status || !rr_local_move_gather(e, 0, e->len, iov, &n))
-		return;
-	if (e->op != RR_WR_READ)
-		rr_capture_write(f->capture, &qp->cap, iov, n, e->raddr, e->rkey,
-				 e->op == RR_WR_WRITE_IMM ? &e->imm : NULL);
-	else
-		rr_capture_read(f->capture, &qp->cap, iov, n, e->raddr, e->rkey);
-}
-
-/* Chaos: moves one random part of the transfer that has not been moved. */
-static void move_piece(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
-{
-	uint32_t pick, off, len;
 	bool again = false;
 
-	if (!e->pieces) {
-		e->piece_bytes = MAX(1u, e->len / (1 + rr_local_rand(rng, 8)));
-		e->piece_bytes = MAX(e->piece_bytes, e->len / LOCAL_PIECES_MAX + 1);
-		e->piece_bytes = MIN(e->piece_bytes, LOCAL_REQ_BYTES);
-		e->pieces = MAX(1u, (e->len + e->piece_bytes - 1) / e->piece_bytes);
-		if (e->pieces > LOCAL_PIECES_MAX) { /* a huge transfer: large pieces */
-			e->piece_bytes = e->len / LOCAL_PIECES_MAX + 1;
-			e->pieces = (e->len + e->piece_bytes - 1) / e->piece_bytes;
-		}
-	}
-	pick = e->piece_now;
-	if (!e->handed)
-		do {
-			pick = rr_local_rand(rng, e->pieces);
-		} while (e->piece_done >> pick & 1);
-	e->piece_now = pick;
-	off = pick * e->piece_bytes;
-	len = MIN(e->piece_bytes, e->len - off);
-	e->status = rr_local_move(qp, e, off, len, &again);
-	if (again)
-		return;
-	e->piece_done |= 1u << pick;
-	if (e->status || (unsigned)__builtin_popcount(e->piece_done) == e->pieces)
-		e->state = SQE_MOVED;
-}
-
-static void move_transfer(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
-{
-	if (!sges_ok(qp, e) || (e->op == RR_WR_READ && !qp->read_depth)) {
+	if (!sges_ok(qp, e) || (e->op == RR_WR_READ && !qp->read_depth))
 		e->status = RR_WC_LOCAL;
+	else
+		e->status = rr_local_move(qp, e, &again);
+	if (!again)
 		e->state = SQE_MOVED;
-		return;
-	}
-	if (rng) {
-		move_piece(qp, e, rng);
-	} else {
-		bool again = false;
-
-		e->status = rr_local_move(qp, e, 0, e->len, &again);
-		if (!again)
-			e->state = SQE_MOVED;
-	}
-	/* a Read through the agent is captured when its bytes have arrived */
-	if (e->state == SQE_MOVED && (e->op != RR_WR_READ || !e->reqs))
-		rr_local_qp_capture(qp, e);
 }
 
 /* Moves the bytes, then the message that takes a receive: one operation for its initiator. */
-static void move_write_imm(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
+static void move_write_imm(struct local_qp *qp, struct local_sqe *e)
 {
 	if (!e->written) {
-		move_transfer(qp, e, rng);
+		move_transfer(qp, e);
 		if (e->state != SQE_MOVED || e->status)
 			return;
 		e->written = true;
@@ -603,7 +485,7 @@ static void move_write_imm(struct local_qp *qp, struct local_sqe *e, uint64_t *r
 	move_send(qp, e);
 }
 
-static void move_one(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
+static void move_one(struct local_qp *qp, struct local_sqe *e)
 {
 	switch (e->op) {
 	case RR_WR_SEND:
@@ -616,10 +498,10 @@ static void move_one(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
 		break;
 	case RR_WR_WRITE:
 	case RR_WR_READ:
-		move_transfer(qp, e, rng);
+		move_transfer(qp, e);
 		return;
 	case RR_WR_WRITE_IMM:
-		move_write_imm(qp, e, rng);
+		move_write_imm(qp, e);
 		return;
 	case RR_WR_BIND:
 		e->status = rr_local_mem_bind(qp, e);
@@ -631,8 +513,8 @@ static void move_one(struct local_qp *qp, struct local_sqe *e, uint64_t *rng)
 	e->state = SQE_MOVED;
 }
 
-/* Moves all entries that may move now; with @rng, at most one step, and not always the next. */
-static void run_moves(struct local_qp *qp, uint64_t *rng)
+/* Moves all entries that may move now. */
+static void run_moves(struct local_qp *qp)
 {
 	uint32_t reads = 0; /* in progress, before the current entry */
 
@@ -650,21 +532,16 @@ static void run_moves(struct local_qp *qp, uint64_t *rng)
 		}
 		if ((e->flags & RR_WR_FENCE && reads) || (read && reads && reads >= qp->read_depth))
 			return;
-		if (rng && read && rr_local_rand(rng, 2)) {
-			/* let a later Write or Send overtake it; Reads keep their order */
-			reads = UINT32_MAX / 2;
-			continue;
-		}
-		move_one(qp, e, rng);
+		move_one(qp, e);
 		if (qp->phase != PHASE_UP)
 			return;
-		if (rng || e->state != SQE_MOVED || e->status)
+		if (e->state != SQE_MOVED || e->status)
 			return;
 		reads += read && e->reqs;
 	}
 }
 
-static void run_completions(struct local_qp *qp, uint64_t *rng)
+static void run_completions(struct local_qp *qp)
 {
 	while (qp->phase == PHASE_UP && qp->sq_tail != qp->sq_head) {
 		const struct local_sqe *e = &qp->sqe[qp->sq_tail & qp->sq_mask];
@@ -672,8 +549,6 @@ static void run_completions(struct local_qp *qp, uint64_t *rng)
 		if (e->state != SQE_MOVED || e->reqs)
 			return;
 		if (e->due_ns && !e->status && e->due_ns > clock_now_ns())
-			return;
-		if (rng && !e->status && rr_local_rand(rng, 2))
 			return;
 		if (e->status) {
 			rr_local_qp_kill(qp); /* completes it first, with its status */
@@ -683,13 +558,11 @@ static void run_completions(struct local_qp *qp, uint64_t *rng)
 	}
 }
 
-/** rr_local_qp_run - runs the send queue as far as possible (chaos: a random step) */
+/** rr_local_qp_run - runs the send queue as far as possible */
 void rr_local_qp_run(struct local_qp *qp)
 {
-	uint64_t *rng = in_chaos(qp) ? &to_cq(qp->base.cq)->rng : NULL;
-
-	run_moves(qp, rng);
-	run_completions(qp, rng);
+	run_moves(qp);
+	run_completions(qp);
 	if (qp->sq_tail == qp->sq_head)
 		list_del(&qp->work_node);
 }

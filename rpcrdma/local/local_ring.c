@@ -186,7 +186,6 @@ void rr_local_ring_send(struct local_qp *qp, const struct local_sqe *e)
 /* Copies one message from the ring into the oldest posted receive. */
 static bool take_message(struct local_qp *qp)
 {
-	struct local_fabric *f = to_fabric(qp->base.fabric);
 	const struct shm_msg *m = ring_slot(qp->my_ring, qp->rq_taken, qp->my_slots,
 					    qp->my_stride);
 	const volatile struct shm_msg *v = m; /* each word is read once, since the peer may change it */
@@ -205,9 +204,7 @@ static bool take_message(struct local_qp *qp)
 		return false;
 	if (!qp->base.srq)
 		r = qp->rqe[qp->rq_taken & qp->rq_mask];
-	else if (rr_local_srq_take(qp, &r))
-		wc.qp = &qp->base;
-	else
+	else if (!rr_local_srq_take(qp, &r))
 		return false; /* it stays in the ring until a receive is posted */
 	wc.done = r.done;
 	if (wc.with_inv)
@@ -217,11 +214,6 @@ static bool take_message(struct local_qp *qp)
 	if (here)
 		memcpy(r.sge.addr, m->data, here);
 	rr_local_count(qp, bytes_copied, here);
-	if (f->capture && qp->cap_recv && !wc.with_imm) { /* the initiator captures a Write */
-		struct iovec iov = { .iov_base = r.sge.addr, .iov_len = here };
-
-		rr_capture_send(f->capture, &qp->cap, false, &iov, 1, wc.with_inv, wc.inv_rkey);
-	}
 	qp->rq_taken++;
 	if (wc.with_inv && !rr_local_mem_invalidate(qp, wc.inv_rkey)) {
 		wc.status = RR_WC_LOCAL; /* as on a NIC: the message is lost, and the connection dies */
@@ -230,7 +222,7 @@ static bool take_message(struct local_qp *qp)
 		return false;
 	}
 	rr_local_qp_complete(qp, &wc, 0, 1);
-	return qp->phase == PHASE_UP; /* a hook may have killed it, and flushed all receives */
+	return true;
 }
 
 /** rr_local_ring_idle - true if the peer has published nothing new; also for the check before sleeping */

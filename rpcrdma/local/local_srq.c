@@ -14,7 +14,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "local_int.h"
 
@@ -80,8 +79,6 @@ int rr_local_srq_post(struct rr_srq *base, const struct rr_recv *recv)
 	if (srq->head - srq->tail == srq->depth)
 		return -ENOMEM;
 	srq->rqe[srq->head++ & srq->mask] = (struct local_rqe){ recv->done, recv->sge };
-	if (in_chaos_of(base->fabric))
-		memset(recv->sge.addr, LOCAL_POISON, recv->sge.len);
 	wake_next(srq);
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "engine_int.h"
 #include "local.h"
 #include "mode.h"
+#include "open_local.h"
 #include "reg.h"
 #ifdef HAVE_VERBS
 #include "verbs.h"
@@ -138,7 +139,7 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 	local.hooks.reg_page_ns += d->attr.reg_cost.reg_page_ns;
 	local.hooks.dereg_ns += d->attr.reg_cost.dereg_ns;
 	local.hooks.dereg_page_ns += d->attr.reg_cost.dereg_page_ns;
-	return rr_local_open(&local, ret);
+	return rr_open_local(&local, ret);
 }
 
 static int open_dev(struct rpcrdma_domain *d, const char *device, struct rr_dev *dev)

@@ -9,6 +9,7 @@
  */
 #include <sys/mman.h>
 
+#include "inside.h"
 #include "window_talk.h"
 
 /* ---- counted -------------------------------------------------------------------------------- */
@@ -391,10 +392,10 @@ static void shortage_queues(void **state)
 	start_get(&c[0], 9001);
 	hear();
 	inv_key = heard.writes[0].segs[0].handle;
-	rr_local_hooks(fabric)->fail_window = 1;
+	rr_faults_hooks(fabric)->fail_window = 1;
 	start_get(&c[1], 9001);
 	assert_false(hear_one());
-	rr_local_hooks(fabric)->fail_window = 0;
+	rr_faults_hooks(fabric)->fail_window = 0;
 	answer_get(9001);
 	ended(&c[0], 0);
 	hear();

@@ -386,9 +386,9 @@ static void given_up(void **state)
 	}
 }
 
-static struct rr_local_hooks *clnt_hooks(const struct rpc_pair *p)
+static struct rr_hooks *clnt_hooks(const struct rpc_pair *p)
 {
-	return rr_local_hooks(local_fabric(p->clnt_domain));
+	return rr_faults_hooks(local_fabric(p->clnt_domain));
 }
 
 /* No registration is to be had for a call that is the only one: its payload is copied, as it would be without

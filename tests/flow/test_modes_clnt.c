@@ -453,7 +453,7 @@ static void answers_to_what_was_not_sent(void **state)
 		start_put(&c, 30001);
 		hear_want(30001);
 		if (waits) {
-			struct rr_local_hooks *hooks = rr_local_hooks(local_fabric(domain));
+			struct rr_hooks *hooks = rr_faults_hooks(local_fabric(domain));
 
 			hooks->fail_reg = 1;
 			grant(heard.xid, at(40000, 30001));

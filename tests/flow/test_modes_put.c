@@ -310,7 +310,7 @@ static void refused_again_and_again(void **state)
 
 	(void)state;
 	serve_with(NULL, &one);
-	rr_local_hooks(local_fabric(svc.domain))->chaos_seed = 1;
+	assert_int_equal(rr_chaos_push(local_fabric(svc.domain), 1), 0);
 	connect_with(RPCRDMA_HYBRID);
 	for (uint32_t xid = 0; xid < 100; xid++) {
 		want(xid, given.grant_max + 1);

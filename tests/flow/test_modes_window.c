@@ -8,6 +8,7 @@
  * peer being served.
  */
 #include "engine_int.h"
+#include "inside.h"
 #include "local_int.h"
 #include "mode_talk.h"
 
@@ -42,9 +43,9 @@ static struct rr_dev *device(struct rpcrdma_domain *d)
 	return dev;
 }
 
-static struct rr_local_hooks *hooks(void)
+static struct rr_hooks *hooks(void)
 {
-	return rr_local_hooks(device(svc.domain)->fabric);
+	return rr_faults_hooks(device(svc.domain)->fabric);
 }
 
 /* ---- whose keys they are ------------------------------------------------------------------ */
@@ -494,12 +495,12 @@ static void before_it_was_told(void **state)
 	(void)state;
 	serve_with(&domain, &all_modes);
 	connect_with(RPCRDMA_HYBRID);
-	hooks()->rate_bytes_s = 1;
+	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 1;
 	for (uint32_t i = 1; i <= 4; i++)
 		want(i, 5000);
 	done(4);
 	is_cut();
-	hooks()->rate_bytes_s = 0;
+	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 0;
 }
 
 /* The invalidation is behind an answer that takes its time: so are the pages. */
@@ -509,7 +510,7 @@ static void pages_wait_for_it(void **state)
 	connect_with(RPCRDMA_HYBRID);
 	for (uint32_t i = 1; i <= 4; i++)
 		(void)room_for(i, BIG);
-	hooks()->rate_bytes_s = 1;
+	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 1;
 	begin(RR_MSG);
 	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
 	say();
@@ -519,7 +520,7 @@ static void pages_wait_for_it(void **state)
 	assert_int_equal(stats().local_invs, 1);
 	assert_int_equal(stats().grants, 4);
 	assert_true(raw_alive(&peer));
-	hooks()->rate_bytes_s = 0;
+	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 0;
 }
 
 /* ---- shortage ----------------------------------------------------------------------------- */

@@ -340,7 +340,7 @@ static void unmapped_in_mid_call(void **state)
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(names); i++) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL,
 					   .clnt.registration = names[i / 2],
-					   .clnt_local.hooks.pin = i % 2 }; /* as for a device */
+					   .clnt_local.pin = i % 2 }; /* as for a device */
 		struct rpc_pair *p = rpc_pair_create(&a);
 		uint8_t *good = map_one(), *bad = map_one();
 		struct echo_call other, c;

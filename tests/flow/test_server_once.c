@@ -26,7 +26,6 @@
 
 #include "conf.h"
 #include "inside.h"
-#include "local.h"
 #include "nfs_peer.h"
 #include "server_int.h"
 #include "tcp_proxy.h"
@@ -329,7 +328,7 @@ static const struct deed {
 struct ctx {
 	struct nfs_peer peer;
 	struct tcp_proxy proxy;
-	struct rr_local_hooks *hooks; /* local fabric: of the client's side */
+	struct rr_hooks *hooks; /* local fabric: of the client's side */
 };
 
 static const struct deed *now;
@@ -731,7 +730,7 @@ static int setup(void **state, enum rpcrdma_transport transport, void (*tune)(st
 		p->tcp = c->proxy.addr;
 		nfs_peer_connect(p, transport, 0);
 	} else {
-		c->hooks = rr_local_hooks(local_fabric(p->domain));
+		c->hooks = rr_faults_hooks(local_fabric(p->domain));
 	}
 	p->down = on_down;
 	*state = c;

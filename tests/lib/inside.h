@@ -9,9 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "filter.h"
+
 struct rpcrdma_clnt;
 struct rpcrdma_domain;
-struct rr_fabric;
 struct server;
 
 /** server_counter - a counter of one reactor, by its name in REACTOR_COUNTERS or STORE_COUNTERS; whatever fails is
@@ -37,7 +38,7 @@ void clnt_next_xid(struct rpcrdma_clnt *clnt, uint32_t xid);
 /** clnt_disconnect - breaks the connection of a client; its calls go again */
 void clnt_disconnect(struct rpcrdma_clnt *clnt);
 
-/** local_fabric - the local fabric of a domain, for rr_local_hooks(); belongs to the domain; whatever fails is asserted */
+/** local_fabric - the local fabric of a domain, for rr_faults_hooks(); belongs to the domain; whatever fails is asserted */
 struct rr_fabric *local_fabric(struct rpcrdma_domain *d);
 
 #endif

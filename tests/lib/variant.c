@@ -36,6 +36,7 @@
 #include "credit.h"
 #include "export_data.h"
 #include "local.h"
+#include "open_local.h"
 #include "rpcrdma.h"
 
 int __real_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
@@ -48,8 +49,8 @@ int __real_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 			  const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops,
 			  void *ctx, struct rpcrdma_listener **ret);
-int __real_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
-int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
+int __real_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret);
+int __wrap_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret);
 void __real_export_data_init(struct export_data *d);
 void __wrap_export_data_init(struct export_data *d);
 uint32_t __real_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
@@ -116,7 +117,7 @@ int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 	return __real_rpcrdma_listen(e, addr, &a, ops, ctx, ret);
 }
 
-int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
+int __wrap_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret)
 {
 	struct rr_local_attr a = { 0 };
 
@@ -127,8 +128,8 @@ int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **re
 	if (wanted("LEAT_TEST_VM"))
 		a.vm = RR_LOCAL_VM_NEVER;
 	if (wanted("LEAT_TEST_PIN"))
-		a.hooks.pin = true;
-	return __real_rr_local_open(&a, ret);
+		a.pin = true;
+	return __real_rr_open_local(&a, ret);
 }
 
 void __wrap_export_data_init(struct export_data *d)

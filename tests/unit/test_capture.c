@@ -176,7 +176,7 @@ static void test_unwritable(void **state)
 	struct rr_fabric *f = NULL;
 
 	(void)state;
-	assert_int_equal(rr_local_open(&attr, &f), -ENOENT);
+	assert_int_equal(rr_open_local(&attr, &f), -ENOENT);
 	assert_null(f);
 }
 
@@ -191,7 +191,7 @@ static void test_private(void **state)
 
 	(void)state;
 	(void)unlink(pcap);
-	assert_int_equal(rr_local_open(&attr, &f), 0);
+	assert_int_equal(rr_open_local(&attr, &f), 0);
 	umask(mask);
 	rr_fabric_close(f);
 	assert_int_equal(stat(pcap, &st), 0);
@@ -199,7 +199,7 @@ static void test_private(void **state)
 	snprintf(link, sizeof(link), "%s.link", pcap);
 	assert_int_equal(symlink(pcap, link), 0);
 	attr.capture = link;
-	assert_int_equal(rr_local_open(&attr, &f), -ELOOP);
+	assert_int_equal(rr_open_local(&attr, &f), -ELOOP);
 	assert_int_equal(unlink(link), 0);
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "base/clock.h"
+#include "filter.h"
 #include "test_local_pair.h"
 
 static void test_fail_post(void **state)
@@ -15,7 +16,7 @@ static void test_fail_post(void **state)
 
 	(void)state;
 	pair_open(&c, &s, f);
-	rr_local_hooks(f)->fail_post = 3;
+	rr_faults_hooks(f)->fail_post = 3;
 	assert_int_equal(end_send(&c, 0, 1, 0), 0);
 	assert_int_equal(rr_post_recv(c.qp, &c.recv[0]), 0);
 	assert_int_equal(end_send(&c, 0, 1, 0), -ENOMEM);
@@ -33,7 +34,7 @@ static void test_fail_completion(void **state)
 
 	(void)state;
 	pair_open(&c, &s, f);
-	rr_local_hooks(f)->fail_completion = 2;
+	rr_faults_hooks(f)->fail_completion = 2;
 	assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 	assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 	pair_wait(&c, &s, 18);
@@ -53,7 +54,7 @@ static void test_drop_completion(void **state)
 
 	(void)state;
 	pair_open(&c, &s, f);
-	rr_local_hooks(f)->drop_completion = 1;
+	rr_faults_hooks(f)->drop_completion = 1;
 	assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 	assert_int_equal(end_send(&c, 1, 1, RR_WR_SIGNALED), 0);
 	pair_wait(&c, &s, 1);
@@ -73,8 +74,8 @@ static void test_cut(void **state)
 		int ok = 0;
 
 		pair_open(&c, &s, f);
-		rr_local_hooks(f)->cut_after_sends = 3;
-		rr_local_hooks(f)->cut_delivers = delivers;
+		rr_faults_hooks(f)->cut_after_sends = 3;
+		rr_faults_hooks(f)->cut_delivers = delivers;
 		for (int i = 0; i < 3; i++)
 			assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 		pair_wait(&c, &s, 19);
@@ -91,7 +92,7 @@ static void test_cut(void **state)
 
 static void test_rate(void **state)
 {
-	struct rr_local_attr attr = { .hooks.rate_bytes_s = 100 << 20, .hooks.op_ns = 1000 };
+	struct rr_local_attr attr = { .link.rate_bytes_s = 100 << 20, .link.op_ns = 1000 };
 	struct rr_fabric *f = open_fabric(&attr);
 	uint64_t start, took;
 	struct end c, s;
@@ -238,7 +239,7 @@ static void test_chaos_reorders_reads(void **state)
 		while (c.nwc < 1) {
 			bool all = true;
 
-			rr_cq_poll(s.cq, s.wc + s.nwc, 0); /* progress without completions */
+			end_poll(&s);
 			for (unsigned k = 0; k < RECV_BYTES; k++)
 				all = all && sink[k] == 9;
 			end_poll(&c);

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 
+#include "filter.h"
 #include "local_int.h"
 #include "test_local_pair.h"
 
@@ -297,7 +298,7 @@ static void test_bad_registrations(void **state)
 	assert_int_equal(rr_mr_reg(r.c.pd, &attr, &mr), 0);
 	assert_int_equal(rr_mr_dereg(mr), 0);
 	close(fd);
-	rr_local_hooks(r.f)->fail_reg = 2;
+	rr_faults_hooks(r.f)->fail_reg = 2;
 	attr.fd = -1;
 	assert_int_equal(rr_mr_reg(r.c.pd, &attr, &mr), 0);
 	assert_int_equal(rr_mr_dereg(mr), 0);

@@ -18,7 +18,7 @@ static uint8_t *mem;
 
 static void open_with(bool pin)
 {
-	struct rr_local_attr attr = { .hooks.pin = pin };
+	struct rr_local_attr attr = { .pin = pin };
 
 	fabric = open_fabric(&attr);
 	pair_open(&c, &s, fabric);

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "filter.h"
 #include "local.h"
 #include "reg.h"
 
@@ -123,7 +124,7 @@ static void failure_leaves_nothing(void **state)
 	static char mem[1000];
 	struct iovec iov[3] = { { mem, 100 }, { mem + 200, 300 }, { mem + 600, 400 } };
 	struct rr_reg_piece pieces[RR_REG_PIECES_MAX];
-	struct rr_local_hooks *hooks = rr_local_hooks(dev->fabric);
+	struct rr_hooks *hooks = rr_faults_hooks(dev->fabric);
 	struct rr_reg reg;
 	unsigned n = 99;
 

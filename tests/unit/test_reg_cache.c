@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "filter.h"
 #include "local.h"
 #include "monitor.h"
 #include "reg_cache.h"
@@ -265,15 +266,15 @@ static void shortage(void **state)
 	get(0, 1, READ, &lent);
 	use(2, 1, READ);
 	use(4, 1, READ);
-	rr_local_hooks(fabric)->fail_reg = 1;
+	rr_faults_hooks(fabric)->fail_reg = 1;
 	use(6, 1, READ); /* what is idle is given back, and then it goes */
 	assert_int_equal(stats().regs, 4);
 	assert_int_equal(stats().deregs, 2);
 	use(0, 1, READ);
 	assert_int_equal(stats().reg_hits, 1);
-	rr_local_hooks(fabric)->fail_reg = 2; /* the first goes well */
+	rr_faults_hooks(fabric)->fail_reg = 2; /* the first goes well */
 	use(8, 1, READ);
-	rr_local_hooks(fabric)->fail_reg = 0;
+	rr_faults_hooks(fabric)->fail_reg = 0;
 	assert_true(rr_cache_put(cache, &lent));
 	assert_int_equal(rr_cache_get(cache, at(0), page, READ, &ref), 0);
 	assert_true(rr_cache_put(cache, &ref));

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * filter.c - stacks filters in front of a fabric
+ *
+ * Operation, memory, threads, errors: filter.h.
+ */
+#include "filter.h"
+
+/* The topmost filter's close; each removes itself, then closes what is below. */
+static void filter_close(struct rr_fabric *fabric)
+{
+	struct rr_filter *filter = fabric->filter;
+
+	fabric->ops = filter->next;
+	fabric->filter = filter->below;
+	filter->free(filter);
+	fabric->ops->close(fabric);
+}
+
+void rr_filter_push(struct rr_fabric *fabric, struct rr_filter *filter)
+{
+	filter->next = fabric->ops;
+	filter->below = fabric->filter;
+	filter->ops = *filter->next;
+	filter->ops.close = filter_close;
+	fabric->filter = filter;
+	fabric->ops = &filter->ops;
+}
+
+struct rr_filter *rr_filter_find(const struct rr_fabric *fabric, const char *name)
+{
+	struct rr_filter *filter = fabric->filter;
+
+	while (filter && filter->name != name)
+		filter = filter->below;
+	return filter;
+}
+
+struct rr_filter_state *rr_filter_state(struct rr_filter_state *states, const struct rr_filter *filter)
+{
+	while (states && states->filter != filter)
+		states = states->next;
+	return states;
+}
+
+void rr_filter_keep(struct rr_filter_state **states, const struct rr_filter *filter, struct rr_filter_state *state)
+{
+	state->filter = filter;
+	state->next = *states;
+	*states = state;
+}
+
+struct rr_filter_state *rr_filter_forget(struct rr_filter_state **states, const struct rr_filter *filter)
+{
+	struct rr_filter_state *state;
+
+	while (*states && (*states)->filter != filter)
+		states = &(*states)->next;
+	state = *states;
+	if (state)
+		*states = state->next;
+	return state;
+}
+
+int rr_filters_add(struct rr_fabric *fabric, const struct rr_hooks *hooks, const char *capture)
+{
+	int rc = capture ? rr_capture_push(fabric, capture) : 0;
+
+	if (!rc && (hooks->fail_post || hooks->fail_completion || hooks->fail_reg || hooks->fail_window ||
+		    hooks->fail_bind || hooks->drop_completion || hooks->cut_after_sends))
+		rc = rr_faults_push(fabric, hooks);
+	if (!rc && (hooks->reg_ns || hooks->reg_page_ns || hooks->dereg_ns || hooks->dereg_page_ns))
+		rc = rr_cost_push(fabric, hooks);
+	if (!rc && hooks->chaos_seed)
+		rc = rr_chaos_push(fabric, hooks->chaos_seed);
+	return rc;
+}
