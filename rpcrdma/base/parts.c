@@ -3,10 +3,12 @@
  *
  * parts.c - range allocator: a list of the allocated parts, by offset
  *
- * Operation:  A list suffices, because parts are few and long-lived: buffers of a program, chunks of the pool.
- * Memory:     A node for each part. The user owns the range itself.
+ * Operation:  A list suffices, because parts are few: buffers of a program, chunks of the pool, buffers that one
+ *             connection holds.
+ * Memory:     A node for as many parts as were ever allocated at once: then nothing is allocated any more. The user
+ *             owns the range itself.
  * Threads:    The user serializes access.
- * Errors:     -ENOBUFS: wait until a part is freed.
+ * Errors:     -ENOBUFS: wait until a part is freed. -ENOMEM: no node.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,19 +24,24 @@ struct part {
 void rr_parts_init(struct rr_parts *p, size_t bytes)
 {
 	p->bytes = bytes;
+	p->n = 0;
 	list_init(&p->taken);
+	list_init(&p->spares);
 }
 
 void rr_parts_fini(struct rr_parts *p)
 {
-	list_for_each_safe(node, &p->taken)
+	if (!p->bytes)
+		return;
+	list_splice_tail(&p->spares, &p->taken);
+	list_for_each_safe(node, &p->spares)
 		free(list_entry(node, struct part, link));
-	list_init(&p->taken);
+	*p = (struct rr_parts){ 0 };
 }
 
 int rr_parts_take(struct rr_parts *p, size_t bytes, size_t align, size_t *ret_off)
 {
-	struct list *before = &p->taken;
+	struct list *before = &p->taken, *spare;
 	struct part *part;
 	size_t off = 0;
 
@@ -47,12 +54,14 @@ int rr_parts_take(struct rr_parts *p, size_t bytes, size_t align, size_t *ret_of
 	}
 	if (!range_fits(off, bytes, p->bytes))
 		return -ENOBUFS;
-	part = malloc(sizeof(*part));
+	spare = list_pop(&p->spares);
+	part = spare ? list_entry(spare, struct part, link) : malloc(sizeof(*part));
 	if (!part)
 		return -ENOMEM;
 	part->off = off;
 	part->bytes = bytes;
 	list_insert_between(&part->link, before, before->next);
+	p->n++;
 	*ret_off = off;
 	return 0;
 }
@@ -64,8 +73,9 @@ bool rr_parts_give(struct rr_parts *p, size_t off)
 
 		if (part->off != off)
 			continue;
-		list_del(&part->link);
-		free(part);
+		list_del(node);
+		list_add_head(&p->spares, node);
+		p->n--;
 		return true;
 	}
 	return false;

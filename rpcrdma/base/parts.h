@@ -11,14 +11,16 @@
 #include "base/list.h"
 
 struct rr_parts {
-	size_t bytes;      /* 0: no range */
-	struct list taken; /* by offset */
+	size_t bytes;       /* 0: no range */
+	size_t n;           /* allocated parts */
+	struct list taken;  /* by offset */
+	struct list spares; /* unused nodes */
 };
 
-/** rr_parts_init - sets up a range of @bytes with no part allocated; 0: no range. Allocates no memory */
+/** rr_parts_init - sets up a range of @bytes with no part allocated. Allocates no memory */
 void rr_parts_init(struct rr_parts *p, size_t bytes);
 
-/** rr_parts_fini - frees the list of parts, also of those still allocated */
+/** rr_parts_fini - frees the nodes, also those of parts still allocated. A zeroed @p is fine. */
 void rr_parts_fini(struct rr_parts *p);
 
 /** rr_parts_take - allocates @bytes from the range

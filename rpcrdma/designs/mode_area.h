@@ -14,10 +14,8 @@ struct rr_area {
 	struct rr_own own;               /* how others see it */
 	struct rpcrdma_conn *conn;
 	uint8_t *mem;                    /* NULL: no memory */
-	size_t bytes;
+	struct rr_parts pages;           /* lent parts of it */
 	struct rr_buf *bufs;             /* one per page; a buffer uses that of its first page */
-	uint64_t *used;                  /* one bit per page */
-	unsigned npages, nused;
 	struct rr_waiters waiters;
 	struct rpcrdma_msg msg;
 	bool msg_out;
@@ -38,7 +36,7 @@ must_check int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr
 void rr_area_fini(struct rr_area *a);
 
 /** rr_area_get - allocates @bytes, in whole pages
- * Return: 0; -ENOBUFS: none free now, wait; -EMSGSIZE: larger than buf_max */
+ * Return: 0; -ENOBUFS: none free now, wait; -EMSGSIZE: larger than buf_max; -ENOMEM */
 must_check int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret);
 
 /** rr_area_wait - after -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order */

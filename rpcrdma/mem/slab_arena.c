@@ -82,8 +82,7 @@ void rr_pool_arena_fini(struct rpcrdma_domain *d)
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_pool_arena_detach(d, i);
 	for (unsigned z = 0; z < RR_ZONES; z++)
-		if (d->pools[z].parts.bytes)
-			rr_parts_fini(&d->pools[z].parts);
+		rr_parts_fini(&d->pools[z].parts);
 	rr_provider_put(&d->pool_arena.x);
 }
 

@@ -48,7 +48,6 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	rr_clients_init(&d->clients);
 	list_init(&d->engines);
 	list_init(&d->mems);
-	rr_parts_init(&d->arena_parts, 0);
 	list_init(&d->homes);
 	d->clnt_designs = &rr_mode_clnt_designs;
 	d->srv_designs = &rr_mode_srv_designs;

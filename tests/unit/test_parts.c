@@ -50,9 +50,11 @@ static void random_model(void **state)
 			taken -= len[off] > 0;
 			len[off] = 0;
 		}
+		assert_int_equal(p.n, taken);
 	}
 	assert_true(taken > 0); /* whose nodes are freed */
 	rr_parts_fini(&p);
+	rr_parts_fini(&p); /* does nothing */
 	rr_parts_init(&p, SPACE);
 	assert_int_equal(rr_parts_take(&p, SPACE + 1, 1, &(size_t){ 0 }), -ENOBUFS);
 	assert_int_equal(rr_parts_take(&p, SIZE_MAX, 1, &(size_t){ 0 }), -ENOBUFS);
