@@ -165,40 +165,52 @@ size_t rpcrdma_reg_bytes_default(void);
 
 /* ---- counters ----------------------------------------------------------------------------- */
 
+/* Counters by name. BOTH(name): of requesters and responders; OWN(name): of requesters only.
+ *
+ *   calls, replies       RPCs started and finished
+ *   bytes_in, bytes_out  payload received and sent by this side, by any method
+ *   bytes_copied         payload bytes copied by a CPU: memcpy, socket copies, process_vm and memfd copies; a service
+ *                        adds its own
+ *   bytes_placed         by RDMA Write (server)
+ *   bytes_pulled         by RDMA Read (server)
+ *   bytes_direct         transferred by the kernel directly into the caller's memory
+ *   err_chunk, err_vers, garbage, dropped     responses to invalid messages
+ *   credits_low          smallest credit limit that a requester has seen in force; 0: none yet
+ *   credit_waits, buf_waits, sq_waits         waits for a resource; a shortage queues, it is never an error
+ *   binds, local_invs    of memory windows: bound, invalidated locally
+ *   invalidations        by the peer's Send, or by our Send (server)
+ *   reg_hits, reg_misses registration caches: hits, misses
+ *   reg_invalidated      ... entries that ended because their memory was unmapped
+ *   reg_evicted          ... entries evicted to make room
+ *   reg_deferred, reg_flushes                 ... deregistrations deferred; batches of them
+ *   reg_reaped           part of deregs: done by a background thread, not during a call
+ *   reg_uncacheable      ranges registered for one call because they cannot be cached
+ *   reg_bounced          payloads copied through a bounce buffer instead
+ *   reg_pinned           bytes registered in the caches now
+ *   conns, conns_total   open now; since creation
+ *   shared_recvs         receives shared by connections
+ *   sleeps, spins        engine: blocking waits; waits ended by polling
+ *   posts, completions   batches of work requests posted to a device; completions
+ *   offers               read-read: payloads that the requester had to read
+ *   fast_writes, grants  calls by fast-write; calls by hybrid
+ *   mode_timeouts        memory revoked, or connections closed, because the peer did not respond about announced memory
+ *   mode_cuts            connections closed because the peer broke a mode's rules */
+#define RPCRDMA_COUNTERS(BOTH, OWN)                                                                 \
+	BOTH(calls) BOTH(replies) BOTH(bytes_in) BOTH(bytes_out) BOTH(bytes_copied) BOTH(bytes_placed) \
+	BOTH(bytes_pulled) BOTH(bytes_direct) BOTH(chunks_read) BOTH(chunks_write) BOTH(chunks_reply) \
+	BOTH(long_calls) BOTH(inline_msgs) BOTH(err_chunk) BOTH(err_vers) BOTH(garbage) BOTH(dropped) \
+	OWN(credits_low) OWN(credit_waits) BOTH(buf_waits) BOTH(sq_waits) BOTH(rnr) OWN(reconnects) \
+	OWN(timeouts) BOTH(regs) BOTH(deregs) BOTH(binds) BOTH(local_invs) BOTH(invalidations)      \
+	OWN(reg_hits) OWN(reg_misses) OWN(reg_invalidated) OWN(reg_evicted) OWN(reg_deferred)       \
+	OWN(reg_flushes) OWN(reg_reaped) OWN(reg_uncacheable) OWN(reg_bounced) OWN(reg_pinned)      \
+	BOTH(conns) BOTH(conns_total) BOTH(shared_recvs) BOTH(sleeps) BOTH(spins) BOTH(posts)       \
+	BOTH(completions) BOTH(offers) BOTH(fast_writes) BOTH(grants) BOTH(mode_timeouts) BOTH(mode_cuts)
+
+#define RPCRDMA_COUNTER(name) uint64_t name;
+
 /* Sums over a domain's engines since its creation. */
 struct rpcrdma_stats {
-	uint64_t calls, replies;         /* RPCs started and finished, as requester and responder */
-	uint64_t bytes_in, bytes_out;    /* payload received and sent by this side, by any method */
-	uint64_t bytes_copied;           /* payload bytes copied by a CPU: memcpy, socket copies, process_vm and
-	                                  * memfd copies; a service adds its own */
-	uint64_t bytes_placed;           /* by RDMA Write (server) */
-	uint64_t bytes_pulled;           /* by RDMA Read (server) */
-	uint64_t bytes_direct;           /* transferred by the kernel directly into the caller's memory */
-	uint64_t chunks_read, chunks_write, chunks_reply, long_calls, inline_msgs;
-	uint64_t err_chunk, err_vers, garbage, dropped; /* responses to invalid messages */
-	uint64_t credits_low;            /* smallest credit limit that a requester has seen in force; 0: none yet */
-	uint64_t credit_waits, buf_waits, sq_waits; /* waits for a resource; a shortage queues, it is never an error */
-	uint64_t rnr, reconnects, timeouts;
-	uint64_t regs, deregs;
-	uint64_t binds, local_invs;      /* of memory windows: bound, invalidated locally */
-	uint64_t invalidations;          /* by the peer's Send, or by our Send (server) */
-	uint64_t reg_hits, reg_misses;   /* registration caches: hits, misses */
-	uint64_t reg_invalidated;        /* ... entries that ended because their memory was unmapped */
-	uint64_t reg_evicted;            /* ... entries evicted to make room */
-	uint64_t reg_deferred, reg_flushes; /* ... deregistrations deferred; batches of them */
-	uint64_t reg_reaped;             /* part of deregs: done by a background thread, not during a call */
-	uint64_t reg_uncacheable;        /* ranges registered for one call because they cannot be cached */
-	uint64_t reg_bounced;            /* payloads copied through a bounce buffer instead */
-	uint64_t reg_pinned;             /* bytes registered in the caches now */
-	uint64_t conns, conns_total;     /* open now; since creation */
-	uint64_t shared_recvs;           /* receives shared by connections */
-	uint64_t sleeps, spins;          /* engine: blocking waits; waits ended by polling */
-	uint64_t posts, completions;     /* batches of work requests posted to a device; completions */
-	uint64_t offers;                 /* read-read: payloads that the requester had to read */
-	uint64_t fast_writes, grants;    /* calls by fast-write; calls by hybrid */
-	uint64_t mode_timeouts, mode_cuts; /* mode_timeouts: memory revoked, or connections closed, because the peer
-	                                    * did not respond about announced memory; mode_cuts: connections closed
-	                                    * because the peer broke a mode's rules */
+	RPCRDMA_COUNTERS(RPCRDMA_COUNTER, RPCRDMA_COUNTER)
 };
 
 /** rpcrdma_domain_stats - copies the counters; any thread; they are not an atomic snapshot */

@@ -127,15 +127,10 @@ static void take_stat(void *ctx, const char *name, uint64_t value)
 		const char *name;
 		uint64_t *to;
 	} known[] = {
-		{ "cpu_us", &s->cpu_us },
-		{ "bytes_in", &s->bytes_in },
-		{ "bytes_out", &s->bytes_out },
-		{ "bytes_copied", &s->bytes_copied },
-		{ "bytes_placed", &s->bytes_placed },
-		{ "bytes_pulled", &s->bytes_pulled },
-		{ "bytes_direct", &s->bytes_direct },
-		{ "calls", &s->calls },
-		{ "conns", &s->conns },
+#define SAME(name) { #name, &s->name }
+		SAME(cpu_us), SAME(bytes_in), SAME(bytes_out), SAME(bytes_copied), SAME(bytes_placed),
+		SAME(bytes_pulled), SAME(bytes_direct), SAME(calls), SAME(conns),
+#undef SAME
 		{ "instance_0", &s->instance[0] },
 		{ "instance_1", &s->instance[1] },
 	};

@@ -87,11 +87,18 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
  */
 bool must_check worker_cancel(struct worker_pool *p, struct worker_job *job);
 
+/* Counters: `leat ctl stats` prints them as worker_NAME.
+ *
+ *   jobs       submitted
+ *   waits      jobs submitted while no idle worker was left for them
+ *   depth_max  maximum number of waiting jobs
+ *   replaced   threads that were started because others were stuck */
+#define WORKER_COUNTERS(X) X(jobs) X(waits) X(depth_max) X(replaced)
+
+#define WORKER_COUNTER(name) uint64_t name;
+
 struct worker_stats {
-	uint64_t jobs;	    /* submitted */
-	uint64_t waits;	    /* jobs submitted while no idle worker was left for them */
-	uint64_t depth_max; /* maximum number of waiting jobs */
-	uint64_t replaced;  /* threads that were started because others were stuck */
+	WORKER_COUNTERS(WORKER_COUNTER)
 };
 
 /** worker_pool_stats - copies the statistics since worker_pool_create(), in jobs and threads; any thread */

@@ -88,50 +88,16 @@ static void add_process(struct list_of_stats *l)
 	add(l, "max_rss_kib", (uint64_t)ru.ru_maxrss);
 }
 
-#define ADD(l, s, field) add(l, #field, (s)->field)
-
 static void add_transport(struct list_of_stats *l, struct rpcrdma_domain *domain)
 {
-	struct rpcrdma_stats stats, *s = &stats;
+	struct rpcrdma_stats s;
 
-	rpcrdma_domain_stats(domain, s);
-	ADD(l, s, calls);
-	ADD(l, s, replies);
-	ADD(l, s, bytes_in);
-	ADD(l, s, bytes_out);
-	ADD(l, s, bytes_copied);
-	ADD(l, s, bytes_placed);
-	ADD(l, s, bytes_pulled);
-	ADD(l, s, bytes_direct);
-	ADD(l, s, chunks_read);
-	ADD(l, s, chunks_write);
-	ADD(l, s, chunks_reply);
-	ADD(l, s, long_calls);
-	ADD(l, s, inline_msgs);
-	ADD(l, s, err_chunk);
-	ADD(l, s, err_vers);
-	ADD(l, s, garbage);
-	ADD(l, s, dropped);
-	ADD(l, s, buf_waits);
-	ADD(l, s, sq_waits);
-	ADD(l, s, rnr);
-	ADD(l, s, regs);
-	ADD(l, s, deregs);
-	ADD(l, s, binds);
-	ADD(l, s, local_invs);
-	ADD(l, s, invalidations);
-	ADD(l, s, conns);
-	ADD(l, s, conns_total);
-	ADD(l, s, shared_recvs);
-	ADD(l, s, sleeps);
-	ADD(l, s, spins);
-	ADD(l, s, posts);
-	ADD(l, s, completions);
-	ADD(l, s, offers);
-	ADD(l, s, fast_writes);
-	ADD(l, s, grants);
-	ADD(l, s, mode_timeouts);
-	ADD(l, s, mode_cuts);
+	rpcrdma_domain_stats(domain, &s);
+#define ADD(name) add(l, #name, s.name);
+#define SKIP(name)
+	RPCRDMA_COUNTERS(ADD, SKIP)
+#undef ADD
+#undef SKIP
 }
 
 /* pinned buffer memory, and for each size the number of free and used buffers */
@@ -166,10 +132,9 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 	struct worker_stats s;
 
 	worker_pool_stats(workers, &s);
-	add(l, "worker_jobs", s.jobs);
-	add(l, "worker_waits", s.waits);
-	add(l, "worker_depth_max", s.depth_max);
-	add(l, "worker_replaced", s.replaced);
+#define ADD(name) add(l, "worker_" #name, s.name);
+	WORKER_COUNTERS(ADD)
+#undef ADD
 }
 
 static uint64_t load(const struct server *srv, unsigned reactor, size_t at)
@@ -219,12 +184,9 @@ static void add_drcs(struct list_of_stats *l, const struct server *srv)
 
 	drc_stats(srv->drc, &s);
 	drc_stats(srv->drc_writes, &s);
-	add(l, "drc_hits", s.hits);
-	add(l, "drc_joins", s.joins);
-	add(l, "drc_evictions", s.evictions);
-	add(l, "drc_entries", s.entries);
-	add(l, "drc_executing", s.executing);
-	add(l, "drc_bytes", s.bytes);
+#define ADD(name) add(l, "drc_" #name, s.name);
+	DRC_COUNTERS(ADD)
+#undef ADD
 }
 
 static void stats(struct req *r)

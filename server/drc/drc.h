@@ -103,15 +103,21 @@ void drc_done(struct drc *d, struct drc_call *c);
 /** drc_abandon - the call was not executed after all: the first joined call is executed instead, if any */
 void drc_abandon(struct drc *d, struct drc_call *c);
 
-/* Sums over all shards. */
+/* Counters, sums over all shards: `leat ctl stats` prints them as drc_NAME.
+ *
+ *   hits       replies from the cache
+ *   joins      duplicates of calls in progress
+ *   evictions  entries evicted for others
+ *   entries    now
+ *   executing  part of entries: in progress
+ *   bytes      memory of all entries */
+#define DRC_COUNTERS(X) X(hits) X(joins) X(evictions) X(entries) X(executing) X(bytes)
+
+#define DRC_COUNTER(name) uint64_t name;
+
 struct drc_stats {
-	uint64_t hits;	    /* replies from the cache */
-	uint64_t joins;	    /* duplicates of calls in progress */
-	uint64_t evictions; /* entries evicted for others */
-	uint64_t entries;   /* now */
-	uint64_t clients;   /* clients with entries; one may be counted in each shard */
-	uint64_t executing; /* part of entries: in progress */
-	uint64_t bytes;	    /* memory of all entries */
+	DRC_COUNTERS(DRC_COUNTER)
+	uint64_t clients; /* clients with entries; one may be counted in each shard */
 };
 
 /** drc_stats - adds the counters to *@ret; any thread; not an atomic snapshot. A NULL @d adds nothing. */
