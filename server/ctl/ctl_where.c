@@ -22,17 +22,17 @@
 #include "server_int.h"
 #include "latency.h"
 
-_Static_assert(WHERE_PARTS <= CTL_PARTS_MAX, "all parts can be told");
-_Static_assert(WHERE_KINDS <= CTL_KINDS_MAX, "all kinds can be told");
-_Static_assert(WHERE_STATES <= CTL_STATES_MAX, "all states can be told");
+_Static_assert(LATENCY_PARTS <= CTL_PARTS_MAX, "all parts can be told");
+_Static_assert(LATENCY_KINDS <= CTL_KINDS_MAX, "all kinds can be told");
+_Static_assert(LATENCY_STATES <= CTL_STATES_MAX, "all states can be told");
 _Static_assert(HIST_BUCKETS == CTL_BUCKETS_MAX, "all buckets can be told");
-_Static_assert(WHERE_PIECES_MAX <= CTL_PIECES_MAX, "all pieces can be told");
+_Static_assert(LATENCY_PIECES_MAX <= CTL_PIECES_MAX, "all pieces can be told");
 
 struct sums {
-	ctl_kind kinds[WHERE_KINDS];
-	ctl_part parts[WHERE_KINDS][WHERE_PARTS];
-	ctl_state states[WHERE_STATES];
-	ctl_bucket buckets[WHERE_STATES][HIST_BUCKETS];
+	ctl_kind kinds[LATENCY_KINDS];
+	ctl_part parts[LATENCY_KINDS][LATENCY_PARTS];
+	ctl_state states[LATENCY_STATES];
+	ctl_bucket buckets[LATENCY_STATES][HIST_BUCKETS];
 };
 
 static char *word(const char *text)
@@ -45,25 +45,25 @@ static uint64_t load(const _Atomic uint64_t *sum)
 	return atomic_load_explicit(sum, memory_order_relaxed);
 }
 
-static void sum_kind(const struct server *srv, struct sums *s, enum where_kind kind)
+static void sum_kind(const struct server *srv, struct sums *s, enum latency_kind kind)
 {
 	static const char *const names[] = {
-		[WHERE_READ] = "READ", [WHERE_WRITE] = "WRITE", [WHERE_OTHER] = "other"
+		[LATENCY_READ] = "READ", [LATENCY_WRITE] = "WRITE", [LATENCY_OTHER] = "other"
 	};
 	ctl_kind *k = &s->kinds[kind];
 	ctl_part *parts = s->parts[kind];
 
 	k->name = word(names[kind]);
 	k->parts.parts_val = parts;
-	k->parts.parts_len = WHERE_PARTS;
-	for (unsigned i = 0; i < WHERE_PARTS; i++)
-		parts[i].name = word(where_part_name((enum where_part)i));
+	k->parts.parts_len = LATENCY_PARTS;
+	for (unsigned i = 0; i < LATENCY_PARTS; i++)
+		parts[i].name = word(latency_part_name((enum latency_part)i));
 	for (unsigned re = 0; re < srv->nreactors; re++) {
-		const struct where_stats *w = &srv->reactors[re]->where;
+		const struct latency_stats *w = &srv->reactors[re]->latency.stats;
 
 		k->requests += load(&w->kinds[kind].requests);
 		k->bytes += load(&w->kinds[kind].bytes);
-		for (unsigned i = 0; i < WHERE_PARTS; i++)
+		for (unsigned i = 0; i < LATENCY_PARTS; i++)
 			parts[i].ns += load(&w->kinds[kind].ns[i]);
 	}
 }
@@ -79,7 +79,7 @@ static void sum_state(const struct server *srv, struct sums *s, enum req_state s
 		uint64_t count = 0;
 
 		for (unsigned re = 0; re < srv->nreactors; re++)
-			count += load(&srv->reactors[re]->where.states[state][i]);
+			count += load(&srv->reactors[re]->latency.stats.states[state][i]);
 		if (count)
 			b[t->buckets.buckets_len++] = (ctl_bucket){ .bucket = i, .count = count };
 	}
@@ -93,24 +93,24 @@ void ctl_where_sums(struct req *r)
 	memcpy(res->instance, r->srv->instance, sizeof(res->instance));
 	if (!s)
 		return;
-	for (unsigned i = 0; i < WHERE_KINDS; i++)
-		sum_kind(r->srv, s, (enum where_kind)i);
-	for (unsigned i = 0; i < WHERE_STATES; i++)
+	for (unsigned i = 0; i < LATENCY_KINDS; i++)
+		sum_kind(r->srv, s, (enum latency_kind)i);
+	for (unsigned i = 0; i < LATENCY_STATES; i++)
 		sum_state(r->srv, s, (enum req_state)i);
 	res->kinds.kinds_val = s->kinds;
-	res->kinds.kinds_len = WHERE_KINDS;
+	res->kinds.kinds_len = LATENCY_KINDS;
 	res->states.states_val = s->states;
-	res->states.states_len = WHERE_STATES;
+	res->states.states_len = LATENCY_STATES;
 }
 
-static void tell(ctl_trace *to, ctl_piece *pieces, const struct where_trace *t)
+static void tell(ctl_trace *to, ctl_piece *pieces, const struct latency_trace *t)
 {
 	to->xid = t->xid;
 	to->is_write = t->is_write;
 	to->bytes = t->bytes;
 	to->total = t->total_ns;
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct where_piece *p = &t->pieces[i];
+		const struct latency_piece *p = &t->pieces[i];
 
 		pieces[i] = (ctl_piece){
 			.off = p->off,
@@ -128,14 +128,14 @@ static void tell(ctl_trace *to, ctl_piece *pieces, const struct where_trace *t)
 void ctl_where_pieces(struct req *r)
 {
 	struct rpcrdma_client_id client;
-	ctl_piece *pieces = req_scratch(r, WHERE_PIECES_MAX * sizeof(*pieces));
-	struct where_trace *t;
+	ctl_piece *pieces = req_scratch(r, LATENCY_PIECES_MAX * sizeof(*pieces));
+	struct latency_trace *t;
 	ctl_pieces *res = &r->res.pieces;
 
 	if (!pieces)
 		return;
 	rpcrdma_client_id_of(&r->conn->peer, &client);
-	t = where_tracer_take(&r->srv->tracer, ctl_is_admin(&r->conn->peer) ? NULL : &client);
+	t = latency_tracer_take(&r->srv->tracer, ctl_is_admin(&r->conn->peer) ? NULL : &client);
 	res->is_there = FALSE;
 	if (!t)
 		return;

@@ -19,7 +19,7 @@
  *     NEED_BUF  PULLING   piece_need_buf it has a buffer
  *     PULLING   PULLED    piece_pulling  WRITE: the data has arrived
  *     PULLING   DONE      piece_pulling  PULL: the data has arrived. Or the transfer has failed
- *     PULLED    DISK      piece_pulled   place_open() was called
+ *     PULLED    DISK      piece_pulled   place_move() was called
  *     DISK      TURN      piece_disk     READ into a buffer
  *     DISK      DONE      piece_disk     WRITE, SYNC, READ into the client's memory, or an error
  *     TURN      PUTTING   piece_turn     all pieces before it were put, or no order is kept
@@ -36,10 +36,6 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "client.h"
-#include "conn.h"
-#include "reactor.h"
-#include "req.h"
 
 #define SUBMIT_SLOW_NS (500 * NS_PER_US) /* longest time for which a submit should block a reactor */
 
@@ -66,9 +62,9 @@ void piece_run(struct place_piece *p)
 		next = piece_states[p->state](p);
 		if (next == p->state)
 			return;
-		TRACE3(place_state, p->req->xid, p->off, next);
+		TRACE3(place_state, p->place->rpc->xid, p->off, next);
 		if (p->state == PLACE_NEED_BUF) /* until then it may have been cut anew */
-			where_piece_begin(p->req, p->off, p->len);
+			latency_piece_begin(p->place->latency, p->off, p->len);
 		p->state = next;
 		p->started = false;
 	}
@@ -77,19 +73,19 @@ void piece_run(struct place_piece *p)
 void piece_make_ready(struct place_piece *p)
 {
 	if (!list_is_linked(&p->ready))
-		list_add_tail(&place_of(p)->ready, &p->ready);
+		list_add_tail(&p->place->ready, &p->ready);
 }
 
 static void op_begins(struct place_piece *p)
 {
 	p->started = p->busy = true;
-	place_of(p)->busy++;
+	p->place->busy++;
 }
 
 static void op_ended(struct place_piece *p)
 {
 	p->busy = false;
-	place_of(p)->busy--;
+	p->place->busy--;
 }
 
 /* A completion: continues with the piece, and with the request. */
@@ -97,7 +93,7 @@ static void piece_wake(struct place_piece *p)
 {
 	op_ended(p);
 	piece_make_ready(p);
-	req_run(p->req);
+	p->place->wake(p->place);
 }
 
 void piece_wake_all(struct place *pl, enum place_state state)
@@ -123,7 +119,7 @@ static void good_until(struct place *pl, uint32_t end, int err)
 
 static enum place_state piece_fail(struct place_piece *p, int err)
 {
-	good_until(place_of(p), p->off, err);
+	good_until(p->place, p->off, err);
 	return PLACE_DONE;
 }
 
@@ -133,16 +129,16 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 {
 	struct place_piece *p = container_of(w, struct place_piece, waiter);
 
-	place_of(p)->starved = false;
+	p->place->starved = false;
 	piece_wake(p);
 }
 
 static int wait_for_buf(struct place_piece *p)
 {
 	op_begins(p);
-	place_of(p)->starved = true;
+	p->place->starved = true;
 	p->waiter.fn = on_buf;
-	rpcrdma_req_buf_wait(p->req->rpc, &p->waiter);
+	rpcrdma_req_buf_wait(p->place->rpc, &p->waiter);
 	return -EINPROGRESS;
 }
 
@@ -150,8 +146,8 @@ static int wait_for_buf(struct place_piece *p)
  * overlap it was the whole payload so far. Pieces that are put in order get memory in order. */
 static void go_piecewise(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
-	size_t max = p->req->rpc->buf_max;
+	struct place *pl = p->place;
+	size_t max = p->place->rpc->buf_max;
 
 	pl->piecewise = true;
 	if (pl->overlap && !pl->in_order)
@@ -170,8 +166,8 @@ static bool can_be_cut(const struct place *pl)
 /* Return: 0: the piece has a buffer; -EINPROGRESS: it waits for one; -errno */
 static int buf_for(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
-	struct rpcrdma_req *rpc = p->req->rpc;
+	struct place *pl = p->place;
+	struct rpcrdma_req *rpc = p->place->rpc;
 	size_t bytes = pl->shift + pl->total;
 	int err = 0;
 
@@ -192,7 +188,7 @@ static int buf_for(struct place_piece *p)
 /* Return: the buffer of the piece; @ret_off: offset of its bytes in it */
 static struct rpcrdma_buf *buf_of(const struct place_piece *p, size_t *ret_off)
 {
-	const struct place *pl = place_of(p);
+	const struct place *pl = p->place;
 
 	*ret_off = p->buf && p->off ? 0 : pl->shift + (p->buf ? 0 : p->off);
 	return p->buf ? p->buf : pl->buf;
@@ -212,13 +208,13 @@ static enum place_state use_buf(struct place_piece *p)
 	p->here = (struct iovec){ .iov_base = (char *)b->addr + off, .iov_len = p->len };
 	p->iov = &p->here;
 	p->iovcnt = 1;
-	return place_of(p)->kind == PLACE_READ ? PLACE_DISK : PLACE_PULLING;
+	return p->place->kind == PLACE_READ ? PLACE_DISK : PLACE_PULLING;
 }
 
 /* Return: the payload of the arguments if it came with the message, or NULL */
-static char *arrived(struct req *r)
+static char *arrived(const struct place *pl)
 {
-	const struct rpcrdma_payload *data = place_payload(r);
+	const struct rpcrdma_payload *data = pl->plan->data;
 
 	return data->iovcnt ? data->iov[0].iov_base : NULL;
 }
@@ -226,16 +222,13 @@ static char *arrived(struct req *r)
 /* Tries to read directly into the client's memory. Return: 0 or -errno */
 static int sink(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
-	int err;
+	struct place *pl = p->place;
 
-	if (!p->req->rpc->can_map || pl->overlap || pl->piecewise)
+	if (!pl->rpc->can_map || pl->overlap || pl->piecewise)
 		return -EOPNOTSUPP;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
-	err = rpcrdma_req_sink(p->req->rpc, p->off, p->len, p->iov, &p->iovcnt);
-	pl->no_room |= err == -EMSGSIZE;
-	return err;
+	return rpcrdma_req_sink(pl->rpc, p->off, p->len, p->iov, &p->iovcnt);
 }
 
 /* Tries to write directly from where the data is. That is memory of this process, which received the data before the
@@ -243,40 +236,39 @@ static int sink(struct place_piece *p)
  * change meanwhile changes what is in the file, and nothing else. */
 static bool source(struct place_piece *p)
 {
-	struct req *r = p->req;
-	struct place *pl = &r->place;
+	struct place *pl = p->place;
 
 	if (pl->kind != PLACE_WRITE || pl->overlap || pl->piecewise)
 		return false;
-	if (!r->rpc->args_local && !(r->rpc->can_map && r->exp->conf.data.trust_clients))
+	if (!pl->rpc->args_local && !(pl->rpc->can_map && pl->plan->store->volume->data->trust_clients))
 		return false;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
-	pl->theirs = !rpcrdma_req_source(r->rpc, p->off, p->len, p->iov, &p->iovcnt);
+	pl->theirs = !rpcrdma_req_source(pl->rpc, p->off, p->len, p->iov, &p->iovcnt);
 	return pl->theirs;
 }
 
 static enum place_state piece_need_buf(struct place_piece *p)
 {
-	struct req *r = p->req;
+	struct place *pl = p->place;
 	char *here;
 	int err;
 
-	if (r->place.forsaken)
+	if (pl->phase == PLACE_DISCARDS)
 		return PLACE_DONE;
-	if (r->place.kind == PLACE_READ) {
+	if (pl->kind == PLACE_READ) {
 		err = sink(p);
 		if (err)
 			return err == -EMSGSIZE ? piece_fail(p, err) : use_buf(p);
 		return PLACE_DISK;
 	}
-	here = arrived(r);
+	here = arrived(pl);
 	if (!here)
 		return source(p) ? PLACE_PULLED : use_buf(p);
 	p->here = (struct iovec){ .iov_base = here + p->off, .iov_len = p->len };
 	p->iov = &p->here;
 	p->iovcnt = 1;
-	return r->place.kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
 }
 
 /* ---- PULLING, PULLED ---------------------------------------------------------------------- */
@@ -286,7 +278,7 @@ static void on_pulled(struct rpcrdma_piece *xfer, int err)
 	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
 
 	xfer->err = err;
-	where_net(p->req, -1, p->off);
+	latency_net(p->place->latency, -1, p->off);
 	piece_wake(p);
 }
 
@@ -298,18 +290,18 @@ static void describe(struct place_piece *p, void (*done)(struct rpcrdma_piece *x
 
 static enum place_state piece_pulling(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
+	struct place *pl = p->place;
 	int err;
 
 	if (!p->started) {
 		describe(p, on_pulled);
 		op_begins(p);
-		where_net(p->req, 1, p->off);
-		err = rpcrdma_req_pull(p->req->rpc, &p->xfer);
+		latency_net(p->place->latency, 1, p->off);
+		err = rpcrdma_req_pull(p->place->rpc, &p->xfer);
 		if (!err)
 			return PLACE_PULLING;
 		op_ended(p);
-		where_net(p->req, -1, p->off);
+		latency_net(p->place->latency, -1, p->off);
 		p->xfer.err = err;
 	}
 	if (p->xfer.err) {
@@ -321,9 +313,9 @@ static enum place_state piece_pulling(struct place_piece *p)
 
 static enum place_state piece_pulled(struct place_piece *p)
 {
-	if (place_of(p)->forsaken)
+	if (p->place->phase == PLACE_DISCARDS)
 		return PLACE_DONE;
-	return place_of(p)->open ? PLACE_DISK : PLACE_PULLED;
+	return p->place->phase == PLACE_MOVES ? PLACE_DISK : PLACE_PULLED;
 }
 
 /* ---- DISK --------------------------------------------------------------------------------- */
@@ -333,22 +325,22 @@ static void on_turn(struct store_io *io)
 {
 	struct place_piece *p = container_of(io, struct place_piece, io);
 
-	where_disk(p->req, 1, p->off);
-	p->turn_ns = where_now(p->req);
+	latency_disk(p->place->latency, 1, p->off);
+	p->turn_ns = latency_now(p->place->latency);
 }
 
 static void on_disk(struct store_io *io)
 {
 	struct place_piece *p = container_of(io, struct place_piece, io);
 
-	where_disk(p->req, -1, p->off);
+	latency_disk(p->place->latency, -1, p->off);
 	piece_wake(p);
 }
 
 /* Sets how many bytes around the piece a read may overwrite. Parts of one shared buffer have no space in between. */
 static void fill_pads(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
+	struct place *pl = p->place;
 	const struct rpcrdma_buf *b;
 	size_t off, end;
 
@@ -364,33 +356,31 @@ static void fill_pads(struct place_piece *p)
 
 static void fill_io(struct place_piece *p)
 {
-	struct req *r = p->req;
+	const struct place_plan *plan = p->place->plan;
 	struct store_io *io = &p->io;
 
-	io->file = &r->file->file;
+	io->file = plan->file;
 	io->iov = p->iov;
 	io->iovcnt = p->iovcnt;
-	io->off = r->place.cut.base + p->off;
+	io->off = plan->off + p->off;
 	io->bytes = p->len;
 	io->begins = on_turn;
 	io->done = on_disk;
-	io->creds = &r->creds;
-	io->client = r->conn ? &r->conn->client->workers : NULL;
-	switch (r->place.kind) {
+	io->creds = plan->creds;
+	io->client = plan->client;
+	switch (p->place->kind) {
 	case PLACE_READ:
 		io->op = STORE_READ;
-		io->size_hint = r->stx.stx_size;
+		io->size_hint = plan->size_hint;
 		fill_pads(p);
 		return;
 	case PLACE_WRITE:
 		io->op = STORE_WRITE;
-		io->stable = r->exp->conf.async && !r->must_sync ? STORE_UNSTABLE :
-								   (enum store_stable)r->args.write.stable;
+		io->stable = plan->stable;
 		return;
 	default:
 		io->op = STORE_SYNC;
-		io->off = r->args.commit.offset;
-		io->bytes = r->args.commit.count;
+		io->bytes = plan->bytes;
 		return;
 	}
 }
@@ -398,26 +388,26 @@ static void fill_io(struct place_piece *p)
 /* Return: true if the operation finished at once */
 static bool submit(struct place_piece *p)
 {
-	struct req *r = p->req;
+	struct place *pl = p->place;
 	uint64_t end;
 	bool now;
 
 	p->turn_ns = 0;
-	now = store_submit(r->exports->stores[r->exp->idx], &p->io);
+	now = store_submit(pl->plan->store, &p->io);
 	if (!p->turn_ns)
 		return false;
 	if (now)
-		where_disk(r, -1, p->off);
-	end = now ? where_now(r) : clock_now_ns();
+		latency_disk(pl->latency, -1, p->off);
+	end = now ? latency_now(pl->latency) : clock_now_ns();
 		/* copying a megabyte from the page cache takes time too: allow 1 ns per byte */
 	if (end - p->turn_ns > SUBMIT_SLOW_NS + p->len)
-		store_count(p->io.store, submit_blocked);
+		store_count(pl->plan->store, submit_blocked);
 	return now;
 }
 
 static enum place_state piece_disk(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
+	struct place *pl = p->place;
 	uint32_t got;
 
 	if (!p->started) {
@@ -446,7 +436,7 @@ static enum place_state piece_disk(struct place_piece *p)
 
 static enum place_state piece_turn(struct place_piece *p)
 {
-	const struct place *pl = place_of(p);
+	const struct place *pl = p->place;
 
 	if (p->off >= pl->good)
 		return PLACE_DONE;
@@ -455,15 +445,15 @@ static enum place_state piece_turn(struct place_piece *p)
 
 void piece_free(struct place_piece *p)
 {
-	struct req *r = p->req;
+	struct place *pl = p->place;
 
 	if (p->buf)
-		rpcrdma_buf_put(r->reactor->loop.engine, p->buf);
+		rpcrdma_buf_put(pl->pool->engine, p->buf);
 	p->buf = NULL;
 	list_del(&p->link);
 	list_del(&p->ready);
-	if (p != &r->place.first)
-		list_add_head(&r->reactor->free_pieces, &p->link);
+	if (p != &pl->first)
+		list_add_head(&pl->pool->free, &p->link);
 }
 
 /* The transport has finished with the piece. If the payload was fully begun, the reply may be in flight; otherwise the
@@ -471,45 +461,40 @@ void piece_free(struct place_piece *p)
 static void on_put(struct rpcrdma_piece *xfer, int err)
 {
 	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
-	struct req *r = p->req;
-	struct place *pl = &r->place;
+	struct place *pl = p->place;
 	bool more = pl->cut.left;
 
 	pl->putting--;
-	where_net(r, -1, p->off);
+	latency_net(pl->latency, -1, p->off);
 	if (err)
 		good_until(pl, p->off, err);
 	piece_free(p);
 	if (more)
-		req_run(r);
+		pl->wake(pl);
 }
 
 /* The last piece is sent in one chain with the reply and completes with it, unless its time is measured. Inline data is
  * sent with the reply in any case. */
-static bool goes_with_answer(const struct req *r)
+static bool goes_with_answer(const struct place *pl)
 {
-	const struct place *pl = &r->place;
-
 	return !pl->cut.left && pl->out == 1 &&
-	       !(r->where.on && r->rpc->by_chunk);
+	       !(pl->latency->on && pl->rpc->by_chunk);
 }
 
 static enum place_state piece_putting(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
-	bool lend = goes_with_answer(p->req);
+	struct place *pl = p->place;
+	bool lend = goes_with_answer(pl);
 	int err;
 
 	describe(p, lend ? NULL : on_put);
-	err = rpcrdma_req_place(p->req->rpc, &p->xfer);
-	if (err) {
-		pl->no_room |= err == -EMSGSIZE;
+	err = rpcrdma_req_place(p->place->rpc, &p->xfer);
+	if (err)
 		return piece_fail(p, err);
-	}
 	p->lent = true;
 	if (!lend) {
 		pl->putting++;
-		where_net(p->req, 1, p->off);
+		latency_net(p->place->latency, 1, p->off);
 	}
 	pl->turn = p->off + p->len;
 	if (pl->in_order)

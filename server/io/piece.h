@@ -7,12 +7,6 @@
 #define LEAT_SERVER_PIECE_H
 
 #include "place.h"
-#include "req.h"
-
-static inline struct place *place_of(const struct place_piece *p)
-{
-	return &p->req->place;
-}
 
 /** piece_run - runs the state machine of @p until it has to wait */
 void piece_run(struct place_piece *p);

@@ -12,7 +12,7 @@
  *            is pulled: one request uses disk and network at once. This requires chunks of the client. Inline
  *            data, and data on a stream, is one piece, or several that follow each other (WRITE).
  *
- *            The payload of a WRITE waits in PULLED until place_open(). Whether it may be executed is decided
+ *            The payload of a WRITE waits in PULLED until place_move(). Whether it may be executed is decided
  *            when it is here, so that a connection that breaks meanwhile leaves nothing half done. With several
  *            pieces the first is enough for that decision. If the connection breaks later, the WRITE is executed
  *            in part and gets no reply, and the client retransmits it.
@@ -23,7 +23,7 @@
  *            it, so the memory of a single piece is enough for any request. Pieces get buffers in the order in
  *            which they begin. That is file order where they wait for each other, so a piece that holds a buffer
  *            always finishes without another one. For the same reason a duplicate WRITE releases its pieces
- *            (place_forsake()) before it waits for the original. A buffer belongs to pool, piece, transport or
+ *            (place_discard()) before it waits for the original. A buffer belongs to pool, piece, transport or
  *            store, piece, pool in turn. Buffers that the transport keeps until the reply has been sent are
  *            released by place_fini(), which runs after that. Pieces are recycled per reactor.
  * Threads:   The reactor's.
@@ -40,47 +40,30 @@
 #include <unistd.h>
 
 #include "piece.h"
-#include "reactor.h"
-#include "req.h"
-
-struct rpcrdma_payload *place_payload(struct req *r)
-{
-	switch (r->place.kind) {
-	case PLACE_PULL:
-		return &r->args.symlink.symlink.symlink_data;
-	case PLACE_WRITE:
-		return &r->args.write.data;
-	default:
-		return NULL;
-	}
-}
 
 /* Decides whether disk and network overlap. Overlap requires chunks, and more than one piece. */
-static void plan(struct req *r, uint64_t off, uint32_t total)
+static void plan_overlap(struct place *pl)
 {
-	const struct export_data *d = &r->exp->conf.data;
-	size_t max = r->rpc->buf_max;
-	uint32_t grain = (uint32_t)MIN((size_t)export_data_grain(d, total), max);
-	struct place *pl = &r->place;
+	const struct place_plan *plan = pl->plan;
+	const struct export_data *d = plan->store->volume->data;
+	uint32_t grain = (uint32_t)MIN((size_t)export_data_grain(d, plan->bytes), pl->rpc->buf_max);
 
-	pl->overlap = d->overlap != DATA_OVERLAP_OFF && total > grain &&
-		      r->rpc->by_chunk;
+	pl->overlap = d->overlap != DATA_OVERLAP_OFF && plan->bytes > grain && pl->rpc->by_chunk;
 	pl->in_order = pl->overlap && d->overlap == DATA_OVERLAP_ORDERED && pl->kind == PLACE_READ;
 	if (pl->overlap)
-		cut_start(&pl->cut, off, total, grain, d->streams, d->chunk);
+		cut_start(&pl->cut, plan->off, plan->bytes, grain, d->streams, d->chunk);
 	else
-		cut_start(&pl->cut, off, total, 0, 1, 0);
-	pl->shift = r->exports->stores[r->exp->idx]->aligned ? off % DATA_ALIGN : 0;
+		cut_start(&pl->cut, plan->off, plan->bytes, 0, 1, 0);
+	pl->shift = plan->store->aligned ? plan->off % DATA_ALIGN : 0;
 }
 
-static struct place_piece *piece_get(struct req *r)
+static struct place_piece *piece_get(struct place *pl)
 {
-	struct place *pl = &r->place;
-	struct list *n;
 	struct place_piece *p = &pl->first;
+	struct list *n;
 
 	if (list_is_linked(&p->link)) {
-		n = list_pop(&r->reactor->free_pieces);
+		n = list_pop(&pl->pool->free);
 		p = n ? list_entry(n, struct place_piece, link) : calloc(1, sizeof(*p));
 	}
 	if (!p)
@@ -88,7 +71,7 @@ static struct place_piece *piece_get(struct req *r)
 	list_init(&p->ready);
 	list_init(&p->link);
 	list_add_tail(&pl->pieces, &p->link);
-	p->req = r;
+	p->place = pl;
 	p->started = p->busy = p->lent = false;
 	p->buf = NULL;
 	pl->out++;
@@ -96,30 +79,43 @@ static struct place_piece *piece_get(struct req *r)
 }
 
 /* A sync is one piece without bytes. */
-static void begin_sync(struct req *r)
+static void begin_sync(struct place *pl)
 {
-	struct place_piece *p = piece_get(r);
+	struct place_piece *p = piece_get(pl);
 
 	p->state = PLACE_DISK;
 	p->off = p->len = 0;
 	p->stream = 0;
 	p->iovcnt = 0;
-	r->place.cut.streams[0].out++;
+	pl->cut.streams[0].out++;
 	piece_make_ready(p);
 }
 
-void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t total)
+void place_init(struct place *pl, struct place_pool *pool, struct rpcrdma_req *rpc, struct latency *latency,
+		void (*wake)(struct place *pl))
 {
-	struct place *pl = &r->place;
+	pl->kind = PLACE_NONE;
+	pl->phase = PLACE_PULLS;
+	pl->pool = pool;
+	pl->rpc = rpc;
+	pl->latency = latency;
+	pl->wake = wake;
+	pl->err = 0;
+	pl->lost = false;
+	pl->good = 0;
+}
 
+static void start(struct place *pl, enum place_kind kind, enum place_phase phase, const struct place_plan *plan)
+{
 	pl->kind = kind;
-	pl->total = pl->good = total;
+	pl->phase = phase;
+	pl->plan = plan;
+	pl->total = pl->good = kind == PLACE_SYNC ? 0 : plan->bytes;
 	pl->turn = 0;
 	pl->err = 0;
-	pl->short_read = pl->no_room = pl->sync_failed = pl->lost = pl->piecewise = false;
+	pl->short_read = pl->sync_failed = pl->lost = pl->piecewise = false;
 	pl->theirs = false;
-	pl->overlap = pl->in_order = pl->starved = pl->forsaken = false;
-	pl->open = kind != PLACE_WRITE;
+	pl->overlap = pl->in_order = pl->starved = false;
 	pl->out = pl->busy = pl->putting = 0;
 	pl->shift = 0;
 	pl->buf = NULL;
@@ -129,17 +125,35 @@ void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t tot
 	list_init(&pl->first.ready);
 	pl->first.state = PLACE_DONE;
 	if (kind == PLACE_READ || kind == PLACE_WRITE)
-		plan(r, off, total);
+		plan_overlap(pl);
 	else
-		cut_start(&pl->cut, off, total, 0, 1, 0);
+		cut_start(&pl->cut, plan->off, pl->total, 0, 1, 0);
 	if (kind == PLACE_SYNC)
-		begin_sync(r);
+		begin_sync(pl);
 	if (pl->overlap)
-		where_pieces(r);
-	if (kind == PLACE_READ && total > r->rpc->room) {
-		pl->no_room = true;
+		latency_pieces(pl->latency, pl->rpc->xid, kind == PLACE_WRITE, pl->total);
+	if (kind == PLACE_READ && pl->total > pl->rpc->room) {
+		pl->err = -EMSGSIZE;
+		pl->good = 0;
 		cut_stop(&pl->cut);
 	}
+}
+
+void place_pull(struct place *pl, enum place_kind kind, const struct place_plan *plan)
+{
+	start(pl, kind, PLACE_PULLS, plan);
+}
+
+void place_move(struct place *pl, enum place_kind kind, const struct place_plan *plan)
+{
+	if (kind != PLACE_WRITE) {
+		start(pl, kind, PLACE_MOVES, plan);
+		return;
+	}
+	assert(pl->kind == PLACE_WRITE && pl->phase == PLACE_PULLS);
+	pl->phase = PLACE_MOVES;
+	pl->plan = plan;
+	piece_wake_all(pl, PLACE_PULLED);
 }
 
 static bool has_free_window(const struct place *pl)
@@ -148,14 +162,13 @@ static bool has_free_window(const struct place *pl)
 }
 
 /* Return: a piece that has just begun, or NULL */
-static struct place_piece *begin_piece(struct req *r)
+static struct place_piece *begin_piece(struct place *pl)
 {
-	struct place *pl = &r->place;
 	struct place_piece *p;
 
 	if (!pl->cut.left || !has_free_window(pl) || pl->starved)
 		return NULL;
-	p = piece_get(r); /* never NULL for the only piece */
+	p = piece_get(pl); /* never NULL for the only piece */
 	if (!p)
 		return NULL;
 	p->state = PLACE_NEED_BUF;
@@ -169,7 +182,7 @@ static struct place_piece *begin_piece(struct req *r)
 /* Pieces that the transport holds are freed by on_put(), or after the reply. */
 static void end_piece(struct place_piece *p)
 {
-	struct place *pl = place_of(p);
+	struct place *pl = p->place;
 
 	pl->out--;
 	cut_ended(&pl->cut, p->stream);
@@ -177,78 +190,66 @@ static void end_piece(struct place_piece *p)
 		piece_free(p);
 }
 
-static struct place_piece *next_ready(struct req *r)
+static struct place_piece *next_ready(struct place *pl)
 {
-	struct list *n = list_pop(&r->place.ready);
+	struct list *n = list_pop(&pl->ready);
 
-	return n ? list_entry(n, struct place_piece, ready) : begin_piece(r);
+	return n ? list_entry(n, struct place_piece, ready) : begin_piece(pl);
 }
 
-static void put_buf(struct req *r)
+static void put_buf(struct place *pl)
 {
-	if (r->place.buf)
-		rpcrdma_buf_put(r->reactor->loop.engine, r->place.buf);
-	r->place.buf = NULL;
+	if (pl->buf)
+		rpcrdma_buf_put(pl->pool->engine, pl->buf);
+	pl->buf = NULL;
 }
 
-bool place_run(struct req *r)
+bool place_run(struct place *pl)
 {
-	struct place *pl = &r->place;
 	struct place_piece *p;
 
-	while ((p = next_ready(r))) {
+	while ((p = next_ready(pl))) {
 		piece_run(p);
 		if (p->state == PLACE_DONE)
 			end_piece(p);
 	}
 	if (!pl->out && !pl->cut.left && pl->kind == PLACE_WRITE) /* the store has the data, and the reply is small */
-		put_buf(r);
+		put_buf(pl);
 	return !pl->out && !pl->cut.left;
 }
 
 /* A failed payload does not grow any more. */
-bool place_pulled(const struct req *r)
+bool place_pulled(const struct place *pl)
 {
-	const struct place *pl = &r->place;
-
 	return pl->err || !pl->out || pl->first.state == PLACE_PULLED;
 }
 
-void place_open(struct req *r)
+bool place_discard(struct place *pl)
 {
-	r->place.open = true;
-	piece_wake_all(&r->place, PLACE_PULLED);
-}
-
-bool place_forsake(struct req *r)
-{
-	struct place *pl = &r->place;
-
 	if (pl->kind != PLACE_WRITE || !pl->piecewise)
 		return false;
-	pl->forsaken = true;
+	pl->phase = PLACE_DISCARDS;
 	cut_stop(&pl->cut);
 	piece_wake_all(pl, PLACE_PULLED);
-	(void)place_run(r);
+	(void)place_run(pl);
 	return true;
 }
 
-bool place_settle(struct req *r)
+bool place_settle(struct place *pl)
 {
-	if (r->place.kind == PLACE_NONE)
+	if (pl->kind == PLACE_NONE)
 		return true;
-	cut_stop(&r->place.cut);
-	return !r->place.busy;
+	cut_stop(&pl->cut);
+	return !pl->busy;
 }
 
-const void *place_data(const struct req *r)
+const void *place_data(const struct place *pl)
 {
-	return r->place.first.iov[0].iov_base;
+	return pl->first.iov[0].iov_base;
 }
 
-void place_head(const struct req *r, void *to, uint32_t bytes)
+void place_head(const struct place *pl, void *to, uint32_t bytes)
 {
-	const struct place *pl = &r->place;
 	const struct iovec mine = { .iov_base = to, .iov_len = bytes };
 
 	assert(bytes <= pl->first.len);
@@ -261,24 +262,21 @@ void place_head(const struct req *r, void *to, uint32_t bytes)
 	(void)process_vm_readv(getpid(), &mine, 1, pl->first.iov, (unsigned long)pl->first.iovcnt, 0);
 }
 
-void place_fini(struct req *r)
+void place_fini(struct place *pl)
 {
-	struct place *pl = &r->place;
-
 	if (pl->kind == PLACE_NONE)
 		return;
 	assert(!pl->busy && !pl->putting);
 	list_for_each_safe(n, &pl->pieces)
 		piece_free(list_entry(n, struct place_piece, link));
-	put_buf(r);
+	put_buf(pl);
 	pl->kind = PLACE_NONE;
-	pl->forsaken = false; /* the next request in this memory may have no payload to forsake */
 }
 
-void place_pool_fini(struct reactor *re)
+void place_pool_fini(struct place_pool *pool)
 {
 	struct list *n;
 
-	while ((n = list_pop(&re->free_pieces)))
+	while ((n = list_pop(&pool->free)))
 		free(list_entry(n, struct place_piece, link));
 }

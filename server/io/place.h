@@ -6,16 +6,19 @@
 #ifndef LEAT_SERVER_PLACE_H
 #define LEAT_SERVER_PLACE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
 #include "base/list.h"
 #include "cut.h"
+#include "latency.h"
 #include "rpcrdma.h"
 #include "store.h"
 
-struct req;
+struct creds;
+struct worker_client;
 
 #define PLACE_WINDOW 64u /* pieces of one request in flight at once */
 #define PLACE_IOV_MAX 64 /* segments of the client's memory that a payload may lie in */
@@ -28,10 +31,31 @@ enum place_kind {
 	PLACE_SYNC,  /* no payload; the store syncs */
 };
 
+/* What a program moves, and how; its hooks fill it in (prog.h). */
+struct place_plan {
+	/* before the payload of the arguments is pulled */
+	struct store *store;	      /* READ, WRITE, SYNC; its volume says how the data travels */
+	struct rpcrdma_payload *data; /* WRITE, PULL: of the arguments */
+	uint64_t off;  /* in the file, of the first byte */
+	uint32_t bytes; /* of payload; SYNC: of the range, 0: the whole file */
+	/* before data moves to or from the store */
+	struct store_file *file;
+	uint64_t size_hint;	  /* READ: the file's recent size */
+	enum store_stable stable; /* WRITE */
+	const struct creds *creds; /* WRITE: credentials to write with (quota) */
+	struct worker_client *client; /* the client it is for */
+};
+
+enum place_phase {
+	PLACE_PULLS,	/* the payload of the arguments is pulled; WRITE: and held */
+	PLACE_MOVES,	/* data moves between store and client */
+	PLACE_DISCARDS, /* WRITE: what was pulled is discarded */
+};
+
 enum place_state {
 	PLACE_NEED_BUF, /* waits for a buffer, unless the client's memory can be used directly */
 	PLACE_PULLING,	/* from the client */
-	PLACE_PULLED,	/* waits for place_open() */
+	PLACE_PULLED,	/* waits for place_move() */
 	PLACE_DISK,	/* to or from the store */
 	PLACE_TURN,	/* waits until all pieces before it were put */
 	PLACE_PUTTING,	/* to the client */
@@ -40,14 +64,14 @@ enum place_state {
 
 struct place_piece {
 	struct list ready; /* place->ready: it can continue */
-	struct list link;  /* place->pieces, or reactor->free_pieces */
+	struct list link;  /* place->pieces, or place_pool.free */
 	enum place_state state;
 	bool busy;	   /* an operation is in flight; its completion resumes the piece */
 	bool started;	   /* the operation of this state was begun */
 	bool lent;	   /* the transport holds it and its buffer until the reply has been sent */
 	uint32_t off, len; /* within the payload */
 	unsigned stream;
-	struct req *req;
+	struct place *place;
 	struct rpcrdma_buf *buf; /* its own; NULL: a part of place->buf, or the client's memory */
 	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_piece xfer;
@@ -58,9 +82,21 @@ struct place_piece {
 	struct iovec here;
 };
 
+/* Of one reactor. */
+struct place_pool {
+	struct rpcrdma_engine *engine;
+	struct list free; /* recycled pieces */
+};
+
 /* Part of a request. Owned by the reactor. */
 struct place {
 	enum place_kind kind;
+	enum place_phase phase;
+	const struct place_plan *plan;
+	struct place_pool *pool;
+	struct rpcrdma_req *rpc;
+	struct latency *latency;
+	void (*wake)(struct place *pl); /* something has ended: call place_run() */
 	struct cut cut;	 /* the part that has not begun */
 	uint32_t total;
 	bool overlap;	 /* pieces move independently; otherwise there is one piece for all */
@@ -69,14 +105,11 @@ struct place {
 	uint32_t good;	 /* length of the prefix of the payload that was moved correctly */
 	int err;	 /* why it ends there */
 	bool short_read; /* the file ended before the payload did */
-	bool no_room;	 /* the client has provided too little room */
 	bool theirs;	 /* WRITE: the data is still in the client's memory */
-	bool open;	 /* WRITE: the pulled data may go to the store */
 	bool lost;	 /* WRITE: the connection failed before all data was pulled */
 	bool sync_failed;
 	bool piecewise;	  /* no memory for the whole: each piece has its own buffer */
 	bool starved;	  /* a piece waits for a buffer: the next one begins when it has got it */
-	bool forsaken;	  /* WRITE: the pulled data is discarded */
 	unsigned out;	  /* pieces in flight */
 	unsigned busy;	  /* of them, those with an operation in flight */
 	unsigned putting; /* pieces that the transport holds; place_run() does not wait for them */
@@ -88,60 +121,73 @@ struct place {
 	struct iovec iov[PLACE_IOV_MAX];
 };
 
-/** place_start - begins a payload
- * @off: of the first byte in the file
- * @total: bytes of payload
+/** place_init - initializes @pl without a payload
+ * @pool: of the reactor
+ * @rpc: the request; must exist until place_settle() returns true
+ * @latency: of the request
+ * @wake: called when an operation has ended, never inside a function of this file
  */
-void place_start(struct req *r, enum place_kind kind, uint64_t off, uint32_t total);
+void place_init(struct place *pl, struct place_pool *pool, struct rpcrdma_req *rpc, struct latency *latency,
+		void (*wake)(struct place *pl));
+
+/** place_pull - begins to pull the payload of the arguments; place_run() continues
+ * @kind: PLACE_WRITE: place_move() or place_discard() follows; PLACE_PULL: it is needed as a whole
+ * @plan: must exist until place_fini()
+ */
+void place_pull(struct place *pl, enum place_kind kind, const struct place_plan *plan);
+
+/** place_move - begins to move data between store and client; place_run() continues
+ * @kind: PLACE_READ, PLACE_SYNC, or PLACE_WRITE after place_pull()
+ * @plan: complete; must exist until place_fini()
+ */
+void place_move(struct place *pl, enum place_kind kind, const struct place_plan *plan);
 
 /** place_run - runs the pieces until they have to wait
  *
  * Return: true: no piece is in flight, and none is left to begin.
  */
-bool place_run(struct req *r);
+bool place_run(struct place *pl);
 
-/** place_pulled - PLACE_WRITE, not open: has enough arrived to identify the request for the duplicate check?
+/** place_pulled - PLACE_WRITE, not moving: has enough arrived to identify the request for the duplicate check?
  *
  * That is the whole payload, or the first piece if transfer and disk overlap.
  */
-bool place_pulled(const struct req *r);
+bool place_pulled(const struct place *pl);
 
-/** place_open - PLACE_WRITE: the file is open; place_run() writes the data to it */
-void place_open(struct req *r);
+/** place_rejected - has the client provided too little room for the results? Nothing was placed. */
+static inline bool place_rejected(const struct place *pl)
+{
+	return pl->kind == PLACE_READ && pl->err == -EMSGSIZE;
+}
 
-/** place_forsake - PLACE_WRITE, not open: discards the payload, because the original request writes it
+/** place_discard - PLACE_WRITE, not moving: discards the payload, because the original request writes it
  *
  * The pieces go on until they hold nothing that other requests may wait for. A payload with one buffer for the whole
  * waits for nothing, and keeps it. May be called again.
  *
- * Return: true: the payload is discarded, and place_open() is no longer possible.
+ * Return: true: the payload is discarded, and place_move() is no longer possible.
  */
-bool place_forsake(struct req *r);
+bool place_discard(struct place *pl);
 
 /** place_settle - ends the payload: no further piece begins
  *
- * Return: false: an operation is in flight; the request runs again when it has ended.
+ * Return: false: an operation is in flight; place->wake runs when it has ended.
  */
-bool place_settle(struct req *r);
+bool place_settle(struct place *pl);
 
 /** place_data - PLACE_PULL: returns the bytes */
-const void *place_data(const struct req *r);
+const void *place_data(const struct place *pl);
 
-/** place_head - PLACE_WRITE, not open: copies the first bytes of the data; they are in one piece
+/** place_head - PLACE_WRITE, not moving: copies the first bytes of the data; they are in one piece
  *
  * Memory that the client has unmapped meanwhile reads as zeroes.
  */
-void place_head(const struct req *r, void *to, uint32_t bytes);
-
-/** place_payload - returns the payload of arguments that have one, or NULL */
-struct rpcrdma_payload *place_payload(struct req *r);
+void place_head(const struct place *pl, void *to, uint32_t bytes);
 
 /** place_fini - releases the buffers after the reply has been sent */
-void place_fini(struct req *r);
-
-struct reactor;
+void place_fini(struct place *pl);
 
 /** place_pool_fini - frees the recycled pieces of a reactor */
-void place_pool_fini(struct reactor *re);
+void place_pool_fini(struct place_pool *pool);
 
 #endif

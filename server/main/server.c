@@ -361,7 +361,7 @@ static void free_all(struct server *s)
 	pthread_mutex_destroy(&s->denials_lock);
 	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->exports_lock);
-	where_tracer_fini(&s->tracer);
+	latency_tracer_fini(&s->tracer);
 	clients_fini(&s->clients);
 	free(s);
 }
@@ -378,7 +378,7 @@ int server_start(const struct conf *conf, struct server **ret)
 	pthread_mutex_init(&s->denials_lock, NULL);
 	pthread_mutex_init(&s->exports_lock, NULL);
 	pthread_mutex_init(&s->reload_lock, NULL);
-	where_tracer_init(&s->tracer);
+	latency_tracer_init(&s->tracer);
 	clients_init(&s->clients);
 	umask(0); /* modes are those of the callers */
 	s->everyone = conf->everyone;

@@ -179,6 +179,18 @@ uint32_t nfs3_io_answer_max(const struct server *srv)
 
 /* ---- READ --------------------------------------------------------------------------------- */
 
+static void fill_plan(struct req *r, uint64_t off, uint32_t bytes)
+{
+	r->plan = (struct place_plan){
+		.store = r->exports->stores[r->exp->idx],
+		.off = off,
+		.bytes = bytes,
+		.file = &r->file->file,
+		.creds = &r->creds,
+		.client = &r->conn->client->workers,
+	};
+}
+
 static enum nfs3_io_next begin_read(struct req *r)
 {
 	const READ3args *a = &r->args.read;
@@ -191,7 +203,9 @@ static enum nfs3_io_next begin_read(struct req *r)
 	/* data inside the reply has to fit one buffer; data by chunk has no such limit */
 	if (!r->rpc->by_chunk)
 		count = MIN(count, nfs3_io_answer_max(r->srv));
-	place_start(r, PLACE_READ, a->offset, count);
+	fill_plan(r, a->offset, count);
+	r->plan.size_hint = r->stx.stx_size;
+	place_move(&r->place, PLACE_READ, &r->plan);
 	return NFS3_IO_READY;
 }
 
@@ -250,7 +264,11 @@ static enum nfs3_io_next begin_write(struct req *r)
 	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
 	if (r->args.write.stable == UNSTABLE)
 		files_dirtied(&r->reactor->files, r->file, c, r->args.write.offset, r->args.write.count);
-	place_open(r);
+	r->plan.file = &r->file->file;
+	r->plan.stable = r->exp->conf.async && !r->must_sync ? STORE_UNSTABLE : (enum store_stable)r->args.write.stable;
+	r->plan.creds = &r->creds;
+	r->plan.client = &c->workers;
+	place_move(&r->place, PLACE_WRITE, &r->plan);
 	return NFS3_IO_READY;
 }
 
@@ -335,7 +353,8 @@ static void begin_commit(struct req *r)
 		a->offset = 0;
 	r->sync_seq = fdcache_sync_seq(r->file, a->offset, a->count);
 	r->sync_began_ns = clock_now_ns();
-	place_start(r, PLACE_SYNC, 0, 0);
+	fill_plan(r, a->offset, a->count);
+	place_move(&r->place, PLACE_SYNC, &r->plan);
 }
 
 enum nfs3_io_next nfs3_io_begin(struct req *r)

@@ -129,7 +129,7 @@ static int copy_target(struct req *r)
 
 	if (!len || len >= sizeof(r->mem.path))
 		return len ? -ENAMETOOLONG : -EINVAL;
-	memcpy(r->mem.path, place_data(r), len);
+	memcpy(r->mem.path, place_data(&r->place), len);
 	r->mem.path[len] = '\0';
 	return strlen(r->mem.path) == len ? 0 : -EINVAL;
 }

@@ -44,7 +44,7 @@ static struct drc *cache_of(const struct req *r)
  * only that piece has arrived. */
 static uint32_t head_bytes(const struct req *r, uint32_t length)
 {
-	uint64_t off = r->args.write.offset;
+	uint64_t off = r->plan.off;
 
 	if (r->place.kind == PLACE_PULL)
 		return 0;
@@ -55,7 +55,7 @@ static uint32_t head_bytes(const struct req *r, uint32_t length)
  * that are not in memory. Return: bytes in @buf */
 static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 {
-	struct rpcrdma_payload *data = place_payload(r);
+	struct rpcrdma_payload *data = r->plan.data;
 	uint32_t length = data ? data->length : 0;
 	uint32_t head = data ? head_bytes(r, length) : 0;
 	bool_t ok;
@@ -74,7 +74,7 @@ static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 	memcpy(buf + n, &length, sizeof(length));
 	n += (u_int)sizeof(length);
 	if (head)
-		place_head(r, buf + n, head);
+		place_head(&r->place, buf + n, head);
 	return n + head;
 }
 
@@ -95,7 +95,7 @@ static void make_key(struct req *r)
 	hash = drc_hash(cache_of(r), args, c->key.args_bytes);
 	/* a path is an argument like the others: all of it enters the hash */
 	if (r->place.kind == PLACE_PULL && r->place.total)
-		hash ^= drc_hash(cache_of(r), place_data(r), r->place.total);
+		hash ^= drc_hash(cache_of(r), place_data(&r->place), r->place.total);
 	c->key.args_hash = hash;
 	c->key.cred_flavor = rpc->cred_flavor;
 	c->key.cred_bytes = rpc->cred_len;

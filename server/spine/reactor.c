@@ -74,7 +74,7 @@ static void on_trim(struct rpcrdma_timer *t)
 	struct reactor *r = container_of(t, struct reactor, trim);
 
 	reactor_trim(r);
-	place_pool_fini(r); /* few requests have more than one piece, so pieces are allocated again on demand */
+	place_pool_fini(&r->pieces); /* few requests have more than one piece, so pieces are allocated again on demand */
 	rpcrdma_timer_set(r->loop.engine, t, TRIM_EVERY_NS);
 }
 
@@ -92,9 +92,11 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	r->loop.workers = srv->workers;
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
-	list_init(&r->free_pieces);
+	list_init(&r->pieces.free);
+	r->latency.tracer = &srv->tracer;
 	fair_init(&r->admission);
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->loop.engine);
+	r->pieces.engine = r->loop.engine;
 	if (!err)
 		err = files_create(&r->files, &r->loop, idx, files_max, &file_ops, r);
 	if (!err && manage_gids)
@@ -195,7 +197,7 @@ void reactor_destroy(struct reactor *r)
 	while (r->loop.engine && rpcrdma_engine_poll(r->loop.engine) > 0)
 		;
 	free_reqs(r);
-	place_pool_fini(r);
+	place_pool_fini(&r->pieces);
 	files_destroy(&r->files);
 	groups_destroy(r->groups);
 	exports_use_put(r->exports); /* before the engine: its stores may have watches on it */

@@ -21,10 +21,11 @@
 #include "fair.h"
 #include "files.h"
 #include "groups.h"
+#include "latency.h"
 #include "loop.h"
+#include "place.h"
 #include "rpcrdma.h"
 #include "store.h"
-#include "latency.h"
 #include "worker.h"
 
 struct server;
@@ -64,7 +65,7 @@ struct reactor {
 	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
 	struct exports_use *exports; /* exports for new calls */
 	struct list free_reqs;	 /* recycled requests */
-	struct list free_pieces; /* recycled pieces of their payloads */
+	struct place_pool pieces; /* of their payloads */
 	struct fair admission;	 /* requests waiting for a slot */
 	unsigned nadmission;
 	unsigned live;		 /* slots held: admitted requests */
@@ -81,9 +82,7 @@ struct reactor {
 	struct rpcrdma_msg stop_msg;
 	uint64_t drain_until_ns;
 	struct reactor_counters counters;
-	unsigned where_turn; /* requests until the next sample */
-	uint32_t where_seed; /* state of the random numbers for where_turn */
-	struct where_stats where;
+	struct latency_reactor latency;
 	pthread_t thread;
 	bool running;
 	sem_t ended; /* posted by the thread at its end */

@@ -111,6 +111,25 @@ const char *req_state_name(enum req_state s)
 	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
 }
 
+_Static_assert(REQ_FREE == LATENCY_STATES, "a histogram for each state but the last");
+
+static enum latency_kind kind_of(const struct req *r)
+{
+	switch (r->place.kind) {
+	case PLACE_READ:
+		return LATENCY_READ;
+	case PLACE_WRITE:
+		return LATENCY_WRITE;
+	default:
+		return LATENCY_OTHER;
+	}
+}
+
+static void on_moved(struct place *pl)
+{
+	req_run(container_of(pl, struct req, place));
+}
+
 /* ---- allocation --------------------------------------------------------------------------- */
 
 static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
@@ -146,9 +165,10 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->room = NULL;
 	r->room_waits = false;
 	r->end = REQ_END_REPLY;
-	r->place.kind = PLACE_NONE;
+	r->plan = (struct place_plan){ .data = NULL };
+	place_init(&r->place, &re->pieces, rpc, &r->latency, on_moved);
 	once_init(&r->once);
-	where_begin(r);
+	latency_begin(&r->latency, &re->latency, &c->peer);
 	re->taken++;
 	re->taken_most = MAX(re->taken_most, re->taken);
 	reactor_count(re, reqs);
@@ -160,8 +180,8 @@ static void req_put(struct req *r)
 	struct reactor *re = r->reactor;
 
 	admit_leave(r);
-	where_end(r);
-	place_fini(r);
+	latency_end(&r->latency, kind_of(r), r->place.good);
+	place_fini(&r->place);
 	if (r->file)
 		fdcache_put(r->file);
 	assert(r->found.fd < 0 && r->opened.fd < 0 && r->made.fd < 0 && r->made.obj.fd < 0);
@@ -201,7 +221,7 @@ void req_run(struct req *r)
 		if (next == r->state)
 			break;
 		TRACE3(req_state, r->xid, r->state, next);
-		where_state(r);
+		latency_state(&r->latency, r->state, next == REQ_REPLYING);
 		r->state = next;
 		if (next == REQ_FREE) {
 			req_put(r);
@@ -551,10 +571,18 @@ static enum req_state state_admitted(struct req *r)
 		status = nfs3_io_write_check(r);
 		if (status != NFS3_OK)
 			return end_fail(r, status);
-		place_start(r, PLACE_WRITE, r->args.write.offset, r->args.write.count);
+		r->plan = (struct place_plan){
+			.store = r->exports->stores[r->exp->idx],
+			.data = &r->args.write.data,
+			.off = r->args.write.offset,
+			.bytes = r->args.write.count,
+		};
+		place_pull(&r->place, PLACE_WRITE, &r->plan);
 		return REQ_MOVING;
 	case PLACE_PULL:
-		place_start(r, PLACE_PULL, 0, r->args.symlink.symlink.symlink_data.length);
+		r->plan.data = &r->args.symlink.symlink.symlink_data;
+		r->plan.bytes = r->plan.data->length;
+		place_pull(&r->place, PLACE_PULL, &r->plan);
 		return REQ_MOVING;
 	default:
 		err = r->proc->room ? get_room(r) : 0;
@@ -576,15 +604,15 @@ static enum req_state pulled(struct req *r)
 
 static enum req_state state_moving(struct req *r)
 {
-	bool through = place_run(r);
+	bool through = place_run(&r->place);
 
-	if (!r->place.open)
-		return place_pulled(r) ? pulled(r) : REQ_MOVING;
+	if (r->place.phase == PLACE_PULLS && r->place.kind != PLACE_PULL)
+		return place_pulled(&r->place) ? pulled(r) : REQ_MOVING;
 	if (!through)
 		return REQ_MOVING;
 	if (r->place.kind == PLACE_PULL)
 		return pulled(r);
-	if (r->place.no_room) {
+	if (place_rejected(&r->place)) {
 		r->end = REQ_END_REJECT;
 		return REQ_REPLYING;
 	}
@@ -610,7 +638,7 @@ static enum req_state state_entering(struct req *r)
 		return REQ_ENTERING;
 	switch (once_enter(r)) {
 	case DRC_EXECUTE:
-		if (!r->place.forsaken) {
+		if (r->place.phase != PLACE_DISCARDS) {
 			if (!r->admitted)
 				admit_now(r); /* it waited for the original request */
 			return execute(r);
@@ -622,7 +650,7 @@ static enum req_state state_entering(struct req *r)
 		return REQ_REPLYING;
 	case DRC_JOINED:
 		admit_leave(r);
-		(void)place_forsake(r); /* the original request may wait for its memory */
+		(void)place_discard(&r->place); /* the original request may wait for its memory */
 		return REQ_ENTERING;
 	case DRC_NO_MEMORY:
 		break;
@@ -672,7 +700,7 @@ static void send_end(struct req *r)
 static enum req_state state_replying(struct req *r)
 {
 	if (r->rpc) {
-		if (!place_settle(r)) /* the client may reuse its memory once it has the reply */
+		if (!place_settle(&r->place)) /* the client may reuse its memory once it has the reply */
 			return REQ_REPLYING;
 		if (once_end(r))
 			r->end = REQ_END_KEPT;

@@ -186,8 +186,9 @@ struct req {
 	enum req_end end;
 	uint32_t end_code, end_low, end_high;
 	struct worker_job job;
+	struct place_plan plan;
 	struct place place;
-	struct where where;
+	struct latency latency;
 	struct once once;
 	union req_args args;
 	union req_res res;

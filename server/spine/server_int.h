@@ -48,7 +48,7 @@ struct server {
 	struct mount_table *mounts;
 	struct commit *commit;
 	struct dir_watches *dirs;
-	struct where_tracer tracer;
+	struct latency_tracer tracer;
 	struct drc *drc;	/* NULL: retransmitted requests are executed again */
 	struct drc *drc_writes; /* the same for WRITE */
 	uint8_t instance[SERVER_INSTANCE_BYTES]; /* random: identifies this run of the server */

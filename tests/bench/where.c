@@ -5,8 +5,8 @@
  *
  *     where ROUNDS
  *
- * What server/spine/latency.c is called with for one request, without the request: a READ of one piece, of which
- * one in WHERE_ONE_IN is looked at, and one of 64 pieces, of which all are. Beside them the two looks at the clock
+ * What server/base/latency.c is called with for one request, without the request: a READ of one piece, of which
+ * one in LATENCY_ONE_IN is looked at, and one of 64 pieces, of which all are. Beside them the two looks at the clock
  * that each of their disk operations takes in any case, to see whether it was held up; what is above that is the
  * cost. They take turns, ROUNDS times; printed are nanoseconds for a request, the least and the median: on a
  * busy machine the least is what the processor needs.
@@ -15,9 +15,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "reactor.h"
-#include "req.h"
-#include "server_int.h"
 #include "latency.h"
 
 #define ROUNDS_MAX 1000u
@@ -25,39 +22,41 @@
 #define PIECES 64u
 #define PIECE 16384u
 
-static struct server srv;
-static struct reactor reactor;
-static struct req req;
+static struct latency_tracer tracer;
+static struct latency_reactor reactor = { .tracer = &tracer };
+static struct latency req;
+static const struct rpcrdma_peer peer;
+static unsigned state;
 static volatile uint64_t took;
 
-static void leave(enum req_state next)
+static void leave_state(void)
 {
-	where_state(&req);
-	req.state = next;
+	state++;
+	latency_state(&req, state - 1, state == 3);
 }
 
 static void arrive(void)
 {
-	req.state = REQ_NEW;
-	where_begin(&req);
-	leave(REQ_ADMITTED);
-	leave(REQ_MOVING);
+	state = 0;
+	latency_begin(&req, &reactor, &peer);
+	leave_state();
+	leave_state();
 }
 
 static void depart(void)
 {
-	leave(REQ_REPLYING);
-	leave(REQ_FREE);
-	where_end(&req);
+	leave_state();
+	leave_state();
+	latency_end(&req, LATENCY_READ, PIECE);
 }
 
 /* as server/io/place.c submits it */
 static void disk(uint32_t off)
 {
-	where_disk(&req, 1, off);
-	took -= where_now(&req);
-	where_disk(&req, -1, off);
-	took += where_now(&req);
+	latency_disk(&req, 1, off);
+	took -= latency_now(&req);
+	latency_disk(&req, -1, off);
+	took += latency_now(&req);
 }
 
 static void one_piece(void)
@@ -70,14 +69,14 @@ static void one_piece(void)
 static void many_pieces(void)
 {
 	arrive();
-	where_pieces(&req);
+	latency_pieces(&req, 1, false, PIECES * PIECE);
 	for (uint32_t i = 0; i < PIECES; i++) {
-		where_piece_begin(&req, i * PIECE, PIECE);
+		latency_piece_begin(&req, i * PIECE, PIECE);
 		disk(i * PIECE);
-		where_net(&req, 1, i * PIECE);
+		latency_net(&req, 1, i * PIECE);
 	}
 	for (uint32_t i = 0; i < PIECES; i++)
-		where_net(&req, -1, i * PIECE);
+		latency_net(&req, -1, i * PIECE);
 	depart();
 }
 
@@ -126,10 +125,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: where ROUNDS\n");
 		return 2;
 	}
-	where_tracer_init(&srv.tracer);
-	req.reactor = &reactor;
-	req.srv = &srv;
-	req.place.kind = PLACE_READ;
+	latency_tracer_init(&tracer);
 	for (unsigned r = 0; r < rounds; r++) {
 		for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 			uint64_t start = clock_now_ns();
@@ -144,6 +140,6 @@ int main(int argc, char **argv)
 		qsort(ns[i], rounds, sizeof(**ns), compare);
 		printf("%-16s %10.1f %10.1f\n", ways[i].name, ns[i][0], ns[i][rounds / 2]);
 	}
-	where_tracer_fini(&srv.tracer);
+	latency_tracer_fini(&tracer);
 	return 0;
 }

@@ -121,18 +121,18 @@ static void begin(struct waiting *w, uint32_t proc, const struct nfs_fh *fh, voi
 }
 
 /* of a request that was armed for it: it is over when its answer is out, or a little later */
-static struct where_trace *trace_of_it(void)
+static struct latency_trace *trace_of_it(void)
 {
-	struct where_trace *t;
+	struct latency_trace *t;
 
-	while (!(t = where_tracer_take(&peer.srv->tracer, NULL)))
+	while (!(t = latency_tracer_take(&peer.srv->tracer, NULL)))
 		sched_yield();
 	return t;
 }
 
 static void is_cut_as(const struct setting *s)
 {
-	struct where_trace *t = trace_of_it();
+	struct latency_trace *t = trace_of_it();
 
 	assert_true(t->is_write);
 	assert_int_equal(t->n, s->pieces);
@@ -180,7 +180,7 @@ static void while_requests_run(void **state)
 
 		fill(out, round);
 		memset(in, 0, LEN);
-		free(where_tracer_take(&peer.srv->tracer, NULL));
+		free(latency_tracer_take(&peer.srv->tracer, NULL));
 		begin(&w, NFSPROC3_WRITE, &written, out);
 		begin(&r, NFSPROC3_READ, &read, in);
 		do {

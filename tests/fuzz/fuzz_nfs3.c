@@ -78,9 +78,8 @@ static void check_encodes(const struct prog_proc *proc)
 	static char again[ONCE_ARGS_MAX];
 	XDR x;
 
-	r.place.kind = proc->move;
-	data = place_payload(&r);
-	if (data)
+	data = proc->move == PLACE_PULL ? &r.args.symlink.symlink.symlink_data : &r.args.write.data;
+	if (proc->move == PLACE_PULL || proc->move == PLACE_WRITE)
 		data->length = 0;
 	xdrmem_create(&x, again, sizeof(again), XDR_ENCODE);
 	must(((bool_t(*)(XDR *, void *))proc->decode)(&x, &r.args));

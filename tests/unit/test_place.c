@@ -15,8 +15,6 @@
 
 #include "piece.c"
 #include "place.c"
-#include "conn.h"
-#include "server_int.h"
 
 #define TOTAL 26u
 #define OPS_MAX 70
@@ -37,7 +35,15 @@ static struct rpcrdma_req rpc;
 static bool direct, inline_disk;
 static char disk[TOTAL + 1], caller[TOTAL + 1], direct_mem[TOTAL];
 static uint32_t stretch; /* the payload is longer, and nobody looks at it */
-static struct req *running;
+/* What a request has of it. */
+struct rig {
+	struct place place;
+	struct place_plan plan;
+	struct rpcrdma_payload args;
+	struct latency latency;
+};
+
+static struct rig *running;
 
 /* ---- the fakes ---- */
 
@@ -159,27 +165,35 @@ int store_queue_submit(struct store *s, struct store_io *io)
 
 static const struct store_ops fake_ops = { .name = "fake", .submit = fake_submit };
 
-void req_run(struct req *r)
+static void wake(struct place *pl)
 {
 	resumed++;
-	assert_ptr_equal(r, running);
-	(void)place_run(r);
+	assert_ptr_equal(pl, &running->place);
+	(void)place_run(pl);
 }
 
 /* ---- driving it ---- */
 
-static struct store store = { .ops = &fake_ops };
-static struct reactor reactor;
-static struct server server;
-static struct export exp0;
-static struct fdcache_entry file = { .file = { .fd = 3, .writable = true } };
+static struct store_counters counters;
+static struct export_data how;
+static struct volume volume = { .data = &how };
+static struct store store = { .ops = &fake_ops, .counters = &counters, .volume = &volume };
+static struct place_pool pool;
+static struct latency_tracer tracer;
+static struct latency_reactor stats;
+static struct rpcrdma_peer peer;
+static struct store_file file = { .fd = 3, .writable = true };
+
+static void begin_request(struct rig *r)
+{
+	latency_begin(&r->latency, &stats, &peer);
+	place_init(&r->place, &pool, &rpc, &r->latency, wake);
+}
 
 static int setup(void **state)
 {
-	struct req *r = calloc(1, sizeof(*r));
-	struct exports_use *use = calloc(1, sizeof(*use) + sizeof(use->stores[0]));
+	struct rig *r = calloc(1, sizeof(*r));
 
-	use->stores[0] = &store;
 	nops = resumed = bufs_out = 0;
 	store.queue = NULL;
 	bufs_left = 100;
@@ -189,45 +203,63 @@ static int setup(void **state)
 	direct = inline_disk = false;
 	rpc.can_map = true;
 	rpc.by_chunk = true;
-	list_init(&reactor.free_pieces);
-	exp0.conf.data = (struct export_data){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
+	list_init(&pool.free);
+	memset(&stats, 0, sizeof(stats));
+	stats.turn = UINT_MAX; /* only what is in pieces is timed */
+	stats.tracer = &tracer;
+	how = (struct export_data){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
 	memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL + 1);
 	memset(caller, '.', TOTAL);
 	memset(direct_mem, '.', TOTAL);
-	r->reactor = &reactor;
-	r->srv = &server;
-	r->rpc = &rpc;
-	where_tracer_init(&server.tracer);
-	r->exports = use;
-	r->exp = &exp0;
-	r->file = &file;
-	r->stx.stx_size = TOTAL;
+	latency_tracer_init(&tracer);
 	running = r;
+	begin_request(r);
 	*state = r;
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
-	place_fini(r);
+	place_fini(&r->place);
 	assert_int_equal(bufs_out, 0);
-	place_pool_fini(&reactor);
-	where_tracer_fini(&server.tracer);
-	free(r->exports);
+	place_pool_fini(&pool);
+	latency_tracer_fini(&tracer);
 	free(r);
 	return 0;
 }
 
-/* pieces of @grain bytes, each going its own way; or all in one */
-static void begin(struct req *r, enum place_kind kind, uint32_t grain)
+/* A WRITE is pulled and held, a PULL pulled. */
+static void start_at(struct rig *r, enum place_kind kind, uint64_t off, uint32_t bytes)
 {
-	exp0.conf.data.grain = grain;
-	place_start(r, kind, 0, TOTAL);
+	r->plan = (struct place_plan){
+		.store = &store,
+		.data = &r->args,
+		.off = off,
+		.bytes = bytes,
+		.file = &file,
+		.size_hint = TOTAL,
+	};
+	if (kind == PLACE_WRITE || kind == PLACE_PULL)
+		place_pull(&r->place, kind, &r->plan);
+	else
+		place_move(&r->place, kind, &r->plan);
+}
+
+static void move_on(struct rig *r)
+{
+	place_move(&r->place, PLACE_WRITE, &r->plan);
+}
+
+/* pieces of @grain bytes, each going its own way; or all in one */
+static void begin(struct rig *r, enum place_kind kind, uint32_t grain)
+{
+	how.grain = grain;
+	start_at(r, kind, 0, TOTAL);
 	if (kind == PLACE_WRITE)
-		place_open(r);
-	(void)place_run(r);
+		move_on(r);
+	(void)place_run(&r->place);
 }
 
 static void complete(unsigned i, int err)
@@ -301,7 +333,7 @@ static void complete_what_can(void)
 
 static void read_pieces(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	for (uint32_t grain = 1; grain <= TOTAL + 1; grain++) {
 		for (int order = 0; order < 2; order++) {
@@ -311,11 +343,11 @@ static void read_pieces(void **state)
 			memset(caller, '.', TOTAL);
 			begin(r, PLACE_READ, grain);
 			(void)complete_all(order);
-			assert_true(place_run(r));
+			assert_true(place_run(&r->place));
 			assert_int_equal(r->place.good, TOTAL);
 			assert_int_equal(r->place.err, 0);
 			assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
-			place_fini(r);
+			place_fini(&r->place);
 			assert_int_equal(bufs_out, 0);
 		}
 	}
@@ -324,7 +356,7 @@ static void read_pieces(void **state)
 /* a piece whose disk and whose network take their time, each by itself, in any order */
 static void side_by_side(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	begin(r, PLACE_READ, 9);
 	assert_int_equal(nops, 3);
@@ -335,10 +367,10 @@ static void side_by_side(void **state)
 	assert_int_equal(ops[3].off, 9);
 	complete(0, 0);
 	assert_int_equal(ops[4].off, 0);
-	assert_false(place_run(r));
+	assert_false(place_run(&r->place));
 	complete(2, 0);
 	assert_int_equal(nops, 6);
-	assert_true(place_run(r)); /* the answer need not wait for them */
+	assert_true(place_run(&r->place)); /* the answer need not wait for them */
 	complete(5, 0);
 	complete(4, 0);
 	complete(3, 0);
@@ -347,9 +379,9 @@ static void side_by_side(void **state)
 
 static void in_order(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
-	exp0.conf.data.overlap = DATA_OVERLAP_ORDERED;
+	how.overlap = DATA_OVERLAP_ORDERED;
 	begin(r, PLACE_READ, 9);
 	complete(2, 0);
 	complete(1, 0);
@@ -359,12 +391,12 @@ static void in_order(void **state)
 	assert_int_equal(ops[3].off, 0);
 	assert_int_equal(ops[4].off, 9);
 	assert_int_equal(ops[5].off, 18);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	complete(5, 0);
 	complete(4, 0);
 	complete(3, 0);
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
-	place_fini(r);
+	place_fini(&r->place);
 
 	/* what waits for its turn is let go when that cannot come */
 	nops = 0;
@@ -373,7 +405,7 @@ static void in_order(void **state)
 	complete(2, 0);
 	complete(0, 0);
 	complete(1, -EIO);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, 9);
 	assert_int_equal(r->place.err, -EIO);
 	complete(3, 0);
@@ -384,7 +416,7 @@ static void in_order(void **state)
  * transport is through with it, not before */
 static void piecewise(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	buf_max = 3;
 	bufs_left = 4;
@@ -399,7 +431,7 @@ static void piecewise(void **state)
 	}
 	assert_int_equal(bufs_out, 3);
 	(void)complete_all(false);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
@@ -417,39 +449,39 @@ static void cut_by_memory(void **state)
 {
 	static const enum data_overlap kinds[] = { DATA_OVERLAP_OFF, DATA_OVERLAP_ORDERED,
 						   DATA_OVERLAP_STREAMS };
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	rpc.buf_max = 4;
 	bufs_left = 1;
 	for (unsigned k = 0; k < ARRAY_SIZE(kinds); k++) {
-		exp0.conf.data.overlap = kinds[k];
+		how.overlap = kinds[k];
 		nops = 0;
 		memset(caller, '.', TOTAL);
 		begin(r, PLACE_READ, 13); /* more than there is */
 		assert_int_equal(waiting_for_bufs(), 1);
 		complete_what_can();
-		assert_true(place_run(r));
+		assert_true(place_run(&r->place));
 		assert_int_equal(r->place.good, TOTAL);
 		assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
-		place_fini(r);
+		place_fini(&r->place);
 
 		nops = 0;
 		memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 		memset(disk, '.', TOTAL);
-		r->args.write.data.length = TOTAL;
+		r->args.length = TOTAL;
 		begin(r, PLACE_WRITE, 13);
 		complete_what_can();
-		assert_true(place_run(r));
+		assert_true(place_run(&r->place));
 		assert_int_equal(r->place.good, TOTAL);
 		assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
-		place_fini(r);
+		place_fini(&r->place);
 		memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 		assert_int_equal(bufs_left, 1);
 	}
 
 	/* a path is needed whole */
-	place_start(r, PLACE_PULL, 0, 5);
-	assert_true(place_run(r));
+	start_at(r, PLACE_PULL, 0, 5);
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.err, -EMSGSIZE);
 }
 
@@ -457,32 +489,32 @@ static void cut_by_memory(void **state)
  * members they do not begin in the order of the file, unless there is too little memory for that. */
 static void in_order_with_little_memory(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
-	exp0.conf.data = (struct export_data){ .overlap = DATA_OVERLAP_ORDERED, .streams = 3,
+	how = (struct export_data){ .overlap = DATA_OVERLAP_ORDERED, .streams = 3,
 					       .chunk = 6 };
 	buf_max = 2;
 	bufs_left = 2; /* less than there are members */
 	begin(r, PLACE_READ, 2);
 	complete_what_can();
 	assert_int_equal(waiting_for_bufs(), 0);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
 /* A stream can be pulled from in one order only, whoever has to wait for memory. */
 static void stream_with_little_memory(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 	uint32_t at = 0;
 
 	rpc.by_chunk = false;
 	rpc.buf_max = 4;
 	bufs_left = 2;
-	r->args.write.data.length = TOTAL;
+	r->args.length = TOTAL;
 	memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 	begin(r, PLACE_WRITE, TOTAL);
-	while (waiting_for_bufs() || !place_run(r)) {
+	while (waiting_for_bufs() || !place_run(&r->place)) {
 		unsigned i = nops;
 
 		while (i-- > 0) /* the last first, as far as there is a choice */
@@ -504,53 +536,53 @@ static void stream_with_little_memory(void **state)
 /* It waits for its twin, and the twin for memory: so it lets go of its own. */
 static void twin_lets_go(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	rpc.buf_max = 4;
 	bufs_left = 2;
-	r->args.write.data.length = TOTAL;
-	exp0.conf.data.grain = 4;
-	place_start(r, PLACE_WRITE, 0, TOTAL);
-	assert_false(place_run(r));
+	r->args.length = TOTAL;
+	how.grain = 4;
+	start_at(r, PLACE_WRITE, 0, TOTAL);
+	assert_false(place_run(&r->place));
 	complete(0, 0);
-	assert_true(place_pulled(r));
+	assert_true(place_pulled(&r->place));
 	assert_int_equal(bufs_out, 2); /* one is there, one on its way, and a third piece waits */
 	assert_int_equal(waiting_for_bufs(), 1);
-	assert_true(place_forsake(r));
+	assert_true(place_discard(&r->place));
 	assert_int_equal(bufs_out, 1);
 	(void)complete_all(false);
-	assert_true(place_forsake(r)); /* as after each completion */
+	assert_true(place_discard(&r->place)); /* as after each completion */
 	assert_int_equal(bufs_out, 0);
-	assert_true(place_settle(r));
-	place_fini(r);
+	assert_true(place_settle(&r->place));
+	place_fini(&r->place);
 
 	rpc.buf_max = SIZE_MAX; /* one that holds all it will need */
 	nops = 0;
-	place_start(r, PLACE_WRITE, 0, TOTAL);
-	(void)place_run(r);
+	start_at(r, PLACE_WRITE, 0, TOTAL);
+	(void)place_run(&r->place);
 	(void)complete_all(false);
-	assert_false(place_forsake(r));
+	assert_false(place_discard(&r->place));
 	assert_int_equal(bufs_out, 1);
 }
 
 /* more pieces than may be under way: the transport has to be through with some first */
 static void window(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 	unsigned n;
 
 	inline_disk = true;
 	stretch = 8;
-	exp0.conf.data.grain = stretch;
-	place_start(r, PLACE_READ, 0, stretch * (PLACE_WINDOW + 3));
-	assert_false(place_run(r));
+	how.grain = stretch;
+	start_at(r, PLACE_READ, 0, stretch * (PLACE_WINDOW + 3));
+	assert_false(place_run(&r->place));
 	assert_int_equal(nops, PLACE_WINDOW);
 	complete(1, 0);
 	complete(0, 0);
-	assert_false(place_run(r));
+	assert_false(place_run(&r->place));
 	assert_int_equal(nops, PLACE_WINDOW + 2);
 	complete(2, 0);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(nops, PLACE_WINDOW + 3);
 	n = complete_all(true);
 	assert_int_equal(n, PLACE_WINDOW);
@@ -559,55 +591,51 @@ static void window(void **state)
 /* whoever asks for a trace gets the next request in pieces: all of them, each from disk to network */
 static void trace(void **state)
 {
-	struct req *r = *state;
-	struct where_trace *t;
-	uint64_t was = reactor.where.kinds[WHERE_READ].requests;
+	struct rig *r = *state;
+	struct latency_trace *t;
+	uint64_t was = stats.stats.kinds[LATENCY_READ].requests;
 
-	assert_null(where_tracer_take(&server.tracer, NULL));
+	assert_null(latency_tracer_take(&tracer, NULL));
 	begin(r, PLACE_READ, 9);
 	complete(1, 0);
-	assert_int_equal(r->where.disk, 2);
-	assert_int_equal(r->where.net, 1);
+	assert_int_equal(r->latency.disk, 2);
+	assert_int_equal(r->latency.net, 1);
 	(void)complete_all(true);
-	assert_int_equal(r->where.disk, 0);
-	assert_int_equal(r->where.net, 0);
-	where_end(r);
-	assert_int_equal(reactor.where.kinds[WHERE_READ].requests, was + 1);
-	t = where_tracer_take(&server.tracer, NULL);
+	assert_int_equal(r->latency.disk, 0);
+	assert_int_equal(r->latency.net, 0);
+	latency_end(&r->latency, LATENCY_READ, r->place.good);
+	assert_int_equal(stats.stats.kinds[LATENCY_READ].requests, was + 1);
+	t = latency_tracer_take(&tracer, NULL);
 	assert_non_null(t);
 	assert_false(t->is_write);
 	assert_int_equal(t->bytes, TOTAL);
 	assert_int_equal(t->n, 3);
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct where_piece *p = &t->pieces[i];
+		const struct latency_piece *p = &t->pieces[i];
 
 		assert_int_equal(p->off, 9 * i);
 		assert_true(p->disk_begin <= p->disk_end && p->disk_end <= p->net_begin);
 		assert_true(p->net_begin <= p->net_end && p->net_end <= t->total_ns);
 	}
 	free(t);
-	assert_null(where_tracer_take(&server.tracer, NULL)); /* told once */
+	assert_null(latency_tracer_take(&tracer, NULL)); /* told once */
 }
 
 /* one request of the user @uid in pieces, from beginning to end */
-static void one_request_of(struct req *r, uid_t uid)
+static void one_request_of(struct rig *r, uid_t uid)
 {
-	struct client client = { 0 };
-	struct conn conn = { .client = &client,
-			     .peer = { .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid } };
-
-	r->conn = &conn;
+	peer = (struct rpcrdma_peer){ .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid };
+	begin_request(r);
 	begin(r, PLACE_READ, 9);
 	(void)complete_all(true);
-	where_end(r);
-	place_fini(r);
+	latency_end(&r->latency, LATENCY_READ, r->place.good);
+	place_fini(&r->place);
 	nops = resumed = 0;
-	r->conn = NULL;
 }
 
 static bool gets_trace(const struct rpcrdma_client_id *client)
 {
-	struct where_trace *t = where_tracer_take(&server.tracer, client);
+	struct latency_trace *t = latency_tracer_take(&tracer, client);
 	bool there = t != NULL;
 
 	free(t);
@@ -619,7 +647,7 @@ static void trace_of_a_client(void **state)
 {
 	struct rpcrdma_client_id one = { .kind = RPCRDMA_CLIENT_USER, .key = 1000 };
 	struct rpcrdma_client_id two = { .kind = RPCRDMA_CLIENT_USER, .key = 1001 };
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	assert_false(gets_trace(&one));
 	one_request_of(r, 1001); /* of somebody else: not looked at, and the next one still is */
@@ -636,19 +664,19 @@ static void trace_of_a_client(void **state)
 /* a piece that is cut anew, as there is no memory for the whole, is told as it was cut then */
 static void trace_of_a_second_cut(void **state)
 {
-	struct req *r = *state;
-	struct where_trace *t;
+	struct rig *r = *state;
+	struct latency_trace *t;
 
-	assert_null(where_tracer_take(&server.tracer, NULL));
-	exp0.conf.data.overlap = DATA_OVERLAP_ORDERED;
-	exp0.conf.data.streams = 2;
-	exp0.conf.data.chunk = 4;
+	assert_null(latency_tracer_take(&tracer, NULL));
+	how.overlap = DATA_OVERLAP_ORDERED;
+	how.streams = 2;
+	how.chunk = 4;
 	buf_max = 9;
 	begin(r, PLACE_READ, 9);
 	(void)complete_all(false);
-	assert_true(place_run(r));
-	where_end(r);
-	t = where_tracer_take(&server.tracer, NULL);
+	assert_true(place_run(&r->place));
+	latency_end(&r->latency, LATENCY_READ, r->place.good);
+	t = latency_tracer_take(&tracer, NULL);
 	assert_non_null(t);
 	assert_int_equal(t->n, 3);
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -661,49 +689,49 @@ static void trace_of_a_second_cut(void **state)
 /* the time in the line in front of a disk is none of the disk's */
 static void where_turns_are_waited_for(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	store.queue = (struct store_queue *)&store; /* any: the fake does not look at it */
 	begin(r, PLACE_READ, 13);
 	assert_int_equal(nops, 2);
-	assert_int_equal(r->where.disk, 0);
+	assert_int_equal(r->latency.disk, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		struct store_io *io = ops[i].what;
 
 		io->begins(io);
-		assert_int_equal(r->where.disk, i + 1);
+		assert_int_equal(r->latency.disk, i + 1);
 	}
 	(void)complete_all(false);
-	assert_int_equal(r->where.disk, 0);
-	assert_int_equal(atomic_load(&reactor.counters.store.submit_blocked), 0);
-	assert_true(place_run(r));
+	assert_int_equal(r->latency.disk, 0);
+	assert_int_equal(atomic_load(&counters.submit_blocked), 0);
+	assert_true(place_run(&r->place));
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
 /* what travels inside a message or on a stream is not cut */
 static void no_chunk(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	rpc.by_chunk = false;
 	begin(r, PLACE_READ, 3);
 	assert_int_equal(nops, 1);
 	assert_int_equal(ops[0].len, TOTAL);
 	complete(0, 0);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
 /* memory lies as the file does, where the store likes that, and it is told what it may spoil */
 static void pads(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 	struct store_io *io;
 
 	rpc.by_chunk = false;
 	store.aligned = true;
-	place_start(r, PLACE_READ, DATA_ALIGN + 7, 10);
-	(void)place_run(r);
+	start_at(r, PLACE_READ, DATA_ALIGN + 7, 10);
+	(void)place_run(&r->place);
 	io = ops[0].what;
 	assert_int_equal(io->pad_head, 7);
 	assert_int_equal(io->pad_tail, 0); /* this pool's buffers are as long as asked */
@@ -716,87 +744,87 @@ static void pads(void **state)
 
 static void write_pieces(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	for (int order = 0; order < 2; order++) {
 		nops = 0;
 		memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 		memset(disk, '.', TOTAL);
-		r->args.write.data.length = TOTAL;
+		r->args.length = TOTAL;
 		begin(r, PLACE_WRITE, 4);
 		(void)complete_all(order);
-		assert_true(place_run(r));
+		assert_true(place_run(&r->place));
 		assert_int_equal(r->place.good, TOTAL);
 		assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 		assert_int_equal(bufs_out, 0); /* a WRITE needs none beyond the disk */
-		place_fini(r);
+		place_fini(&r->place);
 	}
 }
 
 /* nothing of it reaches the store before it may */
 static void pulled_and_held(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 	char head[9];
 
 	memcpy(caller, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 	memset(disk, '.', TOTAL);
-	r->args.write.data.length = TOTAL;
-	exp0.conf.data.grain = 9;
-	place_start(r, PLACE_WRITE, 0, TOTAL);
-	assert_false(place_run(r));
+	r->args.length = TOTAL;
+	how.grain = 9;
+	start_at(r, PLACE_WRITE, 0, TOTAL);
+	assert_false(place_run(&r->place));
 	assert_int_equal(nops, 3);
 	complete(1, 0);
-	assert_false(place_pulled(r)); /* not the one that tells which call it is */
+	assert_false(place_pulled(&r->place)); /* not the one that tells which call it is */
 	complete(0, 0);
-	assert_true(place_pulled(r));
-	assert_false(place_settle(r)); /* one is still on its way */
+	assert_true(place_pulled(&r->place));
+	assert_false(place_settle(&r->place)); /* one is still on its way */
 	complete(2, 0);
-	assert_true(place_settle(r));
+	assert_true(place_settle(&r->place));
 	assert_int_equal(nops, 3);
-	place_head(r, head, 9);
+	place_head(&r->place, head, 9);
 	assert_memory_equal(head, "ABCDEFGHI", 9);
-	place_open(r);
-	assert_false(place_run(r));
+	move_on(r);
+	assert_false(place_run(&r->place));
 	(void)complete_all(false);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, TOTAL);
 	assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
-	place_fini(r);
+	place_fini(&r->place);
 
 	/* or never may: the buffers go with the request */
 	nops = 0;
 	memset(disk, '.', TOTAL);
-	place_start(r, PLACE_WRITE, 0, TOTAL);
-	(void)place_run(r);
+	start_at(r, PLACE_WRITE, 0, TOTAL);
+	(void)place_run(&r->place);
 	(void)complete_all(false);
-	assert_true(place_pulled(r));
+	assert_true(place_pulled(&r->place));
 	assert_int_equal(bufs_out, 1);
-	place_fini(r);
+	place_fini(&r->place);
 	assert_int_equal(bufs_out, 0);
 	assert_int_equal(disk[0], '.');
 
 	/* no bytes are pulled at once */
-	place_start(r, PLACE_WRITE, 0, 0);
-	assert_true(place_run(r));
-	assert_true(place_pulled(r));
+	start_at(r, PLACE_WRITE, 0, 0);
+	assert_true(place_run(&r->place));
+	assert_true(place_pulled(&r->place));
 }
 
 /* what is lost on its way ends it; the pieces that did come are held no longer */
 static void pull_fails(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
-	r->args.write.data.length = TOTAL;
-	exp0.conf.data.grain = 9;
-	place_start(r, PLACE_WRITE, 0, TOTAL);
-	(void)place_run(r);
+	r->args.length = TOTAL;
+	how.grain = 9;
+	start_at(r, PLACE_WRITE, 0, TOTAL);
+	(void)place_run(&r->place);
 	complete(0, 0);
 	complete(1, -EIO);
-	assert_true(place_pulled(r)); /* whatever else comes */
-	assert_false(place_settle(r));
+	assert_true(place_pulled(&r->place)); /* whatever else comes */
+	assert_false(place_settle(&r->place));
 	complete(2, 0);
-	assert_true(place_settle(r));
+	assert_true(place_settle(&r->place));
 	assert_true(r->place.lost);
 	assert_int_equal(r->place.err, -EIO);
 	assert_int_equal(nops, 3);
@@ -804,11 +832,11 @@ static void pull_fails(void **state)
 
 static void pulled_in_order(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 	uint32_t at = 0;
 
 	/* over a stream they can come in no other */
-	r->args.write.data.length = TOTAL;
+	r->args.length = TOTAL;
 	begin(r, PLACE_WRITE, 4);
 	(void)complete_all(true);
 	for (unsigned i = 0; i < nops; i++) {
@@ -822,8 +850,8 @@ static void pulled_in_order(void **state)
 
 static void data_that_came(void **state)
 {
-	struct req *r = *state;
-	struct rpcrdma_payload *data = &r->args.write.data;
+	struct rig *r = *state;
+	struct rpcrdma_payload *data = &r->args;
 
 	data->length = TOTAL;
 	data->here = (struct iovec){ .iov_base = (char[]){ "0123456789abcdefghijklmnop" },
@@ -836,57 +864,54 @@ static void data_that_came(void **state)
 	(void)complete_all(false);
 	assert_memory_equal(disk, "0123456789abcdefghijklmnop", TOTAL);
 
-	r->args.symlink.symlink.symlink_data =
-		(struct rpcrdma_payload){ .length = 5,
-					  .iovcnt = 1,
-					  .iov = &r->args.symlink.symlink.symlink_data.here,
-					  .here = { .iov_base = (char[]){ "where" },
-						    .iov_len = 5 } };
-	place_start(r, PLACE_PULL, 0, 5);
-	assert_true(place_run(r));
-	assert_memory_equal(place_data(r), "where", 5);
+	place_fini(&r->place);
+	r->args.length = 5;
+	r->args.here = (struct iovec){ .iov_base = (char[]){ "where" }, .iov_len = 5 };
+	start_at(r, PLACE_PULL, 0, 5);
+	assert_true(place_run(&r->place));
+	assert_memory_equal(place_data(&r->place), "where", 5);
 }
 
 /* where the caller is trusted, and his memory can be had */
 static void straight_from_the_caller(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 	char head[4];
 
-	exp0.conf.data.overlap = DATA_OVERLAP_OFF;
+	how.overlap = DATA_OVERLAP_OFF;
 	memcpy(direct_mem, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
-	r->args.write.data.length = TOTAL;
+	r->args.length = TOTAL;
 	for (unsigned trusted = 0; trusted < 2; trusted++) {
 		nops = 0;
 		direct = true;
-		exp0.conf.data.trust_clients = trusted;
-		place_start(r, PLACE_WRITE, 0, TOTAL);
-		assert_int_equal(place_run(r), false);
+		how.trust_clients = trusted;
+		start_at(r, PLACE_WRITE, 0, TOTAL);
+		assert_int_equal(place_run(&r->place), false);
 		assert_int_equal(nops, trusted ? 0 : 1);
 		assert_int_equal(bufs_out, trusted ? 0 : 1);
 		if (!trusted)
 			complete(0, 0);
-		assert_true(place_pulled(r));
-		place_head(r, head, sizeof(head));
+		assert_true(place_pulled(&r->place));
+		place_head(&r->place, head, sizeof(head));
 		assert_memory_equal(head, trusted ? "ABCD" : "....", 4);
-		place_open(r);
-		(void)place_run(r);
+		move_on(r);
+		(void)place_run(&r->place);
 		(void)complete_all(false);
-		assert_true(place_run(r));
-		place_fini(r);
+		assert_true(place_run(&r->place));
+		place_fini(&r->place);
 	}
 	assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
-	exp0.conf.data.trust_clients = 0;
+	how.trust_clients = 0;
 }
 
 static void straight_to_the_caller(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
-	exp0.conf.data.overlap = DATA_OVERLAP_OFF;
+	how.overlap = DATA_OVERLAP_OFF;
 	direct = inline_disk = true;
 	begin(r, PLACE_READ, TOTAL);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(nops, 0);
 	assert_int_equal(bufs_out, 0);
 	assert_memory_equal(direct_mem, "abcdefghijklmnopqrstuvwxyz", TOTAL);
@@ -896,68 +921,68 @@ static void straight_to_the_caller(void **state)
 /* The transport told at delivery that it never maps: it is not asked for each piece. */
 static void memory_that_cannot_be_mapped(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
-	exp0.conf.data.overlap = DATA_OVERLAP_OFF;
-	exp0.conf.data.trust_clients = true;
+	how.overlap = DATA_OVERLAP_OFF;
+	how.trust_clients = true;
 	rpc.can_map = false;
 	direct = true;
 	begin(r, PLACE_READ, TOTAL);
 	assert_int_equal(bufs_out, 1);
 	(void)complete_all(false);
-	assert_true(place_run(r));
-	place_fini(r);
-	r->args.write.data.length = TOTAL;
+	assert_true(place_run(&r->place));
+	place_fini(&r->place);
+	r->args.length = TOTAL;
 	begin(r, PLACE_WRITE, TOTAL);
 	assert_int_equal(bufs_out, 1);
 	(void)complete_all(false);
-	assert_true(place_run(r));
-	exp0.conf.data.trust_clients = false;
+	assert_true(place_run(&r->place));
+	how.trust_clients = false;
 }
 
 static void shortage(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	bufs_left = 0;
 	begin(r, PLACE_READ, TOTAL);
 	assert_int_equal(ops[0].kind, OP_BUF);
 	complete(0, 0); /* told too early: waits again */
-	assert_false(place_run(r));
+	assert_false(place_run(&r->place));
 	bufs_left = 100;
 	(void)complete_all(false);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, TOTAL);
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
 static void error_in_the_middle(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	/* pieces at 0, 8, 16, 24: the third fails, the second is short, then the other way round */
 	begin(r, PLACE_READ, 8);
 	complete(2, -EIO);
-	assert_false(place_run(r)); /* others are under way: no answer yet */
+	assert_false(place_run(&r->place)); /* others are under way: no answer yet */
 	complete(3, 0);
 	complete(1, 5);
 	complete(0, 0);
 	(void)complete_all(false);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, 13);
 	assert_int_equal(r->place.err, 0);
 	assert_true(r->place.short_read);
-	place_fini(r);
+	place_fini(&r->place);
 
 	nops = 0;
 	begin(r, PLACE_READ, 8);
 	complete(2, 5);
 	complete(1, -EIO);
 	(void)complete_all(false);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, 8);
 	assert_int_equal(r->place.err, -EIO);
-	place_fini(r);
+	place_fini(&r->place);
 
 	/* the first: nothing is good */
 	nops = 0;
@@ -967,21 +992,21 @@ static void error_in_the_middle(void **state)
 	complete(0, -EIO);
 	assert_int_equal(r->place.cut.left, 0); /* and nothing more is begun */
 	(void)complete_all(false);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, 0);
 	assert_int_equal(r->place.err, -EIO);
 }
 
 static void broken_connection(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	memset(disk, '.', TOTAL);
-	r->args.write.data.length = TOTAL;
+	r->args.length = TOTAL;
 	begin(r, PLACE_WRITE, 8);
 	complete(1, -EIO);
 	(void)complete_all(false);
-	assert_true(place_run(r));
+	assert_true(place_run(&r->place));
 	assert_true(r->place.lost); /* not to be answered */
 	assert_int_equal(r->place.good, 8);
 	assert_memory_equal(disk + 8, "........", 8); /* what never came is not written */
@@ -989,27 +1014,27 @@ static void broken_connection(void **state)
 
 static void no_room(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
 	rpc.room = TOTAL - 1;
 	begin(r, PLACE_READ, TOTAL);
-	assert_true(place_run(r));
-	assert_true(r->place.no_room);
+	assert_true(place_run(&r->place));
+	assert_true(place_rejected(&r->place));
 	assert_int_equal(nops, 0); /* nothing was read, nothing placed */
 	assert_int_equal(bufs_out, 0);
 }
 
 static void nothing_to_move(void **state)
 {
-	struct req *r = *state;
+	struct rig *r = *state;
 
-	place_start(r, PLACE_READ, 0, 0);
-	assert_true(place_run(r));
+	start_at(r, PLACE_READ, 0, 0);
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, 0);
 	assert_int_equal(r->place.err, 0);
-	place_fini(r);
-	place_start(r, PLACE_SYNC, 0, 0);
-	assert_true(place_run(r));
+	place_fini(&r->place);
+	start_at(r, PLACE_SYNC, 0, 0);
+	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.err, 0);
 }
 
