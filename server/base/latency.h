@@ -27,7 +27,7 @@ enum latency_part {
 
 enum latency_kind { LATENCY_READ, LATENCY_WRITE, LATENCY_OTHER, LATENCY_KINDS };
 
-#define LATENCY_STATES 6	/* of a request, the last one excepted */
+#define LATENCY_STATES 8	/* of a request, the last one excepted */
 #define LATENCY_ONE_IN 16u      /* on average, one in this many requests of one piece is sampled */
 #define LATENCY_PIECES_MAX 1024 /* of a trace */
 

@@ -20,11 +20,8 @@
 #include "base/log.h"
 #include "base/wire.h"
 #include "cm.h"
-#include "conn.h"
 #include "ctl_where.h"
-#include "prog.h"
-#include "req.h"
-#include "server_int.h"
+#include "nfs.h"
 
 #ifndef LEAT_VERSION
 #define LEAT_VERSION "unknown"
@@ -38,7 +35,7 @@ struct info {
 static void info(struct req *r)
 {
 	static char release[] = LEAT_VERSION;
-	ctl_info *res = &r->res.info;
+	ctl_info *res = &ctl_call(r)->res.info;
 	struct info *m = req_scratch(r, sizeof(*m));
 	size_t n = m ? MIN(server_listeners(r->srv), CONF_LISTEN_MAX) : 0;
 
@@ -203,8 +200,8 @@ static void stats(struct req *r)
 		add_reactors(&l, r->srv);
 		add_drcs(&l, r->srv);
 	}
-	r->res.stats.stats.stats_val = l.v;
-	r->res.stats.stats.stats_len = l.n;
+	ctl_call(r)->res.stats.stats.stats_val = l.v;
+	ctl_call(r)->res.stats.stats.stats_len = l.n;
 }
 
 /* ---- RELOAD, DRAIN ------------------------------------------------------------------------ */
@@ -221,12 +218,12 @@ static void tell_denial(const struct req *r, const char *what)
 		log_warn("%s asked for a %s, which is not theirs to ask", r->conn->peer.text, what);
 }
 
-/* Return: the manager, or NULL with the reply in r->res */
+/* Return: the manager, or NULL with the reply in the results */
 static const struct server_manager *find_manager(struct req *r, const char *what)
 {
 	static char denied[] = "for the server's own user and root, over its local socket";
 	static char nobody[] = "this server cannot";
-	ctl_answer *a = &r->res.answer;
+	ctl_answer *a = &ctl_call(r)->res.answer;
 	const struct server_manager *m = atomic_load(&r->srv->manager);
 
 	if (!ctl_is_admin(&r->conn->peer)) {
@@ -244,7 +241,7 @@ static const struct server_manager *find_manager(struct req *r, const char *what
 static void reload(struct req *r)
 {
 	const struct server_manager *m = find_manager(r, "reload");
-	ctl_answer *a = &r->res.answer;
+	ctl_answer *a = &ctl_call(r)->res.answer;
 	char *said;
 
 	if (!m)
@@ -262,7 +259,7 @@ static void drain(struct req *r)
 {
 	static char ending[] = "ending";
 	const struct server_manager *m = find_manager(r, "drain");
-	ctl_answer *a = &r->res.answer;
+	ctl_answer *a = &ctl_call(r)->res.answer;
 
 	if (!m)
 		return;
@@ -275,16 +272,14 @@ static void drain(struct req *r)
 
 static void preset_whoami(struct req *r)
 {
-	_Static_assert(sizeof(r->mem.path) > CTL_PATH_MAX, "the longest path fits");
-	r->args.whoami = r->mem.path;
+	ctl_call(r)->args = ctl_call(r)->path;
 }
 
-static void whoami(struct req *r)
+static void identify(struct req *r, const struct exports *exports)
 {
-	ctl_whoami *res = &r->res.whoami;
+	ctl_whoami *res = &ctl_call(r)->res.whoami;
 	const char *rest;
-	const struct export *exp =
-		export_find_path(&r->exports->exports->table, r->args.whoami, &rest);
+	const struct export *exp = export_find_path(&exports->table, ctl_call(r)->args, &rest);
 	bool is_root = !r->creds.anon && r->creds.uid == 0;
 
 	/* the connection's own record of this belongs to its reactor */
@@ -304,6 +299,14 @@ static void whoami(struct req *r)
 	} else if (is_root && res->uid != 0) {
 		res->identity = CTL_ROOT_SQUASHED;
 	}
+}
+
+static void whoami(struct req *r)
+{
+	struct exports *exports = exports_current(nfs_server(r->srv));
+
+	identify(r, exports);
+	exports_put(exports);
 }
 
 static const struct prog_proc procs[] = {
@@ -371,4 +374,7 @@ const struct prog prog_ctl = {
 	.name = "CTL",
 	.procs = procs,
 	.nprocs = ARRAY_SIZE(procs),
+	.call_bytes = sizeof(struct ctl_call),
+	.args_at = offsetof(struct ctl_call, args),
+	.res_at = offsetof(struct ctl_call, res),
 };

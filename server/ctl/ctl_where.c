@@ -88,7 +88,7 @@ static void sum_state(const struct server *srv, struct sums *s, enum req_state s
 void ctl_where_sums(struct req *r)
 {
 	struct sums *s = req_scratch(r, sizeof(*s));
-	ctl_where *res = &r->res.where;
+	ctl_where *res = &ctl_call(r)->res.where;
 
 	memcpy(res->instance, r->srv->instance, sizeof(res->instance));
 	if (!s)
@@ -130,7 +130,7 @@ void ctl_where_pieces(struct req *r)
 	struct rpcrdma_client_id client;
 	ctl_piece *pieces = req_scratch(r, LATENCY_PIECES_MAX * sizeof(*pieces));
 	struct latency_trace *t;
-	ctl_pieces *res = &r->res.pieces;
+	ctl_pieces *res = &ctl_call(r)->res.pieces;
 
 	if (!pieces)
 		return;

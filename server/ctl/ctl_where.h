@@ -7,9 +7,31 @@
 #define LEAT_SERVER_CTL_WHERE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-struct req;
+#include "ctl.h"
+#include "req.h"
+
 struct rpcrdma_peer;
+
+/* The part of a request that belongs to this program. */
+struct ctl_call {
+	ctl_path args; /* WHOAMI: points to @path */
+	union {
+		ctl_info info;
+		ctl_stats stats;
+		ctl_answer answer;
+		ctl_where where;
+		ctl_pieces pieces;
+		ctl_whoami whoami;
+	} res;
+	char path[CTL_PATH_MAX + 1];
+};
+
+static inline struct ctl_call *ctl_call(const struct req *r)
+{
+	return (struct ctl_call *)(void *)(uintptr_t)r->call;
+}
 
 /** ctl_is_admin - is the peer root or leatd's own user, as identified by the kernel? Only over the local fabric.
  * (ctl_prog.c)

@@ -3,7 +3,7 @@
  *
  * server.c - starts and stops a server
  *
- * Operation: creates exports and handles, then workers, reactors, and last the listeners: no client can
+ * Operation: creates the file service, then workers, reactors, and last the listeners: no client can
  *            call before everything exists. The end is the reverse: listeners, reactors (which drain),
  *            workers, and then everything they used.
  * Memory:    struct server owns everything; server_stop() frees it.
@@ -21,13 +21,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cm.h"
-#include "mount_table.h"
+#include "nfs.h"
 #include "rpcbind.h"
-#include "server_int.h"
-#include "vfs.h"
 
-#define FILES_MAX 16384u    /* limit of open files of one reactor */
-#define DIRS_WATCHED_MAX 4096u /* limit per file system; each keeps an inode of about 1 KiB in memory */
 #define JOIN_EXTRA_NS (2 * NS_PER_S)
 
 bool server_may_tell(struct server *s, const struct rpcrdma_peer *peer)
@@ -51,13 +47,6 @@ bool server_may_tell(struct server *s, const struct rpcrdma_peer *peer)
 	return tell;
 }
 
-static void on_lost(void *ctx, uint64_t dev)
-{
-	struct server *s = ctx;
-
-	write_verf_change(&s->write_verf, dev);
-}
-
 static unsigned cores(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -65,136 +54,21 @@ static unsigned cores(void)
 	return n > 0 ? (unsigned)n : 1;
 }
 
-/* Raises the limit of descriptors; Return: how many open files that allows per reactor */
-static size_t raise_file_limit(unsigned nreactors)
+static unsigned reactors_of(const struct conf *conf)
 {
-	struct rlimit rl;
-	size_t n = SERVER_FILES_RESERVED * 2;
-
-	if (!getrlimit(RLIMIT_NOFILE, &rl)) {
-		rl.rlim_cur = rl.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &rl); /* on failure, the limit stays */
-		if (!getrlimit(RLIMIT_NOFILE, &rl))
-			n = rl.rlim_cur > FILES_MAX * 8 ? FILES_MAX * 8 : (size_t)rl.rlim_cur;
-	}
-	/* half of them, two for each file: handles being opened need some temporarily, too */
-	n = n > SERVER_FILES_RESERVED * 2 ? n - SERVER_FILES_RESERVED : SERVER_FILES_RESERVED;
-	return MIN(MAX(n / 4 / nreactors, (size_t)16), (size_t)FILES_MAX);
-}
-
-static const char *key_trouble(int err)
-{
-	if (err == -EINVAL)
-		return "its handle.key is not a key";
-	if (err == -EKEYREJECTED)
-		return "its handle.key must be its user's own, with mode 0600: with it, anyone "
-		       "can make handles of any file";
-	return strerror(-err);
-}
-
-/* For the default directory only: ~/.local/state may be missing. A failure shows later. */
-static void make_parents(const char *dir)
-{
-	char *copy = strdup(dir);
-
-	for (char *p = copy; p && (p = strchr(p + 1, '/')) != NULL; *p = '/') {
-		*p = '\0';
-		(void)mkdir(copy, 0700);
-	}
-	free(copy);
-}
-
-static int load_keys(const struct conf *conf, struct fh_keys *keys)
-{
-	int err;
-
-	if (conf->state_dir) {
-		err = fh_key_load(conf->state_dir, keys);
-		if (!err && keys->n > 1)
-			log_info("handles signed with %s/handle.key.old are accepted, too",
-				 conf->state_dir);
-		if (!err)
-			return 0;
-		if (!conf->state_dir_usual || err == -EKEYREJECTED) {
-			log_err("state-dir %s: %s", conf->state_dir, key_trouble(err));
-			return err;
-		}
-		log_warn("%s: %s; file handles will not outlive this run", conf->state_dir,
-			 key_trouble(err));
-	}
-	keys->n = 1;
-	keys->is_new = true;
-	err = siphash_key_random(&keys->v[0]);
-	if (err)
-		log_err("no randomness for the key of file handles: %s", strerror(-err));
-	return err;
-}
-
-static int create_handles(struct server *s, const struct conf *conf)
-{
-	static struct export_table none;
-	struct fh_keys keys = { .n = 1 };
-	int map_err = 0, err = 0;
-
-	/* handles without a signature must not open files by number: a client could forge any number */
-	s->fh_kind = conf->unsigned_handles ? FH_MAP : 0;
-	s->state_dir_usual = conf->state_dir_usual;
-	if (conf->state_dir) {
-		s->state_dir = strdup(conf->state_dir);
-		if (!s->state_dir) {
-			log_err("out of memory");
-			return -ENOMEM;
-		}
-		if (conf->state_dir_usual)
-			make_parents(conf->state_dir);
-	}
-	if (conf->unsigned_handles)
-		log_warn("sign-handles no: clients can make handles of files below directories "
-			 "that their users may not search");
-	else
-		err = load_keys(conf, &keys); /* logs errors itself */
-	if (err)
-		return err;
-	err = dir_watches_create(keys.is_new, DIRS_WATCHED_MAX, &s->dirs);
-	if (!err)
-		err = fh_set_create(&none, &keys, s->fh_kind, s->state_dir, &map_err, &s->fhs);
-	if (err)
-		log_err("file handles: %s", strerror(-err));
-	return err;
-}
-
-static int open_exports(struct server *s, const struct conf *conf)
-{
-	char why[CONF_WHY_BYTES];
-	int err;
-
-	err = create_handles(s, conf); /* logs errors itself */
-	if (err)
-		return err;
-	err = exports_create(s, conf, &s->exports, why, sizeof(why));
-	if (err) {
-		log_err("%s", why);
-		return err;
-	}
-	exports_announce(NULL, s->exports);
-	return 0;
+	return conf->reactors ? conf->reactors : cores();
 }
 
 static int create_reactors(struct server *s, const struct conf *conf)
 {
-	unsigned n = conf->reactors ? conf->reactors : cores();
-	size_t files_max = raise_file_limit(n);
+	unsigned n = reactors_of(conf);
 	int err = 0;
 
-	if (conf->manage_gids && !creds_can_assume())
-		log_warn("manage-gids has no effect: leatd does not run as root");
 	s->reactors = calloc(n, sizeof(struct reactor *));
 	if (!s->reactors)
 		return -ENOMEM;
 	while (s->nreactors < n && !err) {
-		err = reactor_create(s, s->nreactors, conf->poll, files_max,
-				     conf->manage_gids && creds_can_assume(),
-				     &s->reactors[s->nreactors]);
+		err = reactor_create(s, s->nreactors, conf->poll, &s->reactors[s->nreactors]);
 		if (!err)
 			s->nreactors++;
 	}
@@ -233,22 +107,14 @@ static int create_all(struct server *s, const struct conf *conf)
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
 	};
 	unsigned workers = conf->workers ? conf->workers : MAX(16, 4 * cores());
-	uint64_t verf;
+	struct nfs_server *nfs;
 	int err;
 
-	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance) ||
-	    getrandom(&verf, sizeof(verf), 0) != (ssize_t)sizeof(verf))
+	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance))
 		return -EIO;
-	write_verf_init(&s->write_verf, verf);
-	err = vfs_init();
-	if (err) {
-		log_err("/proc is needed: %s", strerror(-err));
-		return err;
-	}
-	err = commit_create(on_lost, s, &s->commit);
-	if (err)
-		return err;
-	err = open_exports(s, conf);
+	s->ops = &nfs_service;
+	err = nfs_server_create(s, conf, reactors_of(conf), &nfs); /* logs errors itself */
+	s->service = nfs;
 	if (err)
 		return err;
 	err = rpcrdma_domain_create(&attr, &s->domain);
@@ -256,8 +122,6 @@ static int create_all(struct server *s, const struct conf *conf)
 		log_err("cannot start, with %s to capture to: %s", conf->capture, strerror(-err));
 		return err;
 	}
-	if (!err)
-		err = mount_table_create(&s->mounts);
 	if (!err && conf->drc_entries)
 		err = create_drcs(s, conf);
 	if (!err)
@@ -350,17 +214,10 @@ static void free_all(struct server *s)
 	free(s->reactors);
 	cm_destroy(s->cm);
 	rpcrdma_domain_destroy(s->domain);
-	mount_table_destroy(s->mounts);
 	drc_destroy(s->drc);
 	drc_destroy(s->drc_writes);
-	exports_put(s->exports);
-	fh_set_destroy(s->fhs);
-	dir_watches_destroy(s->dirs);
-	commit_destroy(s->commit);
-	free(s->state_dir);
+	nfs_server_destroy(s->service);
 	pthread_mutex_destroy(&s->denials_lock);
-	pthread_mutex_destroy(&s->reload_lock);
-	pthread_mutex_destroy(&s->exports_lock);
 	latency_tracer_fini(&s->tracer);
 	clients_fini(&s->clients);
 	free(s);
@@ -376,8 +233,6 @@ int server_start(const struct conf *conf, struct server **ret)
 	for (unsigned i = 0; i < SERVER_DENIALS; i++)
 		s->denials[i] = (struct log_limit)LOG_LIMIT_INIT;
 	pthread_mutex_init(&s->denials_lock, NULL);
-	pthread_mutex_init(&s->exports_lock, NULL);
-	pthread_mutex_init(&s->reload_lock, NULL);
 	latency_tracer_init(&s->tracer);
 	clients_init(&s->clients);
 	umask(0); /* modes are those of the callers */
@@ -403,9 +258,7 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	int err = 0;
 
 	/* reactors are about to end: no thread may wait for them */
-	pthread_mutex_lock(&s->reload_lock);
-	s->stopping = true;
-	pthread_mutex_unlock(&s->reload_lock);
+	nfs_server_stop(s->service);
 	cm_close(s->cm);
 	for (unsigned i = 0; i < s->nreactors; i++) {
 		if (s->reactors[i]->running)
@@ -424,7 +277,7 @@ int server_stop(struct server *s, unsigned timeout_ms)
 
 int server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes)
 {
-	return exports_replace(s, conf, why, why_bytes);
+	return exports_replace(s->service, conf, why, why_bytes);
 }
 
 void server_set_manager(struct server *s, const struct server_manager *manager)

@@ -19,16 +19,15 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "conn.h"
 #include "mount_table.h"
+#include "nfs.h"
 #include "nfs_errno.h"
-#include "prog.h"
-#include "req.h"
-#include "server_int.h"
 
 static void preset_path(struct req *r)
 {
-	r->args.mnt = r->mem.path;
+	struct nfs_call *call = nfs_call(r);
+
+	call->args.mnt = call->mem.path;
 }
 
 /* The client's address, for DUMP. */
@@ -54,6 +53,7 @@ static const char *host_of(const struct req *r, char buf[INET6_ADDRSTRLEN])
 /* Walks down from the export's root, name by name, with the user's rights. The path must not lead out of the export. */
 static int walk(struct req *r, struct fh_obj *o, char *rest)
 {
+	struct nfs_call *call = nfs_call(r);
 	char *save = NULL;
 	int err = 0;
 
@@ -62,7 +62,7 @@ static int walk(struct req *r, struct fh_obj *o, char *rest)
 
 		if (!strcmp(t, ".."))
 			return -EACCES;
-		err = vfs_lookup(r->exports->exports->fhs, o, t, &r->creds, &next);
+		err = vfs_lookup(call->exports->exports->fhs, o, t, &r->creds, &next);
 		if (err)
 			return err;
 		fh_close(o);
@@ -83,6 +83,7 @@ static void say_refused(struct req *r, const struct export *exp, enum export_ver
 
 static int find_dir(struct req *r, const char *path, struct fh *ret)
 {
+	struct nfs_call *call = nfs_call(r);
 	struct export *exp;
 	struct fh_obj o = { .fd = -1 };
 	enum export_verdict verdict;
@@ -90,7 +91,7 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	char *copy;
 	int err;
 
-	exp = export_find_path(&r->exports->exports->table, path, &rest);
+	exp = export_find_path(&call->exports->exports->table, path, &rest);
 	if (!exp)
 		return -ENOENT;
 	/* not from the connection's cached verdicts: those belong to its reactor */
@@ -103,11 +104,11 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 	copy = strdup(rest);
 	if (!copy)
 		return -ENOMEM;
-	err = fh_open_root(r->exports->exports->fhs, exp, &o);
+	err = fh_open_root(call->exports->exports->fhs, exp, &o);
 	if (!err)
 		err = walk(r, &o, copy);
 	if (!err)
-		err = fh_make(r->exports->exports->fhs, &o, ret);
+		err = fh_make(call->exports->exports->fhs, &o, ret);
 	fh_close(&o);
 	free(copy);
 	return err;
@@ -116,22 +117,23 @@ static int find_dir(struct req *r, const char *path, struct fh *ret)
 /* 5.2.1 MNT */
 static void mnt(struct req *r)
 {
-	mountres3_ok *ok = &r->res.mnt.mountres3_u.mountinfo;
+	struct nfs_call *call = nfs_call(r);
+	mountres3_ok *ok = &call->res.mnt.mountres3_u.mountinfo;
 	char host[INET6_ADDRSTRLEN];
 	struct fh fh;
-	int err = find_dir(r, r->args.mnt, &fh);
+	int err = find_dir(r, call->args.mnt, &fh);
 
-	r->res.mnt.fhs_status = mount3_status(err);
+	call->res.mnt.fhs_status = mount3_status(err);
 	if (err)
 		return;
-	memcpy(r->mem.fh_res, fh.data, fh.len);
-	ok->fhandle.fhandle3_val = r->mem.fh_res;
+	memcpy(call->mem.fh_res, fh.data, fh.len);
+	ok->fhandle.fhandle3_val = call->mem.fh_res;
 	ok->fhandle.fhandle3_len = fh.len;
-	r->mem.flavors[0] = CREDS_AUTH_SYS;
-	r->mem.flavors[1] = CREDS_AUTH_NONE;
-	ok->auth_flavors.auth_flavors_val = r->mem.flavors;
-	ok->auth_flavors.auth_flavors_len = ARRAY_SIZE(r->mem.flavors);
-	mount_table_add(r->srv->mounts, host_of(r, host), r->args.mnt);
+	call->mem.flavors[0] = CREDS_AUTH_SYS;
+	call->mem.flavors[1] = CREDS_AUTH_NONE;
+	ok->auth_flavors.auth_flavors_val = call->mem.flavors;
+	ok->auth_flavors.auth_flavors_len = ARRAY_SIZE(call->mem.flavors);
+	mount_table_add(nfs_server(r->srv)->mounts, host_of(r, host), call->args.mnt);
 }
 
 static void *dump_memory(void *ctx, size_t bytes)
@@ -142,15 +144,18 @@ static void *dump_memory(void *ctx, size_t bytes)
 /* 5.2.2 DUMP */
 static void dump(struct req *r)
 {
-	r->res.dump = mount_table_dump(r->srv->mounts, dump_memory, r);
+	struct nfs_call *call = nfs_call(r);
+
+	call->res.dump = mount_table_dump(nfs_server(r->srv)->mounts, dump_memory, r);
 }
 
 /* 5.2.3 UMNT */
 static void umnt(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	char host[INET6_ADDRSTRLEN];
 
-	mount_table_remove(r->srv->mounts, host_of(r, host), r->args.mnt);
+	mount_table_remove(nfs_server(r->srv)->mounts, host_of(r, host), call->args.mnt);
 }
 
 /* 5.2.4 UMNTALL */
@@ -158,7 +163,7 @@ static void umntall(struct req *r)
 {
 	char host[INET6_ADDRSTRLEN];
 
-	mount_table_remove(r->srv->mounts, host_of(r, host), NULL);
+	mount_table_remove(nfs_server(r->srv)->mounts, host_of(r, host), NULL);
 }
 
 /* One export with its clients, in one allocation. */
@@ -186,17 +191,33 @@ static void fill_entry(const struct export *exp, struct export_entry *e)
 /* 5.2.5 EXPORT */
 static void list_exports(struct req *r)
 {
-	const struct export_table *t = &r->exports->exports->table;
+	struct nfs_call *call = nfs_call(r);
+	const struct export_table *t = &call->exports->exports->table;
 	struct export_entry *v = req_scratch(r, t->n * sizeof(*v));
 
-	r->res.exports = NULL;
+	call->res.exports = NULL;
 	if (!v)
 		return;
 	for (size_t i = 0; i < t->n; i++) {
 		fill_entry(&t->v[i], &v[i]);
 		v[i].node.ex_next = i + 1 < t->n ? &v[i + 1].node : NULL;
 	}
-	r->res.exports = t->n ? &v[0].node : NULL;
+	call->res.exports = t->n ? &v[0].node : NULL;
+}
+
+/* MNT walks a path with the rights of its caller; its export and the squashing come later (find_dir). */
+static int authorize(struct req *r)
+{
+	struct nfs_call *call = nfs_call(r);
+	const struct export *exp;
+	const char *rest;
+
+	nfs_hold_exports(r);
+	if (r->rpc->proc != MOUNTPROC3_MNT)
+		return 0;
+	exp = export_find_path(&call->exports->exports->table, call->args.mnt, &rest);
+	r->dev = exp ? exp->volume.dev : 0;
+	return nfs_find_groups(r);
 }
 
 static const struct prog_proc procs[] = {
@@ -250,4 +271,6 @@ const struct prog prog_mount3 = {
 	.name = "MOUNT",
 	.procs = procs,
 	.nprocs = ARRAY_SIZE(procs),
+	NFS_CALL,
+	.authorize = authorize,
 };

@@ -18,6 +18,7 @@
  * Errors:    None. If the time could not be set (the file cannot be opened again, the read fails, or the kernel leaves
  *            the time as it was), it is not tried again for RETRY_NS.
  */
+#include "nfs.h"
 #include "nfs3_io.h"
 
 #include <fcntl.h>
@@ -26,8 +27,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "reactor.h"
-#include "req.h"
 #include "vfs_int.h"
 
 #define DAY_S (24 * 60 * 60)
@@ -39,7 +38,7 @@
 
 struct touch {
 	struct worker_job job;
-	struct reactor *reactor;
+	struct nfs_reactor *re;
 	struct exports_use *exports; /* held */
 	struct store *store;
 	struct fdcache_entry *file; /* held */
@@ -105,8 +104,8 @@ static void done_touch(struct worker_job *job)
 	t->file->touching = false;
 	t->file->touch_failed_ns = t->done ? 0 : clock_now_ns();
 	t->store->touching--;
-	t->reactor->files.touching--;
-	t->reactor->loop.flushing--;
+	t->re->files.touching--;
+	t->re->reactor->loop.flushing--;
 	fdcache_put(t->file);
 	exports_use_put(t->exports);
 	free(t);
@@ -119,30 +118,31 @@ static bool has_room(const struct files *f, const struct store *s)
 
 void nfs3_atime_touch(struct req *r)
 {
-	struct store *s = r->exports->stores[r->exp->idx];
-	struct fdcache_entry *e = r->file;
+	struct nfs_call *call = nfs_call(r);
+	struct store *s = call->exports->stores[call->exp->idx];
+	struct fdcache_entry *e = call->file;
 	struct timespec now;
 	struct touch *t;
 
-	if (e->touching || e->file.sets_atime || !has_room(&r->reactor->files, s) || r->reactor->draining ||
+	if (e->touching || e->file.sets_atime || !has_room(&call->re->files, s) || r->reactor->draining ||
 	    (e->touch_failed_ns && clock_now_ns() - e->touch_failed_ns < RETRY_NS))
 		return;
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	if (!nfs3_atime_is_due(&r->exp->volume.limits, &r->stx, &now))
+	if (!nfs3_atime_is_due(&call->exp->volume.limits, &call->stx, &now))
 		return;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return;
-	t->reactor = r->reactor;
-	t->exports = exports_use_hold(r->exports);
+	t->re = call->re;
+	t->exports = exports_use_hold(call->exports);
 	t->store = s;
 	t->file = e;
-	t->before = r->stx;
+	t->before = call->stx;
 	t->job = (struct worker_job){ .run = run_touch, .done = done_touch, .dev = e->dev };
 	e->touching = true;
 	e->pins++;
 	s->touching++;
-	r->reactor->files.touching++;
+	call->re->files.touching++;
 	r->reactor->loop.flushing++;
 	loop_submit(&r->reactor->loop, &t->job);
 }

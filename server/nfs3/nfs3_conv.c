@@ -16,9 +16,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/log.h"
-#include "dir_watch.h"
+#include "nfs.h"
 #include "nfs_errno.h"
-#include "req.h"
 
 nfsstat3 nfs3_conv_status(const struct req *r, int err)
 {
@@ -30,6 +29,22 @@ nfsstat3 nfs3_conv_status(const struct req *r, int err)
 	if (status == NFS3ERR_IO || status == NFS3ERR_SERVERFAULT)
 		log_debug("%s: %s", r->proc->name, strerror(-err));
 	return status;
+}
+
+void nfs3_fail_status(struct req *r, nfsstat3 status)
+{
+	memset(req_res(r), 0, r->proc->res_bytes);
+	nfs_call(r)->res.status = status;
+}
+
+void nfs3_fail(struct req *r, int err)
+{
+	nfs3_fail_status(r, nfs3_conv_status(r, err));
+}
+
+bool nfs3_undone(const struct req *r)
+{
+	return nfs_call(r)->res.status == NFS3ERR_JUKEBOX;
 }
 
 static ftype3 type_of(uint16_t mode)

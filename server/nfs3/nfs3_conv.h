@@ -21,6 +21,13 @@ struct req;
  */
 nfsstat3 nfs3_conv_status(const struct req *r, int err);
 
+/** nfs3_fail_status - sets the result to @status, without further data */
+void nfs3_fail_status(struct req *r, nfsstat3 status);
+
+/** nfs3_fail, nfs3_undone - prog.fail and prog.undone of programs whose results begin with a nfsstat3 */
+void nfs3_fail(struct req *r, int err);
+bool nfs3_undone(const struct req *r);
+
 /** nfs3_conv_attr - converts attributes for a reply */
 void nfs3_conv_attr(const struct statx *stx, fattr3 *ret);
 

@@ -28,12 +28,10 @@
 #include <unistd.h>
 
 #include "base/wire.h"
-#include "dir_watch.h"
+#include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
 #include "nfs3_meta.h"
-#include "req.h"
-#include "server_int.h"
 
 /* status, attributes, verifier, end of the list, eof */
 #define HEAD_BYTES (4u + 4u + 84u + NFS3_COOKIEVERFSIZE + 4u + 4u)
@@ -114,8 +112,8 @@ static bool look(struct listing *l, const char *name, struct statx *stx, struct 
 	if (stx->stx_attributes & STATX_ATTR_MOUNT_ROOT && !is_dot)
 		return false;
 	if (is_dot)
-		return !fh_make(l->r->exports->exports->fhs, l->dir, fh);
-	return !fh_make_at(l->r->exports->exports->fhs, l->dir, name, stx, fh);
+		return !fh_make(nfs_call(l->r)->exports->exports->fhs, l->dir, fh);
+	return !fh_make_at(nfs_call(l->r)->exports->exports->fhs, l->dir, name, stx, fh);
 }
 
 static void put_plus(struct listing *l, const char *name)
@@ -237,20 +235,21 @@ static int list(struct listing *l, uint64_t cookie, uint32_t limit)
 	wire_put_init(&l->out, r->room->addr, bytes);
 	err = list_from(l, fd, cookie);
 	close(fd);
-	return err ? err : fh_check_dir(r->exports->exports->fhs, l->dir);
+	return err ? err : fh_check_dir(nfs_call(r)->exports->exports->fhs, l->dir);
 }
 
 static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, uint32_t dircount)
 {
-	struct req_dir_res *res = &r->res.dir;
+	struct nfs_call *call = nfs_call(r);
+	struct nfs_dir_res *res = &call->res.dir;
 	struct fh_obj dir;
 	struct listing l = { .r = r, .dir = &dir, .plus = plus, .dircount_left = dircount };
 	int err;
 
-	res->status = nfs3_open(r, &r->args.fh, &dir);
+	res->status = nfs3_open(r, &call->args.fh, &dir);
 	if (res->status != NFS3_OK)
 		return;
-	if (dir.stx.stx_ino == r->exp->volume.ino) /* clients must not learn what is above the root */
+	if (dir.stx.stx_ino == call->exp->volume.ino) /* clients must not learn what is above the root */
 		l.parent_ino = dir.stx.stx_ino;
 	err = list(&l, cookie, limit);
 	if (err) {
@@ -260,7 +259,7 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 		res->entries_len = (uint32_t)wire_put_len(&l.out);
 		res->eof = l.eof ? TRUE : FALSE;
 		if (plus)
-			fh_keep(r->exports->exports->fhs);
+			fh_keep(call->exports->exports->fhs);
 	}
 	nfs3_conv_post_op(&dir.stx, &res->attr);
 	fh_close(&dir);
@@ -268,29 +267,35 @@ static void read_dir(struct req *r, bool plus, uint64_t cookie, uint32_t limit, 
 
 size_t nfs3_readdir_room(const struct req *r)
 {
-	return room_for(r, r->args.readdir.count);
+	struct nfs_call *call = nfs_call(r);
+
+	return room_for(r, call->args.readdir.count);
 }
 
 size_t nfs3_readdirplus_room(const struct req *r)
 {
-	return room_for(r, r->args.readdirplus.maxcount);
+	struct nfs_call *call = nfs_call(r);
+
+	return room_for(r, call->args.readdirplus.maxcount);
 }
 
 void nfs3_readdir(struct req *r)
 {
-	const READDIR3args *a = &r->args.readdir;
+	struct nfs_call *call = nfs_call(r);
+	const READDIR3args *a = &call->args.readdir;
 
 	read_dir(r, false, a->cookie, a->count, UINT32_MAX);
 }
 
 void nfs3_readdirplus(struct req *r)
 {
-	const READDIRPLUS3args *a = &r->args.readdirplus;
+	struct nfs_call *call = nfs_call(r);
+	const READDIRPLUS3args *a = &call->args.readdirplus;
 
 	read_dir(r, true, a->cookie, a->maxcount, a->dircount);
 }
 
-bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res)
+bool_t nfs3_encode_dir(XDR *xdrs, struct nfs_dir_res *res)
 {
 	static char verf[NFS3_COOKIEVERFSIZE];
 	bool_t more = FALSE;

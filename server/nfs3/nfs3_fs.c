@@ -12,31 +12,34 @@
 #include <errno.h>
 #include <sys/statvfs.h>
 
+#include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_io.h"
 #include "nfs3_meta.h"
-#include "req.h"
 
 /* Finds the file and fills in the attributes that all three results begin with. */
 static bool open_fs(struct req *r, struct fh_obj *o)
 {
-	r->res.status = nfs3_open(r, &r->args.fh, o);
-	if (r->res.status != NFS3_OK)
+	struct nfs_call *call = nfs_call(r);
+
+	call->res.status = nfs3_open(r, &call->args.fh, o);
+	if (call->res.status != NFS3_OK)
 		return false;
-	nfs3_conv_post_op(&o->stx, &r->res.fsstat.FSSTAT3res_u.resfail.obj_attributes);
+	nfs3_conv_post_op(&o->stx, &call->res.fsstat.FSSTAT3res_u.resfail.obj_attributes);
 	return true;
 }
 
 void nfs3_fsstat(struct req *r)
 {
-	FSSTAT3resok *ok = &r->res.fsstat.FSSTAT3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	FSSTAT3resok *ok = &call->res.fsstat.FSSTAT3res_u.resok;
 	struct statvfs vfs;
 	struct fh_obj o;
 
 	if (!open_fs(r, &o))
 		return;
 	if (fstatvfs(o.fd, &vfs)) {
-		r->res.status = nfs3_conv_status(r, -errno);
+		call->res.status = nfs3_conv_status(r, -errno);
 	} else {
 		ok->tbytes = vfs.f_blocks * vfs.f_frsize;
 		ok->fbytes = vfs.f_bfree * vfs.f_frsize;
@@ -51,8 +54,9 @@ void nfs3_fsstat(struct req *r)
 
 void nfs3_fsinfo(struct req *r)
 {
-	FSINFO3resok *ok = &r->res.fsinfo.FSINFO3res_u.resok;
-	const struct fs_limits *lim = &r->exp->volume.limits;
+	struct nfs_call *call = nfs_call(r);
+	FSINFO3resok *ok = &call->res.fsinfo.FSINFO3res_u.resok;
+	const struct fs_limits *lim = &call->exp->volume.limits;
 	struct fh_obj o;
 
 	if (!open_fs(r, &o))
@@ -74,19 +78,20 @@ void nfs3_fsinfo(struct req *r)
 
 void nfs3_pathconf(struct req *r)
 {
-	PATHCONF3resok *ok = &r->res.pathconf.PATHCONF3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	PATHCONF3resok *ok = &call->res.pathconf.PATHCONF3res_u.resok;
 	struct statvfs vfs;
 	struct fh_obj o;
 
 	if (!open_fs(r, &o))
 		return;
-	ok->linkmax = r->exp->volume.limits.links_max;
+	ok->linkmax = call->exp->volume.limits.links_max;
 	ok->name_max = VFS_NAME_MAX;
 	if (!fstatvfs(o.fd, &vfs) && vfs.f_namemax && vfs.f_namemax < VFS_NAME_MAX)
 		ok->name_max = (uint32_t)vfs.f_namemax;
 	ok->no_trunc = TRUE;
 	ok->chown_restricted = TRUE;
-	ok->case_insensitive = r->exp->volume.limits.ignores_case;
+	ok->case_insensitive = call->exp->volume.limits.ignores_case;
 	ok->case_preserving = TRUE;
 	fh_close(&o);
 }

@@ -3,9 +3,9 @@
  *
  * nfs3_io.c - READ, WRITE and COMMIT (RFC 1813 sections 3.3.6, 3.3.7, 3.3.21)
  *
- * Operation: The arguments of a WRITE are checked first (nfs3_io_write_check), and then its payload is pulled.
- *            nfs3_io_begin() looks for the descriptor and permission in the reactor's cache. If either is missing, a
- *            worker opens the file and asks the kernel (nfs3_io_open), and nfs3_io_begin() runs again with the result.
+ * Operation: The arguments of a WRITE are checked first (nfs3_io_write_payload), and then its payload is pulled. The
+ *            _begin functions look for the descriptor and permission in the reactor's cache. If either is missing, a
+ *            worker opens the file and asks the kernel (nfs3_io_open), and _begin runs again with the result.
  *            place.c moves the data; the _finish functions make the results.
  * Durability: A stable WRITE is on disk, as far as it requests, before its reply. An unstable one makes the file dirty:
  *            its descriptor stays open until a COMMIT, or a sync by the server, has shown whether the data arrived.
@@ -18,7 +18,7 @@
  *            unstable ones, but their replies say stable. A COMMIT replies as if there were nothing to sync.
  *            The attributes of some file systems are not in memory (struct fs_limits). Then the reactor does not
  *            read them: a worker does so before each request, and replies have no attributes from after.
- * Memory:    r->file is held from nfs3_io_begin() to the end of the request.
+ * Memory:    call->file is held from its beginning to the end of the request.
  * Threads:   The reactor's, except nfs3_io_open().
  * Errors:    Statuses as RFC 1813 lists them; INVAL if it is not a regular file.
  */
@@ -32,12 +32,9 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/wire.h"
-#include "conn.h"
+#include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
-#include "reactor.h"
-#include "req.h"
-#include "server_int.h"
 
 #define ANSWER_HEAD 1024u /* upper bound of the other results in a reply */
 
@@ -55,13 +52,15 @@ static bool wants_writable(const struct req *r)
 
 static bool may_certainly(const struct req *r)
 {
-	return !creds_can_assume() || r->creds.uid == 0 || r->creds.uid == r->stx.stx_uid;
+	struct nfs_call *call = nfs_call(r);
+
+	return !creds_can_assume() || r->creds.uid == 0 || r->creds.uid == call->stx.stx_uid;
 }
 
-static enum nfs3_io_next answer(struct req *r, nfsstat3 status)
+static enum prog_begin answer(struct req *r, nfsstat3 status)
 {
-	req_fail(r, status);
-	return NFS3_IO_ANSWERED;
+	nfs3_fail_status(r, status);
+	return PROG_REPLY;
 }
 
 /* ---- the worker's part -------------------------------------------------------------------- */
@@ -70,38 +69,42 @@ static enum nfs3_io_next answer(struct req *r, nfsstat3 status)
  * no generation numbers. */
 static int look_at_open(struct req *r)
 {
-	int err = vfs_stat(r->file->file.fd, &r->stx);
+	struct nfs_call *call = nfs_call(r);
+	int err = vfs_stat(call->file->file.fd, &call->stx);
 
-	return !err && !r->stx.stx_nlink ? -ESTALE : err;
+	return !err && !call->stx.stx_nlink ? -ESTALE : err;
 }
 
 static int open_contents(struct req *r)
 {
-	struct volume *v = &r->exp->volume;
-	int fd = vfs_open_io(&r->found, wants_writable(r));
+	struct nfs_call *call = nfs_call(r);
+	struct volume *v = &call->exp->volume;
+	int fd = vfs_open_io(&call->found, wants_writable(r));
 
 	if (fd < 0)
 		return fd;
-	store_open(store_of(v), v, fd, wants_writable(r), &r->opened);
+	store_open(store_of(v), v, fd, wants_writable(r), &call->opened);
 	return 0;
 }
 
-void nfs3_io_open(struct worker_job *job)
+void nfs3_io_open(struct req *r)
 {
-	struct req *r = container_of(job, struct req, job);
-	const nfs_fh3 *fh = &r->args.fh;
+	struct nfs_call *call = nfs_call(r);
+	const nfs_fh3 *fh = &call->args.fh;
+	int err;
 
-	r->looked = fdcache_look(&r->exp->volume.limits);
-	r->err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &r->found);
-	if (!r->err)
-		r->err = vfs_may_io(&r->found, &r->creds, is_write(r));
-	if (!r->err && !r->file)
-		r->err = open_contents(r);
-	if (!r->err && !r->file)
-		r->stx = r->found.stx;
-	else if (!r->err)
-		r->err = look_at_open(r);
-	fh_close(&r->found);
+	call->looked = fdcache_look(&call->exp->volume.limits);
+	err = fh_open(call->exports->exports->fhs, fh->data.data_val, fh->data.data_len, &call->found);
+	if (!err)
+		err = vfs_may_io(&call->found, &r->creds, is_write(r));
+	if (!err && !call->file)
+		err = open_contents(r);
+	if (!err && !call->file)
+		call->stx = call->found.stx;
+	else if (!err)
+		err = look_at_open(r);
+	fh_close(&call->found);
+	call->err = err;
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */
@@ -109,65 +112,79 @@ void nfs3_io_open(struct worker_job *job)
 /* Reads the current attributes; -EAGAIN: only a worker may read them */
 static int look(const struct req *r, struct statx *ret)
 {
-	return r->file->file.at_once ? vfs_stat(r->file->file.fd, ret) : -EAGAIN;
+	struct nfs_call *call = nfs_call(r);
+
+	return call->file->file.at_once ? vfs_stat(call->file->file.fd, ret) : -EAGAIN;
 }
 
 /* ---- finding the file --------------------------------------------------------------------- */
 
 static void keep_opened(struct req *r)
 {
-	struct fh fh = { .len = r->args.fh.data.data_len };
+	struct nfs_call *call = nfs_call(r);
+	struct fh fh = { .len = call->args.fh.data.data_len };
 
-	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
-	r->file =
-		files_keep(&r->reactor->files, &fh, &r->opened,
-				  makedev(r->stx.stx_dev_major, r->stx.stx_dev_minor), r->stx.stx_ino);
-	r->opened.fd = -1;
-	if (r->file && r->exports != r->reactor->exports) /* the export may be gone: keep it for this request only */
-		r->file->retired = true;
+	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
+	call->file =
+		files_keep(&call->re->files, &fh, &call->opened,
+				  makedev(call->stx.stx_dev_major, call->stx.stx_dev_minor), call->stx.stx_ino);
+	call->opened.fd = -1;
+	if (call->file && call->exports != call->re->exports) /* the export may be gone: keep it for this request only */
+		call->file->retired = true;
 }
 
-/* Uses the result of the worker; Return: NFS3_IO_READY to continue */
-static enum nfs3_io_next take_opened(struct req *r)
+/* Uses the result of the worker; Return: PROG_MOVE to continue */
+static enum prog_begin take_opened(struct req *r)
 {
-	if (r->err)
-		return answer(r, nfs3_conv_status(r, r->err));
-	if (!r->file)
+	struct nfs_call *call = nfs_call(r);
+
+	if (call->err)
+		return answer(r, nfs3_conv_status(r, call->err));
+	if (!call->file)
 		keep_opened(r);
-	if (!r->file)
+	if (!call->file)
 		return answer(r, NFS3ERR_JUKEBOX);
-	fdcache_learn(r->file, nfs3_who(r), &r->looked, &r->stx, is_write(r));
-	return NFS3_IO_READY;
+	fdcache_learn(call->file, nfs3_who(r), &call->looked, &call->stx, is_write(r));
+	return PROG_MOVE;
 }
 
-/* Return: NFS3_IO_READY with r->file and r->stx, if permitted */
-static enum nfs3_io_next find_file(struct req *r)
+static void on_may_open(struct files_waiter *w)
 {
-	const nfs_fh3 *fh = &r->args.fh;
+	req_resume(container_of(w, struct nfs_call, opener)->req);
+}
+
+/* Return: PROG_MOVE with call->file and call->stx, if permitted */
+static enum prog_begin find_file(struct req *r)
+{
+	struct nfs_call *call = nfs_call(r);
+	const nfs_fh3 *fh = &call->args.fh;
 	int err;
 
-	if (r->open_tried)
+	if (call->open_tried)
 		return take_opened(r);
-	r->open_tried = true;
-	r->file = fdcache_find(r->reactor->files.io, fh->data.data_val, fh->data.data_len,
+	call->open_tried = true;
+	call->file = fdcache_find(call->re->files.io, fh->data.data_val, fh->data.data_len,
 			       wants_writable(r));
-	err = r->file ? look(r, &r->stx) : -EAGAIN;
+	err = call->file ? look(r, &call->stx) : -EAGAIN;
 	if (err != -EAGAIN) {
 		if (err)
 			return answer(r, nfs3_conv_status(r, err));
-		if (!r->stx.stx_nlink)
+		if (!call->stx.stx_nlink)
 			return answer(r, NFS3ERR_STALE);
-		if (may_certainly(r) || fdcache_may(r->file, nfs3_who(r), &r->stx, is_write(r))) {
+		if (may_certainly(r) || fdcache_may(call->file, nfs3_who(r), &call->stx, is_write(r))) {
 			reactor_count(r->reactor, file_hits);
-			return NFS3_IO_READY;
+			return PROG_MOVE;
 		}
 	}
-	if (!r->file && !files_may_open(&r->reactor->files, r->exp->volume.dev)) {
-		r->open_tried = false;
-		return NFS3_IO_WAIT;
+	if (!call->file && !files_may_open(&call->re->files, call->exp->volume.dev)) {
+		call->open_tried = false;
+		call->opener.fs = call->exp->volume.dev;
+		call->opener.resume = on_may_open;
+		files_wait(&call->re->files, &call->opener);
+		return PROG_WAIT;
 	}
 	reactor_count(r->reactor, file_misses);
-	return NFS3_IO_OPEN;
+	return PROG_OPEN;
 }
 
 uint32_t nfs3_io_answer_max(const struct server *srv)
@@ -181,95 +198,113 @@ uint32_t nfs3_io_answer_max(const struct server *srv)
 
 static void fill_plan(struct req *r, uint64_t off, uint32_t bytes)
 {
+	struct nfs_call *call = nfs_call(r);
+
 	r->plan = (struct place_plan){
-		.store = r->exports->stores[r->exp->idx],
+		.store = call->exports->stores[call->exp->idx],
 		.off = off,
 		.bytes = bytes,
-		.file = &r->file->file,
+		.file = &call->file->file,
 		.creds = &r->creds,
 		.client = &r->conn->client->workers,
 	};
 }
 
-static enum nfs3_io_next begin_read(struct req *r)
+enum prog_begin nfs3_io_read_begin(struct req *r)
 {
-	const READ3args *a = &r->args.read;
+	struct nfs_call *call = nfs_call(r);
+	const READ3args *a = &call->args.read;
 	uint32_t count = MIN(a->count, NFS3_IO_MAX);
+	enum prog_begin next = find_file(r);
 
-	if (a->offset >= r->stx.stx_size)
+	if (next != PROG_MOVE)
+		return next;
+	if (a->offset >= call->stx.stx_size)
 		count = 0;
-	else if (count > r->stx.stx_size - a->offset)
-		count = (uint32_t)(r->stx.stx_size - a->offset);
+	else if (count > call->stx.stx_size - a->offset)
+		count = (uint32_t)(call->stx.stx_size - a->offset);
 	/* data inside the reply has to fit one buffer; data by chunk has no such limit */
 	if (!r->rpc->by_chunk)
 		count = MIN(count, nfs3_io_answer_max(r->srv));
 	fill_plan(r, a->offset, count);
-	r->plan.size_hint = r->stx.stx_size;
-	place_move(&r->place, PLACE_READ, &r->plan);
-	return NFS3_IO_READY;
+	r->plan.size_hint = call->stx.stx_size;
+	return PROG_MOVE;
 }
 
 void nfs3_io_read_finish(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	const struct place *pl = &r->place;
-	READ3resok *ok = &r->res.read.READ3res_u.resok;
+	READ3resok *ok = &call->res.read.READ3res_u.resok;
 	bool unknown;
 
 	if (pl->err && !pl->good) {
-		req_fail(r, nfs3_conv_status(r, pl->err));
+		nfs3_fail(r, pl->err);
 		return;
 	}
 	if (pl->good)
 		nfs3_atime_touch(r);
 	/* truncated meanwhile, or an error in the middle, which the next READ returns: that is not the end */
-	unknown = pl->short_read && look(r, &r->stx);
+	unknown = pl->short_read && look(r, &call->stx);
 	if (unknown)
-		memset(&r->stx, 0, sizeof(r->stx));
-	r->res.read.status = NFS3_OK;
-	nfs3_conv_post_op(&r->stx, &ok->file_attributes);
+		memset(&call->stx, 0, sizeof(call->stx));
+	call->res.read.status = NFS3_OK;
+	nfs3_conv_post_op(&call->stx, &ok->file_attributes);
 	ok->count = pl->good;
 	ok->data.length = pl->good;
 	if (unknown)
 		ok->eof = !pl->good;
 	else
-		ok->eof = r->args.read.offset >= r->stx.stx_size ||
-			  pl->good >= r->stx.stx_size - r->args.read.offset;
+		ok->eof = call->args.read.offset >= call->stx.stx_size ||
+			  pl->good >= call->stx.stx_size - call->args.read.offset;
 }
 
 /* ---- WRITE -------------------------------------------------------------------------------- */
 
-nfsstat3 nfs3_io_write_check(const struct req *r)
+int nfs3_io_write_payload(struct req *r)
 {
-	const WRITE3args *a = &r->args.write;
+	struct nfs_call *call = nfs_call(r);
+	WRITE3args *a = &call->args.write;
 	uint64_t end;
 
 	if (a->count != a->data.length || a->count > NFS3_IO_MAX || a->stable > FILE_SYNC)
-		return NFS3ERR_INVAL;
+		return -EINVAL;
 	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)
-		return NFS3ERR_FBIG;
-	return NFS3_OK;
+		return -EFBIG;
+	r->plan = (struct place_plan){
+		.store = call->exports->stores[call->exp->idx],
+		.data = &a->data,
+		.off = a->offset,
+		.bytes = a->count,
+	};
+	return 0;
 }
 
-static enum nfs3_io_next begin_write(struct req *r)
+enum prog_begin nfs3_io_write_begin(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	struct client *c = r->conn->client;
+	enum prog_begin next = find_file(r);
 
+	if (next != PROG_MOVE)
+		return next;
 	/* an unstable WRITE would keep the descriptor open until a sync */
-	r->must_sync = r->args.write.stable == UNSTABLE && !r->file->dirty && !files_may_dirty(&r->reactor->files, c);
-	if (r->must_sync) {
-		r->args.write.stable = DATA_SYNC;
-		fdcache_flush_one(r->reactor->files.io);
+	call->must_sync = call->args.write.stable == UNSTABLE && !call->file->dirty &&
+			  !files_may_dirty(&call->re->files, c);
+	if (call->must_sync) {
+		call->args.write.stable = DATA_SYNC;
+		fdcache_flush_one(call->re->files.io);
 	}
 	/* a stable write does not depend on the verifier: only unstable data can be lost later */
-	r->verf = write_verf_of(&r->srv->write_verf, r->file->dev);
-	if (r->args.write.stable == UNSTABLE)
-		files_dirtied(&r->reactor->files, r->file, c, r->args.write.offset, r->args.write.count);
-	r->plan.file = &r->file->file;
-	r->plan.stable = r->exp->conf.async && !r->must_sync ? STORE_UNSTABLE : (enum store_stable)r->args.write.stable;
+	call->verf = write_verf_of(&nfs_server(r->srv)->write_verf, call->file->dev);
+	if (call->args.write.stable == UNSTABLE)
+		files_dirtied(&call->re->files, call->file, c, call->args.write.offset, call->args.write.count);
+	r->plan.file = &call->file->file;
+	r->plan.stable = call->exp->conf.async && !call->must_sync ? STORE_UNSTABLE :
+								     (enum store_stable)call->args.write.stable;
 	r->plan.creds = &r->creds;
 	r->plan.client = &c->workers;
-	place_move(&r->place, PLACE_WRITE, &r->plan);
-	return NFS3_IO_READY;
+	return PROG_MOVE;
 }
 
 /* There are no attributes from before: other changes of the file may come in between (RFC 1813 section 2.6). */
@@ -283,150 +318,92 @@ static void set_wcc(struct req *r, wcc_data *wcc)
 
 void nfs3_io_write_finish(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	const struct place *pl = &r->place;
-	WRITE3res *res = &r->res.write;
+	WRITE3res *res = &call->res.write;
 	WRITE3resok *ok = &res->WRITE3res_u.resok;
 
-	if (r->args.write.stable == UNSTABLE)
-		fdcache_wrote(r->file);
+	if (call->args.write.stable == UNSTABLE)
+		fdcache_wrote(call->file);
 	if (pl->sync_failed)
 		reactor_count(r->reactor, sync_failed);
 	if (pl->err && !pl->good) {
-		req_fail(r, nfs3_conv_status(r, pl->err));
+		nfs3_fail(r, pl->err);
 		set_wcc(r, &res->WRITE3res_u.resfail.file_wcc);
 		return;
 	}
 	res->status = NFS3_OK;
 	set_wcc(r, &ok->file_wcc);
 	ok->count = pl->good;
-	ok->committed = r->args.write.stable;
-	put_be64(ok->verf, r->verf);
+	ok->committed = call->args.write.stable;
+	put_be64(ok->verf, call->verf);
 }
 
 /* ---- COMMIT ------------------------------------------------------------------------------- */
 
 static void answer_commit(struct req *r)
 {
-	COMMIT3resok *ok = &r->res.commit.COMMIT3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	COMMIT3resok *ok = &call->res.commit.COMMIT3res_u.resok;
 
-	r->res.status = NFS3_OK;
+	call->res.status = NFS3_OK;
 	set_wcc(r, &ok->file_wcc);
 	/* taken after the sync: it shows a loss that was reported to another descriptor */
-	put_be64(ok->verf, write_verf_of(&r->srv->write_verf, r->file->dev));
+	put_be64(ok->verf, write_verf_of(&nfs_server(r->srv)->write_verf, call->file->dev));
 }
 
 /* The client's other connections may have written on other reactors. */
 static void tell_synced(const struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
+
 	for (unsigned i = 0; i < r->srv->nreactors; i++) {
-		if (r->srv->reactors[i] != r->reactor)
-			files_tell_synced(&r->srv->reactors[i]->files, r->file->dev, r->file->ino, r->sync_began_ns);
+		struct reactor *other = r->srv->reactors[i];
+
+		if (other != r->reactor)
+			files_tell_synced(&nfs_reactor(other)->files, call->file->dev, call->file->ino,
+					  call->sync_began_ns);
 	}
 }
 
 void nfs3_io_commit_finish(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	const struct place *pl = &r->place;
-	COMMIT3res *res = &r->res.commit;
+	COMMIT3res *res = &call->res.commit;
 
 	if (pl->err) {
 		reactor_count(r->reactor, sync_failed);
-		req_fail(r, nfs3_conv_status(r, pl->err));
+		nfs3_fail(r, pl->err);
 		set_wcc(r, &res->COMMIT3res_u.resfail.file_wcc);
 		return;
 	}
-	fdcache_cleaned(r->file, r->sync_seq);
-	if (!r->args.commit.count)
+	fdcache_cleaned(call->file, call->sync_seq);
+	if (!call->args.commit.count)
 		tell_synced(r);
 	answer_commit(r);
 }
 
-/* Begins a sync. An invalid range means the whole file. */
-static void begin_commit(struct req *r)
+/* An invalid range means the whole file. */
+enum prog_begin nfs3_io_commit_begin(struct req *r)
 {
-	COMMIT3args *a = &r->args.commit;
+	struct nfs_call *call = nfs_call(r);
+	COMMIT3args *a = &call->args.commit;
+	enum prog_begin next = find_file(r);
 	uint64_t end;
 
+	if (next != PROG_MOVE)
+		return next;
+	if (call->exp->conf.async) { /* the file stays dirty until the cache has it synced */
+		answer_commit(r);
+		return PROG_REPLY;
+	}
 	if (!add_u64(a->offset, a->count, &end) || end > INT64_MAX)
 		a->count = 0;
 	if (!a->count)
 		a->offset = 0;
-	r->sync_seq = fdcache_sync_seq(r->file, a->offset, a->count);
-	r->sync_began_ns = clock_now_ns();
+	call->sync_seq = fdcache_sync_seq(call->file, a->offset, a->count);
+	call->sync_began_ns = clock_now_ns();
 	fill_plan(r, a->offset, a->count);
-	place_move(&r->place, PLACE_SYNC, &r->plan);
-}
-
-enum nfs3_io_next nfs3_io_begin(struct req *r)
-{
-	enum nfs3_io_next next = find_file(r);
-
-	if (next != NFS3_IO_READY)
-		return next;
-	switch (r->proc->move) {
-	case PLACE_READ:
-		return begin_read(r);
-	case PLACE_WRITE:
-		return begin_write(r);
-	default:
-		if (r->exp->conf.async) { /* the file stays dirty until the cache has it synced */
-			answer_commit(r);
-			return NFS3_IO_ANSWERED;
-		}
-		begin_commit(r);
-		return NFS3_IO_READY;
-	}
-}
-
-/* ---- syncing for the cache ---------------------------------------------------------------- */
-
-struct flush {
-	struct reactor *reactor;
-	struct fdcache_entry *entry;
-	struct exports_use *exports;
-	uint64_t seq;
-	struct store_io io;
-};
-
-static void on_flushed(struct store_io *io)
-{
-	struct flush *f = container_of(io, struct flush, io);
-	struct reactor *re = f->reactor;
-
-	if (io->res < 0) /* the kernel reports it once, and the verifier passes it on: no reason to keep the file */
-		reactor_count(re, sync_failed);
-	fdcache_flushed(f->entry, f->seq);
-	re->loop.flushing--;
-	exports_use_put(f->exports);
-	free(f);
-}
-
-/* A store of any export can sync a file of a removed one: the descriptor identifies the file. */
-static struct store *store_for(struct reactor *re, const struct fdcache_entry *e)
-{
-	struct exports_use *use = re->exports;
-	struct export *exp;
-
-	if (fh_export(use->exports->fhs, e->fh.data, e->fh.len, &exp))
-		return use->stores[0];
-	return use->stores[exp->idx];
-}
-
-void nfs3_io_flush(void *reactor, struct fdcache_entry *e)
-{
-	struct reactor *re = reactor;
-	struct flush *f = calloc(1, sizeof(*f));
-
-	if (!f) { /* stays dirty, and is tried again */
-		fdcache_flushed(e, e->dirty_seq - 1);
-		return;
-	}
-	f->reactor = re;
-	f->entry = e;
-	f->exports = exports_use_hold(re->exports);
-	f->seq = e->dirty_seq;
-	f->io = (struct store_io){ .op = STORE_SYNC, .file = &e->file, .done = on_flushed };
-	re->loop.flushing++;
-	if (store_submit(store_for(re, e), &f->io))
-		on_flushed(&f->io);
+	return PROG_MOVE;
 }

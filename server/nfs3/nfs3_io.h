@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 #include "nfs3.h"
-#include "worker.h"
+#include "prog.h"
 
 struct fdcache_entry;
 struct fs_limits;
@@ -22,22 +22,19 @@ struct server;
 
 #define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax in FSINFO */
 
-enum nfs3_io_next {
-	NFS3_IO_READY,	  /* file and permission are known; place_run() continues */
-	NFS3_IO_OPEN,	  /* a worker has to run nfs3_io_open() first */
-	NFS3_IO_WAIT,	  /* until other files are closed: files_may_open() */
-	NFS3_IO_ANSWERED, /* r->res has the error */
-};
+/** nfs3_io_write_payload - prog_proc.payload of WRITE
+ *
+ * Return: 0, -EINVAL, -EFBIG.
+ */
+int must_check nfs3_io_write_payload(struct req *r);
 
-/** nfs3_io_write_check - checks the arguments of a WRITE before its payload is pulled
- * Return: NFS3_OK, or the status */
-nfsstat3 must_check nfs3_io_write_check(const struct req *r);
-
-/** nfs3_io_begin - finds the file and begins the transfer; on the reactor */
-enum nfs3_io_next must_check nfs3_io_begin(struct req *r);
+/* prog_proc.begin of READ, WRITE and COMMIT: find the file, and plan the transfer. */
+enum prog_begin must_check nfs3_io_read_begin(struct req *r);
+enum prog_begin must_check nfs3_io_write_begin(struct req *r);
+enum prog_begin must_check nfs3_io_commit_begin(struct req *r);
 
 /** nfs3_io_open - opens the file and checks the permission; on a worker */
-void nfs3_io_open(struct worker_job *job);
+void nfs3_io_open(struct req *r);
 
 /* Make the results of READ, WRITE and COMMIT, from the outcome in r->place. */
 void nfs3_io_read_finish(struct req *r);
@@ -52,11 +49,8 @@ void nfs3_io_commit_finish(struct req *r);
  */
 bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, const struct timespec *now);
 
-/** nfs3_atime_touch - updates the access time, if due, after a READ of r->file, which had the attributes r->stx */
+/** nfs3_atime_touch - updates the access time, if due, after a READ of call->file, which had the attributes call->stx */
 void nfs3_atime_touch(struct req *r);
-
-/** nfs3_io_flush - fdcache_ops.flush: syncs a file before its entry is closed */
-void nfs3_io_flush(void *reactor, struct fdcache_entry *e);
 
 /** nfs3_io_answer_max - returns the longest data of a reply that is sent inside the reply instead of a separate
  * chunk: a READ over TCP, a READDIR. With a low limit of buffer memory it is less than NFS3_IO_MAX. A multiple

@@ -16,18 +16,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conn.h"
-#include "dir_watch.h"
+#include "nfs.h"
 #include "nfs3_conv.h"
-#include "req.h"
-#include "server_int.h"
 
 nfsstat3 nfs3_open(struct req *r, const nfs_fh3 *fh, struct fh_obj *ret)
 {
+	struct nfs_call *call = nfs_call(r);
 	int err;
 
-	r->looked = fdcache_look(&r->exp->volume.limits);
-	err = fh_open(r->exports->exports->fhs, fh->data.data_val, fh->data.data_len, ret);
+	call->looked = fdcache_look(&call->exp->volume.limits);
+	err = fh_open(call->exports->exports->fhs, fh->data.data_val, fh->data.data_len, ret);
 	return err ? nfs3_conv_status(r, err) : NFS3_OK;
 }
 
@@ -53,17 +51,21 @@ nfsstat3 nfs3_open_dir(struct req *r, const nfs_fh3 *fh, struct dir_wcc *wcc, st
  * change. */
 void nfs3_wcc(const struct req *r, const struct fh_obj *dir, wcc_data *ret)
 {
-	if (dir->wcc && dir->wcc->proved && (r->res.status == NFS3_OK || !dir->wcc->changed))
+	struct nfs_call *call = nfs_call(r);
+
+	if (dir->wcc && dir->wcc->proved && (call->res.status == NFS3_OK || !dir->wcc->changed))
 		nfs3_conv_wcc(dir->wcc, ret);
 	else
 		nfs3_post_op(dir, &ret->after);
 }
 
-void nfs3_getattr(struct req *r)
+static void getattr(struct req *r)
 {
-	r->res.status = nfs3_open(r, &r->args.getattr.object, &r->found);
-	if (r->res.status == NFS3_OK)
-		nfs3_conv_attr(&r->found.stx, &r->res.getattr.GETATTR3res_u.resok.obj_attributes);
+	struct nfs_call *call = nfs_call(r);
+
+	call->res.status = nfs3_open(r, &call->args.getattr.object, &call->found);
+	if (call->res.status == NFS3_OK)
+		nfs3_conv_attr(&call->found.stx, &call->res.getattr.GETATTR3res_u.resok.obj_attributes);
 }
 
 static bool guard_holds(const sattrguard3 *guard, const struct statx *stx)
@@ -76,50 +78,52 @@ static bool guard_holds(const sattrguard3 *guard, const struct statx *stx)
 
 void nfs3_setattr(struct req *r)
 {
-	const SETATTR3args *a = &r->args.setattr;
+	struct nfs_call *call = nfs_call(r);
+	const SETATTR3args *a = &call->args.setattr;
 	struct vfs_sattr sa;
 	struct fh_obj o;
 	int err;
 
-	r->res.status = nfs3_open(r, &a->object, &o);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open(r, &a->object, &o);
+	if (call->res.status != NFS3_OK)
 		return;
 	err = nfs3_conv_sattr(&a->new_attributes, &sa);
 	if (!err && !guard_holds(&a->guard, &o.stx)) {
-		r->res.status = NFS3ERR_NOT_SYNC;
+		call->res.status = NFS3ERR_NOT_SYNC;
 	} else {
 		if (!err)
 			err = vfs_setattr(&o, &sa, &r->creds);
-		r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+		call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
 	}
 	/* both results have it at the same place */
-	nfs3_post_op(&o, &r->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
+	nfs3_post_op(&o, &call->res.setattr.SETATTR3res_u.resok.obj_wcc.after);
 	fh_close(&o);
 }
 
 /* With attributes from after, a change in between would appear to be part of what the lookup has seen. */
-void nfs3_lookup(struct req *r)
+static void lookup(struct req *r)
 {
-	const diropargs3 *what = &r->args.lookup.what;
-	LOOKUP3resok *ok = &r->res.lookup.LOOKUP3res_u.resok;
-	struct fh_obj *dir = &r->found, o = { .fd = -1 };
+	struct nfs_call *call = nfs_call(r);
+	const diropargs3 *what = &call->args.lookup.what;
+	LOOKUP3resok *ok = &call->res.lookup.LOOKUP3res_u.resok;
+	struct fh_obj *dir = &call->found, o = { .fd = -1 };
 	struct fh fh;
 	int err;
 
-	r->res.status = nfs3_open(r, &what->dir, dir);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open(r, &what->dir, dir);
+	if (call->res.status != NFS3_OK)
 		return;
-	err = vfs_lookup(r->exports->exports->fhs, dir, what->name, &r->creds, &o);
+	err = vfs_lookup(call->exports->exports->fhs, dir, what->name, &r->creds, &o);
 	if (!err)
-		r->asked = r->rights = X_OK; /* the user may search it */
+		call->asked = call->rights = X_OK; /* the user may search it */
 	if (!err)
-		err = fh_make(r->exports->exports->fhs, &o, &fh);
+		err = fh_make(call->exports->exports->fhs, &o, &fh);
 	if (err) {
-		r->res.status = nfs3_conv_status(r, err);
-		nfs3_conv_post_op(&dir->stx, &r->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
+		call->res.status = nfs3_conv_status(r, err);
+		nfs3_conv_post_op(&dir->stx, &call->res.lookup.LOOKUP3res_u.resfail.dir_attributes);
 	} else {
-		memcpy(r->mem.fh_res, fh.data, fh.len);
-		ok->object.data.data_val = r->mem.fh_res;
+		memcpy(call->mem.fh_res, fh.data, fh.len);
+		ok->object.data.data_val = call->mem.fh_res;
 		ok->object.data.data_len = fh.len;
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
 		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
@@ -130,7 +134,8 @@ void nfs3_lookup(struct req *r)
 /* RFC 1813 section 3.3.4 */
 uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned got)
 {
-	bool is_dir = S_ISDIR(stx->stx_mode), ro = r->exp->conf.ro;
+	struct nfs_call *call = nfs_call(r);
+	bool is_dir = S_ISDIR(stx->stx_mode), ro = call->exp->conf.ro;
 	uint32_t bits = 0;
 
 	if (got & R_OK)
@@ -142,43 +147,63 @@ uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned
 	return bits;
 }
 
-void nfs3_access(struct req *r)
+static void check_access(struct req *r)
 {
-	ACCESS3resok *ok = &r->res.access.ACCESS3res_u.resok;
-	struct fh_obj *o = &r->found;
+	struct nfs_call *call = nfs_call(r);
+	ACCESS3resok *ok = &call->res.access.ACCESS3res_u.resok;
+	struct fh_obj *o = &call->found;
 	int got, err;
 
-	r->res.status = nfs3_open(r, &r->args.access.object, o);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open(r, &call->args.access.object, o);
+	if (call->res.status != NFS3_OK)
 		return;
 	err = vfs_access(o, &r->creds, NFS3_RIGHTS, &got);
 	nfs3_conv_post_op(&o->stx, &ok->obj_attributes); /* both results have it at the same place */
 	if (err) {
-		r->res.status = nfs3_conv_status(r, err);
+		call->res.status = nfs3_conv_status(r, err);
 		return;
 	}
-	ok->access = nfs3_access_bits(r, &o->stx, (unsigned)got) & r->args.access.access;
-	r->asked = NFS3_RIGHTS;
-	r->rights = (unsigned)got;
+	ok->access = nfs3_access_bits(r, &o->stx, (unsigned)got) & call->args.access.access;
+	call->asked = NFS3_RIGHTS;
+	call->rights = (unsigned)got;
+}
+
+void nfs3_getattr(struct req *r)
+{
+	getattr(r);
+	nfs3_quick_drop(r);
+}
+
+void nfs3_lookup(struct req *r)
+{
+	lookup(r);
+	nfs3_quick_drop(r);
+}
+
+void nfs3_access(struct req *r)
+{
+	check_access(r);
+	nfs3_quick_drop(r);
 }
 
 void nfs3_readlink(struct req *r)
 {
-	READLINK3resok *ok = &r->res.readlink.READLINK3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	READLINK3resok *ok = &call->res.readlink.READLINK3res_u.resok;
 	struct fh_obj o;
 	uint32_t len;
 	int err;
 
-	r->res.status = nfs3_open(r, &r->args.readlink.symlink, &o);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open(r, &call->args.readlink.symlink, &o);
+	if (call->res.status != NFS3_OK)
 		return;
-	err = vfs_readlink(&o, r->mem.path, sizeof(r->mem.path), &len);
+	err = vfs_readlink(&o, call->mem.path, sizeof(call->mem.path), &len);
 	nfs3_conv_post_op(&o.stx, &ok->symlink_attributes); /* both results have it at the same place */
 	if (err) {
-		r->res.status = nfs3_conv_status(r, err);
+		call->res.status = nfs3_conv_status(r, err);
 	} else {
 		ok->data.length = len;
-		ok->data.here = (struct iovec){ .iov_base = r->mem.path, .iov_len = len };
+		ok->data.here = (struct iovec){ .iov_base = call->mem.path, .iov_len = len };
 		ok->data.iov = &ok->data.here;
 		ok->data.iovcnt = 1;
 	}

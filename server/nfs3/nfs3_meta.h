@@ -19,7 +19,7 @@ struct dir_wcc;
 struct fh_obj;
 struct req;
 struct statx;
-struct req_dir_res;
+struct nfs_dir_res;
 
 /* nfs3_meta.c: attributes */
 /** nfs3_getattr - performs GETATTR (RFC 1813 section 3.3.1) */
@@ -59,6 +59,8 @@ bool nfs3_getattr_quick(struct req *r);
 bool nfs3_access_quick(struct req *r);
 /** nfs3_lookup_quick - performs LOOKUP; Return: false: a worker must do it */
 bool nfs3_lookup_quick(struct req *r);
+/** nfs3_create_quick - decides whether the new file may stay open; Return: false: a worker must create it */
+bool nfs3_create_quick(struct req *r);
 /** nfs3_quick_keep - caches the object that the worker found, for later requests */
 void nfs3_quick_keep(struct req *r);
 
@@ -75,6 +77,8 @@ void nfs3_create(struct req *r);
 void nfs3_create_finish(struct req *r);
 /** nfs3_mkdir - performs MKDIR (RFC 1813 section 3.3.9) */
 void nfs3_mkdir(struct req *r);
+/** nfs3_symlink_payload - prog_proc.payload of SYMLINK: its path */
+int nfs3_symlink_payload(struct req *r);
 /** nfs3_symlink - performs SYMLINK (RFC 1813 section 3.3.10); the path has been pulled */
 void nfs3_symlink(struct req *r);
 /** nfs3_mknod - performs MKNOD (RFC 1813 section 3.3.11) */
@@ -98,7 +102,7 @@ void nfs3_readdir(struct req *r);
 /** nfs3_readdirplus - performs READDIRPLUS (RFC 1813 section 3.3.17) */
 void nfs3_readdirplus(struct req *r);
 /** nfs3_encode_dir - encodes READDIR3res and READDIRPLUS3res around entries that are already encoded */
-bool_t nfs3_encode_dir(XDR *xdrs, struct req_dir_res *res);
+bool_t nfs3_encode_dir(XDR *xdrs, struct nfs_dir_res *res);
 
 /* nfs3_fs.c: the file system */
 /** nfs3_fsstat - performs FSSTAT (RFC 1813 section 3.3.18) */

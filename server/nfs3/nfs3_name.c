@@ -16,11 +16,9 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "dir_watch.h"
+#include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
-#include "req.h"
-#include "server_int.h"
 
 _Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
 		       sizeof(SYMLINK3res) == sizeof(CREATE3res) &&
@@ -30,7 +28,8 @@ _Static_assert(sizeof(MKDIR3res) == sizeof(CREATE3res) &&
 /* @m: the created object, if @err is 0 */
 static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct vfs_made *m)
 {
-	CREATE3res *res = &r->res.create;
+	struct nfs_call *call = nfs_call(r);
+	CREATE3res *res = &call->res.create;
 	CREATE3resok *ok = &res->CREATE3res_u.resok;
 	struct fh fh;
 
@@ -40,8 +39,8 @@ static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct
 		return;
 	}
 	/* without a handle in the reply the client looks the file up */
-	if (!fh_make(r->exports->exports->fhs, &m->obj, &fh))
-		nfs3_conv_post_op_fh(&fh, r->mem.fh_res, &ok->obj);
+	if (!fh_make(call->exports->exports->fhs, &m->obj, &fh))
+		nfs3_conv_post_op_fh(&fh, call->mem.fh_res, &ok->obj);
 	nfs3_conv_post_op(&m->obj.stx, &ok->obj_attributes);
 	nfs3_wcc(r, dir, &ok->dir_wcc);
 }
@@ -49,18 +48,21 @@ static void answer_made(struct req *r, const struct fh_obj *dir, int err, struct
 /* The arguments of the four begin with the directory and the name. */
 static bool open_where(struct req *r, struct dir_wcc *wcc, struct fh_obj *dir)
 {
-	r->res.status = nfs3_open_dir(r, &r->args.create.where.dir, wcc, dir);
-	return r->res.status == NFS3_OK;
+	struct nfs_call *call = nfs_call(r);
+
+	call->res.status = nfs3_open_dir(r, &call->args.create.where.dir, wcc, dir);
+	return call->res.status == NFS3_OK;
 }
 
 void nfs3_create(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	static const enum vfs_create hows[] = {
 		[UNCHECKED] = VFS_UNCHECKED,
 		[GUARDED] = VFS_GUARDED,
 		[EXCLUSIVE] = VFS_EXCLUSIVE,
 	};
-	const CREATE3args *a = &r->args.create;
+	const CREATE3args *a = &call->args.create;
 	struct vfs_sattr sa = { 0 };
 	struct dir_wcc wcc;
 	struct fh_obj dir;
@@ -71,41 +73,43 @@ void nfs3_create(struct req *r)
 	if (a->how.mode != EXCLUSIVE)
 		err = nfs3_conv_sattr(&a->how.createhow3_u.obj_attributes, &sa);
 	if (!err)
-		err = vfs_create(r->exports->exports->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
-				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &r->made);
-	answer_made(r, &dir, err, &r->made);
-	fh_close(&r->made.obj); /* its attributes are still needed */
-	if (r->res.status != NFS3_OK || !r->res.create.CREATE3res_u.resok.obj.handle_follows || !r->keeps)
-		vfs_made_close(&r->made);
+		err = vfs_create(call->exports->exports->fhs, &dir, a->where.name, hows[a->how.mode], &sa,
+				 (const uint8_t *)a->how.createhow3_u.verf, &r->creds, &call->made);
+	answer_made(r, &dir, err, &call->made);
+	fh_close(&call->made.obj); /* its attributes are still needed */
+	if (call->res.status != NFS3_OK || !call->res.create.CREATE3res_u.resok.obj.handle_follows || !call->keeps)
+		vfs_made_close(&call->made);
 	fh_close(&dir);
 }
 
 void nfs3_create_finish(struct req *r)
 {
-	const post_op_fh3 *obj = &r->res.create.CREATE3res_u.resok.obj;
+	struct nfs_call *call = nfs_call(r);
+	const post_op_fh3 *obj = &call->res.create.CREATE3res_u.resok.obj;
 	struct store_file file;
 	struct fdcache_entry *e;
 	struct fh fh;
 
-	if (r->made.fd < 0)
+	if (call->made.fd < 0)
 		return;
 	fh.len = obj->post_op_fh3_u.handle.data.data_len;
 	memcpy(fh.data, obj->post_op_fh3_u.handle.data.data_val, fh.len);
-	store_adopt(&r->exp->volume, r->made.fd, true, &file);
-	e = files_keep(&r->reactor->files, &fh, &file,
-			      makedev(r->made.obj.stx.stx_dev_major, r->made.obj.stx.stx_dev_minor),
-			      r->made.obj.stx.stx_ino);
-	r->made.fd = -1; /* the cache owns it, even on failure */
+	store_adopt(&call->exp->volume, call->made.fd, true, &file);
+	e = files_keep(&call->re->files, &fh, &file,
+			      makedev(call->made.obj.stx.stx_dev_major, call->made.obj.stx.stx_dev_minor),
+			      call->made.obj.stx.stx_ino);
+	call->made.fd = -1; /* the cache owns it, even on failure */
 	if (!e)
 		return;
-	if (r->exports != r->reactor->exports) /* the export may be gone */
+	if (call->exports != call->re->exports) /* the export may be gone */
 		e->retired = true;
 	fdcache_put(e);
 }
 
 void nfs3_mkdir(struct req *r)
 {
-	const MKDIR3args *a = &r->args.mkdir;
+	struct nfs_call *call = nfs_call(r);
+	const MKDIR3args *a = &call->args.mkdir;
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct vfs_sattr sa;
 	struct dir_wcc wcc;
@@ -116,7 +120,7 @@ void nfs3_mkdir(struct req *r)
 		return;
 	err = nfs3_conv_sattr(&a->attributes, &sa);
 	if (!err)
-		err = vfs_mkdir(r->exports->exports->fhs, &dir, a->where.name, &sa, &r->creds, &m);
+		err = vfs_mkdir(call->exports->exports->fhs, &dir, a->where.name, &sa, &r->creds, &m);
 	answer_made(r, &dir, err, &m);
 	vfs_made_close(&m);
 	fh_close(&dir);
@@ -125,18 +129,29 @@ void nfs3_mkdir(struct req *r)
 /* The client's path may have any bytes except NUL. The kernel needs a terminating NUL. */
 static int copy_target(struct req *r)
 {
-	uint32_t len = r->args.symlink.symlink.symlink_data.length;
+	struct nfs_call *call = nfs_call(r);
+	uint32_t len = call->args.symlink.symlink.symlink_data.length;
 
-	if (!len || len >= sizeof(r->mem.path))
+	if (!len || len >= sizeof(call->mem.path))
 		return len ? -ENAMETOOLONG : -EINVAL;
-	memcpy(r->mem.path, place_data(&r->place), len);
-	r->mem.path[len] = '\0';
-	return strlen(r->mem.path) == len ? 0 : -EINVAL;
+	memcpy(call->mem.path, place_data(&r->place), len);
+	call->mem.path[len] = '\0';
+	return strlen(call->mem.path) == len ? 0 : -EINVAL;
+}
+
+int nfs3_symlink_payload(struct req *r)
+{
+	struct rpcrdma_payload *path = &nfs_call(r)->args.symlink.symlink.symlink_data;
+
+	r->plan.data = path;
+	r->plan.bytes = path->length;
+	return 0;
 }
 
 void nfs3_symlink(struct req *r)
 {
-	const SYMLINK3args *a = &r->args.symlink;
+	struct nfs_call *call = nfs_call(r);
+	const SYMLINK3args *a = &call->args.symlink;
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct vfs_sattr sa;
 	struct dir_wcc wcc;
@@ -149,7 +164,7 @@ void nfs3_symlink(struct req *r)
 	if (!err)
 		err = copy_target(r);
 	if (!err)
-		err = vfs_symlink(r->exports->exports->fhs, &dir, a->where.name, r->mem.path, &sa, &r->creds,
+		err = vfs_symlink(call->exports->exports->fhs, &dir, a->where.name, call->mem.path, &sa, &r->creds,
 				  &m);
 	answer_made(r, &dir, err, &m);
 	vfs_made_close(&m);
@@ -158,7 +173,8 @@ void nfs3_symlink(struct req *r)
 
 static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m)
 {
-	const MKNOD3args *a = &r->args.mknod;
+	struct nfs_call *call = nfs_call(r);
+	const MKNOD3args *a = &call->args.mknod;
 	const devicedata3 *dev = &a->what.mknoddata3_u.device;
 	bool is_dev = a->what.type == NF3CHR || a->what.type == NF3BLK;
 	struct vfs_sattr sa;
@@ -185,18 +201,19 @@ static int make_node(struct req *r, const struct fh_obj *dir, struct vfs_made *m
 	err = nfs3_conv_sattr(is_dev ? &dev->dev_attributes : &a->what.mknoddata3_u.pipe_attributes,
 			      &sa);
 	return err ? err
-		   : vfs_mknod(r->exports->exports->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
+		   : vfs_mknod(call->exports->exports->fhs, dir, a->where.name, type, rdev, &sa, &r->creds, m);
 }
 
 void nfs3_mknod(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
 	struct dir_wcc wcc;
 	struct fh_obj dir;
 
 	if (!open_where(r, &wcc, &dir))
 		return;
-	switch (r->args.mknod.what.type) {
+	switch (call->args.mknod.what.type) {
 	case NF3CHR:
 	case NF3BLK:
 	case NF3SOCK:
@@ -204,8 +221,8 @@ void nfs3_mknod(struct req *r)
 		answer_made(r, &dir, make_node(r, &dir, &m), &m);
 		break;
 	default:
-		r->res.status = NFS3ERR_BADTYPE;
-		nfs3_wcc(r, &dir, &r->res.mknod.MKNOD3res_u.resfail.dir_wcc);
+		call->res.status = NFS3ERR_BADTYPE;
+		nfs3_wcc(r, &dir, &call->res.mknod.MKNOD3res_u.resfail.dir_wcc);
 		break;
 	}
 	vfs_made_close(&m);
@@ -215,26 +232,27 @@ void nfs3_mknod(struct req *r)
 static void let_go(struct req *r, const struct vfs_gone *gone)
 {
 	for (unsigned i = 0; gone->gone && i < r->srv->nreactors; i++)
-		files_tell_removed(&r->srv->reactors[i]->files, gone->dev, gone->ino);
+		files_tell_removed(&nfs_reactor(r->srv->reactors[i])->files, gone->dev, gone->ino);
 }
 
 /* REMOVE and RMDIR: same arguments, same results */
 static void remove_name(struct req *r, bool is_dir)
 {
-	const diropargs3 *what = &r->args.remove.object;
+	struct nfs_call *call = nfs_call(r);
+	const diropargs3 *what = &call->args.remove.object;
 	struct vfs_gone gone = { 0 };
 	struct dir_wcc wcc;
 	struct fh_obj dir;
 	int err;
 
-	r->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open_dir(r, &what->dir, &wcc, &dir);
+	if (call->res.status != NFS3_OK)
 		return;
-	err = vfs_remove(r->exports->exports->fhs, &dir, what->name, is_dir, &r->creds, &gone);
+	err = vfs_remove(call->exports->exports->fhs, &dir, what->name, is_dir, &r->creds, &gone);
 	if (err)
-		r->res.status = nfs3_conv_status(r, err);
+		call->res.status = nfs3_conv_status(r, err);
 	let_go(r, &gone);
-	nfs3_wcc(r, &dir, &r->res.remove.REMOVE3res_u.resok.dir_wcc);
+	nfs3_wcc(r, &dir, &call->res.remove.REMOVE3res_u.resok.dir_wcc);
 	fh_close(&dir);
 }
 
@@ -250,22 +268,23 @@ void nfs3_rmdir(struct req *r)
 
 void nfs3_rename(struct req *r)
 {
-	const RENAME3args *a = &r->args.rename;
-	RENAME3resok *ok = &r->res.rename.RENAME3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	const RENAME3args *a = &call->args.rename;
+	RENAME3resok *ok = &call->res.rename.RENAME3res_u.resok;
 	struct dir_wcc from_wcc, to_wcc;
 	struct fh_obj from, to = { .fd = -1 };
 	struct vfs_gone gone = { 0 };
 	int err;
 
-	r->res.status = nfs3_open_dir(r, &a->from.dir, &from_wcc, &from);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open_dir(r, &a->from.dir, &from_wcc, &from);
+	if (call->res.status != NFS3_OK)
 		return;
-	r->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
-	if (r->res.status == NFS3_OK) {
-		err = vfs_rename(r->exports->exports->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
+	call->res.status = nfs3_open_dir(r, &a->to.dir, &to_wcc, &to);
+	if (call->res.status == NFS3_OK) {
+		err = vfs_rename(call->exports->exports->fhs, &from, a->from.name, &to, a->to.name, &r->creds,
 				 &gone);
 		if (err)
-			r->res.status = nfs3_conv_status(r, err);
+			call->res.status = nfs3_conv_status(r, err);
 		let_go(r, &gone);
 		/* the reply must not reveal a directory of another export */
 		if (to.exp == from.exp)
@@ -278,20 +297,21 @@ void nfs3_rename(struct req *r)
 
 void nfs3_link(struct req *r)
 {
-	const LINK3args *a = &r->args.link;
-	LINK3resok *ok = &r->res.link.LINK3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	const LINK3args *a = &call->args.link;
+	LINK3resok *ok = &call->res.link.LINK3res_u.resok;
 	struct dir_wcc wcc;
 	struct fh_obj o, dir = { .fd = -1 };
 	int err;
 
-	r->res.status = nfs3_open(r, &a->file, &o);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open(r, &a->file, &o);
+	if (call->res.status != NFS3_OK)
 		return;
-	r->res.status = nfs3_open_dir(r, &a->link.dir, &wcc, &dir);
-	if (r->res.status == NFS3_OK) {
-		err = vfs_link(r->exports->exports->fhs, &o, &dir, a->link.name, &r->creds);
+	call->res.status = nfs3_open_dir(r, &a->link.dir, &wcc, &dir);
+	if (call->res.status == NFS3_OK) {
+		err = vfs_link(call->exports->exports->fhs, &o, &dir, a->link.name, &r->creds);
 		if (err)
-			r->res.status = nfs3_conv_status(r, err);
+			call->res.status = nfs3_conv_status(r, err);
 		if (dir.exp == o.exp)
 			nfs3_wcc(r, &dir, &ok->linkdir_wcc);
 	}

@@ -9,35 +9,43 @@
  * Threads:   Constant.
  * Errors:    None.
  */
+#include "nfs.h"
+#include "nfs3_conv.h"
 #include "nfs3_io.h"
 #include "nfs3_meta.h"
-#include "prog.h"
-#include "req.h"
 
 static void preset_fh(struct req *r)
 {
-	r->args.fh.data.data_val = r->mem.fh[0];
+	struct nfs_call *call = nfs_call(r);
+
+	call->args.fh.data.data_val = call->mem.fh[0];
 }
 
 /* LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR: the arguments begin with directory and name. */
 static void preset_dirop(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
+
 	preset_fh(r);
-	r->args.lookup.what.name = r->mem.name[0];
+	call->args.lookup.what.name = call->mem.name[0];
 }
 
 static void preset_rename(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
+
 	preset_dirop(r);
-	r->args.rename.to.dir.data.data_val = r->mem.fh[1];
-	r->args.rename.to.name = r->mem.name[1];
+	call->args.rename.to.dir.data.data_val = call->mem.fh[1];
+	call->args.rename.to.name = call->mem.name[1];
 }
 
 static void preset_link(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
+
 	preset_fh(r);
-	r->args.link.link.dir.data.data_val = r->mem.fh[1];
-	r->args.link.link.name = r->mem.name[0];
+	call->args.link.link.dir.data.data_val = call->mem.fh[1];
+	call->args.link.link.name = call->mem.name[0];
 }
 
 #define CODEC(proc)                                                                                \
@@ -46,7 +54,7 @@ static void preset_link(struct req *r)
 
 #define CODEC_DIR(proc)                                                                            \
 	.decode = (xdrproc_t)xdr_##proc##3args, .encode = (xdrproc_t)nfs3_encode_dir,              \
-	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(struct req_dir_res)
+	.args_bytes = sizeof(proc##3args), .res_bytes = sizeof(struct nfs_dir_res)
 
 static const struct prog_proc procs[] = {
 	[NFSPROC3_NULL] = {
@@ -97,6 +105,8 @@ static const struct prog_proc procs[] = {
 		CODEC(READ),
 		.preset = preset_fh,
 		.move = PLACE_READ,
+		.begin = nfs3_io_read_begin,
+		.open = nfs3_io_open,
 		.finish = nfs3_io_read_finish,
 	},
 	[NFSPROC3_WRITE] = {
@@ -106,6 +116,9 @@ static const struct prog_proc procs[] = {
 		.move = PLACE_WRITE,
 		.modifies = true,
 		.once = true,
+		.payload = nfs3_io_write_payload,
+		.begin = nfs3_io_write_begin,
+		.open = nfs3_io_open,
 		.finish = nfs3_io_write_finish,
 	},
 	[NFSPROC3_CREATE] = {
@@ -114,6 +127,7 @@ static const struct prog_proc procs[] = {
 		.preset = preset_dirop,
 		.modifies = true,
 		.once = true,
+		.quick = nfs3_create_quick,
 		.work = nfs3_create,
 		.finish = nfs3_create_finish,
 	},
@@ -132,6 +146,7 @@ static const struct prog_proc procs[] = {
 		.move = PLACE_PULL,
 		.modifies = true,
 		.once = true,
+		.payload = nfs3_symlink_payload,
 		.work = nfs3_symlink,
 	},
 	[NFSPROC3_MKNOD] = {
@@ -212,6 +227,8 @@ static const struct prog_proc procs[] = {
 		.preset = preset_fh,
 		.move = PLACE_SYNC,
 		.modifies = true,
+		.begin = nfs3_io_commit_begin,
+		.open = nfs3_io_open,
 		.finish = nfs3_io_commit_finish,
 	},
 };
@@ -220,7 +237,10 @@ const struct prog prog_nfs3 = {
 	.number = NFS_PROGRAM,
 	.vers = NFS_V3,
 	.name = "NFS",
-	.is_nfs = true,
 	.procs = procs,
 	.nprocs = ARRAY_SIZE(procs),
+	NFS_CALL,
+	.authorize = nfs_authorize,
+	.fail = nfs3_fail,
+	.undone = nfs3_undone,
 };

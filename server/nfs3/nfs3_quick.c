@@ -28,11 +28,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "closing.h"
+#include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
-#include "reactor.h"
-#include "req.h"
 
 uint64_t nfs3_who(const struct req *r)
 {
@@ -43,7 +41,8 @@ uint64_t nfs3_who(const struct req *r)
 
 static bool is_there(struct req *r, struct fdcache_entry *e, struct fh_obj *ret)
 {
-	struct fh_obj o = { .exp = r->exp, .fd = e->file.fd };
+	struct nfs_call *call = nfs_call(r);
+	struct fh_obj o = { .exp = call->exp, .fd = e->file.fd };
 
 	if (vfs_stat(o.fd, &o.stx) || !o.stx.stx_nlink)
 		return false;
@@ -54,59 +53,64 @@ static bool is_there(struct req *r, struct fdcache_entry *e, struct fh_obj *ret)
 /* A directory that was moved out of the export is left to the worker. LOOKUP also checks the file it finds. */
 static bool is_inside(const struct req *r, const struct fh_obj *o)
 {
-	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(r->exports->exports->fhs, o);
+	struct nfs_call *call = nfs_call(r);
+
+	return !S_ISDIR(o->stx.stx_mode) || !fh_check_dir_now(call->exports->exports->fhs, o);
 }
 
 /* Return: the entry, held, and in @ret the object that it has open; or NULL */
 static struct fdcache_entry *find_in(struct req *r, struct fdcache *c, struct fh_obj *ret)
 {
-	const nfs_fh3 *fh = &r->args.fh;
+	struct nfs_call *call = nfs_call(r);
+	const nfs_fh3 *fh = &call->args.fh;
 	struct fdcache_entry *e = NULL;
 
-	if (r->exp->volume.limits.answers_at_once)
+	if (call->exp->volume.limits.answers_at_once)
 		e = fdcache_find(c, fh->data.data_val, fh->data.data_len, false);
-	r->cached = e && is_there(r, e, ret);
-	if (!e || r->cached)
+	call->cached = e && is_there(r, e, ret);
+	if (!e || call->cached)
 		return e;
-	if (c == r->reactor->files.paths) /* a removed file keeps its space no longer than it must */
+	if (c == call->re->files.paths) /* a removed file keeps its space no longer than it must */
 		fdcache_drop_file(c, e->dev, e->ino);
 	fdcache_put(e);
 	return NULL;
 }
 
-bool nfs3_getattr_quick(struct req *r)
+static bool try_getattr(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	struct fdcache_entry *e;
 	struct fh_obj o;
 	bool good;
 
-	e = find_in(r, r->reactor->files.io, &o);
+	e = find_in(r, call->re->files.io, &o);
 	if (!e)
-		e = find_in(r, r->reactor->files.paths, &o);
+		e = find_in(r, call->re->files.paths, &o);
 	if (!e)
 		return false;
 	good = is_inside(r, &o);
 	if (good)
-		nfs3_conv_attr(&o.stx, &r->res.getattr.GETATTR3res_u.resok.obj_attributes);
+		nfs3_conv_attr(&o.stx, &call->res.getattr.GETATTR3res_u.resok.obj_attributes);
 	fdcache_put(e);
 	return good;
 }
 
-bool nfs3_access_quick(struct req *r)
+static bool try_access(struct req *r)
 {
-	ACCESS3resok *ok = &r->res.access.ACCESS3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	ACCESS3resok *ok = &call->res.access.ACCESS3res_u.resok;
 	struct fdcache_entry *e;
 	struct fh_obj o;
 	unsigned got;
 	bool known;
 
-	e = find_in(r, r->reactor->files.paths, &o);
+	e = find_in(r, call->re->files.paths, &o);
 	if (!e)
 		return false;
 	known = fdcache_rights(e, nfs3_who(r), &o.stx, NFS3_RIGHTS, &got) && is_inside(r, &o);
 	if (known) {
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
-		ok->access = nfs3_access_bits(r, &o.stx, got) & r->args.access.access;
+		ok->access = nfs3_access_bits(r, &o.stx, got) & call->args.access.access;
 	}
 	fdcache_put(e);
 	return known;
@@ -114,9 +118,10 @@ bool nfs3_access_quick(struct req *r)
 
 static bool lookup_in(struct req *r, const struct fh_obj *dir)
 {
-	LOOKUP3resok *ok = &r->res.lookup.LOOKUP3res_u.resok;
-	const char *name = r->args.lookup.what.name;
-	struct fh_set *fhs = r->exports->exports->fhs;
+	struct nfs_call *call = nfs_call(r);
+	LOOKUP3resok *ok = &call->res.lookup.LOOKUP3res_u.resok;
+	const char *name = call->args.lookup.what.name;
+	struct fh_set *fhs = call->exports->exports->fhs;
 	struct fh_obj o;
 	struct fh fh;
 	int err = fh_lookup_cached(fhs, dir, name, &o);
@@ -124,20 +129,21 @@ static bool lookup_in(struct req *r, const struct fh_obj *dir)
 	if (!err)
 		err = fh_make(fhs, &o, &fh);
 	if (!err) {
-		memcpy(r->mem.fh_res, fh.data, fh.len);
-		ok->object.data.data_val = r->mem.fh_res;
+		memcpy(call->mem.fh_res, fh.data, fh.len);
+		ok->object.data.data_val = call->mem.fh_res;
 		ok->object.data.data_len = fh.len;
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
 		nfs3_conv_post_op(&dir->stx, &ok->dir_attributes);
 	}
 	if (o.fd >= 0)
-		closing_add(r->reactor->files.closer, o.exp->volume.dev, o.fd);
+		closing_add(call->re->files.closer, o.exp->volume.dev, o.fd);
 	return !err;
 }
 
-bool nfs3_lookup_quick(struct req *r)
+static bool try_lookup(struct req *r)
 {
-	const char *name = r->args.lookup.what.name;
+	struct nfs_call *call = nfs_call(r);
+	const char *name = call->args.lookup.what.name;
 	struct fdcache_entry *e;
 	struct fh_obj dir;
 	unsigned got;
@@ -145,10 +151,10 @@ bool nfs3_lookup_quick(struct req *r)
 
 	if (vfs_check_name(name) || !strcmp(name, ".") || !strcmp(name, ".."))
 		return false;
-	e = find_in(r, r->reactor->files.paths, &dir);
+	e = find_in(r, call->re->files.paths, &dir);
 	if (!e)
 		return false;
-	found = closing_has_room(r->reactor->files.closer, r->exp->volume.dev) && files_may_open(&r->reactor->files, r->exp->volume.dev) &&
+	found = closing_has_room(call->re->files.closer, call->exp->volume.dev) && files_may_open(&call->re->files, call->exp->volume.dev) &&
 		(creds_are_own(&r->creds) ||
 		 (fdcache_rights(e, nfs3_who(r), &dir.stx, X_OK, &got) && got)) &&
 		lookup_in(r, &dir);
@@ -156,31 +162,65 @@ bool nfs3_lookup_quick(struct req *r)
 	return found;
 }
 
+/* What the worker opens may be cached, unless it is cached already or too many files wait to be closed. */
+static bool quick(struct req *r, bool done)
+{
+	struct nfs_call *call = nfs_call(r);
+
+	call->keeps = !done && !call->cached && files_may_open(&call->re->files, call->exp->volume.dev);
+	return done;
+}
+
+bool nfs3_getattr_quick(struct req *r)
+{
+	return quick(r, try_getattr(r));
+}
+
+bool nfs3_access_quick(struct req *r)
+{
+	return quick(r, try_access(r));
+}
+
+bool nfs3_lookup_quick(struct req *r)
+{
+	return quick(r, try_lookup(r));
+}
+
+/* A file that is created may stay open; a worker creates it. */
+bool nfs3_create_quick(struct req *r)
+{
+	return quick(r, false);
+}
+
 void nfs3_quick_drop(struct req *r)
 {
-	const struct fh_obj *o = &r->found;
+	struct nfs_call *call = nfs_call(r);
+	const struct fh_obj *o = &call->found;
 
-	if (o->fd >= 0 && (!r->keeps || !r->exp->volume.limits.answers_at_once ||
-			   (r->exp->fh_kind != FH_KERNEL && !S_ISDIR(o->stx.stx_mode))))
-		fh_close(&r->found);
+	if (o->fd >= 0 && (!call->keeps || !call->exp->volume.limits.answers_at_once ||
+			   (call->exp->fh_kind != FH_KERNEL && !S_ISDIR(o->stx.stx_mode))))
+		fh_close(&call->found);
 }
 
 static void close_found(struct req *r)
 {
-	closing_add(r->reactor->files.closer, r->exp->volume.dev, r->found.fd);
-	r->found.fd = -1;
+	struct nfs_call *call = nfs_call(r);
+
+	closing_add(call->re->files.closer, call->exp->volume.dev, call->found.fd);
+	call->found.fd = -1;
 }
 
 /* Return: the new entry of the object that the worker found, held, or NULL */
 static struct fdcache_entry *keep_found(struct req *r)
 {
-	struct fh_obj *o = &r->found;
-	struct fh fh = { .len = r->args.fh.data.data_len };
-	struct store_file file = { .fd = o->fd, .fs = r->exp->volume.dev };
+	struct nfs_call *call = nfs_call(r);
+	struct fh_obj *o = &call->found;
+	struct fh fh = { .len = call->args.fh.data.data_len };
+	struct store_file file = { .fd = o->fd, .fs = call->exp->volume.dev };
 
-	memcpy(fh.data, r->args.fh.data.data_val, fh.len);
+	memcpy(fh.data, call->args.fh.data.data_val, fh.len);
 	o->fd = -1; /* the cache owns it, even on failure */
-	return fdcache_insert(r->reactor->files.paths, &fh, &file, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
+	return fdcache_insert(call->re->files.paths, &fh, &file, makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor),
 			      o->stx.stx_ino);
 }
 
@@ -188,9 +228,10 @@ static struct fdcache_entry *keep_found(struct req *r)
  * by now. */
 static struct fdcache_entry *find_kept(struct req *r)
 {
-	const struct statx *stx = &r->found.stx;
-	const nfs_fh3 *fh = &r->args.fh;
-	struct fdcache_entry *e = fdcache_find(r->reactor->files.paths, fh->data.data_val, fh->data.data_len, false);
+	struct nfs_call *call = nfs_call(r);
+	const struct statx *stx = &call->found.stx;
+	const nfs_fh3 *fh = &call->args.fh;
+	struct fdcache_entry *e = fdcache_find(call->re->files.paths, fh->data.data_val, fh->data.data_len, false);
 
 	if (!e || (e->ino == stx->stx_ino && e->dev == makedev(stx->stx_dev_major, stx->stx_dev_minor)))
 		return e;
@@ -200,17 +241,18 @@ static struct fdcache_entry *find_kept(struct req *r)
 
 void nfs3_quick_keep(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	struct fdcache_entry *e = NULL;
 
-	if (r->found.fd >= 0 && r->exports != r->reactor->exports) /* the export may be gone */
+	if (call->found.fd >= 0 && call->exports != call->re->exports) /* the export may be gone */
 		close_found(r);
-	else if (r->found.fd >= 0)
+	else if (call->found.fd >= 0)
 		e = keep_found(r);
-	else if (r->asked)
+	else if (call->asked)
 		e = find_kept(r);
 	if (!e)
 		return;
-	if (r->asked)
-		fdcache_learn_rights(e, nfs3_who(r), &r->looked, &r->found.stx, r->asked, r->rights);
+	if (call->asked)
+		fdcache_learn_rights(e, nfs3_who(r), &call->looked, &call->found.stx, call->asked, call->rights);
 	fdcache_put(e);
 }

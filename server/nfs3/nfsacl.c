@@ -14,11 +14,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "posix_acl.h"
+#include "nfs.h"
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
-#include "prog.h"
-#include "req.h"
+#include "posix_acl.h"
 
 /* r->room, r->scratch */
 struct lists {
@@ -61,6 +60,7 @@ static int get_both(const struct fh_obj *o, struct lists *l, secattr *ret)
 	return err;
 }
 
+_Static_assert(ONCE_ARGS_MAX >= 128 + sizeof(struct lists), "the longest arguments: two lists after a handle");
 _Static_assert(sizeof(struct lists) <= RPCRDMA_BUF_LEAST, "no room is less");
 
 static size_t getacl_room(const struct req *r)
@@ -71,20 +71,21 @@ static size_t getacl_room(const struct req *r)
 
 static void getacl(struct req *r)
 {
-	const GETACL3args *a = &r->args.getacl;
-	GETACL3resok *ok = &r->res.getacl.GETACL3res_u.resok;
+	struct nfs_call *call = nfs_call(r);
+	const GETACL3args *a = &call->args.getacl;
+	GETACL3resok *ok = &call->res.getacl.GETACL3res_u.resok;
 	struct fh_obj o;
 	int err = 0;
 
-	r->res.status = nfs3_open(r, &a->object, &o);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open(r, &a->object, &o);
+	if (call->res.status != NFS3_OK)
 		return;
 	ok->acl.mask = a->mask;
 	if (a->mask & ~(uint32_t)NFS_ACL_MASK_ALL)
 		err = -EINVAL;
 	if (!err)
 		err = get_both(&o, r->room->addr, &ok->acl);
-	r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
 	nfs3_conv_post_op(&o.stx, &ok->obj_attributes); /* both results have it at the same place */
 	fh_close(&o);
 }
@@ -93,10 +94,11 @@ static void getacl(struct req *r)
 
 static void preset_setacl(struct req *r)
 {
+	struct nfs_call *call = nfs_call(r);
 	struct lists *l = r->scratch;
-	SETACL3args *a = &r->args.setacl;
+	SETACL3args *a = &call->args.setacl;
 
-	a->object.data.data_val = r->mem.fh[0];
+	a->object.data.data_val = call->mem.fh[0];
 	a->acl.acl.acl_val = l->access;
 	a->acl.dfacl.dfacl_val = l->dflt;
 }
@@ -132,20 +134,21 @@ static int convert(const secattr *s, struct wanted *ret)
 
 static void setacl(struct req *r)
 {
-	const SETACL3args *a = &r->args.setacl;
+	struct nfs_call *call = nfs_call(r);
+	const SETACL3args *a = &call->args.setacl;
 	struct wanted want;
 	struct fh_obj o;
 	int err;
 
-	r->res.status = nfs3_open(r, &a->object, &o);
-	if (r->res.status != NFS3_OK)
+	call->res.status = nfs3_open(r, &a->object, &o);
+	if (call->res.status != NFS3_OK)
 		return;
 	err = convert(&a->acl, &want);
 	if (!err)
 		err = vfs_set_acl(&o, want.access, want.dflt, &r->creds);
-	r->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
+	call->res.status = err ? nfs3_conv_status(r, err) : NFS3_OK;
 	/* both results have it at the same place */
-	nfs3_post_op(&o, &r->res.setacl.SETACL3res_u.resok.obj_attributes);
+	nfs3_post_op(&o, &call->res.setacl.SETACL3res_u.resok.obj_attributes);
 	fh_close(&o);
 }
 
@@ -153,7 +156,9 @@ static void setacl(struct req *r)
 
 static void preset_getacl(struct req *r)
 {
-	r->args.getacl.object.data.data_val = r->mem.fh[0];
+	struct nfs_call *call = nfs_call(r);
+
+	call->args.getacl.object.data.data_val = call->mem.fh[0];
 }
 
 static const struct prog_proc procs[] = {
@@ -190,7 +195,10 @@ const struct prog prog_nfsacl = {
 	.number = NFSACL_PROGRAM,
 	.vers = NFSACL_V3,
 	.name = "NFSACL",
-	.is_nfs = true,
 	.procs = procs,
 	.nprocs = ARRAY_SIZE(procs),
+	NFS_CALL,
+	.authorize = nfs_authorize,
+	.fail = nfs3_fail,
+	.undone = nfs3_undone,
 };

@@ -4,14 +4,12 @@
  * conn.c - a client's connection, on its reactor
  *
  * Operation: Connections are accepted on the listener's thread and assigned to the reactors in turn. A connection
- *            stays on its reactor. Which exports admit the peer depends on its address and port, which do not
- *            change. It is evaluated at accept, and again when the exports change.
+ *            stays on its reactor.
  * Memory:    Freed by on_closed(), when the transport holds none of its requests.
  * Threads:   on_accept() runs on the listener's thread, on_call() on the reactor's, on_closed() on either:
  *            a connection may fail before the reactor receives it.
- * Errors:    Refuses a peer if no export admits its address, and another user of this host if leatd cannot assume
- *            that user's identity. A client with a wrong port is accepted, so that it gets an error reply and
- *            can call the control program, which reports better transports (client/mount/choose.c).
+ * Errors:    Refuses a peer if the service does (service.accept), and another user of this host if leatd cannot assume
+ *            that user's identity.
  */
 #include "conn.h"
 
@@ -25,38 +23,6 @@
 #include "reactor.h"
 #include "req.h"
 #include "server_int.h"
-
-/* Return: true if an export admits the address of the peer. A wrong port is reported by a reply. */
-static bool learn_admission(struct conn *c, const struct exports *exports)
-{
-	bool any = false;
-
-	c->serial = exports->serial;
-	for (size_t i = 0; i < exports->table.n; i++) {
-		const struct export *exp = &exports->table.v[i];
-		enum export_verdict v = export_admits(&exp->conf, &c->peer);
-
-		c->verdicts[exp->idx] = (uint8_t)v;
-		any |= v != EXPORT_NOT_ADDRESS;
-	}
-	return any;
-}
-
-bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
-{
-	if (c->serial != exports->serial)
-		(void)learn_admission(c, exports);
-	return c->verdicts[exp->idx] == EXPORT_ADMITTED;
-}
-
-static bool is_admitted_anywhere(struct server *srv, struct conn *c)
-{
-	struct exports *exports = exports_current(srv);
-	bool any = learn_admission(c, exports);
-
-	exports_put(exports);
-	return any;
-}
 
 /* An unprivileged leatd serves only its own user, and root, which could assume that identity anyway. Only the peer
  * credentials from the kernel count. A network has none: cm.c warns about that at start. */
@@ -126,12 +92,15 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	static _Atomic uint64_t numbers;
 	struct server *srv = ctx;
 	struct conn *c = calloc(1, sizeof(*c));
+	const char *why = NULL;
 	unsigned i;
+	int err;
 
 	if (!c) {
 		on_refused(srv, peer, -ENOMEM);
 		return -ENOMEM;
 	}
+	c->srv = srv;
 	c->peer = *peer;
 	list_init(&c->reqs);
 	c->number = atomic_fetch_add(&numbers, 1) + 1;
@@ -150,16 +119,18 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		free(c);
 		return -EACCES;
 	}
-	if (!is_admitted_anywhere(srv, c)) {
-		if (server_may_tell(srv, peer))
-			log_warn("%s turned away: no export admits it", peer->text);
-		free(c);
-		return -EACCES;
+	err = srv->ops->accept(c, &why);
+	if (!err && client_get(&srv->clients, peer, &c->client)) {
+		srv->ops->closed(c);
+		err = -ENOMEM;
 	}
-	if (client_get(&srv->clients, peer, &c->client)) {
+	if (err) {
 		free(c);
-		on_refused(srv, peer, -ENOMEM);
-		return -ENOMEM;
+		if (err != -EACCES)
+			on_refused(srv, peer, err);
+		else if (server_may_tell(srv, peer))
+			log_warn("%s turned away: %s", peer->text, why);
+		return err;
 	}
 	i = atomic_fetch_add_explicit(&srv->next_reactor, 1, memory_order_relaxed) % srv->nreactors;
 	c->reactor = srv->reactors[i];
@@ -185,6 +156,7 @@ static void on_closed(void *conn_ctx)
 	struct conn *c = conn_ctx;
 	struct reactor *re = c->reactor;
 
+	re->srv->ops->closed(c);
 	client_put(c->client);
 	free(c);
 	atomic_fetch_sub(&re->nconns, 1);

@@ -13,7 +13,7 @@
  *            this reply are the same bytes. They contain no RPC header, so they fit any transport.
  * Memory:    The request's.
  * Threads:   The reactor's, except wake(), which posts to it.
- * Errors:    A JUKEBOX result promises that nothing happened: it is not kept, and the first joined request is executed.
+ * Errors:    A result that says that nothing was done (prog.undone): it is not kept, and the first joined request is executed.
  */
 #include "once.h"
 
@@ -65,7 +65,7 @@ static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 	if (data)
 		data->length = 0;
 	xdrmem_create(&x, (char *)buf, ONCE_ARGS_MAX, XDR_ENCODE);
-	ok = ((bool_t(*)(XDR *, void *))r->proc->decode)(&x, &r->args);
+	ok = ((bool_t(*)(XDR *, void *))r->proc->decode)(&x, req_args(r));
 	assert(ok); /* they were decoded by the same filter */
 	n = xdr_getpos(&x);
 	xdr_destroy(&x);
@@ -158,7 +158,7 @@ static void encode_results(struct req *r)
 	XDR x;
 
 	xdrmem_create(&x, (char *)c->res, sizeof(c->res), XDR_ENCODE);
-	ok = ((bool_t(*)(XDR *, void *))r->proc->encode)(&x, &r->res);
+	ok = ((bool_t(*)(XDR *, void *))r->proc->encode)(&x, req_res(r));
 	assert(ok); /* DRC_RES_MAX is enough for every procedure that gets here */
 	c->res_bytes = xdr_getpos(&x);
 	xdr_destroy(&x);
@@ -172,7 +172,7 @@ bool once_end(struct req *r)
 		return false;
 	if (!c->entry)
 		return true; /* a replay */
-	if (r->end != REQ_END_REPLY || r->res.status == NFS3ERR_JUKEBOX) {
+	if (r->end != REQ_END_REPLY || r->prog->undone(r)) {
 		drc_abandon(cache_of(r), c);
 		return false;
 	}

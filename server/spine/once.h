@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "drc.h"
-#include "nfsacl.h"
 #include "rpcrdma.h"
 #include "rpcrdma_payload.h" /* XDR */
 
@@ -24,8 +23,7 @@ struct once {
 	struct rpcrdma_msg msg;
 };
 
-/* Longest arguments without payload: two full lists of SETACL after a handle. */
-#define ONCE_ARGS_MAX (128u + 2u * 12u * NFS_ACL_MAX_ENTRIES)
+#define ONCE_ARGS_MAX 24704u /* longest arguments without payload, of any procedure: a SETACL's */
 
 /** once_init - initializes the state of a new request */
 void once_init(struct once *o);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * prog.c - the programs that leatd serves
+ * prog.c - finds the program and the procedure of a call
  *
- * Operation: A table of program tables. NFS, NFSACL and MOUNT use the same port, so a client needs no rpcbind.
- *            The ctl program identifies the server on every connection.
+ * Operation: A service is a table of program tables. All its programs use the same port, so a client needs no rpcbind.
  * Memory:    Constant.
  * Threads:   Any.
  * Errors:    RFC 5531 section 9 has a status for each reason why a procedure is not found.
@@ -13,9 +12,6 @@
 
 #include "base/util.h"
 
-static const struct prog *const programs[] = { &prog_nfs3, &prog_nfsacl, &prog_mount3,
-					     &prog_ctl };
-
 bool_t prog_xdr_void(XDR *xdrs, void *nothing)
 {
 	(void)xdrs;
@@ -23,11 +19,12 @@ bool_t prog_xdr_void(XDR *xdrs, void *nothing)
 	return TRUE;
 }
 
-enum prog_found prog_find(uint32_t prog, uint32_t vers, uint32_t proc, const struct prog **ret_prog,
-			  const struct prog_proc **ret_proc, uint32_t *ret_low, uint32_t *ret_high)
+enum prog_found prog_find(const struct service *s, uint32_t prog, uint32_t vers, uint32_t proc,
+			  const struct prog **ret_prog, const struct prog_proc **ret_proc, uint32_t *ret_low,
+			  uint32_t *ret_high)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		const struct prog *p = programs[i];
+	for (const struct prog *const *v = s->progs; *v; v++) {
+		const struct prog *p = *v;
 
 		if (p->number != prog)
 			continue;
@@ -42,4 +39,13 @@ enum prog_found prog_find(uint32_t prog, uint32_t vers, uint32_t proc, const str
 		return PROG_FOUND;
 	}
 	return PROG_NO_PROG;
+}
+
+size_t prog_call_bytes(const struct service *s)
+{
+	size_t most = 0;
+
+	for (const struct prog *const *v = s->progs; *v; v++)
+		most = MAX(most, (*v)->call_bytes);
+	return most;
 }

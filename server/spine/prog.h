@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * prog.h - the programs that leatd serves, as tables
+ * prog.h - RPC programs as tables, and the service that they belong to
+ *
+ * The spine (req.c), the mover (place.c) and the stores know no program. A program gives them a row for each procedure
+ * and fills in struct place_plan of a request. Errors are -errno everywhere; fail() maps one to a status of the program.
  */
 #ifndef LEAT_SERVER_PROG_H
 #define LEAT_SERVER_PROG_H
@@ -15,39 +18,88 @@
 
 #include "place.h"
 
+struct conn;
+struct reactor;
 struct req;
+
+/* Returned by prog_proc.begin. */
+enum prog_begin {
+	PROG_MOVE,  /* r->plan is complete: its data moves */
+	PROG_OPEN,  /* a worker has to run open() first; then begin() runs again */
+	PROG_WAIT,  /* begin() runs again after req_resume(); prog.cancel() ends the wait */
+	PROG_REPLY, /* the results are there */
+};
 
 /* The description of a procedure. req.c runs it:
  *
- *   decode arguments -> [pull payload] -> [duplicate?] -> [file and permission] -> [move payload]
- *       -> [quick, or work] -> finish -> reply
- */
+ *   preset, decode -> prog.authorize -> [payload, pull] -> [duplicate?] -> [begin, move] or [quick, or work]
+ *       -> finish -> reply
+ *
+ * Hooks run on the reactor, except open() and work(). */
 struct prog_proc {
 	const char *name;
 	xdrproc_t decode, encode;
-	size_t args_bytes, res_bytes;  /* of struct req's unions: the part that is zeroed */
+	size_t args_bytes, res_bytes;  /* that are zeroed, of prog.args_at and prog.res_at */
 	size_t scratch_bytes;	       /* of r->scratch, allocated before preset(): for long arguments */
 	size_t (*room)(const struct req *r); /* bytes at r->room for long results, allocated before work(): a pool
 					      * buffer, for which the request may wait. NULL, 0: none */
 	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory */
-	enum place_kind move;	       /* READ, WRITE and SYNC find the file first */
-	bool modifies;		       /* refused on a read-only export */
+	enum place_kind move;	       /* READ, WRITE, SYNC: with begin(); WRITE, PULL: with payload() */
+	bool modifies;		       /* for prog.authorize */
 	bool once;		       /* non-idempotent: a retransmission gets the original reply */
-	bool (*quick)(struct req *r);  /* fast path on the reactor instead of work, from cached objects, without
-					* blocking; false: not possible. NULL: no fast path */
+	/* Checks the arguments and fills in the first part of r->plan; Return: 0 or -errno */
+	int (*payload)(struct req *r);
+	/* Fills in the rest of r->plan, READ and SYNC: all of it */
+	enum prog_begin (*begin)(struct req *r);
+	void (*open)(struct req *r);   /* on a worker, between two runs of begin() */
+	bool (*quick)(struct req *r);  /* fast path instead of work, from cached objects, without blocking; false: not
+					* possible. NULL: no fast path */
 	void (*work)(struct req *r);   /* on a worker; NULL: nothing blocks */
-	void (*finish)(struct req *r); /* on the reactor, before the reply; NULL: nothing to do */
+	void (*finish)(struct req *r); /* before the reply; r->place has the outcome. NULL: nothing to do */
 };
 
 struct prog {
 	uint32_t number, vers;
 	const char *name;
-	bool is_nfs; /* arguments begin with a handle, results with a status */
 	const struct prog_proc *procs;
 	uint32_t nprocs;
+	size_t call_bytes;	/* of its part of a request, r->call */
+	size_t args_at, res_at; /* of arguments and results in r->call */
+	/* Prepares r->call of a new request; NULL: nothing to do */
+	void (*init)(struct req *r);
+	/* After decoding: may this client do this? Sets r->dev, and changes r->creds to what the request runs as.
+	 * Return: 0; -EINPROGRESS: runs again after req_resume(), cancel() ends the wait; -errno. NULL: all may. */
+	int (*authorize)(struct req *r);
+	/* Ends the wait of authorize() or begin(); Return: false: it does not wait. With hooks that wait only. */
+	bool (*cancel)(struct req *r);
+	/* Sets the results to the status for @err, -errno; -EAGAIN: the client shall try again later. With hooks that
+	 * return an error, and with .once. */
+	void (*fail)(struct req *r, int err);
+	/* Do the results say that nothing was done, so that a retransmission must be executed? With .once only. */
+	bool (*undone)(const struct req *r);
+	/* The request has ended: releases what r->call refers to; NULL: nothing */
+	void (*release)(struct req *r);
 };
 
-extern const struct prog prog_nfs3, prog_nfsacl, prog_mount3, prog_ctl;
+/* Programs that belong together, and what they share: per server (srv->service), per reactor (reactor->service) and
+ * per connection (conn->service). */
+struct service {
+	const struct prog *const *progs; /* ends with NULL */
+	/* Any thread, before the reactor runs. Sets re->service; Return: 0 or -errno, then destroy_reactor() runs */
+	int (*create_reactor)(struct reactor *re);
+	/* On the reactor's thread: it has begun, and is about to end */
+	void (*start_reactor)(struct reactor *re);
+	void (*stop_reactor)(struct reactor *re);
+	/* Is work in progress that has no request? Besides loop->flushing */
+	bool (*is_busy)(const struct reactor *re);
+	/* After the reactor's thread has ended; the engine still exists */
+	void (*destroy_reactor)(struct reactor *re);
+	/* On the listener's thread. May c->peer connect? Sets c->service.
+	 * Return: 0, -ENOMEM, -EACCES: @ret_why is set to a text for the log */
+	int (*accept)(struct conn *c, const char **ret_why);
+	/* The connection has ended; any thread */
+	void (*closed)(struct conn *c);
+};
 
 /** prog_xdr_void - xdr_void() with the signature that xdrproc_t requires */
 bool_t prog_xdr_void(XDR *xdrs, void *nothing);
@@ -57,7 +109,11 @@ enum prog_found { PROG_FOUND, PROG_NO_PROG, PROG_NO_VERS, PROG_NO_PROC };
 /** prog_find - looks up a procedure
  * @ret_low, @ret_high: supported versions, set for PROG_NO_VERS
  */
-enum prog_found prog_find(uint32_t prog, uint32_t vers, uint32_t proc, const struct prog **ret_prog,
-			  const struct prog_proc **ret_proc, uint32_t *ret_low, uint32_t *ret_high);
+enum prog_found prog_find(const struct service *s, uint32_t prog, uint32_t vers, uint32_t proc,
+			  const struct prog **ret_prog, const struct prog_proc **ret_proc, uint32_t *ret_low,
+			  uint32_t *ret_high);
+
+/** prog_call_bytes - returns the largest prog.call_bytes of a service */
+size_t prog_call_bytes(const struct service *s);
 
 #endif

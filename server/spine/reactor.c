@@ -18,38 +18,11 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "nfs3_io.h"
 #include "req.h"
 #include "server_int.h"
 
 #define TRIM_EVERY_NS (10 * NS_PER_S)
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
-static const struct files_ops file_ops = { .flush = nfs3_io_flush };
-
-static void run_ask(struct worker_job *job)
-{
-	struct groups_entry *e = container_of(job, struct groups_entry, job);
-
-	e->answer = groups_ask(e->uid);
-}
-
-static void done_ask(struct worker_job *job)
-{
-	groups_answered(container_of(job, struct groups_entry, job), clock_now_ns());
-}
-
-static void ask_groups(void *reactor, struct groups_entry *e)
-{
-	struct reactor *r = reactor;
-
-	e->job.client = &e->client->workers;
-	e->job.run = run_ask;
-	e->job.done = done_ask;
-	worker_submit(r->loop.workers, r->loop.engine, &e->job);
-}
-
-static const struct groups_ops group_ops = { .ask = ask_groups };
-
 void reactor_trim(struct reactor *re)
 {
 	struct list *n;
@@ -78,8 +51,7 @@ static void on_trim(struct rpcrdma_timer *t)
 	rpcrdma_timer_set(r->loop.engine, t, TRIM_EVERY_NS);
 }
 
-int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, size_t files_max,
-		   bool manage_gids, struct reactor **ret)
+int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, struct reactor **ret)
 {
 	const struct rpcrdma_engine_attr attr = { .poll = poll };
 	struct reactor *r = calloc(1, sizeof(*r));
@@ -90,24 +62,21 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, siz
 	r->srv = srv;
 	r->idx = idx;
 	r->loop.workers = srv->workers;
+	r->call_bytes = prog_call_bytes(srv->ops);
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
 	list_init(&r->pieces.free);
 	r->latency.tracer = &srv->tracer;
 	fair_init(&r->admission);
+	r->trim.fn = on_trim;
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->loop.engine);
 	r->pieces.engine = r->loop.engine;
 	if (!err)
-		err = files_create(&r->files, &r->loop, idx, files_max, &file_ops, r);
-	if (!err && manage_gids)
-		err = groups_create(&group_ops, r, &r->groups);
-	if (!err)
-		err = exports_use_create(r, srv->exports, &r->exports);
+		err = srv->ops->create_reactor(r);
 	if (err) {
 		reactor_destroy(r);
 		return err;
 	}
-	r->trim.fn = on_trim;
 	*ret = r;
 	return 0;
 }
@@ -118,11 +87,11 @@ static void *reactor_main(void *arg)
 
 	creds_stay();
 	rpcrdma_timer_set(r->loop.engine, &r->trim, TRIM_EVERY_NS);
-	files_start(&r->files);
+	r->srv->ops->start_reactor(r);
 	while (!r->loop.stop)
 		(void)rpcrdma_engine_wait(r->loop.engine, -1);
 	rpcrdma_timer_cancel(r->loop.engine, &r->trim);
-	files_stop(&r->files);
+	r->srv->ops->stop_reactor(r);
 	sem_post(&r->ended);
 	return NULL;
 }
@@ -141,7 +110,7 @@ static void on_drain(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, drain);
 	/* work in progress that may have no request waiting for it */
-	bool working = r->loop.flushing || groups_asking(r->groups);
+	bool working = r->loop.flushing || r->srv->ops->is_busy(r);
 	bool busy = r->taken > r->partial || working;
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
@@ -198,9 +167,7 @@ void reactor_destroy(struct reactor *r)
 		;
 	free_reqs(r);
 	place_pool_fini(&r->pieces);
-	files_destroy(&r->files);
-	groups_destroy(r->groups);
-	exports_use_put(r->exports); /* before the engine: its stores may have watches on it */
+	r->srv->ops->destroy_reactor(r); /* before the engine: stores may have watches on it */
 	rpcrdma_engine_destroy(r->loop.engine);
 	sem_destroy(&r->ended);
 	free(r);

@@ -17,16 +17,12 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "exports.h"
 #include "fair.h"
-#include "files.h"
-#include "groups.h"
 #include "latency.h"
 #include "loop.h"
 #include "place.h"
 #include "rpcrdma.h"
 #include "store.h"
-#include "worker.h"
 
 struct server;
 
@@ -61,9 +57,8 @@ struct reactor {
 	struct server *srv;
 	unsigned idx;
 	struct loop loop;
-	struct files files;
-	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
-	struct exports_use *exports; /* exports for new calls */
+	void *service;	     /* state of the programs on this reactor: prog.h */
+	size_t call_bytes;   /* of the program's part of a request */
 	struct list free_reqs;	 /* recycled requests */
 	struct place_pool pieces; /* of their payloads */
 	struct fair admission;	 /* requests waiting for a slot */
@@ -89,14 +84,11 @@ struct reactor {
 };
 
 /** reactor_create - creates a reactor with engine, caches and stores, but without a thread
- * @files_max: limit of open files, see files_create()
- * @manage_gids: create a cache of users' groups
  * @ret: owned by the caller, until reactor_destroy()
  *
  * Return: 0 or -errno.
  */
-int must_check reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll,
-			      size_t files_max, bool manage_gids, struct reactor **ret);
+int must_check reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, struct reactor **ret);
 
 /** reactor_run - starts the reactor's thread; Return: 0, -EAGAIN (no more threads) */
 int must_check reactor_run(struct reactor *r);

@@ -25,7 +25,7 @@
 
 #include "nfs3_io.h"
 #include "nfs_peer.h"
-#include "server_int.h"
+#include "nfs.h"
 #include "inside.h"
 
 #define BYTES 8192u
@@ -296,7 +296,7 @@ static void skip_unless_workers_do(void)
 	struct nfs_peer p;
 
 	nfs_peer_create(&p, RPCRDMA_TCP, options);
-	fs = p.srv->exports->table.v[0].volume.limits;
+	fs = nfs_server(p.srv)->exports->table.v[0].volume.limits;
 	nfs_peer_destroy(&p);
 	if (!fs.answers_at_once || fs.in_memory) {
 		print_message("SKIP: who reads below $TMPDIR sets the times himself\n");
@@ -323,7 +323,7 @@ static void not_undone(void **state)
 	skip_unless_workers_do();
 	is_relative = true;
 	nfs_peer_create(&p, RPCRDMA_TCP, options);
-	whole_seconds = p.srv->exports->table.v[0].volume.limits.time_s;
+	whole_seconds = nfs_server(p.srv)->exports->table.v[0].volume.limits.time_s;
 	for (unsigned i = 0; i < N; i++) {
 		char name[16];
 

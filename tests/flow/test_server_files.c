@@ -87,14 +87,14 @@ int __wrap_close(int fd)
 
 /* Does the last READ wait until others are closed? */
 static atomic_bool waits;
-enum nfs3_io_next __real_nfs3_io_begin(struct req *r);
-enum nfs3_io_next __wrap_nfs3_io_begin(struct req *r);
+enum prog_begin __real_nfs3_io_read_begin(struct req *r);
+enum prog_begin __wrap_nfs3_io_read_begin(struct req *r);
 
-enum nfs3_io_next __wrap_nfs3_io_begin(struct req *r)
+enum prog_begin __wrap_nfs3_io_read_begin(struct req *r)
 {
-	enum nfs3_io_next next = __real_nfs3_io_begin(r);
+	enum prog_begin next = __real_nfs3_io_read_begin(r);
 
-	waits = next == NFS3_IO_WAIT;
+	waits = next == PROG_WAIT;
 	return next;
 }
 

@@ -26,7 +26,7 @@
 #include "conf.h"
 #include "inside.h"
 #include "nfs_peer.h"
-#include "req.h"
+#include "nfs3_conv.h"
 #include "server_int.h"
 
 static const char *const options[] = { "rw,no_root_squash", NULL };
@@ -57,7 +57,7 @@ void __wrap_nfs3_mkdir(struct req *r)
 	held();
 	if (atomic_load(&jukebox)) {
 		atomic_fetch_sub(&jukebox, 1);
-		req_fail(r, NFS3ERR_JUKEBOX);
+		nfs3_fail(r, -EAGAIN);
 		return;
 	}
 	__real_nfs3_mkdir(r);

@@ -76,7 +76,7 @@ bar='[wDNBf]{50}  [0-9.]+ us each, [0-9]+ looked at, [0-9.]+[KMG]$'
 begin "$LEAT" stat --interval 0.05 --where "$streams" --count 1000000
 until_has "^READ   $bar" get "$streams"
 until_has "^WRITE  $bar" put "$streams"
-for state in NEW ADMITTED MOVING ENTERING RUNNING REPLYING; do
+for state in NEW IDENTIFYING ADMITTING PULLING DUPCHECK RUNNING MOVING REPLYING; do
 	until_has "^$state +[0-9.]+ +[0-9.]+ +[0-9]+\$" put_and_get "$streams"
 done
 end_look

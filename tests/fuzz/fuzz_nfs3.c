@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conn.h"
 #include "server/base/client.h"
-#include "prog.h"
-#include "req.h"
+#include "nfs.h"
 #include "rpcrdma/wire/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct req r; /* large, and recycled as the server does */
+/* large, and recycled as the server does */
+static _Alignas(max_align_t) char memory[sizeof(struct req) + 64 * 1024];
+static struct req *const r = (struct req *)(void *)memory;
 static struct clients clients;
 static struct conn conn;
 
@@ -31,16 +31,19 @@ static void must(bool promise)
 		abort();
 }
 
+/* Sets r->prog. Return: the procedure */
 static const struct prog_proc *choose(uint8_t n)
 {
 	static const struct prog *const progs[] = { &prog_nfs3, &prog_mount3, &prog_ctl,
 						    &prog_nfsacl };
 
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
+		r->prog = progs[i];
 		if (n < progs[i]->nprocs)
 			return &progs[i]->procs[n];
 		n = (uint8_t)(n - progs[i]->nprocs);
 	}
+	r->prog = &prog_nfs3;
 	return &prog_nfs3.procs[n % prog_nfs3.nprocs];
 }
 
@@ -78,11 +81,11 @@ static void check_encodes(const struct prog_proc *proc)
 	static char again[ONCE_ARGS_MAX];
 	XDR x;
 
-	data = proc->move == PLACE_PULL ? &r.args.symlink.symlink.symlink_data : &r.args.write.data;
-	if (proc->move == PLACE_PULL || proc->move == PLACE_WRITE)
+	data = proc->move == PLACE_PULL ? &nfs_call(r)->args.symlink.symlink.symlink_data : &nfs_call(r)->args.write.data;
+	if (proc->payload)
 		data->length = 0;
 	xdrmem_create(&x, again, sizeof(again), XDR_ENCODE);
-	must(((bool_t(*)(XDR *, void *))proc->decode)(&x, &r.args));
+	must(((bool_t(*)(XDR *, void *))proc->decode)(&x, req_args(r)));
 	xdr_destroy(&x);
 }
 
@@ -102,22 +105,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	args = malloc(len ? len : 1); /* of its exact size, so that an overrun is seen */
 	must(args);
 	memcpy(args, data + 4, len);
-	r.proc = proc;
-	if (!r.conn) {
+	r->proc = proc;
+	if (!r->conn) {
 		clients_init(&clients);
 		must(!client_get(&clients, &conn.peer, &conn.client));
-		r.conn = &conn;
+		r->conn = &conn;
 	}
-	must(!req_args_init(&r));
+	must(r->prog->call_bytes <= sizeof(memory) - sizeof(struct req));
+	must(!req_args_init(r));
 	start(&s, args, len, data[1], (size_t)data[2] << 8 | data[3]);
-	if (((bool_t(*)(XDR *, void *))proc->decode)(&s.xdr, &r.args) &&
+	if (((bool_t(*)(XDR *, void *))proc->decode)(&s.xdr, req_args(r)) &&
 	    !rr_stream_decode_done(&s)) {
 		check_payload(&s, len);
 		if (proc->once)
 			check_encodes(proc);
 	}
 	free(args);
-	client_scratch_put(r.conn->client, r.scratch, r.scratch_bytes);
-	r.scratch = NULL;
+	client_scratch_put(r->conn->client, r->scratch, r->scratch_bytes);
+	r->scratch = NULL;
 	return 0;
 }

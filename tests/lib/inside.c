@@ -14,7 +14,7 @@
 #include "base/util.h"
 #include "clnt_int.h"
 #include "engine_int.h"
-#include "server_int.h"
+#include "nfs.h"
 
 #define OF_REACTOR(name) { #name, offsetof(struct reactor_counters, name) },
 #define OF_STORE(name) { #name, offsetof(struct reactor_counters, store.name) },
@@ -53,7 +53,7 @@ unsigned server_reactors(const struct server *s)
 
 size_t server_files_max(const struct server *s)
 {
-	return s->reactors[0]->files.max;
+	return nfs_reactor(s->reactors[0])->files.max;
 }
 
 struct rpcrdma_domain *server_domain(const struct server *s)

@@ -16,7 +16,7 @@
 #include "ctl.h"
 #include "nfs3_names.h"
 #include "nfs_errno.h"
-#include "prog.h"
+#include "nfs.h"
 
 /* RFC 1813 section 2.6, every status, and what it means here */
 static const struct {

@@ -20,7 +20,7 @@
 
 struct conf;
 struct reactor;
-struct server;
+struct nfs_server;
 struct store;
 
 /* The exports of one configuration. Shared, read-only; freed by its last holder. */
@@ -47,11 +47,11 @@ struct exports_use {
  *
  * Return: 0 or -errno.
  */
-int must_check exports_create(struct server *srv, const struct conf *conf, struct exports **ret,
+int must_check exports_create(struct nfs_server *srv, const struct conf *conf, struct exports **ret,
 			      char *why, size_t why_bytes);
 
 /** exports_current - returns the exports in force, held for the caller; any thread */
-struct exports *exports_current(struct server *srv);
+struct exports *exports_current(struct nfs_server *srv);
 
 /** exports_put - releases @e; any thread but a reactor's. NULL is fine. */
 void exports_put(struct exports *e);
@@ -74,7 +74,7 @@ void exports_use_put(struct exports_use *u);
  * Return: 0; -ESHUTDOWN: the server is stopping; or an error of exports_create(). On an error nothing has changed,
  * and @why has the reason.
  */
-int must_check exports_replace(struct server *srv, const struct conf *conf, char *why,
+int must_check exports_replace(struct nfs_server *srv, const struct conf *conf, char *why,
 			       size_t why_bytes);
 
 /** exports_announce - logs which exports are new or changed, and which are no longer served

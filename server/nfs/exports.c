@@ -26,8 +26,7 @@
 #include "base/log.h"
 #include "conf.h"
 #include "fh_log.h"
-#include "reactor.h"
-#include "server_int.h"
+#include "nfs.h"
 #include "store.h"
 
 #define TROUBLE_BYTES 96
@@ -46,7 +45,7 @@ static const char *map_trouble(const char *dir, int err, char text[TROUBLE_BYTES
 	return text;
 }
 
-static int create_handles(struct server *srv, struct exports *e, char *why, size_t why_bytes)
+static int create_handles(struct nfs_server *srv, struct exports *e, char *why, size_t why_bytes)
 {
 	char trouble[TROUBLE_BYTES];
 	int map_err = 0, err;
@@ -74,7 +73,7 @@ static void watch_dirs(struct dir_watches *all, struct export *exp)
 			 exp->conf.name, strerror(-err));
 }
 
-int exports_create(struct server *srv, const struct conf *conf, struct exports **ret, char *why,
+int exports_create(struct nfs_server *srv, const struct conf *conf, struct exports **ret, char *why,
 		   size_t why_bytes)
 {
 	static _Atomic uint64_t serials;
@@ -101,7 +100,7 @@ int exports_create(struct server *srv, const struct conf *conf, struct exports *
 	return 0;
 }
 
-struct exports *exports_current(struct server *srv)
+struct exports *exports_current(struct nfs_server *srv)
 {
 	struct exports *e;
 
@@ -235,7 +234,7 @@ static bool file_is_gone(void *ctx, const struct fh *fh)
 static void on_change(struct rpcrdma_msg *msg)
 {
 	struct change *c = container_of(msg, struct change, msg);
-	struct reactor *r = c->reactor;
+	struct nfs_reactor *r = nfs_reactor(c->reactor);
 	struct exports_use *old = r->exports;
 	struct change_over over = { old->exports, c->use->exports };
 	bool all_kept = true;
@@ -254,7 +253,7 @@ static void on_change(struct rpcrdma_msg *msg)
 	sem_post(c->changed);
 }
 
-static void change_all(struct server *srv, struct exports *now, struct change *v)
+static void change_all(struct nfs_server *srv, struct exports *now, struct change *v)
 {
 	sem_t changed;
 
@@ -262,21 +261,21 @@ static void change_all(struct server *srv, struct exports *now, struct change *v
 	pthread_mutex_lock(&srv->exports_lock);
 	srv->exports = now;
 	pthread_mutex_unlock(&srv->exports_lock);
-	for (unsigned i = 0; i < srv->nreactors; i++) {
+	for (unsigned i = 0; i < srv->srv->nreactors; i++) {
 		v[i].msg.fn = on_change;
 		v[i].changed = &changed;
-		rpcrdma_engine_post(srv->reactors[i]->loop.engine, &v[i].msg);
+		rpcrdma_engine_post(srv->srv->reactors[i]->loop.engine, &v[i].msg);
 	}
-	for (unsigned i = 0; i < srv->nreactors; i++) {
+	for (unsigned i = 0; i < srv->srv->nreactors; i++) {
 		while (sem_wait(&changed))
 			;
 	}
 	sem_destroy(&changed);
 }
 
-int exports_replace(struct server *srv, const struct conf *conf, char *why, size_t why_bytes)
+int exports_replace(struct nfs_server *srv, const struct conf *conf, char *why, size_t why_bytes)
 {
-	struct change *v = calloc(srv->nreactors, sizeof(*v));
+	struct change *v = calloc(srv->srv->nreactors, sizeof(*v));
 	struct exports *now = NULL, *old;
 	int err = v ? 0 : -ENOMEM;
 
@@ -286,8 +285,8 @@ int exports_replace(struct server *srv, const struct conf *conf, char *why, size
 	(void)snprintf(why, why_bytes, "%s", err ? strerror(-err) : "");
 	if (!err)
 		err = exports_create(srv, conf, &now, why, why_bytes);
-	for (unsigned i = 0; i < srv->nreactors && !err; i++) {
-		v[i].reactor = srv->reactors[i];
+	for (unsigned i = 0; i < srv->srv->nreactors && !err; i++) {
+		v[i].reactor = srv->srv->reactors[i];
 		err = exports_use_create(v[i].reactor, now, &v[i].use);
 		if (err)
 			(void)snprintf(why, why_bytes, "%s", strerror(-err));
@@ -298,7 +297,7 @@ int exports_replace(struct server *srv, const struct conf *conf, char *why, size
 		exports_announce(old, now);
 		exports_put(old);
 	} else {
-		for (unsigned i = 0; v && i < srv->nreactors; i++)
+		for (unsigned i = 0; v && i < srv->srv->nreactors; i++)
 			exports_use_put(v[i].use);
 		exports_put(now);
 	}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * nfs.h - the file service: what NFS, NFSACL, MOUNT and CTL share per server, reactor, connection and request
+ *
+ * The spine keeps these structures as `service` and `call` and does not look inside (prog.h).
+ */
+#ifndef LEAT_SERVER_NFS_H
+#define LEAT_SERVER_NFS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "commit.h"
+#include "conf.h"
+#include "conn.h"
+#include "creds.h"
+#include "dir_watch.h"
+#include "exports.h"
+#include "fh.h"
+#include "files.h"
+#include "groups.h"
+#include "mount3.h"
+#include "nfs3.h"
+#include "nfsacl.h"
+#include "reactor.h"
+#include "req.h"
+#include "server_int.h"
+#include "vfs.h"
+#include "write_verf.h"
+
+struct mount_table;
+
+/* Of the server. Written before the threads start and after they end; members that change in between are locked. */
+struct nfs_server {
+	struct server *srv;
+	struct fh_set *fhs; /* belongs to no export; those of the exports are views of it */
+	enum fh_kind fh_kind; /* kind for all exports, or 0: the best one for each */
+	char *state_dir;      /* directory of the handle map, or NULL */
+	bool state_dir_usual; /* the default directory: it may be missing */
+	size_t files_max;     /* limit of open files of one reactor */
+	bool manage_gids;     /* look up the groups of users */
+	pthread_mutex_t exports_lock; /* over the next */
+	struct exports *exports;      /* in force: exports_current() */
+	pthread_mutex_t reload_lock;  /* over their replacement, and over: */
+	bool stopping;
+	struct mount_table *mounts;
+	struct commit *commit;
+	struct dir_watches *dirs;
+	struct write_verf write_verf;
+};
+
+/* Of a reactor. Owned by its thread. */
+struct nfs_reactor {
+	struct reactor *reactor;
+	struct files files;
+	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
+	struct exports_use *exports; /* exports for new calls */
+};
+
+/* Of a connection, on its reactor. */
+struct nfs_conn {
+	uint64_t serial; /* exports.serial for which verdicts[] is valid */
+	uint8_t verdicts[CONF_EXPORTS_MAX]; /* by index of the export: enum export_verdict of its rules for this peer */
+};
+
+/* The procedures' arguments and results. */
+union nfs_args {
+	nfs_fh3 fh; /* NFS arguments begin with it */
+	GETATTR3args getattr;
+	SETATTR3args setattr;
+	LOOKUP3args lookup;
+	ACCESS3args access;
+	READLINK3args readlink;
+	READ3args read;
+	WRITE3args write;
+	CREATE3args create;
+	MKDIR3args mkdir;
+	SYMLINK3args symlink;
+	MKNOD3args mknod;
+	REMOVE3args remove;
+	RMDIR3args rmdir;
+	RENAME3args rename;
+	LINK3args link;
+	READDIR3args readdir;
+	READDIRPLUS3args readdirplus;
+	FSSTAT3args fsstat;
+	FSINFO3args fsinfo;
+	PATHCONF3args pathconf;
+	COMMIT3args commit;
+	GETACL3args getacl;
+	SETACL3args setacl;
+	dirpath mnt;
+};
+
+/* Results of READDIR and READDIRPLUS: entries are encoded as they are found (nfs3_dir.c). */
+struct nfs_dir_res {
+	nfsstat3 status;
+	post_op_attr attr;
+	const uint8_t *entries;
+	uint32_t entries_len;
+	bool_t eof;
+};
+
+union nfs_res {
+	nfsstat3 status; /* NFS results begin with it */
+	GETATTR3res getattr;
+	SETATTR3res setattr;
+	LOOKUP3res lookup;
+	ACCESS3res access;
+	READLINK3res readlink;
+	READ3res read;
+	WRITE3res write;
+	CREATE3res create;
+	MKDIR3res mkdir;
+	SYMLINK3res symlink;
+	MKNOD3res mknod;
+	REMOVE3res remove;
+	RMDIR3res rmdir;
+	RENAME3res rename;
+	LINK3res link;
+	struct nfs_dir_res dir;
+	FSSTAT3res fsstat;
+	FSINFO3res fsinfo;
+	PATHCONF3res pathconf;
+	COMMIT3res commit;
+	GETACL3res getacl;
+	SETACL3res setacl;
+	mountres3 mnt;
+	mountlist dump;
+	mountexports exports;
+};
+
+/* Memory for the arguments' pointers: decoding allocates nothing. */
+struct nfs_memory {
+	char fh[2][NFS3_FHSIZE];
+	char name[2][FILENAME3_ROOM];
+	char path[NFS3_PATH_MAX + 1]; /* MOUNT's path; READLINK's result; SYMLINK's with its NUL */
+	char fh_res[NFS3_FHSIZE];
+	int flavors[2];
+};
+
+/* Of a request. */
+struct nfs_call {
+	struct req *req;
+	struct nfs_reactor *re;
+	struct groups_wait groups_wait;
+	struct files_waiter opener; /* waits until more files may be opened */
+	struct exports_use *exports; /* in force when it was decoded: held */
+	struct export *exp;	    /* of the first handle */
+	struct fdcache_entry *file; /* READ, WRITE, COMMIT: held */
+	struct statx stx;	    /* of that file, when it was found */
+	struct timespec looked;	    /* time before that */
+	struct fh_obj found;	    /* object the worker opened; GETATTR, ACCESS, LOOKUP: to be cached */
+	unsigned asked, rights;	    /* access to @found that the worker checked, and granted: R_OK, W_OK, X_OK */
+	struct store_file opened;
+	bool open_tried;
+	bool must_sync; /* WRITE: its client has used up its share of files that wait for a sync */
+	bool cached; /* set by nfs3_quick.c: the objects its worker needs are already open */
+	bool keeps; /* objects its worker opens may stay open: files_may_open() */
+	int err;	      /* of that worker */
+	uint64_t verf;	      /* WRITE: in force when the data was taken */
+	uint64_t sync_seq;    /* COMMIT: the writes that it covers */
+	uint64_t sync_began_ns;
+	struct vfs_made made; /* CREATE: the descriptor goes to the cache */
+	union nfs_args args;
+	union nfs_res res;
+	struct nfs_memory mem;
+};
+
+/* Members of struct prog that are the same for all programs that use struct nfs_call. */
+#define NFS_CALL                                                                                   \
+	.call_bytes = sizeof(struct nfs_call), .args_at = offsetof(struct nfs_call, args),         \
+	.res_at = offsetof(struct nfs_call, res), .init = nfs_init, .cancel = nfs_cancel,          \
+	.release = nfs_release
+
+/** nfs_service - the hooks of the file service, and its programs */
+extern const struct service nfs_service;
+
+extern const struct prog prog_nfs3, prog_nfsacl, prog_mount3, prog_ctl;
+
+static inline struct nfs_server *nfs_server(const struct server *srv)
+{
+	return srv->service;
+}
+
+static inline struct nfs_reactor *nfs_reactor(const struct reactor *re)
+{
+	return re->service;
+}
+
+static inline struct nfs_call *nfs_call(const struct req *r)
+{
+	return (struct nfs_call *)(void *)(uintptr_t)r->call;
+}
+
+/** nfs_server_create - opens the exports, loads the keys of handles
+ * @srv: with its limits; nothing else of it is used yet
+ * @nreactors: that will be created; they share the descriptors that the process may have
+ * @ret: owned by the caller, until nfs_server_destroy(). Valid after an error as well
+ *
+ * Return: 0, or -errno, which was logged.
+ */
+int must_check nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors,
+				 struct nfs_server **ret);
+
+/** nfs_server_stop - from now on exports_replace() returns -ESHUTDOWN; waits for one in progress */
+void nfs_server_stop(struct nfs_server *s);
+
+/** nfs_server_destroy - closes everything; all threads have ended. NULL is fine. */
+void nfs_server_destroy(struct nfs_server *s);
+
+/** nfs_init - prog.init of all programs whose prog.call_bytes is that of struct nfs_call */
+void nfs_init(struct req *r);
+
+/** nfs_authorize - prog.authorize of programs whose arguments begin with a handle
+ *
+ * Finds the export, checks its rules, and squashes the user; the user's groups may have to be looked up.
+ */
+int nfs_authorize(struct req *r);
+
+/** nfs_find_groups - determines the groups of the caller, if they are looked up here
+ *
+ * Return: 0; -EINPROGRESS: req_resume() follows.
+ */
+int must_check nfs_find_groups(struct req *r);
+
+/** nfs_hold_exports - lets the exports in force apply to @r until it ends */
+void nfs_hold_exports(struct req *r);
+
+/** nfs_cancel, nfs_release - prog.cancel, prog.release of all programs that use struct nfs_call */
+bool nfs_cancel(struct req *r);
+void nfs_release(struct req *r);
+
+/** nfs_conn_admits - checks whether the rules of @exp admit the peer of @c; on its reactor's thread
+ * @exports: the table that @exp belongs to
+ */
+bool nfs_conn_admits(struct conn *c, const struct exports *exports, const struct export *exp);
+
+#endif
