@@ -31,7 +31,7 @@ all=$(sources include xdr rpcrdma server client tests)
 {
 	rule 'no "../"' "$inc\"\\.\\./" 'none' $all
 	rule 'verbs only in rpcrdma/verbs/' "$inc<(infiniband|rdma)/" 'rpcrdma/verbs/[a-z0-9_]*\.[ch]' $all
-	rule 'libaio only in server/store/store_aio.c' "$inc<libaio\\.h>" '(server/store|tests/unit)/(test_)?store_aio\.c' $all
+	rule 'libaio only in server/store/store_aio.c' "$inc<libaio\\.h>" '(server/store|tests/unit)/(test_)?store_aio\.[ch]' $all
 	rule '<rpc/> only where listed in scripts/check-layers.sh' "$inc<rpc/" \
 		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/wire/stream\.[ch]|server/(spine/prog|nfs3/nfs3_meta)\.h|server/nfs3/rpcbind\.c|tests/.*' $all
 	rule 'base/ knows nobody' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)

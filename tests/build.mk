@@ -50,7 +50,8 @@ LDFLAGS_test_server_close := -Wl,--wrap=close
 LDFLAGS_test_server_writable := -Wl,--wrap=clock_gettime,--wrap=msync,--wrap=fsync
 LDFLAGS_test_store_sim := -Wl,--wrap=clock_gettime,--wrap=timerfd_settime
 LDFLAGS_test_store_aio := -Wl,--wrap=io_submit,--wrap=io_getevents,--wrap=preadv2,--wrap=pwritev2,--wrap=fsync,--wrap=fdatasync,--wrap=rpcrdma_engine_watch
-LDFLAGS_test_dir_watch := -Wl,--wrap=inotify_add_watch,--wrap=read
+LDFLAGS_test_store_aio_kernel := $(LDFLAGS_test_store_aio)
+LDFLAGS_test_dir_watch_fs := -Wl,--wrap=inotify_add_watch,--wrap=read
 LDFLAGS_test_vfs := -Wl,--wrap=fsync,--wrap=syncfs
 LDFLAGS_test_silent_disk := -Wl,--wrap=preadv2,--wrap=pwritev2,--wrap=io_submit
 LDFLAGS_test_server_async := -Wl,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=pwritev2
@@ -156,7 +157,7 @@ MANY := $(O)/tests/interop/many
 
 .PHONY: interop-tools
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
-	$(O)/tests/unit/test_store_aio $(O)/tests/flow/test_server_atime
+	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/flow/test_server_atime
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
 $(O)/tests/interop/memfds: $(O)/tests/lib/memfd_menu.o

@@ -9,6 +9,6 @@
 set -u
 . tests/lib/variant.sh
 
-suite='test_leat_io test_leat_mount test_leat_names test_server_nfs test_server_overlap test_server_trust'
+suite='test_leat_io test_leat_mount test_leat_upgrade test_leat_names test_server_nfs test_server_overlap test_server_trust'
 variant LEAT_TEST_REGISTRATION=window
 variant_end

@@ -1,93 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_vfs.c - what NFS does to files, in terms of files: kinds of create, attributes, names, rights
+ * test_vfs.c - what NFS does to files, in terms of files: kinds of create, attributes, names
  *
  * As root the callers are other users, and the kernel decides about them; as anybody else all is done
  * as oneself, and what needs two users is skipped. The program is linked with --wrap=fsync and
  * --wrap=syncfs, to see what is synced.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include <linux/posix_acl.h>
-
-#include "tmp_dir.h"
-#include "vfs.h"
-
-struct ctx {
-	struct tmp_dir dir;
-	struct export_table t;
-	struct fh_set *s;
-	struct fh_obj root;
-	struct creds me, other;
-};
+#include "test_vfs.h"
 
 static const uint8_t verf_a[8] = { 0xff, 1, 2, 3, 0x80, 5, 6, 7 };
 static const uint8_t verf_b[8] = { 0x7f, 1, 2, 3, 0x80, 5, 6, 7 };
-
-static int enter(void **state, enum fh_kind kind)
-{
-	struct ctx *c = calloc(1, sizeof(*c));
-	struct siphash_key key;
-	struct export_conf conf;
-	char why[256];
-
-	creds_init();
-	umask(0);
-	assert_int_equal(vfs_init(), 0);
-	tmp_dir_create(&c->dir);
-	export_conf_init(&conf);
-	conf.name = (char[]){ "/e" };
-	conf.path = c->dir.path;
-	assert_int_equal(siphash_key_random(&key), 0);
-	assert_int_equal(export_table_open(&conf, 1, &c->t, why, sizeof(why)), 0);
-	assert_int_equal(fh_set_create(&c->t, &(struct fh_keys){ .v = { key }, .n = 1 }, kind, NULL, NULL, &c->s),
-			 0);
-	assert_int_equal(fh_open_root(c->s, &c->t.v[0], &c->root), 0);
-	c->me = (struct creds){ .uid = geteuid(), .gid = getegid() };
-	c->other = (struct creds){ .uid = 4711, .gid = 4712, .ngroups = 1, .groups = { 4713 } };
-	*state = c;
-	return 0;
-}
-
-static int setup(void **state)
-{
-	return enter(state, 0);
-}
 
 static int setup_map(void **state)
 {
 	return enter(state, FH_MAP);
 }
 
-static int teardown(void **state)
-{
-	struct ctx *c = *state;
-
-	fh_close(&c->root);
-	fh_set_destroy(c->s);
-	export_table_close(&c->t);
-	tmp_dir_destroy(&c->dir);
-	free(c);
-	return 0;
-}
-
 static uint64_t synced[16]; /* inodes */
 static unsigned nsynced, nsynced_fs;
 static int fsync_says;
-
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __real_syncfs(int fd);
@@ -116,30 +48,6 @@ static bool was_synced(uint64_t ino)
 			return true;
 	}
 	return false;
-}
-
-static int create(struct ctx *c, const char *name, enum vfs_create how, const struct vfs_sattr *sa,
-		  const uint8_t *verf, const struct creds *cr, struct stat *ret)
-{
-	struct vfs_sattr none = { 0 };
-	struct vfs_made m;
-	int err = vfs_create(c->s, &c->root, name, how, sa ? sa : &none, verf, cr, &m);
-
-	if (err)
-		return err;
-	if (ret)
-		assert_int_equal(stat(tmp_dir_path(&c->dir, name), ret), 0);
-	assert_true(S_ISREG(m.obj.stx.stx_mode));
-	vfs_made_close(&m);
-	return 0;
-}
-
-static struct fh_obj find(struct ctx *c, const char *name)
-{
-	struct fh_obj o;
-
-	assert_int_equal(vfs_lookup(c->s, &c->root, name, &c->me, &o), 0);
-	return o;
 }
 
 static void names(void **state)
@@ -278,20 +186,6 @@ static void lists_are_durable(void **state)
 	assert_int_equal(vfs_get_acl(&o, false, &back), 0);
 	assert_int_equal(back.bytes, 0);
 	fh_close(&o);
-}
-
-/* a new owner takes set-id bits away; they were asked for all the same */
-static void given_away(void **state)
-{
-	struct vfs_sattr sa = { .set = VFS_SET_MODE | VFS_SET_UID, .mode = 06755, .uid = 4711 };
-	struct ctx *c = *state;
-	struct stat st;
-
-	if (geteuid())
-		skip();
-	assert_int_equal(create(c, "f", VFS_GUARDED, &sa, NULL, &c->me, &st), 0);
-	assert_int_equal(st.st_uid, 4711);
-	assert_int_equal(st.st_mode & 07777, 06755);
 }
 
 static void create_kinds(void **state)
@@ -525,171 +419,6 @@ static void linked(void **state)
 	fh_close(&f);
 }
 
-/* its owner may write a file that he has made read-only (RFC 1813 section 4.4) */
-static void owner_override(void **state)
-{
-	struct ctx *c = *state;
-	struct vfs_sattr cut = { .set = VFS_SET_SIZE, .size = 1 };
-	struct fh_obj o;
-	struct stat st;
-	int fd;
-
-	tmp_dir_write(&c->dir, "f", "xyz");
-	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0400), 0);
-	o = find(c, "f");
-	assert_int_equal(vfs_may_io(&o, &c->me, true), 0);
-	fd = vfs_open_io(&o, true);
-	assert_true(fd >= 0);
-	assert_int_equal(pwrite(fd, "Z", 1, 0), 1);
-	close(fd);
-	assert_int_equal(vfs_setattr(&o, &cut, &c->me), 0);
-	assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0400);
-	assert_int_equal(st.st_size, 1);
-	fh_close(&o);
-}
-
-static void rights_of_others(void **state)
-{
-	struct ctx *c = *state;
-	struct vfs_sattr sa = { .set = VFS_SET_MODE | VFS_SET_UID, .mode = 0600, .uid = 4711 };
-	struct vfs_sattr steal = { .set = VFS_SET_UID, .uid = 4711 };
-	struct vfs_gone gone;
-	struct fh_obj o;
-	struct stat st;
-	int got;
-
-	if (!creds_can_assume())
-		skip();
-	tmp_dir_write(&c->dir, "roots", "x");
-	assert_int_equal(chmod(tmp_dir_path(&c->dir, "roots"), 0644), 0);
-	assert_int_equal(create(c, "new", VFS_GUARDED, &sa, NULL, &c->other, NULL), -EACCES);
-	assert_int_equal(vfs_remove(c->s, &c->root, "roots", false, &c->other, &gone), -EACCES);
-	o = find(c, "roots");
-	assert_int_equal(vfs_access(&o, &c->other, R_OK | W_OK | X_OK, &got), 0);
-	assert_int_equal(got, R_OK);
-	assert_int_equal(vfs_may_io(&o, &c->other, false), 0);
-	assert_int_equal(vfs_may_io(&o, &c->other, true), -EACCES);
-	assert_int_equal(vfs_setattr(&o, &steal, &c->other), -EPERM);
-	fh_close(&o);
-
-	/* who may execute may read */
-	assert_int_equal(chmod(tmp_dir_path(&c->dir, "roots"), 0711), 0);
-	o = find(c, "roots");
-	assert_int_equal(vfs_may_io(&o, &c->other, false), 0);
-	fh_close(&o);
-
-	assert_int_equal(chmod(c->dir.path, 0777), 0);
-	assert_int_equal(create(c, "new", VFS_GUARDED, &sa, NULL, &c->other, &st), 0);
-	assert_int_equal(st.st_uid, 4711);
-	assert_int_equal(st.st_gid, 4712);
-	assert_int_equal(st.st_mode & 07777, 0600);
-
-	/* a directory that he may not search */
-	tmp_dir_mkdir(&c->dir, "closed");
-	tmp_dir_write(&c->dir, "closed/f", "x");
-	assert_int_equal(chmod(tmp_dir_path(&c->dir, "closed"), 0700), 0);
-	o = find(c, "closed");
-	assert_int_equal(vfs_open_dir(&o, &c->other), -EACCES);
-	{
-		struct fh_obj f;
-
-		assert_int_equal(vfs_lookup(c->s, &o, "f", &c->other, &f), -EACCES);
-	}
-	fh_close(&o);
-}
-
-struct attempt {
-	struct vfs_sattr sa;
-	int err;
-};
-
-#define NOW { .tv_nsec = UTIME_NOW }
-
-static void check_attempts(struct ctx *c, const struct creds *cr, const struct attempt *v, size_t n)
-{
-	const struct timespec past[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
-	struct fh_obj o = find(c, "f");
-	struct stat was, is;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct vfs_sattr *sa = &v[i].sa;
-
-		assert_int_equal(truncate(tmp_dir_path(&c->dir, "f"), 100), 0);
-		assert_int_equal(utimensat(AT_FDCWD, tmp_dir_path(&c->dir, "f"), past, 0), 0);
-		assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &was), 0);
-		assert_int_equal(vfs_setattr(&o, sa, cr), v[i].err);
-		assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &is), 0);
-		if (v[i].err) { /* then nothing has changed */
-			assert_memory_equal(&is, &was, sizeof(is));
-			continue;
-		}
-		assert_int_equal(is.st_size, sa->set & VFS_SET_SIZE ? sa->size : 100);
-		assert_int_equal(is.st_atim.tv_sec == 1000, !(sa->set & VFS_SET_ATIME));
-		assert_int_equal(is.st_mtim.tv_sec == 1000,
-				 !(sa->set & (VFS_SET_MTIME | VFS_SET_SIZE)));
-	}
-	fh_close(&o);
-}
-
-/* what a group writer may do with one SETATTR, and that a refused one changes nothing */
-static void setattr_of_a_writer(void **state)
-{
-	static const struct attempt v[] = {
-		/* what Linux sends for open(O_TRUNC) and ftruncate() */
-		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = NOW }, 0 },
-		{ { .set = VFS_SET_SIZE | VFS_SET_ATIME, .size = 7, .atime = NOW }, 0 },
-		{ { .set = VFS_SET_SIZE | VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, 0 },
-		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, 0 },
-		{ { .set = VFS_SET_MTIME, .mtime = NOW }, 0 },
-		{ { .set = VFS_SET_ATIME, .atime = NOW }, 0 },
-		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = { .tv_sec = 5 } }, -EPERM },
-		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = { .tv_sec = 5 } },
-		  -EPERM },
-		{ { .set = VFS_SET_SIZE | VFS_SET_MODE, .mode = 0666 }, -EPERM },
-		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 4711 }, -EPERM },
-		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 0 }, -EPERM },
-		{ { .set = VFS_SET_SIZE | VFS_SET_GID, .gid = 4712 }, -EPERM },
-		{ { .set = VFS_SET_UID | VFS_SET_MTIME, .uid = 4711, .mtime = NOW }, -EPERM },
-		{ { .set = VFS_SET_MTIME, .mtime = { .tv_sec = 5 } }, -EPERM },
-	};
-	struct ctx *c = *state;
-
-	if (!creds_can_assume())
-		skip();
-	tmp_dir_write(&c->dir, "f", "x");
-	assert_int_equal(chown(tmp_dir_path(&c->dir, "f"), 0, 4713), 0);
-	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0664), 0);
-	check_attempts(c, &c->other, v, ARRAY_SIZE(v));
-}
-
-static void setattr_of_others(void **state)
-{
-	static const struct attempt reader[] = {
-		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = NOW }, -EACCES },
-		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, -EACCES },
-		{ { .set = VFS_SET_MTIME, .mtime = NOW }, -EACCES },
-		{ { .set = VFS_SET_ATIME, .atime = NOW }, -EACCES },
-	};
-	static const struct attempt owner[] = {
-		{ { .set = VFS_SET_SIZE | VFS_SET_GID, .gid = 1 }, -EPERM },
-		{ { .set = VFS_SET_MODE | VFS_SET_GID, .gid = 1 }, -EPERM },
-		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 1 }, -EPERM },
-		{ { .set = VFS_SET_SIZE | VFS_SET_UID | VFS_SET_GID | VFS_SET_MODE | VFS_SET_MTIME,
-		    .uid = 4711, .gid = 4713, .mode = 0600, .mtime = { .tv_sec = 5 } }, 0 },
-		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = UINT32_MAX }, -EINVAL },
-	};
-	struct ctx *c = *state;
-
-	if (!creds_can_assume())
-		skip();
-	tmp_dir_write(&c->dir, "f", "x");
-	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0644), 0);
-	check_attempts(c, &c->other, reader, ARRAY_SIZE(reader));
-	assert_int_equal(chown(tmp_dir_path(&c->dir, "f"), 4711, 4712), 0);
-	check_attempts(c, &c->other, owner, ARRAY_SIZE(owner));
-}
-
 static int mkdir_there(struct ctx *c, const char *name)
 {
 	struct vfs_sattr none = { 0 };
@@ -770,7 +499,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(create_again_is_durable, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_is_durable, setup, teardown),
 		cmocka_unit_test_setup_teardown(lists_are_durable, setup, teardown),
-		cmocka_unit_test_setup_teardown(given_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(exclusive, setup, teardown),
 		cmocka_unit_test_setup_teardown(attributes, setup, teardown),
 		cmocka_unit_test_setup_teardown(made, setup, teardown),
@@ -779,10 +507,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(renamed_to_itself, setup, teardown),
 		cmocka_unit_test_setup_teardown(renamed_to_itself, setup_map, teardown),
 		cmocka_unit_test_setup_teardown(linked, setup, teardown),
-		cmocka_unit_test_setup_teardown(owner_override, setup, teardown),
-		cmocka_unit_test_setup_teardown(rights_of_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(setattr_of_a_writer, setup, teardown),
-		cmocka_unit_test_setup_teardown(setattr_of_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(short_of_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(short_of_memory, setup, teardown),
 	};

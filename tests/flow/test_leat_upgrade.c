@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_leat_upgrade.c - leat:// takes the local socket of the server that it reached, and no other
+ */
+#include "test_leat_mount.h"
+
+LOG_DEFINE("test_leat_upgrade");
+
+/* leat:// finds the local socket of the server that it reached by address. */
+static void upgrade(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.leat_url, "conns=2");
+	struct leat_info i;
+
+	(void)state;
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "local");
+	assert_non_null(strstr(i.chosen, "this host"));
+	assert_int_equal(leat_null(m), 0);
+	leat_umount(m);
+}
+
+/* ... but not one that merely has the right name. */
+static void no_upgrade_to_another(void **state)
+{
+	struct leat_flow other;
+	char sock[128], moved[128], foreign[128];
+	struct leat_info i;
+	struct leat *m;
+
+	(void)state;
+	leat_flow_create(&other);
+	snprintf(sock, sizeof(sock), "%s/sock", flow.dir);
+	snprintf(moved, sizeof(moved), "%s/sock.away", flow.dir);
+	snprintf(foreign, sizeof(foreign), "%s/sock", other.dir);
+	assert_int_equal(rename(sock, moved), 0);
+	m = leat_flow_mount(flow.leat_url, NULL);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.chosen, "no socket"));
+	leat_umount(m);
+	assert_int_equal(symlink(foreign, sock), 0);
+	m = leat_flow_mount(flow.leat_url, NULL);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.chosen, "another leatd"));
+	leat_umount(m);
+	assert_int_equal(unlink(sock), 0);
+	assert_int_equal(rename(moved, sock), 0);
+	leat_flow_destroy(&other);
+}
+
+/* ... nor one that another user could have put there, even if the right one answers. */
+static void no_upgrade_on_open_paths(void **state)
+{
+	struct leat_info i;
+	struct leat *m;
+
+	(void)state;
+	assert_int_equal(chmod(flow.dir, 0777), 0);
+	m = leat_flow_mount(flow.leat_url, "conns=2");
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.chosen, "no local (others could replace the socket, by mode 0777"));
+	assert_true(i.nrefused >= 1);
+	assert_non_null(strstr(i.refused[0].url, flow.dir));
+	assert_non_null(strstr(i.refused[0].why, "by mode 0777 of"));
+	leat_umount(m);
+	m = leat_flow_mount(flow.local_url, NULL); /* the user's own word is enough */
+	leat_umount(m);
+	assert_int_equal(chmod(flow.dir, 0700), 0);
+}
+
+/* The rule holds for every connect: a path that becomes unsafe is not connected to again. */
+static void no_reconnect_on_open_paths(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.leat_url, "timeo=300&retry=soft");
+	struct leat_info i;
+
+	(void)state;
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "local");
+	assert_int_equal(leat_null(m), 0);
+	assert_int_equal(chmod(flow.dir, 0777), 0);
+	leat_flow_stop(&flow);
+	leat_flow_start(&flow);
+	assert_int_equal(leat_null(m), -ETIMEDOUT);
+	assert_int_equal(chmod(flow.dir, 0700), 0);
+	while (leat_null(m))
+		;
+	leat_umount(m);
+}
+
+static atomic_bool mute_ends;
+
+static void *mute_main(void *server)
+{
+	while (!atomic_load(&mute_ends))
+		(void)raw_server_poll(server);
+	return NULL;
+}
+
+/* A way on which somebody accepts and never says a word costs seconds, not the patience of the mount. */
+static void no_upgrade_to_the_mute(void **state)
+{
+	static struct raw_server mute;
+	struct rpcrdma_domain *domain;
+	struct rpcrdma_engine *engine;
+	char sock[128], moved[128];
+	struct leat_info i;
+	pthread_t thread;
+	struct leat *m;
+
+	(void)state;
+	snprintf(sock, sizeof(sock), "%s/sock", flow.dir);
+	snprintf(moved, sizeof(moved), "%s/sock.away", flow.dir);
+	assert_int_equal(rename(sock, moved), 0);
+	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
+	assert_int_equal(rpcrdma_engine_create(domain, NULL, &engine), 0);
+	raw_server_open(&mute, engine, sock, &(struct raw_server_opts){ 0 });
+	atomic_store(&mute_ends, false);
+	assert_int_equal(pthread_create(&thread, NULL, mute_main, &mute), 0);
+	(void)alarm(40); /* the mount would wait for 60 s */
+	m = leat_flow_mount(flow.leat_url, NULL);
+	(void)alarm(0);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	/* test_variant_modes: who wants modes turns away at the accept, which offers none */
+	assert_non_null(strstr(i.refused[0].why, getenv("LEAT_TEST_MODES") ? "does not offer" : "timed out"));
+	leat_umount(m);
+	atomic_store(&mute_ends, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(mute.conns, 1);
+	raw_server_close(&mute);
+	rpcrdma_engine_destroy(engine);
+	rpcrdma_domain_destroy(domain);
+	assert_int_equal(rename(moved, sock), 0);
+}
+
+static void upgrade_to_a_users(void **state)
+{
+	struct leat_info i;
+	struct leat *m;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip(); /* only root can give a directory away */
+	assert_int_equal(chown(flow.dir, 1001, 1001), 0);
+	m = leat_flow_mount(flow.leat_url, NULL);
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "tcp");
+	assert_non_null(strstr(i.refused[0].why, "uid 1001 could replace the socket"));
+	leat_umount(m);
+	m = leat_flow_mount(flow.leat_url, "socket_user=1001");
+	leat_info(m, &i);
+	assert_string_equal(i.transport, "local");
+	leat_umount(m);
+	assert_int_equal(chown(flow.dir, 0, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(upgrade),
+		cmocka_unit_test(no_upgrade_to_another),
+		cmocka_unit_test(no_upgrade_on_open_paths),
+		cmocka_unit_test(no_reconnect_on_open_paths),
+		cmocka_unit_test(no_upgrade_to_the_mute),
+		cmocka_unit_test(upgrade_to_a_users),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

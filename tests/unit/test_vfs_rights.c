@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 The leat authors
+ *
+ * test_vfs_rights.c - who may change what, and what a refused change leaves
+ */
+#include "test_vfs.h"
+
+/* a new owner takes set-id bits away; they were asked for all the same */
+static void given_away(void **state)
+{
+	struct vfs_sattr sa = { .set = VFS_SET_MODE | VFS_SET_UID, .mode = 06755, .uid = 4711 };
+	struct ctx *c = *state;
+	struct stat st;
+
+	if (geteuid())
+		skip();
+	assert_int_equal(create(c, "f", VFS_GUARDED, &sa, NULL, &c->me, &st), 0);
+	assert_int_equal(st.st_uid, 4711);
+	assert_int_equal(st.st_mode & 07777, 06755);
+}
+
+/* its owner may write a file that he has made read-only (RFC 1813 section 4.4) */
+static void owner_override(void **state)
+{
+	struct ctx *c = *state;
+	struct vfs_sattr cut = { .set = VFS_SET_SIZE, .size = 1 };
+	struct fh_obj o;
+	struct stat st;
+	int fd;
+
+	tmp_dir_write(&c->dir, "f", "xyz");
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0400), 0);
+	o = find(c, "f");
+	assert_int_equal(vfs_may_io(&o, &c->me, true), 0);
+	fd = vfs_open_io(&o, true);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "Z", 1, 0), 1);
+	close(fd);
+	assert_int_equal(vfs_setattr(&o, &cut, &c->me), 0);
+	assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0400);
+	assert_int_equal(st.st_size, 1);
+	fh_close(&o);
+}
+
+static void rights_of_others(void **state)
+{
+	struct ctx *c = *state;
+	struct vfs_sattr sa = { .set = VFS_SET_MODE | VFS_SET_UID, .mode = 0600, .uid = 4711 };
+	struct vfs_sattr steal = { .set = VFS_SET_UID, .uid = 4711 };
+	struct vfs_gone gone;
+	struct fh_obj o;
+	struct stat st;
+	int got;
+
+	if (!creds_can_assume())
+		skip();
+	tmp_dir_write(&c->dir, "roots", "x");
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "roots"), 0644), 0);
+	assert_int_equal(create(c, "new", VFS_GUARDED, &sa, NULL, &c->other, NULL), -EACCES);
+	assert_int_equal(vfs_remove(c->s, &c->root, "roots", false, &c->other, &gone), -EACCES);
+	o = find(c, "roots");
+	assert_int_equal(vfs_access(&o, &c->other, R_OK | W_OK | X_OK, &got), 0);
+	assert_int_equal(got, R_OK);
+	assert_int_equal(vfs_may_io(&o, &c->other, false), 0);
+	assert_int_equal(vfs_may_io(&o, &c->other, true), -EACCES);
+	assert_int_equal(vfs_setattr(&o, &steal, &c->other), -EPERM);
+	fh_close(&o);
+
+	/* who may execute may read */
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "roots"), 0711), 0);
+	o = find(c, "roots");
+	assert_int_equal(vfs_may_io(&o, &c->other, false), 0);
+	fh_close(&o);
+
+	assert_int_equal(chmod(c->dir.path, 0777), 0);
+	assert_int_equal(create(c, "new", VFS_GUARDED, &sa, NULL, &c->other, &st), 0);
+	assert_int_equal(st.st_uid, 4711);
+	assert_int_equal(st.st_gid, 4712);
+	assert_int_equal(st.st_mode & 07777, 0600);
+
+	/* a directory that he may not search */
+	tmp_dir_mkdir(&c->dir, "closed");
+	tmp_dir_write(&c->dir, "closed/f", "x");
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "closed"), 0700), 0);
+	o = find(c, "closed");
+	assert_int_equal(vfs_open_dir(&o, &c->other), -EACCES);
+	{
+		struct fh_obj f;
+
+		assert_int_equal(vfs_lookup(c->s, &o, "f", &c->other, &f), -EACCES);
+	}
+	fh_close(&o);
+}
+
+struct attempt {
+	struct vfs_sattr sa;
+	int err;
+};
+
+#define NOW { .tv_nsec = UTIME_NOW }
+
+static void check_attempts(struct ctx *c, const struct creds *cr, const struct attempt *v, size_t n)
+{
+	const struct timespec past[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	struct fh_obj o = find(c, "f");
+	struct stat was, is;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct vfs_sattr *sa = &v[i].sa;
+
+		assert_int_equal(truncate(tmp_dir_path(&c->dir, "f"), 100), 0);
+		assert_int_equal(utimensat(AT_FDCWD, tmp_dir_path(&c->dir, "f"), past, 0), 0);
+		assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &was), 0);
+		assert_int_equal(vfs_setattr(&o, sa, cr), v[i].err);
+		assert_int_equal(stat(tmp_dir_path(&c->dir, "f"), &is), 0);
+		if (v[i].err) { /* then nothing has changed */
+			assert_memory_equal(&is, &was, sizeof(is));
+			continue;
+		}
+		assert_int_equal(is.st_size, sa->set & VFS_SET_SIZE ? sa->size : 100);
+		assert_int_equal(is.st_atim.tv_sec == 1000, !(sa->set & VFS_SET_ATIME));
+		assert_int_equal(is.st_mtim.tv_sec == 1000,
+				 !(sa->set & (VFS_SET_MTIME | VFS_SET_SIZE)));
+	}
+	fh_close(&o);
+}
+
+/* what a group writer may do with one SETATTR, and that a refused one changes nothing */
+static void setattr_of_a_writer(void **state)
+{
+	static const struct attempt v[] = {
+		/* what Linux sends for open(O_TRUNC) and ftruncate() */
+		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_ATIME, .size = 7, .atime = NOW }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_MTIME, .mtime = NOW }, 0 },
+		{ { .set = VFS_SET_ATIME, .atime = NOW }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = { .tv_sec = 5 } }, -EPERM },
+		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = { .tv_sec = 5 } },
+		  -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_MODE, .mode = 0666 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 4711 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 0 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_GID, .gid = 4712 }, -EPERM },
+		{ { .set = VFS_SET_UID | VFS_SET_MTIME, .uid = 4711, .mtime = NOW }, -EPERM },
+		{ { .set = VFS_SET_MTIME, .mtime = { .tv_sec = 5 } }, -EPERM },
+	};
+	struct ctx *c = *state;
+
+	if (!creds_can_assume())
+		skip();
+	tmp_dir_write(&c->dir, "f", "x");
+	assert_int_equal(chown(tmp_dir_path(&c->dir, "f"), 0, 4713), 0);
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0664), 0);
+	check_attempts(c, &c->other, v, ARRAY_SIZE(v));
+}
+
+static void setattr_of_others(void **state)
+{
+	static const struct attempt reader[] = {
+		{ { .set = VFS_SET_SIZE | VFS_SET_MTIME, .mtime = NOW }, -EACCES },
+		{ { .set = VFS_SET_ATIME | VFS_SET_MTIME, .atime = NOW, .mtime = NOW }, -EACCES },
+		{ { .set = VFS_SET_MTIME, .mtime = NOW }, -EACCES },
+		{ { .set = VFS_SET_ATIME, .atime = NOW }, -EACCES },
+	};
+	static const struct attempt owner[] = {
+		{ { .set = VFS_SET_SIZE | VFS_SET_GID, .gid = 1 }, -EPERM },
+		{ { .set = VFS_SET_MODE | VFS_SET_GID, .gid = 1 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = 1 }, -EPERM },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID | VFS_SET_GID | VFS_SET_MODE | VFS_SET_MTIME,
+		    .uid = 4711, .gid = 4713, .mode = 0600, .mtime = { .tv_sec = 5 } }, 0 },
+		{ { .set = VFS_SET_SIZE | VFS_SET_UID, .uid = UINT32_MAX }, -EINVAL },
+	};
+	struct ctx *c = *state;
+
+	if (!creds_can_assume())
+		skip();
+	tmp_dir_write(&c->dir, "f", "x");
+	assert_int_equal(chmod(tmp_dir_path(&c->dir, "f"), 0644), 0);
+	check_attempts(c, &c->other, reader, ARRAY_SIZE(reader));
+	assert_int_equal(chown(tmp_dir_path(&c->dir, "f"), 4711, 4712), 0);
+	check_attempts(c, &c->other, owner, ARRAY_SIZE(owner));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(given_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(owner_override, setup, teardown),
+		cmocka_unit_test_setup_teardown(rights_of_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(setattr_of_a_writer, setup, teardown),
+		cmocka_unit_test_setup_teardown(setattr_of_others, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
