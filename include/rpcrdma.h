@@ -307,7 +307,7 @@ void rpcrdma_engine_del_poller(struct rpcrdma_engine *e, struct rpcrdma_poller *
 struct rpcrdma_timer {
 	void (*fn)(struct rpcrdma_timer *t);
 	uint64_t due_ns, serial; /* private from here; CLOCK_MONOTONIC */
-	struct rpcrdma_timer *next, **link, *child;
+	struct rpcrdma_timer *left, *right, **link;
 };
 
 /** rpcrdma_timer_set - arms or rearms; fires once, no earlier than @delay_ns from now */

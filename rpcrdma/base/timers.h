@@ -3,11 +3,10 @@
  *
  * timers.h - armed timers in order of their due times
  *
- * Operation:  A pairing heap: the first timer is at the root, each timer is due before its children, and removing
- *             one joins its children in pairs. Reading the first timer and adding one take constant time,
- *             removing one O(log n) on average. Timers due at the same time stay in the order in which they were
- *             added. It is not the binary heap in an array, which would have to allocate memory when a timer is
- *             set.
+ * Operation:  A skew heap: the first timer is at the root, and each timer is due before its children. Merging two
+ *             heaps exchanges the children of each node on the way, which keeps the way short: adding and removing
+ *             a timer take O(log n) on average. Timers due at the same time stay in the order in which they were
+ *             added. A binary heap in an array would have to allocate memory when a timer is set.
  * Memory:     The links are in struct rpcrdma_timer: nothing is allocated. An armed timer must stay in place.
  * Threads:    The user's.
  * Errors:     None.

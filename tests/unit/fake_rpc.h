@@ -171,7 +171,7 @@ void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64
 {
 	(void)e;
 	fake.last_delay_ns = delay_ns;
-	t->next = fake.timers;
+	t->left = fake.timers;
 	fake.timers = t;
 }
 
@@ -241,7 +241,7 @@ int rpcrdma_engine_poll(struct rpcrdma_engine *e)
 	if (fake.timers) {
 		struct rpcrdma_timer *t = fake.timers;
 
-		fake.timers = t->next;
+		fake.timers = t->left;
 		fake.timers_fired++;
 		t->fn(t);
 		return 1;
