@@ -107,14 +107,11 @@ static int create_all(struct server *s, const struct conf *conf)
 		.socket_mode = creds_can_assume() || conf->everyone ? 0666 : 0600,
 	};
 	unsigned workers = conf->workers ? conf->workers : MAX(16, 4 * cores());
-	struct nfs_server *nfs;
 	int err;
 
 	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance))
 		return -EIO;
-	s->ops = &nfs_service;
-	err = nfs_server_create(s, conf, reactors_of(conf), &nfs); /* logs errors itself */
-	s->service = nfs;
+	err = s->ops->create(s, conf, reactors_of(conf)); /* logs errors itself */
 	if (err)
 		return err;
 	err = rpcrdma_domain_create(&attr, &s->domain);
@@ -216,7 +213,7 @@ static void free_all(struct server *s)
 	rpcrdma_domain_destroy(s->domain);
 	drc_destroy(s->drc);
 	drc_destroy(s->drc_writes);
-	nfs_server_destroy(s->service);
+	s->ops->destroy(s);
 	pthread_mutex_destroy(&s->denials_lock);
 	latency_tracer_fini(&s->tracer);
 	clients_fini(&s->clients);
@@ -225,6 +222,11 @@ static void free_all(struct server *s)
 
 int server_start(const struct conf *conf, struct server **ret)
 {
+	return server_start_service(conf, &nfs_service, ret);
+}
+
+int server_start_service(const struct conf *conf, const struct service *ops, struct server **ret)
+{
 	struct server *s = calloc(1, sizeof(*s));
 	int err;
 
@@ -232,6 +234,7 @@ int server_start(const struct conf *conf, struct server **ret)
 		return -ENOMEM;
 	for (unsigned i = 0; i < SERVER_DENIALS; i++)
 		s->denials[i] = (struct log_limit)LOG_LIMIT_INIT;
+	s->ops = ops;
 	pthread_mutex_init(&s->denials_lock, NULL);
 	latency_tracer_init(&s->tracer);
 	clients_init(&s->clients);
@@ -258,7 +261,8 @@ int server_stop(struct server *s, unsigned timeout_ms)
 	int err = 0;
 
 	/* reactors are about to end: no thread may wait for them */
-	nfs_server_stop(s->service);
+	if (s->ops->stop)
+		s->ops->stop(s);
 	cm_close(s->cm);
 	for (unsigned i = 0; i < s->nreactors; i++) {
 		if (s->reactors[i]->running)
@@ -277,7 +281,7 @@ int server_stop(struct server *s, unsigned timeout_ms)
 
 int server_reload(struct server *s, const struct conf *conf, char *why, size_t why_bytes)
 {
-	return exports_replace(s->service, conf, why, why_bytes);
+	return s->ops->reload ? s->ops->reload(s, conf, why, why_bytes) : -EOPNOTSUPP;
 }
 
 void server_set_manager(struct server *s, const struct server_manager *manager)

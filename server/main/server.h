@@ -15,6 +15,7 @@
 #include "rpcrdma.h"
 
 struct server;
+struct service;
 
 #define SERVER_INSTANCE_BYTES 16
 
@@ -26,6 +27,11 @@ struct server;
  * Return: 0 or -errno.
  */
 int must_check server_start(const struct conf *conf, struct server **ret);
+
+/** server_start_service - server_start() with other programs than those of leatd
+ * @ops: must outlive the server
+ */
+int must_check server_start_service(const struct conf *conf, const struct service *ops, struct server **ret);
 
 /** server_stop - accepts no new connections or calls, completes calls in progress, then ends
  * @timeout_ms: limit for the calls in progress

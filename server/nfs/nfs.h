@@ -197,21 +197,11 @@ static inline struct nfs_call *nfs_call(const struct req *r)
 	return (struct nfs_call *)(void *)(uintptr_t)r->call;
 }
 
-/** nfs_server_create - opens the exports, loads the keys of handles
- * @srv: with its limits; nothing else of it is used yet
- * @nreactors: that will be created; they share the descriptors that the process may have
- * @ret: owned by the caller, until nfs_server_destroy(). Valid after an error as well
- *
- * Return: 0, or -errno, which was logged.
- */
-int must_check nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors,
-				 struct nfs_server **ret);
-
-/** nfs_server_stop - from now on exports_replace() returns -ESHUTDOWN; waits for one in progress */
-void nfs_server_stop(struct nfs_server *s);
-
-/** nfs_server_destroy - closes everything; all threads have ended. NULL is fine. */
-void nfs_server_destroy(struct nfs_server *s);
+/* Hooks of nfs_service for the server (nfs_server.c); prog.h describes them. */
+int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors);
+int nfs_server_reload(struct server *srv, const struct conf *conf, char *why, size_t why_bytes);
+void nfs_server_stop(struct server *srv);
+void nfs_server_destroy(struct server *srv);
 
 /** nfs_init - prog.init of all programs whose prog.call_bytes is that of struct nfs_call */
 void nfs_init(struct req *r);

@@ -201,6 +201,10 @@ static const struct prog *const progs[] = { &prog_nfs3, &prog_nfsacl, &prog_moun
 
 const struct service nfs_service = {
 	.progs = progs,
+	.create = nfs_server_create,
+	.reload = nfs_server_reload,
+	.stop = nfs_server_stop,
+	.destroy = nfs_server_destroy,
 	.create_reactor = create_reactor,
 	.start_reactor = start_reactor,
 	.stop_reactor = stop_reactor,

@@ -164,11 +164,11 @@ static int create_all(struct nfs_server *s, const struct conf *conf)
 	return err ? err : open_exports(s, conf);
 }
 
-int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors, struct nfs_server **ret)
+int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors)
 {
 	struct nfs_server *s = calloc(1, sizeof(*s));
 
-	*ret = s;
+	srv->service = s;
 	if (!s)
 		return -ENOMEM;
 	s->srv = srv;
@@ -181,8 +181,15 @@ int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nrea
 	return create_all(s, conf);
 }
 
-void nfs_server_stop(struct nfs_server *s)
+int nfs_server_reload(struct server *srv, const struct conf *conf, char *why, size_t why_bytes)
 {
+	return exports_replace(nfs_server(srv), conf, why, why_bytes);
+}
+
+void nfs_server_stop(struct server *srv)
+{
+	struct nfs_server *s = nfs_server(srv);
+
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->reload_lock);
@@ -190,8 +197,10 @@ void nfs_server_stop(struct nfs_server *s)
 	pthread_mutex_unlock(&s->reload_lock);
 }
 
-void nfs_server_destroy(struct nfs_server *s)
+void nfs_server_destroy(struct server *srv)
 {
+	struct nfs_server *s = nfs_server(srv);
+
 	if (!s)
 		return;
 	mount_table_destroy(s->mounts);

@@ -18,9 +18,11 @@
 
 #include "place.h"
 
+struct conf;
 struct conn;
 struct reactor;
 struct req;
+struct server;
 
 /* Returned by prog_proc.begin. */
 enum prog_begin {
@@ -85,6 +87,15 @@ struct prog {
  * per connection (conn->service). */
 struct service {
 	const struct prog *const *progs; /* ends with NULL */
+	/* On the thread of server_start(), before any other hook: sets srv->service. It may log.
+	 * Return: 0 or -errno, then destroy() runs */
+	int (*create)(struct server *srv, const struct conf *conf, unsigned nreactors);
+	/* server_reload(); NULL: not possible */
+	int (*reload)(struct server *srv, const struct conf *conf, char *why, size_t why_bytes);
+	/* No reload() may begin from now on; waits for one in progress. NULL: there is none */
+	void (*stop)(struct server *srv);
+	/* All threads have ended. srv->service may be NULL */
+	void (*destroy)(struct server *srv);
 	/* Any thread, before the reactor runs. Sets re->service; Return: 0 or -errno, then destroy_reactor() runs */
 	int (*create_reactor)(struct reactor *re);
 	/* On the reactor's thread: it has begun, and is about to end */

@@ -146,7 +146,7 @@ static int prepare(char *dir)
 	conf.path = dir;
 	err = vfs_init();
 	if (!err)
-		err = fh_key_random(&keys.v[0]);
+		err = siphash_key_random(&keys.v[0]);
 	if (!err)
 		err = export_table_open(&conf, 1, &bench.t, why, sizeof(why));
 	if (!err)
@@ -171,7 +171,7 @@ static void compare(double seconds, unsigned rounds)
 			size_t way = i ^ (r % 2); /* who comes first takes turns as well */
 			uint64_t before[2], after[2];
 
-			bench.t.v[0].commit = way % 2 ? bench.commit : NULL;
+			bench.t.v[0].volume.commit = way % 2 ? bench.commit : NULL;
 			commit_count(bench.commit, &before[0], &before[1]);
 			v[way][r] = rate(durable_main, threads[way / 2], seconds);
 			commit_count(bench.commit, &after[0], &after[1]);
