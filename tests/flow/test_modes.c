@@ -362,6 +362,7 @@ static void given_up(void **state)
 			struct rpc_pair_attr a = with(modes, modes);
 			struct rpc_pair *p;
 			struct echo_call c;
+			uint64_t fast;
 
 			a.clnt.credits = 2; /* and so two slots */
 			p = rpc_pair_create(&a);
@@ -377,9 +378,14 @@ static void given_up(void **state)
 					echo_check(&c, -ECANCELED);
 				echo_fini(&c);
 			}
+			rpc_pair_settle(p); /* the replies have come */
+			one(p, ECHO_BOTH, 1, 1);
+			fast = rpc_pair_clnt_stats(p).fast_writes;
 			for (unsigned i = 0; i < 6; i++)
 				one(p, ECHO_BOTH, 40000, 40000);
 			rpc_pair_settle(p);
+			if (modes & RPCRDMA_FAST_WRITE)
+				assert_int_equal(rpc_pair_clnt_stats(p).fast_writes, fast + 6);
 			assert_int_equal(rpc_pair_svc_stats(p).mode_cuts, 0);
 			rpc_pair_destroy(p);
 		}

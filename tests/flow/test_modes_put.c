@@ -146,6 +146,26 @@ static void slot_in_use(void **state)
 	wire_svc_release(&svc);
 }
 
+/* A call that gets no reply leaves its slot, too. */
+static void slot_of_a_dropped_call(void **state)
+{
+	struct rr_segment s;
+
+	(void)state;
+	connect_with(RPCRDMA_FAST_WRITE);
+	svc.drop_puts = true;
+	for (unsigned i = 0; i < 3; i++) {
+		s = fast_put(1, 1000);
+		assert_int_equal(fast(&s, 1, 1000, 0), RR_WC_OK);
+		expect_nothing();
+	}
+	assert_int_equal(svc.drops, 3);
+	svc.drop_puts = false;
+	s = fast_put(1, 1000);
+	assert_int_equal(fast(&s, 1, 1000, 0), RR_WC_OK);
+	expect_put(1000);
+}
+
 static void beside_the_slots(void **state)
 {
 	uint8_t data[8] = { 0 };
@@ -360,6 +380,7 @@ int main(void)
 		modes_test(fast_without_its_chunk),
 		modes_test(fast_but_not_here),
 		modes_test(slot_in_use),
+		modes_test(slot_of_a_dropped_call),
 		modes_test(beside_the_slots),
 		modes_test(slots_are_not_for_reading),
 		modes_test(room_and_right),
@@ -373,6 +394,7 @@ int main(void)
 		plain_test(fast_without_its_chunk),
 		plain_test(fast_but_not_here),
 		plain_test(slot_in_use),
+		plain_test(slot_of_a_dropped_call),
 		plain_test(beside_the_slots),
 		plain_test(slots_are_not_for_reading),
 		plain_test(room_and_right),

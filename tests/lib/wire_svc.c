@@ -97,7 +97,8 @@ static void put_reply(struct wire_job *j)
 	struct wire_svc *s = j->svc;
 	uint32_t len = j->args.put.data.length, sum = 0;
 
-	if (j->err) {
+	if (j->err || s->drop_puts) {
+		s->drops += s->drop_puts;
 		rpcrdma_req_drop(j->req, job_done, j);
 		return;
 	}

@@ -72,6 +72,7 @@ struct wire_svc {
 	struct rpcrdma_engine *conn_engine; /* that connections are given to; NULL: engine */
 	uint32_t grain;          /* 0: whole */
 	bool hold;               /* keep PUT and GET unanswered until wire_svc_release() */
+	bool drop_puts;          /* send no reply to PUT */
 	struct wire_job *held;
 	unsigned nheld;
 	unsigned calls, conns, closed, drops, refused;
