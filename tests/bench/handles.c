@@ -88,7 +88,7 @@ static int prepare(char *dir)
 	export_conf_init(&conf);
 	conf.name = (char[]){ "/bench" };
 	conf.path = dir;
-	err = fh_key_random(&bench.keys.v[0]);
+	err = siphash_key_random(&bench.keys.v[0]);
 	if (!err)
 		err = export_table_open(&conf, 1, &bench.t, why, sizeof(why));
 	if (!err)
