@@ -13,6 +13,9 @@ HELP_SRCS := $(filter-out $(TEST_SRCS) tests/tumble/tumble.c tests/powercut/powe
 TEST_PROGS := $(TEST_SRCS:%.c=$(O)/%)
 FLOW_PROGS := $(FLOW_SRCS:%.c=$(O)/%)
 TEST_SCRIPTS := $(sort $(wildcard tests/unit/test_*.sh tests/flow/test_*.sh tests/fault/test_*.sh))
+# Those that take longest, which begin first: none is left to run alone at the end.
+LONG_SCRIPTS := $(filter tests/flow/test_variant_%,$(TEST_SCRIPTS))
+TESTS = $(LONG_SCRIPTS) $(TEST_PROGS) $(filter-out $(LONG_SCRIPTS),$(TEST_SCRIPTS)) $(REPLAYS)
 HOUSE := $(O)/libdump.a $(O)/libserver.a $(O)/libleat.a $(O)/libxdr.a $(O)/librpcrdma.a
 HOUSE_LIBS := $(SERVER_LIBS) $(RPCRDMA_LIBS) -lcmocka
 
@@ -168,9 +171,10 @@ $(INTEROP_PROGS): %: %.o $(HOUSE)
 # ---- running -------------------------------------------------------------------------------------
 
 TEST_ENV = O=$(O) LEATD=$(OUT)/leatd LEAT=$(OUT)/leat CC="$(CC)" CXX="$(CXX)" INC="$(INC)"
-# Seconds for one program: enough for any on a slow machine, since it is for what hangs; programs at once.
+# Seconds for one program: enough for any on a slow machine, since it is for what hangs; programs at once: more
+# than the two processors of a small machine, since a test waits for about half of its time.
 TEST_TIMEOUT ?= 1200
-TEST_JOBS ?= 2
+TEST_JOBS ?= 3
 RUN = $(TEST_ENV) tests/run -j $(TEST_JOBS) -t $(TEST_TIMEOUT) -o $(O)/log
 
 .PHONY: check asan ubsan tsan cov fuzz fuzz-cov run-check run-tests run-flow run-fuzz run-fuzz-cov \
@@ -182,12 +186,12 @@ check:
 tests: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(TEST_PROGS) $(REPLAY_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(MANY)
 
 run-check: all tests $(GEN_HDRS)
-	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS) \
+	@$(RUN) $(TESTS) \
 		scripts/check-layers.sh scripts/check-headers.sh scripts/check-doc.sh scripts/check-mutants.sh
 	@scripts/check-protocol.sh $(O)/log
 
 run-tests: tests
-	@$(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS)
+	@$(RUN) $(TESTS)
 
 run-flow: $(OUT)/leatd $(OUT)/leat $(FLOW_PROGS)
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp history_size=4 $$TSAN_OPTIONS" $(RUN) $(FLOW_PROGS)
@@ -239,7 +243,7 @@ cov:
 
 run-cov: tests
 	@rm -rf $(O)/prof && mkdir -p $(O)/prof $(B)/cov
-	-@LLVM_PROFILE_FILE=$(CURDIR)/$(O)/prof/%p.raw $(RUN) $(TEST_PROGS) $(TEST_SCRIPTS) $(REPLAYS)
+	-@LLVM_PROFILE_FILE=$(CURDIR)/$(O)/prof/%p.raw $(RUN) $(TESTS)
 	$(Q)find $(O)/prof -name '*.raw' >$(O)/prof/list && llvm-profdata merge -sparse -f $(O)/prof/list -o $(O)/prof/all
 	$(Q)llvm-cov report $(OUT)/leatd $(patsubst %,-object %,$(OUT)/leat $(TEST_PROGS) $(REPLAY_PROGS)) \
 		-instr-profile=$(O)/prof/all -ignore-filename-regex='build/gen|tests/' | tee $(B)/cov/report.txt
