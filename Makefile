@@ -148,7 +148,7 @@ help:
 #: tsan         the flow tests under the thread sanitizer
 #: fuzz         each harness for SECONDS (60)
 #: fuzz-cov     what the corpora reach of the decoders, in build/cov/fuzz.txt
-#: path         the files, functions and indirect calls of one READ and one WRITE
+#: path         the files, functions and indirect calls of one READ and one WRITE; VM=1: over verbs, in the virtual machine
 #: mutants      breaks the code on purpose and sees the named test fail
 #: cov          coverage of `check`, in build/cov
 #: map          the folders and who includes whom, as text and in build/map.dot

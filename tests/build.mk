@@ -130,14 +130,18 @@ REPLAYS := $(foreach n,$(FUZZ_NAMES),"$(O)/tests/fuzz/replay_$n tests/fuzz/corpu
 
 PATH_PROG := $(O)/tests/path/path
 $(PATH_PROG): $(O)/tests/path/path.o $(O)/libhelp.a $(HOUSE)
-	$(call say,LD,$@)$(LINK) $< $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) $< -Wl,--wrap=preadv2,--wrap=pwritev2,--wrap=sendmsg $(O)/libhelp.a $(HOUSE) $(HOUSE_LIBS) -o $@
 
 .PHONY: path run-path
 path:
 	@scripts/deps.sh install build rdma check
 	@$(SUB) VARIANT=path run-path
 run-path: $(PATH_PROG)
+ifdef VM
+	@tests/interop/vm/vm -t 900 $(PATH_PROG) rdma 10.77.0.1 || [ $$? -eq 77 ]
+else
 	@for fabric in local tcp; do $(PATH_PROG) $$fabric || exit; done
+endif
 
 # ---- bench tools ---------------------------------------------------------------------------------
 
