@@ -214,7 +214,7 @@ enum prog_begin nfs3_io_read_begin(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const READ3args *a = &call->args.read;
-	uint32_t count = MIN(a->count, NFS3_IO_MAX);
+	uint32_t count = MIN(a->count, NFS3_IO_MAX), answer_max;
 	enum prog_begin next = find_file(r);
 
 	if (next != PROG_MOVE)
@@ -224,8 +224,10 @@ enum prog_begin nfs3_io_read_begin(struct req *r)
 	else if (count > call->stx.stx_size - a->offset)
 		count = (uint32_t)(call->stx.stx_size - a->offset);
 	/* data inside the reply has to fit one buffer; data by chunk has no such limit */
-	if (!r->rpc->by_chunk)
-		count = MIN(count, nfs3_io_answer_max(r->srv));
+	if (!r->rpc->by_chunk) {
+		answer_max = nfs3_io_answer_max(r->srv);
+		count = MIN(count, answer_max);
+	}
 	fill_plan(r, a->offset, count);
 	r->plan.size_hint = call->stx.stx_size;
 	return PROG_MOVE;
