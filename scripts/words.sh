@@ -6,14 +6,15 @@
 #
 #   scripts/words.sh [FOLDER...]    all of the product and its documents, or these
 #
-# Words for persons are for users and administrators: programs, objects and messages have names. What
-# is meant so stands in scripts/words.allow, as FILE, a tab, and a part of the line.
+# Words for persons are for users and administrators: programs, objects and messages have names. "Whose" is not
+# listed: of an object it is plain English for "of which". Exceptions are in scripts/words.allow: FILE, a tab, and a
+# part of the line.
 
 set -u
 cd "$(dirname "$0")/.." || exit
 [ $# -gt 0 ] || set -- include xdr rpcrdma server client tests/tools doc README.md
 
-persons='he|his|him|himself|who|whom|whose|whoever|somebody|nobody|everybody|someone|anybody'
+persons='he|his|him|himself|who|whom|whoever|somebody|nobody|everybody|someone|anybody'
 phrases='so many|of no account|anew|to and fro|there is none|is told|are told|is looked at|is to be had|through with|at hand'
 list=$(mktemp) || exit
 trap 'rm -f "$list"' EXIT
@@ -34,5 +35,5 @@ git ls-files "$@" | grep -E '\.([chx]|md|[1-8])$' | xargs grep -HnowiE "$persons
 git ls-files "$@" | grep -E '\.[ch]$' | xargs grep -HnE -e "$stubs" /dev/null >>"$list"
 cat "$list"
 n=$(wc -l <"$list")
-echo "words: $n to be said more plainly" >&2
+echo "words: $n lines to rewrite" >&2
 [ "$n" = 0 ]

@@ -55,7 +55,7 @@ static bool_t xdr_pmap_port(XDR *xdrs, uint32_t *port)
 /* Asks rpcbind for the port of the MOUNT service. */
 static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
 {
-	static const struct rpcrdma_cred nobody = { .none = true };
+	static const struct rpcrdma_cred no_cred = { .none = true };
 	const struct pmap_args args = { MOUNT_PROGRAM, MOUNT_V3, PMAP_TCP, 0 };
 	uint32_t port = 0;
 	struct lt_rpc rpc = {
@@ -63,7 +63,7 @@ static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
 			.prog = PMAP_PROG,
 			.vers = PMAP_VERS,
 			.proc = PMAP_GETPORT,
-			.cred = &nobody,
+			.cred = &no_cred,
 			.encode = (xdrproc_t)xdr_pmap_args,
 			.args = &args,
 			.decode = (xdrproc_t)xdr_pmap_port,

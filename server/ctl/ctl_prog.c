@@ -222,7 +222,7 @@ static void tell_denial(const struct req *r, const char *what)
 static const struct server_manager *find_manager(struct req *r, const char *what)
 {
 	static char denied[] = "for the server's own user and root, over its local socket";
-	static char nobody[] = "this server cannot";
+	static char unable[] = "this server cannot";
 	ctl_answer *a = &ctl_call(r)->res.answer;
 	const struct server_manager *m = atomic_load(&r->srv->manager);
 
@@ -234,7 +234,7 @@ static const struct server_manager *find_manager(struct req *r, const char *what
 	}
 	log_info("%s asks for a %s", r->conn->peer.text, what);
 	a->status = CTL_UNABLE;
-	a->said = nobody;
+	a->said = unable;
 	return m;
 }
 

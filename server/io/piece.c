@@ -63,7 +63,7 @@ void piece_run(struct place_piece *p)
 		if (next == p->state)
 			return;
 		TRACE3(place_state, p->place->rpc->xid, p->off, next);
-		if (p->state == PLACE_NEED_BUF) /* until then it may have been cut anew */
+		if (p->state == PLACE_NEED_BUF) /* in that state the split may still change */
 			latency_piece_begin(p->place->latency, p->off, p->len);
 		p->state = next;
 		p->started = false;

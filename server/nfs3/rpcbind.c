@@ -143,12 +143,12 @@ static int open_client(uint64_t until_ns, CLIENT **ret)
 static int change(CLIENT *c, rpcproc_t proc, const struct program *p, const struct entry *e,
 		  uint64_t until_ns)
 {
-	char nobody[] = "", owner[16];
+	char no_addr[] = "", owner[16];
 	RPCB rpcb = {
 		.r_prog = p->number,
 		.r_vers = p->vers,
 		.r_netid = (char *)(uintptr_t)e->netid, /* only read */
-		.r_addr = proc == RPCBPROC_SET ? (char *)(uintptr_t)e->uaddr : nobody,
+		.r_addr = proc == RPCBPROC_SET ? (char *)(uintptr_t)e->uaddr : no_addr,
 		.r_owner = owner, /* rpcbind uses the peer's credentials, but requires a text here */
 	};
 	bool_t done = FALSE;

@@ -24,7 +24,7 @@
 #include "req.h"
 #include "server_int.h"
 
-#define HEAD_BYTES 256u	/* of a WRITE's data, if the first piece of it has so many (cut.c) */
+#define HEAD_BYTES 256u	/* of a WRITE's data, if its first piece is that long (cut.c) */
 #define ARGS_MAX (ONCE_ARGS_MAX + HEAD_BYTES + sizeof(uint32_t))
 
 void once_init(struct once *o)

@@ -92,7 +92,7 @@ struct service {
 	int (*create)(struct server *srv, const struct conf *conf, unsigned nreactors);
 	/* server_reload(); NULL: not possible */
 	int (*reload)(struct server *srv, const struct conf *conf, char *why, size_t why_bytes);
-	/* No reload() may begin from now on; waits for one in progress. NULL: there is none */
+	/* No reload() may begin from now on; waits for one in progress. NULL: nothing to wait for */
 	void (*stop)(struct server *srv);
 	/* All threads have ended. srv->service may be NULL */
 	void (*destroy)(struct server *srv);
