@@ -13,7 +13,7 @@
 #include "export_data.h"
 #include "fs_limits.h"
 
-struct commit;
+struct fsync_batch;
 
 /* A directory tree with its file system, or the like. Its owner fills it in, and keeps it while stores use it. Read-only
  * then, except said_cached, so every thread may use it. */
@@ -23,7 +23,7 @@ struct volume {
 	const struct export_data *data; /* how its data is stored and travels */
 	uint64_t dev, ino; /* of its directory */
 	struct fs_limits limits; /* of its file system */
-	struct commit *commit;	 /* of the server, or NULL: syncs are not shared */
+	struct fsync_batch *fsyncs;	 /* of the server, or NULL: syncs are not shared */
 	atomic_bool said_cached; /* it was logged that its files do not support direct I/O */
 };
 

@@ -117,13 +117,13 @@ void drc_key_peer(struct drc_key *key, const struct rpcrdma_peer *peer)
 
 	memset(key->host, 0, sizeof(key->host));
 	key->local = peer->transport == RPCRDMA_LOCAL;
-	key->who[0] = key->who[1] = 0;
+	key->local_id[0] = key->local_id[1] = 0;
 	if (key->local) {
-		key->who[0] = (uint32_t)peer->pid;
-		key->who[1] = peer->uid;
+		key->local_id[0] = (uint32_t)peer->pid;
+		key->local_id[1] = peer->uid;
 	} else if (peer->addr.ss_family == AF_INET6) {
 		memcpy(key->host, &in6->sin6_addr, 16);
-		key->who[0] = in6->sin6_scope_id;
+		key->local_id[0] = in6->sin6_scope_id;
 	} else if (peer->addr.ss_family == AF_INET) {
 		key->host[10] = key->host[11] = 0xff;
 		memcpy(key->host + 12, &in->sin_addr, 4);

@@ -41,7 +41,7 @@ struct drc_attr {
 struct drc_key {
 	uint8_t host[16]; /* network: the client's address, IPv4 as ::ffff:a.b.c.d; local fabric: zero */
 	uint32_t local;	  /* 1: the local fabric */
-	uint32_t who[2];  /* local fabric: process and user; network: the address's scope */
+	uint32_t local_id[2];  /* local fabric: process and user; network: the address's scope */
 	uint32_t xid, prog, vers, proc;
 	uint32_t args_bytes;
 	uint64_t args_hash; /* drc_hash() of the arguments */

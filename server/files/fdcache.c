@@ -357,17 +357,17 @@ void fdcache_flushed(struct fdcache_entry *e, uint64_t seq)
 
 /* ---- permission --------------------------------------------------------------------------- */
 
-static bool is_of(const struct fdcache_perm *p, uint64_t who, const struct statx *stx)
+static bool is_of(const struct fdcache_perm *p, uint64_t user, const struct statx *stx)
 {
-	return p->who == who && p->ctime_s == stx->stx_ctime.tv_sec &&
+	return p->user == user && p->ctime_s == stx->stx_ctime.tv_sec &&
 	       p->ctime_ns == stx->stx_ctime.tv_nsec;
 }
 
-static const struct fdcache_perm *find_perm(const struct fdcache_entry *e, uint64_t who,
+static const struct fdcache_perm *find_perm(const struct fdcache_entry *e, uint64_t user,
 					    const struct statx *stx)
 {
 	for (unsigned i = 0; i < FDCACHE_PERMS; i++) {
-		if (is_of(&e->perms[i], who, stx))
+		if (is_of(&e->perms[i], user, stx))
 			return &e->perms[i];
 	}
 	return NULL;
@@ -397,8 +397,8 @@ static bool is_settled(const struct timespec *looked, const struct statx *stx)
 	return looked->tv_nsec > (long)stx->stx_ctime.tv_nsec;
 }
 
-/* Return: the slot for the rights of @who, or NULL: note nothing */
-static struct fdcache_perm *perm_of(struct fdcache_entry *e, uint64_t who,
+/* Return: the slot for the rights of @user, or NULL: note nothing */
+static struct fdcache_perm *perm_of(struct fdcache_entry *e, uint64_t user,
 				    const struct timespec *looked, const struct statx *stx)
 {
 	struct fdcache_perm *p = NULL;
@@ -406,31 +406,31 @@ static struct fdcache_perm *perm_of(struct fdcache_entry *e, uint64_t who,
 	if (!is_settled(looked, stx))
 		return NULL;
 	for (unsigned i = 0; i < FDCACHE_PERMS && !p; i++) {
-		if (e->perms[i].who == who)
+		if (e->perms[i].user == user)
 			p = &e->perms[i];
 	}
 	if (!p)
 		p = &e->perms[e->perm_next++ % FDCACHE_PERMS];
-	if (!is_of(p, who, stx))
+	if (!is_of(p, user, stx))
 		*p = (struct fdcache_perm){
-			.who = who,
+			.user = user,
 			.ctime_s = stx->stx_ctime.tv_sec,
 			.ctime_ns = stx->stx_ctime.tv_nsec,
 		};
 	return p;
 }
 
-bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write)
+bool fdcache_may(const struct fdcache_entry *e, uint64_t user, const struct statx *stx, bool write)
 {
-	const struct fdcache_perm *p = find_perm(e, who, stx);
+	const struct fdcache_perm *p = find_perm(e, user, stx);
 
 	return p && (write ? p->write : p->read);
 }
 
-void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+void fdcache_learn(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
 		   const struct statx *stx, bool write)
 {
-	struct fdcache_perm *p = perm_of(e, who, looked, stx);
+	struct fdcache_perm *p = perm_of(e, user, looked, stx);
 
 	if (p && write)
 		p->write = true;
@@ -438,10 +438,10 @@ void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec 
 		p->read = true;
 }
 
-bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct statx *stx,
+bool fdcache_rights(const struct fdcache_entry *e, uint64_t user, const struct statx *stx,
 		    unsigned mask, unsigned *ret)
 {
-	const struct fdcache_perm *p = find_perm(e, who, stx);
+	const struct fdcache_perm *p = find_perm(e, user, stx);
 
 	if (!p || (p->asked & mask) != mask)
 		return false;
@@ -449,10 +449,10 @@ bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct st
 	return true;
 }
 
-void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+void fdcache_learn_rights(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
 			  const struct statx *stx, unsigned asked, unsigned rights)
 {
-	struct fdcache_perm *p = perm_of(e, who, looked, stx);
+	struct fdcache_perm *p = perm_of(e, user, looked, stx);
 
 	if (!p)
 		return;

@@ -32,7 +32,7 @@ struct fdcache;
 
 /* Known access rights of one set of credentials; valid while the file's ctime is unchanged. */
 struct fdcache_perm {
-	uint64_t who; /* nfs3_who(), from creds_hash(); 0: free */
+	uint64_t user; /* nfs3_user(), from creds_hash(); 0: free */
 	int64_t ctime_s;
 	uint32_t ctime_ns;
 	bool read, write;     /* permitted: fdcache_learn() */
@@ -185,21 +185,21 @@ void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);
  */
 void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t began_ns);
 
-/** fdcache_may - is @who known to be allowed to read the file, or with @write to write it?
- * @who: nfs3_who(), not 0
+/** fdcache_may - is @user known to be allowed to read the file, or with @write to write it?
+ * @user: nfs3_user(), not 0
  * @stx: current attributes of the file
  *
  * Return: false: not known; ask the kernel, on a worker.
  */
-bool fdcache_may(const struct fdcache_entry *e, uint64_t who, const struct statx *stx, bool write);
+bool fdcache_may(const struct fdcache_entry *e, uint64_t user, const struct statx *stx, bool write);
 
-/** fdcache_learn - notes that @who may read the file, or write it if @write
+/** fdcache_learn - notes that @user may read the file, or write it if @write
  * @looked: result of fdcache_look(), called before @stx was read
  * @stx: attributes of the file for which access was granted
  *
  * Notes nothing if the file changed so recently that its next change could get the same ctime.
  */
-void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+void fdcache_learn(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
 		   const struct statx *stx, bool write);
 
 /** fdcache_look - reads the clock that file times come from, rounded down to the granularity of @fs; any thread
@@ -208,20 +208,20 @@ void fdcache_learn(struct fdcache_entry *e, uint64_t who, const struct timespec 
  */
 struct timespec fdcache_look(const struct fs_limits *fs);
 
-/** fdcache_rights - returns what the kernel granted to @who
+/** fdcache_rights - returns what the kernel granted to @user
  * @stx: current attributes of the file
  * @mask: of R_OK, W_OK, X_OK
  * @ret: the rights of @mask that were granted
  *
  * Return: false: not known for all of @mask; @ret is not set.
  */
-bool fdcache_rights(const struct fdcache_entry *e, uint64_t who, const struct statx *stx,
+bool fdcache_rights(const struct fdcache_entry *e, uint64_t user, const struct statx *stx,
 		    unsigned mask, unsigned *ret);
 
 /** fdcache_learn_rights - notes that the kernel was asked for @asked and granted @rights of these
  * @looked, @stx: as in fdcache_learn()
  */
-void fdcache_learn_rights(struct fdcache_entry *e, uint64_t who, const struct timespec *looked,
+void fdcache_learn_rights(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
 			  const struct statx *stx, unsigned asked, unsigned rights);
 
 /** fdcache_count - returns the number of entries in the table */

@@ -63,7 +63,7 @@ static int forgo_excess(void)
 
 int creds_init(void)
 {
-	const struct creds nobody = {
+	const struct creds other = {
 		.uid = EXPORT_ANON_ID,
 		.gid = EXPORT_ANON_ID,
 	};
@@ -78,7 +78,7 @@ int creds_init(void)
 		return 0;
 	n = getgroups((int)ARRAY_SIZE(groups), groups);
 	can_assume = true;
-	can_assume = creds_assume(&nobody) == 0;
+	can_assume = creds_assume(&other) == 0;
 	creds_resume();
 	if (n >= 0) /* only this thread was changed; the others inherit from it */
 		(void)syscall(SYS_setgroups, (size_t)n, groups);

@@ -25,7 +25,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "commit.h"
+#include "fsync_batch.h"
 #include "dir_watch.h"
 #include "nfs_errno.h"
 #include "vfs_int.h"
@@ -196,7 +196,7 @@ static int sync_fs_of(const struct fh_obj *o)
 	int err = syncfs(o->exp->root_fd) ? -errno : 0;
 
 	if (err)
-		commit_lost(o->exp->volume.commit, dev_of(o));
+		fsync_batch_lost(o->exp->volume.fsyncs, dev_of(o));
 	return err;
 }
 
@@ -205,7 +205,7 @@ static int sync_fd(const struct fh_obj *o, int fd)
 	int err = fsync(fd) ? -errno : 0;
 
 	if (err && err != -EINVAL)
-		commit_lost(o->exp->volume.commit, dev_of(o));
+		fsync_batch_lost(o->exp->volume.fsyncs, dev_of(o));
 	return err;
 }
 
@@ -239,7 +239,7 @@ int vfs_sync(const struct fh_obj *o)
 		return 0;
 	if (!S_ISDIR(o->stx.stx_mode))
 		return vfs_after(sync_now(o));
-	return vfs_after(commit_run(o->exp->volume.commit, dev_of(o), o->stx.stx_ino, sync_now, o));
+	return vfs_after(fsync_batch_run(o->exp->volume.fsyncs, dev_of(o), o->stx.stx_ino, sync_now, o));
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */

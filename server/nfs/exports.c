@@ -87,7 +87,7 @@ int exports_create(struct nfs_server *srv, const struct conf *conf, struct expor
 	e->serial = atomic_fetch_add(&serials, 1) + 1;
 	err = export_table_open(conf->exports, conf->nexports, &e->table, why, why_bytes);
 	for (size_t i = 0; i < e->table.n; i++) {
-		e->table.v[i].volume.commit = srv->commit;
+		e->table.v[i].volume.fsyncs = srv->fsyncs;
 		watch_dirs(srv->dirs, &e->table.v[i]);
 	}
 	if (!err)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "commit.h"
+#include "fsync_batch.h"
 #include "conf.h"
 #include "conn.h"
 #include "creds.h"
@@ -48,7 +48,7 @@ struct nfs_server {
 	pthread_mutex_t reload_lock;  /* over their replacement, and over: */
 	bool stopping;
 	struct mount_table *mounts;
-	struct commit *commit;
+	struct fsync_batch *fsyncs;
 	struct dir_watches *dirs;
 	struct write_verf write_verf;
 };

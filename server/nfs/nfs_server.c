@@ -158,7 +158,7 @@ static int create_all(struct nfs_server *s, const struct conf *conf)
 		log_err("/proc is needed: %s", strerror(-err));
 		return err;
 	}
-	err = commit_create(on_lost, s, &s->commit);
+	err = fsync_batch_create(on_lost, s, &s->fsyncs);
 	if (!err)
 		err = mount_table_create(&s->mounts);
 	return err ? err : open_exports(s, conf);
@@ -207,7 +207,7 @@ void nfs_server_destroy(struct server *srv)
 	exports_put(s->exports);
 	fh_set_destroy(s->fhs);
 	dir_watches_destroy(s->dirs);
-	commit_destroy(s->commit);
+	fsync_batch_destroy(s->fsyncs);
 	free(s->state_dir);
 	pthread_mutex_destroy(&s->reload_lock);
 	pthread_mutex_destroy(&s->exports_lock);

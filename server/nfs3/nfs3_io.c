@@ -9,7 +9,7 @@
  *            place.c moves the data; the _finish functions make the results.
  * Durability: A stable WRITE is on disk, as far as it requests, before its reply. An unstable one makes the file dirty:
  *            its descriptor stays open until a COMMIT, or a sync by the server, has shown whether the data arrived.
- *            The write verifier of a file system changes whenever a sync there fails, whatever started it (commit.h),
+ *            The write verifier of a file system changes whenever a sync there fails, whatever started it (fsync_batch.h),
  *            since the kernel reports each loss only once. A WRITE that fails, for lack of space for example, loses
  *            nothing. A WRITE returns the verifier that was in force before it took data, so that no change is missed
  *            in between. A COMMIT of a range syncs that range, and leaves the file dirty if it was also written
@@ -144,7 +144,7 @@ static enum prog_begin take_opened(struct req *r)
 		keep_opened(r);
 	if (!call->file)
 		return answer(r, NFS3ERR_JUKEBOX);
-	fdcache_learn(call->file, nfs3_who(r), &call->looked, &call->stx, is_write(r));
+	fdcache_learn(call->file, nfs3_user(r), &call->looked, &call->stx, is_write(r));
 	return PROG_MOVE;
 }
 
@@ -171,7 +171,7 @@ static enum prog_begin find_file(struct req *r)
 			return answer(r, nfs3_conv_status(r, err));
 		if (!call->stx.stx_nlink)
 			return answer(r, NFS3ERR_STALE);
-		if (may_certainly(r) || fdcache_may(call->file, nfs3_who(r), &call->stx, is_write(r))) {
+		if (may_certainly(r) || fdcache_may(call->file, nfs3_user(r), &call->stx, is_write(r))) {
 			reactor_count(r->reactor, file_hits);
 			return PROG_MOVE;
 		}

@@ -67,8 +67,8 @@ void nfs3_quick_keep(struct req *r);
 /** nfs3_quick_drop - on a worker: closes r->found if nfs3_quick_keep() would not cache it */
 void nfs3_quick_drop(struct req *r);
 
-/** nfs3_who - returns the identity of the user's credentials for fdcache.h: a hash, not 0 */
-uint64_t nfs3_who(const struct req *r);
+/** nfs3_user - returns the identity of the user's credentials for fdcache.h: a hash, not 0 */
+uint64_t nfs3_user(const struct req *r);
 
 /* nfs3_name.c: names */
 /** nfs3_create - performs CREATE (RFC 1813 section 3.3.8) */

@@ -32,7 +32,7 @@
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
 
-uint64_t nfs3_who(const struct req *r)
+uint64_t nfs3_user(const struct req *r)
 {
 	uint64_t h = creds_hash(&r->creds);
 
@@ -107,7 +107,7 @@ static bool try_access(struct req *r)
 	e = find_in(r, call->re->files.paths, &o);
 	if (!e)
 		return false;
-	known = fdcache_rights(e, nfs3_who(r), &o.stx, NFS3_RIGHTS, &got) && is_inside(r, &o);
+	known = fdcache_rights(e, nfs3_user(r), &o.stx, NFS3_RIGHTS, &got) && is_inside(r, &o);
 	if (known) {
 		nfs3_conv_post_op(&o.stx, &ok->obj_attributes);
 		ok->access = nfs3_access_bits(r, &o.stx, got) & call->args.access.access;
@@ -156,7 +156,7 @@ static bool try_lookup(struct req *r)
 		return false;
 	found = closing_has_room(call->re->files.closer, call->exp->volume.dev) && files_may_open(&call->re->files, call->exp->volume.dev) &&
 		(creds_are_own(&r->creds) ||
-		 (fdcache_rights(e, nfs3_who(r), &dir.stx, X_OK, &got) && got)) &&
+		 (fdcache_rights(e, nfs3_user(r), &dir.stx, X_OK, &got) && got)) &&
 		lookup_in(r, &dir);
 	fdcache_put(e);
 	return found;
@@ -253,6 +253,6 @@ void nfs3_quick_keep(struct req *r)
 	if (!e)
 		return;
 	if (call->asked)
-		fdcache_learn_rights(e, nfs3_who(r), &call->looked, &call->found.stx, call->asked, call->rights);
+		fdcache_learn_rights(e, nfs3_user(r), &call->looked, &call->found.stx, call->asked, call->rights);
 	fdcache_put(e);
 }

@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "commit.h"
+#include "fsync_batch.h"
 
 bool store_file_leave_atime(int fd)
 {
@@ -119,7 +119,7 @@ int32_t store_file_move_all(struct store_io *io)
 static void sync_failed(struct store_io *io)
 {
 	io->sync_failed = true;
-	commit_lost(io->store->volume->commit, io->file->dev);
+	fsync_batch_lost(io->store->volume->fsyncs, io->file->dev);
 }
 
 /* Return: true for a stable WRITE that moved bytes, which are not on disk yet */

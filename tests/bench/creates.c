@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "commit.h"
+#include "fsync_batch.h"
 #include "vfs.h"
 
 #define THREADS_MAX 32u
@@ -31,7 +31,7 @@ struct bench {
 	struct export_table t;
 	struct fh_set *s;
 	struct fh_obj root;
-	struct commit *commit;
+	struct fsync_batch *fsyncs;
 	struct creds me;
 	const char *path;
 	uint64_t until;
@@ -154,7 +154,7 @@ static int prepare(char *dir)
 	if (!err)
 		err = fh_open_root(bench.s, &bench.t.v[0], &bench.root);
 	if (!err)
-		err = commit_create(on_lost, &bench, &bench.commit);
+		err = fsync_batch_create(on_lost, &bench, &bench.fsyncs);
 	bench.me = (struct creds){ .uid = geteuid(), .gid = getegid() };
 	bench.path = dir;
 	return err;
@@ -171,10 +171,10 @@ static void compare(double seconds, unsigned rounds)
 			size_t way = i ^ (r % 2); /* who comes first takes turns as well */
 			uint64_t before[2], after[2];
 
-			bench.t.v[0].volume.commit = way % 2 ? bench.commit : NULL;
-			commit_count(bench.commit, &before[0], &before[1]);
+			bench.t.v[0].volume.fsyncs = way % 2 ? bench.fsyncs : NULL;
+			fsync_batch_count(bench.fsyncs, &before[0], &before[1]);
 			v[way][r] = rate(durable_main, threads[way / 2], seconds);
-			commit_count(bench.commit, &after[0], &after[1]);
+			fsync_batch_count(bench.fsyncs, &after[0], &after[1]);
 			calls[way / 2] += after[0] - before[0];
 			syncs[way / 2] += after[1] - before[1];
 		}
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 	fh_close(&bench.root);
 	fh_set_destroy(bench.s);
 	export_table_close(&bench.t);
-	commit_destroy(bench.commit);
+	fsync_batch_destroy(bench.fsyncs);
 	(void)rmdir(dir);
 	if (atomic_load(&bench.failed))
 		fprintf(stderr, "creates: something failed\n");

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "commit.h"
+#include "fsync_batch.h"
 #include "store_rig.h"
 
 #define RIG_DEV 77u /* as the file would say to whom a loss is reported */
@@ -58,7 +58,7 @@ void store_rig_create(struct store_rig *g, const char *options)
 	set_options(&g->exp.conf.data, options);
 	g->exp.conf.name = (char *)(uintptr_t)"/rig";
 	g->exp.conf.path = g->dir.path;
-	assert_int_equal(commit_create(on_lost, g, &g->exp.volume.commit), 0);
+	assert_int_equal(fsync_batch_create(on_lost, g, &g->exp.volume.fsyncs), 0);
 	assert_int_equal(rpcrdma_domain_create(NULL, &g->domain), 0);
 	assert_int_equal(rpcrdma_engine_create(g->domain, NULL, &g->reactor.loop.engine), 0);
 	assert_int_equal(worker_pool_create(3, &g->reactor.loop.workers), 0);
@@ -87,7 +87,7 @@ void store_rig_destroy(struct store_rig *g)
 	worker_pool_destroy(g->reactor.loop.workers);
 	rpcrdma_engine_destroy(g->reactor.loop.engine);
 	rpcrdma_domain_destroy(g->domain);
-	commit_destroy(g->exp.volume.commit);
+	fsync_batch_destroy(g->exp.volume.fsyncs);
 	tmp_dir_destroy(&g->dir);
 }
 

@@ -21,7 +21,7 @@ struct store_rig {
 	const struct store_ops *ops;
 	struct store *store;
 	struct store_file file;
-	unsigned lost; /* commit_lost() was told so often */
+	unsigned lost; /* fsync_batch_lost() was told so often */
 };
 
 /** store_rig_create - a store for an export with these options, "read=direct,write=cached", and an

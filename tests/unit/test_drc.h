@@ -56,7 +56,7 @@ static inline void on_wake(struct drc_call *c)
 static inline struct drc_call call(uint32_t xid)
 {
 	struct drc_call c = {
-		.key = { .local = 1, .who = { 100, 1000 }, .xid = xid, .prog = 100003, .vers = 3,
+		.key = { .local = 1, .local_id = { 100, 1000 }, .xid = xid, .prog = 100003, .vers = 3,
 			 .proc = 9, .args_bytes = 40, .args_hash = 77, .cred_flavor = 1,
 			 .cred_bytes = 20 },
 		.client = { .kind = RPCRDMA_CLIENT_USER, .key = 1000 },

@@ -9,7 +9,7 @@ static struct drc_call call_of(uint64_t client, uint32_t xid)
 {
 	struct drc_call c = call(xid);
 
-	c.key.who[1] = (uint32_t)client;
+	c.key.local_id[1] = (uint32_t)client;
 	c.client.key = client;
 	return c;
 }

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "commit.h"
+#include "fsync_batch.h"
 #include "export.h"
 
 #include "server/store/store_cached.c"
@@ -102,7 +102,7 @@ static struct store_io run(void (*fn)(struct worker_job *), enum store_stable st
 	struct store_io io = { .op = STORE_WRITE, .store = &s, .file = &file, .iov = &iov, .iovcnt = 1,
 			       .bytes = sizeof(data), .stable = stable, .creds = &creds };
 
-	assert_int_equal(commit_create(on_lost, NULL, &exp.volume.commit), 0);
+	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.volume.fsyncs), 0);
 	memset(script, 0, sizeof(script));
 	script[0] = a;
 	script[1] = b;
@@ -110,7 +110,7 @@ static struct store_io run(void (*fn)(struct worker_job *), enum store_stable st
 	lost = 0;
 	flags_seen = 0;
 	fn(&io.job);
-	commit_destroy(exp.volume.commit);
+	fsync_batch_destroy(exp.volume.fsyncs);
 	return io;
 }
 
@@ -236,7 +236,7 @@ static void told_to_another(void **state)
 	struct store s = { .volume = &exp.volume };
 
 	(void)state;
-	assert_int_equal(commit_create(on_lost, NULL, &exp.volume.commit), 0);
+	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.volume.fsyncs), 0);
 	memset(script, 0, sizeof(script));
 	script[0] = sizeof(data);
 	for (int by_write = 0; by_write < 2; by_write++) {
@@ -254,7 +254,7 @@ static void told_to_another(void **state)
 		assert_int_equal(io.res, -EIO);
 		assert_true(other.io.res == 0 ? other.lost_then == 1 : other.io.res == -EIO);
 	}
-	commit_destroy(exp.volume.commit);
+	fsync_batch_destroy(exp.volume.fsyncs);
 }
 
 static struct store_io sync_part(const struct store_file *file, uint64_t off, uint32_t bytes)
@@ -264,11 +264,11 @@ static struct store_io sync_part(const struct store_file *file, uint64_t off, ui
 	struct store_file f = *file;
 	struct store_io io = { .op = STORE_SYNC, .store = &s, .file = &f, .off = off, .bytes = bytes };
 
-	assert_int_equal(commit_create(on_lost, NULL, &exp.volume.commit), 0);
+	assert_int_equal(fsync_batch_create(on_lost, NULL, &exp.volume.fsyncs), 0);
 	syncs = msyncs = 0;
 	lost = 0;
 	run_sync(&io.job);
-	commit_destroy(exp.volume.commit);
+	fsync_batch_destroy(exp.volume.fsyncs);
 	return io;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_commit.c - who shares a sync, who must not, and who hears of one that failed
+ * test_fsync_batch.c - who shares a sync, who must not, and who hears of one that failed
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,13 +15,13 @@
 
 #include <cmocka.h>
 
-#include "server/fs/commit.c"
+#include "server/fs/fsync_batch.c"
 
 #define FOLLOWERS 5u
 #define DEV 1u
 
 struct disk {
-	struct commit *c;
+	struct fsync_batch *c;
 	atomic_uint began, ended;
 	sem_t go;
 	int results[8]; /* of the first sync, the second ... */
@@ -51,7 +51,7 @@ static void *call(void *arg)
 {
 	struct caller *c = arg;
 
-	c->err = commit_run(c->d->c, DEV, c->ino, held_sync, c->d);
+	c->err = fsync_batch_run(c->d->c, DEV, c->ino, held_sync, c->d);
 	c->ended = atomic_load(&c->d->ended);
 	return NULL;
 }
@@ -78,7 +78,7 @@ static int setup(void **state)
 	struct disk *d = calloc(1, sizeof(*d));
 
 	sem_init(&d->go, 0, 0);
-	assert_int_equal(commit_create(on_lost, d, &d->c), 0);
+	assert_int_equal(fsync_batch_create(on_lost, d, &d->c), 0);
 	*state = d;
 	return 0;
 }
@@ -87,13 +87,13 @@ static int teardown(void **state)
 {
 	struct disk *d = *state;
 
-	commit_destroy(d->c);
+	fsync_batch_destroy(d->c);
 	sem_destroy(&d->go);
 	free(d);
 	return 0;
 }
 
-/* until so many are in commit_run() for the file */
+/* until so many are in fsync_batch_run() for the file */
 static void until_users(struct disk *d, uint64_t ino, unsigned n)
 {
 	struct bucket *b = &d->c->buckets[(ino ^ 1) % BUCKETS];
@@ -132,7 +132,7 @@ static void shares(void **state)
 		assert_true(v[i].ended >= 2);
 	}
 	assert_int_equal(atomic_load(&d->began), 2);
-	commit_count(d->c, &calls, &syncs);
+	fsync_batch_count(d->c, &calls, &syncs);
 	assert_int_equal(calls, FOLLOWERS + 1);
 	assert_int_equal(syncs, 2);
 	assert_null(d->c->buckets[6].slots);
@@ -175,7 +175,7 @@ static void failures(void **state)
 	assert_int_equal(b.err, 0);
 	/* nothing is remembered beyond that */
 	sem_post(&d->go);
-	assert_int_equal(commit_run(d->c, DEV, 7, held_sync, d), 0);
+	assert_int_equal(fsync_batch_run(d->c, DEV, 7, held_sync, d), 0);
 }
 
 static void alone(void **state)
@@ -184,9 +184,9 @@ static void alone(void **state)
 
 	d->results[0] = -EROFS;
 	sem_post(&d->go);
-	assert_int_equal(commit_run(NULL, DEV, 7, held_sync, d), -EROFS);
-	commit_lost(NULL, DEV);
-	commit_lost(d->c, DEV);
+	assert_int_equal(fsync_batch_run(NULL, DEV, 7, held_sync, d), -EROFS);
+	fsync_batch_lost(NULL, DEV);
+	fsync_batch_lost(d->c, DEV);
 	assert_int_equal(atomic_load(&d->lost), 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * commit.c - several calls share one fsync, and how its failure is reported
+ * fsync_batch.c - several calls share one fsync, and how its failure is reported
  *
  * Operation: thirty calls that create names in one directory need thirty names on disk, not thirty syncs.
  *            Syncs of a file are numbered. A call needs the first sync that begins after its arrival:
@@ -14,7 +14,7 @@
  * Threads:   workers. A lock per bucket protects its slots and all their members; it is not held while a sync runs.
  * Errors:    those of the sync.
  */
-#include "commit.h"
+#include "fsync_batch.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -40,16 +40,16 @@ struct bucket {
 	struct slot *slots;
 };
 
-struct commit {
+struct fsync_batch {
 	void (*lost)(void *ctx, uint64_t dev);
 	void *ctx;
 	_Atomic uint64_t calls, syncs;
 	struct bucket buckets[BUCKETS];
 };
 
-int commit_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct commit **ret)
+int fsync_batch_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct fsync_batch **ret)
 {
-	struct commit *c = calloc(1, sizeof(*c));
+	struct fsync_batch *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
@@ -63,7 +63,7 @@ int commit_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct commi
 	return 0;
 }
 
-void commit_destroy(struct commit *c)
+void fsync_batch_destroy(struct fsync_batch *c)
 {
 	if (!c)
 		return;
@@ -74,13 +74,13 @@ void commit_destroy(struct commit *c)
 	free(c);
 }
 
-void commit_lost(const struct commit *c, uint64_t dev)
+void fsync_batch_lost(const struct fsync_batch *c, uint64_t dev)
 {
 	if (c)
 		c->lost(c->ctx, dev);
 }
 
-void commit_count(const struct commit *c, uint64_t *ret_calls, uint64_t *ret_syncs)
+void fsync_batch_count(const struct fsync_batch *c, uint64_t *ret_calls, uint64_t *ret_syncs)
 {
 	*ret_calls = atomic_load(&c->calls);
 	*ret_syncs = atomic_load(&c->syncs);
@@ -120,7 +120,7 @@ static void put(struct bucket *b, struct slot *s)
 }
 
 /* Call with the lock held; it is released while the sync runs. */
-static void run_next(struct commit *c, struct bucket *b, struct slot *s,
+static void run_next(struct fsync_batch *c, struct bucket *b, struct slot *s,
 		     int (*sync)(const void *arg), const void *arg)
 {
 	int err;
@@ -140,7 +140,7 @@ static void run_next(struct commit *c, struct bucket *b, struct slot *s,
 	pthread_cond_broadcast(&b->ended);
 }
 
-int commit_run(struct commit *c, uint64_t dev, uint64_t ino, int (*sync)(const void *arg),
+int fsync_batch_run(struct fsync_batch *c, uint64_t dev, uint64_t ino, int (*sync)(const void *arg),
 	       const void *arg)
 {
 	struct bucket *b;
