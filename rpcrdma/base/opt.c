@@ -271,17 +271,15 @@ char *opt_limits(const struct opt *o, char buf[OPT_LIMITS_BYTES])
 char *opt_remark(const struct opt *o, char buf[OPT_LIMITS_BYTES])
 {
 	char limits[OPT_LIMITS_BYTES];
+	const char *preset = o->preset ? o->preset : "";
 
 	opt_limits(o, limits);
 	if (o->type == OPT_FLAG && !o->arg)
 		limits[0] = '\0';
-	if (*limits && o->preset)
-		(void)snprintf(buf, OPT_LIMITS_BYTES, "(%s; default %s)", limits, o->preset);
-	else if (*limits || o->preset)
-		(void)snprintf(buf, OPT_LIMITS_BYTES, "(%s%s)", o->preset ? "default " : "",
-			       o->preset ? o->preset : limits);
-	else
-		buf[0] = '\0';
+	buf[0] = '\0';
+	if (*limits || *preset)
+		(void)snprintf(buf, OPT_LIMITS_BYTES, "(%.130s%s%s%.50s)", limits, *limits && *preset ? "; " : "",
+			       *preset ? "default " : "", preset);
 	return buf;
 }
 
