@@ -151,9 +151,9 @@ help:
 #: path         the files, functions and indirect calls of one READ and one WRITE; VM=1: over verbs, in the virtual machine
 #: mutants      breaks the code on purpose and sees the named test fail
 #: cov          coverage of `check`, in build/cov
-#: map          the folders and who includes whom, as text and in build/map.dot
-#: words        what is to be said more plainly, in code, strings and documents
-#: tidy cppcheck format layers hdr-check check-doc   one look each
+#: map          the folders and their includes, as text and in build/map.dot
+#: words        lists lines that break the language rules, in code, strings and documents
+#: tidy cppcheck format layers hdr-check check-doc   one check each
 #: deps         installs what is missing, by apt-get
 #: install uninstall dist compdb clean help
 deps:

@@ -2,20 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# check-protocol.sh - the checklist of doc/protocol.md says what this run of the tests has shown
+# check-protocol.sh - compares the checklist of doc/protocol.md with the results of this run of the tests
 #
-#   scripts/check-protocol.sh [-v] LOGDIR     LOGDIR as tests/run was given it; -v: print statistics
-#   scripts/check-protocol.sh -i LOGDIR       the tests under interop/ and nothing else, which
-#                                             scripts/interop.sh has run
+#   scripts/check-protocol.sh [-v] LOGDIR     LOGDIR as given to tests/run; -v: print statistics
+#   scripts/check-protocol.sh -i LOGDIR       only the tests under interop/, after a run of scripts/interop.sh
 #
-#   - items 1 to 90 are all there, once, in order
-#   - each names tests, or says "later:" and what it waits for, or both
-#   - each test named is in the file named, and its log says that it ran and passed, every time it
-#     ran (a test may run over several transports: `name over_tcp`, `tcp: name`, `name (tcp)`)
-#   - a file named without a test ran, and nothing in it failed or was skipped as a whole; of one under
-#     interop/ that is asked with -i only, and that it was skipped is told and no failure
-#   - section 9 has each status of NFS and MOUNT, with tests that passed and name it, or "never:" and why
-#   - `Item:` of a mutant is an item with tests, and the mutant's test is one of its
+#   - items 1 to 90 exist, once each, in order
+#   - each names tests, or says "later:" and the feature that it waits for, or both
+#   - each test named is in the file named, and its log shows that it passed every time it ran (a test may
+#     run over several transports: `name over_tcp`, `tcp: name`, `name (tcp)`)
+#   - a file named without a test ran; no test in it failed, and it was not skipped as a whole. Files under
+#     interop/ are checked with -i only; a skipped one is reported, but is no failure
+#   - section 9 has each status of NFS and MOUNT, with tests that name it and passed, or "never:" and the reason
+#   - `Item:` of a mutant is an item with tests, and the mutant's test is one of them
 
 set -u
 verbose='' interop=''
@@ -100,12 +99,12 @@ body() { # FILE NAME
 sed -n '/^## 9\./,$s/^| \(NFS3ERR_[A-Z]*\|MNT3ERR_[A-Z]*\) |.*| *\([^|]*\) |$/\1|\2/p' "$doc" >"$tmp/statuses"
 cut -d '|' -f 1 "$tmp/statuses" >"$tmp/listed"
 sed -n 's/^[[:space:]]*\(NFS3ERR_[A-Z]*\|MNT3ERR_[A-Z]*\) = .*/\1/p' xdr/nfs3.x xdr/mount3.x >"$tmp/defined"
-diff "$tmp/defined" "$tmp/listed" >"$tmp/grep" || say "section 9 has other statuses than xdr/*.x: $(grep '^[<>]' "$tmp/grep" | tr '\n' ' ')"
+diff "$tmp/defined" "$tmp/listed" >"$tmp/grep" || say "section 9 and xdr/*.x differ in: $(grep '^[<>]' "$tmp/grep" | tr '\n' ' ')"
 while IFS='|' read -r status cell; do
 	# shellcheck disable=SC2016 # the backquotes are the document's
 	tests=$(echo "$cell" | grep -oE '`[^`]*\.c:[^`]*`' | tr -d '`')
 	case $cell in
-	never:*) [ -z "$tests" ] || say "$status is never said, and has tests" ;;
+	never:*) [ -z "$tests" ] || say "$status is never returned, but has tests" ;;
 	*) [ -n "$tests" ] || say "$status has no test" ;;
 	esac
 	for t in $tests; do
