@@ -48,14 +48,14 @@ LOG_DEFINE("path");
 
 #define UNTRACED __attribute__((no_instrument_function))
 #define EDGES_MAX (1u << 15) /* a power of two */
-#define LOG_MAX (1u << 14)   /* entries and exits of one operation */
+#define LOG_MAX (1u << 16)   /* entries and exits of one operation */
 #define DEPTH_MAX 512u
 #define THREADS_MAX 64u
 #define BYTES (1u << 20)
 #define WARM_UPS 3u
 #define RUNS 9u
 #define TRIES_MAX 100u
-#define QUIET_MS 100u        /* after it an operation has ended at both ends; then only polling occurs, for as long */
+#define QUIET_MS 100u        /* ten times as long on an emulated machine: after it an operation has ended at both ends; then only polling occurs, for as long */
 
 struct edge {
 	_Atomic(const uint8_t *) site, fn; /* return address of the call; the function */
@@ -94,6 +94,7 @@ static unsigned nlogged[RUNS];
 static atomic_uint nedges, npolling, nevents, nthreads;
 static _Atomic(enum phase) phase;
 static atomic_uint run = 1, nth_run;
+static unsigned quiet_ms = QUIET_MS;
 static _Thread_local struct frame stack[DEPTH_MAX];
 static _Thread_local unsigned depth, thread;
 
@@ -552,9 +553,9 @@ static UNTRACED bool run_once(struct leat_file *file, void *buf, bool write)
 	atomic_fetch_add(&run, 1);
 	atomic_store(&phase, COUNT);
 	move(file, buf, write);
-	pause_ms(QUIET_MS);
+	pause_ms(quiet_ms);
 	atomic_store(&phase, LEARN_POLLING);
-	pause_ms(QUIET_MS);
+	pause_ms(quiet_ms);
 	atomic_store(&phase, IGNORE);
 	return atomic_load(&npolling) == known && atomic_load(&nevents) < LOG_MAX;
 }
@@ -624,6 +625,8 @@ int main(int argc, char **argv)
 		snprintf(listen, sizeof(listen), "tcp://127.0.0.1:0");
 	else
 		snprintf(listen, sizeof(listen), "rdma://%s:20049", argc > 2 ? argv[2] : "10.77.0.1");
+	if (!strcmp(fabric, "rdma"))
+		quiet_ms = QUIET_MS * 10;
 	server = start(dir, listen);
 	if (!strcmp(fabric, "tcp"))
 		snprintf(listen, sizeof(listen), "tcp://127.0.0.1:%u", server_listener(server, 0)->port);
