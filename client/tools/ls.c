@@ -329,7 +329,8 @@ static const struct opt ls_opts[] = {
 #define AT(member) OPT_AT(struct where_options, member)
 
 static const struct opt stat_opts[] = {
-	TOOL_FLAG(0, "where", struct where_options, where, "where the time of a leatd's requests goes"),
+	TOOL_FLAG(0, "latency", struct where_options, where, "where the time of a leatd's requests goes"),
+	TOOL_FLAG(0, "where", struct where_options, where, NULL), /* its name before */
 	{ "interval", "TIME", "1s", "covered by the output", NULL, OPT_TIME, 0, AT(interval_ms), .min = 1,
 	  .max = 86400000, .unit = NS_PER_MS, .bare = NS_PER_S },
 	{ "count", "N", "1", "number of intervals", NULL, OPT_NUMBER, 0, AT(count), .min = 1, .max = 1000000000 },
@@ -340,7 +341,7 @@ const struct tool_cmd cmd_ls = { "ls", "[-alR] URL...", "list directories", ls_r
 				 .mixed = false };
 const struct tool_cmd cmd_stat = {
 	"stat",
-	"URL... | --where URL [--interval TIME] [--count N] [--json]",
+	"URL... | --latency URL [--interval TIME] [--count N] [--json]",
 	"attributes of a file or link; where the time of a leatd's requests goes",
 	stat_run,
 	stat_opts,

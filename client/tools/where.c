@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * where.c - leat stat --where: latency breakdown of a leatd between two samples
+ * where.c - leat stat --latency: latency breakdown of a leatd between two samples
  *
  * Operation:  The server keeps sums since its start; the output (where_print.c) is the difference between
  *             two samples. ^C ends an interval early, and it is printed.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * where.h - leat stat --where: latency breakdown of a leatd's requests
+ * where.h - leat stat --latency: latency breakdown of a leatd's requests
  */
 #ifndef LEAT_TOOL_WHERE_H
 #define LEAT_TOOL_WHERE_H
@@ -14,7 +14,7 @@
 #include "leat.h"
 
 struct where_options {
-	bool where; /* --where was given */
+	bool where; /* --latency was given */
 	uint64_t interval_ms;
 	unsigned count;
 	bool json;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * where_print.c - leat stat --where: prints the difference between two samples
+ * where_print.c - leat stat --latency: prints the difference between two samples
  *
  * Operation:  For READ and for WRITE a bar shows the parts of an average request; its length does not
  *             depend on the duration. Each part is also printed in microseconds. If disk and network

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_where.sh - leat stat --where and leat trace pieces: where the time goes, of a leatd at work
+# test_where.sh - leat stat --latency and leat trace pieces: where the time goes, of a leatd at work
 
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"
@@ -61,9 +61,9 @@ streams=${local_url%/demo}/streams
 tcp_streams=${tcp_url%/demo}/streams
 
 # nobody has done anything yet
-begin "$LEAT" stat --where "$streams" --interval 0.01
+begin "$LEAT" stat --latency "$streams" --interval 0.01
 until_ended :
-[ "$rc" -eq 0 ] || fail "stat --where -> $rc: $(cat "$work/look.err")"
+[ "$rc" -eq 0 ] || fail "stat --latency -> $rc: $(cat "$work/look.err")"
 says '^nothing moved in [0-9]+\.[0-9] s: no file was read or written meanwhile$'
 [ "$(wc -l <"$work/look")" -eq 1 ] || fail "more than that: $(cat "$work/look")"
 
@@ -73,7 +73,7 @@ get() { "$LEAT" get "$1/whole${2-}" "$work/back"; }
 put_and_get() { put "$1" && get "$1"; }
 put "$streams"
 bar='[wDNBf]{50}  [0-9.]+ us each, [0-9]+ looked at, [0-9.]+[KMG]$'
-begin "$LEAT" stat --interval 0.05 --where "$streams" --count 1000000
+begin "$LEAT" stat --interval 0.05 --latency "$streams" --count 1000000
 until_has "^READ   $bar" get "$streams"
 until_has "^WRITE  $bar" put "$streams"
 for state in NEW IDENTIFYING ADMITTING PULLING DUPCHECK RUNNING MOVING REPLYING; do
@@ -90,19 +90,19 @@ says '^[0-9.]+ s: read [0-9.]+[KMG]?/s, wrote [0-9.]+[KMG]?/s, copied [0-9.]+ pe
 # an interval that is to last for a day ends with ^C as well, and is told
 : >"$work/look"
 until [ -s "$work/look" ]; do # a signal that comes before the interval has begun ends it without a word
-	begin "$LEAT" stat --where "$streams" --interval 86400 --json
+	begin "$LEAT" stat --latency "$streams" --interval 86400 --json
 	until sleeps_in "$look" nanosleep; do
 		kill -0 "$look" 2>/dev/null || fail "it has ended: $(cat "$work/look.err")"
 	done
 	end_look
 done
 [ "$(grep -c '^{"seconds":' "$work/look")" -eq 1 ] || fail "of a day cut short: $(cat "$work/look")"
-ok "$LEAT" stat --where "$streams" --interval 0.01 --count 2 --json
+ok "$LEAT" stat --latency "$streams" --interval 0.01 --count 2 --json
 [ "$(grep -cE '^\{"seconds":[0-9.]+,.*"read_waiting_us":[0-9.]+,.*"write_efficiency":[0-9.]+,.*"REPLYING_p99_us":[0-9.]+\}$' "$work/out")" -eq 2 ] ||
 	fail "json: $(cat "$work/out")"
 
 # over TCP the transfer is part of the answer, and there are no pieces; many small ones, as not all are looked at
-begin "$LEAT" stat --where "$tcp_streams" --interval 0.05 --count 1000000
+begin "$LEAT" stat --latency "$tcp_streams" --interval 0.05 --count 1000000
 until_has '^READ   w*D*f+  ' get "$tcp_streams" '?rsize=16384'
 until_has '^WRITE  w*D*f*  ' put "$tcp_streams" '?wsize=16384'
 end_look
@@ -139,11 +139,11 @@ get "$streams"
 bad 1 'no request in pieces came within 0.01 s' "$LEAT" trace --timeout 0.01 pieces "$streams"
 
 # wrong usage
-bad 2 'usage: leat stat' "$LEAT" stat --where
+bad 2 'usage: leat stat' "$LEAT" stat --latency
 bad 2 'usage: leat stat' "$LEAT" stat --where "$streams" "$streams"
 bad 2 'usage: leat stat' "$LEAT" stat --interval 1 "$streams"
-bad 2 'interval=0: must be a time from 1ms to 86400s' "$LEAT" stat --where --interval 0 "$streams"
-bad 2 'count=0: must be a number' "$LEAT" stat --where --count 0 "$streams"
+bad 2 'interval=0: must be a time from 1ms to 86400s' "$LEAT" stat --latency --interval 0 "$streams"
+bad 2 'count=0: must be a number' "$LEAT" stat --latency --count 0 "$streams"
 bad 2 'usage: leat trace' "$LEAT" trace
 bad 2 'usage: leat trace' "$LEAT" trace pieces
 bad 2 'pairs: nothing that can be traced' "$LEAT" trace pairs "$streams"
@@ -154,7 +154,7 @@ ok "$LEAT" stat "$streams/whole"
 grep -q '^size *1048576$' "$work/out" || fail "stat: $(cat "$work/out")"
 
 # another leatd in its place has other sums
-begin "$LEAT" stat --where "$streams" --interval 0.05 --count 1000000
+begin "$LEAT" stat --latency "$streams" --interval 0.05 --count 1000000
 until_has 'nothing moved' :
 leatd_stop
 rm "$work/words"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_where_print.c - leat stat --where: sums and text, of samples that are given
+ * test_where_print.c - leat stat --latency: sums and text, of samples that are given
  */
 #include <setjmp.h>
 #include <stdarg.h>
