@@ -23,7 +23,7 @@ if [ "${1:-}" != inside ]; then
 	cp "$LEAT" "$work/tree/build/leat"
 	cp -r doc "$work/tree/doc"
 	# the second block of lines under that headline is root's, the third anybody's
-	awk '/^## / { on = /^## Two commands/; next } !on { next }
+	awk '/^## / { on = /^## Getting started/; next } !on { next }
 		/^    / { if (!in_block) n++; in_block = 1; print substr($0, 5) >(out "/" n); next }
 		{ in_block = 0 }' out="$work" README.md
 	[ -s "$work/2" ] && [ -s "$work/3" ] && [ ! -e "$work/4" ] || { echo 'README.md has other blocks'; exit 1; }
