@@ -107,7 +107,7 @@ all: $(OUT)/leatd $(OUT)/leat $(OUT)/leat-dump $(LIBS)
 
 # ---- compiling -----------------------------------------------------------------------------------
 
-# Objects are made anew when the flags change.
+# Objects are rebuilt when the flags change.
 ifneq ($(filter-out $(FRONT),$(GOALS)),)
 FLAGS_NOW := $(CC) $(BASE) $(INC) $(CPPFLAGS) $(CFLAGS)
 $(shell mkdir -p $(O) $(GEN); \

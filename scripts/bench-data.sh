@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# bench-data.sh - disk and network side by side, and who pays for it: the third part of `make bench`
+# bench-data.sh - overlap of disk and network, and its cost for other programs: the third part of `make bench`
 #
 # First build/bench/overlap: modelled disks and a modelled network, beside what must be (what it takes in
 # OVERLAP, by default the grain, writes, a constant rate; `-t matrix` is all lengths, depths and rates

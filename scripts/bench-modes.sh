@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# bench-modes.sh - the older designs beside the one of RFC 8166: what the papers compared
+# bench-modes.sh - compares the older designs with the one of RFC 8166
 #
-# One leatd that offers all modes, one file in memory, one client; what differs is who moves the data:
+# One leatd that offers all modes, one file in memory, one client. The designs differ in which end moves the data:
 #
 #     pull     the server: RDMA Write of results, RDMA Read of arguments (design=read-write)
-#     inline   nobody: messages are as long as it takes (inline=64k, up to about that)
+#     inline   neither: the messages hold the data (inline=64k, up to about that)
 #     fast     the client writes arguments with the call (fast_write=64k)
 #     hybrid   the client writes arguments where the server says (design=hybrid)
 #     read     the client reads results (design=read-read)
@@ -98,7 +98,7 @@ contest() { # KIND BLOCK QD CONTENDER...
 }
 
 echo
-echo "modes: who moves the data; calls per second, median latency, and calls beside pull's"
+echo "modes: which end moves the data; calls per second, median latency, and calls compared with pull"
 echo
 for row in $READS; do contest read "${row%:*}" "${row#*:}" pull read; done
 for row in $WRITES; do

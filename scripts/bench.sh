@@ -43,7 +43,7 @@ run() {
 	esac
 	name=$1
 	shift
-	# a machine may take back pages that nobody has touched for a while
+	# the machine may have reclaimed pages that were not used for a while
 	cat "$work/export/file" >/dev/null
 	"$@" >>"$work/$name.json"
 }

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# check-layers.sh - who may include whom (doc/design.md)
+# check-layers.sh - checks the include rules of doc/design.md
 #
-# The compiler keeps the walls between the top folders, as each gets its own include path; this finds what passes
-# through the cracks, and keeps those between the folders inside of them. Every finding is a line FILE:LINE:TEXT with the rule that it breaks.
+# The compiler enforces the rules between the top folders, because each has its own include path. This script finds
+# violations that the compiler accepts, and enforces the rules between the folders inside. It prints each violation as
+# FILE:LINE:TEXT, with the rule.
 
 set -u
 bad=0
@@ -34,13 +35,13 @@ all=$(sources include xdr rpcrdma server client tests)
 	rule 'libaio only in server/store/store_aio.c' "$inc<libaio\\.h>" '(server/store|tests/unit)/(test_)?store_aio\.[ch]' $all
 	rule '<rpc/> only where listed in scripts/check-layers.sh' "$inc<rpc/" \
 		'include/rpcrdma_payload\.h|include/rpcrdma_tirpc\.h|rpcrdma/wire/stream\.[ch]|server/(spine/prog|nfs3/nfs3_meta)\.h|server/nfs3/rpcbind\.c|tests/.*' $all
-	rule 'base/ knows nobody' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
+	rule 'base/ includes no library header' "${inc}\"(leat|rpcrdma)[a-z_]*\\.h\"" 'none' $(sources include/base)
 	rule 'rpcrdma/ knows no NFS, server or client' \
 		"$inc\"(leat|nfs3|mount3|ctl|nfs_errno|nfs3_names|block|volume)\\.h\"" 'none' $(sources rpcrdma)
 	rule 'xdr/ has no transport and no storage' "$inc\"(rpcrdma|leat)\\.h\"" 'none' $(sources xdr)
 	rule 'client/ uses leat.h, its own and xdr/ headers' "$inc\"(rpcrdma|server|tests)/" 'none' $(sources client)
 	rule 'server/ sees no other folder' "$inc\"(rpcrdma|client|tests)/" 'none' $(sources server)
-	# captures are read by the decoders of those who speak on the wire
+	# leat dump decodes captures with the decoders that the transport itself uses
 	rule 'leat dump uses hdr.h and chunk.h of rpcrdma/' "$inc\"(proto|hdr_|plan|credit|stream|rpc_msg)[a-z]*\\.h\"" \
 		'none' $(sources tests/tools/dump)
 }

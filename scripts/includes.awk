@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# includes.awk - who includes whom: for each #include of a file of the same top folder a line
+# includes.awk - lists includes: for each #include of a file of the same top folder a line
 # FROM-FOLDER TO-FOLDER FILE HEADER, of all the files on the command line; of a file below tests/ for each #include
 # of a file of any other top folder
 

@@ -41,7 +41,7 @@ while [ $# -gt 0 ]; do
 done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-mutants.XXXXXX")
-chmod 755 "$work" # tests act as other users, who must get in
+chmod 755 "$work" # tests run as other users, which need access
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT
 
