@@ -4,27 +4,34 @@
  * piece.c - one piece of a payload between store and transport: its states
  *
  * Operation: piece_run() runs a piece until it has to wait. The event that it waits for makes it ready again, and
- *            runs the request:
+ *            wakes the payload's owner:
  *
- *              READ   NEED_BUF --> DISK --> TURN --> PUTTING --> DONE
- *              WRITE  NEED_BUF --> PULLING --> PULLED --> DISK --> DONE
- *              PULL   NEED_BUF --> PULLING --> DONE
- *              SYNC   DISK --> DONE
+ *              READ   NEED_BUF --> TO_DISK --> AT_DISK --> TURN --> TO_PUT --> PUTTING or LENT
+ *              WRITE  NEED_BUF --> TO_PULL --> PULLING --> PULLED --> TO_DISK --> AT_DISK --> DONE
+ *              PULL   NEED_BUF --> TO_PULL --> PULLING --> DONE
+ *              SYNC   TO_DISK --> AT_DISK --> DONE
  *
  *     from      to        by             when
- *     NEED_BUF  NEED_BUF  piece_need_buf the pool is empty: waits in its FIFO
- *     NEED_BUF  DISK      piece_need_buf READ: the client's memory can be read into directly, or it has a
+ *     NEED_BUF  WAIT_BUF  piece_need_buf the pool is empty: waits in its FIFO
+ *     NEED_BUF  TO_DISK   piece_need_buf READ: the client's memory can be read into directly, or it has a
  *                                        buffer
  *     NEED_BUF  PULLED    piece_need_buf WRITE: the data came with the message, or is used where it is
- *     NEED_BUF  PULLING   piece_need_buf it has a buffer
- *     PULLING   PULLED    piece_pulling  WRITE: the data has arrived
- *     PULLING   DONE      piece_pulling  PULL: the data has arrived. Or the transfer has failed
- *     PULLED    DISK      piece_pulled   place_move() was called
- *     DISK      TURN      piece_disk     READ into a buffer
- *     DISK      DONE      piece_disk     WRITE, SYNC, READ into the client's memory, or an error
- *     TURN      PUTTING   piece_turn     all pieces before it were put, or no order is kept
+ *     NEED_BUF  TO_PULL   piece_need_buf it has a buffer
+ *     NEED_BUF  DONE      piece_need_buf PULL: the data came with the message. Or the payload is discarded
+ *     WAIT_BUF  NEED_BUF  on_buf         there may be a buffer
+ *     TO_PULL   PULLING   piece_pull     the transport has begun
+ *     PULLING   PULLED    on_pulled      WRITE: the data has arrived
+ *     PULLING   DONE      on_pulled      PULL: the data has arrived. Or the transfer has failed
+ *     PULLED    TO_DISK   piece_pulled   place_move() was called
+ *     PULLED    DONE      piece_pulled   place_discard() was called
+ *     TO_DISK   AT_DISK   piece_disk     the store has it; if it finishes at once, as on_disk
+ *     AT_DISK   TURN      on_disk        READ into a buffer
+ *     AT_DISK   DONE      on_disk        WRITE, SYNC, READ into the client's memory, or an error
+ *     TURN      TO_PUT    piece_turn     all pieces before it were put, or no order is kept
  *     TURN      DONE      piece_turn     it lies beyond place.good
- *     PUTTING   DONE      piece_putting  the transport has the piece
+ *     TO_PUT    PUTTING   piece_put      the transport has the piece, and calls on_put() at the end
+ *     TO_PUT    LENT      piece_put      the transport sends it with the reply
+ *     TO_PUT    DONE      piece_put      the transport refuses it
  *
  * Memory:    A piece is part of its request, or recycled by the reactor; for its buffer see place.c.
  * Threads:   The reactor's.
@@ -40,17 +47,46 @@
 #define SUBMIT_SLOW_NS (500 * NS_PER_US) /* longest time for which a submit should block a reactor */
 
 static enum place_state piece_need_buf(struct place_piece *p);
-static enum place_state piece_pulling(struct place_piece *p);
+static enum place_state piece_pull(struct place_piece *p);
 static enum place_state piece_pulled(struct place_piece *p);
 static enum place_state piece_disk(struct place_piece *p);
 static enum place_state piece_turn(struct place_piece *p);
-static enum place_state piece_putting(struct place_piece *p);
+static enum place_state piece_put(struct place_piece *p);
 
-static enum place_state (*const piece_states[])(struct place_piece *p) = {
-	[PLACE_NEED_BUF] = piece_need_buf, [PLACE_PULLING] = piece_pulling,
-	[PLACE_PULLED] = piece_pulled,	   [PLACE_DISK] = piece_disk,
-	[PLACE_TURN] = piece_turn,	   [PLACE_PUTTING] = piece_putting,
-};
+/* Return: the next state; the same one: an operation is in flight, or the piece waits or has ended */
+static enum place_state take_step(struct place_piece *p)
+{
+	switch (p->state) {
+	case PLACE_NEED_BUF:
+		return piece_need_buf(p);
+	case PLACE_TO_PULL:
+		return piece_pull(p);
+	case PLACE_PULLED:
+		return piece_pulled(p);
+	case PLACE_TO_DISK:
+		return piece_disk(p);
+	case PLACE_TURN:
+		return piece_turn(p);
+	case PLACE_TO_PUT:
+		return piece_put(p);
+	case PLACE_WAIT_BUF:
+	case PLACE_PULLING:
+	case PLACE_AT_DISK:
+	case PLACE_PUTTING:
+	case PLACE_LENT:
+	case PLACE_DONE:
+		break;
+	}
+	return p->state;
+}
+
+static void enter(struct place_piece *p, enum place_state next)
+{
+	TRACE3(place_state, p->place->rpc->xid, p->off, next);
+	if (p->state == PLACE_NEED_BUF && next != PLACE_WAIT_BUF) /* until then the split may still change */
+		latency_piece_begin(p->place->latency, p->off, p->len);
+	p->state = next;
+}
 
 /* Runs until the piece waits or ends. A state that waits for something other than its own operation returns itself; the
  * code that resolves the wait makes the piece ready. */
@@ -58,16 +94,8 @@ void piece_run(struct place_piece *p)
 {
 	enum place_state next;
 
-	while (!p->busy && p->state != PLACE_DONE) {
-		next = piece_states[p->state](p);
-		if (next == p->state)
-			return;
-		TRACE3(place_state, p->place->rpc->xid, p->off, next);
-		if (p->state == PLACE_NEED_BUF) /* in that state the split may still change */
-			latency_piece_begin(p->place->latency, p->off, p->len);
-		p->state = next;
-		p->started = false;
-	}
+	while ((next = take_step(p)) != p->state)
+		enter(p, next);
 }
 
 void piece_make_ready(struct place_piece *p)
@@ -76,22 +104,11 @@ void piece_make_ready(struct place_piece *p)
 		list_add_tail(&p->place->ready, &p->ready);
 }
 
-static void op_begins(struct place_piece *p)
+/* Its operation has ended: continues with the piece, and with the owner of the payload. */
+static void op_ended(struct place_piece *p, enum place_state next)
 {
-	p->started = p->busy = true;
-	p->place->busy++;
-}
-
-static void op_ended(struct place_piece *p)
-{
-	p->busy = false;
 	p->place->busy--;
-}
-
-/* A completion: continues with the piece, and with the request. */
-static void piece_wake(struct place_piece *p)
-{
-	op_ended(p);
+	enter(p, next);
 	piece_make_ready(p);
 	p->place->wake(p->place);
 }
@@ -101,7 +118,7 @@ void piece_wake_all(struct place *pl, enum place_state state)
 	list_for_each(n, &pl->pieces) {
 		struct place_piece *p = list_entry(n, struct place_piece, link);
 
-		if (p->state == state && !p->busy)
+		if (p->state == state)
 			piece_make_ready(p);
 	}
 }
@@ -130,12 +147,12 @@ static void on_buf(struct rpcrdma_buf_waiter *w)
 	struct place_piece *p = container_of(w, struct place_piece, waiter);
 
 	p->place->starved = false;
-	piece_wake(p);
+	op_ended(p, PLACE_NEED_BUF);
 }
 
 static int wait_for_buf(struct place_piece *p)
 {
-	op_begins(p);
+	p->place->busy++;
 	p->place->starved = true;
 	p->waiter.fn = on_buf;
 	rpcrdma_req_buf_wait(p->place->rpc, &p->waiter);
@@ -201,14 +218,14 @@ static enum place_state use_buf(struct place_piece *p)
 	int err = buf_for(p);
 
 	if (err == -EINPROGRESS)
-		return PLACE_NEED_BUF;
+		return PLACE_WAIT_BUF;
 	if (err)
 		return piece_fail(p, err);
 	b = buf_of(p, &off);
 	p->here = (struct iovec){ .iov_base = (char *)b->addr + off, .iov_len = p->len };
 	p->iov = &p->here;
 	p->iovcnt = 1;
-	return p->place->kind == PLACE_READ ? PLACE_DISK : PLACE_PULLING;
+	return p->place->kind == PLACE_READ ? PLACE_TO_DISK : PLACE_TO_PULL;
 }
 
 /* Return: the payload of the arguments if it came with the message, or NULL */
@@ -260,7 +277,7 @@ static enum place_state piece_need_buf(struct place_piece *p)
 		err = sink(p);
 		if (err)
 			return err == -EMSGSIZE ? piece_fail(p, err) : use_buf(p);
-		return PLACE_DISK;
+		return PLACE_TO_DISK;
 	}
 	here = arrived(pl);
 	if (!here)
@@ -271,15 +288,25 @@ static enum place_state piece_need_buf(struct place_piece *p)
 	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
 }
 
-/* ---- PULLING, PULLED ---------------------------------------------------------------------- */
+/* ---- PULL, PULLING, PULLED ---------------------------------------------------------------- */
+
+static enum place_state pull_ended(struct place_piece *p, int err)
+{
+	struct place *pl = p->place;
+
+	latency_net(pl->latency, -1, p->off);
+	if (err) {
+		pl->lost = pl->kind == PLACE_WRITE;
+		return piece_fail(p, err);
+	}
+	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+}
 
 static void on_pulled(struct rpcrdma_piece *xfer, int err)
 {
 	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
 
-	xfer->err = err;
-	latency_net(p->place->latency, -1, p->off);
-	piece_wake(p);
+	op_ended(p, pull_ended(p, err));
 }
 
 static void describe(struct place_piece *p, void (*done)(struct rpcrdma_piece *xfer, int err))
@@ -288,37 +315,28 @@ static void describe(struct place_piece *p, void (*done)(struct rpcrdma_piece *x
 	p->xfer.buf = buf_of(p, &p->xfer.buf_off);
 }
 
-static enum place_state piece_pulling(struct place_piece *p)
+static enum place_state piece_pull(struct place_piece *p)
 {
 	struct place *pl = p->place;
 	int err;
 
-	if (!p->started) {
-		describe(p, on_pulled);
-		op_begins(p);
-		latency_net(p->place->latency, 1, p->off);
-		err = rpcrdma_req_pull(p->place->rpc, &p->xfer);
-		if (!err)
-			return PLACE_PULLING;
-		op_ended(p);
-		latency_net(p->place->latency, -1, p->off);
-		p->xfer.err = err;
-	}
-	if (p->xfer.err) {
-		pl->lost = pl->kind == PLACE_WRITE;
-		return piece_fail(p, p->xfer.err);
-	}
-	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+	describe(p, on_pulled);
+	latency_net(pl->latency, 1, p->off);
+	err = rpcrdma_req_pull(pl->rpc, &p->xfer);
+	if (err)
+		return pull_ended(p, err);
+	pl->busy++;
+	return PLACE_PULLING;
 }
 
 static enum place_state piece_pulled(struct place_piece *p)
 {
 	if (p->place->phase == PLACE_DISCARDS)
 		return PLACE_DONE;
-	return p->place->phase == PLACE_MOVES ? PLACE_DISK : PLACE_PULLED;
+	return p->place->phase == PLACE_MOVES ? PLACE_TO_DISK : PLACE_PULLED;
 }
 
-/* ---- DISK --------------------------------------------------------------------------------- */
+/* ---- DISK, AT_DISK ------------------------------------------------------------------------ */
 
 /* The disk operation gets its turn: until now it waited for other users of the disk. */
 static void on_turn(struct store_io *io)
@@ -329,13 +347,7 @@ static void on_turn(struct store_io *io)
 	p->turn_ns = latency_now(p->place->latency);
 }
 
-static void on_disk(struct store_io *io)
-{
-	struct place_piece *p = container_of(io, struct place_piece, io);
-
-	latency_disk(p->place->latency, -1, p->off);
-	piece_wake(p);
-}
+static void on_disk(struct store_io *io);
 
 /* Sets how many bytes around the piece a read may overwrite. Parts of one shared buffer have no space in between. */
 static void fill_pads(struct place_piece *p)
@@ -405,18 +417,11 @@ static bool submit(struct place_piece *p)
 	return now;
 }
 
-static enum place_state piece_disk(struct place_piece *p)
+static enum place_state disk_ended(struct place_piece *p)
 {
 	struct place *pl = p->place;
 	uint32_t got;
 
-	if (!p->started) {
-		fill_io(p);
-		op_begins(p);
-		if (!submit(p))
-			return PLACE_DISK;
-		op_ended(p);
-	}
 	if (p->io.sync_failed)
 		pl->sync_failed = true;
 	if (p->io.res < 0)
@@ -432,7 +437,24 @@ static enum place_state piece_disk(struct place_piece *p)
 	return PLACE_TURN;
 }
 
-/* ---- TURN, PUTTING ------------------------------------------------------------------------ */
+static void on_disk(struct store_io *io)
+{
+	struct place_piece *p = container_of(io, struct place_piece, io);
+
+	latency_disk(p->place->latency, -1, p->off);
+	op_ended(p, disk_ended(p));
+}
+
+static enum place_state piece_disk(struct place_piece *p)
+{
+	fill_io(p);
+	if (submit(p))
+		return disk_ended(p);
+	p->place->busy++;
+	return PLACE_AT_DISK;
+}
+
+/* ---- TURN, PUT, PUTTING ------------------------------------------------------------------- */
 
 static enum place_state piece_turn(struct place_piece *p)
 {
@@ -440,7 +462,7 @@ static enum place_state piece_turn(struct place_piece *p)
 
 	if (p->off >= pl->good)
 		return PLACE_DONE;
-	return !pl->in_order || p->off == pl->turn ? PLACE_PUTTING : PLACE_TURN;
+	return !pl->in_order || p->off == pl->turn ? PLACE_TO_PUT : PLACE_TURN;
 }
 
 void piece_free(struct place_piece *p)
@@ -481,23 +503,22 @@ static bool goes_with_answer(const struct place *pl)
 	       !(pl->latency->on && pl->rpc->by_chunk);
 }
 
-static enum place_state piece_putting(struct place_piece *p)
+static enum place_state piece_put(struct place_piece *p)
 {
 	struct place *pl = p->place;
 	bool lend = goes_with_answer(pl);
 	int err;
 
 	describe(p, lend ? NULL : on_put);
-	err = rpcrdma_req_place(p->place->rpc, &p->xfer);
+	err = rpcrdma_req_place(pl->rpc, &p->xfer);
 	if (err)
 		return piece_fail(p, err);
-	p->lent = true;
 	if (!lend) {
 		pl->putting++;
-		latency_net(p->place->latency, 1, p->off);
+		latency_net(pl->latency, 1, p->off);
 	}
 	pl->turn = p->off + p->len;
 	if (pl->in_order)
 		piece_wake_all(pl, PLACE_TURN);
-	return PLACE_DONE;
+	return lend ? PLACE_LENT : PLACE_PUTTING;
 }

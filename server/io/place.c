@@ -72,7 +72,6 @@ static struct place_piece *piece_get(struct place *pl)
 	list_init(&p->link);
 	list_add_tail(&pl->pieces, &p->link);
 	p->place = pl;
-	p->started = p->busy = p->lent = false;
 	p->buf = NULL;
 	pl->out++;
 	return p;
@@ -83,7 +82,7 @@ static void begin_sync(struct place *pl)
 {
 	struct place_piece *p = piece_get(pl);
 
-	p->state = PLACE_DISK;
+	p->state = PLACE_TO_DISK;
 	p->off = p->len = 0;
 	p->stream = 0;
 	p->iovcnt = 0;
@@ -186,7 +185,7 @@ static void end_piece(struct place_piece *p)
 
 	pl->out--;
 	cut_ended(&pl->cut, p->stream);
-	if (!p->lent && pl->kind != PLACE_PULL)
+	if (p->state == PLACE_DONE && pl->kind != PLACE_PULL)
 		piece_free(p);
 }
 
@@ -210,7 +209,7 @@ bool place_run(struct place *pl)
 
 	while ((p = next_ready(pl))) {
 		piece_run(p);
-		if (p->state == PLACE_DONE)
+		if (p->state >= PLACE_PUTTING)
 			end_piece(p);
 	}
 	if (!pl->out && !pl->cut.left && pl->kind == PLACE_WRITE) /* the store has the data, and the reply is small */

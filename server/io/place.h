@@ -53,12 +53,18 @@ enum place_phase {
 };
 
 enum place_state {
-	PLACE_NEED_BUF, /* waits for a buffer, unless the client's memory can be used directly */
-	PLACE_PULLING,	/* from the client */
+	PLACE_NEED_BUF, /* needs a buffer, unless the client's memory can be used directly */
+	PLACE_WAIT_BUF, /* waits for one in the pool's queue */
+	PLACE_TO_PULL, /* to be pulled from the client */
+	PLACE_PULLING,	/* the transport pulls it */
 	PLACE_PULLED,	/* waits for place_move() */
-	PLACE_DISK,	/* to or from the store */
+	PLACE_TO_DISK,	/* to be submitted to the store */
+	PLACE_AT_DISK,	/* the store has it */
 	PLACE_TURN,	/* waits until all pieces before it were put */
-	PLACE_PUTTING,	/* to the client */
+	PLACE_TO_PUT,	/* to be put to the client */
+	/* it takes no further step: */
+	PLACE_PUTTING, /* the transport puts it, and frees it then */
+	PLACE_LENT,    /* the transport has it and its buffer until the reply has been sent */
 	PLACE_DONE,
 };
 
@@ -66,9 +72,6 @@ struct place_piece {
 	struct list ready; /* place->ready: it can continue */
 	struct list link;  /* place->pieces, or place_pool.free */
 	enum place_state state;
-	bool busy;	   /* an operation is in flight; its completion resumes the piece */
-	bool started;	   /* the operation of this state was begun */
-	bool lent;	   /* the transport holds it and its buffer until the reply has been sent */
 	uint32_t off, len; /* within the payload */
 	unsigned stream;
 	struct place *place;
@@ -111,7 +114,7 @@ struct place {
 	bool piecewise;	  /* no memory for the whole: each piece has its own buffer */
 	bool starved;	  /* a piece waits for a buffer: the next one begins when it has got it */
 	unsigned out;	  /* pieces in flight */
-	unsigned busy;	  /* of them, those with an operation in flight */
+	unsigned busy;	  /* of them, those with an operation in flight: WAIT_BUF, PULLING, AT_DISK */
 	unsigned putting; /* pieces that the transport holds; place_run() does not wait for them */
 	size_t shift;	  /* offset of the payload's first byte in a buffer, for the store's alignment */
 	struct rpcrdma_buf *buf; /* for the whole payload */

@@ -5,9 +5,9 @@
  *
  * Operation: A request is a state machine and its own continuation. No thread waits for it: the code that completes
  *            something for it calls req_run() or req_resume() on its reactor. Each state is a function that does what
- *            can be done now. It returns the next state, or the same one if the request must wait. run() loops until
- *            the state does not change. What a state needs to know about the program is in the row of the procedure
- *            (prog.h).
+ *            can be done now. It returns the next state, or the same one if the request must wait. advance()
+ *            goes on until the state does not change. What a state needs to know about the program is in the row of
+ *            the procedure (prog.h).
  *
  *     call --> NEW --> IDENTIFYING --> ADMITTING ----------(idempotent)----------> execute() <------+
  *               |        |    |           |  |                                      | | |           | (opened,
@@ -95,31 +95,46 @@ static enum req_state state_identifying(struct req *r);
 static enum req_state state_admitting(struct req *r);
 static enum req_state state_pulling(struct req *r);
 static enum req_state state_dupcheck(struct req *r);
-static enum req_state state_waiting(struct req *r);
 static enum req_state state_moving(struct req *r);
 static enum req_state state_replying(struct req *r);
 
-static const struct {
-	const char *name;
-	enum req_state (*run)(struct req *r);
-} states[] = {
-	[REQ_NEW] = { "NEW", state_new },
-	[REQ_IDENTIFYING] = { "IDENTIFYING", state_identifying },
-	[REQ_ADMITTING] = { "ADMITTING", state_admitting },
-	[REQ_PULLING] = { "PULLING", state_pulling },
-	[REQ_DUPCHECK] = { "DUPCHECK", state_dupcheck },
-	[REQ_RUNNING] = { "RUNNING", state_waiting }, /* on_worked(), on_opened(), req_resume() */
-	[REQ_MOVING] = { "MOVING", state_moving },
-	[REQ_REPLYING] = { "REPLYING", state_replying },
-	[REQ_FREE] = { "FREE", state_waiting },
-};
-
-_Static_assert(REQ_FREE == LATENCY_STATES, "a histogram for each state but the last");
+/* Return: the next state; the same one: it waits for what calls on_worked(), on_opened(), req_resume() or on_replied() */
+static enum req_state take_step(struct req *r)
+{
+	switch (r->state) {
+	case REQ_NEW:
+		return state_new(r);
+	case REQ_IDENTIFYING:
+		return state_identifying(r);
+	case REQ_ADMITTING:
+		return state_admitting(r);
+	case REQ_PULLING:
+		return state_pulling(r);
+	case REQ_DUPCHECK:
+		return state_dupcheck(r);
+	case REQ_MOVING:
+		return state_moving(r);
+	case REQ_REPLYING:
+		return state_replying(r);
+	case REQ_RUNNING:
+	case REQ_FREE:
+		break;
+	}
+	return r->state;
+}
 
 const char *req_state_name(enum req_state s)
 {
-	return (unsigned)s < ARRAY_SIZE(states) ? states[s].name : "?";
+	static const char *const names[] = {
+		[REQ_NEW] = "NEW",	     [REQ_IDENTIFYING] = "IDENTIFYING", [REQ_ADMITTING] = "ADMITTING",
+		[REQ_PULLING] = "PULLING",   [REQ_DUPCHECK] = "DUPCHECK",	[REQ_RUNNING] = "RUNNING",
+		[REQ_MOVING] = "MOVING",     [REQ_REPLYING] = "REPLYING",	[REQ_FREE] = "FREE",
+	};
+
+	return (unsigned)s < ARRAY_SIZE(names) ? names[s] : "?";
 }
+
+_Static_assert(REQ_FREE == LATENCY_STATES, "a histogram for each state but the last");
 
 /* ---- allocation --------------------------------------------------------------------------- */
 
@@ -194,14 +209,13 @@ static void req_put(struct req *r)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* Takes @step, and then those of the states that follow, until the request has to wait or has ended. */
-static void run(struct req *r, enum req_state (*step)(struct req *r))
+/* Enters @next, and the states that follow, until the request has to wait or has ended.
+ * @had: slots held before the step that led to @next */
+static void advance(struct req *r, unsigned had, enum req_state next)
 {
 	struct reactor *re = r->reactor;
-	unsigned had = re->live;
-	enum req_state next;
 
-	while ((next = step(r)) != r->state) {
+	for (; next != r->state; next = take_step(r)) {
 		TRACE3(req_state, r->xid, r->state, next);
 		latency_state(&r->latency, r->state, next == REQ_REPLYING);
 		r->state = next;
@@ -209,7 +223,6 @@ static void run(struct req *r, enum req_state (*step)(struct req *r))
 			req_put(r);
 			break;
 		}
-		step = states[next].run;
 	}
 	if (re->live < had)
 		admit_next(re);
@@ -217,7 +230,9 @@ static void run(struct req *r, enum req_state (*step)(struct req *r))
 
 void req_run(struct req *r)
 {
-	run(r, states[r->state].run);
+	unsigned had = r->reactor->live;
+
+	advance(r, had, take_step(r));
 }
 
 void req_call(struct conn *c, struct rpcrdma_req *rpc)
@@ -233,11 +248,6 @@ void req_call(struct conn *c, struct rpcrdma_req *rpc)
 		rpc->user = r;
 	}
 	req_run(r);
-}
-
-static enum req_state state_waiting(struct req *r)
-{
-	return r->state;
 }
 
 static bool cancel(struct req *r)
@@ -277,10 +287,11 @@ void req_conn_lost(struct conn *c)
 	list_splice_tail(&reqs, &c->reqs);
 	while ((n = list_pop(&reqs)) != NULL) {
 		struct req *r = list_entry(n, struct req, of_conn);
+		unsigned had = r->reactor->live;
 
 		list_add_tail(&c->reqs, n);
 		if (leave_queue(r))
-			run(r, drop);
+			advance(r, had, drop(r));
 	}
 }
 
@@ -407,7 +418,10 @@ static void run_work(struct worker_job *job)
 
 static void on_worked(struct worker_job *job)
 {
-	run(container_of(job, struct req, job), finish);
+	struct req *r = container_of(job, struct req, job);
+	unsigned had = r->reactor->live;
+
+	advance(r, had, finish(r));
 }
 
 static void run_open(struct worker_job *job)
@@ -421,7 +435,10 @@ static enum req_state execute(struct req *r);
 
 static void on_opened(struct worker_job *job)
 {
-	run(container_of(job, struct req, job), execute);
+	struct req *r = container_of(job, struct req, job);
+	unsigned had = r->reactor->live;
+
+	advance(r, had, execute(r));
 }
 
 static enum req_state to_worker(struct req *r, void (*work)(struct worker_job *job),
@@ -468,7 +485,9 @@ static enum req_state execute(struct req *r)
 
 void req_resume(struct req *r)
 {
-	run(r, r->state == REQ_RUNNING ? execute : states[r->state].run);
+	unsigned had = r->reactor->live;
+
+	advance(r, had, r->state == REQ_RUNNING ? execute(r) : take_step(r));
 }
 
 /* ---- ADMITTING ---------------------------------------------------------------------------- */
@@ -558,15 +577,11 @@ static enum req_state state_dupcheck(struct req *r)
 
 /* ---- REPLYING ----------------------------------------------------------------------------- */
 
-static enum req_state replied(struct req *r)
-{
-	(void)r;
-	return REQ_FREE;
-}
-
 static void on_replied(void *arg)
 {
-	run(arg, replied);
+	struct req *r = arg;
+
+	advance(r, r->reactor->live, REQ_FREE);
 }
 
 static void send_end(struct req *r)
