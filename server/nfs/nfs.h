@@ -34,6 +34,8 @@
 
 struct mount_table;
 
+#define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax in FSINFO */
+
 /* Of the server. Written before the threads start and after they end; members that change in between are locked. */
 struct nfs_server {
 	struct server *srv;
@@ -59,6 +61,9 @@ struct nfs_reactor {
 	struct files files;
 	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
 	struct exports_use *exports; /* exports for new calls */
+	/* Longest data of a reply that is sent inside the reply instead of a separate chunk: a READ over TCP, a
+	 * READDIR. With a low limit of buffer memory it is less than NFS3_IO_MAX. A multiple of 4096. */
+	uint32_t inline_max;
 };
 
 /* Of a connection, on its reactor. */

@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "nfs.h"
 
+#define REPLY_HEAD 1024u /* upper bound of the other results in a reply */
+
 /* ---- groups ------------------------------------------------------------------------------- */
 
 static void run_ask(struct worker_job *job)
@@ -100,6 +102,13 @@ static const struct files_ops file_ops = { .flush = flush_file };
 
 /* ---- the reactor -------------------------------------------------------------------------- */
 
+static uint32_t inline_max(const struct server *srv)
+{
+	size_t max = rpcrdma_domain_reply_max(srv->domain) - REPLY_HEAD;
+
+	return (uint32_t)MIN(max, (size_t)NFS3_IO_MAX) & ~4095u;
+}
+
 static int create_reactor(struct reactor *re)
 {
 	struct nfs_server *s = nfs_server(re->srv);
@@ -110,6 +119,7 @@ static int create_reactor(struct reactor *re)
 	if (!n)
 		return -ENOMEM;
 	n->reactor = re;
+	n->inline_max = inline_max(re->srv);
 	err = files_create(&n->files, &re->loop, re->idx, s->files_max, &file_ops, n);
 	if (!err && s->manage_gids)
 		err = groups_create(&group_ops, n, &n->groups);

@@ -217,7 +217,7 @@ static nfsstat3 status_of(const struct req *r, int err)
 /* Bytes for the entries in a reply of @limit bytes. */
 static size_t room_for(const struct req *r, uint32_t limit)
 {
-	limit = MIN(limit, nfs3_io_answer_max(r->srv));
+	limit = MIN(limit, nfs_call(r)->re->inline_max);
 	return limit > HEAD_BYTES ? limit - HEAD_BYTES : 0;
 }
 

@@ -64,7 +64,7 @@ void nfs3_fsinfo(struct req *r)
 	ok->rtmax = ok->rtpref = NFS3_IO_MAX;
 	ok->wtmax = ok->wtpref = NFS3_IO_MAX;
 	ok->rtmult = ok->wtmult = 4096;
-	ok->dtpref = nfs3_io_answer_max(r->srv);
+	ok->dtpref = nfs_call(r)->re->inline_max;
 	ok->maxfilesize = lim->file_max_bytes;
 	ok->time_delta = (nfstime3){ .seconds = lim->time_s, .nseconds = lim->time_ns };
 	/* an export is one file system: requests do not cross a mount */

@@ -36,8 +36,6 @@
 #include "nfs3_conv.h"
 #include "nfs3_meta.h"
 
-#define ANSWER_HEAD 1024u /* upper bound of the other results in a reply */
-
 static bool is_write(const struct req *r)
 {
 	return r->proc->move != PLACE_READ;
@@ -187,13 +185,6 @@ static enum prog_begin find_file(struct req *r)
 	return PROG_OPEN;
 }
 
-uint32_t nfs3_io_answer_max(const struct server *srv)
-{
-	size_t max = rpcrdma_domain_reply_max(srv->domain) - ANSWER_HEAD;
-
-	return (uint32_t)MIN(max, (size_t)NFS3_IO_MAX) & ~4095u;
-}
-
 /* ---- READ --------------------------------------------------------------------------------- */
 
 static void fill_plan(struct req *r, uint64_t off, uint32_t bytes)
@@ -214,7 +205,7 @@ enum prog_begin nfs3_io_read_begin(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const READ3args *a = &call->args.read;
-	uint32_t count = MIN(a->count, NFS3_IO_MAX), answer_max;
+	uint32_t count = MIN(a->count, NFS3_IO_MAX);
 	enum prog_begin next = find_file(r);
 
 	if (next != PROG_MOVE)
@@ -224,10 +215,8 @@ enum prog_begin nfs3_io_read_begin(struct req *r)
 	else if (count > call->stx.stx_size - a->offset)
 		count = (uint32_t)(call->stx.stx_size - a->offset);
 	/* data inside the reply has to fit one buffer; data by chunk has no such limit */
-	if (!r->rpc->by_chunk) {
-		answer_max = nfs3_io_answer_max(r->srv);
-		count = MIN(count, answer_max);
-	}
+	if (!r->rpc->by_chunk)
+		count = MIN(count, call->re->inline_max);
 	fill_plan(r, a->offset, count);
 	r->plan.size_hint = call->stx.stx_size;
 	return PROG_MOVE;

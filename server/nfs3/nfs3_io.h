@@ -20,8 +20,6 @@ struct timespec;
 
 struct server;
 
-#define NFS3_IO_MAX (1u << 20) /* rtmax, wtmax in FSINFO */
-
 /** nfs3_io_write_payload - prog_proc.payload of WRITE
  *
  * Return: 0, -EINVAL, -EFBIG.
@@ -51,10 +49,5 @@ bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, cons
 
 /** nfs3_atime_touch - updates the access time, if due, after a READ of call->file, which had the attributes call->stx */
 void nfs3_atime_touch(struct req *r);
-
-/** nfs3_io_answer_max - returns the longest data of a reply that is sent inside the reply instead of a separate
- * chunk: a READ over TCP, a READDIR. With a low limit of buffer memory it is less than NFS3_IO_MAX. A multiple
- * of 4096. */
-uint32_t nfs3_io_answer_max(const struct server *srv);
 
 #endif
