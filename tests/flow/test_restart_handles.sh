@@ -69,12 +69,13 @@ everything() {
 	chmod 755 "$work" "$home"
 	[ -z "$as" ] || chown -R 64001:64001 "$home"
 	set -- --state-dir "$home/state" "$@"
-	x="/x=$home/x,rw,no_root_squash" y="/y=$home/y,rw"
+	# a disk that takes a second for the file: the server is killed in the middle of it, on a busy machine too
+	x="/x=$home/x,rw,no_root_squash,store=rate:20M" y="/y=$home/y,rw"
 	start "$@" --export "$x" --export "$y"
 	grep -q "export /x: .*$words" "$work/log" || fail "$kind: not $words"
 	survives nothing "$@" --export "$y" --export "$x"
 	[ "$kind" = unsigned ] || survives change_key "$@" --export "$x" --export "$y"
-	survives move_export "$@" --export "/x=$home/elsewhere,rw,no_root_squash" --export "$y"
+	survives move_export "$@" --export "/x=$home/elsewhere,rw,no_root_squash,store=rate:20M" --export "$y"
 	stop TERM
 	if [ "$kind" = unsigned ]; then
 		grep -q 'sign-handles no: ' "$work/log" || fail "$kind: that nothing is signed was not told"
