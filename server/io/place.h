@@ -37,13 +37,15 @@ struct place_plan {
 	struct store *store;	      /* READ, WRITE, SYNC; its volume says how the data travels */
 	struct rpcrdma_payload *data; /* WRITE, PULL: of the arguments */
 	uint64_t off;  /* in the file, of the first byte */
-	uint32_t bytes; /* of payload; SYNC: of the range, 0: the whole file */
+	/* Of payload; SYNC: of the range, 0: the whole file. READ: more than r->rpc->room is rejected; unless
+	 * r->rpc->by_chunk, payload and results together fit rpcrdma_domain_reply_max() */
+	uint32_t bytes;
 	/* before data moves to or from the store */
 	struct store_file *file;
 	uint64_t size_hint;	  /* READ: the file's recent size */
 	enum store_stable stable; /* WRITE */
-	const struct creds *creds; /* WRITE: credentials to write with (quota) */
-	struct worker_client *client; /* the client it is for */
+	const struct creds *creds; /* WRITE: credentials to write with (quota); NULL: the server's own */
+	struct worker_client *client; /* the client it is for: &r->conn->client->workers; NULL: the server itself */
 };
 
 enum place_phase {

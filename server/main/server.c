@@ -111,7 +111,7 @@ static int create_all(struct server *s, const struct conf *conf)
 
 	if (getrandom(s->instance, sizeof(s->instance), 0) != (ssize_t)sizeof(s->instance))
 		return -EIO;
-	err = s->ops->create(s, conf, reactors_of(conf)); /* logs errors itself */
+	err = s->ops->create ? s->ops->create(s, conf, reactors_of(conf)) : 0; /* logs errors itself */
 	if (err)
 		return err;
 	err = rpcrdma_domain_create(&attr, &s->domain);
@@ -213,7 +213,8 @@ static void free_all(struct server *s)
 	rpcrdma_domain_destroy(s->domain);
 	drc_destroy(s->drc);
 	drc_destroy(s->drc_writes);
-	s->ops->destroy(s);
+	if (s->service && s->ops->destroy)
+		s->ops->destroy(s);
 	pthread_mutex_destroy(&s->denials_lock);
 	latency_tracer_fini(&s->tracer);
 	clients_fini(&s->clients);

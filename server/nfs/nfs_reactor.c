@@ -147,8 +147,6 @@ static void destroy_reactor(struct reactor *re)
 {
 	struct nfs_reactor *n = nfs_reactor(re);
 
-	if (!n)
-		return;
 	files_destroy(&n->files);
 	groups_destroy(n->groups);
 	exports_use_put(n->exports);

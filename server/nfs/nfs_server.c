@@ -201,8 +201,6 @@ void nfs_server_destroy(struct server *srv)
 {
 	struct nfs_server *s = nfs_server(srv);
 
-	if (!s)
-		return;
 	mount_table_destroy(s->mounts);
 	exports_put(s->exports);
 	fh_set_destroy(s->fhs);

@@ -86,6 +86,12 @@ static void on_refused(void *ctx, const struct rpcrdma_peer *peer, int err)
 		log_warn("%s turned away (client %s): %s", peer->text, client, refusal(err));
 }
 
+static void end_service(struct conn *c)
+{
+	if (c->srv->ops->closed)
+		c->srv->ops->closed(c);
+}
+
 static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_engine **ret_engine,
 		     void **ret_conn_ctx)
 {
@@ -119,9 +125,9 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 		free(c);
 		return -EACCES;
 	}
-	err = srv->ops->accept(c, &why);
+	err = srv->ops->accept ? srv->ops->accept(c, &why) : 0;
 	if (!err && client_get(&srv->clients, peer, &c->client)) {
-		srv->ops->closed(c);
+		end_service(c);
 		err = -ENOMEM;
 	}
 	if (err) {
@@ -156,7 +162,7 @@ static void on_closed(void *conn_ctx)
 	struct conn *c = conn_ctx;
 	struct reactor *re = c->reactor;
 
-	re->srv->ops->closed(c);
+	end_service(c);
 	client_put(c->client);
 	free(c);
 	atomic_fetch_sub(&re->nconns, 1);

@@ -48,12 +48,15 @@ struct prog_proc {
 	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory */
 	enum place_kind move;	       /* READ, WRITE, SYNC: with begin(); WRITE, PULL: with payload() */
 	bool modifies;		       /* for prog.authorize */
-	bool once;		       /* non-idempotent: a retransmission gets the original reply */
-	/* Checks the arguments and fills in the first part of r->plan; Return: 0 or -errno */
+	bool once;		       /* non-idempotent: a retransmission gets the original reply. Arguments without
+					* payload have at most ONCE_ARGS_MAX bytes, results DRC_RES_MAX; once.h, drc.h */
+	/* Checks the arguments and fills in the first part of r->plan. A whole call has at most 1 MiB + 8 KiB: cm.c sets
+	 * no other limit. Return: 0 or -errno */
 	int (*payload)(struct req *r);
 	/* Fills in the rest of r->plan, READ and SYNC: all of it */
 	enum prog_begin (*begin)(struct req *r);
-	void (*open)(struct req *r);   /* on a worker, between two runs of begin() */
+	void (*open)(struct req *r);   /* on a worker, between two runs of begin(). If the connection is lost before,
+					* neither runs: prog.release() is the only end that is certain */
 	bool (*quick)(struct req *r);  /* fast path instead of work, from cached objects, without blocking; false: not
 					* possible. NULL: no fast path */
 	void (*work)(struct req *r);   /* on a worker; NULL: nothing blocks */
@@ -74,8 +77,8 @@ struct prog {
 	int (*authorize)(struct req *r);
 	/* Ends the wait of authorize() or begin(); Return: false: it does not wait. With hooks that wait only. */
 	bool (*cancel)(struct req *r);
-	/* Sets the results to the status for @err, -errno; -EAGAIN: the client shall try again later. With hooks that
-	 * return an error, and with .once. */
+	/* Sets the results to the status for @err, -errno; -EAGAIN: the client shall try again later. With authorize(),
+	 * and with procedures that have room(), payload() or .once. begin() and finish() may use it, too. */
 	void (*fail)(struct req *r, int err);
 	/* Do the results say that nothing was done, so that a retransmission must be executed? With .once only. */
 	bool (*undone)(const struct req *r);
@@ -84,28 +87,27 @@ struct prog {
 };
 
 /* Programs that belong together, and what they share: per server (srv->service), per reactor (reactor->service) and
- * per connection (conn->service). */
+ * per connection (conn->service). A hook without anything to do may be NULL. */
 struct service {
 	const struct prog *const *progs; /* ends with NULL */
-	/* On the thread of server_start(), before any other hook: sets srv->service. It may log.
-	 * Return: 0 or -errno, then destroy() runs */
+	/* On the thread of server_start(), before any other hook: sets srv->service. It may log. Return: 0 or -errno */
 	int (*create)(struct server *srv, const struct conf *conf, unsigned nreactors);
-	/* server_reload(); NULL: not possible */
+	/* server_reload(); NULL: -EOPNOTSUPP */
 	int (*reload)(struct server *srv, const struct conf *conf, char *why, size_t why_bytes);
-	/* No reload() may begin from now on; waits for one in progress. NULL: nothing to wait for */
+	/* No reload() may begin from now on; waits for one in progress */
 	void (*stop)(struct server *srv);
-	/* All threads have ended. srv->service may be NULL */
+	/* All threads have ended. Runs if srv->service was set, whatever create() returned */
 	void (*destroy)(struct server *srv);
-	/* Any thread, before the reactor runs. Sets re->service; Return: 0 or -errno, then destroy_reactor() runs */
+	/* The same thread, before the reactor runs. Sets re->service. Return: 0 or -errno */
 	int (*create_reactor)(struct reactor *re);
 	/* On the reactor's thread: it has begun, and is about to end */
 	void (*start_reactor)(struct reactor *re);
 	void (*stop_reactor)(struct reactor *re);
 	/* Is work in progress that has no request? Besides loop->flushing */
 	bool (*is_busy)(const struct reactor *re);
-	/* After the reactor's thread has ended; the engine still exists */
+	/* After the reactor's thread has ended; the engine still exists. Runs if re->service was set */
 	void (*destroy_reactor)(struct reactor *re);
-	/* On the listener's thread. May c->peer connect? Sets c->service.
+	/* On the listener's thread. May c->peer connect? Sets c->service. NULL: all may.
 	 * Return: 0, -ENOMEM, -EACCES: @ret_why is set to a text for the log */
 	int (*accept)(struct conn *c, const char **ret_why);
 	/* The connection has ended; any thread */

@@ -71,7 +71,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 	r->trim.fn = on_trim;
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->loop.engine);
 	r->pieces.engine = r->loop.engine;
-	if (!err)
+	if (!err && srv->ops->create_reactor)
 		err = srv->ops->create_reactor(r);
 	if (err) {
 		reactor_destroy(r);
@@ -84,14 +84,17 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 static void *reactor_main(void *arg)
 {
 	struct reactor *r = arg;
+	const struct service *ops = r->srv->ops;
 
 	creds_stay();
 	rpcrdma_timer_set(r->loop.engine, &r->trim, TRIM_EVERY_NS);
-	r->srv->ops->start_reactor(r);
+	if (ops->start_reactor)
+		ops->start_reactor(r);
 	while (!r->loop.stop)
 		(void)rpcrdma_engine_wait(r->loop.engine, -1);
 	rpcrdma_timer_cancel(r->loop.engine, &r->trim);
-	r->srv->ops->stop_reactor(r);
+	if (ops->stop_reactor)
+		ops->stop_reactor(r);
 	sem_post(&r->ended);
 	return NULL;
 }
@@ -109,8 +112,9 @@ int reactor_run(struct reactor *r)
 static void on_drain(struct rpcrdma_timer *t)
 {
 	struct reactor *r = container_of(t, struct reactor, drain);
+	const struct service *ops = r->srv->ops;
 	/* work in progress that may have no request waiting for it */
-	bool working = r->loop.flushing || r->srv->ops->is_busy(r);
+	bool working = r->loop.flushing || (ops->is_busy && ops->is_busy(r));
 	bool busy = r->taken > r->partial || working;
 
 	if (!r->closing && (!busy || clock_now_ns() >= r->drain_until_ns)) {
@@ -167,7 +171,8 @@ void reactor_destroy(struct reactor *r)
 		;
 	free_reqs(r);
 	place_pool_fini(&r->pieces);
-	r->srv->ops->destroy_reactor(r); /* before the engine: stores may have watches on it */
+	if (r->service && r->srv->ops->destroy_reactor) /* before the engine: stores may have watches on it */
+		r->srv->ops->destroy_reactor(r);
 	rpcrdma_engine_destroy(r->loop.engine);
 	sem_destroy(&r->ended);
 	free(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * store.c - selects the store of a volume
+ * store.c - selects the store of a volume, and closes its files
  *
  * Operation: Selection by the volume's options.
  * Memory:    Of the selected store.
@@ -9,6 +9,8 @@
  * Errors:    Of creating it: export_data_check() has refused unsupported kinds.
  */
 #include "store.h"
+
+#include <unistd.h>
 
 const struct store_ops *store_of(const struct volume *v)
 {
@@ -44,4 +46,11 @@ int store_make(const struct store_env *env, struct volume *v, struct store **ret
 	}
 	*ret = s;
 	return 0;
+}
+
+void store_close(struct store_file *f)
+{
+	(void)close(f->fd);
+	if (f->direct.state >= STORE_DIRECT_OPEN)
+		(void)close(f->direct.fd);
 }

@@ -52,7 +52,8 @@ struct store_direct {
 
 struct store_io;
 
-/* A file that is open for I/O. Owned by the descriptor cache (fdcache.c). */
+/* A file that is open for I/O, by store_open(). Owned by the program, or its descriptor cache (fdcache.c). Only the stores
+ * of one reactor use it. store_close() ends it. */
 struct store_file {
 	int fd;
 	bool writable;
@@ -61,7 +62,7 @@ struct store_file {
 	bool sets_atime; /* a read by it may set the access time, and so may wait for the disk */
 	struct store_direct direct;
 	uint64_t fs; /* st_dev of its volume */
-	uint64_t dev, ino; /* identifies the file on all reactors; set by fdcache_insert() */
+	uint64_t dev, ino; /* identifies the file on all reactors, for syncs and queues; the owner sets them */
 	struct store_io *opening; /* operations that wait for STORE_DIRECT_OPENING, newest first */
 	pthread_rwlock_t syncs; /* store_file.c. Do not copy a structure that is in use. */
 };
@@ -86,7 +87,7 @@ struct store_io {
 	uint64_t size_hint;	   /* READ: the file's recent size; a short read that reaches it is
 	                              * known to be complete */
 	enum store_stable stable;  /* WRITE */
-	const struct creds *creds; /* WRITE: credentials to write with (quota) */
+	const struct creds *creds; /* WRITE: credentials to write with (quota); NULL: the server's own */
 	struct worker_client *client; /* the client it runs for; NULL: the server itself */
 	void (*begins)(struct store_io *io); /* its turn has come, after a wait in a queue if there is one; or NULL */
 	void (*done)(struct store_io *io);
@@ -222,6 +223,9 @@ static inline void store_open(const struct store_ops *ops, struct volume *v, int
 	ops->open(v, fd, write, ret);
 	assert(ret->fd == fd && ret->writable == write);
 }
+
+/** store_close - closes the descriptors of a file; may block; no operation may be in flight */
+void store_close(struct store_file *f);
 
 /** store_submit_below - submits to the store, bypassing the queue; for the layers above the store */
 static inline int must_check store_submit_below(struct store *s, struct store_io *io)

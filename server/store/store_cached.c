@@ -124,7 +124,7 @@ static int submit_read(struct store *s, struct store_io *io)
 static int submit_write(struct store *s, struct store_io *io)
 {
 	/* a worker writes as another user: a reactor never changes its credentials, see creds.h */
-	if (io->file->in_memory && creds_are_own(io->creds))
+	if (io->file->in_memory && (!io->creds || creds_are_own(io->creds)))
 		return on_the_spot(s, io, run_write);
 	return to_worker(s, io, run_write);
 }

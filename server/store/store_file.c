@@ -163,7 +163,7 @@ static void stabilize(struct store_io *io)
 
 void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 {
-	io->res = creds_assume(io->creds);
+	io->res = io->creds ? creds_assume(io->creds) : 0;
 	if (io->res)
 		return;
 	io->res = move(io);

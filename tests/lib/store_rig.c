@@ -80,9 +80,7 @@ void store_rig_create(struct store_rig *g, const char *options)
 
 void store_rig_destroy(struct store_rig *g)
 {
-	close(g->file.fd);
-	if (g->file.direct.state >= STORE_DIRECT_OPEN)
-		close(g->file.direct.fd);
+	store_close(&g->file);
 	store_destroy(g->store);
 	worker_pool_destroy(g->reactor.loop.workers);
 	rpcrdma_engine_destroy(g->reactor.loop.engine);
