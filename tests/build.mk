@@ -166,6 +166,7 @@ MANY := $(O)/tests/interop/many
 interop-tools: $(INTEROP_PROGS) $(TUMBLE) $(POWERCUT) $(HOSTILE) $(O)/tests/unit/test_fs_limits $(O)/tests/unit/test_creds \
 	$(O)/tests/unit/test_store_aio $(O)/tests/unit/test_store_aio_kernel $(O)/tests/flow/test_server_atime
 $(O)/tests/interop/stale: $(O)/tests/lib/stale_rounds.o
+$(O)/tests/interop/verbs_toy: $(addprefix $(O)/tests/lib/,toy_rig.o toy_block.o inside.o tmp_dir.o)
 $(O)/tests/interop/verbs_window: $(O)/tests/lib/raw_server.o $(O)/tests/lib/wire_svc.o
 $(O)/tests/interop/memfds: $(O)/tests/lib/memfd_menu.o
 LDFLAGS_memfds := -Wl,--wrap=rr_local_sock_send

@@ -13,7 +13,7 @@ setup
 
 url=rdma://$addr/demo
 tools=$O/tests/interop
-for tool in pieces probe stale verbs_fabric verbs_long verbs_window; do
+for tool in pieces probe stale verbs_fabric verbs_long verbs_toy verbs_window; do
 	[ -x "$tools/$tool" ] || echo "  SKIP: $tool is not built (libibverbs-dev, librdmacm-dev)"
 done
 # KiB that a process has registered; KiB of rxe's queues, which their owners map
@@ -48,6 +48,9 @@ fi
 if [ -x "$tools/verbs_window" ]; then
 	ok 'verbs_window' timeout 300 "$tools/verbs_window" "$addr" 20110
 	sed -n 's/^\[  \(PASSED\|FAILED\) .*/          &/p' "$work/out"
+fi
+if [ -x "$tools/verbs_toy" ]; then
+	counted 'verbs_toy' timeout 300 "$tools/verbs_toy" "rdma://$addr:20120"
 fi
 not_ready=$(not_ready)
 
