@@ -239,6 +239,11 @@ bool place_settle(struct place *pl)
 	if (pl->kind == PLACE_NONE)
 		return true;
 	cut_stop(&pl->cut);
+	if (pl->starved && pl->phase == PLACE_PULLS) { /* the piece that waits may need the buffers of the others */
+		pl->phase = PLACE_DISCARDS;
+		piece_wake_all(pl, PLACE_PULLED);
+		(void)place_run(pl);
+	}
 	return !pl->busy;
 }
 

@@ -176,6 +176,8 @@ bool place_discard(struct place *pl);
 
 /** place_settle - ends the payload: no further piece begins
  *
+ * If a piece waits for a buffer, pieces of a WRITE that will not be executed release theirs: it may wait for those.
+ *
  * Return: false: an operation is in flight; place->wake runs when it has ended.
  */
 bool place_settle(struct place *pl);

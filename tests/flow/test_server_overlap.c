@@ -15,11 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "conf.h"
 #include "nfs_peer.h"
 #include "server_int.h"
 #include "inside.h"
@@ -197,6 +199,34 @@ static void the_same_write_again(void **state)
 	nfs_peer_destroy(&peer);
 }
 
+static void little_memory(struct conf *conf)
+{
+	conf->pinned_max = RPCRDMA_POOL_BYTES_MIN;
+}
+
+/* The parts of a WRITE that are pulled before it is refused hold all the memory that its next part waits for. */
+static void refused_with_little_memory(void **state)
+{
+	const char *options[] = { "rw,no_root_squash,overlap=streams,grain=4K", "rw,no_root_squash", NULL };
+	struct nfs_fh fh;
+	WRITE3resok ok;
+	char path[32];
+
+	(void)state;
+	for (unsigned exp = 0; exp < 2; exp++) {
+		nfs_peer_create_tuned(&peer, RPCRDMA_LOCAL, options, little_memory);
+		make(exp, "f", data, &fh);
+		(void)snprintf(path, sizeof(path), "e%u/f", exp);
+		assert_int_equal(chmod(tmp_dir_path(&peer.dir, path), 0600), 0);
+		peer.cred.uid = 1000;
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(nfs_peer_write(&peer, &fh, 0, data, LEN, UNSTABLE, &ok), NFS3ERR_ACCES);
+		peer.cred.uid = 0;
+		assert_int_equal(nfs_peer_write(&peer, &fh, 0, data, LEN, UNSTABLE, &ok), NFS3_OK);
+		nfs_peer_destroy(&peer);
+	}
+}
+
 static uint64_t taken(void)
 {
 	return server_counters(peer.srv, "reqs");
@@ -248,6 +278,7 @@ int main(void)
 		cmocka_unit_test(read_in_order),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(the_same_write_again),
+		cmocka_unit_test(refused_with_little_memory),
 		cmocka_unit_test(truncated_meanwhile),
 	};
 

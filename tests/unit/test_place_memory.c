@@ -149,6 +149,30 @@ static void twin_lets_go(void **state)
 	assert_int_equal(bufs_out, 1);
 }
 
+/* The same for one that is not executed: its reply waits for a piece that waits for the memory of the others. */
+static void refused_lets_go(void **state)
+{
+	struct rig *r = *state;
+
+	rpc.buf_max = 4;
+	bufs_left = 2;
+	r->args.length = TOTAL;
+	how.grain = 4;
+	start_at(r, PLACE_WRITE, 0, TOTAL);
+	assert_false(place_run(&r->place));
+	complete(0, 0);
+	assert_true(place_pulled(&r->place));
+	assert_int_equal(bufs_out, 2);
+	assert_int_equal(waiting_for_bufs(), 1);
+	assert_false(place_settle(&r->place));
+	assert_int_equal(bufs_out, 1);
+	complete_what_can();
+	assert_int_equal(waiting_for_bufs(), 0);
+	assert_true(place_settle(&r->place));
+	place_fini(&r->place);
+	assert_int_equal(bufs_out, 0);
+}
+
 /* whoever asks for a trace gets the next request in pieces: all of them, each from disk to network */
 static void trace(void **state)
 {
@@ -360,6 +384,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(in_order_with_little_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(stream_with_little_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(twin_lets_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(refused_lets_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace_of_a_client, setup, teardown),
 		cmocka_unit_test_setup_teardown(trace_of_a_second_cut, setup, teardown),
