@@ -254,7 +254,7 @@ void latency_end(struct latency *l, enum latency_kind kind, uint32_t bytes)
 	if (!l->on)
 		return;
 	add(&s->kinds[kind].requests, 1);
-	add(&s->kinds[kind].bytes, bytes);
+	add(&s->kinds[kind].bytes, kind == LATENCY_OTHER ? 0 : bytes);
 	for (unsigned i = 0; i < LATENCY_PARTS; i++)
 		add(&s->kinds[kind].ns[i], l->ns[i]);
 	if (l->trace) {

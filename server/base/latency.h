@@ -137,7 +137,7 @@ uint64_t latency_now(const struct latency *l);
 void latency_piece_begin(struct latency *l, uint32_t off, uint32_t len);
 
 /** latency_end - the request has ended: adds its times to the statistics and publishes its trace
- * @bytes: of payload that it has moved
+ * @bytes: of payload that it has moved; those of LATENCY_OTHER do not count
  */
 void latency_end(struct latency *l, enum latency_kind kind, uint32_t bytes);
 

@@ -122,6 +122,26 @@ static void sums(void **state)
 	leat_umount(m);
 }
 
+/* Only data of files counts as bytes, not the path of a symbolic link. */
+static void a_path_is_no_data(void **state)
+{
+	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
+	struct leat_where *a = ask(m), *b;
+	char name[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 256; i++) {
+		(void)snprintf(name, sizeof(name), "link%u", i);
+		assert_int_equal(leat_symlink(m, "to/somewhere/else", name), 0);
+	}
+	b = ask_after(m, a, 0, 0);
+	assert_true(b->other.requests > a->other.requests);
+	assert_int_equal(b->other.bytes, 0);
+	leat_where_free(a);
+	leat_where_free(b);
+	leat_umount(m);
+}
+
 static void no_transfer_apart_on_a_stream(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);
@@ -248,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums),
+		cmocka_unit_test(a_path_is_no_data),
 		cmocka_unit_test(no_transfer_apart_on_a_stream),
 		cmocka_unit_test(turns),
 		cmocka_unit_test(pieces),
