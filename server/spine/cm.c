@@ -229,7 +229,7 @@ int cm_create(struct server *srv, const struct conf *conf, struct cm **ret)
 	cm->attr.inline_bytes = conf->inline_bytes;
 	cm->attr.credits = conf->credits;
 	cm->attr.conns_max = conf->max_connections;
-	cm->attr.req_bytes = (uint32_t)(sizeof(struct req) + prog_call_bytes(srv->ops));
+	cm->attr.req_bytes = (uint32_t)req_bytes(srv->ops);
 	cm->attr.srq = conf->srq;
 	cm->attr.no_private_data = conf->no_private_data;
 	cm->attr.modes = conf->modes;

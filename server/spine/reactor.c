@@ -62,7 +62,7 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 	r->srv = srv;
 	r->idx = idx;
 	r->loop.workers = srv->workers;
-	r->call_bytes = prog_call_bytes(srv->ops);
+	r->req_bytes = req_bytes(srv->ops);
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
 	list_init(&r->pieces.free);

@@ -58,7 +58,7 @@ struct reactor {
 	unsigned idx;
 	struct loop loop;
 	void *service;	     /* state of the programs on this reactor: prog.h */
-	size_t call_bytes;   /* of the program's part of a request */
+	size_t req_bytes;    /* of a request, with the program's part */
 	struct list free_reqs;	 /* recycled requests */
 	struct place_pool pieces; /* of their payloads */
 	struct fair admission;	 /* requests waiting for a slot */

@@ -159,7 +159,7 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 {
 	struct reactor *re = c->reactor;
 	struct list *n = list_pop(&re->free_reqs);
-	struct req *r = n ? list_entry(n, struct req, link) : calloc(1, sizeof(*r) + re->call_bytes);
+	struct req *r = n ? list_entry(n, struct req, link) : calloc(1, re->req_bytes);
 
 	if (!r)
 		return NULL;

@@ -79,6 +79,12 @@ struct req {
 	_Alignas(max_align_t) unsigned char call[]; /* the program's part: prog.call_bytes */
 };
 
+/** req_bytes - returns the memory of a request of a service, with the program's part */
+static inline size_t req_bytes(const struct service *s)
+{
+	return sizeof(struct req) + prog_call_bytes(s);
+}
+
 /** req_args, req_res - the arguments and results of a request with r->proc */
 static inline void *req_args(const struct req *r)
 {
