@@ -249,7 +249,7 @@ static int sink(struct place_piece *p)
 }
 
 /* Tries to write directly from where the data is. That is memory of this process, which received the data before the
- * request. Or it is the client's own memory, if the export trusts its clients not to change it before the reply. A
+ * request. Or it is the client's own memory, if the volume trusts its clients not to change it before the reply. A
  * change meanwhile changes what is in the file, and nothing else. */
 static bool source(struct place_piece *p)
 {

@@ -7,7 +7,7 @@
  *            messages of workers and timers. At shutdown it drops new calls, and waits until calls in
  *            progress are answered or their time is up. Then it closes connections. The loop ends when
  *            the last connection has closed and no work is in progress.
- * Memory:    owns its use of the exports, its open files and its recycled requests.
+ * Memory:    owns its engine, its recycled requests and pieces.
  * Threads:   one; other threads use rpcrdma_engine_post().
  * Errors:    at creation only.
  */

@@ -36,7 +36,7 @@ struct server;
  *   group_waits      calls that waited for their user's groups
  *   file_hits, file_misses   READ, WRITE, COMMIT: were descriptor and permission in the cache?
  *   sync_failed      failed syncs: the write verifier changes
- *   refused          calls by peers that the export does not admit */
+ *   refused          calls by peers that the program does not admit */
 #define REACTOR_COUNTERS(SUM, MAX)                                                                 \
 	SUM(reqs) SUM(admit_waits) MAX(admit_wait_max) SUM(run_waits) SUM(quick) SUM(group_waits)  \
 	SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused)

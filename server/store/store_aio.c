@@ -6,7 +6,7 @@
  * Operation: An aligned read goes from the device directly into its memory, without a copy and without another thread.
  *            While the device has enough work, submissions are collected during a pass of the reactor. One system call
  *            submits them at its end, when completions are reaped as well (in memory: the kernel's ring). An eventfd
- *            wakes the sleeping reactor. If the export overlaps disk and network, each operation is submitted
+ *            wakes the sleeping reactor. If the volume overlaps disk and network, each operation is submitted
  *            separately: the block layer merges operations that are submitted together, and merged ones complete
  *            together.
  *            Reads are submitted with RWF_NOWAIT. A read that would block or has unaligned ends goes to a worker,
@@ -16,7 +16,7 @@
  *            `read = auto`: a read that is completely in the page cache is served from there.
  *            The first operation on a file that this store has not opened itself makes a worker open the second
  *            descriptor; operations that arrive meanwhile wait for it.
- *            store_cached.c serves files without direct I/O, syncs, and what the export configures as cached.
+ *            store_cached.c serves files without direct I/O, syncs, and what the volume configures as cached.
  * Memory:    As many parts as the kernel's ring takes. An operation that finds too few free parts waits in a FIFO.
  *            A store that is destroyed by its last completion is freed when the loop over completions ends.
  * Threads:   The reactor's, except run_direct() and run_open().

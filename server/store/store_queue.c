@@ -3,7 +3,7 @@
  *
  * store_queue.c - the queue in which the requests of all clients wait for a disk
  *
- * Operation: Up to `depth` requests of an export are in its stores. The others wait here, from all clients and
+ * Operation: Up to `depth` requests of a volume are in its stores. The others wait here, from all clients and
  *            reactors, and store_sched.c chooses the next one. A request that ends frees its slot. The next one is
  *            started by a message to its own reactor, where its store is, and never inside another request. A sync
  *            has no place on the disk: it does not wait here and takes no slot.

@@ -13,7 +13,7 @@ struct store;
 struct store_io;
 struct store_queue;
 
-/** store_queue_get - gets the queue of an export, held for the caller, or NULL if it has none (sched = none)
+/** store_queue_get - gets the queue of a volume, held for the caller, or NULL if it has none (sched = none)
  *
  * Return: 0 or -errno.
  */

@@ -3,10 +3,10 @@
  *
  * store_shared.c - state that the stores of one directory share between reactors
  *
- * Operation: A list of all shared structures of this process. It outlives the exports: a reload creates the new exports
+ * Operation: A list of all shared structures of this process. It outlives the volumes: a reload creates the new volumes
  *            before the old ones are freed, and a structure that both request with the same text is kept.
  * Memory:    A structure belongs to its holders; the last one frees it.
- * Threads:   Any, at the start of a server and when its exports are replaced. One lock; init and fini run under it
+ * Threads:   Any, at the start of a server and when its volumes are replaced. One lock; init and fini run under it
  *            too, so that no thread finds a structure that is half initialised.
  * Errors:    Of init, passed on.
  */

@@ -34,7 +34,7 @@ struct store_shared_kind {
 
 /** store_shared_get - gets the structure of this kind for the directory of @v with configuration @how
  *
- * It is held for the caller, and created if none exists. One that is in use is found again whenever the exports are
+ * It is held for the caller, and created if none exists. One that is in use is found again whenever the volumes are
  * replaced. Any thread.
  *
  * Return: 0, or -errno.
