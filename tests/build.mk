@@ -70,7 +70,7 @@ LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=sta
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
-$(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_create,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_open_local,--wrap=export_data_init
+$(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_create,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_open_local,--wrap=data_conf_init
 
 $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 	$(archive)

@@ -289,7 +289,7 @@ static enum conf_todo pass(struct conf *c, int argc, char **argv, const char **r
 void conf_help(FILE *to)
 {
 	size_t n, data_n;
-	const struct opt *export = export_opts(&n), *data = export_data_opts(&data_n);
+	const struct opt *export = export_opts(&n), *data = data_conf_opts(&data_n);
 
 	fputs("usage: leatd [OPTION]... --export SPEC...\n\n", to);
 	opt_help(to, conf_opts, CONF_OPTS, 2, false);

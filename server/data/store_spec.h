@@ -35,7 +35,7 @@ enum store_kind {
 	STORE_KIND_NULL, /* nothing */
 };
 
-/* Part of struct export_data: plain data. */
+/* Part of struct data_conf: plain data. */
 struct store_spec {
 	enum store_kind kind;
 	struct sim_spec sim; /* SIM, RATE */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "export_data.h"
+#include "data_conf.h"
 #include "fs_limits.h"
 
 struct fsync_batch;
@@ -20,7 +20,7 @@ struct fsync_batch;
 struct volume {
 	const char *name;  /* for the administrator, in messages */
 	const char *path;  /* where it is in this host's file systems */
-	const struct export_data *data; /* how its data is stored and travels */
+	const struct data_conf *data; /* how its data is stored and travels */
 	uint64_t dev, ino; /* of its directory */
 	struct fs_limits limits; /* of its file system */
 	struct fsync_batch *fsyncs;	 /* of the server, or NULL: syncs are not shared */

@@ -166,7 +166,7 @@ void export_conf_init(struct export_conf *c)
 	memset(c, 0, sizeof(*c));
 	opt_init(opts, ARRAY_SIZE(opts), c);
 	c->secure = geteuid() == 0;
-	export_data_init(&c->data);
+	data_conf_init(&c->data);
 }
 
 int export_conf_option(struct export_conf *c, const char *key, const char *value, char *why,
@@ -174,7 +174,7 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 {
 	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
 	int err = o ? opt_set_once(o, c, &c->given, value, why, why_bytes)
-		    : export_data_option(&c->data, key, value, why, why_bytes);
+		    : data_conf_option(&c->data, key, value, why, why_bytes);
 
 	if (err == -ENOENT)
 		say(why, why_bytes, "no such export option: '%s'", key);
@@ -298,7 +298,7 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 		    c->name, EXPORT_NAME_MAX);
 		return -EINVAL;
 	}
-	return export_data_check(&c->data, why, why_bytes);
+	return data_conf_check(&c->data, why, why_bytes);
 }
 
 /* Normalizes the address: an IPv4 peer of an IPv6 socket is an IPv4 peer. */

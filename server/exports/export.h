@@ -58,7 +58,7 @@ struct export_conf {
 	uint32_t anonuid, anongid;
 	struct export_cidr clients[EXPORT_CLIENTS_MAX];
 	size_t nclients; /* 0: this host only */
-	struct export_data data;
+	struct data_conf data;
 };
 
 /* An export in service. Read-only from export_table_open() to export_table_close(), except said_cached, so every
@@ -90,7 +90,7 @@ void export_conf_init(struct export_conf *c);
 void export_conf_fini(struct export_conf *c);
 
 /** export_conf_option - applies one option of the command line or the file
- * @key: "path", one of export_opts(), or of export_data_opts()
+ * @key: "path", one of export_opts(), or of data_conf_opts()
  * @value: NULL for a bare flag
  * @why: receives a text on failure
  *
@@ -100,7 +100,7 @@ void export_conf_fini(struct export_conf *c);
 int must_check export_conf_option(struct export_conf *c, const char *key, const char *value,
 				  char *why, size_t why_bytes);
 
-/** export_opts - the table of the options, except those of export_data_opts(); @ret_n: their number */
+/** export_opts - the table of the options, except those of data_conf_opts(); @ret_n: their number */
 const struct opt *export_opts(size_t *ret_n);
 
 /** export_conf_parse - parses "DIR[,option...]" or "/NAME=DIR[,option...]"

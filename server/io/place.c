@@ -45,8 +45,8 @@
 static void plan_overlap(struct place *pl)
 {
 	const struct place_plan *plan = pl->plan;
-	const struct export_data *d = plan->store->volume->data;
-	uint32_t grain = (uint32_t)MIN((size_t)export_data_grain(d, plan->bytes), pl->rpc->buf_max);
+	const struct data_conf *d = plan->store->volume->data;
+	uint32_t grain = (uint32_t)MIN((size_t)data_conf_grain(d, plan->bytes), pl->rpc->buf_max);
 
 	pl->overlap = d->overlap != DATA_OVERLAP_OFF && plan->bytes > grain && pl->rpc->by_chunk;
 	pl->in_order = pl->overlap && d->overlap == DATA_OVERLAP_ORDERED && pl->kind == PLACE_READ;

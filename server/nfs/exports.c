@@ -315,7 +315,7 @@ static bool says_the_same(const struct export_conf *a, const struct export_conf 
 	       a->squash == b->squash && a->anonuid == b->anonuid && a->anongid == b->anongid &&
 	       a->nclients == b->nclients &&
 	       !memcmp(a->clients, b->clients, a->nclients * sizeof(a->clients[0])) &&
-	       export_data_same(&a->data, &b->data);
+	       data_conf_same(&a->data, &b->data);
 }
 
 void exports_announce(const struct exports *old, const struct exports *now)
@@ -329,7 +329,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 	for (size_t i = 0; i < now->table.n; i++) {
 		const struct export *e = &now->table.v[i], *was;
 		const char *warning = store_spec_warning(&e->conf.data.store);
-		char how[EXPORT_DATA_PRINT_BYTES];
+		char how[DATA_CONF_PRINT_BYTES];
 
 		was = old ? export_find_id(&old->table, e->id) : NULL;
 		if (was && is_kept(was, now) && says_the_same(&was->conf, &e->conf))
@@ -340,7 +340,7 @@ void exports_announce(const struct exports *old, const struct exports *now)
 			 e->conf.async || e->conf.ro || e->volume.limits.orders_names ?
 				 "" : ", new files are synced one by one",
 			 fh_kind_name((enum fh_kind)e->fh_kind),
-			 export_data_print(&e->conf.data, how, sizeof(how)),
+			 data_conf_print(&e->conf.data, how, sizeof(how)),
 			 e->conf.secure ? "" : ", from any port");
 		if (warning)
 			log_warn("export %s: %s", e->conf.name, warning);

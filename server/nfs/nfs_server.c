@@ -161,7 +161,11 @@ static int create_all(struct nfs_server *s, const struct conf *conf)
 	err = fsync_batch_create(on_lost, s, &s->fsyncs);
 	if (!err)
 		err = mount_table_create(&s->mounts);
-	return err ? err : open_exports(s, conf);
+	if (err) {
+		log_err("cannot start: %s", strerror(-err));
+		return err;
+	}
+	return open_exports(s, conf);
 }
 
 int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nreactors)

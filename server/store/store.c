@@ -6,7 +6,7 @@
  * Operation: Selection by the volume's options.
  * Memory:    Of the selected store.
  * Threads:   Any.
- * Errors:    Of creating it: export_data_check() has refused unsupported kinds.
+ * Errors:    Of creating it: data_conf_check() has refused unsupported kinds.
  */
 #include "store.h"
 
@@ -14,7 +14,7 @@
 
 const struct store_ops *store_of(const struct volume *v)
 {
-	const struct export_data *d = v->data;
+	const struct data_conf *d = v->data;
 
 	switch (d->store.kind) {
 	case STORE_KIND_FILE:

@@ -455,7 +455,7 @@ static bool taken_from_cache(struct store_io *io)
 static int start(struct store_aio *a, struct store_io *io)
 {
 	struct store_direct *d = &io->file->direct;
-	const struct export_data *conf = a->store.volume->data;
+	const struct data_conf *conf = a->store.volume->data;
 
 	if (d->state != STORE_DIRECT_OPEN)
 		return store_cached_ops.submit(&a->store, io);
@@ -506,7 +506,7 @@ static void on_open(struct worker_job *job)
 	on_direct(job); /* last: this operation may be what keeps the store alive */
 }
 
-static bool wants_direct(const struct export_data *conf, const struct store_io *io)
+static bool wants_direct(const struct data_conf *conf, const struct store_io *io)
 {
 	if (io->op == STORE_READ)
 		return conf->read != DATA_READ_CACHED;

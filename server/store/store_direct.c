@@ -28,7 +28,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "export_data.h"
+#include "data_conf.h"
 #include "store_file.h"
 #include "vfs_int.h"
 

@@ -37,7 +37,7 @@ static struct store_queue *queue_of(struct store_shared *s)
 
 static int queue_init(struct store_shared *s, const struct volume *v)
 {
-	const struct export_data *d = v->data;
+	const struct data_conf *d = v->data;
 	struct store_queue *q = queue_of(s);
 
 	pthread_mutex_init(&q->lock, NULL);
@@ -62,7 +62,7 @@ static const struct store_shared_kind queue_kind = {
 
 int store_queue_get(const struct volume *v, struct store_queue **ret)
 {
-	const struct export_data *d = v->data;
+	const struct data_conf *d = v->data;
 	char how[STORE_SHARED_HOW_BYTES];
 	struct store_shared *s;
 	int err;

@@ -209,12 +209,12 @@ int main(void)
 		cmocka_unit_test(nothing_is_copied),
 		cmocka_unit_test(as_the_caller),
 	};
-	struct export_data d;
+	struct data_conf d;
 	char why[128];
 
-	export_data_init(&d);
+	data_conf_init(&d);
 	d.read = DATA_READ_DIRECT;
-	if (export_data_check(&d, why, sizeof(why))) {
+	if (data_conf_check(&d, why, sizeof(why))) {
 		printf("SKIP: %s\n", why);
 		return 77;
 	}

@@ -33,19 +33,19 @@ static void on_lost(void *ctx, uint64_t dev)
 		__atomic_fetch_add(&g->lost, 1, __ATOMIC_RELAXED);
 }
 
-static void set_options(struct export_data *d, const char *options)
+static void set_options(struct data_conf *d, const char *options)
 {
 	char text[128], why[128] = "", *save, *key;
 
-	export_data_init(d);
+	data_conf_init(d);
 	snprintf(text, sizeof(text), "%s", options);
 	for (key = strtok_r(text, ",", &save); key; key = strtok_r(NULL, ",", &save)) {
 		char *value = strchr(key, '=');
 
 		*value++ = '\0';
-		assert_int_equal(export_data_option(d, key, value, why, sizeof(why)), 0);
+		assert_int_equal(data_conf_option(d, key, value, why, sizeof(why)), 0);
 	}
-	assert_int_equal(export_data_check(d, why, sizeof(why)), 0);
+	assert_int_equal(data_conf_check(d, why, sizeof(why)), 0);
 }
 
 void store_rig_create(struct store_rig *g, const char *options)

@@ -18,7 +18,7 @@
 
 struct toy {
 	struct volume volume;
-	struct export_data data;
+	struct data_conf data;
 	int fd;
 	uint64_t bytes;
 	atomic_uint written;

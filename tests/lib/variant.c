@@ -34,7 +34,7 @@
 #include <string.h>
 
 #include "credit.h"
-#include "export_data.h"
+#include "data_conf.h"
 #include "local.h"
 #include "open_local.h"
 #include "rpcrdma.h"
@@ -51,8 +51,8 @@ int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 			  void *ctx, struct rpcrdma_listener **ret);
 int __real_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret);
 int __wrap_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret);
-void __real_export_data_init(struct export_data *d);
-void __wrap_export_data_init(struct export_data *d);
+void __real_data_conf_init(struct data_conf *d);
+void __wrap_data_conf_init(struct data_conf *d);
 uint32_t __real_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 uint32_t __wrap_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 
@@ -132,11 +132,11 @@ int __wrap_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **re
 	return __real_rr_open_local(&a, ret);
 }
 
-void __wrap_export_data_init(struct export_data *d)
+void __wrap_data_conf_init(struct data_conf *d)
 {
 	const char *value = wanted("LEAT_TEST_OVERLAP");
 
-	__real_export_data_init(d);
+	__real_data_conf_init(d);
 	if (!value)
 		return;
 	d->overlap = !strcmp(value, "ordered") ? DATA_OVERLAP_ORDERED : DATA_OVERLAP_STREAMS;

@@ -350,30 +350,30 @@ static void grain_by_itself(void **state)
 		{ 1, 4096, 4096 },    { 1, 1, 4096 },	     { 1, 300000, 12288 },
 		{ 32, 1 << 20, 4096 }, { 1, 4 << 20, 65536 }, { 1, 0, 4096 },
 	};
-	struct export_data d;
+	struct data_conf d;
 
 	(void)state;
-	export_data_init(&d);
+	data_conf_init(&d);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		d.streams = rows[i].streams;
-		assert_int_equal(export_data_grain(&d, rows[i].total), rows[i].grain);
+		assert_int_equal(data_conf_grain(&d, rows[i].total), rows[i].grain);
 	}
 	d.grain = 8192;
-	assert_int_equal(export_data_grain(&d, 1 << 20), 8192);
+	assert_int_equal(data_conf_grain(&d, 1 << 20), 8192);
 }
 
 static void data_options_are_told(void **state)
 {
 	struct export_conf a, b;
-	char why[256], how[EXPORT_DATA_PRINT_BYTES];
+	char why[256], how[DATA_CONF_PRINT_BYTES];
 
 	(void)state;
 	assert_int_equal(export_conf_parse("/,overlap=streams,grain=8K", &a, why, sizeof(why)), 0);
 	assert_int_equal(export_conf_parse("/,overlap=streams", &b, why, sizeof(why)), 0);
-	assert_string_equal(export_data_print(&a.data, how, sizeof(how)),
+	assert_string_equal(data_conf_print(&a.data, how, sizeof(how)),
 			    ", overlap streams, grain 8K");
-	assert_false(export_data_same(&a.data, &b.data));
-	assert_true(export_data_same(&a.data, &a.data));
+	assert_false(data_conf_same(&a.data, &b.data));
+	assert_true(data_conf_same(&a.data, &a.data));
 	export_conf_fini(&a);
 	export_conf_fini(&b);
 }

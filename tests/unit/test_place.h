@@ -170,7 +170,7 @@ static inline void wake(struct place *pl)
 }
 
 static struct store_counters counters;
-static struct export_data how;
+static struct data_conf how;
 static struct volume volume = { .data = &how };
 static struct store store = { .ops = &fake_ops, .counters = &counters, .volume = &volume };
 static struct place_pool pool;
@@ -202,7 +202,7 @@ static inline int setup(void **state)
 	memset(&stats, 0, sizeof(stats));
 	stats.turn = UINT_MAX; /* only what is in pieces is timed */
 	stats.tracer = &tracer;
-	how = (struct export_data){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
+	how = (struct data_conf){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
 	memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL + 1);
 	memset(caller, '.', TOTAL);
 	memset(direct_mem, '.', TOTAL);

@@ -75,7 +75,7 @@ static void in_order_with_little_memory(void **state)
 {
 	struct rig *r = *state;
 
-	how = (struct export_data){ .overlap = DATA_OVERLAP_ORDERED, .streams = 3,
+	how = (struct data_conf){ .overlap = DATA_OVERLAP_ORDERED, .streams = 3,
 					       .chunk = 6 };
 	buf_max = 2;
 	bufs_left = 2; /* less than there are members */

@@ -89,12 +89,12 @@ static void begin(const char *const *options)
 	memset(&exp0, 0, sizeof(exp0));
 	exp0.volume.ino = ++begun; /* a queue of its own, whatever became of the one before */
 	exp0.volume.data = &exp0.conf.data;
-	export_data_init(&exp0.conf.data);
+	data_conf_init(&exp0.conf.data);
 	for (; *options; options += 2) {
-		if (export_data_option(&exp0.conf.data, options[0], options[1], why, sizeof(why)))
+		if (data_conf_option(&exp0.conf.data, options[0], options[1], why, sizeof(why)))
 			fail_msg("%s", why);
 	}
-	assert_int_equal(export_data_check(&exp0.conf.data, why, sizeof(why)), 0);
+	assert_int_equal(data_conf_check(&exp0.conf.data, why, sizeof(why)), 0);
 	assert_int_equal(rpcrdma_domain_create(NULL, &domain), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		memset(&reactors[i], 0, sizeof(reactors[i]));
@@ -347,29 +347,29 @@ static void options(void **state)
 		{ "deadline", "61s", "60s" },
 		{ "deadline", "1s", "nothing without sched deadline" },
 	};
-	char why[160], said[EXPORT_DATA_PRINT_BYTES];
-	struct export_data d;
+	char why[160], said[DATA_CONF_PRINT_BYTES];
+	struct data_conf d;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		int err;
 
-		export_data_init(&d);
+		data_conf_init(&d);
 		why[0] = '\0';
-		err = export_data_option(&d, rows[i].key, rows[i].value, why, sizeof(why));
+		err = data_conf_option(&d, rows[i].key, rows[i].value, why, sizeof(why));
 		if (!err)
-			err = export_data_check(&d, why, sizeof(why));
+			err = data_conf_check(&d, why, sizeof(why));
 		if (err != -EINVAL || !strstr(why, rows[i].why))
 			fail_msg("%s=%s: %s", rows[i].key, rows[i].value, why);
 	}
-	export_data_init(&d);
-	assert_int_equal(export_data_option(&d, "sched", "deadline", why, sizeof(why)), 0);
-	assert_int_equal(export_data_option(&d, "depth", "64", why, sizeof(why)), 0);
-	assert_int_equal(export_data_option(&d, "deadline", "20ms", why, sizeof(why)), 0);
-	assert_int_equal(export_data_option(&d, "deadline", "20000us", why, sizeof(why)), 0);
-	assert_int_equal(export_data_option(&d, "deadline", "21ms", why, sizeof(why)), -EINVAL);
-	assert_int_equal(export_data_check(&d, why, sizeof(why)), 0);
-	assert_string_equal(export_data_print(&d, said, sizeof(said)),
+	data_conf_init(&d);
+	assert_int_equal(data_conf_option(&d, "sched", "deadline", why, sizeof(why)), 0);
+	assert_int_equal(data_conf_option(&d, "depth", "64", why, sizeof(why)), 0);
+	assert_int_equal(data_conf_option(&d, "deadline", "20ms", why, sizeof(why)), 0);
+	assert_int_equal(data_conf_option(&d, "deadline", "20000us", why, sizeof(why)), 0);
+	assert_int_equal(data_conf_option(&d, "deadline", "21ms", why, sizeof(why)), -EINVAL);
+	assert_int_equal(data_conf_check(&d, why, sizeof(why)), 0);
+	assert_string_equal(data_conf_print(&d, said, sizeof(said)),
 			    ", sched deadline, depth 64, deadline 20ms");
 }
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "export_data.h"
+#include "data_conf.h"
 #include "store_spec.h"
 
 static void understood(void **state)
@@ -111,25 +111,25 @@ static void refused(void **state)
 
 static void option(void **state)
 {
-	char why[160] = "", said[EXPORT_DATA_PRINT_BYTES];
-	struct export_data a, b;
+	char why[160] = "", said[DATA_CONF_PRINT_BYTES];
+	struct data_conf a, b;
 
 	(void)state;
-	export_data_init(&a);
-	export_data_init(&b);
-	assert_string_equal(export_data_print(&a, said, sizeof(said)), "");
-	assert_int_equal(export_data_option(&a, "store", "sim:members=2", why, sizeof(why)), 0);
-	assert_non_null(strstr(export_data_print(&a, said, sizeof(said)), "members=2"));
-	assert_false(export_data_same(&a, &b));
-	assert_int_equal(export_data_option(&b, "store", "sim:members=2:seed=1", why, sizeof(why)),
+	data_conf_init(&a);
+	data_conf_init(&b);
+	assert_string_equal(data_conf_print(&a, said, sizeof(said)), "");
+	assert_int_equal(data_conf_option(&a, "store", "sim:members=2", why, sizeof(why)), 0);
+	assert_non_null(strstr(data_conf_print(&a, said, sizeof(said)), "members=2"));
+	assert_false(data_conf_same(&a, &b));
+	assert_int_equal(data_conf_option(&b, "store", "sim:members=2:seed=1", why, sizeof(why)),
 			 0);
-	assert_true(export_data_same(&a, &b));
+	assert_true(data_conf_same(&a, &b));
 	/* said twice it has to mean the same */
-	assert_int_equal(export_data_option(&a, "store", "sim:members=2:seed=1", why, sizeof(why)),
+	assert_int_equal(data_conf_option(&a, "store", "sim:members=2:seed=1", why, sizeof(why)),
 			 0);
-	assert_int_equal(export_data_option(&a, "store", "null", why, sizeof(why)), -EINVAL);
+	assert_int_equal(data_conf_option(&a, "store", "null", why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "contradicts"));
-	assert_int_equal(export_data_option(&a, "store", NULL, why, sizeof(why)), -EINVAL);
+	assert_int_equal(data_conf_option(&a, "store", NULL, why, sizeof(why)), -EINVAL);
 }
 
 int main(void)

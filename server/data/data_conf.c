@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * export_data.c - options that control the data path of an export
+ * data_conf.c - how the data of a volume is stored and travels: its options
  *
  * Operation: one table; export.c passes options here that are not its own.
  * Memory:    plain data of the caller's.
  * Threads:   any.
  * Errors:    a text for the user.
  */
-#include "export_data.h"
+#include "data_conf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #include "base/opt.h"
 
-#define AT(member) OPT_AT(struct export_data, member)
+#define AT(member) OPT_AT(struct data_conf, member)
 
 static int contradicts(const char *key, char *why, size_t why_bytes)
 {
@@ -27,7 +27,7 @@ static int contradicts(const char *key, char *why, size_t why_bytes)
 static int set_store(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
 	char said[2][STORE_SPEC_PRINT_BYTES];
-	struct export_data *d = to;
+	struct data_conf *d = to;
 	struct store_spec spec;
 	int err = store_spec_parse(value ? value : "", &spec, why, why_bytes);
 
@@ -68,14 +68,14 @@ static const struct opt opts[] = {
 	  AT(deadline_ns), .min = NS_PER_MS, .max = 60 * NS_PER_S, .unit = 1, .given = DATA_GIVEN_DEADLINE },
 };
 
-void export_data_init(struct export_data *d)
+void data_conf_init(struct data_conf *d)
 {
 	memset(d, 0, sizeof(*d));
 	opt_init(opts, ARRAY_SIZE(opts), d);
 	store_spec_init(&d->store);
 }
 
-int export_data_option(struct export_data *d, const char *key, const char *value, char *why,
+int data_conf_option(struct data_conf *d, const char *key, const char *value, char *why,
 		       size_t why_bytes)
 {
 	const struct opt *o = opt_find(opts, ARRAY_SIZE(opts), key);
@@ -83,7 +83,7 @@ int export_data_option(struct export_data *d, const char *key, const char *value
 	return o ? opt_set_once(o, d, &d->given, value, why, why_bytes) : -ENOENT;
 }
 
-const struct opt *export_data_opts(size_t *ret_n)
+const struct opt *data_conf_opts(size_t *ret_n)
 {
 	*ret_n = ARRAY_SIZE(opts);
 	return opts;
@@ -95,7 +95,7 @@ const struct opt *export_data_opts(size_t *ret_n)
 #define HERE_AIO false
 #endif
 
-int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
+int data_conf_check(const struct data_conf *d, char *why, size_t why_bytes)
 {
 	unsigned pieces = DATA_GIVEN_GRAIN | DATA_GIVEN_STREAMS | DATA_GIVEN_CHUNK;
 
@@ -134,15 +134,15 @@ int export_data_check(const struct export_data *d, char *why, size_t why_bytes)
 	return 0;
 }
 
-bool export_data_same(const struct export_data *a, const struct export_data *b)
+bool data_conf_same(const struct data_conf *a, const struct data_conf *b)
 {
-	char said[2][EXPORT_DATA_PRINT_BYTES];
+	char said[2][DATA_CONF_PRINT_BYTES];
 
-	return !strcmp(export_data_print(a, said[0], sizeof(said[0])),
-		       export_data_print(b, said[1], sizeof(said[1])));
+	return !strcmp(data_conf_print(a, said[0], sizeof(said[0])),
+		       data_conf_print(b, said[1], sizeof(said[1])));
 }
 
-const char *export_data_print(const struct export_data *d, char *buf, size_t bytes)
+const char *data_conf_print(const struct data_conf *d, char *buf, size_t bytes)
 {
 	size_t n = 0;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * export_data.h - options that control the data path of an export
+ * data_conf.h - how the data of a volume is stored and travels: its options
  */
-#ifndef LEAT_SERVER_EXPORT_DATA_H
-#define LEAT_SERVER_EXPORT_DATA_H
+#ifndef LEAT_SERVER_DATA_CONF_H
+#define LEAT_SERVER_DATA_CONF_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ enum data_sched {
 	DATA_SCHED_DEADLINE, /* the same, reads first, with a time limit */
 };
 
-enum { /* struct export_data.given */
+enum { /* struct data_conf.given */
        DATA_GIVEN_OVERLAP = 1u << 0,
        DATA_GIVEN_GRAIN = 1u << 1,
        DATA_GIVEN_STREAMS = 1u << 2,
@@ -62,11 +62,11 @@ enum { /* struct export_data.given */
 };
 
 /* Part of struct export_conf: plain data. */
-struct export_data {
+struct data_conf {
 	unsigned given;
 	enum data_overlap overlap;
 	unsigned trust_clients; /* trust clients not to change the data of a WRITE before its reply */
-	uint32_t grain;	  /* bytes of a piece; 0: export_data_grain() computes it */
+	uint32_t grain;	  /* bytes of a piece; 0: data_conf_grain() computes it */
 	uint32_t streams; /* members of the disk that work in parallel */
 	uint32_t chunk;	  /* stripe unit: contiguous bytes on one member */
 	enum data_read read;
@@ -77,33 +77,33 @@ struct export_data {
 	uint64_t deadline_ns; /* limit of a read's time in the queue */
 };
 
-/** export_data_init - sets the defaults */
-void export_data_init(struct export_data *d);
+/** data_conf_init - sets the defaults */
+void data_conf_init(struct data_conf *d);
 
-/** export_data_option - applies one option of the command line or the file
+/** data_conf_option - applies one option of the command line or the file
  * @value: NULL for a bare flag
  * @why: receives a text on failure
  *
  * Return: 0, -ENOENT: unknown option; -EINVAL.
  */
-int must_check export_data_option(struct export_data *d, const char *key, const char *value,
+int must_check data_conf_option(struct data_conf *d, const char *key, const char *value,
 				  char *why, size_t why_bytes);
 
-/** export_data_opts - the table of these options; @ret_n: their number */
-const struct opt *export_data_opts(size_t *ret_n);
+/** data_conf_opts - the table of these options; @ret_n: their number */
+const struct opt *data_conf_opts(size_t *ret_n);
 
-/** export_data_check - call after the last option: are they consistent?
+/** data_conf_check - call after the last option: are they consistent?
  *
  * Return: 0, -EINVAL with @why.
  */
-int must_check export_data_check(const struct export_data *d, char *why, size_t why_bytes);
+int must_check data_conf_check(const struct data_conf *d, char *why, size_t why_bytes);
 
-/** export_data_grain - bytes of a piece of a request of @total bytes
+/** data_conf_grain - bytes of a piece of a request of @total bytes
  *
  * A network as fast as the disk is idle until the first piece of each member is ready: for members x grain / total of
  * the minimum time of the request.
  */
-static inline uint32_t export_data_grain(const struct export_data *d, uint32_t total)
+static inline uint32_t data_conf_grain(const struct data_conf *d, uint32_t total)
 {
 	uint32_t grain = total / (DATA_GRAIN_PART * d->streams);
 
@@ -113,14 +113,14 @@ static inline uint32_t export_data_grain(const struct export_data *d, uint32_t t
 	return MIN(MAX(grain, DATA_ALIGN), DATA_GRAIN_AUTO_MAX);
 }
 
-/** export_data_same - are two configurations equal? */
-bool export_data_same(const struct export_data *a, const struct export_data *b);
+/** data_conf_same - are two configurations equal? */
+bool data_conf_same(const struct data_conf *a, const struct data_conf *b);
 
-#define EXPORT_DATA_PRINT_BYTES 512
+#define DATA_CONF_PRINT_BYTES 512
 
-/** export_data_print - prints the options that differ from the default, for the log: ", overlap streams, ..."; Return:
+/** data_conf_print - prints the options that differ from the default, for the log: ", overlap streams, ..."; Return:
  * @buf
  */
-const char *export_data_print(const struct export_data *d, char *buf, size_t bytes);
+const char *data_conf_print(const struct data_conf *d, char *buf, size_t bytes);
 
 #endif
