@@ -17,7 +17,7 @@
 
 struct lt_cache;
 struct lt_io;
-struct lt_piece;
+struct lt_subreq;
 
 struct leat {
 	/* set by leat_mount(), constant afterwards */
@@ -58,7 +58,7 @@ struct leat {
 	unsigned tasks;                    /* started, but callback not yet run */
 	bool in_callback;
 	struct list files;
-	struct lt_piece *free_pieces;
+	struct lt_subreq *free_subreqs;
 
 	/* the service thread */
 	atomic_bool has_service;           /* changed only by start and stop, which the caller must not run

@@ -3,14 +3,14 @@
  *
  * io.c - pread and pwrite: split into several calls in flight, results combined
  *
- * Operation:  lt_io_start() -> start_io() -> issue(): a piece is one call. It has at most rsize (wsize)
+ * Operation:  lt_io_start() -> start_io() -> issue(): a subrequest is one call. It has at most rsize (wsize)
  *             bytes and covers at most LT_IO_PIECE_IOV parts of the caller's memory. If the I/O needs
- *             several pieces, each ends at a multiple of that size. The payload of the call is the
+ *             several subrequests, each ends at a multiple of that size. The payload of the call is the
  *             caller's memory itself: the transport moves it, this file copies nothing. Up to `window`
- *             pieces are in flight; when one is done, the next is sent. A short read or write continues
- *             with the rest of its piece. `end` is the lowest offset at which a piece met the end of file
+ *             subrequests are in flight; when one is done, the next is sent. A short read or write continues
+ *             with the rest of its subrequest. `end` is the lowest offset at which a subrequest met the end of file
  *             or an error; results at or above it are ignored.
- * Memory:     The first piece is part of struct lt_io, others come from a free list of the handle. Both
+ * Memory:     The first subrequest is part of struct lt_io, others come from a free list of the handle. Both
  *             are recycled: in steady state, I/O allocates nothing.
  * Threads:    lt_io_start() any; the rest the owner's. The pool of struct lt_io is locked.
  * Errors:     Read: an error below the end of file is the result, because a short count means end of file.
@@ -30,10 +30,10 @@
 
 #define POOLED_IOS_MAX 256u
 
-struct lt_piece {
+struct lt_subreq {
 	struct lt_call call;
 	struct lt_io *io;
-	struct lt_piece *next;     /* in m->free_pieces */
+	struct lt_subreq *next;     /* in m->free_subreqs */
 	uint64_t off;
 	uint32_t len;              /* bytes not yet transferred */
 	struct iovec iov[LT_IO_PIECE_IOV]; /* used: [iov_first, iov_first + iov_cnt) */
@@ -55,12 +55,12 @@ struct lt_io {
 	bool write;
 	stable_how stable;
 	uint64_t off, size;        /* as requested */
-	uint64_t next;             /* first byte not yet covered by a piece */
+	uint64_t next;             /* first byte not yet covered by a subrequest */
 	uint64_t end;              /* see the head of the file */
 	int end_err;               /* errno at `end`; 0: end of file */
 	unsigned flying, window;
 	bool has_first;            /* `first` is not in use */
-	struct lt_piece first;
+	struct lt_subreq first;
 	/* cursor in the caller's memory: position of `next` */
 	const struct iovec *iov;
 	int iov_at, iov_cnt;
@@ -108,25 +108,25 @@ void lt_io_free_pools(struct leat *m)
 		free(io);
 	}
 	m->free_ios_count = 0;
-	while (m->free_pieces) {
-		struct lt_piece *p = m->free_pieces;
+	while (m->free_subreqs) {
+		struct lt_subreq *p = m->free_subreqs;
 
-		m->free_pieces = p->next;
+		m->free_subreqs = p->next;
 		free(p);
 	}
 }
 
-static struct lt_piece *get_piece(struct lt_io *io)
+static struct lt_subreq *get_subreq(struct lt_io *io)
 {
 	struct leat *m = io->task.m;
-	struct lt_piece *p;
+	struct lt_subreq *p;
 
 	if (io->has_first) {
 		io->has_first = false;
 		p = &io->first;
-	} else if (m->free_pieces) {
-		p = m->free_pieces;
-		m->free_pieces = p->next;
+	} else if (m->free_subreqs) {
+		p = m->free_subreqs;
+		m->free_subreqs = p->next;
 	} else {
 		p = malloc(sizeof(*p));
 		if (!p)
@@ -137,7 +137,7 @@ static struct lt_piece *get_piece(struct lt_io *io)
 	return p;
 }
 
-static void put_piece(struct lt_piece *p)
+static void put_subreq(struct lt_subreq *p)
 {
 	struct lt_io *io = p->io;
 
@@ -145,8 +145,8 @@ static void put_piece(struct lt_piece *p)
 		io->has_first = true;
 		return;
 	}
-	p->next = io->task.m->free_pieces;
-	io->task.m->free_pieces = p;
+	p->next = io->task.m->free_subreqs;
+	io->task.m->free_subreqs = p;
 }
 
 static void release_io(struct lt_task *t)
@@ -179,7 +179,7 @@ static void stop_at(struct lt_io *io, uint64_t off, int err)
 }
 
 /* Assigns the next part of the caller's memory, at most @max bytes, to @p. */
-static uint32_t take_memory(struct lt_io *io, struct lt_piece *p, uint64_t max)
+static uint32_t take_memory(struct lt_io *io, struct lt_subreq *p, uint64_t max)
 {
 	uint32_t len = 0;
 
@@ -205,7 +205,7 @@ static uint32_t take_memory(struct lt_io *io, struct lt_piece *p, uint64_t max)
 }
 
 /* Advances @p by @n transferred bytes. */
-static void drop_memory(struct lt_piece *p, uint32_t n)
+static void drop_memory(struct lt_subreq *p, uint32_t n)
 {
 	p->off += n;
 	p->len -= n;
@@ -223,9 +223,9 @@ static void drop_memory(struct lt_piece *p, uint32_t n)
 	}
 }
 
-static void piece_done(struct lt_call *call, int err);
+static void subreq_done(struct lt_call *call, int err);
 
-static void send_piece(struct lt_piece *p)
+static void send_subreq(struct lt_subreq *p)
 {
 	struct lt_io *io = p->io;
 	struct leat_file *f = io->f;
@@ -239,18 +239,18 @@ static void send_piece(struct lt_piece *p)
 		p->args.write.data.length = p->len;
 		p->args.write.data.iov = iov;
 		p->args.write.data.iovcnt = p->iov_cnt;
-		lt_call_start(&p->call, NFSPROC3_WRITE, &p->args, &p->res, 0, NULL, 0, piece_done);
+		lt_call_start(&p->call, NFSPROC3_WRITE, &p->args, &p->res, 0, NULL, 0, subreq_done);
 	} else {
 		p->args.read.file = lt_fh_wire(&f->fh);
 		p->args.read.offset = p->off;
 		p->args.read.count = p->len;
 		lt_call_start(&p->call, NFSPROC3_READ, &p->args, &p->res, 0, iov, p->iov_cnt,
-			      piece_done);
+			      subreq_done);
 	}
 }
 
-/* Return: true: the piece is finished; false: a call for its rest was sent. */
-static bool piece_read(struct lt_piece *p)
+/* Return: true: the subrequest is finished; false: a call for its rest was sent. */
+static bool subreq_read(struct lt_subreq *p)
 {
 	const READ3resok *ok = &p->res.read.READ3res_u.resok;
 	uint32_t n = ok->data.length; /* <= p->len, the size of the sink */
@@ -270,11 +270,11 @@ static bool piece_read(struct lt_piece *p)
 	}
 	if (p->off >= p->io->end)
 		return true; /* above `end`: ignored */
-	send_piece(p);
+	send_subreq(p);
 	return false;
 }
 
-static bool piece_written(struct lt_piece *p)
+static bool subreq_written(struct lt_subreq *p)
 {
 	const WRITE3resok *ok = &p->res.write.WRITE3res_u.resok;
 	int err = lt_file_wrote(p->io->f, p->io->stable, ok);
@@ -293,13 +293,13 @@ static bool piece_written(struct lt_piece *p)
 	drop_memory(p, ok->count);
 	if (!p->len || p->off >= p->io->end)
 		return true;
-	send_piece(p);
+	send_subreq(p);
 	return false;
 }
 
-static void piece_done(struct lt_call *call, int err)
+static void subreq_done(struct lt_call *call, int err)
 {
-	struct lt_piece *p = container_of(call, struct lt_piece, call);
+	struct lt_subreq *p = container_of(call, struct lt_subreq, call);
 	struct lt_io *io = p->io;
 
 	if (err) {
@@ -310,22 +310,22 @@ static void piece_done(struct lt_call *call, int err)
 		if (p->off < io->end)
 			lt_task_explain(&io->task, err, what, "%s", lt_call_cause(call));
 		stop_at(io, p->off, err);
-	} else if (!(io->write ? piece_written(p) : piece_read(p))) {
+	} else if (!(io->write ? subreq_written(p) : subreq_read(p))) {
 		return;
 	}
-	put_piece(p);
+	put_subreq(p);
 	io->flying--;
 	issue(io);
 }
 
-/* Sends pieces as long as the window allows; finishes after the last piece has completed. */
+/* Sends subrequests as long as the window allows; finishes after the last subrequest has completed. */
 static void issue(struct lt_io *io)
 {
 	struct leat *m = io->task.m;
 	uint32_t unit = io->write ? m->wsize : m->rsize;
 
 	while (io->next < io->end && io->flying < io->window) {
-		struct lt_piece *p = get_piece(io);
+		struct lt_subreq *p = get_subreq(io);
 		uint64_t max = io->end - io->next;
 
 		if (!p) {
@@ -342,7 +342,7 @@ static void issue(struct lt_io *io)
 		p->len = take_memory(io, p, max);
 		io->next += p->len;
 		io->flying++;
-		send_piece(p);
+		send_subreq(p);
 	}
 	if (!io->flying)
 		finish_io(io);

@@ -4,8 +4,8 @@
  * latency.c - breakdown of the time of requests
  *
  * Operation: A request that is sampled has a stopwatch for each part. The begin and end of a disk or network
- *            operation stop one and start another. A request in pieces is always sampled: the clock is read a
- *            few times per piece, which costs less than the piece's completion. Of the others one in
+ *            operation stop one and start another. A request in units is always sampled: the clock is read a
+ *            few times per unit, which costs less than the unit's completion. Of the others one in
  *            LATENCY_ONE_IN is sampled, so that 4 KiB reads do not pay for it. A sample is enough for the rates
  *            and shares that are reported. The distance between two samples is random, because callers are
  *            often periodic: with alternating reads and writes, every sixteenth request would always be a read.
@@ -13,7 +13,7 @@
  *                   arrival                                                  reply sent
  *                     |  waiting |  disk  |      both      |  net  |   finish     |
  *
- *            A trace has the same times for one request and each of its pieces. It is made on demand.
+ *            A trace has the same times for one request and each of its units. It is made on demand.
  * Memory:    A trace is malloc'ed by its request and handed over to the server's tracer.
  * Threads:   The reactor's; latency_tracer_take() any.
  * Errors:    Without memory there is no trace.
@@ -135,7 +135,7 @@ void latency_begin(struct latency *l, struct latency_reactor *re, const struct r
 	turn_on(l);
 }
 
-void latency_pieces(struct latency *l, uint32_t xid, bool is_write, uint32_t bytes)
+void latency_units(struct latency *l, uint32_t xid, bool is_write, uint32_t bytes)
 {
 	enum latency_asker asker = LATENCY_ASKER_ADMIN;
 
@@ -199,28 +199,28 @@ static uint32_t since_it_came(const struct latency *l, uint64_t now)
 	return (uint32_t)MIN(now - l->came_ns, UINT32_MAX);
 }
 
-static struct latency_piece *piece_at(struct latency_trace *t, uint32_t off)
+static struct latency_unit *piece_at(struct latency_trace *t, uint32_t off)
 {
 	/* most often one of the last */
 	for (uint32_t i = t->n; i-- > 0;) {
-		if (t->pieces[i].off == off)
-			return &t->pieces[i];
+		if (t->units[i].off == off)
+			return &t->units[i];
 	}
 	return NULL;
 }
 
-void latency_piece_begin(struct latency *l, uint32_t off, uint32_t len)
+void latency_unit_begin(struct latency *l, uint32_t off, uint32_t len)
 {
 	struct latency_trace *t = l->trace;
 
-	if (t && t->n < LATENCY_PIECES_MAX)
-		t->pieces[t->n++] = (struct latency_piece){ .off = off, .len = len };
+	if (t && t->n < LATENCY_UNITS_MAX)
+		t->units[t->n++] = (struct latency_unit){ .off = off, .len = len };
 }
 
 static void count(struct latency *l, int by, uint32_t off, bool is_net)
 {
 	uint32_t since = since_it_came(l, account(l));
-	struct latency_piece *p = l->trace ? piece_at(l->trace, off) : NULL;
+	struct latency_unit *p = l->trace ? piece_at(l->trace, off) : NULL;
 	unsigned *out = is_net ? &l->net : &l->disk;
 
 	*out += by > 0 ? 1u : -1u;

@@ -28,8 +28,8 @@ enum latency_part {
 enum latency_kind { LATENCY_READ, LATENCY_WRITE, LATENCY_OTHER, LATENCY_KINDS };
 
 #define LATENCY_STATES 8	/* of a request, the last one excepted */
-#define LATENCY_ONE_IN 16u      /* on average, one in this many requests of one piece is sampled */
-#define LATENCY_PIECES_MAX 1024 /* of a trace */
+#define LATENCY_ONE_IN 16u      /* on average, one in this many requests of one unit is sampled */
+#define LATENCY_UNITS_MAX 1024 /* of a trace */
 
 /** latency_part_name - returns the name to print */
 const char *latency_part_name(enum latency_part part);
@@ -44,8 +44,8 @@ struct latency_stats {
 	_Atomic uint64_t states[LATENCY_STATES][HIST_BUCKETS]; /* time spent in each state */
 };
 
-/* Begin and end of the operations of a piece, in ns since its request arrived. 0: has not happened. */
-struct latency_piece {
+/* Begin and end of the operations of a unit, in ns since its request arrived. 0: has not happened. */
+struct latency_unit {
 	uint32_t off, len;
 	uint32_t disk_begin, disk_end, net_begin, net_end;
 };
@@ -53,14 +53,14 @@ struct latency_piece {
 /* Source of a request for a trace. */
 enum latency_asker { LATENCY_ASKER_ADMIN, LATENCY_ASKER_CLIENT, LATENCY_ASKERS };
 
-/* The pieces of one request. */
+/* The units of one request. */
 struct latency_trace {
 	uint32_t xid;
 	bool is_write;
 	uint32_t bytes, total_ns;
 	uint32_t n;
 	enum latency_asker asker;
-	struct latency_piece pieces[LATENCY_PIECES_MAX];
+	struct latency_unit units[LATENCY_UNITS_MAX];
 };
 
 /* The last trace for each kind of asker, and whether another one is wanted; shared by the reactors of a server.
@@ -113,10 +113,10 @@ struct latency {
  */
 void latency_begin(struct latency *l, struct latency_reactor *re, const struct rpcrdma_peer *peer);
 
-/** latency_pieces - the request is processed in pieces: starts its timing in any case
+/** latency_units - the request is processed in units: starts its timing in any case
  * @bytes: of its payload
  */
-void latency_pieces(struct latency *l, uint32_t xid, bool is_write, uint32_t bytes);
+void latency_units(struct latency *l, uint32_t xid, bool is_write, uint32_t bytes);
 
 /** latency_state - accounts the time in a state, which the request is about to leave
  * @state: below LATENCY_STATES
@@ -125,7 +125,7 @@ void latency_pieces(struct latency *l, uint32_t xid, bool is_write, uint32_t byt
 void latency_state(struct latency *l, unsigned state, bool sends);
 
 /** latency_disk, latency_net - an operation begins (@by = 1) or ends (@by = -1)
- * @off: offset of its piece, as given to latency_piece_begin()
+ * @off: offset of its unit, as given to latency_unit_begin()
  */
 void latency_disk(struct latency *l, int by, uint32_t off);
 void latency_net(struct latency *l, int by, uint32_t off);
@@ -133,8 +133,8 @@ void latency_net(struct latency *l, int by, uint32_t off);
 /** latency_now - returns the time; reuses the time that latency_disk() or latency_net() has just read */
 uint64_t latency_now(const struct latency *l);
 
-/** latency_piece_begin - adds a piece to the trace */
-void latency_piece_begin(struct latency *l, uint32_t off, uint32_t len);
+/** latency_unit_begin - adds a unit to the trace */
+void latency_unit_begin(struct latency *l, uint32_t off, uint32_t len);
 
 /** latency_end - the request has ended: adds its times to the statistics and publishes its trace
  * @bytes: of payload that it has moved; those of LATENCY_OTHER do not count

@@ -26,7 +26,7 @@ _Static_assert(LATENCY_PARTS <= CTL_PARTS_MAX, "all parts can be told");
 _Static_assert(LATENCY_KINDS <= CTL_KINDS_MAX, "all kinds can be told");
 _Static_assert(LATENCY_STATES <= CTL_STATES_MAX, "all states can be told");
 _Static_assert(HIST_BUCKETS == CTL_BUCKETS_MAX, "all buckets can be told");
-_Static_assert(LATENCY_PIECES_MAX <= CTL_PIECES_MAX, "all pieces can be told");
+_Static_assert(LATENCY_UNITS_MAX <= CTL_PIECES_MAX, "all pieces can be told");
 
 struct sums {
 	ctl_kind kinds[LATENCY_KINDS];
@@ -110,7 +110,7 @@ static void tell(ctl_trace *to, ctl_piece *pieces, const struct latency_trace *t
 	to->bytes = t->bytes;
 	to->total = t->total_ns;
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct latency_piece *p = &t->pieces[i];
+		const struct latency_unit *p = &t->units[i];
 
 		pieces[i] = (ctl_piece){
 			.off = p->off,
@@ -128,7 +128,7 @@ static void tell(ctl_trace *to, ctl_piece *pieces, const struct latency_trace *t
 void ctl_where_pieces(struct req *r)
 {
 	struct rpcrdma_client_id client;
-	ctl_piece *pieces = req_scratch(r, LATENCY_PIECES_MAX * sizeof(*pieces));
+	ctl_piece *pieces = req_scratch(r, LATENCY_UNITS_MAX * sizeof(*pieces));
 	struct latency_trace *t;
 	ctl_pieces *res = &ctl_call(r)->res.pieces;
 

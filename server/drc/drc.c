@@ -36,7 +36,7 @@
  * Threads:   any. One mutex per shard protects it and the calls that joined its entries. It is held for a
  *            lookup and some copying, never during wake().
  * Errors:    without memory a new call is not entered; the caller must not execute it.
- * See:       once.c, which calls this; doc/protocol.md section 3.3.
+ * See:       drc_check.c, which calls this; doc/protocol.md section 3.3.
  */
 #include "drc.h"
 

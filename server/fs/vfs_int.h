@@ -13,7 +13,7 @@
 /** vfs_after - converts an error that occurred after a change was made
  *
  * A shortage would be reported as NFS3ERR_JUKEBOX, which means that nothing was changed and that the client retries
- * the call (once.c).
+ * the call (drc_check.c).
  *
  * Return: @err; -EIO instead of a shortage.
  */

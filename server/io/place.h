@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * place.h - moves the payload of one request between store and transport, in pieces
+ * place.h - moves the payload of one request between store and transport, in units
  */
 #ifndef LEAT_SERVER_PLACE_H
 #define LEAT_SERVER_PLACE_H
@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 #include "base/list.h"
-#include "cut.h"
+#include "split.h"
 #include "latency.h"
 #include "rpcrdma.h"
 #include "store.h"
@@ -20,7 +20,7 @@
 struct creds;
 struct worker_client;
 
-#define PLACE_WINDOW 64u /* pieces of one request in flight at once */
+#define PLACE_DEPTH 64u /* units of one request in flight at once */
 #define PLACE_IOV_MAX 64 /* segments of the client's memory that a payload may lie in */
 
 enum place_kind {
@@ -54,26 +54,26 @@ enum place_phase {
 	PLACE_DISCARDS, /* WRITE: what was pulled is discarded */
 };
 
-enum place_state {
-	PLACE_NEED_BUF, /* needs a buffer, unless the client's memory can be used directly */
-	PLACE_WAIT_BUF, /* waits for one in the pool's queue */
-	PLACE_TO_PULL, /* to be pulled from the client */
-	PLACE_PULLING,	/* the transport pulls it */
-	PLACE_PULLED,	/* waits for place_move() */
-	PLACE_TO_DISK,	/* to be submitted to the store */
-	PLACE_AT_DISK,	/* the store has it */
-	PLACE_TURN,	/* waits until all pieces before it were put */
-	PLACE_TO_PUT,	/* to be put to the client */
+enum unit_state {
+	UNIT_NEED_BUF, /* needs a buffer, unless the client's memory can be used directly */
+	UNIT_WAIT_BUF, /* waits for one in the pool's queue */
+	UNIT_TO_PULL, /* to be pulled from the client */
+	UNIT_PULLING,	/* the transport pulls it */
+	UNIT_PULLED,	/* waits for place_move() */
+	UNIT_TO_DISK,	/* to be submitted to the store */
+	UNIT_AT_DISK,	/* the store has it */
+	UNIT_TURN,	/* waits until all units before it were put */
+	UNIT_TO_PUT,	/* to be put to the client */
 	/* it takes no further step: */
-	PLACE_PUTTING, /* the transport puts it, and frees it then */
-	PLACE_LENT,    /* the transport has it and its buffer until the reply has been sent */
-	PLACE_DONE,
+	UNIT_PUTTING, /* the transport puts it, and frees it then */
+	UNIT_LENT,    /* the transport has it and its buffer until the reply has been sent */
+	UNIT_DONE,
 };
 
-struct place_piece {
+struct io_unit {
 	struct list ready; /* place->ready: it can continue */
-	struct list link;  /* place->pieces, or place_pool.free */
-	enum place_state state;
+	struct list link;  /* place->units, or place_pool.free */
+	enum unit_state state;
 	uint32_t off, len; /* within the payload */
 	unsigned stream;
 	struct place *place;
@@ -90,7 +90,7 @@ struct place_piece {
 /* Of one reactor. */
 struct place_pool {
 	struct rpcrdma_engine *engine;
-	struct list free; /* recycled pieces */
+	struct list free; /* recycled units */
 };
 
 /* Part of a request. Owned by the reactor. */
@@ -102,27 +102,27 @@ struct place {
 	struct rpcrdma_req *rpc;
 	struct latency *latency;
 	void (*wake)(struct place *pl); /* something has ended: call place_run() */
-	struct cut cut;	 /* the part that has not begun */
+	struct split split;	 /* the part that has not begun */
 	uint32_t total;
-	bool overlap;	 /* pieces move independently; otherwise there is one piece for all */
-	bool in_order;	 /* READ: pieces are put in file order */
-	uint32_t turn;	 /* in_order: offset of the next piece to be put */
+	bool overlap;	 /* units move independently; otherwise there is one unit for all */
+	bool in_order;	 /* READ: units are put in file order */
+	uint32_t turn;	 /* in_order: offset of the next unit to be put */
 	uint32_t good;	 /* length of the prefix of the payload that was moved correctly */
 	int err;	 /* why it ends there */
 	bool short_read; /* the file ended before the payload did */
 	bool theirs;	 /* WRITE: the data is still in the client's memory */
 	bool lost;	 /* WRITE: the connection failed before all data was pulled */
 	bool sync_failed;
-	bool piecewise;	  /* no memory for the whole: each piece has its own buffer */
-	bool starved;	  /* a piece waits for a buffer: the next one begins when it has got it */
-	unsigned out;	  /* pieces in flight */
+	bool by_unit;	  /* no memory for the whole: each unit has its own buffer */
+	bool starved;	  /* a unit waits for a buffer: the next one begins when it has got it */
+	unsigned out;	  /* units in flight */
 	unsigned busy;	  /* of them, those with an operation in flight: WAIT_BUF, PULLING, AT_DISK */
-	unsigned putting; /* pieces that the transport holds; place_run() does not wait for them */
+	unsigned putting; /* units that the transport holds; place_run() does not wait for them */
 	size_t shift;	  /* offset of the payload's first byte in a buffer, for the store's alignment */
 	struct rpcrdma_buf *buf; /* for the whole payload */
-	struct list pieces;	 /* all that are not free, `first` included */
+	struct list units;	 /* all that are not free, `first` included */
 	struct list ready;	 /* those that can continue */
-	struct place_piece first; /* the piece of byte 0; reused for others when that has ended */
+	struct io_unit first; /* the unit of byte 0; reused for others when that has ended */
 	struct iovec iov[PLACE_IOV_MAX];
 };
 
@@ -147,15 +147,15 @@ void place_pull(struct place *pl, enum place_kind kind, const struct place_plan 
  */
 void place_move(struct place *pl, enum place_kind kind, const struct place_plan *plan);
 
-/** place_run - runs the pieces until they have to wait
+/** place_run - runs the units until they have to wait
  *
- * Return: true: no piece is in flight, and none is left to begin.
+ * Return: true: no unit is in flight, and none is left to begin.
  */
 bool place_run(struct place *pl);
 
 /** place_pulled - PLACE_WRITE, not moving: has enough arrived to identify the request for the duplicate check?
  *
- * That is the whole payload, or the first piece if transfer and disk overlap.
+ * That is the whole payload, or the first unit if transfer and disk overlap.
  */
 bool place_pulled(const struct place *pl);
 
@@ -167,16 +167,16 @@ static inline bool place_rejected(const struct place *pl)
 
 /** place_discard - PLACE_WRITE, not moving: discards the payload, because the original request writes it
  *
- * The pieces go on until they hold nothing that other requests may wait for. A payload with one buffer for the whole
+ * The units go on until they hold nothing that other requests may wait for. A payload with one buffer for the whole
  * waits for nothing, and keeps it. May be called again.
  *
  * Return: true: the payload is discarded, and place_move() is no longer possible.
  */
 bool place_discard(struct place *pl);
 
-/** place_settle - ends the payload: no further piece begins
+/** place_settle - ends the payload: no further unit begins
  *
- * If a piece waits for a buffer, pieces of a WRITE that will not be executed release theirs: it may wait for those.
+ * If a unit waits for a buffer, units of a WRITE that will not be executed release theirs: it may wait for those.
  *
  * Return: false: an operation is in flight; place->wake runs when it has ended.
  */
@@ -185,7 +185,7 @@ bool place_settle(struct place *pl);
 /** place_data - PLACE_PULL: returns the bytes */
 const void *place_data(const struct place *pl);
 
-/** place_head - PLACE_WRITE, not moving: copies the first bytes of the data; they are in one piece
+/** place_head - PLACE_WRITE, not moving: copies the first bytes of the data; they are in one unit
  *
  * Memory that the client has unmapped meanwhile reads as zeroes.
  */
@@ -194,7 +194,7 @@ void place_head(const struct place *pl, void *to, uint32_t bytes);
 /** place_fini - releases the buffers after the reply has been sent */
 void place_fini(struct place *pl);
 
-/** place_pool_fini - frees the recycled pieces of a reactor */
+/** place_pool_fini - frees the recycled units of a reactor */
 void place_pool_fini(struct place_pool *pool);
 
 #endif

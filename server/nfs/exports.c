@@ -216,7 +216,8 @@ static bool is_kept(const struct export *e, const struct exports *now)
 	const struct export *same = export_find_id(&now->table, e->id);
 
 	return same && same->volume.dev == e->volume.dev && same->volume.ino == e->volume.ino &&
-	       same->fh_kind == e->fh_kind && same->volume.limits.atime == e->volume.limits.atime && store_of(&same->volume) == store_of(&e->volume);
+	       same->fh_kind == e->fh_kind && same->volume.limits.atime == e->volume.limits.atime &&
+	       store_of(&same->volume) == store_of(&e->volume);
 }
 
 struct change_over {

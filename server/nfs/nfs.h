@@ -164,7 +164,7 @@ struct nfs_call {
 	struct store_file opened;
 	bool open_tried;
 	bool must_sync; /* WRITE: its client has used up its share of files that wait for a sync */
-	bool cached; /* set by nfs3_quick.c: the objects its worker needs are already open */
+	bool cached; /* set by nfs3_fast.c: the objects its worker needs are already open */
 	bool keeps; /* objects its worker opens may stay open: files_may_open() */
 	int err;	      /* of that worker */
 	uint64_t verf;	      /* WRITE: in force when the data was taken */

@@ -47,7 +47,7 @@ void nfs3_io_commit_finish(struct req *r);
  */
 bool nfs3_atime_is_due(const struct fs_limits *fs, const struct statx *stx, const struct timespec *now);
 
-/** nfs3_atime_touch - updates the access time, if due, after a READ of call->file, which had the attributes call->stx */
+/** nfs3_atime_touch - updates the access time, if due, after a READ of call->file with attributes call->stx */
 void nfs3_atime_touch(struct req *r);
 
 #endif

@@ -5,7 +5,7 @@
  *
  * Operation: Finds the file, executes the procedure (vfs.c), and fills in what success and failure have in common.
  * Memory:    Results are zeroed: attributes that are not filled in are absent. Handles and paths in results are in
- *            r->mem. The objects of GETATTR, LOOKUP and ACCESS stay open in r->found, so that nfs3_quick.c can
+ *            r->mem. The objects of GETATTR, LOOKUP and ACCESS stay open in r->found, so that nfs3_fast.c can
  *            cache them.
  * Threads:   Workers.
  * Errors:    As statuses in the results.
@@ -171,19 +171,19 @@ static void check_access(struct req *r)
 void nfs3_getattr(struct req *r)
 {
 	getattr(r);
-	nfs3_quick_drop(r);
+	nfs3_fast_drop(r);
 }
 
 void nfs3_lookup(struct req *r)
 {
 	lookup(r);
-	nfs3_quick_drop(r);
+	nfs3_fast_drop(r);
 }
 
 void nfs3_access(struct req *r)
 {
 	check_access(r);
-	nfs3_quick_drop(r);
+	nfs3_fast_drop(r);
 }
 
 void nfs3_readlink(struct req *r)

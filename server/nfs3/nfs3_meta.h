@@ -52,20 +52,20 @@ uint32_t nfs3_access_bits(const struct req *r, const struct statx *stx, unsigned
 
 #define NFS3_RIGHTS ((unsigned)(R_OK | W_OK | X_OK))
 
-/* nfs3_quick.c: GETATTR, ACCESS and LOOKUP from cached objects, and the caching of these objects */
-/** nfs3_getattr_quick - performs GETATTR from any open descriptor of the file; Return: false: a worker must do it */
-bool nfs3_getattr_quick(struct req *r);
-/** nfs3_access_quick - performs ACCESS; Return: false: a worker must do it */
-bool nfs3_access_quick(struct req *r);
-/** nfs3_lookup_quick - performs LOOKUP; Return: false: a worker must do it */
-bool nfs3_lookup_quick(struct req *r);
-/** nfs3_create_quick - decides whether the new file may stay open; Return: false: a worker must create it */
-bool nfs3_create_quick(struct req *r);
-/** nfs3_quick_keep - caches the object that the worker found, for later requests */
-void nfs3_quick_keep(struct req *r);
+/* nfs3_fast.c: GETATTR, ACCESS and LOOKUP from cached objects, and the caching of these objects */
+/** nfs3_getattr_fast - performs GETATTR from any open descriptor of the file; Return: false: a worker must do it */
+bool nfs3_getattr_fast(struct req *r);
+/** nfs3_access_fast - performs ACCESS; Return: false: a worker must do it */
+bool nfs3_access_fast(struct req *r);
+/** nfs3_lookup_fast - performs LOOKUP; Return: false: a worker must do it */
+bool nfs3_lookup_fast(struct req *r);
+/** nfs3_create_fast - decides whether the new file may stay open; Return: false: a worker must create it */
+bool nfs3_create_fast(struct req *r);
+/** nfs3_fast_keep - caches the object that the worker found, for later requests */
+void nfs3_fast_keep(struct req *r);
 
-/** nfs3_quick_drop - on a worker: closes r->found if nfs3_quick_keep() would not cache it */
-void nfs3_quick_drop(struct req *r);
+/** nfs3_fast_drop - on a worker: closes r->found if nfs3_fast_keep() would not cache it */
+void nfs3_fast_drop(struct req *r);
 
 /** nfs3_user - returns the identity of the user's credentials for fdcache.h: a hash, not 0 */
 uint64_t nfs3_user(const struct req *r);

@@ -60,7 +60,7 @@ static int get_both(const struct fh_obj *o, struct lists *l, secattr *ret)
 	return err;
 }
 
-_Static_assert(ONCE_ARGS_MAX >= 128 + sizeof(struct lists), "the longest arguments: two lists after a handle");
+_Static_assert(DRC_ARGS_MAX >= 128 + sizeof(struct lists), "the longest arguments: two lists after a handle");
 _Static_assert(sizeof(struct lists) <= RPCRDMA_BUF_LEAST, "no room is less");
 
 static size_t getacl_room(const struct req *r)

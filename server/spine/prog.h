@@ -4,7 +4,8 @@
  * prog.h - RPC programs as tables, and the service that they belong to
  *
  * The spine (req.c), the mover (place.c) and the stores know no program. A program gives them a row for each procedure
- * and fills in struct place_plan of a request. Errors are -errno everywhere; fail() maps one to a status of the program.
+ * and fills in struct place_plan of a request. Errors are -errno everywhere; fail() maps one to a status of the
+ * program.
  */
 #ifndef LEAT_SERVER_PROG_H
 #define LEAT_SERVER_PROG_H
@@ -49,7 +50,7 @@ struct prog_proc {
 	enum place_kind move;	       /* READ, WRITE, SYNC: with begin(); WRITE, PULL: with payload() */
 	bool modifies;		       /* for prog.authorize */
 	bool once;		       /* non-idempotent: a retransmission gets the original reply. Arguments without
-					* payload have at most ONCE_ARGS_MAX bytes, results DRC_RES_MAX; once.h, drc.h */
+					* payload have at most DRC_ARGS_MAX bytes, results DRC_RES_MAX; drc_check.h, drc.h */
 	/* Checks the arguments and fills in the first part of r->plan. A whole call has at most 1 MiB + 8 KiB: cm.c sets
 	 * no other limit. Return: 0 or -errno */
 	int (*payload)(struct req *r);
@@ -57,7 +58,7 @@ struct prog_proc {
 	enum prog_begin (*begin)(struct req *r);
 	void (*open)(struct req *r);   /* on a worker, between two runs of begin(). If the connection is lost before,
 					* neither runs: prog.release() is the only end that is certain */
-	bool (*quick)(struct req *r);  /* fast path instead of work, from cached objects, without blocking; false: not
+	bool (*fast)(struct req *r);  /* fast path instead of work, from cached objects, without blocking; false: not
 					* possible. NULL: no fast path */
 	void (*work)(struct req *r);   /* on a worker; NULL: nothing blocks */
 	void (*finish)(struct req *r); /* before the reply; r->place has the outcome. NULL: nothing to do */

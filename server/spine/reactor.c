@@ -47,7 +47,7 @@ static void on_trim(struct rpcrdma_timer *t)
 	struct reactor *r = container_of(t, struct reactor, trim);
 
 	reactor_trim(r);
-	place_pool_fini(&r->pieces); /* few requests have more than one piece, so pieces are allocated again on demand */
+	place_pool_fini(&r->units); /* few requests have more than one piece, so pieces are allocated again on demand */
 	rpcrdma_timer_set(r->loop.engine, t, TRIM_EVERY_NS);
 }
 
@@ -65,12 +65,12 @@ int reactor_create(struct server *srv, unsigned idx, enum rpcrdma_poll poll, str
 	r->req_bytes = req_bytes(srv->ops);
 	sem_init(&r->ended, 0, 0);
 	list_init(&r->free_reqs);
-	list_init(&r->pieces.free);
+	list_init(&r->units.free);
 	r->latency.tracer = &srv->tracer;
 	fair_init(&r->admission);
 	r->trim.fn = on_trim;
 	err = rpcrdma_engine_create(srv->domain, &attr, &r->loop.engine);
-	r->pieces.engine = r->loop.engine;
+	r->units.engine = r->loop.engine;
 	if (!err && srv->ops->create_reactor)
 		err = srv->ops->create_reactor(r);
 	if (err) {
@@ -170,7 +170,7 @@ void reactor_destroy(struct reactor *r)
 	while (r->loop.engine && rpcrdma_engine_poll(r->loop.engine) > 0)
 		;
 	free_reqs(r);
-	place_pool_fini(&r->pieces);
+	place_pool_fini(&r->units);
 	if (r->service && r->srv->ops->destroy_reactor) /* before the engine: stores may have watches on it */
 		r->srv->ops->destroy_reactor(r);
 	rpcrdma_engine_destroy(r->loop.engine);

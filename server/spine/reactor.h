@@ -60,7 +60,7 @@ struct reactor {
 	void *service;	     /* state of the programs on this reactor: prog.h */
 	size_t req_bytes;    /* of a request, with the program's part */
 	struct list free_reqs;	 /* recycled requests */
-	struct place_pool pieces; /* of their payloads */
+	struct place_pool units; /* of their payloads */
 	struct fair admission;	 /* requests waiting for a slot */
 	unsigned nadmission;
 	unsigned live;		 /* slots held: admitted requests */

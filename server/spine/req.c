@@ -29,7 +29,7 @@
  *     ADMITTING    ADMITTING    state_admitting   no memory for long results, or no slot
  *     ADMITTING    DUPCHECK     state_admitting   non-idempotent
  *     PULLING      PULLING      state_pulling     the payload is on its way, or waits for a buffer
- *     PULLING      DUPCHECK     state_pulling     the payload is complete, or (overlap) its first piece is
+ *     PULLING      DUPCHECK     state_pulling     the payload is complete, or (overlap) its first unit is
  *     PULLING      REPLYING     state_pulling     the pull failed
  *     DUPCHECK     DUPCHECK     state_dupcheck    no slot, or the original request is being executed and this one has
  *                                                 joined it
@@ -51,13 +51,13 @@
  *     NEW          no          args                             transport
  *     IDENTIFYING  no          args                             program: groups.c (FIFO of that user)
  *     ADMITTING    no          args, room for long results      pool (fair shares), then reactor->admission (fair.h)
- *     PULLING      no          pieces and their buffers         pool (fair shares), transport
- *     DUPCHECK     yes/no      args, pieces' buffers            reactor->admission, then the cache's entry
+ *     PULLING      no          units and their buffers         pool (fair shares), transport
+ *     DUPCHECK     yes/no      args, units' buffers            reactor->admission, then the cache's entry
  *                                                               (FIFO; drc.c)
- *     RUNNING      yes         args, pieces' buffers; worker    worker pool (worker.c), or program: files->waiting
+ *     RUNNING      yes         args, units' buffers; worker    worker pool (worker.c), or program: files->waiting
  *                              owns results
- *     MOVING       COMMIT      file, pieces and their buffers   pool (fair shares), transport, store
- *     REPLYING     no          results, pieces' buffers         transport
+ *     MOVING       COMMIT      file, units and their buffers   pool (fair shares), transport, store
+ *     REPLYING     no          results, units' buffers         transport
  *     FREE         no          none                             -
  *
  *            A slot stands for work of the server itself. A request that waits for its peer (for payload, for the
@@ -68,12 +68,12 @@
  *            releases the entry when it enters REPLYING, executed or not: joined requests may wait for it.
  *            Shortage is never an error: the queues above have counters (reactor_counters, worker_stats,
  *            rpcrdma_stats.buf_waits) for how often and how long requests waited.
- *            A piece of a payload may end in any state from PULLING on; only those that move payload go on then.
+ *            A unit of a payload may end in any state from PULLING on; only those that move payload go on then.
  * Memory:    Requests are recycled per reactor; arguments are decoded into the request itself. Each rpcrdma_req
  *            is ended exactly once, in state_replying(), or by req_call() if there is no request for it.
  * Threads:   The reactor's; work() and open() of a procedure run on a worker.
  * Errors:    An error of a client gets an error reply, at worst a refusal; no assert depends on client input.
- * See:       doc/tour.md; once.c and drc.c for duplicates; prog.h for the tables; RFC 5531 section 9.
+ * See:       doc/tour.md; drc_check.c and drc.c for duplicates; prog.h for the tables; RFC 5531 section 9.
  */
 #include "req.h"
 
@@ -98,7 +98,7 @@ static enum req_state state_dupcheck(struct req *r);
 static enum req_state state_moving(struct req *r);
 static enum req_state state_replying(struct req *r);
 
-/* Return: the next state; the same one: it waits for what calls on_worked(), on_opened(), req_resume() or on_replied() */
+/* Return: the next state; the same one: it waits for on_worked(), on_opened(), req_resume() or on_replied() */
 static enum req_state take_step(struct req *r)
 {
 	switch (r->state) {
@@ -182,8 +182,8 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->end = REQ_END_REPLY;
 	r->plan = (struct place_plan){ .data = NULL };
 	latency_begin(&r->latency, &re->latency, &c->peer);
-	place_init(&r->place, &re->pieces, rpc, &r->latency, on_moved);
-	once_init(&r->once);
+	place_init(&r->place, &re->units, rpc, &r->latency, on_moved);
+	drc_check_init(&r->check);
 	re->taken++;
 	re->taken_most = MAX(re->taken_most, re->taken);
 	reactor_count(re, reqs);
@@ -264,7 +264,7 @@ static bool leave_queue(struct req *r)
 	case REQ_ADMITTING:
 		return admit_cancel(r);
 	case REQ_DUPCHECK:
-		return admit_cancel(r) || once_leave(r);
+		return admit_cancel(r) || drc_check_leave(r);
 	case REQ_RUNNING:
 		return cancel(r) || worker_cancel(r->reactor->loop.workers, &r->job);
 	default:
@@ -476,7 +476,7 @@ static enum req_state execute(struct req *r)
 {
 	if (r->proc->begin)
 		return begin(r);
-	if (r->proc->quick && r->proc->quick(r)) {
+	if (r->proc->fast && r->proc->fast(r)) {
 		reactor_count(r->reactor, quick);
 		return finish(r);
 	}
@@ -553,9 +553,9 @@ static enum req_state state_moving(struct req *r)
 
 static enum req_state state_dupcheck(struct req *r)
 {
-	if (!r->once.asked && !admit_enter(r))
+	if (!r->check.asked && !admit_enter(r))
 		return REQ_DUPCHECK;
-	switch (r->proc->once ? once_enter(r) : DRC_EXECUTE) {
+	switch (r->proc->once ? drc_check_enter(r) : DRC_EXECUTE) {
 	case DRC_EXECUTE:
 		/* the request it joined was not executed, and its own payload is dropped: the client retransmits it */
 		if (r->place.phase == PLACE_DISCARDS)
@@ -595,7 +595,7 @@ static void send_end(struct req *r)
 		rpcrdma_req_reply(rpc, r->proc->encode, req_res(r), on_replied, r);
 		return;
 	case REQ_END_KEPT:
-		rpcrdma_req_reply(rpc, (xdrproc_t)once_encode, &r->once, on_replied, r);
+		rpcrdma_req_reply(rpc, (xdrproc_t)drc_check_encode, &r->check, on_replied, r);
 		return;
 	case REQ_END_ERROR:
 		rpcrdma_req_reply_error(rpc, (enum rpcrdma_accept_stat)r->end_code, r->end_low,
@@ -616,7 +616,7 @@ static void send_end(struct req *r)
 static enum req_state state_replying(struct req *r)
 {
 	if (r->rpc && place_settle(&r->place)) { /* the client may reuse its memory once it has the reply */
-		if (once_end(r))
+		if (drc_check_end(r))
 			r->end = REQ_END_KEPT;
 		send_end(r);
 	}

@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "creds.h"
 #include "latency.h"
-#include "once.h"
+#include "drc_check.h"
 #include "place.h"
 #include "prog.h"
 #include "worker.h"
@@ -75,7 +75,7 @@ struct req {
 	struct place_plan plan;
 	struct place place;
 	struct latency latency;
-	struct once once;
+	struct drc_check check;
 	_Alignas(max_align_t) unsigned char call[]; /* the program's part: prog.call_bytes */
 };
 

@@ -69,9 +69,9 @@ static void one_piece(void)
 static void many_pieces(void)
 {
 	arrive();
-	latency_pieces(&req, 1, false, PIECES * PIECE);
+	latency_units(&req, 1, false, PIECES * PIECE);
 	for (uint32_t i = 0; i < PIECES; i++) {
-		latency_piece_begin(&req, i * PIECE, PIECE);
+		latency_unit_begin(&req, i * PIECE, PIECE);
 		disk(i * PIECE);
 		latency_net(&req, 1, i * PIECE);
 	}

@@ -137,9 +137,9 @@ static void is_cut_as(const struct setting *s)
 	assert_true(t->is_write);
 	assert_int_equal(t->n, s->pieces);
 	for (unsigned i = 0; i < ARRAY_SIZE(s->first); i++)
-		assert_int_equal(t->pieces[i].off, s->first[i]);
+		assert_int_equal(t->units[i].off, s->first[i]);
 	for (unsigned i = 0; i < t->n; i++)
-		assert_int_equal(t->pieces[i].len, LEN / s->pieces);
+		assert_int_equal(t->units[i].len, LEN / s->pieces);
 	free(t);
 }
 

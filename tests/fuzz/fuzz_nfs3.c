@@ -6,7 +6,7 @@
  * Operation:  Byte 0 chooses the procedure, byte 1 how the payload is missing (not, in a chunk, in
  *             the rest of a record), bytes 2 and 3 where and how much; the rest are the arguments.
  *             They are decoded as req.c does it, into a request's own memory; what goes through the
- *             duplicate request cache must encode again, as once.c relies on.
+ *             duplicate request cache must encode again, as drc_check.c relies on.
  * Memory:     Decoding may allocate nothing: of that nothing is freed here, and the leak checker watches.
  * Errors:     abort() on a broken promise.
  */
@@ -78,7 +78,7 @@ static void check_payload(const struct rr_stream *s, size_t len)
 static void check_encodes(const struct prog_proc *proc)
 {
 	struct rpcrdma_payload *data;
-	static char again[ONCE_ARGS_MAX];
+	static char again[DRC_ARGS_MAX];
 	XDR x;
 
 	data = proc->move == PLACE_PULL ? &nfs_call(r)->args.symlink.symlink.symlink_data : &nfs_call(r)->args.write.data;

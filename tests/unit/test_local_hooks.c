@@ -65,7 +65,7 @@ static void test_drop_completion(void **state)
 	rr_fabric_close(f);
 }
 
-static void test_cut(void **state)
+static void test_split(void **state)
 {
 	(void)state;
 	for (int delivers = 0; delivers < 2; delivers++) {
@@ -263,7 +263,7 @@ int main(void)
 		cmocka_unit_test(test_fail_post),
 		cmocka_unit_test(test_fail_completion),
 		cmocka_unit_test(test_drop_completion),
-		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_chaos_moves_late),
 		cmocka_unit_test(test_chaos),

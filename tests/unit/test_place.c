@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_place.c - the pieces of a payload: every order of completions, shortage, errors in the middle
+ * test_place.c - the units of a payload: every order of completions, shortage, errors in the middle
  *
  * Includes the file it tests; transport, pool and store are here, and let the test complete what was
- * begun in whatever order it wants. The payload is 26 bytes, a piece as long as the test says.
+ * begun in whatever order it wants. The payload is 26 bytes, a unit as long as the test says.
  */
 #include "test_place.h"
 
@@ -30,7 +30,7 @@ static void read_pieces(void **state)
 	}
 }
 
-/* a piece whose disk and whose network take their time, each by itself, in any order */
+/* a unit whose disk and whose network take their time, each by itself, in any order */
 static void side_by_side(void **state)
 {
 	struct rig *r = *state;
@@ -89,9 +89,9 @@ static void in_order(void **state)
 	assert_memory_equal(caller + 9, ".................", TOTAL - 9);
 }
 
-/* no memory for the whole: so many pieces as there are buffers, and a buffer is used again when the
+/* no memory for the whole: so many units as there are buffers, and a buffer is used again when the
  * transport is through with it, not before */
-static void piecewise(void **state)
+static void by_unit(void **state)
 {
 	struct rig *r = *state;
 
@@ -112,7 +112,7 @@ static void piecewise(void **state)
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
-/* more pieces than may be under way: the transport has to be through with some first */
+/* more units than may be under way: the transport has to be through with some first */
 static void window(void **state)
 {
 	struct rig *r = *state;
@@ -121,18 +121,18 @@ static void window(void **state)
 	inline_disk = true;
 	stretch = 8;
 	how.grain = stretch;
-	start_at(r, PLACE_READ, 0, stretch * (PLACE_WINDOW + 3));
+	start_at(r, PLACE_READ, 0, stretch * (PLACE_DEPTH + 3));
 	assert_false(place_run(&r->place));
-	assert_int_equal(nops, PLACE_WINDOW);
+	assert_int_equal(nops, PLACE_DEPTH);
 	complete(1, 0);
 	complete(0, 0);
 	assert_false(place_run(&r->place));
-	assert_int_equal(nops, PLACE_WINDOW + 2);
+	assert_int_equal(nops, PLACE_DEPTH + 2);
 	complete(2, 0);
 	assert_true(place_run(&r->place));
-	assert_int_equal(nops, PLACE_WINDOW + 3);
+	assert_int_equal(nops, PLACE_DEPTH + 3);
 	n = complete_all(true);
-	assert_int_equal(n, PLACE_WINDOW);
+	assert_int_equal(n, PLACE_DEPTH);
 }
 
 /* what travels inside a message or on a stream is not cut */
@@ -237,7 +237,7 @@ static void pulled_and_held(void **state)
 	assert_true(place_pulled(&r->place));
 }
 
-/* what is lost on its way ends it; the pieces that did come are held no longer */
+/* what is lost on its way ends it; the units that did come are held no longer */
 static void pull_fails(void **state)
 {
 	struct rig *r = *state;
@@ -303,7 +303,7 @@ static void error_in_the_middle(void **state)
 {
 	struct rig *r = *state;
 
-	/* pieces at 0, 8, 16, 24: the third fails, the second is short, then the other way round */
+	/* units at 0, 8, 16, 24: the third fails, the second is short, then the other way round */
 	begin(r, PLACE_READ, 8);
 	complete(2, -EIO);
 	assert_false(place_run(&r->place)); /* others are under way: no answer yet */
@@ -333,7 +333,7 @@ static void error_in_the_middle(void **state)
 	bufs_left = 2;
 	begin(r, PLACE_READ, 4);
 	complete(0, -EIO);
-	assert_int_equal(r->place.cut.left, 0); /* and nothing more is begun */
+	assert_int_equal(r->place.split.left, 0); /* and nothing more is begun */
 	(void)complete_all(false);
 	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, 0);
@@ -387,7 +387,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(read_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(side_by_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(in_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(piecewise, setup, teardown),
+		cmocka_unit_test_setup_teardown(by_unit, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_chunk, setup, teardown),
 		cmocka_unit_test_setup_teardown(pads, setup, teardown),

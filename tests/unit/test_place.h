@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "piece.c"
+#include "io_unit.c"
 #include "place.c"
 
 #define TOTAL 26u
@@ -200,7 +200,7 @@ static inline int setup(void **state)
 	rpc.by_chunk = true;
 	list_init(&pool.free);
 	memset(&stats, 0, sizeof(stats));
-	stats.turn = UINT_MAX; /* only what is in pieces is timed */
+	stats.turn = UINT_MAX; /* only what is in units is timed */
 	stats.tracer = &tracer;
 	how = (struct data_conf){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
 	memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL + 1);
@@ -247,7 +247,7 @@ static inline void move_on(struct rig *r)
 	place_move(&r->place, PLACE_WRITE, &r->plan);
 }
 
-/* pieces of @grain bytes, each going its own way; or all in one */
+/* units of @grain bytes, each going its own way; or all in one */
 static inline void begin(struct rig *r, enum place_kind kind, uint32_t grain)
 {
 	how.grain = grain;

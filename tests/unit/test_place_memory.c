@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_place_memory.c - pieces of a payload: too little memory, memory of the caller, and what a trace tells
+ * test_place_memory.c - units of a payload: too little memory, memory of the caller, and what a trace tells
  */
 #include "test_place.h"
 
@@ -69,7 +69,7 @@ static void cut_by_memory(void **state)
 	assert_int_equal(r->place.err, -EMSGSIZE);
 }
 
-/* Pieces that wait for their turn must not hold what the one whose turn it is waits for: with several
+/* Units that wait for their turn must not hold what the one whose turn it is waits for: with several
  * members they do not begin in the order of the file, unless there is too little memory for that. */
 static void in_order_with_little_memory(void **state)
 {
@@ -130,7 +130,7 @@ static void twin_lets_go(void **state)
 	assert_false(place_run(&r->place));
 	complete(0, 0);
 	assert_true(place_pulled(&r->place));
-	assert_int_equal(bufs_out, 2); /* one is there, one on its way, and a third piece waits */
+	assert_int_equal(bufs_out, 2); /* one is there, one on its way, and a third unit waits */
 	assert_int_equal(waiting_for_bufs(), 1);
 	assert_true(place_discard(&r->place));
 	assert_int_equal(bufs_out, 1);
@@ -149,7 +149,7 @@ static void twin_lets_go(void **state)
 	assert_int_equal(bufs_out, 1);
 }
 
-/* The same for one that is not executed: its reply waits for a piece that waits for the memory of the others. */
+/* The same for one that is not executed: its reply waits for a unit that waits for the memory of the others. */
 static void refused_lets_go(void **state)
 {
 	struct rig *r = *state;
@@ -173,7 +173,7 @@ static void refused_lets_go(void **state)
 	assert_int_equal(bufs_out, 0);
 }
 
-/* whoever asks for a trace gets the next request in pieces: all of them, each from disk to network */
+/* whoever asks for a trace gets the next request in units: all of them, each from disk to network */
 static void trace(void **state)
 {
 	struct rig *r = *state;
@@ -196,7 +196,7 @@ static void trace(void **state)
 	assert_int_equal(t->bytes, TOTAL);
 	assert_int_equal(t->n, 3);
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct latency_piece *p = &t->pieces[i];
+		const struct latency_unit *p = &t->units[i];
 
 		assert_int_equal(p->off, 9 * i);
 		assert_true(p->disk_begin <= p->disk_end && p->disk_end <= p->net_begin);
@@ -206,7 +206,7 @@ static void trace(void **state)
 	assert_null(latency_tracer_take(&tracer, NULL)); /* told once */
 }
 
-/* one request of the user @uid in pieces, from beginning to end */
+/* one request of the user @uid in units, from beginning to end */
 static void one_request_of(struct rig *r, uid_t uid)
 {
 	peer = (struct rpcrdma_peer){ .transport = RPCRDMA_LOCAL, .has_cred = true, .uid = uid };
@@ -246,7 +246,7 @@ static void trace_of_a_client(void **state)
 	assert_true(gets_trace(NULL));
 }
 
-/* a piece that is cut anew, as there is no memory for the whole, is told as it was cut then */
+/* a unit that is cut anew, as there is no memory for the whole, is told as it was cut then */
 static void trace_of_a_second_cut(void **state)
 {
 	struct rig *r = *state;
@@ -265,8 +265,8 @@ static void trace_of_a_second_cut(void **state)
 	assert_non_null(t);
 	assert_int_equal(t->n, 3);
 	for (uint32_t i = 0; i < t->n; i++) {
-		assert_int_equal(t->pieces[i].off, 9 * i);
-		assert_int_equal(t->pieces[i].len, i < 2 ? 9 : 8);
+		assert_int_equal(t->units[i].off, 9 * i);
+		assert_int_equal(t->units[i].len, i < 2 ? 9 : 8);
 	}
 	free(t);
 }
@@ -339,7 +339,7 @@ static void straight_to_the_caller(void **state)
 	assert_int_equal(resumed, 0); /* all on the spot */
 }
 
-/* The transport told at delivery that it never maps: it is not asked for each piece. */
+/* The transport told at delivery that it never maps: it is not asked for each unit. */
 static void memory_that_cannot_be_mapped(void **state)
 {
 	struct rig *r = *state;

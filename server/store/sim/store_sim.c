@@ -85,7 +85,7 @@ static const struct store_shared_kind disk_kind = {
 	.fini = disk_fini,
 };
 
-struct cut {
+struct split {
 	size_t bytes;
 	bool can;
 };
@@ -93,7 +93,7 @@ struct cut {
 static void cut_disk(struct store_shared *s, void *ctx)
 {
 	struct sim_disk *d = disk_of(s);
-	struct cut *cut = ctx;
+	struct split *cut = ctx;
 
 	pthread_mutex_lock(&d->lock);
 	cut->can |= d->model.spec.forgets;
@@ -103,7 +103,7 @@ static void cut_disk(struct store_shared *s, void *ctx)
 
 int store_sim_cut(const char *dir, size_t *ret_bytes)
 {
-	struct cut cut = { 0 };
+	struct split cut = { 0 };
 	struct stat st;
 
 	if (stat(dir, &st))

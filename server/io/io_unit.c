@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * piece.c - one piece of a payload between store and transport: its states
+ * io_unit.c - one unit of a payload between store and transport: its states
  *
- * Operation: piece_run() runs a piece until it has to wait. The event that it waits for makes it ready again, and
+ * Operation: unit_run() runs a unit until it has to wait. The event that it waits for makes it ready again, and
  *            wakes the payload's owner:
  *
  *              READ   NEED_BUF --> TO_DISK --> AT_DISK --> TURN --> TO_PUT --> PUTTING or LENT
@@ -12,32 +12,32 @@
  *              SYNC   TO_DISK --> AT_DISK --> DONE
  *
  *     from      to        by             when
- *     NEED_BUF  WAIT_BUF  piece_need_buf the pool is empty: waits in its FIFO
- *     NEED_BUF  TO_DISK   piece_need_buf READ: the client's memory can be read into directly, or it has a
+ *     NEED_BUF  WAIT_BUF  unit_need_buf the pool is empty: waits in its FIFO
+ *     NEED_BUF  TO_DISK   unit_need_buf READ: the client's memory can be read into directly, or it has a
  *                                        buffer
- *     NEED_BUF  PULLED    piece_need_buf WRITE: the data came with the message, or is used where it is
- *     NEED_BUF  TO_PULL   piece_need_buf it has a buffer
- *     NEED_BUF  DONE      piece_need_buf PULL: the data came with the message. Or the payload is discarded
+ *     NEED_BUF  PULLED    unit_need_buf WRITE: the data came with the message, or is used where it is
+ *     NEED_BUF  TO_PULL   unit_need_buf it has a buffer
+ *     NEED_BUF  DONE      unit_need_buf PULL: the data came with the message. Or the payload is discarded
  *     WAIT_BUF  NEED_BUF  on_buf         there may be a buffer
- *     TO_PULL   PULLING   piece_pull     the transport has begun
+ *     TO_PULL   PULLING   unit_pull     the transport has begun
  *     PULLING   PULLED    on_pulled      WRITE: the data has arrived
  *     PULLING   DONE      on_pulled      PULL: the data has arrived. Or the transfer has failed
- *     PULLED    TO_DISK   piece_pulled   place_move() was called
- *     PULLED    DONE      piece_pulled   place_discard() was called
- *     TO_DISK   AT_DISK   piece_disk     the store has it; if it finishes at once, as on_disk
+ *     PULLED    TO_DISK   unit_pulled   place_move() was called
+ *     PULLED    DONE      unit_pulled   place_discard() was called
+ *     TO_DISK   AT_DISK   unit_disk     the store has it; if it finishes at once, as on_disk
  *     AT_DISK   TURN      on_disk        READ into a buffer
  *     AT_DISK   DONE      on_disk        WRITE, SYNC, READ into the client's memory, or an error
- *     TURN      TO_PUT    piece_turn     all pieces before it were put, or no order is kept
- *     TURN      DONE      piece_turn     it lies beyond place.good
- *     TO_PUT    PUTTING   piece_put      the transport has the piece, and calls on_put() at the end
- *     TO_PUT    LENT      piece_put      the transport sends it with the reply
- *     TO_PUT    DONE      piece_put      the transport refuses it
+ *     TURN      TO_PUT    unit_turn     all units before it were put, or no order is kept
+ *     TURN      DONE      unit_turn     it lies beyond place.good
+ *     TO_PUT    PUTTING   unit_put      the transport has the unit, and calls on_put() at the end
+ *     TO_PUT    LENT      unit_put      the transport sends it with the reply
+ *     TO_PUT    DONE      unit_put      the transport refuses it
  *
- * Memory:    A piece is part of its request, or recycled by the reactor; for its buffer see place.c.
+ * Memory:    A unit is part of its request, or recycled by the reactor; for its buffer see place.c.
  * Threads:   The reactor's.
  * Errors:    In place.good and place.err, see place.c.
  */
-#include "piece.h"
+#include "io_unit.h"
 
 #include <errno.h>
 
@@ -46,80 +46,80 @@
 
 #define SUBMIT_SLOW_NS (500 * NS_PER_US) /* longest time for which a submit should block a reactor */
 
-static enum place_state piece_need_buf(struct place_piece *p);
-static enum place_state piece_pull(struct place_piece *p);
-static enum place_state piece_pulled(struct place_piece *p);
-static enum place_state piece_disk(struct place_piece *p);
-static enum place_state piece_turn(struct place_piece *p);
-static enum place_state piece_put(struct place_piece *p);
+static enum unit_state unit_need_buf(struct io_unit *p);
+static enum unit_state unit_pull(struct io_unit *p);
+static enum unit_state unit_pulled(struct io_unit *p);
+static enum unit_state unit_disk(struct io_unit *p);
+static enum unit_state unit_turn(struct io_unit *p);
+static enum unit_state unit_put(struct io_unit *p);
 
-/* Return: the next state; the same one: an operation is in flight, or the piece waits or has ended */
-static enum place_state take_step(struct place_piece *p)
+/* Return: the next state; the same one: an operation is in flight, or the unit waits or has ended */
+static enum unit_state take_step(struct io_unit *p)
 {
 	switch (p->state) {
-	case PLACE_NEED_BUF:
-		return piece_need_buf(p);
-	case PLACE_TO_PULL:
-		return piece_pull(p);
-	case PLACE_PULLED:
-		return piece_pulled(p);
-	case PLACE_TO_DISK:
-		return piece_disk(p);
-	case PLACE_TURN:
-		return piece_turn(p);
-	case PLACE_TO_PUT:
-		return piece_put(p);
-	case PLACE_WAIT_BUF:
-	case PLACE_PULLING:
-	case PLACE_AT_DISK:
-	case PLACE_PUTTING:
-	case PLACE_LENT:
-	case PLACE_DONE:
+	case UNIT_NEED_BUF:
+		return unit_need_buf(p);
+	case UNIT_TO_PULL:
+		return unit_pull(p);
+	case UNIT_PULLED:
+		return unit_pulled(p);
+	case UNIT_TO_DISK:
+		return unit_disk(p);
+	case UNIT_TURN:
+		return unit_turn(p);
+	case UNIT_TO_PUT:
+		return unit_put(p);
+	case UNIT_WAIT_BUF:
+	case UNIT_PULLING:
+	case UNIT_AT_DISK:
+	case UNIT_PUTTING:
+	case UNIT_LENT:
+	case UNIT_DONE:
 		break;
 	}
 	return p->state;
 }
 
-static void enter(struct place_piece *p, enum place_state next)
+static void enter(struct io_unit *p, enum unit_state next)
 {
-	TRACE3(place_state, p->place->rpc->xid, p->off, next);
-	if (p->state == PLACE_NEED_BUF && next != PLACE_WAIT_BUF) /* until then the split may still change */
-		latency_piece_begin(p->place->latency, p->off, p->len);
+	TRACE3(unit_state, p->place->rpc->xid, p->off, next);
+	if (p->state == UNIT_NEED_BUF && next != UNIT_WAIT_BUF) /* until then the split may still change */
+		latency_unit_begin(p->place->latency, p->off, p->len);
 	p->state = next;
 }
 
-/* Runs until the piece waits or ends. A state that waits for something other than its own operation returns itself; the
- * code that resolves the wait makes the piece ready. */
-void piece_run(struct place_piece *p)
+/* Runs until the unit waits or ends. A state that waits for something other than its own operation returns itself; the
+ * code that resolves the wait makes the unit ready. */
+void unit_run(struct io_unit *p)
 {
-	enum place_state next;
+	enum unit_state next;
 
 	while ((next = take_step(p)) != p->state)
 		enter(p, next);
 }
 
-void piece_make_ready(struct place_piece *p)
+void unit_make_ready(struct io_unit *p)
 {
 	if (!list_is_linked(&p->ready))
 		list_add_tail(&p->place->ready, &p->ready);
 }
 
-/* Its operation has ended: continues with the piece, and with the owner of the payload. */
-static void op_ended(struct place_piece *p, enum place_state next)
+/* Its operation has ended: continues with the unit, and with the owner of the payload. */
+static void op_ended(struct io_unit *p, enum unit_state next)
 {
 	p->place->busy--;
 	enter(p, next);
-	piece_make_ready(p);
+	unit_make_ready(p);
 	p->place->wake(p->place);
 }
 
-void piece_wake_all(struct place *pl, enum place_state state)
+void unit_wake_all(struct place *pl, enum unit_state state)
 {
-	list_for_each(n, &pl->pieces) {
-		struct place_piece *p = list_entry(n, struct place_piece, link);
+	list_for_each(n, &pl->units) {
+		struct io_unit *p = list_entry(n, struct io_unit, link);
 
 		if (p->state == state)
-			piece_make_ready(p);
+			unit_make_ready(p);
 	}
 }
 
@@ -130,27 +130,27 @@ static void good_until(struct place *pl, uint32_t end, int err)
 		pl->good = end;
 		pl->err = err;
 	}
-	cut_stop(&pl->cut); /* no further piece need begin */
-	piece_wake_all(pl, PLACE_TURN);
+	split_stop(&pl->split); /* no further unit need begin */
+	unit_wake_all(pl, UNIT_TURN);
 }
 
-static enum place_state piece_fail(struct place_piece *p, int err)
+static enum unit_state unit_fail(struct io_unit *p, int err)
 {
 	good_until(p->place, p->off, err);
-	return PLACE_DONE;
+	return UNIT_DONE;
 }
 
 /* ---- NEED_BUF ----------------------------------------------------------------------------- */
 
 static void on_buf(struct rpcrdma_buf_waiter *w)
 {
-	struct place_piece *p = container_of(w, struct place_piece, waiter);
+	struct io_unit *p = container_of(w, struct io_unit, waiter);
 
 	p->place->starved = false;
-	op_ended(p, PLACE_NEED_BUF);
+	op_ended(p, UNIT_NEED_BUF);
 }
 
-static int wait_for_buf(struct place_piece *p)
+static int wait_for_buf(struct io_unit *p)
 {
 	p->place->busy++;
 	p->place->starved = true;
@@ -159,19 +159,19 @@ static int wait_for_buf(struct place_piece *p)
 	return -EINPROGRESS;
 }
 
-/* There is no memory for the whole payload, now or ever. This is the first piece, and no other one has begun. Without
- * overlap it was the whole payload so far. Pieces that are put in order get memory in order. */
-static void go_piecewise(struct place_piece *p)
+/* There is no memory for the whole payload, now or ever. This is the first unit, and no other one has begun. Without
+ * overlap it was the whole payload so far. Units that are put in order get memory in order. */
+static void go_by_unit(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	size_t max = p->place->rpc->buf_max;
 
-	pl->piecewise = true;
+	pl->by_unit = true;
 	if (pl->overlap && !pl->in_order)
 		return;
-	cut_start(&pl->cut, pl->cut.base, pl->total, pl->overlap ? pl->cut.grain : (uint32_t)max, 1,
+	split_start(&pl->split, pl->split.base, pl->total, pl->overlap ? pl->split.grain : (uint32_t)max, 1,
 		  0);
-	(void)cut_next(&pl->cut, &p->off, &p->len, &p->stream);
+	(void)split_next(&pl->split, &p->off, &p->len, &p->stream);
 }
 
 /* Arguments that are needed as a whole (PULL) cannot be split. */
@@ -180,30 +180,30 @@ static bool can_be_cut(const struct place *pl)
 	return pl->kind == PLACE_READ || pl->kind == PLACE_WRITE;
 }
 
-/* Return: 0: the piece has a buffer; -EINPROGRESS: it waits for one; -errno */
-static int buf_for(struct place_piece *p)
+/* Return: 0: the unit has a buffer; -EINPROGRESS: it waits for one; -errno */
+static int buf_for(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	struct rpcrdma_req *rpc = p->place->rpc;
 	size_t bytes = pl->shift + pl->total;
 	int err = 0;
 
-	if (!pl->buf && !pl->piecewise) {
+	if (!pl->buf && !pl->by_unit) {
 		err = rpcrdma_req_buf_get(rpc, bytes, &pl->buf);
 		if (err && (pl->overlap || (err == -EMSGSIZE && can_be_cut(pl)))) {
-			go_piecewise(p);
+			go_by_unit(p);
 			err = 0;
 		}
 	}
-	if (!err && pl->piecewise && !p->buf) {
+	if (!err && pl->by_unit && !p->buf) {
 		bytes = (p->off ? 0 : pl->shift) + p->len;
 		err = rpcrdma_req_buf_get(rpc, bytes, &p->buf);
 	}
 	return err == -ENOBUFS ? wait_for_buf(p) : err;
 }
 
-/* Return: the buffer of the piece; @ret_off: offset of its bytes in it */
-static struct rpcrdma_buf *buf_of(const struct place_piece *p, size_t *ret_off)
+/* Return: the buffer of the unit; @ret_off: offset of its bytes in it */
+static struct rpcrdma_buf *buf_of(const struct io_unit *p, size_t *ret_off)
 {
 	const struct place *pl = p->place;
 
@@ -211,21 +211,21 @@ static struct rpcrdma_buf *buf_of(const struct place_piece *p, size_t *ret_off)
 	return p->buf ? p->buf : pl->buf;
 }
 
-static enum place_state use_buf(struct place_piece *p)
+static enum unit_state use_buf(struct io_unit *p)
 {
 	struct rpcrdma_buf *b;
 	size_t off;
 	int err = buf_for(p);
 
 	if (err == -EINPROGRESS)
-		return PLACE_WAIT_BUF;
+		return UNIT_WAIT_BUF;
 	if (err)
-		return piece_fail(p, err);
+		return unit_fail(p, err);
 	b = buf_of(p, &off);
 	p->here = (struct iovec){ .iov_base = (char *)b->addr + off, .iov_len = p->len };
 	p->iov = &p->here;
 	p->iovcnt = 1;
-	return p->place->kind == PLACE_READ ? PLACE_TO_DISK : PLACE_TO_PULL;
+	return p->place->kind == PLACE_READ ? UNIT_TO_DISK : UNIT_TO_PULL;
 }
 
 /* Return: the payload of the arguments if it came with the message, or NULL */
@@ -237,11 +237,11 @@ static char *arrived(const struct place *pl)
 }
 
 /* Tries to read directly into the client's memory. Return: 0 or -errno */
-static int sink(struct place_piece *p)
+static int sink(struct io_unit *p)
 {
 	struct place *pl = p->place;
 
-	if (!pl->rpc->can_map || pl->overlap || pl->piecewise)
+	if (!pl->rpc->can_map || pl->overlap || pl->by_unit)
 		return -EOPNOTSUPP;
 	p->iov = pl->iov;
 	p->iovcnt = PLACE_IOV_MAX;
@@ -251,11 +251,11 @@ static int sink(struct place_piece *p)
 /* Tries to write directly from where the data is. That is memory of this process, which received the data before the
  * request. Or it is the client's own memory, if the volume trusts its clients not to change it before the reply. A
  * change meanwhile changes what is in the file, and nothing else. */
-static bool source(struct place_piece *p)
+static bool source(struct io_unit *p)
 {
 	struct place *pl = p->place;
 
-	if (pl->kind != PLACE_WRITE || pl->overlap || pl->piecewise)
+	if (pl->kind != PLACE_WRITE || pl->overlap || pl->by_unit)
 		return false;
 	if (!pl->rpc->args_local && !(pl->rpc->can_map && pl->plan->store->volume->data->trust_clients))
 		return false;
@@ -265,57 +265,57 @@ static bool source(struct place_piece *p)
 	return pl->theirs;
 }
 
-static enum place_state piece_need_buf(struct place_piece *p)
+static enum unit_state unit_need_buf(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	char *here;
 	int err;
 
 	if (pl->phase == PLACE_DISCARDS)
-		return PLACE_DONE;
+		return UNIT_DONE;
 	if (pl->kind == PLACE_READ) {
 		err = sink(p);
 		if (err)
-			return err == -EMSGSIZE ? piece_fail(p, err) : use_buf(p);
-		return PLACE_TO_DISK;
+			return err == -EMSGSIZE ? unit_fail(p, err) : use_buf(p);
+		return UNIT_TO_DISK;
 	}
 	here = arrived(pl);
 	if (!here)
-		return source(p) ? PLACE_PULLED : use_buf(p);
+		return source(p) ? UNIT_PULLED : use_buf(p);
 	p->here = (struct iovec){ .iov_base = here + p->off, .iov_len = p->len };
 	p->iov = &p->here;
 	p->iovcnt = 1;
-	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+	return pl->kind == PLACE_PULL ? UNIT_DONE : UNIT_PULLED;
 }
 
 /* ---- PULL, PULLING, PULLED ---------------------------------------------------------------- */
 
-static enum place_state pull_ended(struct place_piece *p, int err)
+static enum unit_state pull_ended(struct io_unit *p, int err)
 {
 	struct place *pl = p->place;
 
 	latency_net(pl->latency, -1, p->off);
 	if (err) {
 		pl->lost = pl->kind == PLACE_WRITE;
-		return piece_fail(p, err);
+		return unit_fail(p, err);
 	}
-	return pl->kind == PLACE_PULL ? PLACE_DONE : PLACE_PULLED;
+	return pl->kind == PLACE_PULL ? UNIT_DONE : UNIT_PULLED;
 }
 
 static void on_pulled(struct rpcrdma_piece *xfer, int err)
 {
-	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
+	struct io_unit *p = container_of(xfer, struct io_unit, xfer);
 
 	op_ended(p, pull_ended(p, err));
 }
 
-static void describe(struct place_piece *p, void (*done)(struct rpcrdma_piece *xfer, int err))
+static void describe(struct io_unit *p, void (*done)(struct rpcrdma_piece *xfer, int err))
 {
 	p->xfer = (struct rpcrdma_piece){ .off = p->off, .len = p->len, .done = done };
 	p->xfer.buf = buf_of(p, &p->xfer.buf_off);
 }
 
-static enum place_state piece_pull(struct place_piece *p)
+static enum unit_state unit_pull(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	int err;
@@ -326,14 +326,14 @@ static enum place_state piece_pull(struct place_piece *p)
 	if (err)
 		return pull_ended(p, err);
 	pl->busy++;
-	return PLACE_PULLING;
+	return UNIT_PULLING;
 }
 
-static enum place_state piece_pulled(struct place_piece *p)
+static enum unit_state unit_pulled(struct io_unit *p)
 {
 	if (p->place->phase == PLACE_DISCARDS)
-		return PLACE_DONE;
-	return p->place->phase == PLACE_MOVES ? PLACE_TO_DISK : PLACE_PULLED;
+		return UNIT_DONE;
+	return p->place->phase == PLACE_MOVES ? UNIT_TO_DISK : UNIT_PULLED;
 }
 
 /* ---- DISK, AT_DISK ------------------------------------------------------------------------ */
@@ -341,7 +341,7 @@ static enum place_state piece_pulled(struct place_piece *p)
 /* The disk operation gets its turn: until now it waited for other users of the disk. */
 static void on_turn(struct store_io *io)
 {
-	struct place_piece *p = container_of(io, struct place_piece, io);
+	struct io_unit *p = container_of(io, struct io_unit, io);
 
 	latency_disk(p->place->latency, 1, p->off);
 	p->turn_ns = latency_now(p->place->latency);
@@ -349,8 +349,8 @@ static void on_turn(struct store_io *io)
 
 static void on_disk(struct store_io *io);
 
-/* Sets how many bytes around the piece a read may overwrite. Parts of one shared buffer have no space in between. */
-static void fill_pads(struct place_piece *p)
+/* Sets how many bytes around the unit a read may overwrite. Parts of one shared buffer have no space in between. */
+static void fill_pads(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	const struct rpcrdma_buf *b;
@@ -366,7 +366,7 @@ static void fill_pads(struct place_piece *p)
 		p->io.pad_tail = (uint32_t)(b->bytes - end);
 }
 
-static void fill_io(struct place_piece *p)
+static void fill_io(struct io_unit *p)
 {
 	const struct place_plan *plan = p->place->plan;
 	struct store_io *io = &p->io;
@@ -398,7 +398,7 @@ static void fill_io(struct place_piece *p)
 }
 
 /* Return: true if the operation finished at once */
-static bool submit(struct place_piece *p)
+static bool submit(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	uint64_t end;
@@ -417,7 +417,7 @@ static bool submit(struct place_piece *p)
 	return now;
 }
 
-static enum place_state disk_ended(struct place_piece *p)
+static enum unit_state disk_ended(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	uint32_t got;
@@ -425,47 +425,47 @@ static enum place_state disk_ended(struct place_piece *p)
 	if (p->io.sync_failed)
 		pl->sync_failed = true;
 	if (p->io.res < 0)
-		return piece_fail(p, p->io.res == -EFAULT ? -EIO : p->io.res);
+		return unit_fail(p, p->io.res == -EFAULT ? -EIO : p->io.res);
 	got = (uint32_t)p->io.res;
 	if (got < p->len) {
 		pl->short_read |= pl->kind == PLACE_READ;
 		good_until(pl, p->off + got, 0);
 	}
 	if (pl->kind != PLACE_READ || p->iov != &p->here || !got)
-		return PLACE_DONE;
+		return UNIT_DONE;
 	p->len = got;
-	return PLACE_TURN;
+	return UNIT_TURN;
 }
 
 static void on_disk(struct store_io *io)
 {
-	struct place_piece *p = container_of(io, struct place_piece, io);
+	struct io_unit *p = container_of(io, struct io_unit, io);
 
 	latency_disk(p->place->latency, -1, p->off);
 	op_ended(p, disk_ended(p));
 }
 
-static enum place_state piece_disk(struct place_piece *p)
+static enum unit_state unit_disk(struct io_unit *p)
 {
 	fill_io(p);
 	if (submit(p))
 		return disk_ended(p);
 	p->place->busy++;
-	return PLACE_AT_DISK;
+	return UNIT_AT_DISK;
 }
 
 /* ---- TURN, PUT, PUTTING ------------------------------------------------------------------- */
 
-static enum place_state piece_turn(struct place_piece *p)
+static enum unit_state unit_turn(struct io_unit *p)
 {
 	const struct place *pl = p->place;
 
 	if (p->off >= pl->good)
-		return PLACE_DONE;
-	return !pl->in_order || p->off == pl->turn ? PLACE_TO_PUT : PLACE_TURN;
+		return UNIT_DONE;
+	return !pl->in_order || p->off == pl->turn ? UNIT_TO_PUT : UNIT_TURN;
 }
 
-void piece_free(struct place_piece *p)
+void unit_free(struct io_unit *p)
 {
 	struct place *pl = p->place;
 
@@ -478,32 +478,32 @@ void piece_free(struct place_piece *p)
 		list_add_head(&pl->pool->free, &p->link);
 }
 
-/* The transport has finished with the piece. If the payload was fully begun, the reply may be in flight; otherwise the
+/* The transport has finished with the unit. If the payload was fully begun, the reply may be in flight; otherwise the
  * request has to go on. */
 static void on_put(struct rpcrdma_piece *xfer, int err)
 {
-	struct place_piece *p = container_of(xfer, struct place_piece, xfer);
+	struct io_unit *p = container_of(xfer, struct io_unit, xfer);
 	struct place *pl = p->place;
-	bool more = pl->cut.left;
+	bool more = pl->split.left;
 
 	pl->putting--;
 	latency_net(pl->latency, -1, p->off);
 	if (err)
 		good_until(pl, p->off, err);
-	piece_free(p);
+	unit_free(p);
 	if (more)
 		pl->wake(pl);
 }
 
-/* The last piece is sent in one chain with the reply and completes with it, unless its time is measured. Inline data is
+/* The last unit is sent in one chain with the reply and completes with it, unless its time is measured. Inline data is
  * sent with the reply in any case. */
 static bool goes_with_answer(const struct place *pl)
 {
-	return !pl->cut.left && pl->out == 1 &&
+	return !pl->split.left && pl->out == 1 &&
 	       !(pl->latency->on && pl->rpc->by_chunk);
 }
 
-static enum place_state piece_put(struct place_piece *p)
+static enum unit_state unit_put(struct io_unit *p)
 {
 	struct place *pl = p->place;
 	bool lend = goes_with_answer(pl);
@@ -512,13 +512,13 @@ static enum place_state piece_put(struct place_piece *p)
 	describe(p, lend ? NULL : on_put);
 	err = rpcrdma_req_place(pl->rpc, &p->xfer);
 	if (err)
-		return piece_fail(p, err);
+		return unit_fail(p, err);
 	if (!lend) {
 		pl->putting++;
 		latency_net(pl->latency, 1, p->off);
 	}
 	pl->turn = p->off + p->len;
 	if (pl->in_order)
-		piece_wake_all(pl, PLACE_TURN);
-	return lend ? PLACE_LENT : PLACE_PUTTING;
+		unit_wake_all(pl, UNIT_TURN);
+	return lend ? UNIT_LENT : UNIT_PUTTING;
 }

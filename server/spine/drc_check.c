@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * once.c - executes a non-idempotent request once, even if the client retransmits it
+ * drc_check.c - executes a non-idempotent request once, even if the client retransmits it
  *
- * Operation: Connects req.c to the duplicate request cache (drc.c). once_enter() makes the key: client, credential,
- *            XID, procedure, and a checksum of the arguments. The arguments are encoded again for the checksum,
+ * Operation: Connects req.c to the duplicate request cache (drc.c). drc_check_enter() makes the key: client,
+ *            credential, XID, procedure, and a checksum of the arguments. The arguments are encoded again for the checksum,
  *            because a retransmission may be split into messages differently. A payload is represented by its
  *            length and its first HEAD_BYTES. So a restarted client that reuses its XIDs to write other data
  *            hardly ever matches an old entry. WRITEs have a separate cache, which replays no entry that is older
  *            than DRC_KEEP_WRITE_NS: many WRITEs do not displace requests that must not be executed again.
- *            once_end() encodes the results into the request. The entry, the replies to joined requests and
+ *            drc_check_end() encodes the results into the request. The entry, the replies to joined requests and
  *            this reply are the same bytes. They contain no RPC header, so they fit any transport.
  * Memory:    The request's.
  * Threads:   The reactor's, except wake(), which posts to it.
- * Errors:    A result that says that nothing was done (prog.undone): it is not kept, and the first joined request is executed.
+ * Errors:    A result that says that nothing was done (prog.undone) is not kept; the first joined request is executed.
  */
-#include "once.h"
+#include "drc_check.h"
 
 #include <assert.h>
 #include <string.h>
@@ -24,10 +24,10 @@
 #include "req.h"
 #include "server_int.h"
 
-#define HEAD_BYTES 256u	/* of a WRITE's data, if its first piece is that long (cut.c) */
-#define ARGS_MAX (ONCE_ARGS_MAX + HEAD_BYTES + sizeof(uint32_t))
+#define HEAD_BYTES 256u	/* of a WRITE's data, if its first piece is that long (split.c) */
+#define ARGS_MAX (DRC_ARGS_MAX + HEAD_BYTES + sizeof(uint32_t))
 
-void once_init(struct once *o)
+void drc_check_init(struct drc_check *o)
 {
 	o->asked = o->joined = false;
 	o->call.entry = NULL;
@@ -64,7 +64,7 @@ static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 
 	if (data)
 		data->length = 0;
-	xdrmem_create(&x, (char *)buf, ONCE_ARGS_MAX, XDR_ENCODE);
+	xdrmem_create(&x, (char *)buf, DRC_ARGS_MAX, XDR_ENCODE);
 	ok = ((bool_t(*)(XDR *, void *))r->proc->decode)(&x, req_args(r));
 	assert(ok); /* they were decoded by the same filter */
 	n = xdr_getpos(&x);
@@ -80,7 +80,7 @@ static uint32_t encode_args(struct req *r, uint8_t buf[ARGS_MAX])
 
 static void make_key(struct req *r)
 {
-	struct drc_call *c = &r->once.call;
+	struct drc_call *c = &r->check.call;
 	const struct rpcrdma_req *rpc = r->rpc;
 	uint8_t args[ARGS_MAX];
 	uint64_t hash;
@@ -106,24 +106,24 @@ static void make_key(struct req *r)
 
 static void on_woken(struct rpcrdma_msg *msg)
 {
-	struct req *r = container_of(msg, struct req, once.msg);
+	struct req *r = container_of(msg, struct req, check.msg);
 
-	r->once.joined = false;
-	r->once.verdict = r->once.call.verdict;
+	r->check.joined = false;
+	r->check.verdict = r->check.call.verdict;
 	req_run(r);
 }
 
 /* Runs on the reactor that executed the original request. */
 static void wake(struct drc_call *c)
 {
-	struct req *r = container_of(c, struct req, once.call);
+	struct req *r = container_of(c, struct req, check.call);
 
-	rpcrdma_engine_post(r->reactor->loop.engine, &r->once.msg);
+	rpcrdma_engine_post(r->reactor->loop.engine, &r->check.msg);
 }
 
-enum drc_verdict once_enter(struct req *r)
+enum drc_verdict drc_check_enter(struct req *r)
 {
-	struct once *o = &r->once;
+	struct drc_check *o = &r->check;
 
 	if (!cache_of(r))
 		return DRC_EXECUTE;
@@ -139,9 +139,9 @@ enum drc_verdict once_enter(struct req *r)
 	return o->joined ? DRC_JOINED : o->verdict;
 }
 
-bool once_leave(struct req *r)
+bool drc_check_leave(struct req *r)
 {
-	struct once *o = &r->once;
+	struct drc_check *o = &r->check;
 
 	if (!o->joined || !drc_leave(cache_of(r), &o->call))
 		return false;
@@ -153,7 +153,7 @@ bool once_leave(struct req *r)
 
 static void encode_results(struct req *r)
 {
-	struct drc_call *c = &r->once.call;
+	struct drc_call *c = &r->check.call;
 	bool_t ok;
 	XDR x;
 
@@ -164,11 +164,11 @@ static void encode_results(struct req *r)
 	xdr_destroy(&x);
 }
 
-bool once_end(struct req *r)
+bool drc_check_end(struct req *r)
 {
-	struct drc_call *c = &r->once.call;
+	struct drc_call *c = &r->check.call;
 
-	if (!r->once.asked || r->once.verdict == DRC_NO_MEMORY)
+	if (!r->check.asked || r->check.verdict == DRC_NO_MEMORY)
 		return false;
 	if (!c->entry)
 		return true; /* a replay */
@@ -181,7 +181,7 @@ bool once_end(struct req *r)
 	return true;
 }
 
-bool_t once_encode(XDR *xdrs, struct once *o)
+bool_t drc_check_encode(XDR *xdrs, struct drc_check *o)
 {
 	return XDR_PUTBYTES(xdrs, (char *)o->call.res, o->call.res_bytes);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * cut.c - splits a payload into pieces and orders them
+ * split.c - splits a payload into units and orders them
  *
  * Operation: A striped disk is fast only if all its members have work. So a request is split into one stream per
- *            member, and the next piece is taken from the stream with the fewest pieces in flight. Pieces end
+ *            member, and the next unit is taken from the stream with the fewest units in flight. Units end
  *            at multiples of the grain in the file, not in the payload, so that all but the first and the last
  *            are aligned on disk.
  *
@@ -16,12 +16,12 @@
  * Threads:   The caller's; no global state.
  * Errors:    None.
  */
-#include "cut.h"
+#include "split.h"
 
 #include <assert.h>
 
 /* Return: payload offset of the first byte on member @stream; 0 for the member that has the payload's first byte */
-static uint64_t first_of(const struct cut *c, unsigned stream)
+static uint64_t first_of(const struct split *c, unsigned stream)
 {
 	uint64_t chunk = c->base / c->chunk, ahead;
 
@@ -29,17 +29,17 @@ static uint64_t first_of(const struct cut *c, unsigned stream)
 	return ahead ? (chunk + ahead) * c->chunk - c->base : 0;
 }
 
-void cut_start(struct cut *c, uint64_t base, uint32_t total, uint32_t grain, unsigned streams,
+void split_start(struct split *c, uint64_t base, uint32_t total, uint32_t grain, unsigned streams,
 	       uint32_t chunk)
 {
-	assert(streams && streams <= CUT_STREAMS_MAX && (streams == 1 || chunk));
+	assert(streams && streams <= SPLIT_STREAMS_MAX && (streams == 1 || chunk));
 	c->base = base;
 	c->total = c->left = total;
 	c->grain = grain;
 	c->chunk = chunk;
 	c->n = streams;
 	for (unsigned i = 0; i < streams; i++)
-		c->streams[i] = (struct cut_stream){ .next = streams > 1 ? first_of(c, i) : 0 };
+		c->streams[i] = (struct split_stream){ .next = streams > 1 ? first_of(c, i) : 0 };
 }
 
 static uint64_t up_to(uint64_t at, uint32_t multiple)
@@ -47,12 +47,12 @@ static uint64_t up_to(uint64_t at, uint32_t multiple)
 	return multiple - at % multiple;
 }
 
-static unsigned idlest(const struct cut *c)
+static unsigned idlest(const struct split *c)
 {
 	unsigned best = c->n;
 
 	for (unsigned i = 0; i < c->n; i++) {
-		const struct cut_stream *s = &c->streams[i], *b = &c->streams[best];
+		const struct split_stream *s = &c->streams[i], *b = &c->streams[best];
 
 		if (s->next >= c->total)
 			continue;
@@ -62,10 +62,10 @@ static unsigned idlest(const struct cut *c)
 	return best;
 }
 
-bool cut_next(struct cut *c, uint32_t *ret_off, uint32_t *ret_len, unsigned *ret_stream)
+bool split_next(struct split *c, uint32_t *ret_off, uint32_t *ret_len, unsigned *ret_stream)
 {
 	unsigned i = idlest(c);
-	struct cut_stream *s = &c->streams[i];
+	struct split_stream *s = &c->streams[i];
 	uint64_t len, in_chunk = UINT64_MAX;
 
 	if (!c->left || i == c->n)
@@ -88,13 +88,13 @@ bool cut_next(struct cut *c, uint32_t *ret_off, uint32_t *ret_len, unsigned *ret
 	return true;
 }
 
-void cut_ended(struct cut *c, unsigned stream)
+void split_ended(struct split *c, unsigned stream)
 {
 	assert(c->streams[stream].out);
 	c->streams[stream].out--;
 }
 
-void cut_stop(struct cut *c)
+void split_stop(struct split *c)
 {
 	c->left = 0;
 }

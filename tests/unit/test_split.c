@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_cut.c - a payload in pieces: nothing twice, nothing left out, every member busy
+ * test_split.c - a payload in pieces: nothing twice, nothing left out, every member busy
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,49 +11,49 @@
 
 #include <cmocka.h>
 
-#include "cut.h"
+#include "split.h"
 
 #define K 1024u
 
-static void expect(struct cut *c, uint32_t off, uint32_t len, unsigned stream)
+static void expect(struct split *c, uint32_t off, uint32_t len, unsigned stream)
 {
 	uint32_t o, l;
 	unsigned s;
 
-	assert_true(cut_next(c, &o, &l, &s));
+	assert_true(split_next(c, &o, &l, &s));
 	assert_int_equal(o, off);
 	assert_int_equal(l, len);
 	assert_int_equal(s, stream);
 }
 
-static void expect_end(struct cut *c)
+static void expect_end(struct split *c)
 {
 	uint32_t o, l;
 	unsigned s;
 
 	assert_int_equal(c->left, 0);
-	assert_false(cut_next(c, &o, &l, &s));
+	assert_false(split_next(c, &o, &l, &s));
 }
 
 static void whole(void **state)
 {
-	struct cut c;
+	struct split c;
 
 	(void)state;
-	cut_start(&c, 12345, 1000 * K, 0, 1, 0);
+	split_start(&c, 12345, 1000 * K, 0, 1, 0);
 	expect(&c, 0, 1000 * K, 0);
 	expect_end(&c);
-	cut_start(&c, 0, 0, 0, 1, 0);
+	split_start(&c, 0, 0, 0, 1, 0);
 	expect_end(&c);
 }
 
 /* as the file is aligned, not the payload */
 static void grains(void **state)
 {
-	struct cut c;
+	struct split c;
 
 	(void)state;
-	cut_start(&c, 4 * K + 100, 9 * K, 4 * K, 1, 0);
+	split_start(&c, 4 * K + 100, 9 * K, 4 * K, 1, 0);
 	expect(&c, 0, 4 * K - 100, 0);
 	expect(&c, 4 * K - 100, 4 * K, 0);
 	expect(&c, 8 * K - 100, K + 100, 0);
@@ -63,16 +63,16 @@ static void grains(void **state)
 /* four chunks on two members, from within the second chunk on */
 static void members(void **state)
 {
-	struct cut c;
+	struct split c;
 
 	(void)state;
-	cut_start(&c, 12 * K, 28 * K, 4 * K, 2, 8 * K);
+	split_start(&c, 12 * K, 28 * K, 4 * K, 2, 8 * K);
 	expect(&c, 0, 4 * K, 1);	/* the rest of chunk 1 */
 	expect(&c, 4 * K, 4 * K, 0);	/* chunk 2 */
 	expect(&c, 8 * K, 4 * K, 0);	/* it has as few under way, and lies in front */
 	expect(&c, 12 * K, 4 * K, 1);	/* chunk 3 */
-	cut_ended(&c, 0);
-	cut_ended(&c, 0);		/* a member that is through is the next to get something */
+	split_ended(&c, 0);
+	split_ended(&c, 0);		/* a member that is through is the next to get something */
 	expect(&c, 20 * K, 4 * K, 0);	/* chunk 4 */
 	expect(&c, 24 * K, 4 * K, 0);
 	expect(&c, 16 * K, 4 * K, 1);
@@ -81,12 +81,12 @@ static void members(void **state)
 
 static void stopped(void **state)
 {
-	struct cut c;
+	struct split c;
 
 	(void)state;
-	cut_start(&c, 0, 28 * K, 4 * K, 2, 8 * K);
+	split_start(&c, 0, 28 * K, 4 * K, 2, 8 * K);
 	expect(&c, 0, 4 * K, 0);
-	cut_stop(&c);
+	split_stop(&c);
 	expect_end(&c);
 }
 
@@ -96,7 +96,7 @@ static void everything_once(void **state)
 	static const unsigned streams[] = { 1, 2, 3, 8, 31, 32 };
 	static const uint32_t grains_[] = { 4, 8, 64 }, lens[] = { 1, 63, 64, 65, 500, 1000 };
 	static uint8_t seen[1000];
-	struct cut c;
+	struct split c;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
@@ -107,9 +107,9 @@ static void everything_once(void **state)
 					unsigned s;
 
 					memset(seen, 0, sizeof(seen));
-					cut_start(&c, UINT64_C(0x7fffffffffff0000) + base, lens[l],
+					split_start(&c, UINT64_C(0x7fffffffffff0000) + base, lens[l],
 						  grains_[g], streams[i], 64);
-					while (cut_next(&c, &off, &len, &s)) {
+					while (split_next(&c, &off, &len, &s)) {
 						assert_in_range(len, 1, grains_[g]);
 						assert_in_range(off + len, 1, lens[l]);
 						for (uint32_t b = off; b < off + len; b++)

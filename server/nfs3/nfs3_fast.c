@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * nfs3_quick.c - the fast path: GETATTR, ACCESS and LOOKUP on the reactor, from cached objects
+ * nfs3_fast.c - the fast path: GETATTR, ACCESS and LOOKUP on the reactor, from cached objects
  *
  * Operation: A thread switch to a worker and back costs ten times as much as a GETATTR. So the objects that a worker
- *            has opened for a request stay open for a while in the reactor's cache (nfs3_quick_keep), with the
+ *            has opened for a request stay open for a while in the reactor's cache (nfs3_fast_keep), with the
  *            rights that the kernel has granted the user. The next request is tried on the reactor first.
  *            Nothing on this path waits for a disk: the inode of an open file and its attributes are in memory, and
  *            LOOKUP uses only the kernel's name cache (RESOLVE_CACHED). The worker gets every request that does
@@ -154,7 +154,8 @@ static bool try_lookup(struct req *r)
 	e = find_in(r, call->re->files.paths, &dir);
 	if (!e)
 		return false;
-	found = closing_has_room(call->re->files.closer, call->exp->volume.dev) && files_may_open(&call->re->files, call->exp->volume.dev) &&
+	found = closing_has_room(call->re->files.closer, call->exp->volume.dev) &&
+		files_may_open(&call->re->files, call->exp->volume.dev) &&
 		(creds_are_own(&r->creds) ||
 		 (fdcache_rights(e, nfs3_user(r), &dir.stx, X_OK, &got) && got)) &&
 		lookup_in(r, &dir);
@@ -171,28 +172,28 @@ static bool quick(struct req *r, bool done)
 	return done;
 }
 
-bool nfs3_getattr_quick(struct req *r)
+bool nfs3_getattr_fast(struct req *r)
 {
 	return quick(r, try_getattr(r));
 }
 
-bool nfs3_access_quick(struct req *r)
+bool nfs3_access_fast(struct req *r)
 {
 	return quick(r, try_access(r));
 }
 
-bool nfs3_lookup_quick(struct req *r)
+bool nfs3_lookup_fast(struct req *r)
 {
 	return quick(r, try_lookup(r));
 }
 
 /* A file that is created may stay open; a worker creates it. */
-bool nfs3_create_quick(struct req *r)
+bool nfs3_create_fast(struct req *r)
 {
 	return quick(r, false);
 }
 
-void nfs3_quick_drop(struct req *r)
+void nfs3_fast_drop(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	const struct fh_obj *o = &call->found;
@@ -239,7 +240,7 @@ static struct fdcache_entry *find_kept(struct req *r)
 	return NULL;
 }
 
-void nfs3_quick_keep(struct req *r)
+void nfs3_fast_keep(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 	struct fdcache_entry *e = NULL;
