@@ -129,7 +129,7 @@ struct rpcrdma_domain {
 	atomic_bool mems_parted;         /* some of them consist of parts: mem_replace.c */
 	struct rr_mem *arena;            /* ... the one that backs all of it, or NULL */
 	struct rr_parts arena_parts;     /* ... allocations in it */
-	struct list homes;               /* reg_home.c */
+	struct list shared_pds;          /* reg_shared_pd.c */
 	const struct rr_clnt_designs *clnt_designs; /* clnt_design.h, srv_design.h: set by domain.c */
 	const struct rr_srv_designs *srv_designs;
 	struct rpcrdma_stats gone;       /* counters of destroyed engines */

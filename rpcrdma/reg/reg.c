@@ -79,7 +79,7 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 		const struct rpcrdma_clnt_attr *attr)
 {
 	const struct rr_reg_strategy *s = find(attr->registration);
-	struct rr_reg_home like = {
+	struct rr_shared_pd like = {
 		.strategy = s,
 		.attr = { .entries = attr->reg_entries ? attr->reg_entries : RR_CACHE_ENTRIES,
 			  .bytes = attr->reg_bytes, .deferred = s->deferred,
@@ -97,10 +97,10 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 	if (!like.attr.bytes) /* on the local fabric no memory is really pinned */
 		like.attr.bytes = rr_cache_bytes_default(dev->transport != RPCRDMA_LOCAL);
 	snprintf(like.peer, sizeof(like.peer), "%s", peer);
-	rc = rr_reg_home_get(e->domain, dev->fabric, &like,
-			     s->cache && strcmp(attr->monitor, "explicit") != 0, &reg->home);
+	rc = rr_shared_pd_get(e->domain, dev->fabric, &like,
+			      s->cache && strcmp(attr->monitor, "explicit") != 0, &reg->shared);
 	if (!rc)
-		reg->pd = reg->home->pd;
+		reg->pd = reg->shared->pd;
 	return rc;
 }
 
@@ -141,15 +141,15 @@ void rr_reg_revoke(struct rr_reg *reg)
 void rr_reg_fini(struct rr_reg *reg)
 {
 	assert(!reg->windows);
-	if (reg->home)
+	if (reg->shared)
 		rr_reg_revoke(reg);
 }
 
 void rr_reg_close(struct rr_reg *reg)
 {
-	if (reg->home)
-		rr_reg_home_put(reg->engine->domain, reg->home);
-	reg->home = NULL;
+	if (reg->shared)
+		rr_shared_pd_put(reg->engine->domain, reg->shared);
+	reg->shared = NULL;
 }
 
 bool rr_reg_keeps(const struct rr_reg *reg)
@@ -159,19 +159,19 @@ bool rr_reg_keeps(const struct rr_reg *reg)
 
 void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap)
 {
-	const struct rr_reg_home *h = reg->home;
-	size_t mib = (h ? h->attr.bytes : 0) >> 20;
+	const struct rr_shared_pd *sp = reg->shared;
+	size_t mib = (sp ? sp->attr.bytes : 0) >> 20;
 
-	if (!h)
+	if (!sp)
 		snprintf(buf, cap, "nothing");
-	else if (h->cache)
-		snprintf(buf, cap, "up to %u registrations, %zu %s, %s", h->attr.entries,
-			 mib ? mib : h->attr.bytes >> 10, mib ? "MiB" : "KiB",
-			 !strcmp(h->monitor, "none") ? "right or not (monitor=none)"
-						     : "watched by userfaultfd");
-	else if (h->monitor_err)
+	else if (sp->cache)
+		snprintf(buf, cap, "up to %u registrations, %zu %s, %s", sp->attr.entries,
+			 mib ? mib : sp->attr.bytes >> 10, mib ? "MiB" : "KiB",
+			 !strcmp(sp->monitor, "none") ? "right or not (monitor=none)"
+						      : "watched by userfaultfd");
+	else if (sp->monitor_err)
 		snprintf(buf, cap, "leat_buf memory only: there is no monitor (userfaultfd: %s)",
-			 strerror(-h->monitor_err));
+			 strerror(-sp->monitor_err));
 	else
 		snprintf(buf, cap, reg->strategy->keeps ? "leat_buf memory only" : "nothing");
 	if (reg->fallback)
@@ -182,8 +182,8 @@ size_t rr_reg_bytes(const struct rr_reg *reg)
 {
 	const struct rr_mem *arena = reg->engine->domain->arena;
 
-	if (reg->home && reg->home->cache)
-		return reg->home->attr.bytes;
+	if (reg->shared && reg->shared->cache)
+		return reg->shared->attr.bytes;
 	return arena && reg->strategy->keeps ? arena->whole_bytes : 0;
 }
 

@@ -26,9 +26,9 @@
  *             rr_reg_revoke() if that does not suffice. With windows the peer has no access outside the call:
  *             rr_reg_answered() ends it.
  *
- *             Connections that share a cache share a protection domain, a struct rr_reg_home. They belong to
+ *             Connections that share a cache share a protection domain, a struct rr_shared_pd. They belong to
  *             one domain, device and server, and have the same settings. Keys given to one server do not work
- *             for another. Other connections have a home of their own.
+ *             for another. Other connections have a PD of their own.
  * Threads:    The connection's. Slab registrations are also found by their memory, under the domain's lock, so
  *             that rpcrdma_mem_free() can deregister them from any thread.
  * Errors:     -ENOMEM (limits of device or RLIMIT_MEMLOCK), -EFAULT (not mapped), -ENOENT.
@@ -88,14 +88,14 @@ struct rr_reg_ops {
 
 extern const struct rr_reg_ops rr_reg_dynamic_ops, rr_reg_slab_ops, rr_reg_cached_ops;
 
-/* The part that connections share. */
-struct rr_reg_home {
-	struct list link;         /* domain->homes; the domain's lock */
+/* A protection domain and its cache, which connections to one server share. */
+struct rr_shared_pd {
+	struct list link;         /* domain->shared_pds; the domain's lock */
 	unsigned refs;            /* the domain's lock */
 	struct rr_pd *pd;
 	struct rr_cache *cache;   /* NULL: none */
 	int monitor_err;          /* ... because no monitor is available */
-	/* connections with equal values share the home */
+	/* connections with equal values use the same one */
 	const struct rr_reg_strategy *strategy;
 	struct rr_cache_attr attr;
 	const char *monitor;
@@ -105,8 +105,8 @@ struct rr_reg_home {
 /* The registrations of one connection. */
 struct rr_reg {
 	struct rpcrdma_engine *engine;
-	struct rr_reg_home *home;
-	struct rr_pd *pd;                /* the home's */
+	struct rr_shared_pd *shared;
+	struct rr_pd *pd;                /* shared->pd */
 	const struct rr_reg_strategy *strategy;
 	const char *fallback;            /* why it is not the requested one, or NULL */
 	struct rr_windows *windows;      /* NULL: the peer gets keys of registrations */
@@ -156,7 +156,7 @@ void rr_reg_end_windows(struct rr_reg *reg);
 /** rr_reg_fini - deregisters long-lived registrations, except shared ones; call after the last rr_reg_put() */
 void rr_reg_fini(struct rr_reg *reg);
 
-/** rr_reg_close - releases the home; call after rr_reg_fini() and the last use of the protection domain */
+/** rr_reg_close - releases the shared PD; call after rr_reg_fini() and the last use of the protection domain */
 void rr_reg_close(struct rr_reg *reg);
 
 /** rr_reg_revoke - ends the peer's access to all long-lived registrations of this connection alone. Put pieces
@@ -250,24 +250,24 @@ bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
 /** rr_reg_drop - rr_reg_put() for pieces of a connection that is gone */
 void rr_reg_drop(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
 
-/* ---- reg_home.c ----------------------------------------------------------------------------- */
+/* ---- reg_shared_pd.c ------------------------------------------------------------------------ */
 
-/** rr_reg_home_get - returns a home with the settings of @like, creating it if necessary
+/** rr_shared_pd_get - returns a shared PD with the settings of @like, creating it if necessary
  * @shared: other connections may use it
  * Return: 0, -ENOMEM, errors of the device */
-must_check int rr_reg_home_get(struct rpcrdma_domain *d, struct rr_fabric *fabric,
-			       const struct rr_reg_home *like, bool shared,
-			       struct rr_reg_home **ret);
+must_check int rr_shared_pd_get(struct rpcrdma_domain *d, struct rr_fabric *fabric,
+				const struct rr_shared_pd *like, bool shared,
+				struct rr_shared_pd **ret);
 
-/** rr_reg_home_put - releases a home; the last connection frees it */
-void rr_reg_home_put(struct rpcrdma_domain *d, struct rr_reg_home *home);
+/** rr_shared_pd_put - releases a shared PD; the last connection frees it */
+void rr_shared_pd_put(struct rpcrdma_domain *d, struct rr_shared_pd *sp);
 
-/** rr_reg_home_revoke - at the end of a connection, deregisters cached registrations if no other connection
- * uses the home */
-void rr_reg_home_revoke(struct rpcrdma_domain *d, struct rr_reg_home *home);
+/** rr_shared_pd_revoke - at the end of a connection, deregisters cached registrations if no other connection
+ * uses the shared PD */
+void rr_shared_pd_revoke(struct rpcrdma_domain *d, struct rr_shared_pd *sp);
 
-/** rr_reg_home_count - adds the counters of all caches; the caller holds the domain's lock */
-void rr_reg_home_count(struct rpcrdma_domain *d, struct rpcrdma_stats *sum);
+/** rr_shared_pd_count - adds the counters of all caches; the caller holds the domain's lock */
+void rr_shared_pd_count(struct rpcrdma_domain *d, struct rpcrdma_stats *sum);
 
 /* ---- reg_slab.c ----------------------------------------------------------------------------- */
 

@@ -19,9 +19,9 @@ static int cached_get(struct rr_reg *reg, void *addr, size_t len, unsigned acces
 {
 	int rc;
 
-	if (!reg->home->cache)
+	if (!reg->shared->cache)
 		return -ENOENT;
-	rc = rr_cache_get(reg->home->cache, addr, len, access, &ret->ref);
+	rc = rr_cache_get(reg->shared->cache, addr, len, access, &ret->ref);
 	if (rc)
 		return rc;
 	ret->ops = &rr_reg_cached_ops;
@@ -34,24 +34,24 @@ static int cached_get(struct rr_reg *reg, void *addr, size_t len, unsigned acces
 static bool cached_put(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	piece->mr = NULL;
-	return rr_cache_put(reg->home->cache, &piece->ref);
+	return rr_cache_put(reg->shared->cache, &piece->ref);
 }
 
 static bool cached_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	piece->mr = NULL;
-	return rr_cache_recall(reg->home->cache, &piece->ref);
+	return rr_cache_recall(reg->shared->cache, &piece->ref);
 }
 
 static void cached_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
 {
 	piece->mr = NULL;
-	rr_cache_drop(reg->home->cache, &piece->ref);
+	rr_cache_drop(reg->shared->cache, &piece->ref);
 }
 
 static void cached_revoke(struct rr_reg *reg)
 {
-	rr_reg_home_revoke(reg->engine->domain, reg->home);
+	rr_shared_pd_revoke(reg->engine->domain, reg->shared);
 }
 
 const struct rr_reg_ops rr_reg_cached_ops = {

@@ -48,7 +48,7 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	rr_clients_init(&d->clients);
 	list_init(&d->engines);
 	list_init(&d->mems);
-	list_init(&d->homes);
+	list_init(&d->shared_pds);
 	d->clnt_designs = &rr_mode_clnt_designs;
 	d->srv_designs = &rr_mode_srv_designs;
 	rc = rr_pool_init(d);
@@ -245,7 +245,7 @@ void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret)
 	*ret = d->gone;
 	list_for_each(n, &d->engines)
 		add_stats(ret, &list_entry(n, struct rpcrdma_engine, link)->stats);
-	rr_reg_home_count(d, ret);
+	rr_shared_pd_count(d, ret);
 	/* on the local fabric a CPU acts as the NIC: count what it copies */
 	for (unsigned i = 0; i < d->ndevs; i++)
 		if (d->devs[i].transport == RPCRDMA_LOCAL)
