@@ -40,7 +40,7 @@ void rr_srv_credit_init(struct rr_rconn *c)
 	struct rpcrdma_domain *d = c->base.engine->domain;
 
 	c->credits = c->ep->msgs;
-	rr_grants_init(&c->grants, c->ep->msgs);
+	rr_credit_account_init(&c->account, c->ep->msgs);
 	if (c->ep->msgs < least(c))
 		atomic_fetch_add(&d->recv_short, 1);
 	c->short_seen = atomic_load(&d->recv_short);
@@ -135,9 +135,9 @@ uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_c
 	posted = rr_ep_posted(ep) + (rc != NULL);
 	posted -= MIN(posted, ep->extra_recvs);
 	/* an uncounted reply is for one call more than the account has, or for none */
-	room = rr_grants_room(&c->grants, posted + !counted);
+	room = rr_credit_account_room(&c->account, posted + !counted);
 	grant = rr_credit_grant(asked, room, c->credits);
-	rr_grants_answer(&c->grants, grant, counted);
+	rr_credit_account_reply(&c->account, grant, counted);
 	return grant;
 }
 
@@ -162,7 +162,7 @@ static void free_calls(struct rr_rconn *c, unsigned recvs)
 
 void rr_srv_recv_done(struct rr_rconn *c, struct rr_recv_ctx *rc)
 {
-	if (rr_ep_posted(c->ep) >= rr_grants_due(&c->grants) + c->ep->extra_recvs) {
+	if (rr_ep_posted(c->ep) >= rr_credit_account_due(&c->account) + c->ep->extra_recvs) {
 		rr_ep_retire(rc);
 		free_calls(c, c->ep->nrecvs);
 	} else if (unlikely(is_sparse(c->base.engine->domain))) {

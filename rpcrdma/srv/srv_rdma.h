@@ -46,7 +46,7 @@ struct rr_rconn {
 	struct rr_ep *ep;
 	uint32_t send_inline;         /* largest Send: the smaller of the peer's and our limit */
 	bool remote_inv;              /* the peer requested Send-With-Invalidate, and gets it */
-	struct rr_grants grants;      /* account of granted credits */
+	struct rr_credit_account account; /* of granted credits */
 	uint32_t credits;             /* limit of the credits granted now */
 	uint64_t look;                /* engine->looks when the last call arrived */
 	unsigned calls;               /* since credits last grew, or since the last tick */
@@ -65,7 +65,7 @@ struct rr_rconn {
 struct rr_rreq {
 	struct rr_req base;
 	struct rr_recv_ctx *rc;       /* holds the message; NULL once reposted */
-	bool counted;                 /* as a call, in conn->grants */
+	bool counted;                 /* as a call, in conn->account */
 	struct rr_read_info reads;
 	/* pieces with RDMA Reads that are not posted yet: rpcrdma_piece.next */
 	struct rpcrdma_piece *pulls, **pulls_tail;
@@ -205,7 +205,7 @@ void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, ui
 void rr_srv_answer(struct rr_req *r, const struct rr_answer *a);
 
 /** rr_srv_send_error - sends RDMA_ERROR for a message that became no request; reposts @rc
- * @counted: rr_grants_call() counted the message as a call */
+ * @counted: rr_credit_account_call() counted the message as a call */
 void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid, uint32_t vers,
 		       enum rr_err err, bool counted);
 

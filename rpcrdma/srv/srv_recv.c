@@ -215,7 +215,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		rpcrdma_conn_close(&c->base);
 		return;
 	}
-	if (!rr_grants_call(&c->grants, ep->extra_recvs)) {
+	if (!rr_credit_account_call(&c->account, ep->extra_recvs)) {
 		/* the call took a receive beyond its credits, or one that was about to be returned */
 		rr->rc = NULL;
 		rr_srv_release(rr);

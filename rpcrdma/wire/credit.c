@@ -9,8 +9,8 @@
  *             posted and the connection breaks. So the sender keeps the limit.
  *
  *             A responder that lowers a grant has already promised more. The peer may not have seen the new
- *             grant, and calls in flight remain. struct rr_grants counts the promises. A receive is removed
- *             only when no call can need it any more.
+ *             grant, and calls in flight remain. struct rr_credit_account counts the promises. A receive is
+ *             removed only when no call can need it any more.
  * Memory:     None of its own.
  * Threads:    Owned by the endpoint's thread.
  * Errors:     None. Without a credit the call waits.
@@ -82,33 +82,33 @@ uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap)
 	return MAX(grant, 1u);
 }
 
-void rr_grants_init(struct rr_grants *g, uint32_t first)
+void rr_credit_account_init(struct rr_credit_account *a, uint32_t first)
 {
-	*g = (struct rr_grants){ .horizon = first };
+	*a = (struct rr_credit_account){ .horizon = first };
 }
 
-bool rr_grants_call(struct rr_grants *g, uint32_t slack)
+bool rr_credit_account_call(struct rr_credit_account *a, uint32_t slack)
 {
-	g->calls++;
-	return g->calls <= g->horizon + slack;
+	a->calls++;
+	return a->calls <= a->horizon + slack;
 }
 
 /* A reply to a message that was not counted as a call is not counted either. Both sums are then short by one,
  * and their difference, which is all that is used, is right. */
-void rr_grants_answer(struct rr_grants *g, uint32_t grant, bool counted)
+void rr_credit_account_reply(struct rr_credit_account *a, uint32_t grant, bool counted)
 {
-	g->answers += counted;
-	g->horizon = MAX(g->horizon, g->answers + grant);
+	a->replies += counted;
+	a->horizon = MAX(a->horizon, a->replies + grant);
 }
 
-uint64_t rr_grants_due(const struct rr_grants *g)
+uint64_t rr_credit_account_due(const struct rr_credit_account *a)
 {
-	return g->horizon > g->calls ? g->horizon - g->calls : 0;
+	return a->horizon > a->calls ? a->horizon - a->calls : 0;
 }
 
-uint32_t rr_grants_room(const struct rr_grants *g, uint32_t posted)
+uint32_t rr_credit_account_room(const struct rr_credit_account *a, uint32_t posted)
 {
-	uint64_t bearable = g->calls + posted, answers = g->answers + 1;
+	uint64_t bearable = a->calls + posted, replies = a->replies + 1;
 
-	return bearable > answers ? (uint32_t)MIN(bearable - answers, (uint64_t)UINT32_MAX) : 0;
+	return bearable > replies ? (uint32_t)MIN(bearable - replies, (uint64_t)UINT32_MAX) : 0;
 }

@@ -50,28 +50,29 @@ uint32_t rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
 /* The responder's credit account of one connection. Replies arrive in the order of sending, and each one
  * replaces the grant before it. After the q-th reply, a requester has sent at most q + its grant calls since
  * the connect. Whichever replies it has seen, its calls stay within the largest of these sums. */
-struct rr_grants {
+struct rr_credit_account {
 	uint64_t calls;     /* received */
-	uint64_t answers;   /* sent */
+	uint64_t replies;   /* sent */
 	uint64_t horizon;   /* upper bound of the calls since the connect */
 };
 
-/** rr_grants_init - starts the account of a new connection
+/** rr_credit_account_init - starts the account of a new connection
  * @first: calls accepted before the first reply */
-void rr_grants_init(struct rr_grants *g, uint32_t first);
+void rr_credit_account_init(struct rr_credit_account *a, uint32_t first);
 
-/** rr_grants_call - counts a received call; Return: false: it exceeds the grants by more than @slack */
-must_check bool rr_grants_call(struct rr_grants *g, uint32_t slack);
+/** rr_credit_account_call - counts a received call; Return: false: it exceeds the grants by more than @slack */
+must_check bool rr_credit_account_call(struct rr_credit_account *a, uint32_t slack);
 
-/** rr_grants_answer - counts a reply that carries @grant
- * @counted: it replies to a call that rr_grants_call() counted; false: it may not belong to any call */
-void rr_grants_answer(struct rr_grants *g, uint32_t grant, bool counted);
+/** rr_credit_account_reply - counts a reply that carries @grant
+ * @counted: it replies to a call that rr_credit_account_call() counted; false: it may not belong to any call */
+void rr_credit_account_reply(struct rr_credit_account *a, uint32_t grant, bool counted);
 
-/** rr_grants_due - returns the calls that may still arrive: the receives needed, whatever the next grant is */
-uint64_t rr_grants_due(const struct rr_grants *g);
+/** rr_credit_account_due - returns the calls that may still arrive: the receives needed, whatever the next
+ * grant is */
+uint64_t rr_credit_account_due(const struct rr_credit_account *a);
 
-/** rr_grants_room - returns the largest grant of the next reply
+/** rr_credit_account_room - returns the largest grant of the next reply
  * @posted: receives for calls that may arrive, including that of the call being replied to */
-uint32_t rr_grants_room(const struct rr_grants *g, uint32_t posted);
+uint32_t rr_credit_account_room(const struct rr_credit_account *a, uint32_t posted);
 
 #endif

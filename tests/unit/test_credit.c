@@ -119,50 +119,50 @@ static void test_grant(void **state)
  * answers that take their time to be seen. */
 static void test_promises(void **state)
 {
-	struct rr_grants g;
+	struct rr_credit_account a;
 
 	(void)state;
-	rr_grants_init(&g, 8);
-	assert_int_equal(rr_grants_due(&g), 8);
+	rr_credit_account_init(&a, 8);
+	assert_int_equal(rr_credit_account_due(&a), 8);
 	for (unsigned i = 0; i < 8; i++)
-		assert_true(rr_grants_call(&g, 0));
-	assert_int_equal(rr_grants_due(&g), 0);
-	assert_int_equal(rr_grants_room(&g, 8), 15); /* seven others are held */
-	rr_grants_answer(&g, 8, true);
-	assert_int_equal(rr_grants_due(&g), 1); /* one came back, one may come */
-	rr_grants_answer(&g, 16, true);
-	assert_int_equal(rr_grants_due(&g), 10);
-	assert_true(rr_grants_call(&g, 0));
-	rr_grants_answer(&g, 4, true); /* what was promised stays promised ... */
-	assert_int_equal(rr_grants_due(&g), 9);
+		assert_true(rr_credit_account_call(&a, 0));
+	assert_int_equal(rr_credit_account_due(&a), 0);
+	assert_int_equal(rr_credit_account_room(&a, 8), 15); /* seven others are held */
+	rr_credit_account_reply(&a, 8, true);
+	assert_int_equal(rr_credit_account_due(&a), 1); /* one came back, one may come */
+	rr_credit_account_reply(&a, 16, true);
+	assert_int_equal(rr_credit_account_due(&a), 10);
+	assert_true(rr_credit_account_call(&a, 0));
+	rr_credit_account_reply(&a, 4, true); /* what was promised stays promised ... */
+	assert_int_equal(rr_credit_account_due(&a), 9);
 	for (unsigned i = 0; i < 9; i++)
-		assert_true(rr_grants_call(&g, 0));
-	assert_int_equal(rr_grants_due(&g), 0);
+		assert_true(rr_credit_account_call(&a, 0));
+	assert_int_equal(rr_credit_account_due(&a), 0);
 	for (unsigned i = 0; i < 11; i++) { /* ... until so many have returned */
-		rr_grants_answer(&g, 4, true);
-		assert_int_equal(rr_grants_due(&g), 0);
+		rr_credit_account_reply(&a, 4, true);
+		assert_int_equal(rr_credit_account_due(&a), 0);
 	}
-	rr_grants_answer(&g, 4, true);
-	assert_int_equal(rr_grants_due(&g), 1);
-	assert_true(rr_grants_call(&g, 0));
-	assert_true(rr_grants_call(&g, 1));
-	assert_false(rr_grants_call(&g, 1));
+	rr_credit_account_reply(&a, 4, true);
+	assert_int_equal(rr_credit_account_due(&a), 1);
+	assert_true(rr_credit_account_call(&a, 0));
+	assert_true(rr_credit_account_call(&a, 1));
+	assert_false(rr_credit_account_call(&a, 1));
 }
 
 /* An answer to what may have been no call at all promises, and does not count. */
 static void test_promises_by_errors(void **state)
 {
-	struct rr_grants g;
+	struct rr_credit_account a;
 
 	(void)state;
-	rr_grants_init(&g, 1);
-	rr_grants_answer(&g, 3, false);
-	assert_int_equal(rr_grants_due(&g), 3);
-	rr_grants_answer(&g, 3, false);
-	assert_int_equal(rr_grants_due(&g), 3); /* nonsense for ever gains nothing */
-	assert_int_equal(rr_grants_room(&g, 0), 0);
-	assert_int_equal(rr_grants_room(&g, 1), 0);
-	assert_int_equal(rr_grants_room(&g, 2), 1);
+	rr_credit_account_init(&a, 1);
+	rr_credit_account_reply(&a, 3, false);
+	assert_int_equal(rr_credit_account_due(&a), 3);
+	rr_credit_account_reply(&a, 3, false);
+	assert_int_equal(rr_credit_account_due(&a), 3); /* nonsense for ever gains nothing */
+	assert_int_equal(rr_credit_account_room(&a, 0), 0);
+	assert_int_equal(rr_credit_account_room(&a, 1), 0);
+	assert_int_equal(rr_credit_account_room(&a, 2), 1);
 }
 
 /* The requester's own account, grants at random, answers seen late: it never sends to a receive that
@@ -175,10 +175,10 @@ static void test_promises_are_kept(void **state)
 	for (unsigned run = 0; run < 50; run++) {
 		uint32_t fly[64], nfly = 0, held = 0, posted = 8, got = 0;
 		struct rr_credit c;
-		struct rr_grants g;
+		struct rr_credit_account a;
 
 		rr_credit_init(&c, 64);
-		rr_grants_init(&g, posted);
+		rr_credit_account_init(&a, posted);
 		for (unsigned step = 0; step < 3000; step++) {
 			uint32_t what, want;
 
@@ -191,16 +191,16 @@ static void test_promises_are_kept(void **state)
 				assert_true(posted > 0);
 				posted--;
 				held++;
-				assert_true(rr_grants_call(&g, 0));
+				assert_true(rr_credit_account_call(&a, 0));
 			} else if (what == 1 && held) { /* is answered; so many more receives may be had */
 				uint32_t more = (uint32_t)(dice >> 50) % 9, room;
 
 				held--;
-				room = rr_grants_room(&g, posted + 1 + more);
+				room = rr_credit_account_room(&a, posted + 1 + more);
 				assert_true(room >= 1);
 				fly[nfly] = rr_credit_grant(want, room, 64);
-				rr_grants_answer(&g, fly[nfly++], true);
-				posted = (uint32_t)rr_grants_due(&g);
+				rr_credit_account_reply(&a, fly[nfly++], true);
+				posted = (uint32_t)rr_credit_account_due(&a);
 			} else if (what == 2 && nfly) { /* and its answer seen, in order */
 				rr_credit_answered(&c, fly[0]);
 				memmove(fly, fly + 1, --nfly * sizeof(fly[0]));
