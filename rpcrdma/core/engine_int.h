@@ -16,8 +16,8 @@
 #include "base/list.h"
 #include "account.h"
 #include "fabric.h"
-#include "parts.h"
-#include "provider.h"
+#include "mem_kind.h"
+#include "ranges.h"
 #include "rpcrdma.h"
 #include "timers.h"
 #include "waiters.h"
@@ -91,7 +91,7 @@ struct rr_pool {
 	uint64_t given_back;      /* chunks */
 	struct rr_pool_arena *arena; /* that contains the zone, or NULL */
 	char *base;               /* ... the zone's range in it, and its allocations */
-	struct rr_parts parts;
+	struct rr_ranges ranges;
 	struct list chunks[RR_POOL_LISTS]; /* with several buffers, by class; then with one, by class */
 	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* buffers in chunks; buffers lent */
 	struct list line;         /* rr_till.link: engines with waiters, in order of turn */
@@ -128,7 +128,7 @@ struct rpcrdma_domain {
 	struct list mems;                /* mem.c: regions of rpcrdma_mem_alloc */
 	atomic_bool mems_parted;         /* some of them consist of parts: mem_replace.c */
 	struct rr_mem *arena;            /* ... the one that backs all of it, or NULL */
-	struct rr_parts arena_parts;     /* ... allocations in it */
+	struct rr_ranges arena_ranges;   /* ... allocations in it */
 	struct list shared_pds;          /* reg_shared_pd.c */
 	const struct rr_clnt_designs *clnt_designs; /* clnt_design.h, srv_design.h: set by domain.c */
 	const struct rr_srv_designs *srv_designs;

@@ -5,8 +5,8 @@
  *
  * Operation:  A connection with a mode has its own areas instead of the pool's zones. The pool's buffers are
  *             registered in another protection domain, and stay out of reach of such peers. A buffer is the
- *             first sufficiently long run of free pages (parts.h). Without one, the request waits in a FIFO and is
- *             retried when buffers return. Later requests do not overtake it, so finally there is room for as
+ *             first sufficiently long run of free pages (ranges.h). Without one, the request waits in a FIFO and
+ *             is retried when buffers return. Later requests do not overtake it, so finally there is room for as
  *             much as an area may lend at once (buf_max).
  * Memory:     One mapping, populated and registered when the connection is created. It was never used by
  *             others: a peer that reads it sees only its own data.
@@ -35,7 +35,7 @@ int rr_area_get(struct rr_area *a, size_t bytes, struct rpcrdma_buf **ret)
 		return -EMSGSIZE;
 	if (!rr_waiters_may_try(&a->waiters))
 		return -ENOBUFS;
-	rc = rr_parts_take(&a->pages, whole, RR_AREA_PAGE, &off);
+	rc = rr_ranges_alloc(&a->pages, whole, RR_AREA_PAGE, &off);
 	if (rc)
 		return rc;
 	b = &a->bufs[off / RR_AREA_PAGE];
@@ -68,7 +68,7 @@ static void own_put(struct rr_own *own, struct rr_buf *b)
 {
 	struct rr_area *a = area_of(own);
 
-	(void)rr_parts_give(&a->pages, (size_t)(b - a->bufs) * RR_AREA_PAGE);
+	(void)rr_ranges_free(&a->pages, (size_t)(b - a->bufs) * RR_AREA_PAGE);
 	if (!a->waiters.first || a->msg_out)
 		return;
 	a->msg_out = true;
@@ -109,7 +109,7 @@ int rr_area_init(struct rr_area *a, struct rpcrdma_conn *c, struct rr_pd *pd, si
 	a->conn = c;
 	a->own.ops = &own_area_ops;
 	a->own.buf_max = buf_max;
-	rr_parts_init(&a->pages, bytes);
+	rr_ranges_init(&a->pages, bytes);
 	rr_waiters_init(&a->waiters);
 	a->msg.fn = on_msg;
 	a->bufs = calloc(bytes / RR_AREA_PAGE, sizeof(*a->bufs));
@@ -133,6 +133,6 @@ void rr_area_fini(struct rr_area *a)
 	if (a->mem)
 		munmap(a->mem, a->pages.bytes);
 	free(a->bufs);
-	rr_parts_fini(&a->pages);
+	rr_ranges_fini(&a->pages);
 	*a = (struct rr_area){ 0 };
 }

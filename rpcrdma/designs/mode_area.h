@@ -14,7 +14,7 @@ struct rr_area {
 	struct rr_own own;               /* how others see it */
 	struct rpcrdma_conn *conn;
 	uint8_t *mem;                    /* NULL: no memory */
-	struct rr_parts pages;           /* lent parts of it */
+	struct rr_ranges pages;          /* lent parts of it */
 	struct rr_buf *bufs;             /* one per page; a buffer uses that of its first page */
 	struct rr_waiters waiters;
 	struct rpcrdma_msg msg;

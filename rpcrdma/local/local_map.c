@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "local_int.h"
-#include "map_file.h"
+#include "shm_map.h"
 
 #define REGION_CHARGE_MIN (UINT64_C(1) << 20) /* descriptors and mappings are scarce, too */
 #define SLOW_FREE (UINT64_C(64) << 20) /* a larger memfd takes long to free */
@@ -116,7 +116,7 @@ static int map_new(struct local_qp *qp, enum rr_share share, int fd, uint64_t si
 	*m = (struct local_map){ .client = qp->client, .owner = peer_owner(qp), .share = share,
 				 .charged = charge, .size = size, .fd = -1, .refs = 1 };
 	list_init(&m->node);
-	addr = rr_map_file(fd, size);
+	addr = rr_shm_map(fd, size);
 	if (addr == MAP_FAILED) {
 		rc = -errno;
 		map_free(to_fabric(qp->base.fabric), m);

@@ -104,7 +104,7 @@ static int chunk_register(struct rr_pool_chunk *c, struct rr_dev *dev)
 {
 	if (c->pool->arena)
 		return 0; /* the arena is registered */
-	return rr_provider_reg(&c->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &c->mr[dev->idx]);
+	return rr_extent_reg(&c->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &c->mr[dev->idx]);
 }
 
 /* Bytes of a zone, including other uses of its budget. */
@@ -136,7 +136,7 @@ static void count_bytes(const struct rr_pool_chunk *c, size_t add, size_t sub)
 static void put_extent(struct rr_pool *pool, struct rr_extent *x)
 {
 	if (!rr_pool_part_give(pool, x))
-		rr_provider_put(x);
+		rr_extent_put(x);
 }
 
 static void chunk_free(struct rr_pool_chunk *c)
@@ -148,7 +148,7 @@ static void chunk_free(struct rr_pool_chunk *c)
 	list_del(&c->link);
 	pool->bufs[c->class] -= c->n;
 	count_bytes(c, 0, chunk_bytes(c));
-	pool->bytes_huge -= c->x.ops == &rr_provider_huge_ops ? chunk_bytes(c) : 0;
+	pool->bytes_huge -= c->x.kind == &rr_mem_kind_huge ? chunk_bytes(c) : 0;
 	put_extent(pool, &c->x);
 	free(c);
 }
@@ -224,10 +224,10 @@ static int get_extent(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 		return rc;
 	}
 	if (pool->far)
-		return rr_provider_get(&rr_provider_dmabuf_ops, &pool->source, bytes, ret);
-	if (!(bytes % HUGE_BYTES) && !rr_provider_get(&rr_provider_huge_ops, NULL, bytes, ret))
+		return rr_extent_get(&rr_mem_kind_dmabuf, &pool->source, bytes, ret);
+	if (!(bytes % HUGE_BYTES) && !rr_extent_get(&rr_mem_kind_huge, NULL, bytes, ret))
 		return 0;
-	return rr_provider_get(&rr_provider_anonymous_ops, NULL, bytes, ret);
+	return rr_extent_get(&rr_mem_kind_anonymous, NULL, bytes, ret);
 }
 
 static void chunk_cut(struct rr_pool_chunk *c)
@@ -239,7 +239,7 @@ static void chunk_cut(struct rr_pool_chunk *c)
 
 		b->pub.addr = (void *)((uintptr_t)c->x.mem + i * size);
 		b->pub.bytes = size;
-		b->pub.far = !c->x.ops->cpu;
+		b->pub.far = !c->x.kind->cpu;
 		b->chunk = c;
 		b->next = c->free;
 		c->free = b;
@@ -279,7 +279,7 @@ static int chunk_add(struct rpcrdma_domain *d, struct rr_pool *pool, unsigned cl
 	chunk_cut(c);
 	count_bytes(c, bytes, 0);
 	pool->bytes_most = MAX(pool->bytes_most, pool->bytes);
-	pool->bytes_huge += c->x.ops == &rr_provider_huge_ops ? bytes : 0;
+	pool->bytes_huge += c->x.kind == &rr_mem_kind_huge ? bytes : 0;
 	for (unsigned i = 0; !rc && i < d->ndevs; i++)
 		rc = chunk_register(c, &d->devs[i]);
 	if (rc) {
@@ -569,12 +569,12 @@ void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_sta
 
 		s.given_back += pool->given_back;
 		if (pool->msgs) {
-			s.msgs += pool->arena ? pool->parts.bytes : pool->bytes;
-			s.msgs_most += pool->arena ? pool->parts.bytes : pool->bytes_most;
+			s.msgs += pool->arena ? pool->ranges.bytes : pool->bytes;
+			s.msgs_most += pool->arena ? pool->ranges.bytes : pool->bytes_most;
 			continue;
 		}
-		s.pinned += pool->arena ? pool->parts.bytes : pool->bytes;
-		s.most += pool->arena ? pool->parts.bytes : pool->bytes_most;
+		s.pinned += pool->arena ? pool->ranges.bytes : pool->bytes;
+		s.most += pool->arena ? pool->ranges.bytes : pool->bytes_most;
 		s.huge += pool->bytes_huge;
 		for (unsigned k = 0; k < RR_POOL_CLASSES; k++) {
 			s.classes[k].free += pool->bufs[k] - pool->lent[k];
@@ -583,7 +583,7 @@ void rpcrdma_domain_pool_stats(struct rpcrdma_domain *d, struct rpcrdma_pool_sta
 	}
 	for (unsigned k = 0; k < RR_POOL_CLASSES; k++)
 		s.classes[k].bytes = class_bytes(k);
-	if (d->pool_arena.x.ops == &rr_provider_huge_ops)
+	if (d->pool_arena.x.kind == &rr_mem_kind_huge)
 		s.huge = s.pinned;
 	s.far = d->pools[RR_ZONE_FAR].bytes;
 	pthread_mutex_unlock(&d->lock);

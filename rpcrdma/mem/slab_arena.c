@@ -23,7 +23,7 @@ static void part_put(struct rr_extent *x)
 	(void)x; /* freed by rr_pool_part_give(), which knows the zone */
 }
 
-static const struct rr_provider_ops part_ops = { .name = "part", .cpu = true, .put = part_put };
+static const struct rr_mem_kind part_kind = { .name = "part", .cpu = true, .put = part_put };
 
 static bool has_part(const struct rr_pool *pool)
 {
@@ -42,9 +42,9 @@ int rr_pool_arena_init(struct rpcrdma_domain *d)
 		if (has_part(&d->pools[z]))
 			bytes += round_up_pow2(d->pools[z].bytes_max, PAGE_BYTES);
 	bytes = round_up_pow2(bytes, HUGE_BYTES);
-	rc = rr_provider_get(&rr_provider_huge_ops, NULL, bytes, &a->x);
+	rc = rr_extent_get(&rr_mem_kind_huge, NULL, bytes, &a->x);
 	if (rc)
-		rc = rr_provider_get(&rr_provider_anonymous_ops, NULL, bytes, &a->x);
+		rc = rr_extent_get(&rr_mem_kind_anonymous, NULL, bytes, &a->x);
 	if (rc)
 		return rc;
 	for (unsigned z = 0; z < RR_ZONES; z++) {
@@ -54,8 +54,8 @@ int rr_pool_arena_init(struct rpcrdma_domain *d)
 			continue;
 		pool->arena = a;
 		pool->base = (char *)a->x.mem + off;
-		rr_parts_init(&pool->parts, round_up_pow2(pool->bytes_max, PAGE_BYTES));
-		off += pool->parts.bytes;
+		rr_ranges_init(&pool->ranges, round_up_pow2(pool->bytes_max, PAGE_BYTES));
+		off += pool->ranges.bytes;
 	}
 	return 0;
 }
@@ -66,7 +66,7 @@ int rr_pool_arena_attach(struct rpcrdma_domain *d, struct rr_dev *dev)
 
 	if (!a->x.bytes)
 		return 0;
-	return rr_provider_reg(&a->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &a->mr[dev->idx]);
+	return rr_extent_reg(&a->x, dev->pd, RR_ACCESS_LOCAL_WRITE, &a->mr[dev->idx]);
 }
 
 void rr_pool_arena_detach(struct rpcrdma_domain *d, unsigned idx)
@@ -82,8 +82,8 @@ void rr_pool_arena_fini(struct rpcrdma_domain *d)
 	for (unsigned i = 0; i < RR_DEVS_MAX; i++)
 		rr_pool_arena_detach(d, i);
 	for (unsigned z = 0; z < RR_ZONES; z++)
-		rr_parts_fini(&d->pools[z].parts);
-	rr_provider_put(&d->pool_arena.x);
+		rr_ranges_fini(&d->pools[z].ranges);
+	rr_extent_put(&d->pool_arena.x);
 }
 
 int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
@@ -92,16 +92,16 @@ int rr_pool_part_get(struct rr_pool *pool, size_t bytes, struct rr_extent *ret)
 	int rc;
 
 	/* sizes are powers of two: with this alignment no part blocks the space of two larger ones */
-	rc = rr_parts_take(&pool->parts, bytes, bytes, &off);
+	rc = rr_ranges_alloc(&pool->ranges, bytes, bytes, &off);
 
 	if (!rc)
-		*ret = (struct rr_extent){ .ops = &part_ops, .mem = pool->base + off,
+		*ret = (struct rr_extent){ .kind = &part_kind, .mem = pool->base + off,
 					   .bytes = bytes, .fd = -1 };
 	return rc;
 }
 
 bool rr_pool_part_give(struct rr_pool *pool, const struct rr_extent *x)
 {
-	return x->ops == &part_ops &&
-	       rr_parts_give(&pool->parts, (size_t)((char *)x->mem - pool->base));
+	return x->kind == &part_kind &&
+	       rr_ranges_free(&pool->ranges, (size_t)((char *)x->mem - pool->base));
 }

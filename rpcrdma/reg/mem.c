@@ -3,7 +3,7 @@
  *
  * mem.c - rpcrdma_mem_alloc(), _register(): memory suitable for long-lived registrations
  *
- * Operation:  A region is a memfd (provider.c) of fixed size, sealed, mapped as a whole and populated. Because
+ * Operation:  A region is a memfd (mem_kind.c) of fixed size, sealed, mapped as a whole and populated. Because
  *             it is a file, a server on this host can map it too. Because it cannot shrink, this process cannot
  *             make that server fault. Because the library owns it, the program does not unmap it while it is
  *             registered. With an arena, regions are parts of one large region with one registration. A region
@@ -29,11 +29,11 @@ static void given_put(struct rr_extent *x)
 	(void)x; /* the program owns it */
 }
 
-static const struct rr_provider_ops given_ops = { .name = "given", .cpu = true, .put = given_put };
+static const struct rr_mem_kind given_kind = { .name = "given", .cpu = true, .put = given_put };
 
 static void unmake(struct rr_mem *mem)
 {
-	rr_provider_put(&mem->x);
+	rr_extent_put(&mem->x);
 	free(mem);
 }
 
@@ -68,7 +68,7 @@ static int make_region(struct rpcrdma_domain *d, size_t bytes, struct rr_mem **r
 
 	if (!mem)
 		return -ENOMEM;
-	rc = rr_provider_get(&rr_provider_memfd_ops, NULL, bytes, &mem->x);
+	rc = rr_extent_get(&rr_mem_kind_memfd, NULL, bytes, &mem->x);
 	if (rc) {
 		free(mem);
 		return rc;
@@ -101,7 +101,7 @@ int rr_mem_init(struct rpcrdma_domain *d)
 	rc = whole_pages(d->attr.arena_bytes, &bytes);
 	if (rc)
 		return rc;
-	rr_parts_init(&d->arena_parts, bytes);
+	rr_ranges_init(&d->arena_ranges, bytes);
 	return make_region(d, bytes, &d->arena);
 }
 
@@ -113,7 +113,7 @@ static int arena_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
 	int rc;
 
 	pthread_mutex_lock(&d->lock);
-	rc = rr_parts_take(&d->arena_parts, bytes, 1, &off);
+	rc = rr_ranges_alloc(&d->arena_ranges, bytes, 1, &off);
 	pthread_mutex_unlock(&d->lock);
 	if (rc)
 		return -ENOMEM;
@@ -126,7 +126,7 @@ static bool arena_free(struct rpcrdma_domain *d, const void *addr)
 {
 	uintptr_t off = (uintptr_t)addr - (uintptr_t)(d->arena ? d->arena->x.mem : NULL);
 
-	return d->arena && off < d->arena->whole_bytes && rr_parts_give(&d->arena_parts, off);
+	return d->arena && off < d->arena->whole_bytes && rr_ranges_free(&d->arena_ranges, off);
 }
 
 /* ---- alloc and free ------------------------------------------------------------------------- */
@@ -241,7 +241,7 @@ int rpcrdma_mem_register(struct rpcrdma_domain *d, void *addr, size_t bytes)
 	if (!mem)
 		return -ENOMEM;
 	mem->given = true;
-	mem->x = (struct rr_extent){ .ops = &given_ops, .mem = addr, .bytes = bytes, .fd = -1 };
+	mem->x = (struct rr_extent){ .kind = &given_kind, .mem = addr, .bytes = bytes, .fd = -1 };
 	pthread_mutex_lock(&d->lock);
 	list_for_each(node, &d->mems)
 		if (overlaps(list_entry(node, struct rr_mem, link), addr, bytes))
@@ -278,7 +278,7 @@ void rr_mem_fini(struct rpcrdma_domain *d)
 {
 	struct list *node;
 
-	rr_parts_fini(&d->arena_parts);
+	rr_ranges_fini(&d->arena_ranges);
 	while ((node = list_pop(&d->mems))) {
 		struct rr_mem *mem = list_entry(node, struct rr_mem, link);
 

@@ -46,14 +46,14 @@ static struct rr_extent part_of(const struct rr_extent *x, uintptr_t start, uint
 static int make_copy(uintptr_t start, uintptr_t end, struct rr_extent *ret)
 {
 	size_t bytes = end - start;
-	int rc = rr_provider_get(&rr_provider_memfd_ops, NULL, bytes, ret);
+	int rc = rr_extent_get(&rr_mem_kind_memfd, NULL, bytes, ret);
 
 	if (rc)
 		return rc;
 	memcpy(ret->mem, (void *)start, bytes);
 	if (mremap(ret->mem, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) ==
 	    MAP_FAILED) {
-		rr_provider_put(ret);
+		rr_extent_put(ret);
 		return -ENOMEM;
 	}
 	ret->mem = ret->map = (void *)start;

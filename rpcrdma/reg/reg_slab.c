@@ -62,9 +62,9 @@ static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct rr_slab_mr **
 
 	if (!s)
 		return -ENOMEM;
-	rc = rr_provider_reg(&mem->x, reg->pd, access, &s->mr);
+	rc = rr_extent_reg(&mem->x, reg->pd, access, &s->mr);
 	if (rc == -EFAULT && mem->given && !reg->windows) /* it may be mapped read-only */
-		rc = rr_provider_reg(&mem->x, reg->pd, RR_ACCESS_REMOTE_READ, &s->mr);
+		rc = rr_extent_reg(&mem->x, reg->pd, RR_ACCESS_REMOTE_READ, &s->mr);
 	if (rc) {
 		free(s);
 		return rc;

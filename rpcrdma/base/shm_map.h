@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * map_file.h - maps memory files shared with a peer so that huge pages are possible
+ * shm_map.h - maps memory files shared with a peer so that huge pages are possible
  */
-#ifndef RR_MAP_FILE_H
-#define RR_MAP_FILE_H
+#ifndef RR_SHM_MAP_H
+#define RR_SHM_MAP_H
 
 #include <stddef.h>
 
-/** rr_map_file - maps the first @bytes of @fd, shared, readable and writable
+/** rr_shm_map - maps the first @bytes of @fd, shared, readable and writable
  *
  * From 2 MiB on the mapping is aligned to 2 MiB. If the file is in huge pages, so is the mapping, and the
  * kernel looks up the buffer of a disk read once per 2 MiB page instead of 256 times for 1 MiB.
@@ -16,6 +16,6 @@
  * Return: its address, unmap it with munmap() and @bytes; MAP_FAILED with errno, EINVAL if the blocks of @fd
  * are larger than a page: such a file can be mapped, and unmapped, by whole blocks only.
  */
-void *rr_map_file(int fd, size_t bytes);
+void *rr_shm_map(int fd, size_t bytes);
 
 #endif

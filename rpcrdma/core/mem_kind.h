@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * provider.h - kinds of memory for buffers: one table for each kind
+ * mem_kind.h - kinds of memory for buffers: one table for each kind
  *
- * Memory:  An extent belongs to the caller of rr_provider_get() until rr_provider_put(). Deregister it before
- *          the put.
+ * Memory:  An extent belongs to the caller of rr_extent_get() until rr_extent_put(). Deregister it before the
+ *          put.
  * Threads: Any; the user of a source guards it.
  */
-#ifndef RR_PROVIDER_H
-#define RR_PROVIDER_H
+#ifndef RR_MEM_KIND_H
+#define RR_MEM_KIND_H
 
 #include "fabric.h"
 
-struct rr_provider_ops;
+struct rr_mem_kind;
 
 /* Existing memory that is given out in parts. Kinds that allocate from the kernel ignore it. */
 struct rr_source {
@@ -22,7 +22,7 @@ struct rr_source {
 
 /* One contiguous range of memory of one kind. */
 struct rr_extent {
-	const struct rr_provider_ops *ops;
+	const struct rr_mem_kind *kind;
 	void *mem;        /* the address for SGEs; without a CPU address, the offset in the fd */
 	size_t bytes;
 	int fd;           /* backs it from fd_off on, or -1 */
@@ -31,7 +31,7 @@ struct rr_extent {
 	size_t map_bytes;
 };
 
-struct rr_provider_ops {
+struct rr_mem_kind {
 	const char *name;
 	/* May the CPU access it? If not, it is never zeroed, poisoned, copied or checksummed, and only callers
 	 * that accept this get it. */
@@ -42,42 +42,42 @@ struct rr_provider_ops {
 	void (*put)(struct rr_extent *x);
 };
 
-extern const struct rr_provider_ops rr_provider_anonymous_ops; /* huge pages if the kernel provides them */
-extern const struct rr_provider_ops rr_provider_huge_ops;      /* from reserved huge pages */
-extern const struct rr_provider_ops rr_provider_memfd_ops;     /* mappable by the peer on this host */
-extern const struct rr_provider_ops rr_provider_dmabuf_ops;    /* a device's memory as a dma-buf */
+extern const struct rr_mem_kind rr_mem_kind_anonymous; /* huge pages if the kernel provides them */
+extern const struct rr_mem_kind rr_mem_kind_huge;      /* from reserved huge pages */
+extern const struct rr_mem_kind rr_mem_kind_memfd;     /* mappable by the peer on this host */
+extern const struct rr_mem_kind rr_mem_kind_dmabuf;    /* a device's memory as a dma-buf */
 
-/** rr_provider_get - allocates @bytes of memory, page-aligned and populated if the kernel supports it
+/** rr_extent_get - allocates @bytes of memory, page-aligned and populated if the kernel supports it
  * @src: for kinds that need a source; otherwise NULL
  */
-static inline must_check int rr_provider_get(const struct rr_provider_ops *ops,
-					     const struct rr_source *src, size_t bytes,
-					     struct rr_extent *ret)
+static inline must_check int rr_extent_get(const struct rr_mem_kind *kind,
+					   const struct rr_source *src, size_t bytes,
+					   struct rr_extent *ret)
 {
 	int rc;
 
 	assert(bytes > 0 && bytes % 4096 == 0);
-	rc = ops->get(src, bytes, ret);
+	rc = kind->get(src, bytes, ret);
 	if (!rc)
-		ret->ops = ops;
+		ret->kind = kind;
 	assert(rc <= 0 && (rc || (ret->bytes == bytes && (uintptr_t)ret->mem % 4096 == 0)));
 	return rc;
 }
 
-static inline void rr_provider_put(struct rr_extent *x)
+static inline void rr_extent_put(struct rr_extent *x)
 {
-	x->ops->put(x);
+	x->kind->put(x);
 }
 
-/** rr_provider_reg - registers a whole extent
+/** rr_extent_reg - registers a whole extent
  *
  * Return: as rr_mr_reg(); -EOPNOTSUPP: this device cannot reach memory of this kind.
  */
-static inline must_check int rr_provider_reg(const struct rr_extent *x, struct rr_pd *pd,
-					     unsigned access, struct rr_mr **ret)
+static inline must_check int rr_extent_reg(const struct rr_extent *x, struct rr_pd *pd,
+					   unsigned access, struct rr_mr **ret)
 {
 	const struct rr_mr_attr attr = { .addr = x->mem, .len = x->bytes, .access = access,
-					 .fd = x->fd, .fd_off = x->fd_off, .dmabuf = x->ops->dmabuf };
+					 .fd = x->fd, .fd_off = x->fd_off, .dmabuf = x->kind->dmabuf };
 
 	return rr_mr_reg(pd, &attr, ret);
 }

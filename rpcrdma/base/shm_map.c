@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * map_file.c - maps memory files shared with a peer so that huge pages are possible
+ * shm_map.c - maps memory files shared with a peer so that huge pages are possible
  *
  * Operation:  Reserves an address range long enough for an aligned mapping, maps the file into it, and unmaps
  *             the rest at both ends. Linux aligns by itself only where huge pages are enabled for shared memory
@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "map_file.h"
+#include "shm_map.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
 
-void *rr_map_file(int fd, size_t bytes)
+void *rr_shm_map(int fd, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), room;
 	struct statfs fs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_parts.c - parts of a range (parts.c) against a map of its bytes; and the pool made of one
+ * test_ranges.c - the range allocator (ranges.c) against a map of its bytes; and the pool built on it
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,12 +22,12 @@ static void random_model(void **state)
 	static char map[SPACE + 1];
 	size_t len[SPACE] = { 0 };
 	unsigned taken = 0;
-	struct rr_parts p;
+	struct rr_ranges p;
 
 	(void)state;
 	srandom(3);
 	memset(map, '.', SPACE);
-	rr_parts_init(&p, SPACE);
+	rr_ranges_init(&p, SPACE);
 	for (int round = 0; round < 20000; round++) {
 		size_t n = 1 + (size_t)random() % 20, off = (size_t)random() % SPACE;
 		char gap[24] = { 0 };
@@ -37,7 +37,7 @@ static void random_model(void **state)
 			memset(gap, '.', n);
 			found = strstr(map, gap);
 			off = SPACE;
-			assert_int_equal(rr_parts_take(&p, n, 1, &off), found ? 0 : -ENOBUFS);
+			assert_int_equal(rr_ranges_alloc(&p, n, 1, &off), found ? 0 : -ENOBUFS);
 			if (!found)
 				continue;
 			assert_int_equal(off, found - map);
@@ -45,7 +45,7 @@ static void random_model(void **state)
 			len[off] = n;
 			taken++;
 		} else {
-			assert_int_equal(rr_parts_give(&p, off), len[off] > 0);
+			assert_int_equal(rr_ranges_free(&p, off), len[off] > 0);
 			memset(map + off, '.', len[off]);
 			taken -= len[off] > 0;
 			len[off] = 0;
@@ -53,33 +53,33 @@ static void random_model(void **state)
 		assert_int_equal(p.n, taken);
 	}
 	assert_true(taken > 0); /* whose nodes are freed */
-	rr_parts_fini(&p);
-	rr_parts_fini(&p); /* does nothing */
-	rr_parts_init(&p, SPACE);
-	assert_int_equal(rr_parts_take(&p, SPACE + 1, 1, &(size_t){ 0 }), -ENOBUFS);
-	assert_int_equal(rr_parts_take(&p, SIZE_MAX, 1, &(size_t){ 0 }), -ENOBUFS);
-	assert_int_equal(rr_parts_take(&p, SPACE, 1, &(size_t){ 0 }), 0);
-	rr_parts_fini(&p);
+	rr_ranges_fini(&p);
+	rr_ranges_fini(&p); /* does nothing */
+	rr_ranges_init(&p, SPACE);
+	assert_int_equal(rr_ranges_alloc(&p, SPACE + 1, 1, &(size_t){ 0 }), -ENOBUFS);
+	assert_int_equal(rr_ranges_alloc(&p, SIZE_MAX, 1, &(size_t){ 0 }), -ENOBUFS);
+	assert_int_equal(rr_ranges_alloc(&p, SPACE, 1, &(size_t){ 0 }), 0);
+	rr_ranges_fini(&p);
 }
 
 static void aligned(void **state)
 {
-	struct rr_parts p;
+	struct rr_ranges p;
 	size_t off = 99;
 
 	(void)state;
-	rr_parts_init(&p, 16);
-	assert_int_equal(rr_parts_take(&p, 1, 1, &off), 0);
-	assert_int_equal(rr_parts_take(&p, 4, 4, &off), 0);
+	rr_ranges_init(&p, 16);
+	assert_int_equal(rr_ranges_alloc(&p, 1, 1, &off), 0);
+	assert_int_equal(rr_ranges_alloc(&p, 4, 4, &off), 0);
 	assert_int_equal(off, 4);
-	assert_int_equal(rr_parts_take(&p, 2, 2, &off), 0);
+	assert_int_equal(rr_ranges_alloc(&p, 2, 2, &off), 0);
 	assert_int_equal(off, 2);
-	assert_int_equal(rr_parts_take(&p, 8, 8, &off), 0);
+	assert_int_equal(rr_ranges_alloc(&p, 8, 8, &off), 0);
 	assert_int_equal(off, 8);
-	assert_int_equal(rr_parts_take(&p, 2, 2, &off), -ENOBUFS);
-	assert_int_equal(rr_parts_take(&p, 1, 1, &off), 0);
+	assert_int_equal(rr_ranges_alloc(&p, 2, 2, &off), -ENOBUFS);
+	assert_int_equal(rr_ranges_alloc(&p, 1, 1, &off), 0);
 	assert_int_equal(off, 1);
-	rr_parts_fini(&p);
+	rr_ranges_fini(&p);
 }
 
 /* ---- the pool ------------------------------------------------------------------------------- */

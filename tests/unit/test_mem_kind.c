@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_provider.c - the kinds of memory, and a device's that no CPU may touch
+ * test_mem_kind.c - the kinds of memory, and a device's that no CPU may touch
  *
  * No device here has such memory to give, nor takes it: its dma-buf is a file of ours, and the device that
  * it is registered with a fake, of which only the call of libibverbs is real.
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "map_file.h"
+#include "shm_map.h"
 #include "slab.h"
 #ifdef HAVE_VERBS
 #include "verbs_int.h"
@@ -62,8 +62,8 @@ static struct rr_pd pd = { .fabric = &fabric };
 
 static void what_the_cpu_may_touch(void **state)
 {
-	static const struct rr_provider_ops *const kinds[] = { &rr_provider_anonymous_ops,
-							       &rr_provider_memfd_ops };
+	static const struct rr_mem_kind *const kinds[] = { &rr_mem_kind_anonymous,
+							   &rr_mem_kind_memfd };
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct rr_extent x;
@@ -71,9 +71,9 @@ static void what_the_cpu_may_touch(void **state)
 		uint8_t zero = 1;
 
 		assert_true(kinds[i]->cpu && !kinds[i]->dmabuf);
-		assert_int_equal(rr_provider_get(kinds[i], NULL, MIB, &x), 0);
+		assert_int_equal(rr_extent_get(kinds[i], NULL, MIB, &x), 0);
 		memset(x.mem, 0x5a, MIB);
-		assert_int_equal(rr_provider_reg(&x, &pd, RR_ACCESS_LOCAL_WRITE, &mr), 0);
+		assert_int_equal(rr_extent_reg(&x, &pd, RR_ACCESS_LOCAL_WRITE, &mr), 0);
 		assert_ptr_equal(seen.addr, x.mem);
 		assert_int_equal(seen.fd, x.fd);
 		assert_false(seen.dmabuf);
@@ -83,7 +83,7 @@ static void what_the_cpu_may_touch(void **state)
 			assert_int_equal(ftruncate(x.fd, 0), -1);
 		}
 		assert_int_equal(rr_mr_dereg(mr), 0);
-		rr_provider_put(&x);
+		rr_extent_put(&x);
 	}
 }
 
@@ -134,13 +134,13 @@ static void shared_memory_is_huge(void **state)
 		print_message("SKIP: no huge pages of shared memory here (MADV_COLLAPSE)\n");
 		skip();
 	}
-	assert_int_equal(rr_provider_get(&rr_provider_memfd_ops, NULL, bytes, &x), 0);
+	assert_int_equal(rr_extent_get(&rr_mem_kind_memfd, NULL, bytes, &x), 0);
 	assert_int_equal((uintptr_t)x.mem % (2 * MIB), 0);
 	assert_int_equal(huge_kib(x.mem), 4096);
 	for (size_t i = 0; i < bytes; i++) /* and it is as empty as any */
 		assert_int_equal(((uint8_t *)x.mem)[i], 0);
 	((uint8_t *)x.mem)[bytes - 1] = 1;
-	rr_provider_put(&x);
+	rr_extent_put(&x);
 }
 
 /* As a peer maps it: by huge pages, too. And a length that is none leaves nothing mapped behind it. */
@@ -155,8 +155,8 @@ static void mapped_by_a_peer(void **state)
 		print_message("SKIP: no huge pages of shared memory here (MADV_COLLAPSE)\n");
 		skip();
 	}
-	assert_int_equal(rr_provider_get(&rr_provider_memfd_ops, NULL, 4 * MIB + 4096, &x), 0);
-	map = rr_map_file(x.fd, odd);
+	assert_int_equal(rr_extent_get(&rr_mem_kind_memfd, NULL, 4 * MIB + 4096, &x), 0);
+	map = rr_shm_map(x.fd, odd);
 	assert_ptr_not_equal(map, MAP_FAILED);
 	assert_int_equal((uintptr_t)map % (2 * MIB), 0);
 	for (size_t i = 0; i < odd; i += 4096)
@@ -165,7 +165,7 @@ static void mapped_by_a_peer(void **state)
 	assert_int_equal(((uint8_t *)x.mem)[4095 * 4096 % (4 * MIB)], 4095 % 1024 & 0xff);
 	assert_int_equal(munmap(map, odd), 0);
 	assert_int_equal(msync(map + 4 * MIB + 4096, 4096, MS_ASYNC), -1);
-	rr_provider_put(&x);
+	rr_extent_put(&x);
 }
 
 /* The kernel would round up, and cover what lies behind; whether there are free huge pages or not. */
@@ -180,7 +180,7 @@ static void huge_file_is_refused(void **state)
 	}
 	for (size_t bytes = 4096; bytes <= 4 * MIB; bytes += 2 * MIB - 4096) {
 		errno = 0;
-		assert_ptr_equal(rr_map_file(f, bytes), MAP_FAILED);
+		assert_ptr_equal(rr_shm_map(f, bytes), MAP_FAILED);
 		assert_int_equal(errno, EINVAL);
 	}
 	close(f);
@@ -192,10 +192,10 @@ static void what_there_is_not(void **state)
 	struct rr_extent x;
 
 	(void)state;
-	assert_int_equal(rr_provider_get(&rr_provider_huge_ops, NULL, 4096, &x), -EOPNOTSUPP);
-	assert_int_equal(rr_provider_get(&rr_provider_dmabuf_ops, &src, 2 * MIB, &x), -ENOMEM);
-	assert_int_equal(rr_provider_get(&rr_provider_anonymous_ops, NULL, SIZE_MAX - 4095, &x), -ENOMEM);
-	assert_int_equal(rr_provider_get(&rr_provider_memfd_ops, NULL, SIZE_MAX - 4095, &x), -ENOMEM);
+	assert_int_equal(rr_extent_get(&rr_mem_kind_huge, NULL, 4096, &x), -EOPNOTSUPP);
+	assert_int_equal(rr_extent_get(&rr_mem_kind_dmabuf, &src, 2 * MIB, &x), -ENOMEM);
+	assert_int_equal(rr_extent_get(&rr_mem_kind_anonymous, NULL, SIZE_MAX - 4095, &x), -ENOMEM);
+	assert_int_equal(rr_extent_get(&rr_mem_kind_memfd, NULL, SIZE_MAX - 4095, &x), -ENOMEM);
 }
 
 /* ---- a device's memory ---- */

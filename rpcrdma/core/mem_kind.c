@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * provider.c - the kinds of memory for buffers
+ * mem_kind.c - the kinds of memory for buffers
  *
  * Operation:  anonymous  from the kernel; extents of 2 MiB or more are aligned to 2 MiB, and in huge pages if
  *                        the kernel has some free
@@ -26,8 +26,8 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "map_file.h"
-#include "provider.h"
+#include "mem_kind.h"
+#include "shm_map.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
 #ifndef MADV_COLLAPSE
@@ -65,7 +65,7 @@ static int anonymous_get(const struct rr_source *src, size_t bytes, struct rr_ex
 	return 0;
 }
 
-const struct rr_provider_ops rr_provider_anonymous_ops = {
+const struct rr_mem_kind rr_mem_kind_anonymous = {
 	.name = "anonymous",
 	.cpu = true,
 	.get = anonymous_get,
@@ -96,7 +96,7 @@ static int huge_get(const struct rr_source *src, size_t bytes, struct rr_extent 
 	return 0;
 }
 
-const struct rr_provider_ops rr_provider_huge_ops = {
+const struct rr_mem_kind rr_mem_kind_huge = {
 	.name = "huge",
 	.cpu = true,
 	.get = huge_get,
@@ -139,7 +139,7 @@ static int memfd_get(const struct rr_source *src, size_t bytes, struct rr_extent
 	if (bytes > INT64_MAX || ftruncate(fd, (off_t)bytes) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		goto out_close;
-	map = rr_map_file(fd, bytes);
+	map = rr_shm_map(fd, bytes);
 	if (map == MAP_FAILED)
 		goto out_close;
 	make_huge(map, bytes);
@@ -161,7 +161,7 @@ static void memfd_put(struct rr_extent *x)
 	close(x->fd);
 }
 
-const struct rr_provider_ops rr_provider_memfd_ops = {
+const struct rr_mem_kind rr_mem_kind_memfd = {
 	.name = "memfd",
 	.cpu = true,
 	.get = memfd_get,
@@ -183,7 +183,7 @@ static void dmabuf_put(struct rr_extent *x)
 	(void)x; /* the fd belongs to its user */
 }
 
-const struct rr_provider_ops rr_provider_dmabuf_ops = {
+const struct rr_mem_kind rr_mem_kind_dmabuf = {
 	.name = "dmabuf",
 	.dmabuf = true,
 	.get = dmabuf_get,
