@@ -50,7 +50,7 @@
 #define SETTLE_MS 2u
 /* Wait between two dials of a server with a full backlog; the first waits are shorter. */
 #define REDIAL_MS_MAX 4u
-/* A call's Send, a bind, and an invalidation; calls with more pieces may have to wait. */
+/* A call's Send, a bind, and an invalidation; calls with more segments may have to wait. */
 #define SQ_PER_WINDOW 3u
 
 static int clnt_rdma_connect(struct rpcrdma_clnt *c);
@@ -92,9 +92,9 @@ static bool rcall_settle(struct rr_rcall *rc)
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
 		struct rr_offer *o = offers[i];
 
-		is_settled &= rr_reg_settle(&l->reg, l->ep->qp, o->pieces, o->n);
+		is_settled &= rr_reg_settle(&l->reg, l->ep->qp, o->segs, o->n);
 		if (o->bounce)
-			is_settled &= rr_reg_settle(&l->reg, l->ep->qp, &o->bounce->piece,
+			is_settled &= rr_reg_settle(&l->reg, l->ep->qp, &o->bounce->rseg,
 						    o->bounce->offered);
 	}
 	return is_settled;

@@ -50,22 +50,22 @@ struct rr_link {
 };
 
 /* Bounce buffer: memory of the link that a chunk uses instead of the caller's. For long calls and replies, and
- * for payload in too many pieces or that the strategy cannot register. */
+ * for payload in too many segments or that the strategy cannot register. */
 struct rr_bounce {
 	struct list link;             /* link->bounces when idle */
 	uint8_t *mem;
 	size_t bytes;
-	struct rr_reg_piece piece;
+	struct rr_reg_seg rseg;
 	bool given;                   /* may stay registered, but a server on this host cannot map it */
-	bool keeps;                   /* the piece covers all of it, and lives as long as the memory */
+	bool keeps;                   /* the segment covers all of it, and lives as long as the memory */
 	bool offered;
 };
 
 /* Memory offered in one chunk. */
 struct rr_offer {
-	struct rr_reg_piece pieces[RR_REG_PIECES_MAX];
+	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
 	unsigned n;
-	struct rr_bounce *bounce;     /* instead of the pieces */
+	struct rr_bounce *bounce;     /* instead of the segments */
 };
 
 /* Result of a reply: an error, or the location of message and payload. */
@@ -81,7 +81,7 @@ struct rr_verdict {
 	uint32_t credits;    /* granted with it */
 };
 
-#define RR_RCALL_WRS (2 * RR_REG_PIECES_MAX + 3u) /* binds of all its offers, and its Send */
+#define RR_RCALL_WRS (2 * RR_REG_SEGS_MAX + 3u) /* binds of all its offers, and its Send */
 
 /* A call on a link. */
 struct rr_rcall {

@@ -85,7 +85,7 @@ static int bounce_keep(struct rr_link *l, struct rr_bounce *b)
 
 	if (rc)
 		return rc;
-	rc = rr_reg_keep(&l->reg, b->mem, b->bytes, &b->piece);
+	rc = rr_reg_keep(&l->reg, b->mem, b->bytes, &b->rseg);
 	if (rc) {
 		bounce_free(l, b);
 		return rc;
@@ -118,7 +118,7 @@ void rr_bounce_destroy(struct rr_link *l, struct rr_bounce *b)
 {
 	list_del(&b->link);
 	if (b->keeps) {
-		(void)rr_reg_put(&l->reg, &b->piece, 1);
+		(void)rr_reg_put(&l->reg, &b->rseg, 1);
 		bounce_free(l, b);
 	} else {
 		munmap(b->mem, b->bytes);

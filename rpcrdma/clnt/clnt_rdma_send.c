@@ -11,7 +11,7 @@
  *                 LONG        header with position-zero chunk over the whole message
  *
  * Memory:     Chunks describe the caller's own memory, one segment per iov entry. A bounce buffer replaces it
- *             for messages, and for payload in more than 16 pieces or that the strategy refuses; those copies
+ *             for messages, and for payload in more than 16 segments or that the strategy refuses; those copies
  *             are counted. A bounce buffer stays registered as long as the connection, or, with the strategy
  *             `dynamic`, for one call. The endpoint owns the Send's buffer until its completion, which may
  *             arrive after the reply: the rr_rcall waits for both.
@@ -42,9 +42,9 @@ static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, uns
 	if (rc)
 		return rc;
 	if (b->keeps)
-		rc = rr_reg_lend(&l->reg, &b->piece, bytes, access);
+		rc = rr_reg_lend(&l->reg, &b->rseg, bytes, access);
 	else
-		rc = rr_reg_dynamic_ops.get(&l->reg, b->mem, bytes, access, &b->piece);
+		rc = rr_reg_dynamic_ops.get(&l->reg, b->mem, bytes, access, &b->rseg);
 	if (rc) {
 		list_add_head(&l->bounces, &b->link);
 		return rc;
@@ -68,14 +68,14 @@ static bool others_are_out(const struct rr_rcall *rc)
 	return false;
 }
 
-/* Offers the caller's memory, or a bounce buffer if it has too many pieces, is too small to be registered, or
+/* Offers the caller's memory, or a bounce buffer if it has too many segments, is too small to be registered, or
  * no registration is available. In the last case, a call that @can_wait waits instead while other calls hold
  * registrations. */
 static int offer_iov(struct rr_rcall *rcall, struct rr_offer *o, const struct iovec *iov, int iovcnt,
 		     uint64_t len, unsigned access, bool can_wait)
 {
 	struct rr_link *l = rcall->conn;
-	int rc = rr_reg_get(&l->reg, iov, iovcnt, len, access, o->pieces, &o->n);
+	int rc = rr_reg_get(&l->reg, iov, iovcnt, len, access, o->segs, &o->n);
 
 	if (rc == -ENOENT || rc == -ENOBUFS ||
 	    (rc == -ENOMEM && !(can_wait && others_are_out(rcall)))) {
@@ -102,29 +102,29 @@ static struct rr_bounce *take_back(struct rr_offer *o)
 /* Return: false: memory of it lost its pages */
 static bool offer_close(struct rr_link *l, struct rr_offer *o)
 {
-	bool there = rr_reg_put(&l->reg, o->pieces, o->n);
+	bool there = rr_reg_put(&l->reg, o->segs, o->n);
 	struct rr_bounce *b = take_back(o);
 
 	o->n = 0;
 	if (b && b->keeps)
-		(void)rr_reg_unlend(&l->reg, &b->piece);
+		(void)rr_reg_unlend(&l->reg, &b->rseg);
 	else if (b)
-		(void)rr_reg_put(&l->reg, &b->piece, 1); /* the link's own memory is mapped */
+		(void)rr_reg_put(&l->reg, &b->rseg, 1); /* the link's own memory is mapped */
 	return there;
 }
 
 /* Return: false: some of it stays accessible */
 static bool offer_recall(struct rr_link *l, struct rr_offer *o)
 {
-	bool out_of_reach = rr_reg_recall(&l->reg, o->pieces, o->n);
+	bool out_of_reach = rr_reg_recall(&l->reg, o->segs, o->n);
 	struct rr_bounce *b = take_back(o);
 
 	o->n = 0;
 	if (!b)
 		return out_of_reach;
 	if (!b->keeps) {
-		out_of_reach &= rr_reg_recall(&l->reg, &b->piece, 1);
-	} else if (rr_reg_unlend(&l->reg, &b->piece)) {
+		out_of_reach &= rr_reg_recall(&l->reg, &b->rseg, 1);
+	} else if (rr_reg_unlend(&l->reg, &b->rseg)) {
 		; /* only its window was accessible */
 	} else if (l->engine->domain->arena) {
 		out_of_reach = false; /* other calls use the same region */
@@ -139,12 +139,12 @@ static void offer_drop(struct rr_link *l, struct rr_offer *o)
 {
 	struct rr_bounce *b = take_back(o);
 
-	rr_reg_drop(&l->reg, o->pieces, o->n);
+	rr_reg_drop(&l->reg, o->segs, o->n);
 	o->n = 0;
 	if (b && b->keeps)
-		(void)rr_reg_unlend(&l->reg, &b->piece);
+		(void)rr_reg_unlend(&l->reg, &b->rseg);
 	else if (b)
-		rr_reg_drop(&l->reg, &b->piece, 1);
+		rr_reg_drop(&l->reg, &b->rseg, 1);
 }
 
 static void offer_done(struct rr_link *l, struct rr_offer *o, bool message)
@@ -158,17 +158,17 @@ static void put_write_chunk(const struct rr_offer *o, struct rr_chunk *chunk)
 {
 	chunk->nsegs = o->bounce ? 1 : o->n;
 	if (o->bounce)
-		chunk->segs[0] = o->bounce->piece.seg;
+		chunk->segs[0] = o->bounce->rseg.seg;
 	for (unsigned i = 0; i < o->n; i++)
-		chunk->segs[i] = o->pieces[i].seg;
+		chunk->segs[i] = o->segs[i].seg;
 }
 
 static void put_read_chunk(const struct rr_offer *o, uint32_t position, struct rr_hdr *h)
 {
 	if (o->bounce)
-		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->bounce->piece.seg };
+		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->bounce->rseg.seg };
 	for (unsigned i = 0; i < o->n; i++)
-		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->pieces[i].seg };
+		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->segs[i].seg };
 }
 
 /* ---- calls on a link ---------------------------------------------------------------------- */
@@ -220,9 +220,9 @@ static struct rr_rcall *rcall_get(struct rr_link *l)
 
 static bool offer_taken_back(struct rr_link *l, struct rr_offer *o, uint32_t key)
 {
-	return rr_reg_taken_back(&l->reg, o->pieces, o->n, key) ||
+	return rr_reg_taken_back(&l->reg, o->segs, o->n, key) ||
 	       (o->bounce &&
-		rr_reg_taken_back(&l->reg, &o->bounce->piece, o->bounce->offered, key));
+		rr_reg_taken_back(&l->reg, &o->bounce->rseg, o->bounce->offered, key));
 }
 
 bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key)
@@ -243,9 +243,9 @@ void rr_rcall_answered(struct rr_rcall *rc)
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
 		struct rr_offer *o = offers[i];
 
-		rr_reg_answered(&l->reg, o->pieces, o->n, &rc->closing);
+		rr_reg_answered(&l->reg, o->segs, o->n, &rc->closing);
 		if (o->bounce)
-			rr_reg_answered(&l->reg, &o->bounce->piece, o->bounce->offered,
+			rr_reg_answered(&l->reg, &o->bounce->rseg, o->bounce->offered,
 					&rc->closing);
 	}
 }
@@ -378,7 +378,7 @@ static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, 
 {
 	unsigned n = rr_reg_count(c->engine->domain, iov, iovcnt, len);
 
-	return n > RR_REG_PIECES_MAX ? 1 : n; /* a bounce buffer */
+	return n > RR_REG_SEGS_MAX ? 1 : n; /* a bounce buffer */
 }
 
 static int plan(const struct rr_link *l, const struct rr_call *call, const struct rr_stream *s,
@@ -563,9 +563,9 @@ static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
 		struct rr_offer *o = offers[i];
 
-		rc->post.n += rr_reg_bind(&l->reg, o->pieces, o->n, &tail);
+		rc->post.n += rr_reg_bind(&l->reg, o->segs, o->n, &tail);
 		if (o->bounce)
-			rc->post.n += rr_reg_bind(&l->reg, &o->bounce->piece, 1, &tail);
+			rc->post.n += rr_reg_bind(&l->reg, &o->bounce->rseg, 1, &tail);
 	}
 	*tail = &rc->wr;
 	rr_ep_post(l->ep, &rc->post);

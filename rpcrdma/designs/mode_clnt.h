@@ -66,8 +66,8 @@ static inline struct rr_mode_call *rr_mode_of_call(const struct rr_rcall *rc)
 	return container_of(rc->design, struct rr_mode_call, head);
 }
 
-/* Local address of a piece: the offset told to the peer is our own address. */
-static inline uint8_t *rr_piece_addr(const struct rr_reg_piece *p)
+/* Local address of a segment: the offset told to the peer is our own address. */
+static inline uint8_t *rr_reg_seg_addr(const struct rr_reg_seg *p)
 {
 	return (uint8_t *)(uintptr_t)p->seg.offset;
 }

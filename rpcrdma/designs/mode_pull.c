@@ -98,28 +98,28 @@ static void on_pulled(struct rr_post *post, enum rr_wc_status status)
 	rr_link_pulled(mc->rc, recv, status);
 }
 
-/* Builds the chain: one Read for each overlap of a remote segment and a local piece. */
+/* Builds the chain: one Read for each overlap of a remote and a local segment. */
 static bool add_reads(struct rr_mode_call *mc, const struct rr_rcall *rc, const struct rr_hdr *h)
 {
 	const struct rr_offer *o = &rc->sink;
 	uint32_t at = 0; /* offset in our memory */
-	unsigned piece = 0, done = 0;
+	unsigned k = 0, done = 0;
 
 	mc->n = 0;
 	for (unsigned i = 0; i < h->nreads; i++) {
 		struct rr_segment seg = h->reads[i].seg;
 
 		while (seg.length) {
-			uint32_t room = o->bounce ? seg.length : o->pieces[piece].seg.length - done;
+			uint32_t room = o->bounce ? seg.length : o->segs[k].seg.length - done;
 			uint32_t n = MIN(seg.length, room);
 			uint8_t *to = o->bounce ? o->bounce->mem + at :
-						  rr_piece_addr(&o->pieces[piece]) + done;
+						  rr_reg_seg_addr(&o->segs[k]) + done;
 
 			if (mc->n == RR_MODE_WRS - 1)
 				return false;
 			mc->sge[mc->n] = (struct rr_sge){
 				.addr = to, .len = n,
-				.mr = o->bounce ? o->bounce->piece.mr : o->pieces[piece].mr };
+				.mr = o->bounce ? o->bounce->rseg.mr : o->segs[k].mr };
 			mc->wr[mc->n] = (struct rr_wr){ .next = &mc->wr[mc->n + 1],
 							.op = RR_WR_READ,
 							.sge = &mc->sge[mc->n],
@@ -131,8 +131,8 @@ static bool add_reads(struct rr_mode_call *mc, const struct rr_rcall *rc, const 
 			done += n;
 			seg.offset += n;
 			seg.length -= n;
-			if (!o->bounce && done == o->pieces[piece].seg.length) {
-				piece++;
+			if (!o->bounce && done == o->segs[k].seg.length) {
+				k++;
 				done = 0;
 			}
 		}

@@ -194,7 +194,7 @@ static void add_write(struct rr_mode_call *mc, void *from, uint32_t len, uint32_
 	mc->n++;
 }
 
-/* Writes the payload from the caller's memory, piece by piece, then sends the call. */
+/* Writes the payload from the caller's memory, segment by segment, then sends the call. */
 static void post_room(struct rr_rcall *rc, size_t len)
 {
 	struct rr_mode_call *mc = rr_mode_of_call(rc);
@@ -203,11 +203,11 @@ static void post_room(struct rr_rcall *rc, size_t len)
 
 	mc->n = 0;
 	if (o->bounce)
-		add_write(mc, o->bounce->mem, mc->head.there.length, 0, o->bounce->piece.mr);
+		add_write(mc, o->bounce->mem, mc->head.there.length, 0, o->bounce->rseg.mr);
 	for (unsigned i = 0; i < o->n; i++) {
-		add_write(mc, rr_piece_addr(&o->pieces[i]), o->pieces[i].seg.length, at,
-			  o->pieces[i].mr);
-		at += o->pieces[i].seg.length;
+		add_write(mc, rr_reg_seg_addr(&o->segs[i]), o->segs[i].seg.length, at,
+			  o->segs[i].mr);
+		at += o->segs[i].seg.length;
 	}
 	rc->sge = (struct rr_sge){ .addr = rc->sc->buf, .len = (uint32_t)len, .mr = rc->sc->mr };
 	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };

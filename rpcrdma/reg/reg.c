@@ -3,10 +3,10 @@
  *
  * reg.c - registration strategies by name, and the loop over an iov
  *
- * Operation:  reg.h. Each entry of an iov is one piece and one segment. Each piece is offered to the strategy's
- *             kinds in order, until one accepts it. With windows, the registrations serve only for binding (no
- *             key of them is usable), and each piece gets a window.
- * Memory:     The caller owns the pieces. On failure those already made are put.
+ * Operation:  reg.h. Each entry of an iov is one segment. It is offered to the strategy's kinds in order, until
+ *             one accepts it. With windows, the registrations serve only for binding (no key of them is
+ *             usable), and each segment gets a window.
+ * Memory:     The caller owns the segments. On failure those already made are put.
  * Threads:    The connection's.
  * Errors:     As the strategies return.
  */
@@ -238,39 +238,39 @@ static bool is_small(const struct rr_reg *reg, const struct rr_reg_ops *ops, uin
 	return ops == &rr_reg_dynamic_ops && len < reg->bounce_dynamic;
 }
 
-/* ---- windows over pieces -------------------------------------------------------------------- */
+/* ---- windows over segments ------------------------------------------------------------------ */
 
 /* Access rights of memory registered for windows. Devices require it to be writable, whatever the windows allow. */
 #define UNDER_WINDOWS (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND)
 
-static int add_window(struct rr_reg *reg, struct rr_reg_piece *piece, unsigned access)
+static int add_window(struct rr_reg *reg, struct rr_reg_seg *rseg, unsigned access)
 {
-	piece->win = NULL;
-	return rr_window_take(reg->windows, piece->mr, (void *)(uintptr_t)piece->seg.offset,
-			      piece->seg.length, access, &piece->win, &piece->seg.handle);
+	rseg->win = NULL;
+	return rr_window_take(reg->windows, rseg->mr, (void *)(uintptr_t)rseg->seg.offset,
+			      rseg->seg.length, access, &rseg->win, &rseg->seg.handle);
 }
 
 /* Return: whether there was one */
-static bool end_window(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool end_window(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
-	if (!piece->win)
+	if (!rseg->win)
 		return false;
-	rr_window_put(reg->windows, piece->win);
-	piece->win = NULL;
+	rr_window_put(reg->windows, rseg->win);
+	rseg->win = NULL;
 	return true;
 }
 
 /* A window cannot be bound to read-only memory: use a key of its registration. Where only windows may be
  * offered, the caller copies the memory, if it is mapped. */
 static int get_read_only(struct rr_reg *reg, void *addr, size_t len, unsigned access,
-			 struct rr_reg_piece *ret)
+			 struct rr_reg_seg *ret)
 {
 	if (rr_windows_remote(reg->windows))
 		return -ENOENT;
 	return rr_reg_dynamic_ops.get(reg, addr, len, access, ret);
 }
 
-int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece *ret)
+int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_seg *ret)
 {
 	int rc = rr_reg_slab_ops.get(reg, mem, bytes,
 				     reg->windows ? UNDER_WINDOWS :
@@ -280,54 +280,54 @@ int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece
 	return rc;
 }
 
-int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_t len, unsigned access)
+int rr_reg_lend(struct rr_reg *reg, struct rr_reg_seg *rseg, size_t len, unsigned access)
 {
-	piece->seg.length = (uint32_t)len;
-	piece->replaced = false;
-	return reg->windows ? add_window(reg, piece, access) : 0;
+	rseg->seg.length = (uint32_t)len;
+	rseg->replaced = false;
+	return reg->windows ? add_window(reg, rseg, access) : 0;
 }
 
-bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_piece *piece)
+bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
-	return end_window(reg, piece);
+	return end_window(reg, rseg);
 }
 
-unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n,
 		     struct rr_wr ***tail)
 {
 	unsigned binds = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (!pieces[i].win)
+		if (!segs[i].win)
 			continue;
-		**tail = rr_window_bind(reg->windows, pieces[i].win);
+		**tail = rr_window_bind(reg->windows, segs[i].win);
 		*tail = &(**tail)->next;
 		binds++;
 	}
 	return binds;
 }
 
-bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n, uint32_t key)
+bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n, uint32_t key)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (pieces[i].win && rr_window_taken_back(reg->windows, pieces[i].win, key))
+		if (segs[i].win && rr_window_taken_back(reg->windows, segs[i].win, key))
 			return true;
 	return false;
 }
 
-void rr_reg_answered(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+void rr_reg_answered(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n,
 		     struct rr_reg_closing *closing)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (pieces[i].win)
-			rr_window_answered(reg->windows, pieces[i].win, closing);
+		if (segs[i].win)
+			rr_window_answered(reg->windows, segs[i].win, closing);
 }
 
 /* ---- all of a chunk ------------------------------------------------------------------------- */
 
 /* @payload: bytes of the whole payload */
-static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payload, unsigned access,
-		     struct rr_reg_piece *ret)
+static int get_seg(struct rr_reg *reg, void *addr, size_t len, uint64_t payload, unsigned access,
+		   struct rr_reg_seg *ret)
 {
 	unsigned under = reg->windows ? UNDER_WINDOWS : access;
 	int rc = -ENOENT;
@@ -354,14 +354,14 @@ static int get_piece(struct rr_reg *reg, void *addr, size_t len, uint64_t payloa
 }
 
 int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
-	       unsigned access, struct rr_reg_piece *pieces, unsigned *ret_n)
+	       unsigned access, struct rr_reg_seg *segs, unsigned *ret_n)
 {
 	struct rpcrdma_domain *d = reg->engine->domain;
 	uint64_t left = len;
 	unsigned n = 0;
 	int rc = 0;
 
-	if (rr_reg_count(d, iov, iovcnt, len) > RR_REG_PIECES_MAX)
+	if (rr_reg_count(d, iov, iovcnt, len) > RR_REG_SEGS_MAX)
 		return -ENOBUFS;
 	for (int i = 0; i < iovcnt && left; i++) {
 		char *at = iov[i].iov_base;
@@ -370,12 +370,12 @@ int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t
 		left -= take;
 		for (; take && !rc; take -= step, at += step) {
 			step = rr_mem_span(d, at, take);
-			rc = n < RR_REG_PIECES_MAX ?
-				     get_piece(reg, at, step, len, access, &pieces[n]) : -ENOBUFS;
+			rc = n < RR_REG_SEGS_MAX ?
+				     get_seg(reg, at, step, len, access, &segs[n]) : -ENOBUFS;
 			n += !rc;
 		}
 		if (rc) {
-			(void)rr_reg_put(reg, pieces, n); /* the peer does not know of them */
+			(void)rr_reg_put(reg, segs, n); /* the peer does not know of them */
 			return rc;
 		}
 	}
@@ -383,64 +383,64 @@ int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t
 	return 0;
 }
 
-bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
+bool rr_reg_put(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n)
 {
 	bool there = true;
 
 	while (n-- > 0) {
-		(void)end_window(reg, &pieces[n]);
-		there &= pieces[n].ops->put(reg, &pieces[n]);
+		(void)end_window(reg, &segs[n]);
+		there &= segs[n].ops->put(reg, &segs[n]);
 	}
 	return there;
 }
 
-bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
+bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n)
 {
 	bool out_of_reach = true;
 
 	while (n-- > 0) {
-		if (end_window(reg, &pieces[n])) /* the registration itself was never accessible */
-			(void)pieces[n].ops->put(reg, &pieces[n]);
+		if (end_window(reg, &segs[n])) /* the registration itself was never accessible */
+			(void)segs[n].ops->put(reg, &segs[n]);
 		else
-			out_of_reach &= pieces[n].ops->recall(reg, &pieces[n]);
+			out_of_reach &= segs[n].ops->recall(reg, &segs[n]);
 	}
 	return out_of_reach;
 }
 
-/* Return: as rr_reg_settle(), for one piece */
-static bool settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *piece)
+/* Return: as rr_reg_settle(), for one segment */
+static bool settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_seg *rseg)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const struct rr_segment *seg = &piece->seg;
+	const struct rr_segment *seg = &rseg->seg;
 	unsigned reach = rr_qp_withdraw(qp, seg->handle);
 
 	if (!reach)
 		return true;
 	if (!(reach & RR_REACH_FILE))
 		return false;
-	if (!piece->replaced &&
+	if (!rseg->replaced &&
 	    rr_mem_replace(reg->engine->domain, (void *)(uintptr_t)seg->offset, seg->length))
 		return false;
-	piece->replaced = true;
+	rseg->replaced = true;
 	/* partial pages at both ends were not replaced: a copy may still access those */
 	return reach & RR_REACH_PAGES || !((seg->offset | seg->length) % page);
 }
 
-bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pieces, unsigned n)
+bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_seg *segs, unsigned n)
 {
 	bool is_settled = true;
 
 	for (unsigned i = 0; i < n; i++)
-		is_settled &= settle(reg, qp, &pieces[i]);
+		is_settled &= settle(reg, qp, &segs[i]);
 	return is_settled;
 }
 
-void rr_reg_drop(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n)
+void rr_reg_drop(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n)
 {
 	while (n-- > 0) {
-		if (end_window(reg, &pieces[n]))
-			(void)pieces[n].ops->put(reg, &pieces[n]);
+		if (end_window(reg, &segs[n]))
+			(void)segs[n].ops->put(reg, &segs[n]);
 		else
-			pieces[n].ops->drop(reg, &pieces[n]);
+			segs[n].ops->drop(reg, &segs[n]);
 	}
 }

@@ -3,12 +3,12 @@
  *
  * reg.h - registration: gives the peer access to a requester's memory, and ends it
  *
- * Operation:  One struct rr_reg per connection. rr_reg_get() makes the pieces of an iov accessible and returns
- *             the segments for the chunk. rr_reg_put() ends the access before the call is done. A strategy is
- *             chosen by name at run time. It is a list of kinds of memory; the first kind that accepts a piece
- *             handles it:
+ * Operation:  One struct rr_reg per connection. rr_reg_get() makes an iov accessible and returns its segments
+ *             (struct rr_reg_seg) for the chunk. rr_reg_put() ends the access before the call is done. A
+ *             strategy is chosen by name at run time. It is a list of kinds of memory; the first kind that
+ *             accepts a segment handles it:
  *
- *               dynamic   a registration for each piece, deregistered with the call
+ *               dynamic   a registration for each segment, deregistered with the call
  *               slab      memory of rpcrdma_mem_alloc() or _register(): registered with a connection at first
  *                         use and kept as long as the connection. Refuses other memory (-ENOENT), and the
  *                         transport copies through its own memory
@@ -16,12 +16,12 @@
  *               cache     slab; else a cached registration (reg_cache.c); else dynamic
  *               batch     cache, but a thread deregisters evicted entries in batches
  *               auto      batch, if a monitor keeps it valid; small payloads that would be dynamic are copied
- *               window    auto, but the peer gets no key of the registrations: each piece of a call has a
+ *               window    auto, but the peer gets no key of the registrations: each segment of a call has a
  *                         memory window, if the device supports it (reg_window.c)
  *
  *             Payloads below the threshold (`bounce`) are copied too, unless they are in a slab.
- * Memory:     A piece records the kind that returns it. With `dynamic` the peer has no access outside the call.
- *             With `slab` it may access the slab as long as the connection exists; with a cache, all used
+ * Memory:     A segment records the kind that returns it. With `dynamic` the peer has no access outside the
+ *             call. With `slab` it may access the slab as long as the connection exists; with a cache, all used
  *             memory until eviction. A call that is given up must end that access: rr_reg_recall(), and
  *             rr_reg_revoke() if that does not suffice. With windows the peer has no access outside the call:
  *             rr_reg_answered() ends it.
@@ -41,7 +41,7 @@
 #include "hdr.h"
 #include "reg_cache.h"
 
-#define RR_REG_PIECES_MAX 16u /* segments of one chunk; every responder accepts this many */
+#define RR_REG_SEGS_MAX 16u /* segments of one chunk; every responder accepts this many */
 #define RR_REG_KINDS_MAX 3u
 
 struct rr_ep;
@@ -50,8 +50,8 @@ struct rr_reg_strategy;
 struct rr_window;
 struct rr_windows;
 
-/* State of one piece of memory while it is offered to the peer. */
-struct rr_reg_piece {
+/* State of one segment of memory while it is offered to the peer. */
+struct rr_reg_seg {
 	const struct rr_reg_ops *ops;
 	struct rr_mr *mr;
 	struct rr_segment seg;   /* as sent to the peer */
@@ -61,9 +61,9 @@ struct rr_reg_piece {
 	struct rr_window *win;   /* its window, or NULL: the key is that of the registration */
 };
 
-/* Waits until the peer can no longer access pieces; embedded. */
+/* Waits until the peer can no longer access segments; embedded. */
 struct rr_reg_closing {
-	unsigned n; /* pieces still accessible */
+	unsigned n; /* segments still accessible */
 	void (*fn)(struct rr_reg_closing *closing); /* runs after the last one */
 };
 
@@ -72,16 +72,16 @@ struct rr_reg_ops {
 	const char *name;
 	/* Makes [addr, addr+len) accessible. -ENOENT: not memory for this strategy. */
 	int (*get)(struct rr_reg *reg, void *addr, size_t len, unsigned access,
-		   struct rr_reg_piece *ret);
+		   struct rr_reg_seg *ret);
 	/* The operation is over. Return: false: the memory lost its pages meanwhile. */
-	bool (*put)(struct rr_reg *reg, struct rr_reg_piece *piece);
+	bool (*put)(struct rr_reg *reg, struct rr_reg_seg *rseg);
 	/* The operation is given up: put, and end the access. Return: false: access ends only when all
 	 * long-lived registrations are revoked, or other users' registration ended too: the connection has to
 	 * end. */
-	bool (*recall)(struct rr_reg *reg, struct rr_reg_piece *piece);
+	bool (*recall)(struct rr_reg *reg, struct rr_reg_seg *rseg);
 	/* The connection is gone, and the operation continues over another one: put, and keep no registration
-	 * for this piece. */
-	void (*drop)(struct rr_reg *reg, struct rr_reg_piece *piece);
+	 * for this segment. */
+	void (*drop)(struct rr_reg *reg, struct rr_reg_seg *rseg);
 	/* Deregisters all long-lived registrations that only this connection uses. */
 	void (*revoke)(struct rr_reg *reg);
 };
@@ -159,8 +159,8 @@ void rr_reg_fini(struct rr_reg *reg);
 /** rr_reg_close - releases the shared PD; call after rr_reg_fini() and the last use of the protection domain */
 void rr_reg_close(struct rr_reg *reg);
 
-/** rr_reg_revoke - ends the peer's access to all long-lived registrations of this connection alone. Put pieces
- * in use as usual, but do not use the connection any more */
+/** rr_reg_revoke - ends the peer's access to all long-lived registrations of this connection alone. Put
+ * segments in use as usual, but do not use the connection any more */
 void rr_reg_revoke(struct rr_reg *reg);
 
 /** rr_reg_keeps - may the transport register its own memory permanently? */
@@ -172,21 +172,21 @@ void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap);
 /** rr_reg_bytes - returns the limit of bytes registered at once; 0: no limit of ours */
 size_t rr_reg_bytes(const struct rr_reg *reg);
 
-/** rr_reg_keep - registers [mem, mem+bytes) of rpcrdma_mem_alloc(), the transport's own, as a piece for
+/** rr_reg_keep - registers [mem, mem+bytes) of rpcrdma_mem_alloc(), the transport's own, as a segment for
  * repeated rr_reg_lend(); put it at the end
  *
  * Return: as rr_reg_get().
  */
-must_check int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_piece *ret);
+must_check int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_seg *ret);
 
-/** rr_reg_lend - offers the first @len bytes of a kept piece; Return: 0; -ENOMEM */
-must_check int rr_reg_lend(struct rr_reg *reg, struct rr_reg_piece *piece, size_t len,
+/** rr_reg_lend - offers the first @len bytes of a kept segment; Return: 0; -ENOMEM */
+must_check int rr_reg_lend(struct rr_reg *reg, struct rr_reg_seg *rseg, size_t len,
 			   unsigned access);
 
-/** rr_reg_unlend - ends rr_reg_lend(); Return: true: the peer has no access, although the piece is kept */
-bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_piece *piece);
+/** rr_reg_unlend - ends rr_reg_lend(); Return: true: the peer has no access, although the segment is kept */
+bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_seg *rseg);
 
-/** rr_reg_count - returns how many pieces [0, len) of an iov makes: one for each entry that is not empty, and
+/** rr_reg_count - returns how many segments [0, len) of an iov makes: one for each entry that is not empty, and
  * for each part of a region that an entry touches (mem_replace.c) */
 unsigned rr_reg_count(struct rpcrdma_domain *d, const struct iovec *iov, int iovcnt, uint64_t len);
 
@@ -199,56 +199,56 @@ bool rr_reg_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool wri
 
 /** rr_reg_get - offers [0, len) of an iov to the peer
  * @access: RR_ACCESS_REMOTE_READ, or RR_ACCESS_REMOTE_WRITE with RR_ACCESS_LOCAL_WRITE
- * @pieces: capacity RR_REG_PIECES_MAX; rr_reg_count() returns how many are used
+ * @segs: capacity RR_REG_SEGS_MAX; rr_reg_count() returns how many are used
  *
- * Return: 0 with *ret_n set; -ENOBUFS: too many pieces, -ENOENT: not for this strategy, or too small to be
+ * Return: 0 with *ret_n set; -ENOBUFS: too many segments, -ENOENT: not for this strategy, or too small to be
  * worth it: copy; -ENOMEM, -EFAULT. On failure none is registered.
  */
 must_check int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
-			  unsigned access, struct rr_reg_piece *pieces, unsigned *ret_n);
+			  unsigned access, struct rr_reg_seg *segs, unsigned *ret_n);
 
-/** rr_reg_bind - returns the requests to post in front of the Send that announces the pieces
+/** rr_reg_bind - returns the requests to post in front of the Send that announces the segments
  * @tail: end of the chain; advanced
  *
  * Return: their number. The caller posts them now.
  */
-unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n,
 		     struct rr_wr ***tail);
 
 /** rr_reg_taken_back - handles the peer's invalidation of @key
- * Return: true: it is the key of one of these pieces, and the peer was allowed to invalidate it */
-bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n, uint32_t key);
+ * Return: true: it is the key of one of these segments, and the peer was allowed to invalidate it */
+bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n, uint32_t key);
 
 /** rr_reg_answered - after the call, ends the access through windows, which may take time
  * @closing: counts the pending invalidations; its fn runs, not inside this call, after the last one
  *
- * Put the pieces after that, or earlier if you cannot wait.
+ * Put the segments after that, or earlier if you cannot wait.
  */
-void rr_reg_answered(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n,
+void rr_reg_answered(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n,
 		     struct rr_reg_closing *closing);
 
-/** rr_reg_settle - ends the peer's access to pieces of a call without a reply
+/** rr_reg_settle - ends the peer's access to segments of a call without a reply
  * @qp: the queue pair that they were offered on
  *
- * Call it before the pieces are put, recalled or dropped. Replaces the pages of memory that a server's disk
+ * Call it before the segments are put, recalled or dropped. Replaces the pages of memory that a server's disk
  * operation uses (mem_replace.c).
  *
  * Return: true: no access reaches the memory any more. false: the peer is in the middle of a copy, or there is
  * no memory for other pages; call again later.
  */
-must_check bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_piece *pieces,
+must_check bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_seg *segs,
 			      unsigned n);
 
 /** rr_reg_put - undoes rr_reg_get()
  * Return: false: some of the memory lost its pages meanwhile; data written by the peer may be lost */
-bool rr_reg_put(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
+bool rr_reg_put(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n);
 
 /** rr_reg_recall - rr_reg_put() that ends the access before it returns
  * Return: false: that needs rr_reg_revoke() and the end of the connection */
-bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
+bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n);
 
-/** rr_reg_drop - rr_reg_put() for pieces of a connection that is gone */
-void rr_reg_drop(struct rr_reg *reg, struct rr_reg_piece *pieces, unsigned n);
+/** rr_reg_drop - rr_reg_put() for segments of a connection that is gone */
+void rr_reg_drop(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n);
 
 /* ---- reg_shared_pd.c ------------------------------------------------------------------------ */
 

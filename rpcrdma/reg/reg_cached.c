@@ -3,7 +3,7 @@
  *
  * reg_cached.c - cached registrations of any memory: the strategies over reg_cache.c
  *
- * Operation:  A piece borrows a registration from the cache that its connection shares with the others to the
+ * Operation:  A segment borrows a registration from the cache that its connection shares with the others to the
  *             same server.
  * Memory:     The registration outlives the call: the server may access the memory until the entry is evicted
  *             or its pages are gone. A call that is given up deregisters it at once.
@@ -15,7 +15,7 @@
 #include "reg.h"
 
 static int cached_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
-		      struct rr_reg_piece *ret)
+		      struct rr_reg_seg *ret)
 {
 	int rc;
 
@@ -31,22 +31,22 @@ static int cached_get(struct rr_reg *reg, void *addr, size_t len, unsigned acces
 	return 0;
 }
 
-static bool cached_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool cached_put(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
-	piece->mr = NULL;
-	return rr_cache_put(reg->shared->cache, &piece->ref);
+	rseg->mr = NULL;
+	return rr_cache_put(reg->shared->cache, &rseg->ref);
 }
 
-static bool cached_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool cached_recall(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
-	piece->mr = NULL;
-	return rr_cache_recall(reg->shared->cache, &piece->ref);
+	rseg->mr = NULL;
+	return rr_cache_recall(reg->shared->cache, &rseg->ref);
 }
 
-static void cached_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
+static void cached_drop(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
-	piece->mr = NULL;
-	rr_cache_drop(reg->shared->cache, &piece->ref);
+	rseg->mr = NULL;
+	rr_cache_drop(reg->shared->cache, &rseg->ref);
 }
 
 static void cached_revoke(struct rr_reg *reg)

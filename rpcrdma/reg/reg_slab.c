@@ -7,7 +7,7 @@
  *             look it up by address, most recently used first. On the local fabric the region's memfd is
  *             registered too, so that the server can map it.
  * Memory:     A slab_mr belongs to its region and to its connection; the first of them to end deregisters it.
- *             It is freed with its last piece.
+ *             It is freed with its last segment.
  * Threads:    The domain's lock guards both lists and the check whether a region is in use: any thread may
  *             deregister an unused one.
  * Errors:     -ENOENT for memory not known to the library; -ENOMEM; -EFAULT for _register() memory that is not
@@ -25,7 +25,7 @@ struct rr_slab_mr {
 	struct list by_reg; /* rr_reg.slabs */
 	struct rr_mem *mem;
 	struct rr_mr *mr;
-	atomic_uint refs;   /* one for the lists, one for each piece */
+	atomic_uint refs;   /* one for the lists, one for each segment */
 	bool outdated;      /* the region has got other pages since */
 };
 
@@ -98,7 +98,7 @@ static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct rr
 }
 
 static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
-		    struct rr_reg_piece *ret)
+		    struct rr_reg_seg *ret)
 {
 	struct rr_slab_mr *s;
 	int rc;
@@ -110,7 +110,7 @@ static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 	if (!rc) {
 		atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&s->mem->out, 1, memory_order_relaxed);
-		*ret = (struct rr_reg_piece){
+		*ret = (struct rr_reg_seg){
 			.ops = &rr_reg_slab_ops,
 			.mr = s->mr,
 			.slab = s,
@@ -122,24 +122,24 @@ static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
 	return rc;
 }
 
-static bool slab_put(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool slab_put(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
 	(void)reg;
-	piece->mr = NULL;
-	atomic_fetch_sub_explicit(&piece->slab->mem->out, 1, memory_order_release);
-	unref(piece->slab);
+	rseg->mr = NULL;
+	atomic_fetch_sub_explicit(&rseg->slab->mem->out, 1, memory_order_release);
+	unref(rseg->slab);
 	return true; /* the program promised to keep it mapped */
 }
 
-static bool slab_recall(struct rr_reg *reg, struct rr_reg_piece *piece)
+static bool slab_recall(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
-	(void)slab_put(reg, piece);
+	(void)slab_put(reg, rseg);
 	return false; /* other calls may use the region */
 }
 
-static void slab_drop(struct rr_reg *reg, struct rr_reg_piece *piece)
+static void slab_drop(struct rr_reg *reg, struct rr_reg_seg *rseg)
 {
-	(void)slab_put(reg, piece);
+	(void)slab_put(reg, rseg);
 }
 
 static void slab_revoke(struct rr_reg *reg)

@@ -35,7 +35,7 @@ static void stop_in_copy(struct rpc_pair *p)
 	struct shm_key *k;
 
 	assert_non_null(rc);
-	handle = rc->sink.bounce ? rc->sink.bounce->piece.seg.handle : rc->sink.pieces[0].seg.handle;
+	handle = rc->sink.bounce ? rc->sink.bounce->rseg.seg.handle : rc->sink.segs[0].seg.handle;
 	while (1u << bits < qp->my_nkeys)
 		bits++;
 	k = &qp->my_keys[handle >> 8 & ((1u << bits) - 1)];

@@ -210,11 +210,11 @@ static void init(struct rr_reg *reg)
 	assert_int_equal(rr_reg_init(reg, engine, dev, "server", &attr), 0);
 }
 
-/* What was registered before reaches the old pages: it is not offered again, by no connection, and a piece that has
- * it keeps it until it is put. */
+/* What was registered before reaches the old pages: it is not offered again, by no connection, and a segment that
+ * has it keeps it until it is put. */
 static void registrations(void **state)
 {
-	struct rr_reg_piece pieces[RR_REG_PIECES_MAX], more[RR_REG_PIECES_MAX];
+	struct rr_reg_seg segs[RR_REG_SEGS_MAX], more[RR_REG_SEGS_MAX];
 	struct iovec all = { mem, BYTES };
 	struct rr_reg busy, idle;
 	unsigned n = 0, m = 0;
@@ -224,9 +224,9 @@ static void registrations(void **state)
 	all.iov_base = mem;
 	init(&busy);
 	init(&idle);
-	assert_int_equal(rr_reg_get(&busy, &all, 1, BYTES, RW, pieces, &n), 0);
+	assert_int_equal(rr_reg_get(&busy, &all, 1, BYTES, RW, segs, &n), 0);
 	assert_int_equal(n, 1);
-	key = pieces[0].seg.handle;
+	key = segs[0].seg.handle;
 	assert_int_equal(rr_reg_get(&idle, &all, 1, BYTES, RW, more, &m), 0);
 	idle_key = more[0].seg.handle;
 	assert_true(rr_reg_put(&idle, more, m));
@@ -244,12 +244,12 @@ static void registrations(void **state)
 	assert_int_equal(more[1].seg.length, PAGE);
 	assert_int_equal(more[2].seg.offset, (uintptr_t)mem + 11 * PAGE);
 	assert_true(rr_reg_put(&idle, more, m));
-	/* the piece that was out goes as ever, and the next one has a key of its own */
-	assert_true(rr_reg_put(&busy, pieces, n));
-	assert_int_equal(rr_reg_get(&busy, &all, 1, PAGE, RW, pieces, &n), 0);
-	assert_int_not_equal(pieces[0].seg.handle, key);
-	rr_reg_revoke(&busy); /* with a piece out */
-	rr_reg_drop(&busy, pieces, n);
+	/* the segment that was out goes as ever, and the next one has a key of its own */
+	assert_true(rr_reg_put(&busy, segs, n));
+	assert_int_equal(rr_reg_get(&busy, &all, 1, PAGE, RW, segs, &n), 0);
+	assert_int_not_equal(segs[0].seg.handle, key);
+	rr_reg_revoke(&busy); /* with a segment out */
+	rr_reg_drop(&busy, segs, n);
 	rr_reg_fini(&busy);
 	rr_reg_close(&busy);
 	rr_reg_fini(&idle);
@@ -259,7 +259,7 @@ static void registrations(void **state)
 /* One call's memory in more parts than a chunk has segments is copied. */
 static void too_many_parts(void **state)
 {
-	struct rr_reg_piece pieces[RR_REG_PIECES_MAX];
+	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
 	struct iovec all = { mem, BYTES };
 	struct rr_reg reg;
 	unsigned n = 0;
@@ -270,10 +270,10 @@ static void too_many_parts(void **state)
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(replace((2 * i + 1) * PAGE, PAGE), 0);
 	assert_int_equal(rr_reg_count(domain, &all, 1, BYTES), 17);
-	assert_int_equal(rr_reg_get(&reg, &all, 1, BYTES, RW, pieces, &n), -ENOBUFS);
-	assert_int_equal(rr_reg_get(&reg, &all, 1, 16 * PAGE, RW, pieces, &n), 0);
+	assert_int_equal(rr_reg_get(&reg, &all, 1, BYTES, RW, segs, &n), -ENOBUFS);
+	assert_int_equal(rr_reg_get(&reg, &all, 1, 16 * PAGE, RW, segs, &n), 0);
 	assert_int_equal(n, 16);
-	assert_true(rr_reg_put(&reg, pieces, n));
+	assert_true(rr_reg_put(&reg, segs, n));
 	rr_reg_fini(&reg);
 	rr_reg_close(&reg);
 }

@@ -81,7 +81,7 @@ static void names(void **state)
 	assert_null(rr_reg_monitor_canonical("auto"));
 }
 
-static void counts_pieces(void **state)
+static void counts_segments(void **state)
 {
 	char mem[30];
 	struct iovec iov[4] = { { mem, 10 }, { mem, 0 }, { mem + 10, 5 }, { mem + 15, 15 } };
@@ -100,21 +100,21 @@ static void dynamic(void **state)
 {
 	static char mem[1000];
 	struct iovec iov[4] = { { mem, 100 }, { mem, 0 }, { mem + 200, 300 }, { mem + 600, 400 } };
-	struct rr_reg_piece pieces[RR_REG_PIECES_MAX];
+	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
 	struct rr_reg reg;
 	unsigned n = 99;
 
 	(void)state;
 	init(&reg, "dynamic");
-	assert_int_equal(rr_reg_get(&reg, iov, 4, 450, RW, pieces, &n), 0);
+	assert_int_equal(rr_reg_get(&reg, iov, 4, 450, RW, segs, &n), 0);
 	assert_int_equal(n, 3);
-	assert_int_equal(pieces[0].seg.length, 100);
-	assert_int_equal(pieces[1].seg.length, 300);
-	assert_int_equal(pieces[2].seg.length, 50); /* no more than was asked */
-	assert_int_equal(pieces[2].seg.offset, (uintptr_t)(mem + 600));
-	assert_int_not_equal(pieces[0].seg.handle, pieces[1].seg.handle);
+	assert_int_equal(segs[0].seg.length, 100);
+	assert_int_equal(segs[1].seg.length, 300);
+	assert_int_equal(segs[2].seg.length, 50); /* no more than was asked */
+	assert_int_equal(segs[2].seg.offset, (uintptr_t)(mem + 600));
+	assert_int_not_equal(segs[0].seg.handle, segs[1].seg.handle);
 	assert_int_equal(engine->stats.regs, 3);
-	assert_true(rr_reg_put(&reg, pieces, n));
+	assert_true(rr_reg_put(&reg, segs, n));
 	assert_int_equal(engine->stats.deregs, 3);
 	fini(&reg);
 }
@@ -123,7 +123,7 @@ static void failure_leaves_nothing(void **state)
 {
 	static char mem[1000];
 	struct iovec iov[3] = { { mem, 100 }, { mem + 200, 300 }, { mem + 600, 400 } };
-	struct rr_reg_piece pieces[RR_REG_PIECES_MAX];
+	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
 	struct rr_hooks *hooks = rr_faults_hooks(dev->fabric);
 	struct rr_reg reg;
 	unsigned n = 99;
@@ -131,18 +131,18 @@ static void failure_leaves_nothing(void **state)
 	(void)state;
 	init(&reg, "dynamic");
 	hooks->fail_reg = 3;
-	assert_int_equal(rr_reg_get(&reg, iov, 3, 800, RW, pieces, &n), -ENOMEM);
+	assert_int_equal(rr_reg_get(&reg, iov, 3, 800, RW, segs, &n), -ENOMEM);
 	assert_int_equal(n, 99);
 	assert_int_equal(engine->stats.regs, engine->stats.deregs);
 	hooks->fail_reg = 0;
 	fini(&reg);
 }
 
-static void too_many_pieces(void **state)
+static void too_many_segments(void **state)
 {
 	static char mem[40];
 	struct iovec iov[17];
-	struct rr_reg_piece pieces[RR_REG_PIECES_MAX];
+	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
 	struct rr_reg reg;
 	unsigned n = 0;
 
@@ -150,10 +150,10 @@ static void too_many_pieces(void **state)
 	for (int i = 0; i < 17; i++)
 		iov[i] = (struct iovec){ mem + 2 * i, 1 };
 	init(&reg, "dynamic");
-	assert_int_equal(rr_reg_get(&reg, iov, 17, 17, RW, pieces, &n), -ENOBUFS);
-	assert_int_equal(rr_reg_get(&reg, iov, 17, 16, RW, pieces, &n), 0);
+	assert_int_equal(rr_reg_get(&reg, iov, 17, 17, RW, segs, &n), -ENOBUFS);
+	assert_int_equal(rr_reg_get(&reg, iov, 17, 16, RW, segs, &n), 0);
 	assert_int_equal(n, 16);
-	assert_true(rr_reg_put(&reg, pieces, n));
+	assert_true(rr_reg_put(&reg, segs, n));
 	fini(&reg);
 }
 
@@ -192,7 +192,7 @@ static void memory(void **state)
 
 static void slab(void **state)
 {
-	struct rr_reg_piece pieces[RR_REG_PIECES_MAX], foreign[RR_REG_PIECES_MAX];
+	struct rr_reg_seg segs[RR_REG_SEGS_MAX], foreign[RR_REG_SEGS_MAX];
 	static char other[100];
 	struct iovec iov[2], out = { other, 100 };
 	struct rr_reg reg, second;
@@ -206,21 +206,21 @@ static void slab(void **state)
 	init(&reg, "slab");
 	init(&second, "auto");
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, pieces, &n), 0);
+		assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, segs, &n), 0);
 		assert_int_equal(n, 2);
-		assert_int_equal(pieces[0].seg.handle, pieces[1].seg.handle);
-		assert_int_equal(pieces[1].seg.offset, (uintptr_t)p + 5000);
+		assert_int_equal(segs[0].seg.handle, segs[1].seg.handle);
+		assert_int_equal(segs[1].seg.offset, (uintptr_t)p + 5000);
 		if (i)
-			assert_true(rr_reg_put(&reg, pieces, n));
+			assert_true(rr_reg_put(&reg, segs, n));
 		else
-			assert_false(rr_reg_recall(&reg, pieces, n)); /* within reach still */
+			assert_false(rr_reg_recall(&reg, segs, n)); /* within reach still */
 	}
 	assert_int_equal(engine->stats.regs, 1);
 	assert_int_equal(rr_reg_get(&reg, &out, 1, 100, RW, foreign, &n), -ENOENT);
 
 	/* the other connection has a key of its own, and takes other memory too */
 	assert_int_equal(rr_reg_get(&second, iov, 2, 2020, RW, foreign, &n), 0);
-	assert_int_not_equal(foreign[0].seg.handle, pieces[0].seg.handle);
+	assert_int_not_equal(foreign[0].seg.handle, segs[0].seg.handle);
 	assert_true(rr_reg_put(&second, foreign, n));
 	assert_int_equal(rr_reg_get(&second, &out, 1, 100, RW, foreign, &n), 0);
 	assert_true(rr_reg_put(&second, foreign, n));
@@ -229,19 +229,19 @@ static void slab(void **state)
 	rr_reg_revoke(&reg);
 	assert_true(list_is_empty(&reg.slabs));
 	assert_false(list_is_empty(&second.slabs));
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, pieces, &n), 0);
-	assert_true(rr_reg_put(&reg, pieces, n));
+	assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, segs, &n), 0);
+	assert_true(rr_reg_put(&reg, segs, n));
 	rpcrdma_mem_free(domain, p);
 	assert_true(list_is_empty(&reg.slabs));
 	assert_true(list_is_empty(&second.slabs));
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, pieces, &n), -ENOENT);
+	assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, segs, &n), -ENOENT);
 	fini(&reg);
 	fini(&second);
 }
 
 static void same_address_again(void **state)
 {
-	struct rr_reg_piece piece;
+	struct rr_reg_seg rseg;
 	struct rr_reg reg;
 	struct iovec iov;
 	unsigned n = 0;
@@ -252,9 +252,9 @@ static void same_address_again(void **state)
 	for (int i = 0; i < 5; i++) { /* most likely mapped where the last one was */
 		assert_int_equal(rpcrdma_mem_alloc(domain, 4096, &p), 0);
 		iov = (struct iovec){ p, 4096 };
-		assert_int_equal(rr_reg_get(&reg, &iov, 1, 4096, RW, &piece, &n), 0);
-		assert_ptr_equal(piece.mr->addr, p);
-		assert_true(rr_reg_put(&reg, &piece, 1));
+		assert_int_equal(rr_reg_get(&reg, &iov, 1, 4096, RW, &rseg, &n), 0);
+		assert_ptr_equal(rseg.mr->addr, p);
+		assert_true(rr_reg_put(&reg, &rseg, 1));
 		rpcrdma_mem_free(domain, p);
 	}
 	assert_int_equal(engine->stats.regs, 5);
@@ -262,7 +262,7 @@ static void same_address_again(void **state)
 }
 
 static void get_one(struct rr_reg *reg, void *mem, size_t len, unsigned access,
-		    struct rr_reg_piece *ret)
+		    struct rr_reg_seg *ret)
 {
 	struct iovec iov = { mem, len };
 	unsigned n = 0;
@@ -299,7 +299,7 @@ static void *free_what_was_used(void *arg)
 static void freed_beside_a_look_up(void **state)
 {
 	struct freer freer = { .stop = false };
-	struct rr_reg_piece piece;
+	struct rr_reg_seg rseg;
 	struct rr_reg reg;
 	pthread_t t;
 	void *mine;
@@ -312,13 +312,13 @@ static void freed_beside_a_look_up(void **state)
 		void *p;
 
 		assert_int_equal(rpcrdma_mem_alloc(domain, 4096, &p), 0);
-		get_one(&reg, p, 4096, RW, &piece);
-		assert_true(rr_reg_put(&reg, &piece, 1));
+		get_one(&reg, p, 4096, RW, &rseg);
+		assert_true(rr_reg_put(&reg, &rseg, 1));
 		atomic_store(&freer.used, p);
 		while (atomic_load(&freer.used)) {
-			get_one(&reg, mine, 4096, RW, &piece);
-			assert_ptr_equal(piece.mr->addr, mine);
-			assert_true(rr_reg_put(&reg, &piece, 1));
+			get_one(&reg, mine, 4096, RW, &rseg);
+			assert_ptr_equal(rseg.mr->addr, mine);
+			assert_true(rr_reg_put(&reg, &rseg, 1));
 			sched_yield(); /* both want the lock, and the one who frees is to have it, too */
 		}
 	}
@@ -340,7 +340,7 @@ static struct rpcrdma_stats stats(void)
 static void cache_is_shared(void **state)
 {
 	static char mem[20000];
-	struct rr_reg_piece a, b, c;
+	struct rr_reg_seg a, b, c;
 	struct rr_reg first, second, other;
 
 	(void)state;
@@ -386,15 +386,15 @@ static void steady_state(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
 		unsigned long before = stats().regs;
-		struct rr_reg_piece piece;
+		struct rr_reg_seg rseg;
 		struct rr_reg reg;
 		void *slab;
 
 		assert_int_equal(rpcrdma_mem_alloc(domain, sizeof(mem), &slab), 0);
 		init(&reg, how[i].name);
 		for (int op = 0; op < 10; op++) {
-			get_one(&reg, how[i].slab ? slab : mem, sizeof(mem), RW, &piece);
-			assert_true(rr_reg_put(&reg, &piece, 1));
+			get_one(&reg, how[i].slab ? slab : mem, sizeof(mem), RW, &rseg);
+			assert_true(rr_reg_put(&reg, &rseg, 1));
 		}
 		assert_int_equal(stats().regs - before, how[i].regs);
 		fini(&reg);
@@ -411,7 +411,7 @@ static void threshold(void **state)
 		.monitor = rr_reg_monitor_canonical("none"),
 		.bounce_bytes = 8192,
 	};
-	struct rr_reg_piece pieces[2];
+	struct rr_reg_seg segs[2];
 	struct iovec iov[2] = { { mem, 4096 }, { mem + 8192, 4096 } };
 	struct rr_reg reg;
 	unsigned n;
@@ -420,12 +420,12 @@ static void threshold(void **state)
 	(void)state;
 	assert_int_equal(rpcrdma_mem_alloc(domain, 8192, &slab), 0);
 	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 8191, RW, pieces, &n), -ENOENT);
+	assert_int_equal(rr_reg_get(&reg, iov, 2, 8191, RW, segs, &n), -ENOENT);
 	assert_int_equal(stats().regs, 0);
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 8192, RW, pieces, &n), 0);
-	assert_true(rr_reg_put(&reg, pieces, n));
-	get_one(&reg, slab, 10, RW, pieces); /* is registered anyway */
-	assert_true(rr_reg_put(&reg, pieces, 1));
+	assert_int_equal(rr_reg_get(&reg, iov, 2, 8192, RW, segs, &n), 0);
+	assert_true(rr_reg_put(&reg, segs, n));
+	get_one(&reg, slab, 10, RW, segs); /* is registered anyway */
+	assert_true(rr_reg_put(&reg, segs, 1));
 	fini(&reg);
 
 	/* `auto` copies what would have to be registered for its call: nothing else */
@@ -433,20 +433,20 @@ static void threshold(void **state)
 					   .monitor = rr_reg_monitor_canonical("explicit") };
 	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
 	iov[0] = (struct iovec){ mem, sizeof(mem) };
-	assert_int_equal(rr_reg_get(&reg, iov, 1, 16383, RW, pieces, &n), -ENOENT);
-	assert_int_equal(rr_reg_get(&reg, iov, 1, 16384, RW, pieces, &n), 0);
-	assert_true(rr_reg_put(&reg, pieces, n));
+	assert_int_equal(rr_reg_get(&reg, iov, 1, 16383, RW, segs, &n), -ENOENT);
+	assert_int_equal(rr_reg_get(&reg, iov, 1, 16384, RW, segs, &n), 0);
+	assert_true(rr_reg_put(&reg, segs, n));
 	fini(&reg);
 	attr.monitor = rr_reg_monitor_canonical("none");
 	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
-	get_one(&reg, mem, 100, RW, pieces);
-	assert_true(rr_reg_put(&reg, pieces, 1));
+	get_one(&reg, mem, 100, RW, segs);
+	assert_true(rr_reg_put(&reg, segs, 1));
 	fini(&reg);
 	attr.monitor = rr_reg_monitor_canonical("explicit");
 	attr.no_bounce = true;
 	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
-	get_one(&reg, mem, 100, RW, pieces);
-	assert_true(rr_reg_put(&reg, pieces, 1));
+	get_one(&reg, mem, 100, RW, segs);
+	assert_true(rr_reg_put(&reg, segs, 1));
 	fini(&reg);
 	rpcrdma_mem_free(domain, slab);
 }
@@ -454,7 +454,7 @@ static void threshold(void **state)
 static void given_memory(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct rr_reg_piece a, b;
+	struct rr_reg_seg a, b;
 	struct rr_reg reg;
 	char *mem = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct iovec iov = { mem + page, 1 };
@@ -508,7 +508,7 @@ static int setup_arena(void **state)
 /* All that is ours is one region and one registration. */
 static void arena(void **state)
 {
-	struct rr_reg_piece pieces[3];
+	struct rr_reg_seg segs[3];
 	struct rr_reg reg;
 	void *p[3], *q;
 
@@ -517,13 +517,13 @@ static void arena(void **state)
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(rpcrdma_mem_alloc(domain, 20 * 4096, &p[i]), 0);
 		memset(p[i], i, 20 * 4096);
-		get_one(&reg, p[i], 20 * 4096, RW, &pieces[i]);
-		assert_int_equal(pieces[i].seg.handle, pieces[0].seg.handle);
+		get_one(&reg, p[i], 20 * 4096, RW, &segs[i]);
+		assert_int_equal(segs[i].seg.handle, segs[0].seg.handle);
 	}
 	assert_int_equal(stats().regs, 1);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(*((char *)p[i] + 20 * 4096 - 1), i);
-		assert_true(rr_reg_put(&reg, &pieces[i], 1));
+		assert_true(rr_reg_put(&reg, &segs[i], 1));
 	}
 	assert_int_equal(rpcrdma_mem_alloc(domain, 5 * 4096, &q), -ENOMEM);
 	assert_int_equal(rpcrdma_mem_alloc(domain, 4 * 4096 - 1, &q), 0);
@@ -542,10 +542,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
-		cmocka_unit_test_setup_teardown(counts_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(counts_segments, setup, teardown),
 		cmocka_unit_test_setup_teardown(dynamic, setup, teardown),
 		cmocka_unit_test_setup_teardown(failure_leaves_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(too_many_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_many_segments, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(slab, setup, teardown),
 		cmocka_unit_test_setup_teardown(same_address_again, setup, teardown),
