@@ -43,6 +43,7 @@ LDFLAGS_test_powercut_loss := $(LDFLAGS_test_powercut)
 LDFLAGS_test_local_close := -Wl,--wrap=close,--wrap=bind
 LDFLAGS_test_local_memfd := -Wl,--wrap=rr_local_sock_send
 LDFLAGS_test_local_mem := -Wl,--wrap=process_vm_writev
+LDFLAGS_test_req_bytes := -Wl,--wrap=rpcrdma_listen
 LDFLAGS_test_slab := -Wl,--wrap=mmap,--wrap=madvise
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a

@@ -12,26 +12,26 @@
  *              SYNC   TO_DISK --> AT_DISK --> DONE
  *
  *     from      to        by             when
- *     NEED_BUF  WAIT_BUF  unit_need_buf the pool is empty: waits in its FIFO
- *     NEED_BUF  TO_DISK   unit_need_buf READ: the client's memory can be read into directly, or it has a
+ *     NEED_BUF  WAIT_BUF  unit_need_buf  the pool is empty: waits in its FIFO
+ *     NEED_BUF  TO_DISK   unit_need_buf  READ: the client's memory can be read into directly, or it has a
  *                                        buffer
- *     NEED_BUF  PULLED    unit_need_buf WRITE: the data came with the message, or is used where it is
- *     NEED_BUF  TO_PULL   unit_need_buf it has a buffer
- *     NEED_BUF  DONE      unit_need_buf PULL: the data came with the message. Or the payload is discarded
+ *     NEED_BUF  PULLED    unit_need_buf  WRITE: the data came with the message, or is used where it is
+ *     NEED_BUF  TO_PULL   unit_need_buf  it has a buffer
+ *     NEED_BUF  DONE      unit_need_buf  PULL: the data came with the message. Or the payload is discarded
  *     WAIT_BUF  NEED_BUF  on_buf         there may be a buffer
- *     TO_PULL   PULLING   unit_pull     the transport has begun
+ *     TO_PULL   PULLING   unit_pull      the transport has begun
  *     PULLING   PULLED    on_pulled      WRITE: the data has arrived
  *     PULLING   DONE      on_pulled      PULL: the data has arrived. Or the transfer has failed
- *     PULLED    TO_DISK   unit_pulled   place_move() was called
- *     PULLED    DONE      unit_pulled   place_discard() was called
- *     TO_DISK   AT_DISK   unit_disk     the store has it; if it finishes at once, as on_disk
+ *     PULLED    TO_DISK   unit_pulled    place_move() was called
+ *     PULLED    DONE      unit_pulled    place_discard() was called
+ *     TO_DISK   AT_DISK   unit_disk      the store has it; if it finishes at once, as on_disk
  *     AT_DISK   TURN      on_disk        READ into a buffer
  *     AT_DISK   DONE      on_disk        WRITE, SYNC, READ into the client's memory, or an error
- *     TURN      TO_PUT    unit_turn     all units before it were put, or no order is kept
- *     TURN      DONE      unit_turn     it lies beyond place.good
- *     TO_PUT    PUTTING   unit_put      the transport has the unit, and calls on_put() at the end
- *     TO_PUT    LENT      unit_put      the transport sends it with the reply
- *     TO_PUT    DONE      unit_put      the transport refuses it
+ *     TURN      TO_PUT    unit_turn      all units before it were put, or no order is kept
+ *     TURN      DONE      unit_turn      it lies beyond place.good
+ *     TO_PUT    PUTTING   unit_put       the transport has the unit, and calls on_put() at the end
+ *     TO_PUT    LENT      unit_put       the transport sends it with the reply
+ *     TO_PUT    DONE      unit_put       the transport refuses it
  *
  * Memory:    A unit is part of its request, or recycled by the reactor; for its buffer see place.c.
  * Threads:   The reactor's.
@@ -175,7 +175,7 @@ static void go_by_unit(struct io_unit *p)
 }
 
 /* Arguments that are needed as a whole (PULL) cannot be split. */
-static bool can_be_cut(const struct place *pl)
+static bool can_be_split(const struct place *pl)
 {
 	return pl->kind == PLACE_READ || pl->kind == PLACE_WRITE;
 }
@@ -190,7 +190,7 @@ static int buf_for(struct io_unit *p)
 
 	if (!pl->buf && !pl->by_unit) {
 		err = rpcrdma_req_buf_get(rpc, bytes, &pl->buf);
-		if (err && (pl->overlap || (err == -EMSGSIZE && can_be_cut(pl)))) {
+		if (err && (pl->overlap || (err == -EMSGSIZE && can_be_split(pl)))) {
 			go_by_unit(p);
 			err = 0;
 		}
@@ -288,7 +288,7 @@ static enum unit_state unit_need_buf(struct io_unit *p)
 	return pl->kind == PLACE_PULL ? UNIT_DONE : UNIT_PULLED;
 }
 
-/* ---- PULL, PULLING, PULLED ---------------------------------------------------------------- */
+/* ---- TO_PULL, PULLING, PULLED ------------------------------------------------------------- */
 
 static enum unit_state pull_ended(struct io_unit *p, int err)
 {
@@ -336,7 +336,7 @@ static enum unit_state unit_pulled(struct io_unit *p)
 	return p->place->phase == PLACE_MOVES ? UNIT_TO_DISK : UNIT_PULLED;
 }
 
-/* ---- DISK, AT_DISK ------------------------------------------------------------------------ */
+/* ---- TO_DISK, AT_DISK --------------------------------------------------------------------- */
 
 /* The disk operation gets its turn: until now it waited for other users of the disk. */
 static void on_turn(struct store_io *io)
@@ -454,7 +454,7 @@ static enum unit_state unit_disk(struct io_unit *p)
 	return UNIT_AT_DISK;
 }
 
-/* ---- TURN, PUT, PUTTING ------------------------------------------------------------------- */
+/* ---- TURN, TO_PUT, PUTTING, LENT ---------------------------------------------------------- */
 
 static enum unit_state unit_turn(struct io_unit *p)
 {
@@ -497,7 +497,7 @@ static void on_put(struct rpcrdma_piece *xfer, int err)
 
 /* The last unit is sent in one chain with the reply and completes with it, unless its time is measured. Inline data is
  * sent with the reply in any case. */
-static bool goes_with_answer(const struct place *pl)
+static bool goes_with_reply(const struct place *pl)
 {
 	return !pl->split.left && pl->out == 1 &&
 	       !(pl->latency->on && pl->rpc->by_chunk);
@@ -506,7 +506,7 @@ static bool goes_with_answer(const struct place *pl)
 static enum unit_state unit_put(struct io_unit *p)
 {
 	struct place *pl = p->place;
-	bool lend = goes_with_answer(pl);
+	bool lend = goes_with_reply(pl);
 	int err;
 
 	describe(p, lend ? NULL : on_put);

@@ -173,8 +173,10 @@ int nfs_server_create(struct server *srv, const struct conf *conf, unsigned nrea
 	struct nfs_server *s = calloc(1, sizeof(*s));
 
 	srv->service = s;
-	if (!s)
+	if (!s) {
+		log_err("cannot start: out of memory");
 		return -ENOMEM;
+	}
 	s->srv = srv;
 	s->files_max = raise_file_limit(nreactors);
 	s->manage_gids = conf->manage_gids && creds_can_assume();

@@ -35,7 +35,7 @@ enum prog_begin {
 
 /* The description of a procedure. req.c runs it:
  *
- *   preset, decode -> prog.authorize -> [payload, pull] -> [duplicate?] -> [begin, move] or [quick, or work]
+ *   preset, decode -> prog.authorize -> [payload, pull] -> [duplicate?] -> [begin, move] or [fast, or work]
  *       -> finish -> reply
  *
  * Hooks run on the reactor, except open() and work(). */

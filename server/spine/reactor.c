@@ -23,6 +23,7 @@
 
 #define TRIM_EVERY_NS (10 * NS_PER_S)
 #define DRAIN_EVERY_NS (2 * NS_PER_MS)
+
 void reactor_trim(struct reactor *re)
 {
 	struct list *n;
@@ -47,7 +48,7 @@ static void on_trim(struct rpcrdma_timer *t)
 	struct reactor *r = container_of(t, struct reactor, trim);
 
 	reactor_trim(r);
-	place_pool_fini(&r->units); /* few requests have more than one piece, so pieces are allocated again on demand */
+	place_pool_fini(&r->units); /* few requests have more than one unit, so units are allocated again on demand */
 	rpcrdma_timer_set(r->loop.engine, t, TRIM_EVERY_NS);
 }
 
