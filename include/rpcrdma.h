@@ -315,8 +315,8 @@ void rpcrdma_timer_set(struct rpcrdma_engine *e, struct rpcrdma_timer *t, uint64
 /** rpcrdma_timer_cancel - does nothing if not armed */
 void rpcrdma_timer_cancel(struct rpcrdma_engine *e, struct rpcrdma_timer *t);
 
-/** rpcrdma_count_copied - a service reports payload bytes copied by a CPU on its behalf (such as page cache copies),
- * so that the count of copied bytes is complete */
+/** rpcrdma_count_copied - a user reports payload bytes copied by a CPU on its behalf, so that the count of copied bytes
+ * is complete; a service uses rpcrdma_req.copied */
 void rpcrdma_count_copied(struct rpcrdma_engine *e, uint64_t bytes);
 
 /* ---- data buffers ------------------------------------------------------------------------- */
@@ -420,11 +420,13 @@ enum rpcrdma_clnt_state {
 	RPCRDMA_CLNT_DOWN,   /* waiting to reconnect */
 };
 
+#define RPCRDMA_CLNT_CREDITS_MAX 1024u
+
 struct rpcrdma_clnt_attr {
 	struct rpcrdma_addr addr;
 	struct rpcrdma_cred cred;      /* copied; a call may have its own */
 	uint32_t inline_bytes;         /* size of Send and receive buffers; 1024..65536; 0: 4096 */
-	uint32_t credits;              /* requested; on TCP, maximum calls in flight; 0: 64 */
+	uint32_t credits;              /* requested, <= RPCRDMA_CLNT_CREDITS_MAX; 0: 64; on TCP, maximum calls in flight */
 	uint32_t timeout_ms;           /* without a reply: disconnect, reconnect, retransmit; 0: 60000 */
 	uint32_t connect_ms;           /* limit of one attempt; 0: 10000 */
 	uint32_t backoff_ms;           /* first delay between attempts, doubles up to 64 times; 0: 50 */
@@ -676,6 +678,8 @@ struct rpcrdma_req {
 	uint32_t room;                /* maximum payload of the results that the caller accepts, in bytes */
 	size_t buf_max;               /* largest buffer that rpcrdma_req_buf_get() can ever return, in bytes */
 	void *user;                   /* for the service; initially NULL */
+	uint64_t copied;              /* payload bytes that a CPU copied for the service (page cache copies): it adds them,
+	                               * and the end of the req adds them to bytes_copied */
 };
 
 /** rpcrdma_req_decode - decodes the arguments, once; their payload is not moved
@@ -689,13 +693,13 @@ int rpcrdma_req_decode(struct rpcrdma_req *req, xdrproc_t decode, void *args);
 bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req);
 
 /* A part of the payload in transfer; embedded in the service's own structure, one owner at a time. */
-struct rpcrdma_piece {
+struct rpcrdma_xfer {
 	struct rpcrdma_buf *buf;
 	size_t buf_off;
 	uint32_t off, len;      /* within the payload */
 	/* place: may be NULL; then only the req's done tells the end */
-	void (*done)(struct rpcrdma_piece *p, int err);
-	struct rpcrdma_piece *next; /* private from here */
+	void (*done)(struct rpcrdma_xfer *p, int err);
+	struct rpcrdma_xfer *next; /* private from here */
 	struct rpcrdma_req *req;
 	void *priv[2];
 	int err;
@@ -706,7 +710,7 @@ struct rpcrdma_piece {
  *
  * Return: 0, done() follows; -EINVAL: outside the payload; -ENOTCONN; -ENOMEM.
  */
-int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
+int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *piece);
 
 /** rpcrdma_req_sink - returns the caller's own memory for bytes [off, off+len) of the results' payload
  * The kernel may read a file into it; this process must not load from or store to it.
@@ -735,7 +739,7 @@ int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, stru
  *
  * Return: 0; -EMSGSIZE: beyond req->room (end the req with rpcrdma_req_reject); -ENOTCONN; -ENOMEM.
  */
-int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece);
+int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *piece);
 
 enum rpcrdma_accept_stat { /* RFC 5531 section 9 */
 	RPCRDMA_SUCCESS = 0,

@@ -43,7 +43,28 @@ done
 work=$(mktemp -d "${TMPDIR:-/tmp}/leat-mutants.XXXXXX")
 chmod 755 "$work" # tests run as other users, which need access
 trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT
+trap 'end_jobs 130' INT
+trap 'end_jobs 143' TERM
+
+# A job runs make and tests, which lead process groups of their own: all of them end before the copies are removed.
+end_tree() { # PID: it first, so that it starts nothing more
+	# shellcheck disable=SC2046
+	set -- "$1" $(ps -o pid= --ppid "$1")
+	kill -KILL -- "-$1" 2>/dev/null || kill -KILL "$1" 2>/dev/null || :
+	shift
+	for pid; do
+		end_tree "$pid"
+	done
+}
+pids=''
+end_jobs() { # STATUS
+	trap '' INT TERM
+	for job in $pids; do
+		end_tree "$job"
+	done
+	wait
+	exit "$1"
+}
 
 say() { printf '  %-8s %s\n' "$1" "$2"; }
 
@@ -80,7 +101,7 @@ copy_tree() { # DIR
 	[ -d build/obj/default ] || return 0
 	cp -a build/gen "$1/build/"
 	cp -a build/obj/default "$1/build/obj/"
-	for f in build/leat build/leatd; do
+	for f in build/leat build/leatd build/leat-dump; do
 		[ ! -e $f ] || cp -a $f "$1/build/"
 	done
 	# The objects stay valid without -Werror: a mutant may leave a variable unused.
@@ -95,7 +116,7 @@ build_and_run() ( # TEST: 0 passes, 1 fails, 2 does not build, 3 no end
 	program=build/obj/default/tests/$1
 	needs=$program
 	# a shell test drives the programs
-	[ ! -e "tests/$1.sh" ] || program=tests/$1.sh needs='build/leat build/leatd'
+	[ ! -e "tests/$1.sh" ] || program=tests/$1.sh needs='build/leat build/leatd build/leat-dump'
 	# shellcheck disable=SC2086
 	env -u MAKEFLAGS -u MAKELEVEL make -s CC="${CC:-gcc}" $needs >build/mutant.log 2>&1 || exit 2
 	rc=0
@@ -167,6 +188,7 @@ exec 3<"$work/queue"
 i=0
 while [ $((i += 1)) -le "$jobs" ]; do
 	run_job $i &
+	pids="$pids $!"
 done
 wait
 

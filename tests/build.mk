@@ -32,7 +32,7 @@ $(O)/libdump.a: $(filter-out %/dump_main.o,$(DUMP_OBJS))
 	$(archive)
 
 $(OUT)/leat-dump: $(DUMP_OBJS) $(O)/libxdr.a $(O)/librpcrdma.a
-	$(call say,LD,$@)$(LINK) -pie $^ $(RPCRDMA_LIBS) -o $@
+	$(call say,LD,$@)$(LINK) -pie $^ $(RPCRDMA_LIBS) -o $@ && chmod go-w $@ # whatever the umask: leat dump checks it
 
 # ---- the programs of tests -------------------------------------------------------------------------
 
@@ -44,7 +44,8 @@ LDFLAGS_test_local_close := -Wl,--wrap=close,--wrap=bind
 LDFLAGS_test_local_memfd := -Wl,--wrap=rr_local_sock_send
 LDFLAGS_test_local_mem := -Wl,--wrap=process_vm_writev
 LDFLAGS_test_req_bytes := -Wl,--wrap=rpcrdma_listen
-LDFLAGS_test_slab := -Wl,--wrap=mmap,--wrap=madvise
+LDFLAGS_test_pool := -Wl,--wrap=mmap,--wrap=madvise
+LDFLAGS_test_window := -Wl,--wrap=rr_ep_post
 LDFLAGS_test_registration := -Wl,--wrap=rr_monitor_get
 LDFLAGS_test_man_options := $(O)/libtools.a
 LDFLAGS_test_mem_kind := -Wl,--wrap=ibv_reg_dmabuf_mr
@@ -71,7 +72,7 @@ LDFLAGS_test_server_slow_fs := -Wl,--wrap=fs_limits_find,--wrap=statx,--wrap=sta
 LDFLAGS_test_server_perms := -Wl,--wrap=statx,--wrap=clock_gettime
 
 # The flow tests can be run as variants: tests/lib/variant.c, tests/flow/test_variant_*.sh.
-$(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_create,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_open_local,--wrap=data_conf_init
+$(FLOW_PROGS): LDFLAGS_flow := -Wl,-u,__wrap_rr_credit_grant,--wrap=rpcrdma_clnt_create,--wrap=rpcrdma_listen,--wrap=rr_credit_grant,--wrap=rr_local_open,--wrap=data_conf_init
 
 $(O)/libhelp.a: $(HELP_SRCS:%.c=$(O)/%.o)
 	$(archive)

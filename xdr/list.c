@@ -25,26 +25,30 @@ struct node_type {
 	bool_t (*body)(XDR *xdrs, void *node); /* everything except the link */
 };
 
-/* The link is a pointer to the node's own type. memcpy is used because void * must not alias it. */
-static void *get_next(const struct node_type *t, const void *node)
+/* A link, or the head of a list, is a pointer to the node's own type. memcpy is used because void * must not alias it. */
+static void *get_link(const void *at)
 {
-	void *next;
+	void *node;
 
-	memcpy(&next, (const char *)node + t->next_off, sizeof(next));
-	return next;
+	memcpy(&node, at, sizeof(node));
+	return node;
 }
 
-static void set_next(const struct node_type *t, void *node, void *next)
+static void set_link(void *at, void *node)
 {
-	memcpy((char *)node + t->next_off, &next, sizeof(next));
+	memcpy(at, &node, sizeof(node));
 }
 
-static bool_t encode_list(XDR *xdrs, void *node, const struct node_type *t)
+static void *link_of(const struct node_type *t, void *node)
 {
-	bool_t more;
+	return (char *)node + t->next_off;
+}
 
-	for (; node; node = get_next(t, node)) {
-		more = TRUE;
+static bool_t encode_list(XDR *xdrs, const void *head, const struct node_type *t)
+{
+	bool_t more = TRUE;
+
+	for (void *node = get_link(head); node; node = get_link(link_of(t, node))) {
 		if (!xdr_bool(xdrs, &more) || !t->body(xdrs, node))
 			return FALSE;
 	}
@@ -52,12 +56,12 @@ static bool_t encode_list(XDR *xdrs, void *node, const struct node_type *t)
 	return xdr_bool(xdrs, &more);
 }
 
-static bool_t decode_list(XDR *xdrs, void **head, const struct node_type *t)
+static bool_t decode_list(XDR *xdrs, void *head, const struct node_type *t)
 {
-	void *node, *last = NULL;
+	void *at = head, *node;
 	bool_t more;
 
-	*head = NULL;
+	set_link(head, NULL);
 	for (;;) {
 		if (!xdr_bool(xdrs, &more))
 			return FALSE;
@@ -66,33 +70,29 @@ static bool_t decode_list(XDR *xdrs, void **head, const struct node_type *t)
 		node = calloc(1, t->bytes);
 		if (!node)
 			return FALSE;
-		if (last)
-			set_next(t, last, node);
-		else
-			*head = node;
-		last = node;
+		set_link(at, node);
+		at = link_of(t, node);
 		if (!t->body(xdrs, node))
 			return FALSE;
 	}
 }
 
-static bool_t free_list(XDR *xdrs, void **head, const struct node_type *t)
+static bool_t free_list(XDR *xdrs, void *head, const struct node_type *t)
 {
-	while (*head) {
-		void *node = *head;
-
-		*head = get_next(t, node);
+	for (void *node; (node = get_link(head)) != NULL;) {
+		set_link(head, get_link(link_of(t, node)));
 		(void)t->body(xdrs, node); /* freeing cannot fail */
 		free(node);
 	}
 	return TRUE;
 }
 
-static bool_t code_list(XDR *xdrs, void **head, const struct node_type *t)
+/* @head: points to the pointer to the first node */
+static bool_t code_list(XDR *xdrs, void *head, const struct node_type *t)
 {
 	switch (xdrs->x_op) {
 	case XDR_ENCODE:
-		return encode_list(xdrs, *head, t);
+		return encode_list(xdrs, head, t);
 	case XDR_DECODE:
 		return decode_list(xdrs, head, t);
 	case XDR_FREE:
@@ -116,11 +116,7 @@ static const struct node_type entry3_type = {
 /** xdr_dirlist3 - READDIR's dirlist3: entry3 *entries; bool eof (RFC 1813 section 3.3.16) */
 bool_t xdr_dirlist3(XDR *xdrs, dirlist3 *list)
 {
-	void *head = list->entries;
-	bool_t ok = code_list(xdrs, &head, &entry3_type);
-
-	list->entries = head;
-	return ok && xdr_bool(xdrs, &list->eof);
+	return code_list(xdrs, &list->entries, &entry3_type) && xdr_bool(xdrs, &list->eof);
 }
 
 static bool_t code_entryplus3(XDR *xdrs, void *node)
@@ -139,11 +135,7 @@ static const struct node_type entryplus3_type = {
 /** xdr_dirlistplus3 - READDIRPLUS's dirlistplus3 (RFC 1813 section 3.3.17) */
 bool_t xdr_dirlistplus3(XDR *xdrs, dirlistplus3 *list)
 {
-	void *head = list->entries;
-	bool_t ok = code_list(xdrs, &head, &entryplus3_type);
-
-	list->entries = head;
-	return ok && xdr_bool(xdrs, &list->eof);
+	return code_list(xdrs, &list->entries, &entryplus3_type) && xdr_bool(xdrs, &list->eof);
 }
 
 static bool_t code_mountbody(XDR *xdrs, void *node)
@@ -160,11 +152,7 @@ static const struct node_type mountbody_type = {
 /** xdr_mountlist - clients and their mounts: DUMP (RFC 1813 section 5.2.2) */
 bool_t xdr_mountlist(XDR *xdrs, mountlist *list)
 {
-	void *head = *list;
-	bool_t ok = code_list(xdrs, &head, &mountbody_type);
-
-	*list = head;
-	return ok;
+	return code_list(xdrs, list, &mountbody_type);
 }
 
 static bool_t code_groupnode(XDR *xdrs, void *node)
@@ -181,11 +169,7 @@ static const struct node_type groupnode_type = {
 /** xdr_mountgroups - the clients of an export */
 bool_t xdr_mountgroups(XDR *xdrs, mountgroups *list)
 {
-	void *head = *list;
-	bool_t ok = code_list(xdrs, &head, &groupnode_type);
-
-	*list = head;
-	return ok;
+	return code_list(xdrs, list, &groupnode_type);
 }
 
 static bool_t code_exportnode(XDR *xdrs, void *node)
@@ -202,9 +186,5 @@ static const struct node_type exportnode_type = {
 /** xdr_mountexports - exports of the server: EXPORT (RFC 1813 section 5.2.5) */
 bool_t xdr_mountexports(XDR *xdrs, mountexports *list)
 {
-	void *head = *list;
-	bool_t ok = code_list(xdrs, &head, &exportnode_type);
-
-	*list = head;
-	return ok;
+	return code_list(xdrs, list, &exportnode_type);
 }

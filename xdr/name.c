@@ -91,20 +91,19 @@ static bool_t decode_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
 	return TRUE;
 }
 
-static bool_t code_name(XDR *xdrs, char **name, uint32_t keep, uint32_t wire_max,
-			uint32_t encode_max)
+static bool_t code_name(XDR *xdrs, char **name, uint32_t keep, uint32_t max)
 {
 	size_t len;
 	uint32_t word;
 
 	switch (xdrs->x_op) {
 	case XDR_DECODE:
-		return decode_name(xdrs, name, keep, wire_max);
+		return decode_name(xdrs, name, keep, max);
 	case XDR_ENCODE:
 		if (!*name)
 			return FALSE;
 		len = strlen(*name);
-		if (len > encode_max)
+		if (len > max)
 			return FALSE;
 		word = (uint32_t)len;
 		return xdr_uint32_t(xdrs, &word) && xdr_opaque(xdrs, *name, word);
@@ -122,17 +121,17 @@ static bool_t code_name(XDR *xdrs, char **name, uint32_t keep, uint32_t wire_max
  */
 bool_t xdr_filename3(XDR *xdrs, filename3 *name)
 {
-	return code_name(xdrs, name, NFS3_MAXNAMLEN + 1, NAME_WIRE_MAX, NAME_WIRE_MAX);
+	return code_name(xdrs, name, NFS3_MAXNAMLEN + 1, NAME_WIRE_MAX);
 }
 
 /** xdr_dirpath - MOUNT's dirpath: string<MNTPATHLEN> */
 bool_t xdr_dirpath(XDR *xdrs, dirpath *path)
 {
-	return code_name(xdrs, path, MNTPATHLEN, MNTPATHLEN, MNTPATHLEN);
+	return code_name(xdrs, path, MNTPATHLEN, MNTPATHLEN);
 }
 
 /** xdr_mountname - MOUNT's name: string<MNTNAMLEN> */
 bool_t xdr_mountname(XDR *xdrs, mountname *name)
 {
-	return code_name(xdrs, name, MNTNAMLEN, MNTNAMLEN, MNTNAMLEN);
+	return code_name(xdrs, name, MNTNAMLEN, MNTNAMLEN);
 }

@@ -17,55 +17,30 @@
 #include "nfs3_names.h"
 #include "nfsacl.h"
 
+#define NFS(name) [NFSPROC3_##name] = #name
+
 static const char *const nfs_procs[] = {
-	[NFSPROC3_NULL] = "NULL",
-	[NFSPROC3_GETATTR] = "GETATTR",
-	[NFSPROC3_SETATTR] = "SETATTR",
-	[NFSPROC3_LOOKUP] = "LOOKUP",
-	[NFSPROC3_ACCESS] = "ACCESS",
-	[NFSPROC3_READLINK] = "READLINK",
-	[NFSPROC3_READ] = "READ",
-	[NFSPROC3_WRITE] = "WRITE",
-	[NFSPROC3_CREATE] = "CREATE",
-	[NFSPROC3_MKDIR] = "MKDIR",
-	[NFSPROC3_SYMLINK] = "SYMLINK",
-	[NFSPROC3_MKNOD] = "MKNOD",
-	[NFSPROC3_REMOVE] = "REMOVE",
-	[NFSPROC3_RMDIR] = "RMDIR",
-	[NFSPROC3_RENAME] = "RENAME",
-	[NFSPROC3_LINK] = "LINK",
-	[NFSPROC3_READDIR] = "READDIR",
-	[NFSPROC3_READDIRPLUS] = "READDIRPLUS",
-	[NFSPROC3_FSSTAT] = "FSSTAT",
-	[NFSPROC3_FSINFO] = "FSINFO",
-	[NFSPROC3_PATHCONF] = "PATHCONF",
-	[NFSPROC3_COMMIT] = "COMMIT",
+	NFS(NULL), NFS(GETATTR), NFS(SETATTR), NFS(LOOKUP), NFS(ACCESS), NFS(READLINK), NFS(READ), NFS(WRITE),
+	NFS(CREATE), NFS(MKDIR), NFS(SYMLINK), NFS(MKNOD), NFS(REMOVE), NFS(RMDIR), NFS(RENAME), NFS(LINK),
+	NFS(READDIR), NFS(READDIRPLUS), NFS(FSSTAT), NFS(FSINFO), NFS(PATHCONF), NFS(COMMIT),
 };
+
+#define NFSACL(name) [NFSACLPROC3_##name] = #name
 
 static const char *const nfsacl_procs[] = {
-	[NFSACLPROC3_NULL] = "NULL",
-	[NFSACLPROC3_GETACL] = "GETACL",
-	[NFSACLPROC3_SETACL] = "SETACL",
+	NFSACL(NULL), NFSACL(GETACL), NFSACL(SETACL),
 };
+
+#define MOUNT(name) [MOUNTPROC3_##name] = #name
 
 static const char *const mount_procs[] = {
-	[MOUNTPROC3_NULL] = "NULL",
-	[MOUNTPROC3_MNT] = "MNT",
-	[MOUNTPROC3_DUMP] = "DUMP",
-	[MOUNTPROC3_UMNT] = "UMNT",
-	[MOUNTPROC3_UMNTALL] = "UMNTALL",
-	[MOUNTPROC3_EXPORT] = "EXPORT",
+	MOUNT(NULL), MOUNT(MNT), MOUNT(DUMP), MOUNT(UMNT), MOUNT(UMNTALL), MOUNT(EXPORT),
 };
 
+#define CTL(name) [CTL_##name] = #name
+
 static const char *const ctl_procs[] = {
-	[CTL_NULL] = "NULL",
-	[CTL_INFO] = "INFO",
-	[CTL_STATS] = "STATS",
-	[CTL_RELOAD] = "RELOAD",
-	[CTL_DRAIN] = "DRAIN",
-	[CTL_WHERE] = "WHERE",
-	[CTL_PIECES] = "PIECES",
-	[CTL_WHOAMI] = "WHOAMI",
+	CTL(NULL), CTL(INFO), CTL(STATS), CTL(RELOAD), CTL(DRAIN), CTL(WHERE), CTL(PIECES), CTL(WHOAMI),
 };
 
 static const struct {
@@ -78,41 +53,6 @@ static const struct {
 	{ NFSACL_PROGRAM, "NFSACL", nfsacl_procs, ARRAY_SIZE(nfsacl_procs) },
 	{ MOUNT_PROGRAM, "MOUNT", mount_procs, ARRAY_SIZE(mount_procs) },
 	{ LEAT_CTL, "CTL", ctl_procs, ARRAY_SIZE(ctl_procs) },
-};
-
-static const struct {
-	nfsstat3 status;
-	const char *name;
-} stats[] = {
-	{ NFS3_OK, "NFS3_OK" },
-	{ NFS3ERR_PERM, "NFS3ERR_PERM" },
-	{ NFS3ERR_NOENT, "NFS3ERR_NOENT" },
-	{ NFS3ERR_IO, "NFS3ERR_IO" },
-	{ NFS3ERR_NXIO, "NFS3ERR_NXIO" },
-	{ NFS3ERR_ACCES, "NFS3ERR_ACCES" },
-	{ NFS3ERR_EXIST, "NFS3ERR_EXIST" },
-	{ NFS3ERR_XDEV, "NFS3ERR_XDEV" },
-	{ NFS3ERR_NODEV, "NFS3ERR_NODEV" },
-	{ NFS3ERR_NOTDIR, "NFS3ERR_NOTDIR" },
-	{ NFS3ERR_ISDIR, "NFS3ERR_ISDIR" },
-	{ NFS3ERR_INVAL, "NFS3ERR_INVAL" },
-	{ NFS3ERR_FBIG, "NFS3ERR_FBIG" },
-	{ NFS3ERR_NOSPC, "NFS3ERR_NOSPC" },
-	{ NFS3ERR_ROFS, "NFS3ERR_ROFS" },
-	{ NFS3ERR_MLINK, "NFS3ERR_MLINK" },
-	{ NFS3ERR_NAMETOOLONG, "NFS3ERR_NAMETOOLONG" },
-	{ NFS3ERR_NOTEMPTY, "NFS3ERR_NOTEMPTY" },
-	{ NFS3ERR_DQUOT, "NFS3ERR_DQUOT" },
-	{ NFS3ERR_STALE, "NFS3ERR_STALE" },
-	{ NFS3ERR_REMOTE, "NFS3ERR_REMOTE" },
-	{ NFS3ERR_BADHANDLE, "NFS3ERR_BADHANDLE" },
-	{ NFS3ERR_NOT_SYNC, "NFS3ERR_NOT_SYNC" },
-	{ NFS3ERR_BAD_COOKIE, "NFS3ERR_BAD_COOKIE" },
-	{ NFS3ERR_NOTSUPP, "NFS3ERR_NOTSUPP" },
-	{ NFS3ERR_TOOSMALL, "NFS3ERR_TOOSMALL" },
-	{ NFS3ERR_SERVERFAULT, "NFS3ERR_SERVERFAULT" },
-	{ NFS3ERR_BADTYPE, "NFS3ERR_BADTYPE" },
-	{ NFS3ERR_JUKEBOX, "NFS3ERR_JUKEBOX" },
 };
 
 const char *nfs3_prog_name(uint32_t prog)
@@ -129,15 +69,6 @@ const char *nfs3_proc_name(uint32_t prog, uint32_t proc)
 	for (size_t i = 0; i < ARRAY_SIZE(progs); i++) {
 		if (progs[i].prog == prog && proc < progs[i].count)
 			return progs[i].procs[proc];
-	}
-	return "?";
-}
-
-const char *nfs3_stat_name(uint32_t status)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(stats); i++) {
-		if ((uint32_t)stats[i].status == status)
-			return stats[i].name;
 	}
 	return "?";
 }

@@ -5,7 +5,7 @@
  *
  * Operation:  Each is one call without arguments. Counters are identified by name; leat_server_stats()
  *             ignores names that it does not know. The latency breakdown is in leatd_where.c.
- * Memory:     The codec allocates the reply. It is copied to the caller and freed here.
+ * Memory:     The codec allocates the reply, which is freed here.
  * Threads:    Any with the service thread, else the owner's; functions passed by the caller run on the
  *             caller's thread.
  * Errors:     leat_error() has the reason if a leatd refuses.
@@ -24,81 +24,56 @@
 #define INFO_REPLY_BYTES (8u + 260u + 16u + 64u * 260u)
 #define ANSWER_REPLY_BYTES (8u + CTL_SAID_MAX + 1u)
 
-struct ask {
-	struct lt_task task;
-	struct lt_call call;
-	const struct lt_leatd_question *q;
-	union lt_leatd_answer res, *ret;
-};
-
-static void release_ask(struct lt_task *t)
-{
-	struct ask *a = container_of(t, struct ask, task);
-
-	xdr_free(a->q->decode, (char *)&a->res);
-	free(a);
-}
-
 static int errno_of(ctl_status s)
 {
-	switch (s) {
-	case CTL_DONE:
-		return 0;
-	case CTL_DENIED:
-		return -EPERM;
-	case CTL_REFUSED:
-		return -EINVAL;
-	case CTL_UNABLE:
-		break;
-	}
-	return -EOPNOTSUPP;
+	static const int errs[] = {
+		[CTL_DONE] = 0, [CTL_DENIED] = -EPERM, [CTL_REFUSED] = -EINVAL, [CTL_UNABLE] = -EOPNOTSUPP,
+	};
+
+	return (size_t)s < ARRAY_SIZE(errs) ? errs[s] : -EOPNOTSUPP;
 }
 
-static void asked(struct lt_call *c, int err)
+static void asked(struct rpcrdma_call *rpc, int err)
 {
-	struct ask *a = container_of(c, struct ask, call);
+	struct lt_call *c = lt_call_ended(rpc, &err); /* its results have no status that asks for a retry */
+	struct lt_op *op = container_of(c, struct lt_op, call);
 
-	if (!err) {
-		*a->ret = a->res;
-		memset(&a->res, 0, sizeof(a->res));
-	}
 	if (err)
-		lt_task_explain(&a->task, err, NULL, "%s", lt_call_cause(c));
-	lt_task_finish(&a->task, err);
+		lt_task_explain(&op->task, err, NULL, "%s", lt_call_cause(c));
+	lt_op_finish(op, err);
 }
 
-static void start_ask(struct lt_task *t)
+static void ask(struct lt_op *op, int err)
 {
-	struct ask *a = container_of(t, struct ask, task);
+	const struct lt_leatd_question *q = op->question;
 
-	lt_call_start_other(&a->call, LEAT_CTL, LEAT_CTL_V1, a->q->proc, a->q->decode, &a->res,
-			    a->q->reply_max, asked);
+	(void)err; /* a first step */
+	lt_call_start_other(&op->call, LEAT_CTL, LEAT_CTL_V1, q->proc, q->decode, op->ret_answer, q->reply_max, asked);
+}
+
+static int submit_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret, struct leat_cb cb)
+{
+	struct lt_op *op;
+	int rc = lt_op_create(m, q->verb, NULL, NULL, cb, &op);
+
+	if (rc)
+		return rc;
+	op->question = q;
+	op->ret_answer = ret;
+	return lt_op_submit(op, ask);
 }
 
 int lt_leatd_ask(struct leat *m, const struct lt_leatd_question *q, union lt_leatd_answer *ret)
 {
-	struct lt_wait w;
-	struct ask *a;
 	int rc;
 
 	if (!m->is_leatd)
 		return -EOPNOTSUPP;
-	rc = lt_sync_begin(&w, m);
+	memset(ret, 0, sizeof(*ret));
+	rc = (int)LT_WAIT_FOR(m, submit_ask(m, q, ret, w.cb));
 	if (rc)
-		return rc;
-	a = calloc(1, sizeof(*a));
-	if (a) {
-		a->task.m = m;
-		a->task.cb = w.cb;
-		a->task.verb = q->verb;
-		a->task.start = start_ask;
-		a->task.release = release_ask;
-		a->q = q;
-		a->ret = ret;
-		lt_call_init(&a->call, m, NULL);
-		lt_task_submit(&a->task);
-	}
-	return (int)lt_sync_end(&w, a ? 0 : -ENOMEM);
+		xdr_free(q->decode, (char *)ret); /* what was decoded before the error */
+	return rc;
 }
 
 /* Return: as lt_leatd_ask() */

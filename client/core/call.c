@@ -14,7 +14,7 @@
  * Memory:     The caller's. Handles in results are decoded into fh_room, so these results need no freeing;
  *             only those of READDIR and READDIRPLUS allocate (dir.c frees them).
  * Threads:    The handle's owner.
- * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). If a call cannot be started, done() reports
+ * Errors:     -errno of nfs_errno.c or of rpcrdma_clnt_call(). If a call cannot be started, its done() runs with
  *             the error from a timer, so that callers handle errors in one place.
  * See:        doc/tour.md, the life of a READ.
  */
@@ -143,7 +143,7 @@ static void failed_at_start(struct rpcrdma_timer *t)
 {
 	struct lt_call *c = container_of(t, struct lt_call, timer);
 
-	c->done(c, c->err);
+	c->rpc.done(&c->rpc, c->err);
 }
 
 static void ask_again(struct rpcrdma_timer *t)
@@ -153,7 +153,7 @@ static void ask_again(struct rpcrdma_timer *t)
 
 static bool wait_for_jukebox(struct lt_call *c)
 {
-	uint64_t now = c->m->clock(), delay;
+	uint64_t now = lt_handle_now(c->m), delay;
 
 	c->m->not_now++;
 	if (c->give_up_ns && now >= c->give_up_ns)
@@ -167,32 +167,29 @@ static bool wait_for_jukebox(struct lt_call *c)
 	return true;
 }
 
-static void replied(struct rpcrdma_call *rpc, int err)
+/* The results of every procedure of NFSv3 and NFSACL, except NULL, begin with a status. */
+static bool has_status(const struct lt_call *c)
 {
-	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
-
-	c->status = NFS3_OK;
-	/* the results of every NFSv3 procedure except NULL begin with a status */
-	if (!err && proc_of(c)->res_bytes) {
-		nfsstat3 status;
-
-		memcpy(&status, c->rpc.res, sizeof(status));
-		if (status == NFS3ERR_JUKEBOX && wait_for_jukebox(c))
-			return;
-		c->status = status;
-	}
-	if (proc_of(c)->res_bytes)
-		lt_cache_reply(c, err);
-	c->err = err ? err : nfs3_errno(c->status);
-	c->done(c, c->err);
+	return (c->rpc.prog == NFS_PROGRAM || c->rpc.prog == NFSACL_PROGRAM) && proc_of(c)->res_bytes;
 }
 
-static void replied_other(struct rpcrdma_call *rpc, int err)
+struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err)
 {
 	struct lt_call *c = container_of(rpc, struct lt_call, rpc);
+	nfsstat3 status = NFS3_OK;
 
-	c->err = err;
-	c->done(c, err);
+	c->status = NFS3_OK;
+	if (!has_status(c))
+		return c;
+	if (!*err)
+		memcpy(&status, rpc->res, sizeof(status));
+	if (status == NFS3ERR_JUKEBOX && wait_for_jukebox(c))
+		return NULL;
+	c->status = status;
+	lt_cache_reply(c, *err);
+	if (status != NFS3_OK)
+		*err = nfs3_errno(status);
+	return c;
 }
 
 static void send_call(struct lt_call *c)
@@ -202,7 +199,7 @@ static void send_call(struct lt_call *c)
 
 	if (++m->clnt_next >= m->clnts)
 		m->clnt_next = 0;
-	if (c->rpc.done == replied) {
+	if (has_status(c)) {
 		prepare_results(c);
 		lt_cache_sent(c);
 	}
@@ -228,7 +225,7 @@ static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t
 
 	c->proc = proc;
 	c->delay_ms = 0;
-	c->give_up_ns = c->m->url.soft ? c->m->clock() + c->m->timeo_ms * NS_PER_MS : 0;
+	c->give_up_ns = c->m->url.soft ? lt_handle_now(c->m) + c->m->timeo_ms * NS_PER_MS : 0;
 	c->rpc.prog = prog;
 	c->rpc.vers = vers;
 	c->rpc.proc = proc;
@@ -236,40 +233,37 @@ static void start_call(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t
 	c->rpc.encode = p->encode;
 	c->rpc.decode = p->decode;
 	c->rpc.reply_max += p->reply_max;
-	c->rpc.done = replied;
 	send_call(c);
 }
 
 void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		   uint32_t reply_extra, const struct iovec *sink, int sinkcnt,
-		   void (*done)(struct lt_call *c, int err))
+		   lt_call_done done)
 {
-	c->done = done;
 	c->rpc = (struct rpcrdma_call){
 		.args = args,
 		.res = res,
 		.sink = sink,
 		.sinkcnt = sinkcnt,
 		.reply_max = reply_extra,
+		.done = done,
 	};
 	start_call(c, NFS_PROGRAM, NFS_V3, proc);
 }
 
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
-		       void (*done)(struct lt_call *c, int err))
+		       lt_call_done done)
 {
-	c->done = done;
-	c->rpc = (struct rpcrdma_call){ .args = args, .res = res };
+	c->rpc = (struct rpcrdma_call){ .args = args, .res = res, .done = done };
 	start_call(c, NFSACL_PROGRAM, NFSACL_V3, proc);
 }
 
 void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,
 			 xdrproc_t decode, void *res, uint32_t reply_max,
-			 void (*done)(struct lt_call *c, int err))
+			 lt_call_done done)
 {
 	c->proc = proc;
 	c->status = 0;
-	c->done = done;
 	c->rpc = (struct rpcrdma_call){
 		.prog = prog,
 		.vers = vers,
@@ -278,7 +272,7 @@ void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32
 		.decode = decode,
 		.res = res,
 		.reply_max = reply_max,
-		.done = replied_other,
+		.done = done,
 	};
 	send_call(c);
 }

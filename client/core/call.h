@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "nfs3.h"
 #include "nfsacl.h"
 #include "rpcrdma.h"
@@ -55,7 +56,6 @@ struct lt_acl_room {
 struct lt_call {
 	struct rpcrdma_call rpc;
 	struct leat *m;
-	void (*done)(struct lt_call *c, int err);
 	char *fh_room;     /* memory for a handle in the results: NFS3_FHSIZE bytes */
 	struct lt_acl_room *acl_room; /* memory for lists in the results; NULL: no GETACL */
 	uint32_t proc;
@@ -75,25 +75,34 @@ bool_t lt_call_xdr_nothing(XDR *xdrs, void *nothing);
 /** lt_call_init - initializes @c before its first use */
 void lt_call_init(struct lt_call *c, struct leat *m, char *fh_room);
 
+/* The end of a call: rpcrdma_call.done. It runs exactly once for each attempt, never from inside the function that
+ * starts the call, and calls lt_call_ended() first. */
+typedef void (*lt_call_done)(struct rpcrdma_call *rpc, int err);
+
+/** lt_call_ended - takes the outcome of an attempt
+ * @err: 0, or -errno of the RPC; becomes -errno of the call
+ *
+ * Return: the call, which has ended; NULL: the server was not ready, and the call is made again later.
+ */
+must_check struct lt_call *lt_call_ended(struct rpcrdma_call *rpc, int *err);
+
 /** lt_call_start - starts an NFS call
  * @args, @res: of the procedure's types; valid until done
  * @reply_extra: bytes of results beyond the fixed size of the procedure (READDIR, READDIRPLUS)
  * @sink: memory for the results' payload, or NULL
- *
- * done(0) or done(-errno) runs exactly once, never from inside this function.
  */
 void lt_call_start(struct lt_call *c, uint32_t proc, const void *args, void *res,
 		   uint32_t reply_extra, const struct iovec *sink, int sinkcnt,
-		   void (*done)(struct lt_call *c, int err));
+		   lt_call_done done);
 
 /** lt_call_start_acl - starts a call of NFSACL; otherwise as lt_call_start() */
 void lt_call_start_acl(struct lt_call *c, uint32_t proc, const void *args, void *res,
-		       void (*done)(struct lt_call *c, int err));
+		       lt_call_done done);
 
 /** lt_call_start_other - starts a call of another program: no status in its results, no retry */
 void lt_call_start_other(struct lt_call *c, uint32_t prog, uint32_t vers, uint32_t proc,
 			 xdrproc_t decode, void *res, uint32_t reply_max,
-			 void (*done)(struct lt_call *c, int err));
+			 lt_call_done done);
 
 /** lt_call_name - "LOOKUP"; lt_call_cause - "NFS3ERR_NOENT" of a failed call; "" if unknown */
 const char *lt_call_name(const struct lt_call *c);

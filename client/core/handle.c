@@ -76,7 +76,7 @@ static int create_engine(struct leat *m, const struct leat_opts *opts)
 {
 	struct rpcrdma_domain_attr domain_attr = { .arena_bytes = arena_bytes(&m->url),
 						   .unsafe_inv = m->url.unsafe_inv };
-	struct rpcrdma_engine_attr attr = { .spin_us = m->url.spin_us };
+	struct rpcrdma_engine_attr attr = { .poll = m->url.poll, .spin_us = m->url.spin_us };
 	int rc;
 
 	if (opts) {
@@ -89,17 +89,6 @@ static int create_engine(struct leat *m, const struct leat_opts *opts)
 			.reg_ns = cost->reg_ns, .reg_page_ns = cost->reg_page_ns,
 			.dereg_ns = cost->dereg_ns, .dereg_page_ns = cost->dereg_page_ns,
 		};
-	}
-	switch (m->url.poll) {
-	case LT_URL_POLL_ADAPTIVE:
-		attr.poll = RPCRDMA_POLL_ADAPTIVE;
-		break;
-	case LT_URL_POLL_BUSY:
-		attr.poll = RPCRDMA_POLL_BUSY;
-		break;
-	case LT_URL_POLL_EVENT:
-		attr.poll = RPCRDMA_POLL_EVENT;
-		break;
 	}
 	rc = rpcrdma_domain_create(&domain_attr, &m->domain);
 	if (rc)
@@ -117,7 +106,6 @@ int lt_handle_create(const struct lt_url *url, const struct leat_opts *opts, str
 		return -ENOMEM;
 	m->url = *url;
 	m->timeo_ms = url->timeo_ms;
-	m->clock = clock_now_ns;
 	list_init(&m->files);
 	atomic_init(&m->has_service, false);
 	rc = -pthread_mutex_init(&m->lock, NULL);
@@ -152,10 +140,9 @@ void lt_handle_destroy(struct leat *m)
 	free(m);
 }
 
-bool lt_handle_is_mine(const struct leat *m)
+bool lt_handle_is_serving(const struct leat *m)
 {
-	return !atomic_load_explicit(&m->has_service, memory_order_acquire) ||
-	       serving == m;
+	return serving == m;
 }
 
 /* Appends "/A/B", the path @path below @dir, to @buf. Of a long path only the end is kept. */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "call.h"
 #include "leat.h"
@@ -23,7 +24,7 @@ struct leat {
 	/* set by leat_mount(), constant afterwards */
 	struct lt_url url;
 	uint32_t timeo_ms;
-	uint64_t (*clock)(void);           /* clock_now_ns(), except in tests */
+	uint64_t (*clock)(void);           /* of tests; NULL: clock_now_ns() */
 	struct rpcrdma_domain *domain;
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_addr addr;          /* of the selected transport */
@@ -82,8 +83,20 @@ must_check int lt_handle_create(const struct lt_url *url, const struct leat_opts
 /** lt_handle_destroy - destroys a handle, also a partly built one, or NULL; nothing may be in flight */
 void lt_handle_destroy(struct leat *m);
 
+/** lt_handle_is_serving - is this the service thread of the handle? */
+bool lt_handle_is_serving(const struct leat *m);
+
 /** lt_handle_is_mine - may the calling thread touch the members of the owner's thread? */
-bool lt_handle_is_mine(const struct leat *m);
+static inline bool lt_handle_is_mine(const struct leat *m)
+{
+	return !atomic_load_explicit(&m->has_service, memory_order_acquire) || lt_handle_is_serving(m);
+}
+
+/** lt_handle_now - returns the time, in ns */
+static inline uint64_t lt_handle_now(const struct leat *m)
+{
+	return m->clock ? m->clock() : clock_now_ns();
+}
 
 /* cause if ACCESS succeeds but grants less than is needed */
 #define LT_NOT_GRANTED "the server grants this user no such access"

@@ -4,7 +4,7 @@
  * op.c - creates, runs and frees metadata operations
  *
  * Operation:  see op.h.
- * Memory:     One allocation for the operation, one per path. release_op() frees all of it before the callback runs.
+ * Memory:     One allocation for the operation, one per path. lt_op_free() frees all of it before the callback runs.
  * Threads:    lt_op_create() and lt_op_submit() run on the caller's thread, the steps on the owner's.
  * Errors:     A failed call leaves its explanation in the task; the task turns it into leat_error(). A
  *             handle from the cache or from an earlier LOOKUP may be stale because the name now belongs to
@@ -19,16 +19,19 @@
 #include "handle.h"
 #include "op.h"
 
-static void release_op(struct lt_task *t)
+void lt_op_free(struct lt_op *op)
 {
-	struct lt_op *op = container_of(t, struct lt_op, task);
-
 	free(op->acl);
 	free(op->walk.text);
 	free(op->link_text);
 	free(op->path_copy);
 	free(op->path2_copy);
 	free(op);
+}
+
+static void release_op(struct lt_task *t)
+{
+	lt_op_free(container_of(t, struct lt_op, task));
 }
 
 static int copy_path(const char *path, char **ret)
@@ -69,15 +72,13 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 		rc = copy_path(path2, &op->path2_copy);
 	if (rc) {
 		lt_handle_tell(m, path, NULL, verb, rc, "");
-		release_op(&op->task);
+		lt_op_free(op);
 		return lt_task_refuse(cb, rc);
 	}
 	op->task.m = m;
 	op->task.cb = cb;
 	op->task.verb = verb;
 	op->task.path = op->path_copy;
-	op->task.start = start_op;
-	op->task.release = release_op;
 	lt_call_init(&op->call, m, op->fh_room);
 	*ret = op;
 	return 0;
@@ -86,17 +87,23 @@ int lt_op_create(struct leat *m, const char *verb, const char *path, const char 
 int lt_op_submit(struct lt_op *op, lt_op_step first)
 {
 	op->first = op->next = first;
-	lt_task_submit(&op->task);
+	lt_task_submit(&op->task, start_op);
 	return 0;
 }
 
-static void call_done(struct lt_call *c, int err)
+static void go_on(struct lt_op *op, int err)
 {
-	struct lt_op *op = container_of(c, struct lt_op, call);
-
 	if (err)
-		lt_task_explain(&op->task, err, lt_call_name(c), "%s", lt_call_cause(c));
+		lt_task_explain(&op->task, err, lt_call_name(&op->call), "%s", lt_call_cause(&op->call));
 	op->next(op, err);
+}
+
+static void call_done(struct rpcrdma_call *rpc, int err)
+{
+	struct lt_call *c = lt_call_ended(rpc, &err);
+
+	if (c)
+		go_on(container_of(c, struct lt_op, call), err);
 }
 
 void lt_op_call(struct lt_op *op, uint32_t proc, lt_op_step next)
@@ -117,12 +124,17 @@ void lt_op_call_dir(struct lt_op *op, uint32_t proc, uint32_t reply_bytes, lt_op
 	lt_call_start(&op->call, proc, &op->args, &op->res, reply_bytes, NULL, 0, call_done);
 }
 
-static void readlink_done(struct lt_call *c, int err)
+static void readlink_done(struct rpcrdma_call *rpc, int err)
 {
-	struct lt_op *op = container_of(c, struct lt_op, call);
-	uint32_t len = op->res.readlink.READLINK3res_u.resok.data.length;
+	struct lt_call *c = lt_call_ended(rpc, &err);
+	struct lt_op *op;
 
+	if (!c)
+		return;
+	op = container_of(c, struct lt_op, call);
 	if (!err) {
+		uint32_t len = op->res.readlink.READLINK3res_u.resok.data.length;
+
 		op->link_text[len] = '\0'; /* len <= NFS3_PATH_MAX: checked by the codec */
 		if (!len || strlen(op->link_text) != len) {
 			lt_task_explain(&op->task, -EREMOTEIO, "READLINK",
@@ -131,7 +143,7 @@ static void readlink_done(struct lt_call *c, int err)
 			return;
 		}
 	}
-	call_done(c, err);
+	go_on(op, err);
 }
 
 void lt_op_call_readlink(struct lt_op *op, struct lt_fh *fh, lt_op_step next)
@@ -160,7 +172,7 @@ void lt_op_finish(struct lt_op *op, int64_t result)
 		op->first(op, 0);
 		return;
 	}
-	lt_task_finish(&op->task, result);
+	lt_task_finish(&op->task, result, release_op);
 }
 
 bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret)
@@ -168,7 +180,7 @@ bool lt_op_attr(struct lt_op *op, struct lt_fh *fh, fattr3 *ret)
 	struct leat *m = op->task.m;
 
 	return !op->fresh && !op->again &&
-	       lt_cache_attr(m->cache, lt_fh_wire(fh), m->clock(), ret);
+	       lt_cache_attr(m->cache, lt_fh_wire(fh), lt_handle_now(m), ret);
 }
 
 void lt_op_end(struct lt_op *op, int err)

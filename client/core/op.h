@@ -3,8 +3,8 @@
  *
  * op.h - a metadata operation: a few calls in sequence
  *
- * An operation is a chain of static functions, its steps. Each step receives the outcome of what the
- * previous step started, and ends in exactly one of
+ * An operation is a chain of static functions, its steps. The first step is that of lt_op_submit(), or the walk of
+ * lt_walk_submit(). Each step receives the outcome of what the previous step started, and ends in exactly one of
  *     lt_op_call(op, PROC, next)    -> next(op, err) after the reply
  *     lt_walk_start(op, ..., next)  -> next(op, err) after the path walk
  *     lt_op_finish(op, result)      -> the caller's callback; op is freed
@@ -22,6 +22,8 @@
 struct lt_op;
 struct leat_file;
 struct leat_dir;
+struct lt_leatd_question;
+union lt_leatd_answer;
 
 typedef void (*lt_op_step)(struct lt_op *op, int err);
 
@@ -102,6 +104,8 @@ struct lt_op {
 	union lt_op_res res;
 	char fh_room[NFS3_FHSIZE];
 	struct lt_walk walk;
+	enum lt_walk_mode first_mode;  /* of lt_walk_submit() */
+	lt_op_step walked_next, typed_next;
 	char *path_copy, *path2_copy;  /* as given by the caller */
 	char *link_text;               /* NFS3_PATH_MAX + 1 bytes, allocated at the first READLINK */
 	struct iovec iov;              /* of the payload of READLINK or SYMLINK */
@@ -115,6 +119,8 @@ struct lt_op {
 	struct statvfs *ret_vfs;
 	char *buf;                     /* readlink */
 	size_t cap;
+	const struct lt_leatd_question *question; /* see leatd.h */
+	union lt_leatd_answer *ret_answer;
 	struct lt_acl_room *acl;       /* lists of NFSACL */
 	struct leat_acl_entry *acl_entries;
 	size_t acl_count;
@@ -138,6 +144,9 @@ struct lt_op {
  */
 must_check int lt_op_create(struct leat *m, const char *verb, const char *path, const char *path2,
 			    struct leat_cb cb, struct lt_op **ret);
+
+/** lt_op_free - frees an operation that is not submitted */
+void lt_op_free(struct lt_op *op);
 
 /** lt_op_submit - starts the operation at @first(op, 0)
  * An operation that walked a path and ends in -ESTALE restarts there once.
@@ -169,6 +178,15 @@ void lt_op_end(struct lt_op *op, int err);
  * next(0): see struct lt_walk; next(-errno): -ENOENT, -ENOTDIR, -ELOOP, -ENAMETOOLONG, ...
  */
 void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, lt_op_step next);
+
+/** lt_walk_submit - starts the operation with the walk of its path; then next(op, err) as of lt_walk_start()
+ *
+ * Return: 0; -EINVAL: the operation has no path.
+ */
+int lt_walk_submit(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next);
+
+/** lt_walk_submit_typed - as lt_walk_submit(); after a walk without error, walk.attr is valid */
+int lt_walk_submit_typed(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next);
 
 /** lt_op_attr - gets the attributes of @fh from the cache
  * Return: false: they are not cached, or this operation must not use the cache.

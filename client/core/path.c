@@ -11,6 +11,7 @@
  * Errors:     Only for lengths.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,12 +59,7 @@ int lt_path_join(const char *a, const char *b, char **ret)
 	joined = malloc(la + lb + 1);
 	if (!joined)
 		return -ENOMEM;
-	memcpy(joined, a, la);
-	if (b) {
-		joined[la] = '/';
-		memcpy(joined + la + 1, b, lb - 1);
-	}
-	joined[la + lb] = '\0';
+	snprintf(joined, la + lb + 1, "%s%s%s", a, b ? "/" : "", b ? b : "");
 	*ret = joined;
 	return 0;
 }

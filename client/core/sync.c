@@ -3,8 +3,8 @@
  *
  * sync.c - synchronous calls: start the asynchronous call, then wait
  *
- * Operation:  lt_sync_begin() prepares a callback, the asynchronous function is called with it,
- *             lt_sync_end() waits. If the caller owns the handle, it runs the engine; otherwise it waits
+ * Operation:  LT_WAIT_FOR(): lt_sync_begin() prepares a callback, the asynchronous function is called with
+ *             it, lt_sync_end() waits. If the caller owns the handle, it runs the engine; otherwise it waits
  *             on a condition variable for the service thread.
  * Memory:     struct lt_wait lies on the waiter's stack; the callback does not touch it after the waiter
  *             can see `done`.
@@ -138,13 +138,7 @@ void lt_sync_drain(struct leat *m)
 
 int leat_open(struct leat *m, const char *path, int flags, mode_t mode, struct leat_file **ret)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_open(m, path, flags, mode, ret, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_open(m, path, flags, mode, ret, w.cb));
 }
 
 int leat_creat(struct leat *m, const char *path, mode_t mode, struct leat_file **ret)
@@ -154,57 +148,27 @@ int leat_creat(struct leat *m, const char *path, mode_t mode, struct leat_file *
 
 int leat_close(struct leat_file *f)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_close(f, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_close(f, w.cb));
 }
 
 ssize_t leat_pread(struct leat_file *f, void *buf, size_t len, uint64_t off)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_pread(f, buf, len, off, w.cb);
-	return (ssize_t)lt_sync_end(&w, rc);
+	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_pread(f, buf, len, off, w.cb));
 }
 
 ssize_t leat_pwrite(struct leat_file *f, const void *buf, size_t len, uint64_t off)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_pwrite(f, buf, len, off, w.cb);
-	return (ssize_t)lt_sync_end(&w, rc);
+	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_pwrite(f, buf, len, off, w.cb));
 }
 
 ssize_t leat_preadv(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_preadv(f, iov, cnt, off, w.cb);
-	return (ssize_t)lt_sync_end(&w, rc);
+	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_preadv(f, iov, cnt, off, w.cb));
 }
 
 ssize_t leat_pwritev(struct leat_file *f, const struct iovec *iov, int cnt, uint64_t off)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_pwritev(f, iov, cnt, off, w.cb);
-	return (ssize_t)lt_sync_end(&w, rc);
+	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_pwritev(f, iov, cnt, off, w.cb));
 }
 
 /* The holder of the lock waits for the server, so a callback must not wait for the lock either. */
@@ -220,14 +184,8 @@ static int lock_pos(struct leat_file *f)
 
 static ssize_t read_at_pos(struct leat_file *f, void *buf, size_t len)
 {
-	struct lt_wait w;
-	ssize_t n;
-	int rc = lt_sync_begin(&w, f->m);
+	ssize_t n = (ssize_t)LT_WAIT_FOR(f->m, lt_readahead_read(f, buf, len, f->pos, w.cb));
 
-	if (rc)
-		return rc;
-	rc = lt_readahead_read(f, buf, len, f->pos, w.cb);
-	n = (ssize_t)lt_sync_end(&w, rc);
 	if (n > 0)
 		f->pos += (uint64_t)n;
 	return n;
@@ -248,14 +206,9 @@ ssize_t leat_read(struct leat_file *f, void *buf, size_t len)
 /* Asks the server for the size of the file; another client may have changed it. */
 static int ask_size(struct leat_file *f, uint64_t *ret)
 {
-	struct lt_wait w;
 	struct stat st;
-	int rc = lt_sync_begin(&w, f->m);
+	int rc = (int)LT_WAIT_FOR(f->m, lt_file_stat_now(f, &st, w.cb));
 
-	if (rc)
-		return rc;
-	rc = lt_file_stat_now(f, &st, w.cb);
-	rc = (int)lt_sync_end(&w, rc);
 	if (!rc)
 		*ret = (uint64_t)st.st_size;
 	return rc;
@@ -335,275 +288,125 @@ int64_t leat_lseek(struct leat_file *f, int64_t off, int whence)
 
 int leat_fsync(struct leat_file *f)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_fsync(f, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fsync(f, w.cb));
 }
 
 int leat_ftruncate(struct leat_file *f, uint64_t size)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_ftruncate(f, size, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_ftruncate(f, size, w.cb));
 }
 
 int leat_fstat(struct leat_file *f, struct stat *ret_st)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_fstat(f, ret_st, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fstat(f, ret_st, w.cb));
 }
 
 int leat_fchmod(struct leat_file *f, mode_t mode)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_fchmod(f, mode, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fchmod(f, mode, w.cb));
 }
 
 int leat_fchown(struct leat_file *f, uid_t uid, gid_t gid)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_fchown(f, uid, gid, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_fchown(f, uid, gid, w.cb));
 }
 
 int leat_futimens(struct leat_file *f, const struct timespec times[2])
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_futimens(f, times, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_futimens(f, times, w.cb));
 }
 
 int leat_stat(struct leat *m, const char *path, struct stat *ret_st)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_stat(m, path, ret_st, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_stat(m, path, ret_st, w.cb));
 }
 
 int leat_lstat(struct leat *m, const char *path, struct stat *ret_st)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_lstat(m, path, ret_st, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_lstat(m, path, ret_st, w.cb));
 }
 
 int leat_truncate(struct leat *m, const char *path, uint64_t size)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_truncate(m, path, size, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_truncate(m, path, size, w.cb));
 }
 
 int leat_mkdir(struct leat *m, const char *path, mode_t mode)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_mkdir(m, path, mode, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_mkdir(m, path, mode, w.cb));
 }
 
 int leat_rmdir(struct leat *m, const char *path)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_rmdir(m, path, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_rmdir(m, path, w.cb));
 }
 
 int leat_unlink(struct leat *m, const char *path)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_unlink(m, path, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_unlink(m, path, w.cb));
 }
 
 int leat_rename(struct leat *m, const char *from, const char *to)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_rename(m, from, to, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_rename(m, from, to, w.cb));
 }
 
 int leat_link(struct leat *m, const char *from, const char *to)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_link(m, from, to, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_link(m, from, to, w.cb));
 }
 
 int leat_symlink(struct leat *m, const char *target, const char *path)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_symlink(m, target, path, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_symlink(m, target, path, w.cb));
 }
 
 ssize_t leat_readlink(struct leat *m, const char *path, char *buf, size_t cap)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_readlink(m, path, buf, cap, w.cb);
-	return (ssize_t)lt_sync_end(&w, rc);
+	return (ssize_t)LT_WAIT_FOR(m, leat_aio_readlink(m, path, buf, cap, w.cb));
 }
 
 int leat_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_mknod(m, path, mode, dev, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_mknod(m, path, mode, dev, w.cb));
 }
 
 int leat_chmod(struct leat *m, const char *path, mode_t mode)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_chmod(m, path, mode, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_chmod(m, path, mode, w.cb));
 }
 
 int leat_chown(struct leat *m, const char *path, uid_t uid, gid_t gid)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_chown(m, path, uid, gid, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_chown(m, path, uid, gid, w.cb));
 }
 
 int leat_utimens(struct leat *m, const char *path, const struct timespec times[2])
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_utimens(m, path, times, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_utimens(m, path, times, w.cb));
 }
 
 int leat_lutimens(struct leat *m, const char *path, const struct timespec times[2])
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_lutimens(m, path, times, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_lutimens(m, path, times, w.cb));
 }
 
 int leat_access(struct leat *m, const char *path, int mode)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_access(m, path, mode, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_access(m, path, mode, w.cb));
 }
 
 int leat_statvfs(struct leat *m, const char *path, struct statvfs *ret_st)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_statvfs(m, path, ret_st, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_statvfs(m, path, ret_st, w.cb));
 }
 
 int leat_null(struct leat *m)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_null(m, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_null(m, w.cb));
 }
 
 int leat_opendir(struct leat *m, const char *path, struct leat_dir **ret)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_opendir(m, path, ret, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_opendir(m, path, ret, w.cb));
 }

@@ -30,6 +30,19 @@ must_check int lt_sync_begin(struct lt_wait *w, struct leat *m);
 /** lt_sync_end - waits if @rc of the asynchronous call is 0. Return: the result. */
 int64_t lt_sync_end(struct lt_wait *w, int rc);
 
+/** LT_WAIT_FOR - starts an asynchronous call and waits for it
+ * @m: the handle
+ * @start: the call, with the callback w.cb
+ *
+ * The value is the result of the call, or the error of lt_sync_begin() or of @start.
+ */
+#define LT_WAIT_FOR(m, start)                                                                                \
+	__extension__({                                                                                      \
+		struct lt_wait w;                                                                            \
+		int refused = lt_sync_begin(&w, m);                                                          \
+		refused ? refused : lt_sync_end(&w, start);                                                  \
+	})
+
 /* A call made during the mount, before a service thread exists. */
 struct lt_rpc {
 	struct rpcrdma_call call;
@@ -37,6 +50,23 @@ struct lt_rpc {
 	bool done;
 	int err;
 };
+
+/* A value of struct lt_rpc. Without arguments or results, the filter is lt_call_xdr_nothing(), with NULL.
+ * @reply_max: bytes of the longest results
+ */
+#define LT_RPC(prog_, vers_, proc_, encode_, args_, decode_, res_, reply_max_)                               \
+	{                                                                                                    \
+		.call = {                                                                                    \
+			.prog = prog_,                                                                       \
+			.vers = vers_,                                                                       \
+			.proc = proc_,                                                                       \
+			.encode = (xdrproc_t)(encode_),                                                      \
+			.args = args_,                                                                       \
+			.decode = (xdrproc_t)(decode_),                                                      \
+			.res = res_,                                                                         \
+			.reply_max = reply_max_,                                                             \
+		},                                                                                           \
+	}
 
 /** lt_sync_rpc - makes rpc->call on @c and waits for it, for up to rpc->patience_ms
  * Return: the argument of done(), or the error of starting the call. */

@@ -3,7 +3,8 @@
  *
  * task.c - starts operations on the thread that owns the handle, and runs their callbacks
  *
- * Operation:  lt_task_submit() -> start() ... -> lt_task_finish() -> release() -> fn() -> free(). If the
+ * Operation:  lt_task_submit() -> start() ... -> lt_task_finish() -> release() -> fn() -> free(). Both are inline, so
+ *             that start() and release(), which their callers name, are direct calls. If the
  *             library's service thread owns the handle and another thread calls, the start is sent as a
  *             message; messages keep their order.
  * Memory:     The task frees itself with release() before its callback runs, so a callback must not
@@ -25,7 +26,7 @@ static void run_start(struct rpcrdma_msg *msg)
 	struct lt_task *t = container_of(msg, struct lt_task, msg);
 
 	t->m->tasks++;
-	t->start(t);
+	t->step(t);
 }
 
 static void tell(const struct lt_task *t)
@@ -36,16 +37,10 @@ static void tell(const struct lt_task *t)
 		       (int)t->result, known ? t->cause : "");
 }
 
-static void complete(struct lt_task *t)
+void lt_task_call_back(struct leat *m, struct leat_cb cb, int64_t result)
 {
-	struct leat *m = t->m;
-	struct leat_cb cb = t->cb;
-	int64_t result = t->result;
 	bool nested = m->in_callback;
 
-	if (result < 0)
-		tell(t);
-	t->release(t);
 	m->tasks--;
 	m->in_callback = true;
 	if (cb.fn)
@@ -55,38 +50,41 @@ static void complete(struct lt_task *t)
 	m->in_callback = nested;
 }
 
-static void run_complete(struct rpcrdma_msg *msg)
+static void run_finish(struct rpcrdma_msg *msg)
 {
-	complete(container_of(msg, struct lt_task, msg));
+	struct lt_task *t = container_of(msg, struct lt_task, msg);
+
+	lt_task_finish(t, t->result, t->step);
 }
 
-void lt_task_submit(struct lt_task *t)
+bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t))
 {
 	struct leat *m = t->m;
 
 	t->explained = 0;
-	t->starting = false;
-	if (!lt_handle_is_mine(m)) {
-		t->msg.fn = run_start;
-		rpcrdma_engine_post(m->engine, &t->msg);
-		return;
+	t->starting = lt_handle_is_mine(m);
+	if (t->starting) {
+		m->tasks++;
+		return true;
 	}
-	m->tasks++;
-	t->starting = true;
-	t->start(t);
-	/* start() never completes a task, so @t is still valid */
-	t->starting = false;
+	t->step = start;
+	t->msg.fn = run_start;
+	rpcrdma_engine_post(m->engine, &t->msg);
+	return false;
 }
 
-void lt_task_finish(struct lt_task *t, int64_t result)
+bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_task *t))
 {
 	t->result = result;
 	if (t->starting) {
-		t->msg.fn = run_complete;
+		t->step = release;
+		t->msg.fn = run_finish;
 		rpcrdma_engine_post(t->m->engine, &t->msg);
-		return;
+		return false;
 	}
-	complete(t);
+	if (result < 0)
+		tell(t);
+	return true;
 }
 
 void lt_task_explain(struct lt_task *t, int err, const char *what, const char *fmt, ...)

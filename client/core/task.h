@@ -23,20 +23,44 @@ struct lt_task {
 	int explained;                        /* the error that `what` and `cause` explain, or 0 */
 	char what[48];                        /* "LOOKUP", "WRITE at offset 4096" */
 	char cause[160];                      /* "NFS3ERR_NOENT", "" if unknown */
-	void (*start)(struct lt_task *t);     /* runs on the owner's thread */
-	void (*release)(struct lt_task *t);   /* frees everything; runs before the callback */
+	void (*step)(struct lt_task *t);      /* start or release, which a message runs */
 	int64_t result;
 	bool starting;                        /* inside start(), called directly from the caller's function */
 	struct rpcrdma_msg msg;
 };
 
-/** lt_task_submit - starts @t on the thread that owns the handle, directly or by a message
+/** lt_task_begin - returns true if this thread owns the handle; otherwise start() runs there */
+must_check bool lt_task_begin(struct lt_task *t, void (*start)(struct lt_task *t));
+
+/** lt_task_submit - runs start() on the thread that owns the handle, directly or by a message
  * The task owns itself from here on; it may be freed before this returns.
  */
-void lt_task_submit(struct lt_task *t);
+static inline void lt_task_submit(struct lt_task *t, void (*start)(struct lt_task *t))
+{
+	if (!lt_task_begin(t, start))
+		return;
+	start(t);
+	/* start() never completes a task, so @t is still valid */
+	t->starting = false;
+}
 
-/** lt_task_finish - ends the operation; the task is freed now or soon after */
-void lt_task_finish(struct lt_task *t, int64_t result);
+/** lt_task_end - returns true if the task may end now; otherwise it ends by a message */
+must_check bool lt_task_end(struct lt_task *t, int64_t result, void (*release)(struct lt_task *t));
+
+/** lt_task_call_back - runs the callback of a task that has been released */
+void lt_task_call_back(struct leat *m, struct leat_cb cb, int64_t result);
+
+/** lt_task_finish - ends the operation: release() frees the task, now or soon; then its callback runs */
+static inline void lt_task_finish(struct lt_task *t, int64_t result, void (*release)(struct lt_task *t))
+{
+	struct leat *m = t->m;
+	struct leat_cb cb = t->cb;
+
+	if (!lt_task_end(t, result, release))
+		return;
+	release(t);
+	lt_task_call_back(m, cb, result);
+}
 
 /** lt_task_explain - records why the task may fail with @err
  * @what: the procedure that was refused; NULL: the operation as a whole

@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 
 #include "base/opt.h"
-#include "rpcrdma.h"
 #include "url.h"
 
 static const char *const scheme_names[] = {
@@ -147,7 +146,7 @@ static const struct opt opts[] = {
 	{ "conns", "N", "1", "connections; calls take them in turn", NULL, OPT_NUMBER, 0, AT(conns), .min = 1,
 	  .max = LT_CONNS_MAX },
 	{ "credits", "N", "64", "calls at once on each connection", NULL, OPT_NUMBER, 0, AT(credits), .min = 1,
-	  .max = 4096 },
+	  .max = RPCRDMA_CLNT_CREDITS_MAX },
 	{ "inline", "BYTES", "4K", "size of message buffers on RDMA and local", NULL, OPT_SIZE, 0, AT(inline_bytes),
 	  .min = 1024, .max = 65536, .step = 1024 },
 	{ "readahead", "BYTES", "1M", "for sequential reads; 0: none", NULL, OPT_SIZE, 0, AT(readahead_bytes),

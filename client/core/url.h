@@ -12,13 +12,12 @@
 
 #include "base/util.h"
 #include "leat.h"
+#include "rpcrdma.h"
 
 #define LT_PATH_MAX 4096 /* with its NUL, as PATH_MAX */
 #define LT_CONNS_MAX 16
 
 enum lt_scheme { LT_SCHEME_LEAT, LT_SCHEME_RDMA, LT_SCHEME_TCP, LT_SCHEME_LOCAL };
-
-enum lt_url_poll { LT_URL_POLL_ADAPTIVE, LT_URL_POLL_BUSY, LT_URL_POLL_EVENT };
 
 struct opt;
 
@@ -42,7 +41,7 @@ struct lt_url {
 	bool no_bounce;         /* bounce=0 */
 	unsigned reg_entries, dirty_watermark;
 	uint64_t reg_bytes;
-	enum lt_url_poll poll;
+	enum rpcrdma_poll poll; /* index of the word of poll= */
 	unsigned spin_us;
 	bool has_uid, has_gid;
 	uint32_t uid, gid;

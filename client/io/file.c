@@ -27,19 +27,10 @@
 #include "readahead.h"
 #include "sync.h"
 
-void lt_file_hold(struct leat_file *f)
-{
-	f->busy++;
-}
-
 static void go_on_closing(struct rpcrdma_msg *msg);
 
-/* A deferred close continues by a message, so that the callback of the operation that released the file runs before
- * the callback of close. */
-void lt_file_release(struct leat_file *f)
+void lt_file_close_later(struct leat_file *f)
 {
-	if (--f->busy || !f->close_op)
-		return;
 	f->close_op->task.msg.fn = go_on_closing;
 	rpcrdma_engine_post(f->m->engine, &f->close_op->task.msg);
 }

@@ -39,9 +39,21 @@ struct leat_file {
 	uint64_t pos;
 };
 
+/** lt_file_close_later - the last operation has ended: the close continues by a message, so that the callback of that
+ * operation runs before the callback of close */
+void lt_file_close_later(struct leat_file *f);
+
 /** lt_file_hold, lt_file_release - bracket each operation on the file; close waits for them */
-void lt_file_hold(struct leat_file *f);
-void lt_file_release(struct leat_file *f);
+static inline void lt_file_hold(struct leat_file *f)
+{
+	f->busy++;
+}
+
+static inline void lt_file_release(struct leat_file *f)
+{
+	if (!--f->busy && f->close_op)
+		lt_file_close_later(f);
+}
 
 /** lt_file_wrote - records the result of a WRITE
  * @asked: the requested stability

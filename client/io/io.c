@@ -164,10 +164,7 @@ static void finish_io(struct lt_io *io)
 
 	if (io->write)
 		lt_readahead_drop(io->f); /* data read in the meantime may predate the write */
-	if (io->end_err && (!io->write || !good))
-		lt_task_finish(&io->task, io->end_err);
-	else
-		lt_task_finish(&io->task, (int64_t)good);
+	lt_task_finish(&io->task, io->end_err && (!io->write || !good) ? io->end_err : (int64_t)good, release_io);
 }
 
 static void stop_at(struct lt_io *io, uint64_t off, int err)
@@ -223,7 +220,7 @@ static void drop_memory(struct lt_subreq *p, uint32_t n)
 	}
 }
 
-static void subreq_done(struct lt_call *call, int err);
+static void subreq_done(struct rpcrdma_call *rpc, int err);
 
 static void send_subreq(struct lt_subreq *p)
 {
@@ -297,11 +294,16 @@ static bool subreq_written(struct lt_subreq *p)
 	return false;
 }
 
-static void subreq_done(struct lt_call *call, int err)
+static void subreq_done(struct rpcrdma_call *rpc, int err)
 {
-	struct lt_subreq *p = container_of(call, struct lt_subreq, call);
-	struct lt_io *io = p->io;
+	struct lt_call *call = lt_call_ended(rpc, &err);
+	struct lt_subreq *p;
+	struct lt_io *io;
 
+	if (!call)
+		return;
+	p = container_of(call, struct lt_subreq, call);
+	io = p->io;
 	if (err) {
 		char what[48];
 
@@ -430,8 +432,6 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->task.verb = write ? "write" : "read";
 	io->task.path = f->path;
 	io->task.path2 = NULL;
-	io->task.start = start_io;
-	io->task.release = release_io;
 	io->f = f;
 	io->write = write;
 	io->stable = UNSTABLE;
@@ -446,7 +446,7 @@ int lt_io_start(struct leat_file *f, bool write, const struct iovec *iov, int cn
 	io->flying = 0;
 	io->window = m->url.credits * m->clnts;
 	io->has_first = true;
-	lt_task_submit(&io->task);
+	lt_task_submit(&io->task, start_io);
 	return 0;
 }
 

@@ -278,7 +278,7 @@ int leat_aio_open(struct leat *m, const char *path, int flags, mode_t mode,
 	op->ret_file = ret_file;
 	if (flags & O_EXCL &&
 	    getrandom(op->name2, NFS3_CREATEVERFSIZE, 0) != NFS3_CREATEVERFSIZE) {
-		op->task.release(&op->task);
+		lt_op_free(op);
 		return lt_task_refuse(cb, -EIO);
 	}
 	return lt_op_submit(op, open_walk);

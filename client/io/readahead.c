@@ -80,7 +80,7 @@ static void reader_finish(struct reader *r, int64_t result)
 	bool whole = result == (int64_t)r->len;
 
 	r->f->sequential_pos = whole ? r->pos + r->len : UINT64_MAX;
-	lt_task_finish(&r->task, result);
+	lt_task_finish(&r->task, result, release_reader);
 }
 
 static void direct_done(void *arg, int64_t result)
@@ -170,7 +170,7 @@ static void fill(struct leat_file *f)
 		}
 		s->off = ra->ahead;
 		s->data = lt_cache_data(f->m->cache, lt_fh_wire(&f->fh));
-		s->asked_ns = f->m->clock();
+		s->asked_ns = lt_handle_now(f->m);
 		s->state = SLOT_FLYING;
 		if (lt_io_start(f, false, &iov, 1, s->off, cb)) {
 			s->state = SLOT_EMPTY;
@@ -198,7 +198,7 @@ static bool take_from_head(struct reader *r, struct slot *s)
 static bool holds(struct leat_file *f, const struct slot *s)
 {
 	return lt_cache_data_holds(f->m->cache, lt_fh_wire(&f->fh), s->data, s->asked_ns,
-				   f->m->clock());
+				   lt_handle_now(f->m));
 }
 
 /* Continues @r as far as possible: to its end, or to a slot still in flight. */
@@ -316,12 +316,10 @@ int lt_readahead_read(struct leat_file *f, void *buf, size_t len, uint64_t pos, 
 	r->task.cb = cb;
 	r->task.verb = "read";
 	r->task.path = f->path;
-	r->task.start = reader_start;
-	r->task.release = release_reader;
 	r->f = f;
 	r->buf = buf;
 	r->len = len;
 	r->pos = pos;
-	lt_task_submit(&r->task);
+	lt_task_submit(&r->task, reader_start);
 	return 0;
 }

@@ -37,17 +37,8 @@ static void finish(struct lt_op *op, int64_t result)
 
 static bool is_known(uint32_t tag)
 {
-	switch (tag) {
-	case LEAT_ACL_USER_OBJ:
-	case LEAT_ACL_USER:
-	case LEAT_ACL_GROUP_OBJ:
-	case LEAT_ACL_GROUP:
-	case LEAT_ACL_MASK:
-	case LEAT_ACL_OTHER:
-		return true;
-	default:
-		return false;
-	}
+	return tag == LEAT_ACL_USER_OBJ || tag == LEAT_ACL_USER || tag == LEAT_ACL_GROUP_OBJ ||
+	       tag == LEAT_ACL_GROUP || tag == LEAT_ACL_MASK || tag == LEAT_ACL_OTHER;
 }
 
 /* Return: index of the mask in a list of four entries, if it does not restrict the group; else @n. */
@@ -180,27 +171,20 @@ static int convert(struct lt_op *op, const struct leat_acl_entry *v, size_t n)
 
 /* ---- the operations ---- */
 
-static void walk_then(struct lt_op *op, lt_op_step next)
+/* The walk to a file that is open already */
+static void take_file(struct lt_op *op, int err)
 {
-	if (op->file) {
-		lt_file_hold(op->file);
-		op->walk.fh = op->file->fh;
-		next(op, 0);
-	} else {
-		lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, next);
-	}
+	lt_file_hold(op->file);
+	op->walk.fh = op->file->fh;
+	op->walked_next(op, err);
 }
 
-static void get_start(struct lt_op *op, int err)
+static int submit(struct lt_op *op, lt_op_step walked)
 {
-	(void)err; /* a first step */
-	walk_then(op, get_walked);
-}
-
-static void set_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	walk_then(op, set_walked);
+	if (!op->file)
+		return lt_walk_submit(op, LT_WALK_FOLLOW, walked);
+	op->walked_next = walked;
+	return lt_op_submit(op, take_file);
 }
 
 static int create_acl_op(struct leat *m, struct leat_file *f, const char *path, const char *verb,
@@ -214,7 +198,7 @@ static int create_acl_op(struct leat *m, struct leat_file *f, const char *path, 
 		return rc;
 	op->acl = malloc(sizeof(*op->acl));
 	if (!op->acl) {
-		op->task.release(&op->task);
+		lt_op_free(op);
 		return lt_task_refuse(cb, -ENOMEM);
 	}
 	op->call.acl_room = op->acl;
@@ -228,7 +212,7 @@ static int create_acl_op(struct leat *m, struct leat_file *f, const char *path, 
 static int submit_get(struct leat *m, struct leat_file *f, const char *path, struct leat_acl_entry *v,
 		      size_t cap, struct leat_cb cb)
 {
-	struct lt_op *op;
+	struct lt_op *op = NULL;
 	int rc;
 
 	rc = create_acl_op(m, f, path, "getacl", cb, &op);
@@ -236,13 +220,13 @@ static int submit_get(struct leat *m, struct leat_file *f, const char *path, str
 		return rc;
 	op->acl_entries = v;
 	op->cap = cap;
-	return lt_op_submit(op, get_start);
+	return submit(op, get_walked);
 }
 
 static int submit_set(struct leat *m, struct leat_file *f, const char *path,
 		      const struct leat_acl_entry *v, size_t n, struct leat_cb cb)
 {
-	struct lt_op *op;
+	struct lt_op *op = NULL;
 	int rc;
 
 	if (!v || !n || n > LEAT_ACL_MAX)
@@ -252,22 +236,22 @@ static int submit_set(struct leat *m, struct leat_file *f, const char *path,
 		return rc;
 	rc = convert(op, v, n);
 	if (rc) {
-		op->task.release(&op->task);
+		lt_op_free(op);
 		return lt_task_refuse(cb, rc);
 	}
-	return lt_op_submit(op, set_start);
+	return submit(op, set_walked);
 }
 
 int leat_aio_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap,
 		     struct leat_cb cb)
 {
-	return path ? submit_get(m, NULL, path, v, cap, cb) : lt_task_refuse(cb, -EINVAL);
+	return submit_get(m, NULL, path, v, cap, cb);
 }
 
 int leat_aio_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *v, size_t n,
 		     struct leat_cb cb)
 {
-	return path ? submit_set(m, NULL, path, v, n, cb) : lt_task_refuse(cb, -EINVAL);
+	return submit_set(m, NULL, path, v, n, cb);
 }
 
 int leat_aio_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap, struct leat_cb cb)
@@ -282,44 +266,20 @@ int leat_aio_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_
 
 ssize_t leat_acl_get(struct leat *m, const char *path, struct leat_acl_entry *v, size_t cap)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_acl_get(m, path, v, cap, w.cb);
-	return (ssize_t)lt_sync_end(&w, rc);
+	return (ssize_t)LT_WAIT_FOR(m, leat_aio_acl_get(m, path, v, cap, w.cb));
 }
 
 int leat_acl_set(struct leat *m, const char *path, const struct leat_acl_entry *v, size_t n)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, m);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_acl_set(m, path, v, n, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(m, leat_aio_acl_set(m, path, v, n, w.cb));
 }
 
 ssize_t leat_facl_get(struct leat_file *f, struct leat_acl_entry *v, size_t cap)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_facl_get(f, v, cap, w.cb);
-	return (ssize_t)lt_sync_end(&w, rc);
+	return (ssize_t)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_facl_get(f, v, cap, w.cb));
 }
 
 int leat_facl_set(struct leat_file *f, const struct leat_acl_entry *v, size_t n)
 {
-	struct lt_wait w;
-	int rc = lt_sync_begin(&w, f ? f->m : NULL);
-
-	if (rc)
-		return rc;
-	rc = leat_aio_facl_set(f, v, n, w.cb);
-	return (int)lt_sync_end(&w, rc);
+	return (int)LT_WAIT_FOR(f ? f->m : NULL, leat_aio_facl_set(f, v, n, w.cb));
 }

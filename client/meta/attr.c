@@ -15,28 +15,18 @@
 
 #include "attr.h"
 #include "base/clock.h"
+#include "base/util.h"
 
 #define STATVFS_BLOCK_BYTES 4096u
 
 static mode_t type_bits(ftype3 type)
 {
-	switch (type) {
-	case NF3REG:
-		return S_IFREG;
-	case NF3DIR:
-		return S_IFDIR;
-	case NF3BLK:
-		return S_IFBLK;
-	case NF3CHR:
-		return S_IFCHR;
-	case NF3LNK:
-		return S_IFLNK;
-	case NF3SOCK:
-		return S_IFSOCK;
-	case NF3FIFO:
-		return S_IFIFO;
-	}
-	return 0;
+	static const mode_t bits[] = {
+		[NF3REG] = S_IFREG, [NF3DIR] = S_IFDIR, [NF3BLK] = S_IFBLK, [NF3CHR] = S_IFCHR,
+		[NF3LNK] = S_IFLNK, [NF3SOCK] = S_IFSOCK, [NF3FIFO] = S_IFIFO,
+	};
+
+	return (size_t)type < ARRAY_SIZE(bits) ? bits[type] : 0;
 }
 
 static struct timespec time_from(const nfstime3 *t)

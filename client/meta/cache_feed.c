@@ -11,6 +11,8 @@
  * Threads:    The handle's owner.
  * Errors:     None.
  */
+#include <stddef.h>
+
 #include "cache.h"
 #include "handle.h"
 #include "path.h"
@@ -66,23 +68,26 @@ static void feed_lookup(const struct feed *f, const LOOKUP3args *args, const LOO
 		lt_cache_take_name(f->c, dir, args->what.name, LT_CACHE_MISSING, NULL, &f->call);
 }
 
-/* CREATE, MKDIR, SYMLINK, MKNOD: their results differ only in type names. */
-static void feed_made(const struct feed *f, const diropargs3 *where, const post_op_fh3 *obj,
-		      const post_op_attr *attr, const wcc_data *dir_wcc)
+#define AS_CREATE(proc)                                                                                      \
+	(offsetof(proc##resok, obj) == offsetof(CREATE3resok, obj) &&                                        \
+	 offsetof(proc##resok, obj_attributes) == offsetof(CREATE3resok, obj_attributes) &&                  \
+	 offsetof(proc##resok, dir_wcc) == offsetof(CREATE3resok, dir_wcc))
+
+_Static_assert(AS_CREATE(MKDIR3) && AS_CREATE(SYMLINK3) && AS_CREATE(MKNOD3), "feed_made() reads all of them");
+
+/* @ok: CREATE3resok, or the results of MKDIR, SYMLINK, MKNOD, which differ only in type names */
+static void feed_made(const struct feed *f, const diropargs3 *where, const char *ok)
 {
+	const post_op_fh3 *obj = (const void *)(ok + offsetof(CREATE3resok, obj));
 	bool known = f->ok && obj->handle_follows, current;
 
 	if (known)
-		take(f, obj->post_op_fh3_u.handle, attr);
-	current = take_wcc(f, where->dir, dir_wcc);
+		take(f, obj->post_op_fh3_u.handle, (const void *)(ok + offsetof(CREATE3resok, obj_attributes)));
+	current = take_wcc(f, where->dir, (const void *)(ok + (f->ok ? offsetof(CREATE3resok, dir_wcc) : 0)));
 	lt_cache_take_name(f->c, where->dir, where->name,
 			   current && known ? LT_CACHE_THERE : LT_CACHE_UNKNOWN,
 			   known ? &obj->post_op_fh3_u.handle : NULL, &f->call);
 }
-
-#define FEED_MADE(f, where, u)                                                                      \
-	feed_made(f, where, &(u).resok.obj, &(u).resok.obj_attributes,                              \
-		  (f)->ok ? &(u).resok.dir_wcc : &(u).resfail.dir_wcc)
 
 static void feed_removed(const struct feed *f, const diropargs3 *what, const wcc_data *dir_wcc)
 {
@@ -154,112 +159,91 @@ static void feed_readdirplus(const struct feed *f, const READDIRPLUS3args *args,
 	}
 }
 
-static void feed_change(const struct feed *f, uint32_t proc, const void *args, const void *res)
-{
-	switch (proc) {
-	case NFSPROC3_SETATTR: /* SETATTR and WRITE begin with the same fields in both outcomes */
-		take_wcc(f, ((const SETATTR3args *)args)->object,
-			 &((const SETATTR3res *)res)->SETATTR3res_u.resok.obj_wcc);
-		break;
-	case NFSPROC3_WRITE:
-		take_wcc(f, ((const WRITE3args *)args)->file,
-			 &((const WRITE3res *)res)->WRITE3res_u.resok.file_wcc);
-		break;
-	case NFSPROC3_CREATE:
-		FEED_MADE(f, &((const CREATE3args *)args)->where,
-			  ((const CREATE3res *)res)->CREATE3res_u);
-		break;
-	case NFSPROC3_MKDIR:
-		FEED_MADE(f, &((const MKDIR3args *)args)->where,
-			  ((const MKDIR3res *)res)->MKDIR3res_u);
-		break;
-	case NFSPROC3_SYMLINK:
-		FEED_MADE(f, &((const SYMLINK3args *)args)->where,
-			  ((const SYMLINK3res *)res)->SYMLINK3res_u);
-		break;
-	case NFSPROC3_MKNOD:
-		FEED_MADE(f, &((const MKNOD3args *)args)->where,
-			  ((const MKNOD3res *)res)->MKNOD3res_u);
-		break;
-	case NFSPROC3_REMOVE: /* same layout for both outcomes, and for RMDIR */
-		feed_removed(f, &((const REMOVE3args *)args)->object,
-			     &((const REMOVE3res *)res)->REMOVE3res_u.resok.dir_wcc);
-		break;
-	case NFSPROC3_RMDIR:
-		feed_removed(f, &((const RMDIR3args *)args)->object,
-			     &((const RMDIR3res *)res)->RMDIR3res_u.resok.dir_wcc);
-		break;
-	case NFSPROC3_RENAME:
-		feed_rename(f, args, res);
-		break;
-	case NFSPROC3_LINK:
-		feed_link(f, args, res);
-		break;
-	default:
-		break;
-	}
-}
+/* What the cache takes from a reply */
+enum feed_kind {
+	FEED_NOTHING,
+	FEED_FATTR,   /* fattr3 of the object */
+	FEED_ATTR,    /* post_op_attr of the object */
+	FEED_WCC,     /* wcc_data of the object */
+	FEED_MADE,    /* a new object, and wcc_data of its directory */
+	FEED_REMOVED, /* wcc_data of the directory that lost a name */
+	FEED_LOOKUP, FEED_LINK, FEED_RENAME, FEED_READDIRPLUS,
+};
 
-static void feed_look(const struct feed *f, struct lt_call *call, const void *args, const void *res)
-{
-	const GETATTR3res *got = res;
+/* A procedure. Arguments begin with the handle of the object, or with its directory and name.
+ * @at: offset of what is taken in the results, equal for both outcomes
+ * @ours: the procedure changes its object
+ */
+struct row {
+	enum feed_kind kind;
+	bool ours;
+	size_t at;
+};
 
-	switch (call->proc) {
-	case NFSPROC3_GETATTR:
+#define ROW(proc, member, kind, ours) { kind, ours, offsetof(proc##res, proc##res_u.resok.member) }
+
+static const struct row rows[] = {
+	[NFSPROC3_GETATTR] = ROW(GETATTR3, obj_attributes, FEED_FATTR, false),
+	[NFSPROC3_SETATTR] = ROW(SETATTR3, obj_wcc, FEED_WCC, true),
+	[NFSPROC3_LOOKUP] = { FEED_LOOKUP, false, 0 },
+	[NFSPROC3_ACCESS] = ROW(ACCESS3, obj_attributes, FEED_ATTR, false),
+	[NFSPROC3_READLINK] = ROW(READLINK3, symlink_attributes, FEED_ATTR, false),
+	[NFSPROC3_READ] = ROW(READ3, file_attributes, FEED_ATTR, false),
+	[NFSPROC3_WRITE] = ROW(WRITE3, file_wcc, FEED_WCC, true),
+	[NFSPROC3_CREATE] = ROW(CREATE3, obj, FEED_MADE, true),
+	[NFSPROC3_MKDIR] = ROW(MKDIR3, obj, FEED_MADE, true),
+	[NFSPROC3_SYMLINK] = ROW(SYMLINK3, obj, FEED_MADE, true),
+	[NFSPROC3_MKNOD] = ROW(MKNOD3, obj, FEED_MADE, true),
+	[NFSPROC3_REMOVE] = ROW(REMOVE3, dir_wcc, FEED_REMOVED, true),
+	[NFSPROC3_RMDIR] = ROW(RMDIR3, dir_wcc, FEED_REMOVED, true),
+	[NFSPROC3_RENAME] = { FEED_RENAME, true, 0 },
+	[NFSPROC3_LINK] = { FEED_LINK, true, 0 },
+	[NFSPROC3_READDIR] = ROW(READDIR3, dir_attributes, FEED_ATTR, false),
+	[NFSPROC3_READDIRPLUS] = { FEED_READDIRPLUS, false, 0 },
+	[NFSPROC3_COMMIT] = ROW(COMMIT3, file_wcc.after, FEED_ATTR, false),
+};
+
+static const struct row acl_rows[] = {
+	[NFSACLPROC3_GETACL] = ROW(GETACL3, obj_attributes, FEED_ATTR, false),
+	[NFSACLPROC3_SETACL] = ROW(SETACL3, obj_attributes, FEED_ATTR, true),
+};
+
+static void feed(const struct feed *f, const struct row *row, struct lt_call *call)
+{
+	const void *args = call->rpc.args, *res = call->rpc.res, *at = (const char *)res + row->at;
+	const nfs_fh3 *fh = args;
+
+	switch (row->kind) {
+	case FEED_NOTHING:
+		break;
+	case FEED_FATTR:
 		if (f->ok)
-			lt_cache_take_attr(f->c, ((const GETATTR3args *)args)->object,
-					   &got->GETATTR3res_u.resok.obj_attributes, NULL,
-					   &f->call);
+			lt_cache_take_attr(f->c, *fh, at, NULL, &f->call);
 		break;
-	case NFSPROC3_LOOKUP:
+	case FEED_ATTR:
+		take(f, *fh, at);
+		break;
+	case FEED_WCC:
+		take_wcc(f, *fh, at);
+		break;
+	case FEED_MADE:
+		feed_made(f, args, at);
+		break;
+	case FEED_REMOVED:
+		feed_removed(f, args, at);
+		break;
+	case FEED_LOOKUP:
 		feed_lookup(f, args, res);
 		break;
-	case NFSPROC3_ACCESS: /* all of these begin with the same fields in both outcomes */
-		take(f, ((const ACCESS3args *)args)->object,
-		     &((const ACCESS3res *)res)->ACCESS3res_u.resok.obj_attributes);
+	case FEED_LINK:
+		feed_link(f, args, res);
 		break;
-	case NFSPROC3_READLINK:
-		take(f, ((const READLINK3args *)args)->symlink,
-		     &((const READLINK3res *)res)->READLINK3res_u.resok.symlink_attributes);
+	case FEED_RENAME:
+		feed_rename(f, args, res);
 		break;
-	case NFSPROC3_READ:
-		take(f, ((const READ3args *)args)->file,
-		     &((const READ3res *)res)->READ3res_u.resok.file_attributes);
-		break;
-	case NFSPROC3_READDIR:
-		take(f, ((const READDIR3args *)args)->dir,
-		     &((const READDIR3res *)res)->READDIR3res_u.resok.dir_attributes);
-		break;
-	case NFSPROC3_READDIRPLUS:
+	case FEED_READDIRPLUS:
 		feed_readdirplus(f, args, res, &call->listed);
 		break;
-	case NFSPROC3_COMMIT:
-		take(f, ((const COMMIT3args *)args)->file,
-		     &((const COMMIT3res *)res)->COMMIT3res_u.resok.file_wcc.after);
-		break;
-	default:
-		break;
-	}
-}
-
-static bool is_change(const struct lt_call *call)
-{
-	if (call->rpc.prog == NFSACL_PROGRAM)
-		return call->proc == NFSACLPROC3_SETACL;
-	switch (call->proc) {
-	case NFSPROC3_SETATTR:
-	case NFSPROC3_WRITE:
-	case NFSPROC3_CREATE:
-	case NFSPROC3_MKDIR:
-	case NFSPROC3_SYMLINK:
-	case NFSPROC3_MKNOD:
-	case NFSPROC3_REMOVE:
-	case NFSPROC3_RMDIR:
-	case NFSPROC3_RENAME:
-	case NFSPROC3_LINK:
-		return true;
-	default:
-		return false;
 	}
 }
 
@@ -270,17 +254,18 @@ void lt_cache_sent(struct lt_call *call)
 	if (!m->cache)
 		return;
 	call->stamp = lt_cache_stamp(m->cache);
-	call->sent_ns = m->clock();
+	call->sent_ns = lt_handle_now(m);
 }
 
 /* Requires @call->status. */
 void lt_cache_reply(struct lt_call *call, int err)
 {
+	const struct row *row = call->rpc.prog == NFSACL_PROGRAM ? &acl_rows[call->proc] : &rows[call->proc];
 	struct leat *m = call->m;
 	const struct feed f = {
 		.c = m->cache,
-		.now = m->cache ? m->clock() : 0,
-		.call = { call->stamp, call->sent_ns, is_change(call) },
+		.now = m->cache ? lt_handle_now(m) : 0,
+		.call = { call->stamp, call->sent_ns, row->ours },
 		.failed = err != 0,
 		.ok = !err && call->status == NFS3_OK,
 	};
@@ -293,12 +278,6 @@ void lt_cache_reply(struct lt_call *call, int err)
 		memcpy(&fh, call->rpc.args, sizeof(fh)); /* all arguments begin with a handle */
 		lt_cache_doubt(m->cache, fh);
 	}
-	if (call->rpc.prog == NFSACL_PROGRAM)
-		/* the arguments and results of both procedures begin with the same fields */
-		take(&f, ((const GETACL3args *)call->rpc.args)->object,
-		     &((const GETACL3res *)call->rpc.res)->GETACL3res_u.resok.obj_attributes);
-	else if (f.call.ours)
-		feed_change(&f, call->proc, call->rpc.args, call->rpc.res);
-	else if (!err)
-		feed_look(&f, call, call->rpc.args, call->rpc.res);
+	if (!err || row->ours)
+		feed(&f, row, call);
 }

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 
 #include "attr.h"
-#include "base/checked.h"
 #include "handle.h"
 #include "op.h"
 
@@ -69,45 +68,39 @@ static void finish(struct lt_op *op, int err)
 	lt_op_finish(op, 0);
 }
 
-static int grow(void **mem, size_t *room, size_t need, size_t item)
+/* Makes room for @need items of @bytes. Return: the memory, which may have moved; NULL: no memory, @mem is unchanged */
+static void *grow(void *mem, size_t *room, size_t need, size_t bytes)
 {
-	size_t n = *room ? *room : 64, bytes;
+	size_t n = *room ? *room : 64;
 	void *p;
 
 	if (need <= *room)
-		return 0;
-	while (n < need) {
-		if (!mul_size(n, 2, &n))
-			return -ENOMEM;
-	}
-	if (!mul_size(n, item, &bytes))
-		return -ENOMEM;
-	p = realloc(*mem, bytes);
-	if (!p)
-		return -ENOMEM;
-	*mem = p;
-	*room = n;
-	return 0;
+		return mem;
+	while (n < need)
+		n *= 2;
+	p = reallocarray(mem, n, bytes);
+	if (p)
+		*room = n;
+	return p;
 }
 
 static int add_entry(struct leat_dir *d, uint64_t ino, const char *name, uint64_t cookie,
 		     const post_op_attr *attr)
 {
 	size_t len = strlen(name) + 1;
-	void *ents = d->ents, *names = d->names;
 	struct leat_dirent *e;
-	int rc;
+	char *names;
 
 	if (!name[0] || strchr(name, '/') || len > LT_NAME_MAX + 1)
 		return -EREMOTEIO;
-	rc = grow(&ents, &d->room, d->count + 1, sizeof(*e));
-	d->ents = ents;
-	if (rc)
-		return rc;
-	rc = grow(&names, &d->names_room, d->names_len + len, 1);
+	e = grow(d->ents, &d->room, d->count + 1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	d->ents = e;
+	names = grow(d->names, &d->names_room, d->names_len + len, 1);
+	if (!names)
+		return -ENOMEM;
 	d->names = names;
-	if (rc)
-		return rc;
 	memcpy(d->names + d->names_len, name, len);
 	e = &d->ents[d->count++];
 	memset(e, 0, sizeof(*e));
@@ -125,36 +118,33 @@ static int add_entry(struct leat_dir *d, uint64_t ino, const char *name, uint64_
 /* Return: 1: end of the directory; 0: more to read; -errno. */
 static int take_plus(struct leat_dir *d, const READDIRPLUS3resok *ok)
 {
-	uint64_t before = d->cookie;
-	size_t count = d->count;
+	int rc = 0;
 
 	memcpy(d->verf, ok->cookieverf, sizeof(d->verf));
-	for (const entryplus3 *e = ok->reply.entries; e; e = e->nextentry) {
-		int rc = add_entry(d, e->fileid, e->name, e->cookie, &e->name_attributes);
-
-		if (rc)
-			return rc;
-	}
-	if (ok->reply.eof)
-		return 1;
-	return d->count == count || d->cookie == before ? -EREMOTEIO : 0;
+	for (const entryplus3 *e = ok->reply.entries; e && !rc; e = e->nextentry)
+		rc = add_entry(d, e->fileid, e->name, e->cookie, &e->name_attributes);
+	return rc ? rc : ok->reply.eof != 0;
 }
 
 static int take_plain(struct leat_dir *d, const READDIR3resok *ok)
 {
-	uint64_t before = d->cookie;
-	size_t count = d->count;
+	int rc = 0;
 
 	memcpy(d->verf, ok->cookieverf, sizeof(d->verf));
-	for (const entry3 *e = ok->reply.entries; e; e = e->nextentry) {
-		int rc = add_entry(d, e->fileid, e->name, e->cookie, NULL);
+	for (const entry3 *e = ok->reply.entries; e && !rc; e = e->nextentry)
+		rc = add_entry(d, e->fileid, e->name, e->cookie, NULL);
+	return rc ? rc : ok->reply.eof != 0;
+}
 
-		if (rc)
-			return rc;
-	}
-	if (ok->reply.eof)
-		return 1;
-	return d->count == count || d->cookie == before ? -EREMOTEIO : 0;
+static int take_entries(struct lt_op *op)
+{
+	struct leat_dir *d = op->dir;
+	uint64_t cookie = d->cookie;
+	size_t count = d->count;
+	int rc = d->plain ? take_plain(d, &op->res.readdir.READDIR3res_u.resok) :
+			    take_plus(d, &op->res.readdirplus.READDIRPLUS3res_u.resok);
+
+	return !rc && (d->count == count || d->cookie == cookie) ? -EREMOTEIO : rc;
 }
 
 static void start_over(struct leat_dir *d)
@@ -189,15 +179,9 @@ static bool ask_otherwise(struct lt_op *op, int err)
 static void answered(struct lt_op *op, int err)
 {
 	struct leat_dir *d = op->dir;
-	int rc = err;
+	int rc = err ? err : take_entries(op);
 
-	if (!err)
-		rc = d->plain ? take_plain(d, &op->res.readdir.READDIR3res_u.resok) :
-				take_plus(d, &op->res.readdirplus.READDIRPLUS3res_u.resok);
-	if (d->plain)
-		xdr_free((xdrproc_t)xdr_READDIR3res, &op->res);
-	else
-		xdr_free((xdrproc_t)xdr_READDIRPLUS3res, &op->res);
+	xdr_free(d->plain ? (xdrproc_t)xdr_READDIR3res : (xdrproc_t)xdr_READDIRPLUS3res, &op->res);
 	if (err && ask_otherwise(op, err))
 		return;
 	if (rc) {
@@ -253,34 +237,18 @@ static void opendir_typed(struct lt_op *op, int err)
 	ask(op);
 }
 
-static void opendir_walked(struct lt_op *op, int err)
-{
-	if (err)
-		lt_op_finish(op, err);
-	else
-		lt_walk_getattr(op, opendir_typed);
-}
-
-static void opendir_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, opendir_walked);
-}
-
 int leat_aio_opendir(struct leat *m, const char *path, struct leat_dir **ret_dir,
 		     struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	if (!path)
-		return lt_task_refuse(cb, -EINVAL);
 	rc = lt_op_create(m, "opendir", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->ret_dir = ret_dir;
 	op->fresh = true;
-	return lt_op_submit(op, opendir_start);
+	return lt_walk_submit_typed(op, LT_WALK_FOLLOW, opendir_typed);
 }
 
 const struct leat_dirent *leat_readdir(struct leat_dir *d)

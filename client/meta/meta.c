@@ -25,34 +25,17 @@ static void stat_finish(struct lt_op *op, int err)
 	lt_op_finish(op, err);
 }
 
-static void stat_walked(struct lt_op *op, int err)
-{
-	if (err)
-		lt_op_finish(op, err);
-	else
-		lt_walk_getattr(op, stat_finish); /* LOOKUP returned the attributes, except for the root */
-}
-
-static void stat_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, (enum lt_walk_mode)op->flags, stat_walked);
-}
-
 static int submit_stat(struct leat *m, const char *verb, const char *path, enum lt_walk_mode mode,
 		       struct stat *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	if (!path)
-		return lt_task_refuse(cb, -EINVAL);
 	rc = lt_op_create(m, verb, path, NULL, cb, &op);
 	if (rc)
 		return rc;
-	op->flags = (int)mode;
 	op->ret_st = ret_st;
-	return lt_op_submit(op, stat_start);
+	return lt_walk_submit_typed(op, mode, stat_finish);
 }
 
 int leat_aio_stat(struct leat *m, const char *path, struct stat *ret_st, struct leat_cb cb)
@@ -95,74 +78,58 @@ static void setattr_walked(struct lt_op *op, int err)
 		setattr_call(op);
 }
 
-static void setattr_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, (enum lt_walk_mode)op->flags, setattr_walked);
-}
-
 static int submit_setattr(struct leat *m, const char *verb, const char *path,
-			  enum lt_walk_mode mode, const sattr3 *sattr, struct leat_cb cb)
+			  enum lt_walk_mode mode, sattr3 sattr, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	if (!path)
-		return lt_task_refuse(cb, -EINVAL);
 	rc = lt_op_create(m, verb, path, NULL, cb, &op);
 	if (rc)
 		return rc;
-	op->flags = (int)mode;
-	op->sattr = *sattr;
-	return lt_op_submit(op, setattr_start);
+	op->sattr = sattr;
+	return lt_walk_submit(op, mode, setattr_walked);
 }
 
 int leat_aio_truncate(struct leat *m, const char *path, uint64_t size, struct leat_cb cb)
 {
-	const sattr3 sattr = lt_attr_size(size);
-
 	if (size > INT64_MAX)
 		return lt_task_refuse(cb, -EINVAL);
-	return submit_setattr(m, "truncate", path, LT_WALK_FOLLOW, &sattr, cb);
+	return submit_setattr(m, "truncate", path, LT_WALK_FOLLOW, lt_attr_size(size), cb);
 }
 
 int leat_aio_chmod(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
 {
-	const sattr3 sattr = lt_attr_mode(mode);
-
-	return submit_setattr(m, "chmod", path, LT_WALK_FOLLOW, &sattr, cb);
+	return submit_setattr(m, "chmod", path, LT_WALK_FOLLOW, lt_attr_mode(mode), cb);
 }
 
 /* Changes a symbolic link itself, not its target. */
 int leat_aio_chown(struct leat *m, const char *path, uid_t uid, gid_t gid, struct leat_cb cb)
 {
-	const sattr3 sattr = lt_attr_owner(uid, gid);
+	return submit_setattr(m, "chown", path, LT_WALK_NOFOLLOW, lt_attr_owner(uid, gid), cb);
+}
 
-	return submit_setattr(m, "chown", path, LT_WALK_NOFOLLOW, &sattr, cb);
+static int submit_utimens(struct leat *m, const char *verb, const char *path, enum lt_walk_mode mode,
+			  const struct timespec times[2], struct leat_cb cb)
+{
+	sattr3 sattr;
+	int rc = lt_attr_times(times, &sattr);
+
+	return rc ? lt_task_refuse(cb, rc) : submit_setattr(m, verb, path, mode, sattr, cb);
 }
 
 /* Return: as the others; -EINVAL: nanoseconds out of range; -EOVERFLOW: before 1970 or after 2106. */
 int leat_aio_utimens(struct leat *m, const char *path, const struct timespec times[2],
 		     struct leat_cb cb)
 {
-	sattr3 sattr;
-	int rc = lt_attr_times(times, &sattr);
-
-	if (rc)
-		return lt_task_refuse(cb, rc);
-	return submit_setattr(m, "utimens", path, LT_WALK_FOLLOW, &sattr, cb);
+	return submit_utimens(m, "utimens", path, LT_WALK_FOLLOW, times, cb);
 }
 
 /* Return: as leat_aio_utimens() */
 int leat_aio_lutimens(struct leat *m, const char *path, const struct timespec times[2],
 		      struct leat_cb cb)
 {
-	sattr3 sattr;
-	int rc = lt_attr_times(times, &sattr);
-
-	if (rc)
-		return lt_task_refuse(cb, rc);
-	return submit_setattr(m, "lutimens", path, LT_WALK_NOFOLLOW, &sattr, cb);
+	return submit_utimens(m, "lutimens", path, LT_WALK_NOFOLLOW, times, cb);
 }
 
 /* ---- access ---- */
@@ -196,33 +163,19 @@ static void access_ask(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_ACCESS, access_judge);
 }
 
-static void access_walked(struct lt_op *op, int err)
-{
-	if (err)
-		lt_op_finish(op, err);
-	else
-		lt_walk_getattr(op, access_ask);
-}
-
-static void access_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, access_walked);
-}
-
 /* Checks access for the user that the mount authenticates as. */
 int leat_aio_access(struct leat *m, const char *path, int mode, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	if (!path || mode & ~(R_OK | W_OK | X_OK))
+	if (mode & ~(R_OK | W_OK | X_OK))
 		return lt_task_refuse(cb, -EINVAL);
 	rc = lt_op_create(m, "access", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->mode = (mode_t)mode;
-	return lt_op_submit(op, access_start);
+	return lt_walk_submit_typed(op, LT_WALK_FOLLOW, access_ask);
 }
 
 /* ---- readlink ---- */
@@ -250,34 +203,20 @@ static void readlink_typed(struct lt_op *op, int err)
 		lt_op_call_readlink(op, &op->walk.fh, readlink_got);
 }
 
-static void readlink_walked(struct lt_op *op, int err)
-{
-	if (err)
-		lt_op_finish(op, err);
-	else
-		lt_walk_getattr(op, readlink_typed);
-}
-
-static void readlink_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, readlink_walked);
-}
-
 /* Truncates at @cap, as readlink(2) does. */
 int leat_aio_readlink(struct leat *m, const char *path, char *buf, size_t cap, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	if (!path || !cap)
+	if (!cap)
 		return lt_task_refuse(cb, -EINVAL);
 	rc = lt_op_create(m, "readlink", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->buf = buf;
 	op->cap = cap;
-	return lt_op_submit(op, readlink_start);
+	return lt_walk_submit_typed(op, LT_WALK_NOFOLLOW, readlink_typed);
 }
 
 /* ---- statvfs ---- */
@@ -300,24 +239,16 @@ static void statvfs_walked(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_FSSTAT, statvfs_done);
 }
 
-static void statvfs_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_FOLLOW, statvfs_walked);
-}
-
 int leat_aio_statvfs(struct leat *m, const char *path, struct statvfs *ret_st, struct leat_cb cb)
 {
 	struct lt_op *op;
 	int rc;
 
-	if (!path)
-		return lt_task_refuse(cb, -EINVAL);
 	rc = lt_op_create(m, "statvfs", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->ret_vfs = ret_st;
-	return lt_op_submit(op, statvfs_start);
+	return lt_walk_submit(op, LT_WALK_FOLLOW, statvfs_walked);
 }
 
 /* ---- the NULL procedure ---- */
@@ -333,7 +264,5 @@ int leat_aio_null(struct leat *m, struct leat_cb cb)
 	struct lt_op *op;
 	int rc = lt_op_create(m, "null", NULL, NULL, cb, &op);
 
-	if (rc)
-		return rc;
-	return lt_op_submit(op, null_start);
+	return rc ? rc : lt_op_submit(op, null_start);
 }

@@ -27,87 +27,63 @@ static diropargs3 last_name(struct lt_op *op)
 	return d;
 }
 
-static int create_op(struct leat *m, const char *verb, const char *path, const char *path2,
-		     struct leat_cb cb, struct lt_op **ret)
+/* Did the walk find a directory and a name in it? If not, finishes @op.
+ * @refusal: error if the path ends in "." or "..", or is the root
+ */
+static bool has_last_name(struct lt_op *op, int err, int refusal)
 {
-	if (!path)
-		return lt_task_refuse(cb, -EINVAL);
-	return lt_op_create(m, verb, path, path2, cb, ret);
+	if (!err && op->walk.part.kind != LT_PATH_NAME)
+		err = refusal;
+	if (err)
+		lt_op_finish(op, err);
+	return !err;
 }
 
 /* ---- mkdir ---- */
 
 static void mkdir_walked(struct lt_op *op, int err)
 {
-	if (!err && op->walk.part.kind != LT_PATH_NAME)
-		err = -EEXIST;
-	if (err) {
-		lt_op_finish(op, err);
+	if (!has_last_name(op, err, -EEXIST))
 		return;
-	}
 	op->args.mkdir.where = last_name(op);
 	op->args.mkdir.attributes = lt_attr_mode(op->mode);
 	lt_op_call(op, NFSPROC3_MKDIR, lt_op_end);
 }
 
-static void mkdir_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, mkdir_walked);
-}
-
 int leat_aio_mkdir(struct leat *m, const char *path, mode_t mode, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = create_op(m, "mkdir", path, NULL, cb, &op);
+	int rc = lt_op_create(m, "mkdir", path, NULL, cb, &op);
 
 	if (rc)
 		return rc;
 	op->mode = mode;
-	return lt_op_submit(op, mkdir_start);
+	return lt_walk_submit(op, LT_WALK_PARENT, mkdir_walked);
 }
 
 /* ---- rmdir ---- */
 
 static void rmdir_walked(struct lt_op *op, int err)
 {
-	if (!err) {
-		switch (op->walk.part.kind) {
-		case LT_PATH_NAME:
-			break;
-		case LT_PATH_END:
-			err = -EBUSY;
-			break;
-		case LT_PATH_DOT:
-			err = -EINVAL;
-			break;
-		case LT_PATH_DOTDOT:
-			err = -ENOTEMPTY;
-			break;
-		}
-	}
-	if (err) {
-		lt_op_finish(op, err);
+	static const int refusals[] = {
+		[LT_PATH_END] = -EBUSY,
+		[LT_PATH_NAME] = 0,
+		[LT_PATH_DOT] = -EINVAL,
+		[LT_PATH_DOTDOT] = -ENOTEMPTY,
+	};
+
+	if (!has_last_name(op, err, refusals[op->walk.part.kind]))
 		return;
-	}
 	op->args.rmdir.object = last_name(op);
 	lt_op_call(op, NFSPROC3_RMDIR, lt_op_end);
-}
-
-static void rmdir_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, rmdir_walked);
 }
 
 int leat_aio_rmdir(struct leat *m, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = create_op(m, "rmdir", path, NULL, cb, &op);
+	int rc = lt_op_create(m, "rmdir", path, NULL, cb, &op);
 
-	if (rc)
-		return rc;
-	return lt_op_submit(op, rmdir_start);
+	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, rmdir_walked);
 }
 
 /* ---- unlink ---- */
@@ -125,12 +101,8 @@ static void unlink_slash(struct lt_op *op, int err)
 
 static void unlink_walked(struct lt_op *op, int err)
 {
-	if (!err && op->walk.part.kind != LT_PATH_NAME)
-		err = -EISDIR;
-	if (err) {
-		lt_op_finish(op, err);
+	if (!has_last_name(op, err, -EISDIR))
 		return;
-	}
 	if (op->walk.part.slash) {
 		op->args.lookup.what = last_name(op);
 		lt_op_call(op, NFSPROC3_LOOKUP, unlink_slash);
@@ -140,20 +112,12 @@ static void unlink_walked(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_REMOVE, lt_op_end);
 }
 
-static void unlink_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, unlink_walked);
-}
-
 int leat_aio_unlink(struct leat *m, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
-	int rc = create_op(m, "unlink", path, NULL, cb, &op);
+	int rc = lt_op_create(m, "unlink", path, NULL, cb, &op);
 
-	if (rc)
-		return rc;
-	return lt_op_submit(op, unlink_start);
+	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, unlink_walked);
 }
 
 /* ---- rename ---- */
@@ -181,12 +145,8 @@ static void rename_typed(struct lt_op *op, int err)
 
 static void rename_walked_new(struct lt_op *op, int err)
 {
-	if (!err && op->walk.part.kind != LT_PATH_NAME)
-		err = -EBUSY;
-	if (err) {
-		lt_op_finish(op, err);
+	if (!has_last_name(op, err, -EBUSY))
 		return;
-	}
 	if (op->walk.part.slash || op->flags) {
 		op->args.lookup.what.dir = lt_fh_wire(&op->fh2);
 		op->args.lookup.what.name = op->name2;
@@ -198,22 +158,12 @@ static void rename_walked_new(struct lt_op *op, int err)
 
 static void rename_walked_old(struct lt_op *op, int err)
 {
-	if (!err && op->walk.part.kind != LT_PATH_NAME)
-		err = -EBUSY;
-	if (err) {
-		lt_op_finish(op, err);
+	if (!has_last_name(op, err, -EBUSY))
 		return;
-	}
 	op->fh2 = op->walk.fh;
 	memcpy(op->name2, op->walk.part.name, sizeof(op->name2));
 	op->flags = op->walk.part.slash;
 	lt_walk_start(op, op->path2_copy, LT_WALK_PARENT, rename_walked_new);
-}
-
-static void rename_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, rename_walked_old);
 }
 
 int leat_aio_rename(struct leat *m, const char *from, const char *to, struct leat_cb cb)
@@ -223,11 +173,11 @@ int leat_aio_rename(struct leat *m, const char *from, const char *to, struct lea
 
 	if (!to)
 		return lt_task_refuse(cb, -EINVAL);
-	rc = create_op(m, "rename", from, to, cb, &op);
+	rc = lt_op_create(m, "rename", from, to, cb, &op);
 	if (rc)
 		return rc;
 	op->task.path2 = op->path2_copy;
-	return lt_op_submit(op, rename_start);
+	return lt_walk_submit(op, LT_WALK_PARENT, rename_walked_old);
 }
 
 /* ---- names without a trailing slash: link, symlink, mknod ---- */
@@ -240,12 +190,8 @@ static void slash_looked_up(struct lt_op *op, int err)
 /* Can the last component of the walk become a file? If not, finishes @op. */
 static bool is_new_file_name(struct lt_op *op, int err)
 {
-	if (!err && op->walk.part.kind != LT_PATH_NAME)
-		err = -EEXIST;
-	if (err) {
-		lt_op_finish(op, err);
+	if (!has_last_name(op, err, -EEXIST))
 		return false;
-	}
 	if (op->walk.part.slash) {
 		op->args.lookup.what = last_name(op);
 		lt_op_call(op, NFSPROC3_LOOKUP, slash_looked_up);
@@ -273,12 +219,6 @@ static void link_walked_old(struct lt_op *op, int err)
 	lt_walk_start(op, op->path2_copy, LT_WALK_PARENT, link_walked_new);
 }
 
-static void link_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_NOFOLLOW, link_walked_old);
-}
-
 /* If @from is a symbolic link, the link itself gets the new name. */
 int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_cb cb)
 {
@@ -287,11 +227,11 @@ int leat_aio_link(struct leat *m, const char *from, const char *to, struct leat_
 
 	if (!to)
 		return lt_task_refuse(cb, -EINVAL);
-	rc = create_op(m, "link", from, to, cb, &op);
+	rc = lt_op_create(m, "link", from, to, cb, &op);
 	if (rc)
 		return rc;
 	op->task.path2 = op->path2_copy;
-	return lt_op_submit(op, link_start);
+	return lt_walk_submit(op, LT_WALK_NOFOLLOW, link_walked_old);
 }
 
 static void symlink_walked(struct lt_op *op, int err)
@@ -311,12 +251,6 @@ static void symlink_walked(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_SYMLINK, lt_op_end);
 }
 
-static void symlink_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, symlink_walked);
-}
-
 int leat_aio_symlink(struct leat *m, const char *target, const char *path, struct leat_cb cb)
 {
 	struct lt_op *op;
@@ -326,10 +260,8 @@ int leat_aio_symlink(struct leat *m, const char *target, const char *path, struc
 		return lt_task_refuse(cb, -EINVAL);
 	if (!*target)
 		return lt_task_refuse(cb, -ENOENT);
-	rc = create_op(m, "symlink", path, target, cb, &op);
-	if (rc)
-		return rc;
-	return lt_op_submit(op, symlink_start);
+	rc = lt_op_create(m, "symlink", path, target, cb, &op);
+	return rc ? rc : lt_walk_submit(op, LT_WALK_PARENT, symlink_walked);
 }
 
 /* ---- mknod ---- */
@@ -372,37 +304,30 @@ static void mknod_walked_file(struct lt_op *op, int err)
 	lt_op_call(op, NFSPROC3_CREATE, lt_op_end);
 }
 
-static void mknod_start(struct lt_op *op, int err)
-{
-	bool file = S_ISREG(op->mode) || !(op->mode & S_IFMT);
-
-	(void)err; /* a first step */
-	lt_walk_start(op, op->path_copy, LT_WALK_PARENT, file ? mknod_walked_file : mknod_walked);
-}
-
 /* Return: as the others; -EINVAL: a type that mknod(2) does not make; -EPERM: a directory. */
 int leat_aio_mknod(struct leat *m, const char *path, mode_t mode, dev_t dev, struct leat_cb cb)
 {
+	lt_op_step walked = mknod_walked;
 	struct lt_op *op;
 	int rc;
 
 	switch (mode & S_IFMT) {
 	case 0:
 	case S_IFREG:
+		walked = mknod_walked_file;
+		break;
 	case S_IFCHR:
 	case S_IFBLK:
 	case S_IFIFO:
 	case S_IFSOCK:
 		break;
-	case S_IFDIR:
-		return lt_task_refuse(cb, -EPERM);
 	default:
-		return lt_task_refuse(cb, -EINVAL);
+		return lt_task_refuse(cb, S_ISDIR(mode) ? -EPERM : -EINVAL);
 	}
-	rc = create_op(m, "mknod", path, NULL, cb, &op);
+	rc = lt_op_create(m, "mknod", path, NULL, cb, &op);
 	if (rc)
 		return rc;
 	op->mode = mode;
 	op->dev = dev;
-	return lt_op_submit(op, mknod_start);
+	return lt_walk_submit(op, LT_WALK_PARENT, walked);
 }

@@ -120,7 +120,7 @@ static int find_cached(struct lt_op *op)
 
 	if (op->again || w->part.kind != LT_PATH_NAME || (op->fresh && w->part.last))
 		return -EAGAIN;
-	switch (lt_cache_name(m->cache, lt_fh_wire(&w->fh), w->part.name, m->clock(), &fh)) {
+	switch (lt_cache_name(m->cache, lt_fh_wire(&w->fh), w->part.name, lt_handle_now(m), &fh)) {
 	case LT_CACHE_UNKNOWN:
 		return -EAGAIN;
 	case LT_CACHE_MISSING:
@@ -132,7 +132,7 @@ static int find_cached(struct lt_op *op)
 	}
 	w->dir = w->fh;
 	w->fh = fh;
-	w->has_attr = lt_cache_attr(m->cache, lt_fh_wire(&fh), m->clock(), &w->attr);
+	w->has_attr = lt_cache_attr(m->cache, lt_fh_wire(&fh), lt_handle_now(m), &w->attr);
 	if (w->has_attr)
 		return judge(op);
 	lt_walk_getattr(op, arrived);
@@ -227,4 +227,37 @@ void lt_walk_start(struct lt_op *op, const char *path, enum lt_walk_mode mode, l
 		return;
 	}
 	advance(op);
+}
+
+static void walk_own_path(struct lt_op *op, int err)
+{
+	(void)err; /* a first step */
+	lt_walk_start(op, op->path_copy, op->first_mode, op->walked_next);
+}
+
+int lt_walk_submit(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next)
+{
+	struct leat_cb cb = op->task.cb;
+
+	if (!op->path_copy) {
+		lt_op_free(op);
+		return lt_task_refuse(cb, -EINVAL);
+	}
+	op->first_mode = mode;
+	op->walked_next = next;
+	return lt_op_submit(op, walk_own_path);
+}
+
+static void get_type(struct lt_op *op, int err)
+{
+	if (err)
+		op->typed_next(op, err);
+	else
+		lt_walk_getattr(op, op->typed_next); /* LOOKUP returned the attributes, except for the root */
+}
+
+int lt_walk_submit_typed(struct lt_op *op, enum lt_walk_mode mode, lt_op_step next)
+{
+	op->typed_next = next;
+	return lt_walk_submit(op, mode, get_type);
 }

@@ -156,14 +156,7 @@ static int create_clnt(struct leat *m, const struct rpcrdma_addr *addr, uint32_t
 int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t prog, uint32_t vers,
 		   struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = prog,
-			.vers = vers,
-			.encode = (xdrproc_t)lt_call_xdr_nothing,
-			.decode = (xdrproc_t)lt_call_xdr_nothing,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(prog, vers, 0, lt_call_xdr_nothing, NULL, lt_call_xdr_nothing, NULL, 0);
 	struct rpcrdma_clnt *c = NULL;
 	int rc = create_clnt(m, addr, MIN(m->timeo_ms, 10000u), &c);
 
@@ -182,20 +175,11 @@ int lt_choose_open(struct leat *m, const struct rpcrdma_addr *addr, uint32_t pro
  * @patience_ms: 0: that of the handle */
 static int ask_info(struct leat *m, struct rpcrdma_clnt *c, uint32_t patience_ms, ctl_info *ret)
 {
-	struct lt_rpc rpc = {
-		.patience_ms = patience_ms,
-		.call = {
-			.prog = LEAT_CTL,
-			.vers = LEAT_CTL_V1,
-			.proc = CTL_INFO,
-			.encode = (xdrproc_t)lt_call_xdr_nothing,
-			.decode = (xdrproc_t)xdr_ctl_info,
-			.res = ret,
-			.reply_max = INFO_REPLY_BYTES,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(LEAT_CTL, LEAT_CTL_V1, CTL_INFO,
+				   lt_call_xdr_nothing, NULL, xdr_ctl_info, ret, INFO_REPLY_BYTES);
 	int rc;
 
+	rpc.patience_ms = patience_ms;
 	memset(ret, 0, sizeof(*ret));
 	rc = lt_sync_rpc(m, c, &rpc);
 	if (rc) {
@@ -252,7 +236,7 @@ static bool is_wildcard(const char *host)
 /* Time limit of one step: at most the remaining time for all steps. */
 static uint32_t until_ms(const struct leat *m, uint64_t until_ns)
 {
-	uint64_t now_ns = m->clock();
+	uint64_t now_ns = lt_handle_now(m);
 
 	return now_ns < until_ns ? (uint32_t)MIN((until_ns - now_ns) / NS_PER_MS + 1, (uint64_t)UPGRADE_MS) : 1;
 }
@@ -299,7 +283,7 @@ static void note_refused(struct leat *m, const char *url, const char *why)
 static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *info, char *why,
 		      size_t cap)
 {
-	uint64_t until_ns = m->clock() + UPGRADES_MS * NS_PER_MS;
+	uint64_t until_ns = lt_handle_now(m) + UPGRADES_MS * NS_PER_MS;
 	int rc = -ENOENT;
 	bool any = false;
 	char text[300];
@@ -313,7 +297,7 @@ static int upgrade_to(struct leat *m, enum rpcrdma_transport t, const ctl_info *
 			continue;
 		if (t == RPCRDMA_RDMA && is_wildcard(addr.host))
 			memcpy(addr.host, m->url.host, sizeof(addr.host));
-		if (m->clock() < until_ns) {
+		if (lt_handle_now(m) < until_ns) {
 			rc = try_upgrade(m, &addr, until_ns, why, cap);
 		} else {
 			rc = -ETIMEDOUT;

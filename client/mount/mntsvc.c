@@ -47,9 +47,14 @@ static bool_t xdr_pmap_args(XDR *xdrs, struct pmap_args *a)
 	       xdr_uint32_t(xdrs, &a->prot) && xdr_uint32_t(xdrs, &a->port);
 }
 
-static bool_t xdr_pmap_port(XDR *xdrs, uint32_t *port)
+/* Opens a connection to another port of the server, for MOUNT or rpcbind. */
+static int open_elsewhere(struct leat *m, uint16_t port, uint32_t prog, uint32_t vers, struct rpcrdma_clnt **ret,
+			  char *why, size_t cap)
 {
-	return xdr_uint32_t(xdrs, port);
+	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = port };
+
+	memcpy(addr.host, m->url.host, sizeof(addr.host));
+	return lt_choose_open(m, &addr, prog, vers, ret, why, cap);
 }
 
 /* Asks rpcbind for the port of the MOUNT service. */
@@ -58,31 +63,19 @@ static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
 	static const struct rpcrdma_cred no_cred = { .none = true };
 	const struct pmap_args args = { MOUNT_PROGRAM, MOUNT_V3, PMAP_TCP, 0 };
 	uint32_t port = 0;
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = PMAP_PROG,
-			.vers = PMAP_VERS,
-			.proc = PMAP_GETPORT,
-			.cred = &no_cred,
-			.encode = (xdrproc_t)xdr_pmap_args,
-			.args = &args,
-			.decode = (xdrproc_t)xdr_pmap_port,
-			.res = &port,
-			.reply_max = 4,
-		},
-	};
-	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = PMAP_PORT };
+	struct lt_rpc rpc = LT_RPC(PMAP_PROG, PMAP_VERS, PMAP_GETPORT,
+				   xdr_pmap_args, &args, xdr_uint32_t, &port, 4);
 	struct rpcrdma_clnt *c = NULL;
 	char detail[400];
 	int rc;
 
-	memcpy(addr.host, m->url.host, sizeof(addr.host));
-	rc = lt_choose_open(m, &addr, PMAP_PROG, PMAP_VERS, &c, detail, sizeof(detail));
+	rc = open_elsewhere(m, PMAP_PORT, PMAP_PROG, PMAP_VERS, &c, detail, sizeof(detail));
 	if (rc) {
 		snprintf(why, cap, "no MOUNT service on the NFS port, and rpcbind does not tell "
 			 "where it is: %.300s; mountport=N would", detail);
 		return rc;
 	}
+	rpc.call.cred = &no_cred;
 	rc = lt_sync_rpc(m, c, &rpc);
 	rpcrdma_clnt_destroy(c);
 	if (!rc && (!port || port > UINT16_MAX))
@@ -94,34 +87,17 @@ static int find_port(struct leat *m, uint16_t *ret, char *why, size_t cap)
 	return rc;
 }
 
-static int open_elsewhere(struct leat *m, uint16_t port, struct rpcrdma_clnt **ret, char *why,
-			  size_t cap)
-{
-	struct rpcrdma_addr addr = { .transport = RPCRDMA_TCP, .port = port };
-
-	memcpy(addr.host, m->url.host, sizeof(addr.host));
-	return lt_choose_open(m, &addr, MOUNT_PROGRAM, MOUNT_V3, ret, why, cap);
-}
-
 /* Does the NFS connection serve MOUNT too? */
 static int probe(struct leat *m)
 {
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = MOUNT_PROGRAM,
-			.vers = MOUNT_V3,
-			.proc = MOUNTPROC3_NULL,
-			.encode = (xdrproc_t)lt_call_xdr_nothing,
-			.decode = (xdrproc_t)lt_call_xdr_nothing,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_NULL,
+				   lt_call_xdr_nothing, NULL, lt_call_xdr_nothing, NULL, 0);
 
 	return lt_sync_rpc(m, m->clnt[0], &rpc);
 }
 
-/* @ret_own: the connection must be destroyed by the caller */
-static int find_service(struct leat *m, struct rpcrdma_clnt **ret, bool *ret_own, char *why,
-			size_t cap)
+/* @ret: m->clnt[0], or a connection that the caller destroys */
+static int find_service(struct leat *m, struct rpcrdma_clnt **ret, char *why, size_t cap)
 {
 	uint16_t port = m->url.mountport;
 	int rc;
@@ -130,7 +106,6 @@ static int find_service(struct leat *m, struct rpcrdma_clnt **ret, bool *ret_own
 		rc = probe(m);
 		if (!rc) {
 			*ret = m->clnt[0];
-			*ret_own = false;
 			return 0;
 		}
 		if (rc != -EPROTONOSUPPORT || m->url.scheme == LT_SCHEME_LOCAL) {
@@ -144,11 +119,9 @@ static int find_service(struct leat *m, struct rpcrdma_clnt **ret, bool *ret_own
 		snprintf(why, cap, "mountport=: a local URL names no host to have such a port");
 		return -EINVAL;
 	}
-	rc = open_elsewhere(m, port, ret, why, cap);
-	if (!rc) {
-		*ret_own = true;
+	rc = open_elsewhere(m, port, MOUNT_PROGRAM, MOUNT_V3, ret, why, cap);
+	if (!rc)
 		m->mnt_port = port;
-	}
 	return rc;
 }
 
@@ -157,18 +130,8 @@ static int mnt(struct leat *m, struct rpcrdma_clnt *c, const char *path)
 	char copy[MNTPATHLEN + 1];
 	dirpath arg = copy;
 	mountres3 res = { 0 };
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = MOUNT_PROGRAM,
-			.vers = MOUNT_V3,
-			.proc = MOUNTPROC3_MNT,
-			.encode = (xdrproc_t)xdr_dirpath,
-			.args = &arg,
-			.decode = (xdrproc_t)xdr_mountres3,
-			.res = &res,
-			.reply_max = MNT_REPLY_BYTES,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT,
+				   xdr_dirpath, &arg, xdr_mountres3, &res, MNT_REPLY_BYTES);
 	int rc;
 
 	if (strlen(path) >= sizeof(copy))
@@ -203,17 +166,8 @@ static bool find_export(struct leat *m, struct rpcrdma_clnt *c, const char *path
 			char ret[LT_PATH_MAX], char names[EXPORTS_TOLD_MAX])
 {
 	mountexports list = NULL;
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = MOUNT_PROGRAM,
-			.vers = MOUNT_V3,
-			.proc = MOUNTPROC3_EXPORT,
-			.encode = (xdrproc_t)lt_call_xdr_nothing,
-			.decode = (xdrproc_t)xdr_mountexports,
-			.res = &list,
-			.reply_max = EXPORT_REPLY_BYTES,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_EXPORT,
+				   lt_call_xdr_nothing, NULL, xdr_mountexports, &list, EXPORT_REPLY_BYTES);
 	bool found = false;
 
 	if (!lt_sync_rpc(m, c, &rpc)) {
@@ -264,8 +218,7 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 	struct rpcrdma_clnt *c;
 	char exports[EXPORTS_TOLD_MAX] = "";
 	const char *rest, *hint = "";
-	bool own;
-	int rc = find_service(m, &c, &own, why, cap);
+	int rc = find_service(m, &c, why, cap);
 
 	if (rc)
 		return rc;
@@ -277,7 +230,7 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 		if (rc)
 			strcpy(m->export, m->url.path);
 	}
-	if (rc == -EACCES && (own || m->addr.transport == RPCRDMA_TCP))
+	if (rc == -EACCES && (m->mnt_port || m->addr.transport == RPCRDMA_TCP))
 		hint = " (not for this address, or only from a port below 1024, which takes root: "
 		       "\"insecure\" in the server's export lets others in)";
 	else if (rc == -EACCES && m->addr.transport == RPCRDMA_RDMA)
@@ -286,7 +239,7 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 		text_clean(exports);
 		hint = exports;
 	}
-	if (own)
+	if (m->mnt_port)
 		rpcrdma_clnt_destroy(c);
 	if (rc) {
 		snprintf(why, cap, "MNT of %.300s: %s%s", m->export,
@@ -302,16 +255,8 @@ int lt_mntsvc_mount(struct leat *m, char *why, size_t cap)
 void lt_mntsvc_umount(struct leat *m)
 {
 	dirpath arg = m->export;
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = MOUNT_PROGRAM,
-			.vers = MOUNT_V3,
-			.proc = MOUNTPROC3_UMNT,
-			.encode = (xdrproc_t)xdr_dirpath,
-			.args = &arg,
-			.decode = (xdrproc_t)lt_call_xdr_nothing,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNT,
+				   xdr_dirpath, &arg, lt_call_xdr_nothing, NULL, 0);
 	struct rpcrdma_clnt_info info;
 	struct rpcrdma_clnt *c;
 	char why[256];
@@ -323,7 +268,7 @@ void lt_mntsvc_umount(struct leat *m)
 		return;
 	m->timeo_ms = MIN(m->timeo_ms, UMNT_PATIENCE_MS); /* UMNT is the last call */
 	c = m->clnt[0];
-	if (m->mnt_port && open_elsewhere(m, m->mnt_port, &c, why, sizeof(why)))
+	if (m->mnt_port && open_elsewhere(m, m->mnt_port, MOUNT_PROGRAM, MOUNT_V3, &c, why, sizeof(why)))
 		return;
 	(void)lt_sync_rpc(m, c, &rpc); /* the server's list is informative only */
 	if (m->mnt_port)

@@ -50,18 +50,8 @@ static int ask_fsinfo(struct leat *m, char *why, size_t cap)
 	FSINFO3args args = { .fsroot = lt_fh_wire(&m->root) };
 	FSINFO3res res = { 0 };
 	const FSINFO3resok *ok = &res.FSINFO3res_u.resok;
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = NFS_PROGRAM,
-			.vers = NFS_V3,
-			.proc = NFSPROC3_FSINFO,
-			.encode = (xdrproc_t)xdr_FSINFO3args,
-			.args = &args,
-			.decode = (xdrproc_t)xdr_FSINFO3res,
-			.res = &res,
-			.reply_max = 256,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(NFS_PROGRAM, NFS_V3, NFSPROC3_FSINFO,
+				   xdr_FSINFO3args, &args, xdr_FSINFO3res, &res, 256);
 	int rc = lt_sync_rpc(m, m->clnt[0], &rpc);
 
 	if (!rc)
@@ -105,18 +95,8 @@ static void ask_pathconf(struct leat *m)
 {
 	PATHCONF3args args = { .object = lt_fh_wire(&m->root) };
 	PATHCONF3res res = { 0 };
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = NFS_PROGRAM,
-			.vers = NFS_V3,
-			.proc = NFSPROC3_PATHCONF,
-			.encode = (xdrproc_t)xdr_PATHCONF3args,
-			.args = &args,
-			.decode = (xdrproc_t)xdr_PATHCONF3res,
-			.res = &res,
-			.reply_max = 256,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(NFS_PROGRAM, NFS_V3, NFSPROC3_PATHCONF,
+				   xdr_PATHCONF3args, &args, xdr_PATHCONF3res, &res, 256);
 
 	m->name_max = LT_NAME_MAX;
 	if (!lt_sync_rpc(m, m->clnt[0], &rpc) && res.status == NFS3_OK)
@@ -128,18 +108,7 @@ static void ask_identity(struct leat *m)
 {
 	ctl_path path = m->export;
 	ctl_whoami res = { 0 };
-	struct lt_rpc rpc = {
-		.call = {
-			.prog = LEAT_CTL,
-			.vers = LEAT_CTL_V1,
-			.proc = CTL_WHOAMI,
-			.encode = (xdrproc_t)xdr_ctl_path,
-			.args = &path,
-			.decode = (xdrproc_t)xdr_ctl_whoami,
-			.res = &res,
-			.reply_max = 12,
-		},
-	};
+	struct lt_rpc rpc = LT_RPC(LEAT_CTL, LEAT_CTL_V1, CTL_WHOAMI, xdr_ctl_path, &path, xdr_ctl_whoami, &res, 12);
 
 	if (!m->is_leatd || strlen(m->export) > CTL_PATH_MAX || lt_sync_rpc(m, m->clnt[0], &rpc))
 		return;
@@ -191,18 +160,12 @@ static void base_found(struct lt_op *op, int err)
 	lt_op_finish(op, err);
 }
 
-static void base_walked(struct lt_op *op, int err)
+static int walk_to_base(struct leat *m, struct leat_cb cb)
 {
-	if (err)
-		lt_op_finish(op, err);
-	else
-		lt_walk_getattr(op, base_found);
-}
+	struct lt_op *op;
+	int rc = lt_op_create(m, "mount", "", NULL, cb, &op);
 
-static void base_start(struct lt_op *op, int err)
-{
-	(void)err; /* a first step */
-	lt_walk_start(op, "", LT_WALK_FOLLOW, base_walked);
+	return rc ? rc : lt_walk_submit_typed(op, LT_WALK_FOLLOW, base_found);
 }
 
 /* The URL's path may not be a directory, may not exist (yet), or may be a dangling link. The mount succeeds
@@ -210,16 +173,8 @@ static void base_start(struct lt_op *op, int err)
  * the mount: the base must not depend on chance. */
 static int find_base(struct leat *m, char *why, size_t cap)
 {
-	struct lt_wait w;
-	struct lt_op *op;
-	int rc = lt_sync_begin(&w, m);
+	int rc = (int)LT_WAIT_FOR(m, walk_to_base(m, w.cb));
 
-	if (rc)
-		return rc;
-	rc = lt_op_create(m, "mount", NULL, NULL, w.cb, &op);
-	if (!rc)
-		rc = lt_op_submit(op, base_start);
-	rc = (int)lt_sync_end(&w, rc);
 	switch (rc) {
 	case 0:
 	case -ENOENT:

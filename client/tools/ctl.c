@@ -35,14 +35,11 @@ static void print_listener(void *ctx, const char *url)
 
 static int ctl_info(struct leat *m)
 {
-	struct leat_info *info = malloc(sizeof(*info));
+	struct leat_info info;
 
-	if (!info)
-		return -ENOMEM;
-	leat_info(m, info);
-	if (info->is_leatd)
-		printf("%-12s %s\n", "server", info->server);
-	free(info);
+	leat_info(m, &info);
+	if (info.is_leatd)
+		printf("%-12s %s\n", "server", info.server);
 	return leat_server_listeners(m, print_listener, NULL);
 }
 

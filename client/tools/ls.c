@@ -29,22 +29,18 @@ struct ls {
 
 static char type_letter(mode_t mode)
 {
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return 'd';
-	case S_IFLNK:
-		return 'l';
-	case S_IFBLK:
-		return 'b';
-	case S_IFCHR:
-		return 'c';
-	case S_IFIFO:
-		return 'p';
-	case S_IFSOCK:
-		return 's';
-	default:
-		return '-';
+	static const struct {
+		mode_t type;
+		char letter;
+	} types[] = {
+		{ S_IFDIR, 'd' }, { S_IFLNK, 'l' }, { S_IFBLK, 'b' }, { S_IFCHR, 'c' }, { S_IFIFO, 'p' }, { S_IFSOCK, 's' },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		if ((mode & S_IFMT) == types[i].type)
+			return types[i].letter;
 	}
+	return '-';
 }
 
 /* Formats one of the three groups of "rwx"; @special is 's' or 't' if that bit is set, else 0. */
@@ -66,7 +62,7 @@ static void print_mode(mode_t mode, char buf[11])
 	buf[10] = '\0';
 }
 
-/* Cache of user and group names: a directory has few, and each lookup reads files. */
+/* Cache of user or group names: a directory has few, and each lookup reads files. */
 #define IDS 64u
 
 struct id_name {
@@ -75,14 +71,9 @@ struct id_name {
 	char text[32];
 };
 
-static const char *id_name(struct id_name cache[IDS], uint32_t id, const char *(*look)(uint32_t id))
+/* @name: of @id; NULL: it has none. Return: valid until the next call with this cache */
+static const char *keep_name(struct id_name *e, uint32_t id, const char *name)
 {
-	struct id_name *e = &cache[id % IDS];
-	const char *name;
-
-	if (e->known && e->id == id)
-		return e->text;
-	name = look(id);
 	if (name)
 		snprintf(e->text, sizeof(e->text), "%s", name);
 	else
@@ -92,33 +83,28 @@ static const char *id_name(struct id_name cache[IDS], uint32_t id, const char *(
 	return e->text;
 }
 
-static const char *look_user(uint32_t uid)
-{
-	const struct passwd *pw = getpwuid(uid);
-
-	return pw ? pw->pw_name : NULL;
-}
-
-static const char *look_group(uint32_t gid)
-{
-	const struct group *gr = getgrgid(gid);
-
-	return gr ? gr->gr_name : NULL;
-}
-
-/* The result is valid until the next call of this function. */
 static const char *user_name(uid_t uid)
 {
 	static struct id_name cache[IDS];
+	struct id_name *e = &cache[uid % IDS];
+	const struct passwd *pw;
 
-	return id_name(cache, uid, look_user);
+	if (e->known && e->id == uid)
+		return e->text;
+	pw = getpwuid(uid);
+	return keep_name(e, uid, pw ? pw->pw_name : NULL);
 }
 
 static const char *group_name(gid_t gid)
 {
 	static struct id_name cache[IDS];
+	struct id_name *e = &cache[gid % IDS];
+	const struct group *gr;
 
-	return id_name(cache, gid, look_group);
+	if (e->known && e->id == gid)
+		return e->text;
+	gr = getgrgid(gid);
+	return keep_name(e, gid, gr ? gr->gr_name : NULL);
 }
 
 static void print_time(const struct timespec *ts, char *buf, size_t cap)

@@ -14,14 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/util.h"
 #include "pieces.h"
-
-static double us(uint64_t ns)
-{
-	return (double)ns / (double)NS_PER_US;
-}
+#include "tool.h"
 
 static bool was(uint64_t begin, uint64_t end)
 {
@@ -126,7 +120,7 @@ static int compare_pieces(const void *a, const void *b)
 static void print_times(FILE *to, uint64_t begin, uint64_t end)
 {
 	if (was(begin, end))
-		fprintf(to, " %10.1f %10.1f", us(begin), us(end));
+		fprintf(to, " %10.1f %10.1f", tool_us(begin), tool_us(end));
 	else
 		fprintf(to, " %10s %10s", "-", "-");
 }
@@ -163,7 +157,7 @@ int trace_print(FILE *to, struct leat_trace *t)
 		fprintf(to, "%" PRIu64 " bytes more\n", t->bytes - told);
 	lesser = MIN(busy.disk_ns, busy.net_ns);
 	fprintf(to, "total %.1f: disk %.1f, network %.1f, both at once %.1f (%.0f %% of the lesser)\n",
-		us(t->total_ns), us(busy.disk_ns), us(busy.net_ns), us(busy.both_ns),
+		tool_us(t->total_ns), tool_us(busy.disk_ns), tool_us(busy.net_ns), tool_us(busy.both_ns),
 		lesser ? 100 * (double)busy.both_ns / (double)lesser : 0);
 	return 0;
 }

@@ -18,17 +18,11 @@
 #include "base/clock.h"
 #include "tool.h"
 
-
 static int compare_times(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
-}
-
-static double us(uint64_t ns)
-{
-	return (double)ns / (double)NS_PER_US;
 }
 
 static int ping_calls(struct leat *m, uint64_t *ns, unsigned count)
@@ -51,57 +45,52 @@ static int ping_calls(struct leat *m, uint64_t *ns, unsigned count)
 static int ping_one(struct tool_target *t, void *ctx)
 {
 	unsigned count = *(const unsigned *)ctx;
-	struct leat_info *info = malloc(sizeof(*info));
+	struct leat_info info;
 	uint64_t *ns = calloc(count, sizeof(*ns));
-	int rc = TOOL_FAILED, err = -ENOMEM;
+	int err = ns ? ping_calls(t->m, ns, count) : -ENOMEM;
 
-	if (info && ns)
-		err = ping_calls(t->m, ns, count);
 	if (err) {
-		rc = tool_fail(t->m, t->arg, err);
-		goto out;
+		free(ns);
+		return tool_fail(t->m, t->arg, err);
 	}
 	qsort(ns, count, sizeof(*ns), compare_times);
-	leat_info(t->m, info);
-	printf("%-12s %s\n", "export", info->url);
-	printf("%-12s %s\n", "server", info->server);
-	if (info->device[0] && strcmp(info->device, info->transport) != 0)
-		printf("%-12s %s (%s)\n", "transport", info->transport, info->device);
+	leat_info(t->m, &info);
+	printf("%-12s %s\n", "export", info.url);
+	printf("%-12s %s\n", "server", info.server);
+	if (info.device[0] && strcmp(info.device, info.transport) != 0)
+		printf("%-12s %s (%s)\n", "transport", info.transport, info.device);
 	else
-		printf("%-12s %s\n", "transport", info->transport);
-	printf("%-12s %s\n", "because", info->chosen);
-	for (unsigned i = 0; i < info->nrefused; i++) {
+		printf("%-12s %s\n", "transport", info.transport);
+	printf("%-12s %s\n", "because", info.chosen);
+	for (unsigned i = 0; i < info.nrefused; i++) {
 		/* transports that the server lacks are in the line above */
-		if (strstr(info->refused[i].url, "://"))
-			printf("%-12s %s: %s\n", "not", info->refused[i].url, info->refused[i].why);
+		if (strstr(info.refused[i].url, "://"))
+			printf("%-12s %s: %s\n", "not", info.refused[i].url, info.refused[i].why);
 	}
 	printf("%-12s p50 %.1f us, best %.1f, worst %.1f, of %u calls\n", "round trip",
-	       us(ns[count / 2]), us(ns[0]), us(ns[count - 1]), count);
+	       tool_us(ns[count / 2]), tool_us(ns[0]), tool_us(ns[count - 1]), count);
 	printf("%-12s %" PRIu32 ", lowest %" PRIu32 ", on %u connection%s\n", "credits",
-	       info->credits, info->credits_low, info->conns, info->conns == 1 ? "" : "s");
-	if (info->send_inline)
+	       info.credits, info.credits_low, info.conns, info.conns == 1 ? "" : "s");
+	if (info.send_inline)
 		printf("%-12s send %" PRIu32 ", receive %" PRIu32 " bytes\n", "inline",
-		       info->send_inline, info->recv_inline);
+		       info.send_inline, info.recv_inline);
 	else
 		printf("%-12s all of it: a stream\n", "inline");
-	printf("%-12s read %" PRIu32 ", write %" PRIu32 " bytes at once\n", "sizes", info->rsize,
-	       info->wsize);
-	if (info->registration[0])
-		printf("%-12s %s, remote invalidation %s\n", "registration", info->registration,
-		       info->remote_inv ? "yes" : "no");
-	if (info->kept[0])
-		printf("%-12s %s\n", "kept", info->kept);
-	if (info->runs_as[0])
-		printf("%-12s %s\n", "identity", info->runs_as);
-	if (strcmp(info->modes, "none") != 0)
-		printf("%-12s %s\n", "modes", info->modes);
-	if (info->fast_write)
-		printf("%-12s of up to %" PRIu32 " bytes\n", "fast writes", info->fast_write);
-	rc = TOOL_OK;
-out:
+	printf("%-12s read %" PRIu32 ", write %" PRIu32 " bytes at once\n", "sizes", info.rsize,
+	       info.wsize);
+	if (info.registration[0])
+		printf("%-12s %s, remote invalidation %s\n", "registration", info.registration,
+		       info.remote_inv ? "yes" : "no");
+	if (info.kept[0])
+		printf("%-12s %s\n", "kept", info.kept);
+	if (info.runs_as[0])
+		printf("%-12s %s\n", "identity", info.runs_as);
+	if (strcmp(info.modes, "none") != 0)
+		printf("%-12s %s\n", "modes", info.modes);
+	if (info.fast_write)
+		printf("%-12s of up to %" PRIu32 " bytes\n", "fast writes", info.fast_write);
 	free(ns);
-	free(info);
-	return rc;
+	return TOOL_OK;
 }
 
 struct ping {

@@ -121,7 +121,7 @@ static void say_what_stays(void)
 		}
 	}
 	if (!any)
-		say("leat: interrupted; the server does not answer\n");
+		say("leat: interrupted; the server does not reply\n");
 }
 
 /* Return: the previous mask */
@@ -232,7 +232,7 @@ static bool print_text(const struct signals_file *f, char *buf, size_t cap)
 		n = snprintf(buf, cap, "leat: %s: interrupted\n", f->place);
 		break;
 	case SIGNALS_STAYS:
-		n = snprintf(buf, cap, "leat: %s: interrupted; the server does not answer, so %s stays in %.*s "
+		n = snprintf(buf, cap, "leat: %s: interrupted; the server does not reply, so %s stays in %.*s "
 			     "(leat rm --leftovers removes it after a day)\n", f->place,
 			     slash ? slash + 1 : f->path, dir, f->path);
 		break;

@@ -80,9 +80,9 @@ static void on_away(void *ctx, bool away, const char *why)
 		return;
 	fputs("\r\033[K", stderr); /* erases a progress bar; it will be redrawn */
 	if (away)
-		log_warn("%.*s: no answer for 5 s (%s); still waiting", len, url, why);
+		log_warn("%.*s: no reply for 5 s (%s); still waiting", len, url, why);
 	else
-		log_info("%.*s: the server answers again", len, url);
+		log_info("%.*s: the server replies again", len, url);
 }
 
 int tool_mount(const char *url, const struct leat_opts *opts, struct leat **ret)
@@ -105,7 +105,7 @@ int tool_attach(const char *url, struct tool_target *ret)
 
 int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_target *ret)
 {
-	struct leat_info *info;
+	struct leat_info info;
 	struct leat *m;
 	size_t len;
 	int rc;
@@ -119,18 +119,11 @@ int tool_attach_with(const char *url, const struct leat_opts *opts, struct tool_
 		log_err("%s", leat_mount_error());
 		return rc;
 	}
-	info = malloc(sizeof(*info));
-	if (!info) {
-		leat_umount(m);
-		tool_fail(NULL, url, -ENOMEM);
-		return -ENOMEM;
-	}
-	leat_info(m, info);
+	leat_info(m, &info);
 	ret->arg = url;
 	ret->m = m;
-	snprintf(ret->at, sizeof(ret->at), "%s", info->url);
-	len = (size_t)snprintf(ret->path, sizeof(ret->path), "/%s", info->path);
-	free(info);
+	snprintf(ret->at, sizeof(ret->at), "%s", info.url);
+	len = (size_t)snprintf(ret->path, sizeof(ret->path), "/%s", info.path);
 	/* a mount drops a trailing slash, which requires the name to be a directory */
 	if (len > 1 && len < sizeof(ret->path) - 1 && tool_ends_in_slash(url))
 		strcpy(ret->path + len, "/");
@@ -153,25 +146,16 @@ bool tool_same_export(const struct tool_target *a, const struct tool_target *b)
 
 bool tool_same_server(const struct tool_target *a, const struct tool_target *b)
 {
-	struct leat_info *info;
-	char server[sizeof(info->server)];
-	bool same;
+	struct leat_info of_a, of_b;
 
 	if (!a->m || !b->m)
 		return !a->m && !b->m;
 	if (!strcmp(a->at, b->at))
 		return true;
-	info = malloc(sizeof(*info));
-	if (!info)
-		return false;
+	leat_info(a->m, &of_a);
+	leat_info(b->m, &of_b);
 	/* the text of a leatd contains its unique instance id */
-	leat_info(a->m, info);
-	same = info->is_leatd;
-	memcpy(server, info->server, sizeof(server));
-	leat_info(b->m, info);
-	same = same && info->is_leatd && !strcmp(server, info->server);
-	free(info);
-	return same;
+	return of_a.is_leatd && of_b.is_leatd && !strcmp(of_a.server, of_b.server);
 }
 
 int tool_temp_name(char ret[TOOL_TEMP_NAME_BYTES])
@@ -194,23 +178,22 @@ bool tool_is_temp_name(const char *name)
 
 char *tool_place(struct leat *m, const char *path, char buf[TOOL_PLACE_BYTES])
 {
-	struct leat_info *info = m && path[0] == '/' ? malloc(sizeof(*info)) : NULL;
+	struct leat_info info = { .given = "" };
 	/* the options of the URL do not matter for the message */
 	size_t len = tool_is_url(path) ? strcspn(path, "?") : strlen(path), url_len = 0;
 	bool is_cut = len > PLACE_PATH_MAX;
 
-	if (info) {
-		leat_info(m, info);
-		url_len = strlen(info->given);
-		if (url_len && info->given[url_len - 1] == '/')
+	if (m && path[0] == '/') {
+		leat_info(m, &info);
+		url_len = strlen(info.given);
+		if (url_len && info.given[url_len - 1] == '/')
 			url_len--; /* of the export "/" */
 		if (len == 1)
 			len = 0; /* the root of the export */
 	}
-	snprintf(buf, TOOL_PLACE_BYTES, "%.*s%s%.*s", (int)url_len, info ? info->given : "",
+	snprintf(buf, TOOL_PLACE_BYTES, "%.*s%s%.*s", (int)url_len, info.given,
 		 is_cut ? "/..." : "", (int)MIN(len, (size_t)PLACE_PATH_MAX),
 		 is_cut ? path + len - PLACE_PATH_MAX : path);
-	free(info);
 	return buf;
 }
 
@@ -321,16 +304,16 @@ static int compare_entries(const void *a, const void *b)
 	return strcmp(((const struct tool_entry *)a)->name, ((const struct tool_entry *)b)->name);
 }
 
-static int add_entry(struct tool_entries *e, size_t *cap, const char *name, const struct stat *st)
+int tool_entries_add(struct tool_entries *e, const char *name, const struct stat *st)
 {
-	if (e->count == *cap) {
-		size_t more = *cap ? 2 * *cap : 64;
-		struct tool_entry *v = reallocarray(e->v, more, sizeof(*v));
+	if (e->count == e->room) {
+		size_t room = e->room ? 2 * e->room : 64;
+		struct tool_entry *v = reallocarray(e->v, room, sizeof(*v));
 
 		if (!v)
 			return -ENOMEM;
 		e->v = v;
-		*cap = more;
+		e->room = room;
 	}
 	e->v[e->count].name = strdup(name);
 	if (!e->v[e->count].name)
@@ -344,21 +327,16 @@ int tool_list(struct leat *m, const char *path, struct tool_entries *ret)
 	struct tool_entries e = { 0 };
 	const struct leat_dirent *ent;
 	struct leat_dir *dir;
-	struct tool_path *full;
-	size_t cap = 0, len;
+	struct tool_path full;
+	size_t len;
 	int rc;
 
-	full = malloc(sizeof(*full));
-	if (!full)
-		return -ENOMEM;
-	rc = tool_path_init(full, path);
+	rc = tool_path_init(&full, path);
 	if (!rc)
 		rc = leat_opendir(m, path, &dir);
-	if (rc) {
-		free(full);
+	if (rc)
 		return rc;
-	}
-	len = full->len;
+	len = full.len;
 	while (!rc && (ent = leat_readdir(dir))) {
 		struct stat st = { 0 };
 
@@ -367,20 +345,19 @@ int tool_list(struct leat *m, const char *path, struct tool_entries *ret)
 		if (ent->has_stat) {
 			st = ent->st;
 		} else {
-			rc = tool_path_push(full, ent->name);
+			rc = tool_path_push(&full, ent->name);
 			if (!rc)
-				rc = leat_lstat(m, full->text, &st);
-			tool_path_cut(full, len);
+				rc = leat_lstat(m, full.text, &st);
+			tool_path_cut(&full, len);
 			if (rc == -ENOENT) { /* removed since the directory was read */
 				rc = 0;
 				continue;
 			}
 		}
 		if (!rc)
-			rc = add_entry(&e, &cap, ent->name, &st);
+			rc = tool_entries_add(&e, ent->name, &st);
 	}
 	leat_closedir(dir);
-	free(full);
 	if (rc) {
 		tool_entries_fini(&e);
 		return rc;

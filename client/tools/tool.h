@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/util.h"
@@ -157,8 +158,11 @@ struct tool_entry {
 
 struct tool_entries {
 	struct tool_entry *v;
-	size_t count;
+	size_t count, room;
 };
+
+/** tool_entries_add - appends an entry, with a copy of @name; Return: 0, or -ENOMEM with errno */
+must_check int tool_entries_add(struct tool_entries *e, const char *name, const struct stat *st);
 
 /** tool_list - reads a whole directory; Return: 0, and the caller calls tool_entries_fini(); or -errno, no message */
 must_check int tool_list(struct leat *m, const char *path, struct tool_entries *ret);
@@ -184,6 +188,18 @@ void tool_put_name(const char *name);
 
 /** tool_print_size - 1536 as "1.5K"; Return: @buf */
 char *tool_print_size(uint64_t bytes, char buf[16]);
+
+/** tool_us - nanoseconds as microseconds */
+static inline double tool_us(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_US;
+}
+
+/** tool_ratio - @a per @b; 0 if @b is 0 */
+static inline double tool_ratio(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
 
 /** tool_interrupted - has a signal come that ends the command? Only a held command sees it: signals.h */
 bool tool_interrupted(void);

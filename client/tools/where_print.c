@@ -38,11 +38,6 @@ static uint64_t since(uint64_t before, uint64_t now)
 	return now > before ? now - before : 0;
 }
 
-static double ratio(double a, double b)
-{
-	return b > 0 ? a / b : 0;
-}
-
 /* a server may report an absurd rate */
 static char *rate(double bytes_s, char buf[16])
 {
@@ -128,9 +123,9 @@ struct where_rates where_rates(const struct leat_where_kind *k)
 {
 	double both = (double)k->ns[LEAT_WHERE_BOTH], bytes = (double)k->bytes * (double)NS_PER_S;
 	struct where_rates r = {
-		.achieved = ratio(bytes, total_ns(k)),
-		.disk = ratio(bytes, both + (double)k->ns[LEAT_WHERE_DISK]),
-		.net = ratio(bytes, both + (double)k->ns[LEAT_WHERE_NET]),
+		.achieved = tool_ratio(bytes, total_ns(k)),
+		.disk = tool_ratio(bytes, both + (double)k->ns[LEAT_WHERE_DISK]),
+		.net = tool_ratio(bytes, both + (double)k->ns[LEAT_WHERE_NET]),
 	};
 
 	if (r.disk > 0 && r.net > 0)
@@ -147,7 +142,7 @@ char *where_bar(const struct leat_where_kind *k, char buf[WHERE_BAR_COLUMNS + 1]
 		until += (double)k->ns[i];
 		/* round the end of each part, not its length, so that the parts add up */
 		while (at < WHERE_BAR_COLUMNS &&
-		       at < (unsigned)(ratio(until, all) * WHERE_BAR_COLUMNS + 0.5))
+		       at < (unsigned)(tool_ratio(until, all) * WHERE_BAR_COLUMNS + 0.5))
 			buf[at++] = parts[i].letter;
 	}
 	buf[at] = '\0';
@@ -163,12 +158,12 @@ static void print_rates(FILE *to, const struct leat_where_kind *k)
 
 	if (!k->bytes)
 		return;
-	fprintf(to, "  %s/s each while looked at: ", rate(r.achieved, achieved));
+	fprintf(to, "  %s/s during a request: ", rate(r.achieved, achieved));
 	if (r.efficiency > 0)
 		fprintf(to, "%.2f of the lesser of disk %s/s and network %s/s\n", r.efficiency,
 			rate(r.disk, disk), rate(r.net, net));
 	else if (r.disk > 0)
-		fprintf(to, "disk %s/s; no transfer apart from it and from the answer\n",
+		fprintf(to, "disk %s/s; no transfer apart from it and from the reply\n",
 			rate(r.disk, disk));
 	else
 		fprintf(to, "no disk\n");
@@ -180,20 +175,20 @@ static void print_kind(FILE *to, const char *name, const struct leat_where_kind 
 	char bar[WHERE_BAR_COLUMNS + 1], size[16];
 
 	if (!k->requests) {
-		fprintf(to, "%-6s none was looked at\n", name);
+		fprintf(to, "%-6s none was sampled\n", name);
 		return;
 	}
-	fprintf(to, "%-6s %s  %.1f us each, %" PRIu64 " looked at, %s\n", name, where_bar(k, bar),
+	fprintf(to, "%-6s %s  %.1f us each, %" PRIu64 " sampled, %s\n", name, where_bar(k, bar),
 		us(all) / n, k->requests, tool_print_size(k->bytes, size));
 	for (unsigned i = 0; i < LEAT_WHERE_PARTS; i++)
 		fprintf(to, "  %c %-13s %5.1f %% %12.1f us\n", parts[i].letter, parts[i].name,
-			100 * ratio((double)k->ns[i], all), us((double)k->ns[i]) / n);
+			100 * tool_ratio((double)k->ns[i], all), us((double)k->ns[i]) / n);
 	print_rates(to, k);
 }
 
 static void print_states(FILE *to, const struct where_span *s)
 {
-	fprintf(to, "%-13s %12s %12s %12s\n", "state", "p50 us", "p99 us", "looked at");
+	fprintf(to, "%-13s %12s %12s %12s\n", "state", "p50 us", "p99 us", "sampled");
 	for (unsigned i = 0; i < s->nstates; i++) {
 		const struct hist *h = &s->states[i].times;
 
@@ -206,7 +201,7 @@ static void print_states(FILE *to, const struct where_span *s)
 
 static double copied_per_byte(const struct where_span *s)
 {
-	return ratio((double)s->bytes_copied, (double)s->bytes_in + (double)s->bytes_out);
+	return tool_ratio((double)s->bytes_copied, (double)s->bytes_in + (double)s->bytes_out);
 }
 
 void where_print(FILE *to, const struct where_span *s)
@@ -219,8 +214,8 @@ void where_print(FILE *to, const struct where_span *s)
 		return;
 	}
 	fprintf(to, "%.1f s: read %s/s, wrote %s/s, copied %.3f per byte, %" PRIu64 " submits blocked\n",
-		s->seconds, rate(ratio((double)s->bytes_out, s->seconds), out),
-		rate(ratio((double)s->bytes_in, s->seconds), in),
+		s->seconds, rate(tool_ratio((double)s->bytes_out, s->seconds), out),
+		rate(tool_ratio((double)s->bytes_in, s->seconds), in),
 		copied_per_byte(s), s->submit_blocked);
 	print_kind(to, "READ", &s->read);
 	print_kind(to, "WRITE", &s->write);
@@ -237,7 +232,7 @@ static void json_kind(FILE *to, const char *name, const struct leat_where_kind *
 		k->bytes);
 	for (unsigned i = 0; i < LEAT_WHERE_PARTS; i++)
 		fprintf(to, ",\"%s_%s_us\":%.3f", name, parts[i].json,
-			ratio(us((double)k->ns[i]), (double)k->requests));
+			tool_ratio(us((double)k->ns[i]), (double)k->requests));
 	fprintf(to, ",\"%s_bytes_s\":%.0f,\"%s_disk_bytes_s\":%.0f,\"%s_net_bytes_s\":%.0f"
 		    ",\"%s_efficiency\":%.4f", name, r.achieved, name, r.disk, name, r.net, name,
 		r.efficiency);

@@ -11,8 +11,7 @@
  *             The table keeps its size unless the caller grows it. hash_first() and hash_next() return the nodes
  *             of one hash; the caller compares the keys.
  *
- *             Three tables are not of this kind. server/fs/commit.c has a lock and a condition in each bucket.
- *             server/fs/dir_ctime.c keeps one number for all directories of a bucket.
+ *             Two tables are not of this kind. server/fs/dir_ctime.c keeps one number for all directories of a bucket.
  *             rpcrdma/base/account.c is searched under the lock of all connections and by keys that a peer may
  *             choose; a tree needs no secret for that.
  * Memory:     The array of chains. Nodes are embedded in their owners' structures, which the table never owns.

@@ -101,6 +101,9 @@ must_check int opt_set_once(const struct opt *o, void *to, unsigned *given, cons
 /** opt_set_number - sets a FLAG, NUMBER, SIZE or TIME to @v, in the unit of the member, after the same checks */
 must_check int opt_set_number(const struct opt *o, void *to, uint64_t v, char *why, size_t why_bytes);
 
+/** opt_fail - prints a message for the user; Return: @err */
+printf_like(4, 5) int opt_fail(int err, char *why, size_t why_bytes, const char *fmt, ...);
+
 /** opt_refuse - says that @value is not among the allowed values; Return: -EINVAL */
 int opt_refuse(const struct opt *o, const char *value, char *why, size_t why_bytes);
 

@@ -359,8 +359,8 @@ static bool has_room(const struct rr_budget *b, size_t all, size_t mine, size_t 
 
 /* A sum is raised only after the amount fits, so a refused charge does not make another one fail. If the rest
  * of the budget is taken meanwhile, the first sum is lowered again. Each of several racing threads may exceed
- * the client's share by one amount. No charge exceeds the budget. But slab.c adds the chunks of receives to the
- * budget of messages without a charge, so a chunk may exceed it. The budget is read first, and ordered after
+ * the client's share by one amount. No charge exceeds the budget. But pool.c adds the segments of receives to the
+ * budget of messages without a charge, so a segment may exceed it. The budget is read first, and ordered after
  * queueing: see rr_client_uncharge(). */
 int rr_client_charge(struct rr_client *c, enum rr_share share, size_t amount)
 {

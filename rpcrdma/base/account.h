@@ -42,11 +42,11 @@ enum rr_share {
 	RR_SHARE_CONNS,  /* connections */
 	RR_SHARE_CALLS,  /* bytes of the pool: long calls, ... */
 	RR_SHARE_DATA,   /* ... payload, ... */
-	RR_SHARE_ANSWERS, /* ... long replies: srv_buf.c */
+	RR_SHARE_REPLIES, /* ... long replies: srv_buf.c */
 	RR_SHARE_SENDS,  /* bytes of reply messages, once the first half of their zone is in use: srv_buf.c */
-	RR_SHARE_RECVS,  /* bytes of receives: ep.c; together with RR_SHARE_MSGS where both have one limit: slab.c */
+	RR_SHARE_RECVS,  /* bytes of receives: ep.c; together with RR_SHARE_MSGS where both have one limit: pool.c */
 	RR_SHARE_MSGS,   /* bytes of messages and requests outside the pool: srv_tcp*.c; and of the pool's
-			  * receives (slab.c), which clients are charged for in RR_SHARE_RECVS */
+			  * receives (pool.c), which clients are charged for in RR_SHARE_RECVS */
 	RR_SHARE_OWN,    /* bytes of memory of single connections, which they use instead of the pool: rr_own */
 	RR_SHARE_REGION, /* bytes of memory offered by local peers, and of bounce areas: local_map.c */
 	RR_SHARE_RING,   /* bytes of rings and of the smallest bounce areas of the local fabric: local_map.c */
@@ -59,7 +59,7 @@ struct rr_budget {
 	unsigned kept;      /* 1/kept of the budget is reserved for clients that hold little; 0: none */
 	bool even;          /* the other clients share the rest evenly; false: first come, first served */
 	_Atomic size_t used;
-	_Atomic size_t idle; /* not charged to any client, but not available either: slab.c */
+	_Atomic size_t idle; /* not charged to any client, but not available either: pool.c */
 };
 
 /* A client's view of a connection that may be closed for others. */

@@ -13,22 +13,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/treap.h"
 #include "base/util.h"
 
 struct rr_inode {
 	uintptr_t start, end;         /* set before insertion; start < end */
 	uintptr_t max;                /* the greatest end in this subtree */
-	uint32_t weight;              /* heap order: no child has a greater one */
-	struct rr_inode *left, *right;
+	struct treap_node tree;
 };
 
 struct rr_itree {
-	struct rr_inode *root;
-	uint32_t random;
+	struct treap nodes;
 };
-
-/* Tests one node; Return: true: it matches, stop. It must not change the tree. */
-typedef bool (*rr_itree_fn)(struct rr_inode *node, void *arg);
 
 /** rr_itree_init - makes @t an empty tree, which needs no cleanup */
 void rr_itree_init(struct rr_itree *t);
@@ -39,10 +35,12 @@ void rr_itree_insert(struct rr_itree *t, struct rr_inode *node);
 /** rr_itree_remove - removes @node, which must be in the tree */
 void rr_itree_remove(struct rr_itree *t, struct rr_inode *node);
 
-/** rr_itree_find - returns the first node, by start, that overlaps [@start, @end) and that @fn accepts; NULL
- * accepts all
- * Return: NULL: no node matches */
-struct rr_inode *rr_itree_find(const struct rr_itree *t, uintptr_t start, uintptr_t end,
-			       rr_itree_fn fn, void *arg);
+/** rr_itree_next - returns the next node, by start, that overlaps [@start, @end); NULL: no more
+ * @after: in the tree; NULL: the first node
+ */
+struct rr_inode *rr_itree_next(const struct rr_itree *t, const struct rr_inode *after, uintptr_t start, uintptr_t end);
+
+#define rr_itree_for_each(n, t, start, end)                                                                  \
+	for (struct rr_inode *n = rr_itree_next(t, NULL, start, end); n; n = rr_itree_next(t, n, start, end))
 
 #endif

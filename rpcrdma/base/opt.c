@@ -22,6 +22,8 @@
 #include "base/checked.h"
 
 #define OPTIONS_MAX 64
+#define LONGS 256 /* what getopt_long() returns for the first option; less: a letter */
+#define AMOUNT_BYTES 32
 #define HELP_COLUMN 21 /* of the text; from the left of the option */
 #define HELP_WIDTH 98
 
@@ -37,14 +39,14 @@ static const struct unit times[] = {
 	{ "s", NS_PER_S }, { "ms", NS_PER_MS }, { "us", NS_PER_US }, { "ns", 1 }, { NULL, 1 }
 };
 
-static printf_like(3, 4) int refuse(char *why, size_t why_bytes, const char *fmt, ...)
+int opt_fail(int err, char *why, size_t why_bytes, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(why, why_bytes, fmt, ap);
 	va_end(ap);
-	return -EINVAL;
+	return err;
 }
 
 /* ---- numbers ---- */
@@ -188,17 +190,27 @@ static bool parse_flag(const struct opt *o, const char *value, uint64_t *ret)
 
 /* ---- description of values ---- */
 
-static size_t print_amount(const struct opt *o, uint64_t v, char *buf, size_t bytes)
+/* Appends to @buf what fits. */
+static printf_like(2, 3) void append(char buf[OPT_LIMITS_BYTES], const char *fmt, ...)
+{
+	size_t n = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(buf + n, OPT_LIMITS_BYTES - n, fmt, ap);
+	va_end(ap);
+}
+
+static char *print_amount(const struct opt *o, uint64_t v, char *buf, size_t bytes)
 {
 	const struct unit *u = o->type == OPT_TIME ? times : sizes;
 
 	if (o->type == OPT_TIME)
 		v *= o->unit;
-	if (o->type == OPT_NUMBER || !v)
-		return (size_t)snprintf(buf, bytes, "%" PRIu64, v);
-	while (v % u->factor)
+	while (u->name && (o->type == OPT_NUMBER || !v || v % u->factor))
 		u++;
-	return (size_t)snprintf(buf, bytes, "%" PRIu64 "%s", v / u->factor, u->name ? u->name : "");
+	(void)snprintf(buf, bytes, "%" PRIu64 "%s", v / u->factor, u->name ? u->name : "");
+	return buf;
 }
 
 static const char *unit_name(uint64_t ns)
@@ -213,47 +225,39 @@ static const char *unit_name(uint64_t ns)
 static char *limits_of_number(const struct opt *o, char buf[OPT_LIMITS_BYTES])
 {
 	static const char *const nouns[] = { [OPT_NUMBER] = "number", [OPT_SIZE] = "size", [OPT_TIME] = "time" };
-	const size_t bytes = OPT_LIMITS_BYTES;
-	size_t n = 0;
+	char amount[AMOUNT_BYTES];
 
 	if (o->words)
-		n += (size_t)snprintf(buf + n, bytes - n, "%s or ", o->words);
-	n += (size_t)snprintf(buf + n, bytes - n, o->step > 1 ? "a multiple of " : "a %s", nouns[o->type]);
+		append(buf, "%s or ", o->words);
 	if (o->step > 1)
-		n += print_amount(o, o->step, buf + n, bytes - n);
+		append(buf, "a multiple of %s", print_amount(o, o->step, amount, sizeof(amount)));
+	else
+		append(buf, "a %s", nouns[o->type]);
 	if (o->min || o->max != UINT64_MAX)
-		n += (size_t)snprintf(buf + n, bytes - n, " from ");
-	if (o->min || o->max != UINT64_MAX)
-		n += print_amount(o, o->min, buf + n, bytes - n);
-	if (o->max != UINT64_MAX) {
-		n += (size_t)snprintf(buf + n, bytes - n, " to ");
-		n += print_amount(o, o->max, buf + n, bytes - n);
-	}
+		append(buf, " from %s", print_amount(o, o->min, amount, sizeof(amount)));
+	if (o->max != UINT64_MAX)
+		append(buf, " to %s", print_amount(o, o->max, amount, sizeof(amount)));
 	if (o->type == OPT_TIME && o->bare)
-		(void)snprintf(buf + n, bytes - n, " (default unit %s)", unit_name(o->bare));
+		append(buf, " (default unit %s)", unit_name(o->bare));
 	return buf;
 }
 
 /* "a", "a or b", "a, b or c" */
 static char *limits_of_word(const char *words, char buf[OPT_LIMITS_BYTES])
 {
-	size_t n = 0, len = next_word(&words);
-
-	buf[0] = '\0';
-	while (len && n < OPT_LIMITS_BYTES) {
+	for (size_t len = next_word(&words), next_len; len; len = next_len) {
 		const char *next = words + len;
-		size_t next_len = next_word(&next);
-		const char *before = !n ? "" : next_len ? ", " : " or ";
 
-		n += (size_t)snprintf(buf + n, OPT_LIMITS_BYTES - n, "%s%.*s", before, (int)len, words);
+		next_len = next_word(&next);
+		append(buf, "%s%.*s", !*buf ? "" : next_len ? ", " : " or ", (int)len, words);
 		words = next;
-		len = next_len;
 	}
 	return buf;
 }
 
 char *opt_limits(const struct opt *o, char buf[OPT_LIMITS_BYTES])
 {
+	buf[0] = '\0';
 	switch (o->type) {
 	case OPT_FLAG:
 		return limits_of_word("yes no", buf);
@@ -261,7 +265,7 @@ char *opt_limits(const struct opt *o, char buf[OPT_LIMITS_BYTES])
 		return limits_of_word(o->words, buf);
 	case OPT_TEXT:
 	case OPT_OTHER:
-		(void)snprintf(buf, OPT_LIMITS_BYTES, "%s", o->words ? o->words : "");
+		append(buf, "%s", o->words ? o->words : "");
 		return buf;
 	default:
 		return limits_of_number(o, buf);
@@ -319,8 +323,8 @@ int opt_refuse(const struct opt *o, const char *value, char *why, size_t why_byt
 	char limits[OPT_LIMITS_BYTES];
 	const char letter[] = { o->letter, '\0' };
 
-	return refuse(why, why_bytes, "%s=%.200s: must be %s", o->name ? opt_key(o) : letter, value,
-		      opt_limits(o, limits));
+	return opt_fail(-EINVAL, why, why_bytes, "%s=%.200s: must be %s", o->name ? opt_key(o) : letter, value,
+			opt_limits(o, limits));
 }
 
 static bool in_range(const struct opt *o, uint64_t v)
@@ -359,12 +363,10 @@ static int set_text(const struct opt *o, void *to, const char *value, char *why,
 	char *copy, *old;
 
 	if (!value || !*value)
-		return refuse(why, why_bytes, "%s: empty", opt_key(o));
+		return opt_fail(-EINVAL, why, why_bytes, "%s: empty", opt_key(o));
 	copy = strdup(value);
-	if (!copy) {
-		(void)refuse(why, why_bytes, "out of memory");
-		return -ENOMEM;
-	}
+	if (!copy)
+		return opt_fail(-ENOMEM, why, why_bytes, "out of memory");
 	memcpy(&old, (char *)to + o->at, sizeof(old));
 	free(old);
 	memcpy((char *)to + o->at, &copy, sizeof(copy));
@@ -382,7 +384,7 @@ int opt_set_once(const struct opt *o, void *to, unsigned *given, const char *val
 	if (!parse_value(o, value, &v))
 		return opt_refuse(o, value ? value : "", why, why_bytes);
 	if (*given & o->given && v != opt_number(o, to))
-		return refuse(why, why_bytes, "%s: contradicts an option before it", opt_key(o));
+		return opt_fail(-EINVAL, why, why_bytes, "%s: contradicts an option before it", opt_key(o));
 	*given |= o->given;
 	put_number(o, to, v);
 	return 0;
@@ -495,7 +497,8 @@ int opt_next(const struct opt *v, size_t n, int argc, char **argv, bool mixed, c
 {
 	char letters[2 * OPTIONS_MAX + 3], *p = letters;
 	struct option longs[OPTIONS_MAX + 1], *l = longs;
-	int index = -1, opt;
+	size_t index = 0;
+	int opt;
 
 	if (!mixed)
 		*p++ = '+';
@@ -506,8 +509,8 @@ int opt_next(const struct opt *v, size_t n, int argc, char **argv, bool mixed, c
 		if (v[i].letter && v[i].arg)
 			*p++ = ':';
 		if (v[i].name)
-			*l++ = (struct option){ v[i].name, v[i].arg ? required_argument : no_argument, &index,
-						(int)i };
+			*l++ = (struct option){ v[i].name, v[i].arg ? required_argument : no_argument, NULL,
+						LONGS + (int)i };
 	}
 	*p = '\0';
 	*l = (struct option){ 0 };
@@ -515,14 +518,18 @@ int opt_next(const struct opt *v, size_t n, int argc, char **argv, bool mixed, c
 	opt = getopt_long(argc, argv, letters, longs, NULL);
 	if (opt == -1)
 		return 0;
+	if (opt == '?' && !optopt)
+		return opt_fail(-EINVAL, why, why_bytes, "no such option: %s", argv[optind - 1]);
+	if (opt == '?' && optopt < LONGS) /* perhaps one of several letters: then optind is still that of all of them */
+		return opt_fail(-EINVAL, why, why_bytes, "no such option: -%c", optopt);
+	if (opt == ':' && optopt < LONGS)
+		return opt_fail(-EINVAL, why, why_bytes, "-%c needs a value", optopt);
 	if (opt == '?' || opt == ':')
-		return refuse(why, why_bytes, opt == '?' ? "no such option: %s" : "%s needs a value",
-			      argv[optind - 1]);
-	for (size_t i = 0; opt && i < n; i++) {
-		if (v[i].letter == opt)
-			index = (int)i;
-	}
-	*ret = &v[index];
+		return opt_fail(-EINVAL, why, why_bytes, "--%s %s", v[optopt - LONGS].name,
+				opt == '?' ? "takes no value" : "needs a value");
+	while (opt < LONGS && v[index].letter != opt)
+		index++;
+	*ret = &v[opt < LONGS ? index : (size_t)opt - LONGS];
 	*ret_value = optarg;
 	return 1;
 }

@@ -3,7 +3,7 @@
  *
  * ranges.c - range allocator: a list of the allocated ranges, by offset
  *
- * Operation:  A list suffices, because ranges are few: buffers of a program, chunks of the pool, buffers that
+ * Operation:  A list suffices, because ranges are few: buffers of a program, segments of the pool, buffers that
  *             one connection holds.
  * Memory:     A node for as many ranges as were ever allocated at once: then nothing is allocated any more. The
  *             user owns the memory itself.

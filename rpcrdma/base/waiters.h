@@ -13,7 +13,7 @@
  *                                                 |
  *                                                 '--> served, or given up
  *
- *             The queues of the pool (slab_line.c), of a connection's share (srv_buf.c), and of the memory of a
+ *             The queues of the pool (pool_wait.c), of a connection's share (srv_buf.c), and of the memory of a
  *             single connection (mode_area.c) are of this kind. The queue of a client's connections (account.h)
  *             is not: it spans engines, under a lock, and a turn there lasts until it is ended.
  * Memory:     Waiters are embedded in the waiting objects: nothing is allocated.

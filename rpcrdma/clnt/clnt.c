@@ -36,7 +36,6 @@
 #include "engine_int.h"
 #include "reg.h"
 
-#define CREDITS_MAX 1024u
 #define BACKOFF_DOUBLINGS 6u
 #define AWAY_MS 5000u
 
@@ -60,13 +59,10 @@ static void set_state(struct rpcrdma_clnt *c, enum rpcrdma_clnt_state state, con
 	c->callbacks--;
 }
 
-void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns)
+void rr_clnt_timer_set(struct rpcrdma_clnt *c, uint64_t due_ns)
 {
-	uint64_t now;
+	uint64_t now = clock_now_ns();
 
-	if (c->closed || (c->timer_ns && c->timer_ns <= due_ns))
-		return;
-	now = clock_now_ns();
 	c->timer_ns = MAX(due_ns, (uint64_t)1);
 	rpcrdma_timer_set(c->engine, &c->timer, due_ns > now ? due_ns - now : 0);
 }
@@ -188,7 +184,7 @@ static void drop(struct rpcrdma_clnt *c, int err, const char *why)
 
 /* ---- time --------------------------------------------------------------------------------- */
 
-static void check_answers(struct rpcrdma_clnt *c, uint64_t now_ns)
+static void check_replies(struct rpcrdma_clnt *c, uint64_t now_ns)
 {
 	struct rr_call *oldest = list_first_entry(&c->sent, struct rr_call, link);
 	uint64_t due_ns;
@@ -202,7 +198,7 @@ static void check_answers(struct rpcrdma_clnt *c, uint64_t now_ns)
 		return;
 	}
 	rr_count(c->engine, timeouts, 1);
-	snprintf(why, sizeof(why), "no answer for %u ms", c->attr.timeout_ms);
+	snprintf(why, sizeof(why), "no reply for %u ms", c->attr.timeout_ms);
 	drop(c, -ETIMEDOUT, why);
 }
 
@@ -216,7 +212,7 @@ static void tell_away(struct rpcrdma_clnt *c, bool away, const char *why)
 
 void rr_clnt_heard(struct rpcrdma_clnt *c)
 {
-	tell_away(c, false, "it answers");
+	tell_away(c, false, "it replies");
 }
 
 /* Returns since when the server owes a reply or a connection; 0: it owes nothing. */
@@ -238,7 +234,7 @@ static void check_away(struct rpcrdma_clnt *c, uint64_t now_ns)
 	if (due_ns > now_ns)
 		rr_clnt_due(c, due_ns);
 	else
-		tell_away(c, true, c->state == RPCRDMA_CLNT_UP ? "it is connected, but does not answer" : c->why);
+		tell_away(c, true, c->state == RPCRDMA_CLNT_UP ? "it is connected, but does not reply" : c->why);
 }
 
 static void check_attempt(struct rpcrdma_clnt *c, uint64_t now_ns)
@@ -276,7 +272,7 @@ static void on_timer(struct rpcrdma_timer *t)
 	check_away(c, now_ns);
 	switch (c->state) {
 	case RPCRDMA_CLNT_UP:
-		check_answers(c, now_ns);
+		check_replies(c, now_ns);
 		break;
 	case RPCRDMA_CLNT_CONNECTING:
 		if (c->retry_ns)
@@ -292,7 +288,7 @@ static void on_timer(struct rpcrdma_timer *t)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static int fill_attr(struct rpcrdma_clnt_attr *a)
+static int fill_attr(const struct rpcrdma_domain *d, struct rpcrdma_clnt_attr *a)
 {
 	if (!a->inline_bytes)
 		a->inline_bytes = 4096;
@@ -310,14 +306,11 @@ static int fill_attr(struct rpcrdma_clnt_attr *a)
 		a->away_ms = a->timeout_ms; /* nothing else is due earlier */
 	if (!a->fast_write_bytes)
 		a->fast_write_bytes = RPCRDMA_FAST_WRITE_MAX;
-	a->registration = rr_reg_canonical(a->registration);
-	a->monitor = rr_reg_monitor_canonical(a->monitor);
 	if (a->inline_bytes < RR_INLINE_MIN || a->inline_bytes > RR_INLINE_MAX ||
-	    a->credits > CREDITS_MAX || !a->registration || !a->monitor)
+	    a->credits > RPCRDMA_CLNT_CREDITS_MAX || rr_reg_check(d, a))
 		return -EINVAL;
 	if ((a->modes | RPCRDMA_MODES_ALL) != RPCRDMA_MODES_ALL ||
 	    (a->modes && (a->no_private_data || a->addr.transport == RPCRDMA_TCP)) ||
-	    (a->modes && !strcmp(a->registration, "window")) ||
 	    a->fast_write_bytes > RPCRDMA_FAST_WRITE_MAX)
 		return -EINVAL;
 	a->inline_bytes -= a->inline_bytes % 1024; /* private data has this granularity */
@@ -345,7 +338,7 @@ int rr_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *att
 	c->state = RPCRDMA_CLNT_CONNECTING;
 	c->timer.fn = on_timer;
 	set_why(c, "not connected yet");
-	rc = fill_attr(&c->attr);
+	rc = fill_attr(e->domain, &c->attr);
 	if (!rc)
 		rc = rr_clnt_cred(c);
 	if (!rc)
@@ -379,9 +372,9 @@ int rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr
 	return -EINVAL;
 }
 
-static void bury(struct rpcrdma_msg *msg)
+static void destroy_later(struct rpcrdma_msg *msg)
 {
-	struct rpcrdma_clnt *c = container_of(msg, struct rpcrdma_clnt, bury);
+	struct rpcrdma_clnt *c = container_of(msg, struct rpcrdma_clnt, destroy_later);
 
 	c->ops->fini(c);
 	unmake(c);
@@ -399,11 +392,11 @@ void rpcrdma_clnt_destroy(struct rpcrdma_clnt *c)
 	c->closed = true;
 	rr_call_abandon(c, -ECANCELED, "client destroyed");
 	if (c->callbacks) {
-		c->bury.fn = bury;
-		rr_engine_defer(c->engine, &c->bury);
+		c->destroy_later.fn = destroy_later;
+		rr_engine_defer(c->engine, &c->destroy_later);
 		return;
 	}
-	bury(&c->bury);
+	destroy_later(&c->destroy_later);
 }
 
 void rpcrdma_clnt_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_info *ret)

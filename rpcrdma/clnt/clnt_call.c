@@ -368,7 +368,7 @@ struct rr_call *rr_clnt_find(struct rpcrdma_clnt *c, uint32_t xid)
 }
 
 /* Counts the reply to a sent call. TCP has no grants: the limit is the number wanted. */
-static void answered(struct rpcrdma_clnt *c, uint32_t granted)
+static void end_in_flight(struct rpcrdma_clnt *c, uint32_t granted)
 {
 	uint64_t low = c->engine->stats.credits_low;
 
@@ -377,10 +377,10 @@ static void answered(struct rpcrdma_clnt *c, uint32_t granted)
 		rr_clnt_heard(c);
 	c->blocked = false; /* the blocked call may have waited for the end of a call */
 	if (c->attr.addr.transport == RPCRDMA_TCP) {
-		rr_credit_answered(&c->credit, c->credit.wanted);
+		rr_credit_replied(&c->credit, c->credit.wanted);
 		return;
 	}
-	rr_credit_answered(&c->credit, granted);
+	rr_credit_replied(&c->credit, granted);
 	if (!low || c->credit.limit < low)
 		rr_count_set(c->engine, credits_low, c->credit.limit);
 }
@@ -390,7 +390,7 @@ void rr_clnt_replied(struct rpcrdma_clnt *c, struct rr_call *call, int err, cons
 {
 	assert(call->state == RR_CALL_SENT && call->user);
 	call->xprt = NULL;
-	answered(c, granted);
+	end_in_flight(c, granted);
 	finish(call, err, why);
 	rr_call_pump(c);
 }
@@ -403,7 +403,7 @@ void rr_clnt_stray(struct rpcrdma_clnt *c, uint32_t xid, uint32_t granted)
 		rr_count(c->engine, dropped, 1);
 		return;
 	}
-	answered(c, granted);
+	end_in_flight(c, granted);
 	slot_put(call);
 	rr_call_pump(c);
 }

@@ -97,7 +97,7 @@ struct rpcrdma_clnt {
 	bool away;                       /* attr.away() was called with true */
 	uint64_t timer_ns;               /* what the timer is set to; 0: not set */
 	struct rpcrdma_timer timer;
-	struct rpcrdma_msg bury;         /* frees a client that a callback destroyed */
+	struct rpcrdma_msg destroy_later;         /* frees a client that a callback destroyed */
 };
 
 struct rr_clnt_ops {
@@ -149,8 +149,15 @@ void rr_clnt_held_up(struct rpcrdma_clnt *c, const char *why);
 /** rr_clnt_jitter - returns @ns plus or minus up to a quarter, so that clients do not reconnect at the same time */
 uint64_t rr_clnt_jitter(struct rpcrdma_clnt *c, uint64_t ns);
 
+/** rr_clnt_timer_set - makes the timer fire at @due_ns */
+void rr_clnt_timer_set(struct rpcrdma_clnt *c, uint64_t due_ns);
+
 /** rr_clnt_due - makes the timer fire by @due_ns */
-void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns);
+static inline void rr_clnt_due(struct rpcrdma_clnt *c, uint64_t due_ns)
+{
+	if (!c->closed && (!c->timer_ns || c->timer_ns > due_ns))
+		rr_clnt_timer_set(c, due_ns);
+}
 
 /** rr_clnt_heard - reports a reply from a server that was away */
 void rr_clnt_heard(struct rpcrdma_clnt *c);

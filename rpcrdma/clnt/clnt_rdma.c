@@ -16,11 +16,11 @@
  *             is destroyed, and all registrations are deregistered. Exception: registrations of a shared cache
  *             remain, but are removed from lookups. So no late reply to a call that waits for retransmission
  *             reaches its memory through keys of this link. A server on this host may be accessing that memory
- *             when the connection breaks. Memory used by a disk operation gets other pages (rr_reg_settle). For
+ *             when the connection breaks. Memory used by a disk operation gets other pages (rr_reg_end). For
  *             a copy, the link polls every SETTLE_MS and ends after it. A call that is given up in the middle
  *             of a copy is finished when the link ends.
  * Memory:     The link owns everything of a connection: manager, protection domain, endpoint, registrations,
- *             calls. The link of a destroyed client remains until it has drained.
+ *             message buffers, calls. The link of a destroyed client remains until it has drained.
  * Threads:    The engine's.
  * Errors:     If a device lost a completion, an endpoint would never drain. After DRAIN_MS the queue pair is
  *             destroyed nevertheless, which ends all its work.
@@ -38,7 +38,6 @@
 #include "base/clock.h"
 #include "clnt_rdma.h"
 #include "local_path.h"
-#include "reg_window.h"
 
 #define MSGS_FIRST 8u
 /* Receives for messages other than replies: calls in the reverse direction, RDMA_DONE. */
@@ -60,57 +59,37 @@ static int clnt_rdma_connect(struct rpcrdma_clnt *c);
 static void link_free(struct rr_link *l)
 {
 	rpcrdma_timer_cancel(l->engine, &l->drain_timer);
-	/* windows before their queue pair, and both before the memory */
 	rr_rcall_free_all(l);
-	rr_reg_end_windows(&l->reg);
+	rr_reg_revoke(l->reg); /* windows end before their queue pair */
 	if (l->connected)
 		l->engine->qps--;
 	if (l->ep)
-		rr_ep_destroy(l->ep);
+		rr_ep_destroy(l->ep, l->engine);
 	else
 		rr_qp_destroy(l->qp);
-	rr_mr_dereg(l->trial_mr);
-	if (l->design)
-		l->design->ops->free(l);
-	rr_reg_fini(&l->reg);
+	rr_link_msgs_free(l);
+	if (l->mode)
+		l->mode->ops->free(l);
 	if (l->cm) {
 		rpcrdma_engine_unwatch(l->engine, &l->cm_watch);
 		rr_cm_destroy(l->cm);
 	}
-	rr_reg_close(&l->reg);
+	rr_reg_close(l->reg);
 	free(l->scratch);
 	free(l);
 }
 
-/* Return: true: the peer's access to the memory of @rc has ended */
-static bool rcall_settle(struct rr_rcall *rc)
+/* Return: true: the peer's access to the memory of all calls has ended */
+static bool end_calls(struct rr_link *l)
 {
-	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
-	struct rr_link *l = rc->conn;
-	bool is_settled = true;
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
-		struct rr_offer *o = offers[i];
-
-		is_settled &= rr_reg_settle(&l->reg, l->ep->qp, o->segs, o->n);
-		if (o->bounce)
-			is_settled &= rr_reg_settle(&l->reg, l->ep->qp, &o->bounce->rseg,
-						    o->bounce->offered);
-	}
-	return is_settled;
-}
-
-static bool link_settle(struct rr_link *l)
-{
-	bool is_settled = true;
+	bool is_over = true;
 
 	list_for_each(node, &l->calls) {
 		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
 
-		if (rc->call)
-			is_settled &= rcall_settle(rc);
+		is_over &= !rr_reg_end(l->reg, rc->offers, RR_RCALL_OFFERS, RR_END_LOST, NULL);
 	}
-	return is_settled;
+	return is_over;
 }
 
 static void link_end(struct rr_link *l);
@@ -125,10 +104,10 @@ static void link_end(struct rr_link *l)
 {
 	struct rpcrdma_clnt *c = l->clnt;
 	int err = l->err ? l->err : -ECONNRESET;
-	bool again = l->again;
+	bool again = l->reg && l->reg->windows && atomic_load(&l->dev->windows) == RR_WINDOWS_BROKEN;
 	char why[sizeof(l->why)];
 
-	if (!link_settle(l)) {
+	if (!end_calls(l)) {
 		l->drain_timer.fn = on_settle_timer;
 		rpcrdma_timer_set(l->engine, &l->drain_timer, SETTLE_MS * NS_PER_MS);
 		return;
@@ -138,7 +117,7 @@ static void link_end(struct rr_link *l)
 	if (!c)
 		return;
 	c->xprt = NULL;
-	if (again && !c->dropping) { /* the same attempt, for the client */
+	if (again && !c->dropping) { /* without windows; the same attempt, for the client */
 		err = clnt_rdma_connect(c);
 		if (!err)
 			return;
@@ -181,7 +160,6 @@ void rr_link_fail(struct rr_link *l, int err, const char *fmt, ...)
 	if (l->ending)
 		return;
 	l->ending = true;
-	rr_windows_over(l->reg.windows);
 	l->err = err;
 	va_start(ap, fmt);
 	vsnprintf(l->why, sizeof(l->why), fmt, ap);
@@ -220,12 +198,8 @@ static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 {
 	struct rr_link *l = ep->owner;
 
-	if (l->trying && status == RR_WC_LOCAL) {
-		atomic_store(&l->dev->windows, RR_WINDOWS_BROKEN);
-		l->again = true;
-	}
-	if (l->design)
-		l->design->ops->dead(l);
+	if (l->mode)
+		l->mode->ops->dead(l);
 	rr_link_fail(l, -ECONNRESET, "%s", wc_text(status));
 }
 
@@ -237,53 +211,32 @@ static void on_drained(struct rr_ep *ep)
 		link_end(l);
 }
 
+static int on_recv_buf(struct rr_ep *ep, struct rpcrdma_buf **ret)
+{
+	return rr_link_msg_get(ep->owner, ret);
+}
+
 const struct rr_ep_ops rr_link_ep_ops = {
 	.recv = rr_link_recv,
 	.dead = on_dead,
 	.drained = on_drained,
+	.recv_buf = on_recv_buf,
 };
 
-/* ---- windows ------------------------------------------------------------------------------ */
+/* ---- connecting --------------------------------------------------------------------------- */
 
-/* Decides about windows before connecting, because the private data of the connect tells the peer whether it
- * may invalidate. */
-static int use_windows(struct rr_link *l)
-{
-	const struct rr_fabric_attr *f = &l->dev->fabric->attr;
-	const struct rr_mr_attr attr = { .addr = l->trial_mem, .len = sizeof(l->trial_mem), .fd = -1,
-					 .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND };
-	int rc = 0, known = atomic_load(&l->dev->windows);
-
-	if (!rr_reg_wants_windows(&l->reg))
-		return 0;
-	if (f->windows && known == RR_WINDOWS_UNTRIED)
-		rc = rr_mr_reg(l->reg.pd, &attr, &l->trial_mr);
-	if (!f->windows)
-		rr_reg_fall_back(&l->reg, "the device has no memory windows");
-	else if (known == RR_WINDOWS_BROKEN)
-		rr_reg_fall_back(&l->reg, "memory windows of the device do not work");
-	else if (!rc)
-		rc = rr_reg_use_windows(&l->reg, l->ep,
-					f->remote_inv && !l->clnt->attr.no_private_data);
-	return rc;
-}
-
-static void on_tried(void *ctx)
+static void on_ready(void *ctx)
 {
 	struct rr_link *l = ctx;
 
-	l->trying = false;
-	atomic_store(&l->dev->windows, RR_WINDOWS_WORK);
 	if (!l->ending)
 		rr_clnt_up(l->clnt);
 }
 
-static const struct rr_clnt_designs *designs_of(const struct rpcrdma_clnt *c)
+static const struct rr_clnt_modes *modes_of(const struct rpcrdma_clnt *c)
 {
-	return c->engine->domain->clnt_designs;
+	return c->engine->domain->clnt_modes;
 }
-
-/* ---- connecting --------------------------------------------------------------------------- */
 
 /* The receives are posted before the peer can send (protocol.md 3.1). */
 static int link_connect(struct rr_link *l)
@@ -295,13 +248,12 @@ static int link_connect(struct rr_link *l)
 		.msgs = MIN(MSGS_FIRST, a->credits),
 		.msgs_max = a->credits,
 		.extra_recvs = RECVS_EXTRA,
-		.sq_depth = rr_reg_wants_windows(&l->reg) ? MAX(a->credits * SQ_PER_WINDOW, RR_RCALL_WRS) :
-						   a->credits,
-		.recv_bytes = MAX(a->inline_bytes, RECV_BYTES_MIN),
-		.send_bytes = a->inline_bytes,
+		.sq_depth = l->reg->windows ? MAX(a->credits * SQ_PER_WINDOW, RR_RCALL_WRS) : a->credits,
+		.recv_bytes = l->msg_bytes,
 	};
 	struct rr_priv mine = { .present = true, .send_bytes = a->inline_bytes,
-				.recv_bytes = a->inline_bytes };
+				.recv_bytes = a->inline_bytes,
+				.remote_inv = l->reg->remote_inv };
 	uint8_t priv[RR_PRIV_BYTES + RR_PRIV_MORE_BYTES];
 	struct rr_conn_param param = {
 		.priv = priv,
@@ -314,13 +266,12 @@ static int link_connect(struct rr_link *l)
 	int rc;
 
 	ea.sq_depth += RECVS_EXTRA;
-	param.priv_len += designs_of(l->clnt)->request(l, &ea, &param, priv + RR_PRIV_BYTES);
-	rc = rr_ep_create(l->engine, l->dev, l->reg.pd, l->qp, &ea, &l->ep);
+	param.priv_len += modes_of(l->clnt)->request(l, &ea, &param, priv + RR_PRIV_BYTES);
+	rc = rr_link_msgs_grow(l, ea.msgs + ea.extra_recvs);
 	if (!rc)
-		rc = use_windows(l);
+		rc = rr_ep_create(l->engine, l->engine, l->dev, l->reg->pd, l->qp, &ea, &l->ep);
 	if (rc)
 		return rc;
-	mine.remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
 	rr_priv_encode(&mine, priv);
 	return rr_qp_connect(l->qp, &param);
 }
@@ -336,17 +287,12 @@ static void link_up(struct rr_link *l, const struct rr_cm_event *ev)
 	c->recv_inline = MIN(c->attr.inline_bytes, peer.send_bytes);
 	if (c->attr.no_private_data)
 		c->send_inline = c->recv_inline = RR_INLINE_DEFAULT;
-	c->remote_inv = l->reg.windows && rr_windows_remote(l->reg.windows);
+	c->remote_inv = l->reg->remote_inv;
 	l->connected = true;
 	l->engine->qps++;
-	if (designs_of(c)->agree(l, ev->priv, ev->priv_len))
+	if (modes_of(c)->agree(l, ev->priv, ev->priv_len))
 		return;
-	if (!l->trial_mr) {
-		rr_clnt_up(c);
-		return;
-	}
-	l->trying = true;
-	rc = rr_windows_try(l->reg.windows, l->trial_mr, on_tried, l);
+	rc = rr_reg_start(l->reg, l->ep, on_ready, l);
 	if (rc)
 		rr_link_fail(l, rc, "memory windows: %s", strerror(-rc));
 }
@@ -449,10 +395,11 @@ static int link_create(struct rpcrdma_clnt *c, struct rr_link **ret)
 	l->engine = c->engine;
 	list_init(&l->calls);
 	list_init(&l->free_calls);
-	list_init(&l->bounces);
+	list_init(&l->msg_mems);
+	l->msg_bytes = MAX(c->attr.inline_bytes, RECV_BYTES_MIN);
 	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport, where, false, &l->dev);
 	if (!rc)
-		rc = rr_reg_init(&l->reg, c->engine, l->dev, where, &c->attr);
+		rc = rr_reg_open(c->engine, l->dev, where, &c->attr, &l->reg);
 	if (!rc)
 		rc = watch_cm(l);
 	l->clnt = c;
@@ -474,14 +421,12 @@ static int clnt_rdma_init(struct rpcrdma_clnt *c)
 	struct rr_dev *dev;
 	int rc;
 
-	if (!strcmp(c->attr.registration, "arena") && !c->engine->domain->arena)
-		return -EINVAL;
 	rc = rr_domain_dev_at(c->engine->domain, c->attr.addr.transport,
 			      rr_addr_where(&c->attr.addr, where), false, &dev);
 	if (rc)
 		return rc;
 	c->attr.credits = MIN(c->attr.credits, (dev->fabric->attr.qp_wr_max - RECVS_EXTRA) /
-						       designs_of(c)->recvs_per_credit(c));
+						       modes_of(c)->recvs_per_credit(c));
 	c->credit.wanted = c->attr.credits;
 	return 0;
 }
@@ -506,24 +451,21 @@ static bool clnt_rdma_cancel(struct rpcrdma_clnt *c, struct rr_call *call)
 
 	/* no reply will arrive if it was not sent, or if it has arrived and waits for invalidations */
 	bool no_reply = rc->recv || rr_rcall_unpost(rc), cut;
+	int err = 0;
 
-	if (!no_reply && !rcall_settle(rc)) {
+	cut = l->mode && l->mode->ops->cancel(rc, &no_reply);
+	/* its Send has not completed, so the windows may not be bound yet */
+	cut |= l->reg->windows && rc->send_buf && !no_reply;
+	if (cut) /* the device uses that memory until the connection ends */
+		rr_qp_disconnect(l->ep->qp);
+	if (!no_reply)
+		err = rr_reg_end(l->reg, rc->offers, RR_RCALL_OFFERS, RR_END_GIVEN_UP, NULL);
+	if (err == -EAGAIN) {
 		rr_link_fail(l, -ECONNABORTED, "a call was given up while its memory was in use");
 		return false; /* call->xprt is still set: the call is finished when the link ends */
 	}
-	cut = l->design && l->design->ops->cancel(rc, &no_reply);
-	/* its Send has not completed, so the windows may not be bound yet */
-	cut |= l->reg.windows && rc->sc && !no_reply;
 	call->xprt = NULL;
-	if (cut) /* the device uses that memory until the connection ends */
-		rr_qp_disconnect(l->ep->qp);
-	if (no_reply) {
-		(void)rr_rcall_release(rc); /* the peer does not know of it, or has replied */
-	} else if (!rr_rcall_recall(rc)) {
-		rr_reg_revoke(&l->reg);
-		cut = true;
-	}
-	if (cut)
+	if (cut || err)
 		rr_link_fail(l, -ECONNABORTED, "a call was given up and its memory taken back");
 	rr_rcall_detach(rc);
 	return no_reply;
@@ -542,7 +484,7 @@ static void clnt_rdma_fini(struct rpcrdma_clnt *c)
 		return;
 	l->clnt = NULL;
 	c->xprt = NULL;
-	rr_reg_revoke(&l->reg);
+	rr_reg_revoke(l->reg);
 	rr_link_fail(l, -ECANCELED, "client destroyed");
 }
 
@@ -560,12 +502,12 @@ static void clnt_rdma_info(const struct rpcrdma_clnt *c, struct rpcrdma_clnt_inf
 	ret->registration = c->attr.registration;
 	if (!l)
 		return;
-	ret->registration = rr_reg_name(&l->reg);
-	ret->fallback = l->reg.fallback;
-	rr_reg_tell(&l->reg, ret->kept, sizeof(ret->kept));
-	ret->reg_bytes = rr_reg_bytes(&l->reg);
-	if (l->design)
-		l->design->ops->info(l, ret);
+	ret->registration = l->reg->name;
+	ret->fallback = l->reg->fallback;
+	snprintf(ret->kept, sizeof(ret->kept), "%s", l->reg->kept);
+	ret->reg_bytes = l->reg->bytes;
+	if (l->mode)
+		l->mode->ops->info(l, ret);
 }
 
 static const char *clnt_rdma_reach(const struct rpcrdma_clnt *c)

@@ -91,7 +91,7 @@ static void check_reply(const struct rr_rcall *rc, const struct rr_hdr *h, uint8
 	} else if (!replied || replied % 4) {
 		broken(v, "long reply without a message");
 	} else {
-		v->msg = rc->reply.bounce->mem;
+		v->msg = rc->reply.mem;
 		v->msg_bytes = (size_t)replied;
 	}
 }
@@ -109,10 +109,10 @@ static void unbounce(struct rr_rcall *rc, struct rr_verdict *v)
 {
 	const struct rpcrdma_call *user = rc->call->user;
 
-	if (!rc->sink.bounce)
+	if (!rc->sink.mem)
 		return;
-	if (rr_reg_is_there(user->sink, user->sinkcnt, v->placed, true))
-		rr_clnt_sink_put(rc->call, 0, rc->sink.bounce->mem, (size_t)v->placed);
+	if (rr_mem_is_there(user->sink, user->sinkcnt, v->placed, true))
+		rr_clnt_sink_put(rc->call, 0, rc->sink.mem, (size_t)v->placed);
 	else
 		lost_pages(v);
 }
@@ -154,19 +154,23 @@ static uint32_t granted(struct rr_link *l, uint32_t credits)
 {
 	uint32_t want = MIN(MAX(credits, 1u), l->clnt->credit.wanted);
 
-	rr_ep_grow(l->ep, want);
+	if (!rr_link_msgs_grow(l, want + l->ep->extra_recvs))
+		rr_ep_grow(l->ep, want);
 	return MIN(want, l->ep->msgs); /* no more calls than receives */
 }
 
-void rr_rcall_finish(struct rr_reg_closing *closing)
+void rr_rcall_finish(struct rr_closing *closing)
 {
 	struct rr_rcall *rc = container_of(closing, struct rr_rcall, closing);
 	struct rr_link *l = rc->conn;
 	struct rr_call *call = rc->call;
 	struct rr_verdict v = rc->verdict;
+	int err = rr_reg_end(l->reg, rc->offers, RR_RCALL_OFFERS, RR_END_REPLIED, closing);
 
+	if (err == -EINPROGRESS)
+		return; /* this function runs again */
 	/* from here on the peer cannot access any of it */
-	if (!rr_rcall_release(rc) && !v.err)
+	if (err && !v.err)
 		lost_pages(&v);
 	if (!v.err)
 		decode(rc, &v);
@@ -175,8 +179,8 @@ void rr_rcall_finish(struct rr_reg_closing *closing)
 	if (v.drop)
 		rr_link_fail(l, -EPROTO, "%s", v.why);
 	rr_clnt_replied(l->clnt, call, v.err, v.why, l->ending ? 1 : granted(l, v.credits));
-	if (l->design && l->clnt)
-		l->design->ops->go_on(l);
+	if (l->mode && l->clnt)
+		l->mode->ops->go_on(l);
 }
 
 static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx *recv)
@@ -184,9 +188,7 @@ static void on_reply(struct rr_link *l, struct rr_rcall *rc, struct rr_recv_ctx 
 	rc->recv = recv;
 	if (rc->verdict.drop)
 		rr_link_fail(l, -EPROTO, "%s", rc->verdict.why);
-	rr_rcall_answered(rc); /* completes at once on a connection that ends */
-	if (!rc->closing.n)
-		rr_rcall_finish(&rc->closing);
+	rr_rcall_finish(&rc->closing);
 }
 
 void rr_link_pulled(struct rr_rcall *rc, struct rr_recv_ctx *recv, enum rr_wc_status status)
@@ -208,13 +210,13 @@ static void check_invalidation(struct rr_link *l, struct rr_rcall *rc, const str
 	if (!wc->with_inv)
 		return;
 	rr_count(l->engine, invalidations, 1);
-	if (rc && rr_rcall_taken_back(rc, wc->inv_rkey))
+	if (rc && rr_reg_reminv(l->reg, rc->offers, RR_RCALL_OFFERS, wc->inv_rkey))
 		return;
 	rr_link_fail(l, -EPROTO, "server invalidated memory without leave");
 }
 
 /* Returns the call that a message replies to, or NULL. */
-static struct rr_rcall *answered(struct rr_link *l, const struct rr_hdr *h)
+static struct rr_rcall *call_of_reply(struct rr_link *l, const struct rr_hdr *h)
 {
 	struct rr_call *call = rr_clnt_find(l->clnt, h->xid);
 
@@ -230,13 +232,13 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 	bool no_reply;
 	int rc;
 
-	if (l->design && l->design->ops->recv(l, recv))
+	if (l->mode && l->mode->ops->recv(l, recv))
 		return;
 	rc = rr_hdr_decode(recv->buf, recv->len, &h, &hdr_bytes);
 	no_reply = !l->clnt || (!rc && h.proc == RR_DONE) ||
 		   (!rc && is_reverse_call(&h, recv->buf + hdr_bytes, recv->len - hdr_bytes));
 	if (!no_reply)
-		rcall = answered(l, &h);
+		rcall = call_of_reply(l, &h);
 	/* a call that already has its reply waits for invalidations */
 	no_reply |= rcall && (rcall->recv || rr_rcall_is_busy(rcall));
 	check_invalidation(l, no_reply ? NULL : rcall, wc);
@@ -249,21 +251,21 @@ void rr_link_recv(struct rr_ep *ep, struct rr_recv_ctx *recv, const struct rr_wc
 		uint32_t grant = rc ? 1 : granted(l, h.credits);
 
 		rr_ep_repost(recv);
-		if (l->design)
-			l->design->ops->stray(l, h.xid, !rc && h.nreads);
+		if (l->mode)
+			l->mode->ops->stray(l, h.xid, !rc && h.nreads);
 		rr_clnt_stray(l->clnt, h.xid, grant);
 		return;
 	}
 	rcall->verdict = (struct rr_verdict){ .credits = h.credits };
 	/* only a sent call can have a reply; a queued one still needs the windows that it binds */
 	if (rr_rcall_unpost(rcall) || rr_how(rcall) == RR_HOW_LATER)
-		broken(&rcall->verdict, "answer to a call that had not been sent");
+		broken(&rcall->verdict, "reply to a call that had not been sent");
 	else if (rc)
 		broken(&rcall->verdict, "malformed transport header");
 	else if (h.proc == RR_ERROR)
 		check_error(&h, &rcall->verdict);
-	else if (l->design && h.nreads)
-		l->design->ops->pull(rcall, recv, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes);
+	else if (l->mode && h.nreads)
+		l->mode->ops->pull(rcall, recv, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes);
 	else
 		check_reply(rcall, &h, recv->buf + hdr_bytes, recv->len - hdr_bytes,
 			    &rcall->verdict);

@@ -10,11 +10,10 @@
  *                 LONG_READ   header with position-zero chunk and Read chunk
  *                 LONG        header with position-zero chunk over the whole message
  *
- * Memory:     Chunks describe the caller's own memory, one segment per iov entry. A bounce buffer replaces it
- *             for messages, and for payload in more than 16 segments or that the strategy refuses; those copies
- *             are counted. A bounce buffer stays registered as long as the connection, or, with the strategy
- *             `dynamic`, for one call. The endpoint owns the Send's buffer until its completion, which may
- *             arrive after the reply: the rr_rcall waits for both.
+ * Memory:     Chunks describe the caller's own memory, one segment per iov entry, or memory of the transport for
+ *             messages and for payload that registration (reg.h) copies; those copies are counted. The
+ *             endpoint owns the Send's buffer until its completion, which may arrive after the reply: the rr_rcall
+ *             waits for both.
  * Threads:    The engine's.
  * Errors:     If registrations run out while other calls are in progress, the error is -ENOBUFS: their end
  *             makes room. Without other calls, the payload is copied.
@@ -34,30 +33,10 @@
 
 /* ---- offers ------------------------------------------------------------------------------- */
 
-static int offer_bounce(struct rr_link *l, struct rr_offer *o, size_t bytes, unsigned access)
-{
-	struct rr_bounce *b;
-	int rc = rr_bounce_get(l, bytes, &b);
-
-	if (rc)
-		return rc;
-	if (b->keeps)
-		rc = rr_reg_lend(&l->reg, &b->rseg, bytes, access);
-	else
-		rc = rr_reg_dynamic_ops.get(&l->reg, b->mem, bytes, access, &b->rseg);
-	if (rc) {
-		list_add_head(&l->bounces, &b->link);
-		return rc;
-	}
-	b->offered = true;
-	o->bounce = b;
-	return 0;
-}
-
 /* Is another call in progress that will make room? Not one that waits for room itself. */
 static bool others_are_out(const struct rr_rcall *rc)
 {
-	const struct rr_clnt_design *d = rc->conn->design;
+	const struct rr_clnt_mode *d = rc->conn->mode;
 
 	list_for_each(node, &rc->conn->calls) {
 		const struct rr_rcall *other = list_entry(node, struct rr_rcall, link);
@@ -68,105 +47,15 @@ static bool others_are_out(const struct rr_rcall *rc)
 	return false;
 }
 
-/* Offers the caller's memory, or a bounce buffer if it has too many segments, is too small to be registered, or
- * no registration is available. In the last case, a call that @can_wait waits instead while other calls hold
- * registrations. */
-static int offer_iov(struct rr_rcall *rcall, struct rr_offer *o, const struct iovec *iov, int iovcnt,
-		     uint64_t len, unsigned access, bool can_wait)
-{
-	struct rr_link *l = rcall->conn;
-	int rc = rr_reg_get(&l->reg, iov, iovcnt, len, access, o->segs, &o->n);
-
-	if (rc == -ENOENT || rc == -ENOBUFS ||
-	    (rc == -ENOMEM && !(can_wait && others_are_out(rcall)))) {
-		rc = -EFAULT;
-		if (rr_reg_is_there(iov, iovcnt, len, access & RR_ACCESS_REMOTE_WRITE))
-			rc = offer_bounce(l, o, len, access);
-		if (!rc)
-			rr_count(l->engine, reg_bounced, 1);
-	}
-	return rc;
-}
-
-/* Returns the offered bounce buffer and marks it as not offered; it still belongs to the offer. */
-static struct rr_bounce *take_back(struct rr_offer *o)
-{
-	struct rr_bounce *b = o->bounce;
-
-	if (!b || !b->offered)
-		return NULL;
-	b->offered = false;
-	return b;
-}
-
-/* Return: false: memory of it lost its pages */
-static bool offer_close(struct rr_link *l, struct rr_offer *o)
-{
-	bool there = rr_reg_put(&l->reg, o->segs, o->n);
-	struct rr_bounce *b = take_back(o);
-
-	o->n = 0;
-	if (b && b->keeps)
-		(void)rr_reg_unlend(&l->reg, &b->rseg);
-	else if (b)
-		(void)rr_reg_put(&l->reg, &b->rseg, 1); /* the link's own memory is mapped */
-	return there;
-}
-
-/* Return: false: some of it stays accessible */
-static bool offer_recall(struct rr_link *l, struct rr_offer *o)
-{
-	bool out_of_reach = rr_reg_recall(&l->reg, o->segs, o->n);
-	struct rr_bounce *b = take_back(o);
-
-	o->n = 0;
-	if (!b)
-		return out_of_reach;
-	if (!b->keeps) {
-		out_of_reach &= rr_reg_recall(&l->reg, &b->rseg, 1);
-	} else if (rr_reg_unlend(&l->reg, &b->rseg)) {
-		; /* only its window was accessible */
-	} else if (l->engine->domain->arena) {
-		out_of_reach = false; /* other calls use the same region */
-	} else {
-		o->bounce = NULL;
-		rr_bounce_destroy(l, b);
-	}
-	return out_of_reach;
-}
-
-static void offer_drop(struct rr_link *l, struct rr_offer *o)
-{
-	struct rr_bounce *b = take_back(o);
-
-	rr_reg_drop(&l->reg, o->segs, o->n);
-	o->n = 0;
-	if (b && b->keeps)
-		(void)rr_reg_unlend(&l->reg, &b->rseg);
-	else if (b)
-		rr_reg_drop(&l->reg, &b->rseg, 1);
-}
-
-static void offer_done(struct rr_link *l, struct rr_offer *o, bool message)
-{
-	if (o->bounce)
-		rr_bounce_put(l, o->bounce, message);
-	o->bounce = NULL;
-}
-
 static void put_write_chunk(const struct rr_offer *o, struct rr_chunk *chunk)
 {
-	chunk->nsegs = o->bounce ? 1 : o->n;
-	if (o->bounce)
-		chunk->segs[0] = o->bounce->rseg.seg;
+	chunk->nsegs = o->n;
 	for (unsigned i = 0; i < o->n; i++)
 		chunk->segs[i] = o->segs[i].seg;
 }
 
 static void put_read_chunk(const struct rr_offer *o, uint32_t position, struct rr_hdr *h)
 {
-	if (o->bounce)
-		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->bounce->rseg.seg };
 	for (unsigned i = 0; i < o->n; i++)
 		h->reads[h->nreads++] = (struct rr_read_seg){ position, o->segs[i].seg };
 }
@@ -185,14 +74,14 @@ static void on_sent(struct rr_post *post, enum rr_wc_status status)
 	struct rr_link *l = rc->conn;
 
 	/* a bad status makes the endpoint dead */
-	if (l->design && l->design->ops->sent(rc, status))
+	if (l->mode && l->mode->ops->sent(rc, status))
 		return;
-	rr_ep_put_send(rc->sc);
-	rc->sc = NULL;
+	rr_link_msg_put(l, rc->send_buf);
+	rc->send_buf = NULL;
 	if (!rc->call && !rr_rcall_is_busy(rc))
 		recycle(rc);
-	if (l->design)
-		l->design->ops->go_on(l);
+	if (l->mode)
+		l->mode->ops->go_on(l);
 	if (l->clnt && l->clnt->blocked && !l->ending)
 		rr_clnt_resume(l->clnt);
 }
@@ -211,98 +100,29 @@ static struct rr_rcall *rcall_get(struct rr_link *l)
 	rc->conn = l;
 	rc->post.fn = on_sent;
 	rc->closing.fn = rr_rcall_finish;
-	if (l->design && l->design->ops->init(rc)) {
+	if (l->mode && l->mode->ops->init(rc)) {
 		list_add_head(&l->free_calls, &rc->link);
 		return NULL;
 	}
 	return rc;
 }
 
-static bool offer_taken_back(struct rr_link *l, struct rr_offer *o, uint32_t key)
-{
-	return rr_reg_taken_back(&l->reg, o->segs, o->n, key) ||
-	       (o->bounce &&
-		rr_reg_taken_back(&l->reg, &o->bounce->rseg, o->bounce->offered, key));
-}
-
-bool rr_rcall_taken_back(struct rr_rcall *rc, uint32_t key)
-{
-	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
-		if (offer_taken_back(rc->conn, offers[i], key))
-			return true;
-	return false;
-}
-
-void rr_rcall_answered(struct rr_rcall *rc)
-{
-	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
-	struct rr_link *l = rc->conn;
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
-		struct rr_offer *o = offers[i];
-
-		rr_reg_answered(&l->reg, o->segs, o->n, &rc->closing);
-		if (o->bounce)
-			rr_reg_answered(&l->reg, &o->bounce->rseg, o->bounce->offered,
-					&rc->closing);
-	}
-}
-
-bool rr_rcall_release(struct rr_rcall *rc)
-{
-	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
-	bool there = true;
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
-		there &= offer_close(rc->conn, offers[i]);
-	return there;
-}
-
-bool rr_rcall_recall(struct rr_rcall *rc)
-{
-	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
-	bool out_of_reach = true;
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
-		out_of_reach &= offer_recall(rc->conn, offers[i]);
-	return out_of_reach;
-}
-
-static void rcall_drop(struct rr_rcall *rc)
-{
-	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
-
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++)
-		offer_drop(rc->conn, offers[i]);
-}
-
-static void rcall_done(struct rr_rcall *rc)
-{
-	offer_done(rc->conn, &rc->args, false);
-	offer_done(rc->conn, &rc->sink, false);
-	offer_done(rc->conn, &rc->message, true);
-	offer_done(rc->conn, &rc->reply, true);
-	rc->has_write = rc->has_reply = false;
-}
-
 void rr_rcall_withdraw(struct rr_rcall *rc)
 {
-	(void)rr_rcall_release(rc);
-	rcall_done(rc);
+	(void)rr_reg_end(rc->conn->reg, rc->offers, RR_RCALL_OFFERS, RR_END_DONE, NULL);
+	rc->has_write = rc->has_reply = false;
 }
 
 void rr_rcall_detach(struct rr_rcall *rc)
 {
-	rcall_done(rc);
-	if (rc->design)
-		rc->conn->design->ops->detach(rc);
+	rr_rcall_withdraw(rc);
+	if (rc->mode)
+		rc->conn->mode->ops->detach(rc);
 	if (rc->recv)
 		rr_ep_repost(rc->recv);
 	rc->recv = NULL;
 	rc->call = NULL;
-	if (!rc->sc && !rr_rcall_is_busy(rc))
+	if (!rc->send_buf && !rr_rcall_is_busy(rc))
 		recycle(rc);
 }
 
@@ -310,10 +130,10 @@ bool rr_rcall_unpost(struct rr_rcall *rc)
 {
 	struct rr_link *l = rc->conn;
 
-	if (!rc->sc || !rr_ep_unpost(l->ep, &rc->post))
+	if (!rc->send_buf || !rr_ep_unpost(l->ep, &rc->post))
 		return false;
-	rr_ep_put_send(rc->sc);
-	rc->sc = NULL;
+	rr_link_msg_put(l, rc->send_buf);
+	rc->send_buf = NULL;
 	return true;
 }
 
@@ -324,21 +144,18 @@ void rr_rcall_free_all(struct rr_link *l)
 
 		if (rc->call)
 			rc->call->xprt = NULL;
-		rcall_drop(rc);  /* long-lived registrations end with the link */
-		rc->sc = NULL;   /* the endpoint owns it, and is destroyed too, ... */
-		rc->recv = NULL; /* ... as is this */
-		if (rc->design)
-			rc->design->busy = false;
+		rc->send_buf = NULL; /* the link owns it, and is freed too, ... */
+		rc->recv = NULL;     /* ... as is this */
+		if (rc->mode)
+			rc->mode->busy = false;
 		rr_rcall_detach(rc);
 	}
 	list_for_each_safe(node, &l->free_calls) {
 		struct rr_rcall *rc = list_entry(node, struct rr_rcall, link);
 
-		free(rc->design);
+		free(rc->mode);
 		free(rc);
 	}
-	list_for_each_safe(node, &l->bounces)
-		rr_bounce_destroy(l, list_entry(node, struct rr_bounce, link));
 }
 
 /* ---- the message -------------------------------------------------------------------------- */
@@ -376,7 +193,7 @@ static bool payload_is_there(const struct rpcrdma_payload *p)
 
 static unsigned segments(const struct rpcrdma_clnt *c, const struct iovec *iov, int iovcnt, uint64_t len)
 {
-	unsigned n = rr_reg_count(c->engine->domain, iov, iovcnt, len);
+	unsigned n = rr_mem_segments(c->engine->domain, iov, iovcnt, len);
 
 	return n > RR_REG_SEGS_MAX ? 1 : n; /* a bounce buffer */
 }
@@ -403,7 +220,7 @@ static int plan(const struct rr_link *l, const struct rr_call *call, const struc
 		.send_max = l->clnt->send_inline,
 		.recv_max = l->clnt->recv_inline,
 		.force_chunks = l->clnt->attr.force_chunks,
-		.result_read = l->design && l->design->result_read,
+		.result_read = l->mode && l->mode->result_read,
 	};
 	if (p->arg_bytes)
 		p->arg_segs = segments(l->clnt, s->payload.iov, s->payload.iovcnt, p->arg_bytes);
@@ -462,14 +279,15 @@ static int offer_result(struct rr_link *l, struct rr_rcall *rc, const struct rr_
 	rc->has_write = p->write_chunk;
 	rc->has_reply = p->reply_chunk;
 	if (p->write_chunk) {
-		err = offer_iov(rc, &rc->sink, user->sink, user->sinkcnt, p->result_max, access, true);
+		err = rr_reg_offer(l->reg, &rc->sink, user->sink, user->sinkcnt, p->result_max, access,
+				   others_are_out(rc));
 		if (err)
 			return err;
 		put_write_chunk(&rc->sink, &rc->write_chunk);
 		rr_count(l->engine, chunks_write, 1);
 	}
 	if (p->reply_chunk) {
-		err = offer_bounce(l, &rc->reply, p->reply_chunk_bytes, access);
+		err = rr_reg_offer(l->reg, &rc->reply, NULL, 0, p->reply_chunk_bytes, access, false);
 		if (err)
 			return err;
 		put_write_chunk(&rc->reply, &rc->reply_chunk);
@@ -484,27 +302,28 @@ static int offer_args(struct rr_link *l, struct rr_rcall *rc, const struct rr_pl
 	int err;
 
 	if (rr_how(rc) == RR_HOW_COPIED) {
-		gather(l->clnt, &s->payload, rc->design->copy);
+		gather(l->clnt, &s->payload, rc->mode->copy);
 	} else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ) {
-		err = offer_iov(rc, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
-				RR_ACCESS_REMOTE_READ, true);
+		err = rr_reg_offer(l->reg, &rc->args, s->payload.iov, s->payload.iovcnt, p->arg_bytes,
+				   RR_ACCESS_REMOTE_READ, others_are_out(rc));
 		if (err)
 			return err;
-		if (rc->args.bounce)
-			gather(l->clnt, &s->payload, rc->args.bounce->mem);
+		if (rc->args.mem)
+			gather(l->clnt, &s->payload, rc->args.mem);
 		rr_count(l->engine, chunks_read, rr_how(rc) == RR_HOW_PLAIN);
 	}
 	if (p->form == RR_CALL_LONG || p->form == RR_CALL_LONG_READ) {
 		bool whole = p->form == RR_CALL_LONG;
 
-		err = offer_bounce(l, &rc->message, whole ? rr_stream_bytes(s) : rr_stream_len(s),
-				   RR_ACCESS_REMOTE_READ);
+		err = rr_reg_offer(l->reg, &rc->message, NULL, 0,
+				   whole ? rr_stream_bytes(s) : rr_stream_len(s), RR_ACCESS_REMOTE_READ,
+				   false);
 		if (err)
 			return err;
 		if (whole)
-			put_whole(l->clnt, s, rc->message.bounce->mem);
+			put_whole(l->clnt, s, rc->message.mem);
 		else
-			put_head(s, rc->message.bounce->mem);
+			put_head(s, rc->message.mem);
 		rr_count(l->engine, long_calls, 1);
 	}
 	return 0;
@@ -524,7 +343,7 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 		put_read_chunk(&rc->message, 0, &h);
 	if (rr_how(rc) != RR_HOW_PLAIN)
 		h.reads[h.nreads++] = (struct rr_read_seg){ (uint32_t)s->payload_pos,
-							    rc->design->there };
+							    rc->mode->there };
 	else if (p->form == RR_CALL_READ_CHUNK || p->form == RR_CALL_LONG_READ)
 		put_read_chunk(&rc->args, (uint32_t)s->payload_pos, &h);
 	if (rc->has_write) {
@@ -550,23 +369,15 @@ static int build(struct rr_link *l, const struct rr_rcall *rc, const struct rr_p
 /* Posts one chain: the binds of the announced windows precede the Send, without waiting for them. */
 static void post(struct rr_link *l, struct rr_rcall *rc, size_t len)
 {
-	struct rr_offer *offers[] = RR_RCALL_OFFERS(rc);
 	struct rr_wr **tail = &rc->post.first;
 
 	if (rr_how(rc) == RR_HOW_COPIED || rr_how(rc) == RR_HOW_PUT) {
-		l->design->ops->post(rc, len);
+		l->mode->ops->post(rc, len);
 		return;
 	}
-	rc->sge = (struct rr_sge){ .addr = rc->sc->buf, .len = (uint32_t)len, .mr = rc->sc->mr };
+	rc->sge = rr_msg_sge(rc->send_buf, l->dev, len);
 	rc->wr = (struct rr_wr){ .op = RR_WR_SEND, .sge = &rc->sge, .nsge = 1 };
-	rc->post.n = 1;
-	for (size_t i = 0; i < ARRAY_SIZE(offers); i++) {
-		struct rr_offer *o = offers[i];
-
-		rc->post.n += rr_reg_bind(&l->reg, o->segs, o->n, &tail);
-		if (o->bounce)
-			rc->post.n += rr_reg_bind(&l->reg, &o->bounce->rseg, 1, &tail);
-	}
+	rc->post.n = 1 + rr_reg_bind(l->reg, rc->offers, RR_RCALL_OFFERS, &tail);
 	*tail = &rc->wr;
 	rr_ep_post(l->ep, &rc->post);
 }
@@ -586,7 +397,7 @@ static int prepare(struct rr_link *l, struct rr_rcall *rc, const struct rr_plan_
 	if (!err)
 		err = offer_args(l, rc, p, s);
 	if (!err)
-		err = build(l, rc, p, s, rc->sc->buf, ret_len);
+		err = build(l, rc, p, s, rc->send_buf->addr, ret_len);
 	if (err)
 		return shortage(rc, err);
 	if (p->form == RR_CALL_INLINE)
@@ -617,8 +428,8 @@ int rr_rcall_offer_sink(struct rr_rcall *rc, uint64_t bytes)
 {
 	const struct rpcrdma_call *user = rc->call->user;
 
-	return offer_iov(rc, &rc->sink, user->sink, user->sinkcnt, bytes,
-			 RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE, false);
+	return rr_reg_offer(rc->conn->reg, &rc->sink, user->sink, user->sinkcnt, bytes,
+			    RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE, false);
 }
 
 int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
@@ -641,11 +452,11 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	if (!rc)
 		return -ENOMEM;
 	rc->call = call;
-	err = rr_ep_get_send(l->ep, &rc->sc);
+	err = rr_link_msg_get(l, &rc->send_buf);
 	if (err) /* -ENOBUFS: replies overtook the completions of their calls' Sends */
 		goto fail;
-	if (l->design)
-		len = l->design->ops->choose(rc, &p, &s);
+	if (l->mode)
+		len = l->mode->ops->choose(rc, &p, &s);
 	if (!len)
 		err = prepare(l, rc, &p, &s, &len);
 	if (err)
@@ -655,10 +466,9 @@ int rr_rcall_send(struct rpcrdma_clnt *c, struct rr_call *call)
 	post(l, rc, len);
 	return 0;
 fail:
-	(void)rr_rcall_release(rc); /* the peer does not know of it */
-	if (rc->sc)
-		rr_ep_put_send(rc->sc);
-	rc->sc = NULL;
+	if (rc->send_buf)
+		rr_link_msg_put(l, rc->send_buf);
+	rc->send_buf = NULL;
 	rr_rcall_detach(rc);
 	return err;
 }

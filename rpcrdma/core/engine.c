@@ -98,7 +98,7 @@ int rpcrdma_engine_create(struct rpcrdma_domain *d, const struct rpcrdma_engine_
 	e->device_spin_ns = e->attr.spin_us * NS_PER_US;
 	e->yield_after = YIELD_AFTER_MAX;
 	e->deferred_tail = &e->deferred;
-	rr_till_init(e);
+	rr_buf_cache_init(e);
 	e->bell = (struct rpcrdma_watch){ .fd = -1, .fn = on_bell };
 	e->alarm = (struct rpcrdma_watch){ .fd = -1, .fn = on_alarm };
 	e->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -516,16 +516,16 @@ int rpcrdma_engine_wait(struct rpcrdma_engine *e, int timeout_ms)
 			return 0;
 		/* Descriptors alone (TCP) are not worth spinning for: each check is a system call. */
 		if (e->attr.poll == RPCRDMA_POLL_BUSY ||
-		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 && !e->crowd.left &&
+		    (e->attr.poll == RPCRDMA_POLL_ADAPTIVE && e->qps > 0 && !e->contention.left &&
 		     now - MAX(e->last_event_ns, start) < spin_ns(e))) {
 			yielded = ++spins % e->yield_after == 0;
 			if (yielded) {
 				sched_yield();
-				rr_crowd_yielded(&e->crowd, clock_now_ns() - now);
+				rr_contention_yielded(&e->contention, clock_now_ns() - now);
 			}
 			continue;
 		}
-		e->crowd.left -= e->crowd.left > 0;
+		e->contention.left -= e->contention.left > 0;
 		if (!prepare_sleep(e))
 			continue;
 		rr_count(e, sleeps, 1);

@@ -3,7 +3,7 @@
  *
  * engine_int.h - domain and engine for the rest of the library
  *
- * Threads:  `struct rpcrdma_domain` is shared: `lock` guards devices, the pool's chunks, the lists of engines
+ * Threads:  `struct rpcrdma_domain` is shared: `lock` guards devices, the pool's segments, the lists of engines
  *           and of memory regions. An engine belongs to its thread, except the inbox.
  */
 #ifndef RR_ENGINE_INT_H
@@ -39,38 +39,38 @@ enum rr_windows_known {
 struct rr_dev {
 	struct rr_fabric *fabric;
 	struct rr_pd *pd;         /* of the pool's buffers; no registration in it has remote rights */
-	unsigned idx;             /* in domain->devs and in a chunk's mr[] */
+	unsigned idx;             /* in domain->devs and in a segment's mr[] */
 	enum rpcrdma_transport transport;
 	atomic_int windows;       /* enum rr_windows_known, from the first bind */
 };
 
-struct rr_pool_chunk;
+struct rr_pool_segment;
 struct rr_shared;
 struct rr_own;
-struct rr_clnt_designs;
-struct rr_srv_designs;
+struct rr_clnt_modes;
+struct rr_srv_modes;
 
 /* A pool buffer as the library sees it. */
 struct rr_buf {
 	struct rpcrdma_buf pub;
 	struct rr_buf *next;      /* free list or magazine */
 	struct rpcrdma_conn *conn; /* charged for it, or NULL */
-	struct rr_pool_chunk *chunk;
-	struct rr_own *own;       /* memory of one connection, instead of a chunk; or NULL */
+	struct rr_pool_segment *segment;
+	struct rr_own *own;       /* memory of one connection, instead of a segment; or NULL */
 };
 
-/* Uses of memory, in the order in which one request may allocate it: see slab.c. */
+/* Uses of memory, in the order in which one request may allocate it: see pool.c. */
 enum rr_zone {
 	RR_ZONE_RECVS,   /* receives of connections: they back the credits */
 	RR_ZONE_CALLS,   /* long calls */
 	RR_ZONE_DATA,    /* payload: taken by the service */
 	RR_ZONE_SENDS,   /* reply messages */
-	RR_ZONE_ANSWERS, /* long replies */
+	RR_ZONE_REPLIES, /* long replies */
 	RR_ZONE_FAR,     /* device memory: not for the CPU */
 	RR_ZONES,
 };
 
-/* slab_arena.c: the whole pool as one contiguous range, if any; under the domain's lock */
+/* pool_arena.c: the whole pool as one contiguous range, if any; under the domain's lock */
 struct rr_pool_arena {
 	struct rr_extent x;       /* bytes 0: none */
 	struct rr_mr *mr[RR_DEVS_MAX];
@@ -80,26 +80,26 @@ struct rr_pool_arena {
 struct rr_pool {
 	size_t bytes;             /* pinned; also read without the lock */
 	size_t bytes_max, bytes_most, bytes_huge;
-	size_t bytes_cut;         /* of chunks with several buffers */
+	size_t bytes_split;         /* of segments with several buffers */
 	unsigned classes;         /* buffer classes below this one exist */
 	bool far;
 	bool msgs;                /* rr_zone_is_msgs() */
 	struct rr_budget *budget; /* also counts its bytes, or NULL */
-	struct rr_budget *shares; /* ... counts idle bytes in partly used chunks, or NULL */
-	bool half_cut;            /* at most half of it may be chunks of several buffers */
+	struct rr_budget *shares; /* ... counts idle bytes in partly used segments, or NULL */
+	bool half_split;            /* at most half of it may be segments of several buffers */
 	struct rr_source source;  /* far: the source it belongs to */
-	uint64_t given_back;      /* chunks */
+	uint64_t given_back;      /* segments */
 	struct rr_pool_arena *arena; /* that contains the zone, or NULL */
 	char *base;               /* ... the zone's range in it, and its allocations */
 	struct rr_ranges ranges;
-	struct list chunks[RR_POOL_LISTS]; /* with several buffers, by class; then with one, by class */
-	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* buffers in chunks; buffers lent */
-	struct list line;         /* rr_till.link: engines with waiters, in order of turn */
+	struct list segments[RR_POOL_LISTS]; /* with several buffers, by class; then with one, by class */
+	uint64_t bufs[RR_POOL_CLASSES], lent[RR_POOL_CLASSES]; /* buffers in segments; buffers lent */
+	struct list line;         /* rr_buf_cache.link: engines with waiters, in order of turn */
 	unsigned waiting;         /* their number; read without the lock */
 };
 
 /* One engine's state for one zone; its own, except @link and @msg_out. */
-struct rr_till {
+struct rr_buf_cache {
 	struct rpcrdma_engine *engine;
 	enum rr_zone zone;
 	struct rr_buf *magazine[RR_POOL_CLASSES];
@@ -120,7 +120,7 @@ struct rpcrdma_domain {
 	unsigned ndevs;
 	struct rr_pool pools[RR_ZONES];
 	struct rr_pool_arena pool_arena;
-	uint64_t pool_idle_ns;           /* how long a completely free chunk is kept */
+	uint64_t pool_idle_ns;           /* how long a completely free segment is kept */
 	_Atomic size_t recv_bytes;       /* of receives: ep.c */
 	atomic_uint recv_short;          /* times that receives ran short: srv_credit.c */
 	struct rr_clients clients;       /* of all responders: account.h */
@@ -130,31 +130,31 @@ struct rpcrdma_domain {
 	struct rr_mem *arena;            /* ... the one that backs all of it, or NULL */
 	struct rr_ranges arena_ranges;   /* ... allocations in it */
 	struct list shared_pds;          /* reg_shared_pd.c */
-	const struct rr_clnt_designs *clnt_designs; /* clnt_design.h, srv_design.h: set by domain.c */
-	const struct rr_srv_designs *srv_designs;
+	const struct rr_clnt_modes *clnt_modes; /* clnt_mode_ops.h, srv_mode_ops.h: set by domain.c */
+	const struct rr_srv_modes *srv_modes;
 	struct rpcrdma_stats gone;       /* counters of destroyed engines */
 };
 
 #define RR_HELD_UP_NS (300 * NS_PER_US) /* a yield takes that long only if another thread has work to do */
-#define RR_CROWD_MAX 1023u
+#define RR_CONTENTION_MAX 1023u
 
-struct rr_crowd {
+struct rr_contention {
 	unsigned left; /* number of waits that must not spin */
 	unsigned turn; /* basis of the next value of left */
 };
 
-/** rr_crowd_yielded - records how long a yield while spinning took
+/** rr_contention_yielded - records how long a yield while spinning took
  *
  * sched_yield() to a CPU-bound thread costs a whole time slice, which is milliseconds. A sleeping thread runs
  * as soon as it is woken. So threads do not spin while the CPUs are busy, except for attempts that become ever
  * rarer.
  */
-static inline void rr_crowd_yielded(struct rr_crowd *c, uint64_t took_ns)
+static inline void rr_contention_yielded(struct rr_contention *c, uint64_t took_ns)
 {
 	if (took_ns < RR_HELD_UP_NS) {
 		c->turn /= 2;
 	} else {
-		c->turn = MIN(2 * c->turn + 1, RR_CROWD_MAX);
+		c->turn = MIN(2 * c->turn + 1, RR_CONTENTION_MAX);
 		c->left = c->turn;
 	}
 }
@@ -210,12 +210,12 @@ struct rpcrdma_engine {
 	int nready, at_ready;
 	uint64_t last_event_ns;
 	uint64_t device_spin_ns;         /* how long to spin for the devices of pollers */
-	struct rr_crowd crowd;
+	struct rr_contention contention;
 	bool busy;                       /* had work since last_event_ns, which is only updated when idle */
 	unsigned idle_polls;
 	unsigned yield_after;            /* unsuccessful passes before a yield of the CPU */
 
-	struct rr_till tills[RR_ZONES];
+	struct rr_buf_cache buf_caches[RR_ZONES];
 	struct rpcrdma_timer pool_timer; /* checks for idle memory */
 	bool pool_used;                  /* memory was returned since it was set */
 	struct list shares;              /* rr_conn_part.look_link: connections waiting for their share ... */
@@ -267,7 +267,7 @@ void rr_engine_undefer(struct rpcrdma_engine *e, struct rpcrdma_msg *msg);
 /** rr_buf_mr - returns the region that covers a pool buffer on @dev */
 struct rr_mr *rr_buf_mr(const struct rpcrdma_buf *buf, const struct rr_dev *dev);
 
-/** rr_pool_init, rr_pool_fini, rr_pool_attach (after a device opened: registers all chunks)
+/** rr_pool_init, rr_pool_fini, rr_pool_attach (after a device opened: registers all segments)
  *
  * Return: init: 0; -EINVAL: less than RPCRDMA_POOL_BYTES_MIN; -ENOMEM
  */
@@ -289,36 +289,25 @@ static inline bool rr_zone_is_msgs(enum rr_zone zone)
 static inline enum rr_share rr_zone_share(enum rr_zone zone)
 {
 	return zone == RR_ZONE_CALLS ? RR_SHARE_CALLS : zone == RR_ZONE_DATA ? RR_SHARE_DATA :
-	       zone == RR_ZONE_ANSWERS ? RR_SHARE_ANSWERS : zone == RR_ZONE_SENDS ? RR_SHARE_SENDS : RR_SHARES;
+	       zone == RR_ZONE_REPLIES ? RR_SHARE_REPLIES : zone == RR_ZONE_SENDS ? RR_SHARE_SENDS : RR_SHARES;
 }
 
-/* Memory of a single connection, which replaces one zone of the pool for all of its buffers. A connection has one for
- * each zone below RR_ZONE_FAR, or none. All of it is used on the engine of its connection; until the adoption, by the
- * thread that accepts. */
-struct rr_own_ops {
-	const char *name;
-	/* As rr_buf_get(): 0; -ENOBUFS: wait; -EMSGSIZE: larger than buf_max. The caller owns the buffer until put. */
-	int (*get)(struct rr_own *own, size_t bytes, struct rpcrdma_buf **ret);
-	/* rpcrdma_buf_put() of a buffer from get. May make waiters run, but not from inside. */
-	void (*put)(struct rr_own *own, struct rr_buf *b);
-	/* After -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order, and not from inside. */
-	void (*wait)(struct rr_own *own, struct rpcrdma_buf_waiter *w);
-};
-
+/* Memory of a single connection, outside the pool. */
 struct rr_own {
-	const struct rr_own_ops *ops;
 	struct rr_mr *mr;         /* of all of its buffers */
-	size_t buf_max;           /* size of the largest buffer */
+	/* rpcrdma_buf_put() of one of them, on the connection's engine; until the adoption, by the thread that accepts */
+	void (*put)(struct rr_own *own, struct rr_buf *b);
 };
 
-/** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use */
+/** rr_buf_get, rr_buf_wait - as rpcrdma_buf_get() and rpcrdma_buf_wait(), for memory of any use
+ * Threads: the engine's; rr_buf_get() of receives: any, as they have no waiters and no engine caches them. */
 must_check int rr_buf_get(struct rpcrdma_engine *e, enum rr_zone zone, size_t bytes,
 			  struct rpcrdma_buf **ret);
 void rr_buf_wait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
 /** rr_buf_unwait - as rpcrdma_buf_unwait() */
 void rr_buf_unwait(struct rpcrdma_engine *e, enum rr_zone zone, struct rpcrdma_buf_waiter *w);
 
-/** rr_buf_pack - exchanges an empty buffer for one of a fuller chunk, if possible, so that chunks become
+/** rr_buf_pack - exchanges an empty buffer for one of a fuller segment, if possible, so that segments become
  * completely free. Only done when much is free, because it takes the lock.
  *
  * Return: true: it is another buffer now.
@@ -329,7 +318,7 @@ must_check bool rr_buf_pack(struct rpcrdma_engine *e, struct rpcrdma_buf **buf);
 void rr_conn_buf_put(struct rpcrdma_conn *c, enum rr_zone zone, size_t bytes);
 /** rr_pool_drain - empties an engine's magazine; call after its last buffer is returned */
 void rr_pool_drain(struct rpcrdma_engine *e);
-void rr_till_init(struct rpcrdma_engine *e);
+void rr_buf_cache_init(struct rpcrdma_engine *e);
 
 /* mem.c */
 struct rr_mem {
@@ -342,22 +331,15 @@ struct rr_mem {
 };
 /** rr_mem_init - creates the arena, if configured; Return: 0, -ENOMEM */
 must_check int rr_mem_init(struct rpcrdma_domain *d);
-/** rr_mem_find - returns the region that contains all of [addr, addr+len), or NULL; takes the lock */
-struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len);
-struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len);
-/** rr_mem_new, rr_mem_drop - add an empty region to the domain's list; remove it. The caller holds the lock. */
-struct rr_mem *rr_mem_new(struct rpcrdma_domain *d);
-void rr_mem_drop(struct rr_mem *mem);
-/** rr_mem_replace - replaces the whole pages inside [addr, addr+len) by a new file with the same content
+/** rr_mem_segments - returns how many segments [0, len) of an iov makes: one for each entry that is not empty, and
+ * for each part of a region that an entry touches (mem_replace.c) */
+unsigned rr_mem_segments(struct rpcrdma_domain *d, const struct iovec *iov, int iovcnt, uint64_t len);
+/** rr_mem_is_there - is [0, len) of an iov mapped, with the right to read, or write?
  *
- * A peer that was given the old file reaches only the old pages. The range must belong to a call that is given
- * up or waits to be sent again.
- *
- * Return: 0; -ENOENT: not memory of rpcrdma_mem_alloc(); -ENOMEM. After an error some of the pages may be replaced.
+ * For memory that is copied instead of being registered; a registration checks by itself. If another thread
+ * unmaps the memory before the copy, that is an error of the program.
  */
-must_check int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len);
-/** rr_mem_span - returns how many bytes from @addr on lie in one region, at most @len; @len if in none */
-size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len);
+bool rr_mem_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write);
 void rr_mem_fini(struct rpcrdma_domain *d);
 
 #endif

@@ -91,7 +91,7 @@ static void give_back(struct rr_shared *s, struct rr_recv_ctx *rc)
 static void post(struct rr_shared *s, struct rr_recv_ctx *rc)
 {
 	struct rr_recv recv = { .done = &rc->done,
-				.sge = { .addr = rc->buf, .len = s->recv_bytes, .mr = rc->mr } };
+				.sge = rr_msg_sge(rc->lent, s->dev, s->recv_bytes) };
 
 	rc->ep = NULL;
 	if (rr_srq_post(s->srq, &recv)) {
@@ -101,14 +101,14 @@ static void post(struct rr_shared *s, struct rr_recv_ctx *rc)
 	s->posted++;
 }
 
-static int add(struct rr_shared *s, struct rpcrdma_engine *lender, unsigned n)
+static int add(struct rr_shared *s, unsigned n)
 {
 	int rc = 0;
 
 	for (; n > 0 && !rc; n--) {
 		struct rr_recv_ctx *ctx;
 
-		rc = rr_recv_get(lender, NULL, s->dev, s->recv_bytes, &ctx);
+		rc = rr_recv_get(s->engine, NULL, s->recv_bytes, &ctx);
 		if (rc)
 			break;
 		ctx->shared = s;
@@ -137,7 +137,7 @@ static void refill(struct rr_shared *s)
 	unsigned more = MIN(s->total, s->depth - s->posted);
 
 	s->surplus = 0;
-	(void)add(s, s->engine, MIN(more, not_there(s))); /* some of them may be enough */
+	(void)add(s, MIN(more, not_there(s))); /* some of them may be enough */
 	if (!s->posted) {
 		atomic_fetch_add(&s->engine->domain->recv_short, 1);
 		look_in(s, EMPTY_LOOK_NS);
@@ -175,7 +175,7 @@ static void on_recv(struct rr_done *done, const struct rr_wc *wc)
 	}
 	if (unlikely(is_low(s)))
 		refill(s);
-	rr_ep_recv_shared(wc->qp->owner, rc, wc);
+	rr_ep_recv(wc->qp->owner, rc, wc);
 }
 
 /** rr_shared_put - returns a receive */
@@ -212,8 +212,7 @@ static void destroy(struct rr_shared *s)
 	free_shared(s);
 }
 
-static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
-		  struct rpcrdma_engine *lender, struct rr_shared **ret)
+static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes, struct rr_shared **ret)
 {
 	struct rr_srq_attr attr = { .pd = dev->pd, .recv_bytes = recv_bytes };
 	struct rr_shared *s;
@@ -238,7 +237,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 		free_shared(s);
 		return rc;
 	}
-	rc = add(s, lender, MIN(SHARED_FIRST, s->depth));
+	rc = add(s, MIN(SHARED_FIRST, s->depth));
 	if (!s->total) { /* a part of them is enough to start */
 		rr_srq_destroy(s->srq);
 		free_shared(s);
@@ -249,8 +248,7 @@ static int create(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	return 0;
 }
 
-int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes,
-		  struct rpcrdma_engine *lender, struct rr_shared **ret)
+int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_bytes, struct rr_shared **ret)
 {
 	struct rr_shared *s;
 	int rc = 0;
@@ -260,7 +258,7 @@ int rr_shared_get(struct rpcrdma_engine *e, struct rr_dev *dev, uint32_t recv_by
 	pthread_mutex_lock(&e->shared_lock);
 	s = e->shared[dev->idx];
 	if (!s) {
-		rc = create(e, dev, recv_bytes, lender, &s);
+		rc = create(e, dev, recv_bytes, &s);
 		if (!rc)
 			e->shared[dev->idx] = s;
 	} else if (s->recv_bytes != recv_bytes) {

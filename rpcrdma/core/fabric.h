@@ -102,6 +102,11 @@ struct rr_fabric {
 	struct rr_fabric_attr attr;
 };
 
+/* Puts filters in front of a fabric that is being opened. */
+struct rr_filters {
+	int (*push)(struct rr_fabric *fabric, const struct rr_filters *self); /* 0 or -errno */
+};
+
 /* A protection domain: registrations and the queue pairs that may use them. */
 struct rr_pd {
 	struct rr_fabric *fabric;

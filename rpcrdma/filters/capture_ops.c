@@ -12,6 +12,7 @@
  *             user's rr_done. Reads are posted signalled for that; completions that the user did not ask for are
  *             dropped.
  * Memory:     One allocation per connection, receive and Read; one per chain with a Read, for the duration of the post.
+ *             The end of a queue pair or shared queue frees the records of its requests that did not complete.
  * Threads:    Any; the lock is held while a post is forwarded and recorded, so that a reply is not recorded before
  *             its call.
  * Errors:     Opening the file returns an errno. Without memory an operation is not recorded, but executed.
@@ -48,8 +49,9 @@ struct record {
 	struct rr_done done;
 	struct rr_done *user;
 	struct list node;
-	struct rr_qp *qp; /* of a Read; NULL: a receive */
-	bool wanted;      /* the user wants the completion, even without an error */
+	const void *owner; /* the queue pair or shared queue that it is posted to */
+	bool read;
+	bool wanted;       /* the user wants the completion, even without an error */
 	uint64_t raddr;
 	uint32_t rkey;
 	int n;
@@ -149,6 +151,21 @@ static int recorder_accept(struct rr_qp *qp, const struct rr_conn_param *param)
 	return r->base.next->qp_accept(qp, param);
 }
 
+/* Frees the records of requests that do not complete any more. */
+static void drop_records(struct recorder *r, const void *owner)
+{
+	pthread_mutex_lock(&r->lock);
+	list_for_each_safe(node, &r->records) {
+		struct record *rec = list_entry(node, struct record, node);
+
+		if (rec->owner == owner) {
+			list_del(&rec->node);
+			free(rec);
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
 static void recorder_destroy(struct rr_qp *qp)
 {
 	struct recorder *r = recorder_of(qp->fabric);
@@ -156,7 +173,16 @@ static void recorder_destroy(struct rr_qp *qp)
 
 	if (state)
 		free(container_of(state, struct recorder_qp, state));
+	drop_records(r, qp);
 	r->base.next->qp_destroy(qp);
+}
+
+static void recorder_srq_destroy(struct rr_srq *srq)
+{
+	struct recorder *r = recorder_of(srq->fabric);
+
+	drop_records(r, srq);
+	r->base.next->srq_destroy(srq);
 }
 
 /* ---- posting ---- */
@@ -175,13 +201,15 @@ static int set_iov(struct iovec *iov, const struct rr_sge *sge, unsigned nsge)
 	return (int)nsge;
 }
 
-static struct record *record_new(struct recorder *r, struct rr_done *user, const struct rr_sge *sge, unsigned nsge)
+static struct record *record_new(struct recorder *r, const void *owner, struct rr_done *user, const struct rr_sge *sge,
+				 unsigned nsge)
 {
 	struct record *rec = calloc(1, sizeof(*rec) + nsge * sizeof(rec->iov[0]));
 
 	if (!rec)
 		return NULL;
 	rec->done.fn = on_record;
+	rec->owner = owner;
 	rec->user = user;
 	rec->wanted = true;
 	rec->n = set_iov(rec->iov, sge, nsge);
@@ -202,7 +230,7 @@ static void record_free(struct recorder *r, struct record *rec)
 /* Posts a receive with its record: to @qp, or to @srq if that is not NULL. */
 static int post_recv(struct recorder *r, struct rr_qp *qp, struct rr_srq *srq, const struct rr_recv *recv)
 {
-	struct record *rec = record_new(r, recv->done, &recv->sge, 1);
+	struct record *rec = record_new(r, srq ? (void *)srq : qp, recv->done, &recv->sge, 1);
 	struct rr_recv copy = { .done = rec ? &rec->done : recv->done, .sge = recv->sge };
 	int rc = srq ? r->base.next->srq_post(srq, &copy) : r->base.next->post_recv(qp, &copy);
 
@@ -227,13 +255,13 @@ static struct rr_wr *copy_chain(struct recorder *r, struct rr_qp *qp, const stru
 	struct rr_wr *copy = calloc(n, sizeof(*copy));
 
 	for (size_t i = 0; copy && i < n; i++, wr = wr->next) {
-		struct record *rec = wr->op == RR_WR_READ ? record_new(r, wr->done, wr->sge, wr->nsge) : NULL;
+		struct record *rec = wr->op == RR_WR_READ ? record_new(r, qp, wr->done, wr->sge, wr->nsge) : NULL;
 
 		copy[i] = *wr;
 		copy[i].next = wr->next ? &copy[i + 1] : NULL;
 		if (!rec)
 			continue;
-		rec->qp = qp;
+		rec->read = true;
 		rec->wanted = wr->flags & RR_WR_SIGNALED;
 		rec->raddr = wr->raddr;
 		rec->rkey = wr->rkey;
@@ -287,10 +315,10 @@ static int recorder_send(struct rr_qp *qp, const struct rr_wr *wr)
 
 static void record_end(struct recorder *r, struct record *rec, const struct rr_wc *wc)
 {
-	const struct rr_qp *qp = rec->qp ? rec->qp : wc->qp;
+	const struct rr_qp *qp = rec->read ? rec->owner : wc->qp;
 	struct rr_capture_conn *conn = wc->status == RR_WC_OK && qp ? conn_of(r, qp) : NULL;
 
-	if (conn && rec->qp) {
+	if (conn && rec->read) {
 		rr_capture_read(r->file, conn, rec->iov, rec->n, rec->raddr, rec->rkey);
 	} else if (conn && !qp->loopback && !wc->with_imm) { /* the initiator records a Write */
 		rec->iov[0].iov_len = wc->byte_len;
@@ -324,9 +352,6 @@ static void recorder_free(struct rr_filter *filter)
 {
 	struct recorder *r = container_of(filter, struct recorder, base);
 
-	/* receives of a shared queue do not complete after its end */
-	list_for_each_safe(node, &r->records)
-		free(list_entry(node, struct record, node));
 	rr_capture_close(r->file);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
@@ -358,6 +383,7 @@ int rr_capture_push(struct rr_fabric *fabric, const char *path)
 	r->base.ops.qp_destroy = recorder_destroy;
 	r->base.ops.post_recv = recorder_recv;
 	r->base.ops.srq_post = recorder_srq_post;
+	r->base.ops.srq_destroy = recorder_srq_destroy;
 	r->base.ops.post_send = recorder_send;
 	r->base.ops.cq_poll = recorder_poll;
 	fabric->attr.client_direct = false;

@@ -62,17 +62,3 @@ struct rr_filter_state *rr_filter_forget(struct rr_filter_state **states, const 
 		*states = state->next;
 	return state;
 }
-
-int rr_filters_add(struct rr_fabric *fabric, const struct rr_hooks *hooks, const char *capture)
-{
-	int rc = capture ? rr_capture_push(fabric, capture) : 0;
-
-	if (!rc && (hooks->fail_post || hooks->fail_completion || hooks->fail_reg || hooks->fail_window ||
-		    hooks->fail_bind || hooks->drop_completion || hooks->cut_after_sends))
-		rc = rr_faults_push(fabric, hooks);
-	if (!rc && (hooks->reg_ns || hooks->reg_page_ns || hooks->dereg_ns || hooks->dereg_page_ns))
-		rc = rr_cost_push(fabric, hooks);
-	if (!rc && hooks->chaos_seed)
-		rc = rr_chaos_push(fabric, hooks->chaos_seed);
-	return rc;
-}

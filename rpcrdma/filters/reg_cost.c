@@ -19,7 +19,7 @@
 
 struct cost {
 	struct rr_filter base;
-	struct rr_hooks hooks;
+	struct rpcrdma_reg_cost cost;
 };
 
 static const char cost_name[] = "cost of registration";
@@ -44,7 +44,7 @@ static int cost_reg(struct rr_pd *pd, const struct rr_mr_attr *attr, struct rr_m
 {
 	struct cost *c = cost_of(pd);
 
-	charge(c->hooks.reg_ns, c->hooks.reg_page_ns, attr->addr, attr->len);
+	charge(c->cost.reg_ns, c->cost.reg_page_ns, attr->addr, attr->len);
 	return c->base.next->mr_reg(pd, attr, ret);
 }
 
@@ -56,7 +56,7 @@ static int cost_dereg(struct rr_mr *mr)
 	int rc = c->base.next->mr_dereg(mr);
 
 	if (!rc)
-		charge(c->hooks.dereg_ns, c->hooks.dereg_page_ns, addr, len);
+		charge(c->cost.dereg_ns, c->cost.dereg_page_ns, addr, len);
 	return rc;
 }
 
@@ -65,15 +65,18 @@ static void cost_free(struct rr_filter *filter)
 	free(container_of(filter, struct cost, base));
 }
 
-int rr_cost_push(struct rr_fabric *fabric, const struct rr_hooks *hooks)
+int rr_cost_push(struct rr_fabric *fabric, const struct rpcrdma_reg_cost *cost)
 {
-	struct cost *c = calloc(1, sizeof(*c));
+	struct cost *c;
 
+	if (!cost->reg_ns && !cost->reg_page_ns && !cost->dereg_ns && !cost->dereg_page_ns)
+		return 0;
+	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->base.name = cost_name;
 	c->base.free = cost_free;
-	c->hooks = *hooks;
+	c->cost = *cost;
 	rr_filter_push(fabric, &c->base);
 	c->base.ops.mr_reg = cost_reg;
 	c->base.ops.mr_dereg = cost_dereg;

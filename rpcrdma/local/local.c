@@ -90,15 +90,13 @@ void rr_local_count_reg(struct local_fabric *f, bool dereg)
  * Each fabric models one link with the rate of its attributes, as a NIC has: transfers of all its queue pairs are
  * serialised.
  *
- * Return: a time of clock_now_ns(), or 0 when no rate is set.
+ * Return: a time of clock_now_ns().
  */
 uint64_t rr_local_link_due(struct local_fabric *f, uint64_t bytes)
 {
 	const struct rr_local_link *link = &f->attr.link;
 	uint64_t ns = link->op_ns, now, due;
 
-	if (!link->rate_bytes_s && !link->op_ns)
-		return 0;
 	if (link->rate_bytes_s)
 		ns += (uint64_t)((double)bytes * (double)NS_PER_S / (double)link->rate_bytes_s);
 	now = clock_now_ns();
@@ -186,7 +184,7 @@ static void fill_limits(struct local_fabric *f)
 		.cq_max = l->cq_max,
 		.rd_atom_max = l->rd_atom_max,
 		.msg_bytes_max = 1u << 30,
-		.windows = !f->attr.no_windows,
+		.windows = true,
 		.send_inv = true,
 		.remote_inv = true,
 		.client_direct = true,
@@ -245,18 +243,21 @@ int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 	f->clients->budgets[RR_SHARE_REGION].max = f->attr.limits.mapped_bytes_max;
 	f->clients->budgets[RR_SHARE_RING].max = f->attr.limits.ring_bytes_max;
 	f->clients->budgets[RR_SHARE_RING].kept = 4;
-	*ret = &f->base;
-	return 0;
+	rc = f->attr.filters ? f->attr.filters->push(&f->base, f->attr.filters) : 0;
+	if (rc)
+		rr_fabric_close(&f->base);
+	else
+		*ret = &f->base;
+	return rc;
 
 out_free:
 	free(f);
 	return rc;
 }
 
-/** rr_local_link - returns the simulated link of an open fabric; change it only while its thread is not inside */
-struct rr_local_link *rr_local_link(struct rr_fabric *fabric)
+struct rr_local_attr *rr_local_attr(struct rr_fabric *fabric)
 {
-	return &to_fabric(fabric)->attr.link;
+	return &to_fabric(fabric)->attr;
 }
 
 /* The struct contains only uint64_t, so the sum uses indices. */

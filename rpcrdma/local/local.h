@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "fabric.h"
-#include "hooks.h"
 
 struct rr_clients;
 
@@ -45,32 +44,31 @@ struct rr_local_attr {
 	enum rr_local_vm vm;
 	struct rr_local_limits limits;
 	struct rr_local_link link;
-	bool pin;                    /* registrations keep their pages, as on a device: if the address
-	                              * gets other pages later, a peer still reaches the old ones
-	                              * (local_pin.c). For writable memory; slow. */
-	bool no_windows;             /* behaves like a device without memory windows (tests) */
+	/* Tests: copies all data of peers between memory registered without a memfd and the file of a bounce area, in
+	 * place of the fabric. @addr is in @mr; @write: into it. Return: was all of it copied? */
+	bool (*copy)(const struct rr_mr *mr, int fd, uint64_t addr, uint64_t off, uint32_t len, bool write);
 	struct rr_clients *clients;  /* users and their budgets of shared memory; NULL: the fabric's own */
 	mode_t socket_mode;          /* permission bits of listening sockets; 0: 0666 */
-
-	/* For setup/open_local.c, which puts filters in front of the fabric; the fabric ignores them. */
-	struct rr_hooks hooks;
-	const char *capture;         /* pcap file for the packets that a RoCEv2 network would carry */
+	const struct rr_filters *filters; /* put in front of the fabric; NULL: none */
 };
 
 /** rr_local_open - opens the local fabric
  * @attr: NULL for the plain fabric; copied
  * @ret: close it with rr_fabric_close() when nothing uses it
  *
- * Return: 0, -ENOMEM, or -EOPNOTSUPP if the process may not call process_vm_writev() on itself.
+ * Return: 0, -ENOMEM, -EOPNOTSUPP if the process may not call process_vm_writev() on itself, or the errno of the
+ * filters.
  */
 must_check int rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
 
-/** rr_local_link - returns the simulated link of an open fabric; change it only while its thread is not inside */
-struct rr_local_link *rr_local_link(struct rr_fabric *fabric);
+/** rr_local_attr - returns the attributes of an open fabric; `copy` may be set until it is used, and `link` may be
+ * changed while its thread is not inside
+ */
+struct rr_local_attr *rr_local_attr(struct rr_fabric *fabric);
 
 /* Counters of an open fabric since it was opened. */
 struct rr_local_counters {
-	uint64_t posts, completions, regs, deregs;
+	uint64_t regs, deregs;
 	uint64_t bytes_copied;       /* by a CPU, in either direction, by any call */
 	uint64_t vm_bytes, slab_bytes, bounce_bytes; /* RDMA payload by how it moved */
 	uint64_t doorbells;          /* wake-ups of a sleeping peer: one system call each */

@@ -30,9 +30,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/cond.h"
 #include "local_int.h"
 
 #define LINE_FULL 64u  /* per user; a connection can bring another 253 */
@@ -65,16 +65,10 @@ struct local_closer {
 int rr_local_closer_new(struct local_closer **ret)
 {
 	struct local_closer *c = calloc(1, sizeof(*c));
-	pthread_condattr_t attr;
-	int rc;
 
 	if (!c)
 		return -ENOMEM;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	rc = pthread_cond_init(&c->ended, &attr);
-	pthread_condattr_destroy(&attr);
-	if (rc) {
+	if (cond_init(&c->ended)) {
 		free(c);
 		return -ENOMEM;
 	}
@@ -235,17 +229,14 @@ static struct line *line_make(struct local_closer *c, uint64_t owner)
 /** rr_local_closer_free - the fabric is closed: closes queued descriptors, with a time limit */
 void rr_local_closer_free(struct local_closer *c)
 {
-	struct timespec until;
+	uint64_t until_ns = clock_now_ns() + STUCK_S * NS_PER_S;
 	bool ended;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += STUCK_S;
 	pthread_mutex_lock(&c->lock);
 	list_for_each(node, &c->lines)
 		line_start(list_entry(node, struct line, node));
-	while (c->running)
-		if (pthread_cond_timedwait(&c->ended, &c->lock, &until) == ETIMEDOUT)
-			break;
+	while (c->running && cond_wait_until(&c->ended, &c->lock, until_ns))
+		;
 	ended = !c->running;
 	c->orphan = !ended;
 	pthread_mutex_unlock(&c->lock);

@@ -393,7 +393,7 @@ static bool count_left(struct local_cm *cm)
 }
 
 /* Destroys a queue pair that was not reported to the user of the manager. */
-static void drop_stranger(struct local_cm *cm, struct local_qp *qp)
+static void drop_unconnected(struct local_cm *cm, struct local_qp *qp)
 {
 	struct rr_peer peer = qp->peer;
 	void *ctx = qp->listener_ctx;
@@ -407,7 +407,7 @@ static void fail(struct local_cm *cm, struct local_qp *qp, int status)
 {
 	rr_local_cm_forget(qp);
 	if (qp->passive) {
-		drop_stranger(cm, qp);
+		drop_unconnected(cm, qp);
 		return;
 	}
 	qp->phase = PHASE_DEAD;
@@ -471,7 +471,7 @@ static void hear(struct local_cm *cm, struct local_qp *qp)
 	} else if (qp->passive && qp->phase == PHASE_HELLO && hs.type == HS_REQ &&
 		   rr_local_ring_check(&hs, to_fabric(qp->base.fabric)) && vm_ok(qp, &hs)) {
 		take_peer_hs(qp, &hs);
-			rr_local_cm_forget(qp);
+		rr_local_cm_forget(qp);
 		qp->phase = PHASE_ROUTED;
 		tell(cm, qp, RR_CM_REQUEST, 0);
 	} else {
@@ -590,7 +590,7 @@ static void shake_hands(struct local_cm *cm, struct local_listener *l, int fd)
 	tick(cm, true);
 	hs_init(qp, &hs, HS_HELLO);
 	if (rr_local_sock_send(fd, &hs, NULL, 0))
-		drop_stranger(cm, qp);
+		drop_unconnected(cm, qp);
 }
 
 static struct local_listener *find_listener(struct local_cm *cm, const void *ptr)

@@ -161,7 +161,6 @@ struct local_pd {
 	uint32_t nkeys, key_bits;
 	uint32_t free_head, free_tail; /* FIFO: maximises the time before a key is reused */
 	uint32_t salt;
-	struct local_pins *pins; /* attribute `pin`; NULL: not used yet */
 	struct local_region region[LOCAL_REGIONS_MAX];
 };
 
@@ -172,7 +171,6 @@ struct local_mr {
 	unsigned region;   /* pd->region, or LOCAL_REGIONS_MAX */
 	uint64_t off;
 	unsigned windows;  /* windows bound over it */
-	int pin;           /* local_pin.c; -1: peers reach the current pages at its address */
 };
 
 struct local_mw {
@@ -239,11 +237,11 @@ struct local_rqe {
 
 struct local_srq {
 	struct rr_srq base;
-	struct local_rqe *rqe;
 	uint32_t depth, mask, head, tail; /* entries from tail to head are posted */
 	uint32_t recv_bytes;
 	atomic_uint qps;      /* queue pairs set up with it */
 	struct list starved;  /* queue pairs with messages but no receive */
+	struct local_rqe rqe[];
 };
 
 /* A completion not yet polled. */
@@ -331,8 +329,6 @@ struct local_qp {
 
 	/* send queue */
 	struct local_sqe *sqe;
-	struct rr_sge *sge_mem;
-	uint8_t *inl_mem;
 	uint32_t sq_depth, sq_mask, sq_used, sq_head, sq_tail, sq_unreleased;
 	unsigned sge_max, inline_max;
 	uint32_t msg_head, peer_posted;
@@ -409,6 +405,16 @@ static inline struct local_mw *to_mw(const struct rr_mw *mw)
 	return container_of(mw, struct local_mw, base);
 }
 
+/* Number of slots of a ring with @n entries. */
+static inline uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
 /* Owner, for the closer, of descriptors that the peer of @qp passes. */
 static inline uint64_t peer_owner(const struct local_qp *qp)
 {
@@ -440,13 +446,6 @@ bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key);
 enum rr_wc_status rr_local_mem_serve(struct local_qp *qp, const struct shm_req *req,
 				     const struct local_map *stage);
 
-/* local_pin.c: our memory, pinned */
-int rr_local_pin(struct local_pd *pd, struct local_mr *mr);
-void rr_local_unpin(struct local_pd *pd, struct local_mr *mr);
-bool rr_local_pin_copy(struct local_pd *pd, const struct local_mr *mr, int fd, uint64_t addr,
-		       uint64_t off, size_t len, bool write);
-void rr_local_pins_fini(struct local_pd *pd);
-
 /* local_map.c: shared memory */
 int rr_local_memfd(const char *name, uint64_t size);
 bool rr_local_memfd_ok(int fd, uint64_t size);
@@ -463,7 +462,7 @@ bool rr_local_vm_copy(pid_t pid, struct iovec *iov, int n, uint64_t addr, uint64
 
 /* local_move.c: memory of the peer */
 enum rr_wc_status rr_local_move(struct local_qp *qp, struct local_sqe *e, bool *ret_again);
-void rr_local_move_answers(struct local_qp *qp);
+void rr_local_move_replies(struct local_qp *qp);
 bool rr_local_move_serve(struct local_qp *qp, uint32_t until);
 bool rr_local_move_drain(struct local_qp *qp);
 void rr_local_move_fini(struct local_qp *qp);

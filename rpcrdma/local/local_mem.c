@@ -16,7 +16,7 @@
  *             The side that accepted the connection does not let its peer access its memory: it copies
  *             by itself, as the agent. So a server does not depend on the marks of its clients.
  *             rr_local_mem_serve() is the other access path: the peer requests a copy.
- * Memory:     Registrations hold no reference on the user's pages, except with the attribute `pin` (local_pin.c).
+ * Memory:     Registrations hold no reference on the user's pages.
  *             A memfd slab is duplicated once per domain. A peer receives it when its first key is
  *             published there, unless that exceeds the bytes that the peer accepts: then it is
  *             ordinary memory for that peer.
@@ -122,7 +122,6 @@ void rr_local_pd_destroy(struct rr_pd *base)
 	assert(list_is_empty(&pd->qps) && list_is_empty(&pd->mrs));
 	for (unsigned i = 0; i < LOCAL_REGIONS_MAX; i++)
 		assert(pd->region[i].fd < 0);
-	rr_local_pins_fini(pd);
 	pthread_mutex_destroy(&pd->lock);
 	free(pd->keys);
 	free(pd);
@@ -216,7 +215,7 @@ static void publish(struct local_pd *pd, struct local_qp *qp, uint32_t slot)
 	s->addr = k->addr;
 	s->len = k->len;
 	s->access = k->access;
-	s->place = qp->peer_vm && !qp->passive && k->mr->pin < 0 ? PLACE_VM : PLACE_AGENT;
+	s->place = qp->peer_vm && !qp->passive && !to_fabric(pd->base.fabric)->attr.copy ? PLACE_VM : PLACE_AGENT;
 	if (idx != LOCAL_REGIONS_MAX && !qp->passive && share_region(qp, &pd->region[idx], idx)) {
 		s->place = PLACE_SLAB;
 		s->region = pd->region[idx].id;
@@ -345,14 +344,11 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 				   .access = attr->access };
 	mr->region = LOCAL_REGIONS_MAX;
 	mr->off = attr->fd_off;
-	mr->pin = -1;
 	list_init(&mr->node);
 	pthread_mutex_lock(&pd->lock);
 	if (attr->access & (RR_ACCESS_REMOTE | RR_ACCESS_MW_BIND)) {
 		if (attr->fd >= 0)
 			rc = get_region(pd, attr, &mr->region);
-		else if (unlikely(f->attr.pin))
-			rc = rr_local_pin(pd, mr);
 		if (rc)
 			goto out_unlock;
 	}
@@ -362,7 +358,6 @@ int rr_local_mr_reg(struct rr_pd *base, const struct rr_mr_attr *attr, struct rr
 		rc = take_slot(pd, &mr->slot);
 		if (rc) {
 			put_region(pd, mr->region);
-			rr_local_unpin(pd, mr);
 			goto out_unlock;
 		}
 		k = &pd->keys[mr->slot];
@@ -410,7 +405,6 @@ int rr_local_mr_dereg(struct rr_mr *base)
 		give_slot(pd, mr->slot);
 	}
 	put_region(pd, mr->region);
-	rr_local_unpin(pd, mr);
 	pthread_mutex_unlock(&pd->lock);
 	rr_local_count_reg(f, true);
 	free(mr);
@@ -426,12 +420,9 @@ int rr_local_mr_dereg(struct rr_mr *base)
 int rr_local_mw_create(struct rr_pd *base, struct rr_mw **ret)
 {
 	struct local_pd *pd = to_pd(base);
-	struct local_fabric *f = to_fabric(base->fabric);
 	struct local_mw *mw;
 	int rc;
 
-	if (f->attr.no_windows)
-		return -EOPNOTSUPP;
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return -ENOMEM;
@@ -531,14 +522,15 @@ bool rr_local_mem_invalidate(struct local_qp *qp, uint32_t key)
 	return ok;
 }
 
-/* Copies to or from the current pages of an address, or the pinned ones. */
-static bool copy_mr(struct local_pd *pd, const struct local_mr *mr, const struct shm_req *req,
+/* Copies to or from the current pages of an address. */
+static bool copy_mr(const struct local_pd *pd, const struct local_mr *mr, const struct shm_req *req,
 		    const struct local_map *stage)
 {
+	const struct rr_local_attr *attr = &to_fabric(pd->base.fabric)->attr;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)req->addr, .iov_len = req->len };
 
-	if (unlikely(mr->pin >= 0))
-		return rr_local_pin_copy(pd, mr, stage->fd, req->addr, req->off, req->len, req->write);
+	if (unlikely(attr->copy))
+		return attr->copy(&mr->base, stage->fd, req->addr, req->off, req->len, req->write);
 	return req->write ? rr_local_map_read(stage, &iov, 1, req->off)
 			  : rr_local_map_write(stage, &iov, 1, req->off);
 }

@@ -8,7 +8,7 @@
  *             system call on a slab's descriptor or on the peer's process. If neither is possible, it
  *             sends a request to the peer (the agent), which carries it out while it polls. Writes go
  *             into the bounce area first; Reads come out of it after the reply
- *             (rr_local_move_answers). rr_local_move_serve() is the agent's side.
+ *             (rr_local_move_replies). rr_local_move_serve() is the agent's side.
  *             rr_local_qp_direct() maps a slab for the kernel, to read a disk into it.
  * Memory:     The initiator creates the bounce area at the first use, and uses it as a ring. Slabs of
  *             the peer are accepted up to the bytes announced in the handshake (region_bytes_max) and
@@ -316,8 +316,8 @@ static enum rr_wc_status ask_agent(struct local_qp *qp, struct local_sqe *e, boo
 	return status;
 }
 
-/** rr_local_move_answers - processes the agent's replies */
-void rr_local_move_answers(struct local_qp *qp)
+/** rr_local_move_replies - processes the agent's replies */
+void rr_local_move_replies(struct local_qp *qp)
 {
 	uint32_t done = atomic_load(&qp->other->req_done);
 

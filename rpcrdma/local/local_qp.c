@@ -55,49 +55,30 @@ int rr_local_qp_new(struct rr_fabric *fabric, struct local_qp **ret)
 	return 0;
 }
 
-static uint32_t pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
+/* One block: the entries of all queues, the SGEs of the send queue, then its inline data. */
 static int alloc_queues(struct local_qp *qp)
 {
-	uint32_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
-	uint32_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* plus qp->end */
+	size_t sq = pow2_at_least(qp->sq_depth), rq = pow2_at_least(qp->rq_depth);
+	size_t cq = pow2_at_least(qp->sq_depth + qp->rq_depth + 1); /* plus qp->end */
+	struct rr_sge *sge;
+	uint8_t *inl;
 
-	qp->sqe = calloc(sq, sizeof(*qp->sqe));
-	qp->sge_mem = calloc((size_t)sq * qp->sge_max, sizeof(*qp->sge_mem));
-	qp->inl_mem = calloc(sq, MAX(qp->inline_max, 1u));
-	qp->rqe = calloc(rq, sizeof(*qp->rqe));
-	qp->cqe = calloc(cq, sizeof(*qp->cqe));
-	if (!qp->sqe || !qp->sge_mem || !qp->inl_mem || !qp->rqe || !qp->cqe)
+	qp->sqe = calloc(1, sq * (sizeof(*qp->sqe) + qp->sge_max * sizeof(*sge) + qp->inline_max) +
+				    rq * sizeof(*qp->rqe) + cq * sizeof(*qp->cqe));
+	if (!qp->sqe)
 		return -ENOMEM;
-	qp->sq_mask = sq - 1;
-	qp->rq_mask = rq - 1;
-	qp->cqe_mask = cq - 1;
-	for (uint32_t i = 0; i < sq; i++) {
-		qp->sqe[i].sge = qp->sge_mem + (size_t)i * qp->sge_max;
-		qp->sqe[i].inl = qp->inl_mem + (size_t)i * qp->inline_max;
+	qp->rqe = (void *)(qp->sqe + sq);
+	qp->cqe = (void *)(qp->rqe + rq);
+	sge = (void *)(qp->cqe + cq);
+	inl = (void *)(sge + sq * qp->sge_max);
+	qp->sq_mask = (uint32_t)sq - 1;
+	qp->rq_mask = (uint32_t)rq - 1;
+	qp->cqe_mask = (uint32_t)cq - 1;
+	for (size_t i = 0; i < sq; i++) {
+		qp->sqe[i].sge = sge + i * qp->sge_max;
+		qp->sqe[i].inl = inl + i * qp->inline_max;
 	}
 	return 0;
-}
-
-static void free_queues(struct local_qp *qp)
-{
-	free(qp->sqe);
-	free(qp->sge_mem);
-	free(qp->inl_mem);
-	free(qp->rqe);
-	free(qp->cqe);
-	qp->sqe = NULL;
-	qp->sge_mem = NULL;
-	qp->inl_mem = NULL;
-	qp->rqe = NULL;
-	qp->cqe = NULL;
 }
 
 /** rr_local_qp_setup - allocates the queues of a dialled or requested queue pair
@@ -127,10 +108,8 @@ int rr_local_qp_setup(struct rr_qp *base, struct rr_qp_attr *attr)
 	if (attr->srq && to_srq(attr->srq)->recv_bytes < attr->recv_bytes)
 		return -EINVAL;
 	rc = alloc_queues(qp);
-	if (rc) {
-		free_queues(qp);
+	if (rc)
 		return rc;
-	}
 	base->pd = attr->pd;
 	base->cq = attr->cq;
 	base->srq = attr->srq;
@@ -201,7 +180,6 @@ void rr_local_qp_complete(struct local_qp *qp, const struct rr_wc *wc, uint32_t 
 	c->sq_free = sq_free;
 	c->rq_free = rq_free;
 	qp->cqe_head++;
-	rr_local_count(qp, completions, 1);
 	if (!list_is_linked(&qp->ready_node))
 		list_add_tail(&cq->ready, &qp->ready_node);
 	if (++cq->outstanding > cq->depth)
@@ -293,7 +271,7 @@ void rr_local_qp_destroy(struct rr_qp *base)
 	}
 	rr_local_qp_counted(qp);
 	atomic_fetch_sub(&f->conns, 1);
-	free_queues(qp);
+	free(qp->sqe);
 	free(qp);
 }
 
@@ -327,7 +305,6 @@ int rr_local_post_recv(struct rr_qp *base, const struct rr_recv *recv)
 		return -ENOTCONN;
 	if (recv->sge.len < qp->my_recv_bytes || !rr_local_sge_ok(qp->base.pd, &recv->sge, true))
 		return -EINVAL;
-	rr_local_count(qp, posts, 1);
 	if (qp->rq_used == qp->rq_depth)
 		return -ENOMEM;
 	r->done = recv->done;
@@ -356,6 +333,7 @@ static int check_wr(const struct local_qp *qp, const struct rr_wr *wr)
 
 static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 {
+	const struct rr_local_link *link = &to_fabric(qp->base.fabric)->attr.link;
 	struct local_sqe *e = &qp->sqe[qp->sq_head & qp->sq_mask];
 	struct rr_sge *sge = e->sge;
 	uint8_t *inl = e->inl;
@@ -376,7 +354,7 @@ static void copy_wr(struct local_qp *qp, const struct rr_wr *wr)
 		e->bind_len = wr->bind.len;
 		e->bind_access = wr->bind.access;
 		wr->bind.mw->rkey = wr->rkey;
-	} else if (wr->op != RR_WR_LOCAL_INV) {
+	} else if (wr->op != RR_WR_LOCAL_INV && (link->rate_bytes_s || link->op_ns)) {
 		e->due_ns = rr_local_link_due(to_fabric(qp->base.fabric), e->len);
 	}
 	qp->sq_used++;
@@ -396,7 +374,6 @@ int rr_local_post_send(struct rr_qp *base, const struct rr_wr *wr)
 
 	if (qp->phase != PHASE_UP)
 		return -ENOTCONN;
-	rr_local_count(qp, posts, 1);
 	for (const struct rr_wr *w = wr; w; w = w->next, n++) {
 		int rc = check_wr(qp, w);
 

@@ -22,15 +22,6 @@
 
 #include "local_int.h"
 
-static uint32_t ring_slots(uint32_t rq_depth)
-{
-	uint32_t n = 1;
-
-	while (n < rq_depth)
-		n *= 2;
-	return n;
-}
-
 static size_t ring_stride(uint32_t recv_bytes)
 {
 	return round_up_pow2(sizeof(struct shm_msg) + recv_bytes, LOCAL_LINE);
@@ -42,7 +33,7 @@ bool rr_local_ring_check(const struct hs_msg *hs, const struct local_fabric *f)
 	if (!hs->rq_depth || hs->rq_depth > MAX(f->attr.limits.rq_max, 16384u) || !hs->recv_bytes ||
 	    hs->recv_bytes > LOCAL_RING_BYTES_MAX || !hs->keys || hs->keys > LOCAL_KEYS_MAX + 1)
 		return false;
-	return (uint64_t)ring_slots(hs->rq_depth) * ring_stride(hs->recv_bytes) <=
+	return (uint64_t)pow2_at_least(hs->rq_depth) * ring_stride(hs->recv_bytes) <=
 	       LOCAL_RING_BYTES_MAX;
 }
 
@@ -72,10 +63,10 @@ static size_t ring_layout(struct local_qp *qp, uint8_t *base)
 static size_t ring_sizes(struct local_qp *qp)
 {
 	qp->my_nkeys = to_pd(qp->base.pd)->nkeys;
-	qp->my_slots = ring_slots(qp->rq_depth);
+	qp->my_slots = pow2_at_least(qp->rq_depth);
 	qp->my_stride = ring_stride(qp->my_recv_bytes);
 	qp->peer_nkeys = qp->hs.keys;
-	qp->peer_slots = ring_slots(qp->hs.rq_depth);
+	qp->peer_slots = pow2_at_least(qp->hs.rq_depth);
 	qp->peer_recv_bytes = qp->hs.recv_bytes;
 	qp->peer_stride = ring_stride(qp->peer_recv_bytes);
 	return ring_layout(qp, NULL);
@@ -231,7 +222,7 @@ bool rr_local_ring_idle(struct local_qp *qp)
 	const struct shm_side *o = qp->other;
 
 	/* a message without a receive is not new until there is one */
-	return (atomic_load(&o->msg_head) == qp->rq_taken || rr_local_srq_is_empty(qp)) &&
+	return (atomic_load(&o->msg_head) == qp->rq_taken || (qp->base.srq && rr_local_srq_is_empty(qp))) &&
 	       atomic_load(&o->req_head) == qp->req_taken &&
 	       atomic_load(&o->req_done) == qp->req_acked && !atomic_load(&o->closed) &&
 	       !qp->peer_gone;
@@ -250,7 +241,7 @@ bool rr_local_ring_pull(struct local_qp *qp)
 		return false;
 	/* messages that were sent before the end are delivered before it */
 	closed = atomic_load(&qp->other->closed) || qp->peer_gone;
-	rr_local_move_answers(qp);
+	rr_local_move_replies(qp);
 	if (qp->phase == PHASE_UP)
 		rr_local_qp_run(qp);
 	if (qp->phase != PHASE_UP)

@@ -22,20 +22,14 @@ int rr_local_srq_create(struct rr_fabric *fabric, const struct rr_srq_attr *attr
 			struct rr_srq **ret)
 {
 	struct local_srq *srq;
-	uint32_t slots = 1;
+	uint32_t slots;
 
 	if (attr->depth > fabric->attr.srq_wr_max || attr->recv_bytes > LOCAL_RING_BYTES_MAX)
 		return -EINVAL;
-	srq = calloc(1, sizeof(*srq));
+	slots = pow2_at_least(attr->depth);
+	srq = calloc(1, sizeof(*srq) + slots * sizeof(srq->rqe[0]));
 	if (!srq)
 		return -ENOMEM;
-	while (slots < attr->depth)
-		slots *= 2;
-	srq->rqe = calloc(slots, sizeof(*srq->rqe));
-	if (!srq->rqe) {
-		free(srq);
-		return -ENOMEM;
-	}
 	srq->base = (struct rr_srq){ .fabric = fabric, .pd = attr->pd, .cq = attr->cq };
 	srq->depth = attr->depth;
 	srq->mask = slots - 1;
@@ -51,7 +45,6 @@ void rr_local_srq_destroy(struct rr_srq *base)
 	struct local_srq *srq = to_srq(base);
 
 	assert(!atomic_load(&srq->qps) && list_is_empty(&srq->starved));
-	free(srq->rqe);
 	free(srq);
 }
 
@@ -107,14 +100,11 @@ bool rr_local_srq_take(struct local_qp *qp, struct local_rqe *ret)
 	return true;
 }
 
-/** rr_local_srq_is_empty - true if there is no receive for a message of @qp; then @qp is in the starved list */
+/** rr_local_srq_is_empty - true if its queue has no receive for a message of @qp; then @qp is in the starved list */
 bool rr_local_srq_is_empty(struct local_qp *qp)
 {
-	struct local_srq *srq;
+	struct local_srq *srq = to_srq(qp->base.srq);
 
-	if (!qp->base.srq)
-		return false;
-	srq = to_srq(qp->base.srq);
 	if (srq->head != srq->tail)
 		return false;
 	if (!list_is_linked(&qp->starved_node))

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "reg.h"
+#include "reg_int.h"
 
 static void given_put(struct rr_extent *x)
 {
@@ -149,8 +149,7 @@ int rpcrdma_mem_alloc(struct rpcrdma_domain *d, size_t bytes, void **ret)
 	return rc;
 }
 
-/** rr_mem_find_locked - rr_mem_find() for callers that hold the lock */
-struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, size_t len)
+struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len)
 {
 	uintptr_t at = (uintptr_t)addr;
 
@@ -164,16 +163,6 @@ struct rr_mem *rr_mem_find_locked(struct rpcrdma_domain *d, const void *addr, si
 	return NULL;
 }
 
-struct rr_mem *rr_mem_find(struct rpcrdma_domain *d, const void *addr, size_t len)
-{
-	struct rr_mem *mem;
-
-	pthread_mutex_lock(&d->lock);
-	mem = rr_mem_find_locked(d, addr, len);
-	pthread_mutex_unlock(&d->lock);
-	return mem;
-}
-
 /* The caller holds the lock. Afterwards no peer can access the region, and no lookup finds it. */
 static void unlist(struct rr_mem *mem)
 {
@@ -184,7 +173,7 @@ static void unlist(struct rr_mem *mem)
 /* Removes all parts of the allocation at @addr. The caller holds the lock. */
 static void unlist_whole(struct rpcrdma_domain *d, const void *addr, struct list *to)
 {
-	struct rr_mem *mem = rr_mem_find_locked(d, addr, 1);
+	struct rr_mem *mem = rr_mem_find(d, addr, 1);
 	size_t left = mem ? mem->whole_bytes : 0;
 
 	assert(left && mem != d->arena && mem->x.mem == addr && !mem->given);
@@ -192,7 +181,7 @@ static void unlist_whole(struct rpcrdma_domain *d, const void *addr, struct list
 		unlist(mem);
 		list_add_tail(to, &mem->link);
 		left -= mem->x.bytes;
-		mem = rr_mem_find_locked(d, (char *)mem->x.mem + mem->x.bytes, 1);
+		mem = rr_mem_find(d, (char *)mem->x.mem + mem->x.bytes, 1);
 	}
 }
 
@@ -260,7 +249,7 @@ int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *addr)
 	int rc = 0;
 
 	pthread_mutex_lock(&d->lock);
-	mem = rr_mem_find_locked(d, addr, 1);
+	mem = rr_mem_find(d, addr, 1);
 	if (!mem || mem->x.mem != addr || !mem->given)
 		rc = -ENOENT;
 	else if (atomic_load_explicit(&mem->out, memory_order_acquire))
@@ -271,6 +260,49 @@ int rpcrdma_mem_unregister(struct rpcrdma_domain *d, void *addr)
 	if (!rc)
 		unmake(mem);
 	return rc;
+}
+
+/* ---- memory of a call ----------------------------------------------------------------------- */
+
+unsigned rr_mem_segments(struct rpcrdma_domain *d, const struct iovec *iov, int iovcnt, uint64_t len)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < iovcnt && len; i++) {
+		const char *at = iov[i].iov_base;
+		size_t left = (size_t)MIN(len, (uint64_t)iov[i].iov_len), step;
+
+		len -= left;
+		for (; left; left -= step, at += step, n++)
+			step = rr_mem_span(d, at, left);
+	}
+	return n;
+}
+
+static bool is_range_there(void *addr, size_t len, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)addr & ~(page - 1), end;
+
+	if (__builtin_add_overflow((uintptr_t)addr, len, &end) ||
+	    __builtin_add_overflow(end, page - 1, &end))
+		return false;
+	/* populates the pages, as the copy will; other errors mean an old kernel or an unsupported mapping */
+	return !madvise((void *)start, (end & ~(page - 1)) - start,
+			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ||
+	       (errno != ENOMEM && errno != EFAULT);
+}
+
+bool rr_mem_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write)
+{
+	for (int i = 0; i < iovcnt && len; i++) {
+		size_t take = (size_t)MIN(len, (uint64_t)iov[i].iov_len);
+
+		if (take && !is_range_there(iov[i].iov_base, take, write))
+			return false;
+		len -= take;
+	}
+	return true;
 }
 
 /** rr_mem_fini - frees the regions that the users of a domain did not free */

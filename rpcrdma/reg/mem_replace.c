@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "reg.h"
+#include "reg_int.h"
 
 /* Returns [start, end) of @x as a separate extent, which owns @fd. */
 static struct rr_extent part_of(const struct rr_extent *x, uintptr_t start, uintptr_t end, int fd)
@@ -110,7 +110,7 @@ int rr_mem_replace(struct rpcrdma_domain *d, const void *addr, size_t len)
 
 	pthread_mutex_lock(&d->lock);
 	while (at < end && !rc) {
-		struct rr_mem *mem = rr_mem_find_locked(d, (void *)at, 1);
+		struct rr_mem *mem = rr_mem_find(d, (void *)at, 1);
 		uintptr_t to;
 
 		if (!mem || mem->x.fd < 0) {
@@ -132,7 +132,7 @@ size_t rr_mem_span(struct rpcrdma_domain *d, const void *addr, size_t len)
 	if (likely(!atomic_load_explicit(&d->mems_parted, memory_order_relaxed)))
 		return len;
 	pthread_mutex_lock(&d->lock);
-	mem = rr_mem_find_locked(d, addr, 1);
+	mem = rr_mem_find(d, addr, 1);
 	if (mem)
 		len = MIN(len, mem->x.bytes - ((uintptr_t)addr - (uintptr_t)mem->x.mem));
 	pthread_mutex_unlock(&d->lock);

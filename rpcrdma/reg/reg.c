@@ -1,73 +1,92 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * reg.c - registration strategies by name, and the loop over an iov
+ * reg.c - registration strategies by name, offers of memory, and their ends
  *
- * Operation:  reg.h. Each entry of an iov is one segment. It is offered to the strategy's kinds in order, until
- *             one accepts it. With windows, the registrations serve only for binding (no key of them is
- *             usable), and each segment gets a window.
- * Memory:     The caller owns the segments. On failure those already made are put.
- * Threads:    The connection's.
- * Errors:     As the strategies return.
+ * Operation:  reg.h. A strategy is a preset: a list of kinds, and properties. The first kind that accepts a segment
+ *             handles it:
+ *
+ *               slab     memory of rpcrdma_mem_alloc() or _register(): registered with a connection at first use and
+ *                        kept as long as the connection (reg_slab.c); part of an arena, if there is one (mem.c)
+ *               cached   a cached registration (reg_cache.c)
+ *               dynamic  a registration for each segment, deregistered with the call
+ *
+ *               deferred  a thread deregisters evicted entries of the cache in batches
+ *               window    the peer gets no key of the registrations: each segment of a call has a memory window, if
+ *                         the device supports it (window.c)
+ *               bounce    smaller payloads that would be dynamic are copied instead
+ *
+ *             Memory that no kind accepts is copied, and so are payloads below the client's own threshold, unless they
+ *             are in a slab. Each entry of an iov is one segment, or several (mem_replace.c).
+ *
+ *             An offer's end depends on its cause. REPLIED invalidates the windows that the reply did not, waits for
+ *             that, and returns the registrations. GIVEN_UP and LOST cannot wait. They first withdraw the keys from the
+ *             local fabric, which replaces pages that a server's disk operation uses (settle). Then they destroy the
+ *             windows. GIVEN_UP also deregisters what is accessible without a window, for all calls if there is no
+ *             other way.
+ *
+ *             Connections that share a cache share a protection domain, a struct rr_shared_pd. They belong to one
+ *             domain, device and server, and have the same settings. Keys given to one server do not work for another.
+ *             Other connections have a PD of their own.
+ * Memory:     The caller owns the offers. If one fails, its segments have ended.
+ * Threads:    The connection's. Slab registrations are also found by their memory, under the domain's lock, so that
+ *             rpcrdma_mem_free() can deregister them from any thread.
+ * Errors:     As the kinds return. -ENOENT and -ENOBUFS (too many segments) mean: copy.
  */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "reg_window.h"
+#include "reg_int.h"
 
-/* `auto` copies smaller payloads instead of registering them for one call. */
-#define AUTO_BOUNCE 16384u
+/* Every segment of @n offers. */
+#define for_each_seg(rseg, offers, n)                                                              \
+	for (struct rr_offer *each = (offers); each < (offers) + (n); each++)                      \
+		for (struct rr_reg_seg *rseg = each->segs; rseg < each->segs + each->n; rseg++)
+
+static const struct rr_reg_kind *const kinds[] = { &rr_reg_slab, &rr_reg_cached, &rr_reg_dynamic };
+
+enum {
+	SLAB = 1u << 0, /* index in kinds */
+	CACHED = 1u << 1,
+	DYNAMIC = 1u << 2,
+};
 
 struct rr_reg_strategy {
 	const char *name;
-	const struct rr_reg_ops *ops[RR_REG_KINDS_MAX]; /* tried in order; NULL: end */
-	bool cache;    /* shares a cache with others */
-	bool deferred; /* ... that defers deregistration of evicted entries */
-	bool keeps;    /* the transport's memory stays registered */
-	bool spares;   /* copies small payloads instead of registering them for one call */
-	bool windows;  /* uses windows */
+	unsigned kinds; /* tried in the order of their table */
+	bool deferred, window;
+	bool arena;     /* requires an arena */
+	size_t bounce;
 };
 
-#define CACHED_OPS { &rr_reg_slab_ops, &rr_reg_cached_ops, &rr_reg_dynamic_ops }
-
+/* the first one is the default, and the substitute of those whose windows are not available */
 static const struct rr_reg_strategy strategies[] = {
-	{ "auto", CACHED_OPS, .cache = true, .deferred = true, .keeps = true, .spares = true },
-	{ "dynamic", { &rr_reg_dynamic_ops }, .keeps = false },
-	{ "cache", CACHED_OPS, .cache = true, .keeps = true },
-	{ "batch", CACHED_OPS, .cache = true, .deferred = true, .keeps = true },
-	{ "slab", { &rr_reg_slab_ops }, .keeps = true },
-	{ "arena", { &rr_reg_slab_ops }, .keeps = true },
-	{ "window", CACHED_OPS, .cache = true, .deferred = true, .keeps = true, .spares = true,
-	  .windows = true },
+	{ "auto", .kinds = SLAB | CACHED | DYNAMIC, .deferred = true, .bounce = 16384 },
+	{ "dynamic", .kinds = DYNAMIC },
+	{ "cache", .kinds = SLAB | CACHED | DYNAMIC },
+	{ "batch", .kinds = SLAB | CACHED | DYNAMIC, .deferred = true },
+	{ "slab", .kinds = SLAB },
+	{ "arena", .kinds = SLAB, .arena = true },
+	{ "window", .kinds = SLAB | CACHED | DYNAMIC, .deferred = true, .window = true, .bounce = 16384 },
 };
 
 static const char *const monitors[] = { "uffd", "explicit", "none" };
 
+/* ---- names -------------------------------------------------------------------------------------- */
+
 static const struct rr_reg_strategy *find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++)
-		if (!strcmp(strategies[i].name, name))
+		if (!name || !strcmp(strategies[i].name, name))
 			return &strategies[i];
 	return NULL;
 }
 
-const char *rr_reg_canonical(const char *name)
-{
-	const struct rr_reg_strategy *s = find(name ? name : "auto");
-
-	return s ? s->name : NULL;
-}
-
-const char *rpcrdma_registration(size_t n)
-{
-	return n < ARRAY_SIZE(strategies) ? strategies[n].name : NULL;
-}
-
-const char *rr_reg_monitor_canonical(const char *name)
+static const char *find_monitor(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(monitors); i++)
 		if (!name || !strcmp(monitors[i], name))
@@ -75,10 +94,87 @@ const char *rr_reg_monitor_canonical(const char *name)
 	return NULL;
 }
 
-int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev, const char *peer,
-		const struct rpcrdma_clnt_attr *attr)
+const char *rpcrdma_registration(size_t n)
 {
-	const struct rr_reg_strategy *s = find(attr->registration);
+	return n < ARRAY_SIZE(strategies) ? strategies[n].name : NULL;
+}
+
+int rr_reg_check(const struct rpcrdma_domain *d, struct rpcrdma_clnt_attr *a)
+{
+	const struct rr_reg_strategy *s = find(a->registration);
+
+	a->monitor = find_monitor(a->monitor);
+	if (!s || !a->monitor || (s->window && a->modes) ||
+	    (s->arena && !d->arena && a->addr.transport != RPCRDMA_TCP))
+		return -EINVAL;
+	a->registration = s->name;
+	return 0;
+}
+
+/* ---- a connection ------------------------------------------------------------------------------- */
+
+static void fall_back(struct rr_reg_conn *rc, const char *why)
+{
+	rc->strategy = &strategies[0];
+	rc->pub.fallback = why;
+}
+
+/* Decides about windows before connecting, because the private data of the connect tells the peer whether it may
+ * invalidate. The first bind on a device is a trial. */
+static int use_windows(struct rr_reg_conn *rc, bool may_tell)
+{
+	const struct rr_fabric_attr *f = &rc->dev->fabric->attr;
+	const struct rr_mr_attr attr = { .addr = rc->trial_mem, .len = sizeof(rc->trial_mem), .fd = -1,
+					 .access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND };
+	int err, known = atomic_load(&rc->dev->windows);
+
+	if (!f->windows || known == RR_WINDOWS_BROKEN) {
+		fall_back(rc, f->windows ? "memory windows of the device do not work" :
+					   "the device has no memory windows");
+		return 0;
+	}
+	rc->pub.windows = true;
+	rc->pub.remote_inv = f->remote_inv && may_tell;
+	err = rr_windows_create(rc->engine, rc->pub.pd, rc->pub.remote_inv, &rc->windows);
+	if (!err && known == RR_WINDOWS_UNTRIED)
+		err = rr_mr_reg(rc->pub.pd, &attr, &rc->trial_mr);
+	return err;
+}
+
+bool rr_reg_keeps(const struct rr_reg_conn *rc)
+{
+	return rc->strategy->kinds & SLAB;
+}
+
+static void describe(struct rr_reg_conn *rc)
+{
+	const struct rr_shared_pd *sp = rc->shared;
+	const struct rr_mem *arena = rc->engine->domain->arena;
+	size_t mib = sp->attr.bytes >> 20, cap = sizeof(rc->pub.kept);
+	char *text = rc->pub.kept;
+
+	rc->pub.name = rc->strategy->name;
+	if (sp->cache)
+		snprintf(text, cap, "up to %u registrations, %zu %s, %s", sp->attr.entries,
+			 mib ? mib : sp->attr.bytes >> 10, mib ? "MiB" : "KiB",
+			 !strcmp(sp->monitor, "none") ? "right or not (monitor=none)"
+						      : "watched by userfaultfd");
+	else if (sp->monitor_err)
+		snprintf(text, cap, "leat_buf memory only: there is no monitor (userfaultfd: %s)",
+			 strerror(-sp->monitor_err));
+	else
+		snprintf(text, cap, rr_reg_keeps(rc) ? "leat_buf memory only" : "nothing");
+	if (rc->pub.fallback)
+		snprintf(text + strlen(text), cap - strlen(text), "; %s", rc->pub.fallback);
+	if (sp->cache)
+		rc->pub.bytes = sp->attr.bytes;
+	else if (arena && rr_reg_keeps(rc))
+		rc->pub.bytes = arena->whole_bytes;
+}
+
+static int get_pd(struct rr_reg_conn *rc, const char *peer, const struct rpcrdma_clnt_attr *attr)
+{
+	const struct rr_reg_strategy *s = rc->strategy;
 	struct rr_shared_pd like = {
 		.strategy = s,
 		.attr = { .entries = attr->reg_entries ? attr->reg_entries : RR_CACHE_ENTRIES,
@@ -86,361 +182,288 @@ int rr_reg_init(struct rr_reg *reg, struct rpcrdma_engine *e, struct rr_dev *dev
 			  .dirty_watermark = attr->dirty_watermark },
 		.monitor = attr->monitor,
 	};
-	int rc;
+	int err;
 
-	*reg = (struct rr_reg){ .engine = e, .strategy = s, .bounce = attr->bounce_bytes };
-	if (attr->no_bounce)
-		reg->bounce = 0;
-	else if (s->spares && !reg->bounce)
-		reg->bounce_dynamic = AUTO_BOUNCE;
-	list_init(&reg->slabs);
 	if (!like.attr.bytes) /* on the local fabric no memory is really pinned */
-		like.attr.bytes = rr_cache_bytes_default(dev->transport != RPCRDMA_LOCAL);
+		like.attr.bytes = rr_cache_bytes_default(rc->dev->transport != RPCRDMA_LOCAL);
 	snprintf(like.peer, sizeof(like.peer), "%s", peer);
-	rc = rr_shared_pd_get(e->domain, dev->fabric, &like,
-			      s->cache && strcmp(attr->monitor, "explicit") != 0, &reg->shared);
+	err = rr_shared_pd_get(rc->engine->domain, rc->dev->fabric, &like,
+			       s->kinds & CACHED && strcmp(attr->monitor, "explicit") != 0, &rc->shared);
+	if (!err)
+		rc->pub.pd = rc->shared->pd;
+	return err;
+}
+
+int rr_reg_open(struct rpcrdma_engine *e, struct rr_dev *dev, const char *peer,
+		const struct rpcrdma_clnt_attr *attr, struct rr_reg **ret)
+{
+	struct rr_reg_conn *rc = calloc(1, sizeof(*rc));
+	int err;
+
 	if (!rc)
-		reg->pd = reg->shared->pd;
-	return rc;
+		return -ENOMEM;
+	rc->engine = e;
+	rc->dev = dev;
+	rc->strategy = find(attr->registration);
+	if (!attr->no_bounce) {
+		rc->bounce = attr->bounce_bytes;
+		rc->bounce_dynamic = rc->bounce ? 0 : rc->strategy->bounce;
+	}
+	list_init(&rc->slabs);
+	list_init(&rc->bounces);
+	err = get_pd(rc, peer, attr);
+	if (!err && rc->strategy->window)
+		err = use_windows(rc, !attr->no_private_data);
+	if (err) {
+		rr_reg_close(&rc->pub);
+		return err;
+	}
+	describe(rc);
+	*ret = &rc->pub;
+	return 0;
 }
 
-const char *rr_reg_name(const struct rr_reg *reg)
+int rr_reg_start(struct rr_reg *reg, struct rr_ep *ep, void (*ready)(void *ctx), void *ctx)
 {
-	return reg->strategy->name;
+	struct rr_reg_conn *rc = rr_reg_conn_of(reg);
+
+	rc->ep = ep;
+	if (rc->windows)
+		rr_windows_on(rc->windows, ep);
+	if (rc->trial_mr)
+		return rr_windows_try(rc->windows, rc->trial_mr, ready, ctx);
+	ready(ctx);
+	return 0;
 }
 
-bool rr_reg_wants_windows(const struct rr_reg *reg)
+static void revoke_kinds(struct rr_reg_conn *rc)
 {
-	return reg->strategy->windows && !reg->windows;
-}
-
-int rr_reg_use_windows(struct rr_reg *reg, struct rr_ep *ep, bool remote)
-{
-	assert(rr_reg_wants_windows(reg) && list_is_empty(&reg->slabs));
-	return rr_windows_create(reg->engine, reg->pd, ep, remote, &reg->windows);
-}
-
-void rr_reg_fall_back(struct rr_reg *reg, const char *why)
-{
-	reg->strategy = find("auto"); /* has the same kinds */
-	reg->fallback = why;
-}
-
-void rr_reg_end_windows(struct rr_reg *reg)
-{
-	rr_windows_destroy(reg->windows);
-	reg->windows = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (rc->strategy->kinds & 1u << i && kinds[i]->revoke)
+			kinds[i]->revoke(rc);
 }
 
 void rr_reg_revoke(struct rr_reg *reg)
 {
-	for (size_t i = 0; i < RR_REG_KINDS_MAX && reg->strategy->ops[i]; i++)
-		reg->strategy->ops[i]->revoke(reg);
-}
-
-void rr_reg_fini(struct rr_reg *reg)
-{
-	assert(!reg->windows);
-	if (reg->shared)
-		rr_reg_revoke(reg);
+	if (!reg)
+		return;
+	rr_windows_revoke(rr_reg_conn_of(reg)->windows);
+	revoke_kinds(rr_reg_conn_of(reg));
 }
 
 void rr_reg_close(struct rr_reg *reg)
 {
-	if (reg->shared)
-		rr_shared_pd_put(reg->engine->domain, reg->shared);
-	reg->shared = NULL;
-}
+	struct rr_reg_conn *rc = reg ? rr_reg_conn_of(reg) : NULL;
 
-bool rr_reg_keeps(const struct rr_reg *reg)
-{
-	return reg->strategy->keeps;
-}
-
-void rr_reg_tell(const struct rr_reg *reg, char *buf, size_t cap)
-{
-	const struct rr_shared_pd *sp = reg->shared;
-	size_t mib = (sp ? sp->attr.bytes : 0) >> 20;
-
-	if (!sp)
-		snprintf(buf, cap, "nothing");
-	else if (sp->cache)
-		snprintf(buf, cap, "up to %u registrations, %zu %s, %s", sp->attr.entries,
-			 mib ? mib : sp->attr.bytes >> 10, mib ? "MiB" : "KiB",
-			 !strcmp(sp->monitor, "none") ? "right or not (monitor=none)"
-						      : "watched by userfaultfd");
-	else if (sp->monitor_err)
-		snprintf(buf, cap, "leat_buf memory only: there is no monitor (userfaultfd: %s)",
-			 strerror(-sp->monitor_err));
-	else
-		snprintf(buf, cap, reg->strategy->keeps ? "leat_buf memory only" : "nothing");
-	if (reg->fallback)
-		snprintf(buf + strlen(buf), cap - strlen(buf), "; %s", reg->fallback);
-}
-
-size_t rr_reg_bytes(const struct rr_reg *reg)
-{
-	const struct rr_mem *arena = reg->engine->domain->arena;
-
-	if (reg->shared && reg->shared->cache)
-		return reg->shared->attr.bytes;
-	return arena && reg->strategy->keeps ? arena->whole_bytes : 0;
-}
-
-unsigned rr_reg_count(struct rpcrdma_domain *d, const struct iovec *iov, int iovcnt, uint64_t len)
-{
-	unsigned n = 0;
-
-	for (int i = 0; i < iovcnt && len; i++) {
-		const char *at = iov[i].iov_base;
-		size_t left = (size_t)MIN(len, (uint64_t)iov[i].iov_len), step;
-
-		len -= left;
-		for (; left; left -= step, at += step, n++)
-			step = rr_mem_span(d, at, left);
+	if (!rc)
+		return;
+	rr_windows_destroy(rc->windows);
+	rr_mr_dereg(rc->trial_mr);
+	rr_reg_bounce_fini(rc);
+	if (rc->shared) {
+		revoke_kinds(rc);
+		rr_shared_pd_put(rc->engine->domain, rc->shared);
 	}
-	return n;
+	free(rc);
 }
 
-static bool is_range_there(void *addr, size_t len, bool write)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = (uintptr_t)addr & ~(page - 1), end;
+/* ---- one segment -------------------------------------------------------------------------------- */
 
-	if (__builtin_add_overflow((uintptr_t)addr, len, &end) ||
-	    __builtin_add_overflow(end, page - 1, &end))
+/* Is it better to copy a payload of @len bytes than to pass it to @kind? Never for slab memory. */
+static bool is_small(const struct rr_reg_conn *rc, const struct rr_reg_kind *kind, uint64_t len)
+{
+	if (kind == &rr_reg_slab)
 		return false;
-	/* populates the pages, as the copy will; other errors mean an old kernel or an unsupported mapping */
-	return !madvise((void *)start, (end & ~(page - 1)) - start,
-			write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) ||
-	       (errno != ENOMEM && errno != EFAULT);
-}
-
-bool rr_reg_is_there(const struct iovec *iov, int iovcnt, uint64_t len, bool write)
-{
-	for (int i = 0; i < iovcnt && len; i++) {
-		size_t take = (size_t)MIN(len, (uint64_t)iov[i].iov_len);
-
-		if (take && !is_range_there(iov[i].iov_base, take, write))
-			return false;
-		len -= take;
-	}
-	return true;
-}
-
-/* Is it better to copy a payload of @len bytes than to pass it to @ops? Never for slab memory. */
-static bool is_small(const struct rr_reg *reg, const struct rr_reg_ops *ops, uint64_t len)
-{
-	if (ops == &rr_reg_slab_ops)
-		return false;
-	if (len < reg->bounce)
+	if (len < rc->bounce)
 		return true;
-	return ops == &rr_reg_dynamic_ops && len < reg->bounce_dynamic;
+	return kind == &rr_reg_dynamic && len < rc->bounce_dynamic;
 }
 
-/* ---- windows over segments ------------------------------------------------------------------ */
-
-/* Access rights of memory registered for windows. Devices require it to be writable, whatever the windows allow. */
-#define UNDER_WINDOWS (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND)
-
-static int add_window(struct rr_reg *reg, struct rr_reg_seg *rseg, unsigned access)
+int rr_reg_window(struct rr_reg_conn *rc, struct rr_reg_seg *rseg, unsigned access)
 {
 	rseg->win = NULL;
-	return rr_window_take(reg->windows, rseg->mr, (void *)(uintptr_t)rseg->seg.offset,
+	if (!rc->windows)
+		return 0;
+	return rr_window_take(rc->windows, rseg->mr, (void *)(uintptr_t)rseg->seg.offset,
 			      rseg->seg.length, access, &rseg->win, &rseg->seg.handle);
-}
-
-/* Return: whether there was one */
-static bool end_window(struct rr_reg *reg, struct rr_reg_seg *rseg)
-{
-	if (!rseg->win)
-		return false;
-	rr_window_put(reg->windows, rseg->win);
-	rseg->win = NULL;
-	return true;
 }
 
 /* A window cannot be bound to read-only memory: use a key of its registration. Where only windows may be
  * offered, the caller copies the memory, if it is mapped. */
-static int get_read_only(struct rr_reg *reg, void *addr, size_t len, unsigned access,
+static int get_read_only(struct rr_reg_conn *rc, void *addr, size_t len, unsigned access,
 			 struct rr_reg_seg *ret)
 {
-	if (rr_windows_remote(reg->windows))
+	if (rc->pub.remote_inv)
 		return -ENOENT;
-	return rr_reg_dynamic_ops.get(reg, addr, len, access, ret);
+	return rr_reg_dynamic.get(rc, addr, len, access, ret);
 }
 
-int rr_reg_keep(struct rr_reg *reg, void *mem, size_t bytes, struct rr_reg_seg *ret)
-{
-	int rc = rr_reg_slab_ops.get(reg, mem, bytes,
-				     reg->windows ? UNDER_WINDOWS :
-						    RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE, ret);
-
-	ret->win = NULL;
-	return rc;
-}
-
-int rr_reg_lend(struct rr_reg *reg, struct rr_reg_seg *rseg, size_t len, unsigned access)
-{
-	rseg->seg.length = (uint32_t)len;
-	rseg->replaced = false;
-	return reg->windows ? add_window(reg, rseg, access) : 0;
-}
-
-bool rr_reg_unlend(struct rr_reg *reg, struct rr_reg_seg *rseg)
-{
-	return end_window(reg, rseg);
-}
-
-unsigned rr_reg_bind(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n,
-		     struct rr_wr ***tail)
-{
-	unsigned binds = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		if (!segs[i].win)
-			continue;
-		**tail = rr_window_bind(reg->windows, segs[i].win);
-		*tail = &(**tail)->next;
-		binds++;
-	}
-	return binds;
-}
-
-bool rr_reg_taken_back(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n, uint32_t key)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (segs[i].win && rr_window_taken_back(reg->windows, segs[i].win, key))
-			return true;
-	return false;
-}
-
-void rr_reg_answered(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n,
-		     struct rr_reg_closing *closing)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (segs[i].win)
-			rr_window_answered(reg->windows, segs[i].win, closing);
-}
-
-/* ---- all of a chunk ------------------------------------------------------------------------- */
-
-/* @payload: bytes of the whole payload */
-static int get_seg(struct rr_reg *reg, void *addr, size_t len, uint64_t payload, unsigned access,
+/* Devices require memory under windows to be writable, whatever the windows allow.
+ * @payload: bytes of the whole payload */
+static int get_seg(struct rr_reg_conn *rc, void *addr, size_t len, uint64_t payload, unsigned access,
 		   struct rr_reg_seg *ret)
 {
-	unsigned under = reg->windows ? UNDER_WINDOWS : access;
-	int rc = -ENOENT;
+	unsigned under = rc->windows ? RR_ACCESS_LOCAL_WRITE | RR_ACCESS_MW_BIND : access;
+	int err = -ENOENT;
 
-	for (size_t i = 0; i < RR_REG_KINDS_MAX && rc == -ENOENT; i++) {
-		const struct rr_reg_ops *ops = reg->strategy->ops[i];
-
-		if (!ops || is_small(reg, ops, payload))
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) && err == -ENOENT; i++) {
+		if (!(rc->strategy->kinds & 1u << i))
+			continue;
+		if (is_small(rc, kinds[i], payload))
 			break;
-		rc = ops->get(reg, addr, len, under, ret);
+		err = kinds[i]->get(rc, addr, len, under, ret);
 	}
-	if (rc == -EFAULT && reg->windows && !(access & RR_ACCESS_LOCAL_WRITE)) {
-		rc = get_read_only(reg, addr, len, access, ret);
-	} else if (!rc) {
+	if (err == -EFAULT && rc->windows && !(access & RR_ACCESS_LOCAL_WRITE)) {
 		ret->win = NULL;
-		if (reg->windows)
-			rc = add_window(reg, ret, access);
-		if (rc)
-			(void)ret->ops->put(reg, ret);
+		err = get_read_only(rc, addr, len, access, ret);
+	} else if (!err) {
+		err = rr_reg_window(rc, ret, access);
+		if (err)
+			(void)ret->kind->end(rc, ret, RR_END_DONE);
 	}
 	ret->replaced = false;
-	assert(rc || (ret->ops && ret->seg.length == len && ret->seg.handle));
-	return rc;
+	assert(err || (ret->kind && ret->seg.length == len && ret->seg.handle));
+	return err;
 }
 
-int rr_reg_get(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len,
-	       unsigned access, struct rr_reg_seg *segs, unsigned *ret_n)
+/* Without its window, the registration is not accessible. */
+static int end_seg(struct rr_reg_conn *rc, struct rr_reg_seg *rseg, enum rr_reg_end how)
 {
-	struct rpcrdma_domain *d = reg->engine->domain;
-	uint64_t left = len;
-	unsigned n = 0;
-	int rc = 0;
-
-	if (rr_reg_count(d, iov, iovcnt, len) > RR_REG_SEGS_MAX)
-		return -ENOBUFS;
-	for (int i = 0; i < iovcnt && left; i++) {
-		char *at = iov[i].iov_base;
-		size_t take = (size_t)MIN(left, (uint64_t)iov[i].iov_len), step;
-
-		left -= take;
-		for (; take && !rc; take -= step, at += step) {
-			step = rr_mem_span(d, at, take);
-			rc = n < RR_REG_SEGS_MAX ?
-				     get_seg(reg, at, step, len, access, &segs[n]) : -ENOBUFS;
-			n += !rc;
-		}
-		if (rc) {
-			(void)rr_reg_put(reg, segs, n); /* the peer does not know of them */
-			return rc;
-		}
+	if (rseg->win) {
+		rr_window_put(rc->windows, rseg->win);
+		rseg->win = NULL;
+		if (how != RR_END_REPLIED)
+			how = RR_END_DONE;
 	}
-	*ret_n = n;
-	return 0;
+	return rseg->kind->end(rc, rseg, how);
 }
 
-bool rr_reg_put(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n)
-{
-	bool there = true;
-
-	while (n-- > 0) {
-		(void)end_window(reg, &segs[n]);
-		there &= segs[n].ops->put(reg, &segs[n]);
-	}
-	return there;
-}
-
-bool rr_reg_recall(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n)
-{
-	bool out_of_reach = true;
-
-	while (n-- > 0) {
-		if (end_window(reg, &segs[n])) /* the registration itself was never accessible */
-			(void)segs[n].ops->put(reg, &segs[n]);
-		else
-			out_of_reach &= segs[n].ops->recall(reg, &segs[n]);
-	}
-	return out_of_reach;
-}
-
-/* Return: as rr_reg_settle(), for one segment */
-static bool settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_seg *rseg)
+/* Withdraws a key from a server on this host. Return: true: no access reaches the memory any more */
+static bool settle(struct rr_reg_conn *rc, struct rr_reg_seg *rseg)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	const struct rr_segment *seg = &rseg->seg;
-	unsigned reach = rr_qp_withdraw(qp, seg->handle);
+	unsigned reach = rc->ep ? rr_qp_withdraw(rc->ep->qp, seg->handle) : 0; /* no peer yet */
 
 	if (!reach)
 		return true;
 	if (!(reach & RR_REACH_FILE))
 		return false;
 	if (!rseg->replaced &&
-	    rr_mem_replace(reg->engine->domain, (void *)(uintptr_t)seg->offset, seg->length))
+	    rr_mem_replace(rc->engine->domain, (void *)(uintptr_t)seg->offset, seg->length))
 		return false;
 	rseg->replaced = true;
 	/* partial pages at both ends were not replaced: a copy may still access those */
 	return reach & RR_REACH_PAGES || !((seg->offset | seg->length) % page);
 }
 
-bool rr_reg_settle(struct rr_reg *reg, struct rr_qp *qp, struct rr_reg_seg *segs, unsigned n)
-{
-	bool is_settled = true;
+/* ---- offers ------------------------------------------------------------------------------------- */
 
-	for (unsigned i = 0; i < n; i++)
-		is_settled &= settle(reg, qp, &segs[i]);
-	return is_settled;
+static int get_segs(struct rr_reg_conn *rc, const struct iovec *iov, int iovcnt, uint64_t len,
+		    unsigned access, struct rr_offer *o)
+{
+	struct rpcrdma_domain *d = rc->engine->domain;
+	uint64_t left = len;
+	int err = 0;
+
+	if (rr_mem_segments(d, iov, iovcnt, len) > RR_REG_SEGS_MAX)
+		return -ENOBUFS;
+	for (int i = 0; i < iovcnt && left && !err; i++) {
+		char *at = iov[i].iov_base;
+		size_t take = (size_t)MIN(left, (uint64_t)iov[i].iov_len), step;
+
+		left -= take;
+		for (; take && !err; take -= step, at += step) {
+			step = rr_mem_span(d, at, take);
+			err = o->n < RR_REG_SEGS_MAX ?
+				      get_seg(rc, at, step, len, access, &o->segs[o->n]) : -ENOBUFS;
+			o->n += !err;
+		}
+	}
+	if (err) /* the peer does not know of them */
+		(void)rr_reg_end(&rc->pub, o, 1, RR_END_DONE, NULL);
+	return err;
 }
 
-void rr_reg_drop(struct rr_reg *reg, struct rr_reg_seg *segs, unsigned n)
+int rr_reg_offer(struct rr_reg *reg, struct rr_offer *o, const struct iovec *iov, int iovcnt,
+		 uint64_t len, unsigned access, bool wait)
 {
-	while (n-- > 0) {
-		if (end_window(reg, &segs[n]))
-			(void)segs[n].ops->put(reg, &segs[n]);
-		else
-			segs[n].ops->drop(reg, &segs[n]);
+	struct rr_reg_conn *rc = rr_reg_conn_of(reg);
+	int err;
+
+	assert(!o->n && !o->mem);
+	if (!iov)
+		return rr_reg_bounce(rc, o, (size_t)len, access, true);
+	err = get_segs(rc, iov, iovcnt, len, access, o);
+	if (err == -ENOENT || err == -ENOBUFS || (err == -ENOMEM && !wait)) {
+		err = -EFAULT;
+		if (rr_mem_is_there(iov, iovcnt, len, access & RR_ACCESS_REMOTE_WRITE))
+			err = rr_reg_bounce(rc, o, (size_t)len, access, false);
+		if (!err)
+			rr_count(rc->engine, reg_bounced, 1);
 	}
+	return err;
+}
+
+unsigned rr_reg_bind(struct rr_reg *reg, struct rr_offer *offers, unsigned n, struct rr_wr ***tail)
+{
+	struct rr_reg_conn *rc = rr_reg_conn_of(reg);
+	unsigned binds = 0;
+
+	for_each_seg(rseg, offers, n) {
+		if (!rseg->win)
+			continue;
+		**tail = rr_window_bind(rc->windows, rseg->win);
+		*tail = &(**tail)->next;
+		binds++;
+	}
+	return binds;
+}
+
+bool rr_reg_reminv(struct rr_reg *reg, struct rr_offer *offers, unsigned n, uint32_t key)
+{
+	for_each_seg(rseg, offers, n)
+		if (rseg->win && rr_window_taken_back(rr_reg_conn_of(reg)->windows, rseg->win, key))
+			return true;
+	return false;
+}
+
+/* Invalidates all windows that are still valid. */
+static void invalidate(struct rr_reg_conn *rc, struct rr_offer *offers, unsigned n,
+		       struct rr_closing *closing)
+{
+	for_each_seg(rseg, offers, n)
+		if (rseg->win)
+			rr_window_replied(rc->windows, rseg->win, closing);
+}
+
+int rr_reg_end(struct rr_reg *reg, struct rr_offer *offers, unsigned n, enum rr_reg_end how,
+	       struct rr_closing *closing)
+{
+	struct rr_reg_conn *rc = rr_reg_conn_of(reg);
+	bool is_settled = true, is_shared = false, is_lost = false;
+
+	if (how == RR_END_REPLIED) {
+		invalidate(rc, offers, n, closing);
+		if (closing->n)
+			return -EINPROGRESS;
+	}
+	if (how == RR_END_GIVEN_UP || how == RR_END_LOST)
+		for_each_seg(rseg, offers, n)
+			is_settled &= settle(rc, rseg);
+	if (!is_settled)
+		return -EAGAIN;
+	for (struct rr_offer *o = offers; o < offers + n; o++) {
+		for (; o->n; o->n--) {
+			int err = end_seg(rc, &o->segs[o->n - 1], how);
+
+			is_shared |= err == -ECONNABORTED;
+			is_lost |= err == -EFAULT && how == RR_END_REPLIED;
+		}
+		if (how == RR_END_DONE)
+			rr_reg_bounce_put(rc, o);
+	}
+	if (is_shared)
+		revoke_kinds(rc);
+	return is_shared ? -ECONNABORTED : is_lost ? -EFAULT : 0;
 }

@@ -36,13 +36,18 @@ struct wanted {
 	unsigned access;
 };
 
-static bool covers(struct rr_inode *node, void *arg)
+static bool covers(const struct rr_cache_entry *e, const struct wanted *w)
 {
-	const struct rr_cache_entry *e = rr_cache_entry_of(node);
-	const struct wanted *w = arg;
-
-	return e->ready && node->start <= w->start && node->end >= w->end &&
+	return e->ready && e->node.start <= w->start && e->node.end >= w->end &&
 	       (e->access & w->access) == w->access;
+}
+
+static struct rr_cache_entry *find_cover(const struct rr_cache *c, const struct wanted *w)
+{
+	rr_itree_for_each(n, &c->tree, w->start, w->end)
+		if (covers(rr_cache_entry_of(n), w))
+			return rr_cache_entry_of(n);
+	return NULL;
 }
 
 /* Return: false: the range exceeds the address space */
@@ -75,7 +80,7 @@ static int find(struct rr_cache *c, struct wanted *w, struct rr_cache_ref *ref)
 
 	rr_cache_lock(c);
 	if (!c->attr.monitor || rr_monitor_settle(c->attr.monitor)) {
-		e = rr_cache_entry_of(rr_itree_find(&c->tree, w->start, w->end, covers, w));
+		e = find_cover(c, w);
 		if (e)
 			lend(e, ref);
 		rc = e != NULL;
@@ -86,33 +91,33 @@ static int find(struct rr_cache *c, struct wanted *w, struct rr_cache_ref *ref)
 
 /* ---- making ------------------------------------------------------------------------------- */
 
-struct growth {
-	const struct wanted *now;
-	size_t bytes_max;
-};
-
 /* Should the new entry include it? An overlapping entry is included whatever its rights. */
-static bool grows(struct rr_inode *node, void *arg)
+static bool grows(const struct rr_cache *c, const struct rr_cache_entry *e, const struct wanted *w)
 {
-	const struct rr_cache_entry *e = rr_cache_entry_of(node);
-	const struct growth *g = arg;
-	const struct wanted *w = g->now;
+	const struct rr_inode *node = &e->node;
+	size_t bytes_max = MIN(UNION_BYTES_MAX, c->attr.bytes);
 	bool overlaps = node->start < w->end && node->end > w->start;
 
 	return e->ready && !e->nrefs && rr_cache_size_of(e) <= w->end - w->start &&
-	       MAX(node->end, w->end) - MIN(node->start, w->start) <= g->bytes_max &&
+	       MAX(node->end, w->end) - MIN(node->start, w->start) <= bytes_max &&
 	       (overlaps || e->access == w->access);
+}
+
+static struct rr_cache_entry *find_growth(const struct rr_cache *c, const struct wanted *w)
+{
+	/* extends the search by one byte on either side to find neighbours */
+	rr_itree_for_each(n, &c->tree, w->start - !!w->start, w->end + (w->end < UINTPTR_MAX))
+		if (grows(c, rr_cache_entry_of(n), w))
+			return rr_cache_entry_of(n);
+	return NULL;
 }
 
 /* Replaces idle entries that overlap @w or adjoin it; @w becomes the union. */
 static void take_in(struct rr_cache *c, struct wanted *w, struct list *idle)
 {
-	struct growth g = { .now = w, .bytes_max = MIN(UNION_BYTES_MAX, c->attr.bytes) };
 	struct rr_cache_entry *e;
 
-	/* extends the search by one byte on either side to find neighbours */
-	while ((e = rr_cache_entry_of(rr_itree_find(&c->tree, w->start - !!w->start,
-						    w->end + (w->end < UINTPTR_MAX), grows, &g)))) {
+	while ((e = find_growth(c, w))) {
 		w->start = MIN(w->start, e->node.start);
 		w->end = MAX(w->end, e->node.end);
 		w->access |= e->access;

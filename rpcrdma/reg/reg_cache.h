@@ -20,21 +20,10 @@
 #define RR_REG_CACHE_H
 
 #include "base/list.h"
-#include "fabric.h"
-#include "rpcrdma.h"
+#include "reg.h"
 
 struct rr_cache;
-struct rr_cache_entry;
 struct rr_monitor;
-
-/* Reference of a user to a range; must not be moved. */
-struct rr_cache_ref {
-	struct rr_cache_entry *entry; /* private */
-	struct rr_mr *mr;      /* covers the range; do not use it after a recall */
-	struct list link;      /* in the entry's list; guarded by the lock */
-	uintptr_t start, end;  /* requested range */
-	bool gone;             /* some of it lost its pages meanwhile */
-};
 
 struct rr_cache_attr {
 	unsigned entries;         /* upper bound of cached registrations; 0: RR_CACHE_ENTRIES */

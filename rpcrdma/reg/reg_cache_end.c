@@ -32,7 +32,7 @@ static bool is_full(const struct rr_cache *c)
 }
 
 /* Passes an entry to the reaper, and wakes it for the first entry and at the watermark. */
-static void bury(struct rr_cache *c, struct rr_cache_entry *e)
+static void destroy_later(struct rr_cache *c, struct rr_cache_entry *e)
 {
 	bool full = is_full(c);
 
@@ -67,7 +67,7 @@ void rr_cache_kill(struct rr_cache *c, struct rr_cache_entry *e, struct list *id
 	if (idle)
 		list_add_tail(idle, &e->link);
 	else
-		bury(c, e);
+		destroy_later(c, e);
 }
 
 /* Skips lost memory: another user may watch it by now. The caller holds the lock. */
@@ -87,7 +87,7 @@ void rr_cache_rest(struct rr_cache *c, struct rr_cache_entry *e)
 	list_del(&e->link);
 	forget_live(c, e);
 	if (e->mr) {
-		bury(c, e);
+		destroy_later(c, e);
 	} else { /* never registered, or recalled */
 		unwatch(c, e);
 		list_add_tail(&c->free, &e->link);
@@ -122,7 +122,7 @@ void rr_cache_gone(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 		e = list_entry(node, struct rr_cache_entry, link);
 		e->lost |= overlaps(e, start, end);
 	}
-	while ((e = rr_cache_entry_of(rr_itree_find(&c->tree, start, end, NULL, NULL)))) {
+	while ((e = rr_cache_entry_of(rr_itree_next(&c->tree, NULL, start, end)))) {
 		tell_refs(e, start, end);
 		e->lost = true;
 		rr_cache_add(&c->invalidated, e->ready); /* not entries being created */
@@ -138,7 +138,7 @@ bool rr_cache_keeps(struct rr_monitor_user *u, uintptr_t start, uintptr_t end)
 		if (overlaps(list_entry(node, struct rr_cache_entry, link), start, end))
 			return true;
 	}
-	return rr_itree_find(&c->tree, start, end, NULL, NULL) != NULL;
+	return rr_itree_next(&c->tree, NULL, start, end) != NULL;
 }
 
 /* ---- deregistration ----------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "monitor.h"
-#include "reg.h"
+#include "reg_int.h"
 
 static bool is_like(const struct rr_shared_pd *a, const struct rr_shared_pd *b)
 {
@@ -118,7 +118,7 @@ void rr_shared_pd_revoke(struct rpcrdma_domain *d, struct rr_shared_pd *sp)
 	pthread_mutex_unlock(&d->lock);
 }
 
-void rr_shared_pd_count(struct rpcrdma_domain *d, struct rpcrdma_stats *sum)
+void rr_reg_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *sum)
 {
 	list_for_each(node, &d->shared_pds)
 		rr_cache_count(list_entry(node, struct rr_shared_pd, link)->cache, sum);

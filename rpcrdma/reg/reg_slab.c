@@ -18,11 +18,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "reg.h"
+#include "reg_int.h"
 
 struct rr_slab_mr {
 	struct list by_mem; /* rr_mem.mrs */
-	struct list by_reg; /* rr_reg.slabs */
+	struct list by_reg; /* rr_reg_conn.slabs */
 	struct rr_mem *mem;
 	struct rr_mr *mr;
 	atomic_uint refs;   /* one for the lists, one for each segment */
@@ -42,121 +42,110 @@ static void unref(struct rr_slab_mr *s)
 		free(s);
 }
 
-static void slab_end(struct rr_slab_mr *s)
+/* Deregisters it. Under the lock. */
+static void slab_dereg(struct rr_slab_mr *s)
 {
-	int rc = rr_mr_dereg(s->mr);
+	int err = rr_mr_dereg(s->mr);
 
-	assert(!rc); /* no window is bound to it: windows end with their calls */
-	(void)rc;
+	assert(!err); /* no window is bound to it: windows end with their calls */
+	(void)err;
 	list_del(&s->by_mem);
 	list_del(&s->by_reg);
 	unref(s);
 }
 
-static int slab_add(struct rr_reg *reg, struct rr_mem *mem, struct rr_slab_mr **ret)
+static int slab_add(struct rr_reg_conn *rc, struct rr_mem *mem, struct rr_slab_mr **ret)
 {
 	unsigned access = RR_ACCESS_LOCAL_WRITE |
-			  (reg->windows ? (unsigned)RR_ACCESS_MW_BIND : RR_ACCESS_REMOTE);
+			  (rc->windows ? (unsigned)RR_ACCESS_MW_BIND : RR_ACCESS_REMOTE);
 	struct rr_slab_mr *s = calloc(1, sizeof(*s));
-	int rc;
+	int err;
 
 	if (!s)
 		return -ENOMEM;
-	rc = rr_extent_reg(&mem->x, reg->pd, access, &s->mr);
-	if (rc == -EFAULT && mem->given && !reg->windows) /* it may be mapped read-only */
-		rc = rr_extent_reg(&mem->x, reg->pd, RR_ACCESS_REMOTE_READ, &s->mr);
-	if (rc) {
+	err = rr_extent_reg(&mem->x, rc->pub.pd, access, &s->mr);
+	if (err == -EFAULT && mem->given && !rc->windows) /* it may be mapped read-only */
+		err = rr_extent_reg(&mem->x, rc->pub.pd, RR_ACCESS_REMOTE_READ, &s->mr);
+	if (err) {
 		free(s);
-		return rc;
+		return err;
 	}
-	rr_count(reg->engine, regs, 1);
+	rr_count(rc->engine, regs, 1);
 	s->mem = mem;
 	atomic_init(&s->refs, 1);
 	list_add_tail(&mem->mrs, &s->by_mem);
-	list_add_head(&reg->slabs, &s->by_reg);
+	list_add_head(&rc->slabs, &s->by_reg);
 	*ret = s;
 	return 0;
 }
 
 /* Returns this connection's registration of the region that contains the range. Under the lock. */
-static int slab_find(struct rr_reg *reg, const void *addr, size_t len, struct rr_slab_mr **ret)
+static int slab_find(struct rr_reg_conn *rc, const void *addr, size_t len, struct rr_slab_mr **ret)
 {
 	struct rr_mem *mem;
 
-	list_for_each(node, &reg->slabs) {
+	list_for_each(node, &rc->slabs) {
 		struct rr_slab_mr *s = list_entry(node, struct rr_slab_mr, by_reg);
 
 		if (!s->outdated && covers(s, addr, len)) {
 			list_del(&s->by_reg);
-			list_add_head(&reg->slabs, &s->by_reg);
+			list_add_head(&rc->slabs, &s->by_reg);
 			*ret = s;
 			return 0;
 		}
 	}
-	mem = rr_mem_find_locked(reg->engine->domain, addr, len);
-	return mem ? slab_add(reg, mem, ret) : -ENOENT;
+	mem = rr_mem_find(rc->engine->domain, addr, len);
+	return mem ? slab_add(rc, mem, ret) : -ENOENT;
 }
 
-static int slab_get(struct rr_reg *reg, void *addr, size_t len, unsigned access,
+static int slab_get(struct rr_reg_conn *rc, void *addr, size_t len, unsigned access,
 		    struct rr_reg_seg *ret)
 {
 	struct rr_slab_mr *s;
-	int rc;
+	int err;
 
-	pthread_mutex_lock(&reg->engine->domain->lock);
-	rc = slab_find(reg, addr, len, &s);
-	if (!rc && (s->mr->access & access) != access)
-		rc = -EFAULT;
-	if (!rc) {
+	pthread_mutex_lock(&rc->engine->domain->lock);
+	err = slab_find(rc, addr, len, &s);
+	if (!err && (s->mr->access & access) != access)
+		err = -EFAULT;
+	if (!err) {
 		atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&s->mem->out, 1, memory_order_relaxed);
-		*ret = (struct rr_reg_seg){
-			.ops = &rr_reg_slab_ops,
-			.mr = s->mr,
-			.slab = s,
-			.seg = { .handle = s->mr->rkey, .length = (uint32_t)len,
-				 .offset = (uintptr_t)addr },
-		};
+		ret->kind = &rr_reg_slab;
+		ret->mr = s->mr;
+		ret->slab = s;
+		ret->seg = (struct rr_segment){ .handle = s->mr->rkey, .length = (uint32_t)len,
+						.offset = (uintptr_t)addr };
 	}
-	pthread_mutex_unlock(&reg->engine->domain->lock);
-	return rc;
+	pthread_mutex_unlock(&rc->engine->domain->lock);
+	return err;
 }
 
-static bool slab_put(struct rr_reg *reg, struct rr_reg_seg *rseg)
+/* The program promised to keep the memory mapped. */
+static int slab_end(struct rr_reg_conn *rc, struct rr_reg_seg *rseg, enum rr_reg_end how)
 {
-	(void)reg;
+	(void)rc;
 	rseg->mr = NULL;
 	atomic_fetch_sub_explicit(&rseg->slab->mem->out, 1, memory_order_release);
 	unref(rseg->slab);
-	return true; /* the program promised to keep it mapped */
+	return how == RR_END_GIVEN_UP ? -ECONNABORTED : 0; /* other calls may use the region */
 }
 
-static bool slab_recall(struct rr_reg *reg, struct rr_reg_seg *rseg)
+static void slab_revoke(struct rr_reg_conn *rc)
 {
-	(void)slab_put(reg, rseg);
-	return false; /* other calls may use the region */
-}
-
-static void slab_drop(struct rr_reg *reg, struct rr_reg_seg *rseg)
-{
-	(void)slab_put(reg, rseg);
-}
-
-static void slab_revoke(struct rr_reg *reg)
-{
-	pthread_mutex_lock(&reg->engine->domain->lock);
-	list_for_each_safe(node, &reg->slabs) {
-		slab_end(list_entry(node, struct rr_slab_mr, by_reg));
-		rr_count(reg->engine, deregs, 1);
+	pthread_mutex_lock(&rc->engine->domain->lock);
+	list_for_each_safe(node, &rc->slabs) {
+		slab_dereg(list_entry(node, struct rr_slab_mr, by_reg));
+		rr_count(rc->engine, deregs, 1);
 	}
-	pthread_mutex_unlock(&reg->engine->domain->lock);
+	pthread_mutex_unlock(&rc->engine->domain->lock);
 }
 
 /* not counted, because the thread may not run an engine */
 void rr_reg_slab_forget(struct rr_mem *mem)
 {
 	list_for_each_safe(node, &mem->mrs)
-		slab_end(list_entry(node, struct rr_slab_mr, by_mem));
+		slab_dereg(list_entry(node, struct rr_slab_mr, by_mem));
 }
 
 void rr_reg_slab_outdate(struct rr_mem *mem)
@@ -166,15 +155,13 @@ void rr_reg_slab_outdate(struct rr_mem *mem)
 
 		s->outdated = true;
 		if (atomic_load_explicit(&s->refs, memory_order_acquire) == 1)
-			slab_end(s);
+			slab_dereg(s);
 	}
 }
 
-const struct rr_reg_ops rr_reg_slab_ops = {
+const struct rr_reg_kind rr_reg_slab = {
 	.name = "slab",
 	.get = slab_get,
-	.put = slab_put,
-	.recall = slab_recall,
-	.drop = slab_drop,
+	.end = slab_end,
 	.revoke = slab_revoke,
 };

@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "engine_int.h"
+#include "filter.h"
 #include "local.h"
 #include "mode.h"
-#include "open_local.h"
 #include "reg.h"
 #ifdef HAVE_VERBS
 #include "verbs.h"
@@ -49,8 +49,8 @@ int rpcrdma_domain_create(const struct rpcrdma_domain_attr *attr, struct rpcrdma
 	list_init(&d->engines);
 	list_init(&d->mems);
 	list_init(&d->shared_pds);
-	d->clnt_designs = &rr_mode_clnt_designs;
-	d->srv_designs = &rr_mode_srv_designs;
+	d->clnt_modes = &rr_mode_requester;
+	d->srv_modes = &rr_mode_responder;
 	rc = rr_pool_init(d);
 	if (!rc)
 		rc = rr_mem_init(d);
@@ -111,6 +111,8 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 		       const char *device, struct rr_fabric **ret)
 {
 	struct rr_local_attr local = { 0 };
+	struct rr_fabric *fabric;
+	int rc;
 
 #ifdef HAVE_VERBS
 	if (transport == RPCRDMA_RDMA) {
@@ -125,8 +127,6 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 		return -EOPNOTSUPP;
 	if (d->attr.local)
 		local = *d->attr.local;
-	if (!local.capture)
-		local.capture = d->attr.capture;
 	local.clients = &d->clients;
 	if (!local.limits.mapped_bytes_max)
 		local.limits.mapped_bytes_max = d->attr.shared_bytes_max / 2;
@@ -134,11 +134,18 @@ static int open_fabric(struct rpcrdma_domain *d, enum rpcrdma_transport transpor
 		local.limits.ring_bytes_max = d->attr.shared_bytes_max / 2;
 	if (!local.socket_mode)
 		local.socket_mode = d->attr.socket_mode;
-	local.hooks.reg_ns += d->attr.reg_cost.reg_ns;
-	local.hooks.reg_page_ns += d->attr.reg_cost.reg_page_ns;
-	local.hooks.dereg_ns += d->attr.reg_cost.dereg_ns;
-	local.hooks.dereg_page_ns += d->attr.reg_cost.dereg_page_ns;
-	return rr_open_local(&local, ret);
+	rc = rr_local_open(&local, &fabric);
+	if (rc)
+		return rc;
+	if (d->attr.capture)
+		rc = rr_capture_push(fabric, d->attr.capture);
+	if (!rc)
+		rc = rr_cost_push(fabric, &d->attr.reg_cost);
+	if (rc)
+		rr_fabric_close(fabric);
+	else
+		*ret = fabric;
+	return rc;
 }
 
 static int open_dev(struct rpcrdma_domain *d, const char *device, struct rr_dev *dev)
@@ -245,7 +252,7 @@ void rpcrdma_domain_stats(struct rpcrdma_domain *d, struct rpcrdma_stats *ret)
 	*ret = d->gone;
 	list_for_each(n, &d->engines)
 		add_stats(ret, &list_entry(n, struct rpcrdma_engine, link)->stats);
-	rr_shared_pd_count(d, ret);
+	rr_reg_stats(d, ret);
 	/* on the local fabric a CPU acts as the NIC: count what it copies */
 	for (unsigned i = 0; i < d->ndevs; i++)
 		if (d->devs[i].transport == RPCRDMA_LOCAL)

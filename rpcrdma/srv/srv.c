@@ -5,7 +5,7 @@
  *
  * Operation:  A listener's transport accepts a connection, asks the service (svc_ops.accept) for the engine
  *             that is to own it, sets it up and hands it over with rr_conn_adopt(). Then messages become
- *             requests (rr_req_deliver) and requests become replies (conn_ops->answer).
+ *             requests (rr_req_deliver) and requests become replies (conn_ops->reply).
  *
  *             adopted and drained and no active request --> svc_ops.closed, freed
  * Memory:     srv_int.h
@@ -357,10 +357,10 @@ int rr_req_deliver(struct rr_req *r, const void *msg, size_t len)
 	r->pub.xid = r->call.xid;
 	rr_count(c->engine, calls, !r->again);
 	if (rc) {
-		struct rr_answer a = { .kind = RR_ANSWER_MISMATCH };
+		struct rr_reply a = { .kind = RR_CONTENT_MISMATCH };
 
 		r->ended = true;
-		c->ops->answer(r, &a);
+		c->ops->reply(r, &a);
 		return 0;
 	}
 	r->pub.prog = r->call.prog;
@@ -392,33 +392,33 @@ void rr_req_back(struct rr_req *r)
 	rr_conn_unhold(c);
 }
 
-int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_stream *s, void *buf,
+int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_stream *s, void *buf,
 		   size_t cap, size_t *ret_len)
 {
 	struct rr_rpc_reply head = { .xid = r->pub.xid, .stat = RR_ACCEPTED, .accept = RR_SUCCESS };
 	struct wire_put p;
 
 	switch (a->kind) {
-	case RR_ANSWER_ERROR:
+	case RR_CONTENT_ERROR:
 		head.accept = a->stat;
 		head.low = a->low;
 		head.high = a->high;
 		break;
-	case RR_ANSWER_AUTH:
+	case RR_CONTENT_AUTH:
 		head.stat = RR_DENIED;
 		head.reject = RR_AUTH_ERROR;
 		head.why = a->why;
 		break;
-	case RR_ANSWER_MISMATCH:
+	case RR_CONTENT_MISMATCH:
 		head.stat = RR_DENIED;
 		head.reject = RR_RPC_MISMATCH;
 		head.low = head.high = RR_RPC_VERS;
 		break;
-	case RR_ANSWER_REJECT:
+	case RR_CONTENT_REJECT:
 		head.accept = RR_SYSTEM_ERR;
 		break;
-	case RR_ANSWER_RESULTS:
-	case RR_ANSWER_NONE:
+	case RR_CONTENT_RESULTS:
+	case RR_CONTENT_NONE:
 		break;
 	}
 	wire_put_init(&p, buf, cap);
@@ -427,7 +427,7 @@ int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_
 		return -EMSGSIZE;
 	rr_stream_encode(s, buf, cap);
 	s->pos = wire_put_len(&p);
-	if (a->kind == RR_ANSWER_RESULTS &&
+	if (a->kind == RR_CONTENT_RESULTS &&
 	    !((bool_t(*)(XDR *, void *))a->encode)(&s->xdr, (void *)(uintptr_t)a->res))
 		return s->overflow ? -EMSGSIZE : -EINVAL;
 	*ret_len = rr_stream_len(s);
@@ -454,7 +454,7 @@ bool rpcrdma_req_conn_alive(const struct rpcrdma_req *req)
 	return !req->conn->dead;
 }
 
-int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
+int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 {
 	struct rr_req *r = req_of(req);
 
@@ -468,23 +468,7 @@ int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
 	return req->conn->ops->pull(r, piece);
 }
 
-int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
-		     int *cnt)
-{
-	if (!req->can_map || req->conn->dead)
-		return -EOPNOTSUPP;
-	return req->conn->ops->sink(req_of(req), off, len, iov, cnt);
-}
-
-int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov,
-		       int *cnt)
-{
-	if (!(req->can_map || req->args_local) || req->conn->dead)
-		return -EOPNOTSUPP;
-	return req->conn->ops->source(req_of(req), off, len, iov, cnt);
-}
-
-int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
+int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *piece)
 {
 	if (req->conn->dead)
 		return -ENOTCONN;
@@ -496,7 +480,7 @@ int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *piece)
 	return req->conn->ops->place(req_of(req), piece);
 }
 
-static void answer(struct rpcrdma_req *req, const struct rr_answer *a, void (*done)(void *arg),
+static void reply(struct rpcrdma_req *req, const struct rr_reply *a, void (*done)(void *arg),
 		   void *arg)
 {
 	struct rr_req *r = req_of(req);
@@ -505,46 +489,47 @@ static void answer(struct rpcrdma_req *req, const struct rr_answer *a, void (*do
 	r->ended = true;
 	r->done = done;
 	r->done_arg = arg;
-	rr_count(req->engine, replies, a->kind != RR_ANSWER_NONE);
-	if (a->kind == RR_ANSWER_ERROR && a->stat == RR_GARBAGE_ARGS)
+	rr_count(req->engine, replies, a->kind != RR_CONTENT_NONE);
+	rr_count(req->engine, bytes_copied, req->copied);
+	if (a->kind == RR_CONTENT_ERROR && a->stat == RR_GARBAGE_ARGS)
 		rr_count(req->engine, garbage, 1);
-	req->conn->ops->answer(r, a);
+	req->conn->ops->reply(r, a);
 }
 
 void rpcrdma_req_reply(struct rpcrdma_req *req, xdrproc_t encode, const void *res,
 		       void (*done)(void *arg), void *arg)
 {
-	struct rr_answer a = { .kind = RR_ANSWER_RESULTS, .encode = encode, .res = res };
+	struct rr_reply a = { .kind = RR_CONTENT_RESULTS, .encode = encode, .res = res };
 
-	answer(req, &a, done, arg);
+	reply(req, &a, done, arg);
 }
 
 void rpcrdma_req_reply_error(struct rpcrdma_req *req, enum rpcrdma_accept_stat stat, uint32_t low,
 			     uint32_t high, void (*done)(void *arg), void *arg)
 {
-	struct rr_answer a = { .kind = RR_ANSWER_ERROR, .stat = stat, .low = low, .high = high };
+	struct rr_reply a = { .kind = RR_CONTENT_ERROR, .stat = stat, .low = low, .high = high };
 
-	answer(req, &a, done, arg);
+	reply(req, &a, done, arg);
 }
 
 void rpcrdma_req_reply_auth(struct rpcrdma_req *req, uint32_t why, void (*done)(void *arg),
 			    void *arg)
 {
-	struct rr_answer a = { .kind = RR_ANSWER_AUTH, .why = why };
+	struct rr_reply a = { .kind = RR_CONTENT_AUTH, .why = why };
 
-	answer(req, &a, done, arg);
+	reply(req, &a, done, arg);
 }
 
 void rpcrdma_req_reject(struct rpcrdma_req *req, void (*done)(void *arg), void *arg)
 {
-	struct rr_answer a = { .kind = RR_ANSWER_REJECT };
+	struct rr_reply a = { .kind = RR_CONTENT_REJECT };
 
-	answer(req, &a, done, arg);
+	reply(req, &a, done, arg);
 }
 
 void rpcrdma_req_drop(struct rpcrdma_req *req, void (*done)(void *arg), void *arg)
 {
-	struct rr_answer a = { .kind = RR_ANSWER_NONE };
+	struct rr_reply a = { .kind = RR_CONTENT_NONE };
 
-	answer(req, &a, done, arg);
+	reply(req, &a, done, arg);
 }

@@ -13,7 +13,7 @@
  *             A refused request waits for the reason of the refusal:
  *                 its connection is at its limit      for the next buffer that the connection returns
  *                 its client is at its limit          in the client's queue, where connections take turns
- *                 the pool is short                   in the pool's queue (slab_line.c)
+ *                 the pool is short                   in the pool's queue (pool_wait.c)
  *             So a client that does not read its replies delays only itself. A client that holds nothing may
  *             always ask the pool. A share also grows by what other clients return, without a notification:
  *             a timer checks the connections that wait for a share.
@@ -26,7 +26,7 @@
 
 #include "srv_int.h"
 
-/* The limit of a client is three times what is free (OF_THE_FREE in slab.c), without the eighth that is kept. Its
+/* The limit of a client is three times what is free (OF_THE_FREE in pool.c), without the eighth that is kept. Its
  * room is the limit minus what it holds. Each buffer that it takes costs the room of four: the limit falls by
  * three, and the client holds one more.
  *
@@ -42,7 +42,7 @@
 
 #define LOOK_NS (10 * NS_PER_MS)
 
-static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_SENDS, RR_ZONE_ANSWERS };
+static const enum rr_zone zones[RR_PARTS] = { RR_ZONE_CALLS, RR_ZONE_DATA, RR_ZONE_SENDS, RR_ZONE_REPLIES };
 
 /* Return: NULL if the zone has no shares */
 static struct rr_conn_part *part_of(struct rpcrdma_conn *c, enum rr_zone zone)
@@ -337,7 +337,7 @@ size_t rr_conn_buf_max(const struct rpcrdma_conn *c, enum rr_zone zone)
 
 size_t rpcrdma_domain_reply_max(const struct rpcrdma_domain *d)
 {
-	return rr_pool_buf_max(&d->pools[RR_ZONE_ANSWERS]);
+	return rr_pool_buf_max(&d->pools[RR_ZONE_REPLIES]);
 }
 
 int rpcrdma_req_buf_get(struct rpcrdma_req *req, size_t bytes, struct rpcrdma_buf **ret)

@@ -49,18 +49,18 @@ static bool conn_owed(const struct rpcrdma_conn *c)
 	return ep->in_flight || !list_is_empty(&ep->waiting);
 }
 
-/* The peer's keys end before the queue pair, and a design's memory ends after it. */
-static void end_ep(struct rr_rconn *c)
+/* The peer's keys end before the queue pair, and a mode's memory ends after it. */
+static void end_ep(struct rr_rconn *c, struct rpcrdma_engine *here)
 {
-	if (c->design)
-		c->design->ops->disarm(c);
-	rr_ep_destroy(c->ep);
+	if (c->mode)
+		c->mode->ops->disarm(c);
+	rr_ep_destroy(c->ep, here);
 }
 
-static void end_design(struct rr_rconn *c)
+static void end_mode(struct rr_rconn *c)
 {
-	if (c->design)
-		c->design->ops->free(c);
+	if (c->mode)
+		c->mode->ops->free(c);
 }
 
 static void conn_free(struct rpcrdma_conn *base)
@@ -68,8 +68,8 @@ static void conn_free(struct rpcrdma_conn *base)
 	struct rr_rconn *c = rr_rconn_of(base);
 
 	base->engine->qps--;
-	end_ep(c);
-	end_design(c);
+	end_ep(c, base->engine);
+	end_mode(c);
 	rr_srv_trim_reqs(c, 0);
 	rr_srv_trim_rws(c, 0);
 	free(c);
@@ -82,8 +82,8 @@ static void on_dead(struct rr_ep *ep, enum rr_wc_status status)
 	(void)status;
 	rr_conn_dead(&c->base);
 	rr_srv_reads_pump(c);
-	if (c->design)
-		c->design->ops->dead(c);
+	if (c->mode)
+		c->mode->ops->dead(c);
 }
 
 static void on_drained(struct rr_ep *ep)
@@ -93,18 +93,18 @@ static void on_drained(struct rr_ep *ep)
 	rr_conn_drained(&c->base);
 }
 
-static int on_send_buf(struct rr_ep *ep, struct rpcrdma_buf **ret)
+static int on_recv_buf(struct rr_ep *ep, struct rpcrdma_buf **ret)
 {
 	struct rr_rconn *c = ep->owner;
 
-	return rr_conn_buf_get(&c->base, RR_ZONE_SENDS, ep->send_bytes, ret);
+	return rr_conn_buf_get(&c->base, RR_ZONE_RECVS, ep->recv_bytes, ret);
 }
 
 const struct rr_ep_ops rr_rconn_ep_ops = {
 	.recv = rr_srv_recv,
 	.dead = on_dead,
 	.drained = on_drained,
-	.send_buf = on_send_buf,
+	.recv_buf = on_recv_buf,
 };
 
 const struct rr_conn_ops rr_rconn_ops = {
@@ -115,10 +115,8 @@ const struct rr_conn_ops rr_rconn_ops = {
 	.tick = rr_srv_credit_tick,
 	.decode = rr_srv_decode,
 	.pull = rr_srv_pull,
-	.sink = rr_srv_sink,
-	.source = rr_srv_source,
 	.place = rr_srv_place,
-	.answer = rr_srv_answer,
+	.reply = rr_srv_reply,
 	.free = conn_free,
 };
 
@@ -152,13 +150,11 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 				 .msgs_max = attr->credits,
 				 .extra_recvs = RECVS_EXTRA,
 				 .recv_bytes = attr->inline_bytes,
-				 .send_bytes = attr->inline_bytes,
-				 .lender = here,
 				 .client = c->base.client,
 				 .call_bytes = (uint32_t)RR_CALL_KEPT + attr->req_bytes };
 	struct rr_priv mine = { .send_bytes = attr->inline_bytes, .recv_bytes = attr->inline_bytes };
 	struct rr_conn_param param = { .rnr_retry = 0 };
-	const struct rr_srv_designs *designs = c->base.engine->domain->srv_designs;
+	const struct rr_srv_modes *modes = c->base.engine->domain->srv_modes;
 	uint8_t priv[RR_PRIV_BYTES + RR_PRIV_MORE_BYTES];
 	struct rr_priv theirs;
 	size_t more = 0;
@@ -171,16 +167,16 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 	if (!c->rd_depth)
 		return -EPROTO; /* the peer allows no RDMA Reads: no WRITE could work */
 	if (!attr->no_private_data)
-		rc = designs->accept(c, dev, ev, &ea, &param, priv + RR_PRIV_BYTES, &more);
+		rc = modes->accept(c, dev, ev, &ea, &param, priv + RR_PRIV_BYTES, &more);
 	if (rc)
 		return rc;
-	if (!c->design && attr->srq)
-		rc = rr_shared_get(c->base.engine, dev, ea.recv_bytes, here, &ea.shared);
+	if (!c->mode && attr->srq)
+		rc = rr_shared_get(c->base.engine, dev, ea.recv_bytes, &ea.shared);
 	if (rc && rc != -EOPNOTSUPP) /* without a shared queue it posts its own receives */
 		return rc;
 	if (ea.shared)
 		ea.extra_recvs = 0; /* the shared queue has spare ones */
-	rc = rr_ep_create(c->base.engine, dev, c->design ? c->design->pd : dev->pd, ev->qp, &ea, &c->ep);
+	rc = rr_ep_create(c->base.engine, here, dev, c->mode ? c->mode->pd : dev->pd, ev->qp, &ea, &c->ep);
 	if (rc)
 		return rc;
 	rr_srv_credit_init(c);
@@ -190,8 +186,7 @@ static int set_up(struct rr_rconn *c, const struct rr_cm_event *ev, struct rpcrd
 		param.priv = priv;
 		param.priv_len = RR_PRIV_BYTES + more;
 	}
-	rr_ep_lend_from(c->ep, c->base.engine); /* a call may arrive before the accept returns */
-	return rr_qp_accept(ev->qp, &param);
+	return rr_qp_accept(ev->qp, &param); /* a call may arrive before it returns */
 }
 
 static void refuse(struct rr_qp *qp)
@@ -232,12 +227,11 @@ static void on_request(struct rdma_listener *l, const struct rr_cm_event *ev)
 	}
 	if (c->ep) {
 		(void)rr_qp_reject(ev->qp);
-		rr_ep_lend_from(c->ep, l->base.engine);
-		end_ep(c); /* never connected: destroys the queue pair too */
+		end_ep(c, l->base.engine); /* never connected: destroys the queue pair too */
 	} else {
 		refuse(ev->qp);
 	}
-	end_design(c);
+	end_mode(c);
 	free(c);
 	rr_svc_refused(svc, &peer, rc);
 	rr_svc_put(svc);

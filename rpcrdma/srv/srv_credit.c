@@ -10,8 +10,8 @@
  *             Receives are added only when a call arrives. A reply grants what is there.
  *
  *             Granted credits stay valid: credit.c counts how long the peer may still send to a receive.
- *             A receive therefore returns to the pool, instead of to the device, only when a call is
- *             answered. A silent connection keeps its receives: only a reply can reduce its credits.
+ *             A receive therefore returns to the pool, instead of to the device, only when a call
+ *             has its reply. A silent connection keeps its receives: only a reply can reduce its credits.
  *
  *             A connection with shared receives (ep_shared.c) has them only in the account: they are counted,
  *             charged and given back as if they were its own. If a connection takes more than its account

@@ -25,6 +25,7 @@
 #include "stream.h"
 
 struct rr_conn_ops;
+struct rr_own_zone;
 
 /* Shared by listeners and their connections. Reference counted. */
 struct rr_svc {
@@ -53,6 +54,23 @@ struct rr_conn_part {
 };
 #define RR_PARTS 4u /* calls, data, send buffers, long replies */
 
+/* Memory of a single connection, which replaces one zone of the pool for all of its buffers. A connection has one for
+ * each zone below RR_ZONE_FAR, or none. All of it is used on the engine of its connection; until the adoption, by the
+ * thread that accepts. */
+struct rr_own_ops {
+	const char *name;
+	/* As rr_buf_get(): 0; -ENOBUFS: wait; -EMSGSIZE: larger than buf_max. The caller owns the buffer until put. */
+	int (*get)(struct rr_own_zone *own, size_t bytes, struct rpcrdma_buf **ret);
+	/* After -ENOBUFS: w->fn runs when a retry may succeed, in FIFO order, and not from inside. */
+	void (*wait)(struct rr_own_zone *own, struct rpcrdma_buf_waiter *w);
+};
+
+struct rr_own_zone {
+	struct rr_own own;            /* put may make waiters run, but not from inside */
+	const struct rr_own_ops *ops;
+	size_t buf_max;               /* size of the largest buffer */
+};
+
 struct rpcrdma_conn {
 	struct list link;             /* engine->conns, while adopted */
 	struct rpcrdma_engine *engine;
@@ -67,7 +85,7 @@ struct rpcrdma_conn {
 	struct rpcrdma_timer timer;   /* deadline of the first call, then of the next progress */
 	uint64_t progress, progress_seen; /* completions or reads so far; value at the last tick */
 	struct rr_conn_part parts[RR_PARTS]; /* shares of the pool */
-	struct rr_own *const *own;    /* its own memory instead of the pool's, by enum rr_zone; or NULL */
+	struct rr_own_zone *const *own; /* its own memory instead of the pool's, by enum rr_zone; or NULL */
 	bool adopted, heard, dead, drained;
 	unsigned reqs;                /* not in the free list */
 	unsigned bad;                 /* malformed messages so far */
@@ -78,9 +96,9 @@ struct rpcrdma_conn {
 #define RR_BAD_MAX 64u
 
 /* Content of a reply. */
-struct rr_answer {
-	enum { RR_ANSWER_RESULTS, RR_ANSWER_ERROR, RR_ANSWER_AUTH, RR_ANSWER_MISMATCH,
-	       RR_ANSWER_REJECT, RR_ANSWER_NONE } kind;
+struct rr_reply {
+	enum { RR_CONTENT_RESULTS, RR_CONTENT_ERROR, RR_CONTENT_AUTH, RR_CONTENT_MISMATCH,
+	       RR_CONTENT_REJECT, RR_CONTENT_NONE } kind;
 	xdrproc_t encode;
 	const void *res;
 	uint32_t stat, low, high, why;
@@ -109,14 +127,11 @@ struct rr_conn_ops {
 	void (*tick)(struct rpcrdma_conn *c);
 	/* Prepares req->args for one decoding pass after the RPC header; -EAGAIN as documented. */
 	int (*decode)(struct rr_req *r, xdrproc_t decode, void *args);
-	int (*pull)(struct rr_req *r, struct rpcrdma_piece *p);
-	/* called only for requests with pub.can_map; source also with pub.args_local. NULL if there are none */
-	int (*sink)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
-	int (*source)(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
+	int (*pull)(struct rr_req *r, struct rpcrdma_xfer *p);
 	/* the piece lies within pub.room */
-	int (*place)(struct rr_req *r, struct rpcrdma_piece *p);
+	int (*place)(struct rr_req *r, struct rpcrdma_xfer *p);
 	/* r->done is set; calls rr_req_finish() when no memory of the service is in use, not from inside */
-	void (*answer)(struct rr_req *r, const struct rr_answer *a);
+	void (*reply)(struct rr_req *r, const struct rr_reply *a);
 	void (*free)(struct rpcrdma_conn *c); /* frees the transport's parts and the connection */
 };
 
@@ -180,10 +195,10 @@ void rr_req_finish(struct rr_req *r);
 /** rr_req_back - returns @r to the free list */
 void rr_req_back(struct rr_req *r);
 
-/** rr_answer_head - encodes RPC reply header and results into @buf
+/** rr_reply_head - encodes RPC reply header and results into @buf
  * @s: describes the results' payload afterwards; its positions count from @buf
  * Return: 0 with *ret_len (reduced length); -EMSGSIZE: @cap is too small; -EINVAL: the results cannot be encoded */
-must_check int rr_answer_head(const struct rr_req *r, const struct rr_answer *a, struct rr_stream *s,
+must_check int rr_reply_head(const struct rr_req *r, const struct rr_reply *a, struct rr_stream *s,
 			      void *buf, size_t cap, size_t *ret_len);
 
 /* srv_buf.c: memory of a connection, by zone */

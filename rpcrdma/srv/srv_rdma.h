@@ -10,7 +10,7 @@
 #define RR_SRV_RDMA_H
 
 #include "credit.h"
-#include "srv_design.h"
+#include "srv_mode_ops.h"
 #include "srv_int.h"
 
 #define RR_RW_WRS 4u
@@ -32,8 +32,8 @@ struct rr_rw {
 	struct list link;             /* conn->free_rws; the range's other transfers, before they are posted */
 	struct rr_rconn *conn;
 	struct rr_rreq *req;
-	struct rpcrdma_piece *piece;  /* completed when its last transfer ends; or NULL */
-	struct rr_send_ctx *sc;       /* of an error message */
+	struct rpcrdma_xfer *piece;  /* completed when its last transfer ends; or NULL */
+	struct rpcrdma_buf *send_buf; /* of an error message */
 	bool read;
 	unsigned n;
 	struct rr_rw_range range;
@@ -59,7 +59,7 @@ struct rr_rconn {
 	unsigned nrws, nreqs;         /* transfers and requests allocated */
 	unsigned rws_used, rws_most;  /* transfers in use: now, maximum since the last tick */
 	unsigned reqs_most;           /* maximum of requests in use since the last tick */
-	struct rr_srv_design *design; /* another way of moving data, or NULL (nearly always) */
+	struct rr_srv_mode *mode; /* another way of moving data, or NULL (nearly always) */
 };
 
 struct rr_rreq {
@@ -67,26 +67,26 @@ struct rr_rreq {
 	struct rr_recv_ctx *rc;       /* holds the message; NULL once reposted */
 	bool counted;                 /* as a call, in conn->account */
 	struct rr_read_info reads;
-	/* pieces with RDMA Reads that are not posted yet: rpcrdma_piece.next */
-	struct rpcrdma_piece *pulls, **pulls_tail;
+	/* pieces with RDMA Reads that are not posted yet: rpcrdma_xfer.next */
+	struct rpcrdma_xfer *pulls, **pulls_tail;
 	uint32_t pulled;              /* bytes of the first piece for which Reads are posted */
 	struct list puller;           /* conn->pullers */
 	struct rpcrdma_buf *call_buf; /* a long call */
-	struct rpcrdma_piece call_piece;
+	struct rpcrdma_xfer call_piece;
 	struct rpcrdma_buf *reply_buf;/* a long reply, or payload that must be copied into a buffer */
 	struct rpcrdma_buf_waiter waiter;
 	struct rpcrdma_msg end_msg;
-	struct rpcrdma_piece *placed; /* without a Write chunk: pieces sent with the reply; newest first */
+	struct rpcrdma_xfer *placed; /* without a Write chunk: pieces sent with the reply; newest first */
 	struct rr_rw *held;           /* Writes that are posted in one chain with the reply */
-	struct rr_answer answer;      /* kept while it waits for a buffer */
-	struct rr_send_ctx *sc;
+	struct rr_reply reply;      /* kept while it waits for a buffer */
+	struct rpcrdma_buf *send_buf;
 	struct rr_post post;
 	struct rr_wr send_wr;
 	struct rr_sge send_sge;
 	unsigned ops_out;             /* transfers and the Send, in flight */
 	unsigned ntokens;             /* mapped segments of the peer's memory */
 	uint32_t tokens[RR_CHUNK_SEGS_MAX];
-	struct rr_design_req design;
+	struct rr_mode_req mode;
 	struct rr_hdr hdr;            /* of the call; large, so last */
 };
 
@@ -108,6 +108,12 @@ static inline struct rr_rreq *rr_rreq_of(const struct rr_req *r)
 static inline struct rr_rconn *rr_rreq_conn(const struct rr_rreq *rr)
 {
 	return rr_rconn_of(rr->base.pub.conn);
+}
+
+/** rr_rconn_send_buf - allocates a buffer for a message; Return: as rr_conn_buf_get() with RR_ZONE_SENDS */
+static inline must_check int rr_rconn_send_buf(struct rr_rconn *c, struct rpcrdma_buf **ret)
+{
+	return rr_conn_buf_get(&c->base, RR_ZONE_SENDS, c->ep->recv_bytes, ret);
 }
 
 extern const struct rr_conn_ops rr_rconn_ops;
@@ -145,7 +151,7 @@ void rr_srv_credit_tick(struct rpcrdma_conn *base);
 must_check uint32_t rr_srv_grant(struct rr_rconn *c, uint32_t asked, const struct rr_recv_ctx *rc,
 				 bool counted);
 
-/** rr_srv_recv_done - returns the receive of an answered call to the device or to the pool
+/** rr_srv_recv_done - returns the receive of a call that has its reply, to the device or to the pool
  *
  * Memory that is no longer charged is freed.
  */
@@ -166,23 +172,21 @@ void rr_srv_trim_rws(struct rr_rconn *c, unsigned keep);
  *
  * Return: 0; -EINVAL: outside the chunk; -ENOMEM.
  */
-must_check int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_piece *piece);
+must_check int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_xfer *piece);
 
 /** rr_srv_write - posts RDMA Writes of @len bytes at @mem to bytes [off, off+len) of @chunk; never waits
  * @chunk: of rr->hdr, which is read until the Writes are posted
  * @piece: its done runs at the end. If NULL, the Writes may be held back until the reply or the next Write */
 must_check int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
-			    uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece);
+			    uint32_t len, struct rr_mr *mr, struct rpcrdma_xfer *piece);
 
 /** rr_srv_post_held - posts the Writes that were held back, without a reply */
 void rr_srv_post_held(struct rr_rreq *rr);
 void rr_srv_reads_pump(struct rr_rconn *c);
-int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p);
+int rr_srv_pull(struct rr_req *r, struct rpcrdma_xfer *p);
 /** rr_srv_facts - fills the public part of a checked request that tells how its payload moves */
 void rr_srv_facts(struct rr_rreq *rr);
-int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
-int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt);
-int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p);
+int rr_srv_place(struct rr_req *r, struct rpcrdma_xfer *p);
 
 /** rr_srv_has_write_chunk - true if the call offers a non-empty Write chunk */
 static inline bool rr_srv_has_write_chunk(const struct rr_rreq *rr)
@@ -202,7 +206,7 @@ must_check int rr_srv_write_reply(struct rr_rreq *rr, void *msg, size_t len);
 
 /** rr_srv_gather - copies payload to @to: from the placed pieces, or from the service's iov */
 void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, uint8_t *to);
-void rr_srv_answer(struct rr_req *r, const struct rr_answer *a);
+void rr_srv_reply(struct rr_req *r, const struct rr_reply *a);
 
 /** rr_srv_send_error - sends RDMA_ERROR for a message that became no request; reposts @rc
  * @counted: rr_credit_account_call() counted the message as a call */

@@ -52,7 +52,7 @@ static struct rr_rreq *take_request(struct rr_rconn *c, struct rr_recv_ctx *rc)
 	rr->call_buf = rr->reply_buf = NULL;
 	rr->placed = NULL;
 	rr->held = NULL;
-	rr->sc = NULL;
+	rr->send_buf = NULL;
 	rr->ops_out = 0;
 	rr->ntokens = 0;
 	return rr;
@@ -103,7 +103,7 @@ static void deliver(struct rr_rreq *rr, uint8_t *msg, size_t len)
 
 /* ---- long calls ---- */
 
-static void on_long_pulled(struct rpcrdma_piece *p, int err)
+static void on_long_pulled(struct rpcrdma_xfer *p, int err)
 {
 	struct rr_rreq *rr = container_of(p, struct rr_rreq, call_piece);
 
@@ -126,7 +126,7 @@ static void pull_long(struct rr_rreq *rr)
 		return;
 	}
 	if (!rc) {
-		rr->call_piece = (struct rpcrdma_piece){ .buf = rr->call_buf,
+		rr->call_piece = (struct rpcrdma_xfer){ .buf = rr->call_buf,
 							 .len = rr->reads.pzrc_bytes,
 							 .done = on_long_pulled,
 							 .req = &rr->base.pub };
@@ -167,7 +167,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 	int err;
 
 	rr_conn_heard(&c->base);
-	if (c->design && c->design->ops->recv(c, rc, wc))
+	if (c->mode && c->mode->ops->recv(c, rc, wc))
 		return;
 	rr = take_request(c, rc);
 	if (!rr) {
@@ -208,7 +208,7 @@ void rr_srv_recv(struct rr_ep *ep, struct rr_recv_ctx *rc, const struct rr_wc *w
 		refuse_request(rr, RR_ERR_CHUNK);
 		return;
 	}
-	if (c->design && !c->design->ops->claim(rr)) {
+	if (c->mode && !c->mode->ops->claim(rr)) {
 		rr->rc = NULL;
 		rr_srv_release(rr);
 		rr_ep_repost(rc);

@@ -54,7 +54,7 @@ struct rr_rw *rr_rw_get(struct rr_rconn *c)
 	rw->conn = c;
 	rw->req = NULL;
 	rw->piece = NULL;
-	rw->sc = NULL;
+	rw->send_buf = NULL;
 	rw->read = false;
 	rw->n = 0;
 	return rw;
@@ -77,13 +77,13 @@ void rr_srv_trim_rws(struct rr_rconn *c, unsigned keep)
 }
 
 /* A piece counts its transfers in priv[0]; the last one calls its done. */
-static void piece_add(struct rpcrdma_piece *p, unsigned n)
+static void piece_add(struct rpcrdma_xfer *p, unsigned n)
 {
 	if (p)
 		p->priv[0] = (void *)((uintptr_t)p->priv[0] + n); /* a count, not an address */
 }
 
-static void piece_sub(struct rpcrdma_piece *p, int err)
+static void piece_sub(struct rpcrdma_xfer *p, int err)
 {
 	if (!p)
 		return;
@@ -97,7 +97,7 @@ static void piece_sub(struct rpcrdma_piece *p, int err)
 static void on_rw(struct rr_post *post, enum rr_wc_status status)
 {
 	struct rr_rw *rw = container_of(post, struct rr_rw, post);
-	struct rpcrdma_piece *p = rw->piece;
+	struct rpcrdma_xfer *p = rw->piece;
 	struct rr_rreq *rr = rw->req;
 	struct rr_rconn *c = rw->conn;
 	bool read = rw->read;
@@ -140,7 +140,7 @@ static void put_chain(struct list *chain)
 		rr_rw_put(list_entry(n, struct rr_rw, link));
 }
 
-static void take(struct rr_rreq *rr, struct rr_rw *rw, struct rpcrdma_piece *piece)
+static void take(struct rr_rreq *rr, struct rr_rw *rw, struct rpcrdma_xfer *piece)
 {
 	rw->req = rr;
 	rw->piece = piece;
@@ -151,7 +151,7 @@ static void take(struct rr_rreq *rr, struct rr_rw *rw, struct rpcrdma_piece *pie
 /* ---- pull ---- */
 
 /* Finds the segments of a piece after its first @done bytes. Return: number of spans, or as rr_chunk_read_spans() */
-static int read_spans(const struct rr_rreq *rr, const struct rpcrdma_piece *p, uint32_t done,
+static int read_spans(const struct rr_rreq *rr, const struct rpcrdma_xfer *p, uint32_t done,
 		      struct rr_span *spans, unsigned max)
 {
 	bool is_call = p == &rr->call_piece;
@@ -163,7 +163,7 @@ static int read_spans(const struct rr_rreq *rr, const struct rpcrdma_piece *p, u
 }
 
 /* Posts one Read to byte @to of a piece. Return: 0, -ENOMEM */
-static int post_read(struct rr_rreq *rr, struct rpcrdma_piece *p, const struct rr_span *span,
+static int post_read(struct rr_rreq *rr, struct rpcrdma_xfer *p, const struct rr_span *span,
 		     uint32_t to)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
@@ -191,7 +191,7 @@ void rr_srv_reads_pump(struct rr_rconn *c)
 
 	while (c->reads_out < c->rd_depth && (n = list_first(&c->pullers)) != NULL) {
 		struct rr_rreq *rr = list_entry(n, struct rr_rreq, puller);
-		struct rpcrdma_piece *p = rr->pulls;
+		struct rpcrdma_xfer *p = rr->pulls;
 		struct rr_span span;
 
 		(void)!read_spans(rr, p, rr->pulled, &span, 1); /* if there are more: only the first */
@@ -210,7 +210,7 @@ void rr_srv_reads_pump(struct rr_rconn *c)
 	}
 }
 
-int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_piece *piece)
+int rr_srv_read(struct rr_rreq *rr, struct rpcrdma_xfer *piece)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	struct rr_span spans[RR_READ_SEGS_MAX];
@@ -285,7 +285,7 @@ static void plan_writes(struct rr_rw *rw, const struct rr_rw_range *range, const
 }
 
 int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off, void *mem,
-		 uint32_t len, struct rr_mr *mr, struct rpcrdma_piece *piece)
+		 uint32_t len, struct rr_mr *mr, struct rpcrdma_xfer *piece)
 {
 	const struct rr_rw_range range = { .chunk = chunk, .off = off, .len = len, .mem = mem, .mr = mr };
 	struct rr_rconn *c = rr_rreq_conn(rr);
@@ -328,7 +328,7 @@ int rr_srv_write(struct rr_rreq *rr, const struct rr_chunk *chunk, uint32_t off,
 static void on_at_hand(struct rpcrdma_msg *msg)
 {
 	struct rr_rw *rw = container_of(msg, struct rr_rw, msg);
-	struct rpcrdma_piece *p = rw->piece;
+	struct rpcrdma_xfer *p = rw->piece;
 	struct rr_rreq *rr = rw->req;
 
 	rr_rw_put(rw);
@@ -337,7 +337,7 @@ static void on_at_hand(struct rpcrdma_msg *msg)
 }
 
 /* For payload that is in memory already: it came with the message (inline or long call) or before it. */
-static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_piece *p, const uint8_t *payload)
+static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_xfer *p, const uint8_t *payload)
 {
 	struct rr_rw *rw = rr_rw_get(rr_rreq_conn(rr));
 
@@ -351,10 +351,10 @@ static int pull_at_hand(struct rr_rreq *rr, struct rpcrdma_piece *p, const uint8
 	return 0;
 }
 
-int rr_srv_pull(struct rr_req *r, struct rpcrdma_piece *p)
+int rr_srv_pull(struct rr_req *r, struct rpcrdma_xfer *p)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
-	const uint8_t *payload = r->args.chunk_used ? rr->design.payload :
+	const uint8_t *payload = r->args.chunk_used ? rr->mode.payload :
 						      r->args.buf + r->args.payload_pos;
 
 	if (!payload)
@@ -374,9 +374,9 @@ static uint32_t room_of(const struct rr_rreq *rr)
 	room = c->send_inline > hdr ? c->send_inline - hdr : 0;
 	if (rr->hdr.has_reply)
 		room = MAX(room, rr_chunk_bytes(&rr->hdr.reply));
-	room = MIN(room, (uint64_t)rr_conn_buf_max(&c->base, RR_ZONE_ANSWERS));
+	room = MIN(room, (uint64_t)rr_conn_buf_max(&c->base, RR_ZONE_REPLIES));
 	room = room > RR_RPC_REPLY_HDR_BYTES ? room - RR_RPC_REPLY_HDR_BYTES : 0;
-	return c->design ? MAX((uint32_t)room, c->design->room) : (uint32_t)room;
+	return c->mode ? MAX((uint32_t)room, c->mode->room) : (uint32_t)room;
 }
 
 /* A Read chunk that matches no argument makes rpcrdma_req_decode() fail, so its presence is enough here. */
@@ -418,14 +418,15 @@ out_end:
 	return -EOPNOTSUPP;
 }
 
-int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
+/* Requests of this transport alone have can_map or args_local, so the public functions are here. */
+int rpcrdma_req_sink(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
 {
-	struct rr_rreq *rr = rr_rreq_of(r);
+	struct rr_rreq *rr = rr_rreq_of(container_of(req, struct rr_req, pub));
 	const struct rr_chunk *chunk = &rr->hdr.writes[0];
 	struct rr_span spans[RR_CHUNK_SEGS_MAX];
 	int n;
 
-	if (!rr_srv_has_write_chunk(rr))
+	if (!req->can_map || req->conn->dead || !rr_srv_has_write_chunk(rr))
 		return -EOPNOTSUPP;
 	n = rr_chunk_spans(chunk->segs, chunk->nsegs, off, len, spans, RR_CHUNK_SEGS_MAX);
 	if (n < 0)
@@ -433,20 +434,23 @@ int rr_srv_sink(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov,
 	return map_spans(rr, spans, n, RR_ACCESS_REMOTE_WRITE, iov, cnt);
 }
 
-int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
+int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, struct iovec *iov, int *cnt)
 {
+	struct rr_req *r = container_of(req, struct rr_req, pub);
 	struct rr_rreq *rr = rr_rreq_of(r);
 	struct rr_span spans[RR_READ_SEGS_MAX];
 	int n;
 
-	if (rr->design.payload && *cnt > 0) {
+	if (!(req->can_map || req->args_local) || req->conn->dead)
+		return -EOPNOTSUPP;
+	if (rr->mode.payload && *cnt > 0) {
 		if ((uint64_t)off + len > r->args.payload.length)
 			return -EINVAL;
-		iov[0] = (struct iovec){ .iov_base = rr->design.payload + off, .iov_len = len };
+		iov[0] = (struct iovec){ .iov_base = rr->mode.payload + off, .iov_len = len };
 		*cnt = 1;
 		return 0;
 	}
-	if (!r->args.chunk_used || !r->pub.can_map)
+	if (!r->args.chunk_used || !req->can_map)
 		return -EOPNOTSUPP;
 	n = rr_chunk_read_spans(&rr->hdr.reads[rr->reads.item_first], rr->reads.item_nsegs, off, len,
 				spans, RR_READ_SEGS_MAX);
@@ -455,7 +459,7 @@ int rr_srv_source(struct rr_req *r, uint32_t off, uint32_t len, struct iovec *io
 	return map_spans(rr, spans, n, RR_ACCESS_REMOTE_READ, iov, cnt);
 }
 
-int rr_srv_place(struct rr_req *r, struct rpcrdma_piece *p)
+int rr_srv_place(struct rr_req *r, struct rpcrdma_xfer *p)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
 	struct rr_rconn *c = rr_rreq_conn(rr);

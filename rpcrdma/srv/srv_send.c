@@ -10,7 +10,7 @@
  *             grants fewer: srv_credit.c). The Send is posted last, in one chain with the Writes that
  *             were held back for it.
  *
- *             answered and no transfer in flight --> service's done --> free list
+ *             replied and no transfer in flight --> service's done --> free list
  * Memory:     The receive buffer and the mapped memory of the peer are released before the Send is posted.
  *             The send buffer, pool buffers and the service's pieces are released when the Send, the last
  *             transfer, has completed; by RC ordering all others have completed before.
@@ -43,16 +43,15 @@ void rr_srv_release(struct rr_rreq *rr)
 
 	assert(!rr->rc && !rr->ops_out);
 	end_direct(rr);
-	if (rr->sc)
-		rr_ep_put_send(rr->sc);
-	if (c->design)
-		c->design->ops->release(rr);
+	if (rr->send_buf)
+		rpcrdma_buf_put(e, rr->send_buf);
+	if (c->mode)
+		c->mode->ops->release(rr);
 	if (rr->call_buf)
 		rpcrdma_buf_put(e, rr->call_buf);
 	if (rr->reply_buf)
 		rpcrdma_buf_put(e, rr->reply_buf);
-	rr->sc = NULL;
-	rr->call_buf = rr->reply_buf = NULL;
+	rr->send_buf = rr->call_buf = rr->reply_buf = NULL;
 	rr_req_back(&rr->base); /* may free the connection */
 }
 
@@ -62,7 +61,7 @@ void rr_srv_op_ended(struct rr_rreq *rr)
 	if (--rr->ops_out || !rr->base.ended)
 		return;
 	while (rr->placed) {
-		struct rpcrdma_piece *p = rr->placed;
+		struct rpcrdma_xfer *p = rr->placed;
 
 		rr->placed = p->next;
 		if (p->done)
@@ -139,7 +138,7 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 	uint32_t handle = 0;
 	bool inv = !is_error && handle_to_invalidate(rr, &handle);
 
-	rr->send_sge = (struct rr_sge){ .addr = rr->sc->buf, .len = (uint32_t)len, .mr = rr->sc->mr };
+	rr->send_sge = rr_msg_sge(rr->send_buf, c->ep->dev, len);
 	rr->send_wr = (struct rr_wr){ .op = inv ? RR_WR_SEND_INV : RR_WR_SEND,
 				      .sge = &rr->send_sge,
 				      .nsge = 1,
@@ -158,8 +157,8 @@ static void send_message(struct rr_rreq *rr, size_t len, bool is_error)
 		rr_srv_recv_done(c, rr->rc);
 	rr->rc = NULL;
 	end_direct(rr);
-	if (c->design) /* its peer may use the memory again before our Send completes */
-		c->design->ops->release(rr);
+	if (c->mode) /* its peer may use the memory again before our Send completes */
+		c->mode->ops->release(rr);
 	rr_ep_post(c->ep, &rr->post);
 }
 
@@ -169,8 +168,8 @@ static void send_err_chunk(struct rr_rreq *rr)
 	size_t len;
 
 	rr_count(c->base.engine, err_chunk, 1);
-	if (rr_hdr_encode_error(rr->hdr.xid, rr->hdr.vers, grant(rr), RR_ERR_CHUNK, rr->sc->buf,
-				c->send_inline, &len)) {
+	if (rr_hdr_encode_error(rr->hdr.xid, rr->hdr.vers, grant(rr), RR_ERR_CHUNK,
+				rr->send_buf->addr, c->send_inline, &len)) {
 		end_silently(rr);
 		return;
 	}
@@ -182,7 +181,7 @@ static void on_error_sent(struct rr_post *post, enum rr_wc_status status)
 	struct rr_rw *rw = container_of(post, struct rr_rw, post);
 
 	(void)status;
-	rr_ep_put_send(rw->sc);
+	rpcrdma_buf_put(rw->conn->base.engine, rw->send_buf);
 	rr_rw_put(rw);
 }
 
@@ -190,7 +189,7 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 		       enum rr_err err, bool counted)
 {
 	struct rr_rw *rw = c->base.dead ? NULL : rr_rw_get(c);
-	struct rr_send_ctx *sc = NULL;
+	struct rpcrdma_buf *buf = NULL;
 	uint32_t granted;
 	size_t len;
 
@@ -200,16 +199,16 @@ void rr_srv_send_error(struct rr_rconn *c, struct rr_recv_ctx *rc, uint32_t xid,
 		rr_count(c->base.engine, err_chunk, 1);
 	rr_ep_repost(rc);
 	granted = rr_srv_grant(c, 1, NULL, counted);
-	if (!rw || rr_ep_get_send(c->ep, &sc) ||
-	    rr_hdr_encode_error(xid, vers, granted, err, sc->buf, c->send_inline, &len)) {
+	if (!rw || rr_rconn_send_buf(c, &buf) ||
+	    rr_hdr_encode_error(xid, vers, granted, err, buf->addr, c->send_inline, &len)) {
 		/* too little memory for this many malformed messages: no reply is required */
-		if (sc)
-			rr_ep_put_send(sc);
+		if (buf)
+			rpcrdma_buf_put(c->base.engine, buf);
 		if (rw)
 			rr_rw_put(rw);
 	} else {
-		rw->sc = sc;
-		rw->sge[0] = (struct rr_sge){ .addr = sc->buf, .len = (uint32_t)len, .mr = sc->mr };
+		rw->send_buf = buf;
+		rw->sge[0] = rr_msg_sge(buf, c->ep->dev, len);
 		rw->wr[0] = (struct rr_wr){ .op = RR_WR_SEND, .sge = rw->sge, .nsge = 1 };
 		rw->post.fn = on_error_sent;
 		rw->post.first = rw->wr;
@@ -237,7 +236,7 @@ void rr_srv_gather(struct rr_rreq *rr, const struct rpcrdma_payload *payload, ui
 {
 	uint32_t left = payload->length;
 
-	for (const struct rpcrdma_piece *p = rr->placed; p; p = p->next)
+	for (const struct rpcrdma_xfer *p = rr->placed; p; p = p->next)
 		if (p->off < payload->length)
 			memcpy(to + p->off, (uint8_t *)p->buf->addr + p->buf_off,
 			       MIN(p->len, payload->length - p->off));
@@ -263,14 +262,14 @@ static size_t insert_payload(struct rr_rreq *rr, const struct rr_stream *s, uint
 }
 
 /* largest reply that uses a buffer */
-static size_t answer_max(const struct rr_rreq *rr)
+static size_t reply_max(const struct rr_rreq *rr)
 {
-	return rr_conn_buf_max(rr->base.pub.conn, RR_ZONE_ANSWERS);
+	return rr_conn_buf_max(rr->base.pub.conn, RR_ZONE_REPLIES);
 }
 
 static int get_reply_buf(struct rr_rreq *rr, size_t bytes)
 {
-	return rr->reply_buf ? 0 : rr_conn_buf_get(rr->base.pub.conn, RR_ZONE_ANSWERS, bytes,
+	return rr->reply_buf ? 0 : rr_conn_buf_get(rr->base.pub.conn, RR_ZONE_REPLIES, bytes,
 						   &rr->reply_buf);
 }
 
@@ -316,7 +315,7 @@ static void send_header(struct rr_rreq *rr, bool nomsg, uint32_t written, size_t
 	int rc;
 
 	init_header(rr, nomsg ? RR_NOMSG : RR_MSG, written, reply_written, &out);
-	rc = rr_hdr_encode(&out, rr->sc->buf, rr_rreq_conn(rr)->send_inline, &len);
+	rc = rr_hdr_encode(&out, rr->send_buf->addr, rr_rreq_conn(rr)->send_inline, &len);
 	assert(!rc && len == rr_srv_reply_hdr_bytes(rr)); /* the plan includes it */
 	send_message(rr, len + inline_len, false);
 }
@@ -331,7 +330,7 @@ void rr_srv_send_offer(struct rr_rreq *rr, const struct rr_read_seg *reads, unsi
 	init_header(rr, replied ? RR_NOMSG : RR_MSG, 0, replied, &out);
 	out.nreads = n;
 	memcpy(out.reads, reads, n * sizeof(*reads));
-	rc = rr_hdr_encode(&out, rr->sc->buf, rr_rreq_conn(rr)->send_inline, &len);
+	rc = rr_hdr_encode(&out, rr->send_buf->addr, rr_rreq_conn(rr)->send_inline, &len);
 	assert(!rc && len == rr_srv_reply_hdr_bytes(rr) + n * RR_READ_SEG_BYTES);
 	send_message(rr, len + head, false);
 }
@@ -345,37 +344,37 @@ static void give_up(struct rr_rreq *rr)
 }
 
 /* Return: 0, or -ENOBUFS: no pool buffer is free */
-static int try_answer(struct rr_rreq *rr)
+static int try_reply(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
 	const struct rr_hdr *in = &rr->hdr;
-	struct rr_answer *a = &rr->answer;
+	struct rr_reply *a = &rr->reply;
 	struct rr_plan_reply plan = { .hdr_bytes = rr_srv_reply_hdr_bytes(rr), .send_max = c->send_inline };
-	uint8_t *msg = rr->sc->buf + plan.hdr_bytes;
+	uint8_t *msg = (uint8_t *)rr->send_buf->addr + plan.hdr_bytes;
 	bool in_buf = false;
 	struct rr_stream s;
 	size_t len = 0, total;
 	int rc;
 
-	if (a->kind == RR_ANSWER_REJECT || plan.hdr_bytes > c->send_inline) {
+	if (a->kind == RR_CONTENT_REJECT || plan.hdr_bytes > c->send_inline) {
 		send_err_chunk(rr);
 		return 0;
 	}
 	if (in->has_reply)
-		plan.reply_chunk_bytes = MIN(rr_chunk_bytes(&in->reply), (uint64_t)answer_max(rr));
+		plan.reply_chunk_bytes = MIN(rr_chunk_bytes(&in->reply), (uint64_t)reply_max(rr));
 	plan.has_reply_chunk = in->has_reply && plan.reply_chunk_bytes > 0;
-	rc = rr_answer_head(&rr->base, a, &s, msg, c->send_inline - plan.hdr_bytes, &len);
+	rc = rr_reply_head(&rr->base, a, &s, msg, c->send_inline - plan.hdr_bytes, &len);
 	if (rc == -EMSGSIZE && plan.has_reply_chunk) {
 		rc = get_reply_buf(rr, plan.reply_chunk_bytes);
 		if (rc)
 			goto out_short;
 		msg = rr->reply_buf->addr;
 		in_buf = true;
-		rc = rr_answer_head(&rr->base, a, &s, msg, plan.reply_chunk_bytes, &len);
+		rc = rr_reply_head(&rr->base, a, &s, msg, plan.reply_chunk_bytes, &len);
 	}
 	if (rc == -EINVAL) { /* results that cannot be encoded: a bug of the service */
-		*a = (struct rr_answer){ .kind = RR_ANSWER_ERROR, .stat = RR_SYSTEM_ERR };
-		return try_answer(rr);
+		*a = (struct rr_reply){ .kind = RR_CONTENT_ERROR, .stat = RR_SYSTEM_ERR };
+		return try_reply(rr);
 	}
 	if (rc) {
 		send_err_chunk(rr);
@@ -387,8 +386,8 @@ static int try_answer(struct rr_rreq *rr)
 	plan.has_write_chunk = rr_srv_has_write_chunk(rr);
 	plan.write_chunk_bytes = plan.has_write_chunk ? rr_chunk_bytes(&in->writes[0]) : 0;
 	rr_plan_reply(&plan);
-	if (c->design) {
-		rc = c->design->ops->answer(rr, &plan, &s, msg, len);
+	if (c->mode) {
+		rc = c->mode->ops->reply(rr, &plan, &s, msg, len);
 		if (rc <= 0)
 			return rc;
 	}
@@ -452,38 +451,38 @@ out_short:
 	return 0;
 }
 
-static void start_answer(struct rr_rreq *rr);
+static void start_reply(struct rr_rreq *rr);
 
 static void on_buf(struct rpcrdma_buf_waiter *w)
 {
-	start_answer(container_of(w, struct rr_rreq, waiter));
+	start_reply(container_of(w, struct rr_rreq, waiter));
 }
 
 /* Gets the send buffer first, then the buffer that a long reply also needs. */
-static void start_answer(struct rr_rreq *rr)
+static void start_reply(struct rr_rreq *rr)
 {
 	struct rr_rconn *c = rr_rreq_conn(rr);
-	int rc = rr->sc ? 0 : rr_ep_get_send(c->ep, &rr->sc);
+	int rc = rr->send_buf ? 0 : rr_rconn_send_buf(c, &rr->send_buf);
 
 	if (rc == -ENOBUFS && !c->base.dead)
 		rr_conn_buf_wait(&c->base, RR_ZONE_SENDS, &rr->waiter);
 	else if (rc)
 		give_up(rr);
-	else if (try_answer(rr) == -ENOBUFS)
-		rr_conn_buf_wait(&c->base, RR_ZONE_ANSWERS, &rr->waiter);
+	else if (try_reply(rr) == -ENOBUFS)
+		rr_conn_buf_wait(&c->base, RR_ZONE_REPLIES, &rr->waiter);
 }
 
-void rr_srv_answer(struct rr_req *r, const struct rr_answer *a)
+void rr_srv_reply(struct rr_req *r, const struct rr_reply *a)
 {
 	struct rr_rreq *rr = rr_rreq_of(r);
 
-	rr->ops_out++; /* the answer, from now on: it may have to wait before there is a Send */
-	if (a->kind == RR_ANSWER_NONE || rr_rreq_conn(rr)->base.dead) {
-		(void)grant(rr); /* its peer may take it for answered some day, and is not told how many */
+	rr->ops_out++; /* the reply, which may wait for a buffer before its Send is posted */
+	if (a->kind == RR_CONTENT_NONE || rr_rreq_conn(rr)->base.dead) {
+		(void)grant(rr); /* the peer eventually times out; the credit is not returned */
 		end_silently(rr);
 		return;
 	}
-	rr->answer = *a;
+	rr->reply = *a;
 	rr->waiter = (struct rpcrdma_buf_waiter){ .fn = on_buf };
-	start_answer(rr);
+	start_reply(rr);
 }

@@ -125,7 +125,7 @@ static const struct rr_conn_ops tcp_ops = {
 	.decode = rr_tcp_decode,
 	.pull = rr_tcp_pull,
 	.place = rr_tcp_place,
-	.answer = rr_tcp_answer,
+	.reply = rr_tcp_reply,
 	.free = conn_free,
 };
 

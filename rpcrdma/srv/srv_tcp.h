@@ -36,13 +36,13 @@ struct rr_treq {
 	bool last_fragment;
 	struct rpcrdma_buf_waiter waiter; /* for call_buf or reply_buf: the reply comes after the whole call */
 	bool waits;            /* for call_buf */
-	struct rpcrdma_piece *pulls, **pulls_tail;
+	struct rpcrdma_xfer *pulls, **pulls_tail;
 	size_t pull_at;        /* bytes of the first pull that have been read */
 	uint32_t pull_next;    /* payload offset at which the next pull must begin */
 	struct rpcrdma_msg pull_msg; /* payload is in msg already: pulls complete at the next poll */
 	/* out */
-	struct rpcrdma_piece *placed; /* by offset */
-	struct rr_answer answer; /* while it waits for reply_buf */
+	struct rpcrdma_xfer *placed; /* by offset */
+	struct rr_reply reply; /* while it waits for reply_buf */
 	uint8_t *out;          /* up to RR_TCP_REPLY bytes */
 	size_t out_cap;
 	struct rpcrdma_buf *reply_buf; /* for a longer head of the reply */
@@ -117,20 +117,20 @@ int rr_tcp_decode(struct rr_req *r, xdrproc_t decode, void *args);
  *
  * Return: 0; -EINVAL: it starts elsewhere; -EOPNOTSUPP: its buffer is memory of a device.
  */
-int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p);
+int rr_tcp_pull(struct rr_req *r, struct rpcrdma_xfer *p);
 
 /* srv_tcp_out.c */
 /** rr_tcp_place - rr_conn_ops.place: adds a piece to the result's payload, ordered by offset
  *
  * Return: 0; -EMSGSIZE: it ends beyond RPCRDMA_BUF_MAX; -EOPNOTSUPP: its buffer is memory of a device.
  */
-int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p);
+int rr_tcp_place(struct rr_req *r, struct rpcrdma_xfer *p);
 
-/** rr_tcp_answer - rr_conn_ops.answer: queues the reply, and waits for memory of RR_ZONE_ANSWERS if needed
+/** rr_tcp_reply - rr_conn_ops.reply: queues the reply, and waits for memory of RR_ZONE_REPLIES if needed
  *
  * Results that cannot be encoded are replaced by SYSTEM_ERR. Without memory for the reply the connection ends.
  */
-void rr_tcp_answer(struct rr_req *r, const struct rr_answer *a);
+void rr_tcp_reply(struct rr_req *r, const struct rr_reply *a);
 
 /** rr_tcp_flush - writes queued replies, as far as the socket accepts them */
 void rr_tcp_flush(struct rr_tconn *c);

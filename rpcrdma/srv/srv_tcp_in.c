@@ -112,7 +112,7 @@ static bool is_charged(const struct rr_tconn *c, unsigned nth)
 	return nth > RR_TCP_REQS_FREE && c->base.client;
 }
 
-/* True if receives use the same memory (slab.c): then requests reduce what is left for receives. */
+/* True if receives use the same memory (pool.c): then requests reduce what is left for receives. */
 static bool takes_from_receives(const struct rr_tconn *c)
 {
 	return c->base.engine->domain->pools[RR_ZONE_RECVS].budget != NULL;
@@ -329,14 +329,14 @@ static int read_message(struct rr_tconn *c, struct rr_treq *t)
 
 /* ---- the bulk of a long record ---- */
 
-static uint8_t *piece_mem(const struct rpcrdma_piece *p, size_t at)
+static uint8_t *piece_mem(const struct rpcrdma_xfer *p, size_t at)
 {
 	return (uint8_t *)p->buf->addr + p->buf_off + at;
 }
 
 static void finish_pull(struct rr_treq *t, int err)
 {
-	struct rpcrdma_piece *p = t->pulls;
+	struct rpcrdma_xfer *p = t->pulls;
 
 	t->pulls = p->next;
 	if (!t->pulls)
@@ -349,7 +349,7 @@ static void finish_pull(struct rr_treq *t, int err)
 static int fill_pull(struct rr_tconn *c, struct rr_treq *t)
 {
 	const struct rr_stream *s = &t->base.args;
-	struct rpcrdma_piece *p = t->pulls;
+	struct rpcrdma_xfer *p = t->pulls;
 
 	while (t->pull_at < p->len) {
 		size_t off = p->off + t->pull_at, want = p->len - t->pull_at;
@@ -563,13 +563,13 @@ static void on_pull_msg(struct rpcrdma_msg *msg)
 	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
 	unsigned n = 0;
 
-	for (const struct rpcrdma_piece *p = t->pulls; p; p = p->next)
+	for (const struct rpcrdma_xfer *p = t->pulls; p; p = p->next)
 		n++;
 	while (n-- > 0)
 		(void)fill_pull(c, t); /* never waits or fails */
 }
 
-int rr_tcp_pull(struct rr_req *r, struct rpcrdma_piece *p)
+int rr_tcp_pull(struct rr_req *r, struct rpcrdma_xfer *p)
 {
 	struct rr_treq *t = rr_treq_of(r);
 	struct rr_tconn *c = rr_tconn_of(r->pub.conn);

@@ -8,7 +8,7 @@
  *             mark and head, the pieces in place, pad. What the socket does not accept is sent when the
  *             socket becomes writable, in the order of the replies.
  * Memory:     The service owns the pieces until its done. The head is built in memory of the request, which
- *             keeps it. A head longer than RR_TCP_REPLY is built in a pool buffer (RR_ZONE_ANSWERS), for which
+ *             keeps it. A head longer than RR_TCP_REPLY is built in a pool buffer (RR_ZONE_REPLIES), for which
  *             the reply waits.
  * Threads:    The connection's engine.
  * Errors:     A socket error ends the connection; every request still ends, and its done is still called.
@@ -33,7 +33,7 @@ static void on_end(struct rpcrdma_msg *msg)
 	struct rr_tconn *c = rr_tconn_of(t->base.pub.conn);
 
 	while (t->placed) {
-		struct rpcrdma_piece *p = t->placed;
+		struct rpcrdma_xfer *p = t->placed;
 
 		t->placed = p->next;
 		if (p->done)
@@ -66,9 +66,9 @@ void rr_treq_end(struct rr_treq *t)
 
 /* ---- for the service ---- */
 
-int rr_tcp_place(struct rr_req *r, struct rpcrdma_piece *p)
+int rr_tcp_place(struct rr_req *r, struct rpcrdma_xfer *p)
 {
-	struct rpcrdma_piece **at = &rr_treq_of(r)->placed;
+	struct rpcrdma_xfer **at = &rr_treq_of(r)->placed;
 
 	if (p->buf->far)
 		return -EOPNOTSUPP;
@@ -110,7 +110,7 @@ static int add_payload(struct rr_treq *t, const struct rpcrdma_payload *payload)
 		rc = add_iov(t, payload->iov[i].iov_base, n);
 		at += (uint32_t)n;
 	}
-	for (const struct rpcrdma_piece *p = payload->iovcnt ? NULL : t->placed;
+	for (const struct rpcrdma_xfer *p = payload->iovcnt ? NULL : t->placed;
 	     !rc && p && at < payload->length; p = p->next) {
 		uint32_t n = MIN(p->len, payload->length - at);
 
@@ -144,7 +144,7 @@ static int get_head(struct rr_treq *t, size_t want)
 	t->reply_buf = NULL;
 	/* a waiting reply retries with the same size, so it never waits for the buffer that it just returned */
 	t->head_want = want;
-	return rr_conn_buf_get(c, RR_ZONE_ANSWERS, want, &t->reply_buf);
+	return rr_conn_buf_get(c, RR_ZONE_REPLIES, want, &t->reply_buf);
 }
 
 static size_t head_cap(const struct rr_treq *t)
@@ -154,7 +154,7 @@ static size_t head_cap(const struct rr_treq *t)
 
 static size_t more_than(const struct rr_treq *t, size_t cap)
 {
-	size_t max = rr_conn_buf_max(t->base.pub.conn, RR_ZONE_ANSWERS);
+	size_t max = rr_conn_buf_max(t->base.pub.conn, RR_ZONE_REPLIES);
 
 	if (cap < RR_TCP_REPLY)
 		return MIN(MAX(cap * 4, (size_t)OUT_FIRST), (size_t)RR_TCP_REPLY);
@@ -162,13 +162,13 @@ static size_t more_than(const struct rr_treq *t, size_t cap)
 }
 
 /* Encodes into the head buffer, which grows until the results fit. */
-static int encode_head(struct rr_treq *t, const struct rr_answer *a, struct rr_stream *s, size_t *ret_len)
+static int encode_head(struct rr_treq *t, const struct rr_reply *a, struct rr_stream *s, size_t *ret_len)
 {
 	size_t want = t->head_want ? t->head_want : head_cap(t) ? 0 : OUT_FIRST;
 	int rc = want ? get_head(t, want) : 0;
 
 	while (!rc) {
-		rc = rr_answer_head(&t->base, a, s, head_of(t) + 4, head_cap(t) - 4, ret_len);
+		rc = rr_reply_head(&t->base, a, s, head_of(t) + 4, head_cap(t) - 4, ret_len);
 		if (rc != -EMSGSIZE)
 			break;
 		want = more_than(t, head_cap(t));
@@ -179,7 +179,7 @@ static int encode_head(struct rr_treq *t, const struct rr_answer *a, struct rr_s
 	return rc;
 }
 
-static int build(struct rr_treq *t, const struct rr_answer *a)
+static int build(struct rr_treq *t, const struct rr_reply *a)
 {
 	uint32_t payload, pad;
 	struct rr_stream s;
@@ -258,33 +258,33 @@ static void on_reply_buf(struct rpcrdma_buf_waiter *w)
 {
 	struct rr_treq *t = container_of(w, struct rr_treq, waiter);
 
-	rr_tcp_answer(&t->base, &t->answer);
+	rr_tcp_reply(&t->base, &t->reply);
 }
 
-void rr_tcp_answer(struct rr_req *r, const struct rr_answer *a)
+void rr_tcp_reply(struct rr_req *r, const struct rr_reply *a)
 {
 	struct rr_treq *t = rr_treq_of(r);
 	struct rr_tconn *c = rr_tconn_of(r->pub.conn);
 	bool idle = list_is_empty(&c->sendq);
 	int rc;
 
-	if (a->kind == RR_ANSWER_NONE || c->base.dead) {
+	if (a->kind == RR_CONTENT_NONE || c->base.dead) {
 		rr_treq_end(t);
 		return;
 	}
 	rc = build(t, a);
 	if (rc == -EMSGSIZE || rc == -EINVAL) {
-		struct rr_answer sorry = { .kind = RR_ANSWER_ERROR, .stat = RR_SYSTEM_ERR };
+		struct rr_reply sorry = { .kind = RR_CONTENT_ERROR, .stat = RR_SYSTEM_ERR };
 
 		t->head_want = 0;
 		rc = build(t, &sorry);
 	}
 	if (rc == -ENOBUFS) {
-		if (a != &t->answer) {
-			t->answer = *a;
+		if (a != &t->reply) {
+			t->reply = *a;
 			t->waiter = (struct rpcrdma_buf_waiter){ .fn = on_reply_buf };
 		}
-		rr_conn_buf_wait(&c->base, RR_ZONE_ANSWERS, &t->waiter);
+		rr_conn_buf_wait(&c->base, RR_ZONE_REPLIES, &t->waiter);
 		return;
 	}
 	if (rc) {

@@ -252,7 +252,7 @@ int rr_verbs_qp_connect(struct rr_qp *base, const struct rr_conn_param *param)
 static void set_up(struct verbs_qp *qp)
 {
 	atomic_store(&qp->up, true);
-	atomic_fetch_sub(&to_cq(qp->base.cq)->strangers, 1);
+	atomic_fetch_sub(&to_cq(qp->base.cq)->unconnected, 1);
 }
 
 /** rr_verbs_qp_accept - accepts a REQUEST; messages may complete before this returns

@@ -243,7 +243,7 @@ static int find_slot(struct verbs_cq *cq, unsigned *ret)
 	return -ENOMEM;
 }
 
-/** rr_verbs_cq_attach - reserves the entries for @qp and assigns a slot; it counts in strangers now
+/** rr_verbs_cq_attach - reserves the entries for @qp and assigns a slot; it counts in unconnected now
  *
  * Return: 0, -ENOMEM, -ENODEV if the device is lost, errors of the device.
  */
@@ -267,7 +267,7 @@ int rr_verbs_cq_attach(struct verbs_cq *cq, struct verbs_qp *qp)
 		gen = (uint16_t)(atomic_load_explicit(&cq->gen[slot], memory_order_relaxed) + 1);
 		qp->tag = (uint64_t)gen << 48 | (uint64_t)slot << 32;
 		atomic_store_explicit(&cq->gen[slot], gen, memory_order_relaxed);
-		atomic_fetch_add(&cq->strangers, 1);
+		atomic_fetch_add(&cq->unconnected, 1);
 		atomic_store_explicit(&cq->slots[slot], qp, memory_order_release);
 	}
 	pthread_mutex_unlock(&cq->lock);
@@ -287,7 +287,7 @@ void rr_verbs_cq_detach(struct verbs_cq *cq, struct verbs_qp *qp)
 	}
 	pthread_mutex_unlock(&cq->lock);
 	if (!atomic_load(&qp->up))
-		atomic_fetch_sub(&cq->strangers, 1);
+		atomic_fetch_sub(&cq->unconnected, 1);
 }
 
 /** rr_verbs_cq_number - records the queue pair number that completions of the shared queue contain */
@@ -447,14 +447,14 @@ static bool translate(struct verbs_cq *cq, const struct ibv_wc *in, struct rr_wc
 
 static int translate_all(struct verbs_cq *cq, const struct ibv_wc *in, int n, struct rr_wc *out)
 {
-	bool strangers = atomic_load(&cq->strangers) > 0;
+	bool unconnected = atomic_load(&cq->unconnected) > 0;
 	int done = 0;
 
-	if (unlikely(strangers))
+	if (unlikely(unconnected))
 		pthread_mutex_lock(&cq->lock);
 	for (int i = 0; i < n; i++)
 		done += translate(cq, &in[i], &out[done]);
-	if (unlikely(strangers))
+	if (unlikely(unconnected))
 		pthread_mutex_unlock(&cq->lock);
 	return done;
 }

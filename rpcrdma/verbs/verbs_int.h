@@ -137,8 +137,8 @@ struct verbs_cq {
 	atomic_bool broken;
 	bool broken_seen;
 
-	atomic_uint strangers;          /* queue pairs on it that are not established */
-	pthread_mutex_t lock;           /* protects the slots while strangers > 0; adding of parts */
+	atomic_uint unconnected;        /* queue pairs on it that are not established */
+	pthread_mutex_t lock;           /* protects the slots while unconnected > 0; adding of parts */
 	atomic_uint nparts;
 	struct verbs_part parts[VERBS_CQ_PARTS];
 	unsigned next_slot;

@@ -4,7 +4,7 @@
  * credit.c - limits the calls in flight (RFC 8166 section 3.3.1)
  *
  * Operation:  Requester: rr_credit_connected() at each connect, rr_credit_take() before each call,
- *             rr_credit_answered() with the grant of each reply or RDMA_ERROR that matched a call. Responder:
+ *             rr_credit_replied() with the grant of each reply or RDMA_ERROR that matched a call. Responder:
  *             rr_credit_grant() for each reply. An overrun has no soft failure: the receiver has no buffer
  *             posted and the connection breaks. So the sender keeps the limit.
  *
@@ -53,14 +53,14 @@ bool rr_credit_take(struct rr_credit *c)
 	return true;
 }
 
-/** rr_credit_answered - ends a call in flight and applies the grant of its reply
+/** rr_credit_replied - ends a call in flight and applies the grant of its reply
  * @c: of the call's endpoint
  * @granted: from the peer: 0 is forbidden and read as 1; capped at wanted
  *
  * When the limit falls below the calls in flight, they continue. rr_credit_take() fails until enough replies
  * arrived.
  */
-void rr_credit_answered(struct rr_credit *c, uint32_t granted)
+void rr_credit_replied(struct rr_credit *c, uint32_t granted)
 {
 	assert(c->out > 0);
 	c->out--;

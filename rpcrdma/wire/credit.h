@@ -35,9 +35,9 @@ void rr_credit_connected(struct rr_credit *c);
 /** rr_credit_take - takes a credit for one more call. Returns false, and counts it in starved, if none is left. */
 bool rr_credit_take(struct rr_credit *c);
 
-/** rr_credit_answered - ends a call in flight after its reply or error arrived with grant @granted (0 is
+/** rr_credit_replied - ends a call in flight after its reply or error arrived with grant @granted (0 is
  * treated as 1) */
-void rr_credit_answered(struct rr_credit *c, uint32_t granted);
+void rr_credit_replied(struct rr_credit *c, uint32_t granted);
 
 /** rr_credit_grant - returns the grant for a reply, at the responder
  * @asked: the call's credit field; @posted: receives posted now, including that of the call being replied to;

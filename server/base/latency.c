@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 
 const char *latency_part_name(enum latency_part part)
 {
@@ -110,17 +111,10 @@ static void turn_on(struct latency *l)
 		l->ns[i] = 0;
 }
 
-/* Number of requests until the next sample: 1 to 2 * LATENCY_ONE_IN - 1, LATENCY_ONE_IN on average.
- * Marsaglia's xorshift; the state must not be 0. */
+/* Number of requests until the next sample: 1 to 2 * LATENCY_ONE_IN - 1, LATENCY_ONE_IN on average. */
 static unsigned next_turn(struct latency_reactor *re)
 {
-	uint32_t x = re->seed ? re->seed : 1;
-
-	x ^= x << 13;
-	x ^= x >> 17;
-	x ^= x << 5;
-	re->seed = x;
-	return 1 + x % (2 * LATENCY_ONE_IN - 1);
+	return 1 + (unsigned)(random_next(&re->seed) % (2 * LATENCY_ONE_IN - 1));
 }
 
 void latency_begin(struct latency *l, struct latency_reactor *re, const struct rpcrdma_peer *peer)

@@ -93,7 +93,7 @@ struct latency_reactor {
 	struct latency_stats stats;
 	struct latency_tracer *tracer;
 	unsigned turn; /* requests until the next sample */
-	uint32_t seed; /* state of the random numbers for @turn */
+	uint64_t seed; /* state of the random numbers for @turn */
 };
 
 /* Part of a request. Owned by the reactor. */

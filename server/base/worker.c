@@ -33,9 +33,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 
 #define REPLACED_MAX 4u
 
@@ -262,12 +262,6 @@ static void end(struct worker *w, struct worker_job *job)
 	remove_job(p, job->client);
 }
 
-static void post_done(struct worker_job *job)
-{
-	job->msg.fn = on_engine;
-	rpcrdma_engine_post(job->engine, &job->msg);
-}
-
 static unsigned count_stuck(const struct worker_pool *p)
 {
 	uint64_t now = clock_now_ns();
@@ -319,7 +313,7 @@ static void *worker_main(void *arg)
 			continue;
 		pthread_mutex_unlock(&p->lock);
 		if (ended)
-			post_done(ended);
+			rpcrdma_engine_post(ended->engine, &ended->msg);
 		if (job)
 			job->run(job);
 		pthread_mutex_lock(&p->lock);
@@ -382,18 +376,6 @@ static void replace_stuck(struct worker_pool *p)
 	}
 }
 
-/* Waits for stuck_ns / 4 at most. The condition variable uses CLOCK_MONOTONIC too. */
-static void wait_a_while(struct worker_pool *p)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += (long)(stuck_ns / 4);
-	until.tv_sec += until.tv_nsec / (long)NS_PER_S;
-	until.tv_nsec %= (long)NS_PER_S;
-	(void)pthread_cond_timedwait(&p->watch, &p->lock, &until);
-}
-
 static void *watcher_main(void *arg)
 {
 	struct worker_pool *p = arg;
@@ -407,7 +389,7 @@ static void *watcher_main(void *arg)
 		if (p->watching)
 			pthread_cond_wait(&p->watch, &p->lock);
 		else
-			wait_a_while(p);
+			(void)cond_wait_until(&p->watch, &p->lock, clock_now_ns() + stuck_ns / 4);
 		p->watching = false;
 		if (!p->idle && fair_has(&p->queue, &full))
 			replace_stuck(p);
@@ -421,7 +403,6 @@ static void *watcher_main(void *arg)
 int worker_pool_create(unsigned threads, struct worker_pool **ret)
 {
 	struct worker_pool *p = calloc(1, sizeof(*p));
-	pthread_condattr_t attr;
 	int err = 0;
 
 	if (!p)
@@ -434,10 +415,7 @@ int worker_pool_create(unsigned threads, struct worker_pool **ret)
 	p->threads = threads;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->more, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->watch, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&p->watch);
 	p->busy = calloc((size_t)REPLACED_MAX * threads, sizeof(*p->busy));
 	if (!p->busy)
 		err = -ENOMEM;
@@ -486,6 +464,7 @@ void worker_submit(struct worker_pool *p, struct rpcrdma_engine *engine, struct 
 	bool wake;
 
 	job->engine = engine;
+	job->msg.fn = on_engine;
 	list_init(&job->link);
 	if (!job->client)
 		job->client = job->prompt ? &p->prompt : &p->own;

@@ -18,7 +18,6 @@
 #include <getopt.h>
 #include <ini.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,16 +26,6 @@
 
 #define LINE_BYTES 1024
 #define STATE_DIR_ROOT "/var/lib/leat"
-
-int conf_say(char *why, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(why, CONF_WHY_BYTES, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
 
 void conf_init(struct conf *c)
 {
@@ -81,42 +70,34 @@ struct file_reader {
 	char *why;
 };
 
-static void complain(struct file_reader *r, unsigned line)
+/* @err: the error that r->why describes, or 0 */
+static void complain(struct file_reader *r, unsigned line, int err)
 {
-	if (!r->bad_line)
+	if (err && !r->bad_line)
 		r->bad_line = line;
 }
 
-static void begin_export(struct file_reader *r, const char *name)
+static int begin_export(struct file_reader *r, const char *name)
 {
 	struct conf *c = r->conf;
 
 	for (size_t i = 0; i < c->nexports; i++) {
-		if (c->exports[i].name && !strcmp(c->exports[i].name, name)) {
-			(void)conf_say(r->why, "export %s: there is one already", name);
-			complain(r, r->line);
-			return;
-		}
+		if (c->exports[i].name && !strcmp(c->exports[i].name, name))
+			return conf_say(r->why, "export %s: there is one already", name);
 	}
-	if (c->nexports == CONF_EXPORTS_MAX) {
-		(void)conf_say(r->why, "more than %d exports", CONF_EXPORTS_MAX);
-		complain(r, r->line);
-		return;
-	}
+	if (c->nexports == CONF_EXPORTS_MAX)
+		return conf_say(r->why, "more than %d exports", CONF_EXPORTS_MAX);
 	r->exp = &c->exports[c->nexports++];
 	r->exp_line = r->line;
 	export_conf_init(r->exp);
 	r->exp->name = strdup(name);
-	if (!r->exp->name) {
-		(void)conf_say(r->why, "out of memory");
-		complain(r, r->line);
-	}
+	return r->exp->name ? 0 : conf_say(r->why, "out of memory");
 }
 
 static void end_export(struct file_reader *r)
 {
-	if (r->exp && !r->bad_line && export_conf_finish(r->exp, r->why, CONF_WHY_BYTES))
-		complain(r, r->exp_line);
+	if (r->exp && !r->bad_line)
+		complain(r, r->exp_line, export_conf_finish(r->exp, r->why, CONF_WHY_BYTES));
 	r->exp = NULL;
 }
 
@@ -132,47 +113,35 @@ static char *trim(char *s)
 	return s;
 }
 
-static void begin_section(struct file_reader *r, char *text)
+static int begin_section(struct file_reader *r, char *text)
 {
 	char *name = trim(text);
 
 	end_export(r);
 	r->in_server = !strcmp(name, "server");
 	if (r->in_server || r->bad_line)
-		return;
-	if (!strncmp(name, "export", 6) && (name[6] == ' ' || name[6] == '\t') && *trim(name + 6)) {
-		begin_export(r, trim(name + 6));
-		return;
-	}
-	(void)conf_say(r->why, "no such section: [%s]; there are [server] and [export NAME]", name);
-	complain(r, r->line);
+		return 0;
+	if (!strncmp(name, "export", 6) && (name[6] == ' ' || name[6] == '\t') && *trim(name + 6))
+		return begin_export(r, trim(name + 6));
+	return conf_say(r->why, "no such section: [%s]; there are [server] and [export NAME]", name);
 }
 
 /* Checks for input that inih would reject without a message, or accept wrongly. */
-static void look_at_line(struct file_reader *r, char *at)
+static int check_line(struct file_reader *r, char *at)
 {
 	char *end = strchr(at, ']'), *after;
 
 	if (*at == '\0' || *at == ';' || *at == '#')
-		return;
-	if (*at != '[') {
-		if (!strpbrk(at, "=:")) {
-			(void)conf_say(r->why, "'%s' is neither a section nor key = value", at);
-			complain(r, r->line);
-		}
-		return;
-	}
-	after = end ? trim(end + 1) : NULL;
-	if (!end) {
-		(void)conf_say(r->why, "'%s' lacks its ']'", at);
-		complain(r, r->line);
-	} else if (*after && *after != ';' && *after != '#') {
-		(void)conf_say(r->why, "'%s' stands behind the ']'", after);
-		complain(r, r->line);
-	} else {
-		*end = '\0';
-		begin_section(r, at + 1);
-	}
+		return 0;
+	if (*at != '[')
+		return strpbrk(at, "=:") ? 0 : conf_say(r->why, "'%s' is neither a section nor key = value", at);
+	if (!end)
+		return conf_say(r->why, "'%s' lacks its ']'", at);
+	after = trim(end + 1);
+	if (*after && *after != ';' && *after != '#')
+		return conf_say(r->why, "'%s' stands behind the ']'", after);
+	*end = '\0';
+	return begin_section(r, at + 1);
 }
 
 /* inih calls this for each line; it is used to count lines and to find sections without keys */
@@ -181,25 +150,25 @@ static char *read_line(char *buf, int cap, void *stream)
 	struct file_reader *r = stream;
 	char copy[LINE_BYTES], *at;
 	size_t n;
+	int err;
 
 	cap = MIN(cap, (int)sizeof(copy));
 	if (r->bad_line || !fgets(buf, cap, r->f))
 		return NULL;
 	r->line++;
 	n = strlen(buf);
-	if ((!n || buf[n - 1] != '\n') && !feof(r->f)) {
-		if ((int)n < cap - 1)
-			(void)conf_say(r->why, "a NUL in the line");
-		else
-			(void)conf_say(r->why, "line longer than %d bytes", cap - 2);
-		complain(r, r->line);
-		return NULL;
+	if ((n && buf[n - 1] == '\n') || feof(r->f)) {
+		memcpy(copy, buf, n + 1);
+		at = trim(copy);
+		/* inih would append an indented line to the value before it */
+		memmove(buf, buf + (at - copy), n + 1 - (size_t)(at - copy));
+		err = check_line(r, at);
+	} else if ((int)n < cap - 1) {
+		err = conf_say(r->why, "a NUL in the line");
+	} else {
+		err = conf_say(r->why, "line longer than %d bytes", cap - 2);
 	}
-	memcpy(copy, buf, n + 1);
-	at = trim(copy);
-	/* inih would append an indented line to the value before it */
-	memmove(buf, buf + (at - copy), n + 1 - (size_t)(at - copy));
-	look_at_line(r, at);
+	complain(r, r->line, err);
 	return r->bad_line ? NULL : buf;
 }
 
@@ -220,8 +189,7 @@ static int on_key(void *user, const char *section, const char *key, const char *
 		err = o ? opt_set(o, r->conf, value, r->why, CONF_WHY_BYTES)
 			: conf_say(r->why, "no such key in [%s]: '%s'", section, key);
 	}
-	if (err)
-		complain(r, r->line);
+	complain(r, r->line, err);
 	return !err;
 }
 
@@ -231,12 +199,8 @@ int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
 	struct file_reader r = { .conf = c, .f = fopen(path, "re"), .why = reason };
 	int line;
 
-	if (!r.f) {
-		int err = -errno;
-
-		(void)conf_say(why, "%s: %s", path, strerror(errno));
-		return err;
-	}
+	if (!r.f)
+		return opt_fail(-errno, why, CONF_WHY_BYTES, "%s: %s", path, strerror(errno));
 	line = ini_parse_stream(read_line, &r, on_key, &r);
 	end_export(&r);
 	fclose(r.f);
@@ -244,8 +208,7 @@ int conf_file(struct conf *c, const char *path, char why[CONF_WHY_BYTES])
 		r.bad_line = line > 0 ? (unsigned)line : r.line;
 	if (!r.bad_line)
 		return 0;
-	(void)snprintf(why, CONF_WHY_BYTES, "%.200s:%u: %.280s", path, r.bad_line, reason);
-	return -EINVAL;
+	return conf_say(why, "%.200s:%u: %.280s", path, r.bad_line, reason);
 }
 
 /* ---- the command line --------------------------------------------------------------------- */

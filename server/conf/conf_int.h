@@ -20,6 +20,6 @@ const struct opt *conf_opt_find(const char *key);
 /** conf_say - formats an error message for the administrator
  * @why: room for CONF_WHY_BYTES
  * Return: -EINVAL */
-printf_like(2, 3) int conf_say(char *why, const char *fmt, ...);
+#define conf_say(why, ...) opt_fail(-EINVAL, why, CONF_WHY_BYTES, __VA_ARGS__)
 
 #endif

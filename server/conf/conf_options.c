@@ -31,17 +31,13 @@ static int add_listen(const struct opt *o, void *to, const char *value, char *wh
 	struct conf *c = to;
 	int err;
 
-	if (c->nlisten == CONF_LISTEN_MAX) {
-		(void)snprintf(why, why_bytes, "more than %d listeners", CONF_LISTEN_MAX);
-		return -EINVAL;
-	}
+	if (c->nlisten == CONF_LISTEN_MAX)
+		return opt_fail(-EINVAL, why, why_bytes, "more than %d listeners", CONF_LISTEN_MAX);
 	err = rpcrdma_addr_parse(value, &c->listen[c->nlisten]);
-	if (err) {
-		(void)opt_refuse(o, value, why, why_bytes);
-		if (err == -ENAMETOOLONG)
-			(void)snprintf(why, why_bytes, "listen: '%.200s' is too long", value);
-		return -EINVAL;
-	}
+	if (err == -ENAMETOOLONG)
+		return opt_fail(-EINVAL, why, why_bytes, "listen: '%.200s' is too long", value);
+	if (err)
+		return opt_refuse(o, value, why, why_bytes);
 	c->nlisten++;
 	return 0;
 }

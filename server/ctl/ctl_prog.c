@@ -134,45 +134,50 @@ static void add_workers(struct list_of_stats *l, struct worker_pool *workers)
 #undef ADD
 }
 
-static uint64_t load(const struct server *srv, unsigned reactor, size_t at)
+/* The counters at offset @at of all reactors: of struct reactor_counters, or of struct nfs_counters */
+struct counter {
+	const char *name;
+	bool of_nfs, is_max;
+	size_t at;
+};
+
+static void add_counter(struct list_of_stats *l, const struct server *srv, struct counter c)
 {
-	const char *counters = (const char *)&srv->reactors[reactor]->counters;
+	uint64_t sum = 0, max = 0;
 
-	return atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + at), memory_order_relaxed);
-}
+	for (unsigned i = 0; i < srv->nreactors; i++) {
+		const struct reactor *re = srv->reactors[i];
+		const char *counters = c.of_nfs ? (const char *)&nfs_reactor(re)->counters : (const char *)&re->counters;
+		uint64_t n = atomic_load_explicit((const _Atomic uint64_t *)(const void *)(counters + c.at),
+						  memory_order_relaxed);
 
-/* Adds the counter at offset @at in struct reactor_counters. */
-static void add_sum(struct list_of_stats *l, const struct server *srv, const char *name, size_t at)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < srv->nreactors; i++)
-		sum += load(srv, i, at);
-	add(l, name, sum);
-}
-
-static void add_max(struct list_of_stats *l, const struct server *srv, const char *name, size_t at)
-{
-	uint64_t max = 0;
-
-	for (unsigned i = 0; i < srv->nreactors; i++)
-		max = MAX(max, load(srv, i, at));
-	add(l, name, max);
+		sum += n;
+		max = MAX(max, n);
+	}
+	add(l, c.name, c.is_max ? max : sum);
 }
 
 static void add_reactors(struct list_of_stats *l, const struct server *srv)
 {
-#define SUM(name) add_sum(l, srv, #name, offsetof(struct reactor_counters, name));
-#define MOST(name) add_max(l, srv, #name, offsetof(struct reactor_counters, name));
-#define SUM_STORE(name) add_sum(l, srv, #name, offsetof(struct reactor_counters, store.name));
-#define MOST_STORE(name) add_max(l, srv, #name, offsetof(struct reactor_counters, store.name));
+#define SPINE(member) offsetof(struct reactor_counters, member)
+#define SUM(name) { #name, false, false, SPINE(name) },
+#define MOST(name) { #name, false, true, SPINE(name) },
+#define SUM_STORE(name) { #name, false, false, SPINE(store.name) },
+#define MOST_STORE(name) { #name, false, true, SPINE(store.name) },
+#define SUM_NFS(name) { #name, true, false, offsetof(struct nfs_counters, name) },
+	static const struct counter counters[] = {
+		REACTOR_COUNTERS(SUM, MOST) NFS_COUNTERS(SUM_NFS) STORE_COUNTERS(SUM_STORE, MOST_STORE)
+	};
+
 	add(l, "reactors", srv->nreactors);
-	REACTOR_COUNTERS(SUM, MOST)
-	STORE_COUNTERS(SUM_STORE, MOST_STORE)
+	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
+		add_counter(l, srv, counters[i]);
+#undef SPINE
 #undef SUM
 #undef MOST
 #undef SUM_STORE
 #undef MOST_STORE
+#undef SUM_NFS
 }
 
 static void add_drcs(struct list_of_stats *l, const struct server *srv)
@@ -309,54 +314,21 @@ static void whoami(struct req *r)
 	exports_put(exports);
 }
 
+#define RESULT(type)                                                                               \
+	.decode = (xdrproc_t)prog_xdr_void, .encode = (xdrproc_t)xdr_##type, .res_bytes = sizeof(type)
+
 static const struct prog_proc procs[] = {
 	[CTL_NULL] = {
 		.name = "NULL",
 		.decode = (xdrproc_t)prog_xdr_void,
 		.encode = (xdrproc_t)prog_xdr_void,
 	},
-	[CTL_INFO] = {
-		.name = "INFO",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)xdr_ctl_info,
-		.res_bytes = sizeof(ctl_info),
-		.work = info,
-	},
-	[CTL_STATS] = {
-		.name = "STATS",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)xdr_ctl_stats,
-		.res_bytes = sizeof(ctl_stats),
-		.work = stats,
-	},
-	[CTL_RELOAD] = {
-		.name = "RELOAD",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)xdr_ctl_answer,
-		.res_bytes = sizeof(ctl_answer),
-		.work = reload,
-	},
-	[CTL_DRAIN] = {
-		.name = "DRAIN",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)xdr_ctl_answer,
-		.res_bytes = sizeof(ctl_answer),
-		.work = drain,
-	},
-	[CTL_WHERE] = {
-		.name = "WHERE",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)xdr_ctl_where,
-		.res_bytes = sizeof(ctl_where),
-		.work = ctl_where_sums,
-	},
-	[CTL_PIECES] = {
-		.name = "PIECES",
-		.decode = (xdrproc_t)prog_xdr_void,
-		.encode = (xdrproc_t)xdr_ctl_pieces,
-		.res_bytes = sizeof(ctl_pieces),
-		.work = ctl_where_pieces,
-	},
+	[CTL_INFO] = { .name = "INFO", RESULT(ctl_info), .work = info },
+	[CTL_STATS] = { .name = "STATS", RESULT(ctl_stats), .work = stats },
+	[CTL_RELOAD] = { .name = "RELOAD", RESULT(ctl_answer), .work = reload },
+	[CTL_DRAIN] = { .name = "DRAIN", RESULT(ctl_answer), .work = drain },
+	[CTL_WHERE] = { .name = "WHERE", RESULT(ctl_where), .work = ctl_where_sums },
+	[CTL_PIECES] = { .name = "PIECES", RESULT(ctl_pieces), .work = ctl_where_pieces },
 	[CTL_WHOAMI] = {
 		.name = "WHOAMI",
 		.decode = (xdrproc_t)xdr_ctl_path,

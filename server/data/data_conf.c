@@ -18,12 +18,6 @@
 
 #define AT(member) OPT_AT(struct data_conf, member)
 
-static int contradicts(const char *key, char *why, size_t why_bytes)
-{
-	(void)snprintf(why, why_bytes, "%s: contradicts an option before it", key);
-	return -EINVAL;
-}
-
 static int set_store(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
 	char said[2][STORE_SPEC_PRINT_BYTES];
@@ -36,7 +30,7 @@ static int set_store(const struct opt *o, void *to, const char *value, char *why
 	if (d->given & o->given &&
 	    strcmp(store_spec_print(&d->store, said[0], sizeof(said[0])),
 		   store_spec_print(&spec, said[1], sizeof(said[1]))))
-		return contradicts("store", why, why_bytes);
+		return opt_fail(-EINVAL, why, why_bytes, "store: contradicts an option before it");
 	d->given |= o->given;
 	d->store = spec;
 	return 0;
@@ -99,38 +93,22 @@ int data_conf_check(const struct data_conf *d, char *why, size_t why_bytes)
 {
 	unsigned pieces = DATA_GIVEN_GRAIN | DATA_GIVEN_STREAMS | DATA_GIVEN_CHUNK;
 
-	if (d->overlap == DATA_OVERLAP_OFF && d->given & pieces) {
-		(void)snprintf(why, why_bytes,
-			       "grain, streams and chunk mean nothing without overlap");
-		return -EINVAL;
-	}
-	if (d->given & DATA_GIVEN_CHUNK && d->streams == 1) {
-		(void)snprintf(why, why_bytes, "chunk means nothing without streams");
-		return -EINVAL;
-	}
-	if (d->grain && d->chunk % d->grain && d->streams > 1) {
-		(void)snprintf(why, why_bytes, "chunk %u is not a multiple of grain %u", d->chunk,
-			       d->grain);
-		return -EINVAL;
-	}
-	if (d->store.kind != STORE_KIND_FILE && d->given & (DATA_GIVEN_READ | DATA_GIVEN_WRITE)) {
-		(void)snprintf(why, why_bytes, "read and write mean nothing with another store "
-					       "than files");
-		return -EINVAL;
-	}
-	if (!HERE_AIO && (d->read != DATA_READ_CACHED || d->write != DATA_WRITE_CACHED)) {
-		(void)snprintf(why, why_bytes, "read and write are cached: this leatd was built "
-					       "without libaio");
-		return -EINVAL;
-	}
-	if (d->given & DATA_GIVEN_DEPTH && d->sched == DATA_SCHED_NONE) {
-		(void)snprintf(why, why_bytes, "depth means nothing without sched");
-		return -EINVAL;
-	}
-	if (d->given & DATA_GIVEN_DEADLINE && d->sched != DATA_SCHED_DEADLINE) {
-		(void)snprintf(why, why_bytes, "deadline means nothing without sched deadline");
-		return -EINVAL;
-	}
+	if (d->overlap == DATA_OVERLAP_OFF && d->given & pieces)
+		return opt_fail(-EINVAL, why, why_bytes, "grain, streams and chunk mean nothing without overlap");
+	if (d->given & DATA_GIVEN_CHUNK && d->streams == 1)
+		return opt_fail(-EINVAL, why, why_bytes, "chunk means nothing without streams");
+	if (d->grain && d->chunk % d->grain && d->streams > 1)
+		return opt_fail(-EINVAL, why, why_bytes, "chunk %u is not a multiple of grain %u", d->chunk, d->grain);
+	if (d->store.kind != STORE_KIND_FILE && d->given & (DATA_GIVEN_READ | DATA_GIVEN_WRITE))
+		return opt_fail(-EINVAL, why, why_bytes,
+				"read and write mean nothing with another store than files");
+	if (!HERE_AIO && (d->read != DATA_READ_CACHED || d->write != DATA_WRITE_CACHED))
+		return opt_fail(-EINVAL, why, why_bytes,
+				"read and write are cached: this leatd was built without libaio");
+	if (d->given & DATA_GIVEN_DEPTH && d->sched == DATA_SCHED_NONE)
+		return opt_fail(-EINVAL, why, why_bytes, "depth means nothing without sched");
+	if (d->given & DATA_GIVEN_DEADLINE && d->sched != DATA_SCHED_DEADLINE)
+		return opt_fail(-EINVAL, why, why_bytes, "deadline means nothing without sched deadline");
 	return 0;
 }
 

@@ -49,6 +49,47 @@
 #define MAGIC_RAMFS 0x858458f6
 #define MAGIC_F2FS 0xf2f52010
 
+/* struct fs_type.flags */
+enum {
+	/* its directories are changed only by this kernel's VFS, which notifies inotify: not so on a network, in user
+	 * space, layered on others, or with what can be rolled back */
+	FS_LOCAL = 1u << 0,
+	FS_AT_ONCE = 1u << 1, /* answers_at_once */
+	FS_ORDERS = 1u << 2,  /* orders_names */
+	FS_MEMORY = 1u << 3,  /* in_memory */
+	FS_FAT = 1u << 4,
+	FS_SECONDS = 1u << 5, /* times have no fractions */
+};
+
+/* Unknown types do not answer at once: a FUSE process may be stopped, another host may be down, and an overlay may be
+ * on top of either. */
+static const struct fs_type {
+	long magic;
+	unsigned flags;
+	uint32_t links_max; /* 0: pathconf() */
+} types[] = {
+	{ MAGIC_EXT, FS_LOCAL | FS_AT_ONCE, 0 }, /* FS_ORDERS with a journal */
+	{ MAGIC_BTRFS, FS_LOCAL | FS_AT_ONCE | FS_ORDERS, 65535 },
+	{ XFS_SUPER_MAGIC, FS_LOCAL | FS_AT_ONCE | FS_ORDERS, 0 },
+	/* no data survives a reboot, and a sync does nothing; links are limited by memory only */
+	{ TMPFS_MAGIC, FS_LOCAL | FS_AT_ONCE | FS_ORDERS | FS_MEMORY, INT32_MAX },
+	{ MAGIC_RAMFS, FS_AT_ONCE | FS_ORDERS | FS_MEMORY, 0 },
+	{ MAGIC_F2FS, FS_AT_ONCE | FS_ORDERS, 0 },
+	{ MAGIC_VFAT, FS_FAT, 1 },
+	{ MAGIC_EXFAT, FS_FAT, 1 },
+	{ ISOFS_SUPER_MAGIC, FS_SECONDS, 0 },
+	{ 0, 0, 0 }, /* all others */
+};
+
+static const struct fs_type *find_type(long magic)
+{
+	const struct fs_type *t = types;
+
+	while (t->magic && t->magic != magic)
+		t++;
+	return t;
+}
+
 /* The largest offset that lseek() accepts; it checks only the number. */
 static uint64_t seek_max(int fd)
 {
@@ -106,31 +147,19 @@ static bool has_birth(int fd)
 	return !statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &stx) && stx.stx_mask & STATX_BTIME;
 }
 
-static void steps_of_type(int fd, long type, struct fs_limits *ret)
+static void steps_of_type(int fd, const struct fs_type *type, struct fs_limits *ret)
 {
-	bool fat = type == MAGIC_VFAT || type == MAGIC_EXFAT;
-	bool whole = type == ISOFS_SUPER_MAGIC || (type == MAGIC_EXT && !has_birth(fd));
+	bool whole = type->flags & FS_SECONDS || (type->magic == MAGIC_EXT && !has_birth(fd));
 
-	ret->time_s = fat ? 2 : whole ? 1 : 0;
+	ret->time_s = type->flags & FS_FAT ? 2 : whole ? 1 : 0;
 	ret->time_ns = ret->time_s ? 0 : 1;
 }
 
-static uint32_t links_of_type(int fd, long type)
+static uint32_t links_of_type(int fd, const struct fs_type *type)
 {
-	long n;
+	long n = type->links_max ? (long)type->links_max : fpathconf(fd, _PC_LINK_MAX);
 
-	switch (type) {
-	case MAGIC_VFAT:
-	case MAGIC_EXFAT:
-		return 1;
-	case MAGIC_BTRFS:
-		return 65535;
-	case TMPFS_MAGIC:
-		return INT32_MAX; /* limited by memory only */
-	default:
-		n = fpathconf(fd, _PC_LINK_MAX);
-		return n > 0 && n < INT32_MAX ? (uint32_t)n : INT32_MAX;
-	}
+	return n > 0 && n < INT32_MAX ? (uint32_t)n : INT32_MAX;
 }
 
 /* ext4's driver shows the thread of the journal, "<none>" without one. A kernel or driver that does not show it
@@ -165,22 +194,6 @@ static bool ext_has_journal(int fd)
 	return has;
 }
 
-static bool orders_names(int fd, long type)
-{
-	switch (type) {
-	case MAGIC_BTRFS:
-	case MAGIC_F2FS:
-	case XFS_SUPER_MAGIC:
-	case TMPFS_MAGIC: /* no data survives a reboot, and a sync does nothing */
-	case MAGIC_RAMFS:
-		return true;
-	case MAGIC_EXT:
-		return ext_has_journal(fd);
-	default:
-		return false;
-	}
-}
-
 /* The process may have a lower limit of the file size. */
 static uint64_t allowed(uint64_t bytes)
 {
@@ -189,20 +202,6 @@ static uint64_t allowed(uint64_t bytes)
 	if (getrlimit(RLIMIT_FSIZE, &rl) || rl.rlim_cur == RLIM_INFINITY)
 		return bytes;
 	return MIN(bytes, (uint64_t)rl.rlim_cur);
-}
-
-/* Are its directories changed only by this kernel's VFS, which notifies inotify? That is not true for file systems on
- * a network, in user space or layered on others, and for those that can be rolled back. */
-static bool is_local(long type)
-{
-	return type == MAGIC_EXT || type == MAGIC_BTRFS || type == TMPFS_MAGIC || type == XFS_SUPER_MAGIC;
-}
-
-/* A list of known types: a FUSE process may be stopped, another host may be down, and an overlay may be on top of
- * either. */
-static bool answers_at_once(long type)
-{
-	return is_local(type) || type == MAGIC_F2FS || type == MAGIC_RAMFS;
 }
 
 /* Determined by the mount options. */
@@ -239,8 +238,8 @@ static bool ctimes_differ(int fd)
 void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 {
 	struct statfs fs = { 0 };
-	long type = fstatfs(dir_fd, &fs) ? 0 : (long)fs.f_type;
-	bool fat = type == MAGIC_VFAT || type == MAGIC_EXFAT;
+	const struct fs_type *type = find_type(fstatfs(dir_fd, &fs) ? 0 : (long)fs.f_type);
+	bool fat = type->flags & FS_FAT;
 	int fd = may_write ? openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR)
 			   : -1;
 	bool made = fd >= 0;
@@ -254,16 +253,16 @@ void fs_limits_find(int dir_fd, bool may_write, struct fs_limits *ret)
 		.has_links = !fat,
 		.has_symlinks = !fat,
 		.ignores_case = fat,
-		.orders_names = orders_names(dir_fd, type),
-		.answers_at_once = answers_at_once(type),
-		.in_memory = type == TMPFS_MAGIC || type == MAGIC_RAMFS,
+		.orders_names = type->flags & FS_ORDERS || (type->magic == MAGIC_EXT && ext_has_journal(dir_fd)),
+		.answers_at_once = type->flags & FS_AT_ONCE,
+		.in_memory = type->flags & FS_MEMORY,
 		.atime = find_atime(dir_fd),
 	};
 	if (!made && may_write)
 		ret->file_max_bytes = MIN(ret->file_max_bytes, size_of_layer(&fs));
 	if (!made || !time_steps(fd, ret))
 		steps_of_type(dir_fd, type, ret);
-	ret->tells_changes = is_local(type) && !ret->time_s && ret->time_ns == 1;
+	ret->tells_changes = type->flags & FS_LOCAL && !ret->time_s && ret->time_ns == 1;
 	ret->ctimes_differ = made && ctimes_differ(fd);
 	if (fd >= 0)
 		close(fd);

@@ -69,8 +69,7 @@ static int parse_word(struct sim_spec *s, char *word, unsigned *given, char *why
 		(void)snprintf(reason, sizeof(reason), "%s is given twice", word);
 	else if (!opt_set(o, s, value, reason, sizeof(reason)))
 		return *given |= bit, 0;
-	(void)snprintf(why, why_bytes, "store: sim: %s", reason);
-	return -EINVAL;
+	return opt_fail(-EINVAL, why, why_bytes, "store: sim: %s", reason);
 }
 
 static int parse_sim(const char *text, struct sim_spec *s, char *why, size_t why_bytes)
@@ -79,10 +78,8 @@ static int parse_sim(const char *text, struct sim_spec *s, char *why, size_t why
 	unsigned given = 0;
 	int err = 0;
 
-	if (strlen(text) >= sizeof(copy)) {
-		(void)snprintf(why, why_bytes, "store: sim: more than %zu bytes", sizeof(copy) - 1);
-		return -EINVAL;
-	}
+	if (strlen(text) >= sizeof(copy))
+		return opt_fail(-EINVAL, why, why_bytes, "store: sim: more than %zu bytes", sizeof(copy) - 1);
 	strcpy(copy, text);
 	while (!err && (word = strsep(&at, ":")))
 		err = parse_word(s, word, &given, why, why_bytes);
@@ -118,11 +115,10 @@ int store_spec_parse(const char *text, struct store_spec *ret, char *why, size_t
 		s.kind = STORE_KIND_RATE;
 		err = opt_set(opt_find(words, ARRAY_SIZE(words), "rate"), &s.sim, rest, reason, sizeof(reason));
 		if (err)
-			(void)snprintf(why, why_bytes, "store: %s", reason);
+			(void)opt_fail(err, why, why_bytes, "store: %s", reason);
 	} else {
-		(void)snprintf(why, why_bytes,
-			       "store: '%s' is none of file sim sim:... null rate:SPEED", text);
-		err = -EINVAL;
+		err = opt_fail(-EINVAL, why, why_bytes, "store: '%s' is none of file sim sim:... null rate:SPEED",
+			       text);
 	}
 	if (!err)
 		*ret = s;

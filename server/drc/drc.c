@@ -46,7 +46,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/hash.h"
 #include "siphash.h"
@@ -154,15 +153,6 @@ static struct drc_entry *find(const struct shard *s, uint64_t hash, const struct
 
 /* ---- shares ------------------------------------------------------------------------------- */
 
-/* Needs little precision: low cost matters more than a few milliseconds. */
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static struct share *find_share(const struct drc *d, const struct shard *s,
 				const struct rpcrdma_client_id *client)
 {
@@ -213,7 +203,7 @@ static struct share *grow_share(const struct drc *d, struct shard *s,
 		hash_add(&s->shares, &sh->node, drc_hash(d, client, sizeof(*client)));
 		s->bytes += sizeof(*sh) + MALLOC_BYTES;
 	}
-	sh->used_ns = now_ns();
+	sh->used_ns = clock_coarse_ns();
 	list_del(&sh->by_use);
 	list_add_tail(&s->by_use, &sh->by_use);
 	resize_share(s, sh, sh->n + 1);
@@ -239,7 +229,7 @@ static struct drc_entry *victim(const struct drc *d, const struct shard *s)
 	if (silent) {
 		struct share *sh = list_entry(silent, struct share, by_use);
 
-		if (now_ns() - sh->used_ns >= d->keep_ns)
+		if (clock_coarse_ns() - sh->used_ns >= d->keep_ns)
 			n = list_first(&sh->done);
 	}
 	if (!n && s->largest)
@@ -434,7 +424,7 @@ static void hand_out(const struct drc_entry *e, struct drc_call *c)
 
 static bool has_ended(const struct drc *d, const struct drc_entry *e)
 {
-	return d->ends && e->done && now_ns() - e->done_ns >= d->keep_ns;
+	return d->ends && e->done && clock_coarse_ns() - e->done_ns >= d->keep_ns;
 }
 
 static enum drc_verdict found(struct shard *s, struct drc_entry *e, struct drc_call *c)
@@ -548,7 +538,7 @@ void drc_done(struct drc *d, struct drc_call *c)
 	list_for_each(n, &e->joined)
 		hand_out(e, list_entry(n, struct drc_call, link));
 	list_splice_tail(&woken, &e->joined);
-	e->done_ns = now_ns();
+	e->done_ns = clock_coarse_ns();
 	list_add_tail(&e->share->done, &e->link);
 	send_for_rest(s, e->share);
 	trim(d, s);

@@ -18,7 +18,6 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,15 +27,6 @@
 #include <unistd.h>
 
 #include "base/opt.h"
-
-static printf_like(3, 4) void say(char *why, size_t bytes, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(why, bytes, fmt, ap);
-	va_end(ap);
-}
 
 void export_conf_fini(struct export_conf *c)
 {
@@ -81,38 +71,29 @@ int export_cidr_parse(const char *text, struct export_cidr *ret)
 }
 
 /* Adds one address or network, or several separated by commas or blanks. */
-static int add_clients(struct export_conf *c, const char *value, char *why, size_t why_bytes)
+static int add_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
-	char *copy = strdup(value), *save = NULL;
+	struct export_conf *c = to;
+	char *copy = strdup(value ? value : ""), *save = NULL;
 	size_t before = c->nclients;
 	int err = 0;
 
+	(void)o;
 	if (!copy)
 		return -ENOMEM;
 	for (char *t = strtok_r(copy, ", \t", &save); t && !err;
 	     t = strtok_r(NULL, ", \t", &save)) {
-		if (c->nclients == EXPORT_CLIENTS_MAX) {
-			say(why, why_bytes, "more than %d clients", EXPORT_CLIENTS_MAX);
-			err = -E2BIG;
-		} else if (export_cidr_parse(t, &c->clients[c->nclients])) {
-			say(why, why_bytes, "'%s' is not an address or network", t);
-			err = -EINVAL;
-		} else {
+		if (c->nclients == EXPORT_CLIENTS_MAX)
+			err = opt_fail(-E2BIG, why, why_bytes, "more than %d clients", EXPORT_CLIENTS_MAX);
+		else if (export_cidr_parse(t, &c->clients[c->nclients]))
+			err = opt_fail(-EINVAL, why, why_bytes, "'%s' is not an address or network", t);
+		else
 			c->nclients++;
-		}
 	}
 	free(copy);
-	if (!err && c->nclients == before) {
-		say(why, why_bytes, "clients: no address or network given");
-		err = -EINVAL;
-	}
+	if (!err && c->nclients == before)
+		err = opt_fail(-EINVAL, why, why_bytes, "clients: no address or network given");
 	return err;
-}
-
-static int set_clients(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
-{
-	(void)o;
-	return add_clients(to, value ? value : "", why, why_bytes);
 }
 
 static int set_path(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
@@ -120,10 +101,8 @@ static int set_path(const struct opt *o, void *to, const char *value, char *why,
 	struct export_conf *c = to;
 
 	(void)o;
-	if (c->path) {
-		say(why, why_bytes, "path: there is one already, %s", c->path);
-		return -EINVAL;
-	}
+	if (c->path)
+		return opt_fail(-EINVAL, why, why_bytes, "path: there is one already, %s", c->path);
 	c->path = strdup(value ? value : "");
 	return c->path ? 0 : -ENOMEM;
 }
@@ -154,7 +133,7 @@ static const struct opt opts[] = {
 	{ "anongid", "N", OPT_STR(EXPORT_ANON_ID), "the anonymous group", NULL, OPT_NUMBER, 0, OPT_AT(struct export_conf, anongid),
 	  .max = UINT32_MAX - 1, .given = EXPORT_GIVEN_ANONGID },
 	{ "clients", "CIDR", NULL, "networks that may use it, several with commas; without it this host only", NULL,
-	  OPT_OTHER, .set = set_clients },
+	  OPT_OTHER, .set = add_clients },
 	{ "path", "DIR", NULL, NULL, NULL, OPT_OTHER, .set = set_path }, /* a key of the file only */
 };
 
@@ -176,23 +155,13 @@ int export_conf_option(struct export_conf *c, const char *key, const char *value
 	int err = o ? opt_set_once(o, c, &c->given, value, why, why_bytes)
 		    : data_conf_option(&c->data, key, value, why, why_bytes);
 
-	if (err == -ENOENT)
-		say(why, why_bytes, "no such export option: '%s'", key);
-	return err;
+	return err == -ENOENT ? opt_fail(err, why, why_bytes, "no such export option: '%s'", key) : err;
 }
 
 const struct opt *export_opts(size_t *ret_n)
 {
 	*ret_n = ARRAY_SIZE(opts);
 	return opts;
-}
-
-/* Is the token after clients=... one more network rather than an option? */
-static bool continues_clients(const char *token)
-{
-	struct export_cidr c;
-
-	return export_cidr_parse(token, &c) == 0;
 }
 
 static int parse_options(struct export_conf *c, char *options, char *why, size_t why_bytes)
@@ -202,13 +171,13 @@ static int parse_options(struct export_conf *c, char *options, char *why, size_t
 
 	for (char *t = strtok_r(options, ",", &save); t; t = strtok_r(NULL, ",", &save)) {
 		char *value = strchr(t, '=');
+		struct export_cidr cidr;
 		int err;
 
-		if (in_clients && continues_clients(t)) {
-			err = add_clients(c, t, why, why_bytes);
+		if (in_clients && !export_cidr_parse(t, &cidr)) { /* one more network after clients=... */
+			err = export_conf_option(c, "clients", t, why, why_bytes);
 		} else if (!strncmp(t, "path=", 5)) {
-			say(why, why_bytes, "no such export option: 'path'");
-			err = -ENOENT;
+			err = opt_fail(-ENOENT, why, why_bytes, "no such export option: 'path'");
 		} else {
 			if (value)
 				*value++ = '\0';
@@ -254,7 +223,7 @@ int export_conf_parse(const char *arg, struct export_conf *ret, char *why, size_
 
 fail:
 	if (err == -ENOMEM)
-		say(why, why_bytes, "out of memory");
+		(void)opt_fail(err, why, why_bytes, "out of memory");
 	export_conf_fini(&c);
 	free(copy);
 	return err;
@@ -266,25 +235,20 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 	char *real;
 	size_t n;
 
-	if (!c->path || !*c->path) {
-		say(why, why_bytes, "export%s%s: no directory given", c->name ? " " : "",
-		    c->name ? c->name : "");
-		return -EINVAL;
-	}
+	if (!c->path || !*c->path)
+		return opt_fail(-EINVAL, why, why_bytes, "export%s%s: no directory given", c->name ? " " : "",
+				c->name ? c->name : "");
 	real = realpath(c->path, NULL);
 	if (!real || stat(real, &st)) {
-		int err = -errno;
+		int err = opt_fail(-errno, why, why_bytes, "%s: %s", c->path, strerror(errno));
 
-		say(why, why_bytes, "%s: %s", c->path, strerror(errno));
 		free(real);
 		return err;
 	}
 	free(c->path);
 	c->path = real;
-	if (!S_ISDIR(st.st_mode)) {
-		say(why, why_bytes, "%s: not a directory", c->path);
-		return -ENOTDIR;
-	}
+	if (!S_ISDIR(st.st_mode))
+		return opt_fail(-ENOTDIR, why, why_bytes, "%s: not a directory", c->path);
 	if (!c->name) {
 		c->name = strdup(c->path);
 		if (!c->name)
@@ -293,11 +257,9 @@ int export_conf_finish(struct export_conf *c, char *why, size_t why_bytes)
 	n = strlen(c->name);
 	while (n > 1 && c->name[n - 1] == '/')
 		c->name[--n] = '\0';
-	if (c->name[0] != '/' || strstr(c->name, "//") || n > EXPORT_NAME_MAX) {
-		say(why, why_bytes, "export name '%s' is not an absolute path of at most %d bytes",
-		    c->name, EXPORT_NAME_MAX);
-		return -EINVAL;
-	}
+	if (c->name[0] != '/' || strstr(c->name, "//") || n > EXPORT_NAME_MAX)
+		return opt_fail(-EINVAL, why, why_bytes, "export name '%s' is not an absolute path of at most %d bytes",
+				c->name, EXPORT_NAME_MAX);
 	return data_conf_check(&c->data, why, why_bytes);
 }
 
@@ -396,14 +358,14 @@ const char *export_verdict_text(enum export_verdict v, const struct rpcrdma_peer
 {
 	switch (v) {
 	case EXPORT_ADMITTED:
-		say(buf, bytes, "let in");
+		(void)snprintf(buf, bytes, "let in");
 		break;
 	case EXPORT_NOT_ADDRESS:
-		say(buf, bytes, "not among its clients");
+		(void)snprintf(buf, bytes, "not among its clients");
 		break;
 	case EXPORT_NOT_PORT:
-		say(buf, bytes, "source port %u is not below %u (option insecure)",
-		    port_of((const struct sockaddr *)&peer->addr), EXPORT_PORTS_RESERVED);
+		(void)snprintf(buf, bytes, "source port %u is not below %u (option insecure)",
+			       port_of((const struct sockaddr *)&peer->addr), EXPORT_PORTS_RESERVED);
 		break;
 	}
 	return buf;
@@ -489,34 +451,30 @@ int export_table_open(const struct export_conf *confs, size_t n, struct export_t
 		      char *why, size_t why_bytes)
 {
 	struct export_table t = { .v = calloc(n ? n : 1, sizeof(*t.v)) };
+	int err = t.v ? 0 : -ENOMEM;
 
-	if (!t.v)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !err; i++) {
 		struct export *e = &t.v[i];
-		const struct export *twin;
-		int err;
+		const struct export *twin = NULL;
 
 		e->root_fd = -1;
 		e->idx = (unsigned)i;
 		t.n = i + 1;
 		err = open_one(&confs[i], e);
-		if (err) {
-			say(why, why_bytes, "export %s: %s: %s", confs[i].name, confs[i].path,
-			    strerror(-err));
-			export_table_close(&t);
-			return err;
-		}
-		twin = find_twin(&t, e);
-		if (twin) {
-			say(why, why_bytes, "exports %s and %s: names clash, rename one",
-			    twin->conf.name, e->conf.name);
-			export_table_close(&t);
-			return -EEXIST;
-		}
+		if (err)
+			(void)opt_fail(err, why, why_bytes, "export %s: %s: %s", confs[i].name, confs[i].path,
+				       strerror(-err));
+		else
+			twin = find_twin(&t, e);
+		if (twin)
+			err = opt_fail(-EEXIST, why, why_bytes, "exports %s and %s: names clash, rename one",
+				       twin->conf.name, e->conf.name);
 	}
-	*ret = t;
-	return 0;
+	if (err)
+		export_table_close(&t);
+	else
+		*ret = t;
+	return err;
 }
 
 /** export_table_close - closes the directories and frees the table */
@@ -530,15 +488,6 @@ void export_table_close(struct export_table *t)
 	free(t->v);
 	t->v = NULL;
 	t->n = 0;
-}
-
-struct export *export_find_id(const struct export_table *t, uint32_t id)
-{
-	for (size_t i = 0; i < t->n; i++) {
-		if (t->v[i].id == id)
-			return &t->v[i];
-	}
-	return NULL;
 }
 
 struct export *export_find_path(const struct export_table *t, const char *path,

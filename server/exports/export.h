@@ -153,7 +153,13 @@ int must_check export_table_open(const struct export_conf *confs, size_t n,
 void export_table_close(struct export_table *t);
 
 /** export_find_id - Return: the export, or NULL */
-struct export *export_find_id(const struct export_table *t, uint32_t id);
+static inline struct export *export_find_id(const struct export_table *t, uint32_t id)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->v[i].id == id)
+			return &t->v[i];
+	return NULL;
+}
 
 /** export_find_path - finds the export with the longest name that is @path or a directory above it
  * @ret_rest: the remainder, without leading slashes

@@ -123,6 +123,13 @@ static void let_go(struct fdcache_entry *e)
 		drop(e);
 }
 
+static void retire(struct fdcache_entry *e)
+{
+	e->retired = true;
+	if (!e->pins)
+		let_go(e);
+}
+
 /* Makes room for one more entry, if there is a clean one that is not held. Flushes dirty ones on the way. */
 static void trim(struct fdcache *c)
 {
@@ -165,9 +172,7 @@ struct fdcache_entry *fdcache_insert(struct fdcache *c, const struct fh *fh,
 	struct fdcache_entry *old = find(c, fh->data, fh->len), *e;
 
 	if (old && (old->dev != dev || old->ino != ino)) { /* the handle means another file now */
-		old->retired = true;
-		if (!old->pins)
-			let_go(old);
+		retire(old);
 		old = NULL;
 	}
 	e = calloc(1, sizeof(*e));
@@ -225,11 +230,8 @@ void fdcache_retire(struct fdcache *c, bool (*gone)(void *ctx, const struct fh *
 	list_for_each_safe(n, &c->lru) {
 		struct fdcache_entry *e = list_entry(n, struct fdcache_entry, lru);
 
-		if (e->retired || !gone(ctx, &e->fh))
-			continue;
-		e->retired = true;
-		if (!e->pins)
-			let_go(e);
+		if (!e->retired && gone(ctx, &e->fh))
+			retire(e);
 	}
 }
 
@@ -363,16 +365,6 @@ static bool is_of(const struct fdcache_perm *p, uint64_t user, const struct stat
 	       p->ctime_ns == stx->stx_ctime.tv_nsec;
 }
 
-static const struct fdcache_perm *find_perm(const struct fdcache_entry *e, uint64_t user,
-					    const struct statx *stx)
-{
-	for (unsigned i = 0; i < FDCACHE_PERMS; i++) {
-		if (is_of(&e->perms[i], user, stx))
-			return &e->perms[i];
-	}
-	return NULL;
-}
-
 struct timespec fdcache_look(const struct fs_limits *fs)
 {
 	struct timespec now;
@@ -420,33 +412,18 @@ static struct fdcache_perm *perm_of(struct fdcache_entry *e, uint64_t user,
 	return p;
 }
 
-bool fdcache_may(const struct fdcache_entry *e, uint64_t user, const struct statx *stx, bool write)
-{
-	const struct fdcache_perm *p = find_perm(e, user, stx);
-
-	return p && (write ? p->write : p->read);
-}
-
-void fdcache_learn(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
-		   const struct statx *stx, bool write)
-{
-	struct fdcache_perm *p = perm_of(e, user, looked, stx);
-
-	if (p && write)
-		p->write = true;
-	else if (p)
-		p->read = true;
-}
-
 bool fdcache_rights(const struct fdcache_entry *e, uint64_t user, const struct statx *stx,
 		    unsigned mask, unsigned *ret)
 {
-	const struct fdcache_perm *p = find_perm(e, user, stx);
+	for (unsigned i = 0; i < FDCACHE_PERMS; i++) {
+		const struct fdcache_perm *p = &e->perms[i];
 
-	if (!p || (p->asked & mask) != mask)
-		return false;
-	*ret = p->rights & mask;
-	return true;
+		if (is_of(p, user, stx) && (p->asked & mask) == mask) {
+			*ret = p->rights & mask;
+			return true;
+		}
+	}
+	return false;
 }
 
 void fdcache_learn_rights(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,

@@ -28,6 +28,10 @@
 
 #define FDCACHE_PERMS 4
 
+/* Rights, besides R_OK, W_OK and X_OK: to READ and WRITE, which owners may always do (vfs_may_io()) */
+#define FDCACHE_READ 8u
+#define FDCACHE_WRITE 16u
+
 struct fdcache;
 
 /* Known access rights of one set of credentials; valid while the file's ctime is unchanged. */
@@ -35,8 +39,7 @@ struct fdcache_perm {
 	uint64_t user; /* nfs3_user(), from creds_hash(); 0: free */
 	int64_t ctime_s;
 	uint32_t ctime_ns;
-	bool read, write;     /* permitted: fdcache_learn() */
-	uint8_t asked, rights; /* masks of R_OK, W_OK, X_OK: rights that the kernel was asked for, and granted */
+	uint8_t asked, rights; /* masks: rights that are known, and that the user has */
 };
 
 /* Owned by the cache. fdcache_find() and fdcache_insert() return it held, until fdcache_put(). */
@@ -185,44 +188,48 @@ void fdcache_cleaned(struct fdcache_entry *e, uint64_t seq);
  */
 void fdcache_synced(struct fdcache *c, uint64_t dev, uint64_t ino, uint64_t began_ns);
 
-/** fdcache_may - is @user known to be allowed to read the file, or with @write to write it?
- * @user: nfs3_user(), not 0
- * @stx: current attributes of the file
- *
- * Return: false: not known; ask the kernel, on a worker.
- */
-bool fdcache_may(const struct fdcache_entry *e, uint64_t user, const struct statx *stx, bool write);
-
-/** fdcache_learn - notes that @user may read the file, or write it if @write
- * @looked: result of fdcache_look(), called before @stx was read
- * @stx: attributes of the file for which access was granted
- *
- * Notes nothing if the file changed so recently that its next change could get the same ctime.
- */
-void fdcache_learn(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
-		   const struct statx *stx, bool write);
-
 /** fdcache_look - reads the clock that file times come from, rounded down to the granularity of @fs; any thread
  *
- * Return: CLOCK_REALTIME_COARSE; 0 on error: then fdcache_learn() notes nothing.
+ * Return: CLOCK_REALTIME_COARSE; 0 on error: then fdcache_learn_rights() notes nothing.
  */
 struct timespec fdcache_look(const struct fs_limits *fs);
 
-/** fdcache_rights - returns what the kernel granted to @user
+/** fdcache_rights - returns what is known of the rights of @user
+ * @user: nfs3_user(), not 0
  * @stx: current attributes of the file
- * @mask: of R_OK, W_OK, X_OK
- * @ret: the rights of @mask that were granted
+ * @mask: of R_OK, W_OK, X_OK, FDCACHE_READ, FDCACHE_WRITE
+ * @ret: those of @mask that the user has
  *
- * Return: false: not known for all of @mask; @ret is not set.
+ * Return: false: not known for all of @mask, ask the kernel, on a worker; @ret is not set.
  */
 bool fdcache_rights(const struct fdcache_entry *e, uint64_t user, const struct statx *stx,
 		    unsigned mask, unsigned *ret);
 
-/** fdcache_learn_rights - notes that the kernel was asked for @asked and granted @rights of these
- * @looked, @stx: as in fdcache_learn()
+/** fdcache_learn_rights - notes that of the rights @asked the user has @rights
+ * @looked: result of fdcache_look(), called before @stx was read
+ * @stx: attributes of the file when the kernel was asked
+ *
+ * Notes nothing if the file changed so recently that its next change could get the same ctime.
  */
 void fdcache_learn_rights(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
 			  const struct statx *stx, unsigned asked, unsigned rights);
+
+/** fdcache_may - is @user known to be allowed to read the file, or with @write to write it? Arguments as above */
+static inline bool fdcache_may(const struct fdcache_entry *e, uint64_t user, const struct statx *stx, bool write)
+{
+	unsigned got;
+
+	return fdcache_rights(e, user, stx, write ? FDCACHE_WRITE : FDCACHE_READ, &got) && got;
+}
+
+/** fdcache_learn - notes that @user may read the file, or write it if @write; arguments as above */
+static inline void fdcache_learn(struct fdcache_entry *e, uint64_t user, const struct timespec *looked,
+				 const struct statx *stx, bool write)
+{
+	unsigned right = write ? FDCACHE_WRITE : FDCACHE_READ;
+
+	fdcache_learn_rights(e, user, looked, stx, right, right);
+}
 
 /** fdcache_count - returns the number of entries in the table */
 size_t fdcache_count(const struct fdcache *c);

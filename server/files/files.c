@@ -28,7 +28,7 @@ static void flush_file(void *files, struct fdcache_entry *e)
 {
 	struct files *f = files;
 
-	f->ops->flush(f->ctx, e);
+	f->flush(f->ctx, e);
 }
 
 static void close_file(void *files, const struct store_file *file)
@@ -178,12 +178,12 @@ void files_dirtied(struct files *f, struct fdcache_entry *e, struct client *c, u
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-int files_create(struct files *f, struct loop *loop, unsigned reactor, size_t max, const struct files_ops *ops,
-		 void *ctx)
+int files_create(struct files *f, struct loop *loop, unsigned reactor, size_t max,
+		 void (*flush)(void *ctx, struct fdcache_entry *e), void *ctx)
 {
 	int err;
 
-	*f = (struct files){ .loop = loop, .ops = ops, .ctx = ctx, .reactor = reactor, .max = max };
+	*f = (struct files){ .loop = loop, .flush = flush, .ctx = ctx, .reactor = reactor, .max = max };
 	list_init(&f->waiting);
 	f->expire.fn = on_expire;
 	f->expire_writable.fn = on_expire_writable;

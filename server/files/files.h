@@ -21,12 +21,6 @@
 #include "fdcache.h"
 #include "loop.h"
 
-/* Callbacks of the owner. */
-struct files_ops {
-	/* fdcache_ops.flush; @ctx is that of files_create() */
-	void (*flush)(void *ctx, struct fdcache_entry *e);
-};
-
 /* Waits in files->waiting until files_may_open() allows one more file. Embedded in what waits. */
 struct files_waiter {
 	struct list link;
@@ -36,7 +30,7 @@ struct files_waiter {
 
 struct files {
 	struct loop *loop;
-	const struct files_ops *ops;
+	void (*flush)(void *ctx, struct fdcache_entry *e);
 	void *ctx;
 	unsigned reactor;	 /* index of its client_admission in each client */
 	size_t max;		 /* limit of both caches together; held, dirty and closing files may exceed it */
@@ -54,12 +48,12 @@ struct files {
  * @loop: of the reactor, with its engine and workers; outlives @f
  * @reactor: its index
  * @max: limit of open files
- * @ops, @ctx: must exist as long as @f
+ * @flush: fdcache_ops.flush, which gets @ctx
  *
  * Return: 0, -ENOMEM, -EIO. After an error the caller calls files_destroy() as well.
  */
 int must_check files_create(struct files *f, struct loop *loop, unsigned reactor, size_t max,
-			    const struct files_ops *ops, void *ctx);
+			    void (*flush)(void *ctx, struct fdcache_entry *e), void *ctx);
 
 /** files_start - starts the timer that closes files that were not used for a while; on the reactor's thread */
 void files_start(struct files *f);

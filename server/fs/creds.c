@@ -53,16 +53,9 @@ static bool exceed(bool may)
 	return !syscall(SYS_capset, &hdr, data);
 }
 
-/* Return: 0 or -EPERM */
-static int forgo_excess(void)
-{
-	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
-
-	return !syscall(SYS_capget, &hdr, caps) && exceed(false) ? 0 : -EPERM;
-}
-
 int creds_init(void)
 {
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct creds other = {
 		.uid = EXPORT_ANON_ID,
 		.gid = EXPORT_ANON_ID,
@@ -82,7 +75,7 @@ int creds_init(void)
 	creds_resume();
 	if (n >= 0) /* only this thread was changed; the others inherit from it */
 		(void)syscall(SYS_setgroups, (size_t)n, groups);
-	can_assume = can_assume && !forgo_excess();
+	can_assume = can_assume && !syscall(SYS_capget, &hdr, caps) && exceed(false);
 	return can_assume ? 0 : -EPERM;
 }
 
@@ -114,14 +107,6 @@ int creds_parse_sys(const uint8_t *body, uint32_t len, struct creds *ret)
 	return wire_get_ok(&g) && !wire_get_left(&g) ? 0 : -EBADMSG;
 }
 
-static void say_nothing(struct creds *c)
-{
-	c->anon = true;
-	c->claimed = false;
-	c->uid = c->gid = UINT32_MAX; /* creds_squash() replaces them */
-	c->ngroups = 0;
-}
-
 static void from_kernel(const struct rpcrdma_peer *peer, struct creds *c)
 {
 	c->anon = c->claimed = false;
@@ -141,7 +126,10 @@ enum creds_auth_stat creds_of_call(const struct rpcrdma_req *req, struct creds *
 	case CREDS_AUTH_NONE:
 		if (req->cred_len)
 			return CREDS_AUTH_BADCRED;
-		say_nothing(ret);
+		ret->anon = true;
+		ret->claimed = false;
+		ret->uid = ret->gid = UINT32_MAX; /* creds_squash() replaces them */
+		ret->ngroups = 0;
 		break;
 	case CREDS_AUTH_SYS:
 		if (creds_parse_sys(req->cred_body, req->cred_len, ret))

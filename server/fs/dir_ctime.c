@@ -8,9 +8,6 @@
 #include "dir_ctime.h"
 
 #include <stdatomic.h>
-#include <time.h>
-
-#include "base/clock.h"
 
 /* The latest ctime of the directories in a bucket that was sent to a client while its tick may have lasted. Shared by
  * all servers of the process, because they may have the same clients. */
@@ -24,15 +21,6 @@ uint64_t dir_ctime_ns(const struct statx *stx)
 	if (t->tv_sec < 0 || t->tv_sec > INT64_MAX / (int64_t)NS_PER_S - 1)
 		return UINT64_MAX; /* never over */
 	return (uint64_t)t->tv_sec * NS_PER_S + t->tv_nsec;
-}
-
-uint64_t dir_ctime_tick(void)
-{
-	struct timespec ts;
-
-	if (clock_gettime(CLOCK_REALTIME_COARSE, &ts) || ts.tv_sec < 0)
-		return 0;
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 /* ---- ctimes sent to clients during their tick ------------------------------------------------ */

@@ -18,6 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
 
 /* A thread may be delayed between reading the clock and storing the value as a ctime. Outside of the directory's
  * lock, this margin allows for it. */
@@ -44,7 +47,14 @@ static inline uint64_t dir_ctime_hash(uint64_t dev, uint64_t ino)
 uint64_t dir_ctime_ns(const struct statx *stx);
 
 /** dir_ctime_tick - reads the clock of ctimes, at its last tick */
-uint64_t dir_ctime_tick(void);
+static inline uint64_t dir_ctime_tick(void)
+{
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &ts) || ts.tv_sec < 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
 
 /** dir_ctime_note - records that a client may receive @ctime of this directory while other changes may still get the
  * same one

@@ -33,7 +33,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -97,11 +96,6 @@ struct dir_watches {
 	struct list list;     /* of struct dir_watch */
 };
 
-static uint64_t dev_of(const struct statx *stx)
-{
-	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
-}
-
 /* Reads attributes that are not sent to clients, except as the `after` of a change. */
 static int look_at(int fd, struct statx *ret)
 {
@@ -118,7 +112,7 @@ int dir_watch_statx(int dir, const char *name, int flags, struct statx *ret)
 		return 0;
 	ctime = dir_ctime_ns(ret);
 	if (ctime >= tick - TICK_NS_MAX)
-		dir_ctime_note(dev_of(ret), ret->stx_ino, ctime);
+		dir_ctime_note(stx_dev(ret), ret->stx_ino, ctime);
 	return 0;
 }
 
@@ -276,7 +270,7 @@ static struct watched_dir *watch(struct dir_watch *w, const struct fh_obj *dir)
 		(void)inotify_rm_watch(w->fd, wd);
 		return NULL;
 	}
-	d->dev = dev_of(&dir->stx);
+	d->dev = stx_dev(&dir->stx);
 	d->ino = dir->stx.stx_ino;
 	d->wd = wd;
 	pthread_mutex_init(&d->turn, NULL);
@@ -291,7 +285,7 @@ static struct watched_dir *get(struct dir_watch *w, const struct fh_obj *dir)
 	struct watched_dir *d;
 
 	pthread_mutex_lock(&w->lock);
-	d = find_ino(w, dev_of(&dir->stx), dir->stx.stx_ino);
+	d = find_ino(w, stx_dev(&dir->stx), dir->stx.stx_ino);
 	if (!d)
 		d = watch(w, dir);
 	if (d) {
@@ -454,7 +448,7 @@ static bool pass_lock(const struct fh_obj *dir)
 static bool is_watchable(const struct fh_obj *dir)
 {
 	return dir->wcc && dir->exp->dirs && dir->exp->volume.limits.tells_changes &&
-	       dev_of(&dir->stx) == dir->exp->volume.dev;
+	       stx_dev(&dir->stx) == dir->exp->volume.dev;
 }
 
 /* The first change since the watch began: is its ctime known to stand for one state? */

@@ -11,7 +11,7 @@
  *            A failed sync fails every call that it served, even if a later sync succeeds before such a
  *            call checks the result: the kernel reports each loss only once.
  * Memory:    a slot per file that is being synced, by malloc; without memory calls do not share syncs.
- * Threads:   workers. A lock per bucket protects its slots and all their members; it is not held while a sync runs.
+ * Threads:   workers. One lock protects the slots and all their members; it is not held while a sync runs.
  * Errors:    those of the sync.
  */
 #include "fsync_batch.h"
@@ -22,10 +22,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define BUCKETS 64u
+#include "base/hash.h"
+#include "dir_ctime.h"
+
+#define CHAINS 64u
 
 struct slot {
-	struct slot *next;
+	struct hash_node node; /* fsync_batch->slots: hash of dev, ino */
+	pthread_cond_t wake; /* a sync has ended */
 	uint64_t dev, ino;
 	unsigned users; /* freed when it becomes 0 */
 	bool running;
@@ -34,31 +38,25 @@ struct slot {
 	int err;	       /* error of that sync */
 };
 
-struct bucket {
-	pthread_mutex_t lock;
-	pthread_cond_t ended;
-	struct slot *slots;
-};
-
 struct fsync_batch {
 	void (*lost)(void *ctx, uint64_t dev);
 	void *ctx;
 	_Atomic uint64_t calls, syncs;
-	struct bucket buckets[BUCKETS];
+	pthread_mutex_t lock;
+	struct hash slots;
 };
 
 int fsync_batch_create(void (*lost)(void *ctx, uint64_t dev), void *ctx, struct fsync_batch **ret)
 {
 	struct fsync_batch *c = calloc(1, sizeof(*c));
 
-	if (!c)
+	if (!c || hash_init(&c->slots, CHAINS)) {
+		free(c);
 		return -ENOMEM;
+	}
 	c->lost = lost;
 	c->ctx = ctx;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		pthread_mutex_init(&c->buckets[i].lock, NULL);
-		pthread_cond_init(&c->buckets[i].ended, NULL);
-	}
+	pthread_mutex_init(&c->lock, NULL);
 	*ret = c;
 	return 0;
 }
@@ -67,10 +65,8 @@ void fsync_batch_destroy(struct fsync_batch *c)
 {
 	if (!c)
 		return;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		pthread_cond_destroy(&c->buckets[i].ended);
-		pthread_mutex_destroy(&c->buckets[i].lock);
-	}
+	hash_fini(&c->slots);
+	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 
@@ -86,64 +82,61 @@ void fsync_batch_count(const struct fsync_batch *c, uint64_t *ret_calls, uint64_
 	*ret_syncs = atomic_load(&c->syncs);
 }
 
-static struct slot *get(struct bucket *b, uint64_t dev, uint64_t ino)
+static struct slot *get(struct fsync_batch *c, uint64_t dev, uint64_t ino)
 {
+	uint64_t hash = dir_ctime_hash(dev, ino);
 	struct slot *s;
 
-	for (s = b->slots; s; s = s->next) {
-		if (s->ino == ino && s->dev == dev)
-			break;
+	hash_for_each_equal(n, &c->slots, hash) {
+		s = container_of(n, struct slot, node);
+		if (s->ino == ino && s->dev == dev) {
+			s->users++;
+			return s;
+		}
 	}
-	if (!s) {
-		s = calloc(1, sizeof(*s));
-		if (!s)
-			return NULL;
-		s->dev = dev;
-		s->ino = ino;
-		s->next = b->slots;
-		b->slots = s;
-	}
-	s->users++;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->dev = dev;
+	s->ino = ino;
+	s->users = 1;
+	pthread_cond_init(&s->wake, NULL);
+	hash_add(&c->slots, &s->node, hash);
 	return s;
 }
 
-static void put(struct bucket *b, struct slot *s)
+static void put(struct fsync_batch *c, struct slot *s)
 {
-	struct slot **p = &b->slots;
-
 	if (--s->users)
 		return;
-	while (*p != s)
-		p = &(*p)->next;
-	*p = s->next;
+	hash_del(&c->slots, &s->node);
+	pthread_cond_destroy(&s->wake);
 	free(s);
 }
 
 /* Call with the lock held; it is released while the sync runs. */
-static void run_next(struct fsync_batch *c, struct bucket *b, struct slot *s,
-		     int (*sync)(const void *arg), const void *arg)
+static void run_next(struct fsync_batch *c, struct slot *s, int (*sync)(const void *arg), const void *arg)
 {
 	int err;
 
 	atomic_fetch_add(&c->syncs, 1);
 	s->begun++;
 	s->running = true;
-	pthread_mutex_unlock(&b->lock);
+	pthread_mutex_unlock(&c->lock);
 	err = sync(arg);
-	pthread_mutex_lock(&b->lock);
+	pthread_mutex_lock(&c->lock);
 	s->running = false;
 	s->ended++;
 	if (err) {
 		s->failed = s->ended;
 		s->err = err;
 	}
-	pthread_cond_broadcast(&b->ended);
+	pthread_cond_broadcast(&s->wake);
 }
 
 int fsync_batch_run(struct fsync_batch *c, uint64_t dev, uint64_t ino, int (*sync)(const void *arg),
 	       const void *arg)
 {
-	struct bucket *b;
 	struct slot *s;
 	uint64_t need;
 	int err;
@@ -151,22 +144,21 @@ int fsync_batch_run(struct fsync_batch *c, uint64_t dev, uint64_t ino, int (*syn
 	if (!c)
 		return sync(arg);
 	atomic_fetch_add(&c->calls, 1);
-	b = &c->buckets[(ino ^ dev) % BUCKETS];
-	pthread_mutex_lock(&b->lock);
-	s = get(b, dev, ino);
+	pthread_mutex_lock(&c->lock);
+	s = get(c, dev, ino);
 	if (!s) {
-		pthread_mutex_unlock(&b->lock);
+		pthread_mutex_unlock(&c->lock);
 		return sync(arg);
 	}
 	need = s->begun + 1;
 	while (s->ended < need) {
 		if (s->running)
-			pthread_cond_wait(&b->ended, &b->lock);
+			pthread_cond_wait(&s->wake, &c->lock);
 		else
-			run_next(c, b, s, sync, arg);
+			run_next(c, s, sync, arg);
 	}
 	err = s->failed >= need ? s->err : 0;
-	put(b, s);
-	pthread_mutex_unlock(&b->lock);
+	put(c, s);
+	pthread_mutex_unlock(&c->lock);
 	return err;
 }

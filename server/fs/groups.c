@@ -49,7 +49,7 @@
 #define RECORD_BYTES_MAX (1u << 20) /* limit of a user's record in the database */
 
 struct groups {
-	const struct groups_ops *ops;
+	void (*ask)(void *ctx, struct groups_entry *e);
 	void *ctx;
 	struct siphash_key key;
 	struct hash by_uid;
@@ -72,7 +72,7 @@ struct groups_share {
 	unsigned queued, asking;
 };
 
-int groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret)
+int groups_create(void (*ask)(void *ctx, struct groups_entry *e), void *ctx, struct groups **ret)
 {
 	struct groups *g = calloc(1, sizeof(*g));
 	int err;
@@ -86,7 +86,7 @@ int groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret)
 		free(g);
 		return err;
 	}
-	g->ops = ops;
+	g->ask = ask;
 	g->ctx = ctx;
 	g->said = (struct log_limit)LOG_LIMIT_INIT;
 	list_init(&g->shares);
@@ -289,7 +289,7 @@ static void ask_some(struct groups *g)
 		e->share->asking++;
 		g->asking++;
 		e->answer = (struct groups_answer){ 0 };
-		g->ops->ask(g->ctx, e);
+		g->ask(g->ctx, e);
 	}
 }
 

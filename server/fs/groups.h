@@ -22,7 +22,7 @@
 struct groups;
 struct groups_share;
 
-/* One user. Owned by the cache; while `asking`, `answer` belongs to groups_ops.ask(). */
+/* One user. Owned by the cache; while `asking`, `answer` belongs to the ask() of groups_create(). */
 struct groups_entry {
 	struct groups *cache;
 	struct hash_node node; /* cache->by_uid */
@@ -35,7 +35,7 @@ struct groups_entry {
 	uint32_t uid;
 	bool known;
 	bool queued; /* in share->queue */
-	bool asking; /* groups_ops.ask() was called */
+	bool asking; /* ask() was called */
 	uint64_t ask_ns;  /* after this time the entry is used, but looked up again */
 	uint64_t wait_ns; /* after this time it is not used before the lookup has finished */
 	uint32_t n;
@@ -54,18 +54,13 @@ struct groups_wait {
 	void (*fn)(struct groups_wait *w); /* call groups_of() again */
 };
 
-struct groups_ops {
-	/* Fills in e->answer and calls groups_answered(), later; it may block. The work is done for e->client, which
-	 * exists until then. */
-	void (*ask)(void *ctx, struct groups_entry *e);
-};
-
 /** groups_create - creates an empty cache, for one reactor; release it with groups_destroy()
- * @ops, @ctx: exist as long as the cache
+ * @ask: fills in e->answer and calls groups_answered(), later; it may block. The work is done for e->client, which
+ * exists until then
  *
  * Return: 0, -ENOMEM.
  */
-int must_check groups_create(const struct groups_ops *ops, void *ctx, struct groups **ret);
+int must_check groups_create(void (*ask)(void *ctx, struct groups_entry *e), void *ctx, struct groups **ret);
 
 /** groups_destroy - no request may wait, and no lookup may be in progress. NULL is fine. */
 void groups_destroy(struct groups *g);

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "fsync_batch.h"
@@ -56,11 +55,6 @@ int vfs_init(void)
 		return again;
 	close(again);
 	return 0;
-}
-
-int vfs_stat(int fd, struct statx *ret)
-{
-	return dir_watch_statx(fd, "", AT_EMPTY_PATH, ret);
 }
 
 int vfs_check_name(const char *name)
@@ -186,17 +180,12 @@ int vfs_after(int err)
 	return nfs3_status(err) == NFS3ERR_JUKEBOX ? -EIO : err;
 }
 
-static uint64_t dev_of(const struct fh_obj *o)
-{
-	return makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor);
-}
-
 static int sync_fs_of(const struct fh_obj *o)
 {
 	int err = syncfs(o->exp->root_fd) ? -errno : 0;
 
 	if (err)
-		fsync_batch_lost(o->exp->volume.fsyncs, dev_of(o));
+		fsync_batch_lost(o->exp->volume.fsyncs, stx_dev(&o->stx));
 	return err;
 }
 
@@ -205,7 +194,7 @@ static int sync_fd(const struct fh_obj *o, int fd)
 	int err = fsync(fd) ? -errno : 0;
 
 	if (err && err != -EINVAL)
-		fsync_batch_lost(o->exp->volume.fsyncs, dev_of(o));
+		fsync_batch_lost(o->exp->volume.fsyncs, stx_dev(&o->stx));
 	return err;
 }
 
@@ -239,7 +228,7 @@ int vfs_sync(const struct fh_obj *o)
 		return 0;
 	if (!S_ISDIR(o->stx.stx_mode))
 		return vfs_after(sync_now(o));
-	return vfs_after(fsync_batch_run(o->exp->volume.fsyncs, dev_of(o), o->stx.stx_ino, sync_now, o));
+	return vfs_after(fsync_batch_run(o->exp->volume.fsyncs, stx_dev(&o->stx), o->stx.stx_ino, sync_now, o));
 }
 
 /* ---- attributes --------------------------------------------------------------------------- */

@@ -8,12 +8,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "posix_acl.h"
 #include "base/util.h"
 #include "creds.h"
+#include "dir_watch.h"
 #include "fh.h"
 
 #define VFS_NAME_MAX 255
@@ -53,7 +55,10 @@ struct vfs_made {
 int must_check vfs_init(void);
 
 /** vfs_stat - gets the attributes of an open file, O_PATH or not */
-int must_check vfs_stat(int fd, struct statx *ret);
+static inline int must_check vfs_stat(int fd, struct statx *ret)
+{
+	return dir_watch_statx(fd, "", AT_EMPTY_PATH, ret);
+}
 
 /** vfs_check_name - checks a name; Return: 0; -EACCES (empty, or contains '/'), -ENAMETOOLONG: RFC 1813 section 4.6 */
 int must_check vfs_check_name(const char *name);

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/wire.h"
@@ -290,21 +289,43 @@ int vfs_create(struct fh_set *s, const struct fh_obj *dir, const char *name, enu
 
 /* ---- MKDIR, SYMLINK, MKNOD ---------------------------------------------------------------- */
 
-int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
-	      const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
+/* What the three create. */
+struct new_object {
+	uint32_t type;	    /* S_IFDIR, S_IFLNK, or that of a node */
+	const char *target; /* S_IFLNK */
+	dev_t rdev;
+};
+
+/* Runs as the caller. */
+static int make_object(int dir_fd, const char *name, const struct new_object *what, uint32_t mode)
+{
+	int failed;
+
+	if (what->type == S_IFDIR)
+		failed = mkdirat(dir_fd, name, mode);
+	else if (what->type == S_IFLNK)
+		failed = symlinkat(what->target, dir_fd, name);
+	else
+		failed = mknodat(dir_fd, name, what->type | mode, what->rdev);
+	return failed ? -errno : 0;
+}
+
+static int make(struct fh_set *s, const struct fh_obj *dir, const char *name, const struct new_object *what,
+		const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
 	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
-	uint32_t mode = sa->set & VFS_SET_MODE ? sa->mode : MODE_DIR;
+	bool is_dir = what->type == S_IFDIR;
+	uint32_t mode = sa->set & VFS_SET_MODE ? sa->mode : is_dir ? MODE_DIR : MODE_FILE;
 	struct vfs_sattr rest = *sa;
 	struct dir_turn turn;
 	int err = check_new(dir, name);
 
 	if (err)
 		return err;
-	begin_change(&turn, dir, IN_CREATE | IN_ISDIR, name);
+	begin_change(&turn, dir, is_dir ? IN_CREATE | IN_ISDIR : IN_CREATE, name);
 	err = creds_assume(cr);
 	if (!err) {
-		err = mkdirat(dir->fd, name, mode & 07777u) ? -errno : 0;
+		err = make_object(dir->fd, name, what, mode & 07777u);
 		creds_resume();
 	}
 	dir_watch_end(&turn, !err);
@@ -312,61 +333,28 @@ int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
 		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
 	if (err)
 		return made(err, &m, ret);
-	rest.set &= ~(unsigned)VFS_SET_SIZE;
-	/* a directory inherits the set-group-id bit of its parent; keep it */
-	rest.mode |= m.obj.stx.stx_mode & S_ISGID;
+	rest.set &= ~(unsigned)(what->type == S_IFLNK ? VFS_SET_MODE | VFS_SET_SIZE : VFS_SET_SIZE);
+	if (is_dir) /* it inherits the set-group-id bit of its parent; keep it */
+		rest.mode |= m.obj.stx.stx_mode & S_ISGID;
 	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
+}
+
+int vfs_mkdir(struct fh_set *s, const struct fh_obj *dir, const char *name,
+	      const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
+{
+	return make(s, dir, name, &(struct new_object){ .type = S_IFDIR }, sa, cr, ret);
 }
 
 int vfs_symlink(struct fh_set *s, const struct fh_obj *dir, const char *name, const char *target,
 		const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
-	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
-	struct vfs_sattr rest = *sa;
-	struct dir_turn turn;
-	int err = check_new(dir, name);
-
-	if (err)
-		return err;
-	begin_change(&turn, dir, IN_CREATE, name);
-	err = creds_assume(cr);
-	if (!err) {
-		err = symlinkat(target, dir->fd, name) ? -errno : 0;
-		creds_resume();
-	}
-	dir_watch_end(&turn, !err);
-	if (!err)
-		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
-	if (err)
-		return made(err, &m, ret);
-	rest.set &= ~(unsigned)(VFS_SET_MODE | VFS_SET_SIZE);
-	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
+	return make(s, dir, name, &(struct new_object){ .type = S_IFLNK, .target = target }, sa, cr, ret);
 }
 
 int vfs_mknod(struct fh_set *s, const struct fh_obj *dir, const char *name, uint32_t type,
 	      dev_t rdev, const struct vfs_sattr *sa, const struct creds *cr, struct vfs_made *ret)
 {
-	struct vfs_made m = { .obj.fd = -1, .fd = -1 };
-	uint32_t mode = sa->set & VFS_SET_MODE ? sa->mode : MODE_FILE;
-	struct vfs_sattr rest = *sa;
-	struct dir_turn turn;
-	int err = check_new(dir, name);
-
-	if (err)
-		return err;
-	begin_change(&turn, dir, IN_CREATE, name);
-	err = creds_assume(cr);
-	if (!err) {
-		err = mknodat(dir->fd, name, type | (mode & 07777u), rdev) ? -errno : 0;
-		creds_resume();
-	}
-	dir_watch_end(&turn, !err);
-	if (!err)
-		err = vfs_after(fh_lookup(s, dir, name, &m.obj));
-	if (err)
-		return made(err, &m, ret);
-	rest.set &= ~(unsigned)VFS_SET_SIZE;
-	return made(finish(s, dir, name, &rest, cr, &m), &m, ret);
+	return make(s, dir, name, &(struct new_object){ .type = type, .rdev = rdev }, sa, cr, ret);
 }
 
 /* ---- REMOVE, RMDIR, RENAME, LINK ---------------------------------------------------------- */
@@ -376,7 +364,7 @@ static void note_gone(const struct fh_obj *o, struct vfs_gone *ret)
 	struct statx stx;
 
 	ret->gone = !vfs_stat(o->fd, &stx) && !stx.stx_nlink;
-	ret->dev = makedev(o->stx.stx_dev_major, o->stx.stx_dev_minor);
+	ret->dev = stx_dev(&o->stx);
 	ret->ino = o->stx.stx_ino;
 }
 

@@ -34,7 +34,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/wire.h"
@@ -68,11 +67,6 @@ static int sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t res
 static int stat_fd(int fd, struct statx *ret)
 {
 	return dir_watch_statx(fd, "", AT_EMPTY_PATH, ret);
-}
-
-static uint64_t stx_dev(const struct statx *stx)
-{
-	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
 }
 
 int fh_kernel_get(int fd, const char *name, union fh_kernel *ret, int *ret_mount)
@@ -208,6 +202,15 @@ static int make_map(struct fh_set *s, const struct export *exp, uint64_t node, s
 	put_be64(body + 24, serial);
 	seal(s, exp, FH_MAP, body, sizeof(body), ret);
 	return 0;
+}
+
+/* Adds @name in @dir to the map; the file is @fd_name in @fd. */
+static int add_name(struct fh_set *s, const struct fh_obj *dir, const char *name, int fd, const char *fd_name,
+		    const struct statx *stx, uint64_t *ret_node)
+{
+	const struct fh_map_key key = map_key(dir->exp, fd, fd_name, stx);
+
+	return fh_map_add(s->map, dir->node, name, S_ISDIR(stx->stx_mode), &key, ret_node);
 }
 
 static int open_kernel(struct export *exp, const uint8_t *body, uint32_t len, struct fh_obj *o)
@@ -389,6 +392,16 @@ static int open_map(struct fh_set *s, struct export *exp, const uint8_t *body, u
 	return node ? open_node(s, exp, node, o) : -ESTALE;
 }
 
+/* Passes on a file that was found, or closes what @err has left of it. */
+static int give(int err, struct fh_obj *o, struct fh_obj *ret)
+{
+	if (err)
+		fh_close(o);
+	else
+		*ret = *o;
+	return err;
+}
+
 int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret)
 {
 	struct fh_obj o = { .fd = -1 };
@@ -411,12 +424,7 @@ int fh_open(struct fh_set *s, const void *data, uint32_t len, struct fh_obj *ret
 	}
 	if (!err && S_ISDIR(o.stx.stx_mode))
 		err = fh_inside(s->proc_fd, o.exp, o.fd, o.fd, NULL);
-	if (err) {
-		fh_close(&o);
-		return err;
-	}
-	*ret = o;
-	return 0;
+	return give(err, &o, ret);
 }
 
 int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)
@@ -433,12 +441,7 @@ int fh_open_root(struct fh_set *s, struct export *exp, struct fh_obj *ret)
 		key = map_key(exp, o.fd, "", &o.stx);
 		err = fh_map_root(s->map, &key, &o.node);
 	}
-	if (err) {
-		fh_close(&o);
-		return err;
-	}
-	*ret = o;
-	return 0;
+	return give(err, &o, ret);
 }
 
 static bool is_root(const struct fh_obj *o)
@@ -464,7 +467,6 @@ static int lookup_parent(struct fh_set *s, const struct fh_obj *dir, struct fh_o
 static int lookup_child(struct fh_set *s, const struct fh_obj *dir, const char *name,
 			struct fh_obj *o)
 {
-	struct fh_map_key key;
 	int err;
 
 	o->fd = sys_openat2(dir->fd, name, FH_WALK_FLAGS, WALK_RESOLVE);
@@ -477,8 +479,7 @@ static int lookup_child(struct fh_set *s, const struct fh_obj *dir, const char *
 		o->node = dir->node;
 		return 0;
 	}
-	key = map_key(dir->exp, o->fd, "", &o->stx);
-	err = fh_map_add(s->map, dir->node, name, S_ISDIR(o->stx.stx_mode), &key, &o->node);
+	err = add_name(s, dir, name, o->fd, "", &o->stx, &o->node);
 	if (!err)
 		fh_map_keep(s->map);
 	return err;
@@ -495,12 +496,7 @@ int fh_lookup(struct fh_set *s, const struct fh_obj *dir, const char *name, stru
 	if (!err)
 		err = fh_inside(s->proc_fd, dir->exp, strcmp(name, "..") ? dir->fd : o.fd, o.fd,
 				name);
-	if (err) {
-		fh_close(&o);
-		return err;
-	}
-	*ret = o;
-	return 0;
+	return give(err, &o, ret);
 }
 
 int fh_lookup_cached(struct fh_set *s, const struct fh_obj *dir, const char *name,
@@ -537,14 +533,12 @@ int fh_make(struct fh_set *s, const struct fh_obj *o, struct fh *ret)
 int fh_make_at(struct fh_set *s, const struct fh_obj *dir, const char *name,
 	       const struct statx *stx, struct fh *ret)
 {
-	struct fh_map_key key;
 	uint64_t node;
 	int err;
 
 	if (dir->exp->fh_kind == FH_KERNEL)
 		return make_kernel(s, dir->exp, dir->fd, name, ret);
-	key = map_key(dir->exp, dir->fd, name, stx);
-	err = fh_map_add(s->map, dir->node, name, S_ISDIR(stx->stx_mode), &key, &node);
+	err = add_name(s, dir, name, dir->fd, name, stx, &node);
 	return err ? err : make_map(s, dir->exp, node, ret);
 }
 
@@ -576,14 +570,12 @@ static bool leads_to(const struct fh_obj *dir, const char *name, const struct fh
 void fh_note_moved(struct fh_set *s, const struct fh_obj *o, const struct fh_obj *from,
 		   const char *from_name, const struct fh_obj *to, const char *to_name)
 {
-	struct fh_map_key key;
 	uint64_t node;
 	int err;
 
 	if (o->exp->fh_kind != FH_MAP || !o->node)
 		return;
-	key = map_key(o->exp, o->fd, "", &o->stx);
-	err = fh_map_add(s->map, to->node, to_name, S_ISDIR(o->stx.stx_mode), &key, &node);
+	err = add_name(s, to, to_name, o->fd, "", &o->stx, &node);
 	/* without memory for the name, the next lookup adds it */
 	if (!err && !leads_to(from, from_name, o))
 		fh_map_drop(s->map, node, from->node, from_name);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/util.h"
 #include "export.h"
@@ -150,6 +151,12 @@ void fh_note_unlinked(struct fh_set *s, const struct fh_obj *o, const struct fh_
  * owner may read or write it, or its owner is not this process's user.
  */
 int must_check fh_key_load(const char *dir, struct fh_keys *ret);
+
+/** stx_dev - the st_dev that stat() reports for the file */
+static inline uint64_t stx_dev(const struct statx *stx)
+{
+	return makedev(stx->stx_dev_major, stx->stx_dev_minor);
+}
 
 #define FH_STATX_MASK (STATX_BASIC_STATS | STATX_BTIME)
 

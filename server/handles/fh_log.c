@@ -27,13 +27,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/wire.h"
 #include "siphash.h"
 
+#define FILE_NAME "handles.map"
+#define FILE_NEW "handles.map.new"
+#define FILE_BAD "handles.map.bad"
 #define MAGIC "leatmap1"
 #define MAGIC_BYTES 8u
 #define FRAME_BYTES 12u /* length and checksum */
@@ -41,8 +44,8 @@
 #define NODE_BYTES 40u
 #define NAME_MAX_BYTES 4096u
 #define REC_MAX (FIXED_BYTES + 8u + NAME_MAX_BYTES)
-#define SYNC_PAUSE_MS 200
-#define RETRY_PAUSE_MS 2000
+#define SYNC_PAUSE_MS 200u
+#define RETRY_PAUSE_MS 2000u
 #define SLACK_BYTES (4u << 20) /* a file shorter than this is never rewritten */
 
 struct fh_log_buf {
@@ -52,7 +55,7 @@ struct fh_log_buf {
 
 struct fh_log {
 	struct fh_log_owner owner;
-	char *path, *path_new;
+	char *path; /* of the file, for messages and to read it */
 	int dir_fd, lock_fd;
 	pthread_t thread;
 	bool has_thread;
@@ -100,6 +103,17 @@ static int reserve(struct fh_log_buf *b, size_t more)
 		return -ENOMEM;
 	b->p = p;
 	b->cap = cap;
+	return 0;
+}
+
+static int add_bytes(struct fh_log_buf *b, const void *p, size_t n)
+{
+	int err = reserve(b, n);
+
+	if (err)
+		return err;
+	memcpy(b->p + b->n, p, n);
+	b->n += n;
 	return 0;
 }
 
@@ -227,17 +241,10 @@ static bool too_long(const struct fh_log *log)
 /* Call with io_lock. */
 static void write_out(struct fh_log *log, const struct fh_log_buf *b)
 {
-	int err = 0;
+	int err;
 
-	if (log->has_tail) {
-		err = reserve(&log->tail, b->n);
-		if (!err) {
-			memcpy(log->tail.p + log->tail.n, b->p, b->n);
-			log->tail.n += b->n;
-		} else {
-			log->has_tail = false; /* the snapshot in progress is abandoned */
-		}
-	}
+	if (log->has_tail && add_bytes(&log->tail, b->p, b->n))
+		log->has_tail = false; /* the snapshot in progress is abandoned */
 	if (log->broken)
 		return;
 	err = write_all(log->fd, b->p, b->n);
@@ -290,15 +297,17 @@ void fh_log_flush(struct fh_log *log)
 	pthread_mutex_unlock(&log->io_lock);
 }
 
-static int sync_dir(const struct fh_log *log)
+static int drop_new(const struct fh_log *log, int fd, int err)
 {
-	return fsync(log->dir_fd) ? -errno : 0;
+	close(fd);
+	(void)unlinkat(log->dir_fd, FILE_NEW, 0);
+	return err;
 }
 
 static int write_new(const struct fh_log *log, const struct fh_log_buf *b, int *ret_fd)
 {
-	int fd = open(log->path_new,
-		      O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(log->dir_fd, FILE_NEW,
+			O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int err;
 
 	if (fd < 0)
@@ -306,11 +315,8 @@ static int write_new(const struct fh_log *log, const struct fh_log_buf *b, int *
 	err = write_all(fd, b->p, b->n);
 	if (!err && fsync(fd))
 		err = -errno;
-	if (err) {
-		close(fd);
-		(void)unlink(log->path_new);
-		return err;
-	}
+	if (err)
+		return drop_new(log, fd, err);
 	*ret_fd = fd;
 	return 0;
 }
@@ -325,13 +331,10 @@ static int put_in_place(struct fh_log *log, int fd, uint64_t size)
 		err = write_all(fd, log->tail.p, log->tail.n);
 	if (!err && log->tail.n && fdatasync(fd))
 		err = -errno;
-	if (!err && rename(log->path_new, log->path))
+	if (!err && renameat(log->dir_fd, FILE_NEW, log->dir_fd, FILE_NAME))
 		err = -errno;
-	if (err) {
-		close(fd);
-		(void)unlink(log->path_new);
-		return err;
-	}
+	if (err)
+		return drop_new(log, fd, err);
 	if (log->fd >= 0)
 		close(log->fd);
 	log->fd = fd;
@@ -339,7 +342,7 @@ static int put_in_place(struct fh_log *log, int fd, uint64_t size)
 	log->size = size + log->tail.n;
 	log->dirty = false;
 	log->broken = false;
-	return sync_dir(log);
+	return fsync(log->dir_fd) ? -errno : 0;
 }
 
 static int rewrite(struct fh_log *log)
@@ -350,12 +353,9 @@ static int rewrite(struct fh_log *log)
 	pthread_mutex_lock(&log->io_lock);
 	log->has_tail = true;
 	log->tail.n = 0;
-	err = reserve(&b, MAGIC_BYTES);
-	if (!err) {
-		memcpy(b.p, MAGIC, MAGIC_BYTES);
-		b.n = MAGIC_BYTES;
+	err = add_bytes(&b, MAGIC, MAGIC_BYTES);
+	if (!err)
 		err = log->owner.snapshot(log->owner.ctx, &b);
-	}
 	pthread_mutex_unlock(&log->io_lock);
 	if (!err)
 		err = write_new(log, &b, &fd);
@@ -373,18 +373,11 @@ static int rewrite(struct fh_log *log)
 /* ---- background thread -------------------------------------------------------------------- */
 
 /* Call with io_lock. Waits until a stop is requested or the time is over. */
-static void pause_ms(struct fh_log *log, long ms)
+static void pause_ms(struct fh_log *log, unsigned ms)
 {
-	struct timespec until;
+	uint64_t until_ns = clock_now_ns() + ms * NS_PER_MS;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	while (!log->stop && pthread_cond_timedwait(&log->wake, &log->io_lock, &until) != ETIMEDOUT)
+	while (!log->stop && cond_wait_until(&log->wake, &log->io_lock, until_ns))
 		;
 }
 
@@ -402,7 +395,7 @@ static void sync_file(struct fh_log *log)
 }
 
 /* Call with io_lock; releases it meanwhile. */
-static void write_anew(struct fh_log *log)
+static void try_rewrite(struct fh_log *log)
 {
 	bool was_broken = log->broken;
 	int err;
@@ -426,7 +419,7 @@ static void *work(void *arg)
 	pthread_mutex_lock(&log->io_lock);
 	while (!log->stop) {
 		if (log->broken || too_long(log)) {
-			write_anew(log);
+			try_rewrite(log);
 			if (log->broken)
 				pause_ms(log, RETRY_PAUSE_MS);
 		} else if (log->dirty) {
@@ -445,15 +438,11 @@ static void *work(void *arg)
 /* Keeps the file under another name; the new one receives the records that could be read. */
 static int set_aside(struct fh_log *log, uint64_t good, uint64_t bytes)
 {
-	char bad[PATH_MAX];
-
-	if (snprintf(bad, sizeof(bad), "%s.bad", log->path) >= (int)sizeof(bad))
-		return -ENAMETOOLONG;
 	log_warn("%s: damaged at byte %llu of %llu; files recorded after that have stale "
-		 "handles until clients look them up again. The old file is kept as %s",
-		 log->path, (unsigned long long)good, (unsigned long long)bytes, bad);
-	(void)unlink(bad);
-	return link(log->path, bad) ? -errno : 0;
+		 "handles until clients look them up again. The old file is kept as %s.bad",
+		 log->path, (unsigned long long)good, (unsigned long long)bytes, log->path);
+	(void)unlinkat(log->dir_fd, FILE_BAD, 0);
+	return linkat(log->dir_fd, FILE_NAME, log->dir_fd, FILE_BAD, 0) ? -errno : 0;
 }
 
 static int replay_all(struct fh_log *log, FILE *f, uint64_t *ret_good, bool *ret_bad)
@@ -479,7 +468,7 @@ static int replay_all(struct fh_log *log, FILE *f, uint64_t *ret_good, bool *ret
 
 static int load(struct fh_log *log)
 {
-	int fd = open(log->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(log->dir_fd, FILE_NAME, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	FILE *f = fd < 0 ? NULL : fopen(log->path, "re");
 	struct stat st;
 	uint64_t good = 0;
@@ -534,14 +523,8 @@ long fh_log_user(const char *dir)
 
 static int open_files(struct fh_log *log, const char *dir)
 {
-	int n = asprintf(&log->path, "%s/handles.map", dir);
-
-	if (n < 0) {
+	if (asprintf(&log->path, "%s/" FILE_NAME, dir) < 0) {
 		log->path = NULL;
-		return -ENOMEM;
-	}
-	if (asprintf(&log->path_new, "%s.new", log->path) < 0) {
-		log->path_new = NULL;
 		return -ENOMEM;
 	}
 	if (mkdir(dir, 0700) && errno != EEXIST)
@@ -559,18 +542,9 @@ static int open_files(struct fh_log *log, const char *dir)
 	return load(log);
 }
 
-static int start_thread(struct fh_log *log)
-{
-	int err = pthread_create(&log->thread, NULL, work, log);
-
-	log->has_thread = !err;
-	return -err;
-}
-
 int fh_log_open(const char *dir, const struct fh_log_owner *owner, struct fh_log **ret)
 {
 	struct fh_log *log = calloc(1, sizeof(*log));
-	pthread_condattr_t attr;
 	int err;
 
 	if (!log)
@@ -579,13 +553,11 @@ int fh_log_open(const char *dir, const struct fh_log_owner *owner, struct fh_log
 	log->fd = log->dir_fd = log->lock_fd = -1;
 	pthread_mutex_init(&log->buf_lock, NULL);
 	pthread_mutex_init(&log->io_lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&log->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&log->wake);
 	err = open_files(log, dir);
 	if (!err)
-		err = start_thread(log);
+		err = -pthread_create(&log->thread, NULL, work, log);
+	log->has_thread = !err;
 	if (err) {
 		fh_log_close(log);
 		return err;
@@ -627,6 +599,5 @@ void fh_log_close(struct fh_log *log)
 	free(log->spare.p);
 	free(log->tail.p);
 	free(log->path);
-	free(log->path_new);
 	free(log);
 }

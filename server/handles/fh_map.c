@@ -64,36 +64,28 @@ static struct fh_log_rec node_rec(const struct fh_map_node *n)
 	};
 }
 
-static void note_node(struct fh_map *m, const struct fh_map_node *n)
+static void note(struct fh_map *m, struct fh_log_rec rec)
 {
-	const struct fh_log_rec rec = node_rec(n);
-
 	if (m->log)
 		fh_log_append(m->log, &rec);
+}
+
+static void note_node(struct fh_map *m, const struct fh_map_node *n)
+{
+	note(m, node_rec(n));
 }
 
 static void note_name(struct fh_map *m, enum fh_log_type type, const struct fh_map_node *n,
 		      const struct fh_map_node *parent, const char *name, bool is_dir)
 {
-	const struct fh_log_rec rec = {
+	note(m, (struct fh_log_rec){
 		.type = type,
 		.flags = is_dir ? FH_LOG_DIR : 0,
 		.id = n->id,
 		.parent = parent->id,
 		.name = name,
 		.name_len = strlen(name),
-	};
-
-	if (m->log)
-		fh_log_append(m->log, &rec);
-}
-
-static void note_gone(struct fh_map *m, uint64_t id)
-{
-	const struct fh_log_rec rec = { .type = FH_LOG_GONE, .id = id };
-
-	if (m->log)
-		fh_log_append(m->log, &rec);
+	});
 }
 
 void fh_map_keep(struct fh_map *m)
@@ -202,10 +194,15 @@ static void drop_names(struct fh_map *m, struct fh_map_node *n)
 	}
 }
 
-static bool name_is(const struct fh_map_name *name, const struct fh_map_node *parent, const char *text,
-		    size_t len)
+/* Return: the place of (@parent, @text) among the names of @n, or of their end */
+static struct fh_map_name **find_name(struct fh_map_node *n, const struct fh_map_node *parent, const char *text,
+				      size_t len)
 {
-	return name->parent == parent && name->len == len && !memcmp(name->text, text, len);
+	struct fh_map_name **p = &n->names, *name;
+
+	while ((name = *p) && (name->parent != parent || name->len != len || memcmp(name->text, text, len)))
+		p = &name->next;
+	return p;
 }
 
 /* This is not written to the journal. A replay drops as many names, but perhaps others, as it does not know which
@@ -225,18 +222,12 @@ static int add_name(struct fh_map *m, struct fh_map_node *n, struct fh_map_node 
 		    const char *text, bool is_dir)
 {
 	size_t len = strlen(text);
-	struct fh_map_name *name = NULL;
-	bool found = false;
+	struct fh_map_name **at = find_name(n, parent, text, len), *name = *at;
+	bool found = name != NULL;
 
-	for (struct fh_map_name **p = &n->names; *p; p = &(*p)->next) {
-		if (name_is(*p, parent, text, len)) {
-			name = *p;
-			*p = name->next;
-			found = true;
-			break;
-		}
-	}
-	if (!name) {
+	if (found) {
+		*at = name->next;
+	} else {
 		name = malloc(sizeof(*name) + len + 1);
 		if (!name)
 			return -ENOMEM;
@@ -253,13 +244,6 @@ static int add_name(struct fh_map *m, struct fh_map_node *n, struct fh_map_node 
 	if (!found)
 		drop_oldest_name(m, n);
 	return found;
-}
-
-static void unhash(struct fh_map *m, struct fh_map_node *n)
-{
-	hash_del(&m->by_key, &n->by_key);
-	hash_del(&m->by_id, &n->by_id);
-	n->id = 0;
 }
 
 int fh_map_root(struct fh_map *m, const struct fh_map_key *key, uint64_t *ret_id)
@@ -421,13 +405,12 @@ void fh_map_end_name(struct fh_map *m, struct fh_map_name **at)
 static bool drop_name(struct fh_map *m, struct fh_map_node *n, const struct fh_map_node *dir,
 		      const char *name, size_t len)
 {
-	for (struct fh_map_name **p = &n->names; *p; p = &(*p)->next) {
-		if (name_is(*p, dir, name, len)) {
-			fh_map_end_name(m, p);
-			return true;
-		}
-	}
-	return false;
+	struct fh_map_name **at = find_name(n, dir, name, len);
+
+	if (!*at)
+		return false;
+	fh_map_end_name(m, at);
+	return true;
 }
 
 void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *name)
@@ -444,7 +427,9 @@ void fh_map_drop(struct fh_map *m, uint64_t id, uint64_t parent, const char *nam
 
 static void node_gone(struct fh_map *m, struct fh_map_node *n)
 {
-	unhash(m, n);
+	hash_del(&m->by_key, &n->by_key);
+	hash_del(&m->by_id, &n->by_id);
+	n->id = 0;
 	n->names_inside++; /* keeps the node while its own names are removed */
 	drop_names(m, n);
 	n->names_inside--;
@@ -453,7 +438,7 @@ static void node_gone(struct fh_map *m, struct fh_map_node *n)
 
 void fh_map_end_node(struct fh_map *m, struct fh_map_node *n)
 {
-	note_gone(m, n->id);
+	note(m, (struct fh_log_rec){ .type = FH_LOG_GONE, .id = n->id });
 	node_gone(m, n);
 }
 
@@ -527,34 +512,20 @@ static int replay(void *ctx, const struct fh_log_rec *rec)
 	return err < 0 ? err : 0;
 }
 
-static void reverse_names(struct fh_map_node *n)
+/* Writes @name of node @id and those behind it, in reverse order: the name seen last must be replayed last. There are at
+ * most NAMES_MAX. */
+static int put_names(struct fh_log_buf *buf, uint64_t id, const struct fh_map_name *name)
 {
-	struct fh_map_name *name = n->names, *next, *done = NULL;
+	struct fh_log_rec rec = { .type = FH_LOG_NAME, .id = id };
+	int err;
 
-	for (; name; name = next) {
-		next = name->next;
-		name->next = done;
-		done = name;
-	}
-	n->names = done;
-}
-
-/* in reverse order: the name seen last must be replayed last */
-static int put_names(struct fh_log_buf *buf, struct fh_map_node *n)
-{
-	struct fh_log_rec rec = { .type = FH_LOG_NAME, .id = n->id };
-	int err = 0;
-
-	reverse_names(n);
-	for (const struct fh_map_name *name = n->names; name && !err; name = name->next) {
-		rec.parent = name->parent->id;
-		rec.name = name->text;
-		rec.name_len = name->len;
-		if (rec.parent)
-			err = fh_log_put(buf, &rec);
-	}
-	reverse_names(n);
-	return err;
+	if (!name)
+		return 0;
+	err = put_names(buf, id, name->next);
+	rec.parent = name->parent->id;
+	rec.name = name->text;
+	rec.name_len = name->len;
+	return err || !rec.parent ? err : fh_log_put(buf, &rec);
 }
 
 static int put_all(struct fh_map *m, struct fh_log_buf *buf)
@@ -567,7 +538,7 @@ static int put_all(struct fh_map *m, struct fh_log_buf *buf)
 		err = fh_log_put(buf, &rec);
 	}
 	for (struct fh_map_node *n = NULL; !err && (n = next_node(m, n)) != NULL;)
-		err = put_names(buf, n);
+		err = put_names(buf, n->id, n->names);
 	return err;
 }
 

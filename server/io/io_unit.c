@@ -302,16 +302,16 @@ static enum unit_state pull_ended(struct io_unit *p, int err)
 	return pl->kind == PLACE_PULL ? UNIT_DONE : UNIT_PULLED;
 }
 
-static void on_pulled(struct rpcrdma_piece *xfer, int err)
+static void on_pulled(struct rpcrdma_xfer *xfer, int err)
 {
 	struct io_unit *p = container_of(xfer, struct io_unit, xfer);
 
 	op_ended(p, pull_ended(p, err));
 }
 
-static void describe(struct io_unit *p, void (*done)(struct rpcrdma_piece *xfer, int err))
+static void describe(struct io_unit *p, void (*done)(struct rpcrdma_xfer *xfer, int err))
 {
-	p->xfer = (struct rpcrdma_piece){ .off = p->off, .len = p->len, .done = done };
+	p->xfer = (struct rpcrdma_xfer){ .off = p->off, .len = p->len, .done = done };
 	p->xfer.buf = buf_of(p, &p->xfer.buf_off);
 }
 
@@ -337,15 +337,6 @@ static enum unit_state unit_pulled(struct io_unit *p)
 }
 
 /* ---- TO_DISK, AT_DISK --------------------------------------------------------------------- */
-
-/* The disk operation gets its turn: until now it waited for other users of the disk. */
-static void on_turn(struct store_io *io)
-{
-	struct io_unit *p = container_of(io, struct io_unit, io);
-
-	latency_disk(p->place->latency, 1, p->off);
-	p->turn_ns = latency_now(p->place->latency);
-}
 
 static void on_disk(struct store_io *io);
 
@@ -376,8 +367,10 @@ static void fill_io(struct io_unit *p)
 	io->iovcnt = p->iovcnt;
 	io->off = plan->off + p->off;
 	io->bytes = p->len;
-	io->begins = on_turn;
 	io->done = on_disk;
+	io->latency = p->place->latency;
+	io->unit_off = p->off;
+	io->begun_ns = 0;
 	io->creds = plan->creds;
 	io->client = plan->client;
 	switch (p->place->kind) {
@@ -401,18 +394,16 @@ static void fill_io(struct io_unit *p)
 static bool submit(struct io_unit *p)
 {
 	struct place *pl = p->place;
+	bool now = store_submit(pl->plan->store, &p->io);
 	uint64_t end;
-	bool now;
 
-	p->turn_ns = 0;
-	now = store_submit(pl->plan->store, &p->io);
-	if (!p->turn_ns)
+	if (!p->io.begun_ns)
 		return false;
 	if (now)
 		latency_disk(pl->latency, -1, p->off);
 	end = now ? latency_now(pl->latency) : clock_now_ns();
 		/* copying a megabyte from the page cache takes time too: allow 1 ns per byte */
-	if (end - p->turn_ns > SUBMIT_SLOW_NS + p->len)
+	if (end - p->io.begun_ns > SUBMIT_SLOW_NS + p->len)
 		store_count(pl->plan->store, submit_blocked);
 	return now;
 }
@@ -422,6 +413,7 @@ static enum unit_state disk_ended(struct io_unit *p)
 	struct place *pl = p->place;
 	uint32_t got;
 
+	pl->rpc->copied += p->io.copied;
 	if (p->io.sync_failed)
 		pl->sync_failed = true;
 	if (p->io.res < 0)
@@ -480,7 +472,7 @@ void unit_free(struct io_unit *p)
 
 /* The transport has finished with the unit. If the payload was fully begun, the reply may be in flight; otherwise the
  * request has to go on. */
-static void on_put(struct rpcrdma_piece *xfer, int err)
+static void on_put(struct rpcrdma_xfer *xfer, int err)
 {
 	struct io_unit *p = container_of(xfer, struct io_unit, xfer);
 	struct place *pl = p->place;

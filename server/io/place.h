@@ -79,9 +79,8 @@ struct io_unit {
 	struct place *place;
 	struct rpcrdma_buf *buf; /* its own; NULL: a part of place->buf, or the client's memory */
 	struct rpcrdma_buf_waiter waiter;
-	struct rpcrdma_piece xfer;
+	struct rpcrdma_xfer xfer;
 	struct store_io io;
-	uint64_t turn_ns; /* when its disk operation got its turn; 0: it still waits for that */
 	int iovcnt;
 	struct iovec *iov; /* &here, or place->iov */
 	struct iovec here;

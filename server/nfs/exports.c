@@ -159,7 +159,7 @@ static void put_by_worker(struct reactor *r, struct exports *e)
 
 /* ---- one reactor's ------------------------------------------------------------------------ */
 
-static void use_free(struct exports_use *u)
+void exports_use_free(struct exports_use *u)
 {
 	for (size_t i = 0; i < u->exports->table.n; i++)
 		store_destroy(u->stores[i]);
@@ -182,23 +182,11 @@ int exports_use_create(struct reactor *r, struct exports *e, struct exports_use 
 	for (size_t i = 0; i < e->table.n && !err; i++)
 		err = store_make(&env, &e->table.v[i].volume, &u->stores[i]);
 	if (err) {
-		use_free(u);
+		exports_use_free(u);
 		return err;
 	}
 	*ret = u;
 	return 0;
-}
-
-struct exports_use *exports_use_hold(struct exports_use *u)
-{
-	u->holders++;
-	return u;
-}
-
-void exports_use_put(struct exports_use *u)
-{
-	if (u && !--u->holders)
-		use_free(u);
 }
 
 /* ---- replacement -------------------------------------------------------------------------- */

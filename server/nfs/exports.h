@@ -63,8 +63,20 @@ void exports_put(struct exports *e);
 int must_check exports_use_create(struct reactor *r, struct exports *e, struct exports_use **ret);
 
 /** exports_use_hold, exports_use_put - take and release a reference; reactor's thread only. put accepts NULL. */
-struct exports_use *exports_use_hold(struct exports_use *u);
-void exports_use_put(struct exports_use *u);
+static inline struct exports_use *exports_use_hold(struct exports_use *u)
+{
+	u->holders++;
+	return u;
+}
+
+/** exports_use_free - the last reference was released */
+void exports_use_free(struct exports_use *u);
+
+static inline void exports_use_put(struct exports_use *u)
+{
+	if (u && !--u->holders)
+		exports_use_free(u);
+}
 
 /** exports_replace - replaces the exports by those of @conf, without disturbing exports that stay
  *

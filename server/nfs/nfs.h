@@ -55,8 +55,22 @@ struct nfs_server {
 	struct write_verf write_verf;
 };
 
+/* Counters of one reactor, which are added up over the reactors.
+ *
+ *   group_waits      calls that waited for their user's groups
+ *   file_hits, file_misses   READ, WRITE, COMMIT: were descriptor and permission in the cache?
+ *   sync_failed      failed syncs: the write verifier changes
+ *   refused          calls by peers that no export admits */
+#define NFS_COUNTERS(SUM) SUM(group_waits) SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused)
+
+/* Only the thread of the reactor writes; any thread may read. */
+struct nfs_counters {
+	NFS_COUNTERS(STORE_COUNTER)
+};
+
 /* Of a reactor. Owned by its thread. */
 struct nfs_reactor {
+	struct nfs_counters counters;
 	struct reactor *reactor;
 	struct files files;
 	struct groups *groups; /* supplementary groups of users; NULL: the call's own groups apply */
@@ -197,6 +211,9 @@ static inline struct nfs_reactor *nfs_reactor(const struct reactor *re)
 	return re->service;
 }
 
+#define nfs_count(re, field)                                                                       \
+	atomic_fetch_add_explicit(&nfs_reactor(re)->counters.field, 1, memory_order_relaxed)
+
 static inline struct nfs_call *nfs_call(const struct req *r)
 {
 	return (struct nfs_call *)(void *)(uintptr_t)r->call;
@@ -230,9 +247,9 @@ void nfs_hold_exports(struct req *r);
 bool nfs_cancel(struct req *r);
 void nfs_release(struct req *r);
 
-/** nfs_conn_admits - checks whether the rules of @exp admit the peer of @c; on its reactor's thread
- * @exports: the table that @exp belongs to
+/** nfs_conn_learn - applies the rules of @exports to the peer of @c; on its reactor's thread, or at accept
+ * Return: true if an export admits the address of the peer. A wrong port is reported by a reply.
  */
-bool nfs_conn_admits(struct conn *c, const struct exports *exports, const struct export *exp);
+bool nfs_conn_learn(struct conn *c, const struct exports *exports);
 
 #endif

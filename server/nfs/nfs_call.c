@@ -38,6 +38,7 @@ void nfs_init(struct req *r)
 	call->asked = call->rights = 0;
 	call->open_tried = call->cached = call->keeps = false;
 	call->err = 0;
+	call->args.fh.data.data_val = call->mem.fh[0]; /* most arguments begin with a handle */
 }
 
 void nfs_release(struct req *r)
@@ -58,6 +59,15 @@ void nfs_hold_exports(struct req *r)
 		call->exports = exports_use_hold(call->re->exports);
 }
 
+static bool conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
+{
+	const struct nfs_conn *n = c->service;
+
+	if (n->serial != exports->serial)
+		(void)nfs_conn_learn(c, exports);
+	return n->verdicts[exp->idx] == EXPORT_ADMITTED;
+}
+
 /* Is the client admitted to the export of the handle, and may it modify the export? */
 static int find_export(struct req *r)
 {
@@ -67,8 +77,8 @@ static int find_export(struct req *r)
 
 	if (err)
 		return err == -EBADF ? -EBADF : -ESTALE;
-	if (!nfs_conn_admits(r->conn, call->exports->exports, call->exp)) {
-		reactor_count(r->reactor, refused);
+	if (!conn_admits(r->conn, call->exports->exports, call->exp)) {
+		nfs_count(r->reactor, refused);
 		return -EACCES;
 	}
 	r->dev = call->exp->volume.dev;
@@ -83,7 +93,7 @@ int nfs_find_groups(struct req *r)
 		return 0;
 	if (groups_of(call->re->groups, clock_now_ns(), r->conn->client, &r->creds, &call->groups_wait))
 		return 0;
-	reactor_count(r->reactor, group_waits);
+	nfs_count(r->reactor, group_waits);
 	return -EINPROGRESS;
 }
 

@@ -44,8 +44,6 @@ static void ask_groups(void *reactor, struct groups_entry *e)
 	loop_submit(&n->reactor->loop, &e->job);
 }
 
-static const struct groups_ops group_ops = { .ask = ask_groups };
-
 /* ---- syncing for the cache ---------------------------------------------------------------- */
 
 struct flush {
@@ -62,7 +60,7 @@ static void on_flushed(struct store_io *io)
 	struct reactor *re = f->re->reactor;
 
 	if (io->res < 0) /* the kernel reports it once, and the verifier passes it on: no reason to keep the file */
-		reactor_count(re, sync_failed);
+		nfs_count(re, sync_failed);
 	fdcache_flushed(f->entry, f->seq);
 	re->loop.flushing--;
 	exports_use_put(f->exports);
@@ -98,8 +96,6 @@ static void flush_file(void *reactor, struct fdcache_entry *e)
 		on_flushed(&f->io);
 }
 
-static const struct files_ops file_ops = { .flush = flush_file };
-
 /* ---- the reactor -------------------------------------------------------------------------- */
 
 static uint32_t inline_max(const struct server *srv)
@@ -120,9 +116,9 @@ static int create_reactor(struct reactor *re)
 		return -ENOMEM;
 	n->reactor = re;
 	n->inline_max = inline_max(re->srv);
-	err = files_create(&n->files, &re->loop, re->idx, s->files_max, &file_ops, n);
+	err = files_create(&n->files, &re->loop, re->idx, s->files_max, flush_file, n);
 	if (!err && s->manage_gids)
-		err = groups_create(&group_ops, n, &n->groups);
+		err = groups_create(ask_groups, n, &n->groups);
 	if (!err)
 		err = exports_use_create(re, s->exports, &n->exports);
 	return err;
@@ -155,8 +151,7 @@ static void destroy_reactor(struct reactor *re)
 
 /* ---- the connection ----------------------------------------------------------------------- */
 
-/* Return: true if an export admits the address of the peer. A wrong port is reported by a reply. */
-static bool learn_admission(struct conn *c, const struct exports *exports)
+bool nfs_conn_learn(struct conn *c, const struct exports *exports)
 {
 	struct nfs_conn *n = c->service;
 	bool any = false;
@@ -172,15 +167,6 @@ static bool learn_admission(struct conn *c, const struct exports *exports)
 	return any;
 }
 
-bool nfs_conn_admits(struct conn *c, const struct exports *exports, const struct export *exp)
-{
-	const struct nfs_conn *n = c->service;
-
-	if (n->serial != exports->serial)
-		(void)learn_admission(c, exports);
-	return n->verdicts[exp->idx] == EXPORT_ADMITTED;
-}
-
 static int accept_peer(struct conn *c, const char **ret_why)
 {
 	struct exports *exports;
@@ -190,7 +176,7 @@ static int accept_peer(struct conn *c, const char **ret_why)
 	if (!c->service)
 		return -ENOMEM;
 	exports = exports_current(nfs_server(c->srv));
-	any = learn_admission(c, exports);
+	any = nfs_conn_learn(c, exports);
 	exports_put(exports);
 	if (any)
 		return 0;

@@ -170,7 +170,7 @@ static enum prog_begin find_file(struct req *r)
 		if (!call->stx.stx_nlink)
 			return answer(r, NFS3ERR_STALE);
 		if (may_certainly(r) || fdcache_may(call->file, nfs3_user(r), &call->stx, is_write(r))) {
-			reactor_count(r->reactor, file_hits);
+			nfs_count(r->reactor, file_hits);
 			return PROG_MOVE;
 		}
 	}
@@ -181,7 +181,7 @@ static enum prog_begin find_file(struct req *r)
 		files_wait(&call->re->files, &call->opener);
 		return PROG_WAIT;
 	}
-	reactor_count(r->reactor, file_misses);
+	nfs_count(r->reactor, file_misses);
 	return PROG_OPEN;
 }
 
@@ -317,7 +317,7 @@ void nfs3_io_write_finish(struct req *r)
 	if (call->args.write.stable == UNSTABLE)
 		fdcache_wrote(call->file);
 	if (pl->sync_failed)
-		reactor_count(r->reactor, sync_failed);
+		nfs_count(r->reactor, sync_failed);
 	if (pl->err && !pl->good) {
 		nfs3_fail(r, pl->err);
 		set_wcc(r, &res->WRITE3res_u.resfail.file_wcc);
@@ -364,7 +364,7 @@ void nfs3_io_commit_finish(struct req *r)
 	COMMIT3res *res = &call->res.commit;
 
 	if (pl->err) {
-		reactor_count(r->reactor, sync_failed);
+		nfs_count(r->reactor, sync_failed);
 		nfs3_fail(r, pl->err);
 		set_wcc(r, &res->COMMIT3res_u.resfail.file_wcc);
 		return;

@@ -4,8 +4,8 @@
  * nfs3_prog.c - the procedures of NFS version 3
  *
  * Operation: One row per procedure; prog.h describes a row, req.c executes it.
- * Memory:    The preset functions point the arguments' pointers at the request's own memory, so that the decoders
- *            allocate nothing (see xdr/nfs3.x).
+ * Memory:    nfs_init() and the preset functions point the arguments' pointers at the request's own memory, so that the
+ *            decoders allocate nothing (see xdr/nfs3.x).
  * Threads:   Constant.
  * Errors:    None.
  */
@@ -14,19 +14,11 @@
 #include "nfs3_io.h"
 #include "nfs3_meta.h"
 
-static void preset_fh(struct req *r)
-{
-	struct nfs_call *call = nfs_call(r);
-
-	call->args.fh.data.data_val = call->mem.fh[0];
-}
-
 /* LOOKUP, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR: the arguments begin with directory and name. */
 static void preset_dirop(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	preset_fh(r);
 	call->args.lookup.what.name = call->mem.name[0];
 }
 
@@ -43,7 +35,6 @@ static void preset_link(struct req *r)
 {
 	struct nfs_call *call = nfs_call(r);
 
-	preset_fh(r);
 	call->args.link.link.dir.data.data_val = call->mem.fh[1];
 	call->args.link.link.name = call->mem.name[0];
 }
@@ -65,7 +56,6 @@ static const struct prog_proc procs[] = {
 	[NFSPROC3_GETATTR] = {
 		.name = "GETATTR",
 		CODEC(GETATTR),
-		.preset = preset_fh,
 		.fast = nfs3_getattr_fast,
 		.work = nfs3_getattr,
 		.finish = nfs3_fast_keep,
@@ -73,7 +63,6 @@ static const struct prog_proc procs[] = {
 	[NFSPROC3_SETATTR] = {
 		.name = "SETATTR",
 		CODEC(SETATTR),
-		.preset = preset_fh,
 		.modifies = true,
 		.once = true,
 		.work = nfs3_setattr,
@@ -89,7 +78,6 @@ static const struct prog_proc procs[] = {
 	[NFSPROC3_ACCESS] = {
 		.name = "ACCESS",
 		CODEC(ACCESS),
-		.preset = preset_fh,
 		.fast = nfs3_access_fast,
 		.work = nfs3_access,
 		.finish = nfs3_fast_keep,
@@ -97,13 +85,11 @@ static const struct prog_proc procs[] = {
 	[NFSPROC3_READLINK] = {
 		.name = "READLINK",
 		CODEC(READLINK),
-		.preset = preset_fh,
 		.work = nfs3_readlink,
 	},
 	[NFSPROC3_READ] = {
 		.name = "READ",
 		CODEC(READ),
-		.preset = preset_fh,
 		.move = PLACE_READ,
 		.begin = nfs3_io_read_begin,
 		.open = nfs3_io_open,
@@ -112,7 +98,6 @@ static const struct prog_proc procs[] = {
 	[NFSPROC3_WRITE] = {
 		.name = "WRITE",
 		CODEC(WRITE),
-		.preset = preset_fh,
 		.move = PLACE_WRITE,
 		.modifies = true,
 		.once = true,
@@ -192,39 +177,33 @@ static const struct prog_proc procs[] = {
 	[NFSPROC3_READDIR] = {
 		.name = "READDIR",
 		CODEC_DIR(READDIR),
-		.preset = preset_fh,
 		.room = nfs3_readdir_room,
 		.work = nfs3_readdir,
 	},
 	[NFSPROC3_READDIRPLUS] = {
 		.name = "READDIRPLUS",
 		CODEC_DIR(READDIRPLUS),
-		.preset = preset_fh,
 		.room = nfs3_readdirplus_room,
 		.work = nfs3_readdirplus,
 	},
 	[NFSPROC3_FSSTAT] = {
 		.name = "FSSTAT",
 		CODEC(FSSTAT),
-		.preset = preset_fh,
 		.work = nfs3_fsstat,
 	},
 	[NFSPROC3_FSINFO] = {
 		.name = "FSINFO",
 		CODEC(FSINFO),
-		.preset = preset_fh,
 		.work = nfs3_fsinfo,
 	},
 	[NFSPROC3_PATHCONF] = {
 		.name = "PATHCONF",
 		CODEC(PATHCONF),
-		.preset = preset_fh,
 		.work = nfs3_pathconf,
 	},
 	[NFSPROC3_COMMIT] = {
 		.name = "COMMIT",
 		CODEC(COMMIT),
-		.preset = preset_fh,
 		.move = PLACE_SYNC,
 		.modifies = true,
 		.begin = nfs3_io_commit_begin,

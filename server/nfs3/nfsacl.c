@@ -94,11 +94,9 @@ static void getacl(struct req *r)
 
 static void preset_setacl(struct req *r)
 {
-	struct nfs_call *call = nfs_call(r);
 	struct lists *l = r->scratch;
-	SETACL3args *a = &call->args.setacl;
+	SETACL3args *a = &nfs_call(r)->args.setacl;
 
-	a->object.data.data_val = call->mem.fh[0];
 	a->acl.acl.acl_val = l->access;
 	a->acl.dfacl.dfacl_val = l->dflt;
 }
@@ -154,13 +152,6 @@ static void setacl(struct req *r)
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
-static void preset_getacl(struct req *r)
-{
-	struct nfs_call *call = nfs_call(r);
-
-	call->args.getacl.object.data.data_val = call->mem.fh[0];
-}
-
 static const struct prog_proc procs[] = {
 	[NFSACLPROC3_NULL] = {
 		.name = "NULL",
@@ -173,7 +164,6 @@ static const struct prog_proc procs[] = {
 		.encode = (xdrproc_t)xdr_GETACL3res,
 		.args_bytes = sizeof(GETACL3args),
 		.res_bytes = sizeof(GETACL3res),
-		.preset = preset_getacl,
 		.room = getacl_room,
 		.work = getacl,
 	},

@@ -6,7 +6,7 @@
  * Operation: Connections are accepted on the listener's thread and assigned to the reactors in turn. A connection
  *            stays on its reactor.
  * Memory:    Freed by on_closed(), when the transport holds none of its requests.
- * Threads:   on_accept() runs on the listener's thread, on_call() on the reactor's, on_closed() on either:
+ * Threads:   on_accept() runs on the listener's thread, req_call() on the reactor's, on_closed() on either:
  *            a connection may fail before the reactor receives it.
  * Errors:    Refuses a peer if the service does (service.accept), and another user of this host if leatd cannot assume
  *            that user's identity.
@@ -147,16 +147,6 @@ static int on_accept(void *ctx, const struct rpcrdma_peer *peer, struct rpcrdma_
 	return 0;
 }
 
-static void on_call(void *conn_ctx, struct rpcrdma_req *req)
-{
-	req_call(conn_ctx, req);
-}
-
-static void on_lost(void *conn_ctx)
-{
-	req_conn_lost(conn_ctx);
-}
-
 static void on_closed(void *conn_ctx)
 {
 	struct conn *c = conn_ctx;
@@ -170,8 +160,8 @@ static void on_closed(void *conn_ctx)
 
 const struct rpcrdma_svc_ops conn_ops = {
 	.accept = on_accept,
-	.call = on_call,
+	.call = req_call,
 	.closed = on_closed,
 	.refused = on_refused,
-	.lost = on_lost,
+	.lost = req_conn_lost,
 };

@@ -27,12 +27,6 @@
 #define HEAD_BYTES 256u	/* of a WRITE's data, if its first piece is that long (split.c) */
 #define ARGS_MAX (DRC_ARGS_MAX + HEAD_BYTES + sizeof(uint32_t))
 
-void drc_check_init(struct drc_check *o)
-{
-	o->asked = o->joined = false;
-	o->call.entry = NULL;
-}
-
 /* ---- the key ------------------------------------------------------------------------------ */
 
 static struct drc *cache_of(const struct req *r)
@@ -168,7 +162,7 @@ bool drc_check_end(struct req *r)
 {
 	struct drc_call *c = &r->check.call;
 
-	if (!r->check.asked || r->check.verdict == DRC_NO_MEMORY)
+	if (r->check.verdict == DRC_NO_MEMORY)
 		return false;
 	if (!c->entry)
 		return true; /* a replay */

@@ -14,7 +14,8 @@
 
 struct req;
 
-/* Part of a request. Owned by the reactor; the cache uses `call` while @joined is set. */
+/* Part of a request. Owned by the reactor; the cache uses `call` while @joined is set. req.c initializes asked, joined and
+ * call.entry. */
 struct drc_check {
 	struct drc_call call;
 	bool asked;  /* the cache has been asked */
@@ -24,9 +25,6 @@ struct drc_check {
 };
 
 #define DRC_ARGS_MAX 24704u /* longest arguments without payload, of any procedure: a SETACL's */
-
-/** drc_check_init - initializes the state of a new request */
-void drc_check_init(struct drc_check *o);
 
 /** drc_check_enter - asks the cache what to do with @r, or returns the verdict if it was asked before
  *
@@ -40,7 +38,7 @@ enum drc_verdict must_check drc_check_enter(struct req *r);
 /** drc_check_leave - stops waiting for the original request; Return: true if @r was waiting and had no verdict yet */
 bool must_check drc_check_leave(struct req *r);
 
-/** drc_check_end - reports the end of @r to the cache, executed or not; call it before the reply
+/** drc_check_end - reports the end of @r to the cache, executed or not; call it before the reply if check.asked is set
  *
  * Return: true if the reply must be encoded by drc_check_encode() from @r->check.
  */

@@ -46,7 +46,8 @@ struct prog_proc {
 	size_t scratch_bytes;	       /* of r->scratch, allocated before preset(): for long arguments */
 	size_t (*room)(const struct req *r); /* bytes at r->room for long results, allocated before work(): a pool
 					      * buffer, for which the request may wait. NULL, 0: none */
-	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory */
+	void (*preset)(struct req *r); /* points the arguments' pointers at the request's memory, as far as prog.init()
+					* has not done it; NULL: nothing to do */
 	enum place_kind move;	       /* READ, WRITE, SYNC: with begin(); WRITE, PULL: with payload() */
 	bool modifies;		       /* for prog.authorize */
 	bool once;		       /* non-idempotent: a retransmission gets the original reply. Arguments without
@@ -71,7 +72,7 @@ struct prog {
 	uint32_t nprocs;
 	size_t call_bytes;	/* of its part of a request, r->call */
 	size_t args_at, res_at; /* of arguments and results in r->call */
-	/* Prepares r->call of a new request; NULL: nothing to do */
+	/* Prepares r->call of a new request, whose arguments are zero; NULL: nothing to do */
 	void (*init)(struct req *r);
 	/* After decoding: may this client do this? Sets r->dev, and changes r->creds to what the request runs as.
 	 * Return: 0; -EINPROGRESS: runs again after req_resume(), cancel() ends the wait; -errno. NULL: all may. */
@@ -116,18 +117,11 @@ struct service {
 };
 
 /** prog_xdr_void - xdr_void() with the signature that xdrproc_t requires */
-bool_t prog_xdr_void(XDR *xdrs, void *nothing);
-
-enum prog_found { PROG_FOUND, PROG_NO_PROG, PROG_NO_VERS, PROG_NO_PROC };
-
-/** prog_find - looks up a procedure
- * @ret_low, @ret_high: supported versions, set for PROG_NO_VERS
- */
-enum prog_found prog_find(const struct service *s, uint32_t prog, uint32_t vers, uint32_t proc,
-			  const struct prog **ret_prog, const struct prog_proc **ret_proc, uint32_t *ret_low,
-			  uint32_t *ret_high);
-
-/** prog_call_bytes - returns the largest prog.call_bytes of a service */
-size_t prog_call_bytes(const struct service *s);
+static inline bool_t prog_xdr_void(XDR *xdrs, void *nothing)
+{
+	(void)xdrs;
+	(void)nothing;
+	return TRUE;
+}
 
 #endif

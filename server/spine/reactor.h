@@ -33,13 +33,9 @@ struct server;
  *   admit_wait_max   maximum number of calls that waited on a reactor
  *   run_waits        submissions of calls to workers
  *   quick            calls answered by the fast path, without a worker
- *   group_waits      calls that waited for their user's groups
- *   file_hits, file_misses   READ, WRITE, COMMIT: were descriptor and permission in the cache?
- *   sync_failed      failed syncs: the write verifier changes
- *   refused          calls by peers that the program does not admit */
+ * The programs have counters of their own: nfs.h. */
 #define REACTOR_COUNTERS(SUM, MAX)                                                                 \
-	SUM(reqs) SUM(admit_waits) MAX(admit_wait_max) SUM(run_waits) SUM(quick) SUM(group_waits)  \
-	SUM(file_hits) SUM(file_misses) SUM(sync_failed) SUM(refused)
+	SUM(reqs) SUM(admit_waits) MAX(admit_wait_max) SUM(run_waits) SUM(quick)
 
 /* Only the thread of the reactor writes; any thread may read. */
 struct reactor_counters {
@@ -47,9 +43,8 @@ struct reactor_counters {
 	struct store_counters store;
 };
 
-#define reactor_count_n(r, field, n)                                                               \
-	atomic_fetch_add_explicit(&(r)->counters.field, n, memory_order_relaxed)
-#define reactor_count(r, field) reactor_count_n(r, field, 1)
+#define reactor_count(r, field)                                                                    \
+	atomic_fetch_add_explicit(&(r)->counters.field, 1, memory_order_relaxed)
 
 /* Owned by its own thread from reactor_create() until that thread ends, except atomic members and those that
  * reactor_stop() and reactor_join() use. */

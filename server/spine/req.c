@@ -183,7 +183,8 @@ static struct req *req_get(struct conn *c, struct rpcrdma_req *rpc)
 	r->plan = (struct place_plan){ .data = NULL };
 	latency_begin(&r->latency, &re->latency, &c->peer);
 	place_init(&r->place, &re->units, rpc, &r->latency, on_moved);
-	drc_check_init(&r->check);
+	r->check.asked = r->check.joined = false;
+	r->check.call.entry = NULL;
 	re->taken++;
 	re->taken_most = MAX(re->taken_most, re->taken);
 	reactor_count(re, reqs);
@@ -199,7 +200,8 @@ static void req_put(struct req *r)
 	place_fini(&r->place);
 	if (r->prog && r->prog->release)
 		r->prog->release(r);
-	client_scratch_put(r->conn->client, r->scratch, r->scratch_bytes);
+	if (r->scratch)
+		client_scratch_put(r->conn->client, r->scratch, r->scratch_bytes);
 	if (r->room)
 		rpcrdma_buf_put(re->loop.engine, r->room);
 	re->taken--;
@@ -235,8 +237,9 @@ void req_run(struct req *r)
 	advance(r, had, take_step(r));
 }
 
-void req_call(struct conn *c, struct rpcrdma_req *rpc)
+void req_call(void *conn, struct rpcrdma_req *rpc)
 {
+	struct conn *c = conn;
 	struct req *r = rpc->user;
 
 	if (!r) {
@@ -280,9 +283,10 @@ static enum req_state drop(struct req *r)
 
 /* Requests in progress continue. The others are dropped, so the client may retransmit them over another connection.
  * The end of a request may make others run and end, including requests of this connection. */
-void req_conn_lost(struct conn *c)
+void req_conn_lost(void *conn)
 {
 	struct list reqs = LIST_INIT(reqs), *n;
+	struct conn *c = conn;
 
 	list_splice_tail(&reqs, &c->reqs);
 	while ((n = list_pop(&reqs)) != NULL) {
@@ -310,22 +314,36 @@ static enum req_state end_fail(struct req *r, int err)
 	return REQ_REPLYING;
 }
 
-/* Finds the procedure, or sets the error to reply with. */
+/* All programs of a service use the same port, so a client needs no rpcbind. */
+static const struct prog *find_prog(const struct service *s, uint32_t number)
+{
+	for (const struct prog *const *v = s->progs; *v; v++)
+		if ((*v)->number == number)
+			return *v;
+	return NULL;
+}
+
+/* Finds the program and the procedure, or sets the error to reply with (RFC 5531 section 9). */
 static bool find_proc(struct req *r)
 {
-	static const enum rpcrdma_accept_stat stats[] = {
-		[PROG_NO_PROG] = RPCRDMA_PROG_UNAVAIL,
-		[PROG_NO_VERS] = RPCRDMA_PROG_MISMATCH,
-		[PROG_NO_PROC] = RPCRDMA_PROC_UNAVAIL,
-	};
-	enum prog_found found = prog_find(r->srv->ops, r->rpc->prog, r->rpc->vers, r->rpc->proc, &r->prog,
-					  &r->proc, &r->end_low, &r->end_high);
+	const struct prog *p = find_prog(r->srv->ops, r->rpc->prog);
+	uint32_t proc = r->rpc->proc;
 
-	if (found != PROG_FOUND)
-		(void)end_error(r, stats[found]);
-	else if (r->prog->init)
-		r->prog->init(r);
-	return found == PROG_FOUND;
+	if (!p) {
+		(void)end_error(r, RPCRDMA_PROG_UNAVAIL);
+	} else if (p->vers != r->rpc->vers) {
+		r->end_low = r->end_high = p->vers;
+		(void)end_error(r, RPCRDMA_PROG_MISMATCH);
+	} else if (proc >= p->nprocs || !p->procs[proc].name) {
+		(void)end_error(r, RPCRDMA_PROC_UNAVAIL);
+	} else {
+		r->prog = p;
+		r->proc = &p->procs[proc];
+		memset(req_args(r), 0, r->proc->args_bytes);
+		if (p->init)
+			p->init(r);
+	}
+	return r->proc;
 }
 
 static bool find_caller(struct req *r)
@@ -352,11 +370,8 @@ int req_args_init(struct req *r)
 {
 	const struct prog_proc *proc = r->proc;
 
-	memset(req_args(r), 0, proc->args_bytes);
-	if (proc->scratch_bytes) {
-		if (!req_scratch(r, proc->scratch_bytes))
-			return -ENOMEM;
-	}
+	if (proc->scratch_bytes && !req_scratch(r, proc->scratch_bytes))
+		return -ENOMEM;
 	if (proc->preset)
 		proc->preset(r);
 	return 0;
@@ -616,7 +631,7 @@ static void send_end(struct req *r)
 static enum req_state state_replying(struct req *r)
 {
 	if (r->rpc && place_settle(&r->place)) { /* the client may reuse its memory once it has the reply */
-		if (drc_check_end(r))
+		if (r->check.asked && drc_check_end(r))
 			r->end = REQ_END_KEPT;
 		send_end(r);
 	}

@@ -82,7 +82,11 @@ struct req {
 /** req_bytes - returns the memory of a request of a service, with the program's part */
 static inline size_t req_bytes(const struct service *s)
 {
-	return sizeof(struct req) + prog_call_bytes(s);
+	size_t most = 0;
+
+	for (const struct prog *const *v = s->progs; *v; v++)
+		most = MAX(most, (*v)->call_bytes);
+	return sizeof(struct req) + most;
 }
 
 /** req_args, req_res - the arguments and results of a request with r->proc */
@@ -96,17 +100,17 @@ static inline void *req_res(const struct req *r)
 	return (void *)((uintptr_t)r->call + r->prog->res_at);
 }
 
-/** req_args_init - zeroes the arguments of r->proc and sets the memory that decoding writes to
+/** req_args_init - sets the memory that decoding the arguments of r->proc writes to, after prog.init()
  *
  * Return: 0, -ENOMEM.
  */
 int must_check req_args_init(struct req *r);
 
-/** req_call - a new request has arrived, or more of one that arrived in part */
-void req_call(struct conn *c, struct rpcrdma_req *rpc);
+/** req_call - rpcrdma_svc_ops.call: a new request has arrived, or more of one that arrived in part */
+void req_call(void *conn, struct rpcrdma_req *rpc);
 
-/** req_conn_lost - drops the requests of @c that wait and have not begun; from the engine's loop only */
-void req_conn_lost(struct conn *c);
+/** req_conn_lost - rpcrdma_svc_ops.lost: drops the requests of @conn that wait and have not begun */
+void req_conn_lost(void *conn);
 
 /** req_run - runs the state machine until it has to wait */
 void req_run(struct req *r);

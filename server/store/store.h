@@ -7,8 +7,7 @@
  * below assert on both sides: A store never blocks the reactor. So on the reactor's thread it writes only to memory,
  * because RWF_NOWAIT does not prevent waiting for a frozen file system. Every member of store_ops is set. A completion
  * runs on the reactor's thread, once, and never inside store_submit(). The last completion may destroy the store.
- * io->begins() runs before it: inside store_submit(), unless the operation first waits in a queue. STORE_SYNC syncs the
- * file of the descriptor, whatever volume it belongs to.
+ * STORE_SYNC syncs the file of the descriptor, whatever volume it belongs to.
  */
 #ifndef LEAT_SERVER_STORE_H
 #define LEAT_SERVER_STORE_H
@@ -23,6 +22,7 @@
 #include "base/list.h"
 #include "base/util.h"
 #include "creds.h"
+#include "latency.h"
 #include "loop.h"
 #include "store_queue.h"
 #include "store_sched.h"
@@ -63,7 +63,7 @@ struct store_file {
 	struct store_direct direct;
 	uint64_t fs; /* st_dev of its volume */
 	uint64_t dev, ino; /* identifies the file on all reactors, for syncs and queues; the owner sets them */
-	struct store_io *opening; /* operations that wait for STORE_DIRECT_OPENING, newest first */
+	struct store_io *opening; /* operations that wait for STORE_DIRECT_OPENING, oldest first */
 	pthread_rwlock_t syncs; /* store_file.c. Do not copy a structure that is in use. */
 };
 
@@ -89,18 +89,21 @@ struct store_io {
 	enum store_stable stable;  /* WRITE */
 	const struct creds *creds; /* WRITE: credentials to write with (quota); NULL: the server's own */
 	struct worker_client *client; /* the client it runs for; NULL: the server itself */
-	void (*begins)(struct store_io *io); /* its turn has come, after a wait in a queue if there is one; or NULL */
 	void (*done)(struct store_io *io);
+	struct latency *latency; /* of its request, which store_turn() tells when the turn has come; NULL: not measured */
+	uint32_t unit_off;	 /* of its unit, for latency */
 
 	int32_t res;	  /* bytes, or -errno */
 	bool sync_failed; /* data written earlier may be lost */
+	uint32_t copied;  /* bytes that a CPU copied */
+	uint64_t begun_ns; /* with latency: its turn came, after a wait in a queue if there is one; 0: not yet */
 	/* private to the store */
 	struct store *store;
 	struct worker_job job;
+	struct list link; /* in a queue of its store */
 	uint32_t head;	 /* bytes that are done already: the operation continues there */
-	uint32_t copied; /* by a CPU, and not counted yet */
 	/* private to store_aio.c */
-	struct store_io *next;	    /* in a FIFO or the list of waiters */
+	struct store_io *next;	    /* in file->opening */
 	struct store_direct direct; /* copy of the file's, for a worker */
 	uint32_t ext_head, ext_tail; /* bytes of pad_head and pad_tail that are overwritten */
 	uint32_t end;		    /* parts in flight: all bytes before it are good */
@@ -114,8 +117,6 @@ struct store_io {
 		struct rpcrdma_msg msg;
 	} queue;
 	struct { /* private to store_sim.c */
-		struct list link;
-		struct store *store;
 		uint64_t due_ns;
 		bool fails;
 	} sim;
@@ -241,11 +242,19 @@ static inline int must_check store_submit_below(struct store *s, struct store_io
 	return now;
 }
 
+/** store_turn - notes that the turn of an operation has come */
+static inline void store_turn(struct store_io *io)
+{
+	if (!io->latency)
+		return;
+	latency_disk(io->latency, 1, io->unit_off);
+	io->begun_ns = latency_now(io->latency);
+}
+
 /** store_begin - starts an operation when its turn has come; Return: as store_submit_below() */
 static inline int must_check store_begin(struct store *s, struct store_io *io)
 {
-	if (io->begins)
-		io->begins(io);
+	store_turn(io);
 	return store_submit_below(s, io);
 }
 

@@ -55,10 +55,6 @@ struct part {
 	struct iovec iov[PART_IOV];
 };
 
-struct fifo {
-	struct store_io *head, **tail;
-};
-
 struct store_aio {
 	struct store store;
 	io_context_t ctx;
@@ -69,7 +65,7 @@ struct store_aio {
 	struct part *free;
 	struct part *failed;		/* the kernel rejected them */
 	struct iocb *pending[DEPTH];	/* to be submitted at the end of the pass */
-	struct fifo waiting;		/* for free parts */
+	struct list waiting;		/* store_io.link: for free parts */
 	bool reaping;
 	bool dead; /* destroyed while reaping */
 	struct part parts[DEPTH];
@@ -78,29 +74,6 @@ struct store_aio {
 static struct store_aio *aio_of(struct store *s)
 {
 	return container_of(s, struct store_aio, store);
-}
-
-static void fifo_init(struct fifo *f)
-{
-	f->head = NULL;
-	f->tail = &f->head;
-}
-
-static void fifo_push(struct fifo *f, struct store_io *io)
-{
-	io->next = NULL;
-	*f->tail = io;
-	f->tail = &io->next;
-}
-
-static struct store_io *fifo_pop(struct fifo *f)
-{
-	struct store_io *io = f->head;
-
-	f->head = io->next;
-	if (!f->head)
-		f->tail = &f->head;
-	return io;
 }
 
 static bool reads_directly(const struct volume *v)
@@ -128,13 +101,6 @@ static void run_direct(struct worker_job *job)
 		io->res = store_direct_move_all(io);
 }
 
-static void count_worked(struct store_io *io)
-{
-	if (io->copied)
-		rpcrdma_count_copied(io->store->loop->engine, io->copied);
-	io->copied = 0;
-}
-
 static void on_direct(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
@@ -143,21 +109,7 @@ static void on_direct(struct worker_job *job)
 		io->file->direct.state = STORE_DIRECT_REFUSED;
 		say_cached(io->store->volume, -EINVAL);
 	}
-	count_worked(io);
 	io->done(io);
-}
-
-static void to_worker(struct store_io *io, void (*run)(struct worker_job *),
-		      void (*done)(struct worker_job *))
-{
-	struct store *s = io->store;
-
-	io->job.run = run;
-	io->job.done = done;
-	io->job.client = io->client;
-	io->job.dev = io->file->dev;
-	store_count(s, store_worker);
-	loop_submit(s->loop, &io->job);
 }
 
 static void by_worker(struct store_io *io)
@@ -165,7 +117,8 @@ static void by_worker(struct store_io *io)
 	io->direct = io->file->direct;
 	io->refused = false;
 	io->ext_head = io->ext_tail = 0;
-	to_worker(io, run_direct, on_direct);
+	store_count(io->store, store_worker);
+	store_file_run(io, run_direct, on_direct);
 }
 
 /* ---- parts -------------------------------------------------------------------------------- */
@@ -400,6 +353,7 @@ static void aio_free(struct store_aio *a)
  * Return: number of completed parts */
 static int turn(struct store_aio *a)
 {
+	struct store_io *io;
 	int ran = 0;
 
 	if (a->reaping)
@@ -408,8 +362,10 @@ static int turn(struct store_aio *a)
 	ran += reap(a);
 	do { /* parts that failed at once are free again */
 		ran += end_failed(a);
-		while (a->waiting.head && has_room(a, a->waiting.head))
-			go(a, fifo_pop(&a->waiting));
+		while ((io = list_first_entry(&a->waiting, struct store_io, link)) && has_room(a, io)) {
+			list_del(&io->link);
+			go(a, io);
+		}
 		flush(a);
 	} while (a->failed);
 	a->reaping = false;
@@ -446,7 +402,6 @@ static bool taken_from_cache(struct store_io *io)
 		return false;
 	io->res = (int32_t)n;
 	io->copied = (uint32_t)n;
-	count_worked(io);
 	store_count(io->store, store_now);
 	return true;
 }
@@ -467,8 +422,8 @@ static int start(struct store_aio *a, struct store_io *io)
 		return 1;
 	if (!store_direct_fits(d, io))
 		by_worker(io);
-	else if (a->waiting.head || !has_room(a, io))
-		fifo_push(&a->waiting, io);
+	else if (!list_is_empty(&a->waiting) || !has_room(a, io))
+		list_add_tail(&a->waiting, &io->link);
 	else
 		go(a, io);
 	return 0;
@@ -489,17 +444,12 @@ static void run_open(struct worker_job *job)
 
 static void on_open(struct worker_job *job)
 {
-	struct store_io *io = container_of(job, struct store_io, job), *fifo = NULL, *w;
+	struct store_io *io = container_of(job, struct store_io, job), *w;
 	struct store_file *f = io->file;
 
 	f->direct = io->direct;
 	while ((w = f->opening)) {
 		f->opening = w->next;
-		w->next = fifo;
-		fifo = w;
-	}
-	while ((w = fifo)) {
-		fifo = w->next;
 		if (start(aio_of(w->store), w))
 			w->done(w);
 	}
@@ -516,18 +466,22 @@ static bool wants_direct(const struct data_conf *conf, const struct store_io *io
 static int aio_submit(struct store *s, struct store_io *io)
 {
 	struct store_direct *d = &io->file->direct;
+	struct store_io **last = &io->file->opening;
 
 	if (!wants_direct(s->volume->data, io))
 		return store_cached_ops.submit(s, io);
 	if (d->state == STORE_DIRECT_UNTRIED) {
 		d->state = STORE_DIRECT_OPENING;
 		io->refused = false;
-		to_worker(io, run_open, on_open);
+		store_count(s, store_worker);
+		store_file_run(io, run_open, on_open);
 		return 0;
 	}
 	if (d->state == STORE_DIRECT_OPENING) {
-		io->next = io->file->opening;
-		io->file->opening = io;
+		while (*last)
+			last = &(*last)->next;
+		io->next = NULL;
+		*last = io;
 		return 0;
 	}
 	return start(aio_of(s), io);
@@ -556,7 +510,7 @@ static int aio_create(const struct store_env *env, struct volume *v, struct stor
 	a->store = (struct store){ .ops = &store_aio_ops, .loop = env->loop, .counters = env->counters, .volume = v };
 	a->poller.fn = on_poll;
 	a->wake = (struct rpcrdma_watch){ .fd = -1, .fn = on_wake };
-	fifo_init(&a->waiting);
+	list_init(&a->waiting);
 	for (unsigned i = DEPTH; i-- > 0;)
 		part_put(a, &a->parts[i]);
 	err = io_setup((int)DEPTH, &a->ctx);

@@ -54,29 +54,17 @@ static void run_sync(struct worker_job *job)
 	store_file_sync(container_of(job, struct store_io, job));
 }
 
-static void count_copied(struct store_io *io)
-{
-	if (io->copied)
-		rpcrdma_count_copied(io->store->loop->engine, io->copied);
-	io->copied = 0;
-}
-
 static void job_done(struct worker_job *job)
 {
 	struct store_io *io = container_of(job, struct store_io, job);
 
-	count_copied(io);
 	io->done(io);
 }
 
 static int to_worker(struct store *s, struct store_io *io, void (*run)(struct worker_job *))
 {
-	io->job.run = run;
-	io->job.done = job_done;
-	io->job.client = io->client;
-	io->job.dev = io->file->dev;
 	store_count(s, store_worker);
-	loop_submit(s->loop, &io->job);
+	store_file_run(io, run, job_done);
 	return 0;
 }
 
@@ -84,7 +72,6 @@ static int to_worker(struct store *s, struct store_io *io, void (*run)(struct wo
 static int on_the_spot(struct store *s, struct store_io *io, void (*run)(struct worker_job *))
 {
 	run(&io->job);
-	count_copied(io);
 	store_count(s, store_now);
 	return 1;
 }
@@ -94,10 +81,8 @@ static ssize_t read_now(struct store_io *io)
 {
 	ssize_t n = store_file_move(io->file->fd, io, 0, io->bytes, RWF_NOWAIT);
 
-	if (n > 0) {
+	if (n > 0)
 		io->head = io->copied = (uint32_t)n;
-		count_copied(io);
-	}
 	return n;
 }
 

@@ -176,15 +176,6 @@ static uint32_t read_rounded(struct store_io *io)
 	return store_direct_rest(io, at);
 }
 
-static ssize_t through_cache(struct store_io *io, uint32_t at, uint32_t len)
-{
-	ssize_t n = store_file_move(io->file->fd, io, at, len, 0);
-
-	if (n > 0)
-		io->copied += (uint32_t)n;
-	return n;
-}
-
 /* One system call from @at on; Return: bytes or -errno */
 static ssize_t step(struct store_io *io, uint32_t at)
 {
@@ -192,11 +183,11 @@ static ssize_t step(struct store_io *io, uint32_t at)
 	uint32_t left = io->bytes - at, align, over;
 
 	if (d->state != STORE_DIRECT_OPEN || io->refused)
-		return through_cache(io, at, left);
+		return store_file_through_cache(io, at, left);
 	align = align_of(d, io);
 	over = (uint32_t)((io->off + at) % align);
 	if (over)
-		return through_cache(io, at, MIN(left, align - over));
+		return store_file_through_cache(io, at, MIN(left, align - over));
 	if (left >= align && memory_fits(d, io, at, left - left % align)) {
 		ssize_t n = store_file_move(d->fd, io, at, left - left % align, 0);
 
@@ -204,7 +195,7 @@ static ssize_t step(struct store_io *io, uint32_t at)
 			return n;
 		io->refused = true;
 	}
-	return through_cache(io, at, left);
+	return store_file_through_cache(io, at, left);
 }
 
 int32_t store_direct_move_all(struct store_io *io)
@@ -214,16 +205,7 @@ int32_t store_direct_move_all(struct store_io *io)
 	if (!at && io->op == STORE_READ && io->direct.state == STORE_DIRECT_OPEN &&
 	    store_direct_fits(&io->direct, io))
 		at = read_rounded(io);
-	while (at < io->bytes) {
-		ssize_t n = step(io, at);
-
-		if (n < 0)
-			return at ? (int32_t)at : (int32_t)n;
-		if (!n)
-			break;
-		at += (uint32_t)n;
-	}
-	return (int32_t)at;
+	return store_file_by_steps(io, at, step);
 }
 
 /* ---- page cache residency ----------------------------------------------------------------- */

@@ -25,7 +25,9 @@
 
 #include "fsync_batch.h"
 
-bool store_file_leave_atime(int fd)
+/* Sets O_NOATIME: reads by @fd no longer set the access time of its file. Return: false: the process neither owns the
+ * file nor has CAP_FOWNER. */
+static bool leave_atime(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -44,7 +46,7 @@ void store_adopt(struct volume *v, int fd, bool write, struct store_file *ret)
 		.in_memory = fs->in_memory,
 		.fs = v->dev,
 		.syncs = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
-		.sets_atime = waits && !store_file_leave_atime(fd) && fs->atime != FS_ATIME_NEVER,
+		.sets_atime = waits && !leave_atime(fd) && fs->atime != FS_ATIME_NEVER,
 	};
 	ret->no_nowait_read = ret->sets_atime;
 }
@@ -97,21 +99,37 @@ ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32
 	return got >= 0 ? got : -errno;
 }
 
-int32_t store_file_move_all(struct store_io *io)
+int32_t store_file_by_steps(struct store_io *io, uint32_t at, ssize_t (*step)(struct store_io *io, uint32_t at))
 {
-	uint32_t at = io->head;
-
 	while (at < io->bytes) {
-		ssize_t n = store_file_move(io->file->fd, io, at, io->bytes - at, 0);
+		ssize_t n = step(io, at);
 
 		if (n < 0)
 			return at ? (int32_t)at : (int32_t)n;
 		if (!n)
 			break;
 		at += (uint32_t)n;
-		io->copied += (uint32_t)n;
 	}
 	return (int32_t)at;
+}
+
+ssize_t store_file_through_cache(struct store_io *io, uint32_t at, uint32_t len)
+{
+	ssize_t n = store_file_move(io->file->fd, io, at, len, 0);
+
+	if (n > 0)
+		io->copied += (uint32_t)n;
+	return n;
+}
+
+static ssize_t step(struct store_io *io, uint32_t at)
+{
+	return store_file_through_cache(io, at, io->bytes - at);
+}
+
+int32_t store_file_move_all(struct store_io *io)
+{
+	return store_file_by_steps(io, io->head, step);
 }
 
 /* Reports the loss at once, before the reactor gets the completion: once the kernel has reported the error here, a sync
@@ -209,4 +227,13 @@ void store_file_sync(struct store_io *io)
 bool store_file_is_complete(const struct store_io *io, uint32_t n)
 {
 	return n == io->bytes || io->off + n >= io->size_hint;
+}
+
+void store_file_run(struct store_io *io, void (*run)(struct worker_job *), void (*done)(struct worker_job *))
+{
+	io->job.run = run;
+	io->job.done = done;
+	io->job.client = io->client;
+	io->job.dev = io->file->dev;
+	loop_submit(io->store->loop, &io->job);
 }

@@ -12,12 +12,6 @@
 
 #include "store.h"
 
-/** store_file_leave_atime - sets O_NOATIME: reads by @fd no longer set the access time of its file
- *
- * Return: false: the process neither owns the file nor has CAP_FOWNER.
- */
-bool store_file_leave_atime(int fd);
-
 #define STORE_FILE_IOV 64 /* memory in more segments takes more than one system call */
 
 /** store_file_iov - finds the part of @io's memory that holds [@skip, @skip + @len)
@@ -35,6 +29,16 @@ int store_file_iov(const struct store_io *io, uint32_t skip, uint32_t len, struc
  */
 ssize_t store_file_move(int fd, const struct store_io *io, uint32_t skip, uint32_t len, int flags);
 
+/** store_file_by_steps - moves from @at to the end of @io or of its file
+ * @step: moves bytes from @at on, in one system call; Return: bytes or -errno
+ *
+ * Return: bytes of @io that are done, those before @at included; or -errno.
+ */
+int32_t store_file_by_steps(struct store_io *io, uint32_t at, ssize_t (*step)(struct store_io *io, uint32_t at));
+
+/** store_file_through_cache - moves up to @len bytes from @at on and counts them as copied; Return: bytes or -errno */
+ssize_t store_file_through_cache(struct store_io *io, uint32_t at, uint32_t len);
+
 /** store_file_move_all - moves from io->head to its end or the file's, through the page cache; blocks
  *
  * Return: bytes of @io that are done, those before io->head included; or -errno.
@@ -50,6 +54,9 @@ void store_file_write(struct store_io *io, int32_t (*move)(struct store_io *io))
 
 /** store_file_sync - executes STORE_SYNC; on a worker, or on the reactor if it does not block */
 void store_file_sync(struct store_io *io);
+
+/** store_file_run - has a worker run @run, and then the reactor @done */
+void store_file_run(struct store_io *io, void (*run)(struct worker_job *), void (*done)(struct worker_job *));
 
 /** store_file_is_complete - checks whether a READ of @n bytes got all bytes, or reached the end of the file */
 bool store_file_is_complete(const struct store_io *io, uint32_t n);

@@ -14,16 +14,16 @@
  *              after STORE_SCHED_BATCH requests: when all requests are late, order of age alone would delay all
  *              of them further.
  *
- * Memory:    Nodes are the caller's. They are in a tree by place, balanced by random weights (a treap), and in a list
- *            by age.
+ * Memory:    Nodes are the caller's. They are in a tree by place and in a list by age.
  * Threads:   The one that holds the caller's lock. The caller passes the time.
  * Errors:    None.
  */
 #include "store_sched.h"
 
 #include <string.h>
+#include <sys/random.h>
 
-/* ---- the tree ----------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------ */
 
 static struct sched_place place_of(const struct sched_node *n)
 {
@@ -44,76 +44,34 @@ static bool is_before(const struct sched_node *n, const struct sched_place *p)
 	return n->serial < p->serial;
 }
 
-static void tree_add(struct sched_node **at, struct sched_node *n)
+static struct sched_node *node_of(const struct treap_node *n)
 {
-	const struct sched_place p = place_of(n);
-	struct sched_node *rest, **left = &n->left, **right = &n->right;
-
-	while (*at && (*at)->weight >= n->weight)
-		at = is_before(*at, &p) ? &(*at)->right : &(*at)->left;
-	rest = *at;
-	*at = n;
-	while (rest) { /* the subtree that was here goes below the new node, split by its place */
-		if (is_before(rest, &p)) {
-			*left = rest;
-			left = &rest->right;
-			rest = rest->right;
-		} else {
-			*right = rest;
-			right = &rest->left;
-			rest = rest->left;
-		}
-	}
-	*left = *right = NULL;
+	return container_of(n, struct sched_node, tree);
 }
 
-static void tree_del(struct sched_node **at, struct sched_node *n)
+static bool before(const struct treap_node *a, const struct treap_node *b)
 {
-	const struct sched_place p = place_of(n);
-	struct sched_node *a = n->left, *b = n->right;
+	const struct sched_place p = place_of(node_of(b));
 
-	while (*at != n)
-		at = is_before(*at, &p) ? &(*at)->right : &(*at)->left;
-	while (a && b) { /* join the two subtrees */
-		struct sched_node *top = a->weight >= b->weight ? a : b;
-
-		*at = top;
-		if (top == a) {
-			at = &a->right;
-			a = a->right;
-		} else {
-			at = &b->left;
-			b = b->left;
-		}
-	}
-	*at = a ? a : b;
+	return is_before(node_of(a), &p);
 }
 
 /* Return: the first node at @p or behind it; if no node is there, the first of all */
-static struct sched_node *tree_next(struct sched_node *root, const struct sched_place *p)
+static struct sched_node *find_from(const struct sched_set *set, const struct sched_place *p)
 {
-	struct sched_node *found = NULL;
+	struct treap_node *found = NULL;
 
-	for (struct sched_node *n = root; n;) {
-		if (is_before(n, p)) {
+	for (struct treap_node *n = set->places.root; n;) {
+		if (is_before(node_of(n), p)) {
 			n = n->right;
 		} else {
 			found = n;
 			n = n->left;
 		}
 	}
-	for (struct sched_node *n = found ? NULL : root; n; n = n->left)
+	for (struct treap_node *n = found ? NULL : set->places.root; n; n = n->left)
 		found = n;
-	return found;
-}
-
-/* splitmix64 */
-static uint64_t chance(uint64_t x)
-{
-	x *= UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
+	return found ? node_of(found) : NULL;
 }
 
 /* ---- the order ---------------------------------------------------------------------------- */
@@ -123,8 +81,14 @@ void store_sched_init(struct store_sched *s, uint64_t read_ns, uint64_t write_ns
 	memset(s, 0, sizeof(*s));
 	s->read_ns = read_ns;
 	s->write_ns = write_ns;
-	list_init(&s->sets[0].fifo);
-	list_init(&s->sets[1].fifo);
+	for (unsigned i = 0; i < ARRAY_SIZE(s->sets); i++) {
+		struct treap *places = &s->sets[i].places;
+		ssize_t n = getrandom(&places->random, sizeof(places->random), 0);
+
+		(void)n; /* without it the weights are known, and nothing else is wrong */
+		places->before = before;
+		list_init(&s->sets[i].fifo);
+	}
 	s->at = &s->sets[0];
 }
 
@@ -155,11 +119,10 @@ void store_sched_add(struct store_sched *s, struct sched_node *n, uint64_t now_n
 	struct sched_set *set = set_of(s, n);
 
 	n->serial = ++s->added;
-	n->weight = chance(n->serial);
 	n->due_ns = now_ns + (n->write ? s->write_ns : s->read_ns);
 	n->late = false;
 	join_sweep(s, n);
-	tree_add(&set->root, n);
+	treap_insert(&set->places, &n->tree);
 	list_add_tail(&set->fifo, &n->fifo);
 	s->n++;
 }
@@ -191,16 +154,16 @@ static struct sched_node *next_by_place(const struct store_sched *s, const struc
 {
 	static const struct sched_place start;
 
-	return tree_next(set->root, has_deadline(s) ? &s->pos : &start);
+	return find_from(set, has_deadline(s) ? &s->pos : &start);
 }
 
 static struct sched_node *find_next(struct store_sched *s, uint64_t now_ns)
 {
 	struct sched_node *n, *late;
 
-	if (s->batch && s->at->root)
+	if (s->batch && s->at->places.root)
 		return next_by_place(s, s->at);
-	n = next_by_place(s, &s->sets[!s->sets[0].root]);
+	n = next_by_place(s, &s->sets[!s->sets[0].places.root]);
 	late = find_late(s, now_ns);
 	s->batch = 0;
 	if (!late || late == n)
@@ -225,7 +188,7 @@ struct sched_node *store_sched_take(struct store_sched *s, uint64_t now_ns)
 	if (!n)
 		return NULL;
 	s->at = set_of(s, n);
-	tree_del(&s->at->root, n);
+	treap_remove(&s->at->places, &n->tree);
 	list_del(&n->fifo);
 	s->n--;
 	s->batch -= s->batch > 0;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/treap.h"
 #include "base/util.h"
 
 /* At most this many new requests may join the current sweep; the others wait for the next one. */
@@ -25,15 +26,15 @@ struct sched_node {
 	bool write;
 	bool late; /* it went before its turn, as its deadline had passed */
 	/* private from here */
-	uint64_t sweep, serial, due_ns, weight;
-	struct sched_node *left, *right;
+	uint64_t sweep, serial, due_ns;
+	struct treap_node tree;
 	struct list fifo;
 };
 
 /* Reads, or writes, or both. */
 struct sched_set {
-	struct sched_node *root; /* ordered by place; a heap by random weight, which keeps it balanced */
-	struct list fifo;	 /* by age */
+	struct treap places; /* by place */
+	struct list fifo;    /* by age */
 };
 
 struct sched_place {

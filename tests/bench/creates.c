@@ -168,7 +168,7 @@ static void compare(double seconds, unsigned rounds)
 
 	for (unsigned r = 0; r < rounds; r++) {
 		for (size_t i = 0; i < plain; i++) {
-			size_t way = i ^ (r % 2); /* who comes first takes turns as well */
+			size_t way = i ^ (r % 2); /* each round swaps which of the two runs first */
 			uint64_t before[2], after[2];
 
 			bench.t.v[0].volume.fsyncs = way % 2 ? bench.fsyncs : NULL;

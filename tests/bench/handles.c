@@ -7,7 +7,7 @@
  *
  * In nanoseconds, medians of ROUNDS, for a directory in DIR: making and checking the signature alone, as
  * of a handle of its length; reading a handle (fh_export), which is that check and little more; finding the
- * file by it (fh_open), and making it anew (fh_make). The share of the signature in the life of a handle is
+ * file by it (fh_open), and making its handle (fh_make). The share of the signature in the life of a handle is
  * what signing costs.
  */
 #include <fcntl.h>

@@ -18,8 +18,8 @@
  * cache=none: else the client may know. A listed entry has its attributes; where nothing but names is asked for system calls are
  * cheaper still, but libleat always asks for both.
  *
- * With -l directories of so many entries are made and listed instead, and what is printed is the time
- * for an entry: a listing is linear if it stays what it was when directories grow.
+ * -l makes and lists directories with ENTRIES entries instead, and prints the time per entry. A listing is
+ * linear if that time does not change as directories grow.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -77,7 +77,7 @@ static void die(const char *what, const char *why)
 /* The server's fabric is the first one; nothing is under way. */
 static void set_network(double n)
 {
-	rr_local_link(fabrics[0])->rate_bytes_s = (uint64_t)n;
+	rr_local_attr(fabrics[0])->link.rate_bytes_s = (uint64_t)n;
 }
 
 /* ---- a leatd, and a file --------------------------------------------------------------------- */

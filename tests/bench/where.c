@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * where.c - what it costs to know where the time goes
+ * where.c - the cost of the latency breakdown
  *
  *     where ROUNDS
  *
- * What server/base/latency.c is called with for one request, without the request: a READ of one piece, of which
- * one in LATENCY_ONE_IN is looked at, and one of 64 pieces, of which all are. Beside them the two looks at the clock
- * that each of their disk operations takes in any case, to see whether it was held up; what is above that is the
- * cost. They take turns, ROUNDS times; printed are nanoseconds for a request, the least and the median: on a
- * busy machine the least is what the processor needs.
+ * Makes the calls of server/base/latency.c for one request, without the request: for a READ of one unit, of which one
+ * in LATENCY_ONE_IN is measured, and for one of 64 units, of which all are. The baseline is the two readings of the
+ * clock that each disk operation needs anyway, to detect delays; the difference is the cost. The cases take turns,
+ * ROUNDS times. The program prints nanoseconds per request, minimum and median: on a busy machine the minimum is
+ * the CPU time.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -91,7 +91,7 @@ struct job {
 	struct rpcrdma_req *req;
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_buf *buf;
-	struct rpcrdma_piece piece;
+	struct rpcrdma_xfer piece;
 	struct wire_put_args put;
 	struct wire_put_res put_res;
 	struct wire_get_args get;
@@ -114,7 +114,7 @@ static void job_done(void *arg)
 	j->busy = false;
 }
 
-static void on_pulled(struct rpcrdma_piece *p, int err)
+static void on_pulled(struct rpcrdma_xfer *p, int err)
 {
 	struct job *j = container_of(p, struct job, piece);
 	uint32_t sum = 0;
@@ -141,7 +141,7 @@ static void serve(struct job *j)
 	}
 	if (rpcrdma_req_buf_get(r, BULK, &j->buf))
 		goto sorry;
-	j->piece = (struct rpcrdma_piece){ .buf = j->buf };
+	j->piece = (struct rpcrdma_xfer){ .buf = j->buf };
 	if (r->proc == WIRE_PUT) {
 		if (rpcrdma_req_decode(r, (xdrproc_t)xdr_wire_put_args, &j->put))
 			goto sorry;

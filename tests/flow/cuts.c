@@ -31,7 +31,7 @@
 #define THREADS 3u
 #define OPS 100u      /* of a thread, at most */
 #define SYNCS_MAX 300u /* before the power goes */
-#define FAIL 2u	      /* one sync of a file with unsynced data in so many */
+#define FAIL 2u	      /* one in FAIL syncs of a file with unsynced data fails */
 
 static const char *const options[] = { "rw,no_root_squash", NULL };
 

@@ -6,10 +6,10 @@
  * Operation: each file and directory that a sync was asked for has a node: what of it has lasted. A sync
  *            looks at the live file when it begins and copies what it covers. Which bytes were written
  *            since then is known by their pwritev2(); a rename within or between directories happens
- *            with the disk locked, as a directory that is looked at meanwhile would show neither name.
- *            Nothing waits for a real disk; a sync takes a moment all the same, so that others come
+ *            with the disk locked: a directory listing taken during the rename might show neither name.
+ *            Nothing waits for a real disk; a sync takes a moment all the same, so that other calls come
  *            while it runs. The last one of a directory before the cut takes longer: what changed in it
- *            meanwhile is lost, and nobody may have been promised it.
+ *            meanwhile is lost, and no reply may have promised it.
  * Memory:    nodes live from forgetful_start() to forgetful_stop().
  * Threads:   any; one lock.
  * Errors:    the harness's own are fatal.
@@ -292,8 +292,8 @@ static void drop_entry(struct node *n, const char *name)
 	}
 }
 
-/* The directory @id was synced: what moved into it has lasted with that; what moved out of it lasts
- * where it went, or whoever moved it has himself to blame. */
+/* The directory @id was synced: what moved into it has lasted with that; what moved out of it lasts in its
+ * new directory, unless this thread moved it: a server that moves a name syncs the new directory first. */
 static void settle_moves(struct id id)
 {
 	struct move **p = &disk.moves;

@@ -13,10 +13,10 @@
  * - names last by fsync() of their directory, taken as they are when it begins; a file whose name lasts
  *   and which was never synced is there as it was made, and empty: journals have both in one
  *   transaction;
- * - a name that moves between directories lasts in the one before it is gone from the other, if it is
- *   somebody else who has the other synced meanwhile: no server can keep him from that, and journals
- *   have both in one transaction. Who moved it has to sync the new directory first;
- * - what is lost when a sync fails is lost for good: only that one caller is told, and the next sync
+ * - a name that moves between directories lasts in the one before it is gone from the other, if
+ *   another process syncs the other directory meanwhile: no server can prevent that, and journals
+ *   have both in one transaction. The server that moves a name has to sync the new directory first;
+ * - what is lost when a sync fails is lost for good: only that one caller gets the error, and the next sync
  *   succeeds, as on Linux.
  *
  * What a file system would keep beyond that is luck, and not needed here.
@@ -28,8 +28,8 @@
 #include <stdint.h>
 
 /** forgetful_start - from now on; what is below @root lasts
- * @syncs: the power goes when the next but so many begins
- * @fail: one sync of so many, of a file with unsynced data, loses it; 0: none
+ * @syncs: the power goes when sync number @syncs + 1 from now begins
+ * @fail: one in @fail syncs of a file with unsynced data loses that data; 0: none
  */
 void forgetful_start(const char *root, unsigned syncs, unsigned fail, uint64_t seed);
 

@@ -72,7 +72,7 @@ struct odd {
 void odd_create(struct odd *o, enum rpcrdma_transport t);
 void odd_destroy(struct odd *o);
 
-/** odd_tree_make - the tree anew, and the handles of what is in it */
+/** odd_tree_make - makes the tree again, and looks up the handles of what is in it */
 void odd_tree_make(struct odd *o);
 
 /** odd_tree_changed - is anything in the exports not what it was when it was made?

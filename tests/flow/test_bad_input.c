@@ -302,7 +302,7 @@ static void no_arguments(void **state)
 {
 	static const struct {
 		const char *what;
-		uint32_t len, claimed; /* of a handle of so many bytes, said to be so many */
+		uint32_t len, claimed; /* bytes of the handle that are sent, and the length that is sent */
 	} rows[] = {
 		{ "nothing", 0, 0 },
 		{ "a handle of 65 bytes", 68, 65 },

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The leat authors
 #
 # test_capture_wire.sh - what leat and leatd say to each other, by leatd --capture: whether it keeps
-# the rules, by leat dump --check; and read by a decoder nobody here wrote, tshark: the same headers,
+# the rules, by leat dump --check; and tshark, an independent decoder, shows the same headers,
 # and its chunk lists against what was meant
 set -u
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}"

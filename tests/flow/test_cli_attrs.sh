@@ -98,7 +98,7 @@ keeps() { # TARGET-PREFIX DIR
 	rm "$dir/f"
 }
 
-# A user who may not give a new file the owner of the old one writes the old one, if it lets him.
+# A user who may not give a new file the owner of the old one writes to the old one, if its mode permits.
 others() { # TARGET-PREFIX DIR
 	to=$1 dir=$2
 	[ -n "$is_root" ] || return 0

@@ -90,7 +90,7 @@ ended() { # SIGNAL URL KIND
 	same "what bench $3 leaves after SIG$1" "$(ls -A "$export_dir")" ''
 }
 
-# replaced URL KIND HOW...: between the making of the file and its use by the jobs, somebody renames it and
+# replaced URL KIND HOW...: between the making of the file and its use by the jobs, another process renames it and
 # gives its name to another file, by the command HOW with that name as its last argument
 cat >"$work/swap.c" <<'END'
 #define _GNU_SOURCE
@@ -155,7 +155,7 @@ bench=''
 kill -CONT "$leatd_pid"
 same 'status' "$rc" 143
 # (the removal may have been sent, and then the server makes up for it now)
-same 'words' "$(sed -E 's/\.leat-[0-9a-f]{16} /NAME /' "$work/err")" "leat: $tcp_url: interrupted; the server does not answer, so NAME stays in $tcp_url (leat rm --leftovers removes it after a day)"
+same 'words' "$(sed -E 's/\.leat-[0-9a-f]{16} /NAME /' "$work/err")" "leat: $tcp_url: interrupted; the server does not reply, so NAME stays in $tcp_url (leat rm --leftovers removes it after a day)"
 
 # a server that cannot tell which file was made: of the statx() calls for an empty file the last three of a count
 # fail

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_cli_leftovers.sh - temporary files of killed copies: what counts as one, who skips and who removes them
+# test_cli_leftovers.sh - temporary files of killed copies: what counts as one, which commands skip or remove them
 
 set -eu
 : "${LEAT:=build/leat}" "${LEATD:=build/leatd}" "${CC:=gcc}"
@@ -21,7 +21,7 @@ export_dir=$work/export
 mkdir "$export_dir"
 leatd_start "$export_dir" || exit 1
 
-# three_days_later COMMAND...: with a clock that is ahead, since nobody can set a file's time of change
+# three_days_later COMMAND...: with a clock that is ahead, since no call can set a file's time of change
 cat >"$work/later.c" <<'END'
 #include <time.h>
 time_t time(time_t *ret)

@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The leat authors
 #
 # test_cli_signals.sh - SIGINT, SIGTERM, SIGHUP and SIGQUIT: commands end at once, or clean up first; a
-#                       terminal is told of a server that is away; ping and doctor give up on it
+#                       terminal shows that a server is away; ping and doctor give up on it
 #
 # A server that is stopped (SIGSTOP) takes connections and never answers, so a command that is asked
 # something by it waits for ever.
@@ -164,11 +164,11 @@ put_and_stop() {
 	kill -TERM "$command_pid"
 }
 
-# one whose server does not answer gives up by itself, and says what becomes of the rest
+# one whose server does not reply gives up by itself, and says what becomes of the rest
 put_and_stop
 ends_with 143 'put to a server that is away'
 left=$(ls -A "$export_dir" | grep '^\.leat-')
-[ "$(cat "$work/err")" = "leat: $tcp_url/from-pipe: interrupted; the server does not answer, so $left stays in $tcp_url (leat rm --leftovers removes it after a day)" ] ||
+[ "$(cat "$work/err")" = "leat: $tcp_url/from-pipe: interrupted; the server does not reply, so $left stays in $tcp_url (leat rm --leftovers removes it after a day)" ] ||
 	fail "it said: $(cat "$work/err")"
 exec 4>&-
 kill -CONT "$leatd_pid"
@@ -308,7 +308,7 @@ for url in "$local_url" "$tcp_url"; do
 done
 rm -r "$export_dir/tree"
 
-# ---- a terminal is told of a server that is away ------------------------------------------------------------
+# ---- a terminal shows that a server is away -----------------------------------------------------------------
 
 if command -v script >/dev/null; then
 	mkfifo "$work/stdin"
@@ -317,12 +317,12 @@ if command -v script >/dev/null; then
 	script -qefc "$LEAT ls $tcp_url" "$work/typescript" <"$work/stdin" >/dev/null 2>"$work/err" &
 	command_pid=$!
 	exec 4>"$work/stdin"
-	until_true 'away' grep -q "$tcp_url: no answer for 5 s" "$work/typescript"
+	until_true 'away' grep -q "$tcp_url: no reply for 5 s" "$work/typescript"
 	kill -CONT "$leatd_pid"
 	ends_with 0 'ls on a terminal'
 	exec 4>&-
-	grep -q "$tcp_url: the server answers again" "$work/typescript" || fail "it did not say that it is back: $(cat "$work/typescript")"
-	[ "$(grep -c 'no answer' "$work/typescript")" -eq 1 ] || fail "more than once: $(cat "$work/typescript")"
+	grep -q "$tcp_url: the server replies again" "$work/typescript" || fail "it did not say that it is back: $(cat "$work/typescript")"
+	[ "$(grep -c 'no reply' "$work/typescript")" -eq 1 ] || fail "more than once: $(cat "$work/typescript")"
 	checks=$((checks + 1))
 fi
 

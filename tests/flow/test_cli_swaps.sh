@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 The leat authors
 #
-# test_cli_swaps.sh - leat cp in directories of somebody who exchanges names while it works: no link is followed
+# test_cli_swaps.sh - leat cp while another process exchanges names in its directories: no link is followed
 #
 # A preloaded library runs a command at one system call of leat or leatd, so each exchange comes at the worst moment.
 
@@ -149,7 +149,7 @@ source_dirs "$work/here" "$work/here" "$work/there" "$work/there" mkdirat a 0
 
 # ---- files of the source ----------------------------------------------------------------------------------------
 
-# what was a file when it was looked at, and is a pipe when it is opened, is not waited for; nor is a link followed
+# a name that is a file at stat() and a pipe at open() does not block the command; no link is followed
 source_files() { # FROM TO-DIR TO COMMAND: FROM is below $work/here
 	fill "$work/here"
 	swaps client "$work/here" openat notes "rm tree/a/notes && $4" -- cp -r "$work/here/$1" "$3/copy"

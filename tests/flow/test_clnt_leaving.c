@@ -24,9 +24,10 @@
 #define BYTES 30000u
 
 static _Atomic uint32_t *busy, *key;
+static uint32_t mark;
 
-/* The server is in the middle of the sink of the only call that is out. */
-static void stop_in_copy(struct rpc_pair *p)
+/* The server is in the middle of the sink of the only call that is out. @how: BUSY_COPY, BUSY_PAGES */
+static void stop_in(struct rpc_pair *p, uint32_t how)
 {
 	const struct rr_link *l = p->clnt->xprt;
 	const struct rr_rcall *rc = list_first_entry(&l->calls, struct rr_rcall, link);
@@ -35,19 +36,20 @@ static void stop_in_copy(struct rpc_pair *p)
 	struct shm_key *k;
 
 	assert_non_null(rc);
-	handle = rc->sink.bounce ? rc->sink.bounce->rseg.seg.handle : rc->sink.segs[0].seg.handle;
+	handle = rc->sink.segs[0].seg.handle;
 	while (1u << bits < qp->my_nkeys)
 		bits++;
 	k = &qp->my_keys[handle >> 8 & ((1u << bits) - 1)];
 	assert_int_equal(atomic_load(&k->key), handle);
-	atomic_fetch_add(&k->busy, BUSY_COPY);
+	atomic_fetch_add(&k->busy, how);
+	mark = how;
 	busy = &k->busy;
 	key = &k->key;
 }
 
 static void go_on(void)
 {
-	atomic_fetch_sub(busy, BUSY_COPY);
+	atomic_fetch_sub(busy, mark);
 }
 
 static unsigned fired;
@@ -79,14 +81,19 @@ static struct rpc_pair *open_pair(const char *registration)
 	return rpc_pair_create(&a);
 }
 
-static void start_held(struct rpc_pair *p, struct echo_call *c)
+static void start_held_in(struct rpc_pair *p, struct echo_call *c, uint32_t how)
 {
 	echo_run(p, 10, 0);
 	p->hold = true;
 	echo_init(c, p, ECHO_BOTH, BYTES, BYTES, 1, 0);
 	echo_start(c);
 	rpc_pair_until(p, &p->nheld, 1);
-	stop_in_copy(p);
+	stop_in(p, how);
+}
+
+static void start_held(struct rpc_pair *p, struct echo_call *c)
+{
+	start_held_in(p, c, BUSY_COPY);
 }
 
 /* The connection ends, or the call, which is wrong. */
@@ -166,7 +173,7 @@ static void repaired(void **state)
 	}
 }
 
-/* The copy ends when somebody wants its memory back. */
+/* The copy ends when the client withdraws the key of its memory. */
 static void *end_when_withdrawn(void *arg)
 {
 	(void)arg;
@@ -205,7 +212,7 @@ static void waited_for(void **state)
 	}
 }
 
-/* A call that is given up a second time, by who cannot wait for the end of the connection. */
+/* A call that is cancelled a second time, by a caller that cannot wait for the end of the connection. */
 static void cancelled_while_leaving(void **state)
 {
 	struct rpc_pair *p = open_pair("dynamic");
@@ -224,6 +231,35 @@ static void cancelled_while_leaving(void **state)
 	rpc_pair_destroy(p);
 }
 
+/* A disk of the server still writes to the transport's memory of a cancelled call. The next call does not use that
+ * memory by the old file, which the disk has. */
+static void copied_while_disk_works(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(registrations); i++) {
+		struct rpc_pair_attr a = {
+			.transport = RPCRDMA_LOCAL,
+			.clnt = { .registration = registrations[i], .monitor = "none", .bounce_bytes = 2 * BYTES },
+		};
+		struct rpc_pair *p;
+		struct echo_call c;
+
+		if (!strcmp(registrations[i], "dynamic"))
+			continue; /* its memory has no file */
+		p = rpc_pair_create(&a);
+		start_held_in(p, &c, BUSY_PAGES);
+		rpcrdma_clnt_cancel(p->clnt, &c.call);
+		echo_check(&c, -ECANCELED);
+		go_on();
+		p->hold = false; /* the late reply would end the connection */
+		echo_run(p, BYTES, 0);
+		assert_int_equal(p->nconns, 1);
+		rpc_pair_release(p);
+		echo_fini(&c);
+		rpc_pair_destroy(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +267,7 @@ int main(void)
 		cmocka_unit_test(repaired),
 		cmocka_unit_test(waited_for),
 		cmocka_unit_test(cancelled_while_leaving),
+		cmocka_unit_test(copied_while_disk_works),
 	};
 
 	return cmocka_run_group_tests_name("clnt_leaving", tests, NULL, NULL);

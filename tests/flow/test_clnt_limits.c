@@ -332,7 +332,7 @@ static void item53_private_data(void **state)
 	}
 }
 
-/* After a loss: the same XIDs, memory offered anew under keys that work, answers taken at once. */
+/* After a loss: the same XIDs, memory offered again under valid keys, replies accepted at once. */
 static void item56_calls_go_again(void **state)
 {
 	struct rr_segment before[4];

@@ -54,15 +54,19 @@ static struct variant variants[] = {
 	{ "window, nothing remote", { LOCAL, .clnt.registration = "window",
 				      .clnt.no_private_data = true } },
 	{ "window, chaos", { LOCAL, .clnt.registration = "window",
-			     .clnt_local.hooks.chaos_seed = 3, .svc_local.hooks.chaos_seed = 4 } },
+			     .clnt_local.filters = HOOKS(.chaos_seed = 3),
+			     .svc_local.filters = HOOKS(.chaos_seed = 4) } },
 	{ "window, chaos, taken back by the client",
 	  { LOCAL, .clnt.registration = "window", .svc.no_remote_inv = true,
-	    .clnt_local.hooks.chaos_seed = 5, .svc_local.hooks.chaos_seed = 6 } },
+	    .clnt_local.filters = HOOKS(.chaos_seed = 5),
+	    .svc_local.filters = HOOKS(.chaos_seed = 6) } },
 	{ "window, bounce area", { LOCAL, .clnt.registration = "window",
 				   .clnt_local.vm = RR_LOCAL_VM_NEVER,
 				   .svc_local.vm = RR_LOCAL_VM_NEVER } },
-	{ "chaos 1", { LOCAL, .clnt_local.hooks.chaos_seed = 1, .svc_local.hooks.chaos_seed = 2 } },
-	{ "chaos 2", { LOCAL, .clnt_local.hooks.chaos_seed = 77, .svc_local.hooks.chaos_seed = 78,
+	{ "chaos 1", { LOCAL, .clnt_local.filters = HOOKS(.chaos_seed = 1),
+		       .svc_local.filters = HOOKS(.chaos_seed = 2) } },
+	{ "chaos 2", { LOCAL, .clnt_local.filters = HOOKS(.chaos_seed = 77),
+		       .svc_local.filters = HOOKS(.chaos_seed = 78),
 		       .clnt.inline_bytes = 1024 } },
 	{ "bounce area", { LOCAL, .clnt_local.vm = RR_LOCAL_VM_NEVER,
 			   .svc_local.vm = RR_LOCAL_VM_NEVER } },
@@ -303,7 +307,7 @@ static void slab_registers_once(void **state)
 	rpc_pair_destroy(p);
 }
 
-/* The Write of a payload that nobody waits for and the answer's Send are one chain. */
+/* The Write of a payload whose completion is not waited for and the reply's Send are one chain. */
 static void payload_goes_with_its_answer(void **state)
 {
 	struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL };
@@ -364,7 +368,7 @@ static void tcp_copies_once(void **state)
 	rpc_pair_destroy(p);
 }
 
-/* checklist 51: with no retry at all nobody ever sends where no receive is posted */
+/* checklist 51: without any RNR retry neither side ever sends where no receive is posted */
 static void no_receive_is_ever_missing(void **state)
 {
 	static const uint32_t credits[] = { 1, 2, 8, 64 };
@@ -373,8 +377,8 @@ static void no_receive_is_ever_missing(void **state)
 	for (size_t k = 0; k < ARRAY_SIZE(credits) * 2; k++) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL,
 					   .svc.credits = credits[k / 2],
-					   .clnt_local.hooks.chaos_seed = k % 2 ? k : 0,
-					   .svc_local.hooks.chaos_seed = k % 2 ? k + 50 : 0 };
+					   .clnt_local.filters = HOOKS(.chaos_seed = k % 2 ? k : 0),
+					   .svc_local.filters = HOOKS(.chaos_seed = k % 2 ? k + 50 : 0) };
 		struct rpc_pair *p = rpc_pair_create(&a);
 		struct echo_call *c = calloc(CROWD, sizeof(*c));
 
@@ -453,7 +457,7 @@ int main(void)
 		snprintf(names[i], sizeof(names[i]), "%s: %s", v->name, shapes[i % NSHAPES].name);
 		all[i].name = names[i];
 	}
-	/* what is counted is told for the usual thresholds and grants */
+	/* the expected counts hold for the default thresholds and credits only */
 	if (getenv("LEAT_TEST_VARIANT"))
 		return cmocka_run_group_tests(all, NULL, NULL);
 	return cmocka_run_group_tests(all, NULL, NULL) +

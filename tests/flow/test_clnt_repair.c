@@ -76,10 +76,8 @@ static void cut_at_each_send(void **state)
 			struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL };
 			struct rr_local_attr *side = how & 1 ? &a.svc_local : &a.clnt_local;
 
-			side->hooks.cut_after_sends = n;
-			side->hooks.cut_delivers = how & 2;
-			if (how & 4)
-				side->hooks.chaos_seed = n * 8 + (uint64_t)how;
+			side->filters = HOOKS(.cut_after_sends = n, .cut_delivers = how & 2,
+					      .chaos_seed = how & 4 ? n * 8 + (uint64_t)how : 0);
 			batch_survives(&a, false);
 		}
 }
@@ -90,10 +88,10 @@ static void failing_completions(void **state)
 	for (uint64_t n = 1; n <= 2 * BATCH; n++) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL };
 
-		a.clnt_local.hooks.fail_completion = n;
+		a.clnt_local.filters = HOOKS(.fail_completion = n);
 		batch_survives(&a, true);
-		a.clnt_local.hooks.fail_completion = 0;
-		a.svc_local.hooks.fail_completion = n;
+		a.clnt_local.filters = NULL;
+		a.svc_local.filters = HOOKS(.fail_completion = n);
 		batch_survives(&a, true);
 	}
 }
@@ -105,7 +103,7 @@ static void failing_posts(void **state)
 	for (uint64_t n = 20; n <= 20 + BATCH; n++) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL };
 
-		a.clnt_local.hooks.fail_post = n;
+		a.clnt_local.filters = HOOKS(.fail_post = n);
 		batch_survives(&a, false);
 	}
 }
@@ -120,7 +118,7 @@ static void failing_registrations(void **state)
 		struct echo_call c[BATCH];
 		unsigned failed = 0;
 
-		a.clnt_local.hooks.fail_reg = n;
+		a.clnt_local.filters = HOOKS(.fail_reg = n);
 		p = rpc_pair_create(&a);
 		one(p); /* more credits, so that other calls are out */
 		start_batch(p, c);
@@ -145,7 +143,7 @@ static void lost_completions(void **state)
 	for (uint64_t n = 1; n <= 8; n += step) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL, .clnt.timeout_ms = 100 };
 
-		a.clnt_local.hooks.drop_completion = n;
+		a.clnt_local.filters = HOOKS(.drop_completion = n);
 		batch_survives(&a, false);
 	}
 }
@@ -155,8 +153,8 @@ static void lost_completions(void **state)
 static const struct rpc_pair_attr over_local = { .transport = RPCRDMA_LOCAL };
 static const struct rpc_pair_attr over_tcp = { .transport = RPCRDMA_TCP };
 static const struct rpc_pair_attr over_chaos = { .transport = RPCRDMA_LOCAL,
-						 .clnt_local.hooks.chaos_seed = 5,
-						 .svc_local.hooks.chaos_seed = 6 };
+						 .clnt_local.filters = HOOKS(.chaos_seed = 5),
+						 .svc_local.filters = HOOKS(.chaos_seed = 6) };
 
 static void no_answer_in_time(void **state)
 {
@@ -345,7 +343,7 @@ static void away_and_back(void **state)
 	rpcrdma_conn_close(p->last_conn);
 	rpc_pair_until(p, &p->downs, p->downs + 5);
 	assert_int_equal(p->aways, 0);
-	/* until somebody waits */
+	/* until a call waits for it */
 	echo_init(&c[0], p, ECHO_BOTH, 1, 1, 0, 0);
 	echo_start(&c[0]);
 	rpc_pair_until(p, &p->aways, 1);

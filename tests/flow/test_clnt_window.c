@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_clnt_window.c - memory windows of the requester (reg_window.c), seen from a responder that
+ * test_clnt_window.c - memory windows of the requester (window.c), seen from a responder that
  *                      invalidates, or writes late, as the test wants
  *
  * The numbers are those of the checklist in doc/protocol.md. What the local fabric does not forgive
@@ -58,7 +58,7 @@ static void item63_done_is_out_of_reach(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 60; seed++) {
-		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = seed) };
 		struct rr_segment s;
 		struct talk_call c;
 
@@ -84,7 +84,7 @@ static void given_up_while_taken_back(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed < 40; seed++) {
-		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = seed) };
 		bool destroyed = seed % 3 == 0;
 		struct rpcrdma_stats was;
 		struct rr_segment s;
@@ -122,7 +122,7 @@ static void given_up_on_its_way(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 40; seed++) {
-		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = seed) };
 		struct talk_call c, other;
 		uint32_t xid = 0;
 
@@ -172,7 +172,7 @@ static void start_put_pieces(struct talk_call *c)
 /* A call whose Send waits for room in the queue: nothing of it ever goes out. */
 static void given_up_in_line(void **state)
 {
-	struct rr_local_attr local = { .hooks.chaos_seed = 11 };
+	struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = 11) };
 	struct rpcrdma_clnt_attr ca = { .credits = 8 };
 	struct rpcrdma_stats was, is;
 	struct talk_call c[6];
@@ -210,7 +210,7 @@ static void given_up_in_line(void **state)
  * windows of it have a place in the line. */
 static void answered_in_line(void **state)
 {
-	struct rr_local_attr local = { .hooks.chaos_seed = 11 };
+	struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = 11) };
 	struct rpcrdma_clnt_attr ca = { .credits = 8 };
 	struct rpcrdma_stats was;
 	struct talk_call c[6];
@@ -361,7 +361,7 @@ static void item64_answered_twice(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 20; seed++) {
-		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = seed) };
 		struct talk_call c;
 
 		begin_way(&local, BY_CLIENT);
@@ -381,7 +381,7 @@ static void item64_answered_twice(void **state)
 
 /* ---- shortage, and devices without ----------------------------------------------------------- */
 
-/* No window is to be had: the call waits for one, or fails if nobody has any; never another key. */
+/* No window can be allocated: the call waits for one, or fails if no call holds one. No other key is sent. */
 static void shortage_queues(void **state)
 {
 	struct talk_call c[3];
@@ -392,10 +392,10 @@ static void shortage_queues(void **state)
 	start_get(&c[0], 9001);
 	hear();
 	inv_key = heard.writes[0].segs[0].handle;
-	rr_faults_hooks(fabric)->fail_window = 1;
+	faults_of(fabric)->fail_window = 1;
 	start_get(&c[1], 9001);
 	assert_false(hear_one());
-	rr_faults_hooks(fabric)->fail_window = 0;
+	faults_of(fabric)->fail_window = 0;
 	answer_get(9001);
 	ended(&c[0], 0);
 	hear();
@@ -411,7 +411,7 @@ static void shortage_queues(void **state)
 
 static void falls_back_without(void **state)
 {
-	struct rr_local_attr local = { .no_windows = true };
+	struct rr_local_attr local = { .filters = HOOKS(.no_windows = true) };
 
 	(void)state;
 	begin(&local, NULL);
@@ -428,7 +428,7 @@ static void falls_back_without(void **state)
 /* They are there, and the first bind fails: found out before the first call, once for the device. */
 static void falls_back_when_broken(void **state)
 {
-	struct rr_local_attr local = { .hooks.fail_bind = 1 };
+	struct rr_local_attr local = { .filters = HOOKS(.fail_bind = 1) };
 
 	(void)state;
 	begin(&local, NULL);
@@ -444,6 +444,20 @@ static void falls_back_when_broken(void **state)
 	still_works();
 	assert_int_equal(srv.conns, 3);
 	assert_string_equal(info().registration, "auto");
+	close_both();
+}
+
+/* The same, but the device does not even accept the request. */
+static void falls_back_when_refused(void **state)
+{
+	struct rr_local_attr local = { .filters = HOOKS(.refuse_binds = true) };
+
+	(void)state;
+	begin(&local, NULL);
+	still_works();
+	assert_int_equal(srv.conns, 2);
+	assert_string_equal(info().fallback, "memory windows of the device do not work");
+	assert_int_equal(info().reconnects, 0);
 	close_both();
 }
 
@@ -466,6 +480,7 @@ int main(void)
 		clnt_test_bare(shortage_queues),
 		clnt_test_bare(falls_back_without),
 		clnt_test_bare(falls_back_when_broken),
+		clnt_test_bare(falls_back_when_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ printf '%s\n' "$server" "$a" >"$work/conf"
 start
 tcp=tcp://127.0.0.1:$port
 
-# what it says of itself, to anybody
+# what it says of itself, to every user
 ok "$LEAT" ctl info "$url"
 says '^server  *leatd [0-9].* instance [0-9a-f]+$'
 says "^listens on  *local://$work/sock\$"
@@ -131,7 +131,7 @@ now=$(wc -l <"$work/log")
 ok "$LEAT" ctl reload "$url"
 sed "1,${now}d" "$work/log" | grep -q 'asks for a reload' || fail "still quiet: $(cat "$work/log")"
 
-# only for who runs it, and only where the kernel says who that is
+# only for the user that runs it, and only where the kernel names the peer's user
 bad 1 'own user' "$LEAT" ctl reload "$tcp"
 bad 1 'own user' "$LEAT" ctl drain "$tcp"
 other='setpriv --reuid 64002 --regid 64002 --clear-groups'

@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "kernel_has.h"
 #include "nfs_peer.h"
 
 #define NAMES 8u   /* of both; the client has one more of its own */
@@ -34,7 +35,7 @@
 
 /* what the client believes of a name */
 struct known_name {
-	uint64_t fileid; /* 0: there is none */
+	uint64_t fileid; /* 0: the name does not exist */
 	uint64_t gen;	 /* true while the directory has this one */
 };
 
@@ -159,7 +160,7 @@ static void create(struct race *r, unsigned i, createmode3 mode)
 		(void)learn_change(r, res.status, &res.CREATE3res_u.resfail.dir_wcc);
 		forget(r, i);
 	}
-	/* Somebody may have changed the name since it was made, before or after the attributes. */
+	/* Another client may have changed the name since it was made, before or after the attributes. */
 	if (res.status == NFS3_OK && mode == UNCHECKED)
 		forget(r, i);
 	xdr_free((xdrproc_t)xdr_CREATE3res, (char *)&res);
@@ -411,14 +412,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool is_watched(const struct race *r)
-{
-	struct fs_limits lim;
-
-	fs_limits_find(r->dir_fd, true, &lim);
-	return lim.tells_changes;
-}
-
 static void races(void **state)
 {
 	const char *env = getenv("DIR_WCC_ROUNDS");
@@ -439,7 +432,7 @@ static void races(void **state)
 	print_message("%lu changes and %lu local ones: %lu with `before`, %lu names believed, %lu of them wrong\n",
 		      r->changes, r->local_changes, r->proved, r->believed, r->stale);
 	assert_int_equal(r->stale, 0);
-	if (is_watched(r)) {
+	if (kernel_has_watches(r->peer.dir.path)) {
 		assert_true(r->proved > rounds / 100);
 		assert_true(r->believed > 0);
 	}
@@ -499,10 +492,8 @@ static void comes_late(void **state)
 /* until the first is proved */
 static void make_known(struct race *r)
 {
-	if (!is_watched(r)) {
-		print_message("SKIP: directories of this file system are not watched\n");
+	if (!kernel_has_watches(r->peer.dir.path))
 		skip();
-	}
 	do {
 		assert_true(r->changes < 10000);
 		remove_name(r, OWN);
@@ -539,7 +530,7 @@ static void not_on_disk(void **state)
 	assert_true(faccessat(r->dir_fd, "n8", F_OK, 0) && errno == ENOENT);
 }
 
-/* Nobody else is there: what is known stays known, whatever the client does. */
+/* There is no other client: what is known stays known, whatever this client does. */
 static void alone(void **state)
 {
 	struct race *r = *state;

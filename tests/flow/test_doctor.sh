@@ -65,7 +65,7 @@ doctor 0 "$tcp_url"
 says '^way +slower +tcp: the URL asks for it'
 says '^memory +slower +all memory by copies through a socket'
 
-# a better way that does not work out is told with its reason, in the order of trying
+# doctor lists a better transport that fails with its reason, in the order of the attempts
 mv "$sock" "$sock.away"
 doctor 0 "$leat_url"
 grep -E '^way ' "$work/out" >"$work/ways"

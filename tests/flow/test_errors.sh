@@ -62,7 +62,7 @@ if mount -t tmpfs -o size=64k,mode=777 leat-full "$work/full" 2>/dev/null; then
 	leatd_options="$leatd_options --export /full=$full,rw,no_root_squash"
 fi
 leatd_start "$export_dir" || exit 1
-# whoever we are, to this one nothing is open that is closed to all
+# this user, unlike root, cannot open a file without permissions, whatever user runs the test
 nobody='?uid=65534&gid=65534'
 [ "$(id -u)" -eq 0 ] || nobody=''
 
@@ -93,7 +93,7 @@ errors() { # URL
 	like "$url/d/closed: READDIRPLUS: Permission denied \\(NFS3ERR_ACCES\\)" \
 		"$LEAT" ls "$url/d/closed$nobody"
 
-	# ... because one is somebody else there, and not because of that
+	# ... because the export maps us to another user, and not because of the mode
 	if [ "$(id -u)" -eq 0 ]; then
 		says "$server/squash/x: MKDIR: Permission denied (NFS3ERR_ACCES; export /squash squashes root to uid 65534: use \
 no_root_squash, or run leat as another user)" "$LEAT" mkdir "$server/squash/x"
@@ -178,7 +178,7 @@ kill -CONT "$leatd_pid"
 if [ ! -s "$work/err" ]; then # all that was in flight had been answered
 	grep -q 'server not known' "$work/out" || fail "bench said: $(cat "$work/out")"
 else
-	[ "$(cat "$work/err")" = "leat: $tcp_url: interrupted, and the server does not answer" ] ||
+	[ "$(cat "$work/err")" = "leat: $tcp_url: interrupted, and the server does not reply" ] ||
 		fail "bench -> $rc: $(cat "$work/err")"
 fi
 checks=$((checks + 1))

@@ -3,8 +3,8 @@
  *
  * test_full_queue.c - a local socket at which too many wait to be accepted
  *
- * The queue is the kernel's, one for all users, and whoever fills it keeps the others out of it. Those come
- * again until they get in, or until their time is over.
+ * The kernel keeps one queue for all users, and a process that fills it keeps the others out. Those connect
+ * again until they get in, or until their timeout ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static struct sockaddr_un sun_of(const char *path)
 	return sun;
 }
 
-/* Who has hung up waits all the same. */
+/* A connection that its client has closed stays in the queue. */
 static void fill(const char *path)
 {
 	struct sockaddr_un sun = sun_of(path);
@@ -104,7 +104,7 @@ static void waits_for_a_place(void **state)
 	rpc_pair_destroy(p);
 }
 
-/* And so does one who was in, and has lost his connection. */
+/* A client that was mounted and lost its connection also connects again. */
 static void comes_back(void **state)
 {
 	struct rpc_pair *p = open_pair(0);
@@ -192,7 +192,7 @@ static void given_up(void **state)
 
 /* ---- mounts ---- */
 
-/* Somebody who listens at @path, and accepts nothing. */
+/* Returns a socket that listens at @path; no connection is accepted. */
 static int listen_deaf(const char *path)
 {
 	struct sockaddr_un sun = sun_of(path);

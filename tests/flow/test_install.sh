@@ -73,6 +73,44 @@ mv "$root/libexec/leat/leat-dump" "$work/dump"
 grep -q 'cannot run leat-dump: neither .*/libexec/leat/leat-dump nor ' "$work/out" || fail "leat dump: $(cat "$work/out")"
 mv "$work/dump" "$root/libexec/leat/leat-dump"
 
+# It must be as hard to replace as leat itself.
+refused() {
+	"$root/bin/leat" dump tests/vectors/kernel-session.pcap >"$work/out" 2>&1 && fail "leat dump runs $1"
+	grep -q 'refusing to run .*/libexec/leat/leat-dump: ' "$work/out" || fail "leat dump, $1: $(cat "$work/out")"
+}
+for mode in g+w o+w; do
+	chmod $mode "$root/libexec/leat/leat-dump"
+	refused "a program with $mode"
+	chmod go-w "$root/libexec/leat/leat-dump"
+done
+if [ "$(id -u)" -eq 0 ]; then
+	chown 65534 "$root/libexec/leat/leat-dump"
+	refused 'a program of another user'
+	chown 65534 "$root/bin/leat"
+	"$root/bin/leat" dump tests/vectors/kernel-session.pcap >"$work/out" || fail 'leat dump of the same user'
+	chown 0 "$root/libexec/leat/leat-dump"
+	"$root/bin/leat" dump tests/vectors/kernel-session.pcap >"$work/out" || fail "leat dump of root's"
+	chown 0 "$root/bin/leat"
+else
+	echo 'skipped: a leat-dump of another user: not root'
+fi
+
+# LIBEXECDIR, in a tree of its own: leat is compiled with it. The installation may move.
+mkdir -p "$work/tree/build/obj/default/tests"
+for f in *; do
+	[ "$f" = build ] || ln -s "$PWD/$f" "$work/tree/$f"
+done
+cp -a build/gen build/leat* build/lib* "$work/tree/build"
+for f in client rpcrdma server xdr gen; do
+	cp -a "build/obj/default/$f" "$work/tree/build/obj/default"
+done
+cp -a build/obj/default/tests/tools "$work/tree/build/obj/default/tests"
+cp -a build/obj/default/*.a build/obj/default/flags "$work/tree/build/obj/default"
+quiet_make -C "$work/tree" install DESTDIR="$work/other" LIBEXECDIR=/usr/lib/our-helpers
+mv "$work/other" "$work/moved"
+[ -x "$work/moved/usr/lib/our-helpers/leat/leat-dump" ] || fail 'leat-dump is not in LIBEXECDIR'
+"$work/moved/usr/bin/leat" dump tests/vectors/kernel-session.pcap | grep -q ' REPLY ' || fail 'leat dump, from LIBEXECDIR'
+
 for lib in leat:leat_ rpcrdma:rpcrdma_; do
 	out=$(nm -D --defined-only "$root/lib/lib${lib%%:*}.so" | awk '$2 != "A" { print $3 }' | grep -v "^${lib#*:}") &&
 		fail "lib${lib%%:*}.so exports $out"

@@ -14,7 +14,7 @@
 
 #include "nfs_peer.h"
 
-/* Results whose path is no payload: then nobody but the Reply chunk can carry a long one. */
+/* Results whose path is no payload: then only the Reply chunk can carry a long one. */
 struct plain_res {
 	nfsstat3 status;
 	post_op_attr attr;

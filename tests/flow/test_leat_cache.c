@@ -221,7 +221,7 @@ static void close_to_open(void **state)
 	/* in between, for so long as the model says, the old is seen */
 	put(b, "d/f", "newer");
 	assert_int_equal(size_of(a, "d/f"), 3);
-	/* but not by who opens, nor by anybody after */
+	/* but not by an open, nor by any call after it */
 	check(a, "d/f", "newer");
 	assert_int_equal(size_of(a, "d/f"), 5);
 	/* the other way round: closed here, seen there */
@@ -236,7 +236,7 @@ static void close_to_open(void **state)
 	pass(LONG);
 	assert_int_equal(leat_fstat(f, &st), 0);
 	assert_int_equal(st.st_size, 12);
-	/* who asks for the end of the file is told */
+	/* a seek to the end of the file gets the new size */
 	put(b, "d/f", "1");
 	assert_int_equal(leat_lseek(f, 0, SEEK_END), 1);
 	assert_int_equal(leat_close(f), 0);
@@ -307,7 +307,7 @@ static void stale_directories(void **state)
 	assert_int_equal(leat_rename(a, "d/f", "d/g"), 0);
 	assert_int_equal(leat_rename(inside, "g", "f"), 0);
 	assert_int_equal(size_of(b, "d/f"), 6);
-	/* and what is gone for good is told to be so, after one more look */
+	/* an open file or a name that was removed fails, after one more request */
 	assert_int_equal(leat_open(a, "d/f", O_RDONLY, 0, &f), 0);
 	assert_int_equal(leat_unlink(b, "d/f"), 0);
 	pass(LONG);

@@ -210,7 +210,7 @@ static void run_leat(const char *command, const char *from, const char *to)
 	assert_int_equal(posix_spawn(&pid, leat_program(), &quiet, NULL, (char *const *)argv, environ), 0);
 	posix_spawn_file_actions_destroy(&quiet);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status)); /* with an error, or without: that depends on who came first */
+	assert_true(WIFEXITED(status)); /* with an error, or without: that depends on which came first */
 }
 
 static void make_tree(void)

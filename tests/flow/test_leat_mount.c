@@ -217,25 +217,6 @@ static void reading_ahead(void **state)
 
 /* ---- callbacks and loops ---- */
 
-struct count {
-	unsigned fn, free;
-	int64_t result;
-};
-
-static void count_fn(void *arg, int64_t result)
-{
-	struct count *c = arg;
-
-	assert_int_equal(c->free, 0);
-	c->fn++;
-	c->result = result;
-}
-
-static void count_free(void *arg)
-{
-	((struct count *)arg)->free++;
-}
-
 static void other_loop(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.local_url, NULL);
@@ -384,7 +365,7 @@ static void *worker(void *arg)
 		bad += leat_fstat(f, &st) != 0 || st.st_size != sizeof(out);
 		bad += leat_close(f) != 0;
 		bad += leat_stat(shared, "/absent", &st) != -ENOENT;
-		bad += !strstr(leat_error(shared), "("); /* someone's, but whole */
+		bad += !strstr(leat_error(shared), "("); /* perhaps another thread's, but whole */
 		bad += leat_aio_null(shared, (struct leat_cb){ count_callback, NULL, NULL }) != 0;
 		bad += leat_opendir(shared, "/", &d) != 0;
 		if (!bad)
@@ -445,7 +426,7 @@ static bool handles_survive(void)
 }
 
 /* A server that goes and comes back: a hard mount goes on as if nothing had been, open files too;
- * but what was written and not stable may be lost, and that is told. */
+ * but unstable writes may be lost, and the client reports that. */
 static void server_restart(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);

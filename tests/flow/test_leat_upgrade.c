@@ -7,7 +7,7 @@
 
 LOG_DEFINE("test_leat_upgrade");
 
-/* leat:// finds the local socket of the server that it reached by address. */
+/* leat:// switches to the local socket of the server that it reached by address. */
 static void upgrade(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.leat_url, "conns=2");
@@ -21,7 +21,7 @@ static void upgrade(void **state)
 	leat_umount(m);
 }
 
-/* ... but not one that merely has the right name. */
+/* It does not use the socket of another server at the same path. */
 static void no_upgrade_to_another(void **state)
 {
 	struct leat_flow other;
@@ -51,7 +51,7 @@ static void no_upgrade_to_another(void **state)
 	leat_flow_destroy(&other);
 }
 
-/* ... nor one that another user could have put there, even if the right one answers. */
+/* It does not use a socket that another user could have put there, even if the right server replies. */
 static void no_upgrade_on_open_paths(void **state)
 {
 	struct leat_info i;
@@ -67,7 +67,7 @@ static void no_upgrade_on_open_paths(void **state)
 	assert_non_null(strstr(i.refused[0].url, flow.dir));
 	assert_non_null(strstr(i.refused[0].why, "by mode 0777 of"));
 	leat_umount(m);
-	m = leat_flow_mount(flow.local_url, NULL); /* the user's own word is enough */
+	m = leat_flow_mount(flow.local_url, NULL); /* a local:// URL is not checked */
 	leat_umount(m);
 	assert_int_equal(chmod(flow.dir, 0700), 0);
 }
@@ -101,7 +101,7 @@ static void *mute_main(void *server)
 	return NULL;
 }
 
-/* A way on which somebody accepts and never says a word costs seconds, not the patience of the mount. */
+/* A transport whose peer accepts and never replies delays the mount by seconds, not by its time-out. */
 static void no_upgrade_to_the_mute(void **state)
 {
 	static struct raw_server mute;
@@ -126,7 +126,7 @@ static void no_upgrade_to_the_mute(void **state)
 	(void)alarm(0);
 	leat_info(m, &i);
 	assert_string_equal(i.transport, "tcp");
-	/* test_variant_modes: who wants modes turns away at the accept, which offers none */
+	/* test_variant_modes: a client that requires modes disconnects at an accept that offers none */
 	assert_non_null(strstr(i.refused[0].why, getenv("LEAT_TEST_MODES") ? "does not offer" : "timed out"));
 	leat_umount(m);
 	atomic_store(&mute_ends, true);

@@ -168,7 +168,7 @@ static void no_transfer_apart_on_a_stream(void **state)
 	leat_umount(m);
 }
 
-/* One in so many is looked at; it must not be always the same of those that take turns. */
+/* One request in several is sampled; with alternating kinds the samples must not all be of one kind. */
 static void turns(void **state)
 {
 	struct leat *m = leat_flow_mount(flow.tcp_url, NULL);

@@ -9,7 +9,7 @@ set -eu
 . tests/lib/checks.sh
 
 work=$(mktemp -d)
-pid='' as='' # as: the command line that makes somebody else of us
+pid='' as='' # as: the command line that changes the user
 finish() {
 	[ -z "$pid" ] || kill "$pid" 2>/dev/null || :
 	rm -rf "$work"
@@ -82,7 +82,7 @@ grep -qE "^leatd: listening on local://$work/sock\$" "$work/out" || fail "$(cat 
 [ "$(wc -l <"$work/out")" -eq 3 ] || fail "not three lines: $(cat "$work/out")"
 port=$(sed -n 's/.*:\([0-9]*\)$/\1/p' "$work/out" | head -n 1)
 
-# somebody is there already
+# the address is in use
 refuses 1 'cannot listen on tcp://.*: Address already in use' --export "$work/exp" \
 	--listen "tcp://127.0.0.1:$port"
 refuses 1 'cannot listen on local://.*: Address already in use' --export "$work/exp" \
@@ -124,7 +124,7 @@ printf '[export /x]\npath = %s/exp\npath = /\n' "$work" >"$work/conf"
 refuses 1 "$work/conf:3: .*one already" -c "$work/conf"
 [ ! -e "$work/sock" ] || fail "a socket was bound"
 
-# ---- as whom it serves ----
+# ---- the user that it serves as ----
 
 mode() { stat -c %a "$1"; }
 
@@ -141,7 +141,7 @@ else
 	echo "skipped: root without capabilities"
 fi
 
-# who runs it decides whose rights count, and it says so; and how much memory it takes at most
+# the user that runs it decides whose rights count, and it says so; and how much memory it takes at most
 start --export "/x=$work/exp" --listen "local://$work/sock" --listen tcp://127.0.0.1:0
 grep -qF 'memory at most 8864 MiB: 256 (pinned-max) + 64 (messages-max) + 32 (drc-bytes) + 8192 (shared-max) + 256 (max-connections) + 64 (threads,' \
 	"$work/err" || fail "memory: $(cat "$work/err")"
@@ -163,7 +163,7 @@ not_for_other() { # WHY
 	grep -q "$1" "$work/got" || fail "another user: $(cat "$work/got")"
 }
 
-# as another user, who serves himself (and root), and others if he is asked to
+# a leatd of another user serves that user and root, and others with --everyone
 user='setpriv --reuid 64001 --regid 64001 --clear-groups'
 other='setpriv --reuid 64002 --regid 64002 --clear-groups'
 if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$LEAT" --version >/dev/null 2>&1; then
@@ -191,11 +191,11 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	[ "$($user "$LEAT" cat "$url")" = secret ] || fail "the user himself is not served"
 	[ "$("$LEAT" cat "$url")" = secret ] || fail "root is not served"
 	not_for_other 'Permission denied'
-	# he who gets past the mode of the socket is asked who he is
+	# the uid of a peer that the mode of the socket lets in is checked
 	chmod 666 "$work/mine/sock"
 	not_for_other 'Connection refused'
 	grep -q 'uid 64002 turned away: all is done as uid 64001' "$work/err" || fail "$(cat "$work/err")"
-	# one who comes again and again does not hide another, and what was left out is counted
+	# repeated messages about one peer do not hide another, and the omitted ones are counted
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		not_for_other 'Connection refused'
 	done
@@ -218,7 +218,7 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 	as=
 	checks=$((checks + 14))
 
-	# root's leatd believes over TCP who has a reserved port, and tells the others what they lack
+	# over TCP root's leatd trusts peers with a reserved port, and tells the others what they lack
 	start --export "/x=$work/exp" --export "/y=$work/exp,insecure" --listen tcp://127.0.0.1:0 \
 		--listen "local://$work/sock"
 	grep -q 'export /y: .*, from any port' "$work/err" || fail "$(cat "$work/err")"
@@ -233,7 +233,7 @@ if [ "$(id -u)" -eq 0 ] && $user "$LEATD" --version >/dev/null 2>&1 && $user "$L
 		grep -qE '127.0.0.1:([0-9]+) is denied export /x: source port \1 is not below 1024 \(option insecure\)' \
 			"$work/err" || fail "$(cat "$work/err")"
 		timeout 60 $user "$LEAT" ls "$tcp/y" >"$work/got" 2>&1 || fail "insecure: $(cat "$work/got")"
-		# who asks for the best way need not know of all this
+		# a leat:// URL finds a transport that works
 		timeout 60 $user "$LEAT" ls "leat://${tcp#tcp://}/x" >"$work/got" 2>&1 || fail "leat://: $(cat "$work/got")"
 		checks=$((checks + 5))
 	else
@@ -244,7 +244,7 @@ else
 	echo "skipped: another user"
 fi
 
-# a user of this host who is in a group that he does not say
+# a user of this host who is in a group that the credential does not list
 member=$(awk -F: '$4 != "" { split($4, m, ","); print m[1], $3; exit }' /etc/group)
 if [ "$(id -u)" -eq 0 ] && [ -n "$member" ] && $user "$LEAT" --version >/dev/null 2>&1 &&
 	id -u "${member% *}" >"$work/uid" 2>/dev/null; then
@@ -274,7 +274,7 @@ if [ -e /proc/net/if_inet6 ] && grep -q ' lo$' /proc/net/if_inet6; then
 	stop TERM
 fi
 
-# what a peer is told of sizes
+# the sizes that a peer gets
 sizes() { # OPTION...: the inline thresholds of a client with 8192
 	start --export "/x=$work/exp" --listen "local://$work/sock" "$@"
 	timeout 60 $as "$LEAT" ping -c 1 "local://$work/sock/x?inline=8192" | sed -n 's/^inline *//p'
@@ -316,7 +316,7 @@ else
 	echo "skipped: a missing rpcbind"
 fi
 
-# memory that it shares with nobody does not count, nor replies that it does not keep
+# memory that it does not share does not count, nor replies that it does not keep
 start --export "/x=$work/exp" --listen tcp://127.0.0.1:0 --drc-entries 0 --pinned-max 8388608 --messages-max 4194304 \
 	--max-connections 101
 grep -qF 'memory at most 102 MiB: 8 (pinned-max) + 4 (messages-max) + 0 (drc-bytes) + 0 (shared-max) + 26 (max-' \
@@ -330,7 +330,7 @@ grep -qF 'memory at most 124 MiB: 8 (pinned-max) + 8 (modes) + 19 (messages-max)
 	fail "memory: $(cat "$work/err")"
 stop TERM
 
-# one that may write no large files says so, and lives: FSINFO told, and whoever tries is told again
+# one that may write no large files says so, and lives: FSINFO has the limit, and a WRITE beyond it fails
 # (over TCP: the memory that the local fabric shares is a file to such a limit)
 if command -v prlimit >/dev/null; then
 	as='prlimit --fsize=100000'

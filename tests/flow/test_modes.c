@@ -79,7 +79,7 @@ static void all_that_is_asked_or_nothing(void **state)
 	}
 }
 
-/* As much memory as the pool may have is all there is for them; who comes late is told. */
+/* The pool's limit bounds the memory for modes; a connection that finds none left is refused the mode. */
 static void memory_for_so_many(void **state)
 {
 	struct rpc_pair_attr a = with(RPCRDMA_READ_READ, RPCRDMA_READ_READ);
@@ -170,7 +170,7 @@ static void read_read(void **state)
 	rpc_pair_destroy(p);
 }
 
-/* A device whose queues are too short for all the receives that so many credits take with a mode. */
+/* A device whose queues are too short for the receives that 64 credits take with a mode. */
 static void short_queues(void **state)
 {
 	(void)state;
@@ -217,7 +217,7 @@ static void do_fast_write(bool windows)
 	unsigned fast = 0, pulled = 0;
 
 	a.clnt.fast_write_bytes = 20000;
-	a.svc_local.no_windows = !windows;
+	a.svc_local.filters = HOOKS(.no_windows = !windows);
 	p = rpc_pair_create(&a);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		one(p, ECHO_SINK, sizes[i], 0);
@@ -267,7 +267,7 @@ static void do_hybrid(bool windows)
 	struct rpcrdma_stats s;
 	struct rpc_pair *p;
 
-	a.svc_local.no_windows = !windows;
+	a.svc_local.filters = HOOKS(.no_windows = !windows);
 	p = rpc_pair_create(&a);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		one(p, ECHO_SINK, sizes[i], 0);
@@ -304,7 +304,7 @@ static void many_at_once(void **state)
 			struct echo_call *c = calloc(60, sizeof(*c));
 
 			assert_non_null(c);
-			a.clnt_local.hooks.chaos_seed = a.svc_local.hooks.chaos_seed = seeds[k];
+			a.clnt_local.filters = a.svc_local.filters = HOOKS(.chaos_seed = seeds[k]);
 			a.clnt_local.vm = a.svc_local.vm = modes & 1 ? RR_LOCAL_VM_AUTO :
 								       RR_LOCAL_VM_NEVER;
 			p = rpc_pair_create(&a);
@@ -331,8 +331,8 @@ static void many_at_once(void **state)
 	}
 }
 
-/* The reply gives the slot back, or the room: whoever uses it anew may be quicker than the responder hears
- * that its reply has gone. */
+/* The reply releases the slot, or the room: the client may use it again before the responder sees the
+ * completion of its reply. */
 static void used_anew_at_once(void **state)
 {
 	(void)state;
@@ -342,7 +342,7 @@ static void used_anew_at_once(void **state)
 			struct rpc_pair *p;
 
 			a.clnt.credits = 1;
-			a.clnt_local.hooks.chaos_seed = a.svc_local.hooks.chaos_seed = seed;
+			a.clnt_local.filters = a.svc_local.filters = HOOKS(.chaos_seed = seed);
 			p = rpc_pair_create(&a);
 			for (unsigned i = 0; i < 40; i++)
 				one(p, ECHO_SINK, 5000 + i, 0);
@@ -392,12 +392,12 @@ static void given_up(void **state)
 	}
 }
 
-static struct rr_hooks *clnt_hooks(const struct rpc_pair *p)
+static struct hooks *clnt_hooks(const struct rpc_pair *p)
 {
-	return rr_faults_hooks(local_fabric(p->clnt_domain));
+	return faults_of(local_fabric(p->clnt_domain));
 }
 
-/* No registration is to be had for a call that is the only one: its payload is copied, as it would be without
+/* Registration fails for the only call in flight: its payload is copied, as it would be without
  * a mode, whether it has room already or its reply is there. */
 static void short_of_registrations(void **state)
 {

@@ -3,7 +3,7 @@
  *
  * test_modes_clnt.c - the requester's modes against a responder that says exactly what the test wants
  *
- * A client that asked for a mode believes nothing that it is told of it: what does not fit its call ends
+ * A client that asked for a mode checks all that the responder sends for it: what does not fit its call ends
  * the connection, and the call is sent again over the next.
  */
 #include "clnt_talk.h"
@@ -206,7 +206,7 @@ static void offers_that_are_wrong(void **state)
 			ans.hdr.nreads = 2;
 			ans.hdr.reads[1] = (struct rr_read_seg){ 64, at(0, 4) };
 			break;
-		case 5: /* more pieces than anybody makes */
+		case 5: /* more segments than any responder sends */
 			answer_offer(10000, 32, 40, 10000);
 			break;
 		case 6: /* a key that is none */
@@ -290,7 +290,7 @@ static void slots_after_the_first_message(void **state)
 	memcpy(priv, priv4k, RR_PRIV_BYTES);
 	rr_suffix_encode(&s, priv + RR_PRIV_BYTES);
 	connect_clnt(&ca);
-	for (unsigned conns = 1; conns <= 2; conns++) { /* each connection anew */
+	for (unsigned conns = 1; conns <= 2; conns++) { /* on each connection */
 		raw_server_until(&srv, &srv.conns, conns);
 		start_put(&c, 5000);
 		hear();
@@ -453,7 +453,7 @@ static void answers_to_what_was_not_sent(void **state)
 		start_put(&c, 30001);
 		hear_want(30001);
 		if (waits) {
-			struct rr_hooks *hooks = rr_faults_hooks(local_fabric(domain));
+			struct hooks *hooks = faults_of(local_fabric(domain));
 
 			hooks->fail_reg = 1;
 			grant(heard.xid, at(40000, 30001));

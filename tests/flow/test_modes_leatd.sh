@@ -55,7 +55,7 @@ design 'design=hybrid' '^modes +hybrid$'
 [ "$(counter grants)" -gt 0 ] || fail 'nothing was granted'
 design 'design=read-read&fast_write=32k&conns=3' '^modes +read-read, fast-write$'
 [ "$(counter mode_cuts)$(counter mode_timeouts)" = 00 ] || fail 'somebody was cut off'
-# who does not ask sees nothing of it, and who comes by a stream cannot have it
+# a client that does not ask sees nothing of it, and a client over TCP cannot have it
 ok "$LEAT" ping -c 1 "$local_url"
 ! grep -q '^modes' "$work/said" || fail "not asked for: $(cat "$work/said")"
 refused 'not for TCP' "$tcp_url?design=hybrid"

@@ -220,7 +220,7 @@ static void room_and_right(void **state)
 		here(&s, s.length);
 		expect_put(s.length);
 	}
-	want(0x1234, given.grant_max + 1); /* never: it is told so, and goes another way */
+	want(0x1234, given.grant_max + 1); /* too long: the want is refused, and the payload goes another way */
 	assert_int_equal(granted(0x1234).length, 0);
 	assert_int_equal(stats().mode_cuts, 0);
 	assert_int_equal(stats().bytes_pulled, 0);
@@ -298,7 +298,7 @@ static void room_and_wrong(void **state)
 	connect_peer(&opts4k);
 }
 
-/* Room is short: it is waited for in line, and nobody starves; wants are bounded as calls are. */
+/* Room is short: wants wait in order, and none starves; they are bounded as calls are. */
 static void room_in_line(void **state)
 {
 	struct rr_segment s[6];
@@ -323,14 +323,14 @@ static void room_in_line(void **state)
 	is_cut();
 }
 
-/* A refusal is over when it is sent: whoever hears it may ask anew before its sender knows that it has gone. */
+/* A refusal ends when it is sent: the peer may ask again before the responder sees the completion. */
 static void refused_again_and_again(void **state)
 {
 	const struct rpcrdma_svc_attr one = { .modes = RPCRDMA_MODES_ALL, .credits = 1 };
 
 	(void)state;
 	serve_with(NULL, &one);
-	assert_int_equal(rr_chaos_push(local_fabric(svc.domain), 1), 0);
+	assert_int_equal(chaos_push(local_fabric(svc.domain), 1), 0);
 	connect_with(RPCRDMA_HYBRID);
 	for (uint32_t xid = 0; xid < 100; xid++) {
 		want(xid, given.grant_max + 1);

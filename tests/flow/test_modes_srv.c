@@ -28,7 +28,7 @@ static void no_suffix_no_difference(void **state)
 	expect_accepted(RR_SUCCESS);
 	assert_int_equal(heard.nreads, 0);
 	assert_pattern(r->mem, 0, 20000);
-	/* the other procedures are unknown ones, RDMA_DONE is for nobody, an immediate says nothing */
+	/* the other procedures are unknown ones, RDMA_DONE fits no request, an immediate is ignored */
 	for (uint32_t proc = RR_WANT; proc <= RR_HERE; proc++) {
 		begin(RR_MSG);
 		rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
@@ -108,8 +108,8 @@ static void greedy_suffix_is_bounded(void **state)
 	still_serves();
 }
 
-/* There is no memory for a mode: whoever the connection would have been given to has a thread of its own, and
- * nothing of its is looked at. */
+/* There is no memory for a mode. The engine that the connection would have gone to has a thread of its own, and
+ * the responder does not touch that engine's state. */
 static void refused_beside_another_engine(void **state)
 {
 	const struct rpcrdma_domain_attr poor = { .pool_bytes_max = 2 << 20 };
@@ -211,7 +211,7 @@ static void offered_and_read(void **state)
 		assert_pattern(data, 0, sizeof(data));
 		done(0x1234);
 	}
-	/* half of it is told, and half offered; none is told, and nothing offered */
+	/* the service reports half of the payload, and half is offered; it reports none, and none is offered */
 	get_args(20000, WIRE_SHORT);
 	say();
 	expect_accepted(RR_SUCCESS);

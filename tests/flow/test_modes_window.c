@@ -4,7 +4,7 @@
  * test_modes_window.c - fast-write and hybrid at the responder: what a peer writes by is a window, of so
  *                       many bytes and for so long, and can be taken back
  *
- * A Write that is refused ends the connection of who made it, and no other: every test ends with another
+ * A Write that is refused ends the connection of its sender, and no other: every test ends with another
  * peer being served.
  */
 #include "engine_int.h"
@@ -43,9 +43,9 @@ static struct rr_dev *device(struct rpcrdma_domain *d)
 	return dev;
 }
 
-static struct rr_hooks *hooks(void)
+static struct hooks *hooks(void)
 {
-	return rr_faults_hooks(device(svc.domain)->fabric);
+	return faults_of(device(svc.domain)->fabric);
 }
 
 /* ---- whose keys they are ------------------------------------------------------------------ */
@@ -118,7 +118,7 @@ static void keys_are_windows(void **state)
 	s = room_for(1, 5000);
 	assert_int_equal(nwindows, 2);
 	assert_int_equal(s.handle, rr_mw_next_rkey(window_keys[1]));
-	/* who never asked costs none */
+	/* a peer that never asked uses none */
 	close_peer();
 	connect_peer(&opts4k);
 	still_serves();
@@ -330,7 +330,7 @@ static void invalidated_by_the_peer(void **state)
 
 /* ---- revoked ------------------------------------------------------------------------------ */
 
-/* Until so many grants were not used in time; the connection lives. */
+/* Waits until @n grants were not used in time; the connection lives. */
 static void revoked_by_now(unsigned n)
 {
 	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
@@ -440,7 +440,7 @@ static void memory_of_the_revoked(void **state)
 	assert_true(raw_alive(&peer));
 }
 
-/* Its memory is somebody else's by now: that is not what was given. */
+/* Its memory belongs to another grant by now, so the announcement does not match a grant. */
 static void revoked_and_gone(void **state)
 {
 	struct rr_segment s, other = { 0 };
@@ -495,12 +495,12 @@ static void before_it_was_told(void **state)
 	(void)state;
 	serve_with(&domain, &all_modes);
 	connect_with(RPCRDMA_HYBRID);
-	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 1;
+	rr_local_attr(device(svc.domain)->fabric)->link.rate_bytes_s = 1;
 	for (uint32_t i = 1; i <= 4; i++)
 		want(i, 5000);
 	done(4);
 	is_cut();
-	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 0;
+	rr_local_attr(device(svc.domain)->fabric)->link.rate_bytes_s = 0;
 }
 
 /* The invalidation is behind an answer that takes its time: so are the pages. */
@@ -510,7 +510,7 @@ static void pages_wait_for_it(void **state)
 	connect_with(RPCRDMA_HYBRID);
 	for (uint32_t i = 1; i <= 4; i++)
 		(void)room_for(i, BIG);
-	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 1;
+	rr_local_attr(device(svc.domain)->fabric)->link.rate_bytes_s = 1;
 	begin(RR_MSG);
 	rpc_call(WIRE_PROG, WIRE_VERS, WIRE_NULL);
 	say();
@@ -520,7 +520,7 @@ static void pages_wait_for_it(void **state)
 	assert_int_equal(stats().local_invs, 1);
 	assert_int_equal(stats().grants, 4);
 	assert_true(raw_alive(&peer));
-	rr_local_link(device(svc.domain)->fabric)->rate_bytes_s = 0;
+	rr_local_attr(device(svc.domain)->fabric)->link.rate_bytes_s = 0;
 }
 
 /* ---- shortage ----------------------------------------------------------------------------- */
@@ -619,8 +619,8 @@ static void a_bind_that_fails(void **state)
 	assert_int_equal(room_for(2, 5000).length, 5000);
 }
 
-/* A peer that says it is in the middle of the responder's memory, and never takes that back: the responder
- * depends on no word of his, and others are served. */
+/* A peer that marks itself as copying to the responder's memory, and never clears the mark: the responder
+ * does not depend on it, and other peers are served. */
 static void a_mark_left_behind(void **state)
 {
 	struct local_qp *q;

@@ -22,7 +22,7 @@ if [ "${1:-}" != inside ]; then
 	cp "$LEATD" "$work/tree/build/leatd"
 	cp "$LEAT" "$work/tree/build/leat"
 	cp -r doc "$work/tree/doc"
-	# the second block of lines under that headline is root's, the third anybody's
+	# the second block of lines under that headline is for root, the third for any user
 	awk '/^## / { on = /^## Getting started/; next } !on { next }
 		/^    / { if (!in_block) n++; in_block = 1; print substr($0, 5) >(out "/" n); next }
 		{ in_block = 0 }' out="$work" README.md
@@ -109,7 +109,7 @@ rc=0
 # shellcheck disable=SC2086
 timeout 120 $as sh "$HOME/type" "$lines" >"$work/out.$who" 2>&1 </dev/null || rc=$?
 [ "$rc" -eq 0 ] || fail "status $rc: $(cat "$work/out.$who")"
-# in a user namespace / belongs to nobody in particular, so that sockets below it are not taken
+# in a user namespace / has no owner that is mapped, so that sockets below it are not taken
 local='^way  *ok  *local'
 [ "$(stat -c %u /)" -eq 0 ] || local='^way  *missing  *not local'
 for word in '^transport' ' tour.md' '^  throughput' '^READ +[wDNBf]{50} ' "$local"; do

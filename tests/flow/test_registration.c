@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "kernel_has.h"
 #include "leat_flow.h"
-#include "monitor.h"
 #include "rpc_pair.h"
 
 LOG_DEFINE("test_registration");
@@ -27,6 +27,7 @@ LOG_DEFINE("test_registration");
 #define BYTES 100000u
 #define ROOM (128u << 10) /* of one buffer, with a gap to the next */
 
+struct rr_monitor;
 int __real_rr_monitor_get(struct rr_monitor **ret);
 int __wrap_rr_monitor_get(struct rr_monitor **ret);
 
@@ -35,16 +36,6 @@ static int refused_monitor; /* what a kernel or a seccomp filter says to userfau
 int __wrap_rr_monitor_get(struct rr_monitor **ret)
 {
 	return refused_monitor ? refused_monitor : __real_rr_monitor_get(ret);
-}
-
-static bool has_monitor(void)
-{
-	struct rr_monitor *m;
-
-	if (rr_monitor_get(&m))
-		return false;
-	rr_monitor_put(m);
-	return true;
 }
 
 /* Memory with nothing on either side. */
@@ -121,7 +112,7 @@ static void steady_state(void **state)
 		for (int n = 0; n < 20; n++)
 			read_into(p, mem);
 		s = rpc_pair_clnt_stats(p);
-		if (has_monitor() || how[i].slab || !strcmp(how[i].name, "slab")) {
+		if (kernel_has_uffd() || how[i].slab || !strcmp(how[i].name, "slab")) {
 			assert_int_equal(s.regs - before.regs, 20 * how[i].regs);
 			assert_int_equal(s.deregs - before.deregs, 20 * how[i].regs);
 		} else {
@@ -136,7 +127,7 @@ static void steady_state(void **state)
 	}
 }
 
-/* Where nobody watches nothing is kept but what its owner promised to keep, and it says so. */
+/* Without a monitor only memory whose owner promised to keep it is cached, and the info says so. */
 static void no_monitor(void **state)
 {
 	static const char *const names[] = { "cache", "batch", "auto" };
@@ -340,7 +331,7 @@ static void unmapped_in_mid_call(void **state)
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(names); i++) {
 		struct rpc_pair_attr a = { .transport = RPCRDMA_LOCAL,
 					   .clnt.registration = names[i / 2],
-					   .clnt_local.pin = i % 2 }; /* as for a device */
+					   .clnt_local.filters = HOOKS(.pin = i % 2) }; /* as for a device */
 		struct rpc_pair *p = rpc_pair_create(&a);
 		uint8_t *good = map_one(), *bad = map_one();
 		struct echo_call other, c;
@@ -356,7 +347,7 @@ static void unmapped_in_mid_call(void **state)
 		echo_check(&other, 0);
 		rpc_pair_until(p, &c.done, 1);
 		assert_int_equal(c.err, -EFAULT);
-		if (i % 2) /* where nobody finds out but we, it is the call alone */
+		if (i % 2) /* where only the client detects it, only the call fails */
 			assert_int_equal(rpc_pair_clnt_stats(p).reconnects, 0);
 		read_into(p, good);
 		echo_fini(&other);
@@ -377,10 +368,8 @@ static void replaced_in_mid_call(void **state)
 	uint8_t *mem;
 
 	(void)state;
-	if (!has_monitor()) {
-		print_message("SKIP: there is no userfaultfd here\n");
-		return;
-	}
+	if (!kernel_has_uffd())
+		skip();
 	p = rpc_pair_create(&a);
 	mem = map_one();
 	p->hold = true;
@@ -528,7 +517,7 @@ static void strategies(void **state)
 {
 	static const struct {
 		const char *options;
-		bool again; /* registered anew each time */
+		bool again; /* registered for each operation */
 	} how[] = {
 		{ "registration=dynamic", true },
 		{ "registration=cache&monitor=none", false },
@@ -553,7 +542,7 @@ static void strategies(void **state)
 		assert_int_equal(leat_pwrite(f, data, sizeof(data), 0), sizeof(data));
 		assert_int_equal(leat_pread(f, back, sizeof(back), 0), sizeof(back));
 		assert_memory_equal(data, back, sizeof(data));
-		for (int n = 0; n < 3; n++) { /* whoever keeps them has them all by now */
+		for (int n = 0; n < 3; n++) { /* modes that cache registrations have them all by now */
 			leat_stats(m, &before);
 			memset(back, 0, sizeof(back));
 			assert_int_equal(leat_pread(f, back, sizeof(back), 0), sizeof(back));

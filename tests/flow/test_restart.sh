@@ -154,7 +154,7 @@ for url in "local://$work/sock/x" "tcp://127.0.0.1:$port/x"; do
 done
 where=$work/export
 
-# a pipe cannot be read again: that is told, and nothing pretends to be the file
+# a pipe cannot be read again: the command reports that, and leaves no file
 enough=16777216
 mkfifo "$work/words"
 cat "$work/big" >"$work/words" &

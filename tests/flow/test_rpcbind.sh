@@ -74,7 +74,7 @@ registered ''
 start log2 --listen tcp://127.0.0.1:2049
 registered "$ours"
 first=$pid
-# who comes second leaves what is there, also when he ends
+# the second server leaves the registrations of the first, also when it ends
 start log3 --listen tcp://127.0.0.1:0
 grep -q 'another server is registered for MOUNT by tcp' "$work/log3" || fail 'the second was not told'
 stop "$pid"

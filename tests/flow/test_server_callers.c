@@ -25,28 +25,7 @@ static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
 				       "rw,clients=192.0.2.1",
 				       "rw,all_squash,anonuid=4711,anongid=4712" };
 
-static int setup_tcp(void **state)
-{
-	return nfs_peer_setup(state, RPCRDMA_TCP, options);
-}
-
-static int setup_local(void **state)
-{
-	return nfs_peer_setup(state, RPCRDMA_LOCAL, options);
-}
-
-static bool_t xdr_nothing(XDR *xdrs, void *p)
-{
-	(void)xdrs;
-	(void)p;
-	return TRUE;
-}
-
-static int plain(struct nfs_peer *p, uint32_t prog, uint32_t vers, uint32_t proc)
-{
-	return nfs_peer_rpc(p, prog, vers, proc, (xdrproc_t)xdr_nothing, NULL,
-			    (xdrproc_t)xdr_nothing, NULL, NULL, 0);
-}
+NFS_PEER_SETUPS(options)
 
 /* ---- exports and callers ---- */
 
@@ -93,8 +72,8 @@ static void not_admitted(void **state)
 	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3ERR_ACCES);
 }
 
-/* From a port that anybody may have, as what comes by way of the proxy does, nobody is believed; but
- * he is told so, and what the server says of itself is for all. */
+/* Calls from an unreserved port, as all through the proxy are, are refused with an error in exports that need
+ * a reserved one. NULL and ctl calls work from any port. */
 static void reserved_ports(void **state)
 {
 	static const char *const ports[] = { "rw,no_root_squash,secure",
@@ -115,8 +94,8 @@ static void reserved_ports(void **state)
 	tcp_proxy_start(&proxy, &p->tcp);
 	p->tcp = proxy.addr;
 	nfs_peer_connect(p, RPCRDMA_TCP, 0);
-	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
-	assert_int_equal(plain(p, LEAT_CTL, LEAT_CTL_V1, 0), 0);
+	assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, 0), 0);
+	assert_int_equal(nfs_peer_null(p, LEAT_CTL, LEAT_CTL_V1, 0), 0);
 	assert_int_equal(nfs_peer_mount(p, "/e0", &fh), MNT3ERR_ACCES);
 	assert_int_equal(nfs_peer_mount(p, "/e1", &fh), MNT3_OK);
 	assert_int_equal(nfs_peer_create_file(p, &fh, "f", &fh), NFS3_OK);
@@ -130,7 +109,7 @@ static void reserved_ports(void **state)
 	p->tcp = proxy.server;
 	tcp_proxy_stop(&proxy);
 
-	/* who may have a reserved port, has one, and more often than there are such ports */
+	/* root gets a reserved port for each connection, more often than there are such ports */
 	for (int i = 0; i < (root ? 400 : 1); i++) {
 		if (i)
 			nfs_peer_disconnect(p);
@@ -157,7 +136,7 @@ static void squashed(void **state)
 	assert_int_equal(stat(tmp_dir_path(&p->dir, "e3/f"), &st), 0);
 	assert_int_equal(st.st_uid, 4711);
 	assert_int_equal(st.st_gid, 4712);
-	/* as somebody, in an export that believes him */
+	/* as another user, in an export that trusts the credential */
 	p->cred.uid = 1234;
 	p->cred.gid = 1235;
 	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e0"), 0777), 0);
@@ -279,12 +258,12 @@ static void about_itself(void **state)
 
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_INFO,
-					      (xdrproc_t)xdr_nothing, NULL, (xdrproc_t)xdr_ctl_info,
+					      (xdrproc_t)nfs_peer_xdr_nothing, NULL, (xdrproc_t)xdr_ctl_info,
 					      i ? &again : &info, NULL, 0),
 				 0);
 	assert_memory_equal(info.instance, again.instance, sizeof(info.instance));
 	assert_int_equal(info.listeners.listeners_len, 2);
-	assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_STATS, (xdrproc_t)xdr_nothing,
+	assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_STATS, (xdrproc_t)nfs_peer_xdr_nothing,
 				      NULL, (xdrproc_t)xdr_ctl_stats, &stats, NULL, 0),
 			 0);
 	for (u_int i = 0; i < stats.stats.stats_len; i++)
@@ -354,7 +333,7 @@ static void ends_with_silent_peers(void **state)
 	attr.addr = p->local;
 	assert_int_equal(rpcrdma_clnt_create(p->engine, &attr, &mute[1]), 0);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
+		assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, 0), 0);
 	nfs_peer_stop(p);
 	rpcrdma_clnt_destroy(mute[0]);
 	rpcrdma_clnt_destroy(mute[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_server_close.c - the last close of a removed file holds nobody up
+ * test_server_close.c - the last close of a removed file delays no other call
  *
  * It frees the file's blocks, and sleeps for as long as the file system is frozen. close() is wrapped: that of a
  * removed file which is open for I/O sleeps until the test lets it go on.

@@ -216,7 +216,7 @@ static void dirty_files_async(void **state)
 	end(&p);
 }
 
-/* What nobody commits is synced when there is much of it, and does not use up the share of who wrote it. */
+/* Data that is not committed is synced when there is much of it, and does not use up the writer's share. */
 static void shares_come_back(void **state)
 {
 	enum { WRITTEN = 30 };

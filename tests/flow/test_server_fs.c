@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "kernel_has.h"
 #include "nfs_peer.h"
 
 #define HIM 4711u
@@ -27,15 +28,7 @@
 
 static const char *const options[] = { "rw,no_root_squash", NULL };
 
-static int setup_tcp(void **state)
-{
-	return nfs_peer_setup(state, RPCRDMA_TCP, options);
-}
-
-static int setup_local(void **state)
-{
-	return nfs_peer_setup(state, RPCRDMA_LOCAL, options);
-}
+NFS_PEER_SETUPS(options)
 
 static struct stat local(struct nfs_peer *p, const char *name)
 {
@@ -198,7 +191,7 @@ static void times(void **state)
 		st = local(p, "f");
 		same(&a, &st);
 	}
-	/* the far end: what the file system keeps is what is told, be it less */
+	/* the upper limit: attributes show what the file system stores, which may be less */
 	{
 		sattr3 sa = { .mtime = { .set_it = SET_TO_CLIENT_TIME,
 					 .set_mtime_u.mtime = { UINT32_MAX, 0 } } };
@@ -208,7 +201,7 @@ static void times(void **state)
 		st = local(p, "f");
 		same(&a, &st);
 	}
-	/* and what nobody can say in 32 bits wraps, as it does in every NFSv3 server */
+	/* times that do not fit 32 bits wrap, as in every NFSv3 server */
 	assert_int_equal(utimensat(AT_FDCWD, tmp_dir_path(&p->dir, "e0/f"), before, 0), 0);
 	a = attr(p, &f);
 	assert_int_equal(a.mtime.seconds, UINT32_MAX);
@@ -282,7 +275,7 @@ static nfsstat3 make_node(struct nfs_peer *p, const char *name, ftype3 type, uin
 	return status;
 }
 
-/* the four types, by root and by anybody else */
+/* the four types, by root and by another user */
 static void special_files(void **state)
 {
 	struct nfs_peer *p = *state;
@@ -366,21 +359,10 @@ static void after_only(const wcc_data *w)
 	assert_true(w->after.attributes_follow);
 }
 
-static bool is_watched(const struct nfs_peer *p)
-{
-	struct fs_limits lim;
-	int fd = open(tmp_dir_path(&p->dir, "e0"), O_RDONLY | O_DIRECTORY);
-
-	assert_true(fd >= 0);
-	fs_limits_find(fd, true, &lim);
-	close(fd);
-	return lim.tells_changes;
-}
-
 /* until the server knows all that happened to the directory since it has its ctime */
 static void make_known(struct nfs_peer *p)
 {
-	bool known = !is_watched(p);
+	bool known = !kernel_has_watches(p->dir.path);
 
 	for (unsigned i = 0; !known; i++) {
 		MKDIR3args a = { .where = { nfs_peer_fh(&p->root), (char[]){ "known" } } };
@@ -405,7 +387,7 @@ static void before_too(const struct nfs_peer *p, const wcc_data *w, nfsstat3 sta
 	const fattr3 *after = &w->after.post_op_attr_u.attributes;
 
 	assert_true(w->after.attributes_follow);
-	if (!is_watched(p)) {
+	if (!kernel_has_watches(p->dir.path)) {
 		assert_false(w->before.attributes_follow);
 		return;
 	}

@@ -30,7 +30,7 @@
 #define WHEEL 4003u   /* in group 0 */
 #define IN_MANY 4004u /* in more groups than there is room for */
 #define FIRST 4100u
-#define CLAIMED 5555u /* a group that the server knows nobody to be in */
+#define CLAIMED 5555u /* a group that has no member on the server */
 
 static atomic_uint asked;
 static sem_t slow;
@@ -71,7 +71,7 @@ int __wrap_getgrouplist(const char *name, gid_t gid, gid_t *groups, int *n)
 static void tune(struct conf *conf)
 {
 	conf->manage_gids = true;
-	conf->reactors = 1; /* whoever waited would be seen to keep others waiting */
+	conf->reactors = 1; /* a call that blocks the reactor would delay the others */
 }
 
 static int setup(void **state, enum rpcrdma_transport t)
@@ -155,7 +155,7 @@ static void more_than_sixteen(void **state)
 		assert_int_equal(read_one(p, &beyond), NFS3ERR_ACCES);
 	}
 	assert_int_equal(atomic_load(&asked), before + 2); /* a list that was too short, and one that was not */
-	/* and MNT, which nobody gives an export before it has one */
+	/* and MNT, which has no export before it resolves its path */
 	tmp_dir_mkdir(&p->dir, "e0/d");
 	tmp_dir_mkdir(&p->dir, "e0/d/e");
 	assert_int_equal(chown(tmp_dir_path(&p->dir, "e0/d"), 0, FIRST + 50), 0);
@@ -230,7 +230,7 @@ static void send_call(struct nfs_peer *p, const struct nfs_fh *fh, const struct 
 	assert_int_equal(rpcrdma_clnt_call(p->clnt, &c->call), 0);
 }
 
-/* A database that takes its time keeps its own user waiting, and nobody else. */
+/* A slow database delays only the user that is looked up. */
 static void slow_database(void **state)
 {
 	struct nfs_peer *p = *state;
@@ -248,7 +248,7 @@ static void slow_database(void **state)
 	i_am(p, KNOWN, KNOWN, 0, 0);
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(read_one(p, &fh), NFS3_OK);
-	i_am(p, SLOW, SLOW, 0, 0); /* who he is makes no difference there */
+	i_am(p, SLOW, SLOW, 0, 0); /* the caller's identity makes no difference there */
 	p->cred = cred;
 	assert_int_equal(nfs_peer_lookup(p, &all, ".", NULL), NFS3_OK);
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
@@ -263,7 +263,7 @@ static void slow_database(void **state)
 }
 
 /* Jobs of all clients that wait for a worker or have one, and how many clients there are. A look without the lock of
- * the pool, which is its own: who looks again sees what has changed. */
+ * the pool, which is private to it: the caller polls until the numbers are right. */
 __attribute__((no_sanitize("thread"))) static unsigned count_jobs(struct nfs_peer *p, unsigned *ret_clients)
 {
 	struct clients *all = &p->srv->clients;

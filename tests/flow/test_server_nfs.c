@@ -25,28 +25,7 @@ static const char *const options[] = { "rw,no_root_squash", "ro,no_root_squash",
 				       "rw,clients=192.0.2.1",
 				       "rw,all_squash,anonuid=4711,anongid=4712" };
 
-static int setup_tcp(void **state)
-{
-	return nfs_peer_setup(state, RPCRDMA_TCP, options);
-}
-
-static int setup_local(void **state)
-{
-	return nfs_peer_setup(state, RPCRDMA_LOCAL, options);
-}
-
-static bool_t xdr_nothing(XDR *xdrs, void *p)
-{
-	(void)xdrs;
-	(void)p;
-	return TRUE;
-}
-
-static int plain(struct nfs_peer *p, uint32_t prog, uint32_t vers, uint32_t proc)
-{
-	return nfs_peer_rpc(p, prog, vers, proc, (xdrproc_t)xdr_nothing, NULL,
-			    (xdrproc_t)xdr_nothing, NULL, NULL, 0);
-}
+NFS_PEER_SETUPS(options)
 
 /* ---- RPC ---- */
 
@@ -55,28 +34,28 @@ static void rpc_refusals(void **state)
 	struct nfs_peer *p = *state;
 	struct rpcrdma_cred cred = p->cred;
 
-	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
-	assert_int_equal(plain(p, MOUNT_PROGRAM, MOUNT_V3, 0), 0);
-	assert_int_equal(plain(p, LEAT_CTL, LEAT_CTL_V1, 0), 0);
-	assert_int_equal(plain(p, NFSACL_PROGRAM, NFSACL_V3, 0), 0);
-	assert_int_equal(plain(p, 100021, 4, 0), -EPROTONOSUPPORT); /* NLM */
-	assert_int_equal(plain(p, NFSACL_PROGRAM, 2, 0), -EPROTONOSUPPORT);
-	assert_int_equal(plain(p, NFS_PROGRAM, 4, 0), -EPROTONOSUPPORT);
-	assert_int_equal(plain(p, MOUNT_PROGRAM, 1, 0), -EPROTONOSUPPORT);
-	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 22), -EOPNOTSUPP);
-	assert_int_equal(plain(p, NFSACL_PROGRAM, NFSACL_V3, 3), -EOPNOTSUPP);
-	assert_int_equal(plain(p, MOUNT_PROGRAM, MOUNT_V3, 6), -EOPNOTSUPP);
+	assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, 0), 0);
+	assert_int_equal(nfs_peer_null(p, MOUNT_PROGRAM, MOUNT_V3, 0), 0);
+	assert_int_equal(nfs_peer_null(p, LEAT_CTL, LEAT_CTL_V1, 0), 0);
+	assert_int_equal(nfs_peer_null(p, NFSACL_PROGRAM, NFSACL_V3, 0), 0);
+	assert_int_equal(nfs_peer_null(p, 100021, 4, 0), -EPROTONOSUPPORT); /* NLM */
+	assert_int_equal(nfs_peer_null(p, NFSACL_PROGRAM, 2, 0), -EPROTONOSUPPORT);
+	assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, 4, 0), -EPROTONOSUPPORT);
+	assert_int_equal(nfs_peer_null(p, MOUNT_PROGRAM, 1, 0), -EPROTONOSUPPORT);
+	assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, 22), -EOPNOTSUPP);
+	assert_int_equal(nfs_peer_null(p, NFSACL_PROGRAM, NFSACL_V3, 3), -EOPNOTSUPP);
+	assert_int_equal(nfs_peer_null(p, MOUNT_PROGRAM, MOUNT_V3, 6), -EOPNOTSUPP);
 	/* arguments missing */
 	for (uint32_t proc = 1; proc < 22; proc++)
-		assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, proc), -EINVAL);
+		assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, proc), -EINVAL);
 	for (uint32_t proc = 1; proc < 3; proc++)
-		assert_int_equal(plain(p, NFSACL_PROGRAM, NFSACL_V3, proc), -EINVAL);
-	assert_int_equal(plain(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT), -EINVAL);
+		assert_int_equal(nfs_peer_null(p, NFSACL_PROGRAM, NFSACL_V3, proc), -EINVAL);
+	assert_int_equal(nfs_peer_null(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_MNT), -EINVAL);
 	p->cred.ngids = 16;
-	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
+	assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, 0), 0);
 	p->cred = cred;
 	p->cred.none = true;
-	assert_int_equal(plain(p, NFS_PROGRAM, NFS_V3, 0), 0);
+	assert_int_equal(nfs_peer_null(p, NFS_PROGRAM, NFS_V3, 0), 0);
 }
 
 static void mounts(void **state)
@@ -108,7 +87,7 @@ static void mounts(void **state)
 	assert_int_equal(nfs_peer_mount(p, path, &fh), MNT3ERR_NOENT);
 
 	assert_int_equal(nfs_peer_rpc(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_EXPORT,
-				      (xdrproc_t)xdr_nothing, NULL, (xdrproc_t)xdr_mountexports,
+				      (xdrproc_t)nfs_peer_xdr_nothing, NULL, (xdrproc_t)xdr_mountexports,
 				      &list, NULL, 0),
 			 0);
 	for (mountexports e = list; e; e = e->ex_next)
@@ -117,14 +96,14 @@ static void mounts(void **state)
 	xdr_free((xdrproc_t)xdr_mountexports, (char *)&list);
 
 	assert_int_equal(nfs_peer_rpc(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_DUMP,
-				      (xdrproc_t)xdr_nothing, NULL, (xdrproc_t)xdr_mountlist, &who,
+				      (xdrproc_t)nfs_peer_xdr_nothing, NULL, (xdrproc_t)xdr_mountlist, &who,
 				      NULL, 0),
 			 0);
 	assert_non_null(who);
 	xdr_free((xdrproc_t)xdr_mountlist, (char *)&who);
-	assert_int_equal(plain(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNTALL), 0);
+	assert_int_equal(nfs_peer_null(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_UMNTALL), 0);
 	assert_int_equal(nfs_peer_rpc(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_DUMP,
-				      (xdrproc_t)xdr_nothing, NULL, (xdrproc_t)xdr_mountlist, &who,
+				      (xdrproc_t)nfs_peer_xdr_nothing, NULL, (xdrproc_t)xdr_mountlist, &who,
 				      NULL, 0),
 			 0);
 	assert_null(who);
@@ -137,7 +116,7 @@ static unsigned mounted(struct nfs_peer *p, const char *path)
 	unsigned n = 0;
 
 	assert_int_equal(nfs_peer_rpc(p, MOUNT_PROGRAM, MOUNT_V3, MOUNTPROC3_DUMP,
-				      (xdrproc_t)xdr_nothing, NULL, (xdrproc_t)xdr_mountlist, &who,
+				      (xdrproc_t)nfs_peer_xdr_nothing, NULL, (xdrproc_t)xdr_mountlist, &who,
 				      NULL, 0),
 			 0);
 	for (mountlist l = who; l; l = l->ml_next)
@@ -389,7 +368,7 @@ static void listings(void **state)
 	assert_int_equal(list_plus(p, &d, 1 << 20, 1 << 20, false), NAMES + 2);
 	assert_int_equal(list_plus(p, &d, 512, 8192, false), NAMES + 2);
 	assert_int_equal(list_plus(p, &d, 0, 1024, false), NAMES + 2);
-	/* what goes meanwhile disturbs nobody else's turn */
+	/* names that are removed meanwhile do not change the position of the others */
 	assert_int_equal(list_plus(p, &d, 1024, 4096, true), NAMES + 2);
 }
 

@@ -5,8 +5,8 @@
  *
  * Every procedure that changes something, over the local fabric and over TCP, with the connection cut
  * at every boundary between messages: before the call is there, behind it, and when the reply was
- * sent and is lost. The caller sends it again on his next connection and is told the truth. Where it
- * was executed before the cut, somebody else has undone it meanwhile, so that a second execution would
+ * sent and is lost. The client sends it again on its next connection and gets the true result. Where it
+ * was executed before the cut, the test has undone it meanwhile, so that a second execution would
  * show in the file system even where it went well.
  */
 #include "test_server_once.h"
@@ -136,7 +136,7 @@ static void tcp_reply_lost(void **state)
 	tcp_cut(*state, TCP_PROXY_REPLY);
 }
 
-/* Without the cache callers are told what became of the second execution: the tests above can fail. */
+/* Without the cache clients get the result of the second execution: the tests above can fail. */
 static void tcp_without_cache(void **state)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_server_once.h - calls that change something, to be made once, and a connection that breaks
+ * test_server_once.h - calls that change something, executed once although their connection breaks
  */
 #ifndef TEST_SERVER_ONCE_H
 #define TEST_SERVER_ONCE_H
@@ -31,7 +31,7 @@
 /* the proxy and the raw peers call from any port */
 static const char *const options[] = { "rw,no_root_squash,insecure", NULL };
 static int dir = -1;	   /* of the export */
-static struct nfs_fh file; /* what the deed is about, if it is a file */
+static struct nfs_fh file; /* the file that the calls change */
 static char x[] = "x", y[] = "y", large[LARGE_BYTES];
 
 static inline void make(const char *name, mode_t mode)
@@ -161,23 +161,11 @@ static inline diropargs3 in_root(const struct nfs_peer *p, char *name)
 	return (diropargs3){ nfs_peer_fh(&p->root), name };
 }
 
-/* One call; what its results point at is freed. */
-#define CALL(p, PROC, args)                                                                        \
-	do {                                                                                       \
-		PROC##3res res = { 0 };                                                            \
-		nfsstat3 status;                                                                   \
-                                                                                                   \
-		NFS_PEER_CALL(p, PROC, args, &res, NULL, 0);                                       \
-		status = res.status;                                                               \
-		xdr_free((xdrproc_t)xdr_##PROC##3res, (char *)&res);                               \
-		return status;                                                                     \
-	} while (0)
-
 static inline nfsstat3 call_guarded(struct nfs_peer *p)
 {
 	CREATE3args a = { .where = in_root(p, x), .how.mode = GUARDED };
 
-	CALL(p, CREATE, &a);
+	NFS_PEER_RETURN_CALL(p, CREATE, &a);
 }
 
 static inline nfsstat3 call_exclusive(struct nfs_peer *p)
@@ -185,14 +173,14 @@ static inline nfsstat3 call_exclusive(struct nfs_peer *p)
 	CREATE3args a = { .where = in_root(p, x), .how.mode = EXCLUSIVE };
 
 	memcpy(a.how.createhow3_u.verf, "once..!!", 8);
-	CALL(p, CREATE, &a);
+	NFS_PEER_RETURN_CALL(p, CREATE, &a);
 }
 
 static inline nfsstat3 call_mkdir(struct nfs_peer *p)
 {
 	MKDIR3args a = { .where = in_root(p, x) };
 
-	CALL(p, MKDIR, &a);
+	NFS_PEER_RETURN_CALL(p, MKDIR, &a);
 }
 
 static inline nfsstat3 call_symlink(struct nfs_peer *p)
@@ -201,42 +189,42 @@ static inline nfsstat3 call_symlink(struct nfs_peer *p)
 	SYMLINK3args a = { .where = in_root(p, x) };
 
 	a.symlink.symlink_data = (nfspath_payload){ .length = 1000, .iov = &iov, .iovcnt = 1 };
-	CALL(p, SYMLINK, &a);
+	NFS_PEER_RETURN_CALL(p, SYMLINK, &a);
 }
 
 static inline nfsstat3 call_mknod(struct nfs_peer *p)
 {
 	MKNOD3args a = { .where = in_root(p, x), .what.type = NF3FIFO };
 
-	CALL(p, MKNOD, &a);
+	NFS_PEER_RETURN_CALL(p, MKNOD, &a);
 }
 
 static inline nfsstat3 call_remove(struct nfs_peer *p)
 {
 	REMOVE3args a = { .object = in_root(p, x) };
 
-	CALL(p, REMOVE, &a);
+	NFS_PEER_RETURN_CALL(p, REMOVE, &a);
 }
 
 static inline nfsstat3 call_rmdir(struct nfs_peer *p)
 {
 	RMDIR3args a = { .object = in_root(p, x) };
 
-	CALL(p, RMDIR, &a);
+	NFS_PEER_RETURN_CALL(p, RMDIR, &a);
 }
 
 static inline nfsstat3 call_rename(struct nfs_peer *p)
 {
 	RENAME3args a = { .from = in_root(p, x), .to = in_root(p, y) };
 
-	CALL(p, RENAME, &a);
+	NFS_PEER_RETURN_CALL(p, RENAME, &a);
 }
 
 static inline nfsstat3 call_link(struct nfs_peer *p)
 {
 	LINK3args a = { .file = nfs_peer_fh(&file), .link = in_root(p, x) };
 
-	CALL(p, LINK, &a);
+	NFS_PEER_RETURN_CALL(p, LINK, &a);
 }
 
 /* guarded by the time of its last change, which is not the same after the first time */
@@ -250,10 +238,10 @@ static inline nfsstat3 call_setattr(struct nfs_peer *p)
 						      .nseconds = (uint32_t)st.st_ctim.tv_nsec };
 	a.new_attributes.mode.set_it = TRUE;
 	a.new_attributes.mode.set_mode3_u.mode = 0600;
-	CALL(p, SETATTR, &a);
+	NFS_PEER_RETURN_CALL(p, SETATTR, &a);
 }
 
-/* of as many entries as fit no inline message */
+/* a list too long for an inline message */
 static inline nfsstat3 call_setacl(struct nfs_peer *p)
 {
 	aclent v[400] = { { ACL_USER_OBJ, 0, 6 }, { ACL_GROUP_OBJ, 0, 4 }, { ACL_OTHER, 0, 4 },
@@ -296,7 +284,7 @@ static const struct deed {
 	void (*prepare)(struct nfs_peer *p);
 	nfsstat3 (*call)(struct nfs_peer *p);
 	bool (*is_done)(void);
-	void (*undo)(void); /* somebody else */
+	void (*undo)(void); /* restores what the call has changed; not called by the client */
 } deeds[] = {
 	{ "SETATTR", make_x, call_setattr, mode_is_set, reset_mode },
 	{ "WRITE", make_x, call_write, is_written, overwrite },
@@ -316,12 +304,12 @@ static const struct deed {
 struct ctx {
 	struct nfs_peer peer;
 	struct tcp_proxy proxy;
-	struct rr_hooks *hooks; /* local fabric: of the client's side */
+	struct hooks *hooks; /* local fabric: of the client's side */
 };
 static const struct deed *now;
 static unsigned downs, undone;
 
-/* seen to be done, and no call is being executed: so it has ended */
+/* its effect is there and no call is in execution: it has ended */
 static inline bool has_ended(const struct nfs_peer *p)
 {
 	struct drc_stats s = { 0 };
@@ -364,7 +352,7 @@ static inline int setup(void **state, enum rpcrdma_transport transport, void (*t
 		p->tcp = c->proxy.addr;
 		nfs_peer_connect(p, transport, 0);
 	} else {
-		c->hooks = rr_faults_hooks(local_fabric(p->domain));
+		c->hooks = faults_of(local_fabric(p->domain));
 	}
 	p->down = on_down;
 	*state = c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_server_overlap.c - requests in pieces of which one goes wrong: what is told is true
+ * test_server_overlap.c - requests in extents of which one fails: the reply is true
  *
  * A modelled disk of four members fails at its Nth request, or the file gets shorter while it is read.
  * Before each request buffers of the server are filled with what must not be seen.
@@ -129,7 +129,7 @@ static void read_in_order(void **state)
 	reads("ordered");
 }
 
-/* Which piece fails depends on which comes first; what is told is a prefix, and the rest of the file is
+/* Which extent fails depends on which comes first; the reply reports a prefix, and the rest of the file is
  * as it was or as it was to be. */
 static void writes(void **state)
 {
@@ -242,7 +242,7 @@ static void *shorten(void *path)
 	return NULL;
 }
 
-/* Some pieces are read before, some after: what is told was in the file. */
+/* Some extents are read before the truncation, some after: the reply has only data that was in the file. */
 static void truncated_meanwhile(void **state)
 {
 	const char *options[] = { "rw,no_root_squash", DISK("") ",overlap=streams",

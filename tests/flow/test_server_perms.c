@@ -3,7 +3,7 @@
  *
  * test_server_perms.c - what callers were found to be allowed is remembered, and never for too long
  *
- * A READ of an open file by someone who was let in before visits no worker; whatever changes the file's
+ * A READ of an open file by a user that had access before visits no worker; whatever changes the file's
  * mode ends that with the next call. The program is linked with --wrap=statx and --wrap=clock_gettime,
  * to be a file system and a kernel whose clock has coarse ticks: two changes within one of them leave the same
  * time of change behind.
@@ -177,7 +177,7 @@ static void others_need_none_for_long(void **state)
 	be(c, HIM);
 	read_until_known(c);
 	read_without_workers(c);
-	/* that is for him, not for anybody */
+	/* that is known for this user, not for others */
 	set_mode(c, 0640);
 	assert_int_equal(chown(tmp_dir_path(&c->peer.dir, "e0/f"), 0, HIM), 0);
 	read_until_known(c);

@@ -116,7 +116,7 @@ static void visits_no_worker(void **state)
 	assert_int_equal(visits(p), n);
 }
 
-/* whose rights are the server's need not be asked about anew when the directory has changed */
+/* a caller with the server's own rights needs no new check when the directory has changed */
 static void names_come_and_go(void **state)
 {
 	struct nfs_peer *p = *state;
@@ -134,7 +134,7 @@ static void names_come_and_go(void **state)
 	assert_int_equal(visits(p), n);
 }
 
-/* a file that is open for its data is looked at through that descriptor */
+/* the attributes of a file that is open for its data are read through that descriptor */
 static void open_file(void **state)
 {
 	struct nfs_peer *p = *state;
@@ -167,7 +167,7 @@ static void modes_change(void **state)
 	assert_int_equal(chmod(tmp_dir_path(&p->dir, "e0"), 0755), 0);
 	p->cred.uid = p->cred.gid = 4711;
 	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3_OK);
-	/* every mode is told at once, however often it changes */
+	/* every change of the mode is seen at once */
 	for (unsigned i = 0; i < 200; i++) {
 		uint32_t mode = i % 2 ? 0600 : 0644;
 
@@ -177,7 +177,7 @@ static void modes_change(void **state)
 		for (unsigned j = 0; j < 3; j++)
 			assert_int_equal(rights(p, &f), mode == 0644 ? ACCESS3_READ : 0);
 	}
-	/* who may not search a directory finds nothing there, though he has, and others do */
+	/* a user that may not search a directory finds nothing there, though it did before, and others do */
 	let_settle(p, "e0");
 	assert_int_equal(nfs_peer_lookup(p, &root, "f", &f), NFS3_OK);
 	n = visits(p);

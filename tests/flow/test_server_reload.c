@@ -142,7 +142,7 @@ static void *work_main(void *arg)
 	leat_umount(m);
 	free(out);
 	free(in);
-	atomic_store(&w->ended, true); /* whoever waits for us waits no more */
+	atomic_store(&w->ended, true); /* ends the wait for this thread */
 	return NULL;
 }
 
@@ -202,7 +202,7 @@ static void gone_and_back(const char *base)
 	m = leat_flow_mount(url, "readahead=0");
 	assert_int_equal(leat_open(m, "f", O_RDONLY, 0, &f), 0);
 	assert_int_equal(leat_pread(f, buf, 5, 0), 5);
-	/* not committed: to be synced by whoever closes it */
+	/* not committed: to be synced by the close */
 	assert_int_equal(leat_open(m, "g", O_RDWR | O_CREAT, 0644, &g), 0);
 	assert_int_equal(leat_pwrite(g, "kept", 4, 0), 4);
 	assert_true(tmp_dir_open_below(y_dir) > 0);
@@ -257,7 +257,7 @@ static void moved(void **state)
 	assert_int_equal(leat_open(m, "f", O_RDONLY, 0, &f), 0);
 	assert_int_equal(leat_pread(f, buf, 5, 0), 5);
 	reload(x_with(""), y_at(z_dir));
-	/* the kernel's handles find a file wherever it lies in its file system; opened anew it is not
+	/* the kernel's handles find a file wherever it lies in its file system; it is not opened again
 	 * from what was open in the export as it was */
 	while (tmp_dir_open_below(y_dir)) /* the last call's, perhaps, for a moment */
 		assert_int_equal(leat_null(m), 0);
@@ -321,7 +321,7 @@ static void door(void **state)
 	reload(x_with(",clients=192.0.2.0/24"), NULL);
 	assert_true(leat_mount(flow.tcp_url, &once, &m) < 0);
 	reload(x_with(",clients=192.0.2.0/24"), y_at(y_dir));
-	assert_int_equal(leat_mount(flow.tcp_url, NULL, &m), -EACCES); /* y lets him in, x does not */
+	assert_int_equal(leat_mount(flow.tcp_url, NULL, &m), -EACCES); /* y admits this client, x does not */
 	reload(x_with(""), NULL);
 	assert_int_equal(leat_mount(flow.tcp_url, NULL, &m), 0);
 	leat_umount(m);
@@ -352,7 +352,7 @@ static void refused(void **state)
 	leat_umount(m);
 }
 
-/* A server inside a program has nobody who reads files for it; and whoever is there is asked. */
+/* A server inside a program has no manager that reads files for it; a manager that is set is called. */
 static int asked_reload(const struct server_manager *m, char *said, size_t said_bytes)
 {
 	(void)m;

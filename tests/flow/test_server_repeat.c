@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_server_repeat.c - calls that come again with the same XID, and what the cache of replies keeps
+ * test_server_repeat.c - retransmitted calls, and what the duplicate request cache keeps
  */
 #include "test_server_once.h"
 
@@ -25,7 +25,7 @@ static bool_t xdr_raw(XDR *xdrs, void *arg)
 	return TRUE;
 }
 
-/* Another connection, perhaps another transport, sends the call with the XID it had. */
+/* Retransmits the call with its XID, over another connection and perhaps another transport. */
 static void repeat(struct nfs_peer *p, enum rpcrdma_transport transport, uint32_t xid,
 		   const MKDIR3args *a, struct raw *ret)
 {
@@ -50,13 +50,13 @@ static void same_bytes(void **state)
 	clean();
 	repeat(p, transport, 0x4321, &a, &first);
 	assert_true(first.bytes > 100);
-	make(y, 0644); /* the directory's attributes are others now */
+	make(y, 0644); /* changes the attributes of the directory */
 	for (int i = 0; i < 3; i++) {
 		repeat(p, transport, 0x4321, &a, &again);
 		assert_int_equal(again.bytes, first.bytes);
 		assert_memory_equal(again.data, first.data, first.bytes);
 	}
-	/* errors that it came to are answers like others */
+	/* replies with errors are kept as well */
 	repeat(p, transport, 0x4322, &a, &first);
 	remove_x_dir();
 	repeat(p, transport, 0x4322, &a, &again);
@@ -66,7 +66,7 @@ static void same_bytes(void **state)
 	assert_true(x_is_gone());
 }
 
-/* An XID that comes around with other arguments, or from somebody else, is another call. */
+/* A call with a reused XID and other arguments, or of another client, is executed. */
 static void other_calls(void **state)
 {
 	struct ctx *c = *state;
@@ -111,14 +111,14 @@ static void other_data(void **state)
 				 NFS3_OK);
 		assert_int_equal(is_written(), i == 0);
 	}
-	/* and the first of them again, with what it was */
+	/* the first call is retransmitted with its own arguments */
 	clnt_next_xid(p->clnt, 0x10000);
 	assert_int_equal(nfs_peer_write(p, &file, 0, &bytes[0], 1, FILE_SYNC, NULL), NFS3_OK);
 	assert_false(is_written());
 	clean();
 }
 
-/* An answer outlives what it is about: neither handle nor permission is looked at again. */
+/* A kept reply is sent without another check of handle or permissions. */
 static void file_is_gone(void **state)
 {
 	struct ctx *c = *state;
@@ -133,19 +133,12 @@ static void file_is_gone(void **state)
 	assert_int_equal(call_write(p), NFS3ERR_STALE);
 }
 
-static bool_t xdr_nothing(XDR *xdrs, void *arg)
-{
-	(void)xdrs;
-	(void)arg;
-	return TRUE;
-}
-
 static uint64_t counter(struct nfs_peer *p, const char *name)
 {
 	uint64_t value = UINT64_MAX;
 	ctl_stats res = { 0 };
 
-	assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_STATS, (xdrproc_t)xdr_nothing,
+	assert_int_equal(nfs_peer_rpc(p, LEAT_CTL, LEAT_CTL_V1, CTL_STATS, (xdrproc_t)nfs_peer_xdr_nothing,
 				      NULL, (xdrproc_t)xdr_ctl_stats, &res, NULL, 0),
 			 0);
 	for (u_int i = 0; i < res.stats.stats_len; i++) {
@@ -156,7 +149,7 @@ static uint64_t counter(struct nfs_peer *p, const char *name)
 	return value;
 }
 
-/* few answers are kept here, and whoever asks the server is told of it */
+/* a small cache, whose size the counters report */
 static void bounds_and_counters(void **state)
 {
 	struct ctx *c = *state;
@@ -175,17 +168,17 @@ static void bounds_and_counters(void **state)
 	clnt_next_xid(p->clnt, 19);
 	assert_int_equal(call_mkdir(p), NFS3_OK);
 	assert_int_equal(counter(p, "drc_hits"), 1);
-	clnt_next_xid(p->clnt, 0); /* forgotten */
+	clnt_next_xid(p->clnt, 0); /* evicted */
 	assert_int_equal(call_mkdir(p), NFS3ERR_EXIST);
-	/* what changes nothing is not kept */
+	/* replies to calls that change nothing are not kept */
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(nfs_peer_lookup(p, &p->root, x, NULL), NFS3_OK);
 	assert_int_equal(counter(p, "drc_evictions"), 21 - FEW);
 	clean();
 }
 
-/* The answer to a change stays, however much its client writes and whatever other clients change: here one
- * over TCP, on a loopback address, beside a user of the local socket. */
+/* Neither WRITEs of the same client nor changes by other clients evict the reply to a change. One client uses TCP, on a
+ * loopback address, the other one the local socket. */
 static void others_leave_room(void **state)
 {
 	struct ctx *c = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_server_shares.c - clients that take their replies slowly delay nobody but themselves
+ * test_server_shares.c - clients that take their replies slowly delay only themselves
  *
  * The readers are one client (all loopback addresses together) over TCP, the victim is another one (a user
  * on the local fabric). What is asserted is an order: the victim is served before any reader has what it

@@ -40,7 +40,7 @@ static pthread_t reactors[8];
 static atomic_uint nreactors; /* 0: nothing is counted */
 static atomic_uint looks, reads, writes, climbs, closes; /* by reactors */
 static atomic_uint touches; /* of these reads, with an access time that may have to be set */
-static atomic_uint maps;    /* by anybody: all threads wait for memory then */
+static atomic_uint maps;    /* by any thread: all threads wait for memory then */
 
 void __real_fs_limits_find(int fd, bool may_write, struct fs_limits *ret);
 void __wrap_fs_limits_find(int fd, bool may_write, struct fs_limits *ret);
@@ -95,7 +95,7 @@ static bool is_exported(int fd)
 
 
 /* As where numbers of inodes are made of paths, and there is neither a handle nor a birth time: a file that is made
- * anew looks like the one before it. */
+ * again looks like the one before it. */
 static bool reused;
 static atomic_bool no_handles;
 int __real_statx(int d, const char *p, int f, unsigned m, struct statx *st);
@@ -182,7 +182,7 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 	return __real_mmap(addr, len, prot, flags, fd, off);
 }
 
-static _Atomic ino_t hangs; /* its close, by workers and for nobody */
+static _Atomic ino_t hangs; /* its close, by workers and outside a call */
 static _Thread_local bool in_call;
 static sem_t may_close, lookup_began, may_look; /* the first: for each that waits */
 static atomic_bool hold_lookup;
@@ -363,7 +363,7 @@ static void errors_are_no_end(void **state)
 	}
 }
 
-/* The file that is open here was removed by somebody else, and another one made in its place. */
+/* The file that is open here was removed outside the server, and another one made in its place. */
 static void removed_files_are_stale(void **state)
 {
 	struct nfs_fh root, f;
@@ -502,7 +502,7 @@ static void ends_of_exports(void **state)
 
 	(void)state;
 	begin(&p, true);
-	make_dirs(&p, "/e0"); /* nobody has looked "d" up before, so a worker does */
+	make_dirs(&p, "/e0"); /* "d" was not looked up before, so a worker does it */
 	(void)snprintf(text, sizeof(text), "/other=%s", tmp_dir_path(&p.dir, "e1"));
 	conf_init(&conf);
 	assert_int_equal(conf_args(&conf, ARRAY_SIZE(argv), argv, why), CONF_RUN);

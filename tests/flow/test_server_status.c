@@ -87,18 +87,6 @@ static int teardown(void **state)
 
 /* ---- calls, of which only the status counts ---- */
 
-/* One call; what its results point at is freed. */
-#define CALL(p, PROC, args)                                                                        \
-	do {                                                                                       \
-		PROC##3res res = { 0 };                                                            \
-		nfsstat3 status;                                                                   \
-                                                                                                   \
-		NFS_PEER_CALL(p, PROC, args, &res, NULL, 0);                                       \
-		status = res.status;                                                               \
-		xdr_free((xdrproc_t)xdr_##PROC##3res, (char *)&res);                               \
-		return status;                                                                     \
-	} while (0)
-
 static diropargs3 at(const struct nfs_fh *dir, const char *name)
 {
 	return (diropargs3){ nfs_peer_fh(dir), (char *)(uintptr_t)name };
@@ -108,30 +96,30 @@ static nfsstat3 make_dir(struct nfs_peer *p, const struct nfs_fh *dir, const cha
 {
 	MKDIR3args a = { .where = at(dir, name) };
 
-	CALL(p, MKDIR, &a);
+	NFS_PEER_RETURN_CALL(p, MKDIR, &a);
 }
 
 static nfsstat3 make_node(struct nfs_peer *p, const struct nfs_fh *dir, const char *name, ftype3 type)
 {
 	MKNOD3args a = { .where = at(dir, name), .what.type = type };
 
-	if (type == NF3CHR || type == NF3BLK) /* 0, 0 is a whiteout, which anybody may make */
+	if (type == NF3CHR || type == NF3BLK) /* 0, 0 is a whiteout, which any user may make */
 		a.what.mknoddata3_u.device.spec = (specdata3){ 1, 3 };
-	CALL(p, MKNOD, &a);
+	NFS_PEER_RETURN_CALL(p, MKNOD, &a);
 }
 
 static nfsstat3 remove_file(struct nfs_peer *p, const struct nfs_fh *dir, const char *name)
 {
 	REMOVE3args a = { .object = at(dir, name) };
 
-	CALL(p, REMOVE, &a);
+	NFS_PEER_RETURN_CALL(p, REMOVE, &a);
 }
 
 static nfsstat3 remove_dir(struct nfs_peer *p, const struct nfs_fh *dir, const char *name)
 {
 	RMDIR3args a = { .object = at(dir, name) };
 
-	CALL(p, RMDIR, &a);
+	NFS_PEER_RETURN_CALL(p, RMDIR, &a);
 }
 
 static nfsstat3 rename_to(struct nfs_peer *p, const struct nfs_fh *from, const char *name,
@@ -139,7 +127,7 @@ static nfsstat3 rename_to(struct nfs_peer *p, const struct nfs_fh *from, const c
 {
 	RENAME3args a = { .from = at(from, name), .to = at(to, to_name) };
 
-	CALL(p, RENAME, &a);
+	NFS_PEER_RETURN_CALL(p, RENAME, &a);
 }
 
 static nfsstat3 link_to(struct nfs_peer *p, const struct nfs_fh *f, const struct nfs_fh *dir,
@@ -147,14 +135,14 @@ static nfsstat3 link_to(struct nfs_peer *p, const struct nfs_fh *f, const struct
 {
 	LINK3args a = { .file = nfs_peer_fh(f), .link = at(dir, name) };
 
-	CALL(p, LINK, &a);
+	NFS_PEER_RETURN_CALL(p, LINK, &a);
 }
 
 static nfsstat3 set_attr(struct nfs_peer *p, const struct nfs_fh *f, const sattr3 *sa, bool guard)
 {
 	SETATTR3args a = { .object = nfs_peer_fh(f), .new_attributes = *sa, .guard.check = guard };
 
-	CALL(p, SETATTR, &a);
+	NFS_PEER_RETURN_CALL(p, SETATTR, &a);
 }
 
 static nfsstat3 set_size(struct nfs_peer *p, const struct nfs_fh *f, uint64_t size)
@@ -168,21 +156,21 @@ static nfsstat3 list(struct nfs_peer *p, const struct nfs_fh *dir, uint64_t cook
 {
 	READDIR3args a = { .dir = nfs_peer_fh(dir), .cookie = cookie, .count = count };
 
-	CALL(p, READDIR, &a);
+	NFS_PEER_RETURN_CALL(p, READDIR, &a);
 }
 
 static nfsstat3 read_link(struct nfs_peer *p, const struct nfs_fh *f)
 {
 	READLINK3args a = { .symlink = nfs_peer_fh(f) };
 
-	CALL(p, READLINK, &a);
+	NFS_PEER_RETURN_CALL(p, READLINK, &a);
 }
 
 static nfsstat3 get_attr(struct nfs_peer *p, const struct nfs_fh *f)
 {
 	GETATTR3args a = { .object = nfs_peer_fh(f) };
 
-	CALL(p, GETATTR, &a);
+	NFS_PEER_RETURN_CALL(p, GETATTR, &a);
 }
 
 static struct nfs_fh find(struct nfs_peer *p, const char *name)
@@ -260,7 +248,7 @@ static void files(void **state)
 	assert_int_equal(get_attr(p, &f), NFS3ERR_BADHANDLE);
 }
 
-/* Devices are for root, and root is not he. */
+/* Only root may make devices, and the caller is not root. */
 static void not_his(void **state)
 {
 	struct nfs_peer *p = *state;

@@ -81,7 +81,7 @@ static void taken_or_pulled(void **state)
 	mem = map;
 	for (uint32_t i = 0; i < BYTES; i++)
 		mem[i] = (uint8_t)(i * 7 + i / 251);
-	moved(&p, 0, mem, BYTES, BYTES, 0);	 /* nobody said that he is to be trusted */
+	moved(&p, 0, mem, BYTES, BYTES, 0);	 /* no option says that the peer is trusted */
 	moved(&p, 1, mem, BYTES, 0, BYTES);
 	moved(&p, 2, mem, BYTES, BYTES, 0);	 /* both at once cannot be had */
 	rpcrdma_mem_free(p.domain, map);

@@ -35,7 +35,7 @@ static const char *const options[] = { "rw,no_root_squash", NULL };
 
 static atomic_bool hold;
 static atomic_uint executed;
-static atomic_uint jukebox; /* so many of the next are told to ask again later */
+static atomic_uint jukebox; /* number of the next calls that get JUKEBOX */
 static sem_t let_go;
 
 static void held(void)
@@ -287,7 +287,7 @@ static void newest_connection(void **state)
 	assert_int_equal(w->t[0].call.xid, 100);
 }
 
-/* Who waits may go; the others are answered. */
+/* A client that waits may disconnect; the others get their reply. */
 static void one_goes(void **state)
 {
 	struct twins *w = *state;
@@ -307,7 +307,7 @@ static void one_goes(void **state)
 	assert_int_equal(atomic_load(&executed), 1);
 }
 
-/* JUKEBOX promises that nothing happened: who joined tries, and only he; the third has his answer. */
+/* JUKEBOX promises that nothing happened: one call that joined is executed, and only one; the third gets its reply. */
 static void not_executed(void **state)
 {
 	struct twins *w = *state;
@@ -406,7 +406,7 @@ static void join_write(void **state)
 	free(data);
 }
 
-/* The end of a server answers those who wait, as those who are being served. */
+/* A server that ends replies to the calls that wait, as to those in execution. */
 static void *stop(void *arg)
 {
 	nfs_peer_stop(arg);

@@ -204,7 +204,7 @@ static const struct {
 	nfsstat3 status;
 } errs[] = { { ENOSPC, NFS3ERR_NOSPC }, { EDQUOT, NFS3ERR_DQUOT }, { EIO, NFS3ERR_IO } };
 
-/* A user without space: his stable WRITE failed, and with it nobody else's. */
+/* A user without space: the stable WRITE of that user fails, and no other. */
 static void failed_write(void **state)
 {
 	(void)state;
@@ -250,8 +250,8 @@ static nfsstat3 sync_by(enum who who, const struct disk *d)
 	return NFS3_OK;
 }
 
-/* Data that was answered is lost on its way to the disk, and whoever syncs next is told: that may be
- * any call. The client whose data it was hears of it by its COMMIT, and nobody in another file system does. */
+/* Data of a WRITE that succeeded is lost on its way to the disk. The next call that syncs gets the error, and that
+ * may be any call. The client that wrote it sees it at its COMMIT, and no client of another file system does. */
 static void failed_sync(void **state)
 {
 	(void)state;

@@ -4,7 +4,7 @@
  * test_silent_disk.c - a call is over before the server's disk has answered, and its memory is the program's
  *
  * The disk is silent until the test lets it speak: a read or a write of the server's store waits in front of
- * the system call, and the memory of the client's that it was given is moved from or to when nobody expects it
+ * the system call, and the client's memory that it was given is copied from or to when no caller expects it
  * any more. Nothing of that may be seen: a buffer does not change after its callback, and what a program puts
  * into it then does not get into the file. Meanwhile the mount goes on.
  */
@@ -54,7 +54,7 @@ static struct {
 	pthread_cond_t change;
 	bool on;          /* nothing is in the page cache; all below under the lock */
 	bool silent;
-	unsigned hold;    /* so many more operations get no answer until it speaks */
+	unsigned hold;    /* number of further operations that wait until it speaks */
 	unsigned held, ended;
 	io_context_t ctx; /* O_DIRECT, not submitted yet */
 	struct iocb *cbs[AIO_MAX];

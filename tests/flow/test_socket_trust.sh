@@ -29,7 +29,7 @@ echo forged >"$work/theirs/f"
 chown -R 64001:64001 "$work/theirs"
 chmod 1777 "$work/sticky"
 
-ping_as() { # WHO URL: what ping says goes to $work/ping
+ping_as() { # COMMAND-PREFIX URL: what ping says goes to $work/ping
 	# shellcheck disable=SC2086
 	timeout 60 $1 "$LEAT" ping -c 1 "$2" >"$work/ping" 2>&1 || fail "ping $2 as '$1': $(cat "$work/ping")"
 }
@@ -41,7 +41,7 @@ goes() { # TRANSPORT [PATTERN]
 # a path, as the test's temporary directory may be any
 q() { printf %s "$1" | sed 's/[.+*]/\\&/g'; }
 
-# a leatd of another user: to him it is as good as root's, to others it has to be named
+# a leatd of another user: that user takes it like root's, others have to name it in the URL
 sock=$work/theirs/sock
 leatd_run $user "$LEATD" --everyone --state-dir "$work/theirs/state" --export "/x=$work/theirs" \
 	--listen "local://$sock" --listen tcp://127.0.0.1:0
@@ -71,11 +71,11 @@ ping_as '' "$url"
 goes tcp "^not *local://$(q "$sock"): the listener's uid 64001 is neither root nor this user"
 ping_as '' "$url?socket_user=64001"
 goes local
-# what the user names himself is his own business
+# a socket that the user names in the URL is not checked
 ping_as '' "local://$work/safe/sock/x"
 goes local
 
-# root's leatd is taken by everybody, also in a directory that all may write to ...
+# all users take root's leatd, also in a directory that all may write to ...
 leatd_run "$LEATD" --state-dir "$work/state" --export "/x=$work/export,insecure" \
 	--listen "local://$work/sticky/sock" --listen tcp://127.0.0.1:0
 url=leat://127.0.0.1:$port/x
@@ -84,7 +84,7 @@ for who in '' "$user" "$other"; do
 	goes local
 done
 [ "$("$LEAT" cat "$url/f")" = roots ] || fail 'not what root has'
-# ... until somebody else's socket has its place
+# ... until another user's socket has its place
 mv "$work/sticky/sock" "$work/sticky/away"
 mv "$work/safe/sock" "$work/sticky/sock"
 for who in '' "$other"; do
@@ -93,7 +93,7 @@ for who in '' "$other"; do
 done
 [ "$("$LEAT" cat "$url/f")" = roots ] || fail 'not what root has'
 rm "$work/sticky/sock"
-# ... nor by way of a link of his to it
+# ... nor by way of that user's link to it
 ln -s "$work/sticky/away" "$work/sticky/sock"
 chown -h 64001 "$work/sticky/sock"
 ping_as '' "$url"

@@ -208,7 +208,7 @@ static void gone_before_it_has_to(void **state)
 	assert_null(rr_client_idlest(&svc.domain->clients));
 }
 
-/* Descriptors are used up: that is told, and the peer is served as soon as there are some again. */
+/* Descriptors are used up: the server reports it, and serves the peer as soon as there are some again. */
 static void no_descriptor(void **state)
 {
 	struct rlimit was, none;

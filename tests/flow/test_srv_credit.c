@@ -6,7 +6,7 @@
  * The counters are those of the pool: what is pinned for messages, what of it is lent for receives.
  */
 #include "base/clock.h"
-#include "slab.h"
+#include "pool.h"
 #include "srv_rdma.h"
 #include "srv_talk.h"
 
@@ -195,7 +195,7 @@ static uint32_t calls(struct raw_peer *p, unsigned n)
 	return granted;
 }
 
-/* Who uses what he has keeps it; who uses less than half of it, each time, has half of it left. */
+/* A client that uses its credits keeps them; one that uses less than half has half of them left, each time. */
 static void credits_follow_demand(void **state)
 {
 	(void)state;
@@ -461,7 +461,7 @@ static void memory_says_how_many(void **state)
 		raw_close(&peers[--n]);
 }
 
-/* A client with as many connections as it can get leaves receives for others, who may also grow. */
+/* A client with as many connections as it can get leaves receives for others, and those may also grow. */
 static void clients_leave_receives(void **state)
 {
 	const struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_IPV4, .key = 1 };
@@ -537,7 +537,7 @@ static void answers_wait_for_messages(void **state)
 	connect_peer(&opts4k);
 }
 
-/* ---- who takes more ---- */
+/* ---- clients that use more than they were granted ---- */
 
 /* Over what it was granted it may be by the few receives for other messages; then it is out. */
 static void over_its_credits_is_out(void **state)

@@ -20,7 +20,7 @@ static void item42_data_before_the_reply(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
-		struct rr_local_attr local = { .hooks.chaos_seed = seed };
+		struct rr_local_attr local = { .filters = HOOKS(.chaos_seed = seed) };
 		struct rpcrdma_domain_attr domain = { .local = &local };
 
 		serve_with(&domain, NULL);
@@ -558,7 +558,7 @@ static void peer_dies_in_the_middle(void **state)
 	raw_settle(&peer);
 	rr_local_cut(peer.qp);
 	raw_settle(&peer);
-	wire_svc_release(&svc); /* answers that nobody hears; memory comes back: see wire_svc_close */
+	wire_svc_release(&svc); /* replies to a lost connection; memory comes back: see wire_svc_close */
 }
 
 int main(void)

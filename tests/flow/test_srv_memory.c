@@ -388,7 +388,7 @@ static void item84_memory_of_the_pool_ends(void **state)
 	r = offer(1 << 20, READABLE);
 	memset(r->mem, 0, 1 << 20);
 	svc.hold = true;
-	/* long calls that nobody answers hold buffers; beyond the pool's end they wait for them */
+	/* long calls without a reply hold buffers; beyond the pool's end they wait for them */
 	for (unsigned i = 0; i < 8; i++) {
 		uint32_t pos = put_args(RR_NOMSG, 500000);
 		struct region *head = i ? &regions[1] : offer(pos, READABLE);
@@ -423,7 +423,7 @@ static void answer_waits_for_memory(void **state)
 	serve_with(&domain, NULL);
 	connect_peer(&without);
 	assert_int_equal(rpcrdma_buf_get(svc.engine, 4096, &small), 0);
-	while (rr_buf_get(svc.engine, RR_ZONE_ANSWERS, 200000, &taken[n]) == 0)
+	while (rr_buf_get(svc.engine, RR_ZONE_REPLIES, 200000, &taken[n]) == 0)
 		n++;
 	w = offer(5900, WRITABLE);
 	r = offer(200000, WRITABLE);
@@ -530,7 +530,7 @@ static void item90_counters(void **state)
 	add_read(put_args(RR_MSG, 77), seg(r, 0, 5000)); /* GARBAGE_ARGS */
 	say();
 	expect_accepted(RR_GARBAGE_ARGS);
-	begin(RR_MSG); /* a reply nobody asked for */
+	begin(RR_MSG); /* a reply without a call */
 	memset(m.rpc, 0, 24);
 	put_be32(m.rpc + 4, RR_RPC_REPLY);
 	m.rpc_len = 24;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_srv_shared.c - receives that all connections share: how many there are, and who may have them
+ * test_srv_shared.c - receives that all connections share: how many there are, and which connections may use them
  */
 #include "base/clock.h"
-#include "slab.h"
+#include "pool.h"
 #include "srv_rdma.h"
 #include "srv_talk.h"
 
@@ -182,7 +182,7 @@ static void no_more_than_are_promised(void **state)
 	connect_peer(&wide);
 }
 
-/* Nobody may have more of them than he was granted, and whoever takes more is out; the others have
+/* No peer may use more of them than it was granted, and one that does is disconnected; the others have
  * not lost one. */
 static void a_flood_is_one_peers_end(void **state)
 {
@@ -426,7 +426,7 @@ static void the_turn_of_one_that_goes(void **state)
 	(void)state;
 	serve_with(&small, &shared);
 	(void)use_more_than_there_is(granted);
-	for (unsigned i = 0; i < TEN - 1; i++) { /* among them those who hold what there is */
+	for (unsigned i = 0; i < TEN - 1; i++) { /* among them the peers that hold the receives */
 		rr_local_cut(peers[i].qp);
 		raw_settle(&peers[i]);
 	}
@@ -499,7 +499,7 @@ static void one_client_leaves_receives(void **state)
 
 	(void)state;
 	serve_with(&small, &shared);
-	connect_other(); /* first: it connects as the same user, who has no room later */
+	connect_other(); /* first: it connects as the same user, which has no room later */
 	open_peers(PEERS);
 	for (unsigned i = 0; i < PEERS; i++)
 		granted[i] = one_call(&peers[i], 1000);
@@ -581,7 +581,7 @@ static void more_than_the_queue_is_deep(void **state)
 }
 
 /* What a connection was promised is charged as if it were its own, until its last call is over. Receives that were
- * promised to nobody are nobody's, and not to be had. */
+ * not promised are charged to no client, and cannot be used. */
 static void what_is_promised_is_charged(void **state)
 {
 	struct rr_budget *recvs;

@@ -141,7 +141,7 @@ static void closed_is_kept(void **state)
 	assert_memory_equal(back, data, LEN);
 }
 
-/* The other store here: nothing is kept, and nothing of anybody is shown. */
+/* The other store here: it keeps no data, and a READ returns zeros, not the data of other requests. */
 static void null_keeps_nothing(void **state)
 {
 	char back[LEN], path[32] = "e0/null";

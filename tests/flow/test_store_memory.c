@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_store_memory.c - an export on tmpfs: nothing is handed to a worker but what has to be done as
- * somebody else
+ * test_store_memory.c - an export on tmpfs: only requests that run as another user are handed to a
+ * worker
  */
 #include <errno.h>
 #include <linux/magic.h>

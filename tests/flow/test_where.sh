@@ -60,7 +60,7 @@ leatd_start "$work/export" || exit 1
 streams=${local_url%/demo}/streams
 tcp_streams=${tcp_url%/demo}/streams
 
-# nobody has done anything yet
+# no request has been made yet
 begin "$LEAT" stat --latency "$streams" --interval 0.01
 until_ended :
 [ "$rc" -eq 0 ] || fail "stat --latency -> $rc: $(cat "$work/look.err")"
@@ -72,7 +72,7 @@ put() { "$LEAT" put "$work/whole" "$1/whole${2-}"; }
 get() { "$LEAT" get "$1/whole${2-}" "$work/back"; }
 put_and_get() { put "$1" && get "$1"; }
 put "$streams"
-bar='[wDNBf]{50}  [0-9.]+ us each, [0-9]+ looked at, [0-9.]+[KMG]$'
+bar='[wDNBf]{50}  [0-9.]+ us each, [0-9]+ sampled, [0-9.]+[KMG]$'
 begin "$LEAT" stat --interval 0.05 --latency "$streams" --count 1000000
 until_has "^READ   $bar" get "$streams"
 until_has "^WRITE  $bar" put "$streams"
@@ -84,10 +84,10 @@ for part in 'w waiting' 'D disk only' 'N network only' 'B both at once' 'f finis
 	says "^  $part +[0-9.]+ % +[0-9.]+ us\$"
 done
 grep -E '^(READ|WRITE)  *[wDNBf]' "$work/look" | grep -qvE '^(READ|WRITE) +w*D*N*B*f*  ' && fail 'parts out of order'
-says '^  [0-9.]+[KMG]/s each while looked at: [01]\.[0-9]+ of the lesser of disk [0-9.]+[KMG]/s and network [0-9.]+[KMG]/s$'
+says '^  [0-9.]+[KMG]/s during a request: [01]\.[0-9]+ of the lesser of disk [0-9.]+[KMG]/s and network [0-9.]+[KMG]/s$'
 says '^[0-9.]+ s: read [0-9.]+[KMG]?/s, wrote [0-9.]+[KMG]?/s, copied [0-9.]+ per byte, [0-9]+ submits blocked$'
 
-# an interval that is to last for a day ends with ^C as well, and is told
+# an interval that is to last for a day ends with ^C as well, and is printed
 : >"$work/look"
 until [ -s "$work/look" ]; do # a signal that comes before the interval has begun ends it without a word
 	begin "$LEAT" stat --latency "$streams" --interval 86400 --json
@@ -101,13 +101,13 @@ ok "$LEAT" stat --latency "$streams" --interval 0.01 --count 2 --json
 [ "$(grep -cE '^\{"seconds":[0-9.]+,.*"read_waiting_us":[0-9.]+,.*"write_efficiency":[0-9.]+,.*"REPLYING_p99_us":[0-9.]+\}$' "$work/out")" -eq 2 ] ||
 	fail "json: $(cat "$work/out")"
 
-# over TCP the transfer is part of the answer, and there are no pieces; many small ones, as not all are looked at
+# over TCP the transfer is part of the reply, and nothing is split; many small requests, because not all are sampled
 begin "$LEAT" stat --latency "$tcp_streams" --interval 0.05 --count 1000000
 until_has '^READ   w*D*f+  ' get "$tcp_streams" '?rsize=16384'
 until_has '^WRITE  w*D*f*  ' put "$tcp_streams" '?wsize=16384'
 end_look
 says '^  N network only +0\.0 % +0\.0 us$'
-says 'looked at: disk [0-9.]+[KMG]/s; no transfer apart from it and from the answer$'
+says 'during a request: disk [0-9.]+[KMG]/s; no transfer apart from it and from the reply$'
 
 # a request in pieces, READ and then WRITE
 rows() { grep -cE "^ *[0-9]+ +65536 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+  $1\$" "$work/look" || :; }

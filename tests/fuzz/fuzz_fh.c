@@ -6,8 +6,8 @@
  * Operation:  A set of handles for one export with one file in it, of each kind that works here. Byte
  *             0 chooses the kind and the way: the input as a handle; a handle that was given out with
  *             a byte changed, or cut; or the input as the body of a handle with a good signature, so
- *             that what lies behind the signature is looked at, too: a former run with the same key
- *             may have signed anything.
+ *             that the code behind the check of the signature is tested, too: a former run with the
+ *             same key may have signed anything.
  * Errors:     abort() if a handle that was not given out finds a file.
  */
 #include <ftw.h>

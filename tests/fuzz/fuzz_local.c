@@ -5,7 +5,7 @@
  *
  * Operation:  Byte 0 chooses how the two meet, then come steps of one byte and its arguments. The
  *             victim is a queue pair with memory to be read, memory to be written, and memory that is
- *             nobody's business. The attacker is a process that knows the protocol: here another
+ *             not registered. The attacker is a process that knows the protocol: here another
  *             fabric's queue pair, whose half of the shared area, key table and ring are written to
  *             behind its back, and whose socket says more than it should. Or, for the handshake, a
  *             bare socket that sends what the input says, to a victim that listens or that dials.
@@ -13,7 +13,7 @@
  *             a lie about an address would hit this program instead of the attacker.
  * Threads:    One, and the fabrics' closers.
  * Errors:     abort() if posted work does not end with the connection, or if memory changes that
- *             nobody was let in to.
+ *             is not registered for remote writes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -149,7 +149,7 @@ static void on_cm(void *ctx, const struct rr_cm_event *ev)
 	case RR_CM_FAILED:
 		e->failed = true;
 		break;
-	case RR_CM_REFUSED: /* somebody did not get as far as a request */
+	case RR_CM_REFUSED: /* a connection ended before its request */
 		break;
 	}
 }
@@ -410,7 +410,7 @@ static void step(struct wire_get *g)
 	}
 }
 
-/* Earlier inputs were this user's, too: one of whom too much waits to be closed is not let in. */
+/* All inputs run as the same user. The fabric refuses users with too many descriptors that wait to be closed. */
 static void wait_closed(const struct end *e)
 {
 	struct local_closer *closer = to_fabric(e->f)->closer;

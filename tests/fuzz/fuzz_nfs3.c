@@ -24,6 +24,7 @@ static _Alignas(max_align_t) char memory[sizeof(struct req) + 64 * 1024];
 static struct req *const r = (struct req *)(void *)memory;
 static struct clients clients;
 static struct conn conn;
+static struct reactor reactor;
 
 static void must(bool promise)
 {
@@ -106,6 +107,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(args);
 	memcpy(args, data + 4, len);
 	r->proc = proc;
+	r->reactor = &reactor;
+	memset(req_args(r), 0, proc->args_bytes);
+	if (r->prog->init)
+		r->prog->init(r);
 	if (!r->conn) {
 		clients_init(&clients);
 		must(!client_get(&clients, &conn.peer, &conn.client));

@@ -17,8 +17,8 @@
  *             stands for the handle of file n, so that calls may, too; MARK_WORD + n in front of
  *             bytes without a record, for the mark of one that has them and n KiB more. A message is
  *             a Send, or a record with its mark. At the end of each script a well-behaved
- *             peer of each kind makes a NULL call and must be answered: nobody's nonsense is another
- *             one's trouble.
+ *             peer of each kind makes a NULL call and must get a reply: a hostile connection does
+ *             not disturb the others.
  * Memory:     Each local connection offers two regions, one to be read and one to be written. What a
  *             script did to the exported directory is undone after it.
  * Threads:    leatd has its own; waiting here is polling until an answer or the end of the
@@ -598,7 +598,7 @@ static void clean_up(void)
 		_exit(1);
 }
 
-/* A port that is free now; nobody else is likely to take it before leatd does. */
+/* Chooses a port that is free now; another program is unlikely to bind it before leatd does. */
 static void choose_port(void)
 {
 	socklen_t len = sizeof(tcp_addr);

@@ -19,8 +19,8 @@
  *
  * In words from the script, f1d0f1d0 stands for the call's XID.
  *
- * When the script is over, every call fails with SYSTEM_ERR. A message that may have been no answer is
- * followed by that one, so that nobody waits.
+ * When the script is over, every call fails with SYSTEM_ERR. A message that may not be a reply is
+ * followed by that error, so that the client does not wait for ever.
  */
 #ifndef TESTS_FUZZ_HOSTILE_H
 #define TESTS_FUZZ_HOSTILE_H
@@ -52,7 +52,7 @@ struct hostile_call {
 };
 
 /** hostile_results - the right answer
- * @ret_data: the payload whose length ends the results; NULL if there is none
+ * @ret_data: the payload whose length ends the results; NULL without a payload
  */
 void hostile_results(struct wire_put *w, const struct hostile_call *c, const char **ret_data);
 

@@ -9,7 +9,7 @@
 # One leatd with small limits serves the honest clients, one over the local fabric and one over TCP, and the
 # attacks. Run by root, the attacks are another user's, and the TCP client has another address than they (in
 # a network namespace of its own): then no call of an honest client may fail, and none of its connections may end.
-# Run by anybody else all are one client, who takes from nobody but itself: then data, survival and memory are checked.
+# Run by another user all are one client, which takes only from itself: then data, survival and memory are checked.
 # For tests/flow/test_hostile.sh and tests/interop/long/hostile.sh; HOSTILE_SEED repeats an order,
 # HOSTILE_ATTACKS names the attacks (all), HOSTILE_LIMITS are options of leatd. The last line counts.
 

@@ -101,7 +101,7 @@ static struct job {
 
 static unsigned njobs = 4, running;
 static uint64_t bound_ms = 2000;
-static uid_t first_uid; /* 0: stay who we are */
+static uid_t first_uid; /* 0: keep our own uid */
 
 static void become_user(uid_t uid)
 {

@@ -23,7 +23,7 @@ struct nfs_handle {
 };
 
 /* What an attack works with. The export has a large file, a large directory, and a directory that
- * everybody may write to. */
+ * all users may write to. */
 struct attack_run {
 	const char *name;
 	const char *sock;         /* of the local listener */
@@ -32,7 +32,7 @@ struct attack_run {
 	struct nfs_handle big, list, area;
 	uint64_t rng;
 	uint64_t deadline_ns;
-	unsigned count;           /* at most so many connections, or memfds, at once */
+	unsigned count;           /* upper bound of connections, or memfds, at once */
 	uint64_t bytes;           /* at most so much memory of our own that gets pages */
 	char said[160];           /* how far it got */
 };

@@ -86,7 +86,7 @@ static unsigned read_many(struct attack_run *r, struct leat_file *f, uint8_t *bu
 	return sent;
 }
 
-/* Memory of malloc() has to be reached by way of its owner, who has other things to do. */
+/* Only its owner process can copy to memory of malloc(), and that process is busy. */
 static struct leat *read_into_own(struct attack_run *r, struct leat_file **ret, unsigned *out)
 {
 	struct leat *m = mount_patiently(r, "&conns=4");

@@ -265,7 +265,7 @@ static void attack_half(struct attack_run *r)
 static void attack_pins(struct attack_run *r)
 {
 	static const struct {
-		uint32_t len, keep; /* one of so many goes on */
+		uint32_t len, keep; /* one in @keep stays connected */
 	} kinds[] = { { 9000, 16 }, { 60000, 16 }, { 250000, 4 }, { 1000000, 2 } };
 	unsigned n = MIN(r->count, 256u), kept = 0;
 	uint8_t *junk = calloc(1, 4096);

@@ -3,7 +3,7 @@
  *
  * rpc.c - calls by hand over TCP, for peers that do not do as a library does
  *
- * Operation: a call is a buffer that words are appended to; nothing of a reply is looked at but handles.
+ * Operation: a call is a buffer that words are appended to; of a reply only handles are decoded.
  * Memory:    the caller's.
  * Threads:   any.
  * Errors:    rpc_mount() ends the program; the rest says so.

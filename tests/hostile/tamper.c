@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * tamper.c - an honest library whose shared memory and calls somebody else writes to
+ * tamper.c - an honest library whose shared memory and calls another thread writes to
  *
  * Operation:  The program is linked with --wrap of the functions below, so the connections of the library
  *             are known here. A thread writes to the shared memory of all of them while the library uses it.

@@ -43,7 +43,7 @@ if command -v rpcbind >/dev/null && [ -x /sbin/mount.nfs ]; then
 	leatd_stop
 	same 'what is registered after its end' "$(rpcinfo | awk '$1 == 100003 || $1 == 100005' | wc -l)" 0
 
-	# where somebody else is registered he stays, also when we end
+	# another server's registration stays, also when leatd ends
 	leatd_start --rpcbind
 	wait_for 100 registered 100005 tcp 0.0.0.0.8.1
 	"$LEATD" --state-dir "$work/state2" --export "/demo=$work/export" --listen tcp://127.0.0.1:0 --rpcbind \

@@ -4,8 +4,8 @@
 #
 # disks.sh - exports of disks that end: one that is full, a user's quota that is used up, and one that
 # goes away in the middle of reads and writes; through the page cache, past it, and in pieces, with writes of
-# every stability. Who asked is told the kernel's own error, what was said to be written is there, and
-# everybody else is served on.
+# every stability. The caller gets the kernel's own error, data of WRITEs that succeeded is there, and
+# all others are still served.
 
 set -u
 cd "$(dirname "$0")/../.." || exit
@@ -29,7 +29,7 @@ dmesg -n 1 # what ext4 has to say of a disk that is gone is long
 
 # ---- a disk of 12 MiB, which there is as long as its power is on ----------------------------------------
 
-# whose name is another one each time: the kernel remembers a file system's as long as anybody has it open
+# its name is another one each time: the kernel keeps the name of a file system as long as it is open
 turn=0 name=''
 
 power_on() {
@@ -53,7 +53,7 @@ leatd_start --listen "$local" --export "/cached=$disk,$all" \
 	--export "/direct=$disk,$all,read=direct,write=direct" \
 	--export "/pieces=$disk,$all,read=direct,write=direct,overlap=streams,grain=64k"
 
-# whoever has no space loses nothing of others, and no write verifier changes
+# a user without space loses no data of others, and no write verifier changes
 none_lost() { [ "$("$LEAT" ctl stats "$local" | awk '$1 == "sync_failed" { print $2 }')" = 0 ]; }
 
 # ---- full ----------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ fi
 
 section 'gone'
 at_work() { grep -q 'at work' "$work/work"; }
-# through the page cache only who syncs must notice: what is in there is there
+# through the page cache only a sync must fail: reads of cached data succeed
 for way in 'direct read' 'direct write' 'pieces write' 'cached sync'; do
 	export=${way% *}
 	timeout 300 "$disks" work "$local/$export" file "${way#* }" >"$work/work" 2>&1 &

@@ -23,7 +23,7 @@ all_calls() { of_mount "$1" 'if ($1 ~ /^[A-Z0-9]+:$/ && NF > 8) n += $2'; }
 
 make_names() { (mkdir "$1" && cd "$1" && seq -f 'name-%05g' 1000 | xargs touch); }
 
-# removed NAME WHAT: by the mount, in so many calls
+# removed NAME WHAT: by the mount; prints the number of calls
 removed() {
 	n=$(all_calls "$m")
 	ok "rm -r, $2" rm -r "$m/$1"

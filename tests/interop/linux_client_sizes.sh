@@ -52,7 +52,7 @@ end() { # [CREDITS]: granted by all replies
 }
 
 # files and links of which some travel inline and some do not, long names, and how many of their calls
-# do not fit: as somebody with as many groups as a credential can hold, which makes the longest there are
+# do not fit: as a user with as many groups as a credential can hold, which makes the longest calls
 work_with() { # LENGTHS LINKS LONG-CALLS
 	# shellcheck disable=SC2086
 	counted "lengths past the cache, $case" "$odd" direct "$m" "$work/export" $1 4095 4097 65537 1048577
@@ -65,7 +65,7 @@ work_with() { # LENGTHS LINKS LONG-CALLS
 	same "ls -l, $case" "$(cd "$m" && ls -lA | cksum)" "$(cd "$work/export" && ls -lA | cksum)"
 }
 
-# form LENGTH SEGMENTS: of Read chunks for a WRITE of so many bytes, and of Write chunks for a READ
+# form LENGTH SEGMENTS: of Read chunks for a WRITE of LENGTH bytes, and of Write chunks for a READ
 form() {
 	before=$(rdma_count "$m" reads)
 	dd if="$work/random" of="$m/form" bs="$1" count=1 oflag=direct status=none 2>"$work/out"

@@ -27,7 +27,7 @@ ok 'mkfs.ext4' mkfs.ext4 -q -b 4096 "$work/image"
 modprobe -a loop ext4 2>/dev/null
 ok 'a disk' mount -o loop "$work/image" "$work/export"
 
-# as ID COMMAND...: he has no other groups, and no privilege
+# as ID COMMAND...: user ID, without other groups and privileges
 as() {
 	id=$1
 	shift
@@ -40,7 +40,7 @@ tree_of() { # DIR
 	find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r cksum)
 }
 
-# ---- what he brings ------------------------------------------------------------------------------------
+# ---- what the user copies ------------------------------------------------------------------------------
 
 as 4711 mkdir "$home/tree" "$home/tree/ro" "$home/tree/bin"
 cp rpcrdma/srv/*.c scripts/deps.sh "$home/tree/bin/" && cp server/[a-f]*/*.h "$home/tree/ro/"
@@ -75,14 +75,14 @@ probe() { # ID DIR
 			} else {
 				say_it(open(F, "<", $f) && read(F, $_, 1), "r");
 				say_it(open(F, ">>", $f), "w");
-				close(F); # nobody runs what is being written
+				close(F); # a file that is open for writing cannot be executed
 				say_it(!system({ "./$f" } $f), "x"); # without a shell between
 			}
 			print "\n";
 		}' "$2"
 }
 
-# each mode, of his own, of his group, of others
+# each mode: files of the user, of the user's group, of others
 make_modes() { # DIR
 	mkdir "$1"
 	perl -e 'chdir $ARGV[0] or die $!;

@@ -4,7 +4,7 @@
 #
 # linux_server.sh - leat on Linux's own NFS server, over RDMA (MOUNT by way of rpcbind) and over TCP:
 # trees, every awkward length, pieces, long calls, large directories, sizes of messages on both sides,
-# a server that is started again under readers and writers, and files that are gone or not to be had
+# a server that is started again under readers and writers, and files that are gone or not available
 
 set -u
 cd "$(dirname "$0")/../.." || exit
@@ -126,7 +126,7 @@ for url in "$rdma" "$tcp"; do
 	ln /run/export/mine /run/export/second
 	bad 'onto itself' timeout 100 "$LEAT" cp "$url/mine" "$url/second"
 	said 'onto itself' 'are the same file'
-	# who knows whether two addresses are one server
+	# leat may not detect that two addresses are one server: the content must survive a copy onto itself
 	other=$tcp
 	[ "$url" = "$rdma" ] || other=$rdma
 	ok 'onto itself, by another way' timeout 100 "$LEAT" cp "$url/mine" "$other/second"
@@ -252,7 +252,7 @@ if [ -x "$tools/probe" ]; then
 	ended 'a file that is gone' "$stale" "$work/stale.log"
 	cp "$work/stale.log" "$work/out"
 	said 'and what is said of it' 'READ.*[Ss]tale'
-	# knfsd answers "not now" to who reads a file that a program on its machine holds a lease on
+	# knfsd answers JUKEBOX to a READ of a file that a program on its machine holds a lease on
 	head -c 70001 "$work/random" >/run/export/leased
 	"$tools/probe" lease /run/export/leased <"$work/line" >"$work/lease.log" 2>&1 &
 	lease=$!

@@ -5,15 +5,15 @@
  *
  *   many [-c CREDITS] [-r ROUNDS] URL EXPORT N
  *
- * Operation:  N connections on one engine, each of which mounts EXPORT by itself (MNT), so many at a
+ * Operation:  N connections on one engine, each of which mounts EXPORT by itself (MNT), as many at a
  *             time as a server lets shake hands. Says "mounted N". Then ROUNDS (1) times one GETATTR
  *             on each of them, all at once, and says "served N"; and stays, with a GETATTR on each for
  *             every line of standard input, "served N" again, until the input ends.
- *             What was granted at the least and at the most is told before "served".
+ *             Prints the smallest and the largest grant before "served".
  * Memory:     One record for each connection; 1000 of them take about 130 MiB over the local fabric.
  * Threads:    One.
- * Errors:     The first connection or call that fails ends it, exit status 1; 77 if so many files may
- *             not be open here.
+ * Errors:     The first connection or call that fails ends it, exit status 1; 77 if the limit of
+ *             open files is too small here.
  */
 #include <errno.h>
 #include <poll.h>

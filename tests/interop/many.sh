@@ -19,7 +19,7 @@ pinned() { awk '/^VmPin/ { print $2 }' "/proc/$leatd_pid/status"; }
 not_ready() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_rnr_err; }
 stat() { "$LEAT" ctl stats "tcp://$addr" | awk -v name="$1" '$1 == name { print $2 }'; }
 
-# hold N: so many mounted and served, who stay until fd 4 is closed
+# hold N: N connections mount and are served; they stay until fd 4 is closed
 hold() {
 	"$many" "rdma://$addr" /demo "$1" <"$work/line" >"$work/held" 2>&1 &
 	holder=$!
@@ -44,7 +44,7 @@ for srq in no yes; do
 	leatd_start --srq "$srq"
 	hold 1
 	one=$(pinned)
-	# the queue that it is the first to share is nobody's own: receives of 4 KiB
+	# the shared receive queue belongs to no connection: receives of 4 KiB
 	shared=$(($(stat shared_recvs) * 4))
 	echo "          of one: $one KiB registered, $shared of them shared"
 	ok 'one that has just mounted pins 256 KiB at most' test $((one - shared)) -le 256

@@ -117,7 +117,7 @@ static void wait_tick(void)
 	} while (now.tv_sec == from.tv_sec && now.tv_nsec == from.tv_nsec);
 }
 
-/* 0: there is none */
+/* Returns the inode number of @name; 0: @name does not exist. */
 static ino_t number(int dir, const char *name)
 {
 	struct stat st;

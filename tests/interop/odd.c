@@ -19,7 +19,7 @@
  *             renamed from one to the other and back, listed, removed.
  * Memory:     Static.
  * Threads:    One.
- * Errors:     Each failure is told; the last line counts. Exit status 1 if there was one.
+ * Errors:     Prints each failure; the last line counts. Exit status 1 if there was one.
  */
 #include <dirent.h>
 #include <errno.h>

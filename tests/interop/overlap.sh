@@ -142,7 +142,7 @@ for export in raid ordered model; do
 	mountpoint -q "$m" || continue
 	# shellcheck disable=SC2086
 	counted "lengths past the cache, $export" timeout 100 "$odd" direct "$m" "$at" $lengths
-	# whole pages, whoever serves them
+	# whole pages, from the page cache or the disk
 	# shellcheck disable=SC2086
 	[ $export != ordered ] || counted "lengths, $export" timeout 100 "$odd" buffered "$m" "$at" $lengths
 	ok "a large one in, $export" dd if="$work/random" of="$m/linux" bs=1M oflag=direct conv=fsync status=none
@@ -182,7 +182,7 @@ sync
 same 'a read for each chunk of it, without overlap' "$(reads_for "$rdma/whole")" '16 0'
 same 'a read for each of its pieces, none of them merged' "$(reads_for "$rdma/raid")" '64 0'
 
-# a scheduler of the kernel merges what waits in it, unless its disk is told not to
+# a scheduler of the kernel merges what waits in it, unless its disk is configured not to
 for i in $members; do
 	echo mq-deadline >"/sys/block/leat$i/queue/scheduler"
 	echo 2 >"/sys/block/leat$i/queue/nomerges"

@@ -8,7 +8,7 @@
  *   probe hold URL N        N connections that have mounted and stay, until standard input ends
  *   probe stale URL NAME    opens NAME, says "open", waits for a line, and reads: prints the error
  *   probe lease FILE        holds a lease on a file of this machine: says "held"; "asked" when
- *                           somebody wants it; gives it back when a line comes in
+ *                           another process wants it; gives it back when a line comes in
  *
  * Exit status 0: all was right.
  */

@@ -16,7 +16,7 @@
  *             other sees with its next.
  * Memory:     Static.
  * Threads:    One in each process.
- * Errors:     Each failure is told; the last line counts. Exit status 1 if there was one.
+ * Errors:     Prints each failure; the last line counts. Exit status 1 if there was one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static uint8_t area[FILE_BYTES + 1], want[FILE_BYTES + 1];
 static const char *mount1, *mount2, *server;
 static unsigned passed, failed;
 
-/* One check; a failure is told, with errno if it is set. */
+/* One check; prints a failure, with errno if it is set. */
 static printf_like(2, 3) void check(bool good, const char *fmt, ...)
 {
 	int err = errno;
@@ -320,7 +320,7 @@ static bool reads(int fd, const char *text)
 	return pread(fd, got, sizeof(got) - 1, 0) == (ssize_t)strlen(text) && !strcmp(got, text);
 }
 
-/* A file that has no name any more, because of somebody else: NFSv3 may have forgotten it, and then
+/* A file whose name another client has removed: an NFSv3 server may have forgotten it, and then
  * says so. What it may not do is to read as anything else. */
 static bool reads_or_is_stale(int fd, const char *text)
 {

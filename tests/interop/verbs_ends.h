@@ -223,7 +223,7 @@ static unsigned ended(const struct end *e)
 	return n;
 }
 
-/* The way of ep.c: the owner disconnects when he hears of the end, and all posted work completes. */
+/* The way of ep.c: the owner disconnects when it sees the end, and all posted work completes. */
 static void part(struct end *a, struct end *b)
 {
 	rr_qp_disconnect(a->qp);

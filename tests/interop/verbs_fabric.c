@@ -56,7 +56,7 @@ static void nobody_and_refused(void **state)
 	assert_int_equal(rr_qp_dial(a.cm, ADDR, &a.qp), 0);
 	until(&a, &b, a.failed == 2);
 	assert_int_equal(a.status, -ECONNREFUSED);
-	assert_int_equal(ended(&a), 0); /* it never was up: nobody hears of its receives */
+	assert_int_equal(ended(&a), 0); /* it never was up: its receives do not complete */
 	rr_unlisten(l);
 	end_fini(&a);
 	end_fini(&b);
@@ -215,7 +215,7 @@ static void reads_and_writes(void **state)
 	assert_memory_equal(b.mem + 9, a.mem + 32768, 4097);
 	assert_int_equal(do_wr(&a, &b, (struct rr_wr){ .op = RR_WR_WRITE, .rkey = b.remote->rkey,
 						       .raddr = (uintptr_t)b.mem }, 0), RR_WC_OK);
-	/* past the end: it costs both their connection, and all is told */
+	/* past the end: both connections end, and all work completes */
 	assert_int_equal(do_wr(&a, &b, (struct rr_wr){ .op = RR_WR_WRITE, .rkey = b.remote->rkey,
 						       .raddr = (uintptr_t)b.mem + AREA - 4 }, 8),
 			 RR_WC_REM_ACCESS);
@@ -270,7 +270,7 @@ static void no_receive(void **state)
 	end_fini(&b);
 }
 
-/* Receives that an owner posts before he knows of the end are flushed as well. */
+/* Receives that an owner posts before it knows of the end are flushed as well. */
 static void late_receives(void **state)
 {
 	struct end a, b;
@@ -337,7 +337,7 @@ static void sleeping(void **state)
 	end_fini(&b);
 }
 
-/* Destroyed with work outstanding: none of it comes to whoever has its place after. */
+/* Destroyed with work outstanding: none of it reaches the queue pair that has its place after. */
 static void destroyed_early(void **state)
 {
 	struct end a, b;
@@ -452,7 +452,7 @@ static void shared_receives(void **state)
 		qps[i][1] = b.qp;
 	}
 	for (unsigned round = 0; round < 10; round++) {
-		for (unsigned i = 0; i < N; i++) { /* whoever comes takes the oldest */
+		for (unsigned i = 0; i < N; i++) { /* each message takes the oldest receive */
 			unsigned which = (round * N + i) % 2;
 
 			a.qp = qps[i][0];

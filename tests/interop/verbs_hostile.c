@@ -8,8 +8,8 @@
  *             `target`, which may be written, and `link` (to 1500 bytes); hostile.sh makes them, has
  *             an honest client copy beside all this, and looks afterwards at what leatd still holds.
  *             Never said here, because kernels do not survive it: an invalidation.
- * Memory:     That of the peers (verbs_peer.h). Memory that a server has no business in is looked at.
- * Threads:    One. Those who are to be killed are children.
+ * Memory:     That of the peers (verbs_peer.h). Memory that the server must not write is checked.
+ * Threads:    One. Peers that are to be killed are children.
  * Errors:     Exit status 1 and a line that says what was not so.
  */
 #include <fcntl.h>
@@ -229,7 +229,7 @@ static void row_reply_too_long(struct peer *p)
 	struct peer_opts quiet = { .no_priv = true };
 	struct peer small;
 
-	peer_open(&small, &quiet); /* who says nothing of his sizes has 1024 */
+	peer_open(&small, &quiet); /* a peer that states no sizes has 1024 */
 	begin(RR_MSG, NFS, P_READLINK); /* 1500 bytes, and no chunk at all */
 	arg_bytes(link_fh.bytes, link_fh.len);
 	say(&small);
@@ -399,7 +399,7 @@ static void overrun(void)
 	}
 }
 
-/* ---- who calls and does not listen ---- */
+/* ---- peers that call and take no reply ---- */
 
 static void wait_for_end_of_input(void)
 {
@@ -434,7 +434,7 @@ static void deaf(void)
 		peer_close(&peers[k]);
 }
 
-/* ---- who dies in mid-transfer ---- */
+/* ---- peers that die in mid-transfer ---- */
 
 static int open_fabric(void)
 {
@@ -492,7 +492,7 @@ static void killed(void)
 	}
 }
 
-/* ---- who asks in and says nothing ---- */
+/* ---- peers that connect and send nothing ---- */
 
 /* Their ends are the server's to make: those that are up see it, those half open cannot. */
 static void silent(void)
@@ -518,7 +518,7 @@ static void silent(void)
 	}
 	printf("ended\n");
 	fflush(stdout);
-	wait_for_end_of_input(); /* the half-open ones stay until we are told to go */
+	wait_for_end_of_input(); /* the half-open ones stay until standard input ends */
 }
 
 static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * verbs_peer.h - a client over the verbs fabric that says exactly what it is told, to a leatd elsewhere
+ * verbs_peer.h - a client over the verbs fabric that sends exactly what the test wants, to a leatd elsewhere
  *
  * What tests/lib/raw_peer.h is over the local fabric; here the server is another process, and every
  * wait has a deadline and looks at what it waits for. A peer is a connection with a protection domain
@@ -167,7 +167,7 @@ static inline struct rr_mr *reg(struct peer *p, void *mem, size_t len, unsigned 
 	return mr;
 }
 
-/* Memory that is shared out: 0xee wherever nobody wrote. */
+/* Memory that is shared out: 0xee where it was not written. */
 static inline void peer_open(struct peer *p, const struct peer_opts *opts)
 {
 	static const struct peer_opts plain;

@@ -45,7 +45,7 @@ bad() {
 sleeps_in() {
 	in=$(cat "/proc/$1/wchan" 2>/dev/null) || return 1
 	case $in in
-	'' | 0) # it runs, or the kernel does not tell: then not of whoever waits for this script either
+	'' | 0) # it runs, or the kernel does not show it: then it does not show it of this script's parent either
 		in=$(cat "/proc/$PPID/wchan" 2>/dev/null) || in=0
 		{ [ -z "$in" ] || [ "$in" = 0 ]; } && grep -q '^State:.S' "/proc/$1/status"
 		;;

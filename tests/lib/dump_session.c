@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * dump_session.c - see dump_session.h
+ * dump_session.c - plays a conversation between a client and a server, and captures it
  */
 #include <setjmp.h>
 #include <stdarg.h>

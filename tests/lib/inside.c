@@ -16,22 +16,26 @@
 #include "engine_int.h"
 #include "nfs.h"
 
-#define OF_REACTOR(name) { #name, offsetof(struct reactor_counters, name) },
-#define OF_STORE(name) { #name, offsetof(struct reactor_counters, store.name) },
+#define OF_REACTOR(name) { #name, false, offsetof(struct reactor_counters, name) },
+#define OF_STORE(name) { #name, false, offsetof(struct reactor_counters, store.name) },
+#define OF_NFS(name) { #name, true, offsetof(struct nfs_counters, name) },
 
 static const struct {
 	const char *name;
+	bool of_nfs;
 	size_t offset;
-} counters[] = { REACTOR_COUNTERS(OF_REACTOR, OF_REACTOR) STORE_COUNTERS(OF_STORE, OF_STORE) };
+} counters[] = { REACTOR_COUNTERS(OF_REACTOR, OF_REACTOR) STORE_COUNTERS(OF_STORE, OF_STORE) NFS_COUNTERS(OF_NFS) };
 
 uint64_t server_counter(const struct server *s, unsigned reactor, const char *name)
 {
 	assert_in_range(reactor, 0, s->nreactors - 1);
 	for (unsigned i = 0; i < ARRAY_SIZE(counters); i++) {
-		const char *at = (const char *)&s->reactors[reactor]->counters + counters[i].offset;
+		const struct reactor *re = s->reactors[reactor];
+		const char *all = counters[i].of_nfs ? (const char *)&nfs_reactor(re)->counters
+						     : (const char *)&re->counters;
 
 		if (strcmp(counters[i].name, name) == 0)
-			return atomic_load((const _Atomic uint64_t *)(const void *)at);
+			return atomic_load((const _Atomic uint64_t *)(const void *)(all + counters[i].offset));
 	}
 	fail_msg("no counter %s", name);
 	return 0;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "filter.h"
+#include "hooks.h"
 
 struct rpcrdma_clnt;
 struct rpcrdma_domain;
@@ -38,7 +38,7 @@ void clnt_next_xid(struct rpcrdma_clnt *clnt, uint32_t xid);
 /** clnt_disconnect - breaks the connection of a client; its calls go again */
 void clnt_disconnect(struct rpcrdma_clnt *clnt);
 
-/** local_fabric - the local fabric of a domain, for rr_faults_hooks(); belongs to the domain; whatever fails is asserted */
+/** local_fabric - the local fabric of a domain, for faults_of(); belongs to the domain; whatever fails is asserted */
 struct rr_fabric *local_fabric(struct rpcrdma_domain *d);
 
 #endif

@@ -69,7 +69,7 @@ void leat_flow_create(struct leat_flow *f)
 	const char *tmp = getenv("TMPDIR");
 	char state[96];
 
-	mallopt(M_PERTURB, 0xa5); /* what nobody sets is not zero by luck */
+	mallopt(M_PERTURB, 0xa5); /* memory that is not set is not zero by chance */
 	memset(f, 0, sizeof(*f));
 	snprintf(f->dir, sizeof(f->dir), "%s/leat-flow.XXXXXX",
 		 tmp && strlen(tmp) < 32 ? tmp : "/tmp");

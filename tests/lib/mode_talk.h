@@ -7,13 +7,14 @@
 #define TESTS_MODE_TALK_H
 
 #include "base/clock.h"
+#include "hooks.h"
 #include "mode.h"
 #include "srv_talk.h"
 
 static struct rr_suffix given;
 
 static const struct rpcrdma_svc_attr all_modes = { .modes = RPCRDMA_MODES_ALL };
-static const struct rr_local_attr local_plain = { .no_windows = true };
+static const struct rr_local_attr local_plain = { .filters = HOOKS(.no_windows = true) };
 static const struct rpcrdma_domain_attr domain_plain = { .local = &local_plain };
 static bool no_windows; /* on the responder's device */
 

@@ -28,9 +28,9 @@
 
 #define STOP_MS 20000
 
-/* A port of one's own, from the first start of the server to the end of the peer: between two starts
- * it must not become the port that somebody's connection leaves from. Who binds it and does not listen
- * leaves it free for a listener all the same. */
+/* Reserves a port, from the first start of the server to the end of the peer: between two starts
+ * it must not become the local port of another connection. A socket that is bound and does not listen
+ * leaves the port free for a listener. */
 static void hold_port(struct nfs_peer *p)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -166,7 +166,7 @@ void nfs_peer_destroy(struct nfs_peer *p)
 	if (p->srv)
 		nfs_peer_stop(p);
 	close(p->port_fd);
-	/* none is left open, and none was closed that was somebody else's */
+	/* no descriptor is left open, and no other one was closed */
 	assert_int_equal(descriptors(), p->descriptors);
 	tmp_dir_destroy(&p->dir);
 }
@@ -347,6 +347,19 @@ uint32_t nfs_peer_access(struct nfs_peer *p, const struct nfs_fh *fh)
 	NFS_PEER_CALL(p, ACCESS, &a, &res, NULL, 0);
 	assert_int_equal(res.status, NFS3_OK);
 	return res.ACCESS3res_u.resok.access;
+}
+
+bool_t nfs_peer_xdr_nothing(XDR *xdrs, void *arg)
+{
+	(void)xdrs;
+	(void)arg;
+	return TRUE;
+}
+
+int nfs_peer_null(struct nfs_peer *p, uint32_t prog, uint32_t vers, uint32_t proc)
+{
+	return nfs_peer_rpc(p, prog, vers, proc, (xdrproc_t)nfs_peer_xdr_nothing, NULL,
+			    (xdrproc_t)nfs_peer_xdr_nothing, NULL, NULL, 0);
 }
 
 int nfs_peer_setup(void **state, enum rpcrdma_transport transport, const char *const *options)

@@ -57,6 +57,18 @@ void nfs_peer_destroy(struct nfs_peer *p);
 int nfs_peer_setup(void **state, enum rpcrdma_transport transport, const char *const *options);
 int nfs_peer_teardown(void **state);
 
+/* setup_tcp() and setup_local(): nfs_peer_setup() with these options */
+#define NFS_PEER_SETUPS(options)                                                                   \
+	static int setup_tcp(void **state)                                                         \
+	{                                                                                          \
+		return nfs_peer_setup(state, RPCRDMA_TCP, options);                                \
+	}                                                                                          \
+                                                                                                   \
+	static int setup_local(void **state)                                                       \
+	{                                                                                          \
+		return nfs_peer_setup(state, RPCRDMA_LOCAL, options);                              \
+	}
+
 /** nfs_peer_create_tuned - the same with a server that @tune has a say in */
 void nfs_peer_create_tuned(struct nfs_peer *p, enum rpcrdma_transport transport,
 			   const char *const *options, void (*tune)(struct conf *conf));
@@ -82,6 +94,24 @@ int nfs_peer_rpc(struct nfs_peer *p, uint32_t prog, uint32_t vers, uint32_t proc
 				      (xdrproc_t)xdr_##proc##3args, args,                          \
 				      (xdrproc_t)xdr_##proc##3res, res, sink, sink_bytes),         \
 			 0)
+
+/* Makes a call and returns its status from the function; frees what the results point to. */
+#define NFS_PEER_RETURN_CALL(p, PROC, args)                                                        \
+	do {                                                                                       \
+		PROC##3res res = { 0 };                                                            \
+		nfsstat3 status;                                                                   \
+                                                                                                   \
+		NFS_PEER_CALL(p, PROC, args, &res, NULL, 0);                                       \
+		status = res.status;                                                               \
+		xdr_free((xdrproc_t)xdr_##PROC##3res, (char *)&res);                               \
+		return status;                                                                     \
+	} while (0)
+
+/** nfs_peer_xdr_nothing - the filter of void arguments and results */
+bool_t nfs_peer_xdr_nothing(XDR *xdrs, void *arg);
+
+/** nfs_peer_null - a call without arguments and results; Return: as nfs_peer_rpc() */
+int nfs_peer_null(struct nfs_peer *p, uint32_t prog, uint32_t vers, uint32_t proc);
 
 /** nfs_peer_mount - MNT; Return: status */
 mountstat3 nfs_peer_mount(struct nfs_peer *p, const char *path, struct nfs_fh *ret);

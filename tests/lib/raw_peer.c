@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "local.h"
-#include "open_local.h"
 #include "raw_peer.h"
 
 #define IDLE_ROUNDS 3000
@@ -121,7 +120,7 @@ int raw_open(struct raw_peer *p, struct rpcrdma_engine *server, const char *path
 	p->msg_bytes = opts->msg_bytes ? opts->msg_bytes : 4096;
 	p->send_done.fn = on_send;
 	p->mem = calloc(RAW_RECVS + 1, p->msg_bytes > 65536 ? p->msg_bytes : 65536);
-	if (!p->mem || rr_open_local(NULL, &p->fabric) || rr_pd_create(p->fabric, &p->pd) ||
+	if (!p->mem || rr_local_open(NULL, &p->fabric) || rr_pd_create(p->fabric, &p->pd) ||
 	    rr_cq_create(p->fabric, 1024, &p->cq) || rr_cm_create(p->fabric, on_cm, p, &p->cm))
 		return -ENOMEM;
 	ma.addr = p->mem;

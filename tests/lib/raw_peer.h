@@ -47,7 +47,7 @@ struct raw_opts {
 	const struct rr_priv *priv; /* NULL: no private data */
 	unsigned recvs;             /* posted at first; 0: 8 */
 	bool no_reads;              /* offer no RDMA Reads */
-	unsigned reads;             /* ... or so many; 0: 16 */
+	unsigned reads;             /* ... or this number; 0: 16 */
 	const void *suffix;         /* private data behind that of @priv, */
 	size_t suffix_len;          /* and RDMA Reads of our own are wanted */
 };

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "local.h"
-#include "open_local.h"
 #include "raw_server.h"
 
 #define IDLE_ROUNDS 3000
@@ -170,7 +169,7 @@ void raw_server_open(struct raw_server *s, struct rpcrdma_engine *client, const 
 	ma.addr = s->mem;
 	s->fabric = s->opts.fabric;
 	if (!s->fabric)
-		assert_int_equal(rr_open_local(NULL, &s->fabric), 0);
+		assert_int_equal(rr_local_open(NULL, &s->fabric), 0);
 	assert_int_equal(rr_pd_create(s->fabric, &s->pd), 0);
 	assert_int_equal(rr_cq_create(s->fabric, 1024, &s->cq), 0);
 	assert_int_equal(rr_cm_create(s->fabric, on_cm, s, &s->cm), 0);

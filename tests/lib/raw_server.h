@@ -5,7 +5,7 @@
  *                fabric, or verbs
  *
  * The counterpart of raw_peer.h: it listens, takes one connection at a time, keeps what comes, and
- * sends, writes and reads what it is told. One thread runs both ends: the client's engine is pumped
+ * sends, writes and reads what the test asks for. One thread runs both ends: the client's engine is pumped
  * while the server waits. raw_server_until() is bounded by a clock, for a client may be waiting for
  * one; raw_server_settle() by what can still happen.
  */
@@ -24,7 +24,7 @@ struct raw_server_opts {
 	const void *priv;       /* private data as it goes out; NULL: none */
 	size_t priv_len;
 	uint32_t msg_bytes;     /* of a receive buffer; 0: 4096 */
-	bool reject;            /* turn away whoever comes */
+	bool reject;            /* reject all connections */
 	struct rr_fabric *fabric; /* the caller's, verbs; NULL: a local one of its own */
 };
 

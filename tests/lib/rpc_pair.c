@@ -32,7 +32,7 @@ struct echo_req {
 	struct rpcrdma_buf *buf;
 	struct rpcrdma_buf_waiter waiter;
 	void (*again)(struct echo_req *r); /* when it has waited */
-	struct rpcrdma_piece pieces[PIECES_MAX];
+	struct rpcrdma_xfer pieces[PIECES_MAX];
 	unsigned npieces, pulled;
 	int err;
 };
@@ -130,10 +130,10 @@ static void req_answer(struct echo_req *r)
 		return;
 	}
 	for (r->npieces = 0; off < len; r->npieces++) {
-		struct rpcrdma_piece *p = &r->pieces[r->npieces];
+		struct rpcrdma_xfer *p = &r->pieces[r->npieces];
 		int rc;
 
-		*p = (struct rpcrdma_piece){ .buf = r->buf, .buf_off = off, .off = off,
+		*p = (struct rpcrdma_xfer){ .buf = r->buf, .buf_off = off, .off = off,
 					     .len = piece_len(r, off, len) };
 		rc = rpcrdma_req_place(r->req, p);
 		if (rc == -ENOTCONN) {
@@ -198,7 +198,7 @@ static void req_run(struct echo_req *r)
 	req_answer(r);
 }
 
-static void piece_done(struct rpcrdma_piece *piece, int err)
+static void piece_done(struct rpcrdma_xfer *piece, int err)
 {
 	struct echo_req *r = piece->req->user;
 
@@ -220,9 +220,9 @@ static void req_pull(struct echo_req *r)
 	if (!has_buf(r, len, req_pull))
 		return;
 	while (off < len) {
-		struct rpcrdma_piece *p = &r->pieces[n++];
+		struct rpcrdma_xfer *p = &r->pieces[n++];
 
-		*p = (struct rpcrdma_piece){ .buf = r->buf, .buf_off = off, .off = off,
+		*p = (struct rpcrdma_xfer){ .buf = r->buf, .buf_off = off, .off = off,
 					     .len = piece_len(r, off, len), .done = piece_done };
 		off += p->len;
 	}

@@ -14,6 +14,7 @@
 #ifndef RPC_PAIR_H
 #define RPC_PAIR_H
 
+#include "hooks.h"
 #include "local.h"
 #include "rpcrdma.h"
 
@@ -64,7 +65,7 @@ struct rpc_pair {
 	bool hold;                       /* keep requests instead of answering them */
 	struct echo_req *held;
 	unsigned nheld, nconns;
-	uint32_t piece_bytes;            /* pull and place in pieces of so many bytes; 0: whole */
+	uint32_t piece_bytes;            /* pull and place in pieces of this size; 0: whole */
 	uint32_t log[ECHO_LOG];          /* XIDs as they came */
 	unsigned nlog;
 	struct rpcrdma_conn *last_conn;

@@ -313,7 +313,7 @@ static inline void big_args(uint32_t bytes)
 	arg(bytes);
 }
 
-/* The responder anew, with other attributes. */
+/* Starts the responder again, with other attributes. */
 static inline void serve_with(const struct rpcrdma_domain_attr *domain, const struct rpcrdma_svc_attr *attr)
 {
 	close_peer();
@@ -321,7 +321,7 @@ static inline void serve_with(const struct rpcrdma_domain_attr *domain, const st
 	assert_int_equal(wire_svc_open(&svc, url, domain, attr), 0);
 }
 
-/* Another peer's GET over the message that m holds; its answer is looked at by the caller. */
+/* Another peer's GET over the message that m holds; the caller checks its reply. */
 static inline const uint8_t *ask(struct raw_peer *p, uint32_t *ret_len)
 {
 	finish_msg();

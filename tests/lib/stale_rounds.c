@@ -4,9 +4,9 @@
  * stale_rounds.c - reads and writes of memory that keeps losing its pages, each compared
  *
  * Operation:  Each round writes some of an arena to a file, or reads a file into it, and compares what
- *             came through with what the file shows past leat. Then, two times out of three, some of the
- *             arena has other pages. So that other pages are other bytes, whoever fills the arena fills it
- *             with what depends on the round. Every eighth round is with memory of malloc(), and freed.
+ *             arrived with what the file shows past leat. Then, two times out of three, some of the
+ *             arena has other pages. So that other pages are other bytes, the pattern that fills the arena
+ *             depends on the round. Every eighth round is with memory of malloc(), and freed.
  *             A registration of what was there before loses what it should move: such a round is stale.
  * Memory:     The arena, and as much for comparison.
  * Threads:    The caller's.

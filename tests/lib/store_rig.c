@@ -23,7 +23,7 @@
 #include "fsync_batch.h"
 #include "store_rig.h"
 
-#define RIG_DEV 77u /* as the file would say to whom a loss is reported */
+#define RIG_DEV 77u /* the device that the file would name when a loss is reported */
 
 static void on_lost(void *ctx, uint64_t dev)
 {

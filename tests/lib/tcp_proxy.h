@@ -14,7 +14,7 @@
 enum tcp_proxy_cut {
 	TCP_PROXY_NONE,
 	TCP_PROXY_IN_CALL,     /* half of the next call reaches the server */
-	TCP_PROXY_BEHIND_CALL, /* all of it does, and then nobody is there any more */
+	TCP_PROXY_BEHIND_CALL, /* all of it does, and then the connection is cut */
 	TCP_PROXY_REPLY,       /* the server sends its reply, which is lost */
 };
 
@@ -26,7 +26,7 @@ struct tcp_proxy {
 	atomic_uint cuts; /* that there were */
 };
 
-/** tcp_proxy_start - listen on a port of 127.0.0.1, @p->addr, and connect whoever comes to @server */
+/** tcp_proxy_start - listen on a port of 127.0.0.1, @p->addr, and connect each client to @server */
 void tcp_proxy_start(struct tcp_proxy *p, const struct rpcrdma_addr *server);
 void tcp_proxy_stop(struct tcp_proxy *p);
 

@@ -31,7 +31,7 @@ void tmp_dir_mkdir(const struct tmp_dir *t, const char *name);
 /** tmp_dir_open_below - how many descriptors of this process lead to @path, or below it? Absolute, without links. */
 unsigned tmp_dir_open_below(const char *path);
 
-/** tmp_dir_has_direct - can files there be opened with O_DIRECT? */
+/** tmp_dir_has_direct - can files below $TMPDIR be opened with O_DIRECT? Prints a line if not. */
 bool tmp_dir_has_direct(void);
 
 #endif

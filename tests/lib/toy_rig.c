@@ -48,7 +48,7 @@ struct toy_call {
 	int err;
 };
 
-/* of the test that runs */
+/* of the running test */
 static struct {
 	struct tmp_dir dir;
 	struct server *srv;
@@ -90,7 +90,7 @@ static void start(const char *options, size_t pinned)
 	char text[512], why[256];
 
 	assert_non_null(conf);
-	assert_null(rig.srv); /* after a failed test nothing is as it should be */
+	assert_null(rig.srv); /* a failed test does not clean up */
 	for (uint32_t i = 0; i < VOLUME; i++)
 		data[i] = (uint8_t)(i * 11 + i / 4099);
 	memset(mem, 0, VOLUME);
@@ -195,7 +195,7 @@ static uint64_t disk_operations(void)
 
 /* ---- tests ---- */
 
-/* Unaligned ones, those that fit in a message, and those in many pieces. */
+/* Unaligned payloads, some inline and some of many units. */
 static void round_trips(void)
 {
 	static const uint32_t lengths[] = { 0, 1, 3, 100, 1000, 4096, 5001, 65536, 262147, TOY_IO_MAX };
@@ -214,8 +214,8 @@ static void round_trips(void)
 	assert_int_equal(run(TOY_NULL, 0, NULL, 0), 0);
 }
 
-/* One call at a time: what waits in the queue of the disk are its own pieces. A stream carries no chunks, so payload
- * in one is one piece. */
+/* One call at a time: the queue of the disk holds its own units only. A stream carries no chunks, so there a payload is
+ * one unit. */
 static void overlaps(enum toy_proc proc, bool on)
 {
 	uint64_t before = server_counters(rig.srv, "sim_requests");
@@ -249,7 +249,7 @@ static void in_pieces(void **state)
 	stop();
 }
 
-/* Somebody else writes in between, so a second execution would show in the file. */
+/* Another client writes in between, so a second execution would show in the file. */
 static void once(const char *options)
 {
 	struct toy_call first, again;
@@ -298,7 +298,7 @@ static void once_in_pieces(void **state)
 	once("rw," OVERLAP "store=file");
 }
 
-/* In a stream there is one piece. */
+/* In a stream a payload is one unit. */
 static void disk_fails(const char *options, enum toy_proc proc)
 {
 	bool fails;
@@ -334,7 +334,7 @@ static void write_fails_in_pieces(void **state)
 	disk_fails("rw," OVERLAP DISK ":fail=5", TOY_WRITE);
 }
 
-/* Beyond the end, too long, and where a sum would overflow. */
+/* Ranges beyond the end, too long, and with an end that overflows. */
 static void bad_ranges(void **state)
 {
 	(void)state;
@@ -399,11 +399,11 @@ static void begin_held(struct toy_call *calls, unsigned n)
 		begin(&calls[i], i ? TOY_READ : TOY_WRITE, 4096, i ? mem : data, 100);
 	while (server_counters(rig.srv, "reqs") < reqs) {
 		(void)rpcrdma_engine_poll(rig.engine);
-		assert_false(calls[0].done); /* by its deadline: the others do not arrive */
+		assert_false(calls[0].done); /* it would time out without the other calls */
 	}
 }
 
-/* The reactor has begun all calls before it is told that the volume is open. */
+/* The reactor begins all calls before it gets the message that the volume is open. */
 static void waits_for_open(void **state)
 {
 	struct toy_call calls[3];
@@ -430,7 +430,7 @@ static void dropped_while_opening(void **state)
 	(void)state;
 	start("rw,overlap=off", 0);
 	begin_held(calls, 3);
-	dial_again(); /* the calls end with their client */
+	dial_again(); /* ends the calls of the old connection */
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(calls[i].err, -ECANCELED);
 	begin_held(calls, 1);

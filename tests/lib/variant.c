@@ -13,7 +13,7 @@
  *               LEAT_TEST_CREDITS=falling   each grant is half of the one before, down to 1, then
  *                                           it starts again
  *               LEAT_TEST_SRQ=1             responders' connections share their receives
- *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where there is none
+ *               LEAT_TEST_CHAOS=N           seed of the local fabric's chaos where the test sets none
  *               LEAT_TEST_MODES=NAMES       clients want these modes, and responders offer them
  *               LEAT_TEST_VM=never          no side reaches into the other's memory: its owner has
  *                                           to poll for anything to move
@@ -35,8 +35,8 @@
 
 #include "credit.h"
 #include "data_conf.h"
+#include "hooks.h"
 #include "local.h"
-#include "open_local.h"
 #include "rpcrdma.h"
 
 int __real_rpcrdma_clnt_create(struct rpcrdma_engine *e, const struct rpcrdma_clnt_attr *attr,
@@ -49,8 +49,8 @@ int __real_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *addr,
 			  const struct rpcrdma_svc_attr *attr, const struct rpcrdma_svc_ops *ops,
 			  void *ctx, struct rpcrdma_listener **ret);
-int __real_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret);
-int __wrap_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret);
+int __real_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
+int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret);
 void __real_data_conf_init(struct data_conf *d);
 void __wrap_data_conf_init(struct data_conf *d);
 uint32_t __real_rr_credit_grant(uint32_t asked, uint32_t posted, uint32_t cap);
@@ -117,19 +117,22 @@ int __wrap_rpcrdma_listen(struct rpcrdma_engine *e, const struct rpcrdma_addr *a
 	return __real_rpcrdma_listen(e, addr, &a, ops, ctx, ret);
 }
 
-int __wrap_rr_open_local(const struct rr_local_attr *attr, struct rr_fabric **ret)
+int __wrap_rr_local_open(const struct rr_local_attr *attr, struct rr_fabric **ret)
 {
 	struct rr_local_attr a = { 0 };
+	uint32_t seed = wanted_u32("LEAT_TEST_CHAOS", 0);
+	int rc;
 
 	if (attr)
 		a = *attr;
-	if (!a.hooks.chaos_seed)
-		a.hooks.chaos_seed = wanted_u32("LEAT_TEST_CHAOS", 0);
 	if (wanted("LEAT_TEST_VM"))
 		a.vm = RR_LOCAL_VM_NEVER;
-	if (wanted("LEAT_TEST_PIN"))
-		a.pin = true;
-	return __real_rr_open_local(&a, ret);
+	rc = __real_rr_local_open(&a, ret);
+	if (!rc && wanted("LEAT_TEST_PIN"))
+		rc = pins_push(*ret);
+	if (!rc && seed)
+		rc = chaos_push(*ret, seed);
+	return rc;
 }
 
 void __wrap_data_conf_init(struct data_conf *d)

@@ -87,7 +87,7 @@ static inline void taken_back(enum way way)
 		inv_key = heard.reply.segs[0].handle;
 }
 
-/* @seg was offered with a call that is over: whoever uses it loses his connection, and no more. */
+/* @seg was offered with a call that is over: a peer that uses it loses its connection, and nothing else. */
 static inline void assert_out_of_reach(const struct rr_segment *seg, const uint8_t *mem, size_t bytes)
 {
 	unsigned lost = srv.lost;
@@ -238,7 +238,7 @@ enum wrong {
 	WITH_NOTHING,  /* with a message that answers no call */
 	FATAL,         /* the others, to a host whose device is a kernel's */
 	TWICE = FATAL, /* the key that went with the answer before */
-	UNKNOWN,       /* nobody's */
+	UNKNOWN,       /* a key that was never offered */
 	AFTERWARDS,    /* of a call that was answered without it, and taken back here */
 	WRONGS,
 };

@@ -23,7 +23,7 @@ struct wire_job {
 	struct rpcrdma_engine *engine;
 	struct rpcrdma_buf *buf;
 	struct rpcrdma_buf_waiter waiter;
-	struct rpcrdma_piece pieces[PIECES_MAX];
+	struct rpcrdma_xfer pieces[PIECES_MAX];
 	unsigned npieces, pulled;
 	int err;
 	uint8_t *own;
@@ -128,7 +128,7 @@ static void finish(struct wire_job *j)
 		rpcrdma_req_reply(j->req, (xdrproc_t)xdr_wire_get_res, &j->res, job_done, j);
 }
 
-static void on_pulled(struct rpcrdma_piece *p, int err)
+static void on_pulled(struct rpcrdma_xfer *p, int err)
 {
 	struct wire_job *j = p->priv[1];
 
@@ -144,7 +144,7 @@ static void cut_pieces(struct wire_job *j, uint32_t len)
 
 	for (uint32_t off = 0; off < len; off += grain) {
 		assert_in_range(j->npieces, 0, PIECES_MAX - 1);
-		j->pieces[j->npieces++] = (struct rpcrdma_piece){ .buf = j->buf,
+		j->pieces[j->npieces++] = (struct rpcrdma_xfer){ .buf = j->buf,
 								  .buf_off = off,
 								  .off = off,
 								  .len = MIN(grain, len - off) };
@@ -202,7 +202,7 @@ static bool place_all(struct wire_job *j)
 	bool backwards = j->args.get.mode == WIRE_PLACE_PIECES;
 
 	for (unsigned i = 0; i < j->npieces; i++) {
-		struct rpcrdma_piece *p = &j->pieces[backwards ? j->npieces - 1 - i : i];
+		struct rpcrdma_xfer *p = &j->pieces[backwards ? j->npieces - 1 - i : i];
 
 		if (rpcrdma_req_place(j->req, p) == -EMSGSIZE)
 			return false;

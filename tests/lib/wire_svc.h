@@ -25,7 +25,7 @@ enum wire_mode {
 	WIRE_PLACE_PIECES,  /* pieces of `grain`, the last one first */
 	WIRE_IOV,           /* memory of the service's own */
 	WIRE_SINK,          /* the caller's memory where it can be had, else as WIRE_PLACE */
-	WIRE_SHORT,         /* placed in full, but only half of it is told */
+	WIRE_SHORT,         /* placed in full, but only half of it is reported */
 	WIRE_ERROR,         /* placed in full, then a result without payload */
 };
 
@@ -82,7 +82,7 @@ struct wire_svc {
 	uint8_t *put_data;       /* its bytes */
 };
 
-/* Runs when the domain is there and nothing has been opened in it; for whoever wants to look on. */
+/* Runs when the domain exists and nothing has been opened in it; for tests that observe it. */
 extern void (*wire_svc_on_domain)(struct rpcrdma_domain *domain);
 
 /** wire_svc_open - listen on @url; 0 or -errno */

@@ -37,7 +37,7 @@ enum cut_kind {
 	CUT_RMDIR,
 	CUT_WRITE,
 	CUT_COMMIT,
-	CUT_SIZE, /* to so many records */
+	CUT_SIZE, /* to a number of records */
 	CUT_MODE,
 	CUT_KINDS,
 };

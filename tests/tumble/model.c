@@ -30,7 +30,7 @@ int model_init(struct model *m, uint64_t max)
 	return 0;
 }
 
-/** model_fini - harmless if there is none */
+/** model_fini - frees the model; harmless if it was not initialised */
 void model_fini(struct model *m)
 {
 	free(m->bytes);

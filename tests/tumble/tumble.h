@@ -26,7 +26,7 @@ struct tumble_opts {
 	uint64_t check_every;      /* operations between two looks at the whole */
 	bool direct, map;          /* use O_DIRECT, mmap as well */
 	uint32_t direct_align;
-	bool restarts;             /* the server may be killed: a loss that is told is mended */
+	bool restarts;             /* the server may be killed: a reported loss is repaired */
 	bool verbose;
 	const char *log;           /* where the log of a failure goes; NULL: nowhere */
 	const volatile sig_atomic_t *stop;

@@ -7,7 +7,7 @@
  * array until the engine is run; then one of them, the oldest or by `fake.pick` any other, is
  * answered by `fake.answer`, which sees arguments and results as the structures they are. Messages
  * come before calls, calls before timers, which are due at once. An engine with nothing left to
- * run fails the test: someone waits for ever.
+ * run fails the test: a task waits for ever.
  */
 #ifndef FAKE_RPC_H
 #define FAKE_RPC_H
@@ -31,7 +31,7 @@
 
 struct fake {
 	/* to be set by the test */
-	int (*answer)(struct rpcrdma_call *call); /* Return: what done() is told */
+	int (*answer)(struct rpcrdma_call *call); /* Return: the error for done() */
 	unsigned (*pick)(unsigned count);         /* which of the waiting calls; NULL: the oldest */
 	int refuse_calls;                         /* rpcrdma_clnt_call() fails so */
 	bool early;                               /* answered at once, but told later */

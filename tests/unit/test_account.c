@@ -205,7 +205,7 @@ static size_t grab(struct rr_client *c)
 	return n;
 }
 
-/* Those who come one after the other and hold what they get leave something to those who come later. */
+/* Clients that arrive one by one and keep what they get leave memory to those that arrive later. */
 static void test_one_after_the_other(void **state)
 {
 	enum { GREEDY = 6, LATE = 8 };
@@ -233,7 +233,7 @@ static void test_one_after_the_other(void **state)
 	rr_client_uncharge(c[0], RR_SHARE_RECVS, got[0]);
 	for (unsigned i = GREEDY; i < GREEDY + LATE; i++)
 		rr_client_uncharge(c[i], RR_SHARE_RECVS, got[i]);
-	/* who has more than little gets nothing of what is kept */
+	/* the reserve is only for clients that hold little */
 	rr_client_add(c[0], RR_SHARE_RECVS, max / 4);
 	rr_client_add(c[1], RR_SHARE_RECVS, max / 2);
 	assert_int_equal(grab(c[0]), 0);
@@ -242,7 +242,7 @@ static void test_one_after_the_other(void **state)
 	rr_client_uncharge(c[0], RR_SHARE_RECVS, max / 4);
 	rr_client_uncharge(c[1], RR_SHARE_RECVS, max / 2);
 	rr_client_uncharge(c[2], RR_SHARE_RECVS, max / 32);
-	/* what is idle, and yet nobody can have, is as good as taken */
+	/* idle memory that cannot be allocated counts as used */
 	clients.budgets[RR_SHARE_RECVS].idle = max / 2;
 	assert_false(rr_client_leaves(c[0], RR_SHARE_RECVS, max / 8 + 4096));
 	assert_true(rr_client_leaves(c[0], RR_SHARE_RECVS, max / 8));
@@ -369,7 +369,7 @@ static void add_conns(struct rr_client *c, struct rr_client_conn *conns, unsigne
 	}
 }
 
-/* Only who has more than an equal part loses a connection, and no more of them than that. */
+/* Only a client above an equal share loses connections, and only those above it. */
 static void test_idlest(void **state)
 {
 	struct rr_client_conn of_a[4], of_b[4];

@@ -75,7 +75,7 @@ static void looked_up(unsigned dir, const char *name, unsigned fh, const struct 
 	lt_cache_take_name(c, handle(dir), name, fh ? LT_CACHE_THERE : LT_CACHE_MISSING, &h, call);
 }
 
-/* Return: the handle that is believed, 0: there is none; -1: not known. */
+/* Return: the cached handle; 0: the name is cached as missing; -1: not cached. */
 static int found(unsigned dir, const char *name)
 {
 	struct lt_fh fh;
@@ -135,7 +135,7 @@ static void lifetimes(void **state)
 		now++;
 		assert_int_equal(size_of(FILE1 + i), -1);
 	}
-	/* a change, and it begins anew */
+	/* after a change the lifetime is the shortest again */
 	told(FILE1 + 4, NF3REG, 5, 8);
 	pass(3);
 	assert_int_equal(size_of(FILE1 + 4), -1);
@@ -190,7 +190,7 @@ static void overlapping_replies(void **state)
 	a = attr(NF3REG, 200, 9);
 	assert_false(take(FILE1, &a, &one));
 	assert_int_equal(size_of(FILE1), 300);
-	/* within one tick of the server's clock nobody can tell */
+	/* within one tick of the server's clock the order is unknown */
 	one = sent(true);
 	two = sent(true);
 	a = attr(NF3REG, 500, 11);
@@ -200,8 +200,8 @@ static void overlapping_replies(void **state)
 	assert_int_equal(size_of(FILE1), -1);
 	told(FILE1, NF3REG, 500, 11);
 	assert_int_equal(size_of(FILE1), 500);
-	/* what was asked for after the last answer is newer, whatever its times are: someone may have
-	 * set the server's clock */
+	/* a request sent after the last reply has newer attributes, whatever their times are: the server's
+	 * clock may have been set */
 	told(FILE1, NF3REG, 50, 2);
 	assert_int_equal(size_of(FILE1), 50);
 }
@@ -281,7 +281,7 @@ static void names_and_our_changes(void **state)
 	told(DIR1, NF3DIR, 1, 7);
 	call = sent(false);
 	looked_up(DIR1, "a", FILE1, &call);
-	/* the server tells that nobody else was there: the other names stay */
+	/* the wcc data shows no change by another client: the other names stay */
 	look = sent(false);
 	call = sent(true);
 	assert_true(lt_cache_take_attr(c, handle(DIR1), &a, &before, &call));
@@ -291,7 +291,7 @@ static void names_and_our_changes(void **state)
 	/* a look from before does not find it, and does not count */
 	looked_up(DIR1, "n", 0, &look);
 	assert_int_equal(found(DIR1, "n"), FILE2);
-	/* someone else was there: they go, but for ours */
+	/* another client changed the directory: all names go, except ours */
 	a = attr(NF3DIR, 1, 9);
 	before.ctime.nseconds = 1;
 	call = sent(true);
@@ -299,7 +299,7 @@ static void names_and_our_changes(void **state)
 	looked_up(DIR1, "n", 0, &call);
 	assert_int_equal(found(DIR1, "a"), -1);
 	assert_int_equal(found(DIR1, "n"), 0);
-	/* two of ours at once, on one name: who was last? */
+	/* two of ours at once, on one name: which was last? */
 	call = sent(true);
 	other = sent(true);
 	a = attr(NF3DIR, 1, 10);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/wire.h"
+#include "capture_ops.c"
 #include "test_local_pair.h"
 
 static char pcap[64];
@@ -78,9 +79,13 @@ static void exchange(struct end *c, struct end *s)
 	assert_int_equal(rr_mr_dereg(dm), 0);
 }
 
-static bool have_tshark(void)
+/* Without it captures are written, and not checked. */
+static void need_tshark(void)
 {
-	return system("command -v tshark >/dev/null 2>&1") == 0;
+	if (!system("command -v tshark >/dev/null 2>&1"))
+		return;
+	print_message("SKIP: tshark is not installed\n");
+	skip();
 }
 
 /* How many frames of the capture match @filter. */
@@ -125,10 +130,10 @@ static void check_frames(void)
 /* @both: one fabric holds both ends; else only the @active one is watched. */
 static void watch(bool both, bool active)
 {
-	struct rr_local_attr attr = { .capture = pcap };
-	struct rr_fabric *watched = open_fabric(&attr), *plain = both ? watched : open_fabric(NULL);
+	struct rr_fabric *watched = open_fabric(NULL), *plain = both ? watched : open_fabric(NULL);
 	struct end c, s;
 
+	assert_int_equal(rr_capture_push(watched, pcap), 0);
 	end_open(&c, active ? watched : plain, 256);
 	end_open(&s, active ? plain : watched, 256);
 	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
@@ -144,26 +149,23 @@ static void test_one_fabric(void **state)
 {
 	(void)state;
 	watch(true, true);
-	if (have_tshark())
-		check_frames();
-	else
-		print_message("tshark is not installed: the capture was written, not read\n");
+	need_tshark();
+	check_frames();
 }
 
 static void test_server_side(void **state)
 {
 	(void)state;
 	watch(false, false);
-	if (have_tshark())
-		check_frames();
+	need_tshark();
+	check_frames();
 }
 
 static void test_client_side(void **state)
 {
 	(void)state;
 	watch(false, true);
-	if (!have_tshark())
-		return;
+	need_tshark();
 	/* what the peer did to our memory is not ours to see; all else is there */
 	assert_int_equal(count("rpcordma && rpc.msgtyp == 0"), 2);
 	assert_int_equal(count("rpcordma && rpc.msgtyp == 1"), 2);
@@ -172,35 +174,69 @@ static void test_client_side(void **state)
 
 static void test_unwritable(void **state)
 {
-	struct rr_local_attr attr = { .capture = "/nonexistent/x.pcap" };
-	struct rr_fabric *f = NULL;
+	const struct rpcrdma_domain_attr attr = { .capture = "/nonexistent/x.pcap" };
+	struct rpcrdma_domain *d = NULL;
 
 	(void)state;
-	assert_int_equal(rr_open_local(&attr, &f), -ENOENT);
-	assert_null(f);
+	assert_int_equal(rpcrdma_domain_create(&attr, &d), -ENOENT);
+	assert_null(d);
 }
 
-/* Whatever the umask: nobody else reads it, or turns the writing elsewhere. */
+/* Whatever the umask is, other users cannot read the capture or redirect it to another file. */
 static void test_private(void **state)
 {
-	struct rr_local_attr attr = { .capture = pcap };
-	struct rr_fabric *f = NULL;
+	struct rr_fabric *f = open_fabric(NULL);
 	mode_t mask = umask(0);
 	char link[sizeof(pcap) + 8];
 	struct stat st;
 
 	(void)state;
 	(void)unlink(pcap);
-	assert_int_equal(rr_open_local(&attr, &f), 0);
+	assert_int_equal(rr_capture_push(f, pcap), 0);
 	umask(mask);
 	rr_fabric_close(f);
 	assert_int_equal(stat(pcap, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	snprintf(link, sizeof(link), "%s.link", pcap);
 	assert_int_equal(symlink(pcap, link), 0);
-	attr.capture = link;
-	assert_int_equal(rr_open_local(&attr, &f), -ELOOP);
+	f = open_fabric(NULL);
+	assert_int_equal(rr_capture_push(f, link), -ELOOP);
+	rr_fabric_close(f);
 	assert_int_equal(unlink(link), 0);
+}
+
+/* A queue pair or shared queue that ends with receives posted takes their records with it. */
+static void test_never_connected(void **state)
+{
+	struct rr_fabric *f = open_fabric(NULL);
+	struct rr_srq_attr sa = { .depth = 4, .recv_bytes = RECV_BYTES };
+	struct list *records;
+	struct rr_srq *srq;
+	struct end c, s;
+
+	(void)state;
+	assert_int_equal(rr_capture_push(f, pcap), 0);
+	records = &recorder_of(f)->records;
+	end_open(&c, f, 256);
+	end_open(&s, f, 256);
+	assert_int_equal(rr_listen(s.cm, pair_path(), NULL, &s.l), 0);
+	assert_int_equal(rr_qp_dial(c.cm, pair_path(), &c.qp), 0);
+	end_wait_event(&c, &s, 1);
+	end_setup(&c);
+	assert_false(list_is_empty(records));
+	sa.pd = c.pd;
+	sa.cq = c.cq;
+	assert_int_equal(rr_srq_create(f, &sa, &srq), 0);
+	assert_int_equal(rr_srq_post(srq, &c.recv[0]), 0);
+	rr_qp_destroy(c.qp);
+	c.qp = NULL;
+	assert_ptr_equal(records->next, records->prev); /* the shared queue's */
+	assert_false(list_is_empty(records));
+	rr_srq_destroy(srq);
+	assert_true(list_is_empty(records));
+	end_close(&c);
+	end_close(&s);
+	rr_fabric_close(f);
 }
 
 static int cleanup(void **state)
@@ -217,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_client_side),
 		cmocka_unit_test(test_unwritable),
 		cmocka_unit_test(test_private),
+		cmocka_unit_test(test_never_connected),
 	};
 
 	snprintf(pcap, sizeof(pcap), "/tmp/leat-test-%d.pcap", (int)getpid());

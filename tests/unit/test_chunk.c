@@ -354,7 +354,7 @@ static void test_spans_huge(void **state)
 	assert_int_equal(rr_chunk_spans(segs, 0, 0, 1, span, 0), -EMSGSIZE);
 }
 
-/* 26, 27, 28, 29: lengths returned for so many bytes used; handles and offsets stay */
+/* 26, 27, 28, 29: the lengths returned for the bytes used; handles and offsets stay */
 static void test_return(void **state)
 {
 	static const struct {

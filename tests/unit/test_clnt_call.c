@@ -403,7 +403,7 @@ static void cancelled_calls_cost_their_credit(void **state)
 	assert_null(rr_clnt_find(clnt, fake.xids[1]));
 	rr_clnt_stray(clnt, fake.xids[1], 2); /* its answer comes late */
 	assert_int_equal(fake.nout, 4);
-	rr_clnt_stray(clnt, fake.xids[1], 2); /* once more: nobody's */
+	rr_clnt_stray(clnt, fake.xids[1], 2); /* again: the XID matches no call */
 	rr_clnt_stray(clnt, fake.xids[0] - 1, 2);
 	assert_int_equal(fake.nout, 4);
 	fake.unsent = true;

@@ -128,7 +128,7 @@ static void lines(void **state)
 	assert_false(is_open(one.fd) || is_open(two.fd) || is_open(three.fd));
 }
 
-/* Who waits for room does not wait for the timer. */
+/* An opener that waits for room does not wait for the timer. */
 static void in_a_hurry(void **state)
 {
 	struct store_file f = open_file();
@@ -216,7 +216,7 @@ static void who_waits(void **state)
 		wait_for_room(&w[i], FS);
 	wait_for_room(&w[100], FS);
 	close_held(2);
-	assert_int_equal(gone_on, CLOSING_BATCH + 1); /* of one as many as were closed, and he of the other */
+	assert_int_equal(gone_on, CLOSING_BATCH + 1); /* as many of one line as were closed, and the only one of the other */
 	gone_on = 0;
 	for (unsigned i = 101; i < 101 + 2 * CLOSING_BATCH + 50; i++)
 		wait_for_room(&w[i], FS + 1);

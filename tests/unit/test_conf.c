@@ -213,8 +213,8 @@ static void file(void **state)
 	assert_false(c->conf.everyone);
 	/* an indented line is a line, not more of the one before it */
 	snprintf(text, sizeof(text),
-		 "  [server]  # one\n\teveryone = yes\n [export /data] ; two\n  path = %s/d\n"
-		 "\tro = yes\n\n",
+		 "  [server]  # one\n\teveryone = yes\n [export /data] ; two\n  path : %s/d ;\n"
+		 "\tro=yes\t; ro = no\n\n",
 		 c->dir.path);
 	tmp_dir_write(&c->dir, "indented", text);
 	assert_int_equal(args(c, "-c %s/indented", c->dir.path), CONF_RUN);
@@ -259,6 +259,9 @@ static void file_refused(void **state)
 		{ "[export x]\npath = /tmp\n", 1, "absolute" },
 		{ "reactors = 2\n", 1, "reactors" },
 		{ "[server]\njust words\n", 2, "key = value" },
+		{ "[server]\njust words ; = 1\n", 2, "key = value" },
+		{ "[server]\nreactors = ;2\n", 2, "reactors=: must be" },
+		{ "[server]\nreactors =;2\n", 2, "reactors=;2: must be" },
 		{ "[server]\npoll = never\n", 2, "never" },
 		{ "[server]\neveryone = perhaps\n", 2, "perhaps" },
 		{ "[server]\nmanage-gids = 2\n", 2, "manage-gids=2: must be yes or no" },

@@ -32,7 +32,7 @@ static void test_first_call(void **state)
 		rr_credit_connected(&c);
 		assert_int_equal(take_all(&c), 1);
 		assert_int_equal(c.out, 1);
-		rr_credit_answered(&c, 64);
+		rr_credit_replied(&c, 64);
 		assert_int_equal(c.out, 0);
 		assert_int_equal(take_all(&c), 32); /* wanted is the ceiling */
 	}
@@ -54,7 +54,7 @@ static void test_grants(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		rr_credit_connected(&c);
 		assert_true(rr_credit_take(&c));
-		rr_credit_answered(&c, cases[i].granted);
+		rr_credit_replied(&c, cases[i].granted);
 		assert_int_equal(c.limit, cases[i].limit);
 		assert_int_equal(take_all(&c), cases[i].limit);
 		assert_int_equal(c.low_water, cases[i].limit);
@@ -69,20 +69,20 @@ static void test_falling(void **state)
 	(void)state;
 	rr_credit_init(&c, 8);
 	assert_true(rr_credit_take(&c));
-	rr_credit_answered(&c, 8);
+	rr_credit_replied(&c, 8);
 	assert_int_equal(take_all(&c), 8);
 	for (unsigned out = 8; out > 2; out--) {
-		rr_credit_answered(&c, 2);
+		rr_credit_replied(&c, 2);
 		assert_int_equal(c.out, out - 1);
 		if (out - 1 >= 2)
 			assert_false(rr_credit_take(&c));
 	}
 	assert_int_equal(c.out, 2);
-	rr_credit_answered(&c, 1);
+	rr_credit_replied(&c, 1);
 	assert_false(rr_credit_take(&c));
-	rr_credit_answered(&c, 1);
+	rr_credit_replied(&c, 1);
 	assert_true(rr_credit_take(&c)); /* one credit: slow, no stall */
-	rr_credit_answered(&c, 8);
+	rr_credit_replied(&c, 8);
 	assert_int_equal(take_all(&c), 8);
 	assert_int_equal(c.low_water, 1);
 }
@@ -138,7 +138,7 @@ static void test_promises(void **state)
 	for (unsigned i = 0; i < 9; i++)
 		assert_true(rr_credit_account_call(&a, 0));
 	assert_int_equal(rr_credit_account_due(&a), 0);
-	for (unsigned i = 0; i < 11; i++) { /* ... until so many have returned */
+	for (unsigned i = 0; i < 11; i++) { /* ... until the surplus has returned */
 		rr_credit_account_reply(&a, 4, true);
 		assert_int_equal(rr_credit_account_due(&a), 0);
 	}
@@ -192,7 +192,7 @@ static void test_promises_are_kept(void **state)
 				posted--;
 				held++;
 				assert_true(rr_credit_account_call(&a, 0));
-			} else if (what == 1 && held) { /* is answered; so many more receives may be had */
+			} else if (what == 1 && held) { /* gets its reply; at most @more further receives can be posted */
 				uint32_t more = (uint32_t)(dice >> 50) % 9, room;
 
 				held--;
@@ -202,7 +202,7 @@ static void test_promises_are_kept(void **state)
 				rr_credit_account_reply(&a, fly[nfly++], true);
 				posted = (uint32_t)rr_credit_account_due(&a);
 			} else if (what == 2 && nfly) { /* and its answer seen, in order */
-				rr_credit_answered(&c, fly[0]);
+				rr_credit_replied(&c, fly[0]);
 				memmove(fly, fly + 1, --nfly * sizeof(fly[0]));
 				got++;
 			}

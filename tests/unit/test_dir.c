@@ -10,7 +10,7 @@
 static struct leat *m;
 static unsigned entries;       /* in the directory */
 static bool no_plus;           /* READDIRPLUS is not supported */
-static unsigned bad_cookies;   /* so many answers disown the cookie */
+static unsigned bad_cookies;   /* the number of replies that say BAD_COOKIE */
 static const char *odd_name;   /* of entry 3 */
 static bool stuck;             /* cookies do not move */
 static bool empty_replies;

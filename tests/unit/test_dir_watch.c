@@ -90,8 +90,8 @@ static void undo(struct rig *r)
 	(void)unlinkat(r->e.fd, "out", 0);
 }
 
-/* Whatever others do between the two looks, nothing is proved; nor by the change after it, whose `before` may
- * have the ctime of a state that nobody was told of. */
+/* After a change by another process between the two stat() calls nothing is proved. The next change proves nothing
+ * either: its `before` may have the ctime of a state that no client knows. */
 static void others_meanwhile(void **state)
 {
 	struct rig *r = *state;
@@ -146,7 +146,7 @@ static void local_same(struct rig *r)
 	make(&r->d, "b");
 }
 
-/* the very thing that was wanted is done by somebody else */
+/* another process does the same operation */
 static void same_by_others(void **state)
 {
 	struct rig *r = *state;
@@ -186,8 +186,8 @@ static void *change_names(void *arg)
 	return NULL;
 }
 
-/* statx() shows a change before its event is in the queue. Of thousands of pairs of looks at a directory that
- * somebody changes all the time, some meet just that: then nothing is proved either. */
+/* statx() shows a change before its event is in the queue. Of thousands of pairs of statx() on a directory that
+ * another thread changes all the time, some meet just that: then nothing is proved either. */
 static void late_events(void **state)
 {
 	struct dir_step step = { .event = IN_CREATE, .name = "b" };
@@ -294,10 +294,10 @@ static void runs(void **state)
 
 	(void)state;
 	assert_true(dir_run_allows(&r, ME, 100) && dir_run_allows(&r, OTHER, 100));
-	assert_false(dir_run_allows(&r, ME, 99)); /* something changed it, and told nobody */
+	assert_false(dir_run_allows(&r, ME, 99)); /* changed without a note */
 	dir_run_go_on(&r, ME, true, 100, 200);
 	assert_true(dir_run_allows(&r, ME, 200) && dir_run_allows(&r, OTHER, 200));
-	/* a second change within the tick is known to whose it is */
+	/* a second change within the tick is known to the client that made it */
 	dir_run_go_on(&r, ME, true, 200, 200);
 	assert_true(dir_run_allows(&r, ME, 200));
 	assert_false(dir_run_allows(&r, OTHER, 200));
@@ -321,7 +321,7 @@ static void runs(void **state)
 	assert_false(dir_run_allows(&r, OTHER, 260) || dir_run_allows(&r, OTHER, 270));
 }
 
-/* until whoever looks at it now cannot have looked within the tick of its ctime */
+/* Waits until the clock has left the tick of its ctime. */
 static void wait_old(const struct fh_obj *o)
 {
 	struct statx stx;

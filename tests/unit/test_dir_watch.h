@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_dir_watch.h - a watched directory, clients that change it, and local processes that do
+ * test_dir_watch.h - a watched directory that clients and local processes change
  */
 #ifndef TEST_DIR_WATCH_H
 #define TEST_DIR_WATCH_H
@@ -25,6 +25,7 @@
 
 #include "server/fs/dir_ctime.c"
 #include "server/fs/dir_watch.c"
+#include "kernel_has.h"
 #include "tmp_dir.h"
 
 #define ME 7u
@@ -33,11 +34,11 @@ struct rig {
 	struct tmp_dir tmp;
 	struct dir_watches *all;
 	struct export exp;
-	struct fh_obj d, e; /* two directories of it */
+	struct fh_obj d, e; /* two directories of the export */
 };
 
-/* Until the next change has another ctime, and the tick of the last one is over. Since Linux 6.13 a ctime may be of the
- * exact time, which the clock of ticks follows late. */
+/* Waits until the next change gets another ctime and the tick of the last one is over. Since Linux 6.13 a ctime may be
+ * the exact time, and the coarse clock is behind it. */
 static inline void wait_tick(void)
 {
 	struct timespec now;
@@ -57,7 +58,7 @@ static inline void look(struct rig *r, const char *name, struct fh_obj *ret)
 	assert_int_equal(vfs_stat(ret->fd, &ret->stx), 0);
 }
 
-/* a server that starts: nothing is known of ctimes that are older, unless the file system sees to it */
+/* Starts a server. Older ctimes are unknown to it unless the file system makes ctimes differ. */
 static inline void start(struct rig *r, bool no_past, bool ctimes_differ, unsigned max)
 {
 	int fd = open(tmp_dir_path(&r->tmp, "."), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,7 +67,7 @@ static inline void start(struct rig *r, bool no_past, bool ctimes_differ, unsign
 	fs_limits_find(fd, true, &r->exp.volume.limits);
 	close(fd);
 	r->exp.volume.limits.ctimes_differ = ctimes_differ;
-	r->exp.volume.dev = dev_of(&r->d.stx);
+	r->exp.volume.dev = stx_dev(&r->d.stx);
 	dir_watch_put(r->exp.dirs);
 	dir_watches_destroy(r->all);
 	assert_int_equal(dir_watches_create(no_past, max, &r->all), 0);
@@ -119,13 +120,12 @@ static inline int teardown(void **state)
 
 static inline void need_watches(const struct rig *r)
 {
-	if (!r->exp.volume.limits.tells_changes) {
-		print_message("SKIP: directories of the file system of %s are not watched\n", r->tmp.path);
+	if (!kernel_has_watches(r->tmp.path))
 		skip();
-	}
+	assert_true(r->exp.volume.limits.tells_changes);
 }
 
-/* what somebody else does in the middle of a change, or between two */
+/* what a local process does during a change, or between two */
 typedef void local_fn(struct rig *r);
 
 static inline void make(const struct fh_obj *dir, const char *name)
@@ -136,7 +136,7 @@ static inline void make(const struct fh_obj *dir, const char *name)
 	close(fd);
 }
 
-/* CREATE of @name by @client; @before: done when the turn was taken, @after: done after the change */
+/* CREATE of @name by @client; @before runs when the turn was taken, @after runs after the change */
 static inline struct dir_wcc create(struct rig *r, struct fh_obj *dir, uint64_t client, const char *name,
 			     local_fn *before, local_fn *after)
 {
@@ -156,7 +156,7 @@ static inline struct dir_wcc create(struct rig *r, struct fh_obj *dir, uint64_t 
 	return wcc;
 }
 
-/* one that fails */
+/* a CREATE that fails */
 static inline struct dir_wcc create_not(struct rig *r, local_fn *meanwhile, const char *name)
 {
 	struct dir_step step = { .dir = &r->d, .event = IN_CREATE, .name = name };
@@ -172,7 +172,7 @@ static inline struct dir_wcc create_not(struct rig *r, local_fn *meanwhile, cons
 	return wcc;
 }
 
-/* A change of a directory is watched, and there is somebody who saw all of it. */
+/* Makes a change from beginning to end under the watch, after which the ctime is known. */
 static inline struct dir_wcc known(struct rig *r)
 {
 	struct dir_wcc w;

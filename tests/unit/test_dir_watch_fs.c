@@ -99,7 +99,7 @@ static void endless(void **state)
 	(void)known(r);
 	assert_true(create(r, &r->e, ME, "a", NULL, NULL).proved);
 	wait_tick();
-	busy_wd = (find_ino(r->exp.dirs, dev_of(&r->e.stx), r->e.stx.stx_ino))->wd;
+	busy_wd = (find_ino(r->exp.dirs, stx_dev(&r->e.stx), r->e.stx.stx_ino))->wd;
 	busy_reads = 0;
 	atomic_store(&busy_fd, r->exp.dirs->fd);
 	assert_false(create_not(r, NULL, "a").proved);
@@ -127,7 +127,7 @@ static void enter_other_fs(struct rig *r, struct other_fs *o)
 	look(r, "e", &o->dir);
 	o->dir.exp = &o->exp;
 	o->dir.stx.stx_dev_major++;
-	o->exp.volume.dev = dev_of(&o->dir.stx);
+	o->exp.volume.dev = stx_dev(&o->dir.stx);
 	assert_int_equal(dir_watch_get(r->all, o->exp.volume.dev, &o->exp.dirs), 0);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_drc.c - the duplicate request cache: what is the same call, who executes, who waits, what is kept
+ * test_drc.c - the duplicate request cache: which calls are the same, which call executes, which
+ * calls wait, what is kept
  *
  * Includes the file it tests, so that memory can be short. tests/flow/test_server_once.c has it in a
  * server, test_server_twins.c under many threads.
@@ -173,7 +174,7 @@ static void joined(void **state)
 	drc_destroy(d);
 }
 
-/* Who joined may leave until the verdict is there, which may be before wake() runs. */
+/* A joined call may leave until it has a verdict, which may be before wake() runs. */
 static void left(void **state)
 {
 	struct drc *d = create(8);
@@ -217,7 +218,7 @@ static void not_executed(void **state)
 	assert_int_equal(third.verdict, DRC_REPLAY);
 	assert_answer(&third, 9);
 	assert_answer(&fourth, 9);
-	/* nobody waits: it never was */
+	/* no call waits: the entry is removed */
 	first = call(2);
 	assert_int_equal(drc_enter(d, &first), DRC_EXECUTE);
 	drc_abandon(d, &first);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_drc_shares.c - what each client keeps of the duplicate request cache, and for how long
+ * test_drc_shares.c - the shares of clients in the duplicate request cache, and how long entries are kept
  */
 #include "test_drc.h"
 
@@ -23,7 +23,7 @@ static void execute_of(struct drc *d, uint64_t client, uint32_t xid)
 	drc_done(d, &c);
 }
 
-/* looks, and changes nothing: an entry of a new call might take the place of another */
+/* Looks for an entry without drc_enter(), which might evict another one. */
 static bool has(struct drc *d, uint64_t client, uint32_t xid)
 {
 	struct drc_call c = call_of(client, xid);
@@ -32,7 +32,7 @@ static bool has(struct drc *d, uint64_t client, uint32_t xid)
 	return find(shard_of(d, hash), hash, &c);
 }
 
-/* However many calls a client makes, it takes no more of the cache than is over. */
+/* A client with many calls does not evict entries of a client that has no more than its share. */
 static void shares(void **state)
 {
 	struct drc *d = create(8);
@@ -49,7 +49,7 @@ static void shares(void **state)
 		assert_true(has(d, 2, xid - 1 - i));
 	}
 	assert_false(has(d, 2, xid - 5));
-	/* more than its share the first one may have as well, if nobody else wants it: two by two now */
+	/* a client may exceed its share while there is room; with four clients each has two entries */
 	for (uint64_t client = 3; client < 5; client++) {
 		for (uint32_t i = 0; i < 100; i++)
 			execute_of(d, client, i);
@@ -73,8 +73,8 @@ static size_t size_in(struct drc *d, uint64_t client)
 	return sh ? sh->n : 0;
 }
 
-/* Calls that begin, end and are given up, of clients of which one calls far more often: whoever loses an
- * entry to others has more than its share, those in progress counted. */
+/* Calls of several clients begin, end and are abandoned; one client makes far more of them. Only a client with more
+ * than its share, calls in progress included, loses an entry to others. */
 static void shares_at_random(void **state)
 {
 	enum { ENTRIES = 24, CLIENTS = 6, SHARE = ENTRIES / CLIENTS, OUT = 3 };
@@ -126,7 +126,7 @@ static void shares_at_random(void **state)
 	drc_destroy(d);
 }
 
-/* Who has been silent for long keeps its entries as long as there is room, and no longer. */
+/* The entries of a client that was idle for DRC_KEEP_NS are evicted when there is no room. */
 static void silent_clients(void **state)
 {
 	struct drc *d = create(8);
@@ -143,7 +143,7 @@ static void silent_clients(void **state)
 	execute_of(d, 2, 20);
 	assert_false(has(d, 1, 0));
 	assert_true(has(d, 1, 1));
-	execute_of(d, 1, 100); /* it is back: two that are old, and two from the other one */
+	execute_of(d, 1, 100); /* the client is active again, and its old entries are kept */
 	for (uint32_t i = 21; i < 40; i++)
 		execute_of(d, 2, i);
 	assert_true(has(d, 1, 1));
@@ -157,7 +157,7 @@ static void silent_clients(void **state)
 	drc_destroy(d);
 }
 
-/* More clients than entries: what is noted of them is bounded, too. */
+/* The memory for clients is bounded as well. */
 static void many_clients(void **state)
 {
 	const struct drc_attr attr = { .entries = 1000, .bytes = 20000, .keep_ns = DRC_KEEP_NS };
@@ -174,7 +174,7 @@ static void many_clients(void **state)
 	drc_destroy(d);
 }
 
-/* WRITEs: a client that starts again may have the XIDs that it had, and other data. */
+/* Entries of WRITEs expire: a restarted client may reuse XIDs with other data. */
 static void entries_that_end(void **state)
 {
 	const struct drc_attr attr = {
@@ -192,7 +192,7 @@ static void entries_that_end(void **state)
 	assert_int_equal(stats(d).entries, 0);
 	execute(d, 1);
 	assert_true(is_kept(d, 1));
-	/* one that takes long is waited for: the time counts from its end */
+	/* the time starts at the end of the call: a retransmission joins a call in progress */
 	assert_int_equal(drc_enter(d, &c), DRC_EXECUTE);
 	time_ns += 2 * DRC_KEEP_WRITE_NS;
 	assert_int_equal(drc_enter(d, &again), DRC_JOINED);
@@ -202,7 +202,7 @@ static void entries_that_end(void **state)
 	assert_true(is_kept(d, 7));
 	assert_false(is_kept(d, 1));
 	drc_destroy(d);
-	/* the other cache has no such end */
+	/* entries of the other cache do not expire */
 	d = create(8);
 	execute(d, 1);
 	time_ns += 100 * DRC_KEEP_NS;
@@ -210,7 +210,7 @@ static void entries_that_end(void **state)
 	drc_destroy(d);
 }
 
-/* A large cache has several shards: together they keep what was asked for. */
+/* A large cache has several shards, whose entries add up to the configured number. */
 static void many_shards(void **state)
 {
 	const struct drc_attr attr = { .entries = 32768, .bytes = (32u << 20) };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_dump.c - leat dump: file formats, what is under RoCEv2, messages put together, lines
+ * test_dump.c - leat dump: file formats, headers below RoCEv2, messages of several packets, lines
  *
  * The vector is the beginning of a session between Linux's client and server, captured on a wire.
  */
@@ -87,7 +87,7 @@ static void nanoseconds(void **state)
 	image_fini(&i);
 }
 
-/* Puts @len bytes for the link header of each record, or @more into it at @into. */
+/* Replaces the Ethernet header of each record by @head, and sets the link type. */
 static void relink(struct image *i, uint32_t link, const uint8_t *head, size_t head_len)
 {
 	size_t at, len;
@@ -147,14 +147,14 @@ static void not_ours(void **state)
 		assert_int_equal(d.packets, 0);
 		image_fini(&i);
 	}
-	/* a length that only the capture has cut down is another matter */
+	/* a packet that the capture has truncated is counted as such */
 	i = copy_session();
 	at = image_record(&i, 3, &len);
 	i.bytes[at + 34 + 4] = 0xff;
 	free(image_dump(&i, &lines, &rc, &d));
 	assert_int_equal(d.cut, 1);
 	image_fini(&i);
-	/* a link of which we know nothing */
+	/* an unknown link type */
 	i = copy_session();
 	put32(i.bytes + 20, 147);
 	free(image_dump(&i, &lines, &rc, &d));
@@ -189,10 +189,10 @@ static void ipv6(void **state)
 
 /* ---- pcapng ---------------------------------------------------------------------------------------------- */
 
-/* Where to_ng() puts the first packet: behind a section, two interfaces and names. */
+/* Offset of the first packet of to_ng(): after a section, two interfaces and names. */
 enum { NG_FIRST = 28 + 20 + 44 + 20 };
 
-/* Of times that are exact in any unit. */
+/* Makes all times exact in any unit. */
 static void even_times(void)
 {
 	size_t at, len;
@@ -214,7 +214,7 @@ static void pcapng(void **state)
 		i = to_ng(swap, 6, 1000000);
 		text = image_dump(&i, &lines, &rc, NULL);
 		assert_int_equal(rc, 0);
-		assert_string_equal(text, classic); /* and its times */
+		assert_string_equal(text, classic); /* with equal times */
 		free(text);
 		image_fini(&i);
 		i = to_ng(swap, 9, 1000000000);
@@ -241,13 +241,13 @@ static void pcapng(void **state)
 	assert_int_equal(rc, -EBADMSG);
 	image_fini(&i);
 	i = to_ng(false, 6, 1000000);
-	image_remove(&i, 28, 20); /* the first interface: the packets' is not there now */
+	image_remove(&i, 28, 20); /* the first interface: that of the packets is missing now */
 	free(image_dump(&i, &lines, &rc, NULL));
 	assert_int_equal(rc, -EBADMSG);
 	image_fini(&i);
 }
 
-/* ---- files that are not as they should be ---------------------------------------------------------------- */
+/* ---- invalid files ---------------------------------------------------------------- */
 
 static void bad_files(void **state)
 {
@@ -265,7 +265,7 @@ static void bad_files(void **state)
 		assert_int_equal(rc, -EBADMSG);
 		image_fini(&i);
 	}
-	/* a record that claims more than there can be */
+	/* a record with a length beyond any packet */
 	i = copy_session();
 	put32(i.bytes + 24 + 8, 0x7fffffff);
 	free(image_dump(&i, &lines, &rc, NULL));

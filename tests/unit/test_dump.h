@@ -22,7 +22,7 @@
 static const struct dump_options all = { .lines = true, .transfers = true, .check = true };
 static const struct dump_options lines = { .lines = true };
 
-/* Seconds differ from run to run, and the length of packets by what is around them does not. */
+/* Copies @text without times, which differ from run to run. */
 static inline char *after_time(const char *text)
 {
 	char *out = malloc(strlen(text) + 1), *to = out;
@@ -77,7 +77,7 @@ static inline struct image copy_session(void)
 	return i;
 }
 
-/* It says what the session says, of @packets; consumes @i. */
+/* Expects the output of the session, and @packets; consumes @i. */
 static inline void expect_same(struct image *i, unsigned packets)
 {
 	char *text, *said, *last;
@@ -130,7 +130,7 @@ static inline void put32s(uint8_t *p, bool swap, uint32_t v)
 	put32(p, swap ? __builtin_bswap32(v) : v);
 }
 
-/* @resolution: as in the file. The second interface is the one. */
+/* Converts the session to pcapng. @resolution: of time, as in the file. The packets are of the second interface. */
 static inline struct image to_ng(bool swap, uint8_t resolution, uint64_t per_second)
 {
 	struct image i = { malloc(1), 0 };
@@ -140,12 +140,12 @@ static inline struct image to_ng(bool swap, uint8_t resolution, uint64_t per_sec
 
 	put32s(section, swap, 0x1a2b3c4d);
 	put16(section + 4, swap, 1);
-	memset(section + 8, 0xff, 8); /* nobody knows how long */
+	memset(section + 8, 0xff, 8); /* length not specified */
 	put_block(&i, swap, 0x0a0d0d0a, section, sizeof(section));
 	put16(iface, swap, 147);
 	put_block(&i, swap, 1, iface, 8);
 	put16(iface, swap, 1);
-	put16(iface + 8, swap, 2); /* its name, then its unit of time */
+	put16(iface + 8, swap, 2); /* options: its name, then its unit of time */
 	put16(iface + 10, swap, 5);
 	memcpy(iface + 12, "veth0", 5);
 	put16(iface + 20, swap, 9);

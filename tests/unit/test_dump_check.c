@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_dump_check.c - leat dump --check finds each rule that is broken, and none that is not
+ * test_dump_check.c - leat dump --check reports each broken rule, and no other
  *
- * A session that keeps all of them is spoilt in one place by each doctor; the check must name that
- * rule, and no other but those that the same deed breaks as well.
+ * Each doctor function breaks one rule in a correct session. The check must report that rule, and no others except
+ * those that the same change breaks as well.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void clean(void **state)
 	image_fini(&i);
 }
 
-/* ---- doctors: each does one thing ---------------------------------------------------------------------- */
+/* ---- doctors: each changes one thing ---------------------------------------------------------------------- */
 
 #define DOCTOR(name, at, ...)                                                                      \
 	static void name(struct patient *p)                                                        \
@@ -128,7 +128,7 @@ DOCTOR(invalidates_with_error, STEP_READ_REPLY, p->said->hdr.proc = RR_ERROR;
 DOCTOR(unasked, STEP_PAIR_REPLY, p->said->hdr.xid = 1234; put_be32(p->said->rpc, 1234))
 DOCTOR(answered_twice, STEP_PAIR_REPLY, session_say(p->s, false, p->said))
 
-/* READ may answer with an item only where it is to be; here it is not, though a chunk was offered. */
+/* A READ reply has its payload inline although a Write chunk was offered. */
 static void inline_despite_chunk(struct patient *p)
 {
 	if (p->step == STEP_READ_REPLY) {
@@ -153,7 +153,7 @@ static void second_chunk_used(struct patient *p)
 	p->said->hdr.writes[1] = p->said->hdr.writes[0];
 }
 
-/* 3 granted, then 1: the second of two calls must not be made. */
+/* 3 credits are granted, then 1: the second of two calls is not allowed. */
 static void grant_fell(struct patient *p)
 {
 	if (p->step >= STEP_NULL_REPLY && p->step <= STEP_LONG_REPLY && p->said)
@@ -227,7 +227,7 @@ static const struct {
 	{ "unasked", NULL, answered_twice },
 };
 
-/* Every BROKEN line is of @rule or of @also ("" stands for any), and one is of @rule. */
+/* Expects that every BROKEN line is of @rule or of @also ("": any rule), and at least one is of @rule. */
 static bool found(const char *text, const char *rule, const char *also)
 {
 	static const char word[] = "BROKEN ";
@@ -271,7 +271,7 @@ static void each_rule(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* What is allowed, though it looks odd. */
+/* Unusual behaviour that is allowed. */
 DOCTOR(rounded_chunk, STEP_WRITE_CALL, p->said->hdr.reads[1].seg.length = 5)
 DOCTOR(error_by_transport, STEP_WRITE_REPLY, p->said->hdr.proc = RR_ERROR;
 	p->said->hdr.err = RR_ERR_CHUNK; p->said->rpc_bytes = 0)
@@ -296,7 +296,7 @@ static void falls_under_way(struct patient *p)
 	if (p->step == STEP_PAIR_REPLY)
 		p->said->hdr.credits = 1;
 	if (p->step == STEP_PAIR_REPLY_2)
-		say_null(p, true, 78, true, 64); /* it may not have seen that */
+		say_null(p, true, 78, true, 64); /* the client may not have seen the lower grant */
 }
 
 static void no_private_data(struct patient *p)
@@ -329,9 +329,9 @@ static void healthy(void **state)
 	}
 }
 
-/* ---- what is not in a message ------------------------------------------------------------------------- */
+/* ---- rules outside messages ------------------------------------------------------------------------- */
 
-/* Ethernet, IPv4, UDP, BTH; a datagram of the connection manager has 8 and 24 more in front. */
+/* After Ethernet, IPv4, UDP, BTH; a datagram of the connection manager has 8 + 24 more bytes of headers. */
 enum { AT_BTH = 14 + 20 + 8, AT_EXT = AT_BTH + 12, AT_CM = AT_EXT + 8 + 24 };
 
 static void expect_image(struct image *i, const char *rule, const char *also)
@@ -389,7 +389,7 @@ static void no_receive(void **state)
 	session_make(NULL, &i);
 	i.bytes[find_opcode(&i, 0x11, 0, &nth, &len) + AT_EXT] = 0x20;
 	expect_image(&i, "receive", NULL);
-	/* another reason is no affair of credits */
+	/* a NAK for another reason breaks no rule of credits */
 	session_make(NULL, &i);
 	i.bytes[find_opcode(&i, 0x11, 0, &nth, &len) + AT_EXT] = 0x60;
 	free(image_dump(&i, &check, &rc, &d));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_dump_packets.c - leat dump: packets that are lost, sent again, cut off or never answered
+ * test_dump_packets.c - leat dump: packets that are lost, retransmitted, truncated or without a reply
  */
 #include "test_dump.h"
 
-/* ---- files that are not as they should be ---------------------------------------------------------------- */
+/* ---- invalid files ---------------------------------------------------------------- */
 
-/* Ending anywhere is borne; so is any byte being another. */
+/* A truncated file, or one with any byte changed, does no harm. */
 static void hostile(void **state)
 {
 	struct image ng = to_ng(false, 6, 1000000), *files[] = { &session, &ng };
@@ -46,7 +46,7 @@ static void hostile(void **state)
 
 enum { AT_BTH = 14 + 20 + 8 };
 
-/* All packets once more, as when they were sent again: nothing is said twice. */
+/* All packets twice, as if retransmitted: nothing is printed twice. */
 static void sent_again(void **state)
 {
 	struct image i = copy_session();
@@ -134,7 +134,7 @@ static void what_is_said(void **state)
 	}
 }
 
-/* Where the item of a call stands, in calls that Linux has sent. */
+/* The offset of the data item, in calls of the Linux client. */
 static void items(void **state)
 {
 	static const struct {
@@ -160,7 +160,7 @@ static void items(void **state)
 		assert_int_equal(r.proc, calls[n].proc);
 		assert_int_equal(r.item_at, calls[n].at);
 		assert_int_equal(r.item_bytes, calls[n].bytes);
-		/* it ends early, anywhere: then the item is not known */
+		/* a call truncated before the item has none */
 		for (size_t part = 0; part < calls[n].at; part++) {
 			dump_rpc_call(v.bytes + len, part, &r);
 			assert_false(r.has_item);
@@ -170,7 +170,7 @@ static void items(void **state)
 	}
 }
 
-/* Two connections with the same queue pairs, one after the other. */
+/* Two connections, one after the other, have the same queue pair numbers. */
 static void numbers_used_again(void **state)
 {
 	struct image i = copy_session();
@@ -200,7 +200,7 @@ static size_t find_cm(const struct image *i, uint8_t attribute, size_t *ret_len)
 	return 0;
 }
 
-/* A DREQ in front of the last replies: that they answer what is no more is nobody's fault. */
+/* A DREQ before the last replies: replies on a closed connection break no rule. */
 static void hung_up(void **state)
 {
 	struct image i = copy_session();
@@ -240,7 +240,7 @@ static void nine_thousand_calls(struct patient *p)
 	free(m);
 }
 
-/* What is never answered does not pile up. */
+/* The number of calls without a reply is bounded. */
 static void bounded(void **state)
 {
 	struct image i;
@@ -255,7 +255,7 @@ static void bounded(void **state)
 	image_fini(&i);
 }
 
-/* Without the connection's beginning it is put together from what is seen. */
+/* A capture that begins after the connection was established. */
 static void half_way(void **state)
 {
 	struct image i = copy_session();
@@ -277,7 +277,7 @@ static void half_way(void **state)
 	image_fini(&i);
 }
 
-/* A part of a Send is missing: what is left of it is no message. */
+/* A packet of a Send is missing: the others are not printed as a message. */
 static void lost_part(void **state)
 {
 	struct image i;
@@ -295,12 +295,12 @@ static void lost_part(void **state)
 		(void)removed(&i, nth);
 		free(image_dump(&i, &lines, &rc, &d));
 		assert_int_equal(d.messages, 13);
-		assert_int_equal(d.missing, 3 - opcode); /* and what came behind it */
+		assert_int_equal(d.missing, 3 - opcode); /* the lost packet and those that follow */
 		image_fini(&i);
 	}
 }
 
-/* Lost on the way and sent again, as was what came behind it: nothing is missing. */
+/* A packet is lost and retransmitted with those that follow: nothing is missing. */
 static void lost_and_sent_again(void **state)
 {
 	struct image i = copy_session();
@@ -308,7 +308,7 @@ static void lost_and_sent_again(void **state)
 
 	(void)state;
 	for (unsigned n = 0; !second && (at = image_record(&i, n, &len)) != 0; n++) {
-		if (i.bytes[at + AT_BTH] != 0x0a) /* RDMA Write, all of it */
+		if (i.bytes[at + AT_BTH] != 0x0a) /* RDMA Write Only */
 			continue;
 		if (first) {
 			second = at;
@@ -322,7 +322,7 @@ static void lost_and_sent_again(void **state)
 	expect_same(&i, 49);
 }
 
-/* What a snapshot length leaves of it. */
+/* Packets truncated by a snapshot length. */
 static void snapped(void **state)
 {
 	struct image i = copy_session();

@@ -121,7 +121,7 @@ static void on_many(struct rpcrdma_msg *msg)
 	in_order += container_of(msg, struct note, msg)->n == in_order;
 }
 
-/* Nobody sleeps through a message: the waiting is without a limit. */
+/* A message wakes an engine that waits without a timeout. */
 static void posts_wake_a_sleeper(void **state)
 {
 	pthread_t t;
@@ -137,7 +137,7 @@ static void posts_wake_a_sleeper(void **state)
 	assert_int_equal(in_order, POSTS);
 }
 
-/* The same for those who sleep on the descriptor in a loop of their own. */
+/* The same for programs that poll the descriptor in a loop of their own. */
 static void posts_wake_a_foreign_loop(void **state)
 {
 	struct pollfd p = { .fd = rpcrdma_engine_fd(e), .events = POLLIN };
@@ -287,7 +287,7 @@ static void pollers_come_last_in_every_pass(void **state)
 	assert_int_equal(nseen, 2);
 	assert_int_equal(seen[0], 7);
 	assert_int_equal(seen[1], 1);
-	assert_int_equal(rpcrdma_engine_poll(e), 0); /* nothing ran, so whoever waits may sleep */
+	assert_int_equal(rpcrdma_engine_poll(e), 0); /* nothing ran, so the caller may sleep */
 	assert_int_equal(nseen, 3);
 	assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
 	assert_true(nseen > 3);
@@ -323,8 +323,8 @@ static void pollers_may_go_at_any_time(void **state)
 	}
 }
 
-/* who sleeps for a quick device spins longer from then on, up to a limit; for a slow one no longer than for
- * anything else; in between it makes up its mind again each time */
+/* Each sleep that a device ends soon doubles the spin time, up to a limit. Each sleep that a slow device ends
+ * halves it, down to the time for any other wait. */
 static void spinning_is_learnt(void **state)
 {
 	static const uint64_t least = 50000;
@@ -368,30 +368,30 @@ static uint64_t sleeps(void)
 	return st.sleeps;
 }
 
-/* where a yield costs somebody else's slice the next waits do not spin; more of them each time */
+/* After a yield that costs another thread's time slice the next waits do not spin; their number grows each time. */
 static void crowded(void **state)
 {
-	struct rr_crowd c = { 0 };
+	struct rr_contention c = { 0 };
 	uint64_t before;
 
 	(void)state;
-	rr_crowd_yielded(&c, RR_HELD_UP_NS - 1);
+	rr_contention_yielded(&c, RR_HELD_UP_NS - 1);
 	assert_int_equal(c.left, 0);
 	for (unsigned i = 1; i <= 12; i++) {
-		rr_crowd_yielded(&c, RR_HELD_UP_NS);
-		assert_int_equal(c.left, MIN((1u << i) - 1, RR_CROWD_MAX));
+		rr_contention_yielded(&c, RR_HELD_UP_NS);
+		assert_int_equal(c.left, MIN((1u << i) - 1, RR_CONTENTION_MAX));
 	}
 	for (unsigned i = 1; i <= 10; i++)
-		rr_crowd_yielded(&c, 0);
-	rr_crowd_yielded(&c, UINT64_MAX);
+		rr_contention_yielded(&c, 0);
+	rr_contention_yielded(&c, UINT64_MAX);
 	assert_int_equal(c.left, 1);
 
 	e->qps = 1; /* worth spinning for */
 	e->attr.spin_us = 1000000;
-	e->crowd.left = 3;
+	e->contention.left = 3;
 	before = sleeps();
 	for (unsigned i = 3; i > 0; i--) {
-		assert_int_equal(e->crowd.left, i);
+		assert_int_equal(e->contention.left, i);
 		assert_int_equal(rpcrdma_engine_wait(e, 1), 0);
 	}
 	assert_int_equal(sleeps() - before, 3);

@@ -125,7 +125,7 @@ static void ports(void **state)
 		/* the address is what counts first */
 		{ RPCRDMA_TCP, "192.0.2.1", 700, true, EXPORT_NOT_ADDRESS },
 		{ RPCRDMA_TCP, "192.0.2.1", 1024, true, EXPORT_NOT_ADDRESS },
-		/* whoever has the device chooses his port */
+		/* a user of the device chooses the port */
 		{ RPCRDMA_RDMA, "127.0.0.1", 40000, true, EXPORT_ADMITTED },
 		{ RPCRDMA_RDMA, "192.0.2.1", 700, true, EXPORT_NOT_ADDRESS },
 	};

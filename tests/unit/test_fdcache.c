@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_fdcache.c - open files by handle: who is held, who goes, and what dirty ones need first
+ * test_fdcache.c - open files by handle: which stay open, which are closed, and what dirty ones need first
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -124,7 +124,7 @@ static void upgrade(void **state)
 	struct fdcache_entry *r = insert(c, 1, false), *w = insert(c, 1, true);
 
 	assert_ptr_not_equal(r, w);
-	assert_int_equal(closed, 0); /* somebody reads by it */
+	assert_int_equal(closed, 0); /* a READ uses it */
 	fdcache_put(r);
 	assert_int_equal(closed, 1);
 	assert_ptr_equal(find(c, 1, false), w);
@@ -278,7 +278,7 @@ static void rights(void **state)
 	fdcache_put(e);
 }
 
-/* A chmod in the same tick of the clock leaves the same ctime: who looked in that tick knows nothing. */
+/* A chmod in the same tick of the clock leaves the same ctime: rights that were checked in that tick are not cached. */
 static void unsettled(void **state)
 {
 	const struct fs_limits fine = { .time_ns = 1 }, coarse = { .time_s = 2 };
@@ -308,7 +308,7 @@ static bool is_odd(void *ctx, const struct fh *fh)
 	return fh->data[0] & 1;
 }
 
-/* what is gone answers no more, at once; who holds it keeps it; what is dirty is synced first */
+/* Retired entries are not found any more. Holders keep them. Dirty ones are synced first. */
 static void retired(void **state)
 {
 	struct ctx *c = *state;
@@ -381,7 +381,7 @@ static void writable_goes_first(void **state)
 	uint64_t late = clock_now_ns() + 1000 * NS_PER_S;
 
 	fdcache_put(r);
-	/* a WRITE is under way: closed with the last who holds it, and answers nobody until then */
+	/* a WRITE is under way: closed with the last reference, and not found until then */
 	assert_int_equal(fdcache_expire_writable(c->c, 0), FDCACHE_LATER);
 	assert_ptr_equal(find(c, 2, true), w);
 	fdcache_put(w);
@@ -463,7 +463,7 @@ static void another_file(void **state)
 	fdcache_put(second);
 	fdcache_put(second);
 	f.fd = open("/dev/null", O_RDWR);
-	fdcache_put(fdcache_insert(c->c, &fh, &f, 2, 2)); /* nobody holds the one before */
+	fdcache_put(fdcache_insert(c->c, &fh, &f, 2, 2)); /* the one before has no reference */
 	assert_int_equal(closed, 2);
 	assert_int_equal(fdcache_count(c->c), 1);
 }
@@ -487,7 +487,7 @@ static void by_parts(void **state)
 	assert_int_equal(fdcache_expire(c->c, 0), FDCACHE_LATER);
 }
 
-/* Who made it dirty is told once when it is clean, or closed. */
+/* The callback of the client that made it dirty runs once, when it is clean or closed. */
 static void dirtiers(void **state)
 {
 	struct ctx *c = *state;
@@ -506,7 +506,7 @@ static void dirtiers(void **state)
 	assert_int_equal(fdcache_dirty(c->c), 0);
 	assert_int_equal(cleaned, 1);
 
-	/* one that was removed stays so until nobody holds it */
+	/* a removed one stays dirty until the last reference is put */
 	assert_true(fdcache_dirtied(e, 0, 10, c));
 	fdcache_drop_file(c->c, 1, 1);
 	assert_int_equal(fdcache_dirty(c->c), 1);

@@ -109,7 +109,7 @@ static void renamed(void **state)
 	fh_note_moved(c->s, &o, &c->root, "f", &d, "g");
 	fh_close(&o);
 	assert_int_equal(try_open(c, &fh, &ino), 0);
-	/* by somebody else: found again by a lookup at the latest, with the handle it had */
+	/* renamed by another process: a lookup finds it at the latest, with the same handle */
 	assert_int_equal(rename(in_exp(c, "d/g"), in_exp(c, "h")), 0);
 	assert_int_equal(try_open(c, &fh, &ino), c->kind == FH_KERNEL ? 0 : -ESTALE);
 	again = handle(c, &c->root, "h");
@@ -164,7 +164,7 @@ static void stays_inside(void **state)
 	assert_int_equal(fh_lookup(c->s, &d, "..", &o), 0);
 	assert_true(o.stx.stx_ino == c->root.stx.stx_ino);
 	fh_close(&o);
-	/* moved out by somebody: nothing in it, and nothing above it, is ours to show */
+	/* moved out of the export by another process: nothing in it or above it may be shown */
 	tmp_dir_write(&c->dir, "exp/d/f", "x");
 	fh = handle(c, &c->root, "d");
 	assert_int_equal(rename(in_exp(c, "d"), tmp_dir_path(&c->dir, "out/d")), 0);

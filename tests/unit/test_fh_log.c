@@ -293,7 +293,7 @@ static void full(void **state)
 		add(m, c->root, name, false, 100 + i);
 		fh_map_keep(m);
 	}
-	expect(m, 199, 0, "99"); /* who asks now is served */
+	expect(m, 199, 0, "99"); /* found in memory, though the log is full */
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
 	m = reopen(c, m); /* at the end at the latest it is tried again */
 	for (unsigned i = 0; i < 100; i++) {

@@ -216,7 +216,7 @@ static void many(void **state)
 	assert_int_equal(fh_map_count(c->m), 10002);
 }
 
-/* One who looks; without @living[] all are there. Return: how many it looked at */
+/* Checks the entries that are due; without @living[] all exist. Return: the number of entries checked */
 static unsigned look_around(struct ctx *c, const bool *living, size_t n)
 {
 	unsigned looked = 0;

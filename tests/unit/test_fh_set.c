@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_fh_set.c - handles, and the keys, exports and views of a server
+ * test_fh_set.c - sets of file handles: keys, exports and views of a server
  */
 #include "test_fh.h"
 
@@ -53,7 +53,7 @@ static void other_key(void **state)
 	other = set_with(c, &c->key, NULL, map);
 	assert_int_equal(opens(other, &fh), 0);
 	fh_set_destroy(other);
-	/* without the map a name is not known until it is seen */
+	/* without the map a handle by name opens after a lookup only */
 	other = set_with(c, &c->key, NULL, NULL);
 	assert_int_equal(opens(other, &fh), c->kind == FH_KERNEL ? 0 : -ESTALE);
 	assert_int_equal(fh_open_root(other, &c->t.v[0], &root), 0);
@@ -62,7 +62,7 @@ static void other_key(void **state)
 	fh_close(&root);
 	assert_int_equal(opens(other, &fh), 0);
 	fh_set_destroy(other);
-	/* another one, and the first still accepted */
+	/* a new key, and the old one is still accepted */
 	key.k0++;
 	other = set_with(c, &key, &c->key, map);
 	assert_int_equal(opens(other, &fh), 0);
@@ -70,14 +70,14 @@ static void other_key(void **state)
 	assert_int_equal(opens(other, &fh), -EBADF);
 	fh.data[fh.len - 1] ^= 1;
 	fh_set_destroy(other);
-	/* and not any more */
+	/* the old key is not accepted any more */
 	other = set_with(c, &key, NULL, map);
 	err = opens(other, &fh);
 	assert_true(err == -ESTALE || err == -EBADF);
 	fh_set_destroy(other);
 }
 
-/* exports in this order, with these directories below that of the test */
+/* Opens a table of exports in this order; the directories are below that of the test. */
 static void open_table(struct ctx *c, const char *const (*spec)[2], size_t n,
 		       struct export_table *ret)
 {
@@ -99,14 +99,14 @@ static void other_exports(void **state)
 	static const struct {
 		const char *exports[3][2];
 		size_t n;
-		const char *moved; /* where exp is meanwhile */
+		const char *moved; /* the new name of exp, or NULL */
 		int want;
 	} table[] = {
 		{ { { "/e", "exp" }, { "/o", "out" } }, 2, NULL, 0 },
 		{ { { "/o", "out" }, { "/e", "exp" } }, 2, NULL, 0 },
 		{ { { "/new", "out" }, { "/o", "out" }, { "/e", "exp" } }, 3, NULL, 0 },
 		{ { { "/e", "elsewhere" } }, 1, "elsewhere", 0 },
-		/* no such export, two that have changed places, and a part of one */
+		/* no such export; two that are exchanged; a directory inside an export */
 		{ { { "/o", "out" } }, 1, NULL, -ESTALE },
 		{ { { "/e", "out" }, { "/o", "exp" } }, 2, NULL, -ESTALE },
 		{ { { "/e", "exp/d" } }, 1, NULL, -ESTALE },
@@ -168,7 +168,7 @@ static void key_file(void **state)
 	assert_memory_equal(&a.v[0], &b.v[0], sizeof(a.v[0]));
 	assert_int_equal(stat(tmp_dir_path(&t, "state/handle.key"), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	/* nobody else's to read, or to replace */
+	/* the key is refused if other users can read or replace it */
 	for (mode_t bit = 1; bit < 0100; bit <<= 1) {
 		assert_int_equal(chmod(tmp_dir_path(&t, "state/handle.key"), 0600 | bit), 0);
 		assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &b), -EKEYREJECTED);
@@ -179,7 +179,7 @@ static void key_file(void **state)
 		assert_int_equal(fh_key_load(tmp_dir_path(&t, "state"), &b), -EKEYREJECTED);
 		assert_int_equal(chown(tmp_dir_path(&t, "state/handle.key"), 0, 0), 0);
 	}
-	/* another key takes over, and the first is remembered */
+	/* a new key is generated, and the old one is kept */
 	assert_int_equal(rename(tmp_dir_path(&t, "state/handle.key"),
 				tmp_dir_path(&t, "state/handle.key.old")),
 			 0);
@@ -204,7 +204,7 @@ static void key_file(void **state)
 	tmp_dir_destroy(&t);
 }
 
-/* an export's handle in one view, to be opened in another */
+/* Returns a handle of @exp that one view has made, for another view to open. */
 static struct fh handle_in(struct fh_set *s, struct export *exp, const char *name)
 {
 	struct fh_obj root, o;
@@ -218,7 +218,7 @@ static struct fh handle_in(struct fh_set *s, struct export *exp, const char *nam
 	return fh;
 }
 
-/* a map that is there only if somebody needs it, and then for all who come later */
+/* The map is opened for the first view that needs it, and later views share it. */
 static void views(void **state)
 {
 	static const char *const one[][2] = { { "/a", "exp" } };
@@ -254,7 +254,7 @@ static void views(void **state)
 	fh_set_destroy(v1);
 	assert_int_equal(opens(v2, &fh), 0);
 
-	/* who must have the map does not go on without, and may try again */
+	/* a view that must have the map fails without it, and a second attempt may succeed */
 	assert_int_equal(fh_set_create(&none, &keys, c->kind, dir, &map_err, &rival), 0);
 	assert_int_equal(map_err, 0);
 	if (c->kind == FH_MAP) {
@@ -269,7 +269,7 @@ static void views(void **state)
 	assert_int_equal(map_err, 0);
 	assert_int_equal(opens(v1, &fh), 0);
 
-	/* who need not has one for this run */
+	/* a view that need not keep the map gets a temporary one */
 	assert_int_equal(fh_set_create(&none, &keys, c->kind, dir, &map_err, &base), 0);
 	assert_int_equal(fh_set_view(base, &t2, c->kind, false, &map_err, &v2), 0);
 	assert_int_equal(map_err, c->kind == FH_MAP ? -EBUSY : 0);
@@ -285,7 +285,7 @@ static void views(void **state)
 	free(dir);
 }
 
-/* where the directory of the export was, a symbolic link leads to where it is now */
+/* The directory of the export was renamed, and a symbolic link leads from the old name to the new one. */
 static void export_moved(void **state)
 {
 	struct ctx *c = need(state);
@@ -305,7 +305,7 @@ static void export_moved(void **state)
 	assert_int_equal(try_open(c, &dir, &ino), 0);
 	fh = handle(c, &d, "f");
 	assert_int_equal(try_open(c, &fh, &ino), 0);
-	/* what is outside still is */
+	/* a directory that was moved out of the export is still outside */
 	assert_int_equal(rename(tmp_dir_path(&c->dir, "out/moved/d"), tmp_dir_path(&c->dir, "out/d")), 0);
 	assert_int_equal(try_open(c, &dir, &ino), -ESTALE);
 	assert_int_equal(fh_check_dir(c->s, &d), -ESTALE);

@@ -155,7 +155,7 @@ static void links(void **state)
 	assert_int_equal(!faccessat(c->fd, "FILE", F_OK, 0), c->lim.ignores_case);
 }
 
-/* Another place where the kernel shows a journal, or that there is none; NULL: it does not show that. */
+/* Return: "yes" or "no", whether /proc/fs/jbd2 shows a journal; NULL: not ext4, or not a block device */
 static const char *orders_here(const struct ctx *c)
 {
 	char link[64], target[PATH_MAX], journal[PATH_MAX + 32];
@@ -224,7 +224,7 @@ static void answers(void **state)
 		assert_false(c->lim.answers_at_once);
 }
 
-/* nobody sees that it was looked at */
+/* fs_limits_find() leaves no trace */
 static void no_trace(void **state)
 {
 	struct ctx *c = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_fsync_batch.c - who shares a sync, who must not, and who hears of one that failed
+ * test_fsync_batch.c - which callers share a sync, and which get its error
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ struct caller {
 	struct disk *d;
 	uint64_t ino;
 	int err;
-	unsigned ended; /* syncs, when he was answered */
+	unsigned ended; /* syncs that had ended when the call returned */
 };
 
 static int held_sync(const void *arg)
@@ -93,22 +93,22 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* until so many are in fsync_batch_run() for the file */
+/* Waits until @n callers are in fsync_batch_run() for the file. */
 static void until_users(struct disk *d, uint64_t ino, unsigned n)
 {
-	struct bucket *b = &d->c->buckets[(ino ^ 1) % BUCKETS];
+	struct hash_node *node;
 	unsigned have;
 
 	do {
 		sched_yield();
-		pthread_mutex_lock(&b->lock);
-		have = b->slots ? b->slots->users : 0;
-		pthread_mutex_unlock(&b->lock);
+		pthread_mutex_lock(&d->c->lock);
+		node = hash_first(&d->c->slots, dir_ctime_hash(1, ino));
+		have = node ? container_of(node, struct slot, node)->users : 0;
+		pthread_mutex_unlock(&d->c->lock);
 	} while (have < n);
 }
 
-/* One sync runs; those who come meanwhile need another, and one is enough for all who came before it
- * began. */
+/* Callers that arrive during a sync need another one. They share it if they arrived before it began. */
 static void shares(void **state)
 {
 	struct disk *d = *state;
@@ -124,7 +124,7 @@ static void shares(void **state)
 	sem_post(&d->go);
 	pthread_join(first.thread, NULL);
 	for (unsigned i = 0; i < FOLLOWERS; i++)
-		sem_post(&d->go); /* one would do */
+		sem_post(&d->go); /* more than the one sync needs */
 	assert_int_equal(first.err, 0);
 	for (unsigned i = 0; i < FOLLOWERS; i++) {
 		pthread_join(v[i].thread, NULL);
@@ -135,10 +135,10 @@ static void shares(void **state)
 	fsync_batch_count(d->c, &calls, &syncs);
 	assert_int_equal(calls, FOLLOWERS + 1);
 	assert_int_equal(syncs, 2);
-	assert_null(d->c->buckets[6].slots);
+	assert_int_equal(d->c->slots.n, 0);
 }
 
-/* Another file waits for nobody. */
+/* Syncs of two files run at the same time. */
 static void other_file(void **state)
 {
 	struct disk *d = *state;
@@ -155,7 +155,7 @@ static void other_file(void **state)
 	assert_int_equal(atomic_load(&d->began), 2);
 }
 
-/* Each hears of his own sync and of no other. */
+/* A caller gets the error of its own sync only. */
 static void failures(void **state)
 {
 	struct disk *d = *state;
@@ -173,7 +173,7 @@ static void failures(void **state)
 	sem_post(&d->go);
 	pthread_join(b.thread, NULL);
 	assert_int_equal(b.err, 0);
-	/* nothing is remembered beyond that */
+	/* a later sync does not return the error again */
 	sem_post(&d->go);
 	assert_int_equal(fsync_batch_run(d->c, DEV, 7, held_sync, d), 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_groups.c - users' groups: who waits, how long an answer is good, what is forgotten, what one client
- * can do to others, what the database of this host says
+ * test_groups.c - users' groups: which calls wait, how long an answer is valid, what is evicted, what one
+ * client can do to others, what the database of this host says
  */
 #include <errno.h>
 #include <grp.h>
@@ -47,8 +47,6 @@ static void on_ask(void *ctx, struct groups_entry *e)
 	c->asked[c->nasked++] = e;
 }
 
-static const struct groups_ops ops = { .ask = on_ask };
-
 static int setup(void **state)
 {
 	struct ctx *c = calloc(1, sizeof(*c));
@@ -61,7 +59,7 @@ static int setup(void **state)
 
 		assert_int_equal(client_get(&c->clients, &peer, &c->client[i]), 0);
 	}
-	assert_int_equal(groups_create(&ops, c, &c->g), 0);
+	assert_int_equal(groups_create(on_ask, c, &c->g), 0);
 	*state = c;
 	return 0;
 }
@@ -154,11 +152,11 @@ static void waits_once(void **state)
 	assert_int_equal(a.told, 1);
 	assert_int_equal(b.told, 1);
 	assert_int_equal(other.told, 0);
-	assert_int_equal(ask(c, 3, 1000, &a, &cr), 3); /* and nothing of what he says */
+	assert_int_equal(ask(c, 3, 1000, &a, &cr), 3); /* the groups of the call are ignored */
 	assert_int_equal(cr.groups[0], 500);
 	assert_int_equal(cr.groups[2], 502);
 	assert_int_equal(c->nasked, 2);
-	answer(c, 1, 3, -ENOENT, 0, 0); /* nobody here knows him */
+	answer(c, 1, 3, -ENOENT, 0, 0); /* no such user in the database */
 	assert_int_equal(other.told, 1);
 	assert_int_equal(ask(c, 4, 1001, &other, &cr), 0);
 }
@@ -178,7 +176,7 @@ static void grows_old(void **state)
 	assert_int_equal(ask(c, 61 * NS_PER_S, 5, &w, &cr), 1);
 	assert_int_equal(c->nasked, 2);
 	answer(c, 1, 62 * NS_PER_S, 0, 2, 600);
-	assert_int_equal(w.told, 1); /* nobody waited for that one */
+	assert_int_equal(w.told, 1); /* no call waited for that answer */
 	assert_int_equal(ask(c, 63 * NS_PER_S, 5, &w, &cr), 2);
 	assert_int_equal(cr.groups[0], 600);
 	/* too old: waited for */
@@ -196,7 +194,7 @@ static void database_fails(void **state)
 
 	assert_int_equal(ask(c, 0, 5, &w, &cr), -1);
 	answer(c, 0, 0, -EIO, 0, 0);
-	assert_int_equal(ask(c, 1, 5, &w, &cr), 0); /* not what he says */
+	assert_int_equal(ask(c, 1, 5, &w, &cr), 0); /* not the groups of the call */
 	assert_int_equal(c->nasked, 1);
 	assert_int_equal(ask(c, 5 * NS_PER_S, 5, &w, &cr), 0);
 	answer(c, 1, 6 * NS_PER_S, 0, 2, 500); /* it is back */
@@ -209,7 +207,7 @@ static void database_fails(void **state)
 		answer(c, 2 + i, now, i == 1 ? -E2BIG : -EIO, 0, 0);
 		assert_int_equal(ask(c, now + 1, 5, &w, &cr), 2);
 	}
-	/* but who is not known any more has none any more */
+	/* a user that was removed from the database has no groups */
 	(void)ask(c, 5000 * NS_PER_S, 5, &w, &cr);
 	answer(c, 5, 5000 * NS_PER_S, -ENOENT, 0, 0);
 	assert_int_equal(ask(c, 5000 * NS_PER_S, 5, &w, &cr), 0);
@@ -291,7 +289,7 @@ static void learn_users(struct ctx *c, unsigned from, uint64_t now, uint32_t fir
 	free(w);
 }
 
-/* in the order of the questions, until @w is told; Return: how many */
+/* Answers the lookups in their order until @w is called. Return: the number of answers */
 static unsigned answer_until_told(struct ctx *c, const struct waiter *w, uint64_t now)
 {
 	unsigned n = 0;
@@ -312,7 +310,7 @@ static void claims_do_not_delay(void **state)
 	struct creds cr;
 
 	w = flood(c, ATTACKER, 0, CLAIMED, FLOOD);
-	/* a user of another client, and one who is near the end of the flood, too */
+	/* a user of another client, and a user near the end of the flood */
 	assert_int_equal(ask_from(c, HONEST, 0, 8, &fresh, &cr), -1);
 	assert_int_equal(ask_from(c, HONEST, 0, CLAIMED + FLOOD - 10, &claimed, &cr), -1);
 	assert_true(answer_until_told(c, &fresh, 1) < 16);
@@ -348,7 +346,7 @@ static void claims_do_not_evict(void **state)
 	struct waiter a = waiter(), b = waiter();
 	struct creds cr;
 
-	/* the honest client's own user, and one whom the attacker had looked up before */
+	/* the honest client's own user, and a user that the attacker looked up before */
 	assert_int_equal(ask_from(c, HONEST, 0, 7, &a, &cr), -1);
 	assert_int_equal(ask_from(c, ATTACKER, 0, 8, &b, &cr), -1);
 	assert_int_equal(answer_all(c, 0), 2);
@@ -381,7 +379,7 @@ static void refreshed_by_another(void **state)
 	assert_int_equal(ask_from(c, HONEST, 63 * NS_PER_S, 7, &a, &cr), 1);
 }
 
-/* which of @n users, @first the first, are known; asks for nobody */
+/* Return: how many of the @n users from @first on are cached; starts no lookup */
 static unsigned count_known(struct ctx *c, unsigned from, uint64_t now, uint32_t first, unsigned n)
 {
 	unsigned known = 0;
@@ -410,7 +408,7 @@ static void equal_parts(void **state)
 	assert_int_equal(count_known(c, ATTACKER, 1, (ATTACKER + 1) * CLAIMED, 1000), 362);
 }
 
-/* what nobody has used for long goes first, whoever's it is */
+/* The user that was not used for the longest time is evicted first, whichever client it belongs to. */
 static void too_old_goes_first(void **state)
 {
 	struct ctx *c = *state;
@@ -461,7 +459,7 @@ static bool is_in(gid_t gid, const struct groups_answer *a)
 	return false;
 }
 
-/* Every group that says of itself that he is in it, found the other way round. Return: how many */
+/* Checks that @a has every group of the database that lists @name. Return: the number of these groups */
 static unsigned check_user(const char *name, gid_t gid, const struct groups_answer *a)
 {
 	unsigned n = 0;

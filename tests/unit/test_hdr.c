@@ -177,7 +177,7 @@ static void test_golden(void **state)
 	}
 }
 
-/* checklist 1, 3: every header anybody put on a wire comes back byte for byte */
+/* checklist 1, 3: every recorded header comes back byte for byte */
 static void one_vector(const struct vector *v, void *arg)
 {
 	unsigned *count = arg;
@@ -470,7 +470,7 @@ static void test_errors(void **state)
 	assert_int_equal(len, v.len);
 	assert_memory_equal(buf, v.bytes, len);
 	assert_int_equal(rr_hdr_encode_error(1, 1, 1, RR_ERR_VERS, buf, 27, &len), -EMSGSIZE);
-	/* its version is not ours, but who gets it can see what it is */
+	/* its version is not ours, but the receiver can tell that it is an error */
 	assert_int_equal(rr_hdr_decode(v.bytes, v.len, &h, &took), -EPROTONOSUPPORT);
 	assert_int_equal(h.proc, RR_ERROR);
 	vector_unload(&v);

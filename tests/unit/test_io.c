@@ -9,13 +9,14 @@
 #include "base/clock.h"
 #include "fake_rpc.h"
 #include "io.h"
+#include "leat_count.h"
 
 #define FILE_MAX 200000
 
 static uint8_t content[FILE_MAX];
 static size_t size;
 static unsigned shorten;    /* 0: never; else every so manieth answer is short */
-static unsigned jukebox;    /* so many answers are "not now" */
+static unsigned jukebox;    /* the number of replies that are JUKEBOX */
 static uint64_t bad_from;   /* offsets from here on fail with NFS3ERR_IO */
 static unsigned answers;
 static uint32_t seed = 1;
@@ -377,25 +378,6 @@ static void window_and_spread(void **state)
 }
 
 /* ---- callbacks ---- */
-
-struct count {
-	unsigned fn, free;
-	int64_t result;
-};
-
-static void count_fn(void *arg, int64_t result)
-{
-	struct count *c = arg;
-
-	assert_int_equal(c->free, 0);
-	c->fn++;
-	c->result = result;
-}
-
-static void count_free(void *arg)
-{
-	((struct count *)arg)->free++;
-}
 
 static void callbacks(void **state)
 {

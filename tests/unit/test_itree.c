@@ -26,19 +26,20 @@ struct seen {
 	uintptr_t last;
 };
 
-static uintptr_t check(const struct rr_inode *n, unsigned depth, struct seen *seen)
+static uintptr_t check(const struct treap_node *node, unsigned depth, struct seen *seen)
 {
+	const struct rr_inode *n = node ? container_of(node, const struct rr_inode, tree) : NULL;
 	uintptr_t max, right;
 
 	if (!n)
 		return 0;
-	max = check(n->left, depth + 1, seen);
+	max = check(node->left, depth + 1, seen);
 	max = MAX(max, n->end);
 	assert_true(n->start >= seen->last);
 	seen->last = n->start;
 	seen->n++;
 	seen->depth = MAX(seen->depth, depth + 1);
-	right = check(n->right, depth + 1, seen);
+	right = check(node->right, depth + 1, seen);
 	max = MAX(max, right);
 	assert_int_equal(n->max, max);
 	return max;
@@ -48,32 +49,23 @@ static unsigned check_all(unsigned n)
 {
 	struct seen seen = { 0 };
 
-	check(tree.root, 0, &seen);
+	check(tree.nodes.root, 0, &seen);
 	assert_int_equal(seen.n, n);
 	return seen.depth;
 }
 
 /* ---- the same, the slow way ----------------------------------------------------------------- */
 
-static bool covers(struct rr_inode *n, void *arg)
+static bool covers(const struct rr_inode *n, const uintptr_t range[2])
 {
-	const uintptr_t *range = arg;
-
 	return n->start <= range[0] && n->end >= range[1];
-}
-
-static bool never(struct rr_inode *n, void *arg)
-{
-	(void)n;
-	++*(unsigned *)arg;
-	return false;
 }
 
 static void compare(uintptr_t start, uintptr_t end)
 {
 	uintptr_t range[2] = { start, end }, first = UINTPTR_MAX, first_cover = UINTPTR_MAX;
 	unsigned overlaps = 0, visited = 0;
-	struct rr_inode *n;
+	uintptr_t last = 0;
 
 	for (int i = 0; i < NODES; i++) {
 		if (!in[i] || nodes[i].start >= end || nodes[i].end <= start)
@@ -83,12 +75,18 @@ static void compare(uintptr_t start, uintptr_t end)
 		if (covers(&nodes[i], range))
 			first_cover = MIN(first_cover, nodes[i].start);
 	}
-	n = rr_itree_find(&tree, start, end, NULL, NULL);
-	assert_int_equal(n ? n->start : UINTPTR_MAX, first);
-	n = rr_itree_find(&tree, start, end, covers, range);
-	assert_int_equal(n ? n->start : UINTPTR_MAX, first_cover);
-	assert_null(rr_itree_find(&tree, start, end, never, &visited));
-	assert_int_equal(visited, overlaps); /* each of them, and nobody else */
+	rr_itree_for_each(n, &tree, start, end) {
+		assert_true(n->start >= last);
+		last = n->start;
+		if (!visited++)
+			assert_int_equal(n->start, first);
+		if (covers(n, range) && first_cover != UINTPTR_MAX) {
+			assert_int_equal(n->start, first_cover);
+			first_cover = UINTPTR_MAX;
+		}
+	}
+	assert_int_equal(first_cover, UINTPTR_MAX);
+	assert_int_equal(visited, overlaps); /* each of them, and no other */
 }
 
 static void random_model(void **state)
@@ -135,10 +133,10 @@ static void in_order(void **state)
 	}
 	assert_in_range(check_all(ARRAY_SIZE(many)), 14, 60);
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
-		assert_ptr_equal(rr_itree_find(&tree, 0, UINTPTR_MAX, NULL, NULL), &many[i]);
+		assert_ptr_equal(rr_itree_next(&tree, NULL, 0, UINTPTR_MAX), &many[i]);
 		rr_itree_remove(&tree, &many[i]);
 	}
-	assert_null(tree.root);
+	assert_null(tree.nodes.root);
 }
 
 static void same_start(void **state)
@@ -154,7 +152,7 @@ static void same_start(void **state)
 	for (uintptr_t i = 0; i < 10; i++) {
 		rr_itree_remove(&tree, &nodes[9 - i]);
 		check_all((unsigned)(9 - i));
-		assert_int_equal(!!rr_itree_find(&tree, 118 - i, 200, NULL, NULL), 0);
+		assert_int_equal(!!rr_itree_next(&tree, NULL, 118 - i, 200), 0);
 	}
 }
 

@@ -58,7 +58,7 @@ static void histograms(void **state)
 		assert_int_equal(w->states[i].buckets[2].ns, 66);
 		assert_true(w->states[i].buckets[3].count == UINT64_MAX);
 	}
-	for (size_t i = 0; i < HIST_BUCKETS; i++) /* who adds them up again gets the same ones */
+	for (size_t i = 0; i < HIST_BUCKETS; i++) /* the lower bound of a bucket is in this bucket */
 		assert_int_equal(hist_index(hist_floor(i)), i);
 	leat_where_free(w);
 }

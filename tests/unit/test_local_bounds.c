@@ -134,8 +134,8 @@ static bool goes_by_slab(struct end *c, struct end *s, uint8_t *mem, const struc
 	return rr_local_counters(s->f).slab_bytes != before;
 }
 
-/* A peer is told how much we take; what is beyond it moves in another way. */
-static void test_slab_limit(void **state)
+/* The peer learns how much memory we map. Memory beyond that is accessed in another way. */
+static void test_pool_limit(void **state)
 {
 	const struct rr_local_attr attr = { .limits.region_bytes_max = 2 * SLAB };
 	const unsigned access = RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE;
@@ -169,7 +169,7 @@ static void test_slab_limit(void **state)
 	mr[2] = end_reg(&c, mem[2], SLAB, access, fd[2]);
 	assert_true(goes_by_slab(&c, &s, mem[2], mr[2]));
 	assert_int_equal(rr_local_counters(s.f).hostile, 0);
-	/* who does not listen is out */
+	/* a peer that ignores the limit is disconnected */
 	assert_int_equal(rr_local_sock_send(to_qp(c.qp)->sock, &hs, &bigfd, 1), 0);
 	while (to_qp(s.qp)->phase == PHASE_UP) {
 		end_poll(&s);
@@ -368,7 +368,7 @@ static void test_left_unused(void **state)
 {
 	(void)state;
 	left_unused(5, 0);
-	left_unused(127, 1); /* 64 are many; however long this takes, so many are in one of two periods */
+	left_unused(127, 1); /* 64 are many; if this spans two periods, one of them has 64 */
 }
 
 /* Nor does one that waits for the greeting, and then ends. */
@@ -447,7 +447,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_file_in_the_way),
 		cmocka_unit_test(test_started_at_once),
-		cmocka_unit_test(test_slab_limit),
+		cmocka_unit_test(test_pool_limit),
 		cmocka_unit_test(test_sparse),
 		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_deadline),

@@ -4,8 +4,8 @@
  * test_local_close.c - the local fabric: descriptors whose close() sleeps hold up nothing of others
  *
  * One is a TCP socket that lingers over data its receiver does not take: a thread that closes it in
- * place stands still until the test does. Another one stands for a file of a file system that a user
- * serves himself: close() is wrapped, and sleeps over one inode while the test wants it to.
+ * place stands still until the test does. Another one stands for a file of a FUSE file system
+ * that a user serves: close() is wrapped, and sleeps over one inode while the test wants it to.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -53,7 +53,7 @@ static void sinks_close(struct sinks *s)
 		close(s->fd[--s->n]);
 }
 
-/* Hands lingering sockets to whoever reads from @sock, @n with each of two messages. */
+/* Sends two messages on @sock, each with @n lingering sockets. */
 static void pass_lingering(int sock, int n, struct sinks *sinks)
 {
 	struct hs_msg hs = { .magic = HS_MAGIC, .version = HS_VERSION, .type = HS_REGION,
@@ -90,7 +90,7 @@ static void test_lingering_handshake(void **state)
 	}
 }
 
-/* Nobody has even looked at it when the listener goes. */
+/* The listener ends before it has accepted the connection. */
 static void test_lingering_backlog(void **state)
 {
 	struct sinks sinks;
@@ -224,7 +224,7 @@ static void pass_until_full(struct end *s, int file)
 		int fd;
 
 		assert_true(round < 1000);
-		assert_false(rr_local_closer_full(closer, LOCAL_OURS)); /* nobody would come in any more */
+		assert_false(rr_local_closer_full(closer, LOCAL_OURS)); /* no connection would be accepted */
 		fd = connect_as(65534);
 		pass_stuck(fd, file, 4);
 		while (!rr_local_sock_gone(fd))
@@ -317,7 +317,8 @@ static void test_many_sockets(void **state)
 	server_close(&s);
 }
 
-/* While too many connections of all users wait to be closed new ones wait as well, and the listener is told why. */
+/* While too many connections of all users wait to be closed new ones wait as well, and the listener gets an event with
+ * the reason. */
 static void test_connections_wait(void **state)
 {
 	struct local_closer *closer;
@@ -415,7 +416,7 @@ static void sockets_go_meanwhile(struct end *s)
 	sleep_over(0);
 }
 
-/* Whoever polls goes on while large memory is freed, and so do the sockets of all. */
+/* Polling threads continue while large memory is freed, and so does the closing of sockets. */
 static void test_big_memory(void **state)
 {
 	const struct rr_local_attr attr = { .limits.mapped_bytes_max = BIG + BIG / 2 };
@@ -488,7 +489,7 @@ static void test_lingering_behind_nothing(void **state)
 	while (!rr_local_sock_gone(fd))
 		rr_cm_process(s.cm);
 	close(fd);
-	/* nobody takes what lingers, and yet all is over */
+	/* the lingering data is never read, and yet everything ends */
 	server_close(&s);
 	sinks_close(&sinks);
 }
@@ -511,7 +512,7 @@ int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 	return rc;
 }
 
-/* Who may write in the directory of a socket does not get another file's mode changed by us. */
+/* A user that may write to the directory of a socket cannot make us change another file's mode. */
 static void test_name_swapped(void **state)
 {
 	struct rr_fabric *f = open_fabric(NULL);

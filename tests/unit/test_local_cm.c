@@ -86,7 +86,7 @@ static void test_reject(void **state)
 	rr_fabric_close(f);
 }
 
-/* Either side goes away at every step; the other is told, or finds out. */
+/* Either side goes away at every step; the other gets an event, or finds out. */
 static void test_leaving_early(void **state)
 {
 	(void)state;

@@ -6,7 +6,7 @@
 #include <poll.h>
 
 #include "base/clock.h"
-#include "filter.h"
+#include "hooks.h"
 #include "test_local_pair.h"
 
 static void test_fail_post(void **state)
@@ -16,7 +16,7 @@ static void test_fail_post(void **state)
 
 	(void)state;
 	pair_open(&c, &s, f);
-	rr_faults_hooks(f)->fail_post = 3;
+	faults_of(f)->fail_post = 3;
 	assert_int_equal(end_send(&c, 0, 1, 0), 0);
 	assert_int_equal(rr_post_recv(c.qp, &c.recv[0]), 0);
 	assert_int_equal(end_send(&c, 0, 1, 0), -ENOMEM);
@@ -34,7 +34,7 @@ static void test_fail_completion(void **state)
 
 	(void)state;
 	pair_open(&c, &s, f);
-	rr_faults_hooks(f)->fail_completion = 2;
+	faults_of(f)->fail_completion = 2;
 	assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 	assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 	pair_wait(&c, &s, 18);
@@ -54,7 +54,7 @@ static void test_drop_completion(void **state)
 
 	(void)state;
 	pair_open(&c, &s, f);
-	rr_faults_hooks(f)->drop_completion = 1;
+	faults_of(f)->drop_completion = 1;
 	assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 	assert_int_equal(end_send(&c, 1, 1, RR_WR_SIGNALED), 0);
 	pair_wait(&c, &s, 1);
@@ -74,8 +74,8 @@ static void test_split(void **state)
 		int ok = 0;
 
 		pair_open(&c, &s, f);
-		rr_faults_hooks(f)->cut_after_sends = 3;
-		rr_faults_hooks(f)->cut_delivers = delivers;
+		faults_of(f)->cut_after_sends = 3;
+		faults_of(f)->cut_delivers = delivers;
 		for (int i = 0; i < 3; i++)
 			assert_int_equal(end_send(&c, 0, 1, RR_WR_SIGNALED), 0);
 		pair_wait(&c, &s, 19);
@@ -122,7 +122,7 @@ static void test_rate(void **state)
 
 static struct rr_fabric *chaos(uint64_t seed, enum rr_local_vm vm)
 {
-	struct rr_local_attr attr = { .hooks.chaos_seed = seed, .vm = vm };
+	struct rr_local_attr attr = { .filters = HOOKS(.chaos_seed = seed), .vm = vm };
 
 	return open_fabric(&attr);
 }

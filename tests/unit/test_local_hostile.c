@@ -199,7 +199,7 @@ static void test_punched(void **state)
 	assert_int_equal(end_rdma(&s, RR_WR_WRITE, end_msg(&s, 0), 64, s.mr, mem, mr->rkey), 0);
 	pair_wait(&s, &c, 2);
 	assert_int_equal(s.wc[1].status, RR_WC_OK);
-	/* the whole shared area turns to zeroes; nobody falls over */
+	/* the whole shared area becomes zero; neither side crashes */
 	assert_int_equal(madvise(to_qp(c.qp)->rings->addr, to_qp(c.qp)->rings->size & ~(size_t)4095,
 				 MADV_REMOVE), 0);
 	(void)end_send(&s, 0, 8, 0); /* may fail, must return */

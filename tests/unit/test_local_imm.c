@@ -11,8 +11,8 @@
 static const struct rr_local_attr attrs[] = {
 	{ .vm = RR_LOCAL_VM_AUTO },
 	{ .vm = RR_LOCAL_VM_NEVER },
-	{ .vm = RR_LOCAL_VM_AUTO, .hooks = { .chaos_seed = 4711 } },
-	{ .vm = RR_LOCAL_VM_NEVER, .hooks = { .chaos_seed = 4712 } },
+	{ .vm = RR_LOCAL_VM_AUTO, .filters = HOOKS(.chaos_seed = 4711) },
+	{ .vm = RR_LOCAL_VM_NEVER, .filters = HOOKS(.chaos_seed = 4712) },
 };
 
 struct rig {

@@ -5,7 +5,7 @@
  */
 #include <fcntl.h>
 
-#include "filter.h"
+#include "hooks.h"
 #include "local_int.h"
 #include "test_local_pair.h"
 
@@ -121,7 +121,7 @@ static void read_and_write(enum how how)
 	rig_close(&r);
 }
 
-static void test_slab(void **state)
+static void test_pool(void **state)
 {
 	(void)state;
 	read_and_write(BY_SLAB);
@@ -298,7 +298,7 @@ static void test_bad_registrations(void **state)
 	assert_int_equal(rr_mr_reg(r.c.pd, &attr, &mr), 0);
 	assert_int_equal(rr_mr_dereg(mr), 0);
 	close(fd);
-	rr_faults_hooks(r.f)->fail_reg = 2;
+	faults_of(r.f)->fail_reg = 2;
 	attr.fd = -1;
 	assert_int_equal(rr_mr_reg(r.c.pd, &attr, &mr), 0);
 	assert_int_equal(rr_mr_dereg(mr), 0);
@@ -528,8 +528,8 @@ static unsigned withdraw(struct rig *r)
 	return rr_qp_withdraw(r->c.qp, r->mr->rkey);
 }
 
-/* A key that is withdrawn is good for nothing new. What is under way is told by how it goes, and nobody waits for
- * it: not who withdraws, and not who deregisters. */
+/* A withdrawn key is refused for new accesses. rr_qp_withdraw() returns the kinds of access that still run, and
+ * neither it nor rr_mr_dereg() waits for them. */
 static void test_withdraw(void **state)
 {
 	struct shm_key *k;
@@ -540,7 +540,7 @@ static void test_withdraw(void **state)
 	(void)state;
 	rig_open(&r, BY_SLAB, ALL);
 	key = r.mr->rkey;
-	assert_int_equal(rr_qp_withdraw(r.c.qp, key + 256), 0); /* another's, or nobody's */
+	assert_int_equal(rr_qp_withdraw(r.c.qp, key + 256), 0); /* the key of another registration, or of none */
 	assert_int_equal(rr_qp_withdraw(r.c.qp, 0), 0);
 	assert_int_equal(rr_qp_direct(r.s.qp, key, (uintptr_t)r.mem, 4096, RR_ACCESS_REMOTE_WRITE, &p, &token), 0);
 	assert_int_equal(withdraw(&r), RR_REACH_NOW | RR_REACH_FILE | RR_REACH_PAGES);
@@ -659,7 +659,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sandbox),
-		cmocka_unit_test(test_slab),
+		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_vm),
 		cmocka_unit_test(test_agent),
 		cmocka_unit_test(test_write_then_send),

@@ -172,7 +172,7 @@ static void region_that_is_taken(void **state)
 struct holder {
 	pthread_t thread;
 	int uffd, fd;
-	uint8_t *page; /* that nobody gets to see before it is filled in */
+	uint8_t *page; /* a fault on it blocks until the page is filled in */
 };
 
 static void *hold(void *arg)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_local_order.c - the local fabric: what the peer publishes while its shared memory is looked at
+ * test_local_order.c - the local fabric: what the peer publishes while its shared memory is read
  *
  * Operation:  Every look at the peer's counters in local_ring.c goes through look(), which may let the
  *             peer act right after it.
@@ -33,7 +33,7 @@ struct rig {
 	struct rr_mr *mr, *dm;
 };
 
-static struct rig *acting; /* after so many looks the server acts */
+static struct rig *acting; /* after @looks_before looks the server acts */
 static unsigned looks_before;
 
 static void act(struct rig *r)
@@ -68,7 +68,7 @@ static void poll_both(struct rig *r, int client, int server)
 }
 
 /* A message and, behind it, a request of the agent: at whatever moment they come, the message is not
- * overtaken, and nobody is taken for a liar. */
+ * overtaken, and neither peer counts as hostile. */
 static void test_message_before_request(void **state)
 {
 	struct rr_local_attr attr = { .vm = RR_LOCAL_VM_NEVER };
@@ -93,7 +93,7 @@ static void test_message_before_request(void **state)
 		acting = &r;
 		end_poll(&r.c);
 		if (acting) {
-			/* not so many looks are taken for one message */
+			/* one message takes fewer looks than that */
 			acting = NULL;
 			act(&r);
 		}

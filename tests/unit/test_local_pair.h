@@ -24,8 +24,8 @@
 #include <cmocka.h>
 
 #include "fabric.h"
+#include "hooks.h"
 #include "local.h"
-#include "open_local.h"
 
 #define RECV_BYTES 1024u
 #define END_WCS 4096
@@ -239,7 +239,7 @@ static inline struct rr_fabric *open_fabric(const struct rr_local_attr *attr)
 {
 	struct rr_fabric *f;
 
-	assert_int_equal(rr_open_local(attr, &f), 0);
+	assert_int_equal(rr_local_open(attr, &f), 0);
 	return f;
 }
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The leat authors
  *
  * test_local_path.c - which local sockets are safe: the rule for a directory, the walk along a path, and
- * who listens
+ * which listener is trusted
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static int make_socket(const char *name)
 	return fd;
 }
 
-/* Walks to @name as one who trusts root and himself. Return: as rr_local_path_open(). */
+/* Walks to @path, trusting root and the own user. Return: as rr_local_path_open(). */
 static int walk_to(const char *path, char *why)
 {
 	struct rr_trust t;
@@ -180,7 +180,7 @@ static void links(void **state)
 	close(fd);
 }
 
-/* Directories and entries of somebody else. */
+/* Directories and entries of another user. */
 static void strangers(void **state)
 {
 	char why[128];
@@ -216,13 +216,13 @@ static void strangers(void **state)
 	assert_int_equal(walk_to(at("tmp/link"), NULL), 0);
 	assert_int_equal(lchown(at("tmp/link"), STRANGER, STRANGER), 0);
 	assert_int_equal(walk_to(at("tmp/link"), NULL), -EPERM);
-	/* where nobody else can write it does not matter whose it is: root has put it there */
+	/* in a directory that only root can write, the owner of the socket does not matter: root has put it there */
 	assert_int_equal(chown(at("mine/sock"), STRANGER, STRANGER), 0);
 	assert_int_equal(walk_to(at("mine/sock"), NULL), 0);
 	close(fd);
 }
 
-/* Return: of connecting as one who trusts root, himself and @other. */
+/* Connects, trusting root, the own user and @other. Return: 0 or a negative errno */
 static int dial(const char *name, uid_t other, char *why)
 {
 	struct rr_trust t;

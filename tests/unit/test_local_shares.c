@@ -50,7 +50,7 @@ static bool goes_by_slab(struct end *c, struct end *s, const struct slab *m, con
 	return rr_local_counters(s->f).slab_bytes != before;
 }
 
-/* How much another user gets, who wants as much as there is. */
+/* Return: how much another user gets that charges all it can */
 static uint64_t left_for_others(struct rr_clients *all, enum rr_share share, uint64_t unit)
 {
 	const struct rpcrdma_client_id id = { .kind = RPCRDMA_CLIENT_USER, .key = 4242 };
@@ -112,7 +112,7 @@ static void test_regions(void **state)
 		assert_int_equal(rr_mr_dereg(slab[i].mr), 0);
 		slab[i].mr = NULL;
 	}
-	while (rr_client_used(mine, RR_SHARE_REGION) != SLAB) /* the server reads what it is told */
+	while (rr_client_used(mine, RR_SHARE_REGION) != SLAB) /* the server reads the message */
 		(void)rr_local_move_drain(to_qp(first));
 	assert_true(goes_by_slab(&c2, &s, &slab[0], again));
 

@@ -52,7 +52,7 @@ static void join(struct rig *r, unsigned i)
 
 static void rig_open(struct rig *r, uint64_t seed, unsigned posted)
 {
-	struct rr_local_attr a = { .hooks.chaos_seed = seed };
+	struct rr_local_attr a = { .filters = HOOKS(.chaos_seed = seed) };
 	struct rr_srq_attr sa = { .depth = DEPTH, .recv_bytes = RECV_BYTES };
 
 	memset(r, 0, sizeof(*r));
@@ -101,7 +101,7 @@ static void say(struct rig *r, unsigned who, unsigned msg, char what)
 	assert_int_equal(end_send(&r->c[who], msg, 100, RR_WR_SIGNALED), 0);
 }
 
-/* Whoever comes takes the oldest of them, and it says whose message is in it. */
+/* Each message takes the oldest receive, and the completion names its queue pair. */
 static void test_first_come(void **state)
 {
 	(void)state;
@@ -127,7 +127,7 @@ static void test_first_come(void **state)
 	}
 }
 
-/* None is there: messages wait, in whose queue pair ever, and nobody dies of it. */
+/* Without a posted receive messages wait on any queue pair, and no connection ends. */
 static void test_waits_for_one(void **state)
 {
 	(void)state;
@@ -176,7 +176,7 @@ static void test_wakes(void **state)
 	rig_close(&r);
 }
 
-/* The end of one queue pair is told once, takes no receive along, and its turn goes to others. */
+/* The end of a queue pair completes once, consumes no receive, and its turn goes to others. */
 static void test_end(void **state)
 {
 	struct rig r;

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "shm_map.h"
-#include "slab.h"
+#include "pool.h"
 #ifdef HAVE_VERBS
 #include "verbs_int.h"
 #endif
@@ -77,7 +77,7 @@ static void what_the_cpu_may_touch(void **state)
 		assert_ptr_equal(seen.addr, x.mem);
 		assert_int_equal(seen.fd, x.fd);
 		assert_false(seen.dmabuf);
-		if (x.fd >= 0) { /* others can map it, and nobody makes it shorter */
+		if (x.fd >= 0) { /* others can map it, and no process can truncate it */
 			assert_int_equal(pread(x.fd, &zero, 1, MIB - 1), 1);
 			assert_int_equal(zero, 0x5a);
 			assert_int_equal(ftruncate(x.fd, 0), -1);
@@ -234,8 +234,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Buffers of it are lent only to who asks for just these, have offsets for addresses, and are as many as
- * there are whole ones. */
+/* Only rpcrdma_buf_get_far() returns buffers of it. Their addresses are offsets. A rest smaller than a
+ * buffer is not used. */
 static void far_buffers(void **state)
 {
 	struct rpcrdma_pool_stats s;
@@ -321,7 +321,7 @@ struct ibv_mr *__wrap_ibv_reg_dmabuf_mr(struct ibv_pd *ibpd, uint64_t offset, si
 	return verbs_refuses ? NULL : &theirs;
 }
 
-/* As libibverbs is told of it. */
+/* How libibverbs registers it. */
 static void by_verbs(void **state)
 {
 	struct verbs_fabric f = { .iwarp = false };

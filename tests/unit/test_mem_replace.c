@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_mem_replace.c - other pages under memory that somebody else has the file of
+ * test_mem_replace.c - other pages under memory whose file another process has open
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #include "engine_int.h"
 #include "local.h"
-#include "reg.h"
+#include "reg_int.h"
 
 #define RW (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE)
 #define PAGE 4096u
@@ -72,7 +72,7 @@ static unsigned descriptors(void)
 	return n;
 }
 
-/* so many mappings has this process */
+/* Return: the number of mappings of this process */
 static unsigned mappings(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -199,83 +199,79 @@ static void what_cannot_be(void **state)
 	assert_int_equal(rpcrdma_mem_unregister(domain, other), 0);
 }
 
-static void init(struct rr_reg *reg)
+static struct rr_reg *open_reg(void)
 {
-	const struct rpcrdma_clnt_attr attr = {
-		.registration = rr_reg_canonical("slab"),
-		.monitor = rr_reg_monitor_canonical("none"),
-		.no_bounce = true,
-	};
+	struct rpcrdma_clnt_attr attr = { .registration = "slab", .monitor = "none",
+					  .no_bounce = true };
+	struct rr_reg *reg;
 
-	assert_int_equal(rr_reg_init(reg, engine, dev, "server", &attr), 0);
+	assert_int_equal(rr_reg_check(domain, &attr), 0);
+	assert_int_equal(rr_reg_open(engine, dev, "server", &attr, &reg), 0);
+	return reg;
+}
+
+static int offer_all(struct rr_reg *reg, struct rr_offer *o, size_t bytes)
+{
+	const struct iovec all = { mem, BYTES };
+
+	return rr_reg_offer(reg, o, &all, 1, bytes, RW, false);
 }
 
 /* What was registered before reaches the old pages: it is not offered again, by no connection, and a segment that
- * has it keeps it until it is put. */
+ * has it keeps it until it ends. */
 static void registrations(void **state)
 {
-	struct rr_reg_seg segs[RR_REG_SEGS_MAX], more[RR_REG_SEGS_MAX];
-	struct iovec all = { mem, BYTES };
-	struct rr_reg busy, idle;
-	unsigned n = 0, m = 0;
+	struct rr_reg *busy = open_reg(), *idle = open_reg();
+	struct rr_offer o = { .n = 0 }, other = { .n = 0 };
 	uint32_t key, idle_key;
 
 	(void)state;
-	all.iov_base = mem;
-	init(&busy);
-	init(&idle);
-	assert_int_equal(rr_reg_get(&busy, &all, 1, BYTES, RW, segs, &n), 0);
-	assert_int_equal(n, 1);
-	key = segs[0].seg.handle;
-	assert_int_equal(rr_reg_get(&idle, &all, 1, BYTES, RW, more, &m), 0);
-	idle_key = more[0].seg.handle;
-	assert_true(rr_reg_put(&idle, more, m));
+	assert_int_equal(offer_all(busy, &o, BYTES), 0);
+	assert_int_equal(o.n, 1);
+	key = o.segs[0].seg.handle;
+	assert_int_equal(offer_all(idle, &other, BYTES), 0);
+	idle_key = other.segs[0].seg.handle;
+	assert_int_equal(rr_reg_end(idle, &other, 1, RR_END_DONE, NULL), 0);
 
 	assert_int_equal(replace(10 * PAGE, PAGE), 0);
-	assert_true(list_is_empty(&idle.slabs));
-	assert_false(list_is_empty(&busy.slabs));
+	assert_true(list_is_empty(&rr_reg_conn_of(idle)->slabs));
+	assert_false(list_is_empty(&rr_reg_conn_of(busy)->slabs));
 	/* three parts now, and a key for each */
-	assert_int_equal(rr_reg_count(domain, &all, 1, BYTES), 3);
-	assert_int_equal(rr_reg_get(&idle, &all, 1, BYTES, RW, more, &m), 0);
-	assert_int_equal(m, 3);
+	assert_int_equal(offer_all(idle, &other, BYTES), 0);
+	assert_int_equal(other.n, 3);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_not_equal(more[i].seg.handle, idle_key);
-	assert_int_equal(more[0].seg.length, 10 * PAGE);
-	assert_int_equal(more[1].seg.length, PAGE);
-	assert_int_equal(more[2].seg.offset, (uintptr_t)mem + 11 * PAGE);
-	assert_true(rr_reg_put(&idle, more, m));
+		assert_int_not_equal(other.segs[i].seg.handle, idle_key);
+	assert_int_equal(other.segs[0].seg.length, 10 * PAGE);
+	assert_int_equal(other.segs[1].seg.length, PAGE);
+	assert_int_equal(other.segs[2].seg.offset, (uintptr_t)mem + 11 * PAGE);
+	assert_int_equal(rr_reg_end(idle, &other, 1, RR_END_DONE, NULL), 0);
 	/* the segment that was out goes as ever, and the next one has a key of its own */
-	assert_true(rr_reg_put(&busy, segs, n));
-	assert_int_equal(rr_reg_get(&busy, &all, 1, PAGE, RW, segs, &n), 0);
-	assert_int_not_equal(segs[0].seg.handle, key);
-	rr_reg_revoke(&busy); /* with a segment out */
-	rr_reg_drop(&busy, segs, n);
-	rr_reg_fini(&busy);
-	rr_reg_close(&busy);
-	rr_reg_fini(&idle);
-	rr_reg_close(&idle);
+	assert_int_equal(rr_reg_end(busy, &o, 1, RR_END_DONE, NULL), 0);
+	assert_int_equal(offer_all(busy, &o, PAGE), 0);
+	assert_int_not_equal(o.segs[0].seg.handle, key);
+	rr_reg_revoke(busy); /* with a segment out */
+	assert_int_equal(rr_reg_end(busy, &o, 1, RR_END_LOST, NULL), 0);
+	rr_reg_close(busy);
+	rr_reg_close(idle);
 }
 
 /* One call's memory in more parts than a chunk has segments is copied. */
 static void too_many_parts(void **state)
 {
-	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
-	struct iovec all = { mem, BYTES };
-	struct rr_reg reg;
-	unsigned n = 0;
+	struct rr_reg *reg = open_reg();
+	struct rr_offer o = { .n = 0 };
 
 	(void)state;
-	all.iov_base = mem;
-	init(&reg);
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(replace((2 * i + 1) * PAGE, PAGE), 0);
-	assert_int_equal(rr_reg_count(domain, &all, 1, BYTES), 17);
-	assert_int_equal(rr_reg_get(&reg, &all, 1, BYTES, RW, segs, &n), -ENOBUFS);
-	assert_int_equal(rr_reg_get(&reg, &all, 1, 16 * PAGE, RW, segs, &n), 0);
-	assert_int_equal(n, 16);
-	assert_true(rr_reg_put(&reg, segs, n));
-	rr_reg_fini(&reg);
-	rr_reg_close(&reg);
+	assert_int_equal(offer_all(reg, &o, BYTES), 0); /* in 17 */
+	assert_non_null(o.mem);
+	assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_DONE, NULL), 0);
+	assert_int_equal(offer_all(reg, &o, 16 * PAGE), 0);
+	assert_null(o.mem);
+	assert_int_equal(o.n, 16);
+	assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_DONE, NULL), 0);
+	rr_reg_close(reg);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_monitor_notes.h - one who keeps notes of memory, for the tests of the monitor
+ * test_monitor_notes.h - a user of the monitor that keeps notes of memory, for its tests
  *
  * What is kept here is no registration but a note of what the pages were: each page of an arena has an
  * identity, which changes whenever the page is lost, and whatever is looked up must name those of now.
@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "kernel_has.h"
 #include "monitor.h"
 
 #define PAGE ((size_t)4096)
@@ -26,7 +27,7 @@
 
 static struct rr_monitor *m;
 
-/* ---- one who keeps notes ---- */
+/* ---- the user that keeps notes ---- */
 
 #define NOTES 64
 #define NOTE_PAGES 16u
@@ -107,7 +108,7 @@ static inline unsigned long was_told(void)
 {
 	unsigned long n;
 
-	rr_monitor_lock(m); /* an event lets its maker go before it is told of */
+	rr_monitor_lock(m); /* the thread that caused an event may continue before the callback */
 	n = told;
 	told = 0;
 	rr_monitor_unlock(m);

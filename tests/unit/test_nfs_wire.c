@@ -130,7 +130,7 @@ static void encode_back(xdrproc_t filter, const struct rr_stream *in, const uint
 static void check(xdrproc_t filter, const uint8_t *wire, size_t len, uint64_t chunk_bytes,
 		  const char *name)
 {
-	void *msg = (void *)(uintptr_t)wire; /* a stream points into it, and here nobody writes there */
+	void *msg = (void *)(uintptr_t)wire; /* a stream points into it, and only reads here */
 	struct rr_stream s;
 
 	memset(&what, 0, sizeof(what));

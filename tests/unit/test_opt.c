@@ -246,6 +246,30 @@ static void printed(void **state)
 	assert_string_equal(opt_remark(opt_find(opts, ARRAY_SIZE(opts), "port"), remark), "(a number from 0 to 65535)");
 }
 
+/* Limits that are longer than the buffer are truncated. */
+static void long_limits(void **state)
+{
+	static const char long_word[] = "a-word-that-is-almost-as-long-as-the-text-of-the-limits-may-be-"
+					"a-word-that-is-almost-as-long-as-the-text-of-the-limits-may-be-"
+					"a-word-that-is-almost-as-long-as-the-text-of-the-limits-may-be";
+	static const enum opt_type types[] = { OPT_WORD, OPT_NUMBER, OPT_SIZE, OPT_TIME };
+	struct {
+		char limits[OPT_LIMITS_BYTES], after[64];
+	} buf;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct opt o = { .name = "long", .words = long_word, .type = types[i], .min = 1u << 30,
+				 .max = UINT64_C(1) << 40, .step = 1 << 30, .unit = 1, .bare = 1 };
+
+		memset(&buf, 'x', sizeof(buf));
+		assert_int_equal(strlen(opt_limits(&o, buf.limits)), types[i] == OPT_WORD ? sizeof(long_word) - 1 :
+								     OPT_LIMITS_BYTES - 1);
+		for (size_t at = 0; at < sizeof(buf.after); at++)
+			assert_int_equal(buf.after[at], 'x');
+	}
+}
+
 static void help(void **state)
 {
 	char *text = NULL;
@@ -281,7 +305,11 @@ static void command_line(void **state)
 		{ "--good", true, -1, "no such option: --good" },
 		{ "-z", false, -1, "no such option: -z" },
 		{ "--port", false, -1, "--port needs a value" },
-		{ "--yes=no", false, -1, "no such option: --yes=no" },
+		{ "--small=1 -s", false, -1, "-s needs a value" },
+		{ "x -ys", true, -1, "-s needs a value" },
+		{ "--yes=no", false, -1, "--yes takes no value" },
+		{ "x -zq", true, -1, "no such option: -z" },
+		{ "x -yz", true, -1, "no such option: -z" },
 	};
 
 	(void)state;
@@ -314,7 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults), cmocka_unit_test(refused), cmocka_unit_test(accepted),
-		cmocka_unit_test(given_once), cmocka_unit_test(printed), cmocka_unit_test(help),
+		cmocka_unit_test(given_once), cmocka_unit_test(printed), cmocka_unit_test(long_limits), cmocka_unit_test(help),
 		cmocka_unit_test(command_line),
 	};
 

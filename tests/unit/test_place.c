@@ -3,8 +3,8 @@
  *
  * test_place.c - the units of a payload: every order of completions, shortage, errors in the middle
  *
- * Includes the file it tests; transport, pool and store are here, and let the test complete what was
- * begun in whatever order it wants. The payload is 26 bytes, a unit as long as the test says.
+ * Includes the file it tests. Transport, pool and store are fakes: the test completes operations in any order. The
+ * payload has 26 bytes; the test sets the length of a unit.
  */
 #include "test_place.h"
 
@@ -30,14 +30,14 @@ static void read_pieces(void **state)
 	}
 }
 
-/* a unit whose disk and whose network take their time, each by itself, in any order */
+/* Disk and network operations of each unit complete independently, in any order. */
 static void side_by_side(void **state)
 {
 	struct rig *r = *state;
 
 	begin(r, PLACE_READ, 9);
 	assert_int_equal(nops, 3);
-	assert_int_equal(bufs_out, 1); /* one for all of it */
+	assert_int_equal(bufs_out, 1); /* one buffer for the whole payload */
 	complete(1, 0);
 	assert_int_equal(nops, 4);
 	assert_int_equal(ops[3].kind, OP_PUT); /* while the others are being read */
@@ -47,7 +47,7 @@ static void side_by_side(void **state)
 	assert_false(place_run(&r->place));
 	complete(2, 0);
 	assert_int_equal(nops, 6);
-	assert_true(place_run(&r->place)); /* the answer need not wait for them */
+	assert_true(place_run(&r->place)); /* the reply need not wait for them */
 	complete(5, 0);
 	complete(4, 0);
 	complete(3, 0);
@@ -75,7 +75,7 @@ static void in_order(void **state)
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 	place_fini(&r->place);
 
-	/* what waits for its turn is let go when that cannot come */
+	/* units that wait for their turn are released after an error before them */
 	nops = 0;
 	memset(caller, '.', TOTAL);
 	begin(r, PLACE_READ, 9);
@@ -89,8 +89,8 @@ static void in_order(void **state)
 	assert_memory_equal(caller + 9, ".................", TOTAL - 9);
 }
 
-/* no memory for the whole: so many units as there are buffers, and a buffer is used again when the
- * transport is through with it, not before */
+/* No memory for the whole payload: there are as many units as buffers, and a buffer is reused after the transport has
+ * completed with it. */
 static void by_unit(void **state)
 {
 	struct rig *r = *state;
@@ -100,7 +100,7 @@ static void by_unit(void **state)
 	begin(r, PLACE_READ, 3);
 	assert_int_equal(bufs_out, 4);
 	assert_int_equal(ops[4].kind, OP_BUF);
-	complete(2, 0); /* read: now it is being put, and its buffer is not free yet */
+	complete(2, 0); /* read from disk; the transfer still uses the buffer */
 	assert_int_equal(bufs_out, 4);
 	for (unsigned i = 0; i < nops; i++) {
 		if (ops[i].kind == OP_PUT && !ops[i].done)
@@ -112,7 +112,7 @@ static void by_unit(void **state)
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
-/* more units than may be under way: the transport has to be through with some first */
+/* The number of units in progress is limited: the next one starts when the transport completes one. */
 static void window(void **state)
 {
 	struct rig *r = *state;
@@ -135,7 +135,7 @@ static void window(void **state)
 	assert_int_equal(n, PLACE_DEPTH);
 }
 
-/* what travels inside a message or on a stream is not cut */
+/* Payload inside a message or on a stream is not split. */
 static void no_chunk(void **state)
 {
 	struct rig *r = *state;
@@ -149,7 +149,7 @@ static void no_chunk(void **state)
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
-/* memory lies as the file does, where the store likes that, and it is told what it may spoil */
+/* The memory has the alignment of the file if the store wants that, and the store gets the length of the padding. */
 static void pads(void **state)
 {
 	struct rig *r = *state;
@@ -161,7 +161,7 @@ static void pads(void **state)
 	(void)place_run(&r->place);
 	io = ops[0].what;
 	assert_int_equal(io->pad_head, 7);
-	assert_int_equal(io->pad_tail, 0); /* this pool's buffers are as long as asked */
+	assert_int_equal(io->pad_tail, 0); /* buffers of this pool have no bytes behind the requested ones */
 	assert_ptr_equal((char *)io->iov[0].iov_base - 7, r->place.buf->addr);
 	io->res = 0;
 	ops[0].done = true;
@@ -183,12 +183,12 @@ static void write_pieces(void **state)
 		assert_true(place_run(&r->place));
 		assert_int_equal(r->place.good, TOTAL);
 		assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
-		assert_int_equal(bufs_out, 0); /* a WRITE needs none beyond the disk */
+		assert_int_equal(bufs_out, 0); /* a WRITE needs no buffer after the disk */
 		place_fini(&r->place);
 	}
 }
 
-/* nothing of it reaches the store before it may */
+/* Pulled payload is held: the store gets it when the call is executed. */
 static void pulled_and_held(void **state)
 {
 	struct rig *r = *state;
@@ -202,10 +202,10 @@ static void pulled_and_held(void **state)
 	assert_false(place_run(&r->place));
 	assert_int_equal(nops, 3);
 	complete(1, 0);
-	assert_false(place_pulled(&r->place)); /* not the one that tells which call it is */
+	assert_false(place_pulled(&r->place)); /* the first unit, which identifies the call, is missing */
 	complete(0, 0);
 	assert_true(place_pulled(&r->place));
-	assert_false(place_settle(&r->place)); /* one is still on its way */
+	assert_false(place_settle(&r->place)); /* one unit is still in transfer */
 	complete(2, 0);
 	assert_true(place_settle(&r->place));
 	assert_int_equal(nops, 3);
@@ -219,7 +219,7 @@ static void pulled_and_held(void **state)
 	assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 	place_fini(&r->place);
 
-	/* or never may: the buffers go with the request */
+	/* a request that is not executed frees its buffers */
 	nops = 0;
 	memset(disk, '.', TOTAL);
 	start_at(r, PLACE_WRITE, 0, TOTAL);
@@ -231,13 +231,13 @@ static void pulled_and_held(void **state)
 	assert_int_equal(bufs_out, 0);
 	assert_int_equal(disk[0], '.');
 
-	/* no bytes are pulled at once */
+	/* an empty payload is complete at once */
 	start_at(r, PLACE_WRITE, 0, 0);
 	assert_true(place_run(&r->place));
 	assert_true(place_pulled(&r->place));
 }
 
-/* what is lost on its way ends it; the units that did come are held no longer */
+/* A failed transfer ends the request, which frees the units that have arrived. */
 static void pull_fails(void **state)
 {
 	struct rig *r = *state;
@@ -248,7 +248,7 @@ static void pull_fails(void **state)
 	(void)place_run(&r->place);
 	complete(0, 0);
 	complete(1, -EIO);
-	assert_true(place_pulled(&r->place)); /* whatever else comes */
+	assert_true(place_pulled(&r->place)); /* the other units do not matter */
 	assert_false(place_settle(&r->place));
 	complete(2, 0);
 	assert_true(place_settle(&r->place));
@@ -262,7 +262,7 @@ static void pulled_in_order(void **state)
 	struct rig *r = *state;
 	uint32_t at = 0;
 
-	/* over a stream they can come in no other */
+	/* over a stream this is the only order */
 	r->args.length = TOTAL;
 	begin(r, PLACE_WRITE, 4);
 	(void)complete_all(true);
@@ -306,7 +306,7 @@ static void error_in_the_middle(void **state)
 	/* units at 0, 8, 16, 24: the third fails, the second is short, then the other way round */
 	begin(r, PLACE_READ, 8);
 	complete(2, -EIO);
-	assert_false(place_run(&r->place)); /* others are under way: no answer yet */
+	assert_false(place_run(&r->place)); /* other units are in progress: no reply yet */
 	complete(3, 0);
 	complete(1, 5);
 	complete(0, 0);
@@ -327,13 +327,13 @@ static void error_in_the_middle(void **state)
 	assert_int_equal(r->place.err, -EIO);
 	place_fini(&r->place);
 
-	/* the first: nothing is good */
+	/* the first unit fails: no byte is good */
 	nops = 0;
 	buf_max = 4;
 	bufs_left = 2;
 	begin(r, PLACE_READ, 4);
 	complete(0, -EIO);
-	assert_int_equal(r->place.split.left, 0); /* and nothing more is begun */
+	assert_int_equal(r->place.split.left, 0); /* no unit starts after that */
 	(void)complete_all(false);
 	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.good, 0);
@@ -350,9 +350,9 @@ static void broken_connection(void **state)
 	complete(1, -EIO);
 	(void)complete_all(false);
 	assert_true(place_run(&r->place));
-	assert_true(r->place.lost); /* not to be answered */
+	assert_true(r->place.lost); /* the call gets no reply */
 	assert_int_equal(r->place.good, 8);
-	assert_memory_equal(disk + 8, "........", 8); /* what never came is not written */
+	assert_memory_equal(disk + 8, "........", 8); /* bytes that did not arrive are not written */
 }
 
 static void no_room(void **state)

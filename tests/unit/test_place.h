@@ -29,13 +29,13 @@ struct op {
 };
 static struct op ops[OPS_MAX];
 static unsigned nops, bufs_left, bufs_out, resumed;
-static size_t buf_max; /* longer ones cannot be had now */
+static size_t buf_max; /* no larger buffer is available */
 static struct rpcrdma_req rpc;
 static bool direct, inline_disk;
 static char disk[TOTAL + 1], caller[TOTAL + 1], direct_mem[TOTAL];
-static uint32_t stretch; /* the payload is longer, and nobody looks at it */
+static uint32_t stretch; /* not 0: puts are not copied, because the payload is larger than the arrays */
 
-/* What a request has of it. */
+/* The units of one request. */
 struct rig {
 	struct place place;
 	struct place_plan plan;
@@ -115,14 +115,14 @@ int rpcrdma_req_source(struct rpcrdma_req *req, uint32_t off, uint32_t len, stru
 	return 0;
 }
 
-int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_piece *p)
+int rpcrdma_req_pull(struct rpcrdma_req *req, struct rpcrdma_xfer *p)
 {
 	(void)req;
 	note(OP_PULL, p, p->off, p->len);
 	return 0;
 }
 
-int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_piece *p)
+int rpcrdma_req_place(struct rpcrdma_req *req, struct rpcrdma_xfer *p)
 {
 	(void)req;
 	if (p->off + p->len > req->room && !stretch)
@@ -156,7 +156,7 @@ static inline int fake_submit(struct store *s, struct store_io *io)
 int store_queue_submit(struct store *s, struct store_io *io)
 {
 	(void)s;
-	note(OP_DISK, io, (uint32_t)io->off, io->bytes); /* its turn is when the test says so */
+	note(OP_DISK, io, (uint32_t)io->off, io->bytes); /* starts when the test says so */
 	return 0;
 }
 
@@ -200,7 +200,7 @@ static inline int setup(void **state)
 	rpc.by_chunk = true;
 	list_init(&pool.free);
 	memset(&stats, 0, sizeof(stats));
-	stats.turn = UINT_MAX; /* only what is in units is timed */
+	stats.turn = UINT_MAX; /* only split requests are measured */
 	stats.tracer = &tracer;
 	how = (struct data_conf){ .overlap = DATA_OVERLAP_STREAMS, .streams = 1 };
 	memcpy(disk, "abcdefghijklmnopqrstuvwxyz", TOTAL + 1);
@@ -225,7 +225,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* A WRITE is pulled and held, a PULL pulled. */
+/* Begins a request. A WRITE is pulled only, until move_on(). */
 static inline void start_at(struct rig *r, enum place_kind kind, uint64_t off, uint32_t bytes)
 {
 	r->plan = (struct place_plan){
@@ -247,7 +247,7 @@ static inline void move_on(struct rig *r)
 	place_move(&r->place, PLACE_WRITE, &r->plan);
 }
 
-/* units of @grain bytes, each going its own way; or all in one */
+/* Begins a request in units of @grain bytes. */
 static inline void begin(struct rig *r, enum place_kind kind, uint32_t grain)
 {
 	how.grain = grain;
@@ -261,7 +261,7 @@ static inline void complete(unsigned i, int err)
 {
 	struct op *op = &ops[i];
 	struct store_io *io = op->what;
-	struct rpcrdma_piece *p = op->what;
+	struct rpcrdma_xfer *p = op->what;
 
 	assert_true(i < nops && !op->done);
 	op->done = true;
@@ -279,7 +279,7 @@ static inline void complete(unsigned i, int err)
 		p->done(p, err);
 		return;
 	case OP_DISK:
-		if (err > 0) { /* so many bytes */
+		if (err > 0) { /* a short result */
 			io->res = err;
 		} else {
 			io->res = err ? err : (int32_t)io->bytes;
@@ -293,7 +293,7 @@ static inline void complete(unsigned i, int err)
 	}
 }
 
-/* all that is open, the last or the first begun first; Return: how many */
+/* Completes all open operations, the newest or the oldest first. Return: their number */
 static inline unsigned complete_all(bool last_first)
 {
 	unsigned n = 0;

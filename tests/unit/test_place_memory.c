@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_place_memory.c - units of a payload: too little memory, memory of the caller, and what a trace tells
+ * test_place_memory.c - units of a payload: too little memory, memory of the caller, traces
  */
 #include "test_place.h"
 
-/* the same, but who waits for memory is only told when there is some; it may not be enough, ever */
+/* As complete_all(), but a waiter for memory is resumed only if there is some, which may never be enough. */
 static void complete_what_can(void)
 {
 	for (;;) {
@@ -28,7 +28,7 @@ static unsigned waiting_for_bufs(void)
 	return n;
 }
 
-/* A pool that never has so large a buffer: one of those it has is enough, with overlap or without. */
+/* The pool has no buffer as large as requested: one smaller buffer is enough, with overlap or without. */
 static void cut_by_memory(void **state)
 {
 	static const enum data_overlap kinds[] = { DATA_OVERLAP_OFF, DATA_OVERLAP_ORDERED,
@@ -41,7 +41,7 @@ static void cut_by_memory(void **state)
 		how.overlap = kinds[k];
 		nops = 0;
 		memset(caller, '.', TOTAL);
-		begin(r, PLACE_READ, 13); /* more than there is */
+		begin(r, PLACE_READ, 13); /* more than the largest buffer */
 		assert_int_equal(waiting_for_bufs(), 1);
 		complete_what_can();
 		assert_true(place_run(&r->place));
@@ -63,14 +63,14 @@ static void cut_by_memory(void **state)
 		assert_int_equal(bufs_left, 1);
 	}
 
-	/* a path is needed whole */
+	/* a path must be contiguous */
 	start_at(r, PLACE_PULL, 0, 5);
 	assert_true(place_run(&r->place));
 	assert_int_equal(r->place.err, -EMSGSIZE);
 }
 
-/* Units that wait for their turn must not hold what the one whose turn it is waits for: with several
- * members they do not begin in the order of the file, unless there is too little memory for that. */
+/* Units that wait for their turn must not hold the memory that the unit in turn waits for. With several members units
+ * start in another order than that of the file, unless memory is short. */
 static void in_order_with_little_memory(void **state)
 {
 	struct rig *r = *state;
@@ -86,7 +86,7 @@ static void in_order_with_little_memory(void **state)
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
-/* A stream can be pulled from in one order only, whoever has to wait for memory. */
+/* Units are pulled from a stream in order, also if some wait for memory. */
 static void stream_with_little_memory(void **state)
 {
 	struct rig *r = *state;
@@ -117,43 +117,9 @@ static void stream_with_little_memory(void **state)
 	assert_memory_equal(disk, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", TOTAL);
 }
 
-/* It waits for its twin, and the twin for memory: so it lets go of its own. */
-static void twin_lets_go(void **state)
+/* Begins a WRITE of which one unit has arrived, one is in transfer, and a third one waits for memory. */
+static void start_short_of_memory(struct rig *r)
 {
-	struct rig *r = *state;
-
-	rpc.buf_max = 4;
-	bufs_left = 2;
-	r->args.length = TOTAL;
-	how.grain = 4;
-	start_at(r, PLACE_WRITE, 0, TOTAL);
-	assert_false(place_run(&r->place));
-	complete(0, 0);
-	assert_true(place_pulled(&r->place));
-	assert_int_equal(bufs_out, 2); /* one is there, one on its way, and a third unit waits */
-	assert_int_equal(waiting_for_bufs(), 1);
-	assert_true(place_discard(&r->place));
-	assert_int_equal(bufs_out, 1);
-	(void)complete_all(false);
-	assert_true(place_discard(&r->place)); /* as after each completion */
-	assert_int_equal(bufs_out, 0);
-	assert_true(place_settle(&r->place));
-	place_fini(&r->place);
-
-	rpc.buf_max = SIZE_MAX; /* one that holds all it will need */
-	nops = 0;
-	start_at(r, PLACE_WRITE, 0, TOTAL);
-	(void)place_run(&r->place);
-	(void)complete_all(false);
-	assert_false(place_discard(&r->place));
-	assert_int_equal(bufs_out, 1);
-}
-
-/* The same for one that is not executed: its reply waits for a unit that waits for the memory of the others. */
-static void refused_lets_go(void **state)
-{
-	struct rig *r = *state;
-
 	rpc.buf_max = 4;
 	bufs_left = 2;
 	r->args.length = TOTAL;
@@ -164,6 +130,37 @@ static void refused_lets_go(void **state)
 	assert_true(place_pulled(&r->place));
 	assert_int_equal(bufs_out, 2);
 	assert_int_equal(waiting_for_bufs(), 1);
+}
+
+/* A call that waits for its duplicate, which waits for memory, frees its own memory. */
+static void twin_lets_go(void **state)
+{
+	struct rig *r = *state;
+
+	start_short_of_memory(r);
+	assert_true(place_discard(&r->place));
+	assert_int_equal(bufs_out, 1);
+	(void)complete_all(false);
+	assert_true(place_discard(&r->place)); /* as after each completion */
+	assert_int_equal(bufs_out, 0);
+	assert_true(place_settle(&r->place));
+	place_fini(&r->place);
+
+	rpc.buf_max = SIZE_MAX; /* a call that holds all the memory that it needs keeps it */
+	nops = 0;
+	start_at(r, PLACE_WRITE, 0, TOTAL);
+	(void)place_run(&r->place);
+	(void)complete_all(false);
+	assert_false(place_discard(&r->place));
+	assert_int_equal(bufs_out, 1);
+}
+
+/* The same for a call that is refused: its reply waits for a unit that waits for the memory of the others. */
+static void refused_lets_go(void **state)
+{
+	struct rig *r = *state;
+
+	start_short_of_memory(r);
 	assert_false(place_settle(&r->place));
 	assert_int_equal(bufs_out, 1);
 	complete_what_can();
@@ -173,7 +170,7 @@ static void refused_lets_go(void **state)
 	assert_int_equal(bufs_out, 0);
 }
 
-/* whoever asks for a trace gets the next request in units: all of them, each from disk to network */
+/* A trace contains all units of the next request that is split, with their times of disk and network. */
 static void trace(void **state)
 {
 	struct rig *r = *state;
@@ -203,7 +200,7 @@ static void trace(void **state)
 		assert_true(p->net_begin <= p->net_end && p->net_end <= t->total_ns);
 	}
 	free(t);
-	assert_null(latency_tracer_take(&tracer, NULL)); /* told once */
+	assert_null(latency_tracer_take(&tracer, NULL)); /* returned once */
 }
 
 /* one request of the user @uid in units, from beginning to end */
@@ -227,7 +224,7 @@ static bool gets_trace(const struct rpcrdma_client_id *client)
 	return there;
 }
 
-/* a client sees its own requests only, and takes nothing from an administrator */
+/* A client sees its own requests only, and does not consume the trace of an administrator. */
 static void trace_of_a_client(void **state)
 {
 	struct rpcrdma_client_id one = { .kind = RPCRDMA_CLIENT_USER, .key = 1000 };
@@ -235,9 +232,9 @@ static void trace_of_a_client(void **state)
 	struct rig *r = *state;
 
 	assert_false(gets_trace(&one));
-	one_request_of(r, 1001); /* of somebody else: not looked at, and the next one still is */
+	one_request_of(r, 1001); /* another client: not traced, and the tracer still waits */
 	one_request_of(r, 1000);
-	assert_false(gets_trace(&two)); /* nor told to somebody else */
+	assert_false(gets_trace(&two)); /* not returned to another client */
 	assert_true(gets_trace(&one));
 
 	assert_false(gets_trace(NULL));
@@ -246,7 +243,7 @@ static void trace_of_a_client(void **state)
 	assert_true(gets_trace(NULL));
 }
 
-/* a unit that is cut anew, as there is no memory for the whole, is told as it was cut then */
+/* If units are split again because there is no memory for the whole, the trace shows the final units. */
 static void trace_of_a_second_cut(void **state)
 {
 	struct rig *r = *state;
@@ -271,19 +268,19 @@ static void trace_of_a_second_cut(void **state)
 	free(t);
 }
 
-/* the time in the line in front of a disk is none of the disk's */
+/* The time in the queue of the scheduler is not counted as disk time. */
 static void where_turns_are_waited_for(void **state)
 {
 	struct rig *r = *state;
 
-	store.queue = (struct store_queue *)&store; /* any: the fake does not look at it */
+	store.queue = (struct store_queue *)&store; /* not NULL; the fake does not use it */
 	begin(r, PLACE_READ, 13);
 	assert_int_equal(nops, 2);
 	assert_int_equal(r->latency.disk, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		struct store_io *io = ops[i].what;
 
-		io->begins(io);
+		store_turn(io);
 		assert_int_equal(r->latency.disk, i + 1);
 	}
 	(void)complete_all(false);
@@ -293,7 +290,7 @@ static void where_turns_are_waited_for(void **state)
 	assert_memory_equal(caller, "abcdefghijklmnopqrstuvwxyz", TOTAL);
 }
 
-/* where the caller is trusted, and his memory can be had */
+/* The store reads into the memory of a trusted client if that can be mapped. */
 static void straight_from_the_caller(void **state)
 {
 	struct rig *r = *state;
@@ -336,10 +333,10 @@ static void straight_to_the_caller(void **state)
 	assert_int_equal(nops, 0);
 	assert_int_equal(bufs_out, 0);
 	assert_memory_equal(direct_mem, "abcdefghijklmnopqrstuvwxyz", TOTAL);
-	assert_int_equal(resumed, 0); /* all on the spot */
+	assert_int_equal(resumed, 0); /* all was done synchronously */
 }
 
-/* The transport told at delivery that it never maps: it is not asked for each unit. */
+/* The request was delivered with can_map false: the transport is not asked for each unit. */
 static void memory_that_cannot_be_mapped(void **state)
 {
 	struct rig *r = *state;
@@ -368,7 +365,7 @@ static void shortage(void **state)
 	bufs_left = 0;
 	begin(r, PLACE_READ, TOTAL);
 	assert_int_equal(ops[0].kind, OP_BUF);
-	complete(0, 0); /* told too early: waits again */
+	complete(0, 0); /* resumed too early: waits again */
 	assert_false(place_run(&r->place));
 	bufs_left = 100;
 	(void)complete_all(false);

@@ -11,8 +11,9 @@
 
 #include <cmocka.h>
 
+#include "hooks.h"
 #include "local.h"
-#include "slab.h"
+#include "pool.h"
 
 #define SPACE 200
 #define MIB ((size_t)1 << 20)
@@ -135,7 +136,7 @@ static void one_registration(void **state)
 			assert_true((char *)bufs[i]->addr >= (char *)mr->addr &&
 				    (char *)bufs[i]->addr + bufs[i]->bytes <=
 					    (char *)mr->addr + mr->len);
-			assert_int_equal(mr->rkey, 0); /* nobody reaches it */
+			assert_int_equal(mr->rkey, 0); /* no remote access */
 		}
 	}
 	assert_int_equal(rr_local_counters(dev->fabric).regs, 1);
@@ -183,7 +184,7 @@ static void gaps_are_used(void **state)
 /* A device that does not bear it is not opened, and nothing is left of the attempt. */
 static void too_much(void **state)
 {
-	struct rr_local_attr local = { .hooks.fail_reg = 1 };
+	struct rr_local_attr local = { .filters = HOOKS(.fail_reg = 1) };
 	const struct rpcrdma_domain_attr attr = { .pool_arena = true, .local = &local,
 						  .pool_bytes_max = 8 * MIB };
 	struct rpcrdma_domain *other;
@@ -192,7 +193,7 @@ static void too_much(void **state)
 	(void)state;
 	assert_int_equal(rpcrdma_domain_create(&attr, &other), 0);
 	assert_int_equal(rr_domain_dev(other, RPCRDMA_LOCAL, &none), -ENOMEM);
-	local.hooks.fail_reg = 0;
+	local.filters = NULL;
 	assert_int_equal(rr_domain_dev(other, RPCRDMA_LOCAL, &none), 0);
 	rpcrdma_domain_destroy(other);
 }

@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "filter.h"
+#include "hooks.h"
 #include "local.h"
-#include "reg.h"
+#include "reg_int.h"
 
 #define RW (RR_ACCESS_LOCAL_WRITE | RR_ACCESS_REMOTE_WRITE)
 
@@ -45,40 +45,94 @@ static int teardown(void **state)
 }
 
 /* A connection to the server @peer. */
-static void init_to(struct rr_reg *reg, const char *name, const char *peer)
+static struct rr_reg *open_attr(struct rpcrdma_clnt_attr attr, const char *peer)
 {
-	const struct rpcrdma_clnt_attr attr = {
-		.registration = rr_reg_canonical(name),
-		.monitor = rr_reg_monitor_canonical("none"),
-		.no_bounce = true,
-	};
+	struct rr_reg *reg;
 
-	assert_int_equal(rr_reg_init(reg, engine, dev, peer, &attr), 0);
+	assert_int_equal(rr_reg_check(domain, &attr), 0);
+	assert_int_equal(rr_reg_open(engine, dev, peer, &attr, &reg), 0);
+	return reg;
 }
 
-static void init(struct rr_reg *reg, const char *name)
+static struct rr_reg *open_to(const char *name, const char *peer)
 {
-	init_to(reg, name, "server");
+	const struct rpcrdma_clnt_attr attr = { .registration = name, .monitor = "none",
+						.no_bounce = true };
+
+	return open_attr(attr, peer);
 }
 
-static void fini(struct rr_reg *reg)
+static struct rr_reg *open_reg(const char *name)
 {
-	rr_reg_fini(reg);
-	rr_reg_close(reg);
+	return open_to(name, "server");
+}
+
+/* Offers [0, len) of @iov in place. */
+static void offer_iov(struct rr_reg *reg, struct rr_offer *o, const struct iovec *iov, int iovcnt,
+		      uint64_t len)
+{
+	*o = (struct rr_offer){ .n = 0 };
+	assert_int_equal(rr_reg_offer(reg, o, iov, iovcnt, len, RW, false), 0);
+	assert_null(o->mem);
+}
+
+static void offer_one(struct rr_reg *reg, struct rr_offer *o, void *mem, size_t len)
+{
+	struct iovec iov = { mem, len };
+
+	offer_iov(reg, o, &iov, 1, len);
+	assert_int_equal(o->n, 1);
+}
+
+static void end_replied(struct rr_reg *reg, struct rr_offer *o)
+{
+	struct rr_closing closing = { .n = 0 };
+
+	assert_int_equal(rr_reg_end(reg, o, 1, RR_END_REPLIED, &closing), 0);
+	assert_int_equal(rr_reg_end(reg, o, 1, RR_END_DONE, NULL), 0);
+	assert_int_equal(o->n, 0);
+}
+
+/* Is it copied? */
+static bool is_copied(struct rr_reg *reg, const struct iovec *iov, int iovcnt, uint64_t len)
+{
+	struct rr_offer o = { .n = 0 };
+	bool copied;
+
+	assert_int_equal(rr_reg_offer(reg, &o, iov, iovcnt, len, RW, false), 0);
+	copied = o.mem;
+	end_replied(reg, &o);
+	assert_null(o.mem);
+	return copied;
+}
+
+static int check(const char *registration, const char *monitor)
+{
+	struct rpcrdma_clnt_attr a = { .addr.transport = RPCRDMA_LOCAL,
+				       .registration = registration, .monitor = monitor };
+	int rc = rr_reg_check(domain, &a);
+
+	if (!rc) {
+		assert_string_equal(a.registration, registration ? registration : "auto");
+		assert_string_equal(a.monitor, monitor ? monitor : "uffd");
+	}
+	return rc;
 }
 
 static void names(void **state)
 {
+	struct rpcrdma_clnt_attr a = { .registration = "window", .modes = RPCRDMA_READ_READ };
+
 	(void)state;
-	assert_string_equal(rr_reg_canonical(NULL), "auto");
-	assert_string_equal(rr_reg_canonical("dynamic"), "dynamic");
-	assert_string_equal(rr_reg_canonical("slab"), "slab");
-	assert_string_equal(rr_reg_canonical("arena"), "arena");
-	assert_null(rr_reg_canonical("caches"));
-	assert_null(rr_reg_canonical(""));
-	assert_string_equal(rr_reg_monitor_canonical(NULL), "uffd");
-	assert_string_equal(rr_reg_monitor_canonical("none"), "none");
-	assert_null(rr_reg_monitor_canonical("auto"));
+	assert_int_equal(check(NULL, NULL), 0);
+	assert_int_equal(check("dynamic", "none"), 0);
+	assert_int_equal(check("slab", "explicit"), 0);
+	assert_int_equal(check("window", NULL), 0);
+	assert_int_equal(check("caches", NULL), -EINVAL);
+	assert_int_equal(check("", NULL), -EINVAL);
+	assert_int_equal(check(NULL, "auto"), -EINVAL);
+	assert_int_equal(check("arena", NULL), -EINVAL); /* no such mode */
+	assert_int_equal(rr_reg_check(domain, &a), -EINVAL);
 }
 
 static void counts_segments(void **state)
@@ -87,74 +141,108 @@ static void counts_segments(void **state)
 	struct iovec iov[4] = { { mem, 10 }, { mem, 0 }, { mem + 10, 5 }, { mem + 15, 15 } };
 
 	(void)state;
-	assert_int_equal(rr_reg_count(domain, iov, 4, 0), 0);
-	assert_int_equal(rr_reg_count(domain, iov, 4, 1), 1);
-	assert_int_equal(rr_reg_count(domain, iov, 4, 10), 1);
-	assert_int_equal(rr_reg_count(domain, iov, 4, 11), 2);
-	assert_int_equal(rr_reg_count(domain, iov, 4, 30), 3);
-	assert_int_equal(rr_reg_count(domain, iov, 4, 99), 3);
-	assert_int_equal(rr_reg_count(domain, NULL, 0, 0), 0);
+	assert_int_equal(rr_mem_segments(domain, iov, 4, 0), 0);
+	assert_int_equal(rr_mem_segments(domain, iov, 4, 1), 1);
+	assert_int_equal(rr_mem_segments(domain, iov, 4, 10), 1);
+	assert_int_equal(rr_mem_segments(domain, iov, 4, 11), 2);
+	assert_int_equal(rr_mem_segments(domain, iov, 4, 30), 3);
+	assert_int_equal(rr_mem_segments(domain, iov, 4, 99), 3);
+	assert_int_equal(rr_mem_segments(domain, NULL, 0, 0), 0);
 }
 
 static void dynamic(void **state)
 {
 	static char mem[1000];
 	struct iovec iov[4] = { { mem, 100 }, { mem, 0 }, { mem + 200, 300 }, { mem + 600, 400 } };
-	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
-	struct rr_reg reg;
-	unsigned n = 99;
+	struct rr_reg *reg = open_reg("dynamic");
+	struct rr_offer o;
 
 	(void)state;
-	init(&reg, "dynamic");
-	assert_int_equal(rr_reg_get(&reg, iov, 4, 450, RW, segs, &n), 0);
-	assert_int_equal(n, 3);
-	assert_int_equal(segs[0].seg.length, 100);
-	assert_int_equal(segs[1].seg.length, 300);
-	assert_int_equal(segs[2].seg.length, 50); /* no more than was asked */
-	assert_int_equal(segs[2].seg.offset, (uintptr_t)(mem + 600));
-	assert_int_not_equal(segs[0].seg.handle, segs[1].seg.handle);
+	offer_iov(reg, &o, iov, 4, 450);
+	assert_int_equal(o.n, 3);
+	assert_int_equal(o.segs[0].seg.length, 100);
+	assert_int_equal(o.segs[1].seg.length, 300);
+	assert_int_equal(o.segs[2].seg.length, 50); /* no more than was asked */
+	assert_int_equal(o.segs[2].seg.offset, (uintptr_t)(mem + 600));
+	assert_int_not_equal(o.segs[0].seg.handle, o.segs[1].seg.handle);
 	assert_int_equal(engine->stats.regs, 3);
-	assert_true(rr_reg_put(&reg, segs, n));
+	end_replied(reg, &o);
 	assert_int_equal(engine->stats.deregs, 3);
-	fini(&reg);
+	rr_reg_close(reg);
 }
 
 static void failure_leaves_nothing(void **state)
 {
 	static char mem[1000];
 	struct iovec iov[3] = { { mem, 100 }, { mem + 200, 300 }, { mem + 600, 400 } };
-	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
-	struct rr_hooks *hooks = rr_faults_hooks(dev->fabric);
-	struct rr_reg reg;
-	unsigned n = 99;
+	struct hooks *hooks = faults_of(dev->fabric);
+	struct rr_reg *reg = open_reg("dynamic");
+	struct rr_offer o = { .n = 0 };
 
 	(void)state;
-	init(&reg, "dynamic");
 	hooks->fail_reg = 3;
-	assert_int_equal(rr_reg_get(&reg, iov, 3, 800, RW, segs, &n), -ENOMEM);
-	assert_int_equal(n, 99);
-	assert_int_equal(engine->stats.regs, engine->stats.deregs);
+	assert_int_equal(rr_reg_offer(reg, &o, iov, 3, 800, RW, true), -ENOMEM);
+	assert_int_equal(o.n, 0);
+	assert_null(o.mem);
+	assert_int_equal(engine->stats.regs, 2);
+	assert_int_equal(engine->stats.deregs, 2);
 	hooks->fail_reg = 0;
-	fini(&reg);
+	rr_reg_close(reg);
 }
 
 static void too_many_segments(void **state)
 {
 	static char mem[40];
 	struct iovec iov[17];
-	struct rr_reg_seg segs[RR_REG_SEGS_MAX];
-	struct rr_reg reg;
-	unsigned n = 0;
+	struct rr_reg *reg = open_reg("dynamic");
+	struct rr_offer o;
 
 	(void)state;
 	for (int i = 0; i < 17; i++)
 		iov[i] = (struct iovec){ mem + 2 * i, 1 };
-	init(&reg, "dynamic");
-	assert_int_equal(rr_reg_get(&reg, iov, 17, 17, RW, segs, &n), -ENOBUFS);
-	assert_int_equal(rr_reg_get(&reg, iov, 17, 16, RW, segs, &n), 0);
-	assert_int_equal(n, 16);
-	assert_true(rr_reg_put(&reg, segs, n));
-	fini(&reg);
+	assert_true(is_copied(reg, iov, 17, 17));
+	offer_iov(reg, &o, iov, 17, 16);
+	assert_int_equal(o.n, 16);
+	end_replied(reg, &o);
+	rr_reg_close(reg);
+}
+
+/* Memory of the transport: readable after the reply, then used again. */
+static void own_memory(void **state)
+{
+	static const char *const strategies[] = { "dynamic", "slab" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(strategies); i++) {
+		struct rr_reg *reg = open_reg(strategies[i]);
+		unsigned long before = engine->stats.regs;
+		struct rr_closing closing = { .n = 0 };
+		struct rr_offer o = { .n = 0 };
+		uint8_t *mem;
+
+		assert_int_equal(rr_reg_offer(reg, &o, NULL, 0, 10000, RW, false), 0);
+		assert_int_equal(o.n, 1);
+		assert_int_equal(o.segs[0].seg.length, 10000);
+		assert_int_equal(o.segs[0].seg.offset, (uintptr_t)o.mem);
+		mem = o.mem;
+		memset(mem, 3, 10000);
+		assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_REPLIED, &closing), 0);
+		assert_int_equal(o.n, 0);
+		assert_ptr_equal(o.mem, mem);
+		assert_int_equal(mem[9999], 3);
+		assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_DONE, NULL), 0);
+		assert_null(o.mem);
+		assert_int_equal(rr_reg_offer(reg, &o, NULL, 0, 5000, RW, false), 0);
+		assert_ptr_equal(o.mem, mem);
+		assert_int_equal(engine->stats.regs - before, i ? 1 : 2);
+		/* a registration of its own ends with the memory, and nothing else with it */
+		assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_GIVEN_UP, NULL), 0);
+		assert_int_equal(o.n, 0);
+		assert_int_equal(rr_local_counters(dev->fabric).regs,
+				 rr_local_counters(dev->fabric).deregs);
+		assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_DONE, NULL), 0);
+		rr_reg_close(reg);
+	}
 }
 
 static void memory(void **state)
@@ -192,88 +280,69 @@ static void memory(void **state)
 
 static void slab(void **state)
 {
-	struct rr_reg_seg segs[RR_REG_SEGS_MAX], foreign[RR_REG_SEGS_MAX];
+	struct rr_reg *reg = open_reg("slab"), *second = open_reg("auto");
+	struct rr_offer o, foreign;
 	static char other[100];
 	struct iovec iov[2], out = { other, 100 };
-	struct rr_reg reg, second;
-	unsigned n = 0;
 	void *p;
 
 	(void)state;
 	assert_int_equal(rpcrdma_mem_alloc(domain, 100000, &p), 0);
 	iov[0] = (struct iovec){ (char *)p + 10, 20 };
 	iov[1] = (struct iovec){ (char *)p + 5000, 2000 };
-	init(&reg, "slab");
-	init(&second, "auto");
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, segs, &n), 0);
-		assert_int_equal(n, 2);
-		assert_int_equal(segs[0].seg.handle, segs[1].seg.handle);
-		assert_int_equal(segs[1].seg.offset, (uintptr_t)p + 5000);
-		if (i)
-			assert_true(rr_reg_put(&reg, segs, n));
-		else
-			assert_false(rr_reg_recall(&reg, segs, n)); /* within reach still */
+		offer_iov(reg, &o, iov, 2, 2020);
+		assert_int_equal(o.n, 2);
+		assert_int_equal(o.segs[0].seg.handle, o.segs[1].seg.handle);
+		assert_int_equal(o.segs[1].seg.offset, (uintptr_t)p + 5000);
+		end_replied(reg, &o);
 	}
 	assert_int_equal(engine->stats.regs, 1);
-	assert_int_equal(rr_reg_get(&reg, &out, 1, 100, RW, foreign, &n), -ENOENT);
+	assert_true(is_copied(reg, &out, 1, 100));
 
 	/* the other connection has a key of its own, and takes other memory too */
-	assert_int_equal(rr_reg_get(&second, iov, 2, 2020, RW, foreign, &n), 0);
-	assert_int_not_equal(foreign[0].seg.handle, segs[0].seg.handle);
-	assert_true(rr_reg_put(&second, foreign, n));
-	assert_int_equal(rr_reg_get(&second, &out, 1, 100, RW, foreign, &n), 0);
-	assert_true(rr_reg_put(&second, foreign, n));
+	offer_iov(second, &foreign, iov, 2, 2020);
+	assert_int_not_equal(foreign.segs[0].seg.handle, o.segs[0].seg.handle);
+	end_replied(second, &foreign);
+	assert_false(is_copied(second, &out, 1, 100));
 
-	/* a registration goes with its connection or with its memory, and comes back anew */
-	rr_reg_revoke(&reg);
-	assert_true(list_is_empty(&reg.slabs));
-	assert_false(list_is_empty(&second.slabs));
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, segs, &n), 0);
-	assert_true(rr_reg_put(&reg, segs, n));
+	/* a call that is given up ends the access of all others, and a registration comes back */
+	offer_iov(reg, &o, iov, 2, 2020);
+	assert_int_equal(rr_reg_end(reg, &o, 1, RR_END_GIVEN_UP, NULL), -ECONNABORTED);
+	assert_true(list_is_empty(&rr_reg_conn_of(reg)->slabs));
+	assert_false(list_is_empty(&rr_reg_conn_of(second)->slabs));
+	offer_iov(reg, &o, iov, 2, 2020);
+	end_replied(reg, &o);
+	/* it ends with its memory */
 	rpcrdma_mem_free(domain, p);
-	assert_true(list_is_empty(&reg.slabs));
-	assert_true(list_is_empty(&second.slabs));
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 2020, RW, segs, &n), -ENOENT);
-	fini(&reg);
-	fini(&second);
+	assert_true(list_is_empty(&rr_reg_conn_of(reg)->slabs));
+	assert_true(list_is_empty(&rr_reg_conn_of(second)->slabs));
+	assert_int_equal(rr_reg_offer(reg, &o, iov, 2, 2020, RW, false), -EFAULT);
+	rr_reg_close(reg);
+	rr_reg_close(second);
 }
 
 static void same_address_again(void **state)
 {
-	struct rr_reg_seg rseg;
-	struct rr_reg reg;
-	struct iovec iov;
-	unsigned n = 0;
+	struct rr_reg *reg = open_reg("slab");
+	struct rr_offer o;
 	void *p;
 
 	(void)state;
-	init(&reg, "slab");
 	for (int i = 0; i < 5; i++) { /* most likely mapped where the last one was */
 		assert_int_equal(rpcrdma_mem_alloc(domain, 4096, &p), 0);
-		iov = (struct iovec){ p, 4096 };
-		assert_int_equal(rr_reg_get(&reg, &iov, 1, 4096, RW, &rseg, &n), 0);
-		assert_ptr_equal(rseg.mr->addr, p);
-		assert_true(rr_reg_put(&reg, &rseg, 1));
+		offer_one(reg, &o, p, 4096);
+		assert_ptr_equal(o.segs[0].mr->addr, p);
+		end_replied(reg, &o);
 		rpcrdma_mem_free(domain, p);
 	}
 	assert_int_equal(engine->stats.regs, 5);
-	fini(&reg);
-}
-
-static void get_one(struct rr_reg *reg, void *mem, size_t len, unsigned access,
-		    struct rr_reg_seg *ret)
-{
-	struct iovec iov = { mem, len };
-	unsigned n = 0;
-
-	assert_int_equal(rr_reg_get(reg, &iov, 1, len, access, ret, &n), 0);
-	assert_int_equal(n, 1);
+	rr_reg_close(reg);
 }
 
 #define FREED_ROUNDS 5000u
 
-/* Memory that nobody uses any more is freed by one thread while the connection's looks for other memory. */
+/* One thread frees unused memory while the thread of the connection looks up other memory. */
 struct freer {
 	_Atomic(void *) used; /* and is not any more; NULL: it is freed */
 	atomic_bool stop;
@@ -299,33 +368,32 @@ static void *free_what_was_used(void *arg)
 static void freed_beside_a_look_up(void **state)
 {
 	struct freer freer = { .stop = false };
-	struct rr_reg_seg rseg;
-	struct rr_reg reg;
+	struct rr_reg *reg = open_reg("slab");
+	struct rr_offer o;
 	pthread_t t;
 	void *mine;
 
 	(void)state;
-	init(&reg, "slab");
 	assert_int_equal(rpcrdma_mem_alloc(domain, 4096, &mine), 0);
 	assert_int_equal(pthread_create(&t, NULL, free_what_was_used, &freer), 0);
 	for (unsigned i = 0; i < FREED_ROUNDS; i++) {
 		void *p;
 
 		assert_int_equal(rpcrdma_mem_alloc(domain, 4096, &p), 0);
-		get_one(&reg, p, 4096, RW, &rseg);
-		assert_true(rr_reg_put(&reg, &rseg, 1));
+		offer_one(reg, &o, p, 4096);
+		end_replied(reg, &o);
 		atomic_store(&freer.used, p);
 		while (atomic_load(&freer.used)) {
-			get_one(&reg, mine, 4096, RW, &rseg);
-			assert_ptr_equal(rseg.mr->addr, mine);
-			assert_true(rr_reg_put(&reg, &rseg, 1));
-			sched_yield(); /* both want the lock, and the one who frees is to have it, too */
+			offer_one(reg, &o, mine, 4096);
+			assert_ptr_equal(o.segs[0].mr->addr, mine);
+			end_replied(reg, &o);
+			sched_yield(); /* both want the lock, and the freeing thread must get it, too */
 		}
 	}
 	atomic_store(&freer.stop, true);
 	pthread_join(t, NULL);
 	rpcrdma_mem_free(domain, mine);
-	fini(&reg);
+	rr_reg_close(reg);
 }
 
 static struct rpcrdma_stats stats(void)
@@ -340,31 +408,29 @@ static struct rpcrdma_stats stats(void)
 static void cache_is_shared(void **state)
 {
 	static char mem[20000];
-	struct rr_reg_seg a, b, c;
-	struct rr_reg first, second, other;
+	struct rr_reg *first = open_to("cache", "one"), *second = open_to("cache", "one");
+	struct rr_reg *other = open_to("cache", "two");
+	struct rr_offer a, b, c;
 
 	(void)state;
-	init_to(&first, "cache", "one");
-	init_to(&second, "cache", "one");
-	init_to(&other, "cache", "two");
-	assert_ptr_equal(first.pd, second.pd);
-	assert_ptr_not_equal(first.pd, other.pd);
-	get_one(&first, mem, sizeof(mem), RW, &a);
-	get_one(&second, mem + 1000, 7000, RW, &b);
-	get_one(&other, mem, sizeof(mem), RW, &c);
-	assert_int_equal(a.seg.handle, b.seg.handle);
-	assert_int_equal(b.seg.offset, (uintptr_t)mem + 1000);
-	assert_int_not_equal(a.seg.handle, c.seg.handle);
+	assert_ptr_equal(first->pd, second->pd);
+	assert_ptr_not_equal(first->pd, other->pd);
+	offer_one(first, &a, mem, sizeof(mem));
+	offer_one(second, &b, mem + 1000, 7000);
+	offer_one(other, &c, mem, sizeof(mem));
+	assert_int_equal(a.segs[0].seg.handle, b.segs[0].seg.handle);
+	assert_int_equal(b.segs[0].seg.offset, (uintptr_t)mem + 1000);
+	assert_int_not_equal(a.segs[0].seg.handle, c.segs[0].seg.handle);
 	assert_int_equal(stats().regs, 2);
 	assert_int_equal(stats().reg_hits, 1);
-	assert_true(rr_reg_put(&first, &a, 1));
-	fini(&first); /* the other one lives there still */
+	end_replied(first, &a);
+	rr_reg_close(first); /* the other one lives there still */
 	assert_int_equal(stats().deregs, 0);
-	assert_true(rr_reg_put(&second, &b, 1));
-	assert_true(rr_reg_put(&other, &c, 1));
-	fini(&second);
+	end_replied(second, &b);
+	end_replied(other, &c);
+	rr_reg_close(second);
 	assert_int_equal(stats().deregs, 1);
-	fini(&other);
+	rr_reg_close(other);
 	assert_int_equal(stats().deregs, 2);
 	assert_int_equal(stats().reg_hits, 1); /* what is gone has been counted */
 	assert_int_equal(stats().reg_pinned, 0);
@@ -379,25 +445,24 @@ static void steady_state(void **state)
 		unsigned long regs;
 	} how[] = {
 		{ "dynamic", false, 10 }, { "cache", false, 1 }, { "batch", false, 1 },
-		{ "auto", false, 1 }, { "slab", true, 1 }, { "arena", true, 1 }, { "auto", true, 1 },
+		{ "auto", false, 1 }, { "slab", true, 1 }, { "auto", true, 1 },
 	};
 	static char mem[100000];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
 		unsigned long before = stats().regs;
-		struct rr_reg_seg rseg;
-		struct rr_reg reg;
+		struct rr_reg *reg = open_reg(how[i].name);
+		struct rr_offer o;
 		void *slab;
 
 		assert_int_equal(rpcrdma_mem_alloc(domain, sizeof(mem), &slab), 0);
-		init(&reg, how[i].name);
 		for (int op = 0; op < 10; op++) {
-			get_one(&reg, how[i].slab ? slab : mem, sizeof(mem), RW, &rseg);
-			assert_true(rr_reg_put(&reg, &rseg, 1));
+			offer_one(reg, &o, how[i].slab ? slab : mem, sizeof(mem));
+			end_replied(reg, &o);
 		}
 		assert_int_equal(stats().regs - before, how[i].regs);
-		fini(&reg);
+		rr_reg_close(reg);
 		assert_int_equal(stats().regs, stats().deregs);
 		rpcrdma_mem_free(domain, slab);
 	}
@@ -406,59 +471,44 @@ static void steady_state(void **state)
 static void threshold(void **state)
 {
 	static char mem[100000];
-	struct rpcrdma_clnt_attr attr = {
-		.registration = rr_reg_canonical("cache"),
-		.monitor = rr_reg_monitor_canonical("none"),
-		.bounce_bytes = 8192,
-	};
-	struct rr_reg_seg segs[2];
+	struct rpcrdma_clnt_attr attr = { .registration = "cache", .monitor = "none",
+					  .bounce_bytes = 8192 };
 	struct iovec iov[2] = { { mem, 4096 }, { mem + 8192, 4096 } };
-	struct rr_reg reg;
-	unsigned n;
-	void *slab;
+	struct iovec all = { mem, sizeof(mem) }, in_slab = { NULL, 10 };
+	struct rr_reg *reg = open_attr(attr, "server");
 
 	(void)state;
-	assert_int_equal(rpcrdma_mem_alloc(domain, 8192, &slab), 0);
-	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 8191, RW, segs, &n), -ENOENT);
-	assert_int_equal(stats().regs, 0);
-	assert_int_equal(rr_reg_get(&reg, iov, 2, 8192, RW, segs, &n), 0);
-	assert_true(rr_reg_put(&reg, segs, n));
-	get_one(&reg, slab, 10, RW, segs); /* is registered anyway */
-	assert_true(rr_reg_put(&reg, segs, 1));
-	fini(&reg);
+	assert_int_equal(rpcrdma_mem_alloc(domain, 8192, &in_slab.iov_base), 0);
+	assert_true(is_copied(reg, iov, 2, 8191));
+	assert_false(is_copied(reg, iov, 2, 8192));
+	assert_false(is_copied(reg, &in_slab, 1, 10)); /* is registered anyway */
+	rr_reg_close(reg);
 
 	/* `auto` copies what would have to be registered for its call: nothing else */
-	attr = (struct rpcrdma_clnt_attr){ .registration = rr_reg_canonical("auto"),
-					   .monitor = rr_reg_monitor_canonical("explicit") };
-	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
-	iov[0] = (struct iovec){ mem, sizeof(mem) };
-	assert_int_equal(rr_reg_get(&reg, iov, 1, 16383, RW, segs, &n), -ENOENT);
-	assert_int_equal(rr_reg_get(&reg, iov, 1, 16384, RW, segs, &n), 0);
-	assert_true(rr_reg_put(&reg, segs, n));
-	fini(&reg);
-	attr.monitor = rr_reg_monitor_canonical("none");
-	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
-	get_one(&reg, mem, 100, RW, segs);
-	assert_true(rr_reg_put(&reg, segs, 1));
-	fini(&reg);
-	attr.monitor = rr_reg_monitor_canonical("explicit");
+	attr = (struct rpcrdma_clnt_attr){ .monitor = "explicit" };
+	reg = open_attr(attr, "server");
+	assert_true(is_copied(reg, &all, 1, 16383));
+	assert_false(is_copied(reg, &all, 1, 16384));
+	rr_reg_close(reg);
+	attr.monitor = "none";
+	reg = open_attr(attr, "server");
+	assert_false(is_copied(reg, &all, 1, 100));
+	rr_reg_close(reg);
+	attr.monitor = "explicit";
 	attr.no_bounce = true;
-	assert_int_equal(rr_reg_init(&reg, engine, dev, "server", &attr), 0);
-	get_one(&reg, mem, 100, RW, segs);
-	assert_true(rr_reg_put(&reg, segs, 1));
-	fini(&reg);
-	rpcrdma_mem_free(domain, slab);
+	reg = open_attr(attr, "server");
+	assert_false(is_copied(reg, &all, 1, 100));
+	rr_reg_close(reg);
+	rpcrdma_mem_free(domain, in_slab.iov_base);
 }
 
 static void given_memory(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct rr_reg_seg a, b;
-	struct rr_reg reg;
+	struct rr_offer a, b;
+	struct rr_reg *reg;
 	char *mem = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct iovec iov = { mem + page, 1 };
-	unsigned n;
 
 	(void)state;
 	assert_ptr_not_equal(mem, MAP_FAILED);
@@ -470,26 +520,27 @@ static void given_memory(void **state)
 	assert_int_equal(rpcrdma_mem_unregister(domain, mem), 0);
 	assert_int_equal(rpcrdma_mem_unregister(domain, mem), -ENOENT);
 	assert_int_equal(rpcrdma_mem_unregister(domain, mem + 11), -ENOENT);
-	init(&reg, "slab");
-	get_one(&reg, mem + 10, 1000, RW, &a);
-	get_one(&reg, mem + 20, 10, RW, &b);
+	reg = open_reg("slab");
+	offer_one(reg, &a, mem + 10, 1000);
+	offer_one(reg, &b, mem + 20, 10);
 	assert_int_equal(stats().regs, 1);
 	assert_int_equal(rpcrdma_mem_unregister(domain, mem + 10), -EBUSY);
-	assert_true(rr_reg_put(&reg, &a, 1));
+	end_replied(reg, &a);
 	assert_int_equal(rpcrdma_mem_unregister(domain, mem + 10), -EBUSY);
-	assert_true(rr_reg_put(&reg, &b, 1));
+	end_replied(reg, &b);
 	assert_int_equal(rpcrdma_mem_unregister(domain, mem + 10), 0);
 	assert_int_equal(rr_local_counters(dev->fabric).deregs, 1);
 
 	/* what may not be written is good to be read */
 	assert_int_equal(mprotect(mem + page, page, PROT_READ), 0);
 	assert_int_equal(rpcrdma_mem_register(domain, mem + page, page), 0);
-	get_one(&reg, mem + page, 1, RR_ACCESS_REMOTE_READ, &a);
-	assert_int_equal(rr_reg_get(&reg, &iov, 1, 1, RW, &b, &n), -EFAULT);
-	assert_true(rr_reg_put(&reg, &a, 1));
+	assert_int_equal(rr_reg_offer(reg, &a, &iov, 1, 1, RR_ACCESS_REMOTE_READ, false), 0);
+	assert_null(a.mem);
+	assert_int_equal(rr_reg_offer(reg, &b, &iov, 1, 1, RW, false), -EFAULT);
+	end_replied(reg, &a);
 	assert_int_equal(munmap(mem + 3 * page, page), 0);
 	assert_int_equal(rpcrdma_mem_register(domain, mem + 2 * page, page + 1), -EFAULT);
-	fini(&reg);
+	rr_reg_close(reg);
 	assert_int_equal(munmap(mem, 3 * page), 0);
 	/* that it is registered still is for the domain's end */
 }
@@ -508,22 +559,21 @@ static int setup_arena(void **state)
 /* All that is ours is one region and one registration. */
 static void arena(void **state)
 {
-	struct rr_reg_seg segs[3];
-	struct rr_reg reg;
+	struct rr_reg *reg = open_reg("arena");
+	struct rr_offer o[3];
 	void *p[3], *q;
 
 	(void)state;
-	init(&reg, "arena");
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(rpcrdma_mem_alloc(domain, 20 * 4096, &p[i]), 0);
 		memset(p[i], i, 20 * 4096);
-		get_one(&reg, p[i], 20 * 4096, RW, &segs[i]);
-		assert_int_equal(segs[i].seg.handle, segs[0].seg.handle);
+		offer_one(reg, &o[i], p[i], 20 * 4096);
+		assert_int_equal(o[i].segs[0].seg.handle, o[0].segs[0].seg.handle);
 	}
 	assert_int_equal(stats().regs, 1);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(*((char *)p[i] + 20 * 4096 - 1), i);
-		assert_true(rr_reg_put(&reg, &segs[i], 1));
+		end_replied(reg, &o[i]);
 	}
 	assert_int_equal(rpcrdma_mem_alloc(domain, 5 * 4096, &q), -ENOMEM);
 	assert_int_equal(rpcrdma_mem_alloc(domain, 4 * 4096 - 1, &q), 0);
@@ -535,17 +585,18 @@ static void arena(void **state)
 	rpcrdma_mem_free(domain, p[0]);
 	assert_int_equal(rpcrdma_mem_alloc(domain, 20 * 4096, &p[0]), 0);
 	assert_int_equal(stats().regs, 1);
-	fini(&reg);
+	rr_reg_close(reg);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
+		cmocka_unit_test_setup_teardown(names, setup, teardown),
 		cmocka_unit_test_setup_teardown(counts_segments, setup, teardown),
 		cmocka_unit_test_setup_teardown(dynamic, setup, teardown),
 		cmocka_unit_test_setup_teardown(failure_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many_segments, setup, teardown),
+		cmocka_unit_test_setup_teardown(own_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(slab, setup, teardown),
 		cmocka_unit_test_setup_teardown(same_address_again, setup, teardown),

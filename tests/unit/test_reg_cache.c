@@ -71,7 +71,7 @@ static void grows_together(void **state)
 	assert_true(rr_cache_put(cache, &b));
 }
 
-/* A region that grows by a page at a time is not registered anew from its beginning each time. */
+/* A region that grows by a page at a time is not registered from its beginning each time. */
 static void growth_is_cheap(void **state)
 {
 	unsigned long long pages = 0;
@@ -171,21 +171,21 @@ static void shortage(void **state)
 	get(0, 1, READ, &lent);
 	use(2, 1, READ);
 	use(4, 1, READ);
-	rr_faults_hooks(fabric)->fail_reg = 1;
+	faults_of(fabric)->fail_reg = 1;
 	use(6, 1, READ); /* what is idle is given back, and then it goes */
 	assert_int_equal(stats().regs, 4);
 	assert_int_equal(stats().deregs, 2);
 	use(0, 1, READ);
 	assert_int_equal(stats().reg_hits, 1);
-	rr_faults_hooks(fabric)->fail_reg = 2; /* the first goes well */
+	faults_of(fabric)->fail_reg = 2; /* the first goes well */
 	use(8, 1, READ);
-	rr_faults_hooks(fabric)->fail_reg = 0;
+	faults_of(fabric)->fail_reg = 0;
 	assert_true(rr_cache_put(cache, &lent));
 	assert_int_equal(rr_cache_get(cache, at(0), page, READ, &ref), 0);
 	assert_true(rr_cache_put(cache, &ref));
 }
 
-/* Who needs room does not wait for anybody to deregister. */
+/* A thread that needs room does not wait for the deregistration of a victim. */
 static void deferred(void **state)
 {
 	struct rpcrdma_stats s;
@@ -205,7 +205,7 @@ static void deferred(void **state)
 	assert_int_equal(s.reg_pinned, 4 * page);
 }
 
-/* The reaper is behind by all the entries there are: nobody goes without. */
+/* All entries wait for the reaper, and yet every request gets a registration. */
 static void reaper_is_helped(void **state)
 {
 	(void)state;
@@ -236,7 +236,7 @@ static void recalled(void **state)
 	get(1, 1, WRITE, &a);
 	assert_true(rr_cache_put(cache, &b));
 	get(1, 1, WRITE, &b);
-	rr_cache_drop(cache, &b); /* nobody finds it, but a has it */
+	rr_cache_drop(cache, &b); /* no lookup finds it, but @a holds it */
 	get(1, 1, WRITE, &b);
 	assert_ptr_not_equal(a.mr, b.mr);
 	assert_int_equal(rr_local_counters(fabric).deregs, 2);
@@ -365,7 +365,7 @@ static void forked_child(void **state)
 	assert_int_equal(stats().reg_hits, 1);
 }
 
-/* Half of RLIMIT_MEMLOCK, for whom it holds, where something is pinned in truth. */
+/* The default is half of RLIMIT_MEMLOCK if the limit applies to this process and the device pins memory. */
 static int check_limit(void)
 {
 	const struct rlimit lim = { 1 << 20, 1 << 20 };

@@ -25,7 +25,8 @@
 
 #include <cmocka.h>
 
-#include "filter.h"
+#include "hooks.h"
+#include "kernel_has.h"
 #include "local.h"
 #include "monitor.h"
 #include "reg_cache.h"

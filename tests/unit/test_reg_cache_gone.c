@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_reg_cache_gone.c - the cache of registrations does not find memory that has gone
+ * test_reg_cache_gone.c - the registration cache does not return unmapped memory
  */
 #include "test_reg_cache.h"
 
-/* Return: false: this machine has no monitor, which is said */
-static bool open_watched(void)
+static void open_watched(void)
 {
 	struct rr_cache_attr attr = { .entries = 100, .bytes = PAGES * page };
-	int rc = rr_monitor_get(&attr.monitor);
 
-	if (rc) {
-		print_message("SKIP: no userfaultfd here: %s\n", strerror(-rc));
-		return false;
-	}
+	if (!kernel_has_uffd())
+		skip();
+	assert_int_equal(rr_monitor_get(&attr.monitor), 0);
 	assert_int_equal(rr_cache_create(pd, &attr, &cache), 0);
-	return true;
 }
 
 static void map_again(size_t first, size_t pages)
@@ -30,8 +26,7 @@ static void stale_is_not_found(void **state)
 	struct rr_cache_ref a, b, c;
 
 	(void)state;
-	if (!open_watched())
-		return;
+	open_watched();
 	use(0, 4, WRITE);
 	use(6, 4, WRITE);
 	use(0, 4, WRITE);
@@ -43,18 +38,18 @@ static void stale_is_not_found(void **state)
 	use(0, 4, WRITE);
 	use(6, 4, WRITE);
 	assert_int_equal(stats().regs, 3);
-	map_again(8, 1); /* in one step */
+	map_again(8, 1); /* unmapped and mapped in one step */
 	assert_int_equal(madvise(at(0), page, MADV_DONTNEED), 0);
 	assert_int_equal(stats().reg_invalidated, 3);
 	until_reaped(3);
 	assert_int_equal(stats().reg_pinned, 0);
 
-	/* who had borrowed it is told, if it was his part that went */
+	/* rr_cache_put() returns false if a part of the caller's range was unmapped */
 	get(20, 4, WRITE, &a);
 	get(21, 1, WRITE, &b);
 	get(23, 1, WRITE, &c);
 	assert_ptr_equal(a.mr, b.mr);
-	rr_cache_drop(cache, &c); /* nobody finds it now */
+	rr_cache_drop(cache, &c); /* later lookups do not find it */
 	get(22, 2, WRITE, &c);
 	assert_ptr_not_equal(a.mr, c.mr);
 	assert_int_equal(munmap(at(20), page), 0);
@@ -68,36 +63,35 @@ static void stale_is_not_found(void **state)
 static void what_cannot_be_watched(void **state)
 {
 	struct rr_cache_ref ref;
-	char *shared = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char *shared;
 
 	(void)state;
+	open_watched();
+	shared = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(shared, MAP_FAILED);
-	if (open_watched()) {
-		assert_int_equal(rr_cache_get(cache, shared, page, READ, &ref), -ENOENT);
-		assert_int_equal(stats().reg_uncacheable, 1);
-		use(0, 1, READ);
-	}
+	assert_int_equal(rr_cache_get(cache, shared, page, READ, &ref), -ENOENT);
+	assert_int_equal(stats().reg_uncacheable, 1);
+	use(0, 1, READ);
 	munmap(shared, page);
 }
 
-/* A bad range does not take with it what a good one lies over. */
+/* A range that cannot be watched does not invalidate a registration that overlaps it. */
 static void bad_beside_good(void **state)
 {
 	struct rr_cache_ref good, ref;
 
 	(void)state;
-	if (!open_watched())
-		return;
+	open_watched();
 	get(0, 4, READ, &good);
 	assert_int_equal(munmap(at(5), page), 0);
 	assert_int_equal(rr_cache_get(cache, at(2), 4 * page, READ, &ref), -ENOENT); /* a hole */
 	assert_ptr_equal(mmap(at(5), page, PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at(5));
 	assert_int_equal(rr_cache_get(cache, at(2), 4 * page, READ, &ref), -ENOENT);
-	assert_true(rr_cache_put(cache, &good)); /* nothing happened to it */
+	assert_true(rr_cache_put(cache, &good)); /* it is still valid */
 	use(0, 4, READ);
 	assert_int_equal(stats().reg_hits, 1);
-	map_again(1, 1); /* it is watched all the same */
+	map_again(1, 1); /* it is still watched */
 	assert_int_equal(stats().reg_invalidated, 1);
 }
 
@@ -119,7 +113,7 @@ static bool keeps_nothing(struct rr_monitor_user *u, uintptr_t start, uintptr_t 
 	return false;
 }
 
-/* Return: the loss of a page is told */
+/* Return: does the monitor report that page @p has gone? */
 static bool is_watched(struct rr_monitor *m, size_t p)
 {
 	unsigned n;
@@ -134,7 +128,7 @@ static bool is_watched(struct rr_monitor *m, size_t p)
 	return n > 0;
 }
 
-/* Watching costs whoever unmaps, and mappings: only what is kept is watched. */
+/* Watching makes munmap() slower and splits mappings: only cached registrations are watched. */
 static void what_is_kept_is_watched(void **state)
 {
 	struct rr_monitor_user listener = { .gone = count_gone, .keeps = keeps_nothing };
@@ -142,25 +136,24 @@ static void what_is_kept_is_watched(void **state)
 	struct rr_monitor *m;
 
 	(void)state;
-	if (!open_watched())
-		return;
+	open_watched();
 	assert_int_equal(rr_monitor_get(&m), 0);
 	rr_monitor_add(m, &listener);
 	use(0, 2, WRITE);
 	use(4, 2, WRITE);
 	use(8, 2, WRITE);
-	assert_true(is_watched(m, 0)); /* and lost */
+	assert_true(is_watched(m, 0)); /* and invalidated */
 	get(8, 2, WRITE, &a);
 	rr_cache_flush(cache);
 	assert_false(is_watched(m, 4));
 	assert_true(is_watched(m, 8));
 	assert_false(rr_cache_put(cache, &a));
-	/* a part of a union goes, and the union stays */
+	/* an entry that a larger one replaced is dropped, and its memory remains watched */
 	use(20, 2, WRITE);
 	use(22, 2, WRITE);
 	assert_true(is_watched(m, 20));
 	assert_int_equal(stats().reg_invalidated, 3);
-	/* nor what was recalled, or could not be registered */
+	/* memory that was recalled or could not be registered is not watched */
 	get(30, 1, WRITE, &a);
 	assert_true(rr_cache_recall(cache, &a));
 	assert_false(is_watched(m, 30));
@@ -175,7 +168,7 @@ static void what_is_kept_is_watched(void **state)
 	rr_monitor_put(m);
 }
 
-/* What is unmapped while it is on its way into the cache is not found there. */
+/* Memory that is unmapped while it is added to the cache is not found there. */
 static void *unmapper(void *arg)
 {
 	atomic_bool *stop = arg;
@@ -192,8 +185,7 @@ static void unmapped_all_the_time(void **state)
 	pthread_t t;
 
 	(void)state;
-	if (!open_watched())
-		return;
+	open_watched();
 	assert_int_equal(pthread_create(&t, NULL, unmapper, &stop), 0);
 	for (unsigned i = 0; i < 3000 || ((!lost || !stats().reg_invalidated) && i < 1000000); i++) {
 		struct rr_cache_ref ref;
@@ -207,7 +199,7 @@ static void unmapped_all_the_time(void **state)
 	atomic_store(&stop, true);
 	pthread_join(t, NULL);
 	assert_true(lost > 0 && stats().reg_invalidated > 0);
-	map_again(0, PAGES); /* all of it goes */
+	map_again(0, PAGES); /* unmaps all of it */
 	assert_int_equal(stats().reg_hits + stats().reg_misses + stats().reg_uncacheable >= 3000, 1);
 	until_reaped(stats().reg_deferred);
 	assert_int_equal(stats().reg_pinned, 0);

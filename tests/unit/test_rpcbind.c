@@ -59,7 +59,7 @@ struct fake {
 	int fd;
 	pthread_t thread;
 	unsigned nconns;          /* after as many it ends */
-	const char *refuse;       /* the netid that somebody else has */
+	const char *refuse;       /* the netid that another program has registered */
 	char log[2048];
 };
 
@@ -196,7 +196,7 @@ static void others_are_left_alone(void **state)
 	assert_null(strstr(f.log, "UNSET 100003 tcp"));
 	assert_null(strstr(f.log, "UNSET 100005 tcp"));
 	assert_non_null(strstr(f.log, "UNSET 100003 rdma6"));
-	fake_start(&f, 1, "tcp"); /* nothing was registered: nobody is asked at the end */
+	fake_start(&f, 1, "tcp"); /* nothing was registered: no UNSET at the end */
 	assert_int_equal(rpcbind_start(listeners, 3, &rb), 0);
 	rpcbind_stop(rb);
 	fake_end(&f);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_srv_buf.c - who gets how much of the pool: connections that want all, or little, or take nothing
+ * test_srv_buf.c - the shares of connections in the pool: those that want all, or little, or return nothing
  *
- * Connections are there in name only; time is a number of grants, each of which ends when the test says
- * so. What was given back first was lent first.
+ * Connections have no transport. Time is a number of grants; the test ends each of them. Buffers are returned in the
+ * order in which they were lent.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -23,12 +23,12 @@
 #define BUF (64 * KIB)
 #define WANTS_MAX 32
 
-/* a request that wants one buffer after the other */
+/* a request that takes one buffer after the other */
 struct want {
 	struct rpcrdma_req req;
 	struct rpcrdma_buf_waiter w;
 	struct rpcrdma_buf *buf;
-	struct want *next; /* lent */
+	struct want *next; /* in @lent */
 	unsigned conn;
 	bool stop;
 };
@@ -40,7 +40,7 @@ static struct want wants[CONNS][WANTS_MAX];
 static struct want *lent, **lent_tail;
 static uint64_t grants, bytes[CONNS];
 
-static unsigned per_client = 1; /* connections */
+static unsigned per_client = 1; /* connections of one client */
 
 static struct rr_conn_part *data_of(unsigned conn)
 {
@@ -114,7 +114,7 @@ static void poll_all(void)
 		;
 }
 
-/* That loan comes back, and whoever had it wants another one. */
+/* Returns a buffer; its request then asks for another one. */
 static void lend_again(struct want **at)
 {
 	struct want *me = *at;
@@ -128,7 +128,7 @@ static void lend_again(struct want **at)
 	poll_all();
 }
 
-/* The oldest loan that comes back at all; Return: false: there is none */
+/* Returns the oldest buffer that its request gives back. Return: false: no request gives one back */
 static bool give_back(void)
 {
 	for (struct want **at = &lent; *at; at = &(*at)->next) {
@@ -147,9 +147,9 @@ static void close_pool(void)
 	for (unsigned i = 0; i < CONNS; i++) {
 		struct rr_conn_part *p = data_of(i);
 
-		rr_waiters_init(&p->waiters); /* the wants are ours, and nobody is told of them any more */
+		rr_waiters_init(&p->waiters); /* the waiters are static: forget them */
 	}
-	poll_all(); /* turns that were passed on and are still to be told */
+	poll_all(); /* delivers the turns that were passed on */
 	for (unsigned i = 0; i < CONNS; i++) {
 		struct rr_conn_part *p = data_of(i);
 
@@ -177,7 +177,7 @@ static unsigned jain(void)
 	return (unsigned)(sum * sum * 1000 / (squares * CONNS));
 }
 
-/* Eight that want all they can get, on two engines, from a pool of 700 KiB or of plenty. */
+/* Eight connections that want all they can get, on two engines, from a pool of 700 KiB or of plenty. */
 static void eight_alike(void **state)
 {
 	static const size_t limits[] = { RPCRDMA_POOL_BYTES_MIN, 700 * KIB, 64 * KIB * KIB };
@@ -203,7 +203,7 @@ static void eight_alike(void **state)
 	per_client = 1;
 }
 
-/* Seven that want little get all of it from beside one that wants all. */
+/* Seven connections that want little get all of it beside one that wants everything. */
 static void one_is_greedy(void **state)
 {
 	uint64_t least = UINT64_MAX;
@@ -213,7 +213,7 @@ static void one_is_greedy(void **state)
 	want(0, WANTS_MAX);
 	for (unsigned i = 0; i < 200; i++)
 		assert_true(give_back());
-	assert_true(held(0) >= 31 * BUF); /* alone, it has what it wants and may */
+	assert_true(held(0) >= 31 * BUF); /* alone, it has all that it may have */
 	for (unsigned c = 1; c < CONNS; c++)
 		want(c, 2);
 	memset(bytes, 0, sizeof(bytes));
@@ -221,19 +221,19 @@ static void one_is_greedy(void **state)
 		assert_true(give_back());
 	for (unsigned c = 1; c < CONNS; c++) {
 		least = MIN(least, bytes[c]);
-		assert_int_equal(held(c), 2 * BUF); /* nobody waits */
+		assert_int_equal(held(c), 2 * BUF); /* none of them waits */
 	}
 	assert_true(bytes[0] > least);
 	close_pool();
 }
 
-/* One alone uses most of a small pool, and who comes next finds some of it free. */
+/* A single connection uses most of a small pool, and leaves some of it for the next one. */
 static void one_alone(void **state)
 {
 	(void)state;
 	open_pool(700 * KIB); /* 8 buffers */
 	want(0, WANTS_MAX);
-	assert_int_equal(held(0), BUF); /* it has shown nothing so far */
+	assert_int_equal(held(0), BUF); /* it has returned no buffer yet */
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(give_back());
 	assert_int_equal(held(0), 5 * BUF);
@@ -242,7 +242,7 @@ static void one_alone(void **state)
 	close_pool();
 }
 
-/* Peers that never give anything back stay beginners, and the last one is served beside them. */
+/* Connections that never return a buffer get few, and the last one is served beside them. */
 static void takers_of_nothing(void **state)
 {
 	(void)state;
@@ -260,8 +260,8 @@ static void takers_of_nothing(void **state)
 	close_pool();
 }
 
-/* The connections of one client that give nothing back leave memory for another client's, and those of
- * them that have none yet wait for their own client. */
+/* The connections of a client that returns nothing leave memory for other clients. Those that have no buffer yet wait
+ * for their own client. */
 static void many_of_one_client(void **state)
 {
 	size_t theirs = 0;
@@ -291,7 +291,7 @@ static void many_of_one_client(void **state)
 			theirs += held(c);
 		assert_int_equal(theirs, 4 * BUF);
 	}
-	/* they take turns at what their own client gives back */
+	/* they take turns at the buffers that their client returns */
 	for (unsigned c = 0; c + 1 < CONNS; c++)
 		for (unsigned i = 0; i < 2; i++)
 			wants[c][i].stop = false;
@@ -304,7 +304,7 @@ static void many_of_one_client(void **state)
 	per_client = 1;
 }
 
-/* Messages that hold answers: while half of them are free nobody counts; beyond that a client leaves some. */
+/* Reply messages: a client is not limited while half of them are free, and then leaves some. */
 static void answers_of_one_client(void **state)
 {
 	static struct rpcrdma_buf *taken[CONNS][4096];
@@ -342,8 +342,9 @@ static bool get_part(unsigned conn, size_t size, unsigned n)
 	return n < ARRAY_SIZE(parts) && !rr_conn_buf_get(&conns[conn], RR_ZONE_DATA, size, &parts[n]);
 }
 
-/* A client takes all it may of small buffers and keeps one of each chunk, and then another one of larger ones.
- * They hold little and keep much; who comes then has a share of what is left, and little of it at once. */
+/* A client takes all small buffers that it may have and keeps one of each chunk; a second client does the same with
+ * larger ones. They hold few bytes and block many chunks. A client that comes later gets a share of the rest, and a
+ * little of it at once. */
 static void one_of_each_chunk(void **state)
 {
 	const size_t sizes[] = { 64 * KIB, 256 * KIB };
@@ -374,7 +375,7 @@ static void one_of_each_chunk(void **state)
 	for (unsigned i = 0; i < ARRAY_SIZE(engines); i++)
 		rr_pool_drain(engines[i]);
 	assert_true(held(0) + held(1) + held(2) + held(3) < 4 * KIB * KIB);
-	/* of any size there is some, at once */
+	/* a buffer of any size is available at once */
 	for (size_t size = 4 * KIB; size <= KIB * KIB; size *= 4) {
 		for (unsigned c = 4; c < 8; c += 2)
 			assert_int_equal(rr_conn_buf_get(&conns[c], RR_ZONE_DATA, size, &late[c]), 0);
@@ -382,7 +383,7 @@ static void one_of_each_chunk(void **state)
 			rpcrdma_buf_put(engines[c % 2], late[c]);
 		rr_pool_drain(engines[0]);
 	}
-	/* and who wants much has a quarter of all */
+	/* two connections that want all of it get a sixth to a half */
 	for (unsigned c = 4; c < 6; c++) {
 		data_of(c)->earned = d->pools[RR_ZONE_DATA].bytes_max;
 		while (get_part(c, KIB * KIB, n))
@@ -396,8 +397,8 @@ static void one_of_each_chunk(void **state)
 	per_client = 1;
 }
 
-/* What one client gives back makes the shares of others grow: of one whose connection waits for a share of its own,
- * and of one that waits for its client's. */
+/* Buffers that one client returns increase the shares of others: of a connection that waits because of its own share,
+ * and of one that waits because of its client's. */
 static void others_give_back(void **state)
 {
 	uint64_t end = clock_now_ns() + 20 * NS_PER_S;
@@ -429,7 +430,7 @@ static void others_give_back(void **state)
 	per_client = 1;
 }
 
-/* Any loan that comes back, by chance */
+/* Returns a random buffer. */
 static void give_back_any(void)
 {
 	struct want **at = &lent;
@@ -443,7 +444,7 @@ static void give_back_any(void)
 	lend_again(at);
 }
 
-/* Two clients have all that they may when six more come, and buffers come back in any order: all have alike. */
+/* Two clients have all that they may have when six more come, and buffers return in random order: shares converge. */
 static void late_ones_are_alike(void **state)
 {
 	uint64_t last = clock_now_ns() + 20 * NS_PER_S, end;
@@ -457,7 +458,7 @@ static void late_ones_are_alike(void **state)
 		if (c > 1)
 			data_of(c)->earned = d->pools[RR_ZONE_DATA].bytes_max;
 	}
-	do { /* those who wait are looked at every 10 ms */
+	do { /* the engine retries waiting connections every 10 ms */
 		memset(bytes, 0, sizeof(bytes));
 		for (end = clock_now_ns() + 200 * NS_PER_MS; clock_now_ns() < end;)
 			give_back_any();
@@ -478,7 +479,7 @@ static void over(struct rpcrdma_buf_waiter *w)
 	assert_int_equal(rpcrdma_req_buf_get(&me->req, BUF, &me->buf), -ENOTCONN);
 }
 
-/* A connection that waits for the pool in its client's turn dies: the turn is another one's. */
+/* A connection that waits for the pool in its client's turn dies: it passes the turn on. */
 static void dies_in_its_turn(void **state)
 {
 	static struct rpcrdma_buf_waiter other = { .fn = wait_again };
@@ -489,7 +490,7 @@ static void dies_in_its_turn(void **state)
 	open_pool(16 * KIB * KIB);
 	p = data_of(0);
 	want(0, 1);
-	rr_buf_wait(engines[1], RR_ZONE_DATA, &other); /* somebody wants more than there is */
+	rr_buf_wait(engines[1], RR_ZONE_DATA, &other); /* a waiter that no memory is enough for */
 	poll_all();
 	me->req.conn = &conns[0];
 	me->req.buf_max = rr_conn_buf_max(me->req.conn, RR_ZONE_DATA);
@@ -499,7 +500,7 @@ static void dies_in_its_turn(void **state)
 	me->w.fn = over;
 	assert_true(p->turn && p->pool_waiter.link);
 	conns[0].dead = true;
-	rpcrdma_buf_put(engines[0], wants[0][0].buf); /* another of its requests ends, so this one is tried */
+	rpcrdma_buf_put(engines[0], wants[0][0].buf); /* its other request ends, so this one is retried */
 	poll_all();
 	assert_null(p->waiters.first);
 	assert_false(p->turn);
@@ -507,7 +508,7 @@ static void dies_in_its_turn(void **state)
 	assert_false(rr_client_has_turn(conns[0].client, p->share));
 	rr_buf_unwait(engines[1], RR_ZONE_DATA, &other);
 	conns[0].dead = false;
-	lent = NULL; /* it was given back here */
+	lent = NULL; /* the test has returned it */
 	close_pool();
 }
 

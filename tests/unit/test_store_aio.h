@@ -8,11 +8,22 @@
 #ifndef TEST_STORE_AIO_H
 #define TEST_STORE_AIO_H
 
+#include <stdio.h>
+
+#ifndef HAVE_AIO
+
+int main(void)
+{
+	printf("SKIP: built without libaio\n");
+	return 77;
+}
+
+#else
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +50,7 @@ static uint64_t shadow_size;
 static int submit_err;		/* of the next io_submit() */
 static bool submit_err_stays;	/* and of all */
 static long result;		/* of the next part, unless 0 */
-static unsigned results;	/* for so many */
+static unsigned results;	/* the number of parts that get it */
 static unsigned submits, most_at_once;
 static int flags_seen;
 static long part_ends[3];	/* of the next io_submit(): what its first parts end with, unless 0 */
@@ -344,4 +355,5 @@ static inline void end_many(struct store_io *ios, unsigned n)
 
 #define direct_test(f) cmocka_unit_test_setup_teardown(f, create_direct, destroy)
 
+#endif
 #endif

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_store_aio_kernel.c - what the kernel may say to direct I/O, where it takes reads from the reactor
+ * test_store_aio_kernel.c - results of the kernel for direct I/O that the reactor submits
  */
-#include <stdio.h>
+#include "test_store_aio.h"
 
 #ifdef HAVE_AIO
 
-#include "test_store_aio.h"
-
 /* ---- alignment ---- */
 
-/* With room on both sides nothing is copied and no worker is asked. */
+/* With room on both sides of the memory a read is neither copied nor done by a worker. */
 static void rounded_reads_are_one_operation(void **state)
 {
 	uint64_t workers, aio;
@@ -26,7 +24,7 @@ static void rounded_reads_are_one_operation(void **state)
 	assert_int_equal(store_rig_counter(&g, store_aio), aio + 2);
 }
 
-/* pieces of a caller's memory, each of which the device can reach, and more than one part takes */
+/* A vector of aligned pieces of memory, more than one submission takes. */
 static void memory_in_pieces(void **state)
 {
 	enum { PIECES = 40, EACH = 512 };
@@ -51,12 +49,12 @@ static void memory_in_pieces(void **state)
 		assert_int_equal(((uint8_t *)iov[i].iov_base)[EACH], 0xee);
 	}
 	assert_int_equal(store_rig_counter(&g, store_worker), workers);
-	/* the second of three parts fails: what is before it is good */
+	/* the second of three parts fails: the first one is good */
 	part_ends[1] = -EIO;
 	store_rig_begin(&g, &io);
 	store_rig_wait(&g, &io);
 	assert_int_equal(io.res, 16 * EACH);
-	iov[7].iov_len--; /* and one that the device cannot reach */
+	iov[7].iov_len--; /* an unaligned piece */
 	iov[6].iov_len++;
 	store_rig_begin(&g, &io);
 	store_rig_wait(&g, &io);
@@ -64,7 +62,7 @@ static void memory_in_pieces(void **state)
 	assert_memory_equal(iov[8].iov_base, shadow + 512 + 8 * EACH, EACH);
 }
 
-/* The block layer does not split for those who must not wait. */
+/* The block layer does not split requests with RWF_NOWAIT. */
 static void longer_than_the_device_takes(void **state)
 {
 	(void)state;
@@ -86,7 +84,7 @@ static void longer_than_the_device_takes(void **state)
 	check_file();
 }
 
-/* A part fails behind one that a worker has to do again: both are done again, and then synced. */
+/* A part fails behind a part that a worker has to repeat: the worker repeats both, and then syncs. */
 static void an_error_behind_the_end(void **state)
 {
 	struct store_io io = { .op = STORE_WRITE, .bytes = 3 * BLOCK, .stable = STORE_DATA_SYNC };
@@ -113,7 +111,7 @@ static void cut_short(void)
 	assert_int_equal(truncate(g.path, 2 * BLOCK + 5), 0);
 }
 
-/* It was longer when the request was looked at. */
+/* The file is truncated after the request was checked. */
 static void truncated_meanwhile(void **state)
 {
 	(void)state;
@@ -126,7 +124,7 @@ static void truncated_meanwhile(void **state)
 	assert_int_equal(read_at(4 * BLOCK, BLOCK, mem), 0);
 }
 
-/* ---- what the kernel may say ---- */
+/* ---- errors of the kernel ---- */
 
 static void errors_as_they_are(void **state)
 {
@@ -143,7 +141,7 @@ static void errors_as_they_are(void **state)
 		write_err = errs[i];
 		assert_int_equal(write_at(0, BLOCK, mem, STORE_UNSTABLE), -errs[i]);
 		assert_int_equal(g.lost, lost);
-		/* nor is anything lost if it was to be stable: it failed before the sync */
+		/* a stable write that fails before its sync loses no other data */
 		write_err = errs[i];
 		data_syncs = 0;
 		assert_int_equal(move(&io, mem), -errs[i]);
@@ -206,7 +204,7 @@ static void syncs_of_writes(void **state)
 	assert_int_equal(flags_seen, RWF_NOWAIT);
 }
 
-/* Told to this write's sync: what was written before, through the page cache say, is lost. */
+/* The sync of this write reports the loss of earlier data, such as that of the page cache. */
 static void a_failed_sync_is_a_loss(void **state)
 {
 	static const int errs[] = { EIO, ENOSPC, EDQUOT };
@@ -240,7 +238,7 @@ static void many_wait_for_the_first(void **state)
 	assert_int_equal(store_rig_counter(&g, store_aio), MANY - 1);
 }
 
-/* Where the pieces of a request are to end one by one, they are submitted so. */
+/* Units of a request that must complete independently are submitted one by one. */
 static void streams_alone(void **state)
 {
 	static struct store_io ios[40];
@@ -285,7 +283,7 @@ static void auto_takes_what_is_cached(void **state)
 	forget();
 	now = store_rig_counter(&g, store_now);
 	aio = store_rig_counter(&g, store_aio);
-	for (unsigned i = 0; i < 3; i++) /* looking brings nothing there */
+	for (unsigned i = 0; i < 3; i++) /* the check does not fill the page cache */
 		assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
 	assert_int_equal(store_rig_counter(&g, store_aio), aio + 3);
 	assert_int_equal(store_rig_counter(&g, store_now), now);
@@ -295,13 +293,13 @@ static void auto_takes_what_is_cached(void **state)
 	assert_int_equal(read_at(0, BLOCK, mem), BLOCK);
 	assert_memory_equal(mem, shadow, BLOCK);
 	assert_int_equal(store_rig_counter(&g, store_now), now + 1);
-	assert_int_equal(read_at(0, 2 * BLOCK, mem), 2 * BLOCK); /* half of it: directly */
+	assert_int_equal(read_at(0, 2 * BLOCK, mem), 2 * BLOCK); /* half of it is cached: direct I/O */
 	assert_memory_equal(mem, shadow, 2 * BLOCK);
 	assert_int_equal(store_rig_counter(&g, store_aio), aio + 4);
 	(void)destroy(NULL);
 }
 
-/* ---- where there is none ---- */
+/* ---- a file system without direct I/O ---- */
 
 static void memory_has_no_direct(void **state)
 {
@@ -349,19 +347,7 @@ int main(void)
 		cmocka_unit_test(memory_has_no_direct),
 	};
 
-	if (!tmp_dir_has_direct()) {
-		printf("SKIP: files below TMPDIR cannot be opened with O_DIRECT\n");
-		return 77;
-	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
-
-#else
-
-int main(void)
-{
-	printf("SKIP: built without libaio\n");
-	return 77;
+	return tmp_dir_has_direct() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }
 
 #endif

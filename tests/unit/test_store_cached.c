@@ -121,7 +121,7 @@ static void check(const struct store_io *io, int32_t res, bool is_lost)
 	assert_int_equal(lost, is_lost);
 }
 
-/* The errors that a user can cause are among them: by a quota, or by a disk that he fills. */
+/* The errors that a user can cause are among them: by a quota, or by a full disk. */
 static const int errs[] = { EIO, ENOSPC, EDQUOT, EROFS, ENXIO, ENOMEM, EFBIG };
 
 static void stable_writes(void **state)
@@ -347,7 +347,7 @@ static void access_times(void **state)
 	close(fd);
 }
 
-/* Of somebody else's file we may not leave it: then workers read. */
+/* O_NOATIME fails on a file of another user: then workers read. */
 static void times_of_others(void **state)
 {
 	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC), was = setfsuid(65534); /* nothing but for root */
@@ -359,7 +359,7 @@ static void times_of_others(void **state)
 	assert_true(f.sets_atime && f.no_nowait_read);
 	adopt(fd, true, false, FS_ATIME_ALWAYS, &f);
 	assert_true(f.sets_atime && f.no_nowait_read);
-	adopt(fd, true, false, FS_ATIME_NEVER, &f); /* nobody sets it there */
+	adopt(fd, true, false, FS_ATIME_NEVER, &f); /* mounted noatime: a read does not set it */
 	assert_false(f.sets_atime || f.no_nowait_read);
 	(void)setfsuid((uid_t)was);
 	close(fd);

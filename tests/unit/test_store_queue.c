@@ -33,7 +33,8 @@ static struct store stores[2];
 static struct export exp0;
 static struct store_file file = { .fd = 3, .writable = true, .dev = 1, .ino = 1 };
 static struct store_io ios[IOS];
-static char turns[64], below[64], done[64]; /* names of those that came there, in their order */
+static struct latency latency; /* not sampled */
+static char below[64], done[64]; /* names of those that came there, in their order */
 static bool at_once, inside;
 static unsigned destroyed, begun;
 
@@ -51,16 +52,11 @@ static void note(char *where, const struct store_io *io)
 	where[n + 1] = '\0';
 }
 
-static void on_turn(struct store_io *io)
-{
-	note(turns, io);
-}
-
 static int fake_submit(struct store *s, struct store_io *io)
 {
 	assert_ptr_equal(io->store, s);
 	note(below, io);
-	assert_string_equal(turns, below); /* it was told, just before */
+	assert_true(io->begun_ns && io->begun_ns <= clock_now_ns());
 	io->res = (int32_t)io->bytes;
 	return at_once;
 }
@@ -105,7 +101,7 @@ static void begin(const char *const *options)
 		assert_int_equal(store_queue_get(&exp0.volume, &stores[i].queue), 0);
 	}
 	memset(ios, 0, sizeof(ios));
-	turns[0] = below[0] = done[0] = '\0';
+	below[0] = done[0] = '\0';
 	at_once = false;
 	destroyed = 0;
 }
@@ -130,15 +126,17 @@ static void end(void)
 static void submit_op(char name, unsigned reactor, enum store_op op, uint64_t off, bool now)
 {
 	struct store_io *io = &ios[name - 'a'];
+	size_t n = strlen(below);
 
 	*io = (struct store_io){
-		.op = op, .file = &file, .off = off, .bytes = BYTES, .begins = on_turn, .done = on_done
+		.op = op, .file = &file, .off = off, .bytes = BYTES, .latency = &latency, .done = on_done
 	};
 	inside = true;
 	assert_int_equal(store_submit(&stores[reactor], io), now);
 	inside = false;
 	if (now)
 		assert_ptr_equal(io->done, on_done);
+	assert_int_equal(io->begun_ns > 0, strchr(below + n, name) != NULL); /* its turn has not come while it waits */
 }
 
 static void submit(char name, unsigned reactor, uint64_t off)

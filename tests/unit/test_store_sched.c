@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_store_sched.c - who is next at the disk, by table; that nobody waits for ever; the tree
+ * test_store_sched.c - which request is next at the disk, by table; no request waits for ever; the tree
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "store_sched.h"
 
 #define NODES 1024
@@ -89,8 +90,8 @@ static void play(const char *script)
 			break;
 	}
 	assert_int_equal(s.n, 0);
-	assert_null(s.sets[0].root);
-	assert_null(s.sets[1].root);
+	assert_null(s.sets[0].places.root);
+	assert_null(s.sets[1].places.root);
 	assert_true(list_is_empty(&s.sets[0].fifo) && list_is_empty(&s.sets[1].fifo));
 }
 
@@ -161,7 +162,7 @@ static void deadline(void **state)
 	}
 }
 
-/* Where all are late they still go in order of place, but for one jump in so many. */
+/* If all requests are late they still go in order of offset, except for one jump per batch. */
 static void late_together(void **state)
 {
 	unsigned jumps = 0;
@@ -212,7 +213,7 @@ static void nobody_waits_for_ever(void **state)
 	assert_int_equal(others_before(1035), 4);
 }
 
-/* A sweep that is full lets nobody in, the next one does again. */
+/* No request joins a full sweep. Requests join the next one again. */
 static void sweeps(void **state)
 {
 	(void)state;
@@ -301,13 +302,32 @@ static void at_random(void **state)
 	}
 }
 
+static unsigned depth(const struct treap_node *n)
+{
+	unsigned left = n ? depth(n->left) : 0, right = n ? depth(n->right) : 0;
+
+	return n ? 1 + MAX(left, right) : 0;
+}
+
+/* A client that knows the code asks for places in the order of the weights that a tree without a seed would give. */
+static void places_of_an_attacker(void **state)
+{
+	uint64_t known = 0;
+
+	(void)state;
+	begin(100, 1000);
+	for (unsigned i = 0; i < NODES; i++)
+		add(1, (uint32_t)random_next(&known), false);
+	assert_in_range(depth(s.sets[0].places.root), 10, 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sorted),	 cmocka_unit_test(deadline),
 		cmocka_unit_test(late_together), cmocka_unit_test(nobody_waits_for_ever),
 		cmocka_unit_test(sweeps),	 cmocka_unit_test(nor_with_a_deadline),
-		cmocka_unit_test(at_random),
+		cmocka_unit_test(at_random),	 cmocka_unit_test(places_of_an_attacker),
 	};
 
 	return cmocka_run_group_tests_name("store_sched", tests, NULL, NULL);

@@ -429,7 +429,7 @@ static void null(void **state)
 	assert_int_equal(submit(0, 0, STORE_READ, NULL, 100, 100), 1);
 	assert_int_equal(ios[0].io.res, 100);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(mem[100 + i], 0); /* and not what somebody else left there */
+		assert_int_equal(mem[100 + i], 0); /* and not what an earlier request left there */
 	assert_int_equal(mem[99], 'x');
 	assert_int_equal(mem[200], 'x');
 	ios[1].io.size_hint = 50;

@@ -141,7 +141,7 @@ static void sizes(void **state)
 	unstable(fd, INO, 8, "zz");
 	sim_cache_cut(&cache);
 	EXPECT(fd, "0123\0\0XY");
-	/* truncated by somebody who does not ask us: that holds, above and below */
+	/* truncated by another process: the cache follows, above and below */
 	unstable(fd, INO, 0, "abcdefghij");
 	assert_int_equal(ftruncate(fd, 2), 0);
 	sim_cache_cut(&cache);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * test_store_sim_model.c - when modelled disks are through with what they are given: arithmetic
+ * test_store_sim_model.c - when modelled disks complete their requests: arithmetic
  *
  * A member moves a byte in 1 us here, so that a chunk of 4096 takes 4096 us; the latency is 1000 us.
  */
@@ -89,7 +89,7 @@ static void members(void **state)
 		{ 0, 7, 2048, 2048, 1000 + K, 0 },
 		/* chunk 4 is on the first member too, behind chunk 0 */
 		{ 0, 7, 4 * K, K, 1000 + 2 * K, 0 },
-		/* a request of all members is through with the last of them: the first one is busy longest */
+		/* a request of all members ends with the last of them: the first one is busy longest */
 		{ 0, 7, 5 * K, 4 * K, 1000 + 3 * K, 2 },
 		/* all are idle again; two rows of chunks, of which each member reads two on end */
 		{ 90000, 7, 9 * K, 8 * K, 90000 + 2 * K, 0 },
@@ -125,7 +125,7 @@ static void cut_or_not(void **state)
 	assert_int_equal(pieces.requests, 256);
 }
 
-/* Each member is through with what it was given in the order in which it was given. */
+/* Each member completes requests in the order of submission. */
 static void fifo(void **state)
 {
 	struct sim_spec spec = spec_of(3);

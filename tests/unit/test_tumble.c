@@ -47,7 +47,7 @@ enum lie {
 struct liar {
 	struct back back;
 	enum lie lie;
-	unsigned period, countdown; /* of so many operations of the right kind one is a lie */
+	unsigned period, countdown; /* one of @period operations of the right kind is a lie */
 	uint8_t bytes[FILE_MAX + 1], before[FILE_MAX], stable[FILE_MAX];
 	uint64_t size, stable_size;
 	struct back_io *waiting[WAITING_MAX];
@@ -350,7 +350,7 @@ static void lies_are_found(void **state)
 {
 	static const struct {
 		enum lie lie;
-		const char *word;  /* in what is told */
+		const char *word;  /* in the message */
 	} cases[] = {
 		{ DROPS_A_BYTE, "" },
 		{ WRITES_BESIDE, "" },

@@ -88,7 +88,7 @@ static void options(void **state)
 	assert_int_equal(u.dirty_watermark, 7);
 	assert_true(u.unsafe_inv);
 	assert_int_equal(u.socket_uid, 1001);
-	assert_int_equal(u.poll, LT_URL_POLL_BUSY);
+	assert_int_equal(u.poll, RPCRDMA_POLL_BUSY);
 	assert_int_equal(u.spin_us, 7);
 	assert_true(u.has_uid && u.uid == 0 && u.has_gid && u.gid == 4294967294u);
 	assert_int_equal(u.rsize, 65536);
@@ -97,7 +97,7 @@ static void options(void **state)
 	assert_true(u.no_bounce);
 	assert_int_equal(u.readahead_bytes, 0);
 	assert_false(u.soft);
-	assert_int_equal(u.poll, LT_URL_POLL_EVENT);
+	assert_int_equal(u.poll, RPCRDMA_POLL_EVENT);
 	assert_int_equal(parse("leat://h/e"), 0);
 	assert_int_equal(u.readahead_bytes, 1 << 20);
 	assert_int_equal(u.conns, 1);
@@ -153,6 +153,7 @@ static void refusals(void **state)
 		{ "tcp://h/e?acmax=500ms", "acmax=500ms: must be a time from 1s to 86400s (default unit s)" },
 		{ "tcp://h/e?spin=2s", "spin=2s: must be a time from 1us to 1s (default unit us)" },
 		{ "tcp://h/e?conns=17", "conns=17: must be a number from 1 to 16" },
+		{ "tcp://h/e?credits=1025", "credits=1025: must be a number from 1 to 1024" },
 		{ "tcp://h/e?conns=-1", "conns" },
 		{ "tcp://h/e?conns=2k", "conns" },
 		{ "tcp://h/e?conns=99999999999999999999", "conns" },
@@ -201,7 +202,7 @@ static void too_long(void **state)
 
 	(void)state;
 	memset(text + 8, 'x', LT_PATH_MAX);
-	text[8 + LT_PATH_MAX - 2] = '\0'; /* '/' and so many x: LT_PATH_MAX - 1 bytes */
+	text[8 + LT_PATH_MAX - 2] = '\0'; /* '/' and LT_PATH_MAX - 2 x: LT_PATH_MAX - 1 bytes */
 	assert_int_equal(parse(text), 0);
 	assert_int_equal(strlen(u.path), LT_PATH_MAX - 1);
 	text[8 + LT_PATH_MAX - 2] = 'x';
@@ -235,7 +236,7 @@ static void struct_options(void **state)
 	assert_int_equal(u.gid, 8);
 	assert_int_equal(u.readahead_bytes, 65536);
 	assert_true(u.soft);
-	assert_int_equal(u.poll, LT_URL_POLL_EVENT);
+	assert_int_equal(u.poll, RPCRDMA_POLL_EVENT);
 	assert_string_equal(u.registration, "slab");
 	assert_int_equal(u.rsize, 4096);
 	o.no_readahead = true;

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "kernel_has.h"
 #include "tmp_dir.h"
 #include "vfs.h"
 

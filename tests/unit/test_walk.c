@@ -39,7 +39,7 @@ static const struct node base[] = {
 static struct node nodes[BASE_NODES + 16];
 static unsigned count;
 static bool mute;       /* no optional attributes, no handle from CREATE */
-static unsigned races;  /* so many CREATEs find that someone was faster */
+static unsigned races;  /* the number of CREATEs that find a file of another client */
 static struct leat *m;
 
 static unsigned node_of(const nfs_fh3 *fh)
@@ -392,7 +392,7 @@ static void creates(void **state)
 	/* through a link to what is not there yet */
 	assert_int_equal(try_open("dang", O_RDWR | O_CREAT, 0600), 0);
 	check_created(n++, A, "new", 0600);
-	/* nobody is asked about access to what was just created */
+	/* no ACCESS call for a file that was just created */
 	assert_int_equal(fake.by_proc[NFSPROC3_ACCESS], 0);
 }
 

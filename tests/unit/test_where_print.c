@@ -153,21 +153,21 @@ static void quiet(void **state)
 	span.read.requests = 1; /* at the end of a file, or refused */
 	span.read.ns[LEAT_WHERE_FINISH] = 2000;
 	expect(where_print, "2.0 s: read 0/s, wrote 0/s, copied 0.000 per byte, 0 submits blocked\n"
-			    "READ   ffffffffffffffffffffffffffffffffffffffffffffffffff  2.0 us each, 1 looked at, 0\n"
+			    "READ   ffffffffffffffffffffffffffffffffffffffffffffffffff  2.0 us each, 1 sampled, 0\n"
 			    "  w waiting         0.0 %          0.0 us\n"
 			    "  D disk only       0.0 %          0.0 us\n"
 			    "  N network only    0.0 %          0.0 us\n"
 			    "  B both at once    0.0 %          0.0 us\n"
 			    "  f finish        100.0 %          2.0 us\n"
-			    "WRITE  none was looked at\n"
-			    "state               p50 us       p99 us    looked at\n"
+			    "WRITE  none was sampled\n"
+			    "state               p50 us       p99 us      sampled\n"
 			    "NEW                    0.5          0.5            1\n");
 	memset(&span.read, 0, sizeof(span.read));
 	span.bytes_in = 100;
 	expect(where_print, "2.0 s: read 0/s, wrote 49/s, copied 0.000 per byte, 0 submits blocked\n"
-			    "READ   none was looked at\n"
-			    "WRITE  none was looked at\n"
-			    "state               p50 us       p99 us    looked at\n"
+			    "READ   none was sampled\n"
+			    "WRITE  none was sampled\n"
+			    "state               p50 us       p99 us      sampled\n"
 			    "NEW                    0.5          0.5            1\n");
 }
 
@@ -198,21 +198,21 @@ static void whole(void **state)
 	busy();
 	expect(where_print,
 	       "0.5 s: read 6.0M/s, wrote 2.0M/s, copied 0.500 per byte, 3 submits blocked\n"
-	       "READ   wwwwwDDDDDDDDDDNNNNNNNNNNNNNNNNNNNNBBBBBBBBBBfffff  1000.0 us each, 4 looked at, 4.0M\n"
+	       "READ   wwwwwDDDDDDDDDDNNNNNNNNNNNNNNNNNNNNBBBBBBBBBBfffff  1000.0 us each, 4 sampled, 4.0M\n"
 	       "  w waiting        10.0 %        100.0 us\n"
 	       "  D disk only      20.0 %        200.0 us\n"
 	       "  N network only   40.0 %        400.0 us\n"
 	       "  B both at once   20.0 %        200.0 us\n"
 	       "  f finish         10.0 %        100.0 us\n"
-	       "  1000M/s each while looked at: 0.60 of the lesser of disk 2.4G/s and network 1.6G/s\n"
-	       "WRITE  wwwwwDDDDDDDDDDDDDDDffffffffffffffffffffffffffffff  10.0 us each, 3 looked at, 2.9K\n"
+	       "  1000M/s during a request: 0.60 of the lesser of disk 2.4G/s and network 1.6G/s\n"
+	       "WRITE  wwwwwDDDDDDDDDDDDDDDffffffffffffffffffffffffffffff  10.0 us each, 3 sampled, 2.9K\n"
 	       "  w waiting        10.0 %          1.0 us\n"
 	       "  D disk only      30.0 %          3.0 us\n"
 	       "  N network only    0.0 %          0.0 us\n"
 	       "  B both at once    0.0 %          0.0 us\n"
 	       "  f finish         60.0 %          6.0 us\n"
-	       "  95M/s each while looked at: disk 318M/s; no transfer apart from it and from the answer\n"
-	       "state               p50 us       p99 us    looked at\n"
+	       "  95M/s during a request: disk 318M/s; no transfer apart from it and from the reply\n"
+	       "state               p50 us       p99 us      sampled\n"
 	       "NEW                    1.0       1048.6          100\n"
 	       "REPLYING      1099511627.8 1099511627.8            1\n");
 }
@@ -251,7 +251,7 @@ static void absurd(void **state)
 	for (unsigned i = 0; i < LEAT_WHERE_PARTS; i++)
 		span.write.ns[i] = i == LEAT_WHERE_DISK;
 	text = printed(where_print);
-	assert_non_null(strstr(text, "  16E/s each while looked at: disk 16E/s"));
+	assert_non_null(strstr(text, "  16E/s during a request: disk 16E/s"));
 	free(text);
 	free(printed(where_print_json));
 }

@@ -47,7 +47,7 @@ static void one_file_system(void **state)
 	}
 }
 
-/* More of them than there are slots: whoever has none shares. */
+/* More of them than there are slots: file systems without a slot share a verifier. */
 static void many_file_systems(void **state)
 {
 	uint64_t was[WRITE_VERF_SLOTS + 3];
@@ -84,7 +84,7 @@ static void *lose(void *arg)
 	return NULL;
 }
 
-/* No loss is counted twice or not at all, whoever claims the slots first. */
+/* Each loss counts exactly once, whichever thread claims the slots first. */
 static void many_threads(void **state)
 {
 	pthread_t t[4];

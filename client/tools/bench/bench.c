@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/machine.h"
@@ -32,8 +31,8 @@
 struct costs {
 	uint64_t ns;
 	uint64_t client_us, server_us, machine_us;
-	uint64_t client_copied, server_copied;
-	uint64_t regs, deregs, reaped, pinned;
+	uint64_t server_copied;
+	struct leat_stats client; /* as of bench_add_counters() */
 	bool has_server;
 	uint64_t server[2]; /* instance id */
 };
@@ -45,15 +44,6 @@ struct results {
 	char transport[8];
 	bool lost; /* a job has given up, and the server may still access its memory */
 };
-
-static uint64_t own_cpu_us(void)
-{
-	struct rusage ru;
-
-	getrusage(RUSAGE_SELF, &ru);
-	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
-	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
-}
 
 static int prepare_file(struct leat *m, struct bench_plan *plan, const char *path)
 {
@@ -90,14 +80,14 @@ static void take_costs(struct leat *m, struct costs *ret)
 	ret->server[1] = s.instance[1];
 	ret->server_us = s.cpu_us;
 	ret->server_copied = s.bytes_copied;
-	ret->client_us = own_cpu_us();
+	ret->client_us = machine_own_cpu_us();
 	ret->machine_us = machine_cpu_us();
 	ret->ns = clock_now_ns();
 }
 
 static int run_jobs(struct leat *m, const struct bench_plan *plan, struct results *res)
 {
-	pthread_barrier_t ready, go, finished;
+	pthread_barrier_t step;
 	struct bench_job *jobs = calloc(plan->jobs, sizeof(*jobs));
 	struct costs before, after;
 	int rc = TOOL_OK;
@@ -105,27 +95,23 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 
 	if (!jobs)
 		return tool_fail(NULL, plan->url, -ENOMEM);
-	pthread_barrier_init(&ready, NULL, plan->jobs + 1);
-	pthread_barrier_init(&go, NULL, plan->jobs + 1);
-	pthread_barrier_init(&finished, NULL, plan->jobs + 1);
+	pthread_barrier_init(&step, NULL, plan->jobs + 1);
 	for (started = 0; started < plan->jobs; started++) {
 		struct bench_job *job = &jobs[started];
 
 		job->plan = plan;
 		job->number = started;
-		job->ready = &ready;
-		job->go = &go;
-		job->finished = &finished;
+		job->step = &step;
 		rc = pthread_create(&job->thread, NULL, bench_job_run, job);
 		if (rc) { /* running jobs wait at a barrier that will never open */
 			bench_file_remove(m, &plan->file, false);
 			exit(tool_fail(NULL, "cannot start a thread", -rc));
 		}
 	}
-	pthread_barrier_wait(&ready);
+	pthread_barrier_wait(&step); /* all are ready */
 	take_costs(m, &before);
-	pthread_barrier_wait(&go);
-	pthread_barrier_wait(&finished);
+	pthread_barrier_wait(&step); /* go */
+	pthread_barrier_wait(&step); /* all have finished */
 	after.ns = clock_now_ns(); /* before the query to the server */
 	res->costs.ns = after.ns - before.ns;
 	res->costs.machine_us = machine_cpu_us() - before.machine_us;
@@ -150,34 +136,48 @@ static int run_jobs(struct leat *m, const struct bench_plan *plan, struct result
 		hist_merge(&res->hist, &jobs[i].hist);
 		res->ops += jobs[i].ops;
 		res->bytes += jobs[i].bytes;
-		res->costs.client_copied += jobs[i].copied;
-		res->costs.regs += jobs[i].regs;
-		res->costs.deregs += jobs[i].deregs;
-		res->costs.reaped += jobs[i].reaped;
-		res->costs.pinned += jobs[i].pinned;
+		bench_add_counters(&res->costs.client, &(struct leat_stats){ 0 }, &jobs[i].n);
 	}
-	pthread_barrier_destroy(&ready);
-	pthread_barrier_destroy(&go);
-	pthread_barrier_destroy(&finished);
+	pthread_barrier_destroy(&step);
 	if (!res->lost)
 		free(jobs);
 	return rc;
 }
 
-static double ratio(double a, double b)
-{
-	return b > 0 ? a / b : 0;
-}
-
 static double percentile_us(const struct results *r, double part)
 {
-	return (double)hist_percentile(&r->hist, part) / (double)NS_PER_US;
+	return tool_us(hist_percentile(&r->hist, part));
+}
+
+/* A count for each operation, and for each byte */
+static double per_op(uint64_t n, const struct results *r)
+{
+	return tool_ratio((double)n, (double)r->ops);
+}
+
+static double per_byte(uint64_t n, const struct results *r)
+{
+	return tool_ratio((double)n, (double)r->bytes);
+}
+
+/* Processor time @us in seconds for each GiB */
+static double per_gib(uint64_t us, const struct results *r)
+{
+	return tool_ratio((double)us / 1e6, (double)r->bytes / GIB);
+}
+
+static void print_cpu(const char *whose, uint64_t us, const struct bench_plan *plan, const struct results *r)
+{
+	if (plan->kind->data)
+		printf("%s %.3f s/GiB", whose, per_gib(us, r));
+	else
+		printf("%s %.2f us/op", whose, per_op(us, r));
 }
 
 static void print_text(const struct bench_plan *plan, const struct results *r)
 {
 	const struct costs *c = &r->costs;
-	double s = (double)c->ns / (double)NS_PER_S, gib = (double)r->bytes / GIB;
+	double s = (double)c->ns / (double)NS_PER_S;
 	char size[16];
 
 	printf("%s over %s, ", plan->kind->name, r->transport);
@@ -185,64 +185,58 @@ static void print_text(const struct bench_plan *plan, const struct results *r)
 		printf("%s blocks, ", tool_print_size(plan->block, size));
 	printf("qd %u, %u job%s, %.1f s\n", plan->qd, plan->jobs, plan->jobs == 1 ? "" : "s", s);
 	if (plan->kind->data)
-		printf("  %-10s %.1f MB/s\n", "throughput", ratio((double)r->bytes / 1e6, s));
-	printf("  %-10s %.0f op/s\n", "rate", ratio((double)r->ops, s));
+		printf("  %-10s %.1f MB/s\n", "throughput", tool_ratio((double)r->bytes / 1e6, s));
+	printf("  %-10s %.0f op/s\n", "rate", tool_ratio((double)r->ops, s));
 	printf("  %-10s p50 %.1f us, p99 %.1f us, p99.9 %.1f us\n", "latency", percentile_us(r, 0.5),
 	       percentile_us(r, 0.99), percentile_us(r, 0.999));
-	if (plan->kind->data)
-		printf("  %-10s client %.3f s/GiB", "CPU", ratio((double)c->client_us / 1e6, gib));
+	printf("  %-10s ", "CPU");
+	print_cpu("client", c->client_us, plan, r);
+	if (c->has_server)
+		print_cpu(", server", c->server_us, plan, r);
 	else
-		printf("  %-10s client %.2f us/op", "CPU", ratio((double)c->client_us, (double)r->ops));
-	if (!c->has_server)
 		printf(", server not known");
-	else if (plan->kind->data)
-		printf(", server %.3f s/GiB", ratio((double)c->server_us / 1e6, gib));
-	else
-		printf(", server %.2f us/op", ratio((double)c->server_us, (double)r->ops));
-	if (plan->kind->data)
-		printf(", this machine %.3f s/GiB\n", ratio((double)c->machine_us / 1e6, gib));
-	else
-		printf(", this machine %.2f us/op\n", ratio((double)c->machine_us, (double)r->ops));
+	print_cpu(", this machine", c->machine_us, plan, r);
+	putchar('\n');
 	if (!plan->kind->data)
 		return;
-	printf("  %-10s client %.3f", "copied", ratio((double)c->client_copied, (double)r->bytes));
+	printf("  %-10s client %.3f", "copied", per_byte(c->client.bytes_copied, r));
 	if (c->has_server)
-		printf(" + server %.3f", ratio((double)c->server_copied, (double)r->bytes));
+		printf(" + server %.3f", per_byte(c->server_copied, r));
 	printf(" bytes per byte\n");
 	if (strcmp(r->transport, "tcp") != 0)
 		printf("  %-10s %.3f times per operation, ended %.3f, %.3f of that aside; %s kept\n",
-		       "registered", ratio((double)c->regs, (double)r->ops),
-		       ratio((double)c->deregs, (double)r->ops), ratio((double)c->reaped, (double)r->ops),
-		       tool_print_size(c->pinned, size));
+		       "registered", per_op(c->client.regs, r),
+		       per_op(c->client.deregs, r), per_op(c->client.reg_reaped, r),
+		       tool_print_size(c->client.reg_pinned, size));
 }
 
 static void print_json(const struct bench_plan *plan, const struct results *r)
 {
 	const struct costs *c = &r->costs;
-	double s = (double)c->ns / (double)NS_PER_S, gib = (double)r->bytes / GIB;
+	double s = (double)c->ns / (double)NS_PER_S;
 
 	printf("{\"kind\":\"%s\",\"transport\":\"%s\",\"bs\":%" PRIu64 ",\"qd\":%u,\"jobs\":%u,"
 	       "\"buf\":\"%s\",\"seconds\":%.3f,\"bytes\":%" PRIu64 ",\"ops\":%" PRIu64 ",",
 	       plan->kind->name, r->transport, plan->kind->data ? plan->block : 0, plan->qd, plan->jobs,
 	       plan->malloc_buf ? "malloc" : "leat", s, r->bytes, r->ops);
 	printf("\"mb_s\":%.1f,\"ops_s\":%.0f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,",
-	       ratio((double)r->bytes / 1e6, s), ratio((double)r->ops, s), percentile_us(r, 0.5),
+	       tool_ratio((double)r->bytes / 1e6, s), tool_ratio((double)r->ops, s), percentile_us(r, 0.5),
 	       percentile_us(r, 0.99), percentile_us(r, 0.999));
 	printf("\"client_cpu_s\":%.6f,\"client_cpu_s_gib\":%.4f,\"client_copied_per_byte\":%.4f",
-	       (double)c->client_us / 1e6, ratio((double)c->client_us / 1e6, gib),
-	       ratio((double)c->client_copied, (double)r->bytes));
+	       (double)c->client_us / 1e6, per_gib(c->client_us, r),
+	       per_byte(c->client.bytes_copied, r));
 	printf(",\"machine_cpu_s\":%.6f,\"machine_cpu_s_gib\":%.4f", (double)c->machine_us / 1e6,
-	       ratio((double)c->machine_us / 1e6, gib));
+	       per_gib(c->machine_us, r));
 	printf(",\"regs_per_op\":%.4f,\"deregs_per_op\":%.4f,\"reaped_per_op\":%.4f,"
-	       "\"reg_pinned\":%" PRIu64, ratio((double)c->regs, (double)r->ops),
-	       ratio((double)c->deregs, (double)r->ops), ratio((double)c->reaped, (double)r->ops),
-	       c->pinned);
+	       "\"reg_pinned\":%" PRIu64, per_op(c->client.regs, r),
+	       per_op(c->client.deregs, r), per_op(c->client.reg_reaped, r),
+	       c->client.reg_pinned);
 	if (c->has_server)
 		printf(",\"server_cpu_s\":%.6f,\"server_cpu_s_gib\":%.4f,"
 		       "\"server_copied_per_byte\":%.4f,\"copied_per_byte\":%.4f",
-		       (double)c->server_us / 1e6, ratio((double)c->server_us / 1e6, gib),
-		       ratio((double)c->server_copied, (double)r->bytes),
-		       ratio((double)(c->client_copied + c->server_copied), (double)r->bytes));
+		       (double)c->server_us / 1e6, per_gib(c->server_us, r),
+		       per_byte(c->server_copied, r),
+		       per_byte(c->client.bytes_copied + c->server_copied, r));
 	printf("}\n");
 }
 
@@ -275,7 +269,7 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 {
 	struct bench_plan plan = { 0 };
 	struct tool_target t = { 0 };
-	struct leat_info *info;
+	struct leat_info info;
 	struct results *res;
 	int rc = TOOL_FAILED, err = 0;
 
@@ -287,13 +281,12 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 		return TOOL_FAILED;
 	(void)signals_hold(); /* an interrupt prints the results so far */
 	res = calloc(1, sizeof(*res));
-	info = malloc(sizeof(*info));
-	if (!res || !info) {
+	if (!res) {
 		rc = tool_fail(NULL, plan.url, -ENOMEM);
 		goto out;
 	}
-	leat_info(t.m, info);
-	snprintf(res->transport, sizeof(res->transport), "%s", info->transport);
+	leat_info(t.m, &info);
+	snprintf(res->transport, sizeof(res->transport), "%s", info.transport);
 	snprintf(plan.file.path, sizeof(plan.file.path), "%s", t.path);
 	if (plan.kind->data) {
 		rc = prepare_file(t.m, &plan, t.path);
@@ -315,7 +308,6 @@ static int bench_run(const struct tool_cmd *self, int argc, char **argv)
 	else if (rc == TOOL_OK)
 		print_text(&plan, res);
 out:
-	free(info);
 	free(res);
 	signals_release();
 	tool_detach(&t);

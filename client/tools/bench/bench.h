@@ -37,7 +37,7 @@ struct bench_job {
 	const struct bench_plan *plan;
 	unsigned number;
 	pthread_t thread;
-	pthread_barrier_t *ready, *go, *finished;
+	pthread_barrier_t *step; /* ready, go, finished */
 
 	struct leat *m;
 	struct leat_file *file;
@@ -49,8 +49,8 @@ struct bench_job {
 
 	/* results; owned by the thread until it ends */
 	struct hist hist;
-	uint64_t ops, bytes, copied;
-	uint64_t regs, deregs, reaped, pinned; /* of leat_stats() */
+	uint64_t ops, bytes;
+	struct leat_stats n; /* as of bench_add_counters() */
 	int err;
 	char why[768];
 };
@@ -58,7 +58,7 @@ struct bench_job {
 extern const struct bench_kind bench_kinds[];
 extern const size_t bench_kinds_count;
 
-/** bench_job_run - thread function of a job: mounts, waits for `go`, works until the deadline, unmounts */
+/** bench_job_run - thread function of a job: mounts, waits until all are ready, works until the deadline, unmounts */
 void *bench_job_run(void *job);
 
 #endif

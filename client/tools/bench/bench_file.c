@@ -27,6 +27,18 @@
 
 #define FILL_BYTES ((size_t)1 << 20)
 
+void bench_add_counters(struct leat_stats *sum, const struct leat_stats *before, const struct leat_stats *after)
+{
+	sum->bytes_copied += after->bytes_copied - before->bytes_copied;
+	sum->regs += after->regs - before->regs;
+	sum->deregs += after->deregs - before->deregs;
+	sum->reg_reaped += after->reg_reaped - before->reg_reaped;
+	sum->reg_binds += after->reg_binds - before->reg_binds;
+	sum->reg_local_invs += after->reg_local_invs - before->reg_local_invs;
+	sum->reg_bounced += after->reg_bounced - before->reg_bounced;
+	sum->reg_pinned += after->reg_pinned;
+}
+
 /* All words differ, so that neither deduplication nor compression can skip the transfer. */
 static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 {
@@ -41,12 +53,8 @@ static int fill(struct leat *m, struct leat_file *f, uint64_t size)
 		size_t len = (size_t)MIN((uint64_t)FILL_BYTES, size - off);
 		ssize_t n;
 
-		for (size_t i = 0; i < FILL_BYTES / sizeof(*buf); i++) {
-			word ^= word << 13;
-			word ^= word >> 7;
-			word ^= word << 17;
-			buf[i] = word;
-		}
+		for (size_t i = 0; i < FILL_BYTES / sizeof(*buf); i++)
+			buf[i] = bench_random(&word);
 		n = tool_interrupted() ? -EINTR : leat_pwrite(f, buf, len, off);
 		if (n != (ssize_t)len)
 			rc = n < 0 ? (int)n : -EIO;
@@ -190,7 +198,7 @@ int bench_file_remove(struct leat *m, const struct bench_file *f, bool lost)
 	if (!f->made)
 		return TOOL_OK;
 	if (lost) {
-		log_err("%s: left behind, because the server does not answer", tool_place(m, f->path, place));
+		log_err("%s: left behind, because the server does not reply", tool_place(m, f->path, place));
 		return TOOL_FAILED;
 	}
 	rc = f->known ? bench_file_open(m, f, O_RDONLY, &file) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 The leat authors
  *
- * bench_file.h - the file that `leat bench` works on
+ * bench_file.h - shared by both kinds of `leat bench`: the file that it works on, counters, random numbers
  */
 #ifndef LEAT_TOOL_BENCH_FILE_H
 #define LEAT_TOOL_BENCH_FILE_H
@@ -10,6 +10,18 @@
 #include <sys/stat.h>
 
 #include "tool.h"
+
+/** bench_random - xorshift64: repeatable, and random enough for disks; @state is not 0 */
+static inline uint64_t bench_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/** bench_add_counters - adds copies and registrations between @before and @after to @sum */
+void bench_add_counters(struct leat_stats *sum, const struct leat_stats *before, const struct leat_stats *after);
 
 struct bench_file {
 	char path[TOOL_PATH_MAX + 2];

@@ -80,46 +80,38 @@ static void on_done(void *user_data, int64_t result)
 	start(s);
 }
 
-static uint64_t next_random(struct bench_job *job)
-{
-	/* xorshift64: repeatable, and random enough for disks */
-	job->random ^= job->random << 13;
-	job->random ^= job->random >> 7;
-	job->random ^= job->random << 17;
-	return job->random;
-}
-
 static uint64_t next_offset(struct bench_job *job)
 {
 	const struct bench_plan *plan = job->plan;
 	uint64_t blocks = plan->size / plan->block;
 
 	if (plan->kind->random)
-		return next_random(job) % blocks * plan->block;
+		return bench_random(&job->random) % blocks * plan->block;
 	return job->next_off++ % blocks * plan->block;
+}
+
+static struct leat_cb callback(struct bench_slot *s, void (*fn)(void *user_data, int64_t result))
+{
+	return (struct leat_cb){ .fn = fn, .user_data = s };
 }
 
 static int start_read(struct bench_slot *s)
 {
 	struct bench_job *job = s->job;
-	struct leat_cb cb = { .fn = on_done, .user_data = s };
 
-	return leat_aio_pread(job->file, s->buf, job->plan->block, next_offset(job), cb);
+	return leat_aio_pread(job->file, s->buf, job->plan->block, next_offset(job), callback(s, on_done));
 }
 
 static int start_write(struct bench_slot *s)
 {
 	struct bench_job *job = s->job;
-	struct leat_cb cb = { .fn = on_done, .user_data = s };
 
-	return leat_aio_pwrite(job->file, s->buf, job->plan->block, next_offset(job), cb);
+	return leat_aio_pwrite(job->file, s->buf, job->plan->block, next_offset(job), callback(s, on_done));
 }
 
 static int start_null(struct bench_slot *s)
 {
-	struct leat_cb cb = { .fn = on_done, .user_data = s };
-
-	return leat_aio_null(s->job->m, cb);
+	return leat_aio_null(s->job->m, callback(s, on_done));
 }
 
 static int meta_create(struct bench_slot *s);
@@ -127,18 +119,14 @@ static int meta_close(struct bench_slot *s);
 
 static int meta_unlink(struct bench_slot *s)
 {
-	struct leat_cb cb = { .fn = on_done, .user_data = s };
-
 	s->step = meta_create;
-	return leat_aio_unlink(s->job->m, s->path, cb);
+	return leat_aio_unlink(s->job->m, s->path, callback(s, on_done));
 }
 
 static int meta_stat(struct bench_slot *s)
 {
-	struct leat_cb cb = { .fn = on_done, .user_data = s };
-
 	s->step = meta_unlink;
-	return leat_aio_stat(s->job->m, s->path, &s->st, cb);
+	return leat_aio_stat(s->job->m, s->path, &s->st, callback(s, on_done));
 }
 
 static void on_closed(void *user_data, int64_t result)
@@ -153,10 +141,8 @@ static void on_closed(void *user_data, int64_t result)
 
 static int meta_close(struct bench_slot *s)
 {
-	struct leat_cb cb = { .fn = on_closed, .user_data = s };
-
 	s->step = meta_stat;
-	return leat_aio_close(s->made, cb);
+	return leat_aio_close(s->made, callback(s, on_closed));
 }
 
 static void on_created(void *user_data, int64_t result)
@@ -171,7 +157,6 @@ static void on_created(void *user_data, int64_t result)
 static int meta_create(struct bench_slot *s)
 {
 	struct bench_job *job = s->job;
-	struct leat_cb cb = { .fn = on_created, .user_data = s };
 	uint64_t mark;
 	int n;
 
@@ -181,7 +166,7 @@ static int meta_create(struct bench_slot *s)
 	if (n < 0 || (size_t)n >= sizeof(s->path))
 		return -ENAMETOOLONG;
 	s->step = meta_close;
-	return leat_aio_open(job->m, s->path, O_CREAT | O_EXCL | O_WRONLY, 0600, &s->made, cb);
+	return leat_aio_open(job->m, s->path, O_CREAT | O_EXCL | O_WRONLY, 0600, &s->made, callback(s, on_created));
 }
 
 static int start_meta(struct bench_slot *s)
@@ -244,7 +229,7 @@ static int alloc_slots(struct bench_job *job)
 			uint64_t *word = s->buf;
 
 			for (size_t w = 0; w < plan->block / sizeof(*word); w++)
-				word[w] = next_random(job);
+				word[w] = bench_random(&job->random);
 		}
 	}
 	return rc;
@@ -297,7 +282,7 @@ static void work(struct bench_job *job)
 			give_up_ns = clock_now_ns() + GIVE_UP_NS;
 		if (job->busy && clock_now_ns() >= give_up_ns) {
 			job->err = -EINTR;
-			snprintf(job->why, sizeof(job->why), "interrupted, and the server does not answer");
+			snprintf(job->why, sizeof(job->why), "interrupted, and the server does not reply");
 			break;
 		}
 	}
@@ -318,19 +303,15 @@ void *bench_job_run(void *arg)
 	rc = prepare(job);
 	if (rc)
 		job_fail(job, rc);
-	pthread_barrier_wait(job->ready);
-	pthread_barrier_wait(job->go);
+	pthread_barrier_wait(job->step);
+	pthread_barrier_wait(job->step);
 	if (!job->err) {
 		leat_stats(job->m, &before);
 		work(job);
 		leat_stats(job->m, &after);
-		job->copied = after.bytes_copied - before.bytes_copied;
-		job->regs = after.regs - before.regs;
-		job->deregs = after.deregs - before.deregs;
-		job->reaped = after.reg_reaped - before.reg_reaped;
-		job->pinned = after.reg_pinned;
+		bench_add_counters(&job->n, &before, &after);
 	}
-	pthread_barrier_wait(job->finished);
+	pthread_barrier_wait(job->step);
 
 	if (job->busy)
 		return NULL; /* the mount is unusable, and closing it would wait for its server */

@@ -49,22 +49,24 @@ struct matrix {
 
 /* ---- options ---- */
 
-static bool parse_list(const char *text, uint64_t min, uint64_t max, struct numbers *ret)
+/* Sets a list of numbers, "1,100,1000". */
+static int set_list(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
+	struct numbers *list = (struct numbers *)(void *)((char *)to + o->at);
 	char copy[128], *save = NULL, *word;
 
-	if (strlen(text) >= sizeof(copy))
-		return false;
-	strcpy(copy, text);
-	ret->n = 0;
+	if (strlen(value) >= sizeof(copy))
+		return opt_refuse(o, value, why, why_bytes);
+	strcpy(copy, value);
+	list->n = 0;
 	for (word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		uint64_t v;
 
-		if (ret->n == LIST_MAX || !opt_parse_size(word, &v) || v < min || v > max)
-			return false;
-		ret->v[ret->n++] = v;
+		if (list->n == LIST_MAX || !opt_parse_size(word, &v) || v < o->min || v > o->max)
+			return opt_refuse(o, value, why, why_bytes);
+		list->v[list->n++] = v;
 	}
-	return ret->n > 0;
+	return list->n ? 0 : opt_refuse(o, value, why, why_bytes);
 }
 
 static bool is_known(const char *name)
@@ -77,20 +79,21 @@ static bool is_known(const char *name)
 	return false;
 }
 
-static bool parse_strategies(struct matrix *x, const char *text)
+static int set_strategies(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
+	struct matrix *x = to;
 	char *save = NULL, *word;
 
-	if (strlen(text) >= sizeof(x->names))
-		return false;
-	strcpy(x->names, text);
+	if (strlen(value) >= sizeof(x->names))
+		return opt_refuse(o, value, why, why_bytes);
+	strcpy(x->names, value);
 	x->nstrategies = 0;
 	for (word = strtok_r(x->names, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		if (x->nstrategies == STRATEGIES_MAX || !is_known(word))
-			return false;
+			return opt_refuse(o, value, why, why_bytes);
 		x->strategies[x->nstrategies++] = word;
 	}
-	return x->nstrategies > 0;
+	return x->nstrategies ? 0 : opt_refuse(o, value, why, why_bytes);
 }
 
 static void all_strategies(struct matrix *x)
@@ -103,44 +106,27 @@ static void all_strategies(struct matrix *x)
 }
 
 /* "20,0.1,8,0.05": microseconds, at most a million each */
-static bool parse_cost(const char *text, struct leat_reg_cost *ret)
-{
-	uint32_t *to[] = { &ret->reg_ns, &ret->reg_page_ns, &ret->dereg_ns, &ret->dereg_page_ns };
-
-	for (size_t i = 0; i < ARRAY_SIZE(to); i++) {
-		char *end;
-		double us;
-
-		if (*text < '0' || *text > '9')
-			return false;
-		us = strtod(text, &end);
-		if (!(us <= 1e6) || *end != (i + 1 < ARRAY_SIZE(to) ? ',' : '\0'))
-			return false;
-		*to[i] = (uint32_t)(us * 1000 + 0.5);
-		text = end + 1;
-	}
-	return true;
-}
-
-static int set_strategies(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
-{
-	return parse_strategies(to, value) ? 0 : opt_refuse(o, value, why, why_bytes);
-}
-
-/* Sets a list of numbers. */
-static int set_list(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
-{
-	struct numbers *list = (struct numbers *)(void *)((char *)to + o->at);
-
-	return parse_list(value, o->min, o->max, list) ? 0 : opt_refuse(o, value, why, why_bytes);
-}
-
 static int set_cost(const struct opt *o, void *to, const char *value, char *why, size_t why_bytes)
 {
 	struct matrix *x = to;
+	struct leat_reg_cost *c = &x->plan.cost;
+	uint32_t *const parts[] = { &c->reg_ns, &c->reg_page_ns, &c->dereg_ns, &c->dereg_page_ns };
+	const char *at = value;
 
 	x->plan.has_cost = true;
-	return parse_cost(value, &x->plan.cost) ? 0 : opt_refuse(o, value, why, why_bytes);
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		char *end;
+		double us;
+
+		if (*at < '0' || *at > '9')
+			return opt_refuse(o, value, why, why_bytes);
+		us = strtod(at, &end);
+		if (!(us <= 1e6) || *end != (i + 1 < ARRAY_SIZE(parts) ? ',' : '\0'))
+			return opt_refuse(o, value, why, why_bytes);
+		*parts[i] = (uint32_t)(us * 1000 + 0.5);
+		at = end + 1;
+	}
+	return 0;
 }
 
 #define AT(member) OPT_AT(struct matrix, member)
@@ -204,12 +190,12 @@ static int prepare_file(struct matrix *x, struct leat *m, const char *path)
 
 static double rate(const struct reg_result *r)
 {
-	return r->ns ? (double)r->ops * (double)NS_PER_S / (double)r->ns : 0;
+	return tool_ratio((double)r->ops * (double)NS_PER_S, (double)r->ns);
 }
 
 static double each(uint64_t n, const struct reg_result *r)
 {
-	return r->ops ? (double)n / (double)r->ops : 0;
+	return tool_ratio((double)n, (double)r->ops);
 }
 
 /* Predicted requests per second, where @slab is the result without registrations; 0: no prediction, as for memory
@@ -360,7 +346,7 @@ static int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 	static struct matrix x;
 	char why[256];
 	struct tool_target t = { 0 };
-	struct leat_info *info;
+	struct leat_info info;
 	int rc;
 
 	all_strategies(&x);
@@ -373,24 +359,17 @@ static int bench_reg_run(const struct tool_cmd *self, int argc, char **argv)
 	if (tool_attach(x.plan.url, &t))
 		return TOOL_FAILED;
 	(void)signals_hold(); /* an interrupt prints the results so far */
-	info = malloc(sizeof(*info));
-	if (!info) {
-		signals_release();
-		tool_detach(&t);
-		return tool_fail(NULL, x.plan.url, -ENOMEM);
-	}
-	leat_info(t.m, info);
-	if (!strcmp(info->transport, "tcp")) {
+	leat_info(t.m, &info);
+	if (!strcmp(info.transport, "tcp")) {
 		log_err("%s: nothing is registered over TCP", x.plan.url);
 		x.status = TOOL_FAILED;
 	} else if (prepare_file(&x, t.m, t.path)) {
 		x.status = TOOL_FAILED;
 	} else {
-		all_groups(&x, info->transport);
+		all_groups(&x, info.transport);
 		rc = bench_file_remove(t.m, &x.plan.file, false);
 		x.status = MAX(x.status, rc);
 	}
-	free(info);
 	signals_release();
 	tool_detach(&t);
 	return x.status;

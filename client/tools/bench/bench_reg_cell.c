@@ -22,9 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "bench_reg.h"
 
 #define PAGE ((uint64_t)4096)
@@ -122,7 +122,7 @@ static int set_up(struct reg_job *job)
 	const struct reg_cell *cell = job->cell;
 	struct leat_opts opts = { .cache = "none", .registration = cell->strategy, .no_bounce = true,
 				  .reg_entries = job->entries, .reg_cost = job->plan->cost };
-	struct leat_info *info;
+	struct leat_info info;
 	int rc;
 
 	job->random = UINT64_C(0x9e3779b97f4a7c15) * (job->number + 1);
@@ -135,12 +135,8 @@ static int set_up(struct reg_job *job)
 	rc = bench_file_open(job->m, &job->plan->file, job->plan->reads ? O_RDONLY : O_RDWR, &job->f);
 	if (rc)
 		return rc;
-	info = malloc(sizeof(*info));
-	if (!info)
-		return -ENOMEM;
-	leat_info(job->m, info);
-	job->most = job->plan->reads ? info->rsize : info->wsize;
-	free(info);
+	leat_info(job->m, &info);
+	job->most = job->plan->reads ? info.rsize : info.wsize;
 	return get_memory(job);
 }
 
@@ -160,10 +156,7 @@ static void take_down(struct reg_job *job)
 
 static uint64_t next_random(struct reg_job *job)
 {
-	job->random ^= job->random << 13;
-	job->random ^= job->random >> 7;
-	job->random ^= job->random << 17;
-	return job->random >> 11;
+	return bench_random(&job->random) >> 11;
 }
 
 static unsigned next_buffer(struct reg_job *job)
@@ -203,15 +196,6 @@ static void work(struct reg_job *job, uint64_t ops, uint64_t ns)
 	}
 }
 
-static uint64_t own_cpu_us(void)
-{
-	struct rusage ru;
-
-	getrusage(RUSAGE_SELF, &ru);
-	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
-	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
-}
-
 static void *run_job(void *arg)
 {
 	struct reg_job *job = arg;
@@ -226,10 +210,10 @@ static void *run_job(void *arg)
 		leat_stats(job->m, &job->before);
 	pthread_barrier_wait(job->step);
 	job->start_ns = clock_now_ns();
-	job->start_cpu_us = own_cpu_us();
+	job->start_cpu_us = machine_own_cpu_us();
 	work(job, OPS_MIN, job->plan->ms * NS_PER_MS);
 	job->end_ns = clock_now_ns();
-	job->end_cpu_us = own_cpu_us();
+	job->end_cpu_us = machine_own_cpu_us();
 	pthread_barrier_wait(job->step);
 	if (job->m)
 		leat_stats(job->m, &job->after);
@@ -238,21 +222,6 @@ static void *run_job(void *arg)
 }
 
 /* ---- all jobs ---- */
-
-static void add_result(struct reg_result *sum, const struct reg_job *job)
-{
-	sum->ops += job->ops;
-	sum->most = job->most;
-	sum->n.regs += job->after.regs - job->before.regs;
-	sum->n.deregs += job->after.deregs - job->before.deregs;
-	sum->n.reg_reaped += job->after.reg_reaped - job->before.reg_reaped;
-	sum->n.reg_hits += job->after.reg_hits - job->before.reg_hits;
-	sum->n.reg_misses += job->after.reg_misses - job->before.reg_misses;
-	sum->n.reg_binds += job->after.reg_binds - job->before.reg_binds;
-	sum->n.reg_local_invs += job->after.reg_local_invs - job->before.reg_local_invs;
-	sum->n.reg_bounced += job->after.reg_bounced - job->before.reg_bounced;
-	sum->n.reg_pinned += job->after.reg_pinned;
-}
 
 /* The @i-th of @n parts of @all, at least 1. */
 static unsigned share(unsigned all, unsigned n, unsigned i)
@@ -286,7 +255,9 @@ int reg_cell_run(const struct reg_plan *plan, const struct reg_cell *cell, struc
 	}
 	for (unsigned i = 0; i < cell->jobs; i++) {
 		pthread_join(jobs[i].thread, NULL);
-		add_result(&sum, &jobs[i]);
+		sum.ops += jobs[i].ops;
+		sum.most = jobs[i].most;
+		bench_add_counters(&sum.n, &jobs[i].before, &jobs[i].after);
 		start = MIN(start, jobs[i].start_ns);
 		cpu = MIN(cpu, jobs[i].start_cpu_us);
 		end = MAX(end, jobs[i].end_ns);

@@ -58,18 +58,17 @@ struct copier {
 
 static size_t block_size(struct leat *from, struct leat *to)
 {
-	struct leat_info *info = malloc(sizeof(*info));
 	size_t block = BLOCK_MAX;
+	struct leat_info info;
 
-	if (info && from) {
-		leat_info(from, info);
-		block = MIN(block, MAX((size_t)info->rsize, (size_t)BLOCK_MIN));
+	if (from) {
+		leat_info(from, &info);
+		block = MIN(block, MAX((size_t)info.rsize, (size_t)BLOCK_MIN));
 	}
-	if (info && to) {
-		leat_info(to, info);
-		block = MIN(block, MAX((size_t)info->wsize, (size_t)BLOCK_MIN));
+	if (to) {
+		leat_info(to, &info);
+		block = MIN(block, MAX((size_t)info.wsize, (size_t)BLOCK_MIN));
 	}
-	free(info);
 	return block;
 }
 

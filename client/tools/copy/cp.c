@@ -127,17 +127,6 @@ static int refuse_inside(struct cp *cp)
 	return TOOL_FAILED;
 }
 
-/* Skips a temporary file: it is incomplete or being written. */
-static int skip_leftover(struct cp *cp)
-{
-	char place[TOOL_PLACE_BYTES];
-
-	progress_hide(cp->progress);
-	log_warn("%s: skipped, the temporary file of a copy (--all copies it)",
-		 cp_place(cp, COPY_FROM, place));
-	return TOOL_FAILED;
-}
-
 /* Requires cp->from_base and cp->to_base to be inside the two directories. */
 static int copy_children(struct cp *cp)
 {
@@ -157,7 +146,8 @@ static int copy_children(struct cp *cp)
 		if (rc)
 			rc = cp_report(cp, COPY_FROM, rc);
 		else if (!cp->all && tool_is_temp_name(e.v[i].name) && !S_ISDIR(e.v[i].st.st_mode))
-			rc = skip_leftover(cp);
+			/* incomplete, or being written */
+			rc = cp_say(cp, COPY_FROM, "skipped, the temporary file of a copy (--all copies it)");
 		else
 			rc = copy_any(cp, &e.v[i].st);
 		worst = MAX(worst, rc);
@@ -175,7 +165,6 @@ static int copy_children(struct cp *cp)
 /* Creates or finds the directory cp->to, and enters it. A link to a directory counts only if the user typed it. */
 static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *ret_inside)
 {
-	char place[TOOL_PLACE_BYTES];
 	struct stat old;
 	int rc;
 
@@ -188,12 +177,8 @@ static int make_dir(struct cp *cp, mode_t mode, bool *ret_made, struct fs_base *
 	if (!rc)
 		return TOOL_OK;
 	if (cp->to_base.no_links && !fs_lstat(cp->to_base, cp_target_name(cp), &old) &&
-	    S_ISLNK(old.st_mode)) {
-		progress_hide(cp->progress);
-		log_err("%s: is a symbolic link where a directory is to be: not followed",
-			cp_place(cp, COPY_TO, place));
-		return TOOL_FAILED;
-	}
+	    S_ISLNK(old.st_mode))
+		return cp_say(cp, COPY_TO, "is a symbolic link where a directory is to be: not followed");
 	return cp_report(cp, COPY_TO, rc);
 }
 
@@ -234,7 +219,7 @@ static int note_top(struct cp *cp, struct fs_base inside, const struct stat *st,
 static int preserve_dir(struct cp *cp, struct fs_file *to, const struct stat *st, enum copy_side *side)
 {
 	struct fs_file from;
-	int rc, err;
+	int rc;
 
 	rc = fs_open_inside(cp->from_base, &from);
 	if (rc) {
@@ -242,8 +227,7 @@ static int preserve_dir(struct cp *cp, struct fs_file *to, const struct stat *st
 		return rc;
 	}
 	rc = cp_preserve(cp, &from, to, st, side);
-	err = fs_close(&from);
-	(void)err; /* opened only to read attributes */
+	fs_drop(&from);
 	return rc;
 }
 
@@ -252,7 +236,7 @@ static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode,
 		      enum copy_side *side)
 {
 	struct fs_file to;
-	int rc, err;
+	int rc;
 
 	*side = COPY_TO;
 	if (!cp->preserve && !has_other_mode)
@@ -261,8 +245,7 @@ static int finish_dir(struct cp *cp, const struct stat *st, bool has_other_mode,
 	if (rc)
 		return rc;
 	rc = cp->preserve ? preserve_dir(cp, &to, st, side) : fs_fchmod(&to, mode);
-	err = fs_close(&to);
-	(void)err; /* no data was written */
+	fs_drop(&to);
 	return rc;
 }
 
@@ -385,43 +368,31 @@ static int find_source(struct cp *cp, struct stat *ret)
 	return !rc && is_dir && !S_ISDIR(ret->st_mode) ? -ENOTDIR : rc;
 }
 
-/* Checks whether the types allow source to replace target; logs if not. */
-static bool may_copy(struct cp *cp, const struct stat *st)
+/* Checks whether the types allow source to replace target. Return: TOOL_OK; TOOL_FAILED after a message */
+static int check_types(struct cp *cp, const struct stat *st)
 {
 	char from[TOOL_PLACE_BYTES], place[TOOL_PLACE_BYTES];
 	struct stat to;
 
 	if (S_ISDIR(st->st_mode)) {
-		if (cp->from_std || cp->to_std) {
-			cp_report(cp, COPY_FROM, -EISDIR);
-			return false;
-		}
-		if (!cp->recursive) {
-			progress_hide(cp->progress);
-			log_err("%s: is a directory: use -r", cp_place(cp, COPY_FROM, from));
-			return false;
-		}
-		if (!fs_stat(cp->to_base, cp_target_name(cp), &to) && cp_is_same(cp, st, &to)) {
-			cp_refuse_same(cp);
-			return false;
-		}
-		if (is_inside(cp)) {
-			refuse_inside(cp);
-			return false;
-		}
-		return true;
+		if (cp->from_std || cp->to_std)
+			return cp_report(cp, COPY_FROM, -EISDIR);
+		if (!cp->recursive)
+			return cp_say(cp, COPY_FROM, "is a directory: use -r");
+		if (!fs_stat(cp->to_base, cp_target_name(cp), &to) && cp_is_same(cp, st, &to))
+			return cp_refuse_same(cp);
+		return is_inside(cp) ? refuse_inside(cp) : TOOL_OK;
 	}
-	if (cp->to_must_be_dir) {
-		cp_report(cp, COPY_TO, fs_stat(cp->to_base, cp->to.text, &to) == -ENOENT ? -ENOENT : -ENOTDIR);
-		return false;
-	}
+	if (cp->to_must_be_dir)
+		return cp_report(cp, COPY_TO,
+				 fs_stat(cp->to_base, cp->to.text, &to) == -ENOENT ? -ENOENT : -ENOTDIR);
 	if (cp->name_repeats) {
 		progress_hide(cp->progress);
 		log_err("%s: not copied over %s, which this command has just written",
 			cp_place(cp, COPY_FROM, from), cp_place(cp, COPY_TO, place));
-		return false;
+		return TOOL_FAILED;
 	}
-	return true;
+	return TOOL_OK;
 }
 
 /* Both paths are set, cp->to_base contains the target's name. */
@@ -433,7 +404,7 @@ static int copy_found(struct cp *cp)
 	rc = find_source(cp, &st);
 	if (rc)
 		return cp_report(cp, COPY_FROM, rc);
-	if (!may_copy(cp, &st))
+	if (check_types(cp, &st))
 		return TOOL_FAILED;
 	cp->top_len = 0;
 	rc = copier_create(cp->from_t.m, cp->to_t.m, cp->progress, &cp->copier);

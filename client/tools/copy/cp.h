@@ -38,6 +38,9 @@ struct cp {
 /** cp_place - formats the file of @side for messages; Return: @buf */
 const char *cp_place(const struct cp *cp, enum copy_side side, char buf[TOOL_PLACE_BYTES]);
 
+/** cp_say - logs @text about the file of @side; Return: TOOL_FAILED */
+int cp_say(const struct cp *cp, enum copy_side side, const char *text);
+
 /** cp_report - logs that a copy failed at @side with @err; Return: TOOL_FAILED */
 int cp_report(struct cp *cp, enum copy_side side, int err);
 

@@ -27,14 +27,6 @@ static bool is_denied(int rc)
 	return rc == -EPERM || rc == -EACCES || rc == -EINVAL || rc == -EOPNOTSUPP;
 }
 
-static void warn(struct cp *cp, const char *what)
-{
-	char place[TOOL_PLACE_BYTES];
-
-	progress_hide(cp->progress);
-	log_warn("%s: %s", cp_place(cp, COPY_TO, place), what);
-}
-
 mode_t cp_new_mode(const struct cp *cp, const struct stat *st)
 {
 	/* data read from a pipe or device goes to a file with the default mode */
@@ -59,14 +51,6 @@ static bool give_owner(struct fs_file *out, const struct stat *st)
 	return !fs_fstat(out, &now) && now.st_uid == st->st_uid && now.st_gid == st->st_gid;
 }
 
-/* Closes an object that was only read, or that got its attributes synchronously. */
-static void close_object(struct fs_file *f)
-{
-	int rc = fs_close(f);
-
-	(void)rc; /* no data was written */
-}
-
 /* Reads the list of @f if its attributes match @st; closes @f. */
 static int take_list(struct fs_file *f, const struct stat *st, struct fs_acl *ret)
 {
@@ -78,7 +62,7 @@ static int take_list(struct fs_file *f, const struct stat *st, struct fs_acl *re
 		rc = -ESTALE;
 	if (!rc)
 		rc = fs_facl_get(f, ret);
-	close_object(f);
+	fs_drop(f);
 	return rc;
 }
 
@@ -152,7 +136,7 @@ static bool choose_times(struct cp *cp, const struct stat *st, struct timespec r
 	ret[0] = atime ? st->st_atim : omit;
 	ret[1] = mtime ? st->st_mtim : omit;
 	if (!atime || !mtime)
-		warn(cp, "times before 1970 or after 2106 are not kept, NFS version 3 cannot store them");
+		cp_say(cp, COPY_TO, "times before 1970 or after 2106 are not kept, NFS version 3 cannot store them");
 	return atime || mtime;
 }
 
@@ -160,7 +144,7 @@ static bool choose_times(struct cp *cp, const struct stat *st, struct timespec r
 static void limit_mode(struct cp *cp, const struct fs_acl *acl, mode_t *mode)
 {
 	*mode = (*mode & ~(mode_t)0777) | fs_acl_mode(acl);
-	warn(cp, "the access control list is not kept, there are none");
+	cp_say(cp, COPY_TO, "the access control list is not kept, there are none");
 }
 
 int cp_preserve(struct cp *cp, struct fs_file *in, struct fs_file *out, const struct stat *st,
@@ -231,6 +215,6 @@ int cp_preserve_other(struct cp *cp, const char *name, const struct stat *st)
 	if (rc)
 		return rc;
 	rc = preserve_opened(cp, &f, st);
-	close_object(&f);
+	fs_drop(&f);
 	return rc;
 }

@@ -55,18 +55,22 @@ const char *cp_place(const struct cp *cp, enum copy_side side, char buf[TOOL_PLA
 				   tool_place(cp->to_t.m, cp->to.text, buf);
 }
 
-int cp_report(struct cp *cp, enum copy_side side, int err)
+int cp_say(const struct cp *cp, enum copy_side side, const char *text)
 {
 	char place[TOOL_PLACE_BYTES];
 
 	progress_hide(cp->progress);
-	if (err == -EINTR && tool_interrupted())
-		log_err("%s: interrupted", cp_place(cp, COPY_TO, place));
-	else if (side == COPY_FROM)
-		(void)tool_fail(cp->from_t.m, cp->from.text, err);
-	else
-		(void)tool_fail(cp->to_t.m, cp->to.text, err);
+	log_err("%s: %s", cp_place(cp, side, place), text);
 	return TOOL_FAILED;
+}
+
+int cp_report(struct cp *cp, enum copy_side side, int err)
+{
+	if (err == -EINTR && tool_interrupted())
+		return cp_say(cp, COPY_TO, "interrupted");
+	progress_hide(cp->progress);
+	return side == COPY_FROM ? tool_fail(cp->from_t.m, cp->from.text, err) :
+				   tool_fail(cp->to_t.m, cp->to.text, err);
 }
 
 /* The target cannot be created, usually because its directory does not exist. */
@@ -210,7 +214,7 @@ static int open_named(struct cp *cp, const struct stat *seen, struct fs_file *re
 
 static int open_source(struct cp *cp, const struct stat *seen, struct source *ret)
 {
-	int rc, err;
+	int rc;
 
 	rc = cp->from_std ? fs_std(STDIN_FILENO, &ret->file) : open_named(cp, seen, &ret->file);
 	if (rc)
@@ -220,10 +224,8 @@ static int open_source(struct cp *cp, const struct stat *seen, struct source *re
 		rc = S_ISDIR(ret->st.st_mode) ? -EISDIR : -ENXIO;
 	if (!rc && S_ISDIR(ret->st.st_mode))
 		rc = -EISDIR;
-	if (rc) {
-		err = fs_close(&ret->file);
-		(void)err; /* opened but not used */
-	}
+	if (rc)
+		fs_drop(&ret->file);
 	return rc;
 }
 
@@ -284,20 +286,14 @@ static bool is_in_place(const struct cp *cp, const struct stat *st)
 /* Reports a failed copy over old content. */
 static int report_in_place(struct cp *cp, enum copy_side side, int err)
 {
-	char place[TOOL_PLACE_BYTES];
-
 	if (err == REPORTED)
 		return TOOL_FAILED;
 	if (!copier_has_written(cp->copier))
 		return cp_report(cp, side, err);
-	if (err == -EINTR && tool_interrupted()) {
-		progress_hide(cp->progress);
-		log_err("%s: interrupted; " SIGNALS_PART_TEXT, cp_place(cp, COPY_TO, place));
-		return TOOL_FAILED;
-	}
+	if (err == -EINTR && tool_interrupted())
+		return cp_say(cp, COPY_TO, "interrupted; " SIGNALS_PART_TEXT);
 	(void)cp_report(cp, side, err);
-	log_err("%s: " SIGNALS_PART_TEXT, cp_place(cp, COPY_TO, place));
-	return TOOL_FAILED;
+	return cp_say(cp, COPY_TO, SIGNALS_PART_TEXT);
 }
 
 /* copier_run() over the old content of a regular file */
@@ -452,8 +448,7 @@ static int copy_beside(struct cp *cp, struct source *src, const struct place *pl
 	}
 	signals_file_made(temp.slot);
 	if (!prepare_new(cp, src, place, &out)) {
-		err = fs_close(&out);
-		(void)err; /* an empty file */
+		fs_drop(&out);
 		rc = is_ended(&temp) ? TOOL_FAILED : -EPERM;
 		if (rc == -EPERM)
 			fs_unlink(cp->to_base, temp.path.text);

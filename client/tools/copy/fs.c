@@ -131,6 +131,13 @@ int fs_close(struct fs_file *f)
 	return f->m ? leat_close(f->remote) : sys("close", close(f->fd));
 }
 
+void fs_drop(struct fs_file *f)
+{
+	int rc = fs_close(f);
+
+	(void)rc; /* reported, or nothing can be lost */
+}
+
 int fs_fsync(struct fs_file *f)
 {
 	return f->m ? leat_fsync(f->remote) : sys("fsync", fsync(f->fd));
@@ -285,41 +292,24 @@ static int list_local(DIR *dir, struct tool_entries *ret)
 {
 	struct tool_entries e = { 0 };
 	const struct dirent *ent;
-	struct tool_entry *v;
-	size_t cap = 0;
+	struct stat st;
 	int err;
 
-	for (;;) {
-		errno = 0;
-		ent = readdir(dir);
-		if (!ent) {
-			if (errno)
-				goto fail;
-			break;
-		}
+	while (errno = 0, (ent = readdir(dir)) != NULL) {
 		if (!strcmp(ent->d_name, ".") || !strcmp(ent->d_name, ".."))
 			continue;
-		if (e.count == cap) {
-			cap = cap ? 2 * cap : 64;
-			v = reallocarray(e.v, cap, sizeof(*v));
-			if (!v)
-				goto fail;
-			e.v = v;
-		}
-		if (fstatat(dirfd(dir), ent->d_name, &e.v[e.count].st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (fstatat(dirfd(dir), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno == ENOENT) /* removed since the directory was read */
 				continue;
-			goto fail;
+			break;
 		}
-		e.v[e.count].name = strdup(ent->d_name);
-		if (!e.v[e.count].name)
-			goto fail;
-		e.count++;
+		if (tool_entries_add(&e, ent->d_name, &st))
+			break;
 	}
-	*ret = e;
-	return 0;
-
-fail:
+	if (!errno) {
+		*ret = e;
+		return 0;
+	}
 	err = tool_errno("read directory");
 	tool_entries_fini(&e);
 	return err;

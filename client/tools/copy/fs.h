@@ -54,6 +54,8 @@ must_check int fs_open_regular(struct fs_base b, const char *path, struct fs_fil
 must_check int fs_std(int fd, struct fs_file *ret);
 /** fs_close - closes; Return: also the error of data that did not become stable */
 must_check int fs_close(struct fs_file *f);
+/** fs_drop - closes a file of which nothing was written, or whose error is known */
+void fs_drop(struct fs_file *f);
 /** fs_fsync - writes the data and attributes of @f to stable storage */
 must_check int fs_fsync(struct fs_file *f);
 /** fs_fstat - gets the attributes of @f */

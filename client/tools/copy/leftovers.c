@@ -99,21 +99,15 @@ int leftovers_remove(const char *arg, bool recursive)
 {
 	struct sweep s = { .recursive = recursive, .uid = geteuid(), .now = time(NULL) };
 	struct tool_target t = { .arg = arg };
-	struct leat_info *info;
+	struct leat_info info;
 	struct fs_base in;
 	int rc;
 
 	if (tool_is_url(arg)) {
 		if (tool_attach(arg, &t))
 			return TOOL_FAILED;
-		info = malloc(sizeof(*info));
-		if (!info) {
-			tool_detach(&t);
-			return tool_fail(NULL, arg, -ENOMEM);
-		}
-		leat_info(t.m, info);
-		s.uid = info->uid;
-		free(info);
+		leat_info(t.m, &info);
+		s.uid = info.uid;
 	}
 	rc = tool_path_init(&s.path, t.m ? t.path : arg);
 	if (!rc)

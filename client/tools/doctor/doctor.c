@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,26 +25,26 @@
 #include "doctor.h"
 #include "tool.h"
 
-static const char *verdict_name(enum doctor_verdict v)
-{
-	static const char *const names[] = {
-		[DOCTOR_OK] = "ok",
-		[DOCTOR_SLOWER] = "slower",
-		[DOCTOR_MISSING] = "missing",
-	};
-
-	return names[v];
-}
-
 void doctor_say(const char *subject, const struct doctor_finding *f)
 {
-	const char *at = f->text;
-	struct text_state s = { 0 };
+	static const char *const verdicts[] = {
+		[DOCTOR_OK] = "ok", [DOCTOR_SLOWER] = "slower", [DOCTOR_MISSING] = "missing",
+	};
+	struct doctor_finding clean = *f;
 
-	printf("%-10s %-7s ", subject, verdict_name(f->verdict));
-	for (; *at; at++)
-		putchar(text_is_control((unsigned char)*at, &s) ? '?' : *at);
-	putchar('\n');
+	text_clean(clean.text);
+	printf("%-10s %-7s %s\n", subject, verdicts[f->verdict], clean.text);
+}
+
+void doctor_report(const char *subject, enum doctor_verdict verdict, const char *fmt, ...)
+{
+	struct doctor_finding f = { .verdict = verdict };
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f.text, sizeof(f.text), fmt, ap);
+	va_end(ap);
+	doctor_say(subject, &f);
 }
 
 /* leatd's default address, as server/spine/cm.c selects it. Return: is there a socket? */
@@ -117,46 +118,33 @@ static bool names_export(const char *url)
 
 static void say_memory(const struct leat_info *info)
 {
-	struct doctor_finding f;
 	bool registers = info->registration[0] && strcmp(info->registration, "none") != 0;
 
-	doctor_find(&f, strstr(info->reach, "copies") ? DOCTOR_SLOWER : DOCTOR_OK, "%s%s%s",
-		    info->reach, registers ? "; registration " : "",
-		    registers ? info->registration : "");
-	doctor_say("memory", &f);
+	doctor_report("memory", strstr(info->reach, "copies") ? DOCTOR_SLOWER : DOCTOR_OK, "%s%s%s", info->reach,
+		      registers ? "; registration " : "", registers ? info->registration : "");
 }
 
 static void say_connection(const struct leat_info *info)
 {
 	bool best = strcmp(info->transport, "tcp") != 0;
 	bool device = info->device[0] && strcmp(info->device, info->transport) != 0;
-	struct doctor_finding f;
 
-	doctor_find(&f, DOCTOR_OK, "%s, at %s", info->server, info->url);
-	doctor_say("server", &f);
-	for (unsigned i = 0; i < info->nrefused; i++) {
-		doctor_find(&f, DOCTOR_MISSING, "not %s: %s", info->refused[i].url,
-			    info->refused[i].why);
-		doctor_say("way", &f);
-	}
-	doctor_find(&f, best ? DOCTOR_OK : DOCTOR_SLOWER, "%s%s%s%s: %s", info->transport,
-		    device ? " (" : "", device ? info->device : "", device ? ")" : "",
-		    strchr(info->chosen, ':') ? strchr(info->chosen, ':') + 2 : info->chosen);
-	doctor_say("way", &f);
+	doctor_report("server", DOCTOR_OK, "%s, at %s", info->server, info->url);
+	for (unsigned i = 0; i < info->nrefused; i++)
+		doctor_report("way", DOCTOR_MISSING, "not %s: %s", info->refused[i].url, info->refused[i].why);
+	doctor_report("way", best ? DOCTOR_OK : DOCTOR_SLOWER, "%s%s%s%s: %s", info->transport,
+		      device ? " (" : "", device ? info->device : "", device ? ")" : "",
+		      strchr(info->chosen, ':') ? strchr(info->chosen, ':') + 2 : info->chosen);
 	if (info->send_inline)
-		doctor_find(&f, DOCTOR_OK, "calls of %u and replies of %u bytes go without chunks; "
-			    "%u credits on %u connection%s so far", info->send_inline,
-			    info->recv_inline, info->credits, info->conns,
-			    info->conns == 1 ? "" : "s");
+		doctor_report("messages", DOCTOR_OK, "calls of %u and replies of %u bytes go without chunks; "
+			      "%u credits on %u connection%s so far", info->send_inline, info->recv_inline,
+			      info->credits, info->conns, info->conns == 1 ? "" : "s");
 	else
-		doctor_find(&f, DOCTOR_OK, "a stream; %u calls at once on %u connection%s",
-			    info->credits, info->conns, info->conns == 1 ? "" : "s");
-	doctor_say("messages", &f);
+		doctor_report("messages", DOCTOR_OK, "a stream; %u calls at once on %u connection%s",
+			      info->credits, info->conns, info->conns == 1 ? "" : "s");
 	say_memory(info);
-	if (info->runs_as[0]) {
-		doctor_find(&f, DOCTOR_OK, "%s", info->runs_as);
-		doctor_say("identity", &f);
-	}
+	if (info->runs_as[0])
+		doctor_report("identity", DOCTOR_OK, "%s", info->runs_as);
 }
 
 /* An export of a server on this host usually has the name of its directory. */
@@ -172,7 +160,6 @@ static void try_export(const struct leat_info *info)
 /* Checks what the URL names inside the export. Return: 0, or -errno, reported */
 static int doctor_path(struct leat *m, const char *path)
 {
-	struct doctor_finding f;
 	struct tool_path full;
 	struct stat st;
 	int rc = tool_path_init(&full, "/");
@@ -183,53 +170,43 @@ static int doctor_path(struct leat *m, const char *path)
 		rc = leat_lstat(m, full.text, &st);
 	if (!rc)
 		return 0;
-	doctor_find(&f, DOCTOR_MISSING, "%s", rc == -ENAMETOOLONG ? strerror(-rc) : leat_error(m));
-	doctor_say("path", &f);
+	doctor_report("path", DOCTOR_MISSING, "%s", rc == -ENAMETOOLONG ? strerror(-rc) : leat_error(m));
 	return rc;
 }
 
 static int doctor_url(const char *url)
 {
 	struct leat_opts opts = tool_impatient;
-	struct leat_info *info = malloc(sizeof(*info));
-	struct doctor_finding f;
+	struct leat_info info;
 	struct leat *m;
 	char host[256];
 	int rc, answer;
 
-	if (!info)
-		return tool_fail(NULL, url, -ENOMEM);
 	opts.connect_only = !names_export(url);
 	host_of(url, host, sizeof(host));
-	rc = tool_mount(url, &opts, &m);
-	if (!rc) {
-		rc = answer = leat_null(m);
-		leat_info(m, info);
-		if (host[0])
-			doctor_route(host, !strcmp(info->transport, "rdma"));
-		say_connection(info);
-		if (!rc && info->path[0])
-			rc = doctor_path(m, info->path);
-		else if (!strcmp(info->transport, "local"))
-			try_export(info);
-		if (answer) {
-			doctor_find(&f, DOCTOR_MISSING, "it does not answer: %s", leat_error(m));
-			doctor_say("server", &f);
-		}
-		leat_umount(m);
-	} else {
+	if (tool_mount(url, &opts, &m)) {
 		if (host[0])
 			doctor_route(host, !strncmp(url, "rdma:", 5));
-		doctor_find(&f, DOCTOR_MISSING, "%s", leat_mount_error());
-		doctor_say("server", &f);
+		doctor_report("server", DOCTOR_MISSING, "%s", leat_mount_error());
+		return TOOL_FAILED;
 	}
-	free(info);
+	rc = answer = leat_null(m);
+	leat_info(m, &info);
+	if (host[0])
+		doctor_route(host, !strcmp(info.transport, "rdma"));
+	say_connection(&info);
+	if (!rc && info.path[0])
+		rc = doctor_path(m, info.path);
+	else if (!strcmp(info.transport, "local"))
+		try_export(&info);
+	if (answer)
+		doctor_report("server", DOCTOR_MISSING, "it does not reply: %s", leat_error(m));
+	leat_umount(m);
 	return rc ? TOOL_FAILED : TOOL_OK;
 }
 
 static int doctor_run(const struct tool_cmd *self, int argc, char **argv)
 {
-	struct doctor_finding f;
 	int worst = TOOL_OK;
 	char url[256];
 
@@ -246,9 +223,8 @@ static int doctor_run(const struct tool_cmd *self, int argc, char **argv)
 		return worst;
 	if (default_url(url, sizeof(url)))
 		return doctor_url(url);
-	doctor_find(&f, DOCTOR_OK, "none of this host was found where leatd listens by default: say a "
-		    "URL to try one");
-	doctor_say("server", &f);
+	doctor_report("server", DOCTOR_OK, "none of this host was found where leatd listens by default: say a "
+		      "URL to try one");
 	return worst;
 }
 

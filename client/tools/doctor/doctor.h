@@ -36,6 +36,10 @@ void doctor_find(struct doctor_finding *f, enum doctor_verdict verdict, const ch
 /** doctor_say - prints its line on standard output; control characters in foreign text become '?' */
 void doctor_say(const char *subject, const struct doctor_finding *f);
 
+/** doctor_report - doctor_find() and doctor_say() */
+void doctor_report(const char *subject, enum doctor_verdict verdict, const char *fmt, ...)
+	printf_like(3, 4);
+
 /** doctor_host - reports on this machine; Return: does it have an RDMA device? */
 bool doctor_host(void);
 

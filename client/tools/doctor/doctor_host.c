@@ -228,16 +228,16 @@ void doctor_route(const char *host, bool rdma)
 	int rc = getaddrinfo(host, "2049", &hints, &ai);
 
 	if (rc) {
-		doctor_find(&f, DOCTOR_MISSING, "%s: %s", host, gai_strerror(rc));
-		doctor_say("network", &f);
+		doctor_report("network", DOCTOR_MISSING, "%s: %s", host, gai_strerror(rc));
 		return;
 	}
 	rc = route_mtu(ai);
 	freeaddrinfo(ai);
-	if (rc < 0)
-		doctor_find(&f, DOCTOR_MISSING, "no way to %s: %s", host, strerror(-rc));
-	else
-		doctor_judge_mtu(host, (unsigned)rc, rdma, &f);
+	if (rc < 0) {
+		doctor_report("network", DOCTOR_MISSING, "no way to %s: %s", host, strerror(-rc));
+		return;
+	}
+	doctor_judge_mtu(host, (unsigned)rc, rdma, &f);
 	doctor_say("network", &f);
 }
 
@@ -253,7 +253,12 @@ static unsigned try_lengths(int fd, void *buf)
 	return 0;
 }
 
-static void judge_direct(const char *path, int fd, struct doctor_finding *f)
+static void say_no_direct(const char *path)
+{
+	doctor_report("direct io", DOCTOR_SLOWER, "%s: this file system has no O_DIRECT", path);
+}
+
+static void say_direct(const char *path, int fd)
 {
 	void *buf = NULL;
 	unsigned align = 0;
@@ -262,8 +267,8 @@ static void judge_direct(const char *path, int fd, struct doctor_finding *f)
 
 	if (!statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) && st.stx_mask & STATX_DIOALIGN &&
 	    st.stx_dio_offset_align) {
-		doctor_find(f, DOCTOR_OK, "%s: offsets of %u, memory of %u bytes, as the kernel says",
-			    path, st.stx_dio_offset_align, st.stx_dio_mem_align);
+		doctor_report("direct io", DOCTOR_OK, "%s: offsets of %u, memory of %u bytes, as the kernel says",
+			      path, st.stx_dio_offset_align, st.stx_dio_mem_align);
 		return;
 	}
 #endif
@@ -273,21 +278,19 @@ static void judge_direct(const char *path, int fd, struct doctor_finding *f)
 	}
 	free(buf);
 	if (align)
-		doctor_find(f, DOCTOR_OK, "%s: offsets of %u bytes, by trial", path, align);
+		doctor_report("direct io", DOCTOR_OK, "%s: offsets of %u bytes, by trial", path, align);
 	else
-		doctor_find(f, DOCTOR_SLOWER, "%s: this file system has no O_DIRECT", path);
+		say_no_direct(path);
 }
 
 int doctor_direct(const char *path)
 {
-	struct doctor_finding f;
 	struct stat st;
 	int fd, rc = 0;
 
 	if (stat(path, &st)) {
 		rc = -errno;
-		doctor_find(&f, DOCTOR_MISSING, "%s: %s", path, strerror(errno));
-		doctor_say("direct io", &f);
+		doctor_report("direct io", DOCTOR_MISSING, "%s: %s", path, strerror(errno));
 		return rc;
 	}
 	/* an unnamed file in the directory; an existing file is only queried, never written */
@@ -295,14 +298,13 @@ int doctor_direct(const char *path)
 		fd = open(path, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
 	else
 		fd = open(path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && errno == EINVAL)
-		doctor_find(&f, DOCTOR_SLOWER, "%s: this file system has no O_DIRECT", path);
-	else if (fd < 0)
-		doctor_find(&f, DOCTOR_OK, "%s: not known: %s", path, strerror(errno));
-	else
-		judge_direct(path, fd, &f);
-	if (fd >= 0)
+	if (fd >= 0) {
+		say_direct(path, fd);
 		close(fd);
-	doctor_say("direct io", &f);
+	} else if (errno == EINVAL) {
+		say_no_direct(path);
+	} else {
+		doctor_report("direct io", DOCTOR_OK, "%s: not known: %s", path, strerror(errno));
+	}
 	return 0;
 }

@@ -91,36 +91,38 @@ static bool find_uverbs(const char *device, char uverbs[NAME_BYTES])
 	return found;
 }
 
+/* May this user open a device file that @device requires? If not, reports why. */
+static bool can_open(const char *device, const char *path)
+{
+	if (!access(path, R_OK | W_OK))
+		return true;
+	doctor_report("rdma", DOCTOR_MISSING, "%s: %s: %s; it should be open to all (rdma-core's udev rules)", device,
+		      path, strerror(errno));
+	return false;
+}
+
 /* May this user open both required device files? */
 static bool say_access(const char *device)
 {
+	static const char cm[] = "/dev/infiniband/rdma_cm";
 	char uverbs[NAME_BYTES] = "", path[128];
-	struct doctor_finding f;
 
-	snprintf(path, sizeof(path), "/dev/infiniband/rdma_cm");
 	if (!find_uverbs(device, uverbs)) {
-		doctor_find(&f, DOCTOR_MISSING, "%s: programs have no way to it; modprobe ib_uverbs "
-			    "rdma_ucm", device);
-	} else if (access(path, R_OK | W_OK) && errno == ENOENT) {
-		doctor_find(&f, DOCTOR_MISSING, "%s: no %s; modprobe rdma_ucm", device, path);
-	} else if (access(path, R_OK | W_OK)) {
-		doctor_find(&f, DOCTOR_MISSING, "%s: %s: %s; it should be open to all (rdma-core's "
-			    "udev rules)", device, path, strerror(errno));
-	} else {
-		snprintf(path, sizeof(path), "/dev/infiniband/%s", uverbs);
-		if (!access(path, R_OK | W_OK))
-			return true;
-		doctor_find(&f, DOCTOR_MISSING, "%s: %s: %s; it should be open to all (rdma-core's "
-			    "udev rules)", device, path, strerror(errno));
+		doctor_report("rdma", DOCTOR_MISSING, "%s: programs have no way to it; modprobe ib_uverbs rdma_ucm",
+			      device);
+		return false;
 	}
-	doctor_say("rdma", &f);
-	return false;
+	if (access(cm, F_OK) && errno == ENOENT) {
+		doctor_report("rdma", DOCTOR_MISSING, "%s: no %s; modprobe rdma_ucm", device, cm);
+		return false;
+	}
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", uverbs);
+	return can_open(device, cm) && can_open(device, path);
 }
 
 static void say_port(const char *device, const char *port)
 {
 	char state[64], layer[64], rate[64], netdev[NAME_BYTES], list[200], mtu[96] = "";
-	struct doctor_finding f;
 	bool active;
 
 	port_file(device, port, "state", state, sizeof(state));
@@ -132,16 +134,15 @@ static void say_port(const char *device, const char *port)
 		snprintf(mtu, sizeof(mtu), ", %s, path MTU %u of 4096", netdev,
 			 doctor_roce_mtu(netdev_mtu(netdev)));
 	if (!active)
-		doctor_find(&f, DOCTOR_MISSING, "%s port %s is %s: no cable, or its network device is "
-			    "down", device, port, *state ? doctor_state(state) : "not readable");
+		doctor_report("rdma", DOCTOR_MISSING, "%s port %s is %s: no cable, or its network device is "
+			      "down", device, port, *state ? doctor_state(state) : "not readable");
 	else if (!list[0])
-		doctor_find(&f, DOCTOR_MISSING, "%s port %s is ACTIVE, %s, %s, but has no IP address: "
-			    "ip addr add ... dev %s", device, port, layer, rate,
-			    netdev[0] ? netdev : "its network device");
+		doctor_report("rdma", DOCTOR_MISSING, "%s port %s is ACTIVE, %s, %s, but has no IP address: "
+			      "ip addr add ... dev %s", device, port, layer, rate,
+			      netdev[0] ? netdev : "its network device");
 	else
-		doctor_find(&f, DOCTOR_OK, "%s port %s is ACTIVE, %s, %s%s, at %s", device, port, layer,
-			    rate, mtu, list);
-	doctor_say("rdma", &f);
+		doctor_report("rdma", DOCTOR_OK, "%s port %s is ACTIVE, %s, %s%s, at %s", device, port, layer,
+			      rate, mtu, list);
 }
 
 static void each_name(const char *path, void (*fn)(const char *name, void *ctx), void *ctx)
@@ -175,14 +176,11 @@ static void on_device(const char *name, void *ctx)
 
 unsigned doctor_rdma(void)
 {
-	struct doctor_finding f;
 	unsigned n = 0;
 
 	each_name(DEVICES, on_device, &n);
-	if (!n) {
-		doctor_find(&f, DOCTOR_MISSING, "no RDMA device: local and TCP serve; a soft one is made "
-			    "by root: rdma link add rxe0 type rxe netdev ETH (doc/interop.md)");
-		doctor_say("rdma", &f);
-	}
+	if (!n)
+		doctor_report("rdma", DOCTOR_MISSING, "no RDMA device: local and TCP serve; a soft one is made "
+			      "by root: rdma link add rxe0 type rxe netdev ETH (doc/interop.md)");
 	return n;
 }

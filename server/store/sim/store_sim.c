@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "store.h"
+#include "store_file.h"
 #include "store_shared.h"
 #include "store_sim_cache.h"
 #include "store_sim_model.h"
@@ -46,7 +47,7 @@ struct sim_store {
 	struct sim_disk *disk;
 	struct rpcrdma_watch alarm;
 	bool watched; /* from the first request on: a store without requests may be destroyed on any thread */
-	struct list due; /* store_io.sim.link, ordered by due time */
+	struct list due; /* store_io.link, ordered by due time */
 };
 
 static struct sim_store *sim_of(struct store *s)
@@ -132,10 +133,10 @@ static void enqueue(struct sim_store *s, struct store_io *io)
 	struct list *at = s->due.prev;
 
 	while (at != &s->due &&
-	       list_entry(at, struct store_io, sim.link)->sim.due_ns > io->sim.due_ns)
+	       list_entry(at, struct store_io, link)->sim.due_ns > io->sim.due_ns)
 		at = at->prev;
-	list_insert_between(&io->sim.link, at, at->next);
-	if (list_first(&s->due) == &io->sim.link)
+	list_insert_between(&io->link, at, at->next);
+	if (list_first(&s->due) == &io->link)
 		set_alarm(s, io->sim.due_ns);
 }
 
@@ -177,7 +178,6 @@ static int sim_submit(struct store *store, struct store_io *io)
 	if (io->op != STORE_SYNC)
 		store_count(store, sim_requests);
 	store_count_n(store, sim_seeks, a.seeks);
-	io->sim.store = store;
 	io->sim.due_ns = a.due_ns;
 	io->sim.fails = a.fails;
 	enqueue(s, io);
@@ -188,14 +188,14 @@ static int sim_submit(struct store *store, struct store_io *io)
 
 static void move(struct store_io *io)
 {
-	if (store_submit_below(sim_of(io->sim.store)->below, io))
+	if (store_submit_below(sim_of(io->store)->below, io))
 		io->done(io);
 }
 
 /* Updates the cache. Reads from the file the data that a write overwrites; Return: 0 or -errno */
 static int remember(struct store_io *io)
 {
-	struct sim_disk *d = sim_of(io->sim.store)->disk;
+	struct sim_disk *d = sim_of(io->store)->disk;
 	uint64_t dev = io->file->dev, ino = io->file->ino;
 	int err = 0;
 
@@ -232,7 +232,7 @@ static void on_remembered(struct worker_job *job)
 
 static void deliver(struct store_io *io)
 {
-	struct sim_store *s = sim_of(io->sim.store);
+	struct sim_store *s = sim_of(io->store);
 
 	if (io->sim.fails) {
 		io->res = -EIO;
@@ -243,11 +243,7 @@ static void deliver(struct store_io *io)
 		io->res = remember(io);
 		remembered(io);
 	} else {
-		io->job.run = run_remember;
-		io->job.done = on_remembered;
-		io->job.client = io->client;
-		io->job.dev = io->file->dev;
-		loop_submit(s->store.loop, &io->job);
+		store_file_run(io, run_remember, on_remembered);
 	}
 }
 
@@ -255,24 +251,23 @@ static void deliver(struct store_io *io)
 static void on_alarm(struct rpcrdma_watch *w, uint32_t events)
 {
 	struct sim_store *s = container_of(w, struct sim_store, alarm);
-	struct list now_due;
+	struct list now_due = LIST_INIT(now_due);
 	struct store_io *io;
 	uint64_t now, n;
 
 	(void)events;
 	if (read(w->fd, &n, sizeof(n)) < 0)
 		return; /* it was set again in between */
-	list_init(&now_due);
 	now = clock_now_ns();
-	while ((io = list_first_entry(&s->due, struct store_io, sim.link)) &&
+	while ((io = list_first_entry(&s->due, struct store_io, link)) &&
 	       io->sim.due_ns <= now) {
-		list_del(&io->sim.link);
-		list_add_tail(&now_due, &io->sim.link);
+		list_del(&io->link);
+		list_add_tail(&now_due, &io->link);
 	}
 	if (io)
 		set_alarm(s, io->sim.due_ns);
-	while ((io = list_first_entry(&now_due, struct store_io, sim.link))) {
-		list_del(&io->sim.link);
+	while ((io = list_first_entry(&now_due, struct store_io, link))) {
+		list_del(&io->link);
 		deliver(io);
 	}
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/util.h"
 
 void sim_model_init(struct sim_model *m, const struct sim_spec *spec)
@@ -28,19 +29,9 @@ void sim_model_init(struct sim_model *m, const struct sim_spec *spec)
 		m->members[i].pos = UINT64_MAX;
 }
 
-/* splitmix64: every seed gives another sequence, 0 included */
-static uint64_t next_chance(struct sim_model *m)
-{
-	uint64_t x = m->chance += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
-
 static uint64_t jitter(struct sim_model *m)
 {
-	return m->spec.jitter_ns ? next_chance(m) % (m->spec.jitter_ns + 1) : 0;
+	return m->spec.jitter_ns ? random_next(&m->chance) % (m->spec.jitter_ns + 1) : 0;
 }
 
 /* Return: true if the head had to move */
