@@ -122,14 +122,16 @@ build_and_run() ( # TEST: 0 passes, 1 fails, 2 does not build, 3 no end
 	rc=0
 	TMPDIR=$PWD/tmp timeout -k 5 120 "$program" >build/mutant.log 2>&1 </dev/null &
 	wait $! 2>/dev/null || rc=$?
-	# timeout leads a process group: end what a test that failed has left behind
+	# timeout leads a process group: end what a test that failed has left behind, in other groups too
 	kill -KILL -- -$! 2>/dev/null || :
+	# shellcheck disable=SC2046
+	kill -KILL $(grep -lzxsF "TMPDIR=$PWD/tmp" /proc/[0-9]*/environ | cut -d / -f 3) 2>/dev/null || :
 	case $rc in
 	0) exit 0 ;;
 	124 | 137) exit 3 ;;
 	*) exit 1 ;;
 	esac
-)
+) 3<&- 4>&- # of run_job: a process that a test leaves behind would keep the lock
 
 run_mutant() { # NAME TEST, in the copy; Return: killed?
 	files=$(awk -v name="$1" '$1 == name { $1 = $2 = ""; print }' "$work/list")
@@ -170,14 +172,20 @@ run_test() { # TEST NAME...
 	done
 }
 
-# Takes lines of the queue (fd 3, of which all jobs share the offset) until it is empty.
+# A line of the queue (fd 3, of which all jobs share the offset); Return: was there one?
+next_line() {
+	flock 4
+	read -r line <&3 || line=''
+	flock -u 4
+	[ -n "$line" ]
+}
+
 run_job() { # NUMBER
 	copy_tree "$work/$1"
 	cd "$work/$1"
 	passed=0 failed=0
 	exec 4>"$work/lock"
-	while flock 4 && read -r line <&3; do
-		flock -u 4
+	while next_line; do
 		# shellcheck disable=SC2086
 		run_test $line
 	done

@@ -84,7 +84,7 @@ n=$(copies)
 deaf
 ok 'the honest client beside them' more_copies "$n"
 
-again=$(pinned) # as much as it took; what is idle goes back after a while
+again=$(pinned) # as much as the peers took together
 
 section 'afterwards'
 ok 'silent peers are let go' wait_for 100 grep -q ended "$work/silent.log"
@@ -95,20 +95,21 @@ echo >&4
 exec 4>&-
 ended 'and they see it' "$silent" "$work/silent.log"
 ok 'nobody there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
-# what is left of it is the pool, whose pieces are of 4 MiB: no buffer of a connection. They go back one by
-# one, and between the two looks, too.
-only_the_pool() {
+# What is left of it is the pool, whose segments are of 4 MiB: no buffer of a connection, whose memory goes after its
+# queue pair. Idle segments go back one by one, also between the two reads.
+only_the_pool() { # KIB: at most
 	kib=$(pinned)
-	[ $((kib % 4096)) -eq 0 ] && [ "$(rdma resource show mr | grep -c 'comm leatd')" -eq $((kib / 4096)) ]
+	[ "$kib" -le "$1" ] && [ $((kib % 4096)) -eq 0 ] &&
+		[ "$(rdma resource show mr | grep -c 'comm leatd')" -eq $((kib / 4096)) ]
 }
-ok 'registered memory is the pool alone' wait_for 100 only_the_pool
+ok 'registered memory is the pool alone' wait_for 100 only_the_pool "$again"
 fds=$(descriptors)
 for case in overrun killed keys; do
 	ok "$case once more" timeout 300 "$hostile" "$addr:20049" /demo "$case"
 done
 deaf
 ok 'nobody there' wait_for 100 sh -c '[ "$(rdma resource show qp | grep -c "type RC")" -eq 0 ]'
-ok "the pool has not grown: $again then $(pinned) KiB" test "$(pinned)" -le "$again"
+ok "the pool has not grown beyond $again KiB" wait_for 100 only_the_pool "$again"
 same 'descriptors' "$(descriptors)" "$fds"
 same 'files nobody was to write' "$(cksum "$work/export/small" "$work/export/big")" "$before"
 ok 'the same leatd' timeout 100 "$LEAT" get "$url/mine" "$work/back"
