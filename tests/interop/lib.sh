@@ -259,6 +259,25 @@ wait_for() {
 	done
 }
 
+tools=${O:-build/obj/default}/tests/interop
+are_built() { # TOOL...
+	for tool; do
+		ok "$tool is built (make interop-tools)" test -x "$tools/$tool"
+	done
+}
+
+make_big() { head -c 33554433 /dev/urandom >"$1"; }
+
+# The file that a copy is being written to, as soon as there is something in it.
+arriving() { # DIR PID [NAME]: of the copy, where it may have no other name while it is being made
+	until find "$1" -maxdepth 1 \( -name '.leat-*' -o -name "${3:-.leat-*}" \) -size +0 | grep -q .; do
+		kill -0 "$2" 2>/dev/null || return 1
+	done
+}
+
+# The device's count of messages that no receive was posted for: RNR retries are off, so one would end a connection.
+not_ready() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_rnr_err; }
+
 setup() {
 	umask 022
 	work=$(mktemp -d)

@@ -24,7 +24,6 @@ head -c 16777219 /dev/urandom >"$work/big"
 big=$(cksum <"$work/big")
 mkdir -p /run/export /run/rpcbind /run/sendsigs.omit.d /var/lib/nfs/sm
 
-tools=$O/tests/interop
 for tool in pieces probe verbs_long; do
 	[ -x "$tools/$tool" ] || echo "  SKIP: $tool is not built (libibverbs-dev, librdmacm-dev)"
 done
@@ -49,20 +48,6 @@ answered() { # NUMBER
 
 more_reads() { # COUNT MORE: READs answered
 	[ "$(answered 6)" -ge $(($1 + $2)) ]
-}
-
-# The file that a copy is being written to, as soon as there is something in it.
-arriving() { # NAME PID
-	until find /run/export -maxdepth 1 \( -name '.leat-*' -o -name "$1" \) -size +0 | grep -q .; do
-		kill -0 "$2" 2>/dev/null || return 1
-	done
-}
-
-# The same for a copy to here.
-reading() { # PID
-	until find "$work" -maxdepth 1 -name '.leat-*' -size +0 | grep -q .; do
-		kill -0 "$1" 2>/dev/null || return 1
-	done
 }
 
 section 'starting knfsd'
@@ -192,7 +177,7 @@ timeout 300 "$LEAT" put - "$url/restarted" <"$work/pipe" >"$work/put.log" 2>&1 &
 put=$!
 exec 4>"$work/pipe"
 head -c 8388608 "$work/big" >&4
-ok 'a copy from a pipe is under way' arriving restarted "$put"
+ok 'a copy from a pipe is under way' arriving /run/export "$put" restarted
 ok 'knfsd again' knfsd_again
 tail -c +8388609 "$work/big" >&4
 exec 4>&-
@@ -206,7 +191,7 @@ said 'what it lost' 'server lost data'
 for i in 1 2 3; do
 	"$LEAT" put "$work/big" "$url/again-$i?credits=1&wsize=16384" >"$work/put.log" 2>&1 &
 	put=$!
-	ok "copy $i is under way" arriving "again-$i" "$put"
+	ok "copy $i is under way" arriving /run/export "$put" "again-$i"
 	kill -STOP "$put"
 	ok "copy $i is not done" test ! -e "/run/export/again-$i"
 	ok 'knfsd again' knfsd_again
@@ -218,7 +203,7 @@ same 'nothing half done is left' "$(find /run/export -name '.leat-*')" ''
 for i in 1 2; do
 	"$LEAT" get "$url/again-1?credits=1&rsize=16384" "$work/get-$i" >"$work/get.log" 2>&1 &
 	get=$!
-	ok "reader $i is under way" reading "$get"
+	ok "reader $i is under way" arriving "$work" "$get"
 	kill -STOP "$get"
 	ok "reader $i is not done" test ! -e "$work/get-$i"
 	ok 'knfsd again' knfsd_again

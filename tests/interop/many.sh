@@ -16,7 +16,6 @@ setup
 mkfifo "$work/line"
 
 pinned() { awk '/^VmPin/ { print $2 }' "/proc/$leatd_pid/status"; }
-not_ready() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_rnr_err; }
 stat() { "$LEAT" ctl stats "tcp://$addr" | awk -v name="$1" '$1 == name { print $2 }'; }
 
 # hold N: N connections mount and are served; they stay until fd 4 is closed
